@@ -10,12 +10,12 @@ var (
 	// ClockState is oneway_clock_state.
 	ClockState = clockGroup.add(Desc{
 		Name: "oneway_clock_state", Kind: Gauge, Labels: []string{ClockL, "state"}, Source: "design",
-		Help: "1 for the state the clock is in, 0 for the others: synchronized, holdover, stepping, unsynchronized, silent, none.",
+		Help: "1 for the current state of the clock, 0 for the others: synchronized, holdover, stepping, unsynchronized, silent, none.",
 	})
 	// ClockErrorBound is oneway_clock_error_bound_seconds.
 	ClockErrorBound = clockGroup.add(Desc{
 		Name: "oneway_clock_error_bound_seconds", Kind: Gauge, Labels: []string{ClockL},
-		Help:   "Largest possible offset of this host's clock to UTC, in seconds: |offset| + root dispersion aged by the skew + root delay/2, and what a slew moves until the next reply.",
+		Help:   "Largest possible offset of this host's clock to UTC, in seconds: |offset| + root dispersion aged by the skew + root delay/2, plus the largest slew until the next reply.",
 		Absent: "While the clock is not trusted.",
 		Source: "chrony manual, tracking; RFC 5905 section 11.2",
 	})
@@ -23,64 +23,64 @@ var (
 	ClockOffset = clockGroup.add(Desc{
 		Name: "oneway_clock_offset_seconds", Kind: Gauge, Labels: []string{ClockL}, Source: "chrony manual, tracking: System time",
 		Help:   "Offset of the system clock that the daemon is still correcting, in seconds, positive if the clock is fast.",
-		Absent: "While the daemon is silent.",
+		Absent: "While the clock daemon does not reply.",
 	})
 	// ClockFrequency is oneway_clock_frequency_error_ratio.
 	ClockFrequency = clockGroup.add(Desc{
 		Name: "oneway_clock_frequency_error_ratio", Kind: Gauge, Labels: []string{ClockL},
 		Help:   "Rate at which the uncorrected clock would gain or lose, as a ratio; positive if fast.",
-		Absent: "While the daemon is silent.",
+		Absent: "While the clock daemon does not reply.",
 		Source: "chrony manual, tracking: Frequency",
 	})
 	// ClockSkew is oneway_clock_skew_ratio.
 	ClockSkew = clockGroup.add(Desc{
 		Name: "oneway_clock_skew_ratio", Kind: Gauge, Labels: []string{ClockL}, Source: "chrony manual, tracking: Skew",
 		Help:   "Error bound of the frequency, as a ratio.",
-		Absent: "While the daemon is silent.",
+		Absent: "While the clock daemon does not reply.",
 	})
 	// ClockReferenceInfo is oneway_clock_reference_info.
 	ClockReferenceInfo = clockGroup.add(Desc{
 		Name: "oneway_clock_reference_info", Kind: Gauge, Labels: []string{ClockL, "reference_id", "stratum", "leap_status", "kind"},
-		Help:   "Always 1; what the clock follows. kind is pps (a pulse), nmea (a receiver's sentences alone), ptp (a hardware clock), ntp, local or other.",
-		Absent: "While the daemon is silent.",
+		Help:   "Always 1; the reference of the clock. kind is pps (a pulse), nmea (only a receiver's NMEA sentences), ptp (a hardware clock), ntp, local or other.",
+		Absent: "While the clock daemon does not reply.",
 		Source: "chrony manual, tracking: Reference ID",
 	})
 	// ClockLastUpdate is oneway_clock_last_update_timestamp_seconds.
 	ClockLastUpdate = clockGroup.add(Desc{
 		Name: "oneway_clock_last_update_timestamp_seconds", Kind: Gauge, Labels: []string{ClockL},
 		Help:   "Unix time of the daemon's last update from its source.",
-		Absent: "While the daemon is silent.",
+		Absent: "While the clock daemon does not reply.",
 		Source: "chrony manual, tracking: Ref time",
 	})
 	// ClockSteps is oneway_clock_steps_total.
 	ClockSteps = clockGroup.add(Desc{
 		Name: "oneway_clock_steps_total", Kind: Counter, Labels: []string{ClockL}, Source: "Linux clock_gettime(2)",
-		Help: "Steps of CLOCK_REALTIME against CLOCK_MONOTONIC that were seen.",
+		Help: "Detected steps of CLOCK_REALTIME against CLOCK_MONOTONIC.",
 	})
 	// ClockQueryFailures is oneway_clock_query_failures_total.
 	ClockQueryFailures = clockGroup.add(Desc{
 		Name: "oneway_clock_query_failures_total", Kind: Counter, Labels: []string{ClockL, ReasonL}, Source: "chrony candm.h",
-		Help: "Queries of the clock daemon without a usable reply, by reason.",
+		Help: "Requests to the clock daemon without a usable reply, by reason.",
 	})
 	// RemoteClockSynchronized is oneway_remote_clock_synchronized.
 	RemoteClockSynchronized = clockGroup.add(Desc{
 		Name: "oneway_remote_clock_synchronized", Kind: Gauge, Labels: []string{Path, Probe},
-		Help:   "1 if the remote end says that its clock is synchronized (the S bit of its Error Estimate, which admits an hour at most), else 0.",
-		Absent: "Until the remote end has answered, and when it has ceased to.",
+		Help:   "1 if the remote end reports that its clock is synchronized (S bit of its Error Estimate, accepted only with an error of at most one hour), else 0.",
+		Absent: "Before the first reply of the remote end and after it stops replying.",
 		Source: "RFC 8762 section 4.2.1, RFC 4656 section 4.1.2",
 	})
 	// RemoteClockErrorBound is oneway_remote_clock_error_bound_seconds.
 	RemoteClockErrorBound = clockGroup.add(Desc{
 		Name: "oneway_remote_clock_error_bound_seconds", Kind: Gauge, Labels: []string{Path, Probe},
-		Help:   "Largest offset of the remote end's clock that its Error Estimate admits, in seconds.",
-		Absent: "While the remote end is not synchronized or not heard.",
+		Help:   "Largest offset of the remote end's clock by its Error Estimate, in seconds.",
+		Absent: "While the remote end is not synchronized or does not reply.",
 		Source: "RFC 8762 section 4.2.1, RFC 4656 section 4.1.2",
 	})
 	// StampCalibration is oneway_stamp_calibration_seconds.
 	StampCalibration = clockGroup.add(Desc{
 		Name: "oneway_stamp_calibration_seconds", Kind: Gauge, Labels: []string{"interface", "kind"},
-		Help:   "Calibration error of the time stamps of an interface, in seconds: kind systematic (removed from delays) or random (part of their bound).",
-		Absent: "For an interface that was not calibrated (oneway calibrate).",
+		Help:   "Calibration error of the timestamps of an interface, in seconds: kind systematic (removed from delays) or random (part of their bound).",
+		Absent: "For an interface without a calibration (oneway calibrate).",
 		Source: "RFC 7679 section 3.7.3",
 	})
 )

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestEveryDescriptorIsInAGroup reads the package's source: a descriptor that no
-// group lists would be exported, and documented nowhere.
+// TestEveryDescriptorIsInAGroup reads the source of the package: a descriptor that is in no group is exported but not
+// documented.
 func TestEveryDescriptorIsInAGroup(t *testing.T) {
 	listed := map[string]bool{}
 	for _, d := range all() {

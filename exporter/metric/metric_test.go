@@ -25,13 +25,13 @@ func TestNamesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, d := range all() {
 		if seen[d.Name] {
-			t.Errorf("%s is there twice", d.Name)
+			t.Errorf("%s is declared twice", d.Name)
 		}
 		seen[d.Name] = true
 	}
 }
 
-// TestHistogramNamesHideNoOthers: a histogram x also has x_count, x_sum and x_bucket.
+// TestHistogramNamesHideNoOthers: a histogram x also exports x_count, x_sum and x_bucket.
 func TestHistogramNamesHideNoOthers(t *testing.T) {
 	names := map[string]bool{}
 	for _, d := range all() {
@@ -40,7 +40,7 @@ func TestHistogramNamesHideNoOthers(t *testing.T) {
 	for _, d := range all() {
 		for _, suffix := range []string{"_count", "_sum", "_bucket"} {
 			if d.Kind == metric.Histogram && names[d.Name+suffix] {
-				t.Errorf("%s%s is a family and a part of another", d.Name, suffix)
+				t.Errorf("%s%s is both a family and a part of a histogram", d.Name, suffix)
 			}
 		}
 	}
@@ -53,12 +53,12 @@ func TestEveryFamilyIsDocumented(t *testing.T) {
 			t.Errorf("%s: no prefix", d.Name)
 		}
 		if !strings.HasSuffix(d.Help, ".") || len(d.Help) < 15 {
-			t.Errorf("%s: help %q is no sentence", d.Name, d.Help)
+			t.Errorf("%s: help %q is not a sentence", d.Name, d.Help)
 		}
 		if d.Source == "" {
 			t.Errorf("%s: no source", d.Name)
 		}
-		// A server without native histograms has the jitter for IPDV, and nothing for the residence.
+		// Servers without native histograms have oneway_jitter_seconds in place of IPDV, and no residence time.
 		if d != metric.IPDV && d != metric.Residence && (d.Kind == metric.Histogram) != (len(d.Buckets) > 0) {
 			t.Errorf("%s: a %s with %d buckets", d.Name, d.Kind, len(d.Buckets))
 		}
@@ -74,7 +74,7 @@ func TestEveryFamilyIsDocumented(t *testing.T) {
 	}
 }
 
-// TestUnitIsInTheName: base units, and the suffixes that go with the kinds.
+// TestUnitIsInTheName: names have a base unit, and the suffix of their kind.
 func TestUnitIsInTheName(t *testing.T) {
 	dimensionless := []string{
 		"_ratio", "_info", "_up", "_r_factor", "_mos", "_impairment", "_synchronized", "_state", "_sessions", "_fix", "_connected", "_satellites_used", "_satellites_seen", "_outstanding",
@@ -87,13 +87,13 @@ func TestUnitIsInTheName(t *testing.T) {
 				t.Errorf("%s: a counter without _total", d.Name)
 			}
 		case strings.HasSuffix(d.Name, "_seconds"), strings.HasSuffix(d.Name, "_bytes"),
-			strings.HasSuffix(d.Name, "_bytes_per_second"): // a gauge of a rate, which no counter gives
+			strings.HasSuffix(d.Name, "_bytes_per_second"): // a rate that no counter can provide
 		case !slices.ContainsFunc(dimensionless, func(s string) bool { return strings.HasSuffix(d.Name, s) }):
 			t.Errorf("%s: neither a base unit nor one of %q", d.Name, dimensionless)
 		}
 		for _, bad := range []string{"millisecond", "_ms", "percent", "kilo", "_bits"} {
 			if strings.Contains(d.Name, bad) {
-				t.Errorf("%s: %q is no base unit", d.Name, bad)
+				t.Errorf("%s: %q is not a base unit", d.Name, bad)
 			}
 		}
 	}
@@ -132,14 +132,14 @@ func TestPromlintFindsNothing(t *testing.T) {
 	}
 }
 
-func TestKindsAreTheWordsOfTheExposition(t *testing.T) {
+func TestKindsAreTypeNamesOfTheExposition(t *testing.T) {
 	got := []string{metric.Counter.String(), metric.Gauge.String(), metric.Histogram.String(), metric.Kind(0).String()}
 	if want := []string{"counter", "gauge", "histogram", "unknown"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-func TestDiscardTakesEverything(t *testing.T) {
+func TestDiscardAcceptsAllCalls(t *testing.T) {
 	var sink metric.Sink = metric.Discard{}
 	ran := false
 	sink.Update(func() {

@@ -1,34 +1,34 @@
 package metric
 
-// What a probe says of itself.
+// Probes.
 var (
 	// ProbeUp is oneway_probe_up.
 	ProbeUp = probeGroup.add(Desc{
 		Name: "oneway_probe_up", Kind: Gauge, Slim: true, Labels: perProbe, Source: "design",
-		Help:   "1 if a reply to a test packet was received within the last three intervals (at least 3 s) and the waiting time (loss_timeout), else 0. What is refused (packets_discarded_total), and a reply to no test packet, is none.",
-		Absent: "Before the first reply, until that time is over.",
+		Help:   "1 if a reply to a test packet was received within the last three intervals (at least 3 s) and the waiting time (loss_timeout), else 0. Discarded replies (oneway_packets_discarded_total) and replies that match no test packet do not count.",
+		Absent: "Before the first reply, until that time has passed.",
 	})
 	// ProbeLastSuccess is oneway_probe_last_success_timestamp_seconds.
 	ProbeLastSuccess = probeGroup.add(Desc{
 		Name: "oneway_probe_last_success_timestamp_seconds", Kind: Gauge, Labels: perProbe, Source: "design",
-		Help:   "Unix time of the last reply to a test packet that was received.",
+		Help:   "Unix time of the last received reply to a test packet.",
 		Absent: "Before the first reply.",
 	})
 	// ProbeSkipped is oneway_probe_schedule_skipped_total.
 	ProbeSkipped = probeGroup.add(Desc{
 		Name: "oneway_probe_schedule_skipped_total", Kind: Counter, Labels: perReason, Source: "RFC 3432 section 4",
-		Help: "Test packets that were due and not sent, by reason; they are no loss of the path.",
+		Help: "Test packets that were due but not sent, by reason; they are not loss of the path.",
 	})
 	// ProbeLateness is oneway_probe_schedule_lateness_seconds.
 	ProbeLateness = probeGroup.add(Desc{
 		Name: "oneway_probe_schedule_lateness_seconds", Kind: Histogram, Labels: perProbe, Buckets: latenessBuckets(),
-		Help:   "How long after its due time the sending of a test packet began, in seconds.",
+		Help:   "Time from when a test packet was due until its sending began, in seconds.",
 		Source: "RFC 3432 section 4",
 	})
 	// PathInfo is oneway_path_info.
 	PathInfo = probeGroup.add(Desc{
 		Name: "oneway_path_info", Kind: Gauge, Labels: []string{Path, Probe, "peer", "family", "dscp", "reflector", "schedule", "payload_bytes"},
-		Help:   "Always 1; the labels are facts about the path: peer address, address family, DSCP, kind of reflector (oneway, stateful, stateless), schedule and UDP payload size.",
+		Help:   "Always 1; the labels describe the path: peer address, address family, DSCP, kind of reflector (oneway, stateful, stateless), schedule and UDP payload size.",
 		Absent: "While the peer's name does not resolve.",
 		Source: "design",
 	})
@@ -40,6 +40,6 @@ var (
 	// ResolveFailures is oneway_resolve_failures_total.
 	ResolveFailures = probeGroup.add(Desc{
 		Name: "oneway_resolve_failures_total", Kind: Counter, Labels: perProbe, Source: "design",
-		Help: "Failed look-ups of the peer's name.",
+		Help: "Failed lookups of the peer's name.",
 	})
 )

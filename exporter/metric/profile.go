@@ -2,22 +2,22 @@ package metric
 
 import "fmt"
 
-// Profile is how many series a probe of a path has.
+// Profile selects the families that a probe of a path exports.
 type Profile uint8
 
 // The profiles.
 const (
-	// Full is all families, 150 series of a path and probe at the most.
+	// Full is all families, at most 150 series per path and probe.
 	Full Profile = iota
-	// Slim is what an operator of a thousand paths looks at, 14 series at the most. Its histograms have native
-	// buckets only; scrapes that take none are shown quantiles in their place.
+	// Slim is the families for monitoring thousands of paths, at most 14 series per path and probe. Its histograms have
+	// native buckets only; scrapes that accept none get quantile gauges instead.
 	Slim
 )
 
-// String is the word in the configuration.
+// String is the name in the configuration.
 func (p Profile) String() string { return [...]string{"full", "slim"}[p] }
 
-// ProfileByName finds a profile. The error says which ones there are.
+// ProfileByName finds a profile by its name. The error lists the names.
 func ProfileByName(name string) (Profile, error) {
 	for _, p := range []Profile{Full, Slim} {
 		if p.String() == name {
@@ -27,7 +27,7 @@ func ProfileByName(name string) (Profile, error) {
 	return Full, fmt.Errorf("is %q; it must be full or slim", name)
 }
 
-// In is the family as the profile has it, the same each time; nil: it has none of it.
+// In is the descriptor of the family in the profile, the same pointer each time; nil if the profile excludes it.
 func (d *Desc) In(p Profile) *Desc {
 	if p == Full {
 		return d
@@ -35,14 +35,14 @@ func (d *Desc) In(p Profile) *Desc {
 	return d.slim
 }
 
-// StandIn is a gauge of profile Slim whose series are shown only to scrapes that take no native histograms; nil: the
-// profile has none of the family.
+// StandIn is a gauge of profile Slim that is exported only to scrapes that accept no native histograms; nil if the
+// profile excludes the family.
 func (d *Desc) StandIn() *Desc { return d.standIn }
 
-// StandsIn tells whether the series are those of a StandIn.
+// StandsIn reports whether d is a StandIn.
 func (d *Desc) StandsIn() bool { return d.standIn == d }
 
-// derive makes what profile Slim has of the family.
+// derive sets the descriptors of the family in profile Slim.
 func (d *Desc) derive() {
 	if !d.Slim {
 		return
@@ -54,13 +54,13 @@ func (d *Desc) derive() {
 	d.slim, d.standIn = &slim, &standIn
 }
 
-// restricted is a sink for the series of a profile.
+// restricted is a sink that accepts the families of one profile.
 type restricted struct {
 	Sink
 	profile Profile
 }
 
-// Sink passes the families of the profile on to a sink, and discards all others.
+// Sink returns a sink that passes the families of the profile to another sink and discards all others.
 func (p Profile) Sink(to Sink) Sink {
 	if p == Full {
 		return to
@@ -68,7 +68,7 @@ func (p Profile) Sink(to Sink) Sink {
 	return restricted{to, p}
 }
 
-// Series is that of the sink, if the profile has the family.
+// Series opens the series in the sink if the profile includes the family.
 func (r restricted) Series(d *Desc, values ...string) Series {
 	if d = d.In(r.profile); d == nil {
 		return discarded{}
@@ -76,7 +76,7 @@ func (r restricted) Series(d *Desc, values ...string) Series {
 	return r.Sink.Series(d, values...)
 }
 
-// ProfileOf is the profile of what a sink takes.
+// ProfileOf is the profile of a sink that Profile.Sink made; Full for all others.
 func ProfileOf(s Sink) Profile {
 	if r, ok := s.(restricted); ok {
 		return r.profile

@@ -36,23 +36,23 @@ func TestFullSinkIsTheSink(t *testing.T) {
 		t.Errorf("got %T", got)
 	}
 	if metric.ProfileOf(&sink) != metric.Full || metric.ProfileOf(metric.Slim.Sink(&sink)) != metric.Slim {
-		t.Error("the sink's profile is not what it was made with")
+		t.Error("the profile of the sink is not the one it was made with")
 	}
 }
 
-func TestProfilesAreKnownByName(t *testing.T) {
+func TestProfilesAreFoundByName(t *testing.T) {
 	for _, p := range []metric.Profile{metric.Full, metric.Slim} {
 		if got, err := metric.ProfileByName(p.String()); err != nil || got != p {
 			t.Errorf("%s: %v, %v", p, got, err)
 		}
 	}
 	if _, err := metric.ProfileByName("small"); err == nil || !strings.Contains(err.Error(), "full or slim") {
-		t.Errorf("error %v does not say what there is", err)
+		t.Errorf("error %v does not list the profiles", err)
 	}
 }
 
-// TestStandInIsShownWhereNativeHistogramsAreNot: one of the two has the distribution of a slim path's delay.
-func TestStandInIsShownWhereNativeHistogramsAreNot(t *testing.T) {
+// TestStandInIsExportedWithoutNativeHistograms: either histogram or gauge has the delay distribution of a slim path.
+func TestStandInIsExportedWithoutNativeHistograms(t *testing.T) {
 	for _, c := range []struct {
 		options   promsink.Options
 		format    expfmt.FormatType

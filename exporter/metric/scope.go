@@ -6,10 +6,9 @@ import (
 	"sync"
 )
 
-// Scope is the series of one thing that begins and ends: a path, a clock, a link. It opens
-// each at its first use and closes them all together. It is safe for concurrent use, but a
-// series must not be written to while it is dropped, and nothing but Close is called after
-// Close. Make one with NewScope.
+// Scope is the set of series of one object with a start and an end: a path, a clock, a link. It opens each series at its
+// first use and closes all of them together. It is safe for concurrent use, but a series must not be written to while it
+// is dropped, and after Close no method except Close may be called. Make one with NewScope.
 type Scope struct {
 	sink    Sink
 	profile Profile // of the sink
@@ -19,14 +18,13 @@ type Scope struct {
 	open map[scopeKey]Series
 }
 
-// scopeKey names a series: its family, and its labels after the leading ones.
+// scopeKey identifies a series: its family, and its labels after the leading ones.
 type scopeKey struct {
 	desc *Desc
 	more string
 }
 
-// NewScope is a scope without series. All that it opens will have these label values first.
-// A nil sink is Discard.
+// NewScope makes a scope without series. All its series have the label values lead first. A nil sink is Discard.
 func NewScope(sink Sink, lead ...string) *Scope {
 	if sink == nil {
 		sink = Discard{}
@@ -34,9 +32,8 @@ func NewScope(sink Sink, lead ...string) *Scope {
 	return &Scope{sink: sink, profile: ProfileOf(sink), lead: slices.Clip(lead), open: map[scopeKey]Series{}}
 }
 
-// Series is the series of d with the leading label values and more: the same one each time,
-// opened by the first. Only that one allocates, unless more is longer than 128 bytes. After
-// Close it keeps nothing.
+// Series is the series of d with the leading label values and more: the same one each time, opened by the first call.
+// Only that call allocates, unless more is longer than 128 bytes. After Close it returns a series that discards.
 func (s *Scope) Series(d *Desc, more ...string) Series {
 	if d = d.In(s.profile); d == nil {
 		return discarded{}
@@ -48,7 +45,7 @@ func (s *Scope) Series(d *Desc, more ...string) Series {
 	one := s.open[scopeKey{d, string(joined)}]
 	switch {
 	case s.open == nil:
-		return discarded{} // closed: nothing is published any more
+		return discarded{} // after Close
 	case one == nil:
 		one = s.sink.Series(d, append(s.lead, more...)...)
 		s.open[scopeKey{d, string(joined)}] = one
@@ -56,7 +53,7 @@ func (s *Scope) Series(d *Desc, more ...string) Series {
 	return one
 }
 
-// Flag is the value of a gauge that is 1 or 0.
+// Flag is the value of a Boolean gauge, 1 or 0.
 func Flag(yes bool) float64 {
 	if yes {
 		return 1
@@ -67,7 +64,7 @@ func Flag(yes bool) float64 {
 // Set sets a gauge.
 func (s *Scope) Set(d *Desc, v float64, more ...string) { s.Series(d, more...).Set(v) }
 
-// SetIf sets a gauge if the value is known, and makes it absent if not.
+// SetIf sets a gauge if the value is known, and clears it if not.
 func (s *Scope) SetIf(d *Desc, v float64, known bool, more ...string) {
 	if known {
 		s.Set(d, v, more...)
@@ -76,8 +73,7 @@ func (s *Scope) SetIf(d *Desc, v float64, known bool, more ...string) {
 	}
 }
 
-// Total is Series.SetTotal. A total of zero opens the counter too, so that a reader sees it
-// begin.
+// Total is Series.SetTotal. A total of zero also opens the counter, so that its first increase is visible.
 func (s *Scope) Total(d *Desc, total float64, more ...string) { s.Series(d, more...).SetTotal(total) }
 
 // Drop closes a series if it is open. The next use opens a new one.
@@ -87,7 +83,7 @@ func (s *Scope) Drop(d *Desc, more ...string) {
 	}
 }
 
-// opened is a series if it is open, and forgets it if told to.
+// opened is a series, or nil if it is not open; forget removes it from the scope.
 func (s *Scope) opened(d *Desc, more []string, forget bool) Series {
 	if d = d.In(s.profile); d == nil {
 		return nil
@@ -103,7 +99,7 @@ func (s *Scope) opened(d *Desc, more []string, forget bool) Series {
 	return one
 }
 
-// join puts what sorts before every character of a label value between them.
+// join appends the values, each with a NUL after it.
 func join(to []byte, values []string) []byte {
 	for _, v := range values {
 		to = append(append(to, v...), 0)
@@ -111,8 +107,8 @@ func join(to []byte, values []string) []byte {
 	return to
 }
 
-// Renew closes s and is a scope with the same series, whose totals begin at zero: the counters of a
-// source that begins anew go on from where they are.
+// Renew closes s and returns a scope with the same series, whose totals start at zero: the counters of a source that
+// restarts continue from their values.
 func (s *Scope) Renew() *Scope {
 	next := NewScope(s.sink, s.lead...)
 	s.mu.Lock()
@@ -125,11 +121,10 @@ func (s *Scope) Renew() *Scope {
 	return next
 }
 
-// Update is Sink.Update: a reader sees all of what f does or nothing of it.
+// Update is Sink.Update.
 func (s *Scope) Update(f func()) { s.sink.Update(f) }
 
-// Close closes all series in one Update, so it is not called within one. A second call does
-// nothing.
+// Close closes all series in one Update, so it must not be called within one. A second call does nothing.
 func (s *Scope) Close() {
 	s.mu.Lock()
 	all := s.open

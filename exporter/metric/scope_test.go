@@ -28,7 +28,7 @@ func TestScopeOpensEachSeriesAtItsFirstUseAndOnce(t *testing.T) {
 	s.SetIf(metric.DelayMin, 0.03, true, "forward")
 	s.SetIf(metric.DelayMin, 0.03, false, "reverse")
 	if s.Series(metric.ProbeUp) != s.Series(metric.ProbeUp) {
-		t.Error("another handle at the second use")
+		t.Error("the second use returned another handle")
 	}
 	want := map[string]float64{
 		metrictest.Key(metric.PacketsSent, "a", "stamp", "forward"): 9,
@@ -40,11 +40,11 @@ func TestScopeOpensEachSeriesAtItsFirstUseAndOnce(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if n := sink.Open(); n != len(want) {
-		t.Errorf("%d series are open, want %d: what was never known has none", n, len(want))
+		t.Errorf("%d series are open, want %d: a value that was never known has no series", n, len(want))
 	}
 }
 
-func TestScopeMakesAGaugeAbsentThatIsNoLongerKnown(t *testing.T) {
+func TestScopeClearsAGaugeWithoutAKnownValue(t *testing.T) {
 	var sink metrictest.Sink
 	s := metric.NewScope(&sink, "gps")
 	s.SetIf(metric.GNSSFix, 3, true)
@@ -91,7 +91,7 @@ func TestScopeClosesAll(t *testing.T) {
 	}
 }
 
-func TestCountersOfARenewedScopeGoOn(t *testing.T) {
+func TestCountersOfARenewedScopeContinue(t *testing.T) {
 	var sink metrictest.Sink
 	old := metric.NewScope(&sink, "a", "stamp")
 	old.Total(metric.PacketsSent, 100, "forward")
@@ -112,7 +112,7 @@ func TestCountersOfARenewedScopeGoOn(t *testing.T) {
 	}
 }
 
-func TestScopeTellsLabelsApart(t *testing.T) {
+func TestScopeDistinguishesLabels(t *testing.T) {
 	var sink metrictest.Sink
 	s := metric.NewScope(&sink, "a")
 	long := strings.Repeat("x", 200)
@@ -142,7 +142,7 @@ func TestScopeLooksUpWithoutAllocation(t *testing.T) {
 		write()
 	}
 	if n := testing.AllocsPerRun(1000, write); n != 0 {
-		t.Errorf("%v allocations a write, want 0", n)
+		t.Errorf("%v allocations per write, want 0", n)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestScopeIsSafeForConcurrentUse(t *testing.T) {
 	}
 }
 
-// TestSinksAgreeOnTotals: the fake of the tests counts as the sink of production does.
+// TestSinksAgreeOnTotals: metrictest.Sink counts as promsink.Sink does.
 func TestSinksAgreeOnTotals(t *testing.T) {
 	prom := promsink.New(promsink.Options{})
 	fake := &metrictest.Sink{}
@@ -197,7 +197,7 @@ func TestSinksAgreeOnTotals(t *testing.T) {
 			{"no number", one, math.NaN(), 5},
 			{"ahead", one, 7, 7},
 			{"of another opener", other, 2, 9},
-			{"behind of another opener", other, 1, 9},
+			{"lower, of another opener", other, 1, 9},
 			{"ahead again", one, 8, 10},
 		} {
 			step.of.SetTotal(step.total)
@@ -209,7 +209,7 @@ func TestSinksAgreeOnTotals(t *testing.T) {
 		again := sink.Series(metric.GNSSConnections, "gps")
 		again.SetTotal(1)
 		if got := value(); got != 11 {
-			t.Errorf("%s: an opener that begins anew: %v, want 11", name, got)
+			t.Errorf("%s: a new opener: %v, want 11", name, got)
 		}
 	}
 }

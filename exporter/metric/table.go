@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Label names. Their values are names from the configuration or members of a
-// fixed set; never an address, a port, a session or a sequence number.
+// Label names. Label values are names from the configuration or members of a fixed set; never an address, a port, a
+// session or a sequence number.
 const (
 	Path      = "path"
 	Probe     = "probe"
@@ -31,11 +31,11 @@ var (
 	perVoice     = []string{Path, Probe, Direction, CodecL, ModelL, BufferL}
 )
 
-// Classic buckets are few, since each is a series of each path: they are for aggregation over paths and time in
-// servers without native histograms. The quantiles of single paths are gauges. No bound is a whole number:
-// Prometheus 3 rewrites le="1" to le="1.0", and a rule that names a bound must match both.
+// Each classic bucket is a series per path, so there are few: they allow aggregation over paths and time in servers
+// without native histograms. The quantiles of single paths are gauges. No bound is a whole number: Prometheus 3 rewrites
+// le="1" to le="1.0", and a rule that names a bound must match both.
 
-// delayBuckets span a LAN's delays to those of a congested long path.
+// delayBuckets range from the delays of a LAN to those of a congested long path.
 func delayBuckets() []float64 {
 	return []float64{0.001, 0.005, 0.02, 0.05, 0.1, 0.3, 1.25}
 }
@@ -53,7 +53,7 @@ func latenessBuckets() []float64 {
 	return []float64{0.001, 0.01}
 }
 
-// hostBuckets are of a host, not of each path.
+// hostBuckets are finer, since their histograms exist once per host.
 func hostBuckets() []float64 {
 	return []float64{0.00001, 0.00002, 0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.25}
 }
@@ -62,32 +62,32 @@ func burstBuckets() []float64 {
 	return []float64{1.5, 5.5}
 }
 
-// Group is a heading of the documentation and its families, by name.
+// Group is a section of the documentation and its families, sorted by name.
 type Group struct {
 	Title string
-	// Experimental families may change their name, labels or meaning in any version, and the changelog tells.
-	// The others are stable: they change in a major version alone, after one in which both are exported.
+	// Experimental families may change their name, labels or meaning in any version, as the changelog lists. The others are
+	// stable: they change only in a major version, after a version that exports both.
 	Experimental bool
 	Descs        []*Desc
 }
 
-// The groups. Each family is in the one that its declaration adds it to.
+// The groups. A declaration adds its family to one of them.
 var (
-	probeGroup      = &Group{Title: "What a probe says of itself"}
+	probeGroup      = &Group{Title: "Probes"}
 	packetGroup     = &Group{Title: "Packets"}
 	delayGroup      = &Group{Title: "Delay"}
 	voiceGroup      = &Group{Title: "Voice"}
 	runGroup        = &Group{Title: "Runs of load tests"}
 	loadGroup       = &Group{Title: "Link under load", Experimental: true}
 	sizeSweepGroup  = &Group{Title: "Packet size by packet rate", Experimental: true}
-	capacityGroup   = &Group{Title: "Capacity", Experimental: true}
+	capacityGroup   = &Group{Title: "Capacity by packet trains", Experimental: true}
 	clockGroup      = &Group{Title: "Clock"}
 	pulseGroup      = &Group{Title: "Pulse and receiver"}
 	loadServerGroup = &Group{Title: "Load server"}
 	selfGroup       = &Group{Title: "Self"}
 )
 
-// add declares a family of the group.
+// add adds a family to the group, in the order of names.
 func (g *Group) add(d Desc) *Desc {
 	at, _ := slices.BinarySearchFunc(g.Descs, d.Name, func(one *Desc, name string) int { return cmp.Compare(one.Name, name) })
 	d.derive()
@@ -95,7 +95,7 @@ func (g *Group) add(d Desc) *Desc {
 	return &d
 }
 
-// Groups lists every family, in the order of the documentation.
+// Groups lists all families, in the order of the documentation.
 func Groups() []Group {
 	return []Group{
 		*probeGroup, *packetGroup, *delayGroup, *voiceGroup, *runGroup, *loadGroup,

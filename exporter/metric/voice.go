@@ -12,40 +12,40 @@ var (
 	// VoiceRError is oneway_voice_error_bound_r_factor.
 	VoiceRError = voiceGroup.add(Desc{
 		Name: "oneway_voice_error_bound_r_factor", Kind: Gauge, Labels: perVoice,
-		Help:   "How far R may be off because the one-way delay is only known to within its own error bound: the largest change of R over that interval.",
-		Absent: "Where oneway_voice_r_factor is.",
+		Help:   "Error bound of R caused by the error bound of the one-way delay: the largest change of R within that bound.",
+		Absent: "Where oneway_voice_r_factor is absent.",
 		Source: "ITU-T G.107 (06/2015) clause 7.4; design, invariant 1",
 	})
 	// VoiceMOS is oneway_voice_mos.
 	VoiceMOS = voiceGroup.add(Desc{
 		Name: "oneway_voice_mos", Kind: Gauge, Labels: perVoice, Source: "ITU-T G.107 Annex B",
 		Help:   "Estimated mean opinion score MOS-CQE, 1..4.5.",
-		Absent: "As voice_r_factor.",
+		Absent: "Where oneway_voice_r_factor is absent.",
 	})
 	// VoiceDelayImpairment is oneway_voice_delay_impairment.
 	VoiceDelayImpairment = voiceGroup.add(Desc{
 		Name: "oneway_voice_delay_impairment", Kind: Gauge, Labels: perVoice, Source: "ITU-T G.107 clause 7.4",
 		Help:   "Delay impairment Id in units of R.",
-		Absent: "As voice_r_factor.",
+		Absent: "Where oneway_voice_r_factor is absent.",
 	})
 	// VoiceEquipmentImpairment is oneway_voice_equipment_impairment.
 	VoiceEquipmentImpairment = voiceGroup.add(Desc{
 		Name: "oneway_voice_equipment_impairment", Kind: Gauge, Labels: perVoice, Source: "ITU-T G.107 clause 7.5",
 		Help:   "Effective equipment impairment Ie,eff in units of R.",
-		Absent: "As voice_r_factor.",
+		Absent: "Where oneway_voice_r_factor is absent.",
 	})
 	// VoiceMouthToEar is oneway_voice_mouth_to_ear_delay_seconds.
 	VoiceMouthToEar = voiceGroup.add(Desc{
 		Name: "oneway_voice_mouth_to_ear_delay_seconds", Kind: Gauge, Labels: []string{Path, Probe, Direction, CodecL, BufferL},
-		Help:   "Packetization, look-ahead, network and playout buffer, in seconds.",
-		Absent: "As voice_r_factor.",
+		Help:   "Mouth-to-ear delay in seconds: packetization, look-ahead, network and playout buffer.",
+		Absent: "Where oneway_voice_r_factor is absent.",
 		Source: "ITU-T G.107 clause 7.4; G.114",
 	})
 	// VoicePlayoutLoss is oneway_voice_playout_loss_ratio.
 	VoicePlayoutLoss = voiceGroup.add(Desc{
 		Name: "oneway_voice_playout_loss_ratio", Kind: Gauge, Labels: []string{Path, Probe, Direction, CodecL, BufferL},
-		Help:   "Packets lost on the path or too late for the playout buffer, over all, 0..1.",
-		Absent: "As voice_r_factor.",
+		Help:   "Packets lost on the path or too late for the playout buffer divided by all packets, 0..1.",
+		Absent: "Where oneway_voice_r_factor is absent.",
 		Source: "ITU-T G.1020 (07/2006) clause 8.5",
 	})
 )

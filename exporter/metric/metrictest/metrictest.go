@@ -1,4 +1,4 @@
-// Package metrictest has a metric.Sink for tests, which remembers what was written to it.
+// Package metrictest provides a metric.Sink for tests that stores everything written to it.
 package metrictest
 
 import (
@@ -12,9 +12,8 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// Sink remembers what was written to it, and panics on what only a fault of the program
-// writes: to a series that its opener has closed, or that is of another kind, or to a counter
-// that would go back. The zero value is ready.
+// Sink stores everything written to it. It panics on programming errors: a write to a series that its opener has
+// closed or that is of another kind, and a counter that would decrease. The zero value is ready to use.
 type Sink struct {
 	mu     sync.Mutex
 	series map[string]*series
@@ -22,27 +21,27 @@ type Sink struct {
 
 var _ metric.Sink = (*Sink)(nil)
 
-// series is what all openers of one series share.
+// series is the state that all openers of one series share.
 type series struct {
 	desc    *metric.Desc
 	openers int
 	value   float64
 	present bool
 	history []float64
-	// exemplars are the values that had one, by its label.
+	// exemplars are the values observed with an exemplar, by its label.
 	exemplars map[string][]float64
 }
 
-// handle is one opener's hold on a series.
+// handle is one opener's reference to a series.
 type handle struct {
 	sink   *Sink
 	key    string
 	of     *series
-	given  float64 // the largest total
+	given  float64 // the largest total set
 	closed bool
 }
 
-// Series opens a series, or joins it.
+// Series opens a series, or adds an opener to it.
 func (s *Sink) Series(d *metric.Desc, values ...string) metric.Series {
 	if len(values) != len(d.Labels) {
 		panic(fmt.Sprintf("%s has labels %q but was given %q", d.Name, d.Labels, values))
@@ -63,12 +62,12 @@ func (s *Sink) Series(d *metric.Desc, values ...string) metric.Series {
 // Update runs f.
 func (*Sink) Update(f func()) { f() }
 
-// Key is how Present names a series: its family, and its label values in braces.
+// Key is the name of a series for Present: its family, and its label values in braces.
 func Key(d *metric.Desc, values ...string) string {
 	return d.Name + "{" + strings.Join(values, ",") + "}"
 }
 
-// write has f change the series, which is of this kind and open.
+// write runs f on the series, which must be of this kind and open.
 func (h *handle) write(kind metric.Kind, f func(one *series)) {
 	h.sink.mu.Lock()
 	defer h.sink.mu.Unlock()
@@ -76,14 +75,14 @@ func (h *handle) write(kind metric.Kind, f func(one *series)) {
 	case h.of.desc.Kind != kind:
 		panic(h.key + " is a " + h.of.desc.Kind.String())
 	case h.closed:
-		panic(h.key + " is used after its end")
+		panic(h.key + " is used after Close")
 	}
 	f(h.of)
 }
 
 func (h *handle) Add(delta float64) {
 	if !(delta >= 0) {
-		panic(h.key + " goes back")
+		panic(h.key + " decreases")
 	}
 	h.write(metric.Counter, func(one *series) { one.value += delta })
 }
@@ -120,7 +119,7 @@ func (h *handle) ObserveWithExemplar(v float64, label, value string) {
 	h.write(metric.Histogram, func(one *series) { one.exemplars[label+"="+value] = append(one.exemplars[label+"="+value], v) })
 }
 
-// Close ends the opener's hold; a second call does nothing.
+// Close removes the opener; a second call does nothing.
 func (h *handle) Close() {
 	h.sink.mu.Lock()
 	defer h.sink.mu.Unlock()
@@ -133,7 +132,7 @@ func (h *handle) Close() {
 	}
 }
 
-// get is a series as it is now; the zero one if it is not open.
+// get is the current state of a series; the zero value if it is not open.
 func (s *Sink) get(d *metric.Desc, values []string) (one series) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +143,7 @@ func (s *Sink) get(d *metric.Desc, values []string) (one series) {
 	return one
 }
 
-// Value is that of a counter or gauge; false if there is none.
+// Value is the value of a counter or gauge; false if there is none.
 func (s *Sink) Value(d *metric.Desc, values ...string) (v float64, ok bool) {
 	one := s.get(d, values)
 	return one.value, one.present
@@ -155,7 +154,7 @@ func (s *Sink) History(d *metric.Desc, values ...string) (all []float64) {
 	return slices.Clip(s.get(d, values).history)
 }
 
-// Observed is how many observations a histogram has, and their sum.
+// Observed is the number of observations of a histogram, and their sum.
 func (s *Sink) Observed(d *metric.Desc, values ...string) (count int, sum float64) {
 	all := s.get(d, values).history
 	for _, v := range all {
@@ -164,14 +163,12 @@ func (s *Sink) Observed(d *metric.Desc, values ...string) (count int, sum float6
 	return len(all), sum
 }
 
-// Exemplars are the values of a histogram that came with an exemplar, by its label, such
-// as "run_id=x".
+// Exemplars are the values of a histogram that were observed with an exemplar, by its label, such as "run_id=x".
 func (s *Sink) Exemplars(d *metric.Desc, values ...string) map[string][]float64 {
 	return s.get(d, values).exemplars
 }
 
-// All is the values of all series of a family that have one, by their labels joined with
-// commas. A histogram's is 0.
+// All is the values of all series of a family that have one, by their labels joined with commas; 0 for a histogram.
 func (s *Sink) All(d *metric.Desc) map[string]float64 {
 	all := map[string]float64{}
 	for key, v := range s.Present(d.Name + "{") {
@@ -193,17 +190,17 @@ func (s *Sink) Present(prefix string) map[string]float64 {
 	return all
 }
 
-// Open is how many series are open, whether they have a value or not.
+// Open is the number of open series, with or without a value.
 func (s *Sink) Open() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.series)
 }
 
-// Keeping is a Sink whose series outlive the run that closes them.
+// Keeping is a Sink that keeps series after their opener has closed them.
 type Keeping struct{ Sink }
 
-// Series opens it once more than is closed.
+// Series opens the series twice, so that one Close does not end it.
 func (k *Keeping) Series(d *metric.Desc, values ...string) metric.Series {
 	k.Sink.Series(d, values...)
 	return k.Sink.Series(d, values...)

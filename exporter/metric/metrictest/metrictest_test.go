@@ -10,7 +10,7 @@ import (
 	"oneway.example/exporter/metric/metrictest"
 )
 
-func TestSinkRemembersWhatWasWritten(t *testing.T) {
+func TestSinkStoresWrites(t *testing.T) {
 	var s metrictest.Sink
 	up, sent := s.Series(metric.ProbeUp, "a", "stamp"), s.Series(metric.PacketsSent, "a", "stamp", "forward")
 	delay := s.Series(metric.Delay, "a", "stamp", "forward")
@@ -41,11 +41,11 @@ func TestSinkRemembersWhatWasWritten(t *testing.T) {
 		t.Errorf("present (-want +got):\n%s", diff)
 	}
 	if v, ok := s.Value(metric.ProbeUp, "a", "stamp"); ok {
-		t.Errorf("%v, want none after NaN", v)
+		t.Errorf("got %v, want no value after NaN", v)
 	}
 }
 
-func TestSeriesIsThereUntilEachOpenerHasClosedIt(t *testing.T) {
+func TestSeriesIsPresentUntilAllOpenersClosedIt(t *testing.T) {
 	var s metrictest.Sink
 	one, two := s.Series(metric.ProbeUp, "a", "stamp"), s.Series(metric.ProbeUp, "a", "stamp")
 	one.Set(1)
@@ -60,7 +60,7 @@ func TestSeriesIsThereUntilEachOpenerHasClosedIt(t *testing.T) {
 	}
 }
 
-func TestKeepingOutlivesItsOpener(t *testing.T) {
+func TestKeepingKeepsClosedSeries(t *testing.T) {
 	var s metrictest.Keeping
 	one := s.Series(metric.ProbeUp, "a", "stamp")
 	one.Set(1)
@@ -70,21 +70,21 @@ func TestKeepingOutlivesItsOpener(t *testing.T) {
 	}
 }
 
-func TestFaultsOfTheProgramPanic(t *testing.T) {
+func TestProgrammingErrorsPanic(t *testing.T) {
 	var s metrictest.Sink
 	gauge, counter := s.Series(metric.ProbeUp, "a", "stamp"), s.Series(metric.PacketsSent, "a", "stamp", "forward")
 	closed := s.Series(metric.ProbeUp, "b", "stamp")
 	s.Series(metric.ProbeUp, "b", "stamp") // another opener has it open
 	closed.Close()
 	for name, fault := range map[string]func(){
-		"use after the end": func() { closed.Set(1) },
-		"add to a gauge":    func() { gauge.Add(1) },
-		"total of a gauge":  func() { gauge.SetTotal(1) },
-		"set a counter":     func() { counter.Set(1) },
-		"go back":           func() { counter.Add(-1) },
-		"add no number":     func() { counter.Add(math.NaN()) },
-		"observe":           func() { counter.Observe(1) },
-		"too few labels":    func() { s.Series(metric.PacketsSent, "a") },
+		"use after Close":  func() { closed.Set(1) },
+		"add to a gauge":   func() { gauge.Add(1) },
+		"total of a gauge": func() { gauge.SetTotal(1) },
+		"set a counter":    func() { counter.Set(1) },
+		"go back":          func() { counter.Add(-1) },
+		"add no number":    func() { counter.Add(math.NaN()) },
+		"observe":          func() { counter.Observe(1) },
+		"too few labels":   func() { s.Series(metric.PacketsSent, "a") },
 	} {
 		func() {
 			defer func() {
