@@ -25,23 +25,23 @@ import (
 	"oneway.example/exporter/probes"
 )
 
-const agentHelp = `Measure the paths of a configuration, answer other hosts, and serve /metrics.
+const agentHelp = `Measure the paths of a configuration, reflect test packets of other hosts, and serve /metrics.
 
-The configuration is read again on SIGHUP and POST /-/reload; paths that do not
-change keep their sessions and counters, and a configuration with an error is
-refused with the old one left in force. The page at / says what works and why not.
+SIGHUP and POST /-/reload read the configuration again; paths that do not change keep their sessions
+and counters. A configuration with an error is refused, and the agent keeps the one in use. The page
+at / shows the state of each part and the reason of each failure.
 
-Load tests that are started from a terminal of this host ("oneway test") ask the agent for
-their link and its quota, at a UNIX socket that only root and the agent's own user may write
-to. With systemd, RuntimeDirectory=oneway makes its directory.
+Load tests started from a terminal of this host ("oneway test") lease their link and its quota from
+the agent, over a UNIX socket that only root and the agent's user may write to. With systemd,
+RuntimeDirectory=oneway creates its directory.
 
 Examples:
   oneway agent --config.file=/etc/oneway/oneway.yml
   oneway agent --web.listen-address=127.0.0.1:9862 --log.level=debug
   oneway agent --web.config.file=/etc/oneway/web.yml   (TLS, passwords)
-  oneway agent --test.socket-group=netops              (whose members may run tests through it)
+  oneway agent --test.socket-group=netops              (its members may run tests through the agent)
 
-Exit status: 0 ended by a signal, 1 failure, 2 usage or a refused configuration.`
+Exit status: 0 ended by a signal, 1 failure, 2 wrong usage or configuration.`
 
 type agentFlags struct {
 	config, socket, group string
@@ -56,29 +56,29 @@ type agentFlags struct {
 func agentCommand(app *kingpin.Application) {
 	f := &agentFlags{}
 	cmd := app.Command("agent", agentHelp)
-	cmd.Flag("config.file", "Configuration; deploy/oneway.yml is a commented example.").Default("oneway.yml").StringVar(&f.config)
+	cmd.Flag("config.file", "Configuration file; deploy/oneway.yml is a commented example.").Default("oneway.yml").StringVar(&f.config)
 	f.web = kingpinflag.AddFlags(cmd, ":9862")
 	cmd.Flag("web.enable-pprof", "Serve Go's profiles at /debug/pprof/.").BoolVar(&f.pprof)
-	cmd.Flag("web.external-host", "Name of this host, besides its own, under which it takes POST /-/reload; repeatable. IP addresses and localhost are always right.").PlaceHolder("NAME").StringsVar(&f.hosts)
-	cmd.Flag("metrics.no-classic-histograms", "Leave the classic buckets out: a tenth of the bytes, for a Prometheus that takes native histograms.").BoolVar(&f.sink.NoClassic)
-	cmd.Flag("metrics.no-native-histograms", "Leave the native buckets out.").BoolVar(&f.sink.NoNative)
-	cmd.Flag("test.socket", "UNIX socket at which this host's \"oneway test\" asks for links and quotas; empty: none.").Default(linklease.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
-	cmd.Flag("test.socket-group", "Group that may ask there, besides root and this agent's user.").PlaceHolder("GROUP").StringVar(&f.group)
+	cmd.Flag("web.external-host", "Additional host name accepted in POST /-/reload; repeatable. The host's own name, IP addresses and localhost are always accepted.").PlaceHolder("NAME").StringsVar(&f.hosts)
+	cmd.Flag("metrics.no-classic-histograms", "Leave out the classic buckets, for a Prometheus that accepts native histograms: a scrape has a tenth of the bytes.").BoolVar(&f.sink.NoClassic)
+	cmd.Flag("metrics.no-native-histograms", "Leave out the native buckets.").BoolVar(&f.sink.NoNative)
+	cmd.Flag("test.socket", "UNIX socket for leases of links and quotas to this host's \"oneway test\"; empty: none.").Default(linklease.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
+	cmd.Flag("test.socket-group", "Group that may use this socket, besides root and the agent's user.").PlaceHolder("GROUP").StringVar(&f.group)
 	logFlags(cmd, &f.log)
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, promslog.New(&f.log)) }))
 }
 
-// logFlags are those of promslog, for one command.
+// logFlags registers the flags of promslog for one command.
 func logFlags(cmd *kingpin.CmdClause, c *promslog.Config) {
 	c.Level, c.Format = promslog.NewLevel(), promslog.NewFormat()
 	cmd.Flag(promslogflag.LevelFlagName, promslogflag.LevelFlagHelp).Default("info").HintOptions(promslog.LevelFlagOptions...).SetValue(c.Level)
 	cmd.Flag(promslogflag.FormatFlagName, promslogflag.FormatFlagHelp).Default("logfmt").HintOptions(promslog.FormatFlagOptions...).SetValue(c.Format)
 }
 
-// run measures and serves until ctx ends, or one of the two fails.
+// run measures and serves until ctx ends or one of the two fails.
 func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 	if f.sink.NoClassic && f.sink.NoNative {
-		return usageError{errors.New("histograms without classic and without native buckets are none; drop one of the two flags")}
+		return usageError{errors.New("--metrics.no-classic-histograms and --metrics.no-native-histograms exclude each other")}
 	}
 	if err := httpd.CheckHosts(f.hosts); err != nil {
 		return usageError{fmt.Errorf("--web.external-host: %w", err)}
@@ -104,7 +104,7 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 	})
 }
 
-// together runs the agent and the server; when one ends, so does the other.
+// together runs the agent and the server until one of them ends.
 func together(ctx context.Context, a *agent.Agent, serve func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -123,7 +123,7 @@ func together(ctx context.Context, a *agent.Agent, serve func(context.Context) e
 			case <-ctx.Done():
 				return
 			case <-hup:
-				_ = a.Reload() // the agent logs why not
+				_ = a.Reload() // the agent logs the error
 			}
 		}
 	})
@@ -133,26 +133,26 @@ func together(ctx context.Context, a *agent.Agent, serve func(context.Context) e
 	return errors.Join(err, served)
 }
 
-const checkConfigHelp = `Check a configuration as the start of an agent would, and start nothing.
+const checkConfigHelp = `Check a configuration as the agent does at its start, without starting it.
 
-Every error has the line, the key's path, and what would be right.
+Each error has the line, the path of the key and the expected value.
 
 Examples:
   oneway check-config /etc/oneway/oneway.yml
   oneway check-config --web.config.file=/etc/oneway/web.yml /etc/oneway/oneway.yml
 
-Exit status: 0 all right, 1 something is wrong, 2 usage.`
+Exit status: 0 no errors, 1 errors in a file, 2 wrong usage.`
 
 func checkConfigCommand(app *kingpin.Application) {
 	var files []string
 	var webConfig string
 	cmd := app.Command("check-config", checkConfigHelp)
-	cmd.Arg("file", "Configurations to check.").Required().StringsVar(&files)
-	cmd.Flag("web.config.file", "TLS and authentication to check too.").StringVar(&webConfig)
+	cmd.Arg("file", "Configuration files to check.").Required().StringsVar(&files)
+	cmd.Flag("web.config.file", "File with TLS and authentication settings to check as well.").StringVar(&webConfig)
 	cmd.Action(action(func() error { return checkConfigs(os.Stdout, os.Stderr, files, webConfig) }))
 }
 
-// checkConfigs checks all, and says of each what it is or what is wrong.
+// checkConfigs checks all files and writes a line for each file without errors, or its errors.
 func checkConfigs(out, problems io.Writer, files []string, webConfig string) error {
 	wrong := 0
 	if err := httpd.CheckConfig(webConfig); err != nil {
@@ -172,9 +172,9 @@ func checkConfigs(out, problems io.Writer, files []string, webConfig string) err
 	case 0:
 		return nil
 	case 1:
-		return fmt.Errorf("check-config: a file is not right")
+		return fmt.Errorf("check-config: 1 file has errors")
 	}
-	return fmt.Errorf("check-config: %d files are not right", wrong)
+	return fmt.Errorf("check-config: %d files have errors", wrong)
 }
 
 func count(n int, noun string) string {

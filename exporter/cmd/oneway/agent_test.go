@@ -36,18 +36,18 @@ import (
 
 const exampleFile = "../../../deploy/oneway.yml"
 
-// setting is a line of the example that is a setting commented out.
+// setting is a line of the example that has a setting commented out.
 var setting = regexp.MustCompile(`(?m)^( *)#([a-z_]+:( |$))`)
 
-func TestExampleConfigurationIsRight(t *testing.T) {
+func TestExampleConfigurationIsValid(t *testing.T) {
 	got, err := agent.Check(exampleFile, probes.All())
 	if err != nil || got != (agent.Summary{Paths: 5, Probes: 9}) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
-// TestEverySettingOfTheExampleIsRight takes the # away from all of them.
-func TestEverySettingOfTheExampleIsRight(t *testing.T) {
+// TestEverySettingOfTheExampleIsValid uncomments all of them.
+func TestEverySettingOfTheExampleIsValid(t *testing.T) {
 	example, err := os.ReadFile(exampleFile)
 	if err != nil {
 		t.Fatal(err)
@@ -73,15 +73,15 @@ func TestEverySettingOfTheExampleIsRight(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// A bound goes with the source static, and all else of the clock with chrony.
+	// Source static takes a bound only, chrony takes all other clock settings.
 	bound := regexp.MustCompile(`(?m)^ *bound: .*\n`)
 	check("chrony.yml", bound.ReplaceAllString(all, ""))
 	daemon := regexp.MustCompile(`(?m)^  (address|interval|socket_dir|max_clock_error|trust_local): .*\n`)
 	check("static.yml", daemon.ReplaceAllString(strings.Replace(all, "source: chrony", "source: static", 1), ""))
 }
 
-// TestExampleHasEveryKey compares it with the structs that it is decoded into; those of sections
-// are the agent's.
+// TestExampleHasEveryKey compares the example with the structs that it is decoded into; sections are decoded by the
+// agent.
 func TestExampleHasEveryKey(t *testing.T) {
 	example, err := os.ReadFile(exampleFile)
 	if err != nil {
@@ -101,8 +101,7 @@ func TestExampleHasEveryKey(t *testing.T) {
 	}
 }
 
-// TestDefaultsOfTheExampleAreTheDefaults decodes the probe with all its settings
-// and compares it with the defaults.
+// TestDefaultsOfTheExampleAreTheDefaults decodes the probe with all its settings and compares it with the defaults.
 func TestDefaultsOfTheExampleAreTheDefaults(t *testing.T) {
 	example, err := os.ReadFile(exampleFile)
 	if err != nil {
@@ -119,14 +118,14 @@ func TestDefaultsOfTheExampleAreTheDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := stamp.DefaultOptions()
-	want.KeyFile, want.Local, want.Interface, want.Hardware = got.KeyFile, got.Local, got.Interface, got.Hardware // examples: they have no default
-	want.Size = 172                                                                                               // 0 means 172, or more where a key needs the room
+	want.KeyFile, want.Local, want.Interface, want.Hardware = got.KeyFile, got.Local, got.Interface, got.Hardware // without a default
+	want.Size = 172                                                                                               // 0 means 172, or more with a key
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("the example says %+v\nthe defaults are %+v", got, want)
 	}
 }
 
-// writeCertificate makes a certificate that signs itself, and its key.
+// writeCertificate makes a self-signed certificate and its key.
 func writeCertificate(t *testing.T, certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -158,7 +157,7 @@ func write(t *testing.T, content string) string {
 	return file
 }
 
-func TestCheckConfigSaysAllAtOnce(t *testing.T) {
+func TestCheckConfigReportsAllErrors(t *testing.T) {
 	good := write(t, "paths: [{name: a, peer: h, probes: [{type: stamp}]}]")
 	bad := write(t, "paths: [{name: a, peer: h, probes: [{type: stamp, interval: 0s}]}]")
 	var out, problems bytes.Buffer
@@ -176,7 +175,7 @@ func TestCheckConfigSaysAllAtOnce(t *testing.T) {
 	}
 }
 
-func TestExitStatusTellsUsageFromFailure(t *testing.T) {
+func TestExitStatusDistinguishesUsageFromFailure(t *testing.T) {
 	bad := write(t, "paths: [")
 	for _, c := range []struct {
 		args []string
@@ -206,11 +205,11 @@ func TestAgentServesPort9862ByDefault(t *testing.T) {
 	agentCommand(app)
 	flag := app.GetCommand("agent").GetFlag("web.listen-address")
 	if at := flag.Model().Default; !slices.Equal(at, []string{":9862"}) {
-		t.Errorf("it listens at %q, want port 9862 of all addresses", at)
+		t.Errorf("the agent listens on %q, want port 9862 of all addresses", at)
 	}
 }
 
-// TestAgentMeasuresItselfAndServesIt is the whole program over the loopback interface.
+// TestAgentMeasuresItselfAndServesIt runs the complete program over the loopback interface.
 func TestAgentMeasuresItselfAndServesIt(t *testing.T) {
 	reflectorAt, webAt := freeUDP(t), freeTCP(t)
 	f := &agentFlags{
@@ -224,7 +223,7 @@ func TestAgentMeasuresItselfAndServesIt(t *testing.T) {
 	waitFor(t, "http://"+webAt+"/metrics", func(body string) bool {
 		return strings.Contains(body, `oneway_delay_min_seconds{direction="reverse",path="self",probe="stamp"} `)
 	})
-	// Each publishes at times of its own.
+	// Each part publishes at its own times.
 	for _, want := range []string{
 		`oneway_probe_up{path="self",probe="stamp"} 1`, `oneway_packets_lost_total{direction="forward",path="self",probe="stamp"} 0`,
 		`oneway_remote_clock_synchronized{path="self",probe="stamp"} 1`, `oneway_config_last_reload_successful 1`, `oneway_clock_synchronized{clock="static"} 1`, `oneway_reflector_sessions 1`,
@@ -263,7 +262,7 @@ func freeTCP(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// waitFor gets a page until it is as wanted.
+// waitFor gets a page until done accepts it.
 func waitFor(t *testing.T, url string, wanted func(string) bool) string {
 	t.Helper()
 	var body string

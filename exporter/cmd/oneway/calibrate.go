@@ -18,24 +18,24 @@ import (
 	"oneway.example/exporter/probes/stamp"
 )
 
-const calibrateHelp = `Measure the error of the time stamps, back to back, by RFC 7679 section 3.7.3.
+const calibrateHelp = `Measure the error of the timestamps back to back (RFC 7679 section 3.7.3).
 
-Runs the sender and a reflector over a path whose delay is known: this host's
-loopback (the default), a veth pair that it makes for itself (--veth, root), or a
+Runs the sender and a reflector over a path of known delay: this host's loopback
+(the default), a veth pair that the command creates (--veth, needs root), or a
 cable to another host that runs "oneway reflect" (--peer). It prints the systematic
-error (median) and the random one (95 %) of both directions, and with --output
-stores them; the agent reads that file (calibration_file).
+error (median) and the random error (95 %) of both directions, and --output
+stores them in a file that the agent reads (calibration_file).
 
-A cable between two interfaces of one host does not do: the kernel sends packets
+A cable between two interfaces of one host cannot be used: the kernel sends packets
 between its own addresses over loopback. Move one interface into a network
-namespace, run "oneway reflect --clock=none" in there (one kernel is one clock), and
-give its address as --peer. Two hosts must be synchronized by the same pulse (PPS),
-see --clock.
+namespace, run "oneway reflect --clock=none" in it (both ends then read the same
+clock), and give its address as --peer. Two hosts must be synchronized by the same
+pulse per second (PPS), see --clock.
 
-The agent removes the systematic error from delays over the interface. Their bound
-is widened where the random error is larger than the 25 µs that are assumed, and
-never narrowed, unless --trust says so. Random error grows with load: calibrate
-under the load that is measured under.
+The agent removes the systematic error from delays over the interface. It widens
+their error bound where the random error exceeds the assumed 25 µs, and narrows it
+only with --trust. The random error grows with the load of the host: calibrate
+under the load of normal operation.
 
 Examples:
   oneway calibrate
@@ -44,10 +44,10 @@ Examples:
   oneway calibrate --peer 192.0.2.7:862 --true-delay 2us --output calibration.json
   oneway calibrate --count 20000 --trust --json
 
-Exit status: 0 calibrated, 1 not (no reply, too few stamps, clock), 2 usage.`
+Exit status: 0 calibrated, 1 failure (no reply, too few timestamps, clock), 2 wrong usage.`
 
-// calibrateClockBound is claimed of the one clock that both ends on this host read. No
-// figure of a calibration depends on it.
+// calibrateClockBound is the error bound of the clock that both ends on this host share. No result of a calibration
+// depends on it.
 const calibrateClockBound = time.Microsecond
 
 type calibrateFlags struct {
@@ -62,25 +62,25 @@ func calibrateCommand(app *kingpin.Application) {
 	f := &calibrateFlags{options: backtoback.Options{Stamp: stamp.DefaultOptions()}}
 	o, s := &f.options, &f.options.Stamp
 	cmd := app.Command("calibrate", calibrateHelp)
-	cmd.Flag("veth", "Over a veth pair in two private network namespaces; needs root.").BoolVar(&f.veth)
-	cmd.Flag("peer", "Over a cable to this reflector.").PlaceHolder("HOST:PORT").StringVar(&o.Peer)
-	cmd.Flag("interface", "Interface to calibrate; found if not given. With --veth: store the result for this veth.").PlaceHolder("IFACE").StringVar(&o.Interface)
-	cmd.Flag("true-delay", "Known delay of one way: wire length and size over rate.").Default("0s").DurationVar(&o.TrueDelay)
+	cmd.Flag("veth", "Use a veth pair in two private network namespaces; needs root.").BoolVar(&f.veth)
+	cmd.Flag("peer", "Use a cable to this reflector.").PlaceHolder("HOST:PORT").StringVar(&o.Peer)
+	cmd.Flag("interface", "Interface to calibrate; default: the interface of the path. With --veth: interface to store the result for.").PlaceHolder("IFACE").StringVar(&o.Interface)
+	cmd.Flag("true-delay", "Known one-way delay: propagation delay of the cable plus packet size divided by rate.").Default("0s").DurationVar(&o.TrueDelay)
 	cmd.Flag("count", "Test packets to send, 200 to 1000000.").Short('c').Default("5000").Uint64Var(&o.Count)
 	cmd.Flag("interval", "Time between test packets.").Short('i').Default("2ms").DurationVar(&s.Interval)
 	cmd.Flag("payload-bytes", "UDP payload in bytes (default 172, with --key-file 256).").Short('s').IntVar(&s.Size)
-	cmd.Flag("timeout", "A packet without a reply for so long is lost.").Default("3s").DurationVar(&s.LossTimeout)
-	cmd.Flag("trust", "Let the agent narrow bounds by this calibration: its largest error instead of 25 µs.").BoolVar(&o.Trust)
-	cmd.Flag("output", "File to store the result in; other interfaces in it are kept.").Short('o').PlaceHolder("FILE").StringVar(&f.output)
+	cmd.Flag("timeout", "Waiting time for a reply, after which a packet is lost.").Default("3s").DurationVar(&s.LossTimeout)
+	cmd.Flag("trust", "Let the agent narrow error bounds: it uses the largest error of this calibration instead of 25 µs.").BoolVar(&o.Trust)
+	cmd.Flag("output", "File to store the result in; entries of other interfaces are kept.").Short('o').PlaceHolder("FILE").StringVar(&f.output)
 	cmd.Flag("json", "Print the result as JSON.").BoolVar(&f.json)
 	cmd.Flag("key-file", "With --peer: file with the shared secret of authenticated mode.").StringVar(&s.KeyFile)
 	cmd.Flag("local", "With --peer: address to send from.").StringVar(&s.Local)
-	cmd.Flag("hardware", "With --peer: use the time stamps of this interface's card.").PlaceHolder("IFACE").StringVar(&s.Hardware)
+	cmd.Flag("hardware", "With --peer: use the hardware timestamps of this interface.").PlaceHolder("IFACE").StringVar(&s.Hardware)
 	f.clock.register(cmd)
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, os.Stdout, os.Stderr) }))
 }
 
-// complete checks the flags that depend on each other and fills in the rest.
+// complete checks flags that depend on each other and sets the remaining options.
 func (f *calibrateFlags) complete() error {
 	o := &f.options
 	o.Setup = calibration.Loopback
@@ -96,7 +96,7 @@ func (f *calibrateFlags) complete() error {
 	case o.Peer == "" && (o.Stamp.KeyFile != "" || o.Stamp.Local != "" || o.Stamp.Hardware != ""):
 		return errors.New("--key-file, --local and --hardware are for --peer")
 	case f.veth && f.output != "" && o.Interface == "":
-		return errors.New("--veth with --output needs --interface: which veth of this host is the result for?")
+		return errors.New("--veth with --output needs --interface, the interface that the result is stored for")
 	case o.Count > 1_000_000:
 		return fmt.Errorf("--count is %d; it must be between %d and 1000000", o.Count, calibration.MinCount)
 	case o.TrueDelay < 0 || o.TrueDelay > time.Second:
@@ -115,16 +115,16 @@ func (f *calibrateFlags) complete() error {
 	return nil
 }
 
-// run measures, stores and prints. Nothing is stored of a run that was interrupted.
+// run measures, stores and prints. It stores nothing of an interrupted run.
 func (f *calibrateFlags) run(ctx context.Context, out, progress io.Writer) error {
 	if err := f.complete(); err != nil {
 		return usageError{err}
 	}
 	table := &calibration.Table{}
-	if f.output != "" { // find out before the work that it cannot be stored
+	if f.output != "" { // an unusable file must fail before the measurement
 		var err error
 		if table, err = calibration.LoadOrNew(f.output); err != nil {
-			return fmt.Errorf("%w; move the file away to begin a new one", err)
+			return fmt.Errorf("%w; move the file away to start a new one", err)
 		}
 	}
 	env, stop, err := environment(f.clock)
@@ -151,7 +151,7 @@ func (f *calibrateFlags) run(ctx context.Context, out, progress io.Writer) error
 	return f.print(out, result)
 }
 
-// explainCalibration names the flag that is wrong, or what to do.
+// explainCalibration adds the name of the wrong flag, or advice.
 func explainCalibration(err error) error {
 	if errors.Is(err, stamp.ErrNoReply) {
 		return fmt.Errorf("%w; is `oneway reflect` running there, is the UDP port open?", err)
@@ -159,8 +159,8 @@ func explainCalibration(err error) error {
 	return asUsage(err)
 }
 
-// calibrationJSON is what --json prints: the record as stored, what is made of it for
-// one stamp of the interface, and the run's report.
+// calibrationJSON is the output of --json: the record as stored, the errors of one timestamp of the interface derived from
+// it, and the report of the run.
 type calibrationJSON struct {
 	Record     calibration.Record `json:"record"`
 	Systematic int64              `json:"stamp_systematic_ns"`
@@ -181,11 +181,10 @@ func (f *calibrateFlags) print(out io.Writer, r backtoback.Result) error {
 	return printJSON(out, j)
 }
 
-// printTable writes the table for people: both directions, then what one stamp of the
-// interface is worth.
+// printTable writes a readable table: the errors of both directions, then those of one timestamp of the interface.
 func (f *calibrateFlags) printTable(out io.Writer, r calibration.Record, e bound.Calibration, report stamp.Report) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "%s (%s, %s stamps)\tforward\treverse\t\n", r.Interface, r.Setup, r.Origin)
+	fmt.Fprintf(w, "%s (%s, %s timestamps)\tforward\treverse\t\n", r.Interface, r.Setup, r.Origin)
 	row := func(name string, get func(calibration.Direction) string) {
 		fmt.Fprintf(w, "%s\t%s\t%s\t\n", name, get(r.Forward), get(r.Reverse))
 	}
@@ -196,12 +195,12 @@ func (f *calibrateFlags) printTable(out io.Writer, r calibration.Record, e bound
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("calibrate: print the table: %w", err)
 	}
-	fmt.Fprintf(out, "one stamp of %s: %s systematic, removed from delays; %s random\n", r.Interface, probe.Figures(e.Systematic), probe.Figures(e.Random))
+	fmt.Fprintf(out, "one timestamp of %s: %s systematic, removed from delays; %s random\n", r.Interface, probe.Figures(e.Systematic), probe.Figures(e.Random))
 	if e.Trusted {
-		fmt.Fprintf(out, "trusted: bounds of delays have %s for it\n", probe.Figures(e.Largest))
+		fmt.Fprintf(out, "trusted: error bounds of delays include %s for it\n", probe.Figures(e.Largest))
 	}
 	if report.RoundTrip.Lost > 0 {
-		fmt.Fprintf(out, "note: %d packets were lost; back to back none should be\n", report.RoundTrip.Lost)
+		fmt.Fprintf(out, "note: %d packets were lost; a back-to-back path should lose none\n", report.RoundTrip.Lost)
 	}
 	if f.output == "" {
 		_, err := fmt.Fprintln(out, "not stored; --output FILE stores it")

@@ -18,7 +18,7 @@ import (
 	"oneway.example/exporter/probes/stamp"
 )
 
-// calibrateDefaults are the flags as kingpin fills them in, of a short run.
+// calibrateDefaults are the flag values of kingpin, for a short run.
 func calibrateDefaults() *calibrateFlags {
 	f := &calibrateFlags{clock: clockFlags{source: "chrony"}}
 	f.options.Stamp = stamp.DefaultOptions()
@@ -33,7 +33,7 @@ func runCalibrate(t *testing.T, f *calibrateFlags) string {
 		t.Fatal(err)
 	}
 	if live.Len() > 0 {
-		t.Errorf("a live line went to what is no terminal: %q", live.String())
+		t.Errorf("a live line was written to an output that is not a terminal: %q", live.String())
 	}
 	return out.String()
 }
@@ -41,10 +41,10 @@ func runCalibrate(t *testing.T, f *calibrateFlags) string {
 func TestCalibratePrintsAnAlignedTable(t *testing.T) {
 	out := runCalibrate(t, calibrateDefaults())
 	figure := ` +[0-9.e+]+ [µm]s +[0-9.e+]+ [µm]s *\n`
-	want := regexp.MustCompile(`^ *lo \(loopback, kernel stamps\) +forward +reverse *\n` +
+	want := regexp.MustCompile(`^ *lo \(loopback, kernel timestamps\) +forward +reverse *\n` +
 		` *packets used +[23][0-9][0-9] +[23][0-9][0-9] *\n` +
 		` *systematic \(median\)` + figure + ` *random \(95 %\) ±` + figure + ` *largest ±` + figure +
-		`one stamp of lo: \S+ [µm]s systematic, removed from delays; \S+ [µm]s random\n` +
+		`one timestamp of lo: \S+ [µm]s systematic, removed from delays; \S+ [µm]s random\n` +
 		`not stored; --output FILE stores it\n$`)
 	if !want.MatchString(out) {
 		t.Errorf("unexpected table:\n%s", out)
@@ -57,7 +57,7 @@ func TestCalibratePrintsAnAlignedTable(t *testing.T) {
 	}
 }
 
-func TestCalibrateStoresBesideOtherInterfacesWhatItPrintsAsJSON(t *testing.T) {
+func TestCalibrateStoresWhatItPrintsAsJSONAndKeepsOtherInterfaces(t *testing.T) {
 	f := calibrateDefaults()
 	f.output, f.json = filepath.Join(t.TempDir(), "calibration.json"), true
 	var table calibration.Table
@@ -102,7 +102,7 @@ func TestCalibrateTrustedIsStoredAsSuch(t *testing.T) {
 	f := calibrateDefaults()
 	f.output, f.options.Trust = filepath.Join(t.TempDir(), "calibration.json"), true
 	f.options.Count, f.options.Stamp.Interval = 4000, 500*time.Microsecond
-	if out := runCalibrate(t, f); !strings.Contains(out, "\ntrusted: bounds of delays have ") || !strings.HasSuffix(out, "stored in "+f.output+"\n") {
+	if out := runCalibrate(t, f); !strings.Contains(out, "\ntrusted: error bounds of delays include ") || !strings.HasSuffix(out, "stored in "+f.output+"\n") {
 		t.Error(out)
 	}
 	table, err := calibration.Load(f.output)
@@ -114,7 +114,7 @@ func TestCalibrateTrustedIsStoredAsSuch(t *testing.T) {
 	}
 }
 
-func TestCalibrateNeverOverwritesWhatItDoesNotUnderstand(t *testing.T) {
+func TestCalibrateNeverOverwritesAFileThatItCannotRead(t *testing.T) {
 	f := calibrateDefaults()
 	f.output = filepath.Join(t.TempDir(), "calibration.json")
 	if err := os.WriteFile(f.output, []byte("my diary"), 0o600); err != nil {
@@ -150,12 +150,12 @@ func TestCalibrateOverVeth(t *testing.T) {
 	}
 	f := calibrateDefaults()
 	f.veth = true
-	if out := runCalibrate(t, f); !strings.Contains(out, "oneway0 (veth, kernel stamps)") {
+	if out := runCalibrate(t, f); !strings.Contains(out, "oneway0 (veth, kernel timestamps)") {
 		t.Error(out)
 	}
 }
 
-func TestCalibrateOfASilentPeerSaysWhatToDo(t *testing.T) {
+func TestCalibrateWithoutAReplyGivesAdvice(t *testing.T) {
 	f := calibrateDefaults()
 	f.clock.source = "none"
 	f.options.Peer, f.options.Count, f.options.Stamp.LossTimeout = "127.0.0.1:9", 200, 50*time.Millisecond
@@ -166,7 +166,7 @@ func TestCalibrateOfASilentPeerSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestCalibrateSaysWhatWouldBeRight(t *testing.T) {
+func TestCalibrateErrorsStateTheExpectation(t *testing.T) {
 	for want, change := range map[string]func(*calibrateFlags){
 		"--veth and --peer exclude each other":                     func(f *calibrateFlags) { f.veth, f.options.Peer = true, "h" },
 		"--key-file, --local and --hardware are for --peer":        func(f *calibrateFlags) { f.options.Stamp.Hardware = "eth0" },
@@ -189,7 +189,7 @@ func TestCalibrateSaysWhatWouldBeRight(t *testing.T) {
 	}
 }
 
-func TestCalibrateCommandTakesItsFlags(t *testing.T) {
+func TestCalibrateCommandAcceptsItsFlags(t *testing.T) {
 	app := kingpin.New("oneway", "")
 	calibrateCommand(app)
 	if _, err := app.ParseContext([]string{

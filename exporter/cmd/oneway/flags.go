@@ -21,14 +21,14 @@ import (
 	"oneway.example/exporter/option"
 )
 
-// optionFlag is an option of a probe on the command line.
+// optionFlag is the command-line flag of an option of a probe.
 type optionFlag struct {
-	// key is the option's in the configuration, such as sweep.step.
+	// key is the key of the option in the configuration, such as sweep.step.
 	key string
-	// name is the flag's; empty: the key, with hyphens.
+	// name is the name of the flag; empty: the key, with hyphens.
 	name string
 	help string
-	// shown stands for a value; empty: the default, or the name.
+	// shown is the placeholder of the value; empty: the default, or the name.
 	shown string
 }
 
@@ -39,7 +39,7 @@ func (f optionFlag) flag() string {
 	return strings.NewReplacer("_", "-", ".", "-").Replace(f.key)
 }
 
-// flagOf is what the command line calls the option of a key, such as "packet_bytes[0]".
+// flagOf is the flag of the option with a key such as "packet_bytes[0]".
 func flagOf(key string, flags []optionFlag) string {
 	option, _, _ := strings.Cut(key, "[")
 	if i := slices.IndexFunc(flags, func(f optionFlag) bool { return f.key == option }); i >= 0 {
@@ -48,8 +48,8 @@ func flagOf(key string, flags []optionFlag) string {
 	return "--" + optionFlag{key: key}.flag()
 }
 
-// registerOptions gives a command a flag for options of a probe, a pointer to a struct with yaml
-// tags. The defaults are what it has.
+// registerOptions adds flags for options of a probe to a command. options points at a struct with yaml tags; its values
+// are the defaults.
 func registerOptions(cmd *kingpin.CmdClause, options any, flags []optionFlag) {
 	fields := optionFields(options)
 	for _, f := range flags {
@@ -71,7 +71,7 @@ func registerOptions(cmd *kingpin.CmdClause, options any, flags []optionFlag) {
 		case *time.Duration:
 			clause.DurationVar(p)
 		case *[]int:
-			*p = nil // kingpin adds to it, the default too
+			*p = nil // kingpin appends to it, also the default
 			clause.IntsVar(p)
 		case encoding.TextUnmarshaler:
 			clause.SetValue(textFlag{f.flag(), p})
@@ -79,7 +79,7 @@ func registerOptions(cmd *kingpin.CmdClause, options any, flags []optionFlag) {
 	}
 }
 
-// optionFields are the values of a struct of options, by key.
+// optionFields returns the fields of a struct of options by key.
 func optionFields(options any) map[string]reflect.Value {
 	fields := map[string]reflect.Value{}
 	var add func(v reflect.Value, prefix string)
@@ -101,7 +101,7 @@ func optionFields(options any) map[string]reflect.Value {
 	return fields
 }
 
-// texts are the values of a flag that sets v.
+// texts are the flag values that result in v.
 func texts(v reflect.Value) (all []string) {
 	if v.Kind() != reflect.Slice {
 		return []string{fmt.Sprint(v)}
@@ -112,13 +112,13 @@ func texts(v reflect.Value) (all []string) {
 	return all
 }
 
-// textFlag is a flag whose value reads itself, such as a rate.
+// textFlag is a flag whose type parses its own text, such as a rate.
 type textFlag struct {
 	name  string
 	value encoding.TextUnmarshaler
 }
 
-// Set reads "5Mbit".
+// Set parses the text of the flag, such as "5Mbit".
 func (f textFlag) Set(text string) error {
 	if err := f.value.UnmarshalText([]byte(text)); err != nil {
 		return fmt.Errorf("--%s is %q; %w", f.name, text, err)
@@ -126,21 +126,20 @@ func (f textFlag) Set(text string) error {
 	return nil
 }
 
-// String is what Set reads.
+// String is a text that Set accepts.
 func (f textFlag) String() string { return fmt.Sprint(f.value) }
 
-// clockFlags say how this host's clock is known to a command without a
-// configuration file.
+// clockFlags select the source of the clock's quality for a command without a configuration file.
 type clockFlags struct {
 	source, address string
 	bound           time.Duration
 }
 
 func (f *clockFlags) register(cmd *kingpin.CmdClause) {
-	cmd.Flag("clock", "What is known of this host's clock: chrony (ask chronyd), static (see --clock-bound), none.").
+	cmd.Flag("clock", "Source of the error bound of this host's clock: chrony (chronyd), static (see --clock-bound), none.").
 		Default(clocks.Names()[0]).EnumVar(&f.source, clocks.Names()...)
-	cmd.Flag("clock-address", "chronyd's socket: unix:///path or udp://address:port; empty: the usual places.").StringVar(&f.address)
-	cmd.Flag("clock-bound", "With --clock=static: the clock's error bound.").Default("1ms").DurationVar(&f.bound)
+	cmd.Flag("clock-address", "Socket of chronyd: unix:///path or udp://address:port; empty: its default sockets.").StringVar(&f.address)
+	cmd.Flag("clock-bound", "With --clock=static: error bound of the clock.").Default("1ms").DurationVar(&f.bound)
 }
 
 func (f *clockFlags) monitor(sink metric.Sink, log *slog.Logger) (clock.Monitor, error) {
@@ -162,11 +161,11 @@ func (f *clockFlags) monitor(sink metric.Sink, log *slog.Logger) (clock.Monitor,
 	return m, err
 }
 
-// awaitStep is how often await looks.
+// awaitStep is the polling interval of await.
 const awaitStep = 20 * time.Millisecond
 
-// await gives a daemon a moment to answer, so that the first packets of a short
-// run have a bound; without a reply the run goes on without one.
+// await waits for the first reply of the clock daemon, so that the first packets of a short run have an error bound;
+// after most the run starts without one.
 func (*clockFlags) await(m clock.Monitor, most time.Duration) {
 	ticker := time.NewTicker(awaitStep)
 	defer ticker.Stop()

@@ -37,7 +37,7 @@ func TestPortFlagJoinsHost(t *testing.T) {
 	}
 }
 
-// answering runs a reflector for the test and returns its address.
+// answering runs a reflector until the end of the test and returns its address.
 func answering(t *testing.T) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -53,12 +53,12 @@ func answering(t *testing.T) string {
 	})
 	_, at, ok := strings.Cut(strings.TrimSpace(<-out.first), "answering on udp ")
 	if !ok {
-		t.Fatal("the reflector did not say where it listens")
+		t.Fatal("the reflector did not print its address")
 	}
 	return at
 }
 
-// lines hands over each write.
+// lines passes on the first write.
 type lines struct{ first chan string }
 
 func (l *lines) Write(b []byte) (int, error) {
@@ -79,7 +79,7 @@ func TestProbePrintsATableAndJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		if live.Len() > 0 {
-			t.Errorf("a live line went to what is no terminal: %q", live.String())
+			t.Errorf("a live line was written to an output that is not a terminal: %q", live.String())
 		}
 		if !asJSON {
 			for _, want := range []string{"oneway reflector", "delay p50", "error bound ±", "forward", "reverse"} {
@@ -93,8 +93,8 @@ func TestProbePrintsATableAndJSON(t *testing.T) {
 	}
 }
 
-// The loopback takes microseconds, the clock is known to 50 ms.
-func TestProbeSaysThatDelaysAreBelowTheirBound(t *testing.T) {
+// Delays over loopback are microseconds, the clock's error bound is 50 ms.
+func TestProbeNotesDelaysBelowTheirBound(t *testing.T) {
 	f := &probeFlags{host: answering(t), count: 20, options: stamp.DefaultOptions(), clock: clockFlags{source: "static", bound: 50 * time.Millisecond}}
 	f.options.Interval = 2 * time.Millisecond
 	var out, live bytes.Buffer
@@ -111,7 +111,7 @@ func TestProbeSaysThatDelaysAreBelowTheirBound(t *testing.T) {
 	}
 }
 
-func TestUnderscoresOfAnOptionAreDashesInItsFlag(t *testing.T) {
+func TestUnderscoresOfAnOptionAreHyphensInItsFlag(t *testing.T) {
 	f := &probeFlags{host: "h", options: stamp.DefaultOptions(), clock: clockFlags{source: "none"}}
 	f.options.Interval, f.options.PathMinimum = time.Second, -1
 	var out, live bytes.Buffer
@@ -120,7 +120,7 @@ func TestUnderscoresOfAnOptionAreDashesInItsFlag(t *testing.T) {
 	}
 }
 
-// checkJSON holds the documented keys.
+// checkJSON checks the documented keys.
 func checkJSON(t *testing.T, text []byte) {
 	t.Helper()
 	var r map[string]any
@@ -142,11 +142,11 @@ func checkJSON(t *testing.T, text []byte) {
 		}
 	}
 	if stamps, _ := r["stamps"].(map[string]any); len(stamps) != 4 {
-		t.Errorf("stamps: %v", r["stamps"])
+		t.Errorf("timestamps: %v", r["stamps"])
 	}
 }
 
-func TestProbeOfASilentPortSaysWhatToDo(t *testing.T) {
+func TestProbeWithoutAReplyGivesAdvice(t *testing.T) {
 	f := &probeFlags{host: "127.0.0.1:9", count: 2, options: stamp.DefaultOptions(), clock: clockFlags{source: "none"}}
 	f.options.Interval, f.options.LossTimeout = time.Millisecond, 50*time.Millisecond
 	var out, live bytes.Buffer
@@ -156,7 +156,7 @@ func TestProbeOfASilentPortSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestWrongOptionIsAUsageErrorThatNamesTheFlag(t *testing.T) {
+func TestInvalidOptionIsAUsageErrorWithTheFlag(t *testing.T) {
 	f := &probeFlags{host: "h", options: stamp.DefaultOptions(), clock: clockFlags{source: "none"}}
 	f.options.Interval, f.options.LossTimeout = time.Second, time.Hour
 	var out, live bytes.Buffer

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzListen: an address has one meaning, and ":port" both families with that port.
+// FuzzListen: an address parses to itself, and ":port" to that port of both families.
 func FuzzListen(f *testing.F) {
 	for _, s := range []string{":862", "192.0.2.7:862", "[2001:db8::7]:862", "[fe80::1%eth0]:0", ":65536", "host:862", ""} {
 		f.Add(s)

@@ -1,5 +1,5 @@
-// Command oneway measures network paths: one-way delay with a proven error
-// bound, loss, variation and voice quality, in both directions, all day.
+// Command oneway measures network paths continuously: one-way delay with its error bound, loss, delay variation and voice
+// quality, in both directions.
 package main
 
 import (
@@ -15,26 +15,26 @@ import (
 	"github.com/prometheus/common/version"
 )
 
-// Exit statuses, the same for every subcommand.
+// Exit statuses, common to all subcommands.
 const (
 	exitFailure = 1
 	exitUsage   = 2
 )
 
-// usageError is the user's mistake: it ends the program with status 2.
+// usageError is an error of the user; the exit status is 2.
 type usageError struct{ error }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e usageError) Unwrap() error { return e.error }
 
-// failure is anything else that a subcommand could not do: status 1. What
-// kingpin itself finds wrong with the arguments is neither, and the user's.
+// failure is any other error of a subcommand; the exit status is 1. Errors of kingpin about the arguments are neither
+// type and count as usage errors.
 type failure struct{ error }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e failure) Unwrap() error { return e.error }
 
-// action makes a subcommand's work of f.
+// action makes a kingpin action from f and sorts its errors.
 func action(f func() error) kingpin.Action {
 	return func(*kingpin.ParseContext) error {
 		err := f()
@@ -45,7 +45,7 @@ func action(f func() error) kingpin.Action {
 	}
 }
 
-// interruptible is action with a context that Ctrl-C and SIGTERM end.
+// interruptible is action with a context that Ctrl-C and SIGTERM cancel.
 func interruptible(f func(context.Context) error) kingpin.Action {
 	return action(func() error {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -55,21 +55,21 @@ func interruptible(f func(context.Context) error) kingpin.Action {
 }
 
 func main() {
-	app := kingpin.New("oneway", "Measure network paths: one-way delay with its error bound, loss, variation, voice quality.").
+	app := kingpin.New("oneway", "Measure network paths: one-way delay with its error bound, loss, delay variation, voice quality.").
 		UsageWriter(os.Stdout)
 	identify()
 	app.Version(version.Print("oneway"))
 	app.HelpFlag.Short('h')
 	for _, register := range []func(*kingpin.Application){
-		agentCommand, checkConfigCommand, reflectCommand, respondCommand, tokenCommand, probeCommand, testCommand, calibrateCommand, voiceCommand,
+		agentCommand, checkConfigCommand, reflectCommand, loadServerCommand, tokenCommand, probeCommand, testCommand, calibrateCommand, voiceCommand,
 	} {
 		register(app)
 	}
 	os.Exit(run(app, os.Args[1:]))
 }
 
-// identify gives a build that was not told its version (make build tells it) that of its module, which
-// `go build` and `go install` know, and the date of its commit.
+// identify sets the version and date of a build without make: those of its module and commit, as `go build` and
+// `go install` record them.
 func identify() {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || version.Version != "" {
@@ -83,7 +83,7 @@ func identify() {
 	}
 }
 
-// run parses the arguments, does what they say and returns the exit status.
+// run parses the arguments, runs the subcommand and returns the exit status.
 func run(app *kingpin.Application, args []string) int {
 	_, err := app.Parse(args)
 	if err == nil {

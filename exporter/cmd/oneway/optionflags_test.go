@@ -17,19 +17,19 @@ import (
 	"oneway.example/exporter/target"
 )
 
-// noFlag are keys of load-test probes that a single run has no flag for, and why.
+// noFlag are keys of load-test probes without a flag, and the reason.
 var noFlag = map[string]string{
 	"every":       "one run has no calendar",
 	"jitter":      "one run has no calendar",
 	"windows":     "one run has no calendar",
-	"load_server": "it is the argument",
-	"directions":  "--direction names one, or both",
+	"load_server": "the argument HOST",
+	"directions":  "--direction selects one or both",
 
 	"elapsed_bins":  "one run exports no series",
 	"elapsed_range": "one run exports no series",
 }
 
-func TestEachKeyOfALoadTestProbeIsAFlagOrSaysWhyNot(t *testing.T) {
+func TestEachKeyOfALoadTestProbeHasAFlagOrAReason(t *testing.T) {
 	shared := loadtest.DefaultOptions()
 	for _, k := range []testKind{saturationTest(), sizeSweepTest(), trainTest()} {
 		fields := optionFields(k.options)
@@ -54,7 +54,7 @@ func TestEachKeyOfALoadTestProbeIsAFlagOrSaysWhyNot(t *testing.T) {
 	}
 }
 
-// parse sets a test's options from a command line.
+// parse sets the options of a test from a command line.
 func parse(t *testing.T, k testKind, args ...string) loadtest.Options {
 	t.Helper()
 	app, shared := kingpin.New("oneway", "").Terminate(nil), loadtest.DefaultOptions()
@@ -66,7 +66,7 @@ func parse(t *testing.T, k testKind, args ...string) loadtest.Options {
 	return shared
 }
 
-func TestFlagsThatAreNotGivenLeaveTheDefaults(t *testing.T) {
+func TestOmittedFlagsKeepTheDefaults(t *testing.T) {
 	for _, word := range []string{"saturation", "size-sweep", "train"} {
 		kind := func() testKind {
 			return map[string]testKind{"saturation": saturationTest(), "size-sweep": sizeSweepTest(), "train": trainTest()}[word]

@@ -26,18 +26,18 @@ import (
 	"oneway.example/exporter/sched"
 )
 
-const probeHelp = `Measure both directions to a STAMP or TWAMP-Light reflector, from the terminal.
+const probeHelp = `Measure both directions of the path to a STAMP or TWAMP-Light reflector, from the terminal.
 
-One-way delay needs to know this host's clock: by default chronyd is asked; on
-hosts that share one clock give --clock=static --clock-bound=50us; without any,
-round trip, loss and variation are still measured.
+One-way delay needs the error bound of this host's clock: by default the command asks
+chronyd; for hosts that share one clock use --clock=static --clock-bound=50us. Without
+a bound, round-trip time, loss and delay variation are still measured.
 
 Examples:
   oneway probe reflector.example.net
   oneway probe 192.0.2.7 --port 862 --count 500 --interval 20ms --payload-bytes 172 --dscp 46
   oneway probe [2001:db8::7]:8620 --key-file /etc/oneway/key --json > result.json
 
-Exit status: 0 measured, 1 no reply, 2 usage.`
+Exit status: 0 measured, 1 no reply, 2 wrong usage.`
 
 type probeFlags struct {
 	host    string
@@ -54,23 +54,23 @@ func probeCommand(app *kingpin.Application) {
 	cmd := app.Command("probe", probeHelp)
 	cmd.Arg("host", "Reflector: name or address, with an optional :port.").Required().StringVar(&f.host)
 	cmd.Flag("port", "UDP port of the reflector (default 862).").Uint16Var(&f.port)
-	cmd.Flag("count", "Test packets to send; 0: until interrupted.").Short('c').Default("10").Uint64Var(&f.count)
+	cmd.Flag("count", "Number of test packets; 0: until interrupted.").Short('c').Default("10").Uint64Var(&f.count)
 	cmd.Flag("interval", "Time between test packets.").Short('i').Default("200ms").DurationVar(&o.Interval)
 	cmd.Flag("payload-bytes", "UDP payload in bytes (default 172, a G.711 voice packet).").Short('s').IntVar(&o.Size)
-	cmd.Flag("dscp", "DiffServ code point, 0..63.").IntVar(&o.DSCP)
-	cmd.Flag("ttl", "Time to live.").Default("255").IntVar(&o.TTL)
-	cmd.Flag("schedule", "periodic or poisson.").Default("periodic").StringVar(&o.Schedule)
+	cmd.Flag("dscp", "DSCP of the test packets, 0..63.").IntVar(&o.DSCP)
+	cmd.Flag("ttl", "TTL or hop limit of the test packets.").Default("255").IntVar(&o.TTL)
+	cmd.Flag("schedule", "Schedule of the test packets: periodic or poisson.").Default("periodic").StringVar(&o.Schedule)
 	cmd.Flag("key-file", "File with the shared secret of authenticated mode.").StringVar(&o.KeyFile)
-	cmd.Flag("timeout", "Waiting time of either direction: a packet that takes longer is lost, and so is a round trip.").Default("3s").DurationVar(&o.LossTimeout)
+	cmd.Flag("timeout", "Waiting time of each direction and of the round trip, after which a packet is lost.").Default("3s").DurationVar(&o.LossTimeout)
 	cmd.Flag("local", "Address to send from.").StringVar(&o.Local)
-	cmd.Flag("hardware", "Use the time stamps of this interface's card.").PlaceHolder("IFACE").StringVar(&o.Hardware)
-	cmd.Flag("path-minimum", "What the delay of either direction is known to be at least; it bounds the clocks' offset. 0: not known.").Default("0s").DurationVar(&o.PathMinimum)
+	cmd.Flag("hardware", "Use the hardware timestamps of this interface.").PlaceHolder("IFACE").StringVar(&o.Hardware)
+	cmd.Flag("path-minimum", "Known lower bound of the delay of each direction; it limits the offset between the clocks. 0: not known.").Default("0s").DurationVar(&o.PathMinimum)
 	cmd.Flag("json", "Print the result as JSON.").BoolVar(&f.json)
 	f.clock.register(cmd)
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, os.Stdout, os.Stderr) }))
 }
 
-// run measures and prints. Ctrl-C ends the sending; what was measured is printed.
+// run measures and prints. Ctrl-C ends the sending; the results so far are printed.
 func (f *probeFlags) run(ctx context.Context, out, progress io.Writer) error {
 	env, stop, err := environment(f.clock)
 	if err != nil {
@@ -101,7 +101,7 @@ func (f *probeFlags) run(ctx context.Context, out, progress io.Writer) error {
 	return nil
 }
 
-// asUsage makes a wrong option the user's business: exit status 2, and the flag's name.
+// asUsage makes an option error a usage error with the name of the flag: exit status 2.
 func asUsage(err error, flags ...optionFlag) error {
 	var wrong *probe.OptionError
 	if !errors.As(err, &wrong) {
@@ -124,7 +124,7 @@ func (f *probeFlags) print(out io.Writer, r stamp.Report) error {
 	return printJSON(out, r)
 }
 
-// environment starts what a prober of a single run borrows: the pacer and the clock monitor.
+// environment starts the pacer and the clock monitor that a single run needs.
 func environment(f clockFlags) (env probe.Env, stop func(), err error) {
 	log := slog.New(slog.DiscardHandler)
 	monitor, err := f.monitor(metric.Discard{}, log)
@@ -146,7 +146,7 @@ func environment(f clockFlags) (env probe.Env, stop func(), err error) {
 	}, nil
 }
 
-// printReport writes the table for people: one column a direction.
+// printReport writes a readable table with a column per direction.
 func printReport(out io.Writer, r stamp.Report) error {
 	if r.RoundTrip.Received == 0 {
 		return nil
@@ -192,11 +192,11 @@ func printReport(out io.Writer, r stamp.Report) error {
 	return printNotes(out, r)
 }
 
-// printNotes says what a person must know to read the table right.
+// printNotes writes what a reader must know to interpret the table.
 func printNotes(out io.Writer, r stamp.Report) error {
 	var notes []string
 	if r.SharedClock {
-		notes = append(notes, "both ends run on one kernel and read one clock; no clock need be disciplined for these delays")
+		notes = append(notes, "both ends run on one kernel and read the same clock; these delays need no clock synchronization")
 	}
 	for _, d := range []struct {
 		name   string
@@ -206,28 +206,28 @@ func printNotes(out io.Writer, r stamp.Report) error {
 			notes = append(notes, d.name+": "+whyInvalid(reason, d.report.Invalid[reason]))
 		}
 		if n := d.report.HostDropped; n != nil && *n > 0 {
-			notes = append(notes, fmt.Sprintf("%s: %d packets were dropped by the receiving host itself, not by the path: it is too busy, or its buffer too small (net.core.rmem_max)", d.name, *n))
+			notes = append(notes, fmt.Sprintf("%s: %d packets were dropped by the receiving host, not by the path: it is overloaded, or its socket buffer is too small (net.core.rmem_max)", d.name, *n))
 		}
 		if d.report.LowConfidence > 0 {
-			notes = append(notes, fmt.Sprintf("%s: %d delays are smaller than their own error bound: not even their sign is known", d.name, d.report.LowConfidence))
+			notes = append(notes, fmt.Sprintf("%s: %d delays are smaller than their own error bound: even their sign is not known", d.name, d.report.LowConfidence))
 		}
 		if d.report.Negative > 0 {
-			notes = append(notes, fmt.Sprintf("%s: %d negative delays: beyond the error bound, one of the clocks is wrong", d.name, d.report.Negative))
+			notes = append(notes, fmt.Sprintf("%s: %d delays are negative by more than their error bound: one of the clocks is wrong", d.name, d.report.Negative))
 		}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(r.Skipped)) {
 		notes = append(notes, fmt.Sprintf("%d test packets not sent: %s", r.Skipped[reason], strings.ReplaceAll(reason, "_", " ")))
 	}
 	for _, reason := range slices.Sorted(maps.Keys(r.Discarded)) {
-		notes = append(notes, fmt.Sprintf("%d arrivals discarded: %s", r.Discarded[reason], strings.ReplaceAll(reason, "_", " ")))
+		notes = append(notes, fmt.Sprintf("%d received packets discarded: %s", r.Discarded[reason], strings.ReplaceAll(reason, "_", " ")))
 	}
 	if r.Reflector == "stateless" && r.RoundTrip.Lost > 0 {
-		notes = append(notes, "the reflector does not number its replies: losses cannot be told by direction")
+		notes = append(notes, "the reflector does not number its replies: losses cannot be assigned to a direction")
 	}
 	return printLines(out, notes)
 }
 
-// printLines writes notes.
+// printLines writes notes, one per line.
 func printLines(out io.Writer, notes []string) error {
 	for _, n := range notes {
 		if _, err := fmt.Fprintln(out, "note:", n); err != nil {
@@ -237,12 +237,12 @@ func printLines(out io.Writer, notes []string) error {
 	return nil
 }
 
-// whyInvalid says why delays are not reported, and what can be done.
+// whyInvalid states why delays are not reported.
 func whyInvalid(reason string, n uint64) string {
 	if reason != sample.BoundTooLarge.String() {
 		return fmt.Sprintf("%d delays without a bound: %s", n, strings.ReplaceAll(reason, "_", " "))
 	}
-	return fmt.Sprintf("%d delays are not reported: an end claims an error bound above an hour, or below zero", n)
+	return fmt.Sprintf("%d delays are not reported: one end reports an error bound above one hour or below zero", n)
 }
 
 func orEmpty(d *stamp.Distribution) stamp.Distribution {
@@ -252,7 +252,7 @@ func orEmpty(d *stamp.Distribution) stamp.Distribution {
 	return *d
 }
 
-// sendingLine is "20 sent  20 answered  forward 1.234 ms  reverse 1.200 ms  3s left".
+// sendingLine is "20 sent  20 replies  forward 1.234 ms  reverse 1.200 ms  3s left".
 func sendingLine(r stamp.Report, count uint64, interval time.Duration) string {
 	if r.Forward.Sent == nil {
 		return ""
@@ -261,7 +261,7 @@ func sendingLine(r stamp.Report, count uint64, interval time.Duration) string {
 	if count > sent {
 		left = fmt.Sprintf("  %v left", (time.Duration(count-sent) * interval).Round(time.Second))
 	}
-	return fmt.Sprintf("%d sent  %d answered  forward %s  reverse %s%s", sent, r.RoundTrip.Received,
+	return fmt.Sprintf("%d sent  %d replies  forward %s  reverse %s%s", sent, r.RoundTrip.Received,
 		seconds(orEmpty(r.Forward.Delay).P50), seconds(orEmpty(r.Reverse.Delay).P50), left)
 }
 

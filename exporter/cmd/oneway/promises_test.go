@@ -20,14 +20,14 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// whole is the whole program in this process: agent, reflector and HTTP server.
+// whole is the complete program in this process: agent, reflector and HTTP server.
 type whole struct {
 	t    *testing.T
 	file string
 	url  string
 }
 
-// startWhole runs it until the test's end.
+// startWhole runs it until the end of the test.
 func startWhole(t *testing.T, config string) *whole {
 	t.Helper()
 	at := freeTCP(t)
@@ -49,7 +49,7 @@ func startWhole(t *testing.T, config string) *whole {
 	return w
 }
 
-// scrape is what a server that takes native histograms gets.
+// scrape is the response for a server that accepts native histograms.
 func (w *whole) scrape() map[string]*dto.MetricFamily {
 	w.t.Helper()
 	r, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.url+"/metrics", nil)
@@ -74,7 +74,7 @@ func (w *whole) scrape() map[string]*dto.MetricFamily {
 	}
 }
 
-// find is the one series of a family that has these label values.
+// find is the one series of a family with these label values.
 func find(f *dto.MetricFamily, values ...string) *dto.Metric {
 	for _, m := range f.GetMetric() {
 		matches := 0
@@ -101,34 +101,34 @@ func twoSelves(reflector string) string {
 		path("kept", ", dscp: 46, codecs: [G.711-PLC], playout: [adaptive]") + path("gone", "")
 }
 
-// voiced waits until a window with a voice rating has ended: all of a path is there then.
+// voiced waits until a window with a voice rating has ended: all series of a path exist then.
 func (w *whole) voiced() {
 	w.t.Helper()
 	waitFor(w.t, w.url+"/metrics", func(body string) bool { return strings.Contains(body, metric.VoiceR.Name+"{") })
 }
 
-// METRICS.md: a family of which it does not say when it is absent is there.
-func TestEachFamilyThatIsAlwaysThereIsInAScrapeOfTheRunningProgram(t *testing.T) {
+// METRICS.md: a family without a text of absence is always exported.
+func TestEachFamilyWithoutAnAbsenceIsInAScrapeOfTheRunningProgram(t *testing.T) {
 	w := startWhole(t, twoSelves(freeUDP(t)))
 	w.voiced()
 	all, checked := w.scrape(), 0
 	for _, group := range metric.Groups() {
 		switch group.Title {
-		case "Runs of load tests", "Link under load", "Packet size by packet rate", "Capacity", "Pulse and receiver", "Load server":
-			continue // of sections that this configuration does not have
+		case "Runs of load tests", "Link under load", "Packet size by packet rate", "Capacity by packet trains", "Pulse and receiver", "Load server":
+			continue // this configuration does not have their sections
 		}
 		for _, d := range group.Descs {
-			// No daemon is asked for a static clock.
+			// A static clock has no daemon.
 			if d.Absent != "" || d == metric.ClockQueryFailures {
 				continue
 			}
 			if checked++; all[d.Name] == nil {
-				t.Errorf("%s, %s: it is not in the scrape, and METRICS.md does not say when", group.Title, d.Name)
+				t.Errorf("%s, %s: not in the scrape, but METRICS.md has no text of absence", group.Title, d.Name)
 			}
 		}
 	}
 	if checked < 20 {
-		t.Errorf("%d families were looked for, of %d", checked, len(all))
+		t.Errorf("checked %d of %d families", checked, len(all))
 	}
 }
 
@@ -152,11 +152,11 @@ func TestPacketsAreConservedInEveryScrapeOfTheRunningProgram(t *testing.T) {
 		}
 	}
 	if first := find(w.scrape()[metric.PacketsSent.Name], "kept", "forward").GetCounter().GetValue(); first < grown {
-		t.Errorf("the count went back from %v to %v", grown, first)
+		t.Errorf("the count decreased from %v to %v", grown, first)
 	}
 }
 
-// METRICS.md: histograms are native and classic at once, but for one. The facts of a path are labels.
+// METRICS.md: all histograms but one have native and classic buckets. The properties of a path are labels.
 func TestHistogramsAreNativeAndClassicInAScrapeOfTheRunningProgram(t *testing.T) {
 	w := startWhole(t, twoSelves(freeUDP(t)))
 	w.voiced()
@@ -192,9 +192,9 @@ func TestHistogramsAreNativeAndClassicInAScrapeOfTheRunningProgram(t *testing.T)
 	}
 }
 
-// agent --help and METRICS.md: SIGHUP reads the configuration again; paths that do not change
-// keep their counters, and a path that is removed has no series any more.
-func TestHangupKeepsWhatDoesNotChangeAndLeavesNothingOfAPathThatIsRemoved(t *testing.T) {
+// agent --help and METRICS.md: SIGHUP reads the configuration again; unchanged paths keep their counters, and the
+// series of a removed path end.
+func TestHangupKeepsUnchangedPathsAndEndsTheSeriesOfRemovedOnes(t *testing.T) {
 	at := freeUDP(t)
 	w := startWhole(t, twoSelves(at))
 	w.voiced()

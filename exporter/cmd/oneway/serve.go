@@ -29,7 +29,7 @@ import (
 	"oneway.example/exporter/wire/stamp"
 )
 
-// serveFlags are those of the commands that reply other hosts without an agent.
+// serveFlags are the common flags of the servers without an agent: reflector and load server.
 type serveFlags struct {
 	listen, allow []string
 	clock         clockFlags
@@ -37,11 +37,11 @@ type serveFlags struct {
 
 func (f *serveFlags) register(cmd *kingpin.CmdClause, listenHelp, listen string) {
 	cmd.Flag("listen", listenHelp).Default(listen).PlaceHolder("ADDR:PORT").StringsVar(&f.listen)
-	cmd.Flag("allow", "Answer only sources of this prefix; repeatable.").PlaceHolder("CIDR").StringsVar(&f.allow)
+	cmd.Flag("allow", "Accept only sources in this prefix; repeatable.").PlaceHolder("CIDR").StringsVar(&f.allow)
 	f.clock.register(cmd)
 }
 
-// addresses are those to listen on, and the sources that are answered.
+// addresses are those to listen on, and the accepted sources.
 func (f *serveFlags) addresses() (listen []netip.AddrPort, allow []netip.Prefix, err error) {
 	for _, text := range f.listen {
 		addrs, err := parseListen(text)
@@ -60,7 +60,7 @@ func (f *serveFlags) addresses() (listen []netip.AddrPort, allow []netip.Prefix,
 	return listen, allow, nil
 }
 
-// parseListen reads ADDR:PORT; without an address it means both families.
+// parseListen parses ADDR:PORT; without an address it means both families.
 func parseListen(text string) ([]netip.AddrPort, error) {
 	var l option.Listen
 	if l.UnmarshalText([]byte(text)) != nil {
@@ -75,8 +75,8 @@ type server interface {
 	Started() <-chan struct{}
 }
 
-// serve runs what open makes until ctx ends, and calls announce once its sockets are open. An
-// option that cannot be is the user's mistake.
+// serve runs the server that open makes until ctx ends, and calls announce when its sockets are open. An invalid option
+// is a usage error.
 func (f *serveFlags) serve(ctx context.Context, listen []netip.AddrPort, open func(*slog.Logger, clock.Monitor) (server, error), announce func()) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	memlimit.Adopt(log)
@@ -104,11 +104,11 @@ func (f *serveFlags) serve(ctx context.Context, listen []netip.AddrPort, open fu
 	return errors.Join(err, <-watching)
 }
 
-const reflectHelp = `Answer STAMP (RFC 8762) and TWAMP-Light test packets, until interrupted.
+const reflectHelp = `Reflect STAMP (RFC 8762) and TWAMP-Light test packets until interrupted.
 
-An agent can have a reflector of its own (the section reflector of its configuration);
-this command is one without an agent. It needs no root but for ports below 1024 (or the
-capability CAP_NET_BIND_SERVICE).
+An agent can run a reflector of its own (section reflector of its configuration); this
+command runs a reflector without an agent. It needs root (or CAP_NET_BIND_SERVICE) only
+for ports below 1024.
 
 Examples:
   oneway reflect
@@ -125,18 +125,18 @@ func reflectCommand(app *kingpin.Application) {
 	f := &reflectFlags{}
 	o := &f.options
 	cmd := app.Command("reflect", reflectHelp)
-	f.register(cmd, "Address and port to answer on; repeatable.", ":862")
-	cmd.Flag("key-file", "File with shared secrets, one a line; all are accepted.").StringVar(&f.keyFile)
-	cmd.Flag("require-key", "Refuse what is not authenticated.").BoolVar(&o.RequireKey)
-	cmd.Flag("stateless", "Copy the request's number; keep no sessions.").BoolVar(&o.Stateless)
-	cmd.Flag("rate-limit", "Packets a second answered to one source (/32 or /64); -1: no limit.").Default("20000").IntVar(&o.RatePackets)
-	cmd.Flag("max-sessions", "Sessions remembered at the most; fewer, where memory is limited.").Default("65536").IntVar(&o.MaxSessions)
-	cmd.Flag("session-expiry", "How long a silent session is remembered.").Default("15m").DurationVar(&o.Expiry)
-	cmd.Flag("hardware", "Use the time stamps of this interface's card.").PlaceHolder("IFACE").StringVar(&o.Hardware)
+	f.register(cmd, "Address and port to listen on; repeatable.", ":862")
+	cmd.Flag("key-file", "File with shared secrets, one per line; all are accepted.").StringVar(&f.keyFile)
+	cmd.Flag("require-key", "Refuse packets that are not authenticated.").BoolVar(&o.RequireKey)
+	cmd.Flag("stateless", "Copy the sequence number of the test packet; keep no session state.").BoolVar(&o.Stateless)
+	cmd.Flag("rate-limit", "Reflected packets per second and source (/32 or /64); -1: no limit.").Default("20000").IntVar(&o.RatePackets)
+	cmd.Flag("max-sessions", "Maximum number of sessions; lower if memory is limited.").Default("65536").IntVar(&o.MaxSessions)
+	cmd.Flag("session-expiry", "Idle timeout of a session.").Default("15m").DurationVar(&o.Expiry)
+	cmd.Flag("hardware", "Use the hardware timestamps of this interface.").PlaceHolder("IFACE").StringVar(&o.Hardware)
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, os.Stdout) }))
 }
 
-// run answers until ctx ends, then prints what it did.
+// run reflects until ctx ends, then prints a summary.
 func (f *reflectFlags) run(ctx context.Context, out io.Writer) (err error) {
 	o := f.options
 	if o.Listen, o.Allow, err = f.addresses(); err != nil {
@@ -165,7 +165,7 @@ func (f *reflectFlags) run(ctx context.Context, out io.Writer) (err error) {
 	return printReplies(out, r.Stats())
 }
 
-// printReplies sums a run up.
+// printReplies prints the counts of a run.
 func printReplies(out io.Writer, s reflector.Stats) error {
 	t := newTable(out, "%d packets in %v, %d answered\n", s.Packets(), s.Running.Round(time.Second), s.Answered())
 	for i, n := range s.Results {
@@ -175,13 +175,13 @@ func printReplies(out io.Writer, s reflector.Stats) error {
 	return t.w.Flush()
 }
 
-const respondHelp = `Be the remote end of load tests (saturation, size sweep, trains), until interrupted.
+const loadServerHelp = `Run the remote end of load tests (saturation, size-sweep, train) until interrupted.
 
-An agent can have a load server of its own (the section load_server of its configuration);
-this command is one without an agent. Clients need a token, which "oneway token new"
-makes, and the pin that is printed here, if there is no certificate that they trust.
-Everything is opened by the client: control over TLS (TCP) and test traffic (UDP) come to
-one port number.
+An agent can run a load server of its own (section load_server of its configuration);
+this command runs a load server without an agent. Clients need a token, which
+"oneway token new" makes, and the pin that this command prints unless they trust its
+certificate. Clients open all connections: the control connection (TLS over TCP) and the
+test traffic (UDP) use the same port number.
 
 Examples:
   oneway token new --file tokens --name berlin --out berlin.token --rate 20Mbit --duration 5m --per-day 10GB
@@ -189,35 +189,35 @@ Examples:
   oneway load-server --tokens-file tokens --listen 192.0.2.7:8620 --cert-file cert.pem --key-file key.pem
   oneway load-server --tokens-file tokens --state-dir . --allow 192.0.2.0/24`
 
-type respondFlags struct {
+type loadServerFlags struct {
 	serveFlags
 	options loadserver.Options
 }
 
-func respondCommand(app *kingpin.Application) {
-	f := &respondFlags{}
+func loadServerCommand(app *kingpin.Application) {
+	f := &loadServerFlags{}
 	o := &f.options
-	cmd := app.Command("load-server", respondHelp)
+	cmd := app.Command("load-server", loadServerHelp)
 	f.register(cmd, "Address and port, TCP and UDP; repeatable.", ":8620")
-	cmd.Flag("tokens-file", "Who may run tests, and how much.").Required().PlaceHolder("FILE").StringVar(&o.TokensFile)
-	cmd.Flag("state-dir", "Keeps the key that it makes for itself, and what tokens have used today.").PlaceHolder("DIR").StringVar(&o.StateDir)
-	cmd.Flag("cert-file", "Certificate (PEM); without one, a key of its own.").PlaceHolder("FILE").StringVar(&o.CertFile)
-	cmd.Flag("key-file", "The certificate's key (PEM).").PlaceHolder("FILE").StringVar(&o.KeyFile)
-	cmd.Flag("client-ca-file", "Certificates (PEM) that sign those of clients.").PlaceHolder("FILE").StringVar(&o.ClientCAFile)
-	cmd.Flag("ports", "Ports for further TCP sockets of a test, none of them but while it runs.").Default("8621-8640").PlaceHolder("FIRST-LAST").SetValue(textFlag{"ports", &o.Ports})
-	cmd.Flag("max-connections", "Control connections at one time.").Default("256").IntVar(&o.MaxConnections)
-	cmd.Flag("max-sessions", "Authorized ones of them.").Default("64").IntVar(&o.MaxSessions)
+	cmd.Flag("tokens-file", "File with the tokens of the clients and their limits.").Required().PlaceHolder("FILE").StringVar(&o.TokensFile)
+	cmd.Flag("state-dir", "Directory for the generated key and for today's use of the tokens.").PlaceHolder("DIR").StringVar(&o.StateDir)
+	cmd.Flag("cert-file", "Certificate (PEM); without it, a generated key.").PlaceHolder("FILE").StringVar(&o.CertFile)
+	cmd.Flag("key-file", "Private key of the certificate (PEM).").PlaceHolder("FILE").StringVar(&o.KeyFile)
+	cmd.Flag("client-ca-file", "CA certificates (PEM) for client certificates.").PlaceHolder("FILE").StringVar(&o.ClientCAFile)
+	cmd.Flag("ports", "Ports for further TCP sockets of a test, open only while it runs.").Default("8621-8640").PlaceHolder("FIRST-LAST").SetValue(textFlag{"ports", &o.Ports})
+	cmd.Flag("max-connections", "Maximum number of control connections.").Default("256").IntVar(&o.MaxConnections)
+	cmd.Flag("max-sessions", "Maximum number of authorized control connections.").Default("64").IntVar(&o.MaxSessions)
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, os.Stdout) }))
 }
 
-// run responds until ctx ends, then prints what it did.
-func (f *respondFlags) run(ctx context.Context, out io.Writer) (err error) {
+// run serves until ctx ends, then prints a summary.
+func (f *loadServerFlags) run(ctx context.Context, out io.Writer) (err error) {
 	o := f.options
 	if o.Listen, o.Allow, err = f.addresses(); err != nil {
 		return usageError{err}
 	}
 	if o.StateDir == "" && o.CertFile == "" {
-		return usageError{errors.New("--state-dir is missing; without --cert-file it needs a directory for a key of its own")}
+		return usageError{errors.New("--state-dir is missing; without --cert-file the load server needs a directory for its key")}
 	}
 	var r *loadserver.LoadServer
 	if err := f.serve(ctx, o.Listen, func(log *slog.Logger, c clock.Monitor) (server, error) {
@@ -234,7 +234,7 @@ func (f *respondFlags) run(ctx context.Context, out io.Writer) (err error) {
 	return printLoadServer(out, r.Status())
 }
 
-// printLoadServer sums a run up.
+// printLoadServer prints the counts of a run.
 func printLoadServer(out io.Writer, s loadserver.Status) error {
 	t := newTable(out, "%d sessions, %d transfers, %d bytes received, %d sent\n", s.Opened, s.Started, s.Received, s.Sent)
 	for _, reason := range loadcontrol.Reasons() {

@@ -25,12 +25,11 @@ func printJSON(out io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// liveLine is one line that a terminal shows while a run goes on; nothing is shown
-// where standard error is no terminal.
+// liveLine is one line that a terminal shows during a run; nothing is shown if standard error is not a terminal.
 type liveLine struct {
 	mu    sync.Mutex
 	out   io.Writer
-	width int // columns; 0: no terminal
+	width int // columns; 0: not a terminal
 	drawn bool
 }
 
@@ -62,7 +61,7 @@ func (l *liveLine) clear() {
 	l.wipe()
 }
 
-// wipe clears the line; mu is held.
+// wipe clears the line; the caller holds mu.
 func (l *liveLine) wipe() {
 	if l.drawn {
 		fmt.Fprintf(l.out, "\r%-*s\r", l.width-1, "")
@@ -70,7 +69,7 @@ func (l *liveLine) wipe() {
 	l.drawn = false
 }
 
-// say writes a line of its own, terminal or not.
+// say writes a separate line, terminal or not.
 func (l *liveLine) say(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,7 +77,7 @@ func (l *liveLine) say(format string, args ...any) {
 	fmt.Fprintf(l.out, format+"\n", args...)
 }
 
-// table is a heading and aligned rows; the first error is kept for end.
+// table is a heading and aligned rows; end reports the first error.
 type table struct {
 	out io.Writer
 	w   *tabwriter.Writer
@@ -91,14 +90,14 @@ func newTable(out io.Writer, heading string, args ...any) *table {
 
 func (t *table) row(cells ...string) { fmt.Fprintln(t.w, "  "+strings.Join(cells, "\t")) }
 
-// interval is a row of a value and its bound, if there is one.
+// interval adds a row with a value and its bound, if there is a value.
 func (t *table) interval(name string, value, bound *time.Duration) {
 	if value != nil {
 		t.row(name, milliseconds(value.Seconds())+" ± "+orDash(bound, func(d time.Duration) string { return milliseconds(d.Seconds()) }))
 	}
 }
 
-// count is a row of what is counted, if there was any.
+// count adds a row with a count above zero.
 func (t *table) count(name string, n uint64) {
 	if n > 0 {
 		t.row(name, strconv.FormatUint(n, 10))
@@ -113,7 +112,7 @@ func (t *table) end() error {
 	return err
 }
 
-// printSummary writes the run's own few lines, a column a direction.
+// printSummary writes the summary of a run with a column per direction.
 func printSummary(out io.Writer, o *loadtest.Outcome) error {
 	t := newTable(out, "%s to %s, %s: %s, %.1f MB forward, %.1f MB reverse\n\n", o.Kind, o.LoadServer, o.ID, o.Result,
 		float64(o.ForwardBytes)/1e6, float64(o.ReverseBytes)/1e6)
@@ -139,7 +138,7 @@ func printSummary(out io.Writer, o *loadtest.Outcome) error {
 	return t.end()
 }
 
-// widestCell keeps two columns on a terminal of 100; the notes have the rest.
+// widestCell limits two columns to a terminal of 100 columns; the notes have the full text.
 const widestCell = 36
 
 func short(text string) string {
@@ -149,7 +148,7 @@ func short(text string) string {
 	return text
 }
 
-// orDash is a value in words, or "-" where there is none.
+// orDash is a value as text, or "-" for nil.
 func orDash[T any](v *T, words func(T) string) string {
 	if v == nil {
 		return "-"
@@ -159,7 +158,7 @@ func orDash[T any](v *T, words func(T) string) string {
 
 func milliseconds(seconds float64) string { return fmt.Sprintf("%.3f ms", seconds*1e3) }
 
-// seconds prints a value of seconds in milliseconds, or "-" where there is none.
+// seconds prints a value of seconds in milliseconds, or "-" for nil.
 func seconds(v *float64) string { return orDash(v, milliseconds) }
 
 func percentage(ratio float64) string { return fmt.Sprintf("%.2f %%", 100*ratio) }
@@ -174,7 +173,7 @@ func number(n *uint64) string {
 	return orDash(n, func(n uint64) string { return strconv.FormatUint(n, 10) })
 }
 
-// barCells is the length of the bar itself.
+// barCells is the length of the bar, in characters.
 const barCells = 24
 
 // progressLine is "[######      ]  43 %  forward: load, 12.3 MB  35s left".
@@ -185,7 +184,7 @@ func progressLine(p loadtest.Progress, since time.Duration) string {
 	if p.Bytes > 0 {
 		line += fmt.Sprintf(", %.1f MB", float64(p.Bytes)/1e6)
 	}
-	if p.Share > 0.02 && p.Share < 1 { // earlier there is nothing to tell it from
+	if p.Share > 0.02 && p.Share < 1 { // earlier estimates are too imprecise
 		left := time.Duration(float64(since) * (1 - p.Share) / p.Share)
 		line += fmt.Sprintf("  %v left", left.Round(time.Second))
 	}

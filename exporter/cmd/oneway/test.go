@@ -18,25 +18,26 @@ import (
 	"oneway.example/exporter/probes/train"
 )
 
-const testHelp = `Run a load test now, from the terminal: fill the link and learn its rate and
-queue (saturation), measure sizes by rates (size-sweep), or its capacity by packet trains (train).
+const testHelp = `Run a load test from the terminal: fill the link and measure its rate and queue (saturation),
+measure packet sizes by packet rates (size-sweep), or measure the capacity by packet trains (train).
 
 The remote end must run a load server ("oneway load-server", or an agent with the section
-load server), and have made a token for this client ("oneway token new").
+load_server) and provide a token for this client ("oneway token new").
 
-Where an agent runs on this host, it leases the test its link: it says so, none of its own
-tests runs on that link meanwhile, what is sent counts in the link's quota of the day, and
-oneway_test_running is 1, so that alerts wait. The agent listens at a UNIX socket for root,
-its own user, and the group that its flag --test.socket-group names. Which link: that of the
-agent's own test to the same remote end, or the one that it has; else --link says it. An agent
-that ends meanwhile ends no test. Where none runs, the test runs alone, and says so.
+If an agent runs on this host, the test leases its link from the agent and prints this:
+none of the agent's tests runs on that link meanwhile, the bytes sent count in the link's
+quota of the day, and oneway_test_running is 1, so that alerts are inhibited. The agent
+listens on a UNIX socket for root, its own user, and the group of its flag
+--test.socket-group. The link is the one of the agent's own test to the same remote end, or
+the only one that the agent has; otherwise --link is required. If the agent ends, the test
+continues. Without an agent, the test runs alone and prints this.
 
 Examples:
   sudo oneway test saturation 192.0.2.7 --token-file token --wait 5m
   sudo oneway test train 192.0.2.7 --token-file token --link uplink
   oneway test train 192.0.2.7 --token-file token --no-agent`
 
-// testFlags are what all load tests take.
+// testFlags are the flags of all load tests.
 type testFlags struct {
 	directions string
 	json       bool
@@ -46,31 +47,31 @@ type testFlags struct {
 	clock      clockFlags
 }
 
-// testKind is one kind of test on the command line: kind checks its own options, print
-// writes what it found besides the summary.
+// testKind is one kind of load test on the command line: kind checks its options, print writes its results besides the
+// summary.
 type testKind struct {
 	word, help string
-	options    any // a pointer to the probe's own, which the flags set
+	options    any // pointer to the options of the probe, which the flags set
 	flags      []optionFlag
 	kind       func(probe.Env, probe.Target, loadtest.Options) (loadtest.Kind, error)
 	print      func(out io.Writer, body any) error
 }
 
-// sharedTestFlags are those of loadtest.Options.
+// sharedTestFlags are the flags of loadtest.Options.
 var sharedTestFlags = []optionFlag{
-	{key: "token_file", help: "File with the token that the load server's owner gave you.", shown: "FILE"},
-	{key: "pin", help: "sha256:... of the load server's key, as it prints it.", shown: "PIN"},
-	{key: "ca_file", help: "Certificates (PEM) that sign the load server's; without this and --pin, the system's.", shown: "FILE"},
-	{key: "cert_file", help: "This client's certificate (PEM), if the load server wants one.", shown: "FILE"},
-	{key: "key_file", help: "Its key (PEM).", shown: "FILE"},
-	{key: "dscp", help: "DiffServ code point, 0..63."},
-	{key: "family", help: "any, ipv4 or ipv6."},
+	{key: "token_file", help: "File with the token that the operator of the load server provided.", shown: "FILE"},
+	{key: "pin", help: "Hash of the load server's key (sha256:...), as the load server prints it.", shown: "PIN"},
+	{key: "ca_file", help: "CA certificates (PEM) for the load server; default, without --pin: those of the system.", shown: "FILE"},
+	{key: "cert_file", help: "Client certificate (PEM), if the load server requires one.", shown: "FILE"},
+	{key: "key_file", help: "Private key of the client certificate (PEM).", shown: "FILE"},
+	{key: "dscp", help: "DSCP of the test packets, 0..63."},
+	{key: "family", help: "Address family: any, ipv4 or ipv6."},
 	{key: "local", help: "Address to send from."},
-	{key: "no_checksum", help: "Leave the UDP checksum out (IPv4), so that damaged packets arrive and are seen."},
-	{key: "link", help: "The link that it fills, by its name in the configuration of this host's agent; without it, the agent finds it.", shown: "NAME"},
-	{key: "max_wait", name: "wait", help: "How long to wait for the link, here or at the load server, while another test has it."},
-	{key: "timeout", help: "End the run after so long; without it, twice what it should take, and a minute.", shown: "DURATION"},
-	{key: "drain_timeout", name: "drain", help: "How long after the last packet others are waited for; longer than the link's queue."},
+	{key: "no_checksum", help: "Send without UDP checksum (IPv4), so that damaged packets are received and counted."},
+	{key: "link", help: "Link that the test fills, by its name in the configuration of this host's agent; default: selected by the agent.", shown: "NAME"},
+	{key: "max_wait", name: "wait", help: "Maximum waiting time for the link, here or at the load server, while another test uses it."},
+	{key: "timeout", help: "Maximum duration of the run; default: twice the planned duration plus one minute.", shown: "DURATION"},
+	{key: "drain_timeout", name: "drain", help: "Waiting time for packets after the last one was sent; must exceed the delay of the link's queue."},
 }
 
 func testCommand(app *kingpin.Application) {
@@ -80,7 +81,7 @@ func testCommand(app *kingpin.Application) {
 	}
 }
 
-// both is what --direction says if nothing is said.
+// both is the default of --direction.
 const both = "both"
 
 func (f *testFlags) register(cmd *kingpin.CmdClause, k testKind) {
@@ -90,15 +91,15 @@ func (f *testFlags) register(cmd *kingpin.CmdClause, k testKind) {
 	registerOptions(cmd, k.options, k.flags)
 	registerOptions(cmd, &f.options, sharedTestFlags)
 	cmd.GetFlag("token-file").Required()
-	cmd.Flag("direction", "forward (to the load server), reverse or both, one after the other.").Default(both).EnumVar(&f.directions, both, "forward", "reverse")
-	cmd.Flag("agent-socket", "Where the agent of this host leases links.").Default(linklease.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
-	cmd.Flag("no-agent", "Do not ask the agent of this host: the test may run beside the agent's own on one link, so that neither tells the truth, the quota does not count it, and alerts do not wait for it.").BoolVar(&f.noAgent)
-	cmd.Flag("json", "Print the whole result as JSON, with a row a packet.").BoolVar(&f.json)
+	cmd.Flag("direction", "Direction: forward (to the load server), reverse, or both, one after the other.").Default(both).EnumVar(&f.directions, both, "forward", "reverse")
+	cmd.Flag("agent-socket", "UNIX socket on which the agent of this host leases links.").Default(linklease.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
+	cmd.Flag("no-agent", "Do not use the agent of this host: the test may run at the same time as a test of the agent on the same link, which invalidates both; the quota does not count it, and alerts are not inhibited.").BoolVar(&f.noAgent)
+	cmd.Flag("json", "Print the complete result as JSON, with a row per packet.").BoolVar(&f.json)
 	f.clock.register(cmd)
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, k, os.Stdout, os.Stderr) }))
 }
 
-// run tests and prints. Ctrl-C ends it; what was found is printed.
+// run runs the test and prints its results. Ctrl-C ends it; the results so far are printed.
 func (f *testFlags) run(ctx context.Context, k testKind, out, progress io.Writer) error {
 	if f.directions != both {
 		f.options.Directions = []string{f.directions}
@@ -131,7 +132,7 @@ func (f *testFlags) run(ctx context.Context, k testKind, out, progress io.Writer
 	return err
 }
 
-// print writes what there is of an outcome, also of one that did not complete.
+// print writes the available results of an outcome, also of an incomplete one.
 func (f *testFlags) print(out io.Writer, k testKind, o *loadtest.Outcome) error {
 	if f.json {
 		return printJSON(out, o)
@@ -148,16 +149,17 @@ func (f *testFlags) print(out io.Writer, k testKind, o *loadtest.Outcome) error 
 	return printLines(out, o.Notes)
 }
 
-const testSaturationHelp = `Fill the link with UDP, one direction after the other.
+const testSaturationHelp = `Fill the link with UDP packets, one direction after the other.
 
-Mode fixed offers one rate, which must be more than the link carries: what comes
-through is its rate, and what a full queue adds to the delay of the idle link is the
-queue's delay; its size is between what the packets that came through and those that were
-dropped met. sweep raises the rate step by step and finds where loss begins; each step is a
-burst from an idle link, so that a token bucket, full again, lets more through than it
-sustains. search adjusts the rate by delay and loss while one stream runs without a pause
-(RFC 9097) and finds what the link sustains when it is full.
-Rates and sizes count IP packets, header included, no link layer.
+Mode fixed offers one rate, which must exceed the rate of the link. The received rate is
+the rate of the link, and the delay of the full queue minus that of the idle link is the
+queueing delay; the queue size is estimated from the levels that delivered and dropped
+packets met. Mode sweep raises the rate step by step and finds the rate at which loss
+begins; each step starts on an idle link, so that a refilled token bucket passes more than
+its sustained rate. Mode search adjusts the rate of one uninterrupted stream by delay and
+loss (RFC 9097) and finds the sustained rate of the full link.
+
+Rates and sizes count IP packets, header included, without the link layer.
 
 Examples:
   oneway test saturation server.example.net --token-file token --pin sha256:...
@@ -165,34 +167,34 @@ Examples:
   oneway test saturation 192.0.2.7 --token-file token --mode sweep --direction reverse --reverse 3Mbit
   oneway test saturation 192.0.2.7 --token-file token --json > run.json
 
-Exit status: 0 completed, 1 not (the reason is printed, with what was found), 2 usage.`
+Exit status: 0 completed, 1 not completed (prints the reason and partial results), 2 wrong usage.`
 
-// saturationTest has its flags in the order of the help.
+// saturationTest has its flags in the order of the help text.
 func saturationTest() testKind {
 	o := saturation.DefaultOptions()
 	return testKind{
 		word: "saturation", help: testSaturationHelp, print: printSaturation, options: &o,
 		flags: []optionFlag{
-			{key: "mode", help: "fixed, sweep or search."},
-			{key: "rate.forward", name: "forward", help: "Rate to offer to the load server, the most of a sweep or search."},
-			{key: "rate.reverse", name: "reverse", help: "The same from it."},
+			{key: "mode", help: "Mode: fixed, sweep or search."},
+			{key: "rate.forward", name: "forward", help: "Offered rate to the load server; highest rate of a sweep or search."},
+			{key: "rate.reverse", name: "reverse", help: "Offered rate from the load server; highest rate of a sweep or search."},
 			{key: "packet_bytes", help: "Size of the IP packets."},
-			{key: "duration", help: "How long each direction is loaded (fixed, search)."},
-			{key: "skip", help: "First and last part of the load that says nothing about a full queue."},
-			{key: "idle.duration", name: "idle", help: "Time before the load, and again after it, in which single packets find the empty link's delay (fixed)."},
-			{key: "idle.interval", help: "Time between those packets, at the mean."},
+			{key: "duration", help: "Duration of the load per direction (fixed, search)."},
+			{key: "skip", help: "Time at the beginning and end of the load that is left out of the results."},
+			{key: "idle.duration", name: "idle", help: "Time before and after the load in which single packets measure the delay of the idle link (fixed)."},
+			{key: "idle.interval", help: "Mean time between the packets over the idle link."},
 			{key: "together", help: "Load both directions at the same time (fixed)."},
-			{key: "sweep.from.forward", help: "Lowest rate of a sweep to the load server; without it, a tenth of --forward.", shown: "RATE"},
-			{key: "sweep.from.reverse", help: "The same from it.", shown: "RATE"},
-			{key: "sweep.factor", help: "Each rate of a sweep is so many times the one before."},
-			{key: "sweep.step", name: "step", help: "How long each rate of a sweep lasts."},
-			{key: "sweep.max_loss", help: "Share of the packets that a step of a sweep may lose and still be lossless, 0..1."},
-			{key: "sweep.beyond", help: "So many lossy steps in a row end a sweep; 0: none does."},
+			{key: "sweep.from.forward", help: "Lowest rate of a sweep to the load server; default: a tenth of --forward.", shown: "RATE"},
+			{key: "sweep.from.reverse", help: "Lowest rate of a sweep from the load server; default: a tenth of --reverse.", shown: "RATE"},
+			{key: "sweep.factor", help: "Ratio of consecutive rates of a sweep."},
+			{key: "sweep.step", name: "step", help: "Duration of each step of a sweep."},
+			{key: "sweep.max_loss", help: "Share of lost packets up to which a step of a sweep counts as lossless, 0..1."},
+			{key: "sweep.beyond", help: "Number of lossy steps in a row that ends a sweep; 0: no such end."},
 			{key: "search.from.forward", help: "Lowest rate of a search to the load server.", shown: "RATE"},
-			{key: "search.from.reverse", help: "The same from it.", shown: "RATE"},
-			{key: "search.step", help: "Time from one report of a search's receiver to the next."},
-			{key: "search.lower", help: "Delay variation below which the rate of a search grows."},
-			{key: "search.upper", help: "Delay variation above which it shrinks."},
+			{key: "search.from.reverse", help: "Lowest rate of a search from the load server.", shown: "RATE"},
+			{key: "search.step", help: "Interval of the receiver's reports in a search."},
+			{key: "search.lower", help: "Delay variation below which a search raises the rate."},
+			{key: "search.upper", help: "Delay variation above which a search lowers the rate."},
 		},
 		kind: func(_ probe.Env, _ probe.Target, shared loadtest.Options) (loadtest.Kind, error) {
 			return saturation.NewKind(shared, o)
@@ -200,18 +202,18 @@ func saturationTest() testKind {
 	}
 }
 
-const testSizeSweepHelp = `Measure every combination of packet sizes and packet rates (the sizes and rates of the D-ITG report).
+const testSizeSweepHelp = `Measure every combination of packet sizes and packet rates (defaults from the D-ITG report).
 
-A cell is one size at one rate in one direction. What the sender could not send is
-told apart from what the path lost. mean |IPDV| is the mean absolute difference in delay of
-packets sent one after the other (RFC 5481). Cells that the token's limits do not allow are left out.
+A cell is one size at one rate in one direction. Packets that the sender could not send are
+counted separately from packets that the path lost. mean |IPDV| is the mean absolute
+difference in delay of consecutive packets (RFC 5481). Cells beyond the token's limits are left out.
 
 Examples:
   oneway test size-sweep server.example.net --token-file token --pin sha256:...
   oneway test size-sweep 192.0.2.7 --token-file token --size 64 --size 1500 --rate 100 --rate 1000
   oneway test size-sweep 192.0.2.7 --token-file token --cell 10s --repetitions 20 --json > size-sweep.json
 
-Exit status: 0 completed, 1 not (the reason is printed, with what was found), 2 usage.`
+Exit status: 0 completed, 1 not completed (prints the reason and partial results), 2 wrong usage.`
 
 func sizeSweepTest() testKind {
 	o := sizesweep.DefaultOptions()
@@ -220,10 +222,10 @@ func sizeSweepTest() testKind {
 		word: "size-sweep", help: testSizeSweepHelp, print: printSizeSweep, options: &o,
 		flags: []optionFlag{
 			{key: "packet_bytes", name: "size", help: "Size of the IP packets; repeatable."},
-			{key: "packet_rates", name: "rate", help: "Packets a second; repeatable."},
-			{key: "cell_duration", name: "cell", help: "How long each cell is loaded."},
-			{key: "repetitions", help: "How often each cell is measured."},
-			{key: "seed", help: "Of the order of the cells; 0: by chance."},
+			{key: "packet_rates", name: "rate", help: "Packets per second; repeatable."},
+			{key: "cell_duration", name: "cell", help: "Duration of each cell."},
+			{key: "repetitions", help: "Number of measurements of each cell."},
+			{key: "seed", help: "Seed of the order of the cells; 0: random."},
 		},
 		kind: func(env probe.Env, target probe.Target, shared loadtest.Options) (loadtest.Kind, error) {
 			return sizesweep.NewKind(env, target, shared, o)
@@ -231,18 +233,18 @@ func sizeSweepTest() testKind {
 	}
 }
 
-const testTrainHelp = `Learn the path's capacity from packet trains, which the slowest link spreads.
+const testTrainHelp = `Measure the capacity of the path by packet trains, which the slowest link disperses.
 
-A train in which something else has set the packets' distances says nothing and is
-sent again; where too few are left there is no capacity, but the reason why. The path's MTU
-is found first, and trains of larger packets are marked.
+A train whose packet spacing has another cause is discarded and sent again; with too few
+clean trains there is no capacity, and the reason is printed. The path's MTU is measured
+first, and trains of larger packets are marked as fragmented.
 
 Examples:
   oneway test train server.example.net --token-file token --pin sha256:...
   oneway test train 192.0.2.7 --token-file token --size 1472 --size 800 --trains 10 --interval 200ms
   oneway test train 192.0.2.7 --token-file token --json > trains.json
 
-Exit status: 0 completed, 1 not (the reason is printed, with what was found), 2 usage.`
+Exit status: 0 completed, 1 not completed (prints the reason and partial results), 2 wrong usage.`
 
 func trainTest() testKind {
 	o := train.DefaultOptions()
@@ -250,17 +252,17 @@ func trainTest() testKind {
 	return testKind{
 		word: "train", help: testTrainHelp, print: printTrain, options: &o,
 		flags: []optionFlag{
-			{key: "payload_bytes", name: "size", help: "UDP payload of the packets; repeatable."},
-			{key: "trains", help: "Clean trains wanted of each size."},
-			{key: "train_packets", name: "packets", help: "Packets in a train."},
-			{key: "long_train_packets", name: "long", help: "Packets in three long trains, which look for a token bucket; 0: none."},
-			{key: "train_interval", name: "interval", help: "From train to train."},
-			{key: "group", help: "So many trains are sent one after the other, before a pause."},
-			{key: "group_pause", name: "pause", help: "Silence after each group of trains."},
-			{key: "repeats", help: "How many trains of a size may be discarded and sent again."},
-			{key: "min_clean", help: "How many clean trains a capacity needs; without it, a third of --trains."},
-			{key: "path_mtu", help: "Search for the path's MTU."},
-			{key: "max_mtu_bytes", help: "The largest that is tried, in bytes of IP packet."},
+			{key: "payload_bytes", name: "size", help: "UDP payload of the packets, in bytes; repeatable."},
+			{key: "trains", help: "Number of clean trains of each size."},
+			{key: "train_packets", name: "packets", help: "Number of packets in a train."},
+			{key: "long_train_packets", name: "long", help: "Number of packets in each of three long trains, which detect a token bucket; 0: no long trains."},
+			{key: "train_interval", name: "interval", help: "Time between the starts of trains."},
+			{key: "group", help: "Number of trains in a group, after which there is a pause."},
+			{key: "group_pause", name: "pause", help: "Pause after each group of trains."},
+			{key: "repeats", help: "Number of trains of a size that may be discarded and sent again."},
+			{key: "min_clean", help: "Number of clean trains that a capacity needs; default: a third of --trains."},
+			{key: "path_mtu", help: "Measure the path's MTU."},
+			{key: "max_mtu_bytes", help: "Largest IP packet to try for the path's MTU, in bytes."},
 		},
 		kind: func(_ probe.Env, _ probe.Target, shared loadtest.Options) (loadtest.Kind, error) {
 			return train.NewKind(shared, o)

@@ -20,7 +20,7 @@ import (
 	"oneway.example/exporter/probes/train"
 )
 
-func TestProgressLineTellsShareAmountAndTimeLeft(t *testing.T) {
+func TestProgressLineHasShareBytesAndTimeLeft(t *testing.T) {
 	for _, c := range []struct {
 		p     loadtest.Progress
 		since time.Duration
@@ -40,7 +40,7 @@ func TestProgressLineTellsShareAmountAndTimeLeft(t *testing.T) {
 	}
 }
 
-func TestSummaryHasAColumnADirection(t *testing.T) {
+func TestSummaryHasAColumnPerDirection(t *testing.T) {
 	o := &loadtest.Outcome{Run: &loadtest.Run{ID: "id", Kind: "train", LoadServer: "192.0.2.7:8620", Summary: []probe.Result{
 		{Quantity: "capacity", Direction: "forward", Value: "2.5 Mb/s"},
 		{Quantity: "capacity", Direction: "reverse", Value: "refused: " + strings.Repeat("because ", 20)},
@@ -79,8 +79,7 @@ func TestRefusedTrainsArePrintedAsSuch(t *testing.T) {
 	}
 }
 
-// remoteEnd runs a load server on loopback and returns its address, its pin and a file with a
-// token for it.
+// remoteEnd runs a load server on loopback and returns its address, its pin and a file with a token for it.
 func remoteEnd(t *testing.T) (address, pin, token string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -102,7 +101,7 @@ func remoteEnd(t *testing.T) (address, pin, token string) {
 	}
 	address = free.Addr().String()
 	free.Close()
-	f := &respondFlags{serveFlags: serveFlags{listen: []string{address}, clock: clockFlags{source: "none"}}}
+	f := &loadServerFlags{serveFlags: serveFlags{listen: []string{address}, clock: clockFlags{source: "none"}}}
 	f.options.TokensFile, f.options.StateDir = tokens, dir
 	ctx, cancel := context.WithCancel(t.Context())
 	out, ended := &announced{lines: make(chan string, 8)}, make(chan error, 1)
@@ -128,13 +127,13 @@ func remoteEnd(t *testing.T) (address, pin, token string) {
 	}
 }
 
-// announced passes on what the load server prints.
+// announced passes on the output of the load server.
 type announced struct{ lines chan string }
 
 func (a *announced) Write(b []byte) (int, error) {
 	select {
 	case a.lines <- string(b):
-	default: // the summary at the end, which nobody waits for
+	default: // the summary at the end is not read
 	}
 	return len(b), nil
 }
@@ -166,11 +165,11 @@ func TestLoadTestRunsFromTheTerminal(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if progress.Len() > 0 {
-		t.Errorf("%q on what is no terminal", progress.String())
+		t.Errorf("%q was written to an output that is not a terminal", progress.String())
 	}
 }
 
-func TestLoadTestSaysWhatIsWrongAndWhatToDo(t *testing.T) {
+func TestLoadTestErrorsHaveCauseAndAdvice(t *testing.T) {
 	address, pin, token := remoteEnd(t)
 	empty := filepath.Join(t.TempDir(), "empty")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {

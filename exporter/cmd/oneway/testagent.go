@@ -15,16 +15,16 @@ import (
 	"oneway.example/exporter/probe"
 )
 
-// lessee has the agent of this host lease its link.
+// lessee leases a link from the agent of this host.
 type lessee struct {
 	socket string
 	ask    linklease.Ask
-	links  *link.Table // are told what is left of the agent's quota
+	links  *link.Table // of this process; mirror copies the agent's quota to them
 	say    func(format string, args ...any)
 }
 
-// lessor asks whether an agent runs here, and takes from it the link and the names of the
-// test; nil: none does, or it is not to be asked.
+// lessor finds the agent of this host and takes the link and the path's names from it; nil if there is no agent or it
+// is not to be used.
 func (f *testFlags) lessor(ctx context.Context, links *link.Table, target *probe.Target, say func(string, ...any)) (loadtest.Lessor, error) {
 	if f.noAgent {
 		return nil, nil
@@ -41,10 +41,10 @@ func (f *testFlags) lessor(ctx context.Context, links *link.Table, target *probe
 	none, isNone := errors.AsType[*linklease.NoAgentError](err)
 	switch {
 	case isNone:
-		say("No agent runs on this host (%s): this test runs alone, and no other is kept from its link.", none.Why)
+		say("No agent runs on this host (%s): this test runs alone, and other tests can use its link.", none.Why)
 		return nil, nil
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("%w: run this as root, as the agent's user, or as a member of the group of its flag --test.socket-group; or add --no-agent: --help says what that means", err)
+		return nil, fmt.Errorf("%w: run this as root, as the agent's user, or as a member of the group of its flag --test.socket-group; or add --no-agent (see --help)", err)
 	case err != nil:
 		return nil, withoutAgent(err)
 	}
@@ -56,10 +56,10 @@ func (f *testFlags) lessor(ctx context.Context, links *link.Table, target *probe
 }
 
 func withoutAgent(err error) error {
-	return fmt.Errorf("%w; --no-agent runs the test without the agent: --help says what that means", err)
+	return fmt.Errorf("%w; --no-agent runs the test without the agent (see --help)", err)
 }
 
-// Lease is loadtest.Lessor's.
+// Lease implements loadtest.Lessor.
 func (b *lessee) Lease(ctx context.Context, most time.Duration) (loadtest.Lease, error) {
 	l, err := linklease.Dial(ctx, b.socket, b.ask)
 	if err == nil {
@@ -75,9 +75,9 @@ func (b *lessee) Lease(ctx context.Context, most time.Duration) (loadtest.Lease,
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case isBusy:
-		return nil, &loadtest.Failure{Reason: loadtest.ReasonLinkBusy, Err: fmt.Errorf("%w; --wait waits longer", busy)}
+		return nil, &loadtest.Failure{Reason: loadtest.ReasonLinkBusy, Err: fmt.Errorf("%w; --wait sets a longer waiting time", busy)}
 	case errors.As(err, new(*linklease.NoAgentError)), errors.Is(err, linklease.ErrGone):
-		b.say("The agent on this host has ended: this test runs alone, and no other is kept from its link.")
+		b.say("The agent on this host has ended: this test runs alone, and other tests can use its link.")
 		return &leasedLink{from: b}, nil
 	default:
 		return nil, &loadtest.Failure{Reason: loadtest.ReasonConfiguration, Err: withoutAgent(err)}
@@ -91,7 +91,7 @@ func (b *lessee) Lease(ctx context.Context, most time.Duration) (loadtest.Lease,
 	return &leasedLink{from: b, lease: l}, nil
 }
 
-// mirror has this process's own links know what is left of the agent's quota.
+// mirror sets the quota of this process's link to the rest of the agent's quota.
 func (b *lessee) mirror(t linklease.Terms) error {
 	limit := int64(0)
 	if t.Limit > 0 {
@@ -99,7 +99,7 @@ func (b *lessee) mirror(t linklease.Terms) error {
 		if err != nil {
 			return err
 		}
-		used.Settle(1) // a limit of 0 would be none
+		used.Settle(1) // a limit of 0 would mean no quota
 		limit = b.links.Usage(t.Link).Used + t.Left
 	}
 	return b.links.SetLinks([]link.Options{{Name: t.Link, QuotaBytes: limit}})
@@ -113,16 +113,16 @@ func quotaOf(t linklease.Terms) string {
 	return fmt.Sprintf("%.1f MB of today's quota of %.1f MB are left", float64(t.Left)/1e6, float64(t.Limit)/1e6)
 }
 
-// leasedLink is loadtest.Lease: what the agent has leased, while there is one.
+// leasedLink implements loadtest.Lease: the link that the agent leased, if any.
 type leasedLink struct {
 	from  *lessee
-	lease *linklease.Lease // nil: the agent has gone before it leased anything
+	lease *linklease.Lease // nil: the agent ended before it leased the link
 
 	stop    context.CancelFunc
 	watched sync.WaitGroup
 }
 
-// Reserve is loadtest.Lease's. An agent that has gone has no quota any more.
+// Reserve implements loadtest.Lease. Without an agent there is no quota.
 func (l *leasedLink) Reserve(bytes int64) error {
 	if l.lease == nil {
 		return nil
@@ -130,10 +130,10 @@ func (l *leasedLink) Reserve(bytes int64) error {
 	if err := l.lease.Reserve(bytes); !errors.Is(err, linklease.ErrGone) {
 		return err
 	}
-	return nil // Sending tells
+	return nil // watch reports it
 }
 
-// Sending is loadtest.Lease's.
+// Sending implements loadtest.Lease.
 func (l *leasedLink) Sending() {
 	if l.lease == nil {
 		return
@@ -144,10 +144,10 @@ func (l *leasedLink) Sending() {
 	l.watched.Go(func() { l.watch(ctx) })
 }
 
-// tryAgain is how often an agent that has gone is looked for.
+// tryAgain is the interval at which watch looks for a new agent.
 const tryAgain = time.Second
 
-// watch tells when the agent goes, and takes the link of the one that comes.
+// watch reports the end of the lease, and leases the link from the next agent.
 func (l *leasedLink) watch(ctx context.Context) {
 	for {
 		select {
@@ -156,7 +156,7 @@ func (l *leasedLink) watch(ctx context.Context) {
 		case <-l.lease.Lost():
 		}
 		l.lease.Close()
-		l.from.say("The agent on this host has ended, or has taken link %s back: this test goes on, and no other is kept from the link until an agent leases it again.", l.lease.Terms().Link)
+		l.from.say("The agent on this host has ended, or has taken link %s back: this test goes on, and other tests can use the link until an agent leases it again.", l.lease.Terms().Link)
 		for ctxtime.For(ctx, tryAgain) {
 			again, err := linklease.Dial(ctx, l.from.socket, l.from.ask)
 			if err != nil {
@@ -164,7 +164,7 @@ func (l *leasedLink) watch(ctx context.Context) {
 			}
 			if again.TakeAgain(ctx) == nil {
 				l.lease = again
-				l.from.say("An agent on this host leases link %s again; what was set aside for the test counts as used.", again.Terms().Link)
+				l.from.say("An agent on this host leases link %s again; the bytes reserved for the test count as used.", again.Terms().Link)
 				break
 			}
 			again.Close()
@@ -172,7 +172,7 @@ func (l *leasedLink) watch(ctx context.Context) {
 	}
 }
 
-// Return is loadtest.Lease's.
+// Return implements loadtest.Lease.
 func (l *leasedLink) Return(forward, reverse int64) {
 	if l.lease == nil {
 		return
@@ -182,9 +182,9 @@ func (l *leasedLink) Return(forward, reverse int64) {
 		l.watched.Wait()
 	}
 	if l.lease.Settle(forward, reverse) != nil {
-		return // that the agent has gone was told, and it counts what was set aside
+		return // watch has reported the lost agent, which counts the reserved bytes as used
 	}
 	if t := l.lease.Terms(); t.Limit > 0 {
-		l.from.say("The agent on this host has its link %s again: %s.", t.Link, quotaOf(t))
+		l.from.say("Link %s is returned to the agent on this host: %s.", t.Link, quotaOf(t))
 	}
 }

@@ -26,7 +26,7 @@ import (
 	"oneway.example/tests/await"
 )
 
-// host is this host with a load server, and maybe an agent.
+// host is this host with a load server, and optionally an agent.
 type host struct {
 	*whole
 	address, pin, token string
@@ -34,10 +34,10 @@ type host struct {
 	stop                func()
 }
 
-// newHost raises one without an agent.
+// newHost makes a host without an agent.
 func newHost(t *testing.T) *host {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "oneway") // the path of a socket is short
+	dir, err := os.MkdirTemp("", "oneway") // the path of a UNIX socket has at most 107 bytes
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ paths: [{name: office, peer: 127.0.0.1, probes: [{type: saturation, every: 168h,
 `, h.dir, quota, h.address, h.token, h.pin)
 }
 
-// agent starts one, until the test's end or stop.
+// agent starts an agent that runs until the end of the test or stop.
 func (h *host) agent(t *testing.T, config string) {
 	t.Helper()
 	at := freeTCP(t)
@@ -76,34 +76,34 @@ func (h *host) agent(t *testing.T, config string) {
 	})
 	t.Cleanup(h.stop)
 	waitFor(t, h.url+"/-/ready", func(string) bool { return true })
-	await.That(t, "the agent listens at its socket", func() bool {
+	await.That(t, "the agent listens on its socket", func() bool {
 		_, err := os.Stat(h.socket)
 		return err == nil
 	})
 }
 
-// reporter is what a test says on standard error, by lines.
+// reporter stores the lines that a test writes to standard error.
 type reporter struct{ await.Text }
 
-// says waits until the test has said that.
+// says waits until the test has written this text.
 func (r *reporter) says(t *testing.T, what string) {
 	t.Helper()
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("said:\n%s", r)
+			t.Logf("written:\n%s", r)
 		}
 	})
-	await.That(t, fmt.Sprintf("%q is said", what), func() bool { return strings.Contains(r.String(), what) })
+	await.That(t, fmt.Sprintf("%q is written", what), func() bool { return strings.Contains(r.String(), what) })
 }
 
 // running is one `oneway test saturation`.
 type running struct {
 	said  *reporter
-	stop  func() // as Ctrl-C does
+	stop  func() // has the effect of Ctrl-C
 	ended chan error
 }
 
-// load starts one of that many seconds at 125 kB/s, forward.
+// load starts a test of the given number of seconds at 125 kB/s, forward.
 func (h *host) load(t *testing.T, seconds int, change func(*testFlags)) *running {
 	t.Helper()
 	o := saturation.DefaultOptions()
@@ -129,19 +129,19 @@ func (h *host) load(t *testing.T, seconds int, change func(*testFlags)) *running
 	return r
 }
 
-// finish waits for its end and returns what it has said.
+// finish waits for the end of the test and returns its lines.
 func (r *running) finish(t *testing.T) (string, error) {
 	t.Helper()
 	select {
 	case err := <-r.ended:
 		return r.said.String(), err
 	case <-time.After(time.Minute):
-		t.Fatalf("it has not ended\n%s", r.said)
+		t.Fatalf("the test has not ended\n%s", r.said)
 		return "", nil
 	}
 }
 
-// gauge is a value of the agent's.
+// gauge is a value of a metric of the agent.
 func (h *host) gauge(d *metric.Desc, labels ...string) float64 {
 	m := find(h.scrape()[d.Name], labels...)
 	return m.GetGauge().GetValue() + m.GetCounter().GetValue()
@@ -152,7 +152,7 @@ func (h *host) wants(d *metric.Desc, want float64, labels ...string) {
 	await.That(h.t, fmt.Sprintf("%s of %v is %v", d.Name, labels, want), func() bool { return h.gauge(d, labels...) == want })
 }
 
-func TestTestWithoutAnAgentSaysThatItRunsAlone(t *testing.T) {
+func TestTestWithoutAnAgentReportsThatItRunsAlone(t *testing.T) {
 	h := newHost(t)
 	if said, err := h.load(t, 1, nil).finish(t); err != nil || !strings.HasPrefix(said, "No agent runs on this host (") || !strings.Contains(said, "this test runs alone") {
 		t.Errorf("%q, %v", said, err)
@@ -170,21 +170,21 @@ func TestTestBesideAnAgentHasItsLinkItsQuotaAndItsMetric(t *testing.T) {
 	first := h.load(t, 60, nil)
 	h.wants(metric.TestRunning, 1, office...)
 	if !strings.Contains(first.said.String(), "leases link uplink, for path office and probe saturation: 10.0 MB of today's quota of 10.0 MB are left") {
-		t.Errorf("it says %q", first.said)
+		t.Errorf("written: %q", first.said)
 	}
 	h.wants(metric.QuotaUsed, 0, "uplink")
-	await.That(h.t, "bytes are set aside", func() bool { return h.gauge(metric.QuotaLeft, "uplink") < 10e6 })
+	await.That(h.t, "bytes are reserved", func() bool { return h.gauge(metric.QuotaLeft, "uplink") < 10e6 })
 	second := h.load(t, 1, nil)
 	second.said.says(t, "Waiting for link uplink, for 30s at the most: office/saturation (oneway test, process ")
 	if _, err := h.load(t, 1, func(f *testFlags) { f.options.MaxWait = 0 }).finish(t); err == nil ||
 		!strings.Contains(err.Error(), "link uplink was not free in 0s, it is held by office/saturation (oneway test") || !strings.Contains(err.Error(), "--wait") {
 		t.Errorf("error is %v", err)
 	}
-	// The remote end has one link only, so that what another link here shows is that the remote end was asked.
+	// The remote end has one link only, so a refusal by the remote end shows that the local link was leased.
 	if _, err := h.load(t, 1, func(f *testFlags) { f.options.Link, f.options.MaxWait = "lab", 0 }).finish(t); err == nil || strings.Contains(err.Error(), "uplink") {
 		t.Errorf("error of a test on another link is %v", err)
 	}
-	// The prober of the same path is begun anew meanwhile.
+	// The prober of the same path is restarted meanwhile.
 	if err := os.WriteFile(h.file, []byte(strings.Replace(h.office("20MB"), "168h", "167h", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -203,13 +203,13 @@ func TestTestBesideAnAgentHasItsLinkItsQuotaAndItsMetric(t *testing.T) {
 	h.wants(metric.TestRunning, 0, office...)
 	sent := h.gauge(metric.RunBytes, "office", "saturation", "forward")
 	if sent < 120_000 || sent > 62*130_000 {
-		t.Errorf("%v bytes were sent, want those of a second and a part of 60 at 125 kB/s", sent)
+		t.Errorf("%v bytes were sent, want those of one second and a part of 60 s at 125 kB/s", sent)
 	}
 	h.wants(metric.QuotaUsed, sent, "uplink")
 	h.wants(metric.QuotaLeft, 20e6-sent, "uplink")
 }
 
-func TestNoQuotaLeftIsNotAQuotaWithoutALimit(t *testing.T) {
+func TestExhaustedQuotaIsNotAnUnlimitedQuota(t *testing.T) {
 	links := link.NewTable(nil)
 	b := &lessee{links: links}
 	for _, c := range []struct{ limit, left, want int64 }{{100, 0, 0}, {100, 40, 40}, {100, 0, 0}, {0, 0, math.MaxInt64}, {7, 7, 7}} {
@@ -254,7 +254,7 @@ func TestTestOutlivesItsAgentAndTheNextLeasesAgain(t *testing.T) {
 		t.Errorf("%q, %v", said, err)
 	}
 	h.wants(metric.TestRunning, 0, "office", "saturation", "uplink")
-	// Of a test that it did not see the end of, the first agent has counted all that was set aside.
+	// The first agent did not see the end of the test and counts all reserved bytes as used.
 	if used := h.gauge(metric.QuotaUsed, "uplink"); used < 60*125_000 || used > 10e6 {
 		t.Errorf("%v bytes are used, want those of 60 s at 125 kB/s", used)
 	}

@@ -17,7 +17,7 @@ import (
 	"oneway.example/exporter/probes/train"
 )
 
-// printSaturation writes a column a direction, and the steps of a sweep or search.
+// printSaturation writes a table per direction, and the steps of a sweep or search.
 func printSaturation(out io.Writer, body any) error {
 	r := body.(*saturation.Result)
 	for _, d := range r.Directions {
@@ -40,27 +40,27 @@ func printLoad(out io.Writer, d *saturation.Direction) error {
 	t := newTable(out, "%s: %s; %s\n", d.Direction, l.State, l.Evidence)
 	rate := func(v float64) string { return option.Rate(v).Words() }
 	t.row("offered", rate(l.Offered))
-	t.row("came through", rate(l.Throughput))
+	t.row("received", rate(l.Throughput))
 	if l.Rates != nil {
 		words := quantiles(rate(l.Rates[0]), rate(l.Rates[1]), rate(l.Rates[2]))
 		if l.Varies {
 			words += " (varies)"
 		}
-		t.row("rate by the second", words)
+		t.row("rate per second", words)
 	}
 	t.row("lost", percentage(l.Loss))
-	t.row("not sent by the sender itself", percentage(l.Underrun))
+	t.row("not sent (sender underrun)", percentage(l.Underrun))
 	t.interval("idle delay", l.Idle, l.IdleBound)
 	t.interval("full delay", l.Full, l.FullBound)
 	if l.Queue != nil && l.QueueBound != nil {
 		add := func(i int) string { return probe.Figures(l.Queue[i]) + " ± " + probe.Figures(l.QueueBound[i]) }
-		t.row("a full queue adds", quantiles(add(0), add(1), add(2)))
+		t.row("queueing delay", quantiles(add(0), add(1), add(2)))
 	}
 	if l.SizeBytes != nil && l.SizeBound != nil {
 		t.row("queue size", fmt.Sprintf("%.1f ± %.1f kB", *l.SizeBytes/1e3, *l.SizeBound/1e3))
 	}
 	if l.AtLeastBytes != nil {
-		t.row("queue size", fmt.Sprintf("%.1f kB at the least", *l.AtLeastBytes/1e3))
+		t.row("queue size", fmt.Sprintf("at least %.1f kB", *l.AtLeastBytes/1e3))
 	}
 	if !l.Trusted {
 		t.row("one-way delays", "not known: "+l.ClocksReason)
@@ -68,14 +68,14 @@ func printLoad(out io.Writer, d *saturation.Direction) error {
 	return t.end()
 }
 
-// quantiles are those that are published.
+// quantiles are the published quantiles of a quantity.
 func quantiles(low, median, high string) string {
 	return fmt.Sprintf("5 %%: %s, median: %s, 95 %%: %s", low, median, high)
 }
 
 func printSteps(out io.Writer, d *saturation.Direction) error {
 	t := newTable(out, "%s: %s\n", d.Direction, d.StepsAre)
-	t.row("offered", "sent", "came through", "lost", "delay variation", "")
+	t.row("offered", "sent", "received", "lost", "delay variation", "")
 	for _, s := range d.Steps {
 		variation, mark := "-", ""
 		if s.Variation >= 0 {
@@ -92,7 +92,7 @@ func printSteps(out io.Writer, d *saturation.Direction) error {
 func printSizeSweep(out io.Writer, body any) error {
 	r := body.(*sizesweep.Result)
 	t := newTable(out, "")
-	t.row("direction", "bytes", "packets/s", "sent", "came through", "lost", "delay", "±", "mean |IPDV|", "not sent")
+	t.row("direction", "bytes", "packets/s", "sent", "received", "lost", "delay", "±", "mean |IPDV|", "not sent")
 	for _, c := range r.Cells {
 		m := c.Median
 		t.row(c.Way, strconv.Itoa(c.PacketBytes), strconv.Itoa(c.PacketRate), rateOf(m.Sent), rateOf(m.Received), ratioOf(m.Loss),
@@ -108,7 +108,7 @@ func printTrain(out io.Writer, body any) error {
 	for _, d := range r.Directions {
 		for _, z := range d.Sizes {
 			dispersion := orDash(z.Dispersion, func(s float64) string { return time.Duration(s * 1e9).Round(time.Microsecond).String() })
-			mark := "" // why there is no capacity is in the notes
+			mark := "" // the notes have the reason of a missing capacity
 			if z.Fragmented != nil && *z.Fragmented {
 				mark = "fragmented"
 			}

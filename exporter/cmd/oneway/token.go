@@ -12,20 +12,20 @@ import (
 	"oneway.example/exporter/loadserver"
 )
 
-const tokenNewHelp = `Make a token, with which a client may run load tests against a load server.
+const tokenNewHelp = `Make a token that allows a client to run load tests against a load server.
 
-Writes the token to --out, or prints it, once: it goes to the client, in a file of its
-own that only the agent's user can read (token_file). Its hash goes to the load server's tokens file, with
-what the token may use; the load server reads that file again when it changes. To revoke a
-token, take its line out.
+Writes the token to --out, or prints it once. Move it to the client, into a file that only
+the agent's user can read (token_file). The token's hash and limits are added to the load
+server's tokens file, which the load server reads again when it changes. To revoke a token,
+remove its line.
 
-Limits count UDP payload. Without --rate, --duration or --per-day there is no limit of
-that kind; without --sessions, two sessions at one time.
+Limits count UDP payload. Without --rate, --duration or --per-day there is no such limit;
+without --sessions, the limit is two sessions at the same time.
 
 Examples:
   oneway token new --file /etc/oneway/tokens --name berlin --out berlin.token
   oneway token new --file /etc/oneway/tokens --name berlin --out berlin.token --rate 20Mbit --duration 5m --per-day 10GB
-  oneway token new --name berlin --rate 20Mbit      (prints the line instead of writing it)`
+  oneway token new --name berlin --rate 20Mbit      (prints the line for the tokens file)`
 
 type tokenFlags struct {
 	file, out, name, rate, duration, sessions, perDay string
@@ -33,15 +33,15 @@ type tokenFlags struct {
 
 func tokenCommand(app *kingpin.Application) {
 	f := &tokenFlags{}
-	parent := app.Command("token", "Tokens of a load server: who may run load tests, and how much.")
+	parent := app.Command("token", "Tokens of a load server: its clients and their limits.")
 	cmd := parent.Command("new", tokenNewHelp)
-	cmd.Flag("file", "The load server's tokens file; made (mode 0600) if there is none.").PlaceHolder("FILE").StringVar(&f.file)
-	cmd.Flag("out", "New file for the token (mode 0600), in place of printing it.").PlaceHolder("FILE").StringVar(&f.out)
+	cmd.Flag("file", "Tokens file of the load server; created with mode 0600 if missing.").PlaceHolder("FILE").StringVar(&f.file)
+	cmd.Flag("out", "New file for the token (mode 0600), instead of printing it.").PlaceHolder("FILE").StringVar(&f.out)
 	cmd.Flag("name", "Name of the client, for logs and metrics.").Required().StringVar(&f.name)
-	cmd.Flag("rate", "Most bits a second in one direction, such as 20Mbit.").PlaceHolder("RATE").StringVar(&f.rate)
-	cmd.Flag("duration", "Longest stream, 1s to 1h.").PlaceHolder("DURATION").StringVar(&f.duration)
-	cmd.Flag("sessions", "Most sessions at one time; without it, 2.").PlaceHolder("N").StringVar(&f.sessions)
-	cmd.Flag("per-day", "Most data a day, both directions, such as 10GB.").PlaceHolder("BYTES").StringVar(&f.perDay)
+	cmd.Flag("rate", "Maximum rate in one direction, such as 20Mbit.").PlaceHolder("RATE").StringVar(&f.rate)
+	cmd.Flag("duration", "Maximum duration of a stream, 1s to 1h.").PlaceHolder("DURATION").StringVar(&f.duration)
+	cmd.Flag("sessions", "Maximum number of sessions at the same time; default: 2.").PlaceHolder("N").StringVar(&f.sessions)
+	cmd.Flag("per-day", "Maximum amount of data per day, both directions together, such as 10GB.").PlaceHolder("BYTES").StringVar(&f.perDay)
 	cmd.Action(action(func() error { return f.run(os.Stdout) }))
 }
 
@@ -75,20 +75,20 @@ func (f *tokenFlags) run(out io.Writer) error {
 	}
 	if err := loadserver.AppendToken(f.file, token); err != nil {
 		if f.out != "" {
-			_ = os.Remove(f.out) // no load server knows it
+			_ = os.Remove(f.out) // no load server accepts it
 		}
 		return err
 	}
 	file, err := filepath.Abs(f.file)
 	if err != nil {
-		file = f.file // as it was given, then
+		file = f.file // as given
 	}
 	_, err = fmt.Fprintf(out, client+tokenWritten, shown, file)
 	return err
 }
 
-// writeToken makes a file that only its owner may read. One that is there already is an error:
-// it may hold the token of another load server.
+// writeToken creates a file that only its owner may read. An existing file is an error, since it may hold the token of
+// another load server.
 func writeToken(file, text string) error {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -96,7 +96,7 @@ func writeToken(file, text string) error {
 	}
 	_, err = f.WriteString(text + "\n")
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		_ = os.Remove(file) // it holds no whole token
+		_ = os.Remove(file) // the token is incomplete
 		return fmt.Errorf("--out: %w", err)
 	}
 	return nil
@@ -105,17 +105,17 @@ func writeToken(file, text string) error {
 const (
 	tokenPrinted = `%s
 
-This is the token, shown this once. On the client, put it into a file that only the
-agent's user can read (chmod 600), and name that file as token_file of its load-test probes.
+This is the token; it is not shown again. On the client, put it into a file that only the
+agent's user can read (chmod 600), and set token_file of the load-test probes to that file.
 `
-	tokenInFile = `The token stands in %s, once. Move that file to the client by a way that nobody else
-reads, keep its mode, and name it as token_file of its load-test probes.
+	tokenInFile = `The token is in %s, and nowhere else. Move that file to the client over a
+confidential channel, keep its mode, and set token_file of the load-test probes to it.
 `
 	tokenByHand = `On the load server, add this line to the tokens file (tokens_file, chmod 600):
 
 %s
 `
-	tokenWritten = `On the load server nothing is left to do: its hash stands in %s,
-which must be the load server's tokens_file.
+	tokenWritten = `The token's hash is in %s,
+which must be the load server's tokens_file; the load server needs no further change.
 `
 )

@@ -21,11 +21,11 @@ func TestTokenIsPrintedOnceAndItsHashIsStored(t *testing.T) {
 	}
 	text, explained, _ := strings.Cut(out.String(), "\n")
 	if !strings.HasPrefix(text, "owt_") || strings.Count(out.String(), text) != 1 {
-		t.Errorf("the token does not stand first, and once:\n%s", out.String())
+		t.Errorf("the token is not in the first line, or not exactly once:\n%s", out.String())
 	}
 	for _, want := range []string{"token_file", "tokens_file", file, "chmod 600"} {
 		if !strings.Contains(explained, want) {
-			t.Errorf("nothing is said of %s:\n%s", want, explained)
+			t.Errorf("no %s in the explanation:\n%s", want, explained)
 		}
 	}
 	content, err := os.ReadFile(file)
@@ -55,7 +55,7 @@ func TestTokenInAFileOfItsOwnIsNotPrinted(t *testing.T) {
 	if err != nil || !bytes.HasPrefix(text, []byte("owt_")) || strings.Contains(out.String(), "owt_") || !strings.Contains(out.String(), f.out) {
 		t.Errorf("%q, %v; printed\n%s", text, err, out.String())
 	}
-	// Neither a token that no load server knows, nor one in place of another, is left.
+	// A failure leaves no token that no load server accepts, and replaces no other token.
 	f.out = filepath.Join(dir, "again")
 	if err := f.run(&out); err == nil {
 		t.Error("the same name again was accepted")
@@ -65,21 +65,21 @@ func TestTokenInAFileOfItsOwnIsNotPrinted(t *testing.T) {
 	}
 	f.name, f.out = "hamburg", filepath.Join(dir, "token")
 	if err := f.run(&out); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("a file that is there: %v", err)
+		t.Errorf("an existing file: %v", err)
 	}
 	if now, err := os.ReadFile(f.out); err != nil || !bytes.Equal(now, text) {
 		t.Errorf("the first token is %q now, %v", now, err)
 	}
 }
 
-func TestTokenWithoutAFileIsALineToCopy(t *testing.T) {
+func TestTokenWithoutAFilePrintsTheLineToCopy(t *testing.T) {
 	var out bytes.Buffer
 	if err := (&tokenFlags{name: "berlin", rate: "1Mbit"}).run(&out); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if all, err := loadserver.ParseTokens([]byte(lines[len(lines)-1])); err != nil || len(all) != 1 {
-		t.Errorf("the last line is no token, %v:\n%s", err, out.String())
+		t.Errorf("the last line is not a token, %v:\n%s", err, out.String())
 	}
 }
 

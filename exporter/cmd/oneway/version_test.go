@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// A build without make's flags tells the version of its module: that of its commit, or (devel) where the
-// source is in no repository.
-func TestPlainBuildTellsAVersion(t *testing.T) {
+// A build without make's flags has the version of its module: that of its commit, or (devel) if the source is in no
+// repository.
+func TestPlainBuildHasAVersion(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "oneway")
 	if out, err := exec.Command("go", "build", "-buildvcs=auto", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v: %s", err, out)

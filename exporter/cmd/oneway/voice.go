@@ -14,14 +14,14 @@ import (
 	"oneway.example/exporter/estimate/voice"
 )
 
-const voiceHelp = `Rate a telephone call from its delay and loss: R and MOS by ITU-T G.107, without measuring anything.
+const voiceHelp = `Compute R and MOS of a telephone call (ITU-T G.107) from its delay and loss, without a measurement.
 
 Examples:
   oneway voice --codec G.711-PLC --delay 150ms --loss 1%
   oneway voice --codec G.729 --delay 277.3ms --loss 2% --model simplified
   oneway voice --delay 400ms --telr 45 --json`
 
-// voiceFlags are kept as text so that each error can say what would be right.
+// voiceFlags are text, so that each error can state the expectation.
 type voiceFlags struct {
 	codec, model, delay, loss, burst, telr string
 	json                                   bool
@@ -36,7 +36,7 @@ func voiceCommand(app *kingpin.Application) {
 	cmd.Flag("loss", "Packet loss in percent, such as 1%.").Default("0%").StringVar(&f.loss)
 	cmd.Flag("burst-ratio", "BurstR: 1 is random loss, above 1 bursty.").Default("1").StringVar(&f.burst)
 	cmd.Flag("model", "g107 (the full E-model) or simplified (Woo 2010, section 7.1).").Default("g107").StringVar(&f.model)
-	cmd.Flag("telr", "Talker echo loudness rating in dB, 5..65; g107 only (default 65, an echo canceller at work).").StringVar(&f.telr)
+	cmd.Flag("telr", "Talker echo loudness rating in dB, 5..65; g107 only (default 65, a working echo canceller).").StringVar(&f.telr)
 	cmd.Flag("json", "Print JSON.").BoolVar(&f.json)
 	cmd.Action(action(func() error { return f.run(os.Stdout) }))
 }
@@ -48,7 +48,7 @@ func codecNames() (names []string) {
 	return names
 }
 
-// voiceRating is what is printed. What a model does not know is nil, and absent.
+// voiceRating is the printed rating. Values that a model does not compute are nil and left out.
 type voiceRating struct {
 	Codec        string   `json:"codec"`
 	Model        string   `json:"model"`
@@ -69,7 +69,7 @@ type voiceRating struct {
 	Clamped      bool     `json:"clamped"`
 }
 
-// run rates and prints. A wrong flag is a usageError.
+// run rates and prints. An invalid flag is a usageError.
 func (f *voiceFlags) run(out io.Writer) error {
 	v, err := f.rate()
 	if err != nil {
@@ -92,12 +92,12 @@ func (f *voiceFlags) rate() (v voiceRating, err error) {
 	}
 	delay, err := time.ParseDuration(f.delay)
 	if err != nil || delay < 0 || delay > time.Minute {
-		return v, fmt.Errorf("--delay is %q; it must be a time with its unit between 0ms and 1m, such as 150ms", f.delay)
+		return v, fmt.Errorf("--delay is %q; it must be a duration with a unit between 0ms and 1m, such as 150ms", f.delay)
 	}
 	percent, signed := strings.CutSuffix(f.loss, "%")
 	loss, err := strconv.ParseFloat(percent, 64)
 	if err != nil || !signed || !(loss >= 0 && loss <= 100) {
-		return v, fmt.Errorf("--loss is %q; it must be a percentage with its sign between 0%% and 100%%, such as 1%% or 0.5%%", f.loss)
+		return v, fmt.Errorf("--loss is %q; it must be a percentage with its %% sign between 0%% and 100%%, such as 1%% or 0.5%%", f.loss)
 	}
 	burst, err := strconv.ParseFloat(f.burst, 64)
 	if err != nil || !(burst >= 1 && burst <= 1000) {
@@ -110,7 +110,7 @@ func (f *voiceFlags) rate() (v voiceRating, err error) {
 		p.TELR, err = strconv.ParseFloat(f.telr, 64)
 		switch {
 		case !full:
-			return v, fmt.Errorf("--telr is %q, but model %s knows no echo; leave it out or use --model g107", f.telr, model.Name)
+			return v, fmt.Errorf("--telr is %q, but model %s has no echo; leave it out or use --model g107", f.telr, model.Name)
 		case err != nil || !(p.TELR >= 5 && p.TELR <= 65):
 			return v, fmt.Errorf("--telr is %q; it must be a number of dB from 5 (loud echo) to 65 (none)", f.telr)
 		}
@@ -126,7 +126,7 @@ func (f *voiceFlags) rate() (v voiceRating, err error) {
 	return v, nil
 }
 
-// print writes the table for people: what was asked, what it costs, what is left.
+// print writes a readable table: the input, the impairments and the rating.
 func (v voiceRating) print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	row := func(what, symbol string, value *float64) {
@@ -150,7 +150,7 @@ func (v voiceRating) print(out io.Writer) error {
 	row("opinion score", "MOS", &v.MOS)
 	fmt.Fprintf(w, "users\t\t%s\n", v.Satisfaction)
 	if v.Clamped {
-		fmt.Fprintf(w, "note\t\toutside of the model's range: the rating is rough\n")
+		fmt.Fprintf(w, "note\t\toutside the range of the model: the rating is approximate\n")
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("voice: print the rating: %w", err)

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// voiceDefaults are the flags as kingpin fills them in.
+// voiceDefaults are the flag values of kingpin.
 func voiceDefaults() voiceFlags {
 	return voiceFlags{codec: "G.711", model: "g107", delay: "0ms", loss: "0%", burst: "1"}
 }
@@ -65,7 +65,7 @@ users                     nearly all users dissatisfied
 func TestVoiceNotesAClampedRating(t *testing.T) {
 	f := voiceDefaults()
 	f.loss, f.burst = "10%", "2"
-	if out := runVoice(t, f); !strings.Contains(out, "outside of the model's range") {
+	if out := runVoice(t, f); !strings.Contains(out, "outside the range of the model") {
 		t.Errorf("no note in:\n%s", out)
 	}
 }
@@ -94,7 +94,7 @@ func TestVoiceJSONHasTheDocumentedKeys(t *testing.T) {
 	}
 }
 
-func TestVoiceJSONLeavesOutWhatTheSimplifiedModelDoesNotKnow(t *testing.T) {
+func TestVoiceJSONOmitsValuesThatTheSimplifiedModelLacks(t *testing.T) {
 	f := voiceDefaults()
 	f.json, f.model = true, "simplified"
 	out := runVoice(t, f)
@@ -105,28 +105,28 @@ func TestVoiceJSONLeavesOutWhatTheSimplifiedModelDoesNotKnow(t *testing.T) {
 	}
 }
 
-func TestVoiceSaysWhatWouldBeRight(t *testing.T) {
+func TestVoiceErrorsStateTheExpectation(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*voiceFlags)
 		want   string
 	}{
 		"codec":          {func(f *voiceFlags) { f.codec = "opus" }, "--codec: voice: unknown codec \"opus\"; it must be one of G.711, G.711-PLC, G.729, G.729A-VAD, G.723.1, GSM-EFR"},
 		"model":          {func(f *voiceFlags) { f.model = "pesq" }, "--model: voice: unknown model \"pesq\"; it must be g107 or simplified"},
-		"delay no unit":  {func(f *voiceFlags) { f.delay = "150" }, "--delay is \"150\"; it must be a time with its unit between 0ms and 1m, such as 150ms"},
-		"delay negative": {func(f *voiceFlags) { f.delay = "-1ms" }, "--delay is \"-1ms\"; it must be a time with its unit between 0ms and 1m, such as 150ms"},
-		"loss no sign":   {func(f *voiceFlags) { f.loss = "1" }, "--loss is \"1\"; it must be a percentage with its sign between 0% and 100%, such as 1% or 0.5%"},
-		"loss too much":  {func(f *voiceFlags) { f.loss = "101%" }, "--loss is \"101%\"; it must be a percentage with its sign between 0% and 100%, such as 1% or 0.5%"},
-		"loss NaN":       {func(f *voiceFlags) { f.loss = "NaN%" }, "--loss is \"NaN%\"; it must be a percentage with its sign between 0% and 100%, such as 1% or 0.5%"},
+		"delay no unit":  {func(f *voiceFlags) { f.delay = "150" }, "--delay is \"150\"; it must be a duration with a unit between 0ms and 1m, such as 150ms"},
+		"delay negative": {func(f *voiceFlags) { f.delay = "-1ms" }, "--delay is \"-1ms\"; it must be a duration with a unit between 0ms and 1m, such as 150ms"},
+		"loss no sign":   {func(f *voiceFlags) { f.loss = "1" }, "--loss is \"1\"; it must be a percentage with its % sign between 0% and 100%, such as 1% or 0.5%"},
+		"loss too much":  {func(f *voiceFlags) { f.loss = "101%" }, "--loss is \"101%\"; it must be a percentage with its % sign between 0% and 100%, such as 1% or 0.5%"},
+		"loss NaN":       {func(f *voiceFlags) { f.loss = "NaN%" }, "--loss is \"NaN%\"; it must be a percentage with its % sign between 0% and 100%, such as 1% or 0.5%"},
 		"burst":          {func(f *voiceFlags) { f.burst = "0.5" }, "--burst-ratio is \"0.5\"; it must be a number from 1 (random loss) to 1000"},
 		"telr":           {func(f *voiceFlags) { f.telr = "70" }, "--telr is \"70\"; it must be a number of dB from 5 (loud echo) to 65 (none)"},
-		"telr simple":    {func(f *voiceFlags) { f.telr, f.model = "60", "simplified" }, "--telr is \"60\", but model simplified knows no echo; leave it out or use --model g107"},
+		"telr simple":    {func(f *voiceFlags) { f.telr, f.model = "60", "simplified" }, "--telr is \"60\", but model simplified has no echo; leave it out or use --model g107"},
 	} {
 		f := voiceDefaults()
 		c.change(&f)
 		var out strings.Builder
 		err := f.run(&out)
 		if _, usage := errors.AsType[usageError](err); !usage {
-			t.Errorf("%s: %v is no usage error", name, err)
+			t.Errorf("%s: %v is not a usage error", name, err)
 			continue
 		}
 		if diff := cmp.Diff(c.want, err.Error()); diff != "" || out.Len() > 0 {
@@ -135,7 +135,7 @@ func TestVoiceSaysWhatWouldBeRight(t *testing.T) {
 	}
 }
 
-func TestVoiceCommandTakesItsFlags(t *testing.T) {
+func TestVoiceCommandAcceptsItsFlags(t *testing.T) {
 	app := kingpin.New("oneway", "")
 	voiceCommand(app)
 	if _, err := app.ParseContext([]string{

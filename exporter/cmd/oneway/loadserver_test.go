@@ -19,7 +19,7 @@ import (
 	"oneway.example/tests/await"
 )
 
-func TestRespondPrintsWhereAndThePin(t *testing.T) {
+func TestLoadServerPrintsItsAddressAndPin(t *testing.T) {
 	dir := t.TempDir()
 	tokens := filepath.Join(dir, "tokens")
 	var made bytes.Buffer
@@ -27,7 +27,7 @@ func TestRespondPrintsWhereAndThePin(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, _, _ := strings.Cut(made.String(), "\n")
-	f := &respondFlags{serveFlags: serveFlags{listen: []string{"127.0.0.1:0"}, clock: clockFlags{source: "static", bound: time.Millisecond}}}
+	f := &loadServerFlags{serveFlags: serveFlags{listen: []string{"127.0.0.1:0"}, clock: clockFlags{source: "static", bound: time.Millisecond}}}
 	f.options = loadserver.Options{TokensFile: tokens, StateDir: dir}
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &lines{first: make(chan string, 64)}
@@ -46,7 +46,7 @@ func TestRespondPrintsWhereAndThePin(t *testing.T) {
 	if _, err := loadcontrol.Dial(t.Context(), loadcontrol.ClientOptions{Address: at, Pin: pin, Token: text + "x"}); err == nil {
 		t.Error("a wrong token was accepted")
 	}
-	// The link is free for another session when the first has ended; until then that one counts as well.
+	// The link is free for another session after the first has ended; until then the refusal counts as well.
 	var refusal error
 	if !await.Within(await.Timeout, func() bool {
 		next, err := loadcontrol.Dial(t.Context(), loadcontrol.ClientOptions{Address: at, Pin: pin, Token: text})
@@ -70,13 +70,13 @@ func TestRespondPrintsWhereAndThePin(t *testing.T) {
 	}
 	for _, want := range []string{"2 sessions, 0 transfers", "refused, unauthorized", "ended, closed"} {
 		if !strings.Contains(rest, want) {
-			t.Errorf("nothing of %q in:\n%s", want, rest)
+			t.Errorf("no %q in:\n%s", want, rest)
 		}
 	}
 }
 
-func TestRespondRefusesWhatCannotBe(t *testing.T) {
-	for name, f := range map[string]*respondFlags{
+func TestLoadServerRefusesInvalidOptions(t *testing.T) {
+	for name, f := range map[string]*loadServerFlags{
 		"no directory": {options: loadserver.Options{TokensFile: "t"}},
 		"no tokens":    {options: loadserver.Options{TokensFile: "absent", StateDir: "."}, serveFlags: serveFlags{clock: clockFlags{source: "none"}}},
 		"no prefix":    {serveFlags: serveFlags{allow: []string{"x"}}, options: loadserver.Options{StateDir: "."}},
@@ -89,9 +89,9 @@ func TestRespondRefusesWhatCannotBe(t *testing.T) {
 	}
 }
 
-func TestRespondTakesARangeOfPorts(t *testing.T) {
+func TestLoadServerAcceptsARangeOfPorts(t *testing.T) {
 	app := kingpin.New("oneway", "").Terminate(nil)
-	respondCommand(app)
+	loadServerCommand(app)
 	if got, want := app.GetCommand("load-server").GetFlag("ports").Model().Default, fmt.Sprintf("%d-%d", loadcontrol.DefaultPort+1, loadcontrol.DefaultPort+20); !slices.Equal(got, []string{want}) {
 		t.Errorf("the default is %q, want %q", got, want)
 	}
