@@ -1,15 +1,14 @@
-// Package config reads the configuration file: strict YAML of which everything
-// is checked before anything is used, and every error says where it is, what is
-// there and what would be right:
+// Package config reads the configuration file: strict YAML that is checked completely before any of it is used. Each
+// error has the position, the value and the expectation:
 //
 //	oneway.yml:12:17: paths[0].probes[0].interval is 0s; it must be between 1ms and 1h
 //
-// Unknown keys, keys given twice, values of another type and keys without a
-// value are errors. Anchors, aliases and merge keys (<<) work. A key whose name
-// ends in _file is the path of a file, relative to the configuration's directory.
+// Unknown keys, duplicate keys, values of a wrong type and keys without a value are errors. Anchors, aliases and merge
+// keys (<<) are supported. A key whose name ends in _file is the path of a file, relative to the directory of the
+// configuration.
 //
-// The package knows the meaning of no section and of no probe: what they have stays raw (Section)
-// until the one whom it belongs to decodes it, with the same strictness, and says what is wrong with it.
+// The package does not interpret sections and probe options: they stay raw (Section) until their owner decodes them, with
+// the same strictness, and checks them.
 package config
 
 import (
@@ -28,76 +27,75 @@ import (
 	"oneway.example/exporter/option"
 )
 
-// Config is a whole file. What its sections mean is the business of those who decode them.
+// Config is a complete file. Its sections are decoded by their owners.
 type Config struct {
-	// File is the name under which it was read, for messages.
+	// File is the name of the file, for messages.
 	File string `yaml:"-"`
-	// Version is that of the file's format; zero, without the key: the first.
+	// Version is the version of the file's format; 0 without the key, which means version 1.
 	Version Version `yaml:"version"`
-	// Clock says how this host's clock is known.
+	// Clock configures the source of this host's clock error bound.
 	Clock Section `yaml:"clock"`
-	// Reflector answers other hosts' test packets.
+	// Reflector configures the STAMP reflector.
 	Reflector Section `yaml:"reflector"`
-	// LoadServer is the remote end of other hosts' load tests.
+	// LoadServer configures the remote end of load tests of other hosts.
 	LoadServer Section `yaml:"load_server"`
-	// Paths are what is measured; nil: the key is not there.
+	// Paths are the measured paths; nil without the key.
 	Paths []Path `yaml:"paths"`
-	// CalibrationFile holds the stamp errors of this host's interfaces.
+	// CalibrationFile is the file with the timestamp errors of this host's interfaces.
 	CalibrationFile Section `yaml:"calibration_file"`
-	// StateDir keeps what must outlive a restart.
+	// StateDir is the directory of state that persists over restarts.
 	StateDir Section `yaml:"state_dir"`
-	// Links are what load tests share, with their quotas.
+	// Links are the links that load tests share, with their quotas.
 	Links Section `yaml:"links"`
-	// Reports of load tests' runs.
+	// Reports configures the reports of load-test runs.
 	Reports Section `yaml:"reports"`
-	// Profile is how many series the probes have, unless a path or a probe says otherwise.
+	// Profile selects the exported metrics of all probes without a profile of their path or their own.
 	Profile Section `yaml:"profile"`
 }
 
-// Version is a version of the configuration's format. A key that would be read with another meaning
-// than before makes a new one.
+// Version is a version of the configuration's format. It increases when a key changes its meaning.
 type Version int
 
-// UnmarshalText takes the version that this program reads.
+// UnmarshalText accepts the supported version only.
 func (v *Version) UnmarshalText(text []byte) error {
 	if string(text) != "1" {
-		return errors.New("it must be 1, which is the version of the configuration that this oneway reads")
+		return errors.New("it must be 1, the supported version of the format")
 	}
 	*v = 1
 	return nil
 }
 
-// Path is one peer and how it is measured.
+// Path is one peer and its probes.
 type Path struct {
-	// Name is the metric label, unique in a file; see option.Name.
+	// Name is the metric label, unique in the file; see option.Name.
 	Name string `yaml:"name"`
 	// Peer is a host name or address with an optional port, as written.
 	Peer string `yaml:"peer"`
-	// Profile is that of its probes; empty: that of the file.
+	// Profile is the default of its probes; empty: the profile of the file.
 	Profile string `yaml:"profile"`
-	// Probes has at least one; their names are unique within the path.
+	// Probes has at least one element; names are unique within the path.
 	Probes []Probe `yaml:"probes"`
-	// Place is where it stands.
+	// Place is the position of the path in the file.
 	Place Section `yaml:",place"`
 }
 
-// Probe is one way of measuring a path.
+// Probe is one measurement of a path.
 type Probe struct {
-	// Name is the metric label; default: Type.
+	// Name is the metric label; empty: Type.
 	Name string `yaml:"name"`
-	// Type is the word by which the agent finds the probe's code.
+	// Type is the name of the probe type.
 	Type string `yaml:"type"`
-	// Profile is its own; empty: that of the path.
+	// Profile is the profile of the probe; empty: the profile of the path.
 	Profile string `yaml:"profile"`
-	// Options are all other keys.
+	// Options are the remaining keys.
 	Options Section `yaml:",rest"`
 }
 
-// maxFileBytes is some hundred thousand paths.
+// maxFileBytes is enough for some hundred thousand paths.
 const maxFileBytes = 64 << 20
 
-// Load reads a file. What is wrong with its content is an error of type Problems; if that is
-// the content of some keys only, the rest is returned with it.
+// Load reads a file. Errors in its content are of type Problems; if only some keys have errors, the rest is returned with
+// them.
 func Load(name string) (*Config, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -109,13 +107,13 @@ func Load(name string) (*Config, error) {
 		return nil, fmt.Errorf("config: %w", err)
 	}
 	if len(content) > maxFileBytes {
-		return nil, fmt.Errorf("config: %s: larger than %d MiB: not a configuration", name, maxFileBytes>>20)
+		return nil, fmt.Errorf("config: read %s: it is larger than the limit of %d MiB", name, maxFileBytes>>20)
 	}
 	return Parse(name, content)
 }
 
-// Parse is Load of the content of a file; name is for messages, and its directory for the
-// files that the content names.
+// Parse is Load for the content of a file; name is used in messages, and its directory is the base of relative file
+// names.
 func Parse(name string, content []byte) (*Config, error) {
 	root, problem := parse(name, content)
 	if problem != nil {
@@ -130,7 +128,7 @@ func Parse(name string, content []byte) (*Config, error) {
 	return c, nil
 }
 
-// parse returns the one document of a file.
+// parse returns the only document of a file.
 func parse(name string, content []byte) (*yaml.Node, *Problem) {
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	var document, further yaml.Node
@@ -142,21 +140,21 @@ func parse(name string, content []byte) (*yaml.Node, *Problem) {
 	}
 	switch err := decoder.Decode(&further); {
 	case err == nil:
-		return nil, problemAt(name, &further, "", "a second document begins here; a configuration is one")
+		return nil, problemAt(name, &further, "", "a second document begins here; a configuration must be one document")
 	case !errors.Is(err, io.EOF):
 		return nil, syntaxProblem(name, err)
 	}
 	return document.Content[0], nil
 }
 
-// yamlLine is how yaml.v3 begins its messages.
+// yamlLine matches the beginning of the messages of yaml.v3.
 var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)
 
 func syntaxProblem(name string, err error) *Problem {
 	message := err.Error()
 	found := yamlLine.FindStringSubmatch(message)
-	// 0 if there is none. It may be a line or two early: the parser tells where
-	// what it was reading began.
+	// 0 without a line. It may be a line or two early, since the parser reports the beginning of the construct that it
+	// was reading.
 	line, _ := strconv.Atoi(found[1])
 	if line == 0 {
 		return &Problem{File: name, Text: "this is not YAML: " + message[len(found[0]):]}
@@ -164,14 +162,13 @@ func syntaxProblem(name string, err error) *Problem {
 	return &Problem{File: name, Line: line, Text: "at or after this line it is not YAML: " + message[len(found[0]):]}
 }
 
-// Check says what is wrong with the paths of a file that could be read, and gives probes
-// without a name that of their type.
+// Check reports errors in the paths of a decoded file, and sets the names of probes without a name to their types.
 func (c *Config) Check() (found Problems) {
 	seen := make(map[string]int, len(c.Paths))
 	for i := range c.Paths {
 		p := &c.Paths[i]
 		if first, twice := seen[p.Name]; twice {
-			found.add(p.Place, option.Errorf("name", "is %q, which paths[%d] in line %d has already; names must differ",
+			found.add(p.Place, option.Errorf("name", "is %q, which is also the name of paths[%d] in line %d; names must differ",
 				p.Name, first, c.Paths[first].Place.Problem("name", "").Line))
 		}
 		switch {
@@ -186,7 +183,7 @@ func (c *Config) Check() (found Problems) {
 			found.add(p.Place, option.Errorf("peer", "is missing; it must be a host, such as reflector.example.net or 192.0.2.1:862"))
 		}
 		if len(p.Probes) == 0 {
-			found.add(p.Place, option.Errorf("probes", "names no probe; a path needs at least one, such as {type: stamp}"))
+			found.add(p.Place, option.Errorf("probes", "has no probe; a path needs at least one, such as {type: stamp}"))
 		}
 		checkProbes(p.Probes, &found)
 	}
@@ -198,7 +195,7 @@ func checkProbes(probes []Probe, found *Problems) {
 	for i := range probes {
 		p := &probes[i]
 		if p.Type == "" {
-			found.add(p.Options, option.Errorf("type", "is missing; it says what kind of probe this is, such as stamp"))
+			found.add(p.Options, option.Errorf("type", "is missing; it must be the type of the probe, such as stamp"))
 			continue
 		}
 		if p.Name == "" {
@@ -206,7 +203,7 @@ func checkProbes(probes []Probe, found *Problems) {
 		}
 		found.add(p.Options, option.Name("name", p.Name))
 		if seen[p.Name] {
-			found.add(p.Options, option.Errorf("name", "is %q, which another probe of this path has already; give one of them another name", p.Name))
+			found.add(p.Options, option.Errorf("name", "is %q, which is also the name of another probe of this path; names must differ", p.Name))
 		}
 		seen[p.Name] = true
 	}

@@ -16,9 +16,9 @@ import (
 	"oneway.example/tests/badfiles"
 )
 
-// TestBadFilesSayWhatWouldBeRight reads the expected messages from the files,
-// where they stand in the last lines, without the file's name.
-func TestBadFilesSayWhatWouldBeRight(t *testing.T) {
+// TestBadFilesStateTheExpectation reads the expected messages from the last lines of the files, where they are without the
+// name of the file.
+func TestBadFilesStateTheExpectation(t *testing.T) {
 	badfiles.Run(t, 21, func(t *testing.T, name string) error {
 		c, err := Load(name)
 		if err == nil {
@@ -68,16 +68,16 @@ func TestAllFeaturesAreRead(t *testing.T) {
 	}
 }
 
-func TestSectionTellsWhatIsInIt(t *testing.T) {
+func TestSectionReportsItsKeys(t *testing.T) {
 	c, err := Parse("x.yml", []byte("paths: []\nreflector: {rate_limit: {burst: 0}}\nlinks: [{name: a}]"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !c.Reflector.Given() || c.LoadServer.Given() || !c.Reflector.Has("rate_limit.burst") || c.Reflector.Has("rate_limit.b") || c.Clock.Has("source") {
-		t.Error("what is there is not, or the reverse")
+		t.Error("Has reports a present key as absent, or the reverse")
 	}
 	if !c.Links.Has("[0].name") || c.Links.Has("[1]") || c.Links.Has("name") {
-		t.Error("what is in a list is not, or the reverse")
+		t.Error("Has reports a present list item as absent, or the reverse")
 	}
 }
 
@@ -101,7 +101,7 @@ func TestSeveralStructsHaveTheKeysOfAll(t *testing.T) {
 	}
 }
 
-func TestWhatAnOwnerSaysStandsAtItsPlace(t *testing.T) {
+func TestProblemsOfAnOwnerHaveTheirPlace(t *testing.T) {
 	c, err := Parse("x.yml", []byte("clock: {one: 1, two: [2, 2]}"))
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +123,7 @@ x.yml:1:22: clock.two[1] is there twice`
 func TestListOfPathsMayBeEmpty(t *testing.T) {
 	c, err := Parse("x.yml", []byte("paths: []"))
 	if err != nil || c.Paths == nil || len(c.Check()) > 0 {
-		t.Errorf("a list of paths that is empty on purpose: %v", err)
+		t.Errorf("an explicit empty list of paths: %v", err)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestAliasBombIsRefused(t *testing.T) {
 	content := "reflector: {}\npaths:\n  - &p {name: a, peer: h, probes: &q [" + strings.Repeat("{type: s},", 3000) + "]}\n" +
 		strings.Repeat("  - {name: b, peer: h, probes: *q}\n", 3000)
 	_, err := Parse("bomb.yml", []byte(content))
-	if err == nil || !strings.Contains(err.Error(), "are aliases used in aliases?") {
+	if err == nil || !strings.Contains(err.Error(), "check for aliases in aliases") {
 		t.Errorf("9,000,000 probes from 150 kB were read; error is %.200v", err)
 	}
 }
@@ -213,7 +213,7 @@ func FuzzParse(f *testing.F) {
 				}
 				_ = probe.Options.Decode(&o)
 				if a, b := probe.Options.Fingerprint(), probe.Options.Fingerprint(); a != b {
-					t.Fatal("the fingerprint changes by itself")
+					t.Fatal("two fingerprints of the same options differ")
 				}
 			}
 		}

@@ -16,19 +16,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxVisits bounds the values in a file, aliases counted each time they are
-// used: few lines of aliases to aliases can stand for billions.
+// maxVisits limits the values in a file, with each use of an alias counted: few lines of aliases to aliases can expand to
+// billions of values.
 const maxVisits = 1_000_000
 
-// decoder fills Go values from YAML nodes. yaml.v3's own decoder does not say
-// which key an error is about, reads "5" as five nanoseconds, and takes a
-// missing value for a default.
+// decoder fills Go values from YAML nodes. The decoder of yaml.v3 does not report the key of an error, reads "5" as five
+// nanoseconds, and accepts a missing value as the default.
 type decoder struct {
 	file     string
-	dir      string // where relative files are
+	dir      string // base of relative file names
 	problems Problems
 	visits   int
-	merging  int // how deep in merge keys
+	merging  int // depth of merge keys
 }
 
 func (d *decoder) fail(n *yaml.Node, key, format string, args ...any) {
@@ -37,11 +36,11 @@ func (d *decoder) fail(n *yaml.Node, key, format string, args ...any) {
 	}
 }
 
-// resolve follows an alias. It returns false when the file has grown too large.
+// resolve follows an alias. It returns false after maxVisits values.
 func (d *decoder) resolve(n *yaml.Node, key string) (*yaml.Node, bool) {
 	d.visits++
 	if d.visits == maxVisits {
-		d.fail(n, key, "makes the file larger than %d values; are aliases used in aliases?", maxVisits)
+		d.fail(n, key, "makes the file larger than %d values; check for aliases in aliases", maxVisits)
 	}
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -55,7 +54,7 @@ var (
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// value decodes n, which stands at the path key, into v.
+// value decodes n, whose path is key, into v.
 func (d *decoder) value(n *yaml.Node, key string, v reflect.Value) {
 	n, ok := d.resolve(n, key)
 	if !ok {
@@ -97,8 +96,7 @@ func (d *decoder) list(n *yaml.Node, key string, v reflect.Value) {
 	v.Set(items)
 }
 
-// mapping decodes into structs, by the names of their yaml tags. Keys that are taken have been
-// decoded by others.
+// mapping decodes into structs, by the names of their yaml tags. It ignores the keys in taken, which others have decoded.
 func (d *decoder) mapping(n *yaml.Node, key string, taken []string, into ...reflect.Value) {
 	pairs, ok := d.pairs(n, key)
 	if !ok {
@@ -106,7 +104,7 @@ func (d *decoder) mapping(n *yaml.Node, key string, taken []string, into ...refl
 	}
 	fields, place, rest := fieldsOf(into)
 	for name, f := range fields {
-		if f.Type() == sectionType { // until it is found
+		if f.Type() == sectionType { // in case the key is missing
 			f.Set(reflect.ValueOf(Section{at: n, key: join(key, name), file: d.file, dir: d.dir}))
 		}
 	}
@@ -125,7 +123,7 @@ func (d *decoder) mapping(n *yaml.Node, key string, taken []string, into ...refl
 	}
 }
 
-// locate makes the path of a file absolute, or relative to the working directory.
+// locate resolves a file name against the directory of the configuration.
 func (d *decoder) locate(key string, field reflect.Value) {
 	if field.Kind() == reflect.String && isFileKey(key) {
 		field.SetString(Section{dir: d.dir}.Path(field.String()))
@@ -143,8 +141,8 @@ func (d *decoder) unknown(p pair, key string, fields map[string]reflect.Value) {
 	d.fail(p.keyNode, join(key, p.name()), "is unknown; the keys here are %s", strings.Join(names, ", "))
 }
 
-// fieldsOf lists the fields of structs by their names in YAML; one without a tag has none. place
-// is the field that takes the whole mapping; with rest there may be keys of other names.
+// fieldsOf lists the fields of structs by their names in YAML; a field without a tag has none. place is the field for the
+// whole mapping; rest reports whether keys of other names are allowed.
 func fieldsOf(structs []reflect.Value) (fields map[string]reflect.Value, place reflect.Value, rest bool) {
 	fields = map[string]reflect.Value{}
 	for _, v := range structs {
@@ -163,7 +161,7 @@ func fieldsOf(structs []reflect.Value) (fields map[string]reflect.Value, place r
 	return fields, place, rest
 }
 
-// Keys are those that Section.DecodeAll knows for a struct, which into points at.
+// Keys are the keys that Section.DecodeAll accepts for the struct that into points at.
 func Keys(into any) []string {
 	fields, _, _ := fieldsOf([]reflect.Value{reflect.ValueOf(into).Elem()})
 	return sortedKeys(fields)
@@ -176,13 +174,12 @@ func join(key, name string) string {
 	return key + "." + name
 }
 
-// pair is one key of a mapping and its value.
+// pair is a key of a mapping and its value.
 type pair struct{ keyNode, value *yaml.Node }
 
 func (p pair) name() string { return p.keyNode.Value }
 
-// pairs lists a mapping's keys, with those that it merges in (<<) after its own
-// and without those of them that it has itself.
+// pairs lists the keys of a mapping, followed by those that it merges in (<<) and does not have itself.
 func (d *decoder) pairs(n *yaml.Node, key string) ([]pair, bool) {
 	if n.Kind != yaml.MappingNode {
 		d.fail(n, key, "is %s; it must be a mapping", describe(n))
@@ -197,7 +194,7 @@ func (d *decoder) pairs(n *yaml.Node, key string) ([]pair, bool) {
 		case k.ShortTag() == "!!merge":
 			merged = append(merged, value)
 		case k.Kind != yaml.ScalarNode:
-			d.fail(k, key, "has %s as a key; keys are words", describe(k))
+			d.fail(k, key, "has %s as a key; keys must be words", describe(k))
 		case own[k.Value] != nil:
 			d.fail(k, join(key, k.Value), "is given twice; the first is in line %d", own[k.Value].Line)
 		default:
@@ -217,8 +214,7 @@ func (d *decoder) pairs(n *yaml.Node, key string) ([]pair, bool) {
 	return all, true
 }
 
-// maxMerging is how deep a merged mapping may merge others; one that merges
-// itself has no end.
+// maxMerging limits the nesting of merged mappings, since a mapping can merge itself.
 const maxMerging = 4
 
 // merge appends the pairs of a mapping, or of each of a list of mappings.
@@ -245,7 +241,7 @@ func (d *decoder) merge(all []pair, own map[string]*yaml.Node, from *yaml.Node, 
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// describe says what a node is, for a message.
+// describe describes a node for a message.
 func describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -257,12 +253,12 @@ func describe(n *yaml.Node) string {
 			return strconv.Quote(n.Value)
 		}
 		return n.Value
-	case yaml.DocumentNode, yaml.AliasNode: // resolved before
+	case yaml.DocumentNode, yaml.AliasNode: // never here: resolve follows aliases
 	}
 	return "something else"
 }
 
-// text gives a scalar of any type to a type that reads text.
+// text decodes a scalar into a type with UnmarshalText.
 func (d *decoder) text(n *yaml.Node, key string, into encoding.TextUnmarshaler) {
 	if n.Kind != yaml.ScalarNode {
 		d.fail(n, key, "is %s; it must be a single value", describe(n))
@@ -273,8 +269,7 @@ func (d *decoder) text(n *yaml.Node, key string, into encoding.TextUnmarshaler) 
 	}
 }
 
-// expected says what the text of a type of the standard library looks like, which
-// its errors do not.
+// expected states the expectation for types of the standard library, whose errors do not.
 func expected(into encoding.TextUnmarshaler, err error) error {
 	switch into.(type) {
 	case *netip.Prefix:
@@ -285,7 +280,7 @@ func expected(into encoding.TextUnmarshaler, err error) error {
 	return err
 }
 
-// duration reads "1m30s". A number without a unit is refused, but for 0.
+// duration reads "1m30s". A number without a unit is an error, except 0.
 func (d *decoder) duration(n *yaml.Node, key string, v reflect.Value) {
 	duration, err := time.ParseDuration(n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil {
@@ -318,7 +313,7 @@ func (d *decoder) scalar(n *yaml.Node, key string, v reflect.Value) {
 		}
 		v.SetFloat(f)
 	default:
-		d.fail(n, key, "cannot be set: the program has no way to read a %s", v.Type())
+		d.fail(n, key, "cannot be decoded into a %s; the type is not supported", v.Type())
 	}
 }
 
@@ -327,7 +322,7 @@ func (d *decoder) string(n *yaml.Node, key string, v reflect.Value) {
 	case n.Kind != yaml.ScalarNode:
 		d.fail(n, key, "is %s; it must be text", describe(n))
 	case n.ShortTag() != "!!str":
-		// 010 and 8, or 1.0 and 1: what was meant is the author's to say.
+		// Unquoted 010 could mean 8, and 1.0 could mean 1.
 		d.fail(n, key, "is %s; it must be text: write %q, with the quotes", n.Value, n.Value)
 	default:
 		v.SetString(n.Value)
@@ -341,7 +336,7 @@ func (d *decoder) integer(n *yaml.Node, key string, v reflect.Value) {
 	}
 	fresh := reflect.New(v.Type())
 	if n.Decode(fresh.Interface()) != nil {
-		d.fail(n, key, "is %s; that is out of the range of what it counts", n.Value)
+		d.fail(n, key, "is %s; it is out of range", n.Value)
 		return
 	}
 	v.Set(fresh.Elem())

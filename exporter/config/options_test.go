@@ -10,7 +10,7 @@ import (
 	"oneway.example/exporter/option"
 )
 
-// options parses a file with one probe that has these options.
+// options parses a file with one probe with these options.
 func options(t *testing.T, dir, yaml string) Section {
 	t.Helper()
 	text := "paths:\n  - name: p\n    peer: h\n    probes:\n      - type: t\n"
@@ -57,8 +57,8 @@ func TestOptionsAreStrict(t *testing.T) {
 		"intervall: 1s\n":            `o.yml:6:9: paths[0].probes[0].intervall is unknown; did you mean "interval"?`,
 		"hidden: 1\n":                `o.yml:6:9: paths[0].probes[0].hidden is unknown; the keys here are gain, interval, names, nested, pointer, quota_bytes, secret_file, share, size`,
 		"interval: soon\n":           `o.yml:6:19: paths[0].probes[0].interval is "soon"; it must be a duration with a unit, such as 20ms, 10s or 1h30m`,
-		"size: 256\n":                `o.yml:6:15: paths[0].probes[0].size is 256; that is out of the range of what it counts`,
-		"size: -1\n":                 `o.yml:6:15: paths[0].probes[0].size is -1; that is out of the range of what it counts`,
+		"size: 256\n":                `o.yml:6:15: paths[0].probes[0].size is 256; it is out of range`,
+		"size: -1\n":                 `o.yml:6:15: paths[0].probes[0].size is -1; it is out of range`,
 		"gain: .nan\n":               `o.yml:6:15: paths[0].probes[0].gain is .nan; it must be a number`,
 		"names:\n- a\n- {b: c}\n":    `o.yml:8:11: paths[0].probes[0].names[1] is a mapping; it must be text`,
 		"quota_bytes: much\n":        `o.yml:6:22: paths[0].probes[0].quota_bytes is "much"; it must be an amount of data, such as 1500, 64KiB or 10MB`,
@@ -74,14 +74,14 @@ func TestOptionsAreStrict(t *testing.T) {
 	}
 }
 
-func TestDecodeIntoWhatIsNoStructIsAnError(t *testing.T) {
+func TestDecodeOfAMappingIntoAScalarIsAnError(t *testing.T) {
 	var n int
 	if err := options(t, "", "size: 1\n").Decode(&n); err == nil {
 		t.Error("no error")
 	}
 }
 
-func TestProblemStandsAtItsOption(t *testing.T) {
+func TestProblemHasThePlaceOfItsOption(t *testing.T) {
 	o := options(t, "", "names: [a, b]\nnested:\n  word: w\n")
 	for key, want := range map[string]string{
 		"names[1]":    "o.yml:6:20: paths[0].probes[0].names[1] is wrong",
@@ -97,7 +97,7 @@ func TestProblemStandsAtItsOption(t *testing.T) {
 	}
 }
 
-func TestProblemOfTheFileStandsAtItsKey(t *testing.T) {
+func TestProblemOfTheFileHasThePlaceOfItsKey(t *testing.T) {
 	c, err := Parse("o.yml", []byte("paths: []\nreflector:\n  key_file: k\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -141,13 +141,13 @@ func TestFingerprintChangesWithTheContentOfAFile(t *testing.T) {
 		}
 		print := o.Fingerprint()
 		if seen[print] {
-			t.Errorf("content %q is not told from the ones before", content)
+			t.Errorf("content %q has the fingerprint of an earlier content", content)
 		}
 		seen[print] = true
 	}
 }
 
-// Whatever a probe's options are, they are decoded, or each problem is told with its place.
+// All options are either decoded or rejected with the place of each problem.
 func FuzzOptions(f *testing.F) {
 	f.Add("size: 7\ngain: 2\nnames: [a, b]\nquota_bytes: 64KiB\nshare: 5%\nnested: {word: w}\npointer: 3\nsecret_file: k\n")
 	f.Add("nested: {word: [x]}\ninterval: 1h30m\nshare: 1e-3\n")

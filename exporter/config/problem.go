@@ -9,15 +9,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Problem is one thing that is wrong in a file.
+// Problem is one error in a file.
 type Problem struct {
 	File string
 	// Line and Column count from 1; zero if unknown.
 	Line, Column int
-	// Key is the path of the key, such as "paths[0].probes[0].interval"; empty
-	// for the file as a whole.
+	// Key is the path of the key, such as "paths[0].probes[0].interval"; empty for the whole file.
 	Key string
-	// Text completes the sentence that Key begins.
+	// Text completes the sentence that starts with Key.
 	Text string
 }
 
@@ -33,10 +32,10 @@ func (p *Problem) Error() string {
 	return at + ": " + strings.TrimPrefix(p.Key+" ", " ") + p.Text
 }
 
-// Problems are all that is wrong in a file, in the order of its lines.
+// Problems are all errors in a file, in the order of its lines.
 type Problems []*Problem
 
-// Error has one problem a line.
+// Error has one problem per line.
 func (ps Problems) Error() string {
 	var lines []string
 	for _, p := range ps {
@@ -45,7 +44,7 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Sort puts ps in the order of the lines and drops repetitions.
+// Sort sorts ps by line and column and removes duplicates.
 func (ps Problems) Sort() Problems {
 	slices.SortStableFunc(ps, func(a, b *Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
@@ -53,10 +52,10 @@ func (ps Problems) Sort() Problems {
 	return slices.CompactFunc(ps, func(a, b *Problem) bool { return *a == *b })
 }
 
-// maxProblems is how many are told; a file with more is not what it should be.
+// maxProblems limits the reported problems.
 const maxProblems = 50
 
-// add places what the owner of a section says of it.
+// add adds errors of the owner of a section with their places.
 func (ps *Problems) add(s Section, err error) {
 	if found := s.Problems(err); len(*ps)+len(found) <= maxProblems {
 		*ps = append(*ps, found...)
@@ -67,7 +66,7 @@ func problemAt(file string, n *yaml.Node, key, format string, args ...any) *Prob
 	return &Problem{File: file, Line: n.Line, Column: n.Column, Key: key, Text: fmt.Sprintf(format, args...)}
 }
 
-// nearest finds what word was probably meant to be: at most two letters away.
+// nearest returns the candidate that word is probably a misspelling of: at most two edits away.
 func nearest(word string, candidates []string) string {
 	best, distance := "", 3
 	for _, c := range candidates {
@@ -78,7 +77,7 @@ func nearest(word string, candidates []string) string {
 	return best
 }
 
-// editDistance is Levenshtein's.
+// editDistance is the Levenshtein distance.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

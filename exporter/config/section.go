@@ -19,31 +19,30 @@ import (
 	"oneway.example/exporter/option"
 )
 
-// Section is a part of a file that only the one whom it belongs to understands: the value of a
-// key, or the keys of a probe but for name and type. The zero value is that of no file.
+// Section is a part of a file that only its owner interprets: the value of a key, or the keys of a probe except name and
+// type. The zero value belongs to no file.
 type Section struct {
-	at        *yaml.Node // its value, or what it is missing in
+	at        *yaml.Node // the value, or the mapping that lacks it
 	given     bool
-	taken     []string // keys of the mapping that are no part of it
+	taken     []string // keys of the mapping outside the section
 	key       string   // path of the value
 	file, dir string
 }
 
-// Given tells whether it is in the file.
+// Given reports whether the section is in the file.
 func (s Section) Given() bool { return s.given }
 
-// Has tells whether a key is in it, such as "rate_limit.burst".
+// Has reports whether the section has a key, such as "rate_limit.burst".
 func (s Section) Has(key string) bool {
 	_, found := s.find(key)
 	return found
 }
 
-// Decode fills what into points at, which keeps its values where there is no key. An error is of
-// type Problems.
+// Decode decodes the section into the value that into points at, which keeps its fields without a key. Errors are of type
+// Problems.
 func (s Section) Decode(into any) error { return s.DecodeAll(into) }
 
-// DecodeAll is Decode into several structs: the keys of all of them are those of the section. No
-// key may be in two.
+// DecodeAll is Decode into several structs, which together define the keys of the section. No key may be in two structs.
 func (s Section) DecodeAll(into ...any) error {
 	if !s.given {
 		return nil
@@ -65,20 +64,19 @@ func (s Section) DecodeAll(into ...any) error {
 	return nil
 }
 
-// Problem is what somebody finds wrong with a key, such as "codecs[1]"; "" is the section itself.
+// Problem is an error in the value of a key, such as "codecs[1]"; "" is the section itself.
 func (s Section) Problem(key, text string) *Problem {
 	n, _ := s.find(key)
 	return problemAt(s.file, n, join(s.key, key), "%s", text)
 }
 
-// Problems are what the owner of a section says of it, at their places: one of an *option.Error,
-// whose Key is of the section; Problems as they are; all of joined errors; and one of the section
-// for each other error.
+// Problems are the errors of the owner of a section with their places: an *option.Error by its Key in the section,
+// Problems unchanged, joined errors one by one, and any other error as an error of the section.
 func (s Section) Problems(err error) Problems {
 	if err == nil {
 		return nil
 	}
-	// Those of its own: what is joined inside of another error is that error's.
+	// Only errors joined at the top; a wrapping error is one error.
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all Problems
 		for _, one := range joined.Unwrap() {
@@ -97,8 +95,7 @@ func (s Section) Problems(err error) Problems {
 	return Problems{problemAt(s.file, n, join(s.key, wrong.Key), "%s", wrong.Problem)}
 }
 
-// Path makes the name of a file, which is relative to the configuration's directory, one that
-// can be opened. Empty stays empty.
+// Path resolves a file name against the directory of the configuration. Empty stays empty.
 func (s Section) Path(name string) string {
 	if name == "" || filepath.IsAbs(name) {
 		return name
@@ -106,7 +103,7 @@ func (s Section) Path(name string) string {
 	return filepath.Join(s.dir, name)
 }
 
-// find returns the node of a key, or the nearest one around it.
+// find returns the node of a key, or its nearest existing parent.
 func (s Section) find(key string) (at *yaml.Node, found bool) {
 	at = s.at
 	if !s.given {
@@ -122,7 +119,7 @@ func (s Section) find(key string) (at *yaml.Node, found bool) {
 	return at, true
 }
 
-// child is the value of a key of a mapping, or the item of a list; nil: there is none.
+// child is the value of a key of a mapping, or an item of a list; nil if missing.
 func child(n *yaml.Node, step string) *yaml.Node {
 	switch n.Kind {
 	case yaml.SequenceNode:
@@ -130,7 +127,7 @@ func child(n *yaml.Node, step string) *yaml.Node {
 			return resolved(n.Content[i])
 		}
 	case yaml.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 { // most are here, and not merged in
+		for i := 0; i+1 < len(n.Content); i += 2 { // merged keys are searched below
 			if n.Content[i].Value == step {
 				return resolved(n.Content[i+1])
 			}
@@ -152,15 +149,14 @@ func resolved(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// inner are the pairs of a mapping that was read without problems.
+// inner returns the pairs of a mapping that was decoded without problems.
 func inner(n *yaml.Node) []pair {
 	pairs, _ := (&decoder{}).pairs(n, "")
 	return pairs
 }
 
-// Fingerprint is the same for two probes if and only if their options mean the
-// same: comments, order, quotes and aliases do not count, but the content of the
-// files that they name does, so that a new key is a change.
+// Fingerprint is equal for two probes if and only if their options mean the same: comments, order, quotes and aliases are
+// ignored, and the content of files that the options name is included, so that a new key is a change.
 func (s Section) Fingerprint() string {
 	h := sha256.New()
 	d := &digest{w: h, section: s, left: maxDigest}
@@ -168,11 +164,11 @@ func (s Section) Fingerprint() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// maxDigest is more values than the options of a probe have; what aliases to
-// aliases add beyond is told apart by its place in the file only.
+// maxDigest exceeds the number of values in the options of a probe; values beyond it, from aliases to aliases, are
+// represented by their places in the file.
 const maxDigest = 10_000
 
-// digest writes options in one way of all those in which they can be written.
+// digest writes options in a canonical form.
 type digest struct {
 	w       io.Writer
 	section Section

@@ -12,14 +12,13 @@ import (
 	"syscall"
 )
 
-// Listen is an address to listen on. The zero Addr means all addresses of this
-// host, of both families.
+// Listen is an address to listen on. The zero Addr means all addresses of this host, in both address families.
 type Listen struct {
 	Addr netip.Addr
 	Port uint16
 }
 
-// errListen says what an address to listen on looks like.
+// errListen states the expected form of an address to listen on.
 var errListen = errors.New(`it must be an address and a port, such as ":862", "192.0.2.1:862" or "[2001:db8::1]:862"`)
 
 // UnmarshalText reads ":port" or "address:port".
@@ -40,7 +39,7 @@ func (l *Listen) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// String is what UnmarshalText reads.
+// String is a text that UnmarshalText accepts.
 func (l Listen) String() string {
 	if !l.Addr.IsValid() {
 		return fmt.Sprintf(":%d", l.Port)
@@ -48,8 +47,8 @@ func (l Listen) String() string {
 	return netip.AddrPortFrom(l.Addr, l.Port).String()
 }
 
-// Addrs are the addresses to be opened. All addresses of this host are one of each family
-// that its kernel has.
+// Addrs are the addresses to bind. All addresses of this host are one unspecified address per address family of the
+// kernel.
 func (l Listen) Addrs() []netip.AddrPort {
 	if l.Addr.IsValid() {
 		return []netip.AddrPort{netip.AddrPortFrom(l.Addr, l.Port)}
@@ -61,22 +60,20 @@ func (l Listen) Addrs() []netip.AddrPort {
 	return all
 }
 
-// hasIPv6 is false on a kernel without that family. All other reasons why it cannot be used are
-// told by who opens its sockets.
+// hasIPv6 is false on a kernel without IPv6. Other reasons that prevent its use are reported when the sockets are opened.
 func hasIPv6() bool {
 	c, err := net.ListenPacket("udp6", "[::]:0")
 	if err != nil {
 		return !errors.Is(err, syscall.EAFNOSUPPORT)
 	}
-	_ = c.Close() // it was only to see that it opens
+	_ = c.Close() // opened as a test only
 	return true
 }
 
-// Listens is the option "listen".
+// Listens is the value of option "listen".
 type Listens []Listen
 
-// Check refuses an empty list, and addresses that are given twice. fallback is the port that the
-// message names.
+// Check rejects an empty list and duplicate addresses. fallback is the port in the message.
 func (all Listens) Check(fallback uint16) error {
 	if len(all) == 0 {
 		return Errorf("listen", `is an empty list; name an address such as ":%d", or leave the key out`, fallback)
@@ -84,13 +81,13 @@ func (all Listens) Check(fallback uint16) error {
 	var errs []error
 	for i, l := range all {
 		if slices.Contains(all[:i], l) {
-			errs = append(errs, &Error{Key: fmt.Sprintf("listen[%d]", i), Problem: fmt.Sprintf("is %q, which is in the list already", l), At: "listen"})
+			errs = append(errs, &Error{Key: fmt.Sprintf("listen[%d]", i), Problem: fmt.Sprintf("is %q for the second time", l), At: "listen"})
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// Addrs are those of all.
+// Addrs are the addresses to bind of all elements.
 func (all Listens) Addrs() (addrs []netip.AddrPort) {
 	for _, l := range all {
 		addrs = append(addrs, l.Addrs()...)
@@ -98,10 +95,10 @@ func (all Listens) Addrs() (addrs []netip.AddrPort) {
 	return addrs
 }
 
-// Ports is a range of ports, both ends included, written as "8621-8640".
+// Ports is an inclusive range of ports, written as "8621-8640".
 type Ports struct{ First, Last uint16 }
 
-// UnmarshalText reads two ports, of which the first is not above the second.
+// UnmarshalText reads two ports; the first must not exceed the second.
 func (p *Ports) UnmarshalText(text []byte) error {
 	from, to, _ := strings.Cut(string(text), "-")
 	first, err := strconv.ParseUint(from, 10, 16)
@@ -113,10 +110,10 @@ func (p *Ports) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// String is what UnmarshalText reads.
+// String is a text that UnmarshalText accepts.
 func (p Ports) String() string { return fmt.Sprintf("%d-%d", p.First, p.Last) }
 
-// All are the ports in order.
+// All iterates over the ports in ascending order.
 func (p Ports) All() iter.Seq[uint16] {
 	return func(yield func(uint16) bool) {
 		for port := int(p.First); port <= int(p.Last) && yield(uint16(port)); port++ {

@@ -1,7 +1,6 @@
-// Package option has what all settings have in common, wherever they come from: what is
-// wrong with one, the texts of amounts, ratios and addresses, and the form of a name. Whom a
-// setting belongs to checks it with these; package config knows where it stands in a file, and the
-// command line how its flag is called.
+// Package option provides what all settings share, whatever their source: the error type, the text forms of amounts,
+// ratios and addresses, and the form of names. The owner of a setting checks it with this package; package config adds the
+// place in the file, and the command line the name of the flag.
 package option
 
 import (
@@ -12,21 +11,21 @@ import (
 	"strings"
 )
 
-// Error says which option is wrong and what would be right.
+// Error is the error of an option, with the expectation.
 type Error struct {
 	// Key is the option's path inside its section, such as "interval" or "codecs[1]".
 	Key string
 	// Problem completes the sentence "<key> ...", such as "is 0s; it must be between 100us
 	// and 1h".
 	Problem string
-	// At is the key at which it stands in a file; empty: Key.
+	// At is the key in the file whose place is reported; empty: Key.
 	At string
 }
 
 // Error is "<key> <problem>".
 func (e *Error) Error() string { return e.Key + " " + e.Problem }
 
-// Errorf is an *Error of an option.
+// Errorf makes an *Error of an option.
 func Errorf(key, format string, args ...any) error {
 	return &Error{Key: key, Problem: fmt.Sprintf(format, args...)}
 }
@@ -39,7 +38,7 @@ func Between[T cmp.Ordered](key string, v, low, high T) error {
 	return Errorf(key, "is %v; it must be between %v and %v", v, low, high)
 }
 
-// OneOf is an *Error if v is none of the words, and nil otherwise.
+// OneOf is an *Error if v is not one of the words, and nil otherwise.
 func OneOf(key, v string, words ...string) error {
 	if slices.Contains(words, v) {
 		return nil
@@ -48,7 +47,7 @@ func OneOf(key, v string, words ...string) error {
 	return Errorf(key, "is %q; it must be %s or %s", v, strings.Join(words[:last], ", "), words[last])
 }
 
-// EachOnce is an *Error if a value of a list is beyond the limits, or there twice, and nil otherwise.
+// EachOnce is an *Error if a value of a list is out of range or a duplicate, and nil otherwise.
 func EachOnce(key string, values []int, low, high int) error {
 	for i, v := range values {
 		at := fmt.Sprintf("%s[%d]", key, i)
@@ -62,8 +61,7 @@ func EachOnce(key string, values []int, low, high int) error {
 	return nil
 }
 
-// Missing is an *Error if it is so that an option is missing, and nil otherwise. why is what needs
-// it, or what it may be.
+// Missing is an *Error if so is true, and nil otherwise. why states the reason or the expectation.
 func Missing(so bool, key, why string) error {
 	if !so {
 		return nil
@@ -71,11 +69,10 @@ func Missing(so bool, key, why string) error {
 	return Errorf(key, "is missing; %s", why)
 }
 
-// namePattern is what names are like that become labels of metrics, and parts of addresses in
-// dashboards.
+// namePattern is the form of names that become label values and parts of dashboard URLs.
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,99}$`)
 
-// Name is an *Error if v is not as namePattern wants it, and nil otherwise.
+// Name is an *Error if v does not match namePattern, and nil otherwise.
 func Name(key, v string) error {
 	if namePattern.MatchString(v) {
 		return nil

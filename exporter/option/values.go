@@ -30,7 +30,7 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Ratio is a part of a whole, 0 to 1, written as "0.05" or "5%".
+// Ratio is a share of a whole, 0 to 1, written as "0.05" or "5%".
 type Ratio float64
 
 // UnmarshalText reads a ratio or a percentage.
@@ -47,17 +47,17 @@ func (r *Ratio) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Rate is IP bytes a second, headers included and no link layer (RFC 9097 section 5.3).
-// It is written in bits a second: "2.5Mbit", "64kbit/s", "1Gb/s".
+// Rate is in IP bytes per second, header included and no link layer (RFC 9097 section 5.3). Its text form is in bits per
+// second: "2.5Mbit", "64kbit/s", "1Gb/s".
 type Rate float64
 
-// PerDirection is a rate for each direction; zero where there is none.
+// PerDirection is a rate per direction; zero means no rate.
 type PerDirection struct {
 	Forward Rate `yaml:"forward" json:"forward"`
 	Reverse Rate `yaml:"reverse" json:"reverse"`
 }
 
-// Of is that of a direction.
+// Of is the rate of a direction.
 func (p PerDirection) Of(d sample.Direction) Rate {
 	if d == sample.Forward {
 		return p.Forward
@@ -83,11 +83,10 @@ func (r *Rate) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// maxBits a second: more than any interface has.
+// maxBits is a limit in bits per second above the rate of any interface.
 const maxBits = 1e12
 
-// unitOf is what one of a unit is worth in bits a second; 0 for no unit of a rate. KB and
-// the like, bytes, are refused rather than misread.
+// unitOf is the number of bits per second of a unit; 0 for an unknown unit. KB and similar units of bytes are rejected.
 func unitOf(unit string) float64 {
 	unit = strings.TrimSuffix(unit, "/s")
 	for _, suffix := range []string{"bit", "bps", "b"} {
@@ -108,19 +107,19 @@ func unitOf(unit string) float64 {
 	return 0
 }
 
-// String is what UnmarshalText reads, such as "2.5Mbit".
+// String is a text that UnmarshalText accepts, such as "2.5Mbit".
 func (r Rate) String() string {
 	bits, prefix := r.scaled()
 	return strconv.FormatFloat(bits, 'g', 10, 64) + prefix + "bit"
 }
 
-// Words is a rate for print: "2.501 Mb/s".
+// Words is the rate for output, such as "2.501 Mb/s".
 func (r Rate) Words() string {
 	bits, prefix := r.scaled()
 	return fmt.Sprintf("%.4g %sb/s", bits, prefix)
 }
 
-// scaled is the rate in the largest unit in which it is at least one.
+// scaled is the rate in the largest unit with a value of at least one.
 func (r Rate) scaled() (bits float64, prefix string) {
 	bits = float64(r) * 8
 	for _, p := range []string{"k", "M", "G"} {

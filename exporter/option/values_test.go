@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestRatesAreBitsASecond(t *testing.T) {
+func TestRatesAreBitsPerSecond(t *testing.T) {
 	for text, want := range map[string]Rate{
 		"5Mbit": 625_000, "2.5Mbit/s": 312_500, "64kbit": 8_000, "64 kb/s": 8_000, "1Gbps": 125_000_000, "800bit": 100, "1000Kbit": 125_000,
 	} {
@@ -17,7 +17,7 @@ func TestRatesAreBitsASecond(t *testing.T) {
 	for _, text := range []string{"", "5", "Mbit", "5MB", "5 MB/s", "-5Mbit", "0Mbit", "5Tbit", "1e99Gbit", "5Mbyte", "5.5.5Mbit", "NaNbit", "9999999Gbit"} {
 		var got Rate
 		if err := got.UnmarshalText([]byte(text)); err == nil {
-			t.Errorf("%q passes for a rate of %v", text, float64(got))
+			t.Errorf("%q was read as a rate of %v", text, float64(got))
 		}
 	}
 }
@@ -32,7 +32,7 @@ func FuzzRateSurvivesItsOwnWords(f *testing.F) {
 			return
 		}
 		if err := again.UnmarshalText([]byte(r.String())); err != nil {
-			t.Fatalf("%q is %v, which is no rate: %v", text, r, err)
+			t.Fatalf("%q is %v, which is not a rate: %v", text, r, err)
 		}
 		if off := float64(again)/float64(r) - 1; math.Abs(off) > 1e-5 {
 			t.Errorf("%q is %v, which is %v", text, float64(r), float64(again))
@@ -40,7 +40,7 @@ func FuzzRateSurvivesItsOwnWords(f *testing.F) {
 	})
 }
 
-func TestRateWordsAreForPeople(t *testing.T) {
+func TestRateWordsAreRounded(t *testing.T) {
 	for r, want := range map[Rate]string{312_500: "2.5 Mb/s", 100: "800 b/s", 1.25e9: "10 Gb/s", 155_805: "1.246 Mb/s"} {
 		if got := r.Words(); got != want {
 			t.Errorf("%v is %q, want %q", float64(r), got, want)
@@ -48,7 +48,7 @@ func TestRateWordsAreForPeople(t *testing.T) {
 	}
 }
 
-// FuzzTypes: what is taken is within its bounds, and an address is read again as it is printed.
+// FuzzTypes: accepted values are within their bounds, and the text of an address is parsed to the same address.
 func FuzzTypes(f *testing.F) {
 	for _, s := range []string{":862", "192.0.2.1:862", "[fe80::1%eth0]:862", "[::ffff:192.0.2.1]:1", "1500", "64KiB", "10MB", "9223372036854775808", "5%", "1e-3", "NaN", "-0", ""} {
 		f.Add(s)
@@ -71,7 +71,7 @@ func FuzzTypes(f *testing.F) {
 	})
 }
 
-func TestHelperTypesReadAndRefuse(t *testing.T) {
+func TestHelperTypesAcceptAndReject(t *testing.T) {
 	for text, want := range map[string]Bytes{"0": 0, "1500": 1500, "64KiB": 65536, "10MB": 10_000_000} {
 		var b Bytes
 		if err := b.UnmarshalText([]byte(text)); err != nil || b != want {
