@@ -1,15 +1,12 @@
-// Package agent runs what a configuration says: a clock monitor and beside it the
-// watchers of a GNSS receiver and its pulse, a reflector and a prober for each probe of
-// each path, one pacer for all of them.
+// Package agent runs a configuration: a clock monitor, the watchers of a GNSS receiver and its pulse, a reflector, a load
+// server, and a prober for each probe of each path, with one pacer for all of them.
 //
-// What fails is retried and shown, and stops nothing else: an agent starts
-// without its clock daemon, with its reflector's port taken and with names that
-// do not resolve. Only a configuration that cannot be right is refused, and
-// then the one before it stays in force.
+// A part that fails is retried and shown in the status, and does not stop the others: an agent starts without its clock
+// daemon, with the reflector's port in use, and with names that do not resolve. Only an invalid configuration is refused,
+// and the previous one stays in force.
 //
-// A reload keeps the probers whose configuration means the same, with their
-// sessions and counters. The content of key files is part of the meaning. Reloads that are
-// asked for within a second of the last are one.
+// A reload keeps the probers whose configuration has the same meaning, with their sessions and counters. The content of key
+// files is part of the meaning. Reloads requested within a second of the last one are merged into one.
 package agent
 
 import (
@@ -32,26 +29,25 @@ import (
 	"oneway.example/exporter/sched"
 )
 
-// Options are what an agent is made of. ConfigFile and Types are needed.
+// Options configure an Agent. ConfigFile and Types are required.
 type Options struct {
-	// ConfigFile is read by New and at each reload.
+	// ConfigFile is read by New and by each reload.
 	ConfigFile string
-	// Types are the kinds of probes there are.
+	// Types are the available probe types.
 	Types []probe.Type
-	// Sink takes all measurements; nil: metric.Discard.
+	// Sink receives all measurements; nil: metric.Discard.
 	Sink metric.Sink
-	// Log; nil: discarded.
+	// Log receives log records; nil: they are discarded.
 	Log *slog.Logger
-	// Notify tells the service manager of states such as "READY=1"; nil: systemd,
-	// if it asks for it (sd_notify(3)).
+	// Notify sends a state such as "READY=1" to the service manager; nil: systemd, if NOTIFY_SOCKET is set
+	// (sd_notify(3)).
 	Notify func(state string)
-	// Socket is where load tests from this host's terminals ask for links (package lease);
-	// empty: nowhere. SocketGroup is the group that may ask besides this user and root;
-	// empty: none.
+	// Socket is the UNIX socket on which load tests from this host's terminals lease links (package linklease); empty:
+	// none. SocketGroup is the group that may use it besides this user and root; empty: none.
 	Socket, SocketGroup string
 
-	retry       retry         // of tests
-	reloadPause time.Duration // the same
+	retry       retry         // set by tests only
+	reloadPause time.Duration // set by tests only
 }
 
 // Agent runs a configuration. Make one with New; Run runs it once.
@@ -62,13 +58,13 @@ type Agent struct {
 	notify  func(string)
 
 	reloading sync.Mutex // one reload at a time
-	reloaded  time.Time  // the last one's end; guarded by reloading
+	reloaded  time.Time  // end of the last reload; guarded by reloading
 
-	// What everything is given.
+	// Shared by all tasks.
 	pacer  *sched.Pacer
 	clock  *leasedClock
 	shared *shared
-	// recorder has the raw samples of all probes.
+	// recorder receives the raw samples of all probes.
 	recorder record.Recorder
 	incident *incident.Supervisor
 
@@ -76,17 +72,16 @@ type Agent struct {
 	running  map[string]*task // by key
 	unexport func()           // ends the series of the calibration
 
-	mu        sync.Mutex   // guards what follows
-	next      func() error // the reload that has not begun; nil: nobody waits for one
+	mu        sync.Mutex   // guards the fields below
+	next      func() error // the requested reload that has not begun; nil: none
 	ctx       context.Context
-	inForce   *plan // before Run, what will be
+	inForce   *plan // before Run: the plan to apply
 	started   time.Time
 	loaded    time.Time
 	reloadErr error
 }
 
-// New reads and checks the configuration. It opens nothing but that file and
-// those that it names.
+// New reads and checks the configuration. It opens only that file and the files that it names.
 func New(o Options) (*Agent, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -118,13 +113,13 @@ func New(o Options) (*Agent, error) {
 func (a *Agent) release() {
 	ended, end := context.WithCancel(context.Background())
 	end()
-	_ = a.pacer.Run(ended) // that is how a pacer's timer is freed; it cannot fail
+	_ = a.pacer.Run(ended) // frees the timer of the pacer; it cannot fail
 }
 
-// Run measures until ctx ends, and then returns nil with nothing left running.
-// An error says why nothing can be measured at all.
+// Run measures until ctx ends, and then returns nil with nothing left running. An error means that nothing can be
+// measured.
 func (a *Agent) Run(ctx context.Context) error {
-	// The pacer outlives the probers, which take their tasks out of it.
+	// The pacer ends after the probers, which remove their tasks from it.
 	pacing, stopPacing := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
 	go func() { ended <- a.pacer.Run(pacing) }()
@@ -133,7 +128,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	success, loadedAt := a.sink.Series(metric.ConfigReloadSuccess), a.sink.Series(metric.ConfigReloadTime)
 	defer success.Close()
 	defer loadedAt.Close()
-	sharing, keeping := a.always("the publishing of quotas", a.log, a.shared.Run), a.always("keeping incident", a.log, a.incident.Run)
+	sharing, keeping := a.always("the publishing of quotas", a.log, a.shared.Run), a.always("the incident supervisor", a.log, a.incident.Run)
 	a.begin(ctx)
 	lending := a.lease()
 	watching, stopWatching := context.WithCancel(ctx)
@@ -157,14 +152,14 @@ func (a *Agent) Run(ctx context.Context) error {
 	return errors.Join(err, stuck, <-ended)
 }
 
-var errNoPacer = errors.New("without it nothing is sent")
+var errNoPacer = errors.New("without the pacer no packet is sent")
 
-// always starts what no configuration changes, and stopAll ends.
+// always starts a task that is independent of the configuration; stopAll ends it.
 func (a *Agent) always(what string, log *slog.Logger, run func(context.Context) error) *task {
 	return &task{what: what, unit: startUnit(context.Background(), log, a.options.retry, run)}
 }
 
-// begin puts the configuration that New has read in force.
+// begin applies the plan of New.
 func (a *Agent) begin(ctx context.Context) {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
@@ -175,7 +170,7 @@ func (a *Agent) begin(ctx context.Context) {
 	a.log.Info("Measuring", "paths", len(a.inForce.config.Paths), "probes", len(a.inForce.jobs), "config_file", a.options.ConfigFile)
 }
 
-// end stops all that runs.
+// end stops all tasks of the configuration.
 func (a *Agent) end() error {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
@@ -188,27 +183,26 @@ func (a *Agent) end() error {
 	return err
 }
 
-// setGauge sets a gauge that Run holds open.
+// setGauge sets a gauge that Run keeps open.
 func (a *Agent) setGauge(d *metric.Desc, v float64) {
 	s := a.sink.Series(d)
 	s.Set(v)
 	s.Close()
 }
 
-// calibrated publishes a calibration in place of the one before; nil: none.
+// calibrated publishes a calibration in place of the previous one; nil: none.
 func (a *Agent) calibrated(t *calibration.Table) {
 	if a.unexport != nil {
 		a.unexport()
 	}
 	a.unexport = t.Export(a.sink)
 	for _, w := range t.Warnings() {
-		a.log.Warn("Calibration of another system: it may widen bounds, not narrow them", "warning", w)
+		a.log.Warn("Calibration of another system can only widen error bounds", "warning", w)
 	}
 }
 
-// apply puts a plan in force: first everything that must go ends, then what is
-// new begins, so that nothing is measured twice. It returns how many probers
-// were kept.
+// apply puts a plan in force: first all obsolete tasks end, then new ones start, so that nothing is measured twice. It
+// returns the number of probers that continue.
 func (a *Agent) apply(p *plan) (kept int) {
 	a.mu.Lock()
 	ctx := a.ctx
@@ -222,7 +216,7 @@ func (a *Agent) apply(p *plan) (kept int) {
 		}
 	}
 	if err := stopAll(slices.Collect(maps.Values(gone))...); err != nil {
-		a.log.Error("What is no longer configured did not end", "err", err)
+		a.log.Error("Obsolete tasks did not end", "err", err)
 	}
 	a.running = wanted
 	a.shared.put(&p.shared)
@@ -251,19 +245,18 @@ func (a *Agent) apply(p *plan) (kept int) {
 	return kept
 }
 
-// reloadPause is the least between the end of a reload and the beginning of the next.
+// reloadPause is the minimum time between the end of a reload and the start of the next.
 const reloadPause = time.Second
 
 // ErrNotRunning is returned by Reload before and after Run.
 var ErrNotRunning = errors.New("agent: not running")
 
-// Reload reads the configuration again and puts it in force. On an error the one before stays
-// in force, untouched. One reload runs at a time, and the next begins a second after its end:
-// all who have asked by then are answered by that one, which reads the file after each of them
-// has asked.
+// Reload reads the configuration again and puts it in force. On an error the previous one stays in force. One reload runs
+// at a time, and the next starts a second after its end: it serves all requests made until it starts, and reads the
+// file after the last of them.
 func (a *Agent) Reload() error { return a.turn()() }
 
-// turn is the reload that answers whoever asks now: the first who calls it does it, all have its result.
+// turn returns the reload that serves a request made now: the first caller runs it, all get its result.
 func (a *Agent) turn() func() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -273,7 +266,7 @@ func (a *Agent) turn() func() error {
 	return a.next
 }
 
-// lead does a reload for all who wait for it.
+// lead runs a reload for all requests that wait for it.
 func (a *Agent) lead() error {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
@@ -284,7 +277,7 @@ func (a *Agent) lead() error {
 		ctxtime.For(ctx, time.Until(a.reloaded.Add(a.options.reloadPause)))
 	}
 	a.mu.Lock()
-	a.next = nil // who asks from now on is answered by another
+	a.next = nil // later requests get another reload
 	a.mu.Unlock()
 	if ctx == nil || ctx.Err() != nil {
 		return ErrNotRunning
@@ -293,7 +286,7 @@ func (a *Agent) lead() error {
 	return a.reload()
 }
 
-// reload does one; reloading is held.
+// reload runs one reload; the caller holds reloading.
 func (a *Agent) reload() error {
 	a.notify(reloadingState())
 	defer a.notify("READY=1")
@@ -303,7 +296,7 @@ func (a *Agent) reload() error {
 		a.reloadErr = err
 		a.mu.Unlock()
 		a.setGauge(metric.ConfigReloadSuccess, 0)
-		a.log.Error("Configuration not reloaded, the one before stays in force", "err", err)
+		a.log.Error("Configuration not reloaded, the previous one stays in force", "err", err)
 		return err
 	}
 	kept := a.apply(p)

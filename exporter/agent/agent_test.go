@@ -22,7 +22,7 @@ paths:
   - {name: b, peer: h, probes: [{type: fake, interval: 2s}]}
 `
 
-func TestReloadKeepsWhatMeansTheSame(t *testing.T) {
+func TestReloadKeepsProbersOfTheSameMeaning(t *testing.T) {
 	fake := newFake()
 	r := newRig(t, fake, twoPaths)
 	fake.expect(t, "start a", "start b")
@@ -46,7 +46,7 @@ paths:
 		t.Error("the job of path b was replaced")
 	}
 	if _, found := r.value("oneway_probe_up", "a"); found {
-		t.Error("the path that is gone still has a series")
+		t.Error("the removed path still has a series")
 	}
 	for _, path := range []string{"b", "c"} {
 		if v, _ := r.value("oneway_probe_up", path); v != 1 {
@@ -64,7 +64,7 @@ paths:
 	r.expectState("STOPPING=1")
 }
 
-func TestChangedPeerOrOptionsStartAnew(t *testing.T) {
+func TestChangedPeerOrOptionsRestartTheProber(t *testing.T) {
 	fake := newFake()
 	r := newRig(t, fake, twoPaths)
 	fake.expect(t, "start a", "start b")
@@ -117,7 +117,7 @@ func TestFailedReloadChangesNothing(t *testing.T) {
 	fake.expect(t, "stop a", "stop b")
 }
 
-func TestNewKeyInItsFileStartsThatPathAnew(t *testing.T) {
+func TestNewKeyInItsFileRestartsThePath(t *testing.T) {
 	fake := newFake()
 	key := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(key, []byte("old"), 0o600); err != nil {
@@ -134,7 +134,7 @@ func TestNewKeyInItsFileStartsThatPathAnew(t *testing.T) {
 	fake.expect(t, "stop b", "start b")
 }
 
-func TestFailingProberIsShownAndTriedAgain(t *testing.T) {
+func TestFailingProberIsShownAndRetried(t *testing.T) {
 	for name, set := range map[string]func(*fakeType){
 		"error": func(f *fakeType) { f.fails["a"] = errors.New("fake: no socket") },
 		"panic": func(f *fakeType) { f.panics["a"] = true },
@@ -144,24 +144,24 @@ func TestFailingProberIsShownAndTriedAgain(t *testing.T) {
 			set(fake)
 			r := newRig(t, fake, twoPaths)
 			await.That(t, "path a failed twice", func() bool { return r.Status().Paths[0].Probes[0].Restarts >= 2 })
-			await.That(t, "path a is shown as failed", func() bool {
+			await.That(t, "path a has the status failed", func() bool {
 				s := r.Status().Paths[0].Probes[0]
 				return s.Health == Failed && s.Reason != ""
 			})
-			await.That(t, "it has no series left", func() bool { _, found := r.value("oneway_probe_up", "a"); return !found })
+			await.That(t, "path a has no series", func() bool { _, found := r.value("oneway_probe_up", "a"); return !found })
 			fake.mu.Lock()
 			clear(fake.fails)
 			clear(fake.panics)
 			fake.mu.Unlock()
 			await.That(t, "path a is up again", func() bool { return r.Status().Paths[0].Probes[0].Health == Up })
 			if s := r.Status().Paths[1].Probes[0]; s.Health != Up || s.Restarts != 0 {
-				t.Errorf("path b was touched: %+v", s)
+				t.Errorf("path b was changed: %+v", s)
 			}
 		})
 	}
 }
 
-func TestAgentStartsAlthoughThingsFail(t *testing.T) {
+func TestAgentStartsWithFailingParts(t *testing.T) {
 	taken, err := net.ListenPacket("udp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +172,7 @@ func TestAgentStartsAlthoughThingsFail(t *testing.T) {
 	r := newRig(t, fake, strings.Replace(twoPaths, "clock: {source: static, bound: 1ms}",
 		"clock: {address: \"unix:///nonexistent/chronyd.sock\"}\nreflector: {listen: [\""+taken.LocalAddr().String()+"\"]}", 1))
 	await.That(t, "path b is measured", func() bool { return r.Status().Paths[1].Probes[0].Health == Up })
-	await.That(t, "the reflector's failure is shown", func() bool {
+	await.That(t, "the status has the reflector's failure", func() bool {
 		s := r.Status().Reflector
 		return s != nil && !s.Answering && strings.Contains(s.Error, "another program")
 	})
@@ -180,13 +180,13 @@ func TestAgentStartsAlthoughThingsFail(t *testing.T) {
 		t.Errorf("clock is %+v", s)
 	}
 	taken.Close()
-	await.That(t, "the reflector answers once the port is free", func() bool { return r.Status().Reflector.Answering })
+	await.That(t, "the reflector runs when the port is free", func() bool { return r.Status().Reflector.Answering })
 }
 
-func TestReflectorWithoutItsCardIsShownAndTheRestGoesOn(t *testing.T) {
+func TestReflectorWithoutHardwareTimestampsIsShownAndTheRestRuns(t *testing.T) {
 	r := newRig(t, newFake(), twoPaths+"reflector: {listen: [\"127.0.0.1:0\"], hardware: lo}\n")
 	await.That(t, "path b is measured", func() bool { return r.Status().Paths[1].Probes[0].Health == Up })
-	await.That(t, "what the interface lacks is shown", func() bool {
+	await.That(t, "the status has the reason", func() bool {
 		s := r.Status().Reflector
 		return s != nil && !s.Answering && strings.Contains(s.Error, "interface lo has no PTP clock")
 	})
@@ -194,14 +194,14 @@ func TestReflectorWithoutItsCardIsShownAndTheRestGoesOn(t *testing.T) {
 	if err := r.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	await.That(t, "the reflector answers without", func() bool { return r.Status().Reflector.Answering })
+	await.That(t, "the reflector runs without hardware timestamps", func() bool { return r.Status().Reflector.Answering })
 }
 
 func TestClockAndReflectorAreRestartedOnlyIfTheyChange(t *testing.T) {
 	fake := newFake()
 	base := twoPaths + "reflector: {listen: [\"127.0.0.1:0\"]}\n"
 	r := newRig(t, fake, base)
-	await.That(t, "the reflector answers", func() bool { return r.Status().Reflector.Answering })
+	await.That(t, "the reflector runs", func() bool { return r.Status().Reflector.Answering })
 	fake.expect(t, "start a", "start b")
 	clockUnit, reflectorUnit := r.unit("clock"), r.unit("reflector")
 	reload := func(yaml string) {
@@ -229,10 +229,10 @@ func TestClockAndReflectorAreRestartedOnlyIfTheyChange(t *testing.T) {
 	if r.unit("reflector") == reflectorUnit {
 		t.Error("a change of the reflector did not restart it")
 	}
-	await.That(t, "it answers again", func() bool { return r.Status().Reflector.Answering })
+	await.That(t, "the reflector runs again", func() bool { return r.Status().Reflector.Answering })
 	reload(twoPaths)
 	if r.Status().Reflector != nil {
-		t.Error("the reflector is still there")
+		t.Error("the status still has the reflector")
 	}
 }
 
@@ -242,7 +242,7 @@ func TestNewKeyOfTheReflectorKeepsItsSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newRig(t, newFake(), twoPaths+"reflector: {listen: [\"127.0.0.1:0\"], key_file: "+key+"}\n")
-	await.That(t, "the reflector answers", func() bool { return r.Status().Reflector.Answering })
+	await.That(t, "the reflector runs", func() bool { return r.Status().Reflector.Answering })
 	unit := r.unit("reflector")
 	if err := os.WriteFile(key, []byte("new\nold\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -251,7 +251,7 @@ func TestNewKeyOfTheReflectorKeepsItsSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.unit("reflector") != unit || len(r.running["reflector"].secrets) != 2 {
-		t.Error("the reflector was restarted, or has not got its keys")
+		t.Error("the reflector was restarted, or does not have the new keys")
 	}
 }
 
@@ -265,7 +265,7 @@ func TestMonitorOfTheAgentIsNotRunByProbers(t *testing.T) {
 	}
 }
 
-func TestAgentIsRefusedABadConfigurationAtItsStart(t *testing.T) {
+func TestAgentDoesNotStartWithABadConfiguration(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "oneway.yml")
 	if err := os.WriteFile(file, []byte("paths: [{name: a, peer: h, probes: [{type: fake, interval: 0s}]}]"), 0o600); err != nil {
 		t.Fatal(err)
@@ -299,7 +299,7 @@ func TestReloadOutsideOfRunIsRefused(t *testing.T) {
 	}
 }
 
-func TestWatchdogIsServedWhileThePacerFires(t *testing.T) {
+func TestWatchdogIsNotifiedWhileThePacerFires(t *testing.T) {
 	pacer, err := sched.NewPacer()
 	if err != nil {
 		t.Fatal(err)
@@ -312,17 +312,17 @@ func TestWatchdogIsServedWhileThePacerFires(t *testing.T) {
 	go func() { guard(ctx, pacer, 5*time.Millisecond, func(s string) { states <- s }); close(guarded) }()
 	for range 3 {
 		if got := <-states; got != "WATCHDOG=1" {
-			t.Fatalf("told %q", got)
+			t.Fatalf("notified %q", got)
 		}
 	}
 	stopPacing()
 	if err := <-paced; err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(10 * 5 * time.Millisecond) // real time: it is a thread that must stay silent
-	// With the thread gone at most one more is owed, for a firing before its end.
+	time.Sleep(10 * 5 * time.Millisecond) // real time: the check is that the thread sends nothing
+	// After the end of the thread one more notification can follow, for a firing before its end.
 	if len(states) > 1 {
-		t.Error("the watchdog was told of packets that nobody sends")
+		t.Error("the watchdog was notified while no packets were sent")
 	}
 	cancel()
 	<-guarded

@@ -37,7 +37,7 @@ func TestCalibrationIsExportedAndAReloadReadsItAgain(t *testing.T) {
 		if err := r.Reload(); err != nil {
 			t.Fatal(err)
 		}
-		fake.expect(t, "stop a", "stop b", "start a", "start b") // they were given the old one
+		fake.expect(t, "stop a", "stop b", "start a", "start b") // they used the old one
 		if v, found := r.value("oneway_stamp_calibration_seconds", "eth7", "systematic"); !found || v != want {
 			t.Errorf("exported %v, %v, want %v", v, found, want)
 		}
@@ -46,7 +46,7 @@ func TestCalibrationIsExportedAndAReloadReadsItAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.job(0).running().(*fakeProber).env.Calibration == nil {
-		t.Error("the prober was given no calibration")
+		t.Error("the prober has no calibration")
 	}
 	r.write(twoPaths)
 	if err := r.Reload(); err != nil {

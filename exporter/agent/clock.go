@@ -22,11 +22,11 @@ import (
 	"oneway.example/exporter/option"
 )
 
-// leasedClock is the monitor that probers are given. The one behind it changes
-// with the configuration, so that probers need not.
+// leasedClock is the monitor that probers use. It forwards to the monitor of the current configuration, so that probers do
+// not depend on it.
 type leasedClock struct{ task atomic.Pointer[task] }
 
-// Quality is that of the monitor in force; before there is one, nothing is known.
+// Quality is the quality by the current monitor; unknown before there is one.
 func (c *leasedClock) Quality(at instant.Time) clock.Quality {
 	t := c.task.Load()
 	if t == nil {
@@ -35,16 +35,16 @@ func (c *leasedClock) Quality(at instant.Time) clock.Quality {
 	return t.running().(clock.Monitor).Quality(at)
 }
 
-// errNotYours: probers are given the monitor to ask, not to run.
+// errNotYours is returned to probers, which may query the monitor but not run it.
 var errNotYours = errors.New("agent: the clock monitor is run by the agent")
 
-// Run is not for those who are given the monitor.
+// Run always fails: the agent runs the monitor.
 func (*leasedClock) Run(context.Context) error { return errNotYours }
 
-// clockSection says how this host's clock is known.
+// clockSection configures the source of this host's clock error bound.
 type clockSection struct {
 	Source string `yaml:"source"`
-	// GPSD and PPS are watched whatever the source is; sections of their own.
+	// GPSD and PPS have sections of their own and are independent of the source.
 	GPSD config.Section `yaml:"gpsd"`
 	PPS  config.Section `yaml:"pps"`
 
@@ -72,7 +72,7 @@ func (s *clockSection) plan(c *config.Config, m *maker) (found config.Problems) 
 	for _, other := range s.sources {
 		for _, key := range config.Keys(other) {
 			if other != source && c.Clock.Has(key) {
-				errs = append(errs, option.Errorf(key, "has no meaning with source %s; it goes with source %s", s.Source, other.Name()))
+				errs = append(errs, option.Errorf(key, "is not an option of source %s; it is one of source %s", s.Source, other.Name()))
 			}
 		}
 	}
@@ -85,20 +85,20 @@ func (s *clockSection) plan(c *config.Config, m *maker) (found config.Problems) 
 	return found
 }
 
-// ClockStatus is about this host's clock.
+// ClockStatus is the status of this host's clock.
 type ClockStatus struct {
-	// Source is that of the configuration, State that of clock.State.
+	// Source is the configured source, State a clock.State.
 	Source string `json:"source"`
 	State  string `json:"state"`
-	// Trusted: one-way delays are valid, within Bound; zero: it is not.
+	// Trusted: one-way delays are valid, and Bound is the error bound; zero if not trusted.
 	Trusted bool    `json:"trusted"`
 	Bound   Seconds `json:"bound_seconds,omitzero"`
 	Offset  Seconds `json:"offset_seconds"`
-	// Reason is why it is not trusted, Error why its monitor does not run.
+	// Reason is why the clock is not trusted, Error why its monitor does not run.
 	Reason string `json:"reason,omitempty"`
 	Error  string `json:"error,omitempty"`
 	Steps  uint64 `json:"steps"`
-	// LastUpdate is when the clock's source was last heard; zero: unknown.
+	// LastUpdate is the time of the last message from the clock's source; zero: unknown.
 	LastUpdate time.Time `json:"last_update,omitzero"`
 }
 
@@ -115,14 +115,14 @@ func (s *clockSection) show(into *Status) {
 	}
 }
 
-// gpsdSection says which receiver is watched.
+// gpsdSection configures the GNSS receiver.
 type gpsdSection struct {
 	Address string `yaml:"address"`
 	Device  string `yaml:"device"`
 	Name    string `yaml:"name"`
 
 	clock *clockSection
-	task  *task // nil: it is not configured
+	task  *task // nil: not configured
 }
 
 func (s *gpsdSection) decode(*config.Config) error {
@@ -149,17 +149,16 @@ func (s *gpsdSection) plan(_ *config.Config, m *maker) (found config.Problems) {
 	return found
 }
 
-// ReceiverStatus is about the GNSS receiver behind gpsd. What is not known is nil,
-// empty or zero.
+// ReceiverStatus is the status of the GNSS receiver behind gpsd. Unknown values are nil, empty or zero.
 type ReceiverStatus struct {
-	// Name and Address are those of the configuration, Device what gpsd calls it.
+	// Name and Address are configured, Device is the name of the device in gpsd.
 	Name    string `json:"name"`
 	Address string `json:"address"`
 	Device  string `json:"device,omitempty"`
-	// Answering: gpsd is there; Connected: it has the receiver, too.
+	// Answering: gpsd is connected; Connected: gpsd also receives from the receiver.
 	Answering bool `json:"gpsd_answering"`
 	Connected bool `json:"connected"`
-	// Error is why gpsd is not asked.
+	// Error is why the client of gpsd does not run.
 	Error string `json:"error,omitempty"`
 	// Fix is "none", "2D", "3D" or "unknown".
 	Fix string `json:"fix"`
@@ -168,7 +167,7 @@ type ReceiverStatus struct {
 	Seen *int `json:"satellites_seen,omitempty"`
 	// PulseOffset is the system clock minus the true second at gpsd's last pulse.
 	PulseOffset *Seconds `json:"pulse_offset_seconds,omitempty"`
-	// LastMessage is when the receiver was last heard.
+	// LastMessage is the time of the receiver's last message.
 	LastMessage time.Time `json:"last_message,omitzero"`
 }
 
@@ -193,24 +192,23 @@ func counted(c gpsd.Count) *int {
 	return &c.N
 }
 
-// Edges of a pulse: that with which the signal begins, which is the default, and that with
-// which it ends.
+// Edges of a pulse: its start (assert), the default, and its end (clear).
 const (
 	edgeAssert = "assert"
 	edgeClear  = "clear"
 )
 
-// defaultPulse is the name of the pulse.
+// defaultPulse is the default name of the pulse.
 const defaultPulse = "pps0"
 
-// ppsSection says which pulse per second is watched.
+// ppsSection configures the pulse per second.
 type ppsSection struct {
 	Device string `yaml:"device"`
 	Edge   string `yaml:"edge"`
 	Name   string `yaml:"name"`
 
 	clock *clockSection
-	task  *task // nil: it is not configured
+	task  *task // nil: not configured
 }
 
 func (s *ppsSection) decode(*config.Config) error {
@@ -239,24 +237,24 @@ func (s *ppsSection) plan(_ *config.Config, m *maker) (found config.Problems) {
 	return found
 }
 
-// PulseStatus is about the pulse per second that the kernel stamps.
+// PulseStatus is the status of the pulse per second that the kernel timestamps.
 type PulseStatus struct {
-	// Name, Device and Edge are those of the configuration.
+	// Name, Device and Edge are configured.
 	Name   string `json:"name"`
 	Device string `json:"device"`
 	Edge   string `json:"edge"`
-	// Present: a pulse has just come. Error is why not, as far as that is known.
+	// Present: there was a pulse recently. Error is the reason of a missing pulse, if known.
 	Present bool   `json:"present"`
 	Error   string `json:"error,omitempty"`
-	// Pulses were stamped since the start, and Missed seconds had none.
+	// Pulses is the number of pulses since the start, Missed the number of seconds without a pulse.
 	Pulses uint64 `json:"pulses"`
 	Missed uint64 `json:"missed"`
 	// Last is the last pulse; zero before the first.
 	Last time.Time `json:"last,omitzero"`
-	// Jitter is that of the intervals; nil until there are enough.
+	// Jitter is the jitter of the intervals; nil until there are enough.
 	Jitter *Seconds `json:"jitter_seconds,omitempty"`
-	// Offset is the system clock minus the time of the pulses, modulo one second,
-	// and Bound how far that may be off; nil until enough pulses agree.
+	// Offset is the system clock minus the time of the pulses, modulo one second, and Bound its error bound; nil until
+	// enough pulses agree.
 	Offset *Seconds `json:"fit_offset_seconds,omitempty"`
 	Bound  *Seconds `json:"fit_error_bound_seconds,omitempty"`
 }

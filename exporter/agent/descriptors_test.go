@@ -26,12 +26,12 @@ func TestDescriptorsThatRunOutAreOneLine(t *testing.T) {
 				if none.Load() {
 					return fmt.Errorf("open: %w", syscall.EMFILE)
 				}
-				return errors.New("permission denied") // says nothing of descriptors
+				return errors.New("permission denied") // no sign of exhausted descriptors
 			})
 		})
-		// Time of synctest's bubble, which passes at once when all goroutines wait for it.
-		const aWhile = time.Minute // several looks
-		// simulated time (synctest)
+		// Time of the synctest bubble, which advances when all goroutines wait for it.
+		const aWhile = time.Minute // several checks
+		// synctest time: no real time passes
 		time.Sleep(aWhile)
 		for range 3 {
 			none.Store(true)
@@ -42,7 +42,7 @@ func TestDescriptorsThatRunOutAreOneLine(t *testing.T) {
 		cancel()
 		watching.Wait()
 		if out, again := strings.Count(said.String(), "No file descriptor is left"), strings.Count(said.String(), "descriptors again"); out != 3 || again != 3 || strings.Count(said.String(), "\n") != 6 {
-			t.Errorf("after three times without descriptors it said\n%s", &said)
+			t.Errorf("log after descriptors ran out three times:\n%s", &said)
 		}
 	})
 }

@@ -19,7 +19,7 @@ import (
 	"oneway.example/exporter/wire/stamp"
 )
 
-// reflectorSection is what a configuration says of the reflector besides its Options.
+// reflectorSection has the keys of the reflector besides its Options.
 type reflectorSection struct {
 	Listen    option.Listens `yaml:"listen"`
 	KeyFile   string         `yaml:"key_file"`
@@ -29,7 +29,7 @@ type reflectorSection struct {
 	} `yaml:"rate_limit"`
 
 	options reflector.Options
-	task    *task // nil: it is not configured
+	task    *task // nil: not configured
 }
 
 func (s *reflectorSection) decode(c *config.Config) error {
@@ -41,7 +41,7 @@ func (s *reflectorSection) plan(c *config.Config, m *maker) (found config.Proble
 	if !c.Reflector.Given() {
 		return nil
 	}
-	identity := *s // before secrets are in it, with which its sessions go on
+	identity := *s // without secrets: a change of them keeps the sessions
 	o := s.options
 	o.Given, o.Listen = c.Reflector.Has, s.Listen.Addrs()
 	o.RatePackets, o.RateBurst = s.RateLimit.PacketsPerSecond, s.RateLimit.Burst
@@ -65,14 +65,14 @@ func (s *reflectorSection) plan(c *config.Config, m *maker) (found config.Proble
 	return found
 }
 
-// ReflectorStatus is about the reflector.
+// ReflectorStatus is the status of the reflector.
 type ReflectorStatus struct {
 	// Listen are the configured addresses.
 	Listen []string `json:"listen"`
 	// Answering: its sockets are open. Error is why they are not.
 	Answering bool   `json:"answering"`
 	Error     string `json:"error,omitempty"`
-	// Packets have reached it, Answered of them were answered.
+	// Packets is the number of received packets, Answered the number of reflected ones.
 	Packets  uint64 `json:"packets"`
 	Answered uint64 `json:"answered"`
 	Sessions int    `json:"sessions"`
@@ -91,13 +91,13 @@ func (s *reflectorSection) show(into *Status) {
 	into.Reflector = r
 }
 
-// loadServerSection is what a configuration says of the load server besides its Options.
+// loadServerSection has the keys of the load server besides its Options.
 type loadServerSection struct {
 	Listen option.Listens `yaml:"listen"`
 
 	options loadserver.Options
 	shared  *sharedSection
-	task    *task // nil: it is not configured
+	task    *task // nil: not configured
 }
 
 func (s *loadServerSection) decode(c *config.Config) error {
@@ -113,7 +113,7 @@ func (s *loadServerSection) plan(c *config.Config, m *maker) (found config.Probl
 	o := s.options
 	o.Given = c.LoadServer.Has
 	s.task, found = m.place(c.LoadServer, &task{
-		// It reads its files again itself when they change, and ends no session.
+		// The load server reads changed files again without ending sessions.
 		key: "load_server", what: "the load server", log: m.log.With("component", "load_server"), identity: s.options, files: true,
 		make: func(sink metric.Sink, log *slog.Logger) (runner, error) {
 			return loadserver.New(o, loadserver.Env{
@@ -125,10 +125,10 @@ func (s *loadServerSection) plan(c *config.Config, m *maker) (found config.Probl
 	return found
 }
 
-// link is what its load tests hold.
+// link is the name of the link that its load tests use.
 func (s *loadServerSection) link() string { return cmp.Or(s.options.Link, loadserver.DefaultLink) }
 
-// LoadServerStatus is about the remote end of others' load tests.
+// LoadServerStatus is the status of the load server.
 type LoadServerStatus struct {
 	// Listen are the configured addresses.
 	Listen []string `json:"listen"`
@@ -137,11 +137,10 @@ type LoadServerStatus struct {
 	Error   string `json:"error,omitempty"`
 	// Pin is the hash of its key, for clients.
 	Pin string `json:"pin,omitempty"`
-	// Connections and Sessions are open now.
+	// Connections and Sessions are the numbers of open ones.
 	Connections int `json:"connections"`
 	Sessions    int `json:"sessions"`
-	// Opened sessions and Refused requests since it started, and the bytes of UDP
-	// payload that it has received and sent.
+	// Opened sessions, Refused requests, and Received and Sent bytes of UDP payload since its start.
 	Opened   uint64 `json:"opened_sessions"`
 	Refused  uint64 `json:"refused_requests"`
 	Received int64  `json:"received_bytes"`

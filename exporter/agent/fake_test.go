@@ -17,15 +17,14 @@ import (
 	"oneway.example/exporter/probe"
 )
 
-// fakeType makes probers that do nothing but what the test says, and tells what
-// was made and run.
+// fakeType makes probers that only do what the test requests, and reports what was made and run.
 type fakeType struct {
 	mu     sync.Mutex
 	made   int
 	events chan string // "start a", "stop a"
 	panics map[string]bool
 	fails  map[string]error
-	lazy   map[string]chan struct{} // paths whose probers end only when this is closed
+	lazy   map[string]chan struct{} // by path: the prober ends only when the channel is closed
 }
 
 func newFake() *fakeType {
@@ -73,7 +72,7 @@ func (p *fakeProber) Run(ctx context.Context) error {
 	p.f.events <- "start " + p.target.Path
 	switch {
 	case panics:
-		panic("as the test wants")
+		panic("requested by the test")
 	case fails != nil:
 		return fails // with its series left open
 	}
@@ -95,7 +94,7 @@ func (p *fakeProber) Status() probe.Status {
 	return p.status
 }
 
-// expect takes that many events and fails unless they are these, in any order.
+// expect fails unless the next events are these, in any order, and no more follow.
 func (f *fakeType) expect(t *testing.T, want ...string) {
 	t.Helper()
 	left := map[string]int{}
@@ -106,7 +105,7 @@ func (f *fakeType) expect(t *testing.T, want ...string) {
 		select {
 		case got := <-f.events:
 			if left[got]--; left[got] < 0 {
-				t.Fatalf("%q happened; want %q", got, want)
+				t.Fatalf("got event %q, want %q", got, want)
 			}
 		case <-time.After(10 * time.Second):
 			t.Fatalf("timeout; want %q", want)
@@ -114,7 +113,7 @@ func (f *fakeType) expect(t *testing.T, want ...string) {
 	}
 	select {
 	case got := <-f.events:
-		t.Fatalf("%q happened too; want only %q", got, want)
+		t.Fatalf("got event %q too, want only %q", got, want)
 	default:
 	}
 }
@@ -131,8 +130,7 @@ type rig struct {
 	ended  chan error
 }
 
-// newRig starts an agent with a configuration; the test's end stops it and
-// checks that nothing is left running.
+// newRig starts an agent with a configuration; the end of the test stops it and checks that nothing is left running.
 func newRig(t *testing.T, fake *fakeType, yaml string) *rig {
 	t.Helper()
 	return newRigWith(t, fake, yaml, func(*Options) {})
@@ -166,7 +164,7 @@ func newRigWith(t *testing.T, fake *fakeType, yaml string, change func(*Options)
 	return r
 }
 
-// unit is what runs a task; nil: there is none.
+// unit is the unit of a task; nil: there is no task.
 func (r *rig) unit(key string) *unit {
 	if t := r.running[key]; t != nil {
 		return t.unit
@@ -218,14 +216,14 @@ func (r *rig) expectState(want string) {
 	select {
 	case got := <-r.states:
 		if !strings.HasPrefix(got, want) {
-			r.t.Fatalf("the service manager was told %q, want %q", got, want)
+			r.t.Fatalf("the service manager was notified of %q, want %q", got, want)
 		}
 	case <-time.After(10 * time.Second):
-		r.t.Fatalf("the service manager was not told %q", want)
+		r.t.Fatalf("the service manager was not notified of %q", want)
 	}
 }
 
-// value returns a metric's value, and whether there is one.
+// value returns the value of a metric, and whether there is one.
 func (r *rig) value(name string, labels ...string) (float64, bool) {
 	r.t.Helper()
 	families, err := r.reg.Gather()

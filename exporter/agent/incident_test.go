@@ -24,7 +24,7 @@ import (
 	"oneway.example/tests/await"
 )
 
-// reflectHere runs a reflector until the test ends.
+// reflectHere runs a reflector until the end of the test.
 func reflectHere(t *testing.T) (peer string) {
 	t.Helper()
 	r, err := reflector.New(reflector.Options{Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}},
@@ -45,7 +45,7 @@ func reflectHere(t *testing.T) (peer string) {
 	return r.Addrs()[0].String()
 }
 
-// TestPacketsOfARunningPathBecomeAnIncident goes from the packets on the wire to the report that is served.
+// TestPacketsOfARunningPathBecomeAnIncident covers the way from packets on the wire to the report over HTTP.
 func TestPacketsOfARunningPathBecomeAnIncident(t *testing.T) {
 	dir, peer := t.TempDir(), reflectHere(t)
 	file := filepath.Join(dir, "oneway.yml")
@@ -96,7 +96,7 @@ func TestPacketsOfARunningPathBecomeAnIncident(t *testing.T) {
 	}
 	id := path.Base(kept.Header().Get("Location"))
 	if page := ask(http.MethodGet, "/").Body.String(); !strings.Contains(page, id) {
-		t.Errorf("the landing page does not name %s:\n%s", id, page)
+		t.Errorf("the landing page does not contain %s:\n%s", id, page)
 	}
 	served := ask(http.MethodGet, "/runs/"+id)
 	var report struct {
@@ -119,9 +119,9 @@ func TestPacketsOfARunningPathBecomeAnIncident(t *testing.T) {
 		t.Fatal(err)
 	}
 	if gone := ask(http.MethodPost, "/-/incident?path=a"); gone.Code != http.StatusNotFound {
-		t.Errorf("of a path that is gone: %d %s", gone.Code, gone.Body)
+		t.Errorf("of a removed path: %d %s", gone.Code, gone.Body)
 	}
 	if stays := keep("b"); stays.Code != http.StatusCreated {
-		t.Errorf("of a path that stays: %d %s", stays.Code, stays.Body)
+		t.Errorf("of a kept path: %d %s", stays.Code, stays.Body)
 	}
 }

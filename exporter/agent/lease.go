@@ -10,25 +10,23 @@ import (
 	"oneway.example/exporter/probe"
 )
 
-// lease leases links to load tests from this host's terminals, whatever is reloaded.
+// lease starts the server that leases links to load tests from this host's terminals, independently of reloads.
 func (a *Agent) lease() []*task {
 	if a.options.Socket == "" {
 		return nil
 	}
-	log := a.log.With("component", "loans")
+	log := a.log.With("component", "leases")
 	s := linklease.NewServer(linklease.Options{
 		Socket: a.options.Socket, Group: a.options.SocketGroup, Links: a.shared.links, Sink: a.sink, Log: log, Find: a.place,
 	})
-	return []*task{a.always("lending links", log, s.Run)}
+	return []*task{a.always("the server of leases", log, s.Run)}
 }
 
-// terminal is the path, and where no link is known the link, of tests that belong to none
-// that is configured.
+// terminal is the path of tests that belong to no configured path.
 const terminal = "terminal"
 
-// place finds the link that a test from the terminal fills, and the path and probe that it
-// is counted for: those of a load test of the same remote end, if there is one. Where only
-// one link is known, it is that: a host has seldom a second one.
+// place finds the link that a test from the terminal fills, and the path and probe that it counts for: those of a load test
+// to the same remote end, if there is one. If only one link is known, it is that link.
 func (a *Agent) place(ask linklease.Ask) (linklease.Place, error) {
 	a.mu.Lock()
 	p := a.inForce
@@ -40,7 +38,7 @@ func (a *Agent) place(ask linklease.Ask) (linklease.Place, error) {
 	if p.config.LoadServer.Given() {
 		known[p.loadServer.link()] = true
 	}
-	var same, other []linklease.Place // of the same test, and of others, to that remote end
+	var same, other []linklease.Place // to that remote end: of the same type, and of other types
 	for _, j := range p.jobs {
 		filler, ok := j.running().(probe.Filler)
 		if !ok {
@@ -60,21 +58,21 @@ func (a *Agent) place(ask linklease.Ask) (linklease.Place, error) {
 		}
 	}
 	if ask.Link != "" && len(known) > 0 && !known[ask.Link] {
-		return linklease.Place{}, fmt.Errorf("the agent on this host knows no link %s, but %s; name one of them, or list it under links in the agent's configuration", ask.Link, list(known))
+		return linklease.Place{}, fmt.Errorf("the agent on this host knows no link %s, but %s; use one of them, or add it to links in the agent's configuration", ask.Link, list(known))
 	}
 	for _, found := range [][]linklease.Place{same, other} {
 		if len(found) == 0 {
 			continue
 		}
 		if i := slices.IndexFunc(found, func(p linklease.Place) bool { return p.Link != found[0].Link }); i > 0 {
-			return linklease.Place{}, fmt.Errorf("the agent on this host has load tests to %s on the links %s and %s; say which one this test uses, with --link", ask.Host, found[0].Link, found[i].Link)
+			return linklease.Place{}, fmt.Errorf("the agent on this host has load tests to %s on the links %s and %s; select one with --link", ask.Host, found[0].Link, found[i].Link)
 		}
 		return found[0], nil
 	}
 	return elsewhere(ask, p.jobs, known)
 }
 
-// elsewhere is the place of a test to where no load test is configured.
+// elsewhere is the place of a test to a remote end without a configured load test.
 func elsewhere(ask linklease.Ask, jobs []job, known map[string]bool) (linklease.Place, error) {
 	place := linklease.Place{Path: terminal, Probe: ask.Kind, Link: ask.Link}
 	if i := slices.IndexFunc(jobs, func(j job) bool { return sameHost(j.target.Host(), ask.Host) }); i >= 0 {
@@ -87,7 +85,7 @@ func elsewhere(ask linklease.Ask, jobs []job, known map[string]bool) (linklease.
 	case len(known) == 1:
 		place.Link = list(known)
 	default:
-		return linklease.Place{}, fmt.Errorf("the agent on this host has the links %s, and no load test to %s; say which one this test uses, with --link", list(known), ask.Host)
+		return linklease.Place{}, fmt.Errorf("the agent on this host has the links %s, and no load test to %s; select one with --link", list(known), ask.Host)
 	}
 	return place, nil
 }

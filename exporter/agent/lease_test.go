@@ -22,7 +22,7 @@ type fills struct {
 
 func (f fills) Fills() probe.Filling { return f.Filling }
 
-// loadTestJob is a job of a load test to a host's port 8620.
+// loadTestJob is a job of a load test to port 8620 of a host.
 func loadTestJob(path, name, kind, link, host string) job {
 	return jobOf(probe.Target{Path: path, Probe: name}, fills{Filling: probe.Filling{Kind: kind, Link: link, Host: host, Port: 8620}})
 }
@@ -65,11 +65,11 @@ func TestTestFromTheTerminalFindsItsLink(t *testing.T) {
 			config: uplink, jobs: office, ask: to("core.example.net", "uplnk"), says: "knows no link uplnk, but uplink;",
 		},
 		"which": {
-			config: "links: [{name: lab}]\n", jobs: office, ask: to("x", ""), says: "has the links lab, uplink, and no load test to x; say which one this test uses, with --link",
+			config: "links: [{name: lab}]\n", jobs: office, ask: to("x", ""), says: "has the links lab, uplink, and no load test to x; select one with --link",
 		},
 		"which of two": {
 			jobs: append(office, loadTestJob("radio", "train", "train", "radio", "core.example.net")),
-			ask:  to("core.example.net", ""), says: "on the links uplink and radio; say which",
+			ask:  to("core.example.net", ""), says: "on the links uplink and radio; select one",
 		},
 		"that of two": {
 			jobs: append(office, loadTestJob("radio", "train", "train", "radio", "core.example.net")),
@@ -101,7 +101,7 @@ func TestTestFromTheTerminalFindsItsLink(t *testing.T) {
 }
 
 func TestReloadTakesNoLinkBackThatIsLeased(t *testing.T) {
-	dir, err := os.MkdirTemp("", "agent") // the path of a socket is short
+	dir, err := os.MkdirTemp("", "agent") // the path of a UNIX socket has at most 107 bytes
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,6 +147,6 @@ func TestReloadTakesNoLinkBackThatIsLeased(t *testing.T) {
 	r.wants("oneway_test_running", "uplink", 0)
 	r.stop()
 	if _, found := r.value("oneway_test_running", "uplink"); found {
-		t.Error("the series outlives the agent")
+		t.Error("the series is still there after the end of the agent")
 	}
 }

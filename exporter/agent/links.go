@@ -22,15 +22,15 @@ import (
 )
 
 const (
-	// linksFile is the quotas' in the state directory, and reportsDir that of reports.
+	// linksFile is the file of the quotas in the state directory, reportsDir the directory of reports.
 	linksFile  = "links.json"
 	reportsDir = "reports"
-	// quotaInterval is how often quotas are published: midnight renews them, and a
-	// stepped clock may, with nobody calling.
+	// quotaInterval is the interval at which quotas are published: midnight or a clock step renews them without a
+	// call.
 	quotaInterval = time.Second
-	// saveInterval is how often it is tried again to save them.
+	// saveInterval is the interval at which a failed save of the quotas is tried again.
 	saveInterval = 10 * time.Second
-	// runsShown is how many of the last runs are part of a Status.
+	// runsShown is the number of recent runs in a Status.
 	runsShown = 20
 )
 
@@ -40,8 +40,7 @@ const (
 	maxReportRuns  = 100_000
 )
 
-// sharedSection is what a configuration says of what all load tests of this host share: the
-// sections state_dir, links and reports.
+// sharedSection has the keys of what all load tests of this host share: the sections state_dir, links and reports.
 type sharedSection struct {
 	stateDir string
 	links    []struct {
@@ -69,7 +68,7 @@ func (s *sharedSection) plan(c *config.Config, _ *maker) config.Problems {
 	case given("dir") && r.Dir == "":
 		reports = append(reports, option.Errorf("dir", "is empty; name a directory, such as /var/lib/oneway/reports, or leave the key out"))
 	default:
-		reports = append(reports, option.Missing(c.Reports.Given() && r.Dir == "" && s.stateDir == "", "dir", "without state_dir reports need it"))
+		reports = append(reports, option.Missing(c.Reports.Given() && r.Dir == "" && s.stateDir == "", "dir", "reports need it without state_dir"))
 	}
 	if c.Reports.Has("max_bytes") && r.MaxBytes < minReportBytes {
 		reports = append(reports, option.Errorf("max_bytes", "is %d; it must be at least 64KiB", r.MaxBytes))
@@ -91,22 +90,21 @@ func (s *sharedSection) checkLinks(c *config.Config) error {
 	for i, l := range s.links {
 		name, quota := fmt.Sprintf("[%d].name", i), fmt.Sprintf("[%d].quota_bytes", i)
 		if first, twice := seen[l.Name]; twice {
-			errs = append(errs, option.Errorf(name, "is %q, which links[%d] has already; names must differ", l.Name, first))
+			errs = append(errs, option.Errorf(name, "is %q, which is also the name of links[%d]; names must differ", l.Name, first))
 		} else if err := cmp.Or(option.Missing(!c.Links.Has(name), name, "every link needs one"), option.Name(name, l.Name)); err != nil {
 			errs = append(errs, err)
 		} else {
 			seen[l.Name] = i
 		}
 		if c.Links.Has(quota) && l.Quota == 0 {
-			errs = append(errs, option.Errorf(quota, "is 0; leave the key out for no limit, and do not configure load tests if none are wanted"))
+			errs = append(errs, option.Errorf(quota, "is 0; it must be above 0, or leave the key out for no limit"))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// shared is what all load tests of this host share, their own and the
-// load server's: the links with their quotas, and the reports. It outlives every
-// reload: a run under way goes on holding its link.
+// shared is what all load tests of this host share, including those of the load server: the links with their quotas, and
+// the reports. It persists over reloads: a run under way keeps its link.
 type shared struct {
 	log     *slog.Logger
 	sink    metric.Sink
@@ -116,7 +114,7 @@ type shared struct {
 
 	mu     sync.Mutex
 	wanted *sharedSection
-	series *metric.Scope // of the quotas; nil: none is published
+	series *metric.Scope // of the quotas; nil: not published
 }
 
 // newShared opens no file; put does.
@@ -125,8 +123,7 @@ func newShared(sink metric.Sink, log *slog.Logger) *shared {
 	return &shared{log: log, sink: sink, quota: store, links: link.NewTable(store), reports: report.Open(report.Options{}), wanted: &sharedSection{}}
 }
 
-// put puts a configuration in force. What is wrong with a file or a directory
-// stops nothing: links and reports log it themselves.
+// put puts a configuration in force. Errors of a file or directory stop nothing: links and reports log them.
 func (s *shared) put(c *sharedSection) {
 	var options []link.Options
 	for _, l := range c.links {
@@ -146,8 +143,8 @@ func (s *shared) put(c *sharedSection) {
 	s.follow(c, metric.NewScope(s.sink))
 }
 
-// follow publishes the quotas of c in new series, before the old ones end, so that none
-// disappears; with a nil scope there are no new ones.
+// follow publishes the quotas of c in new series before it closes the old ones, so that no series is interrupted; with a
+// nil scope there are no new ones.
 func (s *shared) follow(c *sharedSection, series *metric.Scope) {
 	s.mu.Lock()
 	old := s.series
@@ -159,7 +156,7 @@ func (s *shared) follow(c *sharedSection, series *metric.Scope) {
 	}
 }
 
-// publish shows the quotas of configured links, and whether they are saved.
+// publish sets the quotas of configured links, and whether they are saved.
 func (s *shared) publish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +180,7 @@ func (s *shared) publish() {
 	})
 }
 
-// Run keeps what is published fresh until ctx ends.
+// Run updates the published quotas until ctx ends.
 func (s *shared) Run(ctx context.Context) error {
 	ticker, saving := time.NewTicker(quotaInterval), time.NewTicker(saveInterval)
 	defer ticker.Stop()
@@ -197,39 +194,39 @@ func (s *shared) Run(ctx context.Context) error {
 			s.publish()
 		case <-saving.C:
 			if s.quota.Saved() != nil {
-				_ = s.quota.Save() // the gauge and the log tell
+				_ = s.quota.Save() // the gauge and the log report errors
 			}
 		}
 	}
 }
 
-// LinkStatus is about one link that is configured or was used today.
+// LinkStatus is the status of a link that is configured or was used today.
 type LinkStatus struct {
 	Name string `json:"name"`
-	// Limit is the quota of a day in IP bytes, 0 if there is none; Used was moved
-	// today, Left is left of the limit; nil: there is none.
+	// Limit is the quota of a day in IP bytes, 0 if there is none; Used is the part used today, Left the rest of the
+	// limit; nil: no limit.
 	Limit int64  `json:"quota_limit_bytes,omitempty"`
 	Used  int64  `json:"quota_used_bytes"`
 	Left  *int64 `json:"quota_left_bytes,omitempty"`
-	// Holder is the test that has the link now, since Since; empty: none.
+	// Holder is the test that uses the link since Since; empty: none.
 	Holder string    `json:"holder,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
 }
 
-// UsedUp tells whether nothing is left of a quota.
+// UsedUp reports whether a quota is used up.
 func (l LinkStatus) UsedUp() bool { return l.Left != nil && *l.Left == 0 }
 
-// ReportsStatus is about the runs of load tests and their reports.
+// ReportsStatus is the status of the reports of load-test runs.
 type ReportsStatus struct {
-	// Dir keeps them; empty: nothing does.
+	// Dir is the directory of the reports; empty: reports are not stored.
 	Dir string `json:"dir,omitempty"`
-	// Runs are kept; their files take Bytes.
+	// Runs is the number of stored runs; their files take Bytes.
 	Runs  int   `json:"runs"`
 	Bytes int64 `json:"bytes"`
-	// Failed reports since the start, and why the last one did; empty if it did not.
+	// Failed is the number of failed reports since the start, Error the error of the last report; empty if it succeeded.
 	Failed uint64 `json:"failed"`
 	Error  string `json:"error,omitempty"`
-	// Last runs, newest first.
+	// Last are the last runs, newest first.
 	Last []report.Header `json:"-"`
 }
 
@@ -250,17 +247,17 @@ func (s *shared) show(into *Status) {
 	}
 }
 
-// Reports has the runs of load tests.
+// Reports returns the store of the runs of load tests.
 func (a *Agent) Reports() *report.Store { return a.shared.reports }
 
-// KeepIncident makes a report of a light probe's last minutes; see incident.Supervisor.Keep.
+// KeepIncident makes a report of the last minutes of a light probe; see incident.Supervisor.Keep.
 func (a *Agent) KeepIncident(path, probe string) (report.Header, error) {
 	return a.incident.Keep(path, probe)
 }
 
-// incidentPaths are the light probes of a plan, but for those of profile slim: a thousand of them would need most of
-// their memory for it. The links of a path are those of its load tests, the
-// load server's, and the one that a test from the terminal is given where none is configured.
+// incidentPaths are the light probes of a plan, except those of profile slim, whose number makes the memory for incidents
+// too large. The links of a path are those of its load tests, the link of the load server, and the default link of a
+// test from the terminal.
 func incidentPaths(p *plan) (all []incident.Path) {
 	links := map[string][]string{}
 	for _, j := range p.jobs {
@@ -280,7 +277,7 @@ func incidentPaths(p *plan) (all []incident.Path) {
 	return all
 }
 
-// held are the links that a load test is on.
+// held are the links that a load test uses now.
 func (s *shared) held() (all []string) {
 	s.links.Each(func(name string, _ quota.Usage) {
 		if _, _, ok := s.links.Holder(name); ok {

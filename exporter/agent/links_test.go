@@ -45,22 +45,22 @@ func TestQuotasArePublishedAndAReloadChangesThem(t *testing.T) {
 	r.wants("oneway_data_quota_limit_bytes", "uplink", 400)
 	r.wants("oneway_data_quota_left_bytes", "uplink", 0)
 	if _, found := r.value("oneway_data_quota_used_bytes", "lab"); found {
-		t.Error("the link that is gone still has a series")
+		t.Error("the removed link still has a series")
 	}
 	if _, err := r.shared.links.Reserve("uplink", 1); !errors.As(err, new(*quota.ExceededError)) {
-		t.Errorf("a smaller quota, used up, still gives: %v", err)
+		t.Errorf("a smaller, used-up quota still allows a reservation: %v", err)
 	}
 	r.stop()
 	if _, found := r.value("oneway_data_quota_used_bytes", "uplink"); found {
-		t.Error("the series outlives the agent")
+		t.Error("the series is still there after the end of the agent")
 	}
 }
 
-func TestHeldLinkStaysHeldOverAReload(t *testing.T) {
+func TestReloadKeepsALinkInUse(t *testing.T) {
 	r := newRig(t, newFake(), noPaths+"links: [{name: uplink}]\n")
 	release, ok := r.shared.links.TryAcquire("uplink", "a/saturation")
 	if !ok {
-		t.Fatal("a free link is not to be had")
+		t.Fatal("a free link cannot be taken")
 	}
 	r.write(noPaths)
 	if err := r.Reload(); err != nil {
@@ -71,11 +71,11 @@ func TestHeldLinkStaysHeldOverAReload(t *testing.T) {
 	}
 	release()
 	if s := r.Status().Links; len(s) != 0 {
-		t.Errorf("a link that nobody has configured or used is still there: %+v", s)
+		t.Errorf("the status has a link that is neither configured nor used: %+v", s)
 	}
 }
 
-func TestStateOutlivesTheAgent(t *testing.T) {
+func TestStatePersistsOverARestart(t *testing.T) {
 	dir := t.TempDir()
 	yaml := noPaths + "links: [{name: uplink, quota_bytes: 1000}]\nstate_dir: " + dir + "\n"
 	first := newRig(t, newFake(), yaml)
@@ -103,7 +103,7 @@ func TestStateOutlivesTheAgent(t *testing.T) {
 	_ = f.Close()
 }
 
-func TestUnusableStateDirectoryStopsQuotasAlone(t *testing.T) {
+func TestUnusableStateDirectoryStopsQuotasOnly(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestUnusableStateDirectoryStopsQuotasAlone(t *testing.T) {
 	fake.expect(t, "stop a", "stop b")
 }
 
-func TestCheckingAConfigurationMakesNoDirectory(t *testing.T) {
+func TestCheckCreatesNoDirectory(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "oneway.yml")
 	if err := os.WriteFile(file, []byte(noPaths+"state_dir: state\nlinks: [{name: l, quota_bytes: 5}]\n"), 0o600); err != nil {

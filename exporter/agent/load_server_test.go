@@ -44,27 +44,27 @@ func TestLoadServerRunsAndEndsWithItsSection(t *testing.T) {
 	defer c.Close()
 	r.write("# a comment\n" + yaml)
 	if err := r.Reload(); err != nil || r.unit("load_server") != unit {
-		t.Fatalf("the same section began anew, %v", err)
+		t.Fatalf("an unchanged section restarted the load server, %v", err)
 	}
 	if v, ok := r.value("oneway_load_server_sessions"); !ok || v != 0 {
 		t.Errorf("sessions are %v, %t", v, ok)
 	}
 	r.write(strings.Replace(yaml, "{listen", "{max_sessions: 3, listen", 1))
 	if err := r.Reload(); err != nil || r.unit("load_server") == unit {
-		t.Fatalf("another section did not begin anew, %v", err)
+		t.Fatalf("a changed section did not restart the load server, %v", err)
 	}
 	<-c.Done()
 	await.That(t, "the load server runs again", func() bool { return r.Status().LoadServer.Running })
 	r.write(twoPaths)
 	if err := r.Reload(); err != nil || r.Status().LoadServer != nil {
-		t.Errorf("the section is gone, the load server is not: %v", err)
+		t.Errorf("the load server runs without its section: %v", err)
 	}
 	if _, ok := r.value("oneway_load_server_sessions"); ok {
-		t.Error("its series are still there")
+		t.Error("its series still exist")
 	}
 }
 
-func TestLoadServerThatCannotBeIsRefusedWithItsPlace(t *testing.T) {
+func TestInvalidLoadServerIsRefusedWithItsPlace(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	if err := os.WriteFile(file, []byte("a certificate\n"), 0o600); err != nil {
 		t.Fatal(err)

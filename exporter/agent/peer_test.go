@@ -8,9 +8,8 @@ import (
 	"oneway.example/exporter/probes"
 )
 
-// TestPeerThatAProbeRefusesIsToldAtItsPlaceOnce: what a peer may be is the probes' to say, and two that say the
-// same are one problem.
-func TestPeerThatAProbeRefusesIsToldAtItsPlaceOnce(t *testing.T) {
+// TestPeerThatAProbeRefusesIsReportedAtItsPlaceOnce: each probe type checks the peer, and two equal errors are one problem.
+func TestPeerThatAProbeRefusesIsReportedAtItsPlaceOnce(t *testing.T) {
 	const noHost = "it must be a host name or address with an optional port, such as reflector.example.net:862, 192.0.2.1 or [2001:db8::1]:862"
 	for peer, problem := range map[string]string{
 		"[2001:db8::1": "after the bracket that closes the address there may be a colon and a port, such as [2001:db8::1]:862",

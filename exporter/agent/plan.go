@@ -13,11 +13,11 @@ import (
 	"oneway.example/exporter/probe"
 )
 
-// section is a part of the configuration that is decoded, checked and planned by itself.
+// section is a part of the configuration that is decoded, checked and planned independently.
 type section interface {
-	// decode reads its keys. Errors are of type config.Problems.
+	// decode decodes its keys. Errors are of type config.Problems.
 	decode(c *config.Config) error
-	// plan checks it, and places what it wants to be run. All have been decoded.
+	// plan checks it and adds its tasks. All sections are decoded before.
 	plan(c *config.Config, m *maker) config.Problems
 }
 
@@ -34,8 +34,8 @@ type plan struct {
 	calibration *calibration.Table
 	jobs        []job // of all probes, in the order of the configuration
 
-	tasks   []*task         // all that is to run: those that do, and new ones
-	adopted map[*task]*task // those that run and get other secrets, those of the latter
+	tasks   []*task         // all tasks: running and new ones
+	adopted map[*task]*task // running tasks, by the new tasks whose secrets they get
 }
 
 func newPlan(c *config.Config) *plan {
@@ -44,7 +44,7 @@ func newPlan(c *config.Config) *plan {
 	return p
 }
 
-// sections are in the order in which they need each other.
+// sections are in the order of their dependencies.
 func (p *plan) sections() []section {
 	return []section{&p.shared, &p.clock, &p.receiver, &p.pulse, &p.reflector, &p.loadServer}
 }
@@ -57,11 +57,11 @@ type job struct {
 	profile metric.Profile
 }
 
-// Summary counts what a configuration holds.
+// Summary is the size of a configuration.
 type Summary struct{ Paths, Probes int }
 
-// Check plans a configuration as an agent does, and starts nothing. It opens nothing but
-// the configuration and the files that it names.
+// Check plans a configuration as an agent does, without starting anything. It opens only the configuration and the files
+// that it names.
 func Check(file string, types []probe.Type) (Summary, error) {
 	a, err := New(Options{ConfigFile: file, Types: types})
 	if err != nil {
@@ -71,8 +71,8 @@ func Check(file string, types []probe.Type) (Summary, error) {
 	return Summary{Paths: len(a.inForce.config.Paths), Probes: len(a.inForce.jobs)}, nil
 }
 
-// plan reads and checks the configuration. What is running and means the same is part of the
-// plan; all else is made, and nothing of it runs yet.
+// plan reads and checks the configuration. It keeps running tasks of the same meaning, and makes all others without
+// starting them.
 func (a *Agent) plan() (*plan, error) {
 	c, err := config.Load(a.options.ConfigFile)
 	if c == nil {
@@ -83,7 +83,7 @@ func (a *Agent) plan() (*plan, error) {
 	for _, s := range p.sections() {
 		found = append(found, config.Section{}.Problems(s.decode(c))...)
 	}
-	// What could not be read has the zero value: checks of it would mislead.
+	// Keys that could not be decoded have the zero value, so that checks would report wrong errors.
 	if len(found) > 0 {
 		return nil, found.Sort()
 	}
@@ -97,18 +97,18 @@ func (a *Agent) plan() (*plan, error) {
 	return p, nil
 }
 
-// maker fills in a plan.
+// maker builds a plan.
 type maker struct {
 	*Agent
 	plan *plan
 }
 
-// placer says where in the file something stands that is wrong.
+// placer adds places in the file to errors.
 type placer interface {
 	Problems(err error) config.Problems
 }
 
-// probePlace is that of a probe, whose path's peer is no option of its own.
+// probePlace is the placer of a probe; the peer is an option of its path.
 type probePlace struct{ options, path config.Section }
 
 func (p probePlace) Problems(err error) config.Problems {
@@ -118,8 +118,7 @@ func (p probePlace) Problems(err error) config.Problems {
 	return p.options.Problems(err)
 }
 
-// place makes a task part of the plan, or the one that is running already and means the same,
-// unless something is wrong with its section.
+// place adds a task to the plan, or the running task of the same meaning, unless its section has errors.
 func (m *maker) place(at placer, t *task, wrong ...error) (*task, config.Problems) {
 	err := errors.Join(wrong...)
 	if err != nil {
@@ -139,7 +138,7 @@ func (m *maker) place(at placer, t *task, wrong ...error) (*task, config.Problem
 	return old, at.Problems(err)
 }
 
-// paths plans all that is about paths.
+// paths plans all paths.
 func (m *maker) paths(c *config.Config) config.Problems {
 	found := c.Check()
 	if c.Paths == nil && !c.Reflector.Given() && !c.LoadServer.Given() {
@@ -172,7 +171,7 @@ func (m *maker) paths(c *config.Config) config.Problems {
 	return found
 }
 
-// profile is that of all probes without one of their own.
+// profile is the default profile of all probes.
 func (m *maker) profile(c *config.Config) (metric.Profile, config.Problems) {
 	name := metric.Full.String()
 	err := c.Profile.Decode(&name)
@@ -183,7 +182,7 @@ func (m *maker) profile(c *config.Config) (metric.Profile, config.Problems) {
 	return p, c.Profile.Problems(err)
 }
 
-// profileOf is the profile of a section: what its key says, or what is usual.
+// profileOf is the profile of a section, or the usual one without a key.
 func profileOf(of config.Section, name string, usual metric.Profile) (metric.Profile, config.Problems) {
 	if name == "" {
 		return usual, nil

@@ -9,7 +9,7 @@ import (
 	"oneway.example/exporter/probe"
 )
 
-// TestProfileIsTheNearestOneThatIsSet: of the file, the path or the probe.
+// TestProfileIsTheNearestOneThatIsSet: of the probe, the path or the file.
 func TestProfileIsTheNearestOneThatIsSet(t *testing.T) {
 	fake := newFake()
 	r := newRig(t, fake, `
@@ -25,11 +25,11 @@ paths:
 		}
 	}
 	if got := incidentPaths(r.inForce); len(got) != 1 || got[0].Path != "b" || got[0].Probe != "fake" {
-		t.Errorf("incident is kept of %v, want that of the full one", got)
+		t.Errorf("incidents are recorded for %v, want the full one only", got)
 	}
 }
 
-func TestProfileThatThereIsNotIsRefusedWhereItStands(t *testing.T) {
+func TestUnknownProfileIsRefusedAtItsPlace(t *testing.T) {
 	for yaml, want := range map[string]string{
 		"profile: tiny\npaths: [{name: a, peer: a, probes: [{type: fake}]}]":    `:1:10: profile is "tiny"; it must be full or slim`,
 		"paths:\n- {name: a, peer: a, profile: tiny, probes: [{type: fake}]}":   `:2:31: paths[0].profile is "tiny"`,
@@ -45,7 +45,7 @@ func TestProfileThatThereIsNotIsRefusedWhereItStands(t *testing.T) {
 	}
 }
 
-// TestNewProfileIsANewProber: series that are gone must not stay.
+// TestNewProfileIsANewProber: obsolete series must end.
 func TestNewProfileIsANewProber(t *testing.T) {
 	const full = "paths:\n- {name: a, peer: a, probes: [{type: fake}]}\n"
 	fake := newFake()

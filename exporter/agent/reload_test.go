@@ -8,9 +8,9 @@ import (
 	"oneway.example/tests/await"
 )
 
-func TestReloadAnswersAllWhoHaveAskedBeforeItBegins(t *testing.T) {
+func TestReloadServesAllRequestsMadeBeforeItBegins(t *testing.T) {
 	r := newRig(t, newFake(), "paths: []\n")
-	var later func() error // asked for while the first runs
+	var later func() error // requested while the first runs
 	r.notify = func(state string) {
 		if later == nil {
 			later = r.turn()
@@ -18,24 +18,24 @@ func TestReloadAnswersAllWhoHaveAskedBeforeItBegins(t *testing.T) {
 		r.states <- state
 	}
 	one, again := r.turn(), r.turn()
-	for range 2 { // answered by one
+	for range 2 { // served by one reload
 		if err := errors.Join(one(), again()); err != nil {
 			t.Fatal(err)
 		}
 		r.expectState("RELOADING=1")
 		r.expectState("READY=1")
 		if len(r.states) > 0 {
-			t.Errorf("two who asked before it began are answered by two reloads: %q", <-r.states)
+			t.Errorf("two requests before its start got two reloads: %q", <-r.states)
 		}
 		one, again = later, later
 	}
 }
 
-func TestReloadThatIsAskedForWhileOneRunsReadsTheFileAfterIt(t *testing.T) {
+func TestReloadRequestedDuringAReloadReadsTheFileAfterIt(t *testing.T) {
 	fake := newFake()
 	r := newRig(t, fake, twoPaths)
 	fake.expect(t, "start a", "start b")
-	r.reloading.Lock() // one runs
+	r.reloading.Lock() // a reload runs
 	ended := make(chan error, 20)
 	for range cap(ended) {
 		go func() { ended <- r.Reload() }()
@@ -46,7 +46,7 @@ func TestReloadThatIsAskedForWhileOneRunsReadsTheFileAfterIt(t *testing.T) {
 		return r.next != nil
 	})
 	r.write(twoPaths[:len(twoPaths)/2] + "[")
-	r.write("paths: []\n") // the last
+	r.write("paths: []\n") // last content
 	r.reloading.Unlock()
 	for range cap(ended) {
 		if err := <-ended; err != nil {
@@ -56,10 +56,10 @@ func TestReloadThatIsAskedForWhileOneRunsReadsTheFileAfterIt(t *testing.T) {
 	fake.expect(t, "stop a", "stop b")
 }
 
-func TestReloadThatWaitsForItsTurnEndsWithTheAgent(t *testing.T) {
+func TestWaitingReloadEndsWithTheAgent(t *testing.T) {
 	fake := newFake()
 	r := newRigWith(t, fake, twoPaths, func(o *Options) { o.reloadPause = time.Hour })
-	if err := r.Reload(); err != nil { // the first waits for nothing
+	if err := r.Reload(); err != nil { // the first does not wait
 		t.Fatal(err)
 	}
 	ended := make(chan error, 20)

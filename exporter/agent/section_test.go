@@ -20,9 +20,9 @@ import (
 	"oneway.example/tests/badfiles"
 )
 
-// TestBadSectionsSayWhatWouldBeRight reads the expected messages from the files,
-// where they stand in the last lines, without the file's name.
-func TestBadSectionsSayWhatWouldBeRight(t *testing.T) {
+// TestBadSectionsStateTheExpectation reads the expected messages from the last lines of the files, where they are without
+// the name of the file.
+func TestBadSectionsStateTheExpectation(t *testing.T) {
 	badfiles.Run(t, 50, func(t *testing.T, name string) error {
 		_, err := Check(name, []probe.Type{newFake()})
 		if _, ok := errors.AsType[config.Problems](err); !ok {
@@ -32,7 +32,7 @@ func TestBadSectionsSayWhatWouldBeRight(t *testing.T) {
 	})
 }
 
-// decoded are the sections of a configuration; those that need no file of others are planned.
+// decoded are the sections of a configuration; sections that need no other file are planned.
 func decoded(t *testing.T, c *config.Config) *plan {
 	t.Helper()
 	p := newPlan(c)
@@ -135,7 +135,7 @@ func TestReportsAreKeptInTheStateDirectoryByDefault(t *testing.T) {
 	}
 }
 
-// TestExampleHasEveryKeyOfTheSections compares it with the structs that they are decoded into.
+// TestExampleHasEveryKeyOfTheSections compares the example with the structs of the sections.
 func TestExampleHasEveryKeyOfTheSections(t *testing.T) {
 	example, err := os.ReadFile("../../deploy/oneway.yml")
 	if err != nil {

@@ -8,15 +8,16 @@ import (
 	"oneway.example/exporter/report"
 )
 
-// Seconds is a time that JSON has as a number of seconds.
+// Seconds is a duration that is encoded as a JSON number of seconds.
 type Seconds time.Duration
 
-// MarshalJSON is the number.
+// MarshalJSON encodes the number of seconds.
 func (s Seconds) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(s).Seconds()) }
 
-// Status answers "is it working, and if not why". Its times are UTC. Its JSON is /api/v1/status.
+// Status is the state of all parts of the agent, with the reason of each failure. Its times are UTC. Its JSON is
+// /api/v1/status.
 type Status struct {
-	// Started is when Run began; zero: it does not run.
+	// Started is when Run began; zero: not running.
 	Started time.Time    `json:"started,omitzero"`
 	Config  ConfigStatus `json:"config"`
 	Clock   ClockStatus  `json:"clock"`
@@ -27,49 +28,49 @@ type Status struct {
 	Reflector *ReflectorStatus `json:"reflector,omitempty"`
 	// LoadServer is nil if none is configured.
 	LoadServer *LoadServerStatus `json:"load_server,omitempty"`
-	// Links are by name.
+	// Links are sorted by name.
 	Links   []LinkStatus  `json:"links,omitempty"`
 	Reports ReportsStatus `json:"reports"`
 	// Paths are in the order of the configuration.
 	Paths []PathStatus `json:"paths"`
 }
 
-// ConfigStatus is about the configuration in force.
+// ConfigStatus is the status of the configuration in force.
 type ConfigStatus struct {
 	File string `json:"file"`
 	// Loaded is when it was put in force.
 	Loaded time.Time `json:"loaded,omitzero"`
-	// Error is why a later reload failed; empty: none did.
+	// Error is the error of the last reload; empty: it succeeded.
 	Error string `json:"error,omitempty"`
 }
 
-// PathStatus is about one path.
+// PathStatus is the status of a path.
 type PathStatus struct {
 	Name string `json:"name"`
-	// Peer is as configured, Host without a port.
+	// Peer is the configured peer, Host the peer without its port.
 	Peer   string        `json:"peer"`
 	Host   string        `json:"-"`
 	Probes []ProbeStatus `json:"probes"`
 }
 
-// Health of a probe, in one word.
+// Health is a summary of the state of a probe.
 type Health string
 
-// The healths.
+// The values of Health.
 const (
-	// Up: answers come and everything is measured.
+	// Up: replies are received and everything is measured.
 	Up Health = "up"
-	// Impaired: answers come, but something cannot be measured.
+	// Impaired: replies are received, but some quantities cannot be measured.
 	Impaired Health = "impaired"
-	// Down: no replies come.
+	// Down: no replies are received.
 	Down Health = "down"
-	// Starting: nothing is known yet.
+	// Starting: no result yet.
 	Starting Health = "starting"
-	// Failed: the probe itself does not run.
+	// Failed: the prober does not run.
 	Failed Health = "failed"
 )
 
-// ProbeStatus is about one probe of a path.
+// ProbeStatus is the status of one probe of a path.
 type ProbeStatus struct {
 	Name   string `json:"name"`
 	Type   string `json:"type"`
@@ -78,14 +79,14 @@ type ProbeStatus struct {
 	State       string    `json:"state"`
 	Reason      string    `json:"reason,omitempty"`
 	LastSuccess time.Time `json:"last_success,omitzero"`
-	// Restarts counts how often the probe was begun again after a failure.
+	// Restarts is the number of restarts after a failure.
 	Restarts int            `json:"restarts"`
 	Results  []probe.Result `json:"results,omitempty"`
-	// Incident is the newest report of its last minutes; nil: there is none.
+	// Incident is the newest report of its last minutes; nil: none.
 	Incident *report.Header `json:"incident,omitempty"`
 }
 
-// Status may be called at any time.
+// Status returns the current status. It may be called at any time.
 func (a *Agent) Status() Status {
 	a.mu.Lock()
 	p := a.inForce

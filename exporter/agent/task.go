@@ -21,25 +21,25 @@ type runner interface {
 	Run(ctx context.Context) error
 }
 
-// task is one thing that the agent runs because its configuration says so. A plan makes it, and
-// what it runs first; its unit runs that under supervision, and another one after each failure; a
-// later plan with the same key and identity keeps it; stopAll ends it.
+// task is something that the agent runs because of its configuration. A plan makes it with its first runner; its unit
+// supervises that runner, and makes another one after each failure; a later plan with the same key and identity keeps
+// it; stopAll ends it.
 type task struct {
-	// key is its place in the configuration, what the words for it in messages.
+	// key is its place in the configuration, what its name in messages.
 	key, what string
-	// identity is the same (reflect.DeepEqual) as long as the task means the same.
+	// identity is equal (reflect.DeepEqual) as long as the task has the same meaning.
 	identity any
 	log      *slog.Logger
 
-	mu sync.Mutex // held while one is made
-	// make makes what is run. It opens nothing but files that the configuration names.
+	mu sync.Mutex // held while a runner is made
+	// make makes a runner. It opens only files that the configuration names.
 	make func(sink metric.Sink, log *slog.Logger) (runner, error)
-	// secrets are not part of the identity: renew gives them to one that runs. nil: there are none.
+	// secrets are not part of the identity: renew passes them to a running one. nil: no secrets.
 	secrets [][]byte
 	renew   func(runner) error
 
-	// files are read by what is made, and are not part of the identity: a plan that keeps the
-	// task reads them only to check them.
+	// files reports that runners read files that are not part of the identity: a plan that keeps the task reads them
+	// only to check them.
 	files bool
 
 	current atomic.Pointer[run]
@@ -52,10 +52,10 @@ type run struct {
 	lease *lease
 }
 
-// stopTimeout is how long tasks may take to end.
+// stopTimeout is the time that tasks have to end.
 const stopTimeout = 5 * time.Second
 
-// prepare makes what is run next.
+// prepare makes the next run.
 func (t *task) prepare(sink metric.Sink) (*run, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -69,16 +69,16 @@ func (t *task) prepare(sink metric.Sink) (*run, error) {
 	return one, nil
 }
 
-// running is what runs, or was the last to do so, or will be the first.
+// running is the current runner, or the last or next one if none runs.
 func (t *task) running() runner { return t.current.Load().runner }
 
-// runner is what the supervised unit of a task runs: first what a plan has prepared.
+// runner is the function that the unit of a task runs: first the run that the plan has prepared.
 func (t *task) runner(sink metric.Sink) func(context.Context) error {
 	fresh := true
 	return func(ctx context.Context) (err error) {
 		one := t.current.Load()
 		if !fresh {
-			// One that has failed is not run again: what it holds is unknown.
+			// A runner that has failed is not run again, since its state is unknown.
 			if one, err = t.prepare(sink); err != nil {
 				return err
 			}
@@ -89,7 +89,7 @@ func (t *task) runner(sink metric.Sink) func(context.Context) error {
 	}
 }
 
-// fault is why it does not run now; empty: it does.
+// fault is why it does not run; empty: it runs.
 func (t *task) fault() string {
 	if _, err := t.unit.state(); err != nil {
 		return err.Error()
@@ -97,12 +97,12 @@ func (t *task) fault() string {
 	return ""
 }
 
-// same tells whether a later plan's task means what t does.
+// same reports whether the task of a later plan has the same meaning.
 func (t *task) same(later *task) bool {
 	return t != nil && t.key == later.key && reflect.DeepEqual(t.identity, later.identity)
 }
 
-// adopt takes over the secrets of a later plan's task that means the same.
+// adopt takes over the secrets of a later plan's task of the same meaning.
 func (t *task) adopt(later *task) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,7 +117,7 @@ func (t *task) adopt(later *task) {
 	t.log.Info("Keys changed", "keys", len(t.secrets))
 }
 
-// stopAll ends tasks together and waits until they have ended, but not for ever.
+// stopAll ends tasks together and waits until they have ended, at most for stopTimeout.
 func stopAll(tasks ...*task) error {
 	deadline, end := context.WithTimeout(context.Background(), stopTimeout)
 	defer end()
@@ -131,11 +131,10 @@ func stopAll(tasks ...*task) error {
 	return errors.Join(errs...)
 }
 
-// retry says how long to wait after a failure: twice as long each time.
+// retry is the backoff after failures: the pause doubles each time.
 type retry struct{ first, most time.Duration }
 
-// unit is something that runs until it is stopped, and is begun again when it
-// ends by itself, fails or panics.
+// unit runs a function until it is stopped, and restarts it when it ends by itself, fails or panics.
 type unit struct {
 	log   *slog.Logger
 	retry retry
@@ -145,7 +144,7 @@ type unit struct {
 	done   chan struct{}
 
 	mu       sync.Mutex
-	err      error // why it does not run now; nil while it runs
+	err      error // why it does not run; nil while it runs
 	restarts int
 }
 
@@ -164,7 +163,7 @@ func startUnit(ctx context.Context, log *slog.Logger, r retry, run func(context.
 	return u
 }
 
-var errEnded = errors.New("it ended by itself")
+var errEnded = errors.New("it ended without being stopped")
 
 func (u *unit) keep(ctx context.Context) {
 	defer close(u.done)
@@ -182,12 +181,12 @@ func (u *unit) keep(ctx context.Context) {
 			err = errEnded
 		}
 		if time.Since(begin) > u.retry.most {
-			delay = u.retry.first // it ran well for a while: this is a new fault
+			delay = u.retry.first // after a long run this is a new fault
 		}
 		u.set(err)
-		// A quarter more or less, or many that failed together fail together again.
+		// Jitter of a quarter, so that units that failed together do not fail together again.
 		pause := delay*3/4 + rand.N(delay/2)
-		u.log.Error("Failed, will be tried again", "err", err, "retry_in_seconds", pause.Seconds())
+		u.log.Error("Failed, will be retried", "err", err, "retry_in_seconds", pause.Seconds())
 		if !ctxtime.For(ctx, pause) {
 			return
 		}
@@ -196,7 +195,7 @@ func (u *unit) keep(ctx context.Context) {
 	}
 }
 
-// once runs it; a panic is an error with its stack.
+// once runs the function; a panic is an error, and its stack is logged.
 func (u *unit) once(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -207,7 +206,7 @@ func (u *unit) once(ctx context.Context) (err error) {
 	return u.run(ctx)
 }
 
-// set says why it does not run, or, with nil, that it is begun again.
+// set stores why it does not run; nil means that it restarts.
 func (u *unit) set(err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -216,22 +215,21 @@ func (u *unit) set(err error) {
 	}
 }
 
-// state is how often it was begun again, and the error that keeps it from
-// running now, if any.
+// state is the number of restarts, and the error that prevents it from running now, if any.
 func (u *unit) state() (restarts int, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.restarts, u.err
 }
 
-// stop ends it and waits, but not for ever.
+// stop ends it and waits until deadline.
 func (u *unit) stop(what string, deadline <-chan struct{}) error {
 	u.cancel()
 	select {
 	case <-u.done:
 	case <-deadline:
 		select {
-		case <-u.done: // both
+		case <-u.done: // done and deadline at the same time
 		default:
 			return fmt.Errorf("agent: %s is still running after %v", what, stopTimeout)
 		}
@@ -239,9 +237,8 @@ func (u *unit) stop(what string, deadline <-chan struct{}) error {
 	return nil
 }
 
-// lease hands out series and takes back those of the path when the prober has
-// ended, even if it panicked: a path that is gone must have no series. Series
-// without a path, of sockets that probers share, are theirs to close.
+// lease hands out series and closes those of the path when the prober has ended, even after a panic: a removed path must
+// have no series. Series without a path, of sockets that probers share, are closed by their users.
 type lease struct {
 	metric.Sink
 	mu   sync.Mutex
@@ -255,7 +252,7 @@ type leased struct {
 	from *lease
 }
 
-// Series is that of the sink, and remembered.
+// Series opens the series in the sink and remembers it.
 func (l *lease) Series(d *metric.Desc, values ...string) metric.Series {
 	s := l.Sink.Series(d, values...)
 	if len(d.Labels) == 0 || d.Labels[0] != metric.Path {
@@ -268,7 +265,7 @@ func (l *lease) Series(d *metric.Desc, values ...string) metric.Series {
 	return one
 }
 
-// Close ends the series; a second call does nothing.
+// Close closes the series; a second call does nothing.
 func (s *leased) Close() {
 	s.from.mu.Lock()
 	_, open := s.from.open[s]

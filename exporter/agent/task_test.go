@@ -25,9 +25,8 @@ func (o *once) Run(ctx context.Context) error {
 	return o.fails
 }
 
-// A plan has made what is run first; after each failure there is another one, since what one that
-// has failed holds is unknown.
-func TestTaskRunsWhatWasPreparedAndMakesAnotherAfterAFailure(t *testing.T) {
+// A plan makes the first runner; after each failure there is a new one, since the state of a failed one is unknown.
+func TestTaskRunsThePreparedRunnerAndMakesAnotherAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var made []*once
 		k := &task{log: slog.New(slog.DiscardHandler), make: func(metric.Sink, *slog.Logger) (runner, error) {
@@ -39,21 +38,21 @@ func TestTaskRunsWhatWasPreparedAndMakesAnotherAfterAFailure(t *testing.T) {
 			return o, nil
 		}}
 		if _, err := k.prepare(metric.Discard{}); err != nil || len(made) != 1 || made[0].runs != 0 {
-			t.Fatalf("%d are made, %v", len(made), err)
+			t.Fatalf("%d runners were made, %v", len(made), err)
 		}
 		k.unit = newUnit(k.log, retry{first: time.Second, most: time.Minute}, k.runner(metric.Discard{}))
 		k.unit.start(t.Context())
 		synctest.Wait()
-		k.mu.Lock() // while one is made it is held
+		k.mu.Lock() // as while a runner is made
 		if got := k.fault(); got != "no socket" || len(made) != 1 || k.running() != made[0] {
-			t.Errorf("fault is %q, %d are made", got, len(made))
+			t.Errorf("fault is %q, %d runners were made", got, len(made))
 		}
 		k.mu.Unlock()
-		// simulated time (synctest)
-		time.Sleep(2 * time.Second) // of the bubble
+		// synctest time: no real time passes
+		time.Sleep(2 * time.Second) // synctest time
 		synctest.Wait()
 		if got := k.fault(); got != "" || len(made) != 2 || made[0].runs != 1 || made[1].runs != 1 || k.running() != made[1] {
-			t.Errorf("fault is %q, %d are made", got, len(made))
+			t.Errorf("fault is %q, %d runners were made", got, len(made))
 		}
 		if err := stopAll(k); err != nil {
 			t.Error(err)
@@ -61,7 +60,7 @@ func TestTaskRunsWhatWasPreparedAndMakesAnotherAfterAFailure(t *testing.T) {
 	})
 }
 
-// Secrets are given to what runs, and to what is made after it.
+// Secrets are passed to the running runner, and to those made after it.
 func TestTaskAdoptsSecretsOnce(t *testing.T) {
 	renewed := 0
 	with := func(secret string) *task {
@@ -77,7 +76,7 @@ func TestTaskAdoptsSecretsOnce(t *testing.T) {
 	}
 	for _, secret := range []string{"old", "new", "new"} {
 		if later := with(secret); !k.same(later) {
-			t.Fatal("other secrets are another task")
+			t.Fatal("other secrets made another task")
 		} else {
 			k.adopt(later)
 		}

@@ -15,7 +15,7 @@ import (
 	"oneway.example/exporter/metric/metrictest"
 )
 
-func TestPausesGrowAndAreForgottenAfterAGoodRun(t *testing.T) {
+func TestPausesGrowAndAreResetAfterAGoodRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		var at []time.Duration
@@ -27,7 +27,7 @@ func TestPausesGrowAndAreForgottenAfterAGoodRun(t *testing.T) {
 			}
 			return errors.New("no")
 		})
-		// simulated time (synctest)
+		// synctest time: no real time passes
 		time.Sleep(3 * time.Minute)
 		cancel()
 		<-u.done
@@ -44,7 +44,7 @@ func TestPausesGrowAndAreForgottenAfterAGoodRun(t *testing.T) {
 	})
 }
 
-func TestUnitThatDoesNotStopIsNamedAndLeft(t *testing.T) {
+func TestUnitThatDoesNotStopIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		lazy := func(context.Context) error { <-release; return nil }
@@ -72,7 +72,7 @@ func TestUnitThatDoesNotStopIsNamedAndLeft(t *testing.T) {
 	})
 }
 
-// A prober's series say where a value comes from as the sink's own do.
+// The series of a prober pass exemplars to the sink.
 func TestLeaseLetsExemplarsThrough(t *testing.T) {
 	sink := promsink.New(promsink.Options{})
 	l := newLease(sink)
@@ -87,7 +87,7 @@ func TestLeaseLetsExemplarsThrough(t *testing.T) {
 	}
 }
 
-func TestLeaseTakesBackTheSeriesOfThePathOnce(t *testing.T) {
+func TestLeaseClosesTheSeriesOfThePathOnce(t *testing.T) {
 	sink := &metrictest.Sink{}
 	l := newLease(sink)
 	first := l.Series(metric.ProbeUp, "a", "p")
@@ -96,10 +96,10 @@ func TestLeaseTakesBackTheSeriesOfThePathOnce(t *testing.T) {
 	first.Close()
 	first.Close()
 	if n := sink.Open(); n != 2 {
-		t.Errorf("%d series are open after one of two openers has closed its one, twice, want 2", n)
+		t.Errorf("%d series are open after one of two openers closed its series twice, want 2", n)
 	}
 	l.closeAll()
 	if _, drops := sink.Value(metric.SocketDrops, "0.0.0.0:862"); sink.Open() != 1 || !drops {
-		t.Errorf("%d series are open, that of the socket: %v, want that one alone", sink.Open(), drops)
+		t.Errorf("%d series are open, the series of the socket: %v, want that one only", sink.Open(), drops)
 	}
 }

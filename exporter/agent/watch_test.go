@@ -43,7 +43,7 @@ func answeringGPSD(t *testing.T) string {
 
 func TestReceiverAndPulseAreStartedAndStoppedByAReload(t *testing.T) {
 	gpsd := answeringGPSD(t)
-	absent := filepath.Join(t.TempDir(), "pps0") // in no test is there a pulse
+	absent := filepath.Join(t.TempDir(), "pps0") // no device: tests have no pulse
 	with := func(more string) string {
 		return strings.Replace(twoPaths, "bound: 1ms}", "bound: 1ms"+more+"}", 1)
 	}
@@ -52,7 +52,7 @@ func TestReceiverAndPulseAreStartedAndStoppedByAReload(t *testing.T) {
 	r := newRig(t, fake, with(""))
 	fake.expect(t, "start a", "start b")
 	if s := r.Status(); s.Receiver != nil || s.Pulse != nil {
-		t.Errorf("what nobody has configured is there: %+v, %+v", s.Receiver, s.Pulse)
+		t.Errorf("the status has an unconfigured receiver or pulse: %+v, %+v", s.Receiver, s.Pulse)
 	}
 	reload := func(yaml string) {
 		t.Helper()
@@ -63,44 +63,44 @@ func TestReceiverAndPulseAreStartedAndStoppedByAReload(t *testing.T) {
 	}
 	clockUnit, track := r.unit("clock"), r.recorder.Points().Listen(1)
 	reload(with(receiver + pulse))
-	await.That(t, "the receiver's fix is shown", func() bool {
+	await.That(t, "the status has the receiver's fix", func() bool {
 		s := r.Status().Receiver
 		return s.Connected && s.Fix == "3D" && s.Used != nil && *s.Used == 9 && s.Seen != nil && *s.Seen == 14 && !s.LastMessage.IsZero()
 	})
 	where := make([]record.Point, 1)
-	await.That(t, "its place is recorded", func() bool { n, _ := track.Take(where); return n == 1 })
+	await.That(t, "its position is recorded", func() bool { n, _ := track.Take(where); return n == 1 })
 	if p := where[0]; p.Latitude != 37.387458333 || p.Longitude != -121.97236 || !math.IsNaN(p.Speed) || p.At.IsZero() {
 		t.Errorf("%+v", p)
 	}
 	if s := r.Status().Receiver; s.Name != "roof" || s.Address != gpsd || s.Device != "/dev/ttyS0" || s.PulseOffset != nil || s.Error != "" {
 		t.Errorf("%+v", s)
 	}
-	await.That(t, "it is said why there is no pulse", func() bool { return strings.Contains(r.Status().Pulse.Error, "no such file") })
+	await.That(t, "the status has the reason of the missing pulse", func() bool { return strings.Contains(r.Status().Pulse.Error, "no such file") })
 	if s := r.Status().Pulse; s.Present || s.Edge != "clear" || s.Device != absent || s.Jitter != nil || s.Offset != nil || !s.Last.IsZero() {
 		t.Errorf("%+v", s)
 	}
-	await.That(t, "the receiver is a metric", func() bool { v, ok := r.value("oneway_gnss_fix", "roof"); return ok && v == 3 })
+	await.That(t, "the receiver's fix is a metric", func() bool { v, ok := r.value("oneway_gnss_fix", "roof"); return ok && v == 3 })
 
 	receiverUnit, pulseUnit := r.unit("clock.gpsd"), r.unit("clock.pps")
 	reload(with(receiver+pulse) + "# a comment")
 	if r.unit("clock.gpsd") != receiverUnit || r.unit("clock.pps") != pulseUnit || r.unit("clock") != clockUnit {
-		t.Error("a reload without a change restarted something")
+		t.Error("a reload without a change restarted a task")
 	}
 	reload(with(receiver + strings.Replace(pulse, "clear", "assert", 1)))
 	if r.unit("clock.gpsd") != receiverUnit || r.unit("clock.pps") == pulseUnit || r.unit("clock") != clockUnit {
-		t.Error("a change of the pulse did not restart the pulse alone")
+		t.Error("a change of the pulse did not restart the pulse only")
 	}
 	reload(with(""))
 	if s := r.Status(); s.Receiver != nil || s.Pulse != nil || r.unit("clock") != clockUnit {
-		t.Errorf("they are still there: %+v, %+v", s.Receiver, s.Pulse)
+		t.Errorf("the status still has them: %+v, %+v", s.Receiver, s.Pulse)
 	}
 	if v, ok := r.value("oneway_gnss_fix", "roof"); ok {
-		t.Errorf("a receiver that is gone has a fix: %v", v)
+		t.Errorf("a removed receiver has a fix: %v", v)
 	}
 }
 
 func TestEverySettingOfChronyRestartsItsMonitor(t *testing.T) {
-	// Each alone restarts the monitor, what is beside it does not.
+	// Each key restarts the monitor only.
 	fake := newFake()
 	base := strings.Replace(twoPaths, "{source: static, bound: 1ms}", "{address: \"udp://127.0.0.1:9\"%s}", 1)
 	r := newRig(t, fake, fmt.Sprintf(base, ""))
@@ -116,7 +116,7 @@ func TestEverySettingOfChronyRestartsItsMonitor(t *testing.T) {
 	}
 }
 
-func TestAgentGoesOnWithoutGPSD(t *testing.T) {
+func TestAgentRunsWithoutGPSD(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -130,5 +130,5 @@ func TestAgentGoesOnWithoutGPSD(t *testing.T) {
 	if s := r.Status().Receiver; s == nil || s.Answering || s.Connected || s.Fix != "unknown" || s.Name != "gps0" {
 		t.Errorf("%+v", s)
 	}
-	await.That(t, "it is a metric that gpsd is away", func() bool { v, ok := r.value("oneway_gnss_connected", "gps0"); return ok && v == 0 })
+	await.That(t, "a metric shows that gpsd is not connected", func() bool { v, ok := r.value("oneway_gnss_connected", "gps0"); return ok && v == 0 })
 }

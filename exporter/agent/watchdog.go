@@ -14,32 +14,31 @@ import (
 	"oneway.example/exporter/sched"
 )
 
-// systemdNotify tells systemd, where NOTIFY_SOCKET says that it listens.
+// systemdNotify sends states to systemd's NOTIFY_SOCKET.
 func systemdNotify(log *slog.Logger) func(string) {
 	return func(state string) {
 		if _, err := daemon.SdNotify(false, state); err != nil {
-			log.Warn("The service manager was not told", "state", state, "err", err)
+			log.Warn("The service manager was not notified", "state", state, "err", err)
 		}
 	}
 }
 
-// reloadingState is what Type=notify-reload wants to be told (systemd 253).
+// reloadingState is the notification that Type=notify-reload requires (systemd 253).
 func reloadingState() string { return daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec() }
 
-// watchdog tells systemd, as often as WATCHDOG_USEC asks, that packets are still
-// being sent: it does so only if the pacer's thread has come by since the last
-// time.
+// watchdog notifies systemd at half of WATCHDOG_USEC that packets are being sent: only if the pacer's thread has fired since
+// the last notification.
 func (a *Agent) watchdog(ctx context.Context) {
 	within, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
-		a.log.Warn("The service manager's watchdog is not served", "err", err)
+		a.log.Warn("The service manager's watchdog is not notified", "err", err)
 	}
 	if err == nil && within > 0 {
 		guard(ctx, a.pacer, within/2, a.notify)
 	}
 }
 
-// guard notifies each interval in which the pacer fired.
+// guard notifies after each interval in which the pacer fired.
 func guard(ctx context.Context, pacer *sched.Pacer, interval time.Duration, notify func(string)) {
 	var fired atomic.Bool
 	remove := pacer.Add(sched.TaskFunc(func(due, now time.Duration) time.Duration {
@@ -61,11 +60,11 @@ func guard(ctx context.Context, pacer *sched.Pacer, interval time.Duration, noti
 	}
 }
 
-// descriptorInterval is how often a file is opened to see whether any can be.
+// descriptorInterval is the interval at which a file is opened as a test.
 const descriptorInterval = 2 * time.Second
 
-// watchDescriptors logs when there is no file descriptor left, in the process or the system, and
-// when there is one again. It is said here, once, for all paths and connections that lack one.
+// watchDescriptors logs when the process or the system has no file descriptor left, and when there is one again: once for
+// all paths and connections that lack one.
 func watchDescriptors(ctx context.Context, log *slog.Logger, open func() error) {
 	ticker := time.NewTicker(descriptorInterval)
 	defer ticker.Stop()
@@ -87,7 +86,7 @@ func watchDescriptors(ctx context.Context, log *slog.Logger, open func() error) 
 	}
 }
 
-// openNull opens and closes a file that is always there.
+// openNull opens and closes a file that always exists.
 func openNull() error {
 	f, err := os.Open(os.DevNull)
 	if err != nil {
