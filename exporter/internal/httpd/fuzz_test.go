@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzHost: no Host gets through that is not a name of this host or an address.
+// FuzzHost: a Host that is neither a name of this host nor an address is rejected.
 func FuzzHost(f *testing.F) {
 	for _, s := range []string{"localhost:9862", "LOCALHOST.", "[::1]:9862", "127.0.0.1", "evil.example", "localhost.evil.example", "[localhost]", "localhost:80:80", ""} {
 		f.Add(s)
@@ -23,7 +23,7 @@ func FuzzHost(f *testing.F) {
 	})
 }
 
-// FuzzAcceptEncoding: who says nothing of gzip gets none, and who refuses it neither.
+// FuzzAcceptEncoding: a client that does not list gzip, or excludes it, gets none.
 func FuzzAcceptEncoding(f *testing.F) {
 	for _, s := range []string{"gzip", "gzip;q=0", "br, *;q=0.1", "x-gzip ; q=NaN", "deflate", "gzip;q=-1", ""} {
 		f.Add(s)

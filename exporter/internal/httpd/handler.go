@@ -1,28 +1,25 @@
-// Package httpd is the agent's web server: metrics, a page for people that
-// answers "is it working, and if not why" without a Prometheus, the same as
-// JSON, health and reload.
+// Package httpd is the agent's web server: metrics, a page with the status of all parts and the reason of each failure,
+// the same as JSON, health checks and reload.
 //
 //	GET  /                the page; ?all shows every path of many
-//	GET  /metrics         text, OpenMetrics or protobuf, as the scraper asks
+//	GET  /metrics         text, OpenMetrics or protobuf, as the scraper requests
 //	GET  /-/healthy       200 while the process serves
 //	GET  /-/ready         200 while a configuration is in force, else 503
-//	POST /-/reload        reads the configuration again, within a second or so; 500 and the reason if it is refused
-//	POST /-/incident      keeps the last minutes of ?path=NAME (&probe=NAME where it has several light ones)
-//	                      as a report: 201 and where it is, 404, 409, or 429 if there were many
-//	GET  /api/v1/status   what the page says, for machines
-//	GET  /runs            the runs of load tests and the incident that are kept, newest first, as JSON
-//	GET  /runs/ID         one report, a download
-//	GET  /sd              the peers, as Prometheus' http_sd wants them
-//	GET  /debug/pprof/    only if asked for
+//	POST /-/reload        reads the configuration again, within about a second; 500 and the reason if it is refused
+//	POST /-/incident      stores the last minutes of ?path=NAME (&probe=NAME if it has several light probes)
+//	                      as a report: 201 and its address, 404, 409, or 429 after too many
+//	GET  /api/v1/status   the content of the page as JSON
+//	GET  /runs            the stored runs of load tests and incidents, newest first, as JSON
+//	GET  /runs/ID         one report, as a download
+//	GET  /sd              the peers, in the format of Prometheus' http_sd
+//	GET  /debug/pprof/    only if enabled
 //
-// What anybody can reach must be there for everybody: connections have a share of
-// each source and give way to new ones (door), and answers are made whole before
-// they are sent, so that a slow reader holds nothing that another needs (answers). All
-// of this takes no more than a part of the memory limit (room).
-// What changes something is done only under this host's own names (named).
+// One client must not prevent the service of others: each source has a limited share of the connections, and a new
+// connection replaces an old one (limiter); replies are generated completely before they are sent, so that a slow reader
+// holds no shared resource (replies). All of this uses a limited part of the memory limit (space). Requests that change
+// state are accepted only under this host's own names (named).
 //
-// TLS, client certificates, basic authentication and sockets from systemd are
-// those of exporter-toolkit.
+// TLS, client certificates, basic authentication and sockets of systemd are provided by exporter-toolkit.
 package httpd
 
 import (
@@ -50,33 +47,33 @@ import (
 	"oneway.example/exporter/report"
 )
 
-// Source is what is served; an agent.Agent is one.
+// Source provides what is served; an agent.Agent is one.
 type Source interface {
 	Status() agent.Status
 	Reload() error
-	// Reports has the runs of load tests; it is never nil.
+	// Reports returns the store of the runs of load tests; it is never nil.
 	Reports() *report.Store
-	// KeepIncident makes a report of a light probe's last minutes; see incident.Supervisor.Keep.
+	// KeepIncident makes a report of the last minutes of a light probe; see incident.Supervisor.Keep.
 	KeepIncident(path, probe string) (report.Header, error)
 }
 
-// Options are the handler's settings. Source and Registry are needed.
+// Options are the handler's settings. Source and Registry are required.
 type Options struct {
 	Source Source
-	// Registry and Sink are scraped at /metrics; see NewRegistry. A nil Sink shows nothing.
+	// Registry and Sink are scraped at /metrics; see NewRegistry. A nil Sink has no metrics.
 	Registry *prometheus.Registry
 	Sink     Exposer
-	// Log; nil: discarded.
+	// Log receives log records; nil: they are discarded.
 	Log *slog.Logger
-	// Pprof serves Go's profiles.
+	// Pprof enables Go's profiles.
 	Pprof bool
-	// ExternalHosts are names, besides this host's own, under which it may be told to reload.
+	// ExternalHosts are additional host names that are accepted in requests to reload.
 	ExternalHosts []string
-	// Now is the clock of ages on the page; nil: time.Now.
+	// Now is the clock for ages on the page; nil: time.Now.
 	Now func() time.Time
 }
 
-// NewRegistry has what every exporter shows of itself: oneway_build_info, go_*, process_*.
+// NewRegistry has the standard metrics of an exporter: oneway_build_info, go_*, process_*.
 func NewRegistry() *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(
@@ -89,10 +86,10 @@ func NewRegistry() *prometheus.Registry {
 
 type server struct {
 	Options
-	zips sync.Pool // of *gzip.Writer, each of which takes most of a megabyte
+	zips sync.Pool // of *gzip.Writer, each nearly a megabyte
 }
 
-// Handler makes the handler of all addresses.
+// Handler makes the handler of all URLs.
 func Handler(o Options) http.Handler {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -102,7 +99,7 @@ func Handler(o Options) http.Handler {
 	}
 	s := &server{Options: o, zips: sync.Pool{New: func() any { return gzip.NewWriter(io.Discard) }}}
 	mux := http.NewServeMux()
-	// What grows with the number of paths is made whole; a report's file is sent as it is read.
+	// Replies that grow with the number of paths are generated in memory; the file of a report is streamed.
 	large := newReplies(o.Log, spaceIn(memlimit.Process()))
 	for pattern, h := range map[string]http.HandlerFunc{
 		"GET /{$}": s.page, "GET /api/v1/status": s.status, "GET /sd": s.discovery, "GET /runs": s.runs,
@@ -124,12 +121,11 @@ func Handler(o Options) http.Handler {
 			mux.HandleFunc("GET /debug/pprof/"+name, h)
 		}
 	}
-	// A page elsewhere must not make a visitor's browser reload us.
+	// A page of another origin must not make a browser reload the agent.
 	return secured(http.NewCrossOriginProtection().Handler(named(o.ExternalHosts, mux)))
 }
 
-// secured sets headers for browsers: nothing is loaded from elsewhere, nothing
-// is run, nothing is framed.
+// secured sets headers for browsers: no resources of other origins, no scripts, no frames.
 func secured(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -150,15 +146,15 @@ func (s *server) ready(w http.ResponseWriter, _ *http.Request) {
 
 func (s *server) reload(w http.ResponseWriter, _ *http.Request) {
 	if err := s.Source.Reload(); err != nil {
-		http.Error(w, "The configuration was not reloaded; the one before stays in force.\n"+err.Error(), http.StatusInternalServerError)
+		http.Error(w, "The configuration was not reloaded; the previous one stays in force.\n"+err.Error(), http.StatusInternalServerError)
 		return
 	}
 	fmt.Fprintln(w, "The configuration was reloaded.")
 }
 
-// named refuses requests that can change something, unless their Host is an IP address, localhost, a
-// name of this host or one of external. A page whose own name was made to resolve to this host
-// (DNS rebinding) is of the same origin as far as a browser knows, but cannot choose the Host.
+// named rejects requests that can change state, unless their Host is an IP address, localhost, a name of this host or one of
+// external. With DNS rebinding the page of an attacker has the same origin as this host for a browser, but its requests
+// have the attacker's Host.
 func named(external []string, next http.Handler) http.Handler {
 	names := []string{"localhost"}
 	if name, err := os.Hostname(); err == nil {
@@ -174,7 +170,7 @@ func named(external []string, next http.Handler) http.Handler {
 		default:
 			host := hostName(r.Host)
 			if _, err := netip.ParseAddr(host); err != nil && (host == "" || !slices.Contains(names, host)) {
-				http.Error(w, fmt.Sprintf("Host is %.300q; to change something it must be an IP address, localhost, "+
+				http.Error(w, fmt.Sprintf("Host is %.300q; for a request that changes state it must be an IP address, localhost, "+
 					"this host's name or one of --web.external-host.", r.Host), http.StatusForbidden)
 				return
 			}
@@ -183,18 +179,17 @@ func named(external []string, next http.Handler) http.Handler {
 	})
 }
 
-// CheckHosts checks names of Options.ExternalHosts: without scheme, port and path.
+// CheckHosts checks names for Options.ExternalHosts: no scheme, port or path.
 func CheckHosts(names []string) error {
 	for _, name := range names {
 		if name == "" || strings.ContainsAny(name, ":/@ *") {
-			return fmt.Errorf("httpd: %q is no host name; it must be one such as probe.example.net, without scheme and port", name)
+			return fmt.Errorf("httpd: %q is not a host name; it must be a name such as probe.example.net, without scheme and port", name)
 		}
 	}
 	return nil
 }
 
-// hostName is the name or address of a Host, as names are compared: without port, brackets
-// and last dot, in lower case.
+// hostName normalizes the name or address of a Host for comparison: without port, brackets and final dot, in lower case.
 func hostName(host string) string {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
@@ -203,7 +198,7 @@ func hostName(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// status is what the page says, for machines.
+// status serves the content of the page as JSON.
 func (s *server) status(w http.ResponseWriter, _ *http.Request) {
 	s.json(w, s.Source.Status())
 }
@@ -218,14 +213,14 @@ func (s *server) json(w http.ResponseWriter, v any) {
 	}
 }
 
-// targetGroup is that of Prometheus' http_sd.
+// targetGroup is a target group of Prometheus' http_sd.
 type targetGroup struct {
 	Targets []string          `json:"targets"`
 	Labels  map[string]string `json:"labels"`
 }
 
-// discovery lists the peers' hosts, so that what else runs there (this exporter,
-// node_exporter) can be found by relabeling.
+// discovery lists the hosts of the peers, so that other exporters there (this one, node_exporter) can be scraped after
+// relabeling.
 func (s *server) discovery(w http.ResponseWriter, _ *http.Request) {
 	groups := []targetGroup{}
 	for _, p := range s.Source.Status().Paths {

@@ -85,7 +85,7 @@ func TestDiscoveryListsHosts(t *testing.T) {
 	}
 }
 
-func TestVerdictNamesWhatIsWrong(t *testing.T) {
+func TestVerdictHasTheLevelAndNotesOfTheStatus(t *testing.T) {
 	up := agent.PathStatus{Name: "a", Probes: []agent.ProbeStatus{{Name: "stamp", Health: agent.Up}}}
 	starting := agent.PathStatus{Name: "b", Probes: []agent.ProbeStatus{{Name: "stamp", Health: agent.Starting}}}
 	down := agent.PathStatus{Name: "c", Probes: []agent.ProbeStatus{{Name: "stamp", Health: agent.Down}}}
@@ -133,7 +133,7 @@ func TestVerdictNamesWhatIsWrong(t *testing.T) {
 
 func TestPageOfManyPathsShowsProblemsFirst(t *testing.T) {
 	s := sample()
-	s.Reports.Last = nil // they have rows too
+	s.Reports.Last = nil // they would have rows too
 	for i := range 1000 {
 		s.Paths = append(s.Paths, agent.PathStatus{Name: fmt.Sprint("p", i), Probes: []agent.ProbeStatus{{Health: agent.Up}}})
 	}
@@ -197,7 +197,7 @@ func TestReloadTellsItsResult(t *testing.T) {
 	}
 }
 
-func TestProfilesAreServedOnlyIfAskedFor(t *testing.T) {
+func TestProfilesAreServedOnlyIfEnabled(t *testing.T) {
 	if w := get(t, newHandler(t, &fakeSource{}), http.MethodGet, "/debug/pprof/"); w.Code != http.StatusNotFound {
 		t.Errorf("status %d without --web.enable-pprof", w.Code)
 	}
@@ -207,7 +207,7 @@ func TestProfilesAreServedOnlyIfAskedFor(t *testing.T) {
 	}
 }
 
-// broken shows a part of its families.
+// broken exposes some of its families.
 type broken struct{}
 
 func (broken) Expose(to io.Writer, _ expfmt.Format) error {
@@ -224,7 +224,7 @@ func TestPartOfAScrapeIsAnError(t *testing.T) {
 	}
 }
 
-func TestMetricsComeInTheFormatThatIsAskedFor(t *testing.T) {
+func TestMetricsHaveTheRequestedFormat(t *testing.T) {
 	sink := promsink.New(promsink.Options{})
 	sink.Series(metric.Delay, "p", "stamp", "forward").Observe(0.03)
 	h := Handler(Options{Source: &fakeSource{}, Registry: NewRegistry(), Sink: sink})
@@ -266,7 +266,7 @@ func TestUnknownPagesAreNotFound(t *testing.T) {
 	}
 }
 
-func TestAgesAreForPeople(t *testing.T) {
+func TestAgesAreRounded(t *testing.T) {
 	for ago, want := range map[time.Duration]string{
 		0: "just now", 90 * time.Second: "90 s ago", 17 * time.Minute: "17 min ago", 3 * time.Hour: "3 h ago", 72 * time.Hour: "2026-02-26 12:00 UTC",
 	} {

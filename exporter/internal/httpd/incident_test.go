@@ -10,7 +10,7 @@ import (
 
 const incidentPath = "/-/incident?path=bus-12-to-core&probe=stamp"
 
-func TestIncidentIsKeptByPost(t *testing.T) {
+func TestPostStoresAnIncident(t *testing.T) {
 	s := &fakeSource{status: sample()}
 	w := get(t, newHandler(t, s), http.MethodPost, incidentPath)
 	if w.Code != http.StatusCreated || w.Header().Get("Location") != "../runs/20260301t120000z-00000005" || !strings.Contains(w.Body.String(), "runs/20260301t120000z-00000005") {
@@ -21,7 +21,7 @@ func TestIncidentIsKeptByPost(t *testing.T) {
 	}
 }
 
-func TestIncidentThatIsNotKeptSaysWhy(t *testing.T) {
+func TestIncidentThatIsNotStoredHasAReason(t *testing.T) {
 	for err, want := range map[error]int{
 		incident.ErrUnknown: http.StatusNotFound, incident.ErrNothing: http.StatusConflict, incident.ErrNoDirectory: http.StatusConflict,
 		incident.ErrTooMany: http.StatusTooManyRequests, errReload: http.StatusInternalServerError,
@@ -33,8 +33,8 @@ func TestIncidentThatIsNotKeptSaysWhy(t *testing.T) {
 	}
 }
 
-// TestIncidentIsAskedForAsAReloadIs: a page elsewhere has none made.
-func TestIncidentIsAskedForAsAReloadIs(t *testing.T) {
+// TestIncidentIsProtectedAsAReload: requests of pages of other origins are rejected.
+func TestIncidentIsProtectedAsAReload(t *testing.T) {
 	for _, c := range []struct {
 		method, origin, host string
 		want                 int

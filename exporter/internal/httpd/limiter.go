@@ -8,34 +8,34 @@ import (
 	"sync"
 )
 
-// limiter lets connections in, so many in all and so many of one source. When there is no room,
-// the newest comes in and another goes: of the source itself if that has its share, else of
-// the source that has the most. One without a request goes before one with, the oldest first.
+// limiter limits the connections in total and per source. When a limit is reached, a new connection is accepted and another
+// one is closed: one of the same source if that has its share, else one of the source with the most. Connections without
+// a request are closed first, the oldest before others.
 type limiter struct {
 	total, share int
 
 	mu      sync.Mutex
 	open    map[*conn]struct{}
 	sources map[netip.Addr]int
-	turn    uint64 // counts what connections did, to tell the oldest
+	turn    uint64 // counter of events, which orders connections by age
 }
 
 func newLimiter(total, share int) *limiter {
 	return &limiter{total: total, share: share, open: map[*conn]struct{}{}, sources: map[netip.Addr]int{}}
 }
 
-// conn is a connection that has come in.
+// conn is an accepted connection.
 type conn struct {
 	net.Conn
 	limiter *limiter
 	from    netip.Addr
-	// since is the turn in which it came in, or its last request began or ended; requests are those
-	// that are answered now. The door's lock guards both.
+	// since is the turn in which it was accepted, or in which its last request began or ended; requests is the number of
+	// requests in progress. limiter.mu guards both.
 	since    uint64
 	requests int
 }
 
-// enter lets c in, and closes another if there is no room.
+// enter accepts c, and closes another connection if a limit is reached.
 func (d *limiter) enter(c net.Conn) *conn {
 	one := &conn{Conn: c, limiter: d, from: sourceOf(c.RemoteAddr())}
 	d.mu.Lock()
@@ -56,7 +56,7 @@ func (d *limiter) enter(c net.Conn) *conn {
 	return one
 }
 
-// busiest says whether a connection is of one of the sources that have the most.
+// busiest returns a function that reports whether a connection is of a source with the most connections.
 func (d *limiter) busiest() func(*conn) bool {
 	most := 0
 	for _, n := range d.sources {
@@ -65,7 +65,7 @@ func (d *limiter) busiest() func(*conn) bool {
 	return func(c *conn) bool { return d.sources[c.from] == most }
 }
 
-// oldest is the connection, of those that are meant, that goes first; nil if there is none.
+// oldest is the connection to close first among those that meant selects; nil if there is none.
 func (d *limiter) oldest(meant func(*conn) bool) (first *conn) {
 	for c := range d.open {
 		if !meant(c) {
@@ -89,24 +89,24 @@ func (d *limiter) remove(c *conn) {
 	}
 }
 
-// reset closes a connection, of which nothing is kept; nil: none.
+// reset closes a connection and discards its unsent data; nil: no connection.
 func (c *conn) reset() {
 	if c == nil {
 		return
 	}
 	c.keepNothing()
-	_ = c.Conn.Close() // it is not wanted
+	_ = c.Conn.Close() // the connection is discarded
 }
 
-// keepNothing has the kernel forget what is not sent when the connection is closed.
+// keepNothing makes the kernel discard unsent data when the connection is closed.
 func (c *conn) keepNothing() {
 	if t, ok := c.Conn.(*net.TCPConn); ok {
 		_ = t.SetLinger(0)
 	}
 }
 
-// Write writes to the connection. One that takes nothing any more is closed next, and would be kept
-// by the kernel, with what was written before, for as long as nobody reads it.
+// Write writes to the connection. After an error the connection is closed, and the kernel would keep the unsent data as long
+// as the client does not read it.
 func (c *conn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	if err != nil {
@@ -115,7 +115,7 @@ func (c *conn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the connection and makes room.
+// Close closes the connection and frees its place.
 func (c *conn) Close() error {
 	c.limiter.mu.Lock()
 	c.limiter.remove(c)
@@ -123,7 +123,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// count counts requests that begin (1) or have ended (-1).
+// count counts the start (1) or the end (-1) of a request.
 func (c *conn) count(n int) {
 	c.limiter.mu.Lock()
 	defer c.limiter.mu.Unlock()
@@ -134,7 +134,7 @@ func (c *conn) count(n int) {
 
 type connKey struct{}
 
-// connContext is http.Server.ConnContext: requests know their connection.
+// connContext is http.Server.ConnContext: it adds the connection to the context of requests.
 func connContext(ctx context.Context, c net.Conn) context.Context {
 	if t, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
 		c = t.NetConn()
@@ -153,14 +153,14 @@ func counted(next http.Handler) http.Handler {
 	})
 }
 
-// limiterListener accepts through a door.
+// limiterListener accepts connections through a limiter.
 type limiterListener struct {
 	net.Listener
 	limiter *limiter
 	space   *space
 }
 
-// Accept never keeps a newcomer out.
+// Accept accepts every connection; the limiter may close another one.
 func (l limiterListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
@@ -170,8 +170,7 @@ func (l limiterListener) Accept() (net.Conn, error) {
 	return l.limiter.enter(c), nil
 }
 
-// sourceOf is what counts as one source: an IPv4 address, an IPv6 network of 64 bits, or all
-// that come over UNIX sockets.
+// sourceOf is the source of a connection: an IPv4 address, an IPv6 /64, or one source for all UNIX sockets.
 func sourceOf(a net.Addr) netip.Addr {
 	if t, ok := a.(*net.TCPAddr); ok {
 		return sourceAt(t.AddrPort())

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// testClient is a connection of which only the address and the end matter.
+// testClient is a connection that has an address and records its end.
 type testClient struct {
 	net.Conn
 	from string
@@ -28,8 +28,8 @@ func TestNewcomerTakesThePlaceOfTheOldestOfTheBusiest(t *testing.T) {
 		name   string
 		total  int
 		from   []string
-		busy   []int // answered now
-		served []int // answered once since, in this order
+		busy   []int // with a request in progress
+		served []int // with a request since then, in this order
 		gone   []int
 	}{
 		{name: "room", total: 4, from: []string{"192.0.2.1", "192.0.2.1", "192.0.2.2"}},
@@ -69,7 +69,7 @@ func TestNewcomerTakesThePlaceOfTheOldestOfTheBusiest(t *testing.T) {
 			if !slices.Equal(gone, c.gone) {
 				t.Errorf("closed were %v, want %v", gone, c.gone)
 			}
-			for _, one := range inside { // some for the second time
+			for _, one := range inside { // some are closed twice
 				_ = one.Close()
 			}
 			if len(d.open) != 0 || len(d.sources) != 0 {

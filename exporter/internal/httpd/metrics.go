@@ -8,13 +8,13 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// Exposer writes families of metrics in the format of a scrape, but for the end that some formats have; a
-// promsink.Sink is one.
+// Exposer writes metric families in the format of a scrape, without the end marker that some formats have; a promsink.Sink
+// is one.
 type Exposer interface {
 	Expose(to io.Writer, format expfmt.Format) error
 }
 
-// metrics answers a scrape, in the format and the coding that it asks for.
+// metrics serves a scrape in the requested format and encoding.
 func (s *server) metrics(w http.ResponseWriter, r *http.Request) {
 	format := expfmt.NegotiateAccept(r.Header, expfmt.DefaultOpenMetricsAcceptedFormats()...)
 	w.Header().Set("Content-Type", string(format))
@@ -25,20 +25,20 @@ func (s *server) metrics(w http.ResponseWriter, r *http.Request) {
 		zip := s.zips.Get().(*gzip.Writer)
 		defer s.zips.Put(zip)
 		zip.Reset(w)
-		defer zip.Close() // what it writes to cannot fail, see answers
+		defer zip.Close() // writes cannot fail, see pages
 		to = zip
 	}
 	if err := s.expose(to, format); err != nil {
-		w.WriteHeader(http.StatusInternalServerError) // so that nobody takes the part for the whole
-		s.Log.Error("A scrape is not whole", "err", err)
+		w.WriteHeader(http.StatusInternalServerError) // some families are missing
+		s.Log.Error("A scrape is incomplete", "err", err)
 	}
 }
 
-// expose writes the families of the registry, and those of the sink. One that cannot be shown must not hide others.
+// expose writes the families of the registry and those of the sink. An error of one family must not hide the others.
 func (s *server) expose(to io.Writer, format expfmt.Format) error {
 	own, err := s.Registry.Gather()
 	if err != nil {
-		s.Log.Error("Metrics of this process are not whole", "err", err)
+		s.Log.Error("Metrics of this process are incomplete", "err", err)
 	}
 	e := expfmt.NewEncoder(to, format)
 	for _, f := range own {

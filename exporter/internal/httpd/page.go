@@ -24,11 +24,10 @@ var pageSource string
 //go:embed style.css
 var styleSource string
 
-// maxRows is how many probes the page shows unless it is asked for all; those
-// with problems come first.
+// maxRows is the maximum number of probes on the page without ?all; probes with problems come first.
 const maxRows = 200
 
-// view is what the page shows.
+// view is the data of the page.
 type view struct {
 	agent.Status
 	Host, Version string
@@ -38,9 +37,9 @@ type view struct {
 	Now           time.Time
 }
 
-// verdict is the reply in one sentence, and what else must be known.
+// verdict is a summary of the status in one sentence, and notes on problems.
 type verdict struct {
-	// Level is a health: the worst of all.
+	// Level is the worst health of all parts.
 	Level   agent.Health
 	Summary string
 	Notes   []string
@@ -83,7 +82,7 @@ func newView(s agent.Status, host string, now time.Time, all bool) view {
 	return v
 }
 
-// severity orders healths, the worst last.
+// severity is the position of a health in the order from best to worst.
 func severity(h agent.Health) int {
 	return slices.Index([]agent.Health{agent.Up, agent.Starting, agent.Impaired, agent.Down, agent.Failed}, h)
 }
@@ -100,49 +99,49 @@ func judge(s agent.Status, rows []row, now time.Time) verdict {
 	case s.Started.IsZero():
 		v.Level, v.Summary = agent.Starting, "Not measuring: the agent is starting or ending"
 	case s.Config.Error != "":
-		v.note("The last reload of the configuration failed; the one before is in force.")
+		v.note("The last reload of the configuration failed; the previous configuration is in force.")
 	}
 	if !s.Clock.Trusted && !s.Started.IsZero() && len(rows) > 0 {
-		v.note("This host's clock is not trusted (%s), so no one-way delay is reported; loss, round trips and variation are.", words(s.Clock.Reason))
+		v.note("This host's clock is not trusted (%s), so one-way delays are not reported; loss, round-trip times and delay variation are.", words(s.Clock.Reason))
 	}
 	if !s.Started.IsZero() && now.Sub(s.Started) >= settling {
 		v.watched(s)
 	}
 	if r := s.Reflector; r != nil && r.Error != "" {
-		v.note("The reflector does not run: other hosts get no reply from this one.")
+		v.note("The reflector does not run: test packets of other hosts get no reply from this host.")
 	}
 	if s.Reports.Error != "" {
-		v.note("The last report of a load test was not kept; its results are.")
+		v.note("The last report of a load test was not stored; its results are available as metrics.")
 	}
 	if r := s.LoadServer; r != nil && r.Error != "" {
-		v.note("The load server does not run: other hosts can run no load test against this one.")
+		v.note("The load server does not run: other hosts cannot run load tests to this host.")
 	}
 	return v
 }
 
-// note says what is not as it should be, though probes may be.
+// note adds a problem that is not one of a probe.
 func (v *verdict) note(format string, args ...any) {
 	v.raise(agent.Impaired)
 	v.Notes = append(v.Notes, fmt.Sprintf(format, args...))
 }
 
-// settling is how long a receiver and its pulse may take to be heard.
+// settling is the time after the start in which a receiver and its pulse may be missing.
 const settling = 10 * time.Second
 
-// watched says what is wrong with the receiver and the pulse.
+// watched adds notes on problems of the receiver and the pulse.
 func (v *verdict) watched(s agent.Status) {
 	if r := s.Receiver; r != nil {
 		switch {
 		case !r.Answering:
-			v.note("gpsd does not answer at %s: nothing is known of the receiver %s.", r.Address, r.Name)
+			v.note("gpsd does not reply at %s: the state of the receiver %s is not known.", r.Address, r.Name)
 		case !r.Connected:
-			v.note("gpsd does not hear the receiver %s.", r.Name)
+			v.note("gpsd receives no data from the receiver %s.", r.Name)
 		case r.Fix == gpsd.FixNone.String():
 			v.note("The receiver %s has no fix.", r.Name)
 		}
 	}
 	if p := s.Pulse; p != nil && !p.Present {
-		v.note("No pulse comes from %s.", p.Device)
+		v.note("No pulses from %s.", p.Device)
 	}
 }
 
@@ -184,17 +183,17 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// words makes a reason's label readable; that it is this host's clock is said.
+// words is a reason as text, without the prefix local_: the sentence names this host's clock.
 func words(label string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(label, "local_"), "_", " ")
 }
 
-// glyph tells states apart without color.
+// glyph distinguishes states without color.
 func glyph(h agent.Health) string {
 	return map[agent.Health]string{agent.Up: "●", agent.Impaired: "◐", agent.Down: "▼", agent.Failed: "✕", agent.Starting: "○"}[h]
 }
 
-// age writes how long ago something was.
+// age is the time since then as text.
 func age(now, then time.Time) string {
 	switch d := now.Sub(then); {
 	case then.IsZero():
@@ -211,8 +210,7 @@ func age(now, then time.Time) string {
 	return then.UTC().Format("2006-01-02 15:04 UTC")
 }
 
-// pageTemplate is parsed at each use, a fraction of a millisecond: the page is
-// for people, and so there is no state in the package.
+// pageTemplate parses the template at each use, which takes a fraction of a millisecond and needs no package state.
 func pageTemplate() (*template.Template, error) {
 	return template.New("page").Funcs(template.FuncMap{
 		"age": age, "columns": columns, "glyph": glyph, "bytes": formatBytes, "runHealth": runHealth, "took": took,
@@ -234,11 +232,11 @@ func (s *server) page(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(b.Bytes()) // the client's loss
+	_, _ = w.Write(b.Bytes()) // a failed write concerns the client only
 }
 
 func style(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/css; charset=utf-8")
 	w.Header().Set("Cache-Control", "max-age=300")
-	_, _ = w.Write([]byte(styleSource)) // the client's loss
+	_, _ = w.Write([]byte(styleSource)) // a failed write concerns the client only
 }

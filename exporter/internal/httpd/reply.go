@@ -10,15 +10,14 @@ import (
 	"time"
 )
 
-// Limits of replies that are made in memory; see space for the others.
+// Limits of replies that are generated in memory; see space for the others.
 const (
-	makeTimeout = 10 * time.Second // for those that are made before
+	makeTimeout = 10 * time.Second // waiting time for replies in progress
 	pageBytes   = 64 << 10
 )
 
-// replies makes answers whole before the first byte is sent: whoever reads slowly keeps no
-// other from being made. Where too much waits to be read, the readers of the source that has
-// the most are cut off, the first that began first.
+// replies generates replies completely before the first byte is sent, so that a slow reader does not delay the generation
+// of others. When too many bytes wait to be sent, the oldest replies of the source with the most such bytes are cut off.
 type replies struct {
 	log    *slog.Logger
 	space  space
@@ -27,21 +26,21 @@ type replies struct {
 	mu      sync.Mutex
 	sources map[netip.Addr]*makers
 	waiting map[*reply]struct{}
-	bytes   int // of all that wait
+	bytes   int // of all waiting replies
 	turn    uint64
 }
 
-// makers are the requests of one source whose replies are made or wait for that.
+// makers are the requests of one source whose replies are generated or wait for that.
 type makers struct {
 	making   chan struct{}
 	requests int
 }
 
-// reply is one that is being read.
+// reply is a reply that is being sent.
 type reply struct {
 	from netip.Addr
 	turn uint64
-	left int // bytes that wait; answers.mu guards it
+	left int // bytes to send; replies.mu guards it
 	cut  func()
 }
 
@@ -52,7 +51,7 @@ func newReplies(log *slog.Logger, r space) *replies {
 	}
 }
 
-// whole answers with what next writes, once next has returned.
+// whole sends the output of next after next has returned.
 func (a *replies) whole(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var from netip.Addr
@@ -71,13 +70,13 @@ func (a *replies) whole(next http.Handler) http.Handler {
 			return
 		}
 		if err := a.send(w, p, from); err != nil {
-			a.log.Debug("Answer not sent", "url", r.URL.Path, "to", r.RemoteAddr, "err", err)
-			panic(http.ErrAbortHandler) // so that the client sees that it is not whole
+			a.log.Debug("Reply not sent", "url", r.URL.Path, "to", r.RemoteAddr, "err", err)
+			panic(http.ErrAbortHandler) // the client must detect the incomplete reply
 		}
 	})
 }
 
-// make runs next when it is its turn.
+// make runs next when a place is free.
 func (a *replies) make(next http.Handler, from netip.Addr, h http.Header, r *http.Request) (*pages, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), makeTimeout)
 	defer cancel()
@@ -116,7 +115,7 @@ func (a *replies) leave(from netip.Addr, m *makers) {
 	}
 }
 
-// send writes the pages, and gives each back when it is written.
+// send writes the pages and releases each one after it is written.
 func (a *replies) send(w http.ResponseWriter, p *pages, from netip.Addr) error {
 	control := http.NewResponseController(w)
 	one := &reply{from: from, left: len(p.all) * pageBytes, cut: func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) }}
@@ -132,7 +131,7 @@ func (a *replies) send(w http.ResponseWriter, p *pages, from netip.Addr) error {
 	return nil
 }
 
-// hold counts a reply, and cuts others off as long as too much waits.
+// hold counts a reply, and cuts off others while too many bytes wait.
 func (a *replies) hold(one *reply) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -149,7 +148,7 @@ func (a *replies) hold(one *reply) {
 	a.bytes += one.left
 }
 
-// worst is the first that began of the source for which the most waits.
+// worst is the oldest reply of the source with the most waiting bytes.
 func (a *replies) worst() (first *reply) {
 	formatBytes := map[netip.Addr]int{}
 	for one := range a.waiting {
@@ -163,8 +162,7 @@ func (a *replies) worst() (first *reply) {
 	return first
 }
 
-// sent takes n bytes off a reply, at the most those left; it is over with the last, and no
-// more cut off.
+// sent subtracts n bytes from a reply, at most those left; at zero the reply is done and cannot be cut off any more.
 func (a *replies) sent(one *reply, n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -176,8 +174,7 @@ func (a *replies) sent(one *reply, n int) {
 	}
 }
 
-// pages is an http.ResponseWriter that keeps what it is given, in pieces that need not be
-// copied when it grows.
+// pages is an http.ResponseWriter that stores the reply in chunks, which are not copied when the reply grows.
 type pages struct {
 	header http.Header
 	status int
@@ -185,13 +182,13 @@ type pages struct {
 	size   int
 }
 
-// Header is that of the reply.
+// Header is the header of the reply.
 func (p *pages) Header() http.Header { return p.header }
 
-// WriteHeader keeps the status.
+// WriteHeader stores the status.
 func (p *pages) WriteHeader(status int) { p.status = status }
 
-// Write keeps b; it never fails.
+// Write stores b; it never fails.
 func (p *pages) Write(b []byte) (int, error) {
 	p.size += len(b)
 	for rest := b; len(rest) > 0; {

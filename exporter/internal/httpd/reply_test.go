@@ -36,7 +36,7 @@ func TestReadersOfTheSourceThatHoldsMostAreCutOffFirst(t *testing.T) {
 	if len(cut) != 0 || s.bytes != 8*pageBytes {
 		t.Fatalf("cut off %q, %d bytes wait", cut, s.bytes)
 	}
-	last := read("b", a, 2) // now the quota is full
+	last := read("b", a, 2) // now the limit is reached
 	read("c", netip.MustParseAddr("192.0.2.3"), 1)
 	if !slices.Equal(cut, []string{"1"}) || s.bytes != 9*pageBytes {
 		t.Errorf("cut off %q, %d bytes wait; want 1, the oldest of the busiest source", cut, s.bytes)
@@ -49,7 +49,7 @@ func TestReadersOfTheSourceThatHoldsMostAreCutOffFirst(t *testing.T) {
 	}
 	read("large", many, 100)
 	if s.bytes != 107*pageBytes {
-		t.Errorf("%d bytes wait: of large answers so many may as are made at one time", s.bytes)
+		t.Errorf("%d bytes wait, want as many large replies as are generated at the same time", s.bytes)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestSourceThatAsksMuchLeavesPlacesForOthers(t *testing.T) {
 		synctest.Wait()
 		for i, want := range []int{2, 3, 4, 4} { // 2 of one source, and 4 of all
 			if len(running) != want {
-				t.Errorf("%d answers for %d sources are made, want %d", len(running), i+1, want)
+				t.Errorf("%d replies for %d sources are generated, want %d", len(running), i+1, want)
 			}
 			go ask(fmt.Sprintf("192.0.2.%d:1", i+2))
 			synctest.Wait()
@@ -97,7 +97,7 @@ func TestSourceThatAsksMuchLeavesPlacesForOthers(t *testing.T) {
 	})
 }
 
-func TestClientThatGivesUpWaitsNoLonger(t *testing.T) {
+func TestCanceledRequestDoesNotWait(t *testing.T) {
 	a := newReplies(slog.New(slog.DiscardHandler), spaceIn(math.MaxInt64))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -154,7 +154,7 @@ func TestSlowReaderIsCutOffAndOthersAreServed(t *testing.T) {
 	}
 }
 
-func TestReplyIsAsItWasWritten(t *testing.T) {
+func TestReplyIsUnchanged(t *testing.T) {
 	h := newReplies(slog.New(slog.DiscardHandler), spaceIn(math.MaxInt64)).whole(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Kept", "yes")
 		w.WriteHeader(http.StatusTeapot)
@@ -172,8 +172,8 @@ func TestReplyIsAsItWasWritten(t *testing.T) {
 
 var _ http.ResponseWriter = (*pages)(nil)
 
-// TestTLSServerGivesMetricsPacked is Prometheus's own way, with TLS, password, HTTP/2 and gzip.
-func TestTLSServerGivesMetricsPacked(t *testing.T) {
+// TestTLSServerCompressesMetrics scrapes as Prometheus does, with TLS, password, HTTP/2 and gzip.
+func TestTLSServerCompressesMetrics(t *testing.T) {
 	file, pool := webConfig(t)
 	at := serve(t, 1, file)[0]
 	c := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: pool}}}
@@ -183,13 +183,13 @@ func TestTLSServerGivesMetricsPacked(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.SetBasicAuth("prometheus", "test")
-	reply, err := c.Do(r) // asks for gzip by itself, and unpacks
+	reply, err := c.Do(r) // requests gzip and decompresses
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer reply.Body.Close()
 	body, err := io.ReadAll(reply.Body)
 	if err != nil || reply.Proto != "HTTP/2.0" || !reply.Uncompressed || !bytes.Contains(body, []byte("oneway_build_info{")) {
-		t.Errorf("%s, packed %v, %d bytes, %v", reply.Proto, reply.Uncompressed, len(body), err)
+		t.Errorf("%s, decompressed %v, %d bytes, %v", reply.Proto, reply.Uncompressed, len(body), err)
 	}
 }

@@ -16,12 +16,12 @@ import (
 	"oneway.example/exporter/report"
 )
 
-// runs lists the runs that are kept, newest first.
+// runs lists the stored runs, newest first.
 func (s *server) runs(w http.ResponseWriter, _ *http.Request) {
 	s.json(w, append([]report.Header{}, s.Source.Reports().List()...))
 }
 
-// run hands out a report, packed as it is on the disk to whoever takes gzip.
+// run sends a report, compressed as in its file to clients that accept gzip.
 func (s *server) run(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	f, err := s.Source.Reports().Open(id)
@@ -30,23 +30,23 @@ func (s *server) run(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	case err != nil:
-		s.Log.Error("Report not handed out", "id", id, "err", err)
+		s.Log.Error("Report not sent", "id", id, "err", err)
 		http.Error(w, "the report cannot be read", http.StatusInternalServerError)
 		return
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // opened for reading only
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Vary", "Accept-Encoding")
-	// An id has no character that would need quoting.
+	// An id has no character that needs quoting.
 	h.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", "oneway-"+id+".json"))
 	content := io.Reader(f)
 	if takesGzip(r.Header) {
 		h.Set("Content-Encoding", "gzip")
 	} else if content, err = gzip.NewReader(f); err != nil {
 		h.Del("Content-Disposition")
-		s.Log.Error("Report not handed out", "id", id, "err", err)
+		s.Log.Error("Report not sent", "id", id, "err", err)
 		http.Error(w, "the report is damaged", http.StatusInternalServerError)
 		return
 	}
@@ -55,11 +55,11 @@ func (s *server) run(w http.ResponseWriter, r *http.Request) {
 	}
 	if _, err := io.Copy(w, content); err != nil {
 		s.Log.Debug("Report not written", "id", id, "err", err)
-		panic(http.ErrAbortHandler) // so that the client sees that it is not whole
+		panic(http.ErrAbortHandler) // the client must detect the incomplete reply
 	}
 }
 
-// takesGzip says whether a client accepts gzip (RFC 9110 section 12.5.3).
+// takesGzip reports whether a client accepts gzip (RFC 9110 section 12.5.3).
 func takesGzip(h http.Header) bool {
 	for coding := range strings.SplitSeq(strings.Join(h.Values("Accept-Encoding"), ","), ",") {
 		name, weight, _ := strings.Cut(coding, ";")
@@ -75,7 +75,7 @@ func takesGzip(h http.Header) bool {
 	return false
 }
 
-// runHealth is how a result is shown.
+// runHealth is the health that represents a result of a run.
 func runHealth(result string) agent.Health {
 	switch result {
 	case report.Completed:
@@ -88,7 +88,7 @@ func runHealth(result string) agent.Health {
 	return agent.Failed
 }
 
-// took writes how long a run lasted.
+// took is the duration of a run as text.
 func took(h report.Header) string {
 	if h.Begin.IsZero() || h.End.Before(h.Begin) {
 		return ""
@@ -96,7 +96,7 @@ func took(h report.Header) string {
 	return h.End.Sub(h.Begin).Round(time.Second).String()
 }
 
-// formatBytes writes an amount of data with a decimal unit, as quotas have it.
+// formatBytes is an amount of data as text with a decimal unit, as in quotas.
 func formatBytes(n int64) string {
 	units := []string{"B", "kB", "MB", "GB", "TB", "PB", "EB"} // all of an int64
 	v := float64(n)
@@ -106,7 +106,7 @@ func formatBytes(n int64) string {
 	return fmt.Sprintf("%.3g %s", v, units[0])
 }
 
-// incident keeps the last minutes of the path that the query names, and of its probe, if it has several.
+// incident stores the last minutes of the path in the query, and of its probe if it has several.
 func (s *server) incident(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	h, err := s.Source.KeepIncident(query.Get("path"), query.Get("probe"))
@@ -115,7 +115,7 @@ func (s *server) incident(w http.ResponseWriter, r *http.Request) {
 	case err == nil:
 		w.Header().Set("Location", "../runs/"+h.ID)
 		w.WriteHeader(http.StatusCreated)
-		fmt.Fprintf(w, "The last minutes of path %s, probe %s, are kept: runs/%s\n", h.Path, h.Probe, h.ID)
+		fmt.Fprintf(w, "The last minutes of path %s, probe %s, are stored: runs/%s\n", h.Path, h.Probe, h.ID)
 		return
 	case errors.Is(err, incident.ErrUnknown):
 		status = http.StatusNotFound
@@ -125,5 +125,5 @@ func (s *server) incident(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "10")
 		status = http.StatusTooManyRequests
 	}
-	http.Error(w, "The last minutes were not kept.\n"+err.Error(), status)
+	http.Error(w, "The last minutes were not stored.\n"+err.Error(), status)
 }

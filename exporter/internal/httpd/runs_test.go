@@ -17,7 +17,7 @@ import (
 	"oneway.example/exporter/report"
 )
 
-// withReports is a handler over a store with one report, whose texts are hostile.
+// withReports is a handler over a store with one report, whose texts contain HTML.
 func withReports(t *testing.T) (h http.Handler, id, dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -50,7 +50,7 @@ func TestRunsAreListedAsJSON(t *testing.T) {
 		t.Errorf("content type %q", got)
 	}
 	if strings.Contains(w.Body.String(), "<script") {
-		t.Error("a browser that guesses could find a script")
+		t.Error("a browser that guesses the content type could run a script")
 	}
 }
 
@@ -61,7 +61,7 @@ func TestNoRunsAreAnEmptyList(t *testing.T) {
 	}
 }
 
-func TestReportIsDownloadedAsTheClientTakesIt(t *testing.T) {
+func TestReportHasAnEncodingThatTheClientAccepts(t *testing.T) {
 	h, id, _ := withReports(t)
 	for _, accept := range []string{"", "gzip", "br, gzip;q=0.5", "gzip;q=0", "identity", "*"} {
 		w := get(t, h, http.MethodGet, "/runs/"+id, "Accept-Encoding", accept)
@@ -116,7 +116,7 @@ func TestIDsDoNotLeadOutOfTheDirectory(t *testing.T) {
 	}
 }
 
-func TestDamagedReportIsNotHandedOutAsWhole(t *testing.T) {
+func TestDamagedReportIsAnError(t *testing.T) {
 	h, id, dir := withReports(t)
 	if err := os.WriteFile(filepath.Join(dir, id+".json.gz"), []byte("not gzip"), 0o600); err != nil {
 		t.Fatal(err)
@@ -126,8 +126,8 @@ func TestDamagedReportIsNotHandedOutAsWhole(t *testing.T) {
 	}
 }
 
-// TestReportCutInItsBodyIsSeenToBeCut: who does not unpack it is cut off too.
-func TestReportCutInItsBodyIsSeenToBeCut(t *testing.T) {
+// TestTruncatedReportIsDetected: also by a client that does not decompress it.
+func TestTruncatedReportIsDetected(t *testing.T) {
 	h, id, dir := withReports(t)
 	file := filepath.Join(dir, id+".json.gz")
 	info, err := os.Stat(file)
@@ -160,12 +160,12 @@ func TestReportCutInItsBodyIsSeenToBeCut(t *testing.T) {
 			}
 		}
 		if err == nil {
-			t.Errorf("%s: half a report passes for a whole one", accept)
+			t.Errorf("%s: a truncated report was read as complete", accept)
 		}
 	}
 }
 
-func TestPageEscapesWhatRunsSay(t *testing.T) {
+func TestPageEscapesTextsOfRuns(t *testing.T) {
 	h, id, _ := withReports(t)
 	body := get(t, h, http.MethodGet, "/").Body.String()
 	if !strings.Contains(body, `href="runs/`+id+`"`) {
@@ -178,7 +178,7 @@ func TestPageEscapesWhatRunsSay(t *testing.T) {
 	}
 }
 
-func TestBytesHaveThreeFigures(t *testing.T) {
+func TestBytesHaveThreeDigits(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1 kB", 61_300_000: "61.3 MB", 999_600_000: "1 GB", 1<<63 - 1: "9.22 EB"} {
 		if got := formatBytes(n); got != want {
 			t.Errorf("%d is %q, want %q", n, got, want)

@@ -12,7 +12,7 @@ import (
 // sampleNow is the time of the sample.
 var sampleNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// fakeSource is a Source that says what it is told to.
+// fakeSource is a Source with a given status.
 type fakeSource struct {
 	status  agent.Status
 	reports *report.Store
@@ -49,7 +49,7 @@ func results(forward, reverse, loss, r, both string) []probe.Result {
 	}
 }
 
-// sample has every state that the page knows.
+// sample has all states that the page can show.
 func sample() agent.Status {
 	at := func(ago time.Duration) time.Time { return sampleNow.Add(-ago) }
 	one := func(name, peer string, health agent.Health, s probe.Status) agent.PathStatus {

@@ -17,24 +17,23 @@ import (
 	"oneway.example/exporter/memlimit"
 )
 
-// Limits against clients that are slow, many or verbose. A scrape of 10,000
-// paths may take long to be written.
+// Limits against clients that are slow, many or send much. Writing a scrape of 10,000 paths may take long.
 const (
 	headerTimeout   = 10 * time.Second
 	readTimeout     = 30 * time.Second
 	writeTimeout    = 2 * time.Minute
 	idleTimeout     = 30 * time.Second
 	shutdownTimeout = 3 * time.Second
-	maxStreams      = 4        // HTTP/2 requests at one time on a connection
-	maxUploadBytes  = 64 << 10 // of them that wait to be read: the least that net/http takes
+	maxStreams      = 4        // concurrent HTTP/2 requests of a connection
+	maxUploadBytes  = 64 << 10 // unread bytes of them: the minimum of net/http
 )
 
-// Listen opens the addresses of the --web flags; all or none.
+// Listen opens all addresses of the --web flags, or none.
 func Listen(flags *web.FlagConfig) ([]net.Listener, error) {
 	if flags.WebSystemdSocket != nil && *flags.WebSystemdSocket {
 		listeners, err := activation.Listeners()
 		if err == nil && len(listeners) == 0 {
-			err = errors.New("systemd handed over no socket; is the .socket unit active?")
+			err = errors.New("systemd passed no socket; check that the .socket unit is active")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("httpd: %w", err)
@@ -46,7 +45,7 @@ func Listen(flags *web.FlagConfig) ([]net.Listener, error) {
 		l, err := net.Listen("tcp", address)
 		if err != nil {
 			for _, open := range all {
-				_ = open.Close() // what is wrong is told
+				_ = open.Close() // the first error is returned
 			}
 			return nil, fmt.Errorf("httpd: %w%s", err, advice(err))
 		}
@@ -58,15 +57,14 @@ func Listen(flags *web.FlagConfig) ([]net.Listener, error) {
 func advice(err error) string {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return "; another program, maybe another agent, listens there: stop it or choose another --web.listen-address"
+		return "; another program, possibly another agent, uses this address: stop it or set another --web.listen-address"
 	case errors.Is(err, syscall.EACCES):
 		return "; ports below 1024 need CAP_NET_BIND_SERVICE"
 	}
 	return ""
 }
 
-// CheckConfig checks a --web.config.file with the files that it names; an empty
-// name is right.
+// CheckConfig checks a --web.config.file and the files that it names; an empty name is valid.
 func CheckConfig(file string) error {
 	if file == "" {
 		return nil
@@ -77,24 +75,23 @@ func CheckConfig(file string) error {
 	return nil
 }
 
-// Serve serves h at all listeners, which it closes, until ctx ends, and then
-// returns nil.
+// Serve serves h on all listeners until ctx ends, closes them, and then returns nil.
 func Serve(ctx context.Context, listeners []net.Listener, h http.Handler, flags *web.FlagConfig, log *slog.Logger) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	errs := make([]error, len(listeners))
 	r := spaceIn(memlimit.Process())
-	d := newLimiter(min(r.connections, mostDescriptors()/2), r.ofSource) // the other half is for measuring
+	d := newLimiter(min(r.connections, mostDescriptors()/2), r.ofSource) // the other half is for probes
 	var running sync.WaitGroup
 	for i, l := range listeners {
-		// A server each: exporter-toolkit changes the server that it is given.
+		// One server per listener, since exporter-toolkit modifies the server.
 		s := newServer(h, log, &r)
 		l = limiterListener{l, d, &r}
 		running.Go(func() {
-			defer cancel() // one address lost: end, rather than serve by halves
+			defer cancel() // the failure of one address ends all
 			if err := web.Serve(l, s, flags, log); !errors.Is(err, http.ErrServerClosed) {
 				errs[i] = fmt.Errorf("httpd: %s: %w", l.Addr(), err)
-				_ = l.Close() // what is wrong is told
+				_ = l.Close() // the first error is returned
 			}
 		})
 		running.Go(func() {
@@ -111,17 +108,17 @@ func newServer(h http.Handler, log *slog.Logger, r *space) *http.Server {
 		Handler: counted(h), ConnContext: connContext, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: r.header,
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: maxUploadBytes, MaxReceiveBufferPerStream: maxUploadBytes},
-		// What clients do wrong, such as a failed TLS handshake, stays at debug:
-		// anyone who can reach the port could fill the log with it.
+		// Errors of clients, such as a failed TLS handshake, are logged at debug: any client could fill the log with
+		// them.
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }
 
-// shutdown lets requests end for a moment.
+// shutdown waits for requests in progress, at most shutdownTimeout.
 func shutdown(s *http.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
 	if err := s.Shutdown(ctx); err != nil {
-		_ = s.Close() // whoever still waits is cut off
+		_ = s.Close() // requests still in progress are cut off
 	}
 }

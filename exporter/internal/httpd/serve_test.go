@@ -24,7 +24,7 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 )
 
-// serve serves the sample at n addresses until the test ends.
+// serve serves the sample on n addresses until the end of the test.
 func serve(t *testing.T, n int, webConfig string) (addresses []string) {
 	t.Helper()
 	flags := &web.FlagConfig{WebListenAddresses: new([]string), WebSystemdSocket: new(bool), WebConfigFile: &webConfig}
@@ -88,8 +88,7 @@ func TestSeveralAddressesAreServed(t *testing.T) {
 	}
 }
 
-// webConfig writes a configuration with a certificate for 127.0.0.1 and the user
-// "prometheus" with the password "test".
+// webConfig writes a configuration with a certificate for 127.0.0.1 and the user "prometheus" with the password "test".
 func webConfig(t *testing.T) (file string, pool *x509.CertPool) {
 	t.Helper()
 	dir := t.TempDir()
@@ -154,11 +153,11 @@ func TestWrongWebConfigurationIsRefused(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	if err := CheckConfig(""); err != nil {
-		t.Errorf("none is right: %v", err)
+		t.Errorf("no file is valid: %v", err)
 	}
 }
 
-func TestTakenAddressIsToldWithAdvice(t *testing.T) {
+func TestAddressInUseIsAnErrorWithAdvice(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +169,7 @@ func TestTakenAddressIsToldWithAdvice(t *testing.T) {
 	}
 }
 
-// TestSlowHeadersAreCutOff looks at the server's limits rather than to wait for them.
+// TestSlowHeadersAreCutOff checks the server's limits instead of waiting for them.
 func TestSlowHeadersAreCutOff(t *testing.T) {
 	s := newServer(http.NotFoundHandler(), slog.New(slog.DiscardHandler), &space{})
 	for _, c := range []struct {
@@ -183,11 +182,11 @@ func TestSlowHeadersAreCutOff(t *testing.T) {
 		{"idle", s.IdleTimeout, 30 * time.Second},
 	} {
 		if c.d <= 0 || c.d > c.most {
-			t.Errorf("%s timeout is %v, want %v at the most", c.name, c.d, c.most)
+			t.Errorf("%s timeout is %v, want at most %v", c.name, c.d, c.most)
 		}
 	}
 	if n := s.HTTP2.MaxConcurrentStreams; n <= 0 || n > 4 {
-		t.Errorf("%d requests at one time on a connection of HTTP/2, want 4 at the most", n)
+		t.Errorf("%d concurrent requests of an HTTP/2 connection, want at most 4", n)
 	}
 }
 
@@ -204,7 +203,7 @@ func TestHugeHeadersAreRefused(t *testing.T) {
 	fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: h\r\nX-Long: %s\r\n\r\n", strings.Repeat("x", 2*maxHeaderBytes))
 	reply := make([]byte, 12)
 	if _, err := io.ReadFull(c, reply); err != nil || string(reply) != "HTTP/1.1 431" {
-		t.Errorf("answer is %q, %v; want 431", reply, err)
+		t.Errorf("reply is %q, %v; want 431", reply, err)
 	}
 }
 

@@ -6,43 +6,43 @@ import (
 	"syscall"
 )
 
-// Limits where memory has none.
+// Limits without a memory limit.
 const (
 	maxConnections = 512
 	maxOfSource    = 64
-	// maxMaking is how many replies are made at one time, each of which is kept whole; further ones
-	// wait for makeTimeout.
+	// maxMaking is the number of replies that are generated at the same time, each completely in memory; further ones
+	// wait at most for makeTimeout.
 	maxMaking = 4
-	// maxHeld is how many bytes may wait to be read; as many replies as are made at one time may
-	// always.
+	// maxHeld is the maximum number of bytes that wait to be sent; as many replies as are generated at the same time are
+	// always allowed.
 	maxHeld        = 64 << 20
 	maxHeaderBytes = 64 << 10
 )
 
-// What a limit of memory has space for.
+// Limits by the memory limit.
 const (
-	// connectionBytes is for a connection with TLS, a request's header and the kernel's buffers.
+	// connectionBytes is for a connection with TLS, the header of a request and the kernel's buffers.
 	connectionBytes  = 1 << 20
 	fewestOfSource   = 8
-	makingBytes      = 4 << 30 // for each; an agent of 10,000 paths takes a quarter of it
+	makingBytes      = 4 << 30 // per reply in progress; an agent of 10,000 paths uses a quarter of it
 	heldShare        = 8
-	sendShare        = 16 // of a connection's; the kernel takes twice as much
+	sendShare        = 16 // of connectionBytes; the kernel uses twice as much
 	receiveBytes     = 16 << 10
-	headerShare      = 128 // of a connection's; names of few bytes take some sixteen times as much
+	headerShare      = 128 // of connectionBytes; short names use about 16 times as much
 	connectionShares = maxConnections / maxOfSource
 )
 
-// space is what the server may take at one time.
+// space is the set of limits of the server.
 type space struct {
-	connections, ofSource int // of one source, an eighth of all
-	making, makingFor     int // answers; for one source, half of them
-	held                  int // bytes of replies that wait to be read
-	most                  int // bytes of them, if they are long; one may always wait
-	header                int // bytes of a request's; net/http takes 4 KiB more
-	send, receive         int // bytes that the kernel is asked to buffer for a connection; 0: it decides
+	connections, ofSource int // ofSource: of one source, an eighth of all
+	making, makingFor     int // replies in progress; makingFor: of one source, half of all
+	held                  int // bytes of replies that wait to be sent
+	most                  int // limit of held for long replies; one is always allowed
+	header                int // bytes of a request's header; net/http adds 4 KiB
+	send, receive         int // socket buffers of a connection in bytes; 0: the kernel's default
 }
 
-// spaceIn is the room in a process that may take so many bytes; math.MaxInt64: there is no limit.
+// spaceIn is the space for a memory limit in bytes; math.MaxInt64: no limit.
 func spaceIn(limit int64) space {
 	r := space{
 		connections: maxConnections, ofSource: maxOfSource, making: maxMaking, makingFor: maxMaking / 2,
@@ -62,10 +62,10 @@ func spaceIn(limit int64) space {
 	return r
 }
 
-// mayWait is how many bytes may wait together with a reply of n.
+// mayWait is the limit of waiting bytes together with a reply of n bytes.
 func (r *space) mayWait(n int) int { return max(min(max(r.held, maxMaking*n), r.most), n) }
 
-// limit bounds what the kernel keeps for a connection, which it charges to the control group.
+// limit bounds the kernel's buffers of a connection, which count in the control group.
 func (r *space) limit(c net.Conn) {
 	t, ok := c.(*net.TCPConn)
 	if !ok || r.send == 0 {
@@ -75,7 +75,7 @@ func (r *space) limit(c net.Conn) {
 	_ = t.SetReadBuffer(r.receive)
 }
 
-// mostDescriptors is how many files and sockets this process may have open (RLIMIT_NOFILE).
+// mostDescriptors is the maximum number of open files and sockets of this process (RLIMIT_NOFILE).
 func mostDescriptors() int {
 	var r syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil {

@@ -32,7 +32,7 @@ func TestKernelBuffersOfAConnectionAreBounded(t *testing.T) {
 		if e := raw.Control(func(fd uintptr) { got, err = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, option) }); e != nil || err != nil {
 			t.Fatal(e, err)
 		}
-		if got > 2*asked { // socket(7): doubled, and no more grown by itself
+		if got > 2*asked { // socket(7): doubled, without automatic growth
 			t.Errorf("option %d: %d bytes, want at most twice %d", option, got, asked)
 		}
 	}

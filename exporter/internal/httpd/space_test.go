@@ -29,9 +29,9 @@ func TestSpaceFitsTheMemoryLimit(t *testing.T) {
 		if got != c.want {
 			t.Errorf("limit %d: %+v, want %+v", c.limit, got, c.want)
 		}
-		// The kernel takes twice what it is asked for.
+		// The kernel uses twice the requested size.
 		if kernel := int64(2 * got.connections * (got.send + got.receive)); c.limit >= 64*mib && kernel > c.limit/5 {
-			t.Errorf("limit %d: the kernel may keep %d bytes", c.limit, kernel)
+			t.Errorf("limit %d: the kernel may buffer %d bytes", c.limit, kernel)
 		}
 	}
 }
@@ -43,21 +43,21 @@ func TestWhatMayWaitIsNoMoreThanAnEighthOfTheLimit(t *testing.T) {
 		n, want int
 	}{
 		{math.MaxInt64, 2 * mib, 64 * mib},
-		{math.MaxInt64, 24 * mib, 96 * mib}, // four long ones
+		{math.MaxInt64, 24 * mib, 96 * mib}, // four long replies
 		{64 * mib, 2 * mib, 8 * mib},
-		{64 * mib, 24 * mib, 24 * mib}, // one, which is there already
+		{64 * mib, 24 * mib, 24 * mib}, // one reply, which waits already
 		{1024 * mib, 2 * mib, 64 * mib},
 		{1024 * mib, 24 * mib, 96 * mib},
 		{1024 * mib, 48 * mib, 128 * mib},
 	} {
 		r := spaceIn(c.limit)
 		if got := r.mayWait(c.n); got != c.want {
-			t.Errorf("limit %d, answers of %d: %d bytes may wait, want %d", c.limit, c.n, got, c.want)
+			t.Errorf("limit %d, replies of %d: %d bytes may wait, want %d", c.limit, c.n, got, c.want)
 		}
 	}
 }
 
-// TestReplyThatIsCutOffLeavesNothing: not even what the kernel has of it.
+// TestReplyThatIsCutOffLeavesNothing: the kernel keeps no part of it either.
 func TestReplyThatIsCutOffLeavesNothing(t *testing.T) {
 	r := spaceIn(64 << 20)
 	made := newReplies(slog.New(slog.DiscardHandler), space{making: 1, makingFor: 1}) // one may wait

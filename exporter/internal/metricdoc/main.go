@@ -1,5 +1,4 @@
-// Command metricdoc writes exporter/doc/METRICS.md from the table in package
-// metric.
+// Command metricdoc writes exporter/doc/METRICS.md from the table in package metric.
 package main
 
 import (
@@ -22,7 +21,7 @@ func main() {
 	}
 }
 
-// run writes to the file that is named.
+// run writes the document to the file in args.
 func run(args []string) error {
 	if len(args) != 1 {
 		return errors.New("usage: metricdoc FILE")
@@ -34,29 +33,29 @@ const introduction = `# Metrics
 
 Generated from ` + "`exporter/metric`" + ` by ` + "`make generate`" + `; do not edit.
 
-- A series that is absent is a value that is not known. Nothing is ever exported as 0, -1 or NaN for that.
+- A series is absent while its value is not known. Unknown values are never exported as 0, -1 or NaN.
 - ` + "`path`" + ` and ` + "`probe`" + ` are names from the configuration. ` + "`direction`" + ` is ` + "`forward`" + ` (from this agent to the peer) or
-  ` + "`reverse`" + `. No label is an address, a port, a session or a sequence number, but for ` + "`peer`" + ` of ` + "`oneway_path_info`" + `.
-- Histograms are native (schema 3, a bucket is 9 % wide) and classic at once, where classic buckets are listed. This query works with either:
+  ` + "`reverse`" + `. No label is an address, a port, a session or a sequence number, except ` + "`peer`" + ` of ` + "`oneway_path_info`" + `.
+- Histograms have native buckets (schema 3, a bucket is 9 % wide) and, where listed, classic buckets. This query works with both:
   ` + "`histogram_quantile(0.95, sum by (path, direction, le) (rate(oneway_delay_seconds_bucket[5m]))) or histogram_quantile(0.95, sum by (path, direction) (rate(oneway_delay_seconds[5m])))`" + `
-- A probe has the series of its profile (` + "`profile`" + ` in the configuration). ` + "`full`" + ` is all families, 150 series of a path and
-  probe at the most. ` + "`slim`" + `, for a thousand paths, is those of which it is said below, 14 at the most: histograms without classic
-  buckets, and in their place the quantile 0.95 of ` + "`oneway_delay_quantile_seconds`" + ` for scrapes that take no native histograms (text);
-  the quantile 0.5 is always there. The counts are those of the probe ` + "`stamp`" + ` and of ` + "`saturation`" + ` in mode ` + "`fixed`" + `; ` + "`size_sweep`" + ` has one series for each
+- The ` + "`profile`" + ` of a probe in the configuration selects its series. ` + "`full`" + ` has all families, at most 150 series per path and
+  probe. ` + "`slim`" + `, for thousands of paths, has the families marked below, at most 14 series: its histograms have no classic
+  buckets, and scrapes that accept no native histograms (text) get the quantile 0.95 of ` + "`oneway_delay_quantile_seconds`" + ` instead;
+  the quantile 0.5 is always exported. The numbers hold for probe ` + "`stamp`" + ` and for ` + "`saturation`" + ` in mode ` + "`fixed`" + `; ` + "`size_sweep`" + ` has one series per
   cell and quantity.
-- Classic buckets are few. A server that takes native histograms has all of the distribution.
-- What one scrape shows of a path is of one instant: sent = received + lost + host_dropped + outstanding holds in every scrape.
-- Histograms, and counters of what is known from the beginning, begin at 0 when their path starts; a counter that says that it is
-  absent until its first begins with it: ` + "`increase`" + ` does not see that one where the server takes no created timestamps. All
-  vanish when the path is removed from the configuration.
-- The name, labels and meaning of a stable family change in a major version alone, after one in which the old and the new are
-  exported; those of an experimental one may change in any version. CHANGELOG.md tells of both as [CHANGE].
+- Classic buckets are few. A server that accepts native histograms gets the full distribution.
+- All series of a path in one scrape are of one instant: sent = received + lost + host_dropped + outstanding holds in every scrape.
+- Histograms and counters start at 0 when their path starts, except counters that are absent until their first event, which
+  start with it: ` + "`increase`" + ` misses that event if the server ignores created timestamps. All series of a path end when it is
+  removed from the configuration.
+- The name, labels and meaning of a stable family change only in a major version, after a version that exports both the old and
+  the new family; those of an experimental family may change in any version. CHANGELOG.md lists both as [CHANGE].
 `
 
 func document(groups []metric.Group) string {
 	var b strings.Builder
 	b.WriteString(introduction)
-	having := map[string]int{} // families with a label
+	having := map[string]int{} // number of families by label
 	for _, g := range groups {
 		fmt.Fprintf(&b, "\n## %s\n", g.Title)
 		for _, d := range g.Descs {

@@ -23,7 +23,7 @@ func BenchmarkObserve(b *testing.B) {
 	}
 }
 
-// BenchmarkObserveClientGolang is what Observe is measured against.
+// BenchmarkObserveClientGolang is the reference for the cost of Observe.
 func BenchmarkObserveClientGolang(b *testing.B) {
 	h := prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "h", Buckets: metric.Delay.Buckets, NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: maxSpan,
@@ -47,7 +47,7 @@ func BenchmarkUpdate(b *testing.B) {
 	}
 }
 
-// session opens the series of one path, those of its histograms among them.
+// session opens the series of one path, histograms included.
 func session(s metric.Sink, path string) (all []metric.Series) {
 	open := func(d *metric.Desc, values ...string) {
 		one := s.Series(d, append([]string{path, "stamp"}, values...)...)
@@ -76,9 +76,8 @@ func session(s metric.Sink, path string) (all []metric.Series) {
 	return all
 }
 
-// BenchmarkScrape scrapes up to 10,000 sessions while one writer goes on; it
-// reports the bytes of one scrape, the memory of one session, and the longest
-// time for which the writer had to wait for an Update.
+// BenchmarkScrape scrapes up to 10,000 sessions during the updates of one writer; it reports the bytes of a scrape, the
+// memory of a session, and the longest time that the writer waited for an Update.
 func BenchmarkScrape(b *testing.B) {
 	for _, sessions := range []int{100, 1000, 10_000} {
 		for _, c := range []struct {
@@ -135,7 +134,7 @@ func benchmarkScrape(b *testing.B, sessions int, profile metric.Profile, o Optio
 	b.ReportMetric(float64(longest.Load())/1e3, "us-longest-update")
 }
 
-// write updates one session after the other, 10,000 a second.
+// write updates the sessions in turn, 10,000 per second.
 func write(s *Sink, all [][]metric.Series, stop chan struct{}, longest *atomic.Int64) {
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
@@ -164,7 +163,7 @@ func heapBytes() uint64 {
 	return m.HeapAlloc
 }
 
-// counting is an io.Writer that only counts.
+// counting is an io.Writer that counts bytes.
 type counting int64
 
 func (c *counting) Write(p []byte) (int, error) {

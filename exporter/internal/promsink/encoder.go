@@ -11,8 +11,8 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// encoder appends the messages of Prometheus' protocol buffers (io.prometheus.client, metrics.proto) to bytes
-// that it uses again: a scrape of a thousand paths has some ten thousand messages, and makes none of them.
+// encoder appends protobuf messages of Prometheus (io.prometheus.client, metrics.proto) to a reused buffer: a scrape of a
+// thousand paths has about ten thousand messages, and allocates none of them.
 type encoder struct{ data []byte }
 
 // Fields of metrics.proto, by message.
@@ -37,7 +37,7 @@ const (
 	spanOffset, spanLength = 1, 2
 )
 
-// begin begins a message that is the value of a field; end ends it.
+// begin starts a message that is the value of a field; end completes it.
 func (e *encoder) begin(field protowire.Number) (at int) {
 	e.data = append(protowire.AppendTag(e.data, field, protowire.BytesType), 0)
 	return len(e.data)
@@ -72,14 +72,14 @@ func (e *encoder) signed(field protowire.Number, v int64) {
 	e.unsigned(field, protowire.EncodeZigZag(v))
 }
 
-// message appends one that another package has made.
+// message appends a message of another package.
 func (e *encoder) message(field protowire.Number, m proto.Message) {
 	at := e.begin(field)
-	e.data, _ = proto.MarshalOptions{}.MarshalAppend(e.data, m) // it has no required fields
+	e.data, _ = proto.MarshalOptions{}.MarshalAppend(e.data, m) // no error: the message has no required fields
 	e.end(at)
 }
 
-// family begins that of a descriptor.
+// family starts the message of a family.
 func (e *encoder) family(d *metric.Desc) {
 	kind := map[metric.Kind]dto.MetricType{
 		metric.Counter: dto.MetricType_COUNTER, metric.Gauge: dto.MetricType_GAUGE, metric.Histogram: dto.MetricType_HISTOGRAM,
@@ -89,14 +89,14 @@ func (e *encoder) family(d *metric.Desc) {
 	e.unsigned(familyType, uint64(kind))
 }
 
-// series appends one as it was when the scrape began, if it is there and is shown to such a scrape.
+// series appends a series as it was when the scrape began, if it is present and exported to this scrape.
 func (e *encoder) series(one *series, scrape uint64, native bool) {
 	if native && one.desc.StandsIn() {
 		return
 	}
 	one.read(scrape, func(st state) {
 		classic := len(one.desc.Buckets) > 0 && !one.sink.options.NoClassic
-		// A histogram without buckets is none to show, unless its server is told to do without classic ones.
+		// A histogram without buckets is not exported, unless the options exclude classic buckets.
 		if !st.present || st.hist != nil && !native && len(one.desc.Buckets) == 0 {
 			return
 		}
@@ -116,7 +116,7 @@ func (e *encoder) series(one *series, scrape uint64, native bool) {
 	})
 }
 
-// number is a gauge or a counter.
+// number appends the value of a gauge or counter.
 func (e *encoder) number(field protowire.Number, v float64, created *timestamppb.Timestamp) {
 	at := e.begin(field)
 	e.float(numberValue, v)
@@ -126,7 +126,7 @@ func (e *encoder) number(field protowire.Number, v float64, created *timestamppb
 	e.end(at)
 }
 
-// pairOf is a label of a series, as a field of its message.
+// pairOf is a label of a series, encoded as a field of its message.
 func pairOf(name, value string) []byte {
 	var e encoder
 	at := e.begin(metricLabel)
@@ -161,8 +161,8 @@ func (e *encoder) histogram(h *histogram, one *series, classic, native bool) {
 	e.end(at)
 }
 
-// classic appends the classic buckets, cumulated. The last bucket has no message but for its exemplar's sake, as
-// in client_golang.
+// classic appends the classic buckets, cumulated. As in client_golang, the last bucket has a message only if it has an
+// exemplar.
 func (e *encoder) classic(h *histogram, bounds []float64) {
 	count := uint64(0)
 	for i, n := range h.classic {
@@ -185,7 +185,7 @@ func (e *encoder) classic(h *histogram, bounds []float64) {
 	}
 }
 
-// buckets appends the native buckets of one sign: runs of buckets, and differences of counts, packed.
+// buckets appends the native buckets of one sign: spans of buckets, and packed differences of counts.
 func (e *encoder) buckets(b *buckets, span, delta protowire.Number) {
 	for offset, run := range b.runs() {
 		at := e.begin(span)

@@ -14,7 +14,7 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// openMetrics scrapes as a server does that asks for OpenMetrics: without created lines.
+// openMetrics scrapes as a server that requests OpenMetrics, and removes created lines.
 func openMetrics(t *testing.T, s *Sink) (buckets []string) {
 	t.Helper()
 	for line := range strings.Lines(expose(t, s, expfmt.TypeOpenMetrics)) {
@@ -29,7 +29,7 @@ func observeWith(s metric.Series, v float64, value string) {
 	s.ObserveWithExemplar(v, metric.RunIDL, value)
 }
 
-func TestScrapeShowsTheLastExemplarOfEachBucket(t *testing.T) {
+func TestScrapeHasTheLastExemplarOfEachBucket(t *testing.T) {
 	s := newSink(Options{})
 	h := s.Series(testHistogram, "a")
 	h.Observe(0.0001)
@@ -55,7 +55,7 @@ func TestScrapeShowsTheLastExemplarOfEachBucket(t *testing.T) {
 	}
 }
 
-func TestExemplarThatIsTooLongIsLeftOutAndNotItsObservation(t *testing.T) {
+func TestTooLongExemplarIsLeftOutWithoutItsObservation(t *testing.T) {
 	s := newSink(Options{})
 	h := s.Series(testHistogram, "a")
 	fits := strings.Repeat("ü", metric.MaxExemplarRunes-len(metric.RunIDL))
@@ -70,7 +70,7 @@ func TestExemplarThatIsTooLongIsLeftOutAndNotItsObservation(t *testing.T) {
 	}
 }
 
-func TestScrapeSeesNoExemplarFromAfterItsBegin(t *testing.T) {
+func TestScrapeHasNoExemplarSetAfterItsBegin(t *testing.T) {
 	s := newSink(Options{})
 	h := s.Series(testHistogram, "a")
 	observeWith(h, 0.05, "before")
@@ -82,7 +82,7 @@ func TestScrapeSeesNoExemplarFromAfterItsBegin(t *testing.T) {
 	})
 	s.scraping.Store(0)
 	if got != "before" {
-		t.Errorf("the scrape shows the exemplar of %q", got)
+		t.Errorf("the scrape has the exemplar of %q", got)
 	}
 }
 
@@ -102,8 +102,8 @@ func TestNativeExemplarsAreInTheOrderOfTime(t *testing.T) {
 	}
 }
 
-// TestExemplarsOfBucketsAreThoseOfClientGolang compares all of a histogram's message.
-func TestExemplarsOfBucketsAreThoseOfClientGolang(t *testing.T) {
+// TestExemplarsOfBucketsEqualThoseOfClientGolang compares the complete message of a histogram.
+func TestExemplarsOfBucketsEqualThoseOfClientGolang(t *testing.T) {
 	bounds, values := []float64{0.001, 0.1}, []float64{0.0005, 0.05, 7}
 	c := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "reference", Buckets: bounds})
 	s := newSink(Options{NoNative: true})
@@ -134,7 +134,7 @@ func TestObservationsWithoutExemplarDoNotAllocate(t *testing.T) {
 	for name, h := range map[string]metric.Series{"never had one": plain, "has one": marked} {
 		h.Observe(0.05)
 		if n := testing.AllocsPerRun(1000, func() { h.Observe(0.05) }); n != 0 {
-			t.Errorf("%s: %v allocations an observation", name, n)
+			t.Errorf("%s: %v allocations per observation", name, n)
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// Expose writes every series as it was at one instant, one family after the other: it takes the memory of one
-// of them. The end of a format that has one is for the caller to write (expfmt.Closer).
+// Expose writes every series as of one instant, one family after the other, and uses the memory of one family. The
+// caller writes the end marker of formats that have one (expfmt.Closer).
 func (s *Sink) Expose(to io.Writer, format expfmt.Format) error {
 	binary := format.FormatType() == expfmt.TypeProtoDelim
 	text := expfmt.NewEncoder(to, format)
@@ -30,7 +30,7 @@ func (s *Sink) Expose(to io.Writer, format expfmt.Format) error {
 	})
 }
 
-// Gather is all of what an Expose with native histograms shows.
+// Gather returns all families that Expose writes with native histograms.
 func (s *Sink) Gather() (all []*dto.MetricFamily, err error) {
 	err = s.each(!s.options.NoNative, func(family []byte) error {
 		f := new(dto.MetricFamily)
@@ -51,8 +51,8 @@ func writeDelimited(to io.Writer, message []byte) error {
 	return nil
 }
 
-// each calls write with each family that has a series to show, by name, as a message of Prometheus' protocol
-// buffers. native tells whether native histograms are taken. The bytes are written over by the next family.
+// each calls write with each family that has an exported series, in the order of names, as an encoded protobuf message.
+// native reports whether native histograms are accepted. The next family overwrites the bytes.
 func (s *Sink) each(native bool, write func(family []byte) error) error {
 	s.scrape.Lock()
 	defer s.scrape.Unlock()
@@ -81,17 +81,15 @@ func (s *Sink) each(native bool, write func(family []byte) error) error {
 	return nil
 }
 
-// listing is the series of a family, as long as none is opened or closed. It belongs to the
-// scrapes.
+// listing is the series of a family, valid until one is opened or closed. Only scrapes use it.
 type listing struct {
 	desc   *metric.Desc
 	series []*series
 	sorted bool
 }
 
-// begin draws the line: no Update is half done, and what is written from here on
-// puts aside what was before. The time for which it stops writers does not
-// depend on the number of series, but for those of families that have changed.
+// begin starts a scrape at an instant in which no Update is half done; later writes put the previous state aside. The time
+// for which it stops writers depends on the number of families that have changed, not on the number of series.
 func (s *Sink) begin() (listings []*listing, scrape uint64) {
 	s.gate.Lock()
 	defer s.gate.Unlock()
@@ -112,7 +110,7 @@ func (s *Sink) begin() (listings []*listing, scrape uint64) {
 	return listings, s.last
 }
 
-// sort puts a listing in the order of the exposition.
+// sort sorts a listing in the order of the exposition.
 func (l *listing) sort() {
 	if !l.sorted {
 		slices.SortFunc(l.series, func(a, b *series) int { return strings.Compare(a.key, b.key) })

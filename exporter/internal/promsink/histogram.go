@@ -12,14 +12,13 @@ import (
 
 // histogram counts observations in classic and native buckets.
 type histogram struct {
-	// classic has one count a bucket, not cumulated, and one more for what is
-	// above all bounds.
+	// classic has one count per bucket, not cumulated, and one more for values above all bounds.
 	classic []uint64
 	count   uint64
 	sum     float64
 	native
-	// exemplars has the last one of each of classic's buckets; nil until there is one. What
-	// it points to is never written to, but replaced.
+	// exemplars are the last ones of the classic buckets; nil until there is one. Its elements are replaced, never
+	// written to.
 	exemplars []*dto.Exemplar
 }
 
@@ -34,7 +33,7 @@ func (h *histogram) observe(v float64, bounds []float64) {
 	h.native.observe(v)
 }
 
-// exemplify sets the exemplar of the bucket that the value of e falls in.
+// exemplify sets the exemplar of the bucket of the value of e.
 func (h *histogram) exemplify(e *dto.Exemplar, bounds []float64) {
 	if h.exemplars == nil {
 		h.exemplars = make([]*dto.Exemplar, len(h.classic))
@@ -50,7 +49,7 @@ func (h *histogram) copyFrom(o *histogram) {
 	h.exemplars = slices.Clone(o.exemplars)
 }
 
-// exemplar is the last one of a classic bucket; nil: it has none.
+// exemplar is the last exemplar of a classic bucket; nil: none.
 func (h *histogram) exemplar(bucket int) *dto.Exemplar {
 	if h.exemplars == nil {
 		return nil
@@ -58,8 +57,8 @@ func (h *histogram) exemplar(bucket int) *dto.Exemplar {
 	return h.exemplars[bucket]
 }
 
-// inOrderOfTime is the exemplars of a histogram without classic buckets: a list, in which
-// Prometheus takes none that is older than the one before.
+// inOrderOfTime returns the exemplars of a histogram without classic buckets: a list, of which Prometheus rejects elements
+// older than their predecessors.
 func (h *histogram) inOrderOfTime() (all []*dto.Exemplar) {
 	for _, e := range h.exemplars {
 		if e != nil {
@@ -72,26 +71,25 @@ func (h *histogram) inOrderOfTime() (all []*dto.Exemplar) {
 	return all
 }
 
-// Native histograms (Prometheus 2.40, OpenMetrics "exponential"): bucket k of
-// schema n ends at 2^(k/2^n), its upper bound included.
+// Native histograms (Prometheus 2.40, OpenMetrics "exponential"): the upper bound of bucket k of schema n is 2^(k/2^n),
+// inclusive.
 const (
-	// finestSchema: 8 buckets for each doubling, so one is 9 % wide. It is what
-	// client_golang picks for NativeHistogramBucketFactor 1.1.
+	// finestSchema has 8 buckets per octave, each 9 % wide, as client_golang selects for NativeHistogramBucketFactor
+	// 1.1.
 	finestSchema = 3
-	// coarsestSchema: a bucket is 65536 times its lower bound.
+	// coarsestSchema has buckets of 65536 times their lower bound.
 	coarsestSchema = -4
-	// zeroThreshold: what is nearer to zero than a microsecond has no
-	// resolution, or the noise of the stamps would need ten octaves of buckets.
+	// zeroThreshold is 1 us: values nearer to zero are below the resolution of timestamps, whose noise would need ten
+	// octaves of buckets.
 	zeroThreshold = 1e-6
-	// maxSpan bounds the buckets from the lowest to the highest used one of each
-	// sign: 20 octaves, 1 us to 1 s, at the finest schema. When it does not
-	// suffice the schema gets coarser.
+	// maxSpan limits the number of buckets between the lowest and the highest used one of each sign: 20 octaves, 1 us to
+	// 1 s, with the finest schema. Beyond it the schema gets coarser.
 	maxSpan = 160
-	// growBy is the step in which space for buckets is made.
+	// growBy is the step in which space for buckets is allocated.
 	growBy = 8
 )
 
-// native is a sparse histogram of both signs.
+// native is a sparse histogram with buckets of both signs.
 type native struct {
 	schema             int32
 	zero               uint64
@@ -132,7 +130,7 @@ var fractions = sync.OnceValue(func() [finestSchema + 1][]float64 {
 	return all
 })
 
-// bucketKey is the number of the bucket that v > 0 falls in.
+// bucketKey is the index of the bucket of v > 0.
 func bucketKey(v float64, schema int32) int {
 	fraction, exponent := math.Frexp(v)
 	if schema > 0 {
@@ -146,16 +144,16 @@ func bucketKey(v float64, schema int32) int {
 	return (exponent + 1<<shift - 1) >> shift
 }
 
-// halfKey is the bucket of the next coarser schema that holds bucket key.
+// halfKey is the index of the bucket of the next coarser schema that contains bucket key.
 func halfKey(key int) int { return (key + 1) >> 1 }
 
-// buckets are the counts of adjacent buckets; counts[0] is that of bucket first.
+// buckets are the counts of adjacent buckets; counts[0] is the count of bucket first.
 type buckets struct {
 	first  int
 	counts []uint64
 }
 
-// with is the first and the last bucket, key among them.
+// with is the range of the buckets extended by key.
 func (b *buckets) with(key int) (first, last int) {
 	if len(b.counts) == 0 {
 		return key, key
@@ -163,7 +161,7 @@ func (b *buckets) with(key int) (first, last int) {
 	return min(key, b.first), max(key, b.first+len(b.counts)-1)
 }
 
-// add counts; it allocates only when key is outside of what was seen so far.
+// add counts a value; it allocates only if key is outside the range so far.
 func (b *buckets) add(key int) {
 	i := key - b.first
 	if i < 0 || i >= len(b.counts) {
@@ -206,8 +204,8 @@ func (b *buckets) copyFrom(o *buckets) {
 	b.counts = append(b.counts[:0], o.counts...)
 }
 
-// runs yields the runs of buckets as the protocol has them, and by how many buckets each begins after the end of
-// the one before, the first after bucket 0. Gaps of one or two empty buckets are cheaper as zeros than as a new run.
+// runs yields the spans of buckets as encoded, each with its distance from the end of the previous one, the first from
+// bucket 0. Gaps of one or two empty buckets are cheaper as zeros than as a new span.
 func (b *buckets) runs() iter.Seq2[int, []uint64] {
 	return func(yield func(int, []uint64) bool) {
 		next := 0

@@ -15,7 +15,7 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-// reference observes into client_golang's own histogram.
+// reference observes into a histogram of client_golang.
 func reference(t *testing.T, bounds, values []float64) *dto.Histogram {
 	t.Helper()
 	h := prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -33,7 +33,7 @@ func reference(t *testing.T, bounds, values []float64) *dto.Histogram {
 	return m.Histogram
 }
 
-// ours are the same by a sink.
+// ours is the same by a sink.
 func ours(t *testing.T, o Options, bounds, values []float64) *dto.Histogram {
 	t.Helper()
 	s := newSink(o)
@@ -46,7 +46,7 @@ func ours(t *testing.T, o Options, bounds, values []float64) *dto.Histogram {
 	return m
 }
 
-func TestHistogramsAreThoseOfClientGolang(t *testing.T) {
+func TestHistogramsEqualThoseOfClientGolang(t *testing.T) {
 	bounds := []float64{-0.01, 0, 0.001, 0.1, 1.5}
 	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -79,9 +79,8 @@ func TestHistogramsAreThoseOfClientGolang(t *testing.T) {
 	}
 }
 
-// TestResolutionIsGivenUpBeforeMemory spreads values over more octaves than the
-// finest schema has space for.
-func TestResolutionIsGivenUpBeforeMemory(t *testing.T) {
+// TestResolutionIsReducedBeforeMemoryGrows spreads values over more octaves than the finest schema has space for.
+func TestResolutionIsReducedBeforeMemoryGrows(t *testing.T) {
 	var values []float64
 	for v := 2e-6; v < 1e5; v *= 1.07 {
 		values = append(values, v, -v)
@@ -101,7 +100,7 @@ func TestResolutionIsGivenUpBeforeMemory(t *testing.T) {
 	if n := nativeCount(got); n != uint64(len(values)) {
 		t.Errorf("%d of %d observations are left after merging", n, len(values))
 	}
-	// Merging must give what observing at the coarser schema gives.
+	// Merging must have the same result as observing with the coarser schema.
 	direct := native{schema: h.schema}
 	for _, v := range values {
 		direct.observe(v)

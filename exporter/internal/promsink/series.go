@@ -11,34 +11,32 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// series is one time series, shared by its openers.
+// series is one time series, which its openers share.
 type series struct {
 	sink    *Sink
 	family  *family
-	desc    *metric.Desc // as the profile has it
+	desc    *metric.Desc // of the profile
 	key     string
 	labels  []*pair
 	created *timestamppb.Timestamp
 	refs    int // guarded by sink.mu
 
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards the fields below
 	state
-	// seen is the last scrape that has read this series, or for which its state
-	// was put aside in before.
+	// seen is the last scrape that has read this series, or for which its state was put aside in before.
 	seen   uint64
 	before state
 }
 
-// state is what a scrape shows, if it is present: the number of a counter or gauge, or a
-// histogram, which is nil otherwise.
+// state is the exported state of a present series: the value of a counter or gauge, or a histogram, which is nil
+// otherwise.
 type state struct {
 	number  float64
 	present bool
 	hist    *histogram
 }
 
-// putAside is called before each change, with mu held: the scrape that is going
-// on shall see what was before it.
+// putAside is called before each change, with mu held: the scrape in progress must see the state before the change.
 func (s *series) putAside() {
 	scrape := s.sink.scraping.Load()
 	if scrape == 0 || s.seen == scrape {
@@ -51,12 +49,12 @@ func (s *series) putAside() {
 	}
 }
 
-// read shows the state as it was when the scrape began to show, which must not keep it.
+// read passes the state at the start of the scrape to show, which must not keep it.
 func (s *series) read(scrape uint64, show func(state)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.seen != scrape {
-		s.seen = scrape // nothing needs to be put aside any more
+		s.seen = scrape // later writes need not put the state aside
 		show(s.state)
 		return
 	}
@@ -67,7 +65,7 @@ func (s *series) read(scrape uint64, show func(state)) {
 	s.before = state{}
 }
 
-// handle is one opener's hold on a series.
+// handle is one opener's reference to a series.
 type handle struct {
 	*series
 	given  float64 // the highest total, see SetTotal; guarded by mu
@@ -76,7 +74,7 @@ type handle struct {
 
 var _ metric.Series = (*handle)(nil)
 
-// must panics on a call that does not fit the kind.
+// must panics if a call does not fit the kind of the series.
 func (s *series) must(kind metric.Kind, call string) {
 	if s.desc.Kind != kind {
 		panic("promsink: " + s.desc.Name + ": " + call + " is for a " + kind.String())
@@ -95,7 +93,7 @@ func (s *series) Add(delta float64) {
 	s.mu.Unlock()
 }
 
-// SetTotal brings a counter to the opener's total.
+// SetTotal sets a counter to the opener's total.
 func (h *handle) SetTotal(total float64) {
 	h.must(metric.Counter, "SetTotal")
 	h.mu.Lock()
@@ -107,7 +105,7 @@ func (h *handle) SetTotal(total float64) {
 	h.mu.Unlock()
 }
 
-// Set sets a gauge. What is no number has no value: NaN clears.
+// Set sets a gauge; NaN clears it.
 func (s *series) Set(v float64) { s.set(v, !math.IsNaN(v)) }
 
 // Clear makes a gauge absent.
@@ -121,11 +119,10 @@ func (s *series) set(v float64, present bool) {
 	s.mu.Unlock()
 }
 
-// Observe adds to a histogram. NaN and the infinities are no observations and
-// are dropped: one of them would spoil the sum for good.
+// Observe adds to a histogram. NaN and the infinities are dropped, since they would make the sum useless.
 func (s *series) Observe(v float64) { s.observe(v, nil) }
 
-// ObserveWithExemplar is Observe, and says where the value comes from.
+// ObserveWithExemplar is Observe with an exemplar.
 func (s *series) ObserveWithExemplar(v float64, label, value string) {
 	value = cleaned(value)
 	if utf8.RuneCountInString(label)+utf8.RuneCountInString(value) > metric.MaxExemplarRunes {
@@ -152,5 +149,5 @@ func (s *series) observe(v float64, e *dto.Exemplar) {
 	s.mu.Unlock()
 }
 
-// Close gives the opener's hold back; a second call does nothing.
+// Close releases the opener's reference; a second call does nothing.
 func (h *handle) Close() { h.sink.release(h) }

@@ -1,27 +1,24 @@
 // Package promsink is the metric.Sink that Prometheus scrapes.
 //
-// # What a scrape sees
+// # Consistency of a scrape
 //
-// A scrape sees all of what an Update does or nothing of it, and still never
-// makes a writer wait for it. Copying 400,000 series under a lock would stop
-// every receiver for tenths of a second; instead each scrape has a number, and
-// the first writer that touches a series while a scrape is going on first puts
-// the value before it aside, once. The scrape takes what was put aside, or the
-// live value where nobody wrote. The only time when writers wait is the instant
-// in which the number changes. The families are made and written one after the other
-// (Expose), so that a scrape takes the memory of the largest of them.
+// A scrape sees either all or none of the changes of an Update, without making a writer wait for the scrape. Copying
+// 400,000 series under a lock would stop every receiver for tenths of a second; instead each scrape has a number, and
+// the first writer that changes a series during a scrape puts its previous state aside, once. The scrape reads the state
+// that was put aside, or the current one if there was no write. Writers wait only for the instant in which the number
+// changes. The families are generated and written one after the other (Expose), so that a scrape uses the memory of the
+// largest family.
 //
 // # Histograms
 //
-// Histograms are native (schema 3: a bucket is 9 % wide), and classic where their descriptor
-// has buckets; scrapes that take no native ones are not shown those that have none. They are
-// written anew because client_golang's keep each native bucket twice in a
-// sync.Map: some 8 kB each where this one has about 1 kB, and a path has eleven.
-// The results are compared with client_golang's in the tests.
+// Histograms are native (schema 3: a bucket is 9 % wide), and also classic if their descriptor has buckets; scrapes that
+// accept no native histograms get only those with classic buckets. The implementation replaces that of client_golang,
+// which keeps each native bucket twice in a sync.Map: about 8 kB per histogram, compared with 1 kB here, and a path has
+// eleven. Tests compare the results with those of client_golang.
 //
-// An observation may bring an exemplar; each classic bucket shows its last one, which
-// OpenMetrics and the protocol buffers of Prometheus have and the plain text format has
-// not. Without classic buckets they are the native histogram's. Histograms that never
+// An observation can have an exemplar; each classic bucket exports its last one, in OpenMetrics and in protobuf; the text
+// format has none. Without classic buckets the exemplars belong to the native histogram. Histograms that never had one
+// have a nil pointer.
 // had one pay a nil pointer for it.
 package promsink
 
@@ -38,47 +35,45 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// Options choose what is exposed. The zero value is right for most.
+// Options select what is exposed. The zero value is a sensible default.
 type Options struct {
-	// NoClassic leaves the classic buckets out: a tenth of the bytes, for
-	// servers that take native histograms.
+	// NoClassic leaves out the classic buckets, for servers that accept native histograms: a scrape has a tenth of the
+	// bytes.
 	NoClassic bool
-	// NoNative leaves the native buckets out.
+	// NoNative leaves out the native buckets.
 	NoNative bool
-	// Now is the clock of created timestamps. Default time.Now.
+	// Now is the clock of created timestamps; nil: time.Now.
 	Now func() time.Time
 }
 
-// Sink keeps the series and shows them to Prometheus. Make one with New.
+// Sink stores the series and exposes them to Prometheus. Make one with New.
 type Sink struct {
 	options Options
 
-	// gate is held for reading by each Update, and for writing in the instant in
-	// which a scrape begins: no Update is then half done.
+	// gate is read-locked by each Update, and locked at the instant in which a scrape begins: no Update is half done
+	// then.
 	gate sync.RWMutex
-	// scraping is the number of the scrape that is going on, 0 for none. It
-	// leaves zero only under the gate.
+	// scraping is the number of the scrape in progress, 0 for none. It changes from zero only under the gate.
 	scraping atomic.Uint64
-	// scrape lets one scrape run at a time; last is the number of the last one.
+	// scrape serializes scrapes; last is the number of the last one.
 	scrape sync.Mutex
 	last   uint64
-	// spares are histograms in which states are put aside, encoders have the room of a family.
+	// spares are histograms for states that are put aside, encoders have buffers for a family.
 	spares, encoders sync.Pool
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	families map[string]*family
 	pairs    map[[2]string]*pair    // by name and value
-	created  *timestamppb.Timestamp // the last one given out
+	created  *timestamppb.Timestamp // the last one used
 }
 
 // family is all series of one descriptor.
 type family struct {
 	desc *metric.Desc
-	// permutation has, for each label in the order of names, its place among the
-	// values given to Series.
+	// permutation is, for each label in the order of names, its index in the values given to Series.
 	permutation []int
 	series      map[string]*series
-	// listing is what the last scrape has shown, nil if a series was opened or closed since.
+	// listing is the listing of the last scrape, nil if a series was opened or closed since.
 	listing *listing
 }
 
@@ -93,16 +88,14 @@ func New(o Options) *Sink {
 	}
 }
 
-// Update runs f: a scrape sees all of what f does or nothing. f must not call
-// Update again, and must not block.
+// Update runs f: a scrape sees either all or none of its changes. f must not call Update and must not block.
 func (s *Sink) Update(f func()) {
 	s.gate.RLock()
 	defer s.gate.RUnlock()
 	f()
 }
 
-// Series opens a series, or joins it. It panics if the number of values is not
-// that of the labels, which is a fault of the program.
+// Series opens a series, or adds an opener to it. It panics if the number of values differs from the number of labels.
 func (s *Sink) Series(d *metric.Desc, values ...string) metric.Series {
 	if len(values) != len(d.Labels) {
 		panic(fmt.Sprintf("promsink: %s has labels %q but was given values %q", d.Name, d.Labels, values))
@@ -123,11 +116,11 @@ func (s *Sink) Series(d *metric.Desc, values ...string) metric.Series {
 	return &handle{series: one}
 }
 
-// separator sorts before every character of a label value, so that sorting by
-// joined values is sorting by each in turn.
+// separator sorts before every character of a label value, so that sorting by joined values is sorting by each value in
+// turn.
 const separator = "\x00"
 
-// cleaned is what may stand in an exposition.
+// cleaned is a label value with the characters that an exposition allows.
 func cleaned(value string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(value, "\uFFFD"), separator, "\uFFFD")
 }
@@ -145,7 +138,7 @@ func (s *Sink) family(d *metric.Desc) *family {
 	return f
 }
 
-// open makes a series of f, as the profile of d has it.
+// open makes a series of f for the profile of d.
 func (s *Sink) open(f *family, d *metric.Desc, key string, values []string) *series {
 	one := &series{sink: s, family: f, desc: d, key: key, labels: make([]*pair, 0, len(values))}
 	for i, from := range f.permutation {
@@ -155,7 +148,7 @@ func (s *Sink) open(f *family, d *metric.Desc, key string, values []string) *ser
 	if d.Kind == metric.Histogram {
 		one.hist = newHistogram(len(d.Buckets))
 	}
-	// A counter of profile slim has none: some 14 bytes each would be a tenth of its scrape.
+	// A counter of profile slim has no created timestamp: about 14 bytes each would be a tenth of its scrape.
 	if d.Kind != metric.Gauge && d.In(metric.Slim) != d {
 		now := s.options.Now()
 		if s.created == nil || now.Sub(s.created.AsTime()).Abs() >= createdGrain {
@@ -168,11 +161,10 @@ func (s *Sink) open(f *family, d *metric.Desc, key string, values []string) *ser
 	return one
 }
 
-// createdGrain is how far apart created timestamps are told apart; the many
-// series that a path opens at once share one.
+// createdGrain is the resolution of created timestamps; the many series that a path opens at once share one.
 const createdGrain = 10 * time.Millisecond
 
-// release ends an opener's hold; the last one's ends the series.
+// release removes an opener; the last one ends the series.
 func (s *Sink) release(h *handle) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +185,7 @@ func (s *Sink) release(h *handle) {
 	}
 }
 
-// pair is a label that many series share; with 10,000 paths they would otherwise be most of the memory.
+// pair is a label that many series share; with 10,000 paths copies would use most of the memory.
 type pair struct {
 	key     [2]string // name and value
 	encoded []byte    // see pairOf

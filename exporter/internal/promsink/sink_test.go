@@ -29,7 +29,7 @@ func newSink(o Options) *Sink {
 	return New(o)
 }
 
-// gather is what a registry of client_golang makes of all, which checks that it is consistent.
+// gather merges all families in a registry of client_golang, which checks their consistency.
 func gather(t testing.TB, s *Sink) []*dto.MetricFamily {
 	t.Helper()
 	families, err := prometheus.Gatherers{s, prometheus.NewPedanticRegistry()}.Gather()
@@ -104,26 +104,26 @@ func TestClearedGaugeIsAbsentUntilItIsSet(t *testing.T) {
 	}
 }
 
-func TestSeriesGoesWithItsLastOpener(t *testing.T) {
+func TestSeriesEndsWithItsLastOpener(t *testing.T) {
 	s := newSink(Options{})
 	first, second := s.Series(testCounter, "a", "forward"), s.Series(testCounter, "a", "forward")
 	first.Add(1)
 	second.Add(1)
 	first.Close()
-	first.Close() // the same opener has no second hold to give back
+	first.Close() // a second Close of the same opener does nothing
 	if got := text(t, s); !strings.Contains(got, `test_packets_total{direction="forward",path="a"} 2`) {
-		t.Errorf("one opener is left and the series is gone:\n%s", got)
+		t.Errorf("one opener is left but the series has ended:\n%s", got)
 	}
 	second.Close()
 	if got := text(t, s); got != "" {
-		t.Errorf("all have closed and there is\n%s", got)
+		t.Errorf("after all openers closed it there is\n%s", got)
 	}
 	if len(s.pairs) != 0 {
 		t.Errorf("%d label pairs are kept for no series", len(s.pairs))
 	}
 	s.Series(testCounter, "a", "forward")
 	if got := text(t, s); !strings.Contains(got, `path="a"} 0`) {
-		t.Errorf("a series that is opened anew does not start at 0:\n%s", got)
+		t.Errorf("a reopened series does not start at 0:\n%s", got)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestMisuseOfAKindPanics(t *testing.T) {
 	}
 }
 
-func TestLabelValuesThatAreNoTextDoNotBreakTheScrape(t *testing.T) {
+func TestInvalidLabelValuesDoNotBreakTheScrape(t *testing.T) {
 	s := newSink(Options{})
 	s.Series(testGauge, "a\x00\xff\"\n").Set(1)
 	if got := text(t, s); !strings.Contains(got, "test_level{path=\"a\uFFFD\uFFFD\\\"\\n\"} 1") {
@@ -157,7 +157,7 @@ func TestLabelValuesThatAreNoTextDoNotBreakTheScrape(t *testing.T) {
 	}
 }
 
-func TestCreatedTimestampIsThatOfTheOpening(t *testing.T) {
+func TestCreatedTimestampIsTheTimeOfTheOpening(t *testing.T) {
 	s := newSink(Options{Now: func() time.Time { return time.Unix(42, 0) }})
 	s.Series(testCounter, "a", "forward")
 	s.Series(testHistogram, "a")
@@ -173,9 +173,9 @@ func TestCreatedTimestampIsThatOfTheOpening(t *testing.T) {
 	}
 }
 
-// TestScrapeSeesAllOfAnUpdateOrNothing has writers that always keep
-// sent = received + lost over several series, one of which they open and close.
-func TestScrapeSeesAllOfAnUpdateOrNothing(t *testing.T) {
+// TestScrapeSeesAllOrNothingOfAnUpdate has writers that keep sent = received + lost over several series, one of which
+// they open and close.
+func TestScrapeSeesAllOrNothingOfAnUpdate(t *testing.T) {
 	s := newSink(Options{})
 	const writers, scrapes = 4, 100
 	stop := make(chan struct{})
@@ -252,7 +252,7 @@ func nativeCount(h *dto.Histogram) uint64 {
 	return uint64(total)
 }
 
-func TestPathsThatComeAndGoDuringScrapesLeaveNothing(t *testing.T) {
+func TestPathsRemovedDuringScrapesLeaveNothing(t *testing.T) {
 	s := newSink(Options{})
 	stop := make(chan struct{})
 	var running sync.WaitGroup
@@ -304,6 +304,6 @@ func TestWritingDoesNotAllocate(t *testing.T) {
 	}
 	write()
 	if n := testing.AllocsPerRun(1000, write); n != 0 {
-		t.Errorf("%v allocations a write, want 0", n)
+		t.Errorf("%v allocations per write, want 0", n)
 	}
 }
