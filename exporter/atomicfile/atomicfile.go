@@ -1,5 +1,5 @@
-// Package atomicfile replaces files such that a reader, and whoever starts after a crash at any
-// time, finds the old content or the new.
+// Package atomicfile replaces files such that a reader, and a program that starts after a crash at any time, gets either the
+// old or the new content.
 package atomicfile
 
 import (
@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// unfinished is in the names of files that Replace has not finished; digits follow.
+// unfinished is a part of the names of Replace's temporary files; digits follow.
 const unfinished = ".oneway-writing-"
 
-// Replace writes a file with that mode, whatever the umask; its directory must be there. When it has
-// returned, the content outlives a loss of power. After an error the file is as it was,
-// unless only the directory could not be synchronized.
+// Replace writes a file with that mode, whatever the umask; its directory must exist. After its return the content
+// persists over a loss of power. After an error the file is unchanged, unless only the directory could not be
+// synchronized.
 func Replace(name string, content []byte, mode fs.FileMode) error {
 	dir := filepath.Dir(name)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(name)+unfinished+"*")
@@ -28,7 +28,7 @@ func Replace(name string, content []byte, mode fs.FileMode) error {
 		err = os.Rename(f.Name(), name)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // what is wrong is told
+		_ = os.Remove(f.Name()) // the first error is returned
 		return err
 	}
 	return syncDirectory(dir)
@@ -42,16 +42,15 @@ func syncDirectory(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// RemoveUnfinished removes what Replace has left of a file where a crash came before its
-// end: regular files of such a name and no others. Another process that is writing the file
-// at this moment is told so by its own error.
+// RemoveUnfinished removes the temporary files that Replace has left after a crash: only regular files with such a name.
+// Another process that is writing the file at this moment gets an error.
 func RemoveUnfinished(name string) {
 	dir, prefix := filepath.Dir(name), "."+filepath.Base(name)+unfinished
-	entries, _ := os.ReadDir(dir) // a directory that cannot be read is told by whoever needs it
+	entries, _ := os.ReadDir(dir) // users of the directory report its errors
 	for _, e := range entries {
 		number, ours := strings.CutPrefix(e.Name(), prefix)
 		if ours && number != "" && strings.Trim(number, "0123456789") == "" && e.Type().IsRegular() {
-			_ = os.Remove(filepath.Join(dir, e.Name())) // it is in the way of nothing, and the next start tries again
+			_ = os.Remove(filepath.Join(dir, e.Name())) // harmless; the next start tries again
 		}
 	}
 }

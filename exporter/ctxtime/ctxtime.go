@@ -1,4 +1,4 @@
-// Package ctxtime waits.
+// Package ctxtime waits with a context.
 package ctxtime
 
 import (
@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// For waits for d, and reports whether it did: false if ctx ended first. A d of
-// zero or less is over at once, unless ctx has ended.
+// For waits for d, and reports whether d has passed: false if ctx ended first. A d of zero or less passes at once,
+// unless ctx has ended.
 func For(ctx context.Context, d time.Duration) bool {
 	if ctx.Err() != nil {
 		return false

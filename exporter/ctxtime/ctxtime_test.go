@@ -9,7 +9,7 @@ import (
 	"oneway.example/exporter/ctxtime"
 )
 
-func TestForWaitsItsTimeUnlessItIsToldToEnd(t *testing.T) {
+func TestForWaitsUnlessItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		if !ctxtime.For(t.Context(), time.Hour) || time.Since(begin) != time.Hour {
@@ -22,10 +22,10 @@ func TestForWaitsItsTimeUnlessItIsToldToEnd(t *testing.T) {
 			t.Errorf("waited %v, want a minute and false", time.Since(begin))
 		}
 		if ctxtime.For(ctx, 0) {
-			t.Error("it waited although it had been told to end")
+			t.Error("For waited although its context had ended")
 		}
 		if !ctxtime.For(t.Context(), -time.Second) {
-			t.Error("a time that is over was not waited for")
+			t.Error("For of a time of zero or less returned false")
 		}
 	})
 }

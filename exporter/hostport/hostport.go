@@ -1,4 +1,4 @@
-// Package hostport reads a host with an optional port.
+// Package hostport parses a host with an optional port.
 package hostport
 
 import (
@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// What can be wrong, for who says whose peer it is.
+// Errors of Split, which the caller completes with the option.
 var (
 	errHost     = errors.New("it must be a host name or an address, with an optional port")
 	ErrPort     = errors.New("its port must be between 1 and 65535")
 	ErrBrackets = errors.New("after the bracket that closes the address there may be a colon and a port, such as [2001:db8::1]:862")
 )
 
-// Split takes "host", "host:862", "192.0.2.1", "192.0.2.1:862", "2001:db8::1", "[2001:db8::1]" or
-// "[2001:db8::1]:862" apart, with a zone or without. The host has no brackets; whether a name is one is
-// for who looks it up. Without a port it is missing. An error is errHost, ErrPort or ErrBrackets.
+// Split splits "host", "host:862", "192.0.2.1", "192.0.2.1:862", "2001:db8::1", "[2001:db8::1]" or "[2001:db8::1]:862",
+// with or without a zone. The host has no brackets; it is not checked for being a name. Without a port, port is missing. An
+// error is errHost, ErrPort or ErrBrackets.
 func Split(s string, missing uint16) (host string, port uint16, err error) {
 	host, text, given := s, "", false
 	if _, notAddress := netip.ParseAddr(s); notAddress != nil {

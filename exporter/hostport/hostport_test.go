@@ -27,7 +27,7 @@ func TestHostsAreReadWithAndWithoutAPort(t *testing.T) {
 	}
 }
 
-// FuzzSplit: what is taken has a host and a port, and means the same when it is written with both.
+// FuzzSplit: an accepted text has a host and a port, and means the same when it is written with both.
 func FuzzSplit(f *testing.F) {
 	for _, s := range []string{"host", "host:1", "192.0.2.1", "[2001:db8::1]:8620", "2001:db8::1", "[::1]", "[fe80::1%eth0]:8620", "[fe80::1%eth0]", "[h]:1", "h:0", "h:65536", ":1", ""} {
 		f.Add(s)

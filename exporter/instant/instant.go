@@ -1,19 +1,16 @@
-// Package instant holds a UTC instant as a whole number of nanoseconds.
+// Package instant represents a UTC instant as an integer number of nanoseconds.
 //
-// It is the one representation of a time stamp between the sockets, the wire
-// formats and the estimators: eight bytes, comparable, free of allocation, and
-// without the time zone and monotonic reading that time.Time carries along.
+// It is the common representation of a timestamp in the sockets, the wire formats and the estimators: eight bytes,
+// comparable, without allocation, and without the time zone and monotonic reading of time.Time.
 package instant
 
 import "time"
 
-// Time is a count of nanoseconds since 1970-01-01T00:00:00Z, leap seconds not
-// counted (POSIX time). The range is 1677-09-21 to 2262-04-11. The zero value
-// means "no stamp": the year 1970 never occurs in a measurement.
+// Time is the number of nanoseconds since 1970-01-01T00:00:00Z without leap seconds (POSIX time). The range is 1677-09-21
+// to 2262-04-11. The zero value means "no timestamp".
 type Time int64
 
-// FromTime converts t; the monotonic reading and the zone are dropped. A zero
-// time.Time becomes the zero Time.
+// FromTime converts t without its monotonic reading and time zone. A zero time.Time becomes the zero Time.
 func FromTime(t time.Time) Time {
 	if t.IsZero() {
 		return 0
@@ -21,20 +18,18 @@ func FromTime(t time.Time) Time {
 	return Time(t.UnixNano())
 }
 
-// FromUnix builds a Time from seconds and nanoseconds, as a kernel timespec
-// has them.
+// FromUnix makes a Time from seconds and nanoseconds, as in a kernel timespec.
 func FromUnix(seconds, nanoseconds int64) Time {
 	return Time(seconds*int64(time.Second) + nanoseconds)
 }
 
-// Now reads the system's real-time clock.
+// Now reads CLOCK_REALTIME.
 func Now() Time { return Time(time.Now().UnixNano()) }
 
-// IsZero reports whether there is no stamp.
+// IsZero reports whether there is no timestamp.
 func (t Time) IsZero() bool { return t == 0 }
 
-// Sub returns t-u. A negative difference is a fact (two clocks that disagree)
-// and is kept.
+// Sub returns t-u. It is negative if t is before u, for example with two clocks that differ.
 func (t Time) Sub(u Time) time.Duration { return time.Duration(t - u) }
 
 // Add returns t+d.

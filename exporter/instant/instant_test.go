@@ -23,7 +23,7 @@ func TestConversionKeepsEveryNanosecond(t *testing.T) {
 	all := []int64{math.MinInt64, -1, 1, math.MaxInt64}
 	rng := rand.New(rand.NewPCG(testseed.Of(t), 0))
 	for range 1000 {
-		all = append(all, int64(rng.Uint64()|1)) // 0 is no instant
+		all = append(all, int64(rng.Uint64()|1)) // 0 means no timestamp
 	}
 	for _, ns := range all {
 		if got := FromTime(Time(ns).Time()); got != Time(ns) {

@@ -1,5 +1,5 @@
-// Package kernelcounts reads what the kernel counts of UDP and of its backlog, for a network
-// namespace (/proc/net; the fields are those of RFC 4113 and of Linux's net/ipv4/udp.c).
+// Package kernelcounts reads the kernel's counters of UDP and of its backlog in a network namespace (/proc/net; fields of
+// RFC 4113 and of Linux's net/ipv4/udp.c).
 package kernelcounts
 
 import (
@@ -8,23 +8,23 @@ import (
 	"strconv"
 )
 
-// Files of /proc that stay open, so that they are those of the network namespace that the
-// calling thread was in at Open. The zero value has none, and all its counts are zero.
+// Files are open files of /proc, of the network namespace of the thread that called Open. The zero value has none, and all
+// its counts are zero.
 type Files struct{ snmp, snmp6, softnet *os.File }
 
-// Counts are the kernel's since the boot; what cannot be read is zero.
+// Counts are the kernel's counters since boot; a counter that cannot be read is zero.
 type Counts struct {
-	// ChecksumErrors of UDP, IPv4 and IPv6, on the whole host.
+	// ChecksumErrors are those of UDP, IPv4 and IPv6, of the whole host.
 	ChecksumErrors uint64
-	// NoBuffer are the packets that sockets of the whole host had no space for; Known
-	// tells whether that could be read.
+	// NoBuffer is the number of packets dropped because of full socket buffers, of the whole host; Known reports
+	// whether it could be read.
 	NoBuffer uint64
 	Known    bool
-	// Backlog are the packets that were dropped before any socket was looked for.
+	// Backlog is the number of packets dropped before the socket lookup.
 	Backlog uint64
 }
 
-// Open opens them. A file that is not there is no error: its counts are zero.
+// Open opens the files. A missing file is not an error: its counts are zero.
 func Open() Files {
 	open := func(name string) *os.File {
 		f, err := os.Open("/proc/thread-self/net/" + name)
@@ -36,14 +36,14 @@ func Open() Files {
 	return Files{open("snmp"), open("snmp6"), open("softnet_stat")}
 }
 
-// Close closes them.
+// Close closes the files.
 func (f Files) Close() {
 	for _, f := range []*os.File{f.snmp, f.snmp6, f.softnet} {
-		_ = f.Close() // of nil it is an error, and none otherwise
+		_ = f.Close() // an error for nil only
 	}
 }
 
-// Read reads all counts.
+// Read reads all counters.
 func (f Files) Read() Counts {
 	v4, v6 := whole(f.snmp), whole(f.snmp6)
 	return Counts{
@@ -70,11 +70,11 @@ func whole(f *os.File) (b []byte) {
 	}
 }
 
-// Since is by how much a count has grown.
+// Since is the increase of a counter.
 func Since(now, before uint64) uint64 { return max(now, before) - before }
 
-// softnetDrops reads /proc/net/softnet_stat: a line a processor, of hexadecimal numbers,
-// the second of which are the packets that its backlog had no space for.
+// softnetDrops reads /proc/net/softnet_stat: a line of hexadecimal numbers per processor, the second of which is the number
+// of packets dropped because of its full backlog.
 func softnetDrops(b []byte) (sum uint64) {
 	for line := range bytes.Lines(b) {
 		if f := bytes.Fields(line); len(f) > 1 {
@@ -84,8 +84,7 @@ func softnetDrops(b []byte) (sum uint64) {
 	return sum
 }
 
-// snmpValue reads /proc/net/snmp: a line of names and then a line of values, both of
-// which begin with the protocol.
+// snmpValue reads /proc/net/snmp: a line of names followed by a line of values, both of which start with the protocol.
 func snmpValue(b []byte, protocol, name string) uint64 {
 	var names [][]byte
 	for line := range bytes.Lines(b) {
@@ -106,7 +105,7 @@ func snmpValue(b []byte, protocol, name string) uint64 {
 	return 0
 }
 
-// snmp6Value reads /proc/net/snmp6: a name and a value a line.
+// snmp6Value reads /proc/net/snmp6: a name and a value per line.
 func snmp6Value(b []byte, name string) uint64 {
 	for line := range bytes.Lines(b) {
 		if f := bytes.Fields(line); len(f) == 2 && string(f[0]) == name {
@@ -116,7 +115,7 @@ func snmp6Value(b []byte, name string) uint64 {
 	return 0
 }
 
-// number is 0 for what is none.
+// number parses a number; 0 if it is invalid.
 func number(b []byte, base int) uint64 {
 	n, _ := strconv.ParseUint(string(b), base, 64)
 	return n

@@ -21,7 +21,7 @@ func TestKernelsCountsAreRead(t *testing.T) {
 	}
 }
 
-// Files of /proc of another kernel are read without harm.
+// Files of /proc of another kernel version are read without an error.
 func FuzzFiles(f *testing.F) {
 	f.Add([]byte("Udp: InDatagrams InCsumErrors\nUdp: 7 10\n"))
 	f.Add([]byte("Udp6InCsumErrors\t4\n"))

@@ -1,11 +1,10 @@
 // Package keyfile reads shared secrets from a file.
 //
-// Each line that is neither empty nor a comment (#) is one secret: the text
-// itself, or bytes written as "hex:0123ab...". The first secret signs; all are
-// accepted, so that a key is rotated without a gap: add the new one as second
-// line everywhere, then swap the lines everywhere, then drop the old one.
-// Secrets come from files only, which nobody but their owner and group may reach: never from a flag or an environment variable,
-// which other users of the host can see. They are never logged.
+// Each line that is neither empty nor a comment (#) is one secret: the text itself, or bytes written as "hex:0123ab...".
+// The first secret signs; all are accepted, so that a key can be replaced without interruption: add the new one as second
+// line on all hosts, then swap the lines on all hosts, then remove the old one. Secrets are read only from files that only
+// their owner and group can access: never from a flag or an environment variable, which other users of the host can read.
+// They are never logged.
 package keyfile
 
 import (
@@ -20,16 +19,16 @@ import (
 	"os"
 )
 
-// maxBytes bounds a key file; a larger file is surely not one.
+// maxBytes limits the size of a key file.
 const maxBytes = 64 << 10
 
-// others are the bits of a file's mode that let everybody read, write or run it.
+// others are the mode bits that let all users read, write or execute a file.
 const others fs.FileMode = 0o007
 
-// ErrMode says that everybody may read, write or run a file that holds a secret.
-var ErrMode = errors.New("everybody can reach the secret in it; the mode's last digit must be 0: chmod 600, or 640 for a group")
+// ErrMode reports that all users may read, write or execute a file with a secret.
+var ErrMode = errors.New("all users can access the secret in it; the mode's last digit must be 0: chmod 600, or 640 for a group")
 
-// Check looks at a file's mode without reading it; the error is ErrMode or says why there is none.
+// Check checks a file's mode without reading the file; the error wraps ErrMode or is that of stat.
 func Check(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -45,7 +44,7 @@ func check(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// Read reads a file that holds a secret, unless its mode is ErrMode's.
+// Read reads a file with a secret; it fails with ErrMode if all users can access it.
 func Read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -69,7 +68,7 @@ func Read(path string) ([]byte, error) {
 	return content, nil
 }
 
-// KeyPair reads a certificate (PEM, with its chain) and its key, which it Reads.
+// KeyPair reads a certificate (PEM, with its chain), and its key with Read.
 func KeyPair(certFile, keyFile string) (tls.Certificate, error) {
 	cert, err := os.ReadFile(certFile)
 	if err != nil {
@@ -86,7 +85,7 @@ func KeyPair(certFile, keyFile string) (tls.Certificate, error) {
 	return pair, nil
 }
 
-// CAs reads the certificates (PEM) of authorities.
+// CAs reads CA certificates (PEM).
 func CAs(file string) (*x509.CertPool, error) {
 	pem, err := os.ReadFile(file)
 	if err != nil {
@@ -99,8 +98,7 @@ func CAs(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// Load reads the secrets of a file, first the one that signs. The error names
-// the file and line, never its content.
+// Load reads the secrets of a file; the first one signs. Errors have the file and the line, never the content.
 func Load(path string) ([][]byte, error) {
 	content, err := Read(path)
 	if err != nil {
@@ -113,10 +111,10 @@ func Load(path string) ([][]byte, error) {
 	return keys, nil
 }
 
-// errEmpty says that the file holds no secret.
-var errEmpty = errors.New("no secret in it; write one a line")
+// errEmpty reports a file without a secret.
+var errEmpty = errors.New("it has no secret; write one per line")
 
-// parse reads the secrets from a file's content.
+// parse parses the content of a file of secrets.
 func parse(content []byte) ([][]byte, error) {
 	var keys [][]byte
 	for i, line := range bytes.Split(content, []byte{'\n'}) {

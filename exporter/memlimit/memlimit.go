@@ -1,4 +1,4 @@
-// Package memlimit says how much memory this process may take, and has the Go runtime keep to it.
+// Package memlimit determines the memory limit of this process, and sets it in the Go runtime.
 package memlimit
 
 import (
@@ -13,30 +13,30 @@ import (
 	"strings"
 )
 
-// The part of the control groups' limit that the Go runtime is given. The rest is for what the
-// runtime does not count: the program's own pages and what the kernel keeps for sockets.
+// The share of the control groups' limit for the Go runtime. The rest is for memory that the runtime does not count: the
+// program's own pages and the kernel's socket buffers.
 const shareOfRuntime, shareOfGroup = 4, 5
 
-// none is the least limit that is none: version 1 has the largest number of whole pages there.
+// none is the smallest value that means no limit: version 1 reports the largest number of whole pages.
 const none = 1 << 62
 
-// Process is how many bytes this process may take: the least of the Go runtime's limit
-// (GOMEMLIMIT, Adopt) and of those of its control groups. Without any it is math.MaxInt64.
+// Process is the memory limit of this process in bytes: the minimum of the Go runtime's limit (GOMEMLIMIT, Adopt) and the
+// limits of its control groups. Without any it is math.MaxInt64.
 func Process() int64 {
 	return min(debug.SetMemoryLimit(-1), groups(os.DirFS("/")))
 }
 
-// Adopt gives the Go runtime four fifths of the control groups' limit, if they have one and
-// GOMEMLIMIT is not set, and logs it. It is for the beginning of a program.
+// Adopt sets the Go runtime's limit to four fifths of the control groups' limit, if there is one and GOMEMLIMIT is not set,
+// and logs it. Call it at the start of a program.
 func Adopt(log *slog.Logger) { adopt(os.DirFS("/"), log) }
 
-// gcPercent is by how much the heap of an agent grows beyond what is alive before it is collected. What is alive
-// are sessions and series, which do not change in size, and little is allocated: a thousand paths are collected every
-// few seconds, in some milliseconds.
+// gcPercent is the growth of an agent's heap over its live part before a garbage collection. The live part is sessions and
+// series, which do not change in size, and few allocations follow: with a thousand paths a collection takes place every
+// few seconds and takes some milliseconds.
 const gcPercent = 50
 
-// Frugal has the Go runtime collect garbage earlier than it does by itself, unless GOGC is set. It is for the
-// beginning of a program that keeps much and allocates little.
+// Frugal makes the Go runtime collect garbage earlier than by default, unless GOGC is set. It is for programs with a large
+// live heap and few allocations; call it at the start of a program.
 func Frugal() {
 	if _, set := os.LookupEnv("GOGC"); !set {
 		debug.SetGCPercent(gcPercent)
@@ -53,14 +53,14 @@ func adopt(root fs.FS, log *slog.Logger) {
 	log.Info("The Go runtime keeps to a part of the control group's memory limit", "runtime_bytes", part, "limit_bytes", limit)
 }
 
-// groups is the least limit of this process's control groups and of those that they are in, as
-// far as they can be seen in the root directory of a host: memory.max (version 2) and
-// memory.limit_in_bytes (version 1). Without any it is math.MaxInt64.
+// groups is the minimum of the limits of this process's control groups and their parents, as far as they are visible in
+// the root directory of a host: memory.max (version 2) and memory.limit_in_bytes (version 1). Without any it is
+// math.MaxInt64.
 func groups(root fs.FS) int64 {
 	least := int64(math.MaxInt64)
 	all, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
-		return least // no Linux, or no /proc: nothing is told
+		return least // not Linux, or no /proc
 	}
 	for line := range strings.Lines(string(all)) {
 		// cgroups(7): hierarchy-ID:controller-list:cgroup-path
@@ -77,8 +77,8 @@ func groups(root fs.FS) int64 {
 	return least
 }
 
-// leastOf is the least limit from a group up to what is mounted, which is the process's own group
-// where that cannot be seen by its name: in a container, or outside of the namespace's root ("/..").
+// leastOf is the minimum of the limits from a group up to the mount point. The mount point is the process's own group if
+// the path is not visible: in a container, or outside of the namespace's root ("/..").
 func leastOf(root fs.FS, mount, group, file string) int64 {
 	least := int64(math.MaxInt64)
 	if strings.HasPrefix(group, "/..") {
@@ -94,7 +94,7 @@ func leastOf(root fs.FS, mount, group, file string) int64 {
 	}
 }
 
-// limitIn reads a limit; 0: there is none ("max"), or it cannot be read.
+// limitIn reads a limit; 0: no limit ("max"), or it cannot be read.
 func limitIn(root fs.FS, name string) int64 {
 	b, _ := fs.ReadFile(root, name)
 	n, _ := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)

@@ -55,7 +55,7 @@ func TestLimitIsTheLeastOfTheControlGroups(t *testing.T) {
 	}
 }
 
-func TestRuntimeKeepsToTheControlGroupUnlessToldOtherwise(t *testing.T) {
+func TestRuntimeUsesTheLimitOfTheControlGroupByDefault(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	t.Cleanup(func() { debug.SetMemoryLimit(before) })
 	root := fstest.MapFS{
@@ -68,10 +68,10 @@ func TestRuntimeKeepsToTheControlGroupUnlessToldOtherwise(t *testing.T) {
 		root     fstest.MapFS
 		want     int64
 	}{{"512MiB", root, told}, {"off", root, told}, {"", nil, told}, {"", root, group / 5 * 4}} {
-		debug.SetMemoryLimit(told) // what stays
+		debug.SetMemoryLimit(told) // the limit without Adopt
 		t.Setenv("GOMEMLIMIT", c.variable)
 		if c.variable == "" {
-			_ = os.Unsetenv("GOMEMLIMIT") // Setenv's end restores it
+			_ = os.Unsetenv("GOMEMLIMIT") // t.Setenv restores it
 		}
 		adopt(c.root, slog.New(slog.DiscardHandler))
 		if got := debug.SetMemoryLimit(-1); got != c.want {

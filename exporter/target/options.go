@@ -13,11 +13,11 @@ import (
 	"oneway.example/exporter/probe"
 )
 
-// Addressing says which of a host's addresses are probed, and from which one of this host.
+// Addressing selects the address family of a host, and the address to send from.
 type Addressing struct {
 	// Family restricts name resolution: "any", "ipv4" or "ipv6".
 	Family string `yaml:"family"`
-	// Local is the address to send from; empty: the kernel's choice.
+	// Local is the source address; empty: the kernel's choice.
 	Local string `yaml:"local"`
 
 	local netip.Addr
@@ -26,29 +26,29 @@ type Addressing struct {
 // Options are the keys that all light probes share; a probe embeds them (`yaml:",inline"`).
 type Options struct {
 	Addressing `yaml:",inline"`
-	// Interface is the network interface, or the VRF, that packets leave by and answers come in
-	// by (SO_BINDTODEVICE); empty: the kernel's choice. Names are looked up without it.
+	// Interface is the network interface or VRF that packets use in both directions (SO_BINDTODEVICE); empty: the
+	// kernel's choice. Name resolution does not use it.
 	Interface string `yaml:"interface"`
-	// ResolveInterval is how often the peer's name is looked up again, 1 s to a day.
+	// ResolveInterval is the interval at which the peer's name is resolved again, 1 s to a day.
 	ResolveInterval time.Duration `yaml:"resolve_interval"`
 }
 
-// Families as written in the configuration.
+// Families, by their names in the configuration.
 const (
 	familyAny  = "any"
 	familyIPv4 = "ipv4"
 	familyIPv6 = "ipv6"
 )
 
-// maxInterface is the longest name of a network interface (IFNAMSIZ of linux/if.h, less its end).
+// maxInterface is the maximum length of an interface name (IFNAMSIZ of linux/if.h, without its NUL).
 const maxInterface = 15
 
-// DefaultOptions are those of an empty configuration.
+// DefaultOptions are the options without any key.
 func DefaultOptions() Options {
 	return Options{Addressing: Addressing{Family: familyAny}, ResolveInterval: time.Minute}
 }
 
-// Check validates the options, and is called before all else. An error is a *probe.OptionError.
+// Check validates the options; it is called before all other methods. An error is a *probe.OptionError.
 func (o *Options) Check() error {
 	if err := option.Between("resolve_interval", o.ResolveInterval, time.Second, 24*time.Hour); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (o *Options) Check() error {
 	return o.Addressing.Check()
 }
 
-// Check validates the addressing, and is called before all else. An error is a *probe.OptionError.
+// Check validates the addressing; it is called before all other methods. An error is a *probe.OptionError.
 func (a *Addressing) Check() error {
 	if families := []string{familyAny, familyIPv4, familyIPv6}; !slices.Contains(families, a.Family) {
 		return option.Errorf("family", "is %q; it must be one of %q", a.Family, families)
@@ -78,8 +78,7 @@ func (a *Addressing) Check() error {
 	return nil
 }
 
-// Fits tells whether a peer may have this address: it is of the family that is asked for, and of
-// that of Local.
+// Fits reports whether a peer may have this address: it is of the configured family and of that of Local.
 func (a *Addressing) Fits(peer netip.Addr) bool {
 	if a.Family == familyIPv4 && !peer.Is4() || a.Family == familyIPv6 && peer.Is4() {
 		return false
@@ -87,7 +86,7 @@ func (a *Addressing) Fits(peer netip.Addr) bool {
 	return !a.local.IsValid() || a.local.Is4() == peer.Is4()
 }
 
-// From is the address to send from to a peer that fits: Local, or the unspecified one of its family.
+// From is the source address for a peer that fits: Local, or the unspecified address of its family.
 func (a *Addressing) From(peer netip.Addr) netip.Addr {
 	switch {
 	case a.local.IsValid():
@@ -98,14 +97,14 @@ func (a *Addressing) From(peer netip.Addr) netip.Addr {
 	return netip.IPv6Unspecified()
 }
 
-// hostPattern is a DNS name, with the underscore that many have.
+// hostPattern is a DNS name; underscores are allowed, since many names have them.
 var hostPattern = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?$`)
 
-// maxHost is the longest DNS name (RFC 1035 section 2.3.4).
+// maxHost is the maximum length of a DNS name (RFC 1035 section 2.3.4).
 const maxHost = 253
 
-// Host takes a path's peer that is a host with an optional port; missing is the port of one without.
-// An error is a *probe.OptionError of the key probe.PeerKey.
+// Host splits a path's peer, a host with an optional port; missing is the default port. An error is a *probe.OptionError of
+// the key probe.PeerKey.
 func Host(peer string, missing uint16) (host string, port uint16, err error) {
 	host, port, err = hostport.Split(peer, missing)
 	if errors.Is(err, hostport.ErrPort) || errors.Is(err, hostport.ErrBrackets) {

@@ -60,7 +60,7 @@ func TestAddressesFitTheFamilyAndTheLocalAddress(t *testing.T) {
 	}
 }
 
-// FuzzHost: what is taken has a host that is taken by itself, and a port.
+// FuzzHost: an accepted peer has a port and a host that is accepted on its own.
 func FuzzHost(f *testing.F) {
 	for _, s := range []string{"reflector.example.net:862", "192.0.2.1", "2001:db8::1", "[2001:db8::1]:862", "[fe80::1%eth0]:862", "[::1", "[a]b", "h:", "h:+1", "h:0", "http://h/", ""} {
 		f.Add(s)

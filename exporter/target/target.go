@@ -1,9 +1,9 @@
-// Package target is what a light probe sends to: a host, its address of the moment, and where packets to it
-// leave this host.
+// Package target is the destination of a light probe: a host, its current address, and the interface to reach it.
 //
-// A probe embeds Options in its own, and gets a Target of them, which it follows:
+// A probe embeds Options in its own, makes a Target from them, and follows it:
 //
-//	Follow -> look the name up -> Open(address) -> measure ... the name has no such address any more
+//	Follow -> resolve the name -> Open(address) -> measure ... the address is no longer one of the name
+//	       <-------------------- the context of measure ends <-------------------------------
 //	       <-------------------- measure's context ends <---------------------------------
 package target
 
@@ -21,7 +21,7 @@ import (
 	"oneway.example/exporter/ctxtime"
 )
 
-// Target is a host that is probed. Its methods are safe for concurrent use.
+// Target is the host that a probe measures. Its methods are safe for concurrent use.
 type Target struct {
 	host    string
 	port    uint16
@@ -30,11 +30,11 @@ type Target struct {
 	lookup  func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
 	mu     sync.Mutex
-	told   map[Fault]bool // those that were logged, and last
+	told   map[Fault]bool // faults that are logged and not over
 	reason string
 }
 
-// New checks the peer; the options have been checked. Nothing is looked up. An error is a *probe.OptionError.
+// New checks the peer; the options are checked before. It resolves nothing. An error is a *probe.OptionError.
 func New(peer string, missingPort uint16, o Options, log *slog.Logger) (*Target, error) {
 	host, port, err := Host(peer, missingPort)
 	if err != nil {
@@ -45,19 +45,19 @@ func New(peer string, missingPort uint16, o Options, log *slog.Logger) (*Target,
 	}, nil
 }
 
-// Back-off of name resolution and of opening sockets.
+// Backoff of name resolution and of opening sockets.
 const (
 	minRetry = time.Second
 	maxRetry = 30 * time.Second
 )
 
-// Open prepares to measure the peer at one address. What it returns measures until its context ends, and
-// gives back what Open took; it is always called.
+// Open prepares the measurement of the peer at one address. The returned function measures until its context ends, and
+// releases what Open has opened; it is always called.
 type Open func(ctx context.Context, peer netip.AddrPort) (measure func(context.Context), err error)
 
-// Follow measures the host at its address of the moment until ctx ends. A name that does not resolve,
-// and what cannot be opened, is tried again; failed is called after each look-up that gave no address.
-// When the address that is measured is no longer among those of the name, measuring ends, and begins anew.
+// Follow measures the host at its current address until ctx ends. Name resolution and Open are retried after an error;
+// failed is called after each failed lookup. When the measured address is no longer one of the name, measuring ends and
+// starts again.
 func (t *Target) Follow(ctx context.Context, failed func(), open Open) {
 	for delay := minRetry; ctx.Err() == nil; {
 		peer, err := t.look(ctx, netip.AddrPort{}, failed)
@@ -86,7 +86,7 @@ func (t *Target) Follow(ctx context.Context, failed func(), open Open) {
 func (t *Target) serve(ctx context.Context, peer netip.AddrPort, failed func(), measure func(context.Context)) {
 	ctx, end := context.WithCancel(ctx)
 	var watching sync.WaitGroup
-	if !t.literal().IsValid() { // an address stays what it is
+	if !t.literal().IsValid() { // an IP address needs no lookup
 		watching.Go(func() {
 			defer end()
 			t.watch(ctx, peer, failed)
@@ -97,7 +97,7 @@ func (t *Target) serve(ctx context.Context, peer netip.AddrPort, failed func(), 
 	watching.Wait()
 }
 
-// watch looks the name up again and again. What cannot be looked up for the moment leaves things as they are.
+// watch resolves the name at intervals. A failed lookup keeps the current address.
 func (t *Target) watch(ctx context.Context, peer netip.AddrPort, failed func()) {
 	for ctxtime.For(ctx, t.options.ResolveInterval) {
 		now, err := t.look(ctx, peer, failed)
@@ -111,7 +111,7 @@ func (t *Target) watch(ctx context.Context, peer netip.AddrPort, failed func()) 
 	}
 }
 
-// look is Resolve, whose failure is counted and told.
+// look is Resolve; it counts and logs a failure.
 func (t *Target) look(ctx context.Context, keep netip.AddrPort, failed func()) (netip.AddrPort, error) {
 	peer, err := t.Resolve(ctx, keep)
 	if ctx.Err() == nil {
@@ -123,7 +123,7 @@ func (t *Target) look(ctx context.Context, keep netip.AddrPort, failed func()) (
 	return peer, err
 }
 
-// Resolve finds an address that fits the options; among several, keep stays if it is one.
+// Resolve returns an address that fits the options; if there are several, it prefers keep.
 func (t *Target) Resolve(ctx context.Context, keep netip.AddrPort) (netip.AddrPort, error) {
 	if addr := t.literal(); addr.IsValid() {
 		if !t.options.Fits(addr) {
@@ -151,13 +151,13 @@ func (t *Target) Resolve(ctx context.Context, keep netip.AddrPort) (netip.AddrPo
 	return first, nil
 }
 
-// literal is the host if it is an address; else the zero Addr.
+// literal is the host if it is an IP address; else the zero Addr.
 func (t *Target) literal() netip.Addr {
 	addr, _ := netip.ParseAddr(t.host)
 	return addr.Unmap()
 }
 
-// Lacks says why the host cannot be measured for the moment; empty: nothing is known to hinder it.
+// Lacks is the reason why the host cannot be measured now; empty: no known reason.
 func (t *Target) Lacks() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -170,7 +170,7 @@ func (t *Target) lacks(reason string) {
 	t.reason = strings.TrimPrefix(reason, "target: ")
 }
 
-// Fault is what may keep a host from being measured as it should be: the attribute `fault` of the log.
+// Fault is a reason that impairs the measurement of a host: the attribute `fault` of the log.
 type Fault string
 
 const (
@@ -178,8 +178,8 @@ const (
 	unopened   Fault = "it cannot be measured"
 )
 
-// Tell logs a fault (err is not nil) when it begins, and when it has ended. What hits all paths at
-// one time, as long as no file descriptor is left, is for the agent to say.
+// Tell logs a fault (err is not nil) when it begins and when it ends. A lack of file descriptors, which concerns all paths,
+// is logged by the agent.
 func (t *Target) Tell(what Fault, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -191,7 +191,7 @@ func (t *Target) Tell(what Fault, err error) {
 		t.told[what] = false
 		t.log.Info("The path's fault is over", "fault", string(what))
 		return
-	// The resolver's errors do not wrap their cause.
+	// Errors of the resolver do not wrap their cause.
 	case !t.told[what] && !strings.Contains(err.Error(), syscall.EMFILE.Error()):
 		t.told[what], level = true, slog.LevelWarn
 	}
