@@ -9,7 +9,7 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// answered is a packet as our own reflector answers it.
+// answered is a packet with a reply of a oneway reflector.
 func answered() (p sample.Packet, forward, reverse sample.Delay) {
 	p = sample.Packet{
 		T1: sample.Stamp{Origin: sample.Kernel}, T2: sample.Stamp{Origin: sample.Kernel},
@@ -46,23 +46,23 @@ func TestTooFewPacketsMakeNoCalibration(t *testing.T) {
 	for range MinCount - 1 {
 		c.Add(answered())
 	}
-	if _, _, err := c.Result(0); !errors.Is(err, ErrUnusable) || !strings.Contains(err.Error(), "199 of 199 answers, want at least 200") {
+	if _, _, err := c.Result(0); !errors.Is(err, ErrUnusable) || !strings.Contains(err.Error(), "199 of 199 replies, want at least 200") {
 		t.Error(err)
 	}
 }
 
-func TestASelectionOfPacketsMakesNoCalibrationAndSaysWhy(t *testing.T) {
+func TestASelectionOfPacketsMakesNoCalibration(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(p *sample.Packet, f, r *sample.Delay)
 		why   string
 	}{
-		"sent by user space":       {func(p *sample.Packet, _, _ *sample.Delay) { p.T1.Origin = sample.User }, "forward: stamps of origin user and kernel"},
-		"received by user there":   {func(p *sample.Packet, _, _ *sample.Delay) { p.T2.Origin = sample.User }, "forward: stamps of origin kernel and user"},
-		"never told when answered": {func(p *sample.Packet, _, _ *sample.Delay) { p.T3.Origin = sample.InPacket }, "reverse: stamps of origin packet and kernel"},
-		"received by user":         {func(p *sample.Packet, _, _ *sample.Delay) { p.T4.Origin = sample.User }, "reverse: stamps of origin follow up and user"},
-		"of the card":              {func(p *sample.Packet, _, _ *sample.Delay) { p.T4.Origin = sample.Hardware }, "reverse: stamps of origin follow up and hardware"},
-		"in a step":                {func(_ *sample.Packet, f, _ *sample.Delay) { f.Reason = sample.LocalStepped }, "forward: local stepped"},
-		"of a wild clock":          {func(_ *sample.Packet, _, r *sample.Delay) { r.Reason = sample.RemoteUnsynchronized }, "reverse: remote unsynchronized"},
+		"sent by user space":         {func(p *sample.Packet, _, _ *sample.Delay) { p.T1.Origin = sample.User }, "forward: timestamps of origin user and kernel"},
+		"received by user there":     {func(p *sample.Packet, _, _ *sample.Delay) { p.T2.Origin = sample.User }, "forward: timestamps of origin kernel and user"},
+		"reflector without FollowUp": {func(p *sample.Packet, _, _ *sample.Delay) { p.T3.Origin = sample.InPacket }, "reverse: timestamps of origin packet and kernel"},
+		"received by user":           {func(p *sample.Packet, _, _ *sample.Delay) { p.T4.Origin = sample.User }, "reverse: timestamps of origin follow up and user"},
+		"of the card":                {func(p *sample.Packet, _, _ *sample.Delay) { p.T4.Origin = sample.Hardware }, "reverse: timestamps of origin follow up and hardware"},
+		"in a step":                  {func(_ *sample.Packet, f, _ *sample.Delay) { f.Reason = sample.LocalStepped }, "forward: local stepped"},
+		"of a wild clock":            {func(_ *sample.Packet, _, r *sample.Delay) { r.Reason = sample.RemoteUnsynchronized }, "reverse: remote unsynchronized"},
 	} {
 		collector := NewCollector(sample.Kernel, 1000)
 		for i := range 1000 {
@@ -78,7 +78,7 @@ func TestASelectionOfPacketsMakesNoCalibrationAndSaysWhy(t *testing.T) {
 	}
 }
 
-func TestAFewMissingStampsDoNoHarm(t *testing.T) {
+func TestAFewMissingTimestampsAreAccepted(t *testing.T) {
 	c := NewCollector(sample.Kernel, 1000)
 	for i := range 1000 {
 		p, f, r := answered()

@@ -14,7 +14,7 @@ import (
 
 const us = time.Microsecond
 
-// observed makes observations of delays that were not held.
+// observed makes observations of delays without TX uncertainty.
 func observed(delays ...time.Duration) (all []observation) {
 	for _, d := range delays {
 		all = append(all, observation{delay: d})
@@ -76,7 +76,7 @@ func TestLargestErrorLeavesOutWhatItsOwnBoundCovers(t *testing.T) {
 	}
 }
 
-// slowPercentile is the definition of RFC 2330 section 11.3, word by word.
+// slowPercentile is the definition of RFC 2330 section 11.3, implemented literally.
 func slowPercentile(all []observation, p float64) time.Duration {
 	best := time.Duration(1<<63 - 1)
 	for _, x := range all {

@@ -29,7 +29,7 @@ func TestModerationIsTheLongestThatTheDriverMayChoose(t *testing.T) {
 		{coalesce{}, 0},
 		{coalesce{rxMicroseconds: 50}, 50 * us},
 		{coalesce{rxMicroseconds: 3, rxMicrosecondsIRQ: 20}, 20 * us},
-		{coalesce{rxMicroseconds: 3, rxMicrosecondsHigh: 900}, 3 * us}, // not used while it does not adapt
+		{coalesce{rxMicroseconds: 3, rxMicrosecondsHigh: 900}, 3 * us}, // unused without adaptive moderation
 		{coalesce{adaptiveRx: 1, rxMicroseconds: 8}, 256 * us},
 		{coalesce{adaptiveRx: 1, rxMicrosecondsHigh: 900}, 900 * us},
 	} {

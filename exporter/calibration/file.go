@@ -10,11 +10,11 @@ import (
 	"slices"
 )
 
-// version is that of the file format: it changes when old readers would go wrong.
+// version is the version of the file format; it changes if old readers would misread a file.
 const version = 1
 
-// fileJSON is a calibration file. Every key is needed, and no other is known: a
-// number that is missing would read as an error of zero.
+// fileJSON is a calibration file. All keys are required, and others are rejected: a missing number would be read as an
+// error of zero.
 type fileJSON struct {
 	Version    int      `json:"version"`
 	Interfaces []Record `json:"interfaces"`
@@ -25,10 +25,10 @@ func format(records []Record) ([]byte, error) {
 	return append(b, '\n'), err
 }
 
-// parse reads a file's content, strictly. The records come back by interface.
+// parse parses the content of a file strictly. It returns the records sorted by interface.
 func parse(content []byte) ([]Record, error) {
-	// The version comes first, so that a newer file is called that and not unknown keys. This
-	// also finds what follows the end of the table.
+	// The version is checked first, so that a newer file is reported as such and not by unknown keys. This also
+	// detects data after the end of the table.
 	var v struct {
 		Version *int `json:"version"`
 	}
@@ -39,7 +39,7 @@ func parse(content []byte) ([]Record, error) {
 	case v.Version == nil:
 		return nil, errors.New("not a calibration file: it has no version")
 	case *v.Version != version:
-		return nil, fmt.Errorf("version is %d; this program knows %d: calibrate again", *v.Version, version)
+		return nil, fmt.Errorf("version is %d; this program supports %d: calibrate again", *v.Version, version)
 	}
 	dec := json.NewDecoder(bytes.NewReader(content))
 	dec.DisallowUnknownFields()
@@ -53,7 +53,7 @@ func parse(content []byte) ([]Record, error) {
 	t := Table{}
 	for _, r := range file.Interfaces {
 		if _, twice := t.find(r.Interface); twice {
-			return nil, fmt.Errorf("interface %q stands there twice", r.Interface)
+			return nil, fmt.Errorf("interface %q is given twice", r.Interface)
 		}
 		if err := t.put(r); err != nil {
 			return nil, err
@@ -62,8 +62,8 @@ func parse(content []byte) ([]Record, error) {
 	return t.records, nil
 }
 
-// checkKeys finds keys that are missing, null or stand twice, which package json takes for
-// zero and for the later one. file is what content was read into.
+// checkKeys rejects keys that are missing, null or duplicate, which package json reads as zero or as the later one. file is
+// the decoded content.
 func checkKeys(content []byte, file any) error {
 	whole, err := json.Marshal(file)
 	found, want := map[string]bool{}, map[string]bool{}
@@ -81,8 +81,7 @@ func checkKeys(content []byte, file any) error {
 	return nil
 }
 
-// collectKeys reads one value, and notes the path to each key in it, such as
-// ".interfaces[0].host".
+// collectKeys reads one value, and adds the path of each key in it to found, such as ".interfaces[0].host".
 func collectKeys(dec *json.Decoder, path string, found map[string]bool) error {
 	open, err := dec.Token()
 	if err != nil {
@@ -103,7 +102,7 @@ func collectKeys(dec *json.Decoder, path string, found map[string]bool) error {
 			}
 			below = fmt.Sprintf("%s.%s", path, key)
 			if found[below] {
-				return fmt.Errorf("%s stands twice", keyName(below))
+				return fmt.Errorf("%s is given twice", keyName(below))
 			}
 			found[below] = true
 		}
@@ -115,8 +114,8 @@ func collectKeys(dec *json.Decoder, path string, found map[string]bool) error {
 	return err
 }
 
-// indices are those of an array in a path, and the dot before it.
+// indices matches the indices of a path and its first dot.
 var indices = regexp.MustCompile(`^\.|\[\d+\]`)
 
-// keyName is the path for people: without the first dot and the indices.
+// keyName is the path for messages: without the first dot and the indices.
 func keyName(path string) string { return indices.ReplaceAllString(path, "") }

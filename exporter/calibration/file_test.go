@@ -70,27 +70,27 @@ func TestACorruptFileIsRefusedWithItsNameAndTheFault(t *testing.T) {
 		return strings.Replace(text, old, replacement, 1)
 	}
 	for want, content := range map[string]string{
-		"not a calibration file: unexpected end":          "",
-		"not a calibration file: invalid character 'h'":   "hello",
-		"not a calibration file: it has no version":       `{"interfaces": []}`,
-		"version is 2; this program knows 1":              `{"version": 2, "new": "things"}`,
-		"interfaces is missing":                           `{"version": 1}`,
-		"interfaces is null":                              `{"version": 1, "interfaces": null}`,
-		"not a calibration file: unexpected end of JSON":  text[:len(text)/2],
-		"not a calibration file: invalid character '{'":   text + "{}",
-		`json: unknown field "speed"`:                     replace(`"driver"`, `"speed": 1, "driver"`),
-		"interfaces.forward.random_ns is missing":         replace(`"random_ns": 1000,`, ""),
-		"interfaces.forward.random_ns is null":            replace(`"random_ns": 1000`, `"random_ns": null`),
-		"interfaces.forward.random_ns stands twice":       replace(`"random_ns": 1000`, `"random_ns": 1000, "random_ns": 1`),
-		"interfaces.trusted is missing":                   strings.Replace(replace(`"largest_ns": 9000`, `"largest_ns": 9001`), ",\n      \"trusted\": false", "", 1),
-		"interfaces.host is missing":                      replace(`"host"`, `"Host"`),
-		"json: cannot unmarshal number 1.5":               replace(`"random_ns": 1000`, `"random_ns": 1.5`),
-		`interface "eth0": forward: random_ns is -1`:      replace(`"random_ns": 1000`, `"random_ns": -1`),
-		`interface "eth0": origin is "guess"`:             replace(`"origin": "kernel"`, `"origin": "guess"`),
-		`interface "eth0" stands there twice`:             replace(`"interface": "eth1"`, `"interface": "eth0"`),
-		`interface "": interface is empty`:                replace(`"interface": "eth1"`, `"interface": ""`),
-		`parsing time "yesterday"`:                        replace(`"2026-11-21T14:00:00Z"`, `"yesterday"`),
-		"larger than 4194304 bytes: not a calibration fi": strings.Repeat(" ", maxBytes) + text,
+		"not a calibration file: unexpected end":         "",
+		"not a calibration file: invalid character 'h'":  "hello",
+		"not a calibration file: it has no version":      `{"interfaces": []}`,
+		"version is 2; this program supports 1":          `{"version": 2, "new": "things"}`,
+		"interfaces is missing":                          `{"version": 1}`,
+		"interfaces is null":                             `{"version": 1, "interfaces": null}`,
+		"not a calibration file: unexpected end of JSON": text[:len(text)/2],
+		"not a calibration file: invalid character '{'":  text + "{}",
+		`json: unknown field "speed"`:                    replace(`"driver"`, `"speed": 1, "driver"`),
+		"interfaces.forward.random_ns is missing":        replace(`"random_ns": 1000,`, ""),
+		"interfaces.forward.random_ns is null":           replace(`"random_ns": 1000`, `"random_ns": null`),
+		"interfaces.forward.random_ns is given twice":    replace(`"random_ns": 1000`, `"random_ns": 1000, "random_ns": 1`),
+		"interfaces.trusted is missing":                  strings.Replace(replace(`"largest_ns": 9000`, `"largest_ns": 9001`), ",\n      \"trusted\": false", "", 1),
+		"interfaces.host is missing":                     replace(`"host"`, `"Host"`),
+		"json: cannot unmarshal number 1.5":              replace(`"random_ns": 1000`, `"random_ns": 1.5`),
+		`interface "eth0": forward: random_ns is -1`:     replace(`"random_ns": 1000`, `"random_ns": -1`),
+		`interface "eth0": origin is "guess"`:            replace(`"origin": "kernel"`, `"origin": "guess"`),
+		`interface "eth0" is given twice`:                replace(`"interface": "eth1"`, `"interface": "eth0"`),
+		`interface "": interface is empty`:               replace(`"interface": "eth1"`, `"interface": ""`),
+		`parsing time "yesterday"`:                       replace(`"2026-11-21T14:00:00Z"`, `"yesterday"`),
+		"larger than 4194304 bytes":                      strings.Repeat(" ", maxBytes) + text,
 	} {
 		path := filepath.Join(t.TempDir(), "calibration.json")
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -109,7 +109,7 @@ func TestAnEmptyTableIsAFile(t *testing.T) {
 }
 
 func FuzzLoad(f *testing.F) {
-	// Short, since what is interesting is minimized first.
+	// Short, since the fuzzer minimizes interesting inputs first.
 	text := `{"version":1,"interfaces":[{"interface":"a","driver":"","host":"h","kernel":"k","date":"2026-11-21T14:00:00Z","setup":"veth","at":"x",` +
 		`"shared_clock":true,"origin":"kernel","payload_bytes":1,"interval_ns":2,"true_delay_ns":7,` +
 		`"forward":{"count":5000,"systematic_ns":6,"random_ns":1,"largest_ns":3},"reverse":{"count":4999,"systematic_ns":2,"random_ns":3,"largest_ns":9},"trusted":true}]}`
@@ -120,7 +120,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte(`{"version": 1, "interfaces": []}`))
 	f.Add([]byte(`{"version":1,"interfaces":[{"forward":{"count":1},"count":[[]]}]}`))
 	f.Add([]byte(`null`))
-	// Load is this and the reading of a file, which would take most of the time.
+	// Load does the same and reads a file, which would take most of the time.
 	f.Fuzz(func(t *testing.T, content []byte) {
 		records, err := parse(content)
 		if err != nil {

@@ -14,9 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// InterfaceOf names the interface of this host that has the address. It looks the
-// address up and asks nobody else. An address of no interface, an unspecified one for
-// instance, is an error.
+// InterfaceOf is the interface of this host with the address. It uses local information only. An address of no interface,
+// for example an unspecified one, is an error.
 func InterfaceOf(addr netip.Addr) (string, error) {
 	all, err := net.Interfaces()
 	if err != nil {
@@ -40,9 +39,8 @@ func InterfaceOf(addr netip.Addr) (string, error) {
 	return "", fmt.Errorf("calibration: %s is an address of no interface of this host", addr)
 }
 
-// ModerationAt is for how long the interfaces of these addresses may hold an interrupt back
-// after a packet has come (see ModerationOf): the largest of them; of an unspecified address,
-// and of no addresses, that of all interfaces. An address of none adds nothing.
+// ModerationAt is the maximum interrupt moderation of the interfaces of these addresses (see ModerationOf); for an unspecified
+// address, and without addresses, of all interfaces. An address of no interface adds nothing.
 func ModerationAt(addrs []netip.AddrPort) (most time.Duration) {
 	if len(addrs) == 0 {
 		addrs = []netip.AddrPort{netip.AddrPortFrom(netip.IPv4Unspecified(), 0)}
@@ -54,7 +52,7 @@ func ModerationAt(addrs []netip.AddrPort) (most time.Duration) {
 			}
 			continue
 		}
-		all, _ := net.Interfaces() // of none, nothing is known
+		all, _ := net.Interfaces() // after an error nothing is known
 		for _, i := range all {
 			if i.Flags&net.FlagUp != 0 {
 				most = max(most, ModerationOf(i.Name))
@@ -64,24 +62,21 @@ func ModerationAt(addrs []netip.AddrPort) (most time.Duration) {
 	return most
 }
 
-// has tells whether addr is the address in p, or one of 127.0.0.0/8, all of which are
-// this host's own.
+// has reports whether addr is the address in p, or an address of 127.0.0.0/8, all of which are local.
 func has(i *net.Interface, p netip.Prefix, addr netip.Addr) bool {
 	return p.Addr().Unmap() == addr ||
 		i.Flags&net.FlagLoopback != 0 && addr.Is4() && addr.IsLoopback() && p.Masked().Contains(addr)
 }
 
-// InterfaceTo names the interface over which packets go to peer from local, which may
-// be invalid or unspecified: then the kernel's routes decide. Nothing is sent. It is
-// the interface that has the source address; on a host that sends from the address
-// of one interface over another (a router's loopback address) name that in `local`.
-// Packets to one of the host's own addresses pass the loopback interface, whatever
-// interface has the address.
+// InterfaceTo is the interface over which packets go to peer from local, which may be invalid or unspecified: then the
+// kernel's routes decide. It sends nothing. The result is the interface with the source address; a host that sends from
+// the address of one interface over another one (the loopback address of a router) must set `local` accordingly. Packets
+// to an address of this host pass the loopback interface, whichever interface has the address.
 func InterfaceTo(ctx context.Context, local netip.Addr, peer netip.AddrPort) (string, error) {
 	return InterfaceBy(ctx, "", local, peer)
 }
 
-// InterfaceBy is InterfaceTo of packets that leave by a device, an interface or a VRF; empty: the kernel's choice.
+// InterfaceBy is InterfaceTo for packets sent through a device, an interface or a VRF; empty: the kernel's choice.
 func InterfaceBy(ctx context.Context, device string, local netip.Addr, peer netip.AddrPort) (string, error) {
 	if _, err := InterfaceOf(peer.Addr()); err == nil {
 		i, err := net.InterfaceByIndex(loopbackIndex)
@@ -108,13 +103,12 @@ func InterfaceBy(ctx context.Context, device string, local netip.Addr, peer neti
 	return InterfaceOf(c.LocalAddr().(*net.UDPAddr).AddrPort().Addr())
 }
 
-// loopbackIndex is the loopback interface's in each network namespace (Linux
-// include/net/flow.h, LOOPBACK_IFINDEX).
+// loopbackIndex is the index of the loopback interface in each network namespace (Linux include/net/flow.h,
+// LOOPBACK_IFINDEX).
 const loopbackIndex = 1
 
-// DriverOf names the driver of an interface as `ethtool -i` does (SIOCETHTOOL,
-// ETHTOOL_GDRVINFO), "loopback" for one that has none for that reason; "" if there is
-// no such interface or it does not say.
+// DriverOf is the driver of an interface as shown by `ethtool -i` (SIOCETHTOOL, ETHTOOL_GDRVINFO), "loopback" for a loopback
+// interface, which has no driver; "" if there is no such interface or its driver is unknown.
 func DriverOf(iface string) string {
 	if i, err := net.InterfaceByName(iface); err != nil {
 		return ""
@@ -131,12 +125,11 @@ func DriverOf(iface string) string {
 	return unix.ByteSliceToString(info.Driver[:])
 }
 
-// adaptiveMost is the longest moderation that the kernel's adaptive algorithm sets (Linux
-// include/linux/dim.h and lib/dim/net_dim.c: 256 us).
+// adaptiveMost is the maximum moderation of the kernel's adaptive algorithm (Linux include/linux/dim.h and
+// lib/dim/net_dim.c: 256 us).
 const adaptiveMost = 256 * time.Microsecond
 
-// coalesce is struct ethtool_coalesce of Linux include/uapi/linux/ethtool.h, all of it
-// 32-bit numbers.
+// coalesce is struct ethtool_coalesce of Linux include/uapi/linux/ethtool.h, which has 32-bit numbers only.
 type coalesce struct {
 	command                                 uint32
 	rxMicroseconds, _, rxMicrosecondsIRQ, _ uint32
@@ -146,10 +139,9 @@ type coalesce struct {
 	rxMicrosecondsHigh, _, _, _, _          uint32
 }
 
-// ModerationOf is for how long the interface may hold back the interrupt after a packet has
-// come, as `ethtool -c` tells it (rx-usecs; ETHTOOL_GCOALESCE): the largest of the values
-// that the driver may choose from. Zero if there is no such interface, or it does not
-// moderate, or does not say.
+// ModerationOf is the time for which the interface may delay the interrupt after a packet was received, as shown by
+// `ethtool -c` (rx-usecs; ETHTOOL_GCOALESCE): the largest of the values that the driver may choose from. Zero if there is
+// no such interface, or it does not moderate, or its setting is unknown.
 func ModerationOf(iface string) time.Duration {
 	c := coalesce{command: unix.ETHTOOL_GCOALESCE}
 	if !onSocket(func(fd int) error { return ethtool(fd, iface, unsafe.Pointer(&c)) }) {
@@ -166,7 +158,7 @@ func (c *coalesce) moderation() time.Duration {
 	return most
 }
 
-// onSocket calls ask with a socket for requests to drivers, and reports whether all went well.
+// onSocket calls ask with a socket for ioctls, and reports whether both succeeded.
 func onSocket(ask func(fd int) error) bool {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -176,7 +168,7 @@ func onSocket(ask func(fd int) error) bool {
 	return ask(fd) == nil
 }
 
-// ethtool asks a driver; data begins with the command.
+// ethtool sends a request to a driver; data begins with the command.
 func ethtool(fd int, iface string, data unsafe.Pointer) error {
 	req := struct {
 		name [unix.IFNAMSIZ]byte

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// own lists this host's addresses by interface.
+// own lists the addresses of this host by interface.
 func own(t *testing.T) map[netip.Addr]*net.Interface {
 	t.Helper()
 	all, err := net.Interfaces()

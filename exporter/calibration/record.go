@@ -1,48 +1,42 @@
-// Package calibration knows how far the time stamps of an interface are off, and
-// takes that out of delays: RFC 7679 section 3.7.3.
+// Package calibration stores the error of the timestamps of an interface, and corrects delays by it: RFC 7679 section
+// 3.7.3.
 //
-// The ends of a path are put back to back (package backtoback), so that the true
-// delay is known. Each direction then has, of its measured minus its true delays,
+// The ends of a path are connected back to back (package backtoback), so that the true delay is known. For each direction
+// the differences of measured and true delays have
 //
 //	systematic  their median
-//	random      how far the 2.5th or the 97.5th percentile lies from it, whichever
-//	            is farther: 95 % of the measurements are within so much
-//	largest     how far any of them lies from it, but for what is known to have been
-//	            held by its host after its stamp (decision 4), which has a bound of its own
+//	random      the distance of the 2.5th or the 97.5th percentile from it, whichever is larger: 95 % of the
+//	            measurements are within this distance
+//	largest     the largest distance of a measurement from it, except packets with a known TX uncertainty
+//	            (decision 4), which have an error bound of their own
 //
-// # What one host can honestly say
+// # Errors of single timestamps
 //
-// A delay has two stamps and shows the sum of their errors only:
+// A delay has two timestamps and contains only the sum of their errors:
 //
-//	forward = true + offset + sent here + received there
-//	reverse = true - offset + sent there + received here
+//	forward = true + offset + TX error here + RX error there
+//	reverse = true - offset + TX error there + RX error here
 //
-// The offset of two clocks cancels in the mean of both directions, S; nothing
-// divides S among the stamps. But a stamp of the kernel is never on the wire's side
-// of the truth: sending is stamped before the packet leaves, receiving after it came
-// (Linux Documentation/networking/timestamping.rst). So both errors lengthen a delay,
-// and each lies between 0 and their sum. Half of S is taken for either stamp of the
-// interface and removed from a delay; that the truth may be anything from none to all
-// of it is part of the random error. Where the ends had clocks of their own the sum
-// is not known by direction, and that part is three times as large.
+// The offset of the two clocks cancels in the mean S of both directions, but S cannot be divided among the timestamps. A
+// kernel timestamp is never on the wire's side of the true time: a TX timestamp is taken before the packet leaves, an RX
+// timestamp after it arrived (Linux Documentation/networking/timestamping.rst). Therefore both errors lengthen a delay,
+// and each is between 0 and their sum. Half of S is assumed for each timestamp of the interface and removed from a delay;
+// that the true error is between zero and all of S is part of the random error. If the ends had different clocks, the
+// sum per direction is not known, and that part is three times as large.
 //
-// # What becomes of a bound
+// # Effect on error bounds
 //
-// A back-to-back run is a sample, in one hour and at one load; that nothing else
-// happens later is not proven by it. So by default a calibration only widens: the
-// interval Value +- Bound that comes out contains the one that went in, and what was
-// proven of that one stays proven. The systematic error moves the value and widens the
-// bound by as much; a random error above the one assumed widens it further; a smaller
-// one changes nothing.
+// A back-to-back run is a sample at one time and one load, which does not prove the absence of other errors later.
+// Therefore by default a calibration only widens bounds: the resulting interval Value +- Bound contains the original one,
+// and what was proven of that one remains proven. The systematic error changes the value and widens the bound by the
+// same amount; a random error above the assumed one widens it further; a smaller one has no effect.
 //
-// Who prefers a narrower interval may say so (Trusted, `oneway calibrate --trust`).
-// The bound is then the largest error seen, not the 95 % one, over TrustCount packets
-// a direction at the least: with 95 % confidence 99.9 % of all packets are within it
-// (Wilks 1941: 1-0.999^2995 > 0.95), as long as host, kernel, driver and load are
-// those of the calibration. The first three are checked, the load cannot be.
+// A user who prefers a narrower interval can request it (Trusted, `oneway calibrate --trust`). The bound then has the
+// largest observed error instead of the 95 % one, over at least TrustCount packets per direction: with 95 % confidence
+// 99.9 % of all packets are within it (Wilks 1941: 1-0.999^2995 > 0.95), as long as host, kernel, driver and load are
+// those of the calibration. The first three are checked; the load cannot be checked.
 //
-// The remote end's stamps keep the error that is assumed of them: its calibration is
-// not known here.
+// The timestamps of the remote end keep their assumed error, since the calibration of the remote end is not known here.
 package calibration
 
 import (
@@ -59,63 +53,59 @@ import (
 
 // Setups of a back-to-back run.
 const (
-	// Loopback: over this host's loopback interface.
+	// Loopback is a run over this host's loopback interface.
 	Loopback = "loopback"
-	// Veth: over a veth pair between two private network namespaces.
+	// Veth is a run over a veth pair between two private network namespaces.
 	Veth = "veth"
-	// Peer: a reflector at the other end of a cable.
+	// Peer is a run to a reflector at the other end of a cable.
 	Peer = "peer"
 )
 
-// Record is the calibration of one interface, as it was measured.
+// Record is the measured calibration of one interface.
 type Record struct {
-	// Interface is the name by which the agent looks it up, Driver the kernel's name
-	// of its kind ("" where it does not say).
+	// Interface is the name by which the agent looks the record up, Driver the name of its driver ("" if unknown).
 	Interface string `json:"interface"`
 	Driver    string `json:"driver"`
-	// Host and Kernel (uname -n and -r) are those of the calibration.
+	// Host and Kernel (uname -n and -r) are those of the calibrating host.
 	Host   string `json:"host"`
 	Kernel string `json:"kernel"`
-	// Date is when it was taken.
+	// Date is the time of the calibration.
 	Date time.Time `json:"date"`
 	// Setup is Loopback, Veth or Peer; At is the reflector's address.
 	Setup string `json:"setup"`
 	At    string `json:"at"`
-	// SharedClock: both ends read one clock.
+	// SharedClock: both ends read the same clock.
 	SharedClock bool `json:"shared_clock"`
-	// Origin of the local stamps: the word of sample.Kernel or sample.Hardware. The calibration is
-	// good for stamps of this origin only.
+	// Origin is the origin of the local timestamps: the name of sample.Kernel or sample.Hardware. The calibration is
+	// valid for timestamps of this origin only.
 	Origin string `json:"origin"`
-	// PacketBytes is the UDP payload, Interval the time between packets: random error
-	// depends on the load.
+	// PacketBytes is the UDP payload, Interval the time between packets: the random error depends on the load.
 	PacketBytes int           `json:"payload_bytes"`
 	Interval    time.Duration `json:"interval_ns"`
-	// TrueDelay is what was taken for the true delay of one way.
+	// TrueDelay is the assumed true one-way delay.
 	TrueDelay time.Duration `json:"true_delay_ns"`
-	// Forward and Reverse are what was measured.
+	// Forward and Reverse are the measured errors.
 	Forward Direction `json:"forward"`
 	Reverse Direction `json:"reverse"`
-	// Trusted: the user wants the measured error in the bound even where it is smaller
-	// than the assumed one; see the package's documentation.
+	// Trusted: the user requests the measured error in the bound even if it is smaller than the assumed one; see the
+	// package documentation.
 	Trusted bool `json:"trusted"`
 }
 
-// TrustCount is how many packets each direction needs to be trusted.
+// TrustCount is the number of packets that each direction needs for a trusted calibration.
 const TrustCount = 3000
 
-// Limits of what a record may say. A stamp of the driver that is off by more than
-// a second is of no use.
+// Limits of a record. Kernel or hardware timestamps with an error above one second are useless.
 const (
 	maxCount = 100_000_000
 	maxError = time.Second
 	maxText  = 255
 )
 
-// mean is S: the systematic error of both stamps of a delay, free of the offset
-// between the clocks.
+// mean is S: the systematic error of both timestamps of a delay, without the offset between the clocks.
 func (r *Record) mean() time.Duration { return (r.Forward.Systematic + r.Reverse.Systematic) / 2 }
 
-// beyond is the largest distance to the mean of what of gives.
+// beyond is the largest distance to the mean, for the given error of each direction.
 func (r *Record) beyond(of func(Direction) time.Duration) (most time.Duration) {
 	for _, d := range []Direction{r.Forward, r.Reverse} {
 		most = max(most, of(d)+(d.Systematic-r.mean()).Abs())
@@ -123,17 +113,15 @@ func (r *Record) beyond(of func(Direction) time.Duration) (most time.Duration) {
 	return most
 }
 
-// Errors derives the error of one stamp of the interface; the package's
-// documentation says how.
+// Errors derives the error of one timestamp of the interface, as described in the package documentation.
 func (r *Record) Errors() bound.Calibration {
 	half := r.mean() / 2
 	e := bound.Calibration{Origin: sample.Kernel, Systematic: half}
 	if r.Origin == sample.Hardware.String() {
 		e.Origin = sample.Hardware
 	}
-	// A stamp has between none and all of its direction's sum. That is S, but for the
-	// distance that beyond adds, with one clock; with two it is only known to be at
-	// most twice S, the sum of all four stamps.
+	// The error of a timestamp is between zero and the sum of its direction. With one clock the sum is S plus the
+	// distance that beyond adds; with two it is at most twice S, the sum of all four errors.
 	e.Random = r.beyond(func(d Direction) time.Duration { return d.Random }) + half.Abs()
 	if !r.SharedClock {
 		e.Random += r.mean().Abs()
@@ -145,7 +133,7 @@ func (r *Record) Errors() bound.Calibration {
 	return e
 }
 
-// Check says what is wrong with r, nil if nothing is.
+// Check returns an error if r is invalid.
 func (r *Record) Check() error {
 	if err := r.checkValues(); err != nil {
 		return err
@@ -167,7 +155,7 @@ func (r *Record) checkValues() error {
 			return fmt.Errorf("%s is empty", w.name)
 		}
 		if len(w.value) > maxText {
-			return fmt.Errorf("%s has %d bytes; at most %d make sense", w.name, len(w.value), maxText)
+			return fmt.Errorf("%s has %d bytes; the limit is %d", w.name, len(w.value), maxText)
 		}
 	}
 	switch {
@@ -203,7 +191,7 @@ func (d Direction) check() error {
 	return nil
 }
 
-// checkTrust says why a record cannot be trusted that shall be.
+// checkTrust returns an error if a trusted record cannot be trusted.
 func (r *Record) checkTrust() error {
 	if !r.Trusted {
 		return nil
@@ -212,39 +200,37 @@ func (r *Record) checkTrust() error {
 	case n < TrustCount:
 		return fmt.Errorf("trusted, but with %d packets; trust needs %d in each direction", n, TrustCount)
 	case !r.SharedClock:
-		return errors.New("trusted, but the ends had clocks of their own, whose error cannot be told from that of the stamps")
+		return errors.New("trusted, but the ends had clocks of their own, whose error cannot be separated from that of the timestamps")
 	case r.Origin != sample.Kernel.String():
-		return fmt.Errorf("trusted, but the stamps were of origin %s; only those of the kernel are known to lie on one side of the truth", r.Origin)
+		return fmt.Errorf("trusted, but the timestamps were of origin %s; only kernel timestamps have errors of a known sign", r.Origin)
 	case min(r.Forward.Systematic, r.Reverse.Systematic) < 0:
-		return errors.New("trusted, but the systematic error is negative: the true delay was taken for too large")
+		return errors.New("trusted, but the systematic error is negative: the assumed true delay is too large")
 	}
 	return nil
 }
 
-// Direction is the error of the delays of one direction of a back-to-back run. The
-// zero value is that of no packets.
+// Direction is the error of the delays of one direction of a back-to-back run. The zero value has no packets.
 type Direction struct {
-	// Count is how many delays were used.
+	// Count is the number of delays used.
 	Count int `json:"count"`
 	// Systematic is the median of the measured minus the true delay; it may be
 	// negative. RFC 7679 section 3.7.3.
 	Systematic time.Duration `json:"systematic_ns"`
-	// Random is the half-width of the interval about Systematic that holds 95 % of
-	// them, from the 2.5th and the 97.5th percentile. RFC 7679 section 3.7.3.
+	// Random is the half-width of the interval around Systematic with 95 % of them, from the 2.5th and the 97.5th
+	// percentile. RFC 7679 section 3.7.3.
 	Random time.Duration `json:"random_ns"`
-	// Largest is the largest distance of any of them to Systematic, but for packets
-	// that were held (see txUncertaintyFrom) and whose bound (sample.Stamp.TXUncertainty) covers it.
+	// Largest is the largest distance of any of them to Systematic, except packets whose TX uncertainty
+	// (sample.Stamp.TXUncertainty) is above txUncertaintyFrom and covers it.
 	Largest time.Duration `json:"largest_ns"`
 }
 
-// txUncertaintyFrom is from when on a packet counts as held by its host after its stamp, as in
-// metric.DelayTXUncertainty.
+// txUncertaintyFrom is the TX uncertainty above which a packet counts as uncertain, as in metric.DelayTXUncertainty.
 const txUncertaintyFrom = 25 * time.Microsecond
 
 // observation is one measured delay.
 type observation struct{ delay, txUncertainty time.Duration }
 
-// summarize reorders all and finds their error; there must be at least one.
+// summarize sorts all and computes their error; all must not be empty.
 func summarize(all []observation, trueDelay time.Duration) Direction {
 	slices.SortFunc(all, func(a, b observation) int { return cmp.Compare(a.delay, b.delay) })
 	at := func(q float64) time.Duration { return order.Quantile(all, q).delay }

@@ -26,7 +26,7 @@ func recorded(iface string) Record {
 
 func TestHalfOfBothStampsErrorsIsTakenForOne(t *testing.T) {
 	r := recorded("eth0")
-	// S = 4 us: half is 2 us. Farthest from S: random 3+2, largest 30+2; and 2 for the split.
+	// S = 4 us: half is 2 us. Largest distances from S: random 3+2, largest 30+2; plus 2 for the division.
 	if diff := cmp.Diff(bound.Calibration{Origin: sample.Kernel, Systematic: 2 * us, Random: 7 * us}, r.Errors()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -51,13 +51,13 @@ func TestOffsetOfTwoClocksCancelsInTheSystematicErrorAndWidensTheRandomOne(t *te
 	}
 }
 
-// link draws delays of a link between two hosts whose stamps' errors are known.
+// link draws delays of a link between two hosts with known errors of the timestamps.
 type link struct {
 	rng                        *rand.Rand
 	true, offset               time.Duration
 	sentHere, receivedThere    time.Duration // scales of the errors
 	sentThere, receivedHere    time.Duration
-	localForward, localReverse []time.Duration // errors of the local stamps, as drawn
+	localForward, localReverse []time.Duration // errors of the local timestamps, as drawn
 	forwardDelay, reverseDelay []observation
 }
 
@@ -72,7 +72,7 @@ func (l *link) packet() {
 	l.reverseDelay = append(l.reverseDelay, observation{delay: l.true - l.offset + c + d})
 }
 
-func TestEveryNearStampIsWithinTheLargestErrorHoweverTheEndsDiffer(t *testing.T) {
+func TestEveryLocalTimestampIsWithinTheLargestError(t *testing.T) {
 	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	scale := func() time.Duration { return time.Duration(rng.IntN(20_000)) }
@@ -87,13 +87,13 @@ func TestEveryNearStampIsWithinTheLargestErrorHoweverTheEndsDiffer(t *testing.T)
 		random := 0
 		for _, local := range append(l.localForward, l.localReverse...) {
 			if off := (local - e.Systematic).Abs(); off > e.Largest+2 { // 2 ns of rounding
-				t.Fatalf("a stamp is off by %v more than %v, largest %v (%+v)", off, e.Systematic, e.Largest, l)
+				t.Fatalf("the error of a timestamp is %v more than %v, largest %v (%+v)", off, e.Systematic, e.Largest, l)
 			} else if off <= e.Random+2 {
 				random++
 			}
 		}
 		if share := float64(random) / 600; share < 0.95 {
-			t.Fatalf("%.3f of the stamps within the random error %v", share, e.Random)
+			t.Fatalf("%.3f of the timestamps within the random error %v", share, e.Random)
 		}
 	}
 }
@@ -115,32 +115,32 @@ func TestRandomErrorHoldsWithClocksThatDisagree(t *testing.T) {
 			}
 		}
 		if share := float64(within) / 600; share < 0.95 {
-			t.Fatalf("%.3f of the stamps within %v of %v (%+v)", share, e.Random, e.Systematic, r)
+			t.Fatalf("%.3f of the timestamps within %v of %v (%+v)", share, e.Random, e.Systematic, r)
 		}
 	}
 }
 
-func TestARecordThatCannotBeIsRefused(t *testing.T) {
+func TestAnInvalidRecordIsRefused(t *testing.T) {
 	for want, spoil := range map[string]func(*Record){
 		"interface is empty": func(r *Record) { r.Interface = "" },
 		"host has 300 bytes": func(r *Record) {
 			r.Host = strings.Repeat("x", 300)
 		},
-		"kernel is empty":                   func(r *Record) { r.Kernel = "" },
-		`setup is "wifi"; it must be`:       func(r *Record) { r.Setup = "wifi" },
-		"shared_clock is false":             func(r *Record) { r.SharedClock = false },
-		`origin is "user"`:                  func(r *Record) { r.Origin = "user" },
-		"date is 0001-01-01":                func(r *Record) { r.Date = time.Time{} },
-		"interval_ns is -1":                 func(r *Record) { r.Interval = -1 },
-		"payload_bytes is 0":                func(r *Record) { r.PacketBytes = 0 },
-		"forward: count is 199":             func(r *Record) { r.Forward.Count = 199 },
-		"reverse: systematic_ns is -2":      func(r *Record) { r.Reverse.Systematic = -2 * time.Second },
-		"reverse: random_ns is -1":          func(r *Record) { r.Reverse.Random = -1 },
-		"forward: largest_ns is":            func(r *Record) { r.Forward.Largest = time.Hour },
-		"trusted, but with 2999 packets":    func(r *Record) { r.Trusted, r.Reverse.Count = true, 2999 },
-		"trusted, but the ends had clocks":  func(r *Record) { r.Trusted, r.SharedClock, r.Setup = true, false, Peer },
-		"trusted, but the stamps were of":   func(r *Record) { r.Trusted, r.Origin = true, "hardware" },
-		"trusted, but the systematic error": func(r *Record) { r.Trusted, r.Forward.Systematic = true, -1 },
+		"kernel is empty":                     func(r *Record) { r.Kernel = "" },
+		`setup is "wifi"; it must be`:         func(r *Record) { r.Setup = "wifi" },
+		"shared_clock is false":               func(r *Record) { r.SharedClock = false },
+		`origin is "user"`:                    func(r *Record) { r.Origin = "user" },
+		"date is 0001-01-01":                  func(r *Record) { r.Date = time.Time{} },
+		"interval_ns is -1":                   func(r *Record) { r.Interval = -1 },
+		"payload_bytes is 0":                  func(r *Record) { r.PacketBytes = 0 },
+		"forward: count is 199":               func(r *Record) { r.Forward.Count = 199 },
+		"reverse: systematic_ns is -2":        func(r *Record) { r.Reverse.Systematic = -2 * time.Second },
+		"reverse: random_ns is -1":            func(r *Record) { r.Reverse.Random = -1 },
+		"forward: largest_ns is":              func(r *Record) { r.Forward.Largest = time.Hour },
+		"trusted, but with 2999 packets":      func(r *Record) { r.Trusted, r.Reverse.Count = true, 2999 },
+		"trusted, but the ends had clocks":    func(r *Record) { r.Trusted, r.SharedClock, r.Setup = true, false, Peer },
+		"trusted, but the timestamps were of": func(r *Record) { r.Trusted, r.Origin = true, "hardware" },
+		"trusted, but the systematic error":   func(r *Record) { r.Trusted, r.Forward.Systematic = true, -1 },
 	} {
 		r := recorded("eth0")
 		if err := r.Check(); err != nil {

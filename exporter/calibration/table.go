@@ -19,18 +19,18 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// Table holds one record an interface. A nil table, and the zero value, holds none.
-// It is safe for concurrent use as long as nobody calls Put.
+// Table has one record per interface. A nil table, and the zero value, has none. It is safe for concurrent use as long as
+// Put is not called.
 type Table struct {
-	records []Record // by interface
+	records []Record // sorted by interface
 	here    System
 }
 
-// maxBytes bounds a calibration file; a larger one is surely none.
+// maxBytes limits the size of a calibration file.
 const maxBytes = 4 << 20
 
-// Load reads a calibration file. The error names the file and what is wrong with it.
-// What it says about trust is held against the system that reads it: see For.
+// Load reads a calibration file. Errors have the name of the file. Trust is checked against the system that loads the
+// file, see For.
 func Load(path string) (*Table, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -42,7 +42,7 @@ func Load(path string) (*Table, error) {
 		return nil, fmt.Errorf("calibration: %w", err)
 	}
 	if len(content) > maxBytes {
-		return nil, fmt.Errorf("calibration: %s: larger than %d bytes: not a calibration file", path, maxBytes)
+		return nil, fmt.Errorf("calibration: %s: larger than %d bytes, the limit of a calibration file", path, maxBytes)
 	}
 	records, err := parse(content)
 	if err != nil {
@@ -51,7 +51,7 @@ func Load(path string) (*Table, error) {
 	return &Table{records: records, here: ThisSystem()}, nil
 }
 
-// LoadOrNew is Load, but for a file that does not exist yet: that is an empty table.
+// LoadOrNew is Load; a missing file is an empty table.
 func LoadOrNew(path string) (*Table, error) {
 	t, err := Load(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -60,9 +60,8 @@ func LoadOrNew(path string) (*Table, error) {
 	return t, err
 }
 
-// For gives the errors of an interface, false if it was not calibrated. A trusted
-// calibration that was taken on another host or kernel, or with another driver, is
-// given as one that is not: it may widen a bound, and never narrows it.
+// For returns the errors of an interface, false without a calibration. A trusted calibration of another host, kernel or
+// driver is returned as one without trust: it may widen a bound, and never narrows it.
 func (t *Table) For(iface string) (bound.Calibration, bool) {
 	i, found := t.find(iface)
 	if !found {
@@ -75,9 +74,8 @@ func (t *Table) For(iface string) (bound.Calibration, bool) {
 	return e, true
 }
 
-// Host is what is known of this host's stamps on an interface: its calibration, if there is
-// one, and for how long its driver holds interrupts back. "" is an interface of which
-// nothing is known. It may be called on a nil table.
+// Host describes the timestamps of this host on an interface: its calibration, if any, and the interrupt moderation of its
+// driver. "" is an unknown interface. It may be called on a nil table.
 func (t *Table) Host(iface string) bound.Host {
 	h := bound.Host{Conversion: bound.CardConversion, Ours: true}
 	if iface != "" {
@@ -94,7 +92,7 @@ func (t *Table) find(iface string) (int, bool) {
 	return slices.BinarySearchFunc(t.records, iface, func(r Record, name string) int { return cmp.Compare(r.Interface, name) })
 }
 
-// Records lists what the table holds, by interface.
+// Records lists the records, sorted by interface.
 func (t *Table) Records() []Record {
 	if t == nil {
 		return nil
@@ -102,8 +100,7 @@ func (t *Table) Records() []Record {
 	return slices.Clone(t.records)
 }
 
-// Warnings says, a line each, which records were taken elsewhere than where they
-// were loaded. None is a reason not to use them, see For.
+// Warnings lists the records of another system than the one that loaded them. They are still used, see For.
 func (t *Table) Warnings() (all []string) {
 	for _, r := range t.Records() {
 		if what := t.here.differs(&r); what != "" {
@@ -113,7 +110,7 @@ func (t *Table) Warnings() (all []string) {
 	return all
 }
 
-// Fingerprint is the same for tables that correct alike; "" for an empty one.
+// Fingerprint is equal for tables with equal corrections; "" for an empty one.
 func (t *Table) Fingerprint() string {
 	if t == nil || len(t.records) == 0 {
 		return ""
@@ -126,8 +123,8 @@ func (t *Table) Fingerprint() string {
 	return strconv.FormatUint(h.Sum64(), 16)
 }
 
-// Export publishes metric.StampCalibration of all interfaces until the returned
-// function is called: kind random is the largest error where that is trusted.
+// Export publishes metric.StampCalibration of all interfaces until the returned function is called: kind random is the
+// largest error if that is trusted.
 func (t *Table) Export(sink metric.Sink) (stop func()) {
 	s := metric.NewScope(sink)
 	s.Update(func() {
@@ -144,7 +141,7 @@ func (t *Table) Export(sink metric.Sink) (stop func()) {
 	return s.Close
 }
 
-// Put adds a record, in place of an older one of the same interface.
+// Put adds a record and replaces an older one of the same interface.
 func (t *Table) Put(r Record) error {
 	if err := t.put(r); err != nil {
 		return fmt.Errorf("calibration: %w", err)
@@ -166,42 +163,39 @@ func (t *Table) put(r Record) error {
 	return nil
 }
 
-// Save writes the table to a file: whole or, on an error, not at all, whatever else
-// happens meanwhile. A reader sees the old file or the new one.
+// Save replaces the file atomically: a reader gets the old or the new content, and after an error the file is unchanged.
 func (t *Table) Save(path string) error {
 	content, err := format(t.Records())
 	if err != nil {
 		return fmt.Errorf("calibration: %w", err)
 	}
 	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target // a link stays a link
+		path = target // a symbolic link is kept
 	}
-	// The agent, another user, must be able to read it.
+	// The agent, which has another user, must be able to read it.
 	if err := atomicfile.Replace(path, content, 0o644); err != nil {
 		return fmt.Errorf("calibration: %w", err)
 	}
 	return nil
 }
 
-// System is what a calibration is bound to. The zero value is unknown and differs
-// from everything.
+// System identifies the system of a calibration. The zero value is unknown and differs from all others.
 type System struct {
-	// Host and Kernel are those of uname -n and -r.
+	// Host and Kernel are the output of uname -n and -r.
 	Host, Kernel string
-	// Driver names the driver of an interface, "" if there is no such interface or it
-	// does not say.
+	// Driver returns the driver of an interface, "" if there is no such interface or its driver is unknown.
 	Driver func(iface string) string
 }
 
-// ThisSystem is the one this program runs on.
+// ThisSystem is the system that this program runs on.
 func ThisSystem() System {
-	host, _ := os.Hostname() // unknown differs from everything
+	host, _ := os.Hostname() // an unknown host differs from all others
 	var u unix.Utsname
 	_ = unix.Uname(&u)
 	return System{Host: host, Kernel: unix.ByteSliceToString(u.Release[:]), Driver: DriverOf}
 }
 
-// differs says in what r is not of this system, "" if it is.
+// differs states how r differs from this system; "" if it does not.
 func (s System) differs(r *Record) string {
 	switch {
 	case r.Host != s.Host:
@@ -209,7 +203,7 @@ func (s System) differs(r *Record) string {
 	case r.Kernel != s.Kernel:
 		return fmt.Sprintf("calibrated with kernel %q, this is %q", r.Kernel, s.Kernel)
 	case s.Driver == nil || r.Driver != s.Driver(r.Interface):
-		return fmt.Sprintf("calibrated with driver %q, which is another one now", r.Driver)
+		return fmt.Sprintf("calibrated with driver %q, the driver is another one now", r.Driver)
 	}
 	return ""
 }

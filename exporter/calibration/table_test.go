@@ -31,7 +31,7 @@ func stored(t *testing.T, records ...Record) (path string) {
 	return path
 }
 
-func TestWhatIsSavedIsLoaded(t *testing.T) {
+func TestSavedTableIsLoaded(t *testing.T) {
 	a, b := recorded("eth1"), recorded("eth0")
 	b.Setup, b.Origin, b.SharedClock, b.Driver = Peer, "hardware", false, ""
 	b.Forward.Systematic = -5
@@ -47,7 +47,7 @@ func TestWhatIsSavedIsLoaded(t *testing.T) {
 		t.Errorf("%+v, %v", e, ok)
 	}
 	if e, ok := table.For("eth2"); ok || e != (bound.Calibration{}) {
-		t.Errorf("an interface that nobody calibrated has %+v", e)
+		t.Errorf("an interface without a calibration has %+v", e)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestTrustEndsWhereTheSystemDiffers(t *testing.T) {
 		"same":           {func(*System) {}, ""},
 		"another host":   {func(s *System) { s.Host = "g" }, `interface eth0: calibrated on host "h", this is "g"; calibrate again`},
 		"another kernel": {func(s *System) { s.Kernel = "7.0" }, `interface eth0: calibrated with kernel "6.18", this is "7.0"; calibrate again`},
-		"another driver": {func(s *System) { s.Driver = func(string) string { return "ixgbe" } }, `interface eth0: calibrated with driver "veth", which is another one now; calibrate again`},
+		"another driver": {func(s *System) { s.Driver = func(string) string { return "ixgbe" } }, `interface eth0: calibrated with driver "veth", the driver is another one now; calibrate again`},
 		"unknown":        {func(s *System) { *s = System{} }, `interface eth0: calibrated on host "h", this is ""; calibrate again`},
 	} {
 		table := &Table{here: same}
@@ -106,7 +106,7 @@ func TestTrustEndsWhereTheSystemDiffers(t *testing.T) {
 	}
 }
 
-func TestFingerprintTellsTablesApartThatCorrectDifferently(t *testing.T) {
+func TestFingerprintDistinguishesTablesOfDifferentCorrections(t *testing.T) {
 	seen := map[string]string{}
 	other := recorded("eth0")
 	other.Forward.Systematic++
@@ -124,7 +124,7 @@ func TestFingerprintTellsTablesApartThatCorrectDifferently(t *testing.T) {
 	}
 }
 
-func TestMissingFileIsAnErrorOnlyForWhoNeedsIt(t *testing.T) {
+func TestMissingFileIsAnErrorOfLoadOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "none.json")
 	if _, err := Load(path); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), path) {
 		t.Error(err)
@@ -136,7 +136,7 @@ func TestMissingFileIsAnErrorOnlyForWhoNeedsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := LoadOrNew(path); err == nil {
-		t.Error("a broken file is taken for none")
+		t.Error("a damaged file was treated as missing")
 	}
 }
 
@@ -148,10 +148,10 @@ func TestAFailedSaveLeavesTheOldFileAndNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := table.Save(path); err == nil {
-		t.Error("saved over a directory")
+		t.Error("a directory was replaced")
 	}
 	if err := table.Save(filepath.Join(dir, "none", "calibration.json")); err == nil {
-		t.Error("saved into no directory")
+		t.Error("a file was saved without its directory")
 	}
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 1 {

@@ -1,13 +1,11 @@
-// Package backtoback measures what package calibration knows: it runs the real sender
-// and the real reflector over a path whose delay is known.
+// Package backtoback measures the data of package calibration: it runs the real sender and the real reflector over a path of
+// known delay.
 //
-// Three setups: over the loopback interface; over a veth pair in two network
-// namespaces that it makes for itself (root); to a reflector at the other end of a
-// cable. Two interfaces of one host joined by a cable are none of these: the kernel
-// would send packets between its own addresses over loopback and not over the cable,
-// and to move a user's interfaces into namespaces is not ours to do. Who wants that
-// moves one and runs `oneway reflect --clock=none` in there: that is a peer which, as it
-// knows nothing of its clock, is found to share it by its kernel (package hostid).
+// There are three setups: over the loopback interface; over a veth pair in two network namespaces that it creates (root);
+// to a reflector at the other end of a cable. A cable between two interfaces of one host is not supported: the kernel
+// sends packets between its own addresses over loopback, and the package does not move a user's interfaces into
+// namespaces. A user can move one interface into a namespace and run `oneway reflect --clock=none` in it: that is a peer
+// without clock information, whose shared clock is detected by its kernel (package hostid).
 package backtoback
 
 import (
@@ -35,45 +33,42 @@ import (
 	wire "oneway.example/exporter/wire/stamp"
 )
 
-// Options say what to run. What is wrong with them is told as an *option.Error.
+// Options configure a run. Errors are of type *option.Error.
 type Options struct {
-	// Setup is calibration.Loopback, Veth or Peer; Peer is the reflector's HOST:PORT
-	// in the last.
+	// Setup is calibration.Loopback, Veth or Peer; Peer is the reflector's HOST:PORT for setup Peer.
 	Setup, Peer string
-	// Interface is the one to calibrate. Loopback and Peer find it themselves and
-	// refuse another; of Veth it is the interface that the result shall be good for,
-	// which must be a veth itself; empty: the pair's own.
+	// Interface is the interface to calibrate. Loopback and Peer determine it and reject another one; for Veth it is the
+	// veth interface that the result applies to; empty: the created pair.
 	Interface string
 	// Stamp are the sender's options.
 	Stamp stamp.Options
-	// Count is how many packets are sent, at least calibration.MinCount.
+	// Count is the number of packets, at least calibration.MinCount.
 	Count uint64
-	// TrueDelay is the known delay of one way.
+	// TrueDelay is the known one-way delay.
 	TrueDelay time.Duration
-	// Trust asks for a calibration that may narrow bounds.
+	// Trust requests a calibration that may narrow bounds.
 	Trust bool
 }
 
-// Result is a calibration and the report of the run it came from.
+// Result is a calibration and the report of its run.
 type Result struct {
 	Record calibration.Record
 	Report stamp.Report
 }
 
-// path is a setup that is ready to be measured over.
+// path is a prepared setup.
 type path struct {
-	// stored is the interface that the calibration is for, driver what drives it.
+	// stored is the interface that the calibration applies to, driver its driver.
 	stored, driver string
-	// at is where to send to; listen, where a reflector is to be run first.
+	// at is the address of the reflector; listen is where Run must start a reflector first.
 	at     string
-	listen netip.AddrPort // invalid: one runs there already
-	// local and remote run a function where the sender's and the reflector's sockets are.
+	listen netip.AddrPort // invalid: a reflector runs already
+	// near and remote run a function in the network namespace of the sender's and the reflector's sockets.
 	near, remote func(func() error) error
 	close        func()
 }
 
-// Run measures. The clock and the pacer of env must be running. progress is called
-// twice a second.
+// Run measures. The clock and the pacer of env must be running. progress is called twice a second.
 func Run(ctx context.Context, o Options, env probe.Env, progress func(stamp.Report)) (result Result, err error) {
 	p, err := prepare(ctx, &o)
 	if err != nil {
@@ -110,7 +105,7 @@ func Run(ctx context.Context, o Options, env probe.Env, progress func(stamp.Repo
 		return result, err
 	}
 	result.Record, err = record(p, &o, want, result.Report, collector)
-	// The sender, content with two good clocks, does not look whether they are one.
+	// The sender does not check for a shared clock if both clocks are trusted.
 	result.Report.SharedClock = result.Record.SharedClock
 	return result, err
 }
@@ -128,7 +123,7 @@ func prepare(ctx context.Context, o *Options) (*path, error) {
 		return ready(ctx, o, &path{listen: at}, netip.AddrPortFrom(at.Addr(), 1))
 	case calibration.Veth:
 		if d := calibration.DriverOf(o.Interface); o.Interface != "" && d != "veth" {
-			return nil, option.Errorf("interface", "is %q with driver %q; a veth pair tells of a veth only", o.Interface, d)
+			return nil, option.Errorf("interface", "is %q with driver %q; a veth pair can only calibrate a veth", o.Interface, d)
 		}
 		return overVeth(o)
 	case calibration.Peer:
@@ -141,7 +136,7 @@ func prepare(ctx context.Context, o *Options) (*path, error) {
 	return nil, option.Errorf("setup", "is %q; it must be %q, %q or %q", o.Setup, calibration.Loopback, calibration.Veth, calibration.Peer)
 }
 
-// resolve finds the peer's address. Nothing is sent to it.
+// resolve resolves the peer's address. It sends nothing.
 func resolve(ctx context.Context, o *Options) (netip.AddrPort, error) {
 	host, port, err := hostport.Split(o.Peer, wire.Port)
 	if err != nil {
@@ -157,7 +152,7 @@ func resolve(ctx context.Context, o *Options) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port()), nil
 }
 
-// ready finds the interface that the packets will pass.
+// ready determines the interface that the packets pass.
 func ready(ctx context.Context, o *Options, p *path, peer netip.AddrPort) (*path, error) {
 	var local netip.Addr
 	if o.Stamp.Local != "" {
@@ -182,7 +177,7 @@ func ready(ctx context.Context, o *Options, p *path, peer netip.AddrPort) (*path
 	return p, nil
 }
 
-// reflect starts a reflector and returns its address; stop waits for its end.
+// reflect starts a reflector and returns its address; stop ends it and waits.
 func reflect(ctx context.Context, p *path, o *Options, env probe.Env) (stop func() error, at string, err error) {
 	r, err := reflector.New(reflector.Options{
 		Listen: []netip.AddrPort{p.listen}, RatePackets: -1, LossWait: o.Stamp.LossTimeout,
@@ -190,7 +185,7 @@ func reflect(ctx context.Context, p *path, o *Options, env probe.Env) (stop func
 	if err != nil {
 		return nil, "", err
 	}
-	// It outlives the sender, which asks for its final counts.
+	// It runs longer than the sender, which requests its final counts.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
 	go func() { ended <- p.remote(func() error { return r.Run(ctx) }) }()
@@ -206,7 +201,7 @@ func reflect(ctx context.Context, p *path, o *Options, env probe.Env) (stop func
 var errForeign = errors.New("backtoback: calibration needs a oneway reflector at the other end; run `oneway reflect` there")
 
 func record(p *path, o *Options, want sample.Origin, report stamp.Report, c *calibration.Collector) (calibration.Record, error) {
-	if report.Reflector != "oneway" { // only that tells where each of its stamps came from
+	if report.Reflector != "oneway" { // only oneway reports the origins of its timestamps
 		return calibration.Record{}, errForeign
 	}
 	system := calibration.ThisSystem()
@@ -226,22 +221,21 @@ func record(p *path, o *Options, want sample.Origin, report stamp.Report, c *cal
 	return r, err
 }
 
-// vethName is that of both ends; each is alone in its namespace.
+// vethName is the name of both ends; each is in a namespace of its own.
 const vethName = "oneway0"
 
-// The ends' addresses, of a network for documentation (RFC 5737), which nobody sees.
+// The addresses of the ends, of a network for documentation (RFC 5737).
 const localPrefix, remotePrefix = "192.0.2.1/30", "192.0.2.2/30"
 
-// space is a network namespace without a name: it goes when the descriptor is closed
-// and no socket is left in it, whatever happens to this process.
+// space is a network namespace without a name: it ends when the descriptor is closed and no socket is left in it, whatever
+// happens to this process.
 type space struct{ file *os.File }
 
-// onThread runs f on a thread of its own that ends with it, so that whatever f does
-// to the thread's namespace does no harm.
+// onThread runs f on a thread that ends with it, so that f may change the namespace of the thread.
 func onThread(f func() error) error {
 	result := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // and never unlocked
+		runtime.LockOSThread() // never unlocked, so the thread ends with the goroutine
 		result <- f()
 	}()
 	return <-result
@@ -252,7 +246,7 @@ func newSpace() (s space, err error) {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("unshare: %w", err)
 		}
-		// /proc/self would be the main thread's.
+		// /proc/self would be the main thread.
 		s.file, err = os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()))
 		return err
 	})
@@ -299,7 +293,7 @@ func overVeth(o *Options) (p *path, err error) {
 	return p, nil
 }
 
-// pair makes the two ends, one here and one over there.
+// pair creates the two ends, one in this namespace and one in remote.
 func pair(remote space) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = vethName
@@ -310,7 +304,7 @@ func pair(remote space) error {
 	return nil
 }
 
-// up gives this namespace's end its address and starts it, and makes sure that it is a veth indeed.
+// up sets the address of this namespace's end, starts it, and checks that it is a veth.
 func up(prefix string) error {
 	link, err := netlink.LinkByName(vethName)
 	if err != nil {
@@ -321,7 +315,7 @@ func up(prefix string) error {
 	if err := errors.Join(netlink.AddrAdd(link, address), netlink.LinkSetUp(link)); err != nil {
 		return fmt.Errorf("backtoback: %s: %w", vethName, err)
 	}
-	if d := calibration.DriverOf(vethName); d != "veth" { // else it is not a veth that would be measured
+	if d := calibration.DriverOf(vethName); d != "veth" { // otherwise another interface would be measured
 		return fmt.Errorf("backtoback: %s has driver %q, want veth", vethName, d)
 	}
 	return nil

@@ -21,7 +21,7 @@ import (
 	"oneway.example/exporter/sched"
 )
 
-// environment runs what a prober borrows for the test.
+// environment runs the clock and the pacer that a prober needs for the test.
 func environment(t *testing.T, m clock.Monitor) probe.Env {
 	t.Helper()
 	pacer, err := sched.NewPacer()
@@ -32,7 +32,7 @@ func environment(t *testing.T, m clock.Monitor) probe.Env {
 	return probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: m, Pacer: pacer}
 }
 
-// running runs f until the test ends.
+// running runs f until the end of the test.
 func running(t *testing.T, f func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -57,7 +57,7 @@ func options(setup string) Options {
 
 func quiet(stamp.Report) {}
 
-// check holds what is true of any calibration on one host.
+// check checks what holds for every calibration on one host.
 func check(t *testing.T, r Result, setup, iface, driver string) {
 	t.Helper()
 	got, here := r.Record, calibration.ThisSystem()
@@ -75,8 +75,7 @@ func check(t *testing.T, r Result, setup, iface, driver string) {
 		t.Error("the report has no delays")
 	}
 	for name, d := range map[string]calibration.Direction{"forward": got.Forward, "reverse": got.Reverse} {
-		// The stamps of one kernel are in order; half a millisecond between them would
-		// be no stamps of a kernel.
+		// The timestamps of one kernel are in order; half a millisecond between them would not be kernel timestamps.
 		if d.Count < 380 || d.Systematic <= 0 || d.Systematic > 500*time.Microsecond || d.Random < 0 {
 			t.Errorf("%s: %+v", name, d)
 		}
@@ -112,7 +111,7 @@ func TestVethPairIsCalibratedAndLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestTrueDelayIsTakenOff(t *testing.T) {
+func TestTrueDelayIsSubtracted(t *testing.T) {
 	o := options(calibration.Loopback)
 	o.TrueDelay = 300 * time.Millisecond
 	r, err := Run(t.Context(), o, environment(t, known()), quiet)
@@ -140,7 +139,7 @@ func answering(t *testing.T, m clock.Monitor, stateless bool) string {
 	return r.Addrs()[0].String()
 }
 
-func TestPeerWithoutAClockOfItsOwnIsFoundToShareOurs(t *testing.T) {
+func TestPeerWithoutAClockIsDetectedToShareTheLocalOne(t *testing.T) {
 	o := options(calibration.Peer)
 	o.Peer = answering(t, none.New(metric.Discard{}), false)
 	r, err := Run(t.Context(), o, environment(t, known()), quiet)
@@ -153,7 +152,7 @@ func TestPeerWithoutAClockOfItsOwnIsFoundToShareOurs(t *testing.T) {
 	}
 }
 
-func TestPeerWithAClockIsTakenForAnotherAndNotTrusted(t *testing.T) {
+func TestPeerWithAClockIsNotTrusted(t *testing.T) {
 	o := options(calibration.Peer)
 	o.Peer = answering(t, known(), false)
 	r, err := Run(t.Context(), o, environment(t, known()), quiet)
@@ -161,7 +160,7 @@ func TestPeerWithAClockIsTakenForAnotherAndNotTrusted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.Record.SharedClock {
-		t.Error("shared, though both ends said to have a good clock")
+		t.Error("shared clock, though both ends reported a trusted clock")
 	}
 	o.Trust, o.Count, o.Stamp.Interval = true, calibration.TrustCount, 200*time.Microsecond
 	if _, err := Run(t.Context(), o, environment(t, known()), quiet); err == nil || !strings.Contains(err.Error(), "clocks of their own") {
@@ -182,7 +181,7 @@ func TestAForeignReflectorOrAnUnknownClockGivesNoCalibration(t *testing.T) {
 	}
 }
 
-func TestASilentPeerIsAnError(t *testing.T) {
+func TestAPeerWithoutAReplyIsAnError(t *testing.T) {
 	o := options(calibration.Peer)
 	o.Peer, o.Count, o.Stamp.LossTimeout = "127.0.0.1:9", calibration.MinCount, 50*time.Millisecond
 	if _, err := Run(t.Context(), o, environment(t, known()), quiet); !errors.Is(err, stamp.ErrNoReply) {
