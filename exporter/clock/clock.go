@@ -1,12 +1,9 @@
-// Package clock says how far this host's clock may be from UTC, and whether to
-// believe it at all.
+// Package clock determines the error bound of this host's clock relative to UTC, and whether the clock is trusted.
 //
-// A Monitor is asked for every packet, so it never blocks and never allocates;
-// what it knows is refreshed in the background by Run. The sub-packages ask the
-// daemons: clock/chrony chronyd's command protocol, clock/static a configured
-// bound for hosts that share one clock. clock/gpsd and clock/pps are no Monitors:
-// they tell of the receiver and the pulse behind the daemon, whoever that is, and
-// no bound is taken from them.
+// A Monitor is queried for every packet, so it never blocks and never allocates; Run updates its state in the background.
+// The sub-packages implement the sources: clock/chrony chronyd's command protocol, clock/static a configured bound for
+// hosts that share one clock. clock/gpsd and clock/pps are not Monitors: they report the state of the receiver and the
+// pulse that the clock daemon uses, and do not contribute to the bound.
 package clock
 
 import (
@@ -20,23 +17,22 @@ import (
 	"oneway.example/exporter/wire/timefmt"
 )
 
-// State of the clock's discipline.
+// State is the state of the clock's synchronization.
 type State uint8
 
-// The states. The zero value is Silent: nothing has been heard yet.
+// The states. The zero value is Silent: no reply yet.
 const (
-	// Silent: the clock daemon has not answered for too long.
+	// Silent: no reply of the clock daemon for too long.
 	Silent State = iota
-	// Synchronized: disciplined by a source that is being heard.
+	// Synchronized: disciplined by a source with recent updates.
 	Synchronized
 	// Holdover: the source was lost; the bound grows with the skew.
 	Holdover
-	// Stepping: CLOCK_REALTIME jumped a moment ago; nothing is valid until the
-	// daemon has settled again.
+	// Stepping: CLOCK_REALTIME was stepped recently; delays are invalid until the daemon has settled again.
 	Stepping
-	// Unsynchronized: the daemon itself says so.
+	// Unsynchronized: reported by the daemon.
 	Unsynchronized
-	// None: the configuration says that nothing disciplines this clock.
+	// None: by the configuration nothing disciplines this clock.
 	None
 )
 
@@ -54,18 +50,18 @@ func (s State) String() string {
 	return words[s]
 }
 
-// Quality is what is known of the clock at one instant.
+// Quality is the state of the clock at one instant.
 type Quality struct {
 	State State
-	// Bound is the clock's error bound against UTC, aged to the instant asked
-	// for, and the reason why it must not be used, if any.
+	// Bound is the clock's error bound relative to UTC, aged to the requested instant, and the reason why it must not be
+	// used, if any.
 	Bound sample.Bound
-	// Offset is what the daemon is still correcting; positive: the clock is fast.
+	// Offset is the offset that the daemon is still correcting; positive: the clock is fast.
 	Offset time.Duration
-	// Steps counts the steps of CLOCK_REALTIME seen so far. Two stamps taken with
-	// different counts in force must not be subtracted.
+	// Steps is the number of detected steps of CLOCK_REALTIME. Timestamps taken at different counts must not be
+	// subtracted.
 	Steps uint64
-	// LastUpdate is when the daemon last heard its source; zero if unknown.
+	// LastUpdate is the time of the daemon's last update from its source; zero if unknown.
 	LastUpdate instant.Time
 }
 
@@ -74,19 +70,18 @@ func (q Quality) Synchronized() bool { return q.Bound.Reason == sample.OK }
 
 // Monitor watches one clock.
 type Monitor interface {
-	// Quality says what is known of the clock at the instant at. It may be called
-	// from any goroutine, does not block and does not allocate.
+	// Quality is the state of the clock at the instant at. It is safe for concurrent use, does not block and does not
+	// allocate.
 	Quality(at instant.Time) Quality
-	// Run keeps the knowledge fresh and publishes the clock's metrics, until ctx
-	// ends. It returns nil then, and an error only for a fault that no retry mends.
+	// Run updates the state and publishes the clock's metrics until ctx ends. It returns nil then, and an error only for
+	// a permanent fault.
 	Run(ctx context.Context) error
 }
 
-// ErrorEstimate is the quality as a STAMP packet carries it (RFC 8762 section
-// 4.2.1, RFC 4656 section 4.1.2). A clock that is not to be trusted has S=0 and the
-// largest error that the field holds, so that a receiver that looks at either is not
-// misled. A bound below the resolution of our stamps is given as that, 1 ns: what an
-// idle field would say (0x8001, 0.23 ns) is never sent.
+// ErrorEstimate is the quality as the Error Estimate of a STAMP packet (RFC 8762 section 4.2.1, RFC 4656 section 4.1.2). A
+// clock that is not trusted has S=0 and the largest error of the field, so that a receiver that checks only one of them is
+// not misled. A bound below the resolution of the timestamps is sent as that, 1 ns: the value of an unused field (0x8001,
+// 0.23 ns) is never sent.
 func (q Quality) ErrorEstimate(f timefmt.Format) timefmt.ErrorEstimate {
 	if !q.Synchronized() {
 		return timefmt.MakeErrorEstimate(math.MaxInt64, false, f)
@@ -94,10 +89,9 @@ func (q Quality) ErrorEstimate(f timefmt.Format) timefmt.ErrorEstimate {
 	return timefmt.MakeErrorEstimate(max(q.Bound.Error, time.Nanosecond), true, f)
 }
 
-// Widen is m as the remote end of a path tells of it: with by added to its bound, for what this
-// host's stamps are off that the sender cannot know (an interface's interrupt moderation).
-// The Error Estimate is one of the stamp, not of the clock alone (RFC 4656 section 4.1.2).
-// Zero adds nothing; Run is that of m.
+// Widen is m with by added to its bound, for the Error Estimate in replies: by is the error of this host's timestamps that
+// the sender cannot know (the interrupt moderation of an interface). The Error Estimate covers the timestamp, not only the
+// clock (RFC 4656 section 4.1.2). Zero adds nothing; Run is that of m.
 func Widen(m Monitor, by time.Duration) Monitor {
 	if by == 0 {
 		return m

@@ -14,7 +14,7 @@ func TestErrorEstimateNeverClaimsLessThanTheBound(t *testing.T) {
 		for _, f := range []timefmt.Format{timefmt.NTP, timefmt.PTP} {
 			e := clock.Quality{Bound: sample.Bound{Error: bound, Reason: sample.OK}}.ErrorEstimate(f)
 			if !e.Valid() || !e.Synchronized() || e.Format() != f || e.Bound() < max(bound, 1) || e.Bound() > 2*bound+2 {
-				t.Errorf("bound %v: %#04x, which says %v, synchronized %v", bound, uint16(e), e.Bound(), e.Synchronized())
+				t.Errorf("bound %v: %#04x, which decodes to %v, synchronized %v", bound, uint16(e), e.Bound(), e.Synchronized())
 			}
 			if e == 0x8001 {
 				t.Errorf("bound %v: 0x8001", bound)
@@ -35,7 +35,7 @@ func TestErrorEstimateOfAnUntrustedClockIsTheLargest(t *testing.T) {
 	}
 }
 
-func TestStatesHaveNamesOfTheirOwn(t *testing.T) {
+func TestStatesHaveDifferentNames(t *testing.T) {
 	seen := map[string]clock.State{}
 	for _, s := range clock.States() {
 		if other, twice := seen[s.String()]; twice || s.String() == "invalid" {

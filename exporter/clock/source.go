@@ -6,17 +6,16 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// Source is a way to know this host's clock, with its settings: a pointer to a struct whose yaml
-// tags are the keys of a configuration. Package clocks lists all.
+// Source is a source of this host's clock quality with its settings: a pointer to a struct whose yaml tags are the keys of
+// the configuration. Package clocks lists all sources.
 type Source interface {
-	// Name is the word of the configuration and of the command line, such as "chrony".
+	// Name is the name in the configuration and on the command line, such as "chrony".
 	Name() string
-	// New checks the settings and makes the monitor. It opens nothing. A wrong value is an
-	// *option.Error.
+	// New checks the settings and makes the monitor. It opens nothing. An invalid value is an *option.Error.
 	New(env Env) (Monitor, error)
 }
 
-// Env is what a Monitor is given.
+// Env is the environment of a Monitor.
 type Env struct {
 	Sink metric.Sink
 	Log  *slog.Logger

@@ -19,14 +19,13 @@ import (
 )
 
 const (
-	// stepTolerance is the change of REALTIME minus MONOTONIC that the comparison
-	// calls a step. It is far above what reading two clocks one after the other
-	// blurs (0.1 us with a TSC, some us with an HPET), and far below any step that
-	// a daemon would make on purpose. Smaller steps are left to the kernel's notice.
+	// stepTolerance is the smallest change of REALTIME minus MONOTONIC that counts as a step. It is far above the error of
+	// reading two clocks one after the other (0.1 us with a TSC, some us with an HPET), and far below the steps of a
+	// daemon. Smaller steps are detected by the kernel's notification only.
 	stepTolerance = 50 * time.Microsecond
-	// compareEvery is how often Run compares the clocks when nobody asks.
+	// compareEvery is the interval at which Run compares the clocks in addition to calls of Check.
 	compareEvery = time.Second
-	// brackets bounds the attempts to read both clocks close together.
+	// brackets limits the attempts to read both clocks at almost the same time.
 	brackets = 16
 )
 
@@ -34,29 +33,25 @@ const (
 type StepOptions struct {
 	// Read reads the clocks; nil: SystemReader.
 	Read Reader
-	// Watch calls canceled after each discontinuous change that the kernel
-	// reports, until ctx ends; nil: by a timer of the kernel, see StepDetector.
+	// Watch calls canceled after each discontinuous change that the kernel reports, until ctx ends; nil: with a timerfd,
+	// see StepDetector.
 	Watch func(ctx context.Context, canceled func()) error
-	// Log is told when Watch fails; nil: nobody.
+	// Log receives the error of Watch; nil: no log.
 	Log *slog.Logger
 }
 
-// StepDetector notices discontinuous changes of CLOCK_REALTIME: clock_settime,
-// adjtimex with ADJ_SETOFFSET, a leap second put in by the kernel, a suspend.
+// StepDetector detects discontinuous changes of CLOCK_REALTIME: clock_settime, adjtimex with ADJ_SETOFFSET, a leap second
+// inserted by the kernel, a suspend.
 //
-// It has two sources. The kernel cancels a timerfd that was set with
-// TFD_TIMER_CANCEL_ON_SET (Linux 3.0) at any such change, however small, but
-// the notice takes a scheduling delay to arrive. And every Check compares
-// REALTIME minus MONOTONIC with what it was: a packet stamped right after a
-// step is caught even if the notice is still on its way.
+// It has two sources. The kernel cancels a timerfd with TFD_TIMER_CANCEL_ON_SET (Linux 3.0) at any such change, however
+// small, but the notification takes a scheduling delay to arrive. In addition every Check compares REALTIME minus MONOTONIC
+// with its previous value: this detects the step for a packet timestamped right after it, before the notification.
 //
-// Slewing does not disturb the comparison. Linux derives REALTIME from MONOTONIC
-// by adding a constant (kernel/time/timekeeping.c, offs_real) and applies
-// frequency and slew to both, so that only a step changes their difference.
+// Slewing does not affect the comparison. Linux derives REALTIME from MONOTONIC by adding a constant
+// (kernel/time/timekeeping.c, offs_real) and applies frequency and slew to both, so only a step changes their difference.
 //
-// A virtual machine that is paused and resumed by its host steps nothing: both
-// clocks stand still or go on together. Only the time source can tell, at the
-// daemon's next update.
+// Pausing and resuming a virtual machine is not a step: both clocks stop or continue together. Only the time source shows
+// the resulting offset, at the daemon's next update.
 type StepDetector struct {
 	read  Reader
 	watch func(context.Context, func()) error
@@ -64,29 +59,28 @@ type StepDetector struct {
 	era   atomic.Pointer[era]
 }
 
-// era is the time between two steps. It is never changed, only replaced.
+// era is the time between two steps. It is immutable.
 type era struct {
 	offset time.Duration // REALTIME minus MONOTONIC
-	blur   time.Duration // how far offset may be off, where reading a clock is slow
+	blur   time.Duration // error of offset, significant if reading a clock is slow
 	steps  uint64
-	began  time.Duration // MONOTONIC when the step was noticed
+	began  time.Duration // MONOTONIC when the step was detected
 }
 
-// Check is what one comparison found.
+// Check is the result of one comparison.
 type Check struct {
-	// Now is the reading the comparison was made with.
+	// Now is the reading of the comparison.
 	Now Reading
-	// Offset is REALTIME minus MONOTONIC in force: instants of one era minus
-	// Offset are on one time scale, whatever was stepped in between.
+	// Offset is the current REALTIME minus MONOTONIC: instants of one era minus Offset are on one time scale, independent
+	// of steps.
 	Offset time.Duration
-	// Steps counts the steps seen so far.
+	// Steps is the number of detected steps.
 	Steps uint64
-	// SteppedAt is MONOTONIC when the last step was noticed; 0 while Steps is 0.
+	// SteppedAt is MONOTONIC when the last step was detected; 0 while Steps is 0.
 	SteppedAt time.Duration
 }
 
-// Since is the time since the last step was noticed; the largest Duration if
-// there was none.
+// Since is the time since the last step was detected; the largest Duration if there was none.
 func (c Check) Since() time.Duration {
 	if c.Steps == 0 {
 		return math.MaxInt64
@@ -94,7 +88,7 @@ func (c Check) Since() time.Duration {
 	return c.Now.Mono - c.SteppedAt
 }
 
-// NewStepDetector starts to compare; Run adds the kernel's notices.
+// NewStepDetector makes a detector that compares; Run adds the kernel's notifications.
 func NewStepDetector(o StepOptions) *StepDetector {
 	d := &StepDetector{read: o.Read, watch: o.Watch, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler))}
 	if d.read == nil {
@@ -108,8 +102,7 @@ func NewStepDetector(o StepOptions) *StepDetector {
 	return d
 }
 
-// Check compares the clocks. It may be called from any goroutine, does not
-// block, and allocates only in the moment in which it finds a step.
+// Check compares the clocks. It is safe for concurrent use, does not block, and allocates only when it detects a step.
 func (d *StepDetector) Check() Check {
 	for {
 		e := d.era.Load()
@@ -117,8 +110,8 @@ func (d *StepDetector) Check() Check {
 		if (now.offset() - e.offset).Abs() <= e.allowance() {
 			return e.check(now)
 		}
-		// The thread may have been preempted between the two reads. Only a
-		// bracket that the old offset lies outside of proves a step.
+		// The thread may have been preempted between the two reads. Only a bracket that excludes the old offset proves a
+		// step.
 		b := d.bracket(now)
 		if !b.excludes(e) {
 			return e.check(b.now)
@@ -129,15 +122,14 @@ func (d *StepDetector) Check() Check {
 	}
 }
 
-// Run listens to the kernel and compares once a second, until ctx ends; it
-// returns nil then. Without the kernel's notices (the log says why) it goes on
-// by comparing alone.
+// Run receives the kernel's notifications and compares once a second, until ctx ends; it returns nil then. Without the
+// kernel's notifications (the reason is logged) it only compares.
 func (d *StepDetector) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	watching.Go(func() {
 		if err := d.watch(ctx, d.canceled()); err != nil && ctx.Err() == nil {
-			d.log.Warn("no notice of clock steps from the kernel; comparing clocks only", "err", err)
+			d.log.Warn("Kernel does not report clock steps; comparing clocks only", "err", err)
 		}
 	})
 	for ctxtime.For(ctx, compareEvery) {
@@ -146,10 +138,9 @@ func (d *StepDetector) Run(ctx context.Context) error {
 	return nil
 }
 
-// canceled returns the function that takes the kernel's notices. The kernel
-// knows of a step for certain: if neither this comparison nor one since the
-// last notice has seen it, it was too small for the comparison, or went there
-// and back, and counts all the same.
+// canceled returns the function that handles the kernel's notifications. A notification proves a step: if no comparison
+// since the last notification has detected one, the step was too small for the comparison or was reversed, and is counted
+// too.
 func (d *StepDetector) canceled() func() {
 	counted := d.era.Load().steps
 	return func() {
@@ -166,8 +157,7 @@ func (d *StepDetector) canceled() func() {
 	}
 }
 
-// rebase compares, and takes the difference of the clocks as the new reference where it was
-// measured badly the last time.
+// rebase compares, and replaces the reference if its last measurement was inaccurate.
 func (d *StepDetector) rebase() {
 	check := d.Check()
 	e := d.era.Load()
@@ -178,22 +168,21 @@ func (d *StepDetector) rebase() {
 	if b.blur() < e.blur && !b.excludes(e) {
 		next := *e
 		next.offset, next.blur = b.offset(), b.blur()
-		d.era.CompareAndSwap(e, &next) // lost to a step: that era has a newer reference
+		d.era.CompareAndSwap(e, &next) // fails after a step, whose era has a newer reference
 	}
 }
 
-// allowance is how far the difference of the clocks may be from e.offset without a step.
+// allowance is the largest deviation of the difference of the clocks from e.offset without a step.
 func (e *era) allowance() time.Duration { return stepTolerance + e.blur }
 
-// span holds the true difference of the clocks, if no step falls into it.
+// span contains the true difference of the clocks, unless a step falls into it.
 type span struct {
 	low, high time.Duration
 	now       Reading
 }
 
-// bracket narrows the difference down by successive readings. Whatever the
-// order of the two reads inside a Reading: the wall clock of the later one was
-// read after the monotonic clock of the earlier one, and the reverse.
+// bracket narrows the difference by successive readings. Independent of the order of the two reads in a Reading, the wall
+// clock of the later one was read after the monotonic clock of the earlier one, and vice versa.
 func (d *StepDetector) bracket(previous Reading) span {
 	best := span{low: math.MinInt64 / 2, high: math.MaxInt64 / 2}
 	for range brackets {
@@ -216,12 +205,12 @@ func (s span) offset() time.Duration { return s.low + (s.high-s.low)/2 }
 
 func (s span) blur() time.Duration { return (s.high - s.low) / 2 }
 
-// excludes reports whether the era's offset, with its allowance, lies outside of the span.
+// excludes reports whether the era's offset, with its allowance, is outside of the span.
 func (s span) excludes(e *era) bool {
 	return e.offset+e.allowance() < s.low || e.offset-e.allowance() > s.high
 }
 
-// step is the era after e.
+// step is the era that follows e.
 func (e *era) step(b span) *era {
 	return &era{offset: b.offset(), blur: b.blur(), steps: e.steps + 1, began: b.now.Mono}
 }
@@ -230,23 +219,22 @@ func (e *era) check(now Reading) Check {
 	return Check{Now: now, Offset: e.offset, Steps: e.steps, SteppedAt: e.began}
 }
 
-// Reading is both clocks read at, as nearly as can be, one moment.
+// Reading is a reading of both clocks at almost the same time.
 type Reading struct {
 	// Wall is CLOCK_REALTIME.
 	Wall instant.Time
-	// Mono is CLOCK_MONOTONIC since some fixed moment of this process.
+	// Mono is CLOCK_MONOTONIC since a fixed moment of this process.
 	Mono time.Duration
 }
 
-// offset is Wall minus Mono. It has no meaning of its own; that it changes has.
+// offset is Wall minus Mono. Only its changes are significant.
 func (r Reading) offset() time.Duration { return time.Duration(r.Wall) - r.Mono }
 
-// Reader reads both clocks. It must not allocate, and the monotonic clock of
-// successive readings must not go back. Tests hand in a Reader that steps.
+// Reader reads both clocks. It must not allocate, and the monotonic clock of successive readings must not decrease. Tests
+// use a Reader with steps.
 type Reader func() Reading
 
-// SystemReader reads the system's clocks: one time.Now, which the Go runtime
-// answers with two calls into the vDSO.
+// SystemReader reads the system's clocks: one time.Now, which makes two vDSO calls.
 func SystemReader() Reader {
 	base := time.Now()
 	return func() Reading {
@@ -257,10 +245,9 @@ func SystemReader() Reader {
 
 // watchSystem calls canceled at each discontinuous change of CLOCK_REALTIME.
 //
-// The timer is absolute and set for a moment that never comes; what it is for
-// is to be canceled (timerfd_create(2), TFD_TIMER_CANCEL_ON_SET). The read that
-// returns ECANCELED arms the notice again. It waits in the runtime's poller, so
-// that no thread is held.
+// The timer is absolute and set to a time in the far future; it only serves to be canceled (timerfd_create(2),
+// TFD_TIMER_CANCEL_ON_SET). The read that returns ECANCELED rearms the notification. The wait is in the runtime's poller and
+// blocks no thread.
 func watchSystem(ctx context.Context, canceled func()) error {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_REALTIME, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
@@ -283,6 +270,6 @@ func watchSystem(ctx context.Context, canceled func()) error {
 		case err != nil:
 			return fmt.Errorf("clock: timerfd: %w", err)
 		}
-		// Without an error the clock has reached the year 2262; that, too, is read once.
+		// Without an error the clock has reached the year 2262; this happens at most once.
 	}
 }

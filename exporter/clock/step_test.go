@@ -40,9 +40,8 @@ func TestCheckCountsStepsBothWays(t *testing.T) {
 	}
 }
 
-// A thread that loses the CPU between the two reads sees a difference that was
-// never there.
-func TestCheckTakesNoPreemptionForAStep(t *testing.T) {
+// A thread that is preempted between the two reads gets a wrong difference.
+func TestPreemptionIsNotCountedAsAStep(t *testing.T) {
 	seed := testseed.Of(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	var now time.Duration
@@ -69,7 +68,7 @@ func TestCheckTakesNoPreemptionForAStep(t *testing.T) {
 	d := clock.NewStepDetector(clock.StepOptions{Read: read})
 	for range 20000 {
 		if c := d.Check(); c.Steps != 0 {
-			t.Fatalf("a step was seen at %v", c.SteppedAt)
+			t.Fatalf("a step was detected at %v", c.SteppedAt)
 		}
 	}
 }
@@ -94,7 +93,7 @@ func TestCheckFromManyGoroutinesCountsAStepOnce(t *testing.T) {
 	}
 }
 
-// watcher is a kernel that the test plays.
+// watcher is a kernel simulated by the test.
 type watcher struct{ notices chan struct{} }
 
 func (w watcher) watch(ctx context.Context, canceled func()) error {
@@ -125,19 +124,19 @@ func TestKernelNoticeCountsEachStepOnce(t *testing.T) {
 		}
 		c.Step(time.Second)
 		notice()
-		expect("noticed by the kernel first", 1)
+		expect("detected by the kernel first", 1)
 		c.Step(-time.Second)
-		expect("noticed by the comparison first", 2)
+		expect("detected by the comparison first", 2)
 		notice()
 		expect("then by the kernel", 2)
 		c.Step(time.Microsecond)
 		expect("too small for the comparison", 2)
 		notice()
-		expect("but the kernel knows", 3)
+		expect("but reported by the kernel", 3)
 		c.Step(time.Second)
 		c.Step(-time.Second)
 		notice()
-		expect("there and back", 4)
+		expect("reversed", 4)
 		cancel()
 		synctest.Wait()
 	})
@@ -151,10 +150,10 @@ func TestRunComparesWithoutBeingAsked(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go d.Run(ctx)
 		c.Step(time.Minute)
-		// simulated time (synctest)
+		// synctest time: no real time passes
 		time.Sleep(10 * time.Second)
 		if since := d.Check().Since(); since < 9*time.Second || since > 10*time.Second {
-			t.Errorf("the step was noticed %v ago, want 9 s to 10 s", since)
+			t.Errorf("the step was detected %v ago, want 9 s to 10 s", since)
 		}
 		cancel()
 		synctest.Wait()
@@ -192,9 +191,8 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-// Where a clock read is a slow system call (user-mode-linux, some hypervisors)
-// no bracket is narrow. What was measured badly once must not look like a step
-// when it is measured better.
+// If a clock read is a slow system call (user-mode-linux, some hypervisors), no bracket is narrow. An inaccurate reference
+// must not look like a step when it is measured more accurately.
 func TestCheckWithASlowClockCountsStepsExactly(t *testing.T) {
 	seed := testseed.Of(t)
 	random := rand.New(rand.NewPCG(seed, 0))

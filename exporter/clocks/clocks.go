@@ -1,4 +1,4 @@
-// Package clocks is the registry of clock sources: one line each.
+// Package clocks is the registry of clock sources.
 package clocks
 
 import (
@@ -8,7 +8,7 @@ import (
 	"oneway.example/exporter/clock/static"
 )
 
-// All makes one of each, with its default settings. The first is the default.
+// All makes one of each source, with its default settings. The first is the default.
 func All() []clock.Source {
 	return []clock.Source{
 		chrony.DefaultSource(),
@@ -17,7 +17,7 @@ func All() []clock.Source {
 	}
 }
 
-// Names are those of All.
+// Names are the names of All.
 func Names() (all []string) {
 	for _, s := range All() {
 		all = append(all, s.Name())

@@ -88,7 +88,7 @@ func TestPauseBetweenAttemptsDoublesUpToItsLimit(t *testing.T) {
 			o := Options{maxBackOff: c.limit, random: func() float64 { return c.random }}
 			inTestbed(t, o, func(d *daemon) { d.down = true }, func(b *testbed) {
 				for _, pause := range c.want {
-					time.Sleep(pause) // simulated time (synctest)
+					time.Sleep(pause) // synctest time: no real time passes
 				}
 				synctest.Wait()
 				if got := pauses(b.daemon); !slices.Equal(got, c.want) {
@@ -100,7 +100,7 @@ func TestPauseBetweenAttemptsDoublesUpToItsLimit(t *testing.T) {
 	}
 }
 
-func TestGpsdThatHangsUpAtOnceIsNotCourted(t *testing.T) {
+func TestGpsdThatClosesAtOnceIsRetriedAtTheMaximumPause(t *testing.T) {
 	inTestbed(t, Options{}, func(d *daemon) { d.hangUp = true }, func(b *testbed) {
 		time.Sleep(10 * time.Minute)
 		if n := b.daemon.connections(); n < 15 || n > 30 {
@@ -146,7 +146,7 @@ func TestRestartedGpsdStartsFromNothing(t *testing.T) {
 	})
 }
 
-func TestGpsdThatHangsIsAskedAndThenLeft(t *testing.T) {
+func TestGpsdThatHangsGetsARequestAndIsThenDisconnected(t *testing.T) {
 	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.every(time.Minute, fix3D, pulse)
 		b.daemon.set(func(d *daemon) { d.mute = true })
@@ -163,7 +163,7 @@ func TestGpsdThatHangsIsAskedAndThenLeft(t *testing.T) {
 	})
 }
 
-func TestWhateverListensAndNeverSpeaksIsLeft(t *testing.T) {
+func TestSilentServerIsDisconnected(t *testing.T) {
 	inTestbed(t, Options{}, func(d *daemon) { d.mute = true }, func(b *testbed) {
 		time.Sleep(timeout + firstPause)
 		synctest.Wait()
@@ -187,7 +187,7 @@ func TestGpsdWithoutADeviceIsKept(t *testing.T) {
 	})
 }
 
-func TestUnknownDeviceIsNoReasonToLeave(t *testing.T) {
+func TestUnknownDeviceKeepsTheConnection(t *testing.T) {
 	complaint := `{"class":"ERROR","message":"No such device as /dev/ttyS9"}`
 	prepare := func(d *daemon) { d.reply = []string{complaint} }
 	inTestbed(t, Options{Device: "/dev/ttyS9"}, prepare, func(b *testbed) {
@@ -239,9 +239,8 @@ func TestUnpluggedReceiverHasNoValues(t *testing.T) {
 	}
 }
 
-// gpsd 3.22 says nothing when a device disappears, and lists it until it has
-// tried to open it again.
-func TestUnpluggedReceiverIsNoticedWithoutANotice(t *testing.T) {
+// gpsd 3.22 does not report a removed device, and lists it until it has tried to open it again.
+func TestUnpluggedReceiverIsDetectedWithoutAReport(t *testing.T) {
 	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.say(fix3D, skyView)
 		b.daemon.set(func(d *daemon) { d.reply = []string{noPool, echo} })
@@ -253,8 +252,8 @@ func TestUnpluggedReceiverIsNoticedWithoutANotice(t *testing.T) {
 	})
 }
 
-// gpsd 3.22 keeps for ever what was unplugged while it was being probed.
-func TestDeviceThatNeverSpeaksIsNotConnected(t *testing.T) {
+// gpsd 3.22 never removes a device that was unplugged during probing.
+func TestSilentDeviceIsNotConnected(t *testing.T) {
 	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.tick()
 		b.metrics("found", map[*metric.Desc]string{metric.GNSSConnected: "1"})
@@ -269,7 +268,7 @@ func TestDeviceThatNeverSpeaksIsNotConnected(t *testing.T) {
 	})
 }
 
-func TestOldValuesAreWithdrawn(t *testing.T) {
+func TestExpiredValuesAreWithdrawn(t *testing.T) {
 	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.say(fix3D, skyView, toff, pulse)
 		time.Sleep(pulseFor)
@@ -286,12 +285,12 @@ func TestOldValuesAreWithdrawn(t *testing.T) {
 			metric.GNSSConnected: "0", // though gpsd has the device in its list
 		})
 		if _, ok := b.sink.Value(metric.GNSSLastMessage, DefaultName); !ok {
-			t.Error("when it was heard last is forgotten")
+			t.Error("the time of the last message is not kept")
 		}
 	})
 }
 
-// A pulse without qErr after one with: the sawtooth is that of the last pulse.
+// A pulse without qErr follows one with qErr: the sawtooth is that of the last pulse.
 func TestSawtoothIsOfTheLastPulse(t *testing.T) {
 	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.say(pulse, `{"class":"PPS","device":"/dev/ttyS0","real_sec":1795272301,"real_nsec":0,"clock_sec":1795272301,"clock_nsec":7,"precision":-20}`)
@@ -300,15 +299,15 @@ func TestSawtoothIsOfTheLastPulse(t *testing.T) {
 	})
 }
 
-func TestOptionsThatMakeNoSenseAreRejected(t *testing.T) {
+func TestInvalidOptionsAreRejected(t *testing.T) {
 	for _, c := range []struct {
 		o    Options
 		want string
 	}{
 		{Options{Address: "localhost"}, `gpsd: address "localhost" is not host:port: address localhost: missing port in address`},
-		{Options{Device: `/dev/"`}, `gpsd: device "/dev/\"" has an odd character at position 6; a device is a path such as /dev/ttyS0`},
-		{Options{Device: "/dev/ttyS0\n"}, `gpsd: device "/dev/ttyS0\n" has an odd character at position 11; a device is a path such as /dev/ttyS0`},
-		{Options{Device: string(make([]byte, 128))}, `gpsd: device has 128 characters; gpsd takes at most 127`},
+		{Options{Device: `/dev/"`}, `gpsd: device "/dev/\"" has an invalid character at position 6; it must be a path such as /dev/ttyS0`},
+		{Options{Device: "/dev/ttyS0\n"}, `gpsd: device "/dev/ttyS0\n" has an invalid character at position 11; it must be a path such as /dev/ttyS0`},
+		{Options{Device: string(make([]byte, 128))}, `gpsd: device has 128 characters; the limit of gpsd is 127`},
 	} {
 		if _, err := New(c.o); err == nil || err.Error() != c.want {
 			t.Errorf("%+v: %v, want %s", c.o, err, c.want)

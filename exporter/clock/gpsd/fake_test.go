@@ -35,8 +35,8 @@ const (
 // daemon is a fake gpsd.
 type daemon struct {
 	mu       sync.Mutex
-	down     bool     // nobody listens
-	mute     bool     // accepts and reads, but says nothing: it hangs
+	down     bool     // the port is closed
+	mute     bool     // accepts and reads, but sends nothing
 	hangUp   bool     // closes after its banner
 	reply    []string // to a request
 	dialed   []time.Time
@@ -178,7 +178,7 @@ func (b *testbed) tick() { time.Sleep(publishEvery); synctest.Wait() }
 func (b *testbed) every(d time.Duration, lines ...string) {
 	for ; d > 0; d -= time.Second {
 		b.say(lines...)
-		time.Sleep(time.Second) // simulated time (synctest)
+		time.Sleep(time.Second) // synctest time: no real time passes
 	}
 }
 

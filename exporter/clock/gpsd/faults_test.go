@@ -30,7 +30,7 @@ func (b *testbed) expectMalformed(want map[malformation]float64) {
 	}
 }
 
-func TestLinesThatMakeNoSenseAreCountedAndPassedOver(t *testing.T) {
+func TestMalformedLinesAreCountedAndSkipped(t *testing.T) {
 	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.say(
 			fix3D[:40], // truncated
@@ -55,7 +55,7 @@ func TestUnknownClassesAreIgnored(t *testing.T) {
 	})
 }
 
-func TestConnectionCutInALineIsNoMalformedLine(t *testing.T) {
+func TestConnectionThatEndsInALineIsNotAMalformedLine(t *testing.T) {
 	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.daemon.send(fix3D[:40])
 		b.daemon.cut()
@@ -97,7 +97,7 @@ func TestLineThatPausesIsReadWhole(t *testing.T) {
 		b.daemon.set(func(d *daemon) { d.reply = nil })
 		b.say(fix3D)
 		b.daemon.send(noFix[:20])
-		time.Sleep(timeout + time.Second) // simulated time (synctest)
+		time.Sleep(timeout + time.Second) // synctest time: no real time passes
 		b.daemon.send(noFix[20:] + "\n")
 		b.tick()
 		b.metrics("a line with the pause within", map[*metric.Desc]string{metric.GNSSFix: "1", metric.GNSSConnections: "1"})
@@ -105,7 +105,7 @@ func TestLineThatPausesIsReadWhole(t *testing.T) {
 	})
 }
 
-func TestRandomBytesHarmNothing(t *testing.T) {
+func TestRandomBytesAreCountedAsMalformed(t *testing.T) {
 	seed := testseed.Of(t)
 	inTestbed(t, Options{}, nil, func(b *testbed) {
 		random := rand.New(rand.NewPCG(seed, 0))
@@ -123,8 +123,8 @@ func TestRandomBytesHarmNothing(t *testing.T) {
 	})
 }
 
-// Not gpsd at all: what makes no sense is no sign of life.
-func TestEndlessNoiseIsLeft(t *testing.T) {
+// Not gpsd: invalid lines do not count as a reply.
+func TestEndlessNoiseIsDisconnected(t *testing.T) {
 	inTestbed(t, Options{}, func(d *daemon) { d.mute = true }, func(b *testbed) {
 		b.every(timeout+firstPause+time.Second, "220 mail ESMTP ready")
 		b.metrics("later", map[*metric.Desc]string{metric.GNSSConnected: "0", metric.GNSSConnections: "2"})
@@ -170,8 +170,8 @@ func TestFloodIsReadAtAPace(t *testing.T) {
 	}
 }
 
-// A gpsd that lies with ever new devices does not fill the memory.
-func TestEndlessDevicesAreNotKept(t *testing.T) {
+// A gpsd that reports ever new devices does not fill the memory.
+func TestEndlessDevicesAreNotStored(t *testing.T) {
 	inTestbed(t, Options{}, nil, func(b *testbed) {
 		for i := range 1000 {
 			b.daemon.send(strings.ReplaceAll(back, "ttyS0", "ttyS"+strings.Repeat("1", i)) + "\n")
@@ -195,7 +195,7 @@ func TestFloodOfComplaintsIsAFewLines(t *testing.T) {
 		}
 		b.expectAlive()
 	})
-	for part, most := range map[string]int{"complains": mostComplaints, "another version": 1, "no sense": 1} {
+	for part, most := range map[string]int{"Error message": mostComplaints, "Unsupported protocol": 1, "Malformed line": 1} {
 		if n := strings.Count(log.String(), part); n == 0 || n > most {
 			t.Errorf("%d lines of %q, want 1 to %d", n, part, most)
 		}

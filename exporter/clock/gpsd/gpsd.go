@@ -1,24 +1,22 @@
-// Package gpsd is a client of gpsd: it tells how the GNSS receiver is.
+// Package gpsd is a client of gpsd, which reports the state of the GNSS receiver.
 //
-// It reads gpsd's JSON reports (gpsd_json(5), protocol 3) over TCP: the kind of
-// fix, the satellites, the pulse per second and its sawtooth, and how late the
-// serial time comes. Nothing of it enters a delay's bound, which is the clock
-// daemon's (clock/chrony) alone; it tells why that bound is what it is.
+// It reads gpsd's JSON reports (gpsd_json(5), protocol 3) over TCP: the kind of fix, the satellites, the pulse per second
+// with its sawtooth error, and the delay of the serial time. The error bound of a delay does not depend on it, only on
+// the clock daemon (clock/chrony); the reports explain changes of that bound.
 //
-// The receiver's position goes to the recorder's listeners (record.Point) and nowhere else: neither
-// to the log nor to a metric.
+// The receiver's position is passed to the listeners of the recorder (record.Point) only: it is neither logged nor a
+// metric.
 //
-// gpsd may be absent, hang, lie or flood; that costs no probe:
+// gpsd may be absent, hang, or send false reports or too many; probes are not affected:
 //
-//	no gpsd                     tried again for ever, after pauses that double up to
-//	                            30 s, half of each at random
-//	gpsd that hangs             asked after 15 s of silence, left after 15 more
-//	gpsd without a device       answers when asked, so it is kept; connected is 0
-//	receiver without a fix      reports mode 1, so it is heard
-//	receiver unplugged          gpsd 3.22 often does not tell, and may list it for ever: its
-//	                            values are withdrawn and connected is 0 after 15 s of silence
-//	a line that makes no sense  is counted by its reason, and the next one is read
-//	a flood                     is read at a pace that costs little, in fixed memory
+//	no gpsd                 retried without end, after pauses that double up to 30 s, half of each random
+//	gpsd hangs              gets a request after 15 s of silence, is disconnected after 15 s more
+//	gpsd without a device   replies to requests, so the connection is kept; connected is 0
+//	receiver without a fix  reports mode 1, so it counts as connected
+//	receiver unplugged      gpsd 3.22 often does not report this, and may list the device without end: its values are
+//	                        withdrawn and connected is 0 after 15 s of silence
+//	an invalid line         is counted by reason, and reading continues with the next line
+//	a flood                 is read at a limited rate, in fixed memory
 package gpsd
 
 import (
@@ -40,8 +38,7 @@ import (
 // firstPause is the first pause after a connection has failed or ended.
 const firstPause = time.Second
 
-// Client follows one receiver of one gpsd. Its methods are safe for concurrent
-// use; Run is called once.
+// Client follows one receiver of one gpsd. Its methods are safe for concurrent use; Run is called once.
 type Client struct {
 	options Options
 	series  *metric.Scope // set by Run
@@ -52,8 +49,7 @@ type Client struct {
 	receiver  receiver
 }
 
-// New checks the options and returns a client that knows nothing yet. It opens
-// nothing.
+// New checks the options and returns a client without data. It opens nothing.
 func New(o Options) (*Client, error) {
 	o.Address = cmp.Or(o.Address, DefaultAddress)
 	if _, _, err := net.SplitHostPort(o.Address); err != nil {
@@ -78,7 +74,7 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// State is what is known of the receiver now. It never waits for gpsd.
+// State is the current state of the receiver. It does not block.
 func (c *Client) State() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,12 +83,11 @@ func (c *Client) State() State {
 	return s
 }
 
-// Run connects, reads and publishes until ctx ends, and then returns nil. It
-// never gives up: whatever is wrong with gpsd may be mended.
+// Run connects, reads and publishes until ctx ends, and then returns nil. It retries after every error.
 func (c *Client) Run(ctx context.Context) error {
 	c.series = metric.NewScope(c.options.Sink, c.options.Name)
 	defer c.series.Close()
-	// The counters begin at zero; they are counted where it happens.
+	// The counters start at zero; they are incremented where the events occur.
 	c.series.Total(metric.GNSSConnections, 0)
 	for _, m := range malformations() {
 		c.series.Total(metric.GNSSMalformed, 0, string(m))
@@ -110,9 +105,9 @@ func (c *Client) Run(ctx context.Context) error {
 	return nil
 }
 
-// follow makes one connection after the other.
+// follow makes one connection after another.
 func (c *Client) follow(ctx context.Context) {
-	pause := time.Duration(0) // the last one; 0: the last connection was good
+	pause := time.Duration(0) // the last pause; 0: the last connection succeeded
 	for ctx.Err() == nil {
 		began := time.Now()
 		answered, err := c.connect(ctx)
@@ -123,10 +118,9 @@ func (c *Client) follow(ctx context.Context) {
 			pause = 0
 		}
 		if answered || pause == 0 {
-			c.options.Log.Warn("gpsd is not there", "receiver", c.options.Name, "address", c.options.Address, "err", err)
+			c.options.Log.Warn("Cannot read from gpsd", "receiver", c.options.Name, "address", c.options.Address, "err", err)
 		}
-		// Doubled each time up to the limit, and then between half of that and the whole, so that many
-		// clients do not come at once.
+		// Doubled each time up to the limit; half of it is random, so that many clients do not reconnect at the same time.
 		pause = min(max(2*pause, firstPause), c.options.maxBackOff)
 		if !ctxtime.For(ctx, pause/2+time.Duration(c.options.random()*float64(pause/2))) {
 			return
@@ -134,8 +128,8 @@ func (c *Client) follow(ctx context.Context) {
 	}
 }
 
-// connect makes one connection and reads it to its end. It reports whether gpsd
-// said anything, and why the connection ended.
+// connect makes one connection and reads it to its end. It reports whether gpsd sent a valid line, and why the connection
+// ended.
 func (c *Client) connect(ctx context.Context) (answered bool, err error) {
 	conn, err := c.options.dial(ctx)
 	if err != nil {
@@ -148,7 +142,7 @@ func (c *Client) connect(ctx context.Context) (answered bool, err error) {
 	return s.ever, err
 }
 
-// reset forgets the connection and all that was known through it.
+// reset discards the state of the connection.
 func (c *Client) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,7 +150,7 @@ func (c *Client) reset() {
 	c.receiver = receiver{wanted: c.options.Device, lastMessage: c.receiver.lastMessage}
 }
 
-// take brings one report to the state, and reports whether the receiver sent it.
+// take applies one report to the state, and reports whether the receiver sent it.
 func (c *Client) take(report any, now time.Time) bool {
 	c.mu.Lock()
 	answered, had := c.answering, c.receiver.connected(now)
@@ -168,10 +162,10 @@ func (c *Client) take(report any, now time.Time) bool {
 	has, release := c.receiver.connected(now), c.release
 	c.mu.Unlock()
 	if !answered {
-		c.options.Log.Info("gpsd answers", "receiver", c.options.Name, "address", c.options.Address, "release", release)
+		c.options.Log.Info("Connected to gpsd", "receiver", c.options.Name, "address", c.options.Address, "release", release)
 	}
 	if had != has {
-		c.options.Log.Info("gpsd's device", "receiver", c.options.Name, "present", has)
+		c.options.Log.Info("Device of gpsd changed", "receiver", c.options.Name, "present", has)
 	}
 	return heard
 }
@@ -179,61 +173,57 @@ func (c *Client) take(report any, now time.Time) bool {
 // DefaultName is the default of Options.Name.
 const DefaultName = "gps0"
 
-// DefaultAddress is where the local gpsd listens.
+// DefaultAddress is the address of the local gpsd.
 const DefaultAddress = "127.0.0.1:2947"
 
 // defaultMaxBackOff is the longest pause between two attempts to connect.
 const defaultMaxBackOff = 30 * time.Second
 
-// dialTimeout bounds the making of a connection.
+// dialTimeout limits the time to connect.
 const dialTimeout = 5 * time.Second
 
-// maxDevice is the longest name of a device that gpsd takes (GPS_PATH_MAX of
-// gps.h is 128, with the final zero).
+// maxDevice is the maximum length of a device name in gpsd (GPS_PATH_MAX of gps.h is 128, with the final zero).
 const maxDevice = 127
 
-// Options configure the client. The zero value follows whatever receiver the
-// local gpsd has.
+// Options configure the client. The zero value follows the receiver of the local gpsd.
 type Options struct {
-	// Address is gpsd's host and TCP port; empty: 127.0.0.1:2947. Pulse and time
-	// offsets are of the system clock of gpsd's host, so it should be this host.
+	// Address is gpsd's host and TCP port; empty: 127.0.0.1:2947. Offsets of pulse and time are those of the system
+	// clock of gpsd's host, so it should be this host.
 	Address string
-	// Device is the receiver's name as gpsd itself has it (its command line or
-	// gpsdctl), such as /dev/ttyS0. Empty: the first that reports, until it falls
-	// silent; pulses may then come from another device, such as /dev/pps0.
+	// Device is the receiver's name in gpsd (from its command line or gpsdctl), such as /dev/ttyS0. Empty: the first
+	// device that reports, until it is silent; pulses may then come from another device, such as /dev/pps0.
 	Device string
 	// Name is the value of the metric label `receiver`; empty: DefaultName.
 	Name string
-	// Sink takes the receiver's metrics; nil: nobody.
+	// Sink receives the receiver's metrics; nil: they are discarded.
 	Sink metric.Sink
-	// Log is told when gpsd or its device comes or goes; nil: nobody.
+	// Log receives a record when gpsd or its device appears or disappears; nil: no log.
 	Log *slog.Logger
-	// Recorder takes the points of the track; nil: nobody reads them.
+	// Recorder receives the points of the track; nil: they are discarded.
 	Recorder *record.Recorder
-	// These are replaced in tests; random is at least 0 and below 1.
+	// Set by tests only; random returns a value from 0 to below 1.
 	dial                func(context.Context) (net.Conn, error)
 	random              func() float64
 	timeout, maxBackOff time.Duration
 }
 
-// checkDevice rejects what gpsd's own small JSON parser would not read as it is
-// meant: only printable US-ASCII without quotes and backslashes needs no escape.
+// checkDevice rejects names that gpsd's JSON parser would misread: only printable US-ASCII without quotes and backslashes
+// needs no escape.
 func checkDevice(device string) error {
 	if len(device) > maxDevice {
-		return fmt.Errorf("gpsd: device has %d characters; gpsd takes at most %d", len(device), maxDevice)
+		return fmt.Errorf("gpsd: device has %d characters; the limit of gpsd is %d", len(device), maxDevice)
 	}
 	odd := func(r rune) bool { return r < '!' || r > '~' || r == '"' || r == '\\' }
 	if i := strings.IndexFunc(device, odd); i >= 0 {
-		return fmt.Errorf("gpsd: device %q has an odd character at position %d; a device is a path such as /dev/ttyS0", device, i+1)
+		return fmt.Errorf("gpsd: device %q has an invalid character at position %d; it must be a path such as /dev/ttyS0", device, i+1)
 	}
 	return nil
 }
 
-// publishEvery is how often the state becomes metrics. What is old is gone at
-// the latest that much later.
+// publishEvery is the interval at which the state is published. Expired values disappear at most that much later.
 const publishEvery = time.Second
 
-// write brings a state to the gauges; what is not known has no value.
+// write sets the gauges from a state; an unknown value is absent.
 func write(to *metric.Scope, s *State) {
 	to.Set(metric.GNSSConnected, metric.Flag(s.Connected))
 	to.SetIf(metric.GNSSFix, float64(s.Fix), s.Fix != FixUnknown)
@@ -242,6 +232,6 @@ func write(to *metric.Scope, s *State) {
 	to.SetIf(metric.GNSSPulseOffset, s.Pulse.Offset.Seconds(), !s.Pulse.At.IsZero())
 	to.SetIf(metric.GNSSSawtooth, s.Sawtooth, s.HasSawtooth)
 	to.SetIf(metric.GNSSTimeOffset, s.Sentence.Offset.Seconds(), !s.Sentence.At.IsZero())
-	// A float64 still holds the microsecond.
+	// A float64 has a resolution below a microsecond here.
 	to.SetIf(metric.GNSSLastMessage, time.Duration(s.LastMessage).Seconds(), !s.LastMessage.IsZero())
 }

@@ -14,7 +14,7 @@ import (
 	"oneway.example/exporter/record"
 )
 
-// The reports that are read, of gpsd_json(5). An unknown class is parsed to nil.
+// The reports of gpsd_json(5) that are used. An unknown class is parsed to nil.
 type (
 	// version is gpsd's banner.
 	version struct {
@@ -24,11 +24,10 @@ type (
 	// device is one device of gpsd's pool.
 	device struct {
 		Path string `json:"path"`
-		// Activated is a date, 0 in the notice that the device is gone, and missing
-		// while it is closed.
+		// Activated is a date, 0 in the report of a removed device, and missing while the device is closed.
 		Activated json.RawMessage `json:"activated"`
 	}
-	// devices is the whole pool, as the reply to WATCH has it.
+	// devices is the complete list, as in the reply to WATCH.
 	devices struct {
 		Devices *[]device `json:"devices"`
 	}
@@ -43,16 +42,16 @@ type (
 		Device string `json:"device"`
 		Mode   *int   `json:"mode"`
 	}
-	// place is of a TPV, too: lat and lon in degrees (WGS 84), speed in m/s. parse does not read
-	// it: that takes time, and an error of parse, which is logged, quotes what it could not read.
+	// place is also a TPV: lat and lon in degrees (WGS 84), speed in m/s. parse does not decode it, because of the cost,
+	// and because an error of parse is logged with the value that it could not decode.
 	place struct {
 		Time      string  `json:"time"`
 		Latitude  float64 `json:"lat"`
 		Longitude float64 `json:"lon"`
 		Speed     float64 `json:"speed"`
 	}
-	// sky is a SKY. gpsd 3.23 and later send it without satellites, too, to tell of
-	// the dilution of precision alone; 3.20 and earlier without nSat and uSat.
+	// sky is a SKY. gpsd 3.23 and later also send it without satellites, with the dilution of precision only; 3.20 and
+	// earlier send it without nSat and uSat.
 	sky struct {
 		Device     string       `json:"device"`
 		Seen       *int         `json:"nSat"`
@@ -62,8 +61,7 @@ type (
 	satellite struct {
 		Used bool `json:"used"`
 	}
-	// moment is a PPS or TOFF: what the receiver and what the system's clock held
-	// the time to be at one event.
+	// moment is a PPS or TOFF: the time of one event by the receiver and by the system clock.
 	moment struct {
 		Device    string `json:"device"`
 		RealSec   *int64 `json:"real_sec"`
@@ -78,25 +76,23 @@ type (
 
 // Limits of what is plausible.
 const (
-	// maxMode is a three-dimensional fix.
+	// maxMode is the mode of a three-dimensional fix.
 	maxMode = 3
-	// maxSatellites is far above the 184 channels that gpsd keeps (MAXCHANNELS).
+	// maxSatellites is far above the 184 channels of gpsd (MAXCHANNELS).
 	maxSatellites = 1000
-	// minReal is 1980-01-06, when GPS's time begins.
+	// minReal is 1980-01-06, the GPS epoch.
 	minReal = 315_964_800
-	// maxSeconds keeps the difference of two times within a Duration; the year 2242.
+	// maxSeconds is in the year 2242 and keeps the difference of two times within a Duration.
 	maxSeconds = 1 << 33
-	// maxQErr in ps is one period of a receiver's clock of 1 MHz; real ones run at
-	// 16 MHz and more.
+	// maxQErr in ps is one period of a receiver clock of 1 MHz; real ones run at 16 MHz or more.
 	maxQErr = 1_000_000
-	// maxApart is the most that a TPV's time may differ from the system's clock when the report is
-	// read: receiver and gpsd take seconds, and a receiver whose week number has begun again at
-	// zero is 1024 weeks off.
+	// maxApart is the maximum difference between a TPV's time and the system clock when the report is read: receiver and
+	// gpsd take seconds, and a receiver after a week number rollover is off by 1024 weeks.
 	maxApart = time.Hour
 )
 
-// parse reads one line of gpsd. The report is a pointer to one of the types above,
-// or nil for a class that is of no interest here. The error is a *lineError.
+// parse parses one line of gpsd. The report is a pointer to one of the types above, or nil for a class that is not used.
+// The error is a *lineError.
 func parse(line []byte) (report any, err error) {
 	var head struct {
 		Class *string `json:"class"`
@@ -123,7 +119,7 @@ func parse(line []byte) (report any, err error) {
 	return report, nil
 }
 
-// classes are what lines are read into, by their class.
+// classes makes the value that a line is decoded into, by class.
 var classes = map[string]func() any{
 	"VERSION": func() any { return &version{} },
 	"DEVICES": func() any { return &devices{} },
@@ -136,7 +132,7 @@ var classes = map[string]func() any{
 	"TOFF":    func() any { return &moment{} },
 }
 
-// decode fills v, a pointer to a struct, and says what is wrong otherwise.
+// decode decodes a line into v, a pointer to a struct.
 func decode(line []byte, v any) error {
 	if !bytes.HasPrefix(bytes.TrimLeft(line, " \t\r"), []byte("{")) {
 		return &lineError{notJSON, errors.New("not an object")}
@@ -150,7 +146,7 @@ func decode(line []byte, v any) error {
 	return nil
 }
 
-// required says what is missing, if it is.
+// required returns an error if a field is missing.
 func required(name string, missing bool) error {
 	if missing {
 		return &lineError{wrongType, fmt.Errorf("no %s", name)}
@@ -158,7 +154,7 @@ func required(name string, missing bool) error {
 	return nil
 }
 
-// within says what is wrong with a number, if there is one.
+// within returns an error if a number is present and out of range.
 func within[N int | int64](name string, v *N, lo, hi N) error {
 	if v != nil && (*v < lo || *v > hi) {
 		return &lineError{implausible, fmt.Errorf("%s is %d, not within %d..%d", name, *v, lo, hi)}
@@ -170,7 +166,7 @@ func (d *devices) check() error { return required("devices", d.Devices == nil) }
 
 func (d *device) check() error { return required("path", d.Path == "") }
 
-// active reports whether gpsd has the device open.
+// active reports whether gpsd has opened the device.
 func (d *device) active() bool {
 	return !slices.Contains([]string{"", "0", "null", `""`, "false"}, string(d.Activated))
 }
@@ -179,9 +175,8 @@ func (p *position) check() error {
 	return cmp.Or(required("mode", p.Mode == nil), within("mode", p.Mode, 0, maxMode))
 }
 
-// point is the point of the track that a TPV tells of; false: it tells of none, or of what cannot
-// be. At is the TPV's time, that of the fix; where that is absent, no time, or more than maxApart
-// from now, At is now: the system's clock when the report was read.
+// point is the point of the track in a TPV; false if it has none or an invalid one. At is the TPV's time, that of the fix;
+// if that is absent, invalid, or more than maxApart from now, At is now: the system clock when the report was read.
 func point(line []byte, now time.Time) (record.Point, bool) {
 	p := place{Latitude: math.NaN(), Longitude: math.NaN(), Speed: math.NaN()}
 	err := decode(line, &p)
@@ -203,8 +198,7 @@ func (s *sky) check() error {
 	return nil
 }
 
-// count is the number of satellites seen and used; a count that the report does
-// not have is not known.
+// count is the number of satellites seen and used; a count that the report lacks is unknown.
 func (s *sky) count() (seen, used Count) {
 	if s.Satellites != nil {
 		seen, used.Known = Count{len(*s.Satellites), true}, true
@@ -241,7 +235,7 @@ func (m *moment) check() error {
 	return cmp.Or(within("qErr", m.QErr, -maxQErr, maxQErr), within("precision", m.Precision, math.MinInt8, math.MaxInt8))
 }
 
-// reading is the moment as it is published.
+// reading is the moment as a Reading.
 func (m *moment) reading() Reading {
 	r := Reading{
 		At:     instant.FromUnix(*m.RealSec, *m.RealNsec),
@@ -253,18 +247,17 @@ func (m *moment) reading() Reading {
 	return r
 }
 
-// malformation says why a line was not understood: the label `reason` of
-// oneway_gnss_malformed_total.
+// malformation is the reason why a line could not be decoded: the label `reason` of oneway_gnss_malformed_total.
 type malformation string
 
 const (
-	// tooLong: longer than maxLine; it is skipped to its end.
+	// tooLong: longer than maxLine; the line is skipped to its end.
 	tooLong malformation = "too_long"
-	// notJSON: not one JSON object, such as a report that gpsd cut at its own limit.
+	// notJSON: not one JSON object, for example a report that gpsd truncated at its limit.
 	notJSON malformation = "not_json"
-	// wrongType: a field that the class must have is missing, or of another type.
+	// wrongType: a required field of the class is missing or of another type.
 	wrongType malformation = "wrong_type"
-	// implausible: well-formed, but no receiver can say that.
+	// implausible: well-formed, but impossible for a receiver.
 	implausible malformation = "implausible"
 )
 
@@ -272,7 +265,7 @@ func malformations() []malformation {
 	return []malformation{tooLong, notJSON, wrongType, implausible}
 }
 
-// lineError is a malformation and what exactly was wrong.
+// lineError is a malformation and its cause.
 type lineError struct {
 	reason malformation
 	cause  error
@@ -281,5 +274,5 @@ type lineError struct {
 // Error names the reason and the cause.
 func (e *lineError) Error() string { return fmt.Sprintf("gpsd: %s: %v", e.reason, e.cause) }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *lineError) Unwrap() error { return e.cause }

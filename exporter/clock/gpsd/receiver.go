@@ -9,22 +9,20 @@ import (
 )
 
 const (
-	// heardFor is how long a report is believed. Receivers report every second, slow
-	// ones every ten.
+	// heardFor is the lifetime of a report. Receivers report every second, slow ones every ten seconds.
 	heardFor = 15 * time.Second
-	// pulseFor is how long a pulse or a time report is believed: metric.GNSSPulseOffset.
+	// pulseFor is the lifetime of a pulse or a time report: metric.GNSSPulseOffset.
 	pulseFor = 5 * time.Second
-	// maxPool bounds the devices remembered; gpsd itself has 4 (MAX_DEVICES).
+	// maxPool limits the stored devices; gpsd itself has 4 (MAX_DEVICES).
 	maxPool = 16
 )
 
-// receiver is what the reports of one connection add up to. The zero value knows
-// nothing, and takes any device.
+// receiver is the accumulated state of the reports of one connection. The zero value has no data and accepts any device.
 type receiver struct {
 	wanted  string    // Options.Device
 	pool    []string  // the devices that gpsd has open
-	foundAt time.Time // when gpsd was seen to have one open, after none
-	heardAt time.Time // when any of them was heard last
+	foundAt time.Time // when gpsd opened a device while it had none
+	heardAt time.Time // time of the last report of any of them
 
 	source source
 	pulser pulser
@@ -32,29 +30,29 @@ type receiver struct {
 	lastMessage instant.Time
 }
 
-// source is the device whose TPV, SKY and TOFF are taken, and what it has told.
+// source is the device whose TPV, SKY and TOFF are used, and its last values.
 type source struct {
 	follower
 	fix        told[Fix]
 	seen, used told[Count]
-	listedAt   time.Time // of the last report that had satellites
+	listedAt   time.Time // of the last report with satellites
 	sentence   told[Reading]
 }
 
-// pulser is the device whose PPS are taken, and what it has told.
+// pulser is the device whose PPS are used, and its last values.
 type pulser struct {
 	follower
 	pulse    told[Reading]
 	sawtooth told[float64]
 }
 
-// told is a value that was told at a moment, and is believed for some time.
+// told is a value with its time, which is valid for a limited lifetime.
 type told[T any] struct {
 	value T
 	at    time.Time
 }
 
-// within is the value, or the zero one if it is older than limit.
+// within is the value, or the zero value if it is older than limit.
 func (t told[T]) within(limit time.Duration, now time.Time) (value T) {
 	if fresh(t.at, now, limit) {
 		value = t.value
@@ -62,8 +60,7 @@ func (t told[T]) within(limit time.Duration, now time.Time) (value T) {
 	return value
 }
 
-// follower sticks to one device until that falls silent, so that two receivers
-// on one gpsd do not make one that jumps.
+// follower follows one device until it is silent, so that reports of two receivers of one gpsd are not mixed.
 type follower struct {
 	path string
 	at   time.Time
@@ -71,7 +68,7 @@ type follower struct {
 
 func (f *follower) silent(now time.Time) bool { return f.at.IsZero() || now.Sub(f.at) > heardFor }
 
-// take reports whether a report of the device is to be taken.
+// take reports whether a report of the device is used.
 func (f *follower) take(path string, now time.Time) bool {
 	if path != f.path && !f.silent(now) {
 		return false
@@ -80,7 +77,7 @@ func (f *follower) take(path string, now time.Time) bool {
 	return true
 }
 
-// apply takes one report of parse, and reports whether it came from the receiver.
+// apply applies one report of parse, and reports whether it came from the receiver.
 func (r *receiver) apply(report any, now time.Time) bool {
 	switch m := report.(type) {
 	case *devices:
@@ -100,7 +97,7 @@ func (r *receiver) apply(report any, now time.Time) bool {
 	return false
 }
 
-// list replaces the pool.
+// list replaces the list of devices.
 func (r *receiver) list(m *devices, now time.Time) {
 	none := len(r.pool) == 0
 	r.pool = r.pool[:0]
@@ -115,7 +112,7 @@ func (r *receiver) list(m *devices, now time.Time) {
 	r.forgetGone()
 }
 
-// change adds a device to the pool, or takes it away.
+// change adds a device to the list or removes it.
 func (r *receiver) change(m *device, now time.Time) {
 	if m.active() {
 		if len(r.pool) == 0 {
@@ -134,14 +131,13 @@ func (r *receiver) add(path string) {
 	}
 }
 
-// connected reports whether gpsd has the receiver's device open and hears it. gpsd
-// 3.22 keeps a device for ever that was unplugged while it was being probed, so
-// that what has long been silent is taken for gone.
+// connected reports whether gpsd has opened the receiver's device and receives from it. gpsd 3.22 never removes a device that
+// was unplugged during probing, so a device that has been silent for long counts as removed.
 func (r *receiver) connected(now time.Time) bool {
 	return len(r.pool) > 0 && (fresh(r.heardAt, now, heardFor) || fresh(r.foundAt, now, heardFor))
 }
 
-// forgetGone withdraws what devices have said that are there no more.
+// forgetGone discards the values of devices that have been removed.
 func (r *receiver) forgetGone() {
 	if !slices.Contains(r.pool, r.source.path) {
 		r.source = source{}
@@ -151,14 +147,13 @@ func (r *receiver) forgetGone() {
 	}
 }
 
-// heard reports whether a report of the device counts; what a device says shows
-// that it is there, too.
+// heard reports whether a report of the device counts; a report also shows that the device exists.
 func (r *receiver) heard(path string, now time.Time) bool {
 	if r.wanted != "" && path != r.wanted {
 		return false
 	}
 	if !r.source.take(path, now) {
-		return false // what the one before said is old when another is taken
+		return false // a new device is used only after the values of the previous one have expired
 	}
 	r.note(path, now)
 	return true
@@ -177,8 +172,8 @@ func (r *receiver) position(m *position, now time.Time) bool {
 	return true
 }
 
-// sky takes the counts that the report has. gpsd 3.22 sends "nSat":0 without a
-// list in the middle of a cycle: that is believed once no list has come for heardFor.
+// sky applies the counts of a report. gpsd 3.22 sends "nSat":0 without a list in the middle of a cycle: a zero count is used
+// only if there was no list for heardFor.
 func (r *receiver) sky(m *sky, now time.Time) bool {
 	if !r.heard(m.Device, now) {
 		return false
@@ -198,8 +193,8 @@ func (r *receiver) sky(m *sky, now time.Time) bool {
 	return true
 }
 
-// pulsed takes a PPS: from the receiver itself if it gives any, else from
-// whichever device does, such as /dev/pps0 beside /dev/ttyS0.
+// pulsed applies a PPS: of the receiver itself if it sends any, else of any device, such as /dev/pps0 in addition to
+// /dev/ttyS0.
 func (r *receiver) pulsed(m *moment, now time.Time) bool {
 	if r.wanted != "" && m.Device != r.wanted {
 		return false
@@ -230,7 +225,7 @@ func fresh(at, now time.Time, limit time.Duration) bool {
 	return !at.IsZero() && now.Sub(at) <= limit
 }
 
-// state is what is still believed at the moment now.
+// state is the state with the values that are valid at the time now.
 func (r *receiver) state(now time.Time) State {
 	s := State{
 		Connected: r.connected(now), Device: r.source.path, LastMessage: r.lastMessage,
@@ -244,10 +239,10 @@ func (r *receiver) state(now time.Time) State {
 	return s
 }
 
-// Fix is what kind of solution the receiver has. The values are those of TPV's mode.
+// Fix is the kind of solution of the receiver. The values are those of the mode of TPV.
 type Fix uint8
 
-// The kinds of fix. The zero value: the receiver has not said, or is not heard.
+// The kinds of fix. The zero value means that the receiver did not report one or sends no data.
 const (
 	FixUnknown Fix = iota
 	FixNone
@@ -255,7 +250,7 @@ const (
 	Fix3D
 )
 
-// String is a short word for people.
+// String is a short name.
 func (f Fix) String() string {
 	words := [...]string{"unknown", "none", "2D", "3D"}
 	if int(f) >= len(words) {
@@ -264,49 +259,46 @@ func (f Fix) String() string {
 	return words[f]
 }
 
-// Count is a number that may be unknown, which is its zero value.
+// Count is a number that may be unknown, which is the zero value.
 type Count struct {
 	N     int
 	Known bool
 }
 
-// Reading is the system's clock against the receiver at one event: a pulse, or
-// the arrival of a sentence.
+// Reading is the difference between system clock and receiver at one event: a pulse, or the arrival of a sentence.
 type Reading struct {
-	// At is the event's time as the receiver tells it; zero: there is no reading.
+	// At is the time of the event by the receiver; zero: no reading.
 	At instant.Time
-	// Offset is the system's clock minus At; positive: the clock is fast.
+	// Offset is the system clock minus At; positive: the clock is fast.
 	Offset time.Duration
-	// Precision is gpsd's guess of the reading's precision, as a power of two in
-	// seconds (-20: a microsecond); zero if it did not say.
+	// Precision is gpsd's estimate of the precision, as a power of two in seconds (-20: a microsecond); zero if
+	// unknown.
 	Precision int
 }
 
-// State is what is known of the receiver at one moment. What is not known, or
-// no longer, has its zero value.
+// State is the state of the receiver at one time. Unknown and expired values are zero.
 type State struct {
-	// Answering: gpsd is connected and talks its protocol.
+	// Answering: gpsd is connected and sends valid reports.
 	Answering bool
-	// Connected: gpsd is connected, has the receiver's device open, and has heard it
-	// or found it in the last 15 s.
+	// Connected: gpsd is connected, has opened the receiver's device, and has received from it or opened it within the
+	// last 15 s.
 	Connected bool
 	// Release is gpsd's version, such as 3.22.
 	Release string
-	// Device is the name of the device that is followed.
+	// Device is the name of the followed device.
 	Device string
 	// Fix is the kind of solution.
 	Fix Fix
 	// Seen and Used are the numbers of satellites in view and in the solution.
 	Seen, Used Count
-	// Pulse is the last pulse per second, and Sawtooth the pulse's error as the
-	// receiver itself tells it (qErr, in seconds), if it does.
+	// Pulse is the last pulse per second, and Sawtooth its quantization error as reported by the receiver (qErr, in
+	// seconds), if it reports one.
 	Pulse       Reading
 	Sawtooth    float64
 	HasSawtooth bool
-	// Sentence is the last time report over the serial line (TOFF): its offset has
-	// the sentence's lateness in it, and that of the clock.
+	// Sentence is the last time report over the serial line (TOFF): its offset includes the delay of the sentence and the
+	// offset of the clock.
 	Sentence Reading
-	// LastMessage is when the receiver was last heard, by the system's clock; it
-	// outlives the connection.
+	// LastMessage is the time of the receiver's last message by the system clock; it is kept when the connection ends.
 	LastMessage instant.Time
 }

@@ -18,20 +18,19 @@ import (
 )
 
 const (
-	// timeout is how long the receiver may be silent until gpsd is asked whether
-	// it is there, and how long gpsd may take to answer that: it has been seen to
-	// take 3 s while it probes a new device.
+	// timeout is the time of silence after which gpsd gets a request, and the time that it has to reply: up to 3 s have
+	// been observed while it probes a new device.
 	timeout = 15 * time.Second
-	// writeTimeout bounds the sending of a request of 200 bytes.
+	// writeTimeout limits the time to send a request of 200 bytes.
 	writeTimeout = 5 * time.Second
-	// maxQuoted bounds what of gpsd's own words is logged.
+	// maxQuoted limits the quotation of gpsd's texts in the log.
 	maxQuoted = 200
-	// protocol is the version of gpsd's protocol that is read here: 3.20 to 3.27.
+	// protocol is the supported version of gpsd's protocol: gpsd 3.20 to 3.27.
 	protocol = 3
 )
 
-// errHang is the end of a connection on which gpsd does not answer.
-var errHang = errors.New("gpsd: no reply, it hangs or is no gpsd")
+// errHang is the error of a connection on which gpsd does not reply.
+var errHang = errors.New("gpsd: no reply; gpsd hangs, or the peer is not gpsd")
 
 // session is one connection.
 type session struct {
@@ -41,17 +40,17 @@ type session struct {
 	pace       *paced
 	lines      *lines
 	asked      time.Time // when WATCH was sent last
-	heard      time.Time // when the receiver was heard last
-	answered   bool      // gpsd has said something that makes sense since it was asked
-	ever       bool      // or since it was connected
+	heard      time.Time // time of the receiver's last report
+	answered   bool      // gpsd has sent a valid line since the request
+	ever       bool      // the same since the connection was made
 	complained string    // its last ERROR
-	complaints int       // that were logged
-	foreign    bool      // it has told of another protocol
-	malformed  bool      // a line was, and the log knows
+	complaints int       // number of logged errors
+	foreign    bool      // it has reported another protocol version
+	malformed  bool      // a malformed line was logged
 }
 
-// request is what is sent. gpsd 3.22 answers it with DEVICES and WATCH; sent
-// again, it makes gpsd try once more to open what it could not.
+// request is the request to gpsd. gpsd 3.22 replies with DEVICES and WATCH; a further request makes it retry devices that it
+// could not open.
 func request(device string) []byte {
 	if device != "" {
 		device = `,"device":"` + device + `"` // checkDevice: nothing to escape
@@ -74,7 +73,7 @@ func (s *session) serve(ctx context.Context) error {
 		}
 		line, err := s.lines.next()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			line, err = nil, nil // time to ask
+			line, err = nil, nil // time for a request
 		}
 		if err := s.read(line, err); err != nil {
 			return err
@@ -94,7 +93,7 @@ func (s *session) serve(ctx context.Context) error {
 // ask sends the request.
 func (s *session) ask() error {
 	s.asked, s.answered = time.Now(), false
-	_ = s.conn.SetWriteDeadline(s.asked.Add(writeTimeout)) // a closed connection shows in the write
+	_ = s.conn.SetWriteDeadline(s.asked.Add(writeTimeout)) // the write reports a closed connection
 	_ = s.conn.SetReadDeadline(s.asked.Add(s.options.timeout))
 	if _, err := s.conn.Write(s.request); err != nil {
 		return fmt.Errorf("gpsd: cannot send WATCH: %w", err)
@@ -102,14 +101,13 @@ func (s *session) ask() error {
 	return nil
 }
 
-// read takes one line, or why there is none. Only an error of the connection is
-// returned.
+// read handles one line, or the error in its place. It returns errors of the connection only.
 func (s *session) read(line []byte, err error) error {
 	var report any
 	if err == nil {
 		s.pace.spend(lineCost)
 		if len(line) == 0 {
-			return nil // or no line at all
+			return nil // an empty line, or none
 		}
 		report, err = parse(line)
 	}
@@ -121,7 +119,7 @@ func (s *session) read(line []byte, err error) error {
 		s.series.Series(metric.GNSSMalformed, string(l.reason)).Add(1)
 		if !s.malformed {
 			s.malformed = true
-			s.options.Log.Warn("gpsd sent a line that makes no sense", "receiver", s.options.Name, "err", quote(err.Error()))
+			s.options.Log.Warn("Malformed line from gpsd", "receiver", s.options.Name, "err", quote(err.Error()))
 		}
 		return nil
 	}
@@ -129,7 +127,7 @@ func (s *session) read(line []byte, err error) error {
 	return nil
 }
 
-// take brings a report to the receiver's state, and its line to the track.
+// take applies a report to the receiver's state, and its line to the track.
 func (s *session) take(report any, line []byte) {
 	now := time.Now()
 	s.answered, s.ever = true, true
@@ -137,14 +135,14 @@ func (s *session) take(report any, line []byte) {
 	case *version:
 		if m.Major != protocol && !s.foreign {
 			s.foreign = true
-			s.options.Log.Warn("gpsd speaks another version of its protocol", "receiver", s.options.Name,
+			s.options.Log.Warn("Unsupported protocol version of gpsd", "receiver", s.options.Name,
 				"release", quote(m.Release), "protocol", m.Major, "known", protocol)
 		}
 	case *complaint:
 		if m.Message != s.complained && s.complaints < mostComplaints {
 			s.complained = m.Message
 			s.complaints++
-			s.options.Log.Warn("gpsd complains", "receiver", s.options.Name, "message", quote(m.Message))
+			s.options.Log.Warn("Error message from gpsd", "receiver", s.options.Name, "message", quote(m.Message))
 		}
 	}
 	if s.Client.take(report, now) {
@@ -154,7 +152,7 @@ func (s *session) take(report any, line []byte) {
 	}
 }
 
-// track records where the receiver is, if a TPV with a fix tells it and anybody listens.
+// track records the position in a TPV with a fix if there is a listener.
 func (s *session) track(report any, line []byte, now time.Time) {
 	points := s.options.Recorder.Points()
 	p, ok := report.(*position)
@@ -166,10 +164,10 @@ func (s *session) track(report any, line []byte, now time.Time) {
 	}
 }
 
-// mostComplaints of a connection are logged: more is a flood.
+// mostComplaints limits the logged errors of a connection.
 const mostComplaints = 8
 
-// quote bounds a text for the log.
+// quote limits a text for the log.
 func quote(text string) string {
 	if len(text) > maxQuoted {
 		return text[:maxQuoted] + "..."
@@ -177,28 +175,27 @@ func quote(text string) string {
 	return text
 }
 
-// maxLine is the longest line that is read. gpsd's own limit for a report is
-// 10240 bytes (GPS_JSON_RESPONSE_MAX), 1536 in the manual.
+// maxLine is the maximum length of a line. gpsd's own limit for a report is 10240 bytes (GPS_JSON_RESPONSE_MAX), 1536 in
+// the manual.
 const maxLine = 64 << 10
 
-// lines cuts a stream into lines, in a buffer that does not grow. What it holds
-// survives an error of the stream: after a deadline, reading goes on where it was.
+// lines splits a stream into lines, in a buffer of fixed size. The buffer is kept on an error of the stream: after a
+// deadline, reading continues where it was.
 type lines struct {
 	*bufio.Reader
-	given    int  // the bytes of the line that was given last, which are not wanted any more
-	skipping bool // the rest of a line too long
+	given    int  // bytes of the last returned line, to discard
+	skipping bool // skipping the rest of a line that is too long
 }
 
-// newLines cuts a stream into lines of at most so many bytes, 15 or more, newline not counted.
+// newLines splits a stream into lines of at most so many bytes, 15 or more, newline not counted.
 func newLines(stream io.Reader, most int) *lines {
 	return &lines{Reader: bufio.NewReaderSize(stream, most+1)}
 }
 
-// next returns the next line without its newline, valid until the call after.
-// A line too long is a *lineError, once; any other error is the stream's. What
-// comes after the last newline of the stream is no line.
+// next returns the next line without its newline, valid until the next call. A line that is too long is one *lineError; any
+// other error is that of the stream. Data after the last newline of the stream is not a line.
 func (l *lines) next() ([]byte, error) {
-	_, _ = l.Discard(l.given) // it is held
+	_, _ = l.Discard(l.given) // no error: it is buffered
 	l.given = 0
 	for searched := 0; ; {
 		held, _ := l.Peek(l.Buffered())
@@ -226,21 +223,21 @@ func (l *lines) next() ([]byte, error) {
 }
 
 const (
-	// paceLimit is how much is read in a second: 4 MiB, of which a line costs
-	// lineCost apart from its bytes. A receiver at 25 Hz needs a tenth.
+	// paceLimit is the limit of the cost read per second: 4 MiB, of which a line costs lineCost in addition to its bytes.
+	// A receiver at 25 Hz needs a tenth.
 	paceLimit = 4 << 20
 	lineCost  = 1 << 10
 )
 
-// paced slows a flood down to paceLimit: the rest waits in the kernel, and then
-// in gpsd, which drops a client that does not keep up.
+// paced limits the rate of a flood to paceLimit: the rest waits in the kernel and in gpsd, which disconnects a client that
+// does not keep up.
 type paced struct {
 	ctx    context.Context
 	stream io.Reader
 	quota  *rate.Limiter
 }
 
-// Read reads from the stream, after a pause if much has just been read.
+// Read reads from the stream, after a pause if the quota is used up.
 func (p *paced) Read(b []byte) (int, error) {
 	if err := p.wait(); err != nil {
 		return 0, err
@@ -250,8 +247,7 @@ func (p *paced) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// wait lets the quota be half full again once it is empty: few long pauses cost
-// less than many short ones.
+// wait waits until the quota is half full again once it is empty: few long pauses cost less than many short ones.
 func (p *paced) wait() error {
 	left := p.quota.Tokens()
 	if left <= 0 && !ctxtime.For(p.ctx, time.Duration((0.5-left/paceLimit)*float64(time.Second))) {
@@ -260,5 +256,5 @@ func (p *paced) wait() error {
 	return nil
 }
 
-// spend takes a cost from the quota, which may become less than nothing.
+// spend takes a cost from the quota, which may become negative.
 func (p *paced) spend(cost int) { p.quota.ReserveN(time.Now(), cost) }

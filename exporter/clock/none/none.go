@@ -1,6 +1,5 @@
-// Package none is the clock of a host that nothing disciplines: one-way delays
-// are never valid, for the reason no_clock. Round-trip times, loss and variation
-// go on; steps are still watched for, since they spoil those too.
+// Package none is the clock of a host without synchronization: one-way delays are never valid, with reason no_clock.
+// Round-trip times, loss and delay variation are measured; steps are still detected, since they invalidate those too.
 package none
 
 import (
@@ -15,16 +14,16 @@ const Name = "none"
 
 // Options configure the monitor; the zero value is ready for use.
 type Options struct {
-	// Sink takes the clock's metrics; nil: nobody.
+	// Sink receives the clock's metrics; nil: they are discarded.
 	Sink metric.Sink
-	// Steps says how steps are detected.
+	// Steps configures the detection of steps.
 	Steps clock.StepOptions
 }
 
 // New returns the monitor with all defaults.
 func New(sink metric.Sink) clock.Monitor { return NewWith(Options{Sink: sink}) }
 
-// NewWith returns the monitor. Its quality is never valid; only Steps ever changes.
+// NewWith returns the monitor. Its quality is never valid; only Steps changes.
 func NewWith(o Options) clock.Monitor {
 	return publish.Unasked(o.Sink, Name, o.Steps, func(check clock.Check) clock.Quality {
 		return clock.Quality{State: clock.None, Bound: sample.Bound{Reason: sample.NoClock}, Steps: check.Steps}

@@ -27,7 +27,7 @@ func TestNothingIsEverValid(t *testing.T) {
 	}
 }
 
-func TestMetricsSayNone(t *testing.T) {
+func TestMetricsHaveStateNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &metrictest.Sink{}
 		m := none.NewWith(none.Options{Sink: sink, Steps: clock.StepOptions{

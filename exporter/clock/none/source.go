@@ -5,7 +5,7 @@ import "oneway.example/exporter/clock"
 // Source has no settings.
 type Source struct{}
 
-// Name is that of the package.
+// Name is the name of the package.
 func (*Source) Name() string { return Name }
 
 // New makes the monitor.

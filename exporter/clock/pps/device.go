@@ -22,13 +22,12 @@ const (
 )
 
 const (
-	// brackets bounds the attempts to read both clocks close together, and
-	// closeEnough ends them.
+	// brackets limits the attempts to read both clocks at almost the same time, and closeEnough ends them.
 	brackets    = 8
 	closeEnough = 500 * time.Nanosecond
 )
 
-// linux is the kernel.
+// linux implements kernel.
 type linux struct{}
 
 // pulseDevice is an open /dev/ppsN.
@@ -40,7 +39,7 @@ type pulseDevice struct {
 }
 
 func (linux) open(path string, clear bool) (device, error) {
-	// Non-blocking: whatever else the path may be, opening it does not hang.
+	// Non-blocking, so that the open of another kind of file does not block.
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("pps: open %s: %w", path, err)
@@ -53,15 +52,15 @@ func (linux) open(path string, clear bool) (device, error) {
 	return d, nil
 }
 
-// check makes sure that the device stamps the edge and can be waited for. The
-// edges in force (PPS_GETPARAMS) are others' to set; that takes CAP_SYS_TIME.
+// check checks that the device timestamps the edge and can be waited for. The active edges (PPS_GETPARAMS) are set by other
+// programs; setting them needs CAP_SYS_TIME.
 func (d *pulseDevice) check() error {
 	if err := unix.Fstat(d.fd, &d.node); err != nil {
 		return fmt.Errorf("pps: stat %s: %w", d.path, err)
 	}
 	able, err := unix.IoctlGetUint32(d.fd, unix.PPS_GETCAP)
 	if errors.Is(err, unix.ENOTTY) || errors.Is(err, unix.EINVAL) {
-		return fmt.Errorf("pps: %s is no PPS device: %w", d.path, err)
+		return fmt.Errorf("pps: %s is not a PPS device: %w", d.path, err)
 	}
 	if err != nil {
 		return fmt.Errorf("pps: PPS_GETCAP of %s: %w", d.path, err)
@@ -73,7 +72,7 @@ func (d *pulseDevice) check() error {
 	return suits(d.path, d.clear, able, uint32(set.Mode))
 }
 
-// suits says what the device lacks, of what it is able to do and what is set.
+// suits checks the capabilities and the mode of the device.
 func suits(path string, clear bool, able, set uint32) error {
 	edge, name := uint32(captureAssert), "assert"
 	if clear {
@@ -81,11 +80,11 @@ func suits(path string, clear bool, able, set uint32) error {
 	}
 	switch {
 	case able&edge == 0:
-		return fmt.Errorf("pps: %s does not stamp %s edges (capabilities %#x); take the other edge", path, name, able)
+		return fmt.Errorf("pps: %s does not timestamp %s edges (capabilities %#x); configure the other edge", path, name, able)
 	case able&canWait == 0:
 		return fmt.Errorf("pps: %s cannot be waited for (capabilities %#x)", path, able)
 	case set&edge == 0:
-		return fmt.Errorf("pps: %s has the stamps of %s edges switched off (mode %#x) by another program", path, name, set)
+		return fmt.Errorf("pps: timestamps of %[2]s edges of %[1]s are disabled (mode %#[3]x) by another program", path, name, set)
 	}
 	return nil
 }
@@ -119,25 +118,24 @@ func (d *pulseDevice) fetch(timeout time.Duration) (event, error) {
 // armSize is sizeof(struct pps_fdata) on 32-bit ARM.
 const armSize = 64
 
-// armTimeout writes the time-out so that two kernels read the same. A 32-bit ARM
-// kernel has struct pps_fdata with the time-out at byte 48. But a 64-bit kernel
-// takes 32-bit programs for i386 (struct pps_fdata_compat, aligned to four) and looks
-// for it at byte 44, and would wait for 136 years where one second is meant. So:
+// armTimeout encodes the timeout such that two kernels read the same value. A 32-bit ARM kernel has struct pps_fdata with
+// the timeout at byte 48. A 64-bit kernel treats 32-bit programs as i386 (struct pps_fdata_compat, aligned to four) and
+// reads it at byte 44, and would wait for 136 years instead of one second. Therefore:
 //
 //	byte    44          48        52        56          60
 //	native   padding     seconds . . . . .   nanosec.    flags
 //	i386     seconds . . . . . .   nanosec.  flags
 //	written  whole sec.  0         0         nanosec.    0
 //
-// Up to two seconds the native kernel takes all from the nanoseconds, of which the
-// other sees flags; they are even, as the lowest bit means to wait for ever.
+// Up to two seconds the native kernel takes the timeout from the nanoseconds only, which the other one reads as flags; they
+// are even, since the lowest bit means an infinite timeout.
 func armTimeout(data *[armSize]byte, timeout time.Duration) {
 	timeout = min(timeout, 2*time.Second)
 	binary.LittleEndian.PutUint32(data[44:], max(1, uint32(timeout/time.Second)))
 	binary.LittleEndian.PutUint32(data[56:], uint32(timeout)&^1)
 }
 
-// stamp is the kernel's time; zero if it is none.
+// stamp is the kernel's timestamp; zero if it is invalid.
 func stamp(t unix.PPSKTime) instant.Time {
 	if t.Sec <= 0 || t.Sec > math.MaxInt64/int64(time.Second)-1 || t.Nsec < 0 || t.Nsec >= int32(time.Second) {
 		return 0
@@ -148,7 +146,7 @@ func stamp(t unix.PPSKTime) instant.Time {
 func (d *pulseDevice) present() error {
 	var now unix.Stat_t
 	if err := unix.Stat(d.path, &now); err != nil {
-		return fmt.Errorf("pps: %s is gone: %w", d.path, err)
+		return fmt.Errorf("pps: %s has been removed: %w", d.path, err)
 	}
 	if now.Rdev != d.node.Rdev || now.Ino != d.node.Ino || now.Dev != d.node.Dev {
 		return fmt.Errorf("pps: %s is another device now", d.path)
@@ -158,8 +156,8 @@ func (d *pulseDevice) present() error {
 
 func (d *pulseDevice) close() { _ = unix.Close(d.fd) }
 
-// clocks reads the raw clock between two readings of the other, a few times, and
-// takes the closest.
+// clocks reads the raw clock between two readings of the other clock, several times, and returns the reading with the
+// smallest distance.
 func (linux) clocks() reading {
 	best := reading{blur: math.MaxInt64}
 	for range brackets {
@@ -176,17 +174,16 @@ func (linux) clocks() reading {
 	return best
 }
 
-// read is a clock's time by a plain system call. time.Now would read
-// CLOCK_MONOTONIC, too, and that is slow in a guest without a vDSO.
+// read reads a clock by a system call. time.Now would also read CLOCK_MONOTONIC, which is slow in a guest without a vDSO.
 func read(clock int32) time.Duration {
 	var ts unix.Timespec
-	_ = unix.ClockGettime(clock, &ts) // zero, and no reading then; no kernel fails
+	_ = unix.ClockGettime(clock, &ts) // zero is not a valid reading; no kernel fails
 	return time.Duration(ts.Nano())
 }
 
-// kernel is what is asked of the operating system, so that tests can lie.
+// kernel is the used part of the operating system, replaced in tests.
 type kernel interface {
-	// open opens a device and checks that it stamps the edge.
+	// open opens a device and checks that it timestamps the edge.
 	open(path string, clear bool) (device, error)
 	// clocks reads both clocks at one moment.
 	clocks() reading
@@ -194,22 +191,22 @@ type kernel interface {
 
 // device is an open source of pulses.
 type device interface {
-	// fetch waits for the next edge of either kind and says when the last of the
-	// wanted kind was; errNoEvent after the timeout.
+	// fetch waits for the next edge of either kind and returns the last one of the wanted kind; errNoEvent after the
+	// timeout.
 	fetch(timeout time.Duration) (event, error)
-	// present fails if the path no longer leads to this device: the kernel lets
-	// a reader wait for ever on a device that was removed.
+	// present fails if the path no longer leads to this device: a reader of a removed device waits without end in the
+	// kernel.
 	present() error
 	close()
 }
 
-// errNoEvent: nothing has happened in time.
+// errNoEvent: no edge within the timeout.
 var errNoEvent = errors.New("pps: no pulse in time")
 
 // event is an edge.
 type event struct {
 	sequence uint32
-	at       instant.Time // CLOCK_REALTIME; zero if the kernel's stamp makes no sense
+	at       instant.Time // CLOCK_REALTIME; zero if the kernel's timestamp is invalid
 }
 
 // reading is CLOCK_REALTIME and CLOCK_MONOTONIC_RAW at one moment, +- blur.
@@ -219,26 +216,24 @@ type reading struct {
 }
 
 const (
-	// usualSlew is the largest frequency that the kernel's clock discipline takes
-	// (500 ppm, MAXFREQ in linux/timex.h).
+	// usualSlew is the largest frequency of the kernel's clock discipline (500 ppm, MAXFREQ in linux/timex.h).
 	usualSlew = 500e-6
-	// largestSlew is the most that frequency and tick together allow.
+	// largestSlew is the maximum of frequency and tick together.
 	largestSlew = 0.11
-	// tooVague is the RawError above which a pulse is not worth judging: twice the
-	// judge's threshold. In a user-mode-linux guest, where a clock read takes tens of
-	// microseconds, 10 to 60 us are usual.
+	// tooVague is the RawError above which a pulse is not used: twice the threshold of ppsfit. In a user-mode-linux guest,
+	// where a clock read takes tens of microseconds, 10 to 60 us are usual.
 	tooVague = 200 * time.Microsecond
 )
 
-// Why a pulse cannot be placed on the raw clock.
+// Reasons why a pulse cannot be located on the raw clock.
 var (
-	errNoTime = errors.New("the stamp is no time")
-	errFuture = errors.New("the stamp is in the future")
+	errNoTime = errors.New("the timestamp is invalid")
+	errFuture = errors.New("the timestamp is in the future")
 	errLate   = errors.New("read too late after the pulse")
 )
 
-// place finds the pulse on the raw clock. slew is how much faster CLOCK_REALTIME
-// went than the raw clock of late, as a ratio.
+// place locates the pulse on the raw clock. slew is the recent rate of CLOCK_REALTIME minus that of the raw clock, as a
+// ratio.
 func place(e event, now reading, slew float64) (Pulse, error) {
 	if e.at <= 0 || now.wall <= 0 {
 		return Pulse{}, errNoTime
@@ -262,8 +257,8 @@ func place(e event, now reading, slew float64) (Pulse, error) {
 	}, nil
 }
 
-// slewBetween is how much faster CLOCK_REALTIME went than the raw clock between two
-// readings; zero if it was stepped or if the readings are too far apart to tell.
+// slewBetween is the rate of CLOCK_REALTIME minus that of the raw clock between two readings; zero after a step or if the
+// readings are too far apart.
 func slewBetween(a, b reading) float64 {
 	gone := b.raw - a.raw
 	if gone < time.Second/10 || gone > 10*time.Second {

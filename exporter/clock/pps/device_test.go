@@ -25,11 +25,11 @@ func TestStructuresAreThoseOfTheKernel(t *testing.T) {
 		size, timeout = 60, 44
 	}
 	if unsafe.Sizeof(data) != size || unsafe.Offsetof(data.Timeout) != timeout || unsafe.Offsetof(data.Info.Clear_tu) != 24 {
-		t.Errorf("struct pps_fdata takes %d bytes, its time-out stands at %d", unsafe.Sizeof(data), unsafe.Offsetof(data.Timeout))
+		t.Errorf("struct pps_fdata takes %d bytes, its timeout is at %d", unsafe.Sizeof(data), unsafe.Offsetof(data.Timeout))
 	}
 }
 
-// TestTimeoutForARMIsTheSameToBothKernels decodes it as linux/pps.h has it for each.
+// TestTimeoutForARMIsTheSameToBothKernels decodes it by linux/pps.h of each kernel.
 func TestTimeoutForARMIsTheSameToBothKernels(t *testing.T) {
 	for timeout, compat := range map[time.Duration]uint64{
 		fetchTimeout:               1,
@@ -51,7 +51,7 @@ func TestTimeoutForARMIsTheSameToBothKernels(t *testing.T) {
 	}
 }
 
-func TestStampThatIsNoTimeIsNone(t *testing.T) {
+func TestInvalidTimestampIsZero(t *testing.T) {
 	for _, c := range []struct {
 		in   unix.PPSKTime
 		want instant.Time
@@ -71,7 +71,7 @@ func TestStampThatIsNoTimeIsNone(t *testing.T) {
 	}
 }
 
-func TestDeviceThatCannotDoItIsNamed(t *testing.T) {
+func TestUnsuitableDeviceIsAnErrorWithItsName(t *testing.T) {
 	const all = captureAssert | captureClear | canWait
 	for _, c := range []struct {
 		clear     bool
@@ -81,10 +81,10 @@ func TestDeviceThatCannotDoItIsNamed(t *testing.T) {
 		{false, all, all, ""},
 		{true, all, all, ""},
 		{false, captureAssert | canWait, captureAssert, ""},
-		{true, captureAssert | canWait, captureAssert, "does not stamp clear edges"},
-		{false, captureClear | canWait, captureClear, "does not stamp assert edges"},
+		{true, captureAssert | canWait, captureAssert, "does not timestamp clear edges"},
+		{false, captureClear | canWait, captureClear, "does not timestamp assert edges"},
 		{false, captureAssert, captureAssert, "cannot be waited for"},
-		{false, all, captureClear, "switched off"},
+		{false, all, captureClear, "disabled"},
 	} {
 		err := suits("/dev/pps0", c.clear, c.able, c.set)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
@@ -93,7 +93,7 @@ func TestDeviceThatCannotDoItIsNamed(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPulseDeviceIsNotOpened(t *testing.T) {
+func TestOtherDevicesAreNotOpened(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestWhatIsNoPulseDeviceIsNotOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"/dev/null", fifo, file, t.TempDir()} {
-		if _, err := (linux{}).open(path, false); err == nil || !strings.Contains(err.Error(), "no PPS device") {
+		if _, err := (linux{}).open(path, false); err == nil || !strings.Contains(err.Error(), "not a PPS device") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -112,7 +112,7 @@ func TestWhatIsNoPulseDeviceIsNotOpened(t *testing.T) {
 	}
 }
 
-func TestReplacedNodeIsNoticed(t *testing.T) {
+func TestReplacedNodeIsDetected(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pps0")
 	create := func() {
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
@@ -135,7 +135,7 @@ func TestReplacedNodeIsNoticed(t *testing.T) {
 	}
 	create()
 	if err := d.present(); err == nil {
-		t.Error("another node was taken for the same")
+		t.Error("another node was accepted as the same")
 	}
 }
 
@@ -151,9 +151,8 @@ func TestClocksAreReadAtOneMoment(t *testing.T) {
 	}
 }
 
-// TestRealPulsesAreFetched needs /dev/pps0 with a driver that makes pulses: a
-// receiver, or pps-ktimer, whose pulses come every 1.04 s at some HZ and are then
-// rightly called noise.
+// TestRealPulsesAreFetched needs /dev/pps0 with a driver that makes pulses: a receiver, or pps-ktimer, whose pulses have an
+// interval of 1.04 s at some HZ and are then correctly rejected as noise.
 func TestRealPulsesAreFetched(t *testing.T) {
 	if _, err := os.Stat(DefaultDevice); err != nil {
 		t.Skip("SKIPPED, NOT PASSED: this machine has no /dev/pps0")
@@ -170,7 +169,7 @@ func TestRealPulsesAreFetched(t *testing.T) {
 	for w.State().Pulses < 12 {
 		select {
 		case <-deadline:
-			t.Fatalf("30 s brought %+v", w.State())
+			t.Fatalf("after 30 s: %+v", w.State())
 		case <-time.After(100 * time.Millisecond): // real pulses take real time
 		}
 	}

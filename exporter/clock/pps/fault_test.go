@@ -39,7 +39,7 @@ func TestVanishedDeviceIsOpenedAgainForEver(t *testing.T) {
 			b.Errorf("%d pulses and %d missed in 740 s", s.Pulses, s.Missed)
 		}
 		b.offset(0)
-		b.logged(2, "device opened")
+		b.logged(2, "Device opened")
 		b.logged(4, "level=")
 		if b.openDevices != 1 {
 			b.Errorf("%d devices are open", b.openDevices)

@@ -12,14 +12,14 @@ import (
 
 // The reasons beyond the verdicts of ppsfit for which a pulse is not judged.
 const (
-	// garbled: the stamp is no time or in the future (the clock was stepped back
-	// meanwhile), or the sequence went back.
+	// garbled: the timestamp is invalid or in the future (the clock was stepped back meanwhile), or the sequence
+	// decreased.
 	garbled = "garbled"
-	// late: read so long after the pulse that its place on the raw clock is vague.
+	// late: read so long after the pulse that its place on the raw clock is uncertain.
 	late = "late"
 )
 
-// judge counts, judges and publishes. It belongs to Run.
+// judge counts and checks pulses, and publishes. Only Run uses it.
 type judge struct {
 	state    State
 	counter  counter
@@ -27,10 +27,9 @@ type judge struct {
 	fit      ppsfit.Fit
 	slew     float64
 	previous reading
-	// pulsed and fitted are when the last pulse came (or the device was opened), and
-	// the last that was used.
+	// pulsed is the time of the last pulse (or when the device was opened), fitted the time of the last used pulse.
 	pulsed, fitted time.Time
-	// silent: the device is open, and no pulse has come for lostAfter.
+	// silent: the device is open, and there was no pulse for lostAfter.
 	silent bool
 	series *metric.Scope
 }
@@ -55,7 +54,7 @@ func reasons() []string {
 	return all
 }
 
-// publish brings the state to the series; what is not known has no value.
+// publish sets the series from the state; an unknown value is absent.
 func (j *judge) publish() {
 	s := &j.state
 	j.series.Total(metric.PPSPulses, float64(s.Pulses))
@@ -68,14 +67,14 @@ func (j *judge) publish() {
 
 func (j *judge) reject(reason string) { j.series.Series(metric.PPSRejected, reason).Add(1) }
 
-// close ends the series, and returns what is left of the state.
+// close closes the series, and returns the remaining state.
 func (j *judge) close() *State {
 	j.series.Close()
 	j.state.Open, j.state.Present, j.state.JitterKnown, j.state.FitKnown = false, false, false, false
 	return &j.state
 }
 
-// take deals with what the reader says.
+// take handles a message of the reader.
 func (j *judge) take(n news) {
 	switch {
 	case n.opened:
@@ -92,7 +91,7 @@ func (j *judge) take(n news) {
 	}
 }
 
-// edge deals with a pulse.
+// edge handles a pulse.
 func (j *judge) edge(e event, now reading) {
 	j.slew = slewBetween(j.previous, now)
 	j.previous = now
@@ -126,8 +125,7 @@ func (j *judge) heard() {
 	j.pulsed, j.state.Present, j.silent = time.Now(), true, false
 }
 
-// judge asks the fit. A pulse that is not used leaves the last word standing, unless
-// the fit itself has fallen.
+// judge adds a pulse to the fit. The result is kept if the pulse is not used, unless the fit itself is discarded.
 func (j *judge) judge(p Pulse) {
 	v := j.fit.Add(ppsfit.Pulse{Raw: p.Raw, UTC: second(p.Assert)})
 	if v.Rejected() {
@@ -150,7 +148,7 @@ func second(t instant.Time) instant.Time {
 	return (t + s/2) / s * s
 }
 
-// age withdraws what is no longer known.
+// age withdraws expired values.
 func (j *judge) age(now time.Time) {
 	if now.Sub(j.pulsed) >= lostAfter {
 		j.silent = j.state.Open
@@ -162,32 +160,30 @@ func (j *judge) age(now time.Time) {
 	j.series.Update(j.publish)
 }
 
-// farthest is the largest jump of the sequence that is believed: 1000 edges a second
-// for a quarter of an hour. A line that carries noise makes thousands.
+// farthest is the largest accepted jump of the sequence: 1000 edges per second for a quarter of an hour. A line with noise
+// has thousands of edges.
 const farthest = 1 << 20
 
 // counter follows the kernel's sequence.
 type counter struct {
 	started  bool
 	sequence uint32
-	// reopened: the device was opened since the last pulse; it may count anew.
+	// reopened: the device was opened since the last pulse; its sequence may have restarted.
 	reopened bool
-	// placed is the last pulse with a place on the raw clock; seen counts the
-	// pulses after it.
+	// placed is the last pulse located on the raw clock; seen is the number of pulses after it.
 	placed Pulse
 	seen   uint64
 }
 
-// count takes a sequence number and tells how many pulses it stands for; ok is
-// false if the sequence went back or jumped beyond belief, and counting starts
-// anew. elapsed is the seconds since the last placed pulse; 0 if not known.
+// count takes a sequence number and returns the number of pulses since the last one; ok is false if the sequence decreased
+// or jumped too far, and counting restarts. elapsed is the number of seconds since the last located pulse; 0: unknown.
 func (c *counter) count(sequence uint32, elapsed uint64) (pulses uint64, ok bool) {
-	step := sequence - c.sequence // modulo 2^32, as the kernel counts
+	step := sequence - c.sequence // modulo 2^32, as in the kernel
 	fresh, reopened := !c.started, c.reopened
 	c.started, c.reopened, c.sequence = true, false, sequence
 	switch {
 	case fresh, reopened && (step == 0 || uint64(step) > elapsed+1):
-		step = 1 // the first of its count
+		step = 1 // the first pulse of a new sequence
 	case step == 0 || step > farthest:
 		return 0, false
 	}
@@ -195,8 +191,7 @@ func (c *counter) count(sequence uint32, elapsed uint64) (pulses uint64, ok bool
 	return uint64(step), true
 }
 
-// elapsed is the number of seconds from the last placed pulse to raw; 0 before the
-// first.
+// elapsed is the number of seconds from the last located pulse to raw; 0 before the first.
 func (c *counter) elapsed(raw time.Duration) uint64 {
 	if c.placed.Assert.IsZero() || raw < c.placed.Raw {
 		return 0
@@ -204,9 +199,8 @@ func (c *counter) elapsed(raw time.Duration) uint64 {
 	return uint64((raw - c.placed.Raw + time.Second/2) / time.Second)
 }
 
-// place notes the pulse and tells how many seconds since the last one had none: those
-// that have passed, less the pulses that were counted meanwhile, seen or slept
-// through. An edge that bounced while another was missing hides that one.
+// place stores the pulse and returns the number of seconds without a pulse since the last one: the elapsed seconds minus the
+// pulses counted meanwhile. A bounce of one edge hides one missing pulse.
 func (c *counter) place(p Pulse) (missed uint64) {
 	if elapsed := c.elapsed(p.Raw); elapsed > c.seen {
 		missed = elapsed - c.seen
@@ -222,12 +216,11 @@ const (
 
 // jitter is the standard deviation of the last intervals between pulses.
 type jitter struct {
-	intervals [jitterOver]float64 // beyond one second, in ns
+	intervals [jitterOver]float64 // minus one second, in ns
 	n, next   int
 }
 
-// add takes the interval between two pulses that follow each other. One that is no
-// second at all is no jitter, but a pulse too many.
+// add adds the interval between consecutive pulses. An interval far from one second is not jitter but an extra pulse.
 func (j *jitter) add(interval time.Duration) {
 	if interval < time.Second/2 || interval > time.Second*3/2 {
 		return

@@ -1,15 +1,12 @@
-// Package pps watches a pulse per second as the Linux kernel stamps it
-// (/dev/ppsN, RFC 2783, the kernel's Documentation/driver-api/pps.rst): whether
-// pulses come, how evenly, and what they say of the system's clock.
+// Package pps watches a pulse per second that the Linux kernel timestamps (/dev/ppsN, RFC 2783, the kernel's
+// Documentation/driver-api/pps.rst): the presence of pulses, their jitter, and the clock offset by them.
 //
-// It reads beside chronyd or gpsd and takes nothing from them: any number of
-// readers may fetch, and no parameter of the device is changed. The daemon steers
-// the clock; estimate/ppsfit, which is fed here, judges it from the same pulses
-// over CLOCK_MONOTONIC_RAW, with none of the daemon's arithmetic.
+// It reads in parallel with chronyd or gpsd and does not affect them: any number of readers may fetch, and no parameter of
+// the device is changed. The daemon disciplines the clock; estimate/ppsfit checks the clock by the same pulses over
+// CLOCK_MONOTONIC_RAW, independently of the daemon's computations.
 //
-// The kernel stamps a pulse with CLOCK_REALTIME. Where that is on
-// CLOCK_MONOTONIC_RAW is found right after the fetch by reading both clocks and
-// going back by the time since the stamp; see Pulse.RawError for how well.
+// The kernel timestamps a pulse with CLOCK_REALTIME. The corresponding CLOCK_MONOTONIC_RAW is computed right after the
+// fetch from a reading of both clocks and the time since the timestamp; see Pulse.RawError for the error.
 package pps
 
 import (
@@ -31,28 +28,27 @@ import (
 const DefaultDevice = "/dev/pps0"
 
 const (
-	// fetchTimeout bounds one wait for a pulse: longer than a second, so that a
-	// pulse never falls between two waits, and short, as it delays the shutdown.
+	// fetchTimeout limits one wait for a pulse: longer than a second, so that a pulse never falls between two waits, and
+	// short, since it delays the shutdown.
 	fetchTimeout = 1500 * time.Millisecond
 	// lostAfter is the time without a pulse after which values are withdrawn.
 	lostAfter = 5 * time.Second
-	// farewell is how long the end of Run waits for a fetch that hangs.
+	// farewell is the time that the end of Run waits for a fetch that hangs.
 	farewell = fetchTimeout + 500*time.Millisecond
 )
 
-// Pulse is one pulse as the kernel stamped it.
+// Pulse is one pulse as timestamped by the kernel.
 type Pulse struct {
-	// Sequence is the kernel's count of this edge since the device was made.
+	// Sequence is the kernel's count of this edge since the device was created.
 	Sequence uint32
 	// Assert is CLOCK_REALTIME at the edge (the clear edge with Options.Clear).
 	Assert instant.Time
 	// Raw is CLOCK_MONOTONIC_RAW at the edge.
 	Raw time.Duration
-	// RawError bounds the error of Raw against Assert: half the time that reading
-	// the clocks took (0.1 to 1 us; tens of us in a user-mode-linux guest), plus
-	// what the two clocks may have gone apart since the edge: 500 ppm, the most
-	// that the kernel takes as a frequency, or twice what was measured over the
-	// last second, of the time since. That is 25 ns for a reader that wakes after 50 us.
+	// RawError bounds the error of Raw relative to Assert: half the time of reading the clocks (0.1 to 1 us; tens of us in
+	// a user-mode-linux guest), plus the possible divergence of the two clocks since the edge: 500 ppm, the kernel's
+	// maximum frequency, or twice the rate measured over the last second, times the time since the edge. That is 25 ns
+	// for a reader that wakes after 50 us.
 	RawError time.Duration
 }
 
@@ -60,46 +56,41 @@ type Pulse struct {
 type Options struct {
 	// Device is the path; empty: DefaultDevice.
 	Device string
-	// Clear takes the clear edge for the pulse, for a receiver or a level converter
-	// that inverts.
+	// Clear uses the clear edge as the pulse, for a receiver or level converter that inverts the signal.
 	Clear bool
 	// Name is the value of the metric label `pps`; empty: the last part of Device.
 	Name string
-	// Sink takes the metrics; nil: nobody.
+	// Sink receives the metrics; nil: they are discarded.
 	Sink metric.Sink
-	// Log is told when pulses and the device come and go; nil: nobody.
+	// Log receives a record when pulses or the device appear or disappear; nil: no log.
 	Log *slog.Logger
 
 	// kernel replaces the operating system in tests.
 	kernel kernel
 }
 
-// State is what is known now.
+// State is the current state.
 type State struct {
-	// Open: the device is open. Fault says why not, or what is wrong with it; empty
-	// if nothing is.
+	// Open: the device is open. Fault is why it is not, or its error; empty if there is none.
 	Open  bool
 	Fault string
-	// Pulses and Missed count since the start: pulses stamped by the kernel, and
-	// seconds without one.
+	// Pulses and Missed count since the start: pulses timestamped by the kernel, and seconds without one.
 	Pulses, Missed uint64
 	// Last is the last pulse; zero before the first.
 	Last Pulse
 	// Present: a pulse came within the last 5 s.
 	Present bool
-	// Jitter is the standard deviation of the last 64 intervals; JitterKnown is
-	// false before eight intervals and without a pulse for 5 s.
+	// Jitter is the standard deviation of the last 64 intervals; JitterKnown is false before eight intervals and after
+	// 5 s without a pulse.
 	Jitter      time.Duration
 	JitterKnown bool
-	// FitOffset is the system's clock minus the pulses' time, modulo one second,
-	// FitBound its bound; FitKnown is false until enough pulses agree and without a
-	// good pulse for 5 s.
+	// FitOffset is the system clock minus the pulses' time, modulo one second, FitBound its error bound; FitKnown is false
+	// until enough pulses agree and after 5 s without a used pulse.
 	FitOffset, FitBound time.Duration
 	FitKnown            bool
 }
 
-// Watcher watches one device. State may be called from any goroutine; Run is called
-// once.
+// Watcher watches one device. State may be called from any goroutine; Run is called once.
 type Watcher struct {
 	options Options
 	state   atomic.Pointer[State]
@@ -109,7 +100,7 @@ type Watcher struct {
 func New(o Options) (*Watcher, error) {
 	o.Device = cmp.Or(o.Device, DefaultDevice)
 	if !filepath.IsAbs(o.Device) {
-		return nil, fmt.Errorf("pps: device is %q; it is a path such as %s", o.Device, DefaultDevice)
+		return nil, fmt.Errorf("pps: device is %q; it must be a path such as %s", o.Device, DefaultDevice)
 	}
 	o.Name = cmp.Or(o.Name, filepath.Base(o.Device))
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler)).With("pps", o.Name, "device", o.Device)
@@ -121,12 +112,11 @@ func New(o Options) (*Watcher, error) {
 	return w, nil
 }
 
-// State says what is known now.
+// State returns the current state.
 func (w *Watcher) State() State { return *w.state.Load() }
 
-// Run reads pulses and publishes until ctx ends; it returns nil then. A device that
-// is not there, or vanishes, is opened again for ever. The end takes up to 2 s, as
-// a wait for a pulse cannot be broken off.
+// Run reads pulses and publishes until ctx ends; it returns nil then. It retries without end to open a missing device. The
+// end takes up to 2 s, since a wait for a pulse cannot be interrupted.
 func (w *Watcher) Run(ctx context.Context) error {
 	j := newJudge(w.options.Sink, w.options.Name)
 	defer func() { w.state.Store(j.close()) }()
@@ -145,7 +135,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 			select {
 			case <-ended:
 			case <-time.After(farewell):
-				w.options.Log.Warn("the kernel does not return from a fetch; its thread is left behind")
+				w.options.Log.Warn("Fetch from the kernel did not return; its thread is abandoned")
 			}
 			return nil
 		case n := <-r.news:
@@ -159,13 +149,12 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 }
 
-// log writes a line when something has changed, and none for what stays.
+// log writes a record when the state changes.
 type log struct {
 	*slog.Logger
 	open, silent bool
 	fault        string
-	// vanished: the last fault was that of an open device; that it cannot be opened
-	// then, either, is no other event.
+	// vanished: the last fault was that of an open device; the following failure to open it is part of the same event.
 	vanished bool
 }
 
@@ -174,37 +163,37 @@ func (l *log) tell(j *judge) {
 	switch {
 	case s.Fault != "" && s.Fault != l.fault:
 		if !l.vanished {
-			l.Warn("no pulses: the device cannot be read; trying on", "err", s.Fault)
+			l.Warn("Device cannot be read, will be retried", "err", s.Fault)
 		}
 		l.vanished = l.open
 	case s.Open && !l.open:
-		l.Info("device opened")
+		l.Info("Device opened")
 		l.vanished = false
 	}
 	switch {
 	case j.silent && !l.silent:
-		l.Warn("no pulse for 5 s", "last", s.Last.Assert.String())
+		l.Warn("No pulse for 5 s", "last", s.Last.Assert.String())
 	case l.silent && s.Present:
-		l.Info("pulses are back", "missed", s.Missed)
+		l.Info("Pulses are back", "missed", s.Missed)
 	}
 	l.open, l.fault, l.silent = s.Open, s.Fault, j.silent
 }
 
 const (
-	// firstPause and longestPause are between attempts to open the device.
+	// firstPause and longestPause limit the pause between attempts to open the device.
 	firstPause   = time.Second
 	longestPause = 30 * time.Second
-	// rest follows each pulse: a line that oscillates costs no more than fifty
-	// fetches a second, and the sequence counts what was slept through.
+	// rest follows each pulse: an oscillating line costs at most fifty fetches per second, and the sequence counts the
+	// pulses meanwhile.
 	rest = 20 * time.Millisecond
-	// idle is how many fetches in a row may return at once without a pulse (the
-	// other edge is one a second) before each is followed by a pause.
+	// idle is the number of consecutive fetches without a pulse that may return at once (the other edge is one per
+	// second) before each is followed by a pause.
 	idle = 4
-	// idlePause is that pause. Some drivers cannot wait and say that they can.
+	// idlePause is that pause. Some drivers cannot wait but report that they can.
 	idlePause = 100 * time.Millisecond
 )
 
-// news is what the reader has to say: a device opened, a fault, or an edge.
+// news is a message of the reader: an opened device, a fault, or an edge.
 type news struct {
 	opened bool
 	err    error
@@ -212,15 +201,15 @@ type news struct {
 	now    reading // right after the fetch
 }
 
-// reader waits for pulses on a goroutine of its own, as the kernel may hold it.
+// reader waits for pulses in a goroutine of its own, since the kernel may block it.
 type reader struct {
 	options *Options
 	news    chan news
-	// heard: an edge came since the device was opened.
+	// heard: an edge was received since the device was opened.
 	heard bool
 }
 
-// run opens the device, and again, until ctx ends.
+// run opens the device, repeatedly, until ctx ends.
 func (r *reader) run(ctx context.Context) {
 	pause := firstPause
 	for {
@@ -240,7 +229,7 @@ func (r *reader) run(ctx context.Context) {
 	}
 }
 
-// read tells of each new edge until the device fails or ctx ends.
+// read reports each new edge until the device fails or ctx ends.
 func (r *reader) read(ctx context.Context, d device) error {
 	if !r.tell(ctx, news{opened: true}) {
 		return ctx.Err()
@@ -269,7 +258,7 @@ func (r *reader) read(ctx context.Context, d device) error {
 	return ctx.Err()
 }
 
-// tell hands n over, and reports whether ctx allowed it.
+// tell sends n, and reports false if ctx ended first.
 func (r *reader) tell(ctx context.Context, n news) bool {
 	select {
 	case r.news <- n:

@@ -58,7 +58,7 @@ func TestSlewIsMeasuredAndStepsAreNot(t *testing.T) {
 	}
 }
 
-// FuzzEdges feeds whatever a kernel may say: no panic, no value that cannot be.
+// FuzzEdges feeds arbitrary edges of a kernel: no panic and no invalid value.
 func FuzzEdges(f *testing.F) {
 	var seed []byte
 	for i := range 20 {
@@ -94,7 +94,7 @@ func FuzzEdges(f *testing.F) {
 	})
 }
 
-// BenchmarkPulse is all that is done for one pulse, but for the sink's own part.
+// BenchmarkPulse is the complete processing of one pulse, except that of the sink.
 func BenchmarkPulse(b *testing.B) {
 	j := newJudge(metric.Discard{}, "p")
 	now := reading{wall: 1_800_000_000e9, raw: 500 * time.Second, blur: 100}

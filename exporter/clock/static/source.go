@@ -7,15 +7,15 @@ import (
 	"oneway.example/exporter/option"
 )
 
-// maxBound is the largest bound that a configuration may claim.
+// maxBound is the largest bound of a configuration.
 const maxBound = time.Second
 
-// Source has the bound that is believed, from 0 to 1 s; it must be given.
+// Source has the configured bound, from 0 to 1 s; it is required.
 type Source struct {
 	Bound *time.Duration `yaml:"bound"`
 }
 
-// Name is that of the package.
+// Name is the name of the package.
 func (*Source) Name() string { return Name }
 
 // New checks the bound and makes the monitor.

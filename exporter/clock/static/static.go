@@ -1,6 +1,5 @@
-// Package static is the clock of a host whose error bound is known by other
-// means: containers or namespaces that share one clock (bound 0), a lab, a PTP
-// daemon watched elsewhere. Nobody is asked; the configuration's word is taken.
+// Package static is the clock of a host whose error bound is known by other means: containers or namespaces that share one
+// clock (bound 0), a lab, a PTP daemon monitored elsewhere. It queries no daemon and uses the configured bound.
 package static
 
 import (
@@ -16,18 +15,17 @@ import (
 // Name is the value of the metric label `clock`.
 const Name = "static"
 
-// HoldDown is how long nothing is valid after a step: whoever keeps the
-// clock within its bound is given this time to have finished.
+// HoldDown is the time after a step in which delays are invalid, for whatever disciplines the clock to settle.
 const HoldDown = 10 * time.Second
 
-// Options configure the monitor. A Bound outside of zero to bound.Limit is none,
-// and nothing is valid with it; the zero value of all else is a sensible default.
+// Options configure the monitor. A Bound outside of zero to bound.Limit is invalid, and so are all delays with it; the zero
+// value of all other fields is a sensible default.
 type Options struct {
-	// Bound is the largest offset to UTC, or to the one clock that is shared.
+	// Bound is the largest offset to UTC, or to the shared clock.
 	Bound time.Duration
-	// Sink takes the clock's metrics; nil: nobody.
+	// Sink receives the clock's metrics; nil: they are discarded.
 	Sink metric.Sink
-	// Steps says how steps are detected.
+	// Steps configures the detection of steps.
 	Steps clock.StepOptions
 }
 

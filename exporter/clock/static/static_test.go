@@ -60,13 +60,13 @@ func TestStepIsHeldDown(t *testing.T) {
 			if q.State != state || q.Bound.Reason != reason || q.Steps != 1 {
 				t.Errorf("%v after the step: %+v, want %v, %v, 1 step", elapsed, q, state, reason)
 			}
-			// simulated time (synctest)
+			// synctest time: no real time passes
 			time.Sleep(500 * time.Millisecond)
 		}
 	})
 }
 
-func TestSeriesLiveAsLongAsRun(t *testing.T) {
+func TestSeriesEndWithRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, sink := clocktest.NewClock(), &metrictest.Sink{}
 		m := static.NewWith(static.Options{

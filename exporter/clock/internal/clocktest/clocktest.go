@@ -1,5 +1,5 @@
-// Package clocktest has what the tests of the monitors share: a clock that steps on
-// command, a log that is kept, and the run of a monitor.
+// Package clocktest provides what the tests of the monitors share: a clock with steps, a log in memory, and the run of a
+// monitor.
 package clocktest
 
 import (
@@ -15,8 +15,7 @@ import (
 	"oneway.example/exporter/metric/metrictest"
 )
 
-// Clock is the system's clock (inside a synctest bubble: the bubble's) with
-// steps of its own. The host's clock is never touched.
+// Clock is the system's clock (in a synctest bubble: the bubble's) with added steps. The host's clock is not changed.
 type Clock struct {
 	system clock.Reader
 	shift  atomic.Int64
@@ -35,7 +34,7 @@ func (c *Clock) Read() clock.Reading {
 // Step sets the wall clock forward by d, or back.
 func (c *Clock) Step(d time.Duration) { c.shift.Add(int64(d)) }
 
-// Log keeps what a monitor logs.
+// Log stores the log of a monitor.
 type Log struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -48,14 +47,14 @@ func (l *Log) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// Count is how often a message is in what is kept.
+// Count is the number of occurrences of a message.
 func (l *Log) Count(message string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.Count(l.b.String(), message)
 }
 
-// Take is what was logged since the last time.
+// Take returns the log since the last call.
 func (l *Log) Take() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,8 +62,8 @@ func (l *Log) Take() string {
 	return l.b.String()
 }
 
-// Start runs a monitor until stop is called, which wants it to end without an error
-// and, if sink is not nil, to have closed all its series.
+// Start runs a monitor until stop is called, which checks that it ends without an error and, if sink is not nil, has closed
+// all its series.
 func Start(t testing.TB, run func(context.Context) error, sink *metrictest.Sink) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

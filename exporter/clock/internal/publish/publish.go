@@ -1,7 +1,6 @@
-// Package publish brings what a clock.Monitor knows to a metric.Sink.
+// Package publish publishes the state of a clock.Monitor to a metric.Sink.
 //
-// It is one place so that all monitors have the same series with the same
-// life: what is not known has no value.
+// All monitors use it, so that they have the same series with the same lifetime: an unknown value is absent.
 package publish
 
 import (
@@ -13,14 +12,14 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// Reference is what the clock follows, in words: the source's identifier, its stratum, the
-// pending leap second, and its kind (pps, nmea, ptp, ntp, local or other).
+// Reference describes the reference of the clock: the source's identifier, its stratum, the pending leap second, and its
+// kind (pps, nmea, ptp, ntp, local or other).
 type Reference [4]string
 
-// Report is all that is published of one moment.
+// Report is the published state at one moment.
 type Report struct {
 	Quality clock.Quality
-	// Reference: if it is empty the source is unknown, and so is what follows.
+	// Reference is empty if the source is unknown; then the following fields are unknown, too.
 	Reference Reference
 	// Offset in seconds, positive: the clock is fast.
 	Offset float64
@@ -28,14 +27,14 @@ type Report struct {
 	Frequency, Skew float64
 }
 
-// Run watches for steps, and publishes what report returns, at once and then every second,
-// with this name (label `clock`). It returns nil when ctx ends, with all series closed.
+// Run detects steps, and publishes the result of report, at once and then every second, with this name (label `clock`). It
+// returns nil when ctx ends, with all series closed.
 func Run(ctx context.Context, steps *clock.StepDetector, sink metric.Sink, name string, report func() Report) error {
 	watched := make(chan error, 1)
 	go func() { watched <- steps.Run(ctx) }()
 	s := metric.NewScope(sink, name)
 	defer s.Close()
-	tick := time.NewTicker(time.Second) // a step shows at the latest then
+	tick := time.NewTicker(time.Second) // maximum delay until a step is published
 	defer tick.Stop()
 	for last := (Reference{}); ; {
 		r := report()
@@ -49,7 +48,7 @@ func Run(ctx context.Context, steps *clock.StepDetector, sink metric.Sink, name 
 	}
 }
 
-// unasked is a monitor of a clock of which nobody is asked.
+// unasked is a monitor without a clock daemon.
 type unasked struct {
 	sink    metric.Sink
 	name    string
@@ -57,8 +56,8 @@ type unasked struct {
 	quality func(clock.Check) clock.Quality
 }
 
-// Unasked is a monitor that asks nobody: its quality, whatever the instant, is what quality says,
-// which must not block nor allocate. It watches for steps and publishes.
+// Unasked makes a monitor without a clock daemon: its quality at any instant is the result of quality, which must not block
+// or allocate. It detects steps and publishes.
 func Unasked(sink metric.Sink, name string, o clock.StepOptions, quality func(clock.Check) clock.Quality) clock.Monitor {
 	return &unasked{sink, name, clock.NewStepDetector(o), quality}
 }
@@ -69,7 +68,7 @@ func (u *unasked) Run(ctx context.Context) error {
 	return Run(ctx, u.steps, u.sink, u.name, func() Report { return Report{Quality: u.Quality(0)} })
 }
 
-// write brings a report to the series; last is the reference of the report before.
+// write sets the series from a report; last is the reference of the previous report.
 func write(s *metric.Scope, r *Report, last Reference) {
 	q, heard := &r.Quality, r.Reference != Reference{}
 	s.Set(metric.ClockSynchronized, metric.Flag(q.Synchronized()))
@@ -80,11 +79,11 @@ func write(s *metric.Scope, r *Report, last Reference) {
 	s.SetIf(metric.ClockOffset, r.Offset, heard)
 	s.SetIf(metric.ClockFrequency, r.Frequency, heard)
 	s.SetIf(metric.ClockSkew, r.Skew, heard)
-	// A float64 still holds the microsecond.
+	// A float64 has a resolution below a microsecond here.
 	s.SetIf(metric.ClockLastUpdate, time.Duration(q.LastUpdate).Seconds(), !q.LastUpdate.IsZero())
 	s.Total(metric.ClockSteps, float64(q.Steps))
 	if r.Reference != last {
-		s.Drop(metric.ClockReferenceInfo, last[:]...) // its labels are its value
+		s.Drop(metric.ClockReferenceInfo, last[:]...) // a new reference is a new series
 	}
 	if heard {
 		s.Set(metric.ClockReferenceInfo, 1, r.Reference[:]...)
