@@ -20,10 +20,10 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-// abuser is a chronyd of any kind of malice: it is asked what to send for a request.
+// abuser is a misbehaving chronyd: replies returns what to send for a request.
 type abuser struct {
 	replies func(request []byte) [][]byte
-	// endless has it send the replies again and again, without being asked.
+	// endless: it sends the replies repeatedly, without further requests.
 	endless bool
 	mu      sync.Mutex
 	dials   atomic.Int64
@@ -39,7 +39,7 @@ func (a *abuser) dial(address) (net.Conn, error) {
 	return here, nil
 }
 
-// next is asked for by the goroutines of several connections.
+// next is called by the goroutines of several connections.
 func (a *abuser) next(request []byte) [][]byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,12 +67,12 @@ func (a *abuser) serve(conn net.Conn) {
 	}
 }
 
-// forged is an honest chronyd's reply, for others to spoil.
+// forged is a correct reply of chronyd, to be altered.
 func forged(request []byte) []byte {
 	return newDaemon(clocktest.NewClock()).reply(request)
 }
 
-// abuses are the ways to hang, to lie and to flood.
+// abuses are ways to hang, to send false replies and to flood.
 func abuses(random *rand.Rand) map[string]*abuser {
 	noise := func(n int) []byte {
 		b := make([]byte, n)
@@ -99,7 +99,7 @@ func abuses(random *rand.Rand) map[string]*abuser {
 	}
 }
 
-// manySources claims four thousand million sources, none of them selected.
+// manySources reports four billion sources, none of them selected.
 func manySources(q []byte) [][]byte {
 	r := forged(q)
 	switch q[5] {
@@ -111,12 +111,11 @@ func manySources(q []byte) [][]byte {
 	return [][]byte{r}
 }
 
-// pace asks for the clock's quality as the pacer's goroutine does, ten times a
-// second, and fails if the clock of the test's bubble goes on meanwhile: in a bubble
-// time passes only while everybody waits, so a call that blocks cannot hide.
+// pace requests the clock's quality as the pacer's goroutine does, ten times a second, and fails if the time of the synctest
+// bubble advances meanwhile: it advances only while all goroutines wait, so a call that blocks is detected.
 func pace(t *testing.T, m *Monitor, c *clocktest.Clock, d time.Duration) {
 	t.Helper()
-	// simulated time (synctest)
+	// synctest time: no real time passes
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		before := time.Now()
 		q := m.Quality(c.Read().Wall)
@@ -138,8 +137,7 @@ func TestNoAbuseBlocksTheProbesOrMakesTheMonitorBusy(t *testing.T) {
 				m, stop := abused(t, a, c, sink)
 				const lasts = 10 * time.Minute
 				pace(t, m, c, lasts)
-				// One tracking query a second, at both ends of the time too, the sources once a minute
-				// (64 of them at most).
+				// One tracking request a second, also at both ends of the time; the sources once a minute (64 of them at most).
 				most := int64(lasts/time.Second+1) + int64(lasts/time.Minute+1)*(maxSources+1)
 				if n := a.asked.Load(); n < 50 || n > most {
 					t.Errorf("%d requests in %v, want 50 to %d", n, lasts, most)
@@ -147,7 +145,7 @@ func TestNoAbuseBlocksTheProbesOrMakesTheMonitorBusy(t *testing.T) {
 				if n := a.dials.Load(); n > int64(lasts/time.Second) {
 					t.Errorf("%d connections in %v", n, lasts)
 				}
-				// What is read of a flood is bounded, too: each request looks at so many datagrams.
+				// The number of datagrams read per request is limited.
 				if n, most := a.sent.Load(), a.asked.Load()*(maxDiscards+1); n > most {
 					t.Errorf("%d datagrams were read for %d requests", n, a.asked.Load())
 				}
@@ -158,7 +156,7 @@ func TestNoAbuseBlocksTheProbesOrMakesTheMonitorBusy(t *testing.T) {
 	}
 }
 
-// checkCounted: what is not a reply is counted as a failure, once a request.
+// checkCounted: datagrams that are not a reply are counted as a failure, once per request.
 func checkCounted(t *testing.T, name string, a *abuser, sink *metrictest.Sink) {
 	t.Helper()
 	failed := 0.0
@@ -174,7 +172,7 @@ func checkCounted(t *testing.T, name string, a *abuser, sink *metrictest.Sink) {
 	}
 }
 
-// abused is a running monitor that asks an abuser.
+// abused is a running monitor of an abuser.
 func abused(t *testing.T, a *abuser, c *clocktest.Clock, sink metric.Sink) (m *Monitor, stop func()) {
 	t.Helper()
 	m, err := New(Options{Sink: sink, Steps: clock.StepOptions{Read: c.Read, Watch: waitOnly}, dial: a.dial})
@@ -222,7 +220,7 @@ func inUse() (heap int64, goroutines int) {
 	return int64(s.HeapAlloc), runtime.NumGoroutine()
 }
 
-// stuck is a socket whose peer never takes anything: even writing hangs.
+// stuck is a socket whose peer reads nothing: even a write blocks.
 type stuck struct {
 	net.Conn
 	deadline chan struct{}
@@ -241,7 +239,7 @@ func (s *stuck) Write([]byte) (int, error) {
 
 func (s *stuck) Close() error { return nil }
 
-func TestSocketThatTakesNothingBlocksNobody(t *testing.T) {
+func TestSocketThatIsNeverReadBlocksNoCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, sink := clocktest.NewClock(), &metrictest.Sink{}
 		dials := 0
@@ -261,8 +259,8 @@ func TestSocketThatTakesNothingBlocksNobody(t *testing.T) {
 	})
 }
 
-// FuzzConversation lets a chronyd of any words answer a monitor's requests one after
-// another: tracking, sources, each source.
+// FuzzConversation replies to a monitor's requests with arbitrary datagrams, one after another: tracking, sources, each
+// source.
 func FuzzConversation(f *testing.F) {
 	tracking := honestTracking()
 	f.Add(tracking, []byte{0, 0, 0, 1}, []byte{0, 0}, uint8(0))
@@ -301,7 +299,7 @@ func FuzzConversation(f *testing.F) {
 	})
 }
 
-// scripted answers at once.
+// scripted replies at once.
 type scripted struct {
 	net.Conn
 	respond func(request []byte) []byte

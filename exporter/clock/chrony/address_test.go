@@ -21,7 +21,7 @@ import (
 	"oneway.example/tests/await"
 )
 
-func TestAddressesThatMakeNoSenseAreExplained(t *testing.T) {
+func TestInvalidAddressesAreErrorsWithTheExpectation(t *testing.T) {
 	for s, want := range map[string]string{
 		"/run/chrony/chronyd.sock": "want unix:///run/chrony/chronyd.sock or udp://127.0.0.1:323",
 		"unix://chronyd.sock":      "want an absolute path",
@@ -67,7 +67,7 @@ func TestOptionsOutOfRangeAreRejected(t *testing.T) {
 	}
 }
 
-// socketDir is short enough for a socket's path.
+// socketDir has a path short enough for a socket.
 func socketDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "chrony")
@@ -151,8 +151,8 @@ func TestFailedDialLeavesNoFile(t *testing.T) {
 	}
 }
 
-// Over real sockets: a chronyd that floods without being asked.
-func TestQualityAnswersWhileChronydFloods(t *testing.T) {
+// Over real sockets, with a chronyd that floods.
+func TestQualityDoesNotBlockWhileChronydFloods(t *testing.T) {
 	server, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)

@@ -25,8 +25,8 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-// realDaemon is a chronyd of this machine that disciplines nothing (-x), fed by
-// a reference clock of the test's making, so that the truth is known.
+// realDaemon is a chronyd of this machine that does not discipline the clock (-x), with a reference clock of the test, so
+// that the truth is known.
 type realDaemon struct {
 	testing.TB
 	dir    string
@@ -37,20 +37,20 @@ type realDaemon struct {
 	cmd    *exec.Cmd
 }
 
-const trueOffset = 1500 * time.Microsecond // the system clock is that much slow
+const trueOffset = 1500 * time.Microsecond // the system clock is slow by this
 
 // truth is true time minus system time at an instant.
 func (d *realDaemon) truth(at instant.Time) time.Duration {
 	return trueOffset + time.Duration(d.slope*float64(at.Sub(d.origin)))
 }
 
-// startDaemon starts a chronyd that leaves the clock alone.
+// startDaemon starts a chronyd that does not change the clock.
 func startDaemon(t testing.TB, extra string) *realDaemon {
 	t.Helper()
 	return startDaemonWith(t, extra, "-d", "-x")
 }
 
-// startDaemonWith starts chronyd until the test ends.
+// startDaemonWith starts chronyd until the end of the test.
 func startDaemonWith(t testing.TB, extra string, flags ...string) *realDaemon {
 	t.Helper()
 	if _, err := exec.LookPath("chronyd"); err != nil {
@@ -59,7 +59,7 @@ func startDaemonWith(t testing.TB, extra string, flags ...string) *realDaemon {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: chronyd is started as root, to see it drop root")
 	}
-	// Short, since a socket's path has 107 bytes, and open to chronyd's user.
+	// Short, since the path of a socket has at most 107 bytes, and accessible to chronyd's user.
 	dir, err := os.MkdirTemp("", "chrony")
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func (d *realDaemon) kill() {
 	_ = d.cmd.Wait()
 }
 
-// feed sends samples of the true offset, +-20 us, until the test ends.
+// feed sends samples of the true offset, +-20 us, until the end of the test.
 func (d *realDaemon) feed() {
 	seed := testseed.Of(d)
 	d.Logf("seed %d", seed)
@@ -115,7 +115,7 @@ func (d *realDaemon) feed() {
 			}
 			conn, err := net.Dial("unixgram", d.dir+"/ref.sock")
 			if err != nil {
-				continue // chronyd is not up yet, or again
+				continue // chronyd has not started yet, or restarts
 			}
 			noise := time.Duration(random.Int64N(40_000) - 20_000)
 			_, _ = conn.Write(sockSample(d.truth, noise))
@@ -130,8 +130,7 @@ func sockSample(truth func(instant.Time) time.Duration, noise time.Duration) []b
 	return sockSampleAt(now, truth(now)+noise)
 }
 
-// sockSampleAt is chrony 4's struct sock_sample (refclock_sock.c): at the system
-// time at, true time was ahead by offset.
+// sockSampleAt is struct sock_sample of chrony 4 (refclock_sock.c): at the system time at, true time was ahead by offset.
 func sockSampleAt(at instant.Time, offset time.Duration) []byte {
 	b := binary.NativeEndian.AppendUint64(nil, uint64(at/1e9))
 	b = binary.NativeEndian.AppendUint64(b, uint64(at%1e9/1e3))
@@ -149,7 +148,7 @@ func (d *realDaemon) addresses() map[string]string {
 	}
 }
 
-// watch runs a monitor until the test ends.
+// watch runs a monitor until the end of the test.
 func (d *realDaemon) watch(o Options) (*Monitor, *metrictest.Sink) {
 	d.Helper()
 	sink := &metrictest.Sink{}
@@ -195,7 +194,7 @@ func TestBoundCoversTheTruthOfARealChronyd(t *testing.T) {
 		}
 	}
 	var largest, smallest time.Duration = 0, math.MaxInt64
-	// For 4 s, however it changes: the real chronyd's real time.
+	// For 4 s of real time, since chronyd is a real one.
 	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		for name, m := range monitors {
 			at := instant.Now()
@@ -216,7 +215,7 @@ func TestBoundCoversTheTruthOfARealChronyd(t *testing.T) {
 	}
 }
 
-// chronyc is somebody else's reading of the same protocol.
+// chronyc is an independent implementation of the protocol.
 func TestSignsAndUnitsAreThoseOfChronyc(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("chronyc"); err != nil {
@@ -228,7 +227,7 @@ func TestSignsAndUnitsAreThoseOfChronyc(t *testing.T) {
 	if !await.Within(30*time.Second, state(m, clock.Synchronized)) {
 		t.Fatalf("never synchronized: %+v", m.Quality(instant.Now()))
 	}
-	// The reply before, chronyc, and the reply after must be of one update.
+	// The reply before and the reply after chronyc must be of one update.
 	for range 100 {
 		before := m.now.Load().last
 		fields, sentence := chronyc(t, d.port)
@@ -272,8 +271,7 @@ func TestSignsAndUnitsAreThoseOfChronyc(t *testing.T) {
 	t.Fatal("no two replies of one update in 100 attempts")
 }
 
-// chronyc gives the fields of `chronyc -c tracking` and the line "System time" of
-// the report for people.
+// chronyc returns the fields of `chronyc -c tracking` and the line "System time" of the readable report.
 func chronyc(t *testing.T, port int) (fields []string, sentence string) {
 	t.Helper()
 	run := func(args ...string) string {
@@ -295,8 +293,8 @@ func chronyc(t *testing.T, port int) (fields []string, sentence string) {
 	return fields, sentence
 }
 
-// Our aging is chronyd's own: it says later what we said it would.
-func TestAgingForesaysWhatChronydWillSay(t *testing.T) {
+// The monitor ages the bound as chronyd does: chronyd later reports the predicted value.
+func TestAgingPredictsChronydsReply(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, strings.Replace(sockRefclock, "poll 0", "poll 2", 1))
 	d.feed()
@@ -314,9 +312,9 @@ func TestAgingForesaysWhatChronydWillSay(t *testing.T) {
 		}
 		got := early.boundAt(later.at-early.at, 0, defaultMaxClockError, k.drift)
 		want := later.boundAt(0, 0, defaultMaxClockError, drift{})
-		t.Logf("%.9f s now, foreseen %.9f s, told %.9f s", early.boundAt(0, 0, defaultMaxClockError, drift{}), got, want)
+		t.Logf("%.9f s now, predicted %.9f s, reported %.9f s", early.boundAt(0, 0, defaultMaxClockError, drift{}), got, want)
 		if math.Abs(got-want) > 2e-6 {
-			t.Errorf("foreseen %v s, chronyd says %v s after %v", got, want, later.at-early.at)
+			t.Errorf("predicted %v s, chronyd reports %v s after %v", got, want, later.at-early.at)
 		}
 		return
 	}
@@ -368,7 +366,7 @@ func TestSilentSourceOfARealChronydIsHoldover(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var fed sync.WaitGroup
-	fed.Go(func() { // for as long as ctx lasts
+	fed.Go(func() { // until ctx ends
 		for tick := time.NewTicker(50 * time.Millisecond); ctx.Err() == nil; <-tick.C {
 			if conn, err := net.Dial("unixgram", d.dir+"/ref.sock"); err == nil {
 				_, _ = conn.Write(sockSample(d.truth, 0))
@@ -386,7 +384,7 @@ func TestSilentSourceOfARealChronydIsHoldover(t *testing.T) {
 		t.Fatalf("no holdover: %+v", m.Quality(instant.Now()))
 	}
 	early := m.Quality(instant.Now())
-	time.Sleep(time.Second) // aging takes time, here of the real kind
+	time.Sleep(time.Second) // real time: the bound of a real chronyd ages
 	if later := m.Quality(instant.Now()); !later.Synchronized() || later.Bound.Error <= early.Bound.Error {
 		t.Errorf("the bound does not grow in holdover: %+v, then %+v", early, later)
 	}

@@ -7,7 +7,7 @@ import (
 	"oneway.example/exporter/instant"
 )
 
-// slewed is a reply at a time of the monotonic clock, of an update at another; zero: of none.
+// slewed is a reply at a time of the monotonic clock, of an update at another time; zero: of none.
 func slewed(at, updated time.Duration, offset, lastOffset float64) *report {
 	r := &report{at: at, offset: offset, lastOffset: lastOffset}
 	if updated != 0 {
@@ -16,9 +16,8 @@ func slewed(at, updated time.Duration, offset, lastOffset float64) *report {
 	return r
 }
 
-// What two guests of the VM lab have shown: chronyd found the clock 50 ms fast and slewed
-// it in one second, at 52000 ppm. At the reply the slew was still under way and 1.4 ms
-// beyond zero; 26 ms later the clock was 2.65 ms off, and stayed so until the next reply.
+// Observed on two guests of the VM lab: chronyd found the clock 50 ms fast and slewed it in one second, at 52000 ppm. At the
+// reply the slew was still in progress and 1.4 ms beyond zero; 26 ms later the clock was 2.65 ms off until the next reply.
 func TestBoundHoldsForASlewThatGoesBeyondZero(t *testing.T) {
 	start := slewed(time.Second, 0, 0, 0)
 	reply := slewed(2*time.Second, 1100*time.Millisecond, -1.397e-3, 0.050)
@@ -33,7 +32,7 @@ func TestBoundHoldsForASlewThatGoesBeyondZero(t *testing.T) {
 	}
 }
 
-func TestDriftIsWhatWasPlannedOrSeen(t *testing.T) {
+func TestDriftIsThePlannedOrObservedOne(t *testing.T) {
 	const update = 500 * time.Millisecond
 	second := func(offset float64) *report { return slewed(2*time.Second, update, offset, 0.010) }
 	for name, c := range map[string]struct {
@@ -54,8 +53,8 @@ func TestDriftIsWhatWasPlannedOrSeen(t *testing.T) {
 	}
 }
 
-// A slew toward zero makes the bound no wider while it cannot have passed it, and then as
-// wide as it may have gone beyond.
+// A slew toward zero does not widen the bound before it can have passed zero, and afterwards by the possible distance
+// beyond zero.
 func TestBoundOfASlewTowardsZero(t *testing.T) {
 	r := slewed(time.Second, time.Millisecond, 0.002, 0)
 	d := drift{rate: 0.004, toward: true}
@@ -64,7 +63,7 @@ func TestBoundOfASlewTowardsZero(t *testing.T) {
 			t.Errorf("age %v: bound %v s; want %v s", age, got, want)
 		}
 	}
-	r.took = 250 * time.Millisecond // answered at any time of these
+	r.took = 250 * time.Millisecond // the reply was generated at some time within these
 	for age, want := range map[time.Duration]float64{0: 0.003, 100 * time.Millisecond: 0.0026, 250 * time.Millisecond: 0.002} {
 		if got := r.boundAt(age, 0, 0, d); got < want-1e-9 || got > want+1e-9 {
 			t.Errorf("age %v, with a reply that took 250 ms: bound %v s; want %v s", age, got, want)

@@ -12,7 +12,7 @@ import (
 	"oneway.example/exporter/instant"
 )
 
-// fault is what the fake chronyd does wrong.
+// fault is a fault of the fake chronyd.
 type fault int
 
 const (
@@ -28,16 +28,16 @@ const (
 	babbling // random bytes
 	flooding
 	implausibleLeap
-	late // answers to the request before, too
+	late // also replies to the previous request
 )
 
-// daemon is a fake chronyd. Its dispersion grows as the real one's does.
+// daemon is a fake chronyd. Its dispersion grows as that of a real one.
 type daemon struct {
 	mu         sync.Mutex
 	clock      *clocktest.Clock
 	fault      fault
-	down       bool // nobody listens
-	noSources  bool // answers tracking only
+	down       bool // the port is closed
+	noSources  bool // replies to tracking only
 	leap       uint16
 	stratum    uint16
 	refID      uint32
@@ -50,7 +50,7 @@ type daemon struct {
 	dispersion float64 // at the update
 	interval   float64
 	poll       int16
-	previous   []byte // the reply before
+	previous   []byte // the previous reply
 	asked      int
 	random     *rand.Rand
 }
@@ -93,7 +93,7 @@ func (d *daemon) dial(address) (net.Conn, error) {
 	return here, nil
 }
 
-// serve answers until the connection is closed.
+// serve replies until the connection is closed.
 func (d *daemon) serve(conn net.Conn) {
 	defer conn.Close()
 	request := make([]byte, 1024)
@@ -110,7 +110,7 @@ func (d *daemon) serve(conn net.Conn) {
 	}
 }
 
-// datagrams is the datagrams sent for one request.
+// datagrams are the datagrams sent for one request.
 func (d *daemon) datagrams(request []byte) [][]byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -162,7 +162,7 @@ func repeat(b []byte, n int) [][]byte {
 	return all
 }
 
-// replyHead begins the reply to a request, with space for the rest.
+// replyHead is the head of the reply to a request, with space for the rest.
 func replyHead(request []byte) (b []byte, command uint16) {
 	command = binary.BigEndian.Uint16(request[4:])
 	want := replies[command]
@@ -174,7 +174,7 @@ func replyHead(request []byte) (b []byte, command uint16) {
 	return b, command
 }
 
-// reply is what an honest chronyd sends.
+// reply is a correct reply of chronyd.
 func (d *daemon) reply(request []byte) []byte {
 	b, command := replyHead(request)
 	put := func(v any) { b, _ = binary.Append(b, binary.BigEndian, v) }
@@ -212,8 +212,7 @@ func (d *daemon) appendTracking(put func(any)) {
 	}
 }
 
-// wireFloat is chrony's 32-bit float (util.c): 7 bits of exponent, 25 bits of
-// signed coefficient.
+// wireFloat is chrony's 32-bit float (util.c): 7 bits of exponent, 25 bits of signed coefficient.
 func wireFloat(x float64) uint32 {
 	if x == 0 {
 		return 0

@@ -23,21 +23,21 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-// falseDaemon is a chronyd on a real socket, which answers as it is told to.
+// falseDaemon is a chronyd on a real socket that can send false replies.
 type falseDaemon struct {
 	t           *testing.T
 	network, at string
-	daemon      *daemon // what is honest
+	daemon      *daemon // source of the correct replies
 	asked       atomic.Int64
 
 	mu     sync.Mutex
 	conn   net.PacketConn
 	lie    lie // nil: none
 	client net.Addr
-	before []byte // the honest reply before
+	before []byte // the previous correct reply
 }
 
-// lie is a reply instead of the honest one.
+// lie is a false reply.
 type lie func(l *falseDaemon, request, honest []byte, to net.Addr)
 
 func newFalseDaemon(t *testing.T, network string) *falseDaemon {
@@ -45,7 +45,7 @@ func newFalseDaemon(t *testing.T, network string) *falseDaemon {
 	l := &falseDaemon{t: t, network: network, daemon: newDaemon(clocktest.NewClock())}
 	switch network {
 	case "unixgram":
-		dir, err := os.MkdirTemp("", "liar") // short: a socket's path has 107 bytes
+		dir, err := os.MkdirTemp("", "liar") // short: the path of a socket has at most 107 bytes
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,11 +61,11 @@ func newFalseDaemon(t *testing.T, network string) *falseDaemon {
 	return l
 }
 
-// open begins to answer, where it was before.
+// open starts to reply, at the address of the previous socket.
 func (l *falseDaemon) open() {
 	l.t.Helper()
 	if l.network == "unixgram" {
-		_ = os.Remove(l.at) // of before
+		_ = os.Remove(l.at) // of the previous socket
 	}
 	conn, err := net.ListenPacket(l.network, l.at)
 	if err != nil {
@@ -116,10 +116,10 @@ func (l *falseDaemon) send(b []byte, to net.Addr) {
 	l.mu.Lock()
 	conn := l.conn
 	l.mu.Unlock()
-	_, _ = conn.WriteTo(b, to) // who asked may be gone
+	_, _ = conn.WriteTo(b, to) // the client may have closed its socket
 }
 
-// watched is a monitor that asks it often, and forgets fast.
+// watched is a monitor with a short interval and a short lifetime of replies.
 func (l *falseDaemon) watched() (*Monitor, *metrictest.Sink, *clocktest.Log) {
 	l.t.Helper()
 	address := "udp://" + l.at
@@ -140,7 +140,7 @@ func (l *falseDaemon) watched() (*Monitor, *metrictest.Sink, *clocktest.Log) {
 
 const falseDaemonInterval = 20 * time.Millisecond
 
-// altered is an honest reply to tracking with something changed.
+// altered is a correct reply to tracking with a change.
 func altered(change func(b []byte)) lie {
 	return func(l *falseDaemon, _, honest []byte, to net.Addr) {
 		if len(honest) == replyHeadBytes+76 {
@@ -164,7 +164,7 @@ func referenceTime(at func() time.Time) lie {
 
 func in(d time.Duration) func() time.Time { return func() time.Time { return time.Now().Add(d) } }
 
-// lies are what a daemon may say, what it is counted as ("": a good answer), and what is known then.
+// lies are false replies, the reason that counts them ("": accepted), and the resulting state.
 func lies(random *rand.Rand) map[string]struct {
 	lie    lie
 	reason string
@@ -179,7 +179,7 @@ func lies(random *rand.Rand) map[string]struct {
 		"another request's number": {altered(func(b []byte) { b[18]++ }), "wrong_sequence", clock.Silent},
 		"another command's reply":  {altered(func(b []byte) { b[5], b[7] = commandSources, 2 }), "malformed", clock.Silent},
 		"every truncation": {func(l *falseDaemon, _, honest []byte, to net.Addr) {
-			for n := range honest { // more than are looked at
+			for n := range honest { // more than are read
 				l.send(honest[:n], to)
 			}
 		}, "flood", clock.Silent},
@@ -226,9 +226,8 @@ func lies(random *rand.Rand) map[string]struct {
 	}
 }
 
-// A daemon that lies is not believed: its replies are counted by what is wrong with them, it is told once
-// when it begins and once when it is over, it is not asked more often, and an honest one is believed
-// again at once.
+// A daemon with false replies is not trusted: they are counted by reason, logged once at the beginning and once at the end,
+// requests do not get more frequent, and a correct daemon is trusted again at once.
 func TestDaemonThatLiesIsNotBelieved(t *testing.T) {
 	for _, network := range []string{"unixgram", "udp4", "udp6"} {
 		t.Run(network, func(t *testing.T) {
@@ -241,7 +240,7 @@ func TestDaemonThatLiesIsNotBelieved(t *testing.T) {
 				if !await.Within(20*time.Second, state(m, clock.Synchronized)) {
 					t.Fatalf("%s: %+v", when, m.Quality(instant.Now()))
 				}
-				asked := l.asked.Load() // and what came before has been dropped
+				asked := l.asked.Load() // datagrams received before have been dropped
 				await.Within(20*time.Second, func() bool { return l.asked.Load() > asked+2 })
 			}
 			honest("at first")
@@ -249,7 +248,7 @@ func TestDaemonThatLiesIsNotBelieved(t *testing.T) {
 				log.Take()
 				before, began := l.asked.Load(), time.Now()
 				l.tell(c.lie)
-				if c.reason == "" && c.state == clock.Synchronized { // until it has been heard
+				if c.reason == "" && c.state == clock.Synchronized { // until its reply is used
 					await.Within(20*time.Second, func() bool { return l.asked.Load() > before+3 })
 				}
 				if !await.Within(20*time.Second, state(m, c.state)) {
@@ -258,7 +257,7 @@ func TestDaemonThatLiesIsNotBelieved(t *testing.T) {
 				if q := m.Quality(instant.Now()); name == "an offset of 10 s" && q.Bound.Error < 10*time.Second {
 					t.Errorf("%s: %+v", name, q)
 				}
-				// Its sources, too, are asked once.
+				// Its sources are requested once, too.
 				if n, most := l.asked.Load()-before, int64(time.Since(began)/falseDaemonInterval)+8; n > most {
 					t.Errorf("%s: %d requests in %v, want %d at most", name, n, time.Since(began), most)
 				}
@@ -280,7 +279,7 @@ func TestDaemonThatLiesIsNotBelieved(t *testing.T) {
 			}
 			l.close()
 			if !await.Within(20*time.Second, state(m, clock.Silent)) {
-				t.Error("closed: still believed")
+				t.Error("closed: still synchronized")
 			}
 			l.open()
 			honest("after it was closed")
@@ -288,7 +287,7 @@ func TestDaemonThatLiesIsNotBelieved(t *testing.T) {
 	}
 }
 
-// Who is not chronyd, but knows all that it is asked, is not heard on either kind of socket.
+// Replies of another process that knows all requests are ignored on both kinds of sockets.
 func TestReplyFromElsewhereIsNotTakenForChronyds(t *testing.T) {
 	for _, network := range []string{"unixgram", "udp4", "udp6"} {
 		t.Run(network, func(t *testing.T) {
@@ -312,20 +311,20 @@ func TestReplyFromElsewhereIsNotTakenForChronyds(t *testing.T) {
 				t.Fatalf("%d requests", tried.Load())
 			}
 			if q := m.Quality(instant.Now()); q.State != clock.Silent {
-				t.Errorf("%+v; %d answers of another process were sent", q, taken.Load())
+				t.Errorf("%+v; %d replies of another process were sent", q, taken.Load())
 			}
 			if n, _ := sink.Value(metric.ClockQueryFailures, Name, "timeout"); n == 0 {
 				t.Errorf("failures: %v, want timeouts", sink.Present(metric.ClockQueryFailures.Name))
 			}
 			l.tell(nil)
 			if !await.Within(20*time.Second, state(m, clock.Synchronized)) {
-				t.Error("chronyd's own answers are not taken")
+				t.Error("chronyd's own replies are not used")
 			}
 		})
 	}
 }
 
-// In a directory that everybody can write to, anybody may have put the socket there.
+// In a directory that all users can write to, any user may have created the socket.
 func TestSocketThatAnybodyCanMakeIsNotAsked(t *testing.T) {
 	for _, mode := range []os.FileMode{0o777, 0o777 | os.ModeSticky, 0o702} {
 		l := newFalseDaemon(t, "unixgram")

@@ -17,8 +17,8 @@ import (
 	"oneway.example/tests/await"
 )
 
-// guest is a kernel whose clock may be stepped, with a truth of its own: true
-// time goes with CLOCK_MONOTONIC_RAW, which neither steps nor slews.
+// guest is a kernel whose clock may be stepped, with a known truth: true time is CLOCK_MONOTONIC_RAW, which neither steps nor
+// slews.
 type guest struct {
 	*testing.T
 	base     time.Duration
@@ -26,8 +26,8 @@ type guest struct {
 	faults   atomic.Int64
 }
 
-// readingError is how far the truth may be misread: a clock read is a true system
-// call here, and takes tens of microseconds.
+// readingError is the maximum error of reading the truth: a clock read is a system call here and takes tens of
+// microseconds.
 const readingError = 200 * time.Microsecond
 
 func raw() time.Duration {
@@ -36,8 +36,7 @@ func raw() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// truth is true time minus system time; ok is false if it could not be read at one
-// moment.
+// truth is true time minus system time; ok is false if it could not be read accurately.
 func (g *guest) truth() (at instant.Time, truth time.Duration, ok bool) {
 	before := raw()
 	at = instant.Now()
@@ -57,7 +56,7 @@ func (g *guest) step(d time.Duration) {
 // verify compares bound and truth until ctx ends.
 func (g *guest) verify(ctx context.Context, m *Monitor) {
 	for ctx.Err() == nil {
-		time.Sleep(3 * time.Millisecond) // samples the bound against a real clock, which moves by itself
+		time.Sleep(3 * time.Millisecond) // interval of the comparisons with a real clock
 		before := m.Quality(instant.Now())
 		at, truth, ok := g.truth()
 		q := m.Quality(at)
@@ -71,9 +70,8 @@ func (g *guest) verify(ctx context.Context, m *Monitor) {
 	}
 }
 
-// chronyd that really disciplines a clock: it steps it at start, somebody else
-// steps it, it slews, and it hangs in the middle of the slew. The bound covers the
-// truth whenever it is said to be valid.
+// A chronyd that disciplines a clock: it steps the clock at start, another process steps it, it slews, and it hangs during the
+// slew. The bound covers the truth whenever it is valid.
 func TestBoundHoldsThroughStepsAndAHangOfAChronydInControl(t *testing.T) {
 	cpu, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil || !strings.Contains(string(cpu), "User Mode Linux") {
@@ -99,13 +97,13 @@ func TestBoundHoldsThroughStepsAndAHangOfAChronydInControl(t *testing.T) {
 	synchronized := state(m, clock.Synchronized)
 	within(60*time.Second, "chronyd's own step", func() bool { return m.Quality(instant.Now()).Steps == 1 })
 	within(20*time.Second, "synchronized after it", synchronized)
-	time.Sleep(5 * time.Second) // a real chronyd slews meanwhile, and verify holds its bound against the true time
+	time.Sleep(5 * time.Second) // a real chronyd slews meanwhile, and verify compares its bound with the truth
 
 	g.step(2 * time.Second)
 	if q := m.Quality(instant.Now()); q.State != clock.Stepping || q.Steps != 2 {
-		t.Errorf("right after somebody's step: %+v", q)
+		t.Errorf("right after the step of another process: %+v", q)
 	}
-	within(60*time.Second, "synchronized after somebody's step", synchronized)
+	within(60*time.Second, "synchronized after the step of another process", synchronized)
 	within(60*time.Second, "slewing", func() bool { return m.Quality(instant.Now()).Offset < 1500*time.Millisecond })
 	if err := d.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -113,8 +111,8 @@ func TestBoundHoldsThroughStepsAndAHangOfAChronydInControl(t *testing.T) {
 	time.Sleep(25 * time.Second) // past zero at a twelfth of a second a second, if it slews at full speed
 	_, truth, _ := g.truth()
 	t.Logf("chronyd has hung for 25 s: truth %v, %+v", truth, m.Quality(instant.Now()))
-	// What follows a SIGCONT is not verified: chronyd then misjudges the samples that
-	// waited for it, see the package comment.
+	// The time after a SIGCONT is not verified: chronyd then misinterprets the samples that were queued, see the package
+	// comment.
 	if n := g.verified.Load(); n < 1000 {
 		t.Errorf("only %d comparisons with the truth", n)
 	}
@@ -122,7 +120,7 @@ func TestBoundHoldsThroughStepsAndAHangOfAChronydInControl(t *testing.T) {
 }
 
 func (g *guest) feed(ctx context.Context, path string) {
-	// As often as a driver of a receiver: chronyd runs in real time.
+	// At the rate of a receiver's driver: chronyd runs in real time.
 	for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
 		conn, err := net.Dial("unixgram", path)
 		if err != nil {

@@ -38,7 +38,7 @@ func TestKindOfTheSourceFollowsFromItsName(t *testing.T) {
 		{"a server", "ntp", fb.Tracking{RefID: 0xc0000201, IPAddr: server}},
 		{"a server whose id spells PPS", "ntp", fb.Tracking{RefID: refID("PPS"), IPAddr: server}},
 		{"an unnamed socket", "other", fb.Tracking{RefID: refID("SOC0")}},
-		{"what no letters are", "other", fb.Tracking{RefID: 0x01020304}},
+		{"no letters", "other", fb.Tracking{RefID: 0x01020304}},
 		{"nothing", "other", fb.Tracking{}},
 	} {
 		if got := kindOf(&c.tracking); got != c.kind {

@@ -31,16 +31,15 @@ func floatPatterns(f func(pattern uint32)) {
 	}
 }
 
-// decoded is what a pattern means (chrony, util.c, UTI_FloatNetworkToHost), computed apart
-// from the decoder that is tested.
+// decoded is the value of a pattern (chrony, util.c, UTI_FloatNetworkToHost), computed independently of the tested
+// decoder.
 func decoded(pattern uint32) float64 {
 	exponent := int(int32(pattern) >> 25)
 	coefficient := int(int32(pattern<<7) >> 7)
 	return math.Ldexp(float64(coefficient), exponent-25)
 }
 
-// Whatever chronyd writes into a number, the clock has a bound from zero to an hour that
-// is not less than what the reply says, or none.
+// Whatever number is in chronyd's reply, the clock has a bound from zero to an hour that is not below the reply's, or none.
 func TestNoPatternOfANumberMakesABoundThatIsTooSmall(t *testing.T) {
 	for name, at := range floats {
 		refused, accepted := 0, 0
@@ -76,14 +75,14 @@ func TestNoPatternOfANumberMakesABoundThatIsTooSmall(t *testing.T) {
 	}
 }
 
-// checkAges asks for the bound of r at moments local and remote, after silence of any length.
+// checkAges requests the bound of r at moments near and far, after silence of any length.
 func checkAges(t *testing.T, r *report, own float64) {
 	t.Helper()
 	m, err := New(Options{silentAfter: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.options.silentAfter = math.MaxInt64 // to see the bound at any age
+	m.options.silentAfter = math.MaxInt64 // for a bound at any age
 	for _, drift := range []drift{{}, {maxRate, true}, {maxRate, false}} {
 		k := &knowledge{last: r, previous: r, drift: drift, holdover: math.MaxInt64}
 		for _, mono := range []time.Duration{10, time.Hour, math.MaxInt64} {
@@ -101,8 +100,8 @@ func checkAges(t *testing.T, r *report, own float64) {
 	}
 }
 
-// What chronyd writes for numbers beyond its float, and what it may write before.
-func TestReplyThatNoClockCanGiveIsCountedAndNotBelieved(t *testing.T) {
+// Numbers that chronyd sends beyond the range of its float, and near it.
+func TestImpossibleReplyIsCountedAndNotUsed(t *testing.T) {
 	for name, change := range map[string]func(*daemon){
 		"dispersion at the float's limit": func(d *daemon) { d.dispersion = 4e18 },
 		"delay at the float's limit":      func(d *daemon) { d.delay = 4e18 },
@@ -119,7 +118,7 @@ func TestReplyThatNoClockCanGiveIsCountedAndNotBelieved(t *testing.T) {
 				b.expect("at first", clock.Synchronized, sample.OK)
 				b.daemon.set(change)
 				for range 40 {
-					// simulated time (synctest)
+					// synctest time: no real time passes
 					time.Sleep(time.Second)
 					if q := b.quality(); q.Synchronized() && q.Bound.Error > time.Second {
 						t.Errorf("valid: %+v", q)
@@ -135,7 +134,7 @@ func TestReplyThatNoClockCanGiveIsCountedAndNotBelieved(t *testing.T) {
 	}
 }
 
-func TestDifferencesOfInstantsSaturation(t *testing.T) {
+func TestDifferencesOfInstantsAreClamped(t *testing.T) {
 	const lo, hi = time.Duration(math.MinInt64), time.Duration(math.MaxInt64)
 	for _, c := range []struct{ a, b, want time.Duration }{
 		{5, 3, 2},

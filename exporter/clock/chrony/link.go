@@ -27,7 +27,7 @@ const (
 	protocolVersion = 6
 	typeReply       = 2
 	replyHeadBytes  = 28
-	maxReplyBytes   = 2048 // chronyd's longest is 520
+	maxReplyBytes   = 2048 // the longest reply of chronyd has 520
 	statusSuccess   = 0
 
 	commandSources    = 14
@@ -35,23 +35,22 @@ const (
 	commandTracking   = 33
 )
 
-// maxDiscards is how many datagrams that are not the reply one query looks at.
+// maxDiscards limits the datagrams other than the reply that are read for one request.
 const maxDiscards = 64
 
-// link is one connection to chronyd. It exchanges whole datagrams, and lets
-// nothing through to the decoder but the reply to the last request. It is not safe
-// for concurrent use.
+// link is one connection to chronyd. It exchanges whole datagrams, and passes only the reply to the last request to the
+// decoder. It is not safe for concurrent use.
 type link struct {
 	net.Conn
 	client fb.Client
-	// command and sequence of the request on its way.
+	// command and sequence of the outstanding request.
 	command  uint16
 	sequence uint32
 	in       [maxReplyBytes]byte
 }
 
-// newLink takes conn over. The first sequence number is random, so that replies
-// to an earlier process on the same socket path are not taken for ours.
+// newLink takes over conn. The first sequence number is random, so that replies to an earlier process on the same socket
+// path are not accepted.
 func newLink(conn net.Conn) *link {
 	l := &link{Conn: conn}
 	var start [4]byte
@@ -60,7 +59,7 @@ func newLink(conn net.Conn) *link {
 	return l
 }
 
-// Write sends a request. The decoder's client calls it.
+// Write sends a request, for the decoder's client.
 func (l *link) Write(request []byte) (int, error) {
 	l.command = binary.BigEndian.Uint16(request[4:])
 	l.sequence = binary.BigEndian.Uint32(request[8:])
@@ -74,9 +73,8 @@ func (l *link) Write(request []byte) (int, error) {
 	return n, err
 }
 
-// Read waits for the reply to the last request and returns it whole. What else
-// arrives is dropped: a late reply to an earlier query is nothing unusual. If the
-// reply does not come in time, the error names what came last instead.
+// Read waits for the reply to the last request and returns it. Other datagrams are dropped, for example a late reply to an
+// earlier request. If the reply does not arrive in time, the error is that of the last dropped datagram.
 func (l *link) Read(reply []byte) (int, error) {
 	var last error
 	for range maxDiscards {
@@ -91,14 +89,13 @@ func (l *link) Read(reply []byte) (int, error) {
 			return copy(reply, l.in[:n]), nil
 		}
 		if causeOf(last) == refused {
-			return 0, last // a reply, if not the one hoped for
+			return 0, last // an error status is a reply, too
 		}
 	}
 	return 0, &queryError{flood, last}
 }
 
-// check reports why a datagram is not the whole and successful reply to the
-// last request.
+// check returns an error unless a datagram is the complete and successful reply to the last request.
 func (l *link) check(b []byte) error {
 	if len(b) < replyHeadBytes {
 		return &queryError{truncated, fmt.Errorf("%d bytes, want %d for the head", len(b), replyHeadBytes)}
@@ -123,7 +120,7 @@ func (l *link) check(b []byte) error {
 	return nil
 }
 
-// replies are the type and length of the successful reply to each command that is asked here.
+// replies are the type and length of the successful reply to each used command.
 var replies = map[uint16]struct {
 	kind  fb.ReplyType
 	bytes int
@@ -140,7 +137,7 @@ func reasonOf(err error) failure {
 	return unreachable
 }
 
-// ask makes a query, and wants a reply of type R.
+// ask sends a request and expects a reply of type R.
 func ask[R any](l *link, request fb.RequestPacket) (reply R, err error) {
 	any, err := l.client.Communicate(request)
 	if err != nil {
@@ -153,11 +150,10 @@ func ask[R any](l *link, request fb.RequestPacket) (reply R, err error) {
 	return reply, nil
 }
 
-// maxSources bounds how many sources are asked about.
+// maxSources limits the number of sources in requests.
 const maxSources = 64
 
-// pollInterval asks how often the selected source is polled; zero if none is
-// selected.
+// pollInterval requests the poll interval of the selected source; zero if none is selected.
 func (l *link) pollInterval() (time.Duration, error) {
 	sources, err := ask[*fb.ReplySources](l, fb.NewSourcesPacket())
 	if err != nil {
@@ -176,13 +172,13 @@ func (l *link) pollInterval() (time.Duration, error) {
 	return 0, nil
 }
 
-// address is where chronyd listens for commands.
+// address is an address of chronyd's command socket.
 type address struct {
 	network string // "unixgram" or "udp"
 	target  string // path, or address and port
 }
 
-// String is the address as it is configured.
+// String is the address in its configured form.
 func (a address) String() string {
 	if a.network == "udp" {
 		return "udp://" + a.target
@@ -190,7 +186,7 @@ func (a address) String() string {
 	return "unix://" + a.target
 }
 
-// parseAddresses reads Options.Address.
+// parseAddresses parses Options.Address.
 func parseAddresses(s string) ([]address, error) {
 	if s == "" {
 		return []address{
@@ -214,7 +210,7 @@ func parseAddresses(s string) ([]address, error) {
 	return nil, fmt.Errorf("chrony: address %q: want unix:///run/chrony/chronyd.sock or udp://127.0.0.1:323", s)
 }
 
-// dial connects. Both kinds of socket then take datagrams from chronyd only.
+// dial connects. Both kinds of socket then receive datagrams of chronyd only.
 func (a address) dial(dir string) (net.Conn, error) {
 	if a.network == "udp" {
 		return net.Dial("udp", a.target)
@@ -224,8 +220,8 @@ func (a address) dial(dir string) (net.Conn, error) {
 	}
 	dir = cmp.Or(dir, filepath.Dir(a.target))
 	removeStale(dir)
-	// chronyd answers to the path it was asked from, so the client's end needs one
-	// (a name in the abstract space it takes for an empty path).
+	// chronyd replies to the path of the sender, so the client's socket needs one (chronyd treats an abstract name as an
+	// empty path).
 	local := filepath.Join(dir, fmt.Sprintf("%s%d.%d", clientPrefix, os.Getpid(), clientNumber.Add(1)))
 	conn, err := net.DialUnix("unixgram", unixAddr(local), unixAddr(a.target))
 	if err != nil {
@@ -233,8 +229,8 @@ func (a address) dial(dir string) (net.Conn, error) {
 		return nil, err
 	}
 	c := &clientSocket{UnixConn: conn, path: local}
-	// chronyd has dropped root by now and must be able to write to it. A connected
-	// datagram socket refuses what others send.
+	// chronyd, which no longer runs as root, must be able to write to it. A connected datagram socket rejects datagrams of
+	// others.
 	if err := os.Chmod(local, 0o666); err != nil {
 		_ = c.Close()
 		return nil, err
@@ -242,19 +238,19 @@ func (a address) dial(dir string) (net.Conn, error) {
 	return c, nil
 }
 
-// closed tells of a directory in which everybody can make a socket, and so be chronyd.
+// closed returns an error for a directory in which all users can create a socket, and so impersonate chronyd.
 func closed(dir string) error {
 	info, err := os.Stat(dir)
 	if err == nil && info.Mode().Perm()&0o002 != 0 {
-		err = fmt.Errorf("everybody can write to %s (mode %#o), so who answers there may be anybody; want a directory like chronyd's own, mode 0750", dir, info.Mode().Perm())
+		err = fmt.Errorf("everybody can write to %s (mode %#o), so the socket may be another user's; want a directory like chronyd's own, mode 0750", dir, info.Mode().Perm())
 	}
 	return err
 }
 
-// clientPrefix begins the file names of the clients' ends.
+// clientPrefix is the prefix of the file names of client sockets.
 const clientPrefix = "oneway-chrony."
 
-// clientNumber tells apart the clients of one process.
+// clientNumber distinguishes the clients of one process.
 var clientNumber atomic.Uint64
 
 // clientSocket removes its file when it is closed.
@@ -266,14 +262,13 @@ type clientSocket struct {
 // Close closes the socket and removes its file.
 func (c *clientSocket) Close() error {
 	err := c.UnixConn.Close()
-	_ = os.Remove(c.path) // the directory may be gone with chronyd
+	_ = os.Remove(c.path) // the directory may have been removed with chronyd
 	return err
 }
 
-// removeStale removes what agents that were killed left behind. Nobody listens
-// there: a connect is refused, while a socket in use answers otherwise.
+// removeStale removes sockets of killed agents. A connect to them is refused, in contrast to a socket in use.
 func removeStale(dir string) {
-	paths, _ := filepath.Glob(filepath.Join(dir, clientPrefix+"*")) // none if dir is no pattern; then stale files stay
+	paths, _ := filepath.Glob(filepath.Join(dir, clientPrefix+"*")) // none if dir is an invalid pattern; then stale files are kept
 	for _, path := range paths {
 		conn, err := net.DialUnix("unixgram", nil, unixAddr(path))
 		switch {
@@ -287,28 +282,27 @@ func removeStale(dir string) {
 
 func unixAddr(path string) *net.UnixAddr { return &net.UnixAddr{Name: path, Net: "unixgram"} }
 
-// failure says why a query gave no usable reply: the label `reason` of
-// oneway_clock_query_failures_total.
+// failure is the reason why a request got no usable reply: the label `reason` of oneway_clock_query_failures_total.
 type failure string
 
 const (
-	// unreachable: no socket, refused, no permission.
+	// unreachable: no socket, connection refused, or no permission.
 	unreachable failure = "unreachable"
-	// timeout: no reply at all in time.
+	// timeout: no reply in time.
 	timeout failure = "timeout"
-	// truncated: a reply shorter than its type says.
+	// truncated: a reply shorter than its type.
 	truncated failure = "truncated"
-	// oversized: a reply longer than its type says.
+	// oversized: a reply longer than its type.
 	oversized failure = "oversized"
 	// malformed: not a reply of this protocol version to this command.
 	malformed failure = "malformed"
 	// wrongSequence: a reply to another request.
 	wrongSequence failure = "wrong_sequence"
-	// flood: too many datagrams, none of them the reply.
+	// flood: too many datagrams without the reply.
 	flood failure = "flood"
 	// refused: chronyd's status is an error, such as UNAUTH.
 	refused failure = "refused"
-	// implausible: well-formed, but no clock can be like that.
+	// implausible: well-formed, but impossible for a clock.
 	implausible failure = "implausible"
 )
 
@@ -325,13 +319,13 @@ type queryError struct {
 // Error names the reason and the cause.
 func (e *queryError) Error() string { return fmt.Sprintf("chrony: %s: %v", e.reason, e.cause) }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *queryError) Unwrap() error { return e.cause }
 
-// causeOf is the reason for which err is counted.
+// causeOf is the reason that counts err.
 func causeOf(err error) failure {
 	if q, ok := errors.AsType[*queryError](err); ok {
 		return q.reason
 	}
-	return malformed // the decoder's own complaint
+	return malformed // an error of the decoder
 }

@@ -15,8 +15,8 @@ import (
 	"oneway.example/exporter/clock/internal/clocktest"
 )
 
-// canned is a connection on which one datagram arrives, with the sequence
-// number that was asked for if fix is set, and then nothing more.
+// canned is a connection that receives one datagram, with the sequence number of the request if fix is set, and then
+// nothing.
 type canned struct {
 	net.Conn
 	datagram []byte

@@ -1,24 +1,21 @@
-// Package chrony is the clock that chronyd disciplines.
+// Package chrony is the monitor of a clock that chronyd disciplines.
 //
-// It asks chronyd's command port (candm.h, protocol version 6) once a second and
-// answers Quality from the last replies: a chronyd that is silent, hangs, lies or
-// floods delays nobody. Not adjtimex: chronyd keeps the kernel's error estimate only
-// with `rtcsync`, and in whole microseconds.
+// It sends requests to chronyd's command port (candm.h, protocol version 6) once a second, and computes Quality from the
+// last replies: a chronyd that does not reply, hangs, sends false replies or floods delays no caller. It does not use
+// adjtimex: chronyd maintains the kernel's error estimate only with `rtcsync`, and in whole microseconds.
 //
 // The states:
 //
 //	Silent          no reply for 30 s; until then the last one is aged
 //	Stepping        the clock was stepped, and chronyd has not had an update since
 //	Unsynchronized  leap status 3, stratum 0 or 16, no reference, or local mode;
-//	                or the bound, aged, is beyond bound.Limit
+//	                or the aged bound is above bound.Limit
 //	Holdover        no update for four poll intervals; valid, the bound grows
-//	Synchronized    all else
+//	Synchronized    otherwise
 //
-// What the bound cannot know: whether chronyd's source is right, and what chronyd has
-// learned since its last reply. Both are chronyd's business; a query a second keeps
-// the second small. And a chronyd that was stopped and resumed (SIGSTOP, a frozen
-// container) in the middle of a slew misjudges the samples that waited for it:
-// chronyd 4.3 has been seen 1.3 ms off, claiming 0.5 ms, for some seconds.
+// The bound does not cover errors of chronyd's source, nor updates of chronyd since its last reply, which an interval of
+// one second keeps small. A chronyd that was stopped and resumed (SIGSTOP, a frozen container) during a slew misinterprets
+// the samples queued meanwhile: chronyd 4.3 has been observed 1.3 ms off with a bound of 0.5 ms, for some seconds.
 package chrony
 
 import (
@@ -40,48 +37,45 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// holdoverPolls is after how many poll intervals without an update the source
-// counts as lost. chronyd itself waits for eight.
+// holdoverPolls is the number of poll intervals without an update after which the source counts as lost. chronyd itself
+// waits for eight.
 const holdoverPolls = 4
 
-// Monitor watches chronyd. Its methods are safe for concurrent use; Run is
-// called once.
+// Monitor watches chronyd. Its methods are safe for concurrent use; Run is called once.
 type Monitor struct {
 	options   Options
 	addresses []address
 	steps     *clock.StepDetector
 	now       atomic.Pointer[knowledge]
-	// owed is after which age of the last reply another should have come.
+	// owed is the age of the last reply after which the next one is overdue.
 	owed time.Duration
 }
 
 var _ clock.Monitor = (*Monitor)(nil)
 
-// knowledge is what the last replies said. It is never changed, only replaced.
+// knowledge is the state from the last replies. It is immutable.
 type knowledge struct {
-	// previous is the reply before, for instants before the last one; it may be
-	// the last one again.
+	// previous is the reply before last, for instants before last; it may be equal to last.
 	last, previous *report
-	// drift is how the offset may change.
+	// drift is the possible change of the offset.
 	drift drift
-	// settled is the count of steps up to which chronyd's word is good.
+	// settled is the count of steps up to which chronyd has settled.
 	settled uint64
 	// holdover is the age of an update at which the source counts as lost.
 	holdover time.Duration
 }
 
-// New checks the options and returns a monitor that knows nothing yet. It opens
-// nothing.
+// New checks the options and returns a monitor without a reply. It opens nothing.
 func New(o Options) (*Monitor, error) {
 	addresses, err := parseAddresses(o.Address)
 	if err != nil {
 		return nil, err
 	}
 	if o.Interval < 0 || o.Interval > longest {
-		return nil, fmt.Errorf("chrony: interval is %v; it must not be negative, and %v at most", o.Interval, longest)
+		return nil, fmt.Errorf("chrony: interval is %v; it must be between 0 and %v", o.Interval, longest)
 	}
 	if !(o.MaxClockError >= 0 && o.MaxClockError <= 1) {
-		return nil, fmt.Errorf("chrony: max clock error is %v; it is a ratio such as 1e-6", o.MaxClockError)
+		return nil, fmt.Errorf("chrony: max clock error is %v; it must be a ratio from 0 to 1, such as 1e-6", o.MaxClockError)
 	}
 	o.MaxClockError = cmp.Or(o.MaxClockError, defaultMaxClockError)
 	o.Interval = cmp.Or(o.Interval, defaultInterval)
@@ -96,7 +90,7 @@ func New(o Options) (*Monitor, error) {
 	return &Monitor{options: o, addresses: addresses, steps: clock.NewStepDetector(o.Steps), owed: 2*o.Interval + queryTimeout}, nil
 }
 
-// Quality says what is known of the clock at the instant at.
+// Quality is the state of the clock at the instant at.
 func (m *Monitor) Quality(at instant.Time) clock.Quality {
 	check := m.steps.Check()
 	return m.qualityAt(m.now.Load(), check, at)
@@ -128,9 +122,8 @@ func (m *Monitor) qualityAt(k *knowledge, check clock.Check, at instant.Time) cl
 	return q
 }
 
-// bound is the error bound at the instant at. While the clock slews, its
-// offset was larger a moment ago: an instant before the last reply gets the
-// larger of the bounds of the replies around it.
+// bound is the error bound at the instant at. While the clock slews, its offset was larger before: an instant before the
+// last reply gets the larger of the bounds of the replies around it.
 func (m *Monitor) bound(k *knowledge, check clock.Check, at instant.Time) time.Duration {
 	moment := minus(time.Duration(at), check.Offset) // on the monotonic clock
 	if at.IsZero() {
@@ -144,8 +137,7 @@ func (m *Monitor) bound(k *knowledge, check clock.Check, at instant.Time) time.D
 	return roundUp(bound)
 }
 
-// Run asks chronyd, watches for steps and publishes, until ctx ends. It never
-// gives up: whatever is wrong with chronyd may be mended.
+// Run polls chronyd, detects steps and publishes, until ctx ends. It retries after every error.
 func (m *Monitor) Run(ctx context.Context) error {
 	var polling sync.WaitGroup
 	defer polling.Wait()
@@ -153,7 +145,7 @@ func (m *Monitor) Run(ctx context.Context) error {
 	return publish.Run(ctx, m.steps, m.options.Sink, Name, m.report)
 }
 
-// report is what is published now.
+// report is the state to publish.
 func (m *Monitor) report() publish.Report {
 	check := m.steps.Check()
 	k := m.now.Load()
@@ -164,8 +156,7 @@ func (m *Monitor) report() publish.Report {
 	return r
 }
 
-// poll asks again and again, through one connection while all goes well and
-// through a new one, after a growing pause, when it does not.
+// poll sends requests repeatedly, over one connection until an error, and then over a new one, after a growing pause.
 func (m *Monitor) poll(ctx context.Context) {
 	a := newPoller(m)
 	defer a.series.Close()
@@ -179,52 +170,46 @@ const Name = "chrony"
 
 const (
 	defaultInterval = time.Second
-	// defaultHoldDown is the least time of distrust after a step.
+	// defaultHoldDown is the minimum time after a step in which the clock is not trusted.
 	defaultHoldDown = 5 * time.Second
-	// defaultSilentAfter is the age at which the last reply is no longer believed, several
-	// times the longest pause.
+	// defaultSilentAfter is the age at which the last reply expires, several times the longest pause.
 	defaultSilentAfter = 30 * time.Second
 	// defaultMaxBackOff is the longest pause between attempts.
 	defaultMaxBackOff = 10 * time.Second
-	// defaultMaxClockError is chronyd's own default.
+	// defaultMaxClockError is chronyd's default.
 	defaultMaxClockError = 1e-6
 )
 
-// queryTimeout bounds one query. chronyd answers from memory in well under a
-// millisecond; what takes longer is a host in trouble.
+// queryTimeout limits one request. chronyd replies from memory in well under a millisecond, unless the host is overloaded.
 const queryTimeout = 500 * time.Millisecond
 
 // longest is the largest Interval; some multiples of it are still a Duration.
 const longest = 24 * time.Hour
 
-// Options configure the monitor. The zero value asks the local chronyd as
-// chronyc does.
+// Options configure the monitor. The zero value uses the local chronyd, as chronyc does.
 type Options struct {
-	// Address is "unix:///run/chrony/chronyd.sock" or "udp://127.0.0.1:323". Empty:
-	// both of these and udp://[::1]:323, in turn until one answers.
+	// Address is "unix:///run/chrony/chronyd.sock" or "udp://127.0.0.1:323". Empty: both of these and udp://[::1]:323, in
+	// turn until one replies.
 	Address string
-	// SocketDir is where the client's end of a Unix socket is put. chronyd must be
-	// able to reach and write it. Empty: beside chronyd's own socket, as chronyc
-	// does; that takes root or the user of chronyd.
+	// SocketDir is the directory of the client's end of a Unix socket. chronyd must be able to write to it. Empty: the
+	// directory of chronyd's socket, as with chronyc; that needs root or the user of chronyd.
 	SocketDir string
-	// Interval between queries, from 0 to 24 h; zero: 1 s.
+	// Interval is the time between requests, from 0 to 24 h; zero: 1 s.
 	Interval time.Duration
-	// MaxClockError is chronyd's maxclockerror as a ratio, which the protocol does
-	// not tell: the rate at which the clock may drift on its own between updates.
-	// Zero: 1e-6, which is chronyd's default. Set it if chrony.conf does.
+	// MaxClockError is chronyd's maxclockerror as a ratio, which the protocol does not report: the rate at which the clock
+	// may drift between updates. Zero: 1e-6, chronyd's default. Set it if chrony.conf does.
 	MaxClockError float64
-	// TrustLocal takes chronyd's local mode (`local stratum`, reference 7F7F0101)
-	// for a synchronized clock. It is right on the one host whose clock is the time
-	// of an island by decree; elsewhere it hides that no source is heard.
+	// TrustLocal treats chronyd's local mode (`local stratum`, reference 7F7F0101) as a synchronized clock. It is correct
+	// only on the host whose clock defines the time of an isolated network; elsewhere it hides the loss of all sources.
 	TrustLocal bool
-	// Sink takes the clock's metrics; nil: nobody.
+	// Sink receives the clock's metrics; nil: they are discarded.
 	Sink metric.Sink
-	// Log is told when chronyd stops and starts to answer; nil: nobody.
+	// Log receives a record when chronyd stops and starts to reply; nil: no log.
 	Log *slog.Logger
-	// Steps says how steps are detected.
+	// Steps configures the detection of steps.
 	Steps clock.StepOptions
 
-	// These are replaced in tests: the sockets, and the times of the defaults above.
+	// Set by tests only: the sockets, and the times of the defaults above.
 	dial                              func(address) (net.Conn, error)
 	holdDown, silentAfter, maxBackOff time.Duration
 }

@@ -12,10 +12,10 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-func TestBoundAddsUpWhatTrackingSays(t *testing.T) {
+func TestBoundIsTheSumOfTrackingsErrors(t *testing.T) {
 	inTestbed(t, Options{}, func(b *testbed) {
 		b.daemon.set(func(d *daemon) { d.correction = -2e-3 })
-		// simulated time (synctest)
+		// synctest time: no real time passes
 		time.Sleep(2*time.Second + time.Millisecond)
 		q := b.quality()
 		if q.State != clock.Synchronized || q.Offset.Round(time.Microsecond) != 2*time.Millisecond {
@@ -29,7 +29,7 @@ func TestBoundAddsUpWhatTrackingSays(t *testing.T) {
 	})
 }
 
-// The aged bound is what chronyd itself would say at that moment.
+// The aged bound is the bound that chronyd itself would report at that time.
 func TestBoundGrowsAsChronydsOwn(t *testing.T) {
 	inTestbed(t, Options{}, func(b *testbed) {
 		start := b.quality().Bound.Error
@@ -46,21 +46,21 @@ func TestBoundGrowsAsChronydsOwn(t *testing.T) {
 	})
 }
 
-// A chronyd that hangs while it slews leaves the kernel slewing, past zero.
-func TestBoundCoversASlewThatNobodyStops(t *testing.T) {
+// If chronyd hangs during a slew, the kernel continues to slew, beyond zero.
+func TestBoundCoversASlewWithoutAnEnd(t *testing.T) {
 	inTestbed(t, Options{}, func(b *testbed) {
 		b.daemon.set(func(d *daemon) { d.correction = 1e-3 })
 		time.Sleep(2500 * time.Millisecond)
 		b.daemon.set(func(d *daemon) { d.fault = hanging })
 		time.Sleep(20 * time.Second)
-		// 1 ms a second at most, from 20.5 s before now: 19.5 ms beyond zero.
+		// 1 ms per second at most, from 20.5 s before now: 19.5 ms beyond zero.
 		if got := b.quality().Bound.Error; got < 17*time.Millisecond || got > 25*time.Millisecond {
 			t.Errorf("bound %v, want about 20 ms", got)
 		}
 	})
 }
 
-// Under chronyd -x nobody corrects the clock, and the offset grows between replies.
+// With chronyd -x the clock is not corrected, and the offset grows between replies.
 func TestBoundFollowsAnOffsetThatGrows(t *testing.T) {
 	inTestbed(t, Options{}, func(b *testbed) {
 		time.Sleep(time.Second / 2) // between two queries
@@ -76,7 +76,7 @@ func TestBoundFollowsAnOffsetThatGrows(t *testing.T) {
 	})
 }
 
-// While the clock slews its offset was larger a moment ago.
+// While the clock slews its offset was larger before.
 func TestInstantBeforeTheReplyGetsTheLargerBound(t *testing.T) {
 	inTestbed(t, Options{}, func(b *testbed) {
 		b.daemon.set(func(d *daemon) { d.correction = 5e-3 })
@@ -93,7 +93,7 @@ func TestInstantBeforeTheReplyGetsTheLargerBound(t *testing.T) {
 	})
 }
 
-func TestUnsynchronizedWhateverWayChronydSaysIt(t *testing.T) {
+func TestAllFormsOfUnsynchronizedAreDetected(t *testing.T) {
 	for name, change := range map[string]func(*daemon){
 		"leap status 3": func(d *daemon) { d.leap = 3 },
 		"stratum 0":     func(d *daemon) { d.stratum = 0 },
@@ -138,13 +138,13 @@ func TestHoldoverAfterFourPollIntervalsIsValid(t *testing.T) {
 	})
 }
 
-// In holdover nothing is learned, so the bound grows by all that may go wrong with the
-// clock's rate: skew 2 ppm, residual frequency 0.5 ppm, maxclockerror.
+// In holdover there are no updates, so the bound grows by all errors of the clock's rate: skew 2 ppm, residual frequency
+// 0.5 ppm, maxclockerror.
 func TestHoldoverBoundGrowsWithTheSkewAndTheTimeSinceTheUpdate(t *testing.T) {
 	for _, maxClockError := range []float64{0, 10e-6} {
 		inTestbed(t, Options{MaxClockError: maxClockError}, func(b *testbed) {
 			rate := 2.5e-6 + max(maxClockError, defaultMaxClockError)
-			// A daemon that hangs, and so tells nothing of what it knows: the aging is ours alone.
+			// The daemon hangs, so the aging is that of the monitor only.
 			time.Sleep(100*time.Second + time.Second/2)
 			b.daemon.set(func(d *daemon) { d.fault = hanging })
 			begin := b.quality()
@@ -163,20 +163,20 @@ func TestHoldoverBoundGrowsWithTheSkewAndTheTimeSinceTheUpdate(t *testing.T) {
 	}
 }
 
-func TestPendingLeapSecondIsToldAndChangesNothingElse(t *testing.T) {
+func TestPendingLeapSecondIsReportedAndChangesNothingElse(t *testing.T) {
 	inTestbed(t, Options{}, func(b *testbed) {
 		for leap, word := range map[uint16]string{1: "insert_second", 2: "delete_second"} {
 			b.daemon.set(func(d *daemon) { d.leap, d.refID = leap, refID("PPS") })
 			time.Sleep(3 * time.Second)
 			b.expect(word, clock.Synchronized, sample.OK)
 			if _, ok := b.sink.Value(metric.ClockReferenceInfo, Name, "PPS", "1", word, "pps"); !ok {
-				t.Errorf("%s is not told: %v", word, b.sink.Present(metric.ClockReferenceInfo.Name))
+				t.Errorf("%s is not reported: %v", word, b.sink.Present(metric.ClockReferenceInfo.Name))
 			}
 		}
 	})
 }
 
-func TestSourcesThatAreNotToldDoNotSpoilTracking(t *testing.T) {
+func TestTrackingIsUsedWithoutSources(t *testing.T) {
 	inTestbed(t, Options{}, func(b *testbed) {
 		b.daemon.set(func(d *daemon) { d.noSources, d.refID = true, 77 })
 		time.Sleep(50 * time.Second)
@@ -328,7 +328,7 @@ func BenchmarkQuality(b *testing.B) {
 	}
 }
 
-// known is a monitor that has just heard from chronyd.
+// known is a monitor with a recent reply of chronyd.
 func known(t testing.TB) *Monitor {
 	t.Helper()
 	m, err := New(Options{silentAfter: time.Hour})

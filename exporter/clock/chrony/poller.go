@@ -10,10 +10,10 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// sourcesEvery is how often the poll interval is asked for anew.
+// sourcesEvery is the interval of requests for the poll interval.
 const sourcesEvery = time.Minute
 
-// poller is the state of Monitor.poll, of one goroutine.
+// poller is the state of Monitor.poll, used by one goroutine.
 type poller struct {
 	*Monitor
 	series   *metric.Scope
@@ -21,7 +21,7 @@ type poller struct {
 	address  int              // index of the address in use
 	failed   int              // attempts since the last success
 	pause    time.Duration    // after the last of these
-	reported map[failure]bool // the reasons that were told since the last success
+	reported map[failure]bool // reasons logged since the last success
 	settler  settler
 
 	pollInterval time.Duration // of the selected source; zero: unknown
@@ -50,14 +50,13 @@ func (a *poller) ask(ctx context.Context) time.Duration {
 		return a.pause
 	}
 	if a.failed > 0 {
-		a.options.Log.Info("chronyd answers", "address", a.addresses[a.address].String(), "failed_queries", a.failed)
+		a.options.Log.Info("Replies from chronyd", "address", a.addresses[a.address].String(), "failed_queries", a.failed)
 		a.failed, a.pause = 0, 0
 	}
 	return max(0, a.options.Interval-(a.steps.Check().Now.Mono-started))
 }
 
-// attempt connects if need be, and asks for tracking and, now and then, for
-// the sources.
+// attempt connects if necessary, and requests tracking and, at intervals, the sources.
 func (a *poller) attempt(ctx context.Context) error {
 	if a.link == nil {
 		conn, err := a.options.dial(a.addresses[a.address])
@@ -75,14 +74,14 @@ func (a *poller) attempt(ctx context.Context) error {
 	}
 	after := a.steps.Check()
 	if before.Steps != after.Steps {
-		return nil // of which era is the reply? The next one is clear.
+		return nil // the era of the reply is not known; the next one is used
 	}
 	r, err := newReport(&t.Tracking, before, after)
 	if err != nil {
 		return err
 	}
 	settled := a.settler.reply(after, r)
-	if settled == after.Steps { // else a step may have made it so
+	if settled == after.Steps { // otherwise a step may be the cause
 		if err := r.contradiction(before.Now.Wall, after.Now.Wall); err != nil {
 			return err
 		}
@@ -96,34 +95,31 @@ func (a *poller) attempt(ctx context.Context) error {
 	return err
 }
 
-// askSources learns the poll interval when the source has changed, and every
-// minute: chronyd adapts it.
+// askSources requests the poll interval when the source has changed, and every minute, since chronyd adapts it.
 func (a *poller) askSources(r *report) error {
 	if r.refID == 0 || r.refID == a.askedRefID && r.at-a.askedSources < sourcesEvery {
 		return nil
 	}
-	a.askedRefID, a.askedSources = r.refID, r.at // a failure, too, is enough for a minute
+	a.askedRefID, a.askedSources = r.refID, r.at // also after a failure the next request is in a minute
 	interval, err := a.link.pollInterval()
 	if err != nil {
 		return err
 	}
-	if interval > 0 { // with no source selected, the last one's is still the best guess
+	if interval > 0 { // without a selected source the last interval is kept
 		a.pollInterval = interval
 	}
 	return nil
 }
 
-// holdover is the age of an update at which the source counts as lost. A
-// source of several is not updated from at each of its polls, so the interval
-// seen between updates counts where it is longer, within reason.
+// holdover is the age of an update at which the source counts as lost. With several sources not every poll is an update, so
+// the observed interval between updates counts if it is longer, up to a limit.
 func (a *poller) holdover(r *report) time.Duration {
-	poll := cmp.Or(a.pollInterval, 64*time.Second) // unknown: chronyd's default minpoll
+	poll := cmp.Or(a.pollInterval, 64*time.Second) // default: chronyd's default minpoll
 	seen := roundUp(max(0, r.interval))
 	return holdoverPolls * max(poll, min(seen, 8*poll))
 }
 
-// fail counts the failure, says so once for each reason, and drops the connection: what may
-// still be on its way there is not wanted any more.
+// fail counts the failure, logs it once per reason, and closes the connection, since late replies on it are not used.
 func (a *poller) fail(err error) {
 	reason := causeOf(err)
 	a.series.Series(metric.ClockQueryFailures, string(reason)).Add(1)
@@ -132,7 +128,7 @@ func (a *poller) fail(err error) {
 	}
 	if !a.reported[reason] {
 		a.reported[reason] = true
-		a.options.Log.Warn("chronyd gives no usable answer", "address", a.addresses[a.address].String(),
+		a.options.Log.Warn("No usable reply from chronyd", "address", a.addresses[a.address].String(),
 			"reason", string(reason), "err", err)
 	}
 	a.failed++

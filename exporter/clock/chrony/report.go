@@ -14,23 +14,21 @@ import (
 	"oneway.example/exporter/instant"
 )
 
-// What tracking says of an unsynchronized clock.
+// Values of tracking for an unsynchronized clock.
 const (
 	leapUnsynchronized = 3
 	maxStratum         = 16
 	refIDLocal         = 0x7f7f0101 // 127.127.1.1: chronyd's local mode
 )
 
-// report is one tracking reply, checked, in seconds and ratios, with signs as
-// package clock has them.
+// report is a checked tracking reply, in seconds and ratios, with the signs of package clock.
 type report struct {
-	// at is the moment on the monotonic clock when the request was sent. chronyd
-	// computes the dispersion when it answers, a little later: so aged from here the
-	// bound errs on the large side.
+	// at is the time on the monotonic clock when the request was sent. chronyd computes the dispersion a little later,
+	// when it replies: aged from at, the bound is slightly too large.
 	at time.Duration
-	// took is how long the reply took: it was given between at and at+took.
+	// took is the duration of the exchange: the reply was generated between at and at+took.
 	took time.Duration
-	// era is REALTIME minus MONOTONIC in force at the time, steps the count of steps.
+	// era is REALTIME minus MONOTONIC at that time, steps the count of steps.
 	era           time.Duration
 	steps         uint64
 	refID         uint32
@@ -38,8 +36,8 @@ type report struct {
 	leap, stratum uint16
 	updated       instant.Time // chronyd's reference time; zero: never
 	interval      float64      // between the last two updates
-	// offset is positive if the clock is fast, frequency if it is so when left alone; lastOffset is what
-	// the last update measured.
+	// offset is positive if the clock is fast, frequency if the uncorrected clock gains; lastOffset is the measurement
+	// of the last update.
 	offset, lastOffset, frequency, residual, skew float64
 	// delay is the root delay, dispersion the root dispersion at the time of the reply.
 	delay, dispersion float64
@@ -55,7 +53,7 @@ func newReport(t *fb.Tracking, sent, received clock.Check) (*report, error) {
 		refID: t.RefID, leap: t.LeapStatus, stratum: t.Stratum, reference: reference(t),
 		updated:  instant.FromUnix(t.RefTime.Unix(), int64(t.RefTime.Nanosecond())),
 		interval: t.LastUpdateInterval,
-		// chronyd says what is to be added to the system clock to correct it.
+		// chronyd reports the correction to be added to the system clock.
 		offset: -t.CurrentCorrection, lastOffset: t.LastOffset,
 		frequency: t.FreqPPM * 1e-6, residual: t.ResidFreqPPM * 1e-6, skew: t.SkewPPM * 1e-6,
 		// A negative root delay (asymmetric interleaved exchanges) is noise around zero.
@@ -63,13 +61,13 @@ func newReport(t *fb.Tracking, sent, received clock.Check) (*report, error) {
 	}, nil
 }
 
-// longestStep is the largest step of the clock by somebody else that chronyd may not have noticed
-// (sched.c, JUMP_DETECT_THRESHOLD): by so much its reference time may be in the future.
+// longestStep is the largest step by another process that chronyd may not have detected (sched.c, JUMP_DETECT_THRESHOLD):
+// its reference time may be in the future by this.
 const longestStep = 10 * time.Second
 
-// contradiction says what of a reply, which came between two readings of the clock, cannot be true of a
-// clock that follows a source: chronyd adds something to the dispersion of each, and lets it grow from its
-// reference time on (reference.c, get_root_dispersion). 1 % is for its floats.
+// contradiction returns an error if a reply, received between two readings of the clock, is impossible for a clock that
+// follows a source: chronyd adds to the dispersion of each source, and increases it from its reference time (reference.c,
+// get_root_dispersion). 1 % is for the resolution of its floats.
 func (r *report) contradiction(sent, received instant.Time) error {
 	if !r.synchronized(false) || r.updated.IsZero() {
 		return nil
@@ -85,21 +83,20 @@ func (r *report) contradiction(sent, received instant.Time) error {
 	return nil
 }
 
-// Limits of what chronyd can mean by a number. Its floats reach 4.6e18 s, which is what
-// it writes for all that is larger (util.c, UTI_FloatHostToNetwork).
+// Limits of the meaningful numbers of chronyd. Its floats reach 4.6e18 s, which represents all larger values (util.c,
+// UTI_FloatHostToNetwork).
 const (
-	// largestSkew is chronyd's own, as a ratio (sourcestats.c, MAX_SKEW).
+	// largestSkew is chronyd's limit, as a ratio (sourcestats.c, MAX_SKEW).
 	largestSkew = 100
-	// largestFrequency is far above what chronyd sets, a ratio: a clock that stands still.
+	// largestFrequency is far above what chronyd sets, as a ratio: that of a stopped clock.
 	largestFrequency = 1
-	// largestUpdate is the largest offset that chronyd takes from a source, in seconds
-	// (util.c, MAX_OFFSET): a host that was started with a clock of 1970 has one of 56 years.
+	// largestUpdate is the largest offset that chronyd accepts from a source, in seconds (util.c, MAX_OFFSET): a host
+	// that starts in 1970 has one of 56 years.
 	largestUpdate = 1 << 32
 )
 
-// implausibleReply says which number of a tracking reply no clock can have that is
-// worth anything. A bound of which it alone makes more than bound.Limit is one;
-// each comparison is false for what is no number.
+// implausibleReply returns an error if a number of a tracking reply is impossible for a useful clock, for example if it
+// results in a bound above bound.Limit; each comparison is false for NaN.
 func implausibleReply(t *fb.Tracking) error {
 	offset, delay, seconds := math.Abs(t.CurrentCorrection), math.Abs(t.RootDelay), t.RefTime.Unix()
 	switch limit := bound.Limit.Seconds(); {
@@ -124,9 +121,8 @@ func implausibleReply(t *fb.Tracking) error {
 	return nil
 }
 
-// reference puts into words what the clock follows. The reference id of an NTP
-// server is a hash or an address and stays hexadecimal; that of a reference clock
-// is its name.
+// reference describes what the clock follows. The reference ID of an NTP server is a hash or an address and stays
+// hexadecimal; that of a reference clock is its name.
 func reference(t *fb.Tracking) publish.Reference {
 	id := fb.RefidAsHEX(t.RefID)
 	if t.IPAddr == nil && t.RefID != refIDLocal && t.RefID != 0 {
@@ -136,7 +132,7 @@ func reference(t *fb.Tracking) publish.Reference {
 	return publish.Reference{id, fmt.Sprint(t.Stratum), leaps[t.LeapStatus], kindOf(t)}
 }
 
-// synchronized reports whether chronyd claims to follow a source.
+// synchronized reports whether chronyd reports that it follows a source.
 func (r *report) synchronized(trustLocal bool) bool {
 	if r.leap == leapUnsynchronized || r.stratum == 0 || r.stratum >= maxStratum || r.refID == 0 {
 		return false
@@ -147,13 +143,11 @@ func (r *report) synchronized(trustLocal bool) bool {
 // updatedAt is the last update on the monotonic clock.
 func (r *report) updatedAt() time.Duration { return time.Duration(r.updated) - r.era }
 
-// uncertainty is what the clock may be off, in seconds, beyond the offset that chronyd
-// knows of, at the time of the reply.
+// uncertainty is the error of the clock, in seconds, beyond the offset that chronyd reports, at the time of the reply.
 func (r *report) uncertainty() float64 { return r.dispersion + r.delay/2 }
 
-// boundAt is the error bound, in seconds, at a moment that is age away from the
-// report; d is how the offset may change, silence for how long chronyd has failed to
-// answer.
+// boundAt is the error bound, in seconds, at a moment that is age away from the report; d is the possible change of the
+// offset, silence the time since chronyd should have replied.
 //
 //	bound = |offset| + root dispersion + root delay/2              [chronyc(1), tracking]
 //	        + age x (skew + |residual frequency| + maxclockerror)
@@ -161,21 +155,19 @@ func (r *report) uncertainty() float64 { return r.dispersion + r.delay/2 }
 //	          or before the reply
 //	        + silence x (slew beyond drift)
 //
-// The dispersion in a reply is that of the moment of the reply; the second line
-// is the rate at which chronyd itself lets it grow (reference.c,
-// get_root_dispersion). The residual frequency belongs there: it is the part of
-// the clock's estimated error of rate that chronyd has not corrected. Like chronyd's
-// own, the rule is symmetric in age. The third line is for a clock that is being slewed,
-// or that chronyd does not control (see drift).
+// The dispersion in a reply is that of the moment of the reply; the second line is the rate at which chronyd itself
+// increases it (reference.c, get_root_dispersion). The residual frequency belongs there: it is the part of the estimated
+// frequency error that chronyd has not corrected. As in chronyd, the rule is symmetric in age. The third line is for a
+// clock that is being slewed, or that chronyd does not control (see drift).
 //
-// The last line is for a chronyd that is gone or hangs: a slew that it began after the
-// reply goes on, for which it had |offset| to slew (see plannedRate).
+// The last line is for a chronyd that has ended or hangs: a slew that it started after the reply continues, with |offset|
+// to slew (see plannedRate).
 func (r *report) boundAt(age, silence time.Duration, maxClockError float64, d drift) float64 {
 	rate := r.skew + math.Abs(r.residual) + maxClockError
 	away := math.Abs(age.Seconds())
 	offset, moved := math.Abs(r.offset), (away+r.took.Seconds())*d.rate
 	if d.toward && age >= 0 {
-		unanswered := max(0, r.took-age).Seconds() // until the reply the offset was larger
+		unanswered := max(0, r.took-age).Seconds() // before the reply the offset was larger
 		offset = max(offset+unanswered*d.rate, moved-offset)
 	} else {
 		offset += moved
@@ -184,29 +176,26 @@ func (r *report) boundAt(age, silence time.Duration, maxClockError float64, d dr
 		max(0, silence.Seconds())*max(0, plannedRate(r.offset)-d.rate)
 }
 
-// maxRate is the largest frequency offset that chronyd or the kernel sets,
-// 100000 ppm (chrony.conf(5), maxslewrate).
+// maxRate is the largest frequency offset of chronyd and the kernel, 100000 ppm (chrony.conf(5), maxslewrate).
 const maxRate = 0.1
 
-// plannedRate is the highest rate at which chronyd slews an offset away: it plans no slew
-// shorter than 1 s (sys_generic.c, MIN_SLEW_DURATION) and sets no frequency above maxRate.
+// plannedRate is the highest rate at which chronyd slews an offset: it plans no slew shorter than 1 s (sys_generic.c,
+// MIN_SLEW_DURATION) and sets no frequency above maxRate.
 func plannedRate(offset float64) float64 { return min(maxRate, math.Abs(offset)) }
 
-// drift is how the offset of a clock may change after a reply, beyond what its frequency's
-// error makes of it.
+// drift is the possible change of a clock's offset after a reply, in addition to the effect of its frequency error.
 //
-// Slewing is meant to make the offset shrink, but chronyd ends a slew by a timer of its
-// own process, and on a busy host that comes late: the clock goes on past zero as fast
-// as it was slewed. Under `chronyd -x` nobody corrects the clock, and the offset grows
-// with the whole error of its frequency.
+// Slewing reduces the offset, but chronyd ends a slew by a timer in its process, which is late on a busy host: the clock
+// then continues beyond zero at the rate of the slew. With `chronyd -x` the clock is not corrected, and the offset grows
+// with the complete frequency error.
 type drift struct {
-	rate   float64 // seconds a second, 0 to maxRate
-	toward bool    // toward zero; else it may be away from it
+	rate   float64 // seconds per second, 0 to maxRate
+	toward bool    // toward zero; otherwise possibly away from it
 }
 
-// driftOf is what the reply to shows, where from is the one before it, or the same if
-// there is none. With an update since, chronyd has planned a slew of what was left and of
-// what the update has found; with none, a slew goes on as it was seen, or has ended.
+// driftOf is the drift after the reply to, where from is the previous reply, or the same without one. After an update chronyd
+// has planned a slew of the remaining offset and of the update's; without one, a slew continues at the observed rate, or
+// has ended.
 func driftOf(from, to *report) drift {
 	elapsed := (to.at - from.at).Seconds()
 	known := elapsed > 0 && from.steps == to.steps
@@ -220,7 +209,7 @@ func driftOf(from, to *report) drift {
 	return drift{max(seen, plannedRate(math.Abs(from.offset)+math.Abs(to.lastOffset))), false}
 }
 
-// minus is a - b, or the longest duration of its sign: an instant may be anything.
+// minus is a - b, clamped to the longest duration of its sign, since an instant may have any value.
 func minus(a, b time.Duration) time.Duration {
 	switch d := a - b; {
 	case b > 0 && d > a:
@@ -232,7 +221,7 @@ func minus(a, b time.Duration) time.Duration {
 	}
 }
 
-// roundUp converts seconds so that nothing of a bound is lost.
+// roundUp converts seconds to a Duration, rounded up.
 func roundUp(seconds float64) time.Duration {
 	ns := math.Ceil(seconds * 1e9)
 	if !(ns < math.MaxInt64) {
@@ -241,14 +230,11 @@ func roundUp(seconds float64) time.Duration {
 	return time.Duration(ns)
 }
 
-// kindOf says what kind of source chronyd follows: the label `kind` of
-// oneway_clock_reference_info.
+// kindOf is the kind of chronyd's source: the label `kind` of oneway_clock_reference_info.
 //
-// chronyd's protocol tells the kind of a reference clock only by its reference
-// identifier: refid in chrony.conf, or else the driver's name and a number
-// (refclock.c: PPS0, SHM0, SOC0, PHC0). The names taken here are those that our
-// configurations give. A shared-memory segment without a name counts as nmea: whether
-// sentences or pulses are in it nobody can tell, and nmea claims less.
+// chronyd's protocol has only the reference ID of a reference clock: refid in chrony.conf, or else the driver's name and a
+// number (refclock.c: PPS0, SHM0, SOC0, PHC0). The names below are those of the project's configurations. A shared-memory
+// segment without a name counts as nmea: it may contain sentences or pulses, and nmea is the weaker of the two.
 func kindOf(t *fb.Tracking) string {
 	switch {
 	case t.RefID == refIDLocal:

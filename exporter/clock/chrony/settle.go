@@ -8,62 +8,55 @@ import (
 )
 
 const (
-	// sameUpdate: reference times nearer than this are of one update. chronyd moves
-	// the reference time a little with each slew, and updates not more often than
-	// every second.
+	// sameUpdate: reference times nearer than this are of one update. chronyd moves the reference time a little with each
+	// slew, and has at most one update per second.
 	sameUpdate = 50 * time.Millisecond
-	// ownStep is how long before its own step chronyd can have taken the sample that
-	// made it step: it steps at once, only the exchange lies between.
+	// ownStep is the maximum age of the sample that made chronyd step the clock: it steps at once after the exchange.
 	ownStep = 500 * time.Millisecond
 )
 
-// wholeRegister is how many updates chronyd's regression can remember
-// (sourcestats.c, MAX_SAMPLES): after as many nothing is left of before the step.
+// wholeRegister is the number of updates in chronyd's regression (sourcestats.c, MAX_SAMPLES): after as many none is from
+// before the step.
 const wholeRegister = 64
 
-// settler decides when chronyd's word is worth something again after a step.
+// settler decides when chronyd's replies are valid again after a step.
 //
-// chronyd does not notice that somebody else steps the clock by less than 10 s: until
-// its next update, which can be a quarter of an hour away, it goes on to report a
-// small bound. And that update, recognized by a new reference time, need not see the
-// step either. A reference clock's filter may still choose samples from before it;
-// the regression fits one line to samples of both sides; and the filter's memory of
-// the jump makes the good samples weigh nothing beside the old ones, so that for a
-// minute or more chronyd reports microseconds while it is a second off.
+// chronyd does not detect a step of less than 10 s by another process: until its next update, which can be a quarter of an
+// hour away, it continues to report a small bound. And that update, recognized by a new reference time, need not contain
+// the step: the filter of a reference clock may still select samples from before it; the regression fits one line to
+// samples of both sides; and because of the jump the new samples have little weight compared with the old ones, so that
+// for a minute or more chronyd reports microseconds with an offset of a second.
 //
-// So the settler keeps an account: what the clock was stepped by, less what chronyd's
-// updates have found since (the last offset of each). When they have found it all,
-// to within the bounds of before and now, or when nothing can be left of the time
-// before the step, chronyd has settled.
+// Therefore the settler keeps an account: the size of the step minus the offsets found by chronyd's updates since (the last
+// offset of each). When they have found all of it, within the bounds before and now, or when no sample from before the step
+// can be left, chronyd has settled.
 //
-// No waiting is needed when chronyd stepped the clock itself, which shows in one of
-// two ways: it moved its reference time along with the clock (`chronyc makestep`), or
-// it has just had an update whose offset is the step.
+// No wait is needed if chronyd itself stepped the clock, which is detected in one of two ways: it moved its reference time
+// together with the clock (`chronyc makestep`), or it has just had an update whose offset is the step.
 type settler struct {
 	last    *report // the last reply; nil: none yet
-	steps   uint64  // up to which chronyd's word is good
-	waiting uint64  // the step count waited for, if it is not steps
+	steps   uint64  // up to which chronyd has settled
+	waiting uint64  // the awaited step count, if it differs from steps
 	account account
 }
 
-// account is what chronyd has still to find of steps that were not its own.
+// account is the part of others' steps that chronyd has not found yet.
 type account struct {
 	known   bool    // chronyd knew the time before the step
 	owed    float64 // seconds
-	doubt   float64 // what an update has found that may have been before or after the step
+	doubt   float64 // offset of an update that may have been before or after the step
 	before  float64 // chronyd's bound before the step
 	updates int
 }
 
-// settled reports whether the last reply, r, may be believed.
+// settled reports whether the last reply, r, is valid.
 func (a *account) settled(r *report) bool {
 	tolerance := a.before + r.uncertainty()
 	return a.updates > 0 && (!a.known || a.updates >= wholeRegister ||
 		math.Abs(a.owed) <= tolerance || math.Abs(a.owed-a.doubt) <= tolerance)
 }
 
-// reply takes a reply in. It returns the count of steps up to which chronyd
-// has settled.
+// reply handles a reply. It returns the count of steps up to which chronyd has settled.
 func (s *settler) reply(c clock.Check, r *report) uint64 {
 	previous := s.last
 	s.last = r
@@ -71,7 +64,7 @@ func (s *settler) reply(c clock.Check, r *report) uint64 {
 	case c.Steps == s.steps:
 	case s.waiting == c.Steps: // at least the second reply since the step
 		if r.updated.IsZero() {
-			s.account = account{} // a chronyd that has started since, and remembers nothing
+			s.account = account{} // chronyd has restarted, without old samples
 		} else if updated(previous, r) {
 			s.account.owed -= r.lastOffset
 			s.account.updates++
@@ -88,7 +81,7 @@ func (s *settler) reply(c clock.Check, r *report) uint64 {
 	return s.steps
 }
 
-// stepped takes in the first reply after a step.
+// stepped handles the first reply after a step.
 func (s *settler) stepped(c clock.Check, previous, r *report) {
 	settled := s.waiting == s.steps
 	s.waiting = c.Steps
@@ -121,19 +114,18 @@ func (s *settler) stepped(c clock.Check, previous, r *report) {
 	}
 }
 
-// updated: there was an update between the two replies.
+// updated reports whether there was an update between the two replies.
 func updated(before, after *report) bool {
 	return !after.updated.IsZero() && after.updated.Sub(before.updated).Abs() > sameUpdate
 }
 
-// movedAlong: on the monotonic scale the reference time is where it was.
+// movedAlong reports whether the reference time is unchanged on the monotonic scale.
 func movedAlong(before, after *report) bool {
 	return !before.updated.IsZero() && !after.updated.IsZero() &&
 		(after.updatedAt()-before.updatedAt()).Abs() <= min(sameUpdate, (after.era-before.era).Abs()/2)
 }
 
-// steppedItself: there is a new update, from just before the step, and what it
-// measured is what the clock was stepped by.
+// steppedItself reports whether there is a new update, from just before the step, whose offset is the step.
 func steppedItself(before, after *report, c clock.Check) bool {
 	if !updated(before, after) {
 		return false

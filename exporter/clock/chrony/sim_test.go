@@ -82,7 +82,7 @@ func during(spans ...span) func(time.Duration) bool {
 	}
 }
 
-// serialPulse is a serial receiver, late by 10 us and more, with a quota of 50 us.
+// serialPulse is a serial receiver with a delay of 10 us and more, and an error allowance of 50 us.
 func serialPulse(lost func(time.Duration) bool, bias func(time.Duration) float64) *clocksim.Pulse {
 	return &clocksim.Pulse{
 		Poll: 4, Latency: 10 * time.Microsecond, Jitter: 5 * time.Microsecond,
@@ -133,7 +133,7 @@ func TestBoundCoversADayOfPulses(t *testing.T) {
 		{hours(9), "path of 30 and 80 ms", nil, 1, 0, clock.Synchronized, ok},
 		{hours(10), "pulse lost for 6 hours", nil, 1, 0, clock.Holdover, ok},
 		{hours(16), "pulse back", nil, 0.99, 0, clock.Synchronized, ok},
-		{hours(18), "pulse 35 us later, at the edge of its quota", nil, 1, 0, clock.Synchronized, ok},
+		{hours(18), "pulse 35 us later, at its error allowance", nil, 1, 0, clock.Synchronized, ok},
 		{hours(20), "warming up: 3 ppm in an hour", nil, 1, 0, clock.Synchronized, ok},
 		{hours(21), "steady", nil, 1, 0, clock.Synchronized, ok},
 	}
@@ -146,8 +146,8 @@ func TestBoundCoversADayOfPulses(t *testing.T) {
 
 func TestBoundCoversADayOfServers(t *testing.T) {
 	w := newSimulation(simSeed)
-	// All of the local server's delay is on the way there, and its own clock is off by
-	// what it admits: chronyd's word is wrong by nearly all of its bound.
+	// All of the local server's delay is in the forward direction, and its clock is off by its stated error: chronyd's
+	// offset is wrong by nearly all of its bound.
 	edge := &clocksim.NTP{
 		Poll: 5, Forward: 10 * time.Millisecond, Jitter: 200 * time.Microsecond, RootDispersion: 300e-6,
 		Bias: func(time.Duration) float64 { return -290e-6 },

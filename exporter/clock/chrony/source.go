@@ -10,13 +10,13 @@ import (
 	"oneway.example/exporter/option"
 )
 
-// Source has the settings of a configuration; see Options. Make it with DefaultSource.
+// Source has the settings of a configuration; see Options. Make one with DefaultSource.
 type Source struct {
 	// Address begins with unix:/// or udp://; empty: the default.
 	Address string `yaml:"address"`
 	// Interval is 100 ms to 1 min.
 	Interval time.Duration `yaml:"interval"`
-	// SocketDir is an absolute path, and not for an address of udp; empty: the default.
+	// SocketDir is an absolute path, not allowed with a UDP address; empty: the default.
 	SocketDir string `yaml:"socket_dir"`
 	// MaxClockError is above 0 and at most 0.01.
 	MaxClockError option.Ratio `yaml:"max_clock_error"`
@@ -28,11 +28,11 @@ func DefaultSource() *Source {
 	return &Source{Interval: defaultInterval, MaxClockError: defaultMaxClockError}
 }
 
-// maxMaxClockError is the largest that makes sense: 10,000 ppm, a hundred times what a
-// crystal is off by. Who writes chrony.conf's ppm as they are is above it.
+// maxMaxClockError is 10,000 ppm, a hundred times the error of a crystal. chrony.conf's value in ppm, used as a ratio, is
+// above it.
 const maxMaxClockError = 0.01
 
-// Name is that of the package.
+// Name is the name of the package.
 func (*Source) Name() string { return Name }
 
 // New checks the settings and makes the monitor.
@@ -57,7 +57,7 @@ func (s *Source) check() error {
 		errs = append(errs, option.Errorf("socket_dir", "is %q; it must be an absolute path, such as /run/oneway", s.SocketDir))
 	}
 	if s.SocketDir != "" && udp {
-		errs = append(errs, option.Errorf("socket_dir", "has no meaning with an address of udp; it goes with a Unix socket"))
+		errs = append(errs, option.Errorf("socket_dir", "is not allowed with a UDP address; it is an option of a Unix socket"))
 	}
 	if s.MaxClockError <= 0 || s.MaxClockError > maxMaxClockError {
 		errs = append(errs, option.Errorf("max_clock_error",
