@@ -27,7 +27,7 @@ func TestPausesGrowAndAreResetAfterAGoodRun(t *testing.T) {
 			}
 			return errors.New("no")
 		})
-		// synctest time: no real time passes
+		// synctest's time: no real time passes
 		time.Sleep(3 * time.Minute)
 		cancel()
 		<-u.done
