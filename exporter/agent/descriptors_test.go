@@ -31,7 +31,7 @@ func TestDescriptorsThatRunOutAreOneLine(t *testing.T) {
 		})
 		// Time of the synctest bubble, which advances when all goroutines wait for it.
 		const aWhile = time.Minute // several checks
-		// synctest's time: no real time passes
+		// simulated time (synctest)
 		time.Sleep(aWhile)
 		for range 3 {
 			none.Store(true)

@@ -48,8 +48,8 @@ func TestTaskRunsThePreparedRunnerAndMakesAnotherAfterAFailure(t *testing.T) {
 			t.Errorf("fault is %q, %d runners were made", got, len(made))
 		}
 		k.mu.Unlock()
-		// synctest's time: no real time passes
-		time.Sleep(2 * time.Second) // synctest's time
+		// simulated time (synctest)
+		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if got := k.fault(); got != "" || len(made) != 2 || made[0].runs != 1 || made[1].runs != 1 || k.running() != made[1] {
 			t.Errorf("fault is %q, %d runners were made", got, len(made))

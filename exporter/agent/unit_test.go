@@ -27,7 +27,7 @@ func TestPausesGrowAndAreResetAfterAGoodRun(t *testing.T) {
 			}
 			return errors.New("no")
 		})
-		// synctest's time: no real time passes
+		// simulated time (synctest)
 		time.Sleep(3 * time.Minute)
 		cancel()
 		<-u.done

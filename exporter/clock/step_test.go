@@ -150,7 +150,7 @@ func TestRunComparesWithoutBeingAsked(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go d.Run(ctx)
 		c.Step(time.Minute)
-		// synctest's time: no real time passes
+		// simulated time (synctest)
 		time.Sleep(10 * time.Second)
 		if since := d.Check().Since(); since < 9*time.Second || since > 10*time.Second {
 			t.Errorf("the step was detected %v ago, want 9 s to 10 s", since)

@@ -115,7 +115,7 @@ func manySources(q []byte) [][]byte {
 // bubble advances meanwhile: it advances only while all goroutines wait, so a call that blocks is detected.
 func pace(t *testing.T, m *Monitor, c *clocktest.Clock, d time.Duration) {
 	t.Helper()
-	// synctest's time: no real time passes
+	// simulated time (synctest)
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		before := time.Now()
 		q := m.Quality(c.Read().Wall)

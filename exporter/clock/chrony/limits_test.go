@@ -118,7 +118,7 @@ func TestImpossibleReplyIsCountedAndNotUsed(t *testing.T) {
 				b.expect("at first", clock.Synchronized, sample.OK)
 				b.daemon.set(change)
 				for range 40 {
-					// synctest's time: no real time passes
+					// simulated time (synctest)
 					time.Sleep(time.Second)
 					if q := b.quality(); q.Synchronized() && q.Bound.Error > time.Second {
 						t.Errorf("valid: %+v", q)

@@ -15,7 +15,7 @@ import (
 func TestBoundIsTheSumOfTrackingsErrors(t *testing.T) {
 	inTestbed(t, Options{}, func(b *testbed) {
 		b.daemon.set(func(d *daemon) { d.correction = -2e-3 })
-		// synctest's time: no real time passes
+		// simulated time (synctest)
 		time.Sleep(2*time.Second + time.Millisecond)
 		q := b.quality()
 		if q.State != clock.Synchronized || q.Offset.Round(time.Microsecond) != 2*time.Millisecond {

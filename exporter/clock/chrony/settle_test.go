@@ -15,7 +15,7 @@ func TestStepBySomebodyElseWaitsForAnUpdate(t *testing.T) {
 		t.Run(step.String(), func(t *testing.T) {
 			inTestbed(t, Options{}, func(b *testbed) {
 				b.pass(30 * time.Second)
-				// synctest's time: no real time passes
+				// simulated time (synctest)
 				time.Sleep(3 * time.Second)
 				b.clock.Step(step)
 				b.expect("at once", clock.Stepping, sample.LocalStepped)

@@ -59,7 +59,7 @@ func (b *testbed) expect(when string, state clock.State, reason sample.Reason) {
 // pass lets time go by with an update of chronyd's source every ten seconds.
 func (b *testbed) pass(d time.Duration) {
 	for ; d > 0; d -= 10 * time.Second {
-		// synctest's time: no real time passes
+		// simulated time (synctest)
 		time.Sleep(min(d, 10*time.Second))
 		b.daemon.update(0)
 	}

@@ -88,7 +88,7 @@ func TestPauseBetweenAttemptsDoublesUpToItsLimit(t *testing.T) {
 			o := Options{maxBackOff: c.limit, random: func() float64 { return c.random }}
 			inTestbed(t, o, func(d *daemon) { d.down = true }, func(b *testbed) {
 				for _, pause := range c.want {
-					time.Sleep(pause) // synctest's time: no real time passes
+					time.Sleep(pause) // simulated time (synctest)
 				}
 				synctest.Wait()
 				if got := pauses(b.daemon); !slices.Equal(got, c.want) {

@@ -178,7 +178,7 @@ func (b *testbed) tick() { time.Sleep(publishEvery); synctest.Wait() }
 func (b *testbed) every(d time.Duration, lines ...string) {
 	for ; d > 0; d -= time.Second {
 		b.say(lines...)
-		time.Sleep(time.Second) // synctest's time: no real time passes
+		time.Sleep(time.Second) // simulated time (synctest)
 	}
 }
 

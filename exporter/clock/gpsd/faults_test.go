@@ -97,7 +97,7 @@ func TestLineThatPausesIsReadWhole(t *testing.T) {
 		b.daemon.set(func(d *daemon) { d.reply = nil })
 		b.say(fix3D)
 		b.daemon.send(noFix[:20])
-		time.Sleep(timeout + time.Second) // synctest's time: no real time passes
+		time.Sleep(timeout + time.Second) // simulated time (synctest)
 		b.daemon.send(noFix[20:] + "\n")
 		b.tick()
 		b.metrics("a line with the pause within", map[*metric.Desc]string{metric.GNSSFix: "1", metric.GNSSConnections: "1"})

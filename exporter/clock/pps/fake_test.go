@@ -143,7 +143,7 @@ func (k *fake) fetch(timeout time.Duration) (event, error) {
 	defer timer.Stop()
 	select {
 	case <-pulse:
-		// synctest's time: no real time passes
+		// simulated time (synctest)
 		time.Sleep(waking + slow)
 	case <-timer.C:
 		return event{}, errNoEvent

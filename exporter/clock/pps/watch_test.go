@@ -172,7 +172,7 @@ func TestSlewDoesNotDeceiveTheJudge(t *testing.T) {
 		b.seconds(20)
 		for range 20_000 { // 500 us a second: what the kernel allows
 			b.do(func() { b.wall += 500 * time.Nanosecond })
-			// synctest's time: no real time passes
+			// simulated time (synctest)
 			time.Sleep(time.Millisecond)
 		}
 		b.offset(10*time.Millisecond - 250*time.Microsecond) // at the last pulse

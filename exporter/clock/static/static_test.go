@@ -60,7 +60,7 @@ func TestStepIsHeldDown(t *testing.T) {
 			if q.State != state || q.Bound.Reason != reason || q.Steps != 1 {
 				t.Errorf("%v after the step: %+v, want %v, %v, 1 step", elapsed, q, state, reason)
 			}
-			// synctest's time: no real time passes
+			// simulated time (synctest)
 			time.Sleep(500 * time.Millisecond)
 		}
 	})
