@@ -27,6 +27,8 @@ bc         bc         vmlab-pps  builds that kernel
 xz         xz-utils   vmlab-pps  unpacks its source
 irtt       irtt       bench      a peer to be measured beside us
 iperf3     iperf3     bench      a peer to be measured beside us
+prometheus-smokeping-prober prometheus-smokeping-prober bench a peer to be measured beside us
+prometheus-blackbox-exporter prometheus-blackbox-exporter bench a peer to be measured beside us
 debootstrap debootstrap fresh    a Debian with nothing but its base is made by it
 '
 

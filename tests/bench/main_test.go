@@ -13,6 +13,7 @@ import (
 	"text/tabwriter"
 
 	"oneway.example/tests/lab"
+	"oneway.example/tests/program"
 )
 
 // roleVariable starts this binary in a role instead of as a test.
@@ -22,12 +23,15 @@ func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVariable); role != "" {
 		os.Exit(play(role, os.Args[1:]))
 	}
-	os.Exit(lab.Main(func() int {
+	os.Exit(program.Main(func() int {
 		status := m.Run()
 		comparison.print()
 		return status
-	}))
+	}, func(built string) { binary = built }))
 }
+
+// binary is the program `oneway`.
+var binary string
 
 // comparison collects the rows of the final table. Benchmarks run sequentially.
 var comparison rows
