@@ -19,10 +19,10 @@ import (
 	"time"
 )
 
-// Size is how many numbers below the highest one received are remembered initially, in 2.2 KiB. If numbers would be
-// decided for lack of space, the window is doubled, up to MaxSize, as long as at least one in sparsest of its
-// numbers was received and its Quota allows: memory grows with received packets, not with a number that jumps
-// ahead.
+// Size is how many numbers below the highest one received are remembered initially, in 128 bytes, or 2.2 KiB once one
+// was missing. If numbers would be decided for lack of space, the window is doubled, up to MaxSize, as long as at least
+// one in sparsest of its numbers was received and its Quota allows: memory grows with received packets, not with a
+// number that jumps ahead.
 const (
 	Size     = 512
 	MaxSize  = 1 << 17
@@ -76,11 +76,11 @@ type Counts struct {
 // use.
 type Window struct {
 	counts Counts
-	// seen: bit n%size is set if number n arrived in any way, for n in [next-size, next), size being the length of
-	// openedMs, a power of two; overdue: if it arrived too late.
+	// seen: bit n%size is set if number n arrived in any way, for n in [next-size, next), size being 64 times its
+	// length, a power of two; overdue: if it arrived too late.
 	seen, overdue []uint64
 	// openedMs[n%size] is when a missing number was first overtaken, in milliseconds of the caller's monotonic
-	// clock.
+	// clock; nil as long as none was missing.
 	openedMs []uint32
 	mask     uint64 // size-1
 	inBurst  bool
@@ -92,7 +92,7 @@ func (w *Window) Reset() {
 	w.Charge(nil)
 	old := *w
 	*w = Window{}
-	if len(old.openedMs) == Size {
+	if old.length() == Size {
 		clear(old.seen)
 		clear(old.overdue)
 		w.seen, w.overdue, w.openedMs, w.mask = old.seen, old.overdue, old.openedMs, old.mask
@@ -105,7 +105,7 @@ func (w *Window) Reserve(n int) {
 	for size < min(n, MaxSize) {
 		size *= 2
 	}
-	if size > len(w.openedMs) {
+	if size > w.length() {
 		w.resize(size)
 	}
 }
@@ -113,25 +113,33 @@ func (w *Window) Reserve(n int) {
 // resize moves the state to tables of another size.
 func (w *Window) resize(size int) {
 	old := *w
-	w.seen, w.overdue, w.openedMs = make([]uint64, size/64), make([]uint64, size/64), make([]uint32, size)
+	w.seen, w.overdue = make([]uint64, size/64), make([]uint64, size/64)
+	if old.openedMs != nil {
+		w.openedMs = make([]uint32, size)
+	}
 	w.mask = uint64(size) - 1
-	for n := w.counts.Next - min(w.counts.Next, uint64(len(old.openedMs))); n < w.counts.Next; n++ {
+	for n := w.counts.Next - min(w.counts.Next, uint64(old.length())); n < w.counts.Next; n++ {
 		if old.has(n) {
 			w.mark(n)
 		}
 		if old.late(n) {
 			w.markOverdue(n)
 		}
-		w.openedMs[n&w.mask] = old.openedMs[n&old.mask]
+		if old.openedMs != nil {
+			w.openedMs[n&w.mask] = old.openedMs[n&old.mask]
+		}
 	}
 }
 
+// length is how many numbers the window has tables for; 0 before its first use.
+func (w *Window) length() int { return 64 * len(w.seen) }
+
 // size is the number of remembered numbers; the tables are allocated at the first use.
 func (w *Window) size() uint64 {
-	if len(w.openedMs) == 0 {
+	if len(w.seen) == 0 {
 		w.resize(Size)
 	}
-	return uint64(len(w.openedMs))
+	return uint64(w.length())
 }
 
 // grow doubles the window while number n would push undecided numbers out of it, and enough of its numbers were
@@ -164,14 +172,14 @@ func (c *Counts) Pending() uint64 { return c.Next - c.First - c.Received - c.Los
 
 // Seen reports whether number n has arrived, in time or not, as far back as the window reaches.
 func (w *Window) Seen(n uint64) bool {
-	return n < w.counts.Next && n+uint64(len(w.openedMs)) >= w.counts.Next && w.has(n)
+	return n < w.counts.Next && n+uint64(w.length()) >= w.counts.Next && w.has(n)
 }
 
 // Awaits reports whether number n has certainly not arrived: a number below the first one, or older than the
 // window, may have.
 func (w *Window) Awaits(n uint64) bool {
 	c := &w.counts
-	return n >= c.Next || n >= c.First && n+uint64(len(w.openedMs)) >= c.Next && !w.has(n)
+	return n >= c.Next || n >= c.First && n+uint64(w.length()) >= c.Next && !w.has(n)
 }
 
 // Add adds the arrival of number n at the monotonic time now. Its cost is constant except for a jump ahead, which
@@ -228,10 +236,12 @@ func (w *Window) Expire(now, wait time.Duration) {
 	c := &w.counts
 	limit := (wait + time.Millisecond - 1).Milliseconds()
 	for c.Base < c.Next {
-		// Signed, so that a small step back is not interpreted as 49 days.
-		age := int32(toMs(now) - w.openedMs[c.Base&w.mask])
-		if !w.has(c.Base) && int64(age) <= limit {
-			return
+		if !w.has(c.Base) {
+			// Signed, so that a small step back is not interpreted as 49 days.
+			age := int32(toMs(now) - w.openedMs[c.Base&w.mask])
+			if int64(age) <= limit {
+				return
+			}
 		}
 		w.settle(1, w.received(c.Base))
 	}
@@ -262,10 +272,15 @@ func (w *Window) advance(n uint64, now time.Duration) {
 		}
 	}
 	opened := toMs(now)
-	for ; c.Next <= n; c.Next++ {
+	for ; c.Next < n; c.Next++ {
+		if w.openedMs == nil {
+			w.openedMs = make([]uint32, size)
+		}
 		w.unmark(c.Next)
 		w.openedMs[c.Next&w.mask] = opened
 	}
+	w.unmark(n)
+	c.Next = n + 1
 }
 
 // slide moves base over the numbers that have arrived.
@@ -385,7 +400,7 @@ func (w *Window) Charge(b *Quota) {
 }
 
 // grown is the memory of the window beyond its initial size, in bytes.
-func (w *Window) grown() int { return tableBytes(max(len(w.openedMs), Size)) - tableBytes(Size) }
+func (w *Window) grown() int { return tableBytes(max(w.length(), Size)) - tableBytes(Size) }
 
 // tableBytes is the size of the tables for so many numbers.
 func tableBytes(numbers int) int { return 2*numbers/8 + 4*numbers }

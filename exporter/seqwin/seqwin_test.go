@@ -282,7 +282,7 @@ func TestReservedWindowHasItsSizeAtOnce(t *testing.T) {
 	w.Add(0, 0)
 	w.Add(1, 0)
 	w.Reset()
-	if got := memory(&w); got != 2176 || w.Counts() != (Counts{}) || w.has(0) || w.has(1) {
+	if got := memory(&w); got != 128 || w.Counts() != (Counts{}) || w.has(0) || w.has(1) {
 		t.Errorf("after Reset of a small one: %d bytes, %+v", got, w.Counts())
 	}
 }
