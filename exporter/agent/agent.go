@@ -167,7 +167,7 @@ func (a *Agent) begin(ctx context.Context) {
 	a.ctx, a.started = ctx, time.Now().UTC()
 	a.mu.Unlock()
 	a.apply(a.inForce)
-	a.log.Info("Measuring", "paths", len(a.inForce.config.Paths), "probes", len(a.inForce.jobs), "config_file", a.options.ConfigFile)
+	a.log.Info("Measuring", "paths", a.inForce.paths, "probes", len(a.inForce.jobs), "config_file", a.options.ConfigFile)
 }
 
 // end stops all tasks of the configuration.
@@ -300,6 +300,6 @@ func (a *Agent) reload() error {
 		return err
 	}
 	kept := a.apply(p)
-	a.log.Info("Configuration reloaded", "paths", len(p.config.Paths), "probes", len(p.jobs), "probes_kept", kept)
+	a.log.Info("Configuration reloaded", "paths", p.paths, "probes", len(p.jobs), "probes_kept", kept)
 	return nil
 }

@@ -35,7 +35,7 @@ func (a *Agent) place(ask linklease.Ask) (linklease.Place, error) {
 	for _, l := range p.shared.links {
 		known[l.Name] = true
 	}
-	if p.config.LoadServer.Given() {
+	if p.serves {
 		known[p.loadServer.link()] = true
 	}
 	var same, other []linklease.Place // to that remote end: of the same type, and of other types

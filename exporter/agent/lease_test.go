@@ -78,7 +78,7 @@ func TestTestFromTheTerminalFindsItsLink(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			file, err := config.Parse("x.yml", []byte("clock: {}\n"+c.config))
-			p := &plan{config: file, jobs: append(c.jobs, jobOf(probe.Target{}, &fakeProber{}))}
+			p := &plan{serves: file.LoadServer.Given(), jobs: append(c.jobs, jobOf(probe.Target{}, &fakeProber{}))}
 			if err = errors.Join(err, p.shared.decode(file), p.loadServer.decode(file)); err != nil {
 				t.Fatal(err)
 			}
