@@ -172,27 +172,42 @@ func (u *unit) keep(ctx context.Context) {
 		begin := time.Now()
 		err := u.once(ctx)
 		if ctx.Err() != nil {
-			if err != nil && !errors.Is(err, context.Canceled) {
-				u.log.Warn("Ended with an error", "err", err)
-			}
+			u.ended(err)
 			return
-		}
-		if err == nil {
-			err = errEnded
 		}
 		if time.Since(begin) > u.retry.most {
 			delay = u.retry.first // after a long run this is a new fault
 		}
-		u.set(err)
-		// Jitter of a quarter, so that units that failed together do not fail together again.
-		pause := delay*3/4 + rand.N(delay/2)
-		u.log.Error("Failed, will be retried", "err", err, "retry_in_seconds", pause.Seconds())
-		if !ctxtime.For(ctx, pause) {
+		if !u.failed(ctx, err, delay) {
 			return
 		}
 		delay = min(2*delay, u.retry.most)
 		u.set(nil)
 	}
+}
+
+// ended logs the error of a stopped unit. Like failed it is not part of keep, whose frame is on the stack of every
+// unit as long as it runs.
+//
+//go:noinline
+func (u *unit) ended(err error) {
+	if err != nil && !errors.Is(err, context.Canceled) {
+		u.log.Warn("Ended with an error", "err", err)
+	}
+}
+
+// failed logs the error of a unit and waits until its next start: false if ctx ended before.
+//
+//go:noinline
+func (u *unit) failed(ctx context.Context, err error, delay time.Duration) bool {
+	if err == nil {
+		err = errEnded
+	}
+	u.set(err)
+	// Jitter of a quarter, so that units that failed together do not fail together again.
+	pause := delay*3/4 + rand.N(delay/2)
+	u.log.Error("Failed, will be retried", "err", err, "retry_in_seconds", pause.Seconds())
+	return ctxtime.For(ctx, pause)
 }
 
 // once runs the function; a panic is an error, and its stack is logged.

@@ -67,7 +67,11 @@ func (t *Target) Follow(ctx context.Context, failed func(), open Open) {
 			if measure, err = open(ctx, peer); err == nil {
 				t.Tell(unopened, nil)
 				t.lacks("")
-				t.serve(ctx, peer, failed, measure)
+				if t.literal().IsValid() { // an address stays what it is
+					measure(ctx)
+				} else {
+					t.serve(ctx, peer, failed, measure)
+				}
 				continue
 			}
 			if ctx.Err() == nil {
@@ -86,12 +90,10 @@ func (t *Target) Follow(ctx context.Context, failed func(), open Open) {
 func (t *Target) serve(ctx context.Context, peer netip.AddrPort, failed func(), measure func(context.Context)) {
 	ctx, end := context.WithCancel(ctx)
 	var watching sync.WaitGroup
-	if !t.literal().IsValid() { // an IP address needs no lookup
-		watching.Go(func() {
-			defer end()
-			t.watch(ctx, peer, failed)
-		})
-	}
+	watching.Go(func() {
+		defer end()
+		t.watch(ctx, peer, failed)
+	})
 	measure(ctx)
 	end()
 	watching.Wait()

@@ -68,16 +68,21 @@ func (p *Prober) open(ctx context.Context, peer netip.AddrPort, series *series) 
 		remove := p.env.Pacer.Add(s, s.plan.Next(sched.Now()))
 		defer remove()
 		for ctxtime.For(ctx, p.opts.ResolveInterval) {
-			if p.opts.KeyFile != "" {
-				keys, err := loadKeys(p.opts.KeyFile)
-				if err == nil {
-					s.useKeys(keys)
-				}
-				p.peer.Tell(unread, err)
-			}
-			p.calibrate(ctx, s) // its route may have changed
+			p.renew(ctx, s)
 		}
 	}, nil
+}
+
+// renew reads the keys, and the calibration of the interface that s sends from: its route may have changed.
+func (p *Prober) renew(ctx context.Context, s *session) {
+	if p.opts.KeyFile != "" {
+		keys, err := loadKeys(p.opts.KeyFile)
+		if err == nil {
+			s.useKeys(keys)
+		}
+		p.peer.Tell(unread, err)
+	}
+	p.calibrate(ctx, s)
 }
 
 // unread: the key file is not readable.
