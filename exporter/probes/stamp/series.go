@@ -53,7 +53,7 @@ type series struct {
 	// Gauges and counters that may change each second. A series is looked up at its first value and written when
 	// its value changes.
 	totals                                                     [2][directionTotals]counter
-	stamps                                                     [events][sample.FollowUp + 1]counter
+	stamps                                                     *[events][sample.FollowUp + 1]counter // nil: profile slim has none
 	roundTripsLost, roundTripsReceived, restarts               counter
 	hopChanges                                                 [2]counter
 	jitter, outstanding, hops, dscp                            [2]gauge
@@ -89,6 +89,9 @@ func seriesOf(c *metric.Scope, slim bool) *series {
 			delay: c.Series(metric.Delay, dir), pdv: c.Series(metric.DelayVariation, dir),
 			ipdv: c.Series(metric.IPDV, dir), burst: c.Series(metric.LossBurst, dir),
 		}
+	}
+	if !slim {
+		s.stamps = new([events][sample.FollowUp + 1]counter)
 	}
 	s.show = func() {
 		v := s.snapshot
@@ -167,6 +170,9 @@ func (s *series) publishCounts(v *snapshot) {
 	s.total(&s.roundTripsReceived, metric.RoundTripReceived, v.roundTripsReceived)
 	s.total(&s.restarts, metric.RemoteRestarts, v.restarts)
 	s.publishReasons(v)
+	if s.stamps == nil {
+		return
+	}
 	for i := range v.stamps {
 		event := [events]string{"t1", "t2", "t3", "t4"}[i]
 		for origin, n := range v.stamps[i] {
