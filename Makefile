@@ -84,7 +84,7 @@ bench: ## benchmarks of the hot paths, with allocations
 .PHONY: bench-peers
 bench-peers: build ## the same work by oneway and other programs in one run, as ratios
 	@tests/deps.sh bench
-	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 20m ./tests/bench/...
+	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 30m ./tests/bench/...
 
 .PHONY: interop
 interop: build ## foreign implementations: tshark's dissector, stamp-suite

@@ -32,8 +32,8 @@ func Adopt(log *slog.Logger) { adopt(os.DirFS("/"), log) }
 
 // gcPercent is the growth of an agent's heap over its live part before a garbage collection. The live part is sessions and
 // series, which do not change in size, and few allocations follow: with a thousand paths a collection takes place every
-// few seconds and takes some milliseconds.
-const gcPercent = 50
+// second and takes some milliseconds.
+const gcPercent = 25
 
 // Frugal makes the Go runtime collect garbage earlier than by default, unless GOGC is set. It is for programs with a large
 // live heap and few allocations; call it at the start of a program.
