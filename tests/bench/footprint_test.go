@@ -92,7 +92,7 @@ func measureFootprint(b *testing.B, p *program.Program, c *http.Client, url stri
 		took[i] = f.scrape.took
 	}
 	f.core = (cpuOf(b, proc) - before).Seconds() / time.Since(start).Seconds()
-	slices.SortFunc(took[:], func(a, c time.Duration) int { return int(a - c) })
+	slices.Sort(took[:])
 	f.median = took[scrapes/2]
 	f.resident = 1024 * numberAfter(b, read(b, proc+"status"), "VmRSS:")
 	return f
