@@ -68,7 +68,7 @@ func resultWords() []dashboard.ValueMapping {
 func runsByResult() *timeseries.PanelBuilder {
 	return bars(counted(text{
 		"Runs of the hour before",
-		"Runs that were due within the hour before each point, by result and reason. OnewayRunsFailing counts those that were refused, failed or incomplete; skipped ones are nobody's fault, but see OnewayRunResultStale and OnewayDataBudgetExhausted.",
+		"Runs that were due within the hour before each point, by result and reason. OnewayRunsFailing counts those that were refused, failed or incomplete; skipped ones are nobody's fault, but see OnewayRunResultStale and OnewayDataQuotaExhausted.",
 		"none", noRun,
 	}, leastMinute, ranged("round(sum by (probe, result, reason) (increase("+from(anyTest, metric.Runs)+"[1h]))) > 0", "{{probe}}: {{result}} {{reason}}"))).
 		Thresholds(steps(step{0, "transparent"})).
@@ -86,7 +86,7 @@ func ofLink(d *metric.Desc) string {
 func quota() *timeseries.PanelBuilder {
 	return lines(text{
 		"Data quota",
-		"IP bytes that load tests have moved over the path's link since local midnight, both directions, what is left, and the limit (dashed). What is set aside for a run under way is taken off what is left. A run that does not fit is skipped (OnewayDataBudgetExhausted).",
+		"IP bytes that load tests have moved over the path's link since local midnight, both directions, what is left, and the limit (dashed). What is set aside for a run under way is taken off what is left. A run that does not fit is skipped (OnewayDataQuotaExhausted).",
 		"decbytes", "The path's link has no quota (links: quota_bytes)",
 	},
 		ranged(ofLink(metric.QuotaUsed), "{{link}} used"),
