@@ -17,7 +17,7 @@ var (
 	// CongestionExperienced is oneway_ecn_ce_packets_total.
 	CongestionExperienced = packetGroup.add(Desc{
 		Name: "oneway_ecn_ce_packets_total", Kind: Counter, Labels: perDirection, Source: "RFC 3168 section 5",
-		Help:   "Packets that arrived with the ECN codepoint Congestion Experienced. Test packets are sent as Not-ECT: a router that marks them is wrong, or rewrites the whole byte.",
+		Help:   "Packets that arrived with the ECN codepoint Congestion Experienced. Test packets are not ECN-capable: a router that marks them is wrong, or rewrites the whole byte.",
 		Absent: "Until the first.",
 	})
 )

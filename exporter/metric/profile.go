@@ -76,6 +76,14 @@ func (r restricted) Series(d *Desc, values ...string) Series {
 	return r.Sink.Series(d, values...)
 }
 
+// Whole is the sink without a profile's restriction.
+func Whole(s Sink) Sink {
+	if r, ok := s.(restricted); ok {
+		return r.Sink
+	}
+	return s
+}
+
 // ProfileOf is the profile of a sink that Profile.Sink made; Full for all others.
 func ProfileOf(s Sink) Profile {
 	if r, ok := s.(restricted); ok {

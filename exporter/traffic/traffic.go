@@ -47,7 +47,7 @@ type Remote interface {
 	Open(host Host, parameters json.RawMessage) (s Session, reply any, refusal *loadcontrol.Refusal)
 }
 
-// ErrSilent: the client of a session has reached the idle timeout of the traffic.
+// ErrSilent means: the client of a session has reached the idle timeout of the traffic.
 var ErrSilent = errors.New("loadserver: the client reached the idle timeout")
 
 // Session is the traffic of one session at the remote end.

@@ -90,7 +90,7 @@ func TestUdevRulesAreWellFormed(t *testing.T) {
 
 // systemd itself reads the drop-ins, with empty units of the same names.
 func TestSystemdAcceptsTheDropIns(t *testing.T) {
-	checker := need(t, "systemd-analyze", "systemd") //nolint:misspell // its name
+	checker := need(t, "systemd-analyze", "systemd")
 	for _, name := range files(t, "systemd/*.conf") {
 		// The first line is the installation path.
 		into := regexp.MustCompile(`^# /etc/systemd/system/(([a-z]+\.service)\.d/` + regexp.QuoteMeta(filepath.Base(name)) + `)\n`)

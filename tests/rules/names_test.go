@@ -137,7 +137,7 @@ func TestEveryMatcherMatchesALabelThatTheSeriesHas(t *testing.T) {
 	}
 }
 
-// Values of closed sets: a misspelt state or reason would match nothing, silently.
+// Values of closed sets: a misspelled state or reason would match nothing, silently.
 func TestEveryMatcherOfAClosedSetMatchesSomething(t *testing.T) {
 	sets := map[string][]string{
 		metric.Direction: {sample.Forward.String(), sample.Reverse.String()},

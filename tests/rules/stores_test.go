@@ -180,7 +180,7 @@ func (s store) expected(t *testing.T) []expr.Expr {
 			}
 			reads, slim, nativeOnly = true, slim && d.Slim, nativeOnly || d.Buckets == nil
 		}
-		if !reads || e.MayBeEmpty != "" && !(nativeOnly && s.native) {
+		if !reads || e.MayBeEmpty != "" && (!nativeOnly || !s.native) {
 			continue
 		}
 		out = append(out, e)

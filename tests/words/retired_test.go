@@ -51,7 +51,7 @@ func parse(text string) (list []*retired, err error) {
 		r := &retired{}
 		if before, places, found := strings.Cut(rest, " [allowed in: "); found {
 			rest = before
-			for _, p := range strings.Split(strings.TrimSuffix(places, "]"), ",") {
+			for p := range strings.SplitSeq(strings.TrimSuffix(places, "]"), ",") {
 				r.allowed = append(r.allowed, strings.TrimSpace(p))
 			}
 		}

@@ -25,7 +25,7 @@ func (s *server) metrics(w http.ResponseWriter, r *http.Request) {
 		zip := s.zips.Get().(*gzip.Writer)
 		defer s.zips.Put(zip)
 		zip.Reset(w)
-		defer zip.Close() // writes cannot fail, see pages
+		defer func() { _ = zip.Close() }() // writes cannot fail, see pages
 		to = zip
 	}
 	if err := s.expose(to, format); err != nil {

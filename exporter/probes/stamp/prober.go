@@ -131,7 +131,7 @@ func (p *Prober) calibrate(ctx context.Context, s *session) {
 
 var _ sched.Task = (*session)(nil)
 
-// ErrNoReply: the peer replied to no test packet.
+// ErrNoReply means: the peer replied to no test packet.
 var ErrNoReply = errors.New("no reply")
 
 // Measure sends count test packets (0: until ctx ends), waits for the last replies and the remote end's final

@@ -71,9 +71,9 @@ const (
 var be = binary.BigEndian
 
 var (
-	// ErrShort: a packet has fewer octets than its type requires.
+	// ErrShort means: a packet has fewer octets than its type requires.
 	ErrShort = errors.New("stamp: short packet")
-	// ErrHMAC: a packet is damaged, forged, or of another key.
+	// ErrHMAC means: a packet is damaged, forged, or of another key.
 	ErrHMAC = errors.New("stamp: HMAC does not match")
 )
 

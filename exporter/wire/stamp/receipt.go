@@ -109,7 +109,7 @@ type Receipt struct {
 	Recent [MaxReceiptWords]uint64
 }
 
-// ErrNotReceipt: the value is another experiment's type 251, or of another version.
+// ErrNotReceipt means: the value is another experiment's type 251, or of another version.
 var ErrNotReceipt = errors.New("stamp: not a Receipt")
 
 // AppendTo appends the whole TLV; the CRC stays zero for SealCRC. Words is clamped to its range.

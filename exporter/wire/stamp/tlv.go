@@ -50,7 +50,7 @@ type TLV struct {
 	Value []byte
 }
 
-// ErrMalformedTLV: a TLV exceeds the packet or has a wrong length.
+// ErrMalformedTLV means: a TLV exceeds the packet or has a wrong length.
 var ErrMalformedTLV = errors.New("stamp: malformed TLV")
 
 // NextTLV reads the first TLV of b, which starts after a base packet or the previous TLV, and returns the rest. The
