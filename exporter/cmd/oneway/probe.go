@@ -222,7 +222,7 @@ func printNotes(out io.Writer, r stamp.Report) error {
 		notes = append(notes, fmt.Sprintf("%d received packets discarded: %s", r.Discarded[reason], strings.ReplaceAll(reason, "_", " ")))
 	}
 	if r.Reflector == "stateless" && r.RoundTrip.Lost > 0 {
-		notes = append(notes, "the reflector does not number its replies: losses cannot be assigned to a direction")
+		notes = append(notes, "the reflector does not number its replies; losses have no direction")
 	}
 	return printLines(out, notes)
 }
