@@ -2,6 +2,7 @@ package stamp
 
 import (
 	"context"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"oneway.example/exporter/internal/promsink"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/reflector"
 	"oneway.example/tests/await"
@@ -104,5 +106,19 @@ func TestVoiceHasFurtherSeriesWhereTheyAreWanted(t *testing.T) {
 	o.Models = []string{"g107", "complex"}
 	if err := o.check(); err == nil || !strings.Contains(err.Error(), "voice_models[1]") {
 		t.Errorf("error %v does not name voice_models[1]", err)
+	}
+}
+
+func TestSeriesOfASocketDoNotDependOnTheProfileOfTheFirstPath(t *testing.T) {
+	b, sink := newTestbed(t, reflector.Options{}), &metrictest.Sink{}
+	b.env.Sink = metric.Slim.Sink(sink)
+	kind := New()
+	key := hubKey{local: netip.MustParseAddrPort("127.0.0.1:0")}
+	if _, err := kind.acquire(key, b.env); err != nil {
+		t.Fatal(err)
+	}
+	defer kind.release(key)
+	if _, found := sink.Value(metric.SocketDrops, "sender_ipv4"); !found {
+		t.Errorf("no %s of the socket that a slim path opened", metric.SocketDrops.Name)
 	}
 }
