@@ -188,8 +188,6 @@ func (u *unit) keep(ctx context.Context) {
 
 // ended logs the error of a stopped unit. Like failed it is not part of keep, whose frame is on the stack of every
 // unit as long as it runs.
-//
-//go:noinline
 func (u *unit) ended(err error) {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		u.log.Warn("Ended with an error", "err", err)
@@ -197,8 +195,6 @@ func (u *unit) ended(err error) {
 }
 
 // failed logs the error of a unit and waits until its next start: false if ctx ended before.
-//
-//go:noinline
 func (u *unit) failed(ctx context.Context, err error, delay time.Duration) bool {
 	if err == nil {
 		err = errEnded

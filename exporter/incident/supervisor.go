@@ -94,8 +94,8 @@ const (
 
 // Errors of Keep.
 var (
-	// ErrUnknown: there is no such light probe, or the path has several and none was named.
-	ErrUnknown = errors.New("incident: no such light probe, or the path has several and none was named")
+	// ErrUnknown: there is no such light probe, the path has several and none was named, or its profile is slim.
+	ErrUnknown = errors.New("incident: no such light probe, the path has several and none was named, or its profile is slim")
 	// ErrNothing: the probe has sent nothing in the last minutes.
 	ErrNothing = errors.New("incident: no packets were sent in the last minutes")
 	// ErrTooMany: the requests exceed one in 10 s.

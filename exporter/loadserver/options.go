@@ -84,13 +84,6 @@ const (
 	maxMaxSessions    = 1 << 12
 )
 
-func orDefault[T comparable](given bool, v *T, d T) {
-	var zero T
-	if *v == zero && !given {
-		*v = d
-	}
-}
-
 func (o *Options) given(key string) bool { return o.Given != nil && o.Given(key) }
 
 // complete sets the defaults and checks o.
@@ -101,14 +94,14 @@ func (o *Options) complete() error {
 			netip.AddrPortFrom(netip.IPv6Unspecified(), loadcontrol.DefaultPort),
 		}
 	}
-	orDefault(o.given("link"), &o.Link, DefaultLink)
-	orDefault(o.given("max_connections"), &o.MaxConnections, DefaultMaxConnections)
-	orDefault(o.given("max_sessions"), &o.MaxSessions, min(DefaultMaxSessions, o.MaxConnections))
-	orDefault(false, &o.Ports, option.Ports{First: loadcontrol.DefaultPort + 1, Last: loadcontrol.DefaultPort + 20})
-	orDefault(false, &o.headers, headerTimeout)
-	orDefault(false, &o.opening, openTime)
-	orDefault(false, &o.idle, idleTime)
-	orDefault(false, &o.writing, writeTime)
+	option.Default(o.given("link"), &o.Link, DefaultLink)
+	option.Default(o.given("max_connections"), &o.MaxConnections, DefaultMaxConnections)
+	option.Default(o.given("max_sessions"), &o.MaxSessions, min(DefaultMaxSessions, o.MaxConnections))
+	option.Default(false, &o.Ports, option.Ports{First: loadcontrol.DefaultPort + 1, Last: loadcontrol.DefaultPort + 20})
+	option.Default(false, &o.headers, headerTimeout)
+	option.Default(false, &o.opening, openTime)
+	option.Default(false, &o.idle, idleTime)
+	option.Default(false, &o.writing, writeTime)
 	if o.now == nil {
 		o.now = time.Now
 	}

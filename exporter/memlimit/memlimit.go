@@ -1,4 +1,4 @@
-// Package memlimit determines the memory limit of this process, and sets it in the Go runtime.
+// Package memlimit determines the memory limit of this process, and sets the Go runtime's limit and GC percentage.
 package memlimit
 
 import (
@@ -30,16 +30,16 @@ func Process() int64 {
 // and logs it. Call it at the start of a program.
 func Adopt(log *slog.Logger) { adopt(os.DirFS("/"), log) }
 
-// gcPercent is the growth of an agent's heap over its live part before a garbage collection. The live part is sessions and
+// GCPercent is the growth of an agent's heap over its live part before a garbage collection. The live part is sessions and
 // series, which do not change in size, and few allocations follow: with a thousand paths a collection takes place every
 // second and takes some milliseconds.
-const gcPercent = 25
+const GCPercent = 25
 
-// Frugal makes the Go runtime collect garbage earlier than by default, unless GOGC is set. It is for programs with a large
+// SetGCPercent makes the Go runtime collect garbage earlier than by default, unless GOGC is set. It is for programs with a large
 // live heap and few allocations; call it at the start of a program.
-func Frugal() {
+func SetGCPercent() {
 	if _, set := os.LookupEnv("GOGC"); !set {
-		debug.SetGCPercent(gcPercent)
+		debug.SetGCPercent(GCPercent)
 	}
 }
 

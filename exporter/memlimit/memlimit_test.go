@@ -80,19 +80,19 @@ func TestRuntimeUsesTheLimitOfTheControlGroupByDefault(t *testing.T) {
 	}
 }
 
-func TestFrugalCollectsEarlierUnlessGOGCIsSet(t *testing.T) {
+func TestGarbageIsCollectedEarlierUnlessGOGCIsSet(t *testing.T) {
 	usual := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(usual)
 	t.Setenv("GOGC", "100")
-	Frugal()
+	SetGCPercent()
 	if got := debug.SetGCPercent(100); got != 100 {
 		t.Errorf("%d %% with GOGC set, want 100 %%", got)
 	}
 	if err := os.Unsetenv("GOGC"); err != nil { // Setenv puts it back
 		t.Fatal(err)
 	}
-	Frugal()
-	if got := debug.SetGCPercent(100); got != gcPercent {
-		t.Errorf("%d %%, want %d %%", got, gcPercent)
+	SetGCPercent()
+	if got := debug.SetGCPercent(100); got != GCPercent {
+		t.Errorf("%d %%, want %d %%", got, GCPercent)
 	}
 }

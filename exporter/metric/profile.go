@@ -7,7 +7,8 @@ type Profile uint8
 
 // The profiles.
 const (
-	// Full is all families, at most 150 series per path and probe.
+	// Full is all families: at most 150 series per path and probe without faults, at most 220 with every reason and event
+	// that has a series.
 	Full Profile = iota
 	// Slim is the families for monitoring thousands of paths, at most 14 series per path and probe. Its histograms have
 	// native buckets only; scrapes that accept none get quantile gauges instead.

@@ -79,3 +79,11 @@ func Name(key, v string) error {
 	}
 	return Errorf(key, "is %q; it must begin with a letter or digit, and have at most 100 letters, digits, and _ . : / -", v)
 }
+
+// Default sets v to d if it is zero and was not given.
+func Default[T comparable](given bool, v *T, d T) {
+	var zero T
+	if *v == zero && !given {
+		*v = d
+	}
+}

@@ -90,13 +90,6 @@ const (
 	failuresPerSource, failuresInTotal = 1000, 50_000
 )
 
-func orDefault[T comparable](given bool, v *T, d T) {
-	var zero T
-	if *v == zero && !given {
-		*v = d
-	}
-}
-
 func (o *Options) given(key string) bool { return o.Given != nil && o.Given(key) }
 
 // complete checks o and sets the defaults.
@@ -107,20 +100,20 @@ func (o *Options) complete() error {
 			netip.AddrPortFrom(netip.IPv6Unspecified(), stamp.Port),
 		}
 	}
-	orDefault(o.given(keyRate), &o.RatePackets, 20_000)
-	orDefault(o.given(keyBurst), &o.RateBurst, max(1, o.RatePackets/4))
-	orDefault(o.given("max_sessions"), &o.MaxSessions, DefaultMaxSessions)
-	orDefault(false, &o.MemoryLimit, memlimit.Process())
-	orDefault(o.given("session_expiry"), &o.Expiry, 15*time.Minute)
-	orDefault(false, &o.LossWait, 3*time.Second)
-	orDefault(false, &o.ReceiveBufferBytes, bufferBytes)
+	option.Default(o.given(keyRate), &o.RatePackets, 20_000)
+	option.Default(o.given(keyBurst), &o.RateBurst, max(1, o.RatePackets/4))
+	option.Default(o.given("max_sessions"), &o.MaxSessions, DefaultMaxSessions)
+	option.Default(false, &o.MemoryLimit, memlimit.Process())
+	option.Default(o.given("session_expiry"), &o.Expiry, 15*time.Minute)
+	option.Default(false, &o.LossWait, 3*time.Second)
+	option.Default(false, &o.ReceiveBufferBytes, bufferBytes)
 	if err := o.check(); err != nil {
 		return err
 	}
 	if o.MemoryLimit > 0 {
 		o.MaxSessions = min(o.MaxSessions, max(sessionsWithin(o.MemoryLimit), len(o.Listen)))
 	}
-	orDefault(false, &o.NewSessions, max(1, o.MaxSessions/8))
+	option.Default(false, &o.NewSessions, max(1, o.MaxSessions/8))
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/memlimit"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/program"
 )
@@ -180,8 +181,8 @@ func (s *scrape) family(name string) func(labels string, v float64) {
 	case "go_goroutines":
 		return func(_ string, v float64) { s.goroutines = v }
 	case "go_memstats_next_gc_bytes":
-		// The agent's next collection begins at one and a half times what the last has left.
-		return func(_ string, v float64) { s.heap = v / 1.5 }
+		// The agent's next collection begins when the live heap has grown by GCPercent.
+		return func(_ string, v float64) { s.heap = v / (1 + memlimit.GCPercent/100.) }
 	case "oneway_probe_up":
 		return func(labels string, v float64) {
 			if strings.Contains(labels, `probe="stamp"`) {
@@ -252,7 +253,7 @@ go_memstats_next_gc_bytes 8e+06
 		t.Fatal(err)
 	}
 	a := s.paths["a"]
-	if len(s.paths) != 1 || !a.up || s.goroutines != 7 || s.heap != 8e6/1.5 {
+	if len(s.paths) != 1 || !a.up || s.goroutines != 7 || s.heap != 8e6/1.25 {
 		t.Fatalf("%d paths, %+v, %v goroutines, %v bytes", len(s.paths), a, s.goroutines, s.heap)
 	}
 	if d := a.directions[0]; d.sent != 12 || d.known != 5 || !d.conserved() {

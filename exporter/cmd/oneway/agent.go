@@ -87,7 +87,7 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 		return usageError{err}
 	}
 	memlimit.Adopt(log)
-	memlimit.Frugal()
+	memlimit.SetGCPercent()
 	registry := httpd.NewRegistry()
 	sink := promsink.New(f.sink)
 	a, err := agent.New(agent.Options{ConfigFile: f.config, Types: probes.All(), Sink: sink, Log: log, Socket: f.socket, SocketGroup: f.group})

@@ -19,7 +19,6 @@
 // An observation can have an exemplar; each classic bucket exports its last one, in OpenMetrics and in protobuf; the text
 // format has none. Without classic buckets the exemplars belong to the native histogram. Histograms that never had one
 // have a nil pointer.
-// had one pay a nil pointer for it.
 package promsink
 
 import (

@@ -98,7 +98,75 @@ func TestProfilesKeepToTheirNumberOfSeries(t *testing.T) {
 	}
 }
 
-func TestVoiceHasFurtherSeriesWhereTheyAreWanted(t *testing.T) {
+// The most series of a full path with every reason and event that has one.
+const mostFaulty = 220
+
+func TestFaultsAddNoMoreSeriesThanStated(t *testing.T) {
+	for profile, most := range map[metric.Profile]int{metric.Full: mostFaulty, metric.Slim: mostSlim} {
+		w, sink := newWheel(t), promsink.New(promsink.Options{})
+		for range 100 {
+			w.turn()
+		}
+		w.s.window = w.s.estimator.close(w.s.account.known())
+		v := w.s.snapshot()
+		all(v.noRoundTrip[:], v.skipped[:], v.discarded[:], v.lowConfidence[:])
+		for i := range v.directions {
+			d := &v.directions[i]
+			all(d.invalid[:])
+			d.negative, d.lowConfidence, d.txUncertain = 1, 1, 1
+			v.marks[i] = marks{maybe[uint8]{1, true}, 1, 1}
+			v.hops[i] = hops{maybe[uint8]{1, true}, 1}
+			for _, m := range []*maybe[uint64]{
+				&d.sent, &d.received, &d.lost, &d.dropped, &d.outstanding, &d.duplicated, &d.reordered, &d.late, &d.corrupted,
+			} {
+				*m = maybe[uint64]{1, true}
+			}
+		}
+		for i := range v.stamps {
+			all(v.stamps[i][:])
+		}
+		s := newSeries(profile.Sink(sink), "p", "stamp")
+		s.publish(&v)
+		if classic, native := stored(t, sink); max(classic, native) > most || profile == metric.Full && classic <= mostFull {
+			t.Errorf("%v: %d and %d series, want at most %d, and more than without faults", profile, classic, native, most)
+		} else {
+			t.Logf("%v: %d and %d series", profile, classic, native)
+		}
+		s.scope.Close()
+	}
+}
+
+func all(counts ...[]uint64) {
+	for _, one := range counts {
+		for i := range one {
+			one[i] = 1
+		}
+	}
+}
+
+func TestImpairmentsAreSeriesOnlyIfConfigured(t *testing.T) {
+	for _, wanted := range []bool{false, true} {
+		w, sink := newWheel(t), &metrictest.Sink{}
+		for range 100 {
+			w.turn()
+		}
+		w.s.opts.Impairments = wanted
+		w.s.window = w.s.estimator.close(w.s.account.known())
+		v, s := w.s.snapshot(), newSeries(sink, "p", "stamp")
+		s.publish(&v)
+		for _, d := range []*metric.Desc{metric.VoiceDelayImpairment, metric.VoiceEquipmentImpairment} {
+			if n := len(sink.All(d)); (n > 0) != wanted {
+				t.Errorf("%s: %d series, configured %v", d.Name, n, wanted)
+			}
+		}
+		if len(sink.All(metric.VoiceR)) == 0 {
+			t.Error("no voice quality")
+		}
+		s.scope.Close()
+	}
+}
+
+func TestUnknownVoiceModelIsRefused(t *testing.T) {
 	o := DefaultOptions()
 	if err := o.check(); err != nil {
 		t.Fatal(err)
