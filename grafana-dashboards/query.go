@@ -82,7 +82,7 @@ func quantile(q string, d *metric.Desc, by string) string {
 		classic, native = by+", le", "by ("+by+") "
 	}
 	found := "histogram_quantile(" + q + ", sum " + native + "(rate(" + of(d) + rateInterval + ")))"
-	if d.Buckets == nil {
+	if d.NativeOnly {
 		return found
 	}
 	return found + " or histogram_quantile(" + q + ", sum by (" + classic + ") (rate(" + bucket(d) + rateInterval + ")))"

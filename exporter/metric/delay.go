@@ -76,7 +76,7 @@ var (
 	})
 	// IPDV is oneway_ipdv_seconds.
 	IPDV = delayGroup.add(Desc{
-		Name: "oneway_ipdv_seconds", Kind: Histogram, Labels: perDirection,
+		Name: "oneway_ipdv_seconds", Kind: Histogram, NativeOnly: true, Labels: perDirection,
 		Help:   "IPDV: delay minus the delay of the packet with the previous sequence number, signed, in seconds; undefined if either packet was lost. It has native buckets only and is not exported to scrapes that accept none; use oneway_jitter_seconds there.",
 		Source: "RFC 3393 section 2; RFC 5481 section 4.1",
 	})
@@ -113,7 +113,7 @@ var (
 	})
 	// Residence is oneway_reflector_residence_seconds.
 	Residence = delayGroup.add(Desc{
-		Name: "oneway_reflector_residence_seconds", Kind: Histogram, Labels: perProbe,
+		Name: "oneway_reflector_residence_seconds", Kind: Histogram, NativeOnly: true, Labels: perProbe,
 		Help:   "T3-T2: time spent in the reflector, in seconds, on the reflector's clock. It has native buckets only, and is not shown to scrapes that take none.",
 		Source: "RFC 8762 section 4",
 	})

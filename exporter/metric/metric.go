@@ -35,6 +35,8 @@ type Desc struct {
 	Labels []string
 	// Buckets are the upper bounds of the classic buckets of a Histogram; nil means native buckets only.
 	Buckets []float64
+	// NativeOnly: a Histogram without classic buckets, which is not exported to scrapes that accept no native histograms.
+	NativeOnly bool
 	// Slim includes the family in profile Slim, a histogram without its classic buckets.
 	Slim bool
 	// Absent states when the family has no series, and what that means.

@@ -58,8 +58,7 @@ func TestEveryFamilyIsDocumented(t *testing.T) {
 		if d.Source == "" {
 			t.Errorf("%s: no source", d.Name)
 		}
-		// Servers without native histograms have oneway_jitter_seconds in place of IPDV, and no residence time.
-		if d != metric.IPDV && d != metric.Residence && (d.Kind == metric.Histogram) != (len(d.Buckets) > 0) {
+		if (d.Kind == metric.Histogram && !d.NativeOnly) != (len(d.Buckets) > 0) {
 			t.Errorf("%s: a %s with %d buckets", d.Name, d.Kind, len(d.Buckets))
 		}
 		if !slices.IsSorted(d.Buckets) || len(slices.Compact(slices.Clone(d.Buckets))) != len(d.Buckets) {

@@ -178,7 +178,7 @@ func (s store) expected(t *testing.T) []expr.Expr {
 				slim = slim && d != nil && d.Slim
 				continue
 			}
-			reads, slim, nativeOnly = true, slim && d.Slim, nativeOnly || d.Buckets == nil
+			reads, slim, nativeOnly = true, slim && d.Slim, nativeOnly || d.NativeOnly
 		}
 		if !reads || e.MayBeEmpty != "" && (!nativeOnly || !s.native) {
 			continue
