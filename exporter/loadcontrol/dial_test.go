@@ -128,7 +128,7 @@ func TestDialSaysWhatIsWrong(t *testing.T) {
 		{"no TLS", ClientOptions{Address: reply(t, func(c net.Conn) { io.WriteString(c, "SSH-2.0-OpenSSH\r\n") })}, "the reply is not TLS: is it the load server's port?"},
 		{"TLS 1.2", ClientOptions{Address: serve(t, old, text(200, ""))}, "the peer does not support TLS 1.3: is it a load server?"},
 		{"nobody's certificate", ClientOptions{Address: with(other, text(200, ""))}, "set ca_file to the authority that signed it, or pin to its key: it presented " + PinOf(other.cert.Leaf)},
-		{"a certificate for others", ClientOptions{Address: with(elsewhere, text(200, "")), CAFile: elsewhere.certFile}, "dial a name in its certificate, set server_name to one, or pin its key"},
+		{"a certificate for others", ClientOptions{Address: with(elsewhere, text(200, "")), CAFile: elsewhere.certFile}, "use a name in its certificate, or pin its key"},
 		{"an expired certificate", ClientOptions{Address: with(expired, text(200, "")), CAFile: expired.certFile}, "renew its certificate, set this host's clock, or pin its key"},
 		{"another key", ClientOptions{Address: with(id, text(200, "")), Pin: PinOf(other.cert.Leaf)}, "the key is " + PinOf(id.cert.Leaf) + ", which is not the pinned one: if the load server has a new key"},
 		{"a pin and an authority that disagree", ClientOptions{Address: with(other, text(200, "")), Pin: PinOf(other.cert.Leaf), CAFile: id.certFile}, "set ca_file"},

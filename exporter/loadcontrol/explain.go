@@ -88,7 +88,7 @@ func certificateHint(e *tls.CertificateVerificationError) string {
 	invalid, isInvalid := errors.AsType[x509.CertificateInvalidError](e.Err)
 	switch {
 	case errors.As(e.Err, new(x509.HostnameError)):
-		return "dial a name in its certificate, set server_name to one, or pin its key (it presented " + shown + ")"
+		return "use a name in its certificate, or pin its key (it presented " + shown + ")"
 	case isInvalid && invalid.Reason == x509.Expired:
 		return "renew its certificate, set this host's clock, or pin its key (it presented " + shown + ")"
 	default:

@@ -104,7 +104,8 @@ type loadTest struct {
 func (s *stack) load(ctx context.Context, profile lab.Profile) (rows []row, err error) {
 	for _, t := range []loadTest{{"saturation", saturationProbe, s.saturationRows}, {"train", trainProbe, s.trainRows}} {
 		found, failure := s.repeated(ctx, profile, t)
-		rows, err = append(rows, found...), errors.Join(err, failure)
+		_, unseen := s.look(ctx)
+		rows, err = append(rows, found...), errors.Join(err, failure, unseen)
 	}
 	if err != nil {
 		return rows, err

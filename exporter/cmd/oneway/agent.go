@@ -60,7 +60,7 @@ func agentCommand(app *kingpin.Application) {
 	f.web = kingpinflag.AddFlags(cmd, ":9862")
 	cmd.Flag("web.enable-pprof", "Serve Go's profiles at /debug/pprof/.").BoolVar(&f.pprof)
 	cmd.Flag("web.external-host", "Additional host name accepted in POST /-/reload; repeatable. The host's own name, IP addresses and localhost are always accepted.").PlaceHolder("NAME").StringsVar(&f.hosts)
-	cmd.Flag("metrics.no-classic-histograms", "Leave out the classic buckets, for a Prometheus that accepts native histograms: a scrape has a tenth of the bytes.").BoolVar(&f.sink.NoClassic)
+	cmd.Flag("metrics.no-classic-histograms", "Leave out the classic buckets, for a Prometheus that accepts native histograms.").BoolVar(&f.sink.NoClassic)
 	cmd.Flag("metrics.no-native-histograms", "Leave out the native buckets.").BoolVar(&f.sink.NoNative)
 	cmd.Flag("test.socket", "UNIX socket for leases of links and quotas to this host's \"oneway test\"; empty: none.").Default(linklease.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
 	cmd.Flag("test.socket-group", "Group that may use this socket, besides root and the agent's user.").PlaceHolder("GROUP").StringVar(&f.group)

@@ -215,7 +215,8 @@ func (r *run) throughput(w part) float64 {
 func (r *run) series() (perSecond, first []Bin) {
 	load := r.length() + 1
 	width := (load + MaxBins*time.Second - 1) / (MaxBins * time.Second) * time.Second
-	fine := max(min(First, load)/MaxBins, time.Millisecond)
+	// Whole milliseconds: loads of one plan have the same bins, though their lengths differ by what the host was late.
+	fine := max((min(First, load) / MaxBins).Round(time.Millisecond), time.Millisecond)
 	return r.bins(width, int((load+width-1)/width)), r.bins(fine, min(MaxBins, int((load+fine-1)/fine)))
 }
 

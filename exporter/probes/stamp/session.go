@@ -30,7 +30,8 @@ type session struct {
 	series    *series
 	hostToken uint32        // of this kernel; the remote end compares it with its own
 	run       uint32        // random; our reflector's replies contain it
-	limit     uint64        // packets to send; 0: no limit
+	limit     uint64        // packets to send, those that the host refuses included; 0: no limit
+	fired     uint64        // packets so far, those that the host refused included
 	full      chan struct{} // closed when the limit is reached
 	// tell receives faults of this host; nil: no callback.
 	tell func(target.Fault, error)
@@ -99,7 +100,8 @@ func (s *session) Fire(due, now time.Duration) time.Duration {
 	s.series.observed.lateness.Observe((now - due).Seconds())
 	s.mu.Lock()
 	seq := s.build(out, now)
-	reached := s.limit > 0 && s.account.outstandingPackets.next >= s.limit
+	s.fired++ // also if the host refuses to send it: its number is used again
+	reached := s.limit > 0 && s.fired >= s.limit
 	next, missed := sched.Skip(s.plan, due, now)
 	s.account.skipped[skipLate] += missed
 	s.mu.Unlock()
