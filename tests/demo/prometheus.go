@@ -177,26 +177,22 @@ func (s *stack) judge(ctx context.Context, unreported bool) error {
 	if err != nil {
 		return err
 	}
-	left, err := s.look(ctx)
-	if err != nil {
-		return err
-	}
 	deadline := time.Now().Add(judgeWithin)
 	ticker := time.NewTicker(2 * time.Second)
 	defer ticker.Stop()
-	for ; ; left, err = s.look(ctx) {
-		if err != nil {
+	for empty := all; ; {
+		if empty, err = s.empty(ctx, empty); err != nil {
 			return err
 		}
-		if len(left) == 0 {
+		if len(empty) == 0 {
 			break
 		}
 		if time.Now().After(deadline) {
 			if unreported {
-				step("%d of %d expressions of rules and dashboards have no result, because values are missing; the first is %s: %s", len(left), len(all), left[0].Source, left[0].Query)
+				step("%d of %d expressions of rules and dashboards have no result, because values are missing; the first is %s: %s", len(empty), len(all), empty[0].Source, empty[0].Query)
 				return s.alerts(ctx)
 			}
-			return fmt.Errorf("%d expressions without a result, the first is %s: %s", len(left), left[0].Source, left[0].Query)
+			return fmt.Errorf("%d expressions without a result, the first is %s: %s", len(empty), empty[0].Source, empty[0].Query)
 		}
 		select {
 		case <-ctx.Done():
@@ -206,19 +202,6 @@ func (s *stack) judge(ctx context.Context, unreported bool) error {
 	}
 	step("%d expressions of rules and dashboards run by Prometheus, none failed, none empty without a reason", len(all))
 	return s.alerts(ctx)
-}
-
-// look runs the expressions that have had no result so far, and returns those that still have none. The values of a load
-// test end with its probe, so it is called before that is replaced, too.
-func (s *stack) look(ctx context.Context) (left []expr.Expr, err error) {
-	if s.unseen == nil {
-		if s.unseen, err = expr.Expressions("."); err != nil {
-			return nil, err
-		}
-	}
-	left, err = s.empty(ctx, s.unseen)
-	s.unseen = append([]expr.Expr{}, left...)
-	return s.unseen, err
 }
 
 // empty returns the expressions without a result and without a reason for it.

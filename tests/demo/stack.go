@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"oneway.example/tests/expr"
 	"oneway.example/tests/lab"
 )
 
@@ -37,8 +36,6 @@ type stack struct {
 	shown string
 	// trainTable is the table of the last run of probe train.
 	trainTable bytes.Buffer
-	// unseen are the expressions of rules and dashboards without a result so far; nil: none was run.
-	unseen []expr.Expr
 	// failures are errors of queries.
 	failures []error
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"oneway.example/exporter/metric"
 )
 
 const root = "../.."
@@ -94,6 +96,18 @@ func TestSeriesOfOptionalEquipmentMayBeAbsent(t *testing.T) {
 	} {
 		if got := quiet(query); got != want {
 			t.Errorf("quiet(%s) = %q, want %q", query, got, want)
+		}
+	}
+}
+
+func TestGroupsOfLoadTestsExist(t *testing.T) {
+	titles := map[string]bool{}
+	for _, g := range metric.Groups() {
+		titles[g.Title] = true
+	}
+	for _, title := range ofLoadTests {
+		if !titles[title] {
+			t.Errorf("no group of metrics has the title %q", title)
 		}
 	}
 }

@@ -41,6 +41,7 @@ func quiet(query string) string {
 		metric.DelayTXUncertainty.Name: neverHappened,
 		metric.StampCalibration.Name:   noCalibration,
 		metric.IPDV.Name:               noNative,
+		metric.Residence.Name:          noNative,
 		metric.LossBurst.Name:          noLoss,
 		metric.LossBurstRatio.Name:     noLoss,
 
@@ -83,13 +84,16 @@ func quiet(query string) string {
 	return ""
 }
 
+// ofLoadTests are the groups of families that only agents with load tests have.
+var ofLoadTests = []string{"Runs of load tests", "Link under load", "Packet size by packet rate", "Capacity by packet trains", "Load server"}
+
 // unconfigured is why an agent may not have a family at all: receiver, pulse and load tests are optional.
 func unconfigured(name string) string {
 	for _, g := range metric.Groups() {
 		for _, d := range g.Descs {
 			switch {
 			case d.Name != name:
-			case slices.Contains([]string{"Runs of load tests", "Link under load", "Packet size by packet rate", "Capacity", "Load server"}, g.Title):
+			case slices.Contains(ofLoadTests, g.Title):
 				return noLoadTest
 			case slices.Contains(d.Labels, metric.ReceiverL):
 				return noReceiver
