@@ -174,13 +174,13 @@ func TestAgentStartsWithFailingParts(t *testing.T) {
 	await.That(t, "path b is measured", func() bool { return r.Status().Paths[1].Probes[0].Health == Up })
 	await.That(t, "the status has the reflector's failure", func() bool {
 		s := r.Status().Reflector
-		return s != nil && !s.Answering && strings.Contains(s.Error, "another program")
+		return s != nil && !s.Listening && strings.Contains(s.Error, "another program")
 	})
 	if s := r.Status().Clock; s.Trusted || s.State != "silent" || s.Reason == "" {
 		t.Errorf("clock is %+v", s)
 	}
 	taken.Close()
-	await.That(t, "the reflector runs when the port is free", func() bool { return r.Status().Reflector.Answering })
+	await.That(t, "the reflector runs when the port is free", func() bool { return r.Status().Reflector.Listening })
 }
 
 func TestReflectorWithoutHardwareTimestampsIsShownAndTheRestRuns(t *testing.T) {
@@ -188,20 +188,20 @@ func TestReflectorWithoutHardwareTimestampsIsShownAndTheRestRuns(t *testing.T) {
 	await.That(t, "path b is measured", func() bool { return r.Status().Paths[1].Probes[0].Health == Up })
 	await.That(t, "the status has the reason", func() bool {
 		s := r.Status().Reflector
-		return s != nil && !s.Answering && strings.Contains(s.Error, "interface lo has no PTP clock")
+		return s != nil && !s.Listening && strings.Contains(s.Error, "interface lo has no PTP clock")
 	})
 	r.write(twoPaths + "reflector: {listen: [\"127.0.0.1:0\"]}\n")
 	if err := r.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	await.That(t, "the reflector runs without hardware timestamps", func() bool { return r.Status().Reflector.Answering })
+	await.That(t, "the reflector runs without hardware timestamps", func() bool { return r.Status().Reflector.Listening })
 }
 
 func TestClockAndReflectorAreRestartedOnlyIfTheyChange(t *testing.T) {
 	fake := newFake()
 	base := twoPaths + "reflector: {listen: [\"127.0.0.1:0\"]}\n"
 	r := newRig(t, fake, base)
-	await.That(t, "the reflector runs", func() bool { return r.Status().Reflector.Answering })
+	await.That(t, "the reflector runs", func() bool { return r.Status().Reflector.Listening })
 	fake.expect(t, "start a", "start b")
 	clockUnit, reflectorUnit := r.unit("clock"), r.unit("reflector")
 	reload := func(yaml string) {
@@ -229,7 +229,7 @@ func TestClockAndReflectorAreRestartedOnlyIfTheyChange(t *testing.T) {
 	if r.unit("reflector") == reflectorUnit {
 		t.Error("a change of the reflector did not restart it")
 	}
-	await.That(t, "the reflector runs again", func() bool { return r.Status().Reflector.Answering })
+	await.That(t, "the reflector runs again", func() bool { return r.Status().Reflector.Listening })
 	reload(twoPaths)
 	if r.Status().Reflector != nil {
 		t.Error("the status still has the reflector")
@@ -242,7 +242,7 @@ func TestNewKeyOfTheReflectorKeepsItsSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newRig(t, newFake(), twoPaths+"reflector: {listen: [\"127.0.0.1:0\"], key_file: "+key+"}\n")
-	await.That(t, "the reflector runs", func() bool { return r.Status().Reflector.Answering })
+	await.That(t, "the reflector runs", func() bool { return r.Status().Reflector.Listening })
 	unit := r.unit("reflector")
 	if err := os.WriteFile(key, []byte("new\nold\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -155,8 +155,8 @@ type ReceiverStatus struct {
 	Name    string `json:"name"`
 	Address string `json:"address"`
 	Device  string `json:"device,omitempty"`
-	// Answering: gpsd is connected; Connected: gpsd also receives from the receiver.
-	Answering bool `json:"gpsd_answering"`
+	// Replying: gpsd is connected; Connected: gpsd also receives from the receiver.
+	Replying  bool `json:"gpsd_replying"`
 	Connected bool `json:"connected"`
 	// Error is why the client of gpsd does not run.
 	Error string `json:"error,omitempty"`
@@ -177,7 +177,7 @@ func (s *gpsdSection) show(into *Status) {
 	}
 	now := s.task.running().(*gpsd.Client).State()
 	into.Receiver = &ReceiverStatus{
-		Name: s.Name, Address: s.Address, Device: now.Device, Answering: now.Answering, Connected: now.Connected,
+		Name: s.Name, Address: s.Address, Device: now.Device, Replying: now.Replying, Connected: now.Connected,
 		Error: s.task.fault(), Fix: now.Fix.String(), Used: counted(now.Used), Seen: counted(now.Seen), LastMessage: now.LastMessage.Time(),
 	}
 	if !now.Pulse.At.IsZero() {

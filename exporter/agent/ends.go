@@ -69,12 +69,12 @@ func (s *reflectorSection) plan(c *config.Config, m *maker) (found config.Proble
 type ReflectorStatus struct {
 	// Listen are the configured addresses.
 	Listen []string `json:"listen"`
-	// Answering: its sockets are open. Error is why they are not.
-	Answering bool   `json:"answering"`
+	// Listening: its sockets are open. Error is why they are not.
+	Listening bool   `json:"listening"`
 	Error     string `json:"error,omitempty"`
-	// Packets is the number of received packets, Answered the number of reflected ones.
+	// Packets is the number of received packets, Replied the number of reflected ones.
 	Packets  uint64 `json:"packets"`
-	Answered uint64 `json:"answered"`
+	Replied  uint64 `json:"replied"`
 	Sessions int    `json:"sessions"`
 }
 
@@ -83,11 +83,11 @@ func (s *reflectorSection) show(into *Status) {
 		return
 	}
 	stats := s.task.running().(*reflector.Reflector).Stats()
-	r := &ReflectorStatus{Error: s.task.fault(), Packets: stats.Packets(), Answered: stats.Answered(), Sessions: stats.Sessions}
+	r := &ReflectorStatus{Error: s.task.fault(), Packets: stats.Packets(), Replied: stats.Answered(), Sessions: stats.Sessions}
 	for _, l := range s.Listen {
 		r.Listen = append(r.Listen, l.String())
 	}
-	r.Answering = r.Error == "" && len(stats.Addrs) > 0
+	r.Listening = r.Error == "" && len(stats.Addrs) > 0
 	into.Reflector = r
 }
 

@@ -13,8 +13,8 @@ import (
 	"oneway.example/tests/await"
 )
 
-// answeringGPSD is a gpsd with one receiver that has a fix. It returns its address.
-func answeringGPSD(t *testing.T) string {
+// replyingGPSD is a gpsd with one receiver that has a fix. It returns its address.
+func replyingGPSD(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -42,7 +42,7 @@ func answeringGPSD(t *testing.T) string {
 }
 
 func TestReceiverAndPulseAreStartedAndStoppedByAReload(t *testing.T) {
-	gpsd := answeringGPSD(t)
+	gpsd := replyingGPSD(t)
 	absent := filepath.Join(t.TempDir(), "pps0") // no device: tests have no pulse
 	with := func(more string) string {
 		return strings.Replace(twoPaths, "bound: 1ms}", "bound: 1ms"+more+"}", 1)
@@ -127,7 +127,7 @@ func TestAgentRunsWithoutGPSD(t *testing.T) {
 	r := newRig(t, fake, strings.Replace(twoPaths, "bound: 1ms}", fmt.Sprintf("bound: 1ms, gpsd: {address: %q}}", nobody), 1))
 	fake.expect(t, "start a", "start b")
 	await.That(t, "the clock is trusted", func() bool { return r.Status().Clock.Trusted })
-	if s := r.Status().Receiver; s == nil || s.Answering || s.Connected || s.Fix != "unknown" || s.Name != "gps0" {
+	if s := r.Status().Receiver; s == nil || s.Replying || s.Connected || s.Fix != "unknown" || s.Name != "gps0" {
 		t.Errorf("%+v", s)
 	}
 	await.That(t, "a metric shows that gpsd is not connected", func() bool { v, ok := r.value("oneway_gnss_connected", "gps0"); return ok && v == 0 })

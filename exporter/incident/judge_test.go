@@ -46,7 +46,7 @@ func (s *stream) next() (*record.Packet, time.Time) {
 	if s.lost(s.rng) {
 		return lost(s.seq, at), s.now
 	}
-	p := answered(s.seq, at, s.delay(s.rng), s.delay(s.rng))
+	p := replied(s.seq, at, s.delay(s.rng), s.delay(s.rng))
 	p.Forward.Bound, p.Reverse.Bound, p.Era = s.bound, s.bound, s.era
 	return p, s.now
 }

@@ -14,8 +14,8 @@ import (
 
 const ms, us = time.Millisecond, time.Microsecond
 
-// answered is a packet with these delays, between clocks with a combined bound of 50 us.
-func answered(seq uint64, sent instant.Time, forward, reverse time.Duration) *record.Packet {
+// replied is a packet with these delays, between clocks with a combined bound of 50 us.
+func replied(seq uint64, sent instant.Time, forward, reverse time.Duration) *record.Packet {
 	p := &record.Packet{Path: "a", Probe: "stamp"}
 	p.Seq = seq
 	p.T1 = sample.Stamp{At: sent, Origin: sample.Kernel}
@@ -41,7 +41,7 @@ func anyPacket(rng *rand.Rand, seq uint64) *record.Packet {
 	if rng.IntN(10) == 0 {
 		return lost(seq-rng.Uint64N(min(seq, 4)+1), at.Add(-time.Duration(rng.Int64N(3e9))))
 	}
-	p := answered(seq, at, time.Duration(rng.Int64N(1e9)-1e8), time.Duration(rng.Int64N(1e7)))
+	p := replied(seq, at, time.Duration(rng.Int64N(1e9)-1e8), time.Duration(rng.Int64N(1e7)))
 	if rng.IntN(20) == 0 {
 		p.Outcome = record.Late
 	}
@@ -83,9 +83,9 @@ func TestRingHasTheNewestPacketsAsTheyWere(t *testing.T) {
 }
 
 func TestRowTellsOfAPacketWhatIsDefined(t *testing.T) {
-	p := answered(7, 1000, 30*ms, 10*ms)
+	p := replied(7, 1000, 30*ms, 10*ms)
 	p.Reverse.Reason = sample.BoundTooLarge
-	want := row{7, 1000, int64(record.Answered), int64(30 * ms), int64(50 * us), int64(sample.OK), none, none, int64(sample.BoundTooLarge), int64(40 * ms)}
+	want := row{7, 1000, int64(record.Received), int64(30 * ms), int64(50 * us), int64(sample.OK), none, none, int64(sample.BoundTooLarge), int64(40 * ms)}
 	if got := rowOf(p); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -102,7 +102,7 @@ func TestPacketTakesFewBytesOnOrdinaryPaths(t *testing.T) {
 		at := instant.Time(1_790_000_000e9)
 		for seq := range uint64(20_000) {
 			at = at.Add(20 * ms)
-			p := rowOf(answered(seq, at.Add(time.Duration(rng.Int64N(int64(50*us)))), 30*ms+time.Duration(rng.Int64N(int64(jitter))), 10*ms+time.Duration(rng.Int64N(int64(jitter)))))
+			p := rowOf(replied(seq, at.Add(time.Duration(rng.Int64N(int64(50*us)))), 30*ms+time.Duration(rng.Int64N(int64(jitter))), 10*ms+time.Duration(rng.Int64N(int64(jitter)))))
 			if rng.IntN(100) == 0 {
 				p = rowOf(lost(seq, at))
 			}
@@ -119,7 +119,7 @@ func TestPacketTakesFewBytesOnOrdinaryPaths(t *testing.T) {
 func TestRingForgetsWhatIsOlderThanItsSpan(t *testing.T) {
 	var r ring
 	for seq := range uint64(20_000) {
-		p := rowOf(answered(seq, instant.Time(int64(seq)*int64(time.Second)), ms, ms))
+		p := rowOf(replied(seq, instant.Time(int64(seq)*int64(time.Second)), ms, ms))
 		r.add(&p, perPath)
 	}
 	if want := int(span/time.Second) + 1; len(r.rows()) != want || r.size() > perPath/2 {
@@ -129,7 +129,7 @@ func TestRingForgetsWhatIsOlderThanItsSpan(t *testing.T) {
 
 func TestKeepingAPacketHardlyAllocates(t *testing.T) {
 	var r ring
-	p := answered(0, 0, ms, ms)
+	p := replied(0, 0, ms, ms)
 	add := func() {
 		p.Seq++
 		p.T1.At = p.T1.At.Add(20 * ms)
@@ -144,7 +144,7 @@ func TestKeepingAPacketHardlyAllocates(t *testing.T) {
 func BenchmarkAdd(b *testing.B) {
 	var r ring
 	b.ReportAllocs()
-	p := *answered(0, 0, ms, ms)
+	p := *replied(0, 0, ms, ms)
 	for b.Loop() {
 		p.Seq++
 		p.T1.At = p.T1.At.Add(20 * ms)

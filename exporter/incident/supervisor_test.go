@@ -52,7 +52,7 @@ func (b *bench) send(d, delay time.Duration, paths ...string) {
 		b.seq++
 		at := instant.Time(time.Now().UnixNano())
 		for _, name := range paths {
-			p := answered(b.seq, at, delay+time.Duration(b.seq%7)*us, delay)
+			p := replied(b.seq, at, delay+time.Duration(b.seq%7)*us, delay)
 			if delay == 0 {
 				p = lost(b.seq, at)
 			}
@@ -115,7 +115,7 @@ func TestBlowUpIsReportedWithTheMinutesBeforeIt(t *testing.T) {
 			t.Errorf("trigger %s, %v, %d rows, columns %v", d.Body.Trigger, d.Body.Departures, len(d.Body.Rows), d.Body.Columns)
 		}
 		first, last := d.Body.Rows[0], d.Body.Rows[len(d.Body.Rows)-1]
-		if first[2] != "answered" || first[3].(float64) > 31e6 || last[3].(float64) < 399e6 || last[5] != "ok" || first[1].(float64) != 0 {
+		if first[2] != "received" || first[3].(float64) > 31e6 || last[3].(float64) < 399e6 || last[5] != "ok" || first[1].(float64) != 0 {
 			t.Errorf("first row %v, last row %v", first, last)
 		}
 		if got := all[0].End.Sub(all[0].Begin); got < 9*time.Minute || got > span {
@@ -254,7 +254,7 @@ func TestAThousandBusyPathsKeepWithinTheLimit(t *testing.T) {
 			batch := make([]record.Packet, 6000)
 			for _, p := range paths {
 				for i := range batch {
-					batch[i] = *answered(uint64(i), instant.Time(int64(i)*int64(20*ms)), 30*ms+time.Duration(i*7919%4000)*us, ms)
+					batch[i] = *replied(uint64(i), instant.Time(int64(i)*int64(20*ms)), 30*ms+time.Duration(i*7919%4000)*us, ms)
 					batch[i].Path = p.Path
 				}
 				k.take(batch, time.Time{})

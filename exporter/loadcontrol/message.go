@@ -83,7 +83,7 @@ type Open struct {
 // Opened accepts the session. No other session uses the load server's link until its end.
 type Opened struct {
 	// Reply of the traffic.
-	Reply json.RawMessage `json:"answer,omitempty"`
+	Reply json.RawMessage `json:"reply,omitempty"`
 }
 
 // Say is a message of the traffic: its name and content. Binary data may follow it in its frame,

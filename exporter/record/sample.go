@@ -12,8 +12,8 @@ type Outcome uint8
 
 // The outcomes. A lost packet may be recorded again as late.
 const (
-	// Answered: the reply arrived within the loss timeout.
-	Answered Outcome = iota
+	// Received: the reply arrived within the loss timeout.
+	Received Outcome = iota
 	// Lost: no reply arrived within the loss timeout; only T1 is set.
 	Lost
 	// Late: the reply arrived after the loss timeout; the packet was recorded as lost before.
@@ -25,7 +25,7 @@ func (f Outcome) String() string {
 	if f > Late {
 		return "invalid"
 	}
-	return [...]string{"answered", "lost", "late"}[f]
+	return [...]string{"received", "lost", "late"}[f]
 }
 
 // Packet is a packet of a light probe whose outcome is known.

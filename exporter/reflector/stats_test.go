@@ -26,7 +26,7 @@ func TestRefusedRepliesAreLoggedOnceAndTheirEndOnce(t *testing.T) {
 		{2 * time.Minute, 10, ""},
 		{2*time.Minute + time.Second, 10, "again"},
 		{3 * time.Minute, 10, ""},
-		{4 * time.Minute, 11, "answers=1 "},
+		{4 * time.Minute, 11, "replies=1 "},
 	} {
 		log.Reset()
 		s.Results[SendFailed] = c.failed

@@ -134,8 +134,8 @@ const windowPackets = 2000
 func (s *stack) untilReplies(ctx context.Context, name string) error {
 	return s.until(ctx, "the reflector on "+name, func() error {
 		status, err := s.status(ctx, name)
-		if err == nil && !status.Reflector.Answering {
-			err = fmt.Errorf("it does not answer: %s", status.Reflector.Error)
+		if err == nil && !status.Reflector.Listening {
+			err = fmt.Errorf("it does not listen: %s", status.Reflector.Error)
 		}
 		return err
 	})

@@ -13,7 +13,7 @@ type agentStatus struct {
 		Error string `json:"error"`
 	} `json:"load_server"`
 	Reflector struct {
-		Answering bool   `json:"answering"`
+		Listening bool   `json:"listening"`
 		Error     string `json:"error"`
 	} `json:"reflector"`
 	Paths []struct {

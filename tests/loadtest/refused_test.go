@@ -222,9 +222,9 @@ func TestRepliesThatTheRemoteHostRefusesAreNoLossOfThePath(t *testing.T) {
 	r.lossless(t)
 	failed := sum(r.remote.metrics(t, "oneway_reflector_packets_total"), `result="send_failed"`)
 	if why := sum(r.remote.metrics(t, "oneway_send_errors_total"), `reason="operation not permitted"`); failed < 100 || why != failed {
-		t.Errorf("%v answers were refused, %v by the firewall", failed, why)
+		t.Errorf("%v replies were refused, %v by the firewall", failed, why)
 	}
-	if n := strings.Count(r.remote.Stderr.String(), "This host refuses to send answers"); n != 1 || strings.Count(r.remote.Stderr.String(), "level=WARN") != 1 {
+	if n := strings.Count(r.remote.Stderr.String(), "This host refuses to send replies"); n != 1 || strings.Count(r.remote.Stderr.String(), "level=WARN") != 1 {
 		t.Errorf("want one line in the log:\n%s", &r.remote.Stderr)
 	}
 }
@@ -292,7 +292,7 @@ func TestStreamThatAHostRefusesIsNoLossOfThePath(t *testing.T) {
 }
 
 // A scrape whose response the host refuses fails, and the next one succeeds.
-func TestScrapeIsAnsweredAgainAfterAFirewallRefusedIt(t *testing.T) {
+func TestScrapeGetsAResponseAgainAfterAFirewallRefusedIt(t *testing.T) {
 	s := newSite(t, wide())
 	a := s.agent(t, "paths: []\n")
 	mend := forbid(t, s.network.Client, "tcp sport 9862")

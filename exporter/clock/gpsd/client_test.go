@@ -26,7 +26,7 @@ func TestStateAndMetricsFollowTheReports(t *testing.T) {
 			metric.GNSSTimeOffset: "0.054211377", metric.GNSSConnections: "1",
 		})
 		want := State{
-			Answering: true, Connected: true, Release: "3.22", Device: "/dev/ttyS0", Fix: Fix3D,
+			Replying: true, Connected: true, Release: "3.22", Device: "/dev/ttyS0", Fix: Fix3D,
 			Seen: Count{3, true}, Used: Count{2, true},
 			Pulse:    Reading{At: instant.FromUnix(1795272300, 0), Offset: -3500, Precision: -20},
 			Sawtooth: -3142 * 1e-12, HasSawtooth: true,
@@ -137,7 +137,7 @@ func TestRestartedGpsdStartsFromNothing(t *testing.T) {
 			t.Errorf("when it is gone: %+v, want %+v", got, want)
 		}
 		b.tick()
-		if got, want := b.client.State(), (State{Answering: true, Release: "3.22", LastMessage: heard}); got != want {
+		if got, want := b.client.State(), (State{Replying: true, Release: "3.22", LastMessage: heard}); got != want {
 			t.Errorf("when it is back: %+v, want %+v", got, want)
 		}
 		b.metrics("after the restart", map[*metric.Desc]string{

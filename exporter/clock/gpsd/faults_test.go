@@ -128,7 +128,7 @@ func TestEndlessNoiseIsDisconnected(t *testing.T) {
 	inTestbed(t, Options{}, func(d *daemon) { d.mute = true }, func(b *testbed) {
 		b.every(timeout+firstPause+time.Second, "220 mail ESMTP ready")
 		b.metrics("later", map[*metric.Desc]string{metric.GNSSConnected: "0", metric.GNSSConnections: "2"})
-		if b.client.State().Answering {
+		if b.client.State().Replying {
 			t.Error("noise counts as a reply")
 		}
 	})

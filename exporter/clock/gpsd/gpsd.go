@@ -43,10 +43,10 @@ type Client struct {
 	options Options
 	series  *metric.Scope // set by Run
 
-	mu        sync.Mutex
-	answering bool
-	release   string
-	receiver  receiver
+	mu       sync.Mutex
+	replying bool
+	release  string
+	receiver receiver
 }
 
 // New checks the options and returns a client without data. It opens nothing.
@@ -79,7 +79,7 @@ func (c *Client) State() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.receiver.state(time.Now())
-	s.Answering, s.Release = c.answering, c.release
+	s.Replying, s.Release = c.replying, c.release
 	return s
 }
 
@@ -146,22 +146,22 @@ func (c *Client) connect(ctx context.Context) (answered bool, err error) {
 func (c *Client) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.answering, c.release = false, ""
+	c.replying, c.release = false, ""
 	c.receiver = receiver{wanted: c.options.Device, lastMessage: c.receiver.lastMessage}
 }
 
 // take applies one report to the state, and reports whether the receiver sent it.
 func (c *Client) take(report any, now time.Time) bool {
 	c.mu.Lock()
-	answered, had := c.answering, c.receiver.connected(now)
-	c.answering = true
+	replied, had := c.replying, c.receiver.connected(now)
+	c.replying = true
 	if v, ok := report.(*version); ok {
 		c.release = quote(v.Release)
 	}
 	heard := c.receiver.apply(report, now)
 	has, release := c.receiver.connected(now), c.release
 	c.mu.Unlock()
-	if !answered {
+	if !replied {
 		c.options.Log.Info("Connected to gpsd", "receiver", c.options.Name, "address", c.options.Address, "release", release)
 	}
 	if had != has {

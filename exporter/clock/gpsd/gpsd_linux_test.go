@@ -254,7 +254,7 @@ func TestRealGpsdIsFoundAgain(t *testing.T) {
 	until(t, "at first", 30*time.Second, c, complete)
 	ended := func(what string) {
 		t.Helper()
-		s := until(t, what, 20*time.Second, c, func(s State) bool { return !s.Answering })
+		s := until(t, what, 20*time.Second, c, func(s State) bool { return !s.Replying })
 		if want := (State{LastMessage: s.LastMessage}); s != want || want.LastMessage.IsZero() {
 			t.Errorf("%s: %+v, want %+v", what, s, want)
 		}
@@ -284,7 +284,7 @@ func TestUnplugIsNoticedThroughARealGpsd(t *testing.T) {
 	until(t, "plugged", 20*time.Second, c, func(s State) bool { return s.Connected })
 	line.unplug(t)
 	// gpsd 3.22 tells nobody; it does when it is asked, or never if it was still probing the line.
-	until(t, "unplugged", time.Minute, c, func(s State) bool { return !s.Connected && s.Answering })
+	until(t, "unplugged", time.Minute, c, func(s State) bool { return !s.Connected && s.Replying })
 	if n, _ := sink.Value(metric.GNSSConnections, DefaultName); n != 1 {
 		t.Errorf("%v connections, want 1: gpsd was there all the while", n)
 	}

@@ -278,8 +278,8 @@ type Reading struct {
 
 // State is the state of the receiver at one time. Unknown and expired values are zero.
 type State struct {
-	// Answering: gpsd is connected and sends valid reports.
-	Answering bool
+	// Replying: gpsd is connected and sends valid reports.
+	Replying bool
 	// Connected: gpsd is connected, has opened the receiver's device, and has received from it or opened it within the
 	// last 15 s.
 	Connected bool

@@ -37,8 +37,8 @@ func TestPortFlagJoinsHost(t *testing.T) {
 	}
 }
 
-// answering runs a reflector until the end of the test and returns its address.
-func answering(t *testing.T) string {
+// startReflector runs a reflector until the end of the test and returns its address.
+func startReflector(t *testing.T) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	f := &reflectFlags{serveFlags: serveFlags{listen: []string{"127.0.0.1:0"}, clock: clockFlags{source: "static", bound: time.Millisecond}}}
@@ -51,7 +51,7 @@ func answering(t *testing.T) string {
 			t.Error(err)
 		}
 	})
-	_, at, ok := strings.Cut(strings.TrimSpace(<-out.first), "answering on udp ")
+	_, at, ok := strings.Cut(strings.TrimSpace(<-out.first), "listening on udp ")
 	if !ok {
 		t.Fatal("the reflector did not print its address")
 	}
@@ -70,7 +70,7 @@ func (l *lines) Write(b []byte) (int, error) {
 }
 
 func TestProbePrintsATableAndJSON(t *testing.T) {
-	at := answering(t)
+	at := startReflector(t)
 	for _, asJSON := range []bool{false, true} {
 		f := &probeFlags{host: at, count: 20, json: asJSON, options: stamp.DefaultOptions(), clock: clockFlags{source: "static", bound: time.Millisecond}}
 		f.options.Interval = 2 * time.Millisecond
@@ -95,7 +95,7 @@ func TestProbePrintsATableAndJSON(t *testing.T) {
 
 // Delays over loopback are microseconds, the clock's error bound is 50 ms.
 func TestProbeNotesDelaysBelowTheirBound(t *testing.T) {
-	f := &probeFlags{host: answering(t), count: 20, options: stamp.DefaultOptions(), clock: clockFlags{source: "static", bound: 50 * time.Millisecond}}
+	f := &probeFlags{host: startReflector(t), count: 20, options: stamp.DefaultOptions(), clock: clockFlags{source: "static", bound: 50 * time.Millisecond}}
 	f.options.Interval = 2 * time.Millisecond
 	var out, live bytes.Buffer
 	if err := f.run(t.Context(), &out, &live); err != nil {

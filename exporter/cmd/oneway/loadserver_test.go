@@ -33,7 +33,7 @@ func TestLoadServerPrintsItsAddressAndPin(t *testing.T) {
 	out := &lines{first: make(chan string, 64)}
 	ended := make(chan error, 1)
 	go func() { ended <- f.run(ctx, out) }()
-	at := strings.TrimPrefix(strings.TrimSpace(<-out.first), "responding on tcp and udp ")
+	at := strings.TrimPrefix(strings.TrimSpace(<-out.first), "listening on tcp and udp ")
 	pin := strings.TrimPrefix(strings.TrimSpace(<-out.first), "pin ")
 	c, err := loadcontrol.Dial(t.Context(), loadcontrol.ClientOptions{Address: at, Pin: pin, Token: text})
 	if err != nil {

@@ -157,7 +157,7 @@ func (f *reflectFlags) run(ctx context.Context, out io.Writer) (err error) {
 		return r, err
 	}, func() {
 		for _, a := range r.Addrs() {
-			fmt.Fprintf(out, "answering on udp %s\n", a)
+			fmt.Fprintf(out, "listening on udp %s\n", a)
 		}
 	}); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (f *reflectFlags) run(ctx context.Context, out io.Writer) (err error) {
 
 // printReplies prints the counts of a run.
 func printReplies(out io.Writer, s reflector.Stats) error {
-	t := newTable(out, "%d packets in %v, %d answered\n", s.Packets(), s.Running.Round(time.Second), s.Answered())
+	t := newTable(out, "%d packets in %v, %d replied\n", s.Packets(), s.Running.Round(time.Second), s.Answered())
 	for i, n := range s.Results {
 		t.count(reflector.Result(i).String(), n)
 	}
@@ -225,7 +225,7 @@ func (f *loadServerFlags) run(ctx context.Context, out io.Writer) (err error) {
 		return r, err
 	}, func() {
 		for _, a := range r.Addrs() {
-			fmt.Fprintf(out, "responding on tcp and udp %s\n", a)
+			fmt.Fprintf(out, "listening on tcp and udp %s\n", a)
 		}
 		fmt.Fprintf(out, "pin %s\n", r.Pin())
 	}); err != nil {

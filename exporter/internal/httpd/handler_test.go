@@ -109,12 +109,12 @@ func TestVerdictHasTheLevelAndNotesOfTheStatus(t *testing.T) {
 		{"reflector", func(s *agent.Status) { s.Reflector = &agent.ReflectorStatus{Error: "x"} }, agent.Impaired, "No paths are configured", 1},
 		{"load_server", func(s *agent.Status) { s.LoadServer = &agent.LoadServerStatus{Error: "x"} }, agent.Impaired, "No paths are configured", 1},
 		{"gpsd away", func(s *agent.Status) { s.Receiver = &agent.ReceiverStatus{Fix: "unknown"} }, agent.Impaired, "No paths are configured", 1},
-		{"receiver away", func(s *agent.Status) { s.Receiver = &agent.ReceiverStatus{Answering: true} }, agent.Impaired, "No paths are configured", 1},
+		{"receiver away", func(s *agent.Status) { s.Receiver = &agent.ReceiverStatus{Replying: true} }, agent.Impaired, "No paths are configured", 1},
 		{"no fix", func(s *agent.Status) {
-			s.Receiver = &agent.ReceiverStatus{Answering: true, Connected: true, Fix: "none"}
+			s.Receiver = &agent.ReceiverStatus{Replying: true, Connected: true, Fix: "none"}
 		}, agent.Impaired, "No paths are configured", 1},
 		{"a fix", func(s *agent.Status) {
-			s.Receiver = &agent.ReceiverStatus{Answering: true, Connected: true, Fix: "2D"}
+			s.Receiver = &agent.ReceiverStatus{Replying: true, Connected: true, Fix: "2D"}
 		}, agent.Up, "No paths are configured", 0},
 		{"no pulse", func(s *agent.Status) { s.Pulse = &agent.PulseStatus{} }, agent.Impaired, "No paths are configured", 1},
 		{"no pulse yet", func(s *agent.Status) { s.Started, s.Pulse = sampleNow, &agent.PulseStatus{} }, agent.Up, "No paths are configured", 0},

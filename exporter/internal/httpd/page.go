@@ -132,7 +132,7 @@ const settling = 10 * time.Second
 func (v *verdict) watched(s agent.Status) {
 	if r := s.Receiver; r != nil {
 		switch {
-		case !r.Answering:
+		case !r.Replying:
 			v.note("gpsd does not reply at %s: the state of the receiver %s is not known.", r.Address, r.Name)
 		case !r.Connected:
 			v.note("gpsd receives no data from the receiver %s.", r.Name)

@@ -64,7 +64,7 @@ func sample() agent.Status {
 			Results: []probe.Result{{Quantity: "loss", Direction: "forward", Value: "1.25 %"}, {Quantity: "loss", Direction: "reverse", Value: "0.40 %"}, {Quantity: "round trip", Value: "212 ms"}},
 		}),
 		one("office-to-router", "192.0.2.1", agent.Down, probe.Status{
-			State: "no reply", LastSuccess: at(17 * time.Minute), Reason: "udp 192.0.2.1:862 does not answer; is a STAMP reflector running there, is the port open?",
+			State: "no reply", LastSuccess: at(17 * time.Minute), Reason: "udp 192.0.2.1:862 does not reply; is a STAMP reflector running there, is the port open?",
 		}),
 		one("lab-to-lab", "lab.example.net", agent.Failed, probe.Status{State: "failed, will be tried again", Reason: "stamp: open udp 10.0.0.9:0: cannot assign requested address"}),
 		one("new-site", "new.example.net", agent.Starting, probe.Status{State: "starting"}),
@@ -85,14 +85,14 @@ func sample() agent.Status {
 			Offset: agent.Seconds(-13 * time.Microsecond), LastUpdate: at(41 * time.Second),
 		},
 		Receiver: &agent.ReceiverStatus{
-			Name: "gps0", Address: "127.0.0.1:2947", Device: "/dev/ttyS0", Answering: true, Connected: true, Fix: "3D",
+			Name: "gps0", Address: "127.0.0.1:2947", Device: "/dev/ttyS0", Replying: true, Connected: true, Fix: "3D",
 			Used: new(9), Seen: new(14), PulseOffset: new(agent.Seconds(-310)), LastMessage: at(time.Second),
 		},
 		Pulse: &agent.PulseStatus{
 			Name: "pps0", Device: "/dev/pps0", Edge: "assert", Present: true, Pulses: 93544, Missed: 2, Last: at(time.Second),
 			Jitter: new(agent.Seconds(420)), Offset: new(agent.Seconds(-1200)), Bound: new(agent.Seconds(3 * time.Microsecond)),
 		},
-		Reflector: &agent.ReflectorStatus{Listen: []string{":862"}, Answering: true, Packets: 1234567, Answered: 1234500, Sessions: 12},
+		Reflector: &agent.ReflectorStatus{Listen: []string{":862"}, Listening: true, Packets: 1234567, Replied: 1234500, Sessions: 12},
 		LoadServer: &agent.LoadServerStatus{
 			Listen: []string{":8620"}, Running: true, Pin: "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
 			Connections: 2, Sessions: 1, Opened: 48, Refused: 3, Received: 1_250_000_000, Sent: 3_400_000_000,
