@@ -154,19 +154,19 @@ func New(o Options) *Supervisor {
 }
 
 // SetPaths sets the probes. Packets of remaining ones are kept.
-func (k *Supervisor) SetPaths(all []Path) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	old := k.paths
-	k.paths = make(map[name]*path, len(all))
+func (s *Supervisor) SetPaths(all []Path) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.paths
+	s.paths = make(map[name]*path, len(all))
 	for _, p := range all {
 		key := name{p.Path, p.Probe}
 		one := old[key]
 		if one == nil {
-			one = &path{series: metric.NewScope(k.options.Sink, p.Path, p.Probe)}
+			one = &path{series: metric.NewScope(s.options.Sink, p.Path, p.Probe)}
 		}
 		one.Path = p
-		k.paths[key] = one
+		s.paths[key] = one
 		delete(old, key)
 	}
 	for _, gone := range old {
@@ -175,10 +175,10 @@ func (k *Supervisor) SetPaths(all []Path) {
 }
 
 // Run keeps packets until ctx ends.
-func (k *Supervisor) Run(ctx context.Context) error {
-	packets := k.listen(nil, true) // nil: there are no paths
-	defer func() { packets = k.listen(packets, false) }()
-	missed := k.options.Sink.Series(metric.SamplesDropped, listener)
+func (s *Supervisor) Run(ctx context.Context) error {
+	packets := s.listen(nil, true) // nil: there are no paths
+	defer func() { packets = s.listen(packets, false) }()
+	missed := s.options.Sink.Series(metric.SamplesDropped, listener)
 	defer missed.Close()
 	writing := make(chan *piece, allBurst)
 	var writer sync.WaitGroup
@@ -186,7 +186,7 @@ func (k *Supervisor) Run(ctx context.Context) error {
 	defer close(writing)
 	writer.Go(func() {
 		for p := range writing {
-			_ = k.write(p) // the store logs and counts errors
+			_ = s.write(p) // the store logs and counts errors
 		}
 	})
 	ticker := time.NewTicker(takeInterval)
@@ -197,28 +197,28 @@ func (k *Supervisor) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case now := <-ticker.C:
-			k.pause(now)
-			if packets = k.listen(packets, true); packets == nil {
+			s.pause(now)
+			if packets = s.listen(packets, true); packets == nil {
 				continue
 			}
 			for n := len(batch); n == len(batch); {
 				var lost uint64
 				n, lost = packets.Take(batch)
 				missed.Add(float64(lost))
-				k.submit(k.take(batch[:n], now), writing)
+				s.submit(s.take(batch[:n], now), writing)
 			}
 		}
 	}
 }
 
 // listen opens the listener of packets if there are paths that need it, and closes it if there are none.
-func (k *Supervisor) listen(to *record.Listener[record.Packet], wanted bool) *record.Listener[record.Packet] {
-	k.mu.Lock()
-	wanted = wanted && len(k.paths) > 0
-	k.mu.Unlock()
+func (s *Supervisor) listen(to *record.Listener[record.Packet], wanted bool) *record.Listener[record.Packet] {
+	s.mu.Lock()
+	wanted = wanted && len(s.paths) > 0
+	s.mu.Unlock()
 	switch {
 	case wanted && to == nil:
-		return k.options.Recorder.Packets().Listen(queue)
+		return s.options.Recorder.Packets().Listen(queue)
 	case !wanted && to != nil:
 		to.Close()
 		return nil
@@ -227,25 +227,25 @@ func (k *Supervisor) listen(to *record.Listener[record.Packet], wanted bool) *re
 }
 
 // submit queues reports for writing, unless too many are queued.
-func (k *Supervisor) submit(found []*piece, writing chan<- *piece) {
+func (s *Supervisor) submit(found []*piece, writing chan<- *piece) {
 	for _, p := range found {
 		select {
 		case writing <- p:
 		default:
-			k.options.Log.Warn("Incident not stored, too many reports are being written", "path", p.header.Path, "probe", p.header.Probe)
+			s.options.Log.Warn("Incident not stored, too many reports are being written", "path", p.header.Path, "probe", p.header.Probe)
 		}
 	}
 }
 
 // pause pauses the judgment of paths with a link that a load test uses.
-func (k *Supervisor) pause(now time.Time) {
-	held := k.options.Held()
+func (s *Supervisor) pause(now time.Time) {
+	held := s.options.Held()
 	if len(held) == 0 {
 		return
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, p := range k.paths {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.paths {
 		if len(p.Links) == 0 || slices.ContainsFunc(p.Links, func(link string) bool { return slices.Contains(held, link) }) {
 			p.judge.pause(now)
 		}
@@ -253,20 +253,20 @@ func (k *Supervisor) pause(now time.Time) {
 }
 
 // take stores packets, and returns the reports that they trigger.
-func (k *Supervisor) take(packets []record.Packet, now time.Time) (found []*piece) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	share := max(min(perPath, k.space/max(len(k.paths), 1)), smallest)
+func (s *Supervisor) take(packets []record.Packet, now time.Time) (found []*piece) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	share := max(min(perPath, s.space/max(len(s.paths), 1)), smallest)
 	for i := range packets {
 		p := &packets[i]
-		one := k.paths[name{p.Path, p.Probe}]
+		one := s.paths[name{p.Path, p.Probe}]
 		if one == nil {
 			continue
 		}
 		r := rowOf(p)
 		one.ring.add(&r, share)
 		left := one.judge.add(p, now)
-		if len(left) > 0 && now.Sub(one.reported) >= pathInterval && k.triggered.AllowN(now, 1) {
+		if len(left) > 0 && now.Sub(one.reported) >= pathInterval && s.triggered.AllowN(now, 1) {
 			one.reported = now
 			found = append(found, one.piece(left[0].Quantity, left, now))
 		}
@@ -276,22 +276,22 @@ func (k *Supervisor) take(packets []record.Packet, now time.Time) (found []*piec
 
 // Keep makes a report of the last minutes on request. The probe may be empty if the path has only one light probe.
 // The error is one of this package, or that of writing the report.
-func (k *Supervisor) Keep(pathName, probeName string) (report.Header, error) {
-	if k.options.Reports.Stats().Dir == "" {
+func (s *Supervisor) Keep(pathName, probeName string) (report.Header, error) {
+	if s.options.Reports.Stats().Dir == "" {
 		return report.Header{}, ErrNoDirectory
 	}
-	p, err := k.request(pathName, probeName)
+	p, err := s.request(pathName, probeName)
 	if err != nil {
 		return report.Header{}, err
 	}
-	return p.header, k.write(p)
+	return p.header, s.write(p)
 }
 
-func (k *Supervisor) request(pathName, probeName string) (*piece, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (s *Supervisor) request(pathName, probeName string) (*piece, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var found []*path
-	for key, one := range k.paths {
+	for key, one := range s.paths {
 		if key.path == pathName && (probeName == "" || key.probe == probeName) {
 			found = append(found, one)
 		}
@@ -301,24 +301,24 @@ func (k *Supervisor) request(pathName, probeName string) (*piece, error) {
 		return nil, fmt.Errorf("%w: path %.80q, probe %.80q", ErrUnknown, pathName, probeName)
 	case len(found[0].ring.blocks) == 0:
 		return nil, ErrNothing
-	case !k.asked.Allow():
+	case !s.asked.Allow():
 		return nil, ErrTooMany
 	}
 	return found[0].piece(request, nil, time.Now()), nil
 }
 
 // write writes a report and counts it.
-func (k *Supervisor) write(p *piece) error {
+func (s *Supervisor) write(p *piece) error {
 	h := &p.header
-	if err := k.options.Reports.Write(*h, p.body); err != nil {
+	if err := s.options.Reports.Write(*h, p.body); err != nil {
 		return fmt.Errorf("incident: %w", err)
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if one := k.paths[name{h.Path, h.Probe}]; one != nil { // it may have been removed
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one := s.paths[name{h.Path, h.Probe}]; one != nil { // it may have been removed
 		one.series.Series(metric.IncidentReports, p.body.Trigger).Add(1)
 	}
-	k.options.Log.Info("Incident stored", "path", h.Path, "probe", h.Probe, "trigger", p.body.Trigger, "id", h.ID, "why", h.Reason)
+	s.options.Log.Info("Incident stored", "path", h.Path, "probe", h.Probe, "trigger", p.body.Trigger, "id", h.ID, "why", h.Reason)
 	return nil
 }
 
