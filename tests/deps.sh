@@ -7,29 +7,29 @@ purpose=${1:?usage: tests/deps.sh test|demo|bench|interop|vmlab|vmlab-pps|fresh}
 # command or file  package  purposes  why
 # Not listed: packages of every Debian (bash, coreutils, mawk, util-linux), and make, git and Go, which start this script.
 needs='
-prometheus prometheus test,demo,vmlab the demo and the rules are judged by a real Prometheus and promtool
-amtool     prometheus-alertmanager test the Alertmanager configuration is judged by its own checker
-chronyd    chrony     test,vmlab the clock monitor is tested against a real chronyd
-gpsd       gpsd       test,vmlab every file of chrony-config is loaded by a real gpsd
-gpspipe    gpsd-clients test     a client that others wrote says whether gpsd answers
-tshark     tshark     test,interop its dissector, written by others, checks our packets
-systemd-analyze systemd test     systemd itself reads the drop-ins
+prometheus prometheus test,demo,vmlab the demo runs Prometheus, and promtool checks the rules
+amtool     prometheus-alertmanager test checks the Alertmanager configuration
+chronyd    chrony     test,vmlab the clock monitor is tested with chronyd
+gpsd       gpsd       test,vmlab gpsd loads each file of chrony-config
+gpspipe    gpsd-clients test     an independent client checks the replies of gpsd
+tshark     tshark     test,interop an independent dissector checks our packets
+systemd-analyze systemd test     checks the drop-ins
 ip         iproute2   test,demo,bench,vmlab network namespaces
-nft        nftables   test       a firewall on the host refuses what is sent
-linux.uml  user-mode-linux vmlab  two guest kernels with a clock of their own each
-/usr/src/linux-source-6.1.tar.xz linux-source-6.1 vmlab-pps a guest kernel with a pulse is built from it
-gcc        gcc        test,vmlab,vmlab-pps the race detector is linked, what wakes the guests is compiled, and that kernel
-/usr/include/stdio.h libc6-dev test,vmlab,vmlab-pps the same
+nft        nftables   test       a firewall on the host refuses sent packets
+linux.uml  user-mode-linux vmlab  two guest kernels, each with its own clock
+/usr/src/linux-source-6.1.tar.xz linux-source-6.1 vmlab-pps source of a guest kernel with pulses
+gcc        gcc        test,vmlab,vmlab-pps links the race detector, compiles the program that wakes the guests, and the kernel
+/usr/include/stdio.h libc6-dev test,vmlab,vmlab-pps headers for gcc
 make       make       vmlab-pps  builds that kernel
 flex       flex       vmlab-pps  builds that kernel
 bison      bison      vmlab-pps  builds that kernel
 bc         bc         vmlab-pps  builds that kernel
 xz         xz-utils   vmlab-pps  unpacks its source
-irtt       irtt       bench      a peer to be measured beside us
-iperf3     iperf3     bench      a peer to be measured beside us
-prometheus-smokeping-prober prometheus-smokeping-prober bench a peer to be measured beside us
-prometheus-blackbox-exporter prometheus-blackbox-exporter bench a peer to be measured beside us
-debootstrap debootstrap fresh    a Debian with nothing but its base is made by it
+irtt       irtt       bench      compared with oneway
+iperf3     iperf3     bench      compared with oneway
+prometheus-smokeping-prober prometheus-smokeping-prober bench compared with oneway
+prometheus-blackbox-exporter prometheus-blackbox-exporter bench compared with oneway
+debootstrap debootstrap fresh    creates a minimal Debian
 '
 
 missing=()
