@@ -72,7 +72,7 @@ func clockBoundRow(b *boardBuilder) {
 	b.WithPanel(counted(text{
 		"Clock daemon without a reply",
 		"Queries of the clock daemon a minute that had no usable reply, by reason. After some seconds the clock is silent: it may be right, and nothing proves it.",
-		perMinute, "None: every query was answered",
+		perMinute, "None: every query got a reply",
 	}, leastMinute, ranged(minutely(agents(metric.ClockQueryFailures)), "{{instance}} {{reason}}")).Height(6).
 		DrawStyle(common.GraphDrawStyleBars).FillOpacity(60).LineWidth(0).
 		Thresholds(steps(step{0, "transparent"}, step{1, red})))

@@ -14,7 +14,7 @@ const (
 	updateLost = 4 * 1024
 )
 
-// clockNowRow answers "is this clock good?" at a glance; there is one such row for
+// clockNowRow shows the state of the clock; there is one such row for
 // each agent, since a tile of many values cannot be read.
 func clockNowRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Clock of $instance").Repeat("instance"))

@@ -12,11 +12,11 @@ func clockRemoteRow(b *boardBuilder) {
 	b.WithPanel(states(text{
 		"Remote end synchronized",
 		"Whether the remote end says that its clock is synchronized: the S bit of its Error Estimate (RFC 8762 section 4.2.1). While it does not, no one-way delay of the path is reported. Reflectors of others may never say so.",
-		"none", "No remote end has answered",
+		"none", "No remote end has replied",
 	}, ranged(orNone(agents(metric.RemoteClockSynchronized), "-1", metric.Path, metric.Probe), byPath)).ShowValue(common.VisibilityModeAuto).
 		Thresholds(steps(step{0, gray}, step{0, red}, step{1, green})).
 		Mappings(values(map[string]dashboard.ValueMappingResult{
-			"1": word("synchronized", green, 0), "0": word("not", red, 1), "-1": word("no remote end answers", faint, 2),
+			"1": word("synchronized", green, 0), "0": word("not", red, 1), "-1": word("no remote end replies", faint, 2),
 		})))
 	b.WithPanel(plot(text{
 		"Remote end's bound",

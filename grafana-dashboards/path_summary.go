@@ -15,16 +15,16 @@ const (
 	noDelay = "No delay: no reply, a clock is not trusted (see Clock), or no recording rules"
 )
 
-// summaryRow answers "is it well?" at a glance, in the units of the alerts.
+// summaryRow shows the state of the path, in the units of the alerts.
 func summaryRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Is it well?"))
 	b.WithPanel(tile(text{
-		"Peer", "Whether the peer answered within the last three intervals.", "none",
+		"Peer", "Whether the peer replied within the last three intervals.", "none",
 		"Not known yet",
 	}, instant(of(metric.ProbeUp), "peer")).Span(3).
 		Thresholds(steps(step{0, gray})).
 		Mappings(values(map[string]dashboard.ValueMappingResult{
-			"1": word("answers", green, 0), "0": word("silent", red, 1),
+			"1": word("replies", green, 0), "0": word("silent", red, 1),
 		})))
 	b.WithPanel(lossTile("forward", forward))
 	b.WithPanel(lossTile("reverse", reverse))
@@ -45,7 +45,7 @@ func summaryRow(b *boardBuilder) {
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, green})))
 	b.WithPanel(tile(text{
 		"Last reply", "Age of the last reply. Red when older than three intervals and a minute.", "s",
-		"Never answered." + orSlim,
+		"No reply yet." + orSlim,
 	}, instant("time() - "+of(metric.ProbeLastSuccess), "age")).Span(3).Decimals(0).
 		Thresholds(steps(step{0, gray}, step{0, green}, step{63, red})))
 	b.WithPanel(factsTile())

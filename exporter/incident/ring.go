@@ -30,7 +30,7 @@ const none = math.MinInt64
 // columns are the names of a row's values in a report. An undefined time is null there; the reason explains it.
 func columns() []string {
 	return []string{
-		"seq", "sent_ns", "fate", "forward_ns", "forward_error_bound_ns", "forward_reason",
+		"seq", "sent_ns", "outcome", "forward_ns", "forward_error_bound_ns", "forward_reason",
 		"reverse_ns", "reverse_error_bound_ns", "reverse_reason", "round_trip_ns",
 	}
 }

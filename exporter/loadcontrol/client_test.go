@@ -51,7 +51,7 @@ func TestWholeConversation(t *testing.T) {
 			if m := hear(c); m.name() != "ask" || string(m.Say.Body) != `{"n":1}` {
 				t.Errorf("got %s, want ask", m.name())
 			}
-			if err := c.Say("answer", "yes", data); err != nil {
+			if err := c.Say("reply", "yes", data); err != nil {
 				t.Error(err)
 			}
 			<-c.Done()
@@ -64,7 +64,7 @@ func TestWholeConversation(t *testing.T) {
 		}
 		came := make(chan []byte, 1)
 		opened, err := c.Open(t.Context(), Open{Traffic: "post", Test: "train", Bytes: 5, Duration: time.Second}, func(s *Say, data []byte) error {
-			if s.Name != "answer" || string(s.Body) != `"yes"` {
+			if s.Name != "reply" || string(s.Body) != `"yes"` {
 				t.Errorf("%+v", s)
 			}
 			came <- data

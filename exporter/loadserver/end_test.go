@@ -165,7 +165,7 @@ func TestStreamStopsWithinASecondWhenTheClientCloses(t *testing.T) {
 	p.quiet(second, "closed")
 }
 
-func TestRestartEndsTheSessionAndAnswersAgain(t *testing.T) {
+func TestSessionEndsAndServerRepliesAfterRestart(t *testing.T) {
 	s := newSite(t, Options{}, "a per-day=2GB")
 	p := s.ready("a", 1<<30)
 	p.streaming()

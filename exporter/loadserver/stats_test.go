@@ -53,7 +53,7 @@ func TestMetricsOfALoadServer(t *testing.T) {
 	})
 	s.stop()
 	for name := range gathered(t, sink) {
-		if strings.HasPrefix(name, "oneway_responder") {
+		if strings.HasPrefix(name, "oneway_load_server") {
 			t.Errorf("%s exists without a load server", name)
 		}
 	}

@@ -56,7 +56,7 @@ func BenchmarkLoopback(b *testing.B) {
 			b.ResetTimer()
 			lost := askAndCount(b, conn, packets, renew)
 			b.StopTimer()
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "answers/s")
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "replies/s")
 			b.ReportMetric(float64(lost), "lost")
 		})
 	}

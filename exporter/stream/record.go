@@ -107,8 +107,8 @@ type Corrupt struct {
 	// Differing the number of bytes that differ.
 	PayloadBytes int `json:"payload_bytes"`
 	WantBytes    int `json:"want_bytes"`
-	First        int `json:"first_octet"`
-	Differing    int `json:"differing_octets"`
+	First        int `json:"first_byte"`
+	Differing    int `json:"differing_bytes"`
 	// Got is the received content from First on, and Want the expected one.
 	Got  []byte `json:"got"`
 	Want []byte `json:"want"`

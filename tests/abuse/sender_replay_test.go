@@ -201,7 +201,7 @@ func TestReplaysAfterARestartChangeNoCounts(t *testing.T) {
 	for name, replay := range map[string]func(tp *capture, old [][]byte){
 		"the opening statistics query": func(tp *capture, old [][]byte) { tp.ask(old[0]) },
 		"one request":                  func(tp *capture, old [][]byte) { tp.ask(old[5]) },
-		"questions": func(tp *capture, old [][]byte) {
+		"requests": func(tp *capture, old [][]byte) {
 			for _, b := range old[:30] {
 				tp.ask(b)
 			}

@@ -68,7 +68,7 @@ func startSpoofed(t *testing.T, ipv6 bool, environment []string, args ...string)
 	s.check(s.process.Start())
 	t.Cleanup(func() { _ = s.process.Process.Kill(); _ = s.process.Wait() }) // ended already, if the test has passed
 	if !await.Within(20*time.Second, func() bool { return strings.Contains(s.said.String(), "listening") }) {
-		t.Fatalf("the reflector does not reply: %s", &s.log)
+		t.Fatalf("the reflector does not listen: %s", &s.log)
 	}
 	return s
 }

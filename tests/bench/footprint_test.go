@@ -50,17 +50,17 @@ func scrape(b *testing.B, c *http.Client, url, accept string) (s scraped) {
 	r.Header.Set("Accept", accept)
 	r.Header.Set("Accept-Encoding", "gzip")
 	start := time.Now()
-	answer, err := c.Do(r)
+	response, err := c.Do(r)
 	if err != nil {
 		b.Fatal(err)
 	}
-	body, err := io.ReadAll(answer.Body)
+	body, err := io.ReadAll(response.Body)
 	s.took, s.wire, s.text = time.Since(start), len(body), body
-	answer.Body.Close()
-	if err != nil || answer.StatusCode != http.StatusOK {
-		b.Fatalf("GET %s: %s, %v", url, answer.Status, err)
+	response.Body.Close()
+	if err != nil || response.StatusCode != http.StatusOK {
+		b.Fatalf("GET %s: %s, %v", url, response.Status, err)
 	}
-	if answer.Header.Get("Content-Encoding") == "gzip" {
+	if response.Header.Get("Content-Encoding") == "gzip" {
 		zip, err := gzip.NewReader(bytes.NewReader(body))
 		if err != nil {
 			b.Fatal(err)
@@ -228,7 +228,7 @@ func keep(b *testing.B, c *http.Client, at string, count int, profile string) {
 	}
 }
 
-// loopback is an address of its own for each number, which answers pings on loopback.
+// loopback is an address of its own for each number, which receives pings on loopback.
 func loopback(i int) string { return fmt.Sprintf("127.1.%d.%d", i/200, 1+i%200) }
 
 // oursAs is the row of so many slim paths; nil: they were not measured.
@@ -342,11 +342,11 @@ func probed(ctx context.Context, c *http.Client, url string) bool {
 	if err != nil {
 		return false
 	}
-	answer, err := c.Do(r)
+	response, err := c.Do(r)
 	if err != nil {
 		return false
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
 	return err == nil && bytes.Contains(text, []byte("\nprobe_success 1"))
 }

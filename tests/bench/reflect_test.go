@@ -55,9 +55,9 @@ func BenchmarkReflector(b *testing.B) {
 				return func() time.Duration { return p.finish(b, nil) }
 			})
 		})
-		answered := row{what: "replies, no loss", unit: "answers/s", ours: best.rate}
-		cost := row{what: "reflector's CPU (oneway: with all timestamps)", unit: "CPU-s/Manswer", ours: perMillion(best.remote, best.packets), lower: true}
-		core := row{what: "replies on one core (1/CPU)", unit: "answers/s/core"}
+		answered := row{what: "replies, no loss", unit: "replies/s", ours: best.rate}
+		cost := row{what: "reflector's CPU (oneway: with all timestamps)", unit: "CPU-s/Mreply", ours: perMillion(best.remote, best.packets), lower: true}
+		core := row{what: "replies on one core (1/CPU)", unit: "replies/s/core"}
 		core.ours = 1e6 / max(cost.ours, 1e-9)
 		add := func(name string, s step) {
 			each := perMillion(s.remote, s.packets)

@@ -11,7 +11,7 @@ import (
 // A key names a packet of path client-to-server in the link's log:
 //
 //	request   its number
-//	answer     1<<62 | number of its request << 31 | its own number
+//	reply      1<<62 | number of its request << 31 | its own number
 //	load       1<<63 | number of its transfer << 32 | its number
 //
 // Transfers of several runs may have one number; runs are told apart by time.

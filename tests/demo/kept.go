@@ -94,7 +94,7 @@ func writeLog(file string, log []lab.Record) error {
 	}
 	packed := gzip.NewWriter(f)
 	w := bufio.NewWriter(packed)
-	fmt.Fprintln(w, "key,size,queued,entry_ns,departure_ns,due_ns,exit_after_ns,exit_before_ns,copy_before_ns,fate,corrupted,overtaken")
+	fmt.Fprintln(w, "key,size,queued,entry_ns,departure_ns,due_ns,exit_after_ns,exit_before_ns,copy_before_ns,outcome,corrupted,overtaken")
 	for i := range log {
 		r := &log[i]
 		fmt.Fprintf(w, "%#x,%d,%d,%d,%d,%d,%d,%d,%d,%v,%t,%d\n", r.Key, r.Size, r.Queued, int64(r.Entry), int64(r.Departure), int64(r.Due),

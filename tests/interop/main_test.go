@@ -55,7 +55,7 @@ func (b *table) print() {
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	defer w.Flush()
-	fmt.Fprintln(w, "\nasks\tanswers\tcase\tsent\tanswered\tforward\treverse\tverdict")
+	fmt.Fprintln(w, "\nsender\treflector\tcase\tsent\treceived\tforward\treverse\tverdict")
 	for _, l := range b.lines {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
 			l.asks, l.replies, l.what, l.sent, l.answered, l.forward, l.reverse, l.verdict)

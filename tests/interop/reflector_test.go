@@ -135,7 +135,7 @@ func cases() []local {
 
 const requests = 40
 
-func TestOurReflectorAnswersStampSuite(t *testing.T) {
+func TestOurReflectorRepliesToStampSuite(t *testing.T) {
 	requireSuite(t)
 	for _, address := range []string{"127.0.0.1", "::1"} {
 		for _, c := range cases() {

@@ -65,7 +65,7 @@ func (f remote) start(t *testing.T, more ...string) (peer string, o stamp.Option
 	return netip.AddrPortFrom(at, port).String(), o
 }
 
-func TestStampSuiteAnswersOurSender(t *testing.T) {
+func TestStampSuiteRepliesToOurSender(t *testing.T) {
 	requireSuite(t)
 	for _, address := range []string{"127.0.0.1", "::1"} {
 		for _, stateful := range []bool{false, true} {
@@ -82,7 +82,7 @@ func TestStampSuiteAnswersOurSender(t *testing.T) {
 	}
 }
 
-func TestStampSuiteAnswersOurPacketsOfEverySize(t *testing.T) {
+func TestStampSuiteRepliesToOurPacketsOfEverySize(t *testing.T) {
 	requireSuite(t)
 	for _, authenticated := range []bool{false, true} {
 		f := remote{"127.0.0.1", true, authenticated, "NTP", "ntp"}

@@ -176,11 +176,11 @@ func ourPackets() []captured {
 	q, last := request(timefmt.NTP, 7), request(timefmt.NTP, 1<<32-1)
 	a := replyTo(q, 9)
 	all := []captured{
-		{name: "question", payload: q.AppendTo(nil), want: ask("7")},
+		{name: "request", payload: q.AppendTo(nil), want: ask("7")},
 		{name: "request with the last number", payload: last.AppendTo(nil), want: ask("4294967295")},
 		{name: "request with TLVs", payload: addTLVs(q.AppendTo(nil), false, nil), want: ask("7")},
 		{name: "request with TLVs and their HMAC", payload: addTLVs(q.AppendTo(nil), false, k), want: ask("7")},
-		{name: "answer", reply: true, payload: a.AppendTo(nil), want: reply},
+		{name: "reply", reply: true, payload: a.AppendTo(nil), want: reply},
 		{name: "reply with TLVs", reply: true, payload: addTLVs(a.AppendTo(nil), false, nil), want: reply},
 	}
 	return append(append(all, ptpPackets()...), sealedPackets(q, a, k)...)

@@ -214,7 +214,7 @@ func (s store) saysWhatItHas(t *testing.T, server string) {
 	}
 }
 
-// ask has the server answer an instant query over the last minutes, and returns the labels of what it has.
+// ask sends the server an instant query over the last minutes, and returns the labels of what it has.
 func ask(t *testing.T, server, query string) []map[string]string {
 	t.Helper()
 	client := http.Client{Timeout: time.Minute}

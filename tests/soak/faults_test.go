@@ -103,7 +103,7 @@ func flapping(s *site) string {
 }
 
 // apart makes a fault of the server's, and takes note of what entered the link meanwhile: what of
-// it arrives, the client is told late or never. A second after it, answers tell what was received.
+// it arrives, the client is told late or never. A second after it, replies show what was received.
 func (s *site) apart(unreported uint64, make func()) {
 	before := s.network.KeyCounts(sample.Forward)
 	make()

@@ -202,7 +202,7 @@ func (l *Lab) Perform(s Scenario) (*Result, error) {
 }
 
 // logDelay is how long what happened may take to be in the guests' logs: a packet
-// is concluded with the third answer after it.
+// is concluded with the third reply after it.
 const logDelay = 300 * time.Millisecond
 
 func (r *Result) fault(format string, args ...any) {

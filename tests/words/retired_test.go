@@ -1,4 +1,5 @@
-// Package words enforces the vocabulary of the repository: no retired word is in an identifier, a comment or a document.
+// Package words enforces the vocabulary of the repository: no retired word is in a
+// name, a string, a comment or a document.
 package words
 
 import (
@@ -98,8 +99,18 @@ func has(words, phrase []string) bool {
 	return false
 }
 
+// inName reports whether the word is in the lower-case name of a file or an import, which may join words (heavyrows).
+// Short words are in many names by chance; of these, only whole ones count.
+func inName(name, word string) bool {
+	const shortest = 5
+	return len(word) >= shortest && strings.Contains(strings.ToLower(name), word) || has(split(name), []string{word})
+}
+
 // documents are files of which each line is read.
-var documents = map[string]bool{".md": true, ".yml": true, ".yaml": true, ".sh": true, ".html": true, ".css": true, ".json": true, ".txt": true}
+var documents = map[string]bool{
+	".md": true, ".yml": true, ".yaml": true, ".sh": true, ".html": true, ".css": true, ".json": true, ".txt": true,
+	".conf": true, ".c": true, ".rules": true,
+}
 
 func TestNoRetiredWordIsUsed(t *testing.T) {
 	text, err := os.ReadFile("retired.txt")
@@ -122,6 +133,9 @@ func TestNoRetiredWordIsUsed(t *testing.T) {
 		switch {
 		case d.IsDir() && (d.Name() == ".git" || d.Name() == "build" || rel == "tests/words" || strings.HasSuffix(rel, "testdata/fuzz")):
 			return filepath.SkipDir
+		}
+		checkName(t, rel, 1, d.Name(), list)
+		switch {
 		case d.IsDir():
 			return nil
 		case filepath.Ext(name) == ".go":
@@ -154,6 +168,25 @@ func checkText(t *testing.T, rel string, line int, text string, list []*retired)
 	}
 }
 
+func checkWords(t *testing.T, rel string, line int, name string, list []*retired) {
+	t.Helper()
+	words := split(name)
+	for _, r := range list {
+		if r.identifiers && has(words, r.words) && !r.allows(rel) {
+			t.Errorf("%s:%d: %s has %q, which is retired: write %s", rel, line, name, strings.Join(r.words, " "), r.replacement)
+		}
+	}
+}
+
+func checkName(t *testing.T, rel string, line int, name string, list []*retired) {
+	t.Helper()
+	for _, r := range list {
+		if len(r.words) == 1 && inName(name, r.words[0]) && !r.allows(rel) {
+			t.Errorf("%s:%d: the name %s has %q, which is retired: write %s", rel, line, name, r.words[0], r.replacement)
+		}
+	}
+}
+
 func goFile(t *testing.T, name, rel string, list []*retired) error {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -174,12 +207,7 @@ func goFile(t *testing.T, name, rel string, list []*retired) error {
 			return
 		}
 		declared[id.Name] = true
-		words := split(id.Name)
-		for _, r := range list {
-			if r.identifiers && has(words, r.words) && !r.allows(rel) {
-				t.Errorf("%s:%d: %s has %q, which is retired: write %s", rel, fset.Position(id.Pos()).Line, id.Name, strings.Join(r.words, " "), r.replacement)
-			}
-		}
+		checkWords(t, rel, fset.Position(id.Pos()).Line, id.Name, list)
 	}
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -211,11 +239,21 @@ func goFile(t *testing.T, name, rel string, list []*retired) error {
 					}
 				}
 			}
+		case *ast.ImportSpec:
+			if n.Name != nil {
+				checkName(t, rel, fset.Position(n.Pos()).Line, n.Name.Name, list)
+			}
+			return false // the path is of files here, or of other modules
 		case *ast.BasicLit:
-			if n.Kind == token.STRING && strings.Contains(n.Value, " ") {
-				for i, line := range strings.Split(n.Value, "\n") {
-					checkText(t, rel, fset.Position(n.Pos()).Line+i, line, list)
-				}
+			if n.Kind != token.STRING {
+				break
+			}
+			if !strings.Contains(n.Value, " ") { // a key or a value: its words may be joined
+				checkWords(t, rel, fset.Position(n.Pos()).Line, n.Value, list)
+				break
+			}
+			for i, line := range strings.Split(n.Value, "\n") {
+				checkText(t, rel, fset.Position(n.Pos()).Line+i, line, list)
 			}
 		}
 		return true
@@ -233,6 +271,17 @@ func TestRetiredWordsAreFound(t *testing.T) {
 		if got := has(split(name), list[0].words); got != want {
 			t.Errorf("%s: has \"far end\" %v, want %v", name, got, want)
 		}
+	}
+	for name, want := range map[string]bool{"heavyrows.go": true, "heavy": true, "theheavylink": true, "heav.go": false} {
+		if got := inName(name, "heavy"); got != want {
+			t.Errorf("%s: has \"heavy\" %v, want %v", name, got, want)
+		}
+	}
+	if inName("talent.go", "lent") || !inName("lent_test.go", "lent") {
+		t.Error("names: want \"lent\" found in lent_test.go, not in talent.go")
+	}
+	if !has(split(`"no_answer"`), []string{"answer"}) || !has(split("`json:\"answer,omitempty\"`"), []string{"answer"}) {
+		t.Error("literals: want \"answer\" found in a key of several words and in a tag")
 	}
 	if !list[0].pattern.MatchString("at its Far end.") || !list[1].pattern.MatchString("Heavy probes") || list[1].pattern.MatchString("a heavy tail") {
 		t.Error("text: want \"Far end\" and \"Heavy probes\" found, \"a heavy tail\" not")

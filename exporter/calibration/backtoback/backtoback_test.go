@@ -125,8 +125,8 @@ func TestTrueDelayIsSubtracted(t *testing.T) {
 	}
 }
 
-// answering runs a reflector of the given kind and returns its address.
-func answering(t *testing.T, m clock.Monitor, stateless bool) string {
+// startReflector runs a reflector of the given kind and returns its address.
+func startReflector(t *testing.T, m clock.Monitor, stateless bool) string {
 	t.Helper()
 	r, err := reflector.New(reflector.Options{
 		Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}, RatePackets: -1, Stateless: stateless,
@@ -141,7 +141,7 @@ func answering(t *testing.T, m clock.Monitor, stateless bool) string {
 
 func TestPeerWithoutAClockIsDetectedToShareTheLocalOne(t *testing.T) {
 	o := options(calibration.Peer)
-	o.Peer = answering(t, none.New(metric.Discard{}), false)
+	o.Peer = startReflector(t, none.New(metric.Discard{}), false)
 	r, err := Run(t.Context(), o, environment(t, known()), quiet)
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func TestPeerWithoutAClockIsDetectedToShareTheLocalOne(t *testing.T) {
 
 func TestPeerWithAClockIsNotTrusted(t *testing.T) {
 	o := options(calibration.Peer)
-	o.Peer = answering(t, known(), false)
+	o.Peer = startReflector(t, known(), false)
 	r, err := Run(t.Context(), o, environment(t, known()), quiet)
 	if err != nil {
 		t.Fatal(err)
@@ -170,11 +170,11 @@ func TestPeerWithAClockIsNotTrusted(t *testing.T) {
 
 func TestAForeignReflectorOrAnUnknownClockGivesNoCalibration(t *testing.T) {
 	o := options(calibration.Peer)
-	o.Peer = answering(t, known(), true)
+	o.Peer = startReflector(t, known(), true)
 	if _, err := Run(t.Context(), o, environment(t, known()), quiet); !errors.Is(err, errForeign) {
 		t.Error(err)
 	}
-	o.Peer = answering(t, known(), false)
+	o.Peer = startReflector(t, known(), false)
 	if _, err := Run(t.Context(), o, environment(t, none.New(metric.Discard{})), quiet); !errors.Is(err, calibration.ErrUnusable) ||
 		!strings.Contains(err.Error(), "forward: no clock") {
 		t.Error(err)

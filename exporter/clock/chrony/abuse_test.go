@@ -88,7 +88,7 @@ func abuses(random *rand.Rand) map[string]*abuser {
 		"hangs":               {replies: func([]byte) [][]byte { return nil }},
 		"truncates":           one(func(r []byte) []byte { return r[:random.IntN(len(r))] }),
 		"oversizes":           one(func(r []byte) []byte { return append(r, noise(1+random.IntN(8000))...) }),
-		"answers another":     one(func(r []byte) []byte { r[16] ^= 0x80; return r }),
+		"replies to another":  one(func(r []byte) []byte { r[16] ^= 0x80; return r }),
 		"random bytes":        one(func(r []byte) []byte { return noise(random.IntN(600)) }),
 		"one byte is wrong":   one(func(r []byte) []byte { r[random.IntN(len(r))] ^= byte(1 + random.IntN(255)); return r }),
 		"random data":         one(func(r []byte) []byte { return append(r[:replyHeadBytes], noise(len(r)-replyHeadBytes)...) }),

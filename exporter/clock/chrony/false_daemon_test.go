@@ -45,7 +45,7 @@ func newFalseDaemon(t *testing.T, network string) *falseDaemon {
 	l := &falseDaemon{t: t, network: network, daemon: newDaemon(clocktest.NewClock())}
 	switch network {
 	case "unixgram":
-		dir, err := os.MkdirTemp("", "liar") // short: the path of a socket has at most 107 bytes
+		dir, err := os.MkdirTemp("", "false") // short: the path of a socket has at most 107 bytes
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -205,7 +205,7 @@ func TestSilentAfterTheLimitAndBackAgain(t *testing.T) {
 		time.Sleep(time.Hour)
 		b.daemon.set(func(d *daemon) { d.down, d.fault, d.updated = false, honest, d.clock.Read().Wall })
 		time.Sleep(defaultMaxBackOff + time.Second)
-		b.expect("it answers again", clock.Synchronized, sample.OK)
+		b.expect("it replies again", clock.Synchronized, sample.OK)
 	})
 }
 

@@ -76,7 +76,7 @@ type simHost struct {
 	began      time.Duration // of this daemon
 	monitor    *Monitor
 	poller     *poller
-	// lie changes what the daemon answers; nil: nothing.
+	// lie changes the reply of the daemon; nil: nothing.
 	lie         func(*clocksim.Tracking)
 	stepped     bool          // by somebody's hand
 	steppedAt   time.Duration // the last time
@@ -124,7 +124,7 @@ func (h *simHost) act() {
 	h.simulation.at(h.daemon.Next(), h.act)
 }
 
-// kill leaves the kernel slewing; nobody answers.
+// kill leaves the kernel slewing; there is no reply.
 func (h *simHost) kill() { h.killed = true }
 
 // step is by somebody's hand.
@@ -167,7 +167,7 @@ func (h *simHost) dial() (net.Conn, error) {
 	return &simConn{host: h}, nil
 }
 
-// simConn is a socket on which chronyd answers at once.
+// simConn is a socket on which chronyd replies at once.
 type simConn struct {
 	net.Conn
 	host  *simHost

@@ -135,7 +135,7 @@ func TestEndlessNoiseIsDisconnected(t *testing.T) {
 }
 
 // A flood must cost neither memory nor a processor: over ten seconds the bytes
-// taken are what the pace allows, and the client knows and answers all the while.
+// taken are what the pace allows, and the client reports its state throughout.
 func TestFloodIsReadAtAPace(t *testing.T) {
 	for name, c := range map[string]struct {
 		text  string

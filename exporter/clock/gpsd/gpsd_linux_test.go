@@ -280,7 +280,7 @@ func TestUnplugIsNoticedThroughARealGpsd(t *testing.T) {
 	if _, err := line.receiver.WriteString(cycle(time.Now().UTC().Truncate(time.Second))); err != nil {
 		t.Fatal(err)
 	}
-	c, sink := d.watch(Options{timeout: 6 * time.Second}) // gpsd answers nobody while it probes a new line
+	c, sink := d.watch(Options{timeout: 6 * time.Second}) // gpsd sends no reply while it probes a new line
 	until(t, "plugged", 20*time.Second, c, func(s State) bool { return s.Connected })
 	line.unplug(t)
 	// gpsd 3.22 tells nobody; it does when it is asked, or never if it was still probing the line.

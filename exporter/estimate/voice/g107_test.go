@@ -16,7 +16,7 @@ func near(t *testing.T, what string, got, want float64) {
 }
 
 // The values are from two independent public implementations.
-func TestDefaultsGiveTheKnownAnswer(t *testing.T) {
+func TestDefaultsGiveTheKnownRating(t *testing.T) {
 	p := Defaults()
 	near(t, "No", p.noise(), -61.179214)
 	r := G107(p)
@@ -117,7 +117,7 @@ func TestDelayUpToTheSmallestPerceivableDoesNotImpair(t *testing.T) {
 	}
 }
 
-func TestHeavyBurstyLossIsClampedAndFlagged(t *testing.T) {
+func TestHighBurstyLossIsClampedAndFlagged(t *testing.T) {
 	p := Defaults()
 	p.Ppl, p.BurstR = 10, 2
 	for name, r := range map[string]Rating{"g107": G107(p), "simplified": Simplified(p)} {

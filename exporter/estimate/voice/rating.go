@@ -254,7 +254,7 @@ func (p Parameters) WithDelay(mouthToEar time.Duration) Parameters {
 //
 //	Ie,eff = Ie + (95-Ie) Ppl / (Ppl/BurstR + Bpl)
 //
-// Bursty and heavy loss together (BurstR 2, 10 %) exceed 95, the limit of the formula.
+// Bursty and high loss together (BurstR 2, 10 %) exceed 95, the limit of the formula.
 func (p *Parameters) effective() (ie float64, clamped bool) {
 	loss := clamp(p.Ppl, 0, 100)
 	burst := clamp(p.BurstR, 1, math.MaxFloat64)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	heavylink "oneway.example/exporter/link"
+	linktable "oneway.example/exporter/link"
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/probe"
@@ -216,8 +216,8 @@ func TestNoCellAllowedIsAnErrorWithItsReason(t *testing.T) {
 }
 
 func TestQuotaOfTheRightLinkIsKept(t *testing.T) {
-	links := heavylink.NewTable(nil)
-	if err := links.SetLinks([]heavylink.Options{{Name: "uplink", QuotaBytes: 1e6}, {Name: "a-to-b", QuotaBytes: 2e6}}); err != nil {
+	links := linktable.NewTable(nil)
+	if err := links.SetLinks([]linktable.Options{{Name: "uplink", QuotaBytes: 1e6}, {Name: "a-to-b", QuotaBytes: 2e6}}); err != nil {
 		t.Fatal(err)
 	}
 	env := probe.Env{Links: links}

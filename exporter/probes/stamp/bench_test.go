@@ -266,7 +266,7 @@ func BenchmarkThousandSessions(b *testing.B) {
 		after, used, took := r.sums(), cpuTime()-cpu, time.Since(start)
 		r.stop()
 		b.ReportMetric(100*used.Seconds()/took.Seconds(), "%core")
-		b.ReportMetric(float64(after.received-before.received)/took.Seconds(), "answers/s")
+		b.ReportMetric(float64(after.received-before.received)/took.Seconds(), "replies/s")
 		b.ReportMetric(float64(after.lost-before.lost), "lost")
 		b.ReportMetric(float64(after.skipped-before.skipped), "skipped")
 	}

@@ -312,7 +312,7 @@ func TestBadPathIsNoRestart(t *testing.T) {
 	for name, bad := range map[string]remoteAgent{
 		"some of all":       {copies: []int{0, 1, 1, 1, 2}, losses: 10},
 		"every request two": {copies: []int{2}, losses: 50},
-		"most answers lost": {copies: []int{0, 1, 1, 1, 1}, losses: 90},
+		"most replies lost": {copies: []int{0, 1, 1, 1, 1}, losses: 90},
 		"most requests":     {copies: []int{0, 0, 0, 0, 1}, losses: 10},
 	} {
 		for _, every := range []time.Duration{2 * time.Millisecond, 100 * time.Millisecond, time.Second} {

@@ -338,7 +338,7 @@ func isStatsQuery(q []byte) bool {
 	return false
 }
 
-func TestReflectorWithoutTLVsAnswersEveryPacket(t *testing.T) {
+func TestReflectorWithoutTLVsRepliesToEveryPacket(t *testing.T) {
 	none := func(uint32) (bool, bool) { return false, false }
 	for _, stateful := range []bool{false, true} {
 		remote := &bareReflector{stateful: stateful, lost: none}

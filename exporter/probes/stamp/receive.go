@@ -12,8 +12,8 @@ import (
 	"oneway.example/exporter/wire/timefmt"
 )
 
-// received processes one datagram of this session: the account takes the remote end's counts and the request that
-// it answers, the estimator takes the timestamps.
+// received processes one datagram of this session: the account takes the remote end's counts and the request of
+// the reply, the estimator takes the timestamps.
 func (s *session) received(in *tstamp.In) {
 	now := sched.Now()
 	s.mu.Lock()

@@ -79,7 +79,7 @@ func TestForgedNumbersHideNoLaterRestart(t *testing.T) {
 		f.tells(6, uint32(f.s.outstandingPackets.next), f.next)
 		f.wait(5 * time.Second)
 		if f.s.restarts != before+1 {
-			t.Errorf("%d answers forged: %d restarts and then %d, want one more", forged, before, f.s.restarts)
+			t.Errorf("%d replies forged: %d restarts and then %d, want one more", forged, before, f.s.restarts)
 		}
 	}
 }

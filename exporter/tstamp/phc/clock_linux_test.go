@@ -16,7 +16,7 @@ func TestInterfacesWithoutAClockAreRefused(t *testing.T) {
 	}
 }
 
-// TestVirtualInterfaceIsRefused tests an interface whose driver answers, unlike loopback.
+// TestVirtualInterfaceIsRefused tests an interface whose driver supports the request, unlike loopback.
 func TestVirtualInterfaceIsRefused(t *testing.T) {
 	namespace.Do(t, namespace.New(t), func() {
 		pair := &netlink.Veth{LinkAttrs: netlink.NewLinkAttrs(), PeerName: "far"}

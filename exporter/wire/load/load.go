@@ -41,9 +41,9 @@ const (
 	Data Type = 1
 	// Hello shows the other end the source address of packets from here, as it arrives there.
 	Hello Type = 2
-	// Challenge answers a Hello; its content is a cookie.
+	// Challenge is the reply to a Hello; its content is a cookie.
 	Challenge Type = 3
-	// Report answers the Data of a plan with feedback; its content is a Status.
+	// Report is the reply to the Data of a plan with feedback; its content is a Status.
 	Report Type = 4
 	// Order requests another rate from the sender of such a plan; its content is a Pace.
 	Order Type = 5

@@ -80,14 +80,14 @@ func BenchmarkWrite(b *testing.B) {
 	k := vectorKey()
 	buf := make([]byte, 0, 2048)
 	for name, f := range map[string]func(){
-		"question":               func() { vectorSender.AppendTo(buf) },
-		"question/authenticated": func() { vectorSender.AppendAuthenticatedTo(buf, k) },
-		"answer":                 func() { vectorReply.AppendTo(buf) },
-		"answer/authenticated":   func() { vectorReply.AppendAuthenticatedTo(buf, k) },
-		"receipt":                func() { vectorReceipt.AppendTo(buf) },
-		"padding/1400":           func() { AppendPadding(buf, 1400, 7) },
-		"whole/172":              func() { requestOf(buf, 172) },
-		"whole/1472":             func() { requestOf(buf, 1472) },
+		"request":               func() { vectorSender.AppendTo(buf) },
+		"request/authenticated": func() { vectorSender.AppendAuthenticatedTo(buf, k) },
+		"reply":                 func() { vectorReply.AppendTo(buf) },
+		"reply/authenticated":   func() { vectorReply.AppendAuthenticatedTo(buf, k) },
+		"receipt":               func() { vectorReceipt.AppendTo(buf) },
+		"padding/1400":          func() { AppendPadding(buf, 1400, 7) },
+		"whole/172":             func() { requestOf(buf, 172) },
+		"whole/1472":            func() { requestOf(buf, 1472) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -104,12 +104,12 @@ func BenchmarkRead(b *testing.B) {
 	small, large := requestOf(nil, 172), requestOf(nil, 1472)
 	receipt, padding := vectorReceipt.AppendTo(nil)[TLVHeaderBytes:], AppendPadding(nil, 1400, 7)[TLVHeaderBytes:]
 	for name, f := range map[string]func() bool{
-		"answer":               func() bool { _, err := ParseReflector(open); return err == nil },
-		"answer/authenticated": func() bool { _, err := ParseReflectorAuthenticated(closed, k); return err == nil },
-		"receipt":              func() bool { _, err := ParseReceipt(receipt); return err == nil },
-		"padding/1400":         func() bool { return CheckPadding(padding, 7) },
-		"tlvs/172":             func() bool { return walk(small[UnauthenticatedBytes:]) == 3 },
-		"tlvs/1472":            func() bool { return walk(large[UnauthenticatedBytes:]) == 3 },
+		"reply":               func() bool { _, err := ParseReflector(open); return err == nil },
+		"reply/authenticated": func() bool { _, err := ParseReflectorAuthenticated(closed, k); return err == nil },
+		"receipt":             func() bool { _, err := ParseReceipt(receipt); return err == nil },
+		"padding/1400":        func() bool { return CheckPadding(padding, 7) },
+		"tlvs/172":            func() bool { return walk(small[UnauthenticatedBytes:]) == 3 },
+		"tlvs/1472":           func() bool { return walk(large[UnauthenticatedBytes:]) == 3 },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

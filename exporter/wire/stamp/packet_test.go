@@ -12,8 +12,8 @@ func TestPacketsBelowTheMinimumLengthAreRefused(t *testing.T) {
 		least int
 		parse func([]byte) error
 	}{
-		{"question", 41, func(b []byte) error { _, err := ParseSender(b); return err }},
-		{"answer", 41, func(b []byte) error { _, err := ParseReflector(b); return err }},
+		{"request", 41, func(b []byte) error { _, err := ParseSender(b); return err }},
+		{"reply", 41, func(b []byte) error { _, err := ParseReflector(b); return err }},
 		{"unverified request", 112, func(b []byte) error { _, err := ParseSenderUnverified(b); return err }},
 		{"authenticated reply", 112, func(b []byte) error { _, err := ParseReflectorAuthenticated(b, k); return err }},
 	} {
@@ -43,7 +43,7 @@ func verifiedSender(b []byte, k *Key) (SenderPacket, error) {
 
 func TestAnyChangedBitBreaksTheBaseHMAC(t *testing.T) {
 	k, other := vectorKey(), NewKey([]byte("another"))
-	for name, wire := range map[string]string{"question": senderSealed, "answer": replySealed} {
+	for name, wire := range map[string]string{"request": senderSealed, "reply": replySealed} {
 		b := octets(t, wire)
 		if !k.Clone().VerifyBase(b) || other.VerifyBase(b) {
 			t.Fatalf("%s: the valid key fails, or another one does not", name)

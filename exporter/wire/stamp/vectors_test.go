@@ -60,7 +60,7 @@ func TestBasePacketsMatchTheFiguresOfRFC8762(t *testing.T) {
 		want       any
 	}{
 		{
-			"question", senderOpen, 44, vectorSender.AppendTo,
+			"request", senderOpen, 44, vectorSender.AppendTo,
 			func(b []byte) (any, error) { return ParseSender(b) }, vectorSender,
 		},
 		{
@@ -69,7 +69,7 @@ func TestBasePacketsMatchTheFiguresOfRFC8762(t *testing.T) {
 			func(b []byte) (any, error) { return verifiedSender(b, k) }, vectorSender,
 		},
 		{
-			"answer", replyOpen, 44, vectorReply.AppendTo,
+			"reply", replyOpen, 44, vectorReply.AppendTo,
 			func(b []byte) (any, error) { return ParseReflector(b) }, vectorReply,
 		},
 		{
@@ -266,8 +266,8 @@ func TestPutT3WritesTheTransmitTimestamp(t *testing.T) {
 		from, want    []byte
 		authenticated bool
 	}{
-		{"question", vectorSender.AppendTo(nil), q.AppendTo(nil), false},
-		{"answer", vectorReply.AppendTo(nil), a.AppendTo(nil), false},
+		{"request", vectorSender.AppendTo(nil), q.AppendTo(nil), false},
+		{"reply", vectorReply.AppendTo(nil), a.AppendTo(nil), false},
 		{"authenticated request", octets(t, senderSealed), q.AppendAuthenticatedTo(nil, vectorKey()), true},
 		{"authenticated reply", octets(t, replySealed), a.AppendAuthenticatedTo(nil, vectorKey()), true},
 	} {

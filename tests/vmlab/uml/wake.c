@@ -4,8 +4,8 @@
  * not stay idle for ever.
  *
  * Of a process's floating-point state a kernel keeps what it was compiled for: Debian's
- * Linux 6.1 2,696 octets. The host's kernel takes its processor's whole XSAVE area or none
- * (arch/x86/kernel/fpu/regset.c, xstateregs_set), 11,008 octets with AMX: then the first
+ * Linux 6.1 2,696 bytes. The host's kernel takes its processor's whole XSAVE area or none
+ * (arch/x86/kernel/fpu/regset.c, xstateregs_set), 11,008 bytes with AMX: then the first
  * process of a guest ends before its first instruction. Here what the guest does not know
  * stays as it is. It does not pass that between threads either; but no program can use AMX
  * without asking the kernel, and the guest's does not know of it.
@@ -110,7 +110,7 @@ static long (*libc_ptrace)(enum __ptrace_request, ...);
 static int (*libc_timer_gettime)(timer_t, struct itimerspec *);
 
 /* Before the kernel's main: dlsym needs more stack than a guest's kernel may have left, and
- * a hypervisor answers CPUID, microseconds each. */
+ * a hypervisor emulates CPUID, in microseconds each. */
 __attribute__((constructor)) static void prepare(void)
 {
 	unsigned offset, size, c, d;
@@ -124,7 +124,7 @@ __attribute__((constructor)) static void prepare(void)
 		}
 }
 
-/* Lays the guest's length octets over the host's whole area. What is in that but not, or
+/* Lays the guest's length bytes over the host's whole area. What is in that but not, or
  * not wholly, in the guest's keeps its state and its bit in XSTATE_BV. */
 static void lay_over(uint8_t *whole, const uint8_t *guest, size_t length)
 {
