@@ -7,17 +7,17 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// Uids that other files refer to: provisioning, links, runbooks.
+// Uids that provisioning, links and runbooks refer to.
 const (
 	pathUID       = "oneway-path"
 	prometheusUID = "oneway-prometheus"
 )
 
-// pathBoard is all that is known of one path, in the order in which it is asked:
-// is it well, what is the delay, what else, and can the numbers be believed.
+// pathBoard shows one path: a summary, delay, variation, loss and voice, then the quality of the clocks and of the
+// measuring host.
 func pathBoard() *boardBuilder {
 	b := newBoard("oneway / Path").Uid(pathUID).Tags([]string{"oneway"}).
-		Description("One path, both directions: delay with its error bound, loss, variation, voice, and whether the clocks and this host can be believed.").
+		Description("One path, both directions: delay with its error bound, delay variation, loss, voice quality, and the state of the clocks and of the measuring host.").
 		Readonly().Refresh("30s").Time("now-2h", "now").Timezone("browser").
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
 		Links(links(append([]page{{"Clock", clockUID, "The clocks behind these delays"}}, loadTestPages(pathUID)...)...))
@@ -33,18 +33,18 @@ func pathBoard() *boardBuilder {
 	return b
 }
 
-// variables are chosen from left to right; each offers what the ones before it
-// leave. Path and probe take one value: two paths in one plot cannot be read.
+// variables adds the variables from left to right; each lists the values that the selection of those before it allows.
+// Path and probe take one value each: a plot of two paths is not readable.
 func variables(b *boardBuilder) {
-	from := metric.PacketsSent.Name // of both profiles, and from the beginning
+	from := metric.PacketsSent.Name // present in both profiles from the start of the agent
 	agentVariables(b, from)
 	b.WithVariable(labelValues(metric.Path, "Path", from+"{"+thisAgent+"}"))
 	b.WithVariable(labelValues(metric.Probe, "Probe", from+"{"+thisAgent+`,path="$path"}`))
 	b.WithVariable(labelValues(metric.CodecL, "Codec", of(metric.VoiceR)))
 }
 
-// agentVariables are those of every dashboard: the server, and agents that have the
-// family from. Both pages name them alike, so that a link keeps what was chosen.
+// agentVariables adds the variables of every dashboard: the datasource, and the agents that have the family from. All
+// dashboards use the same names, so that a link keeps the selection.
 func agentVariables(b *boardBuilder, from string) {
 	b.WithVariable(dashboard.NewDatasourceVariableBuilder("datasource").Label("Prometheus").Type("prometheus").
 		Current(dashboard.VariableOption{
@@ -72,8 +72,8 @@ func labelValues(name, label, of string) *dashboard.QueryVariableBuilder {
 		Refresh(dashboard.VariableRefreshOnTimeRangeChanged).Sort(dashboard.VariableSortAlphabeticalAsc)
 }
 
-// annotations mark on every panel what happened when: load tests of this path, alerts
-// of it or of its agent, clock steps, restarts of the remote end.
+// annotations marks load tests of this path, alerts of the path or its agent, clock steps and restarts of the remote end
+// on every panel.
 func annotations(b *boardBuilder) {
 	testAnnotation(b, true)
 	note := func(name, colorName, expr, title, txt, tags string) {
@@ -86,10 +86,10 @@ func annotations(b *boardBuilder) {
 	note("Clock steps", purple, "increase("+of(metric.ClockSteps)+"[1m]) > 0",
 		"Clock stepped", "{{instance}}", metric.ClockL)
 	note("Remote end restarts", yellow, "increase("+of(metric.RemoteRestarts)+"[1m]) > 0",
-		"Reflector lost its session", "{{path}}", metric.Probe)
+		"Reflector restarted: session state lost", "{{path}}", metric.Probe)
 }
 
-// scale is a logarithmic axis.
+// scale returns a logarithmic axis.
 func scale(base float64) *common.ScaleDistributionConfigBuilder {
 	return common.NewScaleDistributionConfigBuilder().Type(common.ScaleDistributionLog).Log(base)
 }

@@ -3,29 +3,31 @@ package main
 import (
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 
 	"oneway.example/exporter/metric"
 )
 
 func clockRow(b *boardBuilder) {
-	b.WithRow(dashboard.NewRowBuilder("Can the delays be believed? Clocks"))
+	b.WithRow(dashboard.NewRowBuilder("Clocks of this path"))
 	b.WithPanel(lines(text{
 		"Error bounds",
-		"How far this end's clock may be from UTC, and the bound on each reported delay: both clocks and the stamps. Where a bound comes near the delay, only changes of the delay can be believed.",
-		"s", "No bound: the clock is not trusted",
+		"Error bound of the local clock relative to UTC, and error bound of the reported delays: both clocks and the timestamps. Where the bound is close to the delay, only changes of the delay are significant.",
+		"s", "No bound: the clock is not synchronized",
 	},
 		ranged(of(metric.DelayErrorBound), "delay {{direction}}"),
 		ranged(here(of(metric.ClockErrorBound)), "clock {{instance}}"),
 	).
 		OverrideByName("delay forward", props{color(blue)}).OverrideByName("delay reverse", props{color(orange)}).
 		OverrideByRegexp("/^clock/", props{color(purple), prop("custom.lineWidth", 2)}))
+	b.WithPanel(errorComponents())
 	b.WithPanel(states(text{
-		"Clock state of this end",
-		"What the agent's clock was in; delays are reported in synchronized and holdover only.",
-		"none", "The agent says nothing of its clock",
+		"Local clock state",
+		"State of the agent's clock over time. Delays are reported only in the states synchronized and holdover.",
+		"none", "The agent reports no clock state",
 	}, ranged(here(of(metric.ClockState)), "{{state}}")).
 		Mappings(values(map[string]dashboard.ValueMappingResult{
-			"1": word("in it", purple, 0), "0": word("not", "transparent", 1),
+			"1": word("yes", purple, 0), "0": word("no", "transparent", 1),
 		})).
 		OverrideByName("synchronized", props{prop("mappings", stateWords("synchronized", green))}).
 		OverrideByName("unsynchronized", props{prop("mappings", stateWords("unsynchronized", red))}).
@@ -36,26 +38,48 @@ func clockRow(b *boardBuilder) {
 			DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom)))
 	b.WithPanel(counted(text{
 		"Invalid delays by reason",
-		"Delays that were measured and not reported because no bound could be given; local_* is this end, remote_* the other. Loss and round trips are not affected.",
+		"Delays that were measured and not reported because they have no error bound; local_* concerns the local end, remote_* the remote end. Loss and round-trip times are not affected.",
 		perMinute, "None: every delay had a bound." + orSlim,
 	}, leastMinute, ranged(minutely(of(metric.DelayInvalid)), "{{direction}} {{reason}}")).
 		DrawStyle(common.GraphDrawStyleBars).FillOpacity(60).LineWidth(0).
 		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A")))
 	b.WithPanel(lines(text{
 		"Clock offset and negative delays",
-		"Left: what the daemon is still correcting, positive if the clock is fast. Right: packets a minute that arrived before they were sent by more than their bound, between clocks that both said they were synchronized: one is wrong.",
-		"s", "The clock daemon is silent",
+		"Left: offset that the clock daemon is still correcting, positive if the clock is fast. Right: packets per minute with a negative delay larger than its error bound while both clocks reported that they were synchronized: at least one clock is wrong.",
+		"s", "No reply from the clock daemon",
 	},
 		ranged(here(of(metric.ClockOffset)), "offset {{instance}}"),
 		ranged(minutely(of(metric.DelayNegative)), "{{direction}} negative"),
-	).
+	).Span(24).
 		OverrideByRegexp("/^offset/", props{color(purple)}).
 		OverrideByRegexp("/negative/", props{prop("unit", perMinute), prop("custom.axisPlacement", "right"), prop("min", 0), prop("custom.axisSoftMax", leastMinute), dashed()}).
 		OverrideByName("forward negative", props{color(blue)}).OverrideByName("reverse negative", props{color(orange)}))
 }
 
+// errorComponents stacks the largest component of each kind in a window; a bound is at most their sum.
+func errorComponents() *timeseries.PanelBuilder {
+	return lines(text{
+		"Error bound by component",
+		"Largest part of each component in the delay error bounds of a window, both directions, stacked: local clock, remote clock, timestamps (RFC 7679 section 3.7). The lines are the reported bounds by direction; the sum of the components is not below them. Profile slim has the bounds only.",
+		"s", "No valid delay: no reply, or a clock is not synchronized (see Clock)",
+	},
+		ranged(of(metric.DelayErrorComponent), "{{component}}"),
+		ranged(of(metric.DelayErrorBound), "bound {{direction}}"),
+	).
+		FillOpacity(40).LineWidth(0).
+		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A")).
+		OverrideByName("local_clock", props{color(purple)}).
+		OverrideByName("remote_clock", props{color(yellow)}).
+		OverrideByName("timestamps", props{color(green)}).
+		OverrideByRegexp("/^bound/", props{
+			prop("custom.stacking", map[string]string{"mode": "none", "group": "B"}),
+			prop("custom.fillOpacity", 0), prop("custom.lineWidth", 2), dashed(),
+		}).
+		OverrideByName("bound forward", props{color(blue)}).OverrideByName("bound reverse", props{color(orange)})
+}
+
 func stateWords(name, colorName string) []dashboard.ValueMapping {
 	return values(map[string]dashboard.ValueMappingResult{
-		"1": word(name, colorName, 0), "0": word("not", "transparent", 1),
+		"1": word(name, colorName, 0), "0": word("no", "transparent", 1),
 	})
 }

@@ -19,18 +19,16 @@ func delayRow(b *boardBuilder) {
 	b.WithPanel(delayExcess())
 }
 
-// delayLines is one direction over time. The bound is drawn around the median of the same
-// window as a band: what the truth may be, not how much the delay varies; that is the
-// paler band from min to p95. The axis does not begin at zero, where a quiet path would be
-// a flat line at the top: the bound is its smallest range, so that variation which
-// the clocks could have made looks small, too.
+// delayLines shows one direction over time. The strong band around the median of a window is its error bound, the pale
+// band from min to p95 is the variation. The axis does not begin at zero, where a constant delay would be a flat line at
+// the top; the band keeps the range of the axis at least as large as the bound.
 func delayLines(name, matcher string) *timeseries.PanelBuilder {
 	p50 := windowMedian(matcher)
 	bound := "ignoring (quantile_rank) " + of(metric.DelayErrorBound, matcher)
 	main := colorOf(name)
 	return plot(text{
 		"Delay " + name,
-		"Instead of thesis figures 5.3, 5.4 and 6.1b, which have the delay of the load itself: here it is that of light test packets beside whatever the path carries. Median and smallest delay of each window (what the path takes when no queue stands), and the 95th percentile of 5 minutes (profile slim has no smallest delay). The strong band around a window's median is the error bound of the same window: the true median of its packets is in it. The pale band reaches from the smallest delay to p95. The axis does not begin at zero. No line where no delay could be proven, and no median where half of a window was lost.",
+		"Median and smallest delay of each window (the smallest is close to the delay with empty queues), and 95th percentile over 5 minutes. Profile slim has no smallest delay. Strong band: error bound of the window's median, which contains the true median. Pale band: from the smallest delay to p95. The axis does not begin at zero. No line in windows without a valid delay; no median where half of the packets were lost. Corresponds to thesis figures 5.3, 5.4 and 6.1b, which show the delay of the load itself; here it is the delay of test packets at a low rate beside the traffic of the path.",
 		"s", noDelay,
 	},
 		ranged(rec(recDelay, matcher, `quantile_rank="0.95"`), "p95"),
@@ -56,25 +54,24 @@ func delayLines(name, matcher string) *timeseries.PanelBuilder {
 		})
 }
 
-// windowMedian is the median of each window: what oneway_delay_error_bound_seconds is of.
+// windowMedian selects the median of each window, to which oneway_delay_error_bound_seconds applies.
 func windowMedian(matchers ...string) string {
 	return of(metric.DelayQuantile, append(matchers, metric.QuantileL+`="0.5"`)...)
 }
 
-// delayHeat falls back to classic buckets only where there is no native histogram:
-// the two kinds cannot share a heatmap.
+// delayHeat uses classic buckets only where the server has no native histogram: a heatmap cannot show both kinds.
 func delayHeat(name, matcher string) *heatmap.PanelBuilder {
 	native, classic := of(metric.Delay, matcher), bucket(metric.Delay, matcher)
 	return heats(text{
 		"Delay " + name + ", all packets",
-		"How many packets took how long. Two bands are two routes or two states of a radio link; a band that grows upwards is a queue. The rows of a native histogram are 9 % high; from a server that takes none they are its few classic buckets, too wide to tell such bands apart.",
-		"s", noDelay + "; of profile slim also where the server takes no native histograms",
+		"Number of packets by delay over time. Two bands indicate two routes or two states of a radio link; a band that grows upwards indicates a growing queue. Rows of a native histogram are 9 % high. Without native histograms the rows are the few classic buckets, which are too wide to separate such bands.",
+		"s", noDelay + "; with profile slim also where the server does not ingest native histograms",
 	}, heat("sum(increase("+native+rateInterval+")) or (sum by (le) (increase("+classic+rateInterval+")) and on (le) "+
 		occupied(metric.Delay, matcher)+" unless on () count_over_time("+native+dashboardRange+" @ end()))"))
 }
 
-// delayCDF is of the whole time range. "of sent" counts lost packets as never arriving, so
-// that its end below 100 % is the loss. Profile slim does not count what was received.
+// delayCDF covers the whole time range. "of sent" assigns lost packets an infinite delay: the curve ends below 100 % by
+// the loss ratio. Profile slim does not count received packets.
 func delayCDF() *trend.PanelBuilder {
 	moved := func(d *metric.Desc) string { return "sum by (direction) (increase(" + of(d) + dashboardRange + "))" }
 	received, lost, sent := moved(metric.PacketsReceived), moved(metric.PacketsLost), moved(metric.PacketsSent)
@@ -82,8 +79,8 @@ func delayCDF() *trend.PanelBuilder {
 	all := distribution{metric.Delay, thisPath, nil, metric.Direction}
 	return cdf(text{
 		"Delay CDF",
-		"Instead of thesis figures 5.4c and 6.1c, which have packets of the load: the share of test packets of the time range with at most this delay. \"of sent\" takes lost packets as never arriving. " + readOff,
-		"percentunit", noDelay + "; of profile slim also where the server takes no native histograms",
+		"Share of the received test packets of the time range with at most this delay. \"of sent\" counts lost packets with infinite delay. Corresponds to thesis figures 5.4c and 6.1c, which show packets of the load. " + readOff,
+		"percentunit", noDelay + "; with profile slim also where the server does not ingest native histograms",
 	}, all.curves()+" or "+all.scaled(arrived, ", of sent")).
 		OverrideByRegexp("/of sent/", props{dashed()})
 }
@@ -91,16 +88,16 @@ func delayCDF() *trend.PanelBuilder {
 func delayExcess() *timeseries.PanelBuilder {
 	return lines(text{
 		"Delay above its baseline",
-		"95th percentile of 5 minutes less its 7-day baseline: what OnewayDelayBlowUp watches (default: above 50 ms and above three times the baseline). Points on the zero line name the likely cause of a large excess.",
-		"s", "No baseline yet: it takes a day of history (oneway:threshold:baseline_hours), and the recording rules",
+		"95th percentile over 5 minutes minus its 7-day baseline, as evaluated by OnewayDelayBlowUp (default: above 50 ms and above three times the baseline). Points on the zero line show the likely cause of a large excess.",
+		"s", "No baseline yet: it needs the recording rules and a day of history (oneway:threshold:baseline_hours)",
 	},
 		ranged(rec(recExcess), "{{direction}}"),
 		ranged(rec(recBaseline), "{{direction}} baseline"),
-		ranged(rec(recExcessCause)+" * 0", "{{direction}}: looks like {{cause}}"),
+		ranged(rec(recExcessCause)+" * 0", "{{direction}}, likely cause: {{cause}}"),
 	).Height(9).Thresholds(steps(step{0, "transparent"}, step{0.05, red})).ThresholdsStyle(line()).
 		OverrideByName("forward", props{color(blue), prop("custom.lineWidth", 2)}).
 		OverrideByName("reverse", props{color(orange), prop("custom.lineWidth", 2)}).
 		OverrideByName("forward baseline", props{color(blue), dotted()}).
 		OverrideByName("reverse baseline", props{color(orange), dotted()}).
-		OverrideByRegexp("/looks like/", props{prop("custom.drawStyle", "points"), prop("custom.pointSize", 6), prop("custom.showPoints", "always")})
+		OverrideByRegexp("/likely cause/", props{prop("custom.drawStyle", "points"), prop("custom.pointSize", 6), prop("custom.showPoints", "always")})
 }

@@ -7,10 +7,10 @@ import (
 )
 
 func variationRow(b *boardBuilder) {
-	b.WithRow(dashboard.NewRowBuilder("Variation and round trip"))
+	b.WithRow(dashboard.NewRowBuilder("Delay variation and round-trip time"))
 	b.WithPanel(lines(text{
 		"Delay variation (PDV)",
-		"Delay less the smallest of its window (RFC 5481 section 4.2): what a playout buffer has to cover. Free of a constant clock offset, so it can be believed when the delay itself cannot. Of 5 minutes: to 9 % off a native histogram; else interpolated in a classic bucket, whose bounds are 1, 5, 20 and 100 ms, so that what is below 1 ms is a guess.",
+		"Delay minus the smallest delay of its window (RFC 5481 section 4.2), which a playout buffer has to cover. A constant clock offset cancels, so PDV is valid even if the delay is not. Over 5 minutes. Resolution: 9 % with native histograms, else interpolation between classic bucket bounds at 1, 5, 20 and 100 ms; values below 1 ms are then not reliable.",
 		"s", noRules,
 	},
 		ranged(rec(recVariation, `quantile_rank="0.5"`), "{{direction}} p50"),
@@ -25,8 +25,8 @@ func variationRow(b *boardBuilder) {
 		OverrideByName("reverse p99", props{color("light-orange"), dotted()}))
 	b.WithPanel(lines(text{
 		"Jitter and IPDV",
-		"RTP interarrival jitter (RFC 3550), and the range that 90 % of the differences between successive packets fall into (IPDV, RFC 3393): negative is a packet that caught up. The range is read to 9 % off a native histogram, and absent from a server that takes none: it has the jitter. Neither is the jitter of the D-ITG report, a standard deviation of the delays.",
-		"s", "No two successive packets received." + orSlim,
+		"RTP interarrival jitter (RFC 3550), and the range of 90 % of the delay differences between successive packets (IPDV, RFC 3393); it is negative if the later packet had the smaller delay. IPDV needs native histograms (resolution 9 %). The jitter of the D-ITG report is another quantity: the standard deviation of the delays.",
+		"s", "No two successive packets were received." + orSlim,
 	},
 		ranged(of(metric.Jitter), "{{direction}} jitter"),
 		ranged(quantile("0.95", metric.IPDV, metric.Direction), "{{direction}} IPDV p95"),
@@ -37,8 +37,8 @@ func variationRow(b *boardBuilder) {
 		OverrideByRegexp("/forward IPDV/", props{color(blue), dashed()}).
 		OverrideByRegexp("/reverse IPDV/", props{color(orange), dashed()}))
 	b.WithPanel(plot(text{
-		"Round trip",
-		"(T4−T1)−(T3−T2): without clock error and without the reflector's own time. Replaces WPI figures 4 to 6; the smallest and largest are of each window. The axis does not begin at zero.",
+		"Round-trip time",
+		"(T4−T1)−(T3−T2): free of clock error and of the residence time in the reflector. Smallest and largest are per window, quantiles over 5 minutes. The axis does not begin at zero. Corresponds to WPI figures 4 to 6.",
 		"s", "No reply",
 	},
 		ranged(of(metric.RoundTripTimeMax), "max"),
@@ -51,9 +51,9 @@ func variationRow(b *boardBuilder) {
 		OverrideByName("p50", props{color(green), prop("custom.lineWidth", 2)}).
 		OverrideByName("min", props{color("dark-green"), dotted()}))
 	b.WithPanel(lines(text{
-		"Time spent in the reflector",
-		"T3−T2 on the reflector's clock. It is part of no delay here; a reflector that takes long also stamps late. Read to 9 % off a native histogram, else off classic buckets at 1 and 10 ms.",
-		"s", "No reply with both of the reflector's stamps." + orSlim,
+		"Residence time in the reflector",
+		"T3−T2 by the reflector's clock. It is excluded from all delays; a large value indicates an overloaded reflector, whose timestamps may be late, too. Resolution: 9 % with native histograms, else classic buckets at 1 and 10 ms.",
+		"s", "No reply with both timestamps of the reflector." + orSlim,
 	},
 		ranged(quantile("0.5", metric.Residence, ""), "p50"),
 		ranged(quantile("0.99", metric.Residence, ""), "p99"),

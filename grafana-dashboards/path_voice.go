@@ -6,53 +6,52 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// axisWidth makes stacked panels share one time axis to the pixel.
+// axisWidth aligns the time axes of panels that are above each other.
 const axisWidth = 80
 
-// voiceRow shows R above the loss and the delay that made it, as thesis figure
-// 7.2 does, all three of the same windows.
+// voiceRow shows R, loss and delay of the same windows above each other, as thesis figure 7.2 does.
 func voiceRow(b *boardBuilder) {
 	rMost := "(" + call(metric.VoiceR) + ") + (" + call(metric.VoiceRError) + ")"
 	rLeast := "(" + call(metric.VoiceR) + ") - (" + call(metric.VoiceRError) + ")"
-	b.WithRow(dashboard.NewRowBuilder("Voice: R above the loss and delay that made it"))
+	b.WithRow(dashboard.NewRowBuilder("Voice quality: R, and the loss and delay that it depends on"))
 	b.WithPanel(lines(text{
 		"R, $codec",
-		"Replaces thesis figure 7.2 (c), which has the simplified model. Transmission rating by ITU-T G.107 of a call over this direction with codec $codec (chosen above) and an adaptive playout buffer. Areas are the user satisfaction of its Annex B: from 90 very satisfied, 80 satisfied, 70 some dissatisfied, 60 many, 50 nearly all. Dotted: what R may be within the error bound of the delay.",
-		"none", "No rating: no valid delay, or under 10 packets a window." + orSlim,
+		"Transmission rating factor R by ITU-T G.107 of a call in this direction with codec $codec (selected above) and an adaptive playout buffer. Colored areas: user satisfaction by Annex B (from 90 very satisfied, 80 satisfied, 70 some users dissatisfied, 60 many, 50 nearly all). Dotted: range of R within the error bound of the delay. Corresponds to thesis figure 7.2 (c), which uses a simplified model.",
+		"none", "No rating: no valid delay, or fewer than 10 packets per window." + orSlim,
 	},
 		ranged(call(metric.VoiceR), "{{direction}}"),
-		ranged(rMost, "{{direction}}, at the most"),
-		ranged(rLeast, "{{direction}}, at the least"),
+		ranged(rMost, "{{direction}}, upper limit"),
+		ranged(rLeast, "{{direction}}, lower limit"),
 	).Span(24).Height(8).Min(0).Max(100).
 		AxisWidth(axisWidth).LineWidth(2).
 		Thresholds(steps(step{0, "dark-red"}, step{50, red}, step{60, orange}, step{70, yellow}, step{80, "light-green"}, step{90, green})).
 		ThresholdsStyle(area()).
 		OverrideByName("forward", props{color(blue)}).OverrideByName("reverse", props{color("super-light-orange")}).
-		OverrideByRegexp("/^forward, at/", props{color(blue), dotted(), prop("custom.lineWidth", 1)}).
-		OverrideByRegexp("/^reverse, at/", props{color("super-light-orange"), dotted(), prop("custom.lineWidth", 1)}))
+		OverrideByRegexp("/^forward, /", props{color(blue), dotted(), prop("custom.lineWidth", 1)}).
+		OverrideByRegexp("/^reverse, /", props{color("super-light-orange"), dotted(), prop("custom.lineWidth", 1)}))
 	b.WithPanel(counted(text{
-		"Loss of the same windows",
-		"Replaces thesis figure 7.2 (a). Lost over decided packets of each window.",
-		"percentunit", "Not told apart by this reflector, or nothing decided." + orSlim,
+		"Loss ratio of the same windows",
+		"Lost packets divided by packets received or lost, per window. Corresponds to thesis figure 7.2 (a).",
+		"percentunit", "The reflector does not report loss by direction, or no packet was received or lost." + orSlim,
 	}, leastRatio, ranged(of(metric.LossRatio), "{{direction}}")).Span(24).Height(6).AxisWidth(axisWidth).
 		OverrideByName("forward", props{color(blue)}).OverrideByName("reverse", props{color(orange)}))
 	b.WithPanel(lines(text{
 		"Median delay of the same windows",
-		"Replaces thesis figure 7.2 (b). Median of each window, lost packets counted as infinite: no line where half were lost or no delay could be proven.",
+		"Median of each window, with lost packets counted as infinite delay: no line where half of the packets were lost or no delay is valid. Corresponds to thesis figure 7.2 (b).",
 		"s", noDelay,
 	}, ranged(of(metric.DelayQuantile, `quantile_rank="0.5"`), "{{direction}}")).Span(24).Height(6).AxisWidth(axisWidth).
 		OverrideByName("forward", props{color(blue)}).OverrideByName("reverse", props{color(orange)}))
 	b.WithPanel(lines(text{
 		"MOS by codec",
-		"Estimated mean opinion score (MOS-CQE, 1..4.5) by codec, the best playout buffer of each, by ITU-T G.107 (Annex B).",
-		"none", "No rating: no valid delay, or under 10 packets a window." + orSlim,
+		"Estimated mean opinion score (MOS-CQE, 1 to 4.5) by ITU-T G.107 Annex B, by codec, with the playout buffer that gives the highest score.",
+		"none", "No rating: no valid delay, or fewer than 10 packets per window." + orSlim,
 	}, ranged("max by (direction, codec) ("+of(metric.VoiceMOS, metric.ModelL+`="g107"`)+")", "{{direction}} {{codec}}")).Min(1).Max(4.5).
 		OverrideByRegexp("/forward/", props{prop("custom.lineWidth", 2)}).
 		OverrideByRegexp("/reverse/", props{dashed()}))
 	b.WithPanel(lines(text{
-		"Mouth to ear, and what the playout buffer lost",
-		"Left: packetization, look-ahead, network and playout buffer; below 150 ms most calls do not feel it, and no network should be planned for more than 400 ms (ITU-T G.114). Right: packets lost on the path or too late for the buffer.",
-		"s", "No rating: no valid delay, or under 10 packets a window." + orSlim,
+		"Mouth-to-ear delay and playout loss",
+		"Left: sum of packetization, look-ahead, network and playout buffer delay. ITU-T G.114: most applications are not affected below 150 ms, and networks should not be planned for more than 400 ms. Right: share of the packets lost on the path or too late for the playout buffer.",
+		"s", "No rating: no valid delay, or fewer than 10 packets per window." + orSlim,
 	},
 		ranged(of(metric.VoiceMouthToEar), "{{direction}} {{codec}} {{buffer}}"),
 		ranged("max by (direction, buffer) ("+of(metric.VoicePlayoutLoss)+")", "{{direction}} {{buffer}}: lost or late"),
