@@ -10,32 +10,31 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// clockUID is the page that links and runbooks refer to.
+// clockUID is the uid that links and runbooks refer to.
 const clockUID = "oneway-clock"
 
-// Legends: with several agents on the page, each line says whose it is.
+// Legends with the instance, since the page can show several agents.
 const (
 	byInstance  = "{{instance}}"
 	byPath      = "{{path}}/{{probe}} · {{instance}}"
 	byDirection = "{{path}}/{{probe}} {{direction}} · {{instance}}"
 )
 
-// What an empty panel says where nothing was configured.
+// Texts of empty panels.
 const (
-	noPulse    = "No pulse configured (clock: pps), or none came"
-	noReceiver = "No receiver configured (clock: gpsd), or it is not heard"
-	noDaemon   = "The clock daemon is silent, or there is none"
+	noPulse    = "No pulse configured (clock: pps), or no pulse received"
+	noReceiver = "No receiver configured (clock: gpsd), or no data from it"
+	noDaemon   = "No clock daemon configured, or no reply from it"
 )
 
-// clockBoard is all that is known of the clocks of one or several agents, in the
-// order in which it is asked: are they good, how good, by which pulse and receiver,
-// does anybody disagree, and what does it do to the delays.
+// clockBoard shows the clocks of one or several agents: state, error bounds, pulse, comparison with the pulses, receiver,
+// remote clocks, and the effect on the delays.
 func clockBoard() *boardBuilder {
 	b := newBoard("oneway / Clock").Uid(clockUID).Tags([]string{"oneway"}).
-		Description("The clocks behind the one-way delays: state, error bound, source, pulse, receiver, the pulses' own judgment, the remote ends, and what all that does to the delays.").
+		Description("The clocks that the one-way delays depend on: state, error bound, source, pulse per second, comparison with the pulses, receiver, remote clocks, and the effect on the delays.").
 		Readonly().Refresh("30s").Time("now-2h", "now").Timezone("browser").
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
-		Links(links(page{"Path", pathUID, "Delay, loss and voice of this agent's paths"}))
+		Links(links(page{"Path", pathUID, "Delay, loss and voice quality of this agent's paths"}))
 	agentVariables(b, metric.ClockSynchronized.Name)
 	clockAnnotations(b)
 	clockNowRow(b)
@@ -48,11 +47,11 @@ func clockBoard() *boardBuilder {
 	return b
 }
 
-// page is another dashboard, as a link to it says.
+// page is the link to another dashboard.
 type page struct{ title, uid, tooltip string }
 
-// links are those of every dashboard: all others, its companions with the same agent,
-// path and time range, and the runbooks.
+// links returns the links of a dashboard: the list of all dashboards, the given pages with the same agent, path and time
+// range, and the runbooks.
 func links(pages ...page) []cog.Builder[dashboard.DashboardLink] {
 	out := []cog.Builder[dashboard.DashboardLink]{
 		dashboard.NewDashboardLinkBuilder("oneway dashboards").Type(dashboard.DashboardLinkTypeDashboards).
@@ -64,11 +63,10 @@ func links(pages ...page) []cog.Builder[dashboard.DashboardLink] {
 	}
 	return append(out, dashboard.NewDashboardLinkBuilder("Runbooks").Type(dashboard.DashboardLinkTypeLink).
 		Url("https://oneway.example/runbooks").Icon("doc").TargetBlank(true).
-		Tooltip("What each alert means and what to do"))
+		Tooltip("Meaning of each alert and what to do"))
 }
 
-// clockAnnotations mark when an alert began, not how long it lasted: areas of several
-// alerts would color over the thresholds.
+// clockAnnotations marks the start of each alert and not its duration: areas of several alerts would hide the thresholds.
 func clockAnnotations(b *boardBuilder) {
 	firing := `ALERTS{alertname=~"Oneway.*",component="clock",alertstate="firing",` + thisAgent + `}`
 	note := func(name, colorName, expr, title, txt, tags string) {
@@ -81,16 +79,16 @@ func clockAnnotations(b *boardBuilder) {
 		"Clock stepped", byInstance, metric.ClockL)
 }
 
-// agents selects the series of a family of the chosen agents, whatever their path.
+// agents selects the series of a family of the selected agents, of all paths.
 func agents(d *metric.Desc, matchers ...string) string { return agentsRec(d.Name, matchers...) }
 
-// agentsRec selects recorded series of the chosen agents, whatever their path.
+// agentsRec selects recorded series of the selected agents, of all paths.
 func agentsRec(name string, matchers ...string) string {
 	return name + "{" + strings.Join(slices.Concat([]string{thisAgent}, matchers), ",") + "}"
 }
 
-// orNone gives each chosen agent without a series a row with this value: a state
-// timeline that has no data complains of it, and does not say why.
+// orNone adds a series with this value for each selected agent that has none: a state timeline without data does not show
+// its noValue text.
 func orNone(expr, value string, labels ...string) string {
 	none := "0 * " + agents(metric.ClockSynchronized) + " + " + value
 	for _, l := range labels {
@@ -99,7 +97,7 @@ func orNone(expr, value string, labels ...string) string {
 	return "(" + expr + ") or on (job, instance) (" + none + ")"
 }
 
-// toPath leads from a series of a path to that path's page, at the same time.
+// toPath links a series of a path to the page of that path with the same time range.
 func toPath() []cog.Builder[dashboard.DashboardLink] {
 	label := func(name string) string { return "&var-" + name + "=${__field.labels." + name + "}" }
 	return []cog.Builder[dashboard.DashboardLink]{

@@ -7,28 +7,28 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// shareTooLarge is the share of the median delay from which a bound that is above a
-// millisecond, too, is too large for the path (OnewayClockErrorTooLarge), by default.
+// shareTooLarge is the default share of the median delay above which OnewayClockErrorTooLarge fires, if the bound is also
+// above 1 ms.
 const shareTooLarge = 0.1
 
-// skewCoarse is a skew, in ppm, with which an hour of holdover costs 3.6 ms.
+// skewCoarse is a skew in ppm; it adds 3.6 ms to the bound per hour of holdover.
 const skewCoarse = 1
 
 func clockBoundRow(b *boardBuilder) {
 	median := agents(metric.DelayQuantile, metric.QuantileL+`="0.5"`)
-	b.WithRow(dashboard.NewRowBuilder("How good? Bounds against the delays, offset, frequency"))
+	b.WithRow(dashboard.NewRowBuilder("Error bounds against delays, offset, frequency"))
 	b.WithPanel(plot(text{
-		"Bound as share of the delay",
-		"Error bound of a window's delays over their median: both clocks and both stamps. The line is at 10 %: above it, OnewayClockErrorTooLarge tells of bounds above 1 ms. A short path with a good clock may be at 300 % (20 us within 56 us), and that is no problem. Click a line for its path.",
-		"percentunit", "No bound and median together: no path with trusted clocks",
+		"Error bound relative to the delay",
+		"Error bound of a window's delays divided by their median: both clocks and both timestamps. The line is at 10 %; above it, OnewayClockErrorTooLarge fires for bounds above 1 ms. A short path with a good clock can be at 300 % (a delay of 20 us with a bound of 56 us); this is no fault. Click a line to open its path.",
+		"percentunit", "No window with a bound and a median: no path with synchronized clocks",
 	}, ranged(agents(metric.DelayErrorBound)+" / ignoring (quantile_rank) ("+median+" > 0)", byDirection)).
 		Height(11).ScaleDistribution(scale(10)).DataLinks(toPath()).
 		AxisSoftMin(0.01).AxisSoftMax(1).
 		Thresholds(steps(step{0, "transparent"}, step{shareTooLarge, orange})).ThresholdsStyle(line()))
 	b.WithPanel(plot(text{
-		"Clock bound and delays",
-		"How far the agent's clock may be from UTC (thick), against the median delay of each window of its paths (dashed): the further apart, the more a delay is worth. The line is at 1 ms, the floor of OnewayClockErrorTooLarge.",
-		"s", "No clock is trusted",
+		"Clock error bound and delays",
+		"Error bound of the agent's clock relative to UTC (thick), and median delay of each window of its paths (dashed): the larger their ratio, the more accurate the delays. The line is at 1 ms, the lower limit of OnewayClockErrorTooLarge.",
+		"s", "No clock is synchronized",
 	},
 		ranged(agents(metric.ClockErrorBound), "bound "+byInstance),
 		ranged(median, byDirection),
@@ -39,7 +39,7 @@ func clockBoundRow(b *boardBuilder) {
 		OverrideByRegexp("/(forward|reverse)/", props{dashed()}))
 	b.WithPanel(plot(text{
 		"Clock offset",
-		"What the daemon is still correcting, positive if the clock is fast, and the same by gpsd's pulse where there is one. Lines at ± 1 ms.",
+		"Offset that the clock daemon is still correcting, positive if the clock is fast, and the offset reported by gpsd from its pulse (dotted). Lines at ± 1 ms.",
 		"s", noDaemon,
 	},
 		ranged(agents(metric.ClockOffset), byInstance),
@@ -49,7 +49,7 @@ func clockBoundRow(b *boardBuilder) {
 		OverrideByRegexp("/ by /", props{dotted()}))
 	b.WithPanel(plot(text{
 		"Frequency and skew",
-		"Left: rate by which the clock would gain or lose if left alone, which follows the temperature. Right, dashed: how well that is known; in holdover the bound grows by it. The line is at 1 ppm of skew, which is 3.6 ms an hour.",
+		"Left: frequency error of the undisciplined clock, which depends on temperature. Right, dashed: skew, the error bound of that frequency; in holdover the clock error bound grows by it. The line is at 1 ppm of skew, 3.6 ms per hour.",
 		"ppm", noDaemon,
 	},
 		ranged("1e6 * "+agents(metric.ClockFrequency), byInstance),
@@ -64,15 +64,15 @@ func clockBoundRow(b *boardBuilder) {
 			prop("custom.thresholdsStyle", map[string]any{"mode": "dashed"}),
 		}))
 	b.WithPanel(states(text{
-		"State over time",
-		"What each agent's clock was in. Delays are reported while it is synchronized or in holdover; none is reported while it steps, is unsynchronized, or while the daemon is silent for too long.",
-		"none", "The agent says nothing of its clock",
+		"Clock state over time",
+		"State of each agent's clock. Delays are reported in the states synchronized and holdover, and not in the states stepping, unsynchronized and silent (no reply from the clock daemon).",
+		"none", "The agent reports no clock state",
 	}, ranged(stateNumber(agents), byInstance)).Height(6).ShowValue(common.VisibilityModeAuto).
 		Mappings(values(stateNumbers())).Thresholds(steps(step{0, gray})))
 	b.WithPanel(counted(text{
-		"Clock daemon without a reply",
-		"Queries of the clock daemon a minute that had no usable reply, by reason. After some seconds the clock is silent: it may be right, and nothing proves it.",
-		perMinute, "None: every query got a reply",
+		"Failed clock daemon queries",
+		"Queries to the clock daemon per minute without a valid reply, by reason. After some seconds without a reply the state is silent and no delay is reported: the clock may be correct, but its error bound is unknown.",
+		perMinute, "No failed query in this time range",
 	}, leastMinute, ranged(minutely(agents(metric.ClockQueryFailures)), "{{instance}} {{reason}}")).Height(6).
 		DrawStyle(common.GraphDrawStyleBars).FillOpacity(60).LineWidth(0).
 		Thresholds(steps(step{0, "transparent"}, step{1, red})))

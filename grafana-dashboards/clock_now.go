@@ -7,55 +7,54 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// Seconds since the daemon's last update: chronyd's largest usual polling interval
-// is 1024 s, so that a silence beyond it is one.
+// Seconds since the daemon's last update; chronyd's default maximum polling interval is 1024 s.
 const (
 	updateLate = 1100
 	updateLost = 4 * 1024
 )
 
-// clockNowRow shows the state of the clock; there is one such row for
-// each agent, since a tile of many values cannot be read.
+// clockNowRow shows the current state of a clock. It is repeated for each agent, since a tile with many values is not
+// readable.
 func clockNowRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Clock of $instance").Repeat("instance"))
 	b.WithPanel(tile(text{
-		"State", "What the clock is in. Delays are reported in synchronized and in holdover (source lost, the bound grows) only; none: the configuration says that nothing disciplines it.", "none",
-		"The agent says nothing of its clock",
+		"State", "State of the clock. Delays are reported only in the states synchronized and holdover (source lost, the error bound grows). none: no clock daemon is configured.", "none",
+		"No clock data from the agent",
 	}, instant(stateNumber(agents), byInstance)).Span(4).
 		Mappings(values(stateNumbers())).Thresholds(steps(step{0, gray})))
 	b.WithPanel(tile(text{
-		"Trusted now", "Whether delays that are measured now are valid as far as this end's clock goes (RFC 7679 section 3.7.1).", "none",
-		"Not known",
+		"Synchronized", "Whether the state of the local clock permits valid delays now (RFC 7679 section 3.7.1).", "none",
+		"No clock data",
 	}, instant(agents(metric.ClockSynchronized), byInstance)).Span(3).
 		Thresholds(steps(step{0, gray})).
 		Mappings(values(map[string]dashboard.ValueMappingResult{
 			"1": word("yes", green, 0), "0": word("no", red, 1),
 		})))
 	b.WithPanel(tile(text{
-		"Error bound", "How far this clock may be from UTC at most: |offset| + root dispersion aged by the skew + root delay / 2, and what a slew moves. Orange from 1 ms, the floor of OnewayClockErrorTooLarge; a pulse gives some tens of microseconds.", "s",
-		"No bound: not trusted",
+		"Error bound", "Maximum error of this clock relative to UTC: |offset| + root dispersion, which grows by the skew, + root delay / 2 + the correction still being slewed. Orange from 1 ms, the lower limit of OnewayClockErrorTooLarge; with a pulse some tens of microseconds are usual.", "s",
+		"No bound: not synchronized",
 	}, instant(agents(metric.ClockErrorBound), byInstance)).Span(4).Decimals(1).
 		Thresholds(steps(step{0, gray}, step{0, green}, step{0.001, orange}, step{0.1, red})))
 	b.WithPanel(tile(text{
-		"Source", "What the clock follows: kind (pps: a pulse; nmea: a receiver's sentences alone; ptp; ntp; local), reference id, stratum and what it announces of leap seconds.", "none",
+		"Source", "Reference of the clock: kind (pps: pulse per second; nmea: sentences of a receiver without a pulse; ptp; ntp; local), reference ID, stratum and leap status.", "none",
 		noDaemon,
 	}, table(referenceFacts())).Span(7).
 		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"}).Fields("/^facts$/")).
 		Thresholds(steps(step{0, gray})).
 		Text(common.NewVizTextDisplayOptionsBuilder().ValueSize(20)))
 	b.WithPanel(tile(text{
-		"Last update", "Time since the daemon last heard its source. Orange above chronyd's longest usual polling interval (1024 s), red above four of them.", "s",
-		"Never, or silent",
+		"Last update", "Time since the clock daemon last received an update from its source. Orange above 1100 s (chronyd's default maximum polling interval is 1024 s), red above four such intervals.", "s",
+		"No update, or no reply",
 	}, instant("timestamp("+agents(metric.ClockLastUpdate)+") - "+agents(metric.ClockLastUpdate), byInstance)).Span(3).Decimals(0).
 		Thresholds(steps(step{0, gray}, step{-1, green}, step{updateLate, orange}, step{updateLost, red})))
 	b.WithPanel(tile(text{
-		"Steps", "How often the clock jumped in the time range. A step while the clock was running is a fault (OnewayClockStepped); at the start of the daemon it is usual.", "none",
-		"The agent says nothing of its clock",
+		"Steps", "Number of clock steps in the time range. A step while the daemon runs is a fault (OnewayClockStepped); one at its start is usual.", "none",
+		"No clock data from the agent",
 	}, instant("round(increase("+agents(metric.ClockSteps)+dashboardRange+"))", byInstance)).Span(3).Decimals(0).
 		Thresholds(steps(step{0, gray}, step{0, green}, step{1, orange})))
 }
 
-// clockStates are the states with a color each, the good ones first.
+// clockStates are the states with their colors, ordered from good to bad.
 func clockStates() []state {
 	return []state{
 		{"synchronized", green},
@@ -67,17 +66,17 @@ func clockStates() []state {
 	}
 }
 
-// stateNumber numbers the states of a clock.
+// stateNumber is the number of the current state of a clock.
 func stateNumber(sel func(*metric.Desc, ...string) string) string {
 	return numbered(clockStates(), func(name string) string {
 		return sel(metric.ClockState, metric.StateL+`="`+name+`"`)
 	})
 }
 
-// stateNumbers turns the numbers back into words.
+// stateNumbers maps the numbers to the names of the states.
 func stateNumbers() map[string]dashboard.ValueMappingResult { return numbers(clockStates()) }
 
-// referenceFacts joins labels, which a tile cannot show, into one that it can.
+// referenceFacts joins labels into one, since a tile shows a single field.
 func referenceFacts() string {
 	facts := agents(metric.ClockReferenceInfo)
 	for _, r := range []struct{ to, as, from string }{

@@ -9,58 +9,58 @@ import (
 
 const byReceiver = "{{instance}} {{receiver}}"
 
-// fewSatellites are the least with which a receiver can solve for place and time.
+// fewSatellites is the smallest number of satellites for a solution of position and time.
 const fewSatellites = 4
 
 func clockReceiverRow(b *boardBuilder) {
-	b.WithRow(dashboard.NewRowBuilder("Receiver"))
+	b.WithRow(dashboard.NewRowBuilder("GNSS receiver"))
 	connected := agents(metric.GNSSConnected)
 	fix := "((" + connected + " == 0) - 1) or " + agents(metric.GNSSFix) + " or (" + connected + " * 0)"
 	b.WithPanel(states(text{
 		"Fix",
-		"What the receiver has: a fix in three or two dimensions, none, nothing said yet, or no connection to gpsd or its device. Without a fix its time and pulse are its own crystal's.",
+		"Fix of the receiver: 3D, 2D, none, no report so far, or no connection to gpsd or its device. Without a fix, time and pulse come from the free-running oscillator of the receiver.",
 		"none", noReceiver,
 	}, ranged(orNone(fix, "-2", metric.ReceiverL), byReceiver)).Height(6).ShowValue(common.VisibilityModeAuto).
 		Thresholds(steps(step{0, gray})).
 		Mappings(values(map[string]dashboard.ValueMappingResult{
 			"3": word("3D fix", green, 0), "2": word("2D fix", yellow, 1), "1": word("no fix", red, 2),
-			"0": word("says nothing", orange, 3), "-1": word("not connected", red, 4),
+			"0": word("no report", orange, 3), "-1": word("not connected", red, 4),
 			"-2": word("no receiver configured (clock: gpsd)", faint, 5),
 		})))
 	b.WithPanel(counted(text{
 		"Satellites",
-		"Satellites in the solution and in view. Below four (the line) there is no full fix; many seen and few used is a bad place for the antenna.",
+		"Satellites used in the solution and in view. A 3D fix needs four (the line). Many in view and few used indicate a poor antenna location.",
 		"none", noReceiver,
 	}, 12,
 		ranged(agents(metric.GNSSSatellitesUsed), byReceiver+" used"),
-		ranged(agents(metric.GNSSSatellitesSeen), byReceiver+" seen"),
+		ranged(agents(metric.GNSSSatellitesSeen), byReceiver+" in view"),
 	).Height(6).
 		Thresholds(steps(step{0, red}, step{fewSatellites, "transparent"})).ThresholdsStyle(line()).
 		OverrideByRegexp("/ used$/", props{prop("custom.lineWidth", 2)}).
-		OverrideByRegexp("/ seen$/", props{dashed()}))
+		OverrideByRegexp("/ in view$/", props{dashed()}))
 	b.WithPanel(plot(text{
 		"Sawtooth",
-		"Quantization error of the pulse that a timing receiver tells of itself (qErr): some tens of nanoseconds, far below what an interrupt costs. Lines at ± 100 ns.",
-		"s", "No receiver configured, or one that does not tell (qErr)",
+		"Quantization error of the pulse as reported by a timing receiver (qErr): some tens of nanoseconds, far below interrupt latency. Lines at ± 100 ns.",
+		"s", "No receiver configured, or it does not report qErr",
 	}, ranged(agents(metric.GNSSSawtooth), byReceiver)).
 		Thresholds(steps(step{0, orange}, step{-1e-7, "transparent"}, step{1e-7, orange})).ThresholdsStyle(line()))
 	b.WithPanel(plot(text{
-		"Time in the receiver's sentences",
-		"System clock minus the time in the last sentence (NMEA): a sentence comes late by tens to hundreds of milliseconds. Beyond half a second (the lines) a pulse that is locked to it is taken for the wrong second, and all delays are off by exactly one.",
+		"Time offset of NMEA sentences",
+		"System clock minus the time in the last NMEA sentence; a sentence arrives tens to hundreds of milliseconds late. Beyond ± 0.5 s (the lines) a pulse that is numbered by the sentences is assigned to the wrong second, and all delays are wrong by 1 s.",
 		"s", noReceiver,
 	}, ranged(agents(metric.GNSSTimeOffset), byReceiver)).
 		AxisSoftMin(0).AxisSoftMax(0.55).
 		Thresholds(steps(step{0, red}, step{-0.5, "transparent"}, step{0.5, red})).ThresholdsStyle(line()))
 	b.WithPanel(plot(text{
 		"Age of the last message",
-		"Seconds since the receiver's last message, at the time of the scrape; a receiver speaks once a second. The line is at 10 s.",
+		"Time from the receiver's last message to the scrape; receivers send at least one message per second. The line is at 10 s.",
 		"s", noReceiver,
 	}, ranged("timestamp("+agents(metric.GNSSLastMessage)+") - "+agents(metric.GNSSLastMessage), byReceiver)).
 		Height(6).AxisSoftMin(0).AxisSoftMax(12).
 		Thresholds(steps(step{0, "transparent"}, step{10, red})).ThresholdsStyle(line()))
 	b.WithPanel(counted(text{
-		"gpsd: connections and lines not understood",
-		"Connections that were made to gpsd, and lines of it that could not be read, by reason, a minute. After the first connection, each one more means that gpsd or its device went away.",
+		"gpsd: connections and malformed lines",
+		"Connections to gpsd, and lines from gpsd that could not be decoded, by reason, per minute. Each connection after the first shows that gpsd or its device was lost.",
 		perMinute, noReceiver,
 	}, leastMinute,
 		ranged(minutely(agents(metric.GNSSConnections)), byReceiver+" connections"),

@@ -9,7 +9,7 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// Names recorded by deploy/prometheus/rules; tests/rules checks that each is.
+// Recorded series of deploy/prometheus/rules; tests/rules checks that each exists.
 const (
 	recDelay        = "oneway:delay_seconds:quantile5m"
 	recBaseline     = "oneway:delay_seconds:quantile_baseline7d"
@@ -32,8 +32,7 @@ const (
 	datasourceInUse = "${datasource}"
 )
 
-// of selects the series of a family that the dashboard's variables name: by path
-// if it has paths, else by the agent.
+// of selects the series of a family by the dashboard's variables: by path if the family has that label, else by agent.
 func of(d *metric.Desc, matchers ...string) string { return suffixed(d, "", matchers...) }
 
 // bucket, sum and count select a histogram's classic series.
@@ -63,8 +62,7 @@ func rec(name string, matchers ...string) string {
 	return recFrom(thisPath, name, matchers...)
 }
 
-// call selects the ratings of a call with the codec that is chosen: by G.107, since
-// other models rate otherwise, and with an adaptive playout buffer if there is one.
+// call selects the G.107 ratings of the selected codec, with an adaptive playout buffer if it is configured.
 func call(d *metric.Desc) string {
 	as := []string{metric.CodecL + `="$codec"`, metric.ModelL + `="g107"`}
 	best := func(matchers []string) string {
@@ -73,9 +71,8 @@ func call(d *metric.Desc) string {
 	return best(append(as, metric.BufferL+`="adaptive"`)) + " or " + best(as)
 }
 
-// quantile is the q-quantile by the labels given, from a native histogram (to 9 %), or from
-// classic buckets, which are few, where the server has no native one. Prefer a recorded
-// quantile where there is one.
+// quantile is the q-quantile by the given labels, from a native histogram (resolution 9 %), or from classic buckets if the
+// server has no native histogram. Use a recorded quantile if it exists.
 func quantile(q string, d *metric.Desc, by string) string {
 	classic, native := "le", ""
 	if by != "" {
@@ -88,12 +85,10 @@ func quantile(q string, d *metric.Desc, by string) string {
 	return found + " or histogram_quantile(" + q + ", sum by (" + classic + ") (rate(" + bucket(d) + rateInterval + ")))"
 }
 
-// occupied names (by label le) the buckets that hold anything in the dashboard's
-// time range and the empty one below them, so that a plot of a few decades is not
-// mostly empty. PromQL cannot compare labels, but histogram_quantile finds both
-// ends and count_values turns what it found back into a label: the quantile 1 is
-// the upper end of the last bucket, and one just above 0 the lower end of the
-// first. All bounds are multiples of a microsecond.
+// occupied selects (by label le) the buckets from the empty one below the first observation to the one of the last
+// observation in the dashboard's time range, so that a heatmap does not show empty decades. PromQL cannot compare labels;
+// histogram_quantile finds both ends and count_values converts them to labels: quantile 1 is the upper bound of the last
+// bucket, a quantile just above 0 the lower bound of the first. All bounds are multiples of a microsecond.
 func occupied(d *metric.Desc, matchers ...string) string {
 	return occupiedIn(bucket(d, matchers...), count(d, matchers...))
 }
@@ -106,17 +101,16 @@ func occupiedIn(buckets, count string) string {
 	return "((" + within + " > 0 < on () group_left () " + total + ") or on (le) " + lowest + " or on (le) " + highest + ")"
 }
 
-// here keeps those of an agent's series whose agent has the chosen path: with
-// $instance at All, other agents' clocks are none of this page's business.
+// here keeps the series of agents that have the selected path: with $instance at All the expression also matches agents
+// without it.
 func here(expr string) string {
 	return expr + " and on (job, instance) " + of(metric.PacketsSent)
 }
 
-// minutely is a counter's rate a minute: of rare events, Grafana would write a
-// rate a second in thousandths.
+// minutely is the rate of a counter per minute: Grafana shows the rate per second of rare events in thousandths.
 func minutely(series string) string { return "60 * rate(" + series + rateInterval + ")" }
 
-// ranged is a query over time, instant one for the end of the time range.
+// ranged is a range query, instant an instant query at the end of the time range.
 func ranged(expr, legend string) *prometheus.DataqueryBuilder {
 	return prometheus.NewDataqueryBuilder().Expr(expr).LegendFormat(legend).Range().
 		EditorMode(prometheus.QueryEditorModeCode)
@@ -127,12 +121,12 @@ func instant(expr, legend string) *prometheus.DataqueryBuilder {
 		EditorMode(prometheus.QueryEditorModeCode)
 }
 
-// table is an instant query as one table rather than a frame for each series.
+// table is an instant query in table format: one table instead of a frame per series.
 func table(expr string) *prometheus.DataqueryBuilder {
 	return instant(expr, "").Format(prometheus.PromQueryFormatTable)
 }
 
-// heat is a query for a heatmap: one row for each bucket.
+// heat is a query for a heatmap: one row per bucket.
 func heat(expr string) *prometheus.DataqueryBuilder {
 	return ranged(expr, "{{le}}").Format(prometheus.PromQueryFormatHeatmap)
 }

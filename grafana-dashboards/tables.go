@@ -10,22 +10,21 @@ import (
 // column is one column of a table: a label, or the value of a query.
 type column struct {
 	title string
-	// query of the value, aggregated to the labels of the table; empty: a label.
+	// query is the query of the value, aggregated to the labels of the table; empty for a label column.
 	query string
-	// label is the label's name, if it is one.
+	// label is the name of the label of a label column.
 	label string
-	// empty is what stands in the label's place in a table without rows: with several
-	// queries Grafana shows the heads of the columns, and no reason.
+	// empty is the text of the label column in a table without rows: with several queries Grafana shows only the column
+	// headers and not the noValue text.
 	empty string
-	// unit of Grafana's.
+	// unit is a Grafana unit id.
 	unit string
-	// own are further properties.
+	// own are additional properties.
 	own props
 }
 
-// columns is a table of instant queries with the same labels: a row for each set of
-// labels, a column for each query. Columns stand in the order given; what is not named
-// is left out.
+// columns is a table of instant queries with the same labels: a row per label set, a column per query, in the order
+// given. Labels without a column are omitted.
 func columns(t text, cs ...column) *tablepanel.PanelBuilder {
 	var queries []*prometheus.DataqueryBuilder
 	names, order := map[string]string{}, map[string]int{}
@@ -47,19 +46,18 @@ func columns(t text, cs ...column) *tablepanel.PanelBuilder {
 		names[field], order[field] = c.title, i
 		p.OverrideByName(c.title, append(c.properties(), c.own...))
 	}
-	if len(queries) == 1 { // Grafana numbers values only where there are several
+	if len(queries) == 1 { // Grafana numbers the values only with several queries
 		names["Value"], order["Value"] = names["Value #A"], order["Value #A"]
 	}
 	return p.Targets(targets(queries)).
 		WithTransformation(transform("merge", map[string]any{})).
-		WithTransformation(transform("organize", map[string]any{ //nolint:misspell // Grafana's word
+		WithTransformation(transform("organize", map[string]any{ //nolint:misspell // Grafana's spelling
 			"excludeByName": map[string]bool{"Time": true}, "renameByName": names, "indexByName": order,
 		}))
 }
 
-// properties are those of every column: a cell without a value has a dash, and not the
-// panel's reason. The list is never empty: a panel with an override of nothing does not
-// load.
+// properties are the properties of a column: a cell without a value shows a dash instead of the panel's noValue text. The
+// list is never empty, since a panel with an override without properties does not load.
 func (c column) properties() props {
 	if c.query == "" {
 		return props{prop("noValue", c.empty)}
@@ -73,7 +71,7 @@ func (c column) properties() props {
 	return own
 }
 
-// plainTable is a table without rows that cannot be read on a phone: it scrolls.
+// plainTable is a table whose columns have a minimum width, so that it scrolls on a phone.
 func plainTable(t text) *tablepanel.PanelBuilder {
 	return tablepanel.NewPanelBuilder().
 		Title(t.title).Description(t.description).Unit(t.unit).NoValue(t.none).
@@ -81,7 +79,7 @@ func plainTable(t text) *tablepanel.PanelBuilder {
 		CellHeight(common.TableCellHeightSm).MinWidth(90)
 }
 
-// quoted is what somebody else has measured, to be held beside the panel before it.
+// quoted shows published results for comparison with the panel before it.
 func quoted(title, description, markdown string) *textpanel.PanelBuilder {
 	return textpanel.NewPanelBuilder().Title(title).Description(description).
 		Mode(textpanel.TextModeMarkdown).Content(markdown).Span(10).Height(7)
