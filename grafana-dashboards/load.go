@@ -11,15 +11,14 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// loadUID is the page that links and runbooks refer to.
+// loadUID is the uid that links and runbooks refer to.
 const loadUID = "oneway-load"
 
-// loadBoard is what became of a link that was filled on purpose, in the order in which
-// it is asked: what came through, what it did to the delay, which queue did it, and
-// whether the run can be believed.
+// loadBoard shows the results of load tests of a link: throughput, delay under load, queue, rate sweep, damaged packets,
+// and the runs.
 func loadBoard() *boardBuilder {
 	b := newBoard("oneway / Link under load").Uid(loadUID).Tags([]string{"oneway"}).
-		Description("A link that was filled on purpose, both directions: throughput, delay under load, the queue and its size, loss against offered rate, damage, and what the tests cost.").
+		Description("Load tests of a link, both directions: throughput, delay under load, queue delay and size, loss by offered rate, damaged packets, runs and data quota.").
 		Readonly().Refresh("1m").Time("now-24h", "now").Timezone("browser").
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
 		Links(links(loadTestPages(loadUID)...))
@@ -42,7 +41,7 @@ func loadSummaryRow(b *boardBuilder) {
 	b.WithPanel(queueTile("forward", forward))
 	b.WithPanel(queueTile("reverse", reverse))
 	b.WithPanel(tile(text{
-		"What it found", "A queue that drops at its end (filled); a link that was not filled; loss without delay (policer); drops before the queue was full (aqm), or after a time in it (time_limited). A size is told of a filled queue only.", "none",
+		"Result", "State of the link in the last run: filled (the queue drops at its tail), not filled, policer (loss without delay), aqm (drops before the queue was full), time limited (drops after a time in the queue). A queue size is reported for state filled only.", "none",
 		noState,
 	}, instant(stateOf(), "{{direction}}")).Span(7).
 		TextMode(common.BigValueTextModeValueAndName).
@@ -50,7 +49,7 @@ func loadSummaryRow(b *boardBuilder) {
 	b.WithPanel(lastRunTile(saturated))
 	b.WithPanel(quotaTile())
 	b.WithPanel(tile(text{
-		"Loss under load", "Share of the packets sent under load that did not arrive: by design nearly all that was offered above the link's rate. No fault by itself.", "percentunit",
+		"Loss under load", "Share of the packets sent under load that were lost. The load above the rate of the link is lost by design; this is no fault.", "percentunit",
 		noLoad,
 	}, instant(from(saturated, metric.LoadedLoss), "{{direction}}")).Span(7).Decimals(1).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, gray})))
@@ -58,23 +57,23 @@ func loadSummaryRow(b *boardBuilder) {
 
 func throughputTile(name, matcher string) *stat.PanelBuilder {
 	return tile(text{
-		"Came through " + name, "Median of the seconds of the last run, its first and last part left out, in IP packets (RFC 9097 section 5.3), and what was really offered; in mode search, what that found (section 6). Thesis figure 6.1a.", inBits,
+		"Throughput " + name, "Median throughput per second of the last run without its first and last part, in IP-layer bits (RFC 9097 section 5.3), and the offered rate. In mode search: the maximum IP-layer capacity found (RFC 9097 section 6). Thesis figure 6.1a.", inBits,
 		noLoad,
 	},
-		instant(bitsOf("("+from(saturated, metric.UDPThroughput, matcher)+" or "+from(saturated, metric.SearchMaximum, matcher)+")"), "came through"),
+		instant(bitsOf("("+from(saturated, metric.UDPThroughput, matcher)+" or "+from(saturated, metric.SearchMaximum, matcher)+")"), "throughput"),
 		instant(bitsOf(from(saturated, metric.UDPOffered, matcher)), "offered"),
 	).Span(6).Decimals(2).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, colorOf(name)})).
 		OverrideByName("offered", props{color(gray)})
 }
 
-// queueTile shows what a full queue costs everybody else on the link.
+// queueTile shows the delay that a full queue adds to all packets on the link.
 func queueTile(name, matcher string) *stat.PanelBuilder {
 	return tile(text{
-		"Queue " + name, "What a full queue adds to the delay of half of the packets behind it, and of 19 in 20; how far that may be off, and the queue's size. Red above 200 ms, the default of OnewayBufferbloat. Thesis table 6.1.", "s",
+		"Queue " + name, "Delay that a full queue adds (median and 95th percentile), the error bound of the median, and the size of the queue. Red above 200 ms, the default of OnewayBufferbloat. Thesis table 6.1.", "s",
 		"Not filled, no queue, or no completed run",
 	},
-		instant(from(saturated, metric.QueueDelay, matcher, half), "adds"),
+		instant(from(saturated, metric.QueueDelay, matcher, half), "median"),
 		instant(from(saturated, metric.QueueDelay, matcher, most), "95 %"),
 		instant(from(saturated, metric.QueueDelayBound, matcher, half), "± bound"),
 		instant(from(saturated, metric.QueueSize, matcher), "size"),
@@ -95,10 +94,10 @@ const (
 // bloat is the default of oneway:threshold:bufferbloat_seconds.
 const bloat = 0.2
 
-// state is one of a fixed set, and how it is shown.
+// state is one of a fixed set of states and its color.
 type state struct{ name, color string }
 
-// saturationStates are what a run can find, the plain one first.
+// saturationStates are the possible results of a run.
 func saturationStates() []state {
 	return []state{
 		{"filled", green},
@@ -109,15 +108,15 @@ func saturationStates() []state {
 	}
 }
 
-// stateOf numbers the state of each direction.
+// stateOf is the number of the state of each direction.
 func stateOf() string {
 	return numbered(saturationStates(), func(name string) string {
 		return from(saturated, metric.SaturationState, metric.StateL+`="`+name+`"`)
 	})
 }
 
-// numbered numbers states from 1: a tile that shows a label's value shows nothing at all
-// where there is no series, and not why.
+// numbered numbers states from 1: a tile that shows the value of a label does not show its noValue text if there is no
+// series.
 func numbered(of []state, series func(name string) string) string {
 	terms := make([]string, len(of))
 	for i, s := range of {
@@ -126,7 +125,7 @@ func numbered(of []state, series func(name string) string) string {
 	return "sum without (" + metric.StateL + ") (" + strings.Join(terms, " or ") + ")"
 }
 
-// numbers turns the numbers back into words.
+// numbers maps the numbers to the names of the states.
 func numbers(of []state) map[string]dashboard.ValueMappingResult {
 	words := map[string]dashboard.ValueMappingResult{}
 	for i, s := range of {

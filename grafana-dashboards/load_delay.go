@@ -8,7 +8,7 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-const noLoadedDelay = "No valid delay under load: no completed run, or the clocks were not trusted"
+const noLoadedDelay = "No valid delay under load: no completed run, or a clock was not synchronized"
 
 func loadedDelayRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Delay under load"))
@@ -18,7 +18,7 @@ func loadedDelayRow(b *boardBuilder) {
 	b.WithPanel(loadedDelayOverTime())
 }
 
-// firstSeconds is how a queue fills.
+// firstSeconds shows the delay while the queue fills.
 func firstSeconds(name, matcher string) *trend.PanelBuilder {
 	one := func(q, as string) string {
 		return `label_replace(max by (elapsed, quantile_rank) (` + from(saturated, metric.LoadedDelayElapsed, matcher, metric.QuantileL+`="`+q+`"`) +
@@ -27,7 +27,7 @@ func firstSeconds(name, matcher string) *trend.PanelBuilder {
 	main := colorOf(name)
 	return curve(text{
 		"First seconds " + name,
-		"Replaces thesis figure 6.1b: one-way delay in the first seconds of the last run, the median of each bin; with elapsed_range the smallest and the largest, too. The straight rise is the queue filling, at the difference of offered and carried rate; where it bends the queue is full and drops.",
+		"One-way delay in the first seconds of the last run: median of each time bin, with elapsed_range also the smallest and the largest. The linear rise is the queue being filled at the difference between offered rate and link rate; where the curve flattens the queue is full and drops packets. Corresponds to thesis figure 6.1b.",
 		"s", noLoadedDelay,
 	}, axis{label: metric.ElapsedL, column: metric.QuantileL, unit: "s"},
 		one("0", "smallest")+" or "+one("0.5", "median")+" or "+one("1", "largest")).
@@ -40,20 +40,20 @@ func firstSeconds(name, matcher string) *trend.PanelBuilder {
 		})
 }
 
-// loadedCDF is of all runs of the time range.
+// loadedCDF covers all runs of the time range.
 func loadedCDF() *trend.PanelBuilder {
 	return cdf(text{
 		"Delay under load, CDF",
-		"Replaces thesis figure 6.1c: share of the packets that arrived, in all runs of the time range, with at most this delay. " + readOff,
+		"Share of the received packets of all runs in the time range with at most this delay. Corresponds to thesis figure 6.1c. " + readOff,
 		"percentunit", noLoadedDelay,
 	}, distribution{metric.LoadedDelay, saturated, nil, metric.Direction}.curves())
 }
 
-// loadedDelayOverTime has a point a run: the histogram grows with each run only.
+// loadedDelayOverTime has one point per run: the histogram changes only at the end of a run.
 func loadedDelayOverTime() *timeseries.PanelBuilder {
 	return runs(plot(text{
 		"Delay under load, run by run",
-		"Median and 99th percentile of the packets that arrived in each run (thesis: about half of them took longer than a second). What is far above the queue's own delay was held or sent again by the link itself. Read to 9 % off a native histogram, else off a few classic buckets.",
+		"Median and 99th percentile of the delay of the packets received in each run (in the thesis about half of the packets took more than one second). Values far above the queue delay indicate buffering or retransmission on the link layer. Resolution: 9 % with native histograms, else a few classic buckets.",
 		"s", noLoadedDelay + ", in this time range",
 	},
 		ranged(quantileIn("0.5", saturated, metric.LoadedDelay), "{{direction}} p50"),
@@ -64,8 +64,7 @@ func loadedDelayOverTime() *timeseries.PanelBuilder {
 		OverrideByRegexp("/ p99$/", props{dashed()})
 }
 
-// quantileIn is a quantile of what was observed lately, by direction; nothing where that
-// is nothing.
+// quantileIn is a quantile of the observations in the rate interval, by direction; no series without observations.
 func quantileIn(q, base string, d *metric.Desc) string {
 	return "(histogram_quantile(" + q + ", sum by (direction) (rate(" + from(base, d) + rateInterval + ")))" +
 		" or histogram_quantile(" + q + ", sum by (direction, le) (rate(" + recFrom(base, d.Name+"_bucket") + rateInterval + ")))) > -Inf"

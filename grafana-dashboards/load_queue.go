@@ -9,14 +9,14 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-const noQueue = "No queue: the link was not filled, or something else dropped (see What it found)"
+const noQueue = "No queue measured: the link was not filled, or packets were dropped for another reason (see Result)"
 
 func queueRow(b *boardBuilder) {
-	b.WithRow(dashboard.NewRowBuilder("The queue"))
+	b.WithRow(dashboard.NewRowBuilder("Queue"))
 	b.WithPanel(queueTable())
 	b.WithPanel(quoted(
 		"Thesis table 6.1, for comparison",
-		"What Woo measured by hand on KT's test bed of WiBro Wave 2 in May 2009 (chapter 6); nothing of it is measured here.",
+		"Manual measurements by Woo on KT's WiBro Wave 2 testbed in May 2009 (chapter 6). None of these values is measured by oneway.",
 		`**Not measured here:** Woo 2010, table 6.1, WiBro, three days in May 2009.
 
 | direction | full-queue delay, min | bandwidth | queue |
@@ -24,13 +24,13 @@ func queueRow(b *boardBuilder) {
 | up (forward) | 409 · 417 · 380 ms | 2650 · 2628 · 2876 kb/s | 108 · 111 · 109 KB |
 | down (reverse) | 815 · 961 · 839 ms | 10479 · 9603 · 10479 kb/s | 1044 · 1133 · 1077 KB |
 
-The queue is what full-queue delays are above those without a queue, times the bandwidth: the rows imply some 80 ms up and 17 ms down without one.
+Queue size = (delay with a full queue - delay without a queue) x bandwidth. The rows imply a delay without a queue of about 80 ms up and 17 ms down.
 `))
 	b.WithPanel(queueDelayLines())
 	b.WithPanel(queueSizeLines())
 	b.WithPanel(runs(plot(text{
-		"Idle and full",
-		"What the queue's delay is made of: the smallest one-way delay of the idle packets before the load and after it, and that of packets that filled the queue. A constant error of the clocks is in both and not in their difference.",
+		"Delay with idle link and full queue",
+		"Smallest one-way delay of the packets before and after the load (idle), and of the packets while the queue is full. The queue delay is the difference; a constant clock error cancels in it.",
 		"s", noQueue,
 	},
 		ranged(fresh(saturated, from(saturated, metric.QueueIdleDelay)), "{{direction}} idle"),
@@ -47,11 +47,11 @@ func queueTable() *tablepanel.PanelBuilder {
 	}
 	return columns(text{
 		"Queue, last run",
-		"Replaces thesis table 6.1: smallest delay with the link idle and with the queue full. What the queue adds is the median, and 5 % and 95 %, of the packets that filled it; a constant offset of the clocks cancels in it. The thesis took the smallest, and for the size that times the rate; here the size is counted: between what the queue held with the packets that it took, and with those that it dropped, in IP bytes of this test.",
+		"Delay added by the full queue (median, 5th and 95th percentile, error bound), queue size, throughput, and smallest delay with full queue and with idle link. A constant clock offset cancels in the added delay. The size is counted in IP bytes of this test, between the fill level at which packets were still accepted and the one at which packets were dropped. Corresponds to thesis table 6.1, which uses the smallest delay, and its product with the rate as size.",
 		"s", noQueue,
 	},
-		column{title: "direction", label: metric.Direction, empty: "no queue found"},
-		column{title: "adds", query: each(metric.QueueDelay, half), unit: "s", own: props{
+		column{title: "direction", label: metric.Direction, empty: "no queue measured"},
+		column{title: "added delay", query: each(metric.QueueDelay, half), unit: "s", own: props{
 			prop("decimals", 1), prop("custom.cellOptions", map[string]string{"type": "color-text"}),
 		}},
 		column{title: "±", query: each(metric.QueueDelayBound, half), unit: "s", own: props{prop("decimals", 1)}},
@@ -68,7 +68,7 @@ func queueTable() *tablepanel.PanelBuilder {
 func queueDelayLines() *timeseries.PanelBuilder {
 	return banded(text{
 		"Queue delay, run by run",
-		"What a full queue adds to half of the packets that fill it (thesis table 6.1, over time) within its bound: the drift of both clocks during the run, the stamps' errors, and what the idle delay has changed by. Dotted: 5 % and 95 %, far apart where the link's rate moves. The line is at 200 ms, the default of OnewayBufferbloat; a link with a bounded queue or with AQM stays far below.",
+		"Median delay added by a full queue (thesis table 6.1, over time) with its error bound: drift of both clocks during the run, timestamp errors, and change of the idle delay. Dotted: 5th and 95th percentile, which are far apart if the rate of the link varies. The line is at 200 ms, the default of OnewayBufferbloat; links with a small queue or with AQM stay far below it.",
 		"s", noQueue + " in this time range",
 	}, metric.QueueDelay, metric.QueueDelayBound, half).
 		WithTarget(ranged(fresh(saturated, from(saturated, metric.QueueDelay, least)), "{{direction}} 5 %")).
@@ -82,13 +82,13 @@ func queueDelayLines() *timeseries.PanelBuilder {
 func queueSizeLines() *timeseries.PanelBuilder {
 	return banded(text{
 		"Queue size, run by run",
-		"Size of the queue in IP bytes of this test within its bound, counted from what it held with the packets that came through and those that were dropped. A queue whose size stays while its delay moves is one of bytes; the other way round it is one of time.",
+		"Queue size in IP bytes of this test with its error bound, counted from the fill level at accepted and at dropped packets. A constant size with varying delay indicates a queue limited in bytes; a constant delay with varying size indicates one limited in time.",
 		"decbytes", noQueue + " in this time range",
 	}, metric.QueueSize, metric.QueueSizeBound).
 		ScaleDistribution(scale(10)).Thresholds(steps(step{0, "transparent"}))
 }
 
-// banded draws a value of runs within its bound, both directions.
+// banded draws a value of runs with its error bound as a band, both directions.
 func banded(t text, value, bound *metric.Desc, matchers ...string) *timeseries.PanelBuilder {
 	var qs []*prometheus.DataqueryBuilder
 	v := fresh(saturated, from(saturated, value, matchers...))

@@ -9,7 +9,7 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// Names recorded by deploy/prometheus/rules.
+// Recorded series of deploy/prometheus/rules.
 const recThroughputBaseline = "oneway:udp_throughput_bytes_per_second:baseline7d"
 
 func throughputRow(b *boardBuilder) {
@@ -20,19 +20,19 @@ func throughputRow(b *boardBuilder) {
 	b.WithPanel(throughputOverTime())
 	b.WithPanel(rateDistribution())
 	b.WithPanel(states(text{
-		"What the runs found",
-		"State of each direction by its last run: filled (a queue that drops at its end), not filled (OnewayLinkNotFilled: offer more), policer (loss without delay), aqm (dropped before the queue was full), time limited (dropped after a time in the queue); nothing where it cannot be told. A state stands until the next run.",
+		"Results of the runs",
+		"State of each direction in its last run: filled (the queue drops at its tail), not filled (OnewayLinkNotFilled: increase the offered rate), policer (loss without delay), aqm (drops before the queue was full), time limited (drops after a time in the queue); empty if the state cannot be determined. A state is shown until the next run.",
 		"none", noLoad,
 	}, ranged("("+stateOf()+`) or on () label_replace(vector(-1), "direction", "no run", "", "")`, "{{direction}}")).Height(7).ShowValue(common.VisibilityModeAuto).
 		Mappings(values(words)).Thresholds(steps(step{0, gray})).
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(false).
 			DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom)))
 	b.WithPanel(runs(counted(text{
-		"Not sent, and lost under load",
-		"Left: share of the planned packets that the sending host did not send: its own fault and no loss of the path (figure 21 of the D-ITG report); the line is at 2 %, the default of OnewaySenderTooSlow. Right, dashed: share of what was sent that did not arrive.",
+		"Sender underrun and loss under load",
+		"Left: sender underrun, the share of the planned packets that the sending host did not send; it is no loss of the path (figure 21 of the D-ITG report). The line is at 2 %, the default of OnewaySenderTooSlow. Right, dashed: share of the sent packets that were lost.",
 		"percentunit", noLoad,
 	}, 0.03,
-		ranged(fresh(saturated, from(saturated, metric.UDPUnderrun)), "{{direction}} not sent"),
+		ranged(fresh(saturated, from(saturated, metric.UDPUnderrun)), "{{direction}} underrun"),
 		ranged(fresh(saturated, from(saturated, metric.LoadedLoss)), "{{direction}} lost"),
 	)).Height(7).
 		Thresholds(steps(step{0, "transparent"}, step{0.02, red})).ThresholdsStyle(line()).
@@ -43,11 +43,11 @@ func throughputRow(b *boardBuilder) {
 		}))
 }
 
-// rateDistribution is how the link's rate moves within each run.
+// rateDistribution shows the variation of the link's rate within each run.
 func rateDistribution() *timeseries.PanelBuilder {
 	p := runs(lines(text{
 		"Rate by the second, run by run",
-		"What the link passed in a second, from the first loss of a run to its last: of all these seconds the median, and 5 % and 95 % (shaded between). One line is a wire; a wide band is a radio link, whose queue has a size in bytes and no one delay.",
+		"Rate of the link per second from the first to the last loss of a run: median, 5th and 95th percentile (shaded). A narrow band indicates a link of constant rate; a wide band a link of variable rate such as a radio link, whose queue has a size in bytes but no constant delay.",
 		inBits, noLoad + " in this time range",
 	},
 		ranged(bitsOf(fresh(saturated, from(saturated, metric.UDPRate, half))), "{{direction}}"),

@@ -9,8 +9,8 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// Selectors of the pages of load tests. Their variables for a probe have names of their
-// own: a link that keeps variables must not put a probe of one kind where another belongs.
+// Selectors of the pages of load tests. Each probe type has a variable of its own, so that a link that keeps variables
+// does not select a probe of another type.
 const (
 	anyTest   = thisAgent + `,path="$path"`
 	saturated = anyTest + `,probe="$saturation"`
@@ -18,43 +18,42 @@ const (
 	crossed   = anyTest + `,probe="$size_sweep",direction="$direction"`
 )
 
-// What an empty panel says where no run has been.
+// Texts of empty panels.
 const (
-	noRun  = "No run of a load test was due yet: is one configured on this path?"
+	noRun  = "No run of a load test was due so far, or no load test is configured on this path"
 	noLoad = "No completed run of the probe saturation on this path"
-	// noState is the same of what a run of mode fixed has found.
-	noState = "No run in mode fixed that could tell: its report says why"
+	// noState is the text for a missing result of a run in mode fixed.
+	noState = "No run in mode fixed with a result; see the report of the run"
 )
 
-// inBits is a rate in bits a second, as rates of links are told; metrics count bytes.
+// inBits is bits per second, the usual unit of link rates; metrics count bytes.
 const inBits = "bps"
 
 func bitsOf(expr string) string { return "8 * " + expr }
 
-// fresh keeps a run's value only where a run has just ended. A gauge goes on showing its
-// last run for ever: drawn as it is, one run looks like a day of them.
+// fresh keeps the value of a run only where a run has just ended. A gauge keeps the value of the last run; plotted
+// without this filter, one run looks like many.
 func fresh(base, expr string) string {
 	run := from(base, metric.RunLast)
 	return expr + " and on (job, instance, path, probe) (changes(" + run + rateInterval + ") > 0 or (" +
 		run + " unless " + run + " offset $__rate_interval))"
 }
 
-// runs is a plot of values of single runs: a point each, joined where they are near.
+// runs plots one point per run and connects points that are at most apart() from each other.
 func runs(p *timeseries.PanelBuilder) *timeseries.PanelBuilder {
 	return p.ShowPoints(always).PointSize(5).SpanNulls(apart())
 }
 
-// loadTestPages are the pages of a path but one: Path first, then those of load tests.
+// loadTestPages are the pages of a path except one: Path first, then those of load tests.
 func loadTestPages(but string) []page {
 	return slices.DeleteFunc([]page{
-		{"Path", pathUID, "Delay, loss and voice of this path"},
+		{"Path", pathUID, "Delay, loss and voice quality of this path"},
 		{"Link under load", loadUID, "Throughput, queue and delay of this path under load"},
-		{"Capacity", capacityUID, "Packet trains, path MTU, and packet size by rate on this path"},
+		{"Capacity", capacityUID, "Packet trains, path MTU, and packet size by packet rate on this path"},
 	}, func(p page) bool { return p.uid == but })
 }
 
-// loadTestVariables are the agent, the path, and the probes of the page by kind, each from a
-// family that this kind of probe has.
+// loadTestVariables adds the agent, the path, and a variable per probe type, each from a family of that probe type.
 func loadTestVariables(b *boardBuilder, probes ...*dashboard.QueryVariableBuilder) {
 	interval := metric.RunInterval.Name
 	agentVariables(b, interval)
@@ -72,8 +71,8 @@ func probeVariable(name, label string, of *metric.Desc) *dashboard.QueryVariable
 		}})
 }
 
-// loadTestAnnotations mark alerts of the path and, if asked for, load tests: on pages that
-// have a point for each of them they are noise.
+// loadTestAnnotations marks alerts of the path. Load tests are an annotation that is off by default, since these pages have
+// a point for each of them.
 func loadTestAnnotations(b *boardBuilder) {
 	testAnnotation(b, false)
 	firing := `ALERTS{alertname=~"Oneway.*",alertstate="firing",` + anyTest + `}`
@@ -82,7 +81,7 @@ func loadTestAnnotations(b *boardBuilder) {
 		TitleFormat("{{alertname}}").TextFormat("{{path}} {{probe}} {{direction}}").TagKeys("severity,direction"))
 }
 
-// testAnnotation colors the time in which a load test filled the path's link.
+// testAnnotation marks the time in which a load test runs on the path's link.
 func testAnnotation(b *boardBuilder, shown bool) {
 	b.Annotation(dashboard.NewAnnotationQueryBuilder().Name("Load tests").Datasource(datasource()).Enable(shown).
 		IconColor(blue).Expr("max_over_time(" + from(anyTest, metric.TestRunning) + "[1m]) == 1").Step("30s").

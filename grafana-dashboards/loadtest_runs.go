@@ -12,17 +12,16 @@ import (
 
 const always = common.VisibilityModeAlways
 
-// apart is up to which distance, in ms, points of runs are joined: six hours.
+// apart is the largest distance, in ms, at which points of runs are connected: six hours.
 func apart() common.BoolOrFloat64 { return common.BoolOrFloat64{Float64: new(6 * 3600e3)} }
 
-// loadTestRunsRow is of all load tests of the path, whatever their kind: they share its
-// link and its quota.
+// loadTestRunsRow shows the load tests of the path of all probe types: they share the link and its quota.
 func loadTestRunsRow(b *boardBuilder) {
-	b.WithRow(dashboard.NewRowBuilder("Runs of all load tests of this path, and what they may use"))
+	b.WithRow(dashboard.NewRowBuilder("Runs of all load tests of this path, and data quota"))
 	b.WithPanel(lastAndNext())
 	b.WithPanel(columns(text{
 		"Runs in the time range",
-		"Runs that were due in the dashboard's time range, by result and reason: completed; incomplete (what it found is not published); refused by the remote end; failed; skipped, since the link or the remote end was busy, the quota was used, or the window was over.",
+		"Runs that were due in the dashboard's time range, by result and reason: completed; incomplete (no result is published); refused by the remote end; failed; skipped (the link or the remote end was busy, the quota was used up, or the window of the day had ended).",
 		"none", noRun,
 	},
 		column{title: "probe", label: metric.Probe},
@@ -36,13 +35,13 @@ func loadTestRunsRow(b *boardBuilder) {
 	b.WithPanel(quota())
 }
 
-// lastAndNext has a next run in the past while that run waits for its link or is under way.
+// lastAndNext shows a next run in the past while that run waits for its link or is running.
 func lastAndNext() *tablepanel.PanelBuilder {
 	each := func(expr string) string { return "max by (probe) (" + expr + ")" }
 	last := from(anyTest, metric.RunLast)
 	return columns(text{
 		"Last and next runs",
-		"When the last run ended that was completed, when the next is due by its calendar (jitter and windows of the day included; in the past while it waits for the link or runs; none if no window ever opens), the interval, how long the last run took, and whether one runs now.",
+		"Interval, end of the last completed run, due time of the next run (including jitter and windows of the day; in the past while the run waits for the link or is running; none if no window allows a run), duration of the last run, and whether a run is in progress.",
 		"none", noRun,
 	},
 		column{title: "probe", label: metric.Probe, empty: "none configured"},
@@ -67,8 +66,8 @@ func resultWords() []dashboard.ValueMapping {
 
 func runsByResult() *timeseries.PanelBuilder {
 	return bars(counted(text{
-		"Runs of the hour before",
-		"Runs that were due within the hour before each point, by result and reason. OnewayRunsFailing counts those that were refused, failed or incomplete; skipped ones are nobody's fault, but see OnewayRunResultStale and OnewayDataQuotaExhausted.",
+		"Runs per hour",
+		"Runs that were due in the hour before each point, by result and reason. OnewayRunsFailing counts the results refused, failed and incomplete. For skipped runs see OnewayRunResultStale and OnewayDataQuotaExhausted.",
 		"none", noRun,
 	}, leastMinute, ranged("round(sum by (probe, result, reason) (increase("+from(anyTest, metric.Runs)+"[1h]))) > 0", "{{probe}}: {{result}} {{reason}}"))).
 		Thresholds(steps(step{0, "transparent"})).
@@ -78,7 +77,7 @@ func runsByResult() *timeseries.PanelBuilder {
 		OverrideByRegexp("/: skipped /", props{color(yellow)})
 }
 
-// ofLink selects a family of links: those that the path's load tests use.
+// ofLink selects a family by the links that the path's load tests use.
 func ofLink(d *metric.Desc) string {
 	return from(thisAgent, d) + " and on (job, instance, link) " + from(anyTest, metric.TestRunning)
 }
@@ -86,7 +85,7 @@ func ofLink(d *metric.Desc) string {
 func quota() *timeseries.PanelBuilder {
 	return lines(text{
 		"Data quota",
-		"IP bytes that load tests have moved over the path's link since local midnight, both directions, what is left, and the limit (dashed). What is set aside for a run under way is taken off what is left. A run that does not fit is skipped (OnewayDataQuotaExhausted).",
+		"IP bytes sent by load tests over the path's link since local midnight, both directions, remaining bytes, and limit (dashed). Bytes reserved for a run in progress are subtracted from the remaining bytes. A run that exceeds the remaining quota is skipped (OnewayDataQuotaExhausted).",
 		"decbytes", "The path's link has no quota (links: quota_bytes)",
 	},
 		ranged(ofLink(metric.QuotaUsed), "{{link}} used"),
@@ -98,11 +97,11 @@ func quota() *timeseries.PanelBuilder {
 		OverrideByRegexp("/ limit$/", props{color(red), dashed()})
 }
 
-// quotaTile is what is left of the link's quota.
+// quotaTile shows the remaining quota of the link.
 func quotaTile() *stat.PanelBuilder {
 	left, limit := ofLink(metric.QuotaLeft), from(thisAgent, metric.QuotaLimit)
 	return tile(text{
-		"Quota left", "What load tests may still move over the path's link until local midnight, and its share of the day's quota. Orange below 20 %, red below 5 %.", "percentunit",
+		"Quota left", "Bytes that load tests may still send over the path's link until local midnight, and their share of the daily quota. Orange below 20 %, red below 5 %.", "percentunit",
 		"No quota on this link",
 	},
 		instant(left, "bytes"),
@@ -113,17 +112,17 @@ func quotaTile() *stat.PanelBuilder {
 		OverrideByName("bytes", props{prop("unit", "decbytes"), prop("decimals", 1), color(gray)})
 }
 
-// lastRunTile tells the age of the page's values.
+// lastRunTile shows the age of the page's values.
 func lastRunTile(base string) *stat.PanelBuilder {
 	age := "time() - " + from(base, metric.RunLast)
 	return tile(text{
-		"Last run", "How long ago the last run was completed, and how many intervals that is. Everything on this page that has no time axis is of that run. Red above three intervals (OnewayRunResultStale).", "none",
-		"None was completed",
+		"Last run", "Time since the last completed run, in seconds and in intervals. All panels of this page without a time axis show that run. Red above three intervals (OnewayRunResultStale).", "none",
+		"No completed run",
 	},
-		instant(age, "ago"),
+		instant(age, "age"),
 		instant("("+age+") / "+from(base, metric.RunInterval), "intervals"),
 	).Span(5).Decimals(1).
 		TextMode(common.BigValueTextModeValueAndName).
 		Thresholds(steps(step{0, gray}, step{-1, green}, step{2, orange}, step{3, red})).
-		OverrideByName("ago", props{prop("unit", "s"), prop("decimals", 0), color(gray)})
+		OverrideByName("age", props{prop("unit", "s"), prop("decimals", 0), color(gray)})
 }
