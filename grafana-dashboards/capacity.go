@@ -8,16 +8,15 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// capacityUID is the page that links and runbooks refer to.
+// capacityUID is the uid that links and runbooks refer to.
 const capacityUID = "oneway-capacity"
 
-const noTrains = "No clean trains: no completed run of the probe train, or see Trains by result"
+const noTrains = "No clean trains: no completed run of the probe train, or all trains were rejected (see Trains by result)"
 
-// capacityBoard is what the link can do by packet trains, which do not fill it, and what
-// it does to packets of each size at each rate.
+// capacityBoard shows the capacity by packet trains, which do not fill the link, and the size sweep.
 func capacityBoard() *boardBuilder {
 	b := newBoard("oneway / Capacity").Uid(capacityUID).Tags([]string{"oneway"}).
-		Description("What a link can do, by packet trains of several sizes, its path MTU, and what it does to packets of each size at each rate.").
+		Description("Capacity of a path by packet trains of several sizes, path MTU, and throughput, loss and delay by packet size and packet rate (size sweep).").
 		Readonly().Refresh("1m").Time("now-7d", "now").Timezone("browser").
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
 		Links(links(loadTestPages(capacityUID)...))
@@ -34,7 +33,7 @@ func capacityBoard() *boardBuilder {
 	return b
 }
 
-// directionVariable chooses for what has too many lines or columns for both.
+// directionVariable selects the direction of panels with too many lines or columns for both.
 func directionVariable() *dashboard.CustomVariableBuilder {
 	option := func(name string) dashboard.VariableOption {
 		return dashboard.VariableOption{
@@ -54,12 +53,12 @@ func capacitySummaryRow(b *boardBuilder) {
 	b.WithPanel(capacityTile("forward", forward))
 	b.WithPanel(capacityTile("reverse", reverse))
 	b.WithPanel(tile(text{
-		"Path MTU", "Largest IP packet that passes unfragmented, found by test packets of its own (RFC 8899). Trains of larger packets are fragmented, and their capacity is that of the fragments.", "decbytes",
-		"Not found",
+		"Path MTU", "Largest IP packet that passes without fragmentation, measured with probe packets (RFC 8899). Larger packets of trains are fragmented; their capacity is that of the fragments.", "decbytes",
+		"No path MTU measured",
 	}, instant(from(trained, metric.PathMTU), "{{direction}}")).Span(6).Unit("suffix: B").Decimals(0).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, gray}, step{0, orange}, step{1280, green})))
 	b.WithPanel(tile(text{
-		"Clean trains", "Share of the trains of the time range that say something: in order, complete, and neither the sender's pace nor the receiver's batching nor a token bucket nor packets of others in them, and long enough for the stamps. Orange below half.", "percentunit",
+		"Clean trains", "Share of the trains in the time range that are used for the capacity: complete, in order, not limited by the pace of the sender, batching at the receiver or a token bucket, without other packets between, and long enough for the accuracy of the timestamps. Orange below 50 %.", "percentunit",
 		"No trains in this time range",
 	}, instant("sum by (direction) (increase("+from(trained, metric.Trains, metric.ResultL+`="clean"`)+dashboardRange+
 		")) / on (direction) (sum by (direction) (increase("+from(trained, metric.Trains)+dashboardRange+")) > 0)", "{{direction}}")).Span(6).Decimals(0).
@@ -68,17 +67,17 @@ func capacitySummaryRow(b *boardBuilder) {
 	b.WithPanel(quotaTile().Span(12))
 }
 
-// capacityTile is the one number of a direction, with its bound.
+// capacityTile shows the capacity of a direction with its error bound.
 func capacityTile(name, matcher string) *stat.PanelBuilder {
 	of := func(d *metric.Desc) string { return "max(" + from(trained, d, matcher) + ")" }
 	return tile(text{
-		"Capacity " + name, "By packet trains, the median of the last run's trains of the largest size that is not fragmented, and how far it may be off: the trains' stamps, and how far they differ. In IP packets: RFC 5136. A token bucket of more bytes than told would not have shown: the capacity is then that of the line before it.", inBits,
+		"Capacity " + name, "Median capacity of the last run's packet trains of the largest unfragmented size, with its error bound from timestamps and spread of the trains; IP-layer bits (RFC 5136). A token bucket larger than the given bytes is not detected; the capacity is then that of the link before it.", inBits,
 		noTrains,
 	},
 		instant(bitsOf(of(metric.PathCapacity)), "median"), instant(bitsOf(of(metric.PathCapacityBound)), "±"),
-		instant(of(metric.PathCapacityHidden), "bucket not seen above"),
+		instant(of(metric.PathCapacityHidden), "undetected bucket above"),
 	).Span(6).Decimals(2).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, colorOf(name)})).
 		OverrideByName("±", props{color(gray)}).
-		OverrideByName("bucket not seen above", props{color(gray), prop("unit", "decbytes"), prop("decimals", 0)})
+		OverrideByName("undetected bucket above", props{color(gray), prop("unit", "decbytes"), prop("decimals", 0)})
 }

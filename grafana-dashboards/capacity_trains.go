@@ -11,7 +11,7 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// Names recorded by deploy/prometheus/rules.
+// Recorded series of deploy/prometheus/rules.
 const (
 	recCapacityBaseline = "oneway:capacity_bytes_per_second:baseline7d"
 	recCapacityHour     = "path_hour:oneway_capacity_bytes_per_second:median"
@@ -28,7 +28,7 @@ func capacityRow(b *boardBuilder) {
 	b.WithPanel(capacityRuns())
 }
 
-// capacityBySize is level for a link that counts bytes; a slope is a cost by packet.
+// capacityBySize is constant for a link whose transmission time depends on bytes only; a slope is a cost per packet.
 func capacityBySize() *trend.PanelBuilder {
 	one := func(q, suffix string) string {
 		return `label_replace(max by (packet_bytes, direction) (` + bitsOf(from(trained, metric.Capacity, metric.QuantileL+`="`+q+`"`)) +
@@ -36,7 +36,7 @@ func capacityBySize() *trend.PanelBuilder {
 	}
 	p := curve(text{
 		"Capacity by packet size",
-		"Replaces WPI figure 15: median of the clean trains of the last run by size of the IP packet, with the 5th and 95th percentiles as a band. A link that counts bytes is level; one with a cost by packet rises; sizes above the path's MTU fall, since they travel in fragments.",
+		"Median capacity of the clean trains of the last run by size of the IP packet, with the 5th and 95th percentiles as a band. A constant curve is a link without a cost per packet; with one the curve rises. It falls above the path MTU, where packets are fragmented. Corresponds to WPI figure 15.",
 		inBits, noTrains,
 	}, axis{label: metric.PacketBytesL, column: metric.Direction, unit: "suffix: B"},
 		one("0.5", "")+" or "+one("0.05", " 5th")+" or "+one("0.95", " 95th")).
@@ -50,11 +50,11 @@ func capacityBySize() *trend.PanelBuilder {
 	return p
 }
 
-// capacityCDF has one curve a size: sizes that agree are evidence of a capacity.
+// capacityCDF has one curve per packet size; curves that coincide confirm the capacity.
 func capacityCDF() *trend.PanelBuilder {
 	return curve(text{
 		"Trains, CDF by size, $direction",
-		"Replaces WPI figure 7: share of the clean trains in all runs of the time range with at most this capacity. Read off a native histogram at 16 shares, each to 9 %; where the server has none, at the bounds of classic buckets, five a decade, and the lines between those are a guess. The distribution of the runs, below, needs no histogram. Choose the direction above.",
+		"Share of the clean trains in all runs of the time range with at most this capacity. From 16 quantiles of a native histogram (resolution 9 %), else from the bounds of classic buckets, five per decade, with interpolated lines between them. The distribution of the runs, below, needs no histogram. Select the direction above. Corresponds to WPI figure 7.",
 		"percentunit", noTrains + " in this time range",
 	}, axis{label: "le", column: metric.PacketBytesL, unit: inBits, log: 10, bytes: true, sorted: true},
 		distribution{metric.TrainCapacity, trained, []string{chosen}, metric.PacketBytesL}.curves()).
@@ -62,8 +62,7 @@ func capacityCDF() *trend.PanelBuilder {
 		OverrideByRegexp("/^[0-9]/", props{prop("displayName", "${__field.name} B")})
 }
 
-// capacityRuns is a distribution turned by 90 degrees, so that its capacities need no
-// buckets: those of the histogram are too wide to tell sizes apart.
+// capacityRuns has the quantile on the x axis and needs no buckets: those of the histogram are too wide to separate sizes.
 func capacityRuns() *trend.PanelBuilder {
 	var terms []string
 	for _, share := range []string{"0.02", "0.05", "0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9", "0.95", "0.98"} {
@@ -72,7 +71,7 @@ func capacityRuns() *trend.PanelBuilder {
 	}
 	return curve(text{
 		"Runs, distribution by size, $direction",
-		"Replaces WPI figure 7, of runs and without buckets: at 10 %, a tenth of the dashboard's time range had a median capacity of at most this, by size of the IP packet. Sizes that lie on each other are evidence of a capacity; steps are states of the link.",
+		"Quantiles of the runs' median capacity over the dashboard's time range, by size of the IP packet: at 10 %, a tenth of the time range had at most this capacity. Curves that coincide confirm the capacity; steps indicate states of the link. Corresponds to WPI figure 7, by run and without buckets.",
 		inBits, noTrains + " in this time range",
 	}, axis{label: "share", column: metric.PacketBytesL, unit: "percentunit", sorted: true},
 		bitsOf("max by (share, packet_bytes) ("+strings.Join(terms, " or ")+")")).
@@ -84,30 +83,30 @@ func capacityOverTime() *timeseries.PanelBuilder {
 	capacity, bound := from(trained, metric.PathCapacity), from(trained, metric.PathCapacityBound)
 	return runs(lines(text{
 		"Capacity, run by run",
-		"Replaces WPI figures 8 to 13. A point where a run was completed: the capacity, what it may be off (dotted), and the median of the last 7 days (dashed), below 60 % of which is OnewayCapacityDegraded. No point: refused, see Trains by result.",
+		"Capacity of each completed run, its error bound (dotted), and the median of the last 7 days (dashed); OnewayCapacityDegraded fires below 60 % of it. A run without clean trains has no point (see Trains by result). Corresponds to WPI figures 8 to 13.",
 		inBits, noTrains + " in this time range",
 	},
 		ranged(fresh(trained, bitsOf(capacity)), "{{direction}}"),
-		ranged(fresh(trained, bitsOf(capacity+" - "+bound)), "{{direction}} at least"),
-		ranged(fresh(trained, bitsOf(capacity+" + "+bound)), "{{direction}} at most"),
+		ranged(fresh(trained, bitsOf(capacity+" - "+bound)), "{{direction}} lower limit"),
+		ranged(fresh(trained, bitsOf(capacity+" + "+bound)), "{{direction}} upper limit"),
 		ranged(bitsOf(recFrom(trained, recCapacityBaseline)), "{{direction}} baseline"),
 	)).Height(9).
 		Thresholds(steps(step{0, "transparent"})).
 		OverrideByName("forward", props{color(blue), prop("custom.lineWidth", 2)}).
 		OverrideByName("reverse", props{color(orange), prop("custom.lineWidth", 2)}).
-		OverrideByRegexp("/^forward at /", props{color(blue), dotted(), prop("custom.pointSize", 2)}).
-		OverrideByRegexp("/^reverse at /", props{color(orange), dotted(), prop("custom.pointSize", 2)}).
+		OverrideByRegexp("/^forward (lower|upper) /", props{color(blue), dotted(), prop("custom.pointSize", 2)}).
+		OverrideByRegexp("/^reverse (lower|upper) /", props{color(orange), dotted(), prop("custom.pointSize", 2)}).
 		OverrideByName("forward baseline", props{color(blue), dashed(), prop("custom.showPoints", "never")}).
 		OverrideByName("reverse baseline", props{color(orange), dashed(), prop("custom.showPoints", "never")})
 }
 
-// capacityByHour reads a recorded series: PromQL knows the hour of now only.
+// capacityByHour reads a recorded series: PromQL has no grouping by the hour of a sample.
 func capacityByHour() *trend.PanelBuilder {
 	mean := bitsOf(`avg by (hour, direction) (avg_over_time(` + recFrom(trained, recCapacityHour) + dashboardRange + `))`)
 	return curve(text{
 		"Capacity by time of day",
-		"Replaces WPI figures 8 to 13: mean over the dashboard's time range of the median capacity, by hour of the day (local time: oneway:threshold:utc_offset_hours). Level: nobody else is seen; a valley in the evening is other people's traffic.",
-		inBits, "No recorded hours yet: are deploy/prometheus/rules loaded?",
+		"Mean over the dashboard's time range of the median capacity, by hour of the day (local time: oneway:threshold:utc_offset_hours). A decrease at some hours indicates cross traffic. Corresponds to WPI figures 8 to 13.",
+		inBits, "No recorded hours so far: load deploy/prometheus/rules into Prometheus",
 	}, axis{label: "hour", column: metric.Direction, unit: "suffix: h"}, mean).
 		Min(0).
 		OverrideByName("forward", props{color(blue)}).
@@ -140,7 +139,7 @@ func dispersionTable() *tablepanel.PanelBuilder {
 	of := func(q string) string { return bitsOf(each(metric.Capacity, metric.QuantileL+`="`+q+`"`)) }
 	return columns(text{
 		"Capacity and dispersion by size, $direction",
-		"Replaces WPI figure 15, for the last run: median, how far the capacity may be off it, mean time between the packets of a clean train at the receiver, 5th and 95th percentile, and whether such packets are fragmented. Capacity is (N-1) L / dispersion, in IP bytes. Choose the direction above.",
+		"Last run: median capacity, its error bound, dispersion of the clean trains at the receiver, 5th and 95th percentile of the capacity, and whether packets of this size are fragmented. Capacity is (N-1) L / dispersion, with L in IP bytes. Select the direction above. Corresponds to WPI figure 15.",
 		"none", noTrains,
 	},
 		column{title: "IP packet", label: metric.PacketBytesL, empty: "no clean trains", own: props{prop("unit", "suffix: B")}},
@@ -163,8 +162,8 @@ func dispersionTable() *tablepanel.PanelBuilder {
 
 func trainsByResult() *timeseries.PanelBuilder {
 	p := bars(counted(text{
-		"Trains by result, of the hour before",
-		"Trains of all sizes that were sent within the hour before each point. clean: it counts. lost, reordered, duplicated: repeated, as in the WPI report. unstamped: no kernel stamp. sender_pace: the sender was no faster than the link. coalesced, batched: the receiver's card gave its packets in groups. token_bucket: the first packets went through a shaper's bucket. interleaved: packets of others, or pauses of the link, were in between. too_short: the stamps may be off by more than a tenth of the train.",
+		"Trains by result, per hour",
+		"Trains of all sizes that were sent in the hour before each point, by result. clean: used for the capacity. lost, reordered, duplicated: repeated, as in the WPI report. unstamped: no kernel timestamp. sender_pace: the sender was not faster than the link. coalesced, batched: the receiver's network card delivered packets in groups. token_bucket: the first packets passed on the tokens of a shaper. interleaved: cross traffic or pauses of the link between packets. too_short: timestamp errors may exceed a tenth of the train's duration.",
 		"none", "No trains in this time range",
 	}, leastMinute, ranged("round(sum by (direction, result) (increase("+from(trained, metric.Trains, chosen)+"[1h])))", "{{result}}"))).
 		Thresholds(steps(step{0, "transparent"}))
@@ -174,7 +173,7 @@ func trainsByResult() *timeseries.PanelBuilder {
 	return p
 }
 
-// trainResults are what becomes of a train, the good one first.
+// trainResults are the results of a train, the valid one first.
 func trainResults() []state {
 	return []state{
 		{"clean", green},
@@ -194,7 +193,7 @@ func trainResults() []state {
 func trainsTable() *tablepanel.PanelBuilder {
 	p := plainTable(text{
 		"Trains by size and result, $direction",
-		"The same by size of the IP packet, over the dashboard's time range. Where one size has few clean trains, its capacity is absent rather than guessed.",
+		"Number of trains by size of the IP packet and result over the dashboard's time range. The capacity of a size with too few clean trains is absent.",
 		"none", "No trains in this time range",
 	}).Height(8).Decimals(0).
 		Targets(targets(one(table("round(sum by (packet_bytes, result) (increase("+from(trained, metric.Trains, chosen)+dashboardRange+"))) > 0")))).

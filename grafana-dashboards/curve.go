@@ -8,25 +8,24 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/trend"
 )
 
-// axis is an x axis that is no time: a label whose values are numbers.
+// axis is an x axis other than time: a label whose values are numbers.
 type axis struct {
-	// label's values are x, column's the names of the curves.
+	// label has the values of x, column the names of the curves.
 	label, column string
-	// unit is that of x as shown.
+	// unit is the displayed unit of x.
 	unit string
-	// log is the base of a logarithmic axis; 0: linear.
+	// log is the base of a logarithmic axis; 0 is a linear axis.
 	log float64
-	// bytes: the label counts bytes a second, which are shown as bits a second.
+	// bytes converts a label in bytes per second to bits per second.
 	bytes bool
-	// sorted: the column's values are numbers, and the curves stand in their order.
+	// sorted orders the curves by the column's values, which are numbers.
 	sorted bool
 }
 
-// bitField is made of a label that counts bytes a second.
+// bitField is the field that times computes from a label in bytes per second.
 const bitField = "bits"
 
-// curve is a panel over a label: one instant table, turned so that there is a row for
-// each value of the label and a column for each curve.
+// curve is a panel over a label: one instant table, transformed to a row per value of the label and a column per curve.
 func curve(t text, x axis, query string) *trend.PanelBuilder {
 	field, steps := x.label, pivot(x.label, x.column)
 	if x.bytes {
@@ -54,17 +53,17 @@ func curve(t text, x axis, query string) *trend.PanelBuilder {
 		OverrideByName(nothing, props{prop("displayName", t.none), color(gray)})
 }
 
-// nothing names the curve that stands for none; it has no point.
+// nothing is the name of a curve without points, which is shown if there is no data.
 const nothing = "-1"
 
-// orNothing gives a panel without data that curve, whose legend says why: without its x
-// field a trend panel complains of that and shows no reason.
+// orNothing adds that curve to a panel without data; its legend is the noValue text. Without its x field a trend panel
+// shows an error instead.
 func (x axis) orNothing(query string) string {
 	return "(" + query + `) or on () label_replace(label_replace(vector(NaN), "` + x.label + `", "1", "", ""), "` + x.column + `", "` + nothing + `", "", "")`
 }
 
-// pivot makes rows of a label's values, as numbers and in their order, and columns of
-// another label's. The table format gives a label as text, and the matrix does again.
+// pivot makes a row of each value of a label, sorted as numbers, and a column of each value of another. Labels are text in
+// the table format and after groupingToMatrix.
 func pivot(row, column string) []dashboard.DataTransformerConfig {
 	return []dashboard.DataTransformerConfig{
 		numberOf(row),
@@ -73,12 +72,12 @@ func pivot(row, column string) []dashboard.DataTransformerConfig {
 			"rowField": row, "columnField": column, "valueField": "Value", "emptyValue": "null",
 		}),
 		// The matrix names its first column after both fields.
-		transform("organize", map[string]any{"renameByName": map[string]string{row + `\` + column: row}}), //nolint:misspell // Grafana's word
+		transform("organize", map[string]any{"renameByName": map[string]string{row + `\` + column: row}}), //nolint:misspell // Grafana's spelling
 		numberOf(row),
 	}
 }
 
-// numberOf makes numbers of a field of text.
+// numberOf converts a text field to numbers.
 func numberOf(field string) dashboard.DataTransformerConfig { return fieldAs(field, "number") }
 
 func fieldAs(field, kind string) dashboard.DataTransformerConfig {
@@ -91,15 +90,15 @@ func sortedBy(field string) dashboard.DataTransformerConfig {
 	return transform("sortBy", map[string]any{"fields": map[string]any{}, "sort": []map[string]any{{"field": field}}})
 }
 
-// bits replaces a field of bytes by one of bits.
+// bits replaces a field in bytes by one in bits.
 func bits(from, to string) []dashboard.DataTransformerConfig {
 	return []dashboard.DataTransformerConfig{
 		times(from, "8", to),
-		transform("organize", map[string]any{"excludeByName": map[string]bool{from: true}}), //nolint:misspell // Grafana's word
+		transform("organize", map[string]any{"excludeByName": map[string]bool{from: true}}), //nolint:misspell // Grafana's spelling
 	}
 }
 
-// times adds a field that is another one times a factor.
+// times adds a field that is the product of a field and a factor.
 func times(from, factor, to string) dashboard.DataTransformerConfig {
 	return transform("calculateField", map[string]any{
 		"mode": "binary", "alias": to, "replaceFields": false,

@@ -8,13 +8,13 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// readOff says how exact a CDF is.
-const readOff = "Read off a native histogram at 16 shares, each to 9 % of the value, and joined by lines. Where the server has none: points at the bounds of the few classic buckets, not joined, since nothing is known between them."
+// readOff describes the resolution of a CDF.
+const readOff = "From 16 quantiles of a native histogram (resolution 9 %), connected by lines; without native histograms from the bounds of the few classic buckets, as points that are not connected."
 
-// ofBuckets ends the name of a curve that is read off classic buckets.
+// ofBuckets is the suffix of the name of a curve from classic buckets.
 const ofBuckets = ", classic buckets"
 
-// distribution is that of a histogram over the dashboard's time range, by a label.
+// distribution is the distribution of a histogram over the dashboard's time range, by a label.
 type distribution struct {
 	of       *metric.Desc
 	base     string
@@ -31,13 +31,13 @@ func (c distribution) curves() string {
 	return c.named(c.native(), "") + " or " + c.named(c.classic(), ofBuckets)
 }
 
-// scaled are the same times a factor by the same label, with a suffix to their name.
+// scaled are the curves multiplied by a factor with the same label; suffix extends their names.
 func (c distribution) scaled(factor, suffix string) string {
 	times := " * on (" + c.by + ") group_left () " + factor
 	return c.named(c.native()+times, suffix) + " or " + c.named(c.classic()+times, suffix+ofBuckets)
 }
 
-// named adds to the name of the curves; packet sizes are numbers, and stay as they are.
+// named adds a suffix to the names of the curves, except to packet sizes, which are numbers.
 func (c distribution) named(expr, suffix string) string {
 	if suffix == "" || c.by != metric.Direction {
 		return expr
@@ -45,8 +45,8 @@ func (c distribution) named(expr, suffix string) string {
 	return "label_replace(" + expr + `, "` + c.by + `", "$1` + suffix + `", "` + c.by + `", "(.*)")`
 }
 
-// native is the inverse of the distribution function: count_values makes a label of each
-// quantile. Of shares with one value the largest, which stands first, is kept.
+// native is the inverse of the distribution function: count_values converts each quantile to a label. If several shares
+// have the same quantile, the largest share is kept, since it is first.
 func (c distribution) native() string {
 	var out []string
 	for _, share := range []string{"1", "0.999", "0.99", "0.95", "0.9", "0.8", "0.7", "0.6", "0.5", "0.4", "0.3", "0.2", "0.1", "0.05", "0.01", "0"} {
@@ -55,7 +55,7 @@ func (c distribution) native() string {
 	return "(" + strings.Join(out, " or ") + ")"
 }
 
-// classic has nothing where there is a native histogram.
+// classic has no series if there is a native histogram.
 func (c distribution) classic() string {
 	reached := "sum by (" + c.by + ", le) (increase(" + c.series("_bucket", `le!="+Inf"`) + "))"
 	all := "sum by (" + c.by + ") (increase(" + c.series("_count") + "))"

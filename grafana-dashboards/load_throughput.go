@@ -67,7 +67,7 @@ func rateDistribution() *timeseries.PanelBuilder {
 func throughputElapsed() *trend.PanelBuilder {
 	return curve(text{
 		"Throughput in the last run",
-		"Replaces thesis figure 6.1a: what came through in each second (or bin) of the last run, by the kernel's stamps at the receiver. A staircase is a radio link that changes its coding; a high first second is a token bucket.",
+		"Throughput in each second (or time bin) of the last run, by the kernel timestamps at the receiver. Steps indicate a radio link that changes its coding; a high first second indicates a token bucket. Corresponds to thesis figure 6.1a.",
 		inBits, noLoad,
 	}, axis{label: metric.ElapsedL, column: metric.Direction, unit: "s"},
 		"max by (elapsed, direction) ("+bitsOf(from(saturated, metric.UDPThroughputElapsed))+")").

@@ -1,8 +1,7 @@
 // Command grafana-dashboards writes the dashboards of this repository as JSON.
 //
-// The dashboards are Go so that every metric name is taken from the exporter's
-// table: a renamed family breaks this build, and not a panel on somebody's wall.
-// This module is apart from the exporter's, so that the SDK stays out of it.
+// The dashboards are Go code that takes every metric name from the exporter's table: a renamed family breaks this build
+// and not a panel. This is a module of its own, so that the exporter does not depend on the SDK.
 package main
 
 //go:generate go run .
@@ -17,7 +16,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
-// Grafana 11.6, the oldest that is supported, reads the classic schema only.
+// Grafana 11.6, the oldest supported version, reads only the classic schema.
 type (
 	boardBuilder = dashboard.DashboardBuilder //nolint:staticcheck // see above
 	boardJSON    = dashboard.Dashboard        //nolint:staticcheck // see above
@@ -60,7 +59,7 @@ func write(dir string) error {
 	return nil
 }
 
-// render is the JSON of one dashboard as Grafana's file provisioning reads it.
+// render returns the JSON of a dashboard for Grafana's file provisioning.
 func render(b *boardBuilder) ([]byte, error) {
 	board, err := b.Build()
 	if err != nil {
@@ -74,8 +73,7 @@ func render(b *boardBuilder) ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// number gives panels the ids of their order: links to a panel (viewPanel=7)
-// need one, and the SDK leaves it out.
+// number sets the panel ids by position: links to a panel (viewPanel=7) need an id, and the SDK does not set it.
 func number(board *boardJSON) {
 	id := uint32(0)
 	next := func() *uint32 { id++; n := id; return &n }

@@ -12,8 +12,8 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
-// Colors mean the same on every panel: blue is forward, orange reverse, green
-// the round trip. All are of Grafana's palette and so fit light and dark.
+// Colors have the same meaning on every panel: blue is forward, orange reverse, green the round trip. All are in Grafana's
+// palette, which has light and dark variants.
 const (
 	blue   = "blue"
 	orange = "orange"
@@ -22,19 +22,19 @@ const (
 	yellow = "yellow"
 	purple = "purple"
 	gray   = "text"
-	// faint is gray as an area: there is nothing here, and that is no fault.
+	// faint is a gray area for the absence of data that is no fault.
 	faint = "rgba(128, 128, 128, 0.3)"
 )
 
-// perMinute is a unit that Grafana does not have.
+// perMinute is a custom unit; Grafana has none for events per minute.
 const perMinute = "suffix:/min"
 
-// text is what every panel must say for itself.
+// text has the texts and the unit that every panel needs.
 type text struct {
 	title, description string
 	// unit is one of Grafana's unit ids.
 	unit string
-	// none is shown in place of an empty panel, and says why it is empty.
+	// none is the noValue text of an empty panel: the reason.
 	none string
 }
 
@@ -50,13 +50,13 @@ func datasource() common.DataSourceRef {
 	return common.DataSourceRef{Type: new("prometheus"), Uid: new(datasourceInUse)}
 }
 
-// lines is a plot whose axis begins at zero: half as high is half as much.
+// lines is a plot whose axis begins at zero.
 func lines(t text, qs ...*prometheus.DataqueryBuilder) *timeseries.PanelBuilder {
 	return plot(t, qs...).AxisSoftMin(0)
 }
 
-// counted is lines of what is mostly zero: without a smallest range, Grafana draws
-// nothing at all on an axis to 10 000 %.
+// counted is a plot of values that are mostly zero. least is the smallest range of the axis; without it Grafana draws an
+// axis up to 10 000 %.
 func counted(t text, least float64, qs ...*prometheus.DataqueryBuilder) *timeseries.PanelBuilder {
 	return plot(t, qs...).Min(0).AxisSoftMax(least)
 }
@@ -67,8 +67,7 @@ const (
 	leastMinute = 2
 )
 
-// plot is a panel over time, half a screen wide, its legend below: beside the
-// plot it would leave nothing of it on a phone.
+// plot is a panel over time, half of the page wide. Its legend is below the plot, which keeps the plot readable on a phone.
 func plot(t text, qs ...*prometheus.DataqueryBuilder) *timeseries.PanelBuilder {
 	return timeseries.NewPanelBuilder().
 		Title(t.title).Description(t.description).Unit(t.unit).NoValue(t.none).
@@ -89,7 +88,7 @@ func tile(t text, qs ...*prometheus.DataqueryBuilder) *stat.PanelBuilder {
 		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"})).
 		GraphMode(common.BigValueGraphModeNone).ColorMode(common.BigValueColorModeValue).
 		JustifyMode(common.BigValueJustifyModeCenter).
-		// Left out, the SDK writes "" and Grafana shows the first value only.
+		// Without it the SDK writes "" and Grafana shows the first value only.
 		Orientation(common.VizOrientationAuto)
 }
 
@@ -100,7 +99,7 @@ func heats(t text, q *prometheus.DataqueryBuilder) *heatmap.PanelBuilder {
 		Datasource(datasource()).Targets(targets([]*prometheus.DataqueryBuilder{q})).Span(12).Height(8).
 		YAxis(heatmap.NewYAxisConfigBuilder().Unit(t.unit).AxisPlacement(common.AxisPlacementLeft)).
 		CellGap(0).
-		// From 1e-9: an empty cell is no color, not the lowest one.
+		// From 1e-9: an empty cell has no color instead of the lowest one.
 		FilterValues(heatmap.NewFilterValueRangeBuilder().Le(1e-9)).
 		Color(heatmap.NewHeatmapColorOptionsBuilder().Mode(heatmap.HeatmapColorModeScheme).
 			Scheme("Spectral").Scale(heatmap.HeatmapColorScaleExponential).Exponent(0.4).Steps(64)).
@@ -113,7 +112,7 @@ func bars(p *timeseries.PanelBuilder) *timeseries.PanelBuilder {
 		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A"))
 }
 
-// states is a band of states over time.
+// states is a state timeline.
 func states(t text, qs ...*prometheus.DataqueryBuilder) *statetimeline.PanelBuilder {
 	return statetimeline.NewPanelBuilder().
 		Title(t.title).Description(t.description).Unit(t.unit).NoValue(t.none).
@@ -123,8 +122,7 @@ func states(t text, qs ...*prometheus.DataqueryBuilder) *statetimeline.PanelBuil
 			DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom))
 }
 
-// step is one threshold: from value on, color. The first step is the base and
-// its value is ignored.
+// step is a threshold: color applies from value on. The value of the first step is ignored.
 type step struct {
 	value float64
 	color string
@@ -150,7 +148,7 @@ func area() *common.GraphThresholdsStyleConfigBuilder {
 	return common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeArea)
 }
 
-// A set of properties of an override, by Grafana's property ids.
+// props are the properties of an override, by Grafana's property ids.
 type props = []dashboard.DynamicConfigValue
 
 func color(name string) dashboard.DynamicConfigValue {
@@ -161,7 +159,7 @@ func prop(id string, value any) dashboard.DynamicConfigValue {
 	return dashboard.DynamicConfigValue{Id: id, Value: value}
 }
 
-// dashed is for what is further out: p95, p99.
+// dashed is the line style of outer quantiles: p95, p99.
 func dashed() dashboard.DynamicConfigValue {
 	return prop("custom.lineStyle", map[string]any{"fill": "dash", "dash": []int{6, 4}})
 }
@@ -170,7 +168,7 @@ func dotted() dashboard.DynamicConfigValue {
 	return prop("custom.lineStyle", map[string]any{"fill": "dot", "dash": []int{1, 5}})
 }
 
-// values maps numbers to words with a color.
+// values maps numbers to colored text.
 func values(of map[string]dashboard.ValueMappingResult) []dashboard.ValueMapping {
 	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: of}}}
 }

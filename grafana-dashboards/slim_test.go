@@ -11,9 +11,9 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// A panel of the page Path that has nothing of a slim path says so; one that has something does not.
-func TestPanelsThatAreEmptyForSlimPathsSaySo(t *testing.T) {
-	// Recorded of full paths only; all others of the page are of slim ones, too.
+// A panel of the page Path without data of slim paths must mention profile slim in its noValue text.
+func TestPanelsWithoutSlimDataNameTheProfile(t *testing.T) {
+	// Recorded series of full paths only; all other series of the page exist for slim paths, too.
 	fullOnly := map[string]bool{recVariation: true, recRTT: true, recLate: true, recSkipped: true}
 	has := map[string]bool{}
 	for _, g := range metric.Groups() {
@@ -29,25 +29,25 @@ func TestPanelsThatAreEmptyForSlimPathsSaySo(t *testing.T) {
 	uids := map[string]bool{}
 	for _, p := range board.Panels {
 		if p.Panel == nil {
-			continue // a row's heading: none is collapsed
+			continue // a row header; no row is collapsed
 		}
 		uids[*p.Panel.Title] = slimHas(*p.Panel, func(expr string) bool {
-			// The first name is what is drawn; what stands behind it selects or divides.
+			// The first name is the plotted series; later names select or divide.
 			first := name.FindString(expr)
 			family, found := has[strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(first, "_bucket"), "_sum"), "_count")]
 			return found && family || !found && !fullOnly[first]
 		})
 		says := strings.Contains(*p.Panel.FieldConfig.Defaults.NoValue, "slim")
 		if !uids[*p.Panel.Title] && !says {
-			t.Errorf("%q has nothing of a slim path and does not say so: %q", *p.Panel.Title, *p.Panel.FieldConfig.Defaults.NoValue)
+			t.Errorf("%q has no data of slim paths; its noValue text is %q, want it to contain slim", *p.Panel.Title, *p.Panel.FieldConfig.Defaults.NoValue)
 		}
 	}
 	if !uids["Delay CDF"] || uids["Delay variation (PDV)"] {
-		t.Errorf("what slim paths have is misjudged: %v", uids)
+		t.Errorf("panels with data of slim paths: %v; want Delay CDF and not Delay variation (PDV)", uids)
 	}
 }
 
-// slimHas tells whether any query of a panel has something of a slim path.
+// slimHas reports whether a query of a panel has data of slim paths.
 func slimHas(p dashboard.Panel, has func(expr string) bool) bool {
 	for _, target := range p.Targets {
 		if q, ok := target.(prometheus.Dataquery); ok && has(q.Expr) {
