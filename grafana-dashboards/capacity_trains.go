@@ -114,11 +114,11 @@ func capacityByHour() *trend.PanelBuilder {
 }
 
 func trainRow(b *boardBuilder) {
-	b.WithRow(dashboard.NewRowBuilder("Trains: dispersion, and which say nothing"))
+	b.WithRow(dashboard.NewRowBuilder("Packet trains: dispersion and results"))
 	b.WithPanel(dispersionTable())
 	b.WithPanel(quoted(
 		"WPI figure 15, for comparison",
-		"What the WPI report measured over EvDO on 30 November 2005; nothing of it is measured here.",
+		"Measurements of the WPI report over EvDO on 30 November 2005. None of these values is measured by oneway.",
 		`**Not measured here:** WPI 2006, figure 15, EvDO, 30 November 2005.
 
 | size | median | mean dispersion | 5th percentile |
