@@ -45,11 +45,11 @@ func lastAndNext() *tablepanel.PanelBuilder {
 		"none", noRun,
 	},
 		column{title: "probe", label: metric.Probe, empty: "none configured"},
-		column{title: "every", query: each(from(anyTest, metric.RunInterval)), unit: "s"},
+		column{title: "interval", query: each(from(anyTest, metric.RunInterval)), unit: "s"},
 		column{title: "last run", query: each("1000 * " + last), unit: "dateTimeFromNow", own: props{prop("custom.minWidth", 130)}},
 		column{title: "next run", query: each("1000 * " + from(anyTest, metric.RunNext)), unit: "dateTimeFromNow", own: props{prop("custom.minWidth", 130)}},
-		column{title: "took", query: each(from(anyTest, metric.RunDuration)), unit: "s"},
-		column{title: "now", query: each(from(anyTest, metric.TestRunning)), own: props{
+		column{title: "duration", query: each(from(anyTest, metric.RunDuration)), unit: "s"},
+		column{title: "state", query: each(from(anyTest, metric.TestRunning)), own: props{
 			prop("mappings", values(map[string]dashboard.ValueMappingResult{
 				"1": word("running", blue, 0), "0": word("idle", gray, 1),
 			})), prop("custom.cellOptions", map[string]string{"type": "color-text"}),
