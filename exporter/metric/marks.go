@@ -5,7 +5,7 @@ var (
 	// DSCP is oneway_dscp.
 	DSCP = packetGroup.add(Desc{
 		Name: "oneway_dscp", Kind: Gauge, Labels: perDirection, Source: "RFC 2474 section 3",
-		Help:   "DSCP (0 to 63) with which the last packet arrived. Forward: as our reflector tells it, with each eighth reply.",
+		Help:   "DSCP (0 to 63) with which the last packet arrived. Forward: as our reflector reports it, with each eighth reply.",
 		Absent: "Until the first reply; forward, with a foreign reflector, or where test packets are too small for a Receipt.",
 	})
 	// DSCPRemarked is oneway_dscp_remarked_packets_total.
@@ -17,7 +17,7 @@ var (
 	// CongestionExperienced is oneway_ecn_ce_packets_total.
 	CongestionExperienced = packetGroup.add(Desc{
 		Name: "oneway_ecn_ce_packets_total", Kind: Counter, Labels: perDirection, Source: "RFC 3168 section 5",
-		Help:   "Packets that arrived with the ECN codepoint Congestion Experienced. Test packets are not ECN-capable: a router that marks them is wrong, or rewrites the whole byte.",
+		Help:   "Packets that arrived with the ECN codepoint Congestion Experienced. Test packets are not ECN-capable: a router that marks them violates RFC 3168, or rewrites the whole byte.",
 		Absent: "Until the first.",
 	})
 )
