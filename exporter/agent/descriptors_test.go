@@ -35,9 +35,9 @@ func TestDescriptorsThatRunOutAreOneLine(t *testing.T) {
 		time.Sleep(aWhile)
 		for range 3 {
 			none.Store(true)
-			time.Sleep(aWhile)
+			time.Sleep(aWhile) // simulated time (synctest)
 			none.Store(false)
-			time.Sleep(aWhile)
+			time.Sleep(aWhile) // simulated time (synctest)
 		}
 		cancel()
 		watching.Wait()

@@ -57,7 +57,7 @@ func TestWaitersAreServedInOrder(t *testing.T) {
 		if _, ok := l.TryAcquire("uplink", "impatient"); ok {
 			t.Error("TryAcquire overtook waiters")
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) // simulated time (synctest)
 		synctest.Wait()
 		if !slices.Equal(order, []int{0, 1, 2, 3, 4}) {
 			t.Errorf("order was %v", order)

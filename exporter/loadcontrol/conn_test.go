@@ -55,7 +55,7 @@ func TestIdleSessionStaysOpen(t *testing.T) {
 func TestCutConnectionEndsBothEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, loadServer, l := pair(t)
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) // simulated time (synctest)
 		l.cut()
 		for name, c := range map[string]*Conn{"client": client, "load_server": loadServer} {
 			if took := ended(t, c, time.Second); took > 0 || !errors.Is(c.Err(), ErrLost) {
@@ -70,7 +70,7 @@ func TestSilentPeerDoesNotEndTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, loadServer, l := pair(t)
 		l.freeze()
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // simulated time (synctest)
 		if client.Err() != nil || loadServer.Err() != nil {
 			t.Errorf("client %v, load server %v", client.Err(), loadServer.Err())
 		}
@@ -92,7 +92,7 @@ func TestMessagesArriveAfterAnOutage(t *testing.T) {
 			}
 			l.slow(0, 0)
 			l.slow(1, 0)
-			time.Sleep(time.Minute)
+			time.Sleep(time.Minute) // simulated time (synctest)
 		}
 		if client.Err() != nil || loadServer.Err() != nil {
 			t.Errorf("client %v, load server %v", client.Err(), loadServer.Err())
@@ -105,13 +105,13 @@ func TestHeardIsTheTimeOfTheLastReceivedBytes(t *testing.T) {
 		client, loadServer, l := pair(t)
 		begin := time.Now()
 		l.slow(1, time.Second)
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) // simulated time (synctest)
 		if !client.Heard().Equal(begin) {
 			t.Errorf("nothing was received, but Heard is %v after the beginning", client.Heard().Sub(begin))
 		}
 		tell(loadServer, say("x"))
 		said(t, client)
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) // simulated time (synctest)
 		if got := client.Heard().Sub(begin); got != time.Minute+time.Second {
 			t.Errorf("Heard is %v after the beginning, want 1m1s", got)
 		}
@@ -218,7 +218,7 @@ func TestPeerThatDoesNotReadTimesOut(t *testing.T) {
 				if _, err := end.Write(frame(b, 0)); err != nil {
 					return
 				}
-				time.Sleep(time.Second)
+				time.Sleep(time.Second) // simulated time (synctest)
 			}
 		})
 		begin := time.Now()
@@ -239,7 +239,7 @@ func TestFrameThatTricklesEndsTheConnection(t *testing.T) {
 			if _, err := peer.Write(whole[i : i+1]); err != nil {
 				break
 			}
-			time.Sleep(500 * time.Millisecond)
+			time.Sleep(500 * time.Millisecond) // simulated time (synctest)
 		}
 		ended(t, c, time.Second)
 		if took := time.Since(begin); took > frameTime+time.Second || !errors.Is(c.Err(), ErrProtocol) {
@@ -284,7 +284,7 @@ func TestTruncatedFrameIsALostConnection(t *testing.T) {
 		c, peer := raw(t, true)
 		go io.Copy(io.Discard, peer)
 		io.WriteString(peer, "\x00\x00\x00\x09\x00\x00\x00\x00{")
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // simulated time (synctest)
 		peer.Close()
 		ended(t, c, time.Second)
 		if !errors.Is(c.Err(), ErrLost) || !errors.Is(c.Err(), io.ErrUnexpectedEOF) {
@@ -329,7 +329,7 @@ func TestIdleConnectionSendsNothing(t *testing.T) {
 			if _, err := peer.Write(frame(b, 0)); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Minute)
+			time.Sleep(time.Minute) // simulated time (synctest)
 		}
 		c.end(ErrLost)
 		synctest.Wait()

@@ -25,11 +25,11 @@ func TestNextRunMetricFollowsTheWindows(t *testing.T) {
 		if d, ok := next(b); !ok || d != -5*time.Second {
 			t.Errorf("next run is due in %v (%v) 5 s into the first", d, ok)
 		}
-		time.Sleep(10 * time.Second)
+		time.Sleep(10 * time.Second) // simulated time (synctest)
 		if d, ok := next(b); !ok || d != time.Hour-15*time.Second {
 			t.Errorf("15 s after the first the next is due in %v (%v), want within its hour", d, ok)
 		}
-		time.Sleep(2 * time.Hour)
+		time.Sleep(2 * time.Hour) // simulated time (synctest)
 		if d, ok := next(b); !ok || d != 22*time.Hour-15*time.Second {
 			t.Errorf("after the window the next run is due in %v (%v), want the next day", d, ok)
 		}
@@ -42,7 +42,7 @@ func TestNextRunMetricIsAbsentIfNoneIsPlanned(t *testing.T) {
 	in(t, func(t *testing.T) {
 		b := newBench(t, func(b *bench) { b.opts.Windows = []calendar.Window{{From: 60, To: 120, Days: 1 << 7}} })
 		b.start()
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) // simulated time (synctest)
 		if v, ok := b.sink.Value(metric.RunNext, "office", "saturation"); ok {
 			t.Errorf("the time of the next run is %f, want none", v)
 		}

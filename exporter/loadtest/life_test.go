@@ -47,7 +47,7 @@ func TestRunsStartWhenDueAndPublish(t *testing.T) {
 		if s := b.prober.Status(); !strings.HasPrefix(s.State, "load, 4") && !strings.HasPrefix(s.State, "load, 5") {
 			t.Errorf("status while running: %+v", s)
 		}
-		time.Sleep(2*time.Hour + 30*time.Minute)
+		time.Sleep(2*time.Hour + 30*time.Minute) // simulated time (synctest)
 		b.expectRuns(map[string]float64{"completed,ok": 3})
 		if diff := cmp.Diff([]float64{0, 1, 0, 1, 0, 1, 0}, b.sink.History(metric.TestRunning, "office", "saturation", "office")); diff != "" {
 			t.Errorf("oneway_test_running (-want +got):\n%s", diff)
@@ -81,9 +81,9 @@ func TestNoRunOutsideItsWindow(t *testing.T) {
 		b.start()
 		time.Sleep(2 * time.Minute) // the window closes during the wait
 		release()
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) // simulated time (synctest)
 		b.expectRuns(map[string]float64{"skipped,window_closed": 1})
-		time.Sleep(24 * time.Hour)
+		time.Sleep(24 * time.Hour) // simulated time (synctest)
 		b.expectRuns(map[string]float64{"skipped,window_closed": 1, "completed,ok": 1})
 		b.end()
 	})
@@ -94,7 +94,7 @@ func TestRunWithoutItsLinkIsSkipped(t *testing.T) {
 		b := newBench(t, nil)
 		release, _ := b.links.TryAcquire("office", "other/train")
 		b.start()
-		time.Sleep(b.opts.MaxWait + time.Second)
+		time.Sleep(b.opts.MaxWait + time.Second) // simulated time (synctest)
 		b.expectRuns(map[string]float64{"skipped,link_busy": 1})
 		if s := b.prober.Status(); !strings.Contains(s.Reason, "held by other/train") {
 			t.Errorf("%+v", s)
@@ -114,14 +114,14 @@ func TestRunsOfOneLinkNeverOverlap(t *testing.T) {
 		var at, most atomic.Int64
 		count := func(context.Context, int64) error {
 			most.Store(max(most.Load(), at.Add(1)))
-			time.Sleep(time.Minute)
+			time.Sleep(time.Minute) // simulated time (synctest)
 			at.Add(-1)
 			return nil
 		}
 		one.kind.during, two.kind.during = count, count
 		one.start()
 		two.start()
-		time.Sleep(10 * time.Minute)
+		time.Sleep(10 * time.Minute) // simulated time (synctest)
 		if most.Load() != 1 {
 			t.Errorf("%d runs at once", most.Load())
 		}
@@ -142,12 +142,12 @@ func TestQuotaIsSettledWithWhatWasSent(t *testing.T) {
 			}
 		})
 		b.start()
-		time.Sleep(3*time.Hour + 30*time.Minute)
+		time.Sleep(3*time.Hour + 30*time.Minute) // simulated time (synctest)
 		// 4 runs used 2 of 2.5 times Bytes; the fifth needs 1, and half is left.
 		if u := b.links.Usage("office"); u.Used != 4*50*1000 {
 			t.Errorf("%d bytes used, want 4 runs of 50 packets of 1000 bytes", u.Used)
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // simulated time (synctest)
 		b.expectRuns(map[string]float64{"completed,ok": 4, "skipped,quota": 1})
 		if s := b.prober.Status(); !strings.Contains(s.Reason, "quota") || !s.Up {
 			t.Errorf("%+v", s)
@@ -171,14 +171,14 @@ func TestBusyRemoteEndIsWaitedForWithoutTheLink(t *testing.T) {
 			}
 		})
 		b.start()
-		time.Sleep(10 * time.Second)
+		time.Sleep(10 * time.Second) // simulated time (synctest)
 		if _, _, held := b.links.Holder("office"); held {
 			t.Error("the link is held during the wait for the remote end")
 		}
 		if u := b.links.Usage("office"); u.Reserved != 0 {
 			t.Errorf("%d bytes are reserved during the wait", u.Reserved)
 		}
-		time.Sleep(5 * time.Minute)
+		time.Sleep(5 * time.Minute) // simulated time (synctest)
 		b.expectRuns(map[string]float64{"completed,ok": 1})
 		b.end()
 	})
@@ -188,7 +188,7 @@ func TestRunIsSkippedIfTheRemoteEndStaysBusy(t *testing.T) {
 	in(t, func(t *testing.T) {
 		b := newBench(t, func(b *bench) { b.refuse = func(int64) error { return busy(time.Minute) } })
 		b.start()
-		time.Sleep(50 * time.Minute)
+		time.Sleep(50 * time.Minute) // simulated time (synctest)
 		b.expectRuns(map[string]float64{"skipped,remote_busy": 1})
 		want := "last run skipped: load server 192.0.2.1:8620: refused: busy: another session uses the link, try again in 1m0s"
 		if s := b.prober.Status(); s.Reason != want {
@@ -216,7 +216,7 @@ func TestTwoAgentsThatTestEachOtherBothGetTheirTurn(t *testing.T) {
 		one.refuse, two.refuse = into(two), into(one)
 		one.start()
 		two.start()
-		time.Sleep(30 * time.Minute)
+		time.Sleep(30 * time.Minute) // simulated time (synctest)
 		one.expectRuns(map[string]float64{"completed,ok": 1})
 		two.expectRuns(map[string]float64{"completed,ok": 1})
 		one.end()
@@ -239,7 +239,7 @@ func TestRefusalsAndFailuresAreCountedByReason(t *testing.T) {
 			in(t, func(t *testing.T) {
 				b := newBench(t, func(b *bench) { b.refuse = func(int64) error { return c.err } })
 				b.start()
-				time.Sleep(time.Minute)
+				time.Sleep(time.Minute) // simulated time (synctest)
 				b.expectRuns(map[string]float64{c.want: 1})
 				if s := b.prober.Status(); s.Up || !strings.Contains(s.Reason, c.err.Error()) {
 					t.Errorf("%+v", s)
@@ -286,9 +286,9 @@ func TestRunThatEndsEarlyKeepsThePreviousValues(t *testing.T) {
 					}
 				})
 				b.start()
-				time.Sleep(time.Minute)
+				time.Sleep(time.Minute) // simulated time (synctest)
 				last, _ := b.sink.Value(metric.RunLast, "office", "saturation")
-				time.Sleep(time.Hour + 5*time.Minute)
+				time.Sleep(time.Hour + 5*time.Minute) // simulated time (synctest)
 				b.expectRuns(map[string]float64{"completed,ok": 1, c.want: 1})
 				again, _ := b.sink.Value(metric.RunLast, "office", "saturation")
 				v, ok := b.sink.Value(metric.UDPThroughput, "office", "saturation", "forward")
@@ -311,7 +311,7 @@ func TestEndOfTheContextEndsARunAtOnce(t *testing.T) {
 	in(t, func(t *testing.T) {
 		b := newBench(t, nil)
 		b.start()
-		time.Sleep(3 * time.Second)
+		time.Sleep(3 * time.Second) // simulated time (synctest)
 		stopped := time.Now()
 		b.end()
 		if late := time.Since(stopped); late > time.Second {
@@ -368,7 +368,7 @@ func TestRunThatWaitsAtTheEndOfTheContextIsCounted(t *testing.T) {
 			out, _ := loadtest.OnceWith(ctx, b.env, target, b.opts, b.kind, b.connect, nil)
 			o <- out
 		}()
-		time.Sleep(30 * time.Second)
+		time.Sleep(30 * time.Second) // simulated time (synctest)
 		cancel()
 		if out := <-o; out.Result != loadtest.Skipped || out.Reason != loadtest.ReasonStopped {
 			t.Errorf("%s, %s", out.Result, out.Reason)

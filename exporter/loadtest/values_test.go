@@ -54,7 +54,7 @@ func TestFirstObservationOfABucketHasTheRunsID(t *testing.T) {
 			v.Observe(metric.TrainCapacity, 312_500, "forward", "1500")
 		}
 		b.start()
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) // simulated time (synctest)
 		id := b.prober.LastRun()
 		first := map[string][]float64{"run_id=" + id: {0.001, 0.3, 1000}}
 		if diff := cmp.Diff(first, b.sink.Exemplars(metric.LoadedDelay, "office", "saturation", "forward")); diff != "" {
@@ -66,7 +66,7 @@ func TestFirstObservationOfABucketHasTheRunsID(t *testing.T) {
 		if diff := cmp.Diff(map[string][]float64{"run_id=" + id: {312_500}}, b.sink.Exemplars(metric.TrainCapacity, "office", "saturation", "forward", "1500")); diff != "" {
 			t.Errorf("capacities (-want +got):\n%s", diff)
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // simulated time (synctest)
 		second := b.prober.LastRun()
 		if all := b.sink.Exemplars(metric.LoadedDelay, "office", "saturation", "forward"); second == id || len(all["run_id="+second]) != 3 || len(all) != 2 {
 			t.Errorf("after the runs %s and %s: %v", id, second, all)
@@ -103,7 +103,7 @@ func TestDamageIsCountedForEveryRun(t *testing.T) {
 			b.kind.during = func(context.Context, int64) error { return errors.New("as the test wants") }
 		})
 		b.start()
-		time.Sleep(time.Hour + time.Minute)
+		time.Sleep(time.Hour + time.Minute) // simulated time (synctest)
 		damaged, _ := b.sink.Value(metric.Damaged, "office", "saturation", "forward", "overwritten")
 		checksum, _ := b.sink.Value(metric.KernelChecksumErrors, "office", "saturation", "forward")
 		if damaged != 2 || checksum != 14 {
@@ -131,7 +131,7 @@ func TestRunsThatBeganHaveReports(t *testing.T) {
 			}
 		})
 		b.start()
-		time.Sleep(2*time.Hour + time.Minute)
+		time.Sleep(2*time.Hour + time.Minute) // simulated time (synctest)
 		b.end()
 		var results []string
 		for _, h := range store.List() {

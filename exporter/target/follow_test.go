@@ -93,11 +93,11 @@ func TestMeasuringBeginsAnewWhenTheAddressIsGone(t *testing.T) {
 			// simulated time (synctest)
 			time.Sleep(time.Minute + time.Second)
 			s.change(func() { s.addrs = []string{"192.0.2.2", "192.0.2.1"} }) // in another order
-			time.Sleep(time.Minute)
-			s.change(func() { s.addrs = nil }) // for the moment
-			time.Sleep(time.Minute)
+			time.Sleep(time.Minute)                                           // simulated time (synctest)
+			s.change(func() { s.addrs = nil })                                // for the moment
+			time.Sleep(time.Minute)                                           // simulated time (synctest)
 			s.change(func() { s.addrs = []string{"2001:db8::3"} })
-			time.Sleep(time.Minute)
+			time.Sleep(time.Minute) // simulated time (synctest)
 		})
 		want := []string{"open 192.0.2.1:862", "end 192.0.2.1:862", "open [2001:db8::3]:862", "end [2001:db8::3]:862"}
 		if !slices.Equal(s.events, want) || s.failed != 1 {
@@ -113,14 +113,14 @@ func TestNameThatDoesNotResolveIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStory(t, "peer.test:9000")
 		s.during(t, func() {
-			time.Sleep(2 * time.Minute)
+			time.Sleep(2 * time.Minute) // simulated time (synctest)
 			s.change(func() {
 				if s.failed < 5 || s.failed > 9 || s.Lacks() != `peer "peer.test": no such host` {
 					t.Errorf("%d lookups in two minutes, reason %q", s.failed, s.Lacks())
 				}
 			})
 			s.change(func() { s.addrs = []string{"192.0.2.1"} })
-			time.Sleep(maxRetry)
+			time.Sleep(maxRetry) // simulated time (synctest)
 			s.change(func() {
 				if len(s.events) != 1 || s.Lacks() != "" {
 					t.Errorf("%q, reason %q", s.events, s.Lacks())
@@ -135,12 +135,12 @@ func TestWhatCannotBeOpenedIsTriedAgainAndToldOnce(t *testing.T) {
 		s := newStory(t, "192.0.2.1")
 		s.refuse = errors.New("no socket")
 		s.during(t, func() {
-			time.Sleep(10 * time.Second)
+			time.Sleep(10 * time.Second) // simulated time (synctest)
 			if s.Lacks() != "no socket" {
 				t.Errorf("reason %q", s.Lacks())
 			}
 			s.change(func() { s.refuse = nil })
-			time.Sleep(maxRetry)
+			time.Sleep(maxRetry) // simulated time (synctest)
 		})
 		if want := []string{"open 192.0.2.1:862", "end 192.0.2.1:862"}; !slices.Equal(s.events, want) {
 			t.Errorf("%q, want %q", s.events, want)

@@ -97,14 +97,10 @@ func TestEachClaimOfSecurityNamesItsTest(t *testing.T) {
 	}
 }
 
-// Each sleep in a test has a comment with its reason, in its line or the one above, unless the file says that its
-// time is simulated.
+// Each sleep in a test has a comment with its reason, in its line or the one above.
 func TestSleepsOfTestsHaveReasons(t *testing.T) {
 	for _, path := range files(t, "_test.go") {
 		text, name := read(t, path), strings.TrimPrefix(path, root+"/")
-		if strings.Contains(text, "// simulated time (synctest)") {
-			continue
-		}
 		above := ""
 		for line := range strings.Lines(text) {
 			if strings.Contains(line, "time.Sleep(") && !strings.Contains(line, "// ") && !strings.HasPrefix(strings.TrimSpace(above), "//") {

@@ -34,7 +34,7 @@ func TestBoundGrowsAsChronydsOwn(t *testing.T) {
 	inTestbed(t, Options{}, func(b *testbed) {
 		start := b.quality().Bound.Error
 		b.daemon.set(func(d *daemon) { d.fault = hanging })
-		time.Sleep(20 * time.Second)
+		time.Sleep(20 * time.Second) // simulated time (synctest)
 		aged := b.quality().Bound.Error
 		if want := start + 70*time.Microsecond; (aged - want).Abs() > 10*time.Nanosecond {
 			t.Errorf("after 20 s at 3.5 ppm: %v, want %v", aged, want)
@@ -50,9 +50,9 @@ func TestBoundGrowsAsChronydsOwn(t *testing.T) {
 func TestBoundCoversASlewWithoutAnEnd(t *testing.T) {
 	inTestbed(t, Options{}, func(b *testbed) {
 		b.daemon.set(func(d *daemon) { d.correction = 1e-3 })
-		time.Sleep(2500 * time.Millisecond)
+		time.Sleep(2500 * time.Millisecond) // simulated time (synctest)
 		b.daemon.set(func(d *daemon) { d.fault = hanging })
-		time.Sleep(20 * time.Second)
+		time.Sleep(20 * time.Second) // simulated time (synctest)
 		// 1 ms per second at most, from 20.5 s before now: 19.5 ms beyond zero.
 		if got := b.quality().Bound.Error; got < 17*time.Millisecond || got > 25*time.Millisecond {
 			t.Errorf("bound %v, want about 20 ms", got)
@@ -66,7 +66,7 @@ func TestBoundFollowsAnOffsetThatGrows(t *testing.T) {
 		time.Sleep(time.Second / 2) // between two queries
 		for i := range 5 {
 			b.daemon.set(func(d *daemon) { d.correction = 1e-3 + 100e-6*float64(i) })
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) // simulated time (synctest)
 		}
 		now := b.clock.Read().Wall
 		reply, ahead := b.quality().Bound.Error, b.monitor.Quality(now.Add(time.Second)).Bound.Error
@@ -80,10 +80,10 @@ func TestBoundFollowsAnOffsetThatGrows(t *testing.T) {
 func TestInstantBeforeTheReplyGetsTheLargerBound(t *testing.T) {
 	inTestbed(t, Options{}, func(b *testbed) {
 		b.daemon.set(func(d *daemon) { d.correction = 5e-3 })
-		time.Sleep(1500 * time.Millisecond)
+		time.Sleep(1500 * time.Millisecond) // simulated time (synctest)
 		stamped := b.clock.Read().Wall
 		b.daemon.set(func(d *daemon) { d.correction = 1e-3 })
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) // simulated time (synctest)
 		if got := b.monitor.Quality(stamped).Bound.Error; got < 5*time.Millisecond {
 			t.Errorf("bound of an instant 5 ms off: %v", got)
 		}
@@ -105,7 +105,7 @@ func TestAllFormsOfUnsynchronizedAreDetected(t *testing.T) {
 			inTestbed(t, Options{}, func(b *testbed) {
 				b.expect("at first", clock.Synchronized, sample.OK)
 				b.daemon.set(change)
-				time.Sleep(2 * time.Second)
+				time.Sleep(2 * time.Second) // simulated time (synctest)
 				b.expect("then", clock.Unsynchronized, sample.LocalUnsynchronized)
 			})
 		})
@@ -115,25 +115,25 @@ func TestAllFormsOfUnsynchronizedAreDetected(t *testing.T) {
 func TestLocalModeIsTrustedOnRequest(t *testing.T) {
 	inTestbed(t, Options{TrustLocal: true}, func(b *testbed) {
 		b.daemon.set(func(d *daemon) { d.refID = refIDLocal })
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second) // simulated time (synctest)
 		b.expect("island", clock.Synchronized, sample.OK)
 	})
 }
 
 func TestHoldoverAfterFourPollIntervalsIsValid(t *testing.T) {
 	inTestbed(t, Options{}, func(b *testbed) {
-		time.Sleep(63 * time.Second)
+		time.Sleep(63 * time.Second) // simulated time (synctest)
 		b.expect("63 s after the update, poll 16 s", clock.Synchronized, sample.OK)
 		before := b.quality().Bound.Error
-		time.Sleep(3 * time.Second)
+		time.Sleep(3 * time.Second) // simulated time (synctest)
 		b.expect("66 s after it", clock.Holdover, sample.OK)
-		time.Sleep(934 * time.Second)
+		time.Sleep(934 * time.Second) // simulated time (synctest)
 		b.expect("1000 s after it", clock.Holdover, sample.OK)
 		if after := b.quality().Bound.Error; after < before+3*time.Millisecond {
 			t.Errorf("the bound grew from %v to %v only", before, after)
 		}
 		b.daemon.update(0)
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second) // simulated time (synctest)
 		b.expect("heard again", clock.Synchronized, sample.OK)
 	})
 }
@@ -167,7 +167,7 @@ func TestPendingLeapSecondIsReportedAndChangesNothingElse(t *testing.T) {
 	inTestbed(t, Options{}, func(b *testbed) {
 		for leap, word := range map[uint16]string{1: "insert_second", 2: "delete_second"} {
 			b.daemon.set(func(d *daemon) { d.leap, d.refID = leap, refID("PPS") })
-			time.Sleep(3 * time.Second)
+			time.Sleep(3 * time.Second) // simulated time (synctest)
 			b.expect(word, clock.Synchronized, sample.OK)
 			if _, ok := b.sink.Value(metric.ClockReferenceInfo, Name, "PPS", "1", word, "pps"); !ok {
 				t.Errorf("%s is not reported: %v", word, b.sink.Present(metric.ClockReferenceInfo.Name))
@@ -179,7 +179,7 @@ func TestPendingLeapSecondIsReportedAndChangesNothingElse(t *testing.T) {
 func TestTrackingIsUsedWithoutSources(t *testing.T) {
 	inTestbed(t, Options{}, func(b *testbed) {
 		b.daemon.set(func(d *daemon) { d.noSources, d.refID = true, 77 })
-		time.Sleep(50 * time.Second)
+		time.Sleep(50 * time.Second) // simulated time (synctest)
 		b.expect("tracking only", clock.Synchronized, sample.OK)
 		if v, _ := b.sink.Value(metric.ClockQueryFailures, Name, "refused"); v != 1 {
 			t.Errorf("%v refusals counted in 50 s, want 1", v)
@@ -190,9 +190,9 @@ func TestTrackingIsUsedWithoutSources(t *testing.T) {
 func TestSilentAfterTheLimitAndBackAgain(t *testing.T) {
 	inTestbed(t, Options{silentAfter: 20 * time.Second}, func(b *testbed) {
 		b.daemon.set(func(d *daemon) { d.down, d.fault = true, hanging })
-		time.Sleep(18 * time.Second)
+		time.Sleep(18 * time.Second) // simulated time (synctest)
 		b.expect("18 s of silence", clock.Synchronized, sample.OK)
-		time.Sleep(4 * time.Second)
+		time.Sleep(4 * time.Second) // simulated time (synctest)
 		b.expect("22 s of silence", clock.Silent, sample.ClockSilent)
 		for _, d := range []*metric.Desc{
 			metric.ClockErrorBound, metric.ClockOffset, metric.ClockFrequency, metric.ClockSkew,
@@ -202,9 +202,9 @@ func TestSilentAfterTheLimitAndBackAgain(t *testing.T) {
 				t.Errorf("a silent daemon has %v", left)
 			}
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // simulated time (synctest)
 		b.daemon.set(func(d *daemon) { d.down, d.fault, d.updated = false, honest, d.clock.Read().Wall })
-		time.Sleep(defaultMaxBackOff + time.Second)
+		time.Sleep(defaultMaxBackOff + time.Second) // simulated time (synctest)
 		b.expect("it replies again", clock.Synchronized, sample.OK)
 	})
 }
@@ -227,7 +227,7 @@ func TestEveryFaultIsCountedAndSurvived(t *testing.T) {
 			inTestbed(t, Options{}, func(b *testbed) {
 				before := b.quality()
 				b.daemon.set(func(d *daemon) { d.fault = f })
-				time.Sleep(defaultSilentAfter / 2)
+				time.Sleep(defaultSilentAfter / 2) // simulated time (synctest)
 				b.expect("under fault", clock.Synchronized, sample.OK)
 				if q := b.quality(); q.Bound.Error <= before.Bound.Error {
 					t.Errorf("the bound did not grow: %v, then %v", before.Bound.Error, q.Bound.Error)
@@ -238,11 +238,11 @@ func TestEveryFaultIsCountedAndSurvived(t *testing.T) {
 						t.Errorf("%s = %v", key, n)
 					}
 				}
-				time.Sleep(defaultSilentAfter)
+				time.Sleep(defaultSilentAfter) // simulated time (synctest)
 				b.expect("for long", clock.Silent, sample.ClockSilent)
 				b.daemon.update(0)
 				b.daemon.set(func(d *daemon) { d.fault = honest })
-				time.Sleep(defaultMaxBackOff + time.Second)
+				time.Sleep(defaultMaxBackOff + time.Second) // simulated time (synctest)
 				b.expect("mended", clock.Synchronized, sample.OK)
 			})
 		})
@@ -252,7 +252,7 @@ func TestEveryFaultIsCountedAndSurvived(t *testing.T) {
 func TestLateReplyBeforeTheRightOneDoesNoHarm(t *testing.T) {
 	inTestbed(t, Options{}, func(b *testbed) {
 		b.daemon.set(func(d *daemon) { d.previous = make([]byte, replyHeadBytes); d.fault = late })
-		time.Sleep(10 * time.Second)
+		time.Sleep(10 * time.Second) // simulated time (synctest)
 		b.expect("late replies", clock.Synchronized, sample.OK)
 		for key, n := range b.sink.Present(metric.ClockQueryFailures.Name) {
 			if n != 0 {
@@ -265,9 +265,9 @@ func TestLateReplyBeforeTheRightOneDoesNoHarm(t *testing.T) {
 func TestBackOffIsBoundedBothWays(t *testing.T) {
 	inTestbed(t, Options{Interval: time.Second, maxBackOff: 8 * time.Second}, func(b *testbed) {
 		b.daemon.set(func(d *daemon) { d.fault = refusing })
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second) // simulated time (synctest)
 		before := b.daemon.requests()
-		time.Sleep(10 * time.Minute)
+		time.Sleep(10 * time.Minute) // simulated time (synctest)
 		if n := b.daemon.requests() - before; n < 70 || n > 80 {
 			t.Errorf("%d requests in 600 s of refusals, want about 75", n)
 		}
@@ -277,7 +277,7 @@ func TestBackOffIsBoundedBothWays(t *testing.T) {
 func TestSeriesTellWhatIsKnown(t *testing.T) {
 	inTestbed(t, Options{}, func(b *testbed) {
 		b.daemon.set(func(d *daemon) { d.correction = 25e-6 })
-		time.Sleep(3500 * time.Millisecond)
+		time.Sleep(3500 * time.Millisecond) // simulated time (synctest)
 		for d, want := range map[*metric.Desc]float64{
 			metric.ClockSynchronized: 1, metric.ClockOffset: -25e-6, metric.ClockFrequency: -12.5e-6,
 			metric.ClockSkew: 2e-6, metric.ClockSteps: 0,
@@ -296,7 +296,7 @@ func TestSeriesTellWhatIsKnown(t *testing.T) {
 			t.Errorf("last update %v", v)
 		}
 		b.daemon.set(func(d *daemon) { d.leap, d.stratum, d.refID, d.updated = 3, 0, 0, 0 })
-		time.Sleep(3 * time.Second)
+		time.Sleep(3 * time.Second) // simulated time (synctest)
 		if _, ok := b.sink.Value(metric.ClockErrorBound, Name); ok {
 			t.Error("an unsynchronized clock has a bound")
 		}

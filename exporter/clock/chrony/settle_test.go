@@ -22,10 +22,10 @@ func TestStepBySomebodyElseWaitsForAnUpdate(t *testing.T) {
 				if got := b.quality().Steps; got != 1 {
 					t.Errorf("%d steps, want 1", got)
 				}
-				time.Sleep(time.Minute)
+				time.Sleep(time.Minute) // simulated time (synctest)
 				b.expect("a minute later, chronyd unaware", clock.Stepping, sample.LocalStepped)
 				b.daemon.update(step.Seconds())
-				time.Sleep(2 * time.Second)
+				time.Sleep(2 * time.Second) // simulated time (synctest)
 				b.expect("after chronyd's update", clock.Synchronized, sample.OK)
 				if got := b.quality().Steps; got != 1 {
 					t.Errorf("%d steps in the end, want 1", got)
@@ -45,11 +45,11 @@ func TestUpdateJustBeforeSomebodyElsesStepIsNotBelieved(t *testing.T) {
 		-3 * time.Second:        3,
 	} {
 		inTestbed(t, Options{}, func(b *testbed) {
-			time.Sleep(20*time.Second + 300*time.Millisecond)
+			time.Sleep(20*time.Second + 300*time.Millisecond) // simulated time (synctest)
 			b.daemon.update(measured)
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(100 * time.Millisecond) // simulated time (synctest)
 			b.clock.Step(step)
-			time.Sleep(20 * time.Second)
+			time.Sleep(20 * time.Second) // simulated time (synctest)
 			b.expect("chronyd unaware of "+step.String(), clock.Stepping, sample.LocalStepped)
 		})
 	}
@@ -58,12 +58,12 @@ func TestUpdateJustBeforeSomebodyElsesStepIsNotBelieved(t *testing.T) {
 func TestStepByChronydItselfIsHeldDownOnly(t *testing.T) {
 	// chronyc makestep: the reference time moves along with the clock.
 	inTestbed(t, Options{holdDown: 5 * time.Second}, func(b *testbed) {
-		time.Sleep(20 * time.Second)
+		time.Sleep(20 * time.Second) // simulated time (synctest)
 		b.clock.Step(3 * time.Second)
 		b.daemon.set(func(d *daemon) { d.updated = d.updated.Add(3 * time.Second) })
-		time.Sleep(4 * time.Second)
+		time.Sleep(4 * time.Second) // simulated time (synctest)
 		b.expect("makestep, 4 s ago", clock.Stepping, sample.LocalStepped)
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second) // simulated time (synctest)
 		b.expect("makestep, 6 s ago", clock.Synchronized, sample.OK)
 	})
 	// makestep in chrony.conf: an update, and the step by what it measured.
@@ -71,42 +71,42 @@ func TestStepByChronydItselfIsHeldDownOnly(t *testing.T) {
 		time.Sleep(20*time.Second + 300*time.Millisecond) // between two queries
 		b.clock.Step(-3 * time.Second)
 		b.daemon.update(3)
-		b.quality() // notices the step at once, as the kernel's notice does
-		time.Sleep(7 * time.Second)
+		b.quality()                 // notices the step at once, as the kernel's notice does
+		time.Sleep(7 * time.Second) // simulated time (synctest)
 		b.expect("update and step, 6 s ago", clock.Synchronized, sample.OK)
 	})
 }
 
 func TestSecondStepWhileWaitingWaitsForANewUpdate(t *testing.T) {
 	inTestbed(t, Options{}, func(b *testbed) {
-		time.Sleep(5 * time.Second)
+		time.Sleep(5 * time.Second) // simulated time (synctest)
 		b.clock.Step(time.Hour)
-		time.Sleep(5 * time.Second)
+		time.Sleep(5 * time.Second) // simulated time (synctest)
 		// moved along with the second step, but unaware of the first
 		b.clock.Step(time.Minute)
 		b.daemon.set(func(d *daemon) { d.updated = d.updated.Add(time.Minute) })
-		time.Sleep(30 * time.Second)
+		time.Sleep(30 * time.Second) // simulated time (synctest)
 		b.expect("two steps", clock.Stepping, sample.LocalStepped)
 		if got := b.quality().Steps; got != 2 {
 			t.Errorf("%d steps, want 2", got)
 		}
 		b.daemon.update(3600)
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second) // simulated time (synctest)
 		b.expect("after the update", clock.Synchronized, sample.OK)
 	})
 }
 
 func TestRestartedChronydSettlesWithItsFirstUpdate(t *testing.T) {
 	inTestbed(t, Options{}, func(b *testbed) {
-		time.Sleep(5 * time.Second)
+		time.Sleep(5 * time.Second) // simulated time (synctest)
 		b.clock.Step(time.Hour)
 		b.daemon.set(func(d *daemon) { d.updated, d.leap, d.refID, d.stratum = 0, 3, 0, 0 })
-		time.Sleep(20 * time.Second)
+		time.Sleep(20 * time.Second) // simulated time (synctest)
 		b.expect("just started", clock.Stepping, sample.LocalStepped)
 		b.daemon.set(func(d *daemon) {
 			d.updated, d.leap, d.refID, d.stratum = d.clock.Read().Wall, 0, 1, 2
 		})
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second) // simulated time (synctest)
 		b.expect("updated", clock.Synchronized, sample.OK)
 	})
 }

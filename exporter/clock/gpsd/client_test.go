@@ -102,7 +102,7 @@ func TestPauseBetweenAttemptsDoublesUpToItsLimit(t *testing.T) {
 
 func TestGpsdThatClosesAtOnceIsRetriedAtTheMaximumPause(t *testing.T) {
 	inTestbed(t, Options{}, func(d *daemon) { d.hangUp = true }, func(b *testbed) {
-		time.Sleep(10 * time.Minute)
+		time.Sleep(10 * time.Minute) // simulated time (synctest)
 		if n := b.daemon.connections(); n < 15 || n > 30 {
 			t.Errorf("%d connections in ten minutes, want about 24", n)
 		}
@@ -111,13 +111,13 @@ func TestGpsdThatClosesAtOnceIsRetriedAtTheMaximumPause(t *testing.T) {
 
 func TestGoodConnectionMakesTheNextPauseShortAgain(t *testing.T) {
 	inTestbed(t, Options{}, func(d *daemon) { d.down = true }, func(b *testbed) {
-		time.Sleep(5 * time.Minute)
+		time.Sleep(5 * time.Minute) // simulated time (synctest)
 		b.daemon.set(func(d *daemon) { d.down = false })
-		time.Sleep(defaultMaxBackOff)
+		time.Sleep(defaultMaxBackOff) // simulated time (synctest)
 		b.every(time.Minute, fix3D)
 		cut := time.Now()
 		b.daemon.cut()
-		time.Sleep(firstPause)
+		time.Sleep(firstPause) // simulated time (synctest)
 		synctest.Wait()
 		last := b.daemon.dialed[len(b.daemon.dialed)-1]
 		if got := last.Sub(cut); got != firstPause {
@@ -150,14 +150,14 @@ func TestGpsdThatHangsGetsARequestAndIsThenDisconnected(t *testing.T) {
 	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.every(time.Minute, fix3D, pulse)
 		b.daemon.set(func(d *daemon) { d.mute = true })
-		time.Sleep(timeout)
+		time.Sleep(timeout) // simulated time (synctest)
 		synctest.Wait()
 		if n := b.daemon.asked(); n != 2 {
 			t.Errorf("asked %d times, want once more after %v", n, timeout)
 		}
 		b.metrics("while it hangs", map[*metric.Desc]string{metric.GNSSPulseOffset: "absent", metric.GNSSConnections: "1"})
 		b.daemon.set(func(d *daemon) { d.mute = false })
-		time.Sleep(timeout + firstPause)
+		time.Sleep(timeout + firstPause) // simulated time (synctest)
 		b.tick()
 		b.metrics("after it was left", map[*metric.Desc]string{metric.GNSSConnections: "2", metric.GNSSConnected: "1"})
 	})
@@ -165,7 +165,7 @@ func TestGpsdThatHangsGetsARequestAndIsThenDisconnected(t *testing.T) {
 
 func TestSilentServerIsDisconnected(t *testing.T) {
 	inTestbed(t, Options{}, func(d *daemon) { d.mute = true }, func(b *testbed) {
-		time.Sleep(timeout + firstPause)
+		time.Sleep(timeout + firstPause) // simulated time (synctest)
 		synctest.Wait()
 		if got := pauses(b.daemon); !slices.Equal(got, []time.Duration{timeout + firstPause}) {
 			t.Errorf("pauses %v", got)
@@ -175,7 +175,7 @@ func TestSilentServerIsDisconnected(t *testing.T) {
 
 func TestGpsdWithoutADeviceIsKept(t *testing.T) {
 	inTestbed(t, Options{}, func(d *daemon) { d.reply = []string{noPool, echo} }, func(b *testbed) {
-		time.Sleep(10*time.Minute - time.Second)
+		time.Sleep(10*time.Minute - time.Second) // simulated time (synctest)
 		b.metrics("after ten minutes", map[*metric.Desc]string{metric.GNSSConnected: "0", metric.GNSSConnections: "1"})
 		if n, want := b.daemon.asked(), int(10*time.Minute/timeout); n != want {
 			t.Errorf("asked %d times, want %d", n, want)
@@ -244,7 +244,7 @@ func TestUnpluggedReceiverIsDetectedWithoutAReport(t *testing.T) {
 	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.say(fix3D, skyView)
 		b.daemon.set(func(d *daemon) { d.reply = []string{noPool, echo} })
-		time.Sleep(timeout)
+		time.Sleep(timeout) // simulated time (synctest)
 		b.tick()
 		b.metrics("after being asked", map[*metric.Desc]string{
 			metric.GNSSConnected: "0", metric.GNSSFix: "absent", metric.GNSSConnections: "1",
@@ -257,7 +257,7 @@ func TestSilentDeviceIsNotConnected(t *testing.T) {
 	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.tick()
 		b.metrics("found", map[*metric.Desc]string{metric.GNSSConnected: "1"})
-		time.Sleep(heardFor)
+		time.Sleep(heardFor) // simulated time (synctest)
 		b.tick()
 		b.metrics("silent", map[*metric.Desc]string{metric.GNSSConnected: "0"})
 		time.Sleep(10 * time.Minute) // gpsd lists it whenever it is asked
@@ -271,14 +271,14 @@ func TestSilentDeviceIsNotConnected(t *testing.T) {
 func TestExpiredValuesAreWithdrawn(t *testing.T) {
 	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.say(fix3D, skyView, toff, pulse)
-		time.Sleep(pulseFor)
+		time.Sleep(pulseFor) // simulated time (synctest)
 		b.metrics("5 s later", map[*metric.Desc]string{metric.GNSSPulseOffset: "-3.5e-06", metric.GNSSFix: "3"})
 		b.tick()
 		b.metrics("6 s later", map[*metric.Desc]string{
 			metric.GNSSPulseOffset: "absent", metric.GNSSSawtooth: "absent", metric.GNSSTimeOffset: "absent",
 			metric.GNSSFix: "3", metric.GNSSSatellitesUsed: "2",
 		})
-		time.Sleep(heardFor - pulseFor)
+		time.Sleep(heardFor - pulseFor) // simulated time (synctest)
 		synctest.Wait()
 		b.metrics("16 s later", map[*metric.Desc]string{
 			metric.GNSSFix: "absent", metric.GNSSSatellitesUsed: "absent", metric.GNSSSatellitesSeen: "absent",

@@ -211,7 +211,7 @@ func (b *bench) stop(cancel func()) {
 		if time.Since(before) > 2100*time.Millisecond {
 			b.Fatalf("not at its end %v after its context", time.Since(before))
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // simulated time (synctest)
 	}
 	if s := b.State(); s.Open || s.Present || s.FitKnown || s.JitterKnown {
 		b.Errorf("after the end: %+v", s)
@@ -220,7 +220,7 @@ func (b *bench) stop(cancel func()) {
 
 // seconds lets true time go on.
 func (b *bench) seconds(n int) {
-	time.Sleep(time.Duration(n) * time.Second)
+	time.Sleep(time.Duration(n) * time.Second) // simulated time (synctest)
 	synctest.Wait()
 }
 

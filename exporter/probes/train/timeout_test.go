@@ -31,7 +31,7 @@ func (r *slowSimulatedPath) Carry(ctx context.Context, d sample.Direction, p str
 	// simulated time (synctest): the transfer's duration and the remote end's lag.
 	time.Sleep(c.Sent.End.Sub(c.Sent.Begin) + r.lag)
 	if len(c.Received.Packets) < c.Packets {
-		time.Sleep(idle)
+		time.Sleep(idle) // simulated time (synctest)
 	}
 	return c, err
 }

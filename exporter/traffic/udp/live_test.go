@@ -102,7 +102,7 @@ func TestSessionSurvivesAnOutageOfNineSeconds(t *testing.T) {
 		s.proves(proven)
 		for range 20 {
 			greeting(hello, time.Second)
-			time.Sleep(9 * time.Second)
+			time.Sleep(9 * time.Second) // simulated time (synctest)
 		}
 		select {
 		case why := <-h.ended:
@@ -122,7 +122,7 @@ func TestHelloOfAnotherAddressDoesNotCount(t *testing.T) {
 			for ctx.Err() == nil {
 				s.remote.greeted(s.id, netip.AddrPortFrom(proven.Addr(), proven.Port()+1))
 				s.remote.greeted(s.id+1, proven)
-				time.Sleep(helloEvery)
+				time.Sleep(helloEvery) // simulated time (synctest)
 			}
 		})
 		silentAfter(t, h, 10*time.Second)
@@ -135,7 +135,7 @@ func TestHelloOfAnotherAddressDoesNotCount(t *testing.T) {
 func TestUnprovedClientIsLeftToTheLoadServersTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, h, _ := simulated(t)
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // simulated time (synctest)
 		select {
 		case why := <-h.ended:
 			t.Error(why)
@@ -150,15 +150,15 @@ func TestReverseStreamPausesAfterThreeSecondsUntilTheNextHello(t *testing.T) {
 		s.proves(proven)
 		c := &consent{s, sched.Now()}
 		for range 3 {
-			time.Sleep(3 * time.Second)
+			time.Sleep(3 * time.Second) // simulated time (synctest)
 			if !c.Given() {
 				t.Error("after 3 s: no consent, want consent")
 			}
-			time.Sleep(time.Nanosecond)
+			time.Sleep(time.Nanosecond) // simulated time (synctest)
 			if c.Given() {
 				t.Error("after more than 3 s: consent, want none")
 			}
-			time.Sleep(6 * time.Second)
+			time.Sleep(6 * time.Second) // simulated time (synctest)
 			hello()
 			if !c.Given() {
 				t.Error("after a hello: no consent, want consent")
@@ -172,13 +172,13 @@ func TestReverseStreamThatBeginsHasThreeSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _, _ := simulated(t)
 		s.proves(proven)
-		time.Sleep(8 * time.Second)
+		time.Sleep(8 * time.Second) // simulated time (synctest)
 		c := &consent{s, sched.Now()}
-		time.Sleep(3 * time.Second)
+		time.Sleep(3 * time.Second) // simulated time (synctest)
 		if !c.Given() {
 			t.Error("3 s after its begin: no consent, want consent")
 		}
-		time.Sleep(time.Nanosecond)
+		time.Sleep(time.Nanosecond) // simulated time (synctest)
 		if c.Given() {
 			t.Error("more than 3 s after its begin: consent, want none")
 		}
@@ -226,7 +226,7 @@ func TestErrorPausesTheNextStreamToo(t *testing.T) {
 		s, _, hello := simulated(t)
 		s.proves(proven)
 		(&consent{s, sched.Now()}).Unreachable(syscall.EHOSTUNREACH)
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) // simulated time (synctest)
 		c := &consent{s, sched.Now()}
 		if c.Given() {
 			t.Error("consent without a packet since the error")
@@ -255,7 +255,7 @@ func TestErrorsFromTheNetworkPauseAStreamUntilTheNextHello(t *testing.T) {
 			{[]syscall.Errno{syscall.EHOSTUNREACH}, false},
 			{[]syscall.Errno{syscall.ENETUNREACH}, false},
 		} {
-			time.Sleep(time.Millisecond)
+			time.Sleep(time.Millisecond) // simulated time (synctest)
 			hello()
 			for _, err := range errs.of {
 				c.Unreachable(err)
@@ -263,7 +263,7 @@ func TestErrorsFromTheNetworkPauseAStreamUntilTheNextHello(t *testing.T) {
 			if got := c.Given(); got != errs.given {
 				t.Errorf("after %v: consent %v, want %v", errs.of, got, errs.given)
 			}
-			time.Sleep(time.Millisecond)
+			time.Sleep(time.Millisecond) // simulated time (synctest)
 			hello()
 			if !c.Given() {
 				t.Errorf("after %v and a hello: no consent, want consent", errs.of)

@@ -64,12 +64,12 @@ func TestClientSaysHelloTwiceASecondWhereNoStreamSaysMore(t *testing.T) {
 			t.Errorf("%d hellos in 10 s, want 20", n)
 		}
 		c.sending.Store(true)
-		time.Sleep(10 * time.Second)
+		time.Sleep(10 * time.Second) // simulated time (synctest)
 		if n := waiting(t, remote); n != 0 {
 			t.Errorf("%d hellos in 10 s of a stream, want none", n)
 		}
 		c.sending.Store(false)
-		time.Sleep(10 * time.Second)
+		time.Sleep(10 * time.Second) // simulated time (synctest)
 		if n := waiting(t, remote); n != 20 {
 			t.Errorf("%d hellos in 10 s, want 20", n)
 		}

@@ -117,7 +117,7 @@ func TestClockConvertsAfterReadingsOfItsCard(t *testing.T) {
 func TestLaterFailureIsLoggedOnceAndRecovered(t *testing.T) {
 	within(t, func(m *fakeMachine, c *Clock, log *await.Text) {
 		m.broken.Store(true)
-		time.Sleep(5 * time.Minute)
+		time.Sleep(5 * time.Minute) // simulated time (synctest)
 		synctest.Wait()
 		m.expect(t, c, "broken", false)
 		if n := strings.Count(log.String(), "Cannot read the card's clock"); n != 1 || !strings.Contains(log.String(), "device gone") || !strings.Contains(log.String(), "interface=eth0") {
@@ -127,7 +127,7 @@ func TestLaterFailureIsLoggedOnceAndRecovered(t *testing.T) {
 			t.Errorf("opened the device %d times in 5 minutes", n)
 		}
 		m.broken.Store(false)
-		time.Sleep(maxRetry + (healthy+1)*Interval)
+		time.Sleep(maxRetry + (healthy+1)*Interval) // simulated time (synctest)
 		synctest.Wait()
 		m.expect(t, c, "mended", true)
 		if n := strings.Count(log.String(), "works again"); n != 1 {
@@ -141,10 +141,10 @@ func TestTimestampsAreNotConvertedAcrossAStepOfTheSystemClock(t *testing.T) {
 		within(t, func(m *fakeMachine, c *Clock, _ *await.Text) {
 			m.stepped.Store(int64(step))
 			m.expect(t, c, fmt.Sprintf("right after a step of %v", step), false)
-			time.Sleep(Interval)
+			time.Sleep(Interval) // simulated time (synctest)
 			synctest.Wait()
 			m.expect(t, c, "one reading later", false)
-			time.Sleep(Interval)
+			time.Sleep(Interval) // simulated time (synctest)
 			synctest.Wait()
 			m.expect(t, c, "two readings later", true)
 		})
@@ -154,7 +154,7 @@ func TestTimestampsAreNotConvertedAcrossAStepOfTheSystemClock(t *testing.T) {
 func TestReadingDuringAStepIsRepeated(t *testing.T) {
 	within(t, func(m *fakeMachine, c *Clock, log *await.Text) {
 		m.midway.Store(int64(time.Second))
-		time.Sleep(2 * Interval)
+		time.Sleep(2 * Interval) // simulated time (synctest)
 		synctest.Wait()
 		m.expect(t, c, "two readings later", true)
 		if log.String() != "" {
