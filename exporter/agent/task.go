@@ -14,6 +14,7 @@ import (
 
 	"oneway.example/exporter/ctxtime"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
 )
 
 // runner is what a task runs, once.
@@ -73,20 +74,42 @@ func (t *task) prepare(sink metric.Sink) (*run, error) {
 func (t *task) running() runner { return t.current.Load().runner }
 
 // runner is the function that the unit of a task runs: first the run that the plan has prepared.
-func (t *task) runner(sink metric.Sink) func(context.Context) error {
+func (t *task) runner(sink metric.Sink) func(context.Context) (end func(), err error) {
 	fresh := true
-	return func(ctx context.Context) (err error) {
+	return func(ctx context.Context) (end func(), err error) {
 		one := t.current.Load()
 		if !fresh {
 			// A runner that has failed is not run again, since its state is unknown.
 			if one, err = t.prepare(sink); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		fresh = false
-		defer one.lease.closeAll()
-		return one.Run(ctx)
+		return one.start(ctx)
 	}
+}
+
+// start runs the runner, or starts it and returns its end.
+func (r *run) start(ctx context.Context) (end func(), err error) {
+	started := false
+	defer func() {
+		if !started {
+			r.lease.closeAll()
+		}
+	}()
+	s, ok := r.runner.(probe.Starter)
+	if !ok {
+		return nil, r.Run(ctx)
+	}
+	stop, err := s.Start(ctx)
+	if stop == nil {
+		return nil, err
+	}
+	started = true
+	return func() {
+		defer r.lease.closeAll()
+		stop()
+	}, nil
 }
 
 // fault is why it does not run; empty: it runs.
@@ -138,7 +161,8 @@ type retry struct{ first, most time.Duration }
 type unit struct {
 	log   *slog.Logger
 	retry retry
-	run   func(context.Context) error
+	// run runs until its context ends, or returns the function that ends what it has started (probe.Starter).
+	run func(context.Context) (end func(), err error)
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -148,7 +172,7 @@ type unit struct {
 	restarts int
 }
 
-func newUnit(log *slog.Logger, r retry, run func(context.Context) error) *unit {
+func newUnit(log *slog.Logger, r retry, run func(context.Context) (end func(), err error)) *unit {
 	return &unit{log: log, retry: r, run: run, done: make(chan struct{})}
 }
 
@@ -158,36 +182,52 @@ func (u *unit) start(ctx context.Context) {
 }
 
 func startUnit(ctx context.Context, log *slog.Logger, r retry, run func(context.Context) error) *unit {
-	u := newUnit(log, r, run)
+	u := newUnit(log, r, func(ctx context.Context) (func(), error) { return nil, run(ctx) })
 	u.start(ctx)
 	return u
 }
 
 var errEnded = errors.New("it ended without being stopped")
 
+// keep runs the function until ctx ends. What it has started runs on without this goroutine.
 func (u *unit) keep(ctx context.Context) {
-	defer close(u.done)
+	end := u.supervise(ctx)
+	if end == nil {
+		close(u.done)
+		return
+	}
+	context.AfterFunc(ctx, func() {
+		defer close(u.done)
+		u.ended(u.guard(func() error { end(); return nil }))
+	})
+}
+
+// supervise runs the function, again after each failure, until ctx ends, or until it has started something, whose end it
+// returns.
+func (u *unit) supervise(ctx context.Context) (end func()) {
 	delay := u.retry.first
 	for {
 		begin := time.Now()
-		err := u.once(ctx)
+		err := u.guard(func() (err error) { end, err = u.run(ctx); return err })
+		if end != nil {
+			return end
+		}
 		if ctx.Err() != nil {
 			u.ended(err)
-			return
+			return nil
 		}
 		if time.Since(begin) > u.retry.most {
 			delay = u.retry.first // after a long run this is a new fault
 		}
 		if !u.failed(ctx, err, delay) {
-			return
+			return nil
 		}
 		delay = min(2*delay, u.retry.most)
 		u.set(nil)
 	}
 }
 
-// ended logs the error of a stopped unit. Like failed it is not part of keep, whose frame is on the stack of every
-// unit as long as it runs.
+// ended logs the error of a stopped unit.
 func (u *unit) ended(err error) {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		u.log.Warn("Ended with an error", "err", err)
@@ -206,15 +246,15 @@ func (u *unit) failed(ctx context.Context, err error, delay time.Duration) bool 
 	return ctxtime.For(ctx, pause)
 }
 
-// once runs the function; a panic is an error, and its stack is logged.
-func (u *unit) once(ctx context.Context) (err error) {
+// guard calls f; a panic is an error, and its stack is logged.
+func (u *unit) guard(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
 			u.log.Error("Panic", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 		}
 	}()
-	return u.run(ctx)
+	return f()
 }
 
 // set stores why it does not run; nil means that it restarts.

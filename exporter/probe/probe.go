@@ -72,6 +72,13 @@ type Prober interface {
 	Status() Status
 }
 
+// Starter is implemented by a Prober that may measure without a goroutine that waits: there may be thousands of them.
+type Starter interface {
+	// Start is Run, except that it may return before ctx ends, with end, and measures on: the caller calls end when ctx
+	// has ended, and then its series are closed and nothing is left running.
+	Start(ctx context.Context) (end func(), err error)
+}
+
 // Filler is implemented by a Prober that fills a link.
 type Filler interface {
 	// Fills returns the link, the test and the remote end.

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"oneway.example/exporter/probe"
 )
 
 func (s *story) lookup(context.Context, string, string) (found []netip.Addr, err error) {
@@ -46,7 +48,7 @@ func newStory(t *testing.T, peer string) *story {
 		t.Fatal(err)
 	}
 	var err error
-	if s.Target, err = New(peer, 862, o, slog.New(slog.NewTextHandler(&s.log, nil))); err != nil {
+	if s.Target, err = New(&probe.Target{Path: "a", Probe: "stamp", Peer: peer}, 862, &o, slog.New(slog.NewTextHandler(&s.log, nil))); err != nil {
 		t.Fatal(err)
 	}
 	s.Target.lookup = s.lookup
@@ -54,18 +56,20 @@ func newStory(t *testing.T, peer string) *story {
 }
 
 func (s *story) follow(ctx context.Context) {
-	s.Follow(ctx, func() { s.change(func() { s.failed++ }) }, func(_ context.Context, peer netip.AddrPort) (func(context.Context), error) {
+	end := s.Follow(ctx, func() { s.change(func() { s.failed++ }) }, func(_ context.Context, peer netip.AddrPort) (func(), error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.refuse != nil {
 			return nil, s.refuse
 		}
 		s.events = append(s.events, "open "+peer.String())
-		return func(ctx context.Context) {
-			<-ctx.Done()
-			s.change(func() { s.events = append(s.events, "end "+peer.String()) })
-		}, nil
+		return func() { s.change(func() { s.events = append(s.events, "end "+peer.String()) }) }, nil
 	})
+	if end != nil {
+		s.change(func() { s.events = append(s.events, "no goroutine") })
+		<-ctx.Done()
+		end()
+	}
 }
 
 func (s *story) change(f func()) {
@@ -142,7 +146,7 @@ func TestWhatCannotBeOpenedIsTriedAgainAndToldOnce(t *testing.T) {
 			s.change(func() { s.refuse = nil })
 			time.Sleep(maxRetry) // simulated time (synctest)
 		})
-		if want := []string{"open 192.0.2.1:862", "end 192.0.2.1:862"}; !slices.Equal(s.events, want) {
+		if want := []string{"open 192.0.2.1:862", "no goroutine", "end 192.0.2.1:862"}; !slices.Equal(s.events, want) {
 			t.Errorf("%q, want %q", s.events, want)
 		}
 		if said := s.log.String(); strings.Count(said, "\n") != 2 || strings.Count(said, `fault="it cannot be measured"`) != 2 {

@@ -2,9 +2,8 @@
 //
 // A probe embeds Options in its own, makes a Target from them, and follows it:
 //
-//	Follow -> resolve the name -> Open(address) -> measure ... the address is no longer one of the name
-//	       <-------------------- the context of measure ends <-------------------------------
-//	       <-------------------- measure's context ends <---------------------------------
+//	Follow -> resolve the name -> open(address) ... the address is no longer one of the name
+//	       <-------------------- end <-----------------------------------------------------
 package target
 
 import (
@@ -19,31 +18,34 @@ import (
 	"time"
 
 	"oneway.example/exporter/ctxtime"
+	"oneway.example/exporter/probe"
 )
 
 // Target is the host that a probe measures. Its methods are safe for concurrent use.
 type Target struct {
+	path    *probe.Target
 	host    string
 	port    uint16
-	options Options
-	log     *slog.Logger
+	options *Options
+	log     *slog.Logger // of the process
 	lookup  func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
 	mu     sync.Mutex
-	told   map[Fault]bool // faults that are logged and not over
+	told   map[Fault]bool // faults that are logged and not over; nil: none so far
 	reason string
 }
 
-// New checks the peer; the options are checked before. It resolves nothing. An error is a *probe.OptionError.
-func New(peer string, missingPort uint16, o Options, log *slog.Logger) (*Target, error) {
-	host, port, err := Host(peer, missingPort)
+// New checks the peer of a path; the options are checked before. It resolves nothing. An error is a *probe.OptionError.
+func New(path *probe.Target, missingPort uint16, o *Options, log *slog.Logger) (*Target, error) {
+	host, port, err := Host(path.Peer, missingPort)
 	if err != nil {
 		return nil, err
 	}
-	return &Target{
-		host: host, port: port, options: o, log: log, lookup: net.DefaultResolver.LookupNetIP, told: map[Fault]bool{},
-	}, nil
+	return &Target{path: path, host: host, port: port, options: o, log: log, lookup: net.DefaultResolver.LookupNetIP}, nil
 }
+
+// Log is a logger with the names of the path and its probe. It is not kept: thousands of paths log little.
+func (t *Target) Log() *slog.Logger { return t.log.With("path", t.path.Path, "probe", t.path.Probe) }
 
 // Backoff of name resolution and of opening sockets.
 const (
@@ -51,27 +53,28 @@ const (
 	maxRetry = 30 * time.Second
 )
 
-// Open prepares the measurement of the peer at one address. The returned function measures until its context ends, and
-// releases what Open has opened; it is always called.
-type Open func(ctx context.Context, peer netip.AddrPort) (measure func(context.Context), err error)
+// Open begins to measure the peer at one address. end ends that, and releases what Open has opened; it is always called.
+type Open func(ctx context.Context, peer netip.AddrPort) (end func(), err error)
 
 // Follow measures the host at its current address until ctx ends. Name resolution and Open are retried after an error;
 // failed is called after each failed lookup. When the measured address is no longer one of the name, measuring ends and
 // starts again.
-func (t *Target) Follow(ctx context.Context, failed func(), open Open) {
+//
+// A host that is an address needs no goroutine: Follow returns while it is measured, and the caller calls end. Otherwise
+// end is nil.
+func (t *Target) Follow(ctx context.Context, failed func(), open Open) (end func()) {
 	for delay := minRetry; ctx.Err() == nil; {
 		peer, err := t.look(ctx, netip.AddrPort{}, failed)
 		if err == nil {
 			delay = minRetry
-			var measure func(context.Context)
-			if measure, err = open(ctx, peer); err == nil {
+			if end, err = open(ctx, peer); err == nil {
 				t.Tell(unopened, nil)
 				t.lacks("")
 				if t.literal().IsValid() { // an address stays what it is
-					measure(ctx)
-				} else {
-					t.serve(ctx, peer, failed, measure)
+					return end
 				}
+				t.watch(ctx, peer, failed)
+				end()
 				continue
 			}
 			if ctx.Err() == nil {
@@ -80,23 +83,11 @@ func (t *Target) Follow(ctx context.Context, failed func(), open Open) {
 		}
 		t.lacks(err.Error())
 		if !ctxtime.For(ctx, delay) {
-			return
+			break
 		}
 		delay = min(2*delay, maxRetry)
 	}
-}
-
-// serve measures until ctx ends or the name has another address.
-func (t *Target) serve(ctx context.Context, peer netip.AddrPort, failed func(), measure func(context.Context)) {
-	ctx, end := context.WithCancel(ctx)
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		defer end()
-		t.watch(ctx, peer, failed)
-	})
-	measure(ctx)
-	end()
-	watching.Wait()
+	return nil
 }
 
 // watch resolves the name at intervals. A failed lookup keeps the current address.
@@ -107,7 +98,7 @@ func (t *Target) watch(ctx context.Context, peer netip.AddrPort, failed func()) 
 			return
 		}
 		if err == nil && now != peer {
-			t.log.Info("Address of the peer has changed", "old", peer.String(), "new", now.String())
+			t.Log().Info("Address of the peer has changed", "old", peer.String(), "new", now.String())
 			return
 		}
 	}
@@ -191,11 +182,14 @@ func (t *Target) Tell(what Fault, err error) {
 		return
 	case err == nil:
 		t.told[what] = false
-		t.log.Info("The path's fault is over", "fault", string(what))
+		t.Log().Info("The path's fault is over", "fault", string(what))
 		return
 	// Errors of the resolver do not wrap their cause.
 	case !t.told[what] && !strings.Contains(err.Error(), syscall.EMFILE.Error()):
+		if t.told == nil {
+			t.told = map[Fault]bool{}
+		}
 		t.told[what], level = true, slog.LevelWarn
 	}
-	t.log.Log(context.Background(), level, "The path has a fault", "fault", string(what), "err", err)
+	t.Log().Log(context.Background(), level, "The path has a fault", "fault", string(what), "err", err)
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,7 +26,6 @@ type Prober struct {
 	path probe.Target
 	peer *target.Target
 	opts Options
-	log  *slog.Logger
 
 	// OnPacket, if set before Run or Measure, is called for every answered packet with the delays of both
 	// directions, as the estimators receive them. It runs with locks held: it must return quickly and must not call
@@ -38,39 +37,92 @@ type Prober struct {
 
 // Run measures until ctx ends. A name that does not resolve is retried.
 func (p *Prober) Run(ctx context.Context) error {
+	end, err := p.Start(ctx)
+	if end != nil {
+		<-ctx.Done()
+		end()
+	}
+	return err
+}
+
+// Start is Run without a goroutine for a peer that is an address.
+func (p *Prober) Start(ctx context.Context) (end func(), err error) {
 	series := newSeries(p.env.Sink, p.path.Path, p.path.Probe)
-	defer func() { series.scope.Close() }()
 	failures := p.env.Sink.Series(metric.ResolveFailures, p.path.Path, p.path.Probe)
-	defer failures.Close()
-	p.peer.Follow(ctx, func() { failures.Add(1) }, func(ctx context.Context, peer netip.AddrPort) (func(context.Context), error) {
+	remove := p.peer.Follow(ctx, func() { failures.Add(1) }, func(ctx context.Context, peer netip.AddrPort) (func(), error) {
 		series = series.anew() // a session counts from zero
 		return p.open(ctx, peer, series)
 	})
-	return nil
+	end = func() {
+		if remove != nil {
+			remove()
+		}
+		failures.Close()
+		series.scope.Close()
+	}
+	if remove == nil {
+		end()
+		return nil, nil
+	}
+	return end, nil
 }
 
 // open begins a session with the peer at one address, when the Type's start turn allows it.
-func (p *Prober) open(ctx context.Context, peer netip.AddrPort, series *series) (measure func(context.Context), err error) {
+func (p *Prober) open(ctx context.Context, peer netip.AddrPort, series *series) (end func(), err error) {
 	if !ctxtime.For(ctx, p.hubs.turn(sched.Now())) {
 		return nil, ctx.Err()
 	}
-	s, end, err := p.begin(ctx, peer, p.opts, series, func(s *session) { s.tell = p.peer.Tell })
+	s, remove, err := p.begin(ctx, peer, &p.opts, series, func(s *session) { s.tell = p.peer.Tell })
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) {
-		defer end()
-		p.session.Store(s)
-		defer p.session.Store(nil)
-		// A foreign reflector treats a statistics query as a test packet: the query must not take a number between
-		// two measured packets.
-		s.awaitOpening(ctx, 5*pollInterval) // ticked rarely: thousands of sessions may wait
-		remove := p.env.Pacer.Add(s, s.plan.Next(sched.Now()))
-		defer remove()
-		for ctxtime.For(ctx, p.opts.ResolveInterval) {
-			p.renew(ctx, s)
-		}
+	p.session.Store(s)
+	// A foreign reflector treats a statistics query as a test packet: the query must not take a number between two
+	// measured packets.
+	s.awaitOpening(ctx, 5*pollInterval) // ticked rarely: thousands of sessions may wait
+	unschedule := p.env.Pacer.Add(s, s.plan.Next(sched.Now()))
+	renewal := renewing(p.opts.ResolveInterval, func() { p.renew(ctx, s) })
+	return func() {
+		renewal.stop()
+		unschedule()
+		p.session.Store(nil)
+		remove()
 	}, nil
+}
+
+// renewal renews a session at intervals: a timer, since thousands of goroutines would wait.
+type renewal struct {
+	renew func()
+	every time.Duration
+	timer *time.Timer
+
+	mu      sync.Mutex // held while it renews
+	stopped bool
+}
+
+func renewing(every time.Duration, renew func()) *renewal {
+	r := &renewal{renew: renew, every: every}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.timer = time.AfterFunc(every, r.run)
+	return r
+}
+
+func (r *renewal) run() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.stopped {
+		r.renew()
+		r.timer.Reset(r.every)
+	}
+}
+
+// stop returns when nothing is renewed anymore.
+func (r *renewal) stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopped = true
+	r.timer.Stop()
 }
 
 // renew reads the keys, and the calibration of the interface that s sends from: its route may have changed.
@@ -89,13 +141,13 @@ func (p *Prober) renew(ctx context.Context, s *session) {
 const unread target.Fault = "the key file cannot be read; the previous keys stay in use"
 
 // begin makes a session on the hub for the peer's address and calls change before it starts; end ends it.
-func (p *Prober) begin(ctx context.Context, peer netip.AddrPort, o Options, series *series, change func(*session)) (s *session, end func(), err error) {
+func (p *Prober) begin(ctx context.Context, peer netip.AddrPort, o *Options, series *series, change func(*session)) (s *session, end func(), err error) {
 	key := hubKey{netip.AddrPortFrom(o.From(peer.Addr()), 0), o.Hardware, o.Interface}
 	h, err := p.hubs.acquire(key, p.env)
 	if err != nil {
 		return nil, nil, err
 	}
-	if s, err = newSession(h, peer, &o, p.env.Clock, series); err == nil {
+	if s, err = newSession(h, peer, o, p.env.Clock, series); err == nil {
 		s.estimator.observe = p.OnPacket
 		s.estimator.recordTo(p.env.Recorder, p.path)
 		change(s)
@@ -121,7 +173,7 @@ func (p *Prober) calibrate(ctx context.Context, s *session) {
 		iface, err = calibration.InterfaceBy(ctx, p.opts.Interface, p.opts.From(s.peer.Addr()), s.peer)
 	}
 	if err != nil {
-		p.log.Debug("Interface of the path not found; its timestamps are not calibrated", "err", err)
+		p.peer.Log().Debug("Interface of the path not found; its timestamps are not calibrated", "err", err)
 	}
 	local := p.env.Calibration.Host(iface)
 	s.mu.Lock()
@@ -145,7 +197,7 @@ func (p *Prober) Measure(ctx context.Context, count uint64, progress func(Report
 	defer series.scope.Close()
 	opts := p.opts
 	opts.Window = math.MaxInt64 // one window: the whole run
-	s, end, err := p.begin(ctx, peer, opts, series, func(s *session) { s.limit, s.estimator.collect = count, &collector{} })
+	s, end, err := p.begin(ctx, peer, &opts, series, func(s *session) { s.limit, s.estimator.collect = count, &collector{} })
 	if err != nil {
 		return Report{}, err
 	}
@@ -236,4 +288,7 @@ func (s *session) poll(ctx context.Context, every, most time.Duration, done func
 	}
 }
 
-var _ probe.Prober = (*Prober)(nil)
+var (
+	_ probe.Prober  = (*Prober)(nil)
+	_ probe.Starter = (*Prober)(nil)
+)

@@ -103,12 +103,12 @@ func (t *Type) NewProber(env probe.Env, path probe.Target, o Options) (*Prober, 
 	if o.slim = metric.ProfileOf(env.Sink) == metric.Slim; o.slim {
 		o.Codecs = nil
 	}
-	log := env.Log.With("path", path.Path, "probe", path.Probe)
-	peer, err := target.New(path.Peer, wire.Port, o.Options, log)
-	if err != nil {
+	p := &Prober{hubs: t, env: env, path: path, opts: o}
+	var err error
+	if p.peer, err = target.New(&p.path, wire.Port, &p.opts.Options, env.Log); err != nil {
 		return nil, err
 	}
-	return &Prober{hubs: t, env: env, path: path, peer: peer, opts: o, log: log}, nil
+	return p, nil
 }
 
 // acquire opens the hub of a key, or adds a user to it.

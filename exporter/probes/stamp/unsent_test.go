@@ -9,13 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/probe"
 	"oneway.example/exporter/target"
 )
 
 // The log has one line when a host begins to refuse packets, and one when it has accepted all for a while.
 func TestRefusedPacketsAreOneLineAndTheirEndAnother(t *testing.T) {
 	var log bytes.Buffer
-	peer, err := target.New("192.0.2.1", 862, target.DefaultOptions(), slog.New(slog.NewTextHandler(&log, nil)))
+	o := target.DefaultOptions()
+	peer, err := target.New(&probe.Target{Path: "p", Probe: "stamp", Peer: "192.0.2.1"}, 862, &o, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
