@@ -23,7 +23,8 @@ import (
 // the next packet was timestamped, and when the call that sent it returned. The timestamp may be known before either.
 type pending struct {
 	mu      sync.Mutex
-	slots   []slot // a power of two
+	slots   []slot // a power of two; they grow up to most
+	most    int
 	first   uint64 // the serial whose slot is slots[0]
 	next    uint64 // the next serial, or its lower limit; serials start at 1
 	oldest  uint64 // no packet below it waits
@@ -64,14 +65,19 @@ const (
 	queueBatch = sendBatch + 1
 	// stampsAtOnce is how many timestamps may wait for Receive without an alarm: as many as fit the processor's caches.
 	stampsAtOnce = 512
+	// startSpace is the first length of slots and rings: more than steady senders need, while a burst may need a hundred
+	// times as many.
+	startSpace = 256
 	// markWait is the longest time that a marked packet may take to its queue: neighbor resolution delays it by some
 	// seconds.
 	markWait = 5 * StampWait
 )
 
+// newPending limits the packets that wait, and the timestamps that wait for Receive.
 func newPending(slots, done int, twoStamps bool) *pending {
+	most := powerOfTwo(slots)
 	return &pending{
-		slots: make([]slot, powerOfTwo(slots)), done: newRing[TxStamp](done), twoStamps: twoStamps, next: 1, oldest: 1,
+		slots: make([]slot, min(most, startSpace)), most: most, done: newRing[TxStamp](done), twoStamps: twoStamps, next: 1, oldest: 1,
 	}
 }
 
@@ -120,10 +126,12 @@ func (p *pending) tell(id uint32) {
 		return
 	}
 	serial := p.marked + uint64(ahead)
-	if s := p.slot(p.marked); s != nil && ahead > 0 {
+	if ahead > 0 && p.slot(p.marked) != nil {
 		to := p.vacate(serial)
-		*to = *s
-		to.serial, s.serial = serial, 0
+		if s := p.slot(p.marked); s != nil {
+			*to = *s
+			to.serial, s.serial = serial, 0
+		}
 	}
 	p.next, p.lowConfidence, p.marked = serial+1, false, 0
 }
@@ -143,9 +151,18 @@ func (p *pending) drop(n int) {
 // at returns the slot of a serial.
 func (p *pending) at(serial uint64) *slot { return &p.slots[(serial-p.first)&uint64(len(p.slots)-1)] }
 
-// vacate frees the slot of a serial.
+// vacate makes the slot of a serial free, by more slots if there may be more.
 func (p *pending) vacate(serial uint64) *slot {
 	s := p.at(serial)
+	for ; s.serial != 0 && len(p.slots) < p.most; s = p.at(serial) {
+		old := p.slots
+		p.slots = make([]slot, 2*len(old))
+		for i := range old {
+			if old[i].serial != 0 {
+				*p.at(old[i].serial) = old[i]
+			}
+		}
+	}
 	if s.serial != 0 {
 		p.giveUp(s)
 	}
@@ -265,8 +282,8 @@ func (p *pending) returned(n int, now instant.Time) {
 // expire gives up on packets sent before the given time, and returns when the oldest one that still waits was sent;
 // zero: none. After a step of the clock a packet may appear newer than it is and waits longer, which does no harm.
 func (p *pending) expire(before instant.Time) instant.Time {
-	// add gave up on everything beyond a ring's length.
-	p.oldest = max(p.oldest, p.next-min(p.next, uint64(len(p.slots))))
+	// add gave up on everything beyond the limit.
+	p.oldest = max(p.oldest, p.next-min(p.next, uint64(p.most)))
 	for ; p.oldest < p.next; p.oldest++ {
 		s := p.slot(p.oldest)
 		if s == nil {
@@ -280,19 +297,27 @@ func (p *pending) expire(before instant.Time) instant.Time {
 	return 0
 }
 
-// ring is a queue of fixed length.
+// ring is a queue of limited length.
 type ring[T any] struct {
-	items       []T // a power of two
+	items       []T // a power of two; they grow up to most
+	most        int
 	first, size int
 }
 
-func newRing[T any](space int) ring[T] { return ring[T]{items: make([]T, powerOfTwo(space))} }
+func newRing[T any](space int) ring[T] {
+	most := powerOfTwo(space)
+	return ring[T]{items: make([]T, min(most, startSpace)), most: most}
+}
 
-func (r *ring[T]) space() int { return len(r.items) - r.size }
+func (r *ring[T]) space() int { return r.most - r.size }
 
 func (r *ring[T]) push(item T) bool {
 	if r.size == len(r.items) {
-		return false
+		if r.size == r.most {
+			return false
+		}
+		r.items, r.first = append(append(make([]T, 0, 2*r.size), r.items[r.first:]...), r.items[:r.first]...), 0
+		r.items = r.items[:cap(r.items)]
 	}
 	r.items[(r.first+r.size)&(len(r.items)-1)] = item
 	r.size++

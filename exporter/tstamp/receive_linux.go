@@ -262,14 +262,13 @@ type recent struct {
 	packets [1 << 12]struct {
 		begins beginning
 		cookie uint64
-		known  bool
 	}
 	next uint
 }
 
 func (r *recent) add(payload []byte, cookie uint64) {
 	at := &r.packets[r.next%uint(len(r.packets))]
-	at.begins, at.cookie, at.known = beginning{}, cookie, true
+	at.begins, at.cookie = beginning{}, cookie
 	copy(at.begins[:], payload)
 	r.next++
 }
@@ -281,10 +280,10 @@ func (r *recent) find(quote []byte) (cookie uint64, found bool) {
 	}
 	var wanted beginning
 	copy(wanted[:], quote)
-	for i := range r.packets {
+	for i := range min(r.next, uint(len(r.packets))) {
 		p := &r.packets[i]
 		switch {
-		case !p.known || p.begins != wanted:
+		case p.begins != wanted:
 		case found && p.cookie != cookie:
 			return 0, false
 		default:
