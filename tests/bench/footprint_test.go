@@ -178,15 +178,20 @@ func agentFootprint(b *testing.B, host *lab.Host, count int, profile string) {
 	if err := os.WriteFile(file, []byte(config.String()), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	p := program.Start(b, host, binary, "agent", "--config.file="+file, "--web.listen-address="+at, "--web.enable-pprof", "--test.socket=")
+	args := []string{"agent", "--config.file=" + file, "--web.listen-address=" + at, "--test.socket="}
+	profiles := os.Getenv(profilesVariable)
+	if profiles != "" {
+		args = append(args, "--web.enable-pprof") // its tables are part of what is measured then
+	}
+	p := program.Start(b, host, binary, args...)
 	c := program.Client(b, host)
 	p.Serves(b, c, at)
 	time.Sleep(windowTime + time.Duration(count)*startGap) // all of its sessions have ended a window
 	f := measureFootprint(b, p, c, "http://"+at+"/metrics")
 	text := scrape(b, c, "http://"+at+"/metrics", acceptText)
-	scrape(b, c, "http://"+at+"/debug/pprof/heap?gc=1&debug=1", acceptText) // what is pooled stays for one collection
-	heap := scrape(b, c, "http://"+at+"/debug/pprof/heap?gc=1&debug=1", acceptText)
-	keep(b, c, at, count, profile)
+	if profiles != "" {
+		keep(b, c, at, filepath.Join(profiles, fmt.Sprintf("%s-%d.heap", profile, count)))
+	}
 	p.Kill(b)
 	remote.finish(b, nil)
 
@@ -202,7 +207,7 @@ func agentFootprint(b *testing.B, host *lab.Host, count int, profile string) {
 	what := fmt.Sprintf("%d %s paths at 1/s: ", count, profile)
 	comparison.add(b, row{what: what + "share of a core", unit: "%core", ours: 100 * f.core, lower: true})
 	comparison.add(b, row{what: what + "resident memory after scrapes", unit: "MB-resident", ours: f.resident / 1e6, lower: true})
-	comparison.add(b, row{what: what + "live heap", unit: "MB-live", ours: numberAfter(b, string(heap.text), "# HeapAlloc =") / 1e6, lower: true})
+	comparison.add(b, row{what: what + "live heap", unit: "MB-live", ours: numberAfter(b, string(text.text), "\ngo_gc_heap_live_bytes") / 1e6, lower: true})
 	comparison.add(b, row{what: what + "series of a path in text", unit: "series/path", ours: float64(stored), lower: true})
 	scrapeRows(b, what+"scrape by protocol buffers", "proto", f.scrape, f.median)
 	scrapeRows(b, what+"scrape by text", "text", text, text.took)
@@ -215,15 +220,14 @@ func scrapeRows(b *testing.B, what, unit string, s scraped, took time.Duration) 
 	comparison.add(b, row{what: what + ", time", unit: "ms-" + unit, ours: float64(took.Microseconds()) / 1e3, lower: true})
 }
 
-// keep writes the heap profile of an agent into the directory that ONEWAY_BENCH_PROFILES names.
-func keep(b *testing.B, c *http.Client, at string, count int, profile string) {
+// profilesVariable is the environment variable that names a directory for heap profiles of the agents.
+const profilesVariable = "ONEWAY_BENCH_PROFILES"
+
+// keep writes the heap profile of an agent.
+func keep(b *testing.B, c *http.Client, at, file string) {
 	b.Helper()
-	dir := os.Getenv("ONEWAY_BENCH_PROFILES")
-	if dir == "" {
-		return
-	}
 	heap := scrape(b, c, "http://"+at+"/debug/pprof/heap?gc=1", acceptText)
-	if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d.heap", profile, count)), heap.text, 0o600); err != nil {
+	if err := os.WriteFile(file, heap.text, 0o600); err != nil {
 		b.Fatal(err)
 	}
 }

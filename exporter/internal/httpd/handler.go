@@ -33,6 +33,7 @@ import (
 	"net/http/pprof"
 	"net/netip"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -73,12 +74,15 @@ type Options struct {
 	Now func() time.Time
 }
 
+// liveHeap is go_gc_heap_live_bytes: what the heap has without garbage.
+var liveHeap = regexp.MustCompile("^/gc/heap/live:bytes$")
+
 // NewRegistry has the standard metrics of an exporter: oneway_build_info, go_*, process_*.
 func NewRegistry() *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(
 		versioncollector.NewCollector("oneway"),
-		collectors.NewGoCollector(),
+		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.GoRuntimeMetricsRule{Matcher: liveHeap})),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return reg
