@@ -28,7 +28,7 @@ func loadTestJob(path, name, kind, link, host string) job {
 }
 
 func jobOf(target probe.Target, p probe.Prober) job {
-	j := job{task: &task{}, target: target}
+	j := job{task: &task{target: target}}
 	j.current.Store(&run{runner: p})
 	return j
 }

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 
@@ -54,7 +53,6 @@ func (p *plan) sections() []section {
 // job is one probe of one path.
 type job struct {
 	*task
-	target  probe.Target
 	kind    string
 	profile metric.Profile
 }
@@ -89,7 +87,7 @@ func (a *Agent) plan() (*plan, error) {
 	if len(found) > 0 {
 		return nil, found.Sort()
 	}
-	m := &maker{Agent: a, plan: p}
+	m := &maker{Agent: a, plan: p, meanings: map[string]*config.Section{}}
 	for _, s := range p.sections() {
 		found = append(found, s.plan(c, m)...)
 	}
@@ -103,6 +101,9 @@ func (a *Agent) plan() (*plan, error) {
 type maker struct {
 	*Agent
 	plan *plan
+	// meanings are the options of the probes, by their fingerprints: a task keeps them for new runners, and thousands may have the
+	// same.
+	meanings map[string]*config.Section
 }
 
 // placer adds places in the file to errors.
@@ -129,7 +130,7 @@ func (m *maker) place(at placer, t *task, wrong ...error) (*task, config.Problem
 	old := m.running[t.key]
 	switch {
 	case !old.same(t):
-		old, t.unit = t, newUnit(t.log, m.options.retry, t.runner(m.sink))
+		old, t.unit = t, newUnit(t.logger, m.options.retry, t.runner(m.sink))
 		_, err = t.prepare(m.sink)
 	case t.files:
 		_, err = t.make(metric.Discard{}, slog.New(slog.DiscardHandler))
@@ -167,7 +168,7 @@ func (m *maker) paths(c *config.Config) config.Problems {
 		found = append(found, wrong...)
 		for j := range path.Probes {
 			ofProbe, wrong := profileOf(path.Probes[j].Options, path.Probes[j].Profile, ofPath)
-			found = append(append(found, wrong...), m.probe(path, &path.Probes[j], ofProbe, env)...)
+			found = append(append(found, wrong...), m.probe(path, &path.Probes[j], ofProbe, &env)...)
 		}
 	}
 	return found
@@ -197,7 +198,7 @@ func profileOf(of config.Section, name string, usual metric.Profile) (metric.Pro
 }
 
 // probe plans one probe of a path.
-func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile, env probe.Env) config.Problems {
+func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile, env *probe.Env) config.Problems {
 	i := slices.IndexFunc(m.options.Types, func(t probe.Type) bool { return t.Name() == p.Type })
 	if i < 0 {
 		var names []string
@@ -206,17 +207,21 @@ func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile
 		}
 		return p.Options.Problems(option.Errorf("type", "is %q; it must be one of %q", p.Type, names))
 	}
-	target := probe.Target{Path: path.Name, Probe: p.Name, Peer: path.Peer}
-	t, found := m.place(probePlace{p.Options, path.Place}, &task{
-		key: path.Name + "\x00" + p.Name, what: fmt.Sprintf("probe %s of path %s", p.Name, path.Name),
-		log:      m.log.With("path", path.Name, "probe", p.Name),
-		identity: [...]string{p.Type, path.Peer, p.Options.Fingerprint(), env.Calibration.Fingerprint(), profile.String()},
-		make: func(sink metric.Sink, _ *slog.Logger) (runner, error) {
-			env := env
-			env.Sink = profile.Sink(sink)
-			return m.options.Types[i].New(env, target, p.Options.DecodeAll)
-		},
-	})
-	m.plan.jobs = append(m.plan.jobs, job{t, target, p.Type, profile})
+	kind, options, meaning := m.options.Types[i], &p.Options, p.Options.Fingerprint()
+	t := &task{
+		key: path.Name + "\x00" + p.Name, target: probe.Target{Path: path.Name, Probe: p.Name, Peer: path.Peer}, log: m.log,
+		identity: [...]string{p.Type, path.Peer, meaning, env.Calibration.Fingerprint(), profile.String()},
+	}
+	t.make = func(sink metric.Sink, _ *slog.Logger) (runner, error) {
+		env := *env
+		env.Sink = profile.Sink(sink)
+		return kind.New(env, t.target, options.DecodeAll)
+	}
+	planned, found := m.place(probePlace{p.Options, path.Place}, t)
+	if m.meanings[meaning] == nil {
+		m.meanings[meaning] = options
+	}
+	options = m.meanings[meaning] // errors have been found at their own place
+	m.plan.jobs = append(m.plan.jobs, job{planned, p.Type, profile})
 	return found
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,11 +27,13 @@ type runner interface {
 // supervises that runner, and makes another one after each failure; a later plan with the same key and identity keeps
 // it; stopAll ends it.
 type task struct {
-	// key is its place in the configuration, what its name in messages.
+	// key is its place in the configuration, what its name in messages; empty: that of target.
 	key, what string
+	// target is that of a probe.
+	target probe.Target
 	// identity is equal (reflect.DeepEqual) as long as the task has the same meaning.
 	identity any
-	log      *slog.Logger
+	log      *slog.Logger // logger adds the target
 
 	mu sync.Mutex // held while a runner is made
 	// make makes a runner. It opens only files that the configuration names.
@@ -55,6 +58,19 @@ type run struct {
 
 // stopTimeout is the time that tasks have to end.
 const stopTimeout = 5 * time.Second
+
+// name is its name in messages.
+func (t *task) name() string {
+	return cmp.Or(t.what, fmt.Sprintf("probe %s of path %s", t.target.Probe, t.target.Path))
+}
+
+// logger is its logger. Those of probes are not kept: thousands of them log little.
+func (t *task) logger() *slog.Logger {
+	if t.target.Path == "" {
+		return t.log
+	}
+	return t.log.With("path", t.target.Path, "probe", t.target.Probe)
+}
 
 // prepare makes the next run.
 func (t *task) prepare(sink metric.Sink) (*run, error) {
@@ -145,11 +161,11 @@ func stopAll(tasks ...*task) error {
 	deadline, end := context.WithTimeout(context.Background(), stopTimeout)
 	defer end()
 	for _, t := range tasks {
-		t.unit.cancel()
+		t.unit.halt()
 	}
 	var errs []error
 	for _, t := range tasks {
-		errs = append(errs, t.unit.stop(t.what, deadline.Done()))
+		errs = append(errs, t.unit.stop(t.name, deadline.Done()))
 	}
 	return errors.Join(errs...)
 }
@@ -159,7 +175,7 @@ type retry struct{ first, most time.Duration }
 
 // unit runs a function until it is stopped, and restarts it when it ends by itself, fails or panics.
 type unit struct {
-	log   *slog.Logger
+	log   func() *slog.Logger
 	retry retry
 	// run runs until its context ends, or returns the function that ends what it has started (probe.Starter).
 	run func(context.Context) (end func(), err error)
@@ -168,11 +184,12 @@ type unit struct {
 	done   chan struct{}
 
 	mu       sync.Mutex
-	err      error // why it does not run; nil while it runs
+	end      func() // ends what it has started without a goroutine; nil: nothing
+	err      error  // why it does not run; nil while it runs
 	restarts int
 }
 
-func newUnit(log *slog.Logger, r retry, run func(context.Context) (end func(), err error)) *unit {
+func newUnit(log func() *slog.Logger, r retry, run func(context.Context) (end func(), err error)) *unit {
 	return &unit{log: log, retry: r, run: run, done: make(chan struct{})}
 }
 
@@ -182,7 +199,7 @@ func (u *unit) start(ctx context.Context) {
 }
 
 func startUnit(ctx context.Context, log *slog.Logger, r retry, run func(context.Context) error) *unit {
-	u := newUnit(log, r, func(ctx context.Context) (func(), error) { return nil, run(ctx) })
+	u := newUnit(func() *slog.Logger { return log }, r, func(ctx context.Context) (func(), error) { return nil, run(ctx) })
 	u.start(ctx)
 	return u
 }
@@ -192,14 +209,40 @@ var errEnded = errors.New("it ended without being stopped")
 // keep runs the function until ctx ends. What it has started runs on without this goroutine.
 func (u *unit) keep(ctx context.Context) {
 	end := u.supervise(ctx)
-	if end == nil {
-		close(u.done)
+	if end != nil && u.holds(ctx, end) {
 		return
 	}
-	context.AfterFunc(ctx, func() {
-		defer close(u.done)
+	u.finish(end)
+}
+
+// holds leaves end to halt, unless ctx has ended.
+func (u *unit) holds(ctx context.Context, end func()) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if ctx.Err() == nil {
+		u.end = end
+	}
+	return u.end != nil
+}
+
+// halt requests the end, without waiting for it.
+func (u *unit) halt() {
+	u.cancel()
+	u.mu.Lock()
+	end := u.end
+	u.end = nil
+	u.mu.Unlock()
+	if end != nil {
+		go u.finish(end)
+	}
+}
+
+// finish ends what the function has started, if anything.
+func (u *unit) finish(end func()) {
+	defer close(u.done)
+	if end != nil {
 		u.ended(u.guard(func() error { end(); return nil }))
-	})
+	}
 }
 
 // supervise runs the function, again after each failure, until ctx ends, or until it has started something, whose end it
@@ -230,7 +273,7 @@ func (u *unit) supervise(ctx context.Context) (end func()) {
 // ended logs the error of a stopped unit.
 func (u *unit) ended(err error) {
 	if err != nil && !errors.Is(err, context.Canceled) {
-		u.log.Warn("Ended with an error", "err", err)
+		u.log().Warn("Ended with an error", "err", err)
 	}
 }
 
@@ -242,7 +285,7 @@ func (u *unit) failed(ctx context.Context, err error, delay time.Duration) bool 
 	u.set(err)
 	// Jitter of a quarter, so that units that failed together do not fail together again.
 	pause := delay*3/4 + rand.N(delay/2)
-	u.log.Error("Failed, will be retried", "err", err, "retry_in_seconds", pause.Seconds())
+	u.log().Error("Failed, will be retried", "err", err, "retry_in_seconds", pause.Seconds())
 	return ctxtime.For(ctx, pause)
 }
 
@@ -251,7 +294,7 @@ func (u *unit) guard(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
-			u.log.Error("Panic", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			u.log().Error("Panic", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 		}
 	}()
 	return f()
@@ -273,16 +316,15 @@ func (u *unit) state() (restarts int, err error) {
 	return u.restarts, u.err
 }
 
-// stop ends it and waits until deadline.
-func (u *unit) stop(what string, deadline <-chan struct{}) error {
-	u.cancel()
+// stop waits until a halted unit has ended, or until deadline.
+func (u *unit) stop(name func() string, deadline <-chan struct{}) error {
 	select {
 	case <-u.done:
 	case <-deadline:
 		select {
 		case <-u.done: // done and deadline at the same time
 		default:
-			return fmt.Errorf("agent: %s is still running after %v", what, stopTimeout)
+			return fmt.Errorf("agent: %s is still running after %v", name(), stopTimeout)
 		}
 	}
 	return nil

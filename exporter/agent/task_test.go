@@ -40,7 +40,7 @@ func TestTaskRunsThePreparedRunnerAndMakesAnotherAfterAFailure(t *testing.T) {
 		if _, err := k.prepare(metric.Discard{}); err != nil || len(made) != 1 || made[0].runs != 0 {
 			t.Fatalf("%d runners were made, %v", len(made), err)
 		}
-		k.unit = newUnit(k.log, retry{first: time.Second, most: time.Minute}, k.runner(metric.Discard{}))
+		k.unit = newUnit(k.logger, retry{first: time.Second, most: time.Minute}, k.runner(metric.Discard{}))
 		k.unit.start(t.Context())
 		synctest.Wait()
 		k.mu.Lock() // as while a runner is made

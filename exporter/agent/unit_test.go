@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -102,4 +103,57 @@ func TestLeaseClosesTheSeriesOfThePathOnce(t *testing.T) {
 	if _, drops := sink.Value(metric.SocketDrops, "0.0.0.0:862"); sink.Open() != 1 || !drops {
 		t.Errorf("%d series are open, the series of the socket: %v, want that one only", sink.Open(), drops)
 	}
+}
+
+// startedRunner measures without a goroutine.
+type startedRunner struct {
+	once
+	end func()
+}
+
+func (s *startedRunner) Start(context.Context) (func(), error) { return s.end, nil }
+
+// What a runner has started runs without a goroutine, until its task ends, and the series end with it.
+func TestStartedRunnerEndsWithItsTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink, ended := &metrictest.Sink{}, 0
+		for _, end := range []func(){func() { ended++ }, func() { panic("at its end") }} {
+			k := &task{log: slog.New(slog.DiscardHandler), make: func(sink metric.Sink, _ *slog.Logger) (runner, error) {
+				sink.Series(metric.ProbeUp, "a", "p")
+				return &startedRunner{end: end}, nil
+			}}
+			if _, err := k.prepare(sink); err != nil {
+				t.Fatal(err)
+			}
+			k.unit = newUnit(k.logger, retry{first: time.Second, most: time.Minute}, k.runner(sink))
+			before := runtime.NumGoroutine()
+			k.unit.start(t.Context())
+			time.Sleep(time.Hour) // simulated time (synctest)
+			synctest.Wait()
+			if n := runtime.NumGoroutine(); n != before || sink.Open() != 1 || k.fault() != "" {
+				t.Errorf("%d goroutines, want %d; %d series, want 1; fault %q", n, before, sink.Open(), k.fault())
+			}
+			if err := stopAll(k); err != nil || sink.Open() != 0 {
+				t.Errorf("%v; %d series are open after the end", err, sink.Open())
+			}
+		}
+		if ended != 1 {
+			t.Errorf("ended %d times, want once", ended)
+		}
+	})
+}
+
+// A unit whose context ended while its function started something ends that at once.
+func TestUnitStoppedDuringItsStartEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := false
+		u := newUnit(func() *slog.Logger { return slog.New(slog.DiscardHandler) }, retry{time.Second, time.Second}, func(ctx context.Context) (func(), error) {
+			<-ctx.Done()
+			return func() { ended = true }, nil
+		})
+		u.start(t.Context())
+		if err := stopAll(&task{what: "it", unit: u}); err != nil || !ended {
+			t.Errorf("%v, ended %v", err, ended)
+		}
+	})
 }
