@@ -72,10 +72,10 @@ type Prober interface {
 	Status() Status
 }
 
-// Starter is implemented by a Prober that may measure without a goroutine that waits: there may be thousands of them.
+// Starter is implemented by a Prober that measures without a goroutine that waits: there may be thousands of them.
 type Starter interface {
-	// Start is Run, except that it may return before ctx ends, with end, and measures on: the caller calls end when ctx
-	// has ended, and then its series are closed and nothing is left running.
+	// Start is Run, except that it returns end when the measurement has begun. The caller calls end when ctx has ended; then
+	// its series are closed and nothing is left running. end is nil after an error, and if ctx ended before.
 	Start(ctx context.Context) (end func(), err error)
 }
 

@@ -33,11 +33,12 @@ type story struct {
 	*Target
 	log bytes.Buffer // read when following has ended
 
-	mu     sync.Mutex
-	addrs  []string // that the name has at the moment; none: it does not resolve
-	refuse error    // what opening says
-	events []string
-	failed int
+	mu      sync.Mutex
+	addrs   []string // that the name has at the moment; none: it does not resolve
+	refuse  error    // what opening says
+	events  []string
+	failed  int
+	renewed int
 }
 
 func newStory(t *testing.T, peer string) *story {
@@ -56,18 +57,20 @@ func newStory(t *testing.T, peer string) *story {
 }
 
 func (s *story) follow(ctx context.Context) {
-	end := s.Follow(ctx, func() { s.change(func() { s.failed++ }) }, func(_ context.Context, peer netip.AddrPort) (func(), error) {
+	end := s.Follow(ctx, func() { s.change(func() { s.failed++ }) }, func(_ context.Context, peer netip.AddrPort) (Measurement, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.refuse != nil {
-			return nil, s.refuse
+			return Measurement{}, s.refuse
 		}
 		s.events = append(s.events, "open "+peer.String())
-		return func() { s.change(func() { s.events = append(s.events, "end "+peer.String()) }) }, nil
+		return Measurement{
+			Renew: func() { s.change(func() { s.renewed++ }) },
+			End:   func() { s.change(func() { s.events = append(s.events, "end "+peer.String()) }) },
+		}, nil
 	})
+	<-ctx.Done()
 	if end != nil {
-		s.change(func() { s.events = append(s.events, "no goroutine") })
-		<-ctx.Done()
 		end()
 	}
 }
@@ -146,7 +149,7 @@ func TestWhatCannotBeOpenedIsTriedAgainAndToldOnce(t *testing.T) {
 			s.change(func() { s.refuse = nil })
 			time.Sleep(maxRetry) // simulated time (synctest)
 		})
-		if want := []string{"open 192.0.2.1:862", "no goroutine", "end 192.0.2.1:862"}; !slices.Equal(s.events, want) {
+		if want := []string{"open 192.0.2.1:862", "end 192.0.2.1:862"}; !slices.Equal(s.events, want) {
 			t.Errorf("%q, want %q", s.events, want)
 		}
 		if said := s.log.String(); strings.Count(said, "\n") != 2 || strings.Count(said, `fault="it cannot be measured"`) != 2 {
@@ -166,4 +169,15 @@ func TestAddressThatDoesNotFitIsRefused(t *testing.T) {
 	if _, err := s.Resolve(t.Context(), netip.AddrPort{}); err == nil || err.Error() != `target: peer "peer.test" has no ipv6 address` {
 		t.Error(err)
 	}
+}
+
+func TestAddressIsRenewedUntilItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStory(t, "192.0.2.1")
+		s.during(t, func() { time.Sleep(3*time.Minute + time.Second) }) // simulated time (synctest)
+		time.Sleep(time.Hour)                                           // simulated time (synctest)
+		if s.renewed != 3 || s.failed != 0 {
+			t.Errorf("renewed %d times in three minutes and an hour after the end, want 3; %d failures", s.renewed, s.failed)
+		}
+	})
 }

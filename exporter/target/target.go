@@ -2,8 +2,8 @@
 //
 // A probe embeds Options in its own, makes a Target from them, and follows it:
 //
-//	Follow -> resolve the name -> open(address) ... the address is no longer one of the name
-//	       <-------------------- end <-----------------------------------------------------
+//	Follow -> resolve the name -> Open(address) -> Renew ... the address is no longer one of the name
+//	       <-------------------- End <---------------------------------------------------------
 package target
 
 import (
@@ -53,29 +53,53 @@ const (
 	maxRetry = 30 * time.Second
 )
 
-// Open begins to measure the peer at one address. end ends that, and releases what Open has opened; it is always called.
-type Open func(ctx context.Context, peer netip.AddrPort) (end func(), err error)
+// Measurement measures the host at one address. Renew is called at each interval of resolution, and End, once, ends it and
+// releases what Open has opened.
+type Measurement struct{ Renew, End func() }
 
-// Follow measures the host at its current address until ctx ends. Name resolution and Open are retried after an error;
-// failed is called after each failed lookup. When the measured address is no longer one of the name, measuring ends and
-// starts again.
-//
-// A host that is an address needs no goroutine: Follow returns while it is measured, and the caller calls end. Otherwise
-// end is nil.
+// Open begins to measure the peer at one address.
+type Open func(ctx context.Context, peer netip.AddrPort) (Measurement, error)
+
+// Follow measures the host at its current address, and returns when that has begun. Name resolution and Open are retried
+// after an error; failed is called after each failed lookup. When the measured address is no longer one of the name, the
+// measurement ends and another one begins. The caller calls end when ctx has ended; end is nil if nothing was measured by
+// then. No goroutine waits meanwhile, since thousands would.
 func (t *Target) Follow(ctx context.Context, failed func(), open Open) (end func()) {
+	f := &follower{target: t, failed: failed, open: open}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.begin(ctx) {
+		return nil
+	}
+	f.timer = time.AfterFunc(t.options.ResolveInterval, func() { f.check(ctx) })
+	return f.end
+}
+
+// follower is a host that is followed.
+type follower struct {
+	target *Target
+	failed func()
+	open   Open
+
+	mu       sync.Mutex // held also while it waits for a name or a socket, which its context ends
+	timer    *time.Timer
+	peer     netip.AddrPort
+	current  Measurement // the zero Measurement: none
+	finished bool
+}
+
+// begin begins a measurement: false if ctx ended before.
+func (f *follower) begin(ctx context.Context) bool {
+	t := f.target
 	for delay := minRetry; ctx.Err() == nil; {
-		peer, err := t.look(ctx, netip.AddrPort{}, failed)
+		peer, err := t.look(ctx, netip.AddrPort{}, f.failed)
 		if err == nil {
 			delay = minRetry
-			if end, err = open(ctx, peer); err == nil {
+			if f.current, err = f.open(ctx, peer); err == nil {
+				f.peer = peer
 				t.Tell(unopened, nil)
 				t.lacks("")
-				if t.literal().IsValid() { // an address stays what it is
-					return end
-				}
-				t.watch(ctx, peer, failed)
-				end()
-				continue
+				return true
 			}
 			if ctx.Err() == nil {
 				t.Tell(unopened, err)
@@ -87,20 +111,38 @@ func (t *Target) Follow(ctx context.Context, failed func(), open Open) (end func
 		}
 		delay = min(2*delay, maxRetry)
 	}
-	return nil
+	return false
 }
 
-// watch resolves the name at intervals. A failed lookup keeps the current address.
-func (t *Target) watch(ctx context.Context, peer netip.AddrPort, failed func()) {
-	for ctxtime.For(ctx, t.options.ResolveInterval) {
-		now, err := t.look(ctx, peer, failed)
-		if ctx.Err() != nil {
+// check renews the measurement, and resolves the name again. A failed lookup keeps the current address.
+func (f *follower) check(ctx context.Context) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.finished || ctx.Err() != nil {
+		return
+	}
+	f.current.Renew()
+	now, err := f.target.look(ctx, f.peer, f.failed)
+	if ctx.Err() != nil {
+		return
+	}
+	if err == nil && now != f.peer {
+		f.target.Log().Info("Address of the peer has changed", "old", f.peer.String(), "new", now.String())
+		f.current.End()
+		if f.current = (Measurement{}); !f.begin(ctx) {
 			return
 		}
-		if err == nil && now != peer {
-			t.Log().Info("Address of the peer has changed", "old", peer.String(), "new", now.String())
-			return
-		}
+	}
+	f.timer.Reset(f.target.options.ResolveInterval)
+}
+
+// end ends what is measured.
+func (f *follower) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.timer.Stop()
+	if f.finished = true; f.current.End != nil {
+		f.current.End()
 	}
 }
 

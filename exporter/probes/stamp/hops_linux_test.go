@@ -13,6 +13,7 @@ import (
 	"oneway.example/exporter/metric/metrictest"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/reflector"
+	"oneway.example/exporter/target"
 	"oneway.example/exporter/tstamp"
 	"oneway.example/tests/await"
 	"oneway.example/tests/namespace"
@@ -65,8 +66,8 @@ func TestRouterOfAPathIsAHop(t *testing.T) {
 	namespace.Check(t, err)
 	// The socket is of the namespace in which the session is opened.
 	series := newSeries(sink, "p", "stamp")
-	var end func()
-	namespace.Do(t, local, func() { end, err = p.open(t.Context(), peer, series) })
+	var m target.Measurement
+	namespace.Do(t, local, func() { m, err = p.open(t.Context(), peer, series) })
 	namespace.Check(t, err)
 	for _, direction := range []string{"forward", "reverse"} {
 		await.That(t, "one hop "+direction, func() bool {
@@ -77,7 +78,7 @@ func TestRouterOfAPathIsAHop(t *testing.T) {
 			t.Errorf("%s: %v changes, known %v; want 0", direction, changes, known)
 		}
 	}
-	end()
+	m.End()
 	series.scope.Close()
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -45,84 +44,47 @@ func (p *Prober) Run(ctx context.Context) error {
 	return err
 }
 
-// Start is Run without a goroutine for a peer that is an address.
+// Start is Run without a goroutine that waits.
 func (p *Prober) Start(ctx context.Context) (end func(), err error) {
 	series := newSeries(p.env.Sink, p.path.Path, p.path.Probe)
 	failures := p.env.Sink.Series(metric.ResolveFailures, p.path.Path, p.path.Probe)
-	remove := p.peer.Follow(ctx, func() { failures.Add(1) }, func(ctx context.Context, peer netip.AddrPort) (func(), error) {
-		series = series.anew() // a session counts from zero
-		return p.open(ctx, peer, series)
-	})
-	end = func() {
-		if remove != nil {
-			remove()
-		}
+	closeAll := func() {
 		failures.Close()
 		series.scope.Close()
 	}
-	if remove == nil {
-		end()
+	stop := p.peer.Follow(ctx, func() { failures.Add(1) }, func(ctx context.Context, peer netip.AddrPort) (target.Measurement, error) {
+		series = series.anew() // a session counts from zero
+		return p.open(ctx, peer, series)
+	})
+	if stop == nil {
+		closeAll()
 		return nil, nil
 	}
-	return end, nil
+	return func() {
+		stop()
+		closeAll()
+	}, nil
 }
 
 // open begins a session with the peer at one address, when the Type's start turn allows it.
-func (p *Prober) open(ctx context.Context, peer netip.AddrPort, series *series) (end func(), err error) {
+func (p *Prober) open(ctx context.Context, peer netip.AddrPort, series *series) (m target.Measurement, err error) {
 	if !ctxtime.For(ctx, p.hubs.turn(sched.Now())) {
-		return nil, ctx.Err()
+		return m, ctx.Err()
 	}
 	s, remove, err := p.begin(ctx, peer, &p.opts, series, func(s *session) { s.tell = p.peer.Tell })
 	if err != nil {
-		return nil, err
+		return m, err
 	}
 	p.session.Store(s)
 	// A foreign reflector treats a statistics query as a test packet: the query must not take a number between two
 	// measured packets.
 	s.awaitOpening(ctx, 5*pollInterval) // ticked rarely: thousands of sessions may wait
 	unschedule := p.env.Pacer.Add(s, s.plan.Next(sched.Now()))
-	renewal := renewing(p.opts.ResolveInterval, func() { p.renew(ctx, s) })
-	return func() {
-		renewal.stop()
+	return target.Measurement{Renew: func() { p.renew(ctx, s) }, End: func() {
 		unschedule()
 		p.session.Store(nil)
 		remove()
-	}, nil
-}
-
-// renewal renews a session at intervals: a timer, since thousands of goroutines would wait.
-type renewal struct {
-	renew func()
-	every time.Duration
-	timer *time.Timer
-
-	mu      sync.Mutex // held while it renews
-	stopped bool
-}
-
-func renewing(every time.Duration, renew func()) *renewal {
-	r := &renewal{renew: renew, every: every}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.timer = time.AfterFunc(every, r.run)
-	return r
-}
-
-func (r *renewal) run() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.stopped {
-		r.renew()
-		r.timer.Reset(r.every)
-	}
-}
-
-// stop returns when nothing is renewed anymore.
-func (r *renewal) stop() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.stopped = true
-	r.timer.Stop()
+	}}, nil
 }
 
 // renew reads the keys, and the calibration of the interface that s sends from: its route may have changed.
