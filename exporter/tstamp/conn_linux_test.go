@@ -274,3 +274,23 @@ func TestSendAndReceiveDoNotAllocate(t *testing.T) {
 		}
 	})
 }
+
+// What a socket has from its start is for a steady sender; see TestBurstHasSpaceUpToTheLimits.
+func TestSocketStartsSmall(t *testing.T) {
+	const most = 256 << 10
+	sizes := testing.Benchmark(func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			c, err := Open(netip.MustParseAddrPort("127.0.0.1:0"), Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := c.Close(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	if n := sizes.AllocedBytesPerOp(); n == 0 || n > most {
+		t.Errorf("a socket takes %d bytes, want at most %d", n, most)
+	}
+}

@@ -349,37 +349,6 @@ func (k *countingKernel) send(cookie uint64) {
 	k.p.expire(k.now - 200)
 }
 
-// A burst gets as many slots and as much of the queue as it needs, up to the limits, and nothing is lost meanwhile.
-func TestBurstHasSpaceUpToTheLimits(t *testing.T) {
-	const most, before = 4 * startSpace, startSpace / 2
-	p := newPending(most, 2*most, false)
-	for i := range uint32(before) {
-		p.sent(uint64(i), 100)
-		p.match(i, kernelAt(101))
-	}
-	p.done.popInto(make([]TxStamp, 0, before/2)) // the burst begins in the middle of the queue
-	for i := range uint64(most) {
-		p.sent(before+i, 100)
-	}
-	if len(p.slots) != most || p.missing != 0 {
-		t.Errorf("%d slots, %d packets given up, want %d and 0", len(p.slots), p.missing, most)
-	}
-	p.sent(before+most, 100) // takes the slot of the burst's first packet
-	for i := range uint32(most) {
-		p.match(before+1+i, kernelAt(102))
-	}
-	p.report()
-	got := p.done.popInto(make([]TxStamp, 0, 2*most))
-	for i := range got {
-		if want := uint64(before/2 + i); got[i].Cookie != want {
-			t.Fatalf("timestamp %d is of packet %d, want %d", i, got[i].Cookie, want)
-		}
-	}
-	if len(got) != before/2+most+1 || p.missing != 1 || p.rejected != 0 || p.waiting != 0 {
-		t.Errorf("%d timestamps, %d missing, %d rejected, %d packets wait", len(got), p.missing, p.rejected, p.waiting)
-	}
-}
-
 func (k *countingKernel) handOut(n int) {
 	for ; n > 0 && len(k.held) > 0; n-- {
 		i := k.rng.IntN(len(k.held))
