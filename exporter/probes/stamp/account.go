@@ -44,8 +44,9 @@ type tallies struct {
 type account struct {
 	opts *Options
 	est  *estimator
-	// dropped returns how many of the reverse losses decided now were dropped by this host's socket; nil: none.
-	dropped func(lost uint64) uint64
+	// dropped returns how many of the reverse losses decided now were dropped by this host's socket, at most ago old;
+	// nil: none.
+	dropped func(lost uint64, ago time.Duration) uint64
 
 	outstandingPackets outstandingPackets
 	statsQuery         statisticsPoller
@@ -60,7 +61,9 @@ type account struct {
 	// remoteDrops are the drops of the remote end's socket; remoteHost: it reports them.
 	remoteDrops drops
 	remoteHost  bool
-	told        toldMarks
+	// silence is the longest time without a reply since reply numbers are missing.
+	silence time.Duration
+	told    toldMarks
 
 	tallies
 
@@ -292,16 +295,24 @@ func (a *account) up() (up, decided bool) {
 	return a.now-a.lastReply <= timeout, true
 }
 
+// heard measures the silence that ends with a reply: the missing replies may have been dropped at its beginning.
+func (a *account) heard(now time.Duration) {
+	if c := a.reverse.Counts(); c.Pending() == 0 {
+		a.silence = 0
+	}
+	a.silence = max(a.silence, now-a.order.at)
+}
+
 // droppedHere returns how many of the reverse losses decided now were dropped by this host's socket.
 func (a *account) droppedHere(lost uint64) uint64 {
 	if a.dropped == nil || lost == 0 {
 		return 0
 	}
-	return a.dropped(lost)
+	return a.dropped(lost, a.opts.explains()+a.silence)
 }
 
 // droppedThere is the same for forward losses and the remote end's socket, whose drops some replies and statistics
 // replies report.
 func (a *account) droppedThere(lost uint64) uint64 {
-	return a.remoteDrops.take(lost, sched.Now(), a.opts.explains()+max(8*a.opts.Interval, 2*time.Second))
+	return a.remoteDrops.take(lost, sched.Now(), a.opts.explains()+max(8*a.opts.Interval, a.silence))
 }

@@ -3,6 +3,7 @@ package stamp
 import (
 	"context"
 	"net"
+	"net/netip"
 	"sync"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"oneway.example/exporter/reflector"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/seqwin"
+	wire "oneway.example/exporter/wire/stamp"
 )
 
 func TestLossesAreTheHostsOnlyAsFarAsItsSocketDropped(t *testing.T) {
@@ -91,6 +93,68 @@ func TestBooksBalanceWithDropsAndLatePackets(t *testing.T) {
 	d.count(w.Counts(), seqwin.RecentBits, dropped)
 	if got := d.now; got.received != 92 || got.lost != 14 || got.dropped != 4 || got.outstanding() != 0 {
 		t.Errorf("after a restart: %+v, %d outstanding", got, got.outstanding())
+	}
+}
+
+// TestDropsExplainLossesDecidedLongAfterThem: this host's socket drops the replies to some requests in a row. Their loss
+// is decided one loss timeout after the next reply, by a tick that may be late on a busy host.
+func TestDropsExplainLossesDecidedLongAfterThem(t *testing.T) {
+	for _, c := range []struct {
+		interval, busy time.Duration
+		inARow         uint32
+	}{
+		{time.Second, time.Second, 1},
+		{time.Second, 6 * time.Second, 1},
+		{time.Second, time.Second, 40},
+		{30 * time.Second, time.Second, 3},
+	} {
+		a := idleAccount(t)
+		a.opts.Interval, a.opts.LossTimeout = c.interval, 3*time.Second
+		asks(a, 100)
+		var d drops
+		now := time.Hour
+		d.begin()
+		a.dropped = func(lost uint64, ago time.Duration) uint64 { return d.take(lost, now, ago) }
+		next := uint32(0)
+		reply := func() {
+			now += c.interval
+			a.number(&wire.ReflectorPacket{Seq: next}, request{}, now, false)
+			next++
+		}
+		for range 5 {
+			reply()
+		}
+		d.update(uint64(c.inARow), now)
+		now += time.Duration(c.inARow) * c.interval
+		next += c.inARow
+		reply()
+		now += a.opts.LossTimeout + c.busy
+		a.expire(now)
+		if got := a.rev.now; got.dropped != uint64(c.inARow) || got.lost != 0 {
+			t.Errorf("%d dropped in a row at an interval of %v, decided %v late: %d lost and %d dropped; want all dropped", c.inARow, c.interval, c.busy, got.lost, got.dropped)
+		}
+		// A loss without a drop is one of the path.
+		before := a.rev.now.lost
+		next++
+		reply()
+		now += a.opts.LossTimeout + c.busy
+		if a.expire(now); a.rev.now.lost != before+1 {
+			t.Errorf("%d lost after the drops, want 1", a.rev.now.lost-before)
+		}
+	}
+}
+
+// TestDropsBeforeTheFirstTickCount: the sessions of a new socket start at once.
+func TestDropsBeforeTheFirstTickCount(t *testing.T) {
+	b := newTestbed(t, reflector.Options{})
+	h, err := newHub(hubKey{local: netip.MustParseAddrPort("127.0.0.1:0")}, openCard, b.env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.close()
+	h.drops.update(7, time.Second)
+	if n := h.drops.take(9, time.Second, time.Second); n != 7 {
+		t.Errorf("%d losses attributed to 7 drops of a new socket, want 7", n)
 	}
 }
 

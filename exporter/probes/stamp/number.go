@@ -14,6 +14,7 @@ func (a *account) number(p *wire.ReflectorPacket, q request, now time.Duration, 
 		a.beginReverse(a.firstNumber(uint64(p.Seq)), now)
 	}
 	a.reverse.Expire(now, a.opts.LossTimeout)
+	a.heard(now)
 	n := seqwin.Extend(a.reverse.Counts().Next, p.Seq)
 	first := q.first()
 	switch where := a.order.judge(n, a.requests(), first && q.outstanding.sent > a.order.at, a.kind == remoteOurs); {

@@ -201,8 +201,9 @@ func (o *Options) decode(r *reply, raw uint64, local instant.Time) instant.Time 
 	return r.packet.Error.Format().Decode(raw, o.TAIOffset, local)
 }
 
-// explains is the longest time between a drop and the decision of a loss attributed to it.
-func (o *Options) explains() time.Duration { return o.LossTimeout + 2*tickInterval }
+// explains is the longest time between a drop and the decision of a loss attributed to it, if the next packet arrives
+// at once. A busy host reads packets and ticks late.
+func (o *Options) explains() time.Duration { return o.LossTimeout + 10*tickInterval }
 
 // layout is the content of a test packet of a given size. Bytes count UDP payload.
 type layout struct {

@@ -175,6 +175,7 @@ func (a *account) countForward(rc *wire.Receipt, now time.Duration) {
 // finishReverse decides all replies below number end.
 func (a *account) finishReverse(end uint64, now time.Duration) {
 	if a.order.fits(end, a.requests()) {
+		a.heard(now)
 		a.reverse.Finish(end, now)
 		a.countReverse()
 	}

@@ -61,7 +61,7 @@ func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *s
 	s.account = newAccount(o, s.estimator, now)
 	if h != nil {
 		s.estimator.card = h.card
-		s.account.dropped = func(lost uint64) uint64 { return h.dropped(lost, o.explains()) }
+		s.account.dropped = h.dropped
 	}
 	s.hostToken = hostid.Read().Token(s.run)
 	s.useKeys(o.keys)
