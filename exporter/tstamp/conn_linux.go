@@ -44,6 +44,7 @@ type Conn struct {
 	batch     *Batch             // of the running Receive
 	result    error              // of readBatch
 	readBatch func(uintptr) bool // tryReceive; made once, since a method value allocates
+	idle      atomic.Bool        // Receive waits
 
 	drainMu    sync.Mutex
 	queue      messageBatch

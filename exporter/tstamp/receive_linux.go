@@ -78,6 +78,7 @@ func (c *Conn) overdue() {
 
 // tryReceive is called by the runtime's poller; false makes the poller wait.
 func (c *Conn) tryReceive(uintptr) (done bool) {
+	c.idle.Store(false)
 	b := c.batch
 	b.In, b.Tx, b.Errors = b.In[:0], b.Tx[:0], b.Errors[:0]
 	if c.closed.Load() {
@@ -98,7 +99,22 @@ func (c *Conn) tryReceive(uintptr) (done bool) {
 	done = len(b.In)+len(b.Tx)+len(b.Errors) > 0
 	c.pending.parked = !done
 	c.pending.mu.Unlock()
+	c.idle.Store(!done)
 	return done
+}
+
+// Idle reports whether Receive waits and no packet does: Receive has returned all that arrived before this call.
+func (c *Conn) Idle() bool {
+	if !c.idle.Load() {
+		return false
+	}
+	c.drainMu.Lock()
+	defer c.drainMu.Unlock()
+	if c.fd < 0 {
+		return false
+	}
+	next, err := unix.IoctlGetInt(c.fd, unix.SIOCINQ) // the length of the next packet (udp(7))
+	return err == nil && next == 0 && c.idle.Load()
 }
 
 // readPackets is one recvmmsg, repeated if it returned only the error of an earlier packet, which the error queue has

@@ -103,7 +103,7 @@ func (w *wheel) turn() {
 	seq := uint32(w.at)
 	w.s.account.outstandingPackets.add(uint64(seq), sched.Now(), userTime(seq), clockThen{bound: sample.Bound{Reason: sample.OK}})
 	w.s.transmitted(w.s.cookie(uint64(seq)), sample.Stamp{At: userTime(seq) + 20_000, Origin: sample.Kernel}, &w.hub)
-	w.s.received(&w.replies[seq])
+	w.s.received(&w.replies[seq], sched.Now())
 	w.at++
 }
 
@@ -157,7 +157,8 @@ func BenchmarkTick(b *testing.B) {
 	w.s.account.statsQuery.opened = true
 	b.ReportAllocs()
 	for b.Loop() {
-		w.s.tick(w.s.account.now + time.Microsecond)
+		now := w.s.account.now + time.Microsecond
+		w.s.tick(now, now)
 	}
 }
 

@@ -237,7 +237,8 @@ func TestEndedSessionPublishesNothing(t *testing.T) {
 	s.series = newSeries(book, "p", "stamp")
 	s.end()
 	s.series.scope.Close()
-	s.tick(s.account.now + time.Second) // writing to a closed series panics
+	now := s.account.now + time.Second
+	s.tick(now, now) // writing to a closed series panics
 	if book.Open() > 0 {
 		t.Errorf("published after the end: %v", book.Present(""))
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/sample"
+	"oneway.example/exporter/sched"
 	"oneway.example/exporter/tstamp"
 	wire "oneway.example/exporter/wire/stamp"
 	"oneway.example/exporter/wire/timefmt"
@@ -34,7 +35,7 @@ func FuzzAuthenticatedReplies(f *testing.F) {
 					seal(pendingReply, wire.NewKey([]byte("another")))
 				}
 				at := wheelStart.Add(time.Millisecond)
-				s.received(&tstamp.In{Payload: pendingReply, Peer: peer, Stamp: sample.Stamp{At: at, Origin: sample.Kernel}, At: at})
+				s.received(&tstamp.In{Payload: pendingReply, Peer: peer, Stamp: sample.Stamp{At: at, Origin: sample.Kernel}, At: at}, sched.Now())
 				a.check()
 				n := uint64(0)
 				for _, of := range s.account.discarded {

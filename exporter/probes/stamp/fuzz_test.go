@@ -65,7 +65,7 @@ func FuzzReplies(f *testing.F) {
 				if sealed {
 					wire.SealCRC(b, false)
 				}
-				s.received(&tstamp.In{Payload: b, Peer: peer, Stamp: sample.Stamp{At: at, Origin: sample.Kernel}, At: at})
+				s.received(&tstamp.In{Payload: b, Peer: peer, Stamp: sample.Stamp{At: at, Origin: sample.Kernel}, At: at}, sched.Now())
 				at = at.Add(time.Millisecond)
 				a.check()
 			}

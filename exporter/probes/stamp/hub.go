@@ -10,9 +10,11 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
+	"oneway.example/exporter/instant"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/sample"
@@ -45,6 +47,9 @@ type hub struct {
 	used   int
 
 	snapshots sync.Pool // of *snapshot, between two uses
+
+	// heard is the monotonic time up to which all packets that have arrived are processed.
+	heard atomic.Int64
 
 	drops  drops
 	stray  [discardReasons]uint64 // guarded by mu
@@ -217,6 +222,7 @@ func (h *hub) sendNow(out tstamp.Out) error {
 func (h *hub) receive() error {
 	b := tstamp.NewBatch(receivePackets, maxSize+1)
 	for {
+		begin := sched.Now()
 		if err := h.conn.Receive(b); err != nil {
 			if errors.Is(err, net.ErrClosed) {
 				return nil
@@ -226,8 +232,14 @@ func (h *hub) receive() error {
 		for i := range b.Tx {
 			h.transmitted(&b.Tx[i])
 		}
+		now, at := sched.Now(), instant.Now()
 		for i := range b.In {
-			h.arrived(&b.In[i])
+			h.arrived(&b.In[i], h.arrival(&b.In[i], now, at))
+		}
+		if len(b.In) < receivePackets {
+			h.heardUpTo(begin)
+		} else if last := &b.In[receivePackets-1]; last.Stamp.Origin != sample.User { // which may be much later
+			h.heardUpTo(h.arrival(last, now, at))
 		}
 		for _, e := range b.Errors {
 			h.failed(e)
@@ -244,7 +256,24 @@ func (h *hub) transmitted(t *tstamp.TxStamp) {
 	}
 }
 
-func (h *hub) arrived(in *tstamp.In) {
+// arrival is the monotonic time at which a packet arrived, given the same time of both clocks after it was read. A busy
+// host reads late; that must not count as delay of the path. A step of the system clock in between has little effect.
+func (h *hub) arrival(in *tstamp.In, now time.Duration, at instant.Time) time.Duration {
+	return max(now-max(0, at.Sub(in.Stamp.At)), time.Duration(h.heard.Load()))
+}
+
+func (h *hub) heardUpTo(at time.Duration) { h.heard.Store(max(h.heard.Load(), int64(at))) }
+
+// upTo returns the time up to which all packets that have arrived are processed: a timeout that has passed since is
+// not proven, since the reply may wait to be read.
+func (h *hub) upTo(now time.Duration) time.Duration {
+	if h.conn.Idle() {
+		return now
+	}
+	return time.Duration(h.heard.Load())
+}
+
+func (h *hub) arrived(in *tstamp.In, now time.Duration) {
 	s, why := h.find(in)
 	if s == nil {
 		h.mu.Lock()
@@ -255,7 +284,7 @@ func (h *hub) arrived(in *tstamp.In) {
 	if in.Stamp.Origin == sample.Kernel {
 		h.series.hostRx.Observe(in.At.Sub(in.Stamp.At).Seconds())
 	}
-	s.received(in)
+	s.received(in, now)
 }
 
 // find returns the session of a reply: by its SSID (RFC 8972 section 3), which an RFC 8762 reflector leaves zero,
@@ -312,9 +341,10 @@ func (h *hub) keep(ctx context.Context) {
 		}
 		now := sched.Now()
 		h.drops.update(h.conn.Stats().Dropped, now)
+		heard := h.upTo(now)
 		sessions = h.all(sessions[:0])
 		for _, s := range sessions {
-			s.tick(now)
+			s.tick(now, heard)
 			s.report(now)
 		}
 		clear(sessions)

@@ -235,7 +235,8 @@ func (s *session) poll(ctx context.Context, every, most time.Duration, done func
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for end := sched.Now() + most; sched.Now() < end; {
-		s.tick(sched.Now())
+		now := sched.Now()
+		s.tick(now, s.hub.upTo(now))
 		s.mu.Lock()
 		finished := done()
 		s.mu.Unlock()

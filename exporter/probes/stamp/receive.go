@@ -5,17 +5,15 @@ import (
 
 	"oneway.example/exporter/bound"
 	"oneway.example/exporter/sample"
-	"oneway.example/exporter/sched"
 	"oneway.example/exporter/seqwin"
 	"oneway.example/exporter/tstamp"
 	wire "oneway.example/exporter/wire/stamp"
 	"oneway.example/exporter/wire/timefmt"
 )
 
-// received processes one datagram of this session: the account takes the remote end's counts and the request of
-// the reply, the estimator takes the timestamps.
-func (s *session) received(in *tstamp.In) {
-	now := sched.Now()
+// received processes one datagram of this session, which arrived at now: the account takes the remote end's counts
+// and the request of the reply, the estimator takes the timestamps.
+func (s *session) received(in *tstamp.In, now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {

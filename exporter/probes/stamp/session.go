@@ -181,16 +181,16 @@ func (s *session) failed(err error) {
 	s.peerError = err
 }
 
-// tick does the periodic work: timeouts, windows, publishing.
-func (s *session) tick(now time.Duration) {
+// tick does the periodic work: timeouts, windows, publishing. All packets that arrived before heard are processed.
+func (s *session) tick(now, heard time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
 		return
 	}
-	s.account.expire(now)
+	s.account.expire(heard)
 	// A reply waits for its true T3 until the next two or three replies have arrived.
-	s.estimator.flush(now - max(time.Second, 4*s.opts.Interval))
+	s.estimator.flush(heard - max(time.Second, 4*s.opts.Interval))
 	s.ask(now)
 	if now-s.windowFrom >= s.opts.Window {
 		s.window, s.windowFrom = s.estimator.close(s.account.known()), now
