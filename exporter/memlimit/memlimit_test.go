@@ -96,3 +96,15 @@ func TestGarbageIsCollectedEarlierUnlessGOGCIsSet(t *testing.T) {
 		t.Errorf("%d %%, want %d %%", got, GCPercent)
 	}
 }
+
+func TestBufferIsSmallUnderALimit(t *testing.T) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
+	debug.SetMemoryLimit(math.MaxInt64)
+	if got, want := Buffer(16<<20), int(min(16<<20, Process()/16)); got != want {
+		t.Errorf("%d, want %d", got, want)
+	}
+	debug.SetMemoryLimit(8 << 20)
+	if got := Buffer(16 << 20); got > 512<<10 {
+		t.Errorf("%d with a limit of 8 MiB, want 512 KiB at most", got)
+	}
+}

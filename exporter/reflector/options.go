@@ -54,7 +54,8 @@ type Options struct {
 	// Hardware names the interface whose card's timestamps are used; empty: the kernel's only. Requests must arrive
 	// through that card.
 	Hardware string `yaml:"hardware"`
-	// ReceiveBufferBytes is the receive buffer of each socket. Default 4 MiB.
+	// ReceiveBufferBytes is the receive buffer of each socket. Default 16 MiB, or less under
+	// a memory limit (memlimit.Buffer).
 	ReceiveBufferBytes int
 }
 
@@ -72,8 +73,10 @@ const (
 	// DefaultMaxSessions is the default of Options.MaxSessions.
 	DefaultMaxSessions = 1 << 16
 
-	// bufferBytes is the default receive buffer of a socket.
-	bufferBytes = 4 << 20
+	// receiveBufferBytes is the default receive buffer of a socket: of the requests of 10,000 sessions of one packet a
+	// second during a stall of more than three seconds.
+	receiveBufferBytes = 16 << 20
+	sendBufferBytes    = 4 << 20
 	// replyTTL is that of RFC 5357 section 4.2.1; the peer derives the hop count of the return path from it.
 	replyTTL = 255
 	// tai is TAI-UTC since 2017, for requests with the Z bit.
@@ -106,7 +109,7 @@ func (o *Options) complete() error {
 	option.Default(false, &o.MemoryLimit, memlimit.Process())
 	option.Default(o.given("session_expiry"), &o.Expiry, 15*time.Minute)
 	option.Default(false, &o.LossWait, 3*time.Second)
-	option.Default(false, &o.ReceiveBufferBytes, bufferBytes)
+	option.Default(false, &o.ReceiveBufferBytes, memlimit.Buffer(receiveBufferBytes))
 	if err := o.check(); err != nil {
 		return err
 	}

@@ -130,7 +130,7 @@ func (r *Reflector) Run(ctx context.Context) error {
 func (r *Reflector) since() time.Duration { return time.Since(r.begin) }
 
 func (r *Reflector) open() error {
-	o := tstamp.Options{ReceiveBufferBytes: r.options.ReceiveBufferBytes, SendBufferBytes: bufferBytes}
+	o := tstamp.Options{ReceiveBufferBytes: r.options.ReceiveBufferBytes, SendBufferBytes: sendBufferBytes}
 	if name := r.options.Hardware; name != "" {
 		c, err := r.openCard(name, r.env.Log)
 		if err != nil {

@@ -78,7 +78,7 @@ var rules = map[string]rule{
 	"probe":                  {[]string{"hostport", "option", "calibration", "clock", "metric", "record", "report", "sched", "sample", "link"}, "what a probe is"},
 	"config":                 {[]string{"hostport", "option"}, "sections and probes' options stay raw"},
 	"reflector":              {[]string{"option", "clock", "hostid", "instant", "memlimit", "metric", "sample", "seqwin", "tstamp", "wire", "reflector"}, "no estimator"},
-	"probes/stamp":           {[]string{"option", "record", "target", "bound", "calibration", "clock", "estimate", "hostid", "instant", "keyfile", "metric", "probe", "sample", "sched", "seqwin", "tstamp", "ctxtime", "wire"}, "the sender"},
+	"probes/stamp":           {[]string{"option", "record", "target", "bound", "calibration", "clock", "estimate", "hostid", "instant", "keyfile", "memlimit", "metric", "probe", "sample", "sched", "seqwin", "tstamp", "ctxtime", "wire"}, "the sender"},
 	"probes":                 {[]string{"probe", "probes"}, "the registry"},
 	"agent":                  {[]string{"calibration", "clock", "clocks", "config", "loadcontrol", "incident", "metric", "record", "traffictypes", "option", "linklease", "probe", "sched", "reflector", "report", "loadserver", "keyfile", "ctxtime", "wire", "sample", "instant", "link", "quota"}, "no Prometheus, no HTTP, no concrete probe"},
 	"option":                 {[]string{"sample"}, "what all settings have in common"},

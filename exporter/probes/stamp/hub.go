@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/instant"
+	"oneway.example/exporter/memlimit"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/sample"
@@ -66,6 +67,9 @@ type batched struct {
 const (
 	batchPackets   = 64
 	receivePackets = 64
+	// receiveBufferBytes lasts for the replies and transmit timestamps of 10,000 packets a second during a stall of
+	// more than three seconds.
+	receiveBufferBytes = 16 << 20
 )
 
 // newHub opens the card's clock, if one is configured, and then a socket. Without the card it returns an error.
@@ -74,7 +78,7 @@ func newHub(key hubKey, openCard func(string, *slog.Logger) (card, error), env p
 		log: env.Log, sessions: map[uint16]*session{}, byPeer: map[netip.AddrPort][]*session{}, nextSSID: 1,
 		batch: make([]tstamp.Out, batchPackets), owners: make([]batched, batchPackets), errors: map[syscall.Errno]uint64{},
 	}
-	o := tstamp.Options{Device: key.device}
+	o := tstamp.Options{Device: key.device, ReceiveBufferBytes: memlimit.Buffer(receiveBufferBytes)}
 	if key.hardware != "" {
 		if h.card, err = openCard(key.hardware, env.Log); err != nil {
 			return nil, err

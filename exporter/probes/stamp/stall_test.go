@@ -1,6 +1,8 @@
 package stamp
 
 import (
+	"net"
+	"net/netip"
 	"sync"
 	"testing"
 	"time"
@@ -33,5 +35,34 @@ func TestRepliesThatWaitToBeReadAreInTime(t *testing.T) {
 	if r.RoundTrip.Lost != 0 || r.RoundTrip.Received != 500 || *r.Forward.Lost+*r.Reverse.Lost != 0 {
 		t.Errorf("got %d round trips, %d lost; %d lost forward, %d in reverse; want 500 and none lost",
 			r.RoundTrip.Received, r.RoundTrip.Lost, *r.Forward.Lost, *r.Reverse.Lost)
+	}
+}
+
+// TestSocketHoldsTheRepliesOfAStall: 10,000 packets a second arrive for three seconds, and nobody reads them.
+func TestSocketHoldsTheRepliesOfAStall(t *testing.T) {
+	b := newTestbed(t, reflector.Options{})
+	h, err := newHub(hubKey{local: netip.MustParseAddrPort("127.0.0.1:0")}, openCard, b.env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.close()
+	count := 30_000
+	if granted := h.conn.Stats().ReceiveBufferBytes; granted < 2*receiveBufferBytes {
+		count = granted / 1200 // this process may not exceed net.core.rmem_max, or has a memory limit
+	}
+	conn, err := net.Dial("udp4", h.conn.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	reply := make([]byte, defaultSize(false))
+	for range count {
+		if _, err := conn.Write(reply); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(50 * time.Millisecond) // longer than the interval at which drops are read
+	if n := h.conn.Stats().Dropped; n != 0 {
+		t.Errorf("%d of %d packets dropped in a buffer of %d bytes, want none", n, count, h.conn.Stats().ReceiveBufferBytes)
 	}
 }
