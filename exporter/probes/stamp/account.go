@@ -78,7 +78,7 @@ func newAccount(o *Options, est *estimator, now time.Duration) *account {
 		fwd: counts{dir: sample.Forward, window: &est.ways[sample.Forward]},
 		rev: counts{dir: sample.Reverse, window: &est.ways[sample.Reverse]},
 	}
-	a.outstandingPackets.lose = est.recordLost
+	a.outstandingPackets.lose, est.reverse = est.recordLost, &a.rev
 	a.reserve()
 	return a
 }

@@ -48,6 +48,7 @@ type estimator struct {
 	packets *record.Stream[record.Packet] // nil: no recorder
 
 	replies replies
+	reverse *counts // of the account
 	ways    [2]direction
 	times   delay.Window // the round trips of the window
 	parts   parts        // of the bounds of the window
@@ -89,6 +90,9 @@ func (e *estimator) replyOf(in *tstamp.In, r *reply, f *outstanding, now time.Du
 	a.era = e.era
 	if now-f.sent > e.opts.LossTimeout {
 		a.lost = e.overdue(&a)
+	}
+	if a.lost[sample.Reverse] && r.filled() { // the true T3 follows
+		a.lost[sample.Reverse], a.undecided = false, true
 	}
 	return a
 }
@@ -154,6 +158,11 @@ func (e *estimator) conclude(a *pendingReply) {
 	p := &a.packet
 	if f := a.outstanding; f != nil && f.seq == p.Seq && f.state != packetNone { // its place is not reused
 		p.T1 = f.sentAt()
+	}
+	if a.undecided {
+		if a.lost[sample.Reverse] = e.overdue(a)[sample.Reverse]; a.lost[sample.Reverse] {
+			e.reverse.tooLate(p.ReverseSeq)
+		}
 	}
 	for i, stamp := range []sample.Stamp{p.T1, p.T2, p.T3, p.T4} {
 		e.stamps[i][stamp.Origin]++

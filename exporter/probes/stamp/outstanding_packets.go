@@ -205,9 +205,12 @@ type pendingReply struct {
 	shared      bool          // both ends read one clock
 	era         uint64        // of the clocks, at arrival
 	lost        [2]bool       // by direction: the delay exceeded the loss timeout
-	expired     bool          // the round trip exceeded it
-	seen        bool          // false: an empty place
-	waiting     bool
+	// undecided: the delay from T3 to T4 exceeded it, but the remote host may have been busy between T3 and sending: the
+	// true T3 decides.
+	undecided bool
+	expired   bool // the round trip exceeded it
+	seen      bool // false: an empty place
+	waiting   bool
 }
 
 // replies holds the pending replies, by reverse number.

@@ -9,6 +9,8 @@ import (
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/reflector"
 	"oneway.example/exporter/sample"
+	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/wire/timefmt"
 )
 
 // TestOverduePacketOvertakenByManyIsLostOnce: 10 of 1500 packets take 900 ms, the loss timeout is 300 ms, and the
@@ -78,6 +80,36 @@ func TestClockOfWideBoundMakesNoLoss(t *testing.T) {
 	}, outstanding: &outstanding{}, clock: clockThen{bound: sample.Bound{Error: time.Millisecond, Reason: sample.OK}}}
 	if lost := s.overdue(&a); lost[sample.Forward] {
 		t.Errorf("true delay 300 ms, measured 600 +- 401 ms, loss timeout 500 ms: got lost, want received")
+	}
+}
+
+// TestBusyReflectorMakesNoLossOfItsReplies: our reflector reads T3 and sends the reply 800 ms later; the loss timeout is
+// 500 ms. It reports its true T3 with the next reply.
+func TestBusyReflectorMakesNoLossOfItsReplies(t *testing.T) {
+	for _, c := range []struct {
+		held time.Duration // by the reflector
+		lost uint64
+	}{{799 * time.Millisecond, 0}, {0, 1}} {
+		s := idleSession(t)
+		a, e := s.account, s.estimator
+		at := instant.Time(1_800_000_000 * int64(time.Second))
+		encode := func(d time.Duration) uint64 { return timefmt.NTP.Encode(at.Add(d), 0) }
+		a.outstandingPackets.add(0, 0, at, thenOf(e.clock.Quality(at)))
+		f := a.outstandingPackets.get(0)
+		r := reply{hasReceipt: true, receipt: wire.Receipt{Filled: true, T2Origin: sample.Kernel}}
+		r.packet.T2, r.packet.T3 = encode(time.Millisecond), encode(2*time.Millisecond)
+		r.packet.Error = timefmt.MakeErrorEstimate(time.Microsecond, true, timefmt.NTP)
+		one := e.replyOf(inAt(at.Add(802*time.Millisecond)), &r, f, 802*time.Millisecond)
+		a.rev.now.received = 1
+		if one.lost[sample.Reverse] {
+			a.rev.now.received = 0
+			a.rev.now.lost++
+		}
+		e.replies.put(one, e.conclude)
+		e.replies.left(0, wire.Left{Known: true, After: c.held}, e.conclude)
+		if got := a.rev.now; got.lost != c.lost || got.received != 1-c.lost {
+			t.Errorf("held for %v: %d lost and %d received, want %d lost", c.held, got.lost, got.received, c.lost)
+		}
 	}
 }
 

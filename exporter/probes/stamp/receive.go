@@ -77,7 +77,7 @@ func (s *session) reply(in *tstamp.In, r *reply, q request, now time.Duration, p
 	case !first:
 	case verdict == seqwin.Late:
 		// It is lost in reverse; its forward delay is valid.
-		one.lost[sample.Reverse] = true
+		one.lost[sample.Reverse], one.undecided = true, false
 		e.conclude(&one)
 	default:
 		s.account.lastSuccess = in.At.Time()
