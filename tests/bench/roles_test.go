@@ -22,7 +22,7 @@ import (
 // play runs a role and prints its report.
 func play(role string, args []string) (status int) {
 	roles := map[string]func(args []string) (any, error){
-		"receive": receive, "send": send, "ask": ask, "reflect": reflect, "sessions": sessions,
+		"receive": receive, "send": send, "ask": ask, "reflect": reflect, "sessions": sessions, "spin": spin,
 		"stream-in": streamIn, "stream-out": streamOut,
 	}
 	f := roles[role]

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -157,6 +158,64 @@ func BenchmarkSessions(b *testing.B) {
 				comparison.add(b, row{what: what + "dropped by a host, and reported", unit: "host-dropped", ours: c.HostDropped + c.HostDroppedAtStart, lower: true})
 				comparison.add(b, row{what: what + "slots missed", unit: "missed", ours: c.Late, lower: true})
 				comparison.add(b, row{what: what + "memory of the process", unit: "bytes/session", ours: c.ResidentBytes / float64(count), lower: true})
+			}
+		})
+	}
+}
+
+// spin SECONDS keeps a processor busy.
+func spin(args []string) (any, error) {
+	seconds, err := strconv.Atoi(args[0])
+	if err != nil {
+		return nil, err
+	}
+	turns := 0
+	for end := time.Now().Add(time.Duration(seconds) * time.Second); time.Now().Before(end); {
+		turns++
+	}
+	return turns, nil
+}
+
+// BenchmarkSessionsOnABusyHost runs 10,000 sessions while other processes use the host's processors, or one end stands
+// still: what the hosts drop must be reported as theirs.
+func BenchmarkSessionsOnABusyHost(b *testing.B) {
+	const count, seconds = 10_000, 20
+	network := newLab(b)
+	address := fmt.Sprintf("%s:862", network.Server.LAN4)
+	for _, c := range []struct {
+		name         string
+		spinning     int
+		sender, peer bool // is stopped
+	}{{name: "8 other processes", spinning: 8}, {name: "sender stopped", sender: true}, {name: "reflector stopped", peer: true}} {
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				remote := ours(b, network.Server, "reflect", address)
+				remote.ready(b)
+				local := ours(b, network.Client, "sessions", address, strconv.Itoa(count), strconv.Itoa(seconds))
+				var others []*process
+				for range c.spinning {
+					others = append(others, ours(b, network.Client, "spin", "35"))
+				}
+				// Until all sessions are open and measured: one second into the time under measurement.
+				time.Sleep(settling + count*startGap + time.Second)
+				for p, stopped := range map[*process]bool{local: c.sender, remote: c.peer} {
+					if stopped {
+						_ = p.cmd.Process.Signal(syscall.SIGSTOP)
+						time.Sleep(5 * time.Second) // the process stands still
+						_ = p.cmd.Process.Signal(syscall.SIGCONT)
+					}
+				}
+				var got crowd
+				local.wait(b, &got)
+				remote.finish(b, nil)
+				for _, p := range others {
+					p.wait(b, nil)
+				}
+				what := fmt.Sprintf("%d sessions at 1/s, %s: ", count, c.name)
+				comparison.add(b, row{what: what + "both directions received", unit: "packets/s", ours: got.Received / got.Seconds})
+				comparison.add(b, row{what: what + "false losses", unit: "lost", ours: got.Lost + got.LostAtStart, lower: true})
+				comparison.add(b, row{what: what + "dropped by a host, and reported", unit: "host-dropped", ours: got.HostDropped + got.HostDroppedAtStart, lower: true})
+				comparison.add(b, row{what: what + "slots missed", unit: "missed", ours: got.Late, lower: true})
 			}
 		})
 	}
