@@ -14,7 +14,6 @@ package delay
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"oneway.example/exporter/sample"
@@ -25,15 +24,13 @@ import (
 const Exact = 1 << 16
 
 // Window is the delays of one direction since the last Reset. The zero value is an empty window. Its memory grows
-// with the window's packets, 16 bytes for each up to 1 MB, plus 24 from a Snapshot to the next Reset, and is
-// reused; beyond Exact it is some KiB.
+// with the window's packets, 8 bytes for each up to 0.5 MB (twice that after a delay far from the others), plus 16
+// from a Bound to the next Reset, and is reused; beyond Exact it is some KiB.
 type Window struct {
-	exact  []interval
-	sorted order
-	// values are relative to origin, the smallest delay when the histogram began, so that the buckets' width
-	// depends on the variation and not on the common part of the delays. nil: there are at most Exact.
-	values                           *histogram
-	origin                           time.Duration
+	exact samples
+	ends  *ends // of exact, when it was sorted last; nil: not known
+	// many has the delays of a window of more than Exact.
+	many                             *many
 	count, lost, negative, undefined uint64
 	received, overdue                uint64
 	min, max                         time.Duration
@@ -41,17 +38,20 @@ type Window struct {
 	// that of packets without a large TX uncertainty.
 	high, low, lowCertain time.Duration
 	txUncertain           uint64
-	widest                widest
 }
 
-// interval is a delay and its bound.
-type interval struct{ value, bound time.Duration }
+// many holds the delays of a window of more than Exact.
+type many struct {
+	// values are relative to origin, the smallest delay when the histogram began, so that the buckets' width
+	// depends on the variation and not on the common part of the delays.
+	values histogram
+	origin time.Duration
+	widest widest
+}
 
-// order holds the delays of a window, their lower and their upper ends, each sorted, for a window of at most Exact
-// delays.
-type order struct {
-	values, lows, highs []time.Duration
-	of                  uint64
+func (m *many) add(v interval) {
+	m.values.add(v.value - m.origin)
+	m.widest.add(v.bound)
 }
 
 // Add takes the delay of one packet that is unique and in time. A delay that is not OK is only counted as
@@ -73,7 +73,6 @@ func (w *Window) Add(d sample.Delay) {
 	} else {
 		w.lowCertain = min(w.lowCertain, d.Value-d.Bound)
 	}
-	w.widest.add(d.Bound)
 	w.min, w.max = min(w.min, d.Value), max(w.max, d.Value)
 	if d.Value < 0 {
 		w.negative++
@@ -83,21 +82,26 @@ func (w *Window) Add(d sample.Delay) {
 }
 
 func (w *Window) keep(v interval) {
-	switch {
-	case w.count < Exact:
-		w.exact = append(w.exact, v)
+	if w.count < Exact {
+		w.exact.add(v)
 		return
-	case w.count == Exact:
-		w.origin = w.min
-		if w.values == nil {
-			w.values = new(histogram)
-		}
-		for _, e := range w.exact {
-			w.values.add(e.value - w.origin)
-		}
-		w.exact, w.sorted = nil, order{}
 	}
-	w.values.add(v.value - w.origin)
+	if w.count == Exact {
+		w.beginMany()
+	}
+	w.many.add(v)
+}
+
+// beginMany moves the exact delays to the histogram.
+func (w *Window) beginMany() {
+	if w.many == nil {
+		w.many = new(many)
+	}
+	w.many.origin = w.min
+	for e := range w.exact.all() {
+		w.many.add(e)
+	}
+	w.exact, w.ends = samples{}, nil
 }
 
 // Decided adds numbers of received and lost packets by the receiver's count. Lost ones are infinitely late (RFC
@@ -117,10 +121,12 @@ func (w *Window) Lost() uint64 { return w.lost + w.overdue }
 
 // Reset begins a new window and keeps the memory of the old one.
 func (w *Window) Reset() {
-	if w.values != nil {
-		w.values.reset()
+	if w.many != nil {
+		w.many.values.reset()
+		w.many.widest = widest{}
 	}
-	*w = Window{exact: w.exact[:0], values: w.values}
+	w.exact.reset()
+	*w = Window{exact: w.exact, many: w.many}
 }
 
 // Break discards the delays, which are of another clock than later ones, and keeps the numbers of received and lost
@@ -146,30 +152,14 @@ type Snapshot struct {
 // Snapshot returns the current state. It shares the window's memory and is valid until the window changes. The
 // first one after an Add sorts the window.
 func (w *Window) Snapshot() Snapshot {
-	if w.count <= Exact {
-		w.sorted.fill(w.exact)
+	if w.exact.sorted != w.exact.len() {
+		w.exact.sort()
+		w.ends = nil
 	}
 	return Snapshot{
 		Count: w.count, Negative: w.negative, Lost: w.Lost(), Undefined: w.undefined,
 		Received: max(w.received-min(w.received, w.overdue), w.count), Min: w.min, Max: w.max, of: w,
 	}
-}
-
-func (o *order) fill(from []interval) {
-	if o.of == uint64(len(from)) {
-		return
-	}
-	n := len(from)
-	o.values, o.lows, o.highs = slices.Grow(o.values[:0], n), slices.Grow(o.lows[:0], n), slices.Grow(o.highs[:0], n)
-	for _, v := range from {
-		o.values = append(o.values, v.value)
-		o.lows = append(o.lows, v.value-v.bound)
-		o.highs = append(o.highs, v.value+v.bound)
-	}
-	slices.Sort(o.values)
-	slices.Sort(o.lows)
-	slices.Sort(o.highs)
-	o.of = uint64(len(from))
 }
 
 // Quantile returns the smallest delay that at least the fraction q (0..1) of the packets did not exceed, lost
@@ -209,14 +199,14 @@ func (s Snapshot) rank(q float64) (uint64, bool) {
 func (s Snapshot) at(rank uint64) (d, width time.Duration) {
 	switch {
 	case s.Count <= Exact:
-		return s.of.sorted.values[rank-1], 0
+		return s.of.exact.value(rank), 0
 	case rank == 1:
 		return s.Min, 0
 	case rank == s.Count:
 		return s.Max, 0
 	}
-	d = s.of.values.at(rank)
-	return min(max(s.of.origin+d, s.Min), s.Max), halfBucket(d)
+	d = s.of.many.values.at(rank)
+	return min(max(s.of.many.origin+d, s.Min), s.Max), halfBucket(d)
 }
 
 // Bound is the error bound of the smallest delay and of the median; zero if Count is.
@@ -252,11 +242,14 @@ func (s Snapshot) medianBound() time.Duration {
 	if !ok {
 		return 0 // infinite for certain
 	}
-	if o := &s.of.sorted; s.Count <= Exact {
-		return max(o.values[rank-1]-o.lows[rank-1], o.highs[rank-1]-o.values[rank-1])
-	}
 	median, width := s.at(rank)
-	widest := &s.of.widest
+	if s.Count <= Exact {
+		if s.of.ends == nil {
+			s.of.ends = s.of.exact.ends()
+		}
+		return max(median-s.of.ends.lows[rank-1], s.of.ends.highs[rank-1]-median)
+	}
+	widest := &s.of.many.widest
 	best := widest[0] + width
 	for k := uint64(1); k < uint64(len(widest)) && k < rank && rank+k <= s.Count; k++ {
 		low, lowWidth := s.at(rank - k)

@@ -77,7 +77,7 @@ func compare(t *testing.T, name string, s Snapshot, values []time.Duration, lost
 		want, wantOK := quantile(values, lost, q)
 		limit := 0.0
 		if s.Count > Exact {
-			limit = math.Abs(float64(want-s.of.origin))*0.008 + 8
+			limit = math.Abs(float64(want-s.of.many.origin))*0.008 + 8
 		}
 		if gotOK != wantOK || math.Abs(float64(got-want)) > limit || gotOK && (got < s.Min || got > s.Max) {
 			t.Errorf("%s: quantile %v of %d+%d: %v %v, want %v %v", name, q, len(values), lost, got, gotOK, want, wantOK)
@@ -178,8 +178,10 @@ func TestExtremeDurationsAreCounted(t *testing.T) {
 
 // memory is the size of a window with everything it points to.
 func memory(w *Window) (bytes uintptr) {
-	bytes = unsafe.Sizeof(*w) + uintptr(cap(w.exact))*unsafe.Sizeof(interval{}) +
-		uintptr(cap(w.sorted.values)+cap(w.sorted.lows)+cap(w.sorted.highs))*8
+	bytes = unsafe.Sizeof(*w) + uintptr(cap(w.exact.near))*8 + uintptr(cap(w.exact.far))*unsafe.Sizeof(interval{})
+	if w.ends != nil {
+		bytes += uintptr(cap(w.ends.lows)+cap(w.ends.highs)) * 8
+	}
 	count := func(s *side) {
 		for _, o := range s {
 			if o != nil {
@@ -187,26 +189,26 @@ func memory(w *Window) (bytes uintptr) {
 			}
 		}
 	}
-	if w.values == nil {
+	if w.many == nil {
 		return bytes
 	}
-	bytes += unsafe.Sizeof(*w.values)
-	count(&w.values.positive)
-	if w.values.negative != nil {
-		bytes += unsafe.Sizeof(*w.values.negative)
-		count(w.values.negative)
+	bytes += unsafe.Sizeof(*w.many)
+	count(&w.many.values.positive)
+	if negative := w.many.values.negative; negative != nil {
+		bytes += unsafe.Sizeof(*negative)
+		count(negative)
 	}
 	return bytes
 }
 
 func TestMemoryOfAWindowIsBounded(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testseed.Of(t), 2))
-	for n, limit := range map[int]uintptr{100: 8 << 10, Exact: 5 << 20, 3 * Exact: 8 << 10} {
+	for n, limit := range map[int]uintptr{20: 1 << 10, 100: 3 << 10, Exact: 2 << 20, 3 * Exact: 8 << 10} {
 		var w Window
 		for range n {
 			w.Add(ok(2*ms + time.Duration(rng.ExpFloat64()*float64(20*ms))))
 		}
-		w.Snapshot()
+		w.Snapshot().Bound()
 		if bytes := memory(&w); bytes > limit {
 			t.Errorf("%d bytes for %d packets, want at most %d", bytes, n, limit)
 		}
