@@ -30,11 +30,8 @@ type tallies struct {
 	kind                               remoteKind
 	lastSuccess                        time.Time // the zero Time: never
 	roundTripsLost, roundTripsReceived uint64
-	answeredLate                       uint64 // after the loss timeout
-	restarts                           uint64 // of the remote end
-	discarded                          [discardReasons]uint64
-	skipped                            [skipReasons]uint64
-	lowConfidence                      [lowConfidenceReasons]uint64
+	answeredLate                       uint64  // after the loss timeout
+	restarts                           uint64  // of the remote end
 	hops                               [2]hops // by direction
 	marks                              [2]marks
 }
@@ -66,6 +63,7 @@ type account struct {
 	told    toldMarks
 
 	tallies
+	faults *faults // nil: none
 
 	now, started, lastReply time.Duration // monotonic; lastReply 0: never
 	refused                 discardReason // the last one
@@ -78,7 +76,7 @@ func newAccount(o *Options, est *estimator, now time.Duration) *account {
 		fwd: counts{dir: sample.Forward, window: &est.ways[sample.Forward]},
 		rev: counts{dir: sample.Reverse, window: &est.ways[sample.Reverse]},
 	}
-	a.outstandingPackets.lose, est.reverse = est.recordLost, &a.rev
+	a.outstandingPackets.lose, est.requests, est.reverse = est.recordLost, &a.outstandingPackets, &a.rev
 	a.reserve()
 	return a
 }
@@ -88,8 +86,24 @@ func (a *account) reserve() { a.reverse.Reserve(2 * int(a.opts.LossTimeout/a.opt
 
 // refuse counts an arriving packet that is not a reply to a request of this session.
 func (a *account) refuse(why discardReason, now time.Duration) {
-	a.discarded[why]++
+	a.discard(why)
 	a.refused, a.lastRefused = why, now
+}
+
+func (a *account) discard(why discardReason) { used(&a.faults).discarded[why]++ }
+
+// undirected counts lost packets without a direction.
+func (a *account) undirected(why lowConfidenceReason, n uint64) {
+	if n > 0 {
+		used(&a.faults).lowConfidence[why] += n
+	}
+}
+
+// skip counts due packets that were not sent.
+func (a *account) skip(why skipReason, n uint64) {
+	if n > 0 {
+		used(&a.faults).skipped[why] += n
+	}
 }
 
 // lose counts round trips without a reply within the loss timeout.
@@ -170,7 +184,7 @@ func (a *account) take(p *wire.ReflectorPacket, q request, now time.Duration, lo
 		return n, verdict, false
 	}
 	inTime := q.outstanding.state == packetOutstanding
-	a.reply(q.outstanding)
+	a.reply(q)
 	switch {
 	case verdict != seqwin.Late:
 		a.lastReply = now
@@ -183,9 +197,10 @@ func (a *account) take(p *wire.ReflectorPacket, q request, now time.Duration, lo
 	return n, verdict, true
 }
 
-// reply records the first reply to f.
-func (a *account) reply(f *outstanding) {
-	if f.seq < a.numbered.begin {
+// reply records the first reply to q, which is remembered.
+func (a *account) reply(q request) {
+	f := q.outstanding
+	if q.seq < a.numbered.begin {
 		a.numbered.before++
 	}
 	if f.state == packetOutstanding {
@@ -233,7 +248,9 @@ func (a *account) guessForward() {
 	case remoteStateless:
 		f.received = a.answered() - min(a.answered(), a.fwd.overdue)
 		a.fwd.known, a.rev.known = false, false
-		a.lowConfidence[lowConfidenceForeign] = a.roundTripsLost
+		if a.roundTripsLost > 0 {
+			used(&a.faults).lowConfidence[lowConfidenceForeign] = a.roundTripsLost
+		}
 		return
 	default:
 		return
@@ -277,7 +294,7 @@ func (a *account) end() {
 	a.lose(a.outstandingPackets.expire(math.MaxInt64, 0))
 	if a.fwd.known {
 		a.fwd.now.sent = a.outstandingPackets.next
-		a.lowConfidence[lowConfidenceEnded] += a.fwd.now.outstanding()
+		a.undirected(lowConfidenceEnded, a.fwd.now.outstanding())
 		a.fwd.now.lost += a.fwd.now.outstanding()
 		a.rev.now.lost += a.rev.now.outstanding()
 	}

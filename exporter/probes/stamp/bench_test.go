@@ -110,7 +110,7 @@ func (w *wheel) turn() {
 func (w *wheel) check() {
 	w.tb.Helper()
 	if n := w.s.account.roundTripsReceived; n != uint64(w.at) || w.s.account.fwd.now.received != uint64(w.at) {
-		w.tb.Fatalf("%d of %d replies accepted, %d received forward; discarded %v", n, w.at, w.s.account.fwd.now.received, w.s.account.discarded)
+		w.tb.Fatalf("%d of %d replies accepted, %d received forward; discarded %v", n, w.at, w.s.account.fwd.now.received, copied(w.s.account.faults).discarded)
 	}
 }
 
@@ -286,7 +286,7 @@ func (c *crowd) sums() (sum crowdSums) {
 		s.mu.Lock()
 		sum.received += s.account.roundTripsReceived
 		sum.lost += s.account.roundTripsLost
-		for _, n := range s.account.skipped {
+		for _, n := range copied(s.account.faults).skipped {
 			sum.skipped += n
 		}
 		s.mu.Unlock()

@@ -83,7 +83,7 @@ func TestHostDropsAreNotLostToo(t *testing.T) {
 	told(wire.Receipt{Epoch: 6, Next: 1000, Base: 1000, Received: 200, Tx: 200, Host: true, SocketDrops: 0, Recent: [4]uint64{^uint64(0), ^uint64(0), ^uint64(0), 0xff}})
 	s.fwd.now.sent = s.outstandingPackets.next
 	d := s.fwd.now
-	t.Logf("sent %d received %d lost %d dropped %d outstanding %d; unknown direction %d", d.sent, d.received, d.lost, d.dropped, d.outstanding(), s.lowConfidence[lowConfidenceRemoteRestart])
+	t.Logf("sent %d received %d lost %d dropped %d outstanding %d; unknown direction %d", d.sent, d.received, d.lost, d.dropped, d.outstanding(), copied(s.faults).lowConfidence[lowConfidenceRemoteRestart])
 	if d.lost != 0 || d.sent != d.received+d.lost+d.dropped+d.outstanding() {
 		t.Errorf("got lost %d, true 0; %d sent != %d received + %d lost + %d dropped + %d outstanding", d.lost, d.sent, d.received, d.lost, d.dropped, d.outstanding())
 	}

@@ -163,6 +163,29 @@ func (r lowConfidenceReason) String() string {
 	return [lowConfidenceReasons]string{"foreign_reflector", "remote_restarted", "session_ended"}[r]
 }
 
+// faults are counts of what most sessions never have.
+type faults struct {
+	discarded     [discardReasons]uint64
+	skipped       [skipReasons]uint64
+	lowConfidence [lowConfidenceReasons]uint64
+}
+
+// used returns *p, and allocates it at its first use.
+func used[T any](p **T) *T {
+	if *p == nil {
+		*p = new(T)
+	}
+	return *p
+}
+
+// copied returns a copy of *p; the zero value if it was never used.
+func copied[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
 // drops attributes a socket's drops (SO_RXQ_OVFL) to the losses that are decided after them: these are losses of
 // the host, not of the path. The kernel does not report whose packet was dropped. If several sessions share a
 // socket and the path loses packets too, at most as many losses are attributed to the host as its socket dropped.

@@ -32,8 +32,12 @@ type verdict struct {
 	remoteReason  sample.Reason
 	shared        bool // delays use the one clock of both ends
 	contradictory bool // the path's minimum leaves no possible offset
-	stamps        [events]stampCounts
-	noRoundTrip   [reasonCount]uint64 // replies without a valid round-trip time
+}
+
+// invalid counts what was not measured, by reason.
+type invalid struct {
+	delays     [2][reasonCount]uint64 // by direction
+	roundTrips [reasonCount]uint64
 }
 
 // estimator computes delays, their bounds and variation from the timestamps of replies, and voice quality from
@@ -47,13 +51,16 @@ type estimator struct {
 	path    probe.Target
 	packets *record.Stream[record.Packet] // nil: no recorder
 
-	replies replies
-	reverse *counts // of the account
-	ways    [2]direction
-	times   delay.Window // the round trips of the window
-	parts   parts        // of the bounds of the window
+	requests *outstandingPackets // of the account
+	reverse  *counts             // of the account
+	replies  replies
+	ways     [2]direction
+	times    delay.Window // the round trips of the window
+	parts    parts        // of the bounds of the window
 	verdict
-	collect *collector // only for a report
+	stamps  *[events]stampCounts // nil: not counted
+	invalid *invalid             // nil: none
+	collect *collector           // only for a report
 	offset  *feasible.Estimator
 	ends    bound.Ends // error limits of the timestamps of both ends
 
@@ -69,17 +76,21 @@ func newEstimator(o *Options, c clock.Monitor, out *observed) *estimator {
 		opts: o, clock: c, out: out, offset: newOffset(o), steps: c.Quality(instant.Now()).Steps,
 		ends: bound.Ends{Local: bound.Host{Ours: true}, Remote: bound.Host{Conversion: bound.CardConversion}, Most: o.MaxBound},
 	}
+	if !o.slim {
+		e.stamps = new([events]stampCounts)
+	}
 	for _, d := range sample.Directions() {
 		e.ways[d] = direction{dir: d, out: &out.ways[d], voices: newPlaybacks(o), plain: o.slim}
 	}
 	return e
 }
 
-// replyOf joins the reply with the state of its request f.
-func (e *estimator) replyOf(in *tstamp.In, r *reply, f *outstanding, now time.Duration) pendingReply {
+// replyOf joins the reply with its request q, which is remembered.
+func (e *estimator) replyOf(in *tstamp.In, r *reply, q request, now time.Duration) pendingReply {
+	f := q.outstanding
 	a := pendingReply{
-		packet: e.sampleOf(in, r, f), outstanding: f, arrived: now, clock: f.clock.and(e.clock.Quality(instant.Now())),
-		shared: r.filled() && r.receipt.Clock == wire.ClockShared, expired: f.state != packetOutstanding, waiting: true,
+		packet: e.sampleOf(in, r, q), arrived: now, clock: f.clock().and(e.clock.Quality(instant.Now())),
+		shared: r.filled() && r.receipt.Clock == wire.ClockShared, expired: f.state != packetOutstanding,
 	}
 	// A step there begins another era for all later timestamps.
 	if stepping := a.packet.Remote.Reason == sample.RemoteStepped; stepping != e.remoteStepping {
@@ -98,9 +109,9 @@ func (e *estimator) replyOf(in *tstamp.In, r *reply, f *outstanding, now time.Du
 }
 
 // sampleOf joins the four timestamps of one packet.
-func (e *estimator) sampleOf(in *tstamp.In, r *reply, f *outstanding) sample.Packet {
+func (e *estimator) sampleOf(in *tstamp.In, r *reply, q request) sample.Packet {
 	p := sample.Packet{
-		Seq: f.seq, T1: f.t1, T4: in.Stamp,
+		Seq: q.seq, T1: q.outstanding.sentAt(), T4: in.Stamp,
 		T2:     sample.Stamp{At: e.opts.decode(r, r.packet.T2, in.At), Origin: sample.InPacket},
 		T3:     sample.Stamp{At: e.opts.decode(r, r.packet.T3, in.At), Origin: sample.InPacket},
 		Remote: remoteBound(r),
@@ -125,11 +136,7 @@ func (e *estimator) overdue(a *pendingReply) (lost [2]bool) {
 	if !ok {
 		return lost
 	}
-	t1 := a.outstanding.user
-	if p.T1.Present() {
-		t1 = p.T1.At
-	}
-	lost[sample.Forward] = p.T2.Present() && p.T2.At.Sub(t1) > least
+	lost[sample.Forward] = p.T2.Present() && p.T2.At.Sub(p.T1.At) > least
 	lost[sample.Reverse] = p.T3.Present() && p.T4.At.Sub(p.T3.At) > least
 	return lost
 }
@@ -156,16 +163,18 @@ func (e *estimator) forgotten(r *reply, in *tstamp.In) bool {
 // conclude processes one complete reply.
 func (e *estimator) conclude(a *pendingReply) {
 	p := &a.packet
-	if f := a.outstanding; f != nil && f.seq == p.Seq && f.state != packetNone { // its place is not reused
-		p.T1 = f.sentAt()
+	if f := e.requests.get(p.Seq); f != nil {
+		p.T1 = f.sentAt() // its kernel timestamp may have arrived after the reply
 	}
 	if a.undecided {
 		if a.lost[sample.Reverse] = e.overdue(a)[sample.Reverse]; a.lost[sample.Reverse] {
 			e.reverse.tooLate(p.ReverseSeq)
 		}
 	}
-	for i, stamp := range []sample.Stamp{p.T1, p.T2, p.T3, p.T4} {
-		e.stamps[i][stamp.Origin]++
+	if e.stamps != nil {
+		for i, stamp := range []sample.Stamp{p.T1, p.T2, p.T3, p.T4} {
+			e.stamps[i][stamp.Origin]++
+		}
 	}
 	quality := e.clock.Quality(instant.Now())
 	if quality.Steps != e.steps {
@@ -237,7 +246,7 @@ func (e *estimator) measure(w *direction, a *pendingReply, seq uint64, from, to 
 			w.txUncertain++
 		}
 	default:
-		w.invalid[v.Reason]++
+		used(&e.invalid).delays[w.dir][v.Reason]++
 	}
 	if hasDifference(v.Reason) && a.era == e.era { // differences between eras are undefined
 		w.add(seq, v)
@@ -257,10 +266,10 @@ func (e *estimator) measureRoundTrip(a *pendingReply) {
 	residence, known := p.Residence()
 	switch {
 	case p.Local.Reason == sample.LocalStepped:
-		e.noRoundTrip[sample.LocalStepped]++
+		used(&e.invalid).roundTrips[sample.LocalStepped]++
 		return
 	case p.Remote.Reason == sample.RemoteStepped, known && residence < 0:
-		e.noRoundTrip[sample.RemoteStepped]++
+		used(&e.invalid).roundTrips[sample.RemoteStepped]++
 		return
 	case known:
 		e.out.residence.Observe(residence.Seconds())

@@ -38,7 +38,7 @@ func FuzzAuthenticatedReplies(f *testing.F) {
 				s.received(&tstamp.In{Payload: pendingReply, Peer: peer, Stamp: sample.Stamp{At: at, Origin: sample.Kernel}, At: at}, sched.Now())
 				a.check()
 				n := uint64(0)
-				for _, of := range s.account.discarded {
+				for _, of := range copied(s.account.faults).discarded {
 					n += of
 				}
 				if !sealed && (n != 1 || s.account.rev.now != (totals{}) || s.account.fwd.now != (totals{}) || s.account.remote.known) {

@@ -26,7 +26,7 @@ func (a *account) number(p *wire.ReflectorPacket, q request, now time.Duration, 
 		a.renumber(n, now)
 		a.anew = true
 	case where == placeRefused, first && a.reverse.Seen(n): // the number is of a reply to another request
-		a.discarded[discardWrongNumber]++
+		a.discard(discardWrongNumber)
 		return n, seqwin.Late
 	}
 	switch {

@@ -152,7 +152,7 @@ func (f *remoteAgent) bring(seq, t1 uint64, number uint32) {
 	if q, why, ok := f.s.asked(&r); ok {
 		f.all.reply(&in, &r, q, f.now, true)
 	} else {
-		f.s.discarded[why]++
+		f.s.discard(why)
 	}
 }
 
@@ -242,10 +242,10 @@ func TestPathIsMeasuredAgainAfterEveryDisturbance(t *testing.T) {
 					}
 					f.wait(50 * time.Millisecond)
 					if got := f.s.answered() - answered; got != calm {
-						t.Fatalf("%d of %d replies accepted; refused %v", got, calm, f.s.discarded)
+						t.Fatalf("%d of %d replies accepted; refused %v", got, calm, copied(f.s.faults).discarded)
 					}
 					if got := f.s.rev.now.received - received; got != calm {
-						t.Fatalf("%d of %d replies received; refused %v, %+v", got, calm, f.s.discarded, f.s.order)
+						t.Fatalf("%d of %d replies received; refused %v, %+v", got, calm, copied(f.s.faults).discarded, f.s.order)
 					}
 				}
 				// Packets that were not sent are not lost: at most twice the outstanding ones per disturbance.
@@ -273,7 +273,7 @@ func TestRestartLosesNoMoreThanWasOutstanding(t *testing.T) {
 	if s.restarts != 4 || s.roundTripsReceived != 1500 || s.fwd.now.received != 1500 || s.fwd.now.lost != 0 || s.rev.now.lost != 0 {
 		t.Errorf("%d restarts, %d answered, forward %+v, reverse %+v", s.restarts, s.roundTripsReceived, s.fwd.now, s.rev.now)
 	}
-	if refused := s.discarded[discardWrongNumber] + s.rev.now.late; s.rev.now.received+refused != 1500 || refused > 4*(5+agreeing) {
+	if refused := copied(s.faults).discarded[discardWrongNumber] + s.rev.now.late; s.rev.now.received+refused != 1500 || refused > 4*(5+agreeing) {
 		t.Errorf("%d received, %d refused or late", s.rev.now.received, refused)
 	}
 }
@@ -322,8 +322,8 @@ func TestBadPathIsNoRestart(t *testing.T) {
 				for range 5000 {
 					f.ask()
 				}
-				if f.s.restarts > 0 || f.s.discarded[discardWrongNumber] > 0 {
-					t.Errorf("%d restarts, refused %v", f.s.restarts, f.s.discarded)
+				if f.s.restarts > 0 || copied(f.s.faults).discarded[discardWrongNumber] > 0 {
+					t.Errorf("%d restarts, refused %v", f.s.restarts, copied(f.s.faults).discarded)
 				}
 			})
 		}

@@ -68,9 +68,9 @@ func TestVariationDoesNotFeelAConstantOffset(t *testing.T) {
 func (c *sessionFixture) answered(t *testing.T, forward, reverse time.Duration, stepping bool) {
 	t.Helper()
 	c.now = c.now.Add(20 * time.Millisecond)
-	f := c.account.outstandingPackets.at(c.seq)
-	*f = outstanding{seq: c.seq, user: c.now, clock: thenOf(c.clock.Quality(c.now)), state: packetOutstanding, t1: sample.Stamp{At: c.now, Origin: sample.Kernel}}
-	c.account.outstandingPackets.next = c.seq + 1
+	c.account.outstandingPackets.add(c.seq, 0, c.now, thenOf(c.clock.Quality(c.now)))
+	q := request{seq: c.seq, outstanding: c.account.outstandingPackets.get(c.seq)}
+	q.outstanding.stamped(sample.Stamp{At: c.now, Origin: sample.Kernel})
 	came, left := c.now.Add(forward+c.theta), c.now.Add(forward+c.theta+50*us)
 	encode := func(at instant.Time) uint64 { return timefmt.NTP.Encode(at, 0) }
 	r := reply{hasReceipt: true, receipt: wire.Receipt{Filled: true, T2Origin: sample.Kernel}}
@@ -80,7 +80,7 @@ func (c *sessionFixture) answered(t *testing.T, forward, reverse time.Duration, 
 		r.receipt.Clock = wire.ClockStepped
 	}
 	back := left.Add(reverse - c.theta)
-	a := c.estimator.replyOf(inAt(back), &r, f, 0)
+	a := c.estimator.replyOf(inAt(back), &r, q, 0)
 	a.packet.ReverseSeq = c.seq
 	c.estimator.conclude(&a)
 	c.seq++

@@ -205,6 +205,10 @@ func (o *Options) decode(r *reply, raw uint64, local instant.Time) instant.Time 
 // at once. A busy host reads packets and ticks late.
 func (o *Options) explains() time.Duration { return o.LossTimeout + 10*tickInterval }
 
+// replyWait is the longest time for which a reply waits for its true T3: until the next two or three replies should
+// have arrived.
+func (o *Options) replyWait() time.Duration { return max(time.Second, replyWait*o.Interval) }
+
 // layout is the content of a test packet of a given size. Bytes count UDP payload.
 type layout struct {
 	size          int

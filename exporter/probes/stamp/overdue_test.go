@@ -77,7 +77,7 @@ func TestClockOfWideBoundMakesNoLoss(t *testing.T) {
 	a := pendingReply{packet: sample.Packet{
 		T1: stamp(0), T2: stamp(300*time.Millisecond + remote), T3: stamp(300*time.Millisecond + remote), T4: stamp(600 * time.Millisecond),
 		Remote: sample.Bound{Error: 400 * time.Millisecond, Reason: sample.OK},
-	}, outstanding: &outstanding{}, clock: clockThen{bound: sample.Bound{Error: time.Millisecond, Reason: sample.OK}}}
+	}, clock: clockThen{bound: sample.Bound{Error: time.Millisecond, Reason: sample.OK}}}
 	if lost := s.overdue(&a); lost[sample.Forward] {
 		t.Errorf("true delay 300 ms, measured 600 +- 401 ms, loss timeout 500 ms: got lost, want received")
 	}
@@ -99,7 +99,7 @@ func TestBusyReflectorMakesNoLossOfItsReplies(t *testing.T) {
 		r := reply{hasReceipt: true, receipt: wire.Receipt{Filled: true, T2Origin: sample.Kernel}}
 		r.packet.T2, r.packet.T3 = encode(time.Millisecond), encode(2*time.Millisecond)
 		r.packet.Error = timefmt.MakeErrorEstimate(time.Microsecond, true, timefmt.NTP)
-		one := e.replyOf(inAt(at.Add(802*time.Millisecond)), &r, f, 802*time.Millisecond)
+		one := e.replyOf(inAt(at.Add(802*time.Millisecond)), &r, request{outstanding: f}, 802*time.Millisecond)
 		a.rev.now.received = 1
 		if one.lost[sample.Reverse] {
 			a.rev.now.received = 0

@@ -159,7 +159,7 @@ func (p *Prober) Measure(ctx context.Context, count uint64, progress func(Report
 	defer series.scope.Close()
 	opts := p.opts
 	opts.Window = math.MaxInt64 // one window: the whole run
-	s, end, err := p.begin(ctx, peer, &opts, series, func(s *session) { s.limit, s.estimator.collect = count, &collector{} })
+	s, end, err := p.begin(ctx, peer, &opts, series, func(s *session) { s.endAfter(count); s.estimator.collect = &collector{} })
 	if err != nil {
 		return Report{}, err
 	}

@@ -59,7 +59,7 @@ func (s *session) reply(in *tstamp.In, r *reply, q request, now time.Duration, p
 	e := s.estimator
 	var one pendingReply
 	if q.outstanding != nil {
-		one = e.replyOf(in, r, q.outstanding, now)
+		one = e.replyOf(in, r, q, now)
 	}
 	s.account.countHops(in, r)
 	s.account.countMarks(in)

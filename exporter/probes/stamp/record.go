@@ -31,12 +31,12 @@ func (e *estimator) record(a *pendingReply, forward, reverse sample.Delay) {
 }
 
 // recordLost records a packet without a reply within the loss timeout.
-func (e *estimator) recordLost(f *outstanding) {
+func (e *estimator) recordLost(seq uint64, f *outstanding) {
 	if !e.packets.Heard() {
 		return
 	}
 	p := record.Packet{Path: e.path.Path, Probe: e.path.Probe, Outcome: record.Lost, Era: e.era, Restarts: e.restarts}
-	p.Seq, p.T1, p.Local = f.seq, f.sentAt(), f.clock.bound
+	p.Seq, p.T1, p.Local = seq, f.sentAt(), f.clock().bound
 	p.Forward.Reason, p.Reverse.Reason = sample.NoStamp, sample.NoStamp
 	e.packets.Record(&p)
 }

@@ -111,7 +111,7 @@ func (a *account) learn(r *reply, now time.Duration, fresh bool) (present bool) 
 		a.statsQuery.heard = a.statsQuery.count
 	}
 	if seqwin.Extend(a.outstandingPackets.next, rc.Next) > a.outstandingPackets.next || rc.Base > rc.Next && a.outstandingPackets.next < 1<<32 {
-		a.discarded[discardBadReceipt]++
+		a.discard(discardBadReceipt)
 		return true
 	}
 	a.kind, a.est.ends.Remote.Ours = remoteOurs, true
@@ -190,7 +190,7 @@ func (a *account) remoteRestarted(rc *wire.Receipt, now time.Duration) {
 	received := min(unaccounted, a.outstandingPackets.answered(a.remote.former, first))
 	a.fwd.answered(received)
 	lost := unaccounted - received
-	a.lowConfidence[lowConfidenceRemoteRestart] += lost
+	a.undirected(lowConfidenceRemoteRestart, lost)
 	a.remoteBegins(lost, rc, now)
 	// Replies to requests that it had not received by then may have overtaken this one.
 	later := a.outstandingPackets.next - min(a.outstandingPackets.next, a.remote.counts.Next)
@@ -209,7 +209,7 @@ func (a *account) endLife(seq uint64) {
 	received := min(unaccounted, answered-min(answered, known))
 	d.answered(received)
 	lost := unaccounted - received
-	a.lowConfidence[lowConfidenceRemoteRestart] += lost
+	a.undirected(lowConfidenceRemoteRestart, lost)
 	d.restart(lost, 0, false)
 	d.known = true
 	a.numbered = numbered{begin: seq, before: a.answered()}
@@ -229,7 +229,7 @@ func (a *account) renumber(n uint64, now time.Duration) {
 // numbers its replies, those to test packets are between the replies to the first query and to the last.
 func (a *account) foreignStatsQuery(r *reply, now time.Duration) {
 	if a.kind == remoteOurs {
-		a.discarded[discardBadReceipt]++ // our reflector fills it in
+		a.discard(discardBadReceipt) // our reflector fills it in
 		return
 	}
 	q := &a.statsQuery

@@ -139,8 +139,11 @@ func (v *snapshot) report(dir sample.Direction) DirectionReport {
 		Sent: d.sent.pointer(), Received: d.received.pointer(), Lost: d.lost.pointer(), HostDropped: d.dropped.pointer(),
 		Duplicated: d.duplicated.pointer(), Reordered: d.reordered.pointer(), Late: d.late.pointer(),
 		Corrupted: d.corrupted.pointer(), Outstanding: d.outstanding.pointer(), BurstRatio: w.burstRatio.pointer(),
-		Delay: w.delay.distribution(), ErrorBound: w.delay.bound.pointer(), IPDV: w.ipdv.distribution(), PDV: w.pdv.distribution(),
+		Delay: w.delay.distribution(), ErrorBound: w.delay.bound.pointer(),
 		Jitter: d.jitter.pointer(), Negative: d.negative, LowConfidence: d.lowConfidence, TXUncertain: d.txUncertain, Invalid: map[string]uint64{},
+	}
+	if w.spreads != nil {
+		r.IPDV, r.PDV = w.spreads.ipdv.distribution(), w.spreads.pdv.distribution()
 	}
 	for reason, n := range d.invalid {
 		addIfAny(r.Invalid, sample.Reason(reason).String(), n)

@@ -55,7 +55,7 @@ func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *s
 	}
 	now := sched.Now()
 	s := &session{
-		hub: h, peer: peer, opts: o, layout: plan, series: out, full: make(chan struct{}), run: rand.Uint32(),
+		hub: h, peer: peer, opts: o, layout: plan, series: out, run: rand.Uint32(),
 		windowFrom: now, estimator: newEstimator(o, c, &out.observed),
 	}
 	s.account = newAccount(o, s.estimator, now)
@@ -72,6 +72,9 @@ func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *s
 	}
 	return s, nil
 }
+
+// endAfter makes the session stop after count packets (0: never) and close full then.
+func (s *session) endAfter(count uint64) { s.limit, s.full = count, make(chan struct{}) }
 
 // phases is the number of different start times of periodic sessions within their interval. If all differed, a
 // thousand sessions would wake this host and the reflector a thousand times a second; with 50 they share wake-ups
@@ -103,7 +106,7 @@ func (s *session) Fire(due, now time.Duration) time.Duration {
 	s.fired++ // also if the host refuses to send it: its number is used again
 	reached := s.limit > 0 && s.fired >= s.limit
 	next, missed := sched.Skip(s.plan, due, now)
-	s.account.skipped[skipLate] += missed
+	s.account.skip(skipLate, missed)
 	s.mu.Unlock()
 	s.hub.commit(s, seq)
 	if reached {
@@ -146,7 +149,7 @@ func (s *session) withdraw(seq uint64, why skipReason, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.account.outstandingPackets.withdraw(seq)
-	s.account.skipped[why]++
+	s.account.skip(why, 1)
 	if err != nil {
 		s.peerError, s.unsent = fmt.Errorf("this host does not send to it: %w", err), unsent{err, sched.Now()}
 	}
@@ -165,10 +168,10 @@ func (s *session) transmitted(cookie uint64, stamp sample.Stamp, out *hubSeries)
 		seq = past - (past-seq)%statsQueryCookie
 	}
 	f := s.account.outstandingPackets.get(seq)
-	if f == nil || f.t1.Origin > stamp.Origin {
+	if f == nil || f.origin > stamp.Origin {
 		return
 	}
-	f.t1 = stamp
+	f.stamped(stamp)
 	if stamp.Origin == sample.Kernel {
 		out.hostTx.Observe(stamp.At.Sub(f.user).Seconds())
 	}
@@ -189,8 +192,7 @@ func (s *session) tick(now, heard time.Duration) {
 		return
 	}
 	s.account.expire(heard)
-	// A reply waits for its true T3 until the next two or three replies have arrived.
-	s.estimator.flush(heard - max(time.Second, 4*s.opts.Interval))
+	s.estimator.flush(heard - s.opts.replyWait())
 	s.ask(now)
 	if now-s.windowFrom >= s.opts.Window {
 		s.window, s.windowFrom = s.estimator.close(s.account.known()), now

@@ -98,8 +98,11 @@ type snapshot struct {
 	peer      netip.AddrPort
 	peerError error
 	tallies
+	faults
 	verdict
-	local sample.Reason // state of this host's clock
+	stamps      [events]stampCounts
+	noRoundTrip [reasonCount]uint64 // replies without a valid round-trip time
+	local       sample.Reason       // state of this host's clock
 	// up: the peer replies; decided is false until enough time has passed.
 	up, decided bool
 	refused     maybe[discardReason] // since the last reply
@@ -123,14 +126,17 @@ type directionSnapshot struct {
 func (s *session) snapshot() snapshot {
 	a, e := s.account, s.estimator
 	v := snapshot{
-		opts: s.opts, peer: s.peer, peerError: s.peerError, tallies: a.tallies, verdict: e.verdict, window: s.window,
+		opts: s.opts, peer: s.peer, peerError: s.peerError, tallies: a.tallies, faults: copied(a.faults), verdict: e.verdict, stamps: copied(e.stamps), window: s.window,
 		local: e.clock.Quality(e.lastConcluded).Bound.Reason, refused: maybe[discardReason]{a.refused, a.lastRefused > a.lastReply},
 	}
 	v.up, v.decided = a.up()
 	v.stampError, v.calibrated = e.ends.Local.Receive()
 	a.fwd.now.sent = a.outstandingPackets.next
+	invalid := copied(e.invalid)
+	v.noRoundTrip = invalid.roundTrips
 	for i, c := range []*counts{&a.fwd, &a.rev} {
 		v.directions[i] = a.direction(c, &e.ways[i])
+		v.directions[i].invalid = invalid.delays[i]
 	}
 	return v
 }
@@ -147,6 +153,6 @@ func (a *account) direction(c *counts, w *direction) directionSnapshot {
 		dropped:    told(n.dropped, c.known && (!forward || a.remoteHost)),
 		duplicated: told(n.duplicated, exact), reordered: told(n.reordered, exact),
 		late: told(n.late, exact), corrupted: told(n.corrupted, exact),
-		jitter: seconds(jitter, any), negative: w.negative, lowConfidence: w.lowConfidence, txUncertain: w.txUncertain, invalid: w.invalid,
+		jitter: seconds(jitter, any), negative: w.negative, lowConfidence: w.lowConfidence, txUncertain: w.txUncertain,
 	}
 }

@@ -45,10 +45,10 @@ func TestOutstandingPacketsExpireOnceAndOnlyTheUnanswered(t *testing.T) {
 func TestOutstandingPacketsPushedOutOfTheRingAreGivenUp(t *testing.T) {
 	f := outstandingPacketsOf(time.Second, time.Second)
 	lost := 0
-	for seq := range uint64(minOutstandingPackets + 5) {
+	for seq := range uint64(fullOutstandingPackets + 5) {
 		lost += f.add(seq, 0, 1, clockThen{})
 	}
-	if lost != 5 || f.outstanding() != minOutstandingPackets || f.get(4) != nil || f.get(5) == nil {
+	if lost != 5 || f.outstanding() != fullOutstandingPackets || f.get(4) != nil || f.get(5) == nil {
 		t.Errorf("%d lost, %d outstanding; 4: %v, 5: %v", lost, f.outstanding(), f.get(4), f.get(5))
 	}
 }

@@ -26,7 +26,6 @@ type direction struct {
 	negative, lowConfidence uint64
 	// txUncertain counts delays whose packet may have left its host later than its timestamp.
 	txUncertain uint64
-	invalid     [reasonCount]uint64
 }
 
 // decided adds numbers of received and lost packets.
@@ -87,10 +86,14 @@ type window struct {
 
 // windowOf is one direction's.
 type windowOf struct {
-	delay, ipdv, pdv      spread // the last two only for a report
+	delay                 spread
+	spreads               *spreads // nil: not for a report
 	lossRatio, burstRatio maybe[float64]
 	ratings               []rated
 }
+
+// spreads are the delay variation of one direction.
+type spreads struct{ ipdv, pdv spread }
 
 // window returns the current one; known: the losses of that direction are distinguished from those of the other.
 func (e *estimator) window(known [2]bool) *window {
@@ -111,7 +114,7 @@ func (e *estimator) window(known [2]bool) *window {
 		out.ratings = d.rate(e.opts, delays, lossesKnown)
 		if e.collect != nil {
 			all := e.collect.delays[i].Snapshot()
-			out.ipdv, out.pdv = spreadOf(e.collect.ipdv[i].Snapshot(), 0, true), spreadOf(all, all.Min, true)
+			out.spreads = &spreads{spreadOf(e.collect.ipdv[i].Snapshot(), 0, true), spreadOf(all, all.Min, true)}
 		}
 	}
 	return w
@@ -216,6 +219,9 @@ type rated struct {
 // rate assesses a call in the current window. Without a valid delay, or with unknown losses, there is no
 // assessment.
 func (w *direction) rate(o *Options, delays delay.Snapshot, lossesKnown bool) (all []rated) {
+	if len(o.Codecs) == 0 {
+		return nil
+	}
 	off := delays.Bound()
 	path := voice.Path{Delay: delays.Min, Decided: w.losses.Decided(), Lost: w.losses.Lost(), Bursts: w.losses.Bursts()}
 	for _, name := range o.Codecs {

@@ -1,0 +1,141 @@
+package stamp
+
+import (
+	"slices"
+	"time"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+	wire "oneway.example/exporter/wire/stamp"
+)
+
+// replyWait is how many later replies a reply waits for its true T3. A remote end sends it in the next reply
+// (Follow-Up Telemetry), our reflector also in the two replies after that (Receipt), so that only the loss of three
+// replies in a row loses a timestamp.
+const replyWait = 4
+
+// pendingReply is a received reply whose T3 may still be refined.
+type pendingReply struct {
+	packet  sample.Packet
+	arrived time.Duration // monotonic
+	clock   clockThen     // of this host, at sending and at arrival
+	era     uint64        // of the clocks, at arrival
+	shared  bool          // both ends read one clock
+	lost    [2]bool       // by direction: the delay exceeded the loss timeout
+	// undecided: the delay from T3 to T4 exceeded it, but the remote host may have been busy between T3 and sending: the
+	// true T3 decides.
+	undecided bool
+	expired   bool // the round trip exceeded it
+}
+
+// replies holds the pending replies.
+type replies struct {
+	waiting []pendingReply // by reverse number
+	next    uint64         // highest reverse number seen + 1
+	// seen has bit i set if number next-1-i has arrived.
+	seen uint64
+	// early holds T3 of replies that have not arrived yet, by reverse number; nil: none yet.
+	early *[earlySlots]told
+}
+
+// earlySlots is how many T3 of replies that have not arrived are remembered.
+const earlySlots = 8
+
+// told is the remote end's report on one reply: a true T3, or its difference to the one in the reply.
+type told struct {
+	number uint64 // of the reply, + 1; 0: none
+	t3     instant.Time
+	left   wire.Left
+}
+
+// settle sets the true T3 of the reply numbered reverseSeq and passes it to done.
+func (a *replies) settle(reverseSeq uint64, t3 instant.Time, done func(*pendingReply)) {
+	if !t3.IsZero() {
+		a.tell(told{number: reverseSeq + 1, t3: t3}, done)
+	}
+}
+
+// left does the same for our reflector's report.
+func (a *replies) left(reverseSeq uint64, l wire.Left, done func(*pendingReply)) {
+	if l.Known {
+		a.tell(told{number: reverseSeq + 1, left: l}, done)
+	}
+}
+
+func (a *replies) tell(t told, done func(*pendingReply)) {
+	n := t.number - 1
+	for i := range a.waiting {
+		if w := &a.waiting[i]; w.packet.ReverseSeq == n {
+			w.settle(t)
+			a.conclude(i, done)
+			return
+		}
+	}
+	if a.saw(n) {
+		return
+	}
+	if a.early == nil {
+		a.early = new([earlySlots]told)
+	}
+	a.early[n%earlySlots] = t
+}
+
+// saw reports whether reply n has arrived, as far as that is known.
+func (a *replies) saw(n uint64) bool { return n < a.next && a.seen>>(a.next-1-n)&1 != 0 }
+
+// see records that reply n arrived.
+func (a *replies) see(n uint64) {
+	if n >= a.next {
+		a.seen <<= n + 1 - a.next
+		a.next = n + 1
+	}
+	a.seen |= 1 << (a.next - 1 - n)
+}
+
+func (w *pendingReply) settle(t told) {
+	t3 := &w.packet.T3
+	switch {
+	case !t.left.Known:
+		*t3 = sample.Stamp{At: t.t3, Origin: sample.FollowUp}
+	case t3.Present():
+		*t3 = sample.Stamp{At: t3.At.Add(t.left.After), Origin: sample.FollowUp, TXUncertainty: t.left.TXUncertainty}
+	}
+}
+
+// conclude passes a waiting reply to done, which must not change a.
+func (a *replies) conclude(i int, done func(*pendingReply)) {
+	done(&a.waiting[i])
+	a.waiting = slices.Delete(a.waiting, i, i+1)
+}
+
+// put adds a reply. Those too old for a report of the remote end are passed to done unchanged. It allocates only if
+// more replies wait than ever before.
+func (a *replies) put(w pendingReply, done func(*pendingReply)) {
+	n := w.packet.ReverseSeq
+	a.see(n)
+	at := len(a.waiting)
+	for at > 0 && a.waiting[at-1].packet.ReverseSeq > n {
+		at--
+	}
+	a.waiting = slices.Insert(a.waiting, at, w)
+	if a.early != nil {
+		if t := a.early[n%earlySlots]; t.number == n+1 {
+			a.waiting[at].settle(t)
+			a.conclude(at, done)
+		}
+	}
+	for len(a.waiting) > 0 && a.waiting[0].packet.ReverseSeq+replyWait < a.next {
+		a.conclude(0, done)
+	}
+}
+
+// flush passes all replies that arrived before the given time to done, oldest first.
+func (a *replies) flush(before time.Duration, done func(*pendingReply)) {
+	for i := 0; i < len(a.waiting); {
+		if a.waiting[i].arrived < before {
+			a.conclude(i, done)
+		} else {
+			i++
+		}
+	}
+}
