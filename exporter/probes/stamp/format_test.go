@@ -21,7 +21,7 @@ func TestStampsAreReadInTheFormatOfTheReply(t *testing.T) {
 	const tai = 37 * time.Second
 	peer := fakePeer(t, func(q []byte) [][]byte {
 		s, _ := wire.ParseSender(q)
-		a := reflect(q, s.Seq)
+		a := replyTo(q, s.Seq)
 		now := timefmt.PTP.Encode(instant.Now(), tai)
 		binary.BigEndian.PutUint64(a[4:], now)
 		binary.BigEndian.PutUint16(a[12:], uint16(timefmt.MakeErrorEstimate(time.Microsecond, true, timefmt.PTP)))

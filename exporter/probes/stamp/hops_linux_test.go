@@ -98,7 +98,7 @@ func tellTTL(t *testing.T, at netip.AddrPort) {
 		for batch := tstamp.NewBatch(16, maxSize); conn.Receive(batch) == nil; {
 			for i := range batch.In {
 				in := &batch.In[i]
-				pendingReply := reflect(in.Payload, 0)
+				pendingReply := replyTo(in.Payload, 0)
 				pendingReply[senderTTLAt] = in.TTL
 				_, _ = conn.Send([]tstamp.Out{{Payload: pendingReply, Peer: in.Peer, TTL: 128}})
 			}

@@ -55,8 +55,8 @@ func fakePeerAt(t *testing.T, at netip.AddrPort, f peerFunc) string {
 	return conn.LocalAddr().String()
 }
 
-// reflect replies as RFC 8762 requires of a reflector that supports none of our TLVs.
-func reflect(q []byte, seq uint32) []byte {
+// replyTo replies as RFC 8762 requires of a reflector that supports none of our TLVs.
+func replyTo(q []byte, seq uint32) []byte {
 	s, err := wire.ParseSender(q)
 	if err != nil {
 		return nil
@@ -90,7 +90,7 @@ func TestStatelessForeignReflectorLeavesDirectionsUnknown(t *testing.T) {
 			return nil
 		}
 		s, _ := wire.ParseSender(q)
-		return [][]byte{reflect(q, s.Seq)}
+		return [][]byte{replyTo(q, s.Seq)}
 	})
 	r := newTestbed(t, reflector.Options{}).to(peer).measure(t, quick(), 50)
 	if r.Reflector != "stateless" || r.RoundTrip.Received != 45 || r.RoundTrip.Lost != 5 {
@@ -111,7 +111,7 @@ func TestStatefulForeignReflectorTellsDirectionsApart(t *testing.T) {
 		if s.Seq%10 == 3 {
 			return nil // lost forward
 		}
-		a := reflect(q, sent)
+		a := replyTo(q, sent)
 		sent++
 		if s.Seq%10 == 7 {
 			return nil // lost in reverse
@@ -126,7 +126,7 @@ func TestStatefulForeignReflectorTellsDirectionsApart(t *testing.T) {
 
 func TestRepliesOfAWrongEchoAreNotTaken(t *testing.T) {
 	peer := fakePeer(t, func(q []byte) [][]byte {
-		a := reflect(q, 0)
+		a := replyTo(q, 0)
 		a[30] ^= 1 // T1
 		return [][]byte{a}
 	})
@@ -321,7 +321,7 @@ func (b *bareReflector) reply(q []byte) [][]byte {
 	if back {
 		return nil
 	}
-	return [][]byte{reflect(q[:wire.UnauthenticatedBytes], seq)}
+	return [][]byte{replyTo(q[:wire.UnauthenticatedBytes], seq)}
 }
 
 func isStatsQuery(q []byte) bool {

@@ -24,7 +24,7 @@ type Prober struct {
 	env  probe.Env
 	path probe.Target
 	peer *target.Target
-	opts Options
+	opts *Options // shared with other paths
 
 	// OnPacket, if set before Run or Measure, is called for every answered packet with the delays of both
 	// directions, as the estimators receive them. It runs with locks held: it must return quickly and must not call
@@ -71,7 +71,7 @@ func (p *Prober) open(ctx context.Context, peer netip.AddrPort, series *series) 
 	if !ctxtime.For(ctx, p.hubs.turn(sched.Now())) {
 		return m, ctx.Err()
 	}
-	s, remove, err := p.begin(ctx, peer, &p.opts, series, func(s *session) { s.tell = p.peer.Tell })
+	s, remove, err := p.begin(ctx, peer, p.opts, series, func(s *session) { s.tell = p.peer.Tell })
 	if err != nil {
 		return m, err
 	}
@@ -157,7 +157,7 @@ func (p *Prober) Measure(ctx context.Context, count uint64, progress func(Report
 	}
 	series := newSeries(p.env.Sink, p.path.Path, p.path.Probe)
 	defer series.scope.Close()
-	opts := p.opts
+	opts := *p.opts
 	opts.Window = math.MaxInt64 // one window: the whole run
 	s, end, err := p.begin(ctx, peer, &opts, series, func(s *session) { s.endAfter(count); s.estimator.collect = &collector{} })
 	if err != nil {

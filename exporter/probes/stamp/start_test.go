@@ -1,8 +1,12 @@
 package stamp
 
 import (
+	"log/slog"
 	"testing"
 	"time"
+
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
 )
 
 func TestSessionsThatBeginTogetherStartOneByOne(t *testing.T) {
@@ -18,5 +22,26 @@ func TestSessionsThatBeginTogetherStartOneByOne(t *testing.T) {
 	}
 	if got := kind.turn(now + time.Second); got != startGap {
 		t.Errorf("the next one waits %v, want %v", got, startGap)
+	}
+}
+
+func TestPathsWithEqualOptionsShareThem(t *testing.T) {
+	kind, env := New(), probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}}
+	made := func(change func(*Options)) *Options {
+		o := DefaultOptions()
+		change(&o)
+		p, err := kind.NewProber(env, probe.Target{Path: "p", Probe: "stamp", Peer: "127.0.0.1"}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.opts
+	}
+	same := func(*Options) {}
+	first := made(same)
+	if made(same) != first {
+		t.Error("two paths with the default options have a copy each")
+	}
+	if o := made(func(o *Options) { o.Codecs[0] = "G.729" }); o == first || first.Codecs[0] == "G.729" {
+		t.Error("a path with another codec shares the options")
 	}
 }

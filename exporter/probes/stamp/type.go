@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"reflect"
 	"sync"
 	"time"
 
@@ -42,6 +43,8 @@ type Type struct {
 	hubs map[hubKey]*hub
 	// lastStart is the last assigned start time (monotonic).
 	lastStart time.Duration
+	// newest are the options of the newest path.
+	newest *Options
 }
 
 // startGap is the least time between starts of sessions. Thousands of simultaneous starts would send their queries
@@ -103,12 +106,22 @@ func (t *Type) NewProber(env probe.Env, path probe.Target, o Options) (*Prober, 
 	if o.slim = metric.ProfileOf(env.Sink) == metric.Slim; o.slim {
 		o.Codecs = nil
 	}
-	p := &Prober{hubs: t, env: env, path: path, opts: o}
+	p := &Prober{hubs: t, env: env, path: path, opts: t.share(&o)}
 	var err error
 	if p.peer, err = target.New(&p.path, wire.Port, &p.opts.Options, env.Log); err != nil {
 		return nil, err
 	}
 	return p, nil
+}
+
+// share returns the options of the newest path if they equal o: thousands of paths need one copy.
+func (t *Type) share(o *Options) *Options {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !reflect.DeepEqual(t.newest, o) {
+		t.newest = o
+	}
+	return t.newest
 }
 
 // acquire opens the hub of a key, or adds a user to it.
