@@ -32,6 +32,9 @@ func (s *samples) add(v interval) {
 		difference := int64(v.value - s.first)
 		fits := int64(int32(difference)) == difference && difference < 0 == (v.value < s.first)
 		if fits && v.bound < 1<<32 {
+			if n := len(s.near); n == cap(s.near) { // by a quarter: most windows have as many packets as the last one
+				s.near = append(make([]int64, 0, n+max(8, n/4)), s.near...)
+			}
 			s.near = append(s.near, difference<<32|int64(v.bound))
 			return
 		}

@@ -30,10 +30,9 @@ type Window struct {
 	exact samples
 	ends  *ends // of exact, when it was sorted last; nil: not known
 	// many has the delays of a window of more than Exact.
-	many                             *many
-	count, lost, negative, undefined uint64
-	received, overdue                uint64
-	min, max                         time.Duration
+	many                           *many
+	count, lost, received, overdue uint64
+	min, max                       time.Duration
 	// high is the smallest upper end, a limit of the smallest true delay; low is the smallest lower end, lowCertain
 	// that of packets without a large TX uncertainty.
 	high, low, lowCertain time.Duration
@@ -54,12 +53,11 @@ func (m *many) add(v interval) {
 	m.widest.add(v.bound)
 }
 
-// Add takes the delay of one packet that is unique and in time. A delay that is not OK is only counted as
-// undefined. A negative one is kept and counted. The bound must not be negative, and value plus bound must not
-// overflow (package bound checks both). Add allocates only when a window has more packets than any before it.
+// Add takes the delay of one packet that is unique and in time. One that is not OK is ignored, a negative one kept.
+// The bound must not be negative, and value plus bound must not overflow (package bound checks both). Add allocates
+// only when a window has more packets than any before it.
 func (w *Window) Add(d sample.Delay) {
 	if !d.OK() {
-		w.undefined++
 		return
 	}
 	if w.count == 0 {
@@ -74,9 +72,6 @@ func (w *Window) Add(d sample.Delay) {
 		w.lowCertain = min(w.lowCertain, d.Value-d.Bound)
 	}
 	w.min, w.max = min(w.min, d.Value), max(w.max, d.Value)
-	if d.Value < 0 {
-		w.negative++
-	}
 	w.keep(interval{d.Value, d.Bound})
 	w.count++
 }
@@ -132,17 +127,16 @@ func (w *Window) Reset() {
 // Break discards the delays, which are of another clock than later ones, and keeps the numbers of received and lost
 // packets: later delays represent all.
 func (w *Window) Break() {
-	received, lost, undefined := w.received-min(w.received, w.overdue), w.Lost(), w.undefined+w.count
+	received, lost := w.received-min(w.received, w.overdue), w.Lost()
 	w.Reset()
-	w.received, w.lost, w.undefined = received, lost, undefined
+	w.received, w.lost = received, lost
 }
 
 // Snapshot is the state of a window.
 type Snapshot struct {
-	// Count is the number of delays with a value, Negative the number of those below zero (a clock fault), Received
-	// the number of packets known to be received in time, Lost the number of those infinitely late, Undefined the
-	// number of those with a delay that is not OK.
-	Count, Negative, Received, Lost, Undefined uint64
+	// Count is the number of delays with a value, Received the number of packets known to be received in time, Lost
+	// the number of those infinitely late.
+	Count, Received, Lost uint64
 	// Min and Max are exact, and zero if Count is.
 	Min, Max time.Duration
 
@@ -157,7 +151,7 @@ func (w *Window) Snapshot() Snapshot {
 		w.ends = nil
 	}
 	return Snapshot{
-		Count: w.count, Negative: w.negative, Lost: w.Lost(), Undefined: w.undefined,
+		Count: w.count, Lost: w.Lost(),
 		Received: max(w.received-min(w.received, w.overdue), w.count), Min: w.min, Max: w.max, of: w,
 	}
 }

@@ -48,7 +48,7 @@ type estimator struct {
 	card    card // nil: no hardware timestamps
 	out     *observed
 	observe func(sample.Packet, sample.Delay, sample.Delay) // nil: no callback
-	path    probe.Target
+	path    *probe.Target
 	packets *record.Stream[record.Packet] // nil: no recorder
 
 	requests *outstandingPackets // of the account
@@ -73,14 +73,18 @@ type estimator struct {
 
 func newEstimator(o *Options, c clock.Monitor, out *observed) *estimator {
 	e := &estimator{
-		opts: o, clock: c, out: out, offset: newOffset(o), steps: c.Quality(instant.Now()).Steps,
+		opts: o, clock: c, out: out, path: &probe.Target{}, offset: newOffset(o), steps: c.Quality(instant.Now()).Steps,
 		ends: bound.Ends{Local: bound.Host{Ours: true}, Remote: bound.Host{Conversion: bound.CardConversion}, Most: o.MaxBound},
 	}
-	if !o.slim {
-		e.stamps = new([events]stampCounts)
-	}
 	for _, d := range sample.Directions() {
-		e.ways[d] = direction{dir: d, out: &out.ways[d], voices: newPlaybacks(o), plain: o.slim}
+		e.ways[d] = direction{dir: d, out: &out.ways[d]}
+	}
+	if o.slim {
+		return e
+	}
+	e.stamps = new([events]stampCounts)
+	for i := range e.ways {
+		e.ways[i].played = &played{voices: newPlaybacks(o)}
 	}
 	return e
 }

@@ -111,7 +111,7 @@ func (p *Prober) begin(ctx context.Context, peer netip.AddrPort, o *Options, ser
 	}
 	if s, err = newSession(h, peer, o, p.env.Clock, series); err == nil {
 		s.estimator.observe = p.OnPacket
-		s.estimator.recordTo(p.env.Recorder, p.path)
+		s.estimator.recordTo(p.env.Recorder, &p.path)
 		change(s)
 		err = h.add(s)
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // recordTo records each packet whose outcome is known to r.
-func (e *estimator) recordTo(r *record.Recorder, path probe.Target) {
+func (e *estimator) recordTo(r *record.Recorder, path *probe.Target) {
 	e.packets, e.path = r.Packets(), path
 }
 

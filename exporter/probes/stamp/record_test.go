@@ -42,7 +42,7 @@ func TestPacketThatIsNotAnsweredIsRecordedAsLostOnce(t *testing.T) {
 	s := idleSession(t)
 	var r record.Recorder
 	l := r.Packets().Listen(10)
-	s.estimator.recordTo(&r, probe.Target{Path: "p", Probe: "stamp"})
+	s.estimator.recordTo(&r, &probe.Target{Path: "p", Probe: "stamp"})
 	for seq := range uint64(3) {
 		s.account.outstandingPackets.add(seq, 0, instant.Time(1e9*(seq+1)), clockThen{})
 	}
@@ -61,7 +61,7 @@ func TestPacketsOutstandingAtTheEndAreNotRecordedAsLost(t *testing.T) {
 	s := idleSession(t)
 	var r record.Recorder
 	l := r.Packets().Listen(10)
-	s.estimator.recordTo(&r, probe.Target{Path: "p", Probe: "stamp"})
+	s.estimator.recordTo(&r, &probe.Target{Path: "p", Probe: "stamp"})
 	s.account.outstandingPackets.add(0, 0, 1, clockThen{})
 	s.end()
 	if n, _ := l.Take(make([]record.Packet, 10)); n != 0 {

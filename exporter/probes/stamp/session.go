@@ -24,6 +24,7 @@ type session struct {
 	hub       *hub
 	peer      netip.AddrPort
 	ssid      uint16
+	ended     bool // guarded by mu
 	opts      *Options
 	layout    layout
 	plan      sched.Schedule
@@ -45,7 +46,6 @@ type session struct {
 	windowFrom time.Duration
 	peerError  error
 	unsent     unsent
-	ended      bool
 }
 
 func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *series) (*session, error) {

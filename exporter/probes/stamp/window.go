@@ -18,14 +18,17 @@ type direction struct {
 	// variation holds the window's delays by number, valid or not: a constant clock offset does not change their
 	// differences.
 	variation delay.Variation
-	pdv       delay.PDV
-	voices    []*voice.Playout
-	// plain: pdv is not exported, and no voice quality is computed.
-	plain bool
+	played    *played // nil: profile slim
 
 	negative, lowConfidence uint64
 	// txUncertain counts delays whose packet may have left its host later than its timestamp.
 	txUncertain uint64
+}
+
+// played is what profile slim does not export.
+type played struct {
+	pdv    delay.PDV
+	voices []*voice.Playout
 }
 
 // decided adds numbers of received and lost packets.
@@ -45,7 +48,7 @@ func (w *direction) burst(length int) { w.out.burst.Observe(float64(length)) }
 
 // add takes one delay.
 func (w *direction) add(seq uint64, v sample.Delay) {
-	space := w.plain || w.pdv.Add(seq, v.Value)
+	space := w.played == nil || w.played.pdv.Add(seq, v.Value)
 	if v.OK() {
 		w.delays.Add(v)
 	}
@@ -59,9 +62,12 @@ func (w *direction) add(seq uint64, v sample.Delay) {
 
 // drain exports the window's delay variation, which is defined only when its smallest delay is known.
 func (w *direction) drain() {
-	for seq, v := range w.pdv.Drain() {
+	if w.played == nil {
+		return
+	}
+	for seq, v := range w.played.pdv.Drain() {
 		w.out.pdv.Observe(v.Seconds())
-		for _, buffer := range w.voices {
+		for _, buffer := range w.played.voices {
 			buffer.Add(seq, v)
 		}
 	}
@@ -71,9 +77,11 @@ func (w *direction) drain() {
 func (w *direction) reset() {
 	w.losses.Reset()
 	w.delays.Reset()
-	w.pdv.Reset()
-	for _, buffer := range w.voices {
-		buffer.Reset()
+	if w.played != nil {
+		w.played.pdv.Reset()
+		for _, buffer := range w.played.voices {
+			buffer.Reset()
+		}
 	}
 }
 
@@ -219,7 +227,7 @@ type rated struct {
 // rate assesses a call in the current window. Without a valid delay, or with unknown losses, there is no
 // assessment.
 func (w *direction) rate(o *Options, delays delay.Snapshot, lossesKnown bool) (all []rated) {
-	if len(o.Codecs) == 0 {
+	if w.played == nil {
 		return nil
 	}
 	off := delays.Bound()
@@ -229,7 +237,7 @@ func (w *direction) rate(o *Options, delays delay.Snapshot, lossesKnown bool) (a
 		if err != nil {
 			continue // validated with the options
 		}
-		for _, buffer := range w.voices {
+		for _, buffer := range w.played.voices {
 			for _, name := range o.Models {
 				m, err := voice.ModelByName(name)
 				if err != nil {
