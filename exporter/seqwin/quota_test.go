@@ -12,10 +12,10 @@ func TestWindowGrowsNoFurtherThanItsQuota(t *testing.T) {
 			x.Add(16*n, 0)
 		}
 	}
-	if got := memory(&w); got != tableBytes(2048) {
-		t.Errorf("%d bytes, want %d: 4096 numbers are beyond the quota", got, tableBytes(2048))
+	if got := w.length(); got != 2048 {
+		t.Errorf("%d numbers, want 2048: 4096 are beyond the quota", got)
 	}
-	if more := memory(&other) - tableBytes(Size); more == 0 || part.Bytes < 0 || all.Bytes-part.Bytes != tableBytes(Size)+1 {
+	if more := other.grown(); more == 0 || part.Bytes < 0 || all.Bytes-part.Bytes != tableBytes(Size)+1 {
 		t.Errorf("another window has grown by %d bytes; %d and %d are left", more, part.Bytes, all.Bytes)
 	}
 	before, own := part.Bytes, Quota{}

@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// Size is how many numbers below the highest one received are remembered initially, in 128 bytes, or 2.2 KiB once one
-// was missing. If numbers would be decided for lack of space, the window is doubled, up to MaxSize, as long as at least
+// Size is how many numbers below the highest one received are remembered initially, in 128 bytes, and 8 for each run of
+// missing numbers that are not decided. If numbers would be decided for lack of space, the window is doubled, up to MaxSize, as long as at least
 // one in sparsest of its numbers was received and its Quota allows: memory grows with received packets, not with a
 // number that jumps ahead.
 const (
@@ -79,12 +79,10 @@ type Window struct {
 	// seen: bit n%size is set if number n arrived in any way, for n in [next-size, next), size being 64 times its
 	// length, a power of two; overdue: if it arrived too late.
 	seen, overdue []uint64
-	// openedMs[n%size] is when a missing number was first overtaken, in milliseconds of the caller's monotonic
-	// clock; nil as long as none was missing.
-	openedMs []uint32
-	mask     uint64 // size-1
-	inBurst  bool
-	quota    *Quota // charged for the growth; nil: none
+	gaps          gaps   // all undecided missing numbers are in one
+	mask          uint64 // size-1
+	inBurst       bool
+	quota         *Quota // charged for the growth; nil: none
 }
 
 // Reset returns to the zero value, also without the quota, but keeps the memory of a window that has not grown.
@@ -95,7 +93,7 @@ func (w *Window) Reset() {
 	if old.length() == Size {
 		clear(old.seen)
 		clear(old.overdue)
-		w.seen, w.overdue, w.openedMs, w.mask = old.seen, old.overdue, old.openedMs, old.mask
+		w.seen, w.overdue, w.gaps.ring, w.mask = old.seen, old.overdue, old.gaps.ring, old.mask
 	}
 }
 
@@ -114,9 +112,6 @@ func (w *Window) Reserve(n int) {
 func (w *Window) resize(size int) {
 	old := *w
 	w.seen, w.overdue = make([]uint64, size/64), make([]uint64, size/64)
-	if old.openedMs != nil {
-		w.openedMs = make([]uint32, size)
-	}
 	w.mask = uint64(size) - 1
 	for n := w.counts.Next - min(w.counts.Next, uint64(old.length())); n < w.counts.Next; n++ {
 		if old.has(n) {
@@ -124,9 +119,6 @@ func (w *Window) resize(size int) {
 		}
 		if old.late(n) {
 			w.markOverdue(n)
-		}
-		if old.openedMs != nil {
-			w.openedMs[n&w.mask] = old.openedMs[n&old.mask]
 		}
 	}
 }
@@ -238,7 +230,7 @@ func (w *Window) Expire(now, wait time.Duration) {
 	for c.Base < c.Next {
 		if !w.has(c.Base) {
 			// Signed, so that a small step back is not interpreted as 49 days.
-			age := int32(toMs(now) - w.openedMs[c.Base&w.mask])
+			age := int32(toMs(now) - w.gaps.of(c.Base).openedMs)
 			if int64(age) <= limit {
 				return
 			}
@@ -266,18 +258,20 @@ func (w *Window) advance(n uint64, now time.Duration) {
 		// Numbers that leave the window are decided, and numbers that never enter it (the gap of an outage) must
 		// not cost a step each.
 		w.decideTo(min(floor, c.Next))
+		w.slide()
 		if floor > c.Next {
 			w.settle(floor-c.Next, false)
 			c.Next = floor
 		}
 	}
-	opened := toMs(now)
-	for ; c.Next < n; c.Next++ {
-		if w.openedMs == nil {
-			w.openedMs = make([]uint32, size)
+	if c.Next < n {
+		if c.Base == c.Next {
+			w.gaps.clear()
 		}
+		w.gaps.push(gap{uint32(c.Next), toMs(now)}, c.Base)
+	}
+	for ; c.Next < n; c.Next++ {
 		w.unmark(c.Next)
-		w.openedMs[c.Next&w.mask] = opened
 	}
 	w.unmark(n)
 	c.Next = n + 1

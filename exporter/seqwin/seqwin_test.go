@@ -203,14 +203,14 @@ func TestExtendTakesTheNearestNumber(t *testing.T) {
 }
 
 // memory is the size of a window's tables.
-func memory(w *Window) int { return 8*(len(w.seen)+len(w.overdue)) + 4*len(w.openedMs) }
+func memory(w *Window) int { return 8*(len(w.seen)+len(w.overdue)) + 8*len(w.gaps.ring) }
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	var w Window
 	var n uint64
 	w.Add(n, 0)
-	if got := memory(&w); got > 2304 {
-		t.Errorf("a new window takes %d bytes, want at most 2304", got)
+	if got := memory(&w); got > 128 {
+		t.Errorf("a new window takes %d bytes, want at most 128", got)
 	}
 	if allocs := testing.AllocsPerRun(1000, func() {
 		n += 3
@@ -244,8 +244,30 @@ func TestWaitIsThatOfTheClockAtAnyRate(t *testing.T) {
 				}
 			}
 		}
-		if got := memory(&w); got > 300<<10 {
+		if got := memory(&w); got > 12<<10 { // 300 of 30,000 numbers are lost
 			t.Errorf("%d bytes for 30,000 numbers", got)
+		}
+	}
+}
+
+// TestMemoryIsWithinWhatIsCharged: the most runs of missing numbers, in windows of every length.
+func TestMemoryIsWithinWhatIsCharged(t *testing.T) {
+	for size := Size; size <= MaxSize; size *= 2 {
+		var w Window
+		w.Reserve(size)
+		for round := range uint64(3) {
+			for n := range uint64(size / 2) {
+				w.Add(2*(round*uint64(size)+n)+1, 0)
+			}
+			if w.length() > size {
+				break // it grows, as enough numbers are received
+			}
+			if got := memory(&w); got > tableBytes(size) {
+				t.Fatalf("%d bytes for %d numbers, want at most %d", got, size, tableBytes(size))
+			}
+			if c := w.Counts(); c.Pending() < uint64(size)/2-1 {
+				t.Fatalf("%d of %d numbers are not decided", c.Pending(), size)
+			}
 		}
 	}
 }
