@@ -48,11 +48,11 @@ func (d *Delta) Exclude(n uint64) {
 type Tracker struct {
 	last seqwin.Counts
 	any  bool
+	// known is the number of outcomes below last.Base in last.Recent, at most seqwin.RecentBits.
+	known uint16
 	// open is the length of the run of lost numbers that ends at last.Base-1.
 	open      uint64
 	completed []int
-	// known is the number of outcomes below last.Base in last.Recent.
-	known int
 	// overdue holds the overdue ones of the last RecentBits numbers, plus 1, by their remainder; nil: none yet.
 	overdue *[seqwin.RecentBits]uint64
 }
@@ -125,7 +125,7 @@ func (t *Tracker) UpdateWithin(c seqwin.Counts, known int) Delta {
 	d.PatternLost = t.pattern(&c, &d, known)
 	d.Completed = t.completed
 	d.Joined = t.joins(&c, int(min(d.Decided, uint64(known))))
-	t.last, t.any, t.known = c, true, known
+	t.last, t.any, t.known = c, true, uint16(known)
 	return d
 }
 

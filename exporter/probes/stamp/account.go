@@ -55,9 +55,9 @@ type account struct {
 	// began anew started it, and the reflector has not reported a restart since.
 	reverse         seqwin.Window
 	reverseOn, anew bool
-	// remoteDrops are the drops of the remote end's socket; remoteHost: it reports them.
-	remoteDrops drops
-	remoteHost  bool
+	remoteHost      bool          // the remote end reports the drops of its socket
+	refused         discardReason // the last one
+	remoteDrops     drops
 	// silence is the longest time without a reply since reply numbers are missing.
 	silence time.Duration
 	told    toldMarks
@@ -65,9 +65,7 @@ type account struct {
 	tallies
 	faults *faults // nil: none
 
-	now, started, lastReply time.Duration // monotonic; lastReply 0: never
-	refused                 discardReason // the last one
-	lastRefused             time.Duration // monotonic; 0: never
+	now, started, lastReply, lastRefused time.Duration // monotonic; the last two 0: never
 }
 
 func newAccount(o *Options, est *estimator, now time.Duration) *account {

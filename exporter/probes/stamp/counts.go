@@ -30,10 +30,10 @@ func (t totals) plus(c seqwin.Counts) totals {
 
 // counts are the account of one direction.
 type counts struct {
-	dir    sample.Direction
-	window *direction // receives the decided counts
+	dir sample.Direction
 	// known: losses of this direction are distinguished from those of the other.
-	known bool
+	known  bool
+	window *direction // receives the decided counts
 	// ended are the totals of earlier sessions of the remote end; now includes them and the current one.
 	ended, now totals
 	tracker    loss.Tracker

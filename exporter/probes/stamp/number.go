@@ -153,14 +153,19 @@ func (o *order) take(n, asked, unheard uint64, now time.Duration) {
 // whose reply has number n was the (n - first + 1)th one that it received; earlier requests that arrive later get
 // higher numbers.
 type numbered struct {
-	// newest is the request with the highest number of those answered in order, settling one that is checked after
-	// the loss timeout.
-	newest, settling answered
+	orders *orders // nil: no reply of a foreign reflector that numbers them
 	// again counts further replies to a request: the request was duplicated.
 	again uint64
 	// begin is the first request of the reflector's current session; before counts first replies to earlier
 	// requests.
 	begin, before uint64
+}
+
+// orders are requests with which others are compared.
+type orders struct {
+	// newest is the request with the highest number of those answered in order, settling one that is checked after
+	// the loss timeout.
+	newest, settling answered
 }
 
 // answered is a request and the number of its reply.
@@ -178,12 +183,13 @@ func (a *numbered) add(seq, n uint64, now time.Duration) {
 		a.again++ // counted before
 		return
 	}
-	for _, p := range [...]*answered{&a.newest, &a.settling} {
+	o := used(&a.orders)
+	for _, p := range [...]*answered{&o.newest, &o.settling} {
 		if p.known && seq < p.seq && n > p.n {
 			p.behind++
 		}
 	}
-	if p := &a.newest; !p.known || seq > p.seq && n > p.n {
+	if p := &o.newest; !p.known || seq > p.seq && n > p.n {
 		*p = answered{seq: seq, n: n, at: now, known: true}
 	}
 }
@@ -191,10 +197,13 @@ func (a *numbered) add(seq, n uint64, now time.Duration) {
 // settle returns the request up to which it is known whether requests were received, and how many from begin on
 // were not; zero: none is known. The reflector's numbers begin with first.
 func (a *numbered) settle(first uint64, now, wait time.Duration) (decided, missing uint64) {
-	p := &a.settling
+	if a.orders == nil {
+		return 0, 0
+	}
+	p := &a.orders.settling
 	if !p.known || now-p.at <= wait {
 		if !p.known {
-			*p = a.newest
+			*p = a.orders.newest
 		}
 		return 0, 0
 	}

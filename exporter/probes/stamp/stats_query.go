@@ -14,23 +14,23 @@ import (
 // test packet, to obtain the counts of each direction where test packets are too small for a Receipt, and to settle
 // the end of a run.
 type statisticsPoller struct {
-	tries    int
 	next     time.Duration
+	tries    uint8
 	opened   bool // the remote end has answered a query
 	foreign  bool // it does not support our TLV
 	finished bool // it has decided all sent packets
 	// finish requests that decision; set after the loss timeout.
 	finish bool
+	ended  bool // the final query to a foreign reflector is sent
 	// begin is the number at which a foreign reflector's replies begin, after its reply to the only query; 0:
 	// unknown.
 	begin uint64
-	ended bool // the final query to a foreign reflector is sent
 	// asked are the T1 of the last queries; they identify the replies of a reflector that returns no TLVs, or only
 	// those that it supports.
 	asked []uint64
-	count int
+	count uint32
 	// heard is how many queries had been sent when the last reply to one arrived.
-	heard int
+	heard uint32
 }
 
 const (
