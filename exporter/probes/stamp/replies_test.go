@@ -1,0 +1,84 @@
+package stamp
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/sched"
+	"oneway.example/tests/testseed"
+)
+
+// TestBurstAfterAStallLosesNothing: a session at the highest rate gets all replies of 0.4 s at once.
+func TestBurstAfterAStallLosesNothing(t *testing.T) {
+	rng := rand.New(rand.NewPCG(testseed.Of(t), 5))
+	for name, arrange := range map[string]func(seqs []int){
+		"in order": func([]int) {},
+		"reversed": slices.Reverse[[]int],
+		"random":   func(s []int) { rng.Shuffle(len(s), func(i, j int) { s[i], s[j] = s[j], s[i] }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, o := newWheel(t), DefaultOptions()
+			o.Interval = minInterval
+			if err := o.check(); err != nil {
+				t.Fatal(err)
+			}
+			s, err := newSession(nil, netip.MustParseAddrPort("127.0.0.1:862"), &o, static.New(time.Microsecond, metric.Discard{}), newSeries(metric.Discard{}, "p", "stamp"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.run = 7
+			concluded := map[uint64]int{}
+			s.estimator.observe = func(p sample.Packet, _, _ sample.Delay) {
+				if concluded[p.Seq]++; p.T1.Origin != sample.Kernel {
+					t.Fatalf("packet %d has T1 of origin %v, want the kernel's", p.Seq, p.T1.Origin)
+				}
+			}
+			order := make([]int, wheelTurn)
+			for seq := range order {
+				order[seq] = seq
+				s.account.outstandingPackets.add(uint64(seq), sched.Now(), userTime(uint32(seq)), clockThen{bound: sample.Bound{Reason: sample.OK}})
+				s.transmitted(s.cookie(uint64(seq)), sample.Stamp{At: userTime(uint32(seq)) + 20_000, Origin: sample.Kernel}, &w.hub)
+			}
+			arrange(order)
+			for _, seq := range order {
+				s.received(&w.replies[seq])
+			}
+			if waiting := len(s.estimator.replies.waiting); waiting > replyWait+1 {
+				t.Errorf("%d replies wait for their T3, want at most %d", waiting, replyWait+1)
+			}
+			s.estimator.flush(1 << 62)
+			if a := s.account; a.roundTripsReceived != wheelTurn || a.rev.now.received != wheelTurn || a.roundTripsLost+a.rev.now.lost+a.rev.now.late != 0 {
+				t.Errorf("%d round trips, %d lost; reverse %+v; want %d, none lost", a.roundTripsReceived, a.roundTripsLost, a.rev.now, wheelTurn)
+			}
+			for seq := range uint64(wheelTurn) {
+				if concluded[seq] != 1 {
+					t.Fatalf("packet %d was evaluated %d times", seq, concluded[seq])
+				}
+			}
+		})
+	}
+}
+
+// TestReplyOvertakenByManyTakesNoOthersPlace: number 28 arrives after 36, which still waits.
+func TestReplyOvertakenByManyTakesNoOthersPlace(t *testing.T) {
+	var a replies
+	var done []uint64
+	keep := func(w *pendingReply) { done = append(done, w.packet.ReverseSeq) }
+	put := func(n uint64) { a.put(pendingReply{packet: sample.Packet{ReverseSeq: n}}, keep) }
+	put(36)
+	put(28)
+	if !slices.Equal(done, []uint64{28}) {
+		t.Fatalf("evaluated %v, want 28, which is too old for a report", done)
+	}
+	a.settle(36, 77, keep)
+	a.settle(36, 78, keep)
+	if !slices.Equal(done, []uint64{28, 36}) {
+		t.Errorf("evaluated %v, want 28 and 36", done)
+	}
+}
