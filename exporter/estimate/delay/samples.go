@@ -32,16 +32,21 @@ func (s *samples) add(v interval) {
 		difference := int64(v.value - s.first)
 		fits := int64(int32(difference)) == difference && difference < 0 == (v.value < s.first)
 		if fits && v.bound < 1<<32 {
-			if n := len(s.near); n == cap(s.near) { // by a quarter: most windows have as many packets as the last one
-				s.near = append(make([]int64, 0, n+max(8, n/4)), s.near...)
-			}
-			s.near = append(s.near, difference<<32|int64(v.bound))
+			s.near = extend(s.near, difference<<32|int64(v.bound))
 			return
 		}
 		s.far = slices.AppendSeq(s.far, s.all())
 		s.near = s.near[:0]
 	}
 	s.far = append(s.far, v)
+}
+
+// extend appends v. A full list grows by a quarter: most windows have about as many packets as the last one.
+func extend[T any](list []T, v T) []T {
+	if n := len(list); n == cap(list) {
+		list = append(make([]T, 0, n+max(8, n/4)), list...)
+	}
+	return append(list, v)
 }
 
 func (s *samples) unpack(near int64) interval {

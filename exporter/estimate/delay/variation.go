@@ -74,7 +74,7 @@ func (p *PDV) Add(seq uint64, delay time.Duration) (space bool) {
 	if len(p.packets) == 0 || delay < p.min {
 		p.min = delay
 	}
-	p.packets = append(p.packets, arrival{seq, delay})
+	p.packets = extend(p.packets, arrival{seq, delay})
 	return len(p.packets) < PDVLimit
 }
 

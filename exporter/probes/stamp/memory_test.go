@@ -21,15 +21,15 @@ func heapBytes() uint64 {
 }
 
 // bytesOfASession is the memory of each of 1,000 sessions with options o after two windows of packets and half of a
-// third, without its series.
-func bytesOfASession(t *testing.T, o Options, profile metric.Profile) uint64 {
+// third, without its series. Every lost-th reply is lost; 0: none.
+func bytesOfASession(t *testing.T, o Options, profile metric.Profile, lost int) uint64 {
 	t.Helper()
 	const sessions = 1000
 	if err := o.check(); err != nil {
 		t.Fatal(err)
 	}
 	w, clock, peer := newWheel(t), static.New(time.Microsecond, metric.Discard{}), netip.MustParseAddrPort("127.0.0.1:862")
-	w.seconds(100)
+	w.seconds(100, 0)
 	w.s.window = w.s.estimator.close(w.s.account.known())
 	shown := w.s.snapshot()
 	all, made := make([]*session, sessions), make([]*series, sessions)
@@ -48,12 +48,14 @@ func bytesOfASession(t *testing.T, o Options, profile metric.Profile) uint64 {
 		all[i], w.s, w.at = s, s, 0
 		perWindow := int(o.Window / o.Interval)
 		for range 2 {
-			w.seconds(perWindow)
+			w.seconds(perWindow, lost)
 			s.windowFrom -= o.Window
 			s.tick(sched.Now(), sched.Now())
 		}
-		w.seconds(perWindow / 2)
-		w.check()
+		w.seconds(perWindow/2, lost)
+		if lost == 0 {
+			w.check()
+		}
 	}
 	after := heapBytes()
 	runtime.KeepAlive(w)
@@ -63,10 +65,15 @@ func bytesOfASession(t *testing.T, o Options, profile metric.Profile) uint64 {
 }
 
 // seconds passes n packets through the session, as if they were sent one interval apart.
-func (w *wheel) seconds(n int) {
+func (w *wheel) seconds(n, lost int) {
 	sent := &w.s.account.outstandingPackets
 	for range n {
-		w.turn()
+		if lost > 0 && w.at%lost == 1 {
+			sent.add(uint64(w.at), sched.Now(), userTime(uint32(w.at)), clockThen{})
+			w.at++
+		} else {
+			w.turn()
+		}
 		for i := range sent.ring {
 			sent.ring[i].sent -= w.s.opts.Interval
 		}
@@ -78,14 +85,20 @@ func TestMemoryOfASessionIsBounded(t *testing.T) {
 	slim := DefaultOptions()
 	slim.slim, slim.Codecs = true, nil // as NewProber does
 	for _, c := range []struct {
+		name    string
 		profile metric.Profile
 		o       Options
+		lost    int
 		most    uint64
-	}{{metric.Slim, slim, 6000}, {metric.Full, DefaultOptions(), 8000}} {
-		if got := bytesOfASession(t, c.o, c.profile); got > c.most {
-			t.Errorf("%v: %d bytes, want at most %d", c.profile, got, c.most)
+	}{
+		{"slim", metric.Slim, slim, 0, 5000},
+		{"slim with losses", metric.Slim, slim, 7, 6000},
+		{"full", metric.Full, DefaultOptions(), 0, 7000},
+	} {
+		if got := bytesOfASession(t, c.o, c.profile, c.lost); got > c.most {
+			t.Errorf("%s: %d bytes, want at most %d", c.name, got, c.most)
 		} else {
-			t.Logf("%v: %d bytes", c.profile, got)
+			t.Logf("%s: %d bytes", c.name, got)
 		}
 	}
 }
