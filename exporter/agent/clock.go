@@ -78,7 +78,7 @@ func (s *clockSection) plan(c *config.Config, m *maker) (found config.Problems) 
 	}
 	s.task, found = m.place(c.Clock, &task{
 		key: "clock", what: "the clock monitor", log: m.log.With("component", "clock"), identity: source,
-		make: func(sink metric.Sink, log *slog.Logger) (runner, error) {
+		make: func(sink metric.Sink, _ *metric.Scopes, log *slog.Logger) (runner, error) {
 			return source.New(clock.Env{Sink: sink, Log: log})
 		},
 	}, errs...)
@@ -142,7 +142,7 @@ func (s *gpsdSection) plan(_ *config.Config, m *maker) (found config.Problems) {
 	}
 	s.task, found = m.place(s.clock.GPSD, &task{
 		key: "clock.gpsd", what: "the receiver", log: m.log.With("component", "gpsd"), identity: [...]string{s.Address, s.Device, s.Name},
-		make: func(sink metric.Sink, log *slog.Logger) (runner, error) {
+		make: func(sink metric.Sink, _ *metric.Scopes, log *slog.Logger) (runner, error) {
 			return gpsd.New(gpsd.Options{Address: s.Address, Device: s.Device, Name: s.Name, Sink: sink, Log: log, Recorder: &m.recorder})
 		},
 	}, errs...)
@@ -230,7 +230,7 @@ func (s *ppsSection) plan(_ *config.Config, m *maker) (found config.Problems) {
 	}
 	s.task, found = m.place(s.clock.PPS, &task{
 		key: "clock.pps", what: "the pulse", log: m.log.With("component", "pps"), identity: [...]string{s.Device, s.Edge, s.Name},
-		make: func(sink metric.Sink, log *slog.Logger) (runner, error) {
+		make: func(sink metric.Sink, _ *metric.Scopes, log *slog.Logger) (runner, error) {
 			return pps.New(pps.Options{Device: s.Device, Clear: s.Edge == edgeClear, Name: s.Name, Sink: sink, Log: log})
 		},
 	}, errs...)

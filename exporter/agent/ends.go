@@ -57,7 +57,7 @@ func (s *reflectorSection) plan(c *config.Config, m *maker) (found config.Proble
 	}
 	s.task, found = m.place(c.Reflector, &task{
 		key: "reflector", what: "the reflector", log: m.log.With("component", "reflector"), identity: identity, secrets: secrets,
-		make: func(sink metric.Sink, log *slog.Logger) (runner, error) {
+		make: func(sink metric.Sink, _ *metric.Scopes, log *slog.Logger) (runner, error) {
 			return reflector.New(o, reflector.Env{Log: log, Sink: sink, Clock: clock.Widen(m.clock, calibration.ModerationAt(o.Listen))})
 		},
 		renew: func(r runner) error { return r.(*reflector.Reflector).SetKeys(o.Keys) },
@@ -115,7 +115,7 @@ func (s *loadServerSection) plan(c *config.Config, m *maker) (found config.Probl
 	s.task, found = m.place(c.LoadServer, &task{
 		// The load server reads changed files again without ending sessions.
 		key: "load_server", what: "the load server", log: m.log.With("component", "load_server"), identity: s.options, files: true,
-		make: func(sink metric.Sink, log *slog.Logger) (runner, error) {
+		make: func(sink metric.Sink, _ *metric.Scopes, log *slog.Logger) (runner, error) {
 			return loadserver.New(o, loadserver.Env{
 				Log: log, Sink: sink, Clock: clock.Widen(m.clock, calibration.ModerationAt(o.Listen)), Links: m.shared.links,
 				Traffic: traffictypes.All(), Version: version.Version,

@@ -64,7 +64,7 @@ type fakeProber struct {
 }
 
 func (p *fakeProber) Run(ctx context.Context) error {
-	up := p.env.Sink.Series(metric.ProbeUp, p.target.Path, p.target.Probe)
+	up := p.env.Scope(p.target).Series(metric.ProbeUp)
 	up.Set(1)
 	p.f.mu.Lock()
 	panics, fails, lazy := p.f.panics[p.target.Path], p.f.fails[p.target.Path], p.f.lazy[p.target.Path]

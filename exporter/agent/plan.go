@@ -133,7 +133,7 @@ func (m *maker) place(at placer, t *task, wrong ...error) (*task, config.Problem
 		old, t.unit = t, newUnit(t.logger, m.options.retry, t.runner(m.sink))
 		_, err = t.prepare(m.sink)
 	case t.files:
-		_, err = t.make(metric.Discard{}, slog.New(slog.DiscardHandler))
+		_, err = t.make(metric.Discard{}, nil, slog.New(slog.DiscardHandler))
 	case t.renew != nil:
 		m.plan.adopted[old] = t
 	}
@@ -212,9 +212,9 @@ func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile
 		key: path.Name + "\x00" + p.Name, target: probe.Target{Path: path.Name, Probe: p.Name, Peer: path.Peer}, log: m.log,
 		identity: [...]string{p.Type, path.Peer, meaning, env.Calibration.Fingerprint(), profile.String()},
 	}
-	t.make = func(sink metric.Sink, _ *slog.Logger) (runner, error) {
+	t.make = func(sink metric.Sink, scopes *metric.Scopes, _ *slog.Logger) (runner, error) {
 		env := *env
-		env.Sink = profile.Sink(sink)
+		env.Sink, env.Profile, env.Scopes = sink, profile, scopes
 		return kind.New(env, t.target, options.DecodeAll)
 	}
 	planned, found := m.place(probePlace{p.Options, path.Place}, t)

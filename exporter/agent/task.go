@@ -36,8 +36,9 @@ type task struct {
 	log      *slog.Logger // logger adds the target
 
 	mu sync.Mutex // held while a runner is made
-	// make makes a runner. It opens only files that the configuration names.
-	make func(sink metric.Sink, log *slog.Logger) (runner, error)
+	// make makes a runner. It opens only files that the configuration names. The scopes of its run are for series that end
+	// with it, even after a panic: a removed path must have no series.
+	make func(sink metric.Sink, scopes *metric.Scopes, log *slog.Logger) (runner, error)
 	// secrets are not part of the identity: renew passes them to a running one. nil: no secrets.
 	secrets [][]byte
 	renew   func(runner) error
@@ -53,7 +54,7 @@ type task struct {
 // run is one run of a task.
 type run struct {
 	runner
-	lease *lease
+	scopes metric.Scopes
 }
 
 // stopTimeout is the time that tasks have to end.
@@ -76,12 +77,11 @@ func (t *task) logger() *slog.Logger {
 func (t *task) prepare(sink metric.Sink) (*run, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l := newLease(sink)
-	r, err := t.make(l, t.log)
-	if err != nil {
+	one := new(run)
+	var err error
+	if one.runner, err = t.make(sink, &one.scopes, t.log); err != nil {
 		return nil, err
 	}
-	one := &run{r, l}
 	t.current.Store(one)
 	return one, nil
 }
@@ -110,7 +110,7 @@ func (r *run) start(ctx context.Context) (end func(), err error) {
 	started := false
 	defer func() {
 		if !started {
-			r.lease.closeAll()
+			r.scopes.Close()
 		}
 	}()
 	s, ok := r.runner.(probe.Starter)
@@ -123,7 +123,7 @@ func (r *run) start(ctx context.Context) (end func(), err error) {
 	}
 	started = true
 	return func() {
-		defer r.lease.closeAll()
+		defer r.scopes.Close()
 		stop()
 	}, nil
 }
@@ -328,55 +328,4 @@ func (u *unit) stop(name func() string, deadline <-chan struct{}) error {
 		}
 	}
 	return nil
-}
-
-// lease hands out series and closes those of the path when the prober has ended, even after a panic: a removed path must
-// have no series. Series without a path, of sockets that probers share, are closed by their users.
-type lease struct {
-	metric.Sink
-	mu   sync.Mutex
-	open map[*leased]struct{}
-}
-
-func newLease(s metric.Sink) *lease { return &lease{Sink: s, open: map[*leased]struct{}{}} }
-
-type leased struct {
-	metric.Series
-	from *lease
-}
-
-// Series opens the series in the sink and remembers it.
-func (l *lease) Series(d *metric.Desc, values ...string) metric.Series {
-	s := l.Sink.Series(d, values...)
-	if len(d.Labels) == 0 || d.Labels[0] != metric.Path {
-		return s
-	}
-	one := &leased{s, l}
-	l.mu.Lock()
-	l.open[one] = struct{}{}
-	l.mu.Unlock()
-	return one
-}
-
-// Close closes the series; a second call does nothing.
-func (s *leased) Close() {
-	s.from.mu.Lock()
-	_, open := s.from.open[s]
-	delete(s.from.open, s)
-	s.from.mu.Unlock()
-	if open {
-		s.Series.Close()
-	}
-}
-
-func (l *lease) closeAll() {
-	l.mu.Lock()
-	open := l.open
-	l.open = map[*leased]struct{}{}
-	l.mu.Unlock()
-	l.Update(func() {
-		for s := range open {
-			s.Series.Close()
-		}
-	})
 }

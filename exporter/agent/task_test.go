@@ -29,7 +29,7 @@ func (o *once) Run(ctx context.Context) error {
 func TestTaskRunsThePreparedRunnerAndMakesAnotherAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var made []*once
-		k := &task{log: slog.New(slog.DiscardHandler), make: func(metric.Sink, *slog.Logger) (runner, error) {
+		k := &task{log: slog.New(slog.DiscardHandler), make: func(metric.Sink, *metric.Scopes, *slog.Logger) (runner, error) {
 			o := &once{}
 			if len(made) == 0 {
 				o.fails = errors.New("no socket")
@@ -66,7 +66,9 @@ func TestTaskAdoptsSecretsOnce(t *testing.T) {
 	with := func(secret string) *task {
 		return &task{
 			key: "reflector", identity: 1, secrets: [][]byte{[]byte(secret)}, log: slog.New(slog.DiscardHandler),
-			make:  func(metric.Sink, *slog.Logger) (runner, error) { return &once{fails: errors.New(secret)}, nil },
+			make: func(metric.Sink, *metric.Scopes, *slog.Logger) (runner, error) {
+				return &once{fails: errors.New(secret)}, nil
+			},
 			renew: func(runner) error { renewed++; return nil },
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"oneway.example/exporter/ctxtime"
-	"oneway.example/exporter/internal/promsink"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/metric/metrictest"
 )
@@ -73,38 +72,6 @@ func TestUnitThatDoesNotStopIsReported(t *testing.T) {
 	})
 }
 
-// The series of a prober pass exemplars to the sink.
-func TestLeaseLetsExemplarsThrough(t *testing.T) {
-	sink := promsink.New(promsink.Options{})
-	l := newLease(sink)
-	defer l.closeAll()
-	l.Series(metric.LoadedDelay, "a", "saturation", "forward").ObserveWithExemplar(0.05, metric.RunIDL, "a-run")
-	families, err := sink.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text := families[0].String(); !strings.Contains(text, `value:"a-run"`) {
-		t.Errorf("no exemplar in %s", text)
-	}
-}
-
-func TestLeaseClosesTheSeriesOfThePathOnce(t *testing.T) {
-	sink := &metrictest.Sink{}
-	l := newLease(sink)
-	first := l.Series(metric.ProbeUp, "a", "p")
-	l.Series(metric.ProbeUp, "a", "p")
-	l.Series(metric.SocketDrops, "0.0.0.0:862") // shared by probers of many paths
-	first.Close()
-	first.Close()
-	if n := sink.Open(); n != 2 {
-		t.Errorf("%d series are open after one of two openers closed its series twice, want 2", n)
-	}
-	l.closeAll()
-	if _, drops := sink.Value(metric.SocketDrops, "0.0.0.0:862"); sink.Open() != 1 || !drops {
-		t.Errorf("%d series are open, the series of the socket: %v, want that one only", sink.Open(), drops)
-	}
-}
-
 // startedRunner measures without a goroutine.
 type startedRunner struct {
 	once
@@ -118,8 +85,8 @@ func TestStartedRunnerEndsWithItsTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink, ended := &metrictest.Sink{}, 0
 		for _, end := range []func(){func() { ended++ }, func() { panic("at its end") }} {
-			k := &task{log: slog.New(slog.DiscardHandler), make: func(sink metric.Sink, _ *slog.Logger) (runner, error) {
-				sink.Series(metric.ProbeUp, "a", "p")
+			k := &task{log: slog.New(slog.DiscardHandler), make: func(sink metric.Sink, scopes *metric.Scopes, _ *slog.Logger) (runner, error) {
+				scopes.Add(metric.NewScope(sink, "a", "p")).Series(metric.ProbeUp)
 				return &startedRunner{end: end}, nil
 			}}
 			if _, err := k.prepare(sink); err != nil {

@@ -12,8 +12,7 @@ import (
 
 // open creates the series that exist before the first run.
 func (r *runner) open() {
-	r.scope = metric.NewScope(r.env.Sink, r.target.Path, r.target.Probe)
-	r.values = NewValues(r.env.Sink, r.target.Path, r.target.Probe)
+	r.scope, r.values = r.env.Scope(r.target), NewValues(r.env.Scope(r.target))
 	r.scope.Update(func() {
 		r.running(false)
 		r.scope.Set(metric.RunInterval, r.opts.Every.Seconds())
@@ -95,10 +94,8 @@ type observation struct {
 	values  []float64
 }
 
-// NewValues returns Values for the labels path and probe.
-func NewValues(sink metric.Sink, path, probe string) *Values {
-	return &Values{scope: metric.NewScope(sink, path, probe)}
-}
+// NewValues returns Values in a scope with the labels path and probe.
+func NewValues(scope *metric.Scope) *Values { return &Values{scope: scope} }
 
 // Set sets a gauge; labels follow path and probe.
 func (v *Values) Set(d *metric.Desc, x float64, labels ...string) {

@@ -78,7 +78,7 @@ func TestFirstObservationOfABucketHasTheRunsID(t *testing.T) {
 func TestExemplarOfARunIsInTheScrape(t *testing.T) {
 	sink := promsink.New(promsink.Options{})
 	id := report.NewID(time.Now(), nil)
-	loadtest.NewValues(sink, "office", "saturation").Replace(id, func(v *loadtest.Values) {
+	loadtest.NewValues(metric.NewScope(sink, "office", "saturation")).Replace(id, func(v *loadtest.Values) {
 		v.ObserveAll(metric.LoadedDelay, []float64{0.3, 0.3}, "forward")
 	})
 	var text strings.Builder

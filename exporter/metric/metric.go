@@ -39,12 +39,16 @@ type Desc struct {
 	NativeOnly bool
 	// Slim includes the family in profile Slim, a histogram without its classic buckets.
 	Slim bool
+	// ClassicOnly: exported only to scrapes that accept no native histograms.
+	ClassicOnly bool
+	// NoCreated: exported without a created timestamp.
+	NoCreated bool
 	// Absent states when the family has no series, and what that means.
 	Absent string
 	// Source is the source of the definition: an RFC section, an ITU clause, a figure of a paper, a kernel version.
 	Source string
 
-	slim, standIn *Desc // in profile Slim; nil: not in that profile
+	slim, slimClassicOnly *Desc // in profile Slim, see In and Quantile; nil: not in that profile
 }
 
 // Sink receives measurements. Implementations are safe for concurrent use.

@@ -11,13 +11,16 @@ import (
 	"oneway.example/exporter/metric/metrictest"
 )
 
-func TestSlimSinkTakesTheFamiliesOfItsProfileOnly(t *testing.T) {
+func TestSlimScopeOpensTheFamiliesOfItsProfileOnly(t *testing.T) {
 	var sink metrictest.Sink
-	slim := metric.Slim.Sink(&sink)
-	slim.Series(metric.ProbeUp, "a", "stamp").Set(1)
-	slim.Series(metric.Jitter, "a", "stamp", "forward").Set(1)
-	scope := metric.NewScope(slim, "a", "stamp")
+	scope := metric.Slim.Scope(&sink, "a", "stamp")
+	scope.Set(metric.ProbeUp, 1)
+	scope.Set(metric.Jitter, 1, "forward")
 	scope.Set(metric.RoundTripTimeMin, 0.01)
+	scope.DropAll(metric.DelayMax)
+	var up, most metric.Place
+	scope.SetIfAt(&up, metric.ProbeUp, 1, true)
+	scope.SetIfAt(&most, metric.DelayMax, 1, true, "forward")
 	scope.Set(metric.DelayMax, 0.01, "forward")
 	scope.SetIf(metric.DelayMax, 0.01, false, "forward")
 	scope.Drop(metric.DelayMax, "forward")
@@ -25,18 +28,31 @@ func TestSlimSinkTakesTheFamiliesOfItsProfileOnly(t *testing.T) {
 		t.Errorf("%d series are open, want that of probe_up and that of the smallest round trip", n)
 	}
 	scope.Close()
-	if n := sink.Open(); n != 1 {
-		t.Errorf("%d series are open after the scope was closed, want 1", n)
+	if n := sink.Open(); n != 0 {
+		t.Errorf("%d series are open after the scope was closed", n)
 	}
 }
 
-func TestFullSinkIsTheSink(t *testing.T) {
-	var sink metrictest.Sink
-	if got := metric.Full.Sink(&sink); got != metric.Sink(&sink) {
-		t.Errorf("got %T", got)
-	}
-	if metric.ProfileOf(&sink) != metric.Full || metric.ProfileOf(metric.Slim.Sink(&sink)) != metric.Slim {
-		t.Error("the profile of the sink is not the one it was made with")
+func TestProfileSelectsTheQuantiles(t *testing.T) {
+	for _, c := range []struct {
+		profile              metric.Profile
+		rank                 float64
+		present, classicOnly bool
+	}{
+		{metric.Full, 0.5, true, false},
+		{metric.Full, 0.95, true, false},
+		{metric.Full, 0.99, true, false},
+		{metric.Slim, 0.5, true, false},
+		{metric.Slim, 0.95, true, true},
+		{metric.Slim, 0.99, false, false},
+	} {
+		d := c.profile.Quantile(metric.DelayQuantile, c.rank)
+		if (d != nil) != c.present || d != nil && d.ClassicOnly != c.classicOnly {
+			t.Errorf("rank %v of %v: %+v", c.rank, c.profile, d)
+		}
+		if d := c.profile.Quantile(metric.RoundTripTimeQuantile, c.rank); (d != nil) != (c.profile == metric.Full) {
+			t.Errorf("round trip, rank %v of %v: %+v", c.rank, c.profile, d)
+		}
 	}
 }
 
@@ -51,8 +67,8 @@ func TestProfilesAreFoundByName(t *testing.T) {
 	}
 }
 
-// TestStandInIsExportedWithoutNativeHistograms: either histogram or gauge has the delay distribution of a slim path.
-func TestStandInIsExportedWithoutNativeHistograms(t *testing.T) {
+// TestClassicOnlyGaugeReplacesTheHistogram: either histogram or gauge has the delay distribution of a slim path.
+func TestClassicOnlyGaugeReplacesTheHistogram(t *testing.T) {
 	for _, c := range []struct {
 		options   promsink.Options
 		format    expfmt.FormatType
@@ -64,9 +80,9 @@ func TestStandInIsExportedWithoutNativeHistograms(t *testing.T) {
 		{promsink.Options{NoNative: true}, expfmt.TypeProtoDelim, false},
 	} {
 		sink := promsink.New(c.options)
-		scope := metric.NewScope(metric.Slim.Sink(sink), "a", "stamp")
+		scope := metric.Slim.Scope(sink, "a", "stamp")
 		scope.Series(metric.Delay, "forward").Observe(0.03)
-		scope.Set(metric.DelayQuantile.StandIn(), 0.03, "forward", "0.95")
+		scope.Set(metric.Slim.Quantile(metric.DelayQuantile, 0.95), 0.03, "forward", "0.95")
 		var b strings.Builder
 		if err := sink.Expose(&b, expfmt.NewFormat(c.format)); err != nil {
 			t.Fatal(err)
@@ -80,8 +96,8 @@ func TestStandInIsExportedWithoutNativeHistograms(t *testing.T) {
 
 func TestSlimHistogramsHaveNoClassicBuckets(t *testing.T) {
 	sink := promsink.New(promsink.Options{})
-	metric.Slim.Sink(sink).Series(metric.Delay, "a", "stamp", "forward").Observe(0.03)
-	metric.Full.Sink(sink).Series(metric.Delay, "b", "stamp", "forward").Observe(0.03)
+	metric.Slim.Scope(sink, "a", "stamp").Series(metric.Delay, "forward").Observe(0.03)
+	metric.Full.Scope(sink, "b", "stamp").Series(metric.Delay, "forward").Observe(0.03)
 	families, err := sink.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -97,10 +97,18 @@ func TestCountersOfARenewedScopeContinue(t *testing.T) {
 	old.Total(metric.PacketsSent, 100, "forward")
 	old.Total(metric.RoundTripLost, 7)
 	old.Set(metric.ProbeUp, 1)
-	s := old.Renew()
+	s := old
+	var reordered metric.Place
+	s.TotalAt(&reordered, metric.PacketsReordered, 5, "forward")
+	histogram := s.Series(metric.Delay, "forward")
+	s.Renew()
+	if s.Series(metric.Delay, "forward") == histogram {
+		t.Error("the handle is the closed one")
+	}
+	s.TotalAt(&reordered, metric.PacketsReordered, 2, "forward")
 	s.Total(metric.PacketsSent, 3, "forward")
 	for d, want := range map[*metric.Desc]map[string]float64{
-		metric.PacketsSent: {"a,stamp,forward": 103}, metric.RoundTripLost: {"a,stamp": 7}, metric.ProbeUp: {"a,stamp": 1},
+		metric.PacketsSent: {"a,stamp,forward": 103}, metric.RoundTripLost: {"a,stamp": 7}, metric.PacketsReordered: {"a,stamp,forward": 7}, metric.ProbeUp: {"a,stamp": 1},
 	} {
 		if diff := cmp.Diff(want, sink.All(d)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", d.Name, diff)

@@ -21,12 +21,17 @@ import (
 	"oneway.example/exporter/sched"
 )
 
-// Env is the environment that the agent passes to every prober. All fields but Calibration are set; in tests Links
-// and Reports may be nil too.
+// Env is the environment that the agent passes to every prober. All fields but Calibration are set; in tests Links,
+// Reports and Scopes may be nil too.
 type Env struct {
-	Log   *slog.Logger
-	Sink  metric.Sink
-	Clock clock.Monitor
+	Log *slog.Logger
+	// Sink is for the series of what probers share, such as a socket: those of one prober are in its Scope.
+	Sink metric.Sink
+	// Profile selects the series of the prober.
+	Profile metric.Profile
+	// Scopes has the scopes of the prober, which the agent closes when the prober has ended; nil: nothing closes them.
+	Scopes *metric.Scopes
+	Clock  clock.Monitor
 	// Pacer is the one scheduler of the process; see sched.Pacer.
 	Pacer *sched.Pacer
 	// Calibration has the timestamp errors of this host's interfaces; nil: none are known.
@@ -37,6 +42,11 @@ type Env struct {
 	Reports *report.Store
 	// Recorder takes raw samples; nil: there are no readers.
 	Recorder *record.Recorder
+}
+
+// Scope makes a scope for series of a target, in the prober's profile. A run makes a fixed number of them.
+func (e *Env) Scope(t Target) *metric.Scope {
+	return e.Scopes.Add(e.Profile.Scope(e.Sink, t.Path, t.Probe))
 }
 
 // Target is one path as the configuration names it.

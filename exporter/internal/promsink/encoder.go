@@ -90,14 +90,14 @@ func (e *encoder) family(d *metric.Desc) {
 }
 
 // series appends a series as it was when the scrape began, if it is present and exported to this scrape.
-func (e *encoder) series(one *series, scrape uint64, native bool) {
-	if native && one.desc.StandsIn() {
+func (e *encoder) series(one *series, scrape uint32, native bool) {
+	if native && one.desc.ClassicOnly {
 		return
 	}
-	one.read(scrape, func(st state) {
+	one.read(scrape, func(number float64, hist *histogram) {
 		classic := len(one.desc.Buckets) > 0 && !one.sink.options.NoClassic
 		// A histogram without buckets is not exported, unless the options exclude classic buckets.
-		if !st.present || st.hist != nil && !native && len(one.desc.Buckets) == 0 {
+		if hist == nil && math.IsNaN(number) || hist != nil && !native && len(one.desc.Buckets) == 0 {
 			return
 		}
 		at := e.begin(familyMetric)
@@ -106,11 +106,11 @@ func (e *encoder) series(one *series, scrape uint64, native bool) {
 		}
 		switch one.desc.Kind {
 		case metric.Gauge:
-			e.number(metricGauge, st.number, nil)
+			e.number(metricGauge, number, nil)
 		case metric.Counter:
-			e.number(metricCounter, st.number, one.created)
+			e.number(metricCounter, number, one.created)
 		case metric.Histogram:
-			e.histogram(st.hist, one, classic, native)
+			e.histogram(hist, one, classic, native)
 		}
 		e.end(at)
 	})
@@ -126,9 +126,9 @@ func (e *encoder) number(field protowire.Number, v float64, created *timestamppb
 	e.end(at)
 }
 
-// pairOf is a label of a series, encoded as a field of its message.
-func pairOf(name, value string) []byte {
-	var e encoder
+// appendPair appends a label of a series, encoded as a field of its message.
+func appendPair(to []byte, name, value string) []byte {
+	e := encoder{to}
 	at := e.begin(metricLabel)
 	e.text(labelName, name)
 	e.text(labelValue, value)

@@ -77,8 +77,8 @@ func TestScrapeHasNoExemplarSetAfterItsBegin(t *testing.T) {
 	_, scrape := s.begin()
 	observeWith(h, 0.06, "after")
 	var got string
-	h.(*handle).read(scrape, func(st state) {
-		got = st.hist.exemplar(1).Label[0].GetValue()
+	h.(*series).read(scrape, func(_ float64, hist *histogram) {
+		got = hist.exemplar(1).Label[0].GetValue()
 	})
 	s.scraping.Store(0)
 	if got != "before" {

@@ -3,14 +3,10 @@ package promsink
 import (
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"google.golang.org/protobuf/proto"
-
-	"oneway.example/exporter/metric"
 )
 
 // Expose writes every series as of one instant, one family after the other, and uses the memory of one family. The
@@ -56,64 +52,45 @@ func writeDelimited(to io.Writer, message []byte) error {
 func (s *Sink) each(native bool, write func(family []byte) error) error {
 	s.scrape.Lock()
 	defer s.scrape.Unlock()
-	listings, scrape := s.begin()
+	families, scrape := s.begin()
 	defer s.scraping.Store(0)
 	e, _ := s.encoders.Get().(*encoder)
 	if e == nil {
 		e = new(encoder)
 	}
 	defer s.encoders.Put(e)
-	for _, l := range listings {
-		l.sort()
+	for _, all := range families {
 		e.data = e.data[:0]
-		e.family(l.desc)
+		e.family(all[0].desc)
 		before := len(e.data)
-		for _, one := range l.series {
+		for _, one := range all {
 			e.series(one, scrape, native)
 		}
 		if len(e.data) == before {
 			continue
 		}
 		if err := write(e.data); err != nil {
-			return fmt.Errorf("promsink: expose %s: %w", l.desc.Name, err)
+			return fmt.Errorf("promsink: expose %s: %w", all[0].name, err)
 		}
 	}
 	return nil
 }
 
-// listing is the series of a family, valid until one is opened or closed. Only scrapes use it.
-type listing struct {
-	desc   *metric.Desc
-	series []*series
-	sorted bool
-}
-
-// begin starts a scrape at an instant in which no Update is half done; later writes put the previous state aside. The time
-// for which it stops writers depends on the number of families that have changed, not on the number of series.
-func (s *Sink) begin() (listings []*listing, scrape uint64) {
+// begin starts a scrape at an instant in which no Update is half done, and returns the series of each family that has any, in
+// the order of the exposition; later writes put the previous state aside. The time for which it stops writers depends on the
+// number of families, not on the number of series.
+func (s *Sink) begin() (families [][]*series, scrape uint32) {
 	s.gate.Lock()
 	defer s.gate.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.families {
-		if f.listing == nil {
-			f.listing = &listing{desc: f.desc, series: make([]*series, 0, len(f.series))}
-			for _, one := range f.series {
-				f.listing.series = append(f.listing.series, one)
-			}
+		if len(f.series) > 0 {
+			f.shared = true
+			families = append(families, f.series)
 		}
-		listings = append(listings, f.listing)
 	}
-	slices.SortFunc(listings, func(a, b *listing) int { return strings.Compare(a.desc.Name, b.desc.Name) })
 	s.last++
 	s.scraping.Store(s.last)
-	return listings, s.last
-}
-
-// sort sorts a listing in the order of the exposition.
-func (l *listing) sort() {
-	if !l.sorted {
-		slices.SortFunc(l.series, func(a, b *series) int { return strings.Compare(a.key, b.key) })
-		l.sorted = true
-	}
+	return families, s.last
 }

@@ -17,6 +17,8 @@ type histogram struct {
 	count   uint64
 	sum     float64
 	native
+	// before is the state that was put aside for the scrape in progress; nil: none.
+	before *histogram
 	// exemplars are the last ones of the classic buckets; nil until there is one. Its elements are replaced, never
 	// written to.
 	exemplars []*dto.Exemplar

@@ -11,30 +11,25 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// series is one time series, which its openers share.
+// series is one time series, which its openers share. It is also the handle of its first opener.
 type series struct {
-	sink    *Sink
-	family  *family
-	desc    *metric.Desc // of the profile
-	key     string
-	labels  []*pair
-	created *timestamppb.Timestamp
-	refs    int // guarded by sink.mu
+	*variant
+	labels  []*pair                // in the order of names
+	created *timestamppb.Timestamp // nil: exported without it
+	openers int32                  // guarded by sink.mu
+	closed  bool                   // the first opener has closed it; guarded by sink.mu
 
 	mu sync.Mutex // guards the fields below
-	state
-	// seen is the last scrape that has read this series, or for which its state was put aside in before.
-	seen   uint64
-	before state
+	// seen is the last scrape that has read this series, or for which its state was put aside.
+	seen uint32
+	// number is the value of a counter or gauge, before the one that was put aside; given is the highest total of the first
+	// opener (see SetTotal).
+	number, before, given float64
+	hist                  *histogram // nil: not a histogram
 }
 
-// state is the exported state of a present series: the value of a counter or gauge, or a histogram, which is nil
-// otherwise.
-type state struct {
-	number  float64
-	present bool
-	hist    *histogram
-}
+// absent is the number of a gauge without a value.
+func absent() float64 { return math.NaN() }
 
 // putAside is called before each change, with mu held: the scrape in progress must see the state before the change.
 func (s *series) putAside() {
@@ -42,37 +37,38 @@ func (s *series) putAside() {
 	if scrape == 0 || s.seen == scrape {
 		return
 	}
-	s.seen, s.before = scrape, s.state
+	s.seen, s.before = scrape, s.number
 	if s.hist != nil {
-		s.before.hist = s.sink.spares.Get().(*histogram)
-		s.before.hist.copyFrom(s.hist)
+		s.hist.before = s.sink.spares.Get().(*histogram)
+		s.hist.before.copyFrom(s.hist)
 	}
 }
 
 // read passes the state at the start of the scrape to show, which must not keep it.
-func (s *series) read(scrape uint64, show func(state)) {
+func (s *series) read(scrape uint32, show func(number float64, hist *histogram)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.seen != scrape {
+	switch {
+	case s.seen != scrape:
 		s.seen = scrape // later writes need not put the state aside
-		show(s.state)
-		return
+		show(s.number, s.hist)
+	case s.hist == nil:
+		show(s.before, nil)
+	default:
+		show(0, s.hist.before)
+		s.sink.spares.Put(s.hist.before)
+		s.hist.before = nil
 	}
-	show(s.before)
-	if s.before.hist != nil {
-		s.sink.spares.Put(s.before.hist)
-	}
-	s.before = state{}
 }
 
-// handle is one opener's reference to a series.
-type handle struct {
+// opener is the handle of each opener but the first one.
+type opener struct {
 	*series
-	given  float64 // the highest total, see SetTotal; guarded by mu
+	given  float64 // as that of series
 	closed bool    // guarded by sink.mu
 }
 
-var _ metric.Series = (*handle)(nil)
+var _, _ metric.Series = (*series)(nil), (*opener)(nil)
 
 // must panics if a call does not fit the kind of the series.
 func (s *series) must(kind metric.Kind, call string) {
@@ -94,28 +90,31 @@ func (s *series) Add(delta float64) {
 }
 
 // SetTotal sets a counter to the opener's total.
-func (h *handle) SetTotal(total float64) {
-	h.must(metric.Counter, "SetTotal")
-	h.mu.Lock()
-	if total > h.given {
-		h.putAside()
-		h.number += total - h.given
-		h.given = total
+func (s *series) SetTotal(total float64) { s.setTotal(&s.given, total) }
+
+// SetTotal sets a counter to the opener's total.
+func (o *opener) SetTotal(total float64) { o.setTotal(&o.given, total) }
+
+func (s *series) setTotal(given *float64, total float64) {
+	s.must(metric.Counter, "SetTotal")
+	s.mu.Lock()
+	if total > *given {
+		s.putAside()
+		s.number += total - *given
+		*given = total
 	}
-	h.mu.Unlock()
+	s.mu.Unlock()
 }
 
-// Set sets a gauge; NaN clears it.
-func (s *series) Set(v float64) { s.set(v, !math.IsNaN(v)) }
-
 // Clear makes a gauge absent.
-func (s *series) Clear() { s.set(0, false) }
+func (s *series) Clear() { s.Set(absent()) }
 
-func (s *series) set(v float64, present bool) {
+// Set sets a gauge; NaN clears it.
+func (s *series) Set(v float64) {
 	s.must(metric.Gauge, "Set or Clear")
 	s.mu.Lock()
 	s.putAside()
-	s.number, s.present = v, present
+	s.number = v
 	s.mu.Unlock()
 }
 
@@ -149,5 +148,8 @@ func (s *series) observe(v float64, e *dto.Exemplar) {
 	s.mu.Unlock()
 }
 
-// Close releases the opener's reference; a second call does nothing.
-func (h *handle) Close() { h.sink.release(h) }
+// Close removes the opener; a second call does nothing.
+func (s *series) Close() { s.sink.release(s, &s.closed) }
+
+// Close removes the opener; a second call does nothing.
+func (o *opener) Close() { o.sink.release(o.series, &o.closed) }

@@ -23,7 +23,6 @@ package promsink
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -53,27 +52,18 @@ type Sink struct {
 	// then.
 	gate sync.RWMutex
 	// scraping is the number of the scrape in progress, 0 for none. It changes from zero only under the gate.
-	scraping atomic.Uint64
+	scraping atomic.Uint32
 	// scrape serializes scrapes; last is the number of the last one.
 	scrape sync.Mutex
-	last   uint64
+	last   uint32
 	// spares are histograms for states that are put aside, encoders have buffers for a family.
 	spares, encoders sync.Pool
 
 	mu       sync.Mutex // guards the fields below
-	families map[string]*family
-	pairs    map[[2]string]*pair    // by name and value
+	families []*family  // in the order of names
+	variants map[*metric.Desc]*variant
+	pairs    map[string]*pair       // by encoding
 	created  *timestamppb.Timestamp // the last one used
-}
-
-// family is all series of one descriptor.
-type family struct {
-	desc *metric.Desc
-	// permutation is, for each label in the order of names, its index in the values given to Series.
-	permutation []int
-	series      map[string]*series
-	// listing is the listing of the last scrape, nil if a series was opened or closed since.
-	listing *listing
 }
 
 // New makes a sink without series.
@@ -82,7 +72,7 @@ func New(o Options) *Sink {
 		o.Now = time.Now
 	}
 	return &Sink{
-		options: o, families: map[string]*family{}, pairs: map[[2]string]*pair{},
+		options: o, variants: map[*metric.Desc]*variant{}, pairs: map[string]*pair{},
 		spares: sync.Pool{New: func() any { return new(histogram) }},
 	}
 }
@@ -101,104 +91,87 @@ func (s *Sink) Series(d *metric.Desc, values ...string) metric.Series {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := s.family(d)
-	clean := make([]string, len(values))
-	for i, from := range f.permutation {
-		clean[i] = cleaned(values[from])
+	v := s.variant(d)
+	labels := make([]*pair, len(values))
+	for i, from := range v.permutation {
+		labels[i] = s.pair(d.Labels[from], cleaned(values[from]))
 	}
-	key := strings.Join(clean, separator)
-	one := f.series[key]
-	if one == nil {
-		one = s.open(f, d, key, clean)
+	at, found := v.find(labels)
+	if found {
+		one := v.series[at]
+		one.openers++
+		return &opener{series: one}
 	}
-	one.refs++
-	return &handle{series: one}
+	return s.open(v, at, labels)
 }
 
-// separator sorts before every character of a label value, so that sorting by joined values is sorting by each value in
-// turn.
-const separator = "\x00"
-
-// cleaned is a label value with the characters that an exposition allows.
+// cleaned is a label value with the characters that an exposition allows. NUL is not among them, since the specification of
+// OpenMetrics excludes it.
 func cleaned(value string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(value, "\uFFFD"), separator, "\uFFFD")
+	return strings.ReplaceAll(strings.ToValidUTF8(value, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-func (s *Sink) family(d *metric.Desc) *family {
-	if f := s.families[d.Name]; f != nil {
-		return f
+// open opens a series with its place in the family.
+func (s *Sink) open(v *variant, at int, labels []*pair) *series {
+	d := v.desc
+	one := &series{variant: v, labels: labels, openers: 1}
+	for _, l := range labels {
+		l.refs++
 	}
-	f := &family{desc: d, series: map[string]*series{}}
-	for i := range d.Labels {
-		f.permutation = append(f.permutation, i)
-	}
-	slices.SortFunc(f.permutation, func(a, b int) int { return strings.Compare(d.Labels[a], d.Labels[b]) })
-	s.families[d.Name] = f
-	return f
-}
-
-// open makes a series of f for the profile of d.
-func (s *Sink) open(f *family, d *metric.Desc, key string, values []string) *series {
-	one := &series{sink: s, family: f, desc: d, key: key, labels: make([]*pair, 0, len(values))}
-	for i, from := range f.permutation {
-		one.labels = append(one.labels, s.pair(f.desc.Labels[from], values[i]))
-	}
-	one.present = d.Kind != metric.Gauge
-	if d.Kind == metric.Histogram {
+	switch d.Kind {
+	case metric.Gauge:
+		one.number = absent()
+	case metric.Histogram:
 		one.hist = newHistogram(len(d.Buckets))
 	}
-	// A counter of profile slim has no created timestamp: about 14 bytes each would be a tenth of its scrape.
-	if d.Kind != metric.Gauge && d.In(metric.Slim) != d {
+	if d.Kind != metric.Gauge && !d.NoCreated {
 		now := s.options.Now()
 		if s.created == nil || now.Sub(s.created.AsTime()).Abs() >= createdGrain {
 			s.created = timestamppb.New(now)
 		}
 		one.created = s.created
 	}
-	f.series[key] = one
-	f.listing = nil
+	v.insert(at, one)
 	return one
 }
 
 // createdGrain is the resolution of created timestamps; the many series that a path opens at once share one.
 const createdGrain = 10 * time.Millisecond
 
-// release removes an opener; the last one ends the series.
-func (s *Sink) release(h *handle) {
+// release removes an opener, whose state is closed; the last one ends the series.
+func (s *Sink) release(one *series, closed *bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h.closed {
+	if *closed {
 		return
 	}
-	h.closed = true
-	one, f := h.series, h.family
-	if one.refs--; one.refs > 0 {
+	*closed = true
+	if one.openers--; one.openers > 0 {
 		return
 	}
-	delete(f.series, one.key)
-	f.listing = nil
+	one.remove(one)
 	for _, l := range one.labels {
 		if l.refs--; l.refs == 0 {
-			delete(s.pairs, l.key)
+			delete(s.pairs, l.encoded)
 		}
 	}
 }
 
 // pair is a label that many series share; with 10,000 paths copies would use most of the memory.
 type pair struct {
-	key     [2]string // name and value
-	encoded []byte    // see pairOf
+	encoded string // see appendPair
+	value   string
 	refs    int
 }
 
 func (s *Sink) pair(name, value string) *pair {
-	key := [2]string{name, value}
-	p := s.pairs[key]
+	var space [128]byte
+	encoded := appendPair(space[:0], name, value)
+	p := s.pairs[string(encoded)]
 	if p == nil {
-		p = &pair{key: key, encoded: pairOf(name, value)}
-		s.pairs[key] = p
+		p = &pair{encoded: string(encoded), value: value}
+		s.pairs[p.encoded] = p
 	}
-	p.refs++
 	return p
 }
 

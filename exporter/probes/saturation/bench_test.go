@@ -61,7 +61,7 @@ func perform(t *testing.T, link *bottleneck, change func(*saturation.Options), d
 	if err := kind.Perform(t.Context(), udp.NewSession(link, udp.SessionOptions{}), b.run); err != nil {
 		return b, err
 	}
-	loadtest.NewValues(b.sink, "office", "saturation").Replace("", func(v *loadtest.Values) { kind.Publish(v, b.run) })
+	loadtest.NewValues(metric.NewScope(b.sink, "office", "saturation")).Replace("", func(v *loadtest.Values) { kind.Publish(v, b.run) })
 	if b.sent > kind.Bytes() {
 		t.Errorf("%d bytes sent, at most %d announced", b.sent, kind.Bytes())
 	}

@@ -32,7 +32,7 @@ func published(t *testing.T, profile metric.Profile, o Options) string {
 		r.Directions = append(r.Directions, &Direction{Direction: direction, Load: l})
 	}
 	sink := promsink.New(promsink.Options{})
-	loadtest.NewValues(profile.Sink(sink), "p", "saturation").Replace("run", func(v *loadtest.Values) {
+	loadtest.NewValues(profile.Scope(sink, "p", "saturation")).Replace("run", func(v *loadtest.Values) {
 		(&Kind{opts: o}).Publish(v, &loadtest.Run{Body: r})
 	})
 	var text strings.Builder

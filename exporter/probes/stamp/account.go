@@ -33,7 +33,7 @@ type tallies struct {
 	answeredLate                       uint64  // after the loss timeout
 	restarts                           uint64  // of the remote end
 	hops                               [2]hops // by direction
-	marks                              [2]marks
+	trafficClass                       [2]trafficClass
 }
 
 // account counts the packets of one session in both directions. It handles neither sockets nor delays; it passes
@@ -59,8 +59,8 @@ type account struct {
 	refused         discardReason // the last one
 	remoteDrops     drops
 	// silence is the longest time without a reply since reply numbers are missing.
-	silence time.Duration
-	told    toldMarks
+	silence       time.Duration
+	lastHostBlock lastHostBlock
 
 	tallies
 	faults *faults // nil: none

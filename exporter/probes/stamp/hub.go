@@ -92,7 +92,7 @@ func newHub(key hubKey, openCard func(string, *slog.Logger) (card, error), env p
 		return nil, err
 	}
 	h.drops.begin()
-	h.series = newHubSeries(metric.Whole(env.Sink), key.local) // the socket is not only of the path that opens it
+	h.series = newHubSeries(env.Sink, key.local)
 	return h, nil
 }
 

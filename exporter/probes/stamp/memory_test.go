@@ -34,7 +34,7 @@ func bytesOfASession(t *testing.T, o Options, profile metric.Profile, lost int) 
 	shown := w.s.snapshot()
 	all, made := make([]*session, sessions), make([]*series, sessions)
 	for i := range made {
-		made[i] = newSeries(profile.Sink(metric.Discard{}), "p", "stamp")
+		made[i] = seriesOf(profile.Scope(metric.Discard{}, "p", "stamp"))
 		made[i].publish(&shown) // opens them
 	}
 	shown = snapshot{}

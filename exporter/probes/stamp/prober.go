@@ -46,23 +46,19 @@ func (p *Prober) Run(ctx context.Context) error {
 
 // Start is Run without a goroutine that waits.
 func (p *Prober) Start(ctx context.Context) (end func(), err error) {
-	series := newSeries(p.env.Sink, p.path.Path, p.path.Probe)
-	failures := p.env.Sink.Series(metric.ResolveFailures, p.path.Path, p.path.Probe)
-	closeAll := func() {
-		failures.Close()
-		series.scope.Close()
-	}
-	stop := p.peer.Follow(ctx, func() { failures.Add(1) }, func(ctx context.Context, peer netip.AddrPort) (target.Measurement, error) {
-		series = series.anew() // a session counts from zero
+	series := seriesOf(p.env.Scope(p.path))
+	failed := func() { series.scope.Series(metric.ResolveFailures).Add(1) }
+	stop := p.peer.Follow(ctx, failed, func(ctx context.Context, peer netip.AddrPort) (target.Measurement, error) {
+		series.anew() // a session counts from zero
 		return p.open(ctx, peer, series)
 	})
 	if stop == nil {
-		closeAll()
+		series.scope.Close()
 		return nil, nil
 	}
 	return func() {
 		stop()
-		closeAll()
+		series.scope.Close()
 	}, nil
 }
 
@@ -155,7 +151,7 @@ func (p *Prober) Measure(ctx context.Context, count uint64, progress func(Report
 	if err != nil {
 		return Report{}, err
 	}
-	series := newSeries(p.env.Sink, p.path.Path, p.path.Probe)
+	series := seriesOf(p.env.Scope(p.path))
 	defer series.scope.Close()
 	opts := *p.opts
 	opts.Window = math.MaxInt64 // one window: the whole run

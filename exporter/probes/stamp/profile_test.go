@@ -45,10 +45,10 @@ func stored(t *testing.T, sink *promsink.Sink) (classic, native int) {
 }
 
 // runInto measures until the sink has the results of a window, and calls check during the run.
-func runInto(t *testing.T, sink metric.Sink, shown func() bool, check func(*Prober)) {
+func runInto(t *testing.T, sink metric.Sink, profile metric.Profile, shown func() bool, check func(*Prober)) {
 	t.Helper()
 	b := newTestbed(t, reflector.Options{})
-	b.env.Sink = sink
+	b.env.Sink, b.env.Profile = sink, profile
 	o := DefaultOptions()
 	o.Interval, o.Window = 10*time.Millisecond, time.Second
 	made, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: b.peer}, o)
@@ -81,7 +81,7 @@ func TestProfilesKeepToTheirNumberOfSeries(t *testing.T) {
 				_ = sink.Expose(&text, expfmt.NewFormat(expfmt.TypeTextPlain)) // stored repeats it and fails on an error
 				return strings.Contains(text.String(), `oneway_delay_quantile_seconds{direction="reverse",path="p",probe="stamp",quantile_rank="0.95"}`)
 			}
-			runInto(t, c.profile.Sink(sink), shown, func(p *Prober) {
+			runInto(t, sink, c.profile, shown, func(p *Prober) {
 				classic, native := stored(t, sink)
 				t.Logf("%d series in a server without native histograms, %d in one with them", classic, native)
 				if max(classic, native) > c.most || classic < c.least {
@@ -114,7 +114,7 @@ func TestFaultsAddNoMoreSeriesThanStated(t *testing.T) {
 			d := &v.directions[i]
 			all(d.invalid[:])
 			d.negative, d.lowConfidence, d.txUncertain = 1, 1, 1
-			v.marks[i] = marks{maybe[uint8]{1, true}, 1, 1}
+			v.trafficClass[i] = trafficClass{maybe[uint8]{1, true}, 1, 1}
 			v.hops[i] = hops{maybe[uint8]{1, true}, 1}
 			for _, m := range []*maybe[uint64]{
 				&d.sent, &d.received, &d.lost, &d.dropped, &d.outstanding, &d.duplicated, &d.reordered, &d.late, &d.corrupted,
@@ -125,7 +125,7 @@ func TestFaultsAddNoMoreSeriesThanStated(t *testing.T) {
 		for i := range v.stamps {
 			all(v.stamps[i][:])
 		}
-		s := newSeries(profile.Sink(sink), "p", "stamp")
+		s := seriesOf(profile.Scope(sink, "p", "stamp"))
 		s.publish(&v)
 		if classic, native := stored(t, sink); max(classic, native) > most || profile == metric.Full && classic <= mostFull {
 			t.Errorf("%v: %d and %d series, want at most %d, and more than without faults", profile, classic, native, most)
@@ -179,7 +179,7 @@ func TestUnknownVoiceModelIsRefused(t *testing.T) {
 
 func TestSeriesOfASocketDoNotDependOnTheProfileOfTheFirstPath(t *testing.T) {
 	b, sink := newTestbed(t, reflector.Options{}), &metrictest.Sink{}
-	b.env.Sink = metric.Slim.Sink(sink)
+	b.env.Sink, b.env.Profile = sink, metric.Slim
 	kind := New()
 	key := hubKey{local: netip.MustParseAddrPort("127.0.0.1:0")}
 	if _, err := kind.acquire(key, b.env); err != nil {

@@ -62,7 +62,7 @@ func (s *session) reply(in *tstamp.In, r *reply, q request, now time.Duration, p
 		one = e.replyOf(in, r, q, now)
 	}
 	s.account.countHops(in, r)
-	s.account.countMarks(in)
+	s.account.countTrafficClass(in)
 	n, verdict, first := s.account.take(&r.packet, q, now, one.lost, present)
 	if r.hasFollow && r.followUp.Mode != 0 && !r.filled() {
 		e.replies.settle(seqwin.Extend(n, r.followUp.Seq), s.opts.decode(r, r.followUp.T3, in.At), e.conclude)

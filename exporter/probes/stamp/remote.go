@@ -153,7 +153,7 @@ func (a *account) learn(r *reply, now time.Duration, fresh bool) (present bool) 
 // counted.
 func (a *account) remoteBegins(unaccounted uint64, rc *wire.Receipt, now time.Duration) {
 	a.remoteDrops.begin()
-	a.told = toldMarks{}
+	a.lastHostBlock = lastHostBlock{}
 	a.takeRemoteDrops(rc, now)
 	a.fwd.restart(unaccounted, a.droppedThere(unaccounted), true)
 }
@@ -162,7 +162,7 @@ func (a *account) takeRemoteDrops(rc *wire.Receipt, now time.Duration) {
 	if rc.Host {
 		a.remoteHost = true
 		a.remoteDrops.update(a.remote.drops, now)
-		a.takeMarks(rc)
+		a.takeHostBlock(rc)
 	}
 }
 

@@ -47,7 +47,7 @@ func TestBurstAfterAStallLosesNothing(t *testing.T) {
 			}
 			arrange(order)
 			for _, seq := range order {
-				s.received(&w.replies[seq])
+				s.received(&w.replies[seq], sched.Now())
 			}
 			if waiting := len(s.estimator.replies.waiting); waiting > replyWait+1 {
 				t.Errorf("%d replies wait for their T3, want at most %d", waiting, replyWait+1)

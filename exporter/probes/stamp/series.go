@@ -18,71 +18,65 @@ type observed struct {
 // directionTotals is the number of counters of a direction.
 const directionTotals = 11
 
-// counter is a counter's kept handle and its exported total.
-type counter struct {
-	handle metric.Series // nil: not opened
-	shown  uint64
-}
-
-// gauge is a gauge's kept handle and its exported value.
-type gauge struct {
-	handle  metric.Series // nil: no value yet
-	shown   maybe[float64]
-	written bool
-}
-
-// reasonTotals are the exported totals of the counters by reason. Most reasons never occur, so no handles are kept.
-type reasonTotals struct {
-	invalid       [2][reasonCount]uint64
-	noRoundTrip   [reasonCount]uint64
-	skipped       [skipReasons]uint64
-	discarded     [discardReasons]uint64
-	lowConfidence [lowConfidenceReasons]uint64
-}
-
 type observedDirection struct{ delay, pdv, ipdv, burst metric.Series }
 
 // series are all series of a path.
 type series struct {
 	scope    *metric.Scope
-	slim     bool // of profile slim
 	observed observed
 	snapshot *snapshot // being published
 	show     func()
 	window   *window // last published one
-	// Gauges and counters that may change each second. A series is looked up at its first value and written when
-	// its value changes.
-	totals                                                     [2][directionTotals]counter
-	stamps                                                     *[events][sample.FollowUp + 1]counter // nil: profile slim has none
-	roundTripsLost, roundTripsReceived, restarts               counter
-	hopChanges                                                 [2]counter
-	jitter, outstanding, hops, dscp                            [2]gauge
-	up, remoteSynchronized, remoteBound, lastSuccess, interval gauge
-	stampErrorAssumed, stampErrorCalibrated                    gauge
-	marks                                                      [2]marks // as shown
-	reasons                                                    reasonTotals
-	// info is the labels of the current peer and reflector kind.
-	info []string
-	peer netip.AddrPort
-	kind remoteKind
+	full     *full   // nil: profile slim
+	// The counters and gauges that may change each second.
+	totals                                                     [2][directionTotals]metric.Place
+	roundTripsLost, roundTripsReceived, restarts               metric.Place
+	hopChanges                                                 [2]metric.Place
+	jitter, outstanding, hops, dscp                            [2]metric.Place
+	up, remoteSynchronized, remoteBound, lastSuccess, interval metric.Place
+	stampErrorAssumed, stampErrorCalibrated                    metric.Place
 	// received are the published totals.
 	received [2]uint64
 }
 
-func newSeries(sink metric.Sink, path, probe string) *series {
-	return seriesOf(metric.NewScope(sink, path, probe), metric.ProfileOf(sink) == metric.Slim)
+// full are the series that only profile full has, and that are not opened before their first event.
+type full struct {
+	stamps [events][sample.FollowUp + 1]metric.Place
+	// The exported totals of counters that most paths do not have.
+	trafficClass  [2]trafficClass
+	invalid       [2][reasonCount]uint64
+	noRoundTrip   [reasonCount]uint64
+	skipped       [skipReasons]uint64
+	discarded     [discardReasons]uint64
+	lowConfidence [lowConfidenceReasons]uint64
+	// The peer and reflector kind in the labels of oneway_path_info.
+	peer netip.AddrPort
+	kind remoteKind
 }
 
-// anew closes s and returns the series of the path's next session: its counters continue.
-func (s *series) anew() *series {
-	s.scope.Drop(metric.PathInfo, s.info...)
-	return seriesOf(s.scope.Renew(), s.slim)
+// seriesOf opens the series of a path in its scope.
+func seriesOf(c *metric.Scope) *series {
+	s := &series{scope: c}
+	s.show = s.publishSnapshot
+	s.open()
+	return s
 }
 
-func seriesOf(c *metric.Scope, slim bool) *series {
-	s := &series{scope: c, slim: slim, observed: observed{
+// anew begins the series of the path's next session: its counters continue.
+func (s *series) anew() {
+	s.scope.DropAll(metric.PathInfo)
+	s.scope.Renew()
+	s.received, s.window = [2]uint64{}, nil
+	s.open()
+}
+
+// open opens the series that exist before the first packet.
+func (s *series) open() {
+	c := s.scope
+	c.Series(metric.ResolveFailures)
+	s.observed = observed{
 		lateness: c.Series(metric.ProbeLateness), roundTrip: c.Series(metric.RoundTripTime), residence: c.Series(metric.Residence),
-	}}
+	}
 	for _, d := range sample.Directions() {
 		dir := d.String()
 		s.observed.ways[d] = observedDirection{
@@ -90,24 +84,9 @@ func seriesOf(c *metric.Scope, slim bool) *series {
 			ipdv: c.Series(metric.IPDV, dir), burst: c.Series(metric.LossBurst, dir),
 		}
 	}
-	if !slim {
-		s.stamps = new([events][sample.FollowUp + 1]counter)
+	if c.Profile() == metric.Full {
+		s.full = new(full)
 	}
-	s.show = func() {
-		v := s.snapshot
-		for _, d := range sample.Directions() {
-			s.publishDirection(d, &v.directions[d])
-			s.publishHops(d, v.hops[d])
-			s.publishMarks(d, v.marks[d])
-		}
-		if v.window != nil && v.window != s.window {
-			s.window = v.window
-			s.publishWindow(v.window)
-		}
-		s.publishCounts(v)
-		s.publishState(v)
-	}
-	return s
 }
 
 // publish updates the series in such an order that the sums are consistent in every scrape.
@@ -117,71 +96,56 @@ func (s *series) publish(v *snapshot) {
 	s.snapshot = nil
 }
 
-// total updates a counter, and opens it at its first total, which may be zero.
-func (s *series) total(c *counter, d *metric.Desc, total uint64, more ...string) {
-	switch {
-	case c.handle == nil:
-		c.handle = s.scope.Series(d, more...)
-	case c.shown == total:
-		return
+func (s *series) publishSnapshot() {
+	v := s.snapshot
+	for _, d := range sample.Directions() {
+		s.publishDirection(d, &v.directions[d])
+		s.publishHops(d, v.hops[d])
+		s.publishTrafficClass(d, v.trafficClass[d])
 	}
-	c.shown = total
-	c.handle.SetTotal(float64(total))
-}
-
-// setIf sets a gauge if the value is known, and removes it otherwise.
-func (s *series) setIf(g *gauge, d *metric.Desc, v float64, known bool, more ...string) {
-	if !known {
-		v = 0
+	if v.window != nil && v.window != s.window {
+		s.window = v.window
+		s.publishWindow(v.window)
 	}
-	now := maybe[float64]{v, known}
-	if g.written && g.shown == now {
-		return
-	}
-	g.written, g.shown = true, now
-	if !known {
-		s.scope.SetIf(d, 0, false, more...) // a previous session of the path may have set it
-		return
-	}
-	if g.handle == nil {
-		g.handle = s.scope.Series(d, more...)
-	}
-	g.handle.Set(v)
+	s.publishCounts(v)
+	s.publishState(v)
 }
 
 func (s *series) publishState(v *snapshot) {
+	c := s.scope
 	remote := v.remote.known && v.up
-	s.setIf(&s.up, metric.ProbeUp, metric.Flag(v.up), v.decided)
-	s.setIf(&s.remoteSynchronized, metric.RemoteClockSynchronized, metric.Flag(v.remote.synchronized), remote)
-	s.setIf(&s.remoteBound, metric.RemoteClockErrorBound, v.remote.bound.Seconds(), remote && v.remote.synchronized)
-	s.setIf(&s.lastSuccess, metric.ProbeLastSuccess, float64(v.lastSuccess.UnixNano())/1e9, !v.lastSuccess.IsZero())
-	s.setIf(&s.interval, metric.ProbeInterval, v.opts.Interval.Seconds(), true)
-	s.setIf(&s.stampErrorAssumed, metric.StampErrorBound, v.stampError.Seconds(), !v.calibrated, "assumed")
-	s.setIf(&s.stampErrorCalibrated, metric.StampErrorBound, v.stampError.Seconds(), v.calibrated, "calibration")
-	if s.info == nil || v.peer != s.peer || v.kind != s.kind {
-		s.scope.Drop(metric.PathInfo, s.info...)
-		s.peer, s.kind, s.info = v.peer, v.kind, v.facts()
-		s.scope.Set(metric.PathInfo, 1, s.info...)
+	c.SetIfAt(&s.up, metric.ProbeUp, metric.Flag(v.up), v.decided)
+	c.SetIfAt(&s.remoteSynchronized, metric.RemoteClockSynchronized, metric.Flag(v.remote.synchronized), remote)
+	c.SetIfAt(&s.remoteBound, metric.RemoteClockErrorBound, v.remote.bound.Seconds(), remote && v.remote.synchronized)
+	c.SetIfAt(&s.lastSuccess, metric.ProbeLastSuccess, float64(v.lastSuccess.UnixNano())/1e9, !v.lastSuccess.IsZero())
+	c.SetIfAt(&s.interval, metric.ProbeInterval, v.opts.Interval.Seconds(), true)
+	c.SetIfAt(&s.stampErrorAssumed, metric.StampErrorBound, v.stampError.Seconds(), !v.calibrated, "assumed")
+	c.SetIfAt(&s.stampErrorCalibrated, metric.StampErrorBound, v.stampError.Seconds(), v.calibrated, "calibration")
+	if f := s.full; f != nil && (v.peer != f.peer || v.kind != f.kind) {
+		c.DropAll(metric.PathInfo)
+		f.peer, f.kind = v.peer, v.kind
+		c.Set(metric.PathInfo, 1, v.facts()...)
 	}
 }
 
 func (s *series) publishCounts(v *snapshot) {
-	s.total(&s.roundTripsLost, metric.RoundTripLost, v.roundTripsLost)
-	s.total(&s.roundTripsReceived, metric.RoundTripReceived, v.roundTripsReceived)
-	s.total(&s.restarts, metric.RemoteRestarts, v.restarts)
-	s.publishReasons(v)
-	if s.stamps == nil {
+	c := s.scope
+	c.TotalAt(&s.roundTripsLost, metric.RoundTripLost, v.roundTripsLost)
+	c.TotalAt(&s.roundTripsReceived, metric.RoundTripReceived, v.roundTripsReceived)
+	c.TotalAt(&s.restarts, metric.RemoteRestarts, v.restarts)
+	if s.full == nil {
 		return
 	}
+	s.publishReasons(v)
 	for i := range v.stamps {
 		event := [events]string{"t1", "t2", "t3", "t4"}[i]
 		for origin, n := range v.stamps[i] {
 			switch {
 			case n == 0:
 			case sample.Origin(origin) == sample.Absent:
-				s.total(&s.stamps[i][origin], metric.TimestampsMissing, n, event)
+				c.TotalAt(&s.full.stamps[i][origin], metric.TimestampsMissing, n, event)
 			default:
-				s.total(&s.stamps[i][origin], metric.Timestamps, n, event, sample.Origin(origin).String())
+				c.TotalAt(&s.full.stamps[i][origin], metric.Timestamps, n, event, sample.Origin(origin).String())
 			}
 		}
 	}
@@ -189,7 +153,7 @@ func (s *series) publishCounts(v *snapshot) {
 
 // publishReasons looks up the counters of the reasons that occurred since the last call.
 func (s *series) publishReasons(v *snapshot) {
-	shown := &s.reasons
+	shown := s.full
 	if v.noRoundTrip == shown.noRoundTrip && v.skipped == shown.skipped && v.discarded == shown.discarded && v.lowConfidence == shown.lowConfidence {
 		return
 	}
@@ -216,14 +180,14 @@ func (s *series) ifAny(d *metric.Desc, more, total uint64, labels ...string) {
 }
 
 func (s *series) publishDirection(dir sample.Direction, d *directionSnapshot) {
-	label := dir.String()
-	s.setIf(&s.jitter[dir], metric.Jitter, d.jitter.value, d.jitter.known, label)
-	s.setIf(&s.outstanding[dir], metric.PacketsOutstanding, float64(d.outstanding.value), d.outstanding.known, label)
-	if shown := &s.reasons.invalid[dir]; *shown != d.invalid {
+	c, label := s.scope, dir.String()
+	c.SetIfAt(&s.jitter[dir], metric.Jitter, d.jitter.value, d.jitter.known, label)
+	c.SetIfAt(&s.outstanding[dir], metric.PacketsOutstanding, float64(d.outstanding.value), d.outstanding.known, label)
+	if f := s.full; f != nil && f.invalid[dir] != d.invalid {
 		for i, n := range d.invalid {
-			s.ifAny(metric.DelayInvalid, n-shown[i], n, label, sample.Reason(i).String())
+			s.ifAny(metric.DelayInvalid, n-f.invalid[dir][i], n, label, sample.Reason(i).String())
 		}
-		*shown = d.invalid
+		f.invalid[dir] = d.invalid
 	}
 	// A packet that was counted as received and arrived too late is lost; it is published after another has been
 	// received, since a counter does not decrease and no sum exceeds sent.
@@ -249,16 +213,16 @@ func (s *series) publishDirection(dir sample.Direction, d *directionSnapshot) {
 		{metric.PacketsCorrupted, d.corrupted},
 	} {
 		if one.total.known {
-			s.total(&s.totals[dir][i], one.desc, one.total.value, label)
+			c.TotalAt(&s.totals[dir][i], one.desc, one.total.value, label)
 		}
 	}
 }
 
 func (s *series) publishHops(dir sample.Direction, h hops) {
-	label := dir.String()
-	s.setIf(&s.hops[dir], metric.Hops, float64(h.last.value), h.last.known, label)
+	c, label := s.scope, dir.String()
+	c.SetIfAt(&s.hops[dir], metric.Hops, float64(h.last.value), h.last.known, label)
 	if h.last.known {
-		s.total(&s.hopChanges[dir], metric.HopChanges, h.changes, label)
+		c.TotalAt(&s.hopChanges[dir], metric.HopChanges, h.changes, label)
 	}
 }
 
@@ -293,11 +257,8 @@ func (s *series) spread(v spread, least, most, quantile *metric.Desc, more ...st
 	s.scope.SetIf(least, v.min.value, v.min.known, more...)
 	s.scope.SetIf(most, v.max.value, v.max.known, more...)
 	for i, r := range ranks() {
-		switch {
-		case !s.slim || r.q == 0.5:
-			s.scope.SetIf(quantile, v.ranks[i].value, v.ranks[i].known, append(slices.Clone(more), r.label)...)
-		case r.q == 0.95 && quantile.StandIn() != nil:
-			s.scope.SetIf(quantile.StandIn(), v.ranks[i].value, v.ranks[i].known, append(slices.Clone(more), r.label)...)
+		if d := s.scope.Profile().Quantile(quantile, r.q); d != nil {
+			s.scope.SetIf(d, v.ranks[i].value, v.ranks[i].known, append(slices.Clone(more), r.label)...)
 		}
 	}
 }

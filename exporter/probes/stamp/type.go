@@ -103,7 +103,7 @@ func (t *Type) NewProber(env probe.Env, path probe.Target, o Options) (*Prober, 
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	if o.slim = metric.ProfileOf(env.Sink) == metric.Slim; o.slim {
+	if o.slim = env.Profile == metric.Slim; o.slim {
 		o.Codecs = nil
 	}
 	p := &Prober{hubs: t, env: env, path: path, opts: t.share(&o)}

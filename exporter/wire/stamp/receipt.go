@@ -51,8 +51,8 @@ func Asks(dscp uint8) uint32 { return AsksHost | uint32(dscp&63)<<8 }
 // SentDSCP is the DSCP that the sender of a request sets in its test packets.
 func (r *Receipt) SentDSCP() uint8 { return uint8(r.Received>>8) & 63 }
 
-// MarksModulus is the modulus of Receipt.Remarked and Receipt.CE.
-const MarksModulus = 1 << 12
+// CountModulus is the modulus of Receipt.Remarked and Receipt.CE.
+const CountModulus = 1 << 12
 
 const (
 	receiptMagic   = 0x4f57
@@ -102,7 +102,7 @@ type Receipt struct {
 	SocketDrops uint32
 	// TrafficClass of a host block is that octet of the IP header (RFC 2474, RFC 3168) of the request that is replied
 	// to, as it arrived. Remarked and CE count the test packets of this Epoch that arrived with another DSCP than
-	// SentDSCP, and with Congestion Experienced (RFC 3168): modulo MarksModulus.
+	// SentDSCP, and with Congestion Experienced (RFC 3168): modulo CountModulus.
 	TrafficClass uint8
 	Remarked, CE uint16
 	// Recent is seqwin.Counts.Recent. Words beyond Words are neither written nor read.
@@ -134,7 +134,7 @@ func (r Receipt) AppendTo(b []byte) []byte {
 	}
 	if r.Host {
 		b = be.AppendUint32(b, r.SocketDrops)
-		b = be.AppendUint32(b, uint32(r.TrafficClass)<<24|uint32(r.Remarked%MarksModulus)<<12|uint32(r.CE%MarksModulus))
+		b = be.AppendUint32(b, uint32(r.TrafficClass)<<24|uint32(r.Remarked%CountModulus)<<12|uint32(r.CE%CountModulus))
 	}
 	return b
 }
@@ -185,9 +185,9 @@ func ParseReceipt(v []byte) (r Receipt, err error) {
 	}
 	if r.Host {
 		host := v[ReceiptFixedBytes+8*words:]
-		marks := be.Uint32(host[4:])
-		r.SocketDrops, r.TrafficClass = be.Uint32(host), uint8(marks>>24)
-		r.Remarked, r.CE = uint16(marks>>12%MarksModulus), uint16(marks%MarksModulus)
+		counts := be.Uint32(host[4:])
+		r.SocketDrops, r.TrafficClass = be.Uint32(host), uint8(counts>>24)
+		r.Remarked, r.CE = uint16(counts>>12%CountModulus), uint16(counts%CountModulus)
 	}
 	return r, nil
 }

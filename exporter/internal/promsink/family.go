@@ -1,0 +1,75 @@
+package promsink
+
+import (
+	"slices"
+	"strings"
+
+	"oneway.example/exporter/metric"
+)
+
+// family is all series of one name.
+type family struct {
+	name string
+	// permutation is, for each label in the order of names, its index in the values given to Series.
+	permutation []int
+	// series is in the order of the exposition: of the values of its first label, then of its second one.
+	series []*series
+	// shared: a scrape reads the slice, so a change makes a new one.
+	shared bool
+}
+
+// variant is the series of a family with one descriptor: each profile has its own.
+type variant struct {
+	*family
+	sink *Sink
+	desc *metric.Desc
+}
+
+// variant returns that of a descriptor, and makes it if it is new. The caller holds mu.
+func (s *Sink) variant(d *metric.Desc) *variant {
+	if v := s.variants[d]; v != nil {
+		return v
+	}
+	at, found := slices.BinarySearchFunc(s.families, d.Name, func(f *family, name string) int { return strings.Compare(f.name, name) })
+	if !found {
+		f := &family{name: d.Name}
+		for i := range d.Labels {
+			f.permutation = append(f.permutation, i)
+		}
+		slices.SortFunc(f.permutation, func(a, b int) int { return strings.Compare(d.Labels[a], d.Labels[b]) })
+		s.families = slices.Insert(s.families, at, f)
+	}
+	v := &variant{family: s.families[at], sink: s, desc: d}
+	s.variants[d] = v
+	return v
+}
+
+// find is the place of the series with these labels, or the one that it would have.
+func (f *family) find(labels []*pair) (at int, found bool) {
+	return slices.BinarySearchFunc(f.series, labels, func(one *series, labels []*pair) int {
+		return slices.CompareFunc(one.labels, labels, func(a, b *pair) int {
+			if a == b {
+				return 0
+			}
+			return strings.Compare(a.value, b.value)
+		})
+	})
+}
+
+func (f *family) insert(at int, one *series) {
+	f.own()
+	f.series = slices.Insert(f.series, at, one)
+}
+
+func (f *family) remove(one *series) {
+	f.own()
+	at, _ := f.find(one.labels)
+	f.series = slices.Delete(f.series, at, at+1)
+}
+
+// own makes the slice one that no scrape reads.
+func (f *family) own() {
+	if f.shared {
+		f.series, f.shared = slices.Clone(f.series), false
+	}
+}
