@@ -3,6 +3,7 @@ package metric
 import (
 	"math"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -17,19 +18,38 @@ type Scope struct {
 	lead    []string
 
 	mu sync.Mutex // guards the fields below; held while the sink opens series
-	// open has a free place, without descriptor, where a series was dropped.
-	open []opened
-	// labels has each combination of label values after the leading ones once; nil: free.
-	labels [][]string
-	last   int // index in open of the last series found
+	// The series, by place: what they are, their handles in the sink, and the values that were written last by Place (NaN:
+	// absent). They are apart since most calls read the values only. A place is free where a series was dropped.
+	keys   []key
+	series []Series
+	shown  []float64
+	last   int // index of the last series found
 }
 
-// opened is a series of a scope.
-type opened struct {
+// key identifies a series of a scope; the zero value is a free place.
+type key struct {
 	desc   *Desc
-	series Series
-	shown  float64 // the value that was written last by Place; NaN: absent
-	labels int     // index
+	labels string // the values after the leading ones, joined with separator; series with the same ones share it
+}
+
+const separator = "\x00"
+
+// has reports whether the labels are these values.
+func (k *key) has(values []string) bool {
+	rest := k.labels
+	for i, v := range values {
+		found := true
+		if i > 0 {
+			rest, found = strings.CutPrefix(rest, separator)
+		}
+		if found {
+			rest, found = strings.CutPrefix(rest, v)
+		}
+		if !found {
+			return false
+		}
+	}
+	return rest == ""
 }
 
 // Place is the place of a series in its scope, kept by a caller that writes the series often; a scope has at most 65,535
@@ -53,7 +73,7 @@ func (s *Scope) Series(d *Desc, more ...string) Series {
 	if s.closed {
 		return discarded{}
 	}
-	return s.open[s.index(d, more)].series
+	return s.series[s.index(d, more)]
 }
 
 // index is the index of a series, which it opens if it is not open. The caller holds mu.
@@ -61,51 +81,36 @@ func (s *Scope) index(d *Desc, more []string) int {
 	if i := s.find(d, more); i >= 0 {
 		return i
 	}
-	one := opened{desc: d, series: s.sink.Series(d, append(s.lead, more...)...), labels: s.combination(more)}
-	if d.Kind == Gauge {
-		one.shown = math.NaN()
+	one, what := s.sink.Series(d, append(s.lead, more...)...), key{desc: d}
+	if same := slices.IndexFunc(s.keys, func(k key) bool { return k.desc != nil && k.has(more) }); same >= 0 {
+		what.labels = s.keys[same].labels
+	} else {
+		what.labels = strings.Join(more, separator)
 	}
-	if one.labels < 0 {
-		one.labels = put(&s.labels, slices.Clone(more), func(one []string) bool { return one == nil })
-	}
-	s.last = put(&s.open, one, func(one opened) bool { return one.desc == nil })
-	return s.last
-}
-
-// put stores an element in a free place, or appends it, and returns its index.
-func put[E any](all *[]E, one E, free func(E) bool) int {
-	i := slices.IndexFunc(*all, free)
+	i := slices.Index(s.keys, key{})
 	if i < 0 {
-		i = len(*all)
-		*all = append(*all, one)
+		i = len(s.keys)
+		s.keys, s.series, s.shown = append(s.keys, key{}), append(s.series, nil), append(s.shown, 0)
 	}
-	(*all)[i] = one
+	s.keys[i], s.series[i], s.shown[i] = what, one, 0
+	if d.Kind == Gauge {
+		s.shown[i] = math.NaN()
+	}
+	s.last = i
 	return i
-}
-
-// noLabels is the index of no labels after the leading ones.
-const noLabels = math.MaxInt
-
-// combination is the index of label values; negative: no series has them.
-func (s *Scope) combination(more []string) int {
-	if len(more) == 0 {
-		return noLabels
-	}
-	return slices.IndexFunc(s.labels, func(one []string) bool { return slices.Equal(one, more) })
 }
 
 // find is the index of a series; negative: it is not open, or the profile excludes it (nil). Most callers write their series in the same order each time, so
 // the search begins at the last one found. The caller holds mu.
 func (s *Scope) find(d *Desc, more []string) int {
-	labels := s.combination(more)
-	if d == nil || labels < 0 {
+	if d == nil {
 		return -1
 	}
-	for range s.open {
-		if one := &s.open[s.last]; one.desc == d && one.labels == labels {
+	for range s.keys {
+		if k := &s.keys[s.last]; k.desc == d && k.has(more) {
 			return s.last
 		}
-		if s.last++; s.last == len(s.open) {
+		if s.last++; s.last == len(s.keys) {
 			s.last = 0
 		}
 	}
@@ -132,7 +137,7 @@ func (s *Scope) SetIf(d *Desc, v float64, known bool, more ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := s.find(d.In(s.profile), more); i >= 0 {
-		s.open[i].series.Clear()
+		s.series[i].Clear()
 	}
 }
 
@@ -142,43 +147,49 @@ func (s *Scope) Total(d *Desc, total float64, more ...string) { s.Series(d, more
 // TotalAt is Total for a counter whose place the caller keeps. It writes only a total that has changed. Such a caller is the
 // only user of the scope while it calls this method, and writes the series by this method only.
 func (s *Scope) TotalAt(at *Place, d *Desc, total uint64, more ...string) {
-	if one := s.at(at, d, more); one != nil && one.shown != float64(total) {
-		one.shown = float64(total)
-		one.series.SetTotal(one.shown)
+	if i := int(*at) - 1; i < 0 || i >= len(s.shown) || s.shown[i] != float64(total) {
+		s.write(at, d, float64(total), more)
 	}
 }
 
 // SetIfAt is SetIf for a gauge whose place the caller keeps, on the terms of TotalAt.
 func (s *Scope) SetIfAt(at *Place, d *Desc, v float64, known bool, more ...string) {
-	if !known {
-		if *at == 0 {
-			return
-		}
+	i := int(*at) - 1
+	switch {
+	case !known && i < 0:
+		return
+	case !known:
 		v = math.NaN()
 	}
-	if one := s.at(at, d, more); one != nil && math.Float64bits(one.shown) != math.Float64bits(v) {
-		one.shown = v
-		one.series.Set(v)
+	if i < 0 || i >= len(s.shown) || math.Float64bits(s.shown[i]) != math.Float64bits(v) {
+		s.write(at, d, v, more)
 	}
 }
 
-// at is the series at a place, opened if it is not open yet; nil: the profile excludes it, or the scope is closed.
-func (s *Scope) at(at *Place, d *Desc, more []string) *opened {
+// write writes a counter or gauge at a place, and opens it if it is not open yet. It does nothing if the profile excludes it
+// or the scope is closed.
+func (s *Scope) write(at *Place, d *Desc, v float64, more []string) {
 	if *at == 0 {
 		if d = d.In(s.profile); d == nil {
-			return nil
+			return
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.closed {
-			return nil
+			return
 		}
 		*at = Place(s.index(d, more) + 1)
 	}
-	if int(*at) > len(s.open) {
-		return nil // after Close
+	i := int(*at) - 1
+	switch {
+	case i >= len(s.shown): // closed
+	case d.Kind == Counter:
+		s.series[i].SetTotal(v)
+		s.shown[i] = v
+	default:
+		s.series[i].Set(v)
+		s.shown[i] = v
 	}
-	return &s.open[*at-1]
 }
 
 // Drop closes a series if it is open. The next use opens a new one.
@@ -195,40 +206,31 @@ func (s *Scope) DropAll(d *Desc) {
 	d = d.In(s.profile)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, one := range s.open {
+	for i, one := range s.keys {
 		if one.desc != nil && one.desc == d {
 			s.drop(i)
 		}
 	}
 }
 
-// drop closes the series at an index, and frees its labels if no other series has them. The caller holds mu.
+// drop closes the series at an index. The caller holds mu.
 func (s *Scope) drop(i int) {
-	one := s.open[i]
-	one.series.Close()
-	s.open[i] = opened{}
-	same := func(other opened) bool { return other.desc != nil && other.labels == one.labels }
-	if one.labels != noLabels && !slices.ContainsFunc(s.open, same) {
-		s.labels[one.labels] = nil
-	}
+	s.series[i].Close()
+	s.keys[i], s.series[i] = key{}, nil
 }
 
 // Renew starts the totals of all counters at zero: those of a source that restarts continue from their values. It opens all
 // series again, so handles of Series are obsolete; places stay valid. Like Close it must not be called within an Update.
 func (s *Scope) Renew() {
 	s.mu.Lock()
-	old := slices.Clone(s.open)
-	for i := range s.open {
-		one := &s.open[i]
+	old := slices.Clone(s.series)
+	for i, one := range s.keys {
 		if one.desc == nil {
 			continue
 		}
-		var more []string
-		if one.labels != noLabels {
-			more = s.labels[one.labels]
-		}
-		if one.series = s.sink.Series(one.desc, append(s.lead, more...)...); one.desc.Kind == Counter {
-			one.shown = 0
+		more := strings.SplitN(one.labels, separator, len(one.desc.Labels)-len(s.lead))
+		if s.series[i] = s.sink.Series(one.desc, append(s.lead, more...)...); one.desc.Kind == Counter {
+			s.shown[i] = 0
 		}
 	}
 	s.mu.Unlock()
@@ -241,18 +243,18 @@ func (s *Scope) Update(f func()) { s.sink.Update(f) }
 // Close closes all series in one Update, so it must not be called within one. A second call does nothing.
 func (s *Scope) Close() {
 	s.mu.Lock()
-	all := s.open
-	s.closed, s.open, s.labels, s.last = true, nil, nil, 0
+	all := s.series
+	s.closed, s.keys, s.series, s.shown, s.last = true, nil, nil, nil, 0
 	s.mu.Unlock()
 	s.close(all)
 }
 
 // close closes series in one Update. The caller does not hold mu: a function in an Update may wait for it.
-func (s *Scope) close(all []opened) {
+func (s *Scope) close(all []Series) {
 	s.sink.Update(func() {
 		for _, one := range all {
-			if one.desc != nil {
-				one.series.Close()
+			if one != nil {
+				one.Close()
 			}
 		}
 	})

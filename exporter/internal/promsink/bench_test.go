@@ -80,6 +80,30 @@ func session(s *Sink, profile metric.Profile, path string) (all []metric.Series)
 	return all
 }
 
+// BenchmarkOpen opens and closes 10,000 sessions, whose names are in no order.
+func BenchmarkOpen(b *testing.B) {
+	const sessions = 10_000
+	for _, profile := range []metric.Profile{metric.Slim, metric.Full} {
+		b.Run(profile.String(), func(b *testing.B) {
+			s := New(Options{})
+			all := make([][]metric.Series, sessions)
+			for b.Loop() {
+				for i := range all {
+					all[i] = session(s, profile, fmt.Sprintf("site-%05d", i*7919%sessions))
+				}
+				for _, one := range all {
+					s.Update(func() {
+						for _, series := range one {
+							series.Close()
+						}
+					})
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/sessions, "us/session")
+		})
+	}
+}
+
 // BenchmarkScrape scrapes up to 10,000 sessions during the updates of one writer; it reports the bytes of a scrape, the
 // memory of a session, and the longest time that the writer waited for an Update.
 func BenchmarkScrape(b *testing.B) {

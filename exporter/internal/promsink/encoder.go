@@ -147,7 +147,9 @@ func (e *encoder) histogram(h *histogram, one *series, classic, native bool) {
 		e.signed(histogramSchema, int64(h.schema))
 		e.float(histogramThreshold, zeroThreshold)
 		e.unsigned(histogramZeroCount, h.zero)
-		e.buckets(&h.negative, negativeSpan, negativeDelta)
+		if h.negative != nil {
+			e.buckets(h.negative, negativeSpan, negativeDelta)
+		}
 		e.buckets(&h.positive, positiveSpan, positiveDelta)
 	}
 	if one.created != nil {

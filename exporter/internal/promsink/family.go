@@ -46,14 +46,17 @@ func (s *Sink) variant(d *metric.Desc) *variant {
 
 // find is the place of the series with these labels, or the one that it would have.
 func (f *family) find(labels []*pair) (at int, found bool) {
-	return slices.BinarySearchFunc(f.series, labels, func(one *series, labels []*pair) int {
-		return slices.CompareFunc(one.labels, labels, func(a, b *pair) int {
-			if a == b {
-				return 0
-			}
-			return strings.Compare(a.value, b.value)
-		})
-	})
+	return slices.BinarySearchFunc(f.series, labels, (*series).compare)
+}
+
+// compare compares the labels of a series with other ones of the same family. Equal labels are the same pair.
+func (s *series) compare(labels []*pair) int {
+	for i, l := range s.labels {
+		if l != labels[i] {
+			return strings.Compare(l.value, labels[i].value)
+		}
+	}
+	return 0
 }
 
 func (f *family) insert(at int, one *series) {

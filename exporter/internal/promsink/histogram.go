@@ -12,7 +12,7 @@ import (
 
 // histogram counts observations in classic and native buckets.
 type histogram struct {
-	// classic has one count per bucket, not cumulated, and one more for values above all bounds.
+	// classic has one count per bucket, not cumulated, and one more for values above all bounds; nil without bounds.
 	classic []uint64
 	count   uint64
 	sum     float64
@@ -25,11 +25,17 @@ type histogram struct {
 }
 
 func newHistogram(bounds int) *histogram {
-	return &histogram{classic: make([]uint64, bounds+1), native: native{schema: finestSchema}}
+	h := &histogram{native: native{schema: finestSchema}}
+	if bounds > 0 {
+		h.classic = make([]uint64, bounds+1)
+	}
+	return h
 }
 
 func (h *histogram) observe(v float64, bounds []float64) {
-	h.classic[sort.SearchFloat64s(bounds, v)]++
+	if h.classic != nil {
+		h.classic[sort.SearchFloat64s(bounds, v)]++
+	}
 	h.count++
 	h.sum += v
 	h.native.observe(v)
@@ -38,7 +44,7 @@ func (h *histogram) observe(v float64, bounds []float64) {
 // exemplify sets the exemplar of the bucket of the value of e.
 func (h *histogram) exemplify(e *dto.Exemplar, bounds []float64) {
 	if h.exemplars == nil {
-		h.exemplars = make([]*dto.Exemplar, len(h.classic))
+		h.exemplars = make([]*dto.Exemplar, len(bounds)+1)
 	}
 	h.exemplars[sort.SearchFloat64s(bounds, e.GetValue())] = e
 }
@@ -47,7 +53,15 @@ func (h *histogram) copyFrom(o *histogram) {
 	h.classic = append(h.classic[:0], o.classic...)
 	h.count, h.sum, h.schema, h.zero = o.count, o.sum, o.schema, o.zero
 	h.positive.copyFrom(&o.positive)
-	h.negative.copyFrom(&o.negative)
+	switch {
+	case o.negative == nil:
+		h.negative = nil
+	case h.negative == nil:
+		h.negative = new(buckets)
+		fallthrough
+	default:
+		h.negative.copyFrom(o.negative)
+	}
 	h.exemplars = slices.Clone(o.exemplars)
 }
 
@@ -93,16 +107,20 @@ const (
 
 // native is a sparse histogram with buckets of both signs.
 type native struct {
-	schema             int32
-	zero               uint64
-	positive, negative buckets
+	schema   int32
+	zero     uint64
+	positive buckets
+	negative *buckets // nil until the first value, which most histograms never have
 }
 
 func (n *native) observe(v float64) {
 	side := &n.positive
 	switch {
 	case v < -zeroThreshold:
-		side = &n.negative
+		if n.negative == nil {
+			n.negative = new(buckets)
+		}
+		side = n.negative
 	case v <= zeroThreshold:
 		n.zero++
 		return
@@ -113,7 +131,9 @@ func (n *native) observe(v float64) {
 			break
 		}
 		n.positive.halve()
-		n.negative.halve()
+		if n.negative != nil {
+			n.negative.halve()
+		}
 		n.schema--
 		key = halfKey(key)
 	}

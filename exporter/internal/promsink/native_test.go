@@ -105,7 +105,7 @@ func TestResolutionIsReducedBeforeMemoryGrows(t *testing.T) {
 	for _, v := range values {
 		direct.observe(v)
 	}
-	for i, side := range []struct{ merged, direct *buckets }{{&h.positive, &direct.positive}, {&h.negative, &direct.negative}} {
+	for i, side := range []struct{ merged, direct *buckets }{{&h.positive, &direct.positive}, {h.negative, direct.negative}} {
 		var direct, merged encoder
 		direct.buckets(side.direct, positiveSpan, positiveDelta)
 		merged.buckets(side.merged, positiveSpan, positiveDelta)

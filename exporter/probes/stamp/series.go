@@ -29,19 +29,20 @@ type series struct {
 	window   *window // last published one
 	full     *full   // nil: profile slim
 	// The counters and gauges that may change each second.
-	totals                                                     [2][directionTotals]metric.Place
-	roundTripsLost, roundTripsReceived, restarts               metric.Place
-	hopChanges                                                 [2]metric.Place
-	jitter, outstanding, hops, dscp                            [2]metric.Place
-	up, remoteSynchronized, remoteBound, lastSuccess, interval metric.Place
-	stampErrorAssumed, stampErrorCalibrated                    metric.Place
+	totals             [2][directionTotals]metric.Place
+	roundTripsLost, up metric.Place
 	// received are the published totals.
 	received [2]uint64
 }
 
-// full are the series that only profile full has, and that are not opened before their first event.
+// full are the series that only profile full has.
 type full struct {
-	stamps [events][sample.FollowUp + 1]metric.Place
+	roundTripsReceived, restarts                           metric.Place
+	hopChanges                                             [2]metric.Place
+	jitter, outstanding, hops, dscp                        [2]metric.Place
+	remoteSynchronized, remoteBound, lastSuccess, interval metric.Place
+	stampErrorAssumed, stampErrorCalibrated                metric.Place
+	stamps                                                 [events][sample.FollowUp + 1]metric.Place
 	// The exported totals of counters that most paths do not have.
 	trafficClass  [2]trafficClass
 	invalid       [2][reasonCount]uint64
@@ -100,28 +101,33 @@ func (s *series) publishSnapshot() {
 	v := s.snapshot
 	for _, d := range sample.Directions() {
 		s.publishDirection(d, &v.directions[d])
-		s.publishHops(d, v.hops[d])
-		s.publishTrafficClass(d, v.trafficClass[d])
+		if s.full != nil {
+			s.publishHops(d, v.hops[d])
+			s.publishTrafficClass(d, v.trafficClass[d])
+		}
 	}
 	if v.window != nil && v.window != s.window {
 		s.window = v.window
 		s.publishWindow(v.window)
 	}
-	s.publishCounts(v)
-	s.publishState(v)
+	s.scope.TotalAt(&s.roundTripsLost, metric.RoundTripLost, v.roundTripsLost)
+	s.scope.SetIfAt(&s.up, metric.ProbeUp, metric.Flag(v.up), v.decided)
+	if s.full != nil {
+		s.publishCounts(v)
+		s.publishState(v)
+	}
 }
 
 func (s *series) publishState(v *snapshot) {
-	c := s.scope
+	c, f := s.scope, s.full
 	remote := v.remote.known && v.up
-	c.SetIfAt(&s.up, metric.ProbeUp, metric.Flag(v.up), v.decided)
-	c.SetIfAt(&s.remoteSynchronized, metric.RemoteClockSynchronized, metric.Flag(v.remote.synchronized), remote)
-	c.SetIfAt(&s.remoteBound, metric.RemoteClockErrorBound, v.remote.bound.Seconds(), remote && v.remote.synchronized)
-	c.SetIfAt(&s.lastSuccess, metric.ProbeLastSuccess, float64(v.lastSuccess.UnixNano())/1e9, !v.lastSuccess.IsZero())
-	c.SetIfAt(&s.interval, metric.ProbeInterval, v.opts.Interval.Seconds(), true)
-	c.SetIfAt(&s.stampErrorAssumed, metric.StampErrorBound, v.stampError.Seconds(), !v.calibrated, "assumed")
-	c.SetIfAt(&s.stampErrorCalibrated, metric.StampErrorBound, v.stampError.Seconds(), v.calibrated, "calibration")
-	if f := s.full; f != nil && (v.peer != f.peer || v.kind != f.kind) {
+	c.SetIfAt(&f.remoteSynchronized, metric.RemoteClockSynchronized, metric.Flag(v.remote.synchronized), remote)
+	c.SetIfAt(&f.remoteBound, metric.RemoteClockErrorBound, v.remote.bound.Seconds(), remote && v.remote.synchronized)
+	c.SetIfAt(&f.lastSuccess, metric.ProbeLastSuccess, float64(v.lastSuccess.UnixNano())/1e9, !v.lastSuccess.IsZero())
+	c.SetIfAt(&f.interval, metric.ProbeInterval, v.opts.Interval.Seconds(), true)
+	c.SetIfAt(&f.stampErrorAssumed, metric.StampErrorBound, v.stampError.Seconds(), !v.calibrated, "assumed")
+	c.SetIfAt(&f.stampErrorCalibrated, metric.StampErrorBound, v.stampError.Seconds(), v.calibrated, "calibration")
+	if v.peer != f.peer || v.kind != f.kind {
 		c.DropAll(metric.PathInfo)
 		f.peer, f.kind = v.peer, v.kind
 		c.Set(metric.PathInfo, 1, v.facts()...)
@@ -129,13 +135,9 @@ func (s *series) publishState(v *snapshot) {
 }
 
 func (s *series) publishCounts(v *snapshot) {
-	c := s.scope
-	c.TotalAt(&s.roundTripsLost, metric.RoundTripLost, v.roundTripsLost)
-	c.TotalAt(&s.roundTripsReceived, metric.RoundTripReceived, v.roundTripsReceived)
-	c.TotalAt(&s.restarts, metric.RemoteRestarts, v.restarts)
-	if s.full == nil {
-		return
-	}
+	c, f := s.scope, s.full
+	c.TotalAt(&f.roundTripsReceived, metric.RoundTripReceived, v.roundTripsReceived)
+	c.TotalAt(&f.restarts, metric.RemoteRestarts, v.restarts)
 	s.publishReasons(v)
 	for i := range v.stamps {
 		event := [events]string{"t1", "t2", "t3", "t4"}[i]
@@ -143,9 +145,9 @@ func (s *series) publishCounts(v *snapshot) {
 			switch {
 			case n == 0:
 			case sample.Origin(origin) == sample.Absent:
-				c.TotalAt(&s.full.stamps[i][origin], metric.TimestampsMissing, n, event)
+				c.TotalAt(&f.stamps[i][origin], metric.TimestampsMissing, n, event)
 			default:
-				c.TotalAt(&s.full.stamps[i][origin], metric.Timestamps, n, event, sample.Origin(origin).String())
+				c.TotalAt(&f.stamps[i][origin], metric.Timestamps, n, event, sample.Origin(origin).String())
 			}
 		}
 	}
@@ -181,13 +183,15 @@ func (s *series) ifAny(d *metric.Desc, more, total uint64, labels ...string) {
 
 func (s *series) publishDirection(dir sample.Direction, d *directionSnapshot) {
 	c, label := s.scope, dir.String()
-	c.SetIfAt(&s.jitter[dir], metric.Jitter, d.jitter.value, d.jitter.known, label)
-	c.SetIfAt(&s.outstanding[dir], metric.PacketsOutstanding, float64(d.outstanding.value), d.outstanding.known, label)
-	if f := s.full; f != nil && f.invalid[dir] != d.invalid {
-		for i, n := range d.invalid {
-			s.ifAny(metric.DelayInvalid, n-f.invalid[dir][i], n, label, sample.Reason(i).String())
+	if f := s.full; f != nil {
+		c.SetIfAt(&f.jitter[dir], metric.Jitter, d.jitter.value, d.jitter.known, label)
+		c.SetIfAt(&f.outstanding[dir], metric.PacketsOutstanding, float64(d.outstanding.value), d.outstanding.known, label)
+		if f.invalid[dir] != d.invalid {
+			for i, n := range d.invalid {
+				s.ifAny(metric.DelayInvalid, n-f.invalid[dir][i], n, label, sample.Reason(i).String())
+			}
+			f.invalid[dir] = d.invalid
 		}
-		f.invalid[dir] = d.invalid
 	}
 	// A packet that was counted as received and arrived too late is lost; it is published after another has been
 	// received, since a counter does not decrease and no sum exceeds sent.
@@ -219,10 +223,10 @@ func (s *series) publishDirection(dir sample.Direction, d *directionSnapshot) {
 }
 
 func (s *series) publishHops(dir sample.Direction, h hops) {
-	c, label := s.scope, dir.String()
-	c.SetIfAt(&s.hops[dir], metric.Hops, float64(h.last.value), h.last.known, label)
+	c, f, label := s.scope, s.full, dir.String()
+	c.SetIfAt(&f.hops[dir], metric.Hops, float64(h.last.value), h.last.known, label)
 	if h.last.known {
-		c.TotalAt(&s.hopChanges[dir], metric.HopChanges, h.changes, label)
+		c.TotalAt(&f.hopChanges[dir], metric.HopChanges, h.changes, label)
 	}
 }
 

@@ -50,11 +50,8 @@ func (a *account) takeHostBlock(rc *wire.Receipt) {
 }
 
 func (s *series) publishTrafficClass(dir sample.Direction, t trafficClass) {
-	if s.full == nil {
-		return
-	}
 	label, shown := dir.String(), &s.full.trafficClass[dir]
-	s.scope.SetIfAt(&s.dscp[dir], metric.DSCP, float64(t.dscp.value), t.dscp.known, label)
+	s.scope.SetIfAt(&s.full.dscp[dir], metric.DSCP, float64(t.dscp.value), t.dscp.known, label)
 	s.ifAny(metric.DSCPRemarked, t.remarked-shown.remarked, t.remarked, label)
 	s.ifAny(metric.CongestionExperienced, t.ce-shown.ce, t.ce, label)
 	*shown = t
