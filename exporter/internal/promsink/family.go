@@ -44,9 +44,17 @@ func (s *Sink) variant(d *metric.Desc) *variant {
 	return v
 }
 
-// find is the place of the series with these labels, or the one that it would have.
-func (f *family) find(labels []*pair) (at int, found bool) {
-	return slices.BinarySearchFunc(f.series, labels, (*series).compare)
+// find is the place of the series with these labels, or the one that it would have. guess is tried before the others: a path
+// has the same place in many families.
+func (f *family) find(labels []*pair, guess int) (at int, found bool) {
+	first, all := 0, f.series
+	if guess <= len(all) && (guess == 0 || all[guess-1].compare(labels) < 0) {
+		if first = guess; guess == len(all) || all[guess].compare(labels) >= 0 {
+			all = all[:min(guess+1, len(all))]
+		}
+	}
+	at, found = slices.BinarySearchFunc(all[first:], labels, (*series).compare)
+	return first + at, found
 }
 
 // compare compares the labels of a series with other ones of the same family. Equal labels are the same pair.
@@ -64,9 +72,8 @@ func (f *family) insert(at int, one *series) {
 	f.series = slices.Insert(f.series, at, one)
 }
 
-func (f *family) remove(one *series) {
+func (f *family) remove(at int) {
 	f.own()
-	at, _ := f.find(one.labels)
 	f.series = slices.Delete(f.series, at, at+1)
 }
 

@@ -63,6 +63,7 @@ type Sink struct {
 	families []*family  // in the order of names
 	variants map[*metric.Desc]*variant
 	pairs    map[string]*pair       // by encoding
+	guess    int                    // the place in its family of the last series opened or closed
 	created  *timestamppb.Timestamp // the last one used
 }
 
@@ -96,8 +97,8 @@ func (s *Sink) Series(d *metric.Desc, values ...string) metric.Series {
 	for i, from := range v.permutation {
 		labels[i] = s.pair(d.Labels[from], cleaned(values[from]))
 	}
-	at, found := v.find(labels)
-	if found {
+	at, found := v.find(labels, s.guess)
+	if s.guess = at; found {
 		one := v.series[at]
 		one.openers++
 		return &opener{series: one}
@@ -149,7 +150,8 @@ func (s *Sink) release(one *series, closed *bool) {
 	if one.openers--; one.openers > 0 {
 		return
 	}
-	one.remove(one)
+	s.guess, _ = one.find(one.labels, s.guess)
+	one.remove(s.guess)
 	for _, l := range one.labels {
 		if l.refs--; l.refs == 0 {
 			delete(s.pairs, l.encoded)
