@@ -229,3 +229,95 @@ func BenchmarkScope(b *testing.B) {
 		s.Set(metric.DelayQuantile, 0.02, "forward", "0.95")
 	}
 }
+
+// places counts the writes to each series.
+type places struct {
+	metrictest.Sink
+	writes int
+}
+
+type countedSeries struct {
+	metric.Series
+	in *places
+}
+
+func (s *countedSeries) Set(v float64)      { s.in.writes++; s.Series.Set(v) }
+func (s *countedSeries) SetTotal(v float64) { s.in.writes++; s.Series.SetTotal(v) }
+
+func (p *places) Series(d *metric.Desc, values ...string) metric.Series {
+	return &countedSeries{p.Sink.Series(d, values...), p}
+}
+
+func TestPlacesAreWrittenOnlyWhenTheirValueChanges(t *testing.T) {
+	var sink places
+	s := metric.NewScope(&sink, "a", "stamp")
+	var sent, jitter, never metric.Place
+	publish := func(total uint64, v float64, known bool) (writes int) {
+		sink.writes = 0
+		s.SetIfAt(&never, metric.Hops, 3, false, "forward")
+		s.TotalAt(&sent, metric.PacketsSent, total, "forward")
+		s.SetIfAt(&jitter, metric.Jitter, v, known, "forward")
+		return sink.writes
+	}
+	for i, step := range []struct {
+		total  uint64
+		v      float64
+		known  bool
+		writes int
+	}{{0, 1, true, 2}, {0, 1, true, 0}, {5, 1, true, 1}, {5, 2, true, 1}, {5, 0, false, 1}, {5, 0, false, 0}, {6, 0, true, 2}} {
+		if n := publish(step.total, step.v, step.known); n != step.writes {
+			t.Errorf("step %d: %d writes, want %d", i, n, step.writes)
+		}
+		if v, known := sink.Value(metric.Jitter, "a", "stamp", "forward"); known != step.known || v != step.v {
+			t.Errorf("step %d: the gauge is %v, %v", i, v, known)
+		}
+		if v, _ := sink.Value(metric.PacketsSent, "a", "stamp", "forward"); v != float64(step.total) {
+			t.Errorf("step %d: the counter is %v", i, v)
+		}
+	}
+	s.Renew() // the gauge of the previous session stays until its value is unknown or another one
+	if n := publish(2, 0, false); n != 2 {
+		t.Errorf("%d writes after Renew, want 2", n)
+	}
+	if v, known := sink.Value(metric.Jitter, "a", "stamp", "forward"); known {
+		t.Errorf("the gauge of the previous session is still %v", v)
+	}
+	if v, _ := sink.Value(metric.PacketsSent, "a", "stamp", "forward"); v != 8 {
+		t.Errorf("the counter is %v, want 8", v)
+	}
+	if n := sink.Open(); n != 2 {
+		t.Errorf("%d series are open, want 2: a value that was never known has no series", n)
+	}
+	s.Close()
+	if n := publish(9, 9, true); n != 0 || sink.Open() != 0 {
+		t.Errorf("%d writes after Close, %d series are open", n, sink.Open())
+	}
+	var late metric.Place
+	s.TotalAt(&late, metric.PacketsLost, 1, "forward")
+	if n := sink.Open(); n != 0 {
+		t.Errorf("%d series were opened after Close", n)
+	}
+}
+
+func TestScopeDropsAFamilyAndUsesItsPlacesAgain(t *testing.T) {
+	var sink metrictest.Sink
+	s := metric.NewScope(&sink, "gps")
+	s.Total(metric.GNSSMalformed, 3, "a")
+	s.Set(metric.GNSSFix, 3)
+	s.Total(metric.GNSSMalformed, 4, "b")
+	s.DropAll(metric.GNSSMalformed)
+	if n := sink.Open(); n != 1 {
+		t.Errorf("%d series are open, want 1", n)
+	}
+	s.Total(metric.GNSSMalformed, 1, "c")
+	s.Total(metric.GNSSConnections, 2)
+	s.Renew()
+	s.Total(metric.GNSSMalformed, 1, "c")
+	if diff := cmp.Diff(map[string]float64{"gps,c": 2}, sink.All(metric.GNSSMalformed)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	s.Close()
+	if n := sink.Open(); n != 0 {
+		t.Errorf("%d series are open", n)
+	}
+}

@@ -1,6 +1,6 @@
 package metric
 
-// The Traffic Class octet of the IP header: DSCP and ECN.
+// Traffic Class, a byte of the IP header: DSCP and ECN.
 var (
 	// DSCP is oneway_dscp.
 	DSCP = packetGroup.add(Desc{

@@ -7,7 +7,7 @@ import (
 	wire "oneway.example/exporter/wire/stamp"
 )
 
-// trafficClass has what the Traffic Class octet shows of the routers of one direction: DSCP (RFC 2474) and ECN (RFC 3168).
+// trafficClass has what the Traffic Class byte shows of the routers of one direction: DSCP (RFC 2474) and ECN (RFC 3168).
 type trafficClass struct {
 	dscp         maybe[uint8] // of the last packet of which it is known
 	remarked, ce uint64       // packets received with another DSCP than they were sent with, and with codepoint CE
