@@ -227,7 +227,8 @@ func TestPacketThatTakesLongerThanTheWaitingTimeIsLost(t *testing.T) {
 		if *stalled.Lost == 0 || *stalled.Late != *stalled.Lost {
 			t.Errorf("%v: %d lost and %d late of those that took longer than %v", dir, *stalled.Lost, *stalled.Late, wait)
 		}
-		if infinite := *stalled.Lost > 10; stalled.Delay == nil || (stalled.Delay.P95 == nil) != infinite || *stalled.Delay.Max > wait.Seconds() {
+		// A delay within the error bound of the loss timeout may be in time.
+		if infinite := *stalled.Lost > 10; stalled.Delay == nil || (stalled.Delay.P95 == nil) != infinite || *stalled.Delay.Max > wait.Seconds()+*stalled.Delay.ErrorBound {
 			t.Errorf("%v: %d of 200 delays are infinite: %s", dir, *stalled.Lost, asJSON(t, stalled))
 		}
 	}
