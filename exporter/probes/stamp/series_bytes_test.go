@@ -2,7 +2,6 @@ package stamp
 
 import (
 	"fmt"
-	"runtime"
 	"testing"
 
 	"oneway.example/exporter/internal/promsink"
@@ -40,11 +39,4 @@ func TestSeriesOfAPathKeepToTheirMemory(t *testing.T) {
 		}
 		clear(all)
 	}
-}
-
-func heapBytes() uint64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }
