@@ -100,8 +100,8 @@ func (s *Scope) index(d *Desc, more []string) int {
 	return i
 }
 
-// find is the index of a series; negative: it is not open, or the profile excludes it (nil). Most callers write their series in the same order each time, so
-// the search begins at the last one found. The caller holds mu.
+// find is the index of a series; negative: it is not open, or the profile excludes it (nil). Most callers write their series in
+// the same order each time, so the search begins at the last one found. The caller holds mu.
 func (s *Scope) find(d *Desc, more []string) int {
 	if d == nil {
 		return -1
