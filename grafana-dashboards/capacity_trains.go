@@ -163,7 +163,7 @@ func dispersionTable() *tablepanel.PanelBuilder {
 func trainsByResult() *timeseries.PanelBuilder {
 	p := bars(counted(text{
 		"Trains by result, per hour",
-		"Trains of all sizes that were sent in the hour before each point, by result. clean: used for the capacity. lost, reordered, duplicated: repeated, as in the WPI report. unstamped: no kernel timestamp. sender_pace: the sender was not faster than the link. coalesced, batched: the receiver's network card delivered packets in groups. token_bucket: the first packets passed on the tokens of a shaper. interleaved: cross traffic or pauses of the link between packets. too_short: timestamp errors may exceed a tenth of the train's duration.",
+		"Trains of all sizes that were sent in the hour before each point, by result. clean: used for the capacity. lost, reordered, duplicated: repeated, as in the WPI report. no_timestamp: no kernel timestamp. sender_pace: the sender was not faster than the link. coalesced, batched: the receiver's network card delivered packets in groups. token_bucket: the first packets passed on the tokens of a shaper. interleaved: cross traffic or pauses of the link between packets. too_short: timestamp errors may exceed a tenth of the train's duration.",
 		"none", "No trains in this time range",
 	}, leastMinute, ranged("round(sum by (direction, result) (increase("+from(trained, metric.Trains, chosen)+"[1h])))", "{{result}}"))).
 		Thresholds(steps(step{0, "transparent"}))
@@ -180,7 +180,7 @@ func trainResults() []state {
 		{"lost", red},
 		{"reordered", orange},
 		{"duplicated", yellow},
-		{"unstamped", "dark-red"},
+		{"no_timestamp", "dark-red"},
 		{"sender_pace", purple},
 		{"coalesced", blue},
 		{"batched", "light-blue"},

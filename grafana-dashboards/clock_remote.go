@@ -64,7 +64,7 @@ func clockDelayRow(b *boardBuilder) {
 	b.WithPanel(tile(text{
 		"Timestamp calibration", "Timestamp error of an interface as measured by `oneway calibrate` (RFC 7679 section 3.7.3). The systematic part is subtracted from the delays, the random part is included in their error bounds.", "s",
 		"No interface is calibrated (oneway calibrate)",
-	}, instant(agents(metric.StampCalibration), "{{instance}} {{interface}} {{kind}}")).Span(24).Decimals(1).
+	}, instant(agents(metric.TimestampCalibration), "{{instance}} {{interface}} {{kind}}")).Span(24).Decimals(1).
 		Text(common.NewVizTextDisplayOptionsBuilder().TitleSize(16).ValueSize(26)).
 		TextMode(common.BigValueTextModeValueAndName).
 		Thresholds(steps(step{0, gray}, step{0, green}, step{5e-5, orange}, step{1e-3, red})))

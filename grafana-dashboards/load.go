@@ -14,11 +14,11 @@ import (
 // loadUID is the uid that links and runbooks refer to.
 const loadUID = "oneway-load"
 
-// loadBoard shows the results of load tests of a link: throughput, delay under load, queue, rate sweep, damaged packets,
+// loadBoard shows the results of load tests of a link: throughput, delay under load, queue, rate sweep, corrupted packets,
 // and the runs.
 func loadBoard() *boardBuilder {
 	b := newBoard("oneway / Link under load").Uid(loadUID).Tags([]string{"oneway"}).
-		Description("Load tests of a link, both directions: throughput, delay under load, queue delay and size, loss by offered rate, damaged packets, runs and data quota.").
+		Description("Load tests of a link, both directions: throughput, delay under load, queue delay and size, loss by offered rate, corrupted packets, runs and data quota.").
 		Readonly().Refresh("1m").Time("now-24h", "now").Timezone("browser").
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
 		Links(links(loadTestPages(loadUID)...))
@@ -29,7 +29,7 @@ func loadBoard() *boardBuilder {
 	loadedDelayRow(b)
 	queueRow(b)
 	sweepRow(b)
-	damageRow(b)
+	corruptionRow(b)
 	loadTestRunsRow(b)
 	return b
 }

@@ -43,14 +43,14 @@ func sweepRow(b *boardBuilder) {
 		OverrideByName("reverse", props{color(orange)}))
 }
 
-// damageRow counts rare events, by the hour.
-func damageRow(b *boardBuilder) {
-	b.WithRow(dashboard.NewRowBuilder("Damaged packets"))
+// corruptionRow counts rare events, by the hour.
+func corruptionRow(b *boardBuilder) {
+	b.WithRow(dashboard.NewRowBuilder("Corrupted packets"))
 	b.WithPanel(bars(counted(text{
-		"Damaged packets, by kind",
-		"Packets of load tests, in the hour before each point, that were received with changed content: truncated, overwritten from some byte on (the bug of thesis figure 5.5), with bit errors, or with a damaged header. Only packets that passed the UDP checksum or had none (no_checksum). The report of the run contains samples.",
-		"none", "No damaged packet received",
-	}, leastMinute, ranged("round(increase("+from(saturated, metric.Damaged)+"[1h]))", "{{direction}} {{kind}}"))).
+		"Corrupted packets, by kind",
+		"Packets of load tests, in the hour before each point, that were received with changed content: truncated, overwritten from some byte on (the bug of thesis figure 5.5), with bit errors, or with a corrupted header. Only packets that passed the UDP checksum or had none (no_checksum). The report of the run contains samples.",
+		"none", "No corrupted packet received",
+	}, leastMinute, ranged("round(increase("+from(saturated, metric.RunPacketsCorrupted)+"[1h]))", "{{direction}} {{kind}}"))).
 		Thresholds(steps(step{0, "transparent"}, step{1, red})))
 	b.WithPanel(counted(text{
 		"UDP checksum errors counted by the kernel",

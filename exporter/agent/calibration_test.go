@@ -38,7 +38,7 @@ func TestCalibrationIsExportedAndAReloadReadsItAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		fake.expect(t, "stop a", "stop b", "start a", "start b") // they used the old one
-		if v, found := r.value("oneway_stamp_calibration_seconds", "eth7", "systematic"); !found || v != want {
+		if v, found := r.value("oneway_timestamp_calibration_seconds", "eth7", "systematic"); !found || v != want {
 			t.Errorf("exported %v, %v, want %v", v, found, want)
 		}
 	}
@@ -52,7 +52,7 @@ func TestCalibrationIsExportedAndAReloadReadsItAgain(t *testing.T) {
 	if err := r.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	if _, found := r.value("oneway_stamp_calibration_seconds"); found {
+	if _, found := r.value("oneway_timestamp_calibration_seconds"); found {
 		t.Error("still exported without a file")
 	}
 }

@@ -123,7 +123,7 @@ func (t *Table) Fingerprint() string {
 	return strconv.FormatUint(h.Sum64(), 16)
 }
 
-// Export publishes metric.StampCalibration of all interfaces until the returned function is called: kind random is the
+// Export publishes metric.TimestampCalibration of all interfaces until the returned function is called: kind random is the
 // largest error if that is trusted.
 func (t *Table) Export(sink metric.Sink) (stop func()) {
 	s := metric.NewScope(sink)
@@ -134,8 +134,8 @@ func (t *Table) Export(sink metric.Sink) (stop func()) {
 			if e.Trusted {
 				random = e.Largest
 			}
-			s.Set(metric.StampCalibration, e.Systematic.Seconds(), r.Interface, "systematic")
-			s.Set(metric.StampCalibration, random.Seconds(), r.Interface, "random")
+			s.Set(metric.TimestampCalibration, e.Systematic.Seconds(), r.Interface, "systematic")
+			s.Set(metric.TimestampCalibration, random.Seconds(), r.Interface, "random")
 		}
 	})
 	return s.Close

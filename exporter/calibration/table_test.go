@@ -226,8 +226,8 @@ func TestExportPublishesBothErrorsOfEachInterfaceUntilStopped(t *testing.T) {
 	sink := &metrictest.Sink{}
 	stop := table.Export(sink)
 	want := map[string]float64{
-		"oneway_stamp_calibration_seconds{eth0,systematic}": 2e-6, "oneway_stamp_calibration_seconds{eth0,random}": 7e-6,
-		"oneway_stamp_calibration_seconds{eth1,systematic}": 2e-6, "oneway_stamp_calibration_seconds{eth1,random}": 34e-6,
+		"oneway_timestamp_calibration_seconds{eth0,systematic}": 2e-6, "oneway_timestamp_calibration_seconds{eth0,random}": 7e-6,
+		"oneway_timestamp_calibration_seconds{eth1,systematic}": 2e-6, "oneway_timestamp_calibration_seconds{eth1,random}": 34e-6,
 	}
 	if diff := cmp.Diff(want, sink.Present("")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

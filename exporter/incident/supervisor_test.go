@@ -138,7 +138,7 @@ func TestOutageIsReportedWithItsLostPackets(t *testing.T) {
 		}
 		d := b.open(t, all[0].ID)
 		last := d.Body.Rows[len(d.Body.Rows)-1]
-		if d.Body.Trigger != "loss" || last[2] != "lost" || last[3] != nil || last[5] != "no_stamp" || last[9] != nil {
+		if d.Body.Trigger != "loss" || last[2] != "lost" || last[3] != nil || last[5] != "no_timestamp" || last[9] != nil {
 			t.Errorf("trigger %s, last row %v", d.Body.Trigger, last)
 		}
 	})

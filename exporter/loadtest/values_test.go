@@ -104,12 +104,12 @@ func TestDamageIsCountedForEveryRun(t *testing.T) {
 		})
 		b.start()
 		time.Sleep(time.Hour + time.Minute) // simulated time (synctest)
-		damaged, _ := b.sink.Value(metric.Damaged, "office", "saturation", "forward", "overwritten")
+		damaged, _ := b.sink.Value(metric.RunPacketsCorrupted, "office", "saturation", "forward", "overwritten")
 		checksum, _ := b.sink.Value(metric.KernelChecksumErrors, "office", "saturation", "forward")
 		if damaged != 2 || checksum != 14 {
 			t.Errorf("%v damaged, %v checksum errors", damaged, checksum)
 		}
-		damaged, _ = b.sink.Value(metric.Damaged, "office", "saturation", "reverse", "overwritten")
+		damaged, _ = b.sink.Value(metric.RunPacketsCorrupted, "office", "saturation", "reverse", "overwritten")
 		if checksum, known := b.sink.Value(metric.KernelChecksumErrors, "office", "saturation", "reverse"); damaged != 0 || checksum != 0 || !known {
 			t.Errorf("reverse: %v damaged, %v checksum errors (%v); want none", damaged, checksum, known)
 		}

@@ -10,7 +10,17 @@ var (
 	// ClockState is oneway_clock_state.
 	ClockState = clockGroup.add(Desc{
 		Name: "oneway_clock_state", Kind: Gauge, Labels: []string{ClockL, "state"}, Source: "design",
-		Help: "1 for the current state of the clock, 0 for the others: synchronized, holdover, stepping, unsynchronized, silent, none.",
+		Help: "1 for the current state of the clock, 0 for the others.",
+		Values: Values{
+			StateL: {
+				"synchronized",
+				"holdover: the daemon lost its source, the bound grows",
+				"stepping: stepped recently, delays are invalid",
+				"unsynchronized: reported by the daemon",
+				"silent: no reply of the daemon",
+				"none: clock source none",
+			},
+		},
 	})
 	// ClockErrorBound is oneway_clock_error_bound_seconds.
 	ClockErrorBound = clockGroup.add(Desc{
@@ -61,6 +71,19 @@ var (
 	ClockQueryFailures = clockGroup.add(Desc{
 		Name: "oneway_clock_query_failures_total", Kind: Counter, Labels: []string{ClockL, ReasonL}, Source: "chrony candm.h",
 		Help: "Requests to the clock daemon without a usable reply, by reason.",
+		Values: Values{
+			ReasonL: {
+				"unreachable: no socket, or no permission",
+				"timeout",
+				"truncated: shorter than a reply",
+				"oversized: longer than a reply",
+				"malformed: of another version or command",
+				"wrong_sequence: a reply to another request",
+				"flood: too many datagrams without the reply",
+				"refused: chronyd's status is an error",
+				"implausible: impossible for a clock",
+			},
+		},
 	})
 	// RemoteClockSynchronized is oneway_remote_clock_synchronized.
 	RemoteClockSynchronized = clockGroup.add(Desc{
@@ -76,9 +99,9 @@ var (
 		Absent: "While the remote end is not synchronized or does not reply.",
 		Source: "RFC 8762 section 4.2.1, RFC 4656 section 4.1.2",
 	})
-	// StampCalibration is oneway_stamp_calibration_seconds.
-	StampCalibration = clockGroup.add(Desc{
-		Name: "oneway_stamp_calibration_seconds", Kind: Gauge, Labels: []string{"interface", "kind"},
+	// TimestampCalibration is oneway_timestamp_calibration_seconds.
+	TimestampCalibration = clockGroup.add(Desc{
+		Name: "oneway_timestamp_calibration_seconds", Kind: Gauge, Labels: []string{"interface", "kind"},
 		Help:   "Calibration error of the timestamps of an interface, in seconds: kind systematic (removed from delays) or random (part of their bound).",
 		Absent: "For an interface without a calibration (oneway calibrate).",
 		Source: "RFC 7679 section 3.7.3",

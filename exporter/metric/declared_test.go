@@ -5,8 +5,11 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+
+	"oneway.example/exporter/metric"
 )
 
 // TestEveryDescriptorIsInAGroup reads the source of the package: a descriptor that is in no group is exported but not
@@ -47,5 +50,36 @@ func TestEveryDescriptorIsInAGroup(t *testing.T) {
 	}
 	if declared != len(listed) {
 		t.Errorf("%d descriptors are declared, %d are listed", declared, len(listed))
+	}
+}
+
+// TestLabelsWithAFixedSetListTheirValues: a label of these names has a list, in which no value is twice.
+func TestLabelsWithAFixedSetListTheirValues(t *testing.T) {
+	for _, d := range all() {
+		for _, l := range d.Labels {
+			list, fixed := d.Values[l], l == metric.ReasonL || l == metric.ResultL || l == metric.StateL
+			seen := map[string]bool{}
+			for _, entry := range list {
+				value, _, _ := strings.Cut(entry, ":")
+				if seen[value] || value == "" || strings.ContainsAny(value, " -,") {
+					t.Errorf("%s: value %q of label %s is not a new word in snake_case", d.Name, value, l)
+				}
+				seen[value] = true
+			}
+			if fixed && len(list) == 0 {
+				t.Errorf("%s: label %s has no list of its values", d.Name, l)
+			}
+		}
+	}
+}
+
+// TestBoundsOfClassicBucketsHaveNoRoundingNoise: 5.1e8, not 5.0999999999999994e8.
+func TestBoundsOfClassicBucketsHaveNoRoundingNoise(t *testing.T) {
+	for _, d := range all() {
+		for _, b := range d.Buckets {
+			if text := strconv.FormatFloat(b, 'g', -1, 64); len(text) > len("1.25e+09") {
+				t.Errorf("%s: bucket bound %s", d.Name, text)
+			}
+		}
 	}
 }

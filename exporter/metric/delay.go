@@ -44,9 +44,9 @@ var (
 		Help:   "Delays of packets that may have left the sending host more than 25 us after their TX timestamp (for example because a virtual machine was paused); such a delay may be too large by that time.",
 		Absent: "Until the first.",
 	})
-	// StampErrorBound is oneway_stamp_error_bound_seconds.
-	StampErrorBound = delayGroup.add(Desc{
-		Name: "oneway_stamp_error_bound_seconds", Kind: Gauge, Labels: []string{Path, Probe, "source"},
+	// TimestampErrorBound is oneway_timestamp_error_bound_seconds.
+	TimestampErrorBound = delayGroup.add(Desc{
+		Name: "oneway_timestamp_error_bound_seconds", Kind: Gauge, Labels: []string{Path, Probe, "source"},
 		Help:   "Error of a receive timestamp of this host's kernel in the error bound of a delay, in seconds. source is calibration (measured on the path's interface) or assumed (25 us plus the interrupt moderation that the driver reports as rx-usecs; not measured).",
 		Source: "decision 4 (exporter/doc/decisions); RFC 7679 section 3.7.3; ethtool(8)",
 	})
@@ -62,6 +62,19 @@ var (
 		Help:   "Delays that were measured but not reported because they have no valid error bound, by reason: a clock is not trusted or was stepped, a timestamp is missing, or the bound is above max_bound, above one hour or below zero (bound_too_large).",
 		Absent: "Until the first of that reason.",
 		Source: "design, invariant 2",
+		Values: Values{
+			ReasonL: {
+				"unknown: the quality of a clock is not known yet",
+				"no_timestamp: a timestamp is missing",
+				"no_clock: clock source none is configured",
+				"clock_silent: the clock daemon does not reply",
+				"local_unsynchronized: this host's clock is not synchronized",
+				"local_stepped: this host's clock was stepped",
+				"remote_unsynchronized: the remote end's clock is not synchronized",
+				"remote_stepped: the remote end's clock was stepped",
+				"bound_too_large: the error bound is not valid or above max_bound",
+			},
+		},
 	})
 	// DelayNegative is oneway_delay_negative_total.
 	DelayNegative = delayGroup.add(Desc{

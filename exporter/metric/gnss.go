@@ -64,6 +64,14 @@ var (
 	GNSSMalformed = pulseGroup.add(Desc{
 		Name: "oneway_gnss_malformed_total", Kind: Counter, Labels: []string{ReceiverL, ReasonL}, Source: "clock/gpsd",
 		Help: "Lines from gpsd that could not be decoded, by reason.",
+		Values: Values{
+			ReasonL: {
+				"too_long",
+				"not_json",
+				"wrong_type: a field is missing or of another type",
+				"implausible: impossible for a receiver",
+			},
+		},
 	})
 )
 
@@ -95,8 +103,18 @@ var (
 	// PPSRejected is oneway_pps_rejected_total.
 	PPSRejected = pulseGroup.add(Desc{
 		Name: "oneway_pps_rejected_total", Kind: Counter, Labels: []string{PulseL, ReasonL},
-		Help:   "Pulses that the interpolation of oneway_pps_fit_offset_seconds did not use, by reason: doubled, noisy, gap, step, garbled (impossible timestamp or sequence number) or late (read too long after the pulse to assign it to a second).",
+		Help:   "Pulses that the interpolation of oneway_pps_fit_offset_seconds did not use, by reason.",
 		Source: "thesis, figure 4.2: median filter, relative threshold 1e-4",
+		Values: Values{
+			ReasonL: {
+				"doubled: two pulses within a second",
+				"noisy: too far from the pulses before it",
+				"gap: the first after missed pulses",
+				"step: the clock was stepped",
+				"garbled: its timestamp or sequence number is impossible",
+				"late: read too long after the pulse to assign it to a second",
+			},
+		},
 	})
 	// PPSFitOffset is oneway_pps_fit_offset_seconds.
 	PPSFitOffset = pulseGroup.add(Desc{

@@ -2,8 +2,8 @@ package metric
 
 // capacityBuckets are rates in bytes per second, five per decade, from 10 kb/s to 10 Gb/s.
 func capacityBuckets() (b []float64) {
-	for decade := 1e3; decade < 1e9; decade *= 10 {
-		for _, step := range []float64{1.25, 2.1, 3.3, 5.1, 8.1} {
+	for decade := 10.0; decade < 1e7; decade *= 10 {
+		for _, step := range []float64{125, 210, 330, 510, 810} { // whole numbers: a product of fractions has rounding noise
 			b = append(b, decade*step)
 		}
 	}
@@ -133,9 +133,18 @@ var (
 	// SaturationState is oneway_saturation_state.
 	SaturationState = loadGroup.add(Desc{
 		Name: "oneway_saturation_state", Kind: Gauge, Labels: []string{Path, Probe, Direction, StateL},
-		Help:   "1 for the finding of the last run, 0 for the others: filled (a tail-drop queue), not_filled, policer (loss without delay), aqm (drops before the queue is full), time_limited (drops after a time in the queue).",
+		Help:   "1 for the finding of the last run, 0 for the others.",
 		Absent: "Before the first completed run, in modes sweep and search, and where the finding is not certain.",
 		Source: "decision 7 (exporter/doc/decisions); RFC 7567",
+		Values: Values{
+			StateL: {
+				"filled: a tail-drop queue was full",
+				"not_filled: the link carried the load, or its queue still grew",
+				"policer: loss without delay",
+				"aqm: packets were dropped before the queue was full",
+				"time_limited: packets were dropped after a time in the queue",
+			},
+		},
 	})
 	// SweepThroughput is oneway_sweep_throughput_bytes_per_second.
 	SweepThroughput = loadGroup.add(Desc{
@@ -273,8 +282,23 @@ var (
 	// Trains is oneway_trains_total.
 	Trains = capacityGroup.add(Desc{
 		Name: "oneway_trains_total", Kind: Counter, Labels: []string{Path, Probe, Direction, PacketBytesL, ResultL},
-		Help:   "Trains sent, by result: clean, or the reason why a train gives no capacity (lost, reordered, duplicated, unstamped, sender_pace, coalesced, batched, token_bucket, interleaved, too_short).",
+		Help:   "Trains sent, by result: clean, or the reason why a train gives no capacity.",
 		Source: "WPI EvDO report section 3.2.4",
+		Values: Values{
+			ResultL: {
+				"clean: used for the capacity",
+				"lost: a packet was lost",
+				"reordered",
+				"duplicated",
+				"no_timestamp: no kernel timestamp of a packet at one end",
+				"sender_pace: the sender was not faster than the link",
+				"coalesced: the receiver's network card merged packets",
+				"batched: packets arrived in groups",
+				"token_bucket: the first packets passed on the tokens of a shaper",
+				"interleaved: packets of others, or pauses of the link, were in between",
+				"too_short: timestamp errors may exceed a tenth of the dispersion",
+			},
+		},
 	})
 	// PathMTU is oneway_path_mtu_bytes.
 	PathMTU = capacityGroup.add(Desc{

@@ -1,5 +1,7 @@
 package metric
 
+import "slices"
+
 // Labels of load tests.
 const (
 	// linkL is the configured name of a link, which load tests share and use one at a time.
@@ -20,6 +22,16 @@ const (
 	kindL = "kind"
 )
 
+// refusals are the reasons of a load server (loadcontrol.Reasons), as values of a label.
+func refusals() []string {
+	return []string{
+		"unauthorized: no token, or an unknown one", "wrong_version", "bad_request: not valid",
+		"busy: another session uses the link", "too_many: connections, or sessions of the token",
+		"rate_limit: above the token's rate", "time_limit: above a limit of time", "day_limit: above the token's bytes of a day",
+		"unsaved: the usage of the day cannot be saved", "unproved: a stream to an address that is not proved", "shutting_down",
+	}
+}
+
 // Runs of load tests and their quotas.
 var (
 	// TestRunning is oneway_test_running.
@@ -30,9 +42,35 @@ var (
 	// Runs is oneway_probe_runs_total.
 	Runs = runGroup.add(Desc{
 		Name: "oneway_probe_runs_total", Kind: Counter, Slim: true, Labels: []string{Path, Probe, ResultL, ReasonL},
-		Help:   "Runs of a load test that were due, by result (completed, incomplete, refused, failed, skipped) and reason.",
+		Help:   "Runs of a load test that were due, by result and reason.",
 		Absent: "Until the first of that result and reason.",
 		Source: "design, invariant 6",
+		Values: Values{
+			ResultL: {
+				"completed: the metrics of the probe are from it",
+				"incomplete: it began to send and did not reach its end",
+				"refused: by the load server",
+				"failed: it could not begin",
+				"skipped: a condition for its start was not met",
+			},
+			ReasonL: slices.Concat([]string{
+				"ok: completed",
+				"link_busy: another test used the link throughout max_wait",
+				"remote_busy: the same at the remote end",
+				"quota: too little of the day's data quota is left",
+				"overrun: it was due during the previous run",
+				"window_closed: its window closed before the link was free",
+				"stopped: the agent stopped or reloaded",
+				"configuration: a configured file cannot be used",
+				"unreachable: no control connection",
+				"no_udp_reply: the control connection works, but no test packet gets a reply",
+				"socket: an error of this host's socket",
+				"timeout: it exceeded timeout",
+				"session_lost: the control connection ended",
+				"clock_stepped: a clock was stepped during the run",
+				"internal: any other error",
+			}, refusals()),
+		},
 	})
 	// RunLast is oneway_run_timestamp_seconds.
 	RunLast = runGroup.add(Desc{
@@ -85,12 +123,20 @@ var (
 		Help:   "1 while the day's use of data quotas, reservations included, is saved in state_dir, else 0. While it is 0 no test with a quota starts; saving is tried again every 10 s. It is also 0 while the day's use is not known because the file was damaged: until the next day, or until the file that the log names is removed; the used and remaining quotas are then incomplete. kind is links (quotas of this agent's links) or tokens (per-day limits of the load server's tokens).",
 		Absent: "Without state_dir; kind tokens, while no load server runs.",
 	})
-	// Damaged is oneway_packets_damaged_total.
-	Damaged = runGroup.add(Desc{
-		Name: "oneway_packets_damaged_total", Kind: Counter, Labels: []string{Path, Probe, Direction, kindL},
-		Help:   "Packets of load tests that arrived damaged, by kind (truncated, overwritten, bit_errors, bad_header).",
+	// RunPacketsCorrupted is oneway_run_packets_corrupted_total.
+	RunPacketsCorrupted = runGroup.add(Desc{
+		Name: "oneway_run_packets_corrupted_total", Kind: Counter, Labels: []string{Path, Probe, Direction, kindL},
+		Help:   "Packets of load tests that arrived corrupted, by kind.",
 		Absent: "Until the first of that kind.",
 		Source: "Woo 2010 figure 5.5",
+		Values: Values{
+			kindL: {
+				"truncated: shorter than sent",
+				"overwritten: from some byte to the end",
+				"bit_errors: single bytes",
+				"bad_header: the test header, so that nothing else is known",
+			},
+		},
 	})
 	// KernelChecksumErrors is oneway_kernel_checksum_errors_total.
 	KernelChecksumErrors = runGroup.add(Desc{
@@ -119,12 +165,27 @@ var (
 		Name: "oneway_load_server_requests_total", Kind: Counter, Labels: []string{ResultL}, Source: "design",
 		Help:   "Requests for sessions and transfers, by result: opened, started, or the reason of the refusal.",
 		Absent: "While no load server runs.",
+		Values: Values{
+			ResultL: slices.Concat([]string{
+				"opened: a session",
+				"started: a transfer",
+			}, refusals()),
+		},
 	})
 	// LoadServerEnded is oneway_load_server_sessions_ended_total.
 	LoadServerEnded = loadServerGroup.add(Desc{
 		Name: "oneway_load_server_sessions_ended_total", Kind: Counter, Labels: []string{ReasonL}, Source: "design",
 		Help:   "Ended sessions, by reason (closed, lost, silent, protocol, shutting_down).",
 		Absent: "While no load server runs.",
+		Values: Values{
+			ReasonL: {
+				"closed: by the client",
+				"lost: the control connection ended",
+				"silent: no message or test packet of the client",
+				"protocol: an invalid message",
+				"shutting_down: the load server stops",
+			},
+		},
 	})
 	// LoadServerBytes is oneway_load_server_bytes_total.
 	LoadServerBytes = loadServerGroup.add(Desc{
@@ -137,5 +198,19 @@ var (
 		Name: "oneway_load_server_packets_discarded_total", Kind: Counter, Labels: []string{ReasonL}, Source: "design",
 		Help:   "Packets that reached the test port and belong to no session or transfer, by reason; they get no reply.",
 		Absent: "While no load server runs.",
+		Values: Values{
+			ReasonL: {
+				"too_short: shorter than a test header",
+				"foreign: another format or version",
+				"corrupted_header: its session is unknown",
+				"unknown_session",
+				"unknown_transfer",
+				"beyond_plan: a number that the plan does not have",
+				"hello_too_often: hellos above their rate",
+				"bad_hello: too short, or from an invalid source",
+				"unknown_type",
+				"bad_feedback: a report or an order that is old or malformed",
+			},
+		},
 	})
 )

@@ -5,6 +5,11 @@
 // follow breaks the build. Backends (Prometheus, line protocol, terminal) implement Sink; this package imports none.
 package metric
 
+import (
+	"slices"
+	"strings"
+)
+
 // Kind is the type of a metric family.
 type Kind uint8
 
@@ -43,12 +48,26 @@ type Desc struct {
 	ClassicOnly bool
 	// NoCreated: exported without a created timestamp.
 	NoCreated bool
+	// Values are the possible values of the labels that have a fixed set.
+	Values Values
 	// Absent states when the family has no series, and what that means.
 	Absent string
 	// Source is the source of the definition: an RFC section, an ITU clause, a figure of a paper, a kernel version.
 	Source string
 
 	slim, slimClassicOnly *Desc // in profile Slim, see In and Quantile; nil: not in that profile
+}
+
+// Values lists the values of labels, by label. An entry is a value, or a value and its meaning: "late: sent too late".
+type Values map[string][]string
+
+// Allows reports whether value is a listed value of label; any value of a label without a list is.
+func (v Values) Allows(label, value string) bool {
+	list, fixed := v[label]
+	return !fixed || slices.ContainsFunc(list, func(entry string) bool {
+		name, _, _ := strings.Cut(entry, ":")
+		return name == value
+	})
 }
 
 // Sink receives measurements. Implementations are safe for concurrent use.

@@ -23,7 +23,7 @@ var (
 	// PacketsHostDropped is oneway_packets_host_dropped_total.
 	PacketsHostDropped = packetGroup.add(Desc{
 		Name: "oneway_packets_host_dropped_total", Kind: Counter, Labels: perDirection,
-		Help:   "Test packets that did not arrive while the socket of the receiving host dropped packets, at most as many as it dropped; forward, also those that the reflector refused because of its limits of packet rate and new sessions. The remote host (forward) or this host (reverse) dropped them, not the path. They are neither received nor lost.",
+		Help:   "Test packets that did not arrive while the socket of the receiving host dropped packets, at most as many as it dropped; forward, also those that the reflector rejected because of its limits of packet rate and new sessions. The remote host (forward) or this host (reverse) dropped them, not the path. They are neither received nor lost.",
 		Absent: "Forward, until the remote end reports its drops, which a foreign reflector never does. Reverse, where oneway_packets_lost_total is absent.",
 		Source: "socket(7) SO_RXQ_OVFL, Linux 2.6.33; /proc/net/snmp",
 	})
@@ -54,21 +54,41 @@ var (
 	// PacketsCorrupted is oneway_packets_corrupted_total.
 	PacketsCorrupted = packetGroup.add(Desc{
 		Name: "oneway_packets_corrupted_total", Kind: Counter, Labels: perDirection,
-		Help:   "Test packets that arrived with a damaged payload; they count as lost unless an undamaged copy arrived. Forward, with a Receipt: those with the session's random Run or Epoch; with a key, also those with an authentic base packet. With a key, other packets that fail verification may be damaged or forged and are not counted here, but in oneway_reflector_packets_total (bad_hmac) of the remote end and in oneway_packets_discarded_total (bad_hmac) of this host.",
+		Help:   "Test packets that arrived with a corrupted payload; they count as lost unless an uncorrupted copy arrived. Forward, with a Receipt: those with the session's random Run or Epoch; with a key, also those with an authentic base packet. With a key, other packets that fail verification may be corrupted or forged and are not counted here, but in oneway_reflector_packets_total (bad_hmac) of the remote end and in oneway_packets_discarded_total (bad_hmac) of this host.",
 		Absent: "With a foreign reflector, forward.",
 		Source: "RFC 7680 section 2.5; Woo 2010 figure 5.5",
 	})
 	// PacketsDiscarded is oneway_packets_discarded_total.
 	PacketsDiscarded = packetGroup.add(Desc{
 		Name: "oneway_packets_discarded_total", Kind: Counter, Labels: perReason, Source: "RFC 8762 section 4",
-		Help:   "Arriving packets that belong to no measurement, by reason: unknown_sequence and bad_echo match no test packet by its sequence number or its timestamp. wrong_number: the reply's own number is impossible or a duplicate and is ignored; its round trip counts.",
+		Help:   "Arriving packets that belong to no measurement, by reason.",
 		Absent: "Until the first of that reason.",
+		Values: Values{
+			ReasonL: {
+				"short: shorter than a reply",
+				"bad_hmac: corrupted, forged, or of another key",
+				"unknown_session",
+				"wrong_peer: from another address than the peer's",
+				"unknown_sequence: matches no test packet by its number",
+				"bad_echo: does not repeat the test packet's timestamp",
+				"bad_receipt: its Receipt is invalid",
+				"truncated: longer than the receive buffer",
+				"wrong_number: its own number is impossible or a duplicate; the round trip counts",
+			},
+		},
 	})
 	// DirectionUnknown is oneway_direction_unknown_total.
 	DirectionUnknown = packetGroup.add(Desc{
 		Name: "oneway_direction_unknown_total", Kind: Counter, Labels: perReason, Source: "design, invariant 2",
 		Help:   "Lost round trips that could not be assigned to a direction, by reason.",
 		Absent: "Until the first of that reason.",
+		Values: Values{
+			ReasonL: {
+				"foreign_reflector: it does not number its replies",
+				"remote_restarted: the reflector's session restarted meanwhile",
+				"session_ended: the probe ended before the direction was known",
+			},
+		},
 	})
 	// RoundTripLost is oneway_round_trips_lost_total.
 	RoundTripLost = packetGroup.add(Desc{
@@ -85,6 +105,12 @@ var (
 		Name: "oneway_round_trips_invalid_total", Kind: Counter, Labels: perReason, Source: "design, invariant 2",
 		Help:   "Test packets with a reply but without a round-trip time, because the clock of one end was stepped between its two timestamps, by reason.",
 		Absent: "Until the first.",
+		Values: Values{
+			ReasonL: {
+				"local_stepped: this host's clock was stepped",
+				"remote_stepped: the remote end's clock was stepped",
+			},
+		},
 	})
 	// LossBurst is oneway_loss_burst_packets.
 	LossBurst = packetGroup.add(Desc{

@@ -18,6 +18,15 @@ var (
 	ProbeSkipped = probeGroup.add(Desc{
 		Name: "oneway_probe_schedule_skipped_total", Kind: Counter, Labels: perReason, Source: "RFC 3432 section 4",
 		Help: "Test packets that were due but not sent, by reason; they are not loss of the path.",
+		Values: Values{
+			ReasonL: {
+				"late: the process got the CPU too late",
+				"send_buffer_full: no space in the socket's send buffer or the interface's queue",
+				"unreachable: no route, or the interface is down",
+				"refused_by_host: this host's firewall or security policy",
+				"send_error: any other error, see oneway_send_errors_total",
+			},
+		},
 	})
 	// ProbeLateness is oneway_probe_schedule_lateness_seconds.
 	ProbeLateness = probeGroup.add(Desc{

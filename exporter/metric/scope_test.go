@@ -61,15 +61,15 @@ func TestScopeClearsAGaugeWithoutAKnownValue(t *testing.T) {
 func TestScopeDropsOneSeries(t *testing.T) {
 	var sink metrictest.Sink
 	s := metric.NewScope(&sink, "gps")
-	s.Total(metric.GNSSMalformed, 3, "a")
-	s.Total(metric.GNSSMalformed, 4, "b")
-	s.Drop(metric.GNSSMalformed, "a")
-	s.Drop(metric.GNSSMalformed, "c")
-	if diff := cmp.Diff(map[string]float64{"gps,b": 4}, sink.All(metric.GNSSMalformed)); diff != "" {
+	s.Total(metric.GNSSMalformed, 3, "too_long")
+	s.Total(metric.GNSSMalformed, 4, "not_json")
+	s.Drop(metric.GNSSMalformed, "too_long")
+	s.Drop(metric.GNSSMalformed, "wrong_type")
+	if diff := cmp.Diff(map[string]float64{"gps,not_json": 4}, sink.All(metric.GNSSMalformed)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	s.Total(metric.GNSSMalformed, 1, "a")
-	if v, _ := sink.Value(metric.GNSSMalformed, "gps", "a"); v != 1 {
+	s.Total(metric.GNSSMalformed, 1, "too_long")
+	if v, _ := sink.Value(metric.GNSSMalformed, "gps", "too_long"); v != 1 {
 		t.Errorf("opened anew: %v, want 1", v)
 	}
 }
@@ -156,18 +156,18 @@ func TestScopeLooksUpWithoutAllocation(t *testing.T) {
 
 func TestScopeIsSafeForConcurrentUse(t *testing.T) {
 	var sink metrictest.Sink
-	s := metric.NewScope(&sink, "gps")
+	s := metric.NewScope(&sink, "a")
 	var running sync.WaitGroup
 	for range 4 {
 		running.Go(func() {
 			for i := range 100 {
-				s.Update(func() { s.Series(metric.GNSSMalformed, fmt.Sprint(i%10)).Add(1) })
+				s.Update(func() { s.Series(metric.LoadServerBytes, fmt.Sprint(i%10)).Add(1) })
 			}
 		})
 	}
 	running.Wait()
 	sum := 0.0
-	for v := range maps.Values(sink.All(metric.GNSSMalformed)) {
+	for v := range maps.Values(sink.All(metric.LoadServerBytes)) {
 		sum += v
 	}
 	if sum != 400 || sink.Open() != 10 {

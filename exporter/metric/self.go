@@ -7,6 +7,16 @@ var (
 		Name: "oneway_timestamps_total", Kind: Counter, Labels: []string{Path, Probe, EventL, originL},
 		Help:   "Timestamps used in samples, by event (t1, t2, t3, t4) and origin.",
 		Source: "design, invariant 4",
+		Values: Values{
+			originL: {
+				"kernel: a software timestamp of the kernel",
+				"hardware: of the network card",
+				"user: read in user space",
+				"packet: written by a foreign remote end, origin unknown",
+				"follow_up: the true transmit timestamp, which the remote end sent later",
+				"absent",
+			},
+		},
 	})
 	// TimestampsMissing is oneway_timestamps_missing_total.
 	TimestampsMissing = selfGroup.add(Desc{
@@ -32,18 +42,64 @@ var (
 		Name: "oneway_socket_packets_discarded_total", Kind: Counter, Labels: []string{"socket", ReasonL}, Source: "design",
 		Help:   "Packets that arrived at a sender's socket and belong to none of its sessions, by reason.",
 		Absent: "Until the first of that reason.",
+		Values: Values{
+			ReasonL: {
+				"short: shorter than a reply",
+				"unknown_session: of no session of the socket",
+				"wrong_peer: from another address than the session's peer",
+			},
+		},
 	})
 	// SendErrors is oneway_send_errors_total.
 	SendErrors = selfGroup.add(Desc{
 		Name: "oneway_send_errors_total", Kind: Counter, Labels: []string{"socket", ReasonL}, Source: "sendmmsg(2)",
 		Help:   "Failed sends, by reason; such a packet counts as skipped, not as lost.",
 		Absent: "Until the first of that reason.",
+		Values: Values{
+			ReasonL: {
+				"not_permitted: EPERM, a firewall rule of this host",
+				"permission_denied: EACCES",
+				"port_unreachable: ECONNREFUSED, an ICMP error of the peer",
+				"host_unreachable: EHOSTUNREACH",
+				"network_unreachable: ENETUNREACH",
+				"network_down: ENETDOWN",
+				"address_not_available: EADDRNOTAVAIL",
+				"packet_too_large: EMSGSIZE",
+				"send_buffer_full: EAGAIN",
+				"interface_queue_full: ENOBUFS",
+				"out_of_memory: ENOMEM",
+				"invalid_argument: EINVAL",
+				"socket_closed: ESHUTDOWN",
+				"other",
+			},
+		},
 	})
 	// ReflectorPackets is oneway_reflector_packets_total.
 	ReflectorPackets = selfGroup.add(Desc{
 		Name: "oneway_reflector_packets_total", Kind: Counter, Labels: []string{ResultL}, Source: "RFC 8762 section 4",
-		Help:   "Packets received by the reflector, by result. new_session_limited and sessions_full: refused packets of unknown peers; rate_limited: packets above the rate limit of their source; repeated: copies of authenticated test packets, which get no reply, and old test packets from another address than their session's; corrupted and bad_hmac: damaged or forged.",
+		Help:   "Packets received by the reflector, by result. Those with a result reflected, or one that begins with reflected_, got a reply.",
 		Absent: "While no reflector runs.",
+		Values: Values{
+			ResultL: {
+				"reflected: a test packet",
+				"reflected_statistics_query: a request for the reflector's counts, not counted as a test packet",
+				"reflected_malformed: a TLV is malformed, the reply has its M flag",
+				"reflected_unverified: the TLVs fail verification, the reply has their I flag",
+				"send_failed: the kernel did not send the reply, see oneway_send_errors_total",
+				"short: shorter than a test packet",
+				"oversized: longer than the reflector supports",
+				"corrupted: corrupted on the path",
+				"bad_hmac: corrupted, forged, or of another key",
+				"hmac_limited: not verified after too many invalid HMACs",
+				"repeated: a copy of an authenticated test packet, or an old test packet from another address than its session's",
+				"not_allowed: the source is not in allow",
+				"bad_address: the source cannot get a reply",
+				"loop: from a reflector",
+				"rate_limited: above rate_limit of the source",
+				"sessions_full: from an unknown peer, and max_sessions is reached",
+				"new_session_limited: from an unknown peer, and too many sessions began recently",
+			},
+		},
 	})
 	// ReflectorSessions is oneway_reflector_sessions.
 	ReflectorSessions = selfGroup.add(Desc{
@@ -54,8 +110,15 @@ var (
 	// IncidentReports is oneway_incident_reports_total.
 	IncidentReports = selfGroup.add(Desc{
 		Name: "oneway_incident_reports_total", Kind: Counter, Labels: []string{Path, Probe, triggerL}, Source: "design",
-		Help:   "Stored reports of the packets of the last minutes, by trigger (delay, loss, request).",
+		Help:   "Stored reports of the packets of the last minutes, by trigger.",
 		Absent: "Until the first of that trigger.",
+		Values: Values{
+			triggerL: {
+				"delay: it left the path's baseline",
+				"loss: the same",
+				"request: POST /-/incident",
+			},
+		},
 	})
 	// SamplesDropped is oneway_samples_dropped_total.
 	SamplesDropped = selfGroup.add(Desc{

@@ -218,7 +218,7 @@ func TestMetricsIncludeEveryResult(t *testing.T) {
 	}
 	told := sink.Present("oneway_reflector_")
 	for name, want := range map[string]float64{
-		"oneway_reflector_packets_total{answered}": 2, "oneway_reflector_packets_total{short}": 1,
+		"oneway_reflector_packets_total{reflected}": 2, "oneway_reflector_packets_total{short}": 1,
 		"oneway_reflector_packets_total{corrupted}": 0, "oneway_reflector_sessions{}": 1,
 	} {
 		if got, ok := told[name]; !ok || got != want {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/tstamp"
 )
 
 // Result is the outcome of one packet that reached the reflector. Each packet has exactly one.
@@ -66,8 +67,8 @@ func (r Result) Answered() bool { return r <= AnsweredUnverified }
 // String is the value of the metric label `result`.
 func (r Result) String() string {
 	names := [results]string{
-		Answered: "answered", AnsweredStatsQuery: "answered_statistics_query", AnsweredMalformed: "answered_malformed",
-		AnsweredUnverified: "answered_unverified", SendFailed: "send_failed", Short: "short", Oversized: "oversized",
+		Answered: "reflected", AnsweredStatsQuery: "reflected_statistics_query", AnsweredMalformed: "reflected_malformed",
+		AnsweredUnverified: "reflected_unverified", SendFailed: "send_failed", Short: "short", Oversized: "oversized",
 		Corrupted: "corrupted", BadHMAC: "bad_hmac", HMACLimited: "hmac_limited", Repeated: "repeated",
 		NotAllowed: "not_allowed", BadAddress: "bad_address", Loop: "loop", RateLimited: "rate_limited",
 		SessionsFull: "sessions_full", NewSessionLimited: "new_session_limited",
@@ -150,8 +151,8 @@ func (s *Stats) publish(to *metric.Scope) {
 	}
 	to.Set(metric.ReflectorSessions, float64(s.Sessions))
 	to.Total(metric.SocketDrops, float64(s.SocketDrops), socketLabel)
-	for errno, n := range s.SendErrors {
-		to.Total(metric.SendErrors, float64(n), socketLabel, errno.Error())
+	for reason, n := range tstamp.CountByReason(s.SendErrors) {
+		to.Total(metric.SendErrors, float64(n), socketLabel, reason)
 	}
 }
 

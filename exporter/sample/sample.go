@@ -168,7 +168,7 @@ func Reasons() []Reason {
 // String is the value of the metric label `reason`.
 func (r Reason) String() string {
 	words := [...]string{
-		Unknown: "unknown", OK: "ok", NoStamp: "no_stamp", NoClock: "no_clock",
+		Unknown: "unknown", OK: "ok", NoStamp: "no_timestamp", NoClock: "no_clock",
 		ClockSilent: "clock_silent", LocalUnsynchronized: "local_unsynchronized",
 		LocalStepped: "local_stepped", RemoteUnsynchronized: "remote_unsynchronized", RemoteStepped: "remote_stepped",
 		BoundTooLarge: "bound_too_large",

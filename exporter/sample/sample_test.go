@@ -92,7 +92,7 @@ func TestNamesAreUniqueAndComplete(t *testing.T) {
 	want := [][]string{
 		{"absent", "user", "kernel", "hardware", "packet", "follow_up"},
 		{
-			"unknown", "ok", "no_stamp", "no_clock", "clock_silent", "local_unsynchronized",
+			"unknown", "ok", "no_timestamp", "no_clock", "clock_silent", "local_unsynchronized",
 			"local_stepped", "remote_unsynchronized", "remote_stepped", "bound_too_large",
 		},
 		{"forward", "reverse"},

@@ -172,7 +172,7 @@ const (
 // String returns the label of the reason.
 func (i Ignored) String() string {
 	words := [...]string{
-		TooShort: "too_short", Foreign: "foreign", DamagedHeader: "damaged_header",
+		TooShort: "too_short", Foreign: "foreign", DamagedHeader: "corrupted_header",
 		UnknownSession: "unknown_session", UnknownTransfer: "unknown_transfer", BeyondPlan: "beyond_plan",
 		HelloTooOften: "hello_too_often", BadHello: "bad_hello", UnknownType: "unknown_type",
 		BadFeedback: "bad_feedback",

@@ -92,7 +92,7 @@ func routeAll(device string, via netip.Addr) error {
 // startProbe starts `oneway probe` on the attacker's host.
 func (s *spoofed) startProbe(count int) *exec.Cmd {
 	s.t.Helper()
-	cmd := s.net.Client.Command(s.binary, "probe", "--json", "--clock=none", "--timeout=1s", "--interval=10ms",
+	cmd := s.net.Client.Command(s.binary, "probe", "--json", "--clock=none", "--loss-timeout=1s", "--interval=10ms",
 		fmt.Sprintf("--count=%d", count), netip.AddrPortFrom(s.server, spoofedPort).String())
 	cmd.Stdout, cmd.Stderr = &await.Text{}, &await.Text{}
 	s.check(cmd.Start())
@@ -311,7 +311,7 @@ func spoofedFloodLeavesNothing(t *testing.T, ipv6 bool) {
 	// Plus statistics queries, and the packets in the socket buffer at the end of the flood. A slow host receives no
 	// more.
 	most := 600 + 300 + 100 + int(perSecond*(5+took.Seconds()))
-	n, refused := counted(said, "answered"), counted(said, "new_session_limited")
+	n, refused := counted(said, "reflected"), counted(said, "new_session_limited")
 	if n > most || n+refused > most && refused == 0 {
 		t.Errorf("%d replies in %v, want at most %d, and the other packets new_session_limited; counts:\n%s", n, took, most, said)
 	}

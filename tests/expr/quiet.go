@@ -41,7 +41,7 @@ func quiet(query string) string {
 		metric.ClockLastUpdate.Name:       noDaemon,
 		metric.DelayLowConfidence.Name:    neverHappened,
 		metric.DelayTXUncertainty.Name:    neverHappened,
-		metric.StampCalibration.Name:      noCalibration,
+		metric.TimestampCalibration.Name:  noCalibration,
 		metric.IPDV.Name:                  noNative,
 		metric.Residence.Name:             noNative,
 		metric.LossBurst.Name:             noLoss,

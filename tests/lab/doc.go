@@ -29,7 +29,7 @@
 //     a second queue with its rate may follow.
 //  3. Loss, after the queue: a lost packet has used the rate.
 //  4. Corruption: one byte of the UDP payload is changed and the checksum made
-//     repaired, so that the damage reaches the socket (RepairChecksum).
+//     repaired, so that the corruption reaches the socket (RepairChecksum).
 //  5. Delay, plus a uniform jitter of 0..Jitter. Jitter never reorders: a packet
 //     leaves no earlier than the one before it (so packets closer together than
 //     Jitter have mostly the upper part of it). A retransmission (Link.Retransmit)

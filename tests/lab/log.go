@@ -92,7 +92,7 @@ func (r *Record) Late() time.Duration { return r.Exit.After.Sub(r.Due) }
 type Counts struct {
 	Entered, Delivered, DroppedQueue, DroppedLoss, Failed uint64
 	// Duplicated counts delivered copies, Reordered, Held and Corrupted the
-	// delivered packets that were overtaken, held back and damaged.
+	// delivered packets that were overtaken, held back and corrupted.
 	Duplicated, Reordered, Held, Corrupted uint64
 }
 

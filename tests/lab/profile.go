@@ -80,7 +80,7 @@ type Link struct {
 type ChecksumMode uint8
 
 const (
-	// RepairChecksum makes the checksum fit the damage: the socket gets it.
+	// RepairChecksum makes the checksum fit the corruption: the socket gets it.
 	RepairChecksum ChecksumMode = iota
 	// KeepChecksum leaves it wrong: the receiving kernel drops the packet and
 	// counts it in InCsumErrors.

@@ -11,12 +11,12 @@ import (
 // words. Sent = Received + Lost.
 type Tally struct {
 	Sent uint64
-	// Received packets came undamaged, once or more often; of the Lost ones no undamaged
+	// Received packets came uncorrupted, once or more often; of the Lost ones no uncorrupted
 	// copy came (RFC 7680 section 2.4).
 	Received, Lost uint64
-	// Duplicated counts further undamaged copies (RFC 5560 section 2), Reordered the first
+	// Duplicated counts further uncorrupted copies (RFC 5560 section 2), Reordered the first
 	// ones whose key is below one that came before (RFC 4737 section 3.3), Corrupted all
-	// damaged copies.
+	// corrupted copies.
 	Duplicated, Reordered, Corrupted uint64
 }
 

@@ -289,17 +289,17 @@ func TestReloadEndsOnlyTheRunsOfProbesThatItChanges(t *testing.T) {
 	}
 }
 
-// Without a checksum, packets that the link damages arrive. They are in the metrics by kind, and with
+// Without a checksum, packets that the link corrupts arrive. They are in the metrics by kind, and with
 // samples in the run's report.
-func TestDamagedPacketsAreCountedByKindAndSampled(t *testing.T) {
+func TestCorruptedPacketsAreCountedByKindAndSampled(t *testing.T) {
 	link := lab.Link{Rate: 20e6, Delay: 5 * time.Millisecond, Corrupt: 0.05}
-	s := newSite(t, lab.Options{Profile: lab.Profile{Name: "damaging", Forward: link, Reverse: link}, SpareOthers: true})
-	// Small packets, so that some have a damaged header.
+	s := newSite(t, lab.Options{Profile: lab.Profile{Name: "corrupting", Forward: link, Reverse: link}, SpareOthers: true})
+	// Small packets, so that some have a corrupted header.
 	a := s.agent(t, "paths:\n"+s.path("p", "no_checksum: true", "duration: 2s", "packet_bytes: 200", "rate: {forward: 1Mbit, reverse: 1Mbit}"))
 	program.Eventually(t, "a run", func() bool { return sum(a.metrics(t, "oneway_probe_runs_total")) > 0 })
 	s.drained(t)
-	damaged := a.metrics(t, "oneway_packets_damaged_total")
-	t.Logf("damaged: %v", damaged)
+	corrupted := a.metrics(t, "oneway_run_packets_corrupted_total")
+	t.Logf("corrupted: %v", corrupted)
 	list := a.runs(t)
 	if len(list) != 1 || list[0].Result != "completed" {
 		t.Fatalf("the reports: %+v", list)
@@ -320,11 +320,11 @@ func TestDamagedPacketsAreCountedByKindAndSampled(t *testing.T) {
 			}
 		}
 		way := `direction="` + d.String() + `"`
-		if n := sum(damaged, way); int(n) != truth || truth == 0 {
-			t.Errorf("%s: %v damaged packets are counted; the link damaged %d", d, n, truth)
+		if n := sum(corrupted, way); int(n) != truth || truth == 0 {
+			t.Errorf("%s: %v corrupted packets are counted; the link corrupted %d", d, n, truth)
 		}
 		for _, kind := range []string{"bit_errors", "bad_header"} {
-			if sum(damaged, way, `kind="`+kind+`"`) == 0 {
+			if sum(corrupted, way, `kind="`+kind+`"`) == 0 {
 				t.Errorf("%s: no %s", d, kind)
 			}
 		}
@@ -334,7 +334,7 @@ func TestDamagedPacketsAreCountedByKindAndSampled(t *testing.T) {
 			inReport += n
 		}
 		if told.Direction != d.String() || inReport != truth || len(told.Received.Corrupt) == 0 || told.Received.ChecksumErrors != 0 {
-			t.Errorf("%s: the report has %d damaged packets of %d, %d samples, and %d checksum errors of the kernel",
+			t.Errorf("%s: the report has %d corrupted packets of %d, %d samples, and %d checksum errors of the kernel",
 				told.Direction, inReport, truth, len(told.Received.Corrupt), told.Received.ChecksumErrors)
 		}
 		for _, c := range told.Received.Corrupt {

@@ -221,7 +221,7 @@ func TestRepliesThatTheRemoteHostRefusesAreNoLossOfThePath(t *testing.T) {
 	r.measured(t)
 	r.lossless(t)
 	failed := sum(r.remote.metrics(t, "oneway_reflector_packets_total"), `result="send_failed"`)
-	if why := sum(r.remote.metrics(t, "oneway_send_errors_total"), `reason="operation not permitted"`); failed < 100 || why != failed {
+	if why := sum(r.remote.metrics(t, "oneway_send_errors_total"), `reason="not_permitted"`); failed < 100 || why != failed {
 		t.Errorf("%v replies were refused, %v by the firewall", failed, why)
 	}
 	if n := strings.Count(r.remote.Stderr.String(), "This host refuses to send replies"); n != 1 || strings.Count(r.remote.Stderr.String(), "level=WARN") != 1 {
@@ -260,7 +260,7 @@ func TestStreamThatAHostRefusesIsNoLossOfThePath(t *testing.T) {
 				s.at = netip.AddrPortFrom(s.network.Server.Addr6, s.at.Port())
 				s.respond(t)
 			}
-			client := s.saturation(t, "--direction="+c.direction.String(), "--duration=5s", "--drain=5s")
+			client := s.saturation(t, "--direction="+c.direction.String(), "--duration=5s", "--drain-timeout=5s")
 			entered := func(more int) func() bool {
 				before, _ := s.network.Counts(c.direction)
 				return func() bool { now, _ := s.network.Counts(c.direction); return int(now.Entered-before.Entered) > more }

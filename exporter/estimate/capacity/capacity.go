@@ -99,7 +99,7 @@ func Results() []Result {
 // String is the value of the metric label `result`.
 func (r Result) String() string {
 	words := [...]string{
-		"clean", "lost", "reordered", "duplicated", "unstamped", "sender_pace", "coalesced", "batched", "token_bucket", "interleaved", "too_short",
+		"clean", "lost", "reordered", "duplicated", "no_timestamp", "sender_pace", "coalesced", "batched", "token_bucket", "interleaved", "too_short",
 	}
 	if int(r) >= len(words) {
 		return "invalid"

@@ -81,6 +81,11 @@ func family(b *strings.Builder, d *metric.Desc, experimental bool) {
 	if len(d.Labels) > 0 {
 		fmt.Fprintf(b, "- Labels: `%s`\n", strings.Join(d.Labels, "`, `"))
 	}
+	for _, l := range d.Labels {
+		if len(d.Values[l]) > 0 {
+			fmt.Fprintf(b, "- Values of `%s`: %s\n", l, values(d.Values[l]))
+		}
+	}
 	if d.Absent != "" {
 		fmt.Fprintf(b, "- Absent: %s\n", strings.ToLower(d.Absent[:1])+d.Absent[1:])
 	}
@@ -92,4 +97,17 @@ func family(b *strings.Builder, d *metric.Desc, experimental bool) {
 		fmt.Fprintf(b, "- Classic buckets: %s\n", strings.ReplaceAll(bounds, " ", ", "))
 	}
 	fmt.Fprintf(b, "- Source: %s\n", d.Source)
+}
+
+// values lists the values of a label, each with its meaning in parentheses.
+func values(list []string) string {
+	words := make([]string, len(list))
+	for i, entry := range list {
+		value, meaning, explained := strings.Cut(entry, ": ")
+		words[i] = "`" + value + "`"
+		if explained {
+			words[i] += " (" + meaning + ")"
+		}
+	}
+	return strings.Join(words, ", ")
 }

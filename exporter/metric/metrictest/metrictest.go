@@ -13,7 +13,7 @@ import (
 )
 
 // Sink stores everything written to it. It panics on programming errors: a write to a series that its opener has
-// closed or that is of another kind, and a counter that would decrease. The zero value is ready to use.
+// closed or that is of another kind, a counter that would decrease, and a label value that the family does not list. The zero value is ready to use.
 type Sink struct {
 	mu     sync.Mutex
 	series map[string]*series
@@ -45,6 +45,11 @@ type handle struct {
 func (s *Sink) Series(d *metric.Desc, values ...string) metric.Series {
 	if len(values) != len(d.Labels) {
 		panic(fmt.Sprintf("%s has labels %q but was given %q", d.Name, d.Labels, values))
+	}
+	for i, label := range d.Labels {
+		if !d.Values.Allows(label, values[i]) {
+			panic(fmt.Sprintf("%s has no value %q of label %q: list it in package metric", d.Name, values[i], label))
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -363,8 +363,8 @@ func (h *hub) publish() {
 	h.mu.RUnlock()
 	c, name := h.series.scope, h.series.name
 	c.Total(metric.SocketDrops, float64(h.conn.Stats().Dropped), name)
-	for errno, n := range errs {
-		c.Total(metric.SendErrors, float64(n), name, errno.Error())
+	for reason, n := range tstamp.CountByReason(errs) {
+		c.Total(metric.SendErrors, float64(n), name, reason)
 	}
 	for reason, n := range stray {
 		if n > 0 {

@@ -125,8 +125,8 @@ func (s *series) publishState(v *snapshot) {
 	c.SetIfAt(&f.remoteBound, metric.RemoteClockErrorBound, v.remote.bound.Seconds(), remote && v.remote.synchronized)
 	c.SetIfAt(&f.lastSuccess, metric.ProbeLastSuccess, float64(v.lastSuccess.UnixNano())/1e9, !v.lastSuccess.IsZero())
 	c.SetIfAt(&f.interval, metric.ProbeInterval, v.opts.Interval.Seconds(), true)
-	c.SetIfAt(&f.stampErrorAssumed, metric.StampErrorBound, v.stampError.Seconds(), !v.calibrated, "assumed")
-	c.SetIfAt(&f.stampErrorCalibrated, metric.StampErrorBound, v.stampError.Seconds(), v.calibrated, "calibration")
+	c.SetIfAt(&f.stampErrorAssumed, metric.TimestampErrorBound, v.stampError.Seconds(), !v.calibrated, "assumed")
+	c.SetIfAt(&f.stampErrorCalibrated, metric.TimestampErrorBound, v.stampError.Seconds(), v.calibrated, "calibration")
 	if v.peer != f.peer || v.kind != f.kind {
 		c.DropAll(metric.PathInfo)
 		f.peer, f.kind = v.peer, v.kind

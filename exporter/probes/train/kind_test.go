@@ -209,8 +209,8 @@ func TestContaminatedTrainsAreRefusedSoon(t *testing.T) {
 	o.PayloadBytes = []int{1000}
 	o.PathMTU = false
 	for name, r := range map[string]*simulatedPath{
-		"unstamped":   {rate: wibro, stamps: sample.User},
-		"sender_pace": {rate: 100 * wibro, nic: time.Millisecond},
+		"no_timestamp": {rate: wibro, stamps: sample.User},
+		"sender_pace":  {rate: 100 * wibro, nic: time.Millisecond},
 		"coalesced": {rate: wibro, arrival: func(at instant.Time, i int) instant.Time {
 			return at - at%instant.Time(8*time.Millisecond)
 		}},

@@ -229,7 +229,7 @@ func (s *Session) Account(o *loadtest.Outcome, counters *metric.Scope) {
 		counters.Series(metric.KernelChecksumErrors, d.String()).Add(float64(checksumErrors))
 		for kind, n := range all.Damaged {
 			if n > 0 {
-				counters.Series(metric.Damaged, d.String(), stream.Damage(kind).String()).Add(float64(n))
+				counters.Series(metric.RunPacketsCorrupted, d.String(), stream.Damage(kind).String()).Add(float64(n))
 			}
 		}
 		if all.Refused > 0 {
