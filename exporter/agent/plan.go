@@ -217,11 +217,25 @@ func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile
 		env.Sink, env.Profile, env.Scopes = sink, profile, scopes
 		return kind.New(env, t.target, options.DecodeAll)
 	}
-	planned, found := m.place(probePlace{p.Options, path.Place}, t)
+	planned, wrong := m.place(probePlace{p.Options, path.Place}, t)
 	if m.meanings[meaning] == nil {
 		m.meanings[meaning] = options
 	}
 	options = m.meanings[meaning] // errors have been found at their own place
 	m.plan.jobs = append(m.plan.jobs, job{planned, p.Type, profile})
+	return append(withoutEffect(kind, p.Options, profile), wrong...)
+}
+
+// withoutEffect are the keys of a probe that its profile ignores.
+func withoutEffect(t probe.Type, options config.Section, profile metric.Profile) (found config.Problems) {
+	full, ok := t.(probe.FullOnly)
+	if !ok || profile != metric.Slim {
+		return nil
+	}
+	for _, key := range full.FullKeys() {
+		if options.Has(key) {
+			found = append(found, options.Problem(key, "has no effect with profile slim; remove it, or use profile full for this probe"))
+		}
+	}
 	return found
 }

@@ -46,8 +46,8 @@ type Options struct {
 	DSCP int `yaml:"dscp"`
 	// Addressing has the address family of the load server and the source address.
 	target.Addressing `yaml:",inline"`
-	// NoChecksum omits the UDP checksum (IPv4 only), so that packets damaged on the path arrive
-	// and are counted as damaged.
+	// NoChecksum omits the UDP checksum (IPv4 only), so that packets corrupted on the path arrive
+	// and are counted as corrupted.
 	NoChecksum bool `yaml:"no_checksum"`
 	// MaxWait is how long a run that is due waits for its link, local and remote.
 	MaxWait time.Duration `yaml:"max_wait"`
@@ -101,9 +101,12 @@ func (o *Options) check() error {
 	if (o.CertFile == "") != (o.KeyFile == "") {
 		return &probe.OptionError{Key: "cert_file", Problem: "and key_file belong together; give both or none"}
 	}
-	for _, f := range []struct{ key, name string }{{"token_file", o.TokenFile}, {"key_file", o.KeyFile}} {
-		// Each run reads them; a file that is missing now may exist then.
-		if err := keyfile.Check(f.name); errors.Is(err, keyfile.ErrMode) {
+	for _, f := range []struct {
+		key, name string
+		secret    bool
+	}{{"token_file", o.TokenFile, true}, {"key_file", o.KeyFile, true}, {"cert_file", o.CertFile, false}, {"ca_file", o.CAFile, false}} {
+		// Each run reads them. Only a secret must not be readable for all users.
+		if err := keyfile.Check(f.name); f.name != "" && err != nil && (f.secret || !errors.Is(err, keyfile.ErrMode)) {
 			return &probe.OptionError{Key: f.key, Problem: "cannot be used: " + err.Error()}
 		}
 	}

@@ -124,10 +124,15 @@ type Type[O any] struct {
 	Defaults func() O
 	// Make checks the options and makes the Kind for one path. It opens nothing.
 	Make func(env probe.Env, target probe.Target, shared Options, own O) (Kind, error)
+	// Full are the keys of O without effect in profile slim.
+	Full []string
 }
 
 // Name returns Word.
 func (t Type[O]) Name() string { return t.Word }
+
+// FullKeys returns Full.
+func (t Type[O]) FullKeys() []string { return t.Full }
 
 // New checks the options of one path. It opens nothing.
 func (t Type[O]) New(env probe.Env, target probe.Target, decode func(into ...any) error) (probe.Prober, error) {

@@ -73,6 +73,12 @@ type Type interface {
 	New(env Env, target Target, decode func(into ...any) error) (Prober, error)
 }
 
+// FullOnly is implemented by a Type that has options without effect in profile slim.
+type FullOnly interface {
+	// FullKeys are the keys of these options. A configuration that gives one with profile slim is wrong.
+	FullKeys() []string
+}
+
 // Prober measures one path until its context ends.
 type Prober interface {
 	// Run measures until ctx ends. It then returns with its series closed and nothing left running. An error means

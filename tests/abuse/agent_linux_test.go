@@ -234,7 +234,7 @@ func secretsForAll(t *testing.T, binary string) {
 		"reflector.key": "reflector: {key_file: reflector.key}\n",
 		"token":         fmt.Sprintf(loadTest, "token_file: token"),
 		"server.key":    "load_server: {listen: [\"127.0.0.1:0\"], tokens_file: tokens, cert_file: tokens, key_file: server.key}\n",
-		"agent.key":     fmt.Sprintf(loadTest, "cert_file: cert.pem, key_file: agent.key"),
+		"agent.key":     fmt.Sprintf(loadTest, "cert_file: tokens, key_file: agent.key"),
 	} {
 		secret, file := filepath.Join(dir, name), filepath.Join(dir, "oneway.yml")
 		for path, content := range map[string]string{secret: "a shared secret\n", file: configuration, filepath.Join(dir, "tokens"): ""} {

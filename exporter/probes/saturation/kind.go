@@ -59,7 +59,7 @@ func NewKind(shared loadtest.Options, own Options) (*Kind, error) {
 func New() probe.Type {
 	return loadtest.Type[Options]{Word: "saturation", Defaults: DefaultOptions, Make: func(_ probe.Env, _ probe.Target, shared loadtest.Options, own Options) (loadtest.Kind, error) {
 		return NewKind(shared, own)
-	}}
+	}, Full: []string{"elapsed_bins", "elapsed_range"}}
 }
 
 // Kind is "saturation".

@@ -2,6 +2,8 @@ package saturation_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -21,13 +23,17 @@ import (
 func sampleForward() []sample.Direction { return []sample.Direction{sample.Forward} }
 
 func TestAllOptionsAreRead(t *testing.T) {
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	err := probeoptions.Configured(t, saturation.New(), `mode: sweep
 every: 1h
 jitter: 10m
 windows: ["22:00-06:00", "sat,sun"]
 link: uplink
 load_server: "[2001:db8::1]:8620"
-token_file: token
+token_file: `+token+`
 pin: sha256:00
 directions: [reverse, forward]
 dscp: 46
@@ -50,6 +56,9 @@ search: {step: 500ms, lower: 20ms, upper: 60ms}
 
 func TestWrongOptionsNameTheExpectation(t *testing.T) {
 	for options, want := range map[string]string{
+		"token_file: /absent":                           "token_file cannot be used: keyfile: stat /absent: no such file or directory",
+		"cert_file: /absent\nkey_file: /absent":         "key_file cannot be used: keyfile: stat /absent",
+		"ca_file: /absent":                              "ca_file cannot be used: keyfile: stat /absent",
 		"mode: fast":                                    "mode is \"fast\"; it must be fixed, sweep or search",
 		"rate: {forward: 5}":                            "it must be a rate in bits a second",
 		"rate: {forward: 5MB}":                          "it must be a rate in bits a second",

@@ -89,6 +89,11 @@ func New() *Type { return &Type{openCard: openCard, hubs: map[hubKey]*hub{}} }
 // Name is "stamp".
 func (*Type) Name() string { return "stamp" }
 
+// FullKeys are those of voice quality.
+func (*Type) FullKeys() []string {
+	return []string{"codecs", "voice_models", "voice_impairments", "playout", "playout_delay"}
+}
+
 // New checks the options of one path. It opens nothing.
 func (t *Type) New(env probe.Env, path probe.Target, decode func(...any) error) (probe.Prober, error) {
 	o := DefaultOptions()

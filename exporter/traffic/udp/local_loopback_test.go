@@ -189,17 +189,21 @@ func TestErrorsHaveTheCauseTheAddressAndARemedy(t *testing.T) {
 	if err := os.WriteFile(wrong, []byte("not-a-token\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		change func(*loadtest.Options)
 		result loadtest.Result
 		reason string
 		want   []string
 	}{
-		"no listener":   {func(o *loadtest.Options) { o.LoadServer = free }, loadtest.Failed, loadtest.ReasonUnreachable, []string{"load server " + free, "is a load server listening"}},
-		"wrong token":   {func(o *loadtest.Options) { o.TokenFile = wrong }, loadtest.Refused, "unauthorized", []string{"load server " + opts.LoadServer + ": refused: unauthorized"}},
-		"no token file": {func(o *loadtest.Options) { o.TokenFile = wrong + "s" }, loadtest.Failed, loadtest.ReasonConfiguration, []string{"token_file", "no such file"}},
-		"wrong pin":     {func(o *loadtest.Options) { o.Pin = "sha256:" + strings.Repeat("00", 32) }, loadtest.Failed, loadtest.ReasonUnreachable, []string{"load server ", "pin"}},
-		"too fast":      {func(*loadtest.Options) {}, loadtest.Refused, "rate_limit", []string{"refused: rate_limit"}},
+		"no listener": {func(o *loadtest.Options) { o.LoadServer = free }, loadtest.Failed, loadtest.ReasonUnreachable, []string{"load server " + free, "is a load server listening"}},
+		"wrong token": {func(o *loadtest.Options) { o.TokenFile = wrong }, loadtest.Refused, "unauthorized", []string{"load server " + opts.LoadServer + ": refused: unauthorized"}},
+		"no token":    {func(o *loadtest.Options) { o.TokenFile = empty }, loadtest.Failed, loadtest.ReasonConfiguration, []string{"token_file", "holds no token"}},
+		"wrong pin":   {func(o *loadtest.Options) { o.Pin = "sha256:" + strings.Repeat("00", 32) }, loadtest.Failed, loadtest.ReasonUnreachable, []string{"load server ", "pin"}},
+		"too fast":    {func(*loadtest.Options) {}, loadtest.Refused, "rate_limit", []string{"refused: rate_limit"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts := opts
