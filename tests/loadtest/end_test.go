@@ -20,7 +20,7 @@ import (
 
 func TestClientsThatStartTogetherNeverOverlap(t *testing.T) {
 	s := newSite(t, overSlow())
-	clients := []*process{s.saturation(t, "--wait=60s"), s.saturation(t, "--wait=60s")}
+	clients := []*process{s.saturation(t, "--max-wait=60s"), s.saturation(t, "--max-wait=60s")}
 	for _, c := range clients {
 		if r := c.finish(t, 0); r.Outcome != "completed" || len(r.Transfers) != 2 {
 			t.Errorf("run %s: %s, %s: %s", r.Run, r.Outcome, r.Reason, r.Error)
@@ -58,7 +58,7 @@ func TestClientOfAKilledLoadServerEndsWithTheReason(t *testing.T) {
 	s.nothingAfter(t, killed)
 	// A restarted load server serves at once.
 	s.respond(t)
-	s.saturation(t, "--direction=reverse", "--wait=0s").finish(t, 0)
+	s.saturation(t, "--direction=reverse", "--max-wait=0s").finish(t, 0)
 }
 
 func TestLoadServerStopsForAKilledClientAndServesTheNext(t *testing.T) {
@@ -91,7 +91,7 @@ func TestLoadServerStopsForAClientThatIsCutOff(t *testing.T) {
 // missing hello packets.
 func TestLoadServerMissesTheHellosOfAClientThatIsCutOff(t *testing.T) {
 	s := newSite(t, overSlow())
-	c := s.saturation(t, "--direction=reverse", "--duration=20s", overload, "--drain=12s")
+	c := s.saturation(t, "--direction=reverse", "--duration=20s", overload, "--drain-timeout=12s")
 	s.underLoad(t, c, sample.Reverse)
 	cut := s.cut(t)
 	c.Signal(t, syscall.SIGSTOP) // its socket stays open: no ICMP error
@@ -142,13 +142,13 @@ func TestRunOutlivesAnOutage(t *testing.T) {
 // hold the link of the load server.
 func TestLoadServerIsFreeAfterAClientThatIsCutOffWhileItSends(t *testing.T) {
 	s := newSite(t, overSlow())
-	c := s.saturation(t, "--direction=forward", "--duration=20s", "--forward=12Mbit")
+	c := s.saturation(t, "--direction=forward", "--duration=20s", "--rate-forward=12Mbit")
 	s.underLoad(t, c, sample.Forward)
 	cut := s.cut(t)
 	defer c.Kill(t)
 	time.Sleep(time.Until(cut.Add(udp.Outage + 2*time.Second))) // fixed wait: the absence of packets has no event
 	s.mend(t)
-	s.saturation(t, "--direction=reverse", "--wait=0s").finish(t, 0)
+	s.saturation(t, "--direction=reverse", "--max-wait=0s").finish(t, 0)
 	s.ended(t, "silent", "1")
 }
 
@@ -168,7 +168,7 @@ func TestClientEndsTheSessionWithALoadServerThatIsCutOff(t *testing.T) {
 		t.Errorf("stderr of the client is %q; want one line with the load server", said)
 	}
 	s.mend(t)
-	s.saturation(t, "--direction=reverse", "--wait=5s").finish(t, 0)
+	s.saturation(t, "--direction=reverse", "--max-wait=5s").finish(t, 0)
 	s.ended(t, "closed", "1", "2") // the load server may report that of the next client
 }
 
@@ -229,7 +229,7 @@ func (s *site) freeAgain(t *testing.T, since time.Time, within time.Duration, ho
 	}
 	time.Sleep(time.Until(limit)) // fixed wait: the absence of packets has no event
 	s.mend(t)
-	next := s.saturation(t, "--direction=reverse", "--wait=20s")
+	next := s.saturation(t, "--direction=reverse", "--max-wait=20s")
 	if r := next.finish(t, 0); r.Outcome != "completed" {
 		t.Errorf("the next client: %s, %s: %s", r.Outcome, r.Reason, r.Error)
 	}

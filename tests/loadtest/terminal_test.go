@@ -55,7 +55,7 @@ func TestKilledTerminalGivesTheAgentsLinkBack(t *testing.T) {
 	if n := sum(a.metrics(t, "oneway_test_running"), onUplink); n != 1 {
 		t.Errorf("oneway_test_running is %v during a test", n)
 	}
-	waiting := s.saturation(t, "--direction=reverse", "--wait=40s", at)
+	waiting := s.saturation(t, "--direction=reverse", "--max-wait=40s", at)
 	program.Eventually(t, "the second waits", func() bool {
 		return strings.Contains(waiting.Stderr.String(), "Waiting for link uplink, for 40s at the most: terminal/saturation (oneway test, process ")
 	})

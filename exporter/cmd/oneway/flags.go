@@ -21,39 +21,35 @@ import (
 	"oneway.example/exporter/option"
 )
 
-// optionFlag is the command-line flag of an option of a probe.
+// optionFlag is the command-line flag of an option of a probe. Its name is the key, with hyphens.
 type optionFlag struct {
 	// key is the key of the option in the configuration, such as sweep.step.
-	key string
-	// name is the name of the flag; empty: the key, with hyphens.
-	name string
+	key  string
 	help string
 	// shown is the placeholder of the value; empty: the default, or the name.
 	shown string
 }
 
 func (f optionFlag) flag() string {
-	if f.name != "" {
-		return f.name
-	}
 	return strings.NewReplacer("_", "-", ".", "-").Replace(f.key)
 }
 
 // flagOf is the flag of the option with a key such as "packet_bytes[0]".
-func flagOf(key string, flags []optionFlag) string {
+func flagOf(key string) string {
 	option, _, _ := strings.Cut(key, "[")
-	if i := slices.IndexFunc(flags, func(f optionFlag) bool { return f.key == option }); i >= 0 {
-		return "--" + flags[i].flag()
-	}
-	return "--" + optionFlag{key: key}.flag()
+	return "--" + optionFlag{key: option}.flag()
 }
 
 // registerOptions adds flags for options of a probe to a command. options points at a struct with yaml tags; its values
-// are the defaults.
-func registerOptions(cmd *kingpin.CmdClause, options any, flags []optionFlag) {
-	fields := optionFields(options)
+// are the defaults. agent points at the defaults of the agent: the help states those that differ.
+func registerOptions(cmd *kingpin.CmdClause, options, agent any, flags []optionFlag) {
+	fields, others := optionFields(options), optionFields(agent)
 	for _, f := range flags {
-		v, clause := fields[f.key], cmd.Flag(f.flag(), f.help).PlaceHolder(f.shown)
+		v, help := fields[f.key], f.help
+		if other := others[f.key]; !reflect.DeepEqual(v.Interface(), other.Interface()) {
+			help = fmt.Sprintf("%s The agent's default: %v.", help, other)
+		}
+		clause := cmd.Flag(f.flag(), help).PlaceHolder(f.shown)
 		if !v.IsZero() {
 			clause.Default(texts(v)...)
 		}
@@ -74,7 +70,7 @@ func registerOptions(cmd *kingpin.CmdClause, options any, flags []optionFlag) {
 			*p = nil // kingpin appends to it, also the default
 			clause.IntsVar(p)
 		case encoding.TextUnmarshaler:
-			clause.SetValue(textFlag{f.flag(), p})
+			clause.SetValue(textFlag{p})
 		}
 	}
 }
@@ -113,18 +109,10 @@ func texts(v reflect.Value) (all []string) {
 }
 
 // textFlag is a flag whose type parses its own text, such as a rate.
-type textFlag struct {
-	name  string
-	value encoding.TextUnmarshaler
-}
+type textFlag struct{ value encoding.TextUnmarshaler }
 
 // Set parses the text of the flag, such as "5Mbit".
-func (f textFlag) Set(text string) error {
-	if err := f.value.UnmarshalText([]byte(text)); err != nil {
-		return fmt.Errorf("--%s is %q; %w", f.name, text, err)
-	}
-	return nil
-}
+func (f textFlag) Set(text string) error { return f.value.UnmarshalText([]byte(text)) }
 
 // String is a text that Set accepts.
 func (f textFlag) String() string { return fmt.Sprint(f.value) }

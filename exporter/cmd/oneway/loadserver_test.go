@@ -99,7 +99,7 @@ func TestLoadServerAcceptsARangeOfPorts(t *testing.T) {
 		t.Errorf("status %d, want %d", got, exitUsage)
 	}
 	var o loadserver.Options
-	if err := (textFlag{"ports", &o.Ports}).Set("9000-9010"); err != nil || o.Ports != (option.Ports{First: 9000, Last: 9010}) {
+	if err := (textFlag{&o.Ports}).Set("9000-9010"); err != nil || o.Ports != (option.Ports{First: 9000, Last: 9010}) {
 		t.Errorf("%v, %v", o.Ports, err)
 	}
 }

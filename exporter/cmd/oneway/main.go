@@ -54,7 +54,10 @@ func interruptible(f func(context.Context) error) kingpin.Action {
 	})
 }
 
-func main() {
+func main() { os.Exit(run(application(), os.Args[1:])) }
+
+// application has all commands and flags.
+func application() *kingpin.Application {
 	app := kingpin.New("oneway", "Measure network paths: one-way delay with its error bound, loss, delay variation, voice quality.").
 		UsageWriter(os.Stdout)
 	identify()
@@ -65,7 +68,8 @@ func main() {
 	} {
 		register(app)
 	}
-	os.Exit(run(app, os.Args[1:]))
+	nameFlagsInErrors(app)
+	return app
 }
 
 // identify sets the version and date of a build without make: those of its module and commit, as `go build` and
@@ -89,7 +93,7 @@ func run(app *kingpin.Application, args []string) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintln(os.Stderr, "oneway:", err)
+	fmt.Fprintln(os.Stderr, "oneway:", explain(app, err))
 	if _, failed := errors.AsType[failure](err); failed {
 		return exitFailure
 	}

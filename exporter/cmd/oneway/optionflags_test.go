@@ -58,8 +58,8 @@ func TestEachKeyOfALoadTestProbeHasAFlagOrAReason(t *testing.T) {
 func parse(t *testing.T, k testKind, args ...string) loadtest.Options {
 	t.Helper()
 	app, shared := kingpin.New("oneway", "").Terminate(nil), loadtest.DefaultOptions()
-	registerOptions(app.Command(k.word, ""), k.options, k.flags)
-	registerOptions(app.GetCommand(k.word), &shared, sharedTestFlags)
+	registerOptions(app.Command(k.word, ""), k.options, k.agent, k.flags)
+	registerOptions(app.GetCommand(k.word), &shared, &shared, sharedTestFlags)
 	if _, err := app.Parse(append([]string{k.word}, args...)); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestOmittedFlagsKeepTheDefaults(t *testing.T) {
 
 func TestFlagsSetOptionsOfEachType(t *testing.T) {
 	k := saturationTest()
-	shared := parse(t, k, "--mode=sweep", "--forward=7Mbit", "--step=3s", "--sweep-factor=1.5", "--sweep-from-reverse=100kbit", "--idle-interval=10ms", "--together", "--dscp=46", "--wait=3m")
+	shared := parse(t, k, "--mode=sweep", "--rate-forward=7Mbit", "--sweep-step=3s", "--sweep-factor=1.5", "--sweep-from-reverse=100kbit", "--idle-interval=10ms", "--together", "--dscp=46", "--max-wait=3m")
 	s := k.options.(*saturation.Options)
 	want := saturation.DefaultOptions()
 	want.Mode, want.Rate.Forward, want.Sweep.Step, want.Sweep.Factor, want.Sweep.From.Reverse = "sweep", 7e6/8, 3*time.Second, 1.5, 100e3/8
@@ -93,7 +93,7 @@ func TestFlagsSetOptionsOfEachType(t *testing.T) {
 		t.Errorf("DSCP %d, wait %v, options:\n%s", shared.DSCP, shared.MaxWait, diff)
 	}
 	k = sizeSweepTest()
-	parse(t, k, "--size=64", "--size=1500", "--seed=18446744073709551615")
+	parse(t, k, "--packet-bytes=64", "--packet-bytes=1500", "--seed=18446744073709551615")
 	if m := k.options.(*sizesweep.Options); !slices.Equal(m.PacketBytes, []int{64, 1500}) || m.Seed != 1<<64-1 {
 		t.Errorf("%+v", m)
 	}
@@ -106,9 +106,9 @@ func TestFlagsSetOptionsOfEachType(t *testing.T) {
 
 func TestErrorOfAnOptionNamesTheFlag(t *testing.T) {
 	for key, want := range map[string]string{
-		"packet_bytes[1]": "--size", "cell_duration": "--cell", "max_wait": "--wait", "token_file": "--token-file", "path_minimum": "--path-minimum",
+		"packet_bytes[1]": "--packet-bytes", "idle.interval": "--idle-interval", "token_file": "--token-file", "path_minimum": "--path-minimum",
 	} {
-		if got := flagOf(key, append(sizeSweepTest().flags, sharedTestFlags...)); got != want {
+		if got := flagOf(key); got != want {
 			t.Errorf("%s: %s, want %s", key, got, want)
 		}
 	}

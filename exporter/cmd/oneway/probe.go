@@ -55,13 +55,13 @@ func probeCommand(app *kingpin.Application) {
 	cmd.Arg("host", "Reflector: name or address, with an optional :port.").Required().StringVar(&f.host)
 	cmd.Flag("port", "UDP port of the reflector (default 862).").Uint16Var(&f.port)
 	cmd.Flag("count", "Number of test packets; 0: until interrupted.").Short('c').Default("10").Uint64Var(&f.count)
-	cmd.Flag("interval", "Time between test packets.").Short('i').Default("200ms").DurationVar(&o.Interval)
-	cmd.Flag("payload-bytes", "UDP payload in bytes (default 172, a G.711 voice packet).").Short('s').IntVar(&o.Size)
+	cmd.Flag("interval", "Time between test packets. The agent's default: 1s.").Short('i').Default("200ms").DurationVar(&o.Interval)
+	cmd.Flag("payload-bytes", "UDP payload of the test packets, in bytes (default 172, a G.711 voice packet; with --key-file 256).").Short('s').IntVar(&o.Size)
 	cmd.Flag("dscp", "DSCP of the test packets, 0..63.").IntVar(&o.DSCP)
 	cmd.Flag("ttl", "TTL or hop limit of the test packets.").Default("255").IntVar(&o.TTL)
 	cmd.Flag("schedule", "Schedule of the test packets: periodic or poisson.").Default("periodic").StringVar(&o.Schedule)
 	cmd.Flag("key-file", "File with the shared secret of authenticated mode.").StringVar(&o.KeyFile)
-	cmd.Flag("timeout", "Waiting time of each direction and of the round trip, after which a packet is lost.").Default("3s").DurationVar(&o.LossTimeout)
+	cmd.Flag("loss-timeout", "Waiting time of each direction and of the round trip, after which a packet is lost.").Default("3s").DurationVar(&o.LossTimeout)
 	cmd.Flag("local", "Address to send from.").StringVar(&o.Local)
 	cmd.Flag("hardware", "Use the hardware timestamps of this interface.").PlaceHolder("IFACE").StringVar(&o.Hardware)
 	cmd.Flag("path-minimum", "Known lower bound of the delay of each direction; it limits the offset between the clocks. 0: not known.").Default("0s").DurationVar(&o.PathMinimum)
@@ -102,16 +102,13 @@ func (f *probeFlags) run(ctx context.Context, out, progress io.Writer) error {
 }
 
 // asUsage makes an option error a usage error with the name of the flag: exit status 2.
-func asUsage(err error, flags ...optionFlag) error {
+func asUsage(err error) error {
 	var wrong *probe.OptionError
 	if !errors.As(err, &wrong) {
 		return err
 	}
-	flag := flagOf(wrong.Key, flags)
-	switch wrong.Key {
-	case "loss_timeout":
-		flag = "--timeout"
-	case "peer", "load_server":
+	flag := flagOf(wrong.Key)
+	if wrong.Key == probe.PeerKey || wrong.Key == "load_server" {
 		flag = "HOST"
 	}
 	return usageError{fmt.Errorf("%s %s", flag, wrong.Problem)}

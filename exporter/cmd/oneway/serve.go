@@ -36,7 +36,7 @@ type serveFlags struct {
 }
 
 func (f *serveFlags) register(cmd *kingpin.CmdClause, listenHelp, listen string) {
-	cmd.Flag("listen", listenHelp).Default(listen).PlaceHolder("ADDR:PORT").StringsVar(&f.listen)
+	cmd.Flag("listen", listenHelp+" Default: "+listen+", all addresses of both families.").Default(listen).PlaceHolder("ADDR:PORT").StringsVar(&f.listen)
 	cmd.Flag("allow", "Accept only sources in this prefix; repeatable.").PlaceHolder("CIDR").StringsVar(&f.allow)
 	f.clock.register(cmd)
 }
@@ -204,7 +204,7 @@ func loadServerCommand(app *kingpin.Application) {
 	cmd.Flag("cert-file", "Certificate (PEM); without it, a generated key.").PlaceHolder("FILE").StringVar(&o.CertFile)
 	cmd.Flag("key-file", "Private key of the certificate (PEM).").PlaceHolder("FILE").StringVar(&o.KeyFile)
 	cmd.Flag("client-ca-file", "CA certificates (PEM) for client certificates.").PlaceHolder("FILE").StringVar(&o.ClientCAFile)
-	cmd.Flag("ports", "Ports for further TCP sockets of a test, open only while it runs.").Default("8621-8640").PlaceHolder("FIRST-LAST").SetValue(textFlag{"ports", &o.Ports})
+	cmd.Flag("ports", "Ports for further TCP sockets of a test, open only while it runs.").Default("8621-8640").SetValue(textFlag{&o.Ports})
 	cmd.Flag("max-connections", "Maximum number of control connections.").Default("256").IntVar(&o.MaxConnections)
 	cmd.Flag("max-sessions", "Maximum number of authorized control connections.").Default("64").IntVar(&o.MaxSessions)
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, os.Stdout) }))

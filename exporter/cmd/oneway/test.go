@@ -33,7 +33,7 @@ the only one that the agent has; otherwise --link is required. If the agent ends
 continues. Without an agent, the test runs alone and prints this.
 
 Examples:
-  sudo oneway test saturation 192.0.2.7 --token-file token --wait 5m
+  sudo oneway test saturation 192.0.2.7 --token-file token --max-wait 5m
   sudo oneway test train 192.0.2.7 --token-file token --link uplink
   oneway test train 192.0.2.7 --token-file token --no-agent`
 
@@ -52,6 +52,7 @@ type testFlags struct {
 type testKind struct {
 	word, help string
 	options    any // pointer to the options of the probe, which the flags set
+	agent      any // pointer to the defaults of the agent
 	flags      []optionFlag
 	kind       func(probe.Env, probe.Target, loadtest.Options) (loadtest.Kind, error)
 	print      func(out io.Writer, body any) error
@@ -67,11 +68,11 @@ var sharedTestFlags = []optionFlag{
 	{key: "dscp", help: "DSCP of the test packets, 0..63."},
 	{key: "family", help: "Address family: any, ipv4 or ipv6."},
 	{key: "local", help: "Address to send from."},
-	{key: "no_checksum", help: "Send without UDP checksum (IPv4), so that damaged packets are received and counted."},
+	{key: "no_checksum", help: "Send without UDP checksum (IPv4), so that corrupted packets are received and counted."},
 	{key: "link", help: "Link that the test fills, by its name in the configuration of this host's agent; default: selected by the agent.", shown: "NAME"},
-	{key: "max_wait", name: "wait", help: "Maximum waiting time for the link, here or at the load server, while another test uses it."},
+	{key: "max_wait", help: "Maximum waiting time for the link, here or at the load server, while another test uses it."},
 	{key: "timeout", help: "Maximum duration of the run; default: twice the planned duration plus one minute.", shown: "DURATION"},
-	{key: "drain_timeout", name: "drain", help: "Waiting time for packets after the last one was sent; must exceed the delay of the link's queue."},
+	{key: "drain_timeout", help: "Waiting time for packets after the last one was sent; must exceed the delay of the link's queue."},
 }
 
 func testCommand(app *kingpin.Application) {
@@ -85,11 +86,12 @@ func testCommand(app *kingpin.Application) {
 const both = "both"
 
 func (f *testFlags) register(cmd *kingpin.CmdClause, k testKind) {
-	f.options = loadtest.DefaultOptions()
+	agent := loadtest.DefaultOptions()
+	f.options = agent
 	f.options.MaxWait = 10 * time.Second
 	cmd.Arg("host", "Load server: name or address, with an optional :port (8620).").Required().StringVar(&f.options.LoadServer)
-	registerOptions(cmd, k.options, k.flags)
-	registerOptions(cmd, &f.options, sharedTestFlags)
+	registerOptions(cmd, k.options, k.agent, k.flags)
+	registerOptions(cmd, &f.options, &agent, sharedTestFlags)
 	cmd.GetFlag("token-file").Required()
 	cmd.Flag("direction", "Direction: forward (to the load server), reverse, or both, one after the other.").Default(both).EnumVar(&f.directions, both, "forward", "reverse")
 	cmd.Flag("agent-socket", "UNIX socket on which the agent of this host leases links.").Default(linklease.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
@@ -117,14 +119,14 @@ func (f *testFlags) run(ctx context.Context, k testKind, out, progress io.Writer
 	}
 	kind, err := k.kind(env, target, f.options)
 	if err != nil {
-		return asUsage(err, append(k.flags, sharedTestFlags...)...)
+		return asUsage(err)
 	}
 	outcome, err := loadtest.Once(ctx, env, target, f.options, kind, lessor, func(p loadtest.Progress) {
 		live.show(progressLine(p, time.Since(begin)))
 	})
 	live.clear()
 	if outcome == nil {
-		return asUsage(err, append(k.flags, sharedTestFlags...)...)
+		return asUsage(err)
 	}
 	if printErr := f.print(out, k, outcome); printErr != nil {
 		return errors.Join(err, printErr)
@@ -163,31 +165,31 @@ Rates and sizes count IP packets, header included, without the link layer.
 
 Examples:
   oneway test saturation server.example.net --token-file token --pin sha256:...
-  oneway test saturation 192.0.2.7 --token-file token --forward 5Mbit --reverse 12Mbit --duration 5m
-  oneway test saturation 192.0.2.7 --token-file token --mode sweep --direction reverse --reverse 3Mbit
+  oneway test saturation 192.0.2.7 --token-file token --rate-forward 5Mbit --rate-reverse 12Mbit --duration 5m
+  oneway test saturation 192.0.2.7 --token-file token --mode sweep --direction reverse --rate-reverse 3Mbit
   oneway test saturation 192.0.2.7 --token-file token --json > run.json
 
 Exit status: 0 completed, 1 not completed (prints the reason and partial results), 2 wrong usage.`
 
 // saturationTest has its flags in the order of the help text.
 func saturationTest() testKind {
-	o := saturation.DefaultOptions()
+	o, agent := saturation.DefaultOptions(), saturation.DefaultOptions()
 	return testKind{
-		word: "saturation", help: testSaturationHelp, print: printSaturation, options: &o,
+		word: "saturation", help: testSaturationHelp, print: printSaturation, options: &o, agent: &agent,
 		flags: []optionFlag{
 			{key: "mode", help: "Mode: fixed, sweep or search."},
-			{key: "rate.forward", name: "forward", help: "Offered rate to the load server; highest rate of a sweep or search."},
-			{key: "rate.reverse", name: "reverse", help: "Offered rate from the load server; highest rate of a sweep or search."},
-			{key: "packet_bytes", help: "Size of the IP packets."},
+			{key: "rate.forward", help: "Offered rate to the load server; highest rate of a sweep or search."},
+			{key: "rate.reverse", help: "Offered rate from the load server; highest rate of a sweep or search."},
+			{key: "packet_bytes", help: "Size of the IP packets, header included, in bytes."},
 			{key: "duration", help: "Duration of the load per direction (fixed, search)."},
 			{key: "skip", help: "Time at the beginning and end of the load that is left out of the results."},
-			{key: "idle.duration", name: "idle", help: "Time before and after the load in which single packets measure the delay of the idle link (fixed)."},
+			{key: "idle.duration", help: "Time before and after the load in which single packets measure the delay of the idle link (fixed)."},
 			{key: "idle.interval", help: "Mean time between the packets over the idle link."},
 			{key: "together", help: "Load both directions at the same time (fixed)."},
-			{key: "sweep.from.forward", help: "Lowest rate of a sweep to the load server; default: a tenth of --forward.", shown: "RATE"},
-			{key: "sweep.from.reverse", help: "Lowest rate of a sweep from the load server; default: a tenth of --reverse.", shown: "RATE"},
+			{key: "sweep.from.forward", help: "Lowest rate of a sweep to the load server; default: a tenth of --rate-forward.", shown: "RATE"},
+			{key: "sweep.from.reverse", help: "Lowest rate of a sweep from the load server; default: a tenth of --rate-reverse.", shown: "RATE"},
 			{key: "sweep.factor", help: "Ratio of consecutive rates of a sweep."},
-			{key: "sweep.step", name: "step", help: "Duration of each step of a sweep."},
+			{key: "sweep.step", help: "Duration of each step of a sweep."},
 			{key: "sweep.max_loss", help: "Share of lost packets up to which a step of a sweep counts as lossless, 0..1."},
 			{key: "sweep.beyond", help: "Number of lossy steps in a row that ends a sweep; 0: no such end."},
 			{key: "search.from.forward", help: "Lowest rate of a search to the load server.", shown: "RATE"},
@@ -210,20 +212,20 @@ difference in delay of consecutive packets (RFC 5481). Cells beyond the token's 
 
 Examples:
   oneway test size-sweep server.example.net --token-file token --pin sha256:...
-  oneway test size-sweep 192.0.2.7 --token-file token --size 64 --size 1500 --rate 100 --rate 1000
-  oneway test size-sweep 192.0.2.7 --token-file token --cell 10s --repetitions 20 --json > size-sweep.json
+  oneway test size-sweep 192.0.2.7 --token-file token --packet-bytes 64 --packet-bytes 1500 --packet-rates 100 --packet-rates 1000
+  oneway test size-sweep 192.0.2.7 --token-file token --cell-duration 10s --repetitions 20 --json > size-sweep.json
 
 Exit status: 0 completed, 1 not completed (prints the reason and partial results), 2 wrong usage.`
 
 func sizeSweepTest() testKind {
-	o := sizesweep.DefaultOptions()
+	o, agent := sizesweep.DefaultOptions(), sizesweep.DefaultOptions()
 	o.CellDuration = 2 * time.Second
 	return testKind{
-		word: "size-sweep", help: testSizeSweepHelp, print: printSizeSweep, options: &o,
+		word: "size-sweep", help: testSizeSweepHelp, print: printSizeSweep, options: &o, agent: &agent,
 		flags: []optionFlag{
-			{key: "packet_bytes", name: "size", help: "Size of the IP packets; repeatable."},
-			{key: "packet_rates", name: "rate", help: "Packets per second; repeatable."},
-			{key: "cell_duration", name: "cell", help: "Duration of each cell."},
+			{key: "packet_bytes", help: "Size of the IP packets, header included, in bytes; repeatable."},
+			{key: "packet_rates", help: "Packets per second; repeatable."},
+			{key: "cell_duration", help: "Duration of each cell."},
 			{key: "repetitions", help: "Number of measurements of each cell."},
 			{key: "seed", help: "Seed of the order of the cells; 0: random."},
 		},
@@ -241,24 +243,24 @@ first, and trains of larger packets are marked as fragmented.
 
 Examples:
   oneway test train server.example.net --token-file token --pin sha256:...
-  oneway test train 192.0.2.7 --token-file token --size 1472 --size 800 --trains 10 --interval 200ms
+  oneway test train 192.0.2.7 --token-file token --payload-bytes 1472 --payload-bytes 800 --trains 10 --train-interval 200ms
   oneway test train 192.0.2.7 --token-file token --json > trains.json
 
 Exit status: 0 completed, 1 not completed (prints the reason and partial results), 2 wrong usage.`
 
 func trainTest() testKind {
-	o := train.DefaultOptions()
+	o, agent := train.DefaultOptions(), train.DefaultOptions()
 	o.TrainInterval, o.GroupPause = 200*time.Millisecond, time.Second
 	return testKind{
-		word: "train", help: testTrainHelp, print: printTrain, options: &o,
+		word: "train", help: testTrainHelp, print: printTrain, options: &o, agent: &agent,
 		flags: []optionFlag{
-			{key: "payload_bytes", name: "size", help: "UDP payload of the packets, in bytes; repeatable."},
+			{key: "payload_bytes", help: "UDP payload of the packets, in bytes; repeatable."},
 			{key: "trains", help: "Number of clean trains of each size."},
-			{key: "train_packets", name: "packets", help: "Number of packets in a train."},
-			{key: "long_train_packets", name: "long", help: "Number of packets in each of three long trains, which detect a token bucket; 0: no long trains."},
-			{key: "train_interval", name: "interval", help: "Time between the starts of trains."},
+			{key: "train_packets", help: "Number of packets in a train."},
+			{key: "long_train_packets", help: "Number of packets in each of three long trains, which detect a token bucket; 0: no long trains."},
+			{key: "train_interval", help: "Time between the starts of trains."},
 			{key: "group", help: "Number of trains in a group, after which there is a pause."},
-			{key: "group_pause", name: "pause", help: "Pause after each group of trains."},
+			{key: "group_pause", help: "Pause after each group of trains."},
 			{key: "repeats", help: "Number of trains of a size that may be discarded and sent again."},
 			{key: "min_clean", help: "Number of clean trains that a capacity needs; default: a third of --trains."},
 			{key: "path_mtu", help: "Measure the path's MTU."},

@@ -181,8 +181,8 @@ func TestLoadTestErrorsHaveCauseAndAdvice(t *testing.T) {
 	}{
 		"no token":    {[]string{"test", "train", address, "--pin", pin}, exitUsage},
 		"empty token": {[]string{"test", "train", address, "--pin", pin, "--token-file", empty, "--clock=none"}, exitFailure},
-		"wrong rate":  {[]string{"test", "saturation", address, "--token-file", token, "--forward", "fast"}, exitUsage},
-		"wrong size":  {[]string{"test", "size-sweep", address, "--token-file", token, "--size", "3", "--clock=none"}, exitUsage},
+		"wrong rate":  {[]string{"test", "saturation", address, "--token-file", token, "--rate-forward", "fast"}, exitUsage},
+		"wrong size":  {[]string{"test", "size-sweep", address, "--token-file", token, "--packet-bytes", "3", "--clock=none"}, exitUsage},
 		"wrong pin": {[]string{
 			"test", "train", address, "--pin", "sha256:" + strings.Repeat("0", 64), "--token-file", token, "--clock=none",
 		}, exitFailure},

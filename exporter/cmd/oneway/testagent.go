@@ -75,7 +75,7 @@ func (b *lessee) Lease(ctx context.Context, most time.Duration) (loadtest.Lease,
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case isBusy:
-		return nil, &loadtest.Failure{Reason: loadtest.ReasonLinkBusy, Err: fmt.Errorf("%w; --wait sets a longer waiting time", busy)}
+		return nil, &loadtest.Failure{Reason: loadtest.ReasonLinkBusy, Err: fmt.Errorf("%w; --max-wait sets a longer waiting time", busy)}
 	case errors.As(err, new(*linklease.NoAgentError)), errors.Is(err, linklease.ErrGone):
 		b.say("The agent on this host has ended: this test runs alone, and other tests can use its link.")
 		return &leasedLink{from: b}, nil

@@ -177,7 +177,7 @@ func TestTestBesideAnAgentHasItsLinkItsQuotaAndItsMetric(t *testing.T) {
 	second := h.load(t, 1, nil)
 	second.said.says(t, "Waiting for link uplink, for 30s at the most: office/saturation (oneway test, process ")
 	if _, err := h.load(t, 1, func(f *testFlags) { f.options.MaxWait = 0 }).finish(t); err == nil ||
-		!strings.Contains(err.Error(), "link uplink was not free in 0s, it is held by office/saturation (oneway test") || !strings.Contains(err.Error(), "--wait") {
+		!strings.Contains(err.Error(), "link uplink was not free in 0s, it is held by office/saturation (oneway test") || !strings.Contains(err.Error(), "--max-wait") {
 		t.Errorf("error is %v", err)
 	}
 	// The remote end has one link only, so a refusal by the remote end shows that the local link was leased.

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/alecthomas/kingpin/v2"
+)
+
+// namedValue is the value of a flag; its errors name the flag and the expectation.
+type namedValue struct {
+	kingpin.Value
+	flag string
+}
+
+// anyOf begins kingpin's error of a value that is none of a list.
+const anyOf = "enum value must be one of "
+
+// Set parses the text of the flag.
+func (v namedValue) Set(text string) error {
+	err := v.Value.Set(text)
+	if err == nil {
+		return nil
+	}
+	number, isNumber := errors.AsType[*strconv.NumError](err)
+	names, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), anyOf), ", got ")
+	switch {
+	case strings.HasPrefix(err.Error(), anyOf):
+		err = fmt.Errorf("it must be one of %s", strings.ReplaceAll(names, ",", ", "))
+	case strings.HasPrefix(err.Error(), "time: "):
+		err = errors.New("it must be a duration with a unit, such as 200ms, 10s or 1h30m")
+	case isNumber && errors.Is(number, strconv.ErrRange):
+		err = errors.New("it is beyond the range of the flag")
+	case isNumber && number.Func == "ParseFloat":
+		err = errors.New("it must be a number")
+	case isNumber:
+		err = errors.New("it must be a whole number")
+	}
+	return fmt.Errorf("--%s is %q; %w", v.flag, text, err)
+}
+
+// IsCumulative reports whether the flag is repeatable.
+func (v namedValue) IsCumulative() bool {
+	repeatable, ok := v.Value.(interface{ IsCumulative() bool })
+	return ok && repeatable.IsCumulative()
+}
+
+// nameFlagsInErrors makes the errors of all flags name their flag.
+func nameFlagsInErrors(app *kingpin.Application) {
+	for _, top := range app.Model().Commands {
+		cmd := app.GetCommand(top.Name)
+		name(cmd, top)
+		for _, below := range top.Commands {
+			name(cmd.GetCommand(below.Name), below)
+		}
+	}
+}
+
+func name(cmd *kingpin.CmdClause, model *kingpin.CmdModel) {
+	for _, f := range model.Flags {
+		if boolean, ok := f.Value.(interface{ IsBoolFlag() bool }); !ok || !boolean.IsBoolFlag() {
+			cmd.GetFlag(f.Name).SetValue(namedValue{f.Value, f.Name})
+		}
+	}
+}
+
+// explain adds what the user can do to errors of the arguments.
+func explain(app *kingpin.Application, err error) error {
+	var word, group string
+	unknown, _ := fmt.Sscanf(err.Error(), "expected command but got %q", &word)
+	incomplete, _ := fmt.Sscanf(err.Error(), "must select a subcommand of '%s", &group)
+	if unknown+incomplete == 0 {
+		return err
+	}
+	var all []string
+	for _, c := range app.Model().FlattenedCommands() {
+		if c.Name != "help" && strings.HasPrefix(c.FullCommand, strings.TrimSuffix(group, "'")) {
+			all = append(all, c.FullCommand)
+		}
+	}
+	if incomplete > 0 {
+		return fmt.Errorf("the command is incomplete; it must be one of %s", strings.Join(all, ", "))
+	}
+	closest := slices.MinFunc(all, func(a, b string) int { return distance(word, a) - distance(word, b) })
+	hint := ""
+	if distance(word, closest) <= len(word)/3 {
+		hint = fmt.Sprintf("did you mean %q? ", closest)
+	}
+	return fmt.Errorf("%q is not a command; %sthe commands are %s", word, hint, strings.Join(all, ", "))
+}
+
+// distance is the least number of bytes to insert, delete or replace that makes b of a word of a (Levenshtein), where b
+// may have words before it: "saturation" is near "test saturation".
+func distance(a, b string) int {
+	least := len(a) + len(b)
+	for _, tail := range []string{b, b[strings.LastIndexByte(b, ' ')+1:]} {
+		row := make([]int, len(tail)+1)
+		for j := range row {
+			row[j] = j
+		}
+		for i := range len(a) {
+			diagonal := row[0]
+			row[0] = i + 1
+			for j := range len(tail) {
+				replaced := diagonal
+				if a[i] != tail[j] {
+					replaced++
+				}
+				diagonal, row[j+1] = row[j+1], min(replaced, row[j]+1, row[j+1]+1)
+			}
+		}
+		least = min(least, row[len(tail)])
+	}
+	return least
+}

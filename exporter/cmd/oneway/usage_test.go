@@ -1,0 +1,45 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+)
+
+// TestErrorsOfArgumentsStateTheFlagAndTheExpectation: each error names the flag or lists the commands.
+func TestErrorsOfArgumentsStateTheFlagAndTheExpectation(t *testing.T) {
+	for args, want := range map[string]string{
+		"probe h --interval 5":        `--interval is "5"; it must be a duration with a unit, such as 200ms, 10s or 1h30m`,
+		"probe h --count x":           `--count is "x"; it must be a whole number`,
+		"probe h --port 65536":        `--port is "65536"; it is beyond the range of the flag`,
+		"probe h --clock sun":         `--clock is "sun"; it must be one of chrony, static, none`,
+		"load-server --ports 9":       `--ports is "9"; it must be a range of ports, such as 8621-8640`,
+		"test saturation h --skip=1":  `--skip is "1"; it must be a duration`,
+		"test size-sweep h --seed=-1": `--seed is "-1"; it must be a whole number`,
+		"prob h":                      `"prob" is not a command; did you mean "probe"? the commands are agent, check-config, `,
+		"saturation h":                `did you mean "test saturation"?`,
+		"everything":                  `"everything" is not a command; the commands are agent, `,
+		"test":                        "the command is incomplete; it must be one of test saturation, test size-sweep, test train",
+	} {
+		app := application().Terminate(nil)
+		_, err := app.Parse(strings.Fields(args))
+		if err == nil || !strings.Contains(explain(app, err).Error(), want) {
+			t.Errorf("oneway %s: %v, want %q", args, err, want)
+		}
+	}
+}
+
+// TestHelpStatesWhereADefaultOfTheAgentDiffers compares two flags, of which one has the agent's default.
+func TestHelpStatesWhereADefaultOfTheAgentDiffers(t *testing.T) {
+	type options struct {
+		Same  time.Duration `yaml:"same"`
+		Other time.Duration `yaml:"other"`
+	}
+	cmd := kingpin.New("oneway", "").Command("test", "")
+	registerOptions(cmd, &options{1, 2}, &options{1, 3}, []optionFlag{{key: "same", help: "One."}, {key: "other", help: "Two."}})
+	if one, two := cmd.GetFlag("same").Model().Help, cmd.GetFlag("other").Model().Help; one != "One." || two != "Two. The agent's default: 3ns." {
+		t.Errorf("%q, %q", one, two)
+	}
+}
