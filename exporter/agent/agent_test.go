@@ -219,7 +219,7 @@ func TestClockAndReflectorAreRestartedOnlyIfTheyChange(t *testing.T) {
 	if r.unit("clock") == clockUnit || r.unit("reflector") != reflectorUnit {
 		t.Error("a change of the clock did not restart the clock alone")
 	}
-	if got := r.Status().Clock.Bound; got != Seconds(2*time.Millisecond) {
+	if got := r.Status().Clock.Bound; got.Duration() != 2*time.Millisecond {
 		t.Errorf("bound is %v", got)
 	}
 	reload(base)

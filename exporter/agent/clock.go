@@ -20,6 +20,7 @@ import (
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/option"
+	"oneway.example/exporter/report"
 )
 
 // leasedClock is the monitor that probers use. It forwards to the monitor of the current configuration, so that probers do
@@ -91,13 +92,13 @@ type ClockStatus struct {
 	Source string `json:"source"`
 	State  string `json:"state"`
 	// Trusted: one-way delays are valid, and Bound is the error bound; zero if not trusted.
-	Trusted bool    `json:"trusted"`
-	Bound   Seconds `json:"bound_seconds,omitzero"`
-	Offset  Seconds `json:"offset_seconds"`
+	Trusted bool           `json:"trusted"`
+	Bound   report.Seconds `json:"error_bound_seconds,omitzero"`
+	Offset  report.Seconds `json:"offset_seconds"`
 	// Reason is why the clock is not trusted, Error why its monitor does not run.
 	Reason string `json:"reason,omitempty"`
 	Error  string `json:"error,omitempty"`
-	Steps  uint64 `json:"steps"`
+	Steps  uint64 `json:"clock_steps"`
 	// LastUpdate is the time of the last message from the clock's source; zero: unknown.
 	LastUpdate time.Time `json:"last_update,omitzero"`
 }
@@ -106,10 +107,10 @@ func (s *clockSection) show(into *Status) {
 	q := s.task.running().(clock.Monitor).Quality(instant.Now())
 	into.Clock = ClockStatus{
 		Source: s.Source, State: q.State.String(), Trusted: q.Synchronized(), Error: s.task.fault(),
-		Offset: Seconds(q.Offset), Steps: q.Steps, LastUpdate: q.LastUpdate.Time(),
+		Offset: report.Seconds(q.Offset), Steps: q.Steps, LastUpdate: q.LastUpdate.Time(),
 	}
 	if into.Clock.Trusted {
-		into.Clock.Bound = Seconds(q.Bound.Error)
+		into.Clock.Bound = report.Seconds(q.Bound.Error)
 	} else {
 		into.Clock.Reason = q.Bound.Reason.String()
 	}
@@ -166,7 +167,7 @@ type ReceiverStatus struct {
 	Used *int `json:"satellites_used,omitempty"`
 	Seen *int `json:"satellites_seen,omitempty"`
 	// PulseOffset is the system clock minus the true second at gpsd's last pulse.
-	PulseOffset *Seconds `json:"pulse_offset_seconds,omitempty"`
+	PulseOffset *report.Seconds `json:"pulse_offset_seconds,omitempty"`
 	// LastMessage is the time of the receiver's last message.
 	LastMessage time.Time `json:"last_message,omitzero"`
 }
@@ -181,7 +182,7 @@ func (s *gpsdSection) show(into *Status) {
 		Error: s.task.fault(), Fix: now.Fix.String(), Used: counted(now.Used), Seen: counted(now.Seen), LastMessage: now.LastMessage.Time(),
 	}
 	if !now.Pulse.At.IsZero() {
-		into.Receiver.PulseOffset = new(Seconds(now.Pulse.Offset))
+		into.Receiver.PulseOffset = new(report.Seconds(now.Pulse.Offset))
 	}
 }
 
@@ -248,15 +249,15 @@ type PulseStatus struct {
 	Error   string `json:"error,omitempty"`
 	// Pulses is the number of pulses since the start, Missed the number of seconds without a pulse.
 	Pulses uint64 `json:"pulses"`
-	Missed uint64 `json:"missed"`
+	Missed uint64 `json:"missed_pulses"`
 	// Last is the last pulse; zero before the first.
-	Last time.Time `json:"last,omitzero"`
+	Last time.Time `json:"last_pulse,omitzero"`
 	// Jitter is the jitter of the intervals; nil until there are enough.
-	Jitter *Seconds `json:"jitter_seconds,omitempty"`
+	Jitter *report.Seconds `json:"jitter_seconds,omitempty"`
 	// Offset is the system clock minus the time of the pulses, modulo one second, and Bound its error bound; nil until
 	// enough pulses agree.
-	Offset *Seconds `json:"fit_offset_seconds,omitempty"`
-	Bound  *Seconds `json:"fit_error_bound_seconds,omitempty"`
+	Offset *report.Seconds `json:"fit_offset_seconds,omitempty"`
+	Bound  *report.Seconds `json:"fit_error_bound_seconds,omitempty"`
 }
 
 func (s *ppsSection) show(into *Status) {
@@ -269,10 +270,10 @@ func (s *ppsSection) show(into *Status) {
 		Present: now.Present, Error: cmp.Or(s.task.fault(), now.Fault), Pulses: now.Pulses, Missed: now.Missed, Last: now.Last.Assert.Time(),
 	}
 	if now.JitterKnown {
-		p.Jitter = new(Seconds(now.Jitter))
+		p.Jitter = new(report.Seconds(now.Jitter))
 	}
 	if now.FitKnown {
-		p.Offset, p.Bound = new(Seconds(now.FitOffset)), new(Seconds(now.FitBound))
+		p.Offset, p.Bound = new(report.Seconds(now.FitOffset)), new(report.Seconds(now.FitBound))
 	}
 	into.Pulse = p
 }

@@ -73,8 +73,8 @@ type ReflectorStatus struct {
 	Listening bool   `json:"listening"`
 	Error     string `json:"error,omitempty"`
 	// Packets is the number of received packets, Replied the number of reflected ones.
-	Packets  uint64 `json:"packets"`
-	Replied  uint64 `json:"replied"`
+	Packets  uint64 `json:"received_packets"`
+	Replied  uint64 `json:"reflected_packets"`
 	Sessions int    `json:"sessions"`
 }
 

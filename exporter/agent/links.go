@@ -224,7 +224,7 @@ type ReportsStatus struct {
 	Runs  int   `json:"runs"`
 	Bytes int64 `json:"bytes"`
 	// Failed is the number of failed reports since the start, Error the error of the last report; empty if it succeeded.
-	Failed uint64 `json:"failed"`
+	Failed uint64 `json:"failed_writes"`
 	Error  string `json:"error,omitempty"`
 	// Last are the last runs, newest first.
 	Last []report.Header `json:"-"`

@@ -1,18 +1,11 @@
 package agent
 
 import (
-	"encoding/json"
 	"time"
 
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/report"
 )
-
-// Seconds is a duration that is encoded as a JSON number of seconds.
-type Seconds time.Duration
-
-// MarshalJSON encodes the number of seconds.
-func (s Seconds) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(s).Seconds()) }
 
 // Status is the state of all parts of the agent, with the reason of each failure. Its times are UTC. Its JSON is
 // /api/v1/status.

@@ -77,7 +77,7 @@ const None = -1 << 63
 
 // RowColumns names the elements of a row's JSON.
 func RowColumns() []string {
-	return []string{"seq", "segment", "ip_bytes", "sent_ns", "arrived_ns", "copies", "damage"}
+	return []string{"seq", "segment", "ip_bytes", "sent_ns", "arrived_ns", "copies", "corruption"}
 }
 
 // MarshalJSON is an array in the order of RowColumns.

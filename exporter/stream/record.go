@@ -23,7 +23,7 @@ type Sent struct {
 	// run ended early. For a plan with feedback it is the number tried.
 	Planned int `json:"planned_packets"`
 	// Refused were not accepted by the kernel: they were not sent, and are no loss of the path.
-	Refused int `json:"refused_packets"`
+	Refused int `json:"send_failed_packets"`
 	// Late were sent more than LateAfter after they were due.
 	Late int `json:"late_packets"`
 	// Begin and End are the times of the first and the last packet sent.
@@ -59,8 +59,8 @@ type Received struct {
 	ChecksumErrors uint64 `json:"kernel_checksum_errors"`
 	// Corrupt are the first damaged packets, at most MaxCorrupt; CorruptPackets
 	// counts all.
-	Corrupt        []Corrupt `json:"corrupt,omitempty"`
-	CorruptPackets int       `json:"corrupt_packets"`
+	Corrupt        []Corrupt `json:"corrupted_samples,omitempty"`
+	CorruptPackets int       `json:"corrupted_packets"`
 	// Overflow counts duplicates and damaged headers above the space in Packets: 1024 plus a 64th of
 	// the plan.
 	Overflow uint64 `json:"overflow_packets,omitempty"`
@@ -102,16 +102,16 @@ const (
 // Corrupt is a sample of a damaged packet.
 type Corrupt struct {
 	Seq    uint32 `json:"seq"`
-	Damage string `json:"damage"`
+	Damage string `json:"kind"`
 	// PayloadBytes of WantBytes arrived. First is the offset of the first byte that differs, and
 	// Differing the number of bytes that differ.
 	PayloadBytes int `json:"payload_bytes"`
-	WantBytes    int `json:"want_bytes"`
-	First        int `json:"first_byte"`
+	WantBytes    int `json:"expected_payload_bytes"`
+	First        int `json:"first_differing_byte"`
 	Differing    int `json:"differing_bytes"`
 	// Got is the received content from First on, and Want the expected one.
-	Got  []byte `json:"got"`
-	Want []byte `json:"want"`
+	Got  []byte `json:"received_content"`
+	Want []byte `json:"expected_content"`
 }
 
 // Moved returns the number of packets sent and their UDP payload.

@@ -58,7 +58,7 @@ func newLoadLog(log []lab.Record, d sample.Direction, r *run) *loadLog {
 	}
 	for _, one := range r.Result.Directions {
 		if one.Direction == d.String() && one.Load != nil {
-			l.from, l.to, l.told = one.Load.From, one.Load.To, one.Load.Rate
+			l.from, l.to, l.told = one.Load.From.duration(), one.Load.To.duration(), one.Load.Rate
 		}
 	}
 	for _, packets := range transfersOf(log, r) {
@@ -99,7 +99,7 @@ func least(all []lab.Record) bracket {
 // not the median of the seconds.
 const coarse = 0.01
 
-// throughput is the bytes that left undamaged: the median of the evaluated seconds, as the probe defines it
+// throughput is the bytes that left uncorrupted: the median of the evaluated seconds, as the probe defines it
 // (METRICS.md).
 func (l *loadLog) throughput() *span {
 	if loadBytes > coarse*l.told {

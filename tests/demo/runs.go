@@ -10,6 +10,11 @@ import (
 	"oneway.example/exporter/sample"
 )
 
+// seconds is a duration in JSON.
+type seconds float64
+
+func (s seconds) duration() time.Duration { return time.Duration(float64(s) * float64(time.Second)) }
+
 // run is the used part of a run's report, /runs/ID of the client's agent.
 type run struct {
 	Begin   instant.Time `json:"begin_ns"`
@@ -22,18 +27,18 @@ type run struct {
 			Direction string `json:"direction"`
 			// Load is that of probe saturation.
 			Load *struct {
-				State    string        `json:"state"`
-				Evidence string        `json:"evidence"`
-				From     time.Duration `json:"from_ns"`
-				To       time.Duration `json:"to_ns"`
-				Rate     float64       `json:"throughput_bytes_per_second"`
-				Clocks   string        `json:"clocks_reason"`
+				State    string  `json:"state"`
+				Evidence string  `json:"evidence"`
+				From     seconds `json:"from_seconds"`
+				To       seconds `json:"to_seconds"`
+				Rate     float64 `json:"throughput_bytes_per_second"`
+				Clocks   string  `json:"clocks_reason"`
 			} `json:"load"`
 			// Sizes are those of probe train.
 			Sizes []struct {
 				PayloadBytes int            `json:"payload_bytes"`
 				Trains       map[string]int `json:"trains"`
-				Refusal      string         `json:"refusal"`
+				Refusal      string         `json:"no_capacity_reason"`
 			} `json:"sizes"`
 		} `json:"directions"`
 	} `json:"result"`

@@ -255,7 +255,7 @@ func TestWhyReturnsTheRunsReason(t *testing.T) {
 	for name, c := range map[string]struct{ report, want string }{
 		"a run that broke": {`{"outcome":"incomplete","reason":"timeout","error":"it was not over after 1m0s"}`, "the run was incomplete (timeout): it was not over after 1m0s"},
 		"a load refused":   {`{"outcome":"completed","result":{"directions":[{"direction":"forward","load":{"state":"aqm","evidence":"dropped early","clocks_reason":"ok"}}]}}`, "aqm: dropped early"},
-		"trains refused":   {`{"outcome":"completed","result":{"directions":[{"direction":"forward","sizes":[{"payload_bytes":800,"refusal":"2 of 15 trains clean"}]}]}}`, "trains of 800 B: 2 of 15 trains clean"},
+		"trains refused":   {`{"outcome":"completed","result":{"directions":[{"direction":"forward","sizes":[{"payload_bytes":800,"no_capacity_reason":"2 of 15 trains clean"}]}]}}`, "trains of 800 B: 2 of 15 trains clean"},
 	} {
 		var r run
 		if err := json.Unmarshal([]byte(c.report), &r); err != nil {

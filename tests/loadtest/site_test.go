@@ -81,7 +81,7 @@ func (s *site) respond(t *testing.T) {
 }
 
 // overload is a rate of the load server's stream that fills the queue in a quarter of a second.
-const overload = "--reverse=24Mbit"
+const overload = "--rate-reverse=24Mbit"
 
 // saturation starts `oneway test saturation` on the client: one second of load after two of single
 // packets, in both directions at once or in the given one.
@@ -91,7 +91,7 @@ func (s *site) saturation(t *testing.T, more ...string) *process {
 		"test", "saturation", s.at.String(), "--token-file=" + s.tokenFile, "--pin=" + s.pin, "--clock=static", "--clock-bound=1ms",
 		"--json", "--skip=200ms", "--together",
 	}
-	for _, usual := range []string{"--duration=1s", "--drain=1s", "--forward=5Mbit", "--reverse=10Mbit"} {
+	for _, usual := range []string{"--duration=1s", "--drain-timeout=1s", "--rate-forward=5Mbit", "--rate-reverse=10Mbit"} {
 		key, _, _ := strings.Cut(usual, "=")
 		if !slices.ContainsFunc(more, func(arg string) bool { return strings.HasPrefix(arg, key+"=") }) {
 			args = append(args, usual)
@@ -117,9 +117,9 @@ type result struct {
 			Sent     int            `json:"sent_packets"`
 			Arrived  int            `json:"arrived_packets"`
 			Lost     int            `json:"lost_packets"`
-			Refused  int            `json:"refused_packets"`
+			Refused  int            `json:"send_failed_packets"`
 			Withheld int            `json:"withheld_packets"`
-			Damaged  map[string]int `json:"damaged_packets"`
+			Damaged  map[string]int `json:"corrupted_packets"`
 		} `json:"counts"`
 	} `json:"transfers"`
 }

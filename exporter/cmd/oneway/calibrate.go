@@ -68,8 +68,8 @@ func calibrateCommand(app *kingpin.Application) {
 	cmd.Flag("true-delay", "Known one-way delay: propagation delay of the cable plus packet size divided by rate.").Default("0s").DurationVar(&o.TrueDelay)
 	cmd.Flag("count", "Test packets to send, 200 to 1000000.").Short('c').Default("5000").Uint64Var(&o.Count)
 	cmd.Flag("interval", "Time between test packets.").Short('i').Default("2ms").DurationVar(&s.Interval)
-	cmd.Flag("payload-bytes", "UDP payload in bytes (default 172, with --key-file 256).").Short('s').IntVar(&s.Size)
-	cmd.Flag("timeout", "Waiting time for a reply, after which a packet is lost.").Default("3s").DurationVar(&s.LossTimeout)
+	cmd.Flag("payload-bytes", "UDP payload of the test packets, in bytes (default 172, with --key-file 256).").Short('s').IntVar(&s.Size)
+	cmd.Flag("loss-timeout", "Waiting time for a reply, after which a packet is lost.").Default("3s").DurationVar(&s.LossTimeout)
 	cmd.Flag("trust", "Let the agent narrow error bounds: it uses the largest error of this calibration instead of 25 µs.").BoolVar(&o.Trust)
 	cmd.Flag("output", "File to store the result in; entries of other interfaces are kept.").Short('o').PlaceHolder("FILE").StringVar(&f.output)
 	cmd.Flag("json", "Print the result as JSON.").BoolVar(&f.json)
@@ -163,9 +163,9 @@ func explainCalibration(err error) error {
 // it, and the report of the run.
 type calibrationJSON struct {
 	Record     calibration.Record `json:"record"`
-	Systematic int64              `json:"stamp_systematic_ns"`
-	Random     int64              `json:"stamp_random_ns"`
-	Largest    *int64             `json:"stamp_largest_ns,omitempty"` // only if trusted
+	Systematic float64            `json:"timestamp_systematic_error_seconds"`
+	Random     float64            `json:"timestamp_random_error_seconds"`
+	Largest    *float64           `json:"timestamp_largest_error_seconds,omitempty"` // only if trusted
 	Report     stamp.Report       `json:"report"`
 }
 
@@ -174,9 +174,9 @@ func (f *calibrateFlags) print(out io.Writer, r backtoback.Result) error {
 	if !f.json {
 		return f.printTable(out, r.Record, e, r.Report)
 	}
-	j := calibrationJSON{Record: r.Record, Systematic: e.Systematic.Nanoseconds(), Random: e.Random.Nanoseconds(), Report: r.Report}
+	j := calibrationJSON{Record: r.Record, Systematic: e.Systematic.Seconds(), Random: e.Random.Seconds(), Report: r.Report}
 	if e.Trusted {
-		j.Largest = new(e.Largest.Nanoseconds())
+		j.Largest = new(e.Largest.Seconds())
 	}
 	return printJSON(out, j)
 }

@@ -70,8 +70,8 @@ func TestCalibrateStoresWhatItPrintsAsJSONAndKeepsOtherInterfaces(t *testing.T) 
 	}
 	var printed struct {
 		Record     json.RawMessage
-		Systematic *int64 `json:"stamp_systematic_ns"`
-		Random     *int64 `json:"stamp_random_ns"`
+		Systematic *float64 `json:"timestamp_systematic_error_seconds"`
+		Random     *float64 `json:"timestamp_random_error_seconds"`
 		Report     stamp.Report
 	}
 	if err := json.Unmarshal([]byte(runCalibrate(t, f)), &printed); err != nil {
@@ -90,7 +90,7 @@ func TestCalibrateStoresWhatItPrintsAsJSONAndKeepsOtherInterfaces(t *testing.T) 
 		t.Errorf("printed %s\nstored  %s (%v)", &compact, record, err)
 	}
 	e, ok := stored.For("lo")
-	if !ok || printed.Systematic == nil || *printed.Systematic != e.Systematic.Nanoseconds() || *printed.Random != e.Random.Nanoseconds() {
+	if !ok || printed.Systematic == nil || *printed.Systematic != e.Systematic.Seconds() || *printed.Random != e.Random.Seconds() {
 		t.Errorf("%+v, %+v", printed, e)
 	}
 	if printed.Report.RoundTrip.Received == 0 || !printed.Report.SharedClock {
@@ -194,7 +194,7 @@ func TestCalibrateCommandAcceptsItsFlags(t *testing.T) {
 	calibrateCommand(app)
 	if _, err := app.ParseContext([]string{
 		"calibrate", "--peer", "h:862", "--interface", "eth0", "--true-delay", "2us", "--count", "3000", "--interval", "5ms", "--payload-bytes", "100",
-		"--timeout", "1s", "--trust", "--output", "f", "--json", "--key-file", "k", "--local", "192.0.2.1", "--hardware", "eth0", "--clock", "static",
+		"--loss-timeout", "1s", "--trust", "--output", "f", "--json", "--key-file", "k", "--local", "192.0.2.1", "--hardware", "eth0", "--clock", "static",
 	}); err != nil {
 		t.Error(err)
 	}

@@ -129,20 +129,23 @@ func checkJSON(t *testing.T, text []byte) {
 	}
 	for _, direction := range []string{"forward", "reverse"} {
 		d, _ := r[direction].(map[string]any)
-		for _, key := range []string{"sent", "received", "lost", "duplicated", "reordered", "late", "corrupted", "outstanding", "delay", "ipdv", "pdv", "jitter"} {
+		for _, key := range []string{
+			"sent_packets", "received_packets", "lost_packets", "duplicated_packets", "reordered_packets", "late_packets", "corrupted_packets",
+			"outstanding_packets", "delay_seconds", "ipdv_seconds", "delay_variation_seconds", "jitter_seconds",
+		} {
 			if d[key] == nil {
 				t.Errorf("%s has no %s: %s", direction, key, text)
 			}
 		}
-		delay, _ := d["delay"].(map[string]any)
+		delay, _ := d["delay_seconds"].(map[string]any)
 		for _, key := range []string{"min", "p50", "p95", "p99", "max", "error_bound"} {
 			if delay[key] == nil {
-				t.Errorf("%s.delay has no %s", direction, key)
+				t.Errorf("%s.delay_seconds has no %s", direction, key)
 			}
 		}
 	}
-	if stamps, _ := r["stamps"].(map[string]any); len(stamps) != 4 {
-		t.Errorf("timestamps: %v", r["stamps"])
+	if timestamps, _ := r["timestamps"].(map[string]any); len(timestamps) != 4 {
+		t.Errorf("timestamps: %v", r["timestamps"])
 	}
 }
 
@@ -162,7 +165,7 @@ func TestInvalidOptionIsAUsageErrorWithTheFlag(t *testing.T) {
 	var out, live bytes.Buffer
 	err := f.run(t.Context(), &out, &live)
 	var usage usageError
-	if !errors.As(err, &usage) || !strings.HasPrefix(err.Error(), "--timeout is 1h0m0s") {
+	if !errors.As(err, &usage) || !strings.HasPrefix(err.Error(), "--loss-timeout is 1h0m0s") {
 		t.Error(err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/option"
+	"oneway.example/exporter/report"
 	"oneway.example/exporter/sample"
 )
 
@@ -91,9 +92,9 @@ func newTable(out io.Writer, heading string, args ...any) *table {
 func (t *table) row(cells ...string) { fmt.Fprintln(t.w, "  "+strings.Join(cells, "\t")) }
 
 // interval adds a row with a value and its bound, if there is a value.
-func (t *table) interval(name string, value, bound *time.Duration) {
+func (t *table) interval(name string, value, bound *report.Seconds) {
 	if value != nil {
-		t.row(name, milliseconds(value.Seconds())+" ± "+orDash(bound, func(d time.Duration) string { return milliseconds(d.Seconds()) }))
+		t.row(name, milliseconds(value.Seconds())+" ± "+orDash(bound, func(d report.Seconds) string { return milliseconds(d.Seconds()) }))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"oneway.example/exporter/probes/saturation"
 	"oneway.example/exporter/probes/sizesweep"
 	"oneway.example/exporter/probes/train"
+	"oneway.example/exporter/report"
 )
 
 // printSaturation writes a table per direction, and the steps of a sweep or search.
@@ -53,7 +54,9 @@ func printLoad(out io.Writer, d *saturation.Direction) error {
 	t.interval("idle delay", l.Idle, l.IdleBound)
 	t.interval("full delay", l.Full, l.FullBound)
 	if l.Queue != nil && l.QueueBound != nil {
-		add := func(i int) string { return probe.Figures(l.Queue[i]) + " ± " + probe.Figures(l.QueueBound[i]) }
+		add := func(i int) string {
+			return probe.Figures(l.Queue[i].Duration()) + " ± " + probe.Figures(l.QueueBound[i].Duration())
+		}
 		t.row("queueing delay", quantiles(add(0), add(1), add(2)))
 	}
 	if l.SizeBytes != nil && l.SizeBound != nil {
@@ -68,6 +71,11 @@ func printLoad(out io.Writer, d *saturation.Direction) error {
 	return t.end()
 }
 
+// variation is a step's delay variation, or "-" for nil.
+func variation(v *report.Seconds) string {
+	return orDash(v, func(s report.Seconds) string { return s.Duration().Round(10 * time.Microsecond).String() })
+}
+
 // quantiles are the published quantiles of a quantity.
 func quantiles(low, median, high string) string {
 	return fmt.Sprintf("5 %%: %s, median: %s, 95 %%: %s", low, median, high)
@@ -77,14 +85,11 @@ func printSteps(out io.Writer, d *saturation.Direction) error {
 	t := newTable(out, "%s: %s\n", d.Direction, d.StepsAre)
 	t.row("offered", "sent", "received", "lost", "delay variation", "")
 	for _, s := range d.Steps {
-		variation, mark := "-", ""
-		if s.Variation >= 0 {
-			variation = s.Variation.Round(10 * time.Microsecond).String()
-		}
+		mark := ""
 		if s.Lossless {
 			mark = "lossless"
 		}
-		t.row(option.Rate(s.Offered).Words(), option.Rate(s.Sent).Words(), option.Rate(s.Received).Words(), percentage(s.Loss), variation, mark)
+		t.row(option.Rate(s.Offered).Words(), option.Rate(s.Sent).Words(), option.Rate(s.Received).Words(), percentage(s.Loss), variation(s.Variation), mark)
 	}
 	return t.end()
 }

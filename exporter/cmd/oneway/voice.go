@@ -52,21 +52,21 @@ func codecNames() (names []string) {
 type voiceRating struct {
 	Codec        string   `json:"codec"`
 	Model        string   `json:"model"`
-	Delay        float64  `json:"delay_seconds"`
+	Delay        float64  `json:"mouth_to_ear_delay_seconds"`
 	Loss         float64  `json:"loss_ratio"`
-	BurstR       float64  `json:"burst_ratio"`
-	TELR         *float64 `json:"telr_db,omitempty"`
-	R            float64  `json:"r"`
+	BurstR       float64  `json:"loss_burst_ratio"`
+	TELR         *float64 `json:"talker_echo_loudness_rating_db,omitempty"`
+	R            float64  `json:"r_factor"`
 	MOS          float64  `json:"mos"`
 	Satisfaction string   `json:"satisfaction"`
-	Ro           float64  `json:"ro"`
-	Is           *float64 `json:"is,omitempty"`
-	Idte         *float64 `json:"idte,omitempty"`
-	Idle         *float64 `json:"idle,omitempty"`
-	Idd          *float64 `json:"idd,omitempty"`
-	Id           float64  `json:"id"`
-	IeEff        float64  `json:"ie_eff"`
-	Clamped      bool     `json:"clamped"`
+	Ro           float64  `json:"signal_to_noise_ratio"`
+	Is           *float64 `json:"simultaneous_impairment,omitempty"`
+	Idte         *float64 `json:"talker_echo_impairment,omitempty"`
+	Idle         *float64 `json:"listener_echo_impairment,omitempty"`
+	Idd          *float64 `json:"absolute_delay_impairment,omitempty"`
+	Id           float64  `json:"delay_impairment"`
+	IeEff        float64  `json:"equipment_impairment"`
+	Clamped      bool     `json:"outside_model_range"`
 }
 
 // run rates and prints. An invalid flag is a usageError.

@@ -78,15 +78,16 @@ func TestVoiceJSONHasTheDocumentedKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]float64{
-		"r": 93.206208, "mos": 4.409406, "ro": 94.768822, "is": 1.413568, "idte": 0, "idle": 0.149046,
-		"idd": 0, "id": 0.149046, "ie_eff": 0, "delay_seconds": 0, "loss_ratio": 0, "burst_ratio": 1, "telr_db": 65,
+		"r_factor": 93.206208, "mos": 4.409406, "signal_to_noise_ratio": 94.768822, "simultaneous_impairment": 1.413568,
+		"talker_echo_impairment": 0, "listener_echo_impairment": 0.149046, "absolute_delay_impairment": 0, "delay_impairment": 0.149046,
+		"equipment_impairment": 0, "mouth_to_ear_delay_seconds": 0, "loss_ratio": 0, "loss_burst_ratio": 1, "talker_echo_loudness_rating_db": 65,
 	} {
 		if v, ok := got[key].(float64); !ok || math.Abs(v-want) > 1e-6 {
 			t.Errorf("%s is %v, want %v", key, got[key], want)
 		}
 	}
 	for key, want := range map[string]any{
-		"codec": "G.711", "model": "g107", "satisfaction": "very satisfied", "clamped": false,
+		"codec": "G.711", "model": "g107", "satisfaction": "very satisfied", "outside_model_range": false,
 	} {
 		if got[key] != want {
 			t.Errorf("%s is %v, want %v", key, got[key], want)
@@ -98,7 +99,7 @@ func TestVoiceJSONOmitsValuesThatTheSimplifiedModelLacks(t *testing.T) {
 	f := voiceDefaults()
 	f.json, f.model = true, "simplified"
 	out := runVoice(t, f)
-	for _, key := range []string{`"is"`, `"idte"`, `"idle"`, `"idd"`, `"telr_db"`} {
+	for _, key := range []string{"simultaneous", "talker_echo", "listener_echo", "absolute_delay"} {
 		if strings.Contains(out, key) {
 			t.Errorf("%s is in:\n%s", key, out)
 		}

@@ -16,6 +16,7 @@ import (
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/clock/gpsd"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/report"
 )
 
 //go:embed page.html
@@ -214,7 +215,7 @@ func age(now, then time.Time) string {
 func pageTemplate() (*template.Template, error) {
 	return template.New("page").Funcs(template.FuncMap{
 		"age": age, "columns": columns, "glyph": glyph, "bytes": formatBytes, "runHealth": runHealth, "took": took,
-		"figures": func(s agent.Seconds) string { return probe.Figures(time.Duration(s)) },
+		"figures": func(s report.Seconds) string { return probe.Figures(time.Duration(s)) },
 		"utc":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
 	}).Parse(pageSource)
 }

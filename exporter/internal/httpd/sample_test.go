@@ -81,16 +81,16 @@ func sample() agent.Status {
 		Started: at(26 * time.Hour),
 		Config:  agent.ConfigStatus{File: "/etc/oneway/oneway.yml", Loaded: at(3 * time.Hour)},
 		Clock: agent.ClockStatus{
-			Source: "chrony", State: "synchronized", Trusted: true, Bound: agent.Seconds(287 * time.Microsecond),
-			Offset: agent.Seconds(-13 * time.Microsecond), LastUpdate: at(41 * time.Second),
+			Source: "chrony", State: "synchronized", Trusted: true, Bound: report.Seconds(287 * time.Microsecond),
+			Offset: report.Seconds(-13 * time.Microsecond), LastUpdate: at(41 * time.Second),
 		},
 		Receiver: &agent.ReceiverStatus{
 			Name: "gps0", Address: "127.0.0.1:2947", Device: "/dev/ttyS0", Replying: true, Connected: true, Fix: "3D",
-			Used: new(9), Seen: new(14), PulseOffset: new(agent.Seconds(-310)), LastMessage: at(time.Second),
+			Used: new(9), Seen: new(14), PulseOffset: new(report.Seconds(-310)), LastMessage: at(time.Second),
 		},
 		Pulse: &agent.PulseStatus{
 			Name: "pps0", Device: "/dev/pps0", Edge: "assert", Present: true, Pulses: 93544, Missed: 2, Last: at(time.Second),
-			Jitter: new(agent.Seconds(420)), Offset: new(agent.Seconds(-1200)), Bound: new(agent.Seconds(3 * time.Microsecond)),
+			Jitter: new(report.Seconds(420)), Offset: new(report.Seconds(-1200)), Bound: new(report.Seconds(3 * time.Microsecond)),
 		},
 		Reflector: &agent.ReflectorStatus{Listen: []string{":862"}, Listening: true, Packets: 1234567, Replied: 1234500, Sessions: 12},
 		LoadServer: &agent.LoadServerStatus{

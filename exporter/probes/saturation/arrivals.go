@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/instant"
+	"oneway.example/exporter/report"
 	"oneway.example/exporter/traffic/udp"
 )
 
@@ -93,9 +94,8 @@ func grid(length, width time.Duration) (bounds []time.Duration) {
 func stepsOf(t *udp.Transfer, a *arrivals, bounds []time.Duration) []Step {
 	steps := make([]Step, len(bounds)-1)
 	for i := range steps {
-		steps[i].Duration = bounds[i+1] - bounds[i]
+		steps[i].Duration = report.Seconds(bounds[i+1] - bounds[i])
 		steps[i].Received = a.rate(bounds[i], bounds[i+1])
-		steps[i].Variation = -1
 	}
 	for i := range t.Packets {
 		p := &t.Packets[i]
@@ -122,7 +122,10 @@ func stepsOf(t *udp.Transfer, a *arrivals, bounds []time.Duration) []Step {
 			s.Counts.Reordered++
 		}
 		if p.Arrived.Present() {
-			s.Variation = max(s.Variation, a.waited(p))
+			if s.Variation == nil {
+				s.Variation = new(report.Seconds)
+			}
+			*s.Variation = max(*s.Variation, report.Seconds(a.waited(p)))
 		}
 	}
 	ours := float64(t.HostDropped()) / float64(max(1, t.Counts.Lost)) // share of the lost packets that the receiving host dropped
@@ -156,6 +159,6 @@ func (s *Step) conclude(ours float64) {
 		s.Loss = (float64(s.Counts.Lost) - dropped) / of
 	}
 	if !representative(s.Counts.Lost, s.Counts.Sent) {
-		s.Variation = -1
+		s.Variation = nil
 	}
 }

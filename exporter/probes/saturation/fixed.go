@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/estimate/queue"
+	"oneway.example/exporter/report"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"
 	"oneway.example/exporter/traffic/udp"
@@ -70,7 +71,7 @@ func (k *Kind) fixed(ctx context.Context, s *udp.Session, d sample.Direction) (*
 }
 
 // underQueue converts a transfer for the queue estimator. Packets that were not sent are left out; one that arrived
-// only damaged has no delay and is lost (RFC 7680 section 2.4).
+// only corrupted has no delay and is lost (RFC 7680 section 2.4).
 func underQueue(t *udp.Transfer) []queue.Packet {
 	all := make([]queue.Packet, 0, len(t.Packets))
 	for i := range t.Packets {
@@ -93,7 +94,7 @@ func (k *Kind) load(t *udp.Transfer, load int, q *queue.Result) *Direction {
 	planned := t.Plan.Segments[load].Packets()
 	l := &Load{
 		State: q.State.String(), Evidence: q.Evidence,
-		Offered: q.Offered, Throughput: k.throughput(q), From: q.From, To: q.To, Varies: q.Varies,
+		Offered: q.Offered, Throughput: k.throughput(q), From: report.Seconds(q.From), To: report.Seconds(q.To), Varies: q.Varies,
 		Underrun:   float64(max(0, planned-q.Sent-t.Counts.Withheld)) / float64(planned),
 		PaperBytes: known(q.PaperBytes, q.PaperBytes > 0), AtLeastBytes: known(q.AtLeast, q.AtLeast > 0),
 		SizeBytes: known(q.Size.Value, q.Size.OK), SizeBound: known(q.Size.Bound, q.Size.OK),
@@ -106,9 +107,9 @@ func (k *Kind) load(t *udp.Transfer, load int, q *queue.Result) *Direction {
 		l.Loss = float64(q.Sent-q.Received-dropped) / float64(q.Sent-dropped)
 	}
 	if q.Delay[0].OK {
-		l.Queue, l.QueueBound = &[3]time.Duration{}, &[3]time.Duration{}
+		l.Queue, l.QueueBound = &[3]report.Seconds{}, &[3]report.Seconds{}
 		for i, one := range q.Delay {
-			l.Queue[i], l.QueueBound[i] = one.Value, one.Bound
+			l.Queue[i], l.QueueBound[i] = report.Seconds(one.Value), report.Seconds(one.Bound)
 		}
 	}
 	if l.Trusted {
@@ -150,9 +151,9 @@ func loaded(t *udp.Transfer, load int) []float64 {
 func bins(from []queue.Bin, trusted bool) []Bin {
 	all := make([]Bin, 0, len(from))
 	for _, b := range from {
-		one := Bin{Elapsed: b.Elapsed, Sent: b.Sent, Received: b.Received, Packets: b.Packets, Lost: b.Lost}
+		one := Bin{Elapsed: report.Seconds(b.Elapsed), Sent: b.Sent, Received: b.Received, Packets: b.Packets, Lost: b.Lost}
 		if trusted && b.Count > 0 {
-			one.Delays = &[3]time.Duration{b.Min, b.Median, b.Max}
+			one.Delays = &[3]report.Seconds{report.Seconds(b.Min), report.Seconds(b.Median), report.Seconds(b.Max)}
 		}
 		all = append(all, one)
 	}

@@ -100,8 +100,8 @@ func hold(d *saturation.Direction, link lab.Link) error {
 		near(d.Direction+" rate", l.Throughput, float64(link.Rate)/8, 0.02),
 		near(d.Direction+" queue", *l.SizeBytes, float64(link.Queue), 0.05),
 	)
-	if off := *l.Idle - link.Delay; off.Abs() > 300*time.Microsecond {
-		err = errors.Join(err, fmt.Errorf("%s: idle delay %v, the link's is %v", d.Direction, *l.Idle, link.Delay))
+	if off := l.Idle.Duration() - link.Delay; off.Abs() > 300*time.Microsecond {
+		err = errors.Join(err, fmt.Errorf("%s: idle delay %v, the link's is %v", d.Direction, l.Idle.Duration(), link.Delay))
 	}
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/option"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/report"
 	"oneway.example/exporter/traffic/udp"
 )
 
@@ -59,30 +60,30 @@ type Load struct {
 	Evidence string `json:"evidence"`
 	// Offered and Throughput are of the part of the load from From to To. Throughput is the median of its seconds,
 	// or its mean if a second has few packets; Loss is of all packets of the load.
-	Offered    float64       `json:"offered_bytes_per_second"`
-	Throughput float64       `json:"throughput_bytes_per_second"`
-	Loss       float64       `json:"loss_ratio"`
-	Underrun   float64       `json:"sender_underrun_ratio"`
-	From       time.Duration `json:"from_ns"`
-	To         time.Duration `json:"to_ns"`
+	Offered    float64        `json:"offered_bytes_per_second"`
+	Throughput float64        `json:"throughput_bytes_per_second"`
+	Loss       float64        `json:"loss_ratio"`
+	Underrun   float64        `json:"sender_underrun_ratio"`
+	From       report.Seconds `json:"from_seconds"`
+	To         report.Seconds `json:"to_seconds"`
 	// Rates are the quantiles 0.05, 0.5 and 0.95 of the rate of a second, from the first loss to the last; Varies:
 	// the link's rate is not constant.
 	Rates  *[3]float64 `json:"rate_quantiles_bytes_per_second,omitempty"`
 	Varies bool        `json:"rate_varies"`
 	// Idle and Full are one-way delays, known only with trusted clocks.
-	Idle      *time.Duration `json:"idle_delay_ns,omitempty"`
-	IdleBound *time.Duration `json:"idle_delay_error_bound_ns,omitempty"`
-	Full      *time.Duration `json:"full_delay_ns,omitempty"`
-	FullBound *time.Duration `json:"full_delay_error_bound_ns,omitempty"`
+	Idle      *report.Seconds `json:"idle_delay_seconds,omitempty"`
+	IdleBound *report.Seconds `json:"idle_delay_error_bound_seconds,omitempty"`
+	Full      *report.Seconds `json:"full_delay_seconds,omitempty"`
+	FullBound *report.Seconds `json:"full_delay_error_bound_seconds,omitempty"`
 	// Queue is the delay of the full queue above the idle delay, the quantiles 0.05, 0.5 and 0.95. A constant clock
 	// offset cancels: it does not need trusted clocks, and its bounds include their drift.
-	Queue      *[3]time.Duration `json:"queue_delay_quantiles_ns,omitempty"`
-	QueueBound *[3]time.Duration `json:"queue_delay_error_bounds_ns,omitempty"`
-	Drift      float64           `json:"clock_drift_ratio"`
-	SizeBytes  *float64          `json:"queue_size_bytes,omitempty"`
-	SizeBound  *float64          `json:"queue_size_error_bound_bytes,omitempty"`
+	Queue      *[3]report.Seconds `json:"queue_delay_quantiles_seconds,omitempty"`
+	QueueBound *[3]report.Seconds `json:"queue_delay_error_bounds_seconds,omitempty"`
+	Drift      float64            `json:"clock_drift_ratio"`
+	SizeBytes  *float64           `json:"queue_size_bytes,omitempty"`
+	SizeBound  *float64           `json:"queue_size_error_bound_bytes,omitempty"`
 	// PaperBytes is Full less Idle, times the median rate: the queue size by table 6.1 of Woo 2010.
-	PaperBytes   *float64 `json:"table_6_1_bytes,omitempty"`
+	PaperBytes   *float64 `json:"queue_size_by_woo_2010_bytes,omitempty"`
 	AtLeastBytes *float64 `json:"queue_at_least_bytes,omitempty"`
 	Trusted      bool     `json:"clocks_trusted"`
 	ClocksReason string   `json:"clocks_reason"`
@@ -94,29 +95,29 @@ type Load struct {
 
 // Bin is a part of the load.
 type Bin struct {
-	Elapsed  time.Duration `json:"elapsed_ns"`
-	Sent     float64       `json:"sent_bytes_per_second"`
-	Received float64       `json:"received_bytes_per_second"`
-	Packets  int           `json:"packets"`
-	Lost     int           `json:"lost_packets"`
+	Elapsed  report.Seconds `json:"elapsed_seconds"`
+	Sent     float64        `json:"sent_bytes_per_second"`
+	Received float64        `json:"received_bytes_per_second"`
+	Packets  int            `json:"sent_packets"`
+	Lost     int            `json:"lost_packets"`
 	// Delays are the smallest, the median and the largest; nil without a valid delay.
-	Delays *[3]time.Duration `json:"delays_ns,omitempty"`
+	Delays *[3]report.Seconds `json:"delay_min_median_max_seconds,omitempty"`
 }
 
 // Step is one rate of a sweep or search, or a part of a search.
 type Step struct {
-	Offered  float64       `json:"offered_bytes_per_second"`
-	Duration time.Duration `json:"duration_ns"`
-	Sent     float64       `json:"sent_bytes_per_second"`
+	Offered  float64        `json:"offered_bytes_per_second"`
+	Duration report.Seconds `json:"duration_seconds"`
+	Sent     float64        `json:"sent_bytes_per_second"`
 	// Received is the rate within a time as long as that of sending; later packets do not count.
 	Received float64 `json:"received_bytes_per_second"`
 	Loss     float64 `json:"loss_ratio"`
 	Lossless bool    `json:"lossless,omitempty"`
 	Underrun float64 `json:"sender_underrun_ratio"`
-	// Variation is the largest delay of received packets less the smallest of all steps; below zero: unknown, as it
-	// is if more than half was lost, since lost packets have no delay.
-	Variation time.Duration `json:"delay_variation_ns"`
-	Counts    udp.Counts    `json:"counts"`
+	// Variation is the largest delay of received packets less the smallest of all steps; nil: unknown, as it is if
+	// more than half was lost, since lost packets have no delay.
+	Variation *report.Seconds `json:"delay_variation_seconds,omitempty"`
+	Counts    udp.Counts      `json:"counts"`
 }
 
 // known is a pointer to v if it is known.
@@ -127,8 +128,8 @@ func known[T any](v T, ok bool) *T {
 	return &v
 }
 
-func duration(d queue.Duration, more time.Duration) (value, off *time.Duration) {
-	return known(d.Value, d.OK), known(bound.Sum(d.Bound, more), d.OK)
+func duration(d queue.Duration, more time.Duration) (value, off *report.Seconds) {
+	return known(report.Seconds(d.Value), d.OK), known(report.Seconds(bound.Sum(d.Bound, more)), d.OK)
 }
 
 // summary describes a direction in a few lines.
@@ -141,9 +142,9 @@ func (d *Direction) summary() (lines []probe.Result) {
 		line("loss under load", "%.2f %%", 100*l.Loss)
 		switch {
 		case l.SizeBytes != nil && l.Queue != nil:
-			line("queue", "%s ± %s, %s", bytes(*l.SizeBytes), bytes(*l.SizeBound), probe.Figures(l.Queue[1]))
+			line("queue", "%s ± %s, %s", bytes(*l.SizeBytes), bytes(*l.SizeBound), probe.Figures(l.Queue[1].Duration()))
 		case l.Queue != nil:
-			line("queue", "%s ± %s", probe.Figures(l.Queue[1]), probe.Figures(l.QueueBound[1]))
+			line("queue", "%s ± %s", probe.Figures(l.Queue[1].Duration()), probe.Figures(l.QueueBound[1].Duration()))
 		default:
 			line("queue", "%s", words(l.State))
 		}
@@ -279,7 +280,7 @@ func (l *Load) publish(v *loadtest.Values, d string) {
 	v.Set(metric.UDPUnderrun, l.Underrun, d)
 	v.Set(metric.LoadedLoss, l.Loss, d)
 	v.ObserveAll(metric.LoadedDelay, l.delays, d)
-	for desc, value := range map[*metric.Desc]*time.Duration{
+	for desc, value := range map[*metric.Desc]*report.Seconds{
 		metric.QueueIdleDelay: l.Idle, metric.QueueIdleDelayBound: l.IdleBound,
 		metric.QueueFullDelay: l.Full, metric.QueueFullDelayBound: l.FullBound,
 	} {
@@ -343,4 +344,4 @@ func grouped(all []Bin, most int) iter.Seq[[]Bin] {
 }
 
 // elapsed formats the end of a bin in seconds, as a label.
-func elapsed(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'g', 6, 64) }
+func elapsed(d report.Seconds) string { return strconv.FormatFloat(d.Seconds(), 'g', 6, 64) }

@@ -11,12 +11,13 @@ import (
 	"oneway.example/exporter/internal/promsink"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/report"
 )
 
 // published is the text of a run with all values known, of both directions.
 func published(t *testing.T, profile metric.Profile, o Options) string {
 	t.Helper()
-	value, bytes, three := time.Second, 1e5, [3]time.Duration{1, 2, 3}
+	value, bytes, three := report.Seconds(time.Second), 1e5, [3]report.Seconds{1, 2, 3}
 	r := &Result{Mode: ModeFixed}
 	for _, direction := range []string{"forward", "reverse"} {
 		l := &Load{
@@ -25,7 +26,7 @@ func published(t *testing.T, profile metric.Profile, o Options) string {
 			Rates: &[3]float64{1, 2, 3}, delays: []float64{0.01, 0.1, 1},
 		}
 		for i := range queue.MaxBins {
-			at := time.Duration(i+1) * time.Second
+			at := report.Seconds(i+1) * report.Seconds(time.Second)
 			l.PerSecond = append(l.PerSecond, Bin{Elapsed: at, Received: float64(i)})
 			l.First = append(l.First, Bin{Elapsed: at / 20, Delays: &three})
 		}

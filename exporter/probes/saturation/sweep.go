@@ -10,6 +10,7 @@ import (
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/option"
+	"oneway.example/exporter/report"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/traffic/udp"
 )
@@ -37,8 +38,8 @@ func (k *Kind) sweep(ctx context.Context, s *udp.Session, r *loadtest.Run, d sam
 		seen := sweep.Steps()[len(out.Steps)]
 		out.Dropped += uint64(t.HostDropped())
 		out.Steps = append(out.Steps, Step{
-			Offered: next.Rate, Duration: next.Duration, Sent: f.Sent, Received: f.Received, Loss: seen.Loss, Lossless: seen.Lossless,
-			Underrun: t.Counts.Underrun(), Variation: f.DelayVariation, Counts: t.Counts,
+			Offered: next.Rate, Duration: report.Seconds(next.Duration), Sent: f.Sent, Received: f.Received, Loss: seen.Loss, Lossless: seen.Lossless,
+			Underrun: t.Counts.Underrun(), Variation: known(report.Seconds(f.DelayVariation), f.DelayVariation >= 0), Counts: t.Counts,
 		})
 	}
 	if rate, ok := sweep.Knee(); ok {

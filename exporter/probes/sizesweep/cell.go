@@ -19,7 +19,7 @@ type Cell struct {
 	// PacketBytes is the size of each IP packet, header included.
 	PacketBytes int `json:"packet_bytes"`
 	// PacketRate is in packets a second.
-	PacketRate int `json:"packet_rate"`
+	PacketRate int `json:"packets_per_second"`
 }
 
 // String is "forward: 1024 B x 100/s".
@@ -55,7 +55,7 @@ func sequence(cells, repetitions int, rng *rand.Rand) (turns []int) {
 type Omission struct {
 	Cell
 	Way string `json:"direction"`
-	Why string `json:"why"`
+	Why string `json:"reason"`
 }
 
 // space is the limits of a run.

@@ -31,6 +31,7 @@ import (
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/option"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/report"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/traffic/udp"
 )
@@ -125,7 +126,7 @@ func (k *Kind) Duration() time.Duration {
 // Perform measures each cell as often as configured, in random order.
 func (k *Kind) Perform(ctx context.Context, s *udp.Session, r *loadtest.Run) error {
 	all := k.cells(r.Directions)
-	res := &Result{Seed: k.opts.seed(), CellDuration: k.opts.CellDuration}
+	res := &Result{Seed: k.opts.seed(), CellDuration: report.Seconds(k.opts.CellDuration)}
 	r.Body = res
 	fits, out := space{s.Limits(), k.quota, s.Overhead()}.fit(all, k.opts.CellDuration, k.opts.Repetitions)
 	res.Omitted = out

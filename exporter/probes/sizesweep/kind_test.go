@@ -154,7 +154,7 @@ func TestEveryRepetitionIsInTheReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"direction":"forward","median":{"sent_bytes_per_second":`, `"packet_rate":100`, `"seed":7`} {
+	for _, want := range []string{`"direction":"forward","median":{"sent_bytes_per_second":`, `"packets_per_second":100`, `"seed":7`} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the report lacks %s", want)
 		}

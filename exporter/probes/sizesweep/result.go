@@ -6,6 +6,7 @@ import (
 
 	"oneway.example/exporter/estimate/order"
 	"oneway.example/exporter/instant"
+	"oneway.example/exporter/report"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"
 	"oneway.example/exporter/traffic/udp"
@@ -16,7 +17,7 @@ type Result struct {
 	// Seed is the seed of the order of the cells.
 	Seed uint64 `json:"seed"`
 	// CellDuration is the time of load of one measurement of a cell.
-	CellDuration time.Duration `json:"cell_duration_ns"`
+	CellDuration report.Seconds `json:"cell_duration_seconds"`
 	// Cells are in the order of the configuration: direction, size, rate.
 	Cells   []Measured `json:"cells"`
 	Omitted []Omission `json:"omitted,omitempty"`

@@ -19,20 +19,20 @@ type Report struct {
 	// RoundTrip is free of clock error: (T4-T1)-(T3-T2).
 	RoundTrip RoundTripReport `json:"round_trip"`
 	// Skipped counts due test packets that were not sent, by reason.
-	Skipped map[string]uint64 `json:"skipped,omitempty"`
+	Skipped map[string]uint64 `json:"skipped_packets,omitempty"`
 	// Discarded counts received packets that belong to no test packet, by reason.
-	Discarded map[string]uint64 `json:"discarded,omitempty"`
+	Discarded map[string]uint64 `json:"discarded_packets,omitempty"`
 	// Stamps counts timestamps, by event (t1..t4) and origin; "absent" are missing ones.
-	Stamps map[string]map[string]uint64 `json:"stamps"`
+	Stamps map[string]map[string]uint64 `json:"timestamps"`
 	// StampError is the error limit of a receive timestamp of this host's kernel in the bounds.
-	StampError ReceiveStamp `json:"stamp_error"`
+	StampError ReceiveStamp `json:"receive_timestamp_error"`
 	// Error is the last error reported by the network for the peer.
 	Error string `json:"error,omitempty"`
 }
 
 // ReceiveStamp is the error limit of a receive timestamp, in seconds.
 type ReceiveStamp struct {
-	Seconds float64 `json:"seconds"`
+	Seconds float64 `json:"error_bound_seconds"`
 	// Calibrated: it was measured on the path's interface; otherwise it is assumed.
 	Calibrated bool `json:"calibrated"`
 }
@@ -40,40 +40,39 @@ type ReceiveStamp struct {
 // DirectionReport is one direction of the path. The loss counts are absent if the reflector does not allow to
 // separate the directions.
 type DirectionReport struct {
-	Sent     *uint64 `json:"sent"`
-	Received *uint64 `json:"received"`
-	Lost     *uint64 `json:"lost"`
+	Sent     *uint64 `json:"sent_packets"`
+	Received *uint64 `json:"received_packets"`
+	Lost     *uint64 `json:"lost_packets"`
 	// HostDropped counts packets dropped by the receiving host: neither received nor lost. Sent = Received + Lost +
 	// HostDropped + Outstanding.
-	HostDropped *uint64 `json:"host_dropped"`
-	Duplicated  *uint64 `json:"duplicated"`
-	Reordered   *uint64 `json:"reordered"`
-	Late        *uint64 `json:"late"`
-	Corrupted   *uint64 `json:"corrupted"`
-	Outstanding *uint64 `json:"outstanding"`
-	// LossBursts is the number of runs of lost packets, BurstRatio BurstR of
-	// G.107 (absent without loss).
-	BurstRatio *float64 `json:"burst_ratio"`
+	HostDropped *uint64 `json:"host_dropped_packets"`
+	Duplicated  *uint64 `json:"duplicated_packets"`
+	Reordered   *uint64 `json:"reordered_packets"`
+	Late        *uint64 `json:"late_packets"`
+	Corrupted   *uint64 `json:"corrupted_packets"`
+	Outstanding *uint64 `json:"outstanding_packets"`
+	// BurstRatio is BurstR of G.107; absent without loss.
+	BurstRatio *float64 `json:"loss_burst_ratio"`
 	// Delay is the one-way delay; lost packets count as infinite in its quantiles. It is absent without trusted
 	// clocks: see Invalid.
-	Delay *Distribution `json:"delay"`
+	Delay *Distribution `json:"delay_seconds"`
 	// ErrorBound is that of the smallest delay and of the median.
-	ErrorBound *float64 `json:"error_bound"`
+	ErrorBound *float64 `json:"delay_error_bound_seconds"`
 	// IPDV is signed (RFC 3393); PDV is delay minus its minimum (RFC 5481).
-	IPDV *Distribution `json:"ipdv"`
-	PDV  *Distribution `json:"pdv"`
+	IPDV *Distribution `json:"ipdv_seconds"`
+	PDV  *Distribution `json:"delay_variation_seconds"`
 	// Jitter is that of RFC 3550.
-	Jitter *float64 `json:"jitter"`
+	Jitter *float64 `json:"jitter_seconds"`
 	// Negative counts delays below zero by more than their bound: a proven clock fault.
-	Negative uint64 `json:"negative"`
+	Negative uint64 `json:"negative_delays"`
 	// LowConfidence counts valid delays that are smaller than their own bound, so that not even the sign is known.
 	// They are part of every distribution.
-	LowConfidence uint64 `json:"low_confidence"`
+	LowConfidence uint64 `json:"low_confidence_delays"`
 	// TXUncertain counts delays of packets that may have left the sending host more than 25 us after their
 	// timestamp.
-	TXUncertain uint64 `json:"tx_uncertain"`
+	TXUncertain uint64 `json:"tx_uncertain_delays"`
 	// Invalid counts delays without a valid bound, by reason.
-	Invalid map[string]uint64 `json:"invalid,omitempty"`
+	Invalid map[string]uint64 `json:"invalid_delays,omitempty"`
 	Voice   []VoiceReport     `json:"voice,omitempty"`
 }
 
@@ -90,9 +89,9 @@ type Distribution struct {
 
 // RoundTripReport is the counts of round trips and their distribution.
 type RoundTripReport struct {
-	Received uint64        `json:"received"`
-	Lost     uint64        `json:"lost"`
-	Time     *Distribution `json:"time"`
+	Received uint64        `json:"received_packets"`
+	Lost     uint64        `json:"lost_packets"`
+	Time     *Distribution `json:"round_trip_time_seconds"`
 }
 
 // VoiceReport is the rating of one codec with one kind of playout buffer.
@@ -100,9 +99,9 @@ type VoiceReport struct {
 	Codec  string  `json:"codec"`
 	Buffer string  `json:"buffer"`
 	Model  string  `json:"model"`
-	R      float64 `json:"r"`
+	R      float64 `json:"r_factor"`
 	// ErrorBound limits the error of R caused by the bound of the delay.
-	ErrorBound float64 `json:"error_bound"`
+	ErrorBound float64 `json:"r_factor_error_bound"`
 	MOS        float64 `json:"mos"`
 }
 

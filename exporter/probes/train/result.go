@@ -31,11 +31,11 @@ type Direction struct {
 	PacketBytes int      `json:"capacity_packet_bytes,omitempty"`
 	// HiddenBucket is, with a Capacity, the least size of a token bucket of a shaper that the trains do not detect;
 	// the capacity may then be that of the line before it.
-	HiddenBucket int `json:"hidden_token_bucket_bytes,omitempty"`
+	HiddenBucket int `json:"hidden_bucket_bytes,omitempty"`
 	// LongTrains counts the long trains by result; their size is PacketBytes, and no Size includes them.
 	LongTrains map[string]int `json:"long_trains,omitempty"`
 	// Refusal is why there is no Capacity although some sizes have one, in words.
-	Refusal string `json:"refusal,omitempty"`
+	Refusal string `json:"no_capacity_reason,omitempty"`
 }
 
 // Size is the result of the trains of one size. Rates are in IP bytes a second.
@@ -44,7 +44,7 @@ type Size struct {
 	// PacketBytes is the IP packet, header included; WireBytes includes the headers of its fragments and is the
 	// basis of the rates.
 	PacketBytes int `json:"packet_bytes"`
-	WireBytes   int `json:"wire_bytes"`
+	WireBytes   int `json:"fragmented_packet_bytes"`
 	// Fragmented: the packets are larger than the path's MTU; nil: unknown.
 	Fragmented *bool `json:"fragmented,omitempty"`
 	// TrainPackets is the length of the last train: shorter than configured if the slowest link's queue holds
@@ -63,7 +63,7 @@ type Size struct {
 	// Capacities are those of the clean trains, ascending: the whole distribution.
 	Capacities []float64 `json:"capacities_bytes_per_second"`
 	// Refusal is why there is no capacity, in words.
-	Refusal string `json:"refusal,omitempty"`
+	Refusal string `json:"no_capacity_reason,omitempty"`
 	// Incident has, for each result but clean, the reason why the last such train was discarded.
 	Evidence map[string]string `json:"evidence,omitempty"`
 

@@ -96,7 +96,7 @@ func TestRowsAreArraysInTheOrderOfTheirColumns(t *testing.T) {
 	if diff := cmp.Diff(`[[0,0,128,0,5000000,1,0],[1,0,128,1000000,null,0,0]]`, string(text)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"seq", "segment", "ip_bytes", "sent_ns", "arrived_ns", "copies", "damage"}, s.Series()[0].Columns); diff != "" {
+	if diff := cmp.Diff([]string{"seq", "segment", "ip_bytes", "sent_ns", "arrived_ns", "copies", "corruption"}, s.Series()[0].Columns); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -107,7 +107,7 @@ func TestDamageIsReportedByItsName(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got struct {
-		Damaged map[string]int `json:"damaged_packets"`
+		Damaged map[string]int `json:"corrupted_packets"`
 	}
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatal(err)

@@ -141,11 +141,11 @@ const (
 type Clock struct {
 	// At is when it was read.
 	At    instant.Time  `json:"at_ns"`
-	Bound time.Duration `json:"bound_ns"`
+	Bound time.Duration `json:"error_bound_ns"`
 	// Reason is the name of a sample.Reason; "ok": the bound is valid.
 	Reason string `json:"reason"`
 	// Steps since the start: if two values differ, delays between them are invalid.
-	Steps uint64 `json:"steps"`
+	Steps uint64 `json:"clock_steps"`
 }
 
 // clockNow returns the present state of this host's clock.

@@ -24,9 +24,9 @@ type Transfer struct {
 	Local  Clocks `json:"local_clock"`
 	Remote Clocks `json:"remote_clock"`
 	// Shared: both ends run on one kernel and read one clock.
-	Shared bool `json:"one_clock"`
+	Shared bool `json:"shared_clock"`
 	// Cut is why the transfer ended early; empty: it did not.
-	Cut string `json:"cut,omitempty"`
+	Cut string `json:"ended_early,omitempty"`
 
 	bound sample.Bound
 	ends  bound.Ends
@@ -62,7 +62,7 @@ type Clocks struct {
 	Before Clock `json:"before"`
 	After  Clock `json:"after"`
 	// Largest is the largest bound sampled between the two, if any.
-	Largest time.Duration `json:"largest_bound_ns,omitempty"`
+	Largest time.Duration `json:"largest_error_bound_ns,omitempty"`
 }
 
 // Counts are numbers of packets. Sent = Arrived + Lost.
@@ -70,7 +70,7 @@ type Counts struct {
 	Planned int `json:"planned_packets"`
 	// NotTried were not sent because the transfer ended early; Refused by the sender's kernel.
 	NotTried int `json:"not_tried_packets"`
-	Refused  int `json:"refused_packets"`
+	Refused  int `json:"send_failed_packets"`
 	// Withheld were not sent by the load server for lack of consent.
 	Withheld int `json:"withheld_packets,omitempty"`
 	Sent     int `json:"sent_packets"`
@@ -80,9 +80,9 @@ type Counts struct {
 	Duplicated int `json:"duplicated_packets"` // additional intact copies
 	Reordered  int `json:"reordered_packets"`
 	// Damaged copies, by kind.
-	Damaged Damaged `json:"damaged_packets"`
+	Damaged Damaged `json:"corrupted_packets"`
 	// Unsent arrived but are not in the sender's records; they are not counted elsewhere.
-	Unsent int `json:"unsent_packets"`
+	Unsent int `json:"unrecorded_packets"`
 }
 
 // Damaged counts copies by stream.Damage; that of stream.Intact is always 0.
