@@ -13,7 +13,7 @@ chronyd    chrony     test,vmlab the clock monitor is tested with chronyd
 gpsd       gpsd       test,vmlab gpsd loads each file of chrony-config
 gpspipe    gpsd-clients test     an independent client checks the replies of gpsd
 tshark     tshark     test,interop an independent dissector checks our packets
-systemd-analyze systemd test     checks the drop-ins
+systemd-analyze systemd test     checks the unit and the drop-ins
 ip         iproute2   test,demo,bench,vmlab network namespaces
 nft        nftables   test       a firewall on the host refuses sent packets
 linux.uml  user-mode-linux vmlab  two guest kernels, each with its own clock
