@@ -23,7 +23,7 @@ var (
 				"late: the process got the CPU too late",
 				"send_buffer_full: no space in the socket's send buffer or the interface's queue",
 				"unreachable: no route, or the interface is down",
-				"refused_by_host: this host's firewall or security policy",
+				"not_permitted: this host's firewall or security policy",
 				"send_error: any other error, see oneway_send_errors_total",
 			},
 		},

@@ -216,11 +216,11 @@ func (u *unsent) look(s *Stats, now time.Duration, log *slog.Logger) {
 		u.last = now
 		if !u.told {
 			u.told = true
-			log.Warn("This host refuses to send replies", "replies", more, "errors", errorsOf(s))
+			log.Warn("This host cannot send replies", "replies", more, "errors", errorsOf(s))
 		}
 	case u.told && now-u.last > calm:
 		u.told = false
-		log.Info("This host sends all replies again", "refused", failed)
+		log.Info("This host sends all replies again", "not_sent", failed)
 	}
 }
 

@@ -66,8 +66,8 @@ func TestPacketsThatTheKernelDoesNotSegmentAreSentOneByOne(t *testing.T) {
 	}
 	p.Fragment = false
 	sent, received = transfer(t, e.here, e.there, p)
-	if len(sent.Packets) != 150 || sent.Refused != 50 || len(received.Packets) != 100 {
-		t.Errorf("%d sent, %d refused, %d arrived; want 150, 50 and 100", len(sent.Packets), sent.Refused, len(received.Packets))
+	if len(sent.Packets) != 150 || sent.Refused != 50 || sent.TooLarge != 50 || len(received.Packets) != 100 {
+		t.Errorf("%d sent, %d refused, %d too large, %d arrived; want 150, 50, 50 and 100", len(sent.Packets), sent.Refused, sent.TooLarge, len(received.Packets))
 	}
 	for i, s := range sent.Packets {
 		if tooLong := i >= 50 && i < 100; s.Stamp.Present() == tooLong {

@@ -195,17 +195,22 @@ const calm = time.Second
 func (x *sending) taken(now monotonic) {
 	if x.gaveUp != 0 && now-x.gaveUp > calm {
 		x.gaveUp = 0
-		x.session.endpoint.log.Info("This host sends the packets of the stream again", "to", x.to.String(), "refused", x.result.Refused)
+		x.session.endpoint.log.Info("This host sends the packets of the stream again", "to", x.to.String(), "not_sent", x.result.Refused)
 	}
 }
 
 // refuse gives up the next packets.
 func (x *sending) refuse(err error, now monotonic) {
-	if x.gaveUp == 0 {
-		x.session.endpoint.log.Warn("This host refuses to send packets of the stream", "to", x.to.String(), "err", err)
-	}
-	x.gaveUp = max(now, 1)
 	g := x.groups[x.from]
+	if errors.Is(err, syscall.EMSGSIZE) {
+		x.result.TooLarge += g.packets
+		x.session.endpoint.log.Debug("A packet of the stream is larger than the MTU", "to", x.to.String(), "err", err)
+	} else {
+		if x.gaveUp == 0 {
+			x.session.endpoint.log.Warn("This host cannot send packets of the stream", "to", x.to.String(), "err", err)
+		}
+		x.gaveUp = max(now, 1)
+	}
 	x.result.Refused += g.packets
 	x.forgo(g)
 	x.from++

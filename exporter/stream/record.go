@@ -24,6 +24,9 @@ type Sent struct {
 	Planned int `json:"planned_packets"`
 	// Refused were not accepted by the kernel: they were not sent, and are no loss of the path.
 	Refused int `json:"send_failed_packets"`
+	// TooLarge are those of Refused that exceed the MTU of the sending host's interface or the known one of the path: a
+	// search for the path's MTU sends such packets.
+	TooLarge int `json:"too_large_packets,omitempty"`
 	// Late were sent more than LateAfter after they were due.
 	Late int `json:"late_packets"`
 	// Begin and End are the times of the first and the last packet sent.

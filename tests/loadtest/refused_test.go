@@ -138,7 +138,7 @@ func (r *refusing) lossless(t *testing.T, downed ...string) {
 }
 
 // unsendable is the log text of a path whose packets are refused.
-const unsendable = "this host refuses to send its packets"
+const unsendable = "this host cannot send its packets"
 
 // Packets that this host refuses are counted with the reason, on their path only. They are no loss, and
 // the path is measured again when the host sends again.
@@ -151,11 +151,11 @@ func TestWhatThisHostRefusesIsNoLossOfThePath(t *testing.T) {
 	}{
 		"firewall": {func(t *testing.T, r *refusing) func() {
 			return forbid(t, r.network.Client, fmt.Sprintf("oifname wan0 udp dport %d", stampPort))
-		}, wan, "refused_by_host", "operation not permitted"},
+		}, wan, "not_permitted", "operation not permitted"},
 		"queue": {func(t *testing.T, r *refusing) func() {
 			return nft(t, r.network.Client, "netdev", "egress device wan0", fmt.Sprintf("udp dport %d", stampPort))
 		}, wan, "send_buffer_full", "no buffer space available"},
-		"prohibit":    {byRoutes("prohibit"), wan, "refused_by_host", "permission denied"},
+		"prohibit":    {byRoutes("prohibit"), wan, "not_permitted", "permission denied"},
 		"unreachable": {byRoutes("unreachable"), wan, "unreachable", "no route to host"},
 		"blackhole":   {byRoutes("blackhole"), wan, "send_error", "invalid argument"},
 		"interface":   {interfaceDown, []string{"lan4", "lan6"}, "unreachable", "network is unreachable"},
@@ -224,7 +224,7 @@ func TestRepliesThatTheRemoteHostRefusesAreNoLossOfThePath(t *testing.T) {
 	if why := sum(r.remote.metrics(t, "oneway_send_errors_total"), `reason="not_permitted"`); failed < 100 || why != failed {
 		t.Errorf("%v replies were refused, %v by the firewall", failed, why)
 	}
-	if n := strings.Count(r.remote.Stderr.String(), "This host refuses to send replies"); n != 1 || strings.Count(r.remote.Stderr.String(), "level=WARN") != 1 {
+	if n := strings.Count(r.remote.Stderr.String(), "This host cannot send replies"); n != 1 || strings.Count(r.remote.Stderr.String(), "level=WARN") != 1 {
 		t.Errorf("want one line in the log:\n%s", &r.remote.Stderr)
 	}
 }
@@ -280,11 +280,11 @@ func TestStreamThatAHostRefusesIsNoLossOfThePath(t *testing.T) {
 			if n.Refused < 100 || n.Lost != 0 || n.Arrived != n.Sent {
 				t.Errorf("%+v: want refused packets, and none lost", n)
 			}
-			if told := strings.Count(s.loadServer.Stderr.String(), "refuses to send packets of the stream"); told != int(c.direction) {
+			if told := strings.Count(s.loadServer.Stderr.String(), "cannot send packets of the stream"); told != int(c.direction) {
 				t.Errorf("%d lines in the load server's log, want %d:\n%s", told, c.direction, &s.loadServer.Stderr)
 			}
 			notes := strings.Join(r.Notes, "\n")
-			if !strings.Contains(notes, "the sending host refused them") || strings.Contains(notes, "cannot keep the rate") {
+			if !strings.Contains(notes, "the sending host's kernel could not send them") || strings.Contains(notes, "cannot keep the rate") {
 				t.Errorf("the notes do not have the reason why they were not sent: %q", r.Notes)
 			}
 		})

@@ -96,7 +96,7 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 	sink := promsink.New(f.sink)
 	a, err := agent.New(agent.Options{ConfigFile: f.config, Types: probes.All(), Sink: sink, Log: log, Socket: f.socket, SocketGroup: f.group})
 	if err != nil {
-		return usageError{fmt.Errorf("the configuration is refused:\n%w", err)}
+		return usageError{fmt.Errorf("the configuration is rejected:\n%w", err)}
 	}
 	listeners, err := httpd.Listen(f.web)
 	if err != nil {

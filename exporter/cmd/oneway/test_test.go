@@ -43,7 +43,7 @@ func TestProgressLineHasShareBytesAndTimeLeft(t *testing.T) {
 func TestSummaryHasAColumnPerDirection(t *testing.T) {
 	o := &loadtest.Outcome{Run: &loadtest.Run{ID: "id", Kind: "train", LoadServer: "192.0.2.7:8620", Summary: []probe.Result{
 		{Quantity: "capacity", Direction: "forward", Value: "2.5 Mb/s"},
-		{Quantity: "capacity", Direction: "reverse", Value: "refused: " + strings.Repeat("because ", 20)},
+		{Quantity: "capacity", Direction: "reverse", Value: "unknown: " + strings.Repeat("because ", 20)},
 		{Quantity: "cells", Value: "4 of 4"},
 	}}, Result: loadtest.Completed, ForwardBytes: 1_500_000}
 	var out bytes.Buffer
@@ -53,7 +53,7 @@ func TestSummaryHasAColumnPerDirection(t *testing.T) {
 	want := `train to 192.0.2.7:8620, id: completed, 1.5 MB forward, 0.0 MB reverse
 
             forward   reverse
-  capacity  2.5 Mb/s  refused: because because because be…
+  capacity  2.5 Mb/s  unknown: because because because be…
   cells     4 of 4
 
 `

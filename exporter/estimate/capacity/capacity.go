@@ -193,7 +193,7 @@ func Summarize(verdicts []Verdict, least int) (s Summary) {
 	p5, p95 := order.Quantile(s.Capacities, 0.05), order.Quantile(s.Capacities, 0.95)
 	low, high := order.Quantile(lows, 0.05), order.Quantile(highs, 0.95)
 	if want := max(least, MinClean, contaminated); clean < want {
-		s.Refusal = fmt.Sprintf("%d of %d trains clean (want %d)", clean, len(verdicts), want)
+		s.Refusal = fmt.Sprintf("%d of %d trains are clean, %d are needed", clean, len(verdicts), want)
 		worst := slices.MaxFunc(Results()[Lost:], func(a, b Result) int { return s.Trains[a] - s.Trains[b] })
 		if n := s.Trains[worst]; n > 0 {
 			s.Refusal += fmt.Sprintf(", %d %v, such as: %s", n, worst, evidence[worst])

@@ -42,16 +42,16 @@ func TestSummaryRefusesWhereTrainsAreFewContaminatedOrDisagree(t *testing.T) {
 		least  int
 		want   string
 	}{
-		"none":               {nil, 3, "0 of 0 trains clean (want 3)"},
-		"two":                {three[:2], 0, "2 of 2 trains clean (want 3)"},
+		"none":               {nil, 3, "0 of 0 trains are clean, 3 are needed"},
+		"two":                {three[:2], 0, "2 of 2 trains are clean, 3 are needed"},
 		"three":              {three, 0, ""},
-		"three of four":      {three, 4, "3 of 3 trains clean (want 4)"},
+		"three of four":      {three, 4, "3 of 3 trains are clean, 4 are needed"},
 		"losses":             {append(three[:3:3], results(Lost, Lost, Reordered, Duplicated)...), 3, ""},
 		"held up":            {append(three[:3:3], results(SenderPace, SenderPace, SenderPace, SenderPace, Unstamped)...), 3, ""},
 		"one contaminated":   {append(three[:3:3], results(Interleaved)...), 3, ""},
 		"three contaminated": {append(three[:3:3], results(Batched, Batched, TooShort)...), 3, ""},
-		"four contaminated":  {append(three[:3:3], results(Batched, Batched, Batched, TooShort)...), 3, "3 of 7 trains clean (want 4), 3 batched, such as: why"},
-		"two interleaved":    {append(three[:3:3], results(Interleaved, Interleaved)...), 3, "3 of 5 trains clean (want 4), 2 interleaved, such as: why"},
+		"four contaminated":  {append(three[:3:3], results(Batched, Batched, Batched, TooShort)...), 3, "3 of 7 trains are clean, 4 are needed, 3 batched, such as: why"},
+		"two interleaved":    {append(three[:3:3], results(Interleaved, Interleaved)...), 3, "3 of 5 trains are clean, 4 are needed, 2 interleaved, such as: why"},
 		"disagree": {
 			append(three[:3:3], clean(1.2e6)), 3,
 			"the trains disagree: 5 % found 8 Mb/s or less, 5 % 9.6 Mb/s or more; the link's rate varies, or others use it",

@@ -90,13 +90,13 @@ func (r *run) judge(res *Result) {
 		best.random, best.upTo, best.enoughPackets = 0, 0, true
 		say(Filled, "the backlog after the last loss was %.0f bytes, more than admitted before: packets are dropped at the queue's head", last)
 	case (best.excess < refusals+2/math.Sqrt(float64(lost)) && r.variation() > regular || lost < 3*few/2) && r.growing():
-		say(NotFilled, "%.2f %% were lost at random, whatever the backlog: the queue refused nothing", 100*share)
+		say(NotFilled, "%.2f %% were lost at random, whatever the backlog: the queue dropped nothing", 100*share)
 	case best.least <= (shallow+1)*packet && r.variation() > regular:
 		say(NotFilled, "%.2f %% were lost at random, with almost no backlog: the link carried %.4g Mb/s", 100*share, 8e-6*res.Offered)
 	case best.excess >= refusals && best.spread(packet) <= blur && best.refusedAbove(max(1.5*packet, edgeShare*best.least)+apart+missing) > pure && !r.scattered(&best):
-		say(Filled, "packets were refused above a backlog of %.0f to %.0f bytes, and admitted below", low, high)
+		say(Filled, "packets were dropped above a backlog of %.0f to %.0f bytes, and admitted below", low, high)
 	case best.excess >= refusals && others > leastOthers:
-		say(Filled, "packets were refused at a backlog of this test of %.0f to %.0f bytes", low, high)
+		say(Filled, "packets were dropped at a backlog of this test of %.0f to %.0f bytes", low, high)
 	case !alone && best.refused.Quantile(0.5) > strong*best.least:
 		say(Unknown, "undetermined: half of the lost packets had a backlog above %.0f bytes, and others were admitted at %.0f: the cause may be active queue management, cross traffic, a varying rate or losses behind the queue", best.refused.Quantile(0.5), best.least)
 	default:

@@ -229,7 +229,7 @@ func (l *Load) remark(d *Direction) {
 	if l.Underrun > underrunNoted {
 		why := "it cannot keep the rate"
 		if c := d.Counts; 2*c.Refused > c.Planned-c.Sent-c.Withheld {
-			why = "its host refused them"
+			why = "its kernel could not send them"
 		}
 		d.remark("the sender did not send %.1f %% of the planned packets: %s", 100*l.Underrun, why)
 	}

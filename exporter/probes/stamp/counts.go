@@ -145,7 +145,7 @@ const (
 
 // String is the value of the label `reason` of oneway_probe_schedule_skipped_total.
 func (r skipReason) String() string {
-	return [skipReasons]string{"late", "send_buffer_full", "unreachable", "refused_by_host", "send_error"}[r]
+	return [skipReasons]string{"late", "send_buffer_full", "unreachable", "not_permitted", "send_error"}[r]
 }
 
 // lowConfidenceReason is why a lost round trip has no direction.

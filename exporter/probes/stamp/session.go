@@ -241,7 +241,7 @@ func (s *session) ask(now time.Duration) {
 	}
 }
 
-const unsendable target.Fault = "this host refuses to send its packets"
+const unsendable target.Fault = "this host cannot send its packets"
 
 // calm is the time without a refused packet after which a host is taken to send again; three intervals for a slow
 // session.

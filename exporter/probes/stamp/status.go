@@ -37,7 +37,7 @@ func (v *snapshot) status() probe.Status {
 	case v.peerError != nil:
 		st.State, st.Reason = "no reply", fmt.Sprintf("udp %s: %v", v.peer, v.peerError)
 	case v.refused.known:
-		st.State, st.Reason = "no reply", fmt.Sprintf("packets from udp %s are refused: %s", v.peer, v.refused.value)
+		st.State, st.Reason = "no reply", fmt.Sprintf("packets from udp %s are discarded: %s", v.peer, v.refused.value)
 	default:
 		st.State = "no reply"
 		st.Reason = fmt.Sprintf("udp %s does not reply; check that a STAMP reflector runs there and that the port is open", v.peer)

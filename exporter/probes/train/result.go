@@ -142,9 +142,9 @@ func (d *Direction) summary() (lines []probe.Result) {
 		line("capacity", fmt.Sprintf("%s ± %s", option.Rate(*d.Capacity).Words(), option.Rate(*d.Bound).Words()))
 		line("not detected", fmt.Sprintf("a token bucket above %.3g kB", float64(d.HiddenBucket)/1e3))
 	case d.Refusal != "":
-		line("capacity", "refused: "+d.Refusal)
+		line("capacity", "unknown: "+d.Refusal)
 	case len(d.Sizes) > 0 && d.Sizes[0].Refusal != "":
-		line("capacity", "refused: "+d.Sizes[0].Refusal)
+		line("capacity", "unknown: "+d.Sizes[0].Refusal)
 	}
 	if d.PathMTU > 0 {
 		line("path MTU", fmt.Sprintf("%d B", d.PathMTU))

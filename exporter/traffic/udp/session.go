@@ -223,7 +223,7 @@ func (s *Session) Account(o *loadtest.Outcome, counters *metric.Scope) {
 			for kind, n := range t.Counts.Damaged {
 				all.Damaged[kind] += n
 			}
-			all.Refused += t.Counts.Refused
+			all.Refused += max(0, t.Counts.Refused-t.Sent.TooLarge) // packets above the MTU are a result, not a fault
 			all.Withheld += t.Counts.Withheld
 		}
 		counters.Series(metric.KernelChecksumErrors, d.String()).Add(float64(checksumErrors))
@@ -233,10 +233,10 @@ func (s *Session) Account(o *loadtest.Outcome, counters *metric.Scope) {
 			}
 		}
 		if all.Refused > 0 {
-			o.Note(fmt.Sprintf("%s: %d packets were not sent, as the sending host refused them: its firewall, its routes, or a full queue of its own", d, all.Refused))
+			o.Note(fmt.Sprintf("%s: %d packets were not sent, as the sending host's kernel could not send them: its firewall, its routes, or a full queue of its own", d, all.Refused))
 		}
 		if all.Withheld > 0 {
-			o.Note(fmt.Sprintf("%s: %d packets were not sent, as the load server received nothing from this end or its host refused them: the path to it was interrupted", d, all.Withheld))
+			o.Note(fmt.Sprintf("%s: %d packets were not sent, as the load server received nothing from this end or its kernel could not send them: the path to it was interrupted", d, all.Withheld))
 		}
 	}
 }
