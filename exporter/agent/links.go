@@ -222,7 +222,7 @@ type ReportsStatus struct {
 	Dir string `json:"dir,omitempty"`
 	// Runs is the number of stored runs; their files take Bytes.
 	Runs  int   `json:"runs"`
-	Bytes int64 `json:"bytes"`
+	Bytes int64 `json:"stored_bytes"`
 	// Failed is the number of failed reports since the start, Error the error of the last report; empty if it succeeded.
 	Failed uint64 `json:"failed_writes"`
 	Error  string `json:"error,omitempty"`

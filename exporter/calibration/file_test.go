@@ -40,13 +40,13 @@ func TestFileHasTheDocumentedForm(t *testing.T) {
       "interval_ns": 2000000,
       "true_delay_ns": 7,
       "forward": {
-        "count": 5000,
+        "used_packets": 5000,
         "systematic_ns": 6000,
         "random_ns": 1000,
         "largest_ns": 30000
       },
       "reverse": {
-        "count": 4999,
+        "used_packets": 4999,
         "systematic_ns": 2000,
         "random_ns": 3000,
         "largest_ns": 9000
@@ -112,13 +112,13 @@ func FuzzLoad(f *testing.F) {
 	// Short, since the fuzzer minimizes interesting inputs first.
 	text := `{"version":1,"interfaces":[{"interface":"a","driver":"","host":"h","kernel":"k","date":"2026-11-21T14:00:00Z","setup":"veth","at":"x",` +
 		`"shared_clock":true,"origin":"kernel","payload_bytes":1,"interval_ns":2,"true_delay_ns":7,` +
-		`"forward":{"count":5000,"systematic_ns":6,"random_ns":1,"largest_ns":3},"reverse":{"count":4999,"systematic_ns":2,"random_ns":3,"largest_ns":9},"trusted":true}]}`
+		`"forward":{"used_packets":5000,"systematic_ns":6,"random_ns":1,"largest_ns":3},"reverse":{"used_packets":4999,"systematic_ns":2,"random_ns":3,"largest_ns":9},"trusted":true}]}`
 	if _, err := parse([]byte(text)); err != nil {
 		f.Fatal(err)
 	}
 	f.Add([]byte(text))
 	f.Add([]byte(`{"version": 1, "interfaces": []}`))
-	f.Add([]byte(`{"version":1,"interfaces":[{"forward":{"count":1},"count":[[]]}]}`))
+	f.Add([]byte(`{"version":1,"interfaces":[{"forward":{"used_packets":1},"used_packets":[[]]}]}`))
 	f.Add([]byte(`null`))
 	// Load does the same and reads a file, which would take most of the time.
 	f.Fuzz(func(t *testing.T, content []byte) {

@@ -212,7 +212,7 @@ func (r *Record) checkTrust() error {
 // Direction is the error of the delays of one direction of a back-to-back run. The zero value has no packets.
 type Direction struct {
 	// Count is the number of delays used.
-	Count int `json:"count"`
+	Count int `json:"used_packets"`
 	// Systematic is the median of the measured minus the true delay; it may be
 	// negative. RFC 7679 section 3.7.3.
 	Systematic time.Duration `json:"systematic_ns"`

@@ -39,8 +39,29 @@ const exampleFile = "../../../deploy/oneway.yml"
 // setting is a line of the example that has a setting commented out.
 var setting = regexp.MustCompile(`(?m)^( *)#([a-z_]+:( |$))`)
 
+// exampleWithToken is a copy of the example beside the file with the token of its load tests.
+func exampleWithToken(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	text, err := os.ReadFile(exampleFile)
+	file := filepath.Join(dir, "oneway.yml")
+	err = errors.Join(err, os.WriteFile(file, text, 0o600), os.WriteFile(filepath.Join(dir, "core.token"), []byte("secret\n"), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestExampleNamesItsMissingToken: the example alone lacks the file of a load server's token.
+func TestExampleNamesItsMissingToken(t *testing.T) {
+	const want = "probes[0].token_file cannot be used: keyfile: stat ../../../deploy/core.token: no such file or directory"
+	if _, err := agent.Check(exampleFile, probes.All()); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
 func TestExampleConfigurationIsValid(t *testing.T) {
-	got, err := agent.Check(exampleFile, probes.All())
+	got, err := agent.Check(exampleWithToken(t), probes.All())
 	if err != nil || got != (agent.Summary{Paths: 5, Probes: 9}) {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -55,7 +76,8 @@ func TestEverySettingOfTheExampleIsValid(t *testing.T) {
 	dir := t.TempDir()
 	all := setting.ReplaceAllString(string(example), "$1$2")
 	for name, content := range map[string]string{
-		"reflector.key": "secret\n", "office.key": "secret\n", "tokens": "", "calibration.json": `{"version": 1, "interfaces": []}`,
+		"reflector.key": "secret\n", "office.key": "secret\n", "tokens": "", "core.token": "secret\n", "core-ca.pem": "",
+		"agent.pem": "", "agent.key": "", "calibration.json": `{"version": 1, "interfaces": []}`,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -181,12 +203,12 @@ func TestExitStatusDistinguishesUsageFromFailure(t *testing.T) {
 		args []string
 		want int
 	}{
-		{[]string{"check-config", exampleFile}, 0},
+		{[]string{"check-config", exampleWithToken(t)}, 0},
 		{[]string{"check-config", bad}, exitFailure},
 		{[]string{"check-config"}, exitUsage},
 		{[]string{"agent", "--config.file=" + bad}, exitUsage},
 		{[]string{"agent", "--metrics.no-classic-histograms", "--metrics.no-native-histograms"}, exitUsage},
-		{[]string{"agent", "--config.file=" + exampleFile, "--web.listen-address=203.0.113.1:0"}, exitFailure},
+		{[]string{"agent", "--config.file=" + exampleWithToken(t), "--web.listen-address=203.0.113.1:0"}, exitFailure},
 		{[]string{"agent", "--web.external-host=http://probe"}, exitUsage},
 		{[]string{"agent", "--log.level=loud"}, exitUsage},
 		{[]string{"agent", "--no-such-flag"}, exitUsage},

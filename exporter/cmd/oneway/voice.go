@@ -59,7 +59,7 @@ type voiceRating struct {
 	R            float64  `json:"r_factor"`
 	MOS          float64  `json:"mos"`
 	Satisfaction string   `json:"satisfaction"`
-	Ro           float64  `json:"signal_to_noise_ratio"`
+	Ro           float64  `json:"signal_to_noise_ratio_db"`
 	Is           *float64 `json:"simultaneous_impairment,omitempty"`
 	Idte         *float64 `json:"talker_echo_impairment,omitempty"`
 	Idle         *float64 `json:"listener_echo_impairment,omitempty"`

@@ -78,7 +78,7 @@ func TestVoiceJSONHasTheDocumentedKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]float64{
-		"r_factor": 93.206208, "mos": 4.409406, "signal_to_noise_ratio": 94.768822, "simultaneous_impairment": 1.413568,
+		"r_factor": 93.206208, "mos": 4.409406, "signal_to_noise_ratio_db": 94.768822, "simultaneous_impairment": 1.413568,
 		"talker_echo_impairment": 0, "listener_echo_impairment": 0.149046, "absolute_delay_impairment": 0, "delay_impairment": 0.149046,
 		"equipment_impairment": 0, "mouth_to_ear_delay_seconds": 0, "loss_ratio": 0, "loss_burst_ratio": 1, "talker_echo_loudness_rating_db": 65,
 	} {
