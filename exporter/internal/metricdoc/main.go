@@ -48,6 +48,11 @@ Generated from ` + "`exporter/metric`" + ` by ` + "`make generate`" + `; do not 
 - Histograms and counters start at 0 when their path starts, except counters that are absent until their first event, which
   start with it: ` + "`increase`" + ` misses that event if the server ignores created timestamps. All series of a path end when it is
   removed from the configuration.
+- Source names the definition: an RFC, an ITU-T recommendation, a manual, or a paper: Woo 2010 (thesis, KAIST: performance of
+  commercial WiBro), WPI EvDO report (capacity of 1xEV-DO by packet trains), Halepovic 2008 (TCP over WiMAX, MASCOTS), D-ITG report
+  (throughput by packet size and rate). ` + "`design`" + ` is a definition of this project: ARCHITECTURE.md has its invariants, exporter/doc/decisions
+  its decisions.
+- Values of labels with a fixed set are listed; a later version may add values, but changes the meaning of none.
 - The name, labels and meaning of a stable family change only in a major version, after a version that exports both the old and
   the new family; those of an experimental family may change in any version. CHANGELOG.md lists both as [CHANGE].
 `

@@ -5,11 +5,11 @@
  * A user-mode-linux guest has a clock of its own; its persistent clock is the
  * host's CLOCK_REALTIME. A timer wakes up a little before the host's second,
  * watches the host's clock pass it, and then reports a pulse as an interrupt
- * handler would: pps_get_ts() stamps it with the guest's clock. A wake-up that
- * comes too late reports nothing: to the guest that is a missed pulse.
+ * handler would: pps_get_ts() takes a timestamp of the guest's clock. A wake-up that
+ * is too late reports nothing, which is a missed pulse for the guest.
  *
  * Part of the tests of oneway, not of the program; it is compiled into a guest
- * kernel by build.sh and is under the kernel's licence.
+ * kernel by build.sh and is under the kernel's license.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -20,8 +20,8 @@
 #include <linux/pps_kernel.h>
 #include <linux/timekeeping.h>
 
-/* How long before the second the watching begins: the guest's timers are late
- * by some 100 us, and its clock may be off by 500 ppm. */
+/* The time before the second at which the timer wakes up: the guest's timers are late
+ * by some 100 us, and its clock may differ by 500 ppm. */
 #define EARLY_NS (1 * NSEC_PER_MSEC)
 
 static struct pps_device *pps;
@@ -45,7 +45,7 @@ static enum hrtimer_restart pps_host_fire(struct hrtimer *t)
 
 	read_persistent_clock64(&now);
 	second = now.tv_sec;
-	/* In time: less than the time we allow ourselves is left. */
+	/* In time: at most 2 * EARLY_NS are left until the second. */
 	if (now.tv_nsec > NSEC_PER_SEC - 2 * EARLY_NS) {
 		do {
 			read_persistent_clock64(&now);

@@ -1,7 +1,7 @@
 /*
- * What a guest's kernel wants of timer_gettime, with wake.c loaded before the C library or
- * without: an alarm if it looks in vain for an armed timer for long, and none before, and none
- * while a timer is armed. Exit status 0: all of it; 1: what is wrong was printed.
+ * Checks what a guest's kernel needs of timer_gettime, with or without wake.c loaded before the C
+ * library: an alarm if it finds no armed timer for long, none before that, and none while a timer is
+ * armed. Exit status 0: all hold; 1: the failed check was printed.
  */
 #define _GNU_SOURCE
 #include <signal.h>

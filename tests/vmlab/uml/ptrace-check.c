@@ -1,7 +1,7 @@
 /*
- * What a guest's kernel wants of ptrace, with wake.c loaded before the C library or without:
- * that a part of the floating-point state can be set, that the rest stays, and that all other
- * requests are the C library's. Exit status 0: all of it; 1: what is wrong was printed.
+ * Checks what a guest's kernel needs of ptrace, with or without wake.c loaded before the C library:
+ * a part of the floating-point state can be set, the rest is kept, and all other requests reach
+ * the C library. Exit status 0: all hold; 1: the failed check was printed.
  */
 #define _GNU_SOURCE
 #include <cpuid.h>
@@ -60,7 +60,7 @@ static long put(pid_t child, uint8_t *area, size_t length)
 	return ptrace(PTRACE_SETREGSET, child, NT_X86_XSTATE, &v);
 }
 
-/* A state of the opmask registers, which no part has, if the processor has them. */
+/* Sets the opmask registers, which are beyond any part, if the processor has them. */
 static void fill_beyond(pid_t child, size_t length, int pattern)
 {
 	unsigned size, offset, c, d;

@@ -1,32 +1,32 @@
 /*
  * Loaded before the C library of a user-mode-linux kernel (LD_PRELOAD), so that it
  * starts processes on every processor, does not sleep while a frame waits for it, and does
- * not stay idle for ever.
+ * not stay idle forever.
  *
  * Of a process's floating-point state a kernel keeps what it was compiled for: Debian's
  * Linux 6.1 2,696 bytes. The host's kernel takes its processor's whole XSAVE area or none
  * (arch/x86/kernel/fpu/regset.c, xstateregs_set), 11,008 bytes with AMX: then the first
- * process of a guest ends before its first instruction. Here what the guest does not know
- * stays as it is. It does not pass that between threads either; but no program can use AMX
- * without asking the kernel, and the guest's does not know of it.
+ * process of a guest ends before its first instruction. This library writes the part that the
+ * guest knows and keeps the rest. The guest does not switch the rest between threads; but no
+ * program can use AMX without a request to the kernel, which the guest's kernel does not have.
  *
  * Linux 6.1 loses an alarm of its only timer that comes while it handles the one before:
  * arch/um/os-Linux/signal.c, unblock_signals, takes it off signals_pending and "does not reenter
- * the handler". On a host that held the guest up meanwhile this happens once in hours; then no
- * timer of the guest ends any more, and os_idle_sleep finds the host's timer not armed, again
- * and again. Here it gets an alarm for that: one too many does nothing.
+ * the handler". On a host that paused the guest meanwhile this happens once in hours; then no
+ * timer of the guest expires any more, and os_idle_sleep repeatedly finds the host's timer not
+ * armed. This library then sends an alarm; a superfluous one has no effect.
  *
  * And two races of Linux 6.1 to 6.18:
  *
  * - The host's tap sends SIGIO before it makes the descriptor readable
  *   (drivers/net/tun.c, tun_net_xmit: kill_fasync, then sk_data_ready). A guest on another
- *   processor looks in between, sees nothing (epoll_wait gives 0) and goes on; the frame is
- *   found at the next interrupt, milliseconds later.
+ *   processor polls between the two, finds nothing (epoll_wait returns 0) and continues; it
+ *   finds the frame at the next interrupt, milliseconds later.
  * - The guest decides to sleep with its interrupts off and then sleeps
- *   (arch/um/os-Linux/time.c, os_idle_sleep): what comes in between is only noted.
+ *   (arch/um/os-Linux/time.c, os_idle_sleep): an interrupt between the two stays pending.
  *
- * Here the guest's sleep ends when one of its descriptors is readable, and what it
- * looked for in vain it looks for again a little later.
+ * This library ends the guest's sleep when one of its descriptors is readable, and polls
+ * again shortly after a poll that found nothing.
  */
 #define _GNU_SOURCE
 #include <cpuid.h>
@@ -45,12 +45,12 @@
 #include <time.h>
 #include <unistd.h>
 
-static const long soon = 50000; /* nanoseconds until it looks again */
+static const long soon = 50000; /* nanoseconds until the next poll */
 enum { most_looks = 4, at_once = 30 /* tries, some 10 us */, idle_looks = 100 /* some 1 ms */ };
 
 static int interrupts = -1; /* the descriptor on which the kernel waits for all others */
 
-/* The kernel makes one, and no other. */
+/* The kernel creates only this one. */
 int epoll_create(int size)
 {
 	return interrupts = syscall(SYS_epoll_create, size);
@@ -69,11 +69,11 @@ static void look_again(void)
 	timer_settime(timer, 0, &once, NULL);
 }
 
-/* The kernel calls it, with no timeout, from the handler of SIGIO until it gives 0. */
+/* The kernel calls it, with timeout 0, from the handler of SIGIO until it returns 0. */
 int epoll_wait(int fd, struct epoll_event *events, int most, int timeout)
 {
 	static int before, looks;
-	int tries = before == 0 ? at_once : 1; /* a signal, and perhaps nothing yet that it is for */
+	int tries = before == 0 ? at_once : 1; /* the signal may precede its event */
 	int n;
 
 	do
@@ -87,7 +87,7 @@ int epoll_wait(int fd, struct epoll_event *events, int most, int timeout)
 	return n;
 }
 
-/* The kernel calls it to be idle, and from nowhere else once it runs. */
+/* After its start the kernel calls it only to sleep while idle. */
 int sigsuspend(const sigset_t *mask)
 {
 	struct pollfd ready = { .fd = interrupts, .events = POLLIN };
@@ -101,7 +101,7 @@ int sigsuspend(const sigset_t *mask)
 /*
  * The XSAVE area in the standard format, which ptrace uses (Intel SDM volume 1, 13.4): x87
  * and SSE state; a header that begins with XSTATE_BV, a bit for each feature that is not in
- * its initial state; and each further feature where CPUID says.
+ * its initial state; and each further feature at its offset by CPUID.
  */
 enum { xstate_bv = 512, extended = 576, x87_and_sse = 3, feature_most = 63, area_most = 1 << 16, cpuid_xsave = 0xd };
 
@@ -124,8 +124,8 @@ __attribute__((constructor)) static void prepare(void)
 		}
 }
 
-/* Lays the guest's length bytes over the host's whole area. What is in that but not, or
- * not wholly, in the guest's keeps its state and its bit in XSTATE_BV. */
+/* Copies the guest's length bytes into the host's whole area. A feature that is not completely in
+ * the guest's part keeps its state and its bit in XSTATE_BV. */
 static void lay_over(uint8_t *whole, const uint8_t *guest, size_t length)
 {
 	uint64_t host_sets, guest_sets, known = x87_and_sse;
@@ -144,8 +144,8 @@ static void lay_over(uint8_t *whole, const uint8_t *guest, size_t length)
 }
 
 /*
- * As PTRACE_SETREGSET of NT_X86_XSTATE, of a part of the area. Whatever interrupts the guest's
- * kernel may do the same, hence no signal meanwhile: the area is too large for its stack.
+ * PTRACE_SETREGSET of NT_X86_XSTATE for a part of the area. It blocks signals, since their handlers
+ * in the guest's kernel may call it too, and the area is static: it is too large for the stack.
  */
 static long set_part(pid_t process, const struct iovec *part)
 {
