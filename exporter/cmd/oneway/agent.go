@@ -63,7 +63,7 @@ func agentCommand(app *kingpin.Application) {
 	cmd.Flag("web.external-host", "Additional host name accepted in POST /-/reload; repeatable. The host's own name, IP addresses and localhost are always accepted.").PlaceHolder("NAME").StringsVar(&f.hosts)
 	cmd.Flag("metrics.no-classic-histograms", "Leave out the classic buckets, for a Prometheus that accepts native histograms.").BoolVar(&f.sink.NoClassic)
 	cmd.Flag("metrics.no-native-histograms", "Leave out the native buckets.").BoolVar(&f.sink.NoNative)
-	cmd.Flag("test.socket", "UNIX socket for leases of links and quotas to this host's \"oneway test\"; empty: none.").Default(linklease.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
+	cmd.Flag("test.socket", "UNIX socket for leases of links and quotas to this host's \"oneway test\"; empty: none. Default: "+linklease.DefaultSocket+".").Default(linklease.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
 	cmd.Flag("test.socket-group", "Group that may use this socket, besides root and the agent's user.").PlaceHolder("GROUP").StringVar(&f.group)
 	logFlags(cmd, &f.log)
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, promslog.New(&f.log)) }))

@@ -49,7 +49,10 @@ func registerOptions(cmd *kingpin.CmdClause, options, agent any, flags []optionF
 		if other := others[f.key]; !reflect.DeepEqual(v.Interface(), other.Interface()) {
 			help = fmt.Sprintf("%s The agent's default: %v.", help, other)
 		}
-		clause := cmd.Flag(f.flag(), help).PlaceHolder(f.shown)
+		if v.Kind() == reflect.Slice {
+			help += " Default: " + strings.Join(texts(v), ", ") + "."
+		}
+		clause := cmd.Flag(f.flag(), help).PlaceHolder(f.placeholder(v))
 		if !v.IsZero() {
 			clause.Default(texts(v)...)
 		}
@@ -73,6 +76,14 @@ func registerOptions(cmd *kingpin.CmdClause, options, agent any, flags []optionF
 			clause.SetValue(textFlag{p})
 		}
 	}
+}
+
+// placeholder is the value in the help of a flag; empty: the default, or the name.
+func (f optionFlag) placeholder(v reflect.Value) string {
+	if f.shown == "" && v.CanInt() && v.IsZero() {
+		return "0"
+	}
+	return f.shown
 }
 
 // optionFields returns the fields of a struct of options by key.

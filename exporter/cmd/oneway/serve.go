@@ -37,7 +37,7 @@ type serveFlags struct {
 
 func (f *serveFlags) register(cmd *kingpin.CmdClause, listenHelp, listen string) {
 	cmd.Flag("listen", listenHelp+" Default: "+listen+", all addresses of both families.").Default(listen).PlaceHolder("ADDR:PORT").StringsVar(&f.listen)
-	cmd.Flag("allow", "Accept only sources in this prefix; repeatable.").PlaceHolder("CIDR").StringsVar(&f.allow)
+	cmd.Flag("allow", "Accept only sources in this prefix; repeatable. Default: all.").PlaceHolder("CIDR").StringsVar(&f.allow)
 	f.clock.register(cmd)
 }
 
@@ -126,8 +126,8 @@ func reflectCommand(app *kingpin.Application) {
 	o := &f.options
 	cmd := app.Command("reflect", reflectHelp)
 	f.register(cmd, "Address and port to listen on; repeatable.", ":862")
-	cmd.Flag("key-file", "File with shared secrets, one per line; all are accepted.").StringVar(&f.keyFile)
-	cmd.Flag("require-key", "Refuse packets that are not authenticated.").BoolVar(&o.RequireKey)
+	cmd.Flag("key-file", "File with shared secrets, one per line; all are accepted.").PlaceHolder("FILE").StringVar(&f.keyFile)
+	cmd.Flag("require-key", "Reflect authenticated packets only.").BoolVar(&o.RequireKey)
 	cmd.Flag("stateless", "Copy the sequence number of the test packet; keep no session state.").BoolVar(&o.Stateless)
 	cmd.Flag("rate-limit", "Reflected packets per second and source (/32 or /64); -1: no limit.").Default("20000").IntVar(&o.RatePackets)
 	cmd.Flag("max-sessions", "Maximum number of sessions; lower if memory is limited.").Default("65536").IntVar(&o.MaxSessions)

@@ -67,7 +67,7 @@ var sharedTestFlags = []optionFlag{
 	{key: "key_file", help: "Private key of the client certificate (PEM).", shown: "FILE"},
 	{key: "dscp", help: "DSCP of the test packets, 0..63."},
 	{key: "family", help: "Address family: any, ipv4 or ipv6."},
-	{key: "local", help: "Address to send from."},
+	{key: "local", help: "Address to send from; default: the kernel's choice.", shown: "ADDR"},
 	{key: "no_checksum", help: "Send without UDP checksum (IPv4), so that corrupted packets are received and counted."},
 	{key: "link", help: "Link that the test fills, by its name in the configuration of this host's agent; default: selected by the agent.", shown: "NAME"},
 	{key: "max_wait", help: "Maximum waiting time for the link, here or at the load server, while another test uses it."},
@@ -94,7 +94,7 @@ func (f *testFlags) register(cmd *kingpin.CmdClause, k testKind) {
 	registerOptions(cmd, &f.options, &agent, sharedTestFlags)
 	cmd.GetFlag("token-file").Required()
 	cmd.Flag("direction", "Direction: forward (to the load server), reverse, or both, one after the other.").Default(both).EnumVar(&f.directions, both, "forward", "reverse")
-	cmd.Flag("agent-socket", "UNIX socket on which the agent of this host leases links.").Default(linklease.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
+	cmd.Flag("agent-socket", "UNIX socket on which the agent of this host leases links. Default: "+linklease.DefaultSocket+".").Default(linklease.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
 	cmd.Flag("no-agent", "Do not use the agent of this host: the test may run at the same time as a test of the agent on the same link, which invalidates both; the quota does not count it, and alerts are not inhibited.").BoolVar(&f.noAgent)
 	cmd.Flag("json", "Print the complete result as JSON, with a row per packet.").BoolVar(&f.json)
 	f.clock.register(cmd)
@@ -262,7 +262,7 @@ func trainTest() testKind {
 			{key: "group", help: "Number of trains in a group, after which there is a pause."},
 			{key: "group_pause", help: "Pause after each group of trains."},
 			{key: "repeats", help: "Number of trains of a size that may be discarded and sent again."},
-			{key: "min_clean", help: "Number of clean trains that a capacity needs; default: a third of --trains."},
+			{key: "min_clean", help: "Number of clean trains that a capacity needs; default: a third of --trains.", shown: "N"},
 			{key: "path_mtu", help: "Measure the path's MTU."},
 			{key: "max_mtu_bytes", help: "Largest IP packet to try for the path's MTU, in bytes."},
 		},
