@@ -29,7 +29,7 @@ import (
 const agentHelp = `Measure the paths of a configuration, reflect test packets of other hosts, and serve /metrics.
 
 SIGHUP and POST /-/reload read the configuration again; paths that do not change keep their sessions
-and counters. A configuration with an error is refused, and the agent keeps the one in use. The page
+and counters. A configuration with an error is rejected, and the agent keeps the one in use. The page
 at / shows the state of each part and the reason of each failure.
 
 Load tests started from a terminal of this host ("oneway test") lease their link and its quota from
