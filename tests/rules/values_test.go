@@ -1,0 +1,71 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/estimate/capacity"
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/reflector"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+	"oneway.example/exporter/tstamp"
+)
+
+// texts are the values of labels by the code.
+func texts[T interface{ String() string }](all ...T) (out []string) {
+	for _, one := range all {
+		out = append(out, one.String())
+	}
+	return out
+}
+
+// TestListedValuesAreThoseOfTheCode: METRICS.md lists no other values, and all of them.
+func TestListedValuesAreThoseOfTheCode(t *testing.T) {
+	var results []reflector.Result
+	for i := range (&reflector.Stats{}).Results {
+		results = append(results, reflector.Result(i))
+	}
+	var ignored []stream.Ignored
+	for i := range stream.Reasons {
+		ignored = append(ignored, stream.Ignored(i))
+	}
+	refusals := []string{"opened", "started"}
+	for _, r := range loadcontrol.Reasons() {
+		refusals = append(refusals, string(r))
+	}
+	without := func(all []string, one string) []string {
+		return slices.DeleteFunc(all, func(s string) bool { return s == one })
+	}
+	for _, c := range []struct {
+		family *metric.Desc
+		label  string
+		want   []string
+	}{
+		{metric.ReflectorPackets, metric.ResultL, texts(results...)},
+		{metric.Trains, metric.ResultL, texts(capacity.Results()...)},
+		{metric.LoadServerRequests, metric.ResultL, refusals},
+		{metric.LoadServerDiscarded, metric.ReasonL, texts(ignored...)},
+		{metric.SendErrors, metric.ReasonL, tstamp.SendReasons()},
+		{metric.DelayInvalid, metric.ReasonL, without(texts(sample.Reasons()...), sample.OK.String())},
+		{metric.ClockState, metric.StateL, texts(clock.States()...)},
+		{metric.Timestamps, "origin", texts(sample.Origins()...)},
+		{metric.RunPacketsCorrupted, "kind", without(texts(stream.Damages()...), stream.Intact.String())},
+	} {
+		var got []string
+		for _, entry := range c.family.Values[c.label] {
+			value, _, _ := strings.Cut(entry, ":")
+			got = append(got, value)
+		}
+		slices.Sort(got)
+		slices.Sort(c.want)
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: values of %s (-code +listed):\n%s", c.family.Name, c.label, diff)
+		}
+	}
+}
