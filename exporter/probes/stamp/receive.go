@@ -81,7 +81,7 @@ func (s *session) reply(in *tstamp.In, r *reply, q request, now time.Duration, p
 		e.conclude(&one)
 	default:
 		s.account.lastSuccess = in.At.Time()
-		e.replies.put(one, e.conclude)
+		e.replies.put(&one, e.conclude)
 	}
 }
 

@@ -1,7 +1,6 @@
 package stamp
 
 import (
-	"slices"
 	"time"
 
 	"oneway.example/exporter/instant"
@@ -105,19 +104,19 @@ func (w *pendingReply) settle(t told) {
 // conclude passes a waiting reply to done, which must not change a.
 func (a *replies) conclude(i int, done func(*pendingReply)) {
 	done(&a.waiting[i])
-	a.waiting = slices.Delete(a.waiting, i, i+1)
+	a.waiting = append(a.waiting[:i], a.waiting[i+1:]...)
 }
 
 // put adds a reply. Those too old for a report of the remote end are passed to done unchanged. It allocates only if
 // more replies wait than ever before.
-func (a *replies) put(w pendingReply, done func(*pendingReply)) {
+func (a *replies) put(w *pendingReply, done func(*pendingReply)) {
 	n := w.packet.ReverseSeq
 	a.see(n)
 	at := len(a.waiting)
-	for at > 0 && a.waiting[at-1].packet.ReverseSeq > n {
-		at--
+	a.waiting = append(a.waiting, *w)
+	for ; at > 0 && a.waiting[at-1].packet.ReverseSeq > n; at-- {
+		a.waiting[at], a.waiting[at-1] = a.waiting[at-1], a.waiting[at]
 	}
-	a.waiting = slices.Insert(a.waiting, at, w)
 	if a.early != nil {
 		if t := a.early[n%earlySlots]; t.number == n+1 {
 			a.waiting[at].settle(t)

@@ -70,7 +70,7 @@ func TestReplyOvertakenByManyTakesNoOthersPlace(t *testing.T) {
 	var a replies
 	var done []uint64
 	keep := func(w *pendingReply) { done = append(done, w.packet.ReverseSeq) }
-	put := func(n uint64) { a.put(pendingReply{packet: sample.Packet{ReverseSeq: n}}, keep) }
+	put := func(n uint64) { a.put(&pendingReply{packet: sample.Packet{ReverseSeq: n}}, keep) }
 	put(36)
 	put(28)
 	if !slices.Equal(done, []uint64{28}) {

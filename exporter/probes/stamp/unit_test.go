@@ -100,7 +100,7 @@ func TestRepliesWaitForTheirTrueT3(t *testing.T) {
 	keep := func(a *pendingReply) { done = append(done, a.packet) }
 	var a replies
 	put := func(n uint64) {
-		a.put(pendingReply{packet: sample.Packet{ReverseSeq: n, T3: sample.Stamp{At: 1, Origin: sample.InPacket}}, arrived: time.Duration(n)}, keep)
+		a.put(&pendingReply{packet: sample.Packet{ReverseSeq: n, T3: sample.Stamp{At: 1, Origin: sample.InPacket}}, arrived: time.Duration(n)}, keep)
 	}
 	put(0)
 	put(1)
@@ -133,7 +133,7 @@ func TestRepliesWaitForTheirTrueT3(t *testing.T) {
 
 func TestOurReflectorTellsHowLongAReplyWasHeld(t *testing.T) {
 	var a replies
-	a.put(pendingReply{packet: sample.Packet{ReverseSeq: 3, T3: sample.Stamp{At: 1000, Origin: sample.InPacket}}}, nil)
+	a.put(&pendingReply{packet: sample.Packet{ReverseSeq: 3, T3: sample.Stamp{At: 1000, Origin: sample.InPacket}}}, nil)
 	var got sample.Stamp
 	a.left(3, wire.Left{Known: true, After: 70, TXUncertainty: 500}, func(w *pendingReply) { got = w.packet.T3 })
 	if want := (sample.Stamp{At: 1070, Origin: sample.FollowUp, TXUncertainty: 500}); got != want {
@@ -146,7 +146,7 @@ func TestStampOfAnOvertakenReplyIsRemembered(t *testing.T) {
 	var got []sample.Stamp
 	keep := func(w *pendingReply) { got = append(got, w.packet.T3) }
 	put := func(n uint64) {
-		a.put(pendingReply{packet: sample.Packet{ReverseSeq: n, T3: sample.Stamp{At: 1000, Origin: sample.InPacket}}}, keep)
+		a.put(&pendingReply{packet: sample.Packet{ReverseSeq: n, T3: sample.Stamp{At: 1000, Origin: sample.InPacket}}}, keep)
 	}
 	a.left(0, wire.Left{Known: true, After: 70}, keep)
 	a.settle(1, 2000, keep)
