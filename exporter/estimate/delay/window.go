@@ -72,19 +72,15 @@ func (w *Window) Add(d sample.Delay) {
 		w.lowCertain = min(w.lowCertain, d.Value-d.Bound)
 	}
 	w.min, w.max = min(w.min, d.Value), max(w.max, d.Value)
-	w.keep(interval{d.Value, d.Bound})
-	w.count++
-}
-
-func (w *Window) keep(v interval) {
-	if w.count < Exact {
+	if v := (interval{d.Value, d.Bound}); w.count < Exact {
 		w.exact.add(v)
-		return
+	} else {
+		if w.count == Exact {
+			w.beginMany()
+		}
+		w.many.add(v)
 	}
-	if w.count == Exact {
-		w.beginMany()
-	}
-	w.many.add(v)
+	w.count++
 }
 
 // beginMany moves the exact delays to the histogram.
