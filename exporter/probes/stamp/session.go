@@ -202,16 +202,19 @@ func (s *session) tick(now, heard time.Duration) {
 
 // publish updates the series. The caller holds s.mu.
 func (s *session) publish() {
-	v := &snapshot{}
+	var v *snapshot
 	if s.hub != nil { // thousands of sessions share a few snapshots
-		if used, ok := s.hub.snapshots.Get().(*snapshot); ok {
-			v = used
-		}
-		defer s.hub.snapshots.Put(v)
+		v, _ = s.hub.snapshots.Get().(*snapshot)
+	}
+	if v == nil {
+		v = new(snapshot)
 	}
 	*v = s.snapshot()
 	s.series.publish(v)
 	*v = snapshot{}
+	if s.hub != nil {
+		s.hub.snapshots.Put(v)
+	}
 }
 
 // end publishes the final state; packets still outstanding stay so. The session publishes nothing after it, though
