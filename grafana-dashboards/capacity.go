@@ -11,7 +11,7 @@ import (
 // capacityUID is the uid that links and runbooks refer to.
 const capacityUID = "oneway-capacity"
 
-const noTrains = "No clean trains: no completed run of the probe train, or all trains were rejected (see Trains by result)"
+const noTrains = "No clean trains: no completed run, or all rejected (see Trains by result)"
 
 // capacityBoard shows the capacity by packet trains, which do not fill the link, and the size sweep.
 func capacityBoard() *boardBuilder {
@@ -55,7 +55,7 @@ func capacitySummaryRow(b *boardBuilder) {
 	b.WithPanel(tile(text{
 		"Path MTU", "Largest IP packet that passes without fragmentation, measured with probe packets (RFC 8899). Larger packets of trains are fragmented; their capacity is that of the fragments.", "decbytes",
 		"No path MTU measured",
-	}, instant(from(trained, metric.PathMTU), "{{direction}}")).Span(6).Unit("suffix: B").Decimals(0).
+	}, instant(from(trained, metric.PathMTU), "{{direction}}")).Span(6).Unit("suffix:B").Decimals(0).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, gray}, step{0, orange}, step{1280, green})))
 	b.WithPanel(tile(text{
 		"Clean trains", "Share of the trains in the time range that are used for the capacity: complete, in order, not limited by the pace of the sender, batching at the receiver or a token bucket, without other packets between, and long enough for the accuracy of the timestamps. Orange below 50 %.", "percentunit",
@@ -71,13 +71,13 @@ func capacitySummaryRow(b *boardBuilder) {
 func capacityTile(name, matcher string) *stat.PanelBuilder {
 	of := func(d *metric.Desc) string { return "max(" + from(trained, d, matcher) + ")" }
 	return tile(text{
-		"Capacity " + name, "Median capacity of the last run's packet trains of the largest unfragmented size, with its error bound from timestamps and spread of the trains; IP-layer bits (RFC 5136). A token bucket larger than the given bytes is not detected; the capacity is then that of the link before it.", inBits,
+		"Capacity " + name, "Median capacity of the last run's packet trains of the largest unfragmented size, with its error bound from timestamps and spread of the trains; IP-layer bits (RFC 5136). Bucket limit: a larger token bucket is not detected; the capacity is then that of the link before it.", inBits,
 		noTrains,
 	},
 		instant(bitsOf(of(metric.PathCapacity)), "median"), instant(bitsOf(of(metric.PathCapacityBound)), "±"),
-		instant(of(metric.PathCapacityHidden), "undetected bucket above"),
+		instant(of(metric.PathCapacityHidden), "bucket limit"),
 	).Span(6).Decimals(2).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, colorOf(name)})).
 		OverrideByName("±", props{color(gray)}).
-		OverrideByName("undetected bucket above", props{color(gray), prop("unit", "decbytes"), prop("decimals", 0)})
+		OverrideByName("bucket limit", props{color(gray), prop("unit", "decbytes"), prop("decimals", 0)})
 }

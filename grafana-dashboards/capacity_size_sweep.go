@@ -84,9 +84,9 @@ func cells(t text, query string, shades props, thresholds *dashboard.ThresholdsC
 			prop("custom.cellOptions", map[string]string{"type": "color-background", "mode": "basic"}),
 			prop("custom.align", "center"),
 			prop("displayName", "${__field.name}/s"),
-		}, shades...)).
+		}, append(shades, dashes()...)...)).
 		OverrideByName(metric.PacketBytesL, props{
-			prop("unit", "suffix: B"), prop("decimals", 0), prop("custom.width", 90),
+			prop("unit", "suffix:B"), prop("decimals", 0), prop("custom.width", 90),
 			prop("custom.align", "right"), prop("displayName", "IP packet"),
 		})
 	// The order of the columns is that of the rows: by rate, then by size. The sizes become text, since numbers would

@@ -38,7 +38,7 @@ func capacityBySize() *trend.PanelBuilder {
 		"Capacity by packet size",
 		"Median capacity of the clean trains of the last run by size of the IP packet, with the 5th and 95th percentiles as a band. A constant curve is a link without a cost per packet; with one the curve rises. It falls above the path MTU, where packets are fragmented. Corresponds to WPI figure 15.",
 		inBits, noTrains,
-	}, axis{label: metric.PacketBytesL, column: metric.Direction, unit: "suffix: B"},
+	}, axis{label: metric.PacketBytesL, column: metric.Direction, unit: "suffix:B"},
 		one("0.5", "")+" or "+one("0.05", " 5th")+" or "+one("0.95", " 95th")).
 		Min(0)
 	for _, d := range []string{"forward", "reverse"} {
@@ -54,10 +54,10 @@ func capacityBySize() *trend.PanelBuilder {
 func capacityCDF() *trend.PanelBuilder {
 	return curve(text{
 		"Trains, CDF by size, $direction",
-		"Share of the clean trains in all runs of the time range with at most this capacity. From 16 quantiles of a native histogram (resolution 9 %), else from the bounds of classic buckets, five per decade, with interpolated lines between them. The distribution of the runs, below, needs no histogram. Select the direction above. Corresponds to WPI figure 7.",
+		"Share of the clean trains in all runs of the time range with at most this capacity. From 16 quantiles of a native histogram (resolution 9 %), else interpolated in classic buckets, five per decade. The distribution of the runs, below, needs no histogram. Select the direction above. Corresponds to WPI figure 7.",
 		"percentunit", noTrains + " in this time range",
-	}, axis{label: "le", column: metric.PacketBytesL, unit: inBits, log: 10, bytes: true, sorted: true},
-		distribution{metric.TrainCapacity, trained, []string{chosen}, metric.PacketBytesL}.curves()).
+	}, axis{label: "le", column: metric.PacketBytesL, unit: inBits, least: new(0.0), bytes: true, sorted: true},
+		distribution{metric.TrainCapacity, trained, []string{chosen}, metric.PacketBytesL, true}.curves()).
 		Min(0).Max(1).
 		OverrideByRegexp("/^[0-9]/", props{prop("displayName", "${__field.name} B")})
 }
@@ -75,7 +75,7 @@ func capacityRuns() *trend.PanelBuilder {
 		inBits, noTrains + " in this time range",
 	}, axis{label: "share", column: metric.PacketBytesL, unit: "percentunit", sorted: true},
 		bitsOf("max by (share, packet_bytes) ("+strings.Join(terms, " or ")+")")).
-		Span(24).Height(8).
+		Span(24).Height(8).Min(0).
 		OverrideByRegexp("/^[0-9]/", props{prop("displayName", "${__field.name} B")})
 }
 
@@ -107,7 +107,7 @@ func capacityByHour() *trend.PanelBuilder {
 		"Capacity by time of day",
 		"Mean over the dashboard's time range of the median capacity, by hour of the day (local time: oneway:threshold:utc_offset_hours). A decrease at some hours indicates cross traffic. Corresponds to WPI figures 8 to 13.",
 		inBits, "No recorded hours so far: load deploy/prometheus/rules into Prometheus",
-	}, axis{label: "hour", column: metric.Direction, unit: "suffix: h"}, mean).
+	}, axis{label: "hour", column: metric.Direction, unit: "suffix:h", least: new(0.0), most: new(24.0)}, mean).
 		Min(0).
 		OverrideByName("forward", props{color(blue)}).
 		OverrideByName("reverse", props{color(orange)})
@@ -142,7 +142,7 @@ func dispersionTable() *tablepanel.PanelBuilder {
 		"Last run: median capacity, its error bound, dispersion of the clean trains at the receiver, 5th and 95th percentile of the capacity, and whether packets of this size are fragmented. Capacity is (N-1) L / dispersion, with L in IP bytes. Select the direction above. Corresponds to WPI figure 15.",
 		"none", noTrains,
 	},
-		column{title: "IP packet", label: metric.PacketBytesL, empty: "no clean trains", own: props{prop("unit", "suffix: B")}},
+		column{title: "IP packet", label: metric.PacketBytesL, empty: "no clean trains", own: props{prop("unit", "suffix:B")}},
 		column{title: "median", query: of("0.5"), unit: inBits, own: props{prop("decimals", 2), prop("custom.minWidth", 100)}},
 		column{title: "±", query: bitsOf(each(metric.CapacityBound)), unit: inBits, own: props{prop("decimals", 2)}},
 		column{title: "dispersion", query: each(metric.TrainDispersion), unit: "s", own: props{prop("decimals", 2)}},
@@ -165,7 +165,7 @@ func trainsByResult() *timeseries.PanelBuilder {
 		"Trains by result, per hour",
 		"Trains of all sizes that were sent in the hour before each point, by result. clean: used for the capacity. lost, reordered, duplicated: repeated, as in the WPI report. no_timestamp: no kernel timestamp. sender_pace: the sender was not faster than the link. coalesced, batched: the receiver's network card delivered packets in groups. token_bucket: the first packets passed on the tokens of a shaper. interleaved: cross traffic or pauses of the link between packets. too_short: timestamp errors may exceed a tenth of the train's duration.",
 		"none", "No trains in this time range",
-	}, leastMinute, ranged("round(sum by (direction, result) (increase("+from(trained, metric.Trains, chosen)+"[1h])))", "{{result}}"))).
+	}, leastMinute, ranged("round(sum by (direction, result) (increase("+from(trained, metric.Trains, chosen)+"[1h]))) > 0", "{{result}}"))).
 		Thresholds(steps(step{0, "transparent"}))
 	for _, r := range trainResults() {
 		p.OverrideByName(r.name, props{color(r.color)})
@@ -198,11 +198,12 @@ func trainsTable() *tablepanel.PanelBuilder {
 	}).Height(8).Decimals(0).
 		Targets(targets(one(table("round(sum by (packet_bytes, result) (increase("+from(trained, metric.Trains, chosen)+dashboardRange+"))) > 0")))).
 		Thresholds(steps(step{0, gray})).
+		OverrideByFieldType("number", dashes()).
 		OverrideByName("clean", props{
 			prop("color", map[string]any{"mode": "fixed", "fixedColor": green}),
 			prop("custom.cellOptions", map[string]string{"type": "color-text"}),
 		}).
-		OverrideByName(metric.PacketBytesL, props{prop("unit", "suffix: B"), prop("displayName", "IP packet")})
+		OverrideByName(metric.PacketBytesL, props{prop("unit", "suffix:B"), prop("displayName", "IP packet")})
 	for _, s := range pivot(metric.PacketBytesL, metric.ResultL) {
 		p.WithTransformation(s)
 	}

@@ -14,6 +14,8 @@ type axis struct {
 	label, column string
 	// unit is the displayed unit of x.
 	unit string
+	// least and most are the ends of the axis; nil is that of the data.
+	least, most *float64
 	// log is the base of a logarithmic axis; 0 is a linear axis.
 	log float64
 	// bytes converts a label in bytes per second to bits per second.
@@ -45,7 +47,7 @@ func curve(t text, x axis, query string) *trend.PanelBuilder {
 	for _, s := range steps {
 		p.WithTransformation(s)
 	}
-	own := props{prop("unit", x.unit), prop("min", nil), prop("max", nil), prop("decimals", nil)}
+	own := props{prop("unit", x.unit), prop("min", x.least), prop("max", x.most), prop("decimals", nil)}
 	if x.log > 0 {
 		own = append(own, prop("custom.scaleDistribution", map[string]any{"type": "log", "log": x.log}))
 	}

@@ -20,6 +20,9 @@ type distribution struct {
 	base     string
 	matchers []string
 	by       string
+	// interpolated: classic buckets are as narrow as needed to interpolate quantiles in them. The bounds of buckets from
+	// 1e6 on cannot be selected by number: their labels have an exponent, which count_values does not write.
+	interpolated bool
 }
 
 func (c distribution) series(suffix string, matchers ...string) string {
@@ -45,23 +48,37 @@ func (c distribution) named(expr, suffix string) string {
 	return "label_replace(" + expr + `, "` + c.by + `", "$1` + suffix + `", "` + c.by + `", "(.*)")`
 }
 
-// native is the inverse of the distribution function: count_values converts each quantile to a label. If several shares
-// have the same quantile, the largest share is kept, since it is first.
+// native are quantiles of a native histogram.
 func (c distribution) native() string {
+	return c.quantiles("sum by (" + c.by + ") (increase(" + c.series("") + "))")
+}
+
+// quantiles is the inverse of the distribution function: count_values converts each quantile to a label. If several shares
+// have the same quantile, the largest share is kept, since it is first. The last point is the decade below the smallest
+// value: a logarithmic axis has round numbers only if it begins with one.
+func (c distribution) quantiles(histogram string) string {
 	var out []string
-	for _, share := range []string{"1", "0.999", "0.99", "0.95", "0.9", "0.8", "0.7", "0.6", "0.5", "0.4", "0.3", "0.2", "0.1", "0.05", "0.01", "0"} {
-		out = append(out, "count_values by ("+c.by+") (\"le\", histogram_quantile("+share+", sum by ("+c.by+") (increase("+c.series("")+"))) > -Inf) * 0 + "+share)
+	value := func(expr, share string) {
+		out = append(out, "count_values by ("+c.by+") (\"le\", "+expr+") * 0 + "+share)
 	}
+	for _, share := range []string{"1", "0.999", "0.99", "0.95", "0.9", "0.8", "0.7", "0.6", "0.5", "0.4", "0.3", "0.2", "0.1", "0.05", "0.01", "0"} {
+		value("histogram_quantile("+share+", "+histogram+") > -Inf", share)
+	}
+	value("10 ^ floor(log10(histogram_quantile(0, "+histogram+") > 0))", "0")
 	return "(" + strings.Join(out, " or ") + ")"
 }
 
 // classic has no series if there is a native histogram.
 func (c distribution) classic() string {
+	none := " unless on (" + c.by + ") count_over_time(" + c.series("") + "))"
+	if c.interpolated {
+		return "(" + c.quantiles("sum by ("+c.by+", le) (increase("+c.series("_bucket")+"))") + none
+	}
 	reached := "sum by (" + c.by + ", le) (increase(" + c.series("_bucket", `le!="+Inf"`) + "))"
 	all := "sum by (" + c.by + ") (increase(" + c.series("_count") + "))"
 	return "(" + reached + " / on (" + c.by + ") group_left () (" + all + " > 0) and on (le) " +
 		occupiedIn(strings.TrimSuffix(c.series("_bucket"), dashboardRange), strings.TrimSuffix(c.series("_count"), dashboardRange)) +
-		" unless on (" + c.by + ") count_over_time(" + c.series("") + "))"
+		none
 }
 
 // cdf is a panel of distributions of delays.

@@ -46,7 +46,7 @@ func loadedCDF() *trend.PanelBuilder {
 		"Delay under load, CDF",
 		"Share of the received packets of all runs in the time range with at most this delay. Corresponds to thesis figure 6.1c. " + readOff,
 		"percentunit", noLoadedDelay,
-	}, distribution{metric.LoadedDelay, saturated, nil, metric.Direction}.curves())
+	}, distribution{metric.LoadedDelay, saturated, nil, metric.Direction, false}.curves())
 }
 
 // loadedDelayOverTime has one point per run: the histogram changes only at the end of a run.

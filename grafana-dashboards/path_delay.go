@@ -9,6 +9,9 @@ import (
 	"oneway.example/exporter/metric"
 )
 
+// noPackets is short: a curve without points shows it as a legend, which Grafana does not wrap.
+const noPackets = "No valid delay (see Clock), or profile slim without native histograms"
+
 func delayRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("One-way delay"))
 	b.WithPanel(delayLines("forward", forward))
@@ -65,7 +68,7 @@ func delayHeat(name, matcher string) *heatmap.PanelBuilder {
 	return heats(text{
 		"Delay " + name + ", all packets",
 		"Number of packets by delay over time. Two bands indicate two routes or two states of a radio link; a band that grows upwards indicates a growing queue. Rows of a native histogram are 9 % high. Without native histograms the rows are the few classic buckets, which are too wide to separate such bands.",
-		"s", noDelay + "; with profile slim also where the server does not ingest native histograms",
+		"s", noPackets,
 	}, heat("sum(increase("+native+rateInterval+")) or (sum by (le) (increase("+classic+rateInterval+")) and on (le) "+
 		occupied(metric.Delay, matcher)+" unless on () count_over_time("+native+dashboardRange+" @ end()))"))
 }
@@ -76,11 +79,11 @@ func delayCDF() *trend.PanelBuilder {
 	moved := func(d *metric.Desc) string { return "sum by (direction) (increase(" + of(d) + dashboardRange + "))" }
 	received, lost, sent := moved(metric.PacketsReceived), moved(metric.PacketsLost), moved(metric.PacketsSent)
 	arrived := "(" + received + " / (" + received + " + " + lost + " > 0) or 1 - " + lost + " / (" + sent + " > 0))"
-	all := distribution{metric.Delay, thisPath, nil, metric.Direction}
+	all := distribution{metric.Delay, thisPath, nil, metric.Direction, false}
 	return cdf(text{
 		"Delay CDF",
 		"Share of the received test packets of the time range with at most this delay. \"of sent\" counts lost packets with infinite delay. Corresponds to thesis figures 5.4c and 6.1c, which show packets of the load. " + readOff,
-		"percentunit", noDelay + "; with profile slim also where the server does not ingest native histograms",
+		"percentunit", noPackets,
 	}, all.curves()+" or "+all.scaled(arrived, ", of sent")).
 		OverrideByRegexp("/of sent/", props{dashed()})
 }

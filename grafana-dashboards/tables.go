@@ -62,13 +62,18 @@ func (c column) properties() props {
 	if c.query == "" {
 		return props{prop("noValue", c.empty)}
 	}
-	own := props{prop("noValue", "–"), prop("mappings", []map[string]any{{
-		"type": "special", "options": map[string]any{"match": "nan", "result": map[string]any{"text": "–"}},
-	}})}
+	own := dashes()
 	if c.unit != "" {
 		own = append(own, prop("unit", c.unit))
 	}
 	return own
+}
+
+// dashes shows a cell without a value as a dash without color.
+func dashes() props {
+	return props{prop("noValue", "–"), prop("mappings", []map[string]any{{
+		"type": "special", "options": map[string]any{"match": "null+nan", "result": map[string]any{"text": "–", "color": "transparent"}},
+	}})}
 }
 
 // plainTable is a table whose columns have a minimum width, so that it scrolls on a phone.
