@@ -30,7 +30,7 @@ Queue size = (delay with a full queue - delay without a queue) x bandwidth. The 
 	b.WithPanel(queueSizeLines())
 	b.WithPanel(runs(plot(text{
 		"Delay with idle link and full queue",
-		"Smallest one-way delay of the packets before and after the load (idle), and of the packets while the queue is full. The queue delay is the difference; a constant clock error cancels in it.",
+		"Smallest one-way delay of the packets before and after the load (idle), and of the packets while the queue is full. The queue delay is the difference; a constant clock error cancels in it. No line for the full queue where its packets cannot be identified (varying rate, cross traffic, losses).",
 		"s", noQueue,
 	},
 		ranged(fresh(saturated, from(saturated, metric.QueueIdleDelay)), "{{direction}} idle"),

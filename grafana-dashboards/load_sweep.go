@@ -7,7 +7,7 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-const noSweep = "No completed rate sweep (mode: sweep) of the probe selected above"
+const noSweep = "No completed run in mode sweep"
 
 func sweepRow(b *boardBuilder) {
 	offered := axis{label: metric.OfferedL, column: metric.Direction, unit: inBits, bytes: true}

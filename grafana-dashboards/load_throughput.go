@@ -23,7 +23,7 @@ func throughputRow(b *boardBuilder) {
 		"Results of the runs",
 		"State of each direction in its last run: filled (the queue drops at its tail), not filled (OnewayLinkNotFilled: increase the offered rate), policer (loss without delay), aqm (drops before the queue was full), time limited (drops after a time in the queue); empty if the state cannot be determined. A state is shown until the next run.",
 		"none", noLoad,
-	}, ranged("("+stateOf()+`) or on () label_replace(vector(-1), "direction", "no run", "", "")`, "{{direction}}")).Height(7).ShowValue(common.VisibilityModeAuto).
+	}, ranged("("+stateOf()+`) or on () label_replace(vector(-1), "direction", "no run", "", "")`, "{{direction}}")).Height(9).ShowValue(common.VisibilityModeAuto).
 		Mappings(values(words)).Thresholds(steps(step{0, gray})).
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(false).
 			DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom)))
@@ -34,7 +34,7 @@ func throughputRow(b *boardBuilder) {
 	}, 0.03,
 		ranged(fresh(saturated, from(saturated, metric.UDPUnderrun)), "{{direction}} underrun"),
 		ranged(fresh(saturated, from(saturated, metric.LoadedLoss)), "{{direction}} lost"),
-	)).Height(7).
+	)).Span(24).Height(7).
 		Thresholds(steps(step{0, "transparent"}, step{0.02, red})).ThresholdsStyle(line()).
 		OverrideByRegexp("/^forward/", props{color(blue)}).OverrideByRegexp("/^reverse/", props{color(orange)}).
 		OverrideByRegexp("/ lost$/", props{
@@ -47,7 +47,7 @@ func throughputRow(b *boardBuilder) {
 func rateDistribution() *timeseries.PanelBuilder {
 	p := runs(lines(text{
 		"Rate by the second, run by run",
-		"Rate of the link per second from the first to the last loss of a run: median, 5th and 95th percentile (shaded). A narrow band indicates a link of constant rate; a wide band a link of variable rate such as a radio link, whose queue has a size in bytes but no constant delay.",
+		"Rate of the link per second from the first to the last loss of a run: median, 5th and 95th percentile (dotted, shaded between). A narrow band indicates a link of constant rate; a wide band a link of variable rate such as a radio link, whose queue has a size in bytes but no constant delay.",
 		inBits, noLoad + " in this time range",
 	},
 		ranged(bitsOf(fresh(saturated, from(saturated, metric.UDPRate, half))), "{{direction}}"),
@@ -55,7 +55,7 @@ func rateDistribution() *timeseries.PanelBuilder {
 		ranged(bitsOf(fresh(saturated, from(saturated, metric.UDPRate, least))), "{{direction}} 5 %"),
 	)).Height(9).AxisSoftMin(0).Thresholds(steps(step{0, "transparent"}))
 	for _, d := range []string{"forward", "reverse"} {
-		edge := props{color(colorOf(d)), prop("custom.lineWidth", 1), prop("custom.showPoints", "never")}
+		edge := props{color(colorOf(d)), dotted(), prop("custom.showPoints", "never")}
 		p.OverrideByName(d, props{color(colorOf(d)), prop("custom.lineWidth", 2)}).
 			OverrideByName(d+" 95 %", append(edge, prop("custom.fillBelowTo", d+" 5 %"), prop("custom.fillOpacity", 20))).
 			OverrideByName(d+" 5 %", edge)

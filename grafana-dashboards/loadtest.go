@@ -23,7 +23,7 @@ const (
 	noRun  = "No run of a load test was due so far, or no load test is configured on this path"
 	noLoad = "No completed run of the probe saturation on this path"
 	// noState is the text for a missing result of a run in mode fixed.
-	noState = "No run in mode fixed with a result; see the report of the run"
+	noState = "No completed run, or none in mode fixed with a result"
 )
 
 // inBits is bits per second, the usual unit of link rates; metrics count bytes.
