@@ -22,21 +22,22 @@ func clockBoundRow(b *boardBuilder) {
 		"Error bound of a window's delays divided by their median: both clocks and both timestamps. The line is at 10 %; above it, OnewayClockErrorTooLarge fires for bounds above 1 ms. A short path with a good clock can be at 300 % (a delay of 20 us with a bound of 56 us); this is no fault. Click a line to open its path.",
 		"percentunit", "No window with a bound and a median: no path with synchronized clocks",
 	}, ranged(agents(metric.DelayErrorBound)+" / ignoring (quantile_rank) ("+median+" > 0)", byDirection)).
-		Height(11).ScaleDistribution(scale(10)).DataLinks(toPath()).
+		Height(11).ScaleDistribution(scale(10)).Legend(ranked()).DataLinks(toPath()).
 		AxisSoftMin(0.01).AxisSoftMax(1).
 		Thresholds(steps(step{0, "transparent"}, step{shareTooLarge, orange})).ThresholdsStyle(line()))
 	b.WithPanel(plot(text{
 		"Clock error bound and delays",
-		"Error bound of the agent's clock relative to UTC (thick), and median delay of each window of its paths (dashed): the larger their ratio, the more accurate the delays. The line is at 1 ms, the lower limit of OnewayClockErrorTooLarge.",
+		"Error bound of the agent's clock relative to UTC (thick), and the smallest and the largest median delay of a window among its paths (dashed): the larger the ratio of delay and bound, the more accurate the delays. The line is at 1 ms, the lower limit of OnewayClockErrorTooLarge.",
 		"s", "No clock is synchronized",
 	},
 		ranged(agents(metric.ClockErrorBound), "bound "+byInstance),
-		ranged(median, byDirection),
+		ranged("min by (job, instance) ("+median+")", "smallest delay "+byInstance),
+		ranged("max by (job, instance) ("+median+")", "largest delay "+byInstance),
 	).
 		Height(11).ScaleDistribution(scale(10)).
 		Thresholds(steps(step{0, "transparent"}, step{0.001, orange})).ThresholdsStyle(line()).
 		OverrideByRegexp("/^bound /", props{prop("custom.lineWidth", 3)}).
-		OverrideByRegexp("/(forward|reverse)/", props{dashed()}))
+		OverrideByRegexp("/^(smallest|largest) /", props{dashed()}))
 	b.WithPanel(plot(text{
 		"Clock offset",
 		"Offset that the clock daemon is still correcting, positive if the clock is fast, and the offset reported by gpsd from its pulse (dotted). Lines at ± 1 ms.",
@@ -73,7 +74,7 @@ func clockBoundRow(b *boardBuilder) {
 		"Failed clock daemon queries",
 		"Queries to the clock daemon per minute without a valid reply, by reason. After some seconds without a reply the state is silent and no delay is reported: the clock may be correct, but its error bound is unknown.",
 		perMinute, "No failed query in this time range",
-	}, leastMinute, ranged(minutely(agents(metric.ClockQueryFailures)), "{{instance}} {{reason}}")).Height(6).
+	}, leastMinute, ranged(minutely(agents(metric.ClockQueryFailures))+" > 0", "{{instance}} {{reason}}")).Height(6).
 		DrawStyle(common.GraphDrawStyleBars).FillOpacity(60).LineWidth(0).
 		Thresholds(steps(step{0, "transparent"}, step{1, red})))
 }

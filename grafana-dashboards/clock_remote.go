@@ -11,9 +11,9 @@ func clockRemoteRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Remote clocks as reported by the remote ends"))
 	b.WithPanel(states(text{
 		"Remote end synchronized",
-		"S bit of the Error Estimate in reflected packets (RFC 8762 section 4.2.1): whether the remote clock is synchronized. With S=0 no one-way delay of the path is reported. Some implementations never set the bit.",
+		"S bit of the Error Estimate in reflected packets (RFC 8762 section 4.2.1): whether the remote clock is synchronized. With S=0 no one-way delay of the path is reported. Some implementations never set the bit. Paths whose remote clock was not synchronized at some time of the range are first.",
 		"none", "No reply from a remote end so far",
-	}, ranged(orNone(agents(metric.RemoteClockSynchronized), "-1", metric.Path, metric.Probe), byPath)).ShowValue(common.VisibilityModeAuto).
+	}, ranged(orNone(faultsFirst(metric.RemoteClockSynchronized), "-1", metric.Path, metric.Probe), byPath)).PerPage(10).ShowValue(common.VisibilityModeAuto).
 		Thresholds(steps(step{0, gray}, step{0, red}, step{1, green})).
 		Mappings(values(map[string]dashboard.ValueMappingResult{
 			"1": word("synchronized", green, 0), "0": word("not synchronized", red, 1), "-1": word("no reply from a remote end", faint, 2),
@@ -23,8 +23,19 @@ func clockRemoteRow(b *boardBuilder) {
 		"Error bound of the remote clock from the Error Estimate in reflected packets (RFC 4656 section 4.1.2). The line is at 1 ms, the lower limit of OnewayClockErrorTooLarge. Click a line to open its path.",
 		"s", "No remote end reports a synchronized clock",
 	}, ranged(agents(metric.RemoteClockErrorBound), byPath)).
-		ScaleDistribution(scale(10)).DataLinks(toPath()).
+		ScaleDistribution(scale(10)).AxisSoftMax(0.002).Legend(ranked()).DataLinks(toPath()).
 		Thresholds(steps(step{0, "transparent"}, step{0.001, orange})).ThresholdsStyle(line()))
+}
+
+// faultsFirst adds a label by which series that were 0 at some time of the range are first: Prometheus sorts the result of
+// a range query by its labels, and Grafana shows ten rows a page.
+func faultsFirst(d *metric.Desc) string {
+	all := agents(d)
+	faulty := all + " and (min_over_time(" + all + dashboardRange + " @ end()) < 1)"
+	ordered := func(expr, order string) string {
+		return "label_replace(" + expr + `, "_order", "` + order + `", "", "")`
+	}
+	return ordered(faulty, "0") + " or " + ordered(all+" unless ("+faulty+")", "1")
 }
 
 func clockDelayRow(b *boardBuilder) {
@@ -34,13 +45,13 @@ func clockDelayRow(b *boardBuilder) {
 		"Delays per minute that were measured and not reported, because they have no error bound or one that is too large; local_* concerns the local end, remote_* the remote end. Loss and round-trip times are not affected.",
 		perMinute, "None: every delay had a bound",
 	}, leastMinute, ranged("sum by (job, instance, path, reason) ("+minutely(agents(metric.DelayInvalid))+")", "{{reason}} · {{path}} · {{instance}}")).
-		DataLinks(toPath()).
+		Legend(ranked()).DataLinks(toPath()).
 		Thresholds(steps(step{0, "transparent"}, step{1, red}))))
 	b.WithPanel(counted(text{
 		"Low-confidence delays", "Share of the delays of 5 minutes that are smaller than their own error bound. On a short path with a good clock these are all delays; this is no fault. They are included in all distributions.",
 		"percentunit", "No delay measured, or no recording rules",
 	}, 1, ranged(agentsRec(recLowConfident), byDirection)).
-		DataLinks(toPath()).Thresholds(steps(step{0, "transparent"})))
+		Legend(ranked()).DataLinks(toPath()).Thresholds(steps(step{0, "transparent"})))
 	for _, d := range []struct {
 		title, description, empty string
 		of                        *metric.Desc
@@ -58,7 +69,7 @@ func clockDelayRow(b *boardBuilder) {
 		},
 	} {
 		b.WithPanel(bars(counted(text{d.title, d.description, perMinute, d.empty}, leastMinute, ranged(minutely(agents(d.of)), byDirection)).
-			DataLinks(toPath()).
+			Legend(ranked()).DataLinks(toPath()).
 			Thresholds(steps(step{0, "transparent"}, d.alarm))))
 	}
 	b.WithPanel(tile(text{

@@ -80,6 +80,13 @@ func plot(t text, qs ...*prometheus.DataqueryBuilder) *timeseries.PanelBuilder {
 			Sort(common.SortOrderDescending))
 }
 
+// ranked is the legend of lines of many paths: a table, with the largest maximum first.
+func ranked() *common.VizLegendOptionsBuilder {
+	return common.NewVizLegendOptionsBuilder().ShowLegend(true).
+		DisplayMode(common.LegendDisplayModeTable).Placement(common.LegendPlacementBottom).
+		Calcs([]string{"lastNotNull", "max"}).SortBy("Max").SortDesc(true)
+}
+
 // tile is a panel with the last value of each query.
 func tile(t text, qs ...*prometheus.DataqueryBuilder) *stat.PanelBuilder {
 	return stat.NewPanelBuilder().
@@ -153,6 +160,11 @@ type props = []dashboard.DynamicConfigValue
 
 func color(name string) dashboard.DynamicConfigValue {
 	return dashboard.DynamicConfigValue{Id: "color", Value: map[string]any{"mode": "fixed", "fixedColor": name}}
+}
+
+// shades is for lines of one direction by codec: each has its own shade of the color.
+func shades(name string) dashboard.DynamicConfigValue {
+	return dashboard.DynamicConfigValue{Id: "color", Value: map[string]any{"mode": "shades", "fixedColor": name}}
 }
 
 func prop(id string, value any) dashboard.DynamicConfigValue {
