@@ -39,7 +39,7 @@ func clockRow(b *boardBuilder) {
 	b.WithPanel(counted(text{
 		"Invalid delays by reason",
 		"Delays that were measured and not reported because they have no error bound; local_* concerns the local end, remote_* the remote end. Loss and round-trip times are not affected.",
-		perMinute, "None: every delay had a bound." + orSlim,
+		perMinute, "None: every delay had a bound" + orSlim,
 	}, leastMinute, ranged(minutely(of(metric.DelayInvalid)), "{{direction}} {{reason}}")).
 		DrawStyle(common.GraphDrawStyleBars).FillOpacity(60).LineWidth(0).
 		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A")))
@@ -56,25 +56,22 @@ func clockRow(b *boardBuilder) {
 		OverrideByName("forward negative", props{color(blue)}).OverrideByName("reverse negative", props{color(orange)}))
 }
 
-// errorComponents stacks the largest component of each kind in a window; a bound is at most their sum.
+// errorComponents has a logarithmic axis and no stack: one timestamp taken in user space on a busy host is a thousand times
+// larger than the bounds of both clocks.
 func errorComponents() *timeseries.PanelBuilder {
-	return lines(text{
+	return plot(text{
 		"Error bound by component",
-		"Largest part of each component in the delay error bounds of a window, both directions, stacked: local clock, remote clock, timestamps (RFC 7679 section 3.7). The lines are the reported bounds by direction; the sum of the components is not below them. Profile slim has the bounds only.",
+		"Largest part of each component in the delay error bounds of a window, both directions: local clock, remote clock, timestamps (RFC 7679 section 3.7). Dashed: the reported bounds by direction; they are not above the sum of the components. No line for a component of 0: both ends read one clock. A component far above the bounds is that of a few packets of the window. Profile slim has the bounds only.",
 		"s", "No valid delay: no reply, or a clock is not synchronized (see Clock)",
 	},
 		ranged(of(metric.DelayErrorComponent), "{{component}}"),
 		ranged(of(metric.DelayErrorBound), "bound {{direction}}"),
 	).
-		FillOpacity(40).LineWidth(0).
-		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A")).
-		OverrideByName("local_clock", props{color(purple)}).
-		OverrideByName("remote_clock", props{color(yellow)}).
+		LineWidth(2).ScaleDistribution(scale(10)).
+		OverrideByName("local_clock", props{color(purple), prop("displayName", "local clock")}).
+		OverrideByName("remote_clock", props{color(yellow), prop("displayName", "remote clock")}).
 		OverrideByName("timestamps", props{color(green)}).
-		OverrideByRegexp("/^bound/", props{
-			prop("custom.stacking", map[string]string{"mode": "none", "group": "B"}),
-			prop("custom.fillOpacity", 0), prop("custom.lineWidth", 2), dashed(),
-		}).
+		OverrideByRegexp("/^bound/", props{dashed()}).
 		OverrideByName("bound forward", props{color(blue)}).OverrideByName("bound reverse", props{color(orange)})
 }
 

@@ -13,7 +13,7 @@ func selfRow(b *boardBuilder) {
 	b.WithPanel(lines(text{
 		"Send lateness",
 		"Time from the scheduled to the actual start of sending a test packet. The kernel timestamp keeps the delay correct; the send schedule (RFC 3432) requires small lateness. Resolution: 9 % with native histograms, else classic buckets at 1 and 10 ms.",
-		"s", "No packet was sent." + orSlim,
+		"s", "No packet was sent" + orSlim,
 	},
 		ranged(quantile("0.5", metric.ProbeLateness, ""), "p50"),
 		ranged(quantile("0.99", metric.ProbeLateness, ""), "p99"),
@@ -23,7 +23,7 @@ func selfRow(b *boardBuilder) {
 	b.WithPanel(counted(text{
 		"Skipped and late packets",
 		"Share of the scheduled test packets of 5 minutes that were skipped, or sent more than 10 ms late. They do not count as loss. The dashed line is the default threshold of OnewayProbeSelfLimited.",
-		"percentunit", "No packet was skipped." + orSlim,
+		"percentunit", "No packet was skipped" + orSlim,
 	}, leastRatio,
 		ranged(rec(recSkipped), "skipped"),
 		ranged(rec(recLate), "late"),
@@ -33,13 +33,13 @@ func selfRow(b *boardBuilder) {
 	b.WithPanel(lines(text{
 		"Timestamps by origin",
 		"Share of the timestamps used, by event (t1: sent, t2: received by the reflector, t3: sent by the reflector, t4: received) and origin. Origin user is a fallback that includes the delay of the host.",
-		"percentunit", "No timestamps: no replies." + orSlim,
+		"percentunit", "No timestamps: no replies" + orSlim,
 	}, ranged("sum by (event, origin) (rate("+of(metric.Timestamps)+rateInterval+")) / on (event) group_left () sum by (event) (rate("+of(metric.Timestamps)+rateInterval+") > 0)", "{{event}} {{origin}}")).
 		Max(1))
 	b.WithPanel(counted(text{
 		"Skipped packets and missing timestamps",
 		"Scheduled test packets that were not sent, by reason, and timestamps that a measurement lacks, by event.",
-		perMinute, "None in this time range." + orSlim,
+		perMinute, "None in this time range" + orSlim,
 	}, leastMinute,
 		ranged(minutely(of(metric.ProbeSkipped)), "skipped: {{reason}}"),
 		ranged(minutely(of(metric.TimestampsMissing)), "no timestamp: {{event}}"),

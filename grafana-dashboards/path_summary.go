@@ -9,10 +9,12 @@ import (
 )
 
 const (
-	noRules = "No recorded series: load deploy/prometheus/rules into Prometheus." + orSlim
+	noRules = "No recorded series: load deploy/prometheus/rules into Prometheus" + orSlim
 	// orSlim ends the text of an empty panel whose families are absent in profile slim.
-	orSlim  = " Not measured in profile slim"
-	noDelay = "No valid delay: no reply, a clock is not synchronized (see Clock), or no recording rules"
+	orSlim = ", or profile slim"
+	// noRating is short: it is shown in a tile.
+	noRating = "No valid delay, fewer than 10 packets per window" + orSlim
+	noDelay  = "No valid delay: no reply, a clock is not synchronized (see Clock), or no recording rules"
 )
 
 // summaryRow shows the current state in the units of the alerts.
@@ -33,7 +35,7 @@ func summaryRow(b *boardBuilder) {
 	b.WithPanel(clockTile())
 	b.WithPanel(tile(text{
 		"Call quality R, $codec", "Transmission rating factor R of the last window by ITU-T G.107, for codec $codec (selected above) and an adaptive playout buffer. Good from 80, bad below 70 (thesis section 7.1; G.107 Annex B).", "none",
-		"No rating: no valid delay, or fewer than 10 packets per window." + orSlim,
+		noRating,
 	}, instant(call(metric.VoiceR), "{{direction}}")).Span(6).Decimals(1).
 		TextMode(common.BigValueTextModeValueAndName).
 		Thresholds(steps(step{0, gray}, step{0, red}, step{70, orange}, step{80, green})))
@@ -45,7 +47,7 @@ func summaryRow(b *boardBuilder) {
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, green})))
 	b.WithPanel(tile(text{
 		"Last reply", "Time since the last reply. Red above 63 s.", "s",
-		"No reply so far." + orSlim,
+		"No reply so far" + orSlim,
 	}, instant("time() - "+of(metric.ProbeLastSuccess), "age")).Span(3).Decimals(0).
 		Thresholds(steps(step{0, gray}, step{0, green}, step{63, red})))
 	b.WithPanel(factsTile())
@@ -85,7 +87,7 @@ func factsTile() *stat.PanelBuilder {
 		`, "size", "$1 B", "payload_bytes", "(.*)"), "mark", "DSCP $1", "dscp", "(.*)"), "facts", " · ", "peer", "reflector", "size", "mark")`
 	return tile(text{
 		"Measured with", "Peer address, kind of reflector, UDP payload size and DSCP of the test packets.", "none",
-		"The peer's name does not resolve." + orSlim,
+		"The peer's name does not resolve" + orSlim,
 	}, table(facts)).Span(9).
 		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"}).Fields("/^facts$/")).
 		Thresholds(steps(step{0, gray})).

@@ -26,7 +26,7 @@ func variationRow(b *boardBuilder) {
 	b.WithPanel(lines(text{
 		"Jitter and IPDV",
 		"RTP interarrival jitter (RFC 3550), and the range of 90 % of the delay differences between successive packets (IPDV, RFC 3393); it is negative if the later packet had the smaller delay. IPDV needs native histograms (resolution 9 %). The jitter of the D-ITG report is another quantity: the standard deviation of the delays.",
-		"s", "No two successive packets were received." + orSlim,
+		"s", "No two successive packets were received" + orSlim,
 	},
 		ranged(of(metric.Jitter), "{{direction}} jitter"),
 		ranged(quantile("0.95", metric.IPDV, metric.Direction), "{{direction}} IPDV p95"),
@@ -53,7 +53,7 @@ func variationRow(b *boardBuilder) {
 	b.WithPanel(lines(text{
 		"Residence time in the reflector",
 		"T3−T2 by the reflector's clock. It is excluded from all delays; a large value indicates an overloaded reflector, whose timestamps may be late, too. Resolution: 9 % with native histograms, else classic buckets at 1 and 10 ms.",
-		"s", "No reply with both timestamps of the reflector." + orSlim,
+		"s", "No reply with both timestamps of the reflector" + orSlim,
 	},
 		ranged(quantile("0.5", metric.Residence, ""), "p50"),
 		ranged(quantile("0.99", metric.Residence, ""), "p99"),

@@ -17,7 +17,7 @@ func voiceRow(b *boardBuilder) {
 	b.WithPanel(lines(text{
 		"R, $codec",
 		"Transmission rating factor R by ITU-T G.107 of a call in this direction with codec $codec (selected above) and an adaptive playout buffer. Colored areas: user satisfaction by Annex B (from 90 very satisfied, 80 satisfied, 70 some users dissatisfied, 60 many, 50 nearly all). Dotted: range of R within the error bound of the delay. Corresponds to thesis figure 7.2 (c), which uses a simplified model.",
-		"none", "No rating: no valid delay, or fewer than 10 packets per window." + orSlim,
+		"none", noRating,
 	},
 		ranged(call(metric.VoiceR), "{{direction}}"),
 		ranged(rMost, "{{direction}}, upper limit"),
@@ -32,7 +32,7 @@ func voiceRow(b *boardBuilder) {
 	b.WithPanel(counted(text{
 		"Loss ratio of the same windows",
 		"Lost packets divided by packets received or lost, per window. Corresponds to thesis figure 7.2 (a).",
-		"percentunit", "The reflector does not report loss by direction, or no packet was received or lost." + orSlim,
+		"percentunit", "The reflector does not report loss by direction, or no packet was received or lost" + orSlim,
 	}, leastRatio, ranged(of(metric.LossRatio), "{{direction}}")).Span(24).Height(6).AxisWidth(axisWidth).
 		OverrideByName("forward", props{color(blue)}).OverrideByName("reverse", props{color(orange)}))
 	b.WithPanel(lines(text{
@@ -44,18 +44,20 @@ func voiceRow(b *boardBuilder) {
 	b.WithPanel(lines(text{
 		"MOS by codec",
 		"Estimated mean opinion score (MOS-CQE, 1 to 4.5) by ITU-T G.107 Annex B, by codec, with the playout buffer that gives the highest score.",
-		"none", "No rating: no valid delay, or fewer than 10 packets per window." + orSlim,
+		"none", noRating,
 	}, ranged("max by (direction, codec) ("+of(metric.VoiceMOS, metric.ModelL+`="g107"`)+")", "{{direction}} {{codec}}")).Min(1).Max(4.5).
-		OverrideByRegexp("/forward/", props{prop("custom.lineWidth", 2)}).
-		OverrideByRegexp("/reverse/", props{dashed()}))
+		OverrideByRegexp("/^forward/", props{shades(blue), prop("custom.lineWidth", 2)}).
+		OverrideByRegexp("/^reverse/", props{shades(orange), prop("custom.lineWidth", 2)}))
 	b.WithPanel(lines(text{
 		"Mouth-to-ear delay and playout loss",
 		"Left: sum of packetization, look-ahead, network and playout buffer delay. ITU-T G.114: most applications are not affected below 150 ms, and networks should not be planned for more than 400 ms. Right: share of the packets lost on the path or too late for the playout buffer.",
-		"s", "No rating: no valid delay, or fewer than 10 packets per window." + orSlim,
+		"s", noRating,
 	},
 		ranged(of(metric.VoiceMouthToEar), "{{direction}} {{codec}} {{buffer}}"),
 		ranged("max by (direction, buffer) ("+of(metric.VoicePlayoutLoss)+")", "{{direction}} {{buffer}}: lost or late"),
 	).
+		OverrideByRegexp("/^forward/", props{shades(blue)}).
+		OverrideByRegexp("/^reverse/", props{shades(orange)}).
 		OverrideByRegexp("/lost or late/", props{
 			prop("unit", "percentunit"), prop("custom.axisPlacement", "right"),
 			prop("min", 0), prop("custom.axisSoftMax", leastRatio), dashed(),
