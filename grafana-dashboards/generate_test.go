@@ -299,3 +299,46 @@ func TestABoundIsDrawnAroundTheMedianOfItsOwnWindow(t *testing.T) {
 		t.Errorf("%d queries of bound and median, want at least 7", seen)
 	}
 }
+
+// Grafana itself writes a space before a custom unit; a second one is visible on axes.
+func TestCustomUnitsBeginWithoutSpace(t *testing.T) {
+	for name, b := range boards() {
+		text, err := render(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), `"suffix: `) {
+			t.Errorf(`%s has a unit that begins with "suffix: ", want "suffix:" without a space`, name)
+		}
+	}
+}
+
+// A cell without a value shows the noValue text of its panel, which is a sentence, unless an override has a dash.
+func TestCellsWithoutValueShowADash(t *testing.T) {
+	eachPanel(t, func(t *testing.T, p dashboard.Panel) {
+		if p.Type != "table" {
+			return
+		}
+		for _, o := range p.FieldConfig.Overrides {
+			for _, property := range o.Properties {
+				if property.Id == "noValue" && property.Value == "–" {
+					return
+				}
+			}
+		}
+		t.Error("no override has the noValue text –")
+	})
+}
+
+// Classic buckets of capacities have labels such as 1.25e+06, which count_values does not write: a curve that selects them
+// by number is empty.
+func TestCapacityCurvesSelectNoBucketByNumber(t *testing.T) {
+	eachPanel(t, func(t *testing.T, p dashboard.Panel) {
+		for _, target := range p.Targets {
+			q, ok := target.(prometheus.Dataquery)
+			if ok && strings.Contains(q.Expr, metric.TrainCapacity.Name) && strings.Contains(q.Expr, "and on (le)") {
+				t.Errorf("%s selects buckets by the number of their bound", q.Expr)
+			}
+		}
+	})
+}
