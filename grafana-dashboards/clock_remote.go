@@ -12,16 +12,16 @@ func clockRemoteRow(b *boardBuilder) {
 	b.WithPanel(states(text{
 		"Remote end synchronized",
 		"S bit of the Error Estimate in reflected packets (RFC 8762 section 4.2.1): whether the remote clock is synchronized. With S=0 no one-way delay of the path is reported. Some implementations never set the bit. Paths whose remote clock was not synchronized at some time of the range are first.",
-		"none", "No reply from a remote end so far",
+		"none", "No reply from a remote end so far" + orSlim,
 	}, ranged(orNone(faultsFirst(metric.RemoteClockSynchronized), "-1", metric.Path, metric.Probe), byPath)).PerPage(10).ShowValue(common.VisibilityModeAuto).
 		Thresholds(steps(step{0, gray}, step{0, red}, step{1, green})).
 		Mappings(values(map[string]dashboard.ValueMappingResult{
-			"1": word("synchronized", green, 0), "0": word("not synchronized", red, 1), "-1": word("no reply from a remote end", faint, 2),
+			"1": word("synchronized", green, 0), "0": word("not synchronized", red, 1), "-1": word("no reply from a remote end"+orSlim, faint, 2),
 		})))
 	b.WithPanel(plot(text{
 		"Remote clock error bound",
 		"Error bound of the remote clock from the Error Estimate in reflected packets (RFC 4656 section 4.1.2). The line is at 1 ms, the lower limit of OnewayClockErrorTooLarge. Click a line to open its path.",
-		"s", "No remote end reports a synchronized clock",
+		"s", "No remote end reports a synchronized clock" + orSlim,
 	}, ranged(agents(metric.RemoteClockErrorBound), byPath)).
 		ScaleDistribution(scale(10)).AxisSoftMax(0.002).Legend(ranked()).DataLinks(toPath()).
 		Thresholds(steps(step{0, "transparent"}, step{0.001, orange})).ThresholdsStyle(line()))
@@ -43,13 +43,13 @@ func clockDelayRow(b *boardBuilder) {
 	b.WithPanel(bars(counted(text{
 		"Invalid delays by reason",
 		"Delays per minute that were measured and not reported, because they have no error bound or one that is too large; local_* concerns the local end, remote_* the remote end. Loss and round-trip times are not affected.",
-		perMinute, "None: every delay had a bound",
+		perMinute, "None: every delay had a bound" + orSlim,
 	}, leastMinute, ranged("sum by (job, instance, path, reason) ("+minutely(agents(metric.DelayInvalid))+")", "{{reason}} · {{path}} · {{instance}}")).
 		Legend(ranked()).DataLinks(toPath()).
 		Thresholds(steps(step{0, "transparent"}, step{1, red}))))
 	b.WithPanel(counted(text{
 		"Low-confidence delays", "Share of the delays of 5 minutes that are smaller than their own error bound. On a short path with a good clock these are all delays; this is no fault. They are included in all distributions.",
-		"percentunit", "No delay measured, or no recording rules",
+		"percentunit", "No delay measured, no recording rules" + orSlim,
 	}, 1, ranged(agentsRec(recLowConfident), byDirection)).
 		Legend(ranked()).DataLinks(toPath()).Thresholds(steps(step{0, "transparent"})))
 	for _, d := range []struct {
@@ -59,12 +59,12 @@ func clockDelayRow(b *boardBuilder) {
 	}{
 		{
 			"Negative delays", "Packets per minute with a negative delay larger than its error bound while both clocks reported that they were synchronized: at least one clock is wrong (OnewayNegativeDelay). Negative delays are not clamped to 0.",
-			"No delay measured in this time range", metric.DelayNegative,
+			"No delay measured in this time range" + orSlim, metric.DelayNegative,
 			step{1e-3, red},
 		},
 		{
 			"TX uncertainty", "Packets per minute that may have left the sending host more than 25 us after their TX timestamp, for example because a virtual machine was paused. Their delays may be too large by that time; their error bounds include it.",
-			"No packet with TX uncertainty in this time range", metric.DelayTXUncertainty,
+			"No packet with TX uncertainty in this time range" + orSlim, metric.DelayTXUncertainty,
 			step{60, orange},
 		},
 	} {

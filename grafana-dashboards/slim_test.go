@@ -11,10 +11,10 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// A panel of the page Path without data of slim paths must mention profile slim in its noValue text.
+// A panel of the pages Path and Clock without data of slim paths must mention profile slim in its noValue text.
 func TestPanelsWithoutSlimDataNameTheProfile(t *testing.T) {
 	// Recorded series of full paths only; all other series of the page exist for slim paths, too.
-	fullOnly := map[string]bool{recVariation: true, recRTT: true, recLate: true, recSkipped: true}
+	fullOnly := map[string]bool{recVariation: true, recRTT: true, recLate: true, recSkipped: true, recLowConfident: true}
 	has := map[string]bool{}
 	for _, g := range metric.Groups() {
 		for _, d := range g.Descs {
@@ -22,12 +22,16 @@ func TestPanelsWithoutSlimDataNameTheProfile(t *testing.T) {
 		}
 	}
 	name := regexp.MustCompile(`oneway[_:][a-z0-9_:]+`)
-	board, err := pathBoard().Build()
-	if err != nil {
-		t.Fatal(err)
-	}
 	uids := map[string]bool{}
-	for _, p := range board.Panels {
+	var panels []dashboard.PanelOrRowPanel
+	for _, b := range []*boardBuilder{pathBoard(), clockBoard()} {
+		board, err := b.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		panels = append(panels, board.Panels...)
+	}
+	for _, p := range panels {
 		if p.Panel == nil {
 			continue // a row header; no row is collapsed
 		}
