@@ -11,7 +11,7 @@ import (
 // capacityUID is the uid that links and runbooks refer to.
 const capacityUID = "oneway-capacity"
 
-const noTrains = "No clean trains: no completed run, or all rejected (see Trains by result)"
+const noTrains = slimOr + "no clean trains: no completed run, or all rejected (see Trains by result)"
 
 // capacityBoard shows the capacity by packet trains, which do not fill the link, and the size sweep.
 func capacityBoard() *boardBuilder {
@@ -59,7 +59,7 @@ func capacitySummaryRow(b *boardBuilder) {
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, gray}, step{0, orange}, step{1280, green})))
 	b.WithPanel(tile(text{
 		"Clean trains", "Share of the trains in the time range that are used for the capacity: complete, in order, not limited by the pace of the sender, batching at the receiver or a token bucket, without other packets between, and long enough for the accuracy of the timestamps. Orange below 50 %.", "percentunit",
-		"No trains in this time range",
+		slimOr + "no trains in this time range",
 	}, instant("sum by (direction) (increase("+from(trained, metric.Trains, metric.ResultL+`="clean"`)+dashboardRange+
 		")) / on (direction) (sum by (direction) (increase("+from(trained, metric.Trains)+dashboardRange+")) > 0)", "{{direction}}")).Span(6).Decimals(0).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, gray}, step{0, orange}, step{0.5, green})))

@@ -8,7 +8,7 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-const noSizeSweep = "No completed run of the probe size_sweep on this path"
+const noSizeSweep = slimOr + "no completed run of the probe size_sweep on this path"
 
 func one(q *prometheus.DataqueryBuilder) []*prometheus.DataqueryBuilder {
 	return []*prometheus.DataqueryBuilder{q}

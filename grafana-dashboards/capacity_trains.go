@@ -164,7 +164,7 @@ func trainsByResult() *timeseries.PanelBuilder {
 	p := bars(counted(text{
 		"Trains by result, per hour",
 		"Trains of all sizes that were sent in the hour before each point, by result. clean: used for the capacity. lost, reordered, duplicated: repeated, as in the WPI report. no_timestamp: no kernel timestamp. sender_pace: the sender was not faster than the link. coalesced, batched: the receiver's network card delivered packets in groups. token_bucket: the first packets passed on the tokens of a shaper. interleaved: cross traffic or pauses of the link between packets. too_short: timestamp errors may exceed a tenth of the train's duration.",
-		"none", "No trains in this time range",
+		"none", slimOr + "no trains in this time range",
 	}, leastMinute, ranged("round(sum by (direction, result) (increase("+from(trained, metric.Trains, chosen)+"[1h]))) > 0", "{{result}}"))).
 		Thresholds(steps(step{0, "transparent"}))
 	for _, r := range trainResults() {
@@ -194,7 +194,7 @@ func trainsTable() *tablepanel.PanelBuilder {
 	p := plainTable(text{
 		"Trains by size and result, $direction",
 		"Number of trains by size of the IP packet and result over the dashboard's time range. The capacity of a size with too few clean trains is absent.",
-		"none", "No trains in this time range",
+		"none", slimOr + "no trains in this time range",
 	}).Height(8).Decimals(0).
 		Targets(targets(one(table("round(sum by (packet_bytes, result) (increase("+from(trained, metric.Trains, chosen)+dashboardRange+"))) > 0")))).
 		Thresholds(steps(step{0, gray})).

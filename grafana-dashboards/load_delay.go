@@ -8,7 +8,7 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-const noLoadedDelay = "No valid delay under load: no completed run, or a clock was not synchronized"
+const noLoadedDelay = slimOr + "no valid delay under load: no completed run, or a clock was not synchronized"
 
 func loadedDelayRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Delay under load"))

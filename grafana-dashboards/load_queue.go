@@ -9,7 +9,7 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-const noQueue = "No queue measured: the link was not filled, or packets were dropped for another reason (see Result)"
+const noQueue = slimOr + "no queue measured: the link was not filled, or packets were dropped for another reason (see Result)"
 
 func queueRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Queue"))

@@ -22,7 +22,7 @@ func throughputRow(b *boardBuilder) {
 	b.WithPanel(states(text{
 		"Results of the runs",
 		"State of each direction in its last run: filled (the queue drops at its tail), not filled (OnewayLinkNotFilled: increase the offered rate), policer (loss without delay), aqm (drops before the queue was full), time limited (drops after a time in the queue); empty if the state cannot be determined. A state is shown until the next run.",
-		"none", noLoad,
+		"none", noDetail,
 	}, ranged("("+stateOf()+`) or on () label_replace(vector(-1), "direction", "no run", "", "")`, "{{direction}}")).Height(9).ShowValue(common.VisibilityModeAuto).
 		Mappings(values(words)).Thresholds(steps(step{0, gray})).
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(false).
@@ -48,7 +48,7 @@ func rateDistribution() *timeseries.PanelBuilder {
 	p := runs(lines(text{
 		"Rate by the second, run by run",
 		"Rate of the link per second from the first to the last loss of a run: median, 5th and 95th percentile (dotted, shaded between). A narrow band indicates a link of constant rate; a wide band a link of variable rate such as a radio link, whose queue has a size in bytes but no constant delay.",
-		inBits, noLoad + " in this time range",
+		inBits, noDetail + " in this time range",
 	},
 		ranged(bitsOf(fresh(saturated, from(saturated, metric.UDPRate, half))), "{{direction}}"),
 		ranged(bitsOf(fresh(saturated, from(saturated, metric.UDPRate, most))), "{{direction}} 95 %"),
@@ -68,7 +68,7 @@ func throughputElapsed() *trend.PanelBuilder {
 	return curve(text{
 		"Throughput in the last run",
 		"Throughput in each second (or time bin) of the last run, by the kernel timestamps at the receiver. Steps indicate a radio link that changes its coding; a high first second indicates a token bucket. Corresponds to thesis figure 6.1a.",
-		inBits, noLoad,
+		inBits, noDetail,
 	}, axis{label: metric.ElapsedL, column: metric.Direction, unit: "s"},
 		"max by (elapsed, direction) ("+bitsOf(from(saturated, metric.UDPThroughputElapsed))+")").
 		Min(0).

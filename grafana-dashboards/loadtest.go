@@ -20,10 +20,14 @@ const (
 
 // Texts of empty panels.
 const (
+	// slimOr begins the text of a panel of runs without series of profile slim; most texts end with a time range.
+	slimOr = "Profile slim, or "
 	noRun  = "No run of a load test was due so far, or no load test is configured on this path"
 	noLoad = "No completed run of the probe saturation on this path"
+	// noDetail is noLoad for families that profile slim does not have.
+	noDetail = slimOr + "no completed run of the probe saturation on this path"
 	// noState is the text for a missing result of a run in mode fixed.
-	noState = "No completed run, or none in mode fixed with a result"
+	noState = slimOr + "no completed run in mode fixed with a result"
 )
 
 // inBits is bits per second, the usual unit of link rates; metrics count bytes.
