@@ -100,7 +100,7 @@ func New(o Options) (*Agent, error) {
 		return nil, fmt.Errorf("agent: %w", err)
 	}
 	a.incident = incident.New(incident.Options{
-		Recorder: &a.recorder, Reports: a.shared.reports, Sink: a.sink, Held: a.shared.held, Log: a.log.With("component", "incident"),
+		Recorder: &a.recorder, Reports: a.shared.reports, Sink: a.sink, LinksInUse: a.shared.held, Log: a.log.With("component", "incident"),
 	})
 	if a.inForce, err = a.plan(); err != nil {
 		a.release()
@@ -274,7 +274,7 @@ func (a *Agent) lead() error {
 	ctx := a.ctx
 	a.mu.Unlock()
 	if ctx != nil {
-		ctxtime.For(ctx, time.Until(a.reloaded.Add(a.options.reloadPause)))
+		ctxtime.Sleep(ctx, time.Until(a.reloaded.Add(a.options.reloadPause)))
 	}
 	a.mu.Lock()
 	a.next = nil // later requests get another reload

@@ -17,14 +17,14 @@ import (
 // fills is a prober of load tests that never runs.
 type fills struct {
 	probe.Prober
-	probe.Filling
+	probe.LinkUse
 }
 
-func (f fills) Fills() probe.Filling { return f.Filling }
+func (f fills) UsedLink() probe.LinkUse { return f.LinkUse }
 
 // loadTestJob is a job of a load test to port 8620 of a host.
 func loadTestJob(path, name, kind, link, host string) job {
-	return jobOf(probe.Target{Path: path, Probe: name}, fills{Filling: probe.Filling{Kind: kind, Link: link, Host: host, Port: 8620}})
+	return jobOf(probe.Target{Path: path, Probe: name}, fills{LinkUse: probe.LinkUse{Kind: kind, Link: link, Host: host, Port: 8620}})
 }
 
 func jobOf(target probe.Target, p probe.Prober) job {
@@ -34,8 +34,8 @@ func jobOf(target probe.Target, p probe.Prober) job {
 }
 
 func TestTestFromTheTerminalFindsItsLink(t *testing.T) {
-	to := func(host, link string) linklease.Ask {
-		return linklease.Ask{Kind: "train", Host: host, Port: 8620, Link: link}
+	to := func(host, link string) linklease.Test {
+		return linklease.Test{Kind: "train", Host: host, Port: 8620, Link: link}
 	}
 	office := []job{loadTestJob("office", "capacity", "train", "uplink", "Core.example.net."), loadTestJob("office", "saturation", "saturation", "uplink", "core.example.net")}
 	const (
@@ -46,21 +46,21 @@ func TestTestFromTheTerminalFindsItsLink(t *testing.T) {
 	for name, c := range map[string]struct {
 		config string
 		jobs   []job
-		ask    linklease.Ask
-		want   linklease.Place
+		ask    linklease.Test
+		want   linklease.Labels
 		says   string
 	}{
-		"its own test":         {jobs: office, ask: to("core.example.net", ""), want: linklease.Place{Path: "office", Probe: "capacity", Link: "uplink"}},
-		"another test":         {jobs: office[1:], ask: to("core.example.net", ""), want: linklease.Place{Path: "office", Probe: "train", Link: "uplink"}},
-		"the only link":        {jobs: office, ask: to("other.example.net", ""), want: linklease.Place{Path: terminal, Probe: "train", Link: "uplink"}},
-		"another port":         {jobs: office, ask: linklease.Ask{Kind: "train", Host: "core.example.net", Port: 1}, want: linklease.Place{Path: terminal, Probe: "train", Link: "uplink"}},
-		"the only link listed": {config: uplink + peers, ask: to("a.example.net", ""), want: linklease.Place{Path: "a", Probe: "train", Link: "uplink"}},
-		"the load server's":    {config: "load_server: {}\n", ask: to("x", ""), want: linklease.Place{Path: terminal, Probe: "train", Link: "load_server"}},
-		"no link, a path":      {config: peers, ask: to("2001:db8::7", ""), want: linklease.Place{Path: "b", Probe: "train", Link: "b"}},
-		"no link, a port":      {config: peers, ask: to("2001:db8::8", ""), want: linklease.Place{Path: "c", Probe: "train", Link: "c"}},
-		"nothing":              {ask: to("x", ""), want: linklease.Place{Path: terminal, Probe: "train", Link: terminal}},
-		"nothing, named":       {ask: to("x", "mine"), want: linklease.Place{Path: terminal, Probe: "train", Link: "mine"}},
-		"named":                {config: uplink + "load_server: {link: down}\n", ask: to("x", "down"), want: linklease.Place{Path: terminal, Probe: "train", Link: "down"}},
+		"its own test":         {jobs: office, ask: to("core.example.net", ""), want: linklease.Labels{Path: "office", Probe: "capacity", Link: "uplink"}},
+		"another test":         {jobs: office[1:], ask: to("core.example.net", ""), want: linklease.Labels{Path: "office", Probe: "train", Link: "uplink"}},
+		"the only link":        {jobs: office, ask: to("other.example.net", ""), want: linklease.Labels{Path: terminal, Probe: "train", Link: "uplink"}},
+		"another port":         {jobs: office, ask: linklease.Test{Kind: "train", Host: "core.example.net", Port: 1}, want: linklease.Labels{Path: terminal, Probe: "train", Link: "uplink"}},
+		"the only link listed": {config: uplink + peers, ask: to("a.example.net", ""), want: linklease.Labels{Path: "a", Probe: "train", Link: "uplink"}},
+		"the load server's":    {config: "load_server: {}\n", ask: to("x", ""), want: linklease.Labels{Path: terminal, Probe: "train", Link: "load_server"}},
+		"no link, a path":      {config: peers, ask: to("2001:db8::7", ""), want: linklease.Labels{Path: "b", Probe: "train", Link: "b"}},
+		"no link, a port":      {config: peers, ask: to("2001:db8::8", ""), want: linklease.Labels{Path: "c", Probe: "train", Link: "c"}},
+		"nothing":              {ask: to("x", ""), want: linklease.Labels{Path: terminal, Probe: "train", Link: terminal}},
+		"nothing, named":       {ask: to("x", "mine"), want: linklease.Labels{Path: terminal, Probe: "train", Link: "mine"}},
+		"named":                {config: uplink + "load_server: {link: down}\n", ask: to("x", "down"), want: linklease.Labels{Path: terminal, Probe: "train", Link: "down"}},
 		"unknown": {
 			config: uplink, jobs: office, ask: to("core.example.net", "uplnk"), says: "knows no link uplnk, but uplink;",
 		},
@@ -73,7 +73,7 @@ func TestTestFromTheTerminalFindsItsLink(t *testing.T) {
 		},
 		"that of two": {
 			jobs: append(office, loadTestJob("radio", "train", "train", "radio", "core.example.net")),
-			ask:  to("core.example.net", "radio"), want: linklease.Place{Path: "radio", Probe: "train", Link: "radio"},
+			ask:  to("core.example.net", "radio"), want: linklease.Labels{Path: "radio", Probe: "train", Link: "radio"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,11 +110,11 @@ func TestReloadTakesNoLinkBackThatIsLeased(t *testing.T) {
 	r := newRigWith(t, newFake(), noPaths+"links: [{name: uplink, quota_bytes: 1000}]\n", func(o *Options) { o.Socket = socket })
 	var l *linklease.Lease
 	await.That(t, "the agent listens", func() bool {
-		l, err = linklease.Dial(t.Context(), socket, linklease.Ask{Kind: "train", Host: "x", Port: 8620})
+		l, err = linklease.Dial(t.Context(), socket, linklease.Test{Kind: "train", Host: "x", Port: 8620})
 		return !errors.As(err, new(*linklease.NoAgentError))
 	})
 	if err == nil {
-		err = l.Take(context.Background(), 0, nil)
+		err = l.Acquire(context.Background(), 0, nil)
 	}
 	if err == nil {
 		err = l.Reserve(600)
@@ -122,7 +122,7 @@ func TestReloadTakesNoLinkBackThatIsLeased(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Sending()
+	l.BeginSending()
 	r.wants("oneway_test_running", "uplink", 1)
 	r.wants("oneway_data_quota_left_bytes", "uplink", 400)
 	r.write(noPaths + "links: [{name: other}]\n")

@@ -250,9 +250,9 @@ func (s *shared) show(into *Status) {
 // Reports returns the store of the runs of load tests.
 func (a *Agent) Reports() *report.Store { return a.shared.reports }
 
-// KeepIncident makes a report of the last minutes of a light probe; see incident.Supervisor.Keep.
-func (a *Agent) KeepIncident(path, probe string) (report.Header, error) {
-	return a.incident.Keep(path, probe)
+// StoreIncident makes a report of the last minutes of a light probe; see incident.Supervisor.Store.
+func (a *Agent) StoreIncident(path, probe string) (report.Header, error) {
+	return a.incident.Store(path, probe)
 }
 
 // incidentPaths are the light probes of a plan, except those of profile slim, whose number makes the memory for incidents
@@ -262,15 +262,15 @@ func incidentPaths(p *plan) (all []incident.Path) {
 	links := map[string][]string{}
 	for _, j := range p.jobs {
 		path := j.target.Path
-		if loadTest, ok := j.running().(probe.Filler); ok {
-			links[path] = append(links[path], loadTest.Fills().Link, path)
+		if loadTest, ok := j.running().(probe.LinkUser); ok {
+			links[path] = append(links[path], loadTest.UsedLink().Link, path)
 			if p.loadServer.task != nil {
 				links[path] = append(links[path], p.loadServer.link())
 			}
 		}
 	}
 	for _, j := range p.jobs {
-		if _, loadTest := j.running().(probe.Filler); !loadTest && j.profile == metric.Full {
+		if _, loadTest := j.running().(probe.LinkUser); !loadTest && j.profile == metric.Full {
 			all = append(all, incident.Path{Path: j.target.Path, Probe: j.target.Probe, Peer: j.target.Peer, Links: links[j.target.Path]})
 		}
 	}

@@ -286,7 +286,7 @@ func (u *unit) failed(ctx context.Context, err error, delay time.Duration) bool 
 	// Jitter of a quarter, so that units that failed together do not fail together again.
 	pause := delay*3/4 + rand.N(delay/2)
 	u.log().Error("Failed, will be retried", "err", err, "retry_in_seconds", pause.Seconds())
-	return ctxtime.For(ctx, pause)
+	return ctxtime.Sleep(ctx, pause)
 }
 
 // guard calls f; a panic is an error, and its stack is logged.

@@ -23,7 +23,7 @@ func TestPausesGrowAndAreResetAfterAGoodRun(t *testing.T) {
 		u := startUnit(ctx, slog.New(slog.DiscardHandler), retry{first: time.Second, most: 8 * time.Second}, func(ctx context.Context) error {
 			at = append(at, time.Since(begin))
 			if len(at) == 7 {
-				ctxtime.For(ctx, time.Minute) // a good run
+				ctxtime.Sleep(ctx, time.Minute) // a good run
 			}
 			return errors.New("no")
 		})

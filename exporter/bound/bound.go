@@ -27,15 +27,15 @@ import (
 // Limit is the largest bound of a valid delay.
 const Limit = time.Hour
 
-// Endless is a bound without information.
-const Endless = time.Duration(math.MaxInt64)
+// Unbounded is a bound without information.
+const Unbounded = time.Duration(math.MaxInt64)
 
 // Sum adds the parts of a bound. It is Endless if a part is negative, which is invalid, or if the sum overflows.
 func Sum(parts ...time.Duration) time.Duration {
 	var sum time.Duration
 	for _, p := range parts {
-		if p < 0 || p > Endless-sum {
-			return Endless
+		if p < 0 || p > Unbounded-sum {
+			return Unbounded
 		}
 		sum += p
 	}
@@ -54,9 +54,9 @@ func Check(b, limit time.Duration) sample.Reason {
 	return sample.OK
 }
 
-// Claim is the quality of a clock with this largest error. Above Limit it is unknown, since such a value is more
+// ClockBound is the quality of a clock with this largest error. Above Limit it is unknown, since such a value is more
 // likely a fault of arithmetic or of a daemon.
-func Claim(largest time.Duration) sample.Bound {
+func ClockBound(largest time.Duration) sample.Bound {
 	if why := Check(largest, 0); why != sample.OK {
 		return sample.Bound{Reason: why}
 	}
@@ -75,7 +75,7 @@ func Clocks(local, remote sample.Bound) sample.Bound {
 	case remote.Reason != sample.OK:
 		return sample.Bound{Reason: remote.Reason}
 	}
-	return Claim(Sum(local.Error, remote.Error))
+	return ClockBound(Sum(local.Error, remote.Error))
 }
 
 // SharedClock reports whether it suffices that both ends read one clock (package hostid): its error is in both
@@ -117,11 +117,11 @@ type Host struct {
 	// Moderation is the longest time for which the interface delays an interrupt after a packet's arrival (ethtool:
 	// rx-usecs), which delays the kernel's receive timestamp. Zero: none, or not reported.
 	Moderation time.Duration
-	// Calibrated is the calibration of this host's interface; the remote end's is unknown here.
-	Calibrated Calibration
-	// Ours: timestamps in the end's packets without a reported origin were taken in user space. Those of a foreign
+	// Calibration is the calibration of this host's interface; the remote end's is unknown here.
+	Calibration Calibration
+	// RunsOneway: timestamps in the end's packets without a reported origin were taken in user space. Those of a foreign
 	// reflector are covered by the Error Estimate (RFC 8762 section 4.2.1).
-	Ours bool
+	RunsOneway bool
 }
 
 // sent is the error limit of a transmit timestamp, received that of a receive timestamp.
@@ -135,7 +135,7 @@ func (h *Host) received(s sample.Stamp) time.Duration {
 // calibrated: the default plus moderation was not measured on this interface.
 func (h *Host) Receive() (limit time.Duration, calibrated bool) {
 	limit = Sum(KernelError, h.Moderation)
-	switch c := &h.Calibrated; {
+	switch c := &h.Calibration; {
 	case c.Origin == sample.Absent:
 		return limit, false
 	case c.Trusted:
@@ -152,7 +152,7 @@ func (h *Host) limit(s sample.Stamp, kernel time.Duration) time.Duration {
 	case sample.Kernel, sample.FollowUp:
 		return max(kernel, s.TXUncertainty)
 	case sample.InPacket:
-		if !h.Ours {
+		if !h.RunsOneway {
 			return 0
 		}
 		return UserError
@@ -164,27 +164,27 @@ func (h *Host) limit(s sample.Stamp, kernel time.Duration) time.Duration {
 // Ends are the timestamp qualities of both ends of one path. The zero value: both unknown.
 type Ends struct {
 	Local, Remote Host
-	// Most is the largest bound of a valid delay; zero: Limit.
-	Most time.Duration
+	// Limit is the largest bound of a valid delay; zero: Limit.
+	Limit time.Duration
 }
 
-// Stamps is the error limit of a delay from its two timestamps, without calibration.
-func (e *Ends) Stamps(dir sample.Direction, sent, received sample.Stamp) time.Duration {
+// StampError is the error limit of a delay from its two timestamps, without calibration.
+func (e *Ends) StampError(dir sample.Direction, sent, received sample.Stamp) time.Duration {
 	if dir == sample.Reverse {
 		return Sum(e.Remote.sent(sent), e.Local.received(received))
 	}
 	return Sum(e.Local.sent(sent), e.Remote.received(received))
 }
 
-// Spacing is the error limit of the time between two receive timestamps of this origin. The kernel's are late and
+// SpacingError is the error limit of the time between two receive timestamps of this origin. The kernel's are late and
 // never early, so that one limit covers both; others have errors of either sign.
-func (e *Ends) Spacing(dir sample.Direction, received sample.Stamp) time.Duration {
+func (e *Ends) SpacingError(dir sample.Direction, received sample.Stamp) time.Duration {
 	h := &e.Remote
 	if dir == sample.Reverse {
 		h = &e.Local
 	}
 	limit := h.received(received)
-	if c := &h.Calibrated; c.Trusted && c.Origin == received.Origin {
+	if c := &h.Calibration; c.Trusted && c.Origin == received.Origin {
 		limit = max(c.Largest, received.TXUncertainty)
 	}
 	if received.Origin == sample.Kernel {
@@ -205,7 +205,7 @@ func (e *Ends) Delay(dir sample.Direction, sent, received sample.Stamp, clocks s
 	}
 	d = sample.Delay{Value: received.At.Sub(sent.At), Reason: clocks.Reason, TXUncertainty: max(sent.TXUncertainty, received.TXUncertainty)}
 	if d.OK() {
-		d.Bound = Sum(clocks.Error, e.Stamps(dir, sent, received))
+		d.Bound = Sum(clocks.Error, e.StampError(dir, sent, received))
 		if d.Reason = Check(d.Bound, 0); d.OK() {
 			proof = d.Value < -d.Bound
 		}
@@ -214,9 +214,9 @@ func (e *Ends) Delay(dir sample.Direction, sent, received sample.Stamp, clocks s
 	if dir == sample.Reverse {
 		local, assumed = received, e.Local.received(received)
 	}
-	d = e.Local.Calibrated.Correct(d, local, assumed)
+	d = e.Local.Calibration.Correct(d, local, assumed)
 	if d.OK() {
-		d.Reason = Check(d.Bound, e.Most)
+		d.Reason = Check(d.Bound, e.Limit)
 	}
 	return d, proof
 }

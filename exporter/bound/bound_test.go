@@ -19,13 +19,13 @@ func TestSumSaturates(t *testing.T) {
 	}{
 		{nil, 0},
 		{[]time.Duration{1, 2, 3}, 6},
-		{[]time.Duration{math.MaxInt64}, Endless},
-		{[]time.Duration{math.MaxInt64, 1}, Endless},
-		{[]time.Duration{1, math.MaxInt64}, Endless},
-		{[]time.Duration{math.MaxInt64 - 1, 1}, Endless},
-		{[]time.Duration{math.MaxInt64, math.MaxInt64, 2}, Endless},
-		{[]time.Duration{5, -1}, Endless},
-		{[]time.Duration{math.MinInt64, math.MaxInt64}, Endless},
+		{[]time.Duration{math.MaxInt64}, Unbounded},
+		{[]time.Duration{math.MaxInt64, 1}, Unbounded},
+		{[]time.Duration{1, math.MaxInt64}, Unbounded},
+		{[]time.Duration{math.MaxInt64 - 1, 1}, Unbounded},
+		{[]time.Duration{math.MaxInt64, math.MaxInt64, 2}, Unbounded},
+		{[]time.Duration{5, -1}, Unbounded},
+		{[]time.Duration{math.MinInt64, math.MaxInt64}, Unbounded},
 	} {
 		if got := Sum(c.parts...); got != c.want {
 			t.Errorf("%v: %d, want %d", c.parts, got, c.want)
@@ -35,7 +35,7 @@ func TestSumSaturates(t *testing.T) {
 
 func TestBoundAboveAnHourOrBelowZeroIsTooLarge(t *testing.T) {
 	for b, want := range map[time.Duration]sample.Reason{
-		0: sample.OK, Limit: sample.OK, Limit + 1: sample.BoundTooLarge, Endless: sample.BoundTooLarge,
+		0: sample.OK, Limit: sample.OK, Limit + 1: sample.BoundTooLarge, Unbounded: sample.BoundTooLarge,
 		-1: sample.BoundTooLarge, math.MinInt64: sample.BoundTooLarge,
 	} {
 		if got := Check(b, 0); got != want {
@@ -107,7 +107,7 @@ func TestSharedClockReplacesAnUntrustedClock(t *testing.T) {
 
 func TestErrorOfATimestampDependsOnItsOriginAndTXUncertainty(t *testing.T) {
 	local := Host{Conversion: 3 * us, Moderation: 50 * us}
-	foreign, ours := Host{Conversion: CardConversion}, Host{Conversion: CardConversion, Ours: true}
+	foreign, ours := Host{Conversion: CardConversion}, Host{Conversion: CardConversion, RunsOneway: true}
 	txUncertainty := func(o sample.Origin, d time.Duration) sample.Stamp { return sample.Stamp{Origin: o, TXUncertainty: d} }
 	for name, c := range map[string]struct{ got, want time.Duration }{
 		"kernel, sent":                 {local.sent(txUncertainty(sample.Kernel, 0)), KernelError},
@@ -120,7 +120,7 @@ func TestErrorOfATimestampDependsOnItsOriginAndTXUncertainty(t *testing.T) {
 		"in the packet, another's":     {foreign.received(txUncertainty(sample.InPacket, 0)), 0},
 		"user space":                   {local.sent(txUncertainty(sample.User, 0)), UserError},
 		"user space, held":             {local.sent(txUncertainty(sample.User, time.Second)), time.Second},
-		"moderation that has no end":   {(&Host{Moderation: math.MaxInt64}).received(txUncertainty(sample.Kernel, 0)), Endless},
+		"moderation that has no end":   {(&Host{Moderation: math.MaxInt64}).received(txUncertainty(sample.Kernel, 0)), Unbounded},
 		"moderation, of the card none": {(&Host{Moderation: time.Hour}).received(txUncertainty(sample.Hardware, 0)), us},
 	} {
 		if c.got != c.want {
@@ -132,13 +132,13 @@ func TestErrorOfATimestampDependsOnItsOriginAndTXUncertainty(t *testing.T) {
 // The kernel's timestamps are late by up to their limit and never early; so is the time between two.
 func TestSpacingErrorIsOneLimitOfTheKernelAndTwoOfOthers(t *testing.T) {
 	e := Ends{Local: Host{Moderation: 50 * us}, Remote: Host{Conversion: CardConversion}}
-	trusted := Ends{Local: Host{Calibrated: Calibration{Origin: sample.Kernel, Trusted: true, Largest: 3 * us}}}
+	trusted := Ends{Local: Host{Calibration: Calibration{Origin: sample.Kernel, Trusted: true, Largest: 3 * us}}}
 	for name, c := range map[string]struct{ got, want time.Duration }{
-		"kernel, near":       {e.Spacing(sample.Reverse, sample.Stamp{Origin: sample.Kernel}), KernelError + 50*us},
-		"kernel, far":        {e.Spacing(sample.Forward, sample.Stamp{Origin: sample.Kernel}), KernelError},
-		"card, far":          {e.Spacing(sample.Forward, sample.Stamp{Origin: sample.Hardware}), 2 * (CardError + CardConversion)},
-		"calibrated":         {trusted.Spacing(sample.Reverse, sample.Stamp{Origin: sample.Kernel}), 3 * us},
-		"calibrated, of far": {trusted.Spacing(sample.Forward, sample.Stamp{Origin: sample.Kernel}), KernelError},
+		"kernel, near":       {e.SpacingError(sample.Reverse, sample.Stamp{Origin: sample.Kernel}), KernelError + 50*us},
+		"kernel, far":        {e.SpacingError(sample.Forward, sample.Stamp{Origin: sample.Kernel}), KernelError},
+		"card, far":          {e.SpacingError(sample.Forward, sample.Stamp{Origin: sample.Hardware}), 2 * (CardError + CardConversion)},
+		"calibrated":         {trusted.SpacingError(sample.Reverse, sample.Stamp{Origin: sample.Kernel}), 3 * us},
+		"calibrated, of far": {trusted.SpacingError(sample.Forward, sample.Stamp{Origin: sample.Kernel}), KernelError},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %v, want %v", name, c.got, c.want)
@@ -228,7 +228,7 @@ func TestTruthIsInsideOrTheDelayIsInvalidWithAReason(t *testing.T) {
 	for i := range 300_000 {
 		w := simulation{rng: rng, ends: Ends{
 			Local:  Host{Conversion: time.Duration(rng.IntN(20_000)), Moderation: time.Duration(rng.IntN(200_000))},
-			Remote: Host{Conversion: CardConversion, Moderation: time.Duration(rng.IntN(200_000)), Ours: true},
+			Remote: Host{Conversion: CardConversion, Moderation: time.Duration(rng.IntN(200_000)), RunsOneway: true},
 		}}
 		truth := [...]time.Duration{0, 20 * us, 14 * time.Millisecond, 3 * time.Second}[rng.IntN(4)]
 		left := instant.Time(1_700_000_000e9) + instant.Time(rng.Int64N(1e15))
@@ -269,7 +269,7 @@ func TestTruthIsInsideOrTheDelayIsInvalidWithAReason(t *testing.T) {
 }
 
 func TestDelayDoesNotAllocate(t *testing.T) {
-	e := Ends{Local: Host{Calibrated: calibrated()}}
+	e := Ends{Local: Host{Calibration: calibrated()}}
 	from, to := sample.Stamp{At: 1, Origin: sample.Kernel}, sample.Stamp{At: 2e7, Origin: sample.Kernel}
 	local := sample.Bound{Error: us, Reason: sample.OK}
 	var kept sample.Delay
@@ -282,7 +282,7 @@ func TestDelayDoesNotAllocate(t *testing.T) {
 }
 
 func BenchmarkDelay(b *testing.B) {
-	e := Ends{Local: Host{Calibrated: calibrated()}}
+	e := Ends{Local: Host{Calibration: calibrated()}}
 	from, to := sample.Stamp{At: 1, Origin: sample.Kernel}, sample.Stamp{At: 2e7, Origin: sample.Kernel}
 	local := sample.Bound{Error: us, Reason: sample.OK}
 	b.ReportAllocs()

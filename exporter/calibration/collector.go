@@ -22,16 +22,16 @@ const (
 // Collector collects the delays of a back-to-back run. Make it with NewCollector; its methods are not safe for concurrent
 // use.
 type Collector struct {
-	want     sample.Origin
-	answered int
-	delays   [2][]observation
-	left     map[string]int // discarded replies by reason
+	want      sample.Origin
+	answered  int
+	delays    [2][]observation
+	discarded map[string]int // discarded replies by reason
 }
 
 // NewCollector makes a collector for count packets whose local timestamps are of the given origin, sample.Kernel or
 // sample.Hardware.
 func NewCollector(want sample.Origin, count int) *Collector {
-	c := &Collector{want: want, left: map[string]int{}}
+	c := &Collector{want: want, discarded: map[string]int{}}
 	for d := range c.delays {
 		c.delays[d] = make([]observation, 0, max(count, 0))
 	}
@@ -50,9 +50,9 @@ func (c *Collector) Add(p sample.Packet, forward, reverse sample.Delay) {
 		switch {
 		// A bound that is too large for a small delay does not matter here.
 		case d.delay.Reason != sample.OK && d.delay.Reason != sample.BoundTooLarge:
-			c.left[name+": "+words(d.delay.Reason.String())]++
+			c.discarded[name+": "+words(d.delay.Reason.String())]++
 		case d.local.Origin != c.want || !driver(d.from.Origin) || !driver(d.to.Origin):
-			c.left[fmt.Sprintf("%s: timestamps of origin %s and %s", name, words(d.from.Origin.String()), words(d.to.Origin.String()))]++
+			c.discarded[fmt.Sprintf("%s: timestamps of origin %s and %s", name, words(d.from.Origin.String()), words(d.to.Origin.String()))]++
 		default:
 			c.delays[i] = append(c.delays[i], observation{d.delay.Value, d.from.TXUncertainty})
 		}
@@ -67,8 +67,8 @@ func driver(o sample.Origin) bool {
 	return o == sample.Kernel || o == sample.Hardware || o == sample.FollowUp
 }
 
-// ErrUnusable is the error of a run with too few usable packets.
-var ErrUnusable = errors.New("too few usable packets for a calibration")
+// ErrTooFewPackets is the error of a run with too few usable packets.
+var ErrTooFewPackets = errors.New("too few usable packets for a calibration")
 
 // Result is the error of both directions. trueDelay is the true one-way delay: propagation delay plus packet size divided by
 // rate. It may be called once.
@@ -76,7 +76,7 @@ func (c *Collector) Result(trueDelay time.Duration) (forward, reverse Direction,
 	for i, all := range c.delays {
 		if len(all) < MinCount || float64(len(all)) < keptShare*float64(c.answered) {
 			return forward, reverse, fmt.Errorf("calibration: %w: %s: %d of %d replies, want at least %d and %.0f %% of them%s",
-				ErrUnusable, sample.Direction(i), len(all), c.answered, MinCount, 100*keptShare, c.because())
+				ErrTooFewPackets, sample.Direction(i), len(all), c.answered, MinCount, 100*keptShare, c.because())
 		}
 	}
 	return summarize(c.delays[sample.Forward], trueDelay), summarize(c.delays[sample.Reverse], trueDelay), nil
@@ -85,7 +85,7 @@ func (c *Collector) Result(trueDelay time.Duration) (forward, reverse Direction,
 // because lists the reasons of discarded replies, in a fixed order.
 func (c *Collector) because() string {
 	var why []string
-	for reason, n := range c.left {
+	for reason, n := range c.discarded {
 		why = append(why, fmt.Sprintf("%d %s", n, reason))
 	}
 	if len(why) == 0 {

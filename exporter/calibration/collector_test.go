@@ -46,7 +46,7 @@ func TestTooFewPacketsMakeNoCalibration(t *testing.T) {
 	for range MinCount - 1 {
 		c.Add(answered())
 	}
-	if _, _, err := c.Result(0); !errors.Is(err, ErrUnusable) || !strings.Contains(err.Error(), "199 of 199 replies, want at least 200") {
+	if _, _, err := c.Result(0); !errors.Is(err, ErrTooFewPackets) || !strings.Contains(err.Error(), "199 of 199 replies, want at least 200") {
 		t.Error(err)
 	}
 }
@@ -72,7 +72,7 @@ func TestASelectionOfPacketsMakesNoCalibration(t *testing.T) {
 			}
 			collector.Add(p, f, r)
 		}
-		if _, _, err := collector.Result(0); !errors.Is(err, ErrUnusable) || !strings.Contains(err.Error(), "949 of 1000") || !strings.Contains(err.Error(), "51 "+c.why) {
+		if _, _, err := collector.Result(0); !errors.Is(err, ErrTooFewPackets) || !strings.Contains(err.Error(), "949 of 1000") || !strings.Contains(err.Error(), "51 "+c.why) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -73,11 +73,11 @@ func has(i *net.Interface, p netip.Prefix, addr netip.Addr) bool {
 // the address of one interface over another one (the loopback address of a router) must set `local` accordingly. Packets
 // to an address of this host pass the loopback interface, whichever interface has the address.
 func InterfaceTo(ctx context.Context, local netip.Addr, peer netip.AddrPort) (string, error) {
-	return InterfaceBy(ctx, "", local, peer)
+	return InterfaceVia(ctx, "", local, peer)
 }
 
-// InterfaceBy is InterfaceTo for packets sent through a device, an interface or a VRF; empty: the kernel's choice.
-func InterfaceBy(ctx context.Context, device string, local netip.Addr, peer netip.AddrPort) (string, error) {
+// InterfaceVia is InterfaceTo for packets sent through a device, an interface or a VRF; empty: the kernel's choice.
+func InterfaceVia(ctx context.Context, device string, local netip.Addr, peer netip.AddrPort) (string, error) {
 	if _, err := InterfaceOf(peer.Addr()); err == nil {
 		i, err := net.InterfaceByIndex(loopbackIndex)
 		if err != nil {
@@ -125,9 +125,9 @@ func DriverOf(iface string) string {
 	return unix.ByteSliceToString(info.Driver[:])
 }
 
-// adaptiveMost is the maximum moderation of the kernel's adaptive algorithm (Linux include/linux/dim.h and
+// maxAdaptive is the maximum moderation of the kernel's adaptive algorithm (Linux include/linux/dim.h and
 // lib/dim/net_dim.c: 256 us).
-const adaptiveMost = 256 * time.Microsecond
+const maxAdaptive = 256 * time.Microsecond
 
 // coalesce is struct ethtool_coalesce of Linux include/uapi/linux/ethtool.h, which has 32-bit numbers only.
 type coalesce struct {
@@ -153,7 +153,7 @@ func ModerationOf(iface string) time.Duration {
 func (c *coalesce) moderation() time.Duration {
 	most := time.Duration(max(c.rxMicroseconds, c.rxMicrosecondsIRQ)) * time.Microsecond
 	if c.adaptiveRx != 0 {
-		most = max(most, adaptiveMost, time.Duration(max(c.rxMicrosecondsLow, c.rxMicrosecondsHigh))*time.Microsecond)
+		most = max(most, maxAdaptive, time.Duration(max(c.rxMicrosecondsLow, c.rxMicrosecondsHigh))*time.Microsecond)
 	}
 	return most
 }

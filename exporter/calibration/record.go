@@ -32,7 +32,7 @@
 // same amount; a random error above the assumed one widens it further; a smaller one has no effect.
 //
 // A user who prefers a narrower interval can request it (Trusted, `oneway calibrate --trust`). The bound then has the
-// largest observed error instead of the 95 % one, over at least TrustCount packets per direction: with 95 % confidence
+// largest observed error instead of the 95 % one, over at least MinTrustedCount packets per direction: with 95 % confidence
 // 99.9 % of all packets are within it (Wilks 1941: 1-0.999^2995 > 0.95), as long as host, kernel, driver and load are
 // those of the calibration. The first three are checked; the load cannot be checked.
 //
@@ -92,8 +92,8 @@ type Record struct {
 	Trusted bool `json:"trusted"`
 }
 
-// TrustCount is the number of packets that each direction needs for a trusted calibration.
-const TrustCount = 3000
+// MinTrustedCount is the number of packets that each direction needs for a trusted calibration.
+const MinTrustedCount = 3000
 
 // Limits of a record. Kernel or hardware timestamps with an error above one second are useless.
 const (
@@ -197,8 +197,8 @@ func (r *Record) checkTrust() error {
 		return nil
 	}
 	switch n := min(r.Forward.Count, r.Reverse.Count); {
-	case n < TrustCount:
-		return fmt.Errorf("trusted, but with %d packets; trust needs %d in each direction", n, TrustCount)
+	case n < MinTrustedCount:
+		return fmt.Errorf("trusted, but with %d packets; trust needs %d in each direction", n, MinTrustedCount)
 	case !r.SharedClock:
 		return errors.New("trusted, but the ends had clocks of their own, whose error cannot be separated from that of the timestamps")
 	case r.Origin != sample.Kernel.String():

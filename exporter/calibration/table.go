@@ -77,9 +77,9 @@ func (t *Table) For(iface string) (bound.Calibration, bool) {
 // Host describes the timestamps of this host on an interface: its calibration, if any, and the interrupt moderation of its
 // driver. "" is an unknown interface. It may be called on a nil table.
 func (t *Table) Host(iface string) bound.Host {
-	h := bound.Host{Conversion: bound.CardConversion, Ours: true}
+	h := bound.Host{Conversion: bound.CardConversion, RunsOneway: true}
 	if iface != "" {
-		h.Calibrated, _ = t.For(iface)
+		h.Calibration, _ = t.For(iface)
 		h.Moderation = ModerationOf(iface)
 	}
 	return h

@@ -107,7 +107,7 @@ type widened struct {
 func (w widened) Quality(at instant.Time) Quality {
 	q := w.of.Quality(at)
 	if q.Synchronized() {
-		q.Bound = bound.Claim(bound.Sum(q.Bound.Error, w.by))
+		q.Bound = bound.ClockBound(bound.Sum(q.Bound.Error, w.by))
 	}
 	return q
 }

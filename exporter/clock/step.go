@@ -61,10 +61,10 @@ type StepDetector struct {
 
 // era is the time between two steps. It is immutable.
 type era struct {
-	offset time.Duration // REALTIME minus MONOTONIC
-	blur   time.Duration // error of offset, significant if reading a clock is slow
-	steps  uint64
-	began  time.Duration // MONOTONIC when the step was detected
+	offset      time.Duration // REALTIME minus MONOTONIC
+	uncertainty time.Duration // error of offset, significant if reading a clock is slow
+	steps       uint64
+	began       time.Duration // MONOTONIC when the step was detected
 }
 
 // Check is the result of one comparison.
@@ -98,7 +98,7 @@ func NewStepDetector(o StepOptions) *StepDetector {
 		d.watch = watchSystem
 	}
 	b := d.bracket(d.read())
-	d.era.Store(&era{offset: b.offset(), blur: b.blur()})
+	d.era.Store(&era{offset: b.offset(), uncertainty: b.uncertainty()})
 	return d
 }
 
@@ -132,7 +132,7 @@ func (d *StepDetector) Run(ctx context.Context) error {
 			d.log.Warn("Kernel does not report clock steps; comparing clocks only", "err", err)
 		}
 	})
-	for ctxtime.For(ctx, compareEvery) {
+	for ctxtime.Sleep(ctx, compareEvery) {
 		d.rebase()
 	}
 	return nil
@@ -161,19 +161,19 @@ func (d *StepDetector) canceled() func() {
 func (d *StepDetector) rebase() {
 	check := d.Check()
 	e := d.era.Load()
-	if e.steps != check.Steps || e.blur <= stepTolerance/8 {
+	if e.steps != check.Steps || e.uncertainty <= stepTolerance/8 {
 		return
 	}
 	b := d.bracket(d.read())
-	if b.blur() < e.blur && !b.excludes(e) {
+	if b.uncertainty() < e.uncertainty && !b.excludes(e) {
 		next := *e
-		next.offset, next.blur = b.offset(), b.blur()
+		next.offset, next.uncertainty = b.offset(), b.uncertainty()
 		d.era.CompareAndSwap(e, &next) // fails after a step, whose era has a newer reference
 	}
 }
 
 // allowance is the largest deviation of the difference of the clocks from e.offset without a step.
-func (e *era) allowance() time.Duration { return stepTolerance + e.blur }
+func (e *era) allowance() time.Duration { return stepTolerance + e.uncertainty }
 
 // span contains the true difference of the clocks, unless a step falls into it.
 type span struct {
@@ -203,7 +203,7 @@ func (d *StepDetector) bracket(previous Reading) span {
 
 func (s span) offset() time.Duration { return s.low + (s.high-s.low)/2 }
 
-func (s span) blur() time.Duration { return (s.high - s.low) / 2 }
+func (s span) uncertainty() time.Duration { return (s.high - s.low) / 2 }
 
 // excludes reports whether the era's offset, with its allowance, is outside of the span.
 func (s span) excludes(e *era) bool {
@@ -212,7 +212,7 @@ func (s span) excludes(e *era) bool {
 
 // step is the era that follows e.
 func (e *era) step(b span) *era {
-	return &era{offset: b.offset(), blur: b.blur(), steps: e.steps + 1, began: b.now.Mono}
+	return &era{offset: b.offset(), uncertainty: b.uncertainty(), steps: e.steps + 1, began: b.now.Mono}
 }
 
 func (e *era) check(now Reading) Check {

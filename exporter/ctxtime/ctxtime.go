@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// For waits for d, and reports whether d has passed: false if ctx ended first. A d of zero or less passes at once,
+// Sleep waits for d, and reports whether d has passed: false if ctx ended first. A d of zero or less passes at once,
 // unless ctx has ended.
-func For(ctx context.Context, d time.Duration) bool {
+func Sleep(ctx context.Context, d time.Duration) bool {
 	if ctx.Err() != nil {
 		return false
 	}

@@ -12,19 +12,19 @@ import (
 func TestForWaitsUnlessItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		if !ctxtime.For(t.Context(), time.Hour) || time.Since(begin) != time.Hour {
+		if !ctxtime.Sleep(t.Context(), time.Hour) || time.Since(begin) != time.Hour {
 			t.Errorf("waited %v, want an hour", time.Since(begin))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		begin = time.Now()
-		if ctxtime.For(ctx, time.Hour) || time.Since(begin) != time.Minute {
+		if ctxtime.Sleep(ctx, time.Hour) || time.Since(begin) != time.Minute {
 			t.Errorf("waited %v, want a minute and false", time.Since(begin))
 		}
-		if ctxtime.For(ctx, 0) {
+		if ctxtime.Sleep(ctx, 0) {
 			t.Error("For waited although its context had ended")
 		}
-		if !ctxtime.For(t.Context(), -time.Second) {
+		if !ctxtime.Sleep(t.Context(), -time.Second) {
 			t.Error("For of a time of zero or less returned false")
 		}
 	})

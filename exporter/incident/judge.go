@@ -17,23 +17,23 @@ import (
 const (
 	windowTime, windowPackets = 10 * time.Second, 30
 
-	enough       = 24 // delays of a kind in a window: fewer have no median
+	minDelays    = 24 // delays of a kind in a window: fewer have no median
 	windowDelays = 64 // of a kind kept of a window, at most
 
-	memory         = time.Hour // of a baseline
-	memoryDelays   = 256
-	learnTime      = 5 * time.Minute
-	usual          = 0.98 // quantile of a baseline's delays
-	leastShift     = 2 * time.Millisecond
-	leastLoss      = 0.01
-	unlikely       = 23
-	priorLosses    = 8 // in bursts of two, the initial burst statistics of a baseline
-	newNormal      = 30 * time.Minute
-	recoveryOfTest = windowTime // after a load test: its queue drains, and its losses are reported
+	memory           = time.Hour // of a baseline
+	memoryDelays     = 256
+	baselineTime     = 5 * time.Minute
+	baselineQuantile = 0.98 // quantile of a baseline's delays
+	minShift         = 2 * time.Millisecond
+	minLoss          = 0.01
+	unlikely         = 23
+	priorLosses      = 8 // in bursts of two, the initial burst statistics of a baseline
+	newNormal        = 30 * time.Minute
+	recoveryOfTest   = windowTime // after a load test: its queue drains, and its losses are reported
 )
 
-// departure is a quantity that has left its baseline.
-type departure struct {
+// deviation is a quantity that has left its baseline.
+type deviation struct {
 	// Quantity is delay or loss, Direction forward, reverse or empty: the round trip.
 	Quantity  string `json:"quantity"`
 	Direction string `json:"direction,omitempty"`
@@ -45,12 +45,12 @@ type departure struct {
 }
 
 // String describes the departure.
-func (d departure) String() string {
+func (d deviation) String() string {
 	if d.Quantity == loss {
 		return fmt.Sprintf("loss of %.3g %%, before %.3g %%", 100*d.Value, 100*d.Baseline)
 	}
 	now, before := time.Duration(d.Value*1e9), time.Duration(d.Baseline*1e9)
-	return fmt.Sprintf("%s delay of %s, before %s", cmp.Or(d.Direction, "round trip"), probe.Figures(now), probe.Figures(before))
+	return fmt.Sprintf("%s delay of %s, before %s", cmp.Or(d.Direction, "round trip"), probe.FormatDuration(now), probe.FormatDuration(before))
 }
 
 // Triggers of a report.
@@ -64,10 +64,10 @@ type delays struct {
 	seen           int             // in the window
 	values, bounds []time.Duration // of a random sample of it
 
-	learned  time.Duration
-	baseline []time.Duration // upper ends of delays, fewer of older ones
-	away     time.Time       // since when; zero: near the baseline
-	local    time.Duration   // the median below which it is near the baseline again
+	established time.Duration
+	baseline    []time.Duration // upper ends of delays, fewer of older ones
+	deviating   time.Time       // since when; zero: near the baseline
+	local       time.Duration   // the median below which it is near the baseline again
 }
 
 func (d *delays) add(value, bound time.Duration) {
@@ -82,26 +82,26 @@ func (d *delays) add(value, bound time.Duration) {
 func (d *delays) clear() { d.seen, d.values, d.bounds = 0, d.values[:0], d.bounds[:0] }
 
 // close judges the window; it returns true if this window raised the delay above its baseline.
-func (d *delays) close(length time.Duration, now time.Time) (found departure, risen bool) {
-	if len(d.values) < enough {
+func (d *delays) close(length time.Duration, now time.Time) (found deviation, risen bool) {
+	if len(d.values) < minDelays {
 		return found, false
 	}
 	value, bound := order.Quantile(order.Sorted(d.values), 0.5), order.Quantile(order.Sorted(d.bounds), 0.5)
 	tops := order.Sorted(d.baseline)
 	before := order.Quantile(tops, 0.5)
 	switch {
-	case !d.away.IsZero():
-		if now.Sub(d.away) >= newNormal {
+	case !d.deviating.IsZero():
+		if now.Sub(d.deviating) >= newNormal {
 			*d = delays{}
 		} else if value <= d.local {
-			d.away = time.Time{}
+			d.deviating = time.Time{}
 		}
 		return found, false
-	case d.learned >= learnTime && len(tops) == memoryDelays && value-bound > max(before+leastShift, before+before/4, order.Quantile(tops, usual)):
-		d.away, d.local = now, before+(value-before)/2
-		return departure{Quantity: delay, Value: value.Seconds(), Baseline: before.Seconds(), Bound: bound.Seconds()}, true
+	case d.established >= baselineTime && len(tops) == memoryDelays && value-bound > max(before+minShift, before+before/4, order.Quantile(tops, baselineQuantile)):
+		d.deviating, d.local = now, before+(value-before)/2
+		return deviation{Quantity: delay, Value: value.Seconds(), Baseline: before.Seconds(), Bound: bound.Seconds()}, true
 	}
-	d.learned += length
+	d.established += length
 	renewed := memoryDelays * length.Hours() / memory.Hours() / float64(len(d.values))
 	for i, v := range d.values {
 		if len(d.baseline) < memoryDelays {
@@ -119,9 +119,9 @@ type losses struct {
 	burst   float64 // consecutive losses so far
 	lastSeq uint64  // of the last lost one
 
-	learned  time.Duration
-	baseline counts    // older ones with less weight
-	away     time.Time // since when; zero: near the baseline
+	established time.Duration
+	baseline    counts    // older ones with less weight
+	deviating   time.Time // since when; zero: near the baseline
 }
 
 // counts are packets, the lost ones of them, and the sum of the squares of all bursts' lengths.
@@ -141,32 +141,32 @@ func (l *losses) add(p *record.Packet) {
 }
 
 // close judges the window; it returns true if this window raised the loss above its baseline.
-func (l *losses) close(length time.Duration, now time.Time) (found departure, risen bool) {
+func (l *losses) close(length time.Duration, now time.Time) (found deviation, risen bool) {
 	w, b := l.window, &l.baseline
 	ratio, before := w.lost/w.decided, b.lost/max(b.decided, 1)
 	burst := (b.squares + 2*priorLosses) / (b.lost + priorLosses)
-	differs := ratio-before >= leastLoss && surprise(w.lost, w.decided, (b.lost+1)/(b.decided+2)) > unlikely*burst
+	differs := ratio-before >= minLoss && chernoffExponent(w.lost, w.decided, (b.lost+1)/(b.decided+2)) > unlikely*burst
 	switch {
-	case !l.away.IsZero():
-		if now.Sub(l.away) >= newNormal {
+	case !l.deviating.IsZero():
+		if now.Sub(l.deviating) >= newNormal {
 			*l = losses{}
 		} else if !differs {
-			l.away = time.Time{}
+			l.deviating = time.Time{}
 		}
 		return found, false
-	case l.learned >= learnTime && differs:
-		l.away = now
-		return departure{Quantity: loss, Value: ratio, Baseline: before}, true
+	case l.established >= baselineTime && differs:
+		l.deviating = now
+		return deviation{Quantity: loss, Value: ratio, Baseline: before}, true
 	}
-	l.learned += length
+	l.established += length
 	fade := math.Exp(-length.Seconds() / memory.Seconds())
 	*b = counts{fade*b.decided + w.decided, fade*b.lost + w.lost, fade*b.squares + w.squares}
 	return found, false
 }
 
-// surprise limits the probability that at least k of n events with probability p each, p below k/n, occur: it is at
+// chernoffExponent limits the probability that at least k of n events with probability p each, p below k/n, occur: it is at
 // most exp(-surprise) (Chernoff).
-func surprise(k, n, p float64) float64 {
+func chernoffExponent(k, n, p float64) float64 {
 	sum := k * math.Log(k/(n*p))
 	if k < n {
 		sum += (n - k) * math.Log((n-k)/(n*(1-p)))
@@ -199,7 +199,7 @@ func (j *judge) pause(now time.Time) {
 }
 
 // add adds a packet, and returns the departures of the window that ends with it.
-func (j *judge) add(p *record.Packet, now time.Time) (left []departure) {
+func (j *judge) add(p *record.Packet, now time.Time) (left []deviation) {
 	if now.Before(j.quiet) {
 		return nil
 	}
@@ -229,7 +229,7 @@ func (j *judge) add(p *record.Packet, now time.Time) (left []departure) {
 }
 
 // close ends the window.
-func (j *judge) close(length time.Duration, now time.Time) (left []departure) {
+func (j *judge) close(length time.Duration, now time.Time) (left []deviation) {
 	for i, direction := range []string{sample.Forward.String(), sample.Reverse.String(), ""} {
 		if d, risen := j.delays[i].close(length, now); risen {
 			d.Direction = direction

@@ -52,14 +52,14 @@ func (s *stream) next() (*record.Packet, time.Time) {
 }
 
 // run passes the stream to j for d, and returns all departures.
-func (s *stream) run(j *judge, d time.Duration) (left []departure) {
+func (s *stream) run(j *judge, d time.Duration) (left []deviation) {
 	for end := s.now.Add(d); s.now.Before(end); {
 		left = append(left, j.add(s.next())...)
 	}
 	return left
 }
 
-func names(left []departure) (all []string) {
+func names(left []deviation) (all []string) {
 	for _, d := range left {
 		all = append(all, d.Quantity+" "+d.Direction)
 	}
@@ -149,7 +149,7 @@ func TestStepOfAClockIsNoIncident(t *testing.T) {
 
 func TestRoundTripIsJudgedWithoutTrustedClocks(t *testing.T) {
 	s, j := newStream(testseed.Of(t), 6), &judge{}
-	add := func(d time.Duration) (left []departure) {
+	add := func(d time.Duration) (left []deviation) {
 		for end := s.now.Add(d); s.now.Before(end); {
 			p, now := s.next()
 			p.Forward.Reason, p.Reverse.Reason = sample.LocalUnsynchronized, sample.LocalUnsynchronized
@@ -197,7 +197,7 @@ func TestNothingIsFoundInTheFirstMinutes(t *testing.T) {
 		s.interval = interval
 		s.run(j, time.Minute)
 		s.delay, s.lost = func(*rand.Rand) time.Duration { return time.Second }, func(rng *rand.Rand) bool { return rng.IntN(2) == 0 }
-		if left := s.run(j, learnTime-90*time.Second); len(left) != 0 {
+		if left := s.run(j, baselineTime-90*time.Second); len(left) != 0 {
 			t.Errorf("%v: %v", interval, left)
 		}
 	}
@@ -218,8 +218,8 @@ func TestLoadTestOnThePathsLinkIsNoIncident(t *testing.T) {
 	if left := s.run(j, time.Hour); len(left) != 0 {
 		t.Errorf("after it: %v", left)
 	}
-	if j.losses.learned < 110*time.Minute {
-		t.Errorf("baseline of %v of two hours", j.losses.learned)
+	if j.losses.established < 110*time.Minute {
+		t.Errorf("baseline of %v of two hours", j.losses.established)
 	}
 }
 
@@ -276,7 +276,7 @@ func TestSteadyNoiseIsNoIncident(t *testing.T) {
 			s, j := newStream(base, 100+seed), &judge{}
 			set(s)
 			fired += len(s.run(j, each))
-			windows += int(j.losses.learned / (windowPackets * s.interval))
+			windows += int(j.losses.established / (windowPackets * s.interval))
 		}
 		t.Logf("%s: %d departures in %d windows", name, fired, windows)
 		if fired > 0 {

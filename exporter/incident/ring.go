@@ -24,8 +24,8 @@ const (
 	roundTripAt = 9
 )
 
-// none is an undefined time.
-const none = math.MinInt64
+// undefined is an undefined time.
+const undefined = math.MinInt64
 
 // columns are the names of a row's values in a report. An undefined time is null there; the reason explains it.
 func columns() []string {
@@ -37,13 +37,13 @@ func columns() []string {
 
 // rowOf returns the row of a packet.
 func rowOf(p *record.Packet) row {
-	r := row{seqAt: int64(p.Seq), sentAt: int64(p.T1.At), outcomeAt: int64(p.Outcome), roundTripAt: none}
+	r := row{seqAt: int64(p.Seq), sentAt: int64(p.T1.At), outcomeAt: int64(p.Outcome), roundTripAt: undefined}
 	if trip, ok := roundTripOf(p); ok {
 		r[roundTripAt] = int64(trip)
 	}
 	for i, d := range [...]*sample.Delay{&p.Forward, &p.Reverse} {
 		at := forwardAt + i*(reverseAt-forwardAt)
-		r[at], r[at+1], r[at+2] = none, none, int64(d.Reason)
+		r[at], r[at+1], r[at+2] = undefined, undefined, int64(d.Reason)
 		if d.OK() {
 			r[at], r[at+1] = int64(d.Value), int64(d.Bound)
 		}
@@ -128,7 +128,7 @@ func (t table) MarshalJSON() ([]byte, error) {
 				one[i] = record.Outcome(v).String()
 			case i == forwardAt+2, i == reverseAt+2:
 				one[i] = sample.Reason(v).String()
-			case v != none:
+			case v != undefined:
 				one[i] = v
 			}
 		}

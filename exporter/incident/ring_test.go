@@ -85,11 +85,11 @@ func TestRingHasTheNewestPacketsAsTheyWere(t *testing.T) {
 func TestRowTellsOfAPacketWhatIsDefined(t *testing.T) {
 	p := replied(7, 1000, 30*ms, 10*ms)
 	p.Reverse.Reason = sample.BoundTooLarge
-	want := row{7, 1000, int64(record.Received), int64(30 * ms), int64(50 * us), int64(sample.OK), none, none, int64(sample.BoundTooLarge), int64(40 * ms)}
+	want := row{7, 1000, int64(record.Received), int64(30 * ms), int64(50 * us), int64(sample.OK), undefined, undefined, int64(sample.BoundTooLarge), int64(40 * ms)}
 	if got := rowOf(p); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
-	want = row{7, 1000, int64(record.Lost), none, none, int64(sample.NoStamp), none, none, int64(sample.NoStamp), none}
+	want = row{7, 1000, int64(record.Lost), undefined, undefined, int64(sample.NoStamp), undefined, undefined, int64(sample.NoStamp), undefined}
 	if got := rowOf(lost(7, 1000)); got != want {
 		t.Errorf("lost: %v, want %v", got, want)
 	}

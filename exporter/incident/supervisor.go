@@ -71,12 +71,12 @@ const (
 
 // Limits of rates.
 const (
-	takeInterval = 100 * time.Millisecond
-	pathInterval = 10 * time.Minute // between triggered reports of a path
-	allInterval  = time.Minute      // between those of all paths
-	allBurst     = 20
-	askInterval  = 10 * time.Second // between those on request
-	askBurst     = 6
+	takeInterval    = 100 * time.Millisecond
+	pathInterval    = 10 * time.Minute // between triggered reports of a path
+	allInterval     = time.Minute      // between those of all paths
+	allBurst        = 20
+	requestInterval = 10 * time.Second // between those on request
+	requestBurst    = 6
 )
 
 // queue is the number of packets that may wait for a Supervisor, a megabyte; 40,000 a second fit.
@@ -96,8 +96,8 @@ const (
 var (
 	// ErrUnknown: there is no such light probe, the path has several and none was named, or its profile is slim.
 	ErrUnknown = errors.New("incident: no such light probe, the path has several and none was named, or its profile is slim")
-	// ErrNothing: the probe has sent nothing in the last minutes.
-	ErrNothing = errors.New("incident: no packets were sent in the last minutes")
+	// ErrNoPackets: the probe has sent nothing in the last minutes.
+	ErrNoPackets = errors.New("incident: no packets were sent in the last minutes")
 	// ErrTooMany: the requests exceed one in 10 s.
 	ErrTooMany = errors.New("incident: too many requests; one in 10 s is allowed")
 	// ErrNoDirectory: reports are not stored.
@@ -118,17 +118,17 @@ type Options struct {
 	Recorder *record.Recorder
 	Reports  *report.Store
 	Sink     metric.Sink
-	// Held returns the links that a load test uses now.
-	Held func() []string
-	Log  *slog.Logger
+	// LinksInUse returns the links that a load test uses now.
+	LinksInUse func() []string
+	Log        *slog.Logger
 }
 
 // Supervisor keeps the last minutes of light probes' packets. Its methods are safe for
 // concurrent use. Make one with New.
 type Supervisor struct {
-	options          Options
-	space            int // bytes of all rings
-	asked, triggered *rate.Limiter
+	options             Options
+	space               int // bytes of all rings
+	requests, triggered *rate.Limiter
 
 	mu    sync.Mutex
 	paths map[name]*path
@@ -149,7 +149,7 @@ type path struct {
 func New(o Options) *Supervisor {
 	return &Supervisor{
 		options: o, space: int(min(allPaths, memlimit.Process()/memoryShare)), paths: map[name]*path{},
-		triggered: rate.NewLimiter(rate.Every(allInterval), allBurst), asked: rate.NewLimiter(rate.Every(askInterval), askBurst),
+		triggered: rate.NewLimiter(rate.Every(allInterval), allBurst), requests: rate.NewLimiter(rate.Every(requestInterval), requestBurst),
 	}
 }
 
@@ -239,7 +239,7 @@ func (s *Supervisor) submit(found []*piece, writing chan<- *piece) {
 
 // pause pauses the judgment of paths with a link that a load test uses.
 func (s *Supervisor) pause(now time.Time) {
-	held := s.options.Held()
+	held := s.options.LinksInUse()
 	if len(held) == 0 {
 		return
 	}
@@ -274,9 +274,9 @@ func (s *Supervisor) take(packets []record.Packet, now time.Time) (found []*piec
 	return found
 }
 
-// Keep makes a report of the last minutes on request. The probe may be empty if the path has only one light probe.
+// Store makes a report of the last minutes on request. The probe may be empty if the path has only one light probe.
 // The error is one of this package, or that of writing the report.
-func (s *Supervisor) Keep(pathName, probeName string) (report.Header, error) {
+func (s *Supervisor) Store(pathName, probeName string) (report.Header, error) {
 	if s.options.Reports.Stats().Dir == "" {
 		return report.Header{}, ErrNoDirectory
 	}
@@ -300,8 +300,8 @@ func (s *Supervisor) request(pathName, probeName string) (*piece, error) {
 	case len(found) != 1:
 		return nil, fmt.Errorf("%w: path %.80q, probe %.80q", ErrUnknown, pathName, probeName)
 	case len(found[0].ring.blocks) == 0:
-		return nil, ErrNothing
-	case !s.asked.Allow():
+		return nil, ErrNoPackets
+	case !s.requests.Allow():
 		return nil, ErrTooMany
 	}
 	return found[0].piece(request, nil, time.Now()), nil
@@ -332,7 +332,7 @@ type piece struct {
 type body struct {
 	// Trigger is delay, loss or request; Departures are the quantities that have left their baseline.
 	Trigger    string      `json:"trigger"`
-	Departures []departure `json:"departures,omitempty"`
+	Departures []deviation `json:"departures,omitempty"`
 	// Begin is the reference of sent_ns.
 	Begin   instant.Time `json:"begin_ns"`
 	Columns []string     `json:"columns"`
@@ -340,7 +340,7 @@ type body struct {
 }
 
 // piece returns the report of the path's ring, which is not empty. The supervisor's lock is held.
-func (p *path) piece(trigger string, left []departure, now time.Time) *piece {
+func (p *path) piece(trigger string, left []deviation, now time.Time) *piece {
 	kept := ring{blocks: slices.Clone(p.ring.blocks)}
 	rows := kept.rows()
 	bySent := func(a, b row) int { return cmp.Compare(a[sentAt], b[sentAt]) }

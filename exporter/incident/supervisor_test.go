@@ -35,7 +35,7 @@ func newBench(t *testing.T, paths ...Path) *bench {
 	b.held.Store(&[]string{})
 	b.reports = report.Open(report.Options{Dir: t.TempDir()})
 	b.Supervisor = New(Options{
-		Recorder: &b.recorder, Reports: b.reports, Sink: &b.sink, Held: func() []string { return *b.held.Load() }, Log: slog.New(slog.DiscardHandler),
+		Recorder: &b.recorder, Reports: b.reports, Sink: &b.sink, LinksInUse: func() []string { return *b.held.Load() }, Log: slog.New(slog.DiscardHandler),
 	})
 	b.SetPaths(paths)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -70,7 +70,7 @@ type decoded struct {
 	Header report.Header `json:"header"`
 	Body   struct {
 		Trigger    string      `json:"trigger"`
-		Departures []departure `json:"departures"`
+		Departures []deviation `json:"departures"`
 		Begin      int64       `json:"begin_ns"`
 		Columns    []string    `json:"columns"`
 		Rows       [][]any     `json:"rows"`
@@ -192,29 +192,29 @@ func TestLoadTestOnThePathsLinkMakesNoReport(t *testing.T) {
 func TestIncidentIsKeptOnRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, onePath())
-		if _, err := b.Keep("a", "stamp"); !errors.Is(err, ErrNothing) {
+		if _, err := b.Store("a", "stamp"); !errors.Is(err, ErrNoPackets) {
 			t.Errorf("before the first packet: %v", err)
 		}
 		b.send(time.Minute, 30*ms, "a")
-		h, err := b.Keep("a", "stamp")
+		h, err := b.Store("a", "stamp")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if d := b.open(t, h.ID); d.Body.Trigger != "request" || len(d.Body.Rows) != 60 || d.Header.Reason != "on request" {
 			t.Errorf("%s with %d rows", d.Body.Trigger, len(d.Body.Rows))
 		}
-		if _, err := b.Keep("a", ""); err != nil {
+		if _, err := b.Store("a", ""); err != nil {
 			t.Errorf("the only probe without its name: %v", err)
 		}
 		for _, wrong := range []name{{"b", "stamp"}, {"", "stamp"}, {"a", "other"}} {
-			if _, err := b.Keep(wrong.path, wrong.probe); !errors.Is(err, ErrUnknown) {
+			if _, err := b.Store(wrong.path, wrong.probe); !errors.Is(err, ErrUnknown) {
 				t.Errorf("%q: %v", wrong, err)
 			}
 		}
 		for err == nil {
-			_, err = b.Keep("a", "stamp")
+			_, err = b.Store("a", "stamp")
 		}
-		if n := len(b.reports.List()); !errors.Is(err, ErrTooMany) || n != askBurst {
+		if n := len(b.reports.List()); !errors.Is(err, ErrTooMany) || n != requestBurst {
 			t.Errorf("%v after %d reports", err, n)
 		}
 	})
@@ -224,17 +224,17 @@ func TestPathThatIsGoneIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, onePath(), Path{Path: "b", Probe: "stamp"})
 		b.send(time.Minute, 30*ms, "a", "b")
-		if _, err := b.Keep("a", "stamp"); err != nil {
+		if _, err := b.Store("a", "stamp"); err != nil {
 			t.Fatal(err)
 		}
 		b.SetPaths([]Path{{Path: "b", Probe: "stamp"}})
-		if _, err := b.Keep("a", "stamp"); !errors.Is(err, ErrUnknown) {
+		if _, err := b.Store("a", "stamp"); !errors.Is(err, ErrUnknown) {
 			t.Errorf("gone path: %v", err)
 		}
 		if all := b.sink.All(metric.IncidentReports); len(all) != 0 {
 			t.Errorf("series of a path that is gone: %v", all)
 		}
-		if h, err := b.Keep("b", "stamp"); err != nil || h.Summary[0].Value != "60" {
+		if h, err := b.Store("b", "stamp"); err != nil || h.Summary[0].Value != "60" {
 			t.Errorf("path that stays: %v, %v", h, err)
 		}
 	})
@@ -290,7 +290,7 @@ func BenchmarkTake(b *testing.B) {
 func TestIncidentWithoutADirectoryIsRefused(t *testing.T) {
 	reports := report.Open(report.Options{})
 	k := New(Options{Recorder: &record.Recorder{}, Reports: reports})
-	if _, err := k.Keep("a", "stamp"); !errors.Is(err, ErrNoDirectory) {
+	if _, err := k.Store("a", "stamp"); !errors.Is(err, ErrNoDirectory) {
 		t.Errorf("%v", err)
 	}
 }

@@ -22,8 +22,8 @@ import (
 // maxBytes limits the size of a key file.
 const maxBytes = 64 << 10
 
-// others are the mode bits that let all users read, write or execute a file.
-const others fs.FileMode = 0o007
+// otherModeBits are the mode bits that let all users read, write or execute a file.
+const otherModeBits fs.FileMode = 0o007
 
 // ErrMode reports that all users may read, write or execute a file with a secret.
 var ErrMode = errors.New("all users can access the secret in it; the mode's last digit must be 0: chmod 600, or 640 for a group")
@@ -38,7 +38,7 @@ func Check(path string) error {
 }
 
 func check(path string, info fs.FileInfo) error {
-	if mode := info.Mode(); mode&others != 0 {
+	if mode := info.Mode(); mode&otherModeBits != 0 {
 		return fmt.Errorf("keyfile: %s has mode %#o: %w", path, mode.Perm(), ErrMode)
 	}
 	return nil

@@ -78,7 +78,7 @@ func (t *Table) SetLinks(options []Options) error {
 	}
 	for name, k := range t.links {
 		k.limit, k.configured = limits[name]
-		t.forget(name)
+		t.removeUnused(name)
 	}
 	return nil
 }
@@ -93,9 +93,9 @@ func (t *Table) link(name string) *link {
 	return k
 }
 
-// forget deletes the state of a link that is neither configured nor in use, so that memory is
+// removeUnused deletes the state of a link that is neither configured nor in use, so that memory is
 // bounded; mu must be held.
-func (t *Table) forget(name string) {
+func (t *Table) removeUnused(name string) {
 	if k := t.links[name]; k != nil && !k.configured && k.users == 0 {
 		delete(t.links, name)
 	}
@@ -103,23 +103,23 @@ func (t *Table) forget(name string) {
 
 // Acquire waits until link is free and takes it for who, a name for messages. Waiters are served
 // in the order of their calls. release may be called repeatedly. The error wraps the cause of ctx.
-func (t *Table) Acquire(ctx context.Context, link, who string) (release func(), err error) {
+func (t *Table) Acquire(ctx context.Context, link, holder string) (release func(), err error) {
 	k := t.enter(link)
 	if k.turn.Acquire(ctx, 1) != nil {
 		t.leave(link)
 		return nil, fmt.Errorf("link: waiting for link %s: %w", link, context.Cause(ctx))
 	}
-	return t.hold(k, link, who), nil
+	return t.setHolder(k, link, holder), nil
 }
 
 // TryAcquire takes link for who if it has neither a holder nor waiters.
-func (t *Table) TryAcquire(link, who string) (release func(), ok bool) {
+func (t *Table) TryAcquire(link, holder string) (release func(), ok bool) {
 	k := t.enter(link)
 	if !k.turn.TryAcquire(1) {
 		t.leave(link)
 		return nil, false
 	}
-	return t.hold(k, link, who), true
+	return t.setHolder(k, link, holder), true
 }
 
 func (t *Table) enter(name string) *link {
@@ -134,17 +134,17 @@ func (t *Table) leave(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.links[name].users--
-	t.forget(name)
+	t.removeUnused(name)
 }
 
-// hold records the holder of a link until release.
-func (t *Table) hold(k *link, name, who string) (release func()) {
-	note := func(who string, since time.Time) {
+// setHolder records the holder of a link until release.
+func (t *Table) setHolder(k *link, name, holder string) (release func()) {
+	note := func(holder string, since time.Time) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		k.holder, k.since = who, since
+		k.holder, k.since = holder, since
 	}
-	note(who, time.Now())
+	note(holder, time.Now())
 	return sync.OnceFunc(func() {
 		note("", time.Time{})
 		k.turn.Release(1)
@@ -153,7 +153,7 @@ func (t *Table) hold(k *link, name, who string) (release func()) {
 }
 
 // Holder returns the holder of link, and since when; ok is false if there is none.
-func (t *Table) Holder(link string) (who string, since time.Time, ok bool) {
+func (t *Table) Holder(link string) (holder string, since time.Time, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k := t.links[link]

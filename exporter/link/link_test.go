@@ -62,8 +62,8 @@ func TestWaitersAreServedInOrder(t *testing.T) {
 		if !slices.Equal(order, []int{0, 1, 2, 3, 4}) {
 			t.Errorf("order was %v", order)
 		}
-		if who, _, ok := l.Holder("uplink"); ok {
-			t.Errorf("%s still holds it", who)
+		if holder, _, ok := l.Holder("uplink"); ok {
+			t.Errorf("%s still holds it", holder)
 		}
 	})
 }
@@ -78,8 +78,8 @@ func TestCanceledWaiterDoesNotGetTheLink(t *testing.T) {
 		if _, err := l.Acquire(ctx, "uplink", "b"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error is %v", err)
 		}
-		if who, since, ok := l.Holder("uplink"); who != "a" || !since.Equal(begin) || !ok {
-			t.Errorf("holder is %q since %v, %v", who, since, ok)
+		if holder, since, ok := l.Holder("uplink"); holder != "a" || !since.Equal(begin) || !ok {
+			t.Errorf("holder is %q since %v, %v", holder, since, ok)
 		}
 		release()
 		if _, ok := l.TryAcquire("uplink", "c"); !ok {
@@ -115,8 +115,8 @@ func TestLinkIsNotLostWhenReleaseAndCancelCoincide(t *testing.T) {
 			cancel()
 			first()
 			synctest.Wait()
-			if who, _, ok := l.Holder("x"); ok {
-				t.Fatalf("%s still holds the link", who)
+			if holder, _, ok := l.Holder("x"); ok {
+				t.Fatalf("%s still holds the link", holder)
 			}
 		})
 	}

@@ -17,7 +17,7 @@ import (
 // After any input and the end of the connection the link is free, at most the quota is used, and
 // each line of the server is a reply.
 func FuzzRequests(f *testing.F) {
-	first, err := json.Marshal(request{Op: opAsk, Version: version, Network: network(), Ask: &Ask{Kind: "train", Host: "192.0.2.7", Port: 8620, Link: "uplink"}})
+	first, err := json.Marshal(request{Op: opTerms, Version: version, Network: network(), Test: &Test{Kind: "train", Host: "192.0.2.7", Port: 8620, Link: "uplink"}})
 	if err != nil {
 		f.Fatal(err)
 	}

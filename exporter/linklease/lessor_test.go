@@ -30,11 +30,11 @@ type lessor struct {
 }
 
 // find returns the link that a test names, or an error for one name.
-func find(a Ask) (Place, error) {
+func find(a Test) (Labels, error) {
 	if a.Link == "unknown" {
-		return Place{}, errors.New("no such link")
+		return Labels{}, errors.New("no such link")
 	}
-	return Place{Path: "office", Probe: a.Kind, Link: a.Link}, nil
+	return Labels{Path: "office", Probe: a.Kind, Link: a.Link}, nil
 }
 
 func shortDir(t *testing.T) string {
@@ -105,7 +105,7 @@ func (l *lessor) dial(link string) *Lease {
 	var got *Lease
 	l.eventually("the server listens", func() bool {
 		var err error
-		got, err = Dial(l.t.Context(), l.socket, Ask{Kind: "train", Host: "192.0.2.7", Port: 8620, Link: link})
+		got, err = Dial(l.t.Context(), l.socket, Test{Kind: "train", Host: "192.0.2.7", Port: 8620, Link: link})
 		if err != nil && !errors.As(err, new(*NoAgentError)) {
 			l.t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func (l *lessor) dial(link string) *Lease {
 func (l *lessor) take(link string) *Lease {
 	l.t.Helper()
 	got := l.dial(link)
-	if err := got.Take(l.t.Context(), 0, nil); err != nil {
+	if err := got.Acquire(l.t.Context(), 0, nil); err != nil {
 		l.t.Fatal(err)
 	}
 	return got

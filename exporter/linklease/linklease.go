@@ -37,12 +37,12 @@ const version = 1
 // maxLine is the most bytes of a message.
 const maxLine = 4096
 
-// silence is the idle timeout of a test that holds a link: a suspended test fills no link. The
-// client sends opAlive at least each third of it.
-const silence = 30 * time.Second
+// idleTimeout is the idle timeout of a test that holds a link: a suspended test fills no link. The
+// client sends opKeepAlive at least each third of it.
+const idleTimeout = 30 * time.Second
 
-// Ask describes the test that needs a link.
-type Ask struct {
+// Test describes the test that needs a link.
+type Test struct {
 	// Kind of the test, such as "saturation".
 	Kind string `json:"kind"`
 	// Host and Port of the remote end, as in the configuration.
@@ -52,8 +52,8 @@ type Ask struct {
 	Link string `json:"link,omitempty"`
 }
 
-// Place has the labels of a test's metrics, such as oneway_test_running.
-type Place struct {
+// Labels has the labels of a test's metrics, such as oneway_test_running.
+type Labels struct {
 	Path  string `json:"path"`
 	Probe string `json:"probe"`
 	Link  string `json:"link"`
@@ -61,7 +61,7 @@ type Place struct {
 
 // Terms are the state of a link, as the agent reports it.
 type Terms struct {
-	Place
+	Labels
 	// Limit is the quota of a day in IP bytes, 0 if there is none; Left is the rest of it.
 	Limit int64 `json:"limit,omitempty"`
 	Left  int64 `json:"left,omitempty"`
@@ -72,18 +72,18 @@ type Terms struct {
 
 // Operations of a request.
 const (
-	opAsk     = "ask"
-	opTake    = "take"
-	opReserve = "reserve"
-	opSend    = "send"   // no reply
-	opAlive   = "alive"  // no reply
-	opSettle  = "settle" // the last request
+	opTerms     = "ask"
+	opTake      = "take"
+	opReserve   = "reserve"
+	opSend      = "send"   // no reply
+	opKeepAlive = "alive"  // no reply
+	opSettle    = "settle" // the last request
 )
 
 type request struct {
 	Op      string `json:"op"`
 	Version int    `json:"version,omitempty"`
-	Ask     *Ask   `json:"ask,omitempty"`
+	Test    *Test  `json:"ask,omitempty"`
 	PID     int    `json:"pid,omitempty"`
 	Network string `json:"network,omitempty"`
 	// Wait is the longest wait for the link. Again: the test already sends, and an earlier agent
@@ -98,26 +98,26 @@ type request struct {
 
 // Results of a reply.
 const (
-	wordOK        = "ok"
-	wordWaiting   = "waiting" // a second reply follows
-	wordBusy      = "busy"
-	wordQuota     = "quota"
-	wordElsewhere = "elsewhere" // the agent is in another network namespace
-	wordRefused   = "refused"
+	resultOK           = "ok"
+	resultWaiting      = "waiting" // a second reply follows
+	resultBusy         = "busy"
+	resultQuota        = "quota"
+	resultOtherNetwork = "elsewhere" // the agent is in another network namespace
+	resultRefused      = "refused"
 )
 
 type reply struct {
-	Word  string `json:"word"`
-	Error string `json:"error,omitempty"` // the reason of wordRefused
-	// Unsaved: the reason of wordRefused is that the quota cannot be saved.
+	Result string `json:"word"`
+	Error  string `json:"error,omitempty"` // the reason of resultRefused
+	// Unsaved: the reason of resultRefused is that the quota cannot be saved.
 	Unsaved bool  `json:"unsaved,omitempty"`
 	Terms   Terms `json:"terms,omitzero"`
 	// Renewed is when the quota is renewed.
 	Renewed time.Time `json:"renewed,omitzero"`
 }
 
-// ErrGone reports that the agent has closed the connection.
-var ErrGone = errors.New("linklease: the agent has closed the connection")
+// ErrClosed reports that the agent has closed the connection.
+var ErrClosed = errors.New("linklease: the agent has closed the connection")
 
 // NoAgentError reports that no agent of this host and network namespace serves the socket.
 type NoAgentError struct{ Why string }
@@ -167,7 +167,7 @@ func newLease(conn net.Conn) *Lease {
 // Dial asks the agent at socket for the terms of a link and does not take it. The error is a
 // *NoAgentError if no agent listens there, or one of another network namespace; it wraps
 // fs.ErrPermission if this process has no access to the socket.
-func Dial(ctx context.Context, socket string, a Ask) (*Lease, error) {
+func Dial(ctx context.Context, socket string, a Test) (*Lease, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", socket)
 	switch {
@@ -181,8 +181,8 @@ func Dial(ctx context.Context, socket string, a Ask) (*Lease, error) {
 	}
 	l := newLease(conn)
 	go l.read()
-	r, err := l.ask(ctx, request{Op: opAsk, Version: version, Ask: &a, PID: os.Getpid(), Network: network()}, replyTime)
-	if err == nil && r.Word == wordElsewhere {
+	r, err := l.request(ctx, request{Op: opTerms, Version: version, Test: &a, PID: os.Getpid(), Network: network()}, replyTime)
+	if err == nil && r.Result == resultOtherNetwork {
 		err = &NoAgentError{"the agent at " + socket + " is in another network namespace"}
 	}
 	if err != nil {
@@ -223,13 +223,13 @@ func (l *Lease) read() {
 
 func (l *Lease) send(q request) error {
 	if write(l.conn, q) != nil {
-		return ErrGone
+		return ErrClosed
 	}
 	return nil
 }
 
-// ask sends a request and awaits its reply. After an error the lease is unusable.
-func (l *Lease) ask(ctx context.Context, q request, within time.Duration) (reply, error) {
+// request sends a request and awaits its reply. After an error the lease is unusable.
+func (l *Lease) request(ctx context.Context, q request, within time.Duration) (reply, error) {
 	if err := l.send(q); err != nil {
 		return reply{}, err
 	}
@@ -241,7 +241,7 @@ func (l *Lease) await(ctx context.Context, within time.Duration) (reply, error) 
 	defer timer.Stop()
 	select {
 	case r := <-l.replies:
-		if r.Word == wordRefused {
+		if r.Result == resultRefused {
 			return r, errors.New(r.Error)
 		}
 		if r.Terms.Link != "" {
@@ -249,7 +249,7 @@ func (l *Lease) await(ctx context.Context, within time.Duration) (reply, error) 
 		}
 		return r, nil
 	case <-l.ctx.Done():
-		return reply{}, ErrGone
+		return reply{}, ErrClosed
 	case <-timer.C:
 		return reply{}, fmt.Errorf("linklease: no reply from the agent within %v", within)
 	case <-ctx.Done():
@@ -257,22 +257,22 @@ func (l *Lease) await(ctx context.Context, within time.Duration) (reply, error) 
 	}
 }
 
-// Take waits for the link for at most most. If it has to wait, it first calls waiting with the
-// present holder. The error is a *BusyError, ErrGone or the cause of ctx.
-func (l *Lease) Take(ctx context.Context, most time.Duration, waiting func(Terms)) error {
+// Acquire waits for the link for at most most. If it has to wait, it first calls waiting with the
+// present holder. The error is a *BusyError, ErrClosed or the cause of ctx.
+func (l *Lease) Acquire(ctx context.Context, most time.Duration, waiting func(Terms)) error {
 	most = max(0, most)
-	r, err := l.ask(ctx, request{Op: opTake, Wait: most}, most+replyTime)
-	if err == nil && r.Word == wordWaiting {
+	r, err := l.request(ctx, request{Op: opTake, Wait: most}, most+replyTime)
+	if err == nil && r.Result == resultWaiting {
 		waiting(r.Terms)
 		r, err = l.await(ctx, most+replyTime)
 	}
 	return l.taken(r, err, most)
 }
 
-// TakeAgain takes the link for a test that already sends, after the agent that had leased it was
+// Reacquire takes the link for a test that already sends, after the agent that had leased it was
 // restarted: it neither waits nor counts its bytes again.
-func (l *Lease) TakeAgain(ctx context.Context) error {
-	r, err := l.ask(ctx, request{Op: opTake, Again: true}, replyTime)
+func (l *Lease) Reacquire(ctx context.Context) error {
+	r, err := l.request(ctx, request{Op: opTake, Again: true}, replyTime)
 	return l.taken(r, err, 0)
 }
 
@@ -280,24 +280,24 @@ func (l *Lease) taken(r reply, err error, waited time.Duration) error {
 	if err != nil {
 		return err
 	}
-	if r.Word == wordBusy {
+	if r.Result == resultBusy {
 		return &BusyError{r.Terms, waited}
 	}
-	go l.beat()
+	go l.keepAlive()
 	return nil
 }
 
-// beat keeps the lease from timing out.
-func (l *Lease) beat() {
-	for ctxtime.For(l.ctx, silence/6) && l.send(request{Op: opAlive}) == nil {
+// keepAlive keeps the lease from timing out.
+func (l *Lease) keepAlive() {
+	for ctxtime.Sleep(l.ctx, idleTimeout/6) && l.send(request{Op: opKeepAlive}) == nil {
 	}
 }
 
 // Reserve reserves IP bytes of the link's quota. The error is a *quota.ExceededError, a
-// *quota.UnsavedError or ErrGone.
+// *quota.UnsavedError or ErrClosed.
 func (l *Lease) Reserve(bytes int64) error {
-	r, err := l.ask(context.Background(), request{Op: opReserve, Bytes: bytes}, replyTime)
-	if err == nil && r.Word == wordQuota {
+	r, err := l.request(context.Background(), request{Op: opReserve, Bytes: bytes}, replyTime)
+	if err == nil && r.Result == resultQuota {
 		err = &quota.ExceededError{Name: r.Terms.Link, Left: r.Terms.Left, Need: bytes, Renewed: r.Renewed}
 	}
 	if r.Unsaved {
@@ -306,12 +306,12 @@ func (l *Lease) Reserve(bytes int64) error {
 	return err
 }
 
-// Sending reports that the test begins to send.
-func (l *Lease) Sending() { _ = l.send(request{Op: opSend}) } // Lost reports the end of the connection
+// BeginSending reports that the test begins to send.
+func (l *Lease) BeginSending() { _ = l.send(request{Op: opSend}) } // Lost reports the end of the connection
 
 // Settle ends the lease with the IP bytes that were sent, and updates Terms.
 func (l *Lease) Settle(forward, reverse int64) error {
 	defer l.Close()
-	_, err := l.ask(context.Background(), request{Op: opSettle, Forward: forward, Reverse: reverse}, replyTime)
+	_, err := l.request(context.Background(), request{Op: opSettle, Forward: forward, Reverse: reverse}, replyTime)
 	return err
 }

@@ -21,13 +21,13 @@ const timeout = 30 * time.Second
 func TestLinkIsLeasedAnnouncedAndSettled(t *testing.T) {
 	l := newLessor(t, nil)
 	one := l.dial("uplink")
-	if got := one.Terms(); got.Place != (Place{"office", "train", "uplink"}) || got.Limit != 1000 || got.Left != 1000 || got.Holder != "" {
+	if got := one.Terms(); got.Labels != (Labels{"office", "train", "uplink"}) || got.Limit != 1000 || got.Left != 1000 || got.Holder != "" {
 		t.Errorf("terms are %+v", got)
 	}
 	if !l.free("uplink") {
 		t.Error("Dial took the link")
 	}
-	if err := one.Take(t.Context(), 0, nil); err != nil {
+	if err := one.Acquire(t.Context(), 0, nil); err != nil {
 		t.Fatal(err)
 	}
 	if who, _, _ := l.links.Holder("uplink"); who != fmt.Sprintf("office/train (oneway test, process %d)", os.Getpid()) {
@@ -39,7 +39,7 @@ func TestLinkIsLeasedAnnouncedAndSettled(t *testing.T) {
 	if one.Terms().Left != 400 || l.running("uplink") != 0 {
 		t.Errorf("%+v, running %v", one.Terms(), l.running("uplink"))
 	}
-	one.Sending()
+	one.BeginSending()
 	l.eventually("the test is announced", func() bool { return l.running("uplink") == 1 })
 	if err := one.Settle(300, 200); err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestSecondTestOnALinkWaitsAndGetsTheHolder(t *testing.T) {
 	l := newLessor(t, nil)
 	first, second := l.take("uplink"), l.dial("uplink")
 	waits, taken := make(chan Terms, 1), make(chan error, 1)
-	go func() { taken <- second.Take(t.Context(), time.Hour, func(t Terms) { waits <- t }) }()
+	go func() { taken <- second.Acquire(t.Context(), time.Hour, func(t Terms) { waits <- t }) }()
 	if at := <-waits; !strings.HasPrefix(at.Holder, "office/train (oneway test") || at.Since.IsZero() {
 		t.Errorf("the terms while waiting are %+v", at)
 	}
@@ -80,10 +80,10 @@ func TestSecondTestOnALinkWaitsAndGetsTheHolder(t *testing.T) {
 	}
 	third := l.dial("uplink")
 	var busy *BusyError
-	if err := third.Take(t.Context(), 0, nil); !errors.As(err, &busy) || !strings.Contains(err.Error(), "link uplink was not free in 0s, it is held by office/train") {
+	if err := third.Acquire(t.Context(), 0, nil); !errors.As(err, &busy) || !strings.Contains(err.Error(), "link uplink was not free in 0s, it is held by office/train") {
 		t.Errorf("error is %v", err)
 	}
-	if err := l.dial("uplink").Take(t.Context(), time.Millisecond, func(Terms) {}); !errors.As(err, &busy) {
+	if err := l.dial("uplink").Acquire(t.Context(), time.Millisecond, func(Terms) {}); !errors.As(err, &busy) {
 		t.Errorf("error is %v", err)
 	}
 }
@@ -132,12 +132,12 @@ func TestLostClientFreesTheLinkAndCountsItsReservation(t *testing.T) {
 	if err := two.Reserve(400); err != nil {
 		t.Fatal(err)
 	}
-	two.Sending()
+	two.BeginSending()
 	l.eventually("it runs", func() bool { return l.running("uplink") == 1 })
 	waiting := l.dial("uplink")
-	told, taken := make(chan Terms, 1), make(chan error, 1)
-	go func() { taken <- waiting.Take(t.Context(), time.Hour, func(t Terms) { told <- t }) }()
-	<-told
+	logged, taken := make(chan Terms, 1), make(chan error, 1)
+	go func() { taken <- waiting.Acquire(t.Context(), time.Hour, func(t Terms) { logged <- t }) }()
+	<-logged
 	two.Close()
 	if err := <-taken; err != nil {
 		t.Fatal(err)
@@ -151,11 +151,11 @@ func TestLostClientFreesTheLinkAndCountsItsReservation(t *testing.T) {
 func TestWaitingClientThatClosesIsRemoved(t *testing.T) {
 	l := newLessor(t, nil)
 	first, second := l.take("uplink"), l.dial("uplink")
-	told := make(chan Terms, 1)
+	logged := make(chan Terms, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	taken := make(chan error, 1)
-	go func() { taken <- second.Take(ctx, time.Hour, func(t Terms) { told <- t }) }()
-	<-told
+	go func() { taken <- second.Acquire(ctx, time.Hour, func(t Terms) { logged <- t }) }()
+	<-logged
 	cancel()
 	if err := <-taken; !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v", err)
@@ -169,8 +169,8 @@ func TestWaitingClientThatClosesIsRemoved(t *testing.T) {
 
 // A suspended test sends nothing, and its remote end times out.
 func TestLeaseOfASuspendedTestTimesOut(t *testing.T) {
-	l := newLessor(t, func(o *Options) { o.silence = 100 * time.Millisecond })
-	one := l.take("uplink") // its next opAlive comes in seconds
+	l := newLessor(t, func(o *Options) { o.idleTimeout = 100 * time.Millisecond })
+	one := l.take("uplink") // its next opKeepAlive comes in seconds
 	select {
 	case <-one.Lost():
 	case <-time.After(timeout):
@@ -185,29 +185,29 @@ func TestRestartedServerKeepsReservationsAndLeasesAgain(t *testing.T) {
 	if err := one.Reserve(400); err != nil {
 		t.Fatal(err)
 	}
-	one.Sending()
+	one.BeginSending()
 	l.eventually("it runs", func() bool { return l.running("uplink") == 1 })
 	l.stop()
 	<-one.Lost()
-	if err := one.Settle(100, 0); !errors.Is(err, ErrGone) {
+	if err := one.Settle(100, 0); !errors.Is(err, ErrClosed) {
 		t.Errorf("error is %v", err)
 	}
 	l.wantUsed(400)
 	if _, err := os.Stat(l.socket); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the socket still exists: %v", err)
 	}
-	if _, err := Dial(t.Context(), l.socket, Ask{}); !errors.As(err, new(*NoAgentError)) {
+	if _, err := Dial(t.Context(), l.socket, Test{}); !errors.As(err, new(*NoAgentError)) {
 		t.Errorf("error is %v", err)
 	}
 	l.start()
 	again := l.dial("uplink")
-	if err := again.TakeAgain(t.Context()); err != nil {
+	if err := again.Reacquire(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if l.running("uplink") != 1 {
 		t.Error("oneway_test_running is not 1 again")
 	}
-	if err := l.dial("uplink").TakeAgain(t.Context()); !errors.As(err, new(*BusyError)) {
+	if err := l.dial("uplink").Reacquire(t.Context()); !errors.As(err, new(*BusyError)) {
 		t.Errorf("error is %v", err)
 	}
 	if err := again.Settle(100, 50); err != nil {
@@ -220,7 +220,7 @@ func TestRestartedServerKeepsReservationsAndLeasesAgain(t *testing.T) {
 func TestGaugeIsSetAgainAfterAReload(t *testing.T) {
 	l := newLessor(t, nil)
 	one := l.take("uplink")
-	one.Sending()
+	one.BeginSending()
 	l.eventually("it runs", func() bool { return l.running("uplink") == 1 })
 	reloaded := l.sink.Series(metric.TestRunning, "office", "train", "uplink")
 	defer reloaded.Close()
@@ -232,12 +232,12 @@ func TestGaugeIsSetAgainAfterAReload(t *testing.T) {
 }
 
 func TestSeriesOfATestStayForTheRecordingRules(t *testing.T) {
-	l := newLessor(t, func(o *Options) { o.linger = time.Millisecond })
+	l := newLessor(t, func(o *Options) { o.seriesRetention = time.Millisecond })
 	if err := l.take("uplink").Settle(1, 1); err != nil {
 		t.Fatal(err)
 	}
 	l.eventually("the series end", func() bool { return l.sink.Open() == 0 })
-	if linger < 6*time.Minute {
-		t.Errorf("linger is %v; oneway:load_test:recent looks back 6 min", linger)
+	if seriesRetention < 6*time.Minute {
+		t.Errorf("linger is %v; oneway:load_test:recent looks back 6 min", seriesRetention)
 	}
 }

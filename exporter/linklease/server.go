@@ -29,9 +29,9 @@ type Options struct {
 	Sink  metric.Sink
 	Log   *slog.Logger
 	// Find returns the labels and the link of a test. Its error is sent to the client.
-	Find func(Ask) (Place, error)
+	Find func(Test) (Labels, error)
 
-	silence, linger time.Duration // shorter in tests
+	idleTimeout, seriesRetention time.Duration // shorter in tests
 }
 
 // Server leases links. Make one with NewServer.
@@ -46,13 +46,13 @@ const (
 	maxLeases = 32
 	// again is the retry interval of a socket that could not be opened.
 	again = 10 * time.Second
-	// linger is how long the series of a test stay after its end; the recording rules look back 6 min.
-	linger = 7 * time.Minute
+	// seriesRetention is how long the series of a test stay after its end; the recording rules look back 6 min.
+	seriesRetention = 7 * time.Minute
 )
 
 // NewServer opens nothing; see Run.
 func NewServer(o Options) *Server {
-	o.silence, o.linger = cmp.Or(o.silence, silence), cmp.Or(o.linger, linger)
+	o.idleTimeout, o.seriesRetention = cmp.Or(o.idleTimeout, idleTimeout), cmp.Or(o.seriesRetention, seriesRetention)
 	return &Server{options: o, places: make(chan struct{}, maxLeases)}
 }
 
@@ -60,22 +60,22 @@ func NewServer(o Options) *Server {
 // error and retries.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.tasks.Wait()
-	told := ""
+	logged := ""
 	for {
 		l, end, err := listen(ctx, s.options.Socket, s.options.Group)
 		if err == nil {
-			told = ""
+			logged = ""
 			err = s.accept(ctx, l)
 			end()
 		}
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err.Error() != told {
-			told = err.Error()
+		if err.Error() != logged {
+			logged = err.Error()
 			s.options.Log.Warn("Load tests of the terminal cannot lease links; they run concurrently with the agent's", "err", err)
 		}
-		if !ctxtime.For(ctx, again) {
+		if !ctxtime.Sleep(ctx, again) {
 			return nil
 		}
 	}
@@ -92,7 +92,7 @@ func (s *Server) accept(ctx context.Context, l *net.UnixListener) error {
 		select {
 		case s.places <- struct{}{}:
 		default:
-			_ = write(conn, reply{Word: wordRefused, Error: "the agent serves its maximum of load tests; try again later"})
+			_ = write(conn, reply{Result: resultRefused, Error: "the agent serves its maximum of load tests; try again later"})
 			_ = conn.Close() // the refusal is sent
 			continue
 		}
@@ -104,7 +104,7 @@ func (s *Server) accept(ctx context.Context, l *net.UnixListener) error {
 }
 
 // show creates the series of a test.
-func (s *Server) show(p Place) *metric.Scope {
+func (s *Server) show(p Labels) *metric.Scope {
 	series := metric.NewScope(s.options.Sink, p.Path, p.Probe)
 	series.Set(metric.TestRunning, 0, p.Link)
 	for _, way := range []string{"forward", "reverse"} {
@@ -116,7 +116,7 @@ func (s *Server) show(p Place) *metric.Scope {
 // leave closes the series of a test after linger, or when the server ends.
 func (s *Server) leave(ctx context.Context, series *metric.Scope) {
 	s.tasks.Go(func() {
-		ctxtime.For(ctx, s.options.linger)
+		ctxtime.Sleep(ctx, s.options.seriesRetention)
 		series.Close()
 	})
 }
@@ -126,16 +126,16 @@ var errProtocol = errors.New("linklease: unexpected message")
 // leased is the server end of one connection.
 type leased struct {
 	*Server
-	run   context.Context // ends with the server
-	conn  net.Conn
-	place Place
-	who   string
+	run    context.Context // ends with the server
+	conn   net.Conn
+	labels Labels
+	holder string
 
-	asked, sending, settled bool
-	release                 func() // releases the link; nil: not held
-	reservation             *quota.Reservation
-	reserved                int64
-	series                  *metric.Scope
+	described, sending, settled bool
+	release                     func() // releases the link; nil: not held
+	reservation                 *quota.Reservation
+	reserved                    int64
+	series                      *metric.Scope
 }
 
 // serve handles one connection.
@@ -154,7 +154,7 @@ func (s *Server) serve(run context.Context, conn net.Conn) {
 	defer func() { _ = conn.Close() }() // the replies are sent
 	l := &leased{Server: s, run: run, conn: conn}
 	defer l.end()
-	silence := time.NewTimer(s.options.silence)
+	silence := time.NewTimer(s.options.idleTimeout)
 	defer silence.Stop()
 	// A prober of the same path that a reload restarts resets the shared gauge to 0.
 	show := time.NewTicker(time.Second)
@@ -165,7 +165,7 @@ func (s *Server) serve(run context.Context, conn net.Conn) {
 			if err := l.handle(ctx, q); err != nil || l.settled {
 				return
 			}
-			silence.Reset(s.options.silence)
+			silence.Reset(s.options.idleTimeout)
 		case <-show.C:
 			if l.sending {
 				l.running(1)
@@ -207,16 +207,16 @@ func write(conn net.Conn, message any) error {
 func (l *leased) handle(ctx context.Context, q request) error {
 	held := l.release != nil
 	switch {
-	case q.Op == opAsk && !l.asked:
-		return l.ask(q)
-	case q.Op == opTake && l.asked && !held:
+	case q.Op == opTerms && !l.described:
+		return l.describe(q)
+	case q.Op == opTake && l.described && !held:
 		return l.take(ctx, q)
 	case q.Op == opReserve && held && l.reservation == nil && !l.sending:
 		return l.reserve(q.Bytes)
 	case q.Op == opSend && held:
 		l.send()
 		return nil
-	case q.Op == opAlive:
+	case q.Op == opKeepAlive:
 		return nil
 	case q.Op == opSettle && held:
 		return l.settle(max(0, q.Forward), max(0, q.Reverse))
@@ -224,48 +224,50 @@ func (l *leased) handle(ctx context.Context, q request) error {
 	return errProtocol
 }
 
-func (l *leased) reply(word string) error { return write(l.conn, reply{Word: word, Terms: l.terms()}) }
+func (l *leased) reply(word string) error {
+	return write(l.conn, reply{Result: word, Terms: l.terms()})
+}
 
 func (l *leased) refuse(text string) error {
-	return errors.Join(write(l.conn, reply{Word: wordRefused, Error: text}), errProtocol)
+	return errors.Join(write(l.conn, reply{Result: resultRefused, Error: text}), errProtocol)
 }
 
 func (l *leased) terms() Terms {
-	t := Terms{Place: l.place}
-	if u := l.options.Links.Usage(l.place.Link); u.Limit > 0 {
+	t := Terms{Labels: l.labels}
+	if u := l.options.Links.Usage(l.labels.Link); u.Limit > 0 {
 		t.Limit, t.Left = u.Limit, u.Left
 	}
-	t.Holder, t.Since, _ = l.options.Links.Holder(l.place.Link)
+	t.Holder, t.Since, _ = l.options.Links.Holder(l.labels.Link)
 	return t
 }
 
-func (l *leased) ask(q request) error {
-	if q.Version != version || q.Ask == nil {
+func (l *leased) describe(q request) error {
+	if q.Version != version || q.Test == nil {
 		return l.refuse("the agent on this host has another version; restart it, or install the same version of both")
 	}
 	if q.Network != network() {
-		return errors.Join(write(l.conn, reply{Word: wordElsewhere}), errProtocol)
+		return errors.Join(write(l.conn, reply{Result: resultOtherNetwork}), errProtocol)
 	}
-	place, err := l.options.Find(*q.Ask)
+	place, err := l.options.Find(*q.Test)
 	if err != nil {
 		return l.refuse(err.Error())
 	}
-	l.asked, l.place = true, place
-	l.who = fmt.Sprintf("%s/%s (oneway test, process %d)", place.Path, place.Probe, q.PID)
-	return l.reply(wordOK)
+	l.described, l.labels = true, place
+	l.holder = fmt.Sprintf("%s/%s (oneway test, process %d)", place.Path, place.Probe, q.PID)
+	return l.reply(resultOK)
 }
 
 func (l *leased) take(ctx context.Context, q request) error {
-	links, link := l.options.Links, l.place.Link
-	release, ok := links.TryAcquire(link, l.who)
+	links, link := l.options.Links, l.labels.Link
+	release, ok := links.TryAcquire(link, l.holder)
 	if !ok && q.Wait > 0 && !q.Again {
-		if err := l.reply(wordWaiting); err != nil {
+		if err := l.reply(resultWaiting); err != nil {
 			return err
 		}
 		waiting, cancel := context.WithTimeout(ctx, q.Wait)
 		defer cancel()
 		var err error
-		release, err = links.Acquire(waiting, link, l.who)
+		release, err = links.Acquire(waiting, link, l.holder)
 		ok = err == nil
 	}
 	if ctx.Err() != nil {
@@ -275,29 +277,29 @@ func (l *leased) take(ctx context.Context, q request) error {
 		return ctx.Err()
 	}
 	if !ok {
-		return l.reply(wordBusy)
+		return l.reply(resultBusy)
 	}
-	l.release, l.series = release, l.show(l.place)
-	l.options.Log.Info("Link leased", "link", link, "to", l.who)
+	l.release, l.series = release, l.show(l.labels)
+	l.options.Log.Info("Link leased", "link", link, "to", l.holder)
 	if q.Again {
 		l.send()
 	}
-	return l.reply(wordOK)
+	return l.reply(resultOK)
 }
 
 func (l *leased) reserve(bytes int64) error {
-	r, err := l.options.Links.Reserve(l.place.Link, max(0, bytes))
+	r, err := l.options.Links.Reserve(l.labels.Link, max(0, bytes))
 	if missing, ok := errors.AsType[*quota.ExceededError](err); ok {
-		return write(l.conn, reply{Word: wordQuota, Terms: l.terms(), Renewed: missing.Renewed})
+		return write(l.conn, reply{Result: resultQuota, Terms: l.terms(), Renewed: missing.Renewed})
 	}
 	if unsaved, ok := errors.AsType[*quota.UnsavedError](err); ok {
-		return errors.Join(write(l.conn, reply{Word: wordRefused, Unsaved: true, Error: unsaved.Err.Error()}), errProtocol)
+		return errors.Join(write(l.conn, reply{Result: resultRefused, Unsaved: true, Error: unsaved.Err.Error()}), errProtocol)
 	}
 	if err != nil {
 		return l.refuse(err.Error())
 	}
 	l.reservation, l.reserved = r, max(0, bytes)
-	return l.reply(wordOK)
+	return l.reply(resultOK)
 }
 
 // send records that the test sends.
@@ -306,7 +308,7 @@ func (l *leased) send() {
 	l.running(1)
 }
 
-func (l *leased) running(yes float64) { l.series.Set(metric.TestRunning, yes, l.place.Link) }
+func (l *leased) running(yes float64) { l.series.Set(metric.TestRunning, yes, l.labels.Link) }
 
 // settle ends the lease with the bytes reported by the test.
 func (l *leased) settle(forward, reverse int64) error {
@@ -314,9 +316,9 @@ func (l *leased) settle(forward, reverse int64) error {
 	l.reservation.Settle(forward + reverse)
 	l.series.Series(metric.RunBytes, "forward").Add(float64(forward))
 	l.series.Series(metric.RunBytes, "reverse").Add(float64(reverse))
-	l.giveBack()
-	l.options.Log.Info("Link returned", "link", l.place.Link, "by", l.who, "forward_bytes", forward, "reverse_bytes", reverse)
-	return l.reply(wordOK)
+	l.endUse()
+	l.options.Log.Info("Link returned", "link", l.labels.Link, "by", l.holder, "forward_bytes", forward, "reverse_bytes", reverse)
+	return l.reply(resultOK)
 }
 
 // end releases the link of a test that did not settle.
@@ -329,11 +331,11 @@ func (l *leased) end() {
 		used = l.reserved
 	}
 	l.reservation.Settle(used)
-	l.giveBack()
-	l.options.Log.Warn("Link taken back from a test that did not settle", "link", l.place.Link, "from", l.who, "counted_bytes", used)
+	l.endUse()
+	l.options.Log.Warn("Link taken back from a test that did not settle", "link", l.labels.Link, "from", l.holder, "counted_bytes", used)
 }
 
-func (l *leased) giveBack() {
+func (l *leased) endUse() {
 	l.running(0)
 	l.leave(l.run, l.series)
 	l.release()

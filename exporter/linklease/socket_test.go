@@ -56,7 +56,7 @@ func TestStaleSocketIsReplacedAndOneInUseIsNot(t *testing.T) {
 	}
 	dead.(*net.UnixListener).SetUnlinkOnClose(false)
 	dead.Close()
-	if _, err := Dial(t.Context(), socket, Ask{}); !errors.As(err, new(*NoAgentError)) {
+	if _, err := Dial(t.Context(), socket, Test{}); !errors.As(err, new(*NoAgentError)) {
 		t.Errorf("the socket of a terminated agent: %v", err)
 	}
 	l := newLessor(t, func(o *Options) { o.Socket = socket })
@@ -87,7 +87,7 @@ func TestListenKeepsAFileThatIsNoSocket(t *testing.T) {
 func TestInvalidRequestsAreRefused(t *testing.T) {
 	l := newLessor(t, nil)
 	l.dial("uplink").Close()
-	if _, err := Dial(t.Context(), l.socket, Ask{Link: "unknown"}); err == nil || err.Error() != "no such link" {
+	if _, err := Dial(t.Context(), l.socket, Test{Link: "unknown"}); err == nil || err.Error() != "no such link" {
 		t.Errorf("error is %v", err)
 	}
 	for name, c := range map[string]struct{ send, want string }{

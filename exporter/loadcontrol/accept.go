@@ -56,15 +56,15 @@ func Accept(w http.ResponseWriter, r *http.Request) (*Conn, error) {
 
 // upgradable returns why a request cannot be upgraded; nil: it can.
 func upgradable(r *http.Request) *Refusal {
-	asked := r.Header.Get("Upgrade")
+	requested := r.Header.Get("Upgrade")
 	switch {
 	case r.Method != http.MethodGet || r.ProtoMajor != 1 || r.ProtoMinor != 1:
 		return &Refusal{Reason: BadRequest, Detail: "the request must be GET in HTTP/1.1"}
 	case r.ContentLength != 0:
 		return &Refusal{Reason: BadRequest, Detail: "the request must have no content"}
-	case strings.HasPrefix(asked, family) && asked != protocol:
-		return &Refusal{Reason: WrongVersion, Detail: fmt.Sprintf("this load server uses %s, the client %.40s: run the same version of oneway at both ends", protocol, Printable(asked))}
-	case asked != protocol || !httpguts.HeaderValuesContainsToken(r.Header.Values("Connection"), "upgrade"):
+	case strings.HasPrefix(requested, family) && requested != protocol:
+		return &Refusal{Reason: WrongVersion, Detail: fmt.Sprintf("this load server uses %s, the client %.40s: run the same version of oneway at both ends", protocol, Printable(requested))}
+	case requested != protocol || !httpguts.HeaderValuesContainsToken(r.Header.Values("Connection"), "upgrade"):
 		return &Refusal{Reason: BadRequest, Detail: "the request must have Connection: Upgrade and Upgrade: " + protocol}
 	}
 	return nil

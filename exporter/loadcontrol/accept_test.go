@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// wellAsked returns the request of a valid client.
-func wellAsked() *http.Request {
+// validRequest returns the request of a valid client.
+func validRequest() *http.Request {
 	r := httptest.NewRequest(http.MethodGet, Path, http.NoBody)
 	r.Header.Set("Connection", "keep-alive, Upgrade")
 	r.Header.Set("Upgrade", protocol)
@@ -23,7 +23,7 @@ func wellAsked() *http.Request {
 }
 
 func TestOnlyAnUpgradeToThisProtocolIsAccepted(t *testing.T) {
-	if refusal := upgradable(wellAsked()); refusal != nil {
+	if refusal := upgradable(validRequest()); refusal != nil {
 		t.Fatal(refusal)
 	}
 	for _, c := range []struct {
@@ -44,7 +44,7 @@ func TestOnlyAnUpgradeToThisProtocolIsAccepted(t *testing.T) {
 		{"an older version", func(r *http.Request) { r.Header.Set("Upgrade", "oneway-test/1") }, WrongVersion, 426},
 		{"a connection that cannot be hijacked", func(*http.Request) {}, BadRequest, 400},
 	} {
-		r, w := wellAsked(), httptest.NewRecorder()
+		r, w := validRequest(), httptest.NewRecorder()
 		c.spoil(r)
 		conn, err := Accept(w, r)
 		if conn != nil || err == nil {
@@ -59,7 +59,7 @@ func TestOnlyAnUpgradeToThisProtocolIsAccepted(t *testing.T) {
 
 // A client of version 1 parses the reason of the response and shows its detail.
 func TestRefusalOfAnotherVersionNamesBothInOneLine(t *testing.T) {
-	r, w := wellAsked(), httptest.NewRecorder()
+	r, w := validRequest(), httptest.NewRecorder()
 	r.Header.Set("Upgrade", "oneway-test/1")
 	if _, err := Accept(w, r); err == nil {
 		t.Fatal("accepted")
@@ -116,7 +116,7 @@ func TestBearerTokenIsOneValueOfOneHeader(t *testing.T) {
 		{[]string{"Bearer abc", "Bearer def"}, "", false},
 		{[]string{"Bearer " + strings.Repeat("x", 5000)}, "", false},
 	} {
-		r := wellAsked()
+		r := validRequest()
 		r.Header["Authorization"] = c.headers
 		if got, ok := BearerToken(r); got != c.want || ok != c.ok {
 			t.Errorf("%.40q: %.40q %v, want %q %v", c.headers, got, ok, c.want, c.ok)

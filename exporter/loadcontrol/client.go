@@ -18,8 +18,8 @@ import (
 	"oneway.example/exporter/hostport"
 )
 
-// ReplyTime is the timeout of a reply.
-const ReplyTime = 10 * time.Second
+// ReplyTimeout is the timeout of a reply.
+const ReplyTimeout = 10 * time.Second
 
 // Client is the client end of a session. Its methods are safe for concurrent use. After the end of
 // the session they return the error of Err.
@@ -34,8 +34,8 @@ func (c *Client) Welcome() Welcome { return c.welcome }
 // Open requests the session. A refusal, such as Busy, ends the connection: dial again later. After
 // Open one goroutine calls deliver with the messages of the traffic, in order; an error of deliver
 // ends the session. With a nil deliver any message ends it.
-func (c *Client) Open(ctx context.Context, o Open, deliver func(s *Say, data []byte) error) (Opened, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, ReplyTime, fmt.Errorf("no reply within %v", ReplyTime))
+func (c *Client) Open(ctx context.Context, o Open, deliver func(s *TrafficMessage, data []byte) error) (Opened, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, ReplyTimeout, fmt.Errorf("no reply within %v", ReplyTimeout))
 	defer cancel()
 	if err := c.Write(Message{Open: &o}); err != nil {
 		return Opened{}, err
@@ -47,7 +47,7 @@ func (c *Client) Open(ctx context.Context, o Open, deliver func(s *Say, data []b
 	case err != nil:
 		return Opened{}, err
 	case m.Opened == nil:
-		err = c.lost(notAsked(&m))
+		err = c.lost(unexpected(&m))
 		c.end(err)
 		return Opened{}, err
 	}
@@ -57,15 +57,15 @@ func (c *Client) Open(ctx context.Context, o Open, deliver func(s *Say, data []b
 
 // route delivers the messages of the load server until the connection ends. An unexpected message
 // violates the protocol.
-func (c *Client) route(deliver func(*Say, []byte) error) {
+func (c *Client) route(deliver func(*TrafficMessage, []byte) error) {
 	for {
 		m, data, err := c.Read(context.Background())
 		if err != nil {
 			return
 		}
-		err = notAsked(&m)
-		if m.Say != nil && deliver != nil {
-			err = deliver(m.Say, data)
+		err = unexpected(&m)
+		if m.Traffic != nil && deliver != nil {
+			err = deliver(m.Traffic, data)
 		}
 		if err != nil {
 			c.end(c.lost(err))
@@ -73,13 +73,13 @@ func (c *Client) route(deliver func(*Say, []byte) error) {
 	}
 }
 
-func notAsked(m *Message) error { return fmt.Errorf("%w: unexpected %s", ErrProtocol, m.name()) }
+func unexpected(m *Message) error { return fmt.Errorf("%w: unexpected %s", ErrProtocol, m.name()) }
 
-// Say sends a message of the traffic.
-func (c *Client) Say(name string, body any) error { return c.Conn.Say(name, body, nil) }
+// SendMessage sends a message of the traffic.
+func (c *Client) SendMessage(name string, body any) error { return c.Conn.SendMessage(name, body, nil) }
 
-// DialTime is the timeout of Dial, from the name lookup to the Welcome.
-const DialTime = 15 * time.Second
+// DialTimeout is the timeout of Dial, from the name lookup to the Welcome.
+const DialTimeout = 15 * time.Second
 
 // maxHeaderBytes is the most bytes read of the header of an HTTP response.
 const maxHeaderBytes = 32 << 10
@@ -128,7 +128,7 @@ func checkToken(token string) error {
 	return nil
 }
 
-// Dial connects to a load server and returns after its Welcome, within DialTime. errors.As finds a
+// Dial connects to a load server and returns after its Welcome, within DialTimeout. errors.As finds a
 // *Refusal in the error; every error names the address.
 func Dial(ctx context.Context, o ClientOptions) (*Client, error) {
 	host, port, err := hostport.Split(o.Address, DefaultPort)
@@ -146,7 +146,7 @@ func Dial(ctx context.Context, o ClientOptions) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, DialTime, errNoReply)
+	ctx, cancel := context.WithTimeoutCause(ctx, DialTimeout, errNoReply)
 	defer cancel()
 	d := net.Dialer{KeepAliveConfig: KeepAlive()}
 	if o.Local.IsValid() {
@@ -157,7 +157,7 @@ func Dial(ctx context.Context, o ClientOptions) (*Client, error) {
 	if err != nil {
 		return nil, explain(ctx, address, err)
 	}
-	client, err := greet(ctx, nc, trust, &o, address)
+	client, err := handshake(ctx, nc, trust, &o, address)
 	if err != nil {
 		_ = nc.Close() // err is returned
 		if to := nc.RemoteAddr().String(); to != address {
@@ -168,11 +168,11 @@ func Dial(ctx context.Context, o ClientOptions) (*Client, error) {
 	return client, nil
 }
 
-// greet does the TLS handshake, the upgrade and the read of the Welcome.
-func greet(ctx context.Context, nc net.Conn, trust *tls.Config, o *ClientOptions, address string) (*Client, error) {
+// handshake does the TLS handshake, the upgrade and the read of the Welcome.
+func handshake(ctx context.Context, nc net.Conn, trust *tls.Config, o *ClientOptions, address string) (*Client, error) {
 	secure := tls.Client(nc, trust)
 	if err := secure.HandshakeContext(ctx); err != nil {
-		return nil, &stepError{"TLS", err}
+		return nil, &phaseError{"TLS", err}
 	}
 	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
 	early, err := upgrade(secure, o, address)
@@ -210,7 +210,7 @@ func upgrade(nc net.Conn, o *ClientOptions, address string) (early []byte, err e
 		request.Header.Set("Authorization", "Bearer "+o.Token)
 	}
 	if err := request.Write(nc); err != nil {
-		return nil, &stepError{"HTTP", err}
+		return nil, &phaseError{"HTTP", err}
 	}
 	limited := &io.LimitedReader{R: nc, N: maxHeaderBytes}
 	in := bufio.NewReader(limited)
@@ -219,7 +219,7 @@ func upgrade(nc net.Conn, o *ClientOptions, address string) (early []byte, err e
 		if limited.N <= 0 {
 			err = fmt.Errorf("more than %d bytes of headers", maxHeaderBytes)
 		}
-		return nil, &stepError{"HTTP", err}
+		return nil, &phaseError{"HTTP", err}
 	}
 	defer reply.Body.Close()
 	if reply.StatusCode != http.StatusSwitchingProtocols {
@@ -227,7 +227,7 @@ func upgrade(nc net.Conn, o *ClientOptions, address string) (early []byte, err e
 		return nil, refused(reply)
 	}
 	if reply.Header.Get("Upgrade") != protocol {
-		return nil, &stepError{"HTTP", fmt.Errorf("the response upgrades to the protocol %.40q, want %q", reply.Header.Get("Upgrade"), protocol)}
+		return nil, &phaseError{"HTTP", fmt.Errorf("the response upgrades to the protocol %.40q, want %q", reply.Header.Get("Upgrade"), protocol)}
 	}
 	limited.N = math.MaxInt64
 	return in.Peek(in.Buffered())

@@ -22,8 +22,8 @@ func dial(t *testing.T, o ClientOptions) *Client {
 	return c
 }
 
-// hear reads a message in a simulated load server; the end of the connection may be the tested event.
-func hear(c *Conn) Message {
+// receive reads a message in a simulated load server; the end of the connection may be the tested event.
+func receive(c *Conn) Message {
 	m, _, err := c.Read(context.Background())
 	if err != nil {
 		return Message{}
@@ -31,8 +31,8 @@ func hear(c *Conn) Message {
 	return m
 }
 
-// tell sends messages; the test checks the end of the connection.
-func tell(c *Conn, all ...Message) {
+// send sends messages; the test checks the end of the connection.
+func send(c *Conn, all ...Message) {
 	for _, m := range all {
 		_ = c.Write(m)
 	}
@@ -42,16 +42,16 @@ func TestWholeConversation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		data := bytes.Repeat([]byte("records "), 50_000)
 		c := converse(t, func(c *Conn) {
-			if m := hear(c); m.Open == nil || m.Open.Traffic != "post" || m.Open.Test != "train" || m.Open.Bytes != 5 {
+			if m := receive(c); m.Open == nil || m.Open.Traffic != "post" || m.Open.Test != "train" || m.Open.Bytes != 5 {
 				t.Errorf("got %s, want open", m.name())
 			}
-			if err := c.Opened(map[string]int{"port": 99}); err != nil {
+			if err := c.SendOpened(map[string]int{"port": 99}); err != nil {
 				t.Error(err)
 			}
-			if m := hear(c); m.name() != "ask" || string(m.Say.Body) != `{"n":1}` {
+			if m := receive(c); m.name() != "ask" || string(m.Traffic.Body) != `{"n":1}` {
 				t.Errorf("got %s, want ask", m.name())
 			}
-			if err := c.Say("reply", "yes", data); err != nil {
+			if err := c.SendMessage("reply", "yes", data); err != nil {
 				t.Error(err)
 			}
 			<-c.Done()
@@ -63,7 +63,7 @@ func TestWholeConversation(t *testing.T) {
 			t.Errorf("%+v, %v", c.Welcome(), c.Err())
 		}
 		came := make(chan []byte, 1)
-		opened, err := c.Open(t.Context(), Open{Traffic: "post", Test: "train", Bytes: 5, Duration: time.Second}, func(s *Say, data []byte) error {
+		opened, err := c.Open(t.Context(), Open{Traffic: "post", Test: "train", Bytes: 5, Duration: time.Second}, func(s *TrafficMessage, data []byte) error {
 			if s.Name != "reply" || string(s.Body) != `"yes"` {
 				t.Errorf("%+v", s)
 			}
@@ -73,7 +73,7 @@ func TestWholeConversation(t *testing.T) {
 		if err != nil || string(opened.Reply) != `{"port":99}` {
 			t.Fatal(opened, err)
 		}
-		if err := c.Say("ask", map[string]int{"n": 1}); err != nil {
+		if err := c.SendMessage("ask", map[string]int{"n": 1}); err != nil {
 			t.Fatal(err)
 		}
 		if got := <-came; !bytes.Equal(got, data) {
@@ -82,7 +82,7 @@ func TestWholeConversation(t *testing.T) {
 		if err := c.Close(); err != nil || !errors.Is(c.Err(), ErrClosed) {
 			t.Error(err, c.Err())
 		}
-		if err := c.Say("ask", nil); !errors.Is(err, ErrClosed) {
+		if err := c.SendMessage("ask", nil); !errors.Is(err, ErrClosed) {
 			t.Errorf("Say after the end: %v", err)
 		}
 	})
@@ -94,20 +94,20 @@ func TestUnexpectedMessageEndsTheSession(t *testing.T) {
 		for _, c := range []struct {
 			name    string
 			says    []Message
-			deliver func(*Say, []byte) error
+			deliver func(*TrafficMessage, []byte) error
 			want    string
 		}{
 			{"a second welcome", []Message{{Welcome: &Welcome{}}}, nil, "unexpected welcome"},
-			{"a message of a traffic that is not open", []Message{say("x")}, nil, "unexpected x"},
-			{"opened twice", []Message{opened, opened}, func(*Say, []byte) error { return nil }, "unexpected opened"},
-			{"a message without a receiver", []Message{opened, say("x")}, nil, "unexpected x"},
-			{"a message that the traffic rejects", []Message{opened, say("x")}, func(*Say, []byte) error {
+			{"a message of a traffic that is not open", []Message{message("x")}, nil, "unexpected x"},
+			{"opened twice", []Message{opened, opened}, func(*TrafficMessage, []byte) error { return nil }, "unexpected opened"},
+			{"a message without a receiver", []Message{opened, message("x")}, nil, "unexpected x"},
+			{"a message that the traffic rejects", []Message{opened, message("x")}, func(*TrafficMessage, []byte) error {
 				return fmt.Errorf("%w: no x now", ErrProtocol)
 			}, "no x now"},
 		} {
 			client := converse(t, func(conn *Conn) {
-				hear(conn)
-				tell(conn, c.says...)
+				receive(conn)
+				send(conn, c.says...)
 				<-conn.Done()
 			})
 			_, _ = client.Open(t.Context(), Open{}, c.deliver)
@@ -123,7 +123,7 @@ func TestBusyLoadServerEndsTheSessionWithTheReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		want := Refusal{Reason: Busy, Detail: "another run", RetryAfter: 20 * time.Second}
 		client := converse(t, func(c *Conn) {
-			hear(c)
+			receive(c)
 			if err := c.Refuse(&want); err != nil {
 				t.Error(err)
 			}
@@ -143,9 +143,9 @@ func TestRefusalOfTheTrafficEndsTheSessionWithTheReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		want := Refusal{Reason: DayLimit, RetryAfter: time.Hour}
 		client := converse(t, func(c *Conn) {
-			hear(c)
-			tell(c, Message{Opened: &Opened{}})
-			hear(c)
+			receive(c)
+			send(c, Message{Opened: &Opened{}})
+			receive(c)
 			if err := c.Refuse(&want); err != nil {
 				t.Error(err)
 			}
@@ -153,7 +153,7 @@ func TestRefusalOfTheTrafficEndsTheSessionWithTheReason(t *testing.T) {
 		if _, err := client.Open(t.Context(), Open{}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := client.Say("ask", nil); err != nil {
+		if err := client.SendMessage("ask", nil); err != nil {
 			t.Fatal(err)
 		}
 		<-client.Done()
@@ -166,11 +166,11 @@ func TestRefusalOfTheTrafficEndsTheSessionWithTheReason(t *testing.T) {
 
 func TestEndOfTheConnectionEndsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := converse(t, func(c *Conn) { hear(c) }) // and then it closes
+		client := converse(t, func(c *Conn) { receive(c) }) // and then it closes
 		if _, err := client.Open(t.Context(), Open{}, nil); !errors.Is(err, ErrLost) {
 			t.Error(err)
 		}
-		if err := client.Say("x", nil); !errors.Is(err, ErrLost) {
+		if err := client.SendMessage("x", nil); !errors.Is(err, ErrLost) {
 			t.Error(err)
 		}
 	})
@@ -181,7 +181,7 @@ func TestOpenTimesOutAfterTenSeconds(t *testing.T) {
 		client := converse(t, func(c *Conn) { <-c.Done() })
 		begin := time.Now()
 		_, err := client.Open(t.Context(), Open{}, nil)
-		if took := time.Since(begin); took != ReplyTime || err == nil || !strings.HasSuffix(err.Error(), "open: no reply within 10s") {
+		if took := time.Since(begin); took != ReplyTimeout || err == nil || !strings.HasSuffix(err.Error(), "open: no reply within 10s") {
 			t.Errorf("after %v: %v", took, err)
 		}
 	})

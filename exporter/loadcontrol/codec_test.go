@@ -19,7 +19,7 @@ func messages() []Message {
 		{Welcome: &Welcome{Limits: Limits{BytesPerSecond: 1e6, Duration: time.Minute, Sessions: 1, BytesPerDay: 5, LeftToday: 4}}},
 		{Opened: &Opened{Reply: json.RawMessage(`[1,2]`)}},
 		{Refusal: &Refusal{ID: 1, Reason: DayLimit, Detail: "tomorrow", RetryAfter: time.Hour}},
-		{Say: &Say{Name: "say", Body: json.RawMessage(`"x"`)}},
+		{Traffic: &TrafficMessage{Name: "say", Body: json.RawMessage(`"x"`)}},
 	}
 }
 
@@ -50,9 +50,9 @@ func TestEachMessageIsDecodedAsEncoded(t *testing.T) {
 
 func TestOnlyMessagesOfTheTrafficAreSentByBothEnds(t *testing.T) {
 	for _, m := range messages() {
-		both := m.says(true) && m.says(false)
-		if !m.says(true) && !m.says(false) || both != (m.Say != nil) {
-			t.Errorf("%s: client %v, load server %v", m.name(), m.says(true), m.says(false))
+		both := m.allowed(true) && m.allowed(false)
+		if !m.allowed(true) && !m.allowed(false) || both != (m.Traffic != nil) {
+			t.Errorf("%s: client %v, load server %v", m.name(), m.allowed(true), m.allowed(false))
 		}
 	}
 }
@@ -86,7 +86,7 @@ func TestContentIsDecodedStrictly(t *testing.T) {
 	var body struct {
 		N int `json:"n"`
 	}
-	if err := (&Say{Name: "x", Body: json.RawMessage(`{"n":3}`)}).Into(&body); err != nil || body.N != 3 {
+	if err := (&TrafficMessage{Name: "x", Body: json.RawMessage(`{"n":3}`)}).Into(&body); err != nil || body.N != 3 {
 		t.Errorf("%+v, %v", body, err)
 	}
 	for content, want := range map[string]string{
@@ -96,7 +96,7 @@ func TestContentIsDecodedStrictly(t *testing.T) {
 		`{"n":3}{}`:   "more than one JSON value",
 		`{"n":3} end`: "more than one JSON value",
 	} {
-		err := (&Say{Name: "x", Body: json.RawMessage(content)}).Into(&body)
+		err := (&TrafficMessage{Name: "x", Body: json.RawMessage(content)}).Into(&body)
 		if want := "loadcontrol: protocol violated: x: " + want; err == nil || err.Error() != want || !errors.Is(err, ErrProtocol) {
 			t.Errorf("%s:\n got %v\nwant %s", content, err, want)
 		}
@@ -108,7 +108,7 @@ func TestMessageThatDoesNotFitIsNotSent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := encode(&Message{Say: &Say{Name: "x", Body: b}}); err == nil || !strings.HasSuffix(err.Error(), "want at most 65536: plan fewer segments") {
+	if _, err := encode(&Message{Traffic: &TrafficMessage{Name: "x", Body: b}}); err == nil || !strings.HasSuffix(err.Error(), "want at most 65536: plan fewer segments") {
 		t.Errorf("%v", err)
 	}
 }
@@ -130,9 +130,9 @@ func FuzzMessage(f *testing.F) {
 			}
 			return
 		}
-		if m.Say != nil {
+		if m.Traffic != nil {
 			var body any
-			_ = m.Say.Into(&body) // must not panic
+			_ = m.Traffic.Into(&body) // must not panic
 		}
 		again, err := encode(&m)
 		if err != nil {

@@ -38,8 +38,8 @@ const (
 	inboxMessages = 64
 	// partBytes is the most bytes of a frame in one read or write.
 	partBytes = 16 << 10
-	// goodbyeTime is the timeout of the last message.
-	goodbyeTime = 200 * time.Millisecond
+	// lastWriteTimeout is the timeout of the last message.
+	lastWriteTimeout = 200 * time.Millisecond
 )
 
 // Conn is one end of the connection, after the upgrade. It ends itself if the peer violates the
@@ -50,13 +50,13 @@ type Conn struct {
 	in            *bufio.Reader
 	client        bool // this is the client end
 	remote, local netip.AddrPort
-	heard         atomic.Int64 // time of the last received bytes, Unix ns
+	received      atomic.Int64 // time of the last received bytes, Unix ns
 
-	order gate // held while a frame is written
+	order channelMutex // held while a frame is written
 
-	mu      sync.Mutex
-	leaving error // the reason of the end while the last message is written
-	err     error
+	mu        sync.Mutex
+	endReason error // the reason of the end while the last message is written
+	err       error
 
 	inbox chan event // closed after the end
 	done  chan struct{}
@@ -73,28 +73,28 @@ type event struct {
 func newConn(nc net.Conn, early []byte, client bool) *Conn {
 	c := &Conn{
 		nc: nc, client: client, remote: addrPort(nc.RemoteAddr()), local: addrPort(nc.LocalAddr()),
-		order: make(gate, 1), inbox: make(chan event, inboxMessages), done: make(chan struct{}),
+		order: make(channelMutex, 1), inbox: make(chan event, inboxMessages), done: make(chan struct{}),
 	}
-	c.heard.Store(time.Now().UnixNano())
-	c.in = bufio.NewReader(io.MultiReader(bytes.NewReader(early), hearing{c}))
+	c.received.Store(time.Now().UnixNano())
+	c.in = bufio.NewReader(io.MultiReader(bytes.NewReader(early), timedReader{c}))
 	c.tasks.Go(c.read)
 	return c
 }
 
-// gate is a mutex that testing/synctest treats as durably blocking, so that it may be held while
+// channelMutex is a mutex that testing/synctest treats as durably blocking, so that it may be held while
 // the peer does not read.
-type gate chan struct{}
+type channelMutex chan struct{}
 
-func (g gate) enter() { g <- struct{}{} }
-func (g gate) leave() { <-g }
+func (g channelMutex) lock()   { g <- struct{}{} }
+func (g channelMutex) unlock() { <-g }
 
-// hearing reads from the connection and records the time of each read.
-type hearing struct{ c *Conn }
+// timedReader reads from the connection and records the time of each read.
+type timedReader struct{ c *Conn }
 
-func (h hearing) Read(b []byte) (int, error) {
+func (h timedReader) Read(b []byte) (int, error) {
 	n, err := h.c.nc.Read(b)
 	if n > 0 {
-		h.c.heard.Store(time.Now().UnixNano())
+		h.c.received.Store(time.Now().UnixNano())
 	}
 	return n, err
 }
@@ -125,8 +125,8 @@ func (c *Conn) Err() error {
 	return c.err
 }
 
-// Heard returns when bytes were last received.
-func (c *Conn) Heard() time.Time { return time.Unix(0, c.heard.Load()) }
+// LastReceived returns when bytes were last received.
+func (c *Conn) LastReceived() time.Time { return time.Unix(0, c.received.Load()) }
 
 // Read returns the next message and its binary content. After the end of the connection it returns
 // the messages received before, then the error of Err.
@@ -145,7 +145,7 @@ func (c *Conn) Read(ctx context.Context) (m Message, data []byte, err error) {
 // Close ends the connection and returns after its goroutines have ended. A client first sends Close
 // to the load server. Closing again is no error.
 func (c *Conn) Close() error {
-	if c.client && c.hurry(ErrClosed) {
+	if c.client && c.limitWrite(ErrClosed) {
 		_ = c.write(&Message{Close: &Close{}}, nil) // the end of the connection has the same effect
 	}
 	c.end(ErrClosed)
@@ -153,16 +153,16 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// hurry limits the present write to goodbyeTime; false if the connection has ended. why becomes the
+// limitWrite limits the present write to lastWriteTimeout; false if the connection has ended. why becomes the
 // reason of the end.
-func (c *Conn) hurry(why error) bool {
+func (c *Conn) limitWrite(why error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
 		return false
 	}
-	c.leaving = why
-	return c.nc.SetWriteDeadline(time.Now().Add(goodbyeTime)) == nil
+	c.endReason = why
+	return c.nc.SetWriteDeadline(time.Now().Add(lastWriteTimeout)) == nil
 }
 
 // Refuse sends a refusal of the session and ends the connection after the peer could read it. Err
@@ -170,12 +170,12 @@ func (c *Conn) hurry(why error) bool {
 func (c *Conn) Refuse(r *Refusal) error {
 	last := *r
 	last.ID = 0
-	c.hurry(&last)
+	c.limitWrite(&last)
 	err := c.write(&Message{Refusal: &last}, nil)
 	if err == nil {
 		// A close with unread input resets the connection (TCP RST), and the peer would lose the
 		// refusal; a client closes after a refusal.
-		timer := time.NewTimer(goodbyeTime)
+		timer := time.NewTimer(lastWriteTimeout)
 		defer timer.Stop()
 		select {
 		case <-c.done:
@@ -194,8 +194,8 @@ func (c *Conn) end(err error) {
 	if c.err != nil {
 		return
 	}
-	if c.leaving != nil {
-		err = c.leaving // the peer may close first
+	if c.endReason != nil {
+		err = c.endReason // the peer may close first
 	}
 	c.err = err
 	close(c.done)
@@ -257,10 +257,10 @@ func (c *Conn) next(buf *[]byte) (e event, err error) {
 	if e.message, err = decode(payload); err != nil {
 		return e, err
 	}
-	if !e.message.says(!c.client) {
+	if !e.message.allowed(!c.client) {
 		return e, fmt.Errorf("%w: %s from the wrong end", ErrProtocol, e.message.name())
 	}
-	if bytes > 0 && e.message.Say == nil {
+	if bytes > 0 && e.message.Traffic == nil {
 		return e, fmt.Errorf("%w: %s has %d bytes of data, want none", ErrProtocol, e.message.name(), bytes)
 	}
 	for left := int(bytes); left > 0; left -= len(payload) {
@@ -309,8 +309,8 @@ func (c *Conn) take(e event) error {
 // the connection ends.
 func (c *Conn) Write(m Message) error { return c.write(&m, nil) }
 
-// Opened accepts the session, with the traffic's reply.
-func (c *Conn) Opened(reply any) error {
+// SendOpened accepts the session, with the traffic's reply.
+func (c *Conn) SendOpened(reply any) error {
 	b, err := json.Marshal(reply)
 	if err != nil {
 		return fmt.Errorf("loadcontrol: opened: %w", err)
@@ -318,25 +318,25 @@ func (c *Conn) Opened(reply any) error {
 	return c.write(&Message{Opened: &Opened{Reply: b}}, nil)
 }
 
-// Say sends a message of the traffic; a load server may add binary content.
-func (c *Conn) Say(name string, body any, data []byte) error {
+// SendMessage sends a message of the traffic; a load server may add binary content.
+func (c *Conn) SendMessage(name string, body any, data []byte) error {
 	b, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("loadcontrol: %s: %w", name, err)
 	}
-	return c.write(&Message{Say: &Say{Name: name, Body: b}}, data)
+	return c.write(&Message{Traffic: &TrafficMessage{Name: name, Body: b}}, data)
 }
 
 func (c *Conn) write(m *Message, data []byte) error {
-	if !m.says(c.client) || c.client && len(data) > 0 {
+	if !m.allowed(c.client) || c.client && len(data) > 0 {
 		return fmt.Errorf("loadcontrol: only the peer may send %s", m.name())
 	}
 	b, err := encode(m)
 	if err != nil {
 		return err
 	}
-	c.order.enter()
-	defer c.order.leave()
+	c.order.lock()
+	defer c.order.unlock()
 	for _, whole := range [][]byte{frame(b, len(data)), data} {
 		for part := range slices.Chunk(whole, partBytes) {
 			if err := c.writePart(part); err != nil {
@@ -370,8 +370,8 @@ func (c *Conn) writable() error {
 	switch {
 	case c.err != nil:
 		return c.err
-	case c.leaving != nil:
-		limit = goodbyeTime
+	case c.endReason != nil:
+		limit = lastWriteTimeout
 	}
 	return c.nc.SetWriteDeadline(time.Now().Add(limit))
 }

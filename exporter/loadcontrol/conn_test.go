@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// say is a message of the traffic.
-func say(name string) Message { return Message{Say: &Say{Name: name}} }
+// message is a message of the traffic.
+func message(name string) Message { return Message{Traffic: &TrafficMessage{Name: name}} }
 
 // ended waits for the end of a connection and returns how long that took.
 func ended(t *testing.T, c *Conn, limit time.Duration) time.Duration {
@@ -29,8 +29,8 @@ func ended(t *testing.T, c *Conn, limit time.Duration) time.Duration {
 	return time.Since(begin)
 }
 
-// said returns the next message.
-func said(t *testing.T, c *Conn) Message {
+// received returns the next message.
+func received(t *testing.T, c *Conn) Message {
 	t.Helper()
 	m, _, err := c.Read(t.Context())
 	if err != nil {
@@ -85,9 +85,9 @@ func TestMessagesArriveAfterAnOutage(t *testing.T) {
 			l.slow(0, outage)
 			l.slow(1, outage)
 			begin := time.Now()
-			tell(client, say("there"))
-			tell(loadServer, say("back"))
-			if m, n := said(t, loadServer), said(t, client); m.name() != "there" || n.name() != "back" || time.Since(begin) != outage {
+			send(client, message("there"))
+			send(loadServer, message("back"))
+			if m, n := received(t, loadServer), received(t, client); m.name() != "there" || n.name() != "back" || time.Since(begin) != outage {
 				t.Errorf("%s and %s after %v", m.name(), n.name(), time.Since(begin))
 			}
 			l.slow(0, 0)
@@ -106,16 +106,16 @@ func TestHeardIsTheTimeOfTheLastReceivedBytes(t *testing.T) {
 		begin := time.Now()
 		l.slow(1, time.Second)
 		time.Sleep(time.Minute) // simulated time (synctest)
-		if !client.Heard().Equal(begin) {
-			t.Errorf("nothing was received, but Heard is %v after the beginning", client.Heard().Sub(begin))
+		if !client.LastReceived().Equal(begin) {
+			t.Errorf("nothing was received, but Heard is %v after the beginning", client.LastReceived().Sub(begin))
 		}
-		tell(loadServer, say("x"))
-		said(t, client)
+		send(loadServer, message("x"))
+		received(t, client)
 		time.Sleep(time.Minute) // simulated time (synctest)
-		if got := client.Heard().Sub(begin); got != time.Minute+time.Second {
+		if got := client.LastReceived().Sub(begin); got != time.Minute+time.Second {
 			t.Errorf("Heard is %v after the beginning, want 1m1s", got)
 		}
-		if !loadServer.Heard().Equal(begin) {
+		if !loadServer.LastReceived().Equal(begin) {
 			t.Error("a sent message changed Heard")
 		}
 	})
@@ -127,25 +127,25 @@ func TestBinaryDataPassesAmongMessagesOfBothEnds(t *testing.T) {
 		l.slow(1, 100*time.Millisecond)
 		want := bytes.Repeat([]byte{1, 2, 3, 4, 5}, 200_001)
 		go func() {
-			if err := loadServer.Say("finished", 3, want); err != nil {
+			if err := loadServer.SendMessage("finished", 3, want); err != nil {
 				t.Error(err)
 			}
-			if err := loadServer.Say("started", nil, nil); err != nil {
+			if err := loadServer.SendMessage("started", nil, nil); err != nil {
 				t.Error(err)
 			}
 		}()
 		for range 10 {
-			tell(client, say("meanwhile"))
+			send(client, message("meanwhile"))
 		}
 		m, data, err := client.Read(t.Context())
-		if err != nil || m.name() != "finished" || string(m.Say.Body) != "3" || !bytes.Equal(data, want) {
-			t.Errorf("%v %+v, %d bytes, want %d", err, m.Say, len(data), len(want))
+		if err != nil || m.name() != "finished" || string(m.Traffic.Body) != "3" || !bytes.Equal(data, want) {
+			t.Errorf("%v %+v, %d bytes, want %d", err, m.Traffic, len(data), len(want))
 		}
-		if m := said(t, client); m.name() != "started" {
+		if m := received(t, client); m.name() != "started" {
 			t.Errorf("%s after the bytes", m.name())
 		}
 		for range 10 {
-			if m := said(t, loadServer); m.name() != "meanwhile" {
+			if m := received(t, loadServer); m.name() != "meanwhile" {
 				t.Errorf("%s", m.name())
 			}
 		}
@@ -162,7 +162,7 @@ func TestCloseEndsTheOtherEnd(t *testing.T) {
 		if !errors.Is(loadServer.Err(), ErrClosed) {
 			t.Errorf("loadserver: %v, want closed", loadServer.Err())
 		}
-		if err := client.Write(say("x")); !errors.Is(err, ErrClosed) {
+		if err := client.Write(message("x")); !errors.Is(err, ErrClosed) {
 			t.Errorf("writing after the end: %v", err)
 		}
 		if _, _, err := loadServer.Read(t.Context()); !errors.Is(err, ErrClosed) {
@@ -214,7 +214,7 @@ func TestPeerThatDoesNotReadTimesOut(t *testing.T) {
 		defer c.Close()
 		peer.Go(func() { // it sends and never reads
 			for {
-				b, _ := encode(&Message{Say: &Say{Name: "x"}})
+				b, _ := encode(&Message{Traffic: &TrafficMessage{Name: "x"}})
 				if _, err := end.Write(frame(b, 0)); err != nil {
 					return
 				}
@@ -222,7 +222,7 @@ func TestPeerThatDoesNotReadTimesOut(t *testing.T) {
 			}
 		})
 		begin := time.Now()
-		err := c.Say("finished", nil, make([]byte, 1<<20))
+		err := c.SendMessage("finished", nil, make([]byte, 1<<20))
 		if took := time.Since(begin); took > frameTime || !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "the peer does not read") {
 			t.Errorf("after %v: %v", took, err)
 		}
@@ -298,7 +298,7 @@ func TestMessagesBeforeTheEndAreDelivered(t *testing.T) {
 		client, loadServer, l := pair(t)
 		names := []string{"one", "two", "three"}
 		for _, name := range names {
-			if err := client.Write(say(name)); err != nil {
+			if err := client.Write(message(name)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -306,7 +306,7 @@ func TestMessagesBeforeTheEndAreDelivered(t *testing.T) {
 		l.cut()
 		ended(t, loadServer, time.Second)
 		for _, name := range names {
-			if m := said(t, loadServer); m.name() != name {
+			if m := received(t, loadServer); m.name() != name {
 				t.Errorf("%s, want %s", m.name(), name)
 			}
 		}
@@ -324,7 +324,7 @@ func TestIdleConnectionSendsNothing(t *testing.T) {
 			n, _ := io.Copy(io.Discard, peer)
 			said = int(n)
 		}()
-		b, _ := encode(&Message{Say: &Say{Name: "x"}})
+		b, _ := encode(&Message{Traffic: &TrafficMessage{Name: "x"}})
 		for range 30 { // a peer that sends messages that have no reply
 			if _, err := peer.Write(frame(b, 0)); err != nil {
 				t.Fatal(err)

@@ -20,16 +20,16 @@ import (
 )
 
 // errNoReply is the cause of a Dial that timed out.
-var errNoReply = fmt.Errorf("no reply within %v", DialTime)
+var errNoReply = fmt.Errorf("no reply within %v", DialTimeout)
 
-// stepError names the step at which the connection failed.
-type stepError struct {
+// phaseError names the step at which the connection failed.
+type phaseError struct {
 	step string
 	err  error
 }
 
-func (e *stepError) Error() string { return e.step + ": " + e.err.Error() }
-func (e *stepError) Unwrap() error { return e.err }
+func (e *phaseError) Error() string { return e.step + ": " + e.err.Error() }
+func (e *phaseError) Unwrap() error { return e.err }
 
 // explain adds the address and, if known, a remedy.
 func explain(ctx context.Context, address string, err error) error {
@@ -61,7 +61,7 @@ func hint(err error) string {
 		return "is a load server listening on this port?"
 	case errors.Is(err, errNoReply), errors.Is(err, os.ErrDeadlineExceeded):
 		return "is a load server listening there, and does a firewall pass this TCP port?"
-	case errors.As(err, new(*stepError)) && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)):
+	case errors.As(err, new(*phaseError)) && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)):
 		return "the peer closed the connection without a reply: is it a load server?"
 	}
 	return ""
@@ -106,7 +106,7 @@ func refused(reply *http.Response) error {
 		}
 	}
 	status := strconv.Itoa(reply.StatusCode) + " " + http.StatusText(reply.StatusCode)
-	return &stepError{"HTTP", fmt.Errorf("the response is %s, neither an upgrade nor a refusal: it is from a proxy or another web server; dial the load server itself", status)}
+	return &phaseError{"HTTP", fmt.Errorf("the response is %s, neither an upgrade nor a refusal: it is from a proxy or another web server; dial the load server itself", status)}
 }
 
 // parseRefusal returns the refusal in a response; nil: there is none. An unknown reason of a later

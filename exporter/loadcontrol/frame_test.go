@@ -25,7 +25,7 @@ func readsFrom(r io.Reader) *Conn {
 
 func TestFramesAreReadAsWritten(t *testing.T) {
 	large := bytes.Repeat([]byte{7}, 3*partBytes+1)
-	want := []event{{message: say("alone")}, {message: say("with"), data: large}, {message: say("after")}}
+	want := []event{{message: message("alone")}, {message: message("with"), data: large}, {message: message("after")}}
 	var b []byte
 	for _, e := range want {
 		m, err := encode(&e.message)

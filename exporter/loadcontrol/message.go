@@ -44,7 +44,7 @@ type Message struct {
 	Opened  *Opened  `json:"opened,omitempty"`
 	Refusal *Refusal `json:"refusal,omitempty"`
 	// Sent by both.
-	Say *Say `json:"say,omitempty"`
+	Traffic *TrafficMessage `json:"say,omitempty"`
 }
 
 // Welcome is the first message: the limits of the token.
@@ -86,15 +86,15 @@ type Opened struct {
 	Reply json.RawMessage `json:"reply,omitempty"`
 }
 
-// Say is a message of the traffic: its name and content. Binary data may follow it in its frame,
+// TrafficMessage is a message of the traffic: its name and content. Binary data may follow it in its frame,
 // from the load server only.
-type Say struct {
+type TrafficMessage struct {
 	Name string          `json:"name"`
 	Body json.RawMessage `json:"body,omitempty"`
 }
 
 // Into decodes the content. Its errors wrap ErrProtocol.
-func (s *Say) Into(body any) error {
+func (s *TrafficMessage) Into(body any) error {
 	if err := strict(s.Body, body); err != nil {
 		return fmt.Errorf("%w: %.40s: %w", ErrProtocol, s.Name, err)
 	}
@@ -217,14 +217,14 @@ func (m *Message) parts() [6]part {
 		{"welcome", m.Welcome != nil, no, yes},
 		{"opened", m.Opened != nil, no, yes},
 		{"refusal", m.Refusal != nil, no, yes},
-		{"say", m.Say != nil, yes, yes},
+		{"say", m.Traffic != nil, yes, yes},
 	}
 }
 
 // name returns the name of the message, for errors.
 func (m *Message) name() string {
-	if m.Say != nil {
-		return Printable(m.Say.Name)
+	if m.Traffic != nil {
+		return Printable(m.Traffic.Name)
 	}
 	for _, p := range m.parts() {
 		if p.set {
@@ -234,8 +234,8 @@ func (m *Message) name() string {
 	return "nothing"
 }
 
-// says returns whether the client, or else the load server, may send this message.
-func (m *Message) says(client bool) bool {
+// allowed returns whether the client, or else the load server, may send this message.
+func (m *Message) allowed(client bool) bool {
 	for _, p := range m.parts() {
 		if p.set && (client && !p.client || !client && !p.loadServer) {
 			return false
@@ -255,7 +255,7 @@ func (m *Message) check() error {
 	switch {
 	case set != 1:
 		return fmt.Errorf("%w: message has %d parts, want exactly one", ErrProtocol, set)
-	case m.Say != nil && m.Say.Name == "":
+	case m.Traffic != nil && m.Traffic.Name == "":
 		return fmt.Errorf("%w: message has no name", ErrProtocol)
 	case m.Refusal != nil:
 		return m.Refusal.Check()

@@ -137,7 +137,7 @@ func converse(t *testing.T, script func(*Conn)) *Client {
 			return
 		}
 		defer c.Close()
-		tell(c, Message{Welcome: &Welcome{Limits: Limits{Sessions: 3}}})
+		send(c, Message{Welcome: &Welcome{Limits: Limits{Sessions: 3}}})
 		script(c)
 	})}
 	tasks.Go(func() { _ = server.Serve(tls.NewListener(listener, ServerTLS(showing(id.cert), nil))) })
@@ -146,7 +146,7 @@ func converse(t *testing.T, script func(*Conn)) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := greet(t.Context(), l.ends[0], trust, &o, "server.example:8620")
+	client, err := handshake(t.Context(), l.ends[0], trust, &o, "server.example:8620")
 	if err != nil {
 		t.Fatal(err)
 	}

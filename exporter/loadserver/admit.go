@@ -24,7 +24,7 @@ func (r *LoadServer) serve(w http.ResponseWriter, req *http.Request) {
 		loadcontrol.Refuse(w, refusal)
 		return
 	}
-	defer r.dismiss(s)
+	defer r.removeSession(s)
 	ctx := req.Context()
 	conn, err := loadcontrol.Accept(w, req)
 	if err != nil {
@@ -62,7 +62,7 @@ const tooManyWait = 10 * time.Second
 // waits.
 const DefaultTokenSessions = 2
 
-func mostSessions(l loadcontrol.Limits) int { return cmp.Or(l.Sessions, DefaultTokenSessions) }
+func maxSessions(l loadcontrol.Limits) int { return cmp.Or(l.Sessions, DefaultTokenSessions) }
 
 // admit adds a session, within the limits of the token and the load server.
 func (r *LoadServer) admit(t Token, gated *gatedConn) (*session, *loadcontrol.Refusal) {
@@ -75,17 +75,17 @@ func (r *LoadServer) admit(t Token, gated *gatedConn) (*session, *loadcontrol.Re
 	for s := range r.sessions {
 		own[s.token.Name]++
 	}
-	if n := own[t.Name]; n >= mostSessions(t.Limits) {
+	if n := own[t.Name]; n >= maxSessions(t.Limits) {
 		return nil, &loadcontrol.Refusal{Reason: loadcontrol.TooMany, Detail: fmt.Sprintf("the token has %d sessions, its limit", n), RetryAfter: tooManyWait}
 	}
 	if len(r.sessions) >= r.options.MaxSessions {
-		surplus := r.surplus(own, own[t.Name]+1)
-		if surplus == nil {
+		replaceable := r.replaceable(own, own[t.Name]+1)
+		if replaceable == nil {
 			return nil, &loadcontrol.Refusal{Reason: loadcontrol.TooMany, Detail: fmt.Sprintf("the load server has %d sessions, its limit", len(r.sessions)), RetryAfter: tooManyWait}
 		}
 		r.counts.request(loadcontrol.TooMany)
-		delete(r.sessions, surplus)
-		reset(surplus.gated.TCPConn)
+		delete(r.sessions, replaceable)
+		reset(replaceable.gated.TCPConn)
 	}
 	s := &session{r: r, token: t, gated: gated, admitted: time.Now()}
 	r.sessions[s] = struct{}{}
@@ -94,9 +94,9 @@ func (r *LoadServer) admit(t Token, gated *gatedConn) (*session, *loadcontrol.Re
 	return s, nil
 }
 
-// surplus returns the session to end if the load server is full: the oldest that is not open, of the
+// replaceable returns the session to end if the load server is full: the oldest that is not open, of the
 // token with the most sessions, if that has more than above; nil: there is none. mu must be held.
-func (r *LoadServer) surplus(own map[string]int, above int) (found *session) {
+func (r *LoadServer) replaceable(own map[string]int, above int) (found *session) {
 	for s := range r.sessions {
 		n := own[s.token.Name]
 		if _, opened := s.busyFor(); opened || n <= above {
@@ -109,8 +109,8 @@ func (r *LoadServer) surplus(own map[string]int, above int) (found *session) {
 	return found
 }
 
-// dismiss removes a session.
-func (r *LoadServer) dismiss(s *session) {
+// removeSession removes a session.
+func (r *LoadServer) removeSession(s *session) {
 	r.mu.Lock()
 	delete(r.sessions, s)
 	r.mu.Unlock()
@@ -174,13 +174,13 @@ func (r *LoadServer) freeIn() time.Duration {
 const (
 	// turnTime is the time of holding the link that is charged as one turn.
 	turnTime = time.Minute
-	// placeKept is how long the link is kept for a token that has just used it and that others
+	// keepTime is how long the link is kept for a token that has just used it and that others
 	// owe a turn.
-	placeKept = 3 * time.Second
-	// placeMargin is added to 1.5 times RetryAfter for a client to return.
-	placeMargin = 3 * time.Second
-	// forgotten is the time without requests after which a token's turns are deleted.
-	forgotten = time.Hour
+	keepTime = 3 * time.Second
+	// returnMargin is added to 1.5 times RetryAfter for a client to return.
+	returnMargin = 3 * time.Second
+	// turnsLifetime is the time without requests after which a token's turns are deleted.
+	turnsLifetime = time.Hour
 )
 
 // turns decide which token is next to use the link. Each token has a count of turns: one for each
@@ -193,18 +193,18 @@ const (
 // then; if it does not return, it is charged a turn.
 type turns struct {
 	mu     sync.Mutex
-	places map[string]*place
+	tokens map[string]*tokenTurns
 	now    int // turns of the token served last; a new token begins with as many
-	held   bool
+	inUse  bool
 	freed  time.Time // end of the last use
 }
 
-// place is the state of a token.
-type place struct {
-	turns int
-	since time.Time // begin of the wait
-	until time.Time // the link is kept for it until then
-	asked bool      // it has a RetryAfter and has not returned
+// tokenTurns is the state of a token.
+type tokenTurns struct {
+	turns    int
+	since    time.Time // begin of the wait
+	until    time.Time // the link is kept for it until then
+	expected bool      // it has a RetryAfter and has not returned
 }
 
 // next returns whether it is the token's turn.
@@ -212,8 +212,8 @@ func (q *turns) next(token string, at time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.expire(at)
-	own := q.place(token, at)
-	for name, other := range q.places {
+	own := q.token(token, at)
+	for name, other := range q.tokens {
 		if name != token && at.Before(other.until) &&
 			(other.turns < own.turns || other.turns == own.turns && other.since.Before(own.since)) {
 			return false
@@ -226,44 +226,44 @@ func (q *turns) next(token string, at time.Time) bool {
 func (q *turns) wait(token string, at time.Time, after time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	p := q.place(token, at)
-	p.until, p.asked = at.Add(after+after/2+placeMargin), true
+	p := q.token(token, at)
+	p.until, p.expected = at.Add(after+after/2+returnMargin), true
 }
 
 // begin records the begin of the token's turn.
 func (q *turns) begin(token string, at time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	p := q.place(token, at)
-	q.now, q.held = p.turns, true
+	p := q.token(token, at)
+	q.now, q.inUse = p.turns, true
 	p.turns++
-	p.until, p.asked = at, false
+	p.until, p.expected = at, false
 }
 
 // end records the end of the turn, after the link was held for held.
 func (q *turns) end(token string, at time.Time, held time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.held, q.freed = false, at
-	p := q.place(token, at)
+	q.inUse, q.freed = false, at
+	p := q.token(token, at)
 	p.turns += int(held / turnTime)
 	p.since = at
-	if kept := at.Add(placeKept); p.until.Before(kept) {
+	if kept := at.Add(keepTime); p.until.Before(kept) {
 		p.until = kept
 	}
 }
 
-// place returns the token's place and creates it if necessary; mu must be held.
-func (q *turns) place(token string, at time.Time) *place {
-	p := q.places[token]
+// token returns the token's place and creates it if necessary; mu must be held.
+func (q *turns) token(token string, at time.Time) *tokenTurns {
+	p := q.tokens[token]
 	if p == nil {
-		p = &place{since: at, until: at}
-		if q.places == nil {
-			q.places = map[string]*place{}
+		p = &tokenTurns{since: at, until: at}
+		if q.tokens == nil {
+			q.tokens = map[string]*tokenTurns{}
 		}
-		q.places[token] = p
+		q.tokens[token] = p
 	}
-	if !at.Before(p.until) && !p.asked { // a new wait
+	if !at.Before(p.until) && !p.expected { // a new wait
 		p.turns, p.since = max(p.turns, q.now), at
 	}
 	return p
@@ -272,16 +272,16 @@ func (q *turns) place(token string, at time.Time) *place {
 // expire charges the tokens that did not return in time, and deletes old places; mu must be
 // held.
 func (q *turns) expire(at time.Time) {
-	for name, p := range q.places {
+	for name, p := range q.tokens {
 		if at.Before(p.until) {
 			continue
 		}
-		if p.asked && !q.held && p.until.After(q.freed) {
+		if p.expected && !q.inUse && p.until.After(q.freed) {
 			p.turns++
 		}
-		p.asked = false
-		if at.Sub(p.until) > forgotten {
-			delete(q.places, name)
+		p.expected = false
+		if at.Sub(p.until) > turnsLifetime {
+			delete(q.tokens, name)
 		}
 	}
 }

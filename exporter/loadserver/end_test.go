@@ -113,8 +113,8 @@ func (p *peer) streaming() {
 	remoteend.Eventually(t, "packets", func() bool { return p.endpoint.Stats().Accepted > 20 })
 }
 
-// quiet fails unless the stream and the session end, on an idle machine within a time.
-func (p *peer) quiet(within time.Duration, reason string) {
+// wantSilence fails unless the stream and the session end, on an idle machine within a time.
+func (p *peer) wantSilence(within time.Duration, reason string) {
 	s, t := p.site, p.site.t
 	t.Helper()
 	begin := time.Now()
@@ -154,7 +154,7 @@ func TestStreamStopsWithinASecondWhenTheConnectionBreaks(t *testing.T) {
 	p := s.joinOver(w)
 	p.streaming()
 	w.reset()
-	p.quiet(second, "lost")
+	p.wantSilence(second, "lost")
 }
 
 func TestStreamStopsWithinASecondWhenTheClientCloses(t *testing.T) {
@@ -162,7 +162,7 @@ func TestStreamStopsWithinASecondWhenTheClientCloses(t *testing.T) {
 	p := s.ready("a", 1<<30)
 	p.streaming()
 	p.Close()
-	p.quiet(second, "closed")
+	p.wantSilence(second, "closed")
 }
 
 func TestSessionEndsAndServerRepliesAfterRestart(t *testing.T) {
@@ -179,7 +179,7 @@ func TestSessionEndsAndServerRepliesAfterRestart(t *testing.T) {
 	if r, ok := errors.AsType[*loadcontrol.Refusal](p.Err()); !ok || r.Reason != loadcontrol.ShuttingDown || r.RetryAfter <= 0 {
 		t.Errorf("the client's error is %v", p.Err())
 	}
-	p.quiet(0, "shutting_down")
+	p.wantSilence(0, "shutting_down")
 	s.start()
 	// The bytes that the cut stream did not send are available again.
 	if _, err := s.join("a", 1_900_000_000); err != nil {

@@ -50,14 +50,14 @@ func (g *gate) enter(c *gatedConn, from netip.Addr) bool {
 	g.mu.Lock()
 	c.host, c.site = g.source(from, hostBits), g.source(from, siteBits)
 	full := c.host.unknownPeers >= g.perHost() || c.site.unknownPeers >= g.perSite() || g.open >= g.o.MaxConnections
-	var goes *gatedConn
+	var replaced *gatedConn
 	if full {
-		if goes = g.next(c); goes == nil {
-			g.forget(c)
+		if replaced = g.next(c); replaced == nil {
+			g.removeUnused(c)
 			g.mu.Unlock()
 			return false
 		}
-		g.remove(goes)
+		g.remove(replaced)
 	}
 	g.open++
 	for _, s := range c.sources() {
@@ -67,25 +67,25 @@ func (g *gate) enter(c *gatedConn, from netip.Addr) bool {
 	}
 	g.unknownPeers = append(g.unknownPeers, c)
 	g.mu.Unlock()
-	if goes != nil {
+	if replaced != nil {
 		g.refused(loadcontrol.TooMany)
-		reset(goes.TCPConn)
+		reset(replaced.TCPConn)
 	}
 	return true
 }
 
 // next returns the connection that a new one replaces: of its own host or site if that is at its
 // limit. mu must be held.
-func (g *gate) next(c *gatedConn) (goes *gatedConn) {
+func (g *gate) next(c *gatedConn) (replaced *gatedConn) {
 	for _, s := range g.unknownPeers {
 		switch {
 		case c.host.unknownPeers >= g.perHost() && s.host != c.host, c.site.unknownPeers >= g.perSite() && s.site != c.site:
-		case goes == nil, s.site.unknownPeers > goes.site.unknownPeers,
-			s.site.unknownPeers == goes.site.unknownPeers && s.host.unknownPeers > goes.host.unknownPeers:
-			goes = s
+		case replaced == nil, s.site.unknownPeers > replaced.site.unknownPeers,
+			s.site.unknownPeers == replaced.site.unknownPeers && s.host.unknownPeers > replaced.host.unknownPeers:
+			replaced = s
 		}
 	}
-	return goes
+	return replaced
 }
 
 // source returns the network of bits that contains an address; mu must be held.
@@ -112,20 +112,20 @@ func (c *gatedConn) sources() []*source {
 
 // remove removes a connection from the counts, once; mu must be held.
 func (g *gate) remove(c *gatedConn) {
-	if c.gone {
+	if c.removed {
 		return
 	}
-	g.know(c)
-	c.gone = true
+	g.authenticate(c)
+	c.removed = true
 	g.open--
 	for _, s := range c.sources() {
 		s.open--
 	}
-	g.forget(c)
+	g.removeUnused(c)
 }
 
-// know removes a connection from the unknown peers; mu must be held.
-func (g *gate) know(c *gatedConn) {
+// authenticate removes a connection from the unknown peers; mu must be held.
+func (g *gate) authenticate(c *gatedConn) {
 	i := slices.Index(g.unknownPeers, c)
 	if i < 0 {
 		return
@@ -136,8 +136,8 @@ func (g *gate) know(c *gatedConn) {
 	}
 }
 
-// forget deletes sources without connections; mu must be held.
-func (g *gate) forget(c *gatedConn) {
+// removeUnused deletes sources without connections; mu must be held.
+func (g *gate) removeUnused(c *gatedConn) {
 	for _, s := range c.sources() {
 		if s.open == 0 {
 			delete(g.sources, s.prefix)
@@ -204,7 +204,7 @@ type gatedConn struct {
 	gate *gate
 
 	host, site *source
-	gone       bool // removed from the counts; guarded by gate.mu
+	removed    bool // removed from the counts; guarded by gate.mu
 }
 
 // Write fails after Options.writing.
@@ -233,5 +233,5 @@ func reset(c *net.TCPConn) {
 func (c *gatedConn) authenticated() {
 	c.gate.mu.Lock()
 	defer c.gate.mu.Unlock()
-	c.gate.know(c)
+	c.gate.authenticate(c)
 }

@@ -41,7 +41,7 @@ func (d *limiter) in(from string) *gatedConn {
 func (d *limiter) wantGone(gone ...*gatedConn) {
 	d.t.Helper()
 	for i, c := range gone {
-		if !c.gone {
+		if !c.removed {
 			d.t.Errorf("connection %d was not replaced", i)
 		}
 	}
@@ -67,7 +67,7 @@ func TestNewcomerTakesThePlaceOfTheOldestUnknownPeerOfTheBusiestSource(t *testin
 	d.wantGone(busiest)
 	d.in("192.0.2.8") // each source has one now: the oldest is replaced
 	d.wantGone(busiest, lonely)
-	if known.gone || session.gone || first.gone || second.gone || d.connections() != 8 {
+	if known.removed || session.removed || first.removed || second.removed || d.connections() != 8 {
 		t.Errorf("%d connections are open", d.connections())
 	}
 }
@@ -88,7 +88,7 @@ func TestSourceThatHasItsSharePushesOutItsOwn(t *testing.T) {
 		d.in(c.host)
 		d.in(c.host)
 		d.wantGone(first, fourth)
-		if second.gone || third.gone {
+		if second.removed || third.removed {
 			t.Errorf("%s replaced an authenticated connection", c.name)
 		}
 		d = newLimiter(t, 8)
@@ -113,7 +113,7 @@ func TestManyNetworksOfOneSiteAreOneSource(t *testing.T) {
 		from[6], from[7] = byte(i), byte(7*i)
 		d.in(netip.AddrFrom16(from).String())
 	}
-	if lonely.gone || other.gone || d.connections() != 7 {
+	if lonely.removed || other.removed || d.connections() != 7 {
 		t.Errorf("a site of many networks replaced others, or %d are open", d.connections())
 	}
 }
@@ -158,7 +158,7 @@ func TestGateCountsAreExact(t *testing.T) {
 		}
 		open := 0
 		for _, c := range all {
-			if !c.gone {
+			if !c.removed {
 				open++
 			}
 		}

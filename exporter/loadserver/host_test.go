@@ -23,9 +23,9 @@ import (
 
 // leased is a type of traffic that passes its host to the test.
 type leased struct {
-	hosts chan traffic.Host
-	mu    sync.Mutex
-	heard []string // names of messages, and "closed"
+	hosts    chan traffic.Host
+	mu       sync.Mutex
+	received []string // names of messages, and "closed"
 }
 
 func (*leased) Name() string                     { return "leased" }
@@ -36,11 +36,15 @@ func (l *leased) Listen(netip.AddrPort) (func(), error) { return l.Close, nil }
 func (*leased) Run(ctx context.Context) error { <-ctx.Done(); return nil }
 func (*leased) Discarded() map[string]uint64  { return map[string]uint64{"leased": 7} }
 func (l *leased) Close()                      { l.note("closed") }
-func (l *leased) note(name string)            { l.mu.Lock(); l.heard = append(l.heard, name); l.mu.Unlock() }
+func (l *leased) note(name string)            { l.mu.Lock(); l.received = append(l.received, name); l.mu.Unlock() }
 
-func (l *leased) names() string { l.mu.Lock(); defer l.mu.Unlock(); return strings.Join(l.heard, " ") }
+func (l *leased) names() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.received, " ")
+}
 
-func (l *leased) Hear(m *loadcontrol.Say) *loadcontrol.Refusal {
+func (l *leased) Handle(m *loadcontrol.TrafficMessage) *loadcontrol.Refusal {
 	l.note(m.Name)
 	if m.Name == "wrong" {
 		return badRequest("this is wrong")
@@ -97,10 +101,10 @@ func TestMovedBytesAreCountedAndTheRestReleased(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, h := s.lease(l, 9000)
-	h.Begun()
-	h.Moved(sample.Forward, 1000, 40)
-	h.Moved(sample.Reverse, 2000, 80)
-	if left := s.r.ledger.Usage("a", 10_000).Left; left != 1000 {
+	h.CountTransfer()
+	h.CountBytes(sample.Forward, 1000, 40)
+	h.CountBytes(sample.Reverse, 2000, 80)
+	if left := s.r.usage.Usage("a", 10_000).Left; left != 1000 {
 		t.Errorf("%d bytes are left during the session, want those not reserved", left)
 	}
 	c.Close()
@@ -108,7 +112,7 @@ func TestMovedBytesAreCountedAndTheRestReleased(t *testing.T) {
 	if st := s.r.Status(); st.Received != 1000 || st.Sent != 2000 || st.Started != 1 || st.Discarded["leased"] != 7 {
 		t.Errorf("%+v", st)
 	}
-	if left := s.r.ledger.Usage("a", 10_000).Left; left != 7000 {
+	if left := s.r.usage.Usage("a", 10_000).Left; left != 7000 {
 		t.Errorf("%d bytes are left of the token's day, want the quota less the payload", left)
 	}
 	if u := s.links.Usage(DefaultLink); u.Used != 3120 || u.Reserved != 0 {
@@ -130,7 +134,7 @@ func TestRefusedParametersReleaseTheLinkAndTheBytes(t *testing.T) {
 		t.Errorf("%v", r)
 	}
 	remoteend.Eventually(t, "the session's end", func() bool { return s.r.Status().Connections == 0 })
-	if left := s.r.ledger.Usage("a", 10_000).Left; left != 10_000 {
+	if left := s.r.usage.Usage("a", 10_000).Left; left != 10_000 {
 		t.Errorf("%d bytes are left of the day", left)
 	}
 	if _, _, held := s.links.Holder(DefaultLink); held || s.r.Status().Opened != 0 {
@@ -165,7 +169,7 @@ func TestTrafficReceivesMessagesInAnOpenSessionOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := early.Say("early", nil); err != nil {
+	if err := early.SendMessage("early", nil); err != nil {
 		t.Fatal(err)
 	}
 	<-early.Done()
@@ -174,7 +178,7 @@ func TestTrafficReceivesMessagesInAnOpenSessionOnly(t *testing.T) {
 	}
 	c, _ := s.lease(l, 1)
 	for _, name := range []string{"one", "two", "wrong"} {
-		if err := c.Say(name, nil); err != nil {
+		if err := c.SendMessage(name, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -190,7 +194,7 @@ func TestTrafficReceivesMessagesInAnOpenSessionOnly(t *testing.T) {
 
 func TestTrafficEndsItsSessionWithAReason(t *testing.T) {
 	s, l := lease(t, Options{}, "a")
-	for word, why := range map[string]error{"silent": traffic.ErrSilent, "protocol": &loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: "too late"}} {
+	for word, why := range map[string]error{"silent": traffic.ErrIdleTimeout, "protocol": &loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: "too late"}} {
 		c, h := s.lease(l, 1)
 		h.End(why)
 		<-c.Done()

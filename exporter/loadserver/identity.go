@@ -221,7 +221,7 @@ func loadTokens(file string) ([]Token, error) {
 	if info.Mode().Perm()&0o002 != 0 {
 		return nil, fmt.Errorf("%s: mode is %#o; it must not be writable by others: chmod 600", file, info.Mode().Perm())
 	}
-	content, err := readSome(f)
+	content, err := readLimited(f)
 	var all []Token
 	if err == nil {
 		all, err = ParseTokens(content)
@@ -232,8 +232,8 @@ func loadTokens(file string) ([]Token, error) {
 	return all, nil
 }
 
-// readSome reads a file of at most maxTokensFile bytes.
-func readSome(f io.Reader) ([]byte, error) {
+// readLimited reads a file of at most maxTokensFile bytes.
+func readLimited(f io.Reader) ([]byte, error) {
 	content, err := io.ReadAll(io.LimitReader(f, maxTokensFile+1))
 	if err == nil && len(content) > maxTokensFile {
 		err = fmt.Errorf("it has more than %d bytes", maxTokensFile)

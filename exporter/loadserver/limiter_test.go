@@ -31,8 +31,8 @@ import (
 	"oneway.example/tests/remoteend"
 )
 
-// ask sends an HTTP request over TLS and returns the response.
-func (s *site) ask(request string) *http.Response {
+// request sends an HTTP request over TLS and returns the response.
+func (s *site) request(request string) *http.Response {
 	s.t.Helper()
 	c, err := tls.Dial("tcp", s.r.Addrs()[0].String(), &tls.Config{InsecureSkipVerify: true})
 	if err != nil {
@@ -69,7 +69,7 @@ func TestUnknownPeersAreRefusedWithAReason(t *testing.T) {
 		"elsewhere":     {"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n", 404, ""},
 		"large headers": {"GET /v1/session HTTP/1.1\r\nHost: h\r\nX: " + strings.Repeat("x", 20<<10) + "\r\n\r\n", 431, ""},
 	} {
-		reply := s.ask(c.request) //nolint:bodyclose // ask closes it when the test ends
+		reply := s.request(c.request) //nolint:bodyclose // ask closes it when the test ends
 		if reply.StatusCode != c.status {
 			t.Errorf("%s: status %d, want %d", name, reply.StatusCode, c.status)
 		}

@@ -86,7 +86,7 @@ type LoadServer struct {
 
 	// Of Run.
 	identity *identity
-	ledger   *quota.Store // usage of today by the token's name
+	usage    *quota.Store // usage of today by the token's name
 
 	mu        sync.Mutex
 	listeners []*net.TCPListener
@@ -178,8 +178,8 @@ func (r *LoadServer) Run(ctx context.Context) error {
 	return err
 }
 
-// ledgerFile is the file of the ledger in the state directory.
-const ledgerFile = "load-server-usage.json"
+// usageFile is the file of the ledger in the state directory.
+const usageFile = "load-server-usage.json"
 
 // prepare opens the resources of Run: all of them or none.
 func (r *LoadServer) prepare() (err error) {
@@ -192,9 +192,9 @@ func (r *LoadServer) prepare() (err error) {
 	}
 	file := ""
 	if r.options.StateDir != "" {
-		file = filepath.Join(r.options.StateDir, ledgerFile)
+		file = filepath.Join(r.options.StateDir, usageFile)
 	}
-	r.ledger = quota.New(quota.Options{File: file, Now: r.options.now, Log: r.env.Log})
+	r.usage = quota.New(quota.Options{File: file, Now: r.options.now, Log: r.env.Log})
 	for _, a := range r.options.Listen {
 		if err := r.listen(a); err != nil {
 			r.closeSockets()

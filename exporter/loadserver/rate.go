@@ -27,10 +27,10 @@ type bucket struct {
 	at    time.Time
 }
 
-// spend draws from the bucket of a token and a direction; an unknown one is full. err is that of
+// consume draws from the bucket of a token and a direction; an unknown one is full. err is that of
 // draw, and again the time after which it would succeed; 0: never. settle corrects the bucket for a
 // transfer that ends early, by the bytes that it has moved.
-func (r *rates) spend(of [2]string, rate float64, lasts time.Duration, draw traffic.Draw, now time.Time) (settle func(bytes int64, now time.Time), again time.Duration, err error) {
+func (r *rates) consume(of [2]string, rate float64, lasts time.Duration, draw traffic.Consume, now time.Time) (settle func(bytes int64, now time.Time), again time.Duration, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last, depth := r.buckets[of], max(minBurstBytes, rate*burstSeconds)
@@ -54,13 +54,13 @@ func (r *rates) spend(of [2]string, rate float64, lasts time.Duration, draw traf
 	return nil, max(time.Second, time.Duration((depth-level)/rate*float64(time.Second))), err
 }
 
-// Spend implements traffic.Host.
-func (s *session) Spend(d sample.Direction, lasts time.Duration, draw traffic.Draw) *loadcontrol.Refusal {
+// ConsumeRate implements traffic.Host.
+func (s *session) ConsumeRate(d sample.Direction, lasts time.Duration, draw traffic.Consume) *loadcontrol.Refusal {
 	limits, refusal := s.Limits()
 	if refusal != nil || limits.BytesPerSecond <= 0 {
 		return refusal
 	}
-	settle, again, err := s.r.rates.spend([2]string{s.token.Name, d.String()}, limits.BytesPerSecond, lasts, draw, time.Now())
+	settle, again, err := s.r.rates.consume([2]string{s.token.Name, d.String()}, limits.BytesPerSecond, lasts, draw, time.Now())
 	if err != nil {
 		return &loadcontrol.Refusal{Reason: loadcontrol.RateLimit, Detail: err.Error(), RetryAfter: again}
 	}

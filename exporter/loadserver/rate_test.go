@@ -17,7 +17,7 @@ import (
 var errDrawn = errors.New("too much")
 
 // atOnce draws this many bytes.
-func atOnce(bytes float64) traffic.Draw {
+func atOnce(bytes float64) traffic.Consume {
 	return func(b traffic.Bucket) (float64, error) {
 		if bytes > b.Level {
 			return 0, errDrawn
@@ -31,8 +31,8 @@ func TestManyShortTransfersAreNoFasterThanALongOne(t *testing.T) {
 	burst := atOnce(200_000)
 	r := rates{buckets: map[[2]string]bucket{}}
 	now := time.Unix(1_700_000_000, 0)
-	spend := func(name string, lasts time.Duration, draw traffic.Draw, at time.Time) (time.Duration, error) {
-		_, again, err := r.spend([2]string{name, "forward"}, rate, lasts, draw, at)
+	spend := func(name string, lasts time.Duration, draw traffic.Consume, at time.Time) (time.Duration, error) {
+		_, again, err := r.consume([2]string{name, "forward"}, rate, lasts, draw, at)
 		return again, err
 	}
 	if _, err := spend("a", 0, burst, now); err != nil {
@@ -82,25 +82,25 @@ func TestTransferThatEndsEarlyIsSettled(t *testing.T) {
 		{10_000_000, minBurstBytes - 8e6}, // more than the rate
 	} {
 		clear(r.buckets)
-		settle, _, err := r.spend(of, rate, time.Minute, paced, begin)
+		settle, _, err := r.consume(of, rate, time.Minute, paced, begin)
 		if err != nil {
 			t.Fatal(err)
 		}
 		settle(c.moved, begin.Add(2*time.Second))
 		settle(c.moved, begin.Add(2*time.Second)) // settling again does nothing
-		if _, _, err := r.spend(of, rate, 0, look, begin.Add(2*time.Second)); err != nil || level != c.want {
+		if _, _, err := r.consume(of, rate, 0, look, begin.Add(2*time.Second)); err != nil || level != c.want {
 			t.Errorf("%d bytes in 2 s of a minute: level %v, %v; want %v", c.moved, level, err, c.want)
 		}
 	}
 	// A transfer that has ended, or was followed by another, is not settled.
 	clear(r.buckets)
-	settle, _, _ := r.spend(of, rate, time.Second, atOnce(200_000), begin)
+	settle, _, _ := r.consume(of, rate, time.Second, atOnce(200_000), begin)
 	settle(0, begin.Add(time.Second))
-	if _, _, _ = r.spend(of, rate, time.Second, look, begin.Add(time.Second)); level != minBurstBytes-200_000 {
+	if _, _, _ = r.consume(of, rate, time.Second, look, begin.Add(time.Second)); level != minBurstBytes-200_000 {
 		t.Errorf("after its end: level %v", level)
 	}
 	settle(0, begin)
-	if _, _, _ = r.spend(of, rate, 0, look, begin.Add(2*time.Second)); level != minBurstBytes-200_000 {
+	if _, _, _ = r.consume(of, rate, 0, look, begin.Add(2*time.Second)); level != minBurstBytes-200_000 {
 		t.Errorf("after the begin of another: level %v", level)
 	}
 }
@@ -123,7 +123,7 @@ func TestCancelingATransferDoesNotRefillTheBucket(t *testing.T) {
 		}
 		if _, err = p.Start(t.Context(), x); err == nil {
 			remoteend.Eventually(t, "the burst", func() bool { return reception.Progress().Packets >= 250 })
-			_ = p.Say("cancel", udp.Cancel{ID: id})
+			_ = p.SendMessage("cancel", udp.Cancel{ID: id})
 			if _, _, err := p.Wait(t.Context(), id); err != nil {
 				t.Fatal(err)
 			}
@@ -150,7 +150,7 @@ func TestNegativeLevelHoldsForAllSessionsOfAToken(t *testing.T) {
 		if i == 4 {
 			now = now.Add(200 * time.Millisecond)
 		}
-		_, _, err := r.spend([2]string{"a", "reverse"}, rate, 0, func(b traffic.Bucket) (float64, error) {
+		_, _, err := r.consume([2]string{"a", "reverse"}, rate, 0, func(b traffic.Bucket) (float64, error) {
 			level = b.Level - 100_000
 			return level, nil
 		}, now)
@@ -185,17 +185,17 @@ func TestMovedSettlesTheRate(t *testing.T) {
 	s, l := lease(t, Options{}, "a rate=1Mbit")
 	_, h := s.lease(l, 1)
 	paced := func(b traffic.Bucket) (float64, error) { return b.Level, nil }
-	if r := h.Spend(sample.Forward, time.Hour, paced); r != nil {
+	if r := h.ConsumeRate(sample.Forward, time.Hour, paced); r != nil {
 		t.Fatal(r)
 	}
-	if r := h.Spend(sample.Forward, 0, atOnce(1)); r == nil || r.Reason != loadcontrol.RateLimit || r.RetryAfter < 50*time.Minute {
+	if r := h.ConsumeRate(sample.Forward, 0, atOnce(1)); r == nil || r.Reason != loadcontrol.RateLimit || r.RetryAfter < 50*time.Minute {
 		t.Errorf("during the transfer: %+v", r)
 	}
-	if r := h.Spend(sample.Reverse, 0, atOnce(1)); r != nil {
+	if r := h.ConsumeRate(sample.Reverse, 0, atOnce(1)); r != nil {
 		t.Errorf("the other direction: %+v", r)
 	}
-	h.Moved(sample.Forward, 1000, 28)
-	if r := h.Spend(sample.Forward, 0, atOnce(1)); r != nil {
+	h.CountBytes(sample.Forward, 1000, 28)
+	if r := h.ConsumeRate(sample.Forward, 0, atOnce(1)); r != nil {
 		t.Errorf("after its early end: %+v", r)
 	}
 }
@@ -203,16 +203,16 @@ func TestMovedSettlesTheRate(t *testing.T) {
 func TestRevokedTokenDrawsNothing(t *testing.T) {
 	s, l := lease(t, Options{}, "a rate=1Mbit")
 	_, h := s.lease(l, 1)
-	if r := h.Spend(sample.Forward, 0, atOnce(1)); r != nil {
+	if r := h.ConsumeRate(sample.Forward, 0, atOnce(1)); r != nil {
 		t.Fatal(r)
 	}
-	if r := h.Spend(sample.Forward, 0, atOnce(1<<20)); r == nil || r.Reason != loadcontrol.RateLimit || r.Detail != "too much" || r.RetryAfter != 0 {
+	if r := h.ConsumeRate(sample.Forward, 0, atOnce(1<<20)); r == nil || r.Reason != loadcontrol.RateLimit || r.Detail != "too much" || r.RetryAfter != 0 {
 		t.Errorf("a draw above the depth: %+v", r)
 	}
 	if err := os.WriteFile(s.o.TokensFile, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r := h.Spend(sample.Forward, 0, atOnce(1)); r == nil || r.Reason != loadcontrol.Unauthorized {
+	if r := h.ConsumeRate(sample.Forward, 0, atOnce(1)); r == nil || r.Reason != loadcontrol.Unauthorized {
 		t.Errorf("%+v", r)
 	}
 }

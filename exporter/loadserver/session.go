@@ -27,8 +27,8 @@ const (
 	sessionTime = 4 * time.Hour
 	// durationSlack is added to the announced duration of a session.
 	durationSlack = time.Minute
-	// farewell is the timeout of the last message.
-	farewell = 500 * time.Millisecond
+	// lastWriteTimeout is the timeout of the last message.
+	lastWriteTimeout = 500 * time.Millisecond
 )
 
 // session is one authorized connection and its open session; it is the traffic.Host. One goroutine
@@ -52,8 +52,8 @@ type session struct {
 	release func()
 	begun   time.Time
 
-	moved   [2]atomic.Int64 // payload bytes by direction
-	headers atomic.Int64    // header bytes; the link's quota includes them
+	transferred [2]atomic.Int64 // payload bytes by direction
+	headers     atomic.Int64    // header bytes; the link's quota includes them
 
 	mu        sync.Mutex
 	ready     bool      // open has succeeded
@@ -82,7 +82,7 @@ func (s *session) serve(parent context.Context, conn *loadcontrol.Conn) {
 			s.traffic.Close()
 		}
 	}()
-	reason := s.hangUp(err)
+	reason := s.disconnect(err)
 	<-ended
 	s.idle.Stop()
 	s.finish(reason)
@@ -97,9 +97,9 @@ func (s *session) timer(after time.Duration, why *loadcontrol.Refusal) *time.Tim
 // the connection.
 func (s *session) exchange(ctx context.Context) error {
 	limits := s.token.Limits
-	limits.Sessions = mostSessions(limits)
+	limits.Sessions = maxSessions(limits)
 	if most := limits.BytesPerDay; most > 0 {
-		limits.LeftToday = s.r.ledger.Usage(s.token.Name, most).Left
+		limits.LeftToday = s.r.usage.Usage(s.token.Name, most).Left
 	}
 	if err := s.conn.Write(loadcontrol.Message{Welcome: &loadcontrol.Welcome{Limits: limits}}); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (s *session) exchange(ctx context.Context) error {
 		if err != nil {
 			return s.ended(ctx)
 		}
-		if err := s.hear(&m); err != nil {
+		if err := s.handle(&m); err != nil {
 			return err
 		}
 	}
@@ -118,7 +118,7 @@ func (s *session) exchange(ctx context.Context) error {
 // ended returns why Read failed.
 func (s *session) ended(ctx context.Context) error {
 	cause := context.Cause(ctx)
-	if errors.As(cause, new(*loadcontrol.Refusal)) || errors.Is(cause, traffic.ErrSilent) {
+	if errors.As(cause, new(*loadcontrol.Refusal)) || errors.Is(cause, traffic.ErrIdleTimeout) {
 		return cause
 	}
 	if err := s.conn.Err(); err != nil {
@@ -127,14 +127,14 @@ func (s *session) ended(ctx context.Context) error {
 	return shuttingDown() // the context of Run has ended
 }
 
-// hear handles one message. It never converts a nil *Refusal into an error.
-func (s *session) hear(m *loadcontrol.Message) error {
+// handle handles one message. It never converts a nil *Refusal into an error.
+func (s *session) handle(m *loadcontrol.Message) error {
 	var refusal *loadcontrol.Refusal
 	switch {
 	case m.Open != nil:
 		refusal = s.open(m.Open)
-	case m.Say != nil && s.traffic != nil:
-		refusal = s.traffic.Hear(m.Say)
+	case m.Traffic != nil && s.traffic != nil:
+		refusal = s.traffic.Handle(m.Traffic)
 	default:
 		refusal = badRequest("the session is not open")
 	}
@@ -175,7 +175,7 @@ func (s *session) open(o *loadcontrol.Open) *loadcontrol.Refusal {
 	if refusal != nil {
 		return refusal
 	}
-	if refusal := s.setAside(o.Bytes); refusal != nil {
+	if refusal := s.reserveQuotas(o.Bytes); refusal != nil {
 		release()
 		return refusal
 	}
@@ -192,19 +192,19 @@ func (s *session) open(o *loadcontrol.Open) *loadcontrol.Refusal {
 	s.mu.Lock()
 	s.ready = true
 	s.mu.Unlock()
-	s.Busy(time.Time{})
+	s.SetBusy(time.Time{})
 	s.r.counts.note(func(st *Status) { st.Opened, st.Sessions = st.Opened+1, st.Sessions+1 })
 	s.r.env.Log.Info("Session opened", "token", s.token.Name, "run", o.Run, "kind", o.Test, "from", s.conn.Remote().String(), "announced_bytes", o.Bytes)
-	_ = s.conn.Opened(reply) // an error ends the connection, and Read returns it
+	_ = s.conn.SendOpened(reply) // an error ends the connection, and Read returns it
 	return nil
 }
 
-// setAside reserves the bytes of the token's and of the link's quota of the day.
-func (s *session) setAside(bytes int64) *loadcontrol.Refusal {
+// reserveQuotas reserves the bytes of the token's and of the link's quota of the day.
+func (s *session) reserveQuotas(bytes int64) *loadcontrol.Refusal {
 	limit := s.token.Limits.BytesPerDay
-	reserve, err := s.r.ledger.Reserve(s.token.Name, limit, bytes)
+	reserve, err := s.r.usage.Reserve(s.token.Name, limit, bytes)
 	if e, ok := errors.AsType[*quota.ExceededError](err); ok {
-		return s.tomorrow(bytes <= limit, e.Renewed, fmt.Sprintf("%d bytes are announced; the token has %d left of its %d a day", bytes, e.Left, limit))
+		return s.refuseUntilRenewed(bytes <= limit, e.Renewed, fmt.Sprintf("%d bytes are announced; the token has %d left of its %d a day", bytes, e.Left, limit))
 	}
 	if err != nil {
 		return s.unsaved(err)
@@ -213,7 +213,7 @@ func (s *session) setAside(bytes int64) *loadcontrol.Refusal {
 	if err != nil {
 		reserve.Settle(0)
 		if e, ok := errors.AsType[*quota.ExceededError](err); ok {
-			return s.tomorrow(true, e.Renewed, fmt.Sprintf("%d bytes are announced; %d of the link's quota are left today", bytes, e.Left))
+			return s.refuseUntilRenewed(true, e.Renewed, fmt.Sprintf("%d bytes are announced; %d of the link's quota are left today", bytes, e.Left))
 		}
 		return s.unsaved(err)
 	}
@@ -221,8 +221,8 @@ func (s *session) setAside(bytes int64) *loadcontrol.Refusal {
 	return nil
 }
 
-// tomorrow refuses until the quota is renewed, or for good.
-func (s *session) tomorrow(again bool, renewed time.Time, detail string) *loadcontrol.Refusal {
+// refuseUntilRenewed refuses until the quota is renewed, or for good.
+func (s *session) refuseUntilRenewed(again bool, renewed time.Time, detail string) *loadcontrol.Refusal {
 	refusal := &loadcontrol.Refusal{Reason: loadcontrol.DayLimit, Detail: detail}
 	if again {
 		refusal.RetryAfter = max(time.Second, renewed.Sub(s.r.options.now()))
@@ -230,15 +230,15 @@ func (s *session) tomorrow(again bool, renewed time.Time, detail string) *loadco
 	return refusal
 }
 
-// hangUp ends the connection and returns the reason as a label value.
-func (s *session) hangUp(err error) (reason string) {
+// disconnect ends the connection and returns the reason as a label value.
+func (s *session) disconnect(err error) (reason string) {
 	defer func() { _ = s.conn.Close() }() // it returns no error
 	if refusal, ok := errors.AsType[*loadcontrol.Refusal](err); ok {
 		if refusal.Reason == loadcontrol.ShuttingDown || refusal.Reason == loadcontrol.TimeLimit {
 			s.r.counts.request(refusal.Reason) // not a reply to a message, so not counted yet
 		}
 		// A client that does not read must not block the end of the session.
-		late := time.AfterFunc(farewell, func() { _ = s.conn.Close() })
+		late := time.AfterFunc(lastWriteTimeout, func() { _ = s.conn.Close() })
 		_ = s.conn.Refuse(refusal) // the client may have closed
 		late.Stop()
 		if refusal.Reason == loadcontrol.ShuttingDown {
@@ -249,7 +249,7 @@ func (s *session) hangUp(err error) (reason string) {
 	switch {
 	case errors.Is(err, loadcontrol.ErrClosed):
 		return "closed"
-	case errors.Is(err, traffic.ErrSilent):
+	case errors.Is(err, traffic.ErrIdleTimeout):
 		return "silent"
 	case errors.Is(err, loadcontrol.ErrProtocol):
 		return "protocol"
@@ -265,7 +265,7 @@ func (s *session) finish(reason string) {
 	if s.traffic == nil {
 		return
 	}
-	received, sent := s.moved[sample.Forward].Load(), s.moved[sample.Reverse].Load()
+	received, sent := s.transferred[sample.Forward].Load(), s.transferred[sample.Reverse].Load()
 	s.reserve.Settle(received + sent)
 	s.quota.Settle(received + sent + s.headers.Load())
 	s.release()
@@ -300,8 +300,8 @@ func (s *session) Take(bytes int64) *loadcontrol.Refusal {
 	return nil
 }
 
-func (s *session) Moved(d sample.Direction, payload, headers int64) {
-	s.moved[d].Add(payload)
+func (s *session) CountBytes(d sample.Direction, payload, headers int64) {
+	s.transferred[d].Add(payload)
 	s.headers.Add(headers)
 	s.mu.Lock()
 	settle := s.settle[d]
@@ -319,9 +319,9 @@ func (s *session) Moved(d sample.Direction, payload, headers int64) {
 	})
 }
 
-func (s *session) Begun() { s.r.counts.note(func(st *Status) { st.Started++ }) }
+func (s *session) CountTransfer() { s.r.counts.note(func(st *Status) { st.Started++ }) }
 
-func (s *session) Busy(until time.Time) {
+func (s *session) SetBusy(until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.until = until; until.IsZero() {
@@ -338,13 +338,13 @@ func (s *session) busyFor() (left time.Duration, opened bool) {
 	return max(0, time.Until(s.until)), s.ready
 }
 
-func (s *session) Say(name string, body any, data []byte) error {
-	return s.conn.Say(name, body, data)
+func (s *session) SendMessage(name string, body any, data []byte) error {
+	return s.conn.SendMessage(name, body, data)
 }
 
-func (s *session) Refused(name string, r *loadcontrol.Refusal) error {
+func (s *session) SendRefusal(name string, r *loadcontrol.Refusal) error {
 	s.r.counts.request(r.Reason)
-	return s.conn.Say(name, r, nil)
+	return s.conn.SendMessage(name, r, nil)
 }
 
 func (s *session) End(why error) { s.stop(why) }

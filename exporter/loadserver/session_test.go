@@ -22,7 +22,7 @@ func TestStreamsRunInBothDirections(t *testing.T) {
 	if _, err := p.Start(t.Context(), forward); err != nil {
 		t.Fatal(err)
 	}
-	sent, err := p.session.Send(t.Context(), 1, p.at(), forward.Plan, stream.How{})
+	sent, err := p.session.Send(t.Context(), 1, p.at(), forward.Plan, stream.SendOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestStreamsRunInBothDirections(t *testing.T) {
 	if st.Received != 50_000 || st.Sent != 50_000 || st.Opened != 1 || st.Started != 2 || st.Sessions != 0 {
 		t.Errorf("%+v", st)
 	}
-	if left := s.r.ledger.Usage("a", 1_000_000).Left; left != 900_000 {
+	if left := s.r.usage.Usage("a", 1_000_000).Left; left != 900_000 {
 		t.Errorf("%d bytes are left of the day", left)
 	}
 	if _, _, held := s.links.Holder(DefaultLink); held {

@@ -90,21 +90,21 @@ func (r *LoadServer) publish(ctx context.Context, series *metric.Scope) {
 	defer again.Stop()
 	defer saving.Stop()
 	for {
-		r.tell(series)
+		r.export(series)
 		select {
 		case <-ctx.Done():
 			return
 		case <-again.C:
 		case <-saving.C:
-			if r.ledger.Saved() != nil {
-				_ = r.ledger.Save() // Saved returns the error
+			if r.usage.Saved() != nil {
+				_ = r.usage.Save() // Saved returns the error
 			}
 		}
 	}
 }
 
-// tell exports all counters.
-func (r *LoadServer) tell(series *metric.Scope) {
+// export exports all counters.
+func (r *LoadServer) export(series *metric.Scope) {
 	s := r.Status()
 	r.counts.mu.Lock()
 	bytes := maps.Clone(r.counts.bytes)
@@ -128,7 +128,7 @@ func (r *LoadServer) tell(series *metric.Scope) {
 		series.Set(metric.LoadServerConnections, float64(s.Connections))
 		if r.options.StateDir != "" {
 			saved := 1.0
-			if r.ledger.Saved() != nil {
+			if r.usage.Saved() != nil {
 				saved = 0
 			}
 			series.Set(metric.QuotaSaved, saved, "tokens")

@@ -27,7 +27,7 @@ func TestMetricsOfALoadServer(t *testing.T) {
 	if _, err := s.join("a", 1); remoteend.Refusal(t, err).Reason != loadcontrol.Busy {
 		t.Errorf("%v", err)
 	}
-	if _, err := remoteend.Endpoint(t, p.Local().Addr()).Join(12345).Send(t.Context(), 1, p.at(), transferOf(1, sample.Forward).Plan, stream.How{}); err != nil {
+	if _, err := remoteend.Endpoint(t, p.Local().Addr()).Join(12345).Send(t.Context(), 1, p.at(), transferOf(1, sample.Forward).Plan, stream.SendOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]float64{

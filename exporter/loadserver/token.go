@@ -37,9 +37,9 @@ const (
 	tokenPrefix = "owt_"
 	tokenBytes  = 32
 	// maxTokensFile is the most bytes of the file; thousands of tokens fit.
-	maxTokensFile = 1 << 20
-	hashWord      = "sha256:"
-	certWord      = "certificate"
+	maxTokensFile  = 1 << 20
+	hashPrefix     = "sha256:"
+	certCredential = "certificate"
 )
 
 // NewToken generates a token of 256 random bits. The text is for the client, the Token for the load
@@ -60,9 +60,9 @@ func errTokenName(name string) error {
 
 // String returns the token's line of a file.
 func (t Token) String() string {
-	words := []string{t.Name, hashWord + hex.EncodeToString(t.Hash[:])}
+	words := []string{t.Name, hashPrefix + hex.EncodeToString(t.Hash[:])}
 	if t.Certificate {
-		words[1] = certWord
+		words[1] = certCredential
 	}
 	return strings.Join(append(words, formatLimits(t.Limits)...), " ")
 }
@@ -101,12 +101,12 @@ func parseToken(words []string) (t Token, err error) {
 	if !tokenName.MatchString(t.Name) {
 		return t, errTokenName(t.Name)
 	}
-	if digits, hashed := strings.CutPrefix(words[1], hashWord); hashed {
+	if digits, hashed := strings.CutPrefix(words[1], hashPrefix); hashed {
 		raw, err := hex.DecodeString(digits)
 		if err != nil || copy(t.Hash[:], raw) != sha256.Size || len(raw) != sha256.Size {
 			return t, errTokenLine
 		}
-	} else if t.Certificate = words[1] == certWord; !t.Certificate {
+	} else if t.Certificate = words[1] == certCredential; !t.Certificate {
 		return t, errTokenLine
 	}
 	t.Limits, err = ParseLimits(words[2:])
@@ -137,7 +137,7 @@ func AppendToken(file string, t Token) error {
 	}
 	defer f.Close()
 	line := t.String() + "\n"
-	content, err := readSome(f)
+	content, err := readLimited(f)
 	if err == nil {
 		if len(content) > 0 && content[len(content)-1] != '\n' {
 			line = "\n" + line

@@ -15,8 +15,8 @@ type queue struct {
 
 func newQueue() *queue { return &queue{now: time.Unix(1_800_000_000, 0), served: map[string]int{}} }
 
-// ask does what session.take does.
-func (q *queue) ask(token string) bool {
+// request does what session.take does.
+func (q *queue) request(token string) bool {
 	if q.next(token, q.now) && q.holder == "" {
 		q.begin(token, q.now)
 		q.holder = token
@@ -42,8 +42,8 @@ func TestTokenThatReopensAtOnceGetsOneTurnOfTwo(t *testing.T) {
 		} else {
 			q.now = q.now.Add(10 * time.Millisecond)
 		}
-		q.ask("a")
-		if waiting -= 10 * time.Millisecond; waiting <= 0 && !q.ask("b") {
+		q.request("a")
+		if waiting -= 10 * time.Millisecond; waiting <= 0 && !q.request("b") {
 			waiting = 7 * time.Second
 		}
 	}
@@ -56,25 +56,25 @@ func TestTokenThatReopensAtOnceGetsOneTurnOfTwo(t *testing.T) {
 
 func TestLongHoldIsChargedAsManyTurns(t *testing.T) {
 	q := newQueue()
-	if !q.ask("a") || q.ask("b") {
+	if !q.request("a") || q.request("b") {
 		t.Fatal("want a served, and b not")
 	}
 	for range 10 { // b retries after RetryAfter
 		q.now = q.now.Add(30 * time.Second)
-		q.ask("b")
+		q.request("b")
 	}
 	q.end("a", q.now, 5*time.Minute)
 	q.holder = ""
 	for i := range 6 {
-		if q.ask("a") {
+		if q.request("a") {
 			t.Fatalf("after 5 minutes a was served before b had %d turns", i)
 		}
-		if !q.ask("b") {
+		if !q.request("b") {
 			t.Fatalf("b was not served in turn %d", i)
 		}
 		q.release(time.Second)
 	}
-	if q.ask("b") || !q.ask("a") {
+	if q.request("b") || !q.request("a") {
 		t.Error("after 6 turns of each, a has waited longest and must be served")
 	}
 }
@@ -82,27 +82,27 @@ func TestLongHoldIsChargedAsManyTurns(t *testing.T) {
 func TestNobodyWaitsForOneThatDoesNotComeBack(t *testing.T) {
 	for told, waits := range map[time.Duration]time.Duration{5 * time.Second: 10500 * time.Millisecond, mostWait: 48 * time.Second} {
 		q := newQueue()
-		q.ask("a")
+		q.request("a")
 		q.next("b", q.now)
 		q.wait("b", q.now, told)
 		gone := q.now.Add(waits)
 		q.release(time.Second)
 		q.now = gone.Add(-1)
-		if q.ask("c") {
+		if q.request("c") {
 			t.Errorf("c is served before the RetryAfter of b, %v", told)
 		}
 		q.now = gone
-		if !q.ask("c") {
+		if !q.request("c") {
 			t.Errorf("c waits longer than %v for b with a RetryAfter of %v", waits, told)
 		}
-		q.ask("b")
-		q.ask("d")
+		q.request("b")
+		q.request("d")
 		q.release(time.Second)
-		if q.ask("b") || !q.ask("d") {
+		if q.request("b") || !q.request("d") {
 			t.Error("b is served before d: it was not charged a turn for its expired place")
 		}
 		q.release(time.Second)
-		if !q.ask("b") {
+		if !q.request("b") {
 			t.Error("b waits for more than one turn")
 		}
 	}
@@ -110,18 +110,18 @@ func TestNobodyWaitsForOneThatDoesNotComeBack(t *testing.T) {
 
 func TestIdleTokenSavesNoTurns(t *testing.T) {
 	q := newQueue()
-	q.ask("b")
+	q.request("b")
 	q.release(time.Second)
 	for range 50 {
 		q.now = q.now.Add(time.Minute)
-		q.ask("a")
+		q.request("a")
 		q.release(time.Second)
 	}
 	q.served = map[string]int{}
 	for range 1000 {
 		q.now = q.now.Add(10 * time.Millisecond)
 		for _, token := range []string{"b", "a"} {
-			if q.ask(token) {
+			if q.request(token) {
 				q.release(time.Millisecond)
 			}
 		}
@@ -129,9 +129,9 @@ func TestIdleTokenSavesNoTurns(t *testing.T) {
 	if d := q.served["a"] - q.served["b"]; d < -2 || d > 2 {
 		t.Errorf("served: %v", q.served)
 	}
-	q.now = q.now.Add(2 * forgotten)
-	q.ask("c")
-	if len(q.places) != 1 {
-		t.Errorf("%d places are left", len(q.places))
+	q.now = q.now.Add(2 * turnsLifetime)
+	q.request("c")
+	if len(q.tokens) != 1 {
+		t.Errorf("%d places are left", len(q.tokens))
 	}
 }

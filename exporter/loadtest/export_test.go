@@ -41,7 +41,7 @@ func OnceWith(ctx context.Context, env probe.Env, target probe.Target, o Options
 		return nil, err
 	}
 	(&Prober{runner: r}).SetConnect(f)
-	return r.only(ctx, progress)
+	return r.runSingle(ctx, progress)
 }
 
 // LastRun returns the ID of the last completed run.

@@ -38,7 +38,7 @@ type loadKind struct {
 const loadBytes = 100 * 1000
 
 func (*loadKind) Kind() string                { return "saturation" }
-func (k *loadKind) Traffic() loadtest.Traffic { return udp.Near(k) }
+func (k *loadKind) Traffic() loadtest.Traffic { return udp.NewLocal(k) }
 func (*loadKind) Bytes() int64                { return loadBytes }
 func (*loadKind) Duration() time.Duration     { return 10 * time.Second }
 
@@ -158,8 +158,8 @@ func (b *bench) end() {
 	if n := b.open.Load(); n != 0 {
 		b.t.Errorf("%d sessions are still open", n)
 	}
-	if who, _, held := b.links.Holder("office"); held {
-		b.t.Errorf("the link is still held by %s", who)
+	if holder, _, held := b.links.Holder("office"); held {
+		b.t.Errorf("the link is still held by %s", holder)
 	}
 	if u := b.links.Usage("office"); u.Reserved != 0 {
 		b.t.Errorf("%d bytes of the quota are still reserved", u.Reserved)

@@ -47,11 +47,11 @@ type Traffic interface {
 	// Counters creates the counters to which Account adds.
 	Counters(s *metric.Scope, directions []sample.Direction)
 	// Connect opens a session. Convert errors of d.Client with d.Failed.
-	Connect(ctx context.Context, d *Dialed) (Flow, error)
+	Connect(ctx context.Context, d *ControlConn) (Flow, error)
 }
 
-// Dialed is a control connection on which a session can be opened.
-type Dialed struct {
+// ControlConn is a control connection on which a session can be opened.
+type ControlConn struct {
 	Client *loadcontrol.Client
 	// Open has all fields but Traffic and Parameters.
 	Open    loadcontrol.Open
@@ -62,7 +62,7 @@ type Dialed struct {
 	// Phase reports the present step in a few words.
 	Phase func(string)
 
-	where string
+	address string
 }
 
 // Flow is the traffic of one session.
@@ -93,16 +93,16 @@ type Lessor interface {
 type Lease interface {
 	// Reserve reserves IP bytes of the link's quota.
 	Reserve(bytes int64) error
-	// Sending reports that the run begins to send.
-	Sending()
+	// BeginSending reports that the run begins to send.
+	BeginSending()
 	// Return ends the lease with the IP bytes that were sent. It is called once.
 	Return(forward, reverse int64)
 }
 
-// own is the Lessor of a process that manages its links itself.
-type own struct{}
+// ownLink is the Lessor of a process that manages its links itself.
+type ownLink struct{}
 
-func (own) Lease(context.Context, time.Duration) (Lease, error) { return own{}, nil }
-func (own) Reserve(int64) error                                 { return nil }
-func (own) Sending()                                            {}
-func (own) Return(_, _ int64)                                   {}
+func (ownLink) Lease(context.Context, time.Duration) (Lease, error) { return ownLink{}, nil }
+func (ownLink) Reserve(int64) error                                 { return nil }
+func (ownLink) BeginSending()                                       {}
+func (ownLink) Return(_, _ int64)                                   {}

@@ -19,7 +19,7 @@ type leased struct {
 	denied, quota error
 }
 
-func (l *leased) say(format string, args ...any) {
+func (l *leased) record(format string, args ...any) {
 	l.events = append(l.events, fmt.Sprintf(format, args...))
 }
 
@@ -27,19 +27,19 @@ func (l *leased) Lease(_ context.Context, wait time.Duration) (loadtest.Lease, e
 	if l.denied != nil {
 		return nil, l.denied
 	}
-	l.say("lease within %v", wait)
+	l.record("lease within %v", wait)
 	return l, nil
 }
 
 func (l *leased) Reserve(bytes int64) error {
-	l.say("reserve %d", bytes)
+	l.record("reserve %d", bytes)
 	return l.quota
 }
 
-func (l *leased) Sending() { l.say("sending %v", l.b.running()) }
+func (l *leased) BeginSending() { l.record("sending %v", l.b.running()) }
 
 func (l *leased) Return(forward, reverse int64) {
-	l.say("return %d %d, %d sessions open", forward, reverse, l.b.open.Load())
+	l.record("return %d %d, %d sessions open", forward, reverse, l.b.open.Load())
 }
 
 func TestLeasedLinkIsReturnedAfterEveryOutcome(t *testing.T) {

@@ -136,7 +136,7 @@ func TestQuotaIsSettledWithWhatWasSent(t *testing.T) {
 	in(t, func(t *testing.T) {
 		b := newBench(t, func(b *bench) {
 			b.links = links(t, link.Options{Name: "office", QuotaBytes: 5 * loadBytes / 2})
-			b.link.Each = func(_ sample.Direction, c *udp.Carried) error {
+			b.link.Each = func(_ sample.Direction, c *udp.CarrierResult) error {
 				c.Packets, c.PayloadBytes = 50, 50*972 // half of it was sent
 				return nil
 			}
@@ -327,7 +327,7 @@ func TestRunsDueDuringAnotherAreSkipped(t *testing.T) {
 	in(t, func(t *testing.T) {
 		b := newBench(t, func(b *bench) {
 			b.opts.Every, b.opts.Timeout = time.Minute, time.Hour
-			b.kind.during = func(ctx context.Context, _ int64) error { ctxtime.For(ctx, 150*time.Second); return nil }
+			b.kind.during = func(ctx context.Context, _ int64) error { ctxtime.Sleep(ctx, 150*time.Second); return nil }
 		})
 		b.start()
 		time.Sleep(9*time.Minute + 30*time.Second) // due at 0, 1, ... 9 min; a run takes 3 min

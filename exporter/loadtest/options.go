@@ -75,9 +75,9 @@ const (
 	maxDrain = 2 * time.Minute // equals udp.MaxIdle
 )
 
-// Order returns the directions to be tested, in order. It is valid after NewProber or Once has
+// TestedDirections returns the directions to be tested, in order. It is valid after NewProber or Once has
 // checked the options.
-func (o *Options) Order() []sample.Direction { return o.directions }
+func (o *Options) TestedDirections() []sample.Direction { return o.directions }
 
 // LocalAddr returns the source address; the zero value: the kernel chooses.
 func (o *Options) LocalAddr() netip.Addr {

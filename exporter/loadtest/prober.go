@@ -46,7 +46,7 @@ func (p *Prober) Run(ctx context.Context) error {
 			<-ctx.Done()
 			return nil
 		}
-		if !ctxtime.For(ctx, time.Until(due)) {
+		if !ctxtime.Sleep(ctx, time.Until(due)) {
 			return nil
 		}
 		r.count(r.once(ctx))
@@ -65,16 +65,16 @@ func (p *Prober) next(due time.Time) time.Time { return p.runner.calendar.Next(d
 // Status is for the landing page.
 func (p *Prober) Status() probe.Status { return p.status.of(time.Now()) }
 
-// Fills returns the link that the runs fill.
-func (p *Prober) Fills() probe.Filling {
+// UsedLink returns the link that the runs fill.
+func (p *Prober) UsedLink() probe.LinkUse {
 	r := p.runner
-	return probe.Filling{Kind: r.kind.Kind(), Link: r.link, Host: r.host, Port: r.port}
+	return probe.LinkUse{Kind: r.kind.Kind(), Link: r.link, Host: r.host, Port: r.port}
 }
 
-// Once runs the test now, regardless of its calendar, and calls progress, which may be nil, several
+// RunOnce runs the test now, regardless of its calendar, and calls progress, which may be nil, several
 // times a second. from leases the link if another process manages it; nil: none does. With an error
 // the outcome has the results so far; without one the run has completed.
-func Once(ctx context.Context, env probe.Env, target probe.Target, o Options, k Kind, from Lessor, progress func(Progress)) (*Outcome, error) {
+func RunOnce(ctx context.Context, env probe.Env, target probe.Target, o Options, k Kind, from Lessor, progress func(Progress)) (*Outcome, error) {
 	r, err := newRunner(env, target, o, k)
 	if err != nil {
 		return nil, err
@@ -82,11 +82,11 @@ func Once(ctx context.Context, env probe.Env, target probe.Target, o Options, k 
 	if from != nil {
 		r.lessor = from
 	}
-	return r.only(ctx, progress)
+	return r.runSingle(ctx, progress)
 }
 
-// only does the single run of Once.
-func (r *runner) only(ctx context.Context, progress func(Progress)) (*Outcome, error) {
+// runSingle does the single run of Once.
+func (r *runner) runSingle(ctx context.Context, progress func(Progress)) (*Outcome, error) {
 	r.calendar.Windows, r.progress = nil, progress
 	r.open()
 	defer r.close()
@@ -113,14 +113,14 @@ func Address(o *Options, target probe.Target) (host string, port uint16, err err
 }
 
 var (
-	_ probe.Prober = (*Prober)(nil)
-	_ probe.Filler = (*Prober)(nil)
+	_ probe.Prober   = (*Prober)(nil)
+	_ probe.LinkUser = (*Prober)(nil)
 )
 
 // Type makes probers of a kind of load test with options O.
 type Type[O any] struct {
-	// Word is the name of the type.
-	Word     string
+	// TypeName is the name of the type.
+	TypeName string
 	Defaults func() O
 	// Make checks the options and makes the Kind for one path. It opens nothing.
 	Make func(env probe.Env, target probe.Target, shared Options, own O) (Kind, error)
@@ -129,7 +129,7 @@ type Type[O any] struct {
 }
 
 // Name returns Word.
-func (t Type[O]) Name() string { return t.Word }
+func (t Type[O]) Name() string { return t.TypeName }
 
 // FullKeys returns Full.
 func (t Type[O]) FullKeys() []string { return t.Full }
@@ -149,14 +149,14 @@ func (t Type[O]) New(env probe.Env, target probe.Target, decode func(into ...any
 
 // status has the state and the last results of a prober.
 type status struct {
-	mu    sync.Mutex
-	due   time.Time
-	idle  bool // waiting for due
-	at    Progress
-	told  bool     // the kind has set at.Share
-	last  *Outcome // also if skipped
-	tried *Outcome // the last that was not skipped
-	done  *Outcome // the last completed one
+	mu     sync.Mutex
+	due    time.Time
+	idle   bool // waiting for due
+	at     Progress
+	shared bool     // the kind has set at.Share
+	last   *Outcome // also if skipped
+	tried  *Outcome // the last that was not skipped
+	done   *Outcome // the last completed one
 }
 
 func (s *status) waiting(due time.Time) {
@@ -174,7 +174,7 @@ func (s *status) follow(p Progress, planned time.Duration) Progress {
 		p.Phase = s.at.Phase
 	}
 	switch {
-	case p.Share < 0 || s.told:
+	case p.Share < 0 || s.shared:
 		p.Share = s.at.Share
 	case planned > 0:
 		p.Share = min(1, float64(p.Elapsed)/float64(planned))
@@ -186,13 +186,13 @@ func (s *status) follow(p Progress, planned time.Duration) Progress {
 func (s *status) share(done float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.at.Share, s.told = min(max(done, 0), 1), true
+	s.at.Share, s.shared = min(max(done, 0), 1), true
 }
 
 func (s *status) conclude(o *Outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.at, s.told = Progress{}, false
+	s.at, s.shared = Progress{}, false
 	// Drop the parts that only a report needs.
 	run, kept := *o.Run, *o
 	run.Body, kept.Run, kept.Transfers = nil, &run, nil

@@ -145,8 +145,8 @@ func (f *Failure) Error() string { return f.Err.Error() }
 // Unwrap returns Err.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Refine replaces err by the cause of ctx, if ctx has ended.
-func Refine(ctx context.Context, err error) error {
+// WithCause replaces err by the cause of ctx, if ctx has ended.
+func WithCause(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (r *runner) outcome(run *Run, err error) *Outcome {
 	o.Result, o.Reason = Failed, ReasonInternal
 	if f, ok := errors.AsType[*Failure](err); ok {
 		o.Reason = f.Reason
-		if slices.Contains(skipping(), f.Reason) {
+		if slices.Contains(skipReasons(), f.Reason) {
 			o.Result = Skipped
 		}
 	} else if refusal, ok := errors.AsType[*loadcontrol.Refusal](err); ok {
@@ -181,7 +181,7 @@ func (r *runner) outcome(run *Run, err error) *Outcome {
 	return o
 }
 
-// skipping returns the reasons that make a run skipped, not failed, if it has not begun to send.
-func skipping() []string {
+// skipReasons returns the reasons that make a run skipped, not failed, if it has not begun to send.
+func skipReasons() []string {
 	return []string{ReasonLinkBusy, ReasonRemoteBusy, ReasonQuota, ReasonOverrun, ReasonWindowClosed, ReasonStopped}
 }

@@ -41,12 +41,12 @@ type runner struct {
 	calendar calendar.Calendar
 	log      *slog.Logger
 	// connect opens a session with the remote end; tests replace it.
-	connect  func(ctx context.Context, run string, bytes int64) (*connection, error)
-	progress func(Progress)
-	telling  sync.Mutex // serializes calls of progress: transfers of both directions may run at once
-	scope    *metric.Scope
-	values   *Values
-	status   *status
+	connect     func(ctx context.Context, run string, bytes int64) (*connection, error)
+	progress    func(Progress)
+	progressing sync.Mutex // serializes calls of progress: transfers of both directions may run at once
+	scope       *metric.Scope
+	values      *Values
+	status      *status
 }
 
 // connection is a session with the remote end.
@@ -68,7 +68,7 @@ func newRunner(env probe.Env, target probe.Target, o Options, k Kind) (*runner, 
 		return nil, err
 	}
 	r := &runner{
-		env: env, target: target, opts: o, kind: k, host: host, port: port, link: o.Link, links: env.Links, lessor: own{},
+		env: env, target: target, opts: o, kind: k, host: host, port: port, link: o.Link, links: env.Links, lessor: ownLink{},
 		calendar: calendar.Calendar{Every: o.Every, Jitter: o.Jitter, Windows: o.Windows},
 		log:      env.Log.With("path", target.Path, "probe", target.Probe),
 		status:   &status{},
@@ -101,17 +101,17 @@ func (r *runner) once(ctx context.Context) *Outcome {
 		ID: report.NewID(time.Now(), nil), Path: r.target.Path, Probe: r.target.Probe,
 		Kind: r.kind.Kind(), Peer: r.target.Peer, Link: r.link, Directions: r.opts.directions,
 	}
-	run.phase, run.share = r.tell, r.status.share
+	run.phase, run.share = r.setPhase, r.status.share
 	deadline := time.Now().Add(r.opts.MaxWait)
 	for {
-		outcome, again, busy := r.try(ctx, run, deadline)
+		outcome, again, busy := r.attempt(ctx, run, deadline)
 		if outcome == nil && time.Now().Add(again).After(deadline) {
 			outcome = r.outcome(run, &Failure{Reason: ReasonRemoteBusy, Err: busy})
 		}
 		if outcome == nil {
 			// The random part keeps two that wait for each other from colliding again.
-			r.tell("waiting for the remote end's link")
-			if ctxtime.For(ctx, again+rand.N(again/2+1)) {
+			r.setPhase("waiting for the remote end's link")
+			if ctxtime.Sleep(ctx, again+rand.N(again/2+1)) {
 				continue
 			}
 			outcome = r.outcome(run, &Failure{Reason: ReasonStopped, Err: context.Cause(ctx)})
@@ -121,30 +121,30 @@ func (r *runner) once(ctx context.Context) *Outcome {
 			r.publish(outcome)
 		}
 		if run.Begin != 0 {
-			r.keep(outcome)
+			r.writeReport(outcome)
 		}
 		r.status.conclude(outcome)
 		return outcome
 	}
 }
 
-// try takes the link and runs once. Without an outcome the remote end is busy, with that error; try
+// attempt takes the link and runs once. Without an outcome the remote end is busy, with that error; try
 // again after the returned time.
-func (r *runner) try(ctx context.Context, run *Run, deadline time.Time) (o *Outcome, again time.Duration, busy error) {
-	r.tell("waiting for the link")
+func (r *runner) attempt(ctx context.Context, run *Run, deadline time.Time) (o *Outcome, again time.Duration, busy error) {
+	r.setPhase("waiting for the link")
 	waiting, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	release, ok := r.links.TryAcquire(r.link, r.who())
+	release, ok := r.links.TryAcquire(r.link, r.holder())
 	if !ok {
 		var err error
-		if release, err = r.links.Acquire(waiting, r.link, r.who()); err != nil {
-			return r.outcome(run, r.denied(ctx)), 0, nil
+		if release, err = r.links.Acquire(waiting, r.link, r.holder()); err != nil {
+			return r.outcome(run, r.acquireError(ctx)), 0, nil
 		}
 	}
 	defer release()
 	lease, err := r.lessor.Lease(ctx, time.Until(deadline))
 	if err != nil {
-		return r.outcome(run, Refine(ctx, err)), 0, nil
+		return r.outcome(run, WithCause(ctx, err)), 0, nil
 	}
 	forward, reverse := int64(0), int64(0)
 	defer func() { lease.Return(forward, reverse) }()
@@ -157,45 +157,45 @@ func (r *runner) try(ctx context.Context, run *Run, deadline time.Time) (o *Outc
 	need := r.kind.Bytes() // called once: the result may depend on what is left of the quota
 	reservation, err := r.links.Reserve(r.link, need)
 	if err != nil {
-		return r.outcome(run, unreserved(err)), 0, nil
+		return r.outcome(run, reserveError(err)), 0, nil
 	}
 	defer func() { reservation.Settle(forward + reverse) }()
 	if err := lease.Reserve(need); err != nil {
-		return r.outcome(run, unreserved(err)), 0, nil
+		return r.outcome(run, reserveError(err)), 0, nil
 	}
 	c, err := r.connect(ctx, run.ID, need)
 	if err != nil {
 		if d, busy := retryAfter(err); busy && ctx.Err() == nil {
 			return nil, d, err
 		}
-		return r.outcome(run, Refine(ctx, err)), 0, nil
+		return r.outcome(run, WithCause(ctx, err)), 0, nil
 	}
 	defer c.close()
 	run.LoadServer = c.Remote().String()
-	lease.Sending()
+	lease.BeginSending()
 	o = r.perform(ctx, run, c)
 	forward, reverse = o.ForwardBytes, o.ReverseBytes
 	return o, 0, nil
 }
 
-// unreserved converts an error of Reserve.
-func unreserved(err error) error {
+// reserveError converts an error of Reserve.
+func reserveError(err error) error {
 	if errors.As(err, new(*quota.UnsavedError)) {
 		return &Failure{Reason: ReasonUnsaved, Err: err}
 	}
 	return &Failure{Reason: ReasonQuota, Err: err}
 }
 
-// denied is the error of a link that was not acquired in time.
-func (r *runner) denied(ctx context.Context) error {
+// acquireError is the error of a link that was not acquired in time.
+func (r *runner) acquireError(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return &Failure{Reason: ReasonStopped, Err: context.Cause(ctx)}
 	}
-	who, _, _ := r.links.Holder(r.link)
-	return &Failure{Reason: ReasonLinkBusy, Err: fmt.Errorf("link %s was not free in %v, it is held by %s", r.link, r.opts.MaxWait, who)}
+	holder, _, _ := r.links.Holder(r.link)
+	return &Failure{Reason: ReasonLinkBusy, Err: fmt.Errorf("link %s was not free in %v, it is held by %s", r.link, r.opts.MaxWait, holder)}
 }
 
-func (r *runner) who() string { return r.target.Path + "/" + r.target.Probe }
+func (r *runner) holder() string { return r.target.Path + "/" + r.target.Probe }
 
 // retryAfter returns whether err says that the remote end is busy, and when to try again.
 func retryAfter(err error) (time.Duration, bool) {
@@ -226,7 +226,7 @@ func (r *runner) perform(ctx context.Context, run *Run, c *connection) *Outcome 
 	run.Begin = instant.Now()
 	c.Follow(r.follow)
 	r.running(true)
-	err := r.guarded(ctx, c, run)
+	err := r.recovered(ctx, c, run)
 	r.running(false)
 	o := r.outcome(run, r.verdict(ctx, c, run, err))
 	r.account(c, o)
@@ -247,13 +247,13 @@ func (r *runner) verdict(ctx context.Context, c *connection, run *Run, err error
 	case <-c.lost:
 		return c.ended(run)
 	default:
-		return Refine(ctx, err)
+		return WithCause(ctx, err)
 	}
 }
 
-// guarded converts a panic into an error, so that the link and the quota are released and the next
+// recovered converts a panic into an error, so that the link and the quota are released and the next
 // run takes place.
-func (r *runner) guarded(ctx context.Context, f Flow, run *Run) (err error) {
+func (r *runner) recovered(ctx context.Context, f Flow, run *Run) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
@@ -263,8 +263,8 @@ func (r *runner) guarded(ctx context.Context, f Flow, run *Run) (err error) {
 	return f.Perform(ctx, run)
 }
 
-// keep writes the report. The store logs an error; the run is not affected.
-func (r *runner) keep(o *Outcome) {
+// writeReport writes the report. The store logs an error; the run is not affected.
+func (r *runner) writeReport(o *Outcome) {
 	if r.env.Reports == nil {
 		return
 	}
@@ -278,16 +278,16 @@ func (r *runner) keep(o *Outcome) {
 	_ = r.env.Reports.Write(h, o)
 }
 
-// tell reports the present step.
-func (r *runner) tell(phase string) { r.follow(Progress{Phase: phase, Share: -1}) }
+// setPhase reports the present step.
+func (r *runner) setPhase(phase string) { r.follow(Progress{Phase: phase, Share: -1}) }
 
 // follow forwards progress of the run; a negative share is unknown and leaves the previous
 // one.
 func (r *runner) follow(p Progress) {
 	p = r.status.follow(p, r.kind.Duration())
 	if r.progress != nil {
-		r.telling.Lock()
-		defer r.telling.Unlock()
+		r.progressing.Lock()
+		defer r.progressing.Unlock()
 		r.progress(p)
 	}
 }
@@ -298,24 +298,24 @@ const connectTimeout = 25 * time.Second
 // dial opens a session with the load server.
 func (r *runner) dial(ctx context.Context, run string, bytes int64) (*connection, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, connectTimeout, &Failure{
-		Reason: ReasonUnreachable, Err: fmt.Errorf("load server %s: no session within %v", r.where(), connectTimeout),
+		Reason: ReasonUnreachable, Err: fmt.Errorf("load server %s: no session within %v", r.address(), connectTimeout),
 	})
 	defer cancel()
 	token, err := readToken(r.opts.TokenFile)
 	if err != nil {
 		return nil, &Failure{Reason: ReasonConfiguration, Err: err}
 	}
-	r.tell("connecting")
+	r.setPhase("connecting")
 	client, err := loadcontrol.Dial(ctx, loadcontrol.ClientOptions{
-		Address: r.where(), Token: token, CAFile: r.opts.CAFile, Pin: r.opts.Pin,
+		Address: r.address(), Token: token, CAFile: r.opts.CAFile, Pin: r.opts.Pin,
 		CertFile: r.opts.CertFile, KeyFile: r.opts.KeyFile, Local: r.opts.LocalAddr(), Family: r.opts.Family,
 	})
 	if err != nil {
-		return nil, failed(ctx, r.where(), err)
+		return nil, failed(ctx, r.address(), err)
 	}
-	flow, err := r.kind.Traffic().Connect(ctx, &Dialed{
-		Client: client, Options: &r.opts, Env: r.env, Target: r.target, Log: r.log, Phase: r.tell,
-		where: r.where(), Open: loadcontrol.Open{Test: r.kind.Kind(), Run: run, Bytes: bytes, Duration: r.timeout()},
+	flow, err := r.kind.Traffic().Connect(ctx, &ControlConn{
+		Client: client, Options: &r.opts, Env: r.env, Target: r.target, Log: r.log, Phase: r.setPhase,
+		address: r.address(), Open: loadcontrol.Open{Test: r.kind.Kind(), Run: run, Bytes: bytes, Duration: r.timeout()},
 	})
 	if err != nil {
 		_ = client.Close() // err is returned
@@ -327,18 +327,20 @@ func (r *runner) dial(ctx context.Context, run string, bytes int64) (*connection
 	}}, nil
 }
 
-// where returns the load server's host:port.
-func (r *runner) where() string { return net.JoinHostPort(r.host, strconv.Itoa(int(r.port))) }
+// address returns the load server's host:port.
+func (r *runner) address() string { return net.JoinHostPort(r.host, strconv.Itoa(int(r.port))) }
 
 // Failed converts an error of opening a session into that of the run.
-func (d *Dialed) Failed(ctx context.Context, err error) error { return failed(ctx, d.where, err) }
+func (d *ControlConn) Failed(ctx context.Context, err error) error {
+	return failed(ctx, d.address, err)
+}
 
-func failed(ctx context.Context, where string, err error) error {
+func failed(ctx context.Context, address string, err error) error {
 	if ctx.Err() != nil {
-		return Refine(ctx, err)
+		return WithCause(ctx, err)
 	}
 	if refusal, ok := errors.AsType[*loadcontrol.Refusal](err); ok {
-		return fmt.Errorf("load server %s: %w", where, refusal)
+		return fmt.Errorf("load server %s: %w", address, refusal)
 	}
 	return &Failure{Reason: ReasonUnreachable, Err: &RemoteError{Err: err, Package: "loadcontrol"}}
 }

@@ -94,7 +94,7 @@ func TestDamageIsCountedForEveryRun(t *testing.T) {
 	in(t, func(t *testing.T) {
 		b := newBench(t, func(b *bench) {
 			b.opts.Directions = []string{"forward", "reverse"}
-			b.link.Each = func(d sample.Direction, c *udp.Carried) error {
+			b.link.Each = func(d sample.Direction, c *udp.CarrierResult) error {
 				if d == sample.Forward {
 					c.Received.Packets[3].Damage, c.Received.ChecksumErrors = 2, 7
 				}

@@ -30,9 +30,9 @@ func Process() int64 {
 // charges a full buffer to the process's control group, with its own overhead: twice the size.
 func Buffer(most int) int { return int(min(int64(most), Process()/16)) }
 
-// Adopt sets the Go runtime's limit to four fifths of the control groups' limit, if there is one and GOMEMLIMIT is not set,
+// SetFromCgroups sets the Go runtime's limit to four fifths of the control groups' limit, if there is one and GOMEMLIMIT is not set,
 // and logs it. Call it at the start of a program.
-func Adopt(log *slog.Logger) { adopt(os.DirFS("/"), log) }
+func SetFromCgroups(log *slog.Logger) { adopt(os.DirFS("/"), log) }
 
 // GCPercent is the growth of an agent's heap over its live part before a garbage collection. The live part is sessions and
 // series, which do not change in size, and few allocations follow: with a thousand paths a collection takes place every
@@ -73,17 +73,17 @@ func groups(root fs.FS) int64 {
 		switch {
 		case !found:
 		case id == "0" && controllers == "":
-			least = min(least, leastOf(root, "sys/fs/cgroup", group, "memory.max"))
+			least = min(least, minimum(root, "sys/fs/cgroup", group, "memory.max"))
 		case slices.Contains(strings.Split(controllers, ","), "memory"):
-			least = min(least, leastOf(root, "sys/fs/cgroup/memory", group, "memory.limit_in_bytes"))
+			least = min(least, minimum(root, "sys/fs/cgroup/memory", group, "memory.limit_in_bytes"))
 		}
 	}
 	return least
 }
 
-// leastOf is the minimum of the limits from a group up to the mount point. The mount point is the process's own group if
+// minimum is the minimum of the limits from a group up to the mount point. The mount point is the process's own group if
 // the path is not visible: in a container, or outside of the namespace's root ("/..").
-func leastOf(root fs.FS, mount, group, file string) int64 {
+func minimum(root fs.FS, mount, group, file string) int64 {
 	least := int64(math.MaxInt64)
 	if strings.HasPrefix(group, "/..") {
 		group = "/"

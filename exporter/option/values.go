@@ -113,8 +113,8 @@ func (r Rate) String() string {
 	return strconv.FormatFloat(bits, 'g', 10, 64) + prefix + "bit"
 }
 
-// Words is the rate for output, such as "2.501 Mb/s".
-func (r Rate) Words() string {
+// Display is the rate for output, such as "2.501 Mb/s".
+func (r Rate) Display() string {
 	bits, prefix := r.scaled()
 	return fmt.Sprintf("%.4g %sb/s", bits, prefix)
 }

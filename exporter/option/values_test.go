@@ -42,7 +42,7 @@ func FuzzRateSurvivesItsOwnWords(f *testing.F) {
 
 func TestRateWordsAreRounded(t *testing.T) {
 	for r, want := range map[Rate]string{312_500: "2.5 Mb/s", 100: "800 b/s", 1.25e9: "10 Gb/s", 155_805: "1.246 Mb/s"} {
-		if got := r.Words(); got != want {
+		if got := r.Display(); got != want {
 			t.Errorf("%v is %q, want %q", float64(r), got, want)
 		}
 	}

@@ -95,14 +95,14 @@ type Starter interface {
 	Start(ctx context.Context) (end func(), err error)
 }
 
-// Filler is implemented by a Prober that fills a link.
-type Filler interface {
-	// Fills returns the link, the test and the remote end.
-	Fills() Filling
+// LinkUser is implemented by a Prober that fills a link.
+type LinkUser interface {
+	// UsedLink returns the link, the test and the remote end.
+	UsedLink() LinkUse
 }
 
-// Filling is the use of a link by a load test.
-type Filling struct {
+// LinkUse is the use of a link by a load test.
+type LinkUse struct {
 	// Kind is the test's name, such as "saturation"; Link is the link that it occupies.
 	Kind, Link string
 	// Host and Port are the load server's, as configured.
@@ -131,8 +131,8 @@ type OptionError = option.Error
 // PeerKey is the Key of an OptionError about the path's peer, which is not an option of the probe.
 const PeerKey = "peer"
 
-// Figures formats a duration with three significant digits and a suitable unit.
-func Figures(d time.Duration) string {
+// FormatDuration formats a duration with three significant digits and a suitable unit.
+func FormatDuration(d time.Duration) string {
 	switch abs := d.Abs(); {
 	case abs >= time.Second:
 		return fmt.Sprintf("%.3g s", d.Seconds())

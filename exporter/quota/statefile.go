@@ -132,8 +132,8 @@ const (
 	maxDamaged    = 9
 )
 
-// setAside renames a damaged file to a free name, and returns that.
-func setAside(name string) (aside string, err error) {
+// renameDamaged renames a damaged file to a free name, and returns that.
+func renameDamaged(name string) (aside string, err error) {
 	for n := 1; n <= maxDamaged; n++ {
 		aside = name + damagedSuffix
 		if n > 1 {
@@ -176,7 +176,7 @@ func (s *Store) load(name string) error {
 	switch {
 	case errors.Is(damage, errDamaged):
 		var err error
-		if aside, err = setAside(name); err != nil {
+		if aside, err = renameDamaged(name); err != nil {
 			return errors.Join(damage, err)
 		}
 	case errors.Is(damage, fs.ErrNotExist):

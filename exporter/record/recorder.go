@@ -51,17 +51,17 @@ func (r *Recorder) Points() *Stream[Point] {
 
 // Stream carries the samples of one kind. Its methods are safe for concurrent use.
 type Stream[T any] struct {
-	heard     atomic.Bool // there are listeners
-	mu        sync.RWMutex
-	listeners []*Listener[T]
+	hasListeners atomic.Bool // there are listeners
+	mu           sync.RWMutex
+	listeners    []*Listener[T]
 }
 
-// Heard reports whether there are listeners; a nil stream has none.
-func (s *Stream[T]) Heard() bool { return s != nil && s.heard.Load() }
+// HasListeners reports whether there are listeners; a nil stream has none.
+func (s *Stream[T]) HasListeners() bool { return s != nil && s.hasListeners.Load() }
 
 // Record copies v to every listener. It waits for no reader.
 func (s *Stream[T]) Record(v *T) {
-	if !s.Heard() {
+	if !s.HasListeners() {
 		return
 	}
 	s.mu.RLock()
@@ -77,7 +77,7 @@ func (s *Stream[T]) Listen(queue int) *Listener[T] {
 	defer s.mu.Unlock()
 	l := &Listener[T]{stream: s, ring: make([]T, max(queue, 1))}
 	s.listeners = append(s.listeners, l)
-	s.heard.Store(true)
+	s.hasListeners.Store(true)
 	return l
 }
 
@@ -111,7 +111,7 @@ func (l *Listener[T]) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listeners = slices.DeleteFunc(s.listeners, func(other *Listener[T]) bool { return other == l })
-	s.heard.Store(len(s.listeners) > 0)
+	s.hasListeners.Store(len(s.listeners) > 0)
 }
 
 func (l *Listener[T]) put(v *T) {

@@ -63,18 +63,18 @@ func TestNothingIsRecordedAfterTheLastListenerHasClosed(t *testing.T) {
 	a, b := r.Packets().Listen(1), r.Packets().Listen(1)
 	a.Close()
 	a.Close()
-	if !r.Packets().Heard() {
+	if !r.Packets().HasListeners() {
 		t.Error("a listener is still registered")
 	}
 	b.Close()
-	if r.Packets().Heard() {
+	if r.Packets().HasListeners() {
 		t.Error("nobody listens")
 	}
 }
 
 func TestNilRecorderHasNoListeners(t *testing.T) {
 	var r *Recorder
-	if r.Packets().Heard() || r.Rows().Heard() || r.Points().Heard() {
+	if r.Packets().HasListeners() || r.Rows().HasListeners() || r.Points().HasListeners() {
 		t.Error("heard")
 	}
 	r.Packets().Record(packet(0))
@@ -116,7 +116,7 @@ func TestSamplesAreConservedAmongWritersAndReaders(t *testing.T) {
 func TestRecordingDoesNotAllocate(t *testing.T) {
 	var r Recorder
 	record := func() {
-		if packets := r.Packets(); packets.Heard() {
+		if packets := r.Packets(); packets.HasListeners() {
 			packets.Record(&Packet{Path: "a", Probe: "stamp"})
 		}
 	}
@@ -131,7 +131,7 @@ func TestRecordingDoesNotAllocate(t *testing.T) {
 }
 
 func TestRowIsAnArrayInTheOrderOfItsColumns(t *testing.T) {
-	got, err := json.Marshal(Row{Seq: 1, Segment: 2, Copies: 3, IPBytes: 4, Sent: 5, Arrived: None, Damage: 7})
+	got, err := json.Marshal(Row{Seq: 1, Segment: 2, Copies: 3, IPBytes: 4, Sent: 5, Arrived: NoTime, Damage: 7})
 	if err != nil || string(got) != "[1,2,4,5,null,3,7]" {
 		t.Errorf("%s, %v", got, err)
 	}
@@ -144,7 +144,7 @@ func BenchmarkNobodyListens(b *testing.B) {
 	var r Recorder
 	b.ReportAllocs()
 	for b.Loop() {
-		if packets := r.Packets(); packets.Heard() {
+		if packets := r.Packets(); packets.HasListeners() {
 			packets.Record(&Packet{Path: "a", Probe: "stamp"})
 		}
 	}
@@ -157,7 +157,7 @@ func BenchmarkOneListens(b *testing.B) {
 	into := make([]Packet, 4096)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		if packets := r.Packets(); packets.Heard() {
+		if packets := r.Packets(); packets.HasListeners() {
 			packets.Record(&Packet{Path: "a", Probe: "stamp"})
 		}
 		if i%2048 == 0 {

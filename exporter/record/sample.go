@@ -72,8 +72,8 @@ type Row struct {
 	Damage uint8
 }
 
-// None is an undefined time of a row; in JSON it is null.
-const None = -1 << 63
+// NoTime is an undefined time of a row; in JSON it is null.
+const NoTime = -1 << 63
 
 // RowColumns names the elements of a row's JSON.
 func RowColumns() []string {
@@ -87,7 +87,7 @@ func (r Row) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		if v == None {
+		if v == NoTime {
 			b = append(b, "null"...)
 		} else {
 			b = strconv.AppendInt(b, v, 10)

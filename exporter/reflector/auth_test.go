@@ -25,7 +25,7 @@ func TestAuthenticatedRequestGetsAuthenticatedReply(t *testing.T) {
 	k := l.poller("192.0.2.1:5000", 1)
 	k.key = key
 	for seq := range uint32(3) {
-		rep := k.ask(seq) // verifies the base HMAC
+		rep := k.poll(seq) // verifies the base HMAC
 		if rep.result != Answered || rep.receipt.Received != seq+1 || rep.base.Seq != seq || rep.base.SSID != 77 {
 			t.Fatalf("request %d: got %v, %+v", seq, rep.result, rep.base)
 		}
@@ -56,7 +56,7 @@ func TestKeysMayBeRequiredOrOptional(t *testing.T) {
 		l := newLab(t, func(o *Options) { o.Keys, o.RequireKey = []*stamp.Key{right}, c.require })
 		k := l.poller("192.0.2.1:5000", 1)
 		k.key = c.key
-		if got := k.ask(0).result; got != c.want {
+		if got := k.poll(0).result; got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -74,19 +74,19 @@ func TestKeyRotationKeepsTheSession(t *testing.T) {
 	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{old} })
 	k := l.poller("192.0.2.1:5000", 1)
 	k.key = old
-	k.ask(0)
+	k.poll(0)
 	l.s.keys = []*stamp.Key{old.Clone(), fresh.Clone()}
-	k.ask(1)
+	k.poll(1)
 	k.key = fresh
-	if rep := k.ask(2); rep.result != Answered || rep.receipt.Received != 3 {
+	if rep := k.poll(2); rep.result != Answered || rep.receipt.Received != 3 {
 		t.Errorf("after the sender's rotation: got %v, received %d", rep.result, rep.receipt.Received)
 	}
 	l.s.keys = []*stamp.Key{fresh.Clone()}
-	if rep := k.ask(3); rep.result != Answered || rep.receipt.Received != 4 {
+	if rep := k.poll(3); rep.result != Answered || rep.receipt.Received != 4 {
 		t.Errorf("after removal of the old key: got %v, received %d", rep.result, rep.receipt.Received)
 	}
 	k.key = old
-	if r := k.ask(4).result; r != BadHMAC {
+	if r := k.poll(4).result; r != BadHMAC {
 		t.Errorf("the old key after removal: got %v", r)
 	}
 }
@@ -96,7 +96,7 @@ func TestDamagedAuthenticatedPacketIsCorruptedNotBadHMAC(t *testing.T) {
 	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{key}; o.RequireKey = true })
 	k := l.poller("192.0.2.1:5000", 1)
 	k.key = key
-	k.ask(0)
+	k.poll(0)
 	for _, at := range []int{0, 3, 20, 40, 90, 140, 200} {
 		bad := k.request(1, nil)
 		bad[at] ^= 1
@@ -104,7 +104,7 @@ func TestDamagedAuthenticatedPacketIsCorruptedNotBadHMAC(t *testing.T) {
 			t.Errorf("byte %d damaged: got %v, want corrupted", at, r)
 		}
 	}
-	if r := k.ask(1).receipt; r.Corrupted != 7 || r.Received != 2 {
+	if r := k.poll(1).receipt; r.Corrupted != 7 || r.Received != 2 {
 		t.Errorf("corrupted %d received %d, want 7 2", r.Corrupted, r.Received)
 	}
 }
@@ -136,23 +136,23 @@ func TestInvalidHMACsAreLimitedExceptForKnownPeers(t *testing.T) {
 	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{key}; o.RequireKey = true })
 	known := l.poller("192.0.2.1:5000", 1)
 	known.key = key
-	known.ask(0)
-	forger := l.poller("192.0.2.1:6000", 2) // the same source as the known peer
-	forger.key = wrong
-	bad := forger.request(0, nil)
+	known.poll(0)
+	attacker := l.poller("192.0.2.1:6000", 2) // the same source as the known peer
+	attacker.key = wrong
+	bad := attacker.request(0, nil)
 	counts := map[Result]int{}
 	for range 3 * failuresPerSource {
-		_, _, r := l.deliver(forger.peer, bad)
+		_, _, r := l.deliver(attacker.peer, bad)
 		counts[r]++
 	}
 	if counts[BadHMAC] != failuresPerSource || counts[HMACLimited] != 2*failuresPerSource {
 		t.Errorf("invalid HMACs: got %v, want %d bad_hmac and the rest hmac_limited", counts, failuresPerSource)
 	}
-	if r := known.ask(1).result; r != Answered {
+	if r := known.poll(1).result; r != Answered {
 		t.Errorf("the known peer during the flood: got %v", r)
 	}
 	l.now += 10 * time.Second
-	if _, _, r := l.deliver(forger.peer, bad); r != BadHMAC {
+	if _, _, r := l.deliver(attacker.peer, bad); r != BadHMAC {
 		t.Errorf("after the flood: got %v, want bad_hmac", r)
 	}
 }

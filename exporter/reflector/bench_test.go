@@ -100,7 +100,7 @@ func BenchmarkHandleRefused(b *testing.B) { benchmarkFlood(b, 1, NewSessionLimit
 
 func benchmarkFlood(b *testing.B, newSessions int, want Result) {
 	l, packets, in := benchCases()[0].prepare(b, 1)
-	l.s.unknownPeers = newNewcomers(newSessions, 1)
+	l.s.unknownPeers = newNewSessionLimit(newSessions, 1)
 	for l.s.unknownPeers.inAll.interval > 0 && l.s.unknownPeers.take(addr(0).Addr(), 0) {
 	}
 	var a pendingReply
@@ -137,7 +137,7 @@ func TestRepliesOfKnownSessionsDoNotAllocate(t *testing.T) {
 
 func TestFloodOfNewSourcesDoesNotAllocateWithAFullTable(t *testing.T) {
 	l, packets, in := benchCases()[1].prepare(t, 1)
-	l.s.table.max, l.s.table.maxPerSource, l.s.unknownPeers = 500, 250, newNewcomers(-1, 1)
+	l.s.table.max, l.s.table.maxPerSource, l.s.unknownPeers = 500, 250, newNewSessionLimit(-1, 1)
 	var a pendingReply
 	i := 0
 	one := func() {

@@ -39,7 +39,7 @@ func TestStatelessReplyCopiesTheNumber(t *testing.T) {
 	l := newLab(t, func(o *Options) { o.Stateless = true })
 	k := l.poller("192.0.2.1:5000", 1)
 	for _, seq := range []uint32{5, 5, 1<<32 - 1} {
-		rep := k.ask(seq)
+		rep := k.poll(seq)
 		if rep.base.Seq != seq || rep.flags[stamp.TypeReceipt] != stamp.FlagUnrecognized || rep.flags[stamp.TypeFollowUp] != 0 {
 			t.Errorf("request %d: got number %d, flags %v", seq, rep.base.Seq, rep.flags)
 		}
@@ -187,7 +187,7 @@ func TestErrorEstimateReportsTheClocksState(t *testing.T) {
 		l := newLab(t, nil)
 		l.s.clock = viewClock(fixedClock{State: c.state, Bound: sample.Bound{Error: 3 * time.Millisecond, Reason: c.reason}}, epochStart)
 		k := l.poller("192.0.2.1:5000", 1)
-		rep := k.ask(0)
+		rep := k.poll(0)
 		e := rep.base.Error
 		if e.Synchronized() != c.sync || !e.Valid() || e.Bound() < 3*time.Millisecond || (e.Bound() > time.Hour) == c.sync {
 			t.Errorf("%v: synchronized %v, bound %v", c.state, e.Synchronized(), e.Bound())
@@ -259,14 +259,14 @@ func TestRateLimitIsPerSource(t *testing.T) {
 	limited := 0
 	for i := range uint32(100) {
 		loud.peer = netip.AddrPortFrom(loud.peer.Addr(), uint16(5000+i)) // another port has the same limit
-		if loud.ask(i).result == RateLimited {
+		if loud.poll(i).result == RateLimited {
 			limited++
 		}
 	}
 	if limited != 95 {
 		t.Errorf("%d of 100 limited, want 95", limited)
 	}
-	if r := quiet.ask(0).result; r != Answered {
+	if r := quiet.poll(0).result; r != Answered {
 		t.Errorf("another source: got %v, want answered", r)
 	}
 }
@@ -275,13 +275,13 @@ func TestFullTableRefusesNewSessions(t *testing.T) {
 	l := newLab(t, func(o *Options) { o.MaxSessions = 2 })
 	a, b := l.poller("192.0.2.1:5000", 1), l.poller("192.0.2.2:5000", 2)
 	for i := range uint32(2) {
-		a.ask(i)
-		b.ask(i)
+		a.poll(i)
+		b.poll(i)
 	}
-	if r := l.poller("192.0.2.3:5000", 3).ask(0).result; r != SessionsFull {
+	if r := l.poller("192.0.2.3:5000", 3).poll(0).result; r != SessionsFull {
 		t.Errorf("a third session: got %v, want sessions_full", r)
 	}
-	if rep := a.ask(2); rep.receipt.Received != 3 {
+	if rep := a.poll(2); rep.receipt.Received != 3 {
 		t.Errorf("the first session has %d received, want 3", rep.receipt.Received)
 	}
 }

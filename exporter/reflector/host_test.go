@@ -14,7 +14,7 @@ import (
 	"oneway.example/tests/await"
 )
 
-func asksHost(r *stamp.Receipt) { r.Received = stamp.AsksHost }
+func requestHost(r *stamp.Receipt) { r.Received = stamp.HostRequestBit }
 
 // The Receipt of a sender that predates the host block is unchanged.
 func TestHostBlockIsSentOnRequestOnly(t *testing.T) {
@@ -22,7 +22,7 @@ func TestHostBlockIsSentOnRequestOnly(t *testing.T) {
 	k := l.poller("192.0.2.1:5000", 1)
 	for seq := range uint32(40) {
 		l.s.drops.total = uint64(seq)
-		if r := k.ask(seq).receipt; r.Host || r.Words != 4 || r.Received != seq+1 {
+		if r := k.poll(seq).receipt; r.Host || r.Words != 4 || r.Received != seq+1 {
 			t.Fatalf("reply %d: %+v, want no host block", seq, r)
 		}
 	}
@@ -44,7 +44,7 @@ func TestSocketDropsAreReportedOnRequest(t *testing.T) {
 		case 26:
 			l.s.drops.total = 1<<32 + 9 // modulo 2^32
 		}
-		r := k.send(k.request(seq, asksHost)).receipt
+		r := k.send(k.request(seq, requestHost)).receipt
 		if r.Host {
 			told[seq] = r.SocketDrops
 		}
@@ -61,11 +61,11 @@ func TestSocketDropsAreReportedOnRequest(t *testing.T) {
 	if len(told) != 0 {
 		t.Errorf("further replies with a host block: %v", told)
 	}
-	statsQuery := k.send(k.request(32, func(r *stamp.Receipt) { r.StatsQuery, r.Next, r.Received = true, 32, stamp.AsksHost }))
+	statsQuery := k.send(k.request(32, func(r *stamp.Receipt) { r.StatsQuery, r.Next, r.Received = true, 32, stamp.HostRequestBit }))
 	if r := statsQuery.receipt; !r.Host || r.SocketDrops != 9 {
 		t.Errorf("reply to a statistics query: %+v, want a host block", r)
 	}
-	if r := k.send(k.request(32, func(r *stamp.Receipt) { asksHost(r); r.Words = 0 })).receipt; r.Host || !r.Filled {
+	if r := k.send(k.request(32, func(r *stamp.Receipt) { requestHost(r); r.Words = 0 })).receipt; r.Host || !r.Filled {
 		t.Errorf("Receipt without a bitmap: %+v, want no host block", r)
 	}
 }
@@ -79,7 +79,7 @@ func TestRemarkedAndMarkedRequestsAreCountedInTheHostBlock(t *testing.T) {
 		if seq >= 8 && seq < 13 {
 			dscp = 46
 		}
-		b := k.request(seq, func(r *stamp.Receipt) { r.Received = stamp.Asks(dscp) })
+		b := k.request(seq, func(r *stamp.Receipt) { r.Received = stamp.HostRequest(dscp) })
 		if seq == 14 {
 			_, _, _ = l.deliverIn(&tstamp.In{
 				Payload: b, Peer: k.peer, Local: netip.MustParseAddr("127.0.0.1"), TTL: 61, DSCP: 10, ECN: 3,
@@ -100,12 +100,12 @@ func TestSocketDropsEqualThePacketsLostOnTheReflectorsHost(t *testing.T) {
 	r := running(t, Options{ReceiveBufferBytes: 16 << 10, RatePackets: -1}, metric.Discard{})
 	k := newLab(t, nil).poller("192.0.2.1:1", 5)
 	c := dial(t, r.Addrs()[0])
-	if first := k.exchange(c, k.request(0, asksHost)).receipt; !first.Host || first.SocketDrops != 0 {
+	if first := k.exchange(c, k.request(0, requestHost)).receipt; !first.Host || first.SocketDrops != 0 {
 		t.Fatalf("before the overflow: Receipt %+v", first)
 	}
 	r.shards[0].mu.Lock()
 	for seq := uint32(1); seq < sent; seq++ {
-		if _, err := c.Write(k.request(seq, asksHost)); err != nil {
+		if _, err := c.Write(k.request(seq, requestHost)); err != nil {
 			r.shards[0].mu.Unlock()
 			t.Fatal(err)
 		}
@@ -113,7 +113,9 @@ func TestSocketDropsEqualThePacketsLostOnTheReflectorsHost(t *testing.T) {
 	r.shards[0].mu.Unlock()
 	// The statistics query must not be dropped, too.
 	await.Within(await.Timeout, func() bool { s := r.Stats(); return s.Answered()+s.SocketDrops >= sent })
-	last := k.exchange(c, k.request(sent, func(r *stamp.Receipt) { r.StatsQuery, r.Finish, r.Next, r.Received = true, true, sent, stamp.AsksHost })).receipt
+	last := k.exchange(c, k.request(sent, func(r *stamp.Receipt) {
+		r.StatsQuery, r.Finish, r.Next, r.Received = true, true, sent, stamp.HostRequestBit
+	})).receipt
 	for end := time.Now().Add(10 * time.Second); !last.StatsQuery && time.Now().Before(end); {
 		last = k.read(c).receipt // the replies to the received requests precede it
 	}

@@ -155,7 +155,7 @@ func (k *poller) send(b []byte) reply {
 	return rep
 }
 
-func (k *poller) ask(seq uint32) reply {
+func (k *poller) poll(seq uint32) reply {
 	k.l.t.Helper()
 	return k.send(k.request(seq, nil))
 }

@@ -52,56 +52,56 @@ func (b *bucket) take(l limit, now time.Duration) bool {
 	return true
 }
 
-// newcomerSlots is the number of buckets for sources, and for networks. Two in the same slot share it.
-const newcomerSlots = 1 << 12
+// newSessionSlots is the number of buckets for sources, and for networks. Two in the same slot share it.
+const newSessionSlots = 1 << 12
 
-// newcomers limits new sessions: of one source (/32 or /64), of one network (/24 or /48) and in total. Its size is
+// newSessionLimit limits new sessions: of one source (/32 or /64), of one network (/24 or /48) and in total. Its size is
 // constant.
-type newcomers struct {
+type newSessionLimit struct {
 	seed maphash.Seed // random, so that no sender can choose another's bucket
 
 	perSource, perNetwork, inAll limit
 
-	sources, networks [newcomerSlots]bucket
+	sources, networks [newSessionSlots]bucket
 	all               bucket
 }
 
 // Shares of one source and of one network in the new sessions, and the burst in seconds.
 const (
 	sourceShare, networkShare = 4, 2
-	newcomerBurst             = 4
-	// fewestNewcomers is the minimum burst, so that a few senders can start at once with a small table.
-	fewestNewcomers = 64
+	newSessionBurst           = 4
+	// minNewSessions is the minimum burst, so that a few senders can start at once with a small table.
+	minNewSessions = 64
 )
 
-// newNewcomers returns the limit of one of so many sockets, an equal share of perSecond; no limit if perSecond is not
+// newNewSessionLimit returns the limit of one of so many sockets, an equal share of perSecond; no limit if perSecond is not
 // positive.
-func newNewcomers(perSecond, sockets int) *newcomers {
-	n := &newcomers{seed: maphash.MakeSeed()}
+func newNewSessionLimit(perSecond, sockets int) *newSessionLimit {
+	n := &newSessionLimit{seed: maphash.MakeSeed()}
 	if perSecond > 0 {
 		perSecond = max(perSecond/sockets, 1)
 		share := func(k int) limit {
-			rate := max(perSecond/k, fewestNewcomers)
-			return newLimit(rate, newcomerBurst*rate)
+			rate := max(perSecond/k, minNewSessions)
+			return newLimit(rate, newSessionBurst*rate)
 		}
 		n.perSource, n.perNetwork, n.inAll = share(sourceShare), share(networkShare), share(1)
 	}
 	return n
 }
 
-func (n *newcomers) buckets(a netip.Addr) (source, network *bucket) {
+func (n *newSessionLimit) buckets(a netip.Addr) (source, network *bucket) {
 	key := sourceKey(a)
-	source = &n.sources[maphash.Comparable(n.seed, key)%newcomerSlots]
+	source = &n.sources[maphash.Comparable(n.seed, key)%newSessionSlots]
 	if a.Unmap().Is4() {
 		key[15] = 0
 	} else {
 		key[6], key[7] = 0, 0
 	}
-	return source, &n.networks[maphash.Comparable(n.seed, key)%newcomerSlots]
+	return source, &n.networks[maphash.Comparable(n.seed, key)%newSessionSlots]
 }
 
 // open reports whether a session of a may open at now.
-func (n *newcomers) open(a netip.Addr, now time.Duration) bool {
+func (n *newSessionLimit) open(a netip.Addr, now time.Duration) bool {
 	if !n.all.open(n.inAll, now) {
 		return false // the cheapest check first: a flood ends here
 	}
@@ -110,7 +110,7 @@ func (n *newcomers) open(a netip.Addr, now time.Duration) bool {
 }
 
 // take is open, and counts the session if it may open.
-func (n *newcomers) take(a netip.Addr, now time.Duration) bool {
+func (n *newSessionLimit) take(a netip.Addr, now time.Duration) bool {
 	if !n.open(a, now) {
 		return false
 	}

@@ -64,7 +64,7 @@ func TestZeroLimitAllowsAll(t *testing.T) {
 }
 
 // begun counts the sessions of n addresses that may open at one time.
-func begun(n *newcomers, now time.Duration, count int, address func(i int) string) (taken int) {
+func begun(n *newSessionLimit, now time.Duration, count int, address func(i int) string) (taken int) {
 	for i := range count {
 		if n.take(netip.MustParseAddr(address(i)), now) {
 			taken++
@@ -87,15 +87,15 @@ func TestNewSessionsAreLimitedPerSourceNetworkAndTotal(t *testing.T) {
 		{"a /48", func(i int) string { return fmt.Sprintf("2001:db8:1:%x::1", i) }, 2 * rate},
 		{"all of IPv6", func(i int) string { return fmt.Sprintf("2001:db8:%x::1", i) }, 4 * rate},
 	} {
-		n := newNewcomers(2*rate, 2)
+		n := newNewSessionLimit(2*rate, 2)
 		if got := begun(n, 0, 10_000, c.address); got != c.want {
 			t.Errorf("%s: opened %d of 10,000 at once, want %d", c.name, got, c.want)
 		}
-		if got, want := begun(n, time.Second, 10_000, c.address), c.want/newcomerBurst; got != want {
+		if got, want := begun(n, time.Second, 10_000, c.address), c.want/newSessionBurst; got != want {
 			t.Errorf("%s: opened %d a second later, want %d", c.name, got, want)
 		}
 	}
-	if got := begun(newNewcomers(-1, 1), 0, 10_000, func(int) string { return "192.0.2.1" }); got != 10_000 {
+	if got := begun(newNewSessionLimit(-1, 1), 0, 10_000, func(int) string { return "192.0.2.1" }); got != 10_000 {
 		t.Errorf("opened %d of 10,000 without a limit", got)
 	}
 }
@@ -110,10 +110,10 @@ func floodLab(t *testing.T, change func(*Options)) (l *lab, known *poller) {
 		}
 	})
 	known = l.poller("192.0.2.1:5000", 1)
-	known.ask(0)
-	known.ask(1)
+	known.poll(0)
+	known.poll(1)
 	for i := range 1000 {
-		l.poller(fmt.Sprintf("10.%d.0.1:5000", i%250), uint32(i+2)).ask(0)
+		l.poller(fmt.Sprintf("10.%d.0.1:5000", i%250), uint32(i+2)).poll(0)
 	}
 	if n := l.s.table.len(); n != 1+4*100-1 {
 		t.Fatalf("%d sessions, want 400 in all", n)
@@ -125,21 +125,21 @@ func TestFloodOfUnknownPeersDoesNotAffectKnownSessions(t *testing.T) {
 	l, known := floodLab(t, nil)
 	sources := len(l.s.table.sources.byKey)
 	unknownPeer := l.poller("198.51.100.1:5000", 9)
-	if r := unknownPeer.ask(0).result; r != NewSessionLimited {
+	if r := unknownPeer.poll(0).result; r != NewSessionLimited {
 		t.Fatalf("an unknown peer: got %v, want new_session_limited", r)
 	}
 	if n := len(l.s.table.sources.byKey); n != sources {
 		t.Errorf("%d sources, want %d: a refused one is not stored", n, sources)
 	}
-	if rep := known.ask(2); rep.result != Answered || rep.receipt.Received != 3 {
+	if rep := known.poll(2); rep.result != Answered || rep.receipt.Received != 3 {
 		t.Errorf("the known peer: got %v, %d received", rep.result, rep.receipt.Received)
 	}
 	known.peer = netip.MustParseAddrPort("203.0.113.77:6000") // a changed NAT binding
-	if rep := known.ask(3); rep.result != Answered || rep.receipt.Received != 4 {
+	if rep := known.poll(3); rep.result != Answered || rep.receipt.Received != 4 {
 		t.Errorf("the known peer at another address: got %v, %d received", rep.result, rep.receipt.Received)
 	}
 	l.now += time.Second
-	if r := unknownPeer.ask(1).result; r != Answered {
+	if r := unknownPeer.poll(1).result; r != Answered {
 		t.Errorf("the unknown peer, a second later: got %v", r)
 	}
 }
@@ -160,7 +160,7 @@ func TestFloodOfUnknownPeersDoesNotRefuseAuthenticatedPeers(t *testing.T) {
 	l, _ := floodLab(t, func(o *Options) { o.Keys = []*stamp.Key{key} })
 	k := l.poller("198.51.100.1:5000", 9)
 	k.key = key
-	if r := k.ask(0).result; r != Answered {
+	if r := k.poll(0).result; r != Answered {
 		t.Errorf("a new authenticated peer: got %v", r)
 	}
 }
@@ -173,14 +173,14 @@ func TestUnknownPeersDoNotEvictAuthenticatedSessions(t *testing.T) {
 	for i := range 50 {
 		k := l.poller(fmt.Sprintf("192.0.2.%d:5000", i), 1)
 		k.key = key
-		k.ask(0)
+		k.poll(0)
 		signers = append(signers, k)
 	}
 	for i := range 1000 {
-		l.poller(fmt.Sprintf("10.0.%d.%d:5000", i/250, i%250), 1).ask(0)
+		l.poller(fmt.Sprintf("10.0.%d.%d:5000", i/250, i%250), 1).poll(0)
 	}
 	for i, k := range signers {
-		if n := k.ask(1).receipt.Received; n != 2 {
+		if n := k.poll(1).receipt.Received; n != 2 {
 			t.Fatalf("authenticated peer %d: %d received, want 2", i, n)
 		}
 	}
@@ -192,12 +192,12 @@ func TestRefusedPacketsOfASessionAreReportedAsHostDrops(t *testing.T) {
 	k := l.poller("192.0.2.1:5000", 1)
 	answered := uint32(0)
 	for seq := range uint32(20) {
-		if k.send(k.request(seq, asksHost)).result == Answered {
+		if k.send(k.request(seq, requestHost)).result == Answered {
 			answered++
 		}
 	}
 	l.now += time.Second
-	if r := k.send(k.request(20, asksHost)).receipt; !r.Host || r.SocketDrops != 20-answered || r.Received != answered+1 || answered == 20 {
+	if r := k.send(k.request(20, requestHost)).receipt; !r.Host || r.SocketDrops != 20-answered || r.Received != answered+1 || answered == 20 {
 		t.Errorf("replies to %d of 20 requests: %+v", answered, r)
 	}
 }
@@ -205,15 +205,15 @@ func TestRefusedPacketsOfASessionAreReportedAsHostDrops(t *testing.T) {
 func TestSpoofedPacketsDoNotUseUpTheRateOfAKnownPeer(t *testing.T) {
 	l := newLab(t, func(o *Options) { o.RatePackets, o.RateBurst = 10, 5 })
 	known, spoofer := l.poller("192.0.2.1:5000", 1), l.poller("192.0.2.1:6000", 2)
-	known.ask(0)
-	known.ask(1)
+	known.poll(0)
+	known.poll(1)
 	for i := range uint32(50) {
 		l.now += 200 * time.Millisecond
 		for range 20 {
 			spoofer.epoch = 0 // which a spoofer never receives
-			spoofer.ask(i)
+			spoofer.poll(i)
 		}
-		if r := known.ask(2 + i); r.result != Answered {
+		if r := known.poll(2 + i); r.result != Answered {
 			t.Fatalf("request %d: got %v", 2+i, r.result)
 		}
 	}
@@ -222,17 +222,17 @@ func TestSpoofedPacketsDoNotUseUpTheRateOfAKnownPeer(t *testing.T) {
 func TestPacketsRefusedBeforeASessionAreReportedUpToTheNumberSent(t *testing.T) {
 	l, known := floodLab(t, nil)
 	l.now += time.Second
-	if r := l.poller("198.51.100.1:5000", 9); r.send(r.request(7, asksHost)).receipt.SocketDrops != 7 {
+	if r := l.poller("198.51.100.1:5000", 9); r.send(r.request(7, requestHost)).receipt.SocketDrops != 7 {
 		t.Error("the first 7 packets were refused, the Receipt does not report it")
 	}
-	if r := known.send(known.request(2, asksHost)).receipt; r.SocketDrops != 0 {
+	if r := known.send(known.request(2, requestHost)).receipt; r.SocketDrops != 0 {
 		t.Errorf("the known peer, without refused packets: %+v", r)
 	}
 	for range 3 {
 		l.now += 2 * dropsBefore
 		l.s.refusals.update(l.s.refused, l.now)
 	}
-	if r := l.poller("198.51.100.2:5000", 9); r.send(r.request(7, asksHost)).receipt.SocketDrops != 0 {
+	if r := l.poller("198.51.100.2:5000", 9); r.send(r.request(7, requestHost)).receipt.SocketDrops != 0 {
 		t.Error("the Receipt reports packets refused long ago")
 	}
 }

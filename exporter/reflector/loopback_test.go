@@ -54,7 +54,7 @@ func BenchmarkLoopback(b *testing.B) {
 			}
 			b.ReportAllocs()
 			b.ResetTimer()
-			lost := askAndCount(b, conn, packets, renew)
+			lost := exchangeAndCount(b, conn, packets, renew)
 			b.StopTimer()
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "replies/s")
 			b.ReportMetric(float64(lost), "lost")
@@ -62,8 +62,8 @@ func BenchmarkLoopback(b *testing.B) {
 	}
 }
 
-// askAndCount sends b.N requests, which renew prepares by their numbers, and returns the number without a reply.
-func askAndCount(b *testing.B, conn *tstamp.Conn, packets []tstamp.Out, renew func(number int)) (lost int) {
+// exchangeAndCount sends b.N requests, which renew prepares by their numbers, and returns the number without a reply.
+func exchangeAndCount(b *testing.B, conn *tstamp.Conn, packets []tstamp.Out, renew func(number int)) (lost int) {
 	batch := tstamp.NewBatch(64, 512)
 	answered := make(chan int, 1024)
 	go func() {

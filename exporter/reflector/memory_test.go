@@ -42,7 +42,7 @@ func TestMemoryIsReleasedWhenMostSessionsAreClosed(t *testing.T) {
 		}
 	}
 	for _, s := range lasting {
-		tab.touch(s, time.Hour)
+		tab.recordActivity(s, time.Hour)
 	}
 	if tab.shrink() {
 		t.Error("a full table released memory")
@@ -69,14 +69,14 @@ func TestMemoryIsReleasedWhenMostSessionsAreClosed(t *testing.T) {
 func TestSessionOfOnePacketHasNoWindow(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.poller("192.0.2.1:5000", 1)
-	r := k.ask(7).receipt
+	r := k.poll(7).receipt
 	if r.Next != 8 || r.Base != 8 || r.Received != 1 || r.Lost != 0 || r.Recent[0] != 1 {
 		t.Errorf("%+v", r)
 	}
 	if s := l.s.table.byEpoch[k.epoch]; s.window != nil {
 		t.Error("the session has a window")
 	}
-	if r = k.ask(9).receipt; r.Next != 10 || r.Base != 8 || r.Received != 2 {
+	if r = k.poll(9).receipt; r.Next != 10 || r.Base != 8 || r.Received != 2 {
 		t.Errorf("%+v", r)
 	}
 }

@@ -81,8 +81,8 @@ const (
 	replyTTL = 255
 	// tai is TAI-UTC since 2017, for requests with the Z bit.
 	tai = 37 * time.Second
-	// longestWait limits the Tmax of a sender.
-	longestWait = 5 * time.Minute
+	// maxWait limits the Tmax of a sender.
+	maxWait = 5 * time.Minute
 	// Limits of Options, and keys of the two that are a section of their own.
 	maxMaxSessions = 1 << 22
 	maxExpiry      = 24 * time.Hour
@@ -143,18 +143,18 @@ func (o *Options) check() error {
 const (
 	sessionBytes = 3 << 10
 	growthBytes  = 1 << 10
-	// leastGrowth lets a few windows of a small table grow to their full size.
-	leastGrowth = 4 << 20
+	// minGrowth lets a few windows of a small table grow to their full size.
+	minGrowth = 4 << 20
 )
 
 // memoryShare is the divisor of the memory limit that sessions may use: the garbage collector may retain the same
 // amount again, and the agent needs memory for other work.
 const memoryShare = 4
 
-// fewestSessions is the minimum number of sessions, whatever the memory limit.
-const fewestSessions = 256
+// minSessions is the minimum number of sessions, whatever the memory limit.
+const minSessions = 256
 
 // sessionsWithin returns how many sessions a process with this memory limit may have.
 func sessionsWithin(bytes int64) int {
-	return int(max(min(bytes/memoryShare/(sessionBytes+growthBytes), math.MaxInt32), fewestSessions))
+	return int(max(min(bytes/memoryShare/(sessionBytes+growthBytes), math.MaxInt32), minSessions))
 }

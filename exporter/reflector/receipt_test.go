@@ -18,7 +18,7 @@ func TestReceiptReportsTheOutcomeOfEachNumber(t *testing.T) {
 	k := l.poller("192.0.2.1:5000", 0xabcd)
 	var last reply
 	for _, seq := range []uint32{0, 1, 1, 4, 3, 6} { // 1 twice, 2 and 5 missing, 3 reordered
-		last = k.ask(seq)
+		last = k.poll(seq)
 	}
 	r := last.receipt
 	if !r.Filled || r.Run != 0xabcd || r.Epoch == 0 {
@@ -33,14 +33,14 @@ func TestReceiptReportsTheOutcomeOfEachNumber(t *testing.T) {
 		t.Errorf("counts are %+v, want %+v", got, want)
 	}
 	l.now += 4 * time.Second
-	r = k.ask(7).receipt
+	r = k.poll(7).receipt
 	if r.Lost != 2 || r.Bursts != 2 || r.Base != 8 {
 		t.Errorf("after the waiting time lost %d bursts %d base %d, want 2 2 8", r.Lost, r.Bursts, r.Base)
 	}
 	if want := uint64(0b11011011); r.Recent[0] != want {
 		t.Errorf("recent is %b, want %b", r.Recent[0], want)
 	}
-	if l.now += time.Second; k.ask(2).receipt.Late != 1 {
+	if l.now += time.Second; k.poll(2).receipt.Late != 1 {
 		t.Error("a packet after its waiting time is not late")
 	}
 }
@@ -53,10 +53,10 @@ func TestSendersWaitingTimeIsUsed(t *testing.T) {
 		l := newLab(t, nil)
 		k := l.poller("192.0.2.1:5000", 1)
 		k.tmax = c.tmax
-		k.ask(0)
-		k.ask(2)
+		k.poll(0)
+		k.poll(2)
 		l.now += time.Second
-		if got := k.ask(3).receipt.Lost; got != c.lost {
+		if got := k.poll(3).receipt.Lost; got != c.lost {
 			t.Errorf("Tmax %d ms: %d lost after a second, want %d", c.tmax, got, c.lost)
 		}
 	}
@@ -66,7 +66,7 @@ func TestStatsQueryGetsAReplyAndIsNotCounted(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.poller("192.0.2.1:5000", 1)
 	for seq := range uint32(3) {
-		k.ask(seq)
+		k.poll(seq)
 	}
 	for range 5 {
 		rep := k.statsQuery(3, false)
@@ -74,7 +74,7 @@ func TestStatsQueryGetsAReplyAndIsNotCounted(t *testing.T) {
 			t.Fatalf("statistics query: got %v, received %d, tx %d, number %d", rep.result, rep.receipt.Received, rep.receipt.Tx, rep.base.Seq)
 		}
 	}
-	if rep := k.ask(3); rep.base.Seq != 3 || rep.receipt.Received != 4 {
+	if rep := k.poll(3); rep.base.Seq != 3 || rep.receipt.Received != 4 {
 		t.Errorf("the next reply is number %d, received %d; want 3, 4", rep.base.Seq, rep.receipt.Received)
 	}
 }
@@ -82,8 +82,8 @@ func TestStatsQueryGetsAReplyAndIsNotCounted(t *testing.T) {
 func TestFinishDecidesEverything(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.poller("192.0.2.1:5000", 1)
-	k.ask(0)
-	k.ask(2)
+	k.poll(0)
+	k.poll(2)
 	r := k.statsQuery(10, true).receipt
 	if r.Received != 2 || r.Lost != 8 || r.Base != 10 || r.Next != 10 {
 		t.Errorf("received %d lost %d base %d next %d, want 2 8 10 10", r.Received, r.Lost, r.Base, r.Next)
@@ -96,7 +96,7 @@ func TestStatsQueryOpensASession(t *testing.T) {
 	if r := k.statsQuery(100, false).receipt; r.Next != 100 || r.Received != 0 || r.Lost != 0 {
 		t.Errorf("opening statistics query: next %d received %d lost %d", r.Next, r.Received, r.Lost)
 	}
-	k.ask(101)
+	k.poll(101)
 	if r := k.statsQuery(102, true).receipt; r.Received != 1 || r.Lost != 1 {
 		t.Errorf("received %d lost %d, want 1 1 (number 100 is lost)", r.Received, r.Lost)
 	}
@@ -165,19 +165,19 @@ func TestNewRunIsANewSession(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.poller("192.0.2.1:5000", 1)
 	for seq := range uint32(5) {
-		k.ask(seq)
+		k.poll(seq)
 	}
 	old := k.epoch
 	k.run, k.epoch = 2, 0
-	rep := k.ask(0)
+	rep := k.poll(0)
 	if rep.receipt.Received != 1 || rep.receipt.Epoch == old || rep.base.Seq != 0 || rep.receipt.Tx != 1 {
 		t.Errorf("new run: received %d, same epoch %v, number %d", rep.receipt.Received, rep.receipt.Epoch == old, rep.base.Seq)
 	}
 	// A late packet of the old run must not affect the new one.
 	k.run, k.epoch = 1, old
-	k.ask(5)
+	k.poll(5)
 	k.run = 2
-	if r := k.ask(1).receipt; r.Received != 2 || r.Duplicated != 0 {
+	if r := k.poll(1).receipt; r.Received != 2 || r.Duplicated != 0 {
 		t.Errorf("after a late packet of the old run: received %d duplicated %d, want 2 0", r.Received, r.Duplicated)
 	}
 }
@@ -185,8 +185,8 @@ func TestNewRunIsANewSession(t *testing.T) {
 func TestRunZeroIsAValidRun(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.poller("192.0.2.1:5000", 0)
-	k.ask(0)
-	if r := k.ask(1).receipt; !r.Filled || r.Received != 2 || r.Epoch == 0 {
+	k.poll(0)
+	if r := k.poll(1).receipt; !r.Filled || r.Received != 2 || r.Epoch == 0 {
 		t.Errorf("Receipt of run 0: %+v", r)
 	}
 }
@@ -194,11 +194,11 @@ func TestRunZeroIsAValidRun(t *testing.T) {
 func TestLostSessionGetsANewEpoch(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.poller("192.0.2.1:5000", 1)
-	k.ask(0)
-	k.ask(1)
+	k.poll(0)
+	k.poll(1)
 	old := k.epoch
 	l.s.table.expire(time.Hour, time.Minute)
-	rep := k.ask(2)
+	rep := k.poll(2)
 	if rep.receipt.Epoch == old || rep.receipt.Received != 1 || rep.base.Seq != 0 {
 		t.Errorf("epoch %#x -> %#x, received %d, number %d", old, rep.receipt.Epoch, rep.receipt.Received, rep.base.Seq)
 	}
@@ -207,10 +207,10 @@ func TestLostSessionGetsANewEpoch(t *testing.T) {
 func TestSessionFollowsItsSenderThroughNATRebinding(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.poller("192.0.2.1:5000", 1)
-	k.ask(0)
-	k.ask(1)
+	k.poll(0)
+	k.poll(1)
 	k.peer = netip.MustParseAddrPort("198.51.100.9:6000")
-	rep := k.ask(2)
+	rep := k.poll(2)
 	if rep.receipt.Received != 3 || rep.base.Seq != 2 || l.s.table.len() != 1 {
 		t.Errorf("after rebinding: received %d, number %d, %d sessions; want 3 2 1", rep.receipt.Received, rep.base.Seq, l.s.table.len())
 	}
@@ -220,17 +220,17 @@ func TestSessionFollowsItsSenderThroughNATRebinding(t *testing.T) {
 func TestReplayFromAnotherAddressDoesNotMoveTheSession(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.poller("192.0.2.1:5000", 1)
-	k.ask(0)
+	k.poll(0)
 	captured := k.request(1, nil)
 	k.send(captured)
-	thief := *k
-	thief.peer = netip.MustParseAddrPort("203.0.113.66:7000")
-	thief.send(captured)
+	attacker := *k
+	attacker.peer = netip.MustParseAddrPort("203.0.113.66:7000")
+	attacker.send(captured)
 	if s := l.s.table.byEpoch[k.epoch]; s.key.port != 5000 {
 		t.Error("a replayed packet moved the session")
 	}
-	thief.epoch = k.epoch + 1 // a wrong epoch
-	thief.ask(2)
+	attacker.epoch = k.epoch + 1 // a wrong epoch
+	attacker.poll(2)
 	if s := l.s.table.byEpoch[k.epoch]; s.key.port != 5000 || l.s.table.len() != 2 {
 		t.Error("a guessed epoch moved the session")
 	}
@@ -239,7 +239,7 @@ func TestReplayFromAnotherAddressDoesNotMoveTheSession(t *testing.T) {
 func TestCorruptPacketIsCountedForItsSession(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.poller("192.0.2.1:5000", 1)
-	k.ask(0)
+	k.poll(0)
 	good := k.request(1, nil)
 	want := uint32(0)
 	for at := range good {
@@ -264,7 +264,7 @@ func TestCorruptPacketIsCountedForItsSession(t *testing.T) {
 func TestPacketWithoutItsReceiptIsCorrupted(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.poller("192.0.2.1:5000", 1)
-	k.ask(0)
+	k.poll(0)
 	for _, at := range []int{45, 47, 65, 67, 68, 69, 70} { // types, lengths, magic, version
 		bad := k.request(1, nil)
 		bad[at] ^= 0x40
@@ -272,7 +272,7 @@ func TestPacketWithoutItsReceiptIsCorrupted(t *testing.T) {
 			t.Errorf("byte %d damaged: got %v, want corrupted", at, r)
 		}
 	}
-	if r := k.ask(1).receipt; r.Corrupted != 7 {
+	if r := k.poll(1).receipt; r.Corrupted != 7 {
 		t.Errorf("corrupted %d, want 7", r.Corrupted)
 	}
 	l.now += 2 * receiptMemory
@@ -301,8 +301,8 @@ func TestFirstPacketWithoutItsReceiptIsCountedAsCorruptedLater(t *testing.T) {
 			if statsQuery == "after" {
 				k.statsQuery(1, false)
 			}
-			k.ask(1)
-			k.ask(2)
+			k.poll(1)
+			k.poll(2)
 			if r := k.statsQuery(3, true).receipt; r.Received != 2 || r.Lost != 1 || r.Duplicated != 0 || r.Corrupted != 2 || r.Tx != 4 {
 				t.Errorf("byte %d damaged, statistics query %s: received %d, lost %d, duplicated %d, corrupted %d, tx %d; want 2, 1, 0, 2, 4",
 					at, statsQuery, r.Received, r.Lost, r.Duplicated, r.Corrupted, r.Tx)
@@ -369,7 +369,7 @@ func conserve(t *testing.T, loss, dup float64, spread int) {
 			reordered++
 		}
 		seen[n], highest = true, max(highest, n)
-		r := k.ask(v.seq).receipt
+		r := k.poll(v.seq).receipt
 		if r.Tx != uint32(i+1) {
 			t.Fatalf("reply %d has Tx %d", i, r.Tx)
 		}

@@ -45,7 +45,7 @@ func TestCopyOfAnAuthenticatedRequestIsCountedAndGetsNoReply(t *testing.T) {
 		}
 	}
 	// The window has 512 numbers; older ones may be copies or late.
-	if r := k.ask(700).receipt; r.Tx != 701 || r.Received != 701 || r.Lost != 0 || r.Late != 0 || r.Duplicated != 3*512 {
+	if r := k.poll(700).receipt; r.Tx != 701 || r.Received != 701 || r.Lost != 0 || r.Late != 0 || r.Duplicated != 3*512 {
 		t.Errorf("tx %d received %d lost %d late %d duplicated %d; want 701 701 0 0 %d", r.Tx, r.Received, r.Lost, r.Late, r.Duplicated, 3*512)
 	}
 }
@@ -65,7 +65,7 @@ func TestOldRequestFromAnotherAddressDoesNotMoveTheSession(t *testing.T) {
 				t.Fatalf("keyed %v, request %d from another address: got %v", keyed, i, r)
 			}
 		}
-		if r := k.ask(100).receipt; r.Tx != 101 || r.Received != 101 || r.Duplicated != 0 || r.Late != 0 {
+		if r := k.poll(100).receipt; r.Tx != 101 || r.Received != 101 || r.Duplicated != 0 || r.Late != 0 {
 			t.Errorf("keyed %v: tx %d received %d duplicated %d late %d; want 101 101 0 0", keyed, r.Tx, r.Received, r.Duplicated, r.Late)
 		}
 	}
@@ -85,7 +85,7 @@ func TestLatePacketFromTheFormerAddressIsReceived(t *testing.T) {
 	if s := l.s.table.byEpoch[k.epoch]; s.key.port != 6000 {
 		t.Error("the late packet moved the session back")
 	}
-	if r := k.ask(13).receipt; r.Received != 14 || r.Lost != 0 {
+	if r := k.poll(13).receipt; r.Received != 14 || r.Lost != 0 {
 		t.Errorf("received %d lost %d, want 14 0", r.Received, r.Lost)
 	}
 }
@@ -181,7 +181,7 @@ func TestCopiesDoNotUseUpTheRateOfTheirSession(t *testing.T) {
 		for range 50 {
 			k.send(all[seq%20])
 		}
-		if r := k.ask(20 + seq).result; r != Answered {
+		if r := k.poll(20 + seq).result; r != Answered {
 			t.Fatalf("request %d: got %v", 20+seq, r)
 		}
 		l.now += 20 * time.Millisecond
@@ -223,7 +223,7 @@ func TestSessionOpenedByRecordedRequestsRestartsWithItsSender(t *testing.T) {
 				k.l.deliver(k.peer, q) // and a copy
 			}
 			l.now += 4 * time.Second
-			rep := k.ask(1005)
+			rep := k.poll(1005)
 			if r := rep.receipt; r.Received != 6 || r.Lost != 0 || r.Duplicated != 0 || r.Late != 0 || r.Tx != 6 || rep.base.Seq != 5 {
 				t.Errorf("received %d lost %d duplicated %d late %d tx %d number %d; want 6 0 0 0 6 5",
 					r.Received, r.Lost, r.Duplicated, r.Late, r.Tx, rep.base.Seq)
@@ -242,7 +242,7 @@ func TestSessionContinuesAcrossAStepOfItsSendersClock(t *testing.T) {
 				if small {
 					return k.send(k.base(seq))
 				}
-				return k.ask(seq)
+				return k.poll(seq)
 			}
 			for seq := range uint32(20) {
 				ask(seq)
@@ -272,26 +272,26 @@ func TestForgedDamageIsNotCounted(t *testing.T) {
 			l = newLab(t, nil)
 			k = l.poller("192.0.2.1:5000", 1)
 		}
-		k.ask(0)
-		forger := *k
-		forger.run, forger.epoch = 2, k.epoch+1
+		k.poll(0)
+		attacker := *k
+		attacker.run, attacker.epoch = 2, k.epoch+1
 		if keyed {
-			forger.key = newKey(t, "guessed")
+			attacker.key = newKey(t, "guessed")
 		}
-		forged := forger.request(1, nil)
+		forged := attacker.request(1, nil)
 		forged[len(forged)-1] ^= 1
 		forged[40] ^= 1
 		for range 50 {
 			l.deliver(k.peer, forged)
 		}
-		if r := k.ask(1).receipt; r.Corrupted != 0 || r.Received != 2 {
+		if r := k.poll(1).receipt; r.Corrupted != 0 || r.Received != 2 {
 			t.Errorf("keyed %v: corrupted %d received %d, want 0 2", keyed, r.Corrupted, r.Received)
 		}
 		// A recorded packet with other TLVs: the base packet is authentic.
 		copied := k.request(1, nil)
 		copied[len(copied)-30] ^= 1
 		l.deliver(k.peer, copied)
-		if r := k.ask(2).receipt; keyed && r.Corrupted != 0 {
+		if r := k.poll(2).receipt; keyed && r.Corrupted != 0 {
 			t.Errorf("a copy: corrupted %d, want 0", r.Corrupted)
 		}
 	}

@@ -51,7 +51,7 @@ func (s *shard) reply(in *tstamp.In, q *request, known *session, verified bool, 
 	}
 	s.writeBase(b, q, number, in.TTL, t2.At, a.format)
 	if !verified {
-		f.distrust()
+		f.flagUnverified()
 		return
 	}
 	f.fill()
@@ -68,7 +68,7 @@ func (s *shard) count(q *request, known *session, now time.Duration, a *pendingR
 		known.receipt = max(now, 1)
 		known.wait = s.options.LossWait
 		if r.Tx != 0 {
-			known.wait = min(time.Duration(r.Tx)*time.Millisecond, longestWait) // the sender's Tmax
+			known.wait = min(time.Duration(r.Tx)*time.Millisecond, maxWait) // the sender's Tmax
 		}
 		if r.Epoch == known.epoch {
 			t.promote(known, proven)
@@ -80,7 +80,7 @@ func (s *shard) count(q *request, known *session, now time.Duration, a *pendingR
 	}
 	known.inRound++
 	known.note(q, now)
-	t.touch(known, now)
+	t.recordActivity(known, now)
 	if q.statsQuery() {
 		t.statsQuery(known, r.Next, r.Finish, now)
 		return known.tx
@@ -159,9 +159,9 @@ func (f *filler) fill() {
 	}
 }
 
-// distrust flags all TLVs of a request that failed verification and leaves their values unchanged (RFC 8972 section
+// flagUnverified flags all TLVs of a request that failed verification and leaves their values unchanged (RFC 8972 section
 // 4.8).
-func (f *filler) distrust() {
+func (f *filler) flagUnverified() {
 	b := f.a.payload
 	for at := f.q.baseBytes; at < f.q.tlvs.end; {
 		b[at] = stamp.FlagIntegrity
@@ -227,7 +227,7 @@ func (f *filler) directMeasurement(whole []byte) {
 func (f *filler) followUp(whole []byte) {
 	var v stamp.FollowUp
 	if f.session != nil && f.next > 0 {
-		if t3 := f.session.sentBack(f.next, 1).stamp; t3.Present() {
+		if t3 := f.session.earlierReply(f.next, 1).stamp; t3.Present() {
 			v.Seq = uint32(f.next - 1)
 			v.T3 = f.a.format.Encode(t3.At, tai)
 			v.Mode = method(t3.Origin)
@@ -263,16 +263,16 @@ const hostEvery = 8
 // query. It replaces the bitmap's last word; without a bitmap there is no space for it.
 func (f *filler) host(r *stamp.Receipt) {
 	s, now := f.session, uint32(f.shard.drops.total-f.session.dropsBefore+f.session.refused)
-	if f.q.receipt.Received&stamp.AsksHost == 0 || r.Words == 0 {
+	if f.q.receipt.Received&stamp.HostRequestBit == 0 || r.Words == 0 {
 		return
 	}
-	if s.toldDrops != now {
-		s.toldDrops, s.tellHost = now, stamp.LeftReplies // as often as timestamps are repeated: replies may be lost
+	if s.reportedDrops != now {
+		s.reportedDrops, s.hostReports = now, stamp.ReportedReplies // as often as timestamps are repeated: replies may be lost
 	}
 	switch {
 	case r.StatsQuery, f.next%hostEvery == 0:
-	case s.tellHost > 0:
-		s.tellHost--
+	case s.hostReports > 0:
+		s.hostReports--
 	default:
 		return
 	}
@@ -290,8 +290,8 @@ func (f *filler) receipt(whole []byte) {
 	r.Reordered, r.Late, r.Bursts = uint32(c.Reordered), uint32(c.Late), uint32(c.Bursts)
 	r.Corrupted, r.Tx = uint32(s.corrupted), uint32(s.tx)
 	r.Recent = c.Recent
-	if asks := &f.q.receipt; !r.StatsQuery && asks.Received&stamp.AsksHost != 0 {
-		if f.in.DSCP != asks.SentDSCP() {
+	if requested := &f.q.receipt; !r.StatsQuery && requested.Received&stamp.HostRequestBit != 0 {
+		if f.in.DSCP != requested.SentDSCP() {
 			s.remarked++
 		}
 		if f.in.ECN == congestionExperienced {
@@ -299,8 +299,8 @@ func (f *filler) receipt(whole []byte) {
 		}
 	}
 	f.host(&r)
-	for i := range r.Left {
-		r.Left[i] = s.left(f.next, uint64(i)+1)
+	for i := range r.EarlierTX {
+		r.EarlierTX[i] = s.left(f.next, uint64(i)+1)
 	}
 	r.AppendTo(whole[:0])
 	f.a.receipt = true

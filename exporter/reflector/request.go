@@ -39,8 +39,8 @@ type tlvs struct {
 	end int
 	// misplaced: a TLV other than padding follows the HMAC.
 	misplaced bool
-	// naked: there is a TLV other than padding, which must be authenticated.
-	naked bool
+	// unauthenticated: there is a TLV other than padding, which must be authenticated.
+	unauthenticated bool
 }
 
 // looksAuthenticated distinguishes the formats: bytes 4 to 15 are zero in authenticated mode, and are T1 and an Error
@@ -103,7 +103,7 @@ func (q *request) note(kind stamp.TLVType, at int, value []byte) {
 	t := &q.tlvs
 	if kind != stamp.TypeExtraPadding {
 		t.misplaced = t.misplaced || t.hmac != 0
-		t.naked = true
+		t.unauthenticated = true
 	}
 	switch {
 	case kind == stamp.TypeHMAC && t.hmac == 0:

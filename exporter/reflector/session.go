@@ -43,7 +43,7 @@ type tier uint8
 const (
 	onTrial tier = iota
 	signed
-	seasoned
+	established
 	proven
 
 	tiers = iota
@@ -52,8 +52,8 @@ const (
 // A session without a Receipt becomes seasoned by more packets and time than a flood of spoofed packets is likely to
 // spend on one address.
 const (
-	seasonedPackets = 16
-	seasonedAge     = 10 * time.Second
+	establishedPackets = 16
+	establishedAge     = 10 * time.Second
 )
 
 // sentSlots is how many replies keep their transmit timestamp: the Receipt has the last three, and timestamps may
@@ -98,12 +98,12 @@ type session struct {
 	single bool
 	first  uint32
 	sent   [sentSlots]sent
-	// dropsBefore are the socket's drops before the session, refused its own refused packets, toldDrops the sum of both
-	// last reported, and tellHost the number of further replies that report it.
-	dropsBefore uint64
-	refused     uint64
-	toldDrops   uint32
-	tellHost    uint8
+	// dropsBefore are the socket's drops before the session, refused its own refused packets, reportedDrops the sum of both
+	// last reported, and hostReports the number of further replies that report it.
+	dropsBefore   uint64
+	refused       uint64
+	reportedDrops uint32
+	hostReports   uint8
 	// remarked and marked count requests that arrived with another DSCP than they were sent with, and with ECN CE.
 	remarked, marked uint16
 	// inRound counts the replies in the shard's current round.
@@ -129,8 +129,8 @@ func (s *session) sealed(n uint64, t3 instant.Time) {
 	}
 }
 
-// sentBack is the reply sent back places before the next one; its timestamp is absent if it is not known.
-func (s *session) sentBack(next, back uint64) sent {
+// earlierReply is the reply sent back places before the next one; its timestamp is absent if it is not known.
+func (s *session) earlierReply(next, back uint64) sent {
 	if back > next {
 		return sent{}
 	}
@@ -141,12 +141,12 @@ func (s *session) sentBack(next, back uint64) sent {
 }
 
 // left is the Receipt's entry of that reply.
-func (s *session) left(next, back uint64) stamp.Left {
-	e := s.sentBack(next, back)
+func (s *session) left(next, back uint64) stamp.ReplyTX {
+	e := s.earlierReply(next, back)
 	if !e.stamp.Present() {
-		return stamp.Left{}
+		return stamp.ReplyTX{}
 	}
-	return stamp.Left{Known: true, After: e.stamp.At.Sub(e.t3), TXUncertainty: e.stamp.TXUncertainty}
+	return stamp.ReplyTX{Known: true, After: e.stamp.At.Sub(e.t3), TXUncertainty: e.stamp.TXUncertainty}
 }
 
 // number allocates the next reply's number.
@@ -157,9 +157,9 @@ func (s *session) number() uint64 {
 	return n
 }
 
-// takeBack releases the number of a reply that was not sent, if it is the newest: a failure of this host must not count
+// releaseNumber releases the number of a reply that was not sent, if it is the newest: a failure of this host must not count
 // as a loss on the path.
-func (s *session) takeBack(n uint64) {
+func (s *session) releaseNumber(n uint64) {
 	if s.tx == n+1 {
 		s.tx = n
 	}
@@ -173,7 +173,7 @@ func (s *session) awaits(seq uint32) bool {
 	if s.window == nil {
 		return s.ahead(seq)
 	}
-	return s.window.Awaits(seqwin.Extend(s.window.Counts().Next, seq))
+	return s.window.IsMissing(seqwin.Extend(s.window.Counts().Next, seq))
 }
 
 // has reports whether that test packet was received, as far back as the window reaches.
@@ -224,7 +224,7 @@ func (s *session) note(q *request, now time.Duration) {
 // replayedBefore reports whether all earlier requests of s took longer than its waiting time and precede q by that
 // much: then recorded requests opened it. A session whose sender has repeated its Epoch, or that is old enough, is not.
 func (q *request) replayedBefore(s *session, now time.Duration) bool {
-	if !q.authenticated || s.tier >= seasoned || !q.ahead(s) {
+	if !q.authenticated || s.tier >= established || !q.ahead(s) {
 		return false
 	}
 	// Both formats have seconds in the upper half. One second is subtracted for rounding.
@@ -272,7 +272,7 @@ func (t *table) retract(s *session) {
 	s.received = 0
 	start := uint64(s.first)
 	if s.window == nil {
-		t.takeWindow(s)
+		t.addWindow(s)
 	} else {
 		start = s.window.Counts().First
 		s.window.Reset()
@@ -304,7 +304,7 @@ func (t *table) statsQuery(s *session, next uint32, finish bool, now time.Durati
 
 // begin makes the window of s. It starts with the one packet received so far, or else with number next.
 func (t *table) begin(s *session, next uint32) {
-	t.takeWindow(s)
+	t.addWindow(s)
 	if !s.single {
 		s.window.Start(uint64(next))
 		return

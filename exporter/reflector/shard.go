@@ -31,7 +31,7 @@ type shard struct {
 	host                  hostid.ID
 	drops                 dropCount
 	// unknownPeers and vouched limit new sessions, the latter authenticated ones.
-	unknownPeers, vouched *newcomers
+	unknownPeers, authenticated *newSessionLimit
 	// refused counts refused packets without a session; refusals has earlier values.
 	refused  uint64
 	refusals dropCount
@@ -50,7 +50,7 @@ func newShard(o *Options, random func() uint32) *shard {
 		perSource:    newLimit(o.RatePackets, o.RateBurst),
 		failures:     newLimit(failuresPerSource, failuresPerSource),
 		allFailures:  newLimit(failuresInTotal/sockets, failuresInTotal/sockets/10),
-		unknownPeers: newNewcomers(o.NewSessions, sockets), vouched: newNewcomers(o.NewSessions, sockets),
+		unknownPeers: newNewSessionLimit(o.NewSessions, sockets), authenticated: newNewSessionLimit(o.NewSessions, sockets),
 		sendErrors: map[syscall.Errno]uint64{},
 		host:       hostid.Read(),
 	}
@@ -95,7 +95,7 @@ func (s *shard) admit(in *tstamp.In, q *request, now time.Duration, a *pendingRe
 	case known != nil:
 		src = known.src
 	// Before anything is stored or verified: in a flood this check is the only work.
-	case !s.options.Stateless && !q.authenticated && !s.unknownPeers.open(in.Peer.Addr(), now) && s.relative(&key, q) == nil:
+	case !s.options.Stateless && !q.authenticated && !s.unknownPeers.open(in.Peer.Addr(), now) && s.findMoved(&key, q) == nil:
 		return s.refuse(nil, NewSessionLimited)
 	default:
 		src = s.table.sources.get(in.Peer.Addr(), now)
@@ -116,7 +116,7 @@ func (s *shard) admit(in *tstamp.In, q *request, now time.Duration, a *pendingRe
 	case r != Answered:
 		return r
 	}
-	if !verified && q.authenticated && known != nil && (q.tlvs.receipt != 0 || remembers(known.receipt, now)) {
+	if !verified && q.authenticated && known != nil && (q.tlvs.receipt != 0 || isRecent(known.receipt, now)) {
 		// A sender of Receipts signs all its TLVs. This was a test packet or a statistics query.
 		return s.corrupted(in, q, src, r)
 	}
@@ -165,8 +165,8 @@ func (s *shard) refuse(known *session, why Result) Result {
 	return why
 }
 
-// relative finds the session of q under another key: its sender's address has changed, or it had no Receipts so far.
-func (s *shard) relative(key *sessionKey, q *request) *session {
+// findMoved finds the session of q under another key: its sender's address has changed, or it had no Receipts so far.
+func (s *shard) findMoved(key *sessionKey, q *request) *session {
 	if key.run == 0 {
 		return nil
 	}
@@ -183,10 +183,10 @@ func (s *shard) relative(key *sessionKey, q *request) *session {
 // find finds the session of q by its Receipt, or opens it; without a session it returns the reason.
 func (s *shard) find(key sessionKey, q *request, src *source, now time.Duration) (*session, Result) {
 	t := s.table
-	switch known := s.relative(&key, q); {
+	switch known := s.findMoved(&key, q); {
 	case known == nil:
 	case known.key.run == 0:
-		t.adopt(known, key.run)
+		t.setRun(known, key.run)
 		return known, Answered
 	case q.movesOn(known):
 		t.rebind(known, key, src)
@@ -198,7 +198,7 @@ func (s *shard) find(key sessionKey, q *request, src *source, now time.Duration)
 	}
 	limits := s.unknownPeers
 	if q.authenticated {
-		limits = s.vouched
+		limits = s.authenticated
 	}
 	if !limits.take(netip.AddrFrom16(key.peer), now) {
 		return nil, NewSessionLimited
@@ -238,20 +238,20 @@ func (q *request) ahead(s *session) bool {
 // receiptMemory is how long a session that had Receipts requires them.
 const receiptMemory = time.Minute
 
-func remembers(at, now time.Duration) bool { return at != 0 && now-at < receiptMemory }
+func isRecent(at, now time.Duration) bool { return at != 0 && now-at < receiptMemory }
 
 // lacksReceipt reports whether q, without a Receipt, belongs to a session whose test packets have one: then it was
 // damaged on the path.
 func (q *request) lacksReceipt(known *session, now time.Duration) bool {
-	return q.tlvs.receipt == 0 && known != nil && remembers(known.full, now)
+	return q.tlvs.receipt == 0 && known != nil && isRecent(known.full, now)
 }
 
 // corrupted counts a damaged packet in the session it most likely belongs to, if it does not appear forged.
 func (s *shard) corrupted(in *tstamp.In, q *request, src *source, verified Result) Result {
 	f := makeFlow(in.Peer, in.Local, q.base.SSID, q.authenticated)
-	switch victim := s.table.suspect(f, src); {
-	case victim != nil && q.fits(victim, verified):
-		victim.corrupted++
+	switch damaged := s.table.sessionOfDamaged(f, src); {
+	case damaged != nil && q.fits(damaged, verified):
+		damaged.corrupted++
 	case verified != Answered:
 		return verified
 	}
@@ -302,7 +302,7 @@ func (s *shard) verify(b []byte, q *request, known *session, src *source, now ti
 	}
 	switch {
 	case t.hmac == 0:
-		return !t.naked && t.malformed == 0, Answered
+		return !t.unauthenticated && t.malformed == 0, Answered
 	case t.misplaced:
 		return false, Answered
 	}

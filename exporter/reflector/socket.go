@@ -66,10 +66,10 @@ func (s *socket) serve() error {
 // reply handles the batch. Replies of one session are sent in rounds, so that the transmit timestamps of one round are
 // known in the next: a reply reports few earlier ones, and a host that was suspended finds many requests at once.
 func (s *socket) reply(now time.Duration) {
-	s.learn(s.batch.Tx)
+	s.recordTX(s.batch.Tx)
 	s.shard.perRound = 1
 	if len(s.batch.In) > smallBatch {
-		s.shard.perRound = stamp.LeftReplies
+		s.shard.perRound = stamp.ReportedReplies
 	}
 	for from := 0; from < len(s.batch.In); {
 		from = s.work(now, from)
@@ -78,7 +78,7 @@ func (s *socket) reply(now time.Duration) {
 		}
 		if from < len(s.batch.In) {
 			s.stamps = s.conn.Stamps(s.stamps[:0])
-			s.learn(s.stamps)
+			s.recordTX(s.stamps)
 		}
 	}
 }
@@ -87,8 +87,8 @@ func (s *socket) reply(now time.Duration) {
 // of one session causes, each reports one of the three before it: fewer system calls.
 const smallBatch = 16
 
-// learn records transmit timestamps of replies.
-func (s *socket) learn(stamps []tstamp.TxStamp) {
+// recordTX records transmit timestamps of replies.
+func (s *socket) recordTX(stamps []tstamp.TxStamp) {
 	if len(stamps) == 0 {
 		return
 	}
@@ -177,7 +177,7 @@ func (s *socket) account(failed *[batchPackets]syscall.Errno) {
 			a.result = SendFailed
 			s.shard.sendErrors[failed[i]]++
 			if a.session != nil {
-				a.session.takeBack(a.number)
+				a.session.releaseNumber(a.number)
 			}
 		}
 		s.shard.counts[a.result]++

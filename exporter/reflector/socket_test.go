@@ -88,7 +88,7 @@ func TestUnsentReplyIsCountedAndReleasesItsNumber(t *testing.T) {
 			if uint64(len(conn.taken)) != c.sent {
 				t.Errorf("sent %d replies, want %d", len(conn.taken), c.sent)
 			}
-			if got := k.ask(4).base.Seq; got != c.next {
+			if got := k.poll(4).base.Seq; got != c.next {
 				t.Errorf("the next reply has number %d, want %d", got, c.next)
 			}
 		})
@@ -109,16 +109,16 @@ func TestRepliesOfOneBatchReportEachOther(t *testing.T) {
 		for _, b := range conn.taken {
 			rep := reply{data: b}
 			rep.parse(t, nil)
-			for i, l := range rep.receipt.Left {
+			for i, l := range rep.receipt.EarlierTX {
 				if l.Known {
 					told[rep.base.Seq-uint32(i)-1] = true
 				}
 			}
-			if n <= smallBatch && rep.base.Seq > 0 && !rep.receipt.Left[0].Known {
+			if n <= smallBatch && rep.base.Seq > 0 && !rep.receipt.EarlierTX[0].Known {
 				t.Errorf("batch of %d: reply %d does not report the one before", n, rep.base.Seq)
 			}
 		}
-		last := (n - 1) / stamp.LeftReplies * stamp.LeftReplies // the next batch reports the last round
+		last := (n - 1) / stamp.ReportedReplies * stamp.ReportedReplies // the next batch reports the last round
 		if n <= smallBatch {
 			last = n - 1
 		}
@@ -160,7 +160,7 @@ func TestBatchGetsRepliesInOrderWithoutAllocation(t *testing.T) {
 
 func TestIdleSessionsExpireWithTheNextPacketOfAnyPeer(t *testing.T) {
 	l := newLab(t, nil)
-	l.poller("192.0.2.1:5000", 1).ask(0)
+	l.poller("192.0.2.1:5000", 1).poll(0)
 	s := newSocket(&faultyConn{}, l.s, goodClock(), func() time.Duration { return 0 })
 	s.batchOf(l.poller("192.0.2.2:5000", 2), 0, 1)
 	s.reply(15*time.Minute + time.Second)

@@ -156,8 +156,8 @@ func (s *Stats) publish(to *metric.Scope) {
 	}
 }
 
-// tidy removes idle sessions, with pauses for packets, and reports whether memory was returned to the runtime.
-func (s *shard) tidy(now time.Duration) (shrunk bool) {
+// removeIdle removes idle sessions, with pauses for packets, and reports whether memory was returned to the runtime.
+func (s *shard) removeIdle(now time.Duration) (shrunk bool) {
 	for more := true; more; {
 		s.mu.Lock()
 		if more = s.table.expire(now, s.options.Expiry); !more {
@@ -179,14 +179,14 @@ func (r *Reflector) publish(ctx context.Context) {
 	for {
 		shrunk := false
 		for _, h := range r.shards {
-			shrunk = h.tidy(r.since()) || shrunk
+			shrunk = h.removeIdle(r.since()) || shrunk
 		}
 		if shrunk {
 			debug.FreeOSMemory() // otherwise the collector would run some minutes later, and not return all
 		}
 		now := r.Stats()
 		scope.Update(func() { now.publish(scope) })
-		refused.look(&now, r.since(), r.env.Log)
+		refused.check(&now, r.since(), r.env.Log)
 		select {
 		case <-ctx.Done():
 			return
@@ -198,28 +198,28 @@ func (r *Reflector) publish(ctx context.Context) {
 // unsent detects when this host starts to refuse replies (its firewall, its routes, a full queue), and when it has
 // accepted all for a while.
 type unsent struct {
-	failed uint64        // total at the last check
-	last   time.Duration // the last check with an increase
-	told   bool
+	failed   uint64        // total at the last check
+	last     time.Duration // the last check with an increase
+	reported bool
 }
 
-// calm is how long no reply must be refused for the host to count as recovered. Unknown peers can cause refused replies
+// recoveryTime is how long no reply must be refused for the host to count as recovered. Unknown peers can cause refused replies
 // by their source addresses: they cause at most two log lines in that time.
-const calm = time.Minute
+const recoveryTime = time.Minute
 
-func (u *unsent) look(s *Stats, now time.Duration, log *slog.Logger) {
+func (u *unsent) check(s *Stats, now time.Duration, log *slog.Logger) {
 	failed := s.Results[SendFailed]
 	more := failed - u.failed
 	u.failed = failed
 	switch {
 	case more > 0:
 		u.last = now
-		if !u.told {
-			u.told = true
+		if !u.reported {
+			u.reported = true
 			log.Warn("This host cannot send replies", "replies", more, "errors", errorsOf(s))
 		}
-	case u.told && now-u.last > calm:
-		u.told = false
+	case u.reported && now-u.last > recoveryTime:
+		u.reported = false
 		log.Info("This host sends all replies again", "not_sent", failed)
 	}
 }

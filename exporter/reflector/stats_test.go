@@ -30,7 +30,7 @@ func TestRefusedRepliesAreLoggedOnceAndTheirEndOnce(t *testing.T) {
 	} {
 		log.Reset()
 		s.Results[SendFailed] = c.failed
-		u.look(&s, c.at, slog.New(slog.NewTextHandler(&log, nil)))
+		u.check(&s, c.at, slog.New(slog.NewTextHandler(&log, nil)))
 		if got := log.String(); (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
 			t.Errorf("at %v with %d refused: logged %q, want %q", c.at, c.failed, got, c.want)
 		}

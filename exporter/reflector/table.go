@@ -25,17 +25,17 @@ type table struct {
 	// growth is the limit of all windows beyond their first size, trials the part of it for sessions on trial.
 	growth, trials seqwin.Quota
 
-	max, maxSigned, maxSeasoned, maxPerSource int
+	max, maxSigned, maxEstablished, maxPerSource int
 }
 
 func newTable(most, maxPerSource int, random func() uint32) *table {
 	t := &table{
 		byKey: make(map[sessionKey]*session), byEpoch: make(map[uint32]*session), byFlow: make(map[flow]*session),
 		random: random,
-		max:    most, maxSigned: most / 2, maxSeasoned: most / 4, maxPerSource: maxPerSource,
-		growth: seqwin.Quota{Bytes: max(most*growthBytes, leastGrowth)},
+		max:    most, maxSigned: most / 2, maxEstablished: most / 4, maxPerSource: maxPerSource,
+		growth: seqwin.Quota{Bytes: max(most*growthBytes, minGrowth)},
 	}
-	t.trials = seqwin.Quota{Bytes: t.growth.Bytes / 8, Of: &t.growth}
+	t.trials = seqwin.Quota{Bytes: t.growth.Bytes / 8, Parent: &t.growth}
 	t.sources = newSourceTable(maxIdleSources, &t.growth)
 	for i := range t.rings {
 		t.rings[i].init()
@@ -63,7 +63,7 @@ func (t *table) open(key sessionKey, src *source, now, wait time.Duration) *sess
 	s := takeLast(&t.free)
 	*s = session{key: key, opened: now, seen: now, wait: wait}
 	s.place.of = s
-	t.sources.own(src, s) // first: the weakest may be the last one of src, and src must stay
+	t.sources.addSession(src, s) // first: the weakest may be the last one of src, and src must stay
 	if weakest != nil {
 		t.close(weakest)
 	}
@@ -83,8 +83,8 @@ func (t *table) open(key sessionKey, src *source, now, wait time.Duration) *sess
 	return s
 }
 
-// takeWindow gives s a window.
-func (t *table) takeWindow(s *session) {
+// addWindow gives s a window.
+func (t *table) addWindow(s *session) {
 	s.window = takeLast(&t.windows)
 	t.charge(s)
 }
@@ -112,19 +112,19 @@ func (t *table) charge(s *session) {
 	}
 }
 
-// adopt sets the Run of the first Receipt on a session that started without.
-func (t *table) adopt(s *session, run uint64) {
+// setRun sets the Run of the first Receipt on a session that started without.
+func (t *table) setRun(s *session, run uint64) {
 	delete(t.byKey, s.key)
 	s.key.run = run
 	t.byKey[s.key] = s
 }
 
-// touch records activity of s and updates the order of eviction.
-func (t *table) touch(s *session, now time.Duration) {
+// recordActivity records activity of s and updates the order of eviction.
+func (t *table) recordActivity(s *session, now time.Duration) {
 	s.seen = now
 	t.rings[s.tier].renew(&s.place)
-	if s.tier < seasoned && s.key.run == 0 && s.received >= seasonedPackets && now-s.opened >= seasonedAge {
-		t.promote(s, seasoned)
+	if s.tier < established && s.key.run == 0 && s.received >= establishedPackets && now-s.opened >= establishedAge {
+		t.promote(s, established)
 	}
 }
 
@@ -135,7 +135,7 @@ func (t *table) promote(s *session, to tier) {
 	}
 	t.move(s, to)
 	t.byFlow[s.key.flow] = s
-	t.settle(seasoned, t.maxSeasoned)
+	t.settle(established, t.maxEstablished)
 }
 
 // settle returns the session of a tier that was idle longest to trial, if the tier has more than most.
@@ -160,8 +160,8 @@ func (t *table) rebind(s *session, key sessionKey, src *source) {
 	t.byFlow[key.flow] = s
 	if src != s.src {
 		old := s.src
-		t.sources.own(src, s)
-		t.sources.disown(old)
+		t.sources.addSession(src, s)
+		t.sources.removeSession(old)
 		t.charge(s)
 	}
 }
@@ -183,7 +183,7 @@ func (t *table) close(s *session) {
 		s.window.Reset() // while its source exists, whose quota is returned
 		t.windows = append(t.windows, s.window)
 	}
-	t.sources.disown(s.src)
+	t.sources.removeSession(s.src)
 	s.src, s.window, s.key = nil, nil, sessionKey{}
 	t.free = append(t.free, s)
 }
@@ -223,9 +223,9 @@ func (t *table) shrink() bool {
 // byCookie finds the session of a reply, if it still exists.
 func (t *table) byCookie(cookie uint64) *session { return t.byEpoch[uint32(cookie>>32)] }
 
-// suspect finds the session that a damaged packet belongs to: that of its address and SSID, else the only session of
+// sessionOfDamaged finds the session that a damaged packet belongs to: that of its address and SSID, else the only session of
 // its source, if the address matches. src may be nil.
-func (t *table) suspect(f flow, src *source) *session {
+func (t *table) sessionOfDamaged(f flow, src *source) *session {
 	if s := t.byFlow[f]; s != nil {
 		return s
 	}
@@ -287,10 +287,10 @@ func (t *sourceTable) get(a netip.Addr, now time.Duration) *source {
 		if t.idle.n < t.maxIdle {
 			s = new(source)
 		} else {
-			s = t.forget()
+			s = t.removeOldest()
 		}
 		*s = source{
-			key: key, packets: bucket(now), failures: bucket(now), windows: seqwin.Quota{Bytes: t.share, Of: t.growth},
+			key: key, packets: bucket(now), failures: bucket(now), windows: seqwin.Quota{Bytes: t.share, Parent: t.growth},
 		}
 		s.place.of = s
 		t.byKey[key] = s
@@ -301,16 +301,16 @@ func (t *sourceTable) get(a netip.Addr, now time.Duration) *source {
 	return s
 }
 
-// forget removes the source without a session that was idle longest.
-func (t *sourceTable) forget() *source {
+// removeOldest removes the source without a session that was idle longest.
+func (t *sourceTable) removeOldest() *source {
 	s := t.idle.oldest()
 	t.idle.remove(&s.place)
 	delete(t.byKey, s.key)
 	return s
 }
 
-// own adds s to the sessions of src.
-func (t *sourceTable) own(src *source, s *session) {
+// addSession adds s to the sessions of src.
+func (t *sourceTable) addSession(src *source, s *session) {
 	if src.sessions == 0 {
 		t.idle.remove(&src.place)
 	}
@@ -318,15 +318,15 @@ func (t *sourceTable) own(src *source, s *session) {
 	src.last, s.src = s, src
 }
 
-// disown removes one session of src.
-func (t *sourceTable) disown(src *source) {
+// removeSession removes one session of src.
+func (t *sourceTable) removeSession(src *source) {
 	if src.sessions--; src.sessions > 0 {
 		return
 	}
 	src.last = nil
 	t.idle.push(&src.place)
 	if t.idle.n > t.maxIdle {
-		t.forget()
+		t.removeOldest()
 	}
 }
 

@@ -75,7 +75,7 @@ func TestTableEvictsTheOldestOnTrial(t *testing.T) {
 	for i := range 4 {
 		tab.openFrom(i, 1, time.Duration(i))
 	}
-	tab.touch(tab.byKey[sessionKey{makeFlow(addr(0), netip.Addr{}, 7, false), 1}], 10)
+	tab.recordActivity(tab.byKey[sessionKey{makeFlow(addr(0), netip.Addr{}, 7, false), 1}], 10)
 	tab.openFrom(4, 1, 11)
 	tab.check(t)
 	for i, want := range []bool{true, false, true, true, true} {
@@ -145,11 +145,11 @@ func TestExcessSeasonedSessionsReturnToTrial(t *testing.T) {
 	tab := testTable(40)
 	for i := range 30 {
 		s := tab.openFrom(i, 0, 0)
-		s.received = seasonedPackets
-		tab.touch(s, seasonedAge)
+		s.received = establishedPackets
+		tab.recordActivity(s, establishedAge)
 	}
 	tab.check(t)
-	if n := tab.rings[seasoned].n; n != 10 {
+	if n := tab.rings[established].n; n != 10 {
 		t.Errorf("%d sessions are seasoned, want a quarter of 40", n)
 	}
 }
@@ -228,12 +228,12 @@ func TestTableStaysConsistentUnderRandomUse(t *testing.T) {
 		case 3:
 			if s.key.run == 0 {
 				run := uint64(rng.Uint32()) + 10
-				tab.adopt(s, run)
+				tab.setRun(s, run)
 			}
 		case 4:
 			tab.expire(now, 20*time.Second)
 		default:
-			tab.touch(s, now)
+			tab.recordActivity(s, now)
 		}
 		if step%100 == 0 {
 			tab.check(t)

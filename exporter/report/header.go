@@ -101,18 +101,18 @@ func (h Header) kept(bytes int64) Header {
 func (h Header) bounded() Header {
 	h.Report, h.FileBytes = "", 0
 	for _, s := range []*string{&h.Path, &h.Probe, &h.Kind, &h.Peer, &h.Result, &h.Reason} {
-		*s = cut(*s)
+		*s = truncate(*s)
 	}
 	lines := make([]Line, 0, min(len(h.Summary), maxLines))
 	for _, l := range h.Summary[:cap(lines)] {
-		lines = append(lines, Line{cut(l.Quantity), cut(l.Direction), cut(l.Value)})
+		lines = append(lines, Line{truncate(l.Quantity), truncate(l.Direction), truncate(l.Value)})
 	}
 	h.Summary = lines
 	return h
 }
 
-// cut returns a copy of s as valid UTF-8 of at most maxText bytes.
-func cut(s string) string {
+// truncate returns a copy of s as valid UTF-8 of at most maxText bytes.
+func truncate(s string) string {
 	n := min(len(s), maxText)
 	for n < len(s) && n > maxText-utf8.UTFMax && !utf8.RuneStart(s[n]) {
 		n--

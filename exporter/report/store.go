@@ -100,9 +100,9 @@ func (s *Store) Configure(o Options) {
 		s.scan()
 	}
 	s.mu.Lock()
-	gone := s.excess(nil)
+	excess := s.removeExcess(nil)
 	s.mu.Unlock()
-	s.remove(gone)
+	s.remove(excess)
 }
 
 // scan lists the directory; writing must be held.
@@ -124,7 +124,7 @@ func (s *Store) scan() {
 	defer s.mu.Unlock()
 	s.index, s.total, s.stats.Error = index, total, err
 	if s.listed = err == nil; !s.listed {
-		s.tell(err)
+		s.logFailure(err)
 	}
 }
 
@@ -132,8 +132,8 @@ func has(index []Header, id string) bool {
 	return slices.ContainsFunc(index, func(h Header) bool { return h.ID == id })
 }
 
-// tell logs the first of consecutive failures and the first success after them; writing must be held.
-func (s *Store) tell(err error) {
+// logFailure logs the first of consecutive failures and the first success after them; writing must be held.
+func (s *Store) logFailure(err error) {
 	switch log := s.options.Log; {
 	case err != nil && !s.failing:
 		log.Error("Reports cannot be written; the next report is tried again", "dir", s.options.Dir, "err", err)
@@ -148,18 +148,18 @@ func newestFirst(a, b Header) int { return strings.Compare(b.ID, a.ID) }
 // incidentShare: reports of kind Incident use at most 1/incidentShare of both limits.
 const incidentShare = 4
 
-// excess removes the oldest headers from the index until h fits at its front; a nil h needs no space. It
+// removeExcess removes the oldest headers from the index until h fits at its front; a nil h needs no space. It
 // leaves their files; mu must be held.
-func (s *Store) excess(h *Header) (gone []Header) {
+func (s *Store) removeExcess(h *Header) (excess []Header) {
 	if h != nil && h.Kind == Incident {
-		gone = s.oldest(func(o *Header) bool { return o.Kind == Incident }, s.options.MaxRuns/incidentShare, s.options.MaxBytes/incidentShare, h)
+		excess = s.oldest(func(o *Header) bool { return o.Kind == Incident }, s.options.MaxRuns/incidentShare, s.options.MaxBytes/incidentShare, h)
 	}
-	return append(gone, s.oldest(func(*Header) bool { return true }, s.options.MaxRuns, s.options.MaxBytes, h)...)
+	return append(excess, s.oldest(func(*Header) bool { return true }, s.options.MaxRuns, s.options.MaxBytes, h)...)
 }
 
 // oldest removes from the index the oldest headers for which meant is true, until those that are left and h
 // are within the limits. h may be nil.
-func (s *Store) oldest(meant func(*Header) bool, runs int, bytes int64, h *Header) (gone []Header) {
+func (s *Store) oldest(meant func(*Header) bool, runs int, bytes int64, h *Header) (excess []Header) {
 	if h != nil {
 		runs, bytes = runs-1, bytes-h.FileBytes
 	}
@@ -173,16 +173,16 @@ func (s *Store) oldest(meant func(*Header) bool, runs int, bytes int64, h *Heade
 			return false
 		}
 		s.total -= o.FileBytes
-		gone = append(gone, o)
+		excess = append(excess, o)
 		return true
 	})
-	return gone
+	return excess
 }
 
 // remove removes files; writing must be held.
-func (s *Store) remove(gone []Header) {
+func (s *Store) remove(excess []Header) {
 	var removed uint64
-	for _, h := range gone {
+	for _, h := range excess {
 		if h.FileBytes == 0 {
 			continue
 		}
@@ -226,7 +226,7 @@ func (s *Store) Write(h Header, body any) error {
 	}
 	h = h.kept(size)
 	s.mu.Lock()
-	gone := s.excess(&h)
+	excess := s.removeExcess(&h)
 	i, _ := slices.BinarySearchFunc(s.index, h, newestFirst)
 	s.index = slices.Insert(s.index, i, h)
 	s.total += size
@@ -242,9 +242,9 @@ func (s *Store) Write(h Header, body any) error {
 	case err != nil && !errors.As(err, new(syscall.Errno)): // the report is at fault, not the directory
 		o.Log.Error("Report not written", "id", h.ID, "dir", o.Dir, "err", err)
 	case o.Dir != "":
-		s.tell(err)
+		s.logFailure(err)
 	}
-	s.remove(gone)
+	s.remove(excess)
 	return err
 }
 

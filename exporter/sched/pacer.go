@@ -57,8 +57,8 @@ type Pacer struct {
 	flush []*flusher
 }
 
-// forever is the due time if there is no task.
-const forever = time.Duration(1<<63 - 1)
+// never is the due time if there is no task.
+const never = time.Duration(1<<63 - 1)
 
 type flusher struct {
 	f       func()
@@ -119,7 +119,7 @@ func (p *Pacer) end() {
 // sleep waits until the earliest task is due.
 func (p *Pacer) sleep() error {
 	p.mu.Lock()
-	p.armed = forever
+	p.armed = never
 	if p.queue.len() > 0 {
 		p.armed = p.queue.first()
 	}

@@ -44,7 +44,7 @@ func (f *fakeTimer) wait(until time.Duration) error {
 		defer f.mu.Unlock()
 		return f.err
 	}
-	if until != forever {
+	if until != never {
 		f.time = max(f.time, until)
 		f.mu.Unlock()
 		return nil

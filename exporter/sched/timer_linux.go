@@ -16,11 +16,11 @@ import (
 // ppoll like a long system call, and its monitor wakes up 50 times, 20 us apart, after each of them (sysmon in
 // runtime/proc.go). For 200 wake-ups a second that was half of all CPU time.
 type kernelTimer struct {
-	timer int
-	poll  *os.File // the epoll descriptor
-	raw   syscall.RawConn
-	look  func(uintptr) bool // made once, since a method value allocates
-	woken bool               // look found the eventfd readable
+	timer      int
+	poll       *os.File // the epoll descriptor
+	raw        syscall.RawConn
+	checkReady func(uintptr) bool // made once, since a method value allocates
+	woken      bool               // look found the eventfd readable
 
 	mu    sync.RWMutex // guards closing the eventfd
 	event int          // -1: closed
@@ -32,7 +32,7 @@ func newTimer() (timer, error) {
 		k.leave()
 		return nil, err
 	}
-	k.look = k.ready
+	k.checkReady = k.ready
 	return k, nil
 }
 
@@ -80,7 +80,7 @@ func (k *kernelTimer) leave() {
 
 func (k *kernelTimer) wait(until time.Duration) error {
 	var spec unix.ItimerSpec // zero: disarmed
-	if until != forever {
+	if until != never {
 		// Zero would disarm it; a time in the past fires at once.
 		spec.Value = unix.NsecToTimespec(int64(max(until, 1)))
 	}
@@ -89,7 +89,7 @@ func (k *kernelTimer) wait(until time.Duration) error {
 		return fmt.Errorf("timerfd_settime: %w", err)
 	}
 	k.woken = false
-	if err := k.raw.Read(k.look); err != nil {
+	if err := k.raw.Read(k.checkReady); err != nil {
 		return fmt.Errorf("poll: %w", err)
 	}
 	if k.woken {
@@ -121,18 +121,18 @@ func (k *kernelTimer) wake() {
 	_, _ = unix.Write(k.event, one[:])
 }
 
-// anchor and anchorAt relate the runtime's monotonic clock to the kernel's. Both are set once. The runtime reads
+// anchor and kernelBase relate the runtime's monotonic clock to the kernel's. Both are set once. The runtime reads
 // CLOCK_MONOTONIC through the vDSO in some 40 ns; clock_gettime from here would need a system call.
 var (
-	anchor   = time.Now()
-	anchorAt = monotonicAt(anchor)
+	runtimeBase = time.Now()
+	kernelBase  = monotonicAt(runtimeBase)
 )
 
 // Now is CLOCK_MONOTONIC (clock_gettime(2)): the time since an arbitrary start, usually the boot, unaffected by steps
 // of the real-time clock. It is above zero. If the kernel's clock cannot be read, it is the time since the program's
 // start. The absolute value has an error of the few ten nanoseconds between the two readings at the start; differences
 // are exact.
-func Now() time.Duration { return anchorAt + time.Since(anchor) }
+func Now() time.Duration { return kernelBase + time.Since(runtimeBase) }
 
 // monotonicAt is the CLOCK_MONOTONIC time at t, a reading of the runtime's clock. Of a few bracketed readings the one
 // with the shortest bracket is taken, so that a preemption in between does not add an offset.

@@ -5,13 +5,13 @@ package seqwin
 type Quota struct {
 	// Bytes is what is left; zero or less allows nothing.
 	Bytes int
-	// Of is the quota that includes this one and is charged as well; nil: none.
-	Of *Quota
+	// Parent is the quota that includes this one and is charged as well; nil: none.
+	Parent *Quota
 }
 
 // take charges n bytes, or nothing if any of the quotas has fewer left.
 func (q *Quota) take(n int) bool {
-	for x := q; x != nil; x = x.Of {
+	for x := q; x != nil; x = x.Parent {
 		if x.Bytes < n {
 			return false
 		}
@@ -21,7 +21,7 @@ func (q *Quota) take(n int) bool {
 }
 
 func (q *Quota) add(n int) {
-	for x := q; x != nil; x = x.Of {
+	for x := q; x != nil; x = x.Parent {
 		x.Bytes += n
 	}
 }

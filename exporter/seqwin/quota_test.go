@@ -4,7 +4,7 @@ import "testing"
 
 func TestWindowGrowsNoFurtherThanItsQuota(t *testing.T) {
 	all := Quota{Bytes: tableBytes(4096)}
-	part := Quota{Bytes: tableBytes(4096) - tableBytes(Size) - 1, Of: &all}
+	part := Quota{Bytes: tableBytes(4096) - tableBytes(Size) - 1, Parent: &all}
 	var w, other Window
 	for _, x := range []*Window{&w, &other} {
 		x.Charge(&part)

@@ -5,10 +5,10 @@ import "time"
 // reference is the same receiver in a simple form: it keeps the outcome of every number, and counts by iterating
 // over all of them.
 type reference struct {
-	first, base, next, size      uint64
-	arrived, received            map[uint64]bool
-	opened                       map[uint64]int64 // ms
-	duplicated, reordered, tardy uint64
+	first, base, next, size     uint64
+	arrived, received           map[uint64]bool
+	opened                      map[uint64]int64 // ms
+	duplicated, reordered, late uint64
 }
 
 func newReference(first uint64) *reference {
@@ -27,14 +27,14 @@ func (r *reference) add(n uint64, now time.Duration) Verdict {
 		r.settle()
 		return Unique
 	case n+r.size < r.next:
-		r.tardy++
+		r.late++
 		return Late
 	case r.arrived[n]:
 		r.duplicated++
 		return Duplicate
 	case n < r.base:
 		r.arrived[n] = true
-		r.tardy++
+		r.late++
 		return Late
 	}
 	r.arrived[n], r.received[n] = true, true
@@ -102,7 +102,7 @@ func (r *reference) finish(next uint64, now time.Duration) {
 func (r *reference) counts() Counts {
 	c := Counts{
 		First: r.first, Base: r.base, Next: r.next,
-		Duplicated: r.duplicated, Reordered: r.reordered, Late: r.tardy,
+		Duplicated: r.duplicated, Reordered: r.reordered, Late: r.late,
 	}
 	before := true
 	for n := r.first; n < r.next; n++ {

@@ -167,9 +167,9 @@ func (w *Window) Seen(n uint64) bool {
 	return n < w.counts.Next && n+uint64(w.length()) >= w.counts.Next && w.has(n)
 }
 
-// Awaits reports whether number n has certainly not arrived: a number below the first one, or older than the
+// IsMissing reports whether number n has certainly not arrived: a number below the first one, or older than the
 // window, may have.
-func (w *Window) Awaits(n uint64) bool {
+func (w *Window) IsMissing(n uint64) bool {
 	c := &w.counts
 	return n >= c.Next || n >= c.First && n+uint64(w.length()) >= c.Next && !w.has(n)
 }

@@ -380,16 +380,16 @@ func TestAwaitsOnlyWhatHasCertainlyNotArrived(t *testing.T) {
 		w.Add(n, 0)
 	}
 	for n, want := range map[uint64]bool{0: false, 99: false, 100: false, 101: false, 102: true, 103: true, 104: false, 105: true, 1 << 40: true} {
-		if got := w.Awaits(n); got != want {
+		if got := w.IsMissing(n); got != want {
 			t.Errorf("number %d: %v, want %v", n, got, want)
 		}
 	}
 	w.Expire(time.Hour, time.Second)
-	if !w.Awaits(102) {
+	if !w.IsMissing(102) {
 		t.Error("a lost number is not awaited")
 	}
 	w.Add(104+Size, time.Hour)
-	if w.Awaits(102) || !w.Awaits(105) {
+	if w.IsMissing(102) || !w.IsMissing(105) {
 		t.Error("a number older than the window is awaited")
 	}
 }

@@ -28,37 +28,37 @@ const MinReport = load.ReportBytes
 // returned.
 type Adjuster func(Status) time.Duration
 
-// Adjusting is the rate of a stream with feedback, at its sender. Times are readings of one
+// RateControl is the rate of a stream with feedback, at its sender. Times are readings of one
 // monotonic clock. Its methods are safe for concurrent use. The stream always stays within its plan:
 // no two packets are closer than the plan's Interval.
 //
 // It begins with one packet per Feedback. Without reports or orders it keeps its rate for a time, and
 // then halves it repeatedly, down to the initial rate: the deciding end may have ended, or its packets
 // may be lost on a path that this stream overloads.
-type Adjusting struct {
-	least   time.Duration // shortest interval: the plan's
-	most    time.Duration // longest interval: the initial one
-	silence time.Duration // idle timeout before the rate is halved
+type RateControl struct {
+	least       time.Duration // shortest interval: the plan's
+	most        time.Duration // longest interval: the initial one
+	idleTimeout time.Duration // idle timeout before the rate is halved
 
 	mu         sync.Mutex
 	adjustRate Adjuster // nil: orders of the other end count
 	pace       time.Duration
-	heard      monotonic
+	lastReport monotonic
 	serial     uint32
 }
 
-// silenceTimeout is the idle timeout after which a sender halves its rate, and silentReports the least
+// reportTimeout is the idle timeout after which a sender halves its rate, and missedReports the least
 // number of report intervals in it.
 const (
-	silenceTimeout = time.Second
-	silentReports  = 4
+	reportTimeout = time.Second
+	missedReports = 4
 )
 
-// NewAdjusting is that of a plan that begins now; nil: the orders of the other end count.
-func NewAdjusting(p Plan, adjustRate Adjuster, now monotonic) *Adjusting {
-	s := &Adjusting{
-		least: p.Segments[0].Interval, silence: max(silenceTimeout, silentReports*p.Feedback),
-		adjustRate: adjustRate, heard: now,
+// NewRateControl is that of a plan that begins now; nil: the orders of the other end count.
+func NewRateControl(p Plan, adjustRate Adjuster, now monotonic) *RateControl {
+	s := &RateControl{
+		least: p.Segments[0].Interval, idleTimeout: max(reportTimeout, missedReports*p.Feedback),
+		adjustRate: adjustRate, lastReport: now,
 	}
 	s.most = max(s.least, p.Feedback)
 	s.pace = s.most
@@ -66,18 +66,18 @@ func NewAdjusting(p Plan, adjustRate Adjuster, now monotonic) *Adjusting {
 }
 
 // Interval returns the time from the present packet to the next.
-func (s *Adjusting) Interval(now monotonic) time.Duration {
+func (s *RateControl) Interval(now monotonic) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now-s.heard > s.silence {
-		s.heard = now
+	if now-s.lastReport > s.idleTimeout {
+		s.lastReport = now
 		s.pace = min(2*s.pace, s.most)
 	}
 	return s.pace
 }
 
-// Reported handles a report; false: it is old or unexpected.
-func (s *Adjusting) Reported(st load.Status, now monotonic) bool {
+// HandleReport handles a report; false: it is old or unexpected.
+func (s *RateControl) HandleReport(st load.Status, now monotonic) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.adjustRate == nil || st.Serial <= s.serial {
@@ -89,7 +89,7 @@ func (s *Adjusting) Reported(st load.Status, now monotonic) bool {
 }
 
 // ordered handles an order; false: it is old or unexpected.
-func (s *Adjusting) ordered(p load.Pace, now monotonic) bool {
+func (s *RateControl) ordered(p load.Pace, now monotonic) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.adjustRate != nil || p.Serial <= s.serial {
@@ -100,12 +100,12 @@ func (s *Adjusting) ordered(p load.Pace, now monotonic) bool {
 	return true
 }
 
-func (s *Adjusting) set(pace time.Duration, now monotonic) {
-	s.pace, s.heard = min(max(pace, s.least), s.most), now
+func (s *RateControl) set(pace time.Duration, now monotonic) {
+	s.pace, s.lastReport = min(max(pace, s.least), s.most), now
 }
 
 // end stops calls of the Adjuster.
-func (s *Adjusting) end() {
+func (s *RateControl) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.adjustRate, s.serial = nil, math.MaxUint32
@@ -115,11 +115,11 @@ func (s *Adjusting) end() {
 // stream.
 func (s *Session) adjusted(in *tstamp.In, h load.Header, now monotonic) Ignored {
 	e := s.endpoint
-	var to *Adjusting
-	from := plain(in.Peer)
+	var to *RateControl
+	from := unmapped(in.Peer)
 	e.mu.RLock()
 	for _, x := range e.sending {
-		if x.session == s && x.header.Transfer == h.Transfer && plain(x.to) == from {
+		if x.session == s && x.header.Transfer == h.Transfer && unmapped(x.to) == from {
 			to = x.adjustRate
 		}
 	}
@@ -129,7 +129,7 @@ func (s *Session) adjusted(in *tstamp.In, h load.Header, now monotonic) Ignored 
 	}
 	st, report := load.ParseStatus(in.Payload, h)
 	pace, order := load.ParsePace(in.Payload, h)
-	if report && to.Reported(st, now) || order && to.ordered(pace, now) {
+	if report && to.HandleReport(st, now) || order && to.ordered(pace, now) {
 		return taken
 	}
 	return BadFeedback
@@ -138,17 +138,17 @@ func (s *Session) adjusted(in *tstamp.In, h load.Header, now monotonic) Ignored 
 // Report sends the state of reception to the sender of a stream with feedback. The next report
 // replaces a lost one.
 func (s *Session) Report(transfer uint16, to netip.AddrPort, st Status) error {
-	return s.tell(load.AppendReport(make([]byte, 0, load.ReportBytes), s.id, transfer, st), to)
+	return s.sendControl(load.AppendReport(make([]byte, 0, load.ReportBytes), s.id, transfer, st), to)
 }
 
 // Order sends another interval to the sender of a stream with feedback, which stays within its plan in
 // any case. serial must increase from order to order.
 func (s *Session) Order(transfer uint16, to netip.AddrPort, serial uint32, interval time.Duration) error {
 	pace := load.Pace{Serial: serial, Interval: uint64(max(1, interval))}
-	return s.tell(load.AppendOrder(make([]byte, 0, load.OrderBytes), s.id, transfer, pace), to)
+	return s.sendControl(load.AppendOrder(make([]byte, 0, load.OrderBytes), s.id, transfer, pace), to)
 }
 
-func (s *Session) tell(packet []byte, to netip.AddrPort) error {
+func (s *Session) sendControl(packet []byte, to netip.AddrPort) error {
 	_, err := s.endpoint.conn.Send([]tstamp.Out{{Payload: packet, Peer: to, Source: s.sourceFor(to), Cookie: noStamp}})
 	if err != nil {
 		return fmt.Errorf("stream: %w", err)
@@ -159,13 +159,13 @@ func (s *Session) tell(packet []byte, to netip.AddrPort) error {
 // Follow calls tell with the state of reception of a stream with feedback, every Plan.Feedback, until ctx
 // ends. It does not call it before more bytes were received than a report has, so that a receiver never
 // sends more than it receives, and the sender detects an interruption.
-func (r *Reception) Follow(ctx context.Context, tell func(Status)) {
+func (r *Reception) Follow(ctx context.Context, report func(Status)) {
 	if r.tally == nil {
 		return
 	}
 	again := time.NewTicker(r.feedback)
 	defer again.Stop()
-	var told uint64
+	var reported uint64
 	for {
 		select {
 		case <-ctx.Done():
@@ -173,22 +173,22 @@ func (r *Reception) Follow(ctx context.Context, tell func(Status)) {
 		case <-again.C:
 		}
 		r.session.mu.Lock()
-		news := r.tally.status.Bytes >= told+MinReport
+		more := r.tally.status.Bytes >= reported+MinReport
 		var st load.Status
-		if news {
+		if more {
 			st = r.tally.Status(sched.Now() - r.begun)
-			told = st.Bytes
+			reported = st.Bytes
 		}
 		r.session.mu.Unlock()
-		if news {
-			tell(st)
+		if more {
+			report(st)
 		}
 	}
 }
 
-// Tally calculates the statuses of a stream with feedback. The zero value is
+// StatusCounter calculates the statuses of a stream with feedback. The zero value is
 // ready.
-type Tally struct {
+type StatusCounter struct {
 	status load.Status
 	base   time.Duration // the first delay, by two clocks: the origin of all others
 	any    bool
@@ -199,7 +199,7 @@ type Tally struct {
 
 // Add counts a received intact packet. copied: it is a duplicate. micros is its Header.Micros; at is
 // its time of arrival by any clock, or zero if unknown.
-func (t *Tally) Add(seq uint32, payloadBytes int, copied bool, at instant.Time, micros uint32) {
+func (t *StatusCounter) Add(seq uint32, payloadBytes int, copied bool, at instant.Time, micros uint32) {
 	if copied {
 		t.status.Duplicates++
 		return
@@ -224,7 +224,7 @@ func (t *Tally) Add(seq uint32, payloadBytes int, copied bool, at instant.Time, 
 }
 
 // Status returns the next status, elapsed after the begin.
-func (t *Tally) Status(elapsed time.Duration) load.Status {
+func (t *StatusCounter) Status(elapsed time.Duration) load.Status {
 	t.status.Serial++
 	t.status.Elapsed = uint64(elapsed)
 	t.status.Variation = load.NoVariation

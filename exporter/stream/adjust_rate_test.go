@@ -52,7 +52,7 @@ func TestNoOrderExceedsThePlan(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testseed.Of(t), 0))
 	for _, orders := range [][]uint64{{1}, {math.MaxInt64}, {1, math.MaxInt64}, {uint64(time.Millisecond) / 2, uint64(2 * time.Millisecond)}} {
 		p := adjustedPlan(1000)
-		s := NewAdjusting(p, nil, 0)
+		s := NewRateControl(p, nil, 0)
 		c := newCursor(p, 0)
 		c.adjustRate, c.end = s, p.Duration()
 		n, last := 0, time.Duration(-1)
@@ -80,15 +80,15 @@ func TestNoOrderExceedsThePlan(t *testing.T) {
 
 func TestSilenceKeepsTheRateAndThenHalvesIt(t *testing.T) {
 	p := adjustedPlan(1000)
-	s := NewAdjusting(p, nil, 0)
+	s := NewRateControl(p, nil, 0)
 	if got := s.Interval(0); got != p.Feedback {
 		t.Errorf("initial interval %v, want %v", got, p.Feedback)
 	}
 	s.ordered(load.Pace{Serial: 1, Interval: uint64(2 * time.Millisecond)}, time.Second)
 	for at, want := range []time.Duration{2, 2, 4, 8, 16, 20, 20} { // ms, by seconds after the last order
-		now := time.Second + time.Duration(at)*(silenceTimeout+time.Millisecond)
+		now := time.Second + time.Duration(at)*(reportTimeout+time.Millisecond)
 		if at == 1 {
-			now = time.Second + silenceTimeout
+			now = time.Second + reportTimeout
 		}
 		if got := s.Interval(now); got != want*time.Millisecond {
 			t.Errorf("%v after the last order: interval %v, want %v ms", now-time.Second, got, int(want))
@@ -103,7 +103,7 @@ func TestSilenceKeepsTheRateAndThenHalvesIt(t *testing.T) {
 // A receiver never sends more bytes than it receives.
 func TestReportIsSentWhenAsManyBytesHaveComeAsItHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &Reception{session: new(Session), feedback: MinFeedback, tally: new(Tally)}
+		r := &Reception{session: new(Session), feedback: MinFeedback, tally: new(StatusCounter)}
 		reports := 0
 		go r.Follow(t.Context(), func(Status) { reports++ })
 		for _, c := range []struct{ bytes, reports int }{{0, 0}, {71, 0}, {1, 1}, {0, 1}, {71, 1}, {1, 2}, {10_000, 3}, {71, 3}} {
@@ -120,19 +120,19 @@ func TestReportIsSentWhenAsManyBytesHaveComeAsItHas(t *testing.T) {
 }
 
 func TestOldOrMisdirectedFeedbackIsIgnored(t *testing.T) {
-	asked := 0
-	local := NewAdjusting(adjustedPlan(10), func(load.Status) time.Duration { asked++; return time.Millisecond }, 0)
-	remote := NewAdjusting(adjustedPlan(10), nil, 0)
+	called := 0
+	local := NewRateControl(adjustedPlan(10), func(load.Status) time.Duration { called++; return time.Millisecond }, 0)
+	remote := NewRateControl(adjustedPlan(10), nil, 0)
 	for _, c := range []struct {
 		what string
 		got  bool
 		want bool
 	}{
-		{"a report", local.Reported(load.Status{Serial: 2}, 0), true},
-		{"the same", local.Reported(load.Status{Serial: 2}, 0), false},
-		{"an older one", local.Reported(load.Status{Serial: 1}, 0), false},
+		{"a report", local.HandleReport(load.Status{Serial: 2}, 0), true},
+		{"the same", local.HandleReport(load.Status{Serial: 2}, 0), false},
+		{"an older one", local.HandleReport(load.Status{Serial: 1}, 0), false},
 		{"an order to the deciding end", local.ordered(load.Pace{Serial: 3, Interval: 1}, 0), false},
-		{"a report to the other end", remote.Reported(load.Status{Serial: 1}, 0), false},
+		{"a report to the other end", remote.HandleReport(load.Status{Serial: 1}, 0), false},
 		{"an order", remote.ordered(load.Pace{Serial: 7, Interval: 1}, 0), true},
 		{"an older order", remote.ordered(load.Pace{Serial: 6, Interval: 1e9}, 0), false},
 	} {
@@ -141,13 +141,13 @@ func TestOldOrMisdirectedFeedbackIsIgnored(t *testing.T) {
 		}
 	}
 	local.end()
-	if local.Reported(load.Status{Serial: 9}, 0) || asked != 1 || remote.Interval(0) != time.Millisecond {
-		t.Errorf("Adjuster called %d times; interval %v", asked, remote.Interval(0))
+	if local.HandleReport(load.Status{Serial: 9}, 0) || called != 1 || remote.Interval(0) != time.Millisecond {
+		t.Errorf("Adjuster called %d times; interval %v", called, remote.Interval(0))
 	}
 }
 
 func TestTallyCountsReceivedPackets(t *testing.T) {
-	var c Tally
+	var c StatusCounter
 	at := func(sentMS, delayMS int) (instant.Time, uint32) { // an offset of the clocks cancels
 		return instant.Time(1e18).Add(time.Duration(sentMS+delayMS) * time.Millisecond), uint32(sentMS * 1000)
 	}
@@ -188,11 +188,11 @@ func TestStreamIsAdjustedFromEitherEnd(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var mu sync.Mutex
-		var told []load.Status
+		var reported []load.Status
 		decide := func(st load.Status) time.Duration {
 			mu.Lock()
 			defer mu.Unlock()
-			if told = append(told, st); len(told) == 5 {
+			if reported = append(reported, st); len(reported) == 5 {
 				cancel()
 			}
 			return time.Millisecond
@@ -213,7 +213,7 @@ func TestStreamIsAdjustedFromEitherEnd(t *testing.T) {
 		}
 		var following sync.WaitGroup
 		following.Go(func() { r.Follow(ctx, follow) })
-		sent, err := e.here.Send(ctx, 1, e.server.LocalAddr(), p, How{AdjustRate: adjustRate})
+		sent, err := e.here.Send(ctx, 1, e.server.LocalAddr(), p, SendOptions{AdjustRate: adjustRate})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,9 +222,9 @@ func TestStreamIsAdjustedFromEitherEnd(t *testing.T) {
 		if len(got.Packets) != len(sent.Packets) || sent.Planned != len(sent.Packets) {
 			t.Errorf("%s: %d of %d packets arrived; %d planned", name, len(got.Packets), len(sent.Packets), sent.Planned)
 		}
-		for i, st := range told[1:] {
-			if st.Serial <= told[i].Serial || st.Packets <= told[i].Packets || st.Elapsed <= told[i].Elapsed || st.Packets != st.Expected {
-				t.Errorf("%s: %+v after %+v", name, st, told[i])
+		for i, st := range reported[1:] {
+			if st.Serial <= reported[i].Serial || st.Packets <= reported[i].Packets || st.Elapsed <= reported[i].Elapsed || st.Packets != st.Expected {
+				t.Errorf("%s: %+v after %+v", name, st, reported[i])
 			}
 		}
 	}
@@ -235,7 +235,7 @@ func TestOrderFromElsewhereIsIgnored(t *testing.T) {
 	e := newEnds(t)
 	p := adjustedPlan(1000)
 	x := newSending(e.here, 1, e.server.LocalAddr(), p, func() {})
-	x.adjustRate = NewAdjusting(p, nil, 0)
+	x.adjustRate = NewRateControl(p, nil, 0)
 	if !x.register() {
 		t.Fatal("not registered")
 	}
@@ -265,7 +265,7 @@ func TestOnlyErrorsOfSegmentationDisableIt(t *testing.T) {
 		syscall.EINVAL: true, syscall.EMSGSIZE: true, syscall.EIO: true,
 		syscall.EPERM: false, syscall.EACCES: false, syscall.ENETUNREACH: false, syscall.EHOSTUNREACH: false, syscall.ENETDOWN: false,
 	} {
-		if got := uncut(fmt.Errorf("tstamp: send: %w", errno)); got != want {
+		if got := cannotSegment(fmt.Errorf("tstamp: send: %w", errno)); got != want {
 			t.Errorf("%v: %v, want %v", errno, got, want)
 		}
 	}

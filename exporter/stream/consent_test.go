@@ -11,15 +11,15 @@ import (
 
 // consentOf calls a function of the test, and counts ICMP errors.
 type consentOf struct {
-	given func() bool
-	heard atomic.Int64
-	last  atomic.Int64
+	given  func() bool
+	errors atomic.Int64
+	last   atomic.Int64
 }
 
 func (c *consentOf) Given() bool { return c.given() }
 func (c *consentOf) Unreachable(err syscall.Errno) {
 	c.last.Store(int64(err))
-	c.heard.Add(1)
+	c.errors.Add(1)
 }
 
 // gaps returns the ranges of packets that were not sent.
@@ -45,7 +45,7 @@ func TestStreamPausesWithoutConsentAndResumesInItsPlan(t *testing.T) {
 	}
 	refused, before := 0, uint64(0)
 	quiet := true
-	sent, err := e.here.Send(t.Context(), 1, e.server.LocalAddr(), p, How{Consent: &consentOf{given: func() bool {
+	sent, err := e.here.Send(t.Context(), 1, e.server.LocalAddr(), p, SendOptions{Consent: &consentOf{given: func() bool {
 		if r.Progress().Packets < 50 || refused == 10 {
 			return true
 		}
@@ -102,14 +102,14 @@ func TestPauseOfAStreamWithoutTimesWithholdsNothing(t *testing.T) {
 		x.cursor = newCursor(c.plan, at)
 		x.cursor.end = at + c.plan.Duration()
 		if c.plan.Feedback > 0 {
-			x.adjustRate = NewAdjusting(c.plan, nil, at)
+			x.adjustRate = NewRateControl(c.plan, nil, at)
 			x.cursor.adjustRate = x.adjustRate
 		}
-		x.withhold(at + c.after)
+		x.skipWithoutConsent(at + c.after)
 		if x.prepared != c.packets || x.cursor.done() != c.done || !c.done && x.cursor.due() != c.due {
 			t.Errorf("%s: %d packets withheld, over %v, want %d, %v", name, x.prepared, x.cursor.done(), c.packets, c.done)
 		}
-		if n := testing.AllocsPerRun(10, func() { x.withhold(at + c.after) }); n > 0 {
+		if n := testing.AllocsPerRun(10, func() { x.skipWithoutConsent(at + c.after) }); n > 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
 	}
@@ -131,19 +131,19 @@ func TestICMPErrorReachesItsStreamOnly(t *testing.T) {
 		go func() {
 			short := p
 			short.Segments = []Segment{{PayloadBytes: 200, Interval: time.Millisecond, Burst: 1, Bursts: 300}}
-			_, err := s.Send(t.Context(), 2, other.LocalAddr(), short, How{Consent: well})
+			_, err := s.Send(t.Context(), 2, other.LocalAddr(), short, SendOptions{Consent: well})
 			done <- err
 		}()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		refused.given = func() bool {
-			if refused.heard.Load() < 3 {
+			if refused.errors.Load() < 3 {
 				return true
 			}
 			cancel()
 			return false
 		}
-		sent, err := s.Send(ctx, 1, gone.LocalAddr(), p, How{Consent: refused})
+		sent, err := s.Send(ctx, 1, gone.LocalAddr(), p, SendOptions{Consent: refused})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,8 +153,8 @@ func TestICMPErrorReachesItsStreamOnly(t *testing.T) {
 		if got := syscall.Errno(refused.last.Load()); got != syscall.ECONNREFUSED {
 			t.Errorf("%s: %v", local, got)
 		}
-		if err := <-done; err != nil || well.heard.Load() != 0 {
-			t.Errorf("%s: the other stream got %d errors, %v", local, well.heard.Load(), err)
+		if err := <-done; err != nil || well.errors.Load() != 0 {
+			t.Errorf("%s: the other stream got %d errors, %v", local, well.errors.Load(), err)
 		}
 	}
 }

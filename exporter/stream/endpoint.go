@@ -236,10 +236,10 @@ func (s *Session) Leave() {
 	if e.sessions[s.id] == s {
 		delete(e.sessions, s.id)
 	}
-	var mine []*sending
+	var proves []*sending
 	for _, x := range e.sending {
 		if x.session == s {
-			mine = append(mine, x)
+			proves = append(proves, x)
 		}
 	}
 	s.mu.Lock()
@@ -251,7 +251,7 @@ func (s *Session) Leave() {
 	}
 	s.mu.Unlock()
 	e.mu.Unlock()
-	for _, x := range mine {
+	for _, x := range proves {
 		x.cancel()
 	}
 	for _, r := range receptions {
@@ -279,8 +279,8 @@ func (s *Session) isPeer(peer netip.AddrPort, local netip.Addr) {
 	}
 }
 
-// Streamed returns the source of the last packet of a stream, and its age; false: none was received.
-func (s *Session) Streamed() (from netip.AddrPort, ago time.Duration, ok bool) {
+// LastStreamPacket returns the source of the last packet of a stream, and its age; false: none was received.
+func (s *Session) LastStreamPacket() (from netip.AddrPort, ago time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.source, sched.Now() - s.sourceAt, s.source.IsValid()

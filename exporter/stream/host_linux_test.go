@@ -39,7 +39,7 @@ func TestChecksumErrorsAreNotCountedAsDrops(t *testing.T) {
 	for range 3 {
 		l.sendDamaged(t, e.client.LocalAddr(), e.server.LocalAddr(), dataPacket(testSession, 1, 0, 100))
 	}
-	_, err = e.here.Send(t.Context(), 1, e.server.LocalAddr(), Plan{Segments: []Segment{{PayloadBytes: 100, Burst: 1, Bursts: 5}}}, How{})
+	_, err = e.here.Send(t.Context(), 1, e.server.LocalAddr(), Plan{Segments: []Segment{{PayloadBytes: 100, Burst: 1, Bursts: 5}}}, SendOptions{})
 	check(t, err)
 	got := r.Finish(t.Context(), 5, testLimit)
 	if got.ChecksumErrors != 3 || got.Dropped != 0 || len(got.Packets) != 5 {
@@ -88,7 +88,7 @@ func TestDroppedCoalescedPacketsAreCountedAsPackets(t *testing.T) {
 	r, err := e.there.Expect(1, p)
 	check(t, err)
 	e.there.mu.Lock() // stalls the receiver
-	sent, err := e.here.Send(t.Context(), 1, server.LocalAddr(), p, How{})
+	sent, err := e.here.Send(t.Context(), 1, server.LocalAddr(), p, SendOptions{})
 	e.there.mu.Unlock()
 	check(t, err)
 	got := r.Finish(t.Context(), len(sent.Packets), 100*time.Millisecond)

@@ -58,7 +58,7 @@ func transfer(tb testing.TB, from, to *Session, p Plan) (*Sent, *Received) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	sent, err := from.Send(tb.Context(), 1, to.endpoint.LocalAddr(), p, How{})
+	sent, err := from.Send(tb.Context(), 1, to.endpoint.LocalAddr(), p, SendOptions{})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -120,11 +120,11 @@ func TestHelloProvesItsSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, ok := e.there.Proven(cookie); !ok || got != e.client.LocalAddr() {
+	if got, ok := e.there.VerifyCookie(cookie); !ok || got != e.client.LocalAddr() {
 		t.Errorf("proven: %v, %v; want %v", got, ok, e.client.LocalAddr())
 	}
 	cookie[20] ^= 1
-	if got, ok := e.there.Proven(cookie); ok {
+	if got, ok := e.there.VerifyCookie(cookie); ok {
 		t.Errorf("a changed cookie proves %v", got)
 	}
 }

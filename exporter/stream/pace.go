@@ -17,11 +17,11 @@ import (
 // fire sends the packets that are due, and returns the time of the next call.
 func (x *sending) fire(now monotonic) (next monotonic) {
 	if x.consent != nil && !x.consent.Given() {
-		return x.withhold(now)
+		return x.skipWithoutConsent(now)
 	}
 	x.readClock()
 	woken := now
-	for quota := perWake; quota > 0; {
+	for quota := contextCheckPackets; quota > 0; {
 		if x.from == len(x.out) && !x.overrun(now) {
 			x.prepare(now)
 		}
@@ -139,16 +139,16 @@ func (x *sending) offer() (n int, wait bool) {
 		if !x.tooLate(now) {
 			return sent, true
 		}
-	case x.groups[x.from].packets > 1 && uncut(err):
-		x.takeApart()
+	case x.groups[x.from].packets > 1 && cannotSegment(err):
+		x.splitGroups()
 		return sent, false
 	}
 	x.refuse(err, now)
 	return sent + 1, false
 }
 
-// uncut returns whether the kernel could not segment: too long for the link, or no checksum offload (udp_send_skb).
-func uncut(err error) bool {
+// cannotSegment returns whether the kernel could not segment: too long for the link, or no checksum offload (udp_send_skb).
+func cannotSegment(err error) bool {
 	return errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EMSGSIZE) || errors.Is(err, syscall.EIO)
 }
 
@@ -171,7 +171,7 @@ func (x *sending) settle(n int, now monotonic) {
 	if n > 0 {
 		x.from += n
 		x.refused = 0
-		x.taken(now)
+		x.logRecovered(now)
 		x.sentPackets.Add(int64(packets))
 		x.sentBytes.Add(int64(bytes))
 	}
@@ -188,13 +188,13 @@ func (x *sending) tooLate(now monotonic) bool {
 	return now-x.refused > timeoutUnpaced
 }
 
-// calm is the time without refused packets after which the host counts as sending again.
-const calm = time.Second
+// recoveryTime is the time without refused packets after which the host counts as sending again.
+const recoveryTime = time.Second
 
-// taken logs the first sent packets after refused ones.
-func (x *sending) taken(now monotonic) {
-	if x.gaveUp != 0 && now-x.gaveUp > calm {
-		x.gaveUp = 0
+// logRecovered logs the first sent packets after refused ones.
+func (x *sending) logRecovered(now monotonic) {
+	if x.refusedAt != 0 && now-x.refusedAt > recoveryTime {
+		x.refusedAt = 0
 		x.session.endpoint.log.Info("This host sends the packets of the stream again", "to", x.to.String(), "not_sent", x.result.Refused)
 	}
 }
@@ -206,19 +206,19 @@ func (x *sending) refuse(err error, now monotonic) {
 		x.result.TooLarge += g.packets
 		x.session.endpoint.log.Debug("A packet of the stream is larger than the MTU", "to", x.to.String(), "err", err)
 	} else {
-		if x.gaveUp == 0 {
+		if x.refusedAt == 0 {
 			x.session.endpoint.log.Warn("This host cannot send packets of the stream", "to", x.to.String(), "err", err)
 		}
-		x.gaveUp = max(now, 1)
+		x.refusedAt = max(now, 1)
 	}
 	x.result.Refused += g.packets
-	x.forgo(g)
+	x.markUnsent(g)
 	x.from++
 	x.refused = 0
 }
 
-// takeApart converts groups into single packets, and disables segmentation for the stream.
-func (x *sending) takeApart() {
+// splitGroups converts groups into single packets, and disables segmentation for the stream.
+func (x *sending) splitGroups() {
 	x.most = 1
 	var out []tstamp.Out
 	var groups []group
@@ -246,15 +246,15 @@ type Consent interface {
 	Unreachable(err syscall.Errno)
 }
 
-// askAgain is the interval of calls of Given while there is no consent.
-const askAgain = 10 * time.Millisecond
+// consentInterval is the interval of calls of Given while there is no consent.
+const consentInterval = 10 * time.Millisecond
 
-// withhold skips the packets that are due without consent. The plan's times stay; only packets without
+// skipWithoutConsent skips the packets that are due without consent. The plan's times stay; only packets without
 // times, in a segment without intervals or with feedback, wait.
-func (x *sending) withhold(now monotonic) (next monotonic) {
+func (x *sending) skipWithoutConsent(now monotonic) (next monotonic) {
 	x.readClock()
 	for ; x.from < len(x.out); x.from++ {
-		x.forgo(x.groups[x.from])
+		x.markUnsent(x.groups[x.from])
 	}
 	x.refused = 0
 	c := &x.cursor
@@ -272,11 +272,11 @@ func (x *sending) withhold(now monotonic) (next monotonic) {
 	if c.done() {
 		return sched.Stop
 	}
-	return now + askAgain
+	return now + consentInterval
 }
 
-// forgo marks prepared packets as not sent.
-func (x *sending) forgo(g group) {
+// markUnsent marks prepared packets as not sent.
+func (x *sending) markUnsent(g group) {
 	for k := range x.packets[g.first : g.first+g.packets] {
 		x.packets[g.first+k].Stamp = sample.Stamp{}
 	}
@@ -290,14 +290,14 @@ func (e *Endpoint) unreachable(all []tstamp.ICMPError) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	for i := range all {
-		at := plain(all[i].Peer)
+		at := unmapped(all[i].Peer)
 		for _, x := range e.sending {
-			if x.consent != nil && plain(x.to) == at {
+			if x.consent != nil && unmapped(x.to) == at {
 				x.consent.Unreachable(all[i].Err)
 			}
 		}
 	}
 }
 
-// plain returns an address without the IPv4-in-IPv6 mapping.
-func plain(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
+// unmapped returns an address without the IPv4-in-IPv6 mapping.
+func unmapped(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }

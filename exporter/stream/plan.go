@@ -164,7 +164,7 @@ type cursor struct {
 	// shift is the time that segments without intervals have taken beyond the plan.
 	shift time.Duration
 	// adjustRate is set for a plan with feedback, which ends at end at the latest.
-	adjustRate *Adjusting
+	adjustRate *RateControl
 	end        time.Duration
 }
 

@@ -78,7 +78,7 @@ func (r *receiver) packet(in *tstamp.In, h load.Header, now monotonic) {
 	case load.Data:
 		r.endpoint.counts[s.data(in, h, now)].Add(1)
 	case load.Hello:
-		s.greet(in, h)
+		s.replyToHello(in, h)
 	case load.Challenge:
 		s.challenged(in, h)
 	case load.Report, load.Order:
@@ -108,7 +108,7 @@ func (r *receiver) session(id uint64) *Session {
 // number, to the session of its source address. It returns whether a session
 // received it.
 func (r *receiver) damaged(in *tstamp.In, h load.Header, now monotonic) bool {
-	id, magic := load.Claims(in.Payload)
+	id, magic := load.SessionOf(in.Payload)
 	s := r.session(id)
 	if s == nil && magic {
 		r.endpoint.mu.RLock()
@@ -242,15 +242,17 @@ func (s *Session) mac(b []byte, at time.Duration) []byte {
 	return h.Sum(nil)[:macBytes]
 }
 
-// Proven returns the address to which the cookie was sent, and so proves that it receives.
-func (s *Session) Proven(cookie []byte) (netip.AddrPort, bool) { return s.proven(cookie, sched.Now()) }
+// VerifyCookie returns the address to which the cookie was sent, and so proves that it receives.
+func (s *Session) VerifyCookie(cookie []byte) (netip.AddrPort, bool) {
+	return s.proven(cookie, sched.Now())
+}
 
 func (s *Session) proven(cookie []byte, now time.Duration) (netip.AddrPort, bool) {
 	if len(cookie) < cookieBytes || len(cookie) > load.MaxCookieBytes {
 		return netip.AddrPort{}, false
 	}
-	mine := func(at time.Duration) bool { return hmac.Equal(cookie[:macBytes], s.mac(cookie[macBytes:], at)) }
-	if !mine(now) && !mine(now-cookieTime) {
+	proves := func(at time.Duration) bool { return hmac.Equal(cookie[:macBytes], s.mac(cookie[macBytes:], at)) }
+	if !proves(now) && !proves(now-cookieTime) {
 		return netip.AddrPort{}, false
 	}
 	b := cookie[macBytes:]
@@ -258,8 +260,8 @@ func (s *Session) proven(cookie []byte, now time.Duration) (netip.AddrPort, bool
 	return netip.AddrPortFrom(ip, binary.BigEndian.Uint16(b)), true
 }
 
-// greet replies to a hello, within its limits.
-func (s *Session) greet(in *tstamp.In, h load.Header) {
+// replyToHello replies to a hello, within its limits.
+func (s *Session) replyToHello(in *tstamp.In, h load.Header) {
 	e := s.endpoint
 	e.hellos.Add(1)
 	s.isPeer(in.Peer, in.Local)

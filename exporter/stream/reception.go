@@ -53,17 +53,17 @@ type Reception struct {
 	group, most int       // packets with the last timestamp, and the most with one: coalesced by the kernel
 	coalesced   bool
 	left        bool // the session has left
-	tally       *Tally
+	tally       *StatusCounter
 
 	// changed wakes Finish.
 	changed chan struct{}
 }
 
-// ErrExpected is wrapped if a transfer of that number is being received, ErrLeft if the session has
+// ErrTransferInUse is wrapped if a transfer of that number is being received, ErrSessionLeft if the session has
 // left.
 var (
-	ErrExpected = errors.New("stream: the transfer is being received already")
-	ErrLeft     = errors.New("stream: the session has left")
+	ErrTransferInUse = errors.New("stream: the transfer is being received already")
+	ErrSessionLeft   = errors.New("stream: the session has left")
 )
 
 // slack plus a 64th of the plan is the space for duplicates and damaged
@@ -85,7 +85,7 @@ func (s *Session) Expect(transfer uint16, p Plan) (*Reception, error) {
 	r.space = min(n/64+slack, MaxPackets-n)
 	r.received.Packets = make([]ReceivedPacket, 0, n+r.space)
 	if r.feedback = p.Feedback; r.feedback > 0 {
-		r.tally = &Tally{}
+		r.tally = &StatusCounter{}
 	}
 	r.release = func() {}
 	if p.Unstamped {
@@ -104,10 +104,10 @@ func (s *Session) admit(r *Reception) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.left {
-		return ErrLeft
+		return ErrSessionLeft
 	}
 	if slices.ContainsFunc(s.receptions, func(o *Reception) bool { return o.transfer == r.transfer }) {
-		return fmt.Errorf("%w: %d", ErrExpected, r.transfer)
+		return fmt.Errorf("%w: %d", ErrTransferInUse, r.transfer)
 	}
 	s.receptions = append(s.receptions, r)
 	return nil
@@ -118,8 +118,8 @@ func (s *Session) admit(r *Reception) error {
 func (r *Reception) add(in *tstamp.In, h load.Header, now monotonic) {
 	r.arrived(now)
 	damage := Intact
-	if v := load.Compare(in.Payload, h); v.Kind != load.Intact {
-		damage = damageOf(v.Kind)
+	if v := load.Compare(in.Payload, h); v.Damage != load.Intact {
+		damage = damageOf(v.Damage)
 		r.keep(in, h, damage, v)
 	}
 	word, bit := h.Seq/64, uint64(1)<<(h.Seq%64)
@@ -141,7 +141,7 @@ func (r *Reception) add(in *tstamp.In, h load.Header, now monotonic) {
 }
 
 func (r *Reception) addBadHeader(in *tstamp.In, h load.Header, now monotonic) {
-	r.keep(in, h, BadHeader, load.Verdict{Differing: -1})
+	r.keep(in, h, BadHeader, load.Comparison{Differing: -1})
 	if r.appendOther(in, h.Seq, BadHeader) {
 		r.arrived(now)
 	}
@@ -177,7 +177,7 @@ func (r *Reception) append(in *tstamp.In, seq uint32, damage Damage) {
 	})
 }
 
-func damageOf(k load.Kind) Damage {
+func damageOf(k load.Damage) Damage {
 	switch k {
 	case load.Intact:
 	case load.Truncated:
@@ -191,7 +191,7 @@ func damageOf(k load.Kind) Damage {
 }
 
 // keep stores a sample of a damaged packet, if there is space.
-func (r *Reception) keep(in *tstamp.In, h load.Header, damage Damage, v load.Verdict) {
+func (r *Reception) keep(in *tstamp.In, h load.Header, damage Damage, v load.Comparison) {
 	r.received.CorruptPackets++
 	if len(r.received.Corrupt) >= MaxCorrupt {
 		return
@@ -252,11 +252,11 @@ func (r *Reception) Finish(ctx context.Context, sent int, idle time.Duration) *R
 	if sent >= 0 {
 		r.SetSent(sent)
 	}
-	asked := sched.Now()
+	called := sched.Now()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		left, done := r.remaining(asked, idle)
+		left, done := r.remaining(called, idle)
 		if done || left <= 0 {
 			break
 		}
@@ -276,10 +276,10 @@ func (r *Reception) Finish(ctx context.Context, sent int, idle time.Duration) *R
 const unreported = 2 * time.Second
 
 // remaining returns the rest of the idle timeout, and whether the reception is done.
-func (r *Reception) remaining(asked monotonic, idle time.Duration) (left time.Duration, done bool) {
+func (r *Reception) remaining(called monotonic, idle time.Duration) (left time.Duration, done bool) {
 	r.session.mu.Lock()
 	defer r.session.mu.Unlock()
-	since := max(r.last, asked)
+	since := max(r.last, called)
 	if r.sent < 0 {
 		since = max(since, r.begun+r.length) + unreported
 	}

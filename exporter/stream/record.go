@@ -117,8 +117,8 @@ type Corrupt struct {
 	Want []byte `json:"expected_content"`
 }
 
-// Moved returns the number of packets sent and their UDP payload.
-func (s *Sent) Moved(p Plan) (packets int, payload int64) {
+// Totals returns the number of packets sent and their UDP payload.
+func (s *Sent) Totals(p Plan) (packets int, payload int64) {
 	sent := s.Packets
 	for _, segment := range p.Segments {
 		n := min(segment.Packets(), len(sent))
@@ -175,7 +175,7 @@ const (
 	hasBytes       = 1 << 6
 
 	// The least bytes of a packet bound the memory for a claimed number of packets.
-	leastSent, leastReceived = 2, 2
+	minSentBytes, minReceivedBytes = 2, 2
 )
 
 // ErrRecords is wrapped by the errors of ParseSent and ParseReceived.
@@ -211,7 +211,7 @@ func (s *Sent) AppendTo(b []byte) []byte {
 // any b.
 func ParseSent(b []byte) ([]SentPacket, error) {
 	r := reader{b: b}
-	packets := make([]SentPacket, r.begin(sentVersion, leastSent))
+	packets := make([]SentPacket, r.begin(sentVersion, minSentBytes))
 	var due, step, wait int64
 	for i := range packets {
 		flags := r.oneByte()
@@ -264,7 +264,7 @@ func (r *Received) AppendTo(b []byte) []byte {
 // b for any b.
 func ParseReceived(b []byte) ([]ReceivedPacket, error) {
 	r := reader{b: b}
-	packets := make([]ReceivedPacket, r.begin(receivedVersion, leastReceived))
+	packets := make([]ReceivedPacket, r.begin(receivedVersion, minReceivedBytes))
 	var seq, at int64
 	var size uint16
 	for i := range packets {

@@ -29,9 +29,9 @@ func TestEndedSendReturnsWhatWasSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	var told atomic.Int64
-	sent, err := e.here.Send(ctx, 1, e.server.LocalAddr(), long(), How{Progress: func(p Progress) {
-		told.Store(int64(p.Packets))
+	var reported atomic.Int64
+	sent, err := e.here.Send(ctx, 1, e.server.LocalAddr(), long(), SendOptions{Progress: func(p Progress) {
+		reported.Store(int64(p.Packets))
 		if p.Packets > 100 {
 			cancel()
 		}
@@ -40,8 +40,8 @@ func TestEndedSendReturnsWhatWasSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := len(sent.Packets)
-	if n <= 100 || n >= 600_000 || sent.Planned != 600_000 || int(told.Load()) != n {
-		t.Errorf("%d of %d packets sent, progress %d", n, sent.Planned, told.Load())
+	if n <= 100 || n >= 600_000 || sent.Planned != 600_000 || int(reported.Load()) != n {
+		t.Errorf("%d of %d packets sent, progress %d", n, sent.Planned, reported.Load())
 	}
 	for i, p := range sent.Packets {
 		if !p.Stamp.Present() || p.Due == 0 {
@@ -64,7 +64,7 @@ func TestLeaveEndsSendAndReception(t *testing.T) {
 	}
 	var ended sync.WaitGroup
 	ended.Go(func() {
-		if _, err := e.here.Send(t.Context(), 1, e.server.LocalAddr(), long(), How{}); err != nil {
+		if _, err := e.here.Send(t.Context(), 1, e.server.LocalAddr(), long(), SendOptions{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -81,10 +81,10 @@ func TestLeaveEndsSendAndReception(t *testing.T) {
 	if len(got.Packets) <= 10 {
 		t.Errorf("%d packets arrived", len(got.Packets))
 	}
-	if _, err := e.there.Expect(2, long()); !errors.Is(err, ErrLeft) {
+	if _, err := e.there.Expect(2, long()); !errors.Is(err, ErrSessionLeft) {
 		t.Errorf("%v, want ErrLeft", err)
 	}
-	if _, err := e.here.Send(t.Context(), 2, e.server.LocalAddr(), long(), How{}); !errors.Is(err, ErrLeft) {
+	if _, err := e.here.Send(t.Context(), 2, e.server.LocalAddr(), long(), SendOptions{}); !errors.Is(err, ErrSessionLeft) {
 		t.Errorf("%v, want ErrLeft", err)
 	}
 	if again := e.there.endpoint.Join(testSession); again == e.there {
@@ -103,7 +103,7 @@ func TestSendContinuesAfterTheEndOfTheReceiver(t *testing.T) {
 	e := joined(client, server)
 	p := Plan{Segments: []Segment{{PayloadBytes: 200, Interval: time.Millisecond, Burst: 1, Bursts: 500}}}
 	var once sync.Once
-	sent, err := e.here.Send(t.Context(), 1, server.LocalAddr(), p, How{Progress: func(p Progress) {
+	sent, err := e.here.Send(t.Context(), 1, server.LocalAddr(), p, SendOptions{Progress: func(p Progress) {
 		if p.Packets > 50 {
 			once.Do(server.Close)
 		}
@@ -123,7 +123,7 @@ func TestSendContinuesAfterTheEndOfTheReceiver(t *testing.T) {
 func TestSendOfAClosedEndpointFails(t *testing.T) {
 	e := newEnds(t)
 	var once sync.Once
-	_, err := e.here.Send(t.Context(), 1, e.server.LocalAddr(), long(), How{Progress: func(p Progress) {
+	_, err := e.here.Send(t.Context(), 1, e.server.LocalAddr(), long(), SendOptions{Progress: func(p Progress) {
 		if p.Packets > 50 {
 			once.Do(e.client.Close)
 		}
@@ -144,7 +144,7 @@ func TestReceptionEndsAfterTheIdleTimeout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.there.Expect(7, p); !errors.Is(err, ErrExpected) {
+	if _, err := e.there.Expect(7, p); !errors.Is(err, ErrTransferInUse) {
 		t.Errorf("%v, want ErrExpected", err)
 	}
 	for _, seq := range []uint32{0, 1, 1, 5} {
@@ -243,7 +243,7 @@ func TestSessionsShareAnEndpoint(t *testing.T) {
 				t.Fatal(err)
 			}
 			all.Go(func() {
-				sent, err := way[0].Send(t.Context(), uint16(i), way[1].endpoint.LocalAddr(), p, How{})
+				sent, err := way[0].Send(t.Context(), uint16(i), way[1].endpoint.LocalAddr(), p, SendOptions{})
 				if err != nil {
 					t.Error(err)
 					return
@@ -321,10 +321,10 @@ func TestPlanWithoutChecksumsRequiresIPv4(t *testing.T) {
 	}
 	local := netip.MustParseAddrPort("[::1]:0")
 	v6 := joined(running(t, Options{Local: local}), running(t, Options{Local: local}))
-	if _, err := v6.here.Send(t.Context(), 1, v6.server.LocalAddr(), p, How{}); !errors.Is(err, ErrChecksum) {
+	if _, err := v6.here.Send(t.Context(), 1, v6.server.LocalAddr(), p, SendOptions{}); !errors.Is(err, ErrChecksum) {
 		t.Errorf("%v, want ErrChecksum", err)
 	}
-	if _, err := v6.here.Send(t.Context(), 1, v4.server.LocalAddr(), p, How{}); !errors.Is(err, ErrFamily) {
+	if _, err := v6.here.Send(t.Context(), 1, v4.server.LocalAddr(), p, SendOptions{}); !errors.Is(err, ErrFamily) {
 		t.Errorf("%v, want ErrFamily", err)
 	}
 	p.NoChecksum = false
@@ -332,7 +332,7 @@ func TestPlanWithoutChecksumsRequiresIPv4(t *testing.T) {
 		t.Errorf("%d of 5 arrived over IPv6", len(got.Packets))
 	}
 	p.Segments[0].Burst = 0
-	if _, err := v6.here.Send(t.Context(), 1, v6.server.LocalAddr(), p, How{}); !errors.Is(err, ErrPlan) {
+	if _, err := v6.here.Send(t.Context(), 1, v6.server.LocalAddr(), p, SendOptions{}); !errors.Is(err, ErrPlan) {
 		t.Errorf("%v, want ErrPlan", err)
 	}
 }
@@ -384,7 +384,7 @@ func TestLastUnstampedReceptionEndsCoalescing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.there.Expect(1, p); !errors.Is(err, ErrExpected) || coalescing() != 1 {
+	if _, err := e.there.Expect(1, p); !errors.Is(err, ErrTransferInUse) || coalescing() != 1 {
 		t.Errorf("%v, %d coalesced", err, coalescing())
 	}
 	if _, err := e.there.Expect(2, p); err != nil {

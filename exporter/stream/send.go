@@ -34,12 +34,12 @@ const (
 
 // Sizes of batches.
 const (
-	batchBytes   = 1 << 20
-	batchMost    = 256
-	batchFewest  = 16
-	perWake      = 1024 // packets between checks of the context
-	cutMost      = 64   // segments of one packet (UDP_MAX_SEGMENTS until Linux 6.9)
-	stampsAtOnce = 256
+	batchBytes          = 1 << 20
+	maxBatch            = 256
+	minBatch            = 16
+	contextCheckPackets = 1024 // packets between checks of the context
+	maxSegmentPackets   = 64   // segments of one packet (UDP_MAX_SEGMENTS until Linux 6.9)
+	stampsAtOnce        = 256
 )
 
 // Errors of Send.
@@ -70,8 +70,8 @@ type sending struct {
 	header     load.Header
 	token      uint32
 	cancel     context.CancelFunc
-	adjustRate *Adjusting // of a plan with feedback; otherwise nil
-	consent    Consent    // nil: not required
+	adjustRate *RateControl // of a plan with feedback; otherwise nil
+	consent    Consent      // nil: not required
 
 	cursor      cursor
 	begin       monotonic
@@ -87,10 +87,10 @@ type sending struct {
 	wallAt      monotonic    // see wall
 	// refused is when the kernel first had no space for out[from]; zero: it had.
 	refused monotonic
-	// gaveUp is the time of the last refused packet; zero: none lately.
-	gaveUp monotonic
-	result Sent
-	err    error
+	// refusedAt is the time of the last refused packet; zero: none lately.
+	refusedAt monotonic
+	result    Sent
+	err       error
 
 	// packets are those of the whole plan, the first prepared of which are made. The pacer's goroutine
 	// writes a packet's timestamp before it is sent, and then the goroutine that reads the kernel's does
@@ -104,8 +104,8 @@ type sending struct {
 	firstDue               atomic.Int64
 }
 
-// How has the options of Send.
-type How struct {
+// SendOptions has the options of Send.
+type SendOptions struct {
 	// Progress is called from another goroutine ten times a second, once more after the last packet,
 	// and not after Send has returned.
 	Progress func(Progress)
@@ -138,7 +138,7 @@ type How struct {
 //
 // When ctx ends or the session leaves, Send returns what was sent so far and no error. After an error,
 // such as a closed Endpoint, nothing more can be sent.
-func (s *Session) Send(ctx context.Context, transfer uint16, to netip.AddrPort, p Plan, how How) (*Sent, error) {
+func (s *Session) Send(ctx context.Context, transfer uint16, to netip.AddrPort, p Plan, options SendOptions) (*Sent, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
@@ -152,16 +152,16 @@ func (s *Session) Send(ctx context.Context, transfer uint16, to netip.AddrPort, 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	x := newSending(s, transfer, to, p, cancel)
-	x.consent = how.Consent
+	x.consent = options.Consent
 	if p.Feedback > 0 {
-		x.adjustRate = NewAdjusting(p, how.AdjustRate, sched.Now())
+		x.adjustRate = NewRateControl(p, options.AdjustRate, sched.Now())
 		defer x.adjustRate.end()
 	}
 	if !x.register() {
-		return nil, ErrLeft
+		return nil, ErrSessionLeft
 	}
 	defer x.unregister()
-	if err := x.run(ctx, how.Progress); err != nil {
+	if err := x.run(ctx, options.Progress); err != nil {
 		return nil, err
 	}
 	if x.err == nil && !p.Unstamped {
@@ -177,9 +177,9 @@ func newSending(s *Session, transfer uint16, to netip.AddrPort, p Plan, cancel c
 	}
 	most := 1
 	if p.Unstamped && !p.NoChecksum { // the kernel does not segment packets without checksums
-		space, most = MaxPayloadBytes, cutMost
+		space, most = MaxPayloadBytes, maxSegmentPackets
 	}
-	n := min(max(batchBytes/space, batchFewest), batchMost, p.Packets())
+	n := min(max(batchBytes/space, minBatch), maxBatch, p.Packets())
 	x := &sending{
 		session: s, plan: p, to: to, source: s.sourceFor(to), cancel: cancel,
 		header: load.Header{Type: load.Data, Transfer: transfer, Session: s.id},

@@ -137,23 +137,23 @@ func TestCookieProvesNothingElse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, ok := e.there.Proven(cookie); !ok || got != e.client.LocalAddr() {
+		if got, ok := e.there.VerifyCookie(cookie); !ok || got != e.client.LocalAddr() {
 			t.Errorf("proven: %v, %v; want %v", got, ok, e.client.LocalAddr())
 		}
 		for i := range cookie {
 			c := bytes.Clone(cookie)
 			c[i] ^= 0x10
-			if got, ok := e.there.Proven(c); ok {
+			if got, ok := e.there.VerifyCookie(c); ok {
 				t.Errorf("byte %d changed: the cookie proves %v", i, got)
 			}
-			if got, ok := e.there.Proven(cookie[:i]); ok {
+			if got, ok := e.there.VerifyCookie(cookie[:i]); ok {
 				t.Errorf("%d bytes prove %v", i, got)
 			}
 		}
-		if got, ok := e.server.Join(testSession + 1).Proven(cookie); ok {
+		if got, ok := e.server.Join(testSession + 1).VerifyCookie(cookie); ok {
 			t.Errorf("another session's cookie proves %v", got)
 		}
-		if got, ok := e.client.Join(testSession).Proven(cookie); ok {
+		if got, ok := e.client.Join(testSession).VerifyCookie(cookie); ok {
 			t.Errorf("another endpoint's cookie proves %v", got)
 		}
 	}

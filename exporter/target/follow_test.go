@@ -16,7 +16,7 @@ import (
 	"oneway.example/exporter/probe"
 )
 
-func (s *story) lookup(context.Context, string, string) (found []netip.Addr, err error) {
+func (s *scenario) lookup(context.Context, string, string) (found []netip.Addr, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range s.addrs {
@@ -28,8 +28,8 @@ func (s *story) lookup(context.Context, string, string) (found []netip.Addr, err
 	return found, err
 }
 
-// story is a target that is followed, what became of it, and what the log said.
-type story struct {
+// scenario is a target that is followed, what became of it, and what the log said.
+type scenario struct {
 	*Target
 	log bytes.Buffer // read when following has ended
 
@@ -41,9 +41,9 @@ type story struct {
 	renewed int
 }
 
-func newStory(t *testing.T, peer string) *story {
+func newScenario(t *testing.T, peer string) *scenario {
 	t.Helper()
-	s := &story{}
+	s := &scenario{}
 	o := DefaultOptions()
 	if err := o.Check(); err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func newStory(t *testing.T, peer string) *story {
 	return s
 }
 
-func (s *story) follow(ctx context.Context) {
+func (s *scenario) follow(ctx context.Context) {
 	end := s.Follow(ctx, func() { s.change(func() { s.failed++ }) }, func(_ context.Context, peer netip.AddrPort) (Measurement, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -75,14 +75,14 @@ func (s *story) follow(ctx context.Context) {
 	}
 }
 
-func (s *story) change(f func()) {
+func (s *scenario) change(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f()
 }
 
 // during follows the target until what has been done.
-func (s *story) during(t *testing.T, what func()) {
+func (s *scenario) during(t *testing.T, what func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -94,7 +94,7 @@ func (s *story) during(t *testing.T, what func()) {
 
 func TestMeasuringBeginsAnewWhenTheAddressIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStory(t, "peer.test")
+		s := newScenario(t, "peer.test")
 		s.addrs = []string{"192.0.2.1", "192.0.2.2"}
 		s.during(t, func() {
 			// simulated time (synctest)
@@ -118,19 +118,19 @@ func TestMeasuringBeginsAnewWhenTheAddressIsGone(t *testing.T) {
 
 func TestNameThatDoesNotResolveIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStory(t, "peer.test:9000")
+		s := newScenario(t, "peer.test:9000")
 		s.during(t, func() {
 			time.Sleep(2 * time.Minute) // simulated time (synctest)
 			s.change(func() {
-				if s.failed < 5 || s.failed > 9 || s.Lacks() != `peer "peer.test": no such host` {
-					t.Errorf("%d lookups in two minutes, reason %q", s.failed, s.Lacks())
+				if s.failed < 5 || s.failed > 9 || s.Unmeasurable() != `peer "peer.test": no such host` {
+					t.Errorf("%d lookups in two minutes, reason %q", s.failed, s.Unmeasurable())
 				}
 			})
 			s.change(func() { s.addrs = []string{"192.0.2.1"} })
 			time.Sleep(maxRetry) // simulated time (synctest)
 			s.change(func() {
-				if len(s.events) != 1 || s.Lacks() != "" {
-					t.Errorf("%q, reason %q", s.events, s.Lacks())
+				if len(s.events) != 1 || s.Unmeasurable() != "" {
+					t.Errorf("%q, reason %q", s.events, s.Unmeasurable())
 				}
 			})
 		})
@@ -139,12 +139,12 @@ func TestNameThatDoesNotResolveIsTriedAgain(t *testing.T) {
 
 func TestWhatCannotBeOpenedIsTriedAgainAndToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStory(t, "192.0.2.1")
+		s := newScenario(t, "192.0.2.1")
 		s.refuse = errors.New("no socket")
 		s.during(t, func() {
 			time.Sleep(10 * time.Second) // simulated time (synctest)
-			if s.Lacks() != "no socket" {
-				t.Errorf("reason %q", s.Lacks())
+			if s.Unmeasurable() != "no socket" {
+				t.Errorf("reason %q", s.Unmeasurable())
 			}
 			s.change(func() { s.refuse = nil })
 			time.Sleep(maxRetry) // simulated time (synctest)
@@ -159,12 +159,12 @@ func TestWhatCannotBeOpenedIsTriedAgainAndToldOnce(t *testing.T) {
 }
 
 func TestAddressThatDoesNotFitIsRefused(t *testing.T) {
-	s := newStory(t, "192.0.2.1")
+	s := newScenario(t, "192.0.2.1")
 	s.options.Family = familyIPv6
 	if _, err := s.Resolve(t.Context(), netip.AddrPort{}); err == nil || err.Error() != "target: peer 192.0.2.1 is not of family ipv6" {
 		t.Error(err)
 	}
-	s = newStory(t, "peer.test")
+	s = newScenario(t, "peer.test")
 	s.options.Family, s.addrs = familyIPv6, []string{"192.0.2.1", "::ffff:192.0.2.1"}
 	if _, err := s.Resolve(t.Context(), netip.AddrPort{}); err == nil || err.Error() != `target: peer "peer.test" has no ipv6 address` {
 		t.Error(err)
@@ -173,7 +173,7 @@ func TestAddressThatDoesNotFitIsRefused(t *testing.T) {
 
 func TestAddressIsRenewedUntilItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStory(t, "192.0.2.1")
+		s := newScenario(t, "192.0.2.1")
 		s.during(t, func() { time.Sleep(3*time.Minute + time.Second) }) // simulated time (synctest)
 		time.Sleep(time.Hour)                                           // simulated time (synctest)
 		if s.renewed != 3 || s.failed != 0 {

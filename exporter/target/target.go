@@ -31,7 +31,7 @@ type Target struct {
 	lookup  func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
 	mu     sync.Mutex
-	told   map[Fault]bool // faults that are logged and not over; nil: none so far
+	logged map[Fault]bool // faults that are logged and not over; nil: none so far
 	reason string
 }
 
@@ -92,21 +92,21 @@ type follower struct {
 func (f *follower) begin(ctx context.Context) bool {
 	t := f.target
 	for delay := minRetry; ctx.Err() == nil; {
-		peer, err := t.look(ctx, netip.AddrPort{}, f.failed)
+		peer, err := t.resolveLogged(ctx, netip.AddrPort{}, f.failed)
 		if err == nil {
 			delay = minRetry
 			if f.current, err = f.open(ctx, peer); err == nil {
 				f.peer = peer
-				t.Tell(unopened, nil)
-				t.lacks("")
+				t.LogFault(unopened, nil)
+				t.setUnmeasurable("")
 				return true
 			}
 			if ctx.Err() == nil {
-				t.Tell(unopened, err)
+				t.LogFault(unopened, err)
 			}
 		}
-		t.lacks(err.Error())
-		if !ctxtime.For(ctx, delay) {
+		t.setUnmeasurable(err.Error())
+		if !ctxtime.Sleep(ctx, delay) {
 			break
 		}
 		delay = min(2*delay, maxRetry)
@@ -122,7 +122,7 @@ func (f *follower) check(ctx context.Context) {
 		return
 	}
 	f.current.Renew()
-	now, err := f.target.look(ctx, f.peer, f.failed)
+	now, err := f.target.resolveLogged(ctx, f.peer, f.failed)
 	if ctx.Err() != nil {
 		return
 	}
@@ -146,11 +146,11 @@ func (f *follower) end() {
 	}
 }
 
-// look is Resolve; it counts and logs a failure.
-func (t *Target) look(ctx context.Context, keep netip.AddrPort, failed func()) (netip.AddrPort, error) {
+// resolveLogged is Resolve; it counts and logs a failure.
+func (t *Target) resolveLogged(ctx context.Context, keep netip.AddrPort, failed func()) (netip.AddrPort, error) {
 	peer, err := t.Resolve(ctx, keep)
 	if ctx.Err() == nil {
-		t.Tell(unresolved, err)
+		t.LogFault(unresolved, err)
 		if err != nil {
 			failed()
 		}
@@ -192,14 +192,14 @@ func (t *Target) literal() netip.Addr {
 	return addr.Unmap()
 }
 
-// Lacks is the reason why the host cannot be measured now; empty: no known reason.
-func (t *Target) Lacks() string {
+// Unmeasurable is the reason why the host cannot be measured now; empty: no known reason.
+func (t *Target) Unmeasurable() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.reason
 }
 
-func (t *Target) lacks(reason string) {
+func (t *Target) setUnmeasurable(reason string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.reason = strings.TrimPrefix(reason, "target: ")
@@ -213,25 +213,25 @@ const (
 	unopened   Fault = "it cannot be measured"
 )
 
-// Tell logs a fault (err is not nil) when it begins and when it ends. A lack of file descriptors, which concerns all paths,
+// LogFault logs a fault (err is not nil) when it begins and when it ends. A lack of file descriptors, which concerns all paths,
 // is logged by the agent.
-func (t *Target) Tell(what Fault, err error) {
+func (t *Target) LogFault(what Fault, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	level := slog.LevelDebug
 	switch {
-	case err == nil && !t.told[what]:
+	case err == nil && !t.logged[what]:
 		return
 	case err == nil:
-		t.told[what] = false
+		t.logged[what] = false
 		t.Log().Info("The path's fault is over", "fault", string(what))
 		return
 	// Errors of the resolver do not wrap their cause.
-	case !t.told[what] && !strings.Contains(err.Error(), syscall.EMFILE.Error()):
-		if t.told == nil {
-			t.told = map[Fault]bool{}
+	case !t.logged[what] && !strings.Contains(err.Error(), syscall.EMFILE.Error()):
+		if t.logged == nil {
+			t.logged = map[Fault]bool{}
 		}
-		t.told[what], level = true, slog.LevelWarn
+		t.logged[what], level = true, slog.LevelWarn
 	}
 	t.Log().Log(context.Background(), level, "The path has a fault", "fault", string(what), "err", err)
 }

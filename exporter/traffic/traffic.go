@@ -47,14 +47,14 @@ type Remote interface {
 	Open(host Host, parameters json.RawMessage) (s Session, reply any, refusal *loadcontrol.Refusal)
 }
 
-// ErrSilent means: the client of a session has reached the idle timeout of the traffic.
-var ErrSilent = errors.New("loadserver: the client reached the idle timeout")
+// ErrIdleTimeout means: the client of a session has reached the idle timeout of the traffic.
+var ErrIdleTimeout = errors.New("loadserver: the client reached the idle timeout")
 
 // Session is the traffic of one session at the remote end.
 type Session interface {
-	// Hear handles a message and does not wait for what it starts. One goroutine calls it, before
+	// Handle handles a message and does not wait for what it starts. One goroutine calls it, before
 	// Close. A refusal ends the session.
-	Hear(m *loadcontrol.Say) *loadcontrol.Refusal
+	Handle(m *loadcontrol.TrafficMessage) *loadcontrol.Refusal
 	// Close ends the traffic and returns after its goroutines have ended.
 	Close()
 }
@@ -67,10 +67,10 @@ type Bucket struct {
 	Rate float64
 }
 
-// Draw takes traffic from a bucket and returns the level at the traffic's end. On an error it takes
+// Consume takes traffic from a bucket and returns the level at the traffic's end. On an error it takes
 // nothing. The caller then repeats it with a full bucket, and takes nothing from that, to find
 // out whether a retry can succeed.
-type Draw func(b Bucket) (left float64, err error)
+type Consume func(b Bucket) (left float64, err error)
 
 // Host is the load server for the traffic of one session. Its methods are safe for concurrent
 // use.
@@ -83,23 +83,23 @@ type Host interface {
 	// Take takes payload bytes from those announced for the session, or refuses if fewer are left;
 	// a negative number returns bytes.
 	Take(bytes int64) *loadcontrol.Refusal
-	// Spend calls draw with the token's bucket of a direction, common to all its sessions, for traffic
+	// ConsumeRate calls draw with the token's bucket of a direction, common to all its sessions, for traffic
 	// that lasts lasts from now on. It must be called for all traffic; if the token has no rate, it does
 	// not call draw. The error of draw is the detail of the refusal.
-	Spend(d sample.Direction, lasts time.Duration, draw Draw) *loadcontrol.Refusal
-	// Moved counts the bytes of payload and of headers from IP up. Call it at the end of traffic with
+	ConsumeRate(d sample.Direction, lasts time.Duration, draw Consume) *loadcontrol.Refusal
+	// CountBytes counts the bytes of payload and of headers from IP up. Call it at the end of traffic with
 	// a Spend of some duration: if that ends early, only these bytes count for the token's rate.
-	Moved(d sample.Direction, payload, headers int64)
-	// Begun counts a part of the traffic, such as a transfer.
-	Begun()
-	// Busy sets the planned end of the traffic; zero: none runs. The load server ends a session
+	CountBytes(d sample.Direction, payload, headers int64)
+	// CountTransfer counts a part of the traffic, such as a transfer.
+	CountTransfer()
+	// SetBusy sets the planned end of the traffic; zero: none runs. The load server ends a session
 	// that is idle for some time.
-	Busy(until time.Time)
-	// Say sends a message to the client: see loadcontrol.Conn.Say.
-	Say(name string, body any, data []byte) error
-	// Refused counts a refusal of a part of the traffic, and sends it to the client under a name.
-	Refused(name string, r *loadcontrol.Refusal) error
-	// End ends the session: with a *loadcontrol.Refusal, or with ErrSilent.
+	SetBusy(until time.Time)
+	// SendMessage sends a message to the client: see loadcontrol.Conn.Say.
+	SendMessage(name string, body any, data []byte) error
+	// SendRefusal counts a refusal of a part of the traffic, and sends it to the client under a name.
+	SendRefusal(name string, r *loadcontrol.Refusal) error
+	// End ends the session: with a *loadcontrol.Refusal, or with ErrIdleTimeout.
 	End(why error)
 	// Listen opens another TCP socket for the session, on a free port of the configured range at the
 	// address of control. It calls o.Control before it binds. It accepts connections of allowed

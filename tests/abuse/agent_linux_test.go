@@ -52,7 +52,7 @@ func idleConnections(t *testing.T, binary string) {
 		c := s.dial(here, 0)
 		switch {
 		case i < 500:
-			if err := s.ask(c, "/-/healthy", 10); err != nil {
+			if err := s.request(c, "/-/healthy", 10); err != nil {
 				t.Fatal(err)
 			}
 		case i%2 == 0:
@@ -69,9 +69,9 @@ func idleConnections(t *testing.T, binary string) {
 func trickledHeaders(t *testing.T, binary string) {
 	const each = 60 // below the limit of one address
 	s := startAgent(t, binary, manyPaths(1, ""), "--web.listen-address=[::1]:0")
-	s.eventually("the agent listens on both addresses", func() bool { return len(listening.FindAllString(s.said.String(), -1)) == 2 })
+	s.eventually("the agent listens on both addresses", func() bool { return len(listening.FindAllString(s.output.String(), -1)) == 2 })
 	var cut atomic.Int64
-	for _, m := range listening.FindAllStringSubmatch(s.said.String(), -1) {
+	for _, m := range listening.FindAllStringSubmatch(s.output.String(), -1) {
 		if strings.HasPrefix(m[1], here) {
 			s.at = m[1]
 		}
@@ -120,7 +120,7 @@ func limiterIsFull(t *testing.T, s *agentSite, most float64) {
 	var first net.Conn
 	for i := range 12 * 60 {
 		c := s.dial(fmt.Sprintf("127.0.2.%d", 1+i%12), 0)
-		if err := s.ask(c, "/-/healthy", 10); err != nil {
+		if err := s.request(c, "/-/healthy", 10); err != nil {
 			t.Fatal(err)
 		}
 		if first == nil {
@@ -140,7 +140,7 @@ func limiterIsFull(t *testing.T, s *agentSite, most float64) {
 func (s *agentSite) readSlowly(from string, n int) {
 	s.t.Helper()
 	for range n {
-		if err := s.ask(s.dial(from, 4096), "/metrics", 10); err != nil {
+		if err := s.request(s.dial(from, 4096), "/metrics", 10); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -170,7 +170,7 @@ func abortedScrapes(t *testing.T, binary string) {
 	s := startAgent(t, binary, manyPaths(250, ""))
 	for range 10 {
 		c := s.dial(here, 4096)
-		if err := s.ask(c, "/metrics", 10); err != nil {
+		if err := s.request(c, "/metrics", 10); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.(*net.TCPConn).SetLinger(0); err != nil {
@@ -292,7 +292,7 @@ func noDescriptors(t *testing.T, binary string) {
 	c := s.dial(here, 0) // before the limit applies
 	// faulty counts the paths whose reason contains part.
 	faulty := func(part string) (n int) {
-		if err := s.ask(c, "/api/v1/status", 0); err != nil {
+		if err := s.request(c, "/api/v1/status", 0); err != nil {
 			t.Fatal(err)
 		}
 		reply, err := http.ReadResponse(bufio.NewReader(c), nil)

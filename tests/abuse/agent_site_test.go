@@ -36,7 +36,7 @@ type agentSite struct {
 	config string // the configuration file
 	at     string // host:port of its HTTP server
 	cmd    *exec.Cmd
-	said   *await.Text
+	output *await.Text
 	done   chan struct{}
 }
 
@@ -59,9 +59,9 @@ func startAgent(t *testing.T, binary, configuration string, args ...string) *age
 	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &agentSite{t: t, config: file, said: &await.Text{}, done: make(chan struct{})}
+	s := &agentSite{t: t, config: file, output: &await.Text{}, done: make(chan struct{})}
 	s.cmd = exec.Command(binary, append([]string{"agent", "--config.file=" + file, "--web.listen-address=127.0.0.1:0", "--test.socket="}, args...)...)
-	s.cmd.Stderr = s.said
+	s.cmd.Stderr = s.output
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -74,11 +74,11 @@ func startAgent(t *testing.T, binary, configuration string, args ...string) *age
 		<-s.done
 	})
 	s.eventually("the agent listens", func() bool {
-		m := listening.FindStringSubmatch(s.said.String())
+		m := listening.FindStringSubmatch(s.output.String())
 		if m != nil {
 			s.at = m[1]
 		}
-		return m != nil && strings.Contains(s.said.String(), "msg=Measuring")
+		return m != nil && strings.Contains(s.output.String(), "msg=Measuring")
 	})
 	return s
 }
@@ -86,7 +86,7 @@ func startAgent(t *testing.T, binary, configuration string, args ...string) *age
 func (s *agentSite) eventually(what string, is func() bool) {
 	s.t.Helper()
 	if !await.Within(await.Timeout, is) {
-		s.t.Fatalf("%s: not within %v; log:\n%s", what, await.Timeout, s.said)
+		s.t.Fatalf("%s: not within %v; log:\n%s", what, await.Timeout, s.output)
 	}
 }
 
@@ -99,14 +99,14 @@ func (s *agentSite) end() string {
 	select {
 	case <-s.done:
 	case <-time.After(await.Timeout):
-		s.t.Fatalf("the agent has not ended within %v; log:\n%s", await.Timeout, s.said)
+		s.t.Fatalf("the agent has not ended within %v; log:\n%s", await.Timeout, s.output)
 	}
-	return s.said.String()
+	return s.output.String()
 }
 
 // lines returns the log lines that contain part.
 func (s *agentSite) lines(part string) (all []string) {
-	for line := range strings.Lines(s.said.String()) {
+	for line := range strings.Lines(s.output.String()) {
 		if strings.Contains(line, part) {
 			all = append(all, line)
 		}
@@ -135,8 +135,8 @@ func (s *agentSite) tryDial(from string, buffer int) (net.Conn, error) {
 	return d.DialContext(s.t.Context(), "tcp", s.at)
 }
 
-// ask sends a request for a path and reads the first n bytes of the response.
-func (s *agentSite) ask(c net.Conn, path string, n int) error {
+// request sends a request for a path and reads the first n bytes of the response.
+func (s *agentSite) request(c net.Conn, path string, n int) error {
 	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", path, s.at); err != nil {
 		return err
 	}

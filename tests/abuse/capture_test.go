@@ -48,7 +48,7 @@ func (tp *capture) open(t *testing.T, host netip.Addr, to netip.AddrPort) {
 			if tp.asked != nil {
 				tp.asked(tp, number, b[:n])
 			}
-			tp.ask(b[:n])
+			tp.sendRequest(b[:n])
 		}
 	})
 	ended := make(chan struct{})
@@ -68,7 +68,7 @@ func (tp *capture) open(t *testing.T, host netip.Addr, to netip.AddrPort) {
 			tp.replies = append(tp.replies, append([]byte(nil), b[:n]...))
 			tp.mu.Unlock()
 			if tp.answered == nil || !tp.answered(tp, number, b[:n]) {
-				tp.tell(b[:n])
+				tp.sendReply(b[:n])
 			}
 			number++
 		}
@@ -82,15 +82,15 @@ func (tp *capture) open(t *testing.T, host netip.Addr, to netip.AddrPort) {
 	})
 }
 
-// ask sends a request from the sender's address.
-func (tp *capture) ask(b []byte) {
+// sendRequest sends a request from the sender's address.
+func (tp *capture) sendRequest(b []byte) {
 	if _, err := tp.remote.Write(b); err != nil {
 		_, _ = tp.remote.Write(b) // an error here belongs to the previous packet
 	}
 }
 
-// tell sends a reply from the reflector's address.
-func (tp *capture) tell(b []byte) {
+// sendReply sends a reply from the reflector's address.
+func (tp *capture) sendReply(b []byte) {
 	tp.mu.Lock()
 	to := tp.sender
 	tp.mu.Unlock()

@@ -31,8 +31,8 @@ type freeClient struct {
 	left     int64 // of the token's quota, at the start of the session
 }
 
-// speak connects a freeClient; the load server accepts the connection.
-func (f *remoteEnd) speak() *freeClient {
+// freeClient connects a freeClient; the load server accepts the connection.
+func (f *remoteEnd) freeClient() *freeClient {
 	f.t.Helper()
 	c, err := tls.Dial("tcp", f.addr().String(), &tls.Config{InsecureSkipVerify: true})
 	if err != nil {
@@ -49,7 +49,7 @@ func (f *remoteEnd) speak() *freeClient {
 	if reply.StatusCode != http.StatusSwitchingProtocols {
 		f.t.Fatal(reply.Status)
 	}
-	m := s.hear()
+	m := s.receive()
 	if m == nil || m.Welcome == nil {
 		f.t.Fatalf("got %+v, want a welcome", m)
 	}
@@ -57,7 +57,7 @@ func (f *remoteEnd) speak() *freeClient {
 	return s
 }
 
-func (s *freeClient) say(m loadcontrol.Message) {
+func (s *freeClient) send(m loadcontrol.Message) {
 	s.t.Helper()
 	b, err := json.Marshal(m)
 	if err != nil {
@@ -72,8 +72,8 @@ func (s *freeClient) frame(message, data []byte) {
 	_, _ = s.conn.Write(append(append(b, message...), data...)) // the server may have closed the connection
 }
 
-// hear returns the next message; nil: the connection has ended.
-func (s *freeClient) hear() *loadcontrol.Message {
+// receive returns the next message; nil: the connection has ended.
+func (s *freeClient) receive() *loadcontrol.Message {
 	s.t.Helper()
 	if err := s.conn.SetReadDeadline(time.Now().Add(await.Timeout)); err != nil {
 		s.t.Fatal(err)
@@ -101,7 +101,7 @@ func (s *freeClient) hear() *loadcontrol.Message {
 func (s *freeClient) want(kind string) {
 	s.t.Helper()
 	for {
-		got := word(s.hear())
+		got := word(s.receive())
 		if got == kind {
 			return
 		}
@@ -120,10 +120,10 @@ func word(m *loadcontrol.Message) string {
 		return "session: " + string(m.Refusal.Reason)
 	case m.Opened != nil:
 		return "opened"
-	case m.Say == nil:
+	case m.Traffic == nil:
 		return "other"
-	case m.Say.Name != "refused":
-		return m.Say.Name
+	case m.Traffic.Name != "refused":
+		return m.Traffic.Name
 	}
 	r := body[loadcontrol.Refusal](m)
 	switch r.ID {
@@ -138,8 +138,8 @@ func word(m *loadcontrol.Message) string {
 
 // body is the content of the traffic's message; the zero value if it has none.
 func body[B any](m *loadcontrol.Message) (b B) {
-	if m != nil && m.Say != nil {
-		_ = json.Unmarshal(m.Say.Body, &b)
+	if m != nil && m.Traffic != nil {
+		_ = json.Unmarshal(m.Traffic.Body, &b)
 	}
 	return b
 }
@@ -150,7 +150,7 @@ func traffic(name string, content any) loadcontrol.Message {
 	if err != nil {
 		panic(err)
 	}
-	return loadcontrol.Message{Say: &loadcontrol.Say{Name: name, Body: b}}
+	return loadcontrol.Message{Traffic: &loadcontrol.TrafficMessage{Name: name, Body: b}}
 }
 
 // marker is the number of an invalid transfer: a session that continues refuses it, without another effect.
@@ -164,8 +164,8 @@ func opening() loadcontrol.Message {
 
 func (s *freeClient) open() {
 	s.t.Helper()
-	s.say(opening())
-	m := s.hear()
+	s.send(opening())
+	m := s.receive()
 	if m == nil || m.Opened == nil {
 		s.t.Fatalf("got %s: %+v, want opened", word(m), m)
 	}

@@ -18,28 +18,28 @@ var states = []struct {
 }{
 	{"welcomed", func(*freeClient) {}},
 	{"opened", func(s *freeClient) { s.open() }},
-	{"proved", func(s *freeClient) { s.open(); s.say(s.proof()); s.want("proved") }},
+	{"proved", func(s *freeClient) { s.open(); s.send(s.proof()); s.want("proved") }},
 	{"sending", func(s *freeClient) {
 		s.open()
-		s.say(s.proof())
+		s.send(s.proof())
 		s.want("proved")
-		s.say(order(1, sample.Reverse, 300))
+		s.send(order(1, sample.Reverse, 300))
 		s.want("started")
 	}},
 	{"receiving", func(s *freeClient) {
 		s.open()
-		s.say(s.proof())
+		s.send(s.proof())
 		s.want("proved")
 		t := reverse(1, 300)
 		t.Direction, t.Idle = sample.Forward, 10*time.Second
-		s.say(traffic("start", t))
+		s.send(traffic("start", t))
 		s.want("started")
 	}},
 	{"finished", func(s *freeClient) {
 		s.open()
-		s.say(s.proof())
+		s.send(s.proof())
 		s.want("proved")
-		s.say(order(1, sample.Reverse, 20))
+		s.send(order(1, sample.Reverse, 20))
 		s.want("started")
 		s.want("finished")
 	}},
@@ -55,74 +55,74 @@ func TestMessageInTheWrongStateIsRefused(t *testing.T) {
 		want [6]string // by state
 	}{
 		{
-			"open", func(s *freeClient) { s.say(opening()) },
+			"open", func(s *freeClient) { s.send(opening()) },
 			[6]string{"opened", ended, ended, ended, ended, ended},
 		},
 		{
-			"prove, no cookie", func(s *freeClient) { s.say(traffic("prove", udp.Prove{})) },
+			"prove, no cookie", func(s *freeClient) { s.send(traffic("prove", udp.Prove{})) },
 			[6]string{ended, "session: unproved", "session: unproved", ended, ended, "session: unproved"},
 		},
 		{"prove", func(s *freeClient) {
 			if s.stream == nil {
-				s.say(traffic("prove", udp.Prove{Cookie: make([]byte, 34)}))
+				s.send(traffic("prove", udp.Prove{Cookie: make([]byte, 34)}))
 				return
 			}
-			s.say(s.proof())
+			s.send(s.proof())
 		}, [6]string{ended, "proved", "proved", ended, ended, "proved"}},
 		{
-			"transfer, reverse", func(s *freeClient) { s.say(order(2, sample.Reverse, 5)) },
+			"transfer, reverse", func(s *freeClient) { s.send(order(2, sample.Reverse, 5)) },
 			[6]string{ended, "transfer: unproved", "started", "transfer: bad_request", "started", "started"},
 		},
 		{
-			"transfer, forward", func(s *freeClient) { s.say(order(2, sample.Forward, 5)) },
+			"transfer, forward", func(s *freeClient) { s.send(order(2, sample.Forward, 5)) },
 			[6]string{ended, "transfer: unproved", "started", "started", "transfer: bad_request", "started"},
 		},
 		{
-			"transfer, its number again", func(s *freeClient) { s.say(order(1, sample.Reverse, 5)) },
+			"transfer, its number again", func(s *freeClient) { s.send(order(1, sample.Reverse, 5)) },
 			[6]string{ended, "transfer: unproved", "started", ended, ended, ended},
 		},
 		{
-			"transfer 0", func(s *freeClient) { s.say(order(0, sample.Reverse, 5)) },
+			"transfer 0", func(s *freeClient) { s.send(order(0, sample.Reverse, 5)) },
 			[6]string{ended, ended, ended, ended, ended, ended},
 		},
 		{
-			"transfer, more than announced", func(s *freeClient) { s.say(order(2, sample.Reverse, 10_000)) },
+			"transfer, more than announced", func(s *freeClient) { s.send(order(2, sample.Reverse, 10_000)) },
 			[6]string{ended, "transfer: unproved", "transfer: bad_request", "transfer: bad_request", "transfer: bad_request", "transfer: bad_request"},
 		},
 		{
-			"sent, of another", func(s *freeClient) { s.say(traffic("sent", udp.Sent{ID: 7, Packets: 1 << 40})) },
+			"sent, of another", func(s *freeClient) { s.send(traffic("sent", udp.Sent{ID: 7, Packets: 1 << 40})) },
 			[6]string{0: ended},
 		},
 		{
-			"sent", func(s *freeClient) { s.say(traffic("sent", udp.Sent{ID: 1, Packets: 0})) },
+			"sent", func(s *freeClient) { s.send(traffic("sent", udp.Sent{ID: 1, Packets: 0})) },
 			[6]string{0: ended, 4: "finished"},
 		},
 		{
-			"sent, negative", func(s *freeClient) { s.say(traffic("sent", udp.Sent{ID: 1, Packets: -1})) },
+			"sent, negative", func(s *freeClient) { s.send(traffic("sent", udp.Sent{ID: 1, Packets: -1})) },
 			[6]string{ended, ended, ended, ended, ended, ended},
 		},
 		{
-			"cancel", func(s *freeClient) { s.say(traffic("cancel", udp.Cancel{ID: 1})) },
+			"cancel", func(s *freeClient) { s.send(traffic("cancel", udp.Cancel{ID: 1})) },
 			[6]string{0: ended, 3: "finished", 4: "finished"},
 		},
 		{
-			"cancel, of another", func(s *freeClient) { s.say(traffic("cancel", udp.Cancel{ID: 7})) },
+			"cancel, of another", func(s *freeClient) { s.send(traffic("cancel", udp.Cancel{ID: 7})) },
 			[6]string{0: ended},
 		},
 		{
-			"an unknown message", func(s *freeClient) { s.say(traffic("faster", struct{}{})) },
+			"an unknown message", func(s *freeClient) { s.send(traffic("faster", struct{}{})) },
 			[6]string{ended, ended, ended, ended, ended, ended},
 		},
 		{
-			"a message with an unknown field", func(s *freeClient) { s.say(traffic("cancel", map[string]int{"id": 1, "at": 2})) },
+			"a message with an unknown field", func(s *freeClient) { s.send(traffic("cancel", map[string]int{"id": 1, "at": 2})) },
 			[6]string{ended, ended, ended, ended, ended, ended},
 		},
 		{
-			"a message of the load server", func(s *freeClient) { s.say(loadcontrol.Message{Opened: &loadcontrol.Opened{}}) },
+			"a message of the load server", func(s *freeClient) { s.send(loadcontrol.Message{Opened: &loadcontrol.Opened{}}) },
 			[6]string{"end", "end", "end", "end", "end", "end"},
 		},
 		{
-			"a message of the server's traffic", func(s *freeClient) { s.say(traffic("started", udp.Started{ID: 1})) },
+			"a message of the server's traffic", func(s *freeClient) { s.send(traffic("started", udp.Started{ID: 1})) },
 			[6]string{ended, ended, ended, ended, ended, ended},
 		},
 		{
@@ -140,10 +140,10 @@ func TestMessageInTheWrongStateIsRefused(t *testing.T) {
 		{"two messages in one", func(s *freeClient) {
 			m := opening()
 			m.Close = &loadcontrol.Close{}
-			s.say(m)
+			s.send(m)
 		}, [6]string{"end", "end", "end", "end", "end", "end"}},
 		{
-			"close", func(s *freeClient) { s.say(loadcontrol.Message{Close: &loadcontrol.Close{}}) },
+			"close", func(s *freeClient) { s.send(loadcontrol.Message{Close: &loadcontrol.Close{}}) },
 			[6]string{"end", "end", "end", "end", "end", "end"},
 		},
 	}
@@ -156,13 +156,13 @@ func TestMessageInTheWrongStateIsRefused(t *testing.T) {
 			for i, state := range states {
 				for _, o := range orders {
 					what := state.name + ", " + o.name
-					s := f.speak()
+					s := f.freeClient()
 					if moved := f.moved(); s.left != day-moved {
 						t.Fatalf("before %s: remaining quota of %d bytes, want %d less than the whole", what, s.left, moved)
 					}
 					state.enter(s)
 					o.say(s)
-					s.say(mark())
+					s.send(mark())
 					if got := s.reply(o.want[i]); got != o.want[i] {
 						t.Errorf("%s: got %q, want %q", what, got, o.want[i])
 					}
@@ -179,7 +179,7 @@ func TestMessageInTheWrongStateIsRefused(t *testing.T) {
 func (s *freeClient) reply(want string) string {
 	s.t.Helper()
 	for {
-		switch got := word(s.hear()); {
+		switch got := word(s.receive()); {
 		case got == want, got == "marker" && want == "":
 			return want
 		case got != "marker" && got != "finished": // an earlier transfer may end

@@ -44,7 +44,7 @@ func (d trickling) Write(b []byte) (n int, err error) {
 // connections do so; others are served meanwhile.
 func TestTricklingClientsAreDisconnectedAndOthersServed(t *testing.T) {
 	const each = 40
-	frame := func(f *remoteEnd) net.Conn { return f.speak().conn } // authenticated, without an open session
+	frame := func(f *remoteEnd) net.Conn { return f.freeClient().conn } // authenticated, without an open session
 	for _, at := range loopbacks {
 		for name, trickle := range map[string]func(f *remoteEnd) func() error{
 			"a TLS handshake": func(f *remoteEnd) func() error {
@@ -119,9 +119,9 @@ func TestConcurrentTransferRequestsRunOnce(t *testing.T) {
 	for _, at := range loopbacks {
 		t.Run(at, func(t *testing.T) {
 			f := startLoadServerAt(t, at, loadcontrol.Limits{BytesPerDay: 1 << 30})
-			s := f.speak()
+			s := f.freeClient()
 			s.open()
-			s.say(s.proof())
+			s.send(s.proof())
 			s.want("proved")
 			plan := reverse(2, packets).Plan
 			reception, err := s.stream.Expect(2, plan)
@@ -129,23 +129,23 @@ func TestConcurrentTransferRequestsRunOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			for id := range uint16(asked) {
-				s.say(order(id+1, sample.Direction(id%2), packets)) // of different numbers
+				s.send(order(id+1, sample.Direction(id%2), packets)) // of different numbers
 			}
 			got := map[string]int{}
 			for got["started"]+got["transfer: bad_request"]+got["end"] < asked {
-				got[word(s.hear())]++
+				got[word(s.receive())]++
 			}
 			if got["started"] != 2 || got["end"] > 0 {
 				t.Errorf("replies %v, want 2 started", got)
 			}
-			s.say(traffic("sent", udp.Sent{ID: 1, Packets: 0}))
+			s.send(traffic("sent", udp.Sent{ID: 1, Packets: 0}))
 			for got["finished"] < 2 && got["end"] == 0 {
-				got[word(s.hear())]++
+				got[word(s.receive())]++
 			}
 			came := len(reception.Finish(t.Context(), packets, time.Second).Packets)
 			s.conn.Close()
 			f.waits(t)
-			if used := int64(1<<30) - f.speak().left; came != packets || used != packets*500 {
+			if used := int64(1<<30) - f.freeClient().left; came != packets || used != packets*500 {
 				t.Errorf("received %d of %d packets, charged %d bytes, want %d", came, packets, used, packets*500)
 			}
 		})
@@ -165,7 +165,7 @@ func TestStreamIsSentToTheAddressProvedLast(t *testing.T) {
 	for _, at := range loopbacks {
 		t.Run(at, func(t *testing.T) {
 			f := startLoadServerAt(t, at, loadcontrol.Limits{BytesPerDay: 1 << 30})
-			s := f.speak()
+			s := f.freeClient()
 			s.open()
 			there, other := f.listen(s.session)
 			cookies := make(chan []byte, 2)
@@ -184,8 +184,8 @@ func TestStreamIsSentToTheAddressProvedLast(t *testing.T) {
 			}
 			last := ""
 			for _, cookie := range [][]byte{one, two} {
-				s.say(traffic("prove", udp.Prove{Cookie: cookie}))
-				m := s.hear()
+				s.send(traffic("prove", udp.Prove{Cookie: cookie}))
+				m := s.receive()
 				if word(m) != "proved" {
 					t.Fatalf("got %s, want proved", word(m))
 				}
@@ -199,7 +199,7 @@ func TestStreamIsSentToTheAddressProvedLast(t *testing.T) {
 				}
 				receptions = append(receptions, reached{e.LocalAddr(), r})
 			}
-			s.say(order(1, sample.Reverse, packets))
+			s.send(order(1, sample.Reverse, packets))
 			s.want("started")
 			s.want("finished")
 			came := 0
@@ -216,7 +216,7 @@ func TestStreamIsSentToTheAddressProvedLast(t *testing.T) {
 			}
 			s.conn.Close()
 			f.waits(t)
-			if used := int64(1<<30) - f.speak().left; came != packets || used != packets*500 {
+			if used := int64(1<<30) - f.freeClient().left; came != packets || used != packets*500 {
 				t.Errorf("received %d of %d packets, charged %d bytes, want %d", came, packets, used, packets*500)
 			}
 		})
@@ -229,11 +229,11 @@ func TestSessionNumberIsUselessToAnotherConnection(t *testing.T) {
 	for _, at := range loopbacks {
 		t.Run(at, func(t *testing.T) {
 			f := startLoadServerAt(t, at, loadcontrol.Limits{Sessions: 16}) // earlier ones end shortly after their clients
-			s := f.speak()
+			s := f.freeClient()
 			s.open()
-			s.say(s.proof())
+			s.send(s.proof())
 			s.want("proved")
-			s.say(order(1, sample.Reverse, 500))
+			s.send(order(1, sample.Reverse, 500))
 			s.want("started")
 			_, elsewhere := f.listen(s.session)
 			cookie, err := elsewhere.Hello(t.Context(), f.addr())
@@ -249,15 +249,15 @@ func TestSessionNumberIsUselessToAnotherConnection(t *testing.T) {
 				{order(2, sample.Reverse, 5), "session: bad_request"},
 				{traffic("cancel", udp.Cancel{ID: 1}), "session: bad_request"},
 			} {
-				second := f.speak()
-				second.say(o.m)
-				second.say(mark())
+				second := f.freeClient()
+				second.send(o.m)
+				second.send(mark())
 				if got := second.reply(o.want); got != o.want {
 					t.Errorf("%+v: got %q, want %q", o.m, got, o.want)
 				}
 				second.conn.Close()
 			}
-			m := s.hear()
+			m := s.receive()
 			if word(m) != "finished" || body[udp.Finished](m).Error != "" {
 				t.Errorf("stream: %s, %+v", word(m), m)
 			}
@@ -271,9 +271,9 @@ func TestSessionNumberIsUselessToAnotherConnection(t *testing.T) {
 			if f.r.Status().Discarded[stream.UnknownSession.String()] == 0 {
 				t.Error("hellos of a closed session are not counted")
 			}
-			next := f.speak()
+			next := f.freeClient()
 			next.open()
-			next.say(traffic("prove", udp.Prove{Cookie: cookie}))
+			next.send(traffic("prove", udp.Prove{Cookie: cookie}))
 			next.want("session: unproved")
 		})
 	}

@@ -87,7 +87,7 @@ func (s *agentSite) attackMemory(header string) (most int, body string) {
 	for n := range 2 * 8 * 64 {
 		c, err := s.tryDial(fmt.Sprintf("127.0.2.%d", n/64%8+1), 4096)
 		if err != nil {
-			s.t.Fatalf("after %d requests: %v\n%s", n, err, s.said)
+			s.t.Fatalf("after %d requests: %v\n%s", n, err, s.output)
 		}
 		all = append(all, c)
 		// The server may have reset it.

@@ -111,14 +111,14 @@ func TestReplayedPacketsChangeNoCounts(t *testing.T) {
 		{name: "the opening statistics query from another host, and its reply", attack: func(tp *capture, number int, _ []byte) {
 			if number == 100 {
 				if b := tp.steal(0); b != nil {
-					tp.tell(b)
+					tp.sendReply(b)
 				}
 			}
 		}},
 		{name: "the first test packet from another host, and its reply", told: 1, attack: func(tp *capture, number int, _ []byte) {
 			if number == 100 {
 				if b := tp.steal(1); b != nil {
-					tp.tell(b)
+					tp.sendReply(b)
 				}
 			}
 		}},
@@ -132,14 +132,14 @@ func TestReplayedPacketsChangeNoCounts(t *testing.T) {
 		{name: "one request 1000 times, from the sender's address", copies: 1000, keyed: true, attack: func(tp *capture, number int, _ []byte) {
 			if number > 100 && number <= 200 {
 				for range 10 { // so few that the sender's kernel drops none
-					tp.ask(tp.request(90))
+					tp.sendRequest(tp.request(90))
 				}
 			}
 		}},
 		{name: "all replies", told: asked, attack: func(tp *capture, number int, _ []byte) {
 			if number == 200 {
 				for _, b := range tp.all(&tp.replies) {
-					tp.tell(b)
+					tp.sendReply(b)
 				}
 			}
 		}},
@@ -199,11 +199,11 @@ func TestRestartOfTheReflectorLosesNoReflectedPackets(t *testing.T) {
 func TestReplaysAfterARestartChangeNoCounts(t *testing.T) {
 	const asked, restart = 600, 500
 	for name, replay := range map[string]func(tp *capture, old [][]byte){
-		"the opening statistics query": func(tp *capture, old [][]byte) { tp.ask(old[0]) },
-		"one request":                  func(tp *capture, old [][]byte) { tp.ask(old[5]) },
+		"the opening statistics query": func(tp *capture, old [][]byte) { tp.sendRequest(old[0]) },
+		"one request":                  func(tp *capture, old [][]byte) { tp.sendRequest(old[5]) },
 		"requests": func(tp *capture, old [][]byte) {
 			for _, b := range old[:30] {
-				tp.ask(b)
+				tp.sendRequest(b)
 			}
 		},
 		"requests, from another host": func(tp *capture, old [][]byte) {
@@ -253,8 +253,8 @@ func TestPacketsWithWrongBitsAreRefused(t *testing.T) {
 		return b
 	}
 	each := func(_ remote, tp *capture) {
-		tp.asked = func(tp *capture, number int, b []byte) { tp.ask(flipped(number, b)) }
-		tp.answered = func(tp *capture, number int, b []byte) bool { tp.tell(flipped(number, b)); return false }
+		tp.asked = func(tp *capture, number int, b []byte) { tp.sendRequest(flipped(number, b)) }
+		tp.answered = func(tp *capture, number int, b []byte) bool { tp.sendReply(flipped(number, b)); return false }
 	}
 	all := []remote{{"oneway", true, "127.0.0.1", 112}, {"oneway", true, "::1", 112}, {"oneway", true, "127.0.0.1", 260}, {"oneway", true, "::1", 260}}
 	count := func(f remote) uint64 { return uint64(8 * f.size) }
@@ -288,7 +288,7 @@ func TestForgedDamageIsNotCountedOnThePath(t *testing.T) {
 			forged[40] ^= 1
 			forged[len(forged)-1] ^= 1
 			for range 5 {
-				tp.ask(forged)
+				tp.sendRequest(forged)
 			}
 		}
 	}
@@ -358,13 +358,13 @@ func TestRepliesOfAnEarlierSessionDoNotKeepThePathUp(t *testing.T) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			tp.tell(former[0]) // when this one is counted, so are the five before it
+			tp.sendReply(former[0]) // when this one is counted, so are the five before it
 			if !await.Within(20*time.Second, func() bool { return late() == 1 }) {
 				t.Fatalf("%v late replies, want 1", late())
 			}
 			before := p.Status().LastSuccess
 			for _, b := range former[1:] {
-				tp.tell(b)
+				tp.sendReply(b)
 			}
 			if !await.Within(20*time.Second, func() bool { return late() == kept }) {
 				t.Fatalf("%v late replies, want %d", late(), kept)

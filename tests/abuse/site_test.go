@@ -60,8 +60,8 @@ func start(t *testing.T, o reflector.Options) *site {
 		s.key = o.Keys[0].Clone()
 	}
 	s.known = newPeer(t, r.Addrs()[0])
-	s.known.ask(t, s.key)
-	s.known.ask(t, s.key) // repeats the reflector's Epoch: proven
+	s.known.request(t, s.key)
+	s.known.request(t, s.key) // repeats the reflector's Epoch: proven
 	s.heap = heap()
 	s.before = s.settled(2)
 	return s
@@ -83,11 +83,11 @@ func (s *site) flood(next func(i int) []byte, burst int) {
 			s.t.Fatalf("packet %d: %v", i, err)
 		}
 		if i%burst == burst-1 {
-			s.known.ask(s.t, s.key)
+			s.known.request(s.t, s.key)
 			s.asked++
 		}
 	}
-	s.known.ask(s.t, s.key)
+	s.known.request(s.t, s.key)
 	s.asked++
 	if grown := int64(heap()) - int64(s.heap); grown > mostHeapGrowth {
 		s.t.Errorf("the heap grew by %d bytes, want at most %d", grown, mostHeapGrowth)
@@ -177,8 +177,8 @@ func newPeer(t *testing.T, to netip.AddrPort) *peer {
 
 const knownRun = 4711
 
-// ask sends one request and fails the test without its reply.
-func (p *peer) ask(t *testing.T, key *stamp.Key) {
+// request sends one request and fails the test without its reply.
+func (p *peer) request(t *testing.T, key *stamp.Key) {
 	t.Helper()
 	b := build(p.next, knownRun, p.epoch, key)
 	if _, err := p.conn.Write(b); err != nil {

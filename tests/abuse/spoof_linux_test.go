@@ -31,7 +31,7 @@ type spoofed struct {
 	server  netip.Addr
 	binary  string
 	process *exec.Cmd
-	said    await.Text
+	output  await.Text
 	log     await.Text
 	frames  *frames
 	spoofs  uint32 // number of addresses so far
@@ -64,10 +64,10 @@ func startSpoofed(t *testing.T, ipv6 bool, environment []string, args ...string)
 	listen := netip.AddrPortFrom(s.server, spoofedPort).String()
 	s.process = s.net.Server.Command(s.binary, append([]string{"reflect", "--listen", listen, "--clock=none"}, args...)...)
 	s.process.Env = append(os.Environ(), environment...)
-	s.process.Stdout, s.process.Stderr = &s.said, &s.log
+	s.process.Stdout, s.process.Stderr = &s.output, &s.log
 	s.check(s.process.Start())
 	t.Cleanup(func() { _ = s.process.Process.Kill(); _ = s.process.Wait() }) // ended already, if the test has passed
-	if !await.Within(20*time.Second, func() bool { return strings.Contains(s.said.String(), "listening") }) {
+	if !await.Within(20*time.Second, func() bool { return strings.Contains(s.output.String(), "listening") }) {
 		t.Fatalf("the reflector does not listen: %s", &s.log)
 	}
 	return s
@@ -175,7 +175,7 @@ func (s *spoofed) stop() string {
 	s.t.Helper()
 	s.check(s.process.Process.Signal(syscall.SIGINT))
 	s.check(s.process.Wait())
-	return s.said.String()
+	return s.output.String()
 }
 
 // frames writes Ethernet frames with UDP packets of any source address.

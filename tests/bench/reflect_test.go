@@ -35,7 +35,7 @@ func reflect(args []string) (any, error) {
 		cancel()
 		return nil, err
 	}
-	untilTold()
+	untilStdinEnds()
 	cancel()
 	return struct{}{}, errors.Join(<-done, <-done)
 }
@@ -49,7 +49,7 @@ func BenchmarkReflector(b *testing.B) {
 	rates := []int{2_000, 5_000, 10_000, 20_000, 40_000, 60_000, 80_000, 100_000, 120_000, 140_000, 160_000}
 	for b.Loop() {
 		best := climb(rates, func(rate int) step {
-			return askAll(b, network, address, rate, func() func() time.Duration {
+			return requestAll(b, network, address, rate, func() func() time.Duration {
 				p := ours(b, network.Server, "reflect", address)
 				p.ready(b)
 				return func() time.Duration { return p.finish(b, nil) }
@@ -67,7 +67,7 @@ func BenchmarkReflector(b *testing.B) {
 		}
 		if path, ok := have(b, "stamp-suite"); ok {
 			add("stamp-suite", climb(rates, func(rate int) step {
-				return askAll(b, network, address, rate, func() func() time.Duration {
+				return requestAll(b, network, address, rate, func() func() time.Duration {
 					p := start(b, network.Server.Command(path, "-i", "-S", network.Server.LAN4.String(), "-o", "862", "--stateful-reflector"))
 					time.Sleep(300 * time.Millisecond) // it reports only to its log that it listens
 					return func() time.Duration { return p.stop(b) }
@@ -89,7 +89,7 @@ func BenchmarkReflector(b *testing.B) {
 	}
 }
 
-func askAll(b *testing.B, network *lab.Lab, address string, rate int, serve func() func() time.Duration) step {
+func requestAll(b *testing.B, network *lab.Lab, address string, rate int, serve func() func() time.Duration) step {
 	b.Helper()
 	stop := serve()
 	var s sent

@@ -22,7 +22,7 @@ import (
 // play runs a role and prints its report.
 func play(role string, args []string) (status int) {
 	roles := map[string]func(args []string) (any, error){
-		"receive": receive, "send": send, "ask": ask, "reflect": reflect, "sessions": sessions, "spin": spin,
+		"receive": receive, "send": send, "ask": runRequests, "reflect": reflect, "sessions": sessions, "spin": spin,
 		"stream-in": streamIn, "stream-out": streamOut,
 	}
 	f := roles[role]
@@ -41,8 +41,8 @@ func play(role string, args []string) (status int) {
 	return 0
 }
 
-// untilTold prints that the role is ready and waits for the end of its input.
-func untilTold() {
+// untilStdinEnds prints that the role is ready and waits for the end of its input.
+func untilStdinEnds() {
 	fmt.Println("ready")
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
@@ -57,7 +57,7 @@ func receive(args []string) (any, error) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- drain(c, 64) }()
-	untilTold()
+	untilStdinEnds()
 	stats := c.Stats()
 	if err := errors.Join(c.Close(), <-done); err != nil {
 		return nil, err
@@ -86,9 +86,9 @@ type sent struct {
 // send ADDRESS RATE SECONDS sends 64-byte packets, with timestamps.
 func send(args []string) (any, error) { return load(args, tstamp.Auto, blank) }
 
-// ask ADDRESS RATE SECONDS sends STAMP requests of 64 bytes of 100 sessions and counts the replies. It has timestamps
+// runRequests ADDRESS RATE SECONDS sends STAMP requests of 64 bytes of 100 sessions and counts the replies. It has timestamps
 // off, to leave the CPU to the reflector.
-func ask(args []string) (any, error) { return load(args, tstamp.Off, request) }
+func runRequests(args []string) (any, error) { return load(args, tstamp.Off, request) }
 
 const packetBytes = 64
 

@@ -38,7 +38,7 @@ func streamIn(args []string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	untilTold()
+	untilStdinEnds()
 	got := r.Finish(context.Background(), plan.Packets(), 200*time.Millisecond)
 	report := streamInReport{
 		Received: len(got.Packets), Corrupt: got.CorruptPackets,
@@ -78,7 +78,7 @@ func streamOut(args []string) (any, error) {
 	}
 	begin := time.Now()
 	var took time.Duration
-	sent, err := s.Send(context.Background(), streamTransfer, to, plan, streams.How{Progress: func(streams.Progress) { took = time.Since(begin) }})
+	sent, err := s.Send(context.Background(), streamTransfer, to, plan, streams.SendOptions{Progress: func(streams.Progress) { took = time.Since(begin) }})
 	if err != nil {
 		return nil, err
 	}

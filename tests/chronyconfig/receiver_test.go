@@ -48,7 +48,7 @@ func openPTY(t *testing.T) (pty string) {
 		t.Fatal(err)
 	}
 	go func() { _, _ = io.Copy(io.Discard, master) }() // discards gpsd's queries
-	speak(t, master, usualLateness, func() { slave.Close(); master.Close() })
+	writeSentences(t, master, usualLateness, func() { slave.Close(); master.Close() })
 	return pty
 }
 
@@ -67,13 +67,13 @@ func openFIFO(t *testing.T, late time.Duration) (name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	speak(t, fifo, late, func() { fifo.Close() })
+	writeSentences(t, fifo, late, func() { fifo.Close() })
 	return name
 }
 
-// speak writes each second's sentences with the given lateness, until the test ends. Their time is that of this host's
+// writeSentences writes each second's sentences with the given lateness, until the test ends. Their time is that of this host's
 // clock.
-func speak(t *testing.T, to io.Writer, late time.Duration, hangUp func()) {
+func writeSentences(t *testing.T, to io.Writer, late time.Duration, hangUp func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	t.Cleanup(func() { cancel(); hangUp(); running.Wait() })
@@ -86,7 +86,7 @@ func speak(t *testing.T, to io.Writer, late time.Duration, hangUp func()) {
 func everySecond(ctx context.Context, late time.Duration, f func(second time.Time)) {
 	for {
 		second := time.Now().Add(-late).Truncate(time.Second).Add(time.Second)
-		if !ctxtime.For(ctx, time.Until(second.Add(late))) {
+		if !ctxtime.Sleep(ctx, time.Until(second.Add(late))) {
 			return
 		}
 		f(second.UTC())

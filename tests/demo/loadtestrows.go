@@ -11,8 +11,8 @@ import (
 	"oneway.example/tests/lab"
 )
 
-// told sets the reasons of a run's rows without a value: from its report, or from the agent if there is none.
-func (s *stack) told(ctx context.Context, probe string, r *run, d sample.Direction, rows []row) []row {
+// reported sets the reasons of a run's rows without a value: from its report, or from the agent if there is none.
+func (s *stack) reported(ctx context.Context, probe string, r *run, d sample.Direction, rows []row) []row {
 	for i := range rows {
 		if rows[i].Measured != nil {
 			continue
@@ -40,7 +40,7 @@ func (s *stack) saturationRows(ctx context.Context, profile lab.Profile, after t
 		for _, name := range []string{"queue_delay_seconds", "queue_delay_error_bound_seconds"} {
 			v[name] = s.value(ctx, fmt.Sprintf(`oneway_%s{%s,direction=%q,quantile_rank="0.5"}`, name, selector, d))
 		}
-		rows = append(rows, s.told(ctx, "saturation", r, d, loadRows(d, link, v, newLoadLog(s.network.Log(d), d, r)))...)
+		rows = append(rows, s.reported(ctx, "saturation", r, d, loadRows(d, link, v, newLoadLog(s.network.Log(d), d, r)))...)
 	}
 	return rows
 }
@@ -106,7 +106,7 @@ func (s *stack) trainRows(ctx context.Context, profile lab.Profile, after time.T
 			}
 			break
 		}
-		rows = append(rows, s.told(ctx, "train", r, d, []row{one})...)
+		rows = append(rows, s.reported(ctx, "train", r, d, []row{one})...)
 	}
 	s.trainTable.Reset()
 	s.printTrains(ctx, &s.trainTable, profile)

@@ -138,8 +138,8 @@ func (v series) number() (float64, error) {
 	return strconv.ParseFloat(text, 64)
 }
 
-// ask sends an instant query to Prometheus.
-func (s *stack) ask(ctx context.Context, q string, take func(kind string, result json.RawMessage) error) error {
+// queryServer sends an instant query to Prometheus.
+func (s *stack) queryServer(ctx context.Context, q string, take func(kind string, result json.RawMessage) error) error {
 	body, err := get(ctx, s.prometheus+"/api/v1/query?query="+url.QueryEscape(q))
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (s *stack) ask(ctx context.Context, q string, take func(kind string, result
 }
 
 func (s *stack) query(ctx context.Context, q string) (all []series, err error) {
-	err = s.ask(ctx, q, func(kind string, result json.RawMessage) error {
+	err = s.queryServer(ctx, q, func(kind string, result json.RawMessage) error {
 		if kind == "scalar" {
 			all = make([]series, 1)
 			return json.Unmarshal(result, &all[0].Value)

@@ -69,7 +69,7 @@ func (s *stack) points(ctx context.Context, q string) []point {
 		Values [][2]any `json:"values"`
 	}
 	q = fmt.Sprintf("%s[%ds]", q, int(time.Since(s.began).Seconds())+1)
-	err := s.ask(ctx, q, func(_ string, result json.RawMessage) error { return json.Unmarshal(result, &all) })
+	err := s.queryServer(ctx, q, func(_ string, result json.RawMessage) error { return json.Unmarshal(result, &all) })
 	if err == nil && len(all) > 1 {
 		err = fmt.Errorf("got %d series, want 1: %s", len(all), q)
 	}

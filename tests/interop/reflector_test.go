@@ -140,7 +140,7 @@ func TestOurReflectorRepliesToStampSuite(t *testing.T) {
 	for _, address := range []string{"127.0.0.1", "::1"} {
 		for _, c := range cases() {
 			t.Run(c.name+"/"+address, func(t *testing.T) {
-				s := c.ask(t, address)
+				s := c.measure(t, address)
 				results.add(t, line{
 					asks: "stamp-suite", replies: "oneway", what: c.name + ", " + address,
 					sent: strconv.Itoa(s.Sent), answered: strconv.Itoa(s.Received),
@@ -152,8 +152,8 @@ func TestOurReflectorRepliesToStampSuite(t *testing.T) {
 	}
 }
 
-// ask runs the oneway reflector and stamp-suite as its sender.
-func (c local) ask(t *testing.T, address string) (s summary) {
+// measure runs the oneway reflector and stamp-suite as its sender.
+func (c local) measure(t *testing.T, address string) (s summary) {
 	t.Helper()
 	out := c.run(t, address, "json")
 	found := false

@@ -83,7 +83,7 @@ type serving struct {
 	tasks    sync.WaitGroup
 }
 
-func (*serving) Hear(m *loadcontrol.Say) *loadcontrol.Refusal {
+func (*serving) Handle(m *loadcontrol.TrafficMessage) *loadcontrol.Refusal {
 	return &loadcontrol.Refusal{Reason: loadcontrol.BadRequest, Detail: fmt.Sprintf("unexpected message %.40q", m.Name)}
 }
 
@@ -104,17 +104,17 @@ func (s *serving) serve() {
 		s.host.End(&loadcontrol.Refusal{Reason: loadcontrol.Unproved, Detail: "the connection of the stream did not send the cookie"})
 		return
 	}
-	s.host.Begun()
+	s.host.CountTransfer()
 	end := time.Now().Add(s.Duration)
-	s.host.Busy(end)
-	defer s.host.Busy(time.Time{})
+	s.host.SetBusy(end)
+	defer s.host.SetBusy(time.Time{})
 	move := receive
 	if s.Direction == sample.Reverse {
 		move = send
 	}
 	n := move(c, end, s.allow)
-	s.host.Moved(s.Direction, n, 0)
-	_ = s.host.Say("finished", finished{n}, nil) // an error ends the session
+	s.host.CountBytes(s.Direction, n, 0)
+	_ = s.host.SendMessage("finished", finished{n}, nil) // an error ends the session
 }
 
 // allow takes n bytes from the session's limit, and waits as the token's rate requires.
@@ -124,7 +124,7 @@ func (s *serving) allow(n int) bool {
 		pause = time.Duration(max(0, float64(n)-b.Level) / b.Rate * float64(time.Second))
 		return b.Level - float64(n), nil
 	}
-	return s.host.Take(int64(n)) == nil && s.host.Spend(s.Direction, 0, draw) == nil && ctxtime.For(s.ctx, pause)
+	return s.host.Take(int64(n)) == nil && s.host.ConsumeRate(s.Direction, 0, draw) == nil && ctxtime.Sleep(s.ctx, pause)
 }
 
 // send writes until end or until may returns false, and then shuts down its direction.
@@ -181,12 +181,12 @@ type local struct{ test Bulk }
 
 func (local) Counters(*metric.Scope, []sample.Direction) {}
 
-func (n local) Connect(ctx context.Context, d *loadtest.Dialed) (loadtest.Flow, error) {
+func (n local) Connect(ctx context.Context, d *loadtest.ControlConn) (loadtest.Flow, error) {
 	f := &flow{test: n.test, client: d.Client, finished: make(chan finished, 1)}
 	o := d.Open
 	o.Traffic = Type{}.Name()
 	o.Parameters, _ = json.Marshal(parameters{n.test.Direction, n.test.For})
-	opened, err := d.Client.Open(ctx, o, func(m *loadcontrol.Say, _ []byte) error {
+	opened, err := d.Client.Open(ctx, o, func(m *loadcontrol.TrafficMessage, _ []byte) error {
 		var end finished
 		if err := m.Into(&end); err != nil {
 			return err

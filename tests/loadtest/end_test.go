@@ -249,7 +249,7 @@ func (s *site) ended(t *testing.T, how string, sessions ...string) {
 	t.Helper()
 	s.loadServer.Signal(t, syscall.SIGTERM)
 	s.loadServer.Wait(t)
-	if !slices.ContainsFunc(sessions, func(n string) bool { return s.loadServer.said("ended,", how, n) }) {
+	if !slices.ContainsFunc(sessions, func(n string) bool { return s.loadServer.logged("ended,", how, n) }) {
 		t.Errorf("want %v sessions ended as %q; the load server: %s", sessions, how, &s.loadServer.Stdout)
 	}
 }

@@ -219,8 +219,8 @@ func disjoint(t *testing.T, all []span) {
 	}
 }
 
-// said returns whether the load server's last output has a line with these fields.
-func (p *process) said(fields ...string) bool {
+// logged returns whether the load server's last output has a line with these fields.
+func (p *process) logged(fields ...string) bool {
 	for line := range strings.Lines(p.Stdout.String()) {
 		if slices.Equal(strings.Fields(line), fields) {
 			return true

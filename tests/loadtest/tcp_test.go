@@ -33,7 +33,7 @@ func TestSecondTypeOfTrafficRuns(t *testing.T) {
 	target := probe.Target{Path: "office", Probe: "bulk", Peer: "127.0.0.1"}
 	for _, d := range sample.Directions() {
 		test := loadtcp.Bulk{Direction: d, For: time.Second, Most: 64 << 20}
-		out, err := loadtest.Once(t.Context(), env, target, o, test, nil, nil)
+		out, err := loadtest.RunOnce(t.Context(), env, target, o, test, nil, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", d, err)
 		}
@@ -56,7 +56,7 @@ func TestSecondTypeOfTrafficRuns(t *testing.T) {
 // ended waits for the end of the remote session after the client's.
 func ended(t *testing.T, r *loadserver.LoadServer) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); r.Status().Sessions > 0; ctxtime.For(t.Context(), 5*time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); r.Status().Sessions > 0; ctxtime.Sleep(t.Context(), 5*time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the remote session did not end with the client's")
 		}
@@ -72,7 +72,7 @@ func TestRateOfATokenHoldsForASecondTypeOfTraffic(t *testing.T) {
 	for _, d := range sample.Directions() {
 		begin := time.Now()
 		for range 2 {
-			if _, err := loadtest.Once(t.Context(), env, target, o, loadtcp.Bulk{Direction: d, For: lasts, Most: 64 << 20}, nil, nil); err != nil {
+			if _, err := loadtest.RunOnce(t.Context(), env, target, o, loadtcp.Bulk{Direction: d, For: lasts, Most: 64 << 20}, nil, nil); err != nil {
 				t.Fatalf("%s: %v", d, err)
 			}
 			ended(t, r)
@@ -95,7 +95,7 @@ func TestUnknownTrafficIsRefusedByNameWithThoseKnown(t *testing.T) {
 	_, o := respondWith(t, link.NewTable(nil), traffictypes.All(), loadcontrol.Limits{})
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}), Links: link.NewTable(nil)}
 	target := probe.Target{Path: "office", Probe: "bulk", Peer: "127.0.0.1"}
-	out, err := loadtest.Once(t.Context(), env, target, o, loadtcp.Bulk{For: time.Second, Most: 1 << 20}, nil, nil)
+	out, err := loadtest.RunOnce(t.Context(), env, target, o, loadtcp.Bulk{For: time.Second, Most: 1 << 20}, nil, nil)
 	want := "load server " + o.LoadServer + `: refused: wrong_version: traffic "tcp" is unknown to this load server, oneway 1.2.3; it has udp`
 	if err == nil || out.Error != want || out.Result != loadtest.Refused || out.Reason != string(loadcontrol.WrongVersion) {
 		t.Errorf("%+v\n got %v\nwant %s", out, err, want)

@@ -53,7 +53,7 @@ func tellFiles(events, expected string) (failed bool, err error) {
 		return true, err
 	}
 	defer f.Close() // it is read only
-	return tell(f, string(list), os.Stdout)
+	return report(f, string(list), os.Stdout)
 }
 
 // each gives the events of a stream, one a line. Any other line is output of the go command itself.

@@ -43,10 +43,10 @@ func events(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-func told(t *testing.T, events string) (text string, failed bool) {
+func output(t *testing.T, events string) (text string, failed bool) {
 	t.Helper()
 	var b strings.Builder
-	failed, err := tell(strings.NewReader(events), "# TestS is expected elsewhere\nTestKnown why\n", &b)
+	failed, err := report(strings.NewReader(events), "# TestS is expected elsewhere\nTestKnown why\n", &b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestEachWayToFailIsToldAtTheEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text, failed := told(t, events(t, c.args...))
+			text, failed := output(t, events(t, c.args...))
 			for _, want := range c.want {
 				if !strings.Contains(text, want) {
 					t.Errorf("%q is not told", want)
@@ -95,16 +95,16 @@ func TestEachWayToFailIsToldAtTheEnd(t *testing.T) {
 // TestStagesAreCountedApart: a package may be in two stages, and fail in the first.
 func TestStagesAreCountedApart(t *testing.T) {
 	good := events(t, "./twice")
-	if text, failed := told(t, good+good); failed || text != "\n2 passed, 0 failed, 0 skipped\n" {
+	if text, failed := output(t, good+good); failed || text != "\n2 passed, 0 failed, 0 skipped\n" {
 		t.Errorf("failed %v: %s", failed, text)
 	}
 	bad := strings.ReplaceAll(good, `"Action":"pass"`, `"Action":"fail"`)
-	if text, failed := told(t, bad+good); !failed || !strings.HasSuffix(text, "\n1 passed, 1 failed, 0 skipped\n") {
+	if text, failed := output(t, bad+good); !failed || !strings.HasSuffix(text, "\n1 passed, 1 failed, 0 skipped\n") {
 		t.Errorf("failed %v: %s", failed, text)
 	}
 	cut := good[:strings.Index(good, "--- PASS")]
 	cut = cut[:strings.LastIndex(cut, "\n")+1] // killed while the test ran
-	if text, failed := told(t, good+cut+"signal: killed\n"); !failed || !strings.Contains(text, "TestTwice (m/twice)\n(it did not end)\n") || !strings.Contains(text, "signal: killed\n") {
+	if text, failed := output(t, good+cut+"signal: killed\n"); !failed || !strings.Contains(text, "TestTwice (m/twice)\n(it did not end)\n") || !strings.Contains(text, "signal: killed\n") {
 		t.Errorf("failed %v: %s", failed, text)
 	}
 }

@@ -92,9 +92,9 @@ func (r *run) unfinished(pkg string) {
 	}
 }
 
-// tell prints the failures, and the numbers of passed, failed and skipped tests. expected are the names of tests
+// report prints the failures, and the numbers of passed, failed and skipped tests. expected are the names of tests
 // that may be skipped, the first word of each line that does not begin with #.
-func tell(in io.Reader, expected string, w io.Writer) (failed bool, err error) {
+func report(in io.Reader, expected string, w io.Writer) (failed bool, err error) {
 	r := run{open: map[string]*one{}, builds: map[string]string{}}
 	if err := each(in, r.take); err != nil {
 		return true, err
@@ -125,7 +125,7 @@ func tell(in io.Reader, expected string, w io.Writer) (failed bool, err error) {
 		}
 		if o.result == "fail" {
 			failed = true
-			o.tell(w)
+			o.report(w)
 		}
 	}
 	if failed && r.said.Len() > 0 {
@@ -149,8 +149,8 @@ func (o *one) found() string {
 	return ""
 }
 
-// tell prints a failure, unless its parts print it, or, for a subtest's panic, its parent.
-func (o *one) tell(w io.Writer) {
+// report prints a failure, unless its parts print it, or, for a subtest's panic, its parent.
+func (o *one) report(w io.Writer) {
 	text, name := o.found(), o.name
 	if text == "" && (o.below || o.up != nil && o.up.found() != "") {
 		return

@@ -151,18 +151,18 @@ func (s store) holds(t *testing.T, agent string) {
 	server := "http://" + address
 	// Two windows of 1 s, and rates of a range need two scrapes.
 	await.That(t, "both profiles are scraped", func() bool {
-		return len(ask(t, server, `count by (path) (count_over_time(oneway_delay_quantile_seconds{quantile_rank="0.5"}[1m]) > 5)`)) == 2
+		return len(query(t, server, `count by (path) (count_over_time(oneway_delay_quantile_seconds{quantile_rank="0.5"}[1m]) > 5)`)) == 2
 	})
 	empty := s.expected(t)
 	if !await.Within(await.Timeout, func() bool {
-		empty = slices.DeleteFunc(empty, func(e expr.Expr) bool { return len(ask(t, server, e.Query)) > 0 })
+		empty = slices.DeleteFunc(empty, func(e expr.Expr) bool { return len(query(t, server, e.Query)) > 0 })
 		return len(empty) == 0
 	}) {
 		for _, e := range empty {
 			t.Errorf("%s: nothing from %s", e.Source, e.Query)
 		}
 	}
-	s.saysWhatItHas(t, server)
+	s.expectNativeHistograms(t, server)
 }
 
 // expected are all expressions that read histograms and have a result in a healthy system, by path.
@@ -195,27 +195,27 @@ func (s store) expected(t *testing.T) []expr.Expr {
 	return out
 }
 
-// saysWhatItHas holds the CDF's names and the stand-in of p95 against what the server keeps.
-func (s store) saysWhatItHas(t *testing.T, server string) {
+// expectNativeHistograms holds the CDF's names and the stand-in of p95 against what the server keeps.
+func (s store) expectNativeHistograms(t *testing.T, server string) {
 	_, all := load(t)
 	for _, e := range all {
 		if e.Source != "path.json: Delay CDF A" {
 			continue
 		}
-		for _, name := range ask(t, server, `count by (direction) (`+e.Query+`)`) {
+		for _, name := range query(t, server, `count by (direction) (`+e.Query+`)`) {
 			if ofBuckets := strings.HasSuffix(name["direction"], ", classic buckets"); ofBuckets == s.native && name["direction"] != "-1" {
 				t.Errorf("the CDF has %v from a server with native histograms: %v", name, s.native)
 			}
 		}
 	}
-	p95 := ask(t, server, `oneway_delay_quantile_seconds{path="slim",quantile_rank="0.95"}`)
+	p95 := query(t, server, `oneway_delay_quantile_seconds{path="slim",quantile_rank="0.95"}`)
 	if (len(p95) == 0) != s.native {
 		t.Errorf("the slim path has p95 %v in a server with native histograms: %v", p95, s.native)
 	}
 }
 
-// ask sends the server an instant query over the last minutes, and returns the labels of what it has.
-func ask(t *testing.T, server, query string) []map[string]string {
+// query sends the server an instant query over the last minutes, and returns the labels of what it has.
+func query(t *testing.T, server, query string) []map[string]string {
 	t.Helper()
 	client := http.Client{Timeout: time.Minute}
 	resp, err := client.PostForm(server+"/api/v1/query", url.Values{"query": {query}})

@@ -163,8 +163,8 @@ func classify(payload []byte, src, dst netip.AddrPort) (path uint64, ok bool) {
 	return uint64(i), ok
 }
 
-// told are the paths whose counts of the link are theirs alone: neither removed nor authenticated.
-func told() (all []int) {
+// unsharedPaths are the paths whose counts of the link are theirs alone: neither removed nor authenticated.
+func unsharedPaths() (all []int) {
 	for i := range voices - 2 {
 		if i < plain || i >= moving {
 			all = append(all, i)

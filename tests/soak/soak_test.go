@@ -240,7 +240,7 @@ func (s *site) accounts(b *table) {
 			s.t.Error(w)
 		}
 	}
-	b.row("paths against the link's count", "", fmt.Sprintf("%d of %d statements wrong", len(wrong), 7*len(told())), "", "0", verdict(len(wrong) == 0))
+	b.row("paths against the link's count", "", fmt.Sprintf("%d of %d statements wrong", len(wrong), 7*len(unsharedPaths())), "", "0", verdict(len(wrong) == 0))
 	for i, d := range []string{"forward", "reverse"} {
 		var told direction
 		for _, p := range now.paths {
@@ -259,7 +259,7 @@ func (s *site) compare(now *scrape, before, after [2]map[uint64]lab.Counts) (wro
 	arrived := func(c lab.Counts) float64 { return float64(c.Delivered - c.Corrupted) }
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, i := range told() {
+	for _, i := range unsharedPaths() {
 		p, key := now.paths[name(i)], uint64(i)
 		if p == nil {
 			wrong = append(wrong, name(i)+" is not exported")

@@ -7,17 +7,17 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-// told keeps what a test is told.
-type told struct{ fatal, log string }
+// output keeps what a test is told.
+type output struct{ fatal, log string }
 
-func (t *told) Helper()                           {}
-func (t *told) Logf(format string, args ...any)   { t.log = fmt.Sprintf(format, args...) }
-func (t *told) Fatalf(format string, args ...any) { t.fatal = fmt.Sprintf(format, args...) }
+func (t *output) Helper()                           {}
+func (t *output) Logf(format string, args ...any)   { t.log = fmt.Sprintf(format, args...) }
+func (t *output) Fatalf(format string, args ...any) { t.fatal = fmt.Sprintf(format, args...) }
 
 func TestSeedIsFixedUnlessTheEnvironmentSaysOtherwise(t *testing.T) {
 	for text, want := range map[string]uint64{"": testseed.Default, "0": 0, "18446744073709551615": 18446744073709551615} {
 		t.Setenv(testseed.Variable, text)
-		var got told
+		var got output
 		if seed := testseed.Of(&got); seed != want || got.fatal != "" {
 			t.Errorf("%q gives %d, %q; want %d", text, seed, got.fatal, want)
 		}
@@ -37,7 +37,7 @@ func TestRandomSeedsDiffer(t *testing.T) {
 func TestSeedThatIsNoNumberFailsTheTest(t *testing.T) {
 	for _, text := range []string{"x", "-1", "1.5", "18446744073709551616"} {
 		t.Setenv(testseed.Variable, text)
-		var got told
+		var got output
 		testseed.Of(&got)
 		if want := fmt.Sprintf(`testseed: ONEWAY_SEED is %q; want a whole number or "random"`, text); got.fatal != want {
 			t.Errorf("%q: %q, want %q", text, got.fatal, want)

@@ -71,7 +71,7 @@ func (r *Receiver) Write(line truth.Line, late time.Duration) {
 		for {
 			second = second.Add(time.Second)
 			due := second.Add(late)
-			if !ctxtime.For(ctx, due.Sub(line.At(truth.Counter()).Time())) {
+			if !ctxtime.Sleep(ctx, due.Sub(line.At(truth.Counter()).Time())) {
 				return
 			}
 			if _, err := r.master.WriteString(sentences(second)); err != nil {

@@ -63,9 +63,9 @@ type path struct {
 	// at is the address of the reflector; listen is where Run must start a reflector first.
 	at     string
 	listen netip.AddrPort // invalid: a reflector runs already
-	// near and remote run a function in the network namespace of the sender's and the reflector's sockets.
-	near, remote func(func() error) error
-	close        func()
+	// inLocal and remote run a function in the network namespace of the sender's and the reflector's sockets.
+	inLocal, inRemote func(func() error) error
+	close             func()
 }
 
 // Run measures. The clock and the pacer of env must be running. progress is called twice a second.
@@ -89,7 +89,7 @@ func Run(ctx context.Context, o Options, env probe.Env, progress func(stamp.Repo
 	}
 	o.Stamp.MaxBound = 0
 	collector := calibration.NewCollector(want, int(o.Count))
-	err = p.near(func() error {
+	err = p.inLocal(func() error {
 		prober, err := stamp.New().NewProber(env, probe.Target{Path: "calibration", Probe: "stamp", Peer: p.at}, o.Stamp)
 		if err != nil {
 			return err
@@ -114,8 +114,8 @@ func prepare(ctx context.Context, o *Options) (*path, error) {
 	if o.Count < calibration.MinCount {
 		return nil, option.Errorf("count", "is %d; it must be at least %d", o.Count, calibration.MinCount)
 	}
-	if o.Trust && o.Count < calibration.TrustCount {
-		return nil, option.Errorf("count", "is %d; trust needs at least %d", o.Count, calibration.TrustCount)
+	if o.Trust && o.Count < calibration.MinTrustedCount {
+		return nil, option.Errorf("count", "is %d; trust needs at least %d", o.Count, calibration.MinTrustedCount)
 	}
 	switch o.Setup {
 	case calibration.Loopback:
@@ -173,7 +173,7 @@ func ready(ctx context.Context, o *Options, p *path, peer netip.AddrPort) (*path
 	}
 	p.stored, p.driver = name, calibration.DriverOf(name)
 	here := func(f func() error) error { return f() }
-	p.near, p.remote, p.close = here, here, func() {}
+	p.inLocal, p.inRemote, p.close = here, here, func() {}
 	return p, nil
 }
 
@@ -188,7 +188,7 @@ func reflect(ctx context.Context, p *path, o *Options, env probe.Env) (stop func
 	// It runs longer than the sender, which requests its final counts.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
-	go func() { ended <- p.remote(func() error { return r.Run(ctx) }) }()
+	go func() { ended <- p.inRemote(func() error { return r.Run(ctx) }) }()
 	select {
 	case err := <-ended:
 		cancel()
@@ -282,7 +282,7 @@ func overVeth(o *Options) (p *path, err error) {
 	o.Stamp.Local = ""
 	p = &path{
 		stored: cmp.Or(o.Interface, vethName), driver: "veth", listen: netip.AddrPortFrom(netip.MustParsePrefix(remotePrefix).Addr(), 0),
-		near: local.do, remote: remote.do, close: func() { local.file.Close(); remote.file.Close() },
+		inLocal: local.do, inRemote: remote.do, close: func() { local.file.Close(); remote.file.Close() },
 	}
 	err = errors.Join(local.do(func() error { return pair(remote) }),
 		local.do(func() error { return up(localPrefix) }), remote.do(func() error { return up(remotePrefix) }))

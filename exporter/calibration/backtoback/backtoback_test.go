@@ -162,7 +162,7 @@ func TestPeerWithAClockIsNotTrusted(t *testing.T) {
 	if r.Record.SharedClock {
 		t.Error("shared clock, though both ends reported a trusted clock")
 	}
-	o.Trust, o.Count, o.Stamp.Interval = true, calibration.TrustCount, 200*time.Microsecond
+	o.Trust, o.Count, o.Stamp.Interval = true, calibration.MinTrustedCount, 200*time.Microsecond
 	if _, err := Run(t.Context(), o, environment(t, known()), quiet); err == nil || !strings.Contains(err.Error(), "clocks of their own") {
 		t.Error(err)
 	}
@@ -175,7 +175,7 @@ func TestAForeignReflectorOrAnUnknownClockGivesNoCalibration(t *testing.T) {
 		t.Error(err)
 	}
 	o.Peer = startReflector(t, known(), false)
-	if _, err := Run(t.Context(), o, environment(t, none.New(metric.Discard{})), quiet); !errors.Is(err, calibration.ErrUnusable) ||
+	if _, err := Run(t.Context(), o, environment(t, none.New(metric.Discard{})), quiet); !errors.Is(err, calibration.ErrTooFewPackets) ||
 		!strings.Contains(err.Error(), "forward: no clock") {
 		t.Error(err)
 	}

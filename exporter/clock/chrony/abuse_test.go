@@ -24,12 +24,12 @@ import (
 type abuser struct {
 	replies func(request []byte) [][]byte
 	// endless: it sends the replies repeatedly, without further requests.
-	endless bool
-	mu      sync.Mutex
-	dials   atomic.Int64
-	asked   atomic.Int64
-	sent    atomic.Int64
-	bytes   atomic.Int64
+	endless  bool
+	mu       sync.Mutex
+	dials    atomic.Int64
+	received atomic.Int64
+	sent     atomic.Int64
+	bytes    atomic.Int64
 }
 
 func (a *abuser) dial(address) (net.Conn, error) {
@@ -54,7 +54,7 @@ func (a *abuser) serve(conn net.Conn) {
 		if err != nil {
 			return
 		}
-		a.asked.Add(1)
+		a.received.Add(1)
 		for once := true; once || a.endless; once = false {
 			for _, reply := range a.next(request[:n]) {
 				if _, err := conn.Write(reply); err != nil {
@@ -139,15 +139,15 @@ func TestNoAbuseBlocksTheProbesOrMakesTheMonitorBusy(t *testing.T) {
 				pace(t, m, c, lasts)
 				// One tracking request a second, also at both ends of the time; the sources once a minute (64 of them at most).
 				most := int64(lasts/time.Second+1) + int64(lasts/time.Minute+1)*(maxSources+1)
-				if n := a.asked.Load(); n < 50 || n > most {
+				if n := a.received.Load(); n < 50 || n > most {
 					t.Errorf("%d requests in %v, want 50 to %d", n, lasts, most)
 				}
 				if n := a.dials.Load(); n > int64(lasts/time.Second) {
 					t.Errorf("%d connections in %v", n, lasts)
 				}
 				// The number of datagrams read per request is limited.
-				if n, most := a.sent.Load(), a.asked.Load()*(maxDiscards+1); n > most {
-					t.Errorf("%d datagrams were read for %d requests", n, a.asked.Load())
+				if n, most := a.sent.Load(), a.received.Load()*(maxDiscards+1); n > most {
+					t.Errorf("%d datagrams were read for %d requests", n, a.received.Load())
 				}
 				checkCounted(t, name, a, sink)
 				stop()
@@ -163,8 +163,8 @@ func checkCounted(t *testing.T, name string, a *abuser, sink *metrictest.Sink) {
 	for _, n := range sink.Present(metric.ClockQueryFailures.Name) {
 		failed += n
 	}
-	if failed > float64(a.asked.Load()) {
-		t.Errorf("%v failures of %d requests", failed, a.asked.Load())
+	if failed > float64(a.received.Load()) {
+		t.Errorf("%v failures of %d requests", failed, a.received.Load())
 	}
 	if harmless := name == "many sources" || name == "floods with replies" || name == "random data" ||
 		name == "one byte is wrong"; failed == 0 && !harmless {
@@ -262,7 +262,7 @@ func TestSocketThatIsNeverReadBlocksNoCaller(t *testing.T) {
 // FuzzConversation replies to a monitor's requests with arbitrary datagrams, one after another: tracking, sources, each
 // source.
 func FuzzConversation(f *testing.F) {
-	tracking := honestTracking()
+	tracking := correctTracking()
 	f.Add(tracking, []byte{0, 0, 0, 1}, []byte{0, 0}, uint8(0))
 	f.Add(tracking, []byte{255, 255, 255, 255}, []byte{0, 24}, uint8(4))
 	f.Add([]byte("noise"), []byte{}, []byte{}, uint8(255))
@@ -286,7 +286,7 @@ func FuzzConversation(f *testing.F) {
 		a := newPoller(m)
 		defer a.drop()
 		for range 4 {
-			if pause := a.ask(t.Context()); pause < 0 || pause > defaultMaxBackOff {
+			if pause := a.pollOnce(t.Context()); pause < 0 || pause > defaultMaxBackOff {
 				t.Fatalf("a pause of %v", pause)
 			}
 			if q := m.Quality(0); q.Synchronized() && q.Bound.Error < 0 {

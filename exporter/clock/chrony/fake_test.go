@@ -16,7 +16,7 @@ import (
 type fault int
 
 const (
-	honest fault = iota
+	correct fault = iota
 	hanging
 	truncating
 	oversizing
@@ -51,7 +51,7 @@ type daemon struct {
 	interval   float64
 	poll       int16
 	previous   []byte // the previous reply
-	asked      int
+	received   int
 	random     *rand.Rand
 }
 
@@ -73,7 +73,7 @@ func (d *daemon) set(f func(d *daemon)) {
 func (d *daemon) requests() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.asked
+	return d.received
 }
 
 // update is an update from the source, now.
@@ -114,10 +114,10 @@ func (d *daemon) serve(conn net.Conn) {
 func (d *daemon) datagrams(request []byte) [][]byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.asked++
+	d.received++
 	reply := d.reply(request)
 	switch d.fault {
-	case honest:
+	case correct:
 	case hanging:
 		return nil
 	case truncating:

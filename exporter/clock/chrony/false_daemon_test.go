@@ -28,17 +28,17 @@ type falseDaemon struct {
 	t           *testing.T
 	network, at string
 	daemon      *daemon // source of the correct replies
-	asked       atomic.Int64
+	received    atomic.Int64
 
-	mu     sync.Mutex
-	conn   net.PacketConn
-	lie    lie // nil: none
-	client net.Addr
-	before []byte // the previous correct reply
+	mu         sync.Mutex
+	conn       net.PacketConn
+	falseReply falseReply // nil: none
+	client     net.Addr
+	before     []byte // the previous correct reply
 }
 
-// lie is a false reply.
-type lie func(l *falseDaemon, request, honest []byte, to net.Addr)
+// falseReply is a false reply.
+type falseReply func(l *falseDaemon, request, correct []byte, to net.Addr)
 
 func newFalseDaemon(t *testing.T, network string) *falseDaemon {
 	t.Helper()
@@ -83,10 +83,10 @@ func (l *falseDaemon) close() {
 	_ = l.conn.Close() // it may be closed already
 }
 
-func (l *falseDaemon) tell(lie lie) {
+func (l *falseDaemon) setReply(falseReply falseReply) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lie = lie
+	l.falseReply = falseReply
 }
 
 func (l *falseDaemon) serve(conn net.PacketConn) {
@@ -96,21 +96,21 @@ func (l *falseDaemon) serve(conn net.PacketConn) {
 		if err != nil {
 			return
 		}
-		l.asked.Add(1)
-		honest := l.daemon.reply(q[:n])
+		l.received.Add(1)
+		correct := l.daemon.reply(q[:n])
 		l.mu.Lock()
-		lie := l.lie
+		falseReply := l.falseReply
 		l.client = from
 		l.mu.Unlock()
-		if lie == nil {
-			lie = once
+		if falseReply == nil {
+			falseReply = once
 		}
-		lie(l, q[:n], bytes.Clone(honest), from)
-		l.before = honest
+		falseReply(l, q[:n], bytes.Clone(correct), from)
+		l.before = correct
 	}
 }
 
-func once(l *falseDaemon, _, honest []byte, to net.Addr) { l.send(honest, to) }
+func once(l *falseDaemon, _, correct []byte, to net.Addr) { l.send(correct, to) }
 
 func (l *falseDaemon) send(b []byte, to net.Addr) {
 	l.mu.Lock()
@@ -141,20 +141,20 @@ func (l *falseDaemon) watched() (*Monitor, *metrictest.Sink, *clocktest.Log) {
 const falseDaemonInterval = 20 * time.Millisecond
 
 // altered is a correct reply to tracking with a change.
-func altered(change func(b []byte)) lie {
-	return func(l *falseDaemon, _, honest []byte, to net.Addr) {
-		if len(honest) == replyHeadBytes+76 {
-			change(honest)
+func altered(change func(b []byte)) falseReply {
+	return func(l *falseDaemon, _, correct []byte, to net.Addr) {
+		if len(correct) == replyHeadBytes+76 {
+			change(correct)
 		}
-		l.send(honest, to)
+		l.send(correct, to)
 	}
 }
 
-func figure(at int, v float64) lie {
+func figure(at int, v float64) falseReply {
 	return altered(func(b []byte) { binary.BigEndian.PutUint32(b[at:], wireFloat(v)) })
 }
 
-func referenceTime(at func() time.Time) lie {
+func referenceTime(at func() time.Time) falseReply {
 	return altered(func(b []byte) {
 		t := at()
 		binary.BigEndian.PutUint32(b[56:], uint32(t.Unix()>>32))
@@ -164,45 +164,45 @@ func referenceTime(at func() time.Time) lie {
 
 func in(d time.Duration) func() time.Time { return func() time.Time { return time.Now().Add(d) } }
 
-// lies are false replies, the reason that counts them ("": accepted), and the resulting state.
-func lies(random *rand.Rand) map[string]struct {
-	lie    lie
+// falseReplies are false replies, the reason that counts them ("": accepted), and the resulting state.
+func falseReplies(random *rand.Rand) map[string]struct {
+	lie    falseReply
 	reason string
 	state  clock.State
 } {
 	type row = struct {
-		lie    lie
-		reason string
-		state  clock.State
+		falseReply falseReply
+		reason     string
+		state      clock.State
 	}
 	return map[string]row{
 		"another request's number": {altered(func(b []byte) { b[18]++ }), "wrong_sequence", clock.Silent},
 		"another command's reply":  {altered(func(b []byte) { b[5], b[7] = commandSources, 2 }), "malformed", clock.Silent},
-		"every truncation": {func(l *falseDaemon, _, honest []byte, to net.Addr) {
-			for n := range honest { // more than are read
-				l.send(honest[:n], to)
+		"every truncation": {func(l *falseDaemon, _, correct []byte, to net.Addr) {
+			for n := range correct { // more than are read
+				l.send(correct[:n], to)
 			}
 		}, "flood", clock.Silent},
-		"a truncation": {func(l *falseDaemon, _, honest []byte, to net.Addr) { l.send(honest[:random.IntN(len(honest))], to) }, "truncated", clock.Silent},
-		"64 KiB": {func(l *falseDaemon, _, honest []byte, to net.Addr) {
-			l.send(append(honest, make([]byte, 65000)...), to)
+		"a truncation": {func(l *falseDaemon, _, correct []byte, to net.Addr) { l.send(correct[:random.IntN(len(correct))], to) }, "truncated", clock.Silent},
+		"64 KiB": {func(l *falseDaemon, _, correct []byte, to net.Addr) {
+			l.send(append(correct, make([]byte, 65000)...), to)
 		}, "oversized", clock.Silent},
-		"an endless flood": {func(l *falseDaemon, _, honest []byte, to net.Addr) {
-			honest[18]++
+		"an endless flood": {func(l *falseDaemon, _, correct []byte, to net.Addr) {
+			correct[18]++
 			for range 2000 {
-				l.send(honest, to)
+				l.send(correct, to)
 			}
 		}, "flood", clock.Silent},
 		"nothing": {func(*falseDaemon, []byte, []byte, net.Addr) {}, "timeout", clock.Silent},
-		"always too late": {func(l *falseDaemon, _, honest []byte, to net.Addr) {
-			time.AfterFunc(queryTimeout+200*time.Millisecond, func() { l.send(honest, to) })
+		"always too late": {func(l *falseDaemon, _, correct []byte, to net.Addr) {
+			time.AfterFunc(queryTimeout+200*time.Millisecond, func() { l.send(correct, to) })
 		}, "timeout", clock.Silent},
 		"the reply before": {func(l *falseDaemon, _, _ []byte, to net.Addr) { l.send(l.before, to) }, "wrong_sequence", clock.Silent},
-		"two lies in turn": {func(l *falseDaemon, _, honest []byte, to net.Addr) {
-			if honest[53] = 17; l.asked.Load()%2 == 0 {
-				honest[9] = 2
+		"two lies in turn": {func(l *falseDaemon, _, correct []byte, to net.Addr) {
+			if correct[53] = 17; l.received.Load()%2 == 0 {
+				correct[9] = 2
 			}
-			l.send(honest, to)
+			l.send(correct, to)
 		}, "refused", clock.Silent},
 		"a refusal":           {altered(func(b []byte) { b[9] = 2 }), "refused", clock.Silent},
 		"leap status 4":       {altered(func(b []byte) { b[55] = 4 }), "implausible", clock.Silent},
@@ -221,7 +221,7 @@ func lies(random *rand.Rand) map[string]struct {
 		"stratum 16":                         {altered(func(b []byte) { b[53] = 16 }), "", clock.Unsynchronized},
 		"leap status 3":                      {altered(func(b []byte) { b[55] = 3 }), "", clock.Unsynchronized},
 		"no reference":                       {altered(func(b []byte) { clear(b[28:32]) }), "", clock.Unsynchronized},
-		"twice":                              {func(l *falseDaemon, _, honest []byte, to net.Addr) { l.send(honest, to); l.send(honest, to) }, "", clock.Synchronized},
+		"twice":                              {func(l *falseDaemon, _, correct []byte, to net.Addr) { l.send(correct, to); l.send(correct, to) }, "", clock.Synchronized},
 		"an offset of 10 s":                  {figure(68, 10), "", clock.Synchronized},
 	}
 }
@@ -234,22 +234,22 @@ func TestDaemonThatLiesIsNotBelieved(t *testing.T) {
 			t.Parallel()
 			l := newFalseDaemon(t, network)
 			m, sink, log := l.watched()
-			honest := func(when string) {
+			correct := func(when string) {
 				t.Helper()
-				l.tell(nil)
+				l.setReply(nil)
 				if !await.Within(20*time.Second, state(m, clock.Synchronized)) {
 					t.Fatalf("%s: %+v", when, m.Quality(instant.Now()))
 				}
-				asked := l.asked.Load() // datagrams received before have been dropped
-				await.Within(20*time.Second, func() bool { return l.asked.Load() > asked+2 })
+				asked := l.received.Load() // datagrams received before have been dropped
+				await.Within(20*time.Second, func() bool { return l.received.Load() > asked+2 })
 			}
-			honest("at first")
-			for name, c := range lies(rand.New(rand.NewPCG(testseed.Of(t), 0))) {
+			correct("at first")
+			for name, c := range falseReplies(rand.New(rand.NewPCG(testseed.Of(t), 0))) {
 				log.Take()
-				before, began := l.asked.Load(), time.Now()
-				l.tell(c.lie)
+				before, began := l.received.Load(), time.Now()
+				l.setReply(c.lie)
 				if c.reason == "" && c.state == clock.Synchronized { // until its reply is used
-					await.Within(20*time.Second, func() bool { return l.asked.Load() > before+3 })
+					await.Within(20*time.Second, func() bool { return l.received.Load() > before+3 })
 				}
 				if !await.Within(20*time.Second, state(m, c.state)) {
 					t.Fatalf("%s: %+v, want %v", name, m.Quality(instant.Now()), c.state)
@@ -258,10 +258,10 @@ func TestDaemonThatLiesIsNotBelieved(t *testing.T) {
 					t.Errorf("%s: %+v", name, q)
 				}
 				// Its sources are requested once, too.
-				if n, most := l.asked.Load()-before, int64(time.Since(began)/falseDaemonInterval)+8; n > most {
+				if n, most := l.received.Load()-before, int64(time.Since(began)/falseDaemonInterval)+8; n > most {
 					t.Errorf("%s: %d requests in %v, want %d at most", name, n, time.Since(began), most)
 				}
-				honest("after " + name)
+				correct("after " + name)
 				said := log.Take()
 				lines, want := strings.Count(said, "\n"), 0
 				if c.reason != "" {
@@ -282,7 +282,7 @@ func TestDaemonThatLiesIsNotBelieved(t *testing.T) {
 				t.Error("closed: still synchronized")
 			}
 			l.open()
-			honest("after it was closed")
+			correct("after it was closed")
 		})
 	}
 }
@@ -300,8 +300,8 @@ func TestReplyFromElsewhereIsNotTakenForChronyds(t *testing.T) {
 			}
 			defer other.Close()
 			var tried, taken atomic.Int64
-			l.tell(func(l *falseDaemon, _, honest []byte, to net.Addr) {
-				if _, err := other.WriteTo(honest, to); err == nil {
+			l.setReply(func(l *falseDaemon, _, correct []byte, to net.Addr) {
+				if _, err := other.WriteTo(correct, to); err == nil {
 					taken.Add(1)
 				}
 				tried.Add(1)
@@ -316,7 +316,7 @@ func TestReplyFromElsewhereIsNotTakenForChronyds(t *testing.T) {
 			if n, _ := sink.Value(metric.ClockQueryFailures, Name, "timeout"); n == 0 {
 				t.Errorf("failures: %v, want timeouts", sink.Present(metric.ClockQueryFailures.Name))
 			}
-			l.tell(nil)
+			l.setReply(nil)
 			if !await.Within(20*time.Second, state(m, clock.Synchronized)) {
 				t.Error("chronyd's own replies are not used")
 			}
@@ -340,8 +340,8 @@ func TestSocketThatAnybodyCanMakeIsNotAsked(t *testing.T) {
 			t.Errorf("mode %v: failures %v", mode, sink.Present(metric.ClockQueryFailures.Name))
 		}
 		said := log.Take()
-		if m.Quality(instant.Now()).State != clock.Silent || l.asked.Load() > 0 || strings.Count(said, "\n") != 1 || !strings.Contains(said, "everybody can write to "+dir) {
-			t.Errorf("mode %v: %v, %d requests; the log:\n%s", mode, m.Quality(instant.Now()).State, l.asked.Load(), said)
+		if m.Quality(instant.Now()).State != clock.Silent || l.received.Load() > 0 || strings.Count(said, "\n") != 1 || !strings.Contains(said, "everybody can write to "+dir) {
+			t.Errorf("mode %v: %v, %d requests; the log:\n%s", mode, m.Quality(instant.Now()).State, l.received.Load(), said)
 		}
 		if err := os.Chmod(dir, 0o750); err != nil {
 			t.Fatal(err)

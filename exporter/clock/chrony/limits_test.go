@@ -44,9 +44,9 @@ func TestNoPatternOfANumberMakesABoundThatIsTooSmall(t *testing.T) {
 	for name, at := range floats {
 		refused, accepted := 0, 0
 		floatPatterns(func(pattern uint32) {
-			datagram := honestTracking()
+			datagram := correctTracking()
 			binary.BigEndian.PutUint32(datagram[at:], pattern)
-			tracking, err := ask[*fb.ReplyTracking](newLink(&canned{datagram: datagram, fix: true}), fb.NewTrackingPacket())
+			tracking, err := request[*fb.ReplyTracking](newLink(&canned{datagram: datagram, fix: true}), fb.NewTrackingPacket())
 			if err != nil {
 				t.Fatalf("%s %#08x: %v", name, pattern, err)
 			}
@@ -84,7 +84,7 @@ func checkAges(t *testing.T, r *report, own float64) {
 	}
 	m.options.silentAfter = math.MaxInt64 // for a bound at any age
 	for _, drift := range []drift{{}, {maxRate, true}, {maxRate, false}} {
-		k := &knowledge{last: r, previous: r, drift: drift, holdover: math.MaxInt64}
+		k := &replyState{last: r, previous: r, drift: drift, holdover: math.MaxInt64}
 		for _, mono := range []time.Duration{10, time.Hour, math.MaxInt64} {
 			for _, at := range []instant.Time{0, 1, 1e18, 2e18, math.MaxInt64, -1e18, math.MinInt64} {
 				check := clock.Check{Now: clock.Reading{Wall: 1e18, Mono: mono}}

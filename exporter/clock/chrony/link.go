@@ -137,8 +137,8 @@ func reasonOf(err error) failure {
 	return unreachable
 }
 
-// ask sends a request and expects a reply of type R.
-func ask[R any](l *link, request fb.RequestPacket) (reply R, err error) {
+// request sends a request and expects a reply of type R.
+func request[R any](l *link, request fb.RequestPacket) (reply R, err error) {
 	any, err := l.client.Communicate(request)
 	if err != nil {
 		return reply, err
@@ -155,12 +155,12 @@ const maxSources = 64
 
 // pollInterval requests the poll interval of the selected source; zero if none is selected.
 func (l *link) pollInterval() (time.Duration, error) {
-	sources, err := ask[*fb.ReplySources](l, fb.NewSourcesPacket())
+	sources, err := request[*fb.ReplySources](l, fb.NewSourcesPacket())
 	if err != nil {
 		return 0, err
 	}
 	for i := range min(maxSources, uint32(sources.NSources)) {
-		source, err := ask[*fb.ReplySourceData](l, fb.NewSourceDataPacket(int32(i)))
+		source, err := request[*fb.ReplySourceData](l, fb.NewSourceDataPacket(int32(i)))
 		if err != nil {
 			return 0, err
 		}

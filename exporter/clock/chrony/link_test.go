@@ -43,33 +43,33 @@ func (c *canned) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// honestTracking is a reply of the fake chronyd.
-func honestTracking() []byte {
+// correctTracking is a reply of the fake chronyd.
+func correctTracking() []byte {
 	request := make([]byte, 104)
 	request[5] = commandTracking
 	return newDaemon(clocktest.NewClock()).reply(request)
 }
 
 func TestEveryCutOfAReplyIsRejected(t *testing.T) {
-	whole := honestTracking()
+	whole := correctTracking()
 	for n := range len(whole) {
-		_, err := ask[*fb.ReplyTracking](newLink(&canned{datagram: whole[:n:n], fix: true}), fb.NewTrackingPacket())
+		_, err := request[*fb.ReplyTracking](newLink(&canned{datagram: whole[:n:n], fix: true}), fb.NewTrackingPacket())
 		if causeOf(err) != truncated {
 			t.Errorf("%d bytes of %d: %v, want truncated", n, len(whole), err)
 		}
 	}
-	if _, err := ask[*fb.ReplyTracking](newLink(&canned{datagram: whole, fix: true}), fb.NewTrackingPacket()); err != nil {
+	if _, err := request[*fb.ReplyTracking](newLink(&canned{datagram: whole, fix: true}), fb.NewTrackingPacket()); err != nil {
 		t.Errorf("the whole reply: %v", err)
 	}
 }
 
 func FuzzReply(f *testing.F) {
-	f.Add(honestTracking(), true)
-	f.Add(honestTracking()[:replyHeadBytes], true)
-	f.Add(append(honestTracking(), 0), true)
+	f.Add(correctTracking(), true)
+	f.Add(correctTracking()[:replyHeadBytes], true)
+	f.Add(append(correctTracking(), 0), true)
 	f.Add([]byte("junk"), false)
 	f.Fuzz(func(t *testing.T, datagram []byte, fix bool) {
-		reply, err := ask[*fb.ReplyTracking](newLink(&canned{datagram: datagram, fix: fix}), fb.NewTrackingPacket())
+		reply, err := request[*fb.ReplyTracking](newLink(&canned{datagram: datagram, fix: fix}), fb.NewTrackingPacket())
 		if err != nil {
 			return
 		}

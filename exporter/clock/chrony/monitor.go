@@ -46,15 +46,15 @@ type Monitor struct {
 	options   Options
 	addresses []address
 	steps     *clock.StepDetector
-	now       atomic.Pointer[knowledge]
-	// owed is the age of the last reply after which the next one is overdue.
-	owed time.Duration
+	now       atomic.Pointer[replyState]
+	// overdueAge is the age of the last reply after which the next one is overdue.
+	overdueAge time.Duration
 }
 
 var _ clock.Monitor = (*Monitor)(nil)
 
-// knowledge is the state from the last replies. It is immutable.
-type knowledge struct {
+// replyState is the state from the last replies. It is immutable.
+type replyState struct {
 	// previous is the reply before last, for instants before last; it may be equal to last.
 	last, previous *report
 	// drift is the possible change of the offset.
@@ -71,8 +71,8 @@ func New(o Options) (*Monitor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Interval < 0 || o.Interval > longest {
-		return nil, fmt.Errorf("chrony: interval is %v; it must be between 0 and %v", o.Interval, longest)
+	if o.Interval < 0 || o.Interval > maxInterval {
+		return nil, fmt.Errorf("chrony: interval is %v; it must be between 0 and %v", o.Interval, maxInterval)
 	}
 	if !(o.MaxClockError >= 0 && o.MaxClockError <= 1) {
 		return nil, fmt.Errorf("chrony: max clock error is %v; it must be a ratio from 0 to 1, such as 1e-6", o.MaxClockError)
@@ -87,7 +87,7 @@ func New(o Options) (*Monitor, error) {
 	if o.dial == nil {
 		o.dial = func(a address) (net.Conn, error) { return a.dial(o.SocketDir) }
 	}
-	return &Monitor{options: o, addresses: addresses, steps: clock.NewStepDetector(o.Steps), owed: 2*o.Interval + queryTimeout}, nil
+	return &Monitor{options: o, addresses: addresses, steps: clock.NewStepDetector(o.Steps), overdueAge: 2*o.Interval + queryTimeout}, nil
 }
 
 // Quality is the state of the clock at the instant at.
@@ -96,7 +96,7 @@ func (m *Monitor) Quality(at instant.Time) clock.Quality {
 	return m.qualityAt(m.now.Load(), check, at)
 }
 
-func (m *Monitor) qualityAt(k *knowledge, check clock.Check, at instant.Time) clock.Quality {
+func (m *Monitor) qualityAt(k *replyState, check clock.Check, at instant.Time) clock.Quality {
 	q := clock.Quality{Steps: check.Steps}
 	if k == nil || check.Now.Mono-k.last.at > m.options.silentAfter {
 		q.State, q.Bound.Reason = clock.Silent, sample.ClockSilent
@@ -116,7 +116,7 @@ func (m *Monitor) qualityAt(k *knowledge, check clock.Check, at instant.Time) cl
 	default:
 		q.State = clock.Synchronized
 	}
-	if q.Bound = bound.Claim(m.bound(k, check, at)); !q.Synchronized() {
+	if q.Bound = bound.ClockBound(m.bound(k, check, at)); !q.Synchronized() {
 		q.State = clock.Unsynchronized
 	}
 	return q
@@ -124,12 +124,12 @@ func (m *Monitor) qualityAt(k *knowledge, check clock.Check, at instant.Time) cl
 
 // bound is the error bound at the instant at. While the clock slews, its offset was larger before: an instant before the
 // last reply gets the larger of the bounds of the replies around it.
-func (m *Monitor) bound(k *knowledge, check clock.Check, at instant.Time) time.Duration {
+func (m *Monitor) bound(k *replyState, check clock.Check, at instant.Time) time.Duration {
 	moment := minus(time.Duration(at), check.Offset) // on the monotonic clock
 	if at.IsZero() {
 		moment = check.Now.Mono
 	}
-	silence := check.Now.Mono - k.last.at - m.owed
+	silence := check.Now.Mono - k.last.at - m.overdueAge
 	bound := k.last.boundAt(minus(moment, k.last.at), silence, m.options.MaxClockError, k.drift)
 	if moment < k.last.at {
 		bound = max(bound, k.previous.boundAt(minus(moment, k.previous.at), 0, m.options.MaxClockError, k.drift))
@@ -161,7 +161,7 @@ func (m *Monitor) poll(ctx context.Context) {
 	a := newPoller(m)
 	defer a.series.Close()
 	defer a.drop()
-	for ctxtime.For(ctx, a.ask(ctx)) {
+	for ctxtime.Sleep(ctx, a.pollOnce(ctx)) {
 	}
 }
 
@@ -183,8 +183,8 @@ const (
 // queryTimeout limits one request. chronyd replies from memory in well under a millisecond, unless the host is overloaded.
 const queryTimeout = 500 * time.Millisecond
 
-// longest is the largest Interval; some multiples of it are still a Duration.
-const longest = 24 * time.Hour
+// maxInterval is the largest Interval; some multiples of it are still a Duration.
+const maxInterval = 24 * time.Hour
 
 // Options configure the monitor. The zero value uses the local chronyd, as chronyc does.
 type Options struct {

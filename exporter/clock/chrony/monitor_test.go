@@ -203,7 +203,7 @@ func TestSilentAfterTheLimitAndBackAgain(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Hour) // simulated time (synctest)
-		b.daemon.set(func(d *daemon) { d.down, d.fault, d.updated = false, honest, d.clock.Read().Wall })
+		b.daemon.set(func(d *daemon) { d.down, d.fault, d.updated = false, correct, d.clock.Read().Wall })
 		time.Sleep(defaultMaxBackOff + time.Second) // simulated time (synctest)
 		b.expect("it replies again", clock.Synchronized, sample.OK)
 	})
@@ -241,7 +241,7 @@ func TestEveryFaultIsCountedAndSurvived(t *testing.T) {
 				time.Sleep(defaultSilentAfter) // simulated time (synctest)
 				b.expect("for long", clock.Silent, sample.ClockSilent)
 				b.daemon.update(0)
-				b.daemon.set(func(d *daemon) { d.fault = honest })
+				b.daemon.set(func(d *daemon) { d.fault = correct })
 				time.Sleep(defaultMaxBackOff + time.Second) // simulated time (synctest)
 				b.expect("mended", clock.Synchronized, sample.OK)
 			})
@@ -340,6 +340,6 @@ func known(t testing.TB) *Monitor {
 		at: check.Now.Mono, era: check.Offset, refID: 1, stratum: 1, updated: check.Now.Wall,
 		offset: 1e-5, skew: 1e-7, dispersion: 1e-5,
 	}
-	m.now.Store(&knowledge{last: r, previous: r, holdover: time.Hour})
+	m.now.Store(&replyState{last: r, previous: r, holdover: time.Hour})
 	return m
 }

@@ -24,9 +24,9 @@ type poller struct {
 	reported map[failure]bool // reasons logged since the last success
 	settler  settler
 
-	pollInterval time.Duration // of the selected source; zero: unknown
-	askedSources time.Duration // monotonic time of the last such request
-	askedRefID   uint32
+	pollInterval  time.Duration // of the selected source; zero: unknown
+	sourcesPolled time.Duration // monotonic time of the last such request
+	polledRefID   uint32
 }
 
 func newPoller(m *Monitor) *poller {
@@ -37,8 +37,8 @@ func newPoller(m *Monitor) *poller {
 	return a
 }
 
-// ask makes one attempt and returns the pause before the next.
-func (a *poller) ask(ctx context.Context) time.Duration {
+// pollOnce makes one attempt and returns the pause before the next.
+func (a *poller) pollOnce(ctx context.Context) time.Duration {
 	started := a.steps.Check().Now.Mono
 	err := a.attempt(ctx)
 	if ctx.Err() != nil {
@@ -68,7 +68,7 @@ func (a *poller) attempt(ctx context.Context) error {
 	link := a.link
 	defer context.AfterFunc(ctx, func() { _ = link.Close() })() // ends a wait for a reply
 	before := a.steps.Check()
-	t, err := ask[*fb.ReplyTracking](link, fb.NewTrackingPacket())
+	t, err := request[*fb.ReplyTracking](link, fb.NewTrackingPacket())
 	if err != nil {
 		return err
 	}
@@ -86,21 +86,21 @@ func (a *poller) attempt(ctx context.Context) error {
 			return err
 		}
 	}
-	err = a.askSources(r)
+	err = a.pollSources(r)
 	previous := r
 	if old := a.now.Load(); old != nil && old.last.steps == r.steps {
 		previous = old.last
 	}
-	a.now.Store(&knowledge{last: r, previous: previous, settled: settled, drift: driftOf(previous, r), holdover: a.holdover(r)})
+	a.now.Store(&replyState{last: r, previous: previous, settled: settled, drift: driftOf(previous, r), holdover: a.holdover(r)})
 	return err
 }
 
-// askSources requests the poll interval when the source has changed, and every minute, since chronyd adapts it.
-func (a *poller) askSources(r *report) error {
-	if r.refID == 0 || r.refID == a.askedRefID && r.at-a.askedSources < sourcesEvery {
+// pollSources requests the poll interval when the source has changed, and every minute, since chronyd adapts it.
+func (a *poller) pollSources(r *report) error {
+	if r.refID == 0 || r.refID == a.polledRefID && r.at-a.sourcesPolled < sourcesEvery {
 		return nil
 	}
-	a.askedRefID, a.askedSources = r.refID, r.at // also after a failure the next request is in a minute
+	a.polledRefID, a.sourcesPolled = r.refID, r.at // also after a failure the next request is in a minute
 	interval, err := a.link.pollInterval()
 	if err != nil {
 		return err

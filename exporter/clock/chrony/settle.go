@@ -15,9 +15,9 @@ const (
 	ownStep = 500 * time.Millisecond
 )
 
-// wholeRegister is the number of updates in chronyd's regression (sourcestats.c, MAX_SAMPLES): after as many none is from
+// maxSamples is the number of updates in chronyd's regression (sourcestats.c, MAX_SAMPLES): after as many none is from
 // before the step.
-const wholeRegister = 64
+const maxSamples = 64
 
 // settler decides when chronyd's replies are valid again after a step.
 //
@@ -42,18 +42,18 @@ type settler struct {
 
 // account is the part of others' steps that chronyd has not found yet.
 type account struct {
-	known   bool    // chronyd knew the time before the step
-	owed    float64 // seconds
-	doubt   float64 // offset of an update that may have been before or after the step
-	before  float64 // chronyd's bound before the step
-	updates int
+	reported   bool    // chronyd knew the time before the step
+	correction float64 // seconds
+	ambiguous  float64 // offset of an update that may have been before or after the step
+	before     float64 // chronyd's bound before the step
+	updates    int
 }
 
 // settled reports whether the last reply, r, is valid.
 func (a *account) settled(r *report) bool {
 	tolerance := a.before + r.uncertainty()
-	return a.updates > 0 && (!a.known || a.updates >= wholeRegister ||
-		math.Abs(a.owed) <= tolerance || math.Abs(a.owed-a.doubt) <= tolerance)
+	return a.updates > 0 && (!a.reported || a.updates >= maxSamples ||
+		math.Abs(a.correction) <= tolerance || math.Abs(a.correction-a.ambiguous) <= tolerance)
 }
 
 // reply handles a reply. It returns the count of steps up to which chronyd has settled.
@@ -66,7 +66,7 @@ func (s *settler) reply(c clock.Check, r *report) uint64 {
 		if r.updated.IsZero() {
 			s.account = account{} // chronyd has restarted, without old samples
 		} else if updated(previous, r) {
-			s.account.owed -= r.lastOffset
+			s.account.correction -= r.lastOffset
 			s.account.updates++
 		}
 		if s.account.settled(r) {
@@ -91,7 +91,7 @@ func (s *settler) stepped(c clock.Check, previous, r *report) {
 	a := &s.account
 	a.updates = 0
 	if previous == nil || previous.updated.IsZero() || r.updated.IsZero() {
-		a.known = false
+		a.reported = false
 		return
 	}
 	own := steppedItself(previous, r, c)
@@ -100,16 +100,16 @@ func (s *settler) stepped(c clock.Check, previous, r *report) {
 		s.steps = c.Steps
 		return
 	case settled:
-		a.known, a.before = true, previous.uncertainty()
+		a.reported, a.before = true, previous.uncertainty()
 	}
 	switch {
 	case own:
-		a.owed -= r.lastOffset
+		a.correction -= r.lastOffset
 	case movedAlong(previous, r):
 	default:
-		a.owed += (r.era - previous.era).Seconds()
+		a.correction += (r.era - previous.era).Seconds()
 		if updated(previous, r) {
-			a.doubt = r.lastOffset
+			a.ambiguous = r.lastOffset
 		}
 	}
 }

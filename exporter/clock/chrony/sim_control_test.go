@@ -9,12 +9,12 @@ import (
 
 // control runs hosts that break what the bound stands on, and returns what became of
 // an hour and a half of delays, after half an hour to settle.
-func control(t *testing.T, o clocksim.Oscillator, s clocksim.Source, lie func(*clocksim.Tracking), until time.Duration) *simPhase {
+func control(t *testing.T, o clocksim.Oscillator, s clocksim.Source, falseReply func(*clocksim.Tracking), until time.Duration) *simPhase {
 	t.Helper()
 	w := newSimulation(simSeed)
 	local := newSimHost(w, o, 0, clocksim.Config{Source: s})
 	remote := newSimHost(w, quartz(-12e-6), 0, clocksim.Config{Source: serialPulse(nil, nil)})
-	local.lie = lie
+	local.falseReply = falseReply
 	p := &simPath{simulation: w, local: local, remote: remote, delays: func(time.Duration) (time.Duration, time.Duration) {
 		return 2 * time.Millisecond, 3 * time.Millisecond
 	}}

@@ -76,8 +76,8 @@ type simHost struct {
 	began      time.Duration // of this daemon
 	monitor    *Monitor
 	poller     *poller
-	// lie changes the reply of the daemon; nil: nothing.
-	lie         func(*clocksim.Tracking)
+	// falseReply changes the reply of the daemon; nil: nothing.
+	falseReply  func(*clocksim.Tracking)
 	stepped     bool          // by somebody's hand
 	steppedAt   time.Duration // the last time
 	unsyncSince time.Duration // since when the daemon is not synchronized; -1: it is
@@ -97,7 +97,7 @@ func newSimHost(w *simulation, o clocksim.Oscillator, offset time.Duration, c cl
 	h.monitor = m
 	h.poller = newPoller(m)
 	h.startDaemon(0)
-	w.at(time.Duration(w.random.Int64N(int64(time.Second))), h.ask)
+	w.at(time.Duration(w.random.Int64N(int64(time.Second))), h.poll)
 	return h
 }
 
@@ -154,10 +154,10 @@ func (h *simHost) wall() instant.Time { return h.read().Wall }
 
 func (h *simHost) quality() clock.Quality { return h.monitor.Quality(h.wall()) }
 
-// ask is one turn of the monitor's loop.
-func (h *simHost) ask() {
-	pause := h.poller.ask(context.Background())
-	h.simulation.at(h.simulation.now+max(pause, time.Millisecond), h.ask)
+// poll is one turn of the monitor's loop.
+func (h *simHost) poll() {
+	pause := h.poller.pollOnce(context.Background())
+	h.simulation.at(h.simulation.now+max(pause, time.Millisecond), h.poll)
 }
 
 func (h *simHost) dial() (net.Conn, error) {
@@ -198,8 +198,8 @@ func (c *simConn) Read(b []byte) (int, error) {
 func (h *simHost) reply(request []byte) []byte {
 	b, command := replyHead(request)
 	t := h.daemon.Tracking(h.simulation.now)
-	if h.lie != nil {
-		h.lie(&t)
+	if h.falseReply != nil {
+		h.falseReply(&t)
 	}
 	switch command {
 	case commandTracking:

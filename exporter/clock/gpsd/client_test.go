@@ -17,7 +17,7 @@ func TestStateAndMetricsFollowTheReports(t *testing.T) {
 			metric.GNSSSatellitesUsed: "absent", metric.GNSSPulseOffset: "absent", metric.GNSSSawtooth: "absent",
 			metric.GNSSTimeOffset: "absent", metric.GNSSLastMessage: "absent", metric.GNSSConnections: "1",
 		})
-		b.say(fix3D, skyView, toff, pulse)
+		b.send(fix3D, skyView, toff, pulse)
 		at := instant.Now()
 		b.tick()
 		b.metrics("after a cycle", map[*metric.Desc]string{
@@ -128,16 +128,16 @@ func TestGoodConnectionMakesTheNextPauseShortAgain(t *testing.T) {
 
 func TestRestartedGpsdStartsFromNothing(t *testing.T) {
 	inTestbed(t, Options{}, nil, func(b *testbed) {
-		b.say(fix3D, skyView, toff, pulse)
-		heard := b.client.State().LastMessage
+		b.send(fix3D, skyView, toff, pulse)
+		reported := b.client.State().LastMessage
 		b.daemon.set(func(d *daemon) { d.reply = []string{noPool, echo} })
 		b.daemon.cut()
 		synctest.Wait()
-		if got, want := b.client.State(), (State{LastMessage: heard}); got != want {
+		if got, want := b.client.State(), (State{LastMessage: reported}); got != want {
 			t.Errorf("when it is gone: %+v, want %+v", got, want)
 		}
 		b.tick()
-		if got, want := b.client.State(), (State{Replying: true, Release: "3.22", LastMessage: heard}); got != want {
+		if got, want := b.client.State(), (State{Replying: true, Release: "3.22", LastMessage: reported}); got != want {
 			t.Errorf("when it is back: %+v, want %+v", got, want)
 		}
 		b.metrics("after the restart", map[*metric.Desc]string{
@@ -149,14 +149,14 @@ func TestRestartedGpsdStartsFromNothing(t *testing.T) {
 func TestGpsdThatHangsGetsARequestAndIsThenDisconnected(t *testing.T) {
 	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.every(time.Minute, fix3D, pulse)
-		b.daemon.set(func(d *daemon) { d.mute = true })
+		b.daemon.set(func(d *daemon) { d.silent = true })
 		time.Sleep(timeout) // simulated time (synctest)
 		synctest.Wait()
-		if n := b.daemon.asked(); n != 2 {
+		if n := b.daemon.received(); n != 2 {
 			t.Errorf("asked %d times, want once more after %v", n, timeout)
 		}
 		b.metrics("while it hangs", map[*metric.Desc]string{metric.GNSSPulseOffset: "absent", metric.GNSSConnections: "1"})
-		b.daemon.set(func(d *daemon) { d.mute = false })
+		b.daemon.set(func(d *daemon) { d.silent = false })
 		time.Sleep(timeout + firstPause) // simulated time (synctest)
 		b.tick()
 		b.metrics("after it was left", map[*metric.Desc]string{metric.GNSSConnections: "2", metric.GNSSConnected: "1"})
@@ -164,7 +164,7 @@ func TestGpsdThatHangsGetsARequestAndIsThenDisconnected(t *testing.T) {
 }
 
 func TestSilentServerIsDisconnected(t *testing.T) {
-	inTestbed(t, Options{}, func(d *daemon) { d.mute = true }, func(b *testbed) {
+	inTestbed(t, Options{}, func(d *daemon) { d.silent = true }, func(b *testbed) {
 		time.Sleep(timeout + firstPause) // simulated time (synctest)
 		synctest.Wait()
 		if got := pauses(b.daemon); !slices.Equal(got, []time.Duration{timeout + firstPause}) {
@@ -177,7 +177,7 @@ func TestGpsdWithoutADeviceIsKept(t *testing.T) {
 	inTestbed(t, Options{}, func(d *daemon) { d.reply = []string{noPool, echo} }, func(b *testbed) {
 		time.Sleep(10*time.Minute - time.Second) // simulated time (synctest)
 		b.metrics("after ten minutes", map[*metric.Desc]string{metric.GNSSConnected: "0", metric.GNSSConnections: "1"})
-		if n, want := b.daemon.asked(), int(10*time.Minute/timeout); n != want {
+		if n, want := b.daemon.received(), int(10*time.Minute/timeout); n != want {
 			t.Errorf("asked %d times, want %d", n, want)
 		}
 		b.daemon.set(func(d *daemon) { d.reply = []string{pool, echo} }) // now it can be opened
@@ -195,7 +195,7 @@ func TestUnknownDeviceKeepsTheConnection(t *testing.T) {
 		b.metrics("after a while", map[*metric.Desc]string{
 			metric.GNSSConnected: "0", metric.GNSSConnections: "1", metric.GNSSFix: "absent",
 		})
-		if n, want := b.daemon.asked(), int(5*time.Minute/timeout); n < want || n > want+1 {
+		if n, want := b.daemon.received(), int(5*time.Minute/timeout); n < want || n > want+1 {
 			t.Errorf("asked %d times, want %d", n, want)
 		}
 	})
@@ -207,7 +207,7 @@ func TestReceiverWithoutAFixIsKept(t *testing.T) {
 		b.metrics("after ten minutes", map[*metric.Desc]string{
 			metric.GNSSConnected: "1", metric.GNSSConnections: "1", metric.GNSSFix: "1", metric.GNSSSatellitesSeen: "0",
 		})
-		if n := b.daemon.asked(); n != 1 {
+		if n := b.daemon.received(); n != 1 {
 			t.Errorf("asked %d times although it reports", n)
 		}
 	})
@@ -222,16 +222,16 @@ func TestUnpluggedReceiverHasNoValues(t *testing.T) {
 	for name, unplug := range map[string]string{"notice": gone, "list": noPool} {
 		t.Run(name, func(t *testing.T) {
 			inTestbed(t, Options{}, nil, func(b *testbed) {
-				b.say(fix3D, skyView, toff, pulse)
+				b.send(fix3D, skyView, toff, pulse)
 				b.tick()
 				b.metrics("plugged", map[*metric.Desc]string{metric.GNSSConnected: "1", metric.GNSSFix: "3"})
-				b.say(unplug)
+				b.send(unplug)
 				b.tick()
 				b.metrics("unplugged", absent)
-				b.say(back)
+				b.send(back)
 				b.tick()
 				b.metrics("plugged again", map[*metric.Desc]string{metric.GNSSConnected: "1", metric.GNSSFix: "absent"})
-				b.say(noFix)
+				b.send(noFix)
 				b.tick()
 				b.metrics("heard again", map[*metric.Desc]string{metric.GNSSFix: "1"})
 			})
@@ -242,7 +242,7 @@ func TestUnpluggedReceiverHasNoValues(t *testing.T) {
 // gpsd 3.22 does not report a removed device, and lists it until it has tried to open it again.
 func TestUnpluggedReceiverIsDetectedWithoutAReport(t *testing.T) {
 	inTestbed(t, Options{}, nil, func(b *testbed) {
-		b.say(fix3D, skyView)
+		b.send(fix3D, skyView)
 		b.daemon.set(func(d *daemon) { d.reply = []string{noPool, echo} })
 		time.Sleep(timeout) // simulated time (synctest)
 		b.tick()
@@ -257,12 +257,12 @@ func TestSilentDeviceIsNotConnected(t *testing.T) {
 	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.tick()
 		b.metrics("found", map[*metric.Desc]string{metric.GNSSConnected: "1"})
-		time.Sleep(heardFor) // simulated time (synctest)
+		time.Sleep(reportLifetime) // simulated time (synctest)
 		b.tick()
 		b.metrics("silent", map[*metric.Desc]string{metric.GNSSConnected: "0"})
 		time.Sleep(10 * time.Minute) // gpsd lists it whenever it is asked
 		b.metrics("still silent", map[*metric.Desc]string{metric.GNSSConnected: "0", metric.GNSSConnections: "1"})
-		b.say(noFix)
+		b.send(noFix)
 		b.tick()
 		b.metrics("heard", map[*metric.Desc]string{metric.GNSSConnected: "1", metric.GNSSFix: "1"})
 	})
@@ -270,7 +270,7 @@ func TestSilentDeviceIsNotConnected(t *testing.T) {
 
 func TestExpiredValuesAreWithdrawn(t *testing.T) {
 	inTestbed(t, Options{}, nil, func(b *testbed) {
-		b.say(fix3D, skyView, toff, pulse)
+		b.send(fix3D, skyView, toff, pulse)
 		time.Sleep(pulseFor) // simulated time (synctest)
 		b.metrics("5 s later", map[*metric.Desc]string{metric.GNSSPulseOffset: "-3.5e-06", metric.GNSSFix: "3"})
 		b.tick()
@@ -278,7 +278,7 @@ func TestExpiredValuesAreWithdrawn(t *testing.T) {
 			metric.GNSSPulseOffset: "absent", metric.GNSSSawtooth: "absent", metric.GNSSTimeOffset: "absent",
 			metric.GNSSFix: "3", metric.GNSSSatellitesUsed: "2",
 		})
-		time.Sleep(heardFor - pulseFor) // simulated time (synctest)
+		time.Sleep(reportLifetime - pulseFor) // simulated time (synctest)
 		synctest.Wait()
 		b.metrics("16 s later", map[*metric.Desc]string{
 			metric.GNSSFix: "absent", metric.GNSSSatellitesUsed: "absent", metric.GNSSSatellitesSeen: "absent",
@@ -293,7 +293,7 @@ func TestExpiredValuesAreWithdrawn(t *testing.T) {
 // A pulse without qErr follows one with qErr: the sawtooth is that of the last pulse.
 func TestSawtoothIsOfTheLastPulse(t *testing.T) {
 	inTestbed(t, Options{}, nil, func(b *testbed) {
-		b.say(pulse, `{"class":"PPS","device":"/dev/ttyS0","real_sec":1795272301,"real_nsec":0,"clock_sec":1795272301,"clock_nsec":7,"precision":-20}`)
+		b.send(pulse, `{"class":"PPS","device":"/dev/ttyS0","real_sec":1795272301,"real_nsec":0,"clock_sec":1795272301,"clock_nsec":7,"precision":-20}`)
 		b.tick()
 		b.metrics("after the second", map[*metric.Desc]string{metric.GNSSPulseOffset: "7e-09", metric.GNSSSawtooth: "absent"})
 	})

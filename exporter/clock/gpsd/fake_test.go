@@ -36,7 +36,7 @@ const (
 type daemon struct {
 	mu       sync.Mutex
 	down     bool     // the port is closed
-	mute     bool     // accepts and reads, but sends nothing
+	silent   bool     // accepts and reads, but sends nothing
 	hangUp   bool     // closes after its banner
 	reply    []string // to a request
 	dialed   []time.Time
@@ -71,7 +71,7 @@ func (d *daemon) connections() int {
 	return len(d.dialed)
 }
 
-func (d *daemon) asked() int {
+func (d *daemon) received() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.requests)
@@ -98,7 +98,7 @@ func (d *daemon) serve(conn net.Conn) {
 		d.mu.Lock()
 		d.requests = append(d.requests, requests.Text())
 		reply, hangUp := d.reply, d.hangUp
-		if d.mute {
+		if d.silent {
 			reply = nil
 		} else if first {
 			reply = append([]string{banner}, reply...)
@@ -163,8 +163,8 @@ func inTestbed(t *testing.T, o Options, prepare func(d *daemon), f func(b *testb
 	})
 }
 
-// say sends lines and lets them arrive.
-func (b *testbed) say(lines ...string) {
+// send sends lines and lets them arrive.
+func (b *testbed) send(lines ...string) {
 	for _, line := range lines {
 		b.daemon.send(line + "\r\n")
 	}
@@ -177,7 +177,7 @@ func (b *testbed) tick() { time.Sleep(publishEvery); synctest.Wait() }
 // every says lines each second for a while.
 func (b *testbed) every(d time.Duration, lines ...string) {
 	for ; d > 0; d -= time.Second {
-		b.say(lines...)
+		b.send(lines...)
 		time.Sleep(time.Second) // simulated time (synctest)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // expectAlive sends a good report, and expects it to arrive on the first connection.
 func (b *testbed) expectAlive() {
 	b.Helper()
-	b.say(fix3D)
+	b.send(fix3D)
 	b.tick()
 	b.metrics("afterwards", map[*metric.Desc]string{metric.GNSSFix: "3", metric.GNSSConnections: "1"})
 }
@@ -32,7 +32,7 @@ func (b *testbed) expectMalformed(want map[malformation]float64) {
 
 func TestMalformedLinesAreCountedAndSkipped(t *testing.T) {
 	inTestbed(t, Options{}, nil, func(b *testbed) {
-		b.say(
+		b.send(
 			fix3D[:40], // truncated
 			`[]`, `null`, `HTTP/1.1 400 Bad Request`, "", "\x00",
 			`{}`, `{"class":3}`, `{"class":"TPV","mode":"3"}`, `{"class":"TPV","device":"/dev/ttyS0"}`,
@@ -49,7 +49,7 @@ func TestMalformedLinesAreCountedAndSkipped(t *testing.T) {
 
 func TestUnknownClassesAreIgnored(t *testing.T) {
 	inTestbed(t, Options{}, nil, func(b *testbed) {
-		b.say(`{"class":"ATT","mode":"odd","device":7}`, `{"class":"","x":1}`, `{"class":"AIS","type":1}`, `{"class":"tpv","mode":9}`)
+		b.send(`{"class":"ATT","mode":"odd","device":7}`, `{"class":"","x":1}`, `{"class":"AIS","type":1}`, `{"class":"tpv","mode":9}`)
 		b.expectMalformed(nil)
 		b.expectAlive()
 	})
@@ -61,7 +61,7 @@ func TestConnectionThatEndsInALineIsNotAMalformedLine(t *testing.T) {
 		b.daemon.cut()
 		b.tick()
 		b.expectMalformed(nil)
-		b.say(fix3D)
+		b.send(fix3D)
 		b.tick()
 		b.metrics("on the next connection", map[*metric.Desc]string{metric.GNSSFix: "3", metric.GNSSConnections: "2"})
 	})
@@ -89,13 +89,13 @@ func TestLongLineIsReadAndOneTooLongIsSkippedToItsEnd(t *testing.T) {
 
 func TestLineThatPausesIsReadWhole(t *testing.T) {
 	inTestbed(t, Options{}, nil, func(b *testbed) {
-		b.say(fix3D)
+		b.send(fix3D)
 		b.daemon.send(noFix[:20])
 		time.Sleep(timeout + time.Second) // asked meanwhile: the reply comes into the line
 		synctest.Wait()
 		b.expectMalformed(map[malformation]float64{notJSON: 1})
 		b.daemon.set(func(d *daemon) { d.reply = nil })
-		b.say(fix3D)
+		b.send(fix3D)
 		b.daemon.send(noFix[:20])
 		time.Sleep(timeout + time.Second) // simulated time (synctest)
 		b.daemon.send(noFix[20:] + "\n")
@@ -125,7 +125,7 @@ func TestRandomBytesAreCountedAsMalformed(t *testing.T) {
 
 // Not gpsd: invalid lines do not count as a reply.
 func TestEndlessNoiseIsDisconnected(t *testing.T) {
-	inTestbed(t, Options{}, func(d *daemon) { d.mute = true }, func(b *testbed) {
+	inTestbed(t, Options{}, func(d *daemon) { d.silent = true }, func(b *testbed) {
 		b.every(timeout+firstPause+time.Second, "220 mail ESMTP ready")
 		b.metrics("later", map[*metric.Desc]string{metric.GNSSConnected: "0", metric.GNSSConnections: "2"})
 		if b.client.State().Replying {
@@ -150,7 +150,7 @@ func TestFloodIsReadAtAPace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inTestbed(t, Options{}, nil, func(b *testbed) {
 				const lasts = 10 * time.Second
-				b.say(fix3D)
+				b.send(fix3D)
 				sent := 0
 				for began := time.Now(); time.Since(began) < lasts; sent++ {
 					b.daemon.send(c.text)
@@ -191,11 +191,11 @@ func TestFloodOfComplaintsIsAFewLines(t *testing.T) {
 	var log strings.Builder
 	inTestbed(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, nil, func(b *testbed) {
 		for i := range 1000 {
-			b.say(fmt.Sprintf(`{"class":"ERROR","message":"%d"}`, i), `{"class":"VERSION","release":"9","rev":"9","proto_major":9,"proto_minor":0}`, "noise")
+			b.send(fmt.Sprintf(`{"class":"ERROR","message":"%d"}`, i), `{"class":"VERSION","release":"9","rev":"9","proto_major":9,"proto_minor":0}`, "noise")
 		}
 		b.expectAlive()
 	})
-	for part, most := range map[string]int{"Error message": mostComplaints, "Unsupported protocol": 1, "Malformed line": 1} {
+	for part, most := range map[string]int{"Error message": maxLoggedErrors, "Unsupported protocol": 1, "Malformed line": 1} {
 		if n := strings.Count(log.String(), part); n == 0 || n > most {
 			t.Errorf("%d lines of %q, want 1 to %d", n, part, most)
 		}

@@ -98,7 +98,7 @@ func (c *Client) Run(ctx context.Context) error {
 		for ctx.Err() == nil {
 			state := c.State()
 			c.series.Update(func() { write(c.series, &state) })
-			ctxtime.For(ctx, publishEvery)
+			ctxtime.Sleep(ctx, publishEvery)
 		}
 	})
 	c.follow(ctx)
@@ -122,7 +122,7 @@ func (c *Client) follow(ctx context.Context) {
 		}
 		// Doubled each time up to the limit; half of it is random, so that many clients do not reconnect at the same time.
 		pause = min(max(2*pause, firstPause), c.options.maxBackOff)
-		if !ctxtime.For(ctx, pause/2+time.Duration(c.options.random()*float64(pause/2))) {
+		if !ctxtime.Sleep(ctx, pause/2+time.Duration(c.options.random()*float64(pause/2))) {
 			return
 		}
 	}
@@ -139,7 +139,7 @@ func (c *Client) connect(ctx context.Context) (answered bool, err error) {
 	s := &session{Client: c, conn: conn, request: request(c.options.Device)}
 	err = s.serve(ctx)
 	c.reset()
-	return s.ever, err
+	return s.replied, err
 }
 
 // reset discards the state of the connection.
@@ -158,7 +158,7 @@ func (c *Client) take(report any, now time.Time) bool {
 	if v, ok := report.(*version); ok {
 		c.release = quote(v.Release)
 	}
-	heard := c.receiver.apply(report, now)
+	reported := c.receiver.apply(report, now)
 	has, release := c.receiver.connected(now), c.release
 	c.mu.Unlock()
 	if !replied {
@@ -167,7 +167,7 @@ func (c *Client) take(report any, now time.Time) bool {
 	if had != has {
 		c.options.Log.Info("Device of gpsd changed", "receiver", c.options.Name, "present", has)
 	}
-	return heard
+	return reported
 }
 
 // DefaultName is the default of Options.Name.

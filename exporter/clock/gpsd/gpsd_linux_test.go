@@ -139,8 +139,8 @@ func cycle(at time.Time) string {
 // lateness is how long after the second the fake receiver's sentences come.
 const lateness = 200 * time.Millisecond
 
-// speak makes the line a receiver that reports every second, until the test ends.
-func (l *serialLine) speak(t *testing.T) {
+// write makes the line a receiver that reports every second, until the test ends.
+func (l *serialLine) write(t *testing.T) {
 	stop := make(chan struct{})
 	var speaking sync.WaitGroup
 	speaking.Go(func() {
@@ -205,7 +205,7 @@ func TestRealGpsdTellsFixSatellitesAndTime(t *testing.T) {
 	any, sink := d.watch(Options{Recorder: recorder})
 	named, _ := d.watch(Options{Device: line.path})
 	until(t, "an idle device", 20*time.Second, any, func(s State) bool { return s.Connected })
-	line.speak(t)
+	line.write(t)
 	for name, c := range map[string]*Client{"any device": any, "this device": named} {
 		s := until(t, name, 30*time.Second, c, complete)
 		if s.Device != line.path || s.Release == "" || s.Seen != (Count{4, true}) || s.Used != (Count{3, true}) {
@@ -249,7 +249,7 @@ func TestRealGpsdIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	line := openSerialLine(t)
 	d := startGpsd(t, line.path)
-	line.speak(t)
+	line.write(t)
 	c, _ := d.watch(Options{maxBackOff: 200 * time.Millisecond, timeout: 6 * time.Second})
 	until(t, "at first", 30*time.Second, c, complete)
 	ended := func(what string) {

@@ -33,8 +33,8 @@ type (
 	}
 	// watching is gpsd's echo of WATCH.
 	watching struct{}
-	// complaint is an ERROR.
-	complaint struct {
+	// errorReport is an ERROR.
+	errorReport struct {
 		Message string `json:"message"`
 	}
 	// position is a TPV.
@@ -42,9 +42,9 @@ type (
 		Device string `json:"device"`
 		Mode   *int   `json:"mode"`
 	}
-	// place is also a TPV: lat and lon in degrees (WGS 84), speed in m/s. parse does not decode it, because of the cost,
+	// location is also a TPV: lat and lon in degrees (WGS 84), speed in m/s. parse does not decode it, because of the cost,
 	// and because an error of parse is logged with the value that it could not decode.
-	place struct {
+	location struct {
 		Time      string  `json:"time"`
 		Latitude  float64 `json:"lat"`
 		Longitude float64 `json:"lon"`
@@ -61,8 +61,8 @@ type (
 	satellite struct {
 		Used bool `json:"used"`
 	}
-	// moment is a PPS or TOFF: the time of one event by the receiver and by the system clock.
-	moment struct {
+	// timeEvent is a PPS or TOFF: the time of one event by the receiver and by the system clock.
+	timeEvent struct {
 		Device    string `json:"device"`
 		RealSec   *int64 `json:"real_sec"`
 		RealNsec  *int64 `json:"real_nsec"`
@@ -125,11 +125,11 @@ var classes = map[string]func() any{
 	"DEVICES": func() any { return &devices{} },
 	"DEVICE":  func() any { return &device{} },
 	"WATCH":   func() any { return &watching{} },
-	"ERROR":   func() any { return &complaint{} },
+	"ERROR":   func() any { return &errorReport{} },
 	"TPV":     func() any { return &position{} },
 	"SKY":     func() any { return &sky{} },
-	"PPS":     func() any { return &moment{pulse: true} },
-	"TOFF":    func() any { return &moment{} },
+	"PPS":     func() any { return &timeEvent{pulse: true} },
+	"TOFF":    func() any { return &timeEvent{} },
 }
 
 // decode decodes a line into v, a pointer to a struct.
@@ -178,7 +178,7 @@ func (p *position) check() error {
 // point is the point of the track in a TPV; false if it has none or an invalid one. At is the TPV's time, that of the fix;
 // if that is absent, invalid, or more than maxApart from now, At is now: the system clock when the report was read.
 func point(line []byte, now time.Time) (record.Point, bool) {
-	p := place{Latitude: math.NaN(), Longitude: math.NaN(), Speed: math.NaN()}
+	p := location{Latitude: math.NaN(), Longitude: math.NaN(), Speed: math.NaN()}
 	err := decode(line, &p)
 	at, wrong := time.Parse(time.RFC3339, p.Time)
 	if wrong != nil || at.Sub(now).Abs() > maxApart {
@@ -217,7 +217,7 @@ func (s *sky) count() (seen, used Count) {
 	return seen, used
 }
 
-func (m *moment) check() error {
+func (m *timeEvent) check() error {
 	for _, f := range []struct {
 		name   string
 		value  *int64
@@ -236,7 +236,7 @@ func (m *moment) check() error {
 }
 
 // reading is the moment as a Reading.
-func (m *moment) reading() Reading {
+func (m *timeEvent) reading() Reading {
 	r := Reading{
 		At:     instant.FromUnix(*m.RealSec, *m.RealNsec),
 		Offset: time.Duration(*m.ClockSec-*m.RealSec)*time.Second + time.Duration(*m.ClockNsec-*m.RealNsec),

@@ -97,7 +97,7 @@ func TestOffsetIsClockMinusReceiver(t *testing.T) {
 			t.Errorf("%s: %v", line, err)
 			continue
 		}
-		if got, want := report.(*moment).reading(), (Reading{At: c.real, Offset: c.clock.Sub(c.real)}); got != want {
+		if got, want := report.(*timeEvent).reading(), (Reading{At: c.real, Offset: c.clock.Sub(c.real)}); got != want {
 			t.Errorf("%s: %+v, want %+v", line, got, want)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// heardFor is the lifetime of a report. Receivers report every second, slow ones every ten seconds.
-	heardFor = 15 * time.Second
+	// reportLifetime is the lifetime of a report. Receivers report every second, slow ones every ten seconds.
+	reportLifetime = 15 * time.Second
 	// pulseFor is the lifetime of a pulse or a time report: metric.GNSSPulseOffset.
 	pulseFor = 5 * time.Second
 	// maxPool limits the stored devices; gpsd itself has 4 (MAX_DEVICES).
@@ -19,10 +19,10 @@ const (
 
 // receiver is the accumulated state of the reports of one connection. The zero value has no data and accepts any device.
 type receiver struct {
-	wanted  string    // Options.Device
-	pool    []string  // the devices that gpsd has open
-	foundAt time.Time // when gpsd opened a device while it had none
-	heardAt time.Time // time of the last report of any of them
+	wanted     string    // Options.Device
+	pool       []string  // the devices that gpsd has open
+	foundAt    time.Time // when gpsd opened a device while it had none
+	reportedAt time.Time // time of the last report of any of them
 
 	source source
 	pulser pulser
@@ -33,27 +33,27 @@ type receiver struct {
 // source is the device whose TPV, SKY and TOFF are used, and its last values.
 type source struct {
 	follower
-	fix        told[Fix]
-	seen, used told[Count]
+	fix        expiring[Fix]
+	seen, used expiring[Count]
 	listedAt   time.Time // of the last report with satellites
-	sentence   told[Reading]
+	sentence   expiring[Reading]
 }
 
 // pulser is the device whose PPS are used, and its last values.
 type pulser struct {
 	follower
-	pulse    told[Reading]
-	sawtooth told[float64]
+	pulse    expiring[Reading]
+	sawtooth expiring[float64]
 }
 
-// told is a value with its time, which is valid for a limited lifetime.
-type told[T any] struct {
+// expiring is a value with its time, which is valid for a limited lifetime.
+type expiring[T any] struct {
 	value T
 	at    time.Time
 }
 
 // within is the value, or the zero value if it is older than limit.
-func (t told[T]) within(limit time.Duration, now time.Time) (value T) {
+func (t expiring[T]) within(limit time.Duration, now time.Time) (value T) {
 	if fresh(t.at, now, limit) {
 		value = t.value
 	}
@@ -66,7 +66,7 @@ type follower struct {
 	at   time.Time
 }
 
-func (f *follower) silent(now time.Time) bool { return f.at.IsZero() || now.Sub(f.at) > heardFor }
+func (f *follower) silent(now time.Time) bool { return f.at.IsZero() || now.Sub(f.at) > reportLifetime }
 
 // take reports whether a report of the device is used.
 func (f *follower) take(path string, now time.Time) bool {
@@ -88,11 +88,11 @@ func (r *receiver) apply(report any, now time.Time) bool {
 		return r.position(m, now)
 	case *sky:
 		return r.sky(m, now)
-	case *moment:
+	case *timeEvent:
 		if m.pulse {
 			return r.pulsed(m, now)
 		}
-		return r.told(m, now)
+		return r.timeOffset(m, now)
 	}
 	return false
 }
@@ -109,7 +109,7 @@ func (r *receiver) list(m *devices, now time.Time) {
 	if none {
 		r.foundAt = now
 	}
-	r.forgetGone()
+	r.removeMissing()
 }
 
 // change adds a device to the list or removes it.
@@ -122,7 +122,7 @@ func (r *receiver) change(m *device, now time.Time) {
 		return
 	}
 	r.pool = slices.DeleteFunc(r.pool, func(path string) bool { return path == m.Path })
-	r.forgetGone()
+	r.removeMissing()
 }
 
 func (r *receiver) add(path string) {
@@ -134,11 +134,11 @@ func (r *receiver) add(path string) {
 // connected reports whether gpsd has opened the receiver's device and receives from it. gpsd 3.22 never removes a device that
 // was unplugged during probing, so a device that has been silent for long counts as removed.
 func (r *receiver) connected(now time.Time) bool {
-	return len(r.pool) > 0 && (fresh(r.heardAt, now, heardFor) || fresh(r.foundAt, now, heardFor))
+	return len(r.pool) > 0 && (fresh(r.reportedAt, now, reportLifetime) || fresh(r.foundAt, now, reportLifetime))
 }
 
-// forgetGone discards the values of devices that have been removed.
-func (r *receiver) forgetGone() {
+// removeMissing discards the values of devices that have been removed.
+func (r *receiver) removeMissing() {
 	if !slices.Contains(r.pool, r.source.path) {
 		r.source = source{}
 	}
@@ -147,8 +147,8 @@ func (r *receiver) forgetGone() {
 	}
 }
 
-// heard reports whether a report of the device counts; a report also shows that the device exists.
-func (r *receiver) heard(path string, now time.Time) bool {
+// accept reports whether a report of the device counts; a report also shows that the device exists.
+func (r *receiver) accept(path string, now time.Time) bool {
 	if r.wanted != "" && path != r.wanted {
 		return false
 	}
@@ -161,41 +161,41 @@ func (r *receiver) heard(path string, now time.Time) bool {
 
 func (r *receiver) note(path string, now time.Time) {
 	r.add(path)
-	r.heardAt, r.lastMessage = now, instant.FromTime(now)
+	r.reportedAt, r.lastMessage = now, instant.FromTime(now)
 }
 
 func (r *receiver) position(m *position, now time.Time) bool {
-	if !r.heard(m.Device, now) {
+	if !r.accept(m.Device, now) {
 		return false
 	}
-	r.source.fix = told[Fix]{Fix(*m.Mode), now}
+	r.source.fix = expiring[Fix]{Fix(*m.Mode), now}
 	return true
 }
 
 // sky applies the counts of a report. gpsd 3.22 sends "nSat":0 without a list in the middle of a cycle: a zero count is used
-// only if there was no list for heardFor.
+// only if there was no list for reportLifetime.
 func (r *receiver) sky(m *sky, now time.Time) bool {
-	if !r.heard(m.Device, now) {
+	if !r.accept(m.Device, now) {
 		return false
 	}
 	if m.Satellites != nil && len(*m.Satellites) > 0 {
 		r.source.listedAt = now
-	} else if m.Seen != nil && *m.Seen == 0 && fresh(r.source.listedAt, now, heardFor) {
+	} else if m.Seen != nil && *m.Seen == 0 && fresh(r.source.listedAt, now, reportLifetime) {
 		return true
 	}
 	seen, used := m.count()
 	if seen.Known {
-		r.source.seen = told[Count]{seen, now}
+		r.source.seen = expiring[Count]{seen, now}
 	}
 	if used.Known {
-		r.source.used = told[Count]{used, now}
+		r.source.used = expiring[Count]{used, now}
 	}
 	return true
 }
 
 // pulsed applies a PPS: of the receiver itself if it sends any, else of any device, such as /dev/pps0 in addition to
 // /dev/ttyS0.
-func (r *receiver) pulsed(m *moment, now time.Time) bool {
+func (r *receiver) pulsed(m *timeEvent, now time.Time) bool {
 	if r.wanted != "" && m.Device != r.wanted {
 		return false
 	}
@@ -206,18 +206,18 @@ func (r *receiver) pulsed(m *moment, now time.Time) bool {
 		return false
 	}
 	r.note(m.Device, now)
-	r.pulser.pulse, r.pulser.sawtooth = told[Reading]{m.reading(), now}, told[float64]{}
+	r.pulser.pulse, r.pulser.sawtooth = expiring[Reading]{m.reading(), now}, expiring[float64]{}
 	if m.QErr != nil {
-		r.pulser.sawtooth = told[float64]{float64(*m.QErr) * 1e-12, now}
+		r.pulser.sawtooth = expiring[float64]{float64(*m.QErr) * 1e-12, now}
 	}
 	return true
 }
 
-func (r *receiver) told(m *moment, now time.Time) bool {
-	if !r.heard(m.Device, now) {
+func (r *receiver) timeOffset(m *timeEvent, now time.Time) bool {
+	if !r.accept(m.Device, now) {
 		return false
 	}
-	r.source.sentence = told[Reading]{m.reading(), now}
+	r.source.sentence = expiring[Reading]{m.reading(), now}
 	return true
 }
 
@@ -229,7 +229,7 @@ func fresh(at, now time.Time, limit time.Duration) bool {
 func (r *receiver) state(now time.Time) State {
 	s := State{
 		Connected: r.connected(now), Device: r.source.path, LastMessage: r.lastMessage,
-		Fix: r.source.fix.within(heardFor, now), Seen: r.source.seen.within(heardFor, now), Used: r.source.used.within(heardFor, now),
+		Fix: r.source.fix.within(reportLifetime, now), Seen: r.source.seen.within(reportLifetime, now), Used: r.source.used.within(reportLifetime, now),
 		Pulse: r.pulser.pulse.within(pulseFor, now), Sentence: r.source.sentence.within(pulseFor, now),
 		Sawtooth: r.pulser.sawtooth.within(pulseFor, now), HasSawtooth: fresh(r.pulser.sawtooth.at, now, pulseFor),
 	}

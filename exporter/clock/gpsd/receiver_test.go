@@ -17,10 +17,10 @@ func TestSecondReceiverDoesNotMixWithTheFirst(t *testing.T) {
 		if s := b.client.State(); s.Device != "/dev/ttyS0" || s.Fix != Fix3D {
 			t.Errorf("%+v, want what the first says", s)
 		}
-		b.every(heardFor-time.Second, from("/dev/ttyUSB0", noFix)) // the first was heard a second ago
-		b.say(from("/dev/ttyUSB0", noFix))
+		b.every(reportLifetime-time.Second, from("/dev/ttyUSB0", noFix)) // the first was heard a second ago
+		b.send(from("/dev/ttyUSB0", noFix))
 		if s := b.client.State(); s.Device != "/dev/ttyS0" {
-			t.Errorf("%+v, want the first until it is silent for more than %v", s, heardFor)
+			t.Errorf("%+v, want the first until it is silent for more than %v", s, reportLifetime)
 		}
 		b.every(2*time.Second, from("/dev/ttyUSB0", noFix))
 		if s := b.client.State(); s.Device != "/dev/ttyUSB0" || s.Fix != FixNone {
@@ -31,7 +31,7 @@ func TestSecondReceiverDoesNotMixWithTheFirst(t *testing.T) {
 
 func TestSecondReceiverDoesNotInheritFromTheFirst(t *testing.T) {
 	inTestbed(t, Options{}, nil, func(b *testbed) {
-		b.say(from("/dev/ttyUSB0", back), fix3D, skyView, toff, gone, from("/dev/ttyUSB0", noFix))
+		b.send(from("/dev/ttyUSB0", back), fix3D, skyView, toff, gone, from("/dev/ttyUSB0", noFix))
 		s := b.client.State()
 		if s.Device != "/dev/ttyUSB0" || s.Fix != FixNone || s.Seen.Known || s.Used.Known || !s.Sentence.At.IsZero() {
 			t.Errorf("%+v, want the second's fix alone", s)
@@ -41,12 +41,12 @@ func TestSecondReceiverDoesNotInheritFromTheFirst(t *testing.T) {
 
 func TestOnlyTheDeviceAskedForCounts(t *testing.T) {
 	inTestbed(t, Options{Device: "/dev/ttyS0"}, nil, func(b *testbed) {
-		b.say(from("/dev/ttyUSB0", pulse), from("/dev/ttyUSB0", fix3D), from("/dev/ttyUSB0", back), noFix)
+		b.send(from("/dev/ttyUSB0", pulse), from("/dev/ttyUSB0", fix3D), from("/dev/ttyUSB0", back), noFix)
 		s := b.client.State()
 		if s.Device != "/dev/ttyS0" || s.Fix != FixNone || !s.Pulse.At.IsZero() {
 			t.Errorf("%+v, want /dev/ttyS0 without a fix and without a pulse", s)
 		}
-		b.say(gone)
+		b.send(gone)
 		if s := b.client.State(); s.Connected {
 			t.Errorf("%+v, but the device is gone", s)
 		}
@@ -56,15 +56,15 @@ func TestOnlyTheDeviceAskedForCounts(t *testing.T) {
 // gpsd reports a PPS device of its own under that device's name.
 func TestPulseMayComeFromAnotherDevice(t *testing.T) {
 	inTestbed(t, Options{}, nil, func(b *testbed) {
-		b.say(fix3D, from("/dev/pps0", pulse))
+		b.send(fix3D, from("/dev/pps0", pulse))
 		if s := b.client.State(); s.Device != "/dev/ttyS0" || s.Pulse.Offset != -3500 {
 			t.Errorf("%+v, want the pulse of /dev/pps0", s)
 		}
-		b.say(strings.Replace(pulse, "999996500", "999990000", 1))
+		b.send(strings.Replace(pulse, "999996500", "999990000", 1))
 		if s := b.client.State(); s.Pulse.Offset != -10_000 {
 			t.Errorf("%+v, want the pulse of the receiver itself", s)
 		}
-		b.say(from("/dev/pps0", pulse))
+		b.send(from("/dev/pps0", pulse))
 		if s := b.client.State(); s.Pulse.Offset != -10_000 {
 			t.Errorf("%+v, want to stay with the receiver's pulse", s)
 		}
@@ -84,24 +84,24 @@ func TestPartialSkyViewKeepsTheLastCounts(t *testing.T) {
 		b.metrics(when, map[*metric.Desc]string{metric.GNSSSatellitesSeen: seen, metric.GNSSSatellitesUsed: used})
 	}
 	inTestbed(t, Options{}, nil, func(b *testbed) {
-		b.say(precisionOnly)
+		b.send(precisionOnly)
 		counts(b, "before any list", "absent", "absent")
-		b.say(skyView, precisionOnly)
+		b.send(skyView, precisionOnly)
 		counts(b, "gpsd 3.23 and later", "3", "2")
-		b.say(bareZero)
+		b.send(bareZero)
 		counts(b, "gpsd 3.22", "3", "2")
-		b.say(usedOnly)
+		b.send(usedOnly)
 		counts(b, "from GGA", "3", "1")
-		b.say(listOnly)
+		b.send(listOnly)
 		counts(b, "gpsd 3.20 and earlier", "2", "1")
-		b.every(heardFor+time.Second, bareZero)
+		b.every(reportLifetime+time.Second, bareZero)
 		counts(b, "when the sky is gone", "0", "0")
 	})
 }
 
 func TestUnknownModeIsNoFixOfAnyKind(t *testing.T) {
 	inTestbed(t, Options{}, nil, func(b *testbed) {
-		b.say(fix3D, `{"class":"TPV","device":"/dev/ttyS0","mode":0}`)
+		b.send(fix3D, `{"class":"TPV","device":"/dev/ttyS0","mode":0}`)
 		b.tick()
 		b.metrics("mode 0", map[*metric.Desc]string{metric.GNSSFix: "absent", metric.GNSSConnected: "1"})
 	})

@@ -29,24 +29,24 @@ const (
 	protocol = 3
 )
 
-// errHang is the error of a connection on which gpsd does not reply.
-var errHang = errors.New("gpsd: no reply; gpsd hangs, or the peer is not gpsd")
+// errNoReply is the error of a connection on which gpsd does not reply.
+var errNoReply = errors.New("gpsd: no reply; gpsd hangs, or the peer is not gpsd")
 
 // session is one connection.
 type session struct {
 	*Client
-	conn       net.Conn
-	request    []byte
-	pace       *paced
-	lines      *lines
-	asked      time.Time // when WATCH was sent last
-	heard      time.Time // time of the receiver's last report
-	answered   bool      // gpsd has sent a valid line since the request
-	ever       bool      // the same since the connection was made
-	complained string    // its last ERROR
-	complaints int       // number of logged errors
-	foreign    bool      // it has reported another protocol version
-	malformed  bool      // a malformed line was logged
+	conn         net.Conn
+	request      []byte
+	pace         *paced
+	lines        *lines
+	watchSent    time.Time // when WATCH was sent last
+	reported     time.Time // time of the receiver's last report
+	answered     bool      // gpsd has sent a valid line since the request
+	replied      bool      // the same since the connection was made
+	lastError    string    // its last ERROR
+	loggedErrors int       // number of logged errors
+	foreign      bool      // it has reported another protocol version
+	malformed    bool      // a malformed line was logged
 }
 
 // request is the request to gpsd. gpsd 3.22 replies with DEVICES and WATCH; a further request makes it retry devices that it
@@ -64,7 +64,7 @@ func (s *session) serve(ctx context.Context) error {
 	defer func() { _ = s.conn.Close() }()
 	s.pace = &paced{ctx, s.conn, rate.NewLimiter(paceLimit, paceLimit)}
 	s.lines = newLines(s.pace, maxLine)
-	if err := s.ask(); err != nil {
+	if err := s.sendWatch(); err != nil {
 		return err
 	}
 	for {
@@ -78,23 +78,23 @@ func (s *session) serve(ctx context.Context) error {
 		if err := s.read(line, err); err != nil {
 			return err
 		}
-		if min(time.Since(s.heard), time.Since(s.asked)) < s.options.timeout {
+		if min(time.Since(s.reported), time.Since(s.watchSent)) < s.options.timeout {
 			continue
 		}
 		if !s.answered {
-			return errHang
+			return errNoReply
 		}
-		if err := s.ask(); err != nil {
+		if err := s.sendWatch(); err != nil {
 			return err
 		}
 	}
 }
 
-// ask sends the request.
-func (s *session) ask() error {
-	s.asked, s.answered = time.Now(), false
-	_ = s.conn.SetWriteDeadline(s.asked.Add(writeTimeout)) // the write reports a closed connection
-	_ = s.conn.SetReadDeadline(s.asked.Add(s.options.timeout))
+// sendWatch sends the request.
+func (s *session) sendWatch() error {
+	s.watchSent, s.answered = time.Now(), false
+	_ = s.conn.SetWriteDeadline(s.watchSent.Add(writeTimeout)) // the write reports a closed connection
+	_ = s.conn.SetReadDeadline(s.watchSent.Add(s.options.timeout))
 	if _, err := s.conn.Write(s.request); err != nil {
 		return fmt.Errorf("gpsd: cannot send WATCH: %w", err)
 	}
@@ -105,7 +105,7 @@ func (s *session) ask() error {
 func (s *session) read(line []byte, err error) error {
 	var report any
 	if err == nil {
-		s.pace.spend(lineCost)
+		s.pace.charge(lineCost)
 		if len(line) == 0 {
 			return nil // an empty line, or none
 		}
@@ -130,7 +130,7 @@ func (s *session) read(line []byte, err error) error {
 // take applies a report to the receiver's state, and its line to the track.
 func (s *session) take(report any, line []byte) {
 	now := time.Now()
-	s.answered, s.ever = true, true
+	s.answered, s.replied = true, true
 	switch m := report.(type) {
 	case *version:
 		if m.Major != protocol && !s.foreign {
@@ -138,15 +138,15 @@ func (s *session) take(report any, line []byte) {
 			s.options.Log.Warn("Unsupported protocol version of gpsd", "receiver", s.options.Name,
 				"release", quote(m.Release), "protocol", m.Major, "known", protocol)
 		}
-	case *complaint:
-		if m.Message != s.complained && s.complaints < mostComplaints {
-			s.complained = m.Message
-			s.complaints++
+	case *errorReport:
+		if m.Message != s.lastError && s.loggedErrors < maxLoggedErrors {
+			s.lastError = m.Message
+			s.loggedErrors++
 			s.options.Log.Warn("Error message from gpsd", "receiver", s.options.Name, "message", quote(m.Message))
 		}
 	}
 	if s.Client.take(report, now) {
-		s.heard = now
+		s.reported = now
 		_ = s.conn.SetReadDeadline(now.Add(s.options.timeout))
 		s.track(report, line, now)
 	}
@@ -156,7 +156,7 @@ func (s *session) take(report any, line []byte) {
 func (s *session) track(report any, line []byte, now time.Time) {
 	points := s.options.Recorder.Points()
 	p, ok := report.(*position)
-	if !ok || Fix(*p.Mode) < Fix2D || !points.Heard() {
+	if !ok || Fix(*p.Mode) < Fix2D || !points.HasListeners() {
 		return
 	}
 	if at, ok := point(line, now); ok {
@@ -164,8 +164,8 @@ func (s *session) track(report any, line []byte, now time.Time) {
 	}
 }
 
-// mostComplaints limits the logged errors of a connection.
-const mostComplaints = 8
+// maxLoggedErrors limits the logged errors of a connection.
+const maxLoggedErrors = 8
 
 // quote limits a text for the log.
 func quote(text string) string {
@@ -183,7 +183,7 @@ const maxLine = 64 << 10
 // deadline, reading continues where it was.
 type lines struct {
 	*bufio.Reader
-	given    int  // bytes of the last returned line, to discard
+	consumed int  // bytes of the last returned line, to discard
 	skipping bool // skipping the rest of a line that is too long
 }
 
@@ -195,15 +195,15 @@ func newLines(stream io.Reader, most int) *lines {
 // next returns the next line without its newline, valid until the next call. A line that is too long is one *lineError; any
 // other error is that of the stream. Data after the last newline of the stream is not a line.
 func (l *lines) next() ([]byte, error) {
-	_, _ = l.Discard(l.given) // no error: it is buffered
-	l.given = 0
+	_, _ = l.Discard(l.consumed) // no error: it is buffered
+	l.consumed = 0
 	for searched := 0; ; {
 		held, _ := l.Peek(l.Buffered())
 		end := bytes.IndexByte(held[searched:], '\n')
 		switch {
 		case end >= 0 && !l.skipping:
-			l.given = searched + end + 1
-			return bytes.TrimSuffix(held[:l.given-1], []byte("\r")), nil
+			l.consumed = searched + end + 1
+			return bytes.TrimSuffix(held[:l.consumed-1], []byte("\r")), nil
 		case end >= 0:
 			_, _ = l.Discard(end + 1)
 			l.skipping, searched = false, 0
@@ -243,18 +243,18 @@ func (p *paced) Read(b []byte) (int, error) {
 		return 0, err
 	}
 	n, err := p.stream.Read(b)
-	p.spend(n)
+	p.charge(n)
 	return n, err
 }
 
 // wait waits until the quota is half full again once it is empty: few long pauses cost less than many short ones.
 func (p *paced) wait() error {
 	left := p.quota.Tokens()
-	if left <= 0 && !ctxtime.For(p.ctx, time.Duration((0.5-left/paceLimit)*float64(time.Second))) {
+	if left <= 0 && !ctxtime.Sleep(p.ctx, time.Duration((0.5-left/paceLimit)*float64(time.Second))) {
 		return p.ctx.Err()
 	}
 	return nil
 }
 
-// spend takes a cost from the quota, which may become negative.
-func (p *paced) spend(cost int) { p.quota.ReserveN(time.Now(), cost) }
+// charge takes a cost from the quota, which may become negative.
+func (p *paced) charge(cost int) { p.quota.ReserveN(time.Now(), cost) }

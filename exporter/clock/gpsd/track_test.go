@@ -73,11 +73,11 @@ func TestTrackIsThatOfTheReceiverWhileSomebodyListens(t *testing.T) {
 	tpv := fixed(t)
 	recorder, log := &record.Recorder{}, &clocktest.Log{}
 	inTestbed(t, Options{Recorder: recorder, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}, nil, func(b *testbed) {
-		b.say(tpv) // without a listener
+		b.send(tpv) // without a listener
 		l := recorder.Points().Listen(10)
 		defer l.Close()
 		later := time.Now().Add(-time.Second).UTC().Format("2006-01-02T15:04:05.000Z")
-		b.say(noFix, fix3D, skyView, pulse,
+		b.send(noFix, fix3D, skyView, pulse,
 			strings.Replace(tpv, `"mode":3`, `"mode":1`, 1),
 			from("/dev/ttyS1", tpv), // of another receiver
 			strings.Replace(tpv, "37.387458333", "north", 1), strings.Replace(tpv, "37.387458333", `"37.387458333"`, 1),

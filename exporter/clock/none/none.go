@@ -25,7 +25,7 @@ func New(sink metric.Sink) clock.Monitor { return NewWith(Options{Sink: sink}) }
 
 // NewWith returns the monitor. Its quality is never valid; only Steps changes.
 func NewWith(o Options) clock.Monitor {
-	return publish.Unasked(o.Sink, Name, o.Steps, func(check clock.Check) clock.Quality {
+	return publish.NewWithoutDaemon(o.Sink, Name, o.Steps, func(check clock.Check) clock.Quality {
 		return clock.Quality{State: clock.None, Bound: sample.Bound{Reason: sample.NoClock}, Steps: check.Steps}
 	})
 }

@@ -22,9 +22,9 @@ const (
 )
 
 const (
-	// brackets limits the attempts to read both clocks at almost the same time, and closeEnough ends them.
-	brackets    = 8
-	closeEnough = 500 * time.Nanosecond
+	// brackets limits the attempts to read both clocks at almost the same time, and goodUncertainty ends them.
+	brackets        = 8
+	goodUncertainty = 500 * time.Nanosecond
 )
 
 // linux implements kernel.
@@ -69,11 +69,11 @@ func (d *pulseDevice) check() error {
 	if err := d.ioctl(unix.PPS_GETPARAMS, unsafe.Pointer(&set)); err != nil {
 		return fmt.Errorf("pps: PPS_GETPARAMS of %s: %w", d.path, err)
 	}
-	return suits(d.path, d.clear, able, uint32(set.Mode))
+	return checkMode(d.path, d.clear, able, uint32(set.Mode))
 }
 
-// suits checks the capabilities and the mode of the device.
-func suits(path string, clear bool, able, set uint32) error {
+// checkMode checks the capabilities and the mode of the device.
+func checkMode(path string, clear bool, able, set uint32) error {
 	edge, name := uint32(captureAssert), "assert"
 	if clear {
 		edge, name = captureClear, "clear"
@@ -159,15 +159,15 @@ func (d *pulseDevice) close() { _ = unix.Close(d.fd) }
 // clocks reads the raw clock between two readings of the other clock, several times, and returns the reading with the
 // smallest distance.
 func (linux) clocks() reading {
-	best := reading{blur: math.MaxInt64}
+	best := reading{uncertainty: math.MaxInt64}
 	for range brackets {
 		before, raw, after := read(unix.CLOCK_REALTIME), read(unix.CLOCK_MONOTONIC_RAW), read(unix.CLOCK_REALTIME)
 		width := after - before
 		// Negative: the clock was stepped in between.
-		if blur := (width + 1) / 2; width >= 0 && blur < best.blur {
-			best = reading{wall: instant.Time(before + width/2), raw: raw, blur: blur}
+		if blur := (width + 1) / 2; width >= 0 && blur < best.uncertainty {
+			best = reading{wall: instant.Time(before + width/2), raw: raw, uncertainty: blur}
 		}
-		if best.blur <= closeEnough {
+		if best.uncertainty <= goodUncertainty {
 			break
 		}
 	}
@@ -211,18 +211,18 @@ type event struct {
 
 // reading is CLOCK_REALTIME and CLOCK_MONOTONIC_RAW at one moment, +- blur.
 type reading struct {
-	wall      instant.Time
-	raw, blur time.Duration
+	wall             instant.Time
+	raw, uncertainty time.Duration
 }
 
 const (
-	// usualSlew is the largest frequency of the kernel's clock discipline (500 ppm, MAXFREQ in linux/timex.h).
-	usualSlew = 500e-6
+	// maxSlew is the largest frequency of the kernel's clock discipline (500 ppm, MAXFREQ in linux/timex.h).
+	maxSlew = 500e-6
 	// largestSlew is the maximum of frequency and tick together.
 	largestSlew = 0.11
-	// tooVague is the RawError above which a pulse is not used: twice the threshold of ppsfit. In a user-mode-linux guest,
+	// maxRawError is the RawError above which a pulse is not used: twice the threshold of ppsfit. In a user-mode-linux guest,
 	// where a clock read takes tens of microseconds, 10 to 60 us are usual.
-	tooVague = 200 * time.Microsecond
+	maxRawError = 200 * time.Microsecond
 )
 
 // Reasons why a pulse cannot be located on the raw clock.
@@ -232,39 +232,39 @@ var (
 	errLate   = errors.New("read too late after the pulse")
 )
 
-// place locates the pulse on the raw clock. slew is the recent rate of CLOCK_REALTIME minus that of the raw clock, as a
+// locate locates the pulse on the raw clock. slew is the recent rate of CLOCK_REALTIME minus that of the raw clock, as a
 // ratio.
-func place(e event, now reading, slew float64) (Pulse, error) {
+func locate(e event, now reading, slew float64) (Pulse, error) {
 	if e.at <= 0 || now.wall <= 0 {
 		return Pulse{}, errNoTime
 	}
 	age := now.wall.Sub(e.at)
 	switch {
-	case now.blur > tooVague:
+	case now.uncertainty > maxRawError:
 		return Pulse{}, errLate
-	case age < -now.blur:
+	case age < -now.uncertainty:
 		return Pulse{}, errFuture
 	}
-	apart := max(0, float64(age)) * max(usualSlew, 2*math.Abs(slew))
-	if apart > float64(tooVague-now.blur) || age > now.raw {
+	apart := max(0, float64(age)) * max(maxSlew, 2*math.Abs(slew))
+	if apart > float64(maxRawError-now.uncertainty) || age > now.raw {
 		return Pulse{}, errLate
 	}
 	return Pulse{
 		Sequence: e.sequence,
 		Assert:   e.at,
 		Raw:      now.raw - age,
-		RawError: now.blur + time.Duration(math.Ceil(apart)),
+		RawError: now.uncertainty + time.Duration(math.Ceil(apart)),
 	}, nil
 }
 
 // slewBetween is the rate of CLOCK_REALTIME minus that of the raw clock between two readings; zero after a step or if the
 // readings are too far apart.
 func slewBetween(a, b reading) float64 {
-	gone := b.raw - a.raw
-	if gone < time.Second/10 || gone > 10*time.Second {
+	elapsed := b.raw - a.raw
+	if elapsed < time.Second/10 || elapsed > 10*time.Second {
 		return 0
 	}
-	slew := float64(b.wall.Sub(a.wall)-gone) / float64(gone)
+	slew := float64(b.wall.Sub(a.wall)-elapsed) / float64(elapsed)
 	if math.Abs(slew) > largestSlew {
 		return 0
 	}

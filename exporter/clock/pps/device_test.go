@@ -86,7 +86,7 @@ func TestUnsuitableDeviceIsAnErrorWithItsName(t *testing.T) {
 		{false, captureAssert, captureAssert, "cannot be waited for"},
 		{false, all, captureClear, "disabled"},
 	} {
-		err := suits("/dev/pps0", c.clear, c.able, c.set)
+		err := checkMode("/dev/pps0", c.clear, c.able, c.set)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c, err)
 		}
@@ -145,7 +145,7 @@ func TestClocksAreReadAtOneMoment(t *testing.T) {
 		before := instant.Now()
 		r := linux{}.clocks()
 		after := instant.Now()
-		if r.wall < before-1 || r.wall > after+1 || r.blur < 0 || r.raw < first.raw {
+		if r.wall < before-1 || r.wall > after+1 || r.uncertainty < 0 || r.raw < first.raw {
 			t.Fatalf("%+v between %d and %d", r, before, after)
 		}
 	}
@@ -179,7 +179,7 @@ func TestRealPulsesAreFetched(t *testing.T) {
 		v, _ := sink.Value(d, "pps0")
 		t.Logf("%s %v", d.Name, v)
 	}
-	if !s.Open || !s.Present || s.Missed > 1 || s.Last.RawError <= 0 || s.Last.RawError > tooVague {
+	if !s.Open || !s.Present || s.Missed > 1 || s.Last.RawError <= 0 || s.Last.RawError > maxRawError {
 		t.Errorf("%+v", s)
 	}
 	if age := instant.Now().Sub(s.Last.Assert); age < 0 || age > 2*time.Second {

@@ -63,11 +63,11 @@ func (k *fake) do(change func()) {
 }
 
 func (k *fake) now() reading {
-	gone := time.Since(k.begun)
+	elapsed := time.Since(k.begun)
 	return reading{
-		wall: instant.FromTime(time.Now()).Add(k.wall),
-		raw:  1000*time.Second + gone + time.Duration(float64(gone)*rawRate),
-		blur: 200,
+		wall:        instant.FromTime(time.Now()).Add(k.wall),
+		raw:         1000*time.Second + elapsed + time.Duration(float64(elapsed)*rawRate),
+		uncertainty: 200,
 	}
 }
 
@@ -82,14 +82,14 @@ func (k *fake) beat(ctx context.Context) {
 	for next := k.begun; ; {
 		var other, latency time.Duration
 		k.do(func() { next, other = next.Add(k.every), k.other })
-		if other > 0 && ctxtime.For(ctx, time.Until(next)-other) {
+		if other > 0 && ctxtime.Sleep(ctx, time.Until(next)-other) {
 			k.do(k.wake)
 		}
-		if !ctxtime.For(ctx, time.Until(next)) {
+		if !ctxtime.Sleep(ctx, time.Until(next)) {
 			return
 		}
 		k.do(func() { latency = k.latency })
-		if !ctxtime.For(ctx, latency) {
+		if !ctxtime.Sleep(ctx, latency) {
 			return
 		}
 		k.do(func() {

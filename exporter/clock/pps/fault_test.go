@@ -186,7 +186,7 @@ func TestSequenceWrapsAround(t *testing.T) {
 }
 
 func TestPlaceSaysWhyNot(t *testing.T) {
-	now := reading{wall: 1000e9, raw: 500 * time.Second, blur: 200}
+	now := reading{wall: 1000e9, raw: 500 * time.Second, uncertainty: 200}
 	for _, c := range []struct {
 		name string
 		at   instant.Time
@@ -206,13 +206,13 @@ func TestPlaceSaysWhyNot(t *testing.T) {
 		{"the longest age, slewing as fast as can be", 1, reading{wall: math.MaxInt64, raw: math.MaxInt64}, largestSlew, errLate},
 		{"the farthest future", math.MaxInt64, reading{wall: 1, raw: 1}, 0, errFuture},
 		{"the first of all instants", math.MinInt64, now, 0, errNoTime},
-		{"vague reading", 1000e9, reading{wall: 1000e9, raw: 500 * time.Second, blur: time.Millisecond}, 0, errLate},
+		{"vague reading", 1000e9, reading{wall: 1000e9, raw: 500 * time.Second, uncertainty: time.Millisecond}, 0, errLate},
 	} {
-		p, err := place(event{7, c.at}, c.now, c.slew)
+		p, err := locate(event{7, c.at}, c.now, c.slew)
 		if !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
-		if err == nil && (p.Raw != 500*time.Second-c.now.wall.Sub(c.at) || p.RawError < c.now.blur) {
+		if err == nil && (p.Raw != 500*time.Second-c.now.wall.Sub(c.at) || p.RawError < c.now.uncertainty) {
 			t.Errorf("%s: %+v", c.name, p)
 		}
 	}

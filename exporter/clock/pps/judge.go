@@ -75,7 +75,7 @@ func (j *judge) close() *State {
 }
 
 // take handles a message of the reader.
-func (j *judge) take(n news) {
+func (j *judge) take(n message) {
 	switch {
 	case n.opened:
 		j.state.Open, j.state.Fault = true, ""
@@ -95,7 +95,7 @@ func (j *judge) take(n news) {
 func (j *judge) edge(e event, now reading) {
 	j.slew = slewBetween(j.previous, now)
 	j.previous = now
-	p, err := place(e, now, j.slew)
+	p, err := locate(e, now, j.slew)
 	elapsed := uint64(0)
 	if err == nil {
 		elapsed = j.counter.elapsed(p.Raw)
@@ -112,9 +112,9 @@ func (j *judge) edge(e event, now reading) {
 		return
 	}
 	if elapsed == 1 {
-		j.jitter.add(p.Raw - j.counter.placed.Raw)
+		j.jitter.add(p.Raw - j.counter.located.Raw)
 	}
-	j.state.Missed += j.counter.place(p)
+	j.state.Missed += j.counter.add(p)
 	j.state.Last = p
 	j.heard()
 	j.state.Jitter, j.state.JitterKnown = j.jitter.deviation()
@@ -170,9 +170,9 @@ type counter struct {
 	sequence uint32
 	// reopened: the device was opened since the last pulse; its sequence may have restarted.
 	reopened bool
-	// placed is the last pulse located on the raw clock; seen is the number of pulses after it.
-	placed Pulse
-	seen   uint64
+	// located is the last pulse located on the raw clock; seen is the number of pulses after it.
+	located Pulse
+	seen    uint64
 }
 
 // count takes a sequence number and returns the number of pulses since the last one; ok is false if the sequence decreased
@@ -193,19 +193,19 @@ func (c *counter) count(sequence uint32, elapsed uint64) (pulses uint64, ok bool
 
 // elapsed is the number of seconds from the last located pulse to raw; 0 before the first.
 func (c *counter) elapsed(raw time.Duration) uint64 {
-	if c.placed.Assert.IsZero() || raw < c.placed.Raw {
+	if c.located.Assert.IsZero() || raw < c.located.Raw {
 		return 0
 	}
-	return uint64((raw - c.placed.Raw + time.Second/2) / time.Second)
+	return uint64((raw - c.located.Raw + time.Second/2) / time.Second)
 }
 
-// place stores the pulse and returns the number of seconds without a pulse since the last one: the elapsed seconds minus the
+// add stores the pulse and returns the number of seconds without a pulse since the last one: the elapsed seconds minus the
 // pulses counted meanwhile. A bounce of one edge hides one missing pulse.
-func (c *counter) place(p Pulse) (missed uint64) {
+func (c *counter) add(p Pulse) (missed uint64) {
 	if elapsed := c.elapsed(p.Raw); elapsed > c.seen {
 		missed = elapsed - c.seen
 	}
-	c.placed, c.seen = p, 0
+	c.located, c.seen = p, 0
 	return missed
 }
 

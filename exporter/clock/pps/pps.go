@@ -33,8 +33,8 @@ const (
 	fetchTimeout = 1500 * time.Millisecond
 	// lostAfter is the time without a pulse after which values are withdrawn.
 	lostAfter = 5 * time.Second
-	// farewell is the time that the end of Run waits for a fetch that hangs.
-	farewell = fetchTimeout + 500*time.Millisecond
+	// endTimeout is the time that the end of Run waits for a fetch that hangs.
+	endTimeout = fetchTimeout + 500*time.Millisecond
 )
 
 // Pulse is one pulse as timestamped by the kernel.
@@ -120,7 +120,7 @@ func (w *Watcher) State() State { return *w.state.Load() }
 func (w *Watcher) Run(ctx context.Context) error {
 	j := newJudge(w.options.Sink, w.options.Name)
 	defer func() { w.state.Store(j.close()) }()
-	r := &reader{options: &w.options, news: make(chan news)}
+	r := &reader{options: &w.options, messages: make(chan message)}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -134,18 +134,18 @@ func (w *Watcher) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			select {
 			case <-ended:
-			case <-time.After(farewell):
+			case <-time.After(endTimeout):
 				w.options.Log.Warn("Fetch from the kernel did not return; its thread is abandoned")
 			}
 			return nil
-		case n := <-r.news:
+		case n := <-r.messages:
 			j.take(n)
 		case <-tick.C:
 			j.age(time.Now())
 		}
 		state := j.state
 		w.state.Store(&state)
-		events.tell(j)
+		events.update(j)
 	}
 }
 
@@ -158,7 +158,7 @@ type log struct {
 	vanished bool
 }
 
-func (l *log) tell(j *judge) {
+func (l *log) update(j *judge) {
 	s := &j.state
 	switch {
 	case s.Fault != "" && s.Fault != l.fault:
@@ -183,9 +183,9 @@ const (
 	// firstPause and longestPause limit the pause between attempts to open the device.
 	firstPause   = time.Second
 	longestPause = 30 * time.Second
-	// rest follows each pulse: an oscillating line costs at most fifty fetches per second, and the sequence counts the
+	// pulsePause follows each pulse: an oscillating line costs at most fifty fetches per second, and the sequence counts the
 	// pulses meanwhile.
-	rest = 20 * time.Millisecond
+	pulsePause = 20 * time.Millisecond
 	// idle is the number of consecutive fetches without a pulse that may return at once (the other edge is one per
 	// second) before each is followed by a pause.
 	idle = 4
@@ -193,8 +193,8 @@ const (
 	idlePause = 100 * time.Millisecond
 )
 
-// news is a message of the reader: an opened device, a fault, or an edge.
-type news struct {
+// message is a message of the reader: an opened device, a fault, or an edge.
+type message struct {
 	opened bool
 	err    error
 	event  event
@@ -203,10 +203,10 @@ type news struct {
 
 // reader waits for pulses in a goroutine of its own, since the kernel may block it.
 type reader struct {
-	options *Options
-	news    chan news
-	// heard: an edge was received since the device was opened.
-	heard bool
+	options  *Options
+	messages chan message
+	// anyEdge: an edge was received since the device was opened.
+	anyEdge bool
 }
 
 // run opens the device, repeatedly, until ctx ends.
@@ -215,14 +215,14 @@ func (r *reader) run(ctx context.Context) {
 	for {
 		d, err := r.options.kernel.open(r.options.Device, r.options.Clear)
 		if err == nil {
-			r.heard = false
+			r.anyEdge = false
 			err = r.read(ctx, d)
 			d.close()
 		}
-		if r.heard {
-			pause, r.heard = firstPause, false
+		if r.anyEdge {
+			pause, r.anyEdge = firstPause, false
 		}
-		if !r.tell(ctx, news{err: err}) || !ctxtime.For(ctx, pause) {
+		if !r.send(ctx, message{err: err}) || !ctxtime.Sleep(ctx, pause) {
 			return
 		}
 		pause = min(2*pause, longestPause)
@@ -231,7 +231,7 @@ func (r *reader) run(ctx context.Context) {
 
 // read reports each new edge until the device fails or ctx ends.
 func (r *reader) read(ctx context.Context, d device) error {
-	if !r.tell(ctx, news{opened: true}) {
+	if !r.send(ctx, message{opened: true}) {
 		return ctx.Err()
 	}
 	var last event
@@ -245,23 +245,23 @@ func (r *reader) read(ctx context.Context, d device) error {
 			}
 		case err != nil:
 			return err
-		case r.heard && e.sequence == last.sequence:
+		case r.anyEdge && e.sequence == last.sequence:
 			if stale++; stale > idle {
-				ctxtime.For(ctx, idlePause)
+				ctxtime.Sleep(ctx, idlePause)
 			}
 		default:
-			stale, last, r.heard = 0, e, true
-			r.tell(ctx, news{event: e, now: now})
-			ctxtime.For(ctx, rest)
+			stale, last, r.anyEdge = 0, e, true
+			r.send(ctx, message{event: e, now: now})
+			ctxtime.Sleep(ctx, pulsePause)
 		}
 	}
 	return ctx.Err()
 }
 
-// tell sends n, and reports false if ctx ended first.
-func (r *reader) tell(ctx context.Context, n news) bool {
+// send sends n, and reports false if ctx ended first.
+func (r *reader) send(ctx context.Context, n message) bool {
 	select {
-	case r.news <- n:
+	case r.messages <- n:
 		return true
 	case <-ctx.Done():
 		return false

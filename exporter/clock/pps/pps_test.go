@@ -70,19 +70,19 @@ func FuzzEdges(f *testing.F) {
 	f.Add([]byte("what is this that comes from the kernel"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		j := newJudge(metric.Discard{}, "p")
-		now := reading{wall: 1_800_000_000e9, raw: 500 * time.Second, blur: 100}
+		now := reading{wall: 1_800_000_000e9, raw: 500 * time.Second, uncertainty: 100}
 		for ; len(data) >= 20; data = data[20:] {
 			sequence := binary.LittleEndian.Uint32(data)
-			gone := time.Duration(binary.LittleEndian.Uint64(data[4:]))
+			elapsed := time.Duration(binary.LittleEndian.Uint64(data[4:]))
 			age := time.Duration(binary.LittleEndian.Uint64(data[12:]))
-			now.raw += gone
-			now.wall = now.wall.Add(gone)
+			now.raw += elapsed
+			now.wall = now.wall.Add(elapsed)
 			if sequence%7 == 6 {
 				now.wall = instant.Time(age)
-				now.blur = gone
+				now.uncertainty = elapsed
 			}
 			before := j.state
-			j.take(news{event: event{sequence, now.wall.Add(-age)}, now: now})
+			j.take(message{event: event{sequence, now.wall.Add(-age)}, now: now})
 			s := j.state
 			if s.Pulses < before.Pulses || s.Missed < before.Missed || s.Last.RawError < 0 || s.Last.Raw < 0 || s.Jitter < 0 {
 				t.Fatalf("%+v", s)
@@ -97,7 +97,7 @@ func FuzzEdges(f *testing.F) {
 // BenchmarkPulse is the complete processing of one pulse, except that of the sink.
 func BenchmarkPulse(b *testing.B) {
 	j := newJudge(metric.Discard{}, "p")
-	now := reading{wall: 1_800_000_000e9, raw: 500 * time.Second, blur: 100}
+	now := reading{wall: 1_800_000_000e9, raw: 500 * time.Second, uncertainty: 100}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		now.wall += 1e9

@@ -36,8 +36,8 @@ func New(bound time.Duration, sink metric.Sink) clock.Monitor {
 
 // NewWith returns the monitor. Its quality is the configured bound, except for the hold-down after a step.
 func NewWith(o Options) clock.Monitor {
-	bound := bound.Claim(o.Bound)
-	return publish.Unasked(o.Sink, Name, o.Steps, func(check clock.Check) clock.Quality {
+	bound := bound.ClockBound(o.Bound)
+	return publish.NewWithoutDaemon(o.Sink, Name, o.Steps, func(check clock.Check) clock.Quality {
 		q := clock.Quality{State: clock.Synchronized, Bound: bound, Steps: check.Steps}
 		switch {
 		case check.Since() < HoldDown:

@@ -90,7 +90,7 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 	if !f.pprof {
 		runtime.MemProfileRate = 0 // the tables of a heap profile that nobody reads take 2 MB
 	}
-	memlimit.Adopt(log)
+	memlimit.SetFromCgroups(log)
 	memlimit.SetGCPercent()
 	registry := httpd.NewRegistry()
 	sink := promsink.New(f.sink)

@@ -189,15 +189,15 @@ func (f *calibrateFlags) printTable(out io.Writer, r calibration.Record, e bound
 		fmt.Fprintf(w, "%s\t%s\t%s\t\n", name, get(r.Forward), get(r.Reverse))
 	}
 	row("packets used", func(d calibration.Direction) string { return fmt.Sprint(d.Count) })
-	row("systematic (median)", func(d calibration.Direction) string { return probe.Figures(d.Systematic) })
-	row("random (95 %) ±", func(d calibration.Direction) string { return probe.Figures(d.Random) })
-	row("largest ±", func(d calibration.Direction) string { return probe.Figures(d.Largest) })
+	row("systematic (median)", func(d calibration.Direction) string { return probe.FormatDuration(d.Systematic) })
+	row("random (95 %) ±", func(d calibration.Direction) string { return probe.FormatDuration(d.Random) })
+	row("largest ±", func(d calibration.Direction) string { return probe.FormatDuration(d.Largest) })
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("calibrate: print the table: %w", err)
 	}
-	fmt.Fprintf(out, "one timestamp of %s: %s systematic, removed from delays; %s random\n", r.Interface, probe.Figures(e.Systematic), probe.Figures(e.Random))
+	fmt.Fprintf(out, "one timestamp of %s: %s systematic, removed from delays; %s random\n", r.Interface, probe.FormatDuration(e.Systematic), probe.FormatDuration(e.Random))
 	if e.Trusted {
-		fmt.Fprintf(out, "trusted: error bounds of delays include %s for it\n", probe.Figures(e.Largest))
+		fmt.Fprintf(out, "trusted: error bounds of delays include %s for it\n", probe.FormatDuration(e.Largest))
 	}
 	if report.RoundTrip.Lost > 0 {
 		fmt.Fprintf(out, "note: %d packets were lost; a back-to-back path should lose none\n", report.RoundTrip.Lost)

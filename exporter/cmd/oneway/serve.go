@@ -79,7 +79,7 @@ type server interface {
 // is a usage error.
 func (f *serveFlags) serve(ctx context.Context, listen []netip.AddrPort, open func(*slog.Logger, clock.Monitor) (server, error), announce func()) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	memlimit.Adopt(log)
+	memlimit.SetFromCgroups(log)
 	monitor, err := f.clock.monitor(metric.Discard{}, log)
 	if err != nil {
 		return err

@@ -167,7 +167,7 @@ func percentage(ratio float64) string { return fmt.Sprintf("%.2f %%", 100*ratio)
 func ratioOf(v *float64) string { return orDash(v, percentage) }
 
 func rateOf(v *float64) string {
-	return orDash(v, func(bytes float64) string { return option.Rate(bytes).Words() })
+	return orDash(v, func(bytes float64) string { return option.Rate(bytes).Display() })
 }
 
 func number(n *uint64) string {

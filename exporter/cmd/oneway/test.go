@@ -121,7 +121,7 @@ func (f *testFlags) run(ctx context.Context, k testKind, out, progress io.Writer
 	if err != nil {
 		return asUsage(err)
 	}
-	outcome, err := loadtest.Once(ctx, env, target, f.options, kind, lessor, func(p loadtest.Progress) {
+	outcome, err := loadtest.RunOnce(ctx, env, target, f.options, kind, lessor, func(p loadtest.Progress) {
 		live.show(progressLine(p, time.Since(begin)))
 	})
 	live.clear()

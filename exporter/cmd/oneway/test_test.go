@@ -65,7 +65,7 @@ func TestSummaryHasAColumnPerDirection(t *testing.T) {
 func TestRefusedTrainsArePrintedAsSuch(t *testing.T) {
 	fragmented, rate, bound := true, 312_500.0, 1_500.0
 	var out bytes.Buffer
-	err := printTrain(&out, &train.Result{Directions: []*train.Direction{{Way: "forward", Sizes: []*train.Size{
+	err := printTrain(&out, &train.Result{Directions: []*train.Direction{{DirectionName: "forward", Sizes: []*train.Size{
 		{PayloadBytes: 1472, PacketBytes: 1500, Median: &rate, Bound: &bound, P5: &rate, P95: &rate, Fragmented: &fragmented, Trains: map[string]int{"clean": 30, "lost": 2}},
 		{PayloadBytes: 800, PacketBytes: 828, Refusal: "x", Trains: map[string]int{"sender_pace": 9}},
 	}}}})

@@ -18,7 +18,7 @@ import (
 // lessee leases a link from the agent of this host.
 type lessee struct {
 	socket string
-	ask    linklease.Ask
+	ask    linklease.Test
 	links  *link.Table // of this process; mirror copies the agent's quota to them
 	say    func(format string, args ...any)
 }
@@ -35,7 +35,7 @@ func (f *testFlags) lessor(ctx context.Context, links *link.Table, target *probe
 	}
 	b := &lessee{
 		socket: f.socket, links: links, say: say,
-		ask: linklease.Ask{Kind: target.Probe, Host: host, Port: port, Link: f.options.Link},
+		ask: linklease.Test{Kind: target.Probe, Host: host, Port: port, Link: f.options.Link},
 	}
 	l, err := linklease.Dial(ctx, b.socket, b.ask)
 	none, isNone := errors.AsType[*linklease.NoAgentError](err)
@@ -63,7 +63,7 @@ func withoutAgent(err error) error {
 func (b *lessee) Lease(ctx context.Context, most time.Duration) (loadtest.Lease, error) {
 	l, err := linklease.Dial(ctx, b.socket, b.ask)
 	if err == nil {
-		if err = l.Take(ctx, most, func(t linklease.Terms) {
+		if err = l.Acquire(ctx, most, func(t linklease.Terms) {
 			b.say("Waiting for link %s, for %v at the most: %s has it since %s.", t.Link, most.Round(time.Second), t.Holder, t.Since.Local().Format(time.TimeOnly))
 		}); err != nil {
 			l.Close()
@@ -76,7 +76,7 @@ func (b *lessee) Lease(ctx context.Context, most time.Duration) (loadtest.Lease,
 		return nil, context.Cause(ctx)
 	case isBusy:
 		return nil, &loadtest.Failure{Reason: loadtest.ReasonLinkBusy, Err: fmt.Errorf("%w; --max-wait sets a longer waiting time", busy)}
-	case errors.As(err, new(*linklease.NoAgentError)), errors.Is(err, linklease.ErrGone):
+	case errors.As(err, new(*linklease.NoAgentError)), errors.Is(err, linklease.ErrClosed):
 		b.say("The agent on this host has ended: this test runs alone, and other tests can use its link.")
 		return &leasedLink{from: b}, nil
 	default:
@@ -127,18 +127,18 @@ func (l *leasedLink) Reserve(bytes int64) error {
 	if l.lease == nil {
 		return nil
 	}
-	if err := l.lease.Reserve(bytes); !errors.Is(err, linklease.ErrGone) {
+	if err := l.lease.Reserve(bytes); !errors.Is(err, linklease.ErrClosed) {
 		return err
 	}
 	return nil // watch reports it
 }
 
-// Sending implements loadtest.Lease.
-func (l *leasedLink) Sending() {
+// BeginSending implements loadtest.Lease.
+func (l *leasedLink) BeginSending() {
 	if l.lease == nil {
 		return
 	}
-	l.lease.Sending()
+	l.lease.BeginSending()
 	ctx, cancel := context.WithCancel(context.Background())
 	l.stop = cancel
 	l.watched.Go(func() { l.watch(ctx) })
@@ -157,12 +157,12 @@ func (l *leasedLink) watch(ctx context.Context) {
 		}
 		l.lease.Close()
 		l.from.say("The agent on this host has ended, or has taken link %s back: this test goes on, and other tests can use the link until an agent leases it again.", l.lease.Terms().Link)
-		for ctxtime.For(ctx, tryAgain) {
+		for ctxtime.Sleep(ctx, tryAgain) {
 			again, err := linklease.Dial(ctx, l.from.socket, l.from.ask)
 			if err != nil {
 				continue
 			}
-			if again.TakeAgain(ctx) == nil {
+			if again.Reacquire(ctx) == nil {
 				l.lease = again
 				l.from.say("An agent on this host leases link %s again; the bytes reserved for the test count as used.", again.Terms().Link)
 				break

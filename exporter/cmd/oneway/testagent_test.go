@@ -213,7 +213,7 @@ func TestExhaustedQuotaIsNotAnUnlimitedQuota(t *testing.T) {
 	links := link.NewTable(nil)
 	b := &lessee{links: links}
 	for _, c := range []struct{ limit, left, want int64 }{{100, 0, 0}, {100, 40, 40}, {100, 0, 0}, {0, 0, math.MaxInt64}, {7, 7, 7}} {
-		if err := b.mirror(linklease.Terms{Place: linklease.Place{Link: "uplink"}, Limit: c.limit, Left: c.left}); err != nil {
+		if err := b.mirror(linklease.Terms{Labels: linklease.Labels{Link: "uplink"}, Limit: c.limit, Left: c.left}); err != nil {
 			t.Fatal(err)
 		}
 		if got := links.Usage("uplink").Left; got != c.want {

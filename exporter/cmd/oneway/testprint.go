@@ -39,7 +39,7 @@ func printSaturation(out io.Writer, body any) error {
 func printLoad(out io.Writer, d *saturation.Direction) error {
 	l := d.Load
 	t := newTable(out, "%s: %s; %s\n", d.Direction, l.State, l.Evidence)
-	rate := func(v float64) string { return option.Rate(v).Words() }
+	rate := func(v float64) string { return option.Rate(v).Display() }
 	t.row("offered", rate(l.Offered))
 	t.row("received", rate(l.Throughput))
 	if l.Rates != nil {
@@ -55,7 +55,7 @@ func printLoad(out io.Writer, d *saturation.Direction) error {
 	t.interval("full delay", l.Full, l.FullBound)
 	if l.Queue != nil && l.QueueBound != nil {
 		add := func(i int) string {
-			return probe.Figures(l.Queue[i].Duration()) + " ± " + probe.Figures(l.QueueBound[i].Duration())
+			return probe.FormatDuration(l.Queue[i].Duration()) + " ± " + probe.FormatDuration(l.QueueBound[i].Duration())
 		}
 		t.row("queueing delay", quantiles(add(0), add(1), add(2)))
 	}
@@ -82,14 +82,14 @@ func quantiles(low, median, high string) string {
 }
 
 func printSteps(out io.Writer, d *saturation.Direction) error {
-	t := newTable(out, "%s: %s\n", d.Direction, d.StepsAre)
+	t := newTable(out, "%s: %s\n", d.Direction, d.StepsDescription)
 	t.row("offered", "sent", "received", "lost", "delay variation", "")
 	for _, s := range d.Steps {
 		mark := ""
 		if s.Lossless {
 			mark = "lossless"
 		}
-		t.row(option.Rate(s.Offered).Words(), option.Rate(s.Sent).Words(), option.Rate(s.Received).Words(), percentage(s.Loss), variation(s.Variation), mark)
+		t.row(option.Rate(s.Offered).Display(), option.Rate(s.Sent).Display(), option.Rate(s.Received).Display(), percentage(s.Loss), variation(s.Variation), mark)
 	}
 	return t.end()
 }
@@ -100,7 +100,7 @@ func printSizeSweep(out io.Writer, body any) error {
 	t.row("direction", "bytes", "packets/s", "sent", "received", "lost", "delay", "±", "mean |IPDV|", "not sent")
 	for _, c := range r.Cells {
 		m := c.Median
-		t.row(c.Way, strconv.Itoa(c.PacketBytes), strconv.Itoa(c.PacketRate), rateOf(m.Sent), rateOf(m.Received), ratioOf(m.Loss),
+		t.row(c.DirectionName, strconv.Itoa(c.PacketBytes), strconv.Itoa(c.PacketRate), rateOf(m.Sent), rateOf(m.Received), ratioOf(m.Loss),
 			seconds(m.Delay), seconds(m.Bound), seconds(m.IPDV), ratioOf(m.Underrun))
 	}
 	return t.end()
@@ -117,7 +117,7 @@ func printTrain(out io.Writer, body any) error {
 			if z.Fragmented != nil && *z.Fragmented {
 				mark = "fragmented"
 			}
-			t.row(d.Way, strconv.Itoa(z.PayloadBytes), strconv.Itoa(z.PacketBytes), rateOf(z.Median), rateOf(z.Bound), rateOf(z.P5), rateOf(z.P95),
+			t.row(d.DirectionName, strconv.Itoa(z.PayloadBytes), strconv.Itoa(z.PacketBytes), rateOf(z.Median), rateOf(z.Bound), rateOf(z.P5), rateOf(z.P95),
 				dispersion, trainCounts(z.Trains), mark)
 		}
 	}

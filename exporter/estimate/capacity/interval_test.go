@@ -85,7 +85,7 @@ func TestIntervalCoversTheLinksRateOrTheRunIsRefused(t *testing.T) {
 			for range runs {
 				var verdicts []Verdict
 				for range trains {
-					verdicts = append(verdicts, Judge(c.w.train(rng, c.packets, 1500), Options{StampError: 25 * us}))
+					verdicts = append(verdicts, Evaluate(c.w.train(rng, c.packets, 1500), Options{StampError: 25 * us}))
 				}
 				s := Summarize(verdicts, trains/3)
 				if !s.OK {

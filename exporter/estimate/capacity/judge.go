@@ -35,8 +35,8 @@ const (
 	variable    = 0.02
 )
 
-// Judge evaluates one train.
-func Judge(t Train, o Options) Verdict {
+// Evaluate evaluates one train.
+func Evaluate(t Train, o Options) Verdict {
 	v := Verdict{IPBytes: t.IPBytes}
 	if v.incomplete(t.Packets) {
 		return v

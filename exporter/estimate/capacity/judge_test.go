@@ -45,7 +45,7 @@ func TestCleanTrainsGiveTheLinksRate(t *testing.T) {
 		for _, size := range sizes {
 			var verdicts []Verdict
 			for range trains {
-				verdicts = append(verdicts, Judge(w.train(rng, 25, size), Options{}))
+				verdicts = append(verdicts, Evaluate(w.train(rng, 25, size), Options{}))
 			}
 			s := Summarize(verdicts, MinClean)
 			off := s.Median*8/w.rate - 1
@@ -85,7 +85,7 @@ func TestPausesWithoutAnIdleLinkLeaveATrainClean(t *testing.T) {
 		clean, as := 0, 0
 		var verdicts []Verdict
 		for range trains {
-			v := Judge(w.train(rng, 25, c.size), Options{})
+			v := Evaluate(w.train(rng, 25, c.size), Options{})
 			if verdicts = append(verdicts, v); v.Result == Clean {
 				clean++
 			}
@@ -111,7 +111,7 @@ func TestBusyHostLeavesMostTrainsOfAFastLinkClean(t *testing.T) {
 		var verdicts []Verdict
 		for range trains {
 			w.stall, w.stallAt = 30*us+time.Duration(rng.ExpFloat64()*float64(60*us)), rng.IntN(8)
-			verdicts = append(verdicts, Judge(w.train(rng, 25, size), Options{}))
+			verdicts = append(verdicts, Evaluate(w.train(rng, 25, size), Options{}))
 		}
 		s := Summarize(verdicts, MinClean)
 		off := s.Median*8/w.rate - 1
@@ -168,7 +168,7 @@ func TestContaminatedTrainsAreRefusedWithAReason(t *testing.T) {
 		var wrong Verdict
 		var verdicts []Verdict
 		for range trains {
-			v := Judge(c.w.train(rng, 25, 1500), Options{StampError: 500 * time.Nanosecond})
+			v := Evaluate(c.w.train(rng, 25, 1500), Options{StampError: 500 * time.Nanosecond})
 			if verdicts = append(verdicts, v); v.Result == c.want {
 				right++
 			} else {
@@ -195,7 +195,7 @@ func TestCrossTrafficMakesALongTrainInterleaved(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, seed))
 		found := 0
 		for range trains {
-			if v := Judge(w.train(rng, 200, 1500), Options{}); v.Result == Interleaved {
+			if v := Evaluate(w.train(rng, 200, 1500), Options{}); v.Result == Interleaved {
 				found++
 			}
 		}
@@ -214,7 +214,7 @@ func TestLongTrainsTolerateGroups(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, seed))
 		var verdicts []Verdict
 		for range trains {
-			verdicts = append(verdicts, Judge(w.train(rng, n, 1500), Options{}))
+			verdicts = append(verdicts, Evaluate(w.train(rng, n, 1500), Options{}))
 		}
 		s := Summarize(verdicts, MinClean)
 		t.Logf("%d packets: %v, median off by %+.2f %%", n, s.Trains, 100*(s.Median*8/w.rate-1))

@@ -82,12 +82,12 @@ func TestShortAndEmptyTrainsAreJudged(t *testing.T) {
 		"three":            {at(0, 120_000, 240_000), Clean},
 		"arrived too soon": {at(0, -12000), Reordered},
 	} {
-		v := Judge(Train{IPBytes: 1500, Packets: c.packets}, Options{})
+		v := Evaluate(Train{IPBytes: 1500, Packets: c.packets}, Options{})
 		if v.Result != c.want || (v.Result == Clean) == (v.Evidence != "") {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}
-	if v := Judge(Train{IPBytes: 1500, Packets: at(0, 120_000)}, Options{}); v.Capacity != 12.5e6 || v.MeanGap != 120*us {
+	if v := Evaluate(Train{IPBytes: 1500, Packets: at(0, 120_000)}, Options{}); v.Capacity != 12.5e6 || v.MeanGap != 120*us {
 		t.Errorf("%+v", v)
 	}
 }
@@ -99,7 +99,7 @@ func TestDispersionBelowTheTimestampErrorIsTooShort(t *testing.T) {
 		for i := range 25 {
 			train.Packets = append(train.Packets, Packet{Sent: epoch, Arrived: epoch.Add(time.Duration(i) * dispersion / 24)})
 		}
-		v := Judge(train, Options{StampError: 25 * us})
+		v := Evaluate(train, Options{StampError: 25 * us})
 		if low, high := v.interval(); v.Result != want || v.Error < 25*us || low > v.Capacity || high < v.Capacity || math.IsInf(high, 1) != (dispersion < 25*us) {
 			t.Errorf("%v: %+v, want %v", dispersion, v, want)
 		}
@@ -128,7 +128,7 @@ func BenchmarkJudge(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if v := Judge(train, Options{}); v.Result != Clean {
+		if v := Evaluate(train, Options{}); v.Result != Clean {
 			b.Fatal(v)
 		}
 	}

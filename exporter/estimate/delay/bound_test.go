@@ -88,11 +88,11 @@ func TestTruthLiesWithinTheBound(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, round))
 		n, lost := 1+rng.IntN(200), rng.IntN(20)
 		if round < 10 {
-			n = Exact + 1 + rng.IntN(1000) // the histogram's buckets, 0.8 ms wide here
+			n = ExactLimit + 1 + rng.IntN(1000) // the histogram's buckets, 0.8 ms wide here
 		}
 		wideShare, lean := rng.Float64()*0.2, rng.IntN(3)
 		var w Window
-		w.Decided(n, lost)
+		w.AddDecided(n, lost)
 		truth, txUncertainty := make([]time.Duration, n), make([]bool, n)
 		stood := 0
 		for i := range truth {

@@ -28,15 +28,15 @@ type octave struct {
 	idle   uint8
 }
 
-// side is the positive or the negative half of the axis; an octave without a value takes no memory.
-type side [octaves]*octave
+// axisHalf is the positive or the negative half of the axis; an octave without a value takes no memory.
+type axisHalf [octaves]*octave
 
 // histogram counts durations in log-linear buckets. Most paths use few octaves; memory is about 0.4 KiB and 0.3 KiB
 // for each octave in use.
 type histogram struct {
-	positive side
+	positive axisHalf
 	// negative is nil without negative values.
-	negative *side
+	negative *axisHalf
 }
 
 // add counts one value. It allocates at the first value of an octave.
@@ -44,7 +44,7 @@ func (h *histogram) add(d time.Duration) {
 	half, magnitude := &h.positive, uint64(d)
 	if d < 0 {
 		if h.negative == nil {
-			h.negative = new(side)
+			h.negative = new(axisHalf)
 		}
 		half, magnitude = h.negative, -magnitude
 	}
@@ -138,7 +138,7 @@ func (h *histogram) reset() {
 }
 
 // reset reports whether any octave is kept.
-func (s *side) reset() (kept bool) {
+func (s *axisHalf) reset() (kept bool) {
 	for row, o := range s {
 		switch {
 		case o == nil:

@@ -19,9 +19,9 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// Exact is the number of delays up to which a window has exact quantiles. Larger windows keep a histogram, whose
+// ExactLimit is the number of delays up to which a window has exact quantiles. Larger windows keep a histogram, whose
 // buckets add to the bound.
-const Exact = 1 << 16
+const ExactLimit = 1 << 16
 
 // Window is the delays of one direction since the last Reset. The zero value is an empty window. Its memory grows
 // with the window's packets, 8 bytes for each up to 0.5 MB (twice that after a delay far from the others), plus 16
@@ -72,10 +72,10 @@ func (w *Window) Add(d sample.Delay) {
 		w.lowCertain = min(w.lowCertain, d.Value-d.Bound)
 	}
 	w.min, w.max = min(w.min, d.Value), max(w.max, d.Value)
-	if v := (interval{d.Value, d.Bound}); w.count < Exact {
+	if v := (interval{d.Value, d.Bound}); w.count < ExactLimit {
 		w.exact.add(v)
 	} else {
-		if w.count == Exact {
+		if w.count == ExactLimit {
 			w.beginMany()
 		}
 		w.many.add(v)
@@ -95,17 +95,17 @@ func (w *Window) beginMany() {
 	w.exact, w.ends = samples{}, nil
 }
 
-// Decided adds numbers of received and lost packets by the receiver's count. Lost ones are infinitely late (RFC
+// AddDecided adds numbers of received and lost packets by the receiver's count. Lost ones are infinitely late (RFC
 // 7679 section 5.1). If more were received than delays were added, because a reply was lost or a clock was not
 // trusted, the known delays and the Overdue represent all.
-func (w *Window) Decided(received, lost int) {
+func (w *Window) AddDecided(received, lost int) {
 	w.received += uint64(received)
 	w.lost += uint64(lost)
 }
 
-// Overdue adds a packet that the receiver counted as received and that exceeded the loss timeout: it is lost and
+// AddOverdue adds a packet that the receiver counted as received and that exceeded the loss timeout: it is lost and
 // infinitely late.
-func (w *Window) Overdue() { w.overdue++ }
+func (w *Window) AddOverdue() { w.overdue++ }
 
 // Lost is the number of packets that are infinitely late.
 func (w *Window) Lost() uint64 { return w.lost + w.overdue }
@@ -188,7 +188,7 @@ func (s Snapshot) rank(q float64) (uint64, bool) {
 // at is the delay of a rank of 1 to Count, and its error from the histogram.
 func (s Snapshot) at(rank uint64) (d, width time.Duration) {
 	switch {
-	case s.Count <= Exact:
+	case s.Count <= ExactLimit:
 		return s.of.exact.value(rank), 0
 	case rank == 1:
 		return s.Min, 0
@@ -233,7 +233,7 @@ func (s Snapshot) medianBound() time.Duration {
 		return 0 // infinite for certain
 	}
 	median, width := s.at(rank)
-	if s.Count <= Exact {
+	if s.Count <= ExactLimit {
 		if s.of.ends == nil {
 			s.of.ends = s.of.exact.ends()
 		}

@@ -50,7 +50,7 @@ func TestQuantilesAgreeWithSortingEverything(t *testing.T) {
 			var values []time.Duration
 			n := 1 + rng.IntN(2000)
 			if round == 2 {
-				n = Exact - 1 + rng.IntN(3) // around the size at which the histogram begins
+				n = ExactLimit - 1 + rng.IntN(3) // around the size at which the histogram begins
 			}
 			for range n {
 				d := draw(rng)
@@ -58,7 +58,7 @@ func TestQuantilesAgreeWithSortingEverything(t *testing.T) {
 				w.Add(ok(d))
 			}
 			lost := rng.IntN(len(values))
-			w.Decided(len(values), lost)
+			w.AddDecided(len(values), lost)
 			compare(t, name, w.Snapshot(), values, lost)
 		}
 	}
@@ -76,7 +76,7 @@ func compare(t *testing.T, name string, s Snapshot, values []time.Duration, lost
 		got, gotOK := s.Quantile(q)
 		want, wantOK := quantile(values, lost, q)
 		limit := 0.0
-		if s.Count > Exact {
+		if s.Count > ExactLimit {
 			limit = math.Abs(float64(want-s.of.many.origin))*0.008 + 8
 		}
 		if gotOK != wantOK || math.Abs(float64(got-want)) > limit || gotOK && (got < s.Min || got > s.Max) {
@@ -91,7 +91,7 @@ func TestLostPacketsAreInfinitelyLate(t *testing.T) {
 	for range 95 {
 		w.Add(ok(10 * ms))
 	}
-	w.Decided(95, 5)
+	w.AddDecided(95, 5)
 	s := w.Snapshot()
 	if d, defined := s.Quantile(0.95); !defined || d != 10*ms {
 		t.Errorf("0.95: %v %v", d, defined)
@@ -107,11 +107,11 @@ func TestLostPacketsAreInfinitelyLate(t *testing.T) {
 func TestMedianIsUndefinedWhenHalfIsLostAndOneMore(t *testing.T) {
 	var w Window
 	w.Add(ok(ms))
-	w.Decided(1, 1)
+	w.AddDecided(1, 1)
 	if d, defined := w.Snapshot().Quantile(0.5); !defined || d != ms {
 		t.Errorf("one of two: %v %v", d, defined)
 	}
-	w.Decided(0, 1)
+	w.AddDecided(0, 1)
 	if d, defined := w.Snapshot().Quantile(0.5); defined {
 		t.Errorf("one of three: %v", d)
 	}
@@ -119,8 +119,8 @@ func TestMedianIsUndefinedWhenHalfIsLostAndOneMore(t *testing.T) {
 
 func TestEmptyWindowHasNoQuantile(t *testing.T) {
 	var w Window
-	w.Decided(0, 5)
-	w.Decided(0, -2)
+	w.AddDecided(0, 5)
+	w.AddDecided(0, -2)
 	s := w.Snapshot()
 	if d, defined := s.Quantile(0); defined || s.Lost != 3 {
 		t.Errorf("%v %v, %d lost", d, defined, s.Lost)
@@ -182,7 +182,7 @@ func memory(w *Window) (bytes uintptr) {
 	if w.ends != nil {
 		bytes += uintptr(cap(w.ends.lows)+cap(w.ends.highs)) * 8
 	}
-	count := func(s *side) {
+	count := func(s *axisHalf) {
 		for _, o := range s {
 			if o != nil {
 				bytes += unsafe.Sizeof(*o)
@@ -203,7 +203,7 @@ func memory(w *Window) (bytes uintptr) {
 
 func TestMemoryOfAWindowIsBounded(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testseed.Of(t), 2))
-	for n, limit := range map[int]uintptr{20: 1 << 10, 100: 3 << 10, Exact: 2 << 20, 3 * Exact: 8 << 10} {
+	for n, limit := range map[int]uintptr{20: 1 << 10, 100: 3 << 10, ExactLimit: 2 << 20, 3 * ExactLimit: 8 << 10} {
 		var w Window
 		for range n {
 			w.Add(ok(2*ms + time.Duration(rng.ExpFloat64()*float64(20*ms))))
@@ -218,7 +218,7 @@ func TestMemoryOfAWindowIsBounded(t *testing.T) {
 func TestMemoryOfAnOutlierIsGivenBack(t *testing.T) {
 	var h histogram
 	octaves := func() (n int) {
-		for _, s := range []*side{&h.positive, h.negative} {
+		for _, s := range []*axisHalf{&h.positive, h.negative} {
 			if s == nil {
 				continue
 			}
@@ -259,7 +259,7 @@ func TestDelaysOfAnsweredPacketsRepresentThoseWithLostReplies(t *testing.T) {
 		{1000, 600, 400, map[float64]bool{0.4: true, 0.5: false}},
 	} {
 		var w Window
-		w.Decided(c.sent-c.lost, c.lost)
+		w.AddDecided(c.sent-c.lost, c.lost)
 		for i := range c.answered {
 			w.Add(ok(time.Duration(i+1) * time.Second / time.Duration(c.answered)))
 		}
@@ -282,7 +282,7 @@ func TestAddDoesNotAllocateInTheSteadyState(t *testing.T) {
 		for range 100 {
 			w.Add(ok(16*ms + time.Duration(rng.Int64N(int64(40*ms)))))
 		}
-		w.Decided(0, 1)
+		w.AddDecided(0, 1)
 		w.Reset()
 	}
 	step()
@@ -319,13 +319,13 @@ func BenchmarkQuantile(b *testing.B) {
 // TestBreakKeepsEarlierLosses: 60 of 100 packets were lost before a clock was stepped.
 func TestBreakKeepsEarlierLosses(t *testing.T) {
 	var w Window
-	w.Decided(20, 50)
+	w.AddDecided(20, 50)
 	for range 10 {
-		w.Overdue()
+		w.AddOverdue()
 		w.Add(ok(ms))
 	}
 	w.Break()
-	w.Decided(30, 0)
+	w.AddDecided(30, 0)
 	for i := range 30 {
 		w.Add(ok(20*ms + time.Duration(i)))
 	}

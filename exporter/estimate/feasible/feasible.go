@@ -69,15 +69,15 @@ type Packet struct {
 	ForwardStamps, ReverseStamps time.Duration
 }
 
-// moment is the time of an event by each clock.
-type moment struct{ local, remote instant.Time }
+// clockPair is the time of an event by each clock.
+type clockPair struct{ local, remote instant.Time }
 
 // forward is the moment of the forward delay, reverse that of the other.
-func (p *Packet) forward() moment { return moment{p.T1, p.T2} }
-func (p *Packet) reverse() moment { return moment{p.T4, p.T3} }
+func (p *Packet) forward() clockPair { return clockPair{p.T1, p.T2} }
+func (p *Packet) reverse() clockPair { return clockPair{p.T4, p.T3} }
 
 // moved is the largest movement of theta between two moments, rounded up.
-func moved(a, b moment) time.Duration {
+func moved(a, b clockPair) time.Duration {
 	apart := math.Abs(float64(a.local.Sub(b.local))) + math.Abs(float64(a.remote.Sub(b.remote)))
 	return time.Duration(math.Ceil(maxRate * apart))
 }
@@ -91,7 +91,7 @@ type slot struct {
 // mark is one direction's measured delay, and when.
 type mark struct {
 	delay time.Duration
-	at    moment
+	at    clockPair
 }
 
 // better replaces a mark by one with a narrower limit for all later times.
@@ -134,7 +134,7 @@ func (e *Estimator) Reverse(p *Packet) (low, high time.Duration, ok bool) {
 	return e.interval(p.reverse(), p.T4)
 }
 
-func (e *Estimator) interval(at moment, now instant.Time) (low, high time.Duration, ok bool) {
+func (e *Estimator) interval(at clockPair, now instant.Time) (low, high time.Duration, ok bool) {
 	low, high = math.MinInt64, math.MaxInt64
 	for i := range e.slots {
 		s := &e.slots[i]

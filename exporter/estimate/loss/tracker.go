@@ -48,8 +48,8 @@ func (d *Delta) Exclude(n uint64) {
 type Tracker struct {
 	last seqwin.Counts
 	any  bool
-	// known is the number of outcomes below last.Base in last.Recent, at most seqwin.RecentBits.
-	known uint16
+	// outcomes is the number of outcomes below last.Base in last.Recent, at most seqwin.RecentBits.
+	outcomes uint16
 	// open is the length of the run of lost numbers that ends at last.Base-1.
 	open      uint64
 	completed []int
@@ -61,9 +61,9 @@ type Tracker struct {
 // is known by other means.
 func (t *Tracker) Reset() { *t = Tracker{completed: t.completed[:0]} }
 
-// Overdue adds number n, which the receiver counts as received and which exceeded the loss timeout: it is lost (RFC
+// AddOverdue adds number n, which the receiver counts as received and which exceeded the loss timeout: it is lost (RFC
 // 7680 section 2.4).
-func (t *Tracker) Overdue(n uint64) Delta {
+func (t *Tracker) AddOverdue(n uint64) Delta {
 	d := Delta{Lost: 1, Bursts: 1}
 	for _, beside := range [2]uint64{n - 1, n + 1} {
 		if t.isOverdue(beside) || t.isLost(beside) {
@@ -84,7 +84,7 @@ func (t *Tracker) isOverdue(n uint64) bool {
 // isLost reports whether n is lost by the last counts.
 func (t *Tracker) isLost(n uint64) bool {
 	c := &t.last
-	return t.any && n >= c.First && n < c.Base && c.Base-1-n < uint64(t.known) && !received(c, int(c.Base-1-n))
+	return t.any && n >= c.First && n < c.Base && c.Base-1-n < uint64(t.outcomes) && !received(c, int(c.Base-1-n))
 }
 
 // Update adds the receiver's counts. See UpdateWithin.
@@ -125,7 +125,7 @@ func (t *Tracker) UpdateWithin(c seqwin.Counts, known int) Delta {
 	d.PatternLost = t.pattern(&c, &d, known)
 	d.Completed = t.completed
 	d.Joined = t.joins(&c, int(min(d.Decided, uint64(known))))
-	t.last, t.any, t.known = c, true, uint16(known)
+	t.last, t.any, t.outcomes = c, true, uint16(known)
 	return d
 }
 

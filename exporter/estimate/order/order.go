@@ -45,28 +45,28 @@ func Sample[T cmp.Ordered](n int, value func(i int) T) []T {
 	return s
 }
 
-// Counts is a histogram of values from zero on, in bins of one width; the last includes all larger values.
-type Counts struct {
+// Histogram is a histogram of values from zero on, in bins of one width; the last includes all larger values.
+type Histogram struct {
 	Width float64
 	Bins  []int32
 	N     int
 	scale float64 // bins for each unit of the values: multiplication is faster than division
 }
 
-// NewCounts returns an empty histogram of n bins.
-func NewCounts(width float64, n int) Counts {
-	return Counts{Width: width, Bins: make([]int32, n), scale: 1 / width}
+// NewHistogram returns an empty histogram of n bins.
+func NewHistogram(width float64, n int) Histogram {
+	return Histogram{Width: width, Bins: make([]int32, n), scale: 1 / width}
 }
 
 // Add counts a value.
-func (c *Counts) Add(v float64) {
+func (c *Histogram) Add(v float64) {
 	c.Bins[min(int(v*c.scale), len(c.Bins)-1)]++
 	c.N++
 }
 
 // Quantile is the lower end of the bin with the value at quantile q (0..1), by the nearest rank. Zero for no
 // values.
-func (c *Counts) Quantile(q float64) float64 {
+func (c *Histogram) Quantile(q float64) float64 {
 	rank := max(1, int(math.Ceil(q*float64(c.N))))
 	for i, n := range c.Bins {
 		if rank -= int(n); rank <= 0 {
@@ -77,7 +77,7 @@ func (c *Counts) Quantile(q float64) float64 {
 }
 
 // Below is the number of values in bins before that of v.
-func (c *Counts) Below(v float64) (n int) {
+func (c *Histogram) Below(v float64) (n int) {
 	for i := range min(int(v*c.scale), len(c.Bins)) {
 		n += int(c.Bins[i])
 	}

@@ -56,7 +56,7 @@ func TestSortedDoesNotChangeItsArgument(t *testing.T) {
 // The quantile of counts is that of the values, with an error of at most the width of a bin.
 func TestCountsKeepQuantiles(t *testing.T) {
 	const width = 0.25
-	c, values := NewCounts(width, 100), []float64(nil)
+	c, values := NewHistogram(width, 100), []float64(nil)
 	for i := range 1000 {
 		v := float64(i*i%977) / 50
 		c.Add(v)

@@ -11,9 +11,9 @@ import (
 const (
 	// memory is the number of used pulses that are kept.
 	memory = 32
-	// wander is the largest change of the raw clock's rate, as a ratio per second. An uncompensated crystal that
+	// rateDrift is the largest change of the raw clock's rate, as a ratio per second. An uncompensated crystal that
 	// warms by 5 K in a minute changes by some 1e-8 a second; at rest it is a hundred times steadier.
-	wander = 1e-8
+	rateDrift = 1e-8
 	// resolution covers the rounding to whole nanoseconds.
 	resolution = 2
 )
@@ -107,7 +107,7 @@ func (l *line) at(raw time.Duration) (at instant.Time, bound time.Duration, ok b
 		share := float64(raw-a.Raw) / float64(b.Raw-a.Raw)
 		// Between two points a curve of second derivative wander deviates from the straight line by at most an
 		// eighth of it.
-		bow := wander * gap.Seconds() * gap.Seconds() / 8 * 1e9
+		bow := rateDrift * gap.Seconds() * gap.Seconds() / 8 * 1e9
 		return a.UTC.Add(time.Duration(math.Round(share * float64(gap)))), up(l.noise + bow), true
 	}
 	return 0, 0, false
@@ -118,35 +118,35 @@ func (l *line) at(raw time.Duration) (at instant.Time, bound time.Duration, ok b
 // The error of the rate is at most 3 noise/span, that of a least-squares line of evenly spaced points with the
 // largest errors. In addition the rate may have changed between the middle of the line and the middle of since.
 func (l *line) after(last Pulse, since time.Duration) (at instant.Time, bound time.Duration, ok bool) {
-	if since > reach {
+	if since > maxGap {
 		return 0, 0, false
 	}
 	t, span := since.Seconds(), l.span()
-	gone := float64(since) / (1 + l.rate/1e9)
-	drift := 3*l.noise/span + wander*(span+t)/2*1e9
-	return last.UTC.Add(time.Duration(math.Round(gone))), up(l.noise + t*drift), true
+	elapsed := float64(since) / (1 + l.rate/1e9)
+	drift := 3*l.noise/span + rateDrift*(span+t)/2*1e9
+	return last.UTC.Add(time.Duration(math.Round(elapsed))), up(l.noise + t*drift), true
 }
 
 // up rounds to whole nanoseconds, never down.
 func up(ns float64) time.Duration { return time.Duration(math.Ceil(ns)) + resolution }
 
-// remembered is the number of intervals of the median. Half of them may be wrong; a crystal's rate does not change
+// intervalCount is the number of intervals of the median. Half of them may be wrong; a crystal's rate does not change
 // in that many seconds.
-const remembered = 16
+const intervalCount = 16
 
 // intervals are the recent intervals between pulses and their median.
 type intervals struct {
-	values  [remembered]time.Duration
+	values  [intervalCount]time.Duration
 	n, next int
 	// median is the length of one second on the raw clock, for an even number of intervals the lower of the two in
 	// the middle; zero before the first.
 	median time.Duration
 }
 
-// learn adds the time between two pulses. After missed pulses, an interval of several seconds is divided by their
+// add adds the time between two pulses. After missed pulses, an interval of several seconds is divided by their
 // number. An interval that is no whole number of seconds is ignored.
-func (v *intervals) learn(since time.Duration) {
-	if since < time.Second/2 || since > reach {
+func (v *intervals) add(since time.Duration) {
+	if since < time.Second/2 || since > maxGap {
 		return
 	}
 	k := (since + time.Second/2) / time.Second
@@ -154,8 +154,8 @@ func (v *intervals) learn(since time.Duration) {
 		return
 	}
 	v.values[v.next] = since / k
-	v.next = (v.next + 1) % remembered
-	v.n = min(v.n+1, remembered)
+	v.next = (v.next + 1) % intervalCount
+	v.n = min(v.n+1, intervalCount)
 	sorted := v.values
 	slices.Sort(sorted[:v.n])
 	v.median = sorted[(v.n-1)/2]
@@ -163,17 +163,17 @@ func (v *intervals) learn(since time.Duration) {
 
 // chain is a run of pulses that agree with each other but not with the fit.
 type chain struct {
-	pulses [enough]Pulse
+	pulses [minPulses]Pulse
 	n      int
-	// strays counts the pulses in between that did not agree.
-	strays int
+	// disagreeing counts the pulses in between that did not agree.
+	disagreeing int
 }
 
-func (c *chain) clear() { c.n, c.strays = 0, 0 }
+func (c *chain) clear() { c.n, c.disagreeing = 0, 0 }
 
 func (c *chain) start(p Pulse) {
 	c.pulses[0] = p
-	c.n, c.strays = 1, 0
+	c.n, c.disagreeing = 1, 0
 }
 
 func (c *chain) last() Pulse { return c.pulses[c.n-1] }

@@ -26,13 +26,13 @@ const (
 	// boot may have more. The limit prevents that every second pulse, or five pulses a second, are accepted as
 	// seconds.
 	nominal = 1e-3
-	// enough is the number of pulses that must agree before they are used, and strays the number of others in
+	// minPulses is the number of pulses that must agree before they are used, and strays the number of others in
 	// between. Noise intervals with a deviation of 1 ms satisfy this once in some two million, and then for
 	// seconds.
-	enough = 8
-	strays = 2
-	// reach is the longest time without a used pulse that is bridged: 16 s, on any raw clock.
-	reach = 16*time.Second + time.Second/2
+	minPulses   = 8
+	disagreeing = 2
+	// maxGap is the longest time without a used pulse that is bridged: 16 s, on any raw clock.
+	maxGap = 16*time.Second + time.Second/2
 	// recent is the number of recent pulses of which half must have been used.
 	recent = 16
 )
@@ -74,7 +74,7 @@ func (f *Fit) Add(p Pulse) Verdict {
 	since := p.Raw - f.previous.Raw
 	bounced := f.started && since >= 0 && since < time.Second/2
 	if f.started && !bounced {
-		f.intervals.learn(since)
+		f.intervals.add(since)
 	}
 	v := f.judge(p, bounced)
 	if v != Doubled {
@@ -90,7 +90,7 @@ func (f *Fit) judge(p Pulse, bounced bool) Verdict {
 		since := p.Raw - last.Raw
 		k, whole := f.seconds(since)
 		switch {
-		case since > reach:
+		case since > maxGap:
 			f.line.clear()
 			f.chain.start(p)
 			return Gap
@@ -127,7 +127,7 @@ func (f *Fit) follow(p Pulse) Verdict {
 	since := p.Raw - c.last().Raw
 	k, whole := f.seconds(since)
 	switch {
-	case since > reach:
+	case since > maxGap:
 		c.start(p)
 		return Gap
 	case whole && p.UTC.Sub(c.last().UTC) == k:
@@ -136,9 +136,9 @@ func (f *Fit) follow(p Pulse) Verdict {
 	case whole:
 		c.start(p)
 		return Step
-	case c.n > 1 && c.strays < strays:
+	case c.n > 1 && c.disagreeing < disagreeing:
 		// A single pulse does not replace pulses that agree.
-		c.strays++
+		c.disagreeing++
 		return Noisy
 	}
 	c.start(p)
@@ -149,7 +149,7 @@ func (f *Fit) follow(p Pulse) Verdict {
 // few values.
 func (f *Fit) adopt() Verdict {
 	c := &f.chain
-	if c.n < enough || !c.prune(f.agrees) {
+	if c.n < minPulses || !c.prune(f.agrees) {
 		return Learning
 	}
 	v := Accepted
@@ -180,7 +180,7 @@ func (f *Fit) seconds(since time.Duration) (k time.Duration, whole bool) {
 	if second == 0 {
 		second, share = time.Second, nominal
 	}
-	if since < second/2 || since > reach+second {
+	if since < second/2 || since > maxGap+second {
 		return 0, false
 	}
 	n := (since + second/2) / second
@@ -197,7 +197,7 @@ func (f *Fit) seconds(since time.Duration) (k time.Duration, whole bool) {
 // to all pulses. ok is false before enough pulses have agreed, outside of that range, and while less than half of
 // the pulses are used.
 func (f *Fit) UTC(raw time.Duration) (at instant.Time, bound time.Duration, ok bool) {
-	if f.line.n < enough || bits.OnesCount16(f.used) < recent/2 {
+	if f.line.n < minPulses || bits.OnesCount16(f.used) < recent/2 {
 		return 0, 0, false
 	}
 	return f.line.at(raw)

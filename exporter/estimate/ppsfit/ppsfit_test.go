@@ -11,7 +11,7 @@ func TestFitNeedsEightPulsesThatAgree(t *testing.T) {
 	for i := range 20 {
 		w.tick()
 		want := Learning
-		if i >= enough-1 {
+		if i >= minPulses-1 {
 			want = Accepted
 		}
 		if v := f.Add(w.pulse(0)); v != want {
@@ -49,13 +49,13 @@ func TestNothingIsKnownOutsideOfThePulsesReach(t *testing.T) {
 	w.run(&f, 100)
 	last := w.pulse(0).Raw
 	for raw, want := range map[time.Duration]bool{
-		-1:                         false,
-		0:                          false,
-		last - memory*time.Second:  false,
-		last - 31*time.Second:      true,
-		last + reach:               true,
-		last + reach + time.Second: false,
-		1<<63 - 1:                  false,
+		-1:                          false,
+		0:                           false,
+		last - memory*time.Second:   false,
+		last - 31*time.Second:       true,
+		last + maxGap:               true,
+		last + maxGap + time.Second: false,
+		1<<63 - 1:                   false,
 	} {
 		if _, _, ok := f.UTC(raw); ok != want {
 			t.Errorf("at %v after the last pulse: known is %v", raw-last, ok)
@@ -72,7 +72,7 @@ func TestBoundGrowsWithTheTimeSinceTheLastPulse(t *testing.T) {
 	}
 	last := f.line.last().Raw
 	previous := time.Duration(0)
-	for since := time.Duration(0); since <= reach; since += time.Second {
+	for since := time.Duration(0); since <= maxGap; since += time.Second {
 		_, bound, ok := f.UTC(last + since)
 		if !ok || bound <= previous {
 			t.Errorf("%v after the last pulse: bound %v after %v, ok %v", since, bound, previous, ok)
@@ -192,8 +192,8 @@ func TestFalseFirstPulseAffectsNoOther(t *testing.T) {
 		w := newSimulation(t, 6, 40e-6)
 		var f Fit
 		f.Add(w.pulse(d))
-		if v := w.run(&f, enough+2); v != Accepted {
-			t.Errorf("first pulse off by %v: the pulse %d after it is %v", d, enough+2, v)
+		if v := w.run(&f, minPulses+2); v != Accepted {
+			t.Errorf("first pulse off by %v: the pulse %d after it is %v", d, minPulses+2, v)
 		}
 		w.sound(&f, time.Microsecond)
 	}
@@ -246,8 +246,8 @@ func TestLongLossStartsAnew(t *testing.T) {
 		if _, _, ok := f.UTC(w.pulse(0).Raw); ok {
 			t.Errorf("after %d s one pulse gave a time", lost)
 		}
-		if v := w.run(&f, enough-1); v != Accepted {
-			t.Errorf("the pulse %d after a loss of %d s is %v", enough, lost, v)
+		if v := w.run(&f, minPulses-1); v != Accepted {
+			t.Errorf("the pulse %d after a loss of %d s is %v", minPulses, lost, v)
 		}
 		w.sound(&f, time.Microsecond)
 	}

@@ -10,17 +10,17 @@ import (
 
 // tally counts how often the true time was within the bound.
 type tally struct {
-	asked, known, inside int
-	worst                time.Duration // beyond the bound
+	queries, known, inside int
+	worst                  time.Duration // beyond the bound
 }
 
-// ask compares at a time before the last pulse and one up to 5 s after it.
-func (c *tally) ask(w *simulation, f *Fit) {
+// query compares at a time before the last pulse and one up to 5 s after it.
+func (c *tally) query(w *simulation, f *Fit) {
 	for _, raw := range []time.Duration{
 		w.pulse(0).Raw - time.Duration(w.random.Int64N(int64(10*time.Second))),
 		w.pulse(0).Raw + time.Duration(w.random.Int64N(int64(5*time.Second))),
 	} {
-		c.asked++
+		c.queries++
 		off, bound, ok := w.offset(f, raw)
 		if !ok {
 			continue
@@ -35,9 +35,9 @@ func (c *tally) ask(w *simulation, f *Fit) {
 
 func (c *tally) judge(t *testing.T, known float64) {
 	t.Helper()
-	t.Logf("known %.2f %%, inside %.4f %%, largest excess over the bound %v", 100*float64(c.known)/float64(c.asked), 100*float64(c.inside)/float64(c.known), c.worst)
-	if float64(c.known) < known*float64(c.asked) {
-		t.Errorf("known at %d of %d times", c.known, c.asked)
+	t.Logf("known %.2f %%, inside %.4f %%, largest excess over the bound %v", 100*float64(c.known)/float64(c.queries), 100*float64(c.inside)/float64(c.known), c.worst)
+	if float64(c.known) < known*float64(c.queries) {
+		t.Errorf("known at %d of %d times", c.known, c.queries)
 	}
 	if float64(c.inside) < 0.999*float64(c.known) {
 		t.Errorf("true time inside the bound at %d of %d times", c.inside, c.known)
@@ -55,7 +55,7 @@ func TestTruthIsInsideTheBoundWhateverTheNoise(t *testing.T) {
 				for range 5000 {
 					w.tick()
 					f.Add(w.pulse(time.Duration(noise(w.random))))
-					c.ask(w, &f)
+					c.query(w, &f)
 				}
 				known := 0.99
 				if name == "large" {
@@ -90,7 +90,7 @@ func TestTruthIsInsideTheBoundThroughFaults(t *testing.T) {
 				default:
 					f.Add(w.pulse(d))
 				}
-				c.ask(w, &f)
+				c.query(w, &f)
 			}
 			c.judge(t, 0.85)
 		})
@@ -103,11 +103,11 @@ func TestTruthIsInsideTheBoundLongAfterFewPulses(t *testing.T) {
 	for i := range 3000 {
 		w := &simulation{T: t, random: rand.New(rand.NewPCG(seed, uint64(i))), raws: []float64{3.7e12}, rate: 20e-6}
 		var f Fit
-		for range enough + i%4 {
+		for range minPulses + i%4 {
 			w.tick()
 			f.Add(w.pulse(time.Duration(3000 * w.random.NormFloat64())))
 		}
-		c.asked++
+		c.queries++
 		if off, bound, ok := w.offset(&f, w.pulse(0).Raw+16*time.Second); ok {
 			c.known++
 			if off.Abs() <= bound {
@@ -124,7 +124,7 @@ func TestBoundIsNotMuchLargerThanTheNoise(t *testing.T) {
 	var f Fit
 	var sum time.Duration
 	const asked = 1000
-	w.run(&f, enough)
+	w.run(&f, minPulses)
 	for range asked {
 		w.tick()
 		f.Add(w.pulse(time.Duration(1000 * w.random.NormFloat64())))
@@ -153,17 +153,17 @@ func TestNoiseAloneIsNeverAccepted(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 4))
 			var f Fit
 			raw := 100 * time.Second
-			believed := 0
+			accepted := 0
 			const pulses = 5000
 			for range pulses {
 				raw += c.next(r)
 				f.Add(Pulse{Raw: raw, UTC: begin.Add(raw.Round(time.Second))})
 				if _, _, ok := f.UTC(raw); ok {
-					believed++
+					accepted++
 				}
 			}
-			if believed > 0 {
-				t.Errorf("accepted after %d of %d pulses", believed, pulses)
+			if accepted > 0 {
+				t.Errorf("accepted after %d of %d pulses", accepted, pulses)
 			}
 		})
 	}

@@ -21,7 +21,7 @@ func TestStepOfWholeSecondsStartsAnew(t *testing.T) {
 		w := newSimulation(t, 11, 40e-6)
 		var f Fit
 		w.run(&f, 40)
-		for i := range enough + 5 {
+		for i := range minPulses + 5 {
 			w.tick()
 			p := w.labeled(d)
 			v := f.Add(p)
@@ -29,7 +29,7 @@ func TestStepOfWholeSecondsStartsAnew(t *testing.T) {
 			switch {
 			case i == 0:
 				want = Step
-			case i >= enough-1:
+			case i >= minPulses-1:
 				want = Accepted
 			}
 			if v != want {
@@ -61,12 +61,12 @@ func TestStepOfLessThanHalfASecondDoesNotDisturb(t *testing.T) {
 func TestStepWhileLearningStartsAnew(t *testing.T) {
 	w := newSimulation(t, 12, 40e-6)
 	var f Fit
-	w.run(&f, enough-2)
+	w.run(&f, minPulses-2)
 	w.label = time.Second
 	if v := w.run(&f, 1); v != Step {
 		t.Errorf("the first pulse after the step is %v", v)
 	}
-	if v := w.run(&f, enough-1); v != Accepted {
+	if v := w.run(&f, minPulses-1); v != Accepted {
 		t.Errorf("the last is %v", v)
 	}
 	w.sound(&f, time.Microsecond)
@@ -78,10 +78,10 @@ func TestOtherPhaseOfAllPulsesIsAStep(t *testing.T) {
 		w := newSimulation(t, 13, 40e-6)
 		var f Fit
 		w.run(&f, 40)
-		for i := range enough {
+		for i := range minPulses {
 			w.tick()
 			v := f.Add(w.pulse(d))
-			if last := i == enough-1; last && v != Step || !last && v != Noisy {
+			if last := i == minPulses-1; last && v != Step || !last && v != Noisy {
 				t.Errorf("pulse %d after a shift of %v is %v", i, d, v)
 			}
 		}
@@ -97,7 +97,7 @@ func TestRestartedRawClockIsAccepted(t *testing.T) {
 	var f Fit
 	w.run(&f, 40)
 	shift := -w.pulse(0).Raw
-	for range enough {
+	for range minPulses {
 		w.tick()
 		f.Add(w.pulse(shift))
 	}

@@ -56,7 +56,7 @@ func links() map[string]simulation {
 	edit("lan", func(w *simulation) { w.stalls = stalls; w.late = 5 * time.Microsecond; w.length = 12 * time.Second })
 	for _, n := range []string{"wibro up, thesis", "wibro down, thesis", "evdo down", "wifi", "odd", "lan"} {
 		w := all[n]
-		w.hiccups = true
+		w.randomStalls = true
 		all[n+", hiccups"] = w
 	}
 	return all

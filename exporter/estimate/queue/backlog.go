@@ -12,7 +12,7 @@ type evaluation struct {
 	base time.Duration
 	// admitted and refused count the packets that arrived, and those that did not, by the bytes that the queue had
 	// to hold with each.
-	admitted, refused order.Counts
+	admitted, refused order.Histogram
 	// least is the largest backlog admitted, without the last few; most is the smallest refused, without the first
 	// few.
 	least, most float64
@@ -29,17 +29,17 @@ type evaluation struct {
 func (l *evaluation) spread(packet float64) float64 { return max(l.least-l.most, -packet) }
 
 const (
-	// binShare is the width of a bin of counts as a share of a packet, mostBins the largest number of bins.
+	// binShare is the width of a bin of counts as a share of a packet, maxBins the largest number of bins.
 	binShare = 1. / 16
-	mostBins = 1 << 15
+	maxBins  = 1 << 15
 	// tail is the share of the largest admitted backlogs that is left out, head that of the smallest refused:
 	// packets delayed in the receiving host appear to have a larger backlog.
 	tail = 0.02
 	head = 0.05
 	// space is the share of the admitted backlog below which a packet would certainly have been admitted; enough
 	// packets below it give the share lost at random.
-	space  = 0.8
-	enough = 200
+	space      = 0.8
+	minPackets = 200
 )
 
 // backlogs calls each with the bytes that the queue had to hold with each packet of the load, including it: of the
@@ -62,13 +62,13 @@ func (r *run) backlogs(base time.Duration, each func(i int, bytes float64)) {
 // evaluate evaluates the backlogs for a base.
 func (r *run) evaluate(base time.Duration) (l evaluation) {
 	l.base = base
-	width := max(binShare*float64(r.bytes), r.most/mostBins)
+	width := max(binShare*float64(r.bytes), r.most/maxBins)
 	n := int(r.most/width) + 1
-	l.admitted, l.refused = order.NewCounts(width, n), order.NewCounts(width, n)
+	l.admitted, l.refused = order.NewHistogram(width, n), order.NewHistogram(width, n)
 	r.backlogs(base, func(i int, bytes float64) {
 		p := &r.load[i]
 		switch {
-		case r.faded[i]:
+		case r.inOutages[i]:
 		case p.Arrived == 0:
 			l.refused.Add(bytes)
 		case p.TXUncertainty <= r.txUncertainty:
@@ -84,7 +84,7 @@ func (r *run) evaluate(base time.Duration) (l evaluation) {
 func (l *evaluation) edges() {
 	l.least = l.admitted.Quantile(1 - tail)
 	lost, of := l.refused.Below(space*l.least), l.admitted.Below(space*l.least)
-	if l.enoughPackets = lost+of > enough; l.enoughPackets {
+	if l.enoughPackets = lost+of > minPackets; l.enoughPackets {
 		l.random = float64(lost) / float64(lost+of)
 		l.upTo = (float64(lost) + 2*math.Sqrt(float64(lost)) + 1) / float64(lost+of)
 	}

@@ -35,16 +35,16 @@ const (
 	strong = 0.7
 	// lossy is the share lost behind the queue from which on it is uncertain which packets filled it.
 	lossy = 0.001
-	// brief is the duration of a load too short for the distribution of its rate.
-	brief = 5 * time.Second
+	// minRateTime is the duration of a load too short for the distribution of its rate.
+	minRateTime = 5 * time.Second
 	// movedShare is the share of the longest queuing delay by which the empty path's delay may change.
 	movedShare = 0.25
 	// fewPackets is the backlog below which fractions of packets matter.
 	fewPackets = 8
-	// mostWide is the largest ratio of the upper to the lower end of a size's interval.
-	mostWide = 3
-	// few is the number of losses below which no cause is derived.
-	few = 12
+	// maxWidth is the largest ratio of the upper to the lower end of a size's interval.
+	maxWidth = 3
+	// minLosses is the number of losses below which no cause is derived.
+	minLosses = 12
 )
 
 // judge sets the state of the link and the values that this state has.
@@ -61,7 +61,7 @@ func (r *run) judge(res *Result) {
 	others, _ := r.others(loaded, best.random)
 	// Active queue management leaves no gaps: dropped packets take no time of the link.
 	gaps, known := r.others(loaded, 0)
-	alone := known && gaps < leastOthers/3
+	alone := known && gaps < minOthers/3
 	apart := res.Rate.Value * seconds(r.drift(r.length()))
 	stretches := r.stretches()
 	last := r.atHead(stretches)
@@ -73,11 +73,11 @@ func (r *run) judge(res *Result) {
 		res.State, res.Evidence = state, fmt.Sprintf(format, values...)
 	}
 	switch {
-	case lost > 0 && lost < few && best.least > fewPackets*packet && !r.growing():
+	case lost > 0 && lost < minLosses && best.least > fewPackets*packet && !r.growing():
 		say(Unknown, "undetermined: %d of %d packets were lost, too few for a cause, and the backlog was up to %.0f bytes", lost, len(r.load), best.least)
-	case lost < few && r.fades > 0 && !r.growing():
+	case lost < minLosses && r.outages > 0 && !r.growing():
 		say(Unknown, "undetermined: all but %d of the losses do not depend on the backlog, which was up to %.0f bytes", lost, best.least)
-	case lost < few:
+	case lost < minLosses:
 		say(NotFilled, "%d of %d packets were lost: the link carried %.4g Mb/s, or its queue grew to the end", lost, len(r.load), 8e-6*res.Offered)
 	case r.moved(res.Rate.Value):
 		say(Unknown, "undetermined: the delay of idle packets after the load differs by %v from that before it: the path or a clock has changed", r.base.moved.Round(time.Microsecond))
@@ -89,28 +89,28 @@ func (r *run) judge(res *Result) {
 		low, high = last, last
 		best.random, best.upTo, best.enoughPackets = 0, 0, true
 		say(Filled, "the backlog after the last loss was %.0f bytes, more than admitted before: packets are dropped at the queue's head", last)
-	case (best.excess < refusals+2/math.Sqrt(float64(lost)) && r.variation() > regular || lost < 3*few/2) && r.growing():
+	case (best.excess < refusals+2/math.Sqrt(float64(lost)) && r.variation() > regular || lost < 3*minLosses/2) && r.growing():
 		say(NotFilled, "%.2f %% were lost at random, whatever the backlog: the queue dropped nothing", 100*share)
 	case best.least <= (shallow+1)*packet && r.variation() > regular:
 		say(NotFilled, "%.2f %% were lost at random, with almost no backlog: the link carried %.4g Mb/s", 100*share, 8e-6*res.Offered)
 	case best.excess >= refusals && best.spread(packet) <= blur && best.refusedAbove(max(1.5*packet, edgeShare*best.least)+apart+missing) > pure && !r.scattered(&best):
 		say(Filled, "packets were dropped above a backlog of %.0f to %.0f bytes, and admitted below", low, high)
-	case best.excess >= refusals && others > leastOthers:
+	case best.excess >= refusals && others > minOthers:
 		say(Filled, "packets were dropped at a backlog of this test of %.0f to %.0f bytes", low, high)
 	case !alone && best.refused.Quantile(0.5) > strong*best.least:
 		say(Unknown, "undetermined: half of the lost packets had a backlog above %.0f bytes, and others were admitted at %.0f: the cause may be active queue management, cross traffic, a varying rate or losses behind the queue", best.refused.Quantile(0.5), best.least)
 	default:
 		say(AQM, "packets were dropped at a backlog of %.0f bytes, and others admitted at %.0f", best.refused.Quantile(0.1), best.least)
 	}
-	if others > leastOthers && res.State == Filled {
+	if others > minOthers && res.State == Filled {
 		whose := "others have"
 		if !best.enoughPackets {
 			whose = "others, or losses behind the queue, have"
 		}
 		res.Evidence += fmt.Sprintf("; %s about %.0f %% of the link", whose, 100*others)
 	}
-	if r.fades > 0 {
-		res.Evidence += fmt.Sprintf("; %d packets lost in %d outages, whatever the backlog, are left out", res.Sent-res.Received-lost, r.fades)
+	if r.outages > 0 {
+		res.Evidence += fmt.Sprintf("; %d packets lost in %d outages, whatever the backlog, are left out", res.Sent-res.Received-lost, r.outages)
 	}
 	r.fill(res, &best, low, high, others)
 }
@@ -145,7 +145,7 @@ func (r *run) stretches() (all []stretch) {
 		switch {
 		case r.refused(i):
 			all, s = append(all, s), stretch{}
-		case !r.faded[i]:
+		case !r.inOutages[i]:
 			s = stretch{s.n + 1, i, max(s.most, v)}
 		}
 	}
@@ -158,7 +158,7 @@ func (r *run) stretches() (all []stretch) {
 func (r *run) atHead(all []stretch) (most float64) {
 	tail := all[len(all)-1]
 	first := len(r.load) - tail.n
-	if tail.n == 0 || first < 2*few || float64(tail.n*r.bytes) > (1+headShare)*tail.most+sharpPackets*float64(r.bytes) {
+	if tail.n == 0 || first < 2*minLosses || float64(tail.n*r.bytes) > (1+headShare)*tail.most+sharpPackets*float64(r.bytes) {
 		return 0
 	}
 	from := max(first-tail.n, 0)
@@ -179,7 +179,7 @@ func (r *run) timed(all []stretch) bool {
 			delays, bytes = append(delays, seconds(d-r.base.least)), append(bytes, r.waits[s.last])
 		}
 	}
-	if len(delays) < few {
+	if len(delays) < minLosses {
 		return false
 	}
 	slices.Sort(delays)
@@ -260,7 +260,7 @@ func (r *run) findStops() {
 	for _, p := range stops {
 		i := sort.Search(len(r.load), func(i int) bool { return at(i) >= p.from })
 		for ; sum <= r.length()/10 && i < len(r.load) && at(i) <= p.to; i++ {
-			r.faded[i] = true
+			r.inOutages[i] = true
 		}
 	}
 	for i := range r.load {
@@ -270,11 +270,11 @@ func (r *run) findStops() {
 	}
 }
 
-// findFades finds stretches, longer than half of the link's time without arrivals, in which all packets were lost
+// findOutages finds stretches, longer than half of the link's time without arrivals, in which all packets were lost
 // while more than three packets left the queue, or longer ones with almost no backlog: a queue with space admits
 // packets, and a policer passes its rate. Packets that filled the queue behind the last one before it were lost
 // too, and are missing until the first packet after it has arrived.
-func (r *run) findFades() {
+func (r *run) findOutages() {
 	base, packet := r.base.least, float64(r.bytes)
 	n, until, most := 0, time.Duration(math.MinInt64), 0.0
 	flush := func(i int, bytes float64) {
@@ -283,9 +283,9 @@ func (r *run) findFades() {
 		}
 		length := r.elapsed(r.load[i-1].Sent) - r.elapsed(r.load[i-n].Sent)
 		if length > r.pauseLimit/2 && (most-bytes > sharpPackets*packet || length > r.pauseLimit && bytes <= (shallow+1)*packet) {
-			r.fades++
+			r.outages++
 			for k := i - n; k < i; k++ {
-				r.faded[k] = true
+				r.inOutages[k] = true
 			}
 			if i < len(r.load) {
 				until = r.load[i].Arrived.Sub(r.begin) - base
@@ -300,7 +300,7 @@ func (r *run) findFades() {
 		case p.Arrived != 0:
 			flush(i, last)
 		case r.elapsed(p.Sent) < until:
-			r.faded[i] = true
+			r.inOutages[i] = true
 		default:
 			if n++; n == 1 {
 				most = bytes
@@ -312,4 +312,4 @@ func (r *run) findFades() {
 }
 
 // refused reports whether a packet was lost outside of such a stretch.
-func (r *run) refused(i int) bool { return r.load[i].Arrived == 0 && !r.faded[i] }
+func (r *run) refused(i int) bool { return r.load[i].Arrived == 0 && !r.inOutages[i] }

@@ -28,7 +28,7 @@ func anySimulation(rng *rand.Rand) simulation {
 		w.burst = 1 + rng.IntN(4)
 	}
 	if rng.IntN(4) == 0 {
-		w.hiccups = float64(queue)*8/rate > 0.05
+		w.randomStalls = float64(queue)*8/rate > 0.05
 	}
 	fill := float64(queue) * 8 / (w.offered - rate)
 	w.length = duration(min(max(300*gap, 12*time.Second.Seconds(), 3*fill), 25_000*8*float64(size)/w.offered))
@@ -66,7 +66,7 @@ func TestRandomQueuesAreMeasured(t *testing.T) {
 		}
 		if bad != "" {
 			t.Logf("seed %d, run %d: %s; size %v +- %v, want %d, rate %v want %v; %.0f packets of %d, offered %.3g, jitter %v, loss %.4f, burst %d, hiccups %v, %v", seed, runs-1, bad,
-				r.Size.Value, r.Size.Bound, w.queue, r.Rate.Value*8, w.rate, float64(w.queue)/float64(w.size), w.size, w.offered/w.rate, w.jitter, w.loss, w.burst, w.hiccups, w.length)
+				r.Size.Value, r.Size.Bound, w.queue, r.Rate.Value*8, w.rate, float64(w.queue)/float64(w.size), w.size, w.offered/w.rate, w.jitter, w.loss, w.burst, w.randomStalls, w.length)
 		}
 	}
 	t.Logf("of %d runs %d filled, %d within their bounds, %d within 5 %% and 2 %%", runs, filled, contained, precise)

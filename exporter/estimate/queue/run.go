@@ -35,11 +35,11 @@ type run struct {
 	waits []float64
 	// pauseLimit is the time without an arrival above which the link, or the sender, paused.
 	pauseLimit time.Duration
-	// faded are packets of the load that are left out, fades the stretches in which all were lost; losses are the
+	// inOutages are packets of the load that are left out, fades the stretches in which all were lost; losses are the
 	// send times of the other lost packets, since the load's begin.
-	faded  []bool
-	fades  int
-	losses []time.Duration
+	inOutages []bool
+	outages   int
+	losses    []time.Duration
 }
 
 // arrival is the arrival time of a packet, since the load's begin, and the bytes received up to it.
@@ -65,7 +65,7 @@ func newRun(packets []Packet, o Options) run {
 	for to > from && o.After > 0 && packets[to-1].Segment >= o.After {
 		to--
 	}
-	r := run{o: o, load: packets[from:to], txUncertainty: txUncertaintyLimit(packets), faded: make([]bool, to-from)}
+	r := run{o: o, load: packets[from:to], txUncertainty: txUncertaintyLimit(packets), inOutages: make([]bool, to-from)}
 	if len(r.load) > 0 {
 		r.begin = r.load[0].Sent
 	}
@@ -79,7 +79,7 @@ func newRun(packets []Packet, o Options) run {
 	r.shift = r.smallest(packets)
 	r.pauseLimit = r.standstill()
 	r.findBase(packets[:from], packets[to:])
-	r.findFades()
+	r.findOutages()
 	r.findStops()
 	return r
 }
@@ -170,7 +170,7 @@ func (r *run) delays(packets []Packet) (all []time.Duration) {
 // missProbability is the probability that base.early is too small, fewest the least number of usable idle packets.
 const (
 	missProbability = 1e-3
-	fewest          = 2
+	minIdlePackets  = 2
 )
 
 // findBase evaluates the idle packets before and after the load. If they differ, the path or a clock has changed in
@@ -178,11 +178,11 @@ const (
 func (r *run) findBase(before, after []Packet) {
 	a, b := r.empty(before), r.empty(after)
 	switch {
-	case a.n >= fewest && b.n >= fewest:
+	case a.n >= minIdlePackets && b.n >= minIdlePackets:
 		r.base = base{n: a.n + b.n, least: min(a.least, b.least), early: max(a.early, b.early), moved: (a.least - b.least).Abs(), low: min(a.low, b.low), high: max(a.high, b.high)}
-	case a.n >= fewest:
+	case a.n >= minIdlePackets:
 		r.base = a
-	case b.n >= fewest:
+	case b.n >= minIdlePackets:
 		r.base = b
 	default:
 		r.base = base{least: r.shift, low: r.shift, high: r.shift}
@@ -190,7 +190,7 @@ func (r *run) findBase(before, after []Packet) {
 	}
 	// The clocks drift between the idle packets and the load's.
 	span := r.length()
-	if a.n >= fewest && b.n >= fewest {
+	if a.n >= minIdlePackets && b.n >= minIdlePackets {
 		span /= 2
 	}
 	apart := r.o.StampError + r.drift(span)
@@ -229,7 +229,7 @@ func (r *run) empty(packets []Packet) (b base) {
 			until = max(until, p.Arrived.Add(-least))
 		}
 	}
-	if b.n = len(delays); b.n < fewest {
+	if b.n = len(delays); b.n < minIdlePackets {
 		return b
 	}
 	delays = order.Sorted(delays)
@@ -303,7 +303,7 @@ func Analyze(packets []Packet, o Options) Result {
 	res.From, res.To = w.from, w.to
 	res.Offered, res.Loss = r.offered(w)
 	res.Throughput, res.Mean = r.throughput(w), r.rateOf(w)
-	if res.Received < least {
+	if res.Received < minReceived {
 		res.Evidence = "too few packets arrived"
 		return res
 	}
@@ -314,9 +314,9 @@ func Analyze(packets []Packet, o Options) Result {
 // least is the least number of received packets; longest the longest run, and disorder how much earlier than the
 // previous packet one may be sent: a remote end may send invalid timestamps.
 const (
-	least    = 20
-	longest  = 24 * time.Hour
-	disorder = time.Second
+	minReceived = 20
+	maxRun      = 24 * time.Hour
+	maxDisorder = time.Second
 )
 
 // possible reports whether the timestamps of the load are possible.
@@ -325,11 +325,11 @@ func (r *run) possible() bool {
 	for i := range r.load {
 		p := &r.load[i]
 		t := r.elapsed(p.Sent)
-		if t < before-disorder || t > longest {
+		if t < before-maxDisorder || t > maxRun {
 			return false
 		}
 		before = max(before, t)
-		if a := r.arrivedAt(p); p.Arrived != 0 && (a < -disorder || a > longest) {
+		if a := r.arrivedAt(p); p.Arrived != 0 && (a < -maxDisorder || a > maxRun) {
 			return false
 		}
 	}

@@ -25,19 +25,19 @@ type simulation struct {
 	// noQueue leaves the link out; only admit applies.
 	noQueue bool
 
-	size    int
-	offered float64 // bits a second
-	burst   int
-	idle    int           // packets
-	every   time.Duration // between them
-	length  time.Duration
-	stalls  []time.Duration  // 50 ms each
-	pause   [2]time.Duration // in which the sender sends nothing
-	late    time.Duration    // mean lateness of the sender
-	holds   float64          // share of packets held up to 3 ms after their timestamp
-	hiccups bool             // the path pauses for some 10 ms every second
-	offset  time.Duration
-	drift   float64
+	size         int
+	offered      float64 // bits a second
+	burst        int
+	idle         int           // packets
+	every        time.Duration // between them
+	length       time.Duration
+	stalls       []time.Duration  // 50 ms each
+	pause        [2]time.Duration // in which the sender sends nothing
+	late         time.Duration    // mean lateness of the sender
+	holds        float64          // share of packets held up to 3 ms after their timestamp
+	randomStalls bool             // the path pauses for some 10 ms every second
+	offset       time.Duration
+	drift        float64
 }
 
 // profile is a saturated link of tests/lab/profiles.
@@ -64,7 +64,7 @@ type link struct {
 	bytes   int
 	free    time.Duration
 	last    time.Duration // exit of the previous packet
-	hiccup  time.Duration // the next one
+	stall   time.Duration // the next one
 }
 
 func (w simulation) simulate(seed uint64) []Packet {
@@ -160,9 +160,9 @@ func (l *link) exit(i int, departure time.Duration) {
 	if l.jitter > 0 {
 		t += time.Duration(l.rng.Int64N(int64(l.jitter)))
 	}
-	for l.hiccups && t > l.hiccup {
-		l.last = max(l.last, l.hiccup+time.Duration(l.rng.ExpFloat64()*1e7))
-		l.hiccup += time.Duration(l.rng.ExpFloat64() * 1e9)
+	for l.randomStalls && t > l.stall {
+		l.last = max(l.last, l.stall+time.Duration(l.rng.ExpFloat64()*1e7))
+		l.stall += time.Duration(l.rng.ExpFloat64() * 1e9)
 	}
 	t = max(t, l.last)
 	l.last = t

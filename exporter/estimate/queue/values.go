@@ -36,7 +36,7 @@ func (r *run) fill(res *Result, best *evaluation, low, high, others float64) {
 	}
 	bound := 2*r.o.StampError + r.txUncertainty + r.base.early + r.base.moved + r.drift(r.length())
 	margin := 0.0
-	if res.Varies || r.fades > 0 || high-low > 1.5*packet {
+	if res.Varies || r.outages > 0 || high-low > 1.5*packet {
 		margin = 2*packet + 2*best.random*best.least
 	}
 	sets := r.otherSets(best, low, high, margin)
@@ -46,13 +46,13 @@ func (r *run) fill(res *Result, best *evaluation, low, high, others float64) {
 			blur = max(blur, (d - order.Quantile(set, q)).Abs())
 		}
 		// A fifth of the link may be cross traffic.
-		if high-low > 2*sharpPackets*packet || res.Varies && (!best.enoughPackets || best.random > lossy || r.fades > 0 || r.window().length() < brief) {
+		if high-low > 2*sharpPackets*packet || res.Varies && (!best.enoughPackets || best.random > lossy || r.outages > 0 || r.window().length() < minRateTime) {
 			blur = max(blur, order.Quantile(full, q+0.2)-order.Quantile(full, max(q-0.2, 0)))
 		}
 		res.Delay[i] = Duration{Value: d - r.base.least, Bound: bound + blur, OK: bound+blur < d-r.base.least}
 	}
 	if res.Full.OK {
-		res.PaperBytes = seconds(full[0]-r.base.least) * res.Rate.Value
+		res.Table61Bytes = seconds(full[0]-r.base.least) * res.Rate.Value
 	}
 	if res.State == Filled {
 		// A packet that left the queue within the uncertainty of the base may be counted or not.
@@ -68,7 +68,7 @@ func (r *run) fill(res *Result, best *evaluation, low, high, others float64) {
 			high = max(high, best.least+packet+doubt)
 		}
 		high /= 1 - min(behind, 0.5)
-		if high > mostWide*low {
+		if high > maxWidth*low {
 			res.Evidence += fmt.Sprintf("; its size is unknown, between %.0f and %.0f bytes", low, high)
 			return
 		}
@@ -110,7 +110,7 @@ func (r *run) full(base time.Duration, edge float64) (delays []time.Duration) {
 // or the window if there are few.
 func (r *run) loaded() part {
 	w := r.window()
-	if len(r.losses) < few {
+	if len(r.losses) < minLosses {
 		return w
 	}
 	p := part{max(r.losses[0], w.from), min(r.losses[len(r.losses)-1], w.to)}
@@ -126,8 +126,8 @@ const (
 	block      = 50
 	blockShare = 0.45
 	oneRate    = 0.03
-	// leastOthers is the least reported share.
-	leastOthers = 0.03
+	// minOthers is the least reported share.
+	minOthers = 0.03
 	// shortest is the shortest time that has a rate.
 	shortest = 100 * time.Millisecond
 )

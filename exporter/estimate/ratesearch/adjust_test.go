@@ -41,7 +41,7 @@ func reference(row, slow, high, last, errors int, delay time.Duration) (int, int
 }
 
 func TestDecisionsAreThoseOfTheReferenceInEveryState(t *testing.T) {
-	a, err := NewAdjust(AdjustOptions{Duration: time.Hour})
+	a, err := NewAdjustment(AdjustmentOptions{Duration: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestDecisionsAreThoseOfTheReferenceInEveryState(t *testing.T) {
 }
 
 func TestStandardTableGoesFromHalfAMegabitToTenGigabit(t *testing.T) {
-	a, err := NewAdjust(AdjustOptions{})
+	a, err := NewAdjustment(AdjustmentOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,20 +79,20 @@ func TestStandardTableGoesFromHalfAMegabitToTenGigabit(t *testing.T) {
 
 func TestTableKeepsToItsBounds(t *testing.T) {
 	for name, c := range map[string]struct {
-		o           AdjustOptions
+		o           AdjustmentOptions
 		rows, high  int
 		first, last float64
 	}{
-		"a slow link":    {AdjustOptions{Max: 153e3 / 8}, 100, 99, 1530.0 / 8, 153e3 / 8},
-		"long steps":     {AdjustOptions{Max: 1e9 / 8, Interval: time.Second}, 100, 99, 1e7 / 8, 1e9 / 8},
-		"from half":      {AdjustOptions{Min: 0.5e6, Max: 1e6}, 51, 50, 0.5e6, 1e6},
-		"to 250 Mb/s":    {AdjustOptions{Max: 250 * mbit}, 251, 250, mbit / 2, 250 * mbit},
-		"to 2 Gb/s":      {AdjustOptions{Max: 2000 * mbit}, 1011, 1000, mbit / 2, 2000 * mbit},
-		"one rate":       {AdjustOptions{Min: 1000, Max: 1000}, 1, 0, 1000, 1000},
-		"above 1 Gb/s":   {AdjustOptions{Min: 1500 * mbit, Max: 2000 * mbit}, 6, 0, 1500 * mbit, 2000 * mbit},
-		"between a row ": {AdjustOptions{Max: 100.5 * mbit}, 102, 101, mbit / 2, 100.5 * mbit},
+		"a slow link":    {AdjustmentOptions{Max: 153e3 / 8}, 100, 99, 1530.0 / 8, 153e3 / 8},
+		"long steps":     {AdjustmentOptions{Max: 1e9 / 8, Interval: time.Second}, 100, 99, 1e7 / 8, 1e9 / 8},
+		"from half":      {AdjustmentOptions{Min: 0.5e6, Max: 1e6}, 51, 50, 0.5e6, 1e6},
+		"to 250 Mb/s":    {AdjustmentOptions{Max: 250 * mbit}, 251, 250, mbit / 2, 250 * mbit},
+		"to 2 Gb/s":      {AdjustmentOptions{Max: 2000 * mbit}, 1011, 1000, mbit / 2, 2000 * mbit},
+		"one rate":       {AdjustmentOptions{Min: 1000, Max: 1000}, 1, 0, 1000, 1000},
+		"above 1 Gb/s":   {AdjustmentOptions{Min: 1500 * mbit, Max: 2000 * mbit}, 6, 0, 1500 * mbit, 2000 * mbit},
+		"between a row ": {AdjustmentOptions{Max: 100.5 * mbit}, 102, 101, mbit / 2, 100.5 * mbit},
 	} {
-		a, err := NewAdjust(c.o)
+		a, err := NewAdjustment(c.o)
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -111,20 +111,20 @@ func TestSearchFindsTheLinksRate(t *testing.T) {
 	const seeds = 100
 	for name, c := range map[string]struct {
 		w simulation
-		o AdjustOptions
+		o AdjustmentOptions
 	}{
-		"standard, 200 Mb/s":       {simulation{rate: 200 * mbit, queue: 2e6}, AdjustOptions{}},
-		"standard, 950 Mb/s":       {simulation{rate: 950 * mbit, queue: 5e6, jitter: 5 * ms}, AdjustOptions{}},
-		"standard, small queue":    {simulation{rate: 100 * mbit, queue: 64_000}, AdjustOptions{}},
-		"wibro down, steps of 1 s": {simulation{rate: 10 * mbit, queue: 1.1e6, emptied: true}, AdjustOptions{Max: 12 * mbit, Interval: time.Second, Duration: 30 * time.Second}},
-		"wibro up, steps of 1 s":   {simulation{rate: 2.5 * mbit, queue: 110_000, emptied: true}, AdjustOptions{Max: 5 * mbit, Interval: time.Second, Duration: 30 * time.Second}},
-		"wifi, steps of 1 s":       {simulation{rate: 4.3 * mbit, queue: 64_000, jitter: 2 * ms, loss: 0.001, emptied: true}, AdjustOptions{Max: 12 * mbit, Interval: time.Second, Duration: 30 * time.Second}},
-		"evdo up, steps of 1 s":    {simulation{rate: 0.153 * mbit, queue: 20_000, jitter: 20 * ms, emptied: true}, AdjustOptions{Max: 0.5 * mbit, Interval: time.Second, Duration: 30 * time.Second}},
+		"standard, 200 Mb/s":       {simulation{rate: 200 * mbit, queue: 2e6}, AdjustmentOptions{}},
+		"standard, 950 Mb/s":       {simulation{rate: 950 * mbit, queue: 5e6, jitter: 5 * ms}, AdjustmentOptions{}},
+		"standard, small queue":    {simulation{rate: 100 * mbit, queue: 64_000}, AdjustmentOptions{}},
+		"wibro down, steps of 1 s": {simulation{rate: 10 * mbit, queue: 1.1e6, emptied: true}, AdjustmentOptions{Max: 12 * mbit, Interval: time.Second, Duration: 30 * time.Second}},
+		"wibro up, steps of 1 s":   {simulation{rate: 2.5 * mbit, queue: 110_000, emptied: true}, AdjustmentOptions{Max: 5 * mbit, Interval: time.Second, Duration: 30 * time.Second}},
+		"wifi, steps of 1 s":       {simulation{rate: 4.3 * mbit, queue: 64_000, jitter: 2 * ms, loss: 0.001, emptied: true}, AdjustmentOptions{Max: 12 * mbit, Interval: time.Second, Duration: 30 * time.Second}},
+		"evdo up, steps of 1 s":    {simulation{rate: 0.153 * mbit, queue: 20_000, jitter: 20 * ms, emptied: true}, AdjustmentOptions{Max: 0.5 * mbit, Interval: time.Second, Duration: 30 * time.Second}},
 	} {
 		worst := 0.0
 		for seed := range uint64(seeds) {
 			w := c.w
-			a, err := NewAdjust(c.o)
+			a, err := NewAdjustment(c.o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -143,7 +143,7 @@ func TestSearchFindsTheLinksRate(t *testing.T) {
 }
 
 func TestSearchEndsAfterItsTimeAndIgnoresLaterFeedback(t *testing.T) {
-	a, err := NewAdjust(AdjustOptions{Max: mbit, Duration: time.Second})
+	a, err := NewAdjustment(AdjustmentOptions{Max: mbit, Duration: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestSearchEndsAfterItsTimeAndIgnoresLaterFeedback(t *testing.T) {
 }
 
 func TestAllLossReducesTheRateToTheLowest(t *testing.T) {
-	a, err := NewAdjust(AdjustOptions{Max: mbit})
+	a, err := NewAdjustment(AdjustmentOptions{Max: mbit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestAllLossReducesTheRateToTheLowest(t *testing.T) {
 }
 
 func TestUnknownDelayDoesNotChangeTheRate(t *testing.T) {
-	a, err := NewAdjust(AdjustOptions{})
+	a, err := NewAdjustment(AdjustmentOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestUnknownDelayDoesNotChangeTheRate(t *testing.T) {
 
 func TestBadOptionsAreRefused(t *testing.T) {
 	nan := math.NaN()
-	for name, o := range map[string]AdjustOptions{
+	for name, o := range map[string]AdjustmentOptions{
 		"upside down":     {Min: 2, Max: 1},
 		"below zero":      {Min: -1},
 		"not a number":    {Max: nan},
@@ -200,14 +200,14 @@ func TestBadOptionsAreRefused(t *testing.T) {
 		"longer than all": {Interval: time.Minute, Duration: time.Second},
 		"thresholds":      {Lower: time.Second},
 	} {
-		if _, err := NewAdjust(o); err == nil {
+		if _, err := NewAdjustment(o); err == nil {
 			t.Errorf("%s: taken", name)
 		}
 	}
 }
 
 func BenchmarkObserve(b *testing.B) {
-	a, err := NewAdjust(AdjustOptions{Duration: math.MaxInt64})
+	a, err := NewAdjustment(AdjustmentOptions{Duration: math.MaxInt64})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -45,11 +45,11 @@ type Algorithm interface {
 
 var (
 	_ Algorithm = &Sweep{}
-	_ Algorithm = &Adjust{}
+	_ Algorithm = &Adjustment{}
 )
 
-// AdjustOptions are the options of the load adjustment.
-type AdjustOptions struct {
+// AdjustmentOptions are the options of the load adjustment.
+type AdjustmentOptions struct {
 	// Min and Max bound the rate. Zero: the standard table's ends.
 	Min, Max float64
 	// Interval is the time of a step, the feedback interval. Zero: DefaultInterval.
@@ -61,7 +61,7 @@ type AdjustOptions struct {
 	Lower, Upper time.Duration
 }
 
-// Defaults of AdjustOptions: those of RFC 9097 section 8.1 and of its reference implementation, udpst; its tests
+// Defaults of AdjustmentOptions: those of RFC 9097 section 8.1 and of its reference implementation, udpst; its tests
 // last 10 s.
 const (
 	DefaultInterval = 50 * time.Millisecond
@@ -74,7 +74,7 @@ const (
 const (
 	// highSpeedDelta is the number of rows of a fast increase; the decrease that ends it is retreat times as large.
 	highSpeedDelta = 10
-	retreat        = 3
+	decreaseFactor = 3
 	// slowAdjust congested steps without a fast increase in between end the fast increases.
 	slowAdjust = 3
 	// sequenceErrors are tolerated in a step, but at most the share tolerable of its packets.
@@ -82,7 +82,7 @@ const (
 	tolerable      = 0.1
 )
 
-// Adjust is the load adjustment of RFC 9097 section 8 and appendix A, which is the type B algorithm of ITU-T Y.1540
+// Adjustment is the load adjustment of RFC 9097 section 8 and appendix A, which is the type B algorithm of ITU-T Y.1540
 // Annex B and of BBF TR-471: the rate moves in the rows of a table by the feedback of each step.
 //
 //	few sequence errors and a delay variation below Lower:
@@ -100,8 +100,8 @@ const (
 // some Mb/s: with longer steps, or with Max below 100 Mb/s, a row is a hundredth of Max. At most a tenth of a
 // step's packets are tolerated as sequence errors, since on slow links ten may be all. The delay variation is that
 // of the one-way delay, in which a constant clock offset cancels; udpst uses the round trip by default.
-type Adjust struct {
-	o     AdjustOptions
+type Adjustment struct {
+	o     AdjustmentOptions
 	rows  []float64
 	row   int
 	high  int // the row of the high-speed threshold
@@ -111,8 +111,8 @@ type Adjust struct {
 	best  float64
 }
 
-// NewAdjust returns a load adjustment that begins with the lowest rate, or an error for invalid options.
-func NewAdjust(o AdjustOptions) (*Adjust, error) {
+// NewAdjustment returns a load adjustment that begins with the lowest rate, or an error for invalid options.
+func NewAdjustment(o AdjustmentOptions) (*Adjustment, error) {
 	o.Interval, o.Duration = cmp.Or(o.Interval, DefaultInterval), cmp.Or(o.Duration, defaultDuration)
 	o.Lower, o.Upper = cmp.Or(o.Lower, defaultLower), cmp.Or(o.Upper, defaultUpper)
 	o.Max = cmp.Or(o.Max, tableEnd)
@@ -124,7 +124,7 @@ func NewAdjust(o AdjustOptions) (*Adjust, error) {
 	case o.Lower < 0 || o.Upper < o.Lower:
 		return nil, fmt.Errorf("search: thresholds are %v and %v; they must be ascending and above zero", o.Lower, o.Upper)
 	}
-	a := &Adjust{o: o, of: int(o.Duration / o.Interval)}
+	a := &Adjustment{o: o, of: int(o.Duration / o.Interval)}
 	a.rows, a.high = table(o)
 	return a, nil
 }
@@ -142,7 +142,7 @@ const (
 )
 
 // table returns the rates from Min to Max, ascending, and the row of the high-speed threshold.
-func table(o AdjustOptions) (rows []float64, high int) {
+func table(o AdjustmentOptions) (rows []float64, high int) {
 	add := func(r float64) {
 		if r > o.Min && r < o.Max*(1-1e-9) {
 			rows = append(rows, r)
@@ -172,7 +172,7 @@ func table(o AdjustOptions) (rows []float64, high int) {
 }
 
 // Next implements Algorithm.
-func (a *Adjust) Next() (Step, bool) {
+func (a *Adjustment) Next() (Step, bool) {
 	if a.steps >= a.of {
 		return Step{}, false
 	}
@@ -180,7 +180,7 @@ func (a *Adjust) Next() (Step, bool) {
 }
 
 // Observe implements Algorithm.
-func (a *Adjust) Observe(f Feedback) {
+func (a *Adjustment) Observe(f Feedback) {
 	if a.steps >= a.of {
 		return
 	}
@@ -200,7 +200,7 @@ func (a *Adjust) Observe(f Feedback) {
 	}
 }
 
-func (a *Adjust) up() {
+func (a *Adjustment) up() {
 	if a.row < a.high && a.slow < slowAdjust {
 		a.row, a.slow = min(a.row+highSpeedDelta, a.high), 0
 		return
@@ -208,10 +208,10 @@ func (a *Adjust) up() {
 	a.row = min(a.row+1, len(a.rows)-1)
 }
 
-func (a *Adjust) down() {
+func (a *Adjustment) down() {
 	a.slow++
 	if a.row < a.high && a.slow == slowAdjust {
-		a.row = max(a.row-retreat*highSpeedDelta, 0)
+		a.row = max(a.row-decreaseFactor*highSpeedDelta, 0)
 		return
 	}
 	a.row = max(a.row-1, 0)
@@ -219,7 +219,7 @@ func (a *Adjust) down() {
 
 // Maximum is the result: the largest receive rate of a step, in IP bytes a second (RFC 9097 section 6.3,
 // Maximum_C); false: none.
-func (a *Adjust) Maximum() (rate float64, ok bool) { return a.best, a.best > 0 }
+func (a *Adjustment) Maximum() (rate float64, ok bool) { return a.best, a.best > 0 }
 
 // SweepOptions are those of a stepped sweep.
 type SweepOptions struct {
@@ -324,9 +324,9 @@ func (s *Sweep) Observe(f Feedback) {
 // Steps are the steps so far.
 func (s *Sweep) Steps() []SweepStep { return slices.Clone(s.steps) }
 
-// Knee is the highest offered rate up to which no step lost more than MaxLoss, in IP bytes a second; false: the
+// MaxLossless is the highest offered rate up to which no step lost more than MaxLoss, in IP bytes a second; false: the
 // lowest step did, or there is none. If the sender sent less than 98 % of a step, the sent rate counts.
-func (s *Sweep) Knee() (rate float64, ok bool) {
+func (s *Sweep) MaxLossless() (rate float64, ok bool) {
 	for _, one := range s.steps {
 		if !one.Lossless {
 			break

@@ -52,7 +52,7 @@ func TestKneeIsTheHighestRateBelowAllLoss(t *testing.T) {
 		}
 		w := simulation{rate: 1.5 * mbit, queue: 40_000, emptied: true}
 		n := w.run(s, seed)
-		knee, ok := s.Knee()
+		knee, ok := s.MaxLossless()
 		// A step slightly faster than the link only fills its queue: 64 kb/s in 5 s.
 		if ok && knee >= 1.5*mbit/1.1 && knee <= 1.5*mbit+64e3/8 && n < 27 {
 			right++
@@ -82,7 +82,7 @@ func TestLossyStepsInARowEndTheSweep(t *testing.T) {
 	if len(steps) != 5 || !steps[2].Lossless || steps[1].Lossless || steps[1].Loss != 0.001 {
 		t.Errorf("%+v", steps)
 	}
-	if knee, ok := s.Knee(); !ok || knee != 1 {
+	if knee, ok := s.MaxLossless(); !ok || knee != 1 {
 		t.Errorf("knee %v %v", knee, ok)
 	}
 }
@@ -94,7 +94,7 @@ func TestKneeIsTheAchievedSendRate(t *testing.T) {
 	}
 	w := simulation{rate: 1e6, queue: 1e5, host: 20_000, emptied: true}
 	w.run(s, 1)
-	if knee, ok := s.Knee(); !ok || knee != 20_000 {
+	if knee, ok := s.MaxLossless(); !ok || knee != 20_000 {
 		t.Errorf("knee %v %v, want the host's send rate", knee, ok)
 	}
 }
@@ -105,11 +105,11 @@ func TestThereIsNoKneeWhereTheLowestStepLoses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := s.Knee(); ok {
+		if _, ok := s.MaxLossless(); ok {
 			t.Errorf("%s: a knee before the first step", name)
 		}
 		s.Observe(f)
-		if knee, ok := s.Knee(); ok {
+		if knee, ok := s.MaxLossless(); ok {
 			t.Errorf("%s: knee %v", name, knee)
 		}
 	}

@@ -61,15 +61,15 @@ func (p Path) combine(b Buffered) (loss, burstR float64) {
 	lost := float64(p.Lost)
 	// Not every received packet has a timestamp for the buffer: the share of late ones represents all.
 	scale := (decided - lost) / float64(b.Played+b.Late)
-	gone := lost + scale*float64(b.Late)
+	missed := lost + scale*float64(b.Late)
 	bursts := float64(p.Bursts) + scale*float64(b.LateBursts)
-	loss = min(1, gone/decided)
-	if gone == 0 || bursts == 0 {
+	loss = min(1, missed/decided)
+	if missed == 0 || bursts == 0 {
 		return loss, 1
 	}
 	// A few losses in a window are seldom adjacent, so BurstR would be below the 1 of random loss: an effect of the
 	// small number.
-	return loss, max(1, gone/bursts*(1-loss))
+	return loss, max(1, missed/bursts*(1-loss))
 }
 
 // Codec is a narrowband speech codec and how it is packed.

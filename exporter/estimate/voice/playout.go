@@ -8,10 +8,10 @@ const (
 	// deviations is the number of mean deviations that the adaptive buffer holds beyond the mean: 4 as in Ramjee et
 	// al. and Moon et al. 1998.
 	deviations = 4
-	// leastAdaptive is the least depth of an adaptive buffer. On a quiet path d + 4v is microseconds, and
+	// minAdaptive is the least depth of an adaptive buffer. On a quiet path d + 4v is microseconds, and
 	// scheduling delays of that size would count as late packets; voice terminals have larger buffers. 10 ms is the
 	// smallest frame of the codecs here.
-	leastAdaptive = 10 * time.Millisecond
+	minAdaptive = 10 * time.Millisecond
 )
 
 // Playout simulates a receiver's playout buffer: its delay, and the packets too late to be played. It uses the
@@ -37,7 +37,7 @@ type Playout struct {
 	depth, limit time.Duration
 	// mean and deviation are d and v in ns, over the packets so far.
 	mean, deviation float64
-	learned         uint64
+	adapted         uint64
 
 	played, late, bursts uint64
 	held                 float64 // sum of playout points, ns
@@ -84,16 +84,16 @@ func (p *Playout) Add(seq uint64, pdv time.Duration) (inTime bool) {
 // follow returns the playout point of a packet and then updates the estimate.
 func (p *Playout) follow(pdv time.Duration) (point time.Duration) {
 	n := float64(pdv)
-	if p.learned == 0 {
+	if p.adapted == 0 {
 		// The first packet is the first estimate.
 		p.mean = n
 	}
-	p.learned++
-	point = max(leastAdaptive, time.Duration(p.mean+deviations*p.deviation))
+	p.adapted++
+	point = max(minAdaptive, time.Duration(p.mean+deviations*p.deviation))
 	if p.limit > 0 {
 		point = min(point, p.limit)
 	}
-	gain := max(estimatorGain, 1/float64(p.learned))
+	gain := max(estimatorGain, 1/float64(p.adapted))
 	difference := n - p.mean
 	p.mean += gain * difference
 	p.deviation += gain * (max(difference, -difference) - p.deviation)
@@ -124,7 +124,7 @@ func (p *Playout) Reset() {
 	p.played, p.late, p.bursts, p.held, p.anyLate = 0, 0, 0, 0, false
 }
 
-// Forget begins a new window and a new call.
-func (p *Playout) Forget() {
+// Restart begins a new window and a new call.
+func (p *Playout) Restart() {
 	*p = Playout{adaptive: p.adaptive, depth: p.depth, limit: p.limit}
 }

@@ -126,7 +126,7 @@ func TestForgetBeginsANewCall(t *testing.T) {
 	for i := range uint64(100) {
 		p.Add(i, time.Duration(i%7)*10*msec)
 	}
-	p.Forget()
+	p.Restart()
 	p.Add(100, 0)
 	if diff := cmp.Diff(Buffered{Played: 1, Delay: 10 * msec}, p.Snapshot()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -54,8 +54,8 @@ type Source interface {
 	Reload() error
 	// Reports returns the store of the runs of load tests; it is never nil.
 	Reports() *report.Store
-	// KeepIncident makes a report of the last minutes of a light probe; see incident.Supervisor.Keep.
-	KeepIncident(path, probe string) (report.Header, error)
+	// StoreIncident makes a report of the last minutes of a light probe; see incident.Supervisor.Store.
+	StoreIncident(path, probe string) (report.Header, error)
 }
 
 // Options are the handler's settings. Source and Registry are required.

@@ -23,7 +23,7 @@ func TestPostStoresAnIncident(t *testing.T) {
 
 func TestIncidentThatIsNotStoredHasAReason(t *testing.T) {
 	for err, want := range map[error]int{
-		incident.ErrUnknown: http.StatusNotFound, incident.ErrNothing: http.StatusConflict, incident.ErrNoDirectory: http.StatusConflict,
+		incident.ErrUnknown: http.StatusNotFound, incident.ErrNoPackets: http.StatusConflict, incident.ErrNoDirectory: http.StatusConflict,
 		incident.ErrTooMany: http.StatusTooManyRequests, errReload: http.StatusInternalServerError,
 	} {
 		w := get(t, newHandler(t, &fakeSource{err: err}), http.MethodPost, incidentPath)

@@ -39,20 +39,20 @@ type conn struct {
 func (d *limiter) enter(c net.Conn) *conn {
 	one := &conn{Conn: c, limiter: d, from: sourceOf(c.RemoteAddr())}
 	d.mu.Lock()
-	var gone *conn
+	var replaced *conn
 	switch {
 	case d.sources[one.from] >= d.share:
-		gone = d.oldest(func(o *conn) bool { return o.from == one.from })
+		replaced = d.oldest(func(o *conn) bool { return o.from == one.from })
 	case len(d.open) >= d.total:
-		gone = d.oldest(d.busiest())
+		replaced = d.oldest(d.busiest())
 	}
-	d.remove(gone)
+	d.remove(replaced)
 	d.turn++
 	one.since = d.turn
 	d.open[one] = struct{}{}
 	d.sources[one.from]++
 	d.mu.Unlock()
-	gone.reset()
+	replaced.reset()
 	return one
 }
 
@@ -94,12 +94,12 @@ func (c *conn) reset() {
 	if c == nil {
 		return
 	}
-	c.keepNothing()
+	c.discardUnsent()
 	_ = c.Conn.Close() // the connection is discarded
 }
 
-// keepNothing makes the kernel discard unsent data when the connection is closed.
-func (c *conn) keepNothing() {
+// discardUnsent makes the kernel discard unsent data when the connection is closed.
+func (c *conn) discardUnsent() {
 	if t, ok := c.Conn.(*net.TCPConn); ok {
 		_ = t.SetLinger(0)
 	}
@@ -110,7 +110,7 @@ func (c *conn) keepNothing() {
 func (c *conn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	if err != nil {
-		c.keepNothing()
+		c.discardUnsent()
 	}
 	return n, err
 }

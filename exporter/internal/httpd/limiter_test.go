@@ -60,14 +60,14 @@ func TestNewcomerTakesThePlaceOfTheOldestOfTheBusiest(t *testing.T) {
 				all = append(all, &testClient{from: from})
 				inside = append(inside, d.enter(all[i]))
 			}
-			var gone []int
+			var replaced []int
 			for i, v := range all {
 				if v.gone {
-					gone = append(gone, i)
+					replaced = append(replaced, i)
 				}
 			}
-			if !slices.Equal(gone, c.gone) {
-				t.Errorf("closed were %v, want %v", gone, c.gone)
+			if !slices.Equal(replaced, c.gone) {
+				t.Errorf("closed were %v, want %v", replaced, c.gone)
 			}
 			for _, one := range inside { // some are closed twice
 				_ = one.Close()

@@ -215,7 +215,7 @@ func age(now, then time.Time) string {
 func pageTemplate() (*template.Template, error) {
 	return template.New("page").Funcs(template.FuncMap{
 		"age": age, "columns": columns, "glyph": glyph, "bytes": formatBytes, "runHealth": runHealth, "took": took,
-		"figures": func(s report.Seconds) string { return probe.Figures(time.Duration(s)) },
+		"figures": func(s report.Seconds) string { return probe.FormatDuration(time.Duration(s)) },
 		"utc":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
 	}).Parse(pageSource)
 }

@@ -38,10 +38,10 @@ type makers struct {
 
 // reply is a reply that is being sent.
 type reply struct {
-	from netip.Addr
-	turn uint64
-	left int // bytes to send; replies.mu guards it
-	cut  func()
+	from      netip.Addr
+	turn      uint64
+	left      int // bytes to send; replies.mu guards it
+	truncated func()
 }
 
 func newReplies(log *slog.Logger, r space) *replies {
@@ -118,8 +118,8 @@ func (a *replies) leave(from netip.Addr, m *makers) {
 // send writes the pages and releases each one after it is written.
 func (a *replies) send(w http.ResponseWriter, p *pages, from netip.Addr) error {
 	control := http.NewResponseController(w)
-	one := &reply{from: from, left: len(p.all) * pageBytes, cut: func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) }}
-	a.hold(one)
+	one := &reply{from: from, left: len(p.all) * pageBytes, truncated: func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) }}
+	a.addPending(one)
 	defer a.sent(one, len(p.all)*pageBytes)
 	for i, page := range p.all {
 		if _, err := w.Write(page); err != nil {
@@ -131,8 +131,8 @@ func (a *replies) send(w http.ResponseWriter, p *pages, from netip.Addr) error {
 	return nil
 }
 
-// hold counts a reply, and cuts off others while too many bytes wait.
-func (a *replies) hold(one *reply) {
+// addPending counts a reply, and cuts off others while too many bytes wait.
+func (a *replies) addPending(one *reply) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for a.bytes+one.left > a.space.mayWait(one.left) && len(a.waiting) > 0 {
@@ -140,7 +140,7 @@ func (a *replies) hold(one *reply) {
 		a.bytes -= worst.left
 		worst.left = 0
 		delete(a.waiting, worst)
-		worst.cut()
+		worst.truncated()
 	}
 	a.turn++
 	one.turn = a.turn

@@ -21,11 +21,11 @@ import (
 
 func TestReadersOfTheSourceThatHoldsMostAreCutOffFirst(t *testing.T) {
 	a, many := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
-	s := newReplies(slog.New(slog.DiscardHandler), space{held: 10 * pageBytes, most: math.MaxInt})
+	s := newReplies(slog.New(slog.DiscardHandler), space{pending: 10 * pageBytes, most: math.MaxInt})
 	var cut []string
 	read := func(name string, from netip.Addr, n int) *reply {
-		one := &reply{from: from, left: n * pageBytes, cut: func() { cut = append(cut, name) }}
-		s.hold(one)
+		one := &reply{from: from, left: n * pageBytes, truncated: func() { cut = append(cut, name) }}
+		s.addPending(one)
 		return one
 	}
 	read("a", a, 2)

@@ -109,7 +109,7 @@ func formatBytes(n int64) string {
 // incident stores the last minutes of the path in the query, and of its probe if it has several.
 func (s *server) incident(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
-	h, err := s.Source.KeepIncident(query.Get("path"), query.Get("probe"))
+	h, err := s.Source.StoreIncident(query.Get("path"), query.Get("probe"))
 	status := http.StatusInternalServerError
 	switch {
 	case err == nil:
@@ -119,7 +119,7 @@ func (s *server) incident(w http.ResponseWriter, r *http.Request) {
 		return
 	case errors.Is(err, incident.ErrUnknown):
 		status = http.StatusNotFound
-	case errors.Is(err, incident.ErrNothing), errors.Is(err, incident.ErrNoDirectory):
+	case errors.Is(err, incident.ErrNoPackets), errors.Is(err, incident.ErrNoDirectory):
 		status = http.StatusConflict
 	case errors.Is(err, incident.ErrTooMany):
 		w.Header().Set("Retry-After", "10")

@@ -30,7 +30,7 @@ func (s *fakeSource) Reload() error {
 	return s.err
 }
 
-func (s *fakeSource) KeepIncident(path, probe string) (report.Header, error) {
+func (s *fakeSource) StoreIncident(path, probe string) (report.Header, error) {
 	s.kept = append(s.kept, path+" "+probe)
 	return report.Header{ID: "20260301t120000z-00000005", Path: path, Probe: probe}, s.err
 }

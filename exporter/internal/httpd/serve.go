@@ -81,7 +81,7 @@ func Serve(ctx context.Context, listeners []net.Listener, h http.Handler, flags 
 	defer cancel()
 	errs := make([]error, len(listeners))
 	r := spaceIn(memlimit.Process())
-	d := newLimiter(min(r.connections, mostDescriptors()/2), r.ofSource) // the other half is for probes
+	d := newLimiter(min(r.connections, maxDescriptors()/2), r.ofSource) // the other half is for probes
 	var running sync.WaitGroup
 	for i, l := range listeners {
 		// One server per listener, since exporter-toolkit modifies the server.

@@ -21,24 +21,24 @@ type Link struct {
 	// Sleep makes each transfer take its planned time.
 	Sleep bool
 	// Each may change the outcome of a transfer.
-	Each func(d sample.Direction, c *udp.Carried) error
+	Each func(d sample.Direction, c *udp.CarrierResult) error
 	// Transfers is the number of calls of Carry.
 	Transfers int
 }
 
-// Carry implements udp.Carrier.
-func (l *Link) Carry(ctx context.Context, d sample.Direction, p stream.Plan, _ time.Duration, progress func(loadtest.Progress), _ stream.Adjuster) (*udp.Carried, error) {
+// Transfer implements udp.Carrier.
+func (l *Link) Transfer(ctx context.Context, d sample.Direction, p stream.Plan, _ time.Duration, progress func(loadtest.Progress), _ stream.Adjuster) (*udp.CarrierResult, error) {
 	l.Transfers++
 	begin := instant.Now()
 	if l.Sleep {
 		for elapsed := time.Duration(0); elapsed < p.Duration(); elapsed = instant.Now().Sub(begin) {
-			if !ctxtime.For(ctx, min(100*time.Millisecond, p.Duration()-elapsed)) {
-				return &udp.Carried{Packets: 1, PayloadBytes: 100}, context.Cause(ctx)
+			if !ctxtime.Sleep(ctx, min(100*time.Millisecond, p.Duration()-elapsed)) {
+				return &udp.CarrierResult{Packets: 1, PayloadBytes: 100}, context.Cause(ctx)
 			}
 			progress(loadtest.Progress{Elapsed: instant.Now().Sub(begin)})
 		}
 	}
-	c := Fly(p, begin, nil, func(at instant.Time, _, _ int) (instant.Time, bool) { return at.Add(l.Delay), true })
+	c := Simulate(p, begin, nil, func(at instant.Time, _, _ int) (instant.Time, bool) { return at.Add(l.Delay), true })
 	if l.Each != nil {
 		if err := l.Each(d, c); err != nil {
 			return c, err
@@ -52,11 +52,11 @@ var _ udp.Carrier = (*Link)(nil)
 // Overhead is the bytes of the IPv4 and UDP headers of a packet of Fly.
 const Overhead = 28
 
-// Fly is a stream over IPv4 in simulated time with one clock. Each packet leaves when it is due, and
+// Simulate is a stream over IPv4 in simulated time with one clock. Each packet leaves when it is due, and
 // pass returns its arrival; false: it is lost. pace, if not nil, returns the interval to the next
 // packet instead of the plan's.
-func Fly(p stream.Plan, begin instant.Time, pace func(at instant.Time) time.Duration, pass func(at instant.Time, seq, ipBytes int) (instant.Time, bool)) *udp.Carried {
-	c := &udp.Carried{
+func Simulate(p stream.Plan, begin instant.Time, pace func(at instant.Time) time.Duration, pass func(at instant.Time, seq, ipBytes int) (instant.Time, bool)) *udp.CarrierResult {
+	c := &udp.CarrierResult{
 		Sent: &stream.Sent{Planned: p.Packets(), Begin: begin}, Received: &stream.Received{}, Local: GoodClock(), Remote: GoodClock(),
 	}
 	at, end := begin, begin.Add(p.Duration())

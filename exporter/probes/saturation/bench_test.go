@@ -51,7 +51,7 @@ func perform(t *testing.T, link *bottleneck, change func(*saturation.Options), d
 		}
 	}
 	each := link.Each
-	link.Each = func(d sample.Direction, c *udp.Carried) error {
+	link.Each = func(d sample.Direction, c *udp.CarrierResult) error {
 		b.sent += c.PayloadBytes + 28*int64(c.Packets)
 		if each != nil {
 			return each(d, c)

@@ -15,10 +15,10 @@ import (
 // Limits of an idle phase: its packets take a small share of the load's rate, suffice for a minimum, and do not
 // exceed the segments of a plan.
 const (
-	idleShare  = 0.1
-	idleLeast  = 10
-	idleMost   = 250
-	idleLonger = 10 * time.Second
+	idleShare        = 0.1
+	minIdlePackets   = 10
+	maxIdlePackets   = 250
+	idleLongerFactor = 10 * time.Second
 )
 
 // idle returns the number of single packets of an idle phase and their mean interval. The interval is longer than
@@ -28,14 +28,14 @@ func (o *Options) idle(d sample.Direction) (n int, interval time.Duration) {
 		return 0, 0
 	}
 	sparse := time.Duration(float64(o.PacketBytes) / (idleShare * float64(o.Rate.Of(d))) * float64(time.Second))
-	interval = min(max(o.Idle.Interval, sparse, o.Idle.Duration/idleMost), idleLonger)
+	interval = min(max(o.Idle.Interval, sparse, o.Idle.Duration/maxIdlePackets), idleLongerFactor)
 	n = int(o.Idle.Duration / interval)
-	return max(n, min(idleLeast, int(idleLonger/interval))), interval
+	return max(n, min(minIdlePackets, int(idleLongerFactor/interval))), interval
 }
 
 // plan is an idle phase, the load right after it, which is segment number load, and another idle phase.
 func (o *Options) plan(s *udp.Session, d sample.Direction) (p stream.Plan, load int) {
-	rate := s.Paced(o.PacketBytes, o.Rate.Of(d), o.Duration)
+	rate := s.PacedSegment(o.PacketBytes, o.Rate.Of(d), o.Duration)
 	n, interval := o.idle(d)
 	all := append(idlePackets(n, interval, rate.PayloadBytes), rate)
 	return s.Plan(append(all, idlePackets(n, interval, rate.PayloadBytes)...)...), n
@@ -95,8 +95,8 @@ func (k *Kind) load(t *udp.Transfer, load int, q *queue.Result) *Direction {
 	l := &Load{
 		State: q.State.String(), Evidence: q.Evidence,
 		Offered: q.Offered, Throughput: k.throughput(q), From: report.Seconds(q.From), To: report.Seconds(q.To), Varies: q.Varies,
-		Underrun:   float64(max(0, planned-q.Sent-t.Counts.Withheld)) / float64(planned),
-		PaperBytes: known(q.PaperBytes, q.PaperBytes > 0), AtLeastBytes: known(q.AtLeast, q.AtLeast > 0),
+		Underrun:     float64(max(0, planned-q.Sent-t.Counts.Withheld)) / float64(planned),
+		Table61Bytes: known(q.Table61Bytes, q.Table61Bytes > 0), AtLeastBytes: known(q.AtLeast, q.AtLeast > 0),
 		SizeBytes: known(q.Size.Value, q.Size.OK), SizeBound: known(q.Size.Bound, q.Size.OK),
 		Rates: known(q.Rates, q.Rate.OK),
 		Drift: t.Drift(), Trusted: clocks.Reason == sample.OK, ClocksReason: clocks.Reason.String(),

@@ -55,8 +55,8 @@ type planRecorder struct {
 	plan *stream.Plan
 }
 
-// Carry is udp.Carrier.
-func (c *planRecorder) Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*udp.Carried, error) {
+// Transfer is udp.Carrier.
+func (c *planRecorder) Transfer(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*udp.CarrierResult, error) {
 	*c.plan = p
-	return c.link.Carry(ctx, d, p, idle, progress, adjustRate)
+	return c.link.Transfer(ctx, d, p, idle, progress, adjustRate)
 }

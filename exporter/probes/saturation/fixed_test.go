@@ -108,7 +108,7 @@ func TestSeriesAreBoundedHoweverLongTheRun(t *testing.T) {
 }
 
 func TestSendersUnderrunIsNoLossOfTheLink(t *testing.T) {
-	link := &bottleneck{Each: func(_ sample.Direction, c *udp.Carried) error {
+	link := &bottleneck{Each: func(_ sample.Direction, c *udp.CarrierResult) error {
 		refuse := len(c.Sent.Packets) / 4
 		c.Sent.Refused = refuse
 		for i := range refuse { // the kernel refused them, so they did not arrive
@@ -137,7 +137,7 @@ func TestClockStepInvalidatesTheRun(t *testing.T) {
 
 func TestTransferThatIsCutIsNoResult(t *testing.T) {
 	link := wibro()
-	link.Each = func(d sample.Direction, c *udp.Carried) error {
+	link.Each = func(d sample.Direction, c *udp.CarrierResult) error {
 		if d == sample.Reverse {
 			c.Cut = "the token's day is over"
 		}
@@ -189,7 +189,7 @@ func TestLoopbackRunIsPublishedAndReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	sink := &metrictest.Keeping{}
-	outcome, err := loadtest.Once(t.Context(), envWith(sink), target, shared, kind, nil, nil)
+	outcome, err := loadtest.RunOnce(t.Context(), envWith(sink), target, shared, kind, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,26 +221,26 @@ type overlap struct {
 	gate
 }
 
-// Carry is udp.Carrier.
-func (o *overlap) Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*udp.Carried, error) {
+// Transfer is udp.Carrier.
+func (o *overlap) Transfer(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*udp.CarrierResult, error) {
 	o.enter()
 	defer o.exit()
 	o.entered <- d
 	<-o.leave
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.link.Carry(ctx, d, p, idle, progress, adjustRate)
+	return o.link.Transfer(ctx, d, p, idle, progress, adjustRate)
 }
 
 // Every outcome of the packets gives a report that can be encoded, without a panic.
 func TestEveryOutcomeGivesAReport(t *testing.T) {
-	keep := func(n int) func(sample.Direction, *udp.Carried) error {
-		return func(_ sample.Direction, c *udp.Carried) error {
+	keep := func(n int) func(sample.Direction, *udp.CarrierResult) error {
+		return func(_ sample.Direction, c *udp.CarrierResult) error {
 			c.Received.Packets = c.Received.Packets[:min(n, len(c.Received.Packets))]
 			return nil
 		}
 	}
-	for name, each := range map[string]func(sample.Direction, *udp.Carried) error{
+	for name, each := range map[string]func(sample.Direction, *udp.CarrierResult) error{
 		"none arrives": keep(0), "one arrives": keep(1), "the idle ones arrive": keep(50), "one of the load": keep(51), "ten of the load": keep(60),
 	} {
 		for _, mode := range []string{saturation.ModeFixed, saturation.ModeSweep, saturation.ModeSearch} {
@@ -265,17 +265,17 @@ func TestEveryOutcomeGivesAReport(t *testing.T) {
 }
 
 func TestSenderThatCannotSendIsAFailure(t *testing.T) {
-	for name, each := range map[string]func(*udp.Carried){
-		"all are refused": func(c *udp.Carried) {
+	for name, each := range map[string]func(*udp.CarrierResult){
+		"all are refused": func(c *udp.CarrierResult) {
 			for i := range c.Sent.Packets {
 				c.Sent.Packets[i].Stamp = sample.Stamp{}
 			}
 		},
-		"none is tried": func(c *udp.Carried) { c.Sent.Packets = nil },
+		"none is tried": func(c *udp.CarrierResult) { c.Sent.Packets = nil },
 	} {
 		for _, mode := range []string{saturation.ModeFixed, saturation.ModeSweep, saturation.ModeSearch} {
 			link := wibro()
-			link.Each = func(_ sample.Direction, c *udp.Carried) error {
+			link.Each = func(_ sample.Direction, c *udp.CarrierResult) error {
 				each(c)
 				c.Received.Packets = nil
 				return nil
@@ -313,7 +313,7 @@ func TestDelayBelowItsBoundIsReportedWithItsBound(t *testing.T) {
 func TestPacketsThatTheReceiverDroppedAreNoLossOfThePath(t *testing.T) {
 	for _, mode := range []string{saturation.ModeFixed, saturation.ModeSweep} {
 		link := &bottleneck{Rate: 100e6 / 8, Queue: 1e6, Delay: 5 * time.Millisecond} // faster than the offered rate
-		link.Each = func(_ sample.Direction, c *udp.Carried) error {
+		link.Each = func(_ sample.Direction, c *udp.CarrierResult) error {
 			kept := c.Received.Packets[:0]
 			for i, p := range c.Received.Packets {
 				if i%4 == 3 {

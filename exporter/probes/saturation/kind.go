@@ -57,7 +57,7 @@ func NewKind(shared loadtest.Options, own Options) (*Kind, error) {
 
 // New makes the type for the registry.
 func New() probe.Type {
-	return loadtest.Type[Options]{Word: "saturation", Defaults: DefaultOptions, Make: func(_ probe.Env, _ probe.Target, shared loadtest.Options, own Options) (loadtest.Kind, error) {
+	return loadtest.Type[Options]{TypeName: "saturation", Defaults: DefaultOptions, Make: func(_ probe.Env, _ probe.Target, shared loadtest.Options, own Options) (loadtest.Kind, error) {
 		return NewKind(shared, own)
 	}, Full: []string{"elapsed_bins", "elapsed_range"}}
 }
@@ -66,7 +66,7 @@ func New() probe.Type {
 func (*Kind) Kind() string { return "saturation" }
 
 // Traffic is streams of UDP packets.
-func (k *Kind) Traffic() loadtest.Traffic { return udp.Near(k) }
+func (k *Kind) Traffic() loadtest.Traffic { return udp.NewLocal(k) }
 
 // Bytes is the most IP bytes that a run sends.
 func (k *Kind) Bytes() int64 { return k.bytes }

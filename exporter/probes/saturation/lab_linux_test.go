@@ -53,7 +53,7 @@ func runOver(t *testing.T, network *lab.Lab, shared loadtest.Options, own satura
 	}
 	var outcome *loadtest.Outcome
 	err = network.Client.Do(func() (err error) {
-		outcome, err = loadtest.Once(t.Context(), envWith(&metrictest.Sink{}), target, shared, kind, nil, nil)
+		outcome, err = loadtest.RunOnce(t.Context(), envWith(&metrictest.Sink{}), target, shared, kind, nil, nil)
 		return err
 	})
 	if err != nil {

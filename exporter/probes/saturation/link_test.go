@@ -35,13 +35,13 @@ type bottleneck struct {
 	// LoseReport reports which reports of a plan with feedback are lost; nil: none.
 	LoseReport func(serial uint32) bool
 	// Each may change a transfer's outcome before it is returned.
-	Each func(d sample.Direction, c *udp.Carried) error
+	Each func(d sample.Direction, c *udp.CarrierResult) error
 	// Transfers counts the transfers.
 	Transfers int
 }
 
-// Carry is udp.Carrier.
-func (l *bottleneck) Carry(_ context.Context, d sample.Direction, p stream.Plan, _ time.Duration, _ func(loadtest.Progress), adjustRate stream.Adjuster) (*udp.Carried, error) {
+// Transfer is udp.Carrier.
+func (l *bottleneck) Transfer(_ context.Context, d sample.Direction, p stream.Plan, _ time.Duration, _ func(loadtest.Progress), adjustRate stream.Adjuster) (*udp.CarrierResult, error) {
 	l.Transfers++
 	c := l.carryPlan(d, p, instant.Now(), adjustRate)
 	if l.Each != nil {
@@ -53,14 +53,14 @@ func (l *bottleneck) Carry(_ context.Context, d sample.Direction, p stream.Plan,
 }
 
 // carryPlan carries a plan that begins at an instant of the local clock.
-func (l *bottleneck) carryPlan(d sample.Direction, p stream.Plan, begin instant.Time, adjustRate stream.Adjuster) *udp.Carried {
+func (l *bottleneck) carryPlan(d sample.Direction, p stream.Plan, begin instant.Time, adjustRate stream.Adjuster) *udp.CarrierResult {
 	f := &feedback{bottleneck: l, plan: p, begin: begin}
 	var pace func(instant.Time) time.Duration
 	if adjustRate != nil {
-		f.adjusting, f.tick, pace = stream.NewAdjusting(p, adjustRate, 0), begin.Add(p.Feedback), f.pace
+		f.adjusting, f.tick, pace = stream.NewRateControl(p, adjustRate, 0), begin.Add(p.Feedback), f.pace
 	}
 	way := l.open(begin)
-	c := loadtesttest.Fly(p, begin, pace, func(at instant.Time, seq, size int) (instant.Time, bool) {
+	c := loadtesttest.Simulate(p, begin, pace, func(at instant.Time, seq, size int) (instant.Time, bool) {
 		arrives, ok := l.outcome(way, at, seq, size)
 		if ok && adjustRate != nil {
 			f.waiting = append(f.waiting, arrival{arrives, uint32(seq), size - loadtesttest.Overhead, uint32(at.Sub(begin) / time.Microsecond)})
@@ -109,8 +109,8 @@ type feedback struct {
 	*bottleneck
 	plan       stream.Plan
 	begin      instant.Time
-	adjusting  *stream.Adjusting
-	tally      stream.Tally
+	adjusting  *stream.RateControl
+	tally      stream.StatusCounter
 	tick       instant.Time // the receiver's next report
 	unreported uint64
 	waiting    []arrival // not counted by the receiver yet
@@ -150,7 +150,7 @@ func (f *feedback) pace(now instant.Time) time.Duration {
 		}
 	}
 	for len(f.reports) > 0 && f.reports[0].at <= now {
-		f.adjusting.Reported(f.reports[0].Status, f.reports[0].at.Sub(f.begin))
+		f.adjusting.HandleReport(f.reports[0].Status, f.reports[0].at.Sub(f.begin))
 		f.reports = f.reports[1:]
 	}
 	return f.adjusting.Interval(now.Sub(f.begin))

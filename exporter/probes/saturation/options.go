@@ -94,17 +94,17 @@ func DefaultOptions() Options {
 
 // Limits of the options.
 const (
-	// leastPacket leaves space for the header of a test packet under IPv6.
-	leastPacket = stream.HeaderBytes + 48
-	maxPacket   = 65_535
-	maxDuration = 30 * time.Minute
+	// minPacketBytes leaves space for the header of a test packet under IPv6.
+	minPacketBytes = stream.HeaderBytes + 48
+	maxPacket      = 65_535
+	maxDuration    = 30 * time.Minute
 )
 
 // check validates o.
 func (o *Options) check() error {
 	err := cmp.Or(
 		option.OneOf("mode", o.Mode, ModeFixed, ModeSweep, ModeSearch),
-		option.Between("packet_bytes", o.PacketBytes, leastPacket, maxPacket),
+		option.Between("packet_bytes", o.PacketBytes, minPacketBytes, maxPacket),
 		option.Between("duration", o.Duration, time.Second, maxDuration),
 		option.Between("idle.duration", o.Idle.Duration, 0, time.Minute),
 		option.Between("idle.interval", o.Idle.Interval, time.Millisecond, 10*time.Second),
@@ -185,10 +185,10 @@ func (o *Options) sweep(d sample.Direction) (*ratesearch.Sweep, error) {
 
 // search returns a new search of a direction up to a rate. It begins with at least one packet in each feedback
 // interval.
-func (o *Options) search(d sample.Direction, most float64, length time.Duration) (*ratesearch.Adjust, error) {
+func (o *Options) search(d sample.Direction, most float64, length time.Duration) (*ratesearch.Adjustment, error) {
 	every := o.every(most)
 	least := max(float64(o.Search.From.Of(d)), float64(o.PacketBytes)/every.Seconds())
-	return ratesearch.NewAdjust(ratesearch.AdjustOptions{
+	return ratesearch.NewAdjustment(ratesearch.AdjustmentOptions{
 		Min: min(least, most), Max: most, Interval: every,
 		Duration: length, Lower: o.Search.Lower, Upper: o.Search.Upper,
 	})

@@ -135,7 +135,7 @@ func TestBytesAreThoseOfThePlan(t *testing.T) {
 func TestPacedSegmentsKeepTheirRate(t *testing.T) {
 	s := udp.NewSession(&bottleneck{}, udp.SessionOptions{})
 	for _, r := range []option.Rate{64e3 / 8, 12e6 / 8, 1e9 / 8, 10e9 / 8} {
-		p := s.Plan(s.Paced(1410, r, time.Second))
+		p := s.Plan(s.PacedSegment(1410, r, time.Second))
 		if err := p.Check(); err != nil {
 			t.Error(err)
 		}

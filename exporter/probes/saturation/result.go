@@ -34,10 +34,10 @@ type Direction struct {
 	// Load is the result of mode fixed.
 	Load   *Load       `json:"load,omitempty"`
 	Counts *udp.Counts `json:"counts,omitempty"`
-	// Steps are those of modes sweep and search, StepsAre their description: bursts from an idle link, or parts of
+	// Steps are those of modes sweep and search, StepsDescription their description: bursts from an idle link, or parts of
 	// one transfer.
-	Steps    []Step `json:"steps,omitempty"`
-	StepsAre string `json:"steps_are,omitempty"`
+	Steps            []Step `json:"steps,omitempty"`
+	StepsDescription string `json:"steps_are,omitempty"`
 	// Lossless is the highest rate up to which a sweep had no losses.
 	Lossless *float64 `json:"lossless_bytes_per_second,omitempty"`
 	// Maximum is the highest rate of a second, or a step, of a search (RFC 9097 section 6). Sustained is the rate
@@ -82,8 +82,8 @@ type Load struct {
 	Drift      float64            `json:"clock_drift_ratio"`
 	SizeBytes  *float64           `json:"queue_size_bytes,omitempty"`
 	SizeBound  *float64           `json:"queue_size_error_bound_bytes,omitempty"`
-	// PaperBytes is Full less Idle, times the median rate: the queue size by table 6.1 of Woo 2010.
-	PaperBytes   *float64 `json:"queue_size_by_woo_2010_bytes,omitempty"`
+	// Table61Bytes is Full less Idle, times the median rate: the queue size by table 6.1 of Woo 2010.
+	Table61Bytes *float64 `json:"queue_size_by_woo_2010_bytes,omitempty"`
 	AtLeastBytes *float64 `json:"queue_at_least_bytes,omitempty"`
 	Trusted      bool     `json:"clocks_trusted"`
 	ClocksReason string   `json:"clocks_reason"`
@@ -138,29 +138,29 @@ func (d *Direction) summary() (lines []probe.Result) {
 		lines = append(lines, probe.Result{Quantity: quantity, Direction: d.Direction, Value: fmt.Sprintf(format, args...)})
 	}
 	if l := d.Load; l != nil {
-		line("throughput", "%s of %s%s", option.Rate(l.Throughput).Words(), option.Rate(l.Offered).Words(), l.variation())
+		line("throughput", "%s of %s%s", option.Rate(l.Throughput).Display(), option.Rate(l.Offered).Display(), l.variation())
 		line("loss under load", "%.2f %%", 100*l.Loss)
 		switch {
 		case l.SizeBytes != nil && l.Queue != nil:
-			line("queue", "%s ± %s, %s", bytes(*l.SizeBytes), bytes(*l.SizeBound), probe.Figures(l.Queue[1].Duration()))
+			line("queue", "%s ± %s, %s", bytes(*l.SizeBytes), bytes(*l.SizeBound), probe.FormatDuration(l.Queue[1].Duration()))
 		case l.Queue != nil:
-			line("queue", "%s ± %s", probe.Figures(l.Queue[1].Duration()), probe.Figures(l.QueueBound[1].Duration()))
+			line("queue", "%s ± %s", probe.FormatDuration(l.Queue[1].Duration()), probe.FormatDuration(l.QueueBound[1].Duration()))
 		default:
 			line("queue", "%s", words(l.State))
 		}
 	}
 	switch {
 	case d.Sustained != nil:
-		line("highest rate", "%s", option.Rate(d.Sustained.Received).Words())
+		line("highest rate", "%s", option.Rate(d.Sustained.Received).Display())
 	case d.Unsteady:
-		line("highest rate", "unknown, up to %s in a second", option.Rate(*d.Maximum).Words())
+		line("highest rate", "unknown, up to %s in a second", option.Rate(*d.Maximum).Display())
 	case d.Unlimited:
-		line("highest rate", "at least %s", option.Rate(*d.Maximum).Words())
+		line("highest rate", "at least %s", option.Rate(*d.Maximum).Display())
 	case len(d.Steps) > 0:
-		line("throughput", "at most %s", option.Rate(d.best().Received).Words())
+		line("throughput", "at most %s", option.Rate(d.best().Received).Display())
 	}
 	if d.Lossless != nil {
-		line("lossless", "up to %s", option.Rate(*d.Lossless).Words())
+		line("lossless", "up to %s", option.Rate(*d.Lossless).Display())
 	}
 	return lines
 }
@@ -170,7 +170,7 @@ func (l *Load) variation() string {
 	if !l.Varies || l.Rates == nil {
 		return ""
 	}
-	return fmt.Sprintf(", varies: %s to %s in nine of ten seconds", option.Rate(l.Rates[0]).Words(), option.Rate(l.Rates[2]).Words())
+	return fmt.Sprintf(", varies: %s to %s in nine of ten seconds", option.Rate(l.Rates[0]).Display(), option.Rate(l.Rates[2]).Display())
 }
 
 // best is the step with the highest received rate.

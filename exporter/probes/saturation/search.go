@@ -32,7 +32,7 @@ func (k *Kind) search(ctx context.Context, s *udp.Session, r *loadtest.Run, d sa
 		return nil, fmt.Errorf("saturation: %w", err)
 	}
 	r.Phase(d.String() + ": search")
-	plan := s.Plan(s.Paced(k.opts.PacketBytes, option.Rate(most), length))
+	plan := s.Plan(s.PacedSegment(k.opts.PacketBytes, option.Rate(most), length))
 	plan.Feedback = k.opts.every(most)
 	f := follower{adjust: adjust, overhead: s.Overhead(), packetBytes: k.opts.PacketBytes}
 	t, err := k.checked(s.AdjustRate(ctx, d, plan, f.adjustRate))
@@ -49,7 +49,7 @@ func (k *Kind) search(ctx context.Context, s *udp.Session, r *loadtest.Run, d sa
 
 // follower runs the load adjustment by reports of a running stream.
 type follower struct {
-	adjust      *ratesearch.Adjust
+	adjust      *ratesearch.Adjustment
 	overhead    int
 	packetBytes int
 	reports     int
@@ -64,10 +64,10 @@ func (f *follower) adjustRate(st stream.Status) time.Duration {
 		Packets: grew(st.Expected, f.last.Expected), Reordered: grew(st.Reordered, f.last.Reordered),
 		Duplicate: grew(st.Duplicates, f.last.Duplicates), DelayVariation: -1,
 	}
-	came := grew(st.Packets, f.last.Packets)
-	one.Lost = max(0, one.Packets-came)
+	received := grew(st.Packets, f.last.Packets)
+	one.Lost = max(0, one.Packets-received)
 	if took := int64(st.Elapsed) - int64(f.last.Elapsed); took > 0 {
-		one.Received = float64(max(0, int64(st.Bytes)-int64(f.last.Bytes))+int64(came)*int64(f.overhead)) / time.Duration(took).Seconds()
+		one.Received = float64(max(0, int64(st.Bytes)-int64(f.last.Bytes))+int64(received)*int64(f.overhead)) / time.Duration(took).Seconds()
 	}
 	if st.Variation != stream.NoVariation {
 		one.DelayVariation = time.Duration(st.Variation) * time.Microsecond
@@ -85,7 +85,7 @@ func (f *follower) adjustRate(st stream.Status) time.Duration {
 // highest rate that counts as reaching it.
 const (
 	part      = time.Second
-	leastPart = 10 // in a search
+	minPart   = 10 // in a search
 	reached   = 0.95
 	unsteady  = 1.2 // times the median of the parts with a seemingly full link
 	burstFrom = 1.1 // times the sustained rate: a higher rate of a part gets a note
@@ -94,9 +94,9 @@ const (
 // evaluate finds the rate of the link after a search.
 func (d *Direction) evaluate(t *udp.Transfer, reports int, most float64, lower time.Duration) {
 	length := t.Plan.Duration()
-	width := min(part, length/leastPart)
+	width := min(part, length/minPart)
 	a := arrivalsOf(t)
-	d.StepsAre = "parts of one transfer without a pause"
+	d.StepsDescription = "parts of one transfer without a pause"
 	d.Steps = stepsOf(t, &a, grid(length, width))
 	best := d.best().Received
 	switch {
@@ -115,7 +115,7 @@ func (d *Direction) evaluate(t *udp.Transfer, reports int, most float64, lower t
 	switch {
 	case full && low > 0 && found.Received > unsteady*low:
 		d.Unsteady = true
-		d.remark("packets were lost or delayed at rates from %s to %s: the link's rate varies, or the cause is not a full queue; the sustained rate is unknown", option.Rate(low).Words(), option.Rate(found.Received).Words())
+		d.remark("packets were lost or delayed at rates from %s to %s: the link's rate varies, or the cause is not a full queue; the sustained rate is unknown", option.Rate(low).Display(), option.Rate(found.Received).Display())
 		return
 	case full:
 	case found.Offered < reached*most:
@@ -127,20 +127,20 @@ func (d *Direction) evaluate(t *udp.Transfer, reports int, most float64, lower t
 	}
 	d.Sustained = &found
 	if best > burstFrom*found.Received {
-		d.remark("up to %s passed in a part of the time, and %s when the link was full: a token bucket, or a varying rate", option.Rate(best).Words(), option.Rate(found.Received).Words())
+		d.remark("up to %s passed in a part of the time, and %s when the link was full: a token bucket, or a varying rate", option.Rate(best).Display(), option.Rate(found.Received).Display())
 	}
 	if found.Underrun > underrunNoted {
 		d.remark("the sender did not send %.1f %% of the planned packets: it cannot keep the rate", 100*found.Underrun)
 	}
 }
 
-// A link is full if more than fullLoss of fullOf consecutive packets are lost, which the load adjustment treats as
+// A link is full if more than congestionLoss of congestionPackets consecutive packets are lost, which the load adjustment treats as
 // congestion.
 const (
-	fullLoss = 2
-	fullOf   = 20
-	// fastest is the rank of the part that represents all.
-	fastest = 0.9
+	congestionLoss    = 2
+	congestionPackets = 20
+	// representativeRank is the rank of the part that represents all.
+	representativeRank = 0.9
 )
 
 // sustained returns the begin of the part of the time that has the link's sustained rate, of those that begin while
@@ -161,16 +161,16 @@ func (a *arrivals) sustained(t *udp.Transfer, width, lower time.Duration) (from 
 		if p.Lost() {
 			lost++
 		}
-		if i >= fullOf && t.Packets[i-fullOf].Lost() {
+		if i >= congestionPackets && t.Packets[i-congestionPackets].Lost() {
 			lost--
 		}
 		if p.Copies == 0 || p.Reordered || !p.Sent.Present() || p.Arrived.At < next || p.Arrived.At > last {
 			continue
 		}
-		if a.waited(p) < lower && lost <= fullLoss {
+		if a.waited(p) < lower && lost <= congestionLoss {
 			continue
 		}
-		next = p.Arrived.At.Add(width / fullOf)
+		next = p.Arrived.At.Add(width / congestionPackets)
 		begins := p.Arrived.At.Sub(a.origin)
 		full = append(full, window{begins, a.rate(begins, begins+width)})
 	}
@@ -178,7 +178,7 @@ func (a *arrivals) sustained(t *udp.Transfer, width, lower time.Duration) (from 
 		return 0, 0, false
 	}
 	slices.SortFunc(full, func(x, y window) int { return cmp.Compare(x.rate, y.rate) })
-	return full[int(fastest*float64(len(full)-1))].from, full[len(full)/2].rate, true
+	return full[int(representativeRank*float64(len(full)-1))].from, full[len(full)/2].rate, true
 }
 
 // window is a part of the time and its rate.

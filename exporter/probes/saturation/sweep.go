@@ -23,13 +23,13 @@ func (k *Kind) sweep(ctx context.Context, s *udp.Session, r *loadtest.Run, d sam
 	}
 	out := &Direction{
 		Direction: d.String(), Rate: k.opts.Rate.Of(d),
-		StepsAre: fmt.Sprintf("bursts of %v, each from an idle link: its queue is empty then, and a token bucket full", k.opts.Sweep.Step),
+		StepsDescription: fmt.Sprintf("bursts of %v, each from an idle link: its queue is empty then, and a token bucket full", k.opts.Sweep.Step),
 	}
 	least := time.Duration(math.MaxInt64) // the smallest delay of all steps
 	for next, more := sweep.Next(); more; next, more = sweep.Next() {
-		r.Phase(fmt.Sprintf("%s: step %d, %s", d, len(out.Steps)+1, option.Rate(next.Rate).Words()))
+		r.Phase(fmt.Sprintf("%s: step %d, %s", d, len(out.Steps)+1, option.Rate(next.Rate).Display()))
 		var t *udp.Transfer
-		t, err = k.checked(s.Transfer(ctx, d, s.Plan(s.Paced(k.opts.PacketBytes, option.Rate(next.Rate), next.Duration)), nil))
+		t, err = k.checked(s.Transfer(ctx, d, s.Plan(s.PacedSegment(k.opts.PacketBytes, option.Rate(next.Rate), next.Duration)), nil))
 		if err != nil {
 			break
 		}
@@ -42,7 +42,7 @@ func (k *Kind) sweep(ctx context.Context, s *udp.Session, r *loadtest.Run, d sam
 			Underrun: t.Counts.Underrun(), Variation: known(report.Seconds(f.DelayVariation), f.DelayVariation >= 0), Counts: t.Counts,
 		})
 	}
-	if rate, ok := sweep.Knee(); ok {
+	if rate, ok := sweep.MaxLossless(); ok {
 		out.Lossless = &rate
 	}
 	return out, err
@@ -79,8 +79,8 @@ func feedback(t *udp.Transfer, least *time.Duration) ratesearch.Feedback {
 	if took > 0 {
 		f.Sent = float64(leftBytes-most) / took.Seconds()
 	}
-	came := arrivalsOf(t)
-	f.Received = came.rate(0, took)
+	received := arrivalsOf(t)
+	f.Received = received.rate(0, took)
 	if largest >= *least && representative(f.Lost, f.Packets) {
 		f.DelayVariation = largest - *least
 	}

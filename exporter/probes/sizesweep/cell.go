@@ -54,8 +54,8 @@ func sequence(cells, repetitions int, rng *rand.Rand) (turns []int) {
 // Omission is a cell that was not measured, and the reason in words.
 type Omission struct {
 	Cell
-	Way string `json:"direction"`
-	Why string `json:"reason"`
+	DirectionName string `json:"direction"`
+	Why           string `json:"reason"`
 }
 
 // space is the limits of a run.
@@ -102,7 +102,7 @@ func (m space) forbids(c Cell, d time.Duration) string {
 	case payload < stream.HeaderBytes:
 		return fmt.Sprintf("the smallest test packet here has %d bytes", stream.HeaderBytes+m.overhead)
 	case m.limits.BytesPerSecond > 0 && float64(payload*c.PacketRate) > m.limits.BytesPerSecond:
-		return fmt.Sprintf("the token allows %s of payload", option.Rate(m.limits.BytesPerSecond).Words())
+		return fmt.Sprintf("the token allows %s of payload", option.Rate(m.limits.BytesPerSecond).Display())
 	case m.limits.Duration > 0 && d > m.limits.Duration:
 		return fmt.Sprintf("the token allows %v for a transfer", m.limits.Duration)
 	}

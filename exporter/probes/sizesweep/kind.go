@@ -70,7 +70,7 @@ func NewKind(env probe.Env, target probe.Target, shared loadtest.Options, o Opti
 
 // New makes the type for the registry.
 func New() probe.Type {
-	return loadtest.Type[Options]{Word: "size_sweep", Defaults: DefaultOptions, Make: func(env probe.Env, target probe.Target, shared loadtest.Options, own Options) (loadtest.Kind, error) {
+	return loadtest.Type[Options]{TypeName: "size_sweep", Defaults: DefaultOptions, Make: func(env probe.Env, target probe.Target, shared loadtest.Options, own Options) (loadtest.Kind, error) {
 		return NewKind(env, target, shared, own)
 	}}
 }
@@ -79,7 +79,7 @@ func New() probe.Type {
 func (*Kind) Kind() string { return "size_sweep" }
 
 // Traffic is streams of UDP packets.
-func (k *Kind) Traffic() loadtest.Traffic { return udp.Near(k) }
+func (k *Kind) Traffic() loadtest.Traffic { return udp.NewLocal(k) }
 
 // cells are the configured cells of these directions.
 func (k *Kind) cells(directions []sample.Direction) (all []Cell) {
@@ -130,7 +130,7 @@ func (k *Kind) Perform(ctx context.Context, s *udp.Session, r *loadtest.Run) err
 	r.Body = res
 	fits, out := space{s.Limits(), k.quota, s.Overhead()}.fit(all, k.opts.CellDuration, k.opts.Repetitions)
 	res.Omitted = out
-	done := map[Cell][]Once{}
+	done := map[Cell][]Repetition{}
 	defer func() { k.conclude(res, r, all, done) }()
 	if len(fits) == 0 {
 		return fmt.Errorf("sizesweep: no cell can be measured: %s", out[0].Why)
@@ -164,13 +164,13 @@ func (k *Kind) Perform(ctx context.Context, s *udp.Session, r *loadtest.Run) err
 }
 
 // conclude sorts the cells as configured, and summarizes the result in a few lines.
-func (k *Kind) conclude(res *Result, r *loadtest.Run, all []Cell, done map[Cell][]Once) {
-	best := map[sample.Direction]Measured{}
+func (k *Kind) conclude(res *Result, r *loadtest.Run, all []Cell, done map[Cell][]Repetition) {
+	best := map[sample.Direction]MeasuredCell{}
 	for _, c := range all {
 		if len(done[c]) == 0 {
 			continue
 		}
-		m := Measured{c, c.Direction.String(), summarize(done[c]), done[c]}
+		m := MeasuredCell{c, c.Direction.String(), summarize(done[c]), done[c]}
 		res.Cells = append(res.Cells, m)
 		b, any := best[c.Direction]
 		if m.Median.Received != nil && (!any || *m.Median.Received > *b.Median.Received) {
@@ -181,7 +181,7 @@ func (k *Kind) conclude(res *Result, r *loadtest.Run, all []Cell, done map[Cell]
 		if m, any := best[d]; any {
 			r.Summary = append(r.Summary, probe.Result{
 				Quantity: "highest rate", Direction: d.String(),
-				Value: fmt.Sprintf("%s (%d B x %d/s)", option.Rate(*m.Median.Received).Words(), m.PacketBytes, m.PacketRate),
+				Value: fmt.Sprintf("%s (%d B x %d/s)", option.Rate(*m.Median.Received).Display(), m.PacketBytes, m.PacketRate),
 			})
 		}
 	}

@@ -29,8 +29,8 @@ type simulatedPath struct {
 	cut    string
 }
 
-// Carry is udp.Carrier.
-func (r *simulatedPath) Carry(_ context.Context, d sample.Direction, p stream.Plan, _ time.Duration, _ func(loadtest.Progress), _ stream.Adjuster) (*udp.Carried, error) {
+// Transfer is udp.Carrier.
+func (r *simulatedPath) Transfer(_ context.Context, d sample.Direction, p stream.Plan, _ time.Duration, _ func(loadtest.Progress), _ stream.Adjuster) (*udp.CarrierResult, error) {
 	if r.refuse != nil {
 		if refusal := r.refuse(p); refusal != nil {
 			return nil, refusal
@@ -41,7 +41,7 @@ func (r *simulatedPath) Carry(_ context.Context, d sample.Direction, p stream.Pl
 	}
 	r.plans = append(r.plans, p)
 	l := r.links[d]
-	out := &udp.Carried{Sent: &stream.Sent{Planned: p.Packets()}, Received: &stream.Received{}, Cut: r.cut}
+	out := &udp.CarrierResult{Sent: &stream.Sent{Planned: p.Packets()}, Received: &stream.Received{}, Cut: r.cut}
 	for i, q := range l.carry(p.Segments[0].PayloadBytes+28, p.Segments[0]) {
 		out.Sent.Packets = append(out.Sent.Packets, stream.SentPacket{Due: q.sent, Stamp: sample.Stamp{At: q.sent, Origin: sample.Kernel}})
 		if q.arrived != 0 {
@@ -77,7 +77,7 @@ func perform(t *testing.T, r *simulatedPath, limits loadcontrol.Limits, o Option
 	return run.Body.(*Result), run, err
 }
 
-func (res *Result) cell(d sample.Direction, bytes, rate int) *Measured {
+func (res *Result) cell(d sample.Direction, bytes, rate int) *MeasuredCell {
 	for i := range res.Cells {
 		if res.Cells[i].Cell == (Cell{d, bytes, rate}) {
 			return &res.Cells[i]

@@ -44,7 +44,7 @@ func TestCellsOfTheEmulatedLinkAreThoseOfItsRate(t *testing.T) {
 	rate := float64(profile.Forward.Rate) / 8
 	for _, m := range run.Body.(*Result).Cells {
 		t.Logf("%v: sent %s, received %s, loss %.3f, delay %.1f ms +- %.3f ms, mean |IPDV| %.3f ms, underrun %.3f", m.Cell,
-			option.Rate(*m.Median.Sent).Words(), option.Rate(*m.Median.Received).Words(), *m.Median.Loss,
+			option.Rate(*m.Median.Sent).Display(), option.Rate(*m.Median.Received).Display(), *m.Median.Loss,
 			1e3**m.Median.Delay, 1e3**m.Median.Bound, 1e3**m.Median.IPDV, *m.Median.Underrun)
 		offered := float64(m.PacketBytes * m.PacketRate)
 		near(t, m.String()+": received", *m.Median.Received, min(offered, rate), 0.1) // it includes pauses of the host
@@ -75,7 +75,7 @@ func measure(t *testing.T, l *lab.Lab, shared loadtest.Options, o Options) *load
 	}
 	var run *loadtest.Outcome
 	err = l.Client.Do(func() (err error) {
-		run, err = loadtest.Once(t.Context(), env, probeTarget(), shared, k, nil, nil)
+		run, err = loadtest.RunOnce(t.Context(), env, probeTarget(), shared, k, nil, nil)
 		return err
 	})
 	if err != nil {
@@ -86,5 +86,5 @@ func measure(t *testing.T, l *lab.Lab, shared loadtest.Options, o Options) *load
 
 // punctual reports whether the sender sent all packets in time.
 func punctual(run *loadtest.Outcome) bool {
-	return !slices.ContainsFunc(run.Body.(*Result).Cells, func(m Measured) bool { return *m.Median.Underrun > 0.002 })
+	return !slices.ContainsFunc(run.Body.(*Result).Cells, func(m MeasuredCell) bool { return *m.Median.Underrun > 0.002 })
 }

@@ -26,7 +26,7 @@ func TestTokensDailyQuotaOmitsCellsAndNotTheRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		outcome, err := loadtest.Once(t.Context(), env, probeTarget(), shared, k, nil, nil)
+		outcome, err := loadtest.RunOnce(t.Context(), env, probeTarget(), shared, k, nil, nil)
 		res, _ := outcome.Body.(*Result)
 		return outcome, res, err
 	}
@@ -60,7 +60,7 @@ func TestRunWithARealRemoteEndIsPublished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outcome, err := loadtest.Once(t.Context(), env, probeTarget(), shared, k, nil, nil)
+	outcome, err := loadtest.RunOnce(t.Context(), env, probeTarget(), shared, k, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

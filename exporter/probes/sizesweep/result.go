@@ -19,21 +19,21 @@ type Result struct {
 	// CellDuration is the time of load of one measurement of a cell.
 	CellDuration report.Seconds `json:"cell_duration_seconds"`
 	// Cells are in the order of the configuration: direction, size, rate.
-	Cells   []Measured `json:"cells"`
-	Omitted []Omission `json:"omitted,omitempty"`
+	Cells   []MeasuredCell `json:"cells"`
+	Omitted []Omission     `json:"omitted,omitempty"`
 }
 
-// Measured is a cell and its results.
-type Measured struct {
+// MeasuredCell is a cell and its results.
+type MeasuredCell struct {
 	Cell
-	Way string `json:"direction"`
+	DirectionName string `json:"direction"`
 	// Median joins the repetitions, which are in the order of measurement.
-	Median      Figures `json:"median"`
-	Repetitions []Once  `json:"repetitions"`
+	Median      CellValues   `json:"median"`
+	Repetitions []Repetition `json:"repetitions"`
 }
 
-// Once is one measurement of a cell. Unknown values are nil.
-type Once struct {
+// Repetition is one measurement of a cell. Unknown values are nil.
+type Repetition struct {
 	PlannedPackets int `json:"planned_packets"`
 	// SentPackets were sent, late ones included.
 	SentPackets int `json:"sent_packets"`
@@ -44,11 +44,11 @@ type Once struct {
 	ReceivedPackets int `json:"received_packets"`
 	// DroppedPackets were dropped by the receiving host because its buffer was full.
 	DroppedPackets int `json:"receiver_dropped_packets,omitempty"`
-	Figures
+	CellValues
 }
 
-// Figures are the values of a cell. Rates are in IP bytes a second, times in seconds. Unknown values are nil.
-type Figures struct {
+// CellValues are the values of a cell. Rates are in IP bytes a second, times in seconds. Unknown values are nil.
+type CellValues struct {
 	Sent *float64 `json:"sent_bytes_per_second,omitempty"`
 	// Received is the rate within a time as long as that of sending; later packets do not count.
 	Received *float64 `json:"received_bytes_per_second,omitempty"`
@@ -69,8 +69,8 @@ type Figures struct {
 }
 
 // summarize joins the repetitions of a cell: medians, except where Figures specifies otherwise.
-func summarize(repetitions []Once) (f Figures) {
-	known := func(of func(*Once) *float64) (ascending []float64) {
+func summarize(repetitions []Repetition) (f CellValues) {
+	known := func(of func(*Repetition) *float64) (ascending []float64) {
 		for i := range repetitions {
 			if v := of(&repetitions[i]); v != nil {
 				ascending = append(ascending, *v)
@@ -79,13 +79,13 @@ func summarize(repetitions []Once) (f Figures) {
 		slices.Sort(ascending)
 		return ascending
 	}
-	received := known(func(m *Once) *float64 { return m.Received })
-	f.Sent, f.Received = joined(known(func(m *Once) *float64 { return m.Sent }), order.Median), joined(received, order.Median)
-	f.Loss = joined(known(func(m *Once) *float64 { return m.Loss }), order.Median)
-	f.Delay = joined(known(func(m *Once) *float64 { return m.Delay }), order.Median)
-	f.IPDV = joined(known(func(m *Once) *float64 { return m.IPDV }), order.Median)
-	f.Bound = joined(known(func(m *Once) *float64 { return m.Bound }), slices.Max)
-	f.Underrun = joined(known(func(m *Once) *float64 { return m.Underrun }), slices.Max)
+	received := known(func(m *Repetition) *float64 { return m.Received })
+	f.Sent, f.Received = joined(known(func(m *Repetition) *float64 { return m.Sent }), order.Median), joined(received, order.Median)
+	f.Loss = joined(known(func(m *Repetition) *float64 { return m.Loss }), order.Median)
+	f.Delay = joined(known(func(m *Repetition) *float64 { return m.Delay }), order.Median)
+	f.IPDV = joined(known(func(m *Repetition) *float64 { return m.IPDV }), order.Median)
+	f.Bound = joined(known(func(m *Repetition) *float64 { return m.Bound }), slices.Max)
+	f.Underrun = joined(known(func(m *Repetition) *float64 { return m.Underrun }), slices.Max)
 	if len(received) > 1 {
 		f.Spread = new(slices.Max(received) - received[0])
 	}
@@ -133,8 +133,8 @@ func packets(t *udp.Transfer) []packet {
 
 // evaluate computes the values of a cell. planned is the planned segment; dropped are the drops of the receiver's
 // socket, which are subtracted from the loss, since they are not the path's.
-func evaluate(packets []packet, ipBytes int, planned stream.Segment, dropped uint64) Once {
-	m := Once{PlannedPackets: planned.Packets()}
+func evaluate(packets []packet, ipBytes int, planned stream.Segment, dropped uint64) Repetition {
+	m := Repetition{PlannedPackets: planned.Packets()}
 	window := time.Duration(planned.Bursts) * planned.Interval
 	var first, last instant.Time // of a packet sent
 	for _, p := range packets {
@@ -175,9 +175,9 @@ func evaluate(packets []packet, ipBytes int, planned stream.Segment, dropped uin
 	return m
 }
 
-// stragglers is the share of the packets that may arrive after the cell's time without a queue at a slow link as
+// lateShare is the share of the packets that may arrive after the cell's time without a queue at a slow link as
 // the reason; one packet may in any case.
-const stragglers = 0.01
+const lateShare = 0.01
 
 // received is how many packets arrived within a time as long as that of sending. The time begins when the first
 // packet would have arrived with the smallest delay of all, so that losses at either end do not shorten it. Packets
@@ -198,7 +198,7 @@ func received(packets []packet, first instant.Time, sending time.Duration) float
 	slices.Sort(arrivals)
 	end := begin.Add(sending)
 	within, _ := slices.BinarySearch(arrivals, end)
-	if n := len(arrivals); within == 0 || n-within <= max(1, int(stragglers*float64(n))) {
+	if n := len(arrivals); within == 0 || n-within <= max(1, int(lateShare*float64(n))) {
 		return float64(within)
 	}
 	// N queued packets have N-1 intervals.

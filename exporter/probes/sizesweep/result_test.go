@@ -257,10 +257,10 @@ func TestDelayBelowItsBoundIsReportedWithItsBound(t *testing.T) {
 }
 
 func TestRepetitionsAreJoinedByTheirMedian(t *testing.T) {
-	f := summarize([]Once{
-		{Figures: Figures{Sent: new(10.0), Received: new(9.0), Loss: new(0.1), Delay: new(1.0), Bound: new(0.1), IPDV: new(3.0)}},
-		{Figures: Figures{Sent: new(11.0), Received: new(5.0), Loss: new(0.5), Underrun: new(0.2)}},
-		{Figures: Figures{Sent: new(12.0), Received: new(8.0), Loss: new(0.2), Delay: new(3.0), Bound: new(0.3), IPDV: new(5.0)}},
+	f := summarize([]Repetition{
+		{CellValues: CellValues{Sent: new(10.0), Received: new(9.0), Loss: new(0.1), Delay: new(1.0), Bound: new(0.1), IPDV: new(3.0)}},
+		{CellValues: CellValues{Sent: new(11.0), Received: new(5.0), Loss: new(0.5), Underrun: new(0.2)}},
+		{CellValues: CellValues{Sent: new(12.0), Received: new(8.0), Loss: new(0.2), Delay: new(3.0), Bound: new(0.3), IPDV: new(5.0)}},
 	})
 	for _, c := range []struct {
 		what string
@@ -278,7 +278,7 @@ func TestRepetitionsAreJoinedByTheirMedian(t *testing.T) {
 	} {
 		near(t, c.what, *c.got, c.want, 1e-9)
 	}
-	if f = summarize([]Once{{Figures: Figures{Sent: new(1.0), Received: new(1.0)}}}); f.Spread != nil || f.Delay != nil || f.Loss != nil {
+	if f = summarize([]Repetition{{CellValues: CellValues{Sent: new(1.0), Received: new(1.0)}}}); f.Spread != nil || f.Delay != nil || f.Loss != nil {
 		t.Errorf("one repetition without a delay: %+v", f)
 	}
 	if f = summarize(nil); f.Sent != nil {

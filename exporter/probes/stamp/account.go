@@ -107,7 +107,7 @@ func (a *account) skip(why skipReason, n uint64) {
 // lose counts round trips without a reply within the loss timeout.
 func (a *account) lose(n int) {
 	a.roundTripsLost += uint64(n)
-	a.est.times.Decided(0, n)
+	a.est.times.AddDecided(0, n)
 }
 
 // answered counts first replies, late ones included.
@@ -204,7 +204,7 @@ func (a *account) reply(q request) {
 	if f.state == packetOutstanding {
 		a.outstandingPackets.reply(f, packetReplied)
 		a.roundTripsReceived++
-		a.est.times.Decided(1, 0)
+		a.est.times.AddDecided(1, 0)
 		return
 	}
 	a.outstandingPackets.reply(f, packetRepliedLate)

@@ -80,8 +80,8 @@ func (w *wheel) reply(seq uint32) []byte {
 	b = followUp.AppendTo(b)
 	b = wire.Receipt{
 		Words: w.s.layout.words, Filled: true, T2Origin: sample.Kernel, Run: 7, Epoch: 1,
-		Left: [wire.LeftReplies]wire.Left{{Known: seq > 0, After: 10_000}},
-		Next: seq + 1, Base: seq + 1, Received: seq + 1, Tx: seq + 1, Recent: [4]uint64{^uint64(0)},
+		EarlierTX: [wire.ReportedReplies]wire.ReplyTX{{Known: seq > 0, After: 10_000}},
+		Next:      seq + 1, Base: seq + 1, Received: seq + 1, Tx: seq + 1, Recent: [4]uint64{^uint64(0)},
 	}.AppendTo(b)
 	if w.s.layout.padding >= 0 {
 		b = wire.AppendPadding(b, w.s.layout.padding, seq)

@@ -79,7 +79,7 @@ func (d *counts) tooLate(seq uint64) {
 	d.now.late++
 	d.overdueRun++
 	d.lastOverdue = seq + 1
-	d.window.tooLate(d.tracker.Overdue(seq))
+	d.window.tooLate(d.tracker.AddOverdue(seq))
 }
 
 // answered counts packets as received because each has a reply.

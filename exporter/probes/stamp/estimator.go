@@ -74,7 +74,7 @@ type estimator struct {
 func newEstimator(o *Options, c clock.Monitor, out *observed) *estimator {
 	e := &estimator{
 		opts: o, clock: c, out: out, path: &probe.Target{}, offset: newOffset(o), steps: c.Quality(instant.Now()).Steps,
-		ends: bound.Ends{Local: bound.Host{Ours: true}, Remote: bound.Host{Conversion: bound.CardConversion}, Most: o.MaxBound},
+		ends: bound.Ends{Local: bound.Host{RunsOneway: true}, Remote: bound.Host{Conversion: bound.CardConversion}, Limit: o.MaxBound},
 	}
 	for _, d := range sample.Directions() {
 		e.ways[d] = direction{dir: d, out: &out.ways[d]}
@@ -345,8 +345,8 @@ func (e *estimator) narrow(p *sample.Packet) {
 func (e *estimator) stamped(p *sample.Packet) feasible.Packet {
 	return feasible.Packet{
 		T1: p.T1.At, T2: p.T2.At, T3: p.T3.At, T4: p.T4.At,
-		ForwardStamps: e.ends.Stamps(sample.Forward, p.T1, p.T2),
-		ReverseStamps: e.ends.Stamps(sample.Reverse, p.T3, p.T4),
+		ForwardStamps: e.ends.StampError(sample.Forward, p.T1, p.T2),
+		ReverseStamps: e.ends.StampError(sample.Reverse, p.T3, p.T4),
 	}
 }
 

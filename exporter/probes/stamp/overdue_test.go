@@ -106,7 +106,7 @@ func TestBusyReflectorMakesNoLossOfItsReplies(t *testing.T) {
 			a.rev.now.lost++
 		}
 		e.replies.put(&one, e.conclude)
-		e.replies.left(0, wire.Left{Known: true, After: c.held}, e.conclude)
+		e.replies.left(0, wire.ReplyTX{Known: true, After: c.held}, e.conclude)
 		if got := a.rev.now; got.lost != c.lost || got.received != 1-c.lost {
 			t.Errorf("held for %v: %d lost and %d received, want %d lost", c.held, got.lost, got.received, c.lost)
 		}

@@ -64,10 +64,10 @@ func (p *Prober) Start(ctx context.Context) (end func(), err error) {
 
 // open begins a session with the peer at one address, when the Type's start turn allows it.
 func (p *Prober) open(ctx context.Context, peer netip.AddrPort, series *series) (m target.Measurement, err error) {
-	if !ctxtime.For(ctx, p.hubs.turn(sched.Now())) {
+	if !ctxtime.Sleep(ctx, p.hubs.turn(sched.Now())) {
 		return m, ctx.Err()
 	}
-	s, remove, err := p.begin(ctx, peer, p.opts, series, func(s *session) { s.tell = p.peer.Tell })
+	s, remove, err := p.begin(ctx, peer, p.opts, series, func(s *session) { s.tell = p.peer.LogFault })
 	if err != nil {
 		return m, err
 	}
@@ -90,7 +90,7 @@ func (p *Prober) renew(ctx context.Context, s *session) {
 		if err == nil {
 			s.useKeys(keys)
 		}
-		p.peer.Tell(unread, err)
+		p.peer.LogFault(unread, err)
 	}
 	p.calibrate(ctx, s)
 }
@@ -128,7 +128,7 @@ func (p *Prober) begin(ctx context.Context, peer netip.AddrPort, o *Options, ser
 func (p *Prober) calibrate(ctx context.Context, s *session) {
 	iface, err := p.opts.Hardware, error(nil)
 	if iface == "" {
-		iface, err = calibration.InterfaceBy(ctx, p.opts.Interface, p.opts.From(s.peer.Addr()), s.peer)
+		iface, err = calibration.InterfaceVia(ctx, p.opts.Interface, p.opts.From(s.peer.Addr()), s.peer)
 	}
 	if err != nil {
 		p.peer.Log().Debug("Interface of the path not found; its timestamps are not calibrated", "err", err)

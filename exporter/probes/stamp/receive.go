@@ -200,7 +200,7 @@ func remoteBound(r *reply) sample.Bound {
 	case !e.Synchronized() || !e.Valid():
 		return sample.Bound{Reason: sample.RemoteUnsynchronized}
 	}
-	return bound.Claim(e.Bound())
+	return bound.ClockBound(e.Bound())
 }
 
 // remoteClock is the last Error Estimate of the remote end (RFC 8762 section 4.2.1). The zero value: none.

@@ -14,7 +14,7 @@ func (e *estimator) recordTo(r *record.Recorder, path *probe.Target) {
 
 // record records an answered packet.
 func (e *estimator) record(a *pendingReply, forward, reverse sample.Delay) {
-	if e.collect == nil && !e.packets.Heard() {
+	if e.collect == nil && !e.packets.HasListeners() {
 		return
 	}
 	p := record.Packet{
@@ -32,7 +32,7 @@ func (e *estimator) record(a *pendingReply, forward, reverse sample.Delay) {
 
 // recordLost records a packet without a reply within the loss timeout.
 func (e *estimator) recordLost(seq uint64, f *outstanding) {
-	if !e.packets.Heard() {
+	if !e.packets.HasListeners() {
 		return
 	}
 	p := record.Packet{Path: e.path.Path, Probe: e.path.Probe, Outcome: record.Lost, Era: e.era, Restarts: e.restarts}

@@ -114,7 +114,7 @@ func (a *account) learn(r *reply, now time.Duration, fresh bool) (present bool) 
 		a.discard(discardBadReceipt)
 		return true
 	}
-	a.kind, a.est.ends.Remote.Ours = remoteOurs, true
+	a.kind, a.est.ends.Remote.RunsOneway = remoteOurs, true
 	switch a.remote.update(rc) {
 	case receiptStale:
 	case receiptFormer:
@@ -141,7 +141,7 @@ func (a *account) learn(r *reply, now time.Duration, fresh bool) (present bool) 
 			a.finishReverse(next, now)
 		}
 	}
-	for i, left := range slices.Backward(rc.Left[:]) { // the timestamps of the previous replies, oldest first
+	for i, left := range slices.Backward(rc.EarlierTX[:]) { // the timestamps of the previous replies, oldest first
 		if back := uint64(i) + 1; next >= back {
 			a.est.replies.left(next-back, left, a.est.conclude)
 		}

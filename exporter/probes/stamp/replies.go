@@ -44,7 +44,7 @@ const earlySlots = 8
 type told struct {
 	number uint64 // of the reply, + 1; 0: none
 	t3     instant.Time
-	left   wire.Left
+	left   wire.ReplyTX
 }
 
 // settle sets the true T3 of the reply numbered reverseSeq and passes it to done.
@@ -55,7 +55,7 @@ func (a *replies) settle(reverseSeq uint64, t3 instant.Time, done func(*pendingR
 }
 
 // left does the same for our reflector's report.
-func (a *replies) left(reverseSeq uint64, l wire.Left, done func(*pendingReply)) {
+func (a *replies) left(reverseSeq uint64, l wire.ReplyTX, done func(*pendingReply)) {
 	if l.Known {
 		a.tell(told{number: reverseSeq + 1, left: l}, done)
 	}

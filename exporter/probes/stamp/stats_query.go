@@ -131,7 +131,7 @@ func (s *session) writeStatsQuery(finish bool) []byte {
 // counts replies on the way back, and the flag for host blocks.
 func (s *session) receipt(words int) wire.Receipt {
 	return wire.Receipt{
-		Words: words, Run: s.run, Base: s.hostToken, Epoch: s.account.remote.epoch, Received: wire.Asks(uint8(s.opts.DSCP)),
+		Words: words, Run: s.run, Base: s.hostToken, Epoch: s.account.remote.epoch, Received: wire.HostRequest(uint8(s.opts.DSCP)),
 		Tx: uint32(s.opts.LossTimeout.Milliseconds()),
 	}
 }

@@ -15,7 +15,7 @@ import (
 func (p *Prober) Status() probe.Status {
 	s := p.session.Load()
 	if s == nil {
-		state, reason := "starting", p.peer.Lacks()
+		state, reason := "starting", p.peer.Unmeasurable()
 		if reason != "" {
 			state = "waiting"
 		}
@@ -81,7 +81,9 @@ func (v *snapshot) results() (all []probe.Result) {
 	return append(all, probe.Result{Quantity: "round trip", Value: figures(v.window.roundTrip.min)})
 }
 
-func figures(s maybe[float64]) string { return probe.Figures(time.Duration(math.Round(s.value * 1e9))) }
+func figures(s maybe[float64]) string {
+	return probe.FormatDuration(time.Duration(math.Round(s.value * 1e9)))
+}
 
 // rating formats R, with its bound where it matters.
 func rating(r, off float64) string {

@@ -110,7 +110,7 @@ func TestRepliesWaitForTheirTrueT3(t *testing.T) {
 	}
 	a.settle(0, 78, keep) // settled twice: concluded once
 	a.settle(9, 78, keep) // never received
-	a.left(1, wire.Left{}, keep)
+	a.left(1, wire.ReplyTX{}, keep)
 	if len(done) != 1 {
 		t.Fatalf("%d concluded", len(done))
 	}
@@ -135,7 +135,7 @@ func TestOurReflectorTellsHowLongAReplyWasHeld(t *testing.T) {
 	var a replies
 	a.put(&pendingReply{packet: sample.Packet{ReverseSeq: 3, T3: sample.Stamp{At: 1000, Origin: sample.InPacket}}}, nil)
 	var got sample.Stamp
-	a.left(3, wire.Left{Known: true, After: 70, TXUncertainty: 500}, func(w *pendingReply) { got = w.packet.T3 })
+	a.left(3, wire.ReplyTX{Known: true, After: 70, TXUncertainty: 500}, func(w *pendingReply) { got = w.packet.T3 })
 	if want := (sample.Stamp{At: 1070, Origin: sample.FollowUp, TXUncertainty: 500}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -148,9 +148,9 @@ func TestStampOfAnOvertakenReplyIsRemembered(t *testing.T) {
 	put := func(n uint64) {
 		a.put(&pendingReply{packet: sample.Packet{ReverseSeq: n, T3: sample.Stamp{At: 1000, Origin: sample.InPacket}}}, keep)
 	}
-	a.left(0, wire.Left{Known: true, After: 70}, keep)
+	a.left(0, wire.ReplyTX{Known: true, After: 70}, keep)
 	a.settle(1, 2000, keep)
-	a.left(2, wire.Left{Known: true, After: 72}, keep)
+	a.left(2, wire.ReplyTX{Known: true, After: 72}, keep)
 	put(10)
 	if len(got) != 0 {
 		t.Fatalf("concluded %+v: 10 takes the place of 2, which has no T3", got)

@@ -27,7 +27,7 @@ func TestRefusedPacketsAreOneLineAndTheirEndAnother(t *testing.T) {
 		if err != nil {
 			u = unsent{err, now}
 		}
-		peer.Tell(unsendable, u.present(now, 2*time.Second))
+		peer.LogFault(unsendable, u.present(now, 2*time.Second))
 		return log.String()
 	}
 	const second = time.Second

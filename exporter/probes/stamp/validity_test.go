@@ -78,7 +78,7 @@ func newSessionFixture(t *testing.T, bound time.Duration, change func(*Options))
 		t.Fatal(err)
 	}
 	c.estimator.observe = func(_ sample.Packet, forward, reverse sample.Delay) { c.judged = [2]sample.Delay{forward, reverse} }
-	c.account.kind, c.estimator.ends.Remote.Ours = remoteOurs, true
+	c.account.kind, c.estimator.ends.Remote.RunsOneway = remoteOurs, true
 	return c
 }
 

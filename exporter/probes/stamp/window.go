@@ -34,13 +34,13 @@ type played struct {
 // decided adds numbers of received and lost packets.
 func (w *direction) decided(d loss.Delta) {
 	w.losses.Add(d)
-	w.delays.Decided(int(d.Received), int(d.Lost))
+	w.delays.AddDecided(int(d.Received), int(d.Lost))
 }
 
 // tooLate adds a packet that was received later than the loss timeout.
 func (w *direction) tooLate(d loss.Delta) {
 	w.losses.Add(d)
-	w.delays.Overdue()
+	w.delays.AddOverdue()
 }
 
 // burst adds the length of a run of lost packets.

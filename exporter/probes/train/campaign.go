@@ -13,9 +13,9 @@ import (
 	"oneway.example/exporter/traffic/udp"
 )
 
-// campaign decides how many trains of one size are sent in one direction, their length and their interval. It sends
+// trainPlan decides how many trains of one size are sent in one direction, their length and their interval. It sends
 // nothing.
-type campaign struct {
+type trainPlan struct {
 	opts     Options
 	verdicts []capacity.Verdict
 	clean    int // clean ones
@@ -33,9 +33,9 @@ type campaign struct {
 	long bool
 }
 
-// newCampaign begins with trains of length packets.
-func newCampaign(o Options, length int) *campaign {
-	return &campaign{opts: o, length: min(max(length, minPackets), o.TrainPackets)}
+// newTrainPlan begins with trains of length packets.
+func newTrainPlan(o Options, length int) *trainPlan {
+	return &trainPlan{opts: o, length: min(max(length, minPackets), o.TrainPackets)}
 }
 
 // lostInARow is the number of consecutive lossy trains after which the next ones are shorter. Random losses are
@@ -47,7 +47,7 @@ const lostInARow = 3
 const maxDiscarded = 10
 
 // next returns how many trains to send now, and whether after a pause; zero: the campaign is complete.
-func (c *campaign) next() (trains int, pause bool) {
+func (c *trainPlan) next() (trains int, pause bool) {
 	discarded := len(c.verdicts) - c.clean
 	if c.clean >= c.opts.Trains || discarded > c.opts.Repeats || c.clean == 0 && len(c.verdicts) >= maxDiscarded && !c.transient {
 		return 0, false
@@ -66,13 +66,13 @@ func (c *campaign) next() (trains int, pause bool) {
 // interval is the time between starts of trains: as configured, or longer, so that no train queues behind the
 // previous one at the slowest link, and the remote end's rate limit is kept. limit is in bytes of UDP payload a
 // second, 0: none.
-func (c *campaign) interval(payload int, limit float64) time.Duration {
+func (c *trainPlan) interval(payload int, limit float64) time.Duration {
 	d := c.opts.TrainInterval
 	if len(c.gaps) > 0 {
 		took := order.Quantile(order.Sorted(c.gaps), 0.5) * time.Duration(c.length)
 		d = max(d, min(took*apart/100, maxApart))
 	}
-	return min(max(d, leastTime(c.length*payload, limit)), maxInterval)
+	return min(max(d, minTime(c.length*payload, limit)), maxInterval)
 }
 
 // apart is the least interval of trains in hundredths of the link's time for one, since delays vary. Above maxApart
@@ -83,7 +83,7 @@ const (
 )
 
 // observe adds the result of a train.
-func (c *campaign) observe(t capacity.Train, v capacity.Verdict) {
+func (c *trainPlan) observe(t capacity.Train, v capacity.Verdict) {
 	c.verdicts = append(c.verdicts, v)
 	c.sent++
 	if v.Result == capacity.Clean {
@@ -109,16 +109,16 @@ func (c *campaign) observe(t capacity.Train, v capacity.Verdict) {
 
 // gap is the link's time for a packet of a train: the mean interval of the packets that arrived.
 func gap(t capacity.Train) (time.Duration, bool) {
-	var came []instant.Time
+	var received []instant.Time
 	for _, p := range t.Packets {
 		if !p.Lost && p.Arrived != 0 {
-			came = append(came, p.Arrived)
+			received = append(received, p.Arrived)
 		}
 	}
-	if len(came) < 2 {
+	if len(received) < 2 {
 		return 0, false
 	}
-	return slices.Max(came).Sub(slices.Min(came)) / time.Duration(len(came)-1), true
+	return slices.Max(received).Sub(slices.Min(received)) / time.Duration(len(received)-1), true
 }
 
 // startJitter is the largest random delay of a train's start: a link with transmission startJitter of at most this

@@ -53,7 +53,7 @@ type simulatedPath struct {
 }
 
 func (r *simulatedPath) session() *udp.Session {
-	return udp.NewSession(r, udp.SessionOptions{IPv6: r.ipv6, Shared: true})
+	return udp.NewSession(r, udp.SessionOptions{IPv6: r.ipv6, SharedClock: true})
 }
 
 func (r *simulatedPath) overhead() int {
@@ -63,8 +63,8 @@ func (r *simulatedPath) overhead() int {
 	return 28
 }
 
-// Carry is udp.Carrier.
-func (r *simulatedPath) Carry(_ context.Context, _ sample.Direction, p stream.Plan, _ time.Duration, _ func(loadtest.Progress), _ stream.Adjuster) (*udp.Carried, error) {
+// Transfer is udp.Carrier.
+func (r *simulatedPath) Transfer(_ context.Context, _ sample.Direction, p stream.Plan, _ time.Duration, _ func(loadtest.Progress), _ stream.Adjuster) (*udp.CarrierResult, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
@@ -75,7 +75,7 @@ func (r *simulatedPath) Carry(_ context.Context, _ sample.Direction, p stream.Pl
 	if r.watch != nil {
 		r.watch(p)
 	}
-	out := &udp.Carried{Sent: &stream.Sent{Planned: p.Packets(), Begin: r.now}, Received: &stream.Received{}}
+	out := &udp.CarrierResult{Sent: &stream.Sent{Planned: p.Packets(), Begin: r.now}, Received: &stream.Received{}}
 	for _, s := range p.Segments {
 		r.now = r.now.Add(s.Pause)
 		for range s.Bursts {
@@ -98,7 +98,7 @@ func (r *simulatedPath) Carry(_ context.Context, _ sample.Direction, p stream.Pl
 }
 
 // packet passes one packet over the path.
-func (r *simulatedPath) packet(out *udp.Carried, p stream.Plan, payload int, at instant.Time) {
+func (r *simulatedPath) packet(out *udp.CarrierResult, p stream.Plan, payload int, at instant.Time) {
 	ip, seq := payload+r.overhead(), uint32(len(out.Sent.Packets))
 	if r.port > 0 && ip > r.port && !p.Fragment {
 		out.Sent.Packets = append(out.Sent.Packets, stream.SentPacket{Due: at})

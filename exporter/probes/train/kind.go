@@ -59,7 +59,7 @@ func NewKind(shared loadtest.Options, o Options) (*Kind, error) {
 
 // New makes the type for the registry.
 func New() probe.Type {
-	return loadtest.Type[Options]{Word: "train", Defaults: DefaultOptions, Make: func(_ probe.Env, _ probe.Target, shared loadtest.Options, own Options) (loadtest.Kind, error) {
+	return loadtest.Type[Options]{TypeName: "train", Defaults: DefaultOptions, Make: func(_ probe.Env, _ probe.Target, shared loadtest.Options, own Options) (loadtest.Kind, error) {
 		return NewKind(shared, own)
 	}}
 }
@@ -68,19 +68,19 @@ func New() probe.Type {
 func (*Kind) Kind() string { return "train" }
 
 // Traffic is streams of UDP packets.
-func (k *Kind) Traffic() loadtest.Traffic { return udp.Near(k) }
+func (k *Kind) Traffic() loadtest.Traffic { return udp.NewLocal(k) }
 
-// maxAsked is the largest number of sizes that the MTU search probes.
-const maxAsked = 20
+// maxProbedSizes is the largest number of sizes that the MTU search probes.
+const maxProbedSizes = 20
 
 // Bytes is the size of a run with the largest number of discarded trains.
 func (k *Kind) Bytes() (n int64) {
 	for _, payload := range k.opts.PayloadBytes {
 		n += int64(k.opts.Trains+k.opts.Repeats+1) * int64(k.opts.TrainPackets) * int64(payload+48)
 	}
-	n += longAtMost * int64(k.opts.LongTrainPackets) * int64(slices.Max(k.opts.PayloadBytes)+48)
+	n += maxLongTrains * int64(k.opts.LongTrainPackets) * int64(slices.Max(k.opts.PayloadBytes)+48)
 	if k.opts.PathMTU {
-		n += maxAsked * probes * int64(k.opts.MaxMTU+witnessBytes)
+		n += maxProbedSizes * probes * int64(k.opts.MaxMTU+controlBytes)
 	}
 	return n * int64(k.directions)
 }
@@ -100,11 +100,11 @@ func (k *Kind) Duration() time.Duration {
 	}
 	o := &k.opts
 	size := time.Duration(o.Trains)*max(slow, o.TrainInterval) + time.Duration((o.Trains-1)/o.Group)*o.GroupPause
-	return time.Duration(k.directions) * (waiting + longAtMost*2*longest + time.Duration(len(o.PayloadBytes))*size)
+	return time.Duration(k.directions) * (waiting + maxLongTrains*2*longest + time.Duration(len(o.PayloadBytes))*size)
 }
 
-// longs is the number of long trains in a direction.
-func (o *Options) longs() int {
+// longTrains is the number of long trains in a direction.
+func (o *Options) longTrains() int {
 	if o.LongTrainPackets == 0 {
 		return 0
 	}
@@ -115,10 +115,10 @@ func (o *Options) longs() int {
 func (k *Kind) Perform(ctx context.Context, s *udp.Session, r *loadtest.Run) error {
 	res := &Result{}
 	r.Body = res
-	k.planned, k.rest = 0, k.directions*(len(k.opts.PayloadBytes)*k.opts.Trains+k.opts.longs())
+	k.planned, k.rest = 0, k.directions*(len(k.opts.PayloadBytes)*k.opts.Trains+k.opts.longTrains())
 	defer k.estimate.Store(0)
 	for _, d := range r.Directions {
-		one := &Direction{Direction: d, Way: d.String()}
+		one := &Direction{Direction: d, DirectionName: d.String()}
 		res.Directions = append(res.Directions, one)
 		err := k.direction(ctx, s, r, one)
 		r.Summary = append(r.Summary, one.summary()...)
@@ -132,13 +132,13 @@ func (k *Kind) Perform(ctx context.Context, s *udp.Session, r *loadtest.Run) err
 func (k *Kind) direction(ctx context.Context, s *udp.Session, r *loadtest.Run, one *Direction) error {
 	k.timeout = timeout{}
 	if k.opts.PathMTU {
-		r.Phase(one.Way + ": path MTU")
+		r.Phase(one.DirectionName + ": path MTU")
 		var err error
 		if one.PathMTU, err = pathMTU(ctx, s, one.Direction, k.opts.MaxMTU, &k.timeout); err != nil {
 			return err
 		}
 		if one.PathMTU == 0 {
-			r.Note(one.Way + ": the path's MTU was not found: not even the smallest packets passed, or replies stopped")
+			r.Note(one.DirectionName + ": the path's MTU was not found: not even the smallest packets passed, or replies stopped")
 		}
 	}
 	space := 0 // bytes of a train that the path's queues hold; 0: unlimited
@@ -153,10 +153,10 @@ func (k *Kind) direction(ctx context.Context, s *udp.Session, r *loadtest.Run, o
 			return err
 		}
 		if z.Refusal != "" {
-			r.Note(fmt.Sprintf("%s: no capacity by trains of %d B: %s", one.Way, z.PacketBytes, z.Refusal))
+			r.Note(fmt.Sprintf("%s: no capacity by trains of %d B: %s", one.DirectionName, z.PacketBytes, z.Refusal))
 		}
 		if z.TrainPackets < k.opts.TrainPackets {
-			r.Note(fmt.Sprintf("%s: trains of %d B were shortened to %d packets, the limit of a queue on the path", one.Way, z.PacketBytes, z.TrainPackets))
+			r.Note(fmt.Sprintf("%s: trains of %d B were shortened to %d packets, the limit of a queue on the path", one.DirectionName, z.PacketBytes, z.TrainPackets))
 		}
 	}
 	return k.long(ctx, s, r, one)
@@ -174,24 +174,24 @@ func (k *Kind) size(ctx context.Context, s *udp.Session, r *loadtest.Run, d *Dir
 	if space > 0 {
 		length = space / z.WireBytes
 	}
-	c := newCampaign(k.opts, length)
-	err := k.campaign(ctx, s, r, d, c, z)
+	c := newTrainPlan(k.opts, length)
+	err := k.sendTrains(ctx, s, r, d, c, z)
 	z.TrainPackets = c.length
 	z.conclude(c.verdicts, k.opts.MinClean)
 	return z, err
 }
 
-// campaign sends the trains of a campaign.
-func (k *Kind) campaign(ctx context.Context, s *udp.Session, r *loadtest.Run, d *Direction, c *campaign, z *Size) (err error) {
+// sendTrains sends the trains of a campaign.
+func (k *Kind) sendTrains(ctx context.Context, s *udp.Session, r *loadtest.Run, d *Direction, c *trainPlan, z *Size) (err error) {
 	for n, pause := c.next(); n > 0; n, pause = c.next() {
-		r.Phase(fmt.Sprintf("%s: trains of %d B, %d of %d clean", d.Way, z.PacketBytes, c.clean, c.opts.Trains))
-		if pause && !ctxtime.For(ctx, k.opts.GroupPause) {
+		r.Phase(fmt.Sprintf("%s: trains of %d B, %d of %d clean", d.DirectionName, z.PacketBytes, c.clean, c.opts.Trains))
+		if pause && !ctxtime.Sleep(ctx, k.opts.GroupPause) {
 			err = ctx.Err()
 		} else {
 			err = k.group(ctx, s, d.Direction, c, z, n)
 		}
 		if err != nil {
-			return fmt.Errorf("train: %s, %d B: %w", d.Way, z.PacketBytes, err)
+			return fmt.Errorf("train: %s, %d B: %w", d.DirectionName, z.PacketBytes, err)
 		}
 	}
 	return nil
@@ -200,15 +200,15 @@ func (k *Kind) campaign(ctx context.Context, s *udp.Session, r *loadtest.Run, d 
 // The number of long trains required, and the most that are sent: with both kinds of result, all of one kind and
 // one less of the other.
 const (
-	longTrains = 3
-	longAtMost = 2*longTrains - 1
+	longTrains    = 3
+	maxLongTrains = 2*longTrains - 1
 	// longest is the most time of the link for one train, which delays other traffic.
 	longest = 2 * time.Second
 )
 
 // long sends the long trains that detect a token bucket, of the size that represents the direction, and concludes.
 func (k *Kind) long(ctx context.Context, s *udp.Session, r *loadtest.Run, d *Direction) error {
-	k.rest -= k.opts.longs()
+	k.rest -= k.opts.longTrains()
 	z := d.best()
 	if z == nil {
 		return nil
@@ -216,20 +216,20 @@ func (k *Kind) long(ctx context.Context, s *udp.Session, r *loadtest.Run, d *Dir
 	o := k.opts
 	o.Trains, o.Repeats = longTrains, longTrains-1
 	o.TrainPackets = min(o.LongTrainPackets, int(longest.Seconds()**z.Median/float64(z.WireBytes)))
-	c := newCampaign(o, o.TrainPackets)
+	c := newTrainPlan(o, o.TrainPackets)
 	c.long = true
 	var err error
 	if o.TrainPackets >= 2*z.TrainPackets && z.TrainPackets == k.opts.TrainPackets && d.bucket() == nil { // otherwise a queue holds no more, or the bucket is known
-		err = k.campaign(ctx, s, r, d, c, z)
+		err = k.sendTrains(ctx, s, r, d, c, z)
 	}
 	if d.conclude(z, c.verdicts); d.Refusal != "" {
-		r.Note(d.Way + ": no capacity: " + d.Refusal)
+		r.Note(d.DirectionName + ": no capacity: " + d.Refusal)
 	}
 	return err
 }
 
 // group sends n trains and judges them.
-func (k *Kind) group(ctx context.Context, s *udp.Session, d sample.Direction, c *campaign, z *Size, n int) error {
+func (k *Kind) group(ctx context.Context, s *udp.Session, d sample.Direction, c *trainPlan, z *Size, n int) error {
 	limits := s.Limits()
 	interval := c.interval(z.PayloadBytes, limits.BytesPerSecond)
 	if limits.Duration > 0 {
@@ -242,18 +242,18 @@ func (k *Kind) group(ctx context.Context, s *udp.Session, d sample.Direction, c 
 	// The expected duration: past transfers, this plan, and the remaining trains.
 	trains := max(0, c.opts.Trains-c.clean-n) + k.rest
 	k.estimate.Store(int64(k.planned + plan.Duration() + time.Duration(trains)*(interval+startJitter/2)))
-	t, err := s.TransferWithin(ctx, d, plan, k.timeout.idle(leastIdleTrains), nil)
+	t, err := s.TransferWithin(ctx, d, plan, k.timeout.idle(minIdleTrains), nil)
 	if err != nil {
 		return err
 	}
-	k.timeout.learn(t)
+	k.timeout.add(t)
 	k.planned += plan.Duration()
 	o := capacity.Options{StampError: t.SpacingError(), Drift: t.Drift()}
 	for _, one := range trainsOf(t, length, z.WireBytes) {
 		if c.long {
 			one = untilLoss(one)
 		}
-		c.observe(one, capacity.Judge(one, o))
+		c.observe(one, capacity.Evaluate(one, o))
 	}
 	if t.Cut != "" {
 		return errors.New("cut short: " + t.Cut)

@@ -312,7 +312,7 @@ func TestOneDelayedTrainDoesNotSlowDownTheOthers(t *testing.T) {
 }
 
 func TestTokensRateIsKept(t *testing.T) {
-	c := newCampaign(DefaultOptions(), 25)
+	c := newTrainPlan(DefaultOptions(), 25)
 	const limit = 10_000 // bytes a second; a train has 36,800
 	if got := c.interval(1472, limit); float64(25*1472)/got.Seconds() > limit {
 		t.Errorf("a train each %v is more than %d bytes a second", got, limit)

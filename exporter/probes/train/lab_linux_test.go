@@ -36,7 +36,7 @@ func runOver(t *testing.T, l *lab.Lab, address func(*lab.Host) netip.Addr, drain
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{})}
 	var out *loadtest.Outcome
 	err = l.Client.Do(func() (err error) {
-		out, err = loadtest.Once(t.Context(), env, probe.Target{Path: "lab", Probe: "train", Peer: "far"}, shared, k, nil, nil)
+		out, err = loadtest.RunOnce(t.Context(), env, probe.Target{Path: "lab", Probe: "train", Peer: "far"}, shared, k, nil, nil)
 		return err
 	})
 	if err != nil {
@@ -113,7 +113,7 @@ func check(t *testing.T, run *loadtest.Outcome, rate float64) {
 		}
 		if z.Median != nil {
 			t.Logf("%d B: %s of %s, dispersion %.1f ms, trains %v", z.PacketBytes,
-				option.Rate(*z.Median).Words(), option.Rate(rate).Words(), 1e3**z.Dispersion, z.Trains)
+				option.Rate(*z.Median).Display(), option.Rate(rate).Display(), 1e3**z.Dispersion, z.Trains)
 		}
 	}
 	if d.Capacity == nil {
@@ -155,7 +155,7 @@ type mtuOnly map[sample.Direction]int
 func (mtuOnly) Kind() string                            { return "train" }
 func (mtuOnly) Bytes() int64                            { return 10e6 }
 func (mtuOnly) Duration() time.Duration                 { return time.Minute }
-func (k mtuOnly) Traffic() loadtest.Traffic             { return udp.Near(k) }
+func (k mtuOnly) Traffic() loadtest.Traffic             { return udp.NewLocal(k) }
 func (mtuOnly) Publish(*loadtest.Values, *loadtest.Run) {}
 
 func (k mtuOnly) Perform(ctx context.Context, s *udp.Session, r *loadtest.Run) (err error) {

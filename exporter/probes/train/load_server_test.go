@@ -28,43 +28,43 @@ func TestRunWithARealRemoteEndIsPublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	target := probe.Target{Path: "a-to-b", Probe: "train", Peer: "b"}
-	outcome, err := loadtest.Once(t.Context(), env, target, shared, k, nil, nil)
+	outcome, err := loadtest.RunOnce(t.Context(), env, target, shared, k, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Trains over loopback depend on the scheduler: they are counted, clean or not.
 	for _, d := range outcome.Body.(*Result).Directions {
-		if got, ok := sink.Value(metric.PathMTU, "a-to-b", "train", d.Way); !ok || got != 8000 {
-			t.Errorf("%s: published path MTU %v, want the largest size probed, 8000", d.Way, got)
+		if got, ok := sink.Value(metric.PathMTU, "a-to-b", "train", d.DirectionName); !ok || got != 8000 {
+			t.Errorf("%s: published path MTU %v, want the largest size probed, 8000", d.DirectionName, got)
 		}
 		for size, fragmented := range map[string]float64{"1500": 0, "9000": 1} {
 			trains := 0.0
 			for _, r := range capacity.Results() {
-				n, ok := sink.Value(metric.Trains, "a-to-b", "train", d.Way, size, r.String())
+				n, ok := sink.Value(metric.Trains, "a-to-b", "train", d.DirectionName, size, r.String())
 				if !ok {
-					t.Errorf("%s, %s B: no counter of trains that are %v", d.Way, size, r)
+					t.Errorf("%s, %s B: no counter of trains that are %v", d.DirectionName, size, r)
 				}
 				trains += n
 			}
 			if trains < 3 {
-				t.Errorf("%s, %s B: %v trains counted", d.Way, size, trains)
+				t.Errorf("%s, %s B: %v trains counted", d.DirectionName, size, trains)
 			}
-			if got, ok := sink.Value(metric.TrainFragmented, "a-to-b", "train", d.Way, size); !ok || got != fragmented {
-				t.Errorf("%s, %s B: fragmented is %v, %v, want %v", d.Way, size, got, ok, fragmented)
+			if got, ok := sink.Value(metric.TrainFragmented, "a-to-b", "train", d.DirectionName, size); !ok || got != fragmented {
+				t.Errorf("%s, %s B: fragmented is %v, %v, want %v", d.DirectionName, size, got, ok, fragmented)
 			}
 		}
 		for _, z := range d.Sizes {
 			quantiles := 0
 			for labels := range sink.All(metric.Capacity) {
-				if strings.HasPrefix(labels, "a-to-b,train,"+d.Way+","+strconv.Itoa(z.PacketBytes)+",0.") {
+				if strings.HasPrefix(labels, "a-to-b,train,"+d.DirectionName+","+strconv.Itoa(z.PacketBytes)+",0.") {
 					quantiles++
 				}
 			}
 			if known := z.Median != nil; known != (quantiles == 3) {
-				t.Errorf("%s, %d B: %d quantiles published, refusal %q", d.Way, z.PacketBytes, quantiles, z.Refusal)
+				t.Errorf("%s, %d B: %d quantiles published, refusal %q", d.DirectionName, z.PacketBytes, quantiles, z.Refusal)
 			}
-			if observed, _ := sink.Observed(metric.TrainCapacity, "a-to-b", "train", d.Way, strconv.Itoa(z.PacketBytes)); z.Median != nil && observed != len(z.Capacities) {
-				t.Errorf("%s, %d B: %d capacities in the histogram, want %d", d.Way, z.PacketBytes, observed, len(z.Capacities))
+			if observed, _ := sink.Observed(metric.TrainCapacity, "a-to-b", "train", d.DirectionName, strconv.Itoa(z.PacketBytes)); z.Median != nil && observed != len(z.Capacities) {
+				t.Errorf("%s, %d B: %d capacities in the histogram, want %d", d.DirectionName, z.PacketBytes, observed, len(z.Capacities))
 			}
 		}
 	}

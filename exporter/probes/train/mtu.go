@@ -28,12 +28,12 @@ const (
 // maxUnclear is the number of consecutive unclear results that end the search.
 const maxUnclear = 3
 
-// reply is the result of the probes of one size.
-type reply uint8
+// probeResult is the result of the probes of one size.
+type probeResult uint8
 
 const (
 	// passed: at least one arrived intact.
-	passed reply = iota
+	passed probeResult = iota
 	// tooLarge: none arrived although smaller packets sent between them did, or the sender's interface refuses the
 	// size.
 	tooLarge
@@ -51,16 +51,16 @@ const (
 // newMTUSearch.
 type mtuSearch struct {
 	floor, base, top int
-	// works is the largest size that has passed, 0: none. fails is the smallest that has not; initially the largest
+	// largestPassed is the largest size that has passed, 0: none. fails is the smallest that has not; initially the largest
 	// probed size plus one.
-	works, fails int
+	largestPassed, smallestFailed int
 	// unclears counts consecutive unclear results.
 	unclears int
 }
 
 // newMTUSearch returns a search up to top, the largest size probed.
 func newMTUSearch(ipv6 bool, top int) *mtuSearch {
-	s := &mtuSearch{floor: floor4, base: base4, top: top, fails: top + 1}
+	s := &mtuSearch{floor: floor4, base: base4, top: top, smallestFailed: top + 1}
 	if ipv6 {
 		s.floor, s.base = base6, base6
 	}
@@ -72,36 +72,36 @@ func (s *mtuSearch) next() (ipBytes int, ok bool) {
 	switch {
 	case s.unclears >= maxUnclear:
 		return 0, false
-	case s.works == 0 && s.fails > s.base:
+	case s.largestPassed == 0 && s.smallestFailed > s.base:
 		return s.base, true
-	case s.works == 0 && s.fails > s.floor:
+	case s.largestPassed == 0 && s.smallestFailed > s.floor:
 		return s.floor, true // the base size is lost in a black hole
-	case s.works == 0 || s.fails-s.works <= 1:
+	case s.largestPassed == 0 || s.smallestFailed-s.largestPassed <= 1:
 		return 0, false
 	}
 	// The most likely results first: a common size passes, one byte more does not.
 	for _, usual := range []int{ethernet, pppoe} {
-		if s.works < usual && usual < s.fails {
+		if s.largestPassed < usual && usual < s.smallestFailed {
 			return usual, true
 		}
-		if s.works == usual {
+		if s.largestPassed == usual {
 			return usual + 1, true
 		}
 	}
-	if s.works == ethernet+1 && s.fails > s.top {
+	if s.largestPassed == ethernet+1 && s.smallestFailed > s.top {
 		return s.top, true // larger frames: usually the interface's MTU
 	}
-	return s.works + (s.fails-s.works)/2, true
+	return s.largestPassed + (s.smallestFailed-s.largestPassed)/2, true
 }
 
 // observe adds the result of the size returned by next.
-func (s *mtuSearch) observe(ipBytes int, a reply) {
+func (s *mtuSearch) observe(ipBytes int, a probeResult) {
 	s.unclears++
 	switch a {
 	case passed:
-		s.works, s.unclears = max(s.works, ipBytes), 0
+		s.largestPassed, s.unclears = max(s.largestPassed, ipBytes), 0
 	case tooLarge:
-		s.fails, s.unclears = min(s.fails, ipBytes), 0
+		s.smallestFailed, s.unclears = min(s.smallestFailed, ipBytes), 0
 	case unclear:
 	}
 }
@@ -109,44 +109,44 @@ func (s *mtuSearch) observe(ipBytes int, a reply) {
 // found returns the path's MTU in bytes of the IP packet; zero and false if it is unknown, because even the
 // smallest size failed or replies stopped.
 func (s *mtuSearch) found() (ipBytes int, ok bool) {
-	if s.works == 0 || s.fails-s.works > 1 {
+	if s.largestPassed == 0 || s.smallestFailed-s.largestPassed > 1 {
 		return 0, false
 	}
-	return s.works, true
+	return s.largestPassed, true
 }
 
 // The number of packets for one size (MAX_PROBES of RFC 8899 section 5.1.2), each followed by a small packet. Only
 // if the small packet arrives does a lost probe depend on its size.
 const (
 	probes       = 3
-	witnessBytes = 128
+	controlBytes = 128
 	probeSpace   = 20 * time.Millisecond
 )
 
-// ask sends the probes of one size and returns their result.
-func ask(ctx context.Context, s *udp.Session, d sample.Direction, ipBytes int, p *timeout) (reply, error) {
+// probeSize sends the probes of one size and returns their result.
+func probeSize(ctx context.Context, s *udp.Session, d sample.Direction, ipBytes int, p *timeout) (probeResult, error) {
 	var segments []stream.Segment
 	for i := range 2 * probes {
-		payload := []int{ipBytes, witnessBytes}[i%2] - s.Overhead()
-		interval := max(probeSpace, leastTime(payload, s.Limits().BytesPerSecond))
+		payload := []int{ipBytes, controlBytes}[i%2] - s.Overhead()
+		interval := max(probeSpace, minTime(payload, s.Limits().BytesPerSecond))
 		segments = append(segments, stream.Segment{PayloadBytes: payload, Interval: interval, Burst: 1, Bursts: 1})
 	}
-	t, err := s.TransferWithin(ctx, d, s.Plan(segments...), p.idle(leastIdleProbes), nil)
+	t, err := s.TransferWithin(ctx, d, s.Plan(segments...), p.idle(minIdleProbes), nil)
 	if err != nil {
 		return unclear, fmt.Errorf("train: path MTU: %d bytes: %w", ipBytes, err)
 	}
-	p.learn(t)
+	p.add(t)
 	tried, refused, arrived, witnesses := 0, 0, 0, 0
 	for i := range t.Packets {
 		p := &t.Packets[i]
-		came := min(1, int(p.Copies))
+		received := min(1, int(p.Copies))
 		if p.Segment%2 == 1 {
-			witnesses += came
+			witnesses += received
 			continue
 		}
 		tried++
 		if p.Sent.Present() {
-			arrived += came
+			arrived += received
 		} else {
 			refused++
 		}
@@ -160,8 +160,8 @@ func ask(ctx context.Context, s *udp.Session, d sample.Direction, ipBytes int, p
 	return unclear, nil
 }
 
-// leastTime is the least time for so many bytes of UDP payload at a limit in bytes a second, 0: none.
-func leastTime(payload int, limit float64) time.Duration {
+// minTime is the least time for so many bytes of UDP payload at a limit in bytes a second, 0: none.
+func minTime(payload int, limit float64) time.Duration {
 	if limit <= 0 {
 		return 0
 	}
@@ -172,7 +172,7 @@ func leastTime(payload int, limit float64) time.Duration {
 func pathMTU(ctx context.Context, s *udp.Session, d sample.Direction, top int, p *timeout) (int, error) {
 	search := newMTUSearch(isIPv6(s), top)
 	for size, ok := search.next(); ok; size, ok = search.next() {
-		a, err := ask(ctx, s, d, size, p)
+		a, err := probeSize(ctx, s, d, size, p)
 		if err != nil {
 			return 0, err
 		}
@@ -218,13 +218,13 @@ type timeout struct {
 // least time, in which a host or a radio link may pause. Trains fill a queue in which control messages are delayed
 // or lost as well; a session without messages for that long is closed.
 const (
-	lags            = 4
-	leastIdleProbes = time.Second
-	leastIdleTrains = 3 * time.Second
+	lags          = 4
+	minIdleProbes = time.Second
+	minIdleTrains = 3 * time.Second
 )
 
-// learn adds the lag of a transfer without losses.
-func (p *timeout) learn(t *udp.Transfer) {
+// add adds the lag of a transfer without losses.
+func (p *timeout) add(t *udp.Transfer) {
 	if lag, ok := t.Lag(); ok {
 		p.largest, p.known = max(p.largest, lag), true
 	}

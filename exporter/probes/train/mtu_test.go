@@ -11,11 +11,11 @@ import (
 
 // path replies like a path of that MTU, and counts the requests.
 type path struct {
-	mtu, asked int
+	mtu, probed int
 }
 
-func (p *path) ask(size int) reply {
-	p.asked++
+func (p *path) probe(size int) probeResult {
+	p.probed++
 	if size <= p.mtu {
 		return passed
 	}
@@ -24,7 +24,7 @@ func (p *path) ask(size int) reply {
 
 func (p *path) search(s *mtuSearch) (int, bool) {
 	for size, ok := s.next(); ok; size, ok = s.next() {
-		s.observe(size, p.ask(size))
+		s.observe(size, p.probe(size))
 	}
 	return s.found()
 }
@@ -37,8 +37,8 @@ func TestSearchFindsEveryMTU(t *testing.T) {
 			if got, ok := p.search(newMTUSearch(ipv6, 9000)); !ok || got != mtu {
 				t.Fatalf("IPv6 %v: the path's MTU is %d, found %d, %v", ipv6, mtu, got, ok)
 			}
-			if p.asked > 18 {
-				t.Fatalf("IPv6 %v: %d sizes probed to find %d", ipv6, p.asked, mtu)
+			if p.probed > 18 {
+				t.Fatalf("IPv6 %v: %d sizes probed to find %d", ipv6, p.probed, mtu)
 			}
 		}
 	}
@@ -49,8 +49,8 @@ func TestSearchProbesCommonSizesFirst(t *testing.T) {
 		t.Run(fmt.Sprint(c.mtu), func(t *testing.T) {
 			p := path{mtu: c.mtu}
 			p.search(newMTUSearch(false, 9000))
-			if p.asked > c.asks {
-				t.Errorf("%d sizes probed, want at most %d", p.asked, c.asks)
+			if p.probed > c.asks {
+				t.Errorf("%d sizes probed, want at most %d", p.probed, c.asks)
 			}
 		})
 	}
@@ -94,7 +94,7 @@ func TestOneUnclearResultDoesNotChangeTheMTU(t *testing.T) {
 	p, s := path{mtu: 1420}, newMTUSearch(false, 9000)
 	for size, ok := s.next(); ok; size, ok = s.next() {
 		s.observe(size, unclear)
-		s.observe(size, p.ask(size))
+		s.observe(size, p.probe(size))
 	}
 	if got, ok := s.found(); !ok || got != 1420 {
 		t.Errorf("found %d, %v, want 1420", got, ok)
@@ -113,7 +113,7 @@ func TestSearchEndsAtTheTop(t *testing.T) {
 func TestSmallPacketsDistinguishATooLargePacketFromAPathThatIsDown(t *testing.T) {
 	for name, c := range map[string]struct {
 		simulatedPath *simulatedPath
-		want          reply
+		want          probeResult
 	}{
 		"passes":              {&simulatedPath{rate: wibro, mtu: 1500}, passed},
 		"too large":           {&simulatedPath{rate: wibro, mtu: 1300}, tooLarge},
@@ -123,7 +123,7 @@ func TestSmallPacketsDistinguishATooLargePacketFromAPathThatIsDown(t *testing.T)
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.simulatedPath.stamps = sample.Kernel
-			got, err := ask(t.Context(), c.simulatedPath.session(), sample.Reverse, 1400, &timeout{})
+			got, err := probeSize(t.Context(), c.simulatedPath.session(), sample.Reverse, 1400, &timeout{})
 			if err != nil || got != c.want {
 				t.Errorf("result %d, error %v, want %d", got, err, c.want)
 			}

@@ -19,8 +19,8 @@ type Result struct {
 
 // Direction is the result of one direction.
 type Direction struct {
-	Direction sample.Direction `json:"-"`
-	Way       string           `json:"direction"`
+	Direction     sample.Direction `json:"-"`
+	DirectionName string           `json:"direction"`
 	// PathMTU is in bytes of IP packet; zero: not found, or not searched for.
 	PathMTU int     `json:"path_mtu_bytes,omitempty"`
 	Sizes   []*Size `json:"sizes"`
@@ -135,11 +135,11 @@ func (d *Direction) best() (best *Size) {
 // summary describes a direction in a few lines.
 func (d *Direction) summary() (lines []probe.Result) {
 	line := func(quantity, value string) {
-		lines = append(lines, probe.Result{Quantity: quantity, Direction: d.Way, Value: value})
+		lines = append(lines, probe.Result{Quantity: quantity, Direction: d.DirectionName, Value: value})
 	}
 	switch {
 	case d.Capacity != nil:
-		line("capacity", fmt.Sprintf("%s ± %s", option.Rate(*d.Capacity).Words(), option.Rate(*d.Bound).Words()))
+		line("capacity", fmt.Sprintf("%s ± %s", option.Rate(*d.Capacity).Display(), option.Rate(*d.Bound).Display()))
 		line("not detected", fmt.Sprintf("a token bucket above %.3g kB", float64(d.HiddenBucket)/1e3))
 	case d.Refusal != "":
 		line("capacity", "unknown: "+d.Refusal)
@@ -160,12 +160,12 @@ func (*Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 	}
 	for _, d := range res.Directions {
 		if d.PathMTU > 0 {
-			v.Set(metric.PathMTU, float64(d.PathMTU), d.Way)
+			v.Set(metric.PathMTU, float64(d.PathMTU), d.DirectionName)
 		}
 		if d.Capacity != nil {
-			v.Set(metric.PathCapacity, *d.Capacity, d.Way)
-			v.Set(metric.PathCapacityBound, *d.Bound, d.Way)
-			v.Set(metric.PathCapacityHidden, float64(d.HiddenBucket), d.Way)
+			v.Set(metric.PathCapacity, *d.Capacity, d.DirectionName)
+			v.Set(metric.PathCapacityBound, *d.Bound, d.DirectionName)
+			v.Set(metric.PathCapacityHidden, float64(d.HiddenBucket), d.DirectionName)
 		}
 		for _, z := range d.Sizes {
 			size := strconv.Itoa(z.PacketBytes)
@@ -174,20 +174,20 @@ func (*Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 				if z.PacketBytes == d.PacketBytes {
 					n += d.LongTrains[r.String()]
 				}
-				v.Add(metric.Trains, float64(n), d.Way, size, r.String())
+				v.Add(metric.Trains, float64(n), d.DirectionName, size, r.String())
 			}
 			if z.Fragmented != nil {
-				v.Set(metric.TrainFragmented, metric.Flag(*z.Fragmented), d.Way, size)
+				v.Set(metric.TrainFragmented, metric.Flag(*z.Fragmented), d.DirectionName, size)
 			}
 			if z.Median == nil {
 				continue
 			}
-			v.ObserveAll(metric.TrainCapacity, z.Capacities, d.Way, size)
-			v.Set(metric.Capacity, *z.P5, d.Way, size, "0.05")
-			v.Set(metric.Capacity, *z.Median, d.Way, size, "0.5")
-			v.Set(metric.Capacity, *z.P95, d.Way, size, "0.95")
-			v.Set(metric.CapacityBound, *z.Bound, d.Way, size)
-			v.Set(metric.TrainDispersion, *z.Dispersion, d.Way, size)
+			v.ObserveAll(metric.TrainCapacity, z.Capacities, d.DirectionName, size)
+			v.Set(metric.Capacity, *z.P5, d.DirectionName, size, "0.05")
+			v.Set(metric.Capacity, *z.Median, d.DirectionName, size, "0.5")
+			v.Set(metric.Capacity, *z.P95, d.DirectionName, size, "0.95")
+			v.Set(metric.CapacityBound, *z.Bound, d.DirectionName, size)
+			v.Set(metric.TrainDispersion, *z.Dispersion, d.DirectionName, size)
 		}
 	}
 }

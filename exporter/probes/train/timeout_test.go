@@ -21,10 +21,10 @@ type slowSimulatedPath struct {
 
 const drainTimeout = 5 * time.Second
 
-// Carry is udp.Carrier.
-func (r *slowSimulatedPath) Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*udp.Carried, error) {
+// Transfer is udp.Carrier.
+func (r *slowSimulatedPath) Transfer(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*udp.CarrierResult, error) {
 	r.idles = append(r.idles, idle)
-	c, err := r.simulatedPath.Carry(ctx, d, p, idle, progress, adjustRate)
+	c, err := r.simulatedPath.Transfer(ctx, d, p, idle, progress, adjustRate)
 	if idle == 0 {
 		idle = drainTimeout
 	}
@@ -37,7 +37,7 @@ func (r *slowSimulatedPath) Carry(ctx context.Context, d sample.Direction, p str
 }
 
 func (r *slowSimulatedPath) session() *udp.Session {
-	return udp.NewSession(r, udp.SessionOptions{Shared: true})
+	return udp.NewSession(r, udp.SessionOptions{SharedClock: true})
 }
 
 func TestLostMTUProbesAreAwaitedForSomeLagsOnly(t *testing.T) {
@@ -107,7 +107,7 @@ func TestLostTrainsAreAwaitedByTheLagOfOthers(t *testing.T) {
 			switch idle {
 			case 0:
 				unknown++
-			case leastIdleTrains:
+			case minIdleTrains:
 			default:
 				t.Errorf("transfer %d waits %v", i, idle)
 			}

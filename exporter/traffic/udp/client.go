@@ -54,9 +54,9 @@ func Open(ctx context.Context, over *loadcontrol.Client, o loadcontrol.Open) (*C
 
 // Prove sends the cookie of the challenge that was received over UDP.
 func (c *Client) Prove(ctx context.Context, cookie []byte) error {
-	_, err := c.ask(ctx, &Start{}, "prove", sayProve, Prove{Cookie: cookie})
+	_, err := c.request(ctx, &Start{}, "prove", msgProve, Prove{Cookie: cookie})
 	if err == nil {
-		c.forget(0)
+		c.removePending(0)
 	}
 	return err
 }
@@ -67,15 +67,15 @@ func (c *Client) Start(ctx context.Context, t Start) (Started, error) {
 	if err := t.Check(); err != nil {
 		return Started{}, err
 	}
-	a, err := c.ask(ctx, &t, fmt.Sprintf("transfer %d", t.ID), sayStart, t)
+	a, err := c.request(ctx, &t, fmt.Sprintf("transfer %d", t.ID), msgStart, t)
 	if errors.As(err, new(*loadcontrol.Refusal)) {
-		c.forget(t.ID)
+		c.removePending(t.ID)
 	}
 	return a.started, err
 }
 
-// ask sends a message and waits for the first reply to it.
-func (c *Client) ask(ctx context.Context, t *Start, what, name string, body any) (reply, error) {
+// request sends a message and waits for the first reply to it.
+func (c *Client) request(ctx context.Context, t *Start, what, name string, body any) (reply, error) {
 	x := &pending{direction: t.Direction, begun: make(chan reply, 1), over: make(chan reply, 1)}
 	c.mu.Lock()
 	_, known := c.pending[t.ID]
@@ -86,11 +86,11 @@ func (c *Client) ask(ctx context.Context, t *Start, what, name string, body any)
 	if known {
 		return reply{}, fmt.Errorf("udp: %s is in progress: use another id", what)
 	}
-	if err := c.Say(name, body); err != nil {
-		c.forget(t.ID)
+	if err := c.SendMessage(name, body); err != nil {
+		c.removePending(t.ID)
 		return reply{}, err
 	}
-	limit := loadcontrol.ReplyTime + t.Idle // the load server may wait for Idle
+	limit := loadcontrol.ReplyTimeout + t.Idle // the load server may wait for Idle
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no reply within %v", limit))
 	defer cancel()
 	return c.await(ctx, what, x.begun)
@@ -118,7 +118,7 @@ func (c *Client) await(ctx context.Context, what string, from <-chan reply) (a r
 	return a, err
 }
 
-func (c *Client) forget(id uint16) {
+func (c *Client) removePending(id uint16) {
 	c.mu.Lock()
 	delete(c.pending, id)
 	c.mu.Unlock()
@@ -129,7 +129,7 @@ func (c *Client) Sent(ctx context.Context, id uint16, packets int) error {
 	if err := context.Cause(ctx); err != nil {
 		return fmt.Errorf("udp: %s: transfer %d: %w", c.Remote(), id, err)
 	}
-	return c.Say(saySent, Sent{ID: id, Packets: packets})
+	return c.SendMessage(msgSent, Sent{ID: id, Packets: packets})
 }
 
 // Wait waits for the end of a started transfer and returns the load server's records of it. It may be
@@ -143,20 +143,20 @@ func (c *Client) Wait(ctx context.Context, id uint16) (*Finished, []byte, error)
 	}
 	a, err := c.await(ctx, fmt.Sprintf("transfer %d", id), x.over)
 	if err == nil || errors.As(err, new(*loadcontrol.Refusal)) {
-		c.forget(id)
+		c.removePending(id)
 	}
 	return a.finished, a.records, err
 }
 
 // deliver passes each reply to its waiter. An unexpected reply violates the
 // protocol.
-func (c *Client) deliver(m *loadcontrol.Say, records []byte) error {
+func (c *Client) deliver(m *loadcontrol.TrafficMessage, records []byte) error {
 	var (
 		proved   Proved
 		finished Finished
 		refusal  loadcontrol.Refusal
 		a        = reply{records: records}
-		into     = map[string]any{sayProved: &proved, sayStarted: &a.started, sayFinished: &finished, sayRefused: &refusal}[m.Name]
+		into     = map[string]any{msgProved: &proved, msgStarted: &a.started, msgFinished: &finished, msgRefused: &refusal}[m.Name]
 	)
 	if into == nil {
 		return fmt.Errorf("%w: unexpected %.40q", loadcontrol.ErrProtocol, m.Name)
@@ -168,28 +168,28 @@ func (c *Client) deliver(m *loadcontrol.Say, records []byte) error {
 	defer c.mu.Unlock()
 	id := a.started.ID + finished.ID + refusal.ID // at most one of them is not zero
 	x := c.pending[id]
-	if x == nil || (id == 0) != (m.Name == sayProved) {
+	if x == nil || (id == 0) != (m.Name == msgProved) {
 		return fmt.Errorf("%w: unexpected %s", loadcontrol.ErrProtocol, m.Name)
 	}
-	to, asked := x.begun, !x.running
+	to, requested := x.begun, !x.running
 	switch m.Name {
-	case sayFinished:
-		to, asked, a.finished = x.over, x.running, &finished
-		if asked && ((finished.Received != nil) != (x.direction == sample.Forward) || (finished.Sent != nil) != (x.direction == sample.Reverse)) {
+	case msgFinished:
+		to, requested, a.finished = x.over, x.running, &finished
+		if requested && ((finished.Received != nil) != (x.direction == sample.Forward) || (finished.Sent != nil) != (x.direction == sample.Reverse)) {
 			return fmt.Errorf("%w: finished %d: it must have the load server's records of a %s transfer only", loadcontrol.ErrProtocol, finished.ID, x.direction)
 		}
-	case sayRefused:
+	case msgRefused:
 		if err := refusal.Check(); err != nil {
 			return err
 		}
 		if x.running {
 			to = x.over
 		}
-		asked, a.refusal, refusal.Detail = true, &refusal, loadcontrol.Printable(refusal.Detail)
+		requested, a.refusal, refusal.Detail = true, &refusal, loadcontrol.Printable(refusal.Detail)
 	default:
 		x.running = true
 	}
-	if !asked || len(to) > 0 {
+	if !requested || len(to) > 0 {
 		return fmt.Errorf("%w: unexpected %s", loadcontrol.ErrProtocol, m.Name)
 	}
 	to <- a

@@ -15,16 +15,16 @@ import (
 	"oneway.example/exporter/stream"
 )
 
-// hearAs returns the content of the next message; the end of the connection may be the tested event.
-func hearAs[B any](t *testing.T, c *loadcontrol.Conn, name string) (body B) {
+// receiveAs returns the content of the next message; the end of the connection may be the tested event.
+func receiveAs[B any](t *testing.T, c *loadcontrol.Conn, name string) (body B) {
 	t.Helper()
 	m, _, err := c.Read(context.Background())
 	if err != nil {
 		return body
 	}
-	if m.Say == nil || m.Say.Name != name {
+	if m.Traffic == nil || m.Traffic.Name != name {
 		t.Errorf("got %+v, want %s", m, name)
-	} else if err := m.Say.Into(&body); err != nil {
+	} else if err := m.Traffic.Into(&body); err != nil {
 		t.Error(err)
 	}
 	return body
@@ -37,7 +37,7 @@ func played(t *testing.T, script func(*loadcontrol.Conn)) *Client {
 		if m, _, err := c.Read(context.Background()); err != nil || m.Open == nil || m.Open.Traffic != "udp" {
 			t.Errorf("got %+v, %v, want open", m, err)
 		}
-		_ = c.Opened(Reply{Session: 7, Port: 99}) // its error is the end of the connection
+		_ = c.SendOpened(Reply{Session: 7, Port: 99}) // its error is the end of the connection
 		script(c)
 	})
 	c, err := Open(t.Context(), over, loadcontrol.Open{Run: "r", Bytes: 1, Duration: time.Second})
@@ -52,28 +52,28 @@ func TestWholeConversation(t *testing.T) {
 	cookie := []byte{9, 8, 7}
 	ended := make(chan error, 1)
 	c := played(t, func(c *loadcontrol.Conn) {
-		if m := hearAs[Prove](t, c, "prove"); !bytes.Equal(m.Cookie, cookie) {
+		if m := receiveAs[Prove](t, c, "prove"); !bytes.Equal(m.Cookie, cookie) {
 			t.Errorf("%+v", m)
 		}
-		_ = c.Say("proved", Proved{Address: "127.0.0.1:5"}, nil)
-		if m := hearAs[Start](t, c, "start"); m.ID != 1 || m.Direction != sample.Forward || m.Plan.Packets() != 100 {
+		_ = c.SendMessage("proved", Proved{Address: "127.0.0.1:5"}, nil)
+		if m := receiveAs[Start](t, c, "start"); m.ID != 1 || m.Direction != sample.Forward || m.Plan.Packets() != 100 {
 			t.Errorf("%+v", m)
 		}
-		_ = c.Say("started", Started{ID: 1}, nil)
-		if m := hearAs[Sent](t, c, "sent"); m.ID != 1 || m.Packets != 10 {
+		_ = c.SendMessage("started", Started{ID: 1}, nil)
+		if m := receiveAs[Sent](t, c, "sent"); m.ID != 1 || m.Packets != 10 {
 			t.Errorf("%+v", m)
 		}
-		_ = c.Say("finished", Finished{ID: 1, Received: &stream.Received{Dropped: 2}}, records)
-		if m := hearAs[Start](t, c, "start"); m.Direction != sample.Reverse {
+		_ = c.SendMessage("finished", Finished{ID: 1, Received: &stream.Received{Dropped: 2}}, records)
+		if m := receiveAs[Start](t, c, "start"); m.Direction != sample.Reverse {
 			t.Errorf("%+v", m)
 		}
-		_ = c.Say("started", Started{ID: 2}, nil)
-		if m := hearAs[Cancel](t, c, "cancel"); m.ID != 2 {
+		_ = c.SendMessage("started", Started{ID: 2}, nil)
+		if m := receiveAs[Cancel](t, c, "cancel"); m.ID != 2 {
 			t.Errorf("%+v", m)
 		}
-		_ = c.Say("finished", Finished{ID: 2, Sent: &stream.Sent{Planned: 10}, Error: "canceled"}, nil)
-		hearAs[Start](t, c, "start")
-		_ = c.Say("refused", loadcontrol.Refusal{ID: 3, Reason: loadcontrol.DayLimit, RetryAfter: time.Hour}, nil)
+		_ = c.SendMessage("finished", Finished{ID: 2, Sent: &stream.Sent{Planned: 10}, Error: "canceled"}, nil)
+		receiveAs[Start](t, c, "start")
+		_ = c.SendMessage("refused", loadcontrol.Refusal{ID: 3, Reason: loadcontrol.DayLimit, RetryAfter: time.Hour}, nil)
 		<-c.Done()
 		ended <- c.Err()
 	})
@@ -100,7 +100,7 @@ func TestWholeConversation(t *testing.T) {
 	if _, err := c.Start(t.Context(), startOf(2, sample.Reverse)); err != nil {
 		t.Fatal(err)
 	}
-	_ = c.Say(sayCancel, Cancel{ID: 2})
+	_ = c.SendMessage(msgCancel, Cancel{ID: 2})
 	if finished, got, err := c.Wait(t.Context(), 2); err != nil || finished.Error != "canceled" || finished.Sent.Planned != 10 || got != nil {
 		t.Fatal(finished, got, err)
 	}
@@ -126,7 +126,7 @@ func TestReplyToOpenNeedsAPortAndASession(t *testing.T) {
 	for _, reply := range []any{nil, 5, Reply{Session: 1}, Reply{Port: 1}, "udp"} {
 		over := converse(t, func(c *loadcontrol.Conn) {
 			_, _, _ = c.Read(context.Background()) // open
-			_ = c.Opened(reply)                    // as above
+			_ = c.SendOpened(reply)                // as above
 			<-c.Done()
 		})
 		_, err := Open(t.Context(), over, loadcontrol.Open{Run: "r", Bytes: 1, Duration: time.Second})
@@ -165,9 +165,9 @@ func TestUnexpectedReplyEndsTheSession(t *testing.T) {
 		{"no number of a transfer", []word{{"started", map[string]int{"id": 65536}}}, "cannot unmarshal number 65536"},
 	} {
 		client := played(t, func(conn *loadcontrol.Conn) {
-			hearAs[Start](t, conn, "start")
+			receiveAs[Start](t, conn, "start")
 			for _, w := range c.says {
-				_ = conn.Say(w.name, w.body, nil) // the test checks the end of the connection
+				_ = conn.SendMessage(w.name, w.body, nil) // the test checks the end of the connection
 			}
 			<-conn.Done()
 		})
@@ -185,8 +185,8 @@ func TestUnexpectedReplyEndsTheSession(t *testing.T) {
 
 func TestRefusalOfATransferIsOneLine(t *testing.T) {
 	client := played(t, func(c *loadcontrol.Conn) {
-		hearAs[Start](t, c, "start")
-		_ = c.Say("refused", loadcontrol.Refusal{ID: 1, Reason: loadcontrol.Busy, Detail: "a\nb\x1b"}, nil) // as above
+		receiveAs[Start](t, c, "start")
+		_ = c.SendMessage("refused", loadcontrol.Refusal{ID: 1, Reason: loadcontrol.Busy, Detail: "a\nb\x1b"}, nil) // as above
 		<-c.Done()
 	})
 	_, err := client.Start(t.Context(), startOf(1, sample.Forward))
@@ -197,9 +197,9 @@ func TestRefusalOfATransferIsOneLine(t *testing.T) {
 
 func TestEndOfTheConnectionEndsWaits(t *testing.T) {
 	client := played(t, func(c *loadcontrol.Conn) {
-		hearAs[Start](t, c, "start")
-		_ = c.Say("started", Started{ID: 1}, nil) // as above
-		hearAs[Sent](t, c, "sent")                // and then it closes
+		receiveAs[Start](t, c, "start")
+		_ = c.SendMessage("started", Started{ID: 1}, nil) // as above
+		receiveAs[Sent](t, c, "sent")                     // and then it closes
 	})
 	if _, err := client.Start(t.Context(), startOf(1, sample.Forward)); err != nil {
 		t.Fatal(err)
@@ -226,10 +226,10 @@ func TestEndOfTheConnectionEndsWaits(t *testing.T) {
 func TestWaitCanBeRepeatedAfterAnErrorOfItsContext(t *testing.T) {
 	goOn := make(chan struct{})
 	client := played(t, func(c *loadcontrol.Conn) {
-		hearAs[Start](t, c, "start")
-		_ = c.Say("started", Started{ID: 1}, nil) // as above
+		receiveAs[Start](t, c, "start")
+		_ = c.SendMessage("started", Started{ID: 1}, nil) // as above
 		<-goOn
-		_ = c.Say("finished", Finished{ID: 1, Received: &stream.Received{}}, nil) // as above
+		_ = c.SendMessage("finished", Finished{ID: 1, Received: &stream.Received{}}, nil) // as above
 		<-c.Done()
 	})
 	if _, err := client.Start(t.Context(), startOf(1, sample.Forward)); err != nil {
@@ -254,9 +254,9 @@ func TestManyTransfersInSequence(t *testing.T) {
 	const transfers = 100
 	client := played(t, func(c *loadcontrol.Conn) {
 		for range transfers {
-			id := hearAs[Start](t, c, "start").ID
-			_ = c.Say("started", Started{ID: id}, nil)                                         // as above
-			_ = c.Say("finished", Finished{ID: id, Sent: &stream.Sent{}}, fmt.Append(nil, id)) // as above
+			id := receiveAs[Start](t, c, "start").ID
+			_ = c.SendMessage("started", Started{ID: id}, nil)                                         // as above
+			_ = c.SendMessage("finished", Finished{ID: id, Sent: &stream.Sent{}}, fmt.Append(nil, id)) // as above
 		}
 		<-c.Done()
 	})
@@ -313,7 +313,7 @@ func FuzzDeliver(f *testing.F) {
 		}
 		c := &Client{pending: map[uint16]*pending{0: wait(), 1: wait(), 2: wait()}}
 		c.pending[2].running = true
-		for _, m := range []*loadcontrol.Say{{Name: name, Body: body}, {Name: next, Body: nextBody}, {Name: next, Body: nextBody}} {
+		for _, m := range []*loadcontrol.TrafficMessage{{Name: name, Body: body}, {Name: next, Body: nextBody}, {Name: next, Body: nextBody}} {
 			if err := c.deliver(m, records); err != nil && !errors.Is(err, loadcontrol.ErrProtocol) {
 				t.Errorf("%v", err)
 			}

@@ -32,7 +32,7 @@ type overload struct {
 }
 
 func (*overload) Kind() string                            { return "saturation" }
-func (o *overload) Traffic() loadtest.Traffic             { return udp.Near(o) }
+func (o *overload) Traffic() loadtest.Traffic             { return udp.NewLocal(o) }
 func (o *overload) Bytes() int64                          { return int64(2.2 * float64(o.rate) * o.last.Seconds()) }
 func (o *overload) Duration() time.Duration               { return 2 * o.last }
 func (*overload) Publish(*loadtest.Values, *loadtest.Run) {}
@@ -43,7 +43,7 @@ func (o *overload) Perform(ctx context.Context, s *udp.Session, _ *loadtest.Run)
 	for i, d := range sample.Directions() {
 		both.Go(func() {
 			var x *udp.Transfer
-			x, errs[i] = s.Transfer(ctx, d, s.Plan(s.Paced(1400, o.rate, o.last)), nil)
+			x, errs[i] = s.Transfer(ctx, d, s.Plan(s.PacedSegment(1400, o.rate, o.last)), nil)
 			o.mu.Lock()
 			defer o.mu.Unlock()
 			o.seen[i] = x
@@ -76,7 +76,7 @@ func TestSessionsUnderARealFullQueue(t *testing.T) {
 			var out *loadtest.Outcome
 			begin := time.Now()
 			err := l.Client.Do(func() (err error) {
-				out, err = loadtest.Once(t.Context(), env, probe.Target{Path: "lab", Probe: "saturation"}, opts, k, nil, nil)
+				out, err = loadtest.RunOnce(t.Context(), env, probe.Target{Path: "lab", Probe: "saturation"}, opts, k, nil, nil)
 				return err
 			})
 			if err != nil {

@@ -32,13 +32,13 @@ func simulated(t *testing.T) (s *serving, h *host, hello func()) {
 	}
 	s = opened.(*serving)
 	t.Cleanup(s.Close)
-	hello = func() { f.greeted(s.id, proven) }
+	hello = func() { f.challenge(s.id, proven) }
 	return s, h, hello
 }
 
 // proves sets the proved address.
 func (s *serving) proves(to netip.AddrPort) {
-	s.heardFrom()
+	s.recordReceived()
 	s.to.Store(&to)
 }
 
@@ -56,7 +56,7 @@ func silentAfter(t *testing.T, h *host, timeout time.Duration) {
 	t.Helper()
 	begin := time.Now()
 	why := <-h.ended
-	if took := time.Since(begin); !errors.Is(why, traffic.ErrSilent) || took < timeout || took > timeout+2*lookEvery {
+	if took := time.Since(begin); !errors.Is(why, traffic.ErrIdleTimeout) || took < timeout || took > timeout+2*watchInterval {
 		t.Errorf("after %v: %v; want the end as silent after %v", took, why, timeout)
 	}
 }
@@ -120,8 +120,8 @@ func TestHelloOfAnotherAddressDoesNotCount(t *testing.T) {
 		var others sync.WaitGroup
 		others.Go(func() {
 			for ctx.Err() == nil {
-				s.remote.greeted(s.id, netip.AddrPortFrom(proven.Addr(), proven.Port()+1))
-				s.remote.greeted(s.id+1, proven)
+				s.remote.challenge(s.id, netip.AddrPortFrom(proven.Addr(), proven.Port()+1))
+				s.remote.challenge(s.id+1, proven)
 				time.Sleep(helloEvery) // simulated time (synctest)
 			}
 		})
@@ -285,7 +285,7 @@ func TestConsentAllocatesNothing(t *testing.T) {
 func TestStreamToASilentClientEndsWithItsSession(t *testing.T) {
 	p, x := streaming(t)
 	p.serving.hello.Store(int64(sched.Now() - Outage))
-	if why := <-p.host.ended; !errors.Is(why, traffic.ErrSilent) {
+	if why := <-p.host.ended; !errors.Is(why, traffic.ErrIdleTimeout) {
 		t.Errorf("%v", why)
 	}
 	<-p.Done()
@@ -303,7 +303,7 @@ func TestStreamOfTheClientCountsLikeHellos(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.serving.hello.Store(int64(sched.Now() - Outage + time.Second))
-	if _, err := p.session.Send(t.Context(), 1, p.at(), x.Plan, stream.How{}); err != nil {
+	if _, err := p.session.Send(t.Context(), 1, p.at(), x.Plan, stream.SendOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Sent(t.Context(), 1, 100); err != nil {
@@ -312,7 +312,7 @@ func TestStreamOfTheClientCountsLikeHellos(t *testing.T) {
 	if _, _, err := p.Wait(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
-	if ago := p.serving.unheard(sched.Now()); ago > Outage/2 { // the limit is wide for a busy host
+	if ago := p.serving.idleTime(sched.Now()); ago > Outage/2 { // the limit is wide for a busy host
 		t.Errorf("last heard %v ago, but packets arrived since", ago)
 	}
 }

@@ -37,8 +37,8 @@ type Fitter interface {
 	Fit(limits loadcontrol.Limits, overhead int) int64
 }
 
-// Near returns the local half of the traffic for one test.
-func Near(t Test) loadtest.Traffic { return local{t} }
+// NewLocal returns the local half of the traffic for one test.
+func NewLocal(t Test) loadtest.Traffic { return local{t} }
 
 type local struct{ test Test }
 
@@ -50,7 +50,7 @@ func (local) Counters(s *metric.Scope, directions []sample.Direction) {
 
 // Connect opens a session over the control connection and its UDP socket, and proves the address of
 // the socket.
-func (n local) Connect(ctx context.Context, d *loadtest.Dialed) (loadtest.Flow, error) {
+func (n local) Connect(ctx context.Context, d *loadtest.ControlConn) (loadtest.Flow, error) {
 	o, where := d.Open, d.Client.Remote()
 	if f, ok := n.test.(Fitter); ok {
 		if fits := f.Fit(d.Client.Welcome().Limits, Overhead(where.Addr().Is6())); fits > 0 {
@@ -81,7 +81,7 @@ func (n local) Connect(ctx context.Context, d *loadtest.Dialed) (loadtest.Flow, 
 		served.Wait()
 	}
 	d.Phase("proving the address for test packets")
-	cookie, err := greet(ctx, s, remote)
+	cookie, err := proveAddress(ctx, s, remote)
 	if err == nil {
 		if err = client.Prove(ctx, cookie); err != nil {
 			err = d.Failed(ctx, &loadtest.RemoteError{Err: err, Package: Name})
@@ -97,8 +97,8 @@ func (n local) Connect(ctx context.Context, d *loadtest.Dialed) (loadtest.Flow, 
 	return f, nil
 }
 
-// greet obtains the cookie that proves the local address.
-func greet(ctx context.Context, s *stream.Session, remote netip.AddrPort) (cookie []byte, err error) {
+// proveAddress obtains the cookie that proves the local address.
+func proveAddress(ctx context.Context, s *stream.Session, remote netip.AddrPort) (cookie []byte, err error) {
 	cookie, err = s.Hello(ctx, remote)
 	switch {
 	case errors.Is(err, stream.ErrNoReply):
@@ -106,19 +106,19 @@ func greet(ctx context.Context, s *stream.Session, remote netip.AddrPort) (cooki
 	case err != nil && ctx.Err() == nil:
 		err = &loadtest.Failure{Reason: loadtest.ReasonSocket, Err: err}
 	case err != nil:
-		err = loadtest.Refine(ctx, err)
+		err = loadtest.WithCause(ctx, err)
 	}
 	return cookie, err
 }
 
-func sessionOptions(ctx context.Context, d *loadtest.Dialed, c *Client, remote netip.AddrPort) SessionOptions {
+func sessionOptions(ctx context.Context, d *loadtest.ControlConn, c *Client, remote netip.AddrPort) SessionOptions {
 	o := SessionOptions{
 		IPv6: remote.Addr().Is6(), DSCP: uint8(d.Options.DSCP), NoChecksum: d.Options.NoChecksum,
 		Limits: c.Welcome().Limits, Remote: remote,
 		Rows: d.Env.Recorder.Rows(), Path: d.Target.Path, Probe: d.Target.Probe, Run: d.Open.Run,
 	}
 	here := hostid.Read().Token(c.Reply.Salt)
-	o.Shared = here != 0 && here == c.Reply.Host
+	o.SharedClock = here != 0 && here == c.Reply.Host
 	iface, err := calibration.InterfaceTo(ctx, d.Options.LocalAddr(), remote)
 	if err != nil {
 		d.Log.Debug("Interface of the path not found; its timestamps count as not calibrated", "err", err)
@@ -172,7 +172,7 @@ const helloEvery = 500 * time.Millisecond
 
 // hello sends hello packets, which also preserve the mapping of a NAT, until ctx ends.
 func (c *carrier) hello(ctx context.Context) {
-	for ctxtime.For(ctx, helloEvery) {
+	for ctxtime.Sleep(ctx, helloEvery) {
 		if !c.sending.Load() {
 			_ = c.session.KeepAlive(c.remote) // on an error the next one may succeed
 		}
@@ -193,27 +193,27 @@ func (c *carrier) end() time.Time {
 	return c.planned
 }
 
-// Carry implements Carrier.
-func (c *carrier) Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*Carried, error) {
+// Transfer implements Carrier.
+func (c *carrier) Transfer(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*CarrierResult, error) {
 	n := c.last.Add(1)
 	if n > math.MaxUint16 {
 		return nil, fmt.Errorf("udp: more than %d transfers in a session", math.MaxUint16)
 	}
 	c.plan(p.Duration())
-	x := &carrying{
-		carrier: c, adjustRate: adjustRate, tell: progress,
+	x := &transferring{
+		carrier: c, adjustRate: adjustRate, onProgress: progress,
 		Start: Start{ID: uint16(n), Direction: d, Plan: p, Idle: c.idle(idle)},
 	}
-	watched, gone := context.WithCancelCause(ctx)
+	transferring, ended := context.WithCancelCause(ctx)
 	x.local.Before = clockNow(c.clock)
 	var watching sync.WaitGroup
-	watching.Go(func() { x.watch(watched, gone) })
+	watching.Go(func() { x.watch(transferring, ended) })
 	run := x.forward
 	if d == sample.Reverse {
 		run = x.reverse
 	}
-	out, err := run(watched)
-	gone(nil)
+	out, err := run(transferring)
+	ended(nil)
 	watching.Wait()
 	if out != nil {
 		x.local.After = clockNow(c.clock)
@@ -227,36 +227,36 @@ func (c *carrier) Carry(ctx context.Context, d sample.Direction, p stream.Plan, 
 }
 
 // idle returns the idle timeout after the last packet: the configured one, or less.
-func (c *carrier) idle(asked time.Duration) time.Duration {
-	if asked <= 0 {
+func (c *carrier) idle(requested time.Duration) time.Duration {
+	if requested <= 0 {
 		return c.drain
 	}
-	return min(c.drain, max(asked, MinIdle))
+	return min(c.drain, max(requested, MinIdle))
 }
 
-// carrying is a transfer in progress.
-type carrying struct {
+// transferring is a transfer in progress.
+type transferring struct {
 	*carrier
 	Start
 	adjustRate stream.Adjuster
-	tell       func(loadtest.Progress)
+	onProgress func(loadtest.Progress)
 	// over is the end of sending of a forward transfer, as time.Time.UnixNano; zero: not yet.
 	over      atomic.Int64
 	reception atomic.Pointer[stream.Reception] // of a reverse transfer
 	local     Clocks                           // used by watch, then by Carry
 }
 
-func (x *carrying) forward(ctx context.Context) (*Carried, error) {
+func (x *transferring) forward(ctx context.Context) (*CarrierResult, error) {
 	started, err := x.client.Start(ctx, x.Start)
 	if err != nil {
 		return nil, failed(sample.Forward, err)
 	}
-	out := &Carried{Remote: Clocks{Before: started.Clock}}
+	out := &CarrierResult{Remote: Clocks{Before: started.Clock}}
 	x.sending.Store(gap(x.Plan) <= helloEvery)
-	out.Sent, err = x.session.Send(ctx, x.ID, x.remote, x.Plan, stream.How{Progress: x.progress, AdjustRate: x.adjustRate})
+	out.Sent, err = x.session.Send(ctx, x.ID, x.remote, x.Plan, stream.SendOptions{Progress: x.progress, AdjustRate: x.adjustRate})
 	x.sending.Store(false)
 	if out.Sent != nil {
-		out.Packets, out.PayloadBytes = out.Sent.Moved(x.Plan)
+		out.Packets, out.PayloadBytes = out.Sent.Totals(x.Plan)
 	}
 	if err != nil {
 		return out, &loadtest.Failure{Reason: loadtest.ReasonSocket, Err: err}
@@ -276,7 +276,7 @@ func (x *carrying) forward(ctx context.Context) (*Carried, error) {
 	return out, nil
 }
 
-func (x *carrying) reverse(ctx context.Context) (*Carried, error) {
+func (x *transferring) reverse(ctx context.Context) (*CarrierResult, error) {
 	reception, err := x.session.Expect(x.ID, x.Plan)
 	if err != nil {
 		return nil, &loadtest.Failure{Reason: loadtest.ReasonSocket, Err: err}
@@ -286,7 +286,7 @@ func (x *carrying) reverse(ctx context.Context) (*Carried, error) {
 	receiving, enough := context.WithCancel(ctx)
 	defer enough()
 	var finishing sync.WaitGroup
-	out := &Carried{}
+	out := &CarrierResult{}
 	finishing.Go(func() {
 		out.Received = reception.Finish(receiving, -1, x.Idle)
 		enough()
@@ -304,7 +304,7 @@ func (x *carrying) reverse(ctx context.Context) (*Carried, error) {
 	}
 	finishing.Wait()
 	if out.Sent != nil {
-		out.Packets, out.PayloadBytes = out.Sent.Moved(x.Plan)
+		out.Packets, out.PayloadBytes = out.Sent.Totals(x.Plan)
 	} else { // the packets received are a lower bound of those sent
 		at := reception.Progress()
 		out.Packets, out.PayloadBytes = at.Packets, at.Bytes
@@ -313,7 +313,7 @@ func (x *carrying) reverse(ctx context.Context) (*Carried, error) {
 }
 
 // request makes the load server send, and waits for the end of the stream.
-func (x *carrying) request(ctx context.Context, to *stream.Reception, out *Carried) error {
+func (x *transferring) request(ctx context.Context, to *stream.Reception, out *CarrierResult) error {
 	started, err := x.client.Start(ctx, x.Start)
 	if err != nil {
 		return failed(sample.Reverse, err)
@@ -329,7 +329,7 @@ func (x *carrying) request(ctx context.Context, to *stream.Reception, out *Carri
 		return failed(sample.Reverse, err)
 	}
 	out.Sent = sent
-	packets, _ := sent.Moved(x.Plan) // no other packets can arrive
+	packets, _ := sent.Totals(x.Plan) // no other packets can arrive
 	to.SetSent(packets)
 	return nil
 }
@@ -345,9 +345,9 @@ func failed(d sample.Direction, err error) error {
 }
 
 // progress forwards the progress of a stream.
-func (x *carrying) progress(p stream.Progress) {
-	if x.tell != nil {
-		x.tell(loadtest.Progress{Packets: p.Packets, Bytes: p.Bytes, Elapsed: p.Elapsed})
+func (x *transferring) progress(p stream.Progress) {
+	if x.onProgress != nil {
+		x.onProgress(loadtest.Progress{Packets: p.Packets, Bytes: p.Bytes, Elapsed: p.Elapsed})
 	}
 }
 
@@ -356,20 +356,20 @@ const watchEvery = 200 * time.Millisecond
 
 // watch samples the clock error bound of this host during a transfer, and ends the transfer when the
 // load server reaches its idle timeout.
-func (x *carrying) watch(ctx context.Context, gone context.CancelCauseFunc) {
-	heard, came := time.Now(), 0
-	for ctxtime.For(ctx, watchEvery) {
+func (x *transferring) watch(ctx context.Context, ended context.CancelCauseFunc) {
+	lastReceived, received := time.Now(), 0
+	for ctxtime.Sleep(ctx, watchEvery) {
 		x.local.Largest = max(x.local.Largest, clockNow(x.clock).Bound)
 		if r := x.reception.Load(); r != nil {
 			p := r.Progress()
-			if p.Packets > came {
-				came, heard = p.Packets, time.Now()
+			if p.Packets > received {
+				received, lastReceived = p.Packets, time.Now()
 			}
 			x.progress(p)
 		}
-		heard = latest(heard, x.client.Heard())
-		if since, limit := x.remoteTimeout(heard, time.Now()); time.Since(since) > limit {
-			gone(&loadtest.Failure{Reason: loadtest.ReasonLost, Err: fmt.Errorf("nothing was received from the load server at %s for %v", x.remote, limit)})
+		lastReceived = latest(lastReceived, x.client.LastReceived())
+		if since, limit := x.remoteTimeout(lastReceived, time.Now()); time.Since(since) > limit {
+			ended(&loadtest.Failure{Reason: loadtest.ReasonLost, Err: fmt.Errorf("nothing was received from the load server at %s for %v", x.remote, limit)})
 			return
 		}
 	}
@@ -378,15 +378,15 @@ func (x *carrying) watch(ctx context.Context, gone context.CancelCauseFunc) {
 // remoteTimeout returns the begin and the length of the load server's idle timeout, which was last heard at
 // heard. Packets of a reverse stream must arrive as planned, since the load server pauses it without
 // hello packets from this end. After all streams control messages must arrive.
-func (x *carrying) remoteTimeout(heard, now time.Time) (since time.Time, limit time.Duration) {
+func (x *transferring) remoteTimeout(lastReceived, now time.Time) (since time.Time, limit time.Duration) {
 	planned := x.end()
 	switch over := x.over.Load(); {
 	case x.Direction == sample.Reverse && now.Before(planned):
-		return heard, Outage + gap(x.Plan)
+		return lastReceived, Outage + gap(x.Plan)
 	case x.Direction == sample.Forward && (over == 0 || now.Before(planned)):
 		return now, grace
 	default:
-		return latest(latest(heard, planned), time.Unix(0, over)), x.Idle + grace
+		return latest(latest(lastReceived, planned), time.Unix(0, over)), x.Idle + grace
 	}
 }
 

@@ -22,7 +22,7 @@ func (s *Session) Series() []*Series { return s.recorder.series }
 // NewTransfer returns a transfer with two clocks.
 func NewTransfer(local, remote Clocks, shared bool, took time.Duration, packets ...Packet) *Transfer {
 	t := &Transfer{
-		Local: local, Remote: remote, Shared: shared, Packets: packets, Direction: sample.Forward,
+		Local: local, Remote: remote, SharedClock: shared, Packets: packets, Direction: sample.Forward,
 		ends: bound.Ends{Local: remoteStamps(), Remote: remoteStamps()},
 		Sent: &stream.Sent{Begin: 1e18, End: 1e18 + 1}, Received: &stream.Received{},
 	}

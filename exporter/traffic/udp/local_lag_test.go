@@ -15,11 +15,11 @@ import (
 
 func TestTimeoutIsNeverMoreThanConfigured(t *testing.T) {
 	const drain = 5 * time.Second
-	for asked, want := range map[time.Duration]time.Duration{
+	for requested, want := range map[time.Duration]time.Duration{
 		0: drain, -1: drain, time.Second: time.Second, time.Minute: drain, time.Nanosecond: udp.MinIdle,
 	} {
-		if got := udp.Timeout(drain, asked); got != want {
-			t.Errorf("idle %v: timeout %v, want %v", asked, got, want)
+		if got := udp.Timeout(drain, requested); got != want {
+			t.Errorf("idle %v: timeout %v, want %v", requested, got, want)
 		}
 	}
 }
@@ -31,9 +31,9 @@ type late struct {
 	idle time.Duration
 }
 
-func (l *late) Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*udp.Carried, error) {
+func (l *late) Transfer(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*udp.CarrierResult, error) {
 	l.idle = idle
-	c, err := l.Link.Carry(ctx, d, p, idle, progress, adjustRate)
+	c, err := l.Link.Transfer(ctx, d, p, idle, progress, adjustRate)
 	time.Sleep(l.lag) // simulated time (synctest)
 	return c, err
 }
@@ -41,11 +41,11 @@ func (l *late) Carry(ctx context.Context, d sample.Direction, p stream.Plan, idl
 func TestLagIsTheTimeAfterTheEndOfSending(t *testing.T) {
 	plan := stream.Plan{Segments: []stream.Segment{{PayloadBytes: 972, Interval: 100 * time.Millisecond, Burst: 1, Bursts: 11}}}
 	for name, c := range map[string]struct {
-		each func(sample.Direction, *udp.Carried) error
+		each func(sample.Direction, *udp.CarrierResult) error
 		ok   bool
 	}{
 		"all arrived": {nil, true},
-		"one was lost": {func(_ sample.Direction, c *udp.Carried) error {
+		"one was lost": {func(_ sample.Direction, c *udp.CarrierResult) error {
 			c.Received.Packets = c.Received.Packets[1:]
 			return nil
 		}, false},

@@ -90,7 +90,7 @@ func TestClientSendsHellosInThePausesOfItsStream(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var greets sync.WaitGroup
 		greets.Go(func() { c.hello(ctx) })
-		out, err := c.Carry(t.Context(), sample.Forward, plan, 0, func(at loadtest.Progress) {
+		out, err := c.Transfer(t.Context(), sample.Forward, plan, 0, func(at loadtest.Progress) {
 			during = p.serving.remote.open()[0].Stats().Hellos - before
 		}, nil)
 		cancel()
@@ -128,7 +128,7 @@ func TestTimeoutOfASilentLoadServer(t *testing.T) {
 		"a forward stream after sending":                      {sample.Forward, 60 * s, 61 * s, 50 * s, 70 * s, 61*s + idle + grace},
 		"a forward stream with part of the records":           {sample.Forward, 60 * s, 61 * s, 90 * s, 95 * s, 90*s + idle + grace},
 	} {
-		x := &carrying{carrier: &carrier{planned: at(c.planned)}, Start: Start{Direction: c.d, Plan: plan, Idle: idle}}
+		x := &transferring{carrier: &carrier{planned: at(c.planned)}, Start: Start{Direction: c.d, Plan: plan, Idle: idle}}
 		if c.over > 0 {
 			x.over.Store(at(c.over).UnixNano())
 		}
@@ -157,11 +157,11 @@ func TestPlannedEndIsThatOfTheLastTransfer(t *testing.T) {
 func TestTimeoutNamesTheLoadServer(t *testing.T) {
 	p := ready(t)
 	c := &carrier{client: p.Client, session: p.session, remote: p.at(), clock: static.New(time.Millisecond, metric.Discard{}), drain: remoteend.Timeout}
-	x := &carrying{carrier: c, Start: startOf(1, sample.Forward)}
+	x := &transferring{carrier: c, Start: startOf(1, sample.Forward)}
 	x.Idle = -grace - 10*time.Second // so that the timeout is over
 	x.over.Store(time.Now().UnixNano())
-	ctx, gone := context.WithCancelCause(t.Context())
-	x.watch(ctx, gone)
+	ctx, ended := context.WithCancelCause(t.Context())
+	x.watch(ctx, ended)
 	var f *loadtest.Failure
 	if why := context.Cause(ctx); !errors.As(why, &f) || f.Reason != loadtest.ReasonLost || !strings.HasPrefix(why.Error(), "nothing was received from the load server at "+p.at().String()) {
 		t.Errorf("%v", why)
@@ -191,13 +191,13 @@ func TestPacketsOfTheClientEndAPause(t *testing.T) {
 	}
 	sent := make(chan int)
 	go func() {
-		s, err := p.session.Send(t.Context(), 1, p.at(), x.Plan, stream.How{})
+		s, err := p.session.Send(t.Context(), 1, p.at(), x.Plan, stream.SendOptions{})
 		if err != nil {
 			t.Error(err)
 		}
 		sent <- len(s.Packets)
 	}()
-	remoteend.Eventually(t, "packets", func() bool { _, _, ok := p.serving.stream.Streamed(); return ok })
+	remoteend.Eventually(t, "packets", func() bool { _, _, ok := p.serving.stream.LastStreamPacket(); return ok })
 	c := &consent{p.serving, sched.Now()}
 	begin := time.Now()
 	c.Unreachable(syscall.EHOSTUNREACH)

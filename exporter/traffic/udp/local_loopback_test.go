@@ -38,7 +38,7 @@ var target = probe.Target{Path: "office", Probe: "saturation", Peer: "192.0.2.1"
 // once is loadtest.Once; it retries if a busy host has delayed the hello packets by 5 s.
 func once(ctx context.Context, e probe.Env, at probe.Target, o loadtest.Options, k loadtest.Kind, progress func(loadtest.Progress)) (out *loadtest.Outcome, err error) {
 	for range 3 {
-		out, err = loadtest.Once(ctx, e, at, o, k, nil, progress)
+		out, err = loadtest.RunOnce(ctx, e, at, o, k, nil, progress)
 		if out == nil || out.Reason != loadtest.ReasonNoTraffic {
 			break
 		}
@@ -52,7 +52,7 @@ type scriptKind struct {
 }
 
 func (scriptKind) Kind() string                            { return "saturation" }
-func (k scriptKind) Traffic() loadtest.Traffic             { return udp.Near(k) }
+func (k scriptKind) Traffic() loadtest.Traffic             { return udp.NewLocal(k) }
 func (scriptKind) Bytes() int64                            { return 4_000_000 }
 func (scriptKind) Duration() time.Duration                 { return time.Second }
 func (scriptKind) Publish(*loadtest.Values, *loadtest.Run) {}
@@ -68,7 +68,7 @@ func staticClock() clock.Monitor { return static.New(time.Millisecond, metric.Di
 
 // thousand returns 1000 packets of 600 bytes in half a second.
 func thousand(s *udp.Session) stream.Plan {
-	return s.Plan(s.Paced(600, 1.2e6, 500*time.Millisecond))
+	return s.Plan(s.PacedSegment(600, 1.2e6, 500*time.Millisecond))
 }
 
 func TestTransferOverLoopbackIsJoinedInBothDirections(t *testing.T) {
@@ -82,8 +82,8 @@ func TestTransferOverLoopbackIsJoinedInBothDirections(t *testing.T) {
 			if c := x.Counts; c.Planned != 1000 || c.Arrived != 1000 || c.Unsent != 0 || c.Duplicated != 0 {
 				t.Errorf("%s: %+v", d, c)
 			}
-			if !x.Shared || x.Drift() != 0 {
-				t.Errorf("%s: one kernel, but shared %v, drift %v", d, x.Shared, x.Drift())
+			if !x.SharedClock || x.Drift() != 0 {
+				t.Errorf("%s: one kernel, but shared %v, drift %v", d, x.SharedClock, x.Drift())
 			}
 			for i := range x.Packets {
 				// One clock and two kernel timestamps: the delay of loopback, with the timestamp error only.
@@ -108,7 +108,7 @@ func TestTransferIsAdjustedInBothDirections(t *testing.T) {
 	told := map[sample.Direction]int{}
 	o, err := once(t.Context(), env(staticClock()), target, opts, scriptKind{func(ctx context.Context, s *udp.Session, _ *loadtest.Run) error {
 		for _, d := range sample.Directions() {
-			p := s.Plan(s.Paced(600, 600_000, time.Second))
+			p := s.Plan(s.PacedSegment(600, 600_000, time.Second))
 			p.Feedback = stream.MinFeedback
 			var last stream.Status
 			x, err := s.AdjustRate(ctx, d, p, func(st stream.Status) time.Duration {
@@ -157,7 +157,7 @@ func TestEndOfTheLoadServerEndsTheRun(t *testing.T) {
 			opts := remoteEnd(ctx, t)
 			var died time.Time
 			o, err := once(t.Context(), env(staticClock()), target, opts, scriptKind{func(ctx context.Context, s *udp.Session, _ *loadtest.Run) error {
-				p := s.Plan(s.Paced(600, 60_000, 30*time.Second))
+				p := s.Plan(s.PacedSegment(600, 60_000, 30*time.Second))
 				_, err := s.Transfer(ctx, d, p, func(at loadtest.Progress) {
 					if at.Packets > 0 && died.IsZero() {
 						died = time.Now()
@@ -247,7 +247,7 @@ func TestPathWithoutUDPIsReported(t *testing.T) {
 	at := relay(t, "127.0.0.2:0", opts.LoadServer)
 	opts.LoadServer = at
 	host, _, _ := net.SplitHostPort(at)
-	o, err := loadtest.Once(t.Context(), env(staticClock()), target, opts, scriptKind{nil}, nil, nil)
+	o, err := loadtest.RunOnce(t.Context(), env(staticClock()), target, opts, scriptKind{nil}, nil, nil)
 	if o.Result != loadtest.Failed || o.Reason != loadtest.ReasonNoTraffic {
 		t.Fatalf("%s, %s: %v", o.Result, o.Reason, err)
 	}

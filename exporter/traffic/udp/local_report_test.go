@@ -20,12 +20,12 @@ const goodClocks = `{"before":{"at_ns":0,"error_bound_ns":10000,"reason":"ok","c
 // Programs that read reports depend on these names, orders and formats.
 func TestJSONOfATransfer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // for simulated time
-		link := &loadtesttest.Link{Delay: 5 * time.Millisecond, Each: func(_ sample.Direction, c *udp.Carried) error {
+		link := &loadtesttest.Link{Delay: 5 * time.Millisecond, Each: func(_ sample.Direction, c *udp.CarrierResult) error {
 			c.Received.Packets, c.Cut = c.Received.Packets[:2], "the remote end shuts down"
 			c.Received.Packets[1].Damage = stream.Truncated
 			return nil
 		}}
-		s := udp.NewSession(link, udp.SessionOptions{Shared: true})
+		s := udp.NewSession(link, udp.SessionOptions{SharedClock: true})
 		plan := s.Plan(stream.Segment{PayloadBytes: 100, Interval: time.Millisecond, Burst: 1, Bursts: 3})
 		if _, err := s.Transfer(t.Context(), sample.Reverse, plan, nil); err != nil {
 			t.Fatal(err)

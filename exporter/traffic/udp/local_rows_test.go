@@ -83,7 +83,7 @@ func TestReportOfMoreTransfersThanRowsEnds(t *testing.T) {
 }
 
 func TestRowsAreArraysInTheOrderOfTheirColumns(t *testing.T) {
-	link := &loadtesttest.Link{Delay: 5 * time.Millisecond, Each: func(_ sample.Direction, c *udp.Carried) error {
+	link := &loadtesttest.Link{Delay: 5 * time.Millisecond, Each: func(_ sample.Direction, c *udp.CarrierResult) error {
 		c.Received.Packets = c.Received.Packets[:1]
 		return nil
 	}}

@@ -48,14 +48,14 @@ const Name = "udp"
 
 // Names of messages; the struct has the same name. The content of refused is a loadcontrol.Refusal.
 const (
-	sayProve    = "prove"
-	sayProved   = "proved"
-	sayStart    = "start"
-	sayStarted  = "started"
-	saySent     = "sent"
-	sayCancel   = "cancel"
-	sayFinished = "finished"
-	sayRefused  = "refused"
+	msgProve    = "prove"
+	msgProved   = "proved"
+	msgStart    = "start"
+	msgStarted  = "started"
+	msgSent     = "sent"
+	msgCancel   = "cancel"
+	msgFinished = "finished"
+	msgRefused  = "refused"
 )
 
 // Reply is the load server's reply to Open.

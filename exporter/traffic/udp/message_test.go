@@ -47,7 +47,7 @@ func TestEachMessageIsDecodedAsEncoded(t *testing.T) {
 		case *Finished:
 			got = new(Finished)
 		}
-		if err := (&loadcontrol.Say{Name: "x", Body: b}).Into(got); err != nil || !cmp.Equal(got, want) {
+		if err := (&loadcontrol.TrafficMessage{Name: "x", Body: b}).Into(got); err != nil || !cmp.Equal(got, want) {
 			t.Errorf("%T: %v\n%s", want, err, cmp.Diff(want, got))
 		}
 	}

@@ -85,8 +85,8 @@ func (h *host) Limits() (loadcontrol.Limits, *loadcontrol.Refusal) {
 	return h.limits, nil
 }
 
-// Spend draws from a full bucket each time: only a load server has the state of tokens.
-func (h *host) Spend(_ sample.Direction, lasts time.Duration, draw traffic.Draw) *loadcontrol.Refusal {
+// ConsumeRate draws from a full bucket each time: only a load server has the state of tokens.
+func (h *host) ConsumeRate(_ sample.Direction, lasts time.Duration, draw traffic.Consume) *loadcontrol.Refusal {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.limits.BytesPerSecond > 0 {
@@ -114,25 +114,25 @@ func (h *host) Take(bytes int64) *loadcontrol.Refusal {
 	return nil
 }
 
-func (h *host) Moved(d sample.Direction, payload, headers int64) {
+func (h *host) CountBytes(d sample.Direction, payload, headers int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.moved[d] += payload
 	h.headers += headers
 }
 
-func (h *host) Begun()               { h.mu.Lock(); h.begun++; h.mu.Unlock() }
-func (h *host) Busy(until time.Time) { h.mu.Lock(); h.until = until; h.mu.Unlock() }
-func (h *host) busy() time.Time      { h.mu.Lock(); defer h.mu.Unlock(); return h.until }
-func (h *host) Say(name string, body any, data []byte) error {
-	return h.conn.Say(name, body, data)
+func (h *host) CountTransfer()          { h.mu.Lock(); h.begun++; h.mu.Unlock() }
+func (h *host) SetBusy(until time.Time) { h.mu.Lock(); h.until = until; h.mu.Unlock() }
+func (h *host) busy() time.Time         { h.mu.Lock(); defer h.mu.Unlock(); return h.until }
+func (h *host) SendMessage(name string, body any, data []byte) error {
+	return h.conn.SendMessage(name, body, data)
 }
 
-func (h *host) Refused(name string, r *loadcontrol.Refusal) error {
+func (h *host) SendRefusal(name string, r *loadcontrol.Refusal) error {
 	h.mu.Lock()
 	h.refusals = append(h.refusals, r.Reason)
 	h.mu.Unlock()
-	return h.conn.Say(name, r, nil)
+	return h.conn.SendMessage(name, r, nil)
 }
 
 func (h *host) End(why error) {
@@ -192,11 +192,11 @@ func meet(t *testing.T, f *remote, h *host) *peer {
 		}
 		opened <- s.(*serving)
 		defer s.Close()
-		for err = c.Opened(reply); err == nil; {
+		for err = c.SendOpened(reply); err == nil; {
 			if m, _, err = c.Read(t.Context()); err != nil {
 				return
 			}
-			if refusal := s.Hear(m.Say); refusal != nil {
+			if refusal := s.Handle(m.Traffic); refusal != nil {
 				_ = c.Refuse(refusal) // the client may have closed
 				return
 			}
@@ -255,11 +255,11 @@ func startOf(id uint16, d sample.Direction) Start {
 }
 
 // words returns a Say with this content.
-func words(t *testing.T, name string, body any) *loadcontrol.Say {
+func words(t *testing.T, name string, body any) *loadcontrol.TrafficMessage {
 	t.Helper()
 	b, err := json.Marshal(body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &loadcontrol.Say{Name: name, Body: bytes.Clone(b)}
+	return &loadcontrol.TrafficMessage{Name: name, Body: bytes.Clone(b)}
 }

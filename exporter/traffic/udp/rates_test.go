@@ -35,7 +35,7 @@ func TestRateHoldsForEachSegmentAndForBursts(t *testing.T) {
 		if err := p.Check(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if _, err := checkRate(p, full(rate)); (err == nil) != c.ok || err != nil && !errors.Is(err, errTooFast) {
+		if _, err := checkRate(p, full(rate)); (err == nil) != c.ok || err != nil && !errors.Is(err, errRate) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -43,7 +43,7 @@ type remote struct {
 }
 
 func (f *remote) Listen(at netip.AddrPort) (shut func(), err error) {
-	e, err := stream.Open(stream.Options{Local: at, Log: f.env.Log, OnHello: f.greeted})
+	e, err := stream.Open(stream.Options{Local: at, Log: f.env.Log, OnHello: f.challenge})
 	if err != nil {
 		return nil, fmt.Errorf("test traffic: %w", err)
 	}
@@ -127,15 +127,15 @@ func randomID() uint64 {
 	}
 }
 
-// greeted handles a hello packet, on the receiving goroutine.
-func (f *remote) greeted(id uint64, from netip.AddrPort) {
+// challenge handles a hello packet, on the receiving goroutine.
+func (f *remote) challenge(id uint64, from netip.AddrPort) {
 	v, ok := f.byID.Load(id)
 	if !ok {
 		return
 	}
 	s := v.(*serving)
 	if to := s.to.Load(); to != nil && *to == from {
-		s.heardFrom()
+		s.recordReceived()
 	}
 }
 
@@ -164,8 +164,8 @@ type consent struct {
 // packet from the client must follow.
 func (c *consent) Given() bool {
 	now := sched.Now()
-	unheard, gone := c.unheard(now), time.Duration(c.gone.Load())
-	return min(unheard, now-c.begun) <= consentLasts && (gone == 0 || now-unheard > gone)
+	idleFor, ended := c.idleTime(now), time.Duration(c.consentEnded.Load())
+	return min(idleFor, now-c.begun) <= consentLasts && (ended == 0 || now-idleFor > ended)
 }
 
 // Unreachable implements stream.Consent. A closed port ends consent after several errors, other
@@ -175,14 +175,14 @@ func (c *consent) Unreachable(err syscall.Errno) {
 	if err == syscall.EMSGSIZE || closed && c.refused.Add(1) < refusals {
 		return
 	}
-	c.gone.Store(int64(sched.Now()))
+	c.consentEnded.Store(int64(sched.Now()))
 }
 
 // roundingShare is how much rounding of intervals to nanoseconds may add to a rate at the limit.
 const roundingShare = 0.001
 
-// errTooFast: a plan exceeds a rate.
-var errTooFast = errors.New("faster than the token allows")
+// errRate: a plan exceeds a rate.
+var errRate = errors.New("faster than the token allows")
 
 // checkRate checks a plan against a token's rate: the mean of each paced segment, and the whole
 // against the bucket as it is at the beginning. It returns the level at the end.
@@ -192,13 +192,13 @@ func checkRate(p stream.Plan, b traffic.Bucket) (after float64, err error) {
 		burst := float64(s.Burst) * float64(s.PayloadBytes)
 		gain := rate * s.Interval.Seconds()
 		if s.Bursts > 1 && s.Interval > 0 && burst > gain {
-			return 0, fmt.Errorf("%w: segment %d sends %s, the limit is %s of UDP payload", errTooFast, i, option.Rate(burst/s.Interval.Seconds()), option.Rate(b.Rate))
+			return 0, fmt.Errorf("%w: segment %d sends %s, the limit is %s of UDP payload", errRate, i, option.Rate(burst/s.Interval.Seconds()), option.Rate(b.Rate))
 		}
 		level = min(b.Depth, level+rate*s.Pause.Seconds())
 		// If the level falls, it is lowest after the last burst; if it rises, after the first.
 		lowest := level - burst - math.Max(0, burst-gain)*float64(s.Bursts-1)
 		if lowest < 0 {
-			return 0, fmt.Errorf("%w: segment %d sends %.0f bytes at once, or too soon after others; the bucket then has %.0f of at most %.0f", errTooFast, i, level-lowest, level, b.Depth)
+			return 0, fmt.Errorf("%w: segment %d sends %.0f bytes at once, or too soon after others; the bucket then has %.0f of at most %.0f", errRate, i, level-lowest, level, b.Depth)
 		}
 		level = min(b.Depth, level+(gain-burst)*float64(s.Bursts))
 	}

@@ -77,7 +77,7 @@ func TestReportsAreFewerThanWhatIsReceived(t *testing.T) {
 	}
 	var mu sync.Mutex
 	var last stream.Status
-	sent, err := p.session.Send(t.Context(), 1, p.at(), x.Plan, stream.How{AdjustRate: func(st stream.Status) time.Duration {
+	sent, err := p.session.Send(t.Context(), 1, p.at(), x.Plan, stream.SendOptions{AdjustRate: func(st stream.Status) time.Duration {
 		mu.Lock()
 		defer mu.Unlock()
 		last = st

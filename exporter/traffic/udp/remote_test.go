@@ -111,21 +111,21 @@ func TestPlanIsCheckedAsAWhole(t *testing.T) {
 // A refusal without an ID ends the session.
 func TestInvalidMessagesEndTheSession(t *testing.T) {
 	p := ready(t)
-	if r := p.serving.Hear(words(t, "start", startOf(9, sample.Forward))); r != nil {
+	if r := p.serving.Handle(words(t, "start", startOf(9, sample.Forward))); r != nil {
 		t.Fatal(r)
 	}
-	for _, m := range []*loadcontrol.Say{
+	for _, m := range []*loadcontrol.TrafficMessage{
 		words(t, "reboot", struct{}{}), words(t, "started", Started{ID: 1}), words(t, "prove", 5),
 		{Name: "prove"},
 		words(t, "start", map[string]any{"id": 1, "root": true}), words(t, "start", startOf(0, sample.Forward)), words(t, "start", startOf(9, sample.Forward)),
 		words(t, "sent", Sent{Packets: 1}), words(t, "sent", Sent{ID: 1, Packets: -1}), words(t, "cancel", Cancel{}),
 	} {
-		if r := p.serving.Hear(m); r == nil || r.ID != 0 || r.Reason != loadcontrol.BadRequest || r.Detail == "" {
+		if r := p.serving.Handle(m); r == nil || r.ID != 0 || r.Reason != loadcontrol.BadRequest || r.Detail == "" {
 			t.Errorf("%s %s: %+v", m.Name, m.Body, r)
 		}
 	}
-	for _, m := range []*loadcontrol.Say{words(t, "sent", Sent{ID: 8}), words(t, "cancel", Cancel{ID: 8})} { // of a transfer that has ended
-		if r := p.serving.Hear(m); r != nil {
+	for _, m := range []*loadcontrol.TrafficMessage{words(t, "sent", Sent{ID: 8}), words(t, "cancel", Cancel{ID: 8})} { // of a transfer that has ended
+		if r := p.serving.Handle(m); r != nil {
 			t.Errorf("%s %s: %+v", m.Name, m.Body, r)
 		}
 	}
@@ -227,7 +227,7 @@ func streaming(t *testing.T) (*peer, Start) {
 
 func TestCanceledTransferReturnsItsRecords(t *testing.T) {
 	p, x := streaming(t)
-	_ = p.Say(sayCancel, Cancel{ID: 1})
+	_ = p.SendMessage(msgCancel, Cancel{ID: 1})
 	f, records, err := p.Wait(t.Context(), 1)
 	if err != nil || f.Error != "canceled by the client" || f.Sent == nil {
 		t.Fatalf("%+v, %v", f, err)
@@ -238,7 +238,7 @@ func TestCanceledTransferReturnsItsRecords(t *testing.T) {
 	}
 	p.host.mu.Lock()
 	defer p.host.mu.Unlock()
-	packets, payload := (&stream.Sent{Packets: sent}).Moved(x.Plan)
+	packets, payload := (&stream.Sent{Packets: sent}).Totals(x.Plan)
 	if p.host.begun != 1 || p.host.moved[sample.Reverse] != payload || p.host.headers != int64(28*packets) {
 		t.Errorf("%d begun, %v bytes and %d of headers counted; %d packets were sent", p.host.begun, p.host.moved, p.host.headers, packets)
 	}
@@ -277,7 +277,7 @@ func TestTwoTransfersRunConcurrently(t *testing.T) {
 	var both sync.WaitGroup
 	carry := func(d sample.Direction, plan stream.Plan) {
 		both.Go(func() {
-			out, err := c.Carry(t.Context(), d, plan, 0, func(loadtest.Progress) {}, nil)
+			out, err := c.Transfer(t.Context(), d, plan, 0, func(loadtest.Progress) {}, nil)
 			if err != nil || out.Cut != "" || len(out.Received.Packets) != plan.Packets() || len(out.Sent.Packets) != plan.Packets() {
 				t.Errorf("%s: %+v, %v", d, out, err)
 			}
@@ -322,7 +322,7 @@ func FuzzHear(f *testing.F) {
 		h.local = remote.open()[0].LocalAddr()
 		h.conn = nil
 		h.left = -1
-		s, _, r := remote.Open(quiet{h}, nil)
+		s, _, r := remote.Open(discardHost{h}, nil)
 		if r != nil {
 			t.Fatal(r)
 		}
@@ -330,16 +330,16 @@ func FuzzHear(f *testing.F) {
 		to := netip.MustParseAddrPort("127.0.0.1:9")
 		s.(*serving).to.Store(&to)
 		for range 2 {
-			if r := s.Hear(&loadcontrol.Say{Name: name, Body: body}); r != nil && (r.Check() != nil || r.ID != 0) {
+			if r := s.Handle(&loadcontrol.TrafficMessage{Name: name, Body: body}); r != nil && (r.Check() != nil || r.ID != 0) {
 				t.Errorf("%+v", r)
 			}
 		}
 	})
 }
 
-// quiet is a host that sends no messages.
-type quiet struct{ *host }
+// discardHost is a host that sends no messages.
+type discardHost struct{ *host }
 
-func (quiet) Say(string, any, []byte) error { return nil }
+func (discardHost) SendMessage(string, any, []byte) error { return nil }
 
-func (q quiet) Refused(string, *loadcontrol.Refusal) error { return nil }
+func (q discardHost) SendRefusal(string, *loadcontrol.Refusal) error { return nil }

@@ -32,9 +32,9 @@ type serving struct {
 	to atomic.Pointer[netip.AddrPort] // the proved address; nil: none
 	// hello is the time of the last hello from there, or of the proof, by sched.Now; refused counts the
 	// ICMP port-unreachable errors since then.
-	hello   atomic.Int64
-	refused atomic.Int64
-	gone    atomic.Int64 // time of the last ICMP error that ended consent, by sched.Now; zero: none
+	hello        atomic.Int64
+	refused      atomic.Int64
+	consentEnded atomic.Int64 // time of the last ICMP error that ended consent, by sched.Now; zero: none
 
 	mu     sync.Mutex
 	active [2]*transfer
@@ -47,7 +47,7 @@ type transfer struct {
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
 	reception *stream.Reception // of a forward one
-	told      atomic.Bool       // Sent was received
+	sentKnown atomic.Bool       // Sent was received
 }
 
 // Times of a transfer.
@@ -64,23 +64,23 @@ var (
 	errTooLong  = errors.New("the transfer took longer than planned")
 )
 
-// Hear implements traffic.Session.
-func (s *serving) Hear(m *loadcontrol.Say) (refusal *loadcontrol.Refusal) {
+// Handle implements traffic.Session.
+func (s *serving) Handle(m *loadcontrol.TrafficMessage) (refusal *loadcontrol.Refusal) {
 	switch m.Name {
-	case sayProve:
-		return hear(m, s.prove)
-	case sayStart:
-		return hear(m, s.start)
-	case saySent:
-		return hear(m, s.allSent)
-	case sayCancel:
-		return hear(m, s.cancel)
+	case msgProve:
+		return handle(m, s.prove)
+	case msgStart:
+		return handle(m, s.start)
+	case msgSent:
+		return handle(m, s.allSent)
+	case msgCancel:
+		return handle(m, s.cancel)
 	}
 	return badRequest("unexpected message %.40q", m.Name)
 }
 
-// hear decodes a message and calls do.
-func hear[B any](m *loadcontrol.Say, do func(*B) *loadcontrol.Refusal) *loadcontrol.Refusal {
+// handle decodes a message and calls do.
+func handle[B any](m *loadcontrol.TrafficMessage, do func(*B) *loadcontrol.Refusal) *loadcontrol.Refusal {
 	body := new(B)
 	if err := m.Into(body); err != nil {
 		return badRequest("%v", err)
@@ -93,17 +93,17 @@ func (s *serving) prove(p *Prove) *loadcontrol.Refusal {
 	if s.running(sample.Forward) || s.running(sample.Reverse) {
 		return badRequest("the address cannot change while a transfer runs")
 	}
-	to, ok := s.stream.Proven(p.Cookie)
+	to, ok := s.stream.VerifyCookie(p.Cookie)
 	if !ok {
 		return &loadcontrol.Refusal{Reason: loadcontrol.Unproved, Detail: "the cookie is not one of this session"}
 	}
 	if !s.remote.env.Allowed(to.Addr()) {
 		return &loadcontrol.Refusal{Reason: loadcontrol.Unproved, Detail: fmt.Sprintf("the source %v is not allowed", to.Addr())}
 	}
-	s.heardFrom()
+	s.recordReceived()
 	s.to.Store(&to)
-	s.host.Busy(time.Time{})
-	_ = s.host.Say(sayProved, Proved{Address: to.String()}, nil) // an error ends the session, which reports it
+	s.host.SetBusy(time.Time{})
+	_ = s.host.SendMessage(msgProved, Proved{Address: to.String()}, nil) // an error ends the session, which reports it
 	return nil
 }
 
@@ -112,7 +112,7 @@ func (s *serving) start(t *Start) *loadcontrol.Refusal {
 	most, refusal := s.permit(t)
 	if refusal != nil {
 		if refusal.ID != 0 {
-			_ = s.host.Refused(sayRefused, refusal) // an error ends the session, which reports it
+			_ = s.host.SendRefusal(msgRefused, refusal) // an error ends the session, which reports it
 			return nil
 		}
 		return refusal
@@ -125,7 +125,7 @@ func (s *serving) start(t *Start) *loadcontrol.Refusal {
 		within += t.Idle
 		var err error
 		if x.reception, err = s.stream.Expect(t.ID, t.Plan); err != nil {
-			_ = s.host.Refused(sayRefused, refused(t.ID, loadcontrol.BadRequest, err.Error()))
+			_ = s.host.SendRefusal(msgRefused, refused(t.ID, loadcontrol.BadRequest, err.Error()))
 			return nil
 		}
 	}
@@ -158,7 +158,7 @@ func (s *serving) busy() {
 			until = one.until
 		}
 	}
-	s.host.Busy(until)
+	s.host.SetBusy(until)
 }
 
 // permit refuses a transfer, or returns its longest time; zero: no limit.
@@ -186,7 +186,7 @@ func (s *serving) permit(t *Start) (most time.Duration, refusal *loadcontrol.Ref
 		refusal.ID = t.ID
 		return 0, refusal
 	}
-	refusal = s.host.Spend(t.Direction, t.Plan.Duration(), func(b traffic.Bucket) (float64, error) { return checkRate(t.Plan, b) })
+	refusal = s.host.ConsumeRate(t.Direction, t.Plan.Duration(), func(b traffic.Bucket) (float64, error) { return checkRate(t.Plan, b) })
 	if refusal != nil {
 		_ = s.host.Take(-t.Plan.Bytes()) // a negative number is never refused
 		refusal.ID = t.ID
@@ -201,10 +201,10 @@ func refused(id uint16, reason loadcontrol.Reason, detail string) *loadcontrol.R
 
 // carry does a transfer and sends its result.
 func (s *serving) carry(x *transfer) {
-	s.host.Begun()
+	s.host.CountTransfer()
 	f := Finished{ID: x.ID}
 	var records []byte
-	err := s.host.Say(sayStarted, Started{ID: x.ID, Clock: clockNow(s.remote.env.Clock)}, nil)
+	err := s.host.SendMessage(msgStarted, Started{ID: x.ID, Clock: clockNow(s.remote.env.Clock)}, nil)
 	switch {
 	case err == nil && x.Direction == sample.Forward:
 		f.Received = s.receive(x)
@@ -226,7 +226,7 @@ func (s *serving) carry(x *transfer) {
 		f.Error = "the stream cannot be sent: " + err.Error()
 	case x.ctx.Err() != nil:
 		f.Error = context.Cause(x.ctx).Error()
-	case f.Received != nil && !x.told.Load():
+	case f.Received != nil && !x.sentKnown.Load():
 		f.Error = "idle timeout without the number of packets sent"
 	}
 	// A client that does not read its records must not hold the link.
@@ -235,39 +235,39 @@ func (s *serving) carry(x *transfer) {
 	})
 	defer late.Stop()
 	s.set(x.Direction, nil) // the client may start the next one after finished
-	_ = s.host.Say(sayFinished, f, records)
+	_ = s.host.SendMessage(msgFinished, f, records)
 	s.busy()
 }
 
 // receive does a forward transfer.
 func (s *serving) receive(x *transfer) *stream.Received {
-	looking, stop := context.WithCancel(x.ctx)
+	watching, stop := context.WithCancel(x.ctx)
 	defer stop()
 	s.tasks.Go(func() {
-		x.reception.Follow(looking, func(st stream.Status) {
+		x.reception.Follow(watching, func(st stream.Status) {
 			_ = s.stream.Report(x.ID, *s.to.Load(), st) // the next one may succeed
 		})
 	})
 	got := x.reception.Finish(x.ctx, -1, x.Idle)
-	came := x.reception.Progress() // each packet of the plan once, without duplicates
-	s.count(sample.Forward, came.Packets, min(came.Bytes, x.Plan.Bytes()))
+	received := x.reception.Progress() // each packet of the plan once, without duplicates
+	s.count(sample.Forward, received.Packets, min(received.Bytes, x.Plan.Bytes()))
 	return got
 }
 
 // send does a reverse transfer, to the proved address.
 func (s *serving) send(x *transfer) (*stream.Sent, error) {
-	sent, err := s.stream.Send(x.ctx, x.ID, *s.to.Load(), x.Plan, stream.How{Consent: &consent{s, sched.Now()}})
+	sent, err := s.stream.Send(x.ctx, x.ID, *s.to.Load(), x.Plan, stream.SendOptions{Consent: &consent{s, sched.Now()}})
 	if err != nil {
 		s.remote.env.Log.Warn("Stream not sent", "to", s.to.Load().String(), "err", err)
 		sent = &stream.Sent{Planned: x.Plan.Packets()}
 	}
-	packets, bytes := sent.Moved(x.Plan)
+	packets, bytes := sent.Totals(x.Plan)
 	s.count(sample.Reverse, packets, bytes)
 	return sent, err
 }
 
 func (s *serving) count(d sample.Direction, packets int, bytes int64) {
-	s.host.Moved(d, bytes, int64(packets)*int64(Overhead(s.to.Load().Addr().Is6())))
+	s.host.CountBytes(d, bytes, int64(packets)*int64(Overhead(s.to.Load().Addr().Is6())))
 }
 
 func (s *serving) running(d sample.Direction) bool {
@@ -285,7 +285,7 @@ func (s *serving) allSent(m *Sent) *loadcontrol.Refusal {
 	x := s.active[sample.Forward]
 	s.mu.Unlock()
 	if x != nil && x.ID == m.ID {
-		x.told.Store(true)
+		x.sentKnown.Store(true)
 		x.reception.SetSent(m.Packets)
 	}
 	return nil
@@ -306,32 +306,32 @@ func (s *serving) cancel(m *Cancel) *loadcontrol.Refusal {
 	return nil
 }
 
-// lookEvery is the interval of watch.
-const lookEvery = 250 * time.Millisecond
+// watchInterval is the interval of watch.
+const watchInterval = 250 * time.Millisecond
 
 // watch ends the session, and so its streams, after Outage without packets from the client.
 func (s *serving) watch() {
-	for ctxtime.For(s.ctx, lookEvery) {
-		if s.to.Load() != nil && s.unheard(sched.Now()) > Outage {
-			s.host.End(traffic.ErrSilent)
+	for ctxtime.Sleep(s.ctx, watchInterval) {
+		if s.to.Load() != nil && s.idleTime(sched.Now()) > Outage {
+			s.host.End(traffic.ErrIdleTimeout)
 			return
 		}
 	}
 }
 
-// heardFrom records a packet from the proved address.
-func (s *serving) heardFrom() {
+// recordReceived records a packet from the proved address.
+func (s *serving) recordReceived() {
 	s.hello.Store(int64(sched.Now()))
 	s.refused.Store(0)
 }
 
-// unheard returns an upper bound of the time since the last packet from the proved address.
-func (s *serving) unheard(now time.Duration) time.Duration {
+// idleTime returns an upper bound of the time since the last packet from the proved address.
+func (s *serving) idleTime(now time.Duration) time.Duration {
 	ago := now - time.Duration(s.hello.Load())
-	if ago <= consentLasts && s.hello.Load() > s.gone.Load() { // otherwise packets of a stream since then may count
+	if ago <= consentLasts && s.hello.Load() > s.consentEnded.Load() { // otherwise packets of a stream since then may count
 		return ago
 	}
-	if from, since, ok := s.stream.Streamed(); ok && from == *s.to.Load() {
+	if from, since, ok := s.stream.LastStreamPacket(); ok && from == *s.to.Load() {
 		ago = min(ago, since)
 	}
 	return ago

@@ -22,15 +22,15 @@ import (
 // Carrier transfers streams between the two ends. The real one uses a control connection and a UDP
 // socket; tests of Kinds simulate a path.
 type Carrier interface {
-	// Carry transfers one stream. With an error it also returns what is known, or nil if nothing was
+	// Transfer transfers one stream. With an error it also returns what is known, or nil if nothing was
 	// sent. A transfer that ended early has no error, but Carried.Cut. idle is the idle timeout after
 	// the last packet was sent, at most the configured one; zero: the configured one. adjustRate
 	// is nil, or chooses the rate of a plan with feedback, in both directions.
-	Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*Carried, error)
+	Transfer(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*CarrierResult, error)
 }
 
-// Carried is the result of a Carrier.
-type Carried struct {
+// CarrierResult is the result of a Carrier.
+type CarrierResult struct {
 	// Sent and Received are the two ends' records; nil if unknown.
 	Sent     *stream.Sent
 	Received *stream.Received
@@ -45,8 +45,8 @@ type Carried struct {
 type SessionOptions struct {
 	// IPv6: packets have 48 bytes of headers, not 28.
 	IPv6 bool
-	// Shared: both ends read one clock (package hostid).
-	Shared bool
+	// SharedClock: both ends read one clock (package hostid).
+	SharedClock bool
 	// Local has the timestamp errors of this host on the path.
 	Local bound.Host
 	// DSCP and NoChecksum of plans.
@@ -65,11 +65,11 @@ type Session struct {
 	carrier Carrier
 	opts    SessionOptions
 
-	mu       sync.Mutex
-	moved    [2]int64      // IP bytes sent, by direction
-	done     time.Duration // planned time of completed transfers
-	recorder recorder
-	progress func(loadtest.Progress)
+	mu        sync.Mutex
+	sentBytes [2]int64      // IP bytes sent, by direction
+	done      time.Duration // planned time of completed transfers
+	recorder  recorder
+	progress  func(loadtest.Progress)
 }
 
 // Overhead returns the bytes of IP and UDP headers of a packet: 28 for IPv4, 48 for IPv6.
@@ -86,9 +86,9 @@ func (s *Session) Plan(segments ...stream.Segment) stream.Plan {
 	return stream.Plan{Segments: segments, DSCP: s.opts.DSCP, NoChecksum: s.opts.NoChecksum && !s.opts.IPv6}
 }
 
-// Paced returns a segment of IP packets of one size that leave evenly at a rate for a time. Above one
+// PacedSegment returns a segment of IP packets of one size that leave evenly at a rate for a time. Above one
 // packet per 100 us, several leave together.
-func (s *Session) Paced(ipBytes int, r option.Rate, d time.Duration) stream.Segment {
+func (s *Session) PacedSegment(ipBytes int, r option.Rate, d time.Duration) stream.Segment {
 	interval := max(1, time.Duration(float64(ipBytes)/float64(r)*float64(time.Second)+0.5))
 	return stream.Segment{
 		PayloadBytes: max(stream.HeaderBytes, ipBytes-s.Overhead()), Interval: interval, Burst: 1,
@@ -129,7 +129,7 @@ func (s *Session) transfer(ctx context.Context, d sample.Direction, p stream.Pla
 		return nil, errors.New("udp: a plan with feedback requires an Adjuster, and other plans must not have one")
 	}
 	begin := time.Now()
-	c, err := s.carrier.Carry(ctx, d, p, idle, s.watch(d, p, progress), adjustRate)
+	c, err := s.carrier.Transfer(ctx, d, p, idle, s.watch(d, p, progress), adjustRate)
 	took := time.Since(begin)
 	s.account(d, p, c)
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *Session) transfer(ctx context.Context, d sample.Direction, p stream.Pla
 	}
 	t := &Transfer{
 		Direction: d, Plan: p, Sent: c.Sent, Received: c.Received, Local: c.Local, Remote: c.Remote,
-		Shared: s.opts.Shared, Cut: c.Cut, ends: bound.Ends{Local: s.opts.Local, Remote: remoteStamps()}, took: took,
+		SharedClock: s.opts.SharedClock, Cut: c.Cut, ends: bound.Ends{Local: s.opts.Local, Remote: remoteStamps()}, took: took,
 	}
 	t.Packets, t.Counts = join(p, s.Overhead(), c.Sent, c.Received)
 	t.judgeClocks()
@@ -150,7 +150,7 @@ func (s *Session) transfer(ctx context.Context, d sample.Direction, p stream.Pla
 
 // remoteStamps returns the timestamp errors of a load server; those of its interface are included in
 // the clock error bound that it reports.
-func remoteStamps() bound.Host { return bound.Host{Conversion: bound.CardConversion, Ours: true} }
+func remoteStamps() bound.Host { return bound.Host{Conversion: bound.CardConversion, RunsOneway: true} }
 
 // watch forwards progress to the caller and to the run.
 func (s *Session) watch(d sample.Direction, p stream.Plan, progress func(loadtest.Progress)) func(loadtest.Progress) {
@@ -170,12 +170,12 @@ func (s *Session) watch(d sample.Direction, p stream.Plan, progress func(loadtes
 }
 
 // account adds what was sent, also of a transfer that failed.
-func (s *Session) account(d sample.Direction, p stream.Plan, c *Carried) {
+func (s *Session) account(d sample.Direction, p stream.Plan, c *CarrierResult) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.done += p.Duration()
 	if c != nil {
-		s.moved[d] += c.PayloadBytes + int64(c.Packets)*int64(s.Overhead())
+		s.sentBytes[d] += c.PayloadBytes + int64(c.Packets)*int64(s.Overhead())
 	}
 }
 
@@ -185,7 +185,7 @@ func (s *Session) record(t *Transfer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	series := t.series(s.recorder.every)
-	if s.opts.Rows.Heard() {
+	if s.opts.Rows.HasListeners() {
 		rows := series.Rows
 		if series.Every > 1 {
 			rows = t.rows(1)
@@ -208,7 +208,7 @@ func (s *Session) Follow(f func(loadtest.Progress)) {
 func (s *Session) Account(o *loadtest.Outcome, counters *metric.Scope) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o.ForwardBytes, o.ReverseBytes = s.moved[sample.Forward], s.moved[sample.Reverse]
+	o.ForwardBytes, o.ReverseBytes = s.sentBytes[sample.Forward], s.sentBytes[sample.Reverse]
 	if all := s.recorder.series; len(all) > 0 {
 		o.Transfers = all
 	}
@@ -274,7 +274,7 @@ func (t *Transfer) series(every int) *Series {
 func (t *Transfer) rows(every int) []record.Row {
 	after := func(x sample.Stamp) int64 {
 		if !x.Present() {
-			return record.None
+			return record.NoTime
 		}
 		return int64(x.At.Sub(t.Sent.Begin))
 	}
@@ -302,12 +302,12 @@ func (r *recorder) add(s *Series) {
 	r.series = append(r.series, s)
 	r.rows += len(s.Rows)
 	for r.rows > r.most && r.rows > len(r.series) {
-		r.thin()
+		r.halve()
 	}
 }
 
-// thin drops every second row of all series. It makes new slices, as readers may use the old ones (Session.record).
-func (r *recorder) thin() {
+// halve drops every second row of all series. It makes new slices, as readers may use the old ones (Session.record).
+func (r *recorder) halve() {
 	r.every, r.rows = 2*r.every, 0
 	for _, s := range r.series {
 		kept := make([]record.Row, 0, (len(s.Rows)+1)/2)

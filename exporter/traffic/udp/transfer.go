@@ -23,8 +23,8 @@ type Transfer struct {
 	// Local and Remote are the clocks of this agent and of the load server.
 	Local  Clocks `json:"local_clock"`
 	Remote Clocks `json:"remote_clock"`
-	// Shared: both ends run on one kernel and read one clock.
-	Shared bool `json:"shared_clock"`
+	// SharedClock: both ends run on one kernel and read one clock.
+	SharedClock bool `json:"shared_clock"`
 	// Cut is why the transfer ended early; empty: it did not.
 	Cut string `json:"ended_early,omitempty"`
 
@@ -248,7 +248,7 @@ func (t *Transfer) judgeClocks() {
 		remote.Reason = sample.RemoteUnsynchronized
 	}
 	t.bound = bound.Clocks(local, remote)
-	if t.Shared && bound.SharedClock(local, remote) {
+	if t.SharedClock && bound.SharedClock(local, remote) {
 		t.bound = sample.Bound{Reason: sample.OK}
 	}
 }
@@ -286,7 +286,7 @@ const crystal = 100e-6
 // time: at most that of two free-running oscillators, and at most twice the clock error bound over the
 // duration.
 func (t *Transfer) Drift() float64 {
-	if t.Shared && !t.Stepped() {
+	if t.SharedClock && !t.Stepped() {
 		return 0
 	}
 	took := t.Duration()
@@ -315,7 +315,7 @@ func (t *Transfer) StampError() (most time.Duration) {
 		if p := &t.Packets[i]; p.stamped() {
 			sent := p.Sent
 			sent.TXUncertainty = 0
-			most = max(most, t.ends.Stamps(t.Direction, sent, p.Arrived))
+			most = max(most, t.ends.StampError(t.Direction, sent, p.Arrived))
 		}
 	}
 	return most
@@ -326,7 +326,7 @@ func (t *Transfer) StampError() (most time.Duration) {
 func (t *Transfer) SpacingError() (most time.Duration) {
 	for i := range t.Packets {
 		if p := &t.Packets[i]; p.stamped() {
-			most = max(most, t.ends.Spacing(t.Direction, p.Arrived))
+			most = max(most, t.ends.SpacingError(t.Direction, p.Arrived))
 		}
 	}
 	return most

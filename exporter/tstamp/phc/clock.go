@@ -130,7 +130,7 @@ func (c *Clock) keep(ctx context.Context, d device) {
 			told = true
 			c.log.Warn("Cannot read the card's clock; using kernel timestamps and retrying", "err", err)
 		}
-		if !ctxtime.For(ctx, delay) {
+		if !ctxtime.Sleep(ctx, delay) {
 			return
 		}
 		delay = min(2*delay, maxRetry)

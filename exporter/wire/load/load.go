@@ -124,9 +124,9 @@ func Parse(b []byte) (h Header, err error) {
 	return h, nil
 }
 
-// Claims returns what a packet that Parse refused still shows: ours reports whether it has the magic number, session is
+// SessionOf returns what a packet that Parse refused still shows: ours reports whether it has the magic number, session is
 // the content of that field, 0 if the packet is too short for one.
-func Claims(b []byte) (session uint64, ours bool) {
+func SessionOf(b []byte) (session uint64, ours bool) {
 	if len(b) >= 16 {
 		session = binary.BigEndian.Uint64(b[8:])
 	}
@@ -188,12 +188,12 @@ var table = sync.OnceValue(makeTable)
 func makeTable() []byte {
 	b := make([]byte, tableBytes)
 	for i, state := 0, uint64(0); i < len(b); i += 8 {
-		binary.LittleEndian.PutUint64(b[i:], mix(&state))
+		binary.LittleEndian.PutUint64(b[i:], hash64(&state))
 	}
 	return b
 }
 
-func mix(state *uint64) uint64 {
+func hash64(state *uint64) uint64 {
 	*state += 0x9e3779b97f4a7c15
 	z := *state
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -204,7 +204,7 @@ func mix(state *uint64) uint64 {
 // content returns the first n octets of the packet's content, from HeaderBytes on; n is at most 65,535.
 func content(session uint64, seq uint32, n int) []byte {
 	state := session ^ uint64(seq)<<17
-	start := int(mix(&state) % starts)
+	start := int(hash64(&state) % starts)
 	return table()[start : start+n : start+n]
 }
 
@@ -216,12 +216,12 @@ func (h Header) Fill(b []byte) {
 	copy(b[HeaderBytes:], content(h.Session, h.Seq, len(b)-HeaderBytes))
 }
 
-// Kind is the kind of damage of a packet's content.
-type Kind uint8
+// Damage is the kind of damage of a packet's content.
+type Damage uint8
 
 // The kinds. The zero value is Intact.
 const (
-	Intact Kind = iota
+	Intact Damage = iota
 	// Truncated: shorter than sent, without other damage.
 	Truncated
 	// Overwritten: random or other data from the first octet that differs to the end: on average at least two bits per
@@ -231,9 +231,9 @@ const (
 	BitErrors
 )
 
-// Verdict is the result of Compare.
-type Verdict struct {
-	Kind Kind
+// Comparison is the result of Compare.
+type Comparison struct {
+	Damage Damage
 	// First is the offset in the packet of the first octet that differs or is missing, and Differing the number of
 	// octets that differ, without missing ones.
 	First, Differing int
@@ -242,7 +242,7 @@ type Verdict struct {
 }
 
 // Compare checks a Data packet with the valid header h.
-func Compare(got []byte, h Header) Verdict {
+func Compare(got []byte, h Header) Comparison {
 	want := int(h.PayloadBytes)
 	n := min(len(got), want)
 	right := content(h.Session, h.Seq, max(n, HeaderBytes)-HeaderBytes)
@@ -250,13 +250,13 @@ func Compare(got []byte, h Header) Verdict {
 	if bytes.Equal(body, right[:len(body)]) {
 		switch {
 		case len(got) < want:
-			return Verdict{Kind: Truncated, First: n}
+			return Comparison{Damage: Truncated, First: n}
 		case len(got) > want:
-			return Verdict{Kind: Overwritten, First: n, Differing: len(got) - n}
+			return Comparison{Damage: Overwritten, First: n, Differing: len(got) - n}
 		}
-		return Verdict{}
+		return Comparison{}
 	}
-	v := Verdict{Kind: BitErrors, First: -1}
+	v := Comparison{Damage: BitErrors, First: -1}
 	for i, b := range body {
 		if b == right[i] {
 			continue
@@ -268,7 +268,7 @@ func Compare(got []byte, h Header) Verdict {
 		v.BitsDiffering += bits.OnesCount8(b ^ right[i])
 	}
 	if v.BitsDiffering >= 2*(n-v.First) {
-		v.Kind = Overwritten
+		v.Damage = Overwritten
 	}
 	return v
 }

@@ -62,12 +62,12 @@ func TestRefusedPacketShowsItsSession(t *testing.T) {
 		if n >= 16 {
 			want = 77
 		}
-		if session, ours := Claims(whole[:n]); session != want || ours != (n >= 4) {
+		if session, ours := SessionOf(whole[:n]); session != want || ours != (n >= 4) {
 			t.Errorf("Claims of %d octets: session %d, ours %v", n, session, ours)
 		}
 	}
 	whole[3] ^= 1
-	if session, ours := Claims(whole); session != 77 || ours {
+	if session, ours := SessionOf(whole); session != 77 || ours {
 		t.Errorf("Claims of a packet with another magic number: session %d, ours %v", session, ours)
 	}
 }
@@ -90,16 +90,16 @@ func TestKindsOfDamageAreDistinguished(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		got  []byte
-		want Verdict
+		want Comparison
 	}{
-		{"intact", packet, Verdict{}},
-		{"truncated", packet[:600], Verdict{Kind: Truncated, First: 600}},
-		{"truncated to its header", packet[:HeaderBytes], Verdict{Kind: Truncated, First: HeaderBytes}},
-		{"one bit", flip(packet, 500), Verdict{Kind: BitErrors, First: 500, Differing: 1, BitsDiffering: 1}},
-		{"one bit in the last octet", flip(packet, 999), Verdict{Kind: BitErrors, First: 999, Differing: 1, BitsDiffering: 1}},
-		{"bits far apart", flip(packet, 40, 500, 998), Verdict{Kind: BitErrors, First: 40, Differing: 3, BitsDiffering: 3}},
-		{"one bit, and truncated", flip(packet[:600], 500), Verdict{Kind: BitErrors, First: 500, Differing: 1, BitsDiffering: 1}},
-		{"too long", tail(1000, []byte("more")), Verdict{Kind: Overwritten, First: 1000, Differing: 4}},
+		{"intact", packet, Comparison{}},
+		{"truncated", packet[:600], Comparison{Damage: Truncated, First: 600}},
+		{"truncated to its header", packet[:HeaderBytes], Comparison{Damage: Truncated, First: HeaderBytes}},
+		{"one bit", flip(packet, 500), Comparison{Damage: BitErrors, First: 500, Differing: 1, BitsDiffering: 1}},
+		{"one bit in the last octet", flip(packet, 999), Comparison{Damage: BitErrors, First: 999, Differing: 1, BitsDiffering: 1}},
+		{"bits far apart", flip(packet, 40, 500, 998), Comparison{Damage: BitErrors, First: 40, Differing: 3, BitsDiffering: 3}},
+		{"one bit, and truncated", flip(packet[:600], 500), Comparison{Damage: BitErrors, First: 500, Differing: 1, BitsDiffering: 1}},
+		{"too long", tail(1000, []byte("more")), Comparison{Damage: Overwritten, First: 1000, Differing: 4}},
 	} {
 		if got := Compare(c.got, h); got != c.want {
 			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
@@ -114,7 +114,7 @@ func TestKindsOfDamageAreDistinguished(t *testing.T) {
 		"the last eight octets are zero": tail(992, make([]byte, 8)),
 	} {
 		v := Compare(got, h)
-		if v.Kind != Overwritten || v.First > 1000 || v.Differing == 0 {
+		if v.Damage != Overwritten || v.First > 1000 || v.Differing == 0 {
 			t.Errorf("%s: got %+v, want Overwritten", name, v)
 		}
 	}
@@ -163,7 +163,7 @@ func TestPacketsDoNotAllocate(t *testing.T) {
 		h.Seq++
 		h.Fill(b)
 		got, err := Parse(b)
-		if err != nil || Compare(b, got).Kind != Intact {
+		if err != nil || Compare(b, got).Damage != Intact {
 			t.Fatalf("header %+v, %v", got, err)
 		}
 	}); n > 0 {
@@ -191,7 +191,7 @@ func FuzzPacket(f *testing.F) {
 			h.PayloadBytes = max(h.PayloadBytes, HeaderBytes)
 		}
 		v := Compare(b, h)
-		if v.First < 0 || v.First > len(b) || v.Differing < 0 || v.Differing > len(b) || v.Kind == Intact && len(b) != int(h.PayloadBytes) {
+		if v.First < 0 || v.First > len(b) || v.Differing < 0 || v.Differing > len(b) || v.Damage == Intact && len(b) != int(h.PayloadBytes) {
 			t.Errorf("verdict %+v of %d octets", v, len(b))
 		}
 		if n := len(h.AppendContent(nil, v.First, v.First+256)); n > 256 {
@@ -220,7 +220,7 @@ func BenchmarkCompare(b *testing.B) {
 	b.SetBytes(int64(len(packet)))
 	for b.Loop() {
 		got, err := Parse(packet)
-		if err != nil || Compare(packet, got).Kind != Intact {
+		if err != nil || Compare(packet, got).Damage != Intact {
 			b.Fatal(err)
 		}
 	}

@@ -42,11 +42,11 @@ const MaxReceiptWords = 4
 // bitmap, which it replaces.
 const HostBlockBytes = 8
 
-// AsksHost is the bit of Received in a request by which the sender requests the host block (Receipt.Host).
-const AsksHost = 1
+// HostRequestBit is the bit of Received in a request by which the sender requests the host block (Receipt.Host).
+const HostRequestBit = 1
 
-// Asks is Received of a request whose sender understands the host block, and sets this DSCP (0..63) in its test packets.
-func Asks(dscp uint8) uint32 { return AsksHost | uint32(dscp&63)<<8 }
+// HostRequest is Received of a request whose sender understands the host block, and sets this DSCP (0..63) in its test packets.
+func HostRequest(dscp uint8) uint32 { return HostRequestBit | uint32(dscp&63)<<8 }
 
 // SentDSCP is the DSCP that the sender of a request sets in its test packets.
 func (r *Receipt) SentDSCP() uint8 { return uint8(r.Received>>8) & 63 }
@@ -62,7 +62,7 @@ const (
 	flagFilled     = 0x20
 	hostFlag       = 0x08 // of the octet with version and words
 	crcOffset      = 4
-	leftOffset     = 56
+	replyTXOffset  = 56
 	crcBytes       = 4
 )
 
@@ -83,15 +83,15 @@ type Receipt struct {
 	Run, Epoch uint32
 	// Packets of the forward direction: the low 32 bits of seqwin.Counts. In a request Next is the number of test
 	// packets sent so far, Base a token of the sender's kernel (package hostid; 0: none), Received the sender's
-	// capabilities (AsksHost), and the rest is zero.
+	// capabilities (HostRequestBit), and the rest is zero.
 	Next, Base, Received, Lost, Duplicated,
 	Reordered, Late, Corrupted, Bursts uint32
 	// Tx is the number of replies sent to test packets, this one included, modulo 2^32. In a request: the sender's
 	// waiting time (Tmax, RFC 7680) in milliseconds.
 	Tx uint32
-	// Left are the transmit times of earlier replies: in the reply numbered n those of n-1, n-2 and n-3; in that to a
+	// EarlierTX are the transmit times of earlier replies: in the reply numbered n those of n-1, n-2 and n-3; in that to a
 	// statistics query, the last three.
-	Left [LeftReplies]Left
+	EarlierTX [ReportedReplies]ReplyTX
 	// Host: there is a host block with SocketDrops. Only some replies have one, and only on request: it replaces the
 	// bitmap's last word, so that the reply is as long as the request.
 	Host bool
@@ -128,7 +128,7 @@ func (r Receipt) AppendTo(b []byte) []byte {
 	} {
 		b = be.AppendUint32(b, v)
 	}
-	b = appendLeft(b, r.Left)
+	b = appendReplyTX(b, r.EarlierTX)
 	for _, w := range r.Recent[:words] {
 		b = be.AppendUint64(b, w)
 	}
@@ -179,7 +179,7 @@ func ParseReceipt(v []byte) (r Receipt, err error) {
 	r.Run, r.Epoch, r.Next, r.Base = be.Uint32(n), be.Uint32(n[4:]), be.Uint32(n[8:]), be.Uint32(n[12:])
 	r.Received, r.Lost, r.Duplicated, r.Reordered = be.Uint32(n[16:]), be.Uint32(n[20:]), be.Uint32(n[24:]), be.Uint32(n[28:])
 	r.Late, r.Corrupted, r.Bursts, r.Tx = be.Uint32(n[32:]), be.Uint32(n[36:]), be.Uint32(n[40:]), be.Uint32(n[44:])
-	r.Left = parseLeft(v[leftOffset:])
+	r.EarlierTX = parseReplyTX(v[replyTXOffset:])
 	for i := range r.Words {
 		r.Recent[i] = be.Uint64(v[ReceiptFixedBytes+8*i:])
 	}
@@ -192,31 +192,31 @@ func ParseReceipt(v []byte) (r Receipt, err error) {
 	return r, nil
 }
 
-// Left is the transmit time of an earlier reply. The zero value: not known.
-type Left struct {
+// ReplyTX is the transmit time of an earlier reply. The zero value: not known.
+type ReplyTX struct {
 	// Known: the remote end's kernel or card has provided a timestamp.
 	Known bool
 	// After is the transmit timestamp minus the T3 in the reply. On the wire it is in nanoseconds, at most
-	// MaxLeftAfter; a larger one is not known.
+	// MaxReplyTXAfter; a larger one is not known.
 	After time.Duration
 	// TXUncertainty is how much later the reply may have left (sample.Stamp). It is rounded up by at most a sixteenth
 	// or a microsecond.
 	TXUncertainty time.Duration
 }
 
-// MaxLeftAfter is the longest Left.After on the wire.
-const MaxLeftAfter = math.MaxUint32 - 1
+// MaxReplyTXAfter is the longest Left.After on the wire.
+const MaxReplyTXAfter = math.MaxUint32 - 1
 
-// LeftReplies is how many earlier replies a Receipt reports.
-const LeftReplies = 3
+// ReportedReplies is how many earlier replies a Receipt reports.
+const ReportedReplies = 3
 
-// appendLeft writes 32 bits for each: nanoseconds plus one, 0 for not known; then ten bits for each TX uncertainty,
+// appendReplyTX writes 32 bits for each: nanoseconds plus one, 0 for not known; then ten bits for each TX uncertainty,
 // from the highest: a power of two (5 bits) times a number of microseconds (5 bits).
-func appendLeft(b []byte, all [LeftReplies]Left) []byte {
+func appendReplyTX(b []byte, all [ReportedReplies]ReplyTX) []byte {
 	txUncertainty := uint32(0)
 	for _, l := range all {
 		after, code := uint32(0), uint32(0)
-		if l.Known && l.After >= 0 && l.After <= MaxLeftAfter {
+		if l.Known && l.After >= 0 && l.After <= MaxReplyTXAfter {
 			after, code = uint32(l.After)+1, txUncertaintyCode(l.TXUncertainty)
 		}
 		b = be.AppendUint32(b, after)
@@ -225,11 +225,11 @@ func appendLeft(b []byte, all [LeftReplies]Left) []byte {
 	return be.AppendUint32(b, txUncertainty<<2)
 }
 
-func parseLeft(v []byte) (all [LeftReplies]Left) {
-	txUncertainty := be.Uint32(v[4*LeftReplies:])
+func parseReplyTX(v []byte) (all [ReportedReplies]ReplyTX) {
+	txUncertainty := be.Uint32(v[4*ReportedReplies:])
 	for i := range all {
 		if after := be.Uint32(v[4*i:]); after != 0 {
-			all[i] = Left{Known: true, After: time.Duration(after - 1), TXUncertainty: txUncertaintyTime(txUncertainty >> (22 - 10*i) & 0x3ff)}
+			all[i] = ReplyTX{Known: true, After: time.Duration(after - 1), TXUncertainty: txUncertaintyTime(txUncertainty >> (22 - 10*i) & 0x3ff)}
 		}
 	}
 	return all
@@ -300,17 +300,17 @@ func findSeal(b []byte, authenticated bool) (s seal, ok bool) {
 func (s seal) sum(b []byte, authenticated bool) uint32 {
 	crc, from := uint32(0), 0
 	if authenticated {
-		crc, from = crcHole(crc, b[:hmacAt], hmacBytes), AuthenticatedBytes
+		crc, from = crcZeros(crc, b[:hmacAt], hmacBytes), AuthenticatedBytes
 	}
-	crc, from = crcHole(crc, b[from:s.crc], crcBytes), s.crc+crcBytes
+	crc, from = crcZeros(crc, b[from:s.crc], crcBytes), s.crc+crcBytes
 	if s.mac != 0 {
-		crc, from = crcHole(crc, b[from:s.mac], hmacBytes), s.mac+hmacBytes
+		crc, from = crcZeros(crc, b[from:s.mac], hmacBytes), s.mac+hmacBytes
 	}
 	return crc32.Update(crc, castagnoli, b[from:])
 }
 
-// crcHole continues the CRC over b and n octets that count as zero.
-func crcHole(crc uint32, b []byte, n int) uint32 {
+// crcZeros continues the CRC over b and n octets that count as zero.
+func crcZeros(crc uint32, b []byte, n int) uint32 {
 	return crc32.Update(crc32.Update(crc, castagnoli, b), castagnoli, zeros[:n])
 }
 

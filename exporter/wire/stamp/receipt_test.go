@@ -39,7 +39,7 @@ func TestTXUncertaintyIsRoundedUpByLittle(t *testing.T) {
 		0, 1, time.Microsecond, time.Microsecond + 1, 31 * time.Microsecond, 31*time.Microsecond + 1, 63 * time.Microsecond,
 		63*time.Microsecond + 1, time.Millisecond, 12345678, time.Second, time.Hour, 18 * time.Hour,
 	} {
-		got := parseLeft(appendLeft(nil, [LeftReplies]Left{{}, {Known: true, TXUncertainty: d}, {}}))
+		got := parseReplyTX(appendReplyTX(nil, [ReportedReplies]ReplyTX{{}, {Known: true, TXUncertainty: d}, {}}))
 		if most := d + d/16 + time.Microsecond; !got[1].Known || got[1].TXUncertainty < d || got[1].TXUncertainty > most || got[0].Known || got[2].Known {
 			t.Errorf("TX uncertainty %v became %+v", d, got)
 		}
@@ -47,8 +47,8 @@ func TestTXUncertaintyIsRoundedUpByLittle(t *testing.T) {
 	if got := txUncertaintyTime(txUncertaintyCode(math.MaxInt64)); got < 18*time.Hour {
 		t.Errorf("the longest is written as %v", got)
 	}
-	for _, l := range []Left{{Known: true, After: -1}, {Known: true, After: MaxLeftAfter + 1}, {After: 5, TXUncertainty: 5}} {
-		if got := parseLeft(appendLeft(nil, [LeftReplies]Left{l})); got != [LeftReplies]Left{} {
+	for _, l := range []ReplyTX{{Known: true, After: -1}, {Known: true, After: MaxReplyTXAfter + 1}, {After: 5, TXUncertainty: 5}} {
+		if got := parseReplyTX(appendReplyTX(nil, [ReportedReplies]ReplyTX{l})); got != [ReportedReplies]ReplyTX{} {
 			t.Errorf("Left %+v became %+v, want unknown", l, got)
 		}
 	}

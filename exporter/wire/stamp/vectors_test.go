@@ -184,10 +184,10 @@ var (
 		Lost: 0x06060606, Duplicated: 0x07070707, Reordered: 0x08080808, Late: 0x09090909,
 		Corrupted: 0x0a0a0a0a, Bursts: 0x0b0b0b0b, Tx: 0x0c0c0c0c,
 		// 31 us fit ten bits as they are, 33 us as 17 x 2, 1 s as 31 x 2^15 (1.015808 s).
-		Left: [3]Left{
+		EarlierTX: [3]ReplyTX{
 			{Known: true, After: 0x0d0d0d0c, TXUncertainty: 31 * time.Microsecond},
 			{Known: true, After: 0, TXUncertainty: 34 * time.Microsecond},
-			{Known: true, After: MaxLeftAfter, TXUncertainty: 1015808 * time.Microsecond},
+			{Known: true, After: MaxReplyTXAfter, TXUncertainty: 1015808 * time.Microsecond},
 		},
 		Recent: [4]uint64{0x0f0f0f0f0f0f0f0f, 0x1010101010101010},
 	}

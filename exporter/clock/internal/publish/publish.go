@@ -48,44 +48,44 @@ func Run(ctx context.Context, steps *clock.StepDetector, sink metric.Sink, name 
 	}
 }
 
-// unasked is a monitor without a clock daemon.
-type unasked struct {
+// withoutDaemon is a monitor without a clock daemon.
+type withoutDaemon struct {
 	sink    metric.Sink
 	name    string
 	steps   *clock.StepDetector
 	quality func(clock.Check) clock.Quality
 }
 
-// Unasked makes a monitor without a clock daemon: its quality at any instant is the result of quality, which must not block
+// NewWithoutDaemon makes a monitor without a clock daemon: its quality at any instant is the result of quality, which must not block
 // or allocate. It detects steps and publishes.
-func Unasked(sink metric.Sink, name string, o clock.StepOptions, quality func(clock.Check) clock.Quality) clock.Monitor {
-	return &unasked{sink, name, clock.NewStepDetector(o), quality}
+func NewWithoutDaemon(sink metric.Sink, name string, o clock.StepOptions, quality func(clock.Check) clock.Quality) clock.Monitor {
+	return &withoutDaemon{sink, name, clock.NewStepDetector(o), quality}
 }
 
-func (u *unasked) Quality(instant.Time) clock.Quality { return u.quality(u.steps.Check()) }
+func (u *withoutDaemon) Quality(instant.Time) clock.Quality { return u.quality(u.steps.Check()) }
 
-func (u *unasked) Run(ctx context.Context) error {
+func (u *withoutDaemon) Run(ctx context.Context) error {
 	return Run(ctx, u.steps, u.sink, u.name, func() Report { return Report{Quality: u.Quality(0)} })
 }
 
 // write sets the series from a report; last is the reference of the previous report.
 func write(s *metric.Scope, r *Report, last Reference) {
-	q, heard := &r.Quality, r.Reference != Reference{}
+	q, hasReference := &r.Quality, r.Reference != Reference{}
 	s.Set(metric.ClockSynchronized, metric.Flag(q.Synchronized()))
 	for _, state := range clock.States() {
 		s.Set(metric.ClockState, metric.Flag(state == q.State), state.String())
 	}
 	s.SetIf(metric.ClockErrorBound, q.Bound.Error.Seconds(), q.Synchronized())
-	s.SetIf(metric.ClockOffset, r.Offset, heard)
-	s.SetIf(metric.ClockFrequency, r.Frequency, heard)
-	s.SetIf(metric.ClockSkew, r.Skew, heard)
+	s.SetIf(metric.ClockOffset, r.Offset, hasReference)
+	s.SetIf(metric.ClockFrequency, r.Frequency, hasReference)
+	s.SetIf(metric.ClockSkew, r.Skew, hasReference)
 	// A float64 has a resolution below a microsecond here.
 	s.SetIf(metric.ClockLastUpdate, time.Duration(q.LastUpdate).Seconds(), !q.LastUpdate.IsZero())
 	s.Total(metric.ClockSteps, float64(q.Steps))
 	if r.Reference != last {
 		s.Drop(metric.ClockReferenceInfo, last[:]...) // a new reference is a new series
 	}
-	if heard {
+	if hasReference {
 		s.Set(metric.ClockReferenceInfo, 1, r.Reference[:]...)
 	}
 }

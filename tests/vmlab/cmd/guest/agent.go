@@ -79,7 +79,7 @@ func (t tracing) New(env probe.Env, target probe.Target, decode func(...any) err
 const stateEvery = 50 * time.Millisecond
 
 func logStates(ctx context.Context, a *agent.Agent, log *jsonLog) {
-	for ctxtime.For(ctx, stateEvery) {
+	for ctxtime.Sleep(ctx, stateEvery) {
 		s := a.Status().Clock
 		r := record.State{
 			Counter: truth.Counter(), State: s.State, Reason: s.Reason, Trusted: s.Trusted,
@@ -93,7 +93,7 @@ func logStates(ctx context.Context, a *agent.Agent, log *jsonLog) {
 }
 
 func logMetrics(ctx context.Context, s *sink, log *jsonLog) {
-	for first := true; ctxtime.For(ctx, 2*flushEvery); {
+	for first := true; ctxtime.Sleep(ctx, 2*flushEvery); {
 		if changed := s.changes(); len(changed) > 0 {
 			log.put(record.Metrics{Counter: truth.Counter(), First: first, Values: changed})
 			first = false

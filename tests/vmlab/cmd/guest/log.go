@@ -38,7 +38,7 @@ func (l *jsonLog) put(v any) {
 // keep writes until ctx ends, and once more.
 func (l *jsonLog) keep(ctx context.Context) {
 	for going := true; going; {
-		going = ctxtime.For(ctx, flushEvery)
+		going = ctxtime.Sleep(ctx, flushEvery)
 		l.mu.Lock()
 		values := l.waiting
 		l.waiting = nil
