@@ -65,7 +65,7 @@ both
 run "dashboards" go test -C grafana-dashboards -json -count=1 ./...
 
 echo "== results"
-"$results" tell "$log" tests/expected-skips.txt || status=1
+"$results" report "$log" tests/expected-skips.txt || status=1
 for title in "${failed[@]}"; do
   echo "failed: stage $title"
   status=1

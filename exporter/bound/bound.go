@@ -30,7 +30,7 @@ const Limit = time.Hour
 // Unbounded is a bound without information.
 const Unbounded = time.Duration(math.MaxInt64)
 
-// Sum adds the parts of a bound. It is Endless if a part is negative, which is invalid, or if the sum overflows.
+// Sum adds the parts of a bound. It is Unbounded if a part is negative, which is invalid, or if the sum overflows.
 func Sum(parts ...time.Duration) time.Duration {
 	var sum time.Duration
 	for _, p := range parts {
@@ -119,8 +119,8 @@ type Host struct {
 	Moderation time.Duration
 	// Calibration is the calibration of this host's interface; the remote end's is unknown here.
 	Calibration Calibration
-	// RunsOneway: timestamps in the end's packets without a reported origin were taken in user space. Those of a foreign
-	// reflector are covered by the Error Estimate (RFC 8762 section 4.2.1).
+	// RunsOneway: timestamps in the end's packets without a reported origin were taken in user space. Those of a
+	// foreign reflector are covered by the Error Estimate (RFC 8762 section 4.2.1).
 	RunsOneway bool
 }
 

@@ -158,14 +158,14 @@ func (c *coalesce) moderation() time.Duration {
 	return most
 }
 
-// onSocket calls ask with a socket for ioctls, and reports whether both succeeded.
-func onSocket(ask func(fd int) error) bool {
+// onSocket calls call with a socket for ioctls, and reports whether both succeeded.
+func onSocket(call func(fd int) error) bool {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return false
 	}
 	defer func() { _ = unix.Close(fd) }()
-	return ask(fd) == nil
+	return call(fd) == nil
 }
 
 // ethtool sends a request to a driver; data begins with the command.

@@ -32,9 +32,9 @@
 // same amount; a random error above the assumed one widens it further; a smaller one has no effect.
 //
 // A user who prefers a narrower interval can request it (Trusted, `oneway calibrate --trust`). The bound then has the
-// largest observed error instead of the 95 % one, over at least MinTrustedCount packets per direction: with 95 % confidence
-// 99.9 % of all packets are within it (Wilks 1941: 1-0.999^2995 > 0.95), as long as host, kernel, driver and load are
-// those of the calibration. The first three are checked; the load cannot be checked.
+// largest observed error instead of the 95 % one, over at least MinTrustedCount packets per direction: with 95 %
+// confidence 99.9 % of all packets are within it (Wilks 1941: 1-0.999^2995 > 0.95), as long as host, kernel, driver and
+// load are those of the calibration. The first three are checked; the load cannot be checked.
 //
 // The timestamps of the remote end keep their assumed error, since the calibration of the remote end is not known here.
 package calibration

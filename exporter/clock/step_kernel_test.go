@@ -12,7 +12,7 @@ import (
 )
 
 // Steps by a real kernel: only in a user-mode-linux guest, which has a clock of its own.
-func TestRealStepIsNoticedByTheKernelAtOnce(t *testing.T) {
+func TestKernelReportsARealStepAtOnce(t *testing.T) {
 	cpu, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil || !strings.Contains(string(cpu), "User Mode Linux") {
 		t.Skip("SKIPPED: a real step needs a guest kernel with a clock of its own (user-mode-linux); the host's clock is not touched")

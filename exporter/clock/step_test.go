@@ -142,7 +142,7 @@ func TestKernelNoticeCountsEachStepOnce(t *testing.T) {
 	})
 }
 
-func TestRunComparesWithoutBeingAsked(t *testing.T) {
+func TestRunComparesTheClocksPeriodically(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clocktest.NewClock()
 		broken := func(context.Context, func()) error { return errors.New("no timerfd") }

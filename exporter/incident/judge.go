@@ -44,7 +44,7 @@ type deviation struct {
 	Bound float64 `json:"error_bound_seconds,omitempty"`
 }
 
-// String describes the departure.
+// String describes the deviation.
 func (d deviation) String() string {
 	if d.Quantity == loss {
 		return fmt.Sprintf("loss of %.3g %%, before %.3g %%", 100*d.Value, 100*d.Baseline)
@@ -164,8 +164,8 @@ func (l *losses) close(length time.Duration, now time.Time) (found deviation, ri
 	return found, false
 }
 
-// chernoffExponent limits the probability that at least k of n events with probability p each, p below k/n, occur: it is at
-// most exp(-surprise) (Chernoff).
+// chernoffExponent limits the probability that at least k of n events with probability p each, p below k/n, occur: it
+// is at most exp(-chernoffExponent) (Chernoff).
 func chernoffExponent(k, n, p float64) float64 {
 	sum := k * math.Log(k/(n*p))
 	if k < n {

@@ -66,7 +66,7 @@ func names(left []deviation) (all []string) {
 	return all
 }
 
-func TestDelayThatBlowsUpIsFoundOnceAndItsEndWaitedFor(t *testing.T) {
+func TestRisingDelayIsDetectedOnceUntilItEnds(t *testing.T) {
 	for _, interval := range []time.Duration{time.Second, 20 * ms} {
 		s, j := newStream(testseed.Of(t), 1), &judge{}
 		s.interval = interval
@@ -164,7 +164,7 @@ func TestRoundTripIsJudgedWithoutTrustedClocks(t *testing.T) {
 	}
 }
 
-func TestLossThatBlowsUpIsFound(t *testing.T) {
+func TestRisingLossIsDetected(t *testing.T) {
 	for _, c := range []struct {
 		name             string
 		interval         time.Duration
@@ -265,7 +265,7 @@ func noises() map[string]func(s *stream) {
 }
 
 // TestSteadyNoiseIsNoIncident runs a day and a half of each path. In a manual run 300,000 windows of each path had
-// no departure, which shows a rate below one in 100,000 windows, and so below one in 20 seeds of a path here; the
+// no deviation, which shows a rate below one in 100,000 windows, and so below one in 20 seeds of a path here; the
 // rate of one in 1,000,000 seeds is from the calculation in the package's documentation, which assumes independent
 // packets.
 func TestSteadyNoiseIsNoIncident(t *testing.T) {

@@ -56,7 +56,7 @@ func anyPacket(rng *rand.Rand, seq uint64) *record.Packet {
 	return p
 }
 
-func TestRingHasTheNewestPacketsAsTheyWere(t *testing.T) {
+func TestRingKeepsTheNewestPacketsUnchanged(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(testseed.Of(t), seed))
 		var r ring
@@ -82,7 +82,7 @@ func TestRingHasTheNewestPacketsAsTheyWere(t *testing.T) {
 	}
 }
 
-func TestRowTellsOfAPacketWhatIsDefined(t *testing.T) {
+func TestRowHasTheDefinedValuesOfAPacket(t *testing.T) {
 	p := replied(7, 1000, 30*ms, 10*ms)
 	p.Reverse.Reason = sample.BoundTooLarge
 	want := row{7, 1000, int64(record.Received), int64(30 * ms), int64(50 * us), int64(sample.OK), undefined, undefined, int64(sample.BoundTooLarge), int64(40 * ms)}
@@ -116,7 +116,7 @@ func TestPacketTakesFewBytesOnOrdinaryPaths(t *testing.T) {
 	}
 }
 
-func TestRingForgetsWhatIsOlderThanItsSpan(t *testing.T) {
+func TestRingDropsPacketsOlderThanItsSpan(t *testing.T) {
 	var r ring
 	for seq := range uint64(20_000) {
 		p := rowOf(replied(seq, instant.Time(int64(seq)*int64(time.Second)), ms, ms))

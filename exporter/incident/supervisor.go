@@ -92,7 +92,7 @@ const (
 	request  = "request"
 )
 
-// Errors of Keep.
+// Errors of Store.
 var (
 	// ErrUnknown: there is no such light probe, the path has several and none was named, or its profile is slim.
 	ErrUnknown = errors.New("incident: no such light probe, the path has several and none was named, or its profile is slim")

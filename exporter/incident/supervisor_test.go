@@ -98,7 +98,7 @@ func onePath() Path {
 	return Path{Path: "a", Probe: "stamp", Peer: "peer.example.net", Links: []string{"uplink"}}
 }
 
-func TestBlowUpIsReportedWithTheMinutesBeforeIt(t *testing.T) {
+func TestIncidentIsReportedWithTheMinutesBeforeIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, onePath())
 		b.send(20*time.Minute, 30*ms, "a")
@@ -220,7 +220,7 @@ func TestIncidentIsKeptOnRequest(t *testing.T) {
 	})
 }
 
-func TestPathThatIsGoneIsForgotten(t *testing.T) {
+func TestStateOfARemovedPathIsDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, onePath(), Path{Path: "b", Probe: "stamp"})
 		b.send(time.Minute, 30*ms, "a", "b")

@@ -1,5 +1,5 @@
 // Package link keeps load tests on one link apart: a Table admits one test at a time to each link
-// and knows the daily quota of each.
+// and has the daily quota of each.
 package link
 
 import (
@@ -29,7 +29,7 @@ type Options struct {
 // configured is a link without a quota. All methods are safe for concurrent use. Make one with
 // NewTable.
 //
-// A Table knows this host only. Release the local link before waiting for the remote end's: two
+// A Table has the links of this host only. Release the local link before waiting for the remote end's: two
 // hosts that test each other would otherwise deadlock.
 type Table struct {
 	quota *quota.Store
@@ -101,7 +101,7 @@ func (t *Table) removeUnused(name string) {
 	}
 }
 
-// Acquire waits until link is free and takes it for who, a name for messages. Waiters are served
+// Acquire waits until link is free and takes it for holder, a name for messages. Waiters are served
 // in the order of their calls. release may be called repeatedly. The error wraps the cause of ctx.
 func (t *Table) Acquire(ctx context.Context, link, holder string) (release func(), err error) {
 	k := t.enter(link)
@@ -112,7 +112,7 @@ func (t *Table) Acquire(ctx context.Context, link, holder string) (release func(
 	return t.setHolder(k, link, holder), nil
 }
 
-// TryAcquire takes link for who if it has neither a holder nor waiters.
+// TryAcquire takes link for holder if it has neither a holder nor waiters.
 func (t *Table) TryAcquire(link, holder string) (release func(), ok bool) {
 	k := t.enter(link)
 	if !k.turn.TryAcquire(1) {

@@ -178,7 +178,7 @@ func TestNoTwoHoldALink(t *testing.T) {
 	}
 }
 
-func TestUnknownNamesAreForgotten(t *testing.T) {
+func TestUnusedNamesAreRemoved(t *testing.T) {
 	l := NewTable(nil)
 	if err := l.SetLinks([]Options{{Name: "configured"}}); err != nil {
 		t.Fatal(err)

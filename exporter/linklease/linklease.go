@@ -164,7 +164,7 @@ func newLease(conn net.Conn) *Lease {
 	return l
 }
 
-// Dial asks the agent at socket for the terms of a link and does not take it. The error is a
+// Dial requests the terms of a link from the agent at socket, and does not take it. The error is a
 // *NoAgentError if no agent listens there, or one of another network namespace; it wraps
 // fs.ErrPermission if this process has no access to the socket.
 func Dial(ctx context.Context, socket string, a Test) (*Lease, error) {

@@ -125,7 +125,7 @@ func TestLostClientFreesTheLinkAndCountsItsReservation(t *testing.T) {
 	if err := one.Reserve(400); err != nil {
 		t.Fatal(err)
 	}
-	one.Close() // before Sending
+	one.Close() // before BeginSending
 	l.eventually("the link is free", func() bool { return l.free("uplink") })
 	l.wantUsed(0)
 	two := l.take("uplink")
@@ -238,6 +238,6 @@ func TestSeriesOfATestStayForTheRecordingRules(t *testing.T) {
 	}
 	l.eventually("the series end", func() bool { return l.sink.Open() == 0 })
 	if seriesRetention < 6*time.Minute {
-		t.Errorf("linger is %v; oneway:load_test:recent looks back 6 min", seriesRetention)
+		t.Errorf("seriesRetention is %v; oneway:load_test:recent looks back 6 min", seriesRetention)
 	}
 }

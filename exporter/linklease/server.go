@@ -113,7 +113,7 @@ func (s *Server) show(p Labels) *metric.Scope {
 	return series
 }
 
-// leave closes the series of a test after linger, or when the server ends.
+// leave closes the series of a test after seriesRetention, or when the server ends.
 func (s *Server) leave(ctx context.Context, series *metric.Scope) {
 	s.tasks.Go(func() {
 		ctxtime.Sleep(ctx, s.options.seriesRetention)

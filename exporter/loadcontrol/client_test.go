@@ -83,7 +83,7 @@ func TestWholeConversation(t *testing.T) {
 			t.Error(err, c.Err())
 		}
 		if err := c.SendMessage("ask", nil); !errors.Is(err, ErrClosed) {
-			t.Errorf("Say after the end: %v", err)
+			t.Errorf("SendMessage after the end: %v", err)
 		}
 	})
 }

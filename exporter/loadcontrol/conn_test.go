@@ -100,23 +100,23 @@ func TestMessagesArriveAfterAnOutage(t *testing.T) {
 	})
 }
 
-func TestHeardIsTheTimeOfTheLastReceivedBytes(t *testing.T) {
+func TestLastReceivedIsTheTimeOfTheLastBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, loadServer, l := pair(t)
 		begin := time.Now()
 		l.slow(1, time.Second)
 		time.Sleep(time.Minute) // simulated time (synctest)
 		if !client.LastReceived().Equal(begin) {
-			t.Errorf("nothing was received, but Heard is %v after the beginning", client.LastReceived().Sub(begin))
+			t.Errorf("nothing was received, but LastReceived is %v after the beginning", client.LastReceived().Sub(begin))
 		}
 		send(loadServer, message("x"))
 		received(t, client)
 		time.Sleep(time.Minute) // simulated time (synctest)
 		if got := client.LastReceived().Sub(begin); got != time.Minute+time.Second {
-			t.Errorf("Heard is %v after the beginning, want 1m1s", got)
+			t.Errorf("LastReceived is %v after the beginning, want 1m1s", got)
 		}
 		if !loadServer.LastReceived().Equal(begin) {
-			t.Error("a sent message changed Heard")
+			t.Error("a sent message changed LastReceived")
 		}
 	})
 }

@@ -67,8 +67,8 @@ func TestRefusalBeforeTheUpgradeReachesTheClient(t *testing.T) {
 	}
 }
 
-// TestDialSaysWhatIsWrong dials peers that are no load servers or not the expected one.
-func TestDialSaysWhatIsWrong(t *testing.T) {
+// TestDialErrorsNameTheCause dials peers that are no load servers or not the expected one.
+func TestDialErrorsNameTheCause(t *testing.T) {
 	id, other := valid(t), valid(t)
 	expired := newIdentity(t, time.Now().Add(-time.Hour), "127.0.0.1")
 	elsewhere := newIdentity(t, time.Now().Add(time.Hour), "192.0.2.1")

@@ -11,7 +11,7 @@
 //	Open: traffic, its parameters, the most
 //	bytes and time that it will take      ->
 //	                                       <- Opened: the traffic's reply    or Refusal
-//	Say: a message of the traffic's        -> and <-, bytes with those of the load server
+//	say: a message of the traffic         -> and <-, bytes with those of the load server
 //	Close at any time                      ->
 //	                                       <- Refusal at any time, and the end
 //
@@ -274,7 +274,7 @@ func (m *Message) check() error {
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //	|  message ...  bytes ...
 //
-// one Message in JSON and its binary data, which only a Say from a load server may have. Numbers are
+// one Message in JSON and its binary data, which only a TrafficMessage from a load server may have. Numbers are
 // big-endian.
 const frameHeaderBytes = 8
 

@@ -148,7 +148,7 @@ func (s *session) take() (release func(), refusal *loadcontrol.Refusal) {
 
 // unsaved refuses a session whose usage cannot be saved.
 func (s *session) unsaved(err error) *loadcontrol.Refusal {
-	s.r.env.Log.Debug("Session refused", "token", s.token.Name, "err", err) // the ledger logs the first and the last failure
+	s.r.env.Log.Debug("Session refused", "token", s.token.Name, "err", err) // the usage store logs the first and the last failure
 	return &loadcontrol.Refusal{Reason: loadcontrol.Unsaved, Detail: "the load server cannot save the usage of the day; its log has the cause", RetryAfter: tooManyWait}
 }
 
@@ -189,8 +189,8 @@ const (
 // So a token that opens sessions repeatedly, or holds the link for long, gets no more of it than each
 // other that waits.
 //
-// A token with RetryAfter has a place until it should have returned. The link is kept for it until
-// then; if it does not return, it is charged a turn.
+// The link is kept for a token with RetryAfter until it should have returned; if it does not return, it is charged a
+// turn.
 type turns struct {
 	mu     sync.Mutex
 	tokens map[string]*tokenTurns
@@ -222,7 +222,7 @@ func (q *turns) next(token string, at time.Time) bool {
 	return true
 }
 
-// wait keeps a place for a token that gets RetryAfter after.
+// wait keeps the link for a token that gets RetryAfter after.
 func (q *turns) wait(token string, at time.Time, after time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -253,7 +253,7 @@ func (q *turns) end(token string, at time.Time, held time.Duration) {
 	}
 }
 
-// token returns the token's place and creates it if necessary; mu must be held.
+// token returns the token's state and creates it if necessary; mu must be held.
 func (q *turns) token(token string, at time.Time) *tokenTurns {
 	p := q.tokens[token]
 	if p == nil {
@@ -269,8 +269,7 @@ func (q *turns) token(token string, at time.Time) *tokenTurns {
 	return p
 }
 
-// expire charges the tokens that did not return in time, and deletes old places; mu must be
-// held.
+// expire charges the tokens that did not return in time, and deletes old states; mu must be held.
 func (q *turns) expire(at time.Time) {
 	for name, p := range q.tokens {
 		if at.Before(p.until) {

@@ -187,7 +187,7 @@ func TestSessionEndsAndServerRepliesAfterRestart(t *testing.T) {
 	}
 }
 
-func TestWhoAsksForNothingIsSentAway(t *testing.T) {
+func TestConnectionWithoutARequestIsClosed(t *testing.T) {
 	s := newSite(t, Options{opening: second, idle: second}, "a")
 	c, err := s.dial("a")
 	if err != nil {

@@ -50,7 +50,7 @@ func (d *limiter) wantGone(gone ...*gatedConn) {
 	}
 }
 
-func TestNewcomerTakesThePlaceOfTheOldestUnknownPeerOfTheBusiestSource(t *testing.T) {
+func TestNewConnectionReplacesTheOldestUnknownPeerOfTheBusiestSource(t *testing.T) {
 	d := newLimiter(t, 8)
 	known := d.in("192.0.2.1")
 	known.authenticated()
@@ -72,7 +72,7 @@ func TestNewcomerTakesThePlaceOfTheOldestUnknownPeerOfTheBusiestSource(t *testin
 	}
 }
 
-func TestSourceThatHasItsSharePushesOutItsOwn(t *testing.T) {
+func TestSourceAtItsShareReplacesItsOwnConnections(t *testing.T) {
 	d := newLimiter(t, 8)
 	for _, c := range []struct{ name, host, other string }{
 		{"an IPv4 address", "192.0.2.1", "192.0.2.1"},

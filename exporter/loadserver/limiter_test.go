@@ -69,7 +69,7 @@ func TestUnknownPeersAreRefusedWithAReason(t *testing.T) {
 		"elsewhere":     {"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n", 404, ""},
 		"large headers": {"GET /v1/session HTTP/1.1\r\nHost: h\r\nX: " + strings.Repeat("x", 20<<10) + "\r\n\r\n", 431, ""},
 	} {
-		reply := s.request(c.request) //nolint:bodyclose // ask closes it when the test ends
+		reply := s.request(c.request) //nolint:bodyclose // request closes it when the test ends
 		if reply.StatusCode != c.status {
 			t.Errorf("%s: status %d, want %d", name, reply.StatusCode, c.status)
 		}

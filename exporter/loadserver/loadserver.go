@@ -178,7 +178,7 @@ func (r *LoadServer) Run(ctx context.Context) error {
 	return err
 }
 
-// usageFile is the file of the ledger in the state directory.
+// usageFile is the file of the usage in the state directory.
 const usageFile = "load-server-usage.json"
 
 // prepare opens the resources of Run: all of them or none.

@@ -27,18 +27,18 @@ type bucket struct {
 	at    time.Time
 }
 
-// consume draws from the bucket of a token and a direction; an unknown one is full. err is that of
-// draw, and again the time after which it would succeed; 0: never. settle corrects the bucket for a
-// transfer that ends early, by the bytes that it has moved.
-func (r *rates) consume(of [2]string, rate float64, lasts time.Duration, draw traffic.Consume, now time.Time) (settle func(bytes int64, now time.Time), again time.Duration, err error) {
+// consume takes from the bucket of a token and a direction; an unknown one is full. err is that of
+// consume, and again the time after which it would succeed; 0: never. settle corrects the bucket for a
+// transfer that ends early, by the bytes that it has sent.
+func (r *rates) consume(of [2]string, rate float64, duration time.Duration, consume traffic.Consume, now time.Time) (settle func(bytes int64, now time.Time), again time.Duration, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last, depth := r.buckets[of], max(minBurstBytes, rate*burstSeconds)
 	// While the previous transfer lasts, the level is below that at its end.
 	level := min(depth, last.level+now.Sub(last.at).Seconds()*rate)
-	left, err := draw(traffic.Bucket{Level: level, Depth: depth, Rate: rate})
+	left, err := consume(traffic.Bucket{Level: level, Depth: depth, Rate: rate})
 	if err == nil {
-		own := bucket{left, now.Add(lasts)}
+		own := bucket{left, now.Add(duration)}
 		r.buckets[of] = own
 		return func(bytes int64, end time.Time) {
 			r.mu.Lock()
@@ -48,19 +48,19 @@ func (r *rates) consume(of [2]string, rate float64, lasts time.Duration, draw tr
 			}
 		}, 0, nil
 	}
-	if _, never := draw(traffic.Bucket{Level: depth, Depth: depth, Rate: rate}); never != nil {
+	if _, never := consume(traffic.Bucket{Level: depth, Depth: depth, Rate: rate}); never != nil {
 		return nil, 0, err
 	}
 	return nil, max(time.Second, time.Duration((depth-level)/rate*float64(time.Second))), err
 }
 
 // ConsumeRate implements traffic.Host.
-func (s *session) ConsumeRate(d sample.Direction, lasts time.Duration, draw traffic.Consume) *loadcontrol.Refusal {
+func (s *session) ConsumeRate(d sample.Direction, duration time.Duration, consume traffic.Consume) *loadcontrol.Refusal {
 	limits, refusal := s.Limits()
 	if refusal != nil || limits.BytesPerSecond <= 0 {
 		return refusal
 	}
-	settle, again, err := s.r.rates.consume([2]string{s.token.Name, d.String()}, limits.BytesPerSecond, lasts, draw, time.Now())
+	settle, again, err := s.r.rates.consume([2]string{s.token.Name, d.String()}, limits.BytesPerSecond, duration, consume, time.Now())
 	if err != nil {
 		return &loadcontrol.Refusal{Reason: loadcontrol.RateLimit, Detail: err.Error(), RetryAfter: again}
 	}

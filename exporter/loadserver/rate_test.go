@@ -63,7 +63,7 @@ func TestManyShortTransfersAreNoFasterThanALongOne(t *testing.T) {
 	}
 }
 
-// A transfer that ends early counts with the bytes that it has moved.
+// A transfer that ends early counts with the bytes that it has sent.
 func TestTransferThatEndsEarlyIsSettled(t *testing.T) {
 	const rate = 1e6 // 256 KiB at once
 	r := rates{buckets: map[[2]string]bucket{}}
@@ -181,7 +181,7 @@ func TestRateIsOfAllSessionsOfATokenInEachDirection(t *testing.T) {
 	}
 }
 
-func TestMovedSettlesTheRate(t *testing.T) {
+func TestCountedBytesSettleTheRate(t *testing.T) {
 	s, l := lease(t, Options{}, "a rate=1Mbit")
 	_, h := s.lease(l, 1)
 	paced := func(b traffic.Bucket) (float64, error) { return b.Level, nil }
@@ -200,7 +200,7 @@ func TestMovedSettlesTheRate(t *testing.T) {
 	}
 }
 
-func TestRevokedTokenDrawsNothing(t *testing.T) {
+func TestRevokedTokenConsumesNothing(t *testing.T) {
 	s, l := lease(t, Options{}, "a rate=1Mbit")
 	_, h := s.lease(l, 1)
 	if r := h.ConsumeRate(sample.Forward, 0, atOnce(1)); r != nil {

@@ -1,12 +1,10 @@
 package loadserver
 
 import (
-	"context"
 	"log/slog"
 	"net/netip"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 	"oneway.example/exporter/traffic"
 	"oneway.example/exporter/traffic/udp"
 	"oneway.example/exporter/traffictypes"
+	"oneway.example/tests/await"
 	"oneway.example/tests/remoteend"
 )
 
@@ -84,22 +83,7 @@ func (s *site) start() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx) }()
-	select {
-	case <-r.Started():
-	case err := <-ended:
-		s.t.Fatal(err)
-	}
-	s.r = r
-	s.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			s.t.Errorf("Run: %v", err)
-		}
-	})
-	s.t.Cleanup(s.stop)
+	s.r, s.stop = r, await.Serving(s.t, r)
 }
 
 // dial connects with the token of a name.

@@ -53,7 +53,7 @@ type counts struct {
 const (
 	// publishEvery is the interval of updates of the metrics.
 	publishEvery = time.Second
-	// saveEvery is the interval of retries to save the ledger.
+	// saveEvery is the interval of retries to save the usage.
 	saveEvery = 10 * time.Second
 )
 

@@ -79,7 +79,7 @@ func TestLongHoldIsChargedAsManyTurns(t *testing.T) {
 	}
 }
 
-func TestNobodyWaitsForOneThatDoesNotComeBack(t *testing.T) {
+func TestLinkIsNotKeptForATokenThatDoesNotReturn(t *testing.T) {
 	for told, waits := range map[time.Duration]time.Duration{5 * time.Second: 10500 * time.Millisecond, mostWait: 48 * time.Second} {
 		q := newQueue()
 		q.request("a")

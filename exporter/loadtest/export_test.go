@@ -34,7 +34,7 @@ func (p *Prober) SetLessor(l Lessor) { p.runner.lessor = l }
 // ReadToken is readToken.
 func ReadToken(file string) (string, error) { return readToken(file) }
 
-// OnceWith is Once with a simulated remote end.
+// OnceWith is RunOnce with a simulated remote end.
 func OnceWith(ctx context.Context, env probe.Env, target probe.Target, o Options, k Kind, f func(context.Context, int64) (*Remote, error), progress func(Progress)) (*Outcome, error) {
 	r, err := newRunner(env, target, o, k)
 	if err != nil {

@@ -327,6 +327,7 @@ func TestRunsDueDuringAnotherAreSkipped(t *testing.T) {
 	in(t, func(t *testing.T) {
 		b := newBench(t, func(b *bench) {
 			b.opts.Every, b.opts.Timeout = time.Minute, time.Hour
+			// simulated time (synctest)
 			b.kind.during = func(ctx context.Context, _ int64) error { ctxtime.Sleep(ctx, 150*time.Second); return nil }
 		})
 		b.start()

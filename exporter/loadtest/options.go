@@ -75,7 +75,7 @@ const (
 	maxDrain = 2 * time.Minute // equals udp.MaxIdle
 )
 
-// TestedDirections returns the directions to be tested, in order. It is valid after NewProber or Once has
+// TestedDirections returns the directions to be tested, in order. It is valid after NewProber or RunOnce has
 // checked the options.
 func (o *Options) TestedDirections() []sample.Direction { return o.directions }
 

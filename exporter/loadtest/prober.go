@@ -85,7 +85,7 @@ func RunOnce(ctx context.Context, env probe.Env, target probe.Target, o Options,
 	return r.runSingle(ctx, progress)
 }
 
-// runSingle does the single run of Once.
+// runSingle does the single run of RunOnce.
 func (r *runner) runSingle(ctx context.Context, progress func(Progress)) (*Outcome, error) {
 	r.calendar.Windows, r.progress = nil, progress
 	r.open()
@@ -128,7 +128,7 @@ type Type[O any] struct {
 	Full []string
 }
 
-// Name returns Word.
+// Name returns TypeName.
 func (t Type[O]) Name() string { return t.TypeName }
 
 // FullKeys returns Full.

@@ -197,7 +197,7 @@ func (r *runner) acquireError(ctx context.Context) error {
 
 func (r *runner) holder() string { return r.target.Path + "/" + r.target.Probe }
 
-// retryAfter returns whether err says that the remote end is busy, and when to try again.
+// retryAfter returns whether err means that the remote end is busy, and when to try again.
 func retryAfter(err error) (time.Duration, bool) {
 	refusal, ok := errors.AsType[*loadcontrol.Refusal](err)
 	if !ok || !slices.Contains([]loadcontrol.Reason{loadcontrol.Busy, loadcontrol.TooMany, loadcontrol.ShuttingDown}, refusal.Reason) {

@@ -20,8 +20,8 @@ const shareOfRuntime, shareOfGroup = 4, 5
 // none is the smallest value that means no limit: version 1 reports the largest number of whole pages.
 const none = 1 << 62
 
-// Process is the memory limit of this process in bytes: the minimum of the Go runtime's limit (GOMEMLIMIT, Adopt) and the
-// limits of its control groups. Without any it is math.MaxInt64.
+// Process is the memory limit of this process in bytes: the minimum of the Go runtime's limit (GOMEMLIMIT,
+// SetFromCgroups) and the limits of its control groups. Without any it is math.MaxInt64.
 func Process() int64 {
 	return min(debug.SetMemoryLimit(-1), groups(os.DirFS("/")))
 }
@@ -30,8 +30,8 @@ func Process() int64 {
 // charges a full buffer to the process's control group, with its own overhead: twice the size.
 func Buffer(most int) int { return int(min(int64(most), Process()/16)) }
 
-// SetFromCgroups sets the Go runtime's limit to four fifths of the control groups' limit, if there is one and GOMEMLIMIT is not set,
-// and logs it. Call it at the start of a program.
+// SetFromCgroups sets the Go runtime's limit to four fifths of the control groups' limit, if there is one and
+// GOMEMLIMIT is not set, and logs it. Call it at the start of a program.
 func SetFromCgroups(log *slog.Logger) { adopt(os.DirFS("/"), log) }
 
 // GCPercent is the growth of an agent's heap over its live part before a garbage collection. The live part is sessions and
@@ -81,8 +81,8 @@ func groups(root fs.FS) int64 {
 	return least
 }
 
-// minimum is the minimum of the limits from a group up to the mount point. The mount point is the process's own group if
-// the path is not visible: in a container, or outside of the namespace's root ("/..").
+// minimum is the minimum of the limits from a group up to the mount point. The mount point is the process's own group
+// if the path is not visible: in a container, or outside of the namespace's root ("/..").
 func minimum(root fs.FS, mount, group, file string) int64 {
 	least := int64(math.MaxInt64)
 	if strings.HasPrefix(group, "/..") {

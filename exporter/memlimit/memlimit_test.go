@@ -68,7 +68,7 @@ func TestRuntimeUsesTheLimitOfTheControlGroupByDefault(t *testing.T) {
 		root     fstest.MapFS
 		want     int64
 	}{{"512MiB", root, told}, {"off", root, told}, {"", nil, told}, {"", root, group / 5 * 4}} {
-		debug.SetMemoryLimit(told) // the limit without Adopt
+		debug.SetMemoryLimit(told) // the limit without SetFromCgroups
 		t.Setenv("GOMEMLIMIT", c.variable)
 		if c.variable == "" {
 			_ = os.Unsetenv("GOMEMLIMIT") // t.Setenv restores it

@@ -22,7 +22,7 @@ func TestRatesAreBitsPerSecond(t *testing.T) {
 	}
 }
 
-func FuzzRateSurvivesItsOwnWords(f *testing.F) {
+func FuzzRateRoundTrip(f *testing.F) {
 	for _, text := range []string{"5Mbit", "2.5kb/s", "1Gbps", "0.001bit", "999.9999 Kbit"} {
 		f.Add(text)
 	}

@@ -216,7 +216,7 @@ type day struct {
 	damage error // the damage found; nil: found before a restart
 }
 
-// book is the usage by date, that of the present date last. It remembers maxDays dates, so that
+// book is the usage by date, that of the present date last. It stores maxDays dates, so that
 // a clock that is stepped over midnight and back, or that is wrong between boot and the first
 // synchronization, does not renew a quota:
 //

@@ -149,7 +149,7 @@ func TestQuotaIsRenewedAtMidnightAfterAClockFarAhead(t *testing.T) {
 	wantUsage(t, s, Usage{Limit: 1000, Left: 1000})
 }
 
-func TestBookForgetsOldDates(t *testing.T) {
+func TestOldDatesAreRemoved(t *testing.T) {
 	clock := &wallClock{at("2026-11-01 12:00:00")}
 	s := New(Options{Now: clock.now})
 	for range 100 {

@@ -194,8 +194,8 @@ func TestMovedStateFileCountsIfItHasMore(t *testing.T) {
 	wantUsage(t, s, Usage{Limit: 1000, Used: 700, Left: 300})
 }
 
-// TestFileIsWholeAtAnyTime reads the file while others write it.
-func TestFileIsWholeAtAnyTime(t *testing.T) {
+// TestFileIsCompleteAtAnyTime reads the file while others write it.
+func TestFileIsCompleteAtAnyTime(t *testing.T) {
 	clock := &wallClock{at("2026-11-21 12:00:00")}
 	file := filepath.Join(t.TempDir(), "links.json")
 	s, _ := stored(t, file, clock)

@@ -6,7 +6,7 @@
 // there, and that listener reports the number of missed samples. Without listeners recording costs one atomic load,
 // and it never allocates:
 //
-//	if r := env.Recorder.Packets(); r.Heard() {
+//	if r := env.Recorder.Packets(); r.HasListeners() {
 //		r.Record(&record.Packet{...})
 //	}
 package record

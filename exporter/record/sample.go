@@ -66,7 +66,7 @@ type Row struct {
 	// Copies is the number of copies that arrived, the first one included.
 	Copies  uint16
 	IPBytes uint32
-	// Sent and Arrived are nanoseconds after the transfer's begin; None: undefined.
+	// Sent and Arrived are nanoseconds after the transfer's begin; NoTime: undefined.
 	Sent, Arrived int64
 	// Damage is the value of stream.Damage.
 	Damage uint8

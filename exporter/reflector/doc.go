@@ -39,11 +39,11 @@
 // a Receipt is a copy only if its T1 is not new either: its sender may have restarted.
 //
 // Sessions have four tiers. A new one is on trial, or signed if it is authenticated. It is proven when it repeats the
-// Epoch: its sender receives the replies, so its address is not spoofed. It is seasoned when it has sent 16 packets
+// Epoch: its sender receives the replies, so its address is not spoofed. It is established when it has sent 16 packets
 // over 10 seconds: senders without a Receipt cannot prove more. (An HMAC proves less: a captured packet can be replayed
 // from any address.) A full table evicts the session on trial that has been idle longest; if there is none, a new
 // authenticated session evicts the signed one that has been idle longest, and any other is refused. At most a quarter
-// of the table is seasoned, and a half signed; beyond that, the session idle longest returns to trial. A flood of
+// of the table is established, and a half signed; beyond that, the session idle longest returns to trial. A flood of
 // spoofed sources therefore evicts only its own sessions. One source (/32 or /64) may have half the table.
 //
 // New sessions are limited per source, per network (/24 or /48) and in total (Options.NewSessions); authenticated ones

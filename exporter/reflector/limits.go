@@ -55,8 +55,8 @@ func (b *bucket) take(l limit, now time.Duration) bool {
 // newSessionSlots is the number of buckets for sources, and for networks. Two in the same slot share it.
 const newSessionSlots = 1 << 12
 
-// newSessionLimit limits new sessions: of one source (/32 or /64), of one network (/24 or /48) and in total. Its size is
-// constant.
+// newSessionLimit limits new sessions: of one source (/32 or /64), of one network (/24 or /48) and in total. Its size
+// is constant.
 type newSessionLimit struct {
 	seed maphash.Seed // random, so that no sender can choose another's bucket
 
@@ -74,8 +74,8 @@ const (
 	minNewSessions = 64
 )
 
-// newNewSessionLimit returns the limit of one of so many sockets, an equal share of perSecond; no limit if perSecond is not
-// positive.
+// newNewSessionLimit returns the limit of one of so many sockets, an equal share of perSecond; no limit if perSecond is
+// not positive.
 func newNewSessionLimit(perSecond, sockets int) *newSessionLimit {
 	n := &newSessionLimit{seed: maphash.MakeSeed()}
 	if perSecond > 0 {

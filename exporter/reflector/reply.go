@@ -159,8 +159,8 @@ func (f *filler) fill() {
 	}
 }
 
-// flagUnverified flags all TLVs of a request that failed verification and leaves their values unchanged (RFC 8972 section
-// 4.8).
+// flagUnverified flags all TLVs of a request that failed verification and leaves their values unchanged (RFC 8972
+// section 4.8).
 func (f *filler) flagUnverified() {
 	b := f.a.payload
 	for at := f.q.baseBytes; at < f.q.tlvs.end; {

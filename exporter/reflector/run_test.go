@@ -32,21 +32,7 @@ func runningWith(t testing.TB, o Options, env Env) *Reflector {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx) }()
-	select {
-	case <-r.Started():
-	case err := <-ended:
-		cancel()
-		t.Fatalf("Run: %v", err)
-	}
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	})
+	await.Serving(t, r)
 	return r
 }
 

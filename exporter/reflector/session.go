@@ -49,7 +49,7 @@ const (
 	tiers = iota
 )
 
-// A session without a Receipt becomes seasoned by more packets and time than a flood of spoofed packets is likely to
+// A session without a Receipt becomes established by more packets and time than a flood of spoofed packets is likely to
 // spend on one address.
 const (
 	establishedPackets = 16
@@ -98,8 +98,8 @@ type session struct {
 	single bool
 	first  uint32
 	sent   [sentSlots]sent
-	// dropsBefore are the socket's drops before the session, refused its own refused packets, reportedDrops the sum of both
-	// last reported, and hostReports the number of further replies that report it.
+	// dropsBefore are the socket's drops before the session, refused its own refused packets, reportedDrops the sum of
+	// both last reported, and hostReports the number of further replies that report it.
 	dropsBefore   uint64
 	refused       uint64
 	reportedDrops uint32
@@ -157,8 +157,8 @@ func (s *session) number() uint64 {
 	return n
 }
 
-// releaseNumber releases the number of a reply that was not sent, if it is the newest: a failure of this host must not count
-// as a loss on the path.
+// releaseNumber releases the number of a reply that was not sent, if it is the newest: a failure of this host must not
+// count as a loss on the path.
 func (s *session) releaseNumber(n uint64) {
 	if s.tx == n+1 {
 		s.tx = n

@@ -30,7 +30,7 @@ type shard struct {
 	clock                 clockView
 	host                  hostid.ID
 	drops                 dropCount
-	// unknownPeers and vouched limit new sessions, the latter authenticated ones.
+	// unknownPeers and authenticated limit new sessions, the latter authenticated ones.
 	unknownPeers, authenticated *newSessionLimit
 	// refused counts refused packets without a session; refusals has earlier values.
 	refused  uint64

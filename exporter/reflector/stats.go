@@ -203,8 +203,8 @@ type unsent struct {
 	reported bool
 }
 
-// recoveryTime is how long no reply must be refused for the host to count as recovered. Unknown peers can cause refused replies
-// by their source addresses: they cause at most two log lines in that time.
+// recoveryTime is how long no reply must be refused for the host to count as recovered. Unknown peers can cause refused
+// replies by their source addresses: they cause at most two log lines in that time.
 const recoveryTime = time.Minute
 
 func (u *unsent) check(s *Stats, now time.Duration, log *slog.Logger) {

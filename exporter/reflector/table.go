@@ -223,8 +223,8 @@ func (t *table) shrink() bool {
 // byCookie finds the session of a reply, if it still exists.
 func (t *table) byCookie(cookie uint64) *session { return t.byEpoch[uint32(cookie>>32)] }
 
-// sessionOfDamaged finds the session that a damaged packet belongs to: that of its address and SSID, else the only session of
-// its source, if the address matches. src may be nil.
+// sessionOfDamaged finds the session that a damaged packet belongs to: that of its address and SSID, else the only
+// session of its source, if the address matches. src may be nil.
 func (t *table) sessionOfDamaged(f flow, src *source) *session {
 	if s := t.byFlow[f]; s != nil {
 		return s

@@ -141,7 +141,7 @@ func TestOneSourceMayHoldHalfTheTable(t *testing.T) {
 	tab.check(t)
 }
 
-func TestExcessSeasonedSessionsReturnToTrial(t *testing.T) {
+func TestExcessEstablishedSessionsReturnToTrial(t *testing.T) {
 	tab := testTable(40)
 	for i := range 30 {
 		s := tab.openFrom(i, 0, 0)
@@ -150,7 +150,7 @@ func TestExcessSeasonedSessionsReturnToTrial(t *testing.T) {
 	}
 	tab.check(t)
 	if n := tab.rings[established].n; n != 10 {
-		t.Errorf("%d sessions are seasoned, want a quarter of 40", n)
+		t.Errorf("%d sessions are established, want a quarter of 40", n)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // Origin is where a timestamp was taken. The zero value means there is none.
 type Origin uint8
 
-// The origins, worst to best except for InPacket and FollowUp, whose quality only the remote end knows.
+// The origins, worst to best except for InPacket and FollowUp, whose quality is known to the remote end only.
 const (
 	// Absent: no timestamp.
 	Absent Origin = iota

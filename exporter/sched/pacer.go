@@ -50,7 +50,7 @@ type Pacer struct {
 	// running is the *entry or *flusher whose function runs now, or nil.
 	running any
 	thread  int           // the thread of the current or last round; 0: none
-	armed   time.Duration // when the sleep ends; forever: no task
+	armed   time.Duration // when the sleep ends; never: no task
 	asleep  bool
 
 	ready []*entry // scratch of Run
@@ -69,7 +69,7 @@ type flusher struct {
 type timer interface {
 	now() time.Duration
 	// wait returns at the given time or as soon as wake was called since the last wait; spurious returns are allowed.
-	// forever: only after wake.
+	// never: only after wake.
 	wait(until time.Duration) error
 	// wake may be called from any goroutine.
 	wake()

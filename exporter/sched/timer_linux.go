@@ -20,7 +20,7 @@ type kernelTimer struct {
 	poll       *os.File // the epoll descriptor
 	raw        syscall.RawConn
 	checkReady func(uintptr) bool // made once, since a method value allocates
-	woken      bool               // look found the eventfd readable
+	woken      bool               // checkReady found the eventfd readable
 
 	mu    sync.RWMutex // guards closing the eventfd
 	event int          // -1: closed
@@ -121,7 +121,7 @@ func (k *kernelTimer) wake() {
 	_, _ = unix.Write(k.event, one[:])
 }
 
-// anchor and kernelBase relate the runtime's monotonic clock to the kernel's. Both are set once. The runtime reads
+// runtimeBase and kernelBase relate the runtime's monotonic clock to the kernel's. Both are set once. The runtime reads
 // CLOCK_MONOTONIC through the vDSO in some 40 ns; clock_gettime from here would need a system call.
 var (
 	runtimeBase = time.Now()

@@ -55,7 +55,7 @@ func TestDuplicatesOfEverythingNeverMakeALossNegative(t *testing.T) {
 	}
 }
 
-func TestCopyAfterTheWaitIsLateAndItsLossStands(t *testing.T) {
+func TestCopyAfterTheLossTimeoutIsLateAndStaysLost(t *testing.T) {
 	var w Window
 	w.Add(0, 0)
 	w.Add(2, 0)
@@ -373,7 +373,7 @@ func BenchmarkAddWorstJump(b *testing.B) {
 	}
 }
 
-func TestAwaitsOnlyWhatHasCertainlyNotArrived(t *testing.T) {
+func TestOnlyNumbersThatHaveNotArrivedAreMissing(t *testing.T) {
 	var w Window
 	w.Start(100)
 	for _, n := range []uint64{100, 101, 104} {

@@ -156,7 +156,7 @@ func (s *Session) sendControl(packet []byte, to netip.AddrPort) error {
 	return nil
 }
 
-// Follow calls tell with the state of reception of a stream with feedback, every Plan.Feedback, until ctx
+// Follow calls report with the state of reception of a stream with feedback, every Plan.Feedback, until ctx
 // ends. It does not call it before more bytes were received than a report has, so that a receiver never
 // sends more than it receives, and the sender detects an interruption.
 func (r *Reception) Follow(ctx context.Context, report func(Status)) {

@@ -147,7 +147,8 @@ func (x *sending) offer() (n int, wait bool) {
 	return sent + 1, false
 }
 
-// cannotSegment returns whether the kernel could not segment: too long for the link, or no checksum offload (udp_send_skb).
+// cannotSegment returns whether the kernel could not segment: too long for the link, or no checksum offload
+// (udp_send_skb).
 func cannotSegment(err error) bool {
 	return errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EMSGSIZE) || errors.Is(err, syscall.EIO)
 }

@@ -98,6 +98,22 @@ func TestUnstampedStreamIsSegmentedAndArrives(t *testing.T) {
 	}
 }
 
+// measure is the measured part of a benchmark.
+func (e ends) measure(b *testing.B, p Plan) (sent *Sent, got *Received, took time.Duration) {
+	b.Helper()
+	b.ReportAllocs()
+	b.ResetTimer()
+	r, err := e.there.Expect(1, p)
+	check(b, err)
+	begin := time.Now()
+	sent, err = e.here.Send(b.Context(), 1, e.server.LocalAddr(), p, SendOptions{})
+	check(b, err)
+	took = time.Since(begin)
+	got = r.Finish(b.Context(), len(sent.Packets), 100*time.Millisecond)
+	b.StopTimer()
+	return sent, got, took
+}
+
 // BenchmarkUnstamped sends as fast as the host can over a veth pair.
 func BenchmarkUnstamped(b *testing.B) {
 	for _, c := range []struct {
@@ -108,16 +124,7 @@ func BenchmarkUnstamped(b *testing.B) {
 			l := newLink(b)
 			e := l.ends(b)
 			p := Plan{Unstamped: true, Segments: []Segment{{PayloadBytes: c.bytes, Burst: 1, Bursts: min(b.N, MaxPackets)}}}
-			b.ReportAllocs()
-			b.ResetTimer()
-			r, err := e.there.Expect(1, p)
-			check(b, err)
-			begin := time.Now()
-			sent, err := e.here.Send(b.Context(), 1, e.server.LocalAddr(), p, SendOptions{})
-			check(b, err)
-			took := time.Since(begin)
-			got := r.Finish(b.Context(), len(sent.Packets), 100*time.Millisecond)
-			b.StopTimer()
+			sent, got, took := e.measure(b, p)
 			b.ReportMetric(float64(len(sent.Packets))/took.Seconds(), "packets/s")
 			b.ReportMetric(float64(len(sent.Packets)*c.bytes)*8/took.Seconds()/1e9, "Gb/s")
 			b.ReportMetric(1-float64(len(got.Packets))/float64(len(sent.Packets)), "loss_ratio")
@@ -137,16 +144,7 @@ func BenchmarkStamped(b *testing.B) {
 			e := l.ends(b)
 			seg := Segment{PayloadBytes: 1472, Interval: c.interval, Burst: 1, Bursts: min(b.N, MaxPackets)}
 			p := Plan{Segments: []Segment{seg}}
-			b.ReportAllocs()
-			b.ResetTimer()
-			r, err := e.there.Expect(1, p)
-			check(b, err)
-			begin := time.Now()
-			sent, err := e.here.Send(b.Context(), 1, e.server.LocalAddr(), p, SendOptions{})
-			check(b, err)
-			took := time.Since(begin)
-			got := r.Finish(b.Context(), len(sent.Packets), 100*time.Millisecond)
-			b.StopTimer()
+			sent, got, took := e.measure(b, p)
 			n := float64(len(sent.Packets))
 			b.ReportMetric(n/took.Seconds(), "packets/s")
 			b.ReportMetric(1-float64(len(got.Packets))/n, "loss_ratio")

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestPlansThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidPlansAreRefused(t *testing.T) {
 	good := Segment{PayloadBytes: 100, Interval: time.Millisecond, Burst: 1, Bursts: 1}
 	with := func(change func(*Segment)) Plan {
 		s := good

@@ -40,7 +40,7 @@ const LateAfter = time.Millisecond
 // SentPacket is the sender's record of a packet.
 type SentPacket struct {
 	// Stamp is the time of sending, absent if the packet was refused, or withheld without consent
-	// (How.Consent); its origin is User in an Unstamped plan.
+	// (SendOptions.Consent); its origin is User in an Unstamped plan.
 	Stamp sample.Stamp
 	// Due is the planned time of sending.
 	Due instant.Time

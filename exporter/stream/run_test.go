@@ -82,10 +82,10 @@ func TestLeaveEndsSendAndReception(t *testing.T) {
 		t.Errorf("%d packets arrived", len(got.Packets))
 	}
 	if _, err := e.there.Expect(2, long()); !errors.Is(err, ErrSessionLeft) {
-		t.Errorf("%v, want ErrLeft", err)
+		t.Errorf("%v, want ErrSessionLeft", err)
 	}
 	if _, err := e.here.Send(t.Context(), 2, e.server.LocalAddr(), long(), SendOptions{}); !errors.Is(err, ErrSessionLeft) {
-		t.Errorf("%v, want ErrLeft", err)
+		t.Errorf("%v, want ErrSessionLeft", err)
 	}
 	if again := e.there.endpoint.Join(testSession); again == e.there {
 		t.Error("Join returned a session that has left")
@@ -145,7 +145,7 @@ func TestReceptionEndsAfterTheIdleTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := e.there.Expect(7, p); !errors.Is(err, ErrTransferInUse) {
-		t.Errorf("%v, want ErrExpected", err)
+		t.Errorf("%v, want ErrTransferInUse", err)
 	}
 	for _, seq := range []uint32{0, 1, 1, 5} {
 		s.send(dataPacket(testSession, 7, seq, 100))
@@ -189,7 +189,7 @@ func TestReceptionEndsAfterTheIdleTimeout(t *testing.T) {
 }
 
 // Each packet of the plan has an entry, whatever arrives, and other packets have few.
-func TestReceptionHoldsThePlanAndLittleElse(t *testing.T) {
+func TestReceptionUsesLittleMoreMemoryThanThePlan(t *testing.T) {
 	e, err := Open(Options{Local: netip.MustParseAddrPort("127.0.0.1:0")})
 	if err != nil {
 		t.Fatal(err)

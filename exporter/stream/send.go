@@ -134,7 +134,7 @@ type SendOptions struct {
 // For an Unstamped plan the kernel segments large packets if it can, and the time of sending is that
 // of the system call.
 //
-// A plan with feedback follows the orders of the other end, or How.AdjustRate.
+// A plan with feedback follows the orders of the other end, or SendOptions.AdjustRate.
 //
 // When ctx ends or the session leaves, Send returns what was sent so far and no error. After an error,
 // such as a closed Endpoint, nothing more can be sent.

@@ -137,7 +137,7 @@ func TestNameThatDoesNotResolveIsTriedAgain(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeOpenedIsTriedAgainAndToldOnce(t *testing.T) {
+func TestFailedOpenIsRetriedAndLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScenario(t, "192.0.2.1")
 		s.refuse = errors.New("no socket")

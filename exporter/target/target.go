@@ -213,8 +213,8 @@ const (
 	unopened   Fault = "it cannot be measured"
 )
 
-// LogFault logs a fault (err is not nil) when it begins and when it ends. A lack of file descriptors, which concerns all paths,
-// is logged by the agent.
+// LogFault logs a fault (err is not nil) when it begins and when it ends. A lack of file descriptors, which concerns
+// all paths, is logged by the agent.
 func (t *Target) LogFault(what Fault, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -83,19 +83,19 @@ type Host interface {
 	// Take takes payload bytes from those announced for the session, or refuses if fewer are left;
 	// a negative number returns bytes.
 	Take(bytes int64) *loadcontrol.Refusal
-	// ConsumeRate calls draw with the token's bucket of a direction, common to all its sessions, for traffic
-	// that lasts lasts from now on. It must be called for all traffic; if the token has no rate, it does
-	// not call draw. The error of draw is the detail of the refusal.
-	ConsumeRate(d sample.Direction, lasts time.Duration, draw Consume) *loadcontrol.Refusal
+	// ConsumeRate calls consume with the token's bucket of a direction, common to all its sessions, for
+	// traffic of a duration from now on. It must be called for all traffic; if the token has no rate, it
+	// does not call consume. The error of consume is the detail of the refusal.
+	ConsumeRate(d sample.Direction, duration time.Duration, consume Consume) *loadcontrol.Refusal
 	// CountBytes counts the bytes of payload and of headers from IP up. Call it at the end of traffic with
-	// a Spend of some duration: if that ends early, only these bytes count for the token's rate.
+	// a ConsumeRate of some duration: if that ends early, only these bytes count for the token's rate.
 	CountBytes(d sample.Direction, payload, headers int64)
 	// CountTransfer counts a part of the traffic, such as a transfer.
 	CountTransfer()
 	// SetBusy sets the planned end of the traffic; zero: none runs. The load server ends a session
 	// that is idle for some time.
 	SetBusy(until time.Time)
-	// SendMessage sends a message to the client: see loadcontrol.Conn.Say.
+	// SendMessage sends a message to the client: see loadcontrol.Conn.SendMessage.
 	SendMessage(name string, body any, data []byte) error
 	// SendRefusal counts a refusal of a part of the traffic, and sends it to the client under a name.
 	SendRefusal(name string, r *loadcontrol.Refusal) error

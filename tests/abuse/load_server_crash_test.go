@@ -22,6 +22,7 @@ import (
 	"oneway.example/exporter/traffic/udp"
 	"oneway.example/exporter/traffictypes"
 	"oneway.example/tests/await"
+	"oneway.example/tests/remoteend"
 )
 
 // respondIn is the environment variable with the directory of a load server; if it is set, this program runs one
@@ -147,7 +148,7 @@ func TestKilledLoadServerKeepsPinAndUsage(t *testing.T) {
 		t.Errorf("pin before the restart %s, after it %s", before, pin)
 	}
 	// The usage of the interrupted run is unknown: its whole reservation counts.
-	if _, err := open(40_000_001); refusalOf(t, err).Reason != loadcontrol.DayLimit {
+	if _, err := open(40_000_001); remoteend.Refusal(t, err).Reason != loadcontrol.DayLimit {
 		t.Errorf("session above the remaining quota: got %v, want day_limit", err)
 	}
 	if _, err := open(40_000_000); err != nil {

@@ -15,6 +15,7 @@ import (
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/loadserver"
 	"oneway.example/exporter/traffic/udp"
+	"oneway.example/tests/remoteend"
 )
 
 // onOwnMounts is set in the process that runs the test again in its own mount namespace.
@@ -130,7 +131,7 @@ func TestLoadServerKeepsTheUsageOfTokensOnAFullOrReadOnlyDisk(t *testing.T) {
 				switch err := open(text, session); {
 				case err == nil:
 					granted += session
-				case refusalOf(t, err).Reason != loadcontrol.Unsaved:
+				case remoteend.Refusal(t, err).Reason != loadcontrol.Unsaved:
 					t.Errorf("session with a disk that is %s: %v", name, err)
 				}
 				kill()
@@ -150,7 +151,7 @@ func TestLoadServerKeepsTheUsageOfTokensOnAFullOrReadOnlyDisk(t *testing.T) {
 			}
 			kill()
 			at, pin, _ = respondApart(t, d.dir)
-			if err := open(text, perDay-session+1); refusalOf(t, err).Reason != loadcontrol.DayLimit {
+			if err := open(text, perDay-session+1); remoteend.Refusal(t, err).Reason != loadcontrol.DayLimit {
 				t.Errorf("session above the remaining quota: got %v", err)
 			}
 			if err := open(text, perDay-session); err != nil {

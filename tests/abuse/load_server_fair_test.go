@@ -8,6 +8,7 @@ import (
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/loadserver"
 	"oneway.example/exporter/traffic/udp"
+	"oneway.example/tests/remoteend"
 )
 
 // another adds a token to the load server.
@@ -114,7 +115,7 @@ func TestTokenThatReopensAtOnceDoesNotStarveAnother(t *testing.T) {
 		switch err := openOneByte(t, c); {
 		case err == nil:
 			_, patient = s.add(&s.patient)
-		case refusalOf(t, err).Reason != loadcontrol.Busy:
+		case remoteend.Refusal(t, err).Reason != loadcontrol.Busy:
 			t.Fatal(err)
 		}
 		c.Close()

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"oneway.example/exporter/traffic/udp"
 	"oneway.example/exporter/traffictypes"
 	"oneway.example/tests/await"
+	"oneway.example/tests/remoteend"
 )
 
 // remoteEnd is a load server under attack.
@@ -43,13 +43,7 @@ func startLoadServer(t *testing.T, limits loadcontrol.Limits) *remoteEnd {
 // startLoadServerAt runs one at that address.
 func startLoadServerAt(t *testing.T, at string, limits loadcontrol.Limits) *remoteEnd {
 	t.Helper()
-	goroutines := runtime.NumGoroutine()
-	t.Cleanup(func() {
-		if !await.Within(20*time.Second, func() bool { return runtime.NumGoroutine() <= goroutines }) {
-			stacks := make([]byte, 1<<20)
-			t.Errorf("%d goroutines before, %d after\n%s", goroutines, runtime.NumGoroutine(), stacks[:runtime.Stack(stacks, true)])
-		}
-	})
+	remoteend.NothingLeft(t)
 	dir := t.TempDir()
 	f := &remoteEnd{t: t, o: loadserver.Options{
 		Listen: []netip.AddrPort{netip.AddrPortFrom(netip.MustParseAddr(at), 0)}, StateDir: dir, TokensFile: filepath.Join(dir, "tokens"),
@@ -76,22 +70,7 @@ func (f *remoteEnd) run() {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx) }()
-	select {
-	case <-r.Started():
-	case err := <-ended:
-		f.t.Fatal(err)
-	}
-	f.r = r
-	f.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			f.t.Errorf("Run: %v", err)
-		}
-	})
-	f.t.Cleanup(f.stop)
+	f.r, f.stop = r, await.Serving(f.t, r)
 }
 
 func (f *remoteEnd) addr() netip.AddrPort { return f.r.Addrs()[0] }
@@ -183,16 +162,6 @@ func (a *attacker) received(t *testing.T, wait time.Duration) (packets [][]byte)
 		}
 		packets = append(packets, b[:n])
 	}
-}
-
-// refusalOf returns the Refusal in an error.
-func refusalOf(t *testing.T, err error) *loadcontrol.Refusal {
-	t.Helper()
-	r, ok := errors.AsType[*loadcontrol.Refusal](err)
-	if !ok {
-		t.Fatalf("got error %v, want a refusal", err)
-	}
-	return r
 }
 
 func (f *remoteEnd) discarded() (n uint64) {

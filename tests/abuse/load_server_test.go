@@ -17,6 +17,7 @@ import (
 	"oneway.example/exporter/stream"
 	"oneway.example/exporter/wire/load"
 	"oneway.example/tests/await"
+	"oneway.example/tests/remoteend"
 )
 
 func TestGuessedTokensAreRefused(t *testing.T) {
@@ -32,7 +33,7 @@ func TestGuessedTokensAreRefused(t *testing.T) {
 		case 3:
 			token = strings.ToLower(f.token)
 		}
-		if _, err := f.dial(token); refusalOf(t, err).Reason != loadcontrol.Unauthorized {
+		if _, err := f.dial(token); remoteend.Refusal(t, err).Reason != loadcontrol.Unauthorized {
 			t.Fatalf("token %q: got %v", token, err)
 		}
 	}
@@ -75,7 +76,7 @@ func TestClosedSessionCannotBeReplayed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := second.Prove(t.Context(), cookie); refusalOf(t, err).Reason != loadcontrol.Unproved {
+	if err := second.Prove(t.Context(), cookie); remoteend.Refusal(t, err).Reason != loadcontrol.Unproved {
 		t.Errorf("cookie of another session: got %v", err)
 	}
 	<-second.Done()

@@ -17,6 +17,7 @@ import (
 
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/tests/await"
+	"oneway.example/tests/remoteend"
 )
 
 // damaged are contents that a file system may leave of a file, and one with a wrong checksum.
@@ -45,7 +46,7 @@ func TestDamagedUsageFileRefusesTokensWithADailyQuota(t *testing.T) {
 				case err == nil:
 					v.close()
 					t.Fatal("granted 90 of 100 bytes a day twice")
-				case refusalOf(t, err).Reason != loadcontrol.Unsaved:
+				case remoteend.Refusal(t, err).Reason != loadcontrol.Unsaved:
 					t.Errorf("got refusal %v", err)
 				}
 				f.stop()

@@ -1,10 +1,13 @@
-// Package await polls a condition that another goroutine or process changes without a notification.
+// Package await waits in tests: it polls a condition that another goroutine or process changes without a notification, and runs a
+// server until the test ends.
 package await
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"sync"
+	"testing"
 	"time"
 )
 
@@ -36,6 +39,34 @@ func That(t TB, what string, f func() bool, more ...any) {
 	if !Within(Timeout, f) {
 		t.Fatalf("%s: not true within %v\n%s", what, Timeout, fmt.Sprint(more...))
 	}
+}
+
+// Server runs until its context ends. Started is closed when it serves.
+type Server interface {
+	Run(ctx context.Context) error
+	Started() <-chan struct{}
+}
+
+// Serving runs a server, and returns when it serves. stop and the end of the test end it; the test fails after an error of Run.
+func Serving(t testing.TB, s Server) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	select {
+	case <-s.Started():
+	case err := <-ended:
+		cancel()
+		t.Fatalf("Run: %v", err)
+	}
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
 }
 
 // Text is text that one goroutine writes and others read concurrently, such as a log. The zero value is empty.

@@ -59,15 +59,7 @@ func bulkResultIperf(b *testing.B, network *lab.Lab, path string, bytes int, rat
 		args = append(args, "-t", "2")
 	}
 	client := start(b, network.Client.Command(path, args...))
-	var r struct {
-		End struct {
-			Sum struct {
-				Packets uint64  `json:"packets"`
-				Lost    int64   `json:"lost_packets"`
-				Seconds float64 `json:"seconds"`
-			} `json:"sum"`
-		} `json:"end"`
-	}
+	var r iperfReport
 	h := bulkResult{bytes: bytes}
 	h.local = client.wait(b, &r)
 	h.remote = server.wait(b, nil)

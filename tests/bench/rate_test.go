@@ -96,6 +96,17 @@ func stream(b *testing.B, network *lab.Lab, rate int) step {
 	}
 }
 
+// iperfReport is the part of iperf3's JSON used here.
+type iperfReport struct {
+	End struct {
+		Sum struct {
+			Packets uint64  `json:"packets"`
+			Lost    int64   `json:"lost_packets"`
+			Seconds float64 `json:"seconds"`
+		} `json:"sum"`
+	} `json:"end"`
+}
+
 // iperf sends for a second with iperf3.
 func iperf(b *testing.B, network *lab.Lab, path string, rate int) step {
 	b.Helper()
@@ -103,15 +114,7 @@ func iperf(b *testing.B, network *lab.Lab, path string, rate int) step {
 	server.await(b, "listening on")
 	client := start(b, network.Client.Command(path, "-c", network.Server.LAN4.String(), "-u", "-l", strconv.Itoa(packetBytes),
 		"-b", strconv.Itoa(rate*packetBytes*8), "-t", "1", "-J"))
-	var r struct {
-		End struct {
-			Sum struct {
-				Packets uint64  `json:"packets"`
-				Lost    int64   `json:"lost_packets"`
-				Seconds float64 `json:"seconds"`
-			} `json:"sum"`
-		} `json:"end"`
-	}
+	var r iperfReport
 	local := client.wait(b, &r)
 	remote := server.wait(b, nil)
 	sum := r.End.Sum

@@ -86,6 +86,7 @@ func writeSentences(t *testing.T, to io.Writer, late time.Duration, hangUp func(
 func everySecond(ctx context.Context, late time.Duration, f func(second time.Time)) {
 	for {
 		second := time.Now().Add(-late).Truncate(time.Second).Add(time.Second)
+		// the receiver reports at the begin of a second
 		if !ctxtime.Sleep(ctx, time.Until(second.Add(late))) {
 			return
 		}

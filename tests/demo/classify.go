@@ -14,7 +14,7 @@ import (
 //	reply      1<<62 | number of its request << 31 | its own number
 //	load       1<<63 | number of its transfer << 32 | its number
 //
-// Transfers of several runs may have one number; runs are told apart by time.
+// Transfers of several runs may have one number; runs are distinguished by time.
 const (
 	replyKey = 1 << 62
 	loadKey  = 1 << 63

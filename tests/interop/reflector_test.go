@@ -297,8 +297,8 @@ func TestOurReflectorFailsAWrongKey(t *testing.T) {
 	}
 }
 
-// TestCSVOfStampSuiteSaysTheSame guards against a wrong interpretation of the JSON.
-func TestCSVOfStampSuiteSaysTheSame(t *testing.T) {
+// TestCSVOfStampSuiteHasTheSameResults guards against a wrong interpretation of the JSON.
+func TestCSVOfStampSuiteHasTheSameResults(t *testing.T) {
 	requireSuite(t)
 	rows, err := csv.NewReader(strings.NewReader(local{}.run(t, "127.0.0.1", "csv"))).ReadAll()
 	if err != nil || len(rows) < 2 {

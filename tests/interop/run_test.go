@@ -12,9 +12,9 @@ import (
 	"oneway.example/exporter/probes/stamp"
 )
 
-// TestDaemonTakesNoQueryForALostReply runs a path as the agent does: its statistics queries use numbers of a stateful
+// TestDaemonDoesNotCountStatsQueriesAsLostReplies runs a path as the agent does: its statistics queries use numbers of a stateful
 // reflector, too.
-func TestDaemonTakesNoQueryForALostReply(t *testing.T) {
+func TestDaemonDoesNotCountStatsQueriesAsLostReplies(t *testing.T) {
 	requireSuite(t)
 	for _, size := range []int{44, 172} {
 		f := remote{"127.0.0.1", true, false, "NTP", "ntp"}

@@ -10,7 +10,7 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-func TestLonePacketSeesExactlyTheDelay(t *testing.T) {
+func TestSinglePacketHasExactlyTheDelay(t *testing.T) {
 	s := newSim(t, Link{Rate: 2_500_000, Delay: 30 * time.Millisecond, Queue: 110_000}, Options{})
 	for n := range uint64(5) {
 		s.send(n, 1500, time.Duration(n)*100*time.Millisecond)
@@ -298,9 +298,9 @@ func TestICMPMeetsDelayButNoFaults(t *testing.T) {
 	}
 }
 
-// TestLogTellsWhatWaitedInTheQueue: from the log alone, what was let in and what was
+// TestLogShowsPacketsThatWaitedInTheQueue: from the log alone, what was let in and what was
 // dropped leave to the queue's size less than a packet.
-func TestLogTellsWhatWaitedInTheQueue(t *testing.T) {
+func TestLogShowsPacketsThatWaitedInTheQueue(t *testing.T) {
 	const queue, size = 10_000, 1000
 	s := newSim(t, Link{Rate: 8_000_000, Queue: queue - 300}, Options{}) // 1 ms a packet
 	for n := range uint64(40) {

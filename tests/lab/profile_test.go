@@ -171,7 +171,7 @@ func TestProfileErrorsNamePlaceKeyAndRemedy(t *testing.T) {
 	}
 }
 
-func TestUnitsThatUsersWrite(t *testing.T) {
+func TestUnitsAreAccepted(t *testing.T) {
 	rates := map[string]int64{
 		"1bit": 1, "153kbit": 153_000, "2.5Mbit": 2_500_000, "1Gbit": 1e9, "2.5 Mbit/s": 2_500_000,
 		"256kb/s": 256_000, "10Mbps": 1e7, "unlimited": 0,
@@ -204,8 +204,8 @@ func TestUnitsThatUsersWrite(t *testing.T) {
 	}
 }
 
-// TestBottlenecksOfEveryKindAreRead: and a trace is looked for beside its profile.
-func TestBottlenecksOfEveryKindAreRead(t *testing.T) {
+// TestBottlenecksOfEveryKindAreParsed: and a trace is looked for beside its profile.
+func TestBottlenecksOfEveryKindAreParsed(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "link.up"), []byte("0\n3\n3\n9\n"), 0o600); err != nil {
 		t.Fatal(err)

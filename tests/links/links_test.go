@@ -90,7 +90,7 @@ func TestLoadTestsFindTheQueueOfAnyLink(t *testing.T) {
 }
 
 // If the path's delay grows by more than half of the full queue's delay, the queue is unknown.
-func TestGreatChangeOfThePathIsSaid(t *testing.T) {
+func TestLargeChangeOfThePathIsReported(t *testing.T) {
 	c := Made()[0].but("path grows by 200 ms", func(c *Case) { c.Grow, c.GrowAt = 200*ms, 10*time.Second })
 	v := Judge(c, testseed.Of(t))
 	if v.Told.State != queue.Unknown || v.Told.Size.OK || !strings.Contains(v.Told.Evidence, "the path or a clock has changed") {

@@ -101,7 +101,7 @@ func TestLoadServerMissesTheHellosOfAClientThatIsCutOff(t *testing.T) {
 
 // A radio link that stalls for seconds, as recorded ones do, ends no run. A load server that sends pauses
 // its stream, and the packets not sent are not lost.
-func TestRunOutlivesAnOutage(t *testing.T) {
+func TestRunContinuesAfterAnOutage(t *testing.T) {
 	const outage = 6 * time.Second
 	s := newSite(t, overSlow())
 	c := s.saturation(t, "--direction=reverse", "--duration=12s", overload)

@@ -142,7 +142,7 @@ const unsendable = "this host cannot send its packets"
 
 // Packets that this host refuses are counted with the reason, on their path only. They are no loss, and
 // the path is measured again when the host sends again.
-func TestWhatThisHostRefusesIsNoLossOfThePath(t *testing.T) {
+func TestPacketsThatThisHostRefusesAreNoLossOfThePath(t *testing.T) {
 	wan := []string{"wan4", "wan6"}
 	for name, c := range map[string]struct {
 		refuse        func(t *testing.T, r *refusing) (mend func())

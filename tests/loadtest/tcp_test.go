@@ -1,7 +1,6 @@
 package loadtest
 
 import (
-	"context"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -20,6 +19,7 @@ import (
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/traffic"
 	"oneway.example/exporter/traffictypes"
+	"oneway.example/tests/await"
 	"oneway.example/tests/loadtcp"
 )
 
@@ -56,6 +56,7 @@ func TestSecondTypeOfTrafficRuns(t *testing.T) {
 // ended waits for the end of the remote session after the client's.
 func ended(t *testing.T, r *loadserver.LoadServer) {
 	t.Helper()
+	// the remote session ends asynchronously
 	for end := time.Now().Add(20 * time.Second); r.Status().Sessions > 0; ctxtime.Sleep(t.Context(), 5*time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the remote session did not end with the client's")
@@ -126,20 +127,7 @@ func respondWith(t *testing.T, links *link.Table, types []traffic.Type, limits l
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx) }()
-	select {
-	case <-r.Started():
-	case err := <-ended:
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	await.Serving(t, r)
 	o.LoadServer, o.Pin = r.Addrs()[0].String(), r.Pin()
 	return r, o
 }

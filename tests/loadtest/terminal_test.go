@@ -104,7 +104,7 @@ func TestKilledAgentEndsNoTestAndTheNextTakesItsPlace(t *testing.T) {
 	}
 }
 
-func TestWhoMayNotAskTheAgentIsToldWhatToDo(t *testing.T) {
+func TestUserWithoutAccessToTheAgentGetsARemedy(t *testing.T) {
 	s := newSite(t, overSlow())
 	_, socket := s.lessor(t)
 	if err := os.Chmod(filepath.Dir(binary), 0o755); err != nil { // so that user nobody can run it

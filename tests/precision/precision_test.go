@@ -8,7 +8,7 @@ import (
 	"oneway.example/tests/precision"
 )
 
-// output keeps what a test is told.
+// output keeps the messages of a test.
 type output struct{ failed, logged string }
 
 func (t *output) Helper()                           {}

@@ -11,8 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"oneway.example/exporter/clock/static"
 	"oneway.example/exporter/config"
+	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probe"
 )
@@ -34,6 +37,19 @@ func Configured(t *testing.T, of probe.Type, options string) error {
 	return err
 }
 
+// Accepted checks that a type accepts these options, and none, and that it proposes key for misspelled, an unknown one.
+func Accepted(t *testing.T, of probe.Type, options, misspelled, key string) {
+	t.Helper()
+	for _, o := range []string{options, ""} {
+		if err := Configured(t, of, o); err != nil {
+			t.Errorf("%q: %v", o, err)
+		}
+	}
+	if err := Configured(t, of, misspelled+": [64]\n"); err == nil || !strings.Contains(err.Error(), `did you mean "`+key+`"?`) {
+		t.Errorf("unknown key: %v", err)
+	}
+}
+
 // Refused checks the errors of a table of options.
 func Refused(t *testing.T, of probe.Type, table map[string]string) {
 	t.Helper()
@@ -45,9 +61,9 @@ func Refused(t *testing.T, of probe.Type, table map[string]string) {
 	}
 }
 
-// Example decodes the options of each probe of a type in the example configuration, with the #
-// removed from its settings. The test's directory is that of a probe.
-func Example(t *testing.T, of probe.Type, decode func(decode func(...any) error)) {
+// Example checks that the options of each load-test probe of a type in the example configuration, with the #
+// removed from its settings, are the defaults. The test's directory is that of a probe.
+func Example[O any](t *testing.T, of probe.Type, defaults O) {
 	t.Helper()
 	text, err := os.ReadFile("../../../deploy/oneway.yml")
 	if err != nil {
@@ -70,7 +86,13 @@ func Example(t *testing.T, of probe.Type, decode func(decode func(...any) error)
 	for _, path := range c.Paths {
 		for _, one := range path.Probes {
 			if one.Type == of.Name() {
-				decode(one.Options.DecodeAll)
+				shared, got := loadtest.DefaultOptions(), *new(O)
+				if err := one.Options.DecodeAll(&shared, &got); err != nil {
+					t.Error(err)
+				}
+				if diff := cmp.Diff(defaults, got); diff != "" {
+					t.Errorf("the example and the defaults differ:\n%s", diff)
+				}
 			}
 		}
 	}

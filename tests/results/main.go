@@ -1,5 +1,5 @@
 // Command results reads the output of `go test -json`. `results show` prints it as it arrives, without
-// the lines of passed tests. `results tell EVENTS EXPECTED` prints, for all stages of a run, whose
+// the lines of passed tests. `results report EVENTS EXPECTED` prints, for all stages of a run, whose
 // events are in one file, the failures and their last lines, at the end, where a cut log still has
 // them. A skip that the file EXPECTED does not list is a failure, and so is a package without a
 // test that ran.
@@ -30,10 +30,10 @@ func main() {
 	switch {
 	case len(os.Args) == 2 && os.Args[1] == "show":
 		err = show(os.Stdin, os.Stdout)
-	case len(os.Args) == 4 && os.Args[1] == "tell":
+	case len(os.Args) == 4 && os.Args[1] == "report":
 		failed, err = tellFiles(os.Args[2], os.Args[3])
 	default:
-		err = fmt.Errorf("arguments are %q, want show, or tell EVENTS EXPECTED", os.Args[1:])
+		err = fmt.Errorf("arguments are %q, want show, or report EVENTS EXPECTED", os.Args[1:])
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "results:", err)

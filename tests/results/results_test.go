@@ -53,7 +53,7 @@ func output(t *testing.T, events string) (text string, failed bool) {
 	return b.String(), failed
 }
 
-func TestEachWayToFailIsToldAtTheEnd(t *testing.T) {
+func TestEachKindOfFailureIsReportedAtTheEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
 		want []string
@@ -76,7 +76,7 @@ func TestEachWayToFailIsToldAtTheEnd(t *testing.T) {
 			text, failed := output(t, events(t, c.args...))
 			for _, want := range c.want {
 				if !strings.Contains(text, want) {
-					t.Errorf("%q is not told", want)
+					t.Errorf("%q is not reported", want)
 				}
 			}
 			if !failed || !strings.HasSuffix(text, "\n"+c.last+"\n") || strings.Contains(text, "TestKnown") {
@@ -109,7 +109,7 @@ func TestStagesAreCountedApart(t *testing.T) {
 	}
 }
 
-func TestShowLeavesOutWhatPasses(t *testing.T) {
+func TestShowOmitsPassedTests(t *testing.T) {
 	var b strings.Builder
 	if err := show(strings.NewReader("go: downloading\n"+events(t, "./tested", "./fails")), &b); err != nil {
 		t.Fatal(err)

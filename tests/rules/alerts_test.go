@@ -23,7 +23,7 @@ func alerts(t *testing.T) []expr.Rule {
 	return slices.DeleteFunc(rules, func(r expr.Rule) bool { return r.Alert == "" })
 }
 
-func TestEveryAlertSaysWhatAPersonNeeds(t *testing.T) {
+func TestEveryAlertHasItsSeverityTextAndRunbook(t *testing.T) {
 	runbook, err := os.ReadFile(deploy + "/RUNBOOK.md")
 	if err != nil {
 		t.Fatal(err)

@@ -178,9 +178,9 @@ func share(q string) float64 {
 	return v
 }
 
-// TestRecordedQuantilesAreWhatIsSaidOfThem: the limits hold, and the value is between
+// TestRecordedQuantilesMatchTheirDescription: the limits hold, and the value is between
 // them, for whatever mixture of windows.
-func TestRecordedQuantilesAreWhatIsSaidOfThem(t *testing.T) {
+func TestRecordedQuantilesMatchTheirDescription(t *testing.T) {
 	promtool := need(t, "promtool", "prometheus")
 	const p = "oneway:delay_seconds:quantile5m"
 	var checks strings.Builder

@@ -55,7 +55,7 @@ type site struct {
 	// faults are all so far; the end of one under way is zero.
 	faults []event
 	// gaps are the packets that entered while the server was stopped, with what it may not
-	// have told before, by path.
+	// have reported before, by path.
 	gaps map[uint64]uint64
 }
 

@@ -7,7 +7,7 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-// output keeps what a test is told.
+// output keeps the messages of a test.
 type output struct{ fatal, log string }
 
 func (t *output) Helper()                           {}

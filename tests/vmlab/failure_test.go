@@ -42,7 +42,7 @@ func wants(t *testing.T, o Options, err error, log string, texts ...string) {
 	}
 }
 
-func TestKernelThatEndsAtOnceIsToldWithItsStatus(t *testing.T) {
+func TestKernelThatEndsAtOnceIsReportedWithItsStatus(t *testing.T) {
 	o, err := startKernel(t, "exit 3")
 	wants(t, o, err, "", "exit status 3", "said nothing")
 	o, err = startKernel(t, "echo 'wake me' >&2; kill -SEGV $$")
@@ -56,7 +56,7 @@ func TestKernelThatIsNoProgramIsAnError(t *testing.T) {
 }
 
 // The consoles are those of Debian's linux.uml 6.1um4.
-func TestConsoleThatIsUnderstoodComesWithWhatToDo(t *testing.T) {
+func TestKnownConsoleMessageComesWithARemedy(t *testing.T) {
 	for _, c := range []struct{ file, say, do, not string }{
 		{"amx.txt", "Kernel panic - not syncing: Attempted to kill init! exitcode=0x0000000b", "AMX", "Call Trace"},
 		{"noexec.txt", "must be not mounted noexec", "remount,exec", "Kernel panic"},
@@ -75,7 +75,7 @@ func TestConsoleThatIsUnderstoodComesWithWhatToDo(t *testing.T) {
 	}
 }
 
-func TestLongConsoleIsToldByItsLastLines(t *testing.T) {
+func TestLongConsoleIsReportedByItsLastLines(t *testing.T) {
 	o, err := startKernel(t, "for i in $(seq 100); do echo line $i; done")
 	wants(t, o, err, "line 1\n", "line 89", "line 100")
 	if strings.Contains(err.Error(), "line 88") {
@@ -83,7 +83,7 @@ func TestLongConsoleIsToldByItsLastLines(t *testing.T) {
 	}
 }
 
-func TestRealKernelWhoseInitFailsIsTold(t *testing.T) {
+func TestRealKernelWhoseInitFailsIsReported(t *testing.T) {
 	if _, err := exec.LookPath("linux.uml"); err != nil {
 		if os.Getenv(inVMLab) != "" {
 			t.Fatal(err)

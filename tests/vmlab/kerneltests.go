@@ -21,7 +21,7 @@ type KernelTest struct {
 // KernelTests are all of them.
 func KernelTests() []KernelTest {
 	return []KernelTest{
-		{"clock.test", "TestRealStepIsNoticedByTheKernelAtOnce"},
+		{"clock.test", "TestKernelReportsARealStepAtOnce"},
 		{"chrony.test", "TestBoundHoldsThroughStepsAndAHangOfAChronydInControl"},
 	}
 }

@@ -42,7 +42,7 @@ func TestLANCheckAllowsOneInAHundredAndAMachineThatMostlyRuns(t *testing.T) {
 	}
 }
 
-func TestLANTableTellsWhatWasLeftOut(t *testing.T) {
+func TestLANTableListsOmittedPackets(t *testing.T) {
 	var text strings.Builder
 	printLAN(&text, met(100, 3, 7))
 	for _, want := range []string{"above 0.8 ms", "3 of 100", "of these truly not", "left out: the machine stood still"} {
@@ -52,7 +52,7 @@ func TestLANTableTellsWhatWasLeftOut(t *testing.T) {
 	}
 }
 
-func TestPacketsThatMetAMachineThatStoodStillAreLeftOutOfTheDelaysOnly(t *testing.T) {
+func TestPacketsDuringAStallOfTheMachineAreExcludedFromTheDelaysOnly(t *testing.T) {
 	r := newRig(0)
 	r.Stood = []Span{{r.Line.Counter + uint64(2*time.Second) - 1, r.Line.Counter + uint64(2*time.Second) + 100}}
 	got := r.Judge.Judge([]record.Packet{r.packet(time.Second, us), r.packet(2*time.Second, us)}, r.all())
@@ -62,7 +62,7 @@ func TestPacketsThatMetAMachineThatStoodStillAreLeftOutOfTheDelaysOnly(t *testin
 	}
 }
 
-func TestSpanIsAsLongAgainAfterTheMachineStoodStill(t *testing.T) {
+func TestSpanIsExtendedByAStallOfTheMachine(t *testing.T) {
 	if s, ok := stoodStill(1000, 1651, 650); !ok || s != (Span{1000, 2302}) {
 		t.Errorf("%v, %v", s, ok)
 	}
@@ -71,7 +71,7 @@ func TestSpanIsAsLongAgainAfterTheMachineStoodStill(t *testing.T) {
 	}
 }
 
-func TestWatchEndsWhenTold(t *testing.T) {
+func TestWatchEndsWhenStopped(t *testing.T) {
 	l := &Lab{Line: truth.Line{Hertz: 1e9}}
 	for _, s := range l.watchMachine()() {
 		if s.To <= s.From {

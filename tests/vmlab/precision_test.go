@@ -23,7 +23,7 @@ func printed(asserted bool, results ...*Result) (string, error) {
 	return text.String(), err
 }
 
-func TestPrecisionIsAFaultOnlyWhereItIsAssertedAndToldEverywhere(t *testing.T) {
+func TestPrecisionIsAlwaysReportedAndAFaultOnlyWhereAsserted(t *testing.T) {
 	again := coarse()
 	again.Repeated = true
 	for _, c := range []struct {
@@ -49,7 +49,7 @@ func TestPrecisionIsAFaultOnlyWhereItIsAssertedAndToldEverywhere(t *testing.T) {
 	}
 }
 
-func TestTruthIsAFaultWhereverItIsNotKept(t *testing.T) {
+func TestDelayOutsideItsBoundIsAFault(t *testing.T) {
 	outside := coarse()
 	outside.Judgment.Covered = 7991
 	state := coarse()

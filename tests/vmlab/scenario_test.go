@@ -82,7 +82,7 @@ func TestMissingReasonAndMetricAreFaults(t *testing.T) {
 	}
 }
 
-func TestValuesTellWhatHappenedInTheSpan(t *testing.T) {
+func TestValuesAreThoseOfTheSpan(t *testing.T) {
 	v := func(f float64) *float64 { return &f }
 	all := []record.Metrics{
 		{Counter: 1, Values: map[string]*float64{"steps{c}": v(2), "state{c,holdover}": v(0)}},

@@ -166,9 +166,9 @@ func in(d time.Duration) func() time.Time { return func() time.Time { return tim
 
 // falseReplies are false replies, the reason that counts them ("": accepted), and the resulting state.
 func falseReplies(random *rand.Rand) map[string]struct {
-	lie    falseReply
-	reason string
-	state  clock.State
+	falseReply falseReply
+	reason     string
+	state      clock.State
 } {
 	type row = struct {
 		falseReply falseReply
@@ -198,7 +198,7 @@ func falseReplies(random *rand.Rand) map[string]struct {
 			time.AfterFunc(queryTimeout+200*time.Millisecond, func() { l.send(correct, to) })
 		}, "timeout", clock.Silent},
 		"the reply before": {func(l *falseDaemon, _, _ []byte, to net.Addr) { l.send(l.before, to) }, "wrong_sequence", clock.Silent},
-		"two lies in turn": {func(l *falseDaemon, _, correct []byte, to net.Addr) {
+		"two false replies in turn": {func(l *falseDaemon, _, correct []byte, to net.Addr) {
 			if correct[53] = 17; l.received.Load()%2 == 0 {
 				correct[9] = 2
 			}
@@ -228,7 +228,7 @@ func falseReplies(random *rand.Rand) map[string]struct {
 
 // A daemon with false replies is not trusted: they are counted by reason, logged once at the beginning and once at the end,
 // requests do not get more frequent, and a correct daemon is trusted again at once.
-func TestDaemonThatLiesIsNotBelieved(t *testing.T) {
+func TestDaemonWithFalseRepliesIsNotTrusted(t *testing.T) {
 	for _, network := range []string{"unixgram", "udp4", "udp6"} {
 		t.Run(network, func(t *testing.T) {
 			t.Parallel()
@@ -247,7 +247,7 @@ func TestDaemonThatLiesIsNotBelieved(t *testing.T) {
 			for name, c := range falseReplies(rand.New(rand.NewPCG(testseed.Of(t), 0))) {
 				log.Take()
 				before, began := l.received.Load(), time.Now()
-				l.setReply(c.lie)
+				l.setReply(c.falseReply)
 				if c.reason == "" && c.state == clock.Synchronized { // until its reply is used
 					await.Within(20*time.Second, func() bool { return l.received.Load() > before+3 })
 				}
@@ -266,7 +266,7 @@ func TestDaemonThatLiesIsNotBelieved(t *testing.T) {
 				lines, want := strings.Count(said, "\n"), 0
 				if c.reason != "" {
 					want = 2
-					if name == "two lies in turn" {
+					if name == "two false replies in turn" {
 						want = 3
 					}
 					if n, _ := sink.Value(metric.ClockQueryFailures, Name, c.reason); n == 0 || !strings.Contains(said, "reason="+c.reason) {
@@ -325,7 +325,7 @@ func TestReplyFromElsewhereIsNotTakenForChronyds(t *testing.T) {
 }
 
 // In a directory that all users can write to, any user may have created the socket.
-func TestSocketThatAnybodyCanMakeIsNotAsked(t *testing.T) {
+func TestSocketInADirectoryWritableByAllIsNotUsed(t *testing.T) {
 	for _, mode := range []os.FileMode{0o777, 0o777 | os.ModeSticky, 0o702} {
 		l := newFalseDaemon(t, "unixgram")
 		dir := filepath.Dir(l.at)

@@ -274,7 +274,7 @@ func TestBackOffIsBoundedBothWays(t *testing.T) {
 	})
 }
 
-func TestSeriesTellWhatIsKnown(t *testing.T) {
+func TestSeriesExistForKnownValuesOnly(t *testing.T) {
 	inTestbed(t, Options{}, func(b *testbed) {
 		b.daemon.set(func(d *daemon) { d.correction = 25e-6 })
 		time.Sleep(3500 * time.Millisecond) // simulated time (synctest)

@@ -10,7 +10,7 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-func TestStepBySomebodyElseWaitsForAnUpdate(t *testing.T) {
+func TestStepByAnotherProcessIsValidAfterAnUpdate(t *testing.T) {
 	for _, step := range []time.Duration{5 * time.Second, -5 * time.Second, time.Millisecond, -time.Hour} {
 		t.Run(step.String(), func(t *testing.T) {
 			inTestbed(t, Options{}, func(b *testbed) {
@@ -36,7 +36,7 @@ func TestStepBySomebodyElseWaitsForAnUpdate(t *testing.T) {
 }
 
 // The update was between the last reply and the step: it says nothing of the step.
-func TestUpdateJustBeforeSomebodyElsesStepIsNotBelieved(t *testing.T) {
+func TestUpdateJustBeforeAStepByAnotherProcessIsNotUsed(t *testing.T) {
 	for step, measured := range map[time.Duration]float64{
 		300 * time.Millisecond:  1e-5,
 		-300 * time.Millisecond: 1e-5,

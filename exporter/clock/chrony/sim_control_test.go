@@ -36,7 +36,7 @@ func asymmetric() *clocksim.NTP {
 // bound stands on, and the coverage is lost.
 func TestCoverageIsLostWithAChronydThatUnderstatesItsError(t *testing.T) {
 	if c := control(t, quartz(50e-6), asymmetric(), nil, hours(2)).coverage(); c != 1 {
-		t.Errorf("coverage %.4f with an honest chronyd", c)
+		t.Errorf("coverage %.4f with a correct chronyd", c)
 	}
 	understate := func(t *clocksim.Tracking) { t.RootDelay, t.RootDispersion = t.RootDelay*0.9, t.RootDispersion*0.1 }
 	if c := control(t, quartz(50e-6), asymmetric(), understate, hours(2)).coverage(); c > 0.5 {
@@ -45,7 +45,7 @@ func TestCoverageIsLostWithAChronydThatUnderstatesItsError(t *testing.T) {
 }
 
 func TestCoverageIsLostWithAChronydThatHidesItsOffset(t *testing.T) {
-	// A slow correction leaves an offset for chronyd to tell of.
+	// A slow correction leaves an offset for chronyd to report.
 	o := quartz(50e-6)
 	o.Ramps = []clocksim.Ramp{{From: minutes(30), Over: hours(1), Change: 1000e-6}}
 	hide := func(t *clocksim.Tracking) { t.Correction, t.Skew, t.Residual, t.RootDispersion = 0, 0, 0, 1e-6 }
@@ -67,8 +67,8 @@ func TestCoverageIsLostInHoldoverWithAnOscillatorBeyondMaxClockError(t *testing.
 }
 
 // While the clock is corrected its error was larger when the packet was sent than
-// when it is concluded, so a sender must not ask its clock at the end alone.
-func TestSenderMustRememberWhatItsClockSaidWhenItSent(t *testing.T) {
+// when it is concluded, so a sender must not read its clock at the end alone.
+func TestSenderMustStoreItsClockBoundWhenItSends(t *testing.T) {
 	for _, forgetful := range []bool{false, true} {
 		w := newSimulation(simSeed)
 		local := newSimHost(w, quartz(50e-6), 0, clocksim.Config{Source: serialPulse(during(span{hours(1), hours(7)}), nil)})

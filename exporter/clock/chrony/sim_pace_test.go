@@ -4,5 +4,5 @@ package chrony
 
 import "time"
 
-// simEvery is how often the simulated monitors ask and the simulated packets go.
+// simEvery is how often the simulated monitors poll and the simulated packets are sent.
 const simEvery = time.Second

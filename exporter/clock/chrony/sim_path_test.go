@@ -26,7 +26,7 @@ type simPath struct {
 	delays  func(at time.Duration) (forward, back time.Duration)
 	phases  []*simPhase
 	waiting []*simPacket
-	// forgetful has the sender ask its clock only when it concludes.
+	// forgetful has the sender read its clock only when it concludes.
 	forgetful bool
 }
 

@@ -23,7 +23,7 @@ type Source struct {
 	TrustLocal    bool         `yaml:"trust_local"`
 }
 
-// DefaultSource asks the local chronyd once a second.
+// DefaultSource polls the local chronyd once a second.
 func DefaultSource() *Source {
 	return &Source{Interval: defaultInterval, MaxClockError: defaultMaxClockError}
 }

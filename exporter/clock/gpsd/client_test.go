@@ -153,7 +153,7 @@ func TestGpsdThatHangsGetsARequestAndIsThenDisconnected(t *testing.T) {
 		time.Sleep(timeout) // simulated time (synctest)
 		synctest.Wait()
 		if n := b.daemon.received(); n != 2 {
-			t.Errorf("asked %d times, want once more after %v", n, timeout)
+			t.Errorf("got %d requests, want once more after %v", n, timeout)
 		}
 		b.metrics("while it hangs", map[*metric.Desc]string{metric.GNSSPulseOffset: "absent", metric.GNSSConnections: "1"})
 		b.daemon.set(func(d *daemon) { d.silent = false })
@@ -178,7 +178,7 @@ func TestGpsdWithoutADeviceIsKept(t *testing.T) {
 		time.Sleep(10*time.Minute - time.Second) // simulated time (synctest)
 		b.metrics("after ten minutes", map[*metric.Desc]string{metric.GNSSConnected: "0", metric.GNSSConnections: "1"})
 		if n, want := b.daemon.received(), int(10*time.Minute/timeout); n != want {
-			t.Errorf("asked %d times, want %d", n, want)
+			t.Errorf("got %d requests, want %d", n, want)
 		}
 		b.daemon.set(func(d *daemon) { d.reply = []string{pool, echo} }) // now it can be opened
 		b.tick()
@@ -196,7 +196,7 @@ func TestUnknownDeviceKeepsTheConnection(t *testing.T) {
 			metric.GNSSConnected: "0", metric.GNSSConnections: "1", metric.GNSSFix: "absent",
 		})
 		if n, want := b.daemon.received(), int(5*time.Minute/timeout); n < want || n > want+1 {
-			t.Errorf("asked %d times, want %d", n, want)
+			t.Errorf("got %d requests, want %d", n, want)
 		}
 	})
 }
@@ -208,7 +208,7 @@ func TestReceiverWithoutAFixIsKept(t *testing.T) {
 			metric.GNSSConnected: "1", metric.GNSSConnections: "1", metric.GNSSFix: "1", metric.GNSSSatellitesSeen: "0",
 		})
 		if n := b.daemon.received(); n != 1 {
-			t.Errorf("asked %d times although it reports", n)
+			t.Errorf("got %d requests although it reports", n)
 		}
 	})
 }
@@ -246,7 +246,7 @@ func TestUnpluggedReceiverIsDetectedWithoutAReport(t *testing.T) {
 		b.daemon.set(func(d *daemon) { d.reply = []string{noPool, echo} })
 		time.Sleep(timeout) // simulated time (synctest)
 		b.tick()
-		b.metrics("after being asked", map[*metric.Desc]string{
+		b.metrics("after a request", map[*metric.Desc]string{
 			metric.GNSSConnected: "0", metric.GNSSFix: "absent", metric.GNSSConnections: "1",
 		})
 	})
@@ -260,7 +260,7 @@ func TestSilentDeviceIsNotConnected(t *testing.T) {
 		time.Sleep(reportLifetime) // simulated time (synctest)
 		b.tick()
 		b.metrics("silent", map[*metric.Desc]string{metric.GNSSConnected: "0"})
-		time.Sleep(10 * time.Minute) // gpsd lists it whenever it is asked
+		time.Sleep(10 * time.Minute) // gpsd lists it at each request
 		b.metrics("still silent", map[*metric.Desc]string{metric.GNSSConnected: "0", metric.GNSSConnections: "1"})
 		b.send(noFix)
 		b.tick()

@@ -91,7 +91,7 @@ func TestLineThatPausesIsReadWhole(t *testing.T) {
 	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.send(fix3D)
 		b.daemon.send(noFix[:20])
-		time.Sleep(timeout + time.Second) // asked meanwhile: the reply comes into the line
+		time.Sleep(timeout + time.Second) // a request is sent meanwhile: the reply comes into the line
 		synctest.Wait()
 		b.expectMalformed(map[malformation]float64{notJSON: 1})
 		b.daemon.set(func(d *daemon) { d.reply = nil })
@@ -136,7 +136,7 @@ func TestEndlessNoiseIsDisconnected(t *testing.T) {
 
 // A flood must cost neither memory nor a processor: over ten seconds the bytes
 // taken are what the pace allows, and the client reports its state throughout.
-func TestFloodIsReadAtAPace(t *testing.T) {
+func TestFloodIsReadAtALimitedRate(t *testing.T) {
 	for name, c := range map[string]struct {
 		text  string
 		lines int // in text
@@ -187,7 +187,7 @@ func TestEndlessDevicesAreNotStored(t *testing.T) {
 
 // A gpsd that complains of something else each time, and says again and again that it is another version,
 // does not fill the log either.
-func TestFloodOfComplaintsIsAFewLines(t *testing.T) {
+func TestFloodOfErrorReportsLogsAFewLines(t *testing.T) {
 	var log strings.Builder
 	inTestbed(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, nil, func(b *testbed) {
 		for i := range 1000 {

@@ -196,7 +196,7 @@ func complete(s State) bool {
 	return s.Fix == Fix3D && s.Seen.Known && s.Used.N > 0 && !s.Sentence.At.IsZero()
 }
 
-func TestRealGpsdTellsFixSatellitesAndTime(t *testing.T) {
+func TestRealGpsdReportsFixSatellitesAndTime(t *testing.T) {
 	t.Parallel()
 	line := openSerialLine(t)
 	d := startGpsd(t, line.path)
@@ -273,7 +273,7 @@ func TestRealGpsdIsFoundAgain(t *testing.T) {
 	until(t, "resumed", 30*time.Second, c, complete)
 }
 
-func TestUnplugIsNoticedThroughARealGpsd(t *testing.T) {
+func TestUnplugIsDetectedThroughARealGpsd(t *testing.T) {
 	t.Parallel()
 	line := openSerialLine(t)
 	d := startGpsd(t, line.path)
@@ -283,7 +283,7 @@ func TestUnplugIsNoticedThroughARealGpsd(t *testing.T) {
 	c, sink := d.watch(Options{timeout: 6 * time.Second}) // gpsd sends no reply while it probes a new line
 	until(t, "plugged", 20*time.Second, c, func(s State) bool { return s.Connected })
 	line.unplug(t)
-	// gpsd 3.22 tells nobody; it does when it is asked, or never if it was still probing the line.
+	// gpsd 3.22 sends no report; it does after a request, or never if it was still probing the line.
 	until(t, "unplugged", time.Minute, c, func(s State) bool { return !s.Connected && s.Replying })
 	if n, _ := sink.Value(metric.GNSSConnections, DefaultName); n != 1 {
 		t.Errorf("%v connections, want 1: gpsd was there all the while", n)

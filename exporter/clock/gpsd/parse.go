@@ -42,8 +42,8 @@ type (
 		Device string `json:"device"`
 		Mode   *int   `json:"mode"`
 	}
-	// location is also a TPV: lat and lon in degrees (WGS 84), speed in m/s. parse does not decode it, because of the cost,
-	// and because an error of parse is logged with the value that it could not decode.
+	// location is also a TPV: lat and lon in degrees (WGS 84), speed in m/s. parse does not decode it, because of the
+	// cost, and because an error of parse is logged with the value that it could not decode.
 	location struct {
 		Time      string  `json:"time"`
 		Latitude  float64 `json:"lat"`
@@ -235,7 +235,7 @@ func (m *timeEvent) check() error {
 	return cmp.Or(within("qErr", m.QErr, -maxQErr, maxQErr), within("precision", m.Precision, math.MinInt8, math.MaxInt8))
 }
 
-// reading is the moment as a Reading.
+// reading is the event as a Reading.
 func (m *timeEvent) reading() Reading {
 	r := Reading{
 		At:     instant.FromUnix(*m.RealSec, *m.RealNsec),

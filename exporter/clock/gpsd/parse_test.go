@@ -24,7 +24,7 @@ func realLines(t testing.TB) [][]byte {
 	return bytes.Split(bytes.TrimSpace(text), []byte("\n"))
 }
 
-func TestWhatGpsdReallySaysIsUnderstood(t *testing.T) {
+func TestOutputOfARealGpsdIsParsed(t *testing.T) {
 	kinds := map[string]int{}
 	for _, line := range realLines(t) {
 		report, err := parse(line)
@@ -68,9 +68,9 @@ func TestEachMalformationHasItsReason(t *testing.T) {
 		{pps("1795272300", "0", "1", "-1", ""), "gpsd: implausible: clock_nsec is -1, not within 0..999999999"},
 		{pps("9223372036854775807", "0", "1", "0", ""), "gpsd: implausible: real_sec is 9223372036854775807, not within 315964800..8589934592"},
 		{pps("1795272300", "0", "-9223372036854775808", "0", ""), "gpsd: implausible: clock_sec is -9223372036854775808, not within 0..8589934592"},
-		{pps("1e308", "0", "1", "0", ""), "gpsd: wrong_type: json: cannot unmarshal number 1e308 into Go struct field moment.real_sec of type int64"},
-		{pps("1795272300", "0", "1", "0", `,"precision":-1e308`), "gpsd: wrong_type: json: cannot unmarshal number -1e308 into Go struct field moment.precision of type int"},
-		{pps("1795272300", "0", "1", "0", `,"qErr":1e308`), "gpsd: wrong_type: json: cannot unmarshal number 1e308 into Go struct field moment.qErr of type int64"},
+		{pps("1e308", "0", "1", "0", ""), "gpsd: wrong_type: json: cannot unmarshal number 1e308 into Go struct field timeEvent.real_sec of type int64"},
+		{pps("1795272300", "0", "1", "0", `,"precision":-1e308`), "gpsd: wrong_type: json: cannot unmarshal number -1e308 into Go struct field timeEvent.precision of type int"},
+		{pps("1795272300", "0", "1", "0", `,"qErr":1e308`), "gpsd: wrong_type: json: cannot unmarshal number 1e308 into Go struct field timeEvent.qErr of type int64"},
 		{pps("1795272300", "0", "1", "0", `,"qErr":-1000001`), "gpsd: implausible: qErr is -1000001, not within -1000000..1000000"},
 		{pps("1795272300", "0", "1", "0", `,"precision":-129`), "gpsd: implausible: precision is -129, not within -128..127"},
 	} {

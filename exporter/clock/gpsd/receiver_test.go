@@ -39,7 +39,7 @@ func TestSecondReceiverDoesNotInheritFromTheFirst(t *testing.T) {
 	})
 }
 
-func TestOnlyTheDeviceAskedForCounts(t *testing.T) {
+func TestOnlyTheConfiguredDeviceCounts(t *testing.T) {
 	inTestbed(t, Options{Device: "/dev/ttyS0"}, nil, func(b *testbed) {
 		b.send(from("/dev/ttyUSB0", pulse), from("/dev/ttyUSB0", fix3D), from("/dev/ttyUSB0", back), noFix)
 		s := b.client.State()
@@ -107,7 +107,7 @@ func TestUnknownModeIsNoFixOfAnyKind(t *testing.T) {
 	})
 }
 
-func TestWordsForPeople(t *testing.T) {
+func TestFixesHaveNames(t *testing.T) {
 	for got, want := range map[string]string{
 		FixUnknown.String(): "unknown", FixNone.String(): "none", Fix2D.String(): "2D", Fix3D.String(): "3D",
 		Fix(7).String(): "Fix(7)",

@@ -21,7 +21,7 @@ func fixed(t *testing.T) string {
 			return string(line)
 		}
 	}
-	t.Fatal("there is no TPV with a place among the real lines")
+	t.Fatal("there is no TPV with a location among the real lines")
 	return ""
 }
 
@@ -69,7 +69,7 @@ func TestPointIsThatOfTheTPV(t *testing.T) {
 	}
 }
 
-func TestTrackIsThatOfTheReceiverWhileSomebodyListens(t *testing.T) {
+func TestTrackIsThatOfTheReceiverWhileThereIsAListener(t *testing.T) {
 	tpv := fixed(t)
 	recorder, log := &record.Recorder{}, &clocktest.Log{}
 	inTestbed(t, Options{Recorder: recorder, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}, nil, func(b *testbed) {

@@ -15,7 +15,7 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-func TestNothingIsEverValid(t *testing.T) {
+func TestNoDelayIsValid(t *testing.T) {
 	c := clocktest.NewClock()
 	m := none.NewWith(none.Options{Steps: clock.StepOptions{Read: c.Read}})
 	for steps := range uint64(3) {

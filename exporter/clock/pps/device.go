@@ -209,7 +209,7 @@ type event struct {
 	at       instant.Time // CLOCK_REALTIME; zero if the kernel's timestamp is invalid
 }
 
-// reading is CLOCK_REALTIME and CLOCK_MONOTONIC_RAW at one moment, +- blur.
+// reading is CLOCK_REALTIME and CLOCK_MONOTONIC_RAW at one moment, +- uncertainty.
 type reading struct {
 	wall             instant.Time
 	raw, uncertainty time.Duration
@@ -220,8 +220,8 @@ const (
 	maxSlew = 500e-6
 	// largestSlew is the maximum of frequency and tick together.
 	largestSlew = 0.11
-	// maxRawError is the RawError above which a pulse is not used: twice the threshold of ppsfit. In a user-mode-linux guest,
-	// where a clock read takes tens of microseconds, 10 to 60 us are usual.
+	// maxRawError is the RawError above which a pulse is not used: twice the threshold of ppsfit. In a user-mode-linux
+	// guest, where a clock read takes tens of microseconds, 10 to 60 us are usual.
 	maxRawError = 200 * time.Microsecond
 )
 
@@ -232,8 +232,8 @@ var (
 	errLate   = errors.New("read too late after the pulse")
 )
 
-// locate locates the pulse on the raw clock. slew is the recent rate of CLOCK_REALTIME minus that of the raw clock, as a
-// ratio.
+// locate locates the pulse on the raw clock. slew is the recent rate of CLOCK_REALTIME minus that of the raw clock, as
+// a ratio.
 func locate(e event, now reading, slew float64) (Pulse, error) {
 	if e.at <= 0 || now.wall <= 0 {
 		return Pulse{}, errNoTime

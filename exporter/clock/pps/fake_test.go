@@ -82,13 +82,16 @@ func (k *fake) beat(ctx context.Context) {
 	for next := k.begun; ; {
 		var other, latency time.Duration
 		k.do(func() { next, other = next.Add(k.every), k.other })
+		// simulated time (synctest)
 		if other > 0 && ctxtime.Sleep(ctx, time.Until(next)-other) {
 			k.do(k.wake)
 		}
+		// simulated time (synctest)
 		if !ctxtime.Sleep(ctx, time.Until(next)) {
 			return
 		}
 		k.do(func() { latency = k.latency })
+		// simulated time (synctest)
 		if !ctxtime.Sleep(ctx, latency) {
 			return
 		}

@@ -10,7 +10,7 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-func TestVanishedDeviceIsOpenedAgainForEver(t *testing.T) {
+func TestVanishedDeviceIsRetriedWithoutEnd(t *testing.T) {
 	run(t, func(b *bench) {
 		b.seconds(20)
 		b.do(func() { b.fetchErr, b.openErr = errGone, errUnplugged })
@@ -78,7 +78,7 @@ func TestShortLossAfterALongOneIsShort(t *testing.T) {
 	})
 }
 
-func TestDeviceThatFailsAtOnceIsNotHammered(t *testing.T) {
+func TestDeviceThatFailsAtOnceIsRetriedAfterPauses(t *testing.T) {
 	run(t, func(b *bench) {
 		b.do(func() { b.fetchErr, b.restless = errUnplugged, true })
 		b.seconds(120)
@@ -130,7 +130,7 @@ func TestGarbledStampsAreCountedAndNotJudged(t *testing.T) {
 	}
 }
 
-func TestOldStampIsLate(t *testing.T) {
+func TestOldTimestampIsLate(t *testing.T) {
 	run(t, func(b *bench) {
 		b.seconds(20)
 		b.do(func() { b.garble = func(e *event) { e.at = e.at.Add(-time.Second) } })
@@ -185,7 +185,7 @@ func TestSequenceWrapsAround(t *testing.T) {
 	})
 }
 
-func TestPlaceSaysWhyNot(t *testing.T) {
+func TestLocateReturnsTheReason(t *testing.T) {
 	now := reading{wall: 1000e9, raw: 500 * time.Second, uncertainty: 200}
 	for _, c := range []struct {
 		name string
@@ -195,7 +195,7 @@ func TestPlaceSaysWhyNot(t *testing.T) {
 		want error
 	}{
 		{"good", 1000e9 - 50_000, now, 0, nil},
-		{"within the blur of now", 1000e9 + 200, now, 0, nil},
+		{"within the uncertainty of now", 1000e9 + 200, now, 0, nil},
 		{"no stamp", 0, now, 0, errNoTime},
 		{"no reading", 1000e9, reading{}, 0, errNoTime},
 		{"future", 1000e9 + 300, now, 0, errFuture},

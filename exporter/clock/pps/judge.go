@@ -15,7 +15,7 @@ const (
 	// garbled: the timestamp is invalid or in the future (the clock was stepped back meanwhile), or the sequence
 	// decreased.
 	garbled = "garbled"
-	// late: read so long after the pulse that its place on the raw clock is uncertain.
+	// late: read so long after the pulse that its time on the raw clock is uncertain.
 	late = "late"
 )
 
@@ -199,8 +199,8 @@ func (c *counter) elapsed(raw time.Duration) uint64 {
 	return uint64((raw - c.located.Raw + time.Second/2) / time.Second)
 }
 
-// add stores the pulse and returns the number of seconds without a pulse since the last one: the elapsed seconds minus the
-// pulses counted meanwhile. A bounce of one edge hides one missing pulse.
+// add stores the pulse and returns the number of seconds without a pulse since the last one: the elapsed seconds minus
+// the pulses counted meanwhile. A bounce of one edge hides one missing pulse.
 func (c *counter) add(p Pulse) (missed uint64) {
 	if elapsed := c.elapsed(p.Raw); elapsed > c.seen {
 		missed = elapsed - c.seen

@@ -183,8 +183,8 @@ const (
 	// firstPause and longestPause limit the pause between attempts to open the device.
 	firstPause   = time.Second
 	longestPause = 30 * time.Second
-	// pulsePause follows each pulse: an oscillating line costs at most fifty fetches per second, and the sequence counts the
-	// pulses meanwhile.
+	// pulsePause follows each pulse: an oscillating line costs at most fifty fetches per second, and the sequence
+	// counts the pulses meanwhile.
 	pulsePause = 20 * time.Millisecond
 	// idle is the number of consecutive fetches without a pulse that may return at once (the other edge is one per
 	// second) before each is followed by a pause.

@@ -33,7 +33,7 @@ func TestPulsesAreCountedAndJudged(t *testing.T) {
 			b.Errorf("state %+v", s)
 		}
 		if s.FitBound < s.Last.RawError || s.Last.RawError < 200 {
-			b.Errorf("bound %v of a pulse that was placed +- %v", s.FitBound, s.Last.RawError)
+			b.Errorf("bound %v of a pulse that was located within +- %v", s.FitBound, s.Last.RawError)
 		}
 		b.logged(1, "level=")
 	})
@@ -55,7 +55,7 @@ func TestJitterIsTheDeviationOfIntervals(t *testing.T) {
 	})
 }
 
-func TestValuesGoWithThePulses(t *testing.T) {
+func TestValuesEndWithThePulses(t *testing.T) {
 	run(t, func(b *bench) {
 		b.seconds(20)
 		b.do(func() { b.silent = true })
@@ -81,7 +81,7 @@ func TestValuesGoWithThePulses(t *testing.T) {
 	})
 }
 
-func TestDeviceWithoutAnyPulseIsTold(t *testing.T) {
+func TestDeviceWithoutAnyPulseIsReported(t *testing.T) {
 	run(t, func(b *bench) {
 		b.do(func() { b.silent = true })
 		b.seconds(60)
@@ -106,7 +106,7 @@ func TestMissedPulseIsCounted(t *testing.T) {
 	})
 }
 
-func TestPulsesSleptThroughAreSeen(t *testing.T) {
+func TestPulsesDuringAPauseAreCounted(t *testing.T) {
 	run(t, func(b *bench) {
 		b.seconds(20)
 		b.do(func() { b.slow = 10*time.Second - waking - 300*time.Millisecond })
@@ -115,7 +115,7 @@ func TestPulsesSleptThroughAreSeen(t *testing.T) {
 		b.seconds(18)
 		b.expect(40, metric.PPSPulses)
 		b.expect(0, metric.PPSMissed)
-		b.expect(1, metric.PPSRejected, late) // 0.7 s after its pulse, the place is vague
+		b.expect(1, metric.PPSRejected, late) // 0.7 s after its pulse, the time is uncertain
 		b.offset(0)
 	})
 }
@@ -167,7 +167,7 @@ func TestStepOfTheClockIsSeenModuloOneSecond(t *testing.T) {
 	})
 }
 
-func TestSlewDoesNotDeceiveTheJudge(t *testing.T) {
+func TestPulsesDuringASlewAreAccepted(t *testing.T) {
 	run(t, func(b *bench) {
 		b.seconds(20)
 		for range 20_000 { // 500 us a second: what the kernel allows

@@ -40,7 +40,7 @@ type Train struct {
 	Packets []Packet
 }
 
-// Options of Judge. The zero value is usable.
+// Options of Evaluate. The zero value is usable.
 type Options struct {
 	// StampError is the error limit of the time between two of the receiver's timestamps. Zero: typicalStampError.
 	StampError time.Duration

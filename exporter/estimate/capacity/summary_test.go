@@ -106,7 +106,7 @@ func TestDispersionBelowTheTimestampErrorIsTooShort(t *testing.T) {
 	}
 }
 
-func TestEveryResultHasItsWord(t *testing.T) {
+func TestEveryResultHasItsOwnLabel(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range Results() {
 		if w := r.String(); w == "invalid" || seen[w] {

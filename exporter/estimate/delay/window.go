@@ -25,11 +25,11 @@ const ExactLimit = 1 << 16
 
 // Window is the delays of one direction since the last Reset. The zero value is an empty window. Its memory grows
 // with the window's packets, 8 bytes for each up to 0.5 MB (twice that after a delay far from the others), plus 16
-// from a Bound to the next Reset, and is reused; beyond Exact it is some KiB.
+// from a Bound to the next Reset, and is reused; beyond ExactLimit it is some KiB.
 type Window struct {
 	exact samples
 	ends  *ends // of exact, when it was sorted last; nil: not known
-	// many has the delays of a window of more than Exact.
+	// many has the delays of a window of more than ExactLimit.
 	many                           *many
 	count, lost, received, overdue uint64
 	min, max                       time.Duration
@@ -39,7 +39,7 @@ type Window struct {
 	txUncertain           uint64
 }
 
-// many holds the delays of a window of more than Exact.
+// many holds the delays of a window of more than ExactLimit.
 type many struct {
 	// values are relative to origin, the smallest delay when the histogram began, so that the buckets' width
 	// depends on the variation and not on the common part of the delays.
@@ -97,7 +97,7 @@ func (w *Window) beginMany() {
 
 // AddDecided adds numbers of received and lost packets by the receiver's count. Lost ones are infinitely late (RFC
 // 7679 section 5.1). If more were received than delays were added, because a reply was lost or a clock was not
-// trusted, the known delays and the Overdue represent all.
+// trusted, the known delays and the overdue packets represent all.
 func (w *Window) AddDecided(received, lost int) {
 	w.received += uint64(received)
 	w.lost += uint64(lost)
@@ -154,8 +154,8 @@ func (w *Window) Snapshot() Snapshot {
 
 // Quantile returns the smallest delay that at least the fraction q (0..1) of the packets did not exceed, lost
 // packets counting as infinite and undefined ones left out (RFC 2330 section 11.3, RFC 7679 section 5.1). ok is
-// false if it is infinite because of losses, if there is no delay, or if q is out of range. Of up to Exact packets
-// it is an exact order statistic; of more, it is within 0.8 % of its distance from the smallest of the first Exact
+// false if it is infinite because of losses, if there is no delay, or if q is out of range. Of up to ExactLimit packets
+// it is an exact order statistic; of more, it is within 0.8 % of its distance from the smallest of the first ExactLimit
 // ones (or 8 ns). It is never below Min or above Max.
 func (s Snapshot) Quantile(q float64) (d time.Duration, ok bool) {
 	rank, ok := s.rank(q)
@@ -207,7 +207,7 @@ func (s Snapshot) at(rank uint64) (d, width time.Duration) {
 // the smallest of the others' lower ends. The true median lies between the medians of all lower and of all upper
 // ends, since an order statistic grows with each of its values.
 //
-// A window of more than Exact packets has no ends of single packets. If all but k of them have a bound of at most
+// A window of more than ExactLimit packets has no ends of single packets. If all but k of them have a bound of at most
 // b, the true delay of rank r lies between those of the ranks r-k and r+k, with an error of b and half a bucket;
 // the best k is used.
 //

@@ -72,7 +72,7 @@ type Packet struct {
 // clockPair is the time of an event by each clock.
 type clockPair struct{ local, remote instant.Time }
 
-// forward is the moment of the forward delay, reverse that of the other.
+// forward is the clock pair of the forward delay, reverse that of the other.
 func (p *Packet) forward() clockPair { return clockPair{p.T1, p.T2} }
 func (p *Packet) reverse() clockPair { return clockPair{p.T4, p.T3} }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // A quantile is the smallest of the values that a share of at least q does not exceed.
-func TestQuantileIsTheLeastThatTheShareDoesNotExceed(t *testing.T) {
+func TestQuantileIsTheSmallestValueThatTheShareDoesNotExceed(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 10, 20, 100, 1000} {
 		values := make([]int, n)
 		for i := range values {

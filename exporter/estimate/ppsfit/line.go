@@ -105,7 +105,7 @@ func (l *line) at(raw time.Duration) (at instant.Time, bound time.Duration, ok b
 		}
 		gap := b.UTC.Sub(a.UTC)
 		share := float64(raw-a.Raw) / float64(b.Raw-a.Raw)
-		// Between two points a curve of second derivative wander deviates from the straight line by at most an
+		// Between two points a curve of second derivative rateDrift deviates from the straight line by at most an
 		// eighth of it.
 		bow := rateDrift * gap.Seconds() * gap.Seconds() / 8 * 1e9
 		return a.UTC.Add(time.Duration(math.Round(share * float64(gap)))), up(l.noise + bow), true

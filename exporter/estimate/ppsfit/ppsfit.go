@@ -26,7 +26,7 @@ const (
 	// boot may have more. The limit prevents that every second pulse, or five pulses a second, are accepted as
 	// seconds.
 	nominal = 1e-3
-	// minPulses is the number of pulses that must agree before they are used, and strays the number of others in
+	// minPulses is the number of pulses that must agree before they are used, and disagreeing the number of others in
 	// between. Noise intervals with a deviation of 1 ms satisfy this once in some two million, and then for
 	// seconds.
 	minPulses   = 8

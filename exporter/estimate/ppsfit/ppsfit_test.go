@@ -43,7 +43,7 @@ func TestTimeIsLinearBetweenPulses(t *testing.T) {
 	}
 }
 
-func TestNothingIsKnownOutsideOfThePulsesReach(t *testing.T) {
+func TestTimeIsUnknownOutsideOfThePulsesRange(t *testing.T) {
 	w := newSimulation(t, 1, 0)
 	var f Fit
 	w.run(&f, 100)

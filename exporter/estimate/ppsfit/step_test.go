@@ -148,7 +148,7 @@ func TestStepsInNoiseNeverLeaveAWrongSecond(t *testing.T) {
 	}
 }
 
-func TestVerdictsHaveWords(t *testing.T) {
+func TestVerdictsHaveLabels(t *testing.T) {
 	seen := map[string]bool{}
 	for _, v := range append(Verdicts(), Verdict(99)) {
 		if seen[v.String()] {

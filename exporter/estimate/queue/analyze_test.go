@@ -57,7 +57,7 @@ func links() map[string]simulation {
 	for _, n := range []string{"wibro up, thesis", "wibro down, thesis", "evdo down", "wifi", "odd", "lan"} {
 		w := all[n]
 		w.randomStalls = true
-		all[n+", hiccups"] = w
+		all[n+", random stalls"] = w
 	}
 	return all
 }
@@ -209,7 +209,7 @@ func steps(before, after float64, at time.Duration) func(time.Duration) float64 
 	}
 }
 
-func TestVerdictsAreRight(t *testing.T) {
+func TestVerdictsMatchTheCases(t *testing.T) {
 	for name, c := range others() {
 		t.Run(name, func(t *testing.T) {
 			runs, right := 0, 0

@@ -95,7 +95,7 @@ func TestSeriesConservePacketsAndBytes(t *testing.T) {
 	}
 }
 
-func TestTooLittleIsUnknown(t *testing.T) {
+func TestResultOfTooFewPacketsIsUnknown(t *testing.T) {
 	at := func(ms ...int) (p []Packet) {
 		for _, m := range ms {
 			p = append(p, Packet{Sent: epoch.Add(time.Duration(m) * time.Millisecond), IPBytes: 100, Segment: 1})
@@ -131,7 +131,7 @@ func TestWithoutAnIdlePartThereIsNoSize(t *testing.T) {
 	}
 }
 
-func TestEveryStateHasItsWord(t *testing.T) {
+func TestEveryStateHasItsOwnLabel(t *testing.T) {
 	seen := map[string]bool{}
 	for s := Unknown; s <= TimeLimited; s++ {
 		if w := s.String(); w == "invalid" || seen[w] {

@@ -35,7 +35,7 @@ type run struct {
 	waits []float64
 	// pauseLimit is the time without an arrival above which the link, or the sender, paused.
 	pauseLimit time.Duration
-	// inOutages are packets of the load that are left out, fades the stretches in which all were lost; losses are the
+	// inOutages are packets of the load that are left out, outages the stretches in which all were lost; losses are the
 	// send times of the other lost packets, since the load's begin.
 	inOutages []bool
 	outages   int
@@ -167,7 +167,8 @@ func (r *run) delays(packets []Packet) (all []time.Duration) {
 	return all
 }
 
-// missProbability is the probability that base.early is too small, fewest the least number of usable idle packets.
+// missProbability is the probability that base.early is too small, minIdlePackets the least number of usable idle
+// packets.
 const (
 	missProbability = 1e-3
 	minIdlePackets  = 2
@@ -311,8 +312,8 @@ func Analyze(packets []Packet, o Options) Result {
 	return res
 }
 
-// least is the least number of received packets; longest the longest run, and disorder how much earlier than the
-// previous packet one may be sent: a remote end may send invalid timestamps.
+// minReceived is the least number of received packets; maxRun the longest run, and maxDisorder how much earlier than
+// the previous packet one may be sent: a remote end may send invalid timestamps.
 const (
 	minReceived = 20
 	maxRun      = 24 * time.Hour

@@ -2,7 +2,7 @@
 // the load adjustment of RFC 9097 section 8.
 //
 // Both are state machines without a clock: the caller takes a step from Next, sends it, and passes the result to
-// Observe, until Next reports the end. A step of a Sweep is a burst from an idle link; those of an Adjust follow
+// Observe, until Next reports the end. A step of a Sweep is a burst from an idle link; those of an Adjustment follow
 // each other without a pause, if the remote end supports it. All rates are IP bytes a second.
 package ratesearch
 
@@ -72,7 +72,8 @@ const (
 
 // Options of the standard that are constants here.
 const (
-	// highSpeedDelta is the number of rows of a fast increase; the decrease that ends it is retreat times as large.
+	// highSpeedDelta is the number of rows of a fast increase; the decrease that ends it is decreaseFactor times as
+	// large.
 	highSpeedDelta = 10
 	decreaseFactor = 3
 	// slowAdjust congested steps without a fast increase in between end the fast increases.

@@ -42,7 +42,7 @@ func TestLadderEndsWithItsUpperEnd(t *testing.T) {
 }
 
 // The path of Halepovic 2008: 1.5 Mb/s, where loss begins.
-func TestKneeIsTheHighestRateBelowAllLoss(t *testing.T) {
+func TestMaxLosslessIsTheHighestRateBelowAllLoss(t *testing.T) {
 	const seeds = 100
 	right := 0
 	for seed := range uint64(seeds) {
@@ -87,7 +87,7 @@ func TestLossyStepsInARowEndTheSweep(t *testing.T) {
 	}
 }
 
-func TestKneeIsTheAchievedSendRate(t *testing.T) {
+func TestMaxLosslessIsTheAchievedSendRate(t *testing.T) {
 	s, err := NewSweep(SweepOptions{From: 1000, To: 64_000, Factor: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func TestKneeIsTheAchievedSendRate(t *testing.T) {
 	}
 }
 
-func TestThereIsNoKneeWhereTheLowestStepLoses(t *testing.T) {
+func TestThereIsNoLosslessRateIfTheLowestStepLoses(t *testing.T) {
 	for name, f := range map[string]Feedback{"loss": {Packets: 100, Lost: 1, Sent: 1}, "nothing sent": {}} {
 		s, err := NewSweep(SweepOptions{From: 1, To: 2, Duration: time.Second})
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-func TestFixedBufferPlaysWhatComesWithinItsDepth(t *testing.T) {
+func TestFixedBufferPlaysPacketsWithinItsDepth(t *testing.T) {
 	p := FixedPlayout(40 * msec)
 	for seq, pdv := range []time.Duration{0, 40 * msec, 40*msec + 1, 90 * msec, 10 * msec, 41 * msec} {
 		if got, want := p.Add(uint64(seq), pdv), pdv <= 40*msec; got != want {
@@ -121,7 +121,7 @@ func TestAdaptiveBufferDoesNotExceedItsLimit(t *testing.T) {
 	}
 }
 
-func TestForgetBeginsANewCall(t *testing.T) {
+func TestRestartBeginsANewCall(t *testing.T) {
 	p := AdaptivePlayout(0)
 	for i := range uint64(100) {
 		p.Add(i, time.Duration(i%7)*10*msec)

@@ -58,7 +58,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-func TestPageIsGolden(t *testing.T) {
+func TestPageMatchesTheGoldenFile(t *testing.T) {
 	w := get(t, newHandler(t, &fakeSource{status: sample()}), http.MethodGet, "/")
 	if w.Code != http.StatusOK || !strings.Contains(w.Header().Get("Content-Security-Policy"), "default-src 'none'") {
 		t.Errorf("status %d, headers %v", w.Code, w.Header())
@@ -66,7 +66,7 @@ func TestPageIsGolden(t *testing.T) {
 	golden(t, "page.html", w.Body.String())
 }
 
-func TestStatusIsGolden(t *testing.T) {
+func TestStatusMatchesTheGoldenFile(t *testing.T) {
 	w := get(t, newHandler(t, &fakeSource{status: sample()}), http.MethodGet, "/api/v1/status")
 	golden(t, "status.json", w.Body.String())
 }
@@ -151,7 +151,7 @@ func TestPageOfManyPathsShowsProblemsFirst(t *testing.T) {
 	}
 }
 
-func TestPageEscapesWhatThePeerCanSay(t *testing.T) {
+func TestPageEscapesTextsOfThePeer(t *testing.T) {
 	s := sample()
 	s.Paths[0].Probes[0].Reason = `<script>alert(1)</script>`
 	if body := get(t, newHandler(t, &fakeSource{status: s}), http.MethodGet, "/").Body.String(); strings.Contains(body, "<script") {
@@ -174,7 +174,7 @@ func TestHealthAndReadiness(t *testing.T) {
 	}
 }
 
-func TestReloadTellsItsResult(t *testing.T) {
+func TestReloadReportsItsResult(t *testing.T) {
 	s := &fakeSource{}
 	h := newHandler(t, s)
 	for _, method := range []string{http.MethodPost, http.MethodPut} {

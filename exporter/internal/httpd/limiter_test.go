@@ -23,7 +23,7 @@ func (v *testClient) Close() error {
 	return nil
 }
 
-func TestNewcomerTakesThePlaceOfTheOldestOfTheBusiest(t *testing.T) {
+func TestNewConnectionReplacesTheOldestOfTheBusiestSource(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		total  int

@@ -53,7 +53,7 @@ func TestReadersOfTheSourceThatHoldsMostAreCutOffFirst(t *testing.T) {
 	}
 }
 
-func TestSourceThatAsksMuchLeavesPlacesForOthers(t *testing.T) {
+func TestSourceWithManyRequestsLeavesConnectionsForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release, running := make(chan struct{}), make(chan string, 100)
 		h := newReplies(slog.New(slog.DiscardHandler), spaceIn(math.MaxInt64)).whole(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -13,8 +13,8 @@ const (
 	// maxMaking is the number of replies that are generated at the same time, each completely in memory; further ones
 	// wait at most for makeTimeout.
 	maxMaking = 4
-	// maxPendingBytes is the maximum number of bytes that wait to be sent; as many replies as are generated at the same time are
-	// always allowed.
+	// maxPendingBytes is the maximum number of bytes that wait to be sent; as many replies as are generated at the same
+	// time are always allowed.
 	maxPendingBytes = 64 << 20
 	maxHeaderBytes  = 64 << 10
 )
@@ -37,7 +37,7 @@ type space struct {
 	connections, ofSource int // ofSource: of one source, an eighth of all
 	making, makingFor     int // replies in progress; makingFor: of one source, half of all
 	pending               int // bytes of replies that wait to be sent
-	most                  int // limit of held for long replies; one is always allowed
+	most                  int // limit of pending for long replies; one is always allowed
 	header                int // bytes of a request's header; net/http adds 4 KiB
 	send, receive         int // socket buffers of a connection in bytes; 0: the kernel's default
 }

@@ -36,7 +36,7 @@ func TestSpaceFitsTheMemoryLimit(t *testing.T) {
 	}
 }
 
-func TestWhatMayWaitIsNoMoreThanAnEighthOfTheLimit(t *testing.T) {
+func TestPendingBytesAreAtMostAnEighthOfTheLimit(t *testing.T) {
 	const mib = 1 << 20
 	for _, c := range []struct {
 		limit   int64

@@ -14,7 +14,7 @@ import (
 	"oneway.example/exporter/traffic/udp"
 )
 
-// Link is a udp.Carrier that delivers every packet. It does not adjust rates: see Fly.
+// Link is a udp.Carrier that delivers every packet. It does not adjust rates: see Simulate.
 type Link struct {
 	// Delay of each packet.
 	Delay time.Duration
@@ -22,7 +22,7 @@ type Link struct {
 	Sleep bool
 	// Each may change the outcome of a transfer.
 	Each func(d sample.Direction, c *udp.CarrierResult) error
-	// Transfers is the number of calls of Carry.
+	// Transfers is the number of calls of Transfer.
 	Transfers int
 }
 
@@ -49,7 +49,7 @@ func (l *Link) Transfer(ctx context.Context, d sample.Direction, p stream.Plan, 
 
 var _ udp.Carrier = (*Link)(nil)
 
-// Overhead is the bytes of the IPv4 and UDP headers of a packet of Fly.
+// Overhead is the bytes of the IPv4 and UDP headers of a packet of Simulate.
 const Overhead = 28
 
 // Simulate is a stream over IPv4 in simulated time with one clock. Each packet leaves when it is due, and

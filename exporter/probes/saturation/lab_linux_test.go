@@ -62,8 +62,9 @@ func runOver(t *testing.T, network *lab.Lab, shared loadtest.Options, own satura
 	return outcome
 }
 
-// wibroRound is one run; late is the largest delay that the emulated link added by mistake.
-func wibroRound(t *testing.T) (late time.Duration, err error) {
+// overWiBro emulates the WiBro link, with a load server, and returns the options to reach that.
+func overWiBro(t *testing.T) (lab.Profile, *lab.Lab, loadtest.Options) {
+	t.Helper()
 	profile, err := lab.LoadProfile("wibro")
 	if err != nil {
 		t.Fatal(err)
@@ -71,6 +72,12 @@ func wibroRound(t *testing.T) (late time.Duration, err error) {
 	network := lab.Start(t, lab.Options{Profile: profile})
 	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{Address: network.Server.Addr4, Do: network.Server.Do})
 	shared.DrainTimeout = 5 * time.Second
+	return profile, network, shared
+}
+
+// wibroRound is one run; late is the largest delay that the emulated link added by mistake.
+func wibroRound(t *testing.T) (late time.Duration, err error) {
+	profile, network, shared := overWiBro(t)
 	own := saturation.DefaultOptions()
 	own.Rate.Reverse = 30e6 / 8 // fills its 880 ms of queue in half a second, not in five
 	own.Duration, own.Idle.Duration, own.Skip = 5*time.Second, time.Second, time.Second
@@ -122,13 +129,7 @@ func TestSearchOverTheEmulatedWiBroLinkFindsItsRate(t *testing.T) {
 }
 
 func searchRound(t *testing.T) error {
-	profile, err := lab.LoadProfile("wibro")
-	if err != nil {
-		t.Fatal(err)
-	}
-	network := lab.Start(t, lab.Options{Profile: profile})
-	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{Address: network.Server.Addr4, Do: network.Server.Do})
-	shared.DrainTimeout = 5 * time.Second
+	profile, network, shared := overWiBro(t)
 	own := saturation.DefaultOptions()
 	own.Mode, own.Rate.Reverse, own.Duration = saturation.ModeSearch, 15e6/8, 8*time.Second
 	outcome := runOver(t, network, shared, own)
@@ -186,12 +187,7 @@ func TestRunOverIPv6CountsItsHeadersAndHasItsChecksums(t *testing.T) {
 // a run.
 func TestRunOutlastsTenTimesTheLinksRate(t *testing.T) {
 	long(t, 25*time.Second)
-	profile, err := lab.LoadProfile("wibro")
-	if err != nil {
-		t.Fatal(err)
-	}
-	network := lab.Start(t, lab.Options{Profile: profile})
-	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{Address: network.Server.Addr4, Do: network.Server.Do})
+	profile, network, shared := overWiBro(t)
 	shared.Directions = []string{"forward"}
 	shared.DrainTimeout = 2 * time.Second // the queue takes 0.35 s; with it the session's idle timeout is 6.9 s
 	own := saturation.DefaultOptions()

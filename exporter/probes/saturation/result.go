@@ -34,8 +34,8 @@ type Direction struct {
 	// Load is the result of mode fixed.
 	Load   *Load       `json:"load,omitempty"`
 	Counts *udp.Counts `json:"counts,omitempty"`
-	// Steps are those of modes sweep and search, StepsDescription their description: bursts from an idle link, or parts of
-	// one transfer.
+	// Steps are those of modes sweep and search, StepsDescription their description: bursts from an idle link, or parts
+	// of one transfer.
 	Steps            []Step `json:"steps,omitempty"`
 	StepsDescription string `json:"steps_are,omitempty"`
 	// Lossless is the highest rate up to which a sweep had no losses.

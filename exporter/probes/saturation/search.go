@@ -134,8 +134,8 @@ func (d *Direction) evaluate(t *udp.Transfer, reports int, most float64, lower t
 	}
 }
 
-// A link is full if more than congestionLoss of congestionPackets consecutive packets are lost, which the load adjustment treats as
-// congestion.
+// A link is full if more than congestionLoss of congestionPackets consecutive packets are lost, which the load
+// adjustment treats as congestion.
 const (
 	congestionLoss    = 2
 	congestionPackets = 20

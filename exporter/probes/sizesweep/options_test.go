@@ -1,23 +1,14 @@
 package sizesweep
 
 import (
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"oneway.example/exporter/loadtest"
 	"oneway.example/tests/probeoptions"
 )
 
 func TestOptionsOfTheProbeAndOfAllLoadTestsStandTogether(t *testing.T) {
-	if err := probeoptions.Configured(t, New(), "packet_bytes: [64, 1500]\npacket_rates: [100]\ncell_duration: 1s\nrepetitions: 20\nseed: 3\nevery: 1h\ndirections: [reverse]\n"); err != nil {
-		t.Error(err)
-	}
-	if err := probeoptions.Configured(t, New(), ""); err != nil {
-		t.Error("the defaults:", err)
-	}
+	probeoptions.Accepted(t, New(), "packet_bytes: [64, 1500]\npacket_rates: [100]\ncell_duration: 1s\nrepetitions: 20\nseed: 3\nevery: 1h\ndirections: [reverse]\n", "packet_byte", "packet_bytes")
 }
 
 func TestWrongOptionsNameTheExpectation(t *testing.T) {
@@ -33,9 +24,6 @@ func TestWrongOptionsNameTheExpectation(t *testing.T) {
 		"every: 1s\n":                         "every is 1s; it must be between 10s and 168h0m0s",
 		"packet_rates: [1,2,3,4,5,6,7,8,9]\n": "packet_bytes times packet_rates are 54 cells; at most 48 are allowed",
 	})
-	if err := probeoptions.Configured(t, New(), "packet_byte: [64]\n"); err == nil || !strings.Contains(err.Error(), `did you mean "packet_bytes"?`) {
-		t.Errorf("unknown key: %v", err)
-	}
 }
 
 func TestSeedIsRandomUnlessConfigured(t *testing.T) {
@@ -50,13 +38,5 @@ func TestSeedIsRandomUnlessConfigured(t *testing.T) {
 }
 
 func TestExampleShowsTheDefaults(t *testing.T) {
-	probeoptions.Example(t, New(), func(decode func(...any) error) {
-		shared, got := loadtest.DefaultOptions(), Options{}
-		if err := decode(&shared, &got); err != nil {
-			t.Error(err)
-		}
-		if diff := cmp.Diff(DefaultOptions(), got); diff != "" {
-			t.Errorf("the example and the defaults differ:\n%s", diff)
-		}
-	})
+	probeoptions.Example(t, New(), DefaultOptions())
 }

@@ -68,7 +68,7 @@ type CellValues struct {
 	Spread *float64 `json:"received_spread_bytes_per_second,omitempty"`
 }
 
-// summarize joins the repetitions of a cell: medians, except where Figures specifies otherwise.
+// summarize joins the repetitions of a cell: medians, except where CellValues specifies otherwise.
 func summarize(repetitions []Repetition) (f CellValues) {
 	known := func(of func(*Repetition) *float64) (ascending []float64) {
 		for i := range repetitions {

@@ -181,7 +181,7 @@ func (k *Kind) size(ctx context.Context, s *udp.Session, r *loadtest.Run, d *Dir
 	return z, err
 }
 
-// sendTrains sends the trains of a campaign.
+// sendTrains sends the trains of a plan.
 func (k *Kind) sendTrains(ctx context.Context, s *udp.Session, r *loadtest.Run, d *Direction, c *trainPlan, z *Size) (err error) {
 	for n, pause := c.next(); n > 0; n, pause = c.next() {
 		r.Phase(fmt.Sprintf("%s: trains of %d B, %d of %d clean", d.DirectionName, z.PacketBytes, c.clean, c.opts.Trains))

@@ -51,8 +51,8 @@ const (
 // newMTUSearch.
 type mtuSearch struct {
 	floor, base, top int
-	// largestPassed is the largest size that has passed, 0: none. fails is the smallest that has not; initially the largest
-	// probed size plus one.
+	// largestPassed is the largest size that has passed, 0: none. smallestFailed is the smallest that has not;
+	// initially the largest probed size plus one.
 	largestPassed, smallestFailed int
 	// unclears counts consecutive unclear results.
 	unclears int

@@ -1,23 +1,15 @@
 package train
 
 import (
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"oneway.example/exporter/loadtest"
 	"oneway.example/tests/probeoptions"
 )
 
 func TestOptionsOfTheProbeAndOfAllLoadTestsStandTogether(t *testing.T) {
-	if err := probeoptions.Configured(t, New(), "payload_bytes: [1472]\ntrains: 10\ntrain_packets: 30\ntrain_interval: 200ms\ngroup: 5\ngroup_pause: 0s\nrepeats: 10\nmin_clean: 5\npath_mtu: false\nmax_mtu_bytes: 1500\nevery: 1h\ndirections: [reverse]\n"); err != nil {
-		t.Error(err)
-	}
-	if err := probeoptions.Configured(t, New(), ""); err != nil {
-		t.Error("the defaults:", err)
-	}
+	probeoptions.Accepted(t, New(), "payload_bytes: [1472]\ntrains: 10\ntrain_packets: 30\ntrain_interval: 200ms\ngroup: 5\ngroup_pause: 0s\nrepeats: 10\nmin_clean: 5\npath_mtu: false\nmax_mtu_bytes: 1500\nevery: 1h\ndirections: [reverse]\n", "payload_byte", "payload_bytes")
 }
 
 func TestWrongOptionsNameTheExpectation(t *testing.T) {
@@ -35,9 +27,6 @@ func TestWrongOptionsNameTheExpectation(t *testing.T) {
 		"max_mtu_bytes: 1000\n":      "max_mtu_bytes is 1000; it must be between 1280 and 65535",
 		"every: 1s\n":                "every is 1s; it must be between 10s and 168h0m0s",
 	})
-	if err := probeoptions.Configured(t, New(), "payload_byte: [64]\n"); err == nil || !strings.Contains(err.Error(), `did you mean "payload_bytes"?`) {
-		t.Errorf("unknown key: %v", err)
-	}
 }
 
 func TestCleanTrainsNeededFollowTheirNumber(t *testing.T) {
@@ -64,13 +53,5 @@ func TestTimeOutLeavesSpaceForASlowLink(t *testing.T) {
 }
 
 func TestExampleShowsTheDefaults(t *testing.T) {
-	probeoptions.Example(t, New(), func(decode func(...any) error) {
-		shared, got := loadtest.DefaultOptions(), Options{}
-		if err := decode(&shared, &got); err != nil {
-			t.Error(err)
-		}
-		if diff := cmp.Diff(DefaultOptions(), got); diff != "" {
-			t.Errorf("the example and the defaults differ:\n%s", diff)
-		}
-	})
+	probeoptions.Example(t, New(), DefaultOptions())
 }

@@ -243,7 +243,7 @@ type transferring struct {
 	// over is the end of sending of a forward transfer, as time.Time.UnixNano; zero: not yet.
 	over      atomic.Int64
 	reception atomic.Pointer[stream.Reception] // of a reverse transfer
-	local     Clocks                           // used by watch, then by Carry
+	local     Clocks                           // used by watch, then by Transfer
 }
 
 func (x *transferring) forward(ctx context.Context) (*CarrierResult, error) {
@@ -375,8 +375,8 @@ func (x *transferring) watch(ctx context.Context, ended context.CancelCauseFunc)
 	}
 }
 
-// remoteTimeout returns the begin and the length of the load server's idle timeout, which was last heard at
-// heard. Packets of a reverse stream must arrive as planned, since the load server pauses it without
+// remoteTimeout returns the begin and the length of the load server's idle timeout, whose last packet arrived at
+// lastReceived. Packets of a reverse stream must arrive as planned, since the load server pauses it without
 // hello packets from this end. After all streams control messages must arrive.
 func (x *transferring) remoteTimeout(lastReceived, now time.Time) (since time.Time, limit time.Duration) {
 	planned := x.end()

@@ -43,7 +43,7 @@ func waiting(t *testing.T, at *net.UDPConn) (n int) {
 	return n
 }
 
-func TestClientSaysHelloTwiceASecondWhereNoStreamSaysMore(t *testing.T) {
+func TestClientSendsTwoHellosASecondUnlessAStreamSendsMore(t *testing.T) {
 	remote, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)

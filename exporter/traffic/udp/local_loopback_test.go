@@ -35,7 +35,7 @@ func remoteEnd(ctx context.Context, t *testing.T, limits ...string) loadtest.Opt
 
 var target = probe.Target{Path: "office", Probe: "saturation", Peer: "192.0.2.1"}
 
-// once is loadtest.Once; it retries if a busy host has delayed the hello packets by 5 s.
+// once is loadtest.RunOnce; it retries if a busy host has delayed the hello packets by 5 s.
 func once(ctx context.Context, e probe.Env, at probe.Target, o loadtest.Options, k loadtest.Kind, progress func(loadtest.Progress)) (out *loadtest.Outcome, err error) {
 	for range 3 {
 		out, err = loadtest.RunOnce(ctx, e, at, o, k, nil, progress)

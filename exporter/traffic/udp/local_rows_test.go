@@ -38,7 +38,7 @@ func TestReportKeepsAllRowsWhileTheyFit(t *testing.T) {
 	}
 }
 
-func TestReportThinsItsRowsAndSetsEvery(t *testing.T) {
+func TestLongReportHasEveryNthRow(t *testing.T) {
 	s := udp.NewSession(&loadtesttest.Link{}, udp.SessionOptions{})
 	s.SetMaxRows(1000)
 	for range 5 {

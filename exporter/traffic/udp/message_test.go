@@ -53,7 +53,7 @@ func TestEachMessageIsDecodedAsEncoded(t *testing.T) {
 	}
 }
 
-func TestTransferIsCheckedBeforeItIsTaken(t *testing.T) {
+func TestTransferIsCheckedBeforeItIsAccepted(t *testing.T) {
 	good := startOf(1, sample.Forward)
 	if err := good.Check(); err != nil {
 		t.Fatal(err)

@@ -254,7 +254,7 @@ func startOf(id uint16, d sample.Direction) Start {
 	return Start{ID: id, Direction: d, Idle: MinIdle, Plan: remoteend.Plan()}
 }
 
-// words returns a Say with this content.
+// words returns a message with this content.
 func words(t *testing.T, name string, body any) *loadcontrol.TrafficMessage {
 	t.Helper()
 	b, err := json.Marshal(body)

@@ -68,7 +68,7 @@ func TestTransferBeyondALimitIsRefusedWithItsReason(t *testing.T) {
 			t.Errorf("a transfer within the limits: %v", err)
 		}
 		if got := p.host.spent; len(got) != int(d)+1 || got[d] != x.Plan.Duration() || got[d] < time.Second {
-			t.Errorf("Spend was called for durations %v, want %d of %v", got, d+1, x.Plan.Duration())
+			t.Errorf("ConsumeRate was called for durations %v, want %d of %v", got, d+1, x.Plan.Duration())
 		}
 	}
 }
@@ -302,9 +302,9 @@ func (h *host) movedIn(d sample.Direction) int64 {
 	return h.moved[d]
 }
 
-// FuzzHear passes arbitrary messages of a client to the remote end. The limits allow no transfer, so that
+// FuzzHandleMessage passes arbitrary messages of a client to the remote end. The limits allow no transfer, so that
 // none runs long.
-func FuzzHear(f *testing.F) {
+func FuzzHandleMessage(f *testing.F) {
 	for _, m := range []struct {
 		name string
 		body any

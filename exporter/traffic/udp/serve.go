@@ -27,7 +27,7 @@ type serving struct {
 	ctx    context.Context // ends with the session
 	end    context.CancelFunc
 	tasks  sync.WaitGroup
-	used   map[uint16]bool // IDs; only the goroutine of Hear uses it
+	used   map[uint16]bool // IDs; only the goroutine of Handle uses it
 
 	to atomic.Pointer[netip.AddrPort] // the proved address; nil: none
 	// hello is the time of the last hello from there, or of the proof, by sched.Now; refused counts the

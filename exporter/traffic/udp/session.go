@@ -23,7 +23,7 @@ import (
 // socket; tests of Kinds simulate a path.
 type Carrier interface {
 	// Transfer transfers one stream. With an error it also returns what is known, or nil if nothing was
-	// sent. A transfer that ended early has no error, but Carried.Cut. idle is the idle timeout after
+	// sent. A transfer that ended early has no error, but CarrierResult.Cut. idle is the idle timeout after
 	// the last packet was sent, at most the configured one; zero: the configured one. adjustRate
 	// is nil, or chooses the rate of a plan with feedback, in both directions.
 	Transfer(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*CarrierResult, error)
@@ -109,7 +109,7 @@ func (s *Session) Transfer(ctx context.Context, d sample.Direction, p stream.Pla
 }
 
 // TransferWithin is Transfer with an idle timeout after the last packet was sent; zero or more than
-// Options.DrainTimeout: that. It is for a Kind that knows the longest delay of packets: see
+// Options.DrainTimeout: that. It is for a Kind that has measured the longest delay of packets: see
 // Transfer.Lag.
 func (s *Session) TransferWithin(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress)) (*Transfer, error) {
 	return s.transfer(ctx, d, p, idle, progress, nil)

@@ -124,8 +124,8 @@ func Parse(b []byte) (h Header, err error) {
 	return h, nil
 }
 
-// SessionOf returns what a packet that Parse refused still shows: ours reports whether it has the magic number, session is
-// the content of that field, 0 if the packet is too short for one.
+// SessionOf returns what a packet that Parse refused still shows: ours reports whether it has the magic number, session
+// is the content of that field, 0 if the packet is too short for one.
 func SessionOf(b []byte) (session uint64, ours bool) {
 	if len(b) >= 16 {
 		session = binary.BigEndian.Uint64(b[8:])

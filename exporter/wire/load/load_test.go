@@ -63,12 +63,12 @@ func TestRefusedPacketShowsItsSession(t *testing.T) {
 			want = 77
 		}
 		if session, ours := SessionOf(whole[:n]); session != want || ours != (n >= 4) {
-			t.Errorf("Claims of %d octets: session %d, ours %v", n, session, ours)
+			t.Errorf("SessionOf of %d octets: session %d, ours %v", n, session, ours)
 		}
 	}
 	whole[3] ^= 1
 	if session, ours := SessionOf(whole); session != 77 || ours {
-		t.Errorf("Claims of a packet with another magic number: session %d, ours %v", session, ours)
+		t.Errorf("SessionOf of a packet with another magic number: session %d, ours %v", session, ours)
 	}
 }
 

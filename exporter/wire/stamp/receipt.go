@@ -45,7 +45,8 @@ const HostBlockBytes = 8
 // HostRequestBit is the bit of Received in a request by which the sender requests the host block (Receipt.Host).
 const HostRequestBit = 1
 
-// HostRequest is Received of a request whose sender understands the host block, and sets this DSCP (0..63) in its test packets.
+// HostRequest is Received of a request whose sender understands the host block, and sets this DSCP (0..63) in its test
+// packets.
 func HostRequest(dscp uint8) uint32 { return HostRequestBit | uint32(dscp&63)<<8 }
 
 // SentDSCP is the DSCP that the sender of a request sets in its test packets.
@@ -89,8 +90,8 @@ type Receipt struct {
 	// Tx is the number of replies sent to test packets, this one included, modulo 2^32. In a request: the sender's
 	// waiting time (Tmax, RFC 7680) in milliseconds.
 	Tx uint32
-	// EarlierTX are the transmit times of earlier replies: in the reply numbered n those of n-1, n-2 and n-3; in that to a
-	// statistics query, the last three.
+	// EarlierTX are the transmit times of earlier replies: in the reply numbered n those of n-1, n-2 and n-3; in that
+	// to a statistics query, the last three.
 	EarlierTX [ReportedReplies]ReplyTX
 	// Host: there is a host block with SocketDrops. Only some replies have one, and only on request: it replaces the
 	// bitmap's last word, so that the reply is as long as the request.
@@ -204,7 +205,7 @@ type ReplyTX struct {
 	TXUncertainty time.Duration
 }
 
-// MaxReplyTXAfter is the longest Left.After on the wire.
+// MaxReplyTXAfter is the longest ReplyTX.After on the wire.
 const MaxReplyTXAfter = math.MaxUint32 - 1
 
 // ReportedReplies is how many earlier replies a Receipt reports.

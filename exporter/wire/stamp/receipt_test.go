@@ -49,7 +49,7 @@ func TestTXUncertaintyIsRoundedUpByLittle(t *testing.T) {
 	}
 	for _, l := range []ReplyTX{{Known: true, After: -1}, {Known: true, After: MaxReplyTXAfter + 1}, {After: 5, TXUncertainty: 5}} {
 		if got := parseReplyTX(appendReplyTX(nil, [ReportedReplies]ReplyTX{l})); got != [ReportedReplies]ReplyTX{} {
-			t.Errorf("Left %+v became %+v, want unknown", l, got)
+			t.Errorf("ReplyTX %+v became %+v, want unknown", l, got)
 		}
 	}
 }

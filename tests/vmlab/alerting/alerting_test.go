@@ -33,7 +33,7 @@ func check(t *testing.T, expect ...Expect) error {
 	return Check(t.Context(), rules, millis(), []Host{holdover()}, expect)
 }
 
-func TestAlertIsSeenToFire(t *testing.T) {
+func TestAlertFires(t *testing.T) {
 	err := check(t,
 		Expect{Name: "before", From: 0, To: 8},
 		Expect{Name: "held", From: 9, To: 25, Fires: "OnewayClockHoldover"},
@@ -44,7 +44,7 @@ func TestAlertIsSeenToFire(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotAsExpectedIsTold(t *testing.T) {
+func TestUnexpectedAlertsAreReported(t *testing.T) {
 	for _, e := range []Expect{
 		{Name: "too early", From: 0, To: 8, Fires: "OnewayClockHoldover"},
 		{Name: "fired before", From: 15, To: 25, Fires: "OnewayClockHoldover"},

@@ -39,7 +39,7 @@ func TestTruthOfAStampIsFoundThroughOffsetAndDrift(t *testing.T) {
 	}
 }
 
-func TestClockThatWasSteppedBackSaysOneTimeTwice(t *testing.T) {
+func TestClockSteppedBackShowsOneTimeTwice(t *testing.T) {
 	l := line()
 	back := func(s float64) time.Duration {
 		if s < 5 {
@@ -139,7 +139,7 @@ func FuzzParsePairs(f *testing.F) {
 	})
 }
 
-func TestCounterGoesWithTheClock(t *testing.T) {
+func TestCounterEndsWithTheClock(t *testing.T) {
 	if !Supported {
 		t.Skip("SKIPPED, NOT PASSED: no counter that guests share on this processor")
 	}

@@ -56,8 +56,8 @@ type withoutDaemon struct {
 	quality func(clock.Check) clock.Quality
 }
 
-// NewWithoutDaemon makes a monitor without a clock daemon: its quality at any instant is the result of quality, which must not block
-// or allocate. It detects steps and publishes.
+// NewWithoutDaemon makes a monitor without a clock daemon: its quality at any instant is the result of quality, which
+// must not block or allocate. It detects steps and publishes.
 func NewWithoutDaemon(sink metric.Sink, name string, o clock.StepOptions, quality func(clock.Check) clock.Quality) clock.Monitor {
 	return &withoutDaemon{sink, name, clock.NewStepDetector(o), quality}
 }

@@ -46,7 +46,7 @@ const lostInARow = 3
 // sender's pacing, the receiver's interrupts, a shaper's token bucket.
 const maxDiscarded = 10
 
-// next returns how many trains to send now, and whether after a pause; zero: the campaign is complete.
+// next returns how many trains to send now, and whether after a pause; zero: the plan is complete.
 func (c *trainPlan) next() (trains int, pause bool) {
 	discarded := len(c.verdicts) - c.clean
 	if c.clean >= c.opts.Trains || discarded > c.opts.Repeats || c.clean == 0 && len(c.verdicts) >= maxDiscarded && !c.transient {
