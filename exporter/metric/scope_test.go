@@ -302,18 +302,18 @@ func TestPlacesAreWrittenOnlyWhenTheirValueChanges(t *testing.T) {
 func TestScopeDropsAFamilyAndUsesItsPlacesAgain(t *testing.T) {
 	var sink metrictest.Sink
 	s := metric.NewScope(&sink, "gps")
-	s.Total(metric.GNSSMalformed, 3, "a")
+	s.Total(metric.GNSSMalformed, 3, "too_long")
 	s.Set(metric.GNSSFix, 3)
-	s.Total(metric.GNSSMalformed, 4, "b")
+	s.Total(metric.GNSSMalformed, 4, "not_json")
 	s.DropAll(metric.GNSSMalformed)
 	if n := sink.Open(); n != 1 {
 		t.Errorf("%d series are open, want 1", n)
 	}
-	s.Total(metric.GNSSMalformed, 1, "c")
+	s.Total(metric.GNSSMalformed, 1, "wrong_type")
 	s.Total(metric.GNSSConnections, 2)
 	s.Renew()
-	s.Total(metric.GNSSMalformed, 1, "c")
-	if diff := cmp.Diff(map[string]float64{"gps,c": 2}, sink.All(metric.GNSSMalformed)); diff != "" {
+	s.Total(metric.GNSSMalformed, 1, "wrong_type")
+	if diff := cmp.Diff(map[string]float64{"gps,wrong_type": 2}, sink.All(metric.GNSSMalformed)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	s.Close()
