@@ -64,9 +64,10 @@ func (s *slim) possible(query string) bool {
 	for i := 0; i < len(query); i++ {
 		switch c := query[i]; {
 		case quote != 0:
-			if c == '\\' {
+			switch c {
+			case '\\':
 				i++
-			} else if c == quote {
+			case quote:
 				quote = 0
 			}
 		case c == '"' || c == '\'':

@@ -39,8 +39,7 @@ func TestEachNumberInJSONHasItsUnit(t *testing.T) {
 		switch {
 		case at.Kind() == reflect.Struct && !seen[at]:
 			seen[at] = true
-			for i := range at.NumField() {
-				field := at.Field(i)
+			for field := range at.Fields() {
 				name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 				if !field.IsExported() && !field.Anonymous || name == "-" {
 					continue

@@ -124,6 +124,7 @@ func (s *Sink) open(v *variant, at int, labels []*pair) *series {
 		one.number = absent()
 	case metric.Histogram:
 		one.hist = newHistogram(len(d.Buckets))
+	case metric.Counter:
 	}
 	if d.Kind != metric.Gauge && !d.NoCreated {
 		now := s.options.Now()
