@@ -3,6 +3,7 @@ package traffictypes
 
 import (
 	"oneway.example/exporter/traffic"
+	"oneway.example/exporter/traffic/tcp"
 	"oneway.example/exporter/traffic/udp"
 )
 
@@ -10,5 +11,6 @@ import (
 func All() []traffic.Type {
 	return []traffic.Type{
 		udp.Traffic{},
+		tcp.Traffic{},
 	}
 }

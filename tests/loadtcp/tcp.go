@@ -40,8 +40,8 @@ type (
 // Type is the remote end's half.
 type Type struct{}
 
-// Name returns "tcp".
-func (Type) Name() string { return "tcp" }
+// Name returns "bulk".
+func (Type) Name() string { return "bulk" }
 
 // New returns the half of one load server; sessions share no state.
 func (Type) New(traffic.Env) traffic.Remote { return remote{} }

@@ -1,0 +1,117 @@
+package tcp
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/tcpsocket"
+)
+
+func validPlan() Plan {
+	return Plan{
+		Direction: sample.Reverse, Flows: []Flow{{MessageBytes: 1}, {MessageBytes: MaxMessage}}, Duration: time.Second, Most: 1,
+		Interval: 100 * time.Millisecond, Idle: time.Second,
+	}
+}
+
+func TestPlansOutOfRangeAreErrors(t *testing.T) {
+	for i, change := range []func(*Plan){
+		func(p *Plan) { p.Direction = 2 },
+		func(p *Plan) { p.Flows = nil },
+		func(p *Plan) { p.Flows = make([]Flow, MaxFlows+1) },
+		func(p *Plan) { p.Flows[0].MessageBytes = 0 },
+		func(p *Plan) { p.Flows[0].MessageBytes = MaxMessage + 1 },
+		func(p *Plan) { p.Flows[1].Options = tcpsocket.Options{DSCP: 64} },
+		func(p *Plan) { p.Duration = 0 },
+		func(p *Plan) { p.Duration = MaxDuration + 1 },
+		func(p *Plan) { p.Bytes = -1 },
+		func(p *Plan) { p.Most = 0 },
+		func(p *Plan) { p.Interval = 0 },
+		func(p *Plan) { p.TraceFor = time.Second },
+		func(p *Plan) { p.TraceFor, p.TraceInterval = -1, time.Second },
+		func(p *Plan) { p.Idle = MaxIdle + 1 },
+		func(p *Plan) { p.Duration, p.Interval = MaxDuration, MinInterval },
+	} {
+		p := validPlan()
+		if err := p.Check(); err != nil {
+			t.Fatal(err)
+		}
+		if change(&p); p.Check() == nil {
+			t.Errorf("plan %d is accepted: %+v", i, p)
+		}
+	}
+}
+
+// records returns a valid message finished and its data.
+func records(p *Plan) ([]byte, []byte) {
+	m := finished{ID: 1}
+	for range p.Flows {
+		f := FlowEnd{Ended: EndedTime, Payload: 5, First: 1, Last: 2, CongestionControl: "cubic", Samples: []Sample{{At: 0}, {At: 5, Payload: 5, Sent: 7}}}
+		f.Count, f.Final.Sent = len(f.Samples), 7
+		m.Flows = append(m.Flows, f)
+	}
+	b, _ := json.Marshal(m) // it has no other types
+	return b, appendRecords(nil, m.Flows)
+}
+
+func TestRecordsArriveAsTheyWere(t *testing.T) {
+	p := validPlan()
+	body, data := records(&p)
+	m, err := heard(&p, body, data)
+	if err != nil || len(m.Flows) != 2 || m.Flows[1].Final.Sent != 7 || m.Flows[1].Samples[1].Sent != 7 || m.Flows[0].Samples[1].At != 5 {
+		t.Errorf("%+v, %v", m, err)
+	}
+}
+
+func heard(p *Plan, body, data []byte) (m finished, err error) {
+	say := loadcontrol.TrafficMessage{Name: sayFinished, Body: body}
+	if err := say.Into(&m); err != nil {
+		return m, err
+	}
+	return m, m.parse(p, data)
+}
+
+// FuzzFinished: no message and no data of a load server cause a fault, and accepted values are in their ranges.
+func FuzzFinished(f *testing.F) {
+	p := validPlan()
+	body, data := records(&p)
+	f.Add(body, data)
+	f.Add([]byte(`{"id":1,"error":"x"}`), []byte(nil))
+	f.Fuzz(func(t *testing.T, body, data []byte) {
+		m, err := heard(&p, body, data)
+		if err != nil {
+			if !errors.Is(err, loadcontrol.ErrProtocol) {
+				t.Errorf("error %v is not of the protocol", err)
+			}
+			return
+		}
+		for i := range m.Flows {
+			if e := &m.Flows[i]; e.Payload < 0 || e.Last < e.First || len(e.Samples) != e.Count || e.Count > p.samples() || e.Final.SentIPBytes(true) < 0 {
+				t.Errorf("accepted %+v", e)
+			}
+		}
+	})
+}
+
+// FuzzPlan: no plan of a client causes a fault, and accepted ones are within the limits.
+func FuzzPlan(f *testing.F) {
+	b, err := json.Marshal(start{1, validPlan()})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var m start
+		say := loadcontrol.TrafficMessage{Name: sayTransfer, Body: body}
+		if say.Into(&m) != nil || m.Plan.Check() != nil {
+			return
+		}
+		if n := m.Plan.samples() * len(m.Plan.Flows); n <= 0 || n > MaxSamples || len(m.Plan.Flows) > MaxFlows {
+			t.Errorf("accepted %+v with %d samples", m.Plan, n)
+		}
+	})
+}

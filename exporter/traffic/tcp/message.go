@@ -1,0 +1,326 @@
+// Package tcp is the traffic of bulk TCP transfers: its messages, the local half, which performs transfers in
+// both directions and joins what both ends know, and the remote half.
+//
+//	client                                    load server
+//	Open                                   ->
+//	                                       <- Opened
+//	transfer: id, plan                     ->
+//	                                       <- listening: ports, cookie; or refused
+//	a connection for each flow, which sends the cookie and the flow's index ->
+//	                                       <- started
+//	  payload, in the direction of the plan
+//	  forward: sent, when the client has ended ->
+//	                                       <- finished, records of the load server's end
+//	cancel at any time                     ->
+//
+// Transfers are performed one after another, or overlap. The client opens all connections, so that both
+// directions work through NAT. The sending end writes messages until the plan's time or bytes are over: after its
+// bytes it closes the stream and waits for the receiver; after its time it resets the connection, so that no full
+// send buffer keeps the link. Either end stops a transfer without progress for Plan.Idle. Both ends sample the
+// kernel's state of each connection.
+//
+// A token's rate limits the payload: the sending end paces its segments, and the load server sends and reads no
+// faster. Its data limits include retransmissions, headers and acknowledgments.
+package tcp
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/tcpsocket"
+)
+
+// Name of this type of traffic.
+const Name = "tcp"
+
+// Names of messages. The content of refused is a loadcontrol.Refusal.
+const (
+	sayTransfer  = "transfer"
+	sayListening = "listening"
+	sayStarted   = "started"
+	saySent      = "sent"
+	sayCancel    = "cancel"
+	sayFinished  = "finished"
+	sayRefused   = "refused"
+)
+
+// Limits of a plan.
+const (
+	MaxFlows    = 64
+	MaxMessage  = 4 << 20
+	MaxDuration = 24 * time.Hour
+	MinInterval = time.Millisecond
+	// MaxSamples limits the records of a transfer, all flows together.
+	MaxSamples       = 1 << 16
+	MinIdle, MaxIdle = 100 * time.Millisecond, 2 * time.Minute
+	maxBytes         = 1 << 50 // exceeds those of any session
+)
+
+// Flow is one connection of a transfer. SendBuffer, CongestionControl and PacingRate apply to the sending
+// end, ReceiveBuffer to the receiving end, the other options to both.
+type Flow struct {
+	tcpsocket.Options
+	// MessageBytes is the size of each write, 1 to MaxMessage.
+	MessageBytes int `json:"message_bytes"`
+}
+
+// at returns the options at one end.
+func (f Flow) at(sends bool) tcpsocket.Options {
+	o := f.Options
+	if sends {
+		o.ReceiveBuffer = 0
+	} else {
+		o.SendBuffer, o.CongestionControl, o.PacingRate = 0, "", 0
+	}
+	return o
+}
+
+// listening returns the options that the listening socket must have before the handshake.
+func (f Flow) listening(sends bool) tcpsocket.Options {
+	o := f.at(sends)
+	return tcpsocket.Options{ReceiveBuffer: o.ReceiveBuffer, MSS: o.MSS, DSCP: o.DSCP}
+}
+
+// Plan is a transfer: flows in one direction that begin together.
+type Plan struct {
+	Direction sample.Direction `json:"direction"`
+	Flows     []Flow           `json:"flows"`
+	// Duration is the longest time of sending. Bytes is the payload after which all flows together end
+	// earlier; 0: none.
+	Duration time.Duration `json:"duration_ns"`
+	Bytes    int64         `json:"bytes,omitempty"`
+	// Most limits the IP bytes of both directions: the transfer then ends.
+	Most int64 `json:"most_ip_bytes"`
+	// Interval is that of samples; in the first TraceFor it is TraceInterval.
+	Interval      time.Duration `json:"interval_ns"`
+	TraceFor      time.Duration `json:"trace_for_ns,omitempty"`
+	TraceInterval time.Duration `json:"trace_interval_ns,omitempty"`
+	// Idle ends a transfer without progress.
+	Idle time.Duration `json:"idle_ns"`
+	// Discard: the receiving end does not copy the payload to user space (MSG_TRUNC).
+	Discard bool `json:"discard,omitempty"`
+}
+
+// samples returns the most samples of a flow.
+func (p *Plan) samples() int {
+	n := 2 + p.Duration/p.Interval
+	if p.TraceFor > 0 {
+		n += min(p.TraceFor, p.Duration) / p.TraceInterval
+	}
+	return int(n)
+}
+
+// Check validates the plan, but not whether the token allows it.
+func (p *Plan) Check() error {
+	between := func(what string, v, lo, hi time.Duration) error {
+		if v < lo || v > hi {
+			return fmt.Errorf("tcp: %s is %v, want %v to %v", what, v, lo, hi)
+		}
+		return nil
+	}
+	switch {
+	case p.Direction != sample.Forward && p.Direction != sample.Reverse:
+		return fmt.Errorf("tcp: direction is %d, want 0, forward, or 1, reverse", p.Direction)
+	case len(p.Flows) == 0 || len(p.Flows) > MaxFlows:
+		return fmt.Errorf("tcp: %d flows, want 1 to %d", len(p.Flows), MaxFlows)
+	case p.Bytes < 0 || p.Bytes > maxBytes || p.Most <= 0 || p.Most > maxBytes:
+		return fmt.Errorf("tcp: %d bytes, at most %d IP bytes; want 0 and 1 to %d", p.Bytes, p.Most, int64(maxBytes))
+	}
+	checks := []error{
+		between("duration", p.Duration, MinInterval, MaxDuration),
+		between("interval", p.Interval, MinInterval, MaxDuration),
+		between("idle timeout", p.Idle, MinIdle, MaxIdle),
+	}
+	if p.TraceFor != 0 {
+		checks = append(checks, between("trace", p.TraceFor, 0, MaxDuration), between("interval of the trace", p.TraceInterval, MinInterval, MaxDuration))
+	}
+	for _, f := range p.Flows {
+		if f.MessageBytes < 1 || f.MessageBytes > MaxMessage {
+			checks = append(checks, fmt.Errorf("tcp: message of %d bytes, want 1 to %d", f.MessageBytes, MaxMessage))
+		}
+		checks = append(checks, f.Check())
+	}
+	if i := slices.IndexFunc(checks, func(err error) bool { return err != nil }); i >= 0 {
+		return checks[i]
+	}
+	if n := p.samples(); n > MaxSamples/len(p.Flows) {
+		return fmt.Errorf("tcp: %d samples of each of %d flows, want at most %d together: lengthen the interval", n, len(p.Flows), MaxSamples)
+	}
+	return nil
+}
+
+// start requests a transfer. The client chooses the ID, unique in the session.
+type start struct {
+	ID   uint16 `json:"id"`
+	Plan Plan   `json:"plan"`
+}
+
+// listening has the port of each flow. Each connection begins with the cookie and one byte, the index of its
+// flow.
+type listening struct {
+	ID     uint16   `json:"id"`
+	Ports  []uint16 `json:"ports"`
+	Cookie []byte   `json:"cookie"`
+}
+
+const cookieBytes = 16
+
+// only is the content of started, sent and cancel.
+type only struct {
+	ID uint16 `json:"id"`
+}
+
+// finished has what the load server's end did; the binary data are the final states and the samples of its
+// flows. With an Error no flow has begun.
+type finished struct {
+	ID    uint16    `json:"id"`
+	Flows []FlowEnd `json:"flows,omitempty"`
+	Error string    `json:"error,omitempty"`
+}
+
+// Ended is why one end of a flow ended.
+type Ended string
+
+// The reasons.
+const (
+	EndedTime     Ended = "time"     // the plan's duration
+	EndedBytes    Ended = "bytes"    // all bytes were sent, and the receiver closed
+	EndedClosed   Ended = "closed"   // the sender closed
+	EndedReset    Ended = "reset"    // the peer reset the connection
+	EndedIdle     Ended = "idle"     // no progress for Plan.Idle
+	EndedLimit    Ended = "limit"    // Plan.Most, or a limit of the token
+	EndedCanceled Ended = "canceled" // by the client, or the session ended
+	EndedFailed   Ended = "failed"   // another error of the socket
+)
+
+func reasons() []Ended {
+	return []Ended{EndedTime, EndedBytes, EndedClosed, EndedReset, EndedIdle, EndedLimit, EndedCanceled, EndedFailed}
+}
+
+// FlowEnd is what one end of a flow did and knows.
+type FlowEnd struct {
+	Ended Ended `json:"ended"`
+	// Payload are the bytes that the application has written or read. First and Last are the times of the
+	// first and the last of them since this end began; zero: none.
+	Payload int64         `json:"payload_bytes"`
+	First   time.Duration `json:"first_ns"`
+	Last    time.Duration `json:"last_ns"`
+	// Buffer is the send buffer of the sending end, or the receive buffer, at the end of the flow.
+	Buffer tcpsocket.Buffer `json:"buffer"`
+	// CongestionControl is the algorithm in use.
+	CongestionControl string `json:"congestion_control"`
+	// Count is the number of Samples.
+	Count int `json:"samples"`
+	// Final is the kernel's state at the end.
+	Final   tcpsocket.Info `json:"-"`
+	Samples []Sample       `json:"-"`
+}
+
+// Sample is the state of a connection at a time. All fields have a fixed size, for encoding/binary.
+type Sample struct {
+	// At is the time since this end began; it increases.
+	At time.Duration
+	// Payload are the bytes that the application had written or read.
+	Payload int64
+	// The others are those of tcpsocket.Info and tcpsocket.Memory.
+	Acked, Sent, Retransmitted, Outstanding, NotSent int64
+	Cwnd, Ssthresh, DeliveryRate                     int64
+	RTT, RTTVar, MinRTT                              time.Duration
+	Busy, RwndLimited, SndbufLimited                 time.Duration
+	SendBuffer, ReceiveBuffer                        int64
+}
+
+// appendRecords appends the final states and the samples of flows.
+func appendRecords(b []byte, flows []FlowEnd) []byte {
+	for _, f := range flows {
+		b, _ = binary.Append(b, binary.BigEndian, f.Final) // never fails: fixed size
+		b, _ = binary.Append(b, binary.BigEndian, f.Samples)
+	}
+	return b
+}
+
+// parse completes the flows of finished from its data and checks them against the plan. Its errors wrap
+// loadcontrol.ErrProtocol.
+func (m *finished) parse(p *Plan, data []byte) error {
+	wrong := func(format string, args ...any) error {
+		return fmt.Errorf("%w: finished %d: %s", loadcontrol.ErrProtocol, m.ID, fmt.Sprintf(format, args...))
+	}
+	if m.Error != "" && len(m.Flows) == 0 {
+		m.Error = loadcontrol.Printable(m.Error)
+		return nil
+	}
+	if len(m.Flows) != len(p.Flows) {
+		return wrong("%d flows, want %d", len(m.Flows), len(p.Flows))
+	}
+	most, r := p.samples(), bytes.NewReader(data)
+	for i := range m.Flows {
+		f := &m.Flows[i]
+		if f.Count < 0 || f.Count > most {
+			return wrong("flow %d has %d samples, want 0 to %d", i, f.Count, most)
+		}
+		f.Samples = make([]Sample, min(f.Count, r.Len()/binary.Size(Sample{})))
+		if binary.Read(r, binary.BigEndian, &f.Final) != nil || binary.Read(r, binary.BigEndian, f.Samples) != nil || len(f.Samples) != f.Count {
+			return wrong("data of flow %d are too short", i)
+		}
+		if why := f.implausible(p); why != "" {
+			return wrong("flow %d: %s", i, why)
+		}
+		f.CongestionControl = loadcontrol.Printable(f.CongestionControl)
+	}
+	if r.Len() > 0 {
+		return wrong("%d bytes of data too many", r.Len())
+	}
+	return nil
+}
+
+// implausible returns which value is out of its range; empty: none is.
+func (f *FlowEnd) implausible(p *Plan) string {
+	latest := longest(p) + grace
+	i := &f.Final
+	for _, v := range []int64{
+		f.Payload, int64(f.First), int64(f.Last), int64(f.Buffer.Asked), int64(f.Buffer.Effective),
+		i.Sent, i.Retransmitted, i.Acked, i.Received, i.SegmentsOut, i.SegmentsIn, i.RetransmittedSegments, i.Delivered, i.DeliveredCE, i.RTOs, i.MSS,
+		int64(i.RTT), int64(i.MinRTT), int64(i.Busy), int64(i.RwndLimited), int64(i.SndbufLimited),
+	} {
+		if v < 0 || v > maxBytes {
+			return fmt.Sprintf("a value is %d, want 0 to %d", v, int64(maxBytes))
+		}
+	}
+	switch {
+	case !slices.Contains(reasons(), f.Ended):
+		return fmt.Sprintf("ended %.20q is unknown", f.Ended)
+	case f.Last < f.First || f.Last > latest:
+		return fmt.Sprintf("payload from %v to %v, want at most %v", f.First, f.Last, latest)
+	case i.Retransmitted > i.Sent || i.DeliveredCE > i.Delivered || len(f.CongestionControl) > 15:
+		return "parts exceed their whole"
+	}
+	before := Sample{At: -1}
+	for _, s := range f.Samples {
+		if s.At <= before.At || s.At > latest || s.Payload < before.Payload || s.Payload > f.Payload || min(s.Acked, s.Sent, s.Retransmitted, int64(s.RTT), s.Cwnd) < 0 {
+			return fmt.Sprintf("sample at %v with %d bytes after one at %v with %d", s.At, s.Payload, before.At, before.Payload)
+		}
+		before = s
+	}
+	return ""
+}
+
+// Times of a transfer.
+const (
+	// connectTime is the timeout of all connections of a transfer, proofTime that of one's cookie.
+	connectTime = 15 * time.Second
+	proofTime   = 5 * time.Second
+	// drainTime is the idle timeout of a receiving end after the sending end has ended.
+	drainTime = 5 * time.Second
+	// slack is what a receiving end adds to the plan.
+	slack = 5 * time.Second
+	// grace is the timeout of control messages, which wait in the queue that a transfer has filled.
+	grace = time.Minute
+)
+
+// longest returns the longest time of an end of a transfer.
+func longest(p *Plan) time.Duration { return p.Duration + p.Idle + slack }

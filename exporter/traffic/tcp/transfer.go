@@ -1,0 +1,255 @@
+package tcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/tcpsocket"
+)
+
+// Result is a transfer that has ended, with one entry for each flow of the plan.
+type Result struct {
+	Plan Plan
+	// Connect is the time of each handshake at the client.
+	Connect          []time.Duration
+	Sender, Receiver []FlowEnd
+	// Cut is why the transfer ended before its plan; empty: it did not.
+	Cut string
+}
+
+// Transfer performs a transfer. The token's rate limits the pacing of its flows; those without a DSCP get that of
+// the options. A transfer that ended early has no error, but Result.Cut. With an error, Result has what is known, if any
+// flow has begun.
+func (s *Session) Transfer(ctx context.Context, p Plan) (*Result, error) {
+	p.Flows = s.limited(p.Flows)
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	if p.Direction == sample.Forward {
+		for _, f := range p.Flows {
+			if err := tcpsocket.CheckCongestionControl(f.CongestionControl); err != nil {
+				return nil, &loadtest.Failure{Reason: loadtest.ReasonConfiguration, Err: err}
+			}
+		}
+	}
+	x := s.register(&p)
+	res, err := x.perform(ctx)
+	if err != nil {
+		x.cancel()
+		refusal, refused := errors.AsType[*loadcontrol.Refusal](err)
+		err = fmt.Errorf("%s transfer: %w", p.Direction, &loadtest.RemoteError{Err: err, Package: "loadcontrol"})
+		if refused && refusal.Reason == loadcontrol.ShuttingDown {
+			err = &loadtest.Failure{Reason: loadtest.ReasonLost, Err: err}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done += p.Duration
+	return res, err
+}
+
+// limited returns the flows with the token's rate and the options' DSCP.
+func (s *Session) limited(flows []Flow) []Flow {
+	flows = slices.Clone(flows)
+	share := int64(s.limits.BytesPerSecond) / int64(max(1, len(flows)))
+	for i := range flows {
+		f := &flows[i]
+		if f.DSCP == 0 {
+			f.DSCP = s.dscp
+		}
+		if share > 0 && (f.PacingRate == 0 || f.PacingRate > share) {
+			f.PacingRate = share
+		}
+	}
+	return flows
+}
+
+// cancel ends the transfer at the load server, unless it has ended there.
+func (x *pending) cancel() {
+	x.session.mu.Lock()
+	runs := x.session.pending[x.id] != nil
+	x.session.mu.Unlock()
+	if runs {
+		_ = x.session.client.SendMessage(sayCancel, only{x.id}) // the end of the session has the same effect
+	}
+}
+
+// perform opens the connections, runs this end, and joins the records of both.
+func (x *pending) perform(ctx context.Context) (*Result, error) {
+	s, forward := x.session, x.plan.Direction == sample.Forward
+	if err := s.client.SendMessage(sayTransfer, start{x.id, *x.plan}); err != nil {
+		return nil, err
+	}
+	r, err := x.wait(ctx, grace)
+	if err != nil {
+		return nil, err
+	}
+	res := &Result{Plan: *x.plan}
+	conns, err := x.open(ctx, r.listening, res)
+	if err != nil {
+		return nil, err
+	}
+	if forward {
+		if _, err := x.wait(ctx, grace); err != nil {
+			for _, c := range conns {
+				c.Abort()
+			}
+			return nil, err
+		}
+	}
+	h := newHalf(x.plan, forward, conns)
+	h.tell = x.tell
+	own := h.run(ctx)
+	other, err := x.other(ctx, forward)
+	if ctx.Err() != nil && other == nil {
+		other = x.farewell()
+	}
+	s.account(h, other)
+	if other == nil {
+		other = slices.Repeat([]FlowEnd{{Ended: EndedCanceled}}, len(own))
+	}
+	if res.Sender, res.Receiver = own, other; !forward {
+		res.Sender, res.Receiver = other, own
+	}
+	res.Cut = cut(res)
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err == nil {
+		if err = verify(res); err != nil {
+			res.Cut = err.Error()
+		}
+	}
+	return res, err
+}
+
+// farewellTime is the timeout of the record of a transfer that the client has canceled.
+const farewellTime = 500 * time.Millisecond
+
+// farewell cancels the transfer and returns the load server's record of its part; nil: it did not arrive.
+func (x *pending) farewell() []FlowEnd {
+	x.cancel()
+	for {
+		r, err := x.wait(context.Background(), farewellTime)
+		if err != nil {
+			return nil
+		}
+		if r.finished != nil {
+			return r.finished.Flows
+		}
+	}
+}
+
+// other waits for the record of the load server's end, after this end has ended.
+func (x *pending) other(ctx context.Context, forward bool) ([]FlowEnd, error) {
+	if forward {
+		if err := x.session.client.SendMessage(saySent, only{x.id}); err != nil {
+			return nil, err
+		}
+	} else if _, err := x.wait(ctx, grace); err != nil { // for started
+		return nil, err
+	}
+	r, err := x.wait(ctx, x.plan.Idle+slack+grace)
+	if err != nil {
+		return nil, err
+	}
+	return r.finished.Flows, nil
+}
+
+// open opens the connections of all flows at once.
+func (x *pending) open(ctx context.Context, to *listening, res *Result) ([]*tcpsocket.Conn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, connectTime, &loadtest.Failure{
+		Reason: loadtest.ReasonSocket, Err: fmt.Errorf("no connection to the load server within %v", connectTime),
+	})
+	defer cancel()
+	n, forward := len(x.plan.Flows), x.plan.Direction == sample.Forward
+	conns, errs := make([]*tcpsocket.Conn, n), make([]error, n)
+	res.Connect = make([]time.Duration, n)
+	var dialing sync.WaitGroup
+	for i, f := range x.plan.Flows {
+		dialing.Go(func() {
+			at := netip.AddrPortFrom(x.session.Remote().Addr(), to.Ports[i])
+			if conns[i], res.Connect[i], errs[i] = f.at(forward).Dial(ctx, x.session.from, at); errs[i] == nil {
+				_, errs[i] = conns[i].Write(append(slices.Clone(to.Cookie), byte(i)))
+			}
+		})
+	}
+	dialing.Wait()
+	i := slices.IndexFunc(errs, func(err error) bool { return err != nil })
+	if i < 0 {
+		return conns, nil
+	}
+	for _, c := range conns {
+		if c != nil {
+			c.Abort()
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return nil, &loadtest.Failure{Reason: loadtest.ReasonSocket, Err: fmt.Errorf("connection to TCP %d of the load server: %w; is it open there and on the path?", to.Ports[i], errs[i])}
+}
+
+// tell forwards progress to the run.
+func (x *pending) tell(payload int64, elapsed time.Duration) {
+	x.session.mu.Lock()
+	to, done := x.session.progress, x.session.done
+	x.session.mu.Unlock()
+	if to != nil {
+		to(loadtest.Progress{Direction: x.plan.Direction, Bytes: payload, Elapsed: done + min(elapsed, x.plan.Duration)})
+	}
+}
+
+// account adds the IP bytes of an ended transfer. Those that the load server sent are at least those that
+// arrived here; it may report more, which were lost on the path.
+func (s *Session) account(h *half, other []FlowEnd) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, f := range h.flows {
+		out, in := f.ipBytes()
+		if i < len(other) {
+			in = max(in, min(other[i].Final.SentIPBytes(f.conn.IPv6()), h.plan.Most))
+		}
+		s.moved[sample.Forward] += out
+		s.moved[sample.Reverse] += in
+	}
+}
+
+// cut returns why a transfer ended before its plan.
+func cut(r *Result) string {
+	for i := range r.Sender {
+		sent, received := &r.Sender[i], &r.Receiver[i]
+		complete := sent.Ended == EndedTime && r.Plan.Bytes == 0 && (received.Ended == EndedReset || received.Ended == EndedClosed || received.Ended == EndedIdle && received.Last > 0)
+		complete = complete || sent.Ended == EndedBytes && received.Ended == EndedClosed
+		switch {
+		case complete:
+		case sent.Ended == EndedTime && r.Plan.Bytes > 0:
+			return fmt.Sprintf("flow %d had sent %d bytes after %v", i, sent.Payload, r.Plan.Duration)
+		default:
+			return fmt.Sprintf("flow %d: sender: %s, receiver: %s", i, sent.Ended, received.Ended)
+		}
+	}
+	return ""
+}
+
+// verify returns an error if the records of both ends contradict each other.
+func verify(r *Result) error {
+	for i := range r.Sender {
+		sent, received := &r.Sender[i], &r.Receiver[i]
+		if received.Payload > sent.Payload {
+			return fmt.Errorf("%w: flow %d received %d bytes of the %d that were sent", loadcontrol.ErrProtocol, i, received.Payload, sent.Payload)
+		}
+		if sent.Ended == EndedBytes && received.Ended == EndedClosed && received.Payload != sent.Payload {
+			return fmt.Errorf("%w: flow %d received %d of %d bytes, and all were acknowledged", loadcontrol.ErrProtocol, i, received.Payload, sent.Payload)
+		}
+	}
+	return nil
+}
