@@ -190,7 +190,7 @@ var (
 	// LoadServerBytes is oneway_load_server_bytes_total.
 	LoadServerBytes = loadServerGroup.add(Desc{
 		Name: "oneway_load_server_bytes_total", Kind: Counter, Labels: []string{tokenL, Direction}, Source: "design, invariant 6",
-		Help:   "UDP payload bytes of load tests, by token: forward received, reverse sent.",
+		Help:   "Payload bytes of load tests, by token: forward received, reverse sent.",
 		Absent: "While no load server runs.",
 	})
 	// LoadServerDiscarded is oneway_load_server_packets_discarded_total.

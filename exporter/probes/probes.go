@@ -6,6 +6,7 @@ import (
 	"oneway.example/exporter/probes/saturation"
 	"oneway.example/exporter/probes/sizesweep"
 	"oneway.example/exporter/probes/stamp"
+	"oneway.example/exporter/probes/tcp"
 	"oneway.example/exporter/probes/train"
 )
 
@@ -16,5 +17,6 @@ func All() []probe.Type {
 		saturation.New(),
 		sizesweep.New(),
 		train.New(),
+		tcp.New(),
 	}
 }

@@ -72,6 +72,8 @@ func registerOptions(cmd *kingpin.CmdClause, options, agent any, flags []optionF
 		case *[]int:
 			*p = nil // kingpin appends to it, also the default
 			clause.IntsVar(p)
+		case *[]string:
+			clause.StringsVar(p)
 		case encoding.TextUnmarshaler:
 			clause.SetValue(textFlag{p})
 		}

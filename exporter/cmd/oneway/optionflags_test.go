@@ -31,7 +31,7 @@ var noFlag = map[string]string{
 
 func TestEachKeyOfALoadTestProbeHasAFlagOrAReason(t *testing.T) {
 	shared := loadtest.DefaultOptions()
-	for _, k := range []testKind{saturationTest(), sizeSweepTest(), trainTest()} {
+	for _, k := range []testKind{saturationTest(), sizeSweepTest(), trainTest(), tcpTest()} {
 		fields := optionFields(k.options)
 		maps.Copy(fields, optionFields(&shared))
 		want := slices.Sorted(maps.Keys(fields))
@@ -67,9 +67,9 @@ func parse(t *testing.T, k testKind, args ...string) loadtest.Options {
 }
 
 func TestOmittedFlagsKeepTheDefaults(t *testing.T) {
-	for _, word := range []string{"saturation", "size-sweep", "train"} {
+	for _, word := range []string{"saturation", "size-sweep", "train", "tcp"} {
 		kind := func() testKind {
-			return map[string]testKind{"saturation": saturationTest(), "size-sweep": sizeSweepTest(), "train": trainTest()}[word]
+			return map[string]testKind{"saturation": saturationTest(), "size-sweep": sizeSweepTest(), "train": trainTest(), "tcp": tcpTest()}[word]
 		}
 		parsed := kind()
 		shared := parse(t, parsed)

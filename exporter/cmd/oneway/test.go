@@ -19,7 +19,8 @@ import (
 )
 
 const testHelp = `Run a load test from the terminal: fill the link and measure its rate and queue (saturation),
-measure packet sizes by packet rates (size-sweep), or measure the capacity by packet trains (train).
+measure packet sizes by packet rates (size-sweep), measure the capacity by packet trains (train), or
+measure what TCP achieves (tcp).
 
 The remote end must run a load server ("oneway load-server", or an agent with the section
 load_server) and provide a token for this client ("oneway token new").
@@ -77,7 +78,7 @@ var sharedTestFlags = []optionFlag{
 
 func testCommand(app *kingpin.Application) {
 	parent := app.Command("test", testHelp)
-	for _, k := range []testKind{saturationTest(), sizeSweepTest(), trainTest()} {
+	for _, k := range []testKind{saturationTest(), sizeSweepTest(), trainTest(), tcpTest()} {
 		(&testFlags{}).register(parent.Command(k.word, k.help), k)
 	}
 }

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/tcp"
+	"oneway.example/exporter/tcpsocket"
+)
+
+const testTCPHelp = `Measure the throughput of TCP, its round-trip time, and what limits it, one direction after the other.
+
+Throughput is the payload that arrived, without the first second (--omit). The other values are those
+of the sending end's kernel. A buffer of 0 leaves auto-tuning on; the kernel doubles the others and
+limits them by net.core.wmem_max and rmem_max, which is printed. The client opens all connections.
+
+Examples:
+  oneway test tcp server.example.net --token-file token --pin sha256:...
+  oneway test tcp 192.0.2.7 --token-file token --direction reverse --receive-buffer-bytes 64KiB
+  oneway test tcp 192.0.2.7 --token-file token --flows 2 --congestion-control cubic --congestion-control bbr
+  oneway test tcp 192.0.2.7 --token-file token --bytes 20MB --duration 10m --json > tcp.json
+
+Exit status: 0 completed, 1 not completed (prints the reason and partial results), 2 wrong usage.`
+
+func tcpTest() testKind {
+	o, agent := tcp.DefaultOptions(), tcp.DefaultOptions()
+	return testKind{
+		word: "tcp", help: testTCPHelp, print: printTCP, options: &o, agent: &agent,
+		flags: []optionFlag{
+			{key: "duration", help: "Duration of sending in each direction; with --bytes the longest."},
+			{key: "bytes", help: "Payload of each direction, all flows together; default: as much as --duration allows.", shown: "BYTES"},
+			{key: "max_bytes", help: "Limit of IP bytes of a direction."},
+			{key: "omit", help: "Time at the beginning that is left out of the results."},
+			{key: "together", help: "Test both directions at the same time."},
+			{key: "flows", help: "Number of parallel connections."},
+			{key: "congestion_control", help: "Congestion control of the sending host; repeatable, once for each flow; default: that of the host.", shown: "NAME"},
+			{key: "send_buffer_bytes", help: "Send buffer, as an application sets it; default: auto-tuning.", shown: "BYTES"},
+			{key: "receive_buffer_bytes", help: "Receive buffer, as an application sets it; default: auto-tuning.", shown: "BYTES"},
+			{key: "message_bytes", help: "Size of each write."},
+			{key: "no_delay", help: "Disable Nagle's algorithm."},
+			{key: "mss_bytes", help: "Largest segment; default: that of the path.", shown: "BYTES"},
+			{key: "pacing_rate", help: "Highest rate of each flow, in IP bytes; default: none.", shown: "RATE"},
+			{key: "idle_timeout", help: "Time without progress after which the test ends."},
+			{key: "discard", help: "Do not copy the payload to the receiving process: needs less CPU time."},
+		},
+		kind: func(_ probe.Env, _ probe.Target, shared loadtest.Options) (loadtest.Kind, error) {
+			return tcp.NewKind(shared, o)
+		},
+	}
+}
+
+// printTCP writes a table of the flows.
+func printTCP(out io.Writer, body any) error {
+	t := newTable(out, "")
+	t.row("direction", "flow", "received", "sent", "again", "congestion control", "MSS", "send buffer", "receive buffer", "ended")
+	for _, d := range body.(*tcp.Result).Directions {
+		for i, f := range d.Flows {
+			t.row(d.Direction, strconv.Itoa(i+1), megabytes(f.Payload), megabytes(f.Sent), percentage(float64(f.Retransmitted)/float64(max(1, f.Sent))),
+				f.CongestionControl, strconv.FormatInt(f.MSS, 10), bufferOf(f.SendBuffer), bufferOf(f.ReceiveBuffer), string(f.Sender))
+		}
+	}
+	if err := t.end(); err != nil {
+		return err
+	}
+	t = newTable(out, "")
+	t.row("direction", "second", "throughput")
+	for _, d := range body.(*tcp.Result).Directions {
+		for i, rate := range d.PerSecond {
+			t.row(d.Direction, strconv.Itoa(i+1), option.Rate(rate).Display())
+		}
+	}
+	return t.end()
+}
+
+func megabytes(n int64) string { return fmt.Sprintf("%.4g MB", float64(n)/1e6) }
+
+// bufferOf is the effective size of a buffer.
+func bufferOf(b tcpsocket.Buffer) string {
+	size := fmt.Sprintf("%.0f KiB", float64(b.Effective)/1024)
+	switch {
+	case b.Asked == 0:
+		return size + " (auto)"
+	case b.Clipped:
+		return size + " (limited)"
+	}
+	return size
+}

@@ -1,0 +1,62 @@
+package metric
+
+// TCP. All values are of the last completed run, and those of the sending end are from its kernel (TCP_INFO).
+var (
+	tcpGroup = &Group{Title: "TCP", Experimental: true}
+
+	// TCPThroughput is oneway_tcp_throughput_bytes_per_second.
+	TCPThroughput = tcpGroup.add(Desc{
+		Name: "oneway_tcp_throughput_bytes_per_second", Kind: Gauge, Slim: true, Labels: perDirection,
+		Help:   "Payload bytes per second that arrived over all flows, each byte once, without the omitted first part. Unlike other rates it counts no headers.",
+		Absent: "Before the first completed run.",
+		Source: "RFC 6349 section 4.1; Woo 2010 figure 6.5; Halepovic 2008 figure 4",
+	})
+	// TCPRTT is oneway_tcp_rtt_seconds.
+	TCPRTT = tcpGroup.add(Desc{
+		Name: "oneway_tcp_rtt_seconds", Kind: Gauge, Labels: perQuantile,
+		Help:   "Quantile (0.25, 0.5, 0.75) of the sender's smoothed round-trip time while it sent, in seconds, over all flows and samples after the omitted first part.",
+		Absent: "Before the first completed run, and where a run was too short for a sample.",
+		Source: "RFC 6298 section 2; Halepovic 2008 figures 5 and 6",
+	})
+	// TCPRTTMin is oneway_tcp_rtt_min_seconds.
+	TCPRTTMin = tcpGroup.add(Desc{
+		Name: "oneway_tcp_rtt_min_seconds", Kind: Gauge, Labels: perDirection, Source: "RFC 6349 section 3.2; Linux tcp_info, tcpi_min_rtt",
+		Help:   "Least round-trip time of the last run, in seconds.",
+		Absent: "Before the first completed run.",
+	})
+	// TCPRetransmitted is oneway_tcp_retransmitted_ratio.
+	TCPRetransmitted = tcpGroup.add(Desc{
+		Name: "oneway_tcp_retransmitted_ratio", Kind: Gauge, Slim: true, Labels: perDirection,
+		Help:   "Share of the payload bytes sent in the last run that were retransmissions.",
+		Absent: "Before the first completed run.",
+		Source: "RFC 6349 section 4.2; Halepovic 2008 figure 7 and table 2",
+	})
+	// TCPTimeouts is oneway_tcp_retransmission_timeouts_total.
+	TCPTimeouts = tcpGroup.add(Desc{
+		Name: "oneway_tcp_retransmission_timeouts_total", Kind: Counter, Labels: perDirection, Source: "RFC 6298 section 5; Linux tcp_info, tcpi_total_rto",
+		Help:   "Expired retransmission timeouts of the sender, of all completed runs.",
+		Absent: "Before the first completed run, and where the sender's kernel is older than 6.7.",
+	})
+	// TCPLimited is oneway_tcp_limited_ratio.
+	TCPLimited = tcpGroup.add(Desc{
+		Name: "oneway_tcp_limited_ratio", Kind: Gauge, Labels: []string{Path, Probe, Direction, StateL},
+		Help:   "Share of the last run by what limited the sender.",
+		Values: Values{StateL: {"network: the congestion window or the pacing", "receive_window", "send_buffer", "application: nothing to send"}},
+		Absent: "Before the first completed run.",
+		Source: "Linux tcp_info, tcpi_busy_time, tcpi_rwnd_limited and tcpi_sndbuf_limited",
+	})
+	// TCPConnect is oneway_tcp_connect_seconds.
+	TCPConnect = tcpGroup.add(Desc{
+		Name: "oneway_tcp_connect_seconds", Kind: Gauge, Labels: perDirection,
+		Help:   "Median time of the handshakes of the last run, in seconds; the client opens the connections of both directions.",
+		Absent: "Before the first completed run.",
+		Source: "RFC 9293 section 3.5",
+	})
+	// TCPMarked is oneway_tcp_marked_ratio.
+	TCPMarked = tcpGroup.add(Desc{
+		Name: "oneway_tcp_marked_ratio", Kind: Gauge, Labels: perDirection,
+		Help:   "Share of the segments delivered in the last run whose packets a router has marked (ECN CE).",
+		Absent: "Before the first completed run, and where the ends did not negotiate ECN.",
+		Source: "RFC 3168 section 6.1; Linux tcp_info, tcpi_delivered_ce",
+	})
+)

@@ -1,0 +1,194 @@
+// Package tcp is the probe that measures what TCP achieves over a path: throughput, round-trip time under its own
+// load, retransmissions, and what limited it (RFC 6349; Woo 2010 section 6.3; Halepovic 2008 figures 4 to 7).
+//
+// Throughput counts payload that arrived, once: goodput. The other values are those of the sending end's kernel.
+package tcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/traffic/tcp"
+)
+
+// Kind is the load test "tcp". Make it with NewKind.
+type Kind struct {
+	opts       Options
+	directions int
+}
+
+// NewKind checks the options.
+func NewKind(shared loadtest.Options, own Options) (*Kind, error) {
+	if err := own.check(); err != nil {
+		return nil, err
+	}
+	return &Kind{own, len(shared.Directions)}, nil
+}
+
+// New makes the type for the registry.
+func New() probe.Type {
+	return loadtest.Type[Options]{TypeName: "tcp", Defaults: DefaultOptions, Make: func(_ probe.Env, _ probe.Target, shared loadtest.Options, own Options) (loadtest.Kind, error) {
+		return NewKind(shared, own)
+	}}
+}
+
+// Kind is "tcp".
+func (*Kind) Kind() string { return "tcp" }
+
+// Traffic is TCP transfers.
+func (k *Kind) Traffic() loadtest.Traffic { return tcp.Near(k) }
+
+// Bytes is the limit of all directions.
+func (k *Kind) Bytes() int64 { return int64(k.directions) * k.opts.most() }
+
+// Duration is the time of sending.
+func (k *Kind) Duration() time.Duration {
+	if k.opts.Together {
+		return k.opts.Duration
+	}
+	return time.Duration(k.directions) * k.opts.Duration
+}
+
+// Perform performs one transfer in each direction.
+func (k *Kind) Perform(ctx context.Context, s *tcp.Session, r *loadtest.Run) error {
+	all := make([]*Direction, len(r.Directions))
+	res := &Result{}
+	r.Body = res
+	defer func() {
+		for _, d := range all {
+			if d != nil {
+				res.Directions = append(res.Directions, d)
+				r.Summary = append(r.Summary, d.summary()...)
+				d.note(r)
+			}
+		}
+	}()
+	one := func(i int, most int64) error {
+		t, err := s.Transfer(ctx, k.opts.plan(r.Directions[i], min(most, k.opts.most())))
+		if t != nil {
+			all[i] = evaluate(t, k.opts.Omit)
+		}
+		if err == nil {
+			err = cut(t)
+		}
+		return err
+	}
+	if k.opts.Together && len(all) > 1 {
+		r.Phase("both directions")
+		errs, most := make([]error, len(all)), s.Left()/int64(len(all))
+		var performing sync.WaitGroup
+		for i := range all {
+			performing.Go(func() { errs[i] = one(i, most) })
+		}
+		performing.Wait()
+		return errors.Join(errs...)
+	}
+	for i, d := range r.Directions {
+		r.Phase(d.String())
+		if err := one(i, s.Left()/int64(len(all)-i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cut returns the error of a transfer that ended before its plan. One that reached its limit of bytes is complete,
+// with a note.
+func cut(t *tcp.Result) error {
+	if t.Cut == "" || limited(t) {
+		return nil
+	}
+	reason := loadtest.ReasonSocket
+	for _, f := range append(t.Sender[:len(t.Sender):len(t.Sender)], t.Receiver...) {
+		if f.Ended == tcp.EndedIdle || f.Ended == tcp.EndedTime && t.Plan.Bytes > 0 {
+			reason = loadtest.ReasonTimeout
+		}
+	}
+	return &loadtest.Failure{Reason: reason, Err: fmt.Errorf("tcp: %s: ended early: %s", t.Plan.Direction, t.Cut)}
+}
+
+// limited reports whether a transfer ended at its limit of bytes.
+func limited(t *tcp.Result) bool {
+	for i := range t.Sender {
+		if t.Sender[i].Ended != tcp.EndedLimit || t.Receiver[i].Ended != tcp.EndedClosed {
+			return false
+		}
+	}
+	return true
+}
+
+// summary has the main values in a few lines.
+func (d *Direction) summary() []probe.Result {
+	line := func(quantity, value string) probe.Result {
+		return probe.Result{Quantity: quantity, Direction: d.Direction, Value: value}
+	}
+	var lines []probe.Result
+	if d.Throughput != nil {
+		lines = append(lines, line("TCP throughput", option.Rate(*d.Throughput).Display()))
+	}
+	if d.RTT != nil {
+		ms := func(s float64) string { return probe.FormatDuration(time.Duration(s * 1e9)) }
+		lines = append(lines, line("RTT under load", fmt.Sprintf("%s (%s to %s)", ms(d.RTT[1]), ms(d.RTT[0]), ms(d.RTT[2]))), line("least RTT", ms(*d.RTTMin)))
+	}
+	if d.Retransmitted != nil {
+		lines = append(lines, line("retransmitted", fmt.Sprintf("%.3g %%", 100**d.Retransmitted)))
+	}
+	if d.Limit != "" {
+		lines = append(lines, line("limited by", fmt.Sprintf("%s, %.0f %% of the time", strings.ReplaceAll(d.Limit, "_", " "), 100*d.Limited[d.Limit])))
+	}
+	return lines
+}
+
+// note adds what may make the values doubtful.
+func (d *Direction) note(r *loadtest.Run) {
+	if d.Partial != "" {
+		r.Note(fmt.Sprintf("%s: partial: %s", d.Direction, d.Partial))
+	}
+	for _, f := range d.Flows[:1] { // all flows have the same sizes
+		if f.SendBuffer.Clipped {
+			r.Note(fmt.Sprintf("%s: the sending host limits the send buffer to %d of %d bytes (net.core.wmem_max)", d.Direction, f.SendBuffer.Effective/2, f.SendBuffer.Asked))
+		}
+		if f.ReceiveBuffer.Clipped {
+			r.Note(fmt.Sprintf("%s: the receiving host limits the receive buffer to %d of %d bytes (net.core.rmem_max)", d.Direction, f.ReceiveBuffer.Effective/2, f.ReceiveBuffer.Asked))
+		}
+	}
+}
+
+// Publish sets the values of each direction.
+func (*Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
+	res, ok := r.Body.(*Result)
+	if !ok {
+		return
+	}
+	for _, d := range res.Directions {
+		for desc, value := range map[*metric.Desc]*float64{
+			metric.TCPThroughput: d.Throughput, metric.TCPRTTMin: d.RTTMin, metric.TCPRetransmitted: d.Retransmitted,
+			metric.TCPConnect: d.Connect, metric.TCPMarked: d.Marked,
+		} {
+			if value != nil {
+				v.Set(desc, *value, d.Direction)
+			}
+		}
+		if d.RTT != nil {
+			for i, rank := range rttRanks() {
+				v.Set(metric.TCPRTT, d.RTT[i], d.Direction, rank)
+			}
+		}
+		for state, share := range d.Limited {
+			v.Set(metric.TCPLimited, share, d.Direction, state)
+		}
+		if d.Timeouts != nil {
+			v.Add(metric.TCPTimeouts, float64(*d.Timeouts), d.Direction)
+		}
+	}
+}
+
+var _ tcp.Test = (*Kind)(nil)

@@ -1,0 +1,121 @@
+package tcp
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/tcpsocket"
+	"oneway.example/exporter/traffic/tcp"
+)
+
+// Options are the probe's own keys in the configuration; an absent key keeps its default.
+// Those of loadtest.Options stand beside them.
+type Options struct {
+	// Duration of sending in each direction, 1 s to 24 h; with Bytes the longest.
+	Duration time.Duration `yaml:"duration"`
+	// Bytes is the payload of each direction, all flows together; zero: sending takes Duration.
+	Bytes option.Bytes `yaml:"bytes"`
+	// MaxBytes limits the IP bytes of a direction, acknowledgments and retransmissions included: sending then ends.
+	MaxBytes option.Bytes `yaml:"max_bytes"`
+	// Omit is the time at the beginning, with the slow start, that the mean and the quantiles leave out.
+	Omit time.Duration `yaml:"omit"`
+	// Together: both directions at the same time.
+	Together bool `yaml:"together"`
+	// Flows is the number of parallel connections, 1 to 64.
+	Flows int `yaml:"flows"`
+	// CongestionControl has the names of the kernel's algorithms: one for all flows, or one for each; none: the
+	// default of the sending host.
+	CongestionControl []string `yaml:"congestion_control"`
+	// SendBuffer and ReceiveBuffer are the sizes that an application sets; zero: auto-tuning.
+	SendBuffer    option.Bytes `yaml:"send_buffer_bytes"`
+	ReceiveBuffer option.Bytes `yaml:"receive_buffer_bytes"`
+	// MessageBytes is the size of each write, 1 to 4 MiB.
+	MessageBytes option.Bytes `yaml:"message_bytes"`
+	// NoDelay disables Nagle's algorithm.
+	NoDelay bool `yaml:"no_delay"`
+	// MSS is the largest segment; zero: that of the path.
+	MSS int `yaml:"mss_bytes"`
+	// PacingRate limits the rate of each flow, in IP bytes; zero: none.
+	PacingRate option.Rate `yaml:"pacing_rate"`
+	// IdleTimeout ends a run without progress.
+	IdleTimeout time.Duration `yaml:"idle_timeout"`
+	// Discard: the receiver does not copy the payload out of the kernel, which needs less CPU time.
+	Discard bool `yaml:"discard"`
+}
+
+// DefaultOptions returns one flow for 10 s.
+func DefaultOptions() Options {
+	return Options{
+		Duration: 10 * time.Second, MaxBytes: 2_000_000_000, Omit: time.Second, Flows: 1, MessageBytes: 128 << 10,
+		IdleTimeout: 10 * time.Second,
+	}
+}
+
+// Samples: every 100 ms, or less often if a run would have too many, and more often in the first seconds.
+const (
+	minInterval   = 100 * time.Millisecond
+	traceFor      = 3 * time.Second
+	traceInterval = 10 * time.Millisecond
+)
+
+func (o *Options) check() error {
+	err := cmp.Or(
+		option.Between("duration", o.Duration, time.Second, tcp.MaxDuration),
+		option.Between("bytes", o.Bytes, 0, 1<<45),
+		option.Between("max_bytes", o.MaxBytes, 100_000, 1<<45),
+		option.Between("omit", o.Omit, 0, o.Duration/2),
+		option.Between("flows", o.Flows, 1, tcp.MaxFlows),
+		option.Between("send_buffer_bytes", o.SendBuffer, 0, tcpsocket.MaxBuffer),
+		option.Between("receive_buffer_bytes", o.ReceiveBuffer, 0, tcpsocket.MaxBuffer),
+		option.Between("message_bytes", o.MessageBytes, 1, tcp.MaxMessage),
+		option.Between("idle_timeout", o.IdleTimeout, tcp.MinIdle, tcp.MaxIdle),
+	)
+	if err != nil {
+		return err
+	}
+	if o.MSS != 0 {
+		if err := option.Between("mss_bytes", o.MSS, tcpsocket.MinMSS, tcpsocket.MaxMSS); err != nil {
+			return err
+		}
+	}
+	if n := len(o.CongestionControl); n > 1 && n != o.Flows {
+		return option.Errorf("congestion_control", "has %d names; it must have one, or one for each of %d flows", n, o.Flows)
+	}
+	for i, name := range o.CongestionControl {
+		if err := (tcpsocket.Options{CongestionControl: name}).Check(); err != nil || name == "" {
+			return option.Errorf(fmt.Sprintf("congestion_control[%d]", i), "is %q; it must be a name of the kernel, such as cubic", name)
+		}
+	}
+	return nil
+}
+
+// most returns the most IP bytes of a direction. Small segments have larger headers than payload.
+func (o *Options) most() int64 {
+	if o.Bytes > 0 {
+		return min(int64(o.MaxBytes), 3*int64(o.Bytes)+1<<20)
+	}
+	return int64(o.MaxBytes)
+}
+
+// plan returns the transfer of a direction.
+func (o *Options) plan(d sample.Direction, most int64) tcp.Plan {
+	p := tcp.Plan{
+		Direction: d, Duration: o.Duration, Bytes: int64(o.Bytes), Most: most, Idle: o.IdleTimeout, Discard: o.Discard,
+		TraceFor: traceFor, TraceInterval: traceInterval,
+	}
+	for i := range o.Flows {
+		f := tcp.Flow{MessageBytes: int(o.MessageBytes), Options: tcpsocket.Options{
+			SendBuffer: int(o.SendBuffer), ReceiveBuffer: int(o.ReceiveBuffer), NoDelay: o.NoDelay, MSS: o.MSS, PacingRate: int64(o.PacingRate),
+		}}
+		if n := len(o.CongestionControl); n > 0 {
+			f.CongestionControl = o.CongestionControl[i%n]
+		}
+		p.Flows = append(p.Flows, f)
+	}
+	spare := tcp.MaxSamples/o.Flows - int(traceFor/traceInterval) - 2
+	p.Interval = max(minInterval, o.Duration/time.Duration(spare)+1)
+	return p
+}

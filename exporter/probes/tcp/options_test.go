@@ -1,0 +1,67 @@
+package tcp
+
+import (
+	"testing"
+	"time"
+
+
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/traffic/tcp"
+	"oneway.example/tests/probeoptions"
+)
+
+func TestWrongOptionsNameTheExpectation(t *testing.T) {
+	probeoptions.Refused(t, New(), map[string]string{
+		"duration: 10ms\n":                          "duration is 10ms; it must be between 1s and 24h0m0s",
+		"max_bytes: 1\n":                            "max_bytes is 1; it must be between 100000 and 35184372088832",
+		"omit: 6s\n":                                "omit is 6s; it must be between 0s and 5s",
+		"flows: 65\n":                               "flows is 65; it must be between 1 and 64",
+		"send_buffer_bytes: 2GiB\n":                 "send_buffer_bytes is 2147483648; it must be between 0 and 1073741824",
+		"message_bytes: 0\n":                        "message_bytes is 0; it must be between 1 and 4194304",
+		"mss_bytes: 50\n":                           "mss_bytes is 50; it must be between 88 and 32767",
+		"flows: 3\ncongestion_control: [a, b]\n":    "congestion_control has 2 names; it must have one, or one for each of 3 flows",
+		"congestion_control: [\"no such name\"]\n":  "congestion_control[0] is \"no such name\"; it must be a name of the kernel, such as cubic",
+		"idle_timeout: 1ms\n":                       "idle_timeout is 1ms; it must be between 100ms and 2m0s",
+		"every: 1s\n":                               "every is 1s; it must be between 10s and 168h0m0s",
+		"congestion_control: [\"\"]\nflows: 1\n":    "congestion_control[0] is \"\"; it must be a name of the kernel, such as cubic",
+		"duration: 10s\nbytes: 40TiB\nflows: 2\n":   "bytes is 43980465111040; it must be between 0 and 35184372088832",
+		"receive_buffer_bytes: 2GiB\nflows: 2\n":    "receive_buffer_bytes is 2147483648; it must be between 0 and 1073741824",
+		"flows: 2\ncongestion_control: [x, y, z]\n": "congestion_control has 3 names; it must have one, or one for each of 2 flows",
+	})
+}
+
+func TestExampleShowsTheDefaults(t *testing.T) {
+	want := DefaultOptions()
+	want.CongestionControl, want.PacingRate = []string{"cubic"}, 100e6/8 // the default is none
+	probeoptions.Example(t, New(), want)
+}
+
+// Any accepted options give a valid plan.
+func TestPlansOfTheOptionsAreWithinTheLimits(t *testing.T) {
+	for _, flows := range []int{1, 4, tcp.MaxFlows} {
+		for _, lasts := range []time.Duration{2 * time.Second, time.Hour, tcp.MaxDuration} {
+			o := DefaultOptions()
+			o.Flows, o.Duration, o.CongestionControl = flows, lasts, []string{"cubic"}
+			if err := o.check(); err != nil {
+				t.Fatal(err)
+			}
+			p := o.plan(sample.Reverse, o.most())
+			if err := p.Check(); err != nil {
+				t.Errorf("%d flows for %v: %v", flows, lasts, err)
+			}
+			if p.Interval < minInterval || lasts == 2*time.Second && p.Interval != minInterval || p.Flows[flows-1].CongestionControl != "cubic" {
+				t.Errorf("%d flows for %v: interval %v", flows, lasts, p.Interval)
+			}
+		}
+	}
+}
+
+func TestLimitOfIPBytesFollowsThePayload(t *testing.T) {
+	o := DefaultOptions()
+	if o.most() != 2_000_000_000 {
+		t.Error(o.most())
+	}
+	if o.Bytes = 20_000_000; o.most() != 60_000_000+1<<20 {
+		t.Error(o.most())
+	}
+}

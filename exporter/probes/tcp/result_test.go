@@ -1,0 +1,146 @@
+package tcp
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/tcpsocket"
+	"oneway.example/exporter/traffic/tcp"
+)
+
+const ms = time.Millisecond
+
+// steady is a transfer of some flows that each receive rate bytes a second for 5 s, from 80 ms on, as their windows
+// allow; in the first second half of it. RTT grows from 100 ms.
+func steady(flows int, rate int64) *tcp.Result {
+	o := DefaultOptions()
+	o.Flows, o.Duration = flows, 5*time.Second
+	r := &tcp.Result{Plan: o.plan(sample.Forward, 1<<30), Connect: []time.Duration{30 * ms, 10 * ms, 20 * ms}}
+	for range flows {
+		from := tcp.FlowEnd{Ended: tcp.EndedTime, CongestionControl: "cubic"}
+		to := tcp.FlowEnd{Ended: tcp.EndedReset, First: 80 * ms, Last: 5080 * ms}
+		for at := time.Duration(0); at <= 5080*ms; {
+			elapsed := max(0, at-80*ms)
+			got := rate * int64(elapsed) / int64(time.Second)
+			if got -= rate / 2 * int64(min(elapsed, time.Second)) / int64(time.Second); got < 0 {
+				got = 0
+			}
+			to.Samples = append(to.Samples, tcp.Sample{At: at, Payload: got})
+			if at <= 5*time.Second {
+				from.Samples = append(from.Samples, tcp.Sample{
+					At: at, RTT: 100*ms + at/50, Busy: at * 9 / 10, RwndLimited: at * 6 / 10, SndbufLimited: at / 10,
+				})
+			}
+			to.Payload = got
+			if at < traceFor {
+				at += traceInterval
+			} else {
+				at += minInterval
+			}
+		}
+		to.Payload = rate * 9 / 2
+		from.Payload = to.Payload + 1000
+		from.Final = tcpsocket.Info{Sent: 1000, Retransmitted: 25, MinRTT: 99 * ms, Delivered: 200, DeliveredCE: 4, Negotiated: tcpsocket.ECN, RTOs: 1, Length: 500, MSS: 1448}
+		r.Sender, r.Receiver = append(r.Sender, from), append(r.Receiver, to)
+	}
+	return r
+}
+
+func near(t *testing.T, what string, got *float64, want, share float64) {
+	t.Helper()
+	if got == nil || math.Abs(*got-want) > share*want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+func TestValuesAreThoseOfTheSamples(t *testing.T) {
+	d := evaluate(steady(3, 1_000_000), time.Second)
+	near(t, "throughput", d.Throughput, 3e6, 0.001) // the slow first second is left out
+	if len(d.PerSecond) != 5 || math.Abs(d.PerSecond[0]-1.5e6) > 5e3 || math.Abs(d.PerSecond[4]-3e6) > 5e3 || d.Seconds != 5 || d.Payload != 13_500_000 {
+		t.Errorf("per second %v in %v s, %d bytes", d.PerSecond, d.Seconds, d.Payload)
+	}
+	// From 120 ms after one second to 200 ms at the end, evenly: samples of the trace do not weigh more.
+	for i, want := range []float64{0.140, 0.160, 0.180} {
+		near(t, "RTT", &d.RTT[i], want, 0.02)
+	}
+	near(t, "least RTT", d.RTTMin, 0.099, 0)
+	near(t, "retransmitted", d.Retransmitted, 0.025, 0)
+	near(t, "marked", d.Marked, 0.02, 0)
+	near(t, "connect", d.Connect, 0.020, 0)
+	for state, want := range map[string]float64{limitReceiver: 0.6, limitSendBuffer: 0.1, limitNetwork: 0.2, limitApplication: 0.1} {
+		if got := d.Limited[state]; math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s: %v, want %v", state, got, want)
+		}
+	}
+	if d.Limit != limitReceiver || *d.Timeouts != 3 || len(d.Flows) != 3 || !d.Flows[0].ECN || len(d.Flows[0].SenderRows[0]) != len(columns()) {
+		t.Errorf("%s, %v, %+v", d.Limit, *d.Timeouts, d.Flows[0])
+	}
+	var words []string
+	for _, line := range d.summary() {
+		words = append(words, line.Quantity+": "+line.Value)
+	}
+	if got, want := strings.Join(words, "; "), "TCP throughput: 24 Mb/s; RTT under load: 160 ms (140 ms to 180 ms); least RTT: 99 ms; retransmitted: 2.5 %; limited by: receive window, 60 % of the time"; got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+}
+
+// The omitted time changes the mean, and a transfer shorter than twice it has none.
+func TestOmittedTimeIsLeftOutOfTheMean(t *testing.T) {
+	near(t, "nothing omitted", evaluate(steady(1, 1e6), 0).Throughput, 0.9e6, 0.001)
+	near(t, "half a second", evaluate(steady(1, 1e6), 500*ms).Throughput, 4.25e6/4.5, 0.001)
+	short := steady(1, 1e6)
+	short.Plan.Bytes, short.Receiver[0].Last, short.Receiver[0].Payload = 1000, 1080*ms, 500_000
+	near(t, "short", evaluate(short, time.Second).Throughput, 0.5e6, 0.001)
+}
+
+// A flow that stalls at the end counts with the whole time, and a transfer that was cut with the time it had.
+func TestTimeOfTheMeanIsThatOfSending(t *testing.T) {
+	stalled := steady(1, 1e6)
+	r := &stalled.Receiver[0]
+	r.Last, r.Payload = 3080*ms, 2_500_000
+	near(t, "stalled", evaluate(stalled, time.Second).Throughput, 0.5e6, 0.01)
+	stalled.Cut = "flow 0: sender: idle, receiver: idle"
+	d := evaluate(stalled, time.Second)
+	near(t, "cut", d.Throughput, 1e6, 0.01)
+	if d.Partial != stalled.Cut {
+		t.Errorf("partial %q", d.Partial)
+	}
+}
+
+func TestUnknownValuesAreAbsent(t *testing.T) {
+	nothing := steady(1, 1e6)
+	nothing.Cut = "flow 0: sender: reset, receiver: idle"
+	nothing.Sender[0], nothing.Receiver[0], nothing.Connect = tcp.FlowEnd{Ended: tcp.EndedReset}, tcp.FlowEnd{Ended: tcp.EndedIdle}, nil
+	if d := evaluate(nothing, time.Second); d.Throughput != nil || d.RTT != nil || d.RTTMin != nil || d.Retransmitted != nil || d.Timeouts != nil || d.Marked != nil || d.Limited != nil || d.Connect != nil || len(d.summary()) != 0 {
+		t.Errorf("%+v", d)
+	}
+}
+
+// How a transfer ended decides whether its run completes.
+func TestEarlyEndsAreErrorsWithTheirReason(t *testing.T) {
+	for _, c := range []struct {
+		sender, receiver tcp.Ended
+		reason           string
+	}{
+		{tcp.EndedLimit, tcp.EndedClosed, ""},
+		{tcp.EndedIdle, tcp.EndedIdle, loadtest.ReasonTimeout},
+		{tcp.EndedReset, tcp.EndedIdle, loadtest.ReasonTimeout},
+		{tcp.EndedReset, tcp.EndedFailed, loadtest.ReasonSocket},
+		{tcp.EndedLimit, tcp.EndedReset, loadtest.ReasonSocket},
+	} {
+		r := steady(1, 1e6)
+		r.Cut, r.Sender[0].Ended, r.Receiver[0].Ended = "x", c.sender, c.receiver
+		err := cut(r)
+		f, _ := err.(*loadtest.Failure)
+		if (err == nil) != (c.reason == "") || err != nil && f.Reason != c.reason {
+			t.Errorf("%s, %s: %v", c.sender, c.receiver, err)
+		}
+	}
+	if err := cut(steady(1, 1e6)); err != nil {
+		t.Error(err)
+	}
+}
