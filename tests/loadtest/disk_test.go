@@ -180,7 +180,7 @@ func TestFullDiskCostsTheReportOfTheRunAlone(t *testing.T) {
 	var status struct {
 		Reports struct {
 			Runs   int    `json:"runs"`
-			Failed int    `json:"failed"`
+			Failed int    `json:"failed_writes"`
 			Error  string `json:"error"`
 		} `json:"reports"`
 	}
