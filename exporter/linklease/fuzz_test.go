@@ -21,8 +21,8 @@ func FuzzRequests(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add([]byte(string(first) + "\n" + `{"op":"take","wait":1}` + "\n" + `{"op":"reserve","bytes":500}` + "\n" + `{"op":"send"}` + "\n" + `{"op":"settle","forward":3,"reverse":-9}` + "\n"))
-	f.Add([]byte(`{"op":"alive"}` + "\n" + `{"op":"take"}` + "\n"))
+	f.Add([]byte(string(first) + "\n" + `{"op":"take","wait_ns":1}` + "\n" + `{"op":"reserve","bytes":500}` + "\n" + `{"op":"send"}` + "\n" + `{"op":"settle","forward_bytes":3,"reverse_bytes":-9}` + "\n"))
+	f.Add([]byte(`{"op":"keep_alive"}` + "\n" + `{"op":"take"}` + "\n"))
 	f.Add([]byte("{}\n"))
 	f.Fuzz(func(t *testing.T, said []byte) {
 		links := link.NewTable(nil)
@@ -63,8 +63,8 @@ func FuzzRequests(f *testing.F) {
 
 // The client must end without a panic or deadlock after any input.
 func FuzzReplies(f *testing.F) {
-	f.Add([]byte(`{"word":"terms","terms":{"link":"uplink","limit":5}}` + "\n"))
-	f.Add([]byte(`{"word":"refused","error":"no"}` + "\n"))
+	f.Add([]byte(`{"result":"terms","terms":{"link":"uplink","limit_bytes":5}}` + "\n"))
+	f.Add([]byte(`{"result":"refused","error":"no"}` + "\n"))
 	f.Add([]byte("[]\n"))
 	f.Fuzz(func(_ *testing.T, said []byte) {
 		client, server := net.Pipe()

@@ -63,8 +63,8 @@ type Labels struct {
 type Terms struct {
 	Labels
 	// Limit is the quota of a day in IP bytes, 0 if there is none; Left is the rest of it.
-	Limit int64 `json:"limit,omitempty"`
-	Left  int64 `json:"left,omitempty"`
+	Limit int64 `json:"limit_bytes,omitempty"`
+	Left  int64 `json:"left_bytes,omitempty"`
 	// Holder is the test that holds the link since Since; empty: none.
 	Holder string    `json:"holder,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
@@ -72,18 +72,18 @@ type Terms struct {
 
 // Operations of a request.
 const (
-	opTerms     = "ask"
+	opTerms     = "terms"
 	opTake      = "take"
 	opReserve   = "reserve"
-	opSend      = "send"   // no reply
-	opKeepAlive = "alive"  // no reply
-	opSettle    = "settle" // the last request
+	opSend      = "send"       // no reply
+	opKeepAlive = "keep_alive" // no reply
+	opSettle    = "settle"     // the last request
 )
 
 type request struct {
 	Op      string `json:"op"`
 	Version int    `json:"version,omitempty"`
-	Test    *Test  `json:"ask,omitempty"`
+	Test    *Test  `json:"test,omitempty"`
 	PID     int    `json:"pid,omitempty"`
 	Network string `json:"network,omitempty"`
 	// Wait is the longest wait for the link. Again: the test already sends, and an earlier agent
@@ -92,8 +92,8 @@ type request struct {
 	Again bool          `json:"again,omitempty"`
 	Bytes int64         `json:"bytes,omitempty"`
 	// Forward and Reverse are the IP bytes sent.
-	Forward int64 `json:"forward,omitempty"`
-	Reverse int64 `json:"reverse,omitempty"`
+	Forward int64 `json:"forward_bytes,omitempty"`
+	Reverse int64 `json:"reverse_bytes,omitempty"`
 }
 
 // Results of a reply.
@@ -102,12 +102,12 @@ const (
 	resultWaiting      = "waiting" // a second reply follows
 	resultBusy         = "busy"
 	resultQuota        = "quota"
-	resultOtherNetwork = "elsewhere" // the agent is in another network namespace
+	resultOtherNetwork = "other_network" // the agent is in another network namespace
 	resultRefused      = "refused"
 )
 
 type reply struct {
-	Result string `json:"word"`
+	Result string `json:"result"`
 	Error  string `json:"error,omitempty"` // the reason of resultRefused
 	// Unsaved: the reason of resultRefused is that the quota cannot be saved.
 	Unsaved bool  `json:"unsaved,omitempty"`

@@ -91,12 +91,12 @@ func TestInvalidRequestsAreRefused(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	for name, c := range map[string]struct{ send, want string }{
-		"version":  {`{"op":"ask","version":99,"ask":{}}`, "another version"},
-		"network":  {`{"op":"ask","version":1,"ask":{},"network":"net:[1]"}`, `"elsewhere"`},
+		"version":  {`{"op":"terms","version":99,"test":{}}`, "another version"},
+		"network":  {`{"op":"terms","version":1,"test":{},"network":"net:[1]"}`, `"other_network"`},
 		"disorder": {`{"op":"take"}`, ""},
 		"garbage":  {"GET / HTTP/1.1", ""},
 		"too long": {strings.Repeat("x", 2*maxLine), ""},
-		"not held": {`{"op":"alive"}` + "\n" + `{"op":"settle"}`, ""},
+		"not held": {`{"op":"keep_alive"}` + "\n" + `{"op":"settle"}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn, err := net.Dial("unix", l.socket)

@@ -145,7 +145,7 @@ func TestFrameSentWithTheRequestIsRead(t *testing.T) {
 	}
 	defer c.Close()
 	request := "GET " + Path + " HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: " + protocol + "\r\n\r\n"
-	io.WriteString(c, request+string(frame([]byte(`{"say":{"name":"x"}}`), 0)))
+	io.WriteString(c, request+string(frame([]byte(`{"traffic":{"name":"x"}}`), 0)))
 	if m := <-got; m != "x<nil>" {
 		t.Error(m)
 	}

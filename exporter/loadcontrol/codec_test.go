@@ -19,7 +19,7 @@ func messages() []Message {
 		{Welcome: &Welcome{Limits: Limits{BytesPerSecond: 1e6, Duration: time.Minute, Sessions: 1, BytesPerDay: 5, LeftToday: 4}}},
 		{Opened: &Opened{Reply: json.RawMessage(`[1,2]`)}},
 		{Refusal: &Refusal{ID: 1, Reason: DayLimit, Detail: "tomorrow", RetryAfter: time.Hour}},
-		{Traffic: &TrafficMessage{Name: "say", Body: json.RawMessage(`"x"`)}},
+		{Traffic: &TrafficMessage{Name: "traffic", Body: json.RawMessage(`"x"`)}},
 	}
 }
 
@@ -73,7 +73,7 @@ func TestBadMessagesAreRejectedWithTheReason(t *testing.T) {
 		{`{"refusal":{"reason":"mood","detail":""}}`, `refusal has the unknown reason "mood"`},
 		{`{"refusal":{"reason":"busy","retry_after_ns":-1}}`, "retry_after of a refusal is -1ns; it must not be negative"},
 		{`{"refusal":{"reason":"busy","id":65536}}`, "json: cannot unmarshal number 65536 into Go struct field Refusal.refusal.id of type uint16"},
-		{`{"say":{"body":{}}}`, "message has no name"},
+		{`{"traffic":{"body":{}}}`, "message has no name"},
 	} {
 		_, err := decode([]byte(c.bytes))
 		if want := "loadcontrol: protocol violated: " + c.want; err == nil || err.Error() != want || !errors.Is(err, ErrProtocol) {
@@ -121,7 +121,7 @@ func FuzzMessage(f *testing.F) {
 		}
 		f.Add(b)
 	}
-	f.Add([]byte(`{"say":{"name":"start","body":{"id":1,"direction":1,"plan":{"segments":[{"payload_bytes":100,"interval_ns":1000000,"burst":1,"bursts":10}]},"idle_ns":1000000000}}}`))
+	f.Add([]byte(`{"traffic":{"name":"start","body":{"id":1,"direction":1,"plan":{"segments":[{"payload_bytes":100,"interval_ns":1000000,"burst":1,"bursts":10}]},"idle_ns":1000000000}}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := decode(b)
 		if err != nil {

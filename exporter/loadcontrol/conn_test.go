@@ -261,11 +261,11 @@ func TestProtocolViolationsEndTheConnection(t *testing.T) {
 		{"a client's message to a client", in(`{"open":{"traffic":"x","run":"","bytes":1,"duration_ns":1}}`, ""), "open from the wrong end", true},
 		{"a load server's message to a load server", in(`{"opened":{}}`, ""), "opened from the wrong end", false},
 		{"a refusal to a load server", in(`{"refusal":{"reason":"busy"}}`, ""), "refusal from the wrong end", false},
-		{"bytes to a load server", in(`{"say":{"name":"x"}}`, "x"), "with 1 bytes of data; want 1 to 65536 and at most 0", false},
+		{"bytes to a load server", in(`{"traffic":{"name":"x"}}`, "x"), "with 1 bytes of data; want 1 to 65536 and at most 0", false},
 		{"data without a message", in("", "x"), "message of 0 bytes with 1 bytes of data", true},
 		{"data of a message that has none", in(`{"opened":{}}`, "x"), "opened has 1 bytes of data, want none", true},
-		{"bytes that were not announced", in(`{"say":{"name":"x"}}`, "x") + "y" + in(`{"say":{"name":"x"}}`, ""), "message of ", true},
-		{"a flood", strings.Repeat(in(`{"say":{"name":"x"}}`, ""), inboxMessages+1), "more than 64 unread messages", false},
+		{"bytes that were not announced", in(`{"traffic":{"name":"x"}}`, "x") + "y" + in(`{"traffic":{"name":"x"}}`, ""), "message of ", true},
+		{"a flood", strings.Repeat(in(`{"traffic":{"name":"x"}}`, ""), inboxMessages+1), "more than 64 unread messages", false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			conn, peer := raw(t, c.client)

@@ -61,7 +61,7 @@ func TestBadFramesAreRefused(t *testing.T) {
 		{"truncated header", "\x00\x00\x00", "within a frame: unexpected EOF"},
 		{"no message", string(frame(make([]byte, 9), 0)[:8]), "within a frame: unexpected EOF"},
 		{"truncated message", string(frame(make([]byte, 9), 0)[:10]), "within a frame: unexpected EOF"},
-		{"truncated bytes", string(frame([]byte(`{"say":{"name":"x"}}`), 2)) + "x", "within a frame: unexpected EOF"},
+		{"truncated bytes", string(frame([]byte(`{"traffic":{"name":"x"}}`), 2)) + "x", "within a frame: unexpected EOF"},
 	} {
 		var buf []byte
 		_, err := readsFrom(strings.NewReader(c.bytes)).next(&buf)
@@ -74,8 +74,8 @@ func TestBadFramesAreRefused(t *testing.T) {
 // FuzzFrame: a decoded frame was in the input, and uses no more memory than the input.
 func FuzzFrame(f *testing.F) {
 	f.Add(frame([]byte(`{"close":{}}`), 0))
-	f.Add(append(frame([]byte(`{"say":{"name":"x"}}`), 100), make([]byte, 100)...))
-	f.Add(frame([]byte(`{"say":{"name":"x"}}`), MaxBytes))
+	f.Add(append(frame([]byte(`{"traffic":{"name":"x"}}`), 100), make([]byte, 100)...))
+	f.Add(frame([]byte(`{"traffic":{"name":"x"}}`), MaxBytes))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c := readsFrom(bytes.NewReader(b))
 		var buf []byte

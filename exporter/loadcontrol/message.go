@@ -44,7 +44,7 @@ type Message struct {
 	Opened  *Opened  `json:"opened,omitempty"`
 	Refusal *Refusal `json:"refusal,omitempty"`
 	// Sent by both.
-	Traffic *TrafficMessage `json:"say,omitempty"`
+	Traffic *TrafficMessage `json:"traffic,omitempty"`
 }
 
 // Welcome is the first message: the limits of the token.
@@ -217,7 +217,7 @@ func (m *Message) parts() [6]part {
 		{"welcome", m.Welcome != nil, no, yes},
 		{"opened", m.Opened != nil, no, yes},
 		{"refusal", m.Refusal != nil, no, yes},
-		{"say", m.Traffic != nil, yes, yes},
+		{"traffic", m.Traffic != nil, yes, yes},
 	}
 }
 

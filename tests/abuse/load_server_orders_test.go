@@ -127,13 +127,13 @@ func TestMessageInTheWrongStateIsRefused(t *testing.T) {
 		},
 		{
 			"announced records", func(s *freeClient) {
-				_, _ = s.conn.Write(append([]byte{0, 0, 0, 24, 0, 16, 0, 0}, `{"say":{"name":"cancel"}}`[:24]...))
+				_, _ = s.conn.Write(append([]byte{0, 0, 0, 24, 0, 16, 0, 0}, `{"traffic":{"name":"cancel"}}`[:24]...))
 			},
 			[6]string{"end", "end", "end", "end", "end", "end"},
 		},
 		{
 			"records", func(s *freeClient) {
-				s.frame([]byte(`{"say":{"name":"cancel","body":{"id":1}}}`), bytes.Repeat([]byte{1}, 64))
+				s.frame([]byte(`{"traffic":{"name":"cancel","body":{"id":1}}}`), bytes.Repeat([]byte{1}, 64))
 			},
 			[6]string{"end", "end", "end", "end", "end", "end"},
 		},
