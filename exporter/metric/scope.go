@@ -144,8 +144,9 @@ func (s *Scope) SetIf(d *Desc, v float64, known bool, more ...string) {
 // Total is Series.SetTotal. A total of zero also opens the counter, so that its first increase is visible.
 func (s *Scope) Total(d *Desc, total float64, more ...string) { s.Series(d, more...).SetTotal(total) }
 
-// TotalAt is Total for a counter whose place the caller keeps. It writes only a total that has changed. Such a caller is the
-// only user of the scope while it calls this method, and writes the series by this method only.
+// TotalAt is Total for a counter whose place the caller keeps. It writes only a total that has changed. While it is called, no
+// other goroutine opens, drops, renews or closes series of the scope. The caller writes the series by this method only, and
+// never drops it.
 func (s *Scope) TotalAt(at *Place, d *Desc, total uint64, more ...string) {
 	if i := int(*at) - 1; i < 0 || i >= len(s.shown) || s.shown[i] != float64(total) {
 		s.write(at, d, float64(total), more)
@@ -219,8 +220,9 @@ func (s *Scope) drop(i int) {
 	s.keys[i], s.series[i] = key{}, nil
 }
 
-// Renew starts the totals of all counters at zero: those of a source that restarts continue from their values. It opens all
-// series again, so handles of Series are obsolete; places stay valid. Like Close it must not be called within an Update.
+// Renew is for the series of a source that restarts: totals of counters start at zero, and counters continue from their
+// values; gauges are absent until they are set. It opens all series again, so handles of Series are obsolete; places stay
+// valid. Like Close it must not be called within an Update.
 func (s *Scope) Renew() {
 	s.mu.Lock()
 	old := slices.Clone(s.series)
@@ -229,8 +231,13 @@ func (s *Scope) Renew() {
 			continue
 		}
 		more := strings.SplitN(one.labels, separator, len(one.desc.Labels)-len(s.lead))
-		if s.series[i] = s.sink.Series(one.desc, append(s.lead, more...)...); one.desc.Kind == Counter {
+		s.series[i] = s.sink.Series(one.desc, append(s.lead, more...)...)
+		switch one.desc.Kind {
+		case Counter:
 			s.shown[i] = 0
+		case Gauge:
+			s.shown[i] = math.NaN()
+			s.series[i].Clear()
 		}
 	}
 	s.mu.Unlock()

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
+	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +15,7 @@ import (
 
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/reflector"
 	"oneway.example/exporter/sample"
@@ -121,6 +125,46 @@ func TestProberWaitsForItsCard(t *testing.T) {
 	}
 	if opened, open := s.counts(); opened != 1 || open != 0 {
 		t.Errorf("%d opened, %d open", opened, open)
+	}
+}
+
+// A value of the previous address is not one of the next.
+func TestPathWithoutASessionHasNoGauges(t *testing.T) {
+	server, b := serveNames(t), newTestbed(t, reflector.Options{})
+	server.known.Store(true)
+	sink, s := &metrictest.Sink{}, &slot{}
+	b.env.Sink = sink
+	kind := New()
+	kind.openCard = s.openCard
+	o := quick()
+	o.Hardware, o.ResolveInterval = "eth0", time.Second
+	_, port, _ := net.SplitHostPort(b.peer)
+	p, err := kind.NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: net.JoinHostPort("peer.test", port)}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	gauges := []*metric.Desc{metric.ProbeUp, metric.Jitter, metric.Hops, metric.TimestampErrorBound, metric.PathInfo}
+	await.That(t, "gauges of the first address", func() bool {
+		return !slices.ContainsFunc(gauges, func(d *metric.Desc) bool { return len(sink.All(d)) == 0 })
+	})
+	s.mu.Lock()
+	s.failures = math.MaxInt // from now on there is no card
+	s.mu.Unlock()
+	server.host.Store(2)
+	await.That(t, "the card is missing at the second address", func() bool {
+		return p.session.Load() == nil && strings.Contains(p.Status().Reason, errSlotEmpty.Error())
+	})
+	for _, d := range gauges {
+		if all := sink.All(d); len(all) > 0 {
+			t.Errorf("%s of a path without a session: %v", d.Name, all)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 
