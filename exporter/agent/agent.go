@@ -130,7 +130,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer loadedAt.Close()
 	sharing, keeping := a.always("the publishing of quotas", a.log, a.shared.Run), a.always("the incident supervisor", a.log, a.incident.Run)
 	a.begin(ctx)
-	lending := a.lease()
+	leasing := a.lease()
 	watching, stopWatching := context.WithCancel(ctx)
 	defer stopWatching()
 	var watchers sync.WaitGroup
@@ -145,7 +145,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		ended <- nil
 	}
 	a.notify("STOPPING=1")
-	stuck := errors.Join(stopAll(lending...), stopAll(keeping), a.end(), stopAll(sharing))
+	stuck := errors.Join(stopAll(leasing...), stopAll(keeping), a.end(), stopAll(sharing))
 	stopPacing()
 	stopWatching()
 	watchers.Wait()
@@ -254,20 +254,20 @@ var ErrNotRunning = errors.New("agent: not running")
 // Reload reads the configuration again and puts it in force. On an error the previous one stays in force. One reload runs
 // at a time, and the next starts a second after its end: it serves all requests made until it starts, and reads the
 // file after the last of them.
-func (a *Agent) Reload() error { return a.turn()() }
+func (a *Agent) Reload() error { return a.nextReload()() }
 
-// turn returns the reload that serves a request made now: the first caller runs it, all get its result.
-func (a *Agent) turn() func() error {
+// nextReload returns the reload that serves a request made now: the first caller runs it, all get its result.
+func (a *Agent) nextReload() func() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.next == nil {
-		a.next = sync.OnceValue(a.lead)
+		a.next = sync.OnceValue(a.runReload)
 	}
 	return a.next
 }
 
-// lead runs a reload for all requests that wait for it.
-func (a *Agent) lead() error {
+// runReload runs a reload for all requests that wait for it.
+func (a *Agent) runReload() error {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
 	a.mu.Lock()

@@ -27,7 +27,7 @@ const terminal = "terminal"
 
 // place finds the link that a test from the terminal fills, and the path and probe that it counts for: those of a load test
 // to the same remote end, if there is one. If only one link is known, it is that link.
-func (a *Agent) place(ask linklease.Test) (linklease.Labels, error) {
+func (a *Agent) place(test linklease.Test) (linklease.Labels, error) {
 	a.mu.Lock()
 	p := a.inForce
 	a.mu.Unlock()
@@ -46,36 +46,36 @@ func (a *Agent) place(ask linklease.Test) (linklease.Labels, error) {
 		}
 		f := filler.UsedLink()
 		known[f.Link] = true
-		if !sameHost(f.Host, ask.Host) || f.Port != ask.Port || ask.Link != "" && ask.Link != f.Link {
+		if !sameHost(f.Host, test.Host) || f.Port != test.Port || test.Link != "" && test.Link != f.Link {
 			continue
 		}
 		place := linklease.Labels{Path: j.target.Path, Probe: j.target.Probe, Link: f.Link}
-		if f.Kind == ask.Kind {
+		if f.Kind == test.Kind {
 			same = append(same, place)
 		} else {
-			place.Probe = ask.Kind
+			place.Probe = test.Kind
 			other = append(other, place)
 		}
 	}
-	if ask.Link != "" && len(known) > 0 && !known[ask.Link] {
-		return linklease.Labels{}, fmt.Errorf("the agent on this host knows no link %s, but %s; use one of them, or add it to links in the agent's configuration", ask.Link, list(known))
+	if test.Link != "" && len(known) > 0 && !known[test.Link] {
+		return linklease.Labels{}, fmt.Errorf("the agent on this host knows no link %s, but %s; use one of them, or add it to links in the agent's configuration", test.Link, list(known))
 	}
 	for _, found := range [][]linklease.Labels{same, other} {
 		if len(found) == 0 {
 			continue
 		}
 		if i := slices.IndexFunc(found, func(p linklease.Labels) bool { return p.Link != found[0].Link }); i > 0 {
-			return linklease.Labels{}, fmt.Errorf("the agent on this host has load tests to %s on the links %s and %s; select one with --link", ask.Host, found[0].Link, found[i].Link)
+			return linklease.Labels{}, fmt.Errorf("the agent on this host has load tests to %s on the links %s and %s; select one with --link", test.Host, found[0].Link, found[i].Link)
 		}
 		return found[0], nil
 	}
-	return elsewhere(ask, p.jobs, known)
+	return unconfigured(test, p.jobs, known)
 }
 
-// elsewhere is the place of a test to a remote end without a configured load test.
-func elsewhere(ask linklease.Test, jobs []job, known map[string]bool) (linklease.Labels, error) {
-	place := linklease.Labels{Path: terminal, Probe: ask.Kind, Link: ask.Link}
-	if i := slices.IndexFunc(jobs, func(j job) bool { return sameHost(j.target.Host(), ask.Host) }); i >= 0 {
+// unconfigured is the place of a test to a remote end without a configured load test.
+func unconfigured(test linklease.Test, jobs []job, known map[string]bool) (linklease.Labels, error) {
+	place := linklease.Labels{Path: terminal, Probe: test.Kind, Link: test.Link}
+	if i := slices.IndexFunc(jobs, func(j job) bool { return sameHost(j.target.Host(), test.Host) }); i >= 0 {
 		place.Path = jobs[i].target.Path
 	}
 	switch {
@@ -85,7 +85,7 @@ func elsewhere(ask linklease.Test, jobs []job, known map[string]bool) (linklease
 	case len(known) == 1:
 		place.Link = list(known)
 	default:
-		return linklease.Labels{}, fmt.Errorf("the agent on this host has the links %s, and no load test to %s; select one with --link", list(known), ask.Host)
+		return linklease.Labels{}, fmt.Errorf("the agent on this host has the links %s, and no load test to %s; select one with --link", list(known), test.Host)
 	}
 	return place, nil
 }

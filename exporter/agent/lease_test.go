@@ -46,34 +46,34 @@ func TestTestFromTheTerminalFindsItsLink(t *testing.T) {
 	for name, c := range map[string]struct {
 		config string
 		jobs   []job
-		ask    linklease.Test
+		test   linklease.Test
 		want   linklease.Labels
 		says   string
 	}{
-		"its own test":         {jobs: office, ask: to("core.example.net", ""), want: linklease.Labels{Path: "office", Probe: "capacity", Link: "uplink"}},
-		"another test":         {jobs: office[1:], ask: to("core.example.net", ""), want: linklease.Labels{Path: "office", Probe: "train", Link: "uplink"}},
-		"the only link":        {jobs: office, ask: to("other.example.net", ""), want: linklease.Labels{Path: terminal, Probe: "train", Link: "uplink"}},
-		"another port":         {jobs: office, ask: linklease.Test{Kind: "train", Host: "core.example.net", Port: 1}, want: linklease.Labels{Path: terminal, Probe: "train", Link: "uplink"}},
-		"the only link listed": {config: uplink + peers, ask: to("a.example.net", ""), want: linklease.Labels{Path: "a", Probe: "train", Link: "uplink"}},
-		"the load server's":    {config: "load_server: {}\n", ask: to("x", ""), want: linklease.Labels{Path: terminal, Probe: "train", Link: "load_server"}},
-		"no link, a path":      {config: peers, ask: to("2001:db8::7", ""), want: linklease.Labels{Path: "b", Probe: "train", Link: "b"}},
-		"no link, a port":      {config: peers, ask: to("2001:db8::8", ""), want: linklease.Labels{Path: "c", Probe: "train", Link: "c"}},
-		"nothing":              {ask: to("x", ""), want: linklease.Labels{Path: terminal, Probe: "train", Link: terminal}},
-		"nothing, named":       {ask: to("x", "mine"), want: linklease.Labels{Path: terminal, Probe: "train", Link: "mine"}},
-		"named":                {config: uplink + "load_server: {link: down}\n", ask: to("x", "down"), want: linklease.Labels{Path: terminal, Probe: "train", Link: "down"}},
+		"its own test":         {jobs: office, test: to("core.example.net", ""), want: linklease.Labels{Path: "office", Probe: "capacity", Link: "uplink"}},
+		"another test":         {jobs: office[1:], test: to("core.example.net", ""), want: linklease.Labels{Path: "office", Probe: "train", Link: "uplink"}},
+		"the only link":        {jobs: office, test: to("other.example.net", ""), want: linklease.Labels{Path: terminal, Probe: "train", Link: "uplink"}},
+		"another port":         {jobs: office, test: linklease.Test{Kind: "train", Host: "core.example.net", Port: 1}, want: linklease.Labels{Path: terminal, Probe: "train", Link: "uplink"}},
+		"the only link listed": {config: uplink + peers, test: to("a.example.net", ""), want: linklease.Labels{Path: "a", Probe: "train", Link: "uplink"}},
+		"the load server's":    {config: "load_server: {}\n", test: to("x", ""), want: linklease.Labels{Path: terminal, Probe: "train", Link: "load_server"}},
+		"no link, a path":      {config: peers, test: to("2001:db8::7", ""), want: linklease.Labels{Path: "b", Probe: "train", Link: "b"}},
+		"no link, a port":      {config: peers, test: to("2001:db8::8", ""), want: linklease.Labels{Path: "c", Probe: "train", Link: "c"}},
+		"nothing":              {test: to("x", ""), want: linklease.Labels{Path: terminal, Probe: "train", Link: terminal}},
+		"nothing, named":       {test: to("x", "mine"), want: linklease.Labels{Path: terminal, Probe: "train", Link: "mine"}},
+		"named":                {config: uplink + "load_server: {link: down}\n", test: to("x", "down"), want: linklease.Labels{Path: terminal, Probe: "train", Link: "down"}},
 		"unknown": {
-			config: uplink, jobs: office, ask: to("core.example.net", "uplnk"), says: "knows no link uplnk, but uplink;",
+			config: uplink, jobs: office, test: to("core.example.net", "uplnk"), says: "knows no link uplnk, but uplink;",
 		},
 		"which": {
-			config: "links: [{name: lab}]\n", jobs: office, ask: to("x", ""), says: "has the links lab, uplink, and no load test to x; select one with --link",
+			config: "links: [{name: lab}]\n", jobs: office, test: to("x", ""), says: "has the links lab, uplink, and no load test to x; select one with --link",
 		},
 		"which of two": {
 			jobs: append(office, loadTestJob("radio", "train", "train", "radio", "core.example.net")),
-			ask:  to("core.example.net", ""), says: "on the links uplink and radio; select one",
+			test: to("core.example.net", ""), says: "on the links uplink and radio; select one",
 		},
 		"that of two": {
 			jobs: append(office, loadTestJob("radio", "train", "train", "radio", "core.example.net")),
-			ask:  to("core.example.net", "radio"), want: linklease.Labels{Path: "radio", Probe: "train", Link: "radio"},
+			test: to("core.example.net", "radio"), want: linklease.Labels{Path: "radio", Probe: "train", Link: "radio"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestTestFromTheTerminalFindsItsLink(t *testing.T) {
 				p.jobs = append(p.jobs, jobOf(probe.Target{Path: path.Name, Peer: path.Peer}, &fakeProber{}))
 			}
 			a := &Agent{inForce: p}
-			got, err := a.place(c.ask)
+			got, err := a.place(c.test)
 			if c.says != "" {
 				if err == nil || !strings.Contains(err.Error(), c.says) {
 					t.Errorf("got %+v, %v", got, err)

@@ -13,11 +13,11 @@ func TestReloadServesAllRequestsMadeBeforeItBegins(t *testing.T) {
 	var later func() error // requested while the first runs
 	r.notify = func(state string) {
 		if later == nil {
-			later = r.turn()
+			later = r.nextReload()
 		}
 		r.states <- state
 	}
-	one, again := r.turn(), r.turn()
+	one, again := r.nextReload(), r.nextReload()
 	for range 2 { // served by one reload
 		if err := errors.Join(one(), again()); err != nil {
 			t.Fatal(err)

@@ -118,9 +118,9 @@ func (p *pending) add(cookie uint64, at instant.Time) {
 // mark makes the packet added last the marked one.
 func (p *pending) mark(at instant.Time) { p.marked, p.markedAt = p.next-1, at }
 
-// tell sets the number of the marked packet to id, if that is possible: an interface on top of another one timestamps
-// each packet twice on its way to the queue.
-func (p *pending) tell(id uint32) {
+// setMarkedNumber sets the number of the marked packet to id, if that is possible: an interface on top of another one
+// timestamps each packet twice on its way to the queue.
+func (p *pending) setMarkedNumber(id uint32) {
 	ahead := id - number(p.marked)
 	if p.marked == 0 || int32(ahead) < 0 {
 		return
@@ -221,7 +221,7 @@ func (p *pending) serialOf(id uint32) uint64 {
 
 // match finds the packet of a timestamp and queues the timestamp for Receive.
 func (p *pending) match(id uint32, stamp sample.Stamp) {
-	p.tell(id)
+	p.setMarkedNumber(id)
 	s := p.slot(p.serialOf(id))
 	switch {
 	case s == nil, stamp.At < s.at, s.kernel != 0 && stamp.Origin == sample.Kernel:

@@ -130,8 +130,8 @@ func (p *pending) refused(at instant.Time) {
 	p.drop(1)
 }
 
-// told registers a marked packet.
-func (p *pending) told(cookie uint64, at instant.Time) {
+// addMarked registers a marked packet.
+func (p *pending) addMarked(cookie uint64, at instant.Time) {
 	p.begun(cookie, at)
 	p.mark(at)
 	p.returned(1, at)
@@ -146,12 +146,12 @@ func TestTimestampsBeforeAndAfterAFailedSendMatchTheirPackets(t *testing.T) {
 		if how := p.stamping(200); how != marked {
 			t.Fatalf("after the failed send: %v, want marked", how)
 		}
-		p.told(3, 200)
+		p.addMarked(3, 200)
 		if how := p.stamping(201); how != withheld {
 			t.Fatalf("while the marked packet is outstanding: %v, want withheld", how)
 		}
 		p.match(1, kernelAt(300)) // of an earlier packet: does not resolve the number
-		p.tell(2 + used)
+		p.setMarkedNumber(2 + used)
 		if how := p.stamping(201); how != stamped {
 			t.Fatalf("after its number is known: %v, want stamped", how)
 		}
@@ -169,7 +169,7 @@ func TestTimestampsBeforeAndAfterAFailedSendMatchTheirPackets(t *testing.T) {
 func TestTransmitTimestampResolvesTheNumberOfAMarkedPacket(t *testing.T) {
 	p := newPending(8, 8, false)
 	p.refused(100)
-	p.told(1, 100)
+	p.addMarked(1, 100)
 	p.match(1, kernelAt(101))
 	p.match(number(p.sent(2, 102)), kernelAt(103))
 	expectStamps(t, p, TxStamp{1, kernelAt(101), 100}, TxStamp{2, kernelAt(103), 102})
@@ -178,15 +178,15 @@ func TestTransmitTimestampResolvesTheNumberOfAMarkedPacket(t *testing.T) {
 func TestSecondSchedulingTimestampDoesNotResolveTheNextMarkedPacket(t *testing.T) {
 	p := newPending(8, 8, false)
 	p.refused(100)
-	p.told(1, 100)
-	p.tell(1)
+	p.addMarked(1, 100)
+	p.setMarkedNumber(1)
 	p.refused(200)
-	p.told(2, 200)
-	p.tell(1) // from the interface below
+	p.addMarked(2, 200)
+	p.setMarkedNumber(1) // from the interface below
 	if how := p.stamping(200); how != withheld {
 		t.Errorf("got %v, want withheld", how)
 	}
-	p.tell(3)
+	p.setMarkedNumber(3)
 	p.match(3, kernelAt(201))
 	p.match(1, kernelAt(202))
 	expectStamps(t, p, TxStamp{2, kernelAt(201), 200}, TxStamp{1, kernelAt(202), 100})
@@ -195,14 +195,14 @@ func TestSecondSchedulingTimestampDoesNotResolveTheNextMarkedPacket(t *testing.T
 func TestMarkedPacketIsReplacedAfterMarkWait(t *testing.T) {
 	p := newPending(8, 8, false)
 	p.refused(100)
-	p.told(1, 100)
+	p.addMarked(1, 100)
 	p.expire(200)
 	later := instant.Time(100).Add(markWait)
 	if before, after := p.stamping(later-1), p.stamping(later); before != withheld || after != marked {
 		t.Errorf("got %v and then %v, want withheld and then marked", before, after)
 	}
-	p.told(2, later)
-	p.tell(1)
+	p.addMarked(2, later)
+	p.setMarkedNumber(1)
 	p.match(1, kernelAt(later+1))
 	expectStamps(t, p, TxStamp{1, userAt(100), 100}, TxStamp{2, kernelAt(later + 1), later})
 }
@@ -213,7 +213,7 @@ func TestRefusedMarkedPacketResolvesNothing(t *testing.T) {
 	p.begun(1, 100)
 	p.mark(100)
 	p.drop(1)
-	p.tell(0)
+	p.setMarkedNumber(0)
 	if how := p.stamping(100); how != marked {
 		t.Errorf("got %v, want marked", how)
 	}
@@ -225,8 +225,8 @@ func TestMarkedPacketReplacesAnOlderOneInItsSlot(t *testing.T) {
 		p.sent(i, 100) // numbers 0 to 3
 	}
 	p.refused(101)
-	p.told(4, 101) // takes the slot of number 0
-	p.tell(5)      // the slot of number 1
+	p.addMarked(4, 101)  // takes the slot of number 0
+	p.setMarkedNumber(5) // the slot of number 1
 	expectStamps(t, p, TxStamp{0, userAt(100), 100}, TxStamp{1, userAt(100), 100})
 	p.match(5, kernelAt(102))
 	expectStamps(t, p, TxStamp{4, kernelAt(102), 101})
@@ -281,7 +281,7 @@ func TestTimestampOfAnExpiredPacketMatchesNoOther(t *testing.T) {
 	p.sent(1, 100)
 	p.expire(150)
 	p.refused(150)
-	p.told(2, 200)
+	p.addMarked(2, 200)
 	p.match(0, kernelAt(300))
 	p.match(2, kernelAt(301))
 	expectStamps(t, p, TxStamp{1, userAt(100), 100}, TxStamp{2, kernelAt(301), 200})
@@ -340,7 +340,7 @@ func (k *countingKernel) send(cookie uint64) {
 	k.truth[cookie] = k.now
 	k.p.returned(1, k.now+instant.Time(k.rng.IntN(3)))
 	if how == marked && k.rng.IntN(5) > 0 { // otherwise its scheduling timestamp is lost
-		k.p.tell(k.count)
+		k.p.setMarkedNumber(k.count)
 	}
 	if k.rng.IntN(50) > 0 {
 		k.held = append(k.held, TxStamp{Cookie: uint64(k.count), Stamp: kernelAt(k.now)})

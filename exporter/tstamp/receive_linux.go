@@ -237,7 +237,7 @@ func (c *Conn) sort(i int) {
 	case unix.SO_EE_ORIGIN_TIMESTAMPING:
 		switch stamp := c.best(q.software, q.hardware, 0); {
 		case q.Info == unix.SCM_TSTAMP_SCHED:
-			c.pending.tell(q.Data)
+			c.pending.setMarkedNumber(q.Data)
 		case q.Info == unix.SCM_TSTAMP_SND && stamp.At != 0:
 			c.pending.match(q.Data, stamp)
 		}

@@ -69,38 +69,38 @@ func (r *run) judge(res *Result) {
 	behind := min(best.random, gaps) * best.least
 	missing := behind + 2*packet*math.Sqrt(behind/packet)
 	blur := max(sharpPackets*packet, sharpShare*best.least) + apart + missing
-	say := func(state State, format string, values ...any) {
+	conclude := func(state State, format string, values ...any) {
 		res.State, res.Evidence = state, fmt.Sprintf(format, values...)
 	}
 	switch {
 	case lost > 0 && lost < minLosses && best.least > fewPackets*packet && !r.growing():
-		say(Unknown, "undetermined: %d of %d packets were lost, too few for a cause, and the backlog was up to %.0f bytes", lost, len(r.load), best.least)
+		conclude(Unknown, "undetermined: %d of %d packets were lost, too few for a cause, and the backlog was up to %.0f bytes", lost, len(r.load), best.least)
 	case lost < minLosses && r.outages > 0 && !r.growing():
-		say(Unknown, "undetermined: all but %d of the losses do not depend on the backlog, which was up to %.0f bytes", lost, best.least)
+		conclude(Unknown, "undetermined: all but %d of the losses do not depend on the backlog, which was up to %.0f bytes", lost, best.least)
 	case lost < minLosses:
-		say(NotFilled, "%d of %d packets were lost: the link carried %.4g Mb/s, or its queue grew to the end", lost, len(r.load), 8e-6*res.Offered)
+		conclude(NotFilled, "%d of %d packets were lost: the link carried %.4g Mb/s, or its queue grew to the end", lost, len(r.load), 8e-6*res.Offered)
 	case r.moved(res.Rate.Value):
-		say(Unknown, "undetermined: the delay of idle packets after the load differs by %v from that before it: the path or a clock has changed", r.base.moved.Round(time.Microsecond))
+		conclude(Unknown, "undetermined: the delay of idle packets after the load differs by %v from that before it: the path or a clock has changed", r.base.moved.Round(time.Microsecond))
 	case best.refused.Quantile(0.5) <= (shallow+1)*packet && seconds(r.longest(0.95))*res.Rate.Value <= 2*(shallow+1)*packet && r.variation() < regular:
-		say(Policer, "%.1f %% were lost, half of them with a backlog of at most %.0f packets: load above a rate is dropped without queuing", 100*share, best.refused.Quantile(0.5)/packet-1)
+		conclude(Policer, "%.1f %% were lost, half of them with a backlog of at most %.0f packets: load above a rate is dropped without queuing", 100*share, best.refused.Quantile(0.5)/packet-1)
 	case r.timed(stretches):
-		say(TimeLimited, "packets were dropped after a constant time, whatever the backlog: a timer discards them")
+		conclude(TimeLimited, "packets were dropped after a constant time, whatever the backlog: a timer discards them")
 	case last > (1+headShare)*best.refused.Quantile(0.95)+sharpPackets*packet:
 		low, high = last, last
 		best.random, best.upTo, best.enoughPackets = 0, 0, true
-		say(Filled, "the backlog after the last loss was %.0f bytes, more than admitted before: packets are dropped at the queue's head", last)
+		conclude(Filled, "the backlog after the last loss was %.0f bytes, more than admitted before: packets are dropped at the queue's head", last)
 	case (best.excess < refusals+2/math.Sqrt(float64(lost)) && r.variation() > regular || lost < 3*minLosses/2) && r.growing():
-		say(NotFilled, "%.2f %% were lost at random, whatever the backlog: the queue dropped nothing", 100*share)
+		conclude(NotFilled, "%.2f %% were lost at random, whatever the backlog: the queue dropped nothing", 100*share)
 	case best.least <= (shallow+1)*packet && r.variation() > regular:
-		say(NotFilled, "%.2f %% were lost at random, with almost no backlog: the link carried %.4g Mb/s", 100*share, 8e-6*res.Offered)
+		conclude(NotFilled, "%.2f %% were lost at random, with almost no backlog: the link carried %.4g Mb/s", 100*share, 8e-6*res.Offered)
 	case best.excess >= refusals && best.spread(packet) <= blur && best.refusedAbove(max(1.5*packet, edgeShare*best.least)+apart+missing) > pure && !r.scattered(&best):
-		say(Filled, "packets were dropped above a backlog of %.0f to %.0f bytes, and admitted below", low, high)
+		conclude(Filled, "packets were dropped above a backlog of %.0f to %.0f bytes, and admitted below", low, high)
 	case best.excess >= refusals && others > minOthers:
-		say(Filled, "packets were dropped at a backlog of this test of %.0f to %.0f bytes", low, high)
+		conclude(Filled, "packets were dropped at a backlog of this test of %.0f to %.0f bytes", low, high)
 	case !alone && best.refused.Quantile(0.5) > strong*best.least:
-		say(Unknown, "undetermined: half of the lost packets had a backlog above %.0f bytes, and others were admitted at %.0f: the cause may be active queue management, cross traffic, a varying rate or losses behind the queue", best.refused.Quantile(0.5), best.least)
+		conclude(Unknown, "undetermined: half of the lost packets had a backlog above %.0f bytes, and others were admitted at %.0f: the cause may be active queue management, cross traffic, a varying rate or losses behind the queue", best.refused.Quantile(0.5), best.least)
 	default:
-		say(AQM, "packets were dropped at a backlog of %.0f bytes, and others admitted at %.0f", best.refused.Quantile(0.1), best.least)
+		conclude(AQM, "packets were dropped at a backlog of %.0f bytes, and others admitted at %.0f", best.refused.Quantile(0.1), best.least)
 	}
 	if others > minOthers && res.State == Filled {
 		whose := "others have"

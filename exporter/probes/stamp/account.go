@@ -51,13 +51,13 @@ type account struct {
 	order              order
 	numbered           numbered
 	fwd, rev           counts
-	// reverse is the window of the replies' numbers; reverseOn: it has been started. anew: a reply whose number
+	// reverse is the window of the replies' numbers; reverseOn: it has been started. renumbered: a reply whose number
 	// began anew started it, and the reflector has not reported a restart since.
-	reverse         seqwin.Window
-	reverseOn, anew bool
-	remoteHost      bool          // the remote end reports the drops of its socket
-	refused         discardReason // the last one
-	remoteDrops     drops
+	reverse               seqwin.Window
+	reverseOn, renumbered bool
+	remoteHost            bool          // the remote end reports the drops of its socket
+	refused               discardReason // the last one
+	remoteDrops           drops
 	// silence is the longest time without a reply since reply numbers are missing.
 	silence       time.Duration
 	lastHostBlock lastHostBlock
@@ -126,10 +126,10 @@ func (q *request) forgotten() bool { return !q.statsQuery && q.outstanding == ni
 // first reports whether this is the first reply to the request.
 func (q *request) first() bool { return q.outstanding != nil && q.outstanding.unheard() }
 
-// asked finds the request by its number and its T1, which only this host and observers of the packet have. A reply
+// requestOf finds the request by its number and its T1, which only this host and observers of the packet have. A reply
 // that matches no request changes no state. For a request that is no longer remembered, the random Run in our
 // reflector's Receipt identifies the session.
-func (a *account) asked(r *reply) (q request, why discardReason, ok bool) {
+func (a *account) requestOf(r *reply) (q request, why discardReason, ok bool) {
 	test := !r.filled() || !r.receipt.StatsQuery
 	if test {
 		q.seq = seqwin.Extend(a.outstandingPackets.next, r.packet.SenderSeq)
@@ -143,7 +143,7 @@ func (a *account) asked(r *reply) (q request, why discardReason, ok bool) {
 		}
 	}
 	if !test || !r.filled() {
-		q.statsQuery, _ = a.statsQuery.knows(r.packet.SenderT1)
+		q.statsQuery, _ = a.statsQuery.contains(r.packet.SenderT1)
 		return q, why, q.statsQuery
 	}
 	return q, why, q.outstanding == nil && q.seq < a.outstandingPackets.next
@@ -155,7 +155,7 @@ func (a *account) fresh(r *reply, q request) bool {
 	if !q.statsQuery {
 		return q.first() && q.outstanding.sent > a.remote.heard
 	}
-	_, last := a.statsQuery.knows(r.packet.SenderT1)
+	_, last := a.statsQuery.contains(r.packet.SenderT1)
 	return last && a.statsQuery.heard != a.statsQuery.count
 }
 

@@ -18,13 +18,13 @@ func (a *account) number(p *wire.ReflectorPacket, q request, now time.Duration, 
 	n := seqwin.Extend(a.reverse.Counts().Next, p.Seq)
 	first := q.first()
 	switch where := a.order.judge(n, a.requests(), first && q.outstanding.sent > a.order.at, a.kind == remoteOurs); {
-	case where == placeAnew:
+	case where == placeRestarted:
 		n = uint64(p.Seq)
 		if a.kind != remoteOurs {
 			a.endLife(q.seq)
 		}
 		a.renumber(n, now)
-		a.anew = true
+		a.renumbered = true
 	case where == placeRefused, first && a.reverse.Seen(n): // the number is of a reply to another request
 		a.discard(discardWrongNumber)
 		return n, seqwin.Late
@@ -105,9 +105,9 @@ type order struct {
 type place uint8
 
 const (
-	placeFits    place = iota
-	placeRefused       // no remote end can have counted so far
-	placeAnew          // the remote end's numbers begin anew
+	placeFits      place = iota
+	placeRefused         // no remote end can have counted so far
+	placeRestarted       // the remote end's numbers begin anew
 )
 
 // begin makes first the first number, of a window that begins at now.
@@ -120,17 +120,17 @@ func (o *order) begin(first uint64, now time.Duration) {
 func (o *order) fits(n, asked uint64) bool { return n < o.next || n-o.next <= 2*(asked-o.spent) }
 
 // judge classifies number n of a reply to one of asked requests. later: the request was sent after the highest
-// number arrived, and this is its first reply. If told, restarts are reported by other means, and a lower number
-// does not prove one.
-func (o *order) judge(n, asked uint64, later, told bool) place {
+// number arrived, and this is its first reply. If reported, restarts are reported by other means, and a lower
+// number does not prove one.
+func (o *order) judge(n, asked uint64, later, reported bool) place {
 	behind := n < o.next
 	switch {
 	case behind && !later, !behind && o.fits(n, asked):
 		return placeFits
 	case !later:
 		return placeRefused
-	case behind && !told:
-		return placeAnew
+	case behind && !reported:
+		return placeRestarted
 	}
 	if n <= o.last {
 		o.refused = 0
@@ -139,7 +139,7 @@ func (o *order) judge(n, asked uint64, later, told bool) place {
 	if o.refused++; o.refused < agreeing {
 		return placeRefused
 	}
-	return placeAnew
+	return placeRestarted
 }
 
 // take records that the window accepted number n; unheard of the asked requests have no reply yet.

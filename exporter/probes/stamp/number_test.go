@@ -26,7 +26,7 @@ func TestNumberBeyondWhatIsOutstandingIsRefusedUntilThreeAgree(t *testing.T) {
 				t.Errorf("%s: %d after %d: %d, want %d", name, n, first+4, got, want)
 			}
 		}
-		for i, want := range []place{placeRefused, placeRefused, placeAnew} {
+		for i, want := range []place{placeRefused, placeRefused, placeRestarted} {
 			if got := o.judge(first+1<<30+uint64(i), 6+uint64(i), true, false); got != want {
 				t.Errorf("%s: unexpected number %d: %d, want %d", name, i, got, want)
 			}
@@ -46,7 +46,7 @@ func TestLowerNumberToALaterRequestIsARestart(t *testing.T) {
 	if got := o.judge(0, 202, false, false); got != placeFits {
 		t.Errorf("requested before 200 arrived: %d, want overtaken", got)
 	}
-	if got := o.judge(0, 202, true, false); got != placeAnew {
+	if got := o.judge(0, 202, true, false); got != placeRestarted {
 		t.Errorf("requested after 200 arrived: %d, want a restart", got)
 	}
 	if got := o.judge(0, 202, true, true); got != placeRefused {
@@ -149,7 +149,7 @@ func (f *remoteAgent) bring(seq, t1 uint64, number uint32) {
 	r.packet.Seq, r.packet.SenderSeq, r.packet.SenderT1 = number, uint32(seq), t1
 	r.packet.T2 = timefmt.NTP.Encode(at, 0)
 	r.packet.T3 = r.packet.T2
-	if q, why, ok := f.s.asked(&r); ok {
+	if q, why, ok := f.s.requestOf(&r); ok {
 		f.all.reply(&in, &r, q, f.now, true)
 	} else {
 		f.s.discard(why)

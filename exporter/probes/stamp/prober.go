@@ -49,7 +49,7 @@ func (p *Prober) Start(ctx context.Context) (end func(), err error) {
 	series := seriesOf(p.env.Scope(p.path))
 	failed := func() { series.scope.Series(metric.ResolveFailures).Add(1) }
 	stop := p.peer.Follow(ctx, failed, func(ctx context.Context, peer netip.AddrPort) (target.Measurement, error) {
-		series.anew() // a session counts from zero
+		series.renew() // a session counts from zero
 		return p.open(ctx, peer, series)
 	})
 	if stop == nil {
@@ -64,10 +64,10 @@ func (p *Prober) Start(ctx context.Context) (end func(), err error) {
 
 // open begins a session with the peer at one address, when the Type's start turn allows it.
 func (p *Prober) open(ctx context.Context, peer netip.AddrPort, series *series) (m target.Measurement, err error) {
-	if !ctxtime.Sleep(ctx, p.hubs.turn(sched.Now())) {
+	if !ctxtime.Sleep(ctx, p.hubs.startDelay(sched.Now())) {
 		return m, ctx.Err()
 	}
-	s, remove, err := p.begin(ctx, peer, p.opts, series, func(s *session) { s.tell = p.peer.LogFault })
+	s, remove, err := p.begin(ctx, peer, p.opts, series, func(s *session) { s.logFault = p.peer.LogFault })
 	if err != nil {
 		return m, err
 	}

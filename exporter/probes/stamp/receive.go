@@ -30,7 +30,7 @@ func (s *session) received(in *tstamp.In, now time.Duration) {
 		return
 	}
 	a.lose(a.outstandingPackets.expire(now, s.opts.LossTimeout))
-	q, why, ok := a.asked(&reply)
+	q, why, ok := a.requestOf(&reply)
 	if !ok {
 		a.refuse(why, now)
 		return
@@ -128,7 +128,7 @@ func (s *session) open(in *tstamp.In) (r reply, why discardReason, ok bool) {
 // damaged returns why the damaged reply r is refused; discardReasons if its echo or its Receipt still identifies
 // this session.
 func (s *session) damaged(r *reply) discardReason {
-	q, why, ok := s.account.asked(r)
+	q, why, ok := s.account.requestOf(r)
 	if ok && !q.forgotten() || r.hasReceipt && r.receipt.Run == s.run {
 		return discardReasons
 	}

@@ -128,7 +128,7 @@ func (a *account) learn(r *reply, now time.Duration, fresh bool) (present bool) 
 		a.remoteRestarted(rc, now)
 		a.countForward(rc, now)
 	case receiptNewer:
-		a.anew = a.anew && !fresh // it has not restarted
+		a.renumbered = a.renumbered && !fresh // it has not restarted
 		a.countForward(rc, now)
 	}
 	if !a.reverseOn {
@@ -194,10 +194,10 @@ func (a *account) remoteRestarted(rc *wire.Receipt, now time.Duration) {
 	a.remoteBegins(lost, rc, now)
 	// Replies to requests that it had not received by then may have overtaken this one.
 	later := a.outstandingPackets.next - min(a.outstandingPackets.next, a.remote.counts.Next)
-	if !a.anew || a.order.next > a.remote.tx+later { // otherwise replies of the new session have begun its numbers
+	if !a.renumbered || a.order.next > a.remote.tx+later { // otherwise replies of the new session have begun its numbers
 		a.renumber(0, now)
 	}
-	a.anew = false
+	a.renumbered = false
 }
 
 // endLife closes the forward account of a foreign reflector whose numbers began anew with the reply to request seq.
@@ -233,7 +233,7 @@ func (a *account) foreignStatsQuery(r *reply, now time.Duration) {
 		return
 	}
 	q := &a.statsQuery
-	_, last := q.knows(r.packet.SenderT1)
+	_, last := q.contains(r.packet.SenderT1)
 	switch n := seqwin.Extend(a.reverse.Counts().Next, r.packet.Seq); {
 	case !q.foreign && q.tries == 1 && !a.reverseOn:
 		q.begin = n + 1

@@ -34,14 +34,14 @@ type replies struct {
 	// seen has bit i set if number next-1-i has arrived.
 	seen uint64
 	// early holds T3 of replies that have not arrived yet, by reverse number; nil: none yet.
-	early *[earlySlots]told
+	early *[earlySlots]txReport
 }
 
 // earlySlots is how many T3 of replies that have not arrived are remembered.
 const earlySlots = 8
 
-// told is the remote end's report on one reply: a true T3, or its difference to the one in the reply.
-type told struct {
+// txReport is the remote end's report on one reply: a true T3, or its difference to the one in the reply.
+type txReport struct {
 	number uint64 // of the reply, + 1; 0: none
 	t3     instant.Time
 	left   wire.ReplyTX
@@ -50,18 +50,18 @@ type told struct {
 // settle sets the true T3 of the reply numbered reverseSeq and passes it to done.
 func (a *replies) settle(reverseSeq uint64, t3 instant.Time, done func(*pendingReply)) {
 	if !t3.IsZero() {
-		a.tell(told{number: reverseSeq + 1, t3: t3}, done)
+		a.apply(txReport{number: reverseSeq + 1, t3: t3}, done)
 	}
 }
 
 // left does the same for our reflector's report.
 func (a *replies) left(reverseSeq uint64, l wire.ReplyTX, done func(*pendingReply)) {
 	if l.Known {
-		a.tell(told{number: reverseSeq + 1, left: l}, done)
+		a.apply(txReport{number: reverseSeq + 1, left: l}, done)
 	}
 }
 
-func (a *replies) tell(t told, done func(*pendingReply)) {
+func (a *replies) apply(t txReport, done func(*pendingReply)) {
 	n := t.number - 1
 	for i := range a.waiting {
 		if w := &a.waiting[i]; w.packet.ReverseSeq == n {
@@ -74,7 +74,7 @@ func (a *replies) tell(t told, done func(*pendingReply)) {
 		return
 	}
 	if a.early == nil {
-		a.early = new([earlySlots]told)
+		a.early = new([earlySlots]txReport)
 	}
 	a.early[n%earlySlots] = t
 }
@@ -91,7 +91,7 @@ func (a *replies) see(n uint64) {
 	a.seen |= 1 << (a.next - 1 - n)
 }
 
-func (w *pendingReply) settle(t told) {
+func (w *pendingReply) settle(t txReport) {
 	t3 := &w.packet.T3
 	switch {
 	case !t.left.Known:

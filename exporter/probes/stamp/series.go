@@ -63,8 +63,8 @@ func seriesOf(c *metric.Scope) *series {
 	return s
 }
 
-// anew begins the series of the path's next session: its counters continue.
-func (s *series) anew() {
+// renew begins the series of the path's next session: its counters continue.
+func (s *series) renew() {
 	s.scope.DropAll(metric.PathInfo)
 	s.scope.Renew()
 	s.received, s.window = [2]uint64{}, nil

@@ -34,8 +34,8 @@ type session struct {
 	limit     uint64        // packets to send, those that the host refuses included; 0: no limit
 	fired     uint64        // packets so far, those that the host refused included
 	full      chan struct{} // closed when the limit is reached
-	// tell receives faults of this host; nil: no callback.
-	tell func(target.Fault, error)
+	// logFault receives faults of this host; nil: no callback.
+	logFault func(target.Fault, error)
 
 	mu         sync.Mutex
 	keys       []*wire.Key                              // all are accepted, the first one signs; none: unauthenticated
@@ -193,7 +193,7 @@ func (s *session) tick(now, heard time.Duration) {
 	}
 	s.account.expire(heard)
 	s.estimator.flush(heard - s.opts.replyWait())
-	s.ask(now)
+	s.queryStatistics(now)
 	if now-s.windowFrom >= s.opts.Window {
 		s.window, s.windowFrom = s.estimator.close(s.account.known()), now
 	}
@@ -230,8 +230,8 @@ func (s *session) end() {
 	s.publish()
 }
 
-// ask sends a statistics query if one is due. The caller holds s.mu.
-func (s *session) ask(now time.Duration) {
+// queryStatistics sends a statistics query if one is due. The caller holds s.mu.
+func (s *session) queryStatistics(now time.Duration) {
 	a := s.account
 	needed := !s.layout.receipt && a.kind != remoteStateful && a.kind != remoteStateless
 	if !a.statsQuery.due(now, needed, s.opts.Interval) {
@@ -269,7 +269,7 @@ func (s *session) report(now time.Duration) {
 	s.mu.Lock()
 	err := s.unsent.present(now, s.opts.Interval)
 	s.mu.Unlock()
-	if s.tell != nil {
-		s.tell(unsendable, err)
+	if s.logFault != nil {
+		s.logFault(unsendable, err)
 	}
 }

@@ -25,10 +25,10 @@ type statisticsPoller struct {
 	// begin is the number at which a foreign reflector's replies begin, after its reply to the only query; 0:
 	// unknown.
 	begin uint64
-	// asked are the T1 of the last queries; they identify the replies of a reflector that returns no TLVs, or only
+	// sentT1 are the T1 of the last queries; they identify the replies of a reflector that returns no TLVs, or only
 	// those that it supports.
-	asked []uint64
-	count uint32
+	sentT1 []uint64
+	count  uint32
 	// heard is how many queries had been sent when the last reply to one arrived.
 	heard uint32
 }
@@ -71,20 +71,20 @@ func (q *statisticsPoller) due(now time.Duration, needed bool, interval time.Dur
 
 // note records the T1 of a query that is being sent.
 func (q *statisticsPoller) note(t1 uint64) {
-	if len(q.asked) < statsQueriesKept {
-		q.asked = append(q.asked, t1)
+	if len(q.sentT1) < statsQueriesKept {
+		q.sentT1 = append(q.sentT1, t1)
 	} else {
-		q.asked[q.count%statsQueriesKept] = t1
+		q.sentT1[q.count%statsQueriesKept] = t1
 	}
 	q.count++
 }
 
-// knows reports whether t1 is that of a query, and of the last one.
-func (q *statisticsPoller) knows(t1 uint64) (known, last bool) {
+// contains reports whether t1 is that of a query, and of the last one.
+func (q *statisticsPoller) contains(t1 uint64) (known, last bool) {
 	if q.count == 0 {
 		return false, false
 	}
-	return slices.Contains(q.asked, t1), q.asked[(q.count-1)%statsQueriesKept] == t1
+	return slices.Contains(q.sentT1, t1), q.sentT1[(q.count-1)%statsQueriesKept] == t1
 }
 
 // answered records the reply to a query.

@@ -146,15 +146,15 @@ func (s *session) snapshot() snapshot {
 // direction returns the known counts of one direction.
 func (a *account) direction(c *counts, w *direction) directionSnapshot {
 	n, forward, exact := c.now, c.dir == sample.Forward, c.known && (a.kind == remoteOurs || c.dir == sample.Reverse)
-	told := func(n uint64, known bool) maybe[uint64] { return maybe[uint64]{n, known} }
+	counted := func(n uint64, known bool) maybe[uint64] { return maybe[uint64]{n, known} }
 	jitter, any := w.variation.Jitter()
 	return directionSnapshot{
-		sent:     told(n.sent, c.known || forward),
-		received: told(n.received, a.kind != remoteUnknown && (a.kind != remoteStateful || c.known)),
-		lost:     told(n.lost, c.known), outstanding: told(n.outstanding(), c.known),
-		dropped:    told(n.dropped, c.known && (!forward || a.remoteHost)),
-		duplicated: told(n.duplicated, exact), reordered: told(n.reordered, exact),
-		late: told(n.late, exact), corrupted: told(n.corrupted, exact),
+		sent:     counted(n.sent, c.known || forward),
+		received: counted(n.received, a.kind != remoteUnknown && (a.kind != remoteStateful || c.known)),
+		lost:     counted(n.lost, c.known), outstanding: counted(n.outstanding(), c.known),
+		dropped:    counted(n.dropped, c.known && (!forward || a.remoteHost)),
+		duplicated: counted(n.duplicated, exact), reordered: counted(n.reordered, exact),
+		late: counted(n.late, exact), corrupted: counted(n.corrupted, exact),
 		jitter: seconds(jitter, any), negative: w.negative, lowConfidence: w.lowConfidence, txUncertain: w.txUncertain,
 	}
 }

@@ -53,8 +53,8 @@ type Type struct {
 // second from one source.
 const startGap = time.Millisecond
 
-// turn returns how long a session that starts now has to wait; zero for the first one.
-func (t *Type) turn(now time.Duration) time.Duration {
+// startDelay returns how long a session that starts now has to wait; zero for the first one.
+func (t *Type) startDelay(now time.Duration) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lastStart = max(now, t.lastStart+startGap)

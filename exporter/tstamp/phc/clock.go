@@ -35,14 +35,14 @@ type Clock struct {
 
 // Start opens the clock of the card of interface name. An error describes the fault of the interface and its remedy.
 func Start(name string, log *slog.Logger) (*Clock, error) {
-	return begin(name, log, machine{ask: Interface, open: openDevice})
+	return begin(name, log, machine{inspect: Interface, open: openDevice})
 }
 
 // machine is the part of the operating system that Start uses.
 type machine struct {
-	ask   func(name string) (Info, error)
-	open  func(number int) (device, error)
-	steps clock.StepOptions
+	inspect func(name string) (Info, error)
+	open    func(number int) (device, error)
+	steps   clock.StepOptions
 }
 
 // device is a Device, or a fake one in tests.
@@ -74,7 +74,7 @@ const advice = `, or leave "hardware" out`
 
 // open opens the clock; an error includes the remedy.
 func (c *Clock) open() (device, Info, error) {
-	info, err := c.machine.ask(c.name)
+	info, err := c.machine.inspect(c.name)
 	switch {
 	case errors.Is(err, syscall.ENODEV):
 		return nil, info, fmt.Errorf("phc: interface %s does not exist: correct its name"+advice+" (%w)", c.name, err)
@@ -106,7 +106,7 @@ const (
 // keep follows d, and after a failure opens the clock anew: the interface may have returned with another clock. It logs
 // each failure once.
 func (c *Clock) keep(ctx context.Context, d device) {
-	told, delay := false, Interval
+	logged, delay := false, Interval
 	for {
 		var err error
 		if d == nil {
@@ -114,9 +114,9 @@ func (c *Clock) keep(ctx context.Context, d device) {
 		}
 		if err == nil {
 			r := &reader{from: d, clock: c}
-			if told {
+			if logged {
 				r.recovered = func() {
-					told, delay = false, Interval
+					logged, delay = false, Interval
 					c.log.Info("Reading the card's clock works again")
 				}
 			}
@@ -126,8 +126,8 @@ func (c *Clock) keep(ctx context.Context, d device) {
 		if ctx.Err() != nil {
 			return
 		}
-		if !told {
-			told = true
+		if !logged {
+			logged = true
 			c.log.Warn("Cannot read the card's clock; using kernel timestamps and retrying", "err", err)
 		}
 		if !ctxtime.Sleep(ctx, delay) {

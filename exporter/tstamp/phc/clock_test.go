@@ -56,7 +56,7 @@ func (m *fakeMachine) Close() error { m.open.Add(-1); return nil }
 func (m *fakeMachine) machine() machine {
 	m.began = time.Now()
 	return machine{
-		ask: func(string) (Info, error) { return good, nil },
+		inspect: func(string) (Info, error) { return good, nil },
 		open: func(number int) (device, error) {
 			if number != good.Clock {
 				return nil, fmt.Errorf("opened clock %d", number)
@@ -165,13 +165,13 @@ func TestReadingDuringAStepIsRepeated(t *testing.T) {
 
 func TestErrorOfAnUnusableInterfaceHasTheRemedy(t *testing.T) {
 	for _, c := range []struct {
-		info Info
-		ask  error
-		open error
-		want string
+		info    Info
+		inspect error
+		open    error
+		want    string
 	}{
-		{ask: fmt.Errorf("phc: ETHTOOL_GET_TS_INFO of eth0: %w", syscall.ENODEV), want: `phc: interface eth0 does not exist: correct its name, or leave "hardware" out`},
-		{ask: errGone, want: `device gone: name another interface, or leave "hardware" out`},
+		{inspect: fmt.Errorf("phc: ETHTOOL_GET_TS_INFO of eth0: %w", syscall.ENODEV), want: `phc: interface eth0 does not exist: correct its name, or leave "hardware" out`},
+		{inspect: errGone, want: `device gone: name another interface, or leave "hardware" out`},
 		{info: Info{Clock: -1}, want: `phc: interface eth0 has no PTP clock, so its card cannot timestamp: name the interface that test packets use, or leave "hardware" out`},
 		{info: Info{Clock: 0}, want: `has no PTP clock`},
 		{info: Info{Clock: 0, Hardware: true}, want: `enable it with hwstamp_ctl -i eth0 -t 1 -r 1, or leave "hardware" out`},
@@ -179,13 +179,13 @@ func TestErrorOfAnUnusableInterfaceHasTheRemedy(t *testing.T) {
 		{info: good, open: errGone, want: `device gone (the clock of eth0)`},
 	} {
 		_, err := begin("eth0", discarded, machine{
-			ask:  func(string) (Info, error) { return c.info, c.ask },
-			open: func(int) (device, error) { return nil, c.open },
+			inspect: func(string) (Info, error) { return c.info, c.inspect },
+			open:    func(int) (device, error) { return nil, c.open },
 		})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v\nwant %s", err, c.want)
 		}
-		for _, cause := range []error{c.ask, c.open} {
+		for _, cause := range []error{c.inspect, c.open} {
 			if cause != nil && !errors.Is(err, cause) {
 				t.Errorf("error %v does not wrap its cause", err)
 			}
@@ -197,7 +197,7 @@ func TestCardThatTimestampsOnlyPTPIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, log := &fakeMachine{}, &await.Text{}
 		part := m.machine()
-		part.ask = func(string) (Info, error) { i := good; i.AllPackets = false; return i, nil }
+		part.inspect = func(string) (Info, error) { i := good; i.AllPackets = false; return i, nil }
 		c, err := begin("eth0", slog.New(slog.NewTextHandler(log, nil)), part)
 		if err != nil {
 			t.Fatal(err)
