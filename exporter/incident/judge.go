@@ -67,7 +67,7 @@ type delays struct {
 	established time.Duration
 	baseline    []time.Duration // upper ends of delays, fewer of older ones
 	deviating   time.Time       // since when; zero: near the baseline
-	local       time.Duration   // the median below which it is near the baseline again
+	recovery    time.Duration   // the median below which it is near the baseline again
 }
 
 func (d *delays) add(value, bound time.Duration) {
@@ -93,12 +93,12 @@ func (d *delays) close(length time.Duration, now time.Time) (found deviation, ri
 	case !d.deviating.IsZero():
 		if now.Sub(d.deviating) >= newNormal {
 			*d = delays{}
-		} else if value <= d.local {
+		} else if value <= d.recovery {
 			d.deviating = time.Time{}
 		}
 		return found, false
 	case d.established >= baselineTime && len(tops) == memoryDelays && value-bound > max(before+minShift, before+before/4, order.Quantile(tops, baselineQuantile)):
-		d.deviating, d.local = now, before+(value-before)/2
+		d.deviating, d.recovery = now, before+(value-before)/2
 		return deviation{Quantity: delay, Value: value.Seconds(), Baseline: before.Seconds(), Bound: bound.Seconds()}, true
 	}
 	d.established += length

@@ -38,7 +38,7 @@ func askedSession(t *testing.T, peer netip.AddrPort, kind remoteKind, run uint32
 func FuzzReplies(f *testing.F) {
 	const run, asked = 7, 20
 	peer := netip.MustParseAddrPort("127.0.0.1:862")
-	pendingReply := func(seq uint32, rc *wire.Receipt) []byte {
+	replyTo := func(seq uint32, rc *wire.Receipt) []byte {
 		user := wheelStart
 		p := wire.ReflectorPacket{
 			Seq: seq, SenderSeq: seq, SenderT1: timefmt.NTP.Encode(user, 0), SenderTTL: 255,
@@ -51,10 +51,10 @@ func FuzzReplies(f *testing.F) {
 		}
 		return b
 	}
-	f.Add(pendingReply(3, nil), pendingReply(4, nil), false)
-	f.Add(pendingReply(3, &wire.Receipt{Epoch: 5, Next: 4, Base: 4, Received: 4, Tx: 4}), pendingReply(9, &wire.Receipt{Epoch: 5, Next: 10, Base: 8, Received: 8, Lost: 2, Bursts: 1, Tx: 9}), true)
-	f.Add(pendingReply(9, &wire.Receipt{Epoch: 5, Next: 10, Base: 10, Received: 5, Lost: 5, Tx: 5, Host: true, SocketDrops: 5}), pendingReply(12, &wire.Receipt{Epoch: 6, Next: 13, Received: 1, Tx: 1, Host: true}), true)
-	f.Add(pendingReply(9, &wire.Receipt{StatsQuery: true, Finish: true, Epoch: 5, Next: 10}), []byte{}, true)
+	f.Add(replyTo(3, nil), replyTo(4, nil), false)
+	f.Add(replyTo(3, &wire.Receipt{Epoch: 5, Next: 4, Base: 4, Received: 4, Tx: 4}), replyTo(9, &wire.Receipt{Epoch: 5, Next: 10, Base: 8, Received: 8, Lost: 2, Bursts: 1, Tx: 9}), true)
+	f.Add(replyTo(9, &wire.Receipt{Epoch: 5, Next: 10, Base: 10, Received: 5, Lost: 5, Tx: 5, Host: true, SocketDrops: 5}), replyTo(12, &wire.Receipt{Epoch: 6, Next: 13, Received: 1, Tx: 1, Host: true}), true)
+	f.Add(replyTo(9, &wire.Receipt{StatsQuery: true, Finish: true, Epoch: 5, Next: 10}), []byte{}, true)
 	f.Fuzz(func(t *testing.T, first, second []byte, sealed bool) {
 		for _, kind := range []remoteKind{0, remoteOurs} {
 			s := askedSession(t, peer, kind, run, asked)

@@ -69,23 +69,23 @@ func (n *names) serve(t *testing.T) {
 			return
 		}
 		q := m.Questions[0]
-		pendingReply := dnsmessage.Message{Header: dnsmessage.Header{ID: m.ID, Response: true, RecursionAvailable: true}, Questions: m.Questions}
+		reply := dnsmessage.Message{Header: dnsmessage.Header{ID: m.ID, Response: true, RecursionAvailable: true}, Questions: m.Questions}
 		switch {
 		case !n.known.Load():
-			pendingReply.RCode = dnsmessage.RCodeNameError
+			reply.RCode = dnsmessage.RCodeNameError
 		case q.Type == dnsmessage.TypeA:
-			pendingReply.Answers = []dnsmessage.Resource{{
+			reply.Answers = []dnsmessage.Resource{{
 				Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}, Body: &dnsmessage.AResource{A: [4]byte{127, 0, 0, byte(max(n.host.Load(), 1))}},
 			}}
 		}
-		packed, err := pendingReply.Pack()
+		packed, err := reply.Pack()
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		_, _ = n.conn.WriteTo(packed, from)
 		if q.Type == dnsmessage.TypeA {
-			if len(pendingReply.Answers) > 0 {
+			if len(reply.Answers) > 0 {
 				n.told.Add(1)
 			} else {
 				n.denied.Add(1)
