@@ -198,7 +198,7 @@ func (j *judge) pause(now time.Time) {
 	j.quiet = now.Add(recoveryOfTest)
 }
 
-// add adds a packet, and returns the departures of the window that ends with it.
+// add adds a packet, and returns the deviations of the window that ends with it.
 func (j *judge) add(p *record.Packet, now time.Time) (left []deviation) {
 	if now.Before(j.quiet) {
 		return nil

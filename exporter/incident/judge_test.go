@@ -51,7 +51,7 @@ func (s *stream) next() (*record.Packet, time.Time) {
 	return p, s.now
 }
 
-// run passes the stream to j for d, and returns all departures.
+// run passes the stream to j for d, and returns all deviations.
 func (s *stream) run(j *judge, d time.Duration) (left []deviation) {
 	for end := s.now.Add(d); s.now.Before(end); {
 		left = append(left, j.add(s.next())...)
@@ -77,7 +77,7 @@ func TestRisingDelayIsDetectedOnceUntilItEnds(t *testing.T) {
 		s.delay = func(rng *rand.Rand) time.Duration { return calm(rng) + 300*ms }
 		left := s.run(j, time.Minute)
 		if got := names(left); len(got) != 3 || got[0] != "delay forward" || got[1] != "delay reverse" || got[2] != "delay " {
-			t.Fatalf("at the blow-up %v, want all three delays, once", got)
+			t.Fatalf("at the rise %v, want all three delays, once", got)
 		}
 		if d := left[0]; d.Value < 0.32 || d.Baseline > 0.035 || d.Baseline < 0.03 {
 			t.Errorf("forward %+v, want about 332 ms, baseline 31 ms", d)
@@ -106,7 +106,7 @@ func TestDelayThatStaysIsTheNewBaseline(t *testing.T) {
 	}
 	s.delay = func(rng *rand.Rand) time.Duration { return calm(rng) + 150*ms }
 	if left := s.run(j, time.Minute); len(left) != 3 {
-		t.Errorf("a blow-up of the other route: %v", left)
+		t.Errorf("a deviation on the other route: %v", left)
 	}
 }
 
@@ -278,9 +278,9 @@ func TestSteadyNoiseIsNoIncident(t *testing.T) {
 			fired += len(s.run(j, each))
 			windows += int(j.losses.established / (windowPackets * s.interval))
 		}
-		t.Logf("%s: %d departures in %d windows", name, fired, windows)
+		t.Logf("%s: %d deviations in %d windows", name, fired, windows)
 		if fired > 0 {
-			t.Errorf("%s: %d departures in %d windows", name, fired, windows)
+			t.Errorf("%s: %d deviations in %d windows", name, fired, windows)
 		}
 	}
 }

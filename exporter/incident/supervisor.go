@@ -330,9 +330,9 @@ type piece struct {
 
 // body is the body of a report.
 type body struct {
-	// Trigger is delay, loss or request; Departures are the quantities that have left their baseline.
+	// Trigger is delay, loss or request; Deviations are the quantities that have left their baseline.
 	Trigger    string      `json:"trigger"`
-	Departures []deviation `json:"departures,omitempty"`
+	Deviations []deviation `json:"deviations,omitempty"`
 	// Begin is the reference of sent_ns.
 	Begin   instant.Time `json:"begin_ns"`
 	Columns []string     `json:"columns"`
@@ -354,5 +354,5 @@ func (p *path) piece(trigger string, left []deviation, now time.Time) *piece {
 		Begin: begin.Time(), End: end.Time(), Result: report.Completed, Reason: cmp.Or(strings.Join(why, "; "), "on request"),
 		Summary: []report.Line{{Quantity: "packets", Value: strconv.Itoa(len(rows))}},
 	}
-	return &piece{h, body{Trigger: trigger, Departures: left, Begin: begin, Columns: columns(), Rows: table{kept, begin}}}
+	return &piece{h, body{Trigger: trigger, Deviations: left, Begin: begin, Columns: columns(), Rows: table{kept, begin}}}
 }

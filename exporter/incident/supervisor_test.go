@@ -70,7 +70,7 @@ type decoded struct {
 	Header report.Header `json:"header"`
 	Body   struct {
 		Trigger    string      `json:"trigger"`
-		Departures []deviation `json:"departures"`
+		Deviations []deviation `json:"deviations"`
 		Begin      int64       `json:"begin_ns"`
 		Columns    []string    `json:"columns"`
 		Rows       [][]any     `json:"rows"`
@@ -111,8 +111,8 @@ func TestIncidentIsReportedWithTheMinutesBeforeIt(t *testing.T) {
 			t.Fatalf("reports %+v", all)
 		}
 		d := b.open(t, all[0].ID)
-		if d.Body.Trigger != "delay" || len(d.Body.Departures) != 3 || len(d.Body.Rows) < 590 || len(d.Body.Rows[0]) != len(d.Body.Columns) {
-			t.Errorf("trigger %s, %v, %d rows, columns %v", d.Body.Trigger, d.Body.Departures, len(d.Body.Rows), d.Body.Columns)
+		if d.Body.Trigger != "delay" || len(d.Body.Deviations) != 3 || len(d.Body.Rows) < 590 || len(d.Body.Rows[0]) != len(d.Body.Columns) {
+			t.Errorf("trigger %s, %v, %d rows, columns %v", d.Body.Trigger, d.Body.Deviations, len(d.Body.Rows), d.Body.Columns)
 		}
 		first, last := d.Body.Rows[0], d.Body.Rows[len(d.Body.Rows)-1]
 		if first[2] != "received" || first[3].(float64) > 31e6 || last[3].(float64) < 399e6 || last[5] != "ok" || first[1].(float64) != 0 {

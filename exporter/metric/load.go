@@ -173,7 +173,7 @@ var (
 	// SearchMaximum is oneway_search_max_capacity_bytes_per_second.
 	SearchMaximum = loadGroup.add(Desc{
 		Name: "oneway_search_max_capacity_bytes_per_second", Kind: Gauge, Slim: true, Labels: perDirection, Source: "RFC 9097 section 6",
-		Help:   "Maximum IP-layer capacity by the last search, in IP bytes per second: the sustained rate of the full link, without a pause (with a remote end of an older version, which the notes of the report name, the highest rate of a burst). Losses of about 10 % that no queue causes look like a full link.",
+		Help:   "Maximum IP-layer capacity by the last search, in IP bytes per second: the sustained rate of the full link, without a pause. Losses of about 10 % that no queue causes look like a full link.",
 		Absent: "Before the first completed search, and after a search that did not fill the link or found losses or queueing at inconsistent rates.",
 	})
 )

@@ -37,7 +37,7 @@ type Direction struct {
 	// Steps are those of modes sweep and search, StepsDescription their description: bursts from an idle link, or parts
 	// of one transfer.
 	Steps            []Step `json:"steps,omitempty"`
-	StepsDescription string `json:"steps_are,omitempty"`
+	StepsDescription string `json:"steps_description,omitempty"`
 	// Lossless is the highest rate up to which a sweep had no losses.
 	Lossless *float64 `json:"lossless_bytes_per_second,omitempty"`
 	// Maximum is the highest rate of a second, or a step, of a search (RFC 9097 section 6). Sustained is the rate

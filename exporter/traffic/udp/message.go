@@ -29,7 +29,6 @@
 // 3 s pauses its stream (consent), and after 10 s ends the session. A client that receives nothing of
 // a stream for 10 s ends the run. The timeout of the records of a stream is its planned end, plus
 // the drain timeout, plus a grace time.
-// grace.
 package udp
 
 import (
