@@ -37,7 +37,7 @@ type task struct {
 
 	mu sync.Mutex // held while a runner is made
 	// make makes a runner. It opens only files that the configuration names. The scopes of its run are for series that end
-	// with it, even after a panic: a removed path must have no series.
+	// with it, even after a panic in Run, Start or end: a removed path must have no series.
 	make func(sink metric.Sink, scopes *metric.Scopes, log *slog.Logger) (runner, error)
 	// secrets are not part of the identity: renew passes them to a running one. nil: no secrets.
 	secrets [][]byte
