@@ -37,3 +37,22 @@ func TestIdleMeansThatAllPacketsAreRead(t *testing.T) {
 		await.That(t, "the receiver waits again", c.Idle)
 	})
 }
+
+// TestUnreadEmptyPacketIsNotIdle: an empty packet, which anyone can send, waits before the others.
+func TestUnreadEmptyPacketIsNotIdle(t *testing.T) {
+	families(t, func(t *testing.T, v6 bool) {
+		local, c := open(t, loopback(v6), Options{}), open(t, loopback(v6), Options{})
+		go func() {
+			for b := NewBatch(16, 2048); c.Receive(b) == nil; {
+			}
+		}()
+		await.That(t, "the receiver waits", c.Idle)
+		c.poll.watch(false) // the receiver is not woken: its host is busy
+		if _, err := local.Send([]Out{{Payload: []byte{}, Peer: c.LocalAddr()}, {Payload: []byte("reply"), Peer: c.LocalAddr()}}); err != nil {
+			t.Fatal(err)
+		}
+		if c.Idle() {
+			t.Error("idle while an empty packet and another one are unread")
+		}
+	})
+}

@@ -113,8 +113,9 @@ func (c *Conn) Idle() bool {
 	if c.fd < 0 {
 		return false
 	}
-	next, err := unix.IoctlGetInt(c.fd, unix.SIOCINQ) // the length of the next packet (udp(7))
-	return err == nil && next == 0 && c.idle.Load()
+	socket := [1]unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}} // SIOCINQ is 0 if the next packet is empty
+	n, err := unix.Poll(socket[:], 0)
+	return err == nil && (n == 0 || socket[0].Revents&unix.POLLIN == 0) && c.idle.Load()
 }
 
 // readPackets is one recvmmsg, repeated if it returned only the error of an earlier packet, which the error queue has
