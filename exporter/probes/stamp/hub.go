@@ -240,11 +240,7 @@ func (h *hub) receive() error {
 		for i := range b.In {
 			h.arrived(&b.In[i], h.arrival(&b.In[i], now, at))
 		}
-		if len(b.In) < receivePackets {
-			h.heardUpTo(begin)
-		} else if last := &b.In[receivePackets-1]; last.Stamp.Origin != sample.User { // which may be much later
-			h.heardUpTo(h.arrival(last, now, at))
-		}
+		h.hear(b, begin, now, at)
 		for _, e := range b.Errors {
 			h.failed(e)
 		}
@@ -264,6 +260,18 @@ func (h *hub) transmitted(t *tstamp.TxStamp) {
 // host reads late; that must not count as delay of the path. A step of the system clock in between has little effect.
 func (h *hub) arrival(in *tstamp.In, now time.Duration, at instant.Time) time.Duration {
 	return max(now-max(0, at.Sub(in.Stamp.At)), time.Duration(h.heard.Load()))
+}
+
+// hear takes a batch whose reading began at begin, after it is processed. A full batch and one that an ICMP error ended may
+// leave packets unread that arrived before begin; the last one that was read, with a timestamp of the kernel, then tells.
+func (h *hub) hear(b *tstamp.Batch, begin, now time.Duration, at instant.Time) {
+	n := min(len(b.In), receivePackets)
+	switch {
+	case n < receivePackets && len(b.Errors) == 0:
+		h.heardUpTo(begin)
+	case n > 0 && b.In[n-1].Stamp.Origin != sample.User: // the user-space timestamp may be much later
+		h.heardUpTo(h.arrival(&b.In[n-1], now, at))
+	}
 }
 
 func (h *hub) heardUpTo(at time.Duration) { h.heard.Store(max(h.heard.Load(), int64(at))) }

@@ -3,12 +3,15 @@ package stamp
 import (
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/reflector"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/tstamp"
 )
 
 // TestRepliesThatWaitToBeReadAreInTime: the goroutine that reads the replies stalls for three loss timeouts, as on a
@@ -64,5 +67,33 @@ func TestSocketHoldsTheRepliesOfAStall(t *testing.T) {
 	time.Sleep(50 * time.Millisecond) // longer than the interval at which drops are read
 	if n := h.conn.Stats().Dropped; n != 0 {
 		t.Errorf("%d of %d packets dropped in a buffer of %d bytes, want none", n, count, h.conn.Stats().ReceiveBufferBytes)
+	}
+}
+
+// TestBatchThatEndsEarlyLeavesPackets: a packet was read that arrived 4 s before. Only a batch that ended since no packet
+// was left proves that all earlier ones are read.
+func TestBatchThatEndsEarlyLeavesPackets(t *testing.T) {
+	const begin, arrived = 99 * time.Second, 96 * time.Second
+	at := wheelStart
+	in := func(n int, origin sample.Origin) []tstamp.In {
+		return slices.Repeat([]tstamp.In{{Stamp: sample.Stamp{At: at.Add(arrived - 100*time.Second), Origin: origin}}}, n)
+	}
+	for name, c := range map[string]struct {
+		batch tstamp.Batch
+		want  time.Duration
+	}{
+		"no packet is left":                {tstamp.Batch{In: in(3, sample.Kernel)}, begin},
+		"only transmit timestamps":         {tstamp.Batch{}, begin},
+		"full":                             {tstamp.Batch{In: in(receivePackets, sample.Kernel)}, arrived},
+		"full, no timestamp of the kernel": {tstamp.Batch{In: in(receivePackets, sample.User)}, time.Second},
+		"ended by an ICMP error":           {tstamp.Batch{In: in(3, sample.Kernel), Errors: make([]tstamp.ICMPError, 1)}, arrived},
+		"no packet before the ICMP error":  {tstamp.Batch{Errors: make([]tstamp.ICMPError, 1)}, time.Second},
+	} {
+		var h hub
+		h.heardUpTo(time.Second)
+		h.hear(&c.batch, begin, 100*time.Second, at)
+		if got := time.Duration(h.heard.Load()); got != c.want {
+			t.Errorf("%s: all that arrived in the first %v are read; want %v", name, got, c.want)
+		}
 	}
 }
