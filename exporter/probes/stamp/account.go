@@ -213,7 +213,7 @@ func (a *account) reply(q request) {
 
 // remoteLost reports whether the remote end itself counted number seq as lost, because higher numbers arrived more
 // than a loss timeout before it. Of a number below the reported outcomes it reports whether it was decided before
-// the newest Receipt.
+// the newest Receipt, or that one counts a late packet: the arrival of a late packet may decide its number and many more.
 func (a *account) remoteLost(seq uint64) bool {
 	c := &a.remote.counts
 	if a.kind != remoteOurs || seq >= c.Base {
@@ -221,7 +221,7 @@ func (a *account) remoteLost(seq uint64) bool {
 	}
 	back := c.Base - 1 - seq
 	if back >= uint64(64*a.remote.words) {
-		return seq < a.remote.decided
+		return seq < a.remote.decided || a.remote.late
 	}
 	return c.Recent[back/64]>>(back%64)&1 == 0
 }

@@ -56,9 +56,8 @@ func (d *counts) count(c seqwin.Counts, known int, hostDropped func(lost uint64)
 	for _, n := range delta.Completed {
 		d.window.burst(n)
 	}
-	if d.overdueRun > 0 && c.Base > d.lastOverdue+1 {
-		d.window.burst(d.overdueRun)
-		d.overdueRun = 0
+	if c.Base > d.lastOverdue+1 {
+		d.endOverdueRun()
 	}
 	before := d.now
 	d.now = d.ended.plus(c)
@@ -82,6 +81,14 @@ func (d *counts) tooLate(seq uint64) {
 	d.window.tooLate(d.tracker.AddOverdue(seq))
 }
 
+// endOverdueRun reports the run of overdue packets.
+func (d *counts) endOverdueRun() {
+	if d.overdueRun > 0 {
+		d.window.burst(d.overdueRun)
+		d.overdueRun = 0
+	}
+}
+
 // answered counts packets as received because each has a reply.
 func (d *counts) answered(received uint64) {
 	d.now.received += received
@@ -103,6 +110,7 @@ func (d *counts) restart(unaccounted, dropped uint64, inARow bool) {
 	d.now.lost += delta.Lost
 	d.now.dropped += dropped
 	d.ended = d.now
+	d.endOverdueRun() // its numbers are undefined in the next session
 	d.overdue, d.dropped = 0, 0
 	d.tracker.Reset()
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/instant"
+	"oneway.example/exporter/metric"
 	"oneway.example/exporter/reflector"
 	"oneway.example/exporter/sample"
 	wire "oneway.example/exporter/wire/stamp"
@@ -151,5 +152,56 @@ func TestStallInAnotherOrderIsOneRun(t *testing.T) {
 		} else {
 			t.Logf("%v: BurstR %.1f", dir, *got.BurstRatio)
 		}
+	}
+}
+
+// TestLatePacketThatDecidesItselfIsLostOnce: number 10 arrives late. With it the remote end decides 10 and 600 others, far
+// more than its bitmap has, and replies first to 10.
+func TestLatePacketThatDecidesItselfIsLostOnce(t *testing.T) {
+	for _, late := range []uint32{0, 1} {
+		s := idleSession(t)
+		a := s.account
+		asks(a, 611)
+		learn := func(rc wire.Receipt) {
+			rc.Filled, rc.Words, rc.Epoch = true, 4, 5
+			r := reply{receipt: rc, hasReceipt: true}
+			r.packet.Seq = rc.Tx - 1
+			a.learn(&r, time.Second, true)
+		}
+		learn(wire.Receipt{Next: 611, Base: 10, Received: 610, Tx: 610, Recent: [4]uint64{1<<10 - 1}})
+		learn(wire.Receipt{Next: 611, Base: 611, Received: 611 - late, Lost: late, Late: late, Tx: 611, Recent: allReceived()})
+		q := request{seq: 10, outstanding: a.outstandingPackets.get(10)}
+		if q.outstanding == nil {
+			t.Fatal("request 10 is not remembered")
+		}
+		a.take(&wire.ReflectorPacket{Seq: 610}, q, time.Second, [2]bool{sample.Forward: true}, true)
+		if f := a.fwd.now; f.lost != 1 || f.received != 610 || f.late != 1 {
+			t.Errorf("late by the remote end's count: %d; got %d received, %d lost, %d late; want 610, 1 and 1", late, f.received, f.lost, f.late)
+		}
+	}
+}
+
+// TestOverdueRepliesEndWithTheirSession: three replies that wait for their true T3 are too late, and the remote end
+// restarts.
+func TestOverdueRepliesEndWithTheirSession(t *testing.T) {
+	s := idleSession(t)
+	a, bursts := s.account, []int(nil)
+	s.series.observed.ways[sample.Reverse].burst = burstsTo{metric.Discard{}.Series(nil), func(n int) { bursts = append(bursts, n) }}
+	asks(a, 1000)
+	now := time.Second
+	for n := range uint32(1000) {
+		a.number(&wire.ReflectorPacket{Seq: n}, request{}, now, false)
+	}
+	at := wheelStart
+	for n := uint64(997); n < 1000; n++ {
+		s.estimator.replies.put(&pendingReply{undecided: true, arrived: now, clock: clockThen{bound: sample.Bound{Reason: sample.OK}}, packet: sample.Packet{
+			ReverseSeq: n, T3: sample.Stamp{At: at, Origin: sample.InPacket}, T4: sample.Stamp{At: at.Add(time.Hour), Origin: sample.Kernel},
+			Remote: sample.Bound{Reason: sample.OK},
+		}}, s.estimator.conclude)
+	}
+	a.renumber(0, now)
+	a.number(&wire.ReflectorPacket{Seq: 0}, request{}, now, false)
+	if v := a.rev; v.now.lost != 3 || v.ended.lost != 3 || v.now.received != 998 || len(bursts) != 1 || bursts[0] != 3 {
+		t.Errorf("%d lost, %d of them in the old session, %d received, bursts of %d; want 3, 3, 998 and one burst of 3", v.now.lost, v.ended.lost, v.now.received, bursts)
 	}
 }

@@ -13,6 +13,7 @@ import (
 // one epoch (one session of the reflector).
 type remote struct {
 	known           bool
+	late            bool // the newest Receipt counts more late packets
 	epoch, previous uint32
 	counts          seqwin.Counts
 	corrupted, tx   uint64
@@ -66,7 +67,7 @@ func (r *remote) update(rc *wire.Receipt) receiptUpdate {
 		next.counts.Late < r.counts.Late || next.tx < r.tx || next.corrupted < r.corrupted) {
 		return receiptStale
 	}
-	next.previous, next.former, next.decided = r.previous, r.former, r.counts.Base
+	next.previous, next.former, next.decided, next.late = r.previous, r.former, r.counts.Base, next.counts.Late > r.counts.Late
 	first := !r.known
 	*r = next
 	if first {
@@ -218,11 +219,11 @@ func (a *account) endLife(seq uint64) {
 // renumber begins a new range of the remote end's numbers with n. Missing replies of the old range are lost.
 func (a *account) renumber(n uint64, now time.Duration) {
 	a.restarts++
+	a.est.renumber() // first: it decides replies of the old range
 	a.rev.restart(a.rev.now.outstanding(), 0, false)
 	a.reverse.Reset()
 	a.reserve()
 	a.beginReverse(n, now)
-	a.est.renumber()
 }
 
 // foreignStatsQuery processes the reply of a reflector that treats a statistics query as a test packet. If it
