@@ -21,7 +21,7 @@ func loadedDelayRow(b *boardBuilder) {
 // firstSeconds shows the delay while the queue fills.
 func firstSeconds(name, matcher string) *trend.PanelBuilder {
 	one := func(q, as string) string {
-		return `label_replace(max by (elapsed, quantile_rank) (` + from(saturated, metric.LoadedDelayElapsed, matcher, metric.QuantileL+`="`+q+`"`) +
+		return `label_replace(max by (elapsed_seconds, quantile_rank) (` + from(saturated, metric.LoadedDelayElapsed, matcher, metric.QuantileL+`="`+q+`"`) +
 			`), "quantile_rank", "` + as + `", "", "")`
 	}
 	main := colorOf(name)

@@ -11,7 +11,9 @@ const noSweep = slimOr + "no completed run in mode sweep"
 
 func sweepRow(b *boardBuilder) {
 	offered := axis{label: metric.OfferedL, column: metric.Direction, unit: inBits, bytes: true}
-	each := func(d *metric.Desc) string { return "max by (offered, direction) (" + from(saturated, d) + ")" }
+	each := func(d *metric.Desc) string {
+		return "max by (offered_bytes_per_second, direction) (" + from(saturated, d) + ")"
+	}
 	b.WithRow(dashboard.NewRowBuilder("Rate sweep"))
 	b.WithPanel(curve(text{
 		"Throughput against offered rate",
@@ -48,7 +50,7 @@ func corruptionRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Corrupted packets"))
 	b.WithPanel(bars(counted(text{
 		"Corrupted packets, by kind",
-		"Packets of load tests, in the hour before each point, that were received with changed content: truncated, overwritten from some byte on (the bug of thesis figure 5.5), with bit errors, or with a corrupted header. Only packets that passed the UDP checksum or had none (no_checksum). The report of the run contains samples.",
+		"Packets of load tests, in the hour before each point, that were received with changed content: truncated, overwritten from some byte on (the bug of thesis figure 5.5), with bit errors, or with a corrupted header. Only packets that passed the UDP checksum or had none (checksum: false). The report of the run contains samples.",
 		"none", slimOr + "no corrupted packet received",
 	}, leastMinute, ranged("round(increase("+from(saturated, metric.RunPacketsCorrupted)+"[1h]))", "{{direction}} {{kind}}"))).
 		Thresholds(steps(step{0, "transparent"}, step{1, red})))

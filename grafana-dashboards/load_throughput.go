@@ -70,7 +70,7 @@ func throughputElapsed() *trend.PanelBuilder {
 		"Throughput in each second (or time bin) of the last run, by the kernel timestamps at the receiver. Steps indicate a radio link that changes its coding; a high first second indicates a token bucket. Corresponds to thesis figure 6.1a.",
 		inBits, noDetail,
 	}, axis{label: metric.ElapsedL, column: metric.Direction, unit: "s"},
-		"max by (elapsed, direction) ("+bitsOf(from(saturated, metric.UDPThroughputElapsed))+")").
+		"max by (elapsed_seconds, direction) ("+bitsOf(from(saturated, metric.UDPThroughputElapsed))+")").
 		Min(0).
 		OverrideByName("forward", props{color(blue)}).
 		OverrideByName("reverse", props{color(orange)})

@@ -46,9 +46,9 @@ type Options struct {
 	DSCP int `yaml:"dscp"`
 	// Addressing has the address family of the load server and the source address.
 	target.Addressing `yaml:",inline"`
-	// NoChecksum omits the UDP checksum (IPv4 only), so that packets corrupted on the path arrive
+	// Checksum is whether packets have a UDP checksum. Without it (IPv4 only) packets corrupted on the path arrive
 	// and are counted as corrupted.
-	NoChecksum bool `yaml:"no_checksum"`
+	Checksum bool `yaml:"checksum"`
 	// MaxWait is how long a run that is due waits for its link, local and remote.
 	MaxWait time.Duration `yaml:"max_wait"`
 	// Timeout of a run; zero: twice its planned time plus a minute.
@@ -64,7 +64,7 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		Every: 30 * time.Minute, Directions: []string{"forward", "reverse"}, Addressing: target.DefaultOptions().Addressing,
-		MaxWait: 5 * time.Minute, DrainTimeout: 5 * time.Second,
+		Checksum: true, MaxWait: 5 * time.Minute, DrainTimeout: 5 * time.Second,
 	}
 }
 
@@ -113,8 +113,8 @@ func (o *Options) check() error {
 	if err := cmp.Or(option.Between("dscp", o.DSCP, 0, 63), option.OneOf("family", o.Family, "any", "ipv4", "ipv6")); err != nil {
 		return err
 	}
-	if o.NoChecksum && o.Family == "ipv6" {
-		return &probe.OptionError{Key: "no_checksum", Problem: "is for IPv4 only (RFC 8200 section 8.1); family is ipv6"}
+	if !o.Checksum && o.Family == "ipv6" {
+		return &probe.OptionError{Key: "checksum", Problem: "is false, which is for IPv4 only (RFC 8200 section 8.1); family is ipv6"}
 	}
 	return o.Check() // of Addressing
 }

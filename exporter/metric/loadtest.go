@@ -6,10 +6,10 @@ import "slices"
 const (
 	// linkL is the configured name of a link, which load tests share and use one at a time.
 	linkL = "link"
-	// ElapsedL is the end of a bin, in seconds since the beginning of a run.
-	ElapsedL = "elapsed"
-	// OfferedL is the configured offered rate of a step, in bytes per second.
-	OfferedL = "offered"
+	// ElapsedL is the end of a bin, since the beginning of a run.
+	ElapsedL = "elapsed_seconds"
+	// OfferedL is the configured offered rate of a step.
+	OfferedL = "offered_bytes_per_second"
 	// PacketBytesL is a configured packet size: IP packet, header included, in bytes.
 	PacketBytesL = "packet_bytes"
 	// PacketRateL is a configured packet rate, in packets per second.

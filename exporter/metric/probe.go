@@ -17,7 +17,8 @@ var (
 	// ProbeSkipped is oneway_probe_schedule_skipped_total.
 	ProbeSkipped = probeGroup.add(Desc{
 		Name: "oneway_probe_schedule_skipped_total", Kind: Counter, Labels: perReason, Source: "RFC 3432 section 4",
-		Help: "Test packets that were due but not sent, by reason; they are not loss of the path.",
+		Help:   "Test packets that were due but not sent, by reason; they are not loss of the path.",
+		Absent: "Until the first of that reason.",
 		Values: Values{
 			ReasonL: {
 				"late: the process got the CPU too late",

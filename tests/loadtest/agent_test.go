@@ -295,7 +295,7 @@ func TestCorruptedPacketsAreCountedByKindAndSampled(t *testing.T) {
 	link := lab.Link{Rate: 20e6, Delay: 5 * time.Millisecond, Corrupt: 0.05}
 	s := newSite(t, lab.Options{Profile: lab.Profile{Name: "corrupting", Forward: link, Reverse: link}, SpareOthers: true})
 	// Small packets, so that some have a corrupted header.
-	a := s.agent(t, "paths:\n"+s.path("p", "no_checksum: true", "duration: 2s", "packet_bytes: 200", "rate: {forward: 1Mbit, reverse: 1Mbit}"))
+	a := s.agent(t, "paths:\n"+s.path("p", "checksum: false", "duration: 2s", "packet_bytes: 200", "rate: {forward: 1Mbit, reverse: 1Mbit}"))
 	program.Eventually(t, "a run", func() bool { return sum(a.metrics(t, "oneway_probe_runs_total")) > 0 })
 	s.drained(t)
 	corrupted := a.metrics(t, "oneway_run_packets_corrupted_total")

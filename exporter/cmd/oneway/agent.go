@@ -47,11 +47,11 @@ Exit status: 0 ended by a signal, 1 failure, 2 wrong usage or configuration.`
 type agentFlags struct {
 	config, socket, group string
 
-	pprof bool
-	hosts []string
-	sink  promsink.Options
-	web   *web.FlagConfig
-	log   promslog.Config
+	pprof           bool
+	hosts           []string
+	classic, native bool // kinds of histograms
+	web             *web.FlagConfig
+	log             promslog.Config
 }
 
 func agentCommand(app *kingpin.Application) {
@@ -61,8 +61,8 @@ func agentCommand(app *kingpin.Application) {
 	f.web = kingpinflag.AddFlags(cmd, ":9862")
 	cmd.Flag("web.enable-pprof", "Serve Go's profiles at /debug/pprof/.").BoolVar(&f.pprof)
 	cmd.Flag("web.external-host", "Additional host name accepted in POST /-/reload; repeatable. The host's own name, IP addresses and localhost are always accepted.").PlaceHolder("NAME").StringsVar(&f.hosts)
-	cmd.Flag("metrics.no-classic-histograms", "Leave out the classic buckets, for a Prometheus that accepts native histograms.").BoolVar(&f.sink.NoClassic)
-	cmd.Flag("metrics.no-native-histograms", "Leave out the native buckets.").BoolVar(&f.sink.NoNative)
+	cmd.Flag("metrics.classic-histograms", "Classic buckets of histograms; a Prometheus that accepts native histograms needs none.").Default("true").BoolVar(&f.classic)
+	cmd.Flag("metrics.native-histograms", "Native buckets of histograms, for scrapes that accept them.").Default("true").BoolVar(&f.native)
 	cmd.Flag("test.socket", "UNIX socket for leases of links and quotas to this host's \"oneway test\"; empty: none. Default: "+linklease.DefaultSocket+".").Default(linklease.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
 	cmd.Flag("test.socket-group", "Group that may use this socket, besides root and the agent's user.").PlaceHolder("GROUP").StringVar(&f.group)
 	logFlags(cmd, &f.log)
@@ -78,8 +78,8 @@ func logFlags(cmd *kingpin.CmdClause, c *promslog.Config) {
 
 // run measures and serves until ctx ends or one of the two fails.
 func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
-	if f.sink.NoClassic && f.sink.NoNative {
-		return usageError{errors.New("--metrics.no-classic-histograms and --metrics.no-native-histograms exclude each other")}
+	if !f.classic && !f.native {
+		return usageError{errors.New("--no-metrics.classic-histograms and --no-metrics.native-histograms exclude each other")}
 	}
 	if err := httpd.CheckHosts(f.hosts); err != nil {
 		return usageError{fmt.Errorf("--web.external-host: %w", err)}
@@ -93,7 +93,7 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 	memlimit.SetFromCgroups(log)
 	memlimit.SetGCPercent()
 	registry := httpd.NewRegistry()
-	sink := promsink.New(f.sink)
+	sink := promsink.New(promsink.Options{NoClassic: !f.classic, NoNative: !f.native})
 	a, err := agent.New(agent.Options{ConfigFile: f.config, Types: probes.All(), Sink: sink, Log: log, Socket: f.socket, SocketGroup: f.group})
 	if err != nil {
 		return usageError{fmt.Errorf("the configuration is rejected:\n%w", err)}

@@ -207,7 +207,7 @@ func TestExitStatusDistinguishesUsageFromFailure(t *testing.T) {
 		{[]string{"check-config", bad}, exitFailure},
 		{[]string{"check-config"}, exitUsage},
 		{[]string{"agent", "--config.file=" + bad}, exitUsage},
-		{[]string{"agent", "--metrics.no-classic-histograms", "--metrics.no-native-histograms"}, exitUsage},
+		{[]string{"agent", "--no-metrics.classic-histograms", "--no-metrics.native-histograms"}, exitUsage},
 		{[]string{"agent", "--config.file=" + exampleWithToken(t), "--web.listen-address=203.0.113.1:0"}, exitFailure},
 		{[]string{"agent", "--web.external-host=http://probe"}, exitUsage},
 		{[]string{"agent", "--log.level=loud"}, exitUsage},
@@ -235,6 +235,7 @@ func TestAgentServesPort9862ByDefault(t *testing.T) {
 func TestAgentMeasuresItselfAndServesIt(t *testing.T) {
 	reflectorAt, webAt := freeUDP(t), freeTCP(t)
 	f := &agentFlags{
+		classic: true, native: true,
 		config: write(t, fmt.Sprintf("clock: {source: static, bound: 20us}\nreflector: {listen: [%q]}\npaths:\n"+
 			"  - {name: self, peer: %q, probes: [{type: stamp, interval: 5ms, window: 1s, loss_timeout: 200ms}]}\n", reflectorAt, reflectorAt)),
 		web: &web.FlagConfig{WebListenAddresses: &[]string{webAt}, WebSystemdSocket: new(bool), WebConfigFile: new(string)},

@@ -33,6 +33,7 @@ func startWhole(t *testing.T, config string) *whole {
 	at := freeTCP(t)
 	w := &whole{t: t, file: write(t, config), url: "http://" + at}
 	f := &agentFlags{
+		classic: true, native: true,
 		config: w.file,
 		web:    &web.FlagConfig{WebListenAddresses: &[]string{at}, WebSystemdSocket: new(bool), WebConfigFile: new(string)},
 	}

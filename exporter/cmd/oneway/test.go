@@ -42,7 +42,7 @@ Examples:
 type testFlags struct {
 	directions string
 	json       bool
-	noAgent    bool
+	agent      bool
 	socket     string
 	options    loadtest.Options
 	clock      clockFlags
@@ -69,7 +69,7 @@ var sharedTestFlags = []optionFlag{
 	{key: "dscp", help: "DSCP of the test packets, 0..63."},
 	{key: "family", help: "Address family: any, ipv4 or ipv6."},
 	{key: "local", help: "Address to send from; default: the kernel's choice.", shown: "ADDR"},
-	{key: "no_checksum", help: "Send without UDP checksum (IPv4), so that corrupted packets are received and counted."},
+	{key: "checksum", help: "Send with UDP checksum; without it (IPv4) corrupted packets are received and counted."},
 	{key: "link", help: "Link that the test fills, by its name in the configuration of this host's agent; default: selected by the agent.", shown: "NAME"},
 	{key: "max_wait", help: "Maximum waiting time for the link, here or at the load server, while another test uses it."},
 	{key: "timeout", help: "Maximum duration of the run; default: twice the planned duration plus one minute.", shown: "DURATION"},
@@ -96,7 +96,7 @@ func (f *testFlags) register(cmd *kingpin.CmdClause, k testKind) {
 	cmd.GetFlag("token-file").Required()
 	cmd.Flag("direction", "Direction: forward (to the load server), reverse, or both, one after the other.").Default(both).EnumVar(&f.directions, both, "forward", "reverse")
 	cmd.Flag("agent-socket", "UNIX socket on which the agent of this host leases links. Default: "+linklease.DefaultSocket+".").Default(linklease.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
-	cmd.Flag("no-agent", "Do not use the agent of this host: the test may run at the same time as a test of the agent on the same link, which invalidates both; the quota does not count it, and alerts are not inhibited.").BoolVar(&f.noAgent)
+	cmd.Flag("agent", "Lease the link from the agent of this host, if one runs. With --no-agent the test may run at the same time as a test of the agent on the same link, which invalidates both; the quota does not count it, and alerts are not inhibited.").Default("true").BoolVar(&f.agent)
 	cmd.Flag("json", "Print the complete result as JSON, with a row per packet.").BoolVar(&f.json)
 	f.clock.register(cmd)
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, k, os.Stdout, os.Stderr) }))

@@ -142,7 +142,7 @@ func TestLoadTestRunsFromTheTerminal(t *testing.T) {
 	address, pin, token := remoteEnd(t)
 	o := train.DefaultOptions()
 	o.PayloadBytes, o.Trains, o.TrainInterval, o.PathMTU = []int{200}, 3, 20*time.Millisecond, true
-	f := &testFlags{directions: both, json: true, noAgent: true, options: loadtest.DefaultOptions(), clock: clockFlags{source: "none"}}
+	f := &testFlags{directions: both, json: true, options: loadtest.DefaultOptions(), clock: clockFlags{source: "none"}}
 	f.options.LoadServer, f.options.TokenFile, f.options.Pin, f.options.MaxWait = address, token, pin, time.Second
 	k := testKind{
 		word: "train", print: printTrain,

@@ -26,7 +26,7 @@ type lessee struct {
 // lessor finds the agent of this host and takes the link and the path's names from it; nil if there is no agent or it
 // is not to be used.
 func (f *testFlags) lessor(ctx context.Context, links *link.Table, target *probe.Target, say func(string, ...any)) (loadtest.Lessor, error) {
-	if f.noAgent {
+	if !f.agent {
 		return nil, nil
 	}
 	host, port, err := loadtest.Address(&f.options, *target)

@@ -62,6 +62,7 @@ func (h *host) agent(t *testing.T, config string) {
 	at := freeTCP(t)
 	h.whole = &whole{t: t, file: write(t, config), url: "http://" + at}
 	f := &agentFlags{
+		classic: true, native: true,
 		config: h.file, socket: h.socket,
 		web: &web.FlagConfig{WebListenAddresses: &[]string{at}, WebSystemdSocket: new(bool), WebConfigFile: new(string)},
 	}
@@ -110,7 +111,7 @@ func (h *host) load(t *testing.T, seconds int, change func(*testFlags)) *running
 	o.Rate = option.PerDirection{Forward: 125_000, Reverse: 125_000}
 	o.Duration, o.Skip = time.Duration(seconds)*time.Second, 200*time.Millisecond
 	o.Idle.Duration, o.Idle.Interval = 200*time.Millisecond, 20*time.Millisecond
-	f := &testFlags{directions: "forward", socket: h.socket, options: loadtest.DefaultOptions(), clock: clockFlags{source: "none"}}
+	f := &testFlags{directions: "forward", agent: true, socket: h.socket, options: loadtest.DefaultOptions(), clock: clockFlags{source: "none"}}
 	f.options.LoadServer, f.options.TokenFile, f.options.Pin, f.options.MaxWait = h.address, h.token, h.pin, 30*time.Second
 	f.options.DrainTimeout = time.Second
 	if change != nil {
@@ -157,7 +158,7 @@ func TestTestWithoutAnAgentReportsThatItRunsAlone(t *testing.T) {
 	if said, err := h.load(t, 1, nil).finish(t); err != nil || !strings.HasPrefix(said, "No agent runs on this host (") || !strings.Contains(said, "this test runs alone") {
 		t.Errorf("%q, %v", said, err)
 	}
-	if said, err := h.load(t, 1, func(f *testFlags) { f.noAgent = true }).finish(t); err != nil || said != "" {
+	if said, err := h.load(t, 1, func(f *testFlags) { f.agent = false }).finish(t); err != nil || said != "" {
 		t.Errorf("%q, %v", said, err)
 	}
 }

@@ -166,7 +166,7 @@ func deref[T any](v *T) any {
 func TestRunOverIPv6CountsItsHeadersAndHasItsChecksums(t *testing.T) {
 	network := lab.Start(t, lab.Options{})
 	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{Address: network.Server.Addr6, Do: network.Server.Do})
-	shared.NoChecksum, shared.DrainTimeout = true, 20*time.Second
+	shared.Checksum, shared.DrainTimeout = false, 20*time.Second
 	own := saturation.DefaultOptions()
 	own.Duration, own.Idle.Duration, own.PacketBytes = time.Second, 0, 1000
 	outcome := runOver(t, network, shared, own)
@@ -177,7 +177,7 @@ func TestRunOverIPv6CountsItsHeadersAndHasItsChecksums(t *testing.T) {
 	if payload := plan.Segments[0].PayloadBytes; payload != 952 || plan.NoChecksum {
 		t.Errorf("%d bytes of payload in packets of 1000; no checksum: %v", payload, plan.NoChecksum)
 	}
-	if len(outcome.Notes) == 0 || !strings.Contains(outcome.Notes[0], "no_checksum is for IPv4") {
+	if len(outcome.Notes) == 0 || !strings.Contains(outcome.Notes[0], "checksum: false is for IPv4") {
 		t.Errorf("%q", outcome.Notes)
 	}
 }

@@ -74,7 +74,7 @@ func TestWrongOptionsNameTheExpectation(t *testing.T) {
 		"family: ipx":                                   "family is \"ipx\"; it must be any, ipv4 or ipv6",
 		"local: here":                                   "local is \"here\"; it must be an IP address",
 		"local: 192.0.2.7\nfamily: ipv6":                "local is 192.0.2.7, which is not of family ipv6",
-		"no_checksum: true\nfamily: ipv6":               "no_checksum is for IPv4 only",
+		"checksum: false\nfamily: ipv6":                 "checksum is false, which is for IPv4 only",
 		"rate: {forward: 10Gbit}\nduration: 10m":        "more than the 4194304 packets",
 		"mode: sweep\nsweep: {factor: 1}":               "sweep is invalid in direction forward",
 		"mode: sweep\nsweep: {from: {forward: 50Mbit}}": "sweep is invalid in direction forward: from is above rate",

@@ -61,14 +61,14 @@ func TestElapsedSeriesFollowTheOptions(t *testing.T) {
 	}{{15, false, 60}, {0, false, 0}, {60, true, 480}, {7, false, 28}} {
 		o := DefaultOptions()
 		o.ElapsedBins, o.ElapsedRange = c.bins, c.wide
-		if n := strings.Count(published(t, metric.Full, o), `elapsed="`); n != c.want {
+		if n := strings.Count(published(t, metric.Full, o), `elapsed_seconds="`); n != c.want {
 			t.Errorf("%d bins, range %t: %d series, want %d", c.bins, c.wide, n, c.want)
 		}
 	}
 }
 
 func TestThroughputOfSeveralSecondsIsTheirMean(t *testing.T) {
-	if text := published(t, metric.Full, DefaultOptions()); !strings.Contains(text, `oneway_udp_throughput_elapsed_bytes_per_second{direction="forward",elapsed="4",path="p",probe="saturation"} 1.5`) {
+	if text := published(t, metric.Full, DefaultOptions()); !strings.Contains(text, `oneway_udp_throughput_elapsed_bytes_per_second{direction="forward",elapsed_seconds="4",path="p",probe="saturation"} 1.5`) {
 		t.Errorf("the first four seconds have 0, 1, 2 and 3:\n%s", text)
 	}
 }

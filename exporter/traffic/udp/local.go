@@ -113,7 +113,7 @@ func proveAddress(ctx context.Context, s *stream.Session, remote netip.AddrPort)
 
 func sessionOptions(ctx context.Context, d *loadtest.ControlConn, c *Client, remote netip.AddrPort) SessionOptions {
 	o := SessionOptions{
-		IPv6: remote.Addr().Is6(), DSCP: uint8(d.Options.DSCP), NoChecksum: d.Options.NoChecksum,
+		IPv6: remote.Addr().Is6(), DSCP: uint8(d.Options.DSCP), NoChecksum: !d.Options.Checksum,
 		Limits: c.Welcome().Limits, Remote: remote,
 		Rows: d.Env.Recorder.Rows(), Path: d.Target.Path, Probe: d.Target.Probe, Run: d.Open.Run,
 	}
@@ -141,7 +141,7 @@ func NewFlow(s *Session, t Test, close func()) loadtest.Flow {
 
 func (f *flow) Perform(ctx context.Context, r *loadtest.Run) error {
 	if f.opts.NoChecksum && f.opts.IPv6 {
-		r.Note("no_checksum is for IPv4, and the load server was reached over IPv6: packets have a checksum")
+		r.Note("checksum: false is for IPv4, and the load server was reached over IPv6: packets have a checksum")
 	}
 	return f.test.Perform(ctx, f.Session, r)
 }
