@@ -21,7 +21,7 @@ func TestSystemdAcceptsTheUnitOfTheAgent(t *testing.T) {
 	}
 	const program = "/usr/local/bin/oneway"
 	if n := strings.Count(string(unit), "="+program+" "); n != 1 {
-		t.Errorf("%s starts %s %d times, want once", name, program, n)
+		t.Errorf("%s starts %s %d times, want 1", name, program, n)
 	}
 	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(unit), "="+program+" ", "=/bin/true ")), 0o644); err != nil {
