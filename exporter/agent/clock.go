@@ -92,7 +92,7 @@ type ClockStatus struct {
 	Source string `json:"source"`
 	State  string `json:"state"`
 	// Trusted: one-way delays are valid, and Bound is the error bound; zero if not trusted.
-	Trusted bool           `json:"trusted"`
+	Trusted bool           `json:"synchronized"`
 	Bound   report.Seconds `json:"error_bound_seconds,omitzero"`
 	Offset  report.Seconds `json:"offset_seconds"`
 	// Reason is why the clock is not trusted, Error why its monitor does not run.

@@ -33,7 +33,7 @@ func TestFileHasTheDocumentedForm(t *testing.T) {
       "kernel": "6.18",
       "date": "2026-11-21T14:00:00Z",
       "setup": "veth",
-      "at": "192.0.2.2:862",
+      "reflector": "192.0.2.2:862",
       "shared_clock": true,
       "origin": "kernel",
       "payload_bytes": 172,
@@ -110,7 +110,7 @@ func TestAnEmptyTableIsAFile(t *testing.T) {
 
 func FuzzLoad(f *testing.F) {
 	// Short, since the fuzzer minimizes interesting inputs first.
-	text := `{"version":1,"interfaces":[{"interface":"a","driver":"","host":"h","kernel":"k","date":"2026-11-21T14:00:00Z","setup":"veth","at":"x",` +
+	text := `{"version":1,"interfaces":[{"interface":"a","driver":"","host":"h","kernel":"k","date":"2026-11-21T14:00:00Z","setup":"veth","reflector":"x",` +
 		`"shared_clock":true,"origin":"kernel","payload_bytes":1,"interval_ns":2,"true_delay_ns":7,` +
 		`"forward":{"used_packets":5000,"systematic_ns":6,"random_ns":1,"largest_ns":3},"reverse":{"used_packets":4999,"systematic_ns":2,"random_ns":3,"largest_ns":9},"trusted":true}]}`
 	if _, err := parse([]byte(text)); err != nil {

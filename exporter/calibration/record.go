@@ -73,7 +73,7 @@ type Record struct {
 	Date time.Time `json:"date"`
 	// Setup is Loopback, Veth or Peer; At is the reflector's address.
 	Setup string `json:"setup"`
-	At    string `json:"at"`
+	At    string `json:"reflector"`
 	// SharedClock: both ends read the same clock.
 	SharedClock bool `json:"shared_clock"`
 	// Origin is the origin of the local timestamps: the name of sample.Kernel or sample.Hardware. The calibration is
@@ -150,7 +150,7 @@ func (r *Record) checkValues() error {
 	for _, w := range []struct {
 		name, value string
 		needed      bool
-	}{{"interface", r.Interface, true}, {"driver", r.Driver, false}, {"host", r.Host, true}, {"kernel", r.Kernel, true}, {"at", r.At, true}} {
+	}{{"interface", r.Interface, true}, {"driver", r.Driver, false}, {"host", r.Host, true}, {"kernel", r.Kernel, true}, {"reflector", r.At, true}} {
 		if w.needed && w.value == "" {
 			return fmt.Errorf("%s is empty", w.name)
 		}

@@ -31,8 +31,8 @@ type Run struct {
 	// Begin is when the run had its session; zero before.
 	Begin instant.Time `json:"begin_ns"`
 
-	// Body is the result, of a type that the Kind documents; "result" in the report.
-	Body any `json:"result,omitempty"`
+	// Body has the results, of a type that the Kind documents.
+	Body any `json:"results,omitempty"`
 	// Summary has a few lines for the landing page, the list of runs and the terminal.
 	Summary []probe.Result `json:"-"`
 	// Notes are sentences about the validity of the results, such as "sender could not keep the rate".
@@ -103,7 +103,7 @@ const (
 type Outcome struct {
 	*Run
 	End    instant.Time `json:"end_ns"`
-	Result Result       `json:"outcome"`
+	Result Result       `json:"result"`
 	Reason string       `json:"reason"`
 	// Lines is the run's Summary.
 	Lines []report.Line `json:"summary,omitempty"`

@@ -37,7 +37,7 @@ func transfersOf(log []lab.Record, r *run) map[uint64][]lab.Record {
 
 // newLoadLog is nil if the run has no result.
 func newLoadLog(log []lab.Record, d sample.Direction, r *run) *loadLog {
-	if r == nil || r.Outcome != "completed" {
+	if r == nil || r.Result != "completed" {
 		return nil
 	}
 	l := &loadLog{}
@@ -56,7 +56,7 @@ func newLoadLog(log []lab.Record, d sample.Direction, r *run) *loadLog {
 			before += n
 		}
 	}
-	for _, one := range r.Result.Directions {
+	for _, one := range r.Results.Directions {
 		if one.Direction == d.String() && one.Load != nil {
 			l.from, l.to, l.told = one.Load.From.duration(), one.Load.To.duration(), one.Load.Rate
 		}
@@ -213,7 +213,7 @@ func trainCapacity(log []lab.Record, d sample.Direction, r *run, payload int) *s
 		return nil
 	}
 	clean := 0
-	for _, one := range r.Result.Directions {
+	for _, one := range r.Results.Directions {
 		for _, z := range one.Sizes {
 			if one.Direction == d.String() && z.PayloadBytes == payload {
 				clean = z.Trains["clean"]

@@ -19,10 +19,10 @@ func (s seconds) duration() time.Duration { return time.Duration(float64(s) * fl
 type run struct {
 	Begin   instant.Time `json:"begin_ns"`
 	End     instant.Time `json:"end_ns"`
-	Outcome string       `json:"outcome"`
+	Result  string       `json:"result"`
 	Reason  string       `json:"reason"`
 	Error   string       `json:"error"`
-	Result  struct {
+	Results struct {
 		Directions []struct {
 			Direction string `json:"direction"`
 			// Load is that of probe saturation.
@@ -41,7 +41,7 @@ type run struct {
 				Refusal      string         `json:"no_capacity_reason"`
 			} `json:"sizes"`
 		} `json:"directions"`
-	} `json:"result"`
+	} `json:"results"`
 	Transfers []struct {
 		Direction string `json:"direction"`
 		Plan      struct {
@@ -74,8 +74,8 @@ func (s *stack) lastRun(ctx context.Context, probe string, after time.Time) *run
 			Body *run `json:"body"`
 		}
 		err := getJSON(ctx, s.agents["client"]+"/"+one.Report, &report)
-		if err == nil && (report.Body == nil || report.Body.Outcome == "") {
-			err = fmt.Errorf("%s is not a report of a run: it has no outcome", one.Report)
+		if err == nil && (report.Body == nil || report.Body.Result == "") {
+			err = fmt.Errorf("%s is not a report of a run: it has no result", one.Report)
 		}
 		s.failed(err)
 		return report.Body
@@ -85,10 +85,10 @@ func (s *stack) lastRun(ctx context.Context, probe string, after time.Time) *run
 
 // why is the reason for a missing value of a direction; empty: the report has none.
 func (r *run) why(d sample.Direction) string {
-	if r.Outcome != "completed" {
-		return fmt.Sprintf("the run was %s (%s): %s", r.Outcome, r.Reason, r.Error)
+	if r.Result != "completed" {
+		return fmt.Sprintf("the run was %s (%s): %s", r.Result, r.Reason, r.Error)
 	}
-	for _, one := range r.Result.Directions {
+	for _, one := range r.Results.Directions {
 		switch {
 		case one.Direction != d.String():
 		case one.Load != nil:

@@ -219,8 +219,8 @@ func TestQueueSizeAndDelayByTheLog(t *testing.T) {
 }
 
 func TestCapacityCoversAllTrainsThatMayBeClean(t *testing.T) {
-	r := run{Begin: base, End: base.Add(time.Minute), Outcome: "completed"}
-	report := `{"result":{"directions":[{"direction":"reverse","sizes":[{"payload_bytes":972,"trains":{"clean":1,"lost":1}}]}]},
+	r := run{Begin: base, End: base.Add(time.Minute), Result: "completed"}
+	report := `{"results":{"directions":[{"direction":"reverse","sizes":[{"payload_bytes":972,"trains":{"clean":1,"lost":1}}]}]},
 		"transfers":[{"direction":"reverse","plan":{"segments":[{"payload_bytes":972,"burst":3,"bursts":4}]},"begin_ns":1700000000000000000}]}`
 	if err := json.Unmarshal([]byte(report), &r); err != nil {
 		t.Fatal(err)
@@ -253,9 +253,9 @@ func TestClassifierDistinguishesRequestsRepliesAndLoad(t *testing.T) {
 
 func TestWhyReturnsTheRunsReason(t *testing.T) {
 	for name, c := range map[string]struct{ report, want string }{
-		"a run that broke": {`{"outcome":"incomplete","reason":"timeout","error":"it was not over after 1m0s"}`, "the run was incomplete (timeout): it was not over after 1m0s"},
-		"a load refused":   {`{"outcome":"completed","result":{"directions":[{"direction":"forward","load":{"state":"aqm","evidence":"dropped early","clocks_reason":"ok"}}]}}`, "aqm: dropped early"},
-		"trains refused":   {`{"outcome":"completed","result":{"directions":[{"direction":"forward","sizes":[{"payload_bytes":800,"no_capacity_reason":"2 of 15 trains clean"}]}]}}`, "trains of 800 B: 2 of 15 trains clean"},
+		"a run that broke": {`{"result":"incomplete","reason":"timeout","error":"it was not over after 1m0s"}`, "the run was incomplete (timeout): it was not over after 1m0s"},
+		"a load refused":   {`{"result":"completed","results":{"directions":[{"direction":"forward","load":{"state":"aqm","evidence":"dropped early","clocks_reason":"ok"}}]}}`, "aqm: dropped early"},
+		"trains refused":   {`{"result":"completed","results":{"directions":[{"direction":"forward","sizes":[{"payload_bytes":800,"no_capacity_reason":"2 of 15 trains clean"}]}]}}`, "trains of 800 B: 2 of 15 trains clean"},
 	} {
 		var r run
 		if err := json.Unmarshal([]byte(c.report), &r); err != nil {

@@ -106,7 +106,7 @@ func (s *site) saturation(t *testing.T, more ...string) *process {
 // result has the fields of `oneway test --json` and of reports that the tests use.
 type result struct {
 	Run       string   `json:"id"`
-	Outcome   string   `json:"outcome"`
+	Outcome   string   `json:"result"`
 	Reason    string   `json:"reason"`
 	Error     string   `json:"error"`
 	Notes     []string `json:"notes"`

@@ -155,13 +155,13 @@ func TestLoadTestRunsFromTheTerminal(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	var got struct {
-		Outcome string       `json:"outcome"`
-		Result  train.Result `json:"result"`
+		Result  string       `json:"result"`
+		Results train.Result `json:"results"`
 	}
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
 		t.Fatalf("%v in\n%s", err, out.String())
 	}
-	if got.Outcome != "completed" || len(got.Result.Directions) != 2 {
+	if got.Result != "completed" || len(got.Results.Directions) != 2 {
 		t.Errorf("%+v", got)
 	}
 	if progress.Len() > 0 {

@@ -85,7 +85,7 @@ type Load struct {
 	// Table61Bytes is Full less Idle, times the median rate: the queue size by table 6.1 of Woo 2010.
 	Table61Bytes *float64 `json:"queue_size_by_woo_2010_bytes,omitempty"`
 	AtLeastBytes *float64 `json:"queue_at_least_bytes,omitempty"`
-	Trusted      bool     `json:"clocks_trusted"`
+	Trusted      bool     `json:"clocks_synchronized"`
 	ClocksReason string   `json:"clocks_reason"`
 	PerSecond    []Bin    `json:"per_second"`
 	First        []Bin    `json:"first_seconds"`
