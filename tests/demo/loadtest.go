@@ -48,7 +48,7 @@ const trainProbe = `      - type: train
         train_packets: %[6]d
         train_interval: 100ms
         group_pause: 0s
-        repeats: 10
+        max_repeats: 10
         max_wait: 10m
         timeout: 6m
 `

@@ -59,8 +59,8 @@ type Sweep struct {
 	Step time.Duration `yaml:"step"`
 	// MaxLoss is the loss ratio up to which a step counts as lossless, 0..1.
 	MaxLoss float64 `yaml:"max_loss"`
-	// Beyond is the number of consecutive lossy steps that ends the sweep; zero: it is not ended.
-	Beyond int `yaml:"beyond"`
+	// LossySteps is the number of consecutive lossy steps that ends the sweep; zero: it is not ended.
+	LossySteps int `yaml:"lossy_steps"`
 }
 
 // Search is the load adjustment of RFC 9097 section 8, in one stream without a pause.
@@ -87,7 +87,7 @@ func DefaultOptions() Options {
 		Mode: ModeFixed, Rate: option.PerDirection{Forward: 5e6 / 8, Reverse: 12e6 / 8}, PacketBytes: 1410,
 		Duration: 30 * time.Second, Idle: Idle{Duration: 2 * time.Second, Interval: 40 * time.Millisecond},
 		Skip: queue.DefaultSkip, ElapsedBins: 15,
-		Sweep:  Sweep{Factor: ratesearch.DefaultFactor, Step: ratesearch.DefaultStep, MaxLoss: ratesearch.DefaultMaxLoss, Beyond: 2},
+		Sweep:  Sweep{Factor: ratesearch.DefaultFactor, Step: ratesearch.DefaultStep, MaxLoss: ratesearch.DefaultMaxLoss, LossySteps: 2},
 		Search: Search{Step: ratesearch.DefaultInterval, Lower: 30 * time.Millisecond, Upper: 90 * time.Millisecond},
 	}
 }
@@ -120,8 +120,8 @@ func (o *Options) check() error {
 		return err
 	case !(o.Sweep.MaxLoss >= 0 && o.Sweep.MaxLoss < 1):
 		return option.Errorf("sweep.max_loss", "is %v; it must be a share of 0 to below 1, such as 0.001", o.Sweep.MaxLoss)
-	case o.Sweep.Beyond < 0:
-		return option.Errorf("sweep.beyond", "is %d; it must not be negative", o.Sweep.Beyond)
+	case o.Sweep.LossySteps < 0:
+		return option.Errorf("sweep.lossy_steps", "is %d; it must not be negative", o.Sweep.LossySteps)
 	case o.Together && o.Mode != ModeFixed:
 		return option.Errorf("together", "is for mode fixed; mode is %s", o.Mode)
 	}
@@ -179,7 +179,7 @@ func (o *Options) sweep(d sample.Direction) (*ratesearch.Sweep, error) {
 		loss = -1 // none
 	}
 	return ratesearch.NewSweep(ratesearch.SweepOptions{
-		From: from, To: to, Factor: o.Sweep.Factor, Duration: o.Sweep.Step, MaxLoss: loss, Beyond: o.Sweep.Beyond,
+		From: from, To: to, Factor: o.Sweep.Factor, Duration: o.Sweep.Step, MaxLoss: loss, Beyond: o.Sweep.LossySteps,
 	})
 }
 

@@ -44,7 +44,7 @@ packet_bytes: 1280
 duration: 5m
 idle: {duration: 1s, interval: 20ms}
 skip: 5s
-sweep: {from: {forward: 500kbit, reverse: 1Mb/s}, factor: 1.3, step: 10s, max_loss: 0.01, beyond: 3}
+sweep: {from: {forward: 500kbit, reverse: 1Mb/s}, factor: 1.3, step: 10s, max_loss: 0.01, lossy_steps: 3}
 search: {step: 500ms, lower: 20ms, upper: 60ms}
 `)
 	if err != nil {
@@ -80,7 +80,7 @@ func TestWrongOptionsNameTheExpectation(t *testing.T) {
 		"mode: sweep\nsweep: {from: {forward: 50Mbit}}": "sweep is invalid in direction forward: from is above rate",
 		"mode: sweep\ntogether: true":                   "together is for mode fixed",
 		"sweep: {max_loss: 1}":                          "sweep.max_loss is 1; it must be a share",
-		"sweep: {beyond: -1}":                           "sweep.beyond is -1",
+		"sweep: {lossy_steps: -1}":                      "sweep.lossy_steps is -1",
 		"mode: search\nsearch: {step: 40s}":             "search is invalid in direction forward",
 		"drain_timeout: 1ms":                            "drain_timeout is 1ms; it must be between 100ms and 2m",
 		"speed: 5":                                      "is unknown",

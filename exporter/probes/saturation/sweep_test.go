@@ -18,7 +18,7 @@ import (
 func sweepOf(o *saturation.Options) {
 	o.Mode = saturation.ModeSweep
 	o.Rate.Forward, o.Sweep.From.Forward, o.Sweep.Factor = 3e6/8, 500e3/8, 1.5
-	o.Sweep.Beyond = 0
+	o.Sweep.LossySteps = 0
 }
 
 func TestSweepFindsWhereLossBegins(t *testing.T) {
@@ -44,7 +44,7 @@ func TestSweepEndsAfterEnoughLossySteps(t *testing.T) {
 	link := &bottleneck{Rate: 600e3 / 8, Queue: 20_000}
 	b := must(t, link, func(o *saturation.Options) {
 		sweepOf(o)
-		o.Sweep.Beyond = 2
+		o.Sweep.LossySteps = 2
 	}, "forward")
 	if link.Transfers != 3 { // 0.5 passes, 0.75 and 1.125 do not
 		t.Errorf("%d steps", link.Transfers)

@@ -29,7 +29,7 @@ type Options struct {
 	Group      int           `yaml:"group"`
 	GroupPause time.Duration `yaml:"group_pause"`
 	// Repeats is the number of discarded trains of a size that may be repeated.
-	Repeats int `yaml:"repeats"`
+	Repeats int `yaml:"max_repeats"`
 	// MinClean is the number of clean trains that a capacity requires; zero: a third of Trains, but at least
 	// capacity.MinClean.
 	MinClean int `yaml:"min_clean"`
@@ -70,7 +70,7 @@ func (o *Options) check() error {
 		option.Between("train_packets", o.TrainPackets, minPackets, 200),
 		option.Between("long_train_packets", o.LongTrainPackets, 0, 1000),
 		option.Between("group", o.Group, 1, maxTrains),
-		option.Between("repeats", o.Repeats, 0, maxTrains),
+		option.Between("max_repeats", o.Repeats, 0, maxTrains),
 		option.Between("min_clean", o.MinClean, capacity.MinClean, o.Trains),
 		option.Between("max_mtu_bytes", o.MaxMTU, base6, 65_535),
 		option.Between("train_interval", o.TrainInterval, 10*time.Millisecond, maxInterval),

@@ -9,7 +9,7 @@ import (
 )
 
 func TestOptionsOfTheProbeAndOfAllLoadTestsStandTogether(t *testing.T) {
-	probeoptions.Accepted(t, New(), "payload_bytes: [1472]\ntrains: 10\ntrain_packets: 30\ntrain_interval: 200ms\ngroup: 5\ngroup_pause: 0s\nrepeats: 10\nmin_clean: 5\npath_mtu: false\nmax_mtu_bytes: 1500\nevery: 1h\ndirections: [reverse]\n", "payload_byte", "payload_bytes")
+	probeoptions.Accepted(t, New(), "payload_bytes: [1472]\ntrains: 10\ntrain_packets: 30\ntrain_interval: 200ms\ngroup: 5\ngroup_pause: 0s\nmax_repeats: 10\nmin_clean: 5\npath_mtu: false\nmax_mtu_bytes: 1500\nevery: 1h\ndirections: [reverse]\n", "payload_byte", "payload_bytes")
 }
 
 func TestWrongOptionsNameTheExpectation(t *testing.T) {
@@ -22,7 +22,7 @@ func TestWrongOptionsNameTheExpectation(t *testing.T) {
 		"train_interval: 1ms\n":      "train_interval is 1ms; it must be between 10ms and 1m0s",
 		"group: 0\n":                 "group is 0; it must be between 1 and 1000",
 		"group_pause: 1h\n":          "group_pause is 1h0m0s; it must be between 0s and 1m0s",
-		"repeats: -1\n":              "repeats is -1; it must be between 0 and 1000",
+		"max_repeats: -1\n":          "max_repeats is -1; it must be between 0 and 1000",
 		"min_clean: 31\n":            "min_clean is 31; it must be between 3 and 30",
 		"max_mtu_bytes: 1000\n":      "max_mtu_bytes is 1000; it must be between 1280 and 65535",
 		"every: 1s\n":                "every is 1s; it must be between 10s and 168h0m0s",
