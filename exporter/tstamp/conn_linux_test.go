@@ -277,7 +277,7 @@ func TestSendAndReceiveDoNotAllocate(t *testing.T) {
 
 // What a socket has from its start is for a steady sender; see TestBurstHasSpaceUpToTheLimits.
 func TestSocketStartsSmall(t *testing.T) {
-	const most = 256 << 10
+	const most = 320 << 10
 	sizes := testing.Benchmark(func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

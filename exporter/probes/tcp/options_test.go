@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/traffic/tcp"
 	"oneway.example/tests/probeoptions"
