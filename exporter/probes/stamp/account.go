@@ -66,6 +66,8 @@ type account struct {
 	faults *faults // nil: none
 
 	now, started, lastReply, lastRefused time.Duration // monotonic; the last two 0: never
+	// late is how long after its time the present decision is taken: a busy host reads packets and ticks late.
+	late time.Duration
 }
 
 func newAccount(o *Options, est *estimator, now time.Duration) *account {
@@ -228,6 +230,7 @@ func (a *account) remoteLost(seq uint64) bool {
 
 // expire applies the loss timeout at this end.
 func (a *account) expire(now time.Duration) {
+	a.late += max(0, now-a.now-tickInterval)
 	a.now = now
 	a.lose(a.outstandingPackets.expire(now, a.opts.LossTimeout))
 	if a.reverseOn {
@@ -323,11 +326,11 @@ func (a *account) droppedHere(lost uint64) uint64 {
 	if a.dropped == nil || lost == 0 {
 		return 0
 	}
-	return a.dropped(lost, a.opts.explains()+a.silence)
+	return a.dropped(lost, a.opts.explains()+a.late+a.silence)
 }
 
 // droppedThere is the same for forward losses and the remote end's socket, whose drops some replies and statistics
 // replies report.
 func (a *account) droppedThere(lost uint64) uint64 {
-	return a.remoteDrops.take(lost, sched.Now(), a.opts.explains()+max(8*a.opts.Interval, a.silence))
+	return a.remoteDrops.take(lost, sched.Now(), a.opts.explains()+a.late+max(8*a.opts.Interval, a.silence))
 }

@@ -119,6 +119,7 @@ func TestDropsExplainLossesDecidedLongAfterThem(t *testing.T) {
 		reply := func() {
 			now += c.interval
 			a.number(&wire.ReflectorPacket{Seq: next}, request{}, now, false)
+			a.now, a.late = now, 0 // of the last tick
 			next++
 		}
 		for range 5 {
@@ -184,5 +185,39 @@ func TestPacketsThatTheReflectorsSocketDroppedAreNoLossOfThePath(t *testing.T) {
 	t.Logf("%d sent, %d received, %d lost, %d dropped by the reflector's socket", *f.Sent, *f.Received, *f.Lost, *f.HostDropped)
 	if *f.HostDropped == 0 || *f.Lost != 0 || *f.Sent != *f.Received+*f.HostDropped+*f.Outstanding {
 		t.Errorf("%d sent, %d received, %d lost, %d dropped by the reflector's socket, %d outstanding; want no loss of the path", *f.Sent, *f.Received, *f.Lost, *f.HostDropped, *f.Outstanding)
+	}
+}
+
+// TestDropsExplainOnlyLossesThatTheyMayHaveCaused: a drop every 20 s of a packet that is not of this path explains no
+// loss of the path that was decided in time and began long after the drop.
+func TestDropsExplainOnlyLossesThatTheyMayHaveCaused(t *testing.T) {
+	for _, c := range []struct {
+		after   time.Duration // from the drop to the next reply after the lost one
+		dropped uint64
+	}{{time.Second, 1}, {4 * time.Second, 0}, {10 * time.Second, 0}} {
+		a := idleAccount(t)
+		a.opts.Interval, a.opts.LossTimeout = time.Second, 3*time.Second
+		asks(a, 100)
+		var d drops
+		now := time.Hour
+		d.begin()
+		a.dropped = func(lost uint64, ago time.Duration) uint64 { return d.take(lost, now, ago) }
+		next := uint32(0)
+		seconds := func(n int) {
+			for range n {
+				now += time.Second
+				a.number(&wire.ReflectorPacket{Seq: next}, request{}, now, false)
+				a.expire(now)
+				next++
+			}
+		}
+		seconds(5)
+		d.update(1, now)
+		seconds(int(c.after/time.Second) - 1)
+		next++ // lost
+		seconds(6)
+		if got := a.rev.now; got.dropped != c.dropped || got.lost != 1-c.dropped {
+			t.Errorf("%v after a drop: %d lost and %d dropped, want %d dropped", c.after, got.lost, got.dropped, c.dropped)
+		}
 	}
 }

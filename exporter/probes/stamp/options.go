@@ -202,8 +202,8 @@ func (o *Options) decode(r *reply, raw uint64, local instant.Time) instant.Time 
 }
 
 // explains is the longest time between a drop and the decision of a loss attributed to it, if the next packet arrives
-// at once. A busy host reads packets and ticks late.
-func (o *Options) explains() time.Duration { return o.LossTimeout + 10*tickInterval }
+// at once and this host is not late.
+func (o *Options) explains() time.Duration { return o.LossTimeout + 2*tickInterval }
 
 // replyWait is the longest time for which a reply waits for its true T3: until the next two or three replies should
 // have arrived.

@@ -5,6 +5,7 @@ import (
 
 	"oneway.example/exporter/bound"
 	"oneway.example/exporter/sample"
+	"oneway.example/exporter/sched"
 	"oneway.example/exporter/seqwin"
 	"oneway.example/exporter/tstamp"
 	wire "oneway.example/exporter/wire/stamp"
@@ -20,6 +21,7 @@ func (s *session) received(in *tstamp.In, now time.Duration) {
 		return
 	}
 	a := s.account
+	a.late = max(0, sched.Now()-now)
 	reply, why, ok := s.open(in)
 	if !ok {
 		if why == discardReasons {
