@@ -257,7 +257,8 @@ func (h *hub) transmitted(t *tstamp.TxStamp) {
 }
 
 // arrival is the monotonic time at which a packet arrived, given the same time of both clocks after it was read. A busy
-// host reads late; that must not count as delay of the path. A step of the system clock in between has little effect.
+// host reads late; that must not count as delay of the path. If the system clock is set back in between, the wait counts as delay, up to
+// the step.
 func (h *hub) arrival(in *tstamp.In, now time.Duration, at instant.Time) time.Duration {
 	return max(now-max(0, at.Sub(in.Stamp.At)), time.Duration(h.heard.Load()))
 }
