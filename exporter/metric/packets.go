@@ -77,9 +77,9 @@ var (
 			},
 		},
 	})
-	// DirectionUnknown is oneway_direction_unknown_total.
+	// DirectionUnknown is oneway_round_trips_lost_direction_unknown_total.
 	DirectionUnknown = packetGroup.add(Desc{
-		Name: "oneway_direction_unknown_total", Kind: Counter, Labels: perReason, Source: "design, invariant 2",
+		Name: "oneway_round_trips_lost_direction_unknown_total", Kind: Counter, Labels: perReason, Source: "design, invariant 2",
 		Help:   "Lost round trips that could not be assigned to a direction, by reason.",
 		Absent: "Until the first of that reason.",
 		Values: Values{

@@ -53,7 +53,7 @@ func (s *stack) probeSays(ctx context.Context, probe string) string {
 // excluded packets.
 func (s *stack) lightReason(ctx context.Context, direction string) string {
 	words := []string{s.probeSays(ctx, "stamp")}
-	counted, err := s.query(ctx, fmt.Sprintf(`{__name__=~"oneway_delay_invalid_total|oneway_direction_unknown_total|oneway_packets_discarded_total|oneway_probe_schedule_skipped_total",%s,direction=~"|%s"} > 0`, selector, direction))
+	counted, err := s.query(ctx, fmt.Sprintf(`{__name__=~"oneway_delay_invalid_total|oneway_round_trips_lost_direction_unknown_total|oneway_packets_discarded_total|oneway_probe_schedule_skipped_total",%s,direction=~"|%s"} > 0`, selector, direction))
 	if err != nil {
 		return strings.Join(append(words, err.Error()), "; ")
 	}

@@ -166,7 +166,7 @@ const (
 	lowConfidenceReasons
 )
 
-// String is the value of the label `reason` of oneway_direction_unknown_total.
+// String is the value of the label `reason` of oneway_round_trips_lost_direction_unknown_total.
 func (r lowConfidenceReason) String() string {
 	return [lowConfidenceReasons]string{"foreign_reflector", "remote_restarted", "session_ended"}[r]
 }
