@@ -48,7 +48,7 @@ var rules = map[string]rule{
 	"estimate/ratesearch":    {nil, "math over rates"},
 	"estimate/loss":          {[]string{"sample", "seqwin"}, "math over counts"},
 	"estimate/voice":         {[]string{"sample"}, "math over windows"},
-	"estimate/tcp":           {nil, "math over the samples of TCP connections"},
+	"estimate/tcp":           {[]string{"estimate/order"}, "math over the samples of TCP connections"},
 	"kernelcounts":           {nil, "files of /proc"},
 	"memlimit":               {nil, "files of /proc and of the control groups"},
 	"tcpsocket":              {nil, "one TCP socket: options and state; no goroutine, no protocol"},
