@@ -48,6 +48,7 @@ var rules = map[string]rule{
 	"estimate/ratesearch":    {nil, "math over rates"},
 	"estimate/loss":          {[]string{"sample", "seqwin"}, "math over counts"},
 	"estimate/voice":         {[]string{"sample"}, "math over windows"},
+	"estimate/fairness":      {[]string{"estimate/order"}, "math over rates"},
 	"estimate/tcp":           {[]string{"estimate/order"}, "math over the samples of TCP connections"},
 	"kernelcounts":           {nil, "files of /proc"},
 	"memlimit":               {nil, "files of /proc and of the control groups"},
