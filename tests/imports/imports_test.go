@@ -71,7 +71,7 @@ var rules = map[string]rule{
 	"loadtest/loadtesttest":  {[]string{"clock/static", "loadtest", "instant", "metric", "loadserver", "sample", "stream", "traffic", "traffictypes", "ctxtime", "link"}, "both ends of a load test, for tests"},
 	"probes/saturation":      {[]string{"option", "bound", "estimate", "loadtest", "instant", "metric", "probe", "report", "sample", "stream", "traffic/udp"}, "a load-test probe"},
 	"probes/sizesweep":       {[]string{"option", "estimate/order", "loadtest", "loadcontrol", "instant", "metric", "probe", "report", "sample", "stream", "traffic/udp"}, "a load-test probe"},
-	"probes/tcp":             {[]string{"option", "estimate/order", "loadtest", "metric", "probe", "report", "sample", "tcpsocket", "traffic/tcp"}, "a load-test probe"},
+	"probes/tcp":             {[]string{"option", "estimate", "loadtest", "metric", "probe", "report", "sample", "tcpsocket", "traffic/tcp"}, "a load-test probe"},
 	"probes/train":           {[]string{"option", "estimate", "loadtest", "instant", "metric", "probe", "sample", "stream", "traffic/udp", "ctxtime"}, "a load-test probe"},
 	"tstamp/phc":             {[]string{"bound", "clock", "instant", "ctxtime"}, "a card's clock, and steps of the system clock"},
 	"clocks":                 {[]string{"clock"}, "the registry of clock sources"},

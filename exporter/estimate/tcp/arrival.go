@@ -72,7 +72,7 @@ func payloadAt(f []Arrival, at time.Duration) float64 {
 		return 1
 	})
 	switch {
-	case i == 0:
+	case i == 0 || at == f[0].At:
 		return 0
 	case i == len(f):
 		return float64(f[i-1].Payload)
@@ -98,7 +98,7 @@ type RoundTrips struct {
 }
 
 // RTT computes the round-trip times of all flows after the omitted time, weighted by time: of the samples of an interval
-// the first counts, as the traces of the first seconds have many more.
+// the first counts, as the traces of the first seconds have many more. The interval is more than zero.
 func RTT(flows [][]State, interval, omit time.Duration) (r RoundTrips, ok bool) {
 	var all []time.Duration
 	sum := 0.0

@@ -35,13 +35,13 @@ func Models() [4]Model {
 		{"mathis", Mathis},
 		{"padhye", Padhye},
 		{"window", func(c Conditions) (float64, bool) { return Window(c, 1) }},
-		{"window_0.75", func(c Conditions) (float64, bool) { return Window(c, SawtoothMean) }},
+		{"sawtooth", func(c Conditions) (float64, bool) { return Window(c, sawtoothMean) }},
 	}
 }
 
-// SawtoothMean is the mean window over the largest, if each loss halves the window and it then grows linearly
+// sawtoothMean is the mean window over the largest, if each loss halves the window and it then grows linearly
 // (Halepovic 2008 section 4.5, figure 14; Kurose and Ross 2008 section 3.7).
-const SawtoothMean = 0.75
+const sawtoothMean = 0.75
 
 // Window returns share W/RTT: what a flow of that mean window sends. Share 1 is a flow without loss that its buffers
 // limit.

@@ -84,7 +84,7 @@ func TestLimitsOfTheModels(t *testing.T) {
 	if full, _ := Window(c, 1); full != 655360 {
 		t.Errorf("W/RTT: %v", full)
 	}
-	if mean, _ := Window(c, SawtoothMean); mean != 491520 {
+	if mean, _ := Window(c, sawtoothMean); mean != 491520 {
 		t.Errorf("0.75 W/RTT: %v", mean)
 	}
 	// Padhye agrees with Mathis where losses are rare, timeouts rarer, and the window does not limit.

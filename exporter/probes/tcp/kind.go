@@ -142,7 +142,7 @@ func (d *Direction) summary() []probe.Result {
 		lines = append(lines, line("retransmitted", fmt.Sprintf("%.3g %%", 100**d.Retransmitted)))
 	}
 	if d.Limit != "" {
-		lines = append(lines, line("limited by", fmt.Sprintf("%s, %.0f %% of the time", strings.ReplaceAll(d.Limit, "_", " "), 100*d.Limited[d.Limit])))
+		lines = append(lines, line("limited by", fmt.Sprintf("%s, %.0f %% of the time", strings.ReplaceAll(string(d.Limit), "_", " "), 100*d.Limited[d.Limit])))
 	}
 	return lines
 }
@@ -183,7 +183,7 @@ func (*Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 			}
 		}
 		for state, share := range d.Limited {
-			v.Set(metric.TCPLimited, share, d.Direction, state)
+			v.Set(metric.TCPLimited, share, d.Direction, string(state))
 		}
 		if d.Timeouts != nil {
 			v.Add(metric.TCPTimeouts, float64(*d.Timeouts), d.Direction)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock/static"
+	estimate "oneway.example/exporter/estimate/tcp"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/loadtest/loadtesttest"
 	"oneway.example/exporter/metric"
@@ -55,8 +56,8 @@ func TestRunWithARealLoadServerIsPublished(t *testing.T) {
 			t.Errorf("%s: median RTT %v", d.Direction, v)
 		}
 		sum := 0.0
-		for _, state := range []string{limitNetwork, limitReceiver, limitSendBuffer, limitApplication} {
-			v, _ := sink.Value(metric.TCPLimited, "a-to-b", "tcp", d.Direction, state)
+		for _, state := range []estimate.Limit{estimate.LimitNetwork, estimate.LimitReceiver, estimate.LimitSendBuffer, estimate.LimitApplication} {
+			v, _ := sink.Value(metric.TCPLimited, "a-to-b", "tcp", d.Direction, string(state))
 			sum += v
 		}
 		if sum < 0.99 || sum > 1.2 { // the kernel counts the time in its ticks

@@ -1,10 +1,10 @@
 package tcp
 
 import (
-	"slices"
 	"time"
 
 	"oneway.example/exporter/estimate/order"
+	estimate "oneway.example/exporter/estimate/tcp"
 	"oneway.example/exporter/tcpsocket"
 	"oneway.example/exporter/traffic/tcp"
 )
@@ -34,9 +34,10 @@ type Direction struct {
 	Retransmitted *float64 `json:"retransmitted_ratio,omitempty"`
 	// Timeouts are expired retransmission timeouts; kernel 6.7 or later.
 	Timeouts *int64 `json:"retransmission_timeouts,omitempty"`
-	// Limited has the shares of the time of all flows by what limited the sender, and Limit the largest.
-	Limited map[string]float64 `json:"limited_ratio,omitempty"`
-	Limit   string             `json:"limited_by,omitempty"`
+	// Limited has the shares of the time of all flows by what limited the sender, and Limit the one of most of the
+	// time, if there is one.
+	Limited estimate.Limits `json:"limited_ratio,omitempty"`
+	Limit   estimate.Limit  `json:"limited_by,omitempty"`
 	// Connect is the median time of a handshake, in seconds.
 	Connect *float64 `json:"connect_seconds,omitempty"`
 	// Marked is the share of the delivered segments with the mark CE, if ECN was negotiated.
@@ -86,14 +87,6 @@ func rows(samples []tcp.Sample) []row {
 	return all
 }
 
-// What limits a sender: names of Direction.Limited.
-const (
-	limitNetwork     = "network"        // the congestion window, or the pacing
-	limitReceiver    = "receive_window" // the receiver's buffer
-	limitSendBuffer  = "send_buffer"
-	limitApplication = "application" // nothing to send
-)
-
 // rttRanks are the label values of Direction.RTT.
 func rttRanks() [3]string { return [3]string{"0.25", "0.5", "0.75"} }
 
@@ -111,112 +104,62 @@ func evaluate(t *tcp.Result, omit time.Duration) *Direction {
 		})
 	}
 	d.throughput(t, omit)
-	d.roundTrips(t, omit)
-	d.sender(t)
+	d.sender(t, omit)
 	if len(t.Connect) > 0 {
 		d.Connect = new(order.Quantile(order.Sorted(t.Connect), 0.5).Seconds())
 	}
 	return d
 }
 
-// throughput computes the rates of arrival. The time begins with the first payload of any flow, so that the path's
-// delay does not count, and takes as long as sending: after it a queue drains.
+// throughput adds the rates of arrival.
 func (d *Direction) throughput(t *tcp.Result, omit time.Duration) {
-	begin, end := time.Duration(0), time.Duration(0)
+	var arrivals [][]estimate.Arrival
 	for i := range t.Receiver {
-		if r := &t.Receiver[i]; r.Payload > 0 {
-			if begin == 0 || r.First < begin {
-				begin = r.First
+		r := &t.Receiver[i]
+		if r.Payload == 0 {
+			continue
+		}
+		f := []estimate.Arrival{{At: r.First}}
+		for _, s := range r.Samples {
+			if s.At > r.First && s.At < r.Last {
+				f = append(f, estimate.Arrival{At: s.At, Payload: s.Payload})
 			}
-			end = max(end, r.Last)
 		}
+		arrivals = append(arrivals, append(f, estimate.Arrival{At: r.Last, Payload: r.Payload}))
 	}
-	if t.Cut == "" && t.Plan.Bytes == 0 {
-		end = begin + t.Plan.Duration
+	planned := t.Plan.Duration
+	if t.Cut != "" || t.Plan.Bytes > 0 {
+		planned = 0
 	}
-	if end <= begin {
-		return
-	}
-	arrived := func(at time.Duration) (n float64) {
-		for i := range t.Receiver {
-			n += payloadAt(&t.Receiver[i], at)
-		}
-		return n
-	}
-	d.Seconds = (end - begin).Seconds()
-	if omit >= (end-begin)/2 { // short, as it ended by its bytes
-		omit = 0
-	}
-	d.Throughput = new((arrived(end) - arrived(begin+omit)) / (end - begin - omit).Seconds())
-	for at := begin; at+time.Second <= end; at += time.Second {
-		d.PerSecond = append(d.PerSecond, arrived(at+time.Second)-arrived(at))
+	if r, ok := estimate.Rate(arrivals, planned, omit); ok {
+		d.Seconds, d.Throughput, d.PerSecond = r.Seconds, &r.Rate, r.PerSecond
 	}
 }
 
-// payloadAt returns the payload of a receiver at a time, linear between its samples.
-func payloadAt(r *tcp.FlowEnd, at time.Duration) float64 {
-	if r.Payload == 0 || at <= r.First {
-		return 0
-	}
-	if at >= r.Last {
-		return float64(r.Payload)
-	}
-	before, after := tcp.Sample{At: r.First}, tcp.Sample{At: r.Last, Payload: r.Payload}
-	for _, s := range r.Samples {
-		if s.At > before.At && s.At <= at {
-			before = s
-		}
-		if s.At > at && s.At < after.At {
-			after = s
-			break
-		}
-	}
-	return float64(before.Payload) + float64(after.Payload-before.Payload)*float64(at-before.At)/float64(after.At-before.At)
-}
-
-// roundTrips computes the quartiles of the sender's RTT, from samples that are an interval apart.
-func (d *Direction) roundTrips(t *tcp.Result, omit time.Duration) {
-	var all []time.Duration
-	for i := range t.Sender {
-		f, next := &t.Sender[i], omit
-		for _, s := range f.Samples {
-			if s.At < next || s.RTT == 0 {
-				continue
-			}
-			for all = append(all, s.RTT); next <= s.At; next += t.Plan.Interval {
-				continue // a sample may be late
-			}
-		}
-		if least := f.Final.MinRTT.Seconds(); least > 0 && (d.RTTMin == nil || least < *d.RTTMin) {
-			d.RTTMin = new(least)
-		}
-	}
-	if len(all) == 0 || d.RTTMin == nil {
-		return
-	}
-	slices.Sort(all)
-	d.RTT = &[3]float64{order.Quantile(all, 0.25).Seconds(), order.Quantile(all, 0.5).Seconds(), order.Quantile(all, 0.75).Seconds()}
-}
-
-// sender adds the counters of the sending end.
-func (d *Direction) sender(t *tcp.Result) {
+// sender adds the values of the sending end.
+func (d *Direction) sender(t *tcp.Result, omit time.Duration) {
 	var sent, again, delivered, marked, timeouts int64
-	var busy, window, buffer, total time.Duration
+	var last []estimate.State
 	ecn, known := false, true
+	states := make([][]estimate.State, len(t.Sender))
 	for i := range t.Sender {
 		f := &t.Sender[i]
 		sent, again = sent+f.Final.Sent, again+f.Final.Retransmitted
 		delivered, marked = delivered+f.Final.Delivered, marked+f.Final.DeliveredCE
 		timeouts, known = timeouts+f.Final.RTOs, known && f.Final.Known(tcpsocket.RTOs)
 		ecn = ecn || f.Final.Negotiated&tcpsocket.ECN != 0
-		if n := len(f.Samples); n > 0 {
-			last := &f.Samples[n-1]
-			total += last.At
-			busy, window, buffer = busy+min(last.Busy, last.At), window+last.RwndLimited, buffer+last.SndbufLimited
+		for _, s := range f.Samples {
+			states[i] = append(states[i], estimate.State{At: s.At, RTT: s.RTT, Busy: s.Busy, RwndLimited: s.RwndLimited, SndbufLimited: s.SndbufLimited})
+		}
+		if n := len(states[i]); n > 0 {
+			last = append(last, states[i][n-1])
+		}
+		if least := f.Final.MinRTT.Seconds(); least > 0 && (d.RTTMin == nil || least < *d.RTTMin) {
+			d.RTTMin = new(least)
 		}
 	}
-	if sent > 0 {
-		d.Retransmitted = new(float64(again) / float64(sent))
+	if ratio, ok := estimate.Retransmitted(sent, again); ok {
+		d.Retransmitted = &ratio
 	}
 	if known {
 		d.Timeouts = &timeouts
@@ -224,16 +167,10 @@ func (d *Direction) sender(t *tcp.Result) {
 	if ecn && delivered > 0 {
 		d.Marked = new(float64(marked) / float64(delivered))
 	}
-	if total <= 0 {
-		return
+	if r, ok := estimate.RTT(states, t.Plan.Interval, omit); ok && d.RTTMin != nil {
+		d.RTT = &[3]float64{r.Quartiles[0].Seconds(), r.Quartiles[1].Seconds(), r.Quartiles[2].Seconds()}
 	}
-	share := func(t time.Duration) float64 { return float64(max(0, t)) / float64(total) }
-	d.Limited = map[string]float64{
-		limitReceiver: share(window), limitSendBuffer: share(buffer), limitNetwork: share(busy - window - buffer), limitApplication: share(total - busy),
-	}
-	for _, state := range []string{limitNetwork, limitReceiver, limitSendBuffer, limitApplication} {
-		if d.Limit == "" || d.Limited[state] > d.Limited[d.Limit] {
-			d.Limit = state
-		}
+	if limits, ok := estimate.Limited(last); ok {
+		d.Limited, d.Limit = limits, limits.Main()
 	}
 }

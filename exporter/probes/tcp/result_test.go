@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	estimate "oneway.example/exporter/estimate/tcp"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/tcpsocket"
@@ -71,12 +72,12 @@ func TestValuesAreThoseOfTheSamples(t *testing.T) {
 	near(t, "retransmitted", d.Retransmitted, 0.025, 0)
 	near(t, "marked", d.Marked, 0.02, 0)
 	near(t, "connect", d.Connect, 0.020, 0)
-	for state, want := range map[string]float64{limitReceiver: 0.6, limitSendBuffer: 0.1, limitNetwork: 0.2, limitApplication: 0.1} {
+	for state, want := range map[estimate.Limit]float64{estimate.LimitReceiver: 0.6, estimate.LimitSendBuffer: 0.1, estimate.LimitNetwork: 0.2, estimate.LimitApplication: 0.1} {
 		if got := d.Limited[state]; math.Abs(got-want) > 1e-9 {
 			t.Errorf("%s: %v, want %v", state, got, want)
 		}
 	}
-	if d.Limit != limitReceiver || *d.Timeouts != 3 || len(d.Flows) != 3 || !d.Flows[0].ECN || len(d.Flows[0].SenderRows[0]) != len(columns()) {
+	if d.Limit != estimate.LimitReceiver || *d.Timeouts != 3 || len(d.Flows) != 3 || !d.Flows[0].ECN || len(d.Flows[0].SenderRows[0]) != len(columns()) {
 		t.Errorf("%s, %v, %+v", d.Limit, *d.Timeouts, d.Flows[0])
 	}
 	var words []string
