@@ -11,6 +11,17 @@ var (
 		Absent: "Before the first completed run.",
 		Source: "RFC 6349 section 4.1; Woo 2010 figure 6.5; Halepovic 2008 figure 4",
 	})
+	// TCPModel is oneway_tcp_model_throughput_bytes_per_second.
+	TCPModel = tcpGroup.add(Desc{
+		Name: "oneway_tcp_model_throughput_bytes_per_second", Kind: Gauge, Labels: []string{Path, Probe, Direction, ModelL},
+		Help: "Payload bytes per second of all flows that a model predicts from the window, round-trip time, timeout and retransmissions of the last run.",
+		Values: Values{ModelL: {
+			"mathis: by losses alone", "padhye: by losses, timeouts and the window",
+			"window: the largest window in each round trip", "sawtooth: 0.75 of the largest window in each round trip",
+		}},
+		Absent: "Before the first completed run, and where a condition of the model is unknown; mathis: in runs without a retransmission.",
+		Source: "Halepovic 2008 figures 14 and 16; Mathis et al. 1997 equation 3; Padhye et al. 1998 section 2.3",
+	})
 	// TCPRTT is oneway_tcp_rtt_seconds.
 	TCPRTT = tcpGroup.add(Desc{
 		Name: "oneway_tcp_rtt_seconds", Kind: Gauge, Labels: perQuantile,

@@ -44,6 +44,8 @@ func tcpTest() testKind {
 			{key: "no_delay", help: "Disable Nagle's algorithm."},
 			{key: "mss_bytes", help: "Largest segment; default: that of the path.", shown: "BYTES"},
 			{key: "pacing_rate", help: "Highest rate of each flow, in IP bytes; default: none.", shown: "RATE"},
+			{key: "link_rate.forward", help: "Known rate of the path to the load server, for the transfer time ratio; default: unknown.", shown: "RATE"},
+			{key: "link_rate.reverse", help: "Known rate of the path from the load server; default: unknown.", shown: "RATE"},
 			{key: "idle_timeout", help: "Time without progress after which the test ends."},
 			{key: "discard", help: "Do not copy the payload to the receiving process: needs less CPU time."},
 		},

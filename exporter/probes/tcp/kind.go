@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	estimate "oneway.example/exporter/estimate/tcp"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/option"
@@ -74,7 +75,7 @@ func (k *Kind) Perform(ctx context.Context, s *tcp.Session, r *loadtest.Run) err
 	one := func(i int, most int64) error {
 		t, err := s.Transfer(ctx, k.opts.plan(r.Directions[i], min(most, k.opts.most())))
 		if t != nil {
-			all[i] = evaluate(t, k.opts.Omit)
+			all[i] = evaluate(t, &k.opts, s.Remote().Addr().Is6())
 		}
 		if err == nil {
 			err = cut(t)
@@ -144,6 +145,18 @@ func (d *Direction) summary() []probe.Result {
 	if d.Limit != "" {
 		lines = append(lines, line("limited by", fmt.Sprintf("%s, %.0f %% of the time", strings.ReplaceAll(string(d.Limit), "_", " "), 100*d.Limited[d.Limit])))
 	}
+	if d.Models != nil && len(d.Models.Throughput) > 0 {
+		var rates []string
+		for _, m := range estimate.Models() {
+			if rate, ok := d.Models.Throughput[m.Name]; ok {
+				rates = append(rates, m.Name+" "+option.Rate(rate).Display())
+			}
+		}
+		lines = append(lines, line("models", strings.Join(rates, ", ")))
+	}
+	if d.RFC6349.TransferTime != nil {
+		lines = append(lines, line("transfer time", fmt.Sprintf("%.3g of the ideal", *d.RFC6349.TransferTime)))
+	}
 	return lines
 }
 
@@ -184,6 +197,11 @@ func (*Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 		}
 		for state, share := range d.Limited {
 			v.Set(metric.TCPLimited, share, d.Direction, string(state))
+		}
+		if d.Models != nil {
+			for model, rate := range d.Models.Throughput {
+				v.Set(metric.TCPModel, rate, d.Direction, model)
+			}
 		}
 		if d.Timeouts != nil {
 			v.Add(metric.TCPTimeouts, float64(*d.Timeouts), d.Direction)

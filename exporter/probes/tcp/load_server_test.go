@@ -55,6 +55,9 @@ func TestRunWithARealLoadServerIsPublished(t *testing.T) {
 		if v, ok := sink.Value(metric.TCPRTT, "a-to-b", "tcp", d.Direction, "0.5"); !ok || v <= 0 {
 			t.Errorf("%s: median RTT %v", d.Direction, v)
 		}
+		if v, ok := sink.Value(metric.TCPModel, "a-to-b", "tcp", d.Direction, "window"); !ok || v <= 0 {
+			t.Errorf("%s: model %v", d.Direction, v)
+		}
 		sum := 0.0
 		for _, state := range []estimate.Limit{estimate.LimitNetwork, estimate.LimitReceiver, estimate.LimitSendBuffer, estimate.LimitApplication} {
 			v, _ := sink.Value(metric.TCPLimited, "a-to-b", "tcp", d.Direction, string(state))

@@ -40,6 +40,8 @@ type Options struct {
 	MSS int `yaml:"mss_bytes"`
 	// PacingRate limits the rate of each flow, in IP bytes; zero: none.
 	PacingRate option.Rate `yaml:"pacing_rate"`
+	// LinkRate is the known rate of the path, for the ideal throughput of RFC 6349; zero: unknown. It limits nothing.
+	LinkRate option.PerDirection `yaml:"link_rate"`
 	// IdleTimeout ends a run without progress.
 	IdleTimeout time.Duration `yaml:"idle_timeout"`
 	// Discard: the receiver does not copy the payload out of the kernel, which needs less CPU time.

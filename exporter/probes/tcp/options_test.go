@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/option"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/traffic/tcp"
 	"oneway.example/tests/probeoptions"
@@ -32,6 +33,7 @@ func TestWrongOptionsNameTheExpectation(t *testing.T) {
 func TestExampleShowsTheDefaults(t *testing.T) {
 	want := DefaultOptions()
 	want.CongestionControl, want.PacingRate = []string{"cubic"}, 100e6/8 // the default is none
+	want.LinkRate = option.PerDirection{Forward: 5e6 / 8, Reverse: 12e6 / 8}
 	probeoptions.Example(t, New(), want)
 }
 

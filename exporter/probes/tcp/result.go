@@ -41,8 +41,10 @@ type Direction struct {
 	// Connect is the median time of a handshake, in seconds.
 	Connect *float64 `json:"connect_seconds,omitempty"`
 	// Marked is the share of the delivered segments with the mark CE, if ECN was negotiated.
-	Marked *float64 `json:"marked_ratio,omitempty"`
-	Flows  []Flow   `json:"flows"`
+	Marked  *float64 `json:"marked_ratio,omitempty"`
+	Models  *Models  `json:"models,omitempty"`
+	RFC6349 Ratios   `json:"rfc6349"`
+	Flows   []Flow   `json:"flows"`
 }
 
 // Flow is one connection.
@@ -90,8 +92,8 @@ func rows(samples []tcp.Sample) []row {
 // rttRanks are the label values of Direction.RTT.
 func rttRanks() [3]string { return [3]string{"0.25", "0.5", "0.75"} }
 
-// evaluate computes the values of a direction.
-func evaluate(t *tcp.Result, omit time.Duration) *Direction {
+// evaluate computes the values of a direction; ipv6 is whether its packets are.
+func evaluate(t *tcp.Result, o *Options, ipv6 bool) *Direction {
 	d := &Direction{Direction: t.Plan.Direction.String(), Partial: t.Cut}
 	for i := range t.Sender {
 		from, to := &t.Sender[i], &t.Receiver[i]
@@ -103,8 +105,9 @@ func evaluate(t *tcp.Result, omit time.Duration) *Direction {
 			Columns: columns(), SenderRows: rows(from.Samples), ReceiverRows: rows(to.Samples),
 		})
 	}
-	d.throughput(t, omit)
-	d.sender(t, omit)
+	d.throughput(t, o.Omit)
+	mean := d.sender(t, o.Omit)
+	d.compare(t, o.Omit, mean, o.LinkRate.Of(t.Plan.Direction), ipv6)
 	if len(t.Connect) > 0 {
 		d.Connect = new(order.Quantile(order.Sorted(t.Connect), 0.5).Seconds())
 	}
@@ -136,17 +139,17 @@ func (d *Direction) throughput(t *tcp.Result, omit time.Duration) {
 	}
 }
 
-// sender adds the values of the sending end.
-func (d *Direction) sender(t *tcp.Result, omit time.Duration) {
+// sender adds the values of the sending end, and returns the mean round-trip time; 0: unknown.
+func (d *Direction) sender(t *tcp.Result, omit time.Duration) (mean time.Duration) {
 	var sent, again, delivered, marked, timeouts int64
 	var last []estimate.State
-	ecn, known := false, true
+	ecn, counted := false, true
 	states := make([][]estimate.State, len(t.Sender))
 	for i := range t.Sender {
 		f := &t.Sender[i]
 		sent, again = sent+f.Final.Sent, again+f.Final.Retransmitted
 		delivered, marked = delivered+f.Final.Delivered, marked+f.Final.DeliveredCE
-		timeouts, known = timeouts+f.Final.RTOs, known && f.Final.Known(tcpsocket.RTOs)
+		timeouts, counted = timeouts+f.Final.RTOs, counted && f.Final.Known(tcpsocket.RTOs)
 		ecn = ecn || f.Final.Negotiated&tcpsocket.ECN != 0
 		for _, s := range f.Samples {
 			states[i] = append(states[i], estimate.State{At: s.At, RTT: s.RTT, Busy: s.Busy, RwndLimited: s.RwndLimited, SndbufLimited: s.SndbufLimited})
@@ -158,10 +161,8 @@ func (d *Direction) sender(t *tcp.Result, omit time.Duration) {
 			d.RTTMin = new(least)
 		}
 	}
-	if ratio, ok := estimate.Retransmitted(sent, again); ok {
-		d.Retransmitted = &ratio
-	}
-	if known {
+	d.Retransmitted = known(estimate.Retransmitted(sent, again))
+	if counted {
 		d.Timeouts = &timeouts
 	}
 	if ecn && delivered > 0 {
@@ -169,8 +170,10 @@ func (d *Direction) sender(t *tcp.Result, omit time.Duration) {
 	}
 	if r, ok := estimate.RTT(states, t.Plan.Interval, omit); ok && d.RTTMin != nil {
 		d.RTT = &[3]float64{r.Quartiles[0].Seconds(), r.Quartiles[1].Seconds(), r.Quartiles[2].Seconds()}
+		mean = r.Mean
 	}
 	if limits, ok := estimate.Limited(last); ok {
 		d.Limited, d.Limit = limits, limits.Main()
 	}
+	return mean
 }

@@ -51,6 +51,12 @@ func steady(flows int, rate int64) *tcp.Result {
 	return r
 }
 
+func evaluated(r *tcp.Result, omit time.Duration) *Direction {
+	o := DefaultOptions()
+	o.Omit = omit
+	return evaluate(r, &o, false)
+}
+
 func near(t *testing.T, what string, got *float64, want, share float64) {
 	t.Helper()
 	if got == nil || math.Abs(*got-want) > share*want {
@@ -59,7 +65,7 @@ func near(t *testing.T, what string, got *float64, want, share float64) {
 }
 
 func TestValuesAreThoseOfTheSamples(t *testing.T) {
-	d := evaluate(steady(3, 1_000_000), time.Second)
+	d := evaluated(steady(3, 1_000_000), time.Second)
 	near(t, "throughput", d.Throughput, 3e6, 0.001) // the slow first second is left out
 	if len(d.PerSecond) != 5 || math.Abs(d.PerSecond[0]-1.5e6) > 5e3 || math.Abs(d.PerSecond[4]-3e6) > 5e3 || d.Seconds != 5 || d.Payload != 13_500_000 {
 		t.Errorf("per second %v in %v s, %d bytes", d.PerSecond, d.Seconds, d.Payload)
@@ -84,18 +90,18 @@ func TestValuesAreThoseOfTheSamples(t *testing.T) {
 	for _, line := range d.summary() {
 		words = append(words, line.Quantity+": "+line.Value)
 	}
-	if got, want := strings.Join(words, "; "), "TCP throughput: 24 Mb/s; RTT under load: 160 ms (140 ms to 180 ms); least RTT: 99 ms; retransmitted: 2.5 %; limited by: receive window, 60 % of the time"; got != want {
+	if got, want := strings.Join(words, "; "), "TCP throughput: 24 Mb/s; RTT under load: 160 ms (140 ms to 180 ms); least RTT: 99 ms; retransmitted: 2.5 %; limited by: receive window, 60 % of the time; models: mathis 1.682 Mb/s"; got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
 }
 
 // The omitted time changes the mean, and a transfer shorter than twice it has none.
 func TestOmittedTimeIsLeftOutOfTheMean(t *testing.T) {
-	near(t, "nothing omitted", evaluate(steady(1, 1e6), 0).Throughput, 0.9e6, 0.001)
-	near(t, "half a second", evaluate(steady(1, 1e6), 500*ms).Throughput, 4.25e6/4.5, 0.001)
+	near(t, "nothing omitted", evaluated(steady(1, 1e6), 0).Throughput, 0.9e6, 0.001)
+	near(t, "half a second", evaluated(steady(1, 1e6), 500*ms).Throughput, 4.25e6/4.5, 0.001)
 	short := steady(1, 1e6)
 	short.Plan.Bytes, short.Receiver[0].Last, short.Receiver[0].Payload = 1000, 1080*ms, 500_000
-	near(t, "short", evaluate(short, time.Second).Throughput, 0.5e6, 0.001)
+	near(t, "short", evaluated(short, time.Second).Throughput, 0.5e6, 0.001)
 }
 
 // A flow that stalls at the end counts with the whole time, and a transfer that was cut with the time it had.
@@ -103,9 +109,9 @@ func TestTimeOfTheMeanIsThatOfSending(t *testing.T) {
 	stalled := steady(1, 1e6)
 	r := &stalled.Receiver[0]
 	r.Last, r.Payload = 3080*ms, 2_500_000
-	near(t, "stalled", evaluate(stalled, time.Second).Throughput, 0.5e6, 0.01)
+	near(t, "stalled", evaluated(stalled, time.Second).Throughput, 0.5e6, 0.01)
 	stalled.Cut = "flow 0: sender: idle, receiver: idle"
-	d := evaluate(stalled, time.Second)
+	d := evaluated(stalled, time.Second)
 	near(t, "cut", d.Throughput, 1e6, 0.01)
 	if d.Partial != stalled.Cut {
 		t.Errorf("partial %q", d.Partial)
@@ -116,7 +122,7 @@ func TestUnknownValuesAreAbsent(t *testing.T) {
 	nothing := steady(1, 1e6)
 	nothing.Cut = "flow 0: sender: reset, receiver: idle"
 	nothing.Sender[0], nothing.Receiver[0], nothing.Connect = tcp.FlowEnd{Ended: tcp.EndedReset}, tcp.FlowEnd{Ended: tcp.EndedIdle}, nil
-	if d := evaluate(nothing, time.Second); d.Throughput != nil || d.RTT != nil || d.RTTMin != nil || d.Retransmitted != nil || d.Timeouts != nil || d.Marked != nil || d.Limited != nil || d.Connect != nil || len(d.summary()) != 0 {
+	if d := evaluated(nothing, time.Second); d.Throughput != nil || d.RTT != nil || d.RTTMin != nil || d.Retransmitted != nil || d.Timeouts != nil || d.Marked != nil || d.Limited != nil || d.Connect != nil || len(d.summary()) != 0 {
 		t.Errorf("%+v", d)
 	}
 }
@@ -143,5 +149,43 @@ func TestEarlyEndsAreErrorsWithTheirReason(t *testing.T) {
 	}
 	if err := cut(steady(1, 1e6)); err != nil {
 		t.Error(err)
+	}
+}
+
+// One of the flows has 60 kB outstanding at most, the other 20 kB; the RTT is 160 ms on average.
+func TestModelsHaveTheMeasuredConditions(t *testing.T) {
+	r := steady(2, 1e6)
+	for i := range r.Sender {
+		f := &r.Sender[i]
+		f.Final.RTO, f.Final.Negotiated = 400*ms, tcpsocket.Timestamps
+		f.Samples[0].Outstanding = 1 << 30 // in the omitted time
+		for j := range f.Samples[200:] {
+			f.Samples[200+j].Outstanding = int64(20_000 + 40_000*i*(j%2))
+		}
+	}
+	o := DefaultOptions()
+	o.LinkRate.Forward = 1500 * 2000 // 2000 packets a second
+	d := evaluate(r, &o, false)
+	c := d.Models.Conditions
+	near(t, "window", &c.Window, 40_000, 0)
+	near(t, "loss", &c.Loss, 0.025, 0)
+	near(t, "RTT", new(c.RTT.Seconds()), 0.160, 0.01)
+	if c.MSS != 1448 || c.RTO != 400*ms || len(d.Models.Throughput) != 4 {
+		t.Errorf("%+v", d.Models)
+	}
+	near(t, "model window", new(d.Models.Throughput["window"]), 2*40_000/0.160, 0.01)
+	near(t, "model sawtooth", new(d.Models.Throughput["sawtooth"]), 2*30_000/0.160, 0.01)
+	near(t, "model mathis", new(d.Models.Throughput["mathis"]), 2*1448/0.160*math.Sqrt(1.5/0.025), 0.01)
+	near(t, "efficiency", d.RFC6349.Efficiency, 0.975, 1e-9)
+	near(t, "buffer delay", d.RFC6349.BufferDelay, 61.0/99, 0.02)
+	near(t, "ideal", d.RFC6349.Ideal, 2000*1448, 1e-9)
+	near(t, "transfer time", d.RFC6349.TransferTime, 1.448, 0.001)
+	o.LinkRate.Forward, o.LinkRate.Reverse = 0, 1e6
+	if d := evaluate(r, &o, false); d.RFC6349.Ideal != nil || d.RFC6349.TransferTime != nil {
+		t.Errorf("without a rate of this direction: %+v", d.RFC6349)
+	}
+	r.Sender[1].Final = tcpsocket.Info{}
+	if d := evaluate(r, &o, false); d.Models != nil || d.RFC6349.Efficiency == nil {
+		t.Errorf("state of a flow unknown: %+v", d.Models)
 	}
 }

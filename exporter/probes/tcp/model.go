@@ -1,0 +1,82 @@
+package tcp
+
+import (
+	"time"
+
+	estimate "oneway.example/exporter/estimate/tcp"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/traffic/tcp"
+)
+
+// Models is what models predict for a direction.
+type Models struct {
+	// Throughput has the payload bytes per second of all flows, by model; a model whose conditions are unknown is
+	// absent.
+	Throughput map[string]float64 `json:"throughput_bytes_per_second"`
+	// Conditions are the measured ones of a mean flow: its largest number of outstanding bytes as the window, and
+	// each retransmission as a sign of a loss, which is the most that they can be.
+	Conditions estimate.Conditions `json:"conditions"`
+}
+
+// Ratios are the metrics of RFC 6349. Unknown values are nil.
+type Ratios struct {
+	// Efficiency is the share of the sent payload that was not sent again.
+	Efficiency *float64 `json:"efficiency_ratio,omitempty"`
+	// BufferDelay is the growth of the mean round-trip time over the least, as a share of that.
+	BufferDelay *float64 `json:"buffer_delay_ratio,omitempty"`
+	// Ideal is the most throughput that the configured rate of the link allows, and TransferTime the time that the payload
+	// took over that at the ideal.
+	Ideal        *float64 `json:"ideal_throughput_bytes_per_second,omitempty"`
+	TransferTime *float64 `json:"transfer_time_ratio,omitempty"`
+}
+
+// compare adds what the throughput could be: by models, and by the rate of the link. mean is the round-trip time, 0:
+// unknown.
+func (d *Direction) compare(t *tcp.Result, omit, mean time.Duration, link option.Rate, ipv6 bool) {
+	var c estimate.Conditions
+	header, n, complete := 0.0, float64(len(t.Sender)), true
+	for i := range t.Sender {
+		f := &t.Sender[i]
+		complete = complete && f.Final.MSS > 0
+		largest := int64(0)
+		for _, s := range f.Samples {
+			if s.At >= omit {
+				largest = max(largest, s.Outstanding)
+			}
+		}
+		c.Window += float64(largest) / n
+		c.MSS += float64(f.Final.MSS) / n
+		c.RTO += f.Final.RTO / time.Duration(n)
+		header += float64(f.Final.HeaderBytes(ipv6)) / n
+	}
+	if d.RTTMin != nil {
+		d.RFC6349.BufferDelay = known(estimate.BufferDelay(mean, time.Duration(*d.RTTMin*1e9)))
+	}
+	if d.Retransmitted != nil {
+		d.RFC6349.Efficiency = new(1 - *d.Retransmitted)
+	}
+	if !complete { // the kernel's state of a flow is unknown
+		return
+	}
+	if d.Retransmitted != nil {
+		c.RTT, c.Loss = mean, *d.Retransmitted
+		d.Models = &Models{Throughput: map[string]float64{}, Conditions: c}
+		for _, m := range estimate.Models() {
+			if rate, ok := m.Rate(c); ok {
+				d.Models.Throughput[m.Name] = n * rate
+			}
+		}
+	}
+	ideal, ok := estimate.Ideal(float64(link), c.MSS, header)
+	if d.RFC6349.Ideal = known(ideal, ok); ok && d.Throughput != nil {
+		d.RFC6349.TransferTime = known(estimate.TransferTimeRatio(ideal, *d.Throughput))
+	}
+}
+
+// known returns nil for a value that is not.
+func known(v float64, ok bool) *float64 {
+	if !ok {
+		return nil
+	}
+	return &v
+}
