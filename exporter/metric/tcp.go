@@ -17,7 +17,7 @@ var (
 		Help: "Payload bytes per second of all flows that a model predicts from the window, round-trip time, timeout and retransmissions of the last run.",
 		Values: Values{ModelL: {
 			"mathis: by losses alone", "padhye: by losses, timeouts and the window",
-			"window: the largest window in each round trip", "sawtooth: 0.75 of the largest window in each round trip",
+			"window: the mean outstanding bytes in each round trip", "sawtooth: 0.75 of the largest outstanding bytes in each round trip",
 		}},
 		Absent: "Before the first completed run, and where a condition of the model is unknown; mathis: in runs without a retransmission.",
 		Source: "Halepovic 2008 figures 14 and 16; Mathis et al. 1997 equation 3; Padhye et al. 1998 section 2.3",

@@ -86,39 +86,51 @@ type State struct {
 	At time.Duration
 	// RTT is the smoothed round-trip time; zero: none yet.
 	RTT time.Duration
+	// Outstanding are the bytes that were sent and not acknowledged.
+	Outstanding int64
 	// Busy is the time with data to send, of which RwndLimited waited for the peer's receive window and SndbufLimited for
 	// room in the send buffer.
 	Busy, RwndLimited, SndbufLimited time.Duration
 }
 
-// RoundTrips are the smoothed round-trip times of flows under their own load.
-type RoundTrips struct {
+// Sending is how flows sent.
+type Sending struct {
+	// Quartiles and Mean are those of the smoothed round-trip times, under the flows' own load.
 	Quartiles [3]time.Duration
 	Mean      time.Duration
+	// Window is the largest number of outstanding bytes of a flow, as the mean of all flows; MeanWindow the mean number.
+	Window, MeanWindow float64
 }
 
-// RTT computes the round-trip times of all flows after the omitted time, weighted by time: of the samples of an interval
-// the first counts, as the traces of the first seconds have many more. The interval is more than zero.
-func RTT(flows [][]State, interval, omit time.Duration) (r RoundTrips, ok bool) {
+// Sent computes how flows sent after the omitted time, weighted by time: of the samples of an interval the first counts,
+// as the traces of the first seconds have many more. The interval is more than zero.
+func Sent(flows [][]State, interval, omit time.Duration) (r Sending, ok bool) {
 	var all []time.Duration
 	sum := 0.0
 	for _, f := range flows {
-		next := omit
+		next, largest := omit, int64(0)
 		for _, s := range f {
-			if s.At < next || s.RTT <= 0 {
+			if s.At < omit || s.RTT <= 0 {
+				continue
+			}
+			largest = max(largest, s.Outstanding)
+			if s.At < next {
 				continue
 			}
 			all, sum = append(all, s.RTT), sum+float64(s.RTT)
+			r.MeanWindow += float64(s.Outstanding)
 			next += interval * ((s.At-next)/interval + 1) // a sample may be late
 		}
+		r.Window += float64(largest) / float64(len(flows))
 	}
 	if len(all) == 0 {
-		return r, false
+		return Sending{}, false
 	}
 	slices.Sort(all)
 	for i := range r.Quartiles {
 		r.Quartiles[i] = order.Quantile(all, float64(i+1)/4)
 	}
 	r.Mean = time.Duration(sum / float64(len(all)))
+	r.MeanWindow /= float64(len(all))
 	return r, true
 }

@@ -85,25 +85,25 @@ func TestRoundTripsAreWeightedByTime(t *testing.T) {
 		if at >= 6*time.Second {
 			rtt = 40 * ms
 		}
-		f = append(f, State{At: at, RTT: rtt})
+		f = append(f, State{At: at, RTT: rtt, Outstanding: int64(rtt/ms) * 1000})
 		if at < 3*time.Second {
 			at += 10 * ms
 		} else {
 			at += 100 * ms
 		}
 	}
-	got, ok := RTT([][]State{f, nil}, 100*ms, 0)
-	if !ok || got.Quartiles != [3]time.Duration{20 * ms, 20 * ms, 40 * ms} || got.Mean != 26*ms {
+	got, ok := Sent([][]State{f, nil}, 100*ms, 0)
+	if !ok || got.Quartiles != [3]time.Duration{20 * ms, 20 * ms, 40 * ms} || got.Mean != 26*ms || got.MeanWindow != 26_000 || got.Window != 20_000 {
 		t.Errorf("%+v", got)
 	}
-	if got, _ := RTT([][]State{f}, 100*ms, 6*time.Second); got.Quartiles[0] != 40*ms || got.Mean != 40*ms {
+	if got, _ := Sent([][]State{f}, 100*ms, 6*time.Second); got.Quartiles[0] != 40*ms || got.Mean != 40*ms {
 		t.Errorf("after 6 s: %+v", got)
 	}
 	late := []State{{At: 350 * ms, RTT: ms}, {At: 360 * ms, RTT: 9 * ms}, {At: 400 * ms, RTT: 3 * ms}, {At: 500 * ms}}
-	if got, _ := RTT([][]State{late}, 100*ms, 0); got.Mean != 2*ms {
+	if got, _ := Sent([][]State{late}, 100*ms, 0); got.Mean != 2*ms {
 		t.Errorf("late: %+v", got)
 	}
-	if got, ok := RTT([][]State{{{At: time.Second}}}, 100*ms, 0); ok {
+	if got, ok := Sent([][]State{{{At: time.Second}}}, 100*ms, 0); ok {
 		t.Errorf("without a sample: %+v", got)
 	}
 }

@@ -13,6 +13,8 @@ import (
 type Conditions struct {
 	// Window is the largest window of the flow, in bytes of payload.
 	Window float64 `json:"window_bytes"`
+	// MeanWindow is the mean of its outstanding bytes.
+	MeanWindow float64 `json:"mean_window_bytes"`
 	// MSS is the payload of a full segment, in bytes.
 	MSS float64 `json:"mss_bytes"`
 	// RTT is the mean round-trip time, and RTO the first retransmission timeout.
@@ -34,19 +36,21 @@ func Models() [4]Model {
 	return [4]Model{
 		{"mathis", Mathis},
 		{"padhye", Padhye},
-		{"window", func(c Conditions) (float64, bool) { return Window(c, 1) }},
-		{"sawtooth", func(c Conditions) (float64, bool) { return Window(c, sawtoothMean) }},
+		{"window", Window},
+		{"sawtooth", Sawtooth},
 	}
 }
 
-// sawtoothMean is the mean window over the largest, if each loss halves the window and it then grows linearly
-// (Halepovic 2008 section 4.5, figure 14; Kurose and Ross 2008 section 3.7).
-const sawtoothMean = 0.75
+// Window returns the mean window in each round trip: what leaves, if window and round-trip time are those of the same
+// segments. It needs no assumption, and shows that the measured values agree.
+func Window(c Conditions) (float64, bool) {
+	return known(c.MeanWindow/c.RTT.Seconds(), c.RTT > 0 && c.MeanWindow > 0)
+}
 
-// Window returns share W/RTT: what a flow of that mean window sends. Share 1 is a flow without loss that its buffers
-// limit.
-func Window(c Conditions, share float64) (float64, bool) {
-	return known(share*c.Window/c.RTT.Seconds(), c.RTT > 0 && c.Window > 0)
+// Sawtooth returns 0.75 W/RTT: each loss halves the window, which then grows linearly to W (Halepovic 2008 section 4.5,
+// figures 14 and 16; Kurose and Ross 2008 section 3.7).
+func Sawtooth(c Conditions) (float64, bool) {
+	return known(0.75*c.Window/c.RTT.Seconds(), c.RTT > 0 && c.Window > 0)
 }
 
 // Mathis returns MSS/RTT C/sqrt(p) with C = sqrt(3/2): periodic losses, and a window that grows by each acknowledged

@@ -81,11 +81,15 @@ func TestLimitsOfTheModels(t *testing.T) {
 	if v, ok := Mathis(c); ok {
 		t.Errorf("Mathis without a loss: %v", v)
 	}
-	if full, _ := Window(c, 1); full != 655360 {
-		t.Errorf("W/RTT: %v", full)
+	if v, _ := Sawtooth(c); v != 491520 {
+		t.Errorf("0.75 W/RTT: %v", v)
 	}
-	if mean, _ := Window(c, sawtoothMean); mean != 491520 {
-		t.Errorf("0.75 W/RTT: %v", mean)
+	if v, ok := Window(c); ok {
+		t.Errorf("without a mean window: %v", v)
+	}
+	c.MeanWindow = 50000
+	if v, _ := Window(c); v != 500000 {
+		t.Errorf("mean window: %v", v)
 	}
 	// Padhye agrees with Mathis where losses are rare, timeouts rarer, and the window does not limit.
 	rare := Conditions{Window: 1e9, MSS: 1448, RTT: 100 * time.Millisecond, RTO: 300 * time.Millisecond, Loss: 1e-6}
@@ -102,7 +106,7 @@ func FuzzModels(f *testing.F) {
 	f.Add(1.0, 1.0, int64(1), int64(1), 0.5, 1.0)
 	f.Add(math.Inf(1), math.NaN(), int64(-1), int64(0), -1.0, 2.0)
 	f.Fuzz(func(t *testing.T, window, mss float64, rtt, rto int64, loss, more float64) {
-		c := Conditions{Window: window, MSS: mss, RTT: time.Duration(rtt), RTO: time.Duration(rto), Loss: min(loss, more)}
+		c := Conditions{Window: window, MeanWindow: window, MSS: mss, RTT: time.Duration(rtt), RTO: time.Duration(rto), Loss: min(loss, more)}
 		worse := c
 		worse.Loss = max(loss, more)
 		for _, m := range Models() {
@@ -116,7 +120,7 @@ func FuzzModels(f *testing.F) {
 			}
 		}
 		a, ok := Padhye(c)
-		if most, known := Window(c, 1); ok && known && a > most*(1+1e-9) {
+		if most := window / c.RTT.Seconds(); ok && a > most*(1+1e-9) {
 			t.Fatalf("Padhye %v, W/RTT %v of %+v", a, most, c)
 		}
 	})

@@ -13,8 +13,8 @@ type Models struct {
 	// Throughput has the payload bytes per second of all flows, by model; a model whose conditions are unknown is
 	// absent.
 	Throughput map[string]float64 `json:"throughput_bytes_per_second"`
-	// Conditions are the measured ones of a mean flow: its largest number of outstanding bytes as the window, and
-	// each retransmission as a sign of a loss, which is the most that they can be.
+	// Conditions are the measured ones of a mean flow: its outstanding bytes as the window, and each retransmission as
+	// a sign of a loss, which is the most that losses can be.
 	Conditions estimate.Conditions `json:"conditions"`
 }
 
@@ -30,27 +30,19 @@ type Ratios struct {
 	TransferTime *float64 `json:"transfer_time_ratio,omitempty"`
 }
 
-// compare adds what the throughput could be: by models, and by the rate of the link. mean is the round-trip time, 0:
-// unknown.
-func (d *Direction) compare(t *tcp.Result, omit, mean time.Duration, link option.Rate, ipv6 bool) {
-	var c estimate.Conditions
+// compare adds what the throughput could be: by models, and by the rate of the link.
+func (d *Direction) compare(t *tcp.Result, sent estimate.Sending, link option.Rate, ipv6 bool) {
+	c := estimate.Conditions{Window: sent.Window, MeanWindow: sent.MeanWindow, RTT: sent.Mean}
 	header, n, complete := 0.0, float64(len(t.Sender)), true
 	for i := range t.Sender {
-		f := &t.Sender[i]
-		complete = complete && f.Final.MSS > 0
-		largest := int64(0)
-		for _, s := range f.Samples {
-			if s.At >= omit {
-				largest = max(largest, s.Outstanding)
-			}
-		}
-		c.Window += float64(largest) / n
-		c.MSS += float64(f.Final.MSS) / n
-		c.RTO += f.Final.RTO / time.Duration(n)
-		header += float64(f.Final.HeaderBytes(ipv6)) / n
+		f := &t.Sender[i].Final
+		complete = complete && f.MSS > 0
+		c.MSS += float64(f.MSS) / n
+		c.RTO += f.RTO / time.Duration(n)
+		header += float64(f.HeaderBytes(ipv6)) / n
 	}
 	if d.RTTMin != nil {
-		d.RFC6349.BufferDelay = known(estimate.BufferDelay(mean, time.Duration(*d.RTTMin*1e9)))
+		d.RFC6349.BufferDelay = known(estimate.BufferDelay(sent.Mean, time.Duration(*d.RTTMin*1e9)))
 	}
 	if d.Retransmitted != nil {
 		d.RFC6349.Efficiency = new(1 - *d.Retransmitted)
@@ -59,7 +51,7 @@ func (d *Direction) compare(t *tcp.Result, omit, mean time.Duration, link option
 		return
 	}
 	if d.Retransmitted != nil {
-		c.RTT, c.Loss = mean, *d.Retransmitted
+		c.Loss = *d.Retransmitted
 		d.Models = &Models{Throughput: map[string]float64{}, Conditions: c}
 		for _, m := range estimate.Models() {
 			if rate, ok := m.Rate(c); ok {

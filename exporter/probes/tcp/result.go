@@ -106,8 +106,7 @@ func evaluate(t *tcp.Result, o *Options, ipv6 bool) *Direction {
 		})
 	}
 	d.throughput(t, o.Omit)
-	mean := d.sender(t, o.Omit)
-	d.compare(t, o.Omit, mean, o.LinkRate.Of(t.Plan.Direction), ipv6)
+	d.compare(t, d.sender(t, o.Omit), o.LinkRate.Of(t.Plan.Direction), ipv6)
 	if len(t.Connect) > 0 {
 		d.Connect = new(order.Quantile(order.Sorted(t.Connect), 0.5).Seconds())
 	}
@@ -139,8 +138,8 @@ func (d *Direction) throughput(t *tcp.Result, omit time.Duration) {
 	}
 }
 
-// sender adds the values of the sending end, and returns the mean round-trip time; 0: unknown.
-func (d *Direction) sender(t *tcp.Result, omit time.Duration) (mean time.Duration) {
+// sender adds the values of the sending end, and returns how it sent; zero: unknown.
+func (d *Direction) sender(t *tcp.Result, omit time.Duration) estimate.Sending {
 	var sent, again, delivered, marked, timeouts int64
 	var last []estimate.State
 	ecn, counted := false, true
@@ -152,7 +151,9 @@ func (d *Direction) sender(t *tcp.Result, omit time.Duration) (mean time.Duratio
 		timeouts, counted = timeouts+f.Final.RTOs, counted && f.Final.Known(tcpsocket.RTOs)
 		ecn = ecn || f.Final.Negotiated&tcpsocket.ECN != 0
 		for _, s := range f.Samples {
-			states[i] = append(states[i], estimate.State{At: s.At, RTT: s.RTT, Busy: s.Busy, RwndLimited: s.RwndLimited, SndbufLimited: s.SndbufLimited})
+			states[i] = append(states[i], estimate.State{
+				At: s.At, RTT: s.RTT, Outstanding: s.Outstanding, Busy: s.Busy, RwndLimited: s.RwndLimited, SndbufLimited: s.SndbufLimited,
+			})
 		}
 		if n := len(states[i]); n > 0 {
 			last = append(last, states[i][n-1])
@@ -168,12 +169,12 @@ func (d *Direction) sender(t *tcp.Result, omit time.Duration) (mean time.Duratio
 	if ecn && delivered > 0 {
 		d.Marked = new(float64(marked) / float64(delivered))
 	}
-	if r, ok := estimate.RTT(states, t.Plan.Interval, omit); ok && d.RTTMin != nil {
+	r, ok := estimate.Sent(states, t.Plan.Interval, omit)
+	if ok && d.RTTMin != nil {
 		d.RTT = &[3]float64{r.Quartiles[0].Seconds(), r.Quartiles[1].Seconds(), r.Quartiles[2].Seconds()}
-		mean = r.Mean
 	}
 	if limits, ok := estimate.Limited(last); ok {
 		d.Limited, d.Limit = limits, limits.Main()
 	}
-	return mean
+	return r
 }

@@ -152,15 +152,21 @@ func TestEarlyEndsAreErrorsWithTheirReason(t *testing.T) {
 	}
 }
 
-// One of the flows has 60 kB outstanding at most, the other 20 kB; the RTT is 160 ms on average.
+// One flow has 20 kB outstanding and then 60 kB, the other 20 kB; the RTT is 160 ms on average.
 func TestModelsHaveTheMeasuredConditions(t *testing.T) {
 	r := steady(2, 1e6)
 	for i := range r.Sender {
 		f := &r.Sender[i]
 		f.Final.RTO, f.Final.Negotiated = 400*ms, tcpsocket.Timestamps
-		f.Samples[0].Outstanding = 1 << 30 // in the omitted time
-		for j := range f.Samples[200:] {
-			f.Samples[200+j].Outstanding = int64(20_000 + 40_000*i*(j%2))
+		for j := range f.Samples {
+			switch s := &f.Samples[j]; {
+			case s.At < time.Second: // omitted
+				s.Outstanding = 1 << 30
+			case s.At >= 3*time.Second && i == 1:
+				s.Outstanding = 60_000
+			default:
+				s.Outstanding = 20_000
+			}
 		}
 	}
 	o := DefaultOptions()
@@ -168,12 +174,13 @@ func TestModelsHaveTheMeasuredConditions(t *testing.T) {
 	d := evaluate(r, &o, false)
 	c := d.Models.Conditions
 	near(t, "window", &c.Window, 40_000, 0)
+	near(t, "mean window", &c.MeanWindow, 30_000, 0.03)
 	near(t, "loss", &c.Loss, 0.025, 0)
 	near(t, "RTT", new(c.RTT.Seconds()), 0.160, 0.01)
 	if c.MSS != 1448 || c.RTO != 400*ms || len(d.Models.Throughput) != 4 {
 		t.Errorf("%+v", d.Models)
 	}
-	near(t, "model window", new(d.Models.Throughput["window"]), 2*40_000/0.160, 0.01)
+	near(t, "model window", new(d.Models.Throughput["window"]), 2*30_000/0.160, 0.03)
 	near(t, "model sawtooth", new(d.Models.Throughput["sawtooth"]), 2*30_000/0.160, 0.01)
 	near(t, "model mathis", new(d.Models.Throughput["mathis"]), 2*1448/0.160*math.Sqrt(1.5/0.025), 0.01)
 	near(t, "efficiency", d.RFC6349.Efficiency, 0.975, 1e-9)
