@@ -116,7 +116,7 @@ func TestTCPThroughputOfFixedBuffersIsWindowByRTT(t *testing.T) {
 		if ratio := *d.Throughput / model; math.Abs(ratio-1) > 0.1 {
 			t.Errorf("%s: %.3f of the model", c.flags, ratio)
 		}
-		if fills := *d.Throughput >= 0.95*rate; fills != c.fills || !fills && (*d.Throughput > 0.9*rate || d.Limit != c.limit) {
+		if fills := *d.Throughput >= 0.95*rate; fills != c.fills || !fills && (*d.Throughput > 0.9*rate || string(d.Limit) != c.limit) {
 			t.Errorf("%s: %.1f kB/s, limited by %s", c.flags, *d.Throughput/1e3, d.Limit)
 		}
 		if c.fills && d.RTT[1] < longest {
