@@ -140,3 +140,13 @@ func TestLimitIsThatOfMostOfTheTime(t *testing.T) {
 		t.Errorf("without time: %v", got)
 	}
 }
+
+func BenchmarkRate(b *testing.B) {
+	flows := make([][]Arrival, 64)
+	for i := range flows {
+		flows[i] = ramp(0, time.Minute, 100*ms, 1e6, 2e6)
+	}
+	for b.Loop() {
+		Rate(flows, 0, time.Second)
+	}
+}
