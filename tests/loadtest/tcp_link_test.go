@@ -27,7 +27,7 @@ type tcpOutcome struct {
 // startTCP starts `oneway test tcp` on the client.
 func (s *site) startTCP(t *testing.T, more ...string) *process {
 	t.Helper()
-	args := []string{"test", "tcp", s.at.String(), "--token-file=" + s.tokenFile, "--pin=" + s.pin, "--clock=static", "--json", "--no-agent", "--wait=30s"}
+	args := []string{"test", "tcp", s.at.String(), "--token-file=" + s.tokenFile, "--pin=" + s.pin, "--clock=static", "--json", "--no-agent", "--max-wait=30s"}
 	return start(t, s.network.Client, append(args, more...)...)
 }
 
