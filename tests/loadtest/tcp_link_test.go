@@ -16,12 +16,12 @@ import (
 
 // tcpOutcome is the output of `oneway test tcp --json`.
 type tcpOutcome struct {
-	Outcome string     `json:"outcome"`
+	Outcome string     `json:"result"`
 	Reason  string     `json:"reason"`
 	Error   string     `json:"error"`
 	Forward int64      `json:"forward_sent_bytes"`
 	Reverse int64      `json:"reverse_sent_bytes"`
-	Result  tcp.Result `json:"result"`
+	Result  tcp.Result `json:"results"`
 }
 
 // startTCP starts `oneway test tcp` on the client.
@@ -115,6 +115,9 @@ func TestTCPThroughputOfFixedBuffersIsWindowByRTT(t *testing.T) {
 			mean(outstanding)/1e3, 1e3*mean(rtt), model/1e3, d.Flows[0].SendBuffer, d.Flows[0].ReceiveBuffer, d.Limited)
 		if ratio := *d.Throughput / model; math.Abs(ratio-1) > 0.1 {
 			t.Errorf("%s: %.3f of the model", c.flags, ratio)
+		}
+		if ratio := d.Models.Throughput["window"] / model; math.Abs(ratio-1) > 0.05 {
+			t.Errorf("%s: the result's model is %.3f of that", c.flags, ratio)
 		}
 		if fills := *d.Throughput >= 0.95*rate; fills != c.fills || !fills && (*d.Throughput > 0.9*rate || string(d.Limit) != c.limit) {
 			t.Errorf("%s: %.1f kB/s, limited by %s", c.flags, *d.Throughput/1e3, d.Limit)
