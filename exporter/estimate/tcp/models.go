@@ -4,10 +4,7 @@
 // Rates are bytes of payload per second. A function that cannot know its value returns false.
 package tcp
 
-import (
-	"math"
-	"time"
-)
+import "math"
 
 // Conditions are what the models compute the rate of one flow from. Zero values are unknown, except Loss.
 type Conditions struct {
@@ -17,9 +14,9 @@ type Conditions struct {
 	MeanWindow float64 `json:"mean_window_bytes"`
 	// MSS is the payload of a full segment, in bytes.
 	MSS float64 `json:"mss_bytes"`
-	// RTT is the mean round-trip time, and RTO the first retransmission timeout.
-	RTT time.Duration `json:"rtt_ns"`
-	RTO time.Duration `json:"rto_ns"`
+	// RTT is the mean round-trip time, and RTO the first retransmission timeout, in seconds.
+	RTT float64 `json:"rtt_seconds"`
+	RTO float64 `json:"rto_seconds"`
 	// Loss is the share of segments that indicate a loss, 0 to 1.
 	Loss float64 `json:"loss_ratio"`
 }
@@ -44,20 +41,20 @@ func Models() [4]Model {
 // Window returns the mean window in each round trip: what leaves, if window and round-trip time are those of the same
 // segments. It needs no assumption, and shows that the measured values agree.
 func Window(c Conditions) (float64, bool) {
-	return known(c.MeanWindow/c.RTT.Seconds(), c.RTT > 0 && c.MeanWindow > 0)
+	return known(c.MeanWindow/c.RTT, c.RTT > 0 && c.MeanWindow > 0)
 }
 
 // Sawtooth returns 0.75 W/RTT: each loss halves the window, which then grows linearly to W (Halepovic 2008 section 4.5,
 // figures 14 and 16; Kurose and Ross 2008 section 3.7).
 func Sawtooth(c Conditions) (float64, bool) {
-	return known(0.75*c.Window/c.RTT.Seconds(), c.RTT > 0 && c.Window > 0)
+	return known(0.75*c.Window/c.RTT, c.RTT > 0 && c.Window > 0)
 }
 
 // Mathis returns MSS/RTT C/sqrt(p) with C = sqrt(3/2): periodic losses, and a window that grows by each acknowledged
 // segment (Mathis et al. 1997 equation 3 and table 1). Linux counts segments, so that delayed acknowledgments do not
 // change C. Without a loss there is no rate; it is too large for losses above a few percent, as it has no timeouts.
 func Mathis(c Conditions) (float64, bool) {
-	return known(c.MSS/c.RTT.Seconds()*math.Sqrt(1.5/c.Loss), c.MSS > 0 && c.RTT > 0 && c.Loss > 0 && c.Loss <= 1)
+	return known(c.MSS/c.RTT*math.Sqrt(1.5/c.Loss), c.MSS > 0 && c.RTT > 0 && c.Loss > 0 && c.Loss <= 1)
 }
 
 // segmentsPerACK is b of Padhye's model: 1 for a window that grows by each acknowledged segment (RFC 5348 section 3.1).
@@ -71,7 +68,7 @@ func Padhye(c Conditions) (float64, bool) {
 		return 0, false
 	}
 	const b = segmentsPerACK
-	p, most, rtt, rto := c.Loss, c.Window/c.MSS, c.RTT.Seconds(), max(c.RTO, c.RTT).Seconds()
+	p, most, rtt, rto := c.Loss, c.Window/c.MSS, c.RTT, max(c.RTO, c.RTT)
 	// Numerator and denominator are multiplied by p(1-p), which removes the poles at 0 and 1.
 	q := 1 - p
 	base := (2 + b) / (3 * b)

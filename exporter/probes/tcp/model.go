@@ -32,13 +32,13 @@ type Ratios struct {
 
 // compare adds what the throughput could be: by models, and by the rate of the link.
 func (d *Direction) compare(t *tcp.Result, sent estimate.Sending, link option.Rate, ipv6 bool) {
-	c := estimate.Conditions{Window: sent.Window, MeanWindow: sent.MeanWindow, RTT: sent.Mean}
+	c := estimate.Conditions{Window: sent.Window, MeanWindow: sent.MeanWindow, RTT: sent.Mean.Seconds()}
 	header, n, complete := 0.0, float64(len(t.Sender)), true
 	for i := range t.Sender {
 		f := &t.Sender[i].Final
 		complete = complete && f.MSS > 0
 		c.MSS += float64(f.MSS) / n
-		c.RTO += f.RTO / time.Duration(n)
+		c.RTO += f.RTO.Seconds() / n
 		header += float64(f.HeaderBytes(ipv6)) / n
 	}
 	if d.RTTMin != nil {

@@ -9,7 +9,7 @@ import (
 	"oneway.example/exporter/traffic/tcp"
 )
 
-// Result is the result of a run: the report's "result".
+// Result is the result of a run: the report's "results".
 type Result struct {
 	Directions []*Direction `json:"directions"`
 }

@@ -176,8 +176,8 @@ func TestModelsHaveTheMeasuredConditions(t *testing.T) {
 	near(t, "window", &c.Window, 40_000, 0)
 	near(t, "mean window", &c.MeanWindow, 30_000, 0.03)
 	near(t, "loss", &c.Loss, 0.025, 0)
-	near(t, "RTT", new(c.RTT.Seconds()), 0.160, 0.01)
-	if c.MSS != 1448 || c.RTO != 400*ms || len(d.Models.Throughput) != 4 {
+	near(t, "RTT", &c.RTT, 0.160, 0.01)
+	if c.MSS != 1448 || c.RTO != 0.4 || len(d.Models.Throughput) != 4 {
 		t.Errorf("%+v", d.Models)
 	}
 	near(t, "model window", new(d.Models.Throughput["window"]), 2*30_000/0.160, 0.03)
