@@ -57,7 +57,9 @@ type account struct {
 	reverseOn, renumbered bool
 	remoteHost            bool          // the remote end reports the drops of its socket
 	refused               discardReason // the last one
-	remoteDrops           drops
+	// lateMillis is how long after its time the present decision is taken, in ms: a busy host reads packets and ticks late.
+	lateMillis  int32
+	remoteDrops drops
 	// silence is the longest time without a reply since reply numbers are missing.
 	silence       time.Duration
 	lastHostBlock lastHostBlock
@@ -66,8 +68,6 @@ type account struct {
 	faults *faults // nil: none
 
 	now, started, lastReply, lastRefused time.Duration // monotonic; the last two 0: never
-	// late is how long after its time the present decision is taken: a busy host reads packets and ticks late.
-	late time.Duration
 }
 
 func newAccount(o *Options, est *estimator, now time.Duration) *account {
@@ -230,7 +230,7 @@ func (a *account) remoteLost(seq uint64) bool {
 
 // expire applies the loss timeout at this end.
 func (a *account) expire(now time.Duration) {
-	a.late += max(0, now-a.now-tickInterval)
+	a.setLate(a.late() + max(0, now-a.now-tickInterval))
 	a.now = now
 	a.lose(a.outstandingPackets.expire(now, a.opts.LossTimeout))
 	if a.reverseOn {
@@ -321,16 +321,22 @@ func (a *account) heard(now time.Duration) {
 	a.silence = max(a.silence, now-a.order.at)
 }
 
+func (a *account) late() time.Duration { return time.Duration(a.lateMillis) * time.Millisecond }
+
+func (a *account) setLate(d time.Duration) {
+	a.lateMillis = int32(min(max(d.Milliseconds(), 0), math.MaxInt32))
+}
+
 // droppedHere returns how many of the reverse losses decided now were dropped by this host's socket.
 func (a *account) droppedHere(lost uint64) uint64 {
 	if a.dropped == nil || lost == 0 {
 		return 0
 	}
-	return a.dropped(lost, a.opts.explains()+a.late+a.silence)
+	return a.dropped(lost, a.opts.explains()+a.late()+a.silence)
 }
 
 // droppedThere is the same for forward losses and the remote end's socket, whose drops some replies and statistics
 // replies report.
 func (a *account) droppedThere(lost uint64) uint64 {
-	return a.remoteDrops.take(lost, sched.Now(), a.opts.explains()+a.late+max(8*a.opts.Interval, a.silence))
+	return a.remoteDrops.take(lost, sched.Now(), a.opts.explains()+a.late()+max(8*a.opts.Interval, a.silence))
 }

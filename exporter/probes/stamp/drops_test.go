@@ -119,7 +119,7 @@ func TestDropsExplainLossesDecidedLongAfterThem(t *testing.T) {
 		reply := func() {
 			now += c.interval
 			a.number(&wire.ReflectorPacket{Seq: next}, request{}, now, false)
-			a.now, a.late = now, 0 // of the last tick
+			a.now, a.lateMillis = now, 0 // of the last tick
 			next++
 		}
 		for range 5 {

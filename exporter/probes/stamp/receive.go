@@ -21,7 +21,7 @@ func (s *session) received(in *tstamp.In, now time.Duration) {
 		return
 	}
 	a := s.account
-	a.late = max(0, sched.Now()-now)
+	a.setLate(sched.Now() - now)
 	reply, why, ok := s.open(in)
 	if !ok {
 		if why == discardReasons {

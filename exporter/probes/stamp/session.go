@@ -191,7 +191,7 @@ func (s *session) tick(now, heard time.Duration) {
 	if s.ended {
 		return
 	}
-	s.account.late = max(0, now-heard)
+	s.account.setLate(now - heard)
 	s.account.expire(heard)
 	s.estimator.flush(heard - s.opts.replyWait())
 	s.queryStatistics(now)
