@@ -139,10 +139,11 @@ func TestPagesLinkToEachOther(t *testing.T) {
 		uids[name] = *board.Uid
 	}
 	for name, others := range map[string][]string{
-		"path.json":     {"clock.json", "load.json", "capacity.json"},
+		"path.json":     {"clock.json", "load.json", "capacity.json", "tcp.json"},
 		"clock.json":    {"path.json"},
-		"load.json":     {"path.json", "capacity.json"},
-		"capacity.json": {"path.json", "load.json"},
+		"load.json":     {"path.json", "capacity.json", "tcp.json"},
+		"capacity.json": {"path.json", "load.json", "tcp.json"},
+		"tcp.json":      {"path.json", "load.json", "capacity.json"},
 	} {
 		board, err := boards()[name].Build()
 		if err != nil {

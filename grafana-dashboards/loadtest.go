@@ -54,6 +54,7 @@ func loadTestPages(but string) []page {
 		{"Path", pathUID, "Delay, loss and voice quality of this path"},
 		{"Link under load", loadUID, "Throughput, queue and delay of this path under load"},
 		{"Capacity", capacityUID, "Packet trains, path MTU, and packet size by packet rate on this path"},
+		{"TCP", tcpUID, "Throughput of TCP on this path, and what limits it"},
 	}, func(p page) bool { return p.uid == but })
 }
 

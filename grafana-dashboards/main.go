@@ -42,6 +42,7 @@ func boards() map[string]*boardBuilder {
 		"clock.json":    clockBoard(),
 		"load.json":     loadBoard(),
 		"path.json":     pathBoard(),
+		"tcp.json":      tcpBoard(),
 	}
 }
 

@@ -38,7 +38,7 @@ type variables map[string]string
 func everything() variables {
 	return variables{
 		"job": ".*", "instance": ".*", "path": ".*", "probe": ".*", "codec": ".*",
-		"saturation": ".*", "train": ".*", "size_sweep": ".*", "direction": ".*",
+		"saturation": ".*", "train": ".*", "size_sweep": ".*", "tcp": ".*", "direction": ".*",
 		"__rate_interval": "1m", "__interval": "15s", "__range": "2h",
 	}
 }
@@ -83,7 +83,7 @@ var unfilled = regexp.MustCompile(`\$[a-zA-Z_{]`)
 // fill replaces $name and ${name} by values. Longer names are first: $__range must not match the start of $__range_s.
 func (v variables) fill(query string) (string, error) {
 	// The dashboards match these exactly, so a dot in a name is escaped.
-	for _, name := range []string{"path", "probe", "codec", "saturation", "train", "size_sweep", "direction"} {
+	for _, name := range []string{"path", "probe", "codec", "saturation", "train", "size_sweep", "tcp", "direction"} {
 		if v[name] == ".*" {
 			query = strings.ReplaceAll(query, `="$`+name+`"`, `=~".*"`)
 		}

@@ -87,7 +87,7 @@ func quiet(query string) string {
 }
 
 // ofLoadTests are the groups of families that only agents with load tests have.
-var ofLoadTests = []string{"Runs of load tests", "Link under load", "Packet size by packet rate", "Capacity by packet trains", "Load server"}
+var ofLoadTests = []string{"Runs of load tests", "Link under load", "Packet size by packet rate", "Capacity by packet trains", "TCP", "Load server"}
 
 // unconfigured is why an agent may not have a family at all: receiver, pulse and load tests are optional.
 func unconfigured(name string) string {

@@ -141,7 +141,7 @@ func TestEveryMatcherMatchesALabelThatTheSeriesHas(t *testing.T) {
 func TestEveryMatcherOfAClosedSetMatchesSomething(t *testing.T) {
 	sets := map[string][]string{
 		metric.Direction: {sample.Forward.String(), sample.Reverse.String()},
-		"quantile_rank":  {"0", "0.05", "0.5", "0.95", "0.99", "1"},
+		"quantile_rank":  {"0", "0.05", "0.25", "0.5", "0.75", "0.95", "0.99", "1"},
 		"cause":          {"queue", "route", "clock"},
 		metric.Path:      {"a-to-b", ""},
 		"leap_status":    {"normal", "insert_second", "delete_second", "unsynchronized"},
@@ -157,6 +157,10 @@ func TestEveryMatcherOfAClosedSetMatchesSomething(t *testing.T) {
 	}
 	for s := queue.Filled; s <= queue.TimeLimited; s++ {
 		sets["state"] = append(sets["state"], s.String())
+	}
+	for _, entry := range metric.TCPLimited.Values[metric.StateL] {
+		s, _, _ := strings.Cut(entry, ":")
+		sets["state"] = append(sets["state"], s)
 	}
 	for _, r := range sample.Reasons() {
 		sets[metric.ReasonL] = append(sets[metric.ReasonL], r.String())

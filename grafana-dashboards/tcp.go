@@ -1,0 +1,110 @@
+package main
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/stat"
+
+	"oneway.example/exporter/metric"
+)
+
+// tcpUID is the uid that links and runbooks refer to.
+const tcpUID = "oneway-tcp"
+
+const (
+	transferred = anyTest + `,probe="$tcp"`
+	noTCP       = "No completed run of the probe tcp on this path"
+	noTCPDetail = slimOr + "no completed run of the probe tcp on this path"
+)
+
+// tcpBoard shows what TCP achieves over a path: throughput, its limits, round-trip time, retransmissions.
+func tcpBoard() *boardBuilder {
+	b := newBoard("oneway / TCP").Uid(tcpUID).Tags([]string{"oneway"}).
+		Description("TCP over a path, both directions: throughput, what limited the sender, round-trip time under load, retransmissions, timeouts, connect time, ECN marks, runs and data quota.").
+		Readonly().Refresh("1m").Time("now-7d", "now").Timezone("browser").
+		Tooltip(dashboard.DashboardCursorSyncCrosshair).
+		Links(links(loadTestPages(tcpUID)...))
+	loadTestVariables(b, probeVariable("tcp", "Probe", metric.TCPThroughput))
+	loadTestAnnotations(b)
+	tcpSummaryRow(b)
+	tcpThroughputRow(b)
+	tcpRoundTripRow(b)
+	tcpLossRow(b)
+	loadTestRunsRow(b)
+	return b
+}
+
+func tcpSummaryRow(b *boardBuilder) {
+	b.WithRow(dashboard.NewRowBuilder("The last run"))
+	b.WithPanel(goodputTile("forward", forward))
+	b.WithPanel(goodputTile("reverse", reverse))
+	b.WithPanel(loadedRTTTile("forward", forward))
+	b.WithPanel(loadedRTTTile("reverse", reverse))
+	b.WithPanel(tile(text{
+		"Limited by", "What limited the sender for the largest share of the last run: network (the congestion window or the pacing), receive window, send buffer, application (nothing to send). Linux tcp_info.", "none",
+		noTCPDetail,
+	}, instant(limitOf(), "{{direction}}")).Span(6).
+		TextMode(common.BigValueTextModeValueAndName).
+		Mappings(values(numbers(senderLimits()))).Thresholds(steps(step{0, gray})))
+	b.WithPanel(tile(text{
+		"Retransmitted", "Share of the payload bytes sent in the last run that were retransmissions (RFC 6349 section 4.2). Orange above 1 %, red above 5 %.", "percentunit",
+		noTCP,
+	}, instant(from(transferred, metric.TCPRetransmitted), "{{direction}}")).Span(6).Decimals(2).
+		TextMode(common.BigValueTextModeValueAndName).
+		Thresholds(steps(step{0, gray}, step{0, green}, step{0.01, orange}, step{manyRetransmitted, red})))
+	b.WithPanel(lastRunTile(transferred).Span(6))
+	b.WithPanel(quotaTile().Span(6))
+}
+
+// manyRetransmitted is the share above which retransmissions are red.
+const manyRetransmitted = 0.05
+
+// goodputTile shows the throughput beside the rate of the link.
+func goodputTile(name, matcher string) *stat.PanelBuilder {
+	return tile(text{
+		"Throughput " + name, "Payload that arrived per second in the last run, each byte once, without the omitted first part (RFC 6349 section 4.1), and the rate of the link by the probes train or saturation, in IP-layer bits: with full packets TCP can reach about 96.5 % of it.", inBits,
+		noTCP,
+	},
+		instant(bitsOf(from(transferred, metric.TCPThroughput, matcher)), "throughput"),
+		instant(bitsOf(linkRate(matcher)), "link"),
+	).Span(6).Decimals(2).
+		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, colorOf(name)})).
+		OverrideByName("link", props{color(gray)})
+}
+
+// linkRate is the rate of the path's link by direction, as far as other load tests measured it within a day: after a
+// restart the agent has no value until their next run.
+func linkRate(matchers ...string) string {
+	best := func(d *metric.Desc) string {
+		return "max by (direction) (last_over_time(" + from(anyTest, d, matchers...) + "[1d]))"
+	}
+	return "(" + best(metric.PathCapacity) + " or " + best(metric.UDPThroughput) + ")"
+}
+
+// loadedRTTTile shows the round-trip time that the transfer caused.
+func loadedRTTTile(name, matcher string) *stat.PanelBuilder {
+	median, lowest := from(transferred, metric.TCPRTT, matcher, half), from(transferred, metric.TCPRTTMin, matcher)
+	return tile(text{
+		"RTT " + name, "Median of the sender's smoothed round-trip time in the last run, the least, and their quotient less 1: the buffer delay percentage of RFC 6349 section 4.3.", "s",
+		noTCPDetail,
+	},
+		instant(median, "median"), instant(lowest, "least"),
+		instant("sum without (quantile_rank) ("+median+") / "+lowest+" - 1", "buffer delay"),
+	).Span(6).Decimals(1).
+		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, colorOf(name)})).
+		OverrideByName("least", props{color(gray)}).
+		OverrideByName("buffer delay", props{color(gray), prop("unit", "percentunit"), prop("decimals", 0)})
+}
+
+// senderLimits are the possible limits of a sender.
+func senderLimits() []state {
+	return []state{{"network", green}, {"receive_window", orange}, {"send_buffer", purple}, {"application", blue}}
+}
+
+// limitOf is the number of the limit with the largest share, by direction.
+func limitOf() string {
+	all := from(transferred, metric.TCPLimited)
+	return numbered(senderLimits(), func(name string) string {
+		return "(" + from(transferred, metric.TCPLimited, metric.StateL+`="`+name+`"`) + " == bool ignoring (" + metric.StateL + ") max without (" + metric.StateL + ") (" + all + "))"
+	})
+}
