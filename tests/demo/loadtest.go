@@ -102,7 +102,8 @@ type loadTest struct {
 // load runs the load tests one after the other, and returns their rows. Other probes have been measured before: a full
 // link delays and drops concurrent packets.
 func (s *stack) load(ctx context.Context, profile lab.Profile) (rows []row, err error) {
-	for _, t := range []loadTest{{"saturation", saturationProbe, s.saturationRows}, {"train", trainProbe, s.trainRows}} {
+	s.requestECN()
+	for _, t := range []loadTest{{"saturation", saturationProbe, s.saturationRows}, {"train", trainProbe, s.trainRows}, {"tcp", tcpProbe, s.tcpRows}} {
 		found, failure := s.repeated(ctx, profile, t)
 		rows, err = append(rows, found...), errors.Join(err, failure)
 	}
@@ -168,7 +169,7 @@ func merge(old, later []row) []row {
 
 // resume runs all probes concurrently, while the demo keeps running.
 func (s *stack) resume(ctx context.Context, profile lab.Profile) error {
-	probes, err := s.loadTestProbes(ctx, profile, saturationProbe+trainProbe+sizeSweepProbe, "5m")
+	probes, err := s.loadTestProbes(ctx, profile, saturationProbe+trainProbe+sizeSweepProbe+tcpProbe, "5m")
 	if err != nil {
 		return err
 	}
@@ -186,7 +187,7 @@ func (s *stack) loadTestProbes(ctx context.Context, profile lab.Profile, format,
 	// Not every probe uses all of these: %[n] selects them.
 	return strings.NewReplacer(
 		"%[1]s", every, "%[2]s", s.token(), "%[3]s", pin, "%[4]s", twice(profile.Forward), "%[5]s", twice(profile.Reverse),
-		"%[6]d", fmt.Sprint(trainPackets(profile)),
+		"%[6]d", fmt.Sprint(trainPackets(profile)), "%[7]d", fmt.Sprint(tcpWindow(profile)),
 	).Replace(format), nil
 }
 

@@ -87,7 +87,7 @@ func raise(ctx context.Context, network *lab.Lab, profile lab.Profile, o options
 		return s, err
 	}
 	s.began = time.Now()
-	if err := s.agent(binary, network.Client, network.Server, "client-to-server", fmt.Sprintf(reportsConfig, filepath.Join(dir, runsDir))); err != nil {
+	if err := s.agent(binary, network.Client, network.Server, "client-to-server", fmt.Sprintf(clientConfig, filepath.Join(dir, runsDir), filepath.Join(dir, "client-state"))); err != nil {
 		return s, err
 	}
 	if err := s.startPrometheus(ctx); err != nil {
@@ -109,8 +109,10 @@ paths:
     probes:
 `
 
-// reportsConfig keeps the reports of runs after the agent has ended.
-const reportsConfig = `reports: {dir: %q}
+// clientConfig keeps the reports of runs after the agent has ended. The link's quota is only shown: no run reaches it.
+const clientConfig = `reports: {dir: %q}
+state_dir: %q
+links: [{name: client-to-server, quota_bytes: 1TB}]
 `
 
 const runsDir = "runs"
