@@ -53,6 +53,8 @@ func quiet(query string) string {
 		"oneway:capacity_bytes_per_second:baseline7d":         noHistory,
 		"oneway:udp_throughput_bytes_per_second:median2h":     noLoadTest,
 		"oneway:udp_throughput_bytes_per_second:baseline7d":   noHistory,
+		"oneway:tcp_throughput_bytes_per_second:median2h":     noLoadTest,
+		"oneway:tcp_throughput_bytes_per_second:baseline7d":   noHistory,
 		"oneway:clock_disagreement_seconds":                   noPulse,
 		"oneway:clock_disagreement_bound_seconds":             noPulse,
 		"oneway:schedule_skipped:ratio5m":                     neverHappened,
