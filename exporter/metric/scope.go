@@ -238,6 +238,7 @@ func (s *Scope) Renew() {
 		case Gauge:
 			s.shown[i] = math.NaN()
 			s.series[i].Clear()
+		case Histogram:
 		}
 	}
 	s.mu.Unlock()

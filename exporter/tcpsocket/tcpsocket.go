@@ -41,8 +41,10 @@ type Options struct {
 
 // Limits of Options.
 const (
-	MaxBuffer      = 1 << 30
-	MinMSS, MaxMSS = 88, 32767 // TCP_MIN_MSS and MAX_TCP_WINDOW of Linux
+	MaxBuffer = 1 << 30
+	// MinMSS and MaxMSS are TCP_MIN_MSS and MAX_TCP_WINDOW of Linux.
+	MinMSS = 88
+	MaxMSS = 32767
 )
 
 var algorithm = regexp.MustCompile(`^[a-z0-9_-]{1,15}$`) // TCP_CA_NAME_MAX

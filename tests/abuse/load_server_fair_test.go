@@ -112,10 +112,9 @@ func TestTokenThatReopensAtOnceDoesNotStarveAnother(t *testing.T) {
 		if err != nil {
 			t.Fatalf("attempt %d: %v", tries, err)
 		}
-		switch err := openOneByte(t, c); {
-		case err == nil:
+		if err := openOneByte(t, c); err == nil {
 			_, patient = s.add(&s.patient)
-		default:
+		} else {
 			// too_many: the load server has not yet seen that this token's last sessions are closed.
 			if why := remoteend.Refusal(t, err).Reason; why != loadcontrol.Busy && why != loadcontrol.TooMany {
 				t.Fatal(err)

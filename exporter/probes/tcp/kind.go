@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -108,7 +109,7 @@ func cut(t *tcp.Result) error {
 		return nil
 	}
 	reason := loadtest.ReasonSocket
-	for _, f := range append(t.Sender[:len(t.Sender):len(t.Sender)], t.Receiver...) {
+	for _, f := range slices.Concat(t.Sender, t.Receiver) {
 		if f.Ended == tcp.EndedIdle || f.Ended == tcp.EndedTime && t.Plan.Bytes > 0 {
 			reason = loadtest.ReasonTimeout
 		}

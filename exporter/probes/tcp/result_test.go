@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -142,7 +143,7 @@ func TestEarlyEndsAreErrorsWithTheirReason(t *testing.T) {
 		r := steady(1, 1e6)
 		r.Cut, r.Sender[0].Ended, r.Receiver[0].Ended = "x", c.sender, c.receiver
 		err := cut(r)
-		f, _ := err.(*loadtest.Failure)
+		f, _ := errors.AsType[*loadtest.Failure](err)
 		if (err == nil) != (c.reason == "") || err != nil && f.Reason != c.reason {
 			t.Errorf("%s, %s: %v", c.sender, c.receiver, err)
 		}

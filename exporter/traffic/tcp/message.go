@@ -56,9 +56,10 @@ const (
 	MaxDuration = 24 * time.Hour
 	MinInterval = time.Millisecond
 	// MaxSamples limits the records of a transfer, all flows together.
-	MaxSamples       = 1 << 16
-	MinIdle, MaxIdle = 100 * time.Millisecond, 2 * time.Minute
-	maxBytes         = 1 << 50 // exceeds those of any session
+	MaxSamples = 1 << 16
+	MinIdle    = 100 * time.Millisecond
+	MaxIdle    = 2 * time.Minute
+	maxBytes   = 1 << 50 // exceeds those of any session
 )
 
 // Flow is one connection of a transfer. SendBuffer, CongestionControl and PacingRate apply to the sending
