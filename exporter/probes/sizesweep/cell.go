@@ -3,7 +3,6 @@ package sizesweep
 import (
 	"cmp"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -41,14 +40,6 @@ func (c Cell) bytes(d time.Duration) int64 { return int64(c.packets(d)) * int64(
 // segment is the cell as a stream of evenly spaced packets. overhead is the bytes of IP and UDP headers.
 func (c Cell) segment(d time.Duration, overhead int) stream.Segment {
 	return stream.Segment{PayloadBytes: c.PacketBytes - overhead, Interval: c.interval(), Burst: 1, Bursts: c.packets(d)}
-}
-
-// sequence is the order of measurement, as indices of cells: each repetition has its own random order.
-func sequence(cells, repetitions int, rng *rand.Rand) (turns []int) {
-	for range repetitions {
-		turns = append(turns, rng.Perm(cells)...)
-	}
-	return turns
 }
 
 // Omission is a cell that was not measured, and the reason in words.

@@ -1,8 +1,6 @@
 package sizesweep
 
 import (
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,26 +115,6 @@ func TestSmallQuotaOmitsCellsAndNotTheRun(t *testing.T) {
 	k.left = func() int64 { return 10 }
 	if got := k.Bytes(); got != 64_000 {
 		t.Errorf("%d bytes announced with no cell that fits, want those of the smallest cell", got)
-	}
-}
-
-func TestOrderIsRandomAndReproducibleBySeed(t *testing.T) {
-	a := sequence(18, 3, rand.New(rand.NewPCG(1, 0)))
-	b := sequence(18, 3, rand.New(rand.NewPCG(1, 0)))
-	c := sequence(18, 3, rand.New(rand.NewPCG(2, 0)))
-	if !slices.Equal(a, b) || slices.Equal(a, c) {
-		t.Errorf("orders by seeds 1, 1 and 2: %v, %v, %v", a, b, c)
-	}
-	if slices.Equal(a[:18], a[18:36]) {
-		t.Error("two repetitions have the same order")
-	}
-	for r := range 3 {
-		round := slices.Sorted(slices.Values(a[18*r : 18*r+18]))
-		for i, v := range round {
-			if i != v {
-				t.Fatalf("repetition %d is of cells %v", r, round)
-			}
-		}
 	}
 }
 

@@ -22,7 +22,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -126,7 +125,7 @@ func (k *Kind) Duration() time.Duration {
 // Perform measures each cell as often as configured, in random order.
 func (k *Kind) Perform(ctx context.Context, s *udp.Session, r *loadtest.Run) error {
 	all := k.cells(r.Directions)
-	res := &Result{Seed: k.opts.seed(), CellDuration: report.Seconds(k.opts.CellDuration)}
+	res := &Result{Seed: loadtest.Seed(k.opts.Seed), CellDuration: report.Seconds(k.opts.CellDuration)}
 	r.Body = res
 	fits, out := space{s.Limits(), k.quota, s.Overhead()}.fit(all, k.opts.CellDuration, k.opts.Repetitions)
 	res.Omitted = out
@@ -135,7 +134,7 @@ func (k *Kind) Perform(ctx context.Context, s *udp.Session, r *loadtest.Run) err
 	if len(fits) == 0 {
 		return fmt.Errorf("sizesweep: no cell can be measured: %s", out[0].Why)
 	}
-	turns := sequence(len(fits), k.opts.Repetitions, rand.New(rand.NewPCG(res.Seed, 0)))
+	turns := loadtest.Turns(len(fits), k.opts.Repetitions, res.Seed)
 	refused := map[Cell]bool{}
 	for i, turn := range turns {
 		c := fits[turn]

@@ -2,7 +2,6 @@ package sizesweep
 
 import (
 	"cmp"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -68,6 +67,3 @@ func list(key string, values []int, lo, hi int) error {
 	}
 	return option.EachOnce(key, values, lo, hi)
 }
-
-// seed is the seed of a run; a random one has at most 32 bits, to be typed easily.
-func (o *Options) seed() uint64 { return cmp.Or(o.Seed, 1+rand.Uint64N(1<<32)) }

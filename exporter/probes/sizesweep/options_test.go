@@ -2,7 +2,6 @@ package sizesweep
 
 import (
 	"testing"
-	"time"
 
 	"oneway.example/tests/probeoptions"
 )
@@ -24,17 +23,6 @@ func TestWrongOptionsNameTheExpectation(t *testing.T) {
 		"every: 1s\n":                         "every is 1s; it must be between 10s and 168h0m0s",
 		"packet_rates: [1,2,3,4,5,6,7,8,9]\n": "packet_bytes times packet_rates are 54 cells; at most 48 are allowed",
 	})
-}
-
-func TestSeedIsRandomUnlessConfigured(t *testing.T) {
-	o := DefaultOptions()
-	if a, b := o.seed(), o.seed(); a == b || a == 0 {
-		t.Errorf("two runs have the seeds %d and %d", a, b)
-	}
-	o.Seed = 12
-	if o.seed() != 12 || o.CellDuration != 10*time.Second {
-		t.Errorf("seed %d", o.seed())
-	}
 }
 
 func TestExampleShowsTheDefaults(t *testing.T) {
