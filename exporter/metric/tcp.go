@@ -71,3 +71,52 @@ var (
 		Source: "RFC 3168 section 6.1; Linux tcp_info, tcpi_delivered_ce",
 	})
 )
+
+// Labels of a buffer sweep: sizes as an application sets them, in bytes, or "auto"; and the kernel's name of the algorithm.
+const (
+	sendBufferL        = "send_buffer_bytes"
+	receiveBufferL     = "receive_buffer_bytes"
+	congestionControlL = "congestion_control"
+)
+
+// The buffer sweep: one series per cell and quantity.
+var (
+	perBuffers = []string{Path, Probe, Direction, sendBufferL, receiveBufferL, congestionControlL}
+	perVariant = []string{Path, Probe, Direction, congestionControlL}
+
+	// TCPSweepThroughput is oneway_tcp_sweep_throughput_bytes_per_second.
+	TCPSweepThroughput = tcpGroup.add(Desc{
+		Name: "oneway_tcp_sweep_throughput_bytes_per_second", Kind: Gauge, Labels: perBuffers,
+		Help:   "Payload bytes per second that arrived with these buffers (bytes as an application sets them, or auto), median of the repetitions in the last run, without the omitted first part.",
+		Absent: "Before the first completed run, and where no measurement of the cell was complete.",
+		Source: "RFC 6349 section 4.1; Woo 2010 figure 6.5; Halepovic 2008 figure 4",
+	})
+	// TCPSweepRTT is oneway_tcp_sweep_rtt_seconds.
+	TCPSweepRTT = tcpGroup.add(Desc{
+		Name: "oneway_tcp_sweep_rtt_seconds", Kind: Gauge, Labels: perBuffers,
+		Help:   "Median of the sender's smoothed round-trip time with these buffers, in seconds, median of the repetitions in the last run.",
+		Absent: "Where oneway_tcp_sweep_throughput_bytes_per_second is absent.",
+		Source: "RFC 6298 section 2; Woo 2010 figure 6.7; Halepovic 2008 figures 5 and 6",
+	})
+	// TCPSweepRetransmitted is oneway_tcp_sweep_retransmitted_ratio.
+	TCPSweepRetransmitted = tcpGroup.add(Desc{
+		Name: "oneway_tcp_sweep_retransmitted_ratio", Kind: Gauge, Labels: perBuffers,
+		Help:   "Share of the payload bytes sent with these buffers that were retransmissions, median of the repetitions in the last run.",
+		Absent: "Where oneway_tcp_sweep_throughput_bytes_per_second is absent.",
+		Source: "RFC 6349 section 4.2; Halepovic 2008 figure 7 and table 2",
+	})
+	// TCPSweepKnee is oneway_tcp_sweep_knee_bytes.
+	TCPSweepKnee = tcpGroup.add(Desc{
+		Name: "oneway_tcp_sweep_knee_bytes", Kind: Gauge, Labels: perVariant,
+		Help:   "Smallest buffer of the last run whose median throughput reaches 95 % of the best, in bytes: the smaller of both buffers, as the kernel limits them.",
+		Absent: "Before the first completed run, where auto-tuning alone reaches it, with fewer than 3 repetitions, and where those of neighboring sizes overlap.",
+		Source: "Woo 2010 section 6.3; design",
+	})
+	// TCPSweepBDP is oneway_tcp_sweep_bandwidth_delay_product_bytes.
+	TCPSweepBDP = tcpGroup.add(Desc{
+		Name: "oneway_tcp_sweep_bandwidth_delay_product_bytes", Kind: Gauge, Labels: perVariant,
+		Help:   "Best median throughput of the last run times the least round-trip time of all its cells, in payload bytes: what a window needs to fill the path.",
+		Absent: "Before the first completed run.",
+		Source: "RFC 6349 section 3.3.1",
+	})
+)

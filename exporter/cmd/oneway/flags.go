@@ -49,7 +49,7 @@ func registerOptions(cmd *kingpin.CmdClause, options, agent any, flags []optionF
 		if other := others[f.key]; !reflect.DeepEqual(v.Interface(), other.Interface()) {
 			help = fmt.Sprintf("%s The agent's default: %v.", help, other)
 		}
-		if v.Kind() == reflect.Slice {
+		if v.Kind() == reflect.Slice && v.Len() > 0 {
 			help += " Default: " + strings.Join(texts(v), ", ") + "."
 		}
 		clause := cmd.Flag(f.flag(), help).PlaceHolder(f.placeholder(v))
@@ -76,6 +76,8 @@ func registerOptions(cmd *kingpin.CmdClause, options, agent any, flags []optionF
 			clause.StringsVar(p)
 		case encoding.TextUnmarshaler:
 			clause.SetValue(textFlag{p})
+		default:
+			clause.SetValue(&textsFlag{list: v})
 		}
 	}
 }
@@ -129,6 +131,32 @@ func (f textFlag) Set(text string) error { return f.value.UnmarshalText([]byte(t
 
 // String is a text that Set accepts.
 func (f textFlag) String() string { return fmt.Sprint(f.value) }
+
+// textsFlag is a repeatable flag of a list whose elements parse their own text.
+type textsFlag struct {
+	list reflect.Value
+	set  bool
+}
+
+// Set appends an element; the first replaces the default.
+func (f *textsFlag) Set(text string) error {
+	if !f.set {
+		f.list.SetZero()
+		f.set = true
+	}
+	one := reflect.New(f.list.Type().Elem())
+	if err := one.Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text)); err != nil {
+		return err
+	}
+	f.list.Set(reflect.Append(f.list, one.Elem()))
+	return nil
+}
+
+// String is the list.
+func (f *textsFlag) String() string { return strings.Join(texts(f.list), ", ") }
+
+// IsCumulative lets kingpin accept the flag more than once.
+func (*textsFlag) IsCumulative() bool { return true }
 
 // clockFlags select the source of the clock's quality for a command without a configuration file.
 type clockFlags struct {

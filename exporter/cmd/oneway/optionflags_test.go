@@ -13,6 +13,7 @@ import (
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/probes/saturation"
 	"oneway.example/exporter/probes/sizesweep"
+	"oneway.example/exporter/probes/tcpsweep"
 	"oneway.example/exporter/probes/train"
 	"oneway.example/exporter/target"
 )
@@ -31,7 +32,7 @@ var noFlag = map[string]string{
 
 func TestEachKeyOfALoadTestProbeHasAFlagOrAReason(t *testing.T) {
 	shared := loadtest.DefaultOptions()
-	for _, k := range []testKind{saturationTest(), sizeSweepTest(), trainTest(), tcpTest()} {
+	for _, k := range []testKind{saturationTest(), sizeSweepTest(), trainTest(), tcpTest(), tcpSweepTest()} {
 		fields := optionFields(k.options)
 		maps.Copy(fields, optionFields(&shared))
 		want := slices.Sorted(maps.Keys(fields))
@@ -67,9 +68,9 @@ func parse(t *testing.T, k testKind, args ...string) loadtest.Options {
 }
 
 func TestOmittedFlagsKeepTheDefaults(t *testing.T) {
-	for _, word := range []string{"saturation", "size-sweep", "train", "tcp"} {
+	for _, word := range []string{"saturation", "size-sweep", "train", "tcp", "tcp-sweep"} {
 		kind := func() testKind {
-			return map[string]testKind{"saturation": saturationTest(), "size-sweep": sizeSweepTest(), "train": trainTest(), "tcp": tcpTest()}[word]
+			return map[string]testKind{"saturation": saturationTest(), "size-sweep": sizeSweepTest(), "train": trainTest(), "tcp": tcpTest(), "tcp-sweep": tcpSweepTest()}[word]
 		}
 		parsed := kind()
 		shared := parse(t, parsed)
@@ -96,6 +97,11 @@ func TestFlagsSetOptionsOfEachType(t *testing.T) {
 	parse(t, k, "--packet-bytes=64", "--packet-bytes=1500", "--seed=18446744073709551615")
 	if m := k.options.(*sizesweep.Options); !slices.Equal(m.PacketBytes, []int{64, 1500}) || m.Seed != 1<<64-1 {
 		t.Errorf("%+v", m)
+	}
+	k = tcpSweepTest()
+	parse(t, k, "--send-buffer-bytes=64KiB", "--send-buffer-bytes=auto", "--congestion-control=reno", "--congestion-control=cubic")
+	if o := k.options.(*tcpsweep.Options); !slices.Equal(o.SendBuffers, []tcpsweep.Size{64 << 10, 0}) || o.ReceiveBuffers != nil || len(o.CongestionControl) != 2 {
+		t.Errorf("%+v", o)
 	}
 	k = trainTest()
 	parse(t, k, "--no-path-mtu", "--min-clean=4")

@@ -17,7 +17,10 @@ import (
 	"oneway.example/exporter/loadserver"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/tcp"
+	"oneway.example/exporter/probes/tcpsweep"
 	"oneway.example/exporter/probes/train"
+	"oneway.example/exporter/tcpsocket"
 )
 
 func TestProgressLineHasShareBytesAndTimeLeft(t *testing.T) {
@@ -73,6 +76,23 @@ func TestRefusedTrainsArePrintedAsSuch(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"2.5 Mb/s", "±", "12 kb/s", "30 clean, 2 lost", "fragmented", "9 sender pace"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+}
+
+func TestCellsOfASweepArePrintedWithTheirBuffersAndModels(t *testing.T) {
+	var out bytes.Buffer
+	full := tcpsweep.MeasuredCell{
+		DirectionName: "reverse", Used: "cubic", Throughput: &[3]float64{1e6, 1.25e6, 1.5e6}, RTT: &[3]float64{0.1, 0.2, 0.3}, RTTMin: new(0.094),
+		Retransmitted: new(0.01), Limit: "receive_window", Send: tcpsocket.Buffer{Asked: 1 << 20, Effective: 416 << 10, Clipped: true}, Receive: tcpsocket.Buffer{Effective: 128 << 10},
+		Repetitions: []tcpsweep.Repetition{{Models: &tcp.Models{Throughput: map[string]float64{"mathis": 2.5e6}}}},
+	}
+	if err := printTCPSweep(&out, &tcpsweep.Result{Cells: []tcpsweep.MeasuredCell{full, {DirectionName: "forward"}}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"10 Mb/s", "8 Mb/s", "12 Mb/s", "200 ms", "94.000 ms", "1.00 %", "receive window", "1024 KiB (416, limited)", "auto (128)", "20 Mb/s", "forward"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

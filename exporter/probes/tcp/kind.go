@@ -76,10 +76,10 @@ func (k *Kind) Perform(ctx context.Context, s *tcp.Session, r *loadtest.Run) err
 	one := func(i int, most int64) error {
 		t, err := s.Transfer(ctx, k.opts.plan(r.Directions[i], min(most, k.opts.most())))
 		if t != nil {
-			all[i] = evaluate(t, &k.opts, s.Remote().Addr().Is6())
+			all[i] = Evaluate(t, &k.opts, s.Remote().Addr().Is6())
 		}
 		if err == nil {
-			err = cut(t)
+			err = Failed(t)
 		}
 		return err
 	}
@@ -102,9 +102,9 @@ func (k *Kind) Perform(ctx context.Context, s *tcp.Session, r *loadtest.Run) err
 	return nil
 }
 
-// cut returns the error of a transfer that ended before its plan. One that reached its limit of bytes is complete,
+// Failed returns the error of a transfer that ended before its plan. One that reached its limit of bytes is complete,
 // with a note.
-func cut(t *tcp.Result) error {
+func Failed(t *tcp.Result) error {
 	if t.Cut == "" || limited(t) {
 		return nil
 	}

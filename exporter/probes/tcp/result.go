@@ -92,8 +92,8 @@ func rows(samples []tcp.Sample) []row {
 // rttRanks are the label values of Direction.RTT.
 func rttRanks() [3]string { return [3]string{"0.25", "0.5", "0.75"} }
 
-// evaluate computes the values of a direction; ipv6 is whether its packets are.
-func evaluate(t *tcp.Result, o *Options, ipv6 bool) *Direction {
+// Evaluate computes the values of a transfer; ipv6 is whether its packets are.
+func Evaluate(t *tcp.Result, o *Options, ipv6 bool) *Direction {
 	d := &Direction{Direction: t.Plan.Direction.String(), Partial: t.Cut}
 	for i := range t.Sender {
 		from, to := &t.Sender[i], &t.Receiver[i]

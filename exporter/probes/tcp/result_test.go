@@ -55,7 +55,7 @@ func steady(flows int, rate int64) *tcp.Result {
 func evaluated(r *tcp.Result, omit time.Duration) *Direction {
 	o := DefaultOptions()
 	o.Omit = omit
-	return evaluate(r, &o, false)
+	return Evaluate(r, &o, false)
 }
 
 func near(t *testing.T, what string, got *float64, want, share float64) {
@@ -142,13 +142,13 @@ func TestEarlyEndsAreErrorsWithTheirReason(t *testing.T) {
 	} {
 		r := steady(1, 1e6)
 		r.Cut, r.Sender[0].Ended, r.Receiver[0].Ended = "x", c.sender, c.receiver
-		err := cut(r)
+		err := Failed(r)
 		f, _ := errors.AsType[*loadtest.Failure](err)
 		if (err == nil) != (c.reason == "") || err != nil && f.Reason != c.reason {
 			t.Errorf("%s, %s: %v", c.sender, c.receiver, err)
 		}
 	}
-	if err := cut(steady(1, 1e6)); err != nil {
+	if err := Failed(steady(1, 1e6)); err != nil {
 		t.Error(err)
 	}
 }
@@ -172,7 +172,7 @@ func TestModelsHaveTheMeasuredConditions(t *testing.T) {
 	}
 	o := DefaultOptions()
 	o.LinkRate.Forward = 1500 * 2000 // 2000 packets a second
-	d := evaluate(r, &o, false)
+	d := Evaluate(r, &o, false)
 	c := d.Models.Conditions
 	near(t, "window", &c.Window, 40_000, 0)
 	near(t, "mean window", &c.MeanWindow, 30_000, 0.03)
@@ -189,11 +189,11 @@ func TestModelsHaveTheMeasuredConditions(t *testing.T) {
 	near(t, "ideal", d.RFC6349.Ideal, 2000*1448, 1e-9)
 	near(t, "transfer time", d.RFC6349.TransferTime, 1.448, 0.001)
 	o.LinkRate.Forward, o.LinkRate.Reverse = 0, 1e6
-	if d := evaluate(r, &o, false); d.RFC6349.Ideal != nil || d.RFC6349.TransferTime != nil {
+	if d := Evaluate(r, &o, false); d.RFC6349.Ideal != nil || d.RFC6349.TransferTime != nil {
 		t.Errorf("without a rate of this direction: %+v", d.RFC6349)
 	}
 	r.Sender[1].Final = tcpsocket.Info{}
-	if d := evaluate(r, &o, false); d.Models != nil || d.RFC6349.Efficiency == nil {
+	if d := Evaluate(r, &o, false); d.Models != nil || d.RFC6349.Efficiency == nil {
 		t.Errorf("state of a flow unknown: %+v", d.Models)
 	}
 }

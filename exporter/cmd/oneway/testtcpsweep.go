@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/tcpsweep"
+	"oneway.example/exporter/tcpsocket"
+)
+
+const testTCPSweepHelp = `Measure TCP with each size of its buffers, and find the smallest that is enough.
+
+A cell is a send buffer, a receive buffer and a congestion control in one direction. Cells are
+measured one after the other, repeatedly, in random order. A sufficient buffer reaches 95 % of the
+best median throughput; if the repetitions overlap, its limits are printed. The kernel doubles
+each size, and limits it by net.core.wmem_max and rmem_max; the size in effect is in parentheses.
+The models have the conditions of the same cell: 0.75 W/RTT, and those of Mathis (after losses)
+and of Padhye, for which each retransmission is a loss.
+
+Examples:
+  oneway test tcp-sweep server.example.net --token-file token --pin sha256:... --direction reverse
+  oneway test tcp-sweep 192.0.2.7 --token-file token --congestion-control cubic --congestion-control bbr
+  oneway test tcp-sweep 192.0.2.7 --token-file token --send-buffer-bytes auto --receive-buffer-bytes 64KiB --receive-buffer-bytes 256KiB
+  oneway test tcp-sweep 192.0.2.7 --token-file token --repetitions 10 --json > tcp-sweep.json
+
+Exit status: 0 completed, 1 not completed (prints the reason and partial results), 2 wrong usage.`
+
+func tcpSweepTest() testKind {
+	o, agent := tcpsweep.DefaultOptions(), tcpsweep.DefaultOptions()
+	return testKind{
+		word: "tcp-sweep", help: testTCPSweepHelp, print: printTCPSweep, options: &o, agent: &agent,
+		flags: []optionFlag{
+			{key: "send_buffer_bytes", help: "Send buffer, as an application sets it, or auto; repeatable.", shown: "BYTES"},
+			{key: "receive_buffer_bytes", help: "Receive buffer, or auto, combined with each send buffer; repeatable; none: as large as the send buffer.", shown: "BYTES"},
+			{key: "congestion_control", help: "Congestion control of the sending host; repeatable; none: that of the host.", shown: "NAME"},
+			{key: "cell_duration", help: "Duration of sending of each measurement of a cell."},
+			{key: "omit", help: "Time at the beginning of each measurement that is left out of the results."},
+			{key: "repetitions", help: "Number of measurements of each cell."},
+			{key: "max_bytes", help: "Limit of IP bytes of each measurement."},
+			{key: "idle_timeout", help: "Time without progress after which a measurement ends."},
+			{key: "seed", help: "Seed of the order of the cells; 0: random."},
+		},
+		kind: func(env probe.Env, target probe.Target, shared loadtest.Options) (loadtest.Kind, error) {
+			return tcpsweep.NewKind(env, target, shared, o)
+		},
+	}
+}
+
+// printTCPSweep writes a table of the cells.
+func printTCPSweep(out io.Writer, body any) error {
+	t := newTable(out, "")
+	t.row("direction", "congestion control", "send (in effect)", "receive (in effect)", "throughput", "25 %", "75 %", "RTT", "25 %", "75 %", "least", "again", "limited by", "0.75 W/RTT", "Mathis", "Padhye", "measured")
+	for _, m := range body.(*tcpsweep.Result).Cells {
+		limit := strings.ReplaceAll(string(m.Limit), "_", " ")
+		if limit == "" {
+			limit = "-"
+		}
+		row := []string{m.DirectionName, m.Used, sweptBuffer(m.Send), sweptBuffer(m.Receive)}
+		row = append(row, quartiles(m.Throughput, func(v float64) string { return option.Rate(v).Display() })...)
+		row = append(row, quartiles(m.RTT, func(v float64) string { return probe.FormatDuration(time.Duration(v * 1e9)) })...)
+		row = append(row, seconds(m.RTTMin), ratioOf(m.Retransmitted), limit)
+		for _, name := range []string{"sawtooth", "mathis", "padhye"} {
+			row = append(row, rateOf(m.Model(name)))
+		}
+		t.row(append(row, fmt.Sprint(len(m.Repetitions)))...)
+	}
+	return t.end()
+}
+
+// sweptBuffer is the size as an application sets it, and that of the kernel: "128 KiB (256)".
+func sweptBuffer(b tcpsocket.Buffer) string {
+	set, mark := "auto", ""
+	if b.Asked > 0 {
+		set = fmt.Sprintf("%.4g KiB", float64(b.Asked)/1024)
+	}
+	if b.Clipped {
+		mark = ", limited"
+	}
+	return fmt.Sprintf("%s (%d%s)", set, b.Effective/1024, mark)
+}
+
+// quartiles are the median, and the lower and upper quartile.
+func quartiles(v *[3]float64, words func(float64) string) []string {
+	if v == nil {
+		return []string{"-", "-", "-"}
+	}
+	return []string{words(v[1]), words(v[0]), words(v[2])}
+}

@@ -1,0 +1,237 @@
+// Package tcpsweep is the probe that measures TCP with each size of its buffers and each congestion control: throughput,
+// round-trip time, retransmissions, what limited the sender, and the smallest buffer that is enough (Woo 2010 section 6.3,
+// figures 6.5 to 6.7; Halepovic 2008 figures 4 to 7).
+//
+// A cell is a send buffer, a receive buffer and a congestion control in one direction. Cells are measured one after the
+// other, each repetition in its own random order, so that a path that changes with time affects none in particular; the
+// seed is in the report. A cell that an end refuses is left out, and the measurements end when the token's or the link's
+// data does not suffice for one more; both are reported. A measurement that ends early, as in an outage, counts in
+// no result.
+package tcpsweep
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/probe"
+	single "oneway.example/exporter/probes/tcp"
+	"oneway.example/exporter/report"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/tcpsocket"
+	"oneway.example/exporter/traffic/tcp"
+)
+
+// Kind is the load test "tcp_sweep". Make it with NewKind.
+type Kind struct {
+	opts       Options
+	directions int
+	// left returns the rest of the link's quota; negative: the link has none.
+	left func() int64
+}
+
+// NewKind checks the options. env and target determine the link and its quota.
+func NewKind(env probe.Env, target probe.Target, shared loadtest.Options, own Options) (*Kind, error) {
+	if err := own.check(); err != nil {
+		return nil, err
+	}
+	link := cmp.Or(shared.Link, target.Path)
+	return &Kind{own, len(shared.Directions), func() int64 {
+		if env.Links != nil {
+			if u := env.Links.Usage(link); u.Limit > 0 {
+				return u.Limit - u.Used
+			}
+		}
+		return -1
+	}}, nil
+}
+
+// New makes the type for the registry.
+func New() probe.Type {
+	return loadtest.Type[Options]{TypeName: "tcp_sweep", Defaults: DefaultOptions, Make: func(env probe.Env, target probe.Target, shared loadtest.Options, own Options) (loadtest.Kind, error) {
+		return NewKind(env, target, shared, own)
+	}}
+}
+
+// Kind is "tcp_sweep".
+func (*Kind) Kind() string { return "tcp_sweep" }
+
+// Traffic is TCP transfers.
+func (k *Kind) Traffic() loadtest.Traffic { return tcp.Near(k) }
+
+// measurements is their number in a run.
+func (k *Kind) measurements() int {
+	return k.directions * k.opts.Repetitions * len(k.opts.cells(sample.Forward))
+}
+
+// Bytes is the limit of all measurements, or what the link's quota has left: a small quota ends the measurements early.
+func (k *Kind) Bytes() int64 {
+	all, one := int64(k.measurements())*int64(k.opts.MaxBytes), int64(k.opts.MaxBytes)
+	if left := k.left(); left >= 0 {
+		return max(one, min(all, left))
+	}
+	return all
+}
+
+// Duration is the time of all measurements.
+func (k *Kind) Duration() time.Duration {
+	return time.Duration(k.measurements()) * k.opts.CellDuration
+}
+
+// maxFailures is how many measurements in a row may end early before the run does: the path is down.
+const maxFailures = 3
+
+// Perform measures each cell as often as configured.
+func (k *Kind) Perform(ctx context.Context, s *tcp.Session, r *loadtest.Run) error {
+	var all []Cell
+	for _, d := range r.Directions {
+		all = append(all, k.opts.cells(d)...)
+	}
+	res := &Result{Seed: loadtest.Seed(k.opts.Seed), CellDuration: report.Seconds(k.opts.CellDuration), Omit: report.Seconds(k.opts.Omit)}
+	r.Body = res
+	done, omitted := map[Cell][]Repetition{}, map[Cell]string{}
+	defer func() { k.conclude(res, r, all, done, omitted) }()
+	var failed error // of the last measurement that failed
+	complete, failures := 0, 0
+	turns := loadtest.Turns(len(all), k.opts.Repetitions, res.Seed)
+	for i, turn := range turns {
+		c := all[turn]
+		if omitted[c] != "" {
+			continue
+		}
+		if left := s.Left(); left < int64(k.opts.MaxBytes) {
+			why := fmt.Sprintf("the token or the link's quota has %.3g MB left, less than max_bytes", float64(left)/1e6)
+			for _, c := range all {
+				if len(done[c]) < k.opts.Repetitions {
+					omitted[c] = cmp.Or(omitted[c], why)
+				}
+			}
+			break
+		}
+		r.Phase(fmt.Sprintf("%d of %d, %v", i+1, len(turns), c))
+		m, err := k.measure(ctx, s, c)
+		if why := refused(err); why != "" {
+			omitted[c] = why
+			continue
+		}
+		done[c] = append(done[c], m)
+		if err == nil {
+			complete, failures = complete+1, 0
+			continue
+		}
+		failed = fmt.Errorf("tcpsweep: %v: %w", c, err)
+		failures++
+		if f, ok := errors.AsType[*loadtest.Failure](err); !ok || ctx.Err() != nil || f.Reason == loadtest.ReasonLost || failures == maxFailures {
+			return failed
+		}
+	}
+	switch {
+	case complete > 0:
+		return nil
+	case failed != nil:
+		return failed
+	}
+	return fmt.Errorf("tcpsweep: no cell can be measured: %s", omitted[all[0]])
+}
+
+// measure measures a cell once. With an error the values are those of the time before it.
+func (k *Kind) measure(ctx context.Context, s *tcp.Session, c Cell) (m Repetition, err error) {
+	t, err := s.Transfer(ctx, k.opts.plan(c))
+	if t != nil {
+		m = k.evaluate(t, s.Remote().Addr().Is6())
+	}
+	if err == nil {
+		err = single.Failed(t)
+	}
+	if err != nil {
+		m.Partial = err.Error()
+	}
+	return m, err
+}
+
+// refused returns why an end does not measure a cell; empty: it does, or the error has another cause.
+func refused(err error) string {
+	if refusal, ok := errors.AsType[*loadcontrol.Refusal](err); ok && refusal.ID != 0 {
+		return refusal.Error()
+	}
+	if missing, ok := errors.AsType[*tcpsocket.CongestionControlError](err); ok {
+		return missing.Error()
+	}
+	return ""
+}
+
+// conclude sorts the cells as configured, and summarizes the result in a few lines.
+func (k *Kind) conclude(res *Result, r *loadtest.Run, all []Cell, done map[Cell][]Repetition, omitted map[Cell]string) {
+	complete := 0
+	for _, c := range all {
+		if len(done[c]) > 0 {
+			m := summarize(c, done[c])
+			res.Cells = append(res.Cells, m)
+			if m.Throughput != nil {
+				complete++
+			}
+		}
+		if why := omitted[c]; why != "" {
+			res.Omitted = append(res.Omitted, Omission{c, c.Direction.String(), len(done[c]), why})
+		}
+	}
+	res.Knees = knees(res.Cells)
+	for _, knee := range res.Knees {
+		line := func(quantity, value string) {
+			r.Summary = append(r.Summary, probe.Result{Quantity: quantity + ", " + knee.CongestionControl, Direction: knee.Direction.String(), Value: value})
+		}
+		line("best throughput", option.Rate(knee.Best).Display())
+		line("sufficient buffer", knee.words())
+		if knee.BDP != nil {
+			line("bandwidth x delay", sizeWords(int64(*knee.BDP)))
+		}
+	}
+	r.Summary = append(r.Summary, probe.Result{Quantity: "cells", Value: fmt.Sprintf("%d of %d, order by seed %d", complete, len(all), res.Seed)})
+	for _, o := range res.Omitted {
+		r.Note(fmt.Sprintf("%v: %d of %d measurements: %s", o.Cell, o.Measured, k.opts.Repetitions, o.Why))
+	}
+	for _, m := range res.Cells {
+		for _, one := range m.Repetitions {
+			if one.Partial != "" {
+				r.Note(fmt.Sprintf("%v: a measurement does not count: %s", m.Cell, one.Partial))
+			}
+		}
+	}
+}
+
+// Publish sets the values of the measured cells.
+func (*Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
+	res, ok := r.Body.(*Result)
+	if !ok {
+		return
+	}
+	for _, m := range res.Cells {
+		labels := []string{m.Direction.String(), Size(m.SendBuffer).label(), Size(m.ReceiveBuffer).label(), m.name()}
+		if m.Throughput != nil {
+			v.Set(metric.TCPSweepThroughput, m.Throughput[1], labels...)
+		}
+		if m.Retransmitted != nil {
+			v.Set(metric.TCPSweepRetransmitted, *m.Retransmitted, labels...)
+		}
+		if m.RTT != nil {
+			v.Set(metric.TCPSweepRTT, m.RTT[1], labels...)
+		}
+	}
+	for _, knee := range res.Knees {
+		labels := []string{knee.Direction.String(), knee.CongestionControl}
+		if knee.Buffer != nil && !knee.Overlap {
+			v.Set(metric.TCPSweepKnee, float64(*knee.Buffer), labels...)
+		}
+		if knee.BDP != nil {
+			v.Set(metric.TCPSweepBDP, *knee.BDP, labels...)
+		}
+	}
+}
+
+var _ tcp.Test = (*Kind)(nil)

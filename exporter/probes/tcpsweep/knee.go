@@ -1,0 +1,130 @@
+package tcpsweep
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	estimate "oneway.example/exporter/estimate/tcp"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/tcpsocket"
+)
+
+// Knee is the smallest buffer that reaches 95 % of the best median, of one direction and congestion control. A cell counts
+// with the smaller of its buffers, as the kernel has limited them; with both auto-tuned it has none.
+type Knee struct {
+	Direction         sample.Direction `json:"-"`
+	DirectionName     string           `json:"direction"`
+	CongestionControl string           `json:"congestion_control"`
+	// Buffer is by the medians; nil: auto-tuning alone reaches it.
+	Buffer *int64 `json:"buffer_bytes,omitempty"`
+	// Above and AtMost are by the quartiles of the repetitions; nil: that end is not known.
+	Above  *int64 `json:"more_than_bytes,omitempty"`
+	AtMost *int64 `json:"at_most_bytes,omitempty"`
+	// Overlap: the repetitions cannot tell, as they are too few, or because those of neighboring sizes overlap.
+	Overlap bool `json:"undecided"`
+	// Best is the best median throughput, and BDP that times the least RTT of all cells of the direction.
+	Best float64  `json:"best_throughput_bytes_per_second"`
+	BDP  *float64 `json:"bandwidth_delay_product_bytes,omitempty"`
+}
+
+// unlimited is the buffer of cells with auto-tuning at both ends.
+const unlimited = math.MaxInt64
+
+// fewest repetitions have quartiles that say something about their spread.
+const fewest = 3
+
+// buffer is the smaller buffer in effect.
+func (m *MeasuredCell) buffer() int64 {
+	least := int64(unlimited)
+	for _, b := range []tcpsocket.Buffer{m.Send, m.Receive} {
+		if b.Asked > 0 {
+			least = min(least, int64(b.Effective/2))
+		}
+	}
+	return least
+}
+
+// knees computes those of all directions and congestion controls, in the order of the cells.
+func knees(cells []MeasuredCell) (all []Knee) {
+	type key struct {
+		direction sample.Direction
+		name      string
+	}
+	var keys []key
+	by, rttMin, few := map[key]map[int64][]float64{}, map[sample.Direction]float64{}, map[key]bool{}
+	for i := range cells {
+		m := &cells[i]
+		if m.RTTMin != nil && (rttMin[m.Direction] == 0 || *m.RTTMin < rttMin[m.Direction]) {
+			rttMin[m.Direction] = *m.RTTMin
+		}
+		if m.Throughput == nil {
+			continue
+		}
+		at := key{m.Direction, m.name()}
+		if by[at] == nil {
+			keys, by[at] = append(keys, at), map[int64][]float64{}
+		}
+		counted := 0
+		for _, one := range m.Repetitions {
+			if one.Partial == "" && one.Throughput != nil {
+				by[at][m.buffer()] = append(by[at][m.buffer()], *one.Throughput)
+				counted++
+			}
+		}
+		few[at] = few[at] || counted < fewest
+	}
+	for _, at := range keys {
+		var sizes []int64
+		var swept []estimate.Cell
+		for buffer, rates := range by[at] {
+			sizes, swept = append(sizes, buffer), append(swept, estimate.Cell{Buffer: buffer, Rates: rates})
+		}
+		found, ok := estimate.FindKnee(swept)
+		if !ok {
+			continue
+		}
+		slices.Sort(sizes)
+		knee := Knee{Direction: at.direction, DirectionName: at.direction.String(), CongestionControl: at.name, Buffer: finite(found.Buffer), Best: found.Best, Overlap: true}
+		if !few[at] {
+			knee.Above, knee.AtMost = finite(found.Above), finite(found.AtMost)
+			i := slices.Index(sizes, found.Buffer)
+			knee.Overlap = found.AtMost != found.Buffer || i > 0 && found.Above != sizes[i-1]
+		}
+		if bdp, ok := estimate.BDP(found.Best, time.Duration(rttMin[at.direction]*1e9)); ok {
+			knee.BDP = &bdp
+		}
+		all = append(all, knee)
+	}
+	return all
+}
+
+// finite returns nil for auto-tuning, and for an unknown end.
+func finite(buffer int64) *int64 {
+	if buffer == 0 || buffer == unlimited {
+		return nil
+	}
+	return &buffer
+}
+
+// words is "128 KiB", or the interval that the repetitions leave.
+func (k *Knee) words() string {
+	if !k.Overlap {
+		if k.Buffer == nil {
+			return auto
+		}
+		return sizeWords(*k.Buffer)
+	}
+	var limits []string
+	if k.Above != nil {
+		limits = append(limits, "> "+sizeWords(*k.Above))
+	}
+	if k.AtMost != nil {
+		limits = append(limits, "≤ "+sizeWords(*k.AtMost))
+	}
+	if len(limits) == 0 {
+		return "cannot tell"
+	}
+	return "cannot tell (" + strings.Join(limits, ", ") + ")" // the terminal has room for about 35 characters
+}

@@ -1,0 +1,171 @@
+package tcpsweep
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock/static"
+	linktable "oneway.example/exporter/link"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/loadtest/loadtesttest"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/sample"
+)
+
+func target() probe.Target {
+	return probe.Target{Path: "a-to-b", Probe: "tcp_sweep", Peer: "127.0.0.1"}
+}
+
+// run runs the probe with a load server on loopback.
+func run(t *testing.T, own Options, sink metric.Sink, limits ...string) (*loadtest.Outcome, *Result, error) {
+	t.Helper()
+	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}, limits...)
+	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: sink, Clock: static.New(time.Millisecond, metric.Discard{})}
+	k, err := NewKind(env, target(), shared, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := loadtest.RunOnce(t.Context(), env, target(), shared, k, nil, nil)
+	res, _ := out.Body.(*Result)
+	return out, res, err
+}
+
+func short() Options {
+	o := DefaultOptions()
+	o.CellDuration, o.Omit, o.Repetitions, o.Seed, o.MaxBytes = time.Second, 100*time.Millisecond, 1, 7, 1<<40
+	o.SendBuffers, o.CongestionControl = []Size{64 << 10, 0}, []string{"reno"}
+	return o
+}
+
+func TestRunWithARealLoadServerIsPublished(t *testing.T) {
+	sink := &metrictest.Keeping{}
+	own := short()
+	own.CongestionControl = append(own.CongestionControl, "none-such")
+	out, res, err := run(t, own, sink)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(res.Cells) != 4 || len(res.Omitted) != 4 || len(res.Knees) != 2 || len(out.Notes) != 4 {
+		t.Fatalf("%d cells, omitted %+v, knees %+v, notes %q", len(res.Cells), res.Omitted, res.Knees, out.Notes)
+	}
+	if words := out.Summary[len(out.Summary)-1].Value; words != "4 of 8, order by seed 7" {
+		t.Errorf("summary %q", words)
+	}
+	for _, o := range res.Omitted {
+		if o.CongestionControl != "none-such" || !strings.Contains(o.Why, "congestion control none-such: the kernel has") {
+			t.Errorf("%v: %s", o.Cell, o.Why)
+		}
+	}
+	for _, m := range res.Cells {
+		one := m.Repetitions[0]
+		if m.Used != "reno" || one.Partial != "" || one.Models == nil || one.Models.Conditions.MSS < 500 || one.Models.Conditions.Window <= 0 || one.Models.Throughput["window"] <= 0 || (m.Send.Asked != 0) != (m.SendBuffer != 0) {
+			t.Errorf("%v: %+v", m.Cell, m)
+		}
+		for _, family := range []*metric.Desc{metric.TCPSweepThroughput, metric.TCPSweepRTT, metric.TCPSweepRetransmitted} {
+			size := Size(m.SendBuffer).label()
+			if v, ok := sink.Value(family, "a-to-b", "tcp_sweep", m.DirectionName, size, size, "reno"); !ok || v < 0 {
+				t.Errorf("%v: %s is %v, %v", m.Cell, family.Name, v, ok)
+			}
+		}
+	}
+	for _, d := range sample.Directions() {
+		if v, ok := sink.Value(metric.TCPSweepBDP, "a-to-b", "tcp_sweep", d.String(), "reno"); !ok || v <= 0 {
+			t.Errorf("%v: BDP %v, %v", d, v, ok)
+		}
+		if v, ok := sink.Value(metric.TCPSweepKnee, "a-to-b", "tcp_sweep", d.String(), "reno"); ok {
+			t.Errorf("%v: knee %v of one repetition", d, v)
+		}
+	}
+	if _, err := json.Marshal(out); err != nil {
+		t.Error(err)
+	}
+}
+
+// The token's day has room for some measurements: those are kept.
+func TestMeasurementsEndWithTheTokensDay(t *testing.T) {
+	own := short()
+	own.MaxBytes, own.Repetitions = 1_000_000, 3
+	_, res, err := run(t, own, metric.Discard{}, "per-day=5MB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured := 0
+	for _, m := range res.Cells {
+		measured += len(m.Repetitions)
+	}
+	for _, o := range res.Omitted {
+		if o.Measured == own.Repetitions {
+			t.Errorf("%v is complete", o.Cell)
+		}
+	}
+	if measured == 0 || measured > 5 || len(res.Omitted) == 0 || !strings.Contains(res.Omitted[0].Why, "less than max_bytes") {
+		t.Errorf("%d measurements, omitted %+v", measured, res.Omitted)
+	}
+}
+
+func TestNoCellAllowedIsAnErrorWithItsReason(t *testing.T) {
+	own := short()
+	own.CellDuration = 2 * time.Second
+	_, res, err := run(t, own, metric.Discard{}, "duration=1s")
+	if err == nil || !strings.Contains(err.Error(), "the token allows 1s") || len(res.Cells) != 0 {
+		t.Errorf("%v", err)
+	}
+}
+
+// A run that is canceled keeps its results; what was being measured is marked partial.
+func TestCanceledRunKeepsItsResultsSoFar(t *testing.T) {
+	own := short()
+	own.Repetitions = 2
+	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{})
+	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{})}
+	k, err := NewKind(env, target(), shared, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	out, err := loadtest.RunOnce(ctx, env, target(), shared, k, nil, func(p loadtest.Progress) {
+		if strings.HasPrefix(p.Phase, "3 of 8") {
+			cancel()
+		}
+	})
+	if err == nil || out.Result == loadtest.Completed {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	complete, partial := 0, 0
+	for _, m := range out.Body.(*Result).Cells {
+		for _, one := range m.Repetitions {
+			if one.Partial == "" {
+				complete++
+			} else {
+				partial++
+			}
+		}
+	}
+	if complete != 2 || partial != 1 {
+		t.Errorf("%d complete and %d partial measurements, want 2 and 1", complete, partial)
+	}
+}
+
+func TestReservationIsWhatTheQuotaHasLeft(t *testing.T) {
+	links := linktable.NewTable(nil)
+	if err := links.SetLinks([]linktable.Options{{Name: "uplink", QuotaBytes: 5e9}, {Name: "a-to-b", QuotaBytes: 1e6}}); err != nil {
+		t.Fatal(err)
+	}
+	for link, want := range map[string]int64{"uplink": 5e9, "": 200e6, "other": 9.6e9} {
+		shared := loadtest.DefaultOptions()
+		shared.Link = link
+		k, err := NewKind(probe.Env{Links: links}, target(), shared, DefaultOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := k.Bytes(); got != want || k.Duration() != 8*time.Minute {
+			t.Errorf("link %q: %d bytes, want %d; %v", link, got, want, k.Duration())
+		}
+	}
+}
