@@ -40,7 +40,7 @@ func TestCellsCombineBuffersAndCongestionControls(t *testing.T) {
 		t.Errorf("%v", all)
 	}
 	p := o.plan(all[1])
-	if f := p.Flows[0]; f.SendBuffer != 1<<16 || f.ReceiveBuffer != 1<<17 || f.Options.CongestionControl != "reno" || p.Check() != nil {
+	if f := p.Flows[0]; f.SendBuffer != 1<<16 || f.ReceiveBuffer != 1<<17 || f.CongestionControl != "reno" || p.Check() != nil {
 		t.Errorf("%+v", p)
 	}
 	o.CellDuration = 10 * time.Minute
