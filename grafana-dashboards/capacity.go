@@ -15,11 +15,7 @@ const noTrains = slimOr + "no clean trains: no completed run, or all rejected (s
 
 // capacityBoard shows the capacity by packet trains, which do not fill the link, and the size sweep.
 func capacityBoard() *boardBuilder {
-	b := newBoard("oneway / Capacity").Uid(capacityUID).Tags([]string{"oneway"}).
-		Description("Capacity of a path by packet trains of several sizes, path MTU, and throughput, loss and delay by packet size and packet rate (size sweep).").
-		Readonly().Refresh("1m").Time("now-7d", "now").Timezone("browser").
-		Tooltip(dashboard.DashboardCursorSyncCrosshair).
-		Links(links(loadTestPages(capacityUID)...))
+	b := loadTestBoard("Capacity", capacityUID, "now-7d", "Capacity of a path by packet trains of several sizes, path MTU, and throughput, loss and delay by packet size and packet rate (size sweep).")
 	loadTestVariables(b,
 		probeVariable("train", "Trains", metric.Trains),
 		probeVariable("size_sweep", "Size sweep", metric.SizeSweepSent))

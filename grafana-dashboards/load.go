@@ -17,11 +17,7 @@ const loadUID = "oneway-load"
 // loadBoard shows the results of load tests of a link: throughput, delay under load, queue, rate sweep, corrupted packets,
 // and the runs.
 func loadBoard() *boardBuilder {
-	b := newBoard("oneway / Link under load").Uid(loadUID).Tags([]string{"oneway"}).
-		Description("Load tests of a link, both directions: throughput, delay under load, queue delay and size, loss by offered rate, corrupted packets, runs and data quota.").
-		Readonly().Refresh("1m").Time("now-24h", "now").Timezone("browser").
-		Tooltip(dashboard.DashboardCursorSyncCrosshair).
-		Links(links(loadTestPages(loadUID)...))
+	b := loadTestBoard("Link under load", loadUID, "now-24h", "Load tests of a link, both directions: throughput, delay under load, queue delay and size, loss by offered rate, corrupted packets, runs and data quota.")
 	loadTestVariables(b, probeVariable("saturation", "Probe", metric.UDPOffered))
 	loadTestAnnotations(b)
 	loadSummaryRow(b)

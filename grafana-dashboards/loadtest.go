@@ -58,6 +58,15 @@ func loadTestPages(but string) []page {
 	}, func(p page) bool { return p.uid == but })
 }
 
+// loadTestBoard starts a page of load tests, which shows the time since from and links to the others.
+func loadTestBoard(name, uid, from, description string) *boardBuilder {
+	return newBoard("oneway / "+name).Uid(uid).Tags([]string{"oneway"}).
+		Description(description).
+		Readonly().Refresh("1m").Time(from, "now").Timezone("browser").
+		Tooltip(dashboard.DashboardCursorSyncCrosshair).
+		Links(links(loadTestPages(uid)...))
+}
+
 // loadTestVariables adds the agent, the path, and a variable per probe type, each from a family of that probe type.
 func loadTestVariables(b *boardBuilder, probes ...*dashboard.QueryVariableBuilder) {
 	interval := metric.RunInterval.Name

@@ -19,11 +19,7 @@ const (
 
 // tcpBoard shows what TCP achieves over a path: throughput, its limits, round-trip time, retransmissions.
 func tcpBoard() *boardBuilder {
-	b := newBoard("oneway / TCP").Uid(tcpUID).Tags([]string{"oneway"}).
-		Description("TCP over a path, both directions: throughput, what limited the sender, round-trip time under load, retransmissions, timeouts, connect time, ECN marks, runs and data quota.").
-		Readonly().Refresh("1m").Time("now-7d", "now").Timezone("browser").
-		Tooltip(dashboard.DashboardCursorSyncCrosshair).
-		Links(links(loadTestPages(tcpUID)...))
+	b := loadTestBoard("TCP", tcpUID, "now-7d", "TCP over a path, both directions: throughput, what limited the sender, round-trip time under load, retransmissions, timeouts, connect time, ECN marks, runs and data quota.")
 	loadTestVariables(b, probeVariable("tcp", "Probe", metric.TCPThroughput))
 	loadTestAnnotations(b)
 	tcpSummaryRow(b)
@@ -41,11 +37,11 @@ func tcpSummaryRow(b *boardBuilder) {
 	b.WithPanel(loadedRTTTile("forward", forward))
 	b.WithPanel(loadedRTTTile("reverse", reverse))
 	b.WithPanel(tile(text{
-		"Limited by", "What limited the sender for the largest share of the last run: network (the congestion window or the pacing), receive window, send buffer, application (nothing to send). Linux tcp_info.", "none",
+		"Limited by", "What limited the sender for more than half of the last run: network (the congestion window or the pacing), receive window, send buffer, application (nothing to send); or no single limit. Linux tcp_info.", "none",
 		noTCPDetail,
 	}, instant(limitOf(), "{{direction}}")).Span(6).
 		TextMode(common.BigValueTextModeValueAndName).
-		Mappings(values(numbers(senderLimits()))).Thresholds(steps(step{0, gray})))
+		Mappings(values(numbers(verdicts()))).Thresholds(steps(step{0, gray})))
 	b.WithPanel(tile(text{
 		"Retransmitted", "Share of the payload bytes sent in the last run that were retransmissions (RFC 6349 section 4.2). Orange above 1 %, red above 5 %.", "percentunit",
 		noTCP,
@@ -101,10 +97,18 @@ func senderLimits() []state {
 	return []state{{"network", green}, {"receive_window", orange}, {"send_buffer", purple}, {"application", blue}}
 }
 
-// limitOf is the number of the limit with the largest share, by direction.
+// noSingleLimit is the state of a run in which no limit had more than half of the time.
+const noSingleLimit = "no_single_limit"
+
+// verdicts are the limits, and noSingleLimit.
+func verdicts() []state { return append(senderLimits(), state{noSingleLimit, gray}) }
+
+// limitOf is the number of the limit of more than half of the time, by direction, as estimate/tcp decides it.
 func limitOf() string {
-	all := from(transferred, metric.TCPLimited)
-	return numbered(senderLimits(), func(name string) string {
-		return "(" + from(transferred, metric.TCPLimited, metric.StateL+`="`+name+`"`) + " == bool ignoring (" + metric.StateL + ") max without (" + metric.StateL + ") (" + all + "))"
+	return numbered(verdicts(), func(name string) string {
+		if name == noSingleLimit {
+			return "(max without (" + metric.StateL + ") (" + from(transferred, metric.TCPLimited) + ") <= bool 0.5)"
+		}
+		return "(" + from(transferred, metric.TCPLimited, metric.StateL+`="`+name+`"`) + " > bool 0.5)"
 	})
 }

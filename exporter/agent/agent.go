@@ -274,6 +274,7 @@ func (a *Agent) runReload() error {
 	ctx := a.ctx
 	a.mu.Unlock()
 	if ctx != nil {
+		// A stream of requests must not keep the agent from measuring: one reload in each pause.
 		ctxtime.Sleep(ctx, time.Until(a.reloaded.Add(a.options.reloadPause)))
 	}
 	a.mu.Lock()

@@ -319,7 +319,7 @@ func TestWatchdogIsNotifiedWhileThePacerFires(t *testing.T) {
 	if err := <-paced; err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(10 * 5 * time.Millisecond) // real time: the check is that the thread sends nothing
+	time.Sleep(10 * 5 * time.Millisecond) // ten intervals of the guard, in which nothing must be sent: no event marks that
 	// After the end of the thread one more notification can follow, for a firing before its end.
 	if len(states) > 1 {
 		t.Error("the watchdog was notified while no packets were sent")

@@ -48,8 +48,7 @@ func TestTaskRunsThePreparedRunnerAndMakesAnotherAfterAFailure(t *testing.T) {
 			t.Errorf("fault is %q, %d runners were made", got, len(made))
 		}
 		k.mu.Unlock()
-		// simulated time (synctest)
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second) // simulated time (synctest): longer than the pause before the next runner
 		synctest.Wait()
 		if got := k.fault(); got != "" || len(made) != 2 || made[0].runs != 1 || made[1].runs != 1 || k.running() != made[1] {
 			t.Errorf("fault is %q, %d runners were made", got, len(made))

@@ -23,7 +23,7 @@ func TestPausesGrowAndAreResetAfterAGoodRun(t *testing.T) {
 		u := startUnit(ctx, slog.New(slog.DiscardHandler), retry{first: time.Second, most: 8 * time.Second}, func(ctx context.Context) error {
 			at = append(at, time.Since(begin))
 			if len(at) == 7 {
-				ctxtime.Sleep(ctx, time.Minute) // a good run
+				ctxtime.Sleep(ctx, time.Minute) // simulated time (synctest): the run lasts longer than the longest pause
 			}
 			return errors.New("no")
 		})

@@ -161,7 +161,7 @@ func (m *Monitor) poll(ctx context.Context) {
 	a := newPoller(m)
 	defer a.series.Close()
 	defer a.drop()
-	for ctxtime.Sleep(ctx, a.pollOnce(ctx)) {
+	for ctxtime.Sleep(ctx, a.pollOnce(ctx)) { // pollOnce returns the time until the next request
 	}
 }
 
