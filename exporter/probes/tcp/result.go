@@ -21,11 +21,11 @@ type Direction struct {
 	Partial string `json:"partial,omitempty"`
 	// Payload is the bytes that arrived, in Seconds from the first to the last.
 	Payload int64   `json:"payload_bytes"`
-	Seconds float64 `json:"seconds"`
+	Seconds float64 `json:"duration_seconds"`
 	// Throughput is the payload that arrived per second, without the omitted time; PerSecond is that of each whole
 	// second, nothing omitted.
 	Throughput *float64  `json:"throughput_bytes_per_second,omitempty"`
-	PerSecond  []float64 `json:"throughput_per_second,omitempty"`
+	PerSecond  []float64 `json:"throughput_by_second_bytes_per_second,omitempty"`
 	// RTT are the quartiles of the sender's smoothed round-trip time, in seconds, without the omitted time; RTTMin is
 	// the least of all flows.
 	RTT    *[3]float64 `json:"rtt_quartiles_seconds,omitempty"`
