@@ -64,7 +64,7 @@ func checkReport(t *testing.T, file string) {
 	want := map[string]float64{"forward": 0.047, "reverse": 0.023}
 	unreported := 0
 	for _, r := range rows {
-		if r["status"] == "untold" {
+		if r["status"] == "unreported" {
 			unreported++
 		}
 		for _, key := range []string{"name", "direction", "configured", "link_log", "measured", "bound", "unit", "status"} {

@@ -85,7 +85,7 @@ func verdict(rows []row, err error, interrupted bool) (code int, last string) {
 		if code == 0 {
 			code = exitUnreported
 		}
-		words = append(words, "untold: "+strings.Join(unreported, ", "))
+		words = append(words, "unreported: "+strings.Join(unreported, ", "))
 	}
 	if err != nil && (!interrupted || !errors.Is(err, context.Canceled)) {
 		code = exitFailed

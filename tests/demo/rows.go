@@ -56,7 +56,7 @@ type status string
 const (
 	statusOK         status = "ok"
 	statusOutside    status = "OUTSIDE"
-	statusUnreported status = "untold"
+	statusUnreported status = "unreported"
 )
 
 // falseAlarm is the limit of Chance below which the link itself counts as faulty. A table has six such rows, so that a

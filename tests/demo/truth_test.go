@@ -94,7 +94,7 @@ func TestRowIsComparedWithTheLogAndNotTheConfiguration(t *testing.T) {
 		"beyond the bound":          {row{Configured: 2.6, Truth: &span{1, 2}, Measured: v(2.6), Bound: 0.5}, statusOutside},
 		"within the tolerance too":  {row{Truth: &span{1, 2}, Measured: v(0.4), Bound: 0.5, Tolerance: 0.2}, statusOK},
 		"no value in the log":       {row{Configured: 9, Measured: v(9.1), Tolerance: 0.2}, statusOK},
-		"untold":                    {row{Truth: &span{1, 2}}, statusUnreported},
+		"unreported":                {row{Truth: &span{1, 2}}, statusUnreported},
 		"no number":                 {row{Truth: &span{1, 2}, Measured: v(math.NaN())}, statusOutside},
 		"a link that is improbable": {row{Truth: &span{1, 2}, Measured: v(1), Chance: v(1e-8)}, statusOutside},
 	} {
@@ -134,8 +134,8 @@ func TestExitStatusAndLastLineNameTheRows(t *testing.T) {
 	}{
 		"all well":            {[]row{good}, nil, 0, ""},
 		"outside":             {[]row{good, bad}, nil, 3, "outside: b reverse"},
-		"untold":              {[]row{good, absent}, nil, 4, "untold: c both"},
-		"both":                {[]row{absent, bad}, nil, 3, "outside: b reverse; untold: c both"},
+		"unreported":          {[]row{good, absent}, nil, 4, "unreported: c both"},
+		"both":                {[]row{absent, bad}, nil, 3, "outside: b reverse; unreported: c both"},
 		"a demo that failed":  {[]row{bad}, errors.New("agent ended"), 1, "agent ended; outside: b reverse"},
 		"a failure in 2 rows": {nil, errors.Join(errors.New("x"), errors.New("y")), 1, "x; y"},
 	} {
@@ -144,7 +144,7 @@ func TestExitStatusAndLastLineNameTheRows(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := printTable(&out, "p", []row{{Name: "c", Direction: "both", Status: statusUnreported, Reason: "no reply", Unit: "seconds"}}); err != nil || !strings.Contains(out.String(), "untold: no reply") {
+	if err := printTable(&out, "p", []row{{Name: "c", Direction: "both", Status: statusUnreported, Reason: "no reply", Unit: "seconds"}}); err != nil || !strings.Contains(out.String(), "unreported: no reply") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 }
