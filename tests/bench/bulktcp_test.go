@@ -70,7 +70,7 @@ func (s tcpServer) ours(b *testing.B, network *lab.Lab, more ...string) (r bulkT
 				Payload    float64 `json:"payload_bytes"`
 				Throughput float64 `json:"throughput_bytes_per_second"`
 			} `json:"directions"`
-		} `json:"result"`
+		} `json:"results"`
 	}
 	local := start(b, network.Client.Command(binary, append(args, more...)...)).wait(b, &out)
 	d := out.Result.Directions[0]
