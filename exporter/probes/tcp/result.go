@@ -53,6 +53,8 @@ type Flow struct {
 	// Sent and Retransmitted are the sender's payload bytes, retransmissions included.
 	Sent          int64 `json:"sent_bytes"`
 	Retransmitted int64 `json:"retransmitted_bytes"`
+	// RetransmittedSegments also counts SYN and FIN.
+	RetransmittedSegments int64 `json:"retransmitted_segments"`
 	// MSS and CongestionControl are those of the sender.
 	MSS               int64            `json:"mss_bytes"`
 	CongestionControl string           `json:"congestion_control"`
@@ -99,7 +101,7 @@ func Evaluate(t *tcp.Result, o *Options, ipv6 bool) *Direction {
 		from, to := &t.Sender[i], &t.Receiver[i]
 		d.Payload += to.Payload
 		d.Flows = append(d.Flows, Flow{
-			Payload: to.Payload, Sent: from.Final.Sent, Retransmitted: from.Final.Retransmitted, MSS: from.Final.MSS,
+			Payload: to.Payload, Sent: from.Final.Sent, Retransmitted: from.Final.Retransmitted, RetransmittedSegments: from.Final.RetransmittedSegments, MSS: from.Final.MSS,
 			CongestionControl: from.CongestionControl, SendBuffer: from.Buffer, ReceiveBuffer: to.Buffer,
 			ECN: from.Final.Negotiated&tcpsocket.ECN != 0, Sender: from.Ended, Receiver: to.Ended,
 			Columns: columns(), SenderRows: rows(from.Samples), ReceiverRows: rows(to.Samples),

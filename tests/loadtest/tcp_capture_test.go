@@ -1,0 +1,79 @@
+package loadtest
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"oneway.example/exporter/sample"
+	"oneway.example/tests/capture"
+	"oneway.example/tests/lab"
+)
+
+// sequences returns those of a host's data connections: not of the control connection.
+func (w *watcher) sequences(t *testing.T, stop <-chan struct{}) map[[2]netip.AddrPort]*capture.Sequence {
+	t.Helper()
+	all := map[[2]netip.AddrPort]*capture.Sequence{}
+	for last := false; ; {
+		err := w.Each(func(p capture.Sent, segment []byte) {
+			if p.Protocol != unix.IPPROTO_TCP {
+				return
+			}
+			key := [2]netip.AddrPort{p.From, p.To}
+			if all[key] == nil {
+				all[key] = &capture.Sequence{}
+			}
+			all[key].Add(segment)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last {
+			return all
+		}
+		select {
+		case <-stop:
+			last = true
+		case <-time.After(20 * time.Millisecond): // the buffer holds more packets than arrive in this time
+		}
+	}
+}
+
+// A link that loses and reorders packets: what the result reports as sent, and as sent again, is what a capture at the
+// sender's interface has, byte by byte, in each direction and with several flows.
+func TestRetransmissionsAreThoseOfACapture(t *testing.T) {
+	faulty := lab.Link{Rate: 20e6, Delay: 10 * time.Millisecond, Queue: 60_000, Loss: 0.01, Reorder: 0.002}
+	s := newSite(t, lab.Options{Profile: lab.Profile{Name: "faulty", Forward: faulty, Reverse: faulty}})
+	for _, d := range sample.Directions() {
+		w := watch(t, map[sample.Direction]*lab.Host{sample.Forward: s.network.Client, sample.Reverse: s.network.Server}[d])
+		p := s.startTCP(t, "--flows=2", "--congestion-control=cubic", "--congestion-control=reno", "--bytes=6MB", "--duration=60s", "--direction="+d.String())
+		seen := w.sequences(t, p.Done)
+		r := p.finishTCP(t, 0)
+		var flows []*capture.Sequence
+		for of, one := range seen {
+			if of[0] != s.at && of[1] != s.at && one.Bytes > 1000 {
+				flows = append(flows, one)
+			}
+		}
+		for i, f := range r.Result.Directions[0].Flows {
+			t.Logf("%s, flow %d: %d payload, %d bytes sent, %d bytes and %d segments again", d, i, f.Payload, f.Sent, f.Retransmitted, f.RetransmittedSegments)
+			if f.Retransmitted < 10*f.MSS {
+				t.Errorf("%s, flow %d: %d bytes again; the link has lost too little for this test", d, i, f.Retransmitted)
+			}
+			if !slices.ContainsFunc(flows, func(one *capture.Sequence) bool {
+				return one.Bytes == f.Sent && one.Again == f.Retransmitted && one.Segments == f.RetransmittedSegments
+			}) {
+				t.Errorf("%s, flow %d: no connection of the capture has these bytes", d, i)
+			}
+		}
+		for _, one := range flows {
+			t.Logf("%s, capture: %d bytes sent, %d bytes in %d segments again", d, one.Bytes, one.Again, one.Segments)
+		}
+		if len(flows) != 2 {
+			t.Errorf("%s: the capture has %d connections, want 2", d, len(flows))
+		}
+	}
+}
