@@ -28,8 +28,9 @@
 //     8 size/Rate apart. A trace, slots or a token bucket replace it, and
 //     a second queue with its rate may follow.
 //  3. Loss, after the queue: a lost packet has used the rate.
-//  4. Corruption: one byte of the UDP payload is changed and the checksum made
-//     repaired, so that the corruption reaches the socket (RepairChecksum).
+//  4. ECN: the mark CE at random (Link.Mark). Corruption: one byte of the UDP payload is
+//     changed and the checksum repaired, so that the corruption reaches the socket
+//     (RepairChecksum).
 //  5. Delay, plus a uniform jitter of 0..Jitter. Jitter never reorders: a packet
 //     leaves no earlier than the one before it (so packets closer together than
 //     Jitter have mostly the upper part of it). A retransmission (Link.Retransmit)
@@ -38,7 +39,7 @@
 //     of its class have left, or for HoldTimeout beyond its time at most.
 //  7. Duplication: the copy leaves right after the packet, and uses no rate.
 //
-// Loss, duplication and reordering apply to UDP and TCP only, corruption to UDP only;
+// Loss, marks, duplication and reordering apply to UDP and TCP only, corruption to UDP only;
 // queue, rate and delay also to ICMP; ARP and neighbor discovery pass at once.
 //
 // # Source of the truth

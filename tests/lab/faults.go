@@ -16,6 +16,8 @@ type Faults struct {
 	Corrupt bool
 	// HoldBehind is the number of later packets that overtake it; 0: none.
 	HoldBehind int
+	// Mark: it gets the mark CE, if its transport is ECN-capable.
+	Mark bool
 }
 
 // draw has all random values of one packet.
@@ -58,6 +60,7 @@ func (d *dice) roll(l *Link) draw {
 		// geometric: each time with that probability
 		out.retransmissions = int(math.Log(1-again) / math.Log(l.Retransmit))
 	}
+	out.Mark = float64(position>>11)/(1<<53) < l.Mark // of the same value: a new one would change all seeds' outcomes
 	if hold < l.Reorder {
 		out.HoldBehind = behind
 	}

@@ -21,6 +21,8 @@ type packet struct {
 	draw  draw
 	// corrupted: its payload was changed.
 	corrupted bool
+	// capable: its transport is ECN-capable; marked: the link gave it the mark CE.
+	capable, marked bool
 
 	// due is its planned departure; order decides between equals.
 	due   instant.Time

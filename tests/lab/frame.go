@@ -176,3 +176,32 @@ func sumWords(sum uint32, b []byte) uint32 {
 	}
 	return sum
 }
+
+// mark gives an IP packet the mark CE if wanted, and reports whether its transport is ECN-capable, and
+// whether it was marked here (RFC 3168 section 5).
+func (f *frame) mark(b []byte, wanted bool) (capable, marked bool) {
+	const ce = 3
+	v4 := f.src.Addr().Is4()
+	class, shift := &b[ethernetHeader+1], 4 // the Traffic Class of IPv6 has its low bits in the second byte's high ones
+	if v4 {
+		shift = 0
+	}
+	ecn := *class >> shift & ce
+	if ecn == 0 {
+		return false, false
+	}
+	if !wanted || ecn == ce {
+		return true, false
+	}
+	*class |= ce << shift
+	if v4 {
+		header := b[ethernetHeader:][:int(b[ethernetHeader]&0x0f)*4]
+		header[10], header[11] = 0, 0
+		sum := sumWords(0, header)
+		for sum > 0xffff {
+			sum = sum>>16 + sum&0xffff
+		}
+		binary.BigEndian.PutUint16(header[10:], ^uint16(sum))
+	}
+	return true, true
+}

@@ -169,3 +169,41 @@ func FuzzParseFrame(f *testing.F) {
 		}
 	})
 }
+
+// A marked packet has the mark, a header whose checksum holds, and is otherwise the same; one without an ECN-capable
+// transport stays as it is.
+func TestMarkChangesOnlyTheCodepointOfCapablePackets(t *testing.T) {
+	for _, host := range []string{"192.0.2.1", "2001:db8::1"} {
+		at := netip.AddrPortFrom(netip.MustParseAddr(host), 7)
+		for codepoint := range byte(4) {
+			b := udpFrame(t, at, at, []byte("abc"))
+			v6 := at.Addr().Is6()
+			if v6 {
+				b[15] |= codepoint << 4
+			} else {
+				b[15] |= codepoint
+				binary.BigEndian.PutUint16(b[24:], ^onesComplement(b[14:34]))
+			}
+			f, before := parseFrame(b), bytes.Clone(b)
+			if capable, marked := f.mark(b, false); capable != (codepoint > 0) || marked || !bytes.Equal(b, before) {
+				t.Errorf("%s, codepoint %d: %v, %v without a mark", host, codepoint, capable, marked)
+			}
+			capable, marked := f.mark(b, true)
+			if capable != (codepoint > 0) || marked != (codepoint == 1 || codepoint == 2) {
+				t.Errorf("%s, codepoint %d: %v, %v", host, codepoint, capable, marked)
+			}
+			if !v6 && onesComplement(b[14:34]) != 0xffff {
+				t.Errorf("%s, codepoint %d: wrong checksum of the header", host, codepoint)
+			}
+			if marked {
+				before[15] |= map[bool]byte{false: 3, true: 3 << 4}[v6]
+			}
+			if !v6 {
+				copy(before[24:26], b[24:26]) // the checksum
+			}
+			if !bytes.Equal(b, before) {
+				t.Errorf("%s, codepoint %d: another byte has changed", host, codepoint)
+			}
+		}
+	}
+}

@@ -94,6 +94,9 @@ type Counts struct {
 	// Duplicated counts delivered copies, Reordered, Held and Corrupted the
 	// delivered packets that were overtaken, held back and corrupted.
 	Duplicated, Reordered, Held, Corrupted uint64
+	// Capable counts the delivered packets of ECN-capable transports, Marked those of them that the link gave
+	// the mark CE.
+	Capable, Marked uint64
 }
 
 // Inside is the number of packets on their way.

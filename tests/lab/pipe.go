@@ -102,6 +102,7 @@ func (p *pipe) settle(o bottleneck.Out) {
 	if d.Corrupt {
 		pkt.corrupted = pkt.frame.damage(pkt.data, d.position, d.mask, p.link.Checksum == RepairChecksum)
 	}
+	pkt.capable, pkt.marked = pkt.frame.mark(pkt.data, d.Mark)
 	r.Corrupted, r.Departure = pkt.corrupted, o.At
 	r.Due = p.link.exit(o.At, p.first, d.jitter+time.Duration(d.retransmissions)*p.link.RetransmitDelay)
 	p.update(pkt, r)
@@ -214,6 +215,8 @@ func (p *pipe) left(pkt *packet, outcome Outcome, exit, dup Interval) {
 			c.Failed++
 		} else {
 			c.Delivered++
+			c.Capable += count(pkt.capable)
+			c.Marked += count(pkt.marked)
 		}
 		if dup != (Interval{}) {
 			c.Duplicated++
@@ -246,4 +249,11 @@ func (p *pipe) packet(data []byte) *packet {
 	}
 	*pkt = packet{data: append(pkt.data[:0], data...)}
 	return pkt
+}
+
+func count(yes bool) uint64 {
+	if yes {
+		return 1
+	}
+	return 0
 }

@@ -69,6 +69,9 @@ type Link struct {
 	Grow, GrowAfter, Outage, OutageAfter time.Duration
 	// Loss, Duplicate, Reorder and Corrupt are probabilities, 0..1.
 	Loss, Duplicate, Reorder, Corrupt float64
+	// Mark is the probability that a packet of an ECN-capable transport gets the mark CE (RFC 3168
+	// section 5), whatever the queue.
+	Mark float64
 	// LossBurst is the mean run of consecutive losses in packets (a Gilbert
 	// model with the overall ratio Loss); 0: every loss is independent.
 	LossBurst float64
@@ -165,7 +168,7 @@ func (l Link) check() (key string, err error) {
 	probabilities := []struct {
 		key   string
 		value float64
-	}{{"loss", l.Loss}, {"retransmit", l.Retransmit}, {"duplicate", l.Duplicate}, {"reorder", l.Reorder}, {"corrupt", l.Corrupt}}
+	}{{"loss", l.Loss}, {"retransmit", l.Retransmit}, {"duplicate", l.Duplicate}, {"reorder", l.Reorder}, {"corrupt", l.Corrupt}, {"mark", l.Mark}}
 	for _, p := range probabilities {
 		if !(p.value >= 0 && p.value <= 1) {
 			return p.key, fmt.Errorf("%v is no probability, want 0%% to 100%%", p.value)

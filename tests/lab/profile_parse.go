@@ -113,7 +113,7 @@ func (p *profileParser) scalar(e entry) (string, error) {
 func linkKeys() []string {
 	return []string{
 		"rate", "delay", "jitter", "queue", "loss", "loss_burst",
-		"duplicate", "reorder", "corrupt", "corrupt_checksum",
+		"duplicate", "reorder", "corrupt", "corrupt_checksum", "mark",
 		"trace", "slot", "bucket", "peak", "police", "queue_packets", "queue_time", "discipline",
 		"second_rate", "second_queue", "others", "retransmit", "retransmit_delay",
 		"grow", "grow_after", "outage", "outage_after",
@@ -170,6 +170,8 @@ func (l *Link) set(key, text string) (err error) {
 		l.Reorder, err = parsePercentage(text)
 	case "corrupt":
 		l.Corrupt, err = parsePercentage(text)
+	case "mark":
+		l.Mark, err = parsePercentage(text)
 	case "loss_burst":
 		l.LossBurst, err = strconv.ParseFloat(text, 64)
 		if err != nil {
