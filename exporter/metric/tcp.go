@@ -66,9 +66,9 @@ var (
 	// TCPMarked is oneway_tcp_marked_ratio.
 	TCPMarked = tcpGroup.add(Desc{
 		Name: "oneway_tcp_marked_ratio", Kind: Gauge, Labels: perDirection,
-		Help:   "Share of the segments delivered in the last run whose packets a router has marked (ECN CE).",
-		Absent: "Before the first completed run, and where the ends did not negotiate ECN.",
-		Source: "RFC 3168 section 6.1; Linux tcp_info, tcpi_delivered_ce",
+		Help:   "Share of the segments that arrived in the last run whose packets a router has marked (ECN CE).",
+		Absent: "Before the first completed run, where the ends did not negotiate ECN, and where the receiver's kernel is older than 6.18.",
+		Source: "RFC 3168 section 5; Linux tcp_info, tcpi_received_ce",
 	})
 )
 

@@ -30,8 +30,10 @@ type Info struct {
 	Acked, Received, Sent, Retransmitted int64
 	// SegmentsOut and SegmentsIn count all segments, RetransmittedSegments those sent again.
 	SegmentsOut, SegmentsIn, RetransmittedSegments int64
-	// Delivered are segments that the peer has acknowledged, of which DeliveredCE with a congestion mark.
-	Delivered, DeliveredCE int64
+	// Delivered are segments that the peer has acknowledged, of which DeliveredCE by acknowledgments with the echo of
+	// a congestion mark: more than were marked, as a receiver repeats the echo until the sender has reduced its window
+	// (RFC 3168 section 6.1.3). ReceivedCE are segments that arrived here with a mark, if Known(ReceivedCE).
+	Delivered, DeliveredCE, ReceivedCE int64
 	// Reordered counts events of reordering, Duplicates segments that arrived twice at the peer (DSACK).
 	Reordered, Duplicates int64
 	// Busy is the time with data to send: of it RwndLimited waited for the peer's receive window and
@@ -66,6 +68,7 @@ type Field uint8
 const (
 	SendWindow Field = iota // 5.4
 	RTOs                    // 6.7
+	ReceivedCE              // 6.18
 )
 
 // raw is the kernel's structure.
@@ -76,7 +79,7 @@ const required = unsafe.Offsetof(raw{}.Reord_seen) + 4
 
 // Known reports whether the kernel has filled a field.
 func (i *Info) Known(f Field) bool {
-	return uintptr(i.Length) >= [...]uintptr{SendWindow: unsafe.Offsetof(raw{}.Snd_wnd) + 4, RTOs: unsafe.Offsetof(raw{}.Total_rto) + 2}[f]
+	return uintptr(i.Length) >= [...]uintptr{SendWindow: unsafe.Offsetof(raw{}.Snd_wnd) + 4, RTOs: unsafe.Offsetof(raw{}.Total_rto) + 2, ReceivedCE: unsafe.Offsetof(raw{}.Received_ce) + 4}[f]
 }
 
 var errShort = errors.New("tcpsocket: the kernel's TCP_INFO has no counters of sent bytes; want kernel 4.19 or later")
@@ -110,7 +113,7 @@ func parse(t *raw, size uint32) (Info, error) {
 		PacingRate: int64(min(t.Pacing_rate, 1<<62)), DeliveryRate: int64(t.Delivery_rate),
 		Acked: int64(t.Bytes_acked), Received: int64(t.Bytes_received), Sent: int64(t.Bytes_sent), Retransmitted: int64(t.Bytes_retrans),
 		SegmentsOut: int64(t.Segs_out), SegmentsIn: int64(t.Segs_in), RetransmittedSegments: int64(t.Total_retrans),
-		Delivered: int64(t.Delivered), DeliveredCE: int64(t.Delivered_ce),
+		Delivered: int64(t.Delivered), DeliveredCE: int64(t.Delivered_ce), ReceivedCE: int64(t.Received_ce),
 		Reordered: int64(t.Reord_seen), Duplicates: int64(t.Dsack_dups),
 		Busy: us(t.Busy_time), RwndLimited: us(t.Rwnd_limited), SndbufLimited: us(t.Sndbuf_limited),
 		RTOs: int64(t.Total_rto), SendWindow: int64(t.Snd_wnd),

@@ -40,8 +40,11 @@ type Direction struct {
 	Limit   estimate.Limit  `json:"limited_by,omitempty"`
 	// Connect is the median time of a handshake, in seconds.
 	Connect *float64 `json:"connect_seconds,omitempty"`
-	// Marked is the share of the delivered segments with the mark CE, if ECN was negotiated.
+	// Marked is the share of the segments that arrived with the mark CE, if ECN was negotiated and the receiving kernel
+	// counts them (6.18 or later). Echoed is the share of the delivered segments whose acknowledgments echoed a mark,
+	// which is more: a receiver repeats the echo for a round trip (RFC 3168 section 6.1.3).
 	Marked  *float64 `json:"marked_ratio,omitempty"`
+	Echoed  *float64 `json:"echoed_ratio,omitempty"`
 	Models  *Models  `json:"models,omitempty"`
 	RFC6349 Ratios   `json:"rfc6349"`
 	Flows   []Flow   `json:"flows"`
@@ -142,14 +145,13 @@ func (d *Direction) throughput(t *tcp.Result, omit time.Duration) {
 
 // sender adds the values of the sending end, and returns how it sent; zero: unknown.
 func (d *Direction) sender(t *tcp.Result, omit time.Duration) estimate.Sending {
-	var sent, again, delivered, marked, timeouts int64
+	var sent, again, timeouts int64
 	var last []estimate.State
 	ecn, counted := false, true
 	states := make([][]estimate.State, len(t.Sender))
 	for i := range t.Sender {
 		f := &t.Sender[i]
 		sent, again = sent+f.Final.Sent, again+f.Final.Retransmitted
-		delivered, marked = delivered+f.Final.Delivered, marked+f.Final.DeliveredCE
 		timeouts, counted = timeouts+f.Final.RTOs, counted && f.Final.Known(tcpsocket.RTOs)
 		ecn = ecn || f.Final.Negotiated&tcpsocket.ECN != 0
 		for _, s := range f.Samples {
@@ -168,8 +170,8 @@ func (d *Direction) sender(t *tcp.Result, omit time.Duration) estimate.Sending {
 	if counted {
 		d.Timeouts = &timeouts
 	}
-	if ecn && delivered > 0 {
-		d.Marked = new(float64(marked) / float64(delivered))
+	if ecn {
+		d.marks(t)
 	}
 	r, ok := estimate.Sent(states, t.Plan.Interval, omit)
 	if ok && d.RTTMin != nil {
@@ -179,4 +181,22 @@ func (d *Direction) sender(t *tcp.Result, omit time.Duration) estimate.Sending {
 		d.Limited, d.Limit = limits, limits.Main()
 	}
 	return r
+}
+
+// marks adds the shares of congestion marks.
+func (d *Direction) marks(t *tcp.Result) {
+	var delivered, echoed, arrived, marked int64
+	counted := true
+	for i := range t.Sender {
+		from, to := &t.Sender[i].Final, &t.Receiver[i].Final
+		delivered, echoed = delivered+from.Delivered, echoed+from.DeliveredCE
+		arrived, marked = arrived+to.SegmentsIn, marked+to.ReceivedCE
+		counted = counted && to.Known(tcpsocket.ReceivedCE)
+	}
+	if delivered > 0 {
+		d.Echoed = new(float64(echoed) / float64(delivered))
+	}
+	if counted && arrived > 0 {
+		d.Marked = new(float64(marked) / float64(arrived))
+	}
 }

@@ -45,6 +45,7 @@ func steady(flows int, rate int64) *tcp.Result {
 			}
 		}
 		to.Payload = rate * 9 / 2
+		to.Final = tcpsocket.Info{SegmentsIn: 300, ReceivedCE: 3, Length: 500}
 		from.Payload = to.Payload + 1000
 		from.Final = tcpsocket.Info{Sent: 1000, Retransmitted: 25, MinRTT: 99 * ms, Delivered: 200, DeliveredCE: 4, Negotiated: tcpsocket.ECN, RTOs: 1, Length: 500, MSS: 1448}
 		r.Sender, r.Receiver = append(r.Sender, from), append(r.Receiver, to)
@@ -77,12 +78,18 @@ func TestValuesAreThoseOfTheSamples(t *testing.T) {
 	}
 	near(t, "least RTT", d.RTTMin, 0.099, 0)
 	near(t, "retransmitted", d.Retransmitted, 0.025, 0)
-	near(t, "marked", d.Marked, 0.02, 0)
+	near(t, "echoed", d.Echoed, 0.02, 0)
+	near(t, "marked", d.Marked, 0.01, 0)
 	near(t, "connect", d.Connect, 0.020, 0)
 	for state, want := range map[estimate.Limit]float64{estimate.LimitReceiver: 0.6, estimate.LimitSendBuffer: 0.1, estimate.LimitNetwork: 0.2, estimate.LimitApplication: 0.1} {
 		if got := d.Limited[state]; math.Abs(got-want) > 1e-9 {
 			t.Errorf("%s: %v, want %v", state, got, want)
 		}
+	}
+	old := steady(1, 1e6)
+	old.Receiver[0].Final.Length = 248 // of kernel 6.17
+	if d := evaluated(old, 0); d.Marked != nil || d.Echoed == nil {
+		t.Errorf("the receiving kernel does not count marks: %v, %v", d.Marked, d.Echoed)
 	}
 	if d.Limit != estimate.LimitReceiver || *d.Timeouts != 3 || len(d.Flows) != 3 || !d.Flows[0].ECN || len(d.Flows[0].SenderRows[0]) != len(columns()) {
 		t.Errorf("%s, %v, %+v", d.Limit, *d.Timeouts, d.Flows[0])

@@ -285,7 +285,7 @@ func (f *FlowEnd) implausible(p *Plan) string {
 	i := &f.Final
 	for _, v := range []int64{
 		f.Payload, int64(f.First), int64(f.Last), int64(f.Buffer.Asked), int64(f.Buffer.Effective),
-		i.Sent, i.Retransmitted, i.Acked, i.Received, i.SegmentsOut, i.SegmentsIn, i.RetransmittedSegments, i.Delivered, i.DeliveredCE, i.RTOs, i.MSS,
+		i.Sent, i.Retransmitted, i.Acked, i.Received, i.SegmentsOut, i.SegmentsIn, i.RetransmittedSegments, i.Delivered, i.DeliveredCE, i.ReceivedCE, i.RTOs, i.MSS,
 		int64(i.RTT), int64(i.MinRTT), int64(i.Busy), int64(i.RwndLimited), int64(i.SndbufLimited),
 	} {
 		if v < 0 || v > maxBytes {
@@ -297,7 +297,7 @@ func (f *FlowEnd) implausible(p *Plan) string {
 		return fmt.Sprintf("ended %.20q is unknown", f.Ended)
 	case f.Last < f.First || f.Last > latest:
 		return fmt.Sprintf("payload from %v to %v, want at most %v", f.First, f.Last, latest)
-	case i.Retransmitted > i.Sent || i.DeliveredCE > i.Delivered || len(f.CongestionControl) > 15:
+	case i.Retransmitted > i.Sent || i.DeliveredCE > i.Delivered || i.ReceivedCE > i.SegmentsIn || len(f.CongestionControl) > 15:
 		return "parts exceed their whole"
 	}
 	before := Sample{At: -1}
