@@ -226,16 +226,20 @@ func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile
 	return append(withoutEffect(kind, p.Options, profile), wrong...)
 }
 
-// withoutEffect are the keys of a probe that its profile ignores.
+// withoutEffect are the keys of a probe that its type or its profile ignores.
 func withoutEffect(t probe.Type, options config.Section, profile metric.Profile) (found config.Problems) {
-	full, ok := t.(probe.FullOnly)
-	if !ok || profile != metric.Slim {
-		return nil
-	}
-	for _, key := range full.FullKeys() {
-		if options.Has(key) {
-			found = append(found, options.Problem(key, "has no effect with profile slim; remove it, or use profile full for this probe"))
+	wrong := func(keys []string, why string) {
+		for _, key := range keys {
+			if options.Has(key) {
+				found = append(found, options.Problem(key, "has no effect "+why))
+			}
 		}
+	}
+	if full, ok := t.(probe.FullOnly); ok && profile == metric.Slim {
+		wrong(full.FullKeys(), "with profile slim; remove it, or use profile full for this probe")
+	}
+	if sharing, ok := t.(probe.Sharing); ok {
+		wrong(sharing.UnusedKeys(), "on probes of type "+t.Name()+"; remove it")
 	}
 	return found
 }

@@ -60,6 +60,10 @@ type Options struct {
 	directions []sample.Direction
 }
 
+// PacketKeys are the keys of Options for tests that send packets of their own: they have no effect on TCP, whose kernel
+// makes the packets and knows when the last one has arrived.
+func PacketKeys() []string { return []string{"checksum", "drain_timeout"} }
+
 // DefaultOptions returns the options of an empty configuration.
 func DefaultOptions() Options {
 	return Options{

@@ -126,6 +126,8 @@ type Type[O any] struct {
 	Make func(env probe.Env, target probe.Target, shared Options, own O) (Kind, error)
 	// Full are the keys of O without effect in profile slim.
 	Full []string
+	// Unused are the keys of Options without effect on this type.
+	Unused []string
 }
 
 // Name returns TypeName.
@@ -133,6 +135,9 @@ func (t Type[O]) Name() string { return t.TypeName }
 
 // FullKeys returns Full.
 func (t Type[O]) FullKeys() []string { return t.Full }
+
+// UnusedKeys returns Unused.
+func (t Type[O]) UnusedKeys() []string { return t.Unused }
 
 // New checks the options of one path. It opens nothing.
 func (t Type[O]) New(env probe.Env, target probe.Target, decode func(into ...any) error) (probe.Prober, error) {

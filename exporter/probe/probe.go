@@ -79,6 +79,12 @@ type FullOnly interface {
 	FullKeys() []string
 }
 
+// Sharing is implemented by a Type whose options include those of other types.
+type Sharing interface {
+	// UnusedKeys are the keys of options without effect on probes of this type. A configuration that gives one is wrong.
+	UnusedKeys() []string
+}
+
 // Prober measures one path until its context ends.
 type Prober interface {
 	// Run measures until ctx ends. It then returns with its series closed and nothing left running. An error means

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,6 +56,7 @@ type testKind struct {
 	options    any // pointer to the options of the probe, which the flags set
 	agent      any // pointer to the defaults of the agent
 	flags      []optionFlag
+	unused     []string // keys of sharedTestFlags without effect
 	kind       func(probe.Env, probe.Target, loadtest.Options) (loadtest.Kind, error)
 	print      func(out io.Writer, body any) error
 }
@@ -92,7 +94,7 @@ func (f *testFlags) register(cmd *kingpin.CmdClause, k testKind) {
 	f.options.MaxWait = 10 * time.Second
 	cmd.Arg("host", "Load server: name or address, with an optional :port (8620).").Required().StringVar(&f.options.LoadServer)
 	registerOptions(cmd, k.options, k.agent, k.flags)
-	registerOptions(cmd, &f.options, &agent, sharedTestFlags)
+	registerOptions(cmd, &f.options, &agent, slices.DeleteFunc(slices.Clone(sharedTestFlags), func(s optionFlag) bool { return slices.Contains(k.unused, s.key) }))
 	cmd.GetFlag("token-file").Required()
 	cmd.Flag("direction", "Direction: forward (to the load server), reverse, or both, one after the other.").Default(both).EnumVar(&f.directions, both, "forward", "reverse")
 	cmd.Flag("agent-socket", "UNIX socket on which the agent of this host leases links. Default: "+linklease.DefaultSocket+".").Default(linklease.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)

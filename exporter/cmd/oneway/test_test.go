@@ -99,6 +99,19 @@ func TestCellsOfASweepArePrintedWithTheirBuffersAndModels(t *testing.T) {
 	}
 }
 
+// A test has no flags that have no effect on it.
+func TestTestsOfTCPHaveNoFlagsOfPackets(t *testing.T) {
+	for _, k := range []testKind{saturationTest(), sizeSweepTest(), trainTest(), tcpTest(), tcpSweepTest()} {
+		cmd := kingpin.New("oneway", "").Command(k.word, "")
+		(&testFlags{}).register(cmd, k)
+		for _, flag := range []string{"checksum", "drain-timeout"} {
+			if has, want := cmd.GetFlag(flag) != nil, !strings.HasPrefix(k.word, "tcp"); has != want {
+				t.Errorf("%s has the flag --%s: %v, want %v", k.word, flag, has, want)
+			}
+		}
+	}
+}
+
 // remoteEnd runs a load server on loopback and returns its address, its pin and a file with a token for it.
 func remoteEnd(t *testing.T) (address, pin, token string) {
 	t.Helper()

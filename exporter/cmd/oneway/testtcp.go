@@ -29,7 +29,7 @@ Exit status: 0 completed, 1 not completed (prints the reason and partial results
 func tcpTest() testKind {
 	o, agent := tcp.DefaultOptions(), tcp.DefaultOptions()
 	return testKind{
-		word: "tcp", help: testTCPHelp, print: printTCP, options: &o, agent: &agent,
+		word: "tcp", help: testTCPHelp, print: printTCP, options: &o, agent: &agent, unused: loadtest.PacketKeys(),
 		flags: []optionFlag{
 			{key: "duration", help: "Duration of sending in each direction; with --bytes the longest."},
 			{key: "bytes", help: "Payload of each direction, all flows together; default: as much as --duration allows.", shown: "BYTES"},

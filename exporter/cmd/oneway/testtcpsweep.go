@@ -33,7 +33,7 @@ Exit status: 0 completed, 1 not completed (prints the reason and partial results
 func tcpSweepTest() testKind {
 	o, agent := tcpsweep.DefaultOptions(), tcpsweep.DefaultOptions()
 	return testKind{
-		word: "tcp-sweep", help: testTCPSweepHelp, print: printTCPSweep, options: &o, agent: &agent,
+		word: "tcp-sweep", help: testTCPSweepHelp, print: printTCPSweep, options: &o, agent: &agent, unused: loadtest.PacketKeys(),
 		flags: []optionFlag{
 			{key: "send_buffer_bytes", help: "Send buffer, as an application sets it, or auto; repeatable.", shown: "BYTES"},
 			{key: "receive_buffer_bytes", help: "Receive buffer, or auto, combined with each send buffer; repeatable; none: as large as the send buffer.", shown: "BYTES"},

@@ -56,7 +56,7 @@ func NewKind(env probe.Env, target probe.Target, shared loadtest.Options, own Op
 func New() probe.Type {
 	return loadtest.Type[Options]{TypeName: "tcp_sweep", Defaults: DefaultOptions, Make: func(env probe.Env, target probe.Target, shared loadtest.Options, own Options) (loadtest.Kind, error) {
 		return NewKind(env, target, shared, own)
-	}}
+	}, Unused: loadtest.PacketKeys()}
 }
 
 // Kind is "tcp_sweep".
