@@ -20,7 +20,7 @@ var (
 			"window: the mean outstanding bytes in each round trip", "sawtooth: 0.75 of the largest outstanding bytes in each round trip",
 		}},
 		Absent: "Before the first completed run, and where a condition of the model is unknown; mathis: in runs without a retransmission.",
-		Source: "Halepovic 2008 figures 14 and 16; Mathis et al. 1997 equation 3; Padhye et al. 1998 section 2.3",
+		Source: "Halepovic 2008 sections 4.5 and 5.2, figures 14 and 16; Mathis et al. 1997; Padhye et al. 1998",
 	})
 	// TCPRTT is oneway_tcp_rtt_seconds.
 	TCPRTT = tcpGroup.add(Desc{
@@ -89,14 +89,14 @@ var (
 		Name: "oneway_tcp_sweep_throughput_bytes_per_second", Kind: Gauge, Labels: perBuffers,
 		Help:   "Payload bytes per second that arrived with these buffers (bytes as an application sets them, or auto), median of the repetitions in the last run, without the omitted first part.",
 		Absent: "Before the first completed run, and where no measurement of the cell was complete.",
-		Source: "RFC 6349 section 4.1; Woo 2010 figure 6.5; Halepovic 2008 figure 4",
+		Source: "RFC 6349 section 4.1; Woo 2010 figures 6.5 and 6.7 (a); Halepovic 2008 figure 4",
 	})
 	// TCPSweepRTT is oneway_tcp_sweep_rtt_seconds.
 	TCPSweepRTT = tcpGroup.add(Desc{
 		Name: "oneway_tcp_sweep_rtt_seconds", Kind: Gauge, Labels: perBuffers,
 		Help:   "Median of the sender's smoothed round-trip time with these buffers, in seconds, median of the repetitions in the last run.",
 		Absent: "Where oneway_tcp_sweep_throughput_bytes_per_second is absent.",
-		Source: "RFC 6298 section 2; Woo 2010 figure 6.7; Halepovic 2008 figures 5 and 6",
+		Source: "RFC 6298 section 2; Woo 2010 figure 6.7 (b); Halepovic 2008 figures 5 and 6",
 	})
 	// TCPSweepRetransmitted is oneway_tcp_sweep_retransmitted_ratio.
 	TCPSweepRetransmitted = tcpGroup.add(Desc{
@@ -117,6 +117,6 @@ var (
 		Name: "oneway_tcp_sweep_bandwidth_delay_product_bytes", Kind: Gauge, Labels: perVariant,
 		Help:   "Best median throughput of the last run times the least round-trip time of all its cells, in payload bytes: what a window needs to fill the path.",
 		Absent: "Before the first completed run.",
-		Source: "RFC 6349 section 3.3.1",
+		Source: "RFC 6349 section 3.3",
 	})
 )

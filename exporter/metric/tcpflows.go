@@ -10,7 +10,7 @@ var (
 		Name: "oneway_tcp_flow_fairness_ratio", Kind: Gauge, Labels: perDirection,
 		Help:   "Jain's index of the mean rates of all flows of the last run: 1 if all are equal, 1/n if one of n flows has all.",
 		Absent: "Before the first completed run, and in runs of a single flow.",
-		Source: "Halepovic 2008 section 4.4 and figure 13; RFC 5166 section 2.3.1",
+		Source: "Halepovic 2008 section 4.4 and figure 13; RFC 5166 section 2.3",
 	})
 	// TCPFlowThroughput is oneway_tcp_flow_throughput_bytes_per_second.
 	TCPFlowThroughput = tcpGroup.add(Desc{
@@ -32,7 +32,7 @@ var (
 		Name: "oneway_tcp_two_way_correlation_ratio", Kind: Gauge, Labels: perProbe,
 		Help:   "Correlation coefficient (Pearson), -1..1, of the throughput of both directions in the seconds in which both sent; near -1: one takes what the other loses.",
 		Absent: "Before the first completed run, in runs without overlap_duration, and where a direction did not vary or had too few seconds.",
-		Source: "Halepovic 2008 section 5.3 and table 3",
+		Source: "Halepovic 2008 section 5.3",
 	})
 )
 

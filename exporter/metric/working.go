@@ -17,7 +17,7 @@ var (
 		Name: "oneway_working_delay_seconds", Kind: Gauge, Labels: perLoadQuantile, Values: loads,
 		Help:   "Quantile (0.5, 0.95) of the one-way delay of light test packets in the last run, in seconds, while traffic loaded the directions of label loaded.",
 		Absent: "Before the first completed run, with working_delay_interval 0, and where fewer than 10 packets had a valid delay.",
-		Source: "RFC 7679 section 5.1; RFC 9318 section 4.4 (working latency)",
+		Source: "RFC 7679 section 5.1; RFC 9318 section 4.2.4 (working latency)",
 	})
 	// WorkingDelayBound is oneway_working_delay_error_bound_seconds.
 	WorkingDelayBound = workingGroup.add(Desc{
@@ -52,7 +52,7 @@ var (
 		Name: "oneway_working_round_trip_time_seconds", Kind: Gauge, Labels: []string{Path, Probe, loadedL, QuantileL}, Values: loads,
 		Help:   "Quantile (0.5, 0.95) of the round-trip time of light test packets in the last run, the reflector's time left out, in seconds; it needs no synchronized clock.",
 		Absent: "Before the first completed run, and where fewer than 10 replies arrived.",
-		Source: "RFC 2681 section 2; RFC 9318 section 4.4",
+		Source: "RFC 2681 section 2; RFC 9318 section 4.2.4",
 	})
 	// WorkingRoundTrips is oneway_working_round_trips_per_minute.
 	WorkingRoundTrips = workingGroup.add(Desc{

@@ -44,14 +44,14 @@ func Window(c Conditions) (float64, bool) {
 	return known(c.MeanWindow/c.RTT, c.RTT > 0 && c.MeanWindow > 0)
 }
 
-// Sawtooth returns 0.75 W/RTT: each loss halves the window, which then grows linearly to W (Halepovic 2008 section 4.5,
-// figures 14 and 16; Kurose and Ross 2008 section 3.7).
+// Sawtooth returns 0.75 W/RTT: each loss halves the window, which then grows linearly to W (Halepovic 2008 section 4.5
+// and figure 14, with the window that the receiver offers as W; Kurose and Ross 2008).
 func Sawtooth(c Conditions) (float64, bool) {
 	return known(0.75*c.Window/c.RTT, c.RTT > 0 && c.Window > 0)
 }
 
 // Mathis returns MSS/RTT C/sqrt(p) with C = sqrt(3/2): periodic losses, and a window that grows by each acknowledged
-// segment (Mathis et al. 1997 equation 3 and table 1). Linux counts segments, so that delayed acknowledgments do not
+// segment (Mathis et al. 1997). Linux counts segments, so that delayed acknowledgments do not
 // change C. Without a loss there is no rate; it is too large for losses above a few percent, as it has no timeouts.
 func Mathis(c Conditions) (float64, bool) {
 	return known(c.MSS/c.RTT*math.Sqrt(1.5/c.Loss), c.MSS > 0 && c.RTT > 0 && c.Loss > 0 && c.Loss <= 1)
@@ -61,7 +61,7 @@ func Mathis(c Conditions) (float64, bool) {
 const segmentsPerACK = 1.0
 
 // Padhye returns the send rate of the full model: losses by duplicate acknowledgments and timeouts, and a limited window
-// (Padhye et al. 1998 section 2.3). Without a loss it is W/RTT, at p = 1 one segment in 64 RTO. An RTO
+// (Padhye et al. 1998; Halepovic 2008 figure 16). Without a loss it is W/RTT, at p = 1 one segment in 64 RTO. An RTO
 // less than the RTT counts as that: it is of another time than the mean.
 func Padhye(c Conditions) (float64, bool) {
 	if !(c.Window >= c.MSS && c.MSS > 0 && c.RTT > 0 && c.RTO > 0 && c.Loss >= 0 && c.Loss <= 1) {

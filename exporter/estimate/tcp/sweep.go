@@ -60,7 +60,7 @@ func FindKnee(cells []Cell) (k Knee, ok bool) {
 }
 
 // BDP returns the bandwidth-delay product in bytes: what a window needs to fill a path of that rate and least RTT (RFC
-// 6349 section 3.3.1).
+// 6349 section 3.3).
 func BDP(rate float64, rttMin time.Duration) (float64, bool) {
 	return known(rate*rttMin.Seconds(), rate > 0 && rttMin > 0)
 }
