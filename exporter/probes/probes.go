@@ -7,6 +7,7 @@ import (
 	"oneway.example/exporter/probes/sizesweep"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/probes/tcp"
+	"oneway.example/exporter/probes/tcpshort"
 	"oneway.example/exporter/probes/tcpsweep"
 	"oneway.example/exporter/probes/train"
 )
@@ -20,5 +21,6 @@ func All() []probe.Type {
 		train.New(),
 		tcp.New(),
 		tcpsweep.New(),
+		tcpshort.New(),
 	}
 }

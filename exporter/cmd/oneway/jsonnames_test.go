@@ -13,6 +13,7 @@ import (
 	"oneway.example/exporter/probes/sizesweep"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/probes/tcp"
+	"oneway.example/exporter/probes/tcpshort"
 	"oneway.example/exporter/probes/tcpsweep"
 	"oneway.example/exporter/probes/train"
 	"oneway.example/exporter/report"
@@ -65,7 +66,7 @@ func TestEachNumberInJSONHasItsUnit(t *testing.T) {
 	}
 	for name, v := range map[string]any{
 		"probe": stamp.Report{}, "voice": voiceRating{}, "calibrate": calibrationJSON{}, "test": loadtest.Outcome{},
-		"saturation": saturation.Result{}, "size_sweep": sizesweep.Result{}, "train": train.Result{}, "tcp": tcp.Result{}, "tcp_sweep": tcpsweep.Result{}, "transfer": udp.Transfer{},
+		"saturation": saturation.Result{}, "size_sweep": sizesweep.Result{}, "train": train.Result{}, "tcp": tcp.Result{}, "tcp_sweep": tcpsweep.Result{}, "tcp_short": tcpshort.Result{}, "transfer": udp.Transfer{},
 		"status": agent.Status{}, "runs": report.Header{},
 	} {
 		walk(reflect.TypeOf(v), name, false)

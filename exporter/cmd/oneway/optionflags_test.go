@@ -11,8 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/option"
 	"oneway.example/exporter/probes/saturation"
 	"oneway.example/exporter/probes/sizesweep"
+	"oneway.example/exporter/probes/tcpshort"
 	"oneway.example/exporter/probes/tcpsweep"
 	"oneway.example/exporter/probes/train"
 	"oneway.example/exporter/target"
@@ -32,7 +34,7 @@ var noFlag = map[string]string{
 
 func TestEachKeyOfALoadTestProbeHasAFlagOrAReason(t *testing.T) {
 	shared := loadtest.DefaultOptions()
-	for _, k := range []testKind{saturationTest(), sizeSweepTest(), trainTest(), tcpTest(), tcpSweepTest()} {
+	for _, k := range []testKind{saturationTest(), sizeSweepTest(), trainTest(), tcpTest(), tcpSweepTest(), tcpShortTest()} {
 		fields := optionFields(k.options)
 		maps.Copy(fields, optionFields(&shared))
 		want := slices.Sorted(maps.Keys(fields))
@@ -68,9 +70,9 @@ func parse(t *testing.T, k testKind, args ...string) loadtest.Options {
 }
 
 func TestOmittedFlagsKeepTheDefaults(t *testing.T) {
-	for _, word := range []string{"saturation", "size-sweep", "train", "tcp", "tcp-sweep"} {
+	for _, word := range []string{"saturation", "size-sweep", "train", "tcp", "tcp-sweep", "tcp-short"} {
 		kind := func() testKind {
-			return map[string]testKind{"saturation": saturationTest(), "size-sweep": sizeSweepTest(), "train": trainTest(), "tcp": tcpTest(), "tcp-sweep": tcpSweepTest()}[word]
+			return map[string]testKind{"saturation": saturationTest(), "size-sweep": sizeSweepTest(), "train": trainTest(), "tcp": tcpTest(), "tcp-sweep": tcpSweepTest(), "tcp-short": tcpShortTest()}[word]
 		}
 		parsed := kind()
 		shared := parse(t, parsed)
@@ -101,6 +103,11 @@ func TestFlagsSetOptionsOfEachType(t *testing.T) {
 	k = tcpSweepTest()
 	parse(t, k, "--send-buffer-bytes=64KiB", "--send-buffer-bytes=auto", "--congestion-control=reno", "--congestion-control=cubic")
 	if o := k.options.(*tcpsweep.Options); !slices.Equal(o.SendBuffers, []tcpsweep.Size{64 << 10, 0}) || o.ReceiveBuffers != nil || len(o.CongestionControl) != 2 {
+		t.Errorf("%+v", o)
+	}
+	k = tcpShortTest()
+	parse(t, k, "--flow-bytes=10kB", "--flow-bytes=2MB", "--flow-timeout=5s")
+	if o := k.options.(*tcpshort.Options); !slices.Equal(o.FlowBytes, []option.Bytes{10_000, 2_000_000}) || o.FlowTimeout != 5*time.Second {
 		t.Errorf("%+v", o)
 	}
 	k = trainTest()

@@ -21,7 +21,8 @@ import (
 
 const testHelp = `Run a load test from the terminal: fill the link and measure its rate and queue (saturation),
 measure packet sizes by packet rates (size-sweep), measure the capacity by packet trains (train), or
-measure what TCP achieves (tcp), also by the sizes of its buffers (tcp-sweep).
+measure what TCP achieves (tcp), also by the sizes of its buffers (tcp-sweep), or how long short flows
+take (tcp-short).
 
 The remote end must run a load server ("oneway load-server", or an agent with the section
 load_server) and provide a token for this client ("oneway token new").
@@ -80,7 +81,7 @@ var sharedTestFlags = []optionFlag{
 
 func testCommand(app *kingpin.Application) {
 	parent := app.Command("test", testHelp)
-	for _, k := range []testKind{saturationTest(), sizeSweepTest(), trainTest(), tcpTest(), tcpSweepTest()} {
+	for _, k := range []testKind{saturationTest(), sizeSweepTest(), trainTest(), tcpTest(), tcpSweepTest(), tcpShortTest()} {
 		(&testFlags{}).register(parent.Command(k.word, k.help), k)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/tcp"
+	"oneway.example/exporter/probes/tcpshort"
 	"oneway.example/exporter/probes/tcpsweep"
 	"oneway.example/exporter/probes/train"
 	"oneway.example/exporter/tcpsocket"
@@ -101,13 +102,29 @@ func TestCellsOfASweepArePrintedWithTheirBuffersAndModels(t *testing.T) {
 
 // A test has no flags that have no effect on it.
 func TestTestsOfTCPHaveNoFlagsOfPackets(t *testing.T) {
-	for _, k := range []testKind{saturationTest(), sizeSweepTest(), trainTest(), tcpTest(), tcpSweepTest()} {
+	for _, k := range []testKind{saturationTest(), sizeSweepTest(), trainTest(), tcpTest(), tcpSweepTest(), tcpShortTest()} {
 		cmd := kingpin.New("oneway", "").Command(k.word, "")
 		(&testFlags{}).register(cmd, k)
 		for _, flag := range []string{"checksum", "drain-timeout"} {
 			if has, want := cmd.GetFlag(flag) != nil, !strings.HasPrefix(k.word, "tcp"); has != want {
 				t.Errorf("%s has the flag --%s: %v, want %v", k.word, flag, has, want)
 			}
+		}
+	}
+}
+
+func TestSizesOfShortFlowsArePrintedWithTheirIntervals(t *testing.T) {
+	var out bytes.Buffer
+	full := tcpshort.Size{
+		Direction: "reverse", FlowBytes: 10_000, Connect: new(0.02), Retransmitted: new(0.01), Unfinished: 1, Flows: make([]tcpshort.Flow, 20),
+		Completion: tcpshort.Completion{Least: new(0.04), Median: &tcpshort.Quantile{Value: 0.05, Lower: 0.045, Upper: new(0.055)}, Tail: &tcpshort.Quantile{Value: 0.08, Lower: 0.07}},
+	}
+	if err := printTCPShort(&out, &tcpshort.Result{Sizes: []tcpshort.Size{full, {Direction: "forward", FlowBytes: 1_000_000}}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"reverse", "10 kB", "50.000 ms", "45.000 ms to 55.000 ms", "80.000 ms", "70.000 ms to -", "40.000 ms", "20.000 ms", "1.00 %", "1 of 20", "1 MB", "0 of 0"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
 		}
 	}
 }

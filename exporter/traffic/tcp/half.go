@@ -15,9 +15,10 @@ import (
 
 // half is one end of a transfer, at the client or at the load server.
 type half struct {
-	plan  *Plan
-	sends bool
-	flows []*flow
+	plan    *Plan
+	sends   bool
+	content []byte // of the longest message
+	flows   []*flow
 	// permit is called before payload is sent, with its IP bytes, and after payload was received; it may
 	// wait. nil: all is permitted.
 	permit func(ctx context.Context, payload, ip int64) error
@@ -40,7 +41,8 @@ type flow struct {
 	conn                 *tcpsocket.Conn
 	payload, first, last atomic.Int64 // first, last: time.Duration since half.begin
 	end                  FlowEnd
-	samples              []Sample // of watch, as are the next two
+	over                 time.Duration // since half.begin: it knew that the receiver had all, or failed
+	samples              []Sample      // of watch, as are the next two
 	acked, retransmitted int64
 }
 
@@ -48,12 +50,13 @@ type flow struct {
 // and window updates.
 const connectionBytes = 4 << 10
 
-func newHalf(p *Plan, sends bool, conns []*tcpsocket.Conn) *half {
+// newHalf prepares an end before its connections are open: what it does later is part of a short flow's time.
+func newHalf(p *Plan, sends bool) *half {
 	h := &half{plan: p, sends: sends}
 	h.left.Store(p.Bytes)
-	h.most.Store(p.Most - connectionBytes*int64(len(conns)))
-	for i, c := range conns {
-		h.flows = append(h.flows, &flow{Flow: p.Flows[i], conn: c})
+	h.most.Store(p.Most - connectionBytes*int64(len(p.Flows)))
+	if sends {
+		h.content = content(p.Flows)
 	}
 	return h
 }
@@ -67,21 +70,24 @@ func (h *half) stop(why Ended) {
 	}
 }
 
-// run moves the payload until all flows have ended, and closes them. The end of ctx stops them.
-func (h *half) run(ctx context.Context) []FlowEnd {
+// run moves the payload over the connections until all flows have ended, and closes them. The end of ctx stops them.
+func (h *half) run(ctx context.Context, conns []*tcpsocket.Conn) []FlowEnd {
+	for i, c := range conns {
+		h.flows = append(h.flows, &flow{Flow: h.plan.Flows[i], conn: c})
+	}
 	ctx, h.cancel = context.WithCancel(ctx)
 	defer h.cancel()
 	defer context.AfterFunc(ctx, func() { h.stop(EndedCanceled) })()
 	move := h.receive
 	if h.sends {
-		content := content(h.flows)
-		move = func(ctx context.Context, f *flow) Ended { return h.send(ctx, f, content[:f.MessageBytes]) }
+		move = func(ctx context.Context, f *flow) Ended { return h.send(ctx, f, h.content[:f.MessageBytes]) }
 	}
 	h.begin = time.Now()
 	var moving sync.WaitGroup
 	for _, f := range h.flows {
 		moving.Go(func() {
 			f.end.Ended = move(ctx, f)
+			f.over = time.Since(h.begin)
 			h.finish(f)
 		})
 	}
@@ -100,7 +106,7 @@ func (h *half) run(ctx context.Context) []FlowEnd {
 }
 
 // content is random, as links and tunnels may compress, and long enough for each flow's messages.
-func content(flows []*flow) []byte {
+func content(flows []Flow) []byte {
 	size := 0
 	for _, f := range flows {
 		size = max(size, f.MessageBytes)

@@ -103,6 +103,8 @@ type Plan struct {
 	TraceInterval time.Duration `json:"trace_interval_ns,omitempty"`
 	// Idle ends a transfer without progress.
 	Idle time.Duration `json:"idle_ns"`
+	// AtOnce: the client of a forward transfer sends without waiting for the message started, as a short flow does.
+	AtOnce bool `json:"-"`
 	// Discard: the receiving end does not copy the payload to user space (MSG_TRUNC).
 	Discard bool `json:"discard,omitempty"`
 }

@@ -193,12 +193,12 @@ func (s *serving) set(id uint16, x *serve) {
 func (s *serving) carry(x *serve) {
 	s.host.CountTransfer()
 	m := finished{ID: x.ID}
+	h := newHalf(&x.Plan, x.sends())
 	conns, err := s.connect(x)
 	if err == nil {
-		h := newHalf(&x.Plan, x.sends(), conns)
 		h.permit, h.over = s.permitting(x.Plan.Direction), x.sent
 		_ = s.host.SendMessage(sayStarted, only{x.ID}, nil) // an error ends the session, which reports it
-		m.Flows = h.run(x.ctx)
+		m.Flows = h.run(x.ctx, conns)
 		s.count(x, h)
 	} else {
 		m.Error = err.Error()

@@ -19,7 +19,11 @@ import (
 type Result struct {
 	Plan Plan
 	// Connect is the time of each handshake at the client.
-	Connect          []time.Duration
+	Connect []time.Duration
+	// Completion is the time from the beginning of each handshake until all payload had arrived, by the client's clock: in
+	// reverse direction until it had read the last byte, in forward direction until it had received the end of the
+	// stream with which the receiver replies when it has read all, half a round trip later. Zero: the flow ended early.
+	Completion       []time.Duration
 	Sender, Receiver []FlowEnd
 	// Cut is why the transfer ended before its plan; empty: it did not.
 	Cut string
@@ -92,12 +96,14 @@ func (x *pending) perform(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	h := newHalf(x.plan, forward)
 	res := &Result{Plan: *x.plan}
-	conns, err := x.open(ctx, r.listening, res)
+	conns, begun, err := x.open(ctx, r.listening, res)
 	if err != nil {
 		return nil, err
 	}
-	if forward {
+	waits := forward && !x.plan.AtOnce
+	if waits {
 		if _, err := x.wait(ctx, grace); err != nil {
 			for _, c := range conns {
 				c.Abort()
@@ -105,10 +111,10 @@ func (x *pending) perform(ctx context.Context) (*Result, error) {
 			return nil, err
 		}
 	}
-	h := newHalf(x.plan, forward, conns)
 	h.tell = x.tell
-	own := h.run(ctx)
-	other, err := x.other(ctx, forward)
+	own := h.run(ctx, conns)
+	res.Completion = h.completion(begun)
+	other, err := x.other(ctx, !waits)
 	if ctx.Err() != nil && other == nil {
 		other = x.farewell()
 	}
@@ -148,14 +154,17 @@ func (x *pending) farewell() []FlowEnd {
 	}
 }
 
-// other waits for the record of the load server's end, after this end has ended.
-func (x *pending) other(ctx context.Context, forward bool) ([]FlowEnd, error) {
-	if forward {
+// other waits for the record of the load server's end, after this end has ended; unstarted: started was not received yet.
+func (x *pending) other(ctx context.Context, unstarted bool) ([]FlowEnd, error) {
+	if x.plan.Direction == sample.Forward {
 		if err := x.session.client.SendMessage(saySent, only{x.id}); err != nil {
 			return nil, err
 		}
-	} else if _, err := x.wait(ctx, grace); err != nil { // for started
-		return nil, err
+	}
+	if unstarted {
+		if _, err := x.wait(ctx, grace); err != nil {
+			return nil, err
+		}
 	}
 	r, err := x.wait(ctx, x.plan.Idle+slack+grace)
 	if err != nil {
@@ -164,19 +173,35 @@ func (x *pending) other(ctx context.Context, forward bool) ([]FlowEnd, error) {
 	return r.finished.Flows, nil
 }
 
-// open opens the connections of all flows at once.
-func (x *pending) open(ctx context.Context, to *listening, res *Result) ([]*tcpsocket.Conn, error) {
+// completion returns Result.Completion at the client.
+func (h *half) completion(begun []time.Time) []time.Duration {
+	all := make([]time.Duration, len(h.flows))
+	for i, f := range h.flows {
+		switch f.end.Ended {
+		case EndedBytes:
+			all[i] = h.begin.Sub(begun[i]) + f.over
+		case EndedClosed:
+			all[i] = h.begin.Sub(begun[i]) + f.end.Last
+		}
+	}
+	return all
+}
+
+// open opens the connections of all flows at once. begun is when each handshake began.
+func (x *pending) open(ctx context.Context, to *listening, res *Result) (conns []*tcpsocket.Conn, begun []time.Time, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, connectTime, &loadtest.Failure{
 		Reason: loadtest.ReasonSocket, Err: fmt.Errorf("no connection to the load server within %v", connectTime),
 	})
 	defer cancel()
 	n, forward := len(x.plan.Flows), x.plan.Direction == sample.Forward
-	conns, errs := make([]*tcpsocket.Conn, n), make([]error, n)
+	conns, begun = make([]*tcpsocket.Conn, n), make([]time.Time, n)
+	errs := make([]error, n)
 	res.Connect = make([]time.Duration, n)
 	var dialing sync.WaitGroup
 	for i, f := range x.plan.Flows {
 		dialing.Go(func() {
 			at := netip.AddrPortFrom(x.session.Remote().Addr(), to.Ports[i])
+			begun[i] = time.Now()
 			if conns[i], res.Connect[i], errs[i] = f.at(forward).Dial(ctx, x.session.from, at); errs[i] == nil {
 				_, errs[i] = conns[i].Write(append(slices.Clone(to.Cookie), byte(i)))
 			}
@@ -185,7 +210,7 @@ func (x *pending) open(ctx context.Context, to *listening, res *Result) ([]*tcps
 	dialing.Wait()
 	i := slices.IndexFunc(errs, func(err error) bool { return err != nil })
 	if i < 0 {
-		return conns, nil
+		return conns, begun, nil
 	}
 	for _, c := range conns {
 		if c != nil {
@@ -193,9 +218,9 @@ func (x *pending) open(ctx context.Context, to *listening, res *Result) ([]*tcps
 		}
 	}
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		return nil, nil, context.Cause(ctx)
 	}
-	return nil, &loadtest.Failure{Reason: loadtest.ReasonSocket, Err: fmt.Errorf("connection to TCP %d of the load server: %w; is it open there and on the path?", to.Ports[i], errs[i])}
+	return nil, nil, &loadtest.Failure{Reason: loadtest.ReasonSocket, Err: fmt.Errorf("connection to TCP %d of the load server: %w; is it open there and on the path?", to.Ports[i], errs[i])}
 }
 
 // tell forwards progress to the run.

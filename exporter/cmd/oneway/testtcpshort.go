@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/tcpshort"
+)
+
+const testTCPShortHelp = `Measure how long short TCP flows take, as those of web pages do: one new connection each.
+
+The completion time begins with the handshake and ends with the last byte, by this host's clock. In
+reverse direction the load server sends when it has read this host's first bytes, as an HTTP server
+does; in forward direction the end is the reply of the load server that it has all, half a round trip
+after the arrival. Flows of all sizes and directions are measured one after the other, in random
+order. A flow that does not end within --flow-timeout is unfinished: longer than all others. The
+intervals in parentheses have a confidence of about 95 %; an upper end among unfinished flows, or
+that needs more flows, is unknown.
+
+Examples:
+  oneway test tcp-short server.example.net --token-file token --pin sha256:...
+  oneway test tcp-short 192.0.2.7 --token-file token --flow-bytes 10kB --repetitions 100 --direction reverse
+  oneway test tcp-short 192.0.2.7 --token-file token --json > tcp-short.json
+
+Exit status: 0 completed, 1 not completed (prints the reason and partial results), 2 wrong usage.`
+
+func tcpShortTest() testKind {
+	o, agent := tcpshort.DefaultOptions(), tcpshort.DefaultOptions()
+	return testKind{
+		word: "tcp-short", help: testTCPShortHelp, print: printTCPShort, options: &o, agent: &agent, unused: loadtest.PacketKeys(),
+		flags: []optionFlag{
+			{key: "flow_bytes", help: "Payload of the flows; repeatable.", shown: "BYTES"},
+			{key: "repetitions", help: "Number of flows of each size in each direction."},
+			{key: "flow_timeout", help: "Limit of a flow's time."},
+			{key: "congestion_control", help: "Congestion control of the sending host; default: that of the host.", shown: "NAME"},
+			{key: "send_buffer_bytes", help: "Send buffer, as an application sets it; default: auto-tuning.", shown: "BYTES"},
+			{key: "receive_buffer_bytes", help: "Receive buffer, as an application sets it; default: auto-tuning.", shown: "BYTES"},
+			{key: "seed", help: "Seed of the order of the flows; 0: random."},
+		},
+		kind: func(_ probe.Env, _ probe.Target, shared loadtest.Options) (loadtest.Kind, error) {
+			return tcpshort.NewKind(shared, o)
+		},
+	}
+}
+
+// printTCPShort writes a table of the sizes.
+func printTCPShort(out io.Writer, body any) error {
+	t := newTable(out, "")
+	t.row("direction", "size", "median", "interval", "95 %", "interval", "least", "handshake", "again", "unfinished")
+	for _, z := range body.(*tcpshort.Result).Sizes {
+		row := []string{z.Direction, z.Words()}
+		row = append(row, completionQuantile(z.Completion.Median)...)
+		row = append(row, completionQuantile(z.Completion.Tail)...)
+		t.row(append(row, seconds(z.Completion.Least), seconds(z.Connect), ratioOf(z.Retransmitted), fmt.Sprintf("%d of %d", z.Unfinished, len(z.Flows)))...)
+	}
+	return t.end()
+}
+
+// completionQuantile is the value and its interval.
+func completionQuantile(q *tcpshort.Quantile) []string {
+	if q == nil {
+		return []string{"-", "-"}
+	}
+	return []string{milliseconds(q.Value), milliseconds(q.Lower) + " to " + seconds(q.Upper)}
+}

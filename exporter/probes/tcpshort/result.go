@@ -1,0 +1,178 @@
+package tcpshort
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"oneway.example/exporter/estimate/order"
+	estimate "oneway.example/exporter/estimate/tcp"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/report"
+	"oneway.example/exporter/traffic/tcp"
+)
+
+// Result is the result of a run: the report's "results".
+type Result struct {
+	// Seed is the seed of the order of the flows.
+	Seed uint64 `json:"seed"`
+	// FlowTimeout is the limit of a flow's time.
+	FlowTimeout report.Seconds `json:"flow_timeout_seconds"`
+	// Sizes are in the order of the configuration: direction, size.
+	Sizes []Size `json:"sizes"`
+}
+
+// Size is the flows of one size in one direction. Unknown values are nil.
+type Size struct {
+	Direction string `json:"direction"`
+	// FlowBytes is the payload of each.
+	FlowBytes int64 `json:"flow_bytes"`
+	// CongestionControl is the one in use.
+	CongestionControl string     `json:"congestion_control,omitempty"`
+	Completion        Completion `json:"completion_seconds"`
+	// Connect is the median time of a handshake, a part of the completion time.
+	Connect *float64 `json:"connect_seconds,omitempty"`
+	// Retransmitted is the share of the payload that was sent again, over all flows.
+	Retransmitted *float64 `json:"retransmitted_ratio,omitempty"`
+	// Unfinished is the number of flows that did not end; they are longer than all others.
+	Unfinished int `json:"unfinished_flows"`
+	// Flows are in the order of measurement.
+	Flows []Flow `json:"flows"`
+}
+
+// Completion has the completion times of a size, in seconds.
+type Completion struct {
+	Least *float64 `json:"min,omitempty"`
+	// Median and Tail (95 %) are nil if the flow of that rank did not end, or with too few flows.
+	Median *Quantile `json:"p50,omitempty"`
+	Tail   *Quantile `json:"p95,omitempty"`
+}
+
+// Quantile is a quantile with an interval of confidence of about 95 %.
+type Quantile struct {
+	Value float64 `json:"value"`
+	Lower float64 `json:"lower"`
+	// Upper is nil if it is not among the flows that ended.
+	Upper *float64 `json:"upper,omitempty"`
+}
+
+// Flow is one connection.
+type Flow struct {
+	Completion *float64 `json:"completion_seconds,omitempty"`
+	Connect    *float64 `json:"connect_seconds,omitempty"`
+	// Sent and Retransmitted are the sender's payload bytes, retransmissions included.
+	Sent          int64 `json:"sent_bytes"`
+	Retransmitted int64 `json:"retransmitted_bytes"`
+	// Unfinished is why it did not end; empty: it did.
+	Unfinished string `json:"unfinished,omitempty"`
+
+	took              time.Duration // 0: unfinished
+	congestionControl string
+}
+
+// Words is the size of the flows: "10 kB".
+func (z *Size) Words() string { return sizeWords(z.FlowBytes) }
+
+// evaluate returns the values of a transfer of one flow.
+func (k *Kind) evaluate(t *tcp.Result) Flow {
+	from := &t.Sender[0]
+	f := Flow{Sent: from.Final.Sent, Retransmitted: from.Final.Retransmitted, Unfinished: t.Cut, congestionControl: from.CongestionControl}
+	if t.Connect[0] > 0 {
+		f.Connect = new(t.Connect[0].Seconds())
+	}
+	took := t.Completion[0]
+	switch {
+	case f.Unfinished != "":
+	case took <= 0 || t.Receiver[0].Payload != t.Plan.Bytes:
+		f.Unfinished = fmt.Sprintf("%d of %d bytes arrived", t.Receiver[0].Payload, t.Plan.Bytes)
+	case took > k.opts.FlowTimeout:
+		f.Unfinished = fmt.Sprintf("it took %v", took)
+	default:
+		f.took, f.Completion = took, new(took.Seconds())
+	}
+	return f
+}
+
+// times returns the completion times of the flows that ended.
+func (z *Size) times() (all []time.Duration) {
+	for _, f := range z.Flows {
+		if f.took > 0 {
+			all = append(all, f.took)
+		}
+	}
+	return all
+}
+
+// summarize joins the flows of one size in one direction.
+func (k *Kind) summarize(g group, flows []Flow) Size {
+	z := Size{Direction: g.direction.String(), FlowBytes: g.bytes, Flows: flows}
+	var sent, again int64
+	var connect []float64
+	for _, f := range flows {
+		sent, again = sent+f.Sent, again+f.Retransmitted
+		if f.Connect != nil {
+			connect = append(connect, *f.Connect)
+		}
+		if f.congestionControl != "" {
+			z.CongestionControl = f.congestionControl
+		}
+	}
+	times := z.times()
+	z.Unfinished = len(flows) - len(times)
+	if v, ok := estimate.Retransmitted(sent, again); ok {
+		z.Retransmitted = &v
+	}
+	if len(connect) > 0 {
+		z.Connect = new(order.Median(order.Sorted(connect)))
+	}
+	if len(times) > 0 {
+		z.Completion.Least = new(slices.Min(times).Seconds())
+	}
+	c := estimate.NewCompletions(times, z.Unfinished)
+	z.Completion.Median, z.Completion.Tail = quantile(c, 0.5), quantile(c, 0.95)
+	return z
+}
+
+func quantile(c estimate.Completions, q float64) *Quantile {
+	v, ok := c.At(q)
+	if !ok {
+		return nil
+	}
+	r := &Quantile{Value: v.Value.Seconds(), Lower: v.Lower.Seconds()}
+	if v.Upper > 0 {
+		r.Upper = new(v.Upper.Seconds())
+	}
+	return r
+}
+
+// conclude summarizes the result in a few lines.
+func (res *Result) conclude(r *loadtest.Run) {
+	for _, z := range res.Sizes {
+		var words []string
+		if q := z.Completion.Median; q != nil {
+			words = append(words, "median "+milliseconds(q.Value))
+		}
+		if q := z.Completion.Tail; q != nil {
+			words = append(words, "95 %: "+milliseconds(q.Value))
+		}
+		if z.Unfinished > 0 {
+			words = append(words, fmt.Sprintf("%d of %d unfinished", z.Unfinished, len(z.Flows)))
+		}
+		r.Summary = append(r.Summary, probe.Result{Quantity: "completion of " + z.Words(), Direction: z.Direction, Value: strings.Join(words, ", ")})
+	}
+}
+
+func milliseconds(seconds float64) string { return probe.FormatDuration(time.Duration(seconds * 1e9)) }
+
+// sizeWords is "10 kB", "1.5 MB" or "999 B".
+func sizeWords(n int64) string {
+	switch {
+	case n >= 1_000_000:
+		return fmt.Sprintf("%.4g MB", float64(n)/1e6)
+	case n >= 1000:
+		return fmt.Sprintf("%.4g kB", float64(n)/1e3)
+	}
+	return fmt.Sprintf("%d B", n)
+}

@@ -1,0 +1,65 @@
+package tcpshort
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/traffic/tcp"
+)
+
+const ms = time.Millisecond
+
+// transfer is one of 10 kB that took some time, of which a tenth was sent twice.
+func transfer(took time.Duration) *tcp.Result {
+	t := &tcp.Result{Connect: []time.Duration{20 * ms}, Completion: []time.Duration{took}, Sender: make([]tcp.FlowEnd, 1), Receiver: make([]tcp.FlowEnd, 1)}
+	t.Plan.Bytes, t.Receiver[0].Payload, t.Sender[0].CongestionControl = 10_000, 10_000, "cubic"
+	t.Sender[0].Final.Sent, t.Sender[0].Final.Retransmitted = 11_000, 1000
+	return t
+}
+
+func TestUnfinishedFlowsAreLongerThanAllOthers(t *testing.T) {
+	k := &Kind{opts: DefaultOptions()}
+	k.opts.FlowTimeout = time.Second
+	var flows []Flow
+	for i := range 18 {
+		flows = append(flows, k.evaluate(transfer(time.Duration(100-i)*ms)))
+	}
+	cut, short := transfer(0), transfer(50*ms)
+	cut.Cut, short.Receiver[0].Payload = "flow 0: sender: reset, receiver: reset", 9999
+	for _, one := range []struct {
+		*tcp.Result
+		why string
+	}{{cut, "reset"}, {short, "9999 of 10000 bytes arrived"}, {transfer(1001 * ms), "it took 1.001s"}} {
+		f := k.evaluate(one.Result)
+		if f.Completion != nil || !strings.Contains(f.Unfinished, one.why) {
+			t.Errorf("%+v, want unfinished: %s", f, one.why)
+		}
+		flows = append(flows, f)
+	}
+	z := k.summarize(group{sample.Reverse, 10_000}, flows)
+	if z.Unfinished != 3 || z.Completion.Tail != nil || z.CongestionControl != "cubic" || *z.Connect != 0.02 || math.Abs(*z.Retransmitted-1.0/11) > 1e-9 {
+		t.Fatalf("%+v", z)
+	}
+	// Of 21 the median is the 11th: 83 ms to 100 ms ended.
+	if got := z.Completion.Median; got == nil || got.Value != 0.093 || got.Lower >= 0.093 || got.Upper == nil || *got.Upper <= 0.093 || *z.Completion.Least != 0.083 {
+		t.Errorf("median %+v, least %v", z.Completion.Median, z.Completion.Least)
+	}
+	r := &loadtest.Run{}
+	(&Result{Sizes: []Size{z}}).conclude(r)
+	if want := (probe.Result{Quantity: "completion of 10 kB", Direction: "reverse", Value: "median 93 ms, 3 of 21 unfinished"}); len(r.Summary) != 1 || r.Summary[0] != want {
+		t.Errorf("%+v, want %+v", r.Summary, want)
+	}
+}
+
+func TestSizesHaveTheirUnits(t *testing.T) {
+	for n, want := range map[int64]string{999: "999 B", 1000: "1 kB", 1500: "1.5 kB", 100_000: "100 kB", 2_500_000: "2.5 MB"} {
+		if got := sizeWords(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
