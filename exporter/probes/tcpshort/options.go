@@ -87,7 +87,7 @@ const longestMessage = 128 << 10
 // plan returns the transfer of a flow.
 func (o *Options) plan(g group) tcp.Plan {
 	return tcp.Plan{
-		Direction: g.direction, Duration: o.FlowTimeout, Bytes: g.bytes, Most: most(g.bytes), Idle: o.FlowTimeout, Interval: o.FlowTimeout, AtOnce: true,
+		Direction: g.direction, Duration: o.FlowTimeout, Bytes: g.bytes, Most: most(g.bytes), Idle: o.FlowTimeout, Interval: o.FlowTimeout, Short: true,
 		Flows: []tcp.Flow{{MessageBytes: int(min(g.bytes, longestMessage)), Options: tcpsocket.Options{
 			SendBuffer: int(o.SendBuffer), ReceiveBuffer: int(o.ReceiveBuffer), CongestionControl: o.CongestionControl, NoDelay: true,
 		}}},

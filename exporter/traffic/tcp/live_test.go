@@ -136,6 +136,24 @@ func TestTransferByBytesMovesExactlyThem(t *testing.T) {
 	}
 }
 
+// The time of a short flow begins before its handshake, and a flow that ends early has none.
+func TestCompletionIsKnownOfFlowsThatEnded(t *testing.T) {
+	for _, d := range sample.Directions() {
+		p := plan(d, 20*time.Second)
+		p.Bytes, p.Short = 2_000_000, true
+		p.Flows[0].PacingRate = 10_000_000 // 200 ms
+		begin := time.Now()
+		res, _ := transfer(t, p)
+		if took := res.Completion[0]; took < res.Connect[0]+100*time.Millisecond || took < res.Receiver[0].Last || took > time.Since(begin) {
+			t.Errorf("%s: %v; handshake %v, received until %v", d, took, res.Connect[0], res.Receiver[0].Last)
+		}
+		p.Duration = 50 * time.Millisecond
+		if res, _ := transfer(t, p); res.Completion[0] != 0 || res.Cut == "" {
+			t.Errorf("%s: %v; %q", d, res.Completion[0], res.Cut)
+		}
+	}
+}
+
 func TestTransfersOverIPv6(t *testing.T) {
 	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{Address: netip.IPv6Loopback(), Do: func(f func() error) error { return f() }})
 	out, err := once(t, shared, func(ctx context.Context, s *tcp.Session) error {

@@ -103,8 +103,9 @@ type Plan struct {
 	TraceInterval time.Duration `json:"trace_interval_ns,omitempty"`
 	// Idle ends a transfer without progress.
 	Idle time.Duration `json:"idle_ns"`
-	// AtOnce: the client of a forward transfer sends without waiting for the message started, as a short flow does.
-	AtOnce bool `json:"-"`
+	// Short: the time of a flow begins with its handshake, which must end within Duration, and in forward direction the
+	// client sends without waiting for the message started.
+	Short bool `json:"-"`
 	// Discard: the receiving end does not copy the payload to user space (MSG_TRUNC).
 	Discard bool `json:"discard,omitempty"`
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -102,7 +103,7 @@ func (x *pending) perform(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	waits := forward && !x.plan.AtOnce
+	waits := forward && !x.plan.Short
 	if waits {
 		if _, err := x.wait(ctx, grace); err != nil {
 			for _, c := range conns {
@@ -189,8 +190,12 @@ func (h *half) completion(begun []time.Time) []time.Duration {
 
 // open opens the connections of all flows at once. begun is when each handshake began.
 func (x *pending) open(ctx context.Context, to *listening, res *Result) (conns []*tcpsocket.Conn, begun []time.Time, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, connectTime, &loadtest.Failure{
-		Reason: loadtest.ReasonSocket, Err: fmt.Errorf("no connection to the load server within %v", connectTime),
+	limit := connectTime
+	if x.plan.Short {
+		limit = min(limit, x.plan.Duration)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, &loadtest.Failure{
+		Reason: loadtest.ReasonSocket, Err: fmt.Errorf("no connection to the load server within %v", limit),
 	})
 	defer cancel()
 	n, forward := len(x.plan.Flows), x.plan.Direction == sample.Forward
@@ -216,6 +221,9 @@ func (x *pending) open(ctx context.Context, to *listening, res *Result) (conns [
 		if c != nil {
 			c.Abort()
 		}
+	}
+	if late, ok := errors.AsType[net.Error](errs[i]); ok && late.Timeout() {
+		<-ctx.Done() // the dialer has the same deadline
 	}
 	if ctx.Err() != nil {
 		return nil, nil, context.Cause(ctx)

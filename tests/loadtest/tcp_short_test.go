@@ -1,0 +1,129 @@
+package loadtest
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/probes/tcpshort"
+	"oneway.example/exporter/sample"
+	"oneway.example/tests/lab"
+	"oneway.example/tests/program"
+)
+
+// shortOutcome is the output of `oneway test tcp-short --json`.
+type shortOutcome struct {
+	Outcome string `json:"result"`
+	Reason  string `json:"reason"`
+	Error   string `json:"error"`
+	Result  struct {
+		Sizes []tcpshort.Size `json:"sizes"`
+	} `json:"results"`
+}
+
+// startShort starts `oneway test tcp-short` on the client.
+func (s *site) startShort(t *testing.T, more ...string) *process {
+	t.Helper()
+	args := []string{"test", "tcp-short", s.at.String(), "--token-file=" + s.tokenFile, "--pin=" + s.pin, "--clock=static", "--json", "--no-agent", "--congestion-control=reno", "--seed=1"}
+	return start(t, s.network.Client, append(args, more...)...)
+}
+
+func (p *process) finishShort(t *testing.T, status int) (o shortOutcome) {
+	t.Helper()
+	select {
+	case <-p.Done: // it takes longer than finish waits
+	case <-time.After(2 * time.Minute):
+	}
+	p.finish(t, status)
+	if err := json.Unmarshal([]byte(p.Stdout.String()), &o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// A flow takes one round trip for the handshake, and one for each flight of segments in slow start (RFC 6928: ten, and then
+// twice as many), as its end reaches the client in both directions: 7 segments are one flight, 42 are three, 104 are four.
+func TestShortFlowsTakeTheRoundTripsOfSlowStart(t *testing.T) {
+	const rate = 50e6 / 8
+	up, down := 35*time.Millisecond, 15*time.Millisecond // both directions have the same round trip
+	s := newSite(t, lab.Options{Profile: lab.Profile{
+		Name: "fixed", Forward: lab.Link{Rate: 8 * rate, Delay: up, Queue: 1_000_000}, Reverse: lab.Link{Rate: 8 * rate, Delay: down, Queue: 1_000_000},
+	}})
+	r := s.startShort(t, "--flow-bytes=10kB", "--flow-bytes=60kB", "--flow-bytes=150kB", "--repetitions=10").finishShort(t, 0)
+	if len(r.Result.Sizes) != 6 {
+		t.Fatalf("%+v", r.Result)
+	}
+	rounds := map[int64]time.Duration{10_000: 2, 60_000: 4, 150_000: 5}
+	for _, z := range r.Result.Sizes {
+		if z.Unfinished > 0 || z.Completion.Median == nil {
+			t.Errorf("%s, %d bytes: %+v", z.Direction, z.FlowBytes, z)
+			continue
+		}
+		// What the link adds is the transmission of the last flight at least, and of all payload at most.
+		least := (rounds[z.FlowBytes] * (up + down)).Seconds()
+		most := least + float64(z.FlowBytes)*1.1/rate
+		m := z.Completion.Median
+		t.Logf("%s, %6d bytes: median %.1f ms (%.1f to %.1f), least %.1f; %.0f to %.0f ms expected; handshake %.1f ms", z.Direction, z.FlowBytes,
+			1e3*m.Value, 1e3*m.Lower, 1e3**m.Upper, 1e3**z.Completion.Least, 1e3*least, 1e3*most, 1e3**z.Connect)
+		if *z.Completion.Least < least {
+			t.Errorf("%s, %d bytes: %.1f ms are less than %d round trips", z.Direction, z.FlowBytes, 1e3**z.Completion.Least, rounds[z.FlowBytes])
+		}
+		if m.Value > most+0.010 {
+			t.Errorf("%s, %d bytes: a median of %.1f ms is too long", z.Direction, z.FlowBytes, 1e3*m.Value)
+		}
+		if *z.Connect < (up+down).Seconds() || *z.Connect > (up+down).Seconds()+0.005 {
+			t.Errorf("%s: handshake %v", z.Direction, *z.Connect)
+		}
+	}
+}
+
+// Flows that an outage cuts off are unfinished, and the run goes on.
+func TestShortFlowsInAnOutageAreUnfinished(t *testing.T) {
+	s := newSite(t, overSlow())
+	p := s.startShort(t, "--direction=reverse", "--flow-bytes=300kB", "--repetitions=8", "--flow-timeout=1s")
+	_, before := s.network.Counts(sample.Reverse)
+	program.Eventually(t, "a flow runs", func() bool {
+		_, now := s.network.Counts(sample.Reverse)
+		return now.Delivered > before.Delivered+300
+	})
+	s.lose(t, 1)
+	time.Sleep(2500 * time.Millisecond) // the outage: longer than the flow's limit of time
+	s.lose(t, 0)
+	z := p.finishShort(t, 0).Result.Sizes[0]
+	t.Logf("%d of %d unfinished, median %+v", z.Unfinished, len(z.Flows), z.Completion.Median)
+	if len(z.Flows) != 8 || z.Unfinished < 1 || z.Unfinished > 2 || z.Completion.Median == nil || z.Completion.Median.Value < 0.3 {
+		t.Errorf("%+v", z)
+	}
+}
+
+// A path without a way for the flows, beside the control connection, ends the run after some flows of each size.
+func TestShortFlowsOnABlockedPathEndTheRun(t *testing.T) {
+	s := newSite(t, overSlow())
+	nft(t, s.network.Server, "inet", "input", "tcp dport != 8620")
+	r := s.startShort(t, "--flow-bytes=10kB", "--flow-bytes=20kB", "--flow-timeout=1s").finishShort(t, 1)
+	unfinished := 0
+	for _, z := range r.Result.Sizes {
+		unfinished += z.Unfinished
+		for _, f := range z.Flows {
+			if f.Completion != nil || !strings.Contains(f.Unfinished, "no connection to the load server within 1s") {
+				t.Errorf("%+v", f)
+			}
+		}
+	}
+	if r.Outcome != "incomplete" || r.Reason != "timeout" || unfinished != 4 || len(r.Result.Sizes) != 4 {
+		t.Errorf("%s, %s, %q: %d unfinished, %+v", r.Outcome, r.Reason, r.Error, unfinished, r.Result.Sizes)
+	}
+}
+
+// lose sets the loss of both directions of the slow link.
+func (s *site) lose(t *testing.T, share float64) {
+	t.Helper()
+	for _, d := range sample.Directions() {
+		l := towards(slow(), d)
+		l.Loss = share
+		if err := s.network.SetLink(d, l); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
