@@ -26,6 +26,7 @@ const ReplyTimeout = 10 * time.Second
 type Client struct {
 	*Conn
 	welcome Welcome
+	part    *openedPart // nil: the client of a whole session
 }
 
 // Welcome returns the first message of the load server.
@@ -35,6 +36,9 @@ func (c *Client) Welcome() Welcome { return c.welcome }
 // Open one goroutine calls deliver with the messages of the traffic, in order; an error of deliver
 // ends the session. With a nil deliver any message ends it.
 func (c *Client) Open(ctx context.Context, o Open, deliver func(s *TrafficMessage, data []byte) error) (Opened, error) {
+	if c.part != nil {
+		return c.part.open(deliver), nil
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, ReplyTimeout, fmt.Errorf("no reply within %v", ReplyTimeout))
 	defer cancel()
 	if err := c.Write(Message{Open: &o}); err != nil {
@@ -76,7 +80,12 @@ func (c *Client) route(deliver func(*TrafficMessage, []byte) error) {
 func unexpected(m *Message) error { return fmt.Errorf("%w: unexpected %s", ErrProtocol, m.name()) }
 
 // SendMessage sends a message of the traffic.
-func (c *Client) SendMessage(name string, body any) error { return c.Conn.SendMessage(name, body, nil) }
+func (c *Client) SendMessage(name string, body any) error {
+	if c.part != nil {
+		name = PartMessage(c.part.name, name)
+	}
+	return c.Conn.SendMessage(name, body, nil)
+}
 
 // DialTimeout is the timeout of Dial, from the name lookup to the Welcome.
 const DialTimeout = 15 * time.Second

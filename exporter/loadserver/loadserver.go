@@ -114,7 +114,7 @@ func New(o Options, env Env) (*LoadServer, error) {
 	r := &LoadServer{options: o, env: env, counts: newCounts(), rates: rates{buckets: map[[2]string]bucket{}}, remote: map[string]traffic.Remote{}, started: make(chan struct{}), sessions: map[*session]struct{}{}}
 	for _, t := range env.Traffic {
 		r.types = append(r.types, t.Name())
-		r.remote[t.Name()] = t.New(traffic.Env{Log: env.Log, Clock: env.Clock, Allowed: o.allowed})
+		r.remote[t.Name()] = t.New(traffic.Env{Log: env.Log, Clock: env.Clock, Allowed: o.allowed, Other: func(name string) traffic.Remote { return r.remote[name] }})
 	}
 	r.gate = newGate(&r.options, r.counts.request)
 	var err error

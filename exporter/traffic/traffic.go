@@ -31,6 +31,8 @@ type Env struct {
 	Clock clock.Monitor
 	// Allowed returns whether a source is allowed.
 	Allowed func(netip.Addr) bool
+	// Other returns the half of another type at the same load server, once all are made; nil: it is unknown.
+	Other func(name string) Remote
 }
 
 // Remote is the half of a type at one load server.

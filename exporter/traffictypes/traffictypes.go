@@ -3,6 +3,7 @@ package traffictypes
 
 import (
 	"oneway.example/exporter/traffic"
+	"oneway.example/exporter/traffic/mixed"
 	"oneway.example/exporter/traffic/tcp"
 	"oneway.example/exporter/traffic/udp"
 )
@@ -12,5 +13,6 @@ func All() []traffic.Type {
 	return []traffic.Type{
 		udp.Traffic{},
 		tcp.Traffic{},
+		mixed.Traffic{},
 	}
 }

@@ -60,6 +60,7 @@ var rules = map[string]rule{
 	"traffic":                {[]string{"clock", "loadcontrol", "sample"}, "what a type of traffic is; no type, and no load server"},
 	"traffic/udp":            {[]string{"bound", "calibration", "clock", "loadcontrol", "loadtest", "hostid", "instant", "metric", "option", "record", "sample", "sched", "stream", "traffic", "ctxtime"}, "streams of UDP packets, both ends' halves; no load server, no estimator"},
 	"traffic/tcp":            {[]string{"ctxtime", "loadcontrol", "loadtest", "metric", "sample", "tcpsocket", "traffic"}, "bulk TCP transfers, both ends' halves; no load server, no estimator"},
+	"traffic/mixed":          {[]string{"loadcontrol", "loadtest", "metric", "sample", "traffic", "traffic/tcp", "traffic/udp"}, "several types in one session, and the local half for UDP with TCP"},
 	"traffictypes":           {[]string{"traffic"}, "the registry"},
 	"loadserver":             {[]string{"option", "atomicfile", "clock", "loadcontrol", "keyfile", "metric", "sample", "traffic", "link", "quota"}, "remote end of load tests; no type of traffic, no estimator"},
 	"linklease":              {[]string{"metric", "ctxtime", "link", "quota"}, "leases an agent's links; no knowledge of the traffic"},

@@ -1,0 +1,94 @@
+package mixed
+
+import (
+	"context"
+	"net/netip"
+
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/traffic/tcp"
+	"oneway.example/exporter/traffic/udp"
+)
+
+// Test is a load test with streams of UDP packets and TCP transfers.
+type Test interface {
+	// Perform runs the test with calls of Transfer of both sessions: see loadtest.Flow.
+	Perform(ctx context.Context, u *udp.Session, t *tcp.Session, r *loadtest.Run) error
+}
+
+// Near returns the local half of the traffic for one test.
+func Near(t Test) loadtest.Traffic { return local{t} }
+
+type local struct{ test Test }
+
+// Counters creates those of the UDP part; TCP has none.
+func (local) Counters(s *metric.Scope, directions []sample.Direction) {
+	udp.NewLocal(nil).Counters(s, directions)
+}
+
+// Connect opens a session with both parts.
+func (n local) Connect(ctx context.Context, d *loadtest.ControlConn) (loadtest.Flow, error) {
+	o := d.Open
+	o.Traffic = Name
+	clients, err := d.Client.OpenParts(ctx, o, udp.Name, tcp.Name)
+	if err != nil {
+		return nil, d.Failed(ctx, &loadtest.RemoteError{Err: err, Package: "loadcontrol"})
+	}
+	f := &flow{test: n.test}
+	connect := func(part int, t loadtest.Traffic) (loadtest.Flow, error) {
+		one := *d
+		one.Client = clients[part]
+		return t.Connect(ctx, &one)
+	}
+	if f.udp, err = connect(0, udp.NewLocal(ofUDP{f})); err != nil {
+		return nil, err
+	}
+	if f.tcp, err = connect(1, tcp.Near(ofTCP{f})); err != nil {
+		f.udp.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// flow is a test with its sessions. Each part gives its session to its test: ofUDP, and then ofTCP.
+type flow struct {
+	test     Test
+	udp, tcp loadtest.Flow
+	streams  *udp.Session
+}
+
+type (
+	ofUDP struct{ *flow }
+	ofTCP struct{ *flow }
+)
+
+func (o ofUDP) Perform(ctx context.Context, s *udp.Session, r *loadtest.Run) error {
+	o.streams = s
+	return o.tcp.Perform(ctx, r)
+}
+
+func (o ofTCP) Perform(ctx context.Context, s *tcp.Session, r *loadtest.Run) error {
+	return o.test.Perform(ctx, o.streams, s, r)
+}
+
+func (f *flow) Remote() netip.AddrPort                             { return f.tcp.Remote() }
+func (f *flow) Perform(ctx context.Context, r *loadtest.Run) error { return f.udp.Perform(ctx, r) }
+
+func (f *flow) Follow(to func(loadtest.Progress)) {
+	f.udp.Follow(to)
+	f.tcp.Follow(to)
+}
+
+// Account adds the bytes of both parts.
+func (f *flow) Account(o *loadtest.Outcome, s *metric.Scope) {
+	f.udp.Account(o, s)
+	forward, reverse := o.ForwardBytes, o.ReverseBytes
+	f.tcp.Account(o, s)
+	o.ForwardBytes, o.ReverseBytes = o.ForwardBytes+forward, o.ReverseBytes+reverse
+}
+
+func (f *flow) Close() {
+	f.udp.Close()
+	f.tcp.Close()
+}
