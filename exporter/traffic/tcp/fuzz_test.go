@@ -25,6 +25,8 @@ func TestPlansOutOfRangeAreErrors(t *testing.T) {
 		func(p *Plan) { p.Flows = make([]Flow, MaxFlows+1) },
 		func(p *Plan) { p.Flows[0].MessageBytes = 0 },
 		func(p *Plan) { p.Flows[0].MessageBytes = MaxMessage + 1 },
+		func(p *Plan) { p.Flows[1].MessageInterval = -1 },
+		func(p *Plan) { p.Flows[0].MessageInterval = MaxInterval + 1 },
 		func(p *Plan) { p.Flows[1].Options = tcpsocket.Options{DSCP: 64} },
 		func(p *Plan) { p.Duration = 0 },
 		func(p *Plan) { p.Duration = MaxDuration + 1 },

@@ -122,7 +122,14 @@ func (h *half) send(ctx context.Context, f *flow, message []byte) Ended {
 	if i, err := f.conn.Info(); err == nil {
 		mss, header = max(1, i.MSS), i.HeaderBytes(f.conn.IPv6())
 	}
+	p := &pace{half: h, interval: f.MessageInterval, timer: time.NewTimer(0)}
+	defer p.timer.Stop()
 	for {
+		if more, ok := p.wait(ctx); !ok {
+			return h.failed(ctx.Err())
+		} else if !more {
+			return h.flush(f)
+		}
 		n := h.take(int64(len(message)))
 		if n == 0 {
 			return h.flush(f)
@@ -139,7 +146,47 @@ func (h *half) send(ctx context.Context, f *flow, message []byte) Ended {
 		if err != nil {
 			return h.failed(err)
 		}
+		p.wrote()
 	}
+}
+
+// pace is the times of a flow's messages. An interval of zero has none.
+type pace struct {
+	*half
+	interval   time.Duration
+	due, begun time.Duration // since half.begin: the next message is due, and its write began
+	timer      *time.Timer
+}
+
+// wait waits until the next message is due; not more: the plan's time is over; not ok: ctx has ended.
+func (p *pace) wait(ctx context.Context) (more, ok bool) {
+	if p.interval == 0 {
+		return true, true
+	}
+	if p.due >= p.plan.Duration {
+		return false, true
+	}
+	if d := p.due - time.Since(p.begin); d > 0 {
+		p.timer.Reset(d)
+		select {
+		case <-p.timer.C:
+		case <-ctx.Done():
+			return false, false
+		}
+	}
+	p.begun = time.Since(p.begin)
+	return true, true
+}
+
+// wrote plans the next message. A wake-up that was late is made up for, a write that was held back is not.
+func (p *pace) wrote() {
+	if p.interval == 0 {
+		return
+	}
+	if held := time.Since(p.begin) - p.begun; held > p.interval {
+		p.due += held
+	}
+	p.due += p.interval
 }
 
 // take takes up to n bytes of Plan.Bytes.
@@ -231,7 +278,7 @@ func (h *half) finish(f *flow) {
 
 // watch samples the flows until they have ended, and stops them after the plan's time or without progress.
 func (h *half) watch(ctx context.Context, ended <-chan struct{}) {
-	limit := h.plan.Duration
+	limit := h.plan.sending()
 	if !h.sends {
 		limit = longest(h.plan)
 	}

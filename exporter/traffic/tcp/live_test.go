@@ -154,6 +154,36 @@ func TestCompletionIsKnownOfFlowsThatEnded(t *testing.T) {
 	}
 }
 
+// Messages leave at their times, and all have arrived at the end.
+func TestMessagesAreWrittenAtTheirTimes(t *testing.T) {
+	for _, d := range sample.Directions() {
+		p := plan(d, 500*time.Millisecond)
+		p.Flows[0].MessageBytes, p.Flows[0].MessageInterval, p.Flows[0].NoDelay = 1000, 5*time.Millisecond, true
+		res, _ := transfer(t, p)
+		sent, received := res.Sender[0], res.Receiver[0]
+		if res.Cut != "" || sent.Ended != tcp.EndedBytes || sent.Payload != 100_000 || received.Payload != 100_000 {
+			t.Errorf("%s: %q, sent %d, received %d", d, res.Cut, sent.Payload, received.Payload)
+		}
+		if took := received.Last - received.First; took < 450*time.Millisecond || sent.Last < 490*time.Millisecond {
+			t.Errorf("%s: sent until %v, received for %v", d, sent.Last, took)
+		}
+		if sent.Final.SegmentsOut < 100 || sent.Final.SegmentsOut > 110 {
+			t.Errorf("%s: %d segments", d, sent.Final.SegmentsOut)
+		}
+	}
+}
+
+// A socket that holds back a write holds back the messages after it: they are not sent in a burst.
+func TestBlockedSocketHoldsBackTheSchedule(t *testing.T) {
+	p := plan(sample.Forward, time.Second)
+	p.Flows[0].MessageBytes, p.Flows[0].MessageInterval = 20_000, 5*time.Millisecond // 4 MB/s
+	p.Flows[0].SendBuffer, p.Flows[0].PacingRate = 20_000, 1_000_000
+	res, _ := transfer(t, p)
+	if sent := res.Sender[0]; res.Cut != "" || sent.Payload < 500_000 || sent.Payload > 1_500_000 || res.Receiver[0].Payload != sent.Payload {
+		t.Errorf("%q: sent %d, received %d; about 1 MB can be sent", res.Cut, sent.Payload, res.Receiver[0].Payload)
+	}
+}
+
 func TestTransfersOverIPv6(t *testing.T) {
 	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{Address: netip.IPv6Loopback(), Do: func(f func() error) error { return f() }})
 	out, err := once(t, shared, func(ctx context.Context, s *tcp.Session) error {

@@ -55,6 +55,8 @@ const (
 	MaxMessage  = 4 << 20
 	MaxDuration = 24 * time.Hour
 	MinInterval = time.Millisecond
+	// MaxInterval is that of messages.
+	MaxInterval = time.Minute
 	// MaxSamples limits the records of a transfer, all flows together.
 	MaxSamples = 1 << 16
 	MinIdle    = 100 * time.Millisecond
@@ -68,6 +70,10 @@ type Flow struct {
 	tcpsocket.Options
 	// MessageBytes is the size of each write, 1 to MaxMessage.
 	MessageBytes int `json:"message_bytes"`
+	// MessageInterval is the time between writes; zero: each follows the previous one at once. A write that the
+	// socket holds back holds back the later ones. After the plan's duration the sender closes the stream, and waits for
+	// the receiver as after its bytes.
+	MessageInterval time.Duration `json:"message_interval_ns,omitempty"`
 }
 
 // at returns the options at one end.
@@ -110,6 +116,19 @@ type Plan struct {
 	Discard bool `json:"discard,omitempty"`
 }
 
+// byTime reports whether flows end by the plan's duration, without a wait for the receiver.
+func (p *Plan) byTime() bool {
+	return p.Bytes == 0 && !slices.ContainsFunc(p.Flows, func(f Flow) bool { return f.MessageInterval > 0 })
+}
+
+// sending returns the longest time of a sending end.
+func (p *Plan) sending() time.Duration {
+	if p.byTime() || p.Bytes > 0 {
+		return p.Duration
+	}
+	return longest(p)
+}
+
 // samples returns the most samples of a flow.
 func (p *Plan) samples() int {
 	n := 2 + p.Duration/p.Interval
@@ -147,7 +166,7 @@ func (p *Plan) Check() error {
 		if f.MessageBytes < 1 || f.MessageBytes > MaxMessage {
 			checks = append(checks, fmt.Errorf("tcp: message of %d bytes, want 1 to %d", f.MessageBytes, MaxMessage))
 		}
-		checks = append(checks, f.Check())
+		checks = append(checks, f.Check(), between("interval of messages", f.MessageInterval, 0, MaxInterval))
 	}
 	if i := slices.IndexFunc(checks, func(err error) bool { return err != nil }); i >= 0 {
 		return checks[i]
@@ -193,7 +212,7 @@ type Ended string
 // The reasons.
 const (
 	EndedTime     Ended = "time"     // the plan's duration
-	EndedBytes    Ended = "bytes"    // all bytes were sent, and the receiver closed
+	EndedBytes    Ended = "bytes"    // all bytes or messages were sent, and the receiver closed
 	EndedClosed   Ended = "closed"   // the sender closed
 	EndedReset    Ended = "reset"    // the peer reset the connection
 	EndedIdle     Ended = "idle"     // no progress for Plan.Idle

@@ -260,12 +260,12 @@ func (s *Session) account(h *half, other []FlowEnd) {
 func cut(r *Result) string {
 	for i := range r.Sender {
 		sent, received := &r.Sender[i], &r.Receiver[i]
-		complete := sent.Ended == EndedTime && r.Plan.Bytes == 0 && (received.Ended == EndedReset || received.Ended == EndedClosed || received.Ended == EndedIdle && received.Last > 0)
+		complete := sent.Ended == EndedTime && r.Plan.byTime() && (received.Ended == EndedReset || received.Ended == EndedClosed || received.Ended == EndedIdle && received.Last > 0)
 		complete = complete || sent.Ended == EndedBytes && received.Ended == EndedClosed
 		switch {
 		case complete:
-		case sent.Ended == EndedTime && r.Plan.Bytes > 0:
-			return fmt.Sprintf("flow %d had sent %d bytes after %v", i, sent.Payload, r.Plan.Duration)
+		case sent.Ended == EndedTime && !r.Plan.byTime():
+			return fmt.Sprintf("flow %d had sent %d bytes after %v", i, sent.Payload, r.Plan.sending())
 		default:
 			return fmt.Sprintf("flow %d: sender: %s, receiver: %s", i, sent.Ended, received.Ended)
 		}
