@@ -32,38 +32,33 @@ func Jain(rates []float64) (float64, bool) {
 
 // Index is Jain's index of a transfer.
 type Index struct {
-	// Whole is that of the mean rates. Quartiles are those of Windows: in short times flows share less equally.
+	// Whole is that of the mean rates. Quartiles are those of Windows, nil without any: in short times flows share less
+	// equally.
 	Whole     float64
-	Quartiles [3]float64
+	Quartiles *[3]float64
 	Windows   int
 }
 
-// Over computes the index of flows from their payload in each of a number of windows of equal length: perFlow[flow][window].
-// Windows in which nothing arrived, or that a flow lacks, do not count.
-func Over(perFlow [][]float64) (x Index, ok bool) {
-	if len(perFlow) == 0 {
-		return x, false
+// Over computes the index of flows from the mean rate of each, and from its rates in windows of equal length:
+// windows[flow][window]. Windows in which nothing arrived, or that a flow lacks, do not count.
+func Over(rates []float64, windows [][]float64) (x Index, ok bool) {
+	if x.Whole, ok = Jain(rates); !ok || len(windows) == 0 {
+		return x, ok
 	}
-	windows := len(slices.MinFunc(perFlow, func(a, b []float64) int { return len(a) - len(b) }))
 	var all []float64
-	whole, one := make([]float64, len(perFlow)), make([]float64, len(perFlow))
-	for w := range windows {
-		for f := range perFlow {
-			one[f] = perFlow[f][w]
-			whole[f] += one[f] / float64(windows)
+	one := make([]float64, len(windows))
+	for w := range slices.MinFunc(windows, func(a, b []float64) int { return len(a) - len(b) }) {
+		for f := range windows {
+			one[f] = windows[f][w]
 		}
 		if v, ok := Jain(one); ok {
 			all = append(all, v)
 		}
 	}
-	if x.Whole, ok = Jain(whole); !ok {
-		return Index{}, false
+	if x.Windows = len(all); x.Windows > 0 {
+		slices.Sort(all)
+		x.Quartiles = &[3]float64{order.Quantile(all, 0.25), order.Quantile(all, 0.5), order.Quantile(all, 0.75)}
 	}
-	slices.Sort(all)
-	for i := range x.Quartiles {
-		x.Quartiles[i] = order.Quantile(all, float64(i+1)/4)
-	}
-	x.Windows = len(all)
 	return x, true
 }
 

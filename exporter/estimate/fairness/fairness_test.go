@@ -53,13 +53,16 @@ func TestJainsIndexHasItsRange(t *testing.T) {
 // Flows that take turns are fair over the whole, but not in any window.
 func TestIndexOverWindowsShowsShortUnfairness(t *testing.T) {
 	turns := [][]float64{{10, 0, 10, 0, 0}, {0, 10, 0, 10, 0, 7}}
-	if got, ok := Over(turns); !ok || got != (Index{Whole: 1, Quartiles: [3]float64{0.5, 0.5, 0.5}, Windows: 4}) {
+	if got, ok := Over([]float64{4, 4}, turns); !ok || got.Whole != 1 || *got.Quartiles != [3]float64{0.5, 0.5, 0.5} || got.Windows != 4 {
 		t.Errorf("%+v, %v", got, ok)
 	}
-	for _, none := range [][][]float64{nil, {{}}, {{1}, {}}, {{0}, {0}}} {
-		if got, ok := Over(none); ok {
-			t.Errorf("%v: %+v", none, got)
+	for _, short := range [][][]float64{nil, {{}, {}}, {{1}, {}}, {{0}, {0}}} {
+		if got, ok := Over([]float64{1, 2}, short); !ok || math.Abs(got.Whole-0.9) > 1e-12 || got.Quartiles != nil || got.Windows != 0 {
+			t.Errorf("%v: %+v, %v", short, got, ok)
 		}
+	}
+	if got, ok := Over([]float64{0, 0}, turns); ok {
+		t.Errorf("nothing arrived: %+v", got)
 	}
 }
 
@@ -81,15 +84,29 @@ func TestSharesOfVariantsAreBesideTheFairOnes(t *testing.T) {
 
 func TestPhasesLeaveOutSecondsWithABorder(t *testing.T) {
 	rates := []float64{10, 10, 4, 2, 2, 2, 5, 9, 9}
-	got := Around(rates, 2500*time.Millisecond, 6500*time.Millisecond)
+	got := Around(rates, 2500*time.Millisecond, 6500*time.Millisecond, 0)
 	if *got.Before != 10 || *got.During != 2 || *got.After != 9 {
 		t.Errorf("%v %v %v", *got.Before, *got.During, *got.After)
 	}
-	if got := Around(rates, 0, time.Hour); got.Before != nil || got.After != nil || *got.During != 53.0/9 {
+	if got := Around(rates, 0, time.Hour, 0); got.Before != nil || got.After != nil || *got.During != 53.0/9 {
 		t.Errorf("all the time: %+v", got)
 	}
-	if got := Around(nil, 0, time.Second); got != (Phases{}) {
+	if got := Around(rates, -time.Second, -time.Millisecond, 0); got.Before != nil || got.During != nil || *got.After != 53.0/9 {
+		t.Errorf("before the first second: %+v", got)
+	}
+	if got := Around(nil, 0, time.Second, 0); got != (Phases{}) {
 		t.Errorf("no seconds: %+v", got)
+	}
+}
+
+// The first second of the long flow, and that of the other, count in no phase.
+func TestPhasesLeaveOutTheOmittedPartOfBothFlows(t *testing.T) {
+	got := Around([]float64{1, 10, 10, 7, 2, 2, 9}, 3*time.Second, 6*time.Second, time.Second)
+	if *got.Before != 10 || *got.During != 2 || *got.After != 9 {
+		t.Errorf("%v %v %v", *got.Before, *got.During, *got.After)
+	}
+	if got := Around([]float64{1, 10, 7}, time.Second, 2*time.Second, 1500*time.Millisecond); got.Before != nil || got.During != nil || *got.After != 7 {
+		t.Errorf("phases shorter than the omitted part: %+v", got)
 	}
 }
 

@@ -9,23 +9,31 @@ import (
 // figure 17 and table 3). A phase without a whole second is nil.
 type Phases struct{ Before, During, After *float64 }
 
-// Around computes the phases from the rates of each second, where the other flow sent from begin to end. Seconds with a
-// border in them do not count.
-func Around(perSecond []float64, begin, end time.Duration) Phases {
-	mean := func(from, until int) *float64 {
-		from, until = max(from, 0), min(until, len(perSecond))
-		if from >= until {
+// Around computes the phases from the rates of each second, where the other flow sent from begin to end. The first part of
+// either flow is omitted, and seconds with a border in them do not count.
+func Around(perSecond []float64, begin, end, omit time.Duration) Phases {
+	mean := func(from, until time.Duration) *float64 {
+		s := Within(perSecond, from, until)
+		if len(s) == 0 {
 			return nil
 		}
 		sum := 0.0
-		for _, r := range perSecond[from:until] {
+		for _, r := range s {
 			sum += r
 		}
-		return new(sum / float64(until-from))
+		return new(sum / float64(len(s)))
 	}
-	down := func(t time.Duration) int { return int(math.Floor(t.Seconds())) }
-	up := func(t time.Duration) int { return int(math.Ceil(t.Seconds())) }
-	return Phases{mean(0, down(begin)), mean(up(begin), down(end)), mean(up(end), len(perSecond))}
+	const never = math.MaxInt64
+	return Phases{mean(omit, begin), mean(begin+omit, end), mean(max(end, omit), never)}
+}
+
+// Within returns the rates of those seconds that lie within a time.
+func Within(perSecond []float64, from, until time.Duration) []float64 {
+	first, end := math.Ceil(max(0, from.Seconds())), math.Floor(until.Seconds())
+	if end = min(end, float64(len(perSecond))); first >= end {
+		return nil
+	}
+	return perSecond[int(first):int(end)]
 }
 
 // Correlation is Pearson's coefficient of two series, with a confidence interval of 95 %.

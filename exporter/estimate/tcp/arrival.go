@@ -27,41 +27,83 @@ type Throughput struct {
 // long as sending: after it a queue drains. A plan of zero is the time to the last arrival. Payload arrives linearly
 // between its samples.
 func Rate(flows [][]Arrival, planned, omit time.Duration) (t Throughput, ok bool) {
-	begin, end := time.Duration(-1), time.Duration(0)
+	begin, end, ok := times(flows, planned, func(a, b time.Duration) time.Duration { return max(a, b) })
+	if !ok {
+		return t, false
+	}
+	t.Seconds = (end - begin).Seconds()
+	t.PerSecond = make([]float64, int((end-begin)/time.Second))
 	for _, f := range flows {
-		if n := len(f); n > 0 {
-			if begin < 0 || f[0].At < begin {
-				begin = f[0].At
-			}
-			end = max(end, f[n-1].At)
+		t.Rate += rate(f, begin+omitted(omit, end-begin), end)
+		for i, n := range Seconds(f, begin, end) {
+			t.PerSecond[i] += n
 		}
 	}
-	if begin < 0 {
-		return t, false
+	return t, true
+}
+
+// FlowRates is what arrived over each flow while all of them sent.
+type FlowRates struct {
+	// Seconds is the time from the first arrival of any flow on.
+	Seconds float64
+	// Rates are without the omitted time, and PerSecond, by flow, those of each whole second after it.
+	Rates     []float64
+	PerSecond [][]float64
+}
+
+// Each computes the throughput of each flow as Rate does that of all, but a plan of zero is the time to the earliest last
+// arrival of a flow: after it the others share the path among fewer. A flow without arrivals has the rate zero.
+func Each(flows [][]Arrival, planned, omit time.Duration) (r FlowRates, ok bool) {
+	begin, end, ok := times(flows, planned, func(a, b time.Duration) time.Duration { return min(a, b) })
+	if !ok {
+		return r, false
+	}
+	r.Seconds = (end - begin).Seconds()
+	begin += omitted(omit, end-begin)
+	for _, f := range flows {
+		r.Rates, r.PerSecond = append(r.Rates, rate(f, begin, end)), append(r.PerSecond, Seconds(f, begin, end))
+	}
+	return r, true
+}
+
+// times returns the first arrival and the end of the time of flows: the planned one, or which of the last arrivals.
+func times(flows [][]Arrival, planned time.Duration, which func(a, b time.Duration) time.Duration) (begin, end time.Duration, ok bool) {
+	for _, f := range flows {
+		n := len(f)
+		switch {
+		case n == 0:
+		case !ok:
+			begin, end, ok = f[0].At, f[n-1].At, true
+		default:
+			begin, end = min(begin, f[0].At), which(end, f[n-1].At)
+		}
 	}
 	if planned > 0 {
 		end = begin + planned
 	}
-	if end <= begin {
-		return t, false
+	return begin, end, ok && end > begin
+}
+
+// omitted returns the time to omit of a transfer that took some time: a short one, as it ended by its bytes, omits none.
+func omitted(omit, took time.Duration) time.Duration {
+	if omit >= took/2 {
+		return 0
 	}
-	arrived := func(at time.Duration) (n float64) {
-		for _, f := range flows {
-			n += payloadAt(f, at)
-		}
-		return n
-	}
-	t.Seconds = (end - begin).Seconds()
-	if omit >= (end-begin)/2 { // short, as it ended by its bytes
-		omit = 0
-	}
-	t.Rate = (arrived(end) - arrived(begin+omit)) / (end - begin - omit).Seconds()
-	before := arrived(begin)
+	return omit
+}
+
+func rate(f []Arrival, begin, end time.Duration) float64 {
+	return (payloadAt(f, end) - payloadAt(f, begin)) / (end - begin).Seconds()
+}
+
+// Seconds returns the payload of a flow in each whole second of a time.
+func Seconds(f []Arrival, begin, end time.Duration) (all []float64) {
+	before := payloadAt(f, begin)
 	for at := begin + time.Second; at <= end; at += time.Second {
-		now := arrived(at)
-		t.PerSecond, before = append(t.PerSecond, now-before), now
+		now := payloadAt(f, at)
+		all, before = append(all, now-before), now
 	}
-	return t, true
+	return all
 }
 
 func payloadAt(f []Arrival, at time.Duration) float64 {
@@ -72,7 +114,7 @@ func payloadAt(f []Arrival, at time.Duration) float64 {
 		return 1
 	})
 	switch {
-	case i == 0 || at == f[0].At:
+	case i == 0 || at == f[0].At: // also without arrivals
 		return 0
 	case i == len(f):
 		return float64(f[i-1].Payload)

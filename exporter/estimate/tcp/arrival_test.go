@@ -150,3 +150,35 @@ func BenchmarkRate(b *testing.B) {
 		Rate(flows, 0, time.Second)
 	}
 }
+
+// The rates of flows are those of one time, in which all sent: a flow that ended, or never began, has no advantage.
+func TestRatesOfFlowsAreThoseOfTheTimeInWhichAllSent(t *testing.T) {
+	flows := [][]Arrival{ramp(80*ms, 5080*ms, 100*ms, 1_000_000, 1_000_000), ramp(580*ms, 4080*ms, 100*ms, 3_000_000, 3_000_000), nil}
+	for _, c := range []struct {
+		planned, omit time.Duration
+		seconds       float64
+		want          []float64
+	}{
+		{5 * time.Second, time.Second, 5, []float64{1e6, 3e6 * 3 / 4, 0}},
+		{0, time.Second, 4, []float64{1e6, 3e6, 0}},
+		{0, 0, 4, []float64{1e6, 3e6 * 3.5 / 4, 0}},
+	} {
+		got, ok := Each(flows, c.planned, c.omit)
+		if !ok || got.Seconds != c.seconds {
+			t.Fatalf("%v: %+v", c, got)
+		}
+		for i, want := range c.want {
+			if math.Abs(got.Rates[i]-want) > 1 || len(got.PerSecond[i]) != int(c.seconds-c.omit.Seconds()) {
+				t.Errorf("%v: flow %d: %v, per second %v", c, i, got.Rates[i], got.PerSecond[i])
+			}
+		}
+	}
+	if got, _ := Each(flows, 0, 0); math.Abs(got.PerSecond[1][0]-1.5e6) > 1 || math.Abs(got.PerSecond[1][3]-3e6) > 1 {
+		t.Errorf("per second %v", got.PerSecond)
+	}
+	for _, none := range [][][]Arrival{nil, {nil, nil}, {{{At: time.Second}}}} {
+		if got, ok := Each(none, 0, 0); ok {
+			t.Errorf("%v: %+v", none, got)
+		}
+	}
+}
