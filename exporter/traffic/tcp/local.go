@@ -60,6 +60,9 @@ type Session struct {
 	pending  map[uint16]*pending
 	moved    [2]int64      // IP bytes sent, by direction
 	done     time.Duration // planned time of ended transfers
+	running  int           // transfers in progress, since a time, and their planned end after it
+	since    time.Time
+	planned  time.Duration
 	progress func(loadtest.Progress)
 }
 
@@ -71,7 +74,8 @@ type pending struct {
 	session *Session
 	id      uint16
 	plan    *Plan
-	expects string // the next message; refused may replace listening, and finished replaces started if it failed
+	after   time.Duration // its beginning, after that of the first of those that overlap
+	expects string        // the next message; refused may replace listening, and finished replaces started if it failed
 	replies chan reply
 }
 
@@ -173,7 +177,11 @@ func (s *Session) register(p *Plan) *pending {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last++
-	x := &pending{session: s, id: s.last, plan: p, expects: sayListening, replies: make(chan reply, 3)}
+	if s.running++; s.running == 1 {
+		s.since, s.planned = time.Now(), 0
+	}
+	x := &pending{session: s, id: s.last, plan: p, after: time.Since(s.since), expects: sayListening, replies: make(chan reply, 3)}
+	s.planned = max(s.planned, x.after+p.Duration)
 	s.pending[x.id] = x
 	return x
 }

@@ -19,6 +19,8 @@ import (
 // Result is a transfer that has ended, with one entry for each flow of the plan.
 type Result struct {
 	Plan Plan
+	// Begin is when the local end began: the zero of its times.
+	Begin time.Time
 	// Connect is the time of each handshake at the client.
 	Connect []time.Duration
 	// Completion is the time from the beginning of each handshake until all payload had arrived, by the client's clock: in
@@ -55,9 +57,7 @@ func (s *Session) Transfer(ctx context.Context, p Plan) (*Result, error) {
 			err = &loadtest.Failure{Reason: loadtest.ReasonLost, Err: err}
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.done += p.Duration
+	s.end()
 	return res, err
 }
 
@@ -126,7 +126,7 @@ func (x *pending) perform(ctx context.Context) (*Result, error) {
 	if res.Sender, res.Receiver = own, other; !forward {
 		res.Sender, res.Receiver = other, own
 	}
-	res.Cut = cut(res)
+	res.Begin, res.Cut = h.begin, cut(res)
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -237,7 +237,16 @@ func (x *pending) tell(payload int64, elapsed time.Duration) {
 	to, done := x.session.progress, x.session.done
 	x.session.mu.Unlock()
 	if to != nil {
-		to(loadtest.Progress{Direction: x.plan.Direction, Bytes: payload, Elapsed: done + min(elapsed, x.plan.Duration)})
+		to(loadtest.Progress{Direction: x.plan.Direction, Bytes: payload, Elapsed: done + x.after + min(elapsed, x.plan.Duration)})
+	}
+}
+
+// end counts a transfer that has ended. The planned time of transfers that overlap is that until the end of the last.
+func (s *Session) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running--; s.running == 0 {
+		s.done += s.planned
 	}
 }
 
