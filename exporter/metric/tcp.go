@@ -11,6 +11,13 @@ var (
 		Absent: "Before the first completed run.",
 		Source: "RFC 6349 section 4.1; Woo 2010 figure 6.5; Halepovic 2008 figure 4",
 	})
+	// TCPLinkRate is oneway_tcp_link_rate_bytes_per_second.
+	TCPLinkRate = tcpGroup.add(Desc{
+		Name: "oneway_tcp_link_rate_bytes_per_second", Kind: Gauge, Labels: perDirection,
+		Help:   "Configured rate of the link (link_rate), in IP bytes per second, header included: a line beside the throughput, which counts payload.",
+		Absent: "Before the first completed run, and without link_rate for the direction.",
+		Source: "RFC 6349 section 3.3",
+	})
 	// TCPModel is oneway_tcp_model_throughput_bytes_per_second.
 	TCPModel = tcpGroup.add(Desc{
 		Name: "oneway_tcp_model_throughput_bytes_per_second", Kind: Gauge, Labels: []string{Path, Probe, Direction, ModelL},

@@ -72,7 +72,7 @@ var rules = map[string]rule{
 	"loadtest/loadtesttest":  {[]string{"clock/static", "loadtest", "instant", "metric", "loadserver", "sample", "stream", "traffic", "traffictypes", "ctxtime", "link"}, "both ends of a load test, for tests"},
 	"probes/saturation":      {[]string{"option", "bound", "estimate", "loadtest", "instant", "metric", "probe", "report", "sample", "stream", "traffic/udp"}, "a load-test probe"},
 	"probes/sizesweep":       {[]string{"option", "estimate/order", "loadtest", "loadcontrol", "instant", "metric", "probe", "report", "sample", "stream", "traffic/udp"}, "a load-test probe"},
-	"probes/tcp":             {[]string{"option", "estimate", "loadtest", "metric", "probe", "report", "sample", "tcpsocket", "traffic/tcp"}, "a load-test probe"},
+	"probes/tcp":             {[]string{"ctxtime", "option", "estimate", "loadtest", "metric", "probe", "report", "sample", "tcpsocket", "traffic/tcp"}, "a load-test probe"},
 	"probes/tcpshort":        {[]string{"option", "estimate/order", "estimate/tcp", "loadtest", "metric", "probe", "report", "sample", "tcpsocket", "traffic/tcp"}, "a load-test probe"},
 	"probes/tcpsweep":        {[]string{"option", "estimate/order", "estimate/tcp", "loadcontrol", "loadtest", "metric", "probe", "probes/tcp", "report", "sample", "tcpsocket", "traffic/tcp"}, "a load-test probe, of measurements as those of tcp"},
 	"probes/train":           {[]string{"option", "estimate", "loadtest", "instant", "metric", "probe", "sample", "stream", "traffic/udp", "ctxtime"}, "a load-test probe"},

@@ -86,8 +86,11 @@ func testCommand(app *kingpin.Application) {
 	}
 }
 
-// both is the default of --direction.
-const both = "both"
+// Values of --direction with both directions; both is the default.
+const (
+	both           = "both"
+	reverseForward = "reverse-forward"
+)
 
 func (f *testFlags) register(cmd *kingpin.CmdClause, k testKind) {
 	agent := loadtest.DefaultOptions()
@@ -97,7 +100,7 @@ func (f *testFlags) register(cmd *kingpin.CmdClause, k testKind) {
 	registerOptions(cmd, k.options, k.agent, k.flags)
 	registerOptions(cmd, &f.options, &agent, slices.DeleteFunc(slices.Clone(sharedTestFlags), func(s optionFlag) bool { return slices.Contains(k.unused, s.key) }))
 	cmd.GetFlag("token-file").Required()
-	cmd.Flag("direction", "Direction: forward (to the load server), reverse, or both, one after the other.").Default(both).EnumVar(&f.directions, both, "forward", "reverse")
+	cmd.Flag("direction", "Direction: forward (to the load server), reverse, both, one after the other, or reverse-forward, the same in this order.").Default(both).EnumVar(&f.directions, both, "forward", "reverse", reverseForward)
 	cmd.Flag("agent-socket", "UNIX socket on which the agent of this host leases links. Default: "+linklease.DefaultSocket+".").Default(linklease.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
 	cmd.Flag("agent", "Lease the link from the agent of this host, if one runs. With --no-agent the test may run at the same time as a test of the agent on the same link, which invalidates both; the quota does not count it, and alerts are not inhibited.").Default("true").BoolVar(&f.agent)
 	cmd.Flag("json", "Print the complete result as JSON, with a row per packet.").BoolVar(&f.json)
@@ -108,7 +111,7 @@ func (f *testFlags) register(cmd *kingpin.CmdClause, k testKind) {
 // run runs the test and prints its results. Ctrl-C ends it; the results so far are printed.
 func (f *testFlags) run(ctx context.Context, k testKind, out, progress io.Writer) error {
 	if f.directions != both {
-		f.options.Directions = []string{f.directions}
+		f.options.Directions = strings.Split(f.directions, "-")
 	}
 	env, stop, err := environment(f.clock)
 	if err != nil {

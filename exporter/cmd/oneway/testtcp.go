@@ -13,15 +13,21 @@ import (
 )
 
 const testTCPHelp = `Measure the throughput of TCP, its round-trip time, and what limits it, one direction after the other.
+Several flows are also compared: Jain's index (1: all are equal), and the share of each congestion control.
 
 Throughput is the payload that arrived, without the first second (--omit). The other values are those
 of the sending end's kernel. A buffer of 0 leaves auto-tuning on; the kernel doubles the others and
 limits them by net.core.wmem_max and rmem_max, which is printed. The client opens all connections.
 
+A two-way run (--overlap-duration) is one direction for the whole --duration, the first of --direction, and the other in the
+middle of it: throughput before, during and after the overlap, and the correlation of both in it.
+
 Examples:
   oneway test tcp server.example.net --token-file token --pin sha256:...
   oneway test tcp 192.0.2.7 --token-file token --direction reverse --receive-buffer-bytes 64KiB
-  oneway test tcp 192.0.2.7 --token-file token --flows 2 --congestion-control cubic --congestion-control bbr
+  oneway test tcp 192.0.2.7 --token-file token --flows 10 --congestion-control cubic --link-rate-forward 20Mbit
+  oneway test tcp 192.0.2.7 --token-file token --flows 4 --congestion-control cubic --congestion-control bbr
+  oneway test tcp 192.0.2.7 --token-file token --direction reverse-forward --duration 5m --overlap-start 1m --overlap-duration 3m
   oneway test tcp 192.0.2.7 --token-file token --bytes 20MB --duration 10m --json > tcp.json
 
 Exit status: 0 completed, 1 not completed (prints the reason and partial results), 2 wrong usage.`
@@ -36,15 +42,17 @@ func tcpTest() testKind {
 			{key: "max_bytes", help: "Limit of IP bytes of a direction."},
 			{key: "omit", help: "Time at the beginning that is left out of the results."},
 			{key: "together", help: "Test both directions at the same time."},
-			{key: "flows", help: "Number of parallel connections."},
-			{key: "congestion_control", help: "Congestion control of the sending host; repeatable, once for each flow; default: that of the host.", shown: "NAME"},
+			{key: "overlap_start", help: "Time after which the second direction begins, in a two-way run."},
+			{key: "overlap_duration", help: "Duration of the second direction in a two-way run; default: no two-way run.", shown: "DURATION"},
+			{key: "flows", help: "Number of parallel connections of a direction."},
+			{key: "congestion_control", help: "Congestion control of the sending host; repeatable, the flows have them in turn; default: that of the host.", shown: "NAME"},
 			{key: "send_buffer_bytes", help: "Send buffer, as an application sets it; default: auto-tuning.", shown: "BYTES"},
 			{key: "receive_buffer_bytes", help: "Receive buffer, as an application sets it; default: auto-tuning.", shown: "BYTES"},
 			{key: "message_bytes", help: "Size of each write."},
 			{key: "no_delay", help: "Disable Nagle's algorithm."},
 			{key: "mss_bytes", help: "Largest segment; default: that of the path.", shown: "BYTES"},
 			{key: "pacing_rate", help: "Highest rate of each flow, in IP bytes; default: none.", shown: "RATE"},
-			{key: "link_rate.forward", help: "Known rate of the path to the load server, for the transfer time ratio; default: unknown.", shown: "RATE"},
+			{key: "link_rate.forward", help: "Known rate of the path to the load server, in IP bytes, to compare with; default: unknown.", shown: "RATE"},
 			{key: "link_rate.reverse", help: "Known rate of the path from the load server; default: unknown.", shown: "RATE"},
 			{key: "idle_timeout", help: "Time without progress after which the test ends."},
 			{key: "discard", help: "Do not copy the payload to the receiving process: needs less CPU time."},
@@ -55,25 +63,44 @@ func tcpTest() testKind {
 	}
 }
 
-// printTCP writes a table of the flows.
+// printTCP writes a table of the flows, and one of the throughput by second.
 func printTCP(out io.Writer, body any) error {
+	r := body.(*tcp.Result)
 	t := newTable(out, "")
-	t.row("direction", "flow", "received", "sent", "again", "congestion control", "MSS", "send buffer", "receive buffer", "ended")
-	for _, d := range body.(*tcp.Result).Directions {
+	t.row("direction", "flow", "received", "throughput", "sent", "again", "congestion control", "MSS", "send buffer", "receive buffer", "ended")
+	for _, d := range r.Directions {
 		for i, f := range d.Flows {
-			t.row(d.Direction, strconv.Itoa(i+1), megabytes(f.Payload), megabytes(f.Sent), percentage(float64(f.Retransmitted)/float64(max(1, f.Sent))),
+			rate := f.Throughput
+			if len(d.Flows) == 1 {
+				rate = d.Throughput
+			}
+			t.row(d.Direction, strconv.Itoa(i+1), megabytes(f.Payload), rateOf(rate), megabytes(f.Sent), percentage(float64(f.Retransmitted)/float64(max(1, f.Sent))),
 				f.CongestionControl, strconv.FormatInt(f.MSS, 10), bufferOf(f.SendBuffer), bufferOf(f.ReceiveBuffer), string(f.Sender))
 		}
 	}
 	if err := t.end(); err != nil {
 		return err
 	}
+	if r.TwoWay != nil {
+		return printTwoWay(out, r.TwoWay)
+	}
 	t = newTable(out, "")
 	t.row("direction", "second", "throughput")
-	for _, d := range body.(*tcp.Result).Directions {
+	for _, d := range r.Directions {
 		for i, rate := range d.PerSecond {
 			t.row(d.Direction, strconv.Itoa(i+1), option.Rate(rate).Display())
 		}
+	}
+	return t.end()
+}
+
+// printTwoWay writes both directions on one time axis.
+func printTwoWay(out io.Writer, x *tcp.TwoWay) error {
+	long, other := &x.Directions[0], &x.Directions[1]
+	t := newTable(out, "%s sent from %.2f s to %.2f s of %s (± %.3f s)\n", other.Direction, x.Begin, x.End, long.Direction, x.Bound)
+	t.row("second", long.Direction, other.Direction)
+	for i, rate := range long.PerSecond {
+		t.row(strconv.Itoa(i+1), option.Rate(rate).Display(), option.Rate(other.PerSecond[i]).Display())
 	}
 	return t.end()
 }

@@ -6,13 +6,13 @@ package tcp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"oneway.example/exporter/ctxtime"
 	estimate "oneway.example/exporter/estimate/tcp"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/metric"
@@ -29,7 +29,7 @@ type Kind struct {
 
 // NewKind checks the options.
 func NewKind(shared loadtest.Options, own Options) (*Kind, error) {
-	if err := own.check(); err != nil {
+	if err := own.check(len(shared.Directions)); err != nil {
 		return nil, err
 	}
 	return &Kind{own, len(shared.Directions)}, nil
@@ -53,7 +53,7 @@ func (k *Kind) Bytes() int64 { return int64(k.directions) * k.opts.most() }
 
 // Duration is the time of sending.
 func (k *Kind) Duration() time.Duration {
-	if k.opts.Together {
+	if k.opts.Together || k.opts.OverlapDuration > 0 {
 		return k.opts.Duration
 	}
 	return time.Duration(k.directions) * k.opts.Duration
@@ -61,45 +61,75 @@ func (k *Kind) Duration() time.Duration {
 
 // Perform performs one transfer in each direction.
 func (k *Kind) Perform(ctx context.Context, s *tcp.Session, r *loadtest.Run) error {
-	all := make([]*Direction, len(r.Directions))
+	p := &performing{k, s, r, make([]*tcp.Result, len(r.Directions))}
 	res := &Result{}
 	r.Body = res
 	defer func() {
-		for _, d := range all {
-			if d != nil {
+		for _, t := range p.results {
+			if t != nil {
+				d := Evaluate(t, &k.opts, s.Remote().Addr().Is6())
 				res.Directions = append(res.Directions, d)
 				r.Summary = append(r.Summary, d.summary()...)
 				d.note(r)
 			}
 		}
+		if k.opts.OverlapDuration > 0 {
+			res.overlap(r, p.results, k.opts.Omit)
+		}
 	}()
-	one := func(i int, most int64) error {
-		t, err := s.Transfer(ctx, k.opts.plan(r.Directions[i], min(most, k.opts.most())))
-		if t != nil {
-			all[i] = Evaluate(t, &k.opts, s.Remote().Addr().Is6())
-		}
-		if err == nil {
-			err = Failed(t)
-		}
-		return err
-	}
-	if k.opts.Together && len(all) > 1 {
-		r.Phase("both directions")
-		errs, most := make([]error, len(all)), s.Left()/int64(len(all))
-		var performing sync.WaitGroup
-		for i := range all {
-			performing.Go(func() { errs[i] = one(i, most) })
-		}
-		performing.Wait()
-		return errors.Join(errs...)
+	if k.opts.Together || k.opts.OverlapDuration > 0 {
+		return p.both(ctx)
 	}
 	for i, d := range r.Directions {
 		r.Phase(d.String())
-		if err := one(i, s.Left()/int64(len(all)-i)); err != nil {
+		if err := p.transfer(ctx, i, s.Left()/int64(len(r.Directions)-i)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// performing is a run in progress, with the result of each direction; nil: it has none.
+type performing struct {
+	*Kind
+	session *tcp.Session
+	run     *loadtest.Run
+	results []*tcp.Result
+}
+
+// transfer performs the transfer of one direction.
+func (p *performing) transfer(ctx context.Context, i int, most int64) (err error) {
+	plan := p.opts.plan(p.run.Directions[i], min(most, p.opts.most()))
+	if i > 0 && p.opts.OverlapDuration > 0 {
+		plan.Duration = p.opts.OverlapDuration
+	}
+	t, err := p.session.Transfer(ctx, plan)
+	p.results[i] = t
+	if err == nil {
+		err = Failed(t)
+	}
+	return err
+}
+
+// both performs all directions at the same time, or the second in the middle of the first. The first error ends both.
+func (p *performing) both(ctx context.Context) error {
+	p.run.Phase("both directions")
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	most := p.session.Left() / int64(len(p.results))
+	var transfers sync.WaitGroup
+	for i := range p.results {
+		transfers.Go(func() {
+			if i > 0 && !ctxtime.Sleep(ctx, p.opts.OverlapStart) {
+				return
+			}
+			if err := p.transfer(ctx, i, most); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	transfers.Wait()
+	return context.Cause(ctx)
 }
 
 // Failed returns the error of a transfer that ended before its plan. One that reached its limit of bytes is complete,
@@ -136,6 +166,12 @@ func (d *Direction) summary() []probe.Result {
 	if d.Throughput != nil {
 		lines = append(lines, line("TCP throughput", option.Rate(*d.Throughput).Display()))
 	}
+	if d.LinkUsed != nil {
+		lines = append(lines, line("of the link", fmt.Sprintf("%.1f %% of %s", 100**d.LinkUsed, option.Rate(*d.LinkRate).Display())))
+	}
+	if d.Fairness != nil {
+		lines = append(lines, d.Fairness.summary(line)...)
+	}
 	if d.RTT != nil {
 		ms := func(s float64) string { return probe.FormatDuration(time.Duration(s * 1e9)) }
 		lines = append(lines, line("RTT under load", fmt.Sprintf("%s (%s to %s)", ms(d.RTT[1]), ms(d.RTT[0]), ms(d.RTT[2]))), line("least RTT", ms(*d.RTTMin)))
@@ -166,6 +202,9 @@ func (d *Direction) note(r *loadtest.Run) {
 	if d.Partial != "" {
 		r.Note(fmt.Sprintf("%s: partial: %s", d.Direction, d.Partial))
 	}
+	if d.Partial != "" && d.Fairness != nil {
+		r.Note(fmt.Sprintf("%s: fairness is that of the first %.3g s, in which all flows sent", d.Direction, d.Fairness.Seconds))
+	}
 	for _, f := range d.Flows[:1] { // all flows have the same sizes
 		if f.SendBuffer.Clipped {
 			r.Note(fmt.Sprintf("%s: the sending host limits the send buffer to %d of %d bytes (net.core.wmem_max)", d.Direction, f.SendBuffer.Effective/2, f.SendBuffer.Asked))
@@ -185,7 +224,7 @@ func (*Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 	for _, d := range res.Directions {
 		for desc, value := range map[*metric.Desc]*float64{
 			metric.TCPThroughput: d.Throughput, metric.TCPRTTMin: d.RTTMin, metric.TCPRetransmitted: d.Retransmitted,
-			metric.TCPConnect: d.Connect, metric.TCPMarked: d.Marked,
+			metric.TCPConnect: d.Connect, metric.TCPMarked: d.Marked, metric.TCPLinkRate: d.LinkRate,
 		} {
 			if value != nil {
 				v.Set(desc, *value, d.Direction)
@@ -207,6 +246,12 @@ func (*Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 		if d.Timeouts != nil {
 			v.Add(metric.TCPTimeouts, float64(*d.Timeouts), d.Direction)
 		}
+		if d.Fairness != nil {
+			d.Fairness.publish(v, d.Direction)
+		}
+	}
+	if res.TwoWay != nil {
+		res.TwoWay.publish(v)
 	}
 }
 

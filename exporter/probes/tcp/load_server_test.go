@@ -3,6 +3,7 @@ package tcp
 import (
 	"encoding/json"
 	"log/slog"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -17,20 +18,30 @@ import (
 )
 
 // run runs the probe with a load server on loopback.
-func run(t *testing.T, own Options, sink metric.Sink, limits ...string) (*loadtest.Outcome, error) {
+func run(t *testing.T, own Options, sink metric.Sink, directions ...string) (*loadtest.Outcome, error) {
 	t.Helper()
-	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}, limits...)
+	return watched(t, own, sink, nil, directions...)
+}
+
+// watched is run with a receiver of progress.
+func watched(t *testing.T, own Options, sink metric.Sink, progress func(loadtest.Progress), directions ...string) (*loadtest.Outcome, error) {
+	t.Helper()
+	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{})
+	if len(directions) > 0 {
+		shared.Directions = directions
+	}
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: sink, Clock: static.New(time.Millisecond, metric.Discard{})}
 	k, err := NewKind(shared, own)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return loadtest.RunOnce(t.Context(), env, probe.Target{Path: "a-to-b", Probe: "tcp", Peer: "127.0.0.1"}, shared, k, nil, nil)
+	return loadtest.RunOnce(t.Context(), env, probe.Target{Path: "a-to-b", Probe: "tcp", Peer: "127.0.0.1"}, shared, k, nil, progress)
 }
 
 func TestRunWithARealLoadServerIsPublished(t *testing.T) {
 	own := DefaultOptions()
-	own.Duration, own.Omit, own.Flows, own.CongestionControl, own.MaxBytes = 2*time.Second, 200*ms, 2, []string{"reno", "cubic"}, 1<<40
+	own.Duration, own.Omit, own.Flows, own.CongestionControl, own.MaxBytes = 2*time.Second, 200*ms, 4, []string{"reno", "cubic"}, 1<<40
+	own.LinkRate.Forward, own.LinkRate.Reverse = 1e11, 1e11
 	sink := &metrictest.Keeping{}
 	out, err := run(t, own, sink)
 	if err != nil {
@@ -44,10 +55,28 @@ func TestRunWithARealLoadServerIsPublished(t *testing.T) {
 		if *d.Throughput < 1e6 || *d.Throughput > 1.1*float64(d.Payload)/(d.Seconds-own.Omit.Seconds()) || len(d.PerSecond) != 2 || d.RTT == nil {
 			t.Errorf("%s: %v bytes/s, %d bytes in %v s, per second %v", d.Direction, *d.Throughput, d.Payload, d.Seconds, d.PerSecond)
 		}
-		if d.Flows[0].CongestionControl != "reno" || d.Flows[1].CongestionControl != "cubic" {
-			t.Errorf("%s: %s, %s", d.Direction, d.Flows[0].CongestionControl, d.Flows[1].CongestionControl)
+		sum, shares := 0.0, 0.0
+		for i, f := range d.Flows {
+			if f.CongestionControl != own.CongestionControl[i%2] {
+				t.Errorf("%s: flow %d: %s", d.Direction, i, f.CongestionControl)
+			}
+			sum += *f.Throughput
 		}
-		for _, family := range []*metric.Desc{metric.TCPThroughput, metric.TCPRTTMin, metric.TCPRetransmitted, metric.TCPConnect} {
+		if f := d.Fairness; f == nil || math.Abs(sum / *d.Throughput-1) > 1e-9 || f.Jain < 0.25 || f.Jain > 1 || f.Quartiles == nil || len(f.Variants) != 2 {
+			t.Fatalf("%s: the flows have %v of %v bytes/s; %+v", d.Direction, sum, *d.Throughput, f)
+		}
+		for _, one := range d.Fairness.Variants {
+			shares += one.Share
+			for i, rank := range throughputRanks() {
+				if v, ok := sink.Value(metric.TCPFlowThroughput, "a-to-b", "tcp", d.Direction, one.CongestionControl, rank); !ok || v != one.Throughput[i] {
+					t.Errorf("%s: %s at %s: %v, want %v", d.Direction, one.CongestionControl, rank, v, one.Throughput)
+				}
+			}
+		}
+		if v, ok := sink.Value(metric.TCPFairness, "a-to-b", "tcp", d.Direction); !ok || v != d.Fairness.Jain || math.Abs(shares-1) > 1e-9 {
+			t.Errorf("%s: fairness %v, shares %v", d.Direction, v, shares)
+		}
+		for _, family := range []*metric.Desc{metric.TCPLinkRate, metric.TCPThroughput, metric.TCPRTTMin, metric.TCPRetransmitted, metric.TCPConnect} {
 			if v, ok := sink.Value(family, "a-to-b", "tcp", d.Direction); !ok || v < 0 {
 				t.Errorf("%s: %s is %v, %v", d.Direction, family.Name, v, ok)
 			}
@@ -58,7 +87,7 @@ func TestRunWithARealLoadServerIsPublished(t *testing.T) {
 		if v, ok := sink.Value(metric.TCPModel, "a-to-b", "tcp", d.Direction, "window"); !ok || v <= 0 {
 			t.Errorf("%s: model %v", d.Direction, v)
 		}
-		sum := 0.0
+		sum = 0.0
 		for _, state := range []estimate.Limit{estimate.LimitNetwork, estimate.LimitReceiver, estimate.LimitSendBuffer, estimate.LimitApplication} {
 			v, _ := sink.Value(metric.TCPLimited, "a-to-b", "tcp", d.Direction, string(state))
 			sum += v
@@ -84,6 +113,79 @@ func TestRunOfBothDirectionsTogether(t *testing.T) {
 		t.Errorf("%+v", res.Directions)
 	}
 	t.Logf("%v", time.Since(begin))
+}
+
+// Of a two-way run of paced flows all seconds conserve the payload, the parts are published, and progress never exceeds the
+// time that has passed.
+func TestTwoWayRunWithARealLoadServerIsPublished(t *testing.T) {
+	own := DefaultOptions()
+	own.Duration, own.Omit, own.OverlapStart, own.OverlapDuration, own.PacingRate = 8*time.Second, 500*ms, 2*time.Second, 3*time.Second, 3_000_000
+	sink, begin := &metrictest.Keeping{}, time.Now()
+	out, err := watched(t, own, sink, func(p loadtest.Progress) {
+		if p.Elapsed > time.Since(begin) {
+			t.Errorf("%v of the plan after %v", p.Elapsed, time.Since(begin))
+		}
+	}, "reverse", "forward")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := out.Body.(*Result)
+	x := res.TwoWay
+	if x == nil || len(out.Notes) != 0 || len(x.Directions[0].PerSecond) != 8 || len(x.Directions[1].PerSecond) != 8 {
+		t.Fatalf("%+v, notes %q", x, out.Notes)
+	}
+	t.Logf("forward from %.3f to %.3f s, ± %.6f s: %.0f and %.0f", x.Begin, x.End, x.Bound, x.Directions[0].PerSecond, x.Directions[1].PerSecond)
+	sum := 0.0
+	for _, rate := range x.Directions[1].PerSecond {
+		sum += rate
+	}
+	if other := float64(res.Directions[1].Payload); x.End <= 8 && math.Abs(sum/other-1) > 1e-9 || sum == 0 {
+		t.Errorf("%v of %v bytes in the seconds", sum, other)
+	}
+	for _, c := range []struct {
+		direction, part string
+		want            *float64
+	}{{"reverse", "before", x.Directions[0].Before}, {"reverse", "during", x.Directions[0].During}, {"reverse", "after", x.Directions[0].After}, {"forward", "during", x.Directions[1].During}} {
+		v, ok := sink.Value(metric.TCPTwoWayThroughput, "a-to-b", "tcp", c.direction, c.part)
+		if !ok || c.want == nil || v != *c.want || v <= 0 {
+			t.Errorf("%s %s: %v, %v", c.direction, c.part, v, ok)
+		}
+	}
+	for _, part := range []string{"before", "after"} {
+		if v, ok := sink.Value(metric.TCPTwoWayThroughput, "a-to-b", "tcp", "forward", part); ok {
+			t.Errorf("forward %s the overlap: %v", part, v)
+		}
+	}
+	v, ok := sink.Value(metric.TCPTwoWayCorrelation, "a-to-b", "tcp")
+	if ok != (x.Correlation != nil) || ok && v != x.Correlation.Value {
+		t.Errorf("correlation %v, %v; %+v", v, ok, x.Correlation)
+	}
+	if _, err := json.Marshal(out); err != nil {
+		t.Error(err)
+	}
+}
+
+// A congestion control that the sending end lacks ends a run of either direction at once, also the part that waits.
+func TestMissingCongestionControlEndsARunAtOnce(t *testing.T) {
+	own := DefaultOptions()
+	own.Duration, own.OverlapStart, own.OverlapDuration, own.Flows, own.CongestionControl = time.Minute, 40*time.Second, 10*time.Second, 4, []string{"cubic", "nosuch"}
+	for _, c := range []struct {
+		directions []string
+		result     loadtest.Result
+		reason     string
+	}{
+		{[]string{"forward", "reverse"}, loadtest.Incomplete, loadtest.ReasonConfiguration},
+		{[]string{"reverse", "forward"}, loadtest.Refused, "bad_request"},
+	} {
+		begin := time.Now()
+		out, err := run(t, own, metric.Discard{}, c.directions...)
+		if err == nil || !strings.Contains(err.Error(), "congestion control nosuch: the kernel has ") || out.Result != c.result || out.Reason != c.reason {
+			t.Errorf("%s: %s, %s: %v", c.directions, out.Result, out.Reason, err)
+		}
+		if took := time.Since(begin); took > own.OverlapStart {
+			t.Errorf("%s: ended after %v", c.directions, took)
+		}
+	}
 }
 
 // A clipped buffer, and an end at the limit of bytes, are notes of a completed run.

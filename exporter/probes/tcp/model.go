@@ -32,6 +32,9 @@ type Ratios struct {
 
 // compare adds what the throughput could be: by models, and by the rate of the link.
 func (d *Direction) compare(t *tcp.Result, sent estimate.Sending, link option.Rate, ipv6 bool) {
+	if link > 0 {
+		d.LinkRate = new(float64(link))
+	}
 	c := estimate.Conditions{Window: sent.Window, MeanWindow: sent.MeanWindow, RTT: sent.Mean.Seconds()}
 	header, n, complete := 0.0, float64(len(t.Sender)), true
 	for i := range t.Sender {
@@ -62,6 +65,7 @@ func (d *Direction) compare(t *tcp.Result, sent estimate.Sending, link option.Ra
 	ideal, ok := estimate.Ideal(float64(link), c.MSS, header)
 	if d.RFC6349.Ideal = known(ideal, ok); ok && d.Throughput != nil {
 		d.RFC6349.TransferTime = known(estimate.TransferTimeRatio(ideal, *d.Throughput))
+		d.LinkUsed = new(*d.Throughput / ideal)
 	}
 }
 

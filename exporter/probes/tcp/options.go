@@ -24,10 +24,14 @@ type Options struct {
 	Omit time.Duration `yaml:"omit"`
 	// Together: both directions at the same time.
 	Together bool `yaml:"together"`
+	// OverlapDuration makes a two-way run, if it is not zero: the first of the run's directions sends the whole Duration,
+	// and the other this long, from OverlapStart on.
+	OverlapStart    time.Duration `yaml:"overlap_start"`
+	OverlapDuration time.Duration `yaml:"overlap_duration"`
 	// Flows is the number of parallel connections, 1 to 64.
 	Flows int `yaml:"flows"`
-	// CongestionControl has the names of the kernel's algorithms: one for all flows, or one for each; none: the
-	// default of the sending host.
+	// CongestionControl has the names of the kernel's algorithms, which the flows have in turn: one for all, or as many
+	// for each; none: the default of the sending host.
 	CongestionControl []string `yaml:"congestion_control"`
 	// SendBuffer and ReceiveBuffer are the sizes that an application sets; zero: auto-tuning.
 	SendBuffer    option.Bytes `yaml:"send_buffer_bytes"`
@@ -63,13 +67,22 @@ const (
 	traceInterval = 10 * time.Millisecond
 )
 
-func (o *Options) check() error {
+// check validates the options of a run in some directions.
+func (o *Options) check(directions int) error {
+	omit, flows := o.Duration/2, tcp.MaxFlows
+	if o.OverlapDuration > 0 {
+		omit = min(omit, o.OverlapDuration/2)
+	}
+	if directions > 1 && (o.Together || o.OverlapDuration > 0) {
+		flows /= 2 // the load server limits those at the same time
+	}
 	err := cmp.Or(
 		option.Between("duration", o.Duration, time.Second, tcp.MaxDuration),
 		option.Between("bytes", o.Bytes, 0, 1<<45),
 		option.Between("max_bytes", o.MaxBytes, 100_000, 1<<45),
-		option.Between("omit", o.Omit, 0, o.Duration/2),
-		option.Between("flows", o.Flows, 1, tcp.MaxFlows),
+		o.checkOverlap(directions),
+		option.Between("omit", o.Omit, 0, omit),
+		option.Between("flows", o.Flows, 1, flows),
 		option.Between("send_buffer_bytes", o.SendBuffer, 0, tcpsocket.MaxBuffer),
 		option.Between("receive_buffer_bytes", o.ReceiveBuffer, 0, tcpsocket.MaxBuffer),
 		option.Between("message_bytes", o.MessageBytes, 1, tcp.MaxMessage),
@@ -83,8 +96,8 @@ func (o *Options) check() error {
 			return err
 		}
 	}
-	if n := len(o.CongestionControl); n > 1 && n != o.Flows {
-		return option.Errorf("congestion_control", "has %d names; it must have one, or one for each of %d flows", n, o.Flows)
+	if n := len(o.CongestionControl); n > 1 && o.Flows%n != 0 {
+		return option.Errorf("congestion_control", "has %d names for %d flows; each must have as many flows as the others", n, o.Flows)
 	}
 	for i, name := range o.CongestionControl {
 		if err := (tcpsocket.Options{CongestionControl: name}).Check(); err != nil || name == "" {
@@ -92,6 +105,26 @@ func (o *Options) check() error {
 		}
 	}
 	return nil
+}
+
+// checkOverlap validates the options of two-way runs.
+func (o *Options) checkOverlap(directions int) error {
+	switch {
+	case o.OverlapDuration == 0 && o.OverlapStart != 0:
+		return option.Errorf("overlap_start", "is %v; it needs an overlap_duration", o.OverlapStart)
+	case o.OverlapDuration == 0:
+		return nil
+	case directions < 2:
+		return option.Errorf("overlap_duration", "is %v; it needs both directions", o.OverlapDuration)
+	case o.Together:
+		return option.Errorf("overlap_duration", "is %v; it must be 0s with together", o.OverlapDuration)
+	case o.Bytes > 0:
+		return option.Errorf("overlap_duration", "is %v; it must be 0s with bytes, whose time is not known before", o.OverlapDuration)
+	}
+	return cmp.Or(
+		option.Between("overlap_duration", o.OverlapDuration, time.Second, o.Duration),
+		option.Between("overlap_start", o.OverlapStart, 0, o.Duration-o.OverlapDuration),
+	)
 }
 
 // most returns the most IP bytes of a direction. Small segments have larger headers than payload.

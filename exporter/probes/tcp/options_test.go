@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/option"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/traffic/tcp"
@@ -12,21 +13,31 @@ import (
 
 func TestWrongOptionsNameTheExpectation(t *testing.T) {
 	probeoptions.Refused(t, New(), map[string]string{
-		"duration: 10ms\n":                          "duration is 10ms; it must be between 1s and 24h0m0s",
-		"max_bytes: 1\n":                            "max_bytes is 1; it must be between 100000 and 35184372088832",
-		"omit: 6s\n":                                "omit is 6s; it must be between 0s and 5s",
-		"flows: 65\n":                               "flows is 65; it must be between 1 and 64",
-		"send_buffer_bytes: 2GiB\n":                 "send_buffer_bytes is 2147483648; it must be between 0 and 1073741824",
-		"message_bytes: 0\n":                        "message_bytes is 0; it must be between 1 and 4194304",
-		"mss_bytes: 50\n":                           "mss_bytes is 50; it must be between 88 and 32767",
-		"flows: 3\ncongestion_control: [a, b]\n":    "congestion_control has 2 names; it must have one, or one for each of 3 flows",
-		"congestion_control: [\"no such name\"]\n":  "congestion_control[0] is \"no such name\"; it must be a name of the kernel, such as cubic",
-		"idle_timeout: 1ms\n":                       "idle_timeout is 1ms; it must be between 100ms and 2m0s",
-		"every: 1s\n":                               "every is 1s; it must be between 10s and 168h0m0s",
-		"congestion_control: [\"\"]\nflows: 1\n":    "congestion_control[0] is \"\"; it must be a name of the kernel, such as cubic",
-		"duration: 10s\nbytes: 40TiB\nflows: 2\n":   "bytes is 43980465111040; it must be between 0 and 35184372088832",
-		"receive_buffer_bytes: 2GiB\nflows: 2\n":    "receive_buffer_bytes is 2147483648; it must be between 0 and 1073741824",
-		"flows: 2\ncongestion_control: [x, y, z]\n": "congestion_control has 3 names; it must have one, or one for each of 2 flows",
+		"duration: 10ms\n":                              "duration is 10ms; it must be between 1s and 24h0m0s",
+		"max_bytes: 1\n":                                "max_bytes is 1; it must be between 100000 and 35184372088832",
+		"omit: 6s\n":                                    "omit is 6s; it must be between 0s and 5s",
+		"flows: 65\n":                                   "flows is 65; it must be between 1 and 64",
+		"send_buffer_bytes: 2GiB\n":                     "send_buffer_bytes is 2147483648; it must be between 0 and 1073741824",
+		"message_bytes: 0\n":                            "message_bytes is 0; it must be between 1 and 4194304",
+		"mss_bytes: 50\n":                               "mss_bytes is 50; it must be between 88 and 32767",
+		"flows: 3\ncongestion_control: [a, b]\n":        "congestion_control has 2 names for 3 flows; each must have as many flows as the others",
+		"congestion_control: [\"no such name\"]\n":      "congestion_control[0] is \"no such name\"; it must be a name of the kernel, such as cubic",
+		"idle_timeout: 1ms\n":                           "idle_timeout is 1ms; it must be between 100ms and 2m0s",
+		"every: 1s\n":                                   "every is 1s; it must be between 10s and 168h0m0s",
+		"congestion_control: [\"\"]\nflows: 1\n":        "congestion_control[0] is \"\"; it must be a name of the kernel, such as cubic",
+		"duration: 10s\nbytes: 40TiB\nflows: 2\n":       "bytes is 43980465111040; it must be between 0 and 35184372088832",
+		"receive_buffer_bytes: 2GiB\nflows: 2\n":        "receive_buffer_bytes is 2147483648; it must be between 0 and 1073741824",
+		"overlap_start: 1m\n":                           "overlap_start is 1m0s; it needs an overlap_duration",
+		"overlap_duration: 11s\n":                       "overlap_duration is 11s; it must be between 1s and 10s",
+		"overlap_duration: -1s\n":                       "overlap_duration is -1s; it must be between 1s and 10s",
+		"overlap_duration: 4s\noverlap_start: 7s\n":     "overlap_start is 7s; it must be between 0s and 6s",
+		"overlap_duration: 4s\ntogether: true\n":        "overlap_duration is 4s; it must be 0s with together",
+		"overlap_duration: 4s\nbytes: 20MB\n":           "overlap_duration is 4s; it must be 0s with bytes, whose time is not known before",
+		"overlap_duration: 2s\nomit: 1500ms\n":          "omit is 1.5s; it must be between 0s and 1s",
+		"overlap_duration: 2s\nflows: 33\n":             "flows is 33; it must be between 1 and 32",
+		"together: true\nflows: 33\n":                   "flows is 33; it must be between 1 and 32",
+		"overlap_duration: 4s\ndirections: [forward]\n": "overlap_duration is 4s; it needs both directions",
+		"flows: 2\ncongestion_control: [x, y, z]\n":     "congestion_control has 3 names for 2 flows; each must have as many flows as the others",
 	})
 }
 
@@ -43,7 +54,7 @@ func TestPlansOfTheOptionsAreWithinTheLimits(t *testing.T) {
 		for _, lasts := range []time.Duration{2 * time.Second, time.Hour, tcp.MaxDuration} {
 			o := DefaultOptions()
 			o.Flows, o.Duration, o.CongestionControl = flows, lasts, []string{"cubic"}
-			if err := o.check(); err != nil {
+			if err := o.check(2); err != nil {
 				t.Fatal(err)
 			}
 			p := o.plan(sample.Reverse, o.most())
@@ -53,6 +64,57 @@ func TestPlansOfTheOptionsAreWithinTheLimits(t *testing.T) {
 			if p.Interval < minInterval || lasts == 2*time.Second && p.Interval != minInterval || p.Flows[flows-1].CongestionControl != "cubic" {
 				t.Errorf("%d flows for %v: interval %v", flows, lasts, p.Interval)
 			}
+		}
+	}
+}
+
+// The flows have the names in turn.
+func TestMixedFlowsHaveEachCongestionControl(t *testing.T) {
+	for _, flows := range []int{4, 10} {
+		o := DefaultOptions()
+		o.Flows, o.CongestionControl = flows, []string{"cubic", "reno"}
+		if err := o.check(2); err != nil {
+			t.Fatal(err)
+		}
+		for i, f := range o.plan(sample.Forward, o.most()).Flows {
+			if f.CongestionControl != o.CongestionControl[i%2] {
+				t.Errorf("flow %d: %s", i, f.CongestionControl)
+			}
+		}
+	}
+}
+
+// One minute each hour, and a two-way run each night, as an agent has them for weeks.
+func TestSchedulesForWeeksAreAccepted(t *testing.T) {
+	for _, options := range []string{
+		"every: 1h\njitter: 5m\nduration: 1m\nmax_bytes: 200MB\nflows: 4\ncongestion_control: [cubic, reno]\n",
+		"every: 24h\nwindows: [\"02:00-05:00\"]\ndirections: [reverse, forward]\nduration: 5m\noverlap_start: 1m\noverlap_duration: 3m\n",
+	} {
+		if err := probeoptions.Configured(t, New(), options); err != nil {
+			t.Errorf("%s: %v", options, err)
+		}
+	}
+}
+
+// Only a run of one direction after the other takes the time of both, and its bytes are those of both in any case.
+func TestDurationAndBytesOfARunAreThoseOfItsDirections(t *testing.T) {
+	shared := loadtest.DefaultOptions()
+	for _, c := range []struct {
+		set  func(*Options)
+		want time.Duration
+	}{
+		{func(*Options) {}, 20 * time.Second},
+		{func(o *Options) { o.Together = true }, 10 * time.Second},
+		{func(o *Options) { o.OverlapStart, o.OverlapDuration = 3*time.Second, 4*time.Second }, 10 * time.Second},
+	} {
+		o := DefaultOptions()
+		c.set(&o)
+		k, err := NewKind(shared, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k.Duration() != c.want || k.Bytes() != 4_000_000_000 {
+			t.Errorf("%+v: %v, %d bytes", o, k.Duration(), k.Bytes())
 		}
 	}
 }

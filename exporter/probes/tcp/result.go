@@ -12,6 +12,8 @@ import (
 // Result is the result of a run: the report's "results".
 type Result struct {
 	Directions []*Direction `json:"directions"`
+	// TwoWay compares the directions of a two-way run.
+	TwoWay *TwoWay `json:"two_way,omitempty"`
 }
 
 // Direction is one direction of a run. Unknown values are nil.
@@ -26,6 +28,12 @@ type Direction struct {
 	// second, nothing omitted.
 	Throughput *float64  `json:"throughput_bytes_per_second,omitempty"`
 	PerSecond  []float64 `json:"throughput_by_second_bytes_per_second,omitempty"`
+	// LinkRate is the configured rate of the link, in IP bytes, and LinkUsed the share of it that the throughput took,
+	// headers counted.
+	LinkRate *float64 `json:"link_rate_bytes_per_second,omitempty"`
+	LinkUsed *float64 `json:"link_used_ratio,omitempty"`
+	// Fairness compares the flows, if there are more than one.
+	Fairness *Fairness `json:"fairness,omitempty"`
 	// RTT are the quartiles of the sender's smoothed round-trip time, in seconds, without the omitted time; RTTMin is
 	// the least of all flows.
 	RTT    *[3]float64 `json:"rtt_quartiles_seconds,omitempty"`
@@ -53,6 +61,8 @@ type Direction struct {
 // Flow is one connection.
 type Flow struct {
 	Payload int64 `json:"payload_bytes"`
+	// Throughput is that of Fairness; nil with a single flow.
+	Throughput *float64 `json:"throughput_bytes_per_second,omitempty"`
 	// Sent and Retransmitted are the sender's payload bytes, retransmissions included.
 	Sent          int64 `json:"sent_bytes"`
 	Retransmitted int64 `json:"retransmitted_bytes"`
@@ -120,27 +130,36 @@ func Evaluate(t *tcp.Result, o *Options, ipv6 bool) *Direction {
 
 // throughput adds the rates of arrival.
 func (d *Direction) throughput(t *tcp.Result, omit time.Duration) {
-	var arrivals [][]estimate.Arrival
+	planned := t.Plan.Duration
+	if t.Cut != "" || t.Plan.Bytes > 0 {
+		planned = 0
+	}
+	flows := arrivals(t)
+	if r, ok := estimate.Rate(flows, planned, omit); ok {
+		d.Seconds, d.Throughput, d.PerSecond = r.Seconds, &r.Rate, r.PerSecond
+	}
+	if r, ok := estimate.Each(flows, planned, omit); ok && len(flows) > 1 {
+		d.compareFlows(&r)
+	}
+}
+
+// arrivals returns those of each flow; none if it received nothing.
+func arrivals(t *tcp.Result) [][]estimate.Arrival {
+	all := make([][]estimate.Arrival, len(t.Receiver))
 	for i := range t.Receiver {
 		r := &t.Receiver[i]
 		if r.Payload == 0 {
 			continue
 		}
-		f := []estimate.Arrival{{At: r.First}}
+		all[i] = append(all[i], estimate.Arrival{At: r.First})
 		for _, s := range r.Samples {
 			if s.At > r.First && s.At < r.Last {
-				f = append(f, estimate.Arrival{At: s.At, Payload: s.Payload})
+				all[i] = append(all[i], estimate.Arrival{At: s.At, Payload: s.Payload})
 			}
 		}
-		arrivals = append(arrivals, append(f, estimate.Arrival{At: r.Last, Payload: r.Payload}))
+		all[i] = append(all[i], estimate.Arrival{At: r.Last, Payload: r.Payload})
 	}
-	planned := t.Plan.Duration
-	if t.Cut != "" || t.Plan.Bytes > 0 {
-		planned = 0
-	}
-	if r, ok := estimate.Rate(arrivals, planned, omit); ok {
-		d.Seconds, d.Throughput, d.PerSecond = r.Seconds, &r.Rate, r.PerSecond
-	}
+	return all
 }
 
 // sender adds the values of the sending end, and returns how it sent; zero: unknown.

@@ -98,7 +98,7 @@ func TestValuesAreThoseOfTheSamples(t *testing.T) {
 	for _, line := range d.summary() {
 		words = append(words, line.Quantity+": "+line.Value)
 	}
-	if got, want := strings.Join(words, "; "), "TCP throughput: 24 Mb/s; RTT under load: 160 ms (140 ms to 180 ms); least RTT: 99 ms; retransmitted: 2.5 %; limited by: receive window, 60 % of the time; models: mathis 1.682 Mb/s"; got != want {
+	if got, want := strings.Join(words, "; "), "TCP throughput: 24 Mb/s; fairness: 1.00 (Jain, 3 flows); RTT under load: 160 ms (140 ms to 180 ms); least RTT: 99 ms; retransmitted: 2.5 %; limited by: receive window, 60 % of the time; models: mathis 1.682 Mb/s"; got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
 }
@@ -195,8 +195,10 @@ func TestModelsHaveTheMeasuredConditions(t *testing.T) {
 	near(t, "buffer delay", d.RFC6349.BufferDelay, 61.0/99, 0.02)
 	near(t, "ideal", d.RFC6349.Ideal, 2000*1448, 1e-9)
 	near(t, "transfer time", d.RFC6349.TransferTime, 1.448, 0.001)
+	near(t, "rate of the link", d.LinkRate, 3e6, 0)
+	near(t, "of the link", d.LinkUsed, 1/1.448, 0.001)
 	o.LinkRate.Forward, o.LinkRate.Reverse = 0, 1e6
-	if d := Evaluate(r, &o, false); d.RFC6349.Ideal != nil || d.RFC6349.TransferTime != nil {
+	if d := Evaluate(r, &o, false); d.RFC6349.Ideal != nil || d.RFC6349.TransferTime != nil || d.LinkRate != nil || d.LinkUsed != nil {
 		t.Errorf("without a rate of this direction: %+v", d.RFC6349)
 	}
 	r.Sender[1].Final = tcpsocket.Info{}
