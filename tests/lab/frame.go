@@ -16,6 +16,7 @@ const (
 	protocolICMPv6 = 58
 	ipv6Header     = 40
 	udpHeader      = 8
+	tcpHeader      = 20 // without options
 )
 
 // frame has the properties of an Ethernet frame that the link needs. Offsets count from
@@ -31,8 +32,29 @@ type frame struct {
 	// udp is the offset of the UDP header of an unfragmented packet, or 0;
 	// end is the end of its payload.
 	udp, end int
+	// tcp is the offset of the TCP header of an unfragmented segment, or 0; end is the end of its payload.
+	tcp int
 	// source and destination of the IP header; ports only with udp.
 	src, dst netip.AddrPort
+}
+
+// segment reads the TCP header; false if the frame is no complete TCP segment. flow ignores the ports of TCP: both are of
+// the segment only.
+func (f *frame) segment(b []byte) (s Segment, ok bool) {
+	if f.tcp == 0 {
+		return s, false
+	}
+	h := b[f.tcp:f.end]
+	length := int(h[12]>>4) * 4
+	if length < tcpHeader || length > len(h) {
+		return s, false
+	}
+	return Segment{
+		Source:      netip.AddrPortFrom(f.src.Addr(), binary.BigEndian.Uint16(h[0:2])),
+		Destination: netip.AddrPortFrom(f.dst.Addr(), binary.BigEndian.Uint16(h[2:4])),
+		Sequence:    binary.BigEndian.Uint32(h[4:8]), Acknowledgment: binary.BigEndian.Uint32(h[8:12]),
+		Payload: len(h) - length,
+	}, true
 }
 
 // payload is the UDP payload, nil if the frame is no complete UDP packet.
@@ -110,9 +132,12 @@ func parseIPv6(p []byte) frame {
 	return f
 }
 
-// transport finds the UDP header. p starts with the IP header of that length.
+// transport finds the UDP or TCP header. p starts with the IP header of that length.
 func (f *frame) transport(p []byte, header int, src, dst netip.Addr, fragment bool) {
 	f.src, f.dst = netip.AddrPortFrom(src, 0), netip.AddrPortFrom(dst, 0)
+	if f.protocol == protocolTCP && !fragment && f.size >= header+tcpHeader {
+		f.tcp, f.end = ethernetHeader+header, ethernetHeader+f.size
+	}
 	if f.protocol != protocolUDP || fragment || f.size < header+udpHeader {
 		return
 	}

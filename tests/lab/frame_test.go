@@ -81,6 +81,35 @@ func TestFrameSizeCountsIPBytesOnly(t *testing.T) {
 	}
 }
 
+func TestSegmentsHaveTheirHeader(t *testing.T) {
+	for _, family := range families {
+		b := udpFrame(t, family.src, family.dst, make([]byte, 100))
+		// The UDP header and payload become a TCP header with 12 bytes of options, and 76 bytes of payload.
+		tcp := b[len(b)-108:]
+		binary.BigEndian.PutUint32(tcp[4:], 0xfffffff0)
+		binary.BigEndian.PutUint32(tcp[8:], 77)
+		tcp[12] = 8 << 4
+		b[map[int]int{20: 23, 40: 20}[family.header]] = protocolTCP
+		f := parseFrame(append(bytes.Clone(b), 0, 0, 0)) // Ethernet padding
+		want := Segment{Source: family.src, Destination: family.dst, Sequence: 0xfffffff0, Acknowledgment: 77, Payload: 76}
+		if s, ok := f.segment(b); !ok || s != want || f.payload(b) != nil {
+			t.Errorf("%s: %+v, %v; want %+v", family.name, s, ok, want)
+		}
+		for _, length := range []byte{0, 4, 15} { // no header, a short one
+			tcp[12] = length << 4
+			s, ok := f.segment(b)
+			if ok != (length == 15) {
+				t.Errorf("%s: a header of %d words is %+v, %v", family.name, length, s, ok)
+			}
+		}
+		tcp[12] = 15 << 4
+		short := parseFrame(b[:len(b)-60])
+		if s, ok := short.segment(b); ok {
+			t.Errorf("%s: a cut frame is %+v", family.name, s)
+		}
+	}
+}
+
 func TestDamageChangesPayloadAndRepairsChecksum(t *testing.T) {
 	for _, family := range families {
 		for position := range uint64(7) { // odd length: the last byte is padded in the sum

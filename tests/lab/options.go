@@ -14,6 +14,8 @@ type Options struct {
 	Seed uint64
 	// Classifier selects the packets to log; nil: all unfragmented UDP, key 0.
 	Classifier Classifier
+	// Segments selects the TCP segments to log; nil: none.
+	Segments SegmentClassifier
 	// Script overrides the faults of classified packets; nil: random faults.
 	Script Script
 	// SpareOthers limits faults to classified packets: control traffic
@@ -32,6 +34,17 @@ type Options struct {
 // sent it, from one goroutine for each direction at the same time, on a thread
 // that keeps the times: it must be fast and must not retain the payload.
 type Classifier func(payload []byte, src, dst netip.AddrPort) (key uint64, ok bool)
+
+// SegmentClassifier selects the TCP segments to log, and their keys. Called like a Classifier.
+type SegmentClassifier func(s Segment) (key uint64, ok bool)
+
+// Segment is the header of an unfragmented TCP segment.
+type Segment struct {
+	Source, Destination      netip.AddrPort
+	Sequence, Acknowledgment uint32
+	// Payload is its size in bytes.
+	Payload int
+}
 
 // Script overrides random faults: given the direction and the key of a classified
 // packet and the faults that were drawn for it, it returns the faults to

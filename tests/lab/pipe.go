@@ -14,6 +14,7 @@ type pipe struct {
 	direction sample.Direction
 	link      Link
 	classify  Classifier
+	segments  SegmentClassifier
 	script    Script
 	// spare: faults befall classified packets only.
 	spare bool
@@ -38,6 +39,7 @@ func newPipe(direction sample.Direction, link Link, o *Options) *pipe {
 		direction: direction,
 		link:      link,
 		classify:  o.Classifier,
+		segments:  o.Segments,
 		script:    o.Script,
 		spare:     o.SpareOthers,
 		counted:   newDice(o.Seed, uint64(direction)<<1),
@@ -113,8 +115,13 @@ func (p *pipe) settle(o bottleneck.Out) {
 	}
 }
 
-// key classifies; without a classifier every UDP packet counts, key 0.
+// key classifies; without a classifier every UDP packet counts, key 0, and no segment of TCP.
 func (p *pipe) key(f *frame, data []byte) (key uint64, counted bool) {
+	if p.segments != nil {
+		if s, ok := f.segment(data); ok {
+			return p.segments(s)
+		}
+	}
 	payload := f.payload(data)
 	if payload == nil {
 		return 0, false

@@ -250,7 +250,7 @@ func TestBuiltInProfilesLoad(t *testing.T) {
 	want := []string{
 		"cellular", "changing-path", "codel", "evdo", "lan",
 		"packet-limit", "red", "retransmission", "shared", "slots",
-		"token-bucket", "two-queues", "wibro", "wifi", "wimax-calgary",
+		"token-bucket", "two-queues", "wibro-tcp", "wibro", "wifi", "wimax-calgary",
 	}
 	if diff := cmp.Diff(want, ProfileNames()); diff != "" {
 		t.Fatalf("-want +got:\n%s", diff)
