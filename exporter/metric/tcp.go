@@ -21,11 +21,8 @@ var (
 	// TCPModel is oneway_tcp_model_throughput_bytes_per_second.
 	TCPModel = tcpGroup.add(Desc{
 		Name: "oneway_tcp_model_throughput_bytes_per_second", Kind: Gauge, Labels: []string{Path, Probe, Direction, ModelL},
-		Help: "Payload bytes per second of all flows that a model predicts from the window, round-trip time, timeout and retransmissions of the last run.",
-		Values: Values{ModelL: {
-			"mathis: by losses alone", "padhye: by losses, timeouts and the window",
-			"window: the mean outstanding bytes in each round trip", "sawtooth: 0.75 of the largest outstanding bytes in each round trip",
-		}},
+		Help:   "Payload bytes per second of all flows that a model predicts from the window, round-trip time, timeout and retransmissions of the last run.",
+		Values: tcpModels,
 		Absent: "Before the first completed run, and where a condition of the model is unknown; mathis: in runs without a retransmission.",
 		Source: "Halepovic 2008 sections 4.5 and 5.2, figures 14 and 16; Mathis et al. 1997; Padhye et al. 1998",
 	})
@@ -86,22 +83,31 @@ const (
 	congestionControlL = "congestion_control"
 )
 
-// The buffer sweep: one series per cell and quantity.
+// tcpModels are the models of estimate/tcp.
+var tcpModels = Values{ModelL: {
+	"mathis: by losses alone", "padhye: by losses, timeouts and the window",
+	"window: the mean outstanding bytes in each round trip", "sawtooth: 0.75 of the largest outstanding bytes in each round trip",
+}}
+
+// The buffer sweep: at most 11 series per cell, that is 3 of throughput, 3 of round-trip time, 4 of models, 1 of
+// retransmissions.
 var (
-	perBuffers = []string{Path, Probe, Direction, sendBufferL, receiveBufferL, congestionControlL}
-	perVariant = []string{Path, Probe, Direction, congestionControlL}
+	perBuffers         = []string{Path, Probe, Direction, sendBufferL, receiveBufferL, congestionControlL}
+	perBuffersQuantile = []string{Path, Probe, Direction, sendBufferL, receiveBufferL, congestionControlL, QuantileL}
+	perBuffersModel    = []string{Path, Probe, Direction, sendBufferL, receiveBufferL, congestionControlL, ModelL}
+	perVariant         = []string{Path, Probe, Direction, congestionControlL}
 
 	// TCPSweepThroughput is oneway_tcp_sweep_throughput_bytes_per_second.
 	TCPSweepThroughput = tcpGroup.add(Desc{
-		Name: "oneway_tcp_sweep_throughput_bytes_per_second", Kind: Gauge, Labels: perBuffers,
-		Help:   "Payload bytes per second that arrived with these buffers (bytes as an application sets them, or auto), median of the repetitions in the last run, without the omitted first part.",
+		Name: "oneway_tcp_sweep_throughput_bytes_per_second", Kind: Gauge, Labels: perBuffersQuantile,
+		Help:   "Payload bytes per second that arrived with these buffers (bytes as an application sets them, or auto), quantile (0.25, 0.5, 0.75) of the repetitions in the last run, without the omitted first part.",
 		Absent: "Before the first completed run, and where no measurement of the cell was complete.",
 		Source: "RFC 6349 section 4.1; Woo 2010 figures 6.5 and 6.7 (a); Halepovic 2008 figure 4",
 	})
 	// TCPSweepRTT is oneway_tcp_sweep_rtt_seconds.
 	TCPSweepRTT = tcpGroup.add(Desc{
-		Name: "oneway_tcp_sweep_rtt_seconds", Kind: Gauge, Labels: perBuffers,
-		Help:   "Median of the sender's smoothed round-trip time with these buffers, in seconds, median of the repetitions in the last run.",
+		Name: "oneway_tcp_sweep_rtt_seconds", Kind: Gauge, Labels: perBuffersQuantile,
+		Help:   "Quantile (0.25, 0.5, 0.75) of the sender's smoothed round-trip time with these buffers, in seconds, median of the repetitions in the last run.",
 		Absent: "Where oneway_tcp_sweep_throughput_bytes_per_second is absent.",
 		Source: "RFC 6298 section 2; Woo 2010 figure 6.7 (b); Halepovic 2008 figures 5 and 6",
 	})
@@ -111,6 +117,13 @@ var (
 		Help:   "Share of the payload bytes sent with these buffers that were retransmissions, median of the repetitions in the last run.",
 		Absent: "Where oneway_tcp_sweep_throughput_bytes_per_second is absent.",
 		Source: "RFC 6349 section 4.2; Halepovic 2008 figure 7 and table 2",
+	})
+	// TCPSweepModel is oneway_tcp_sweep_model_throughput_bytes_per_second.
+	TCPSweepModel = tcpGroup.add(Desc{
+		Name: "oneway_tcp_sweep_model_throughput_bytes_per_second", Kind: Gauge, Labels: perBuffersModel, Values: tcpModels,
+		Help:   "Payload bytes per second that a model predicts with these buffers from the window, round-trip time, timeout and retransmissions of each repetition, median of the repetitions in the last run.",
+		Absent: "Where oneway_tcp_sweep_throughput_bytes_per_second is absent or a condition of the model is unknown; mathis: without a retransmission.",
+		Source: "Halepovic 2008 figures 14 and 16; Mathis et al. 1997 equation 3; Padhye et al. 1998 section 2.3",
 	})
 	// TCPSweepKnee is oneway_tcp_sweep_knee_bytes.
 	TCPSweepKnee = tcpGroup.add(Desc{

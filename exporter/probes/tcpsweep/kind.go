@@ -14,8 +14,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	estimate "oneway.example/exporter/estimate/tcp"
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/metric"
@@ -213,14 +215,22 @@ func (*Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 	}
 	for _, m := range res.Cells {
 		labels := []string{m.Direction.String(), Size(m.SendBuffer).label(), Size(m.ReceiveBuffer).label(), m.name()}
-		if m.Throughput != nil {
-			v.Set(metric.TCPSweepThroughput, m.Throughput[1], labels...)
+		with := func(label string) []string { return append(slices.Clone(labels), label) }
+		for i, rank := range []string{"0.25", "0.5", "0.75"} {
+			if m.Throughput != nil {
+				v.Set(metric.TCPSweepThroughput, m.Throughput[i], with(rank)...)
+			}
+			if m.RTT != nil {
+				v.Set(metric.TCPSweepRTT, m.RTT[i], with(rank)...)
+			}
 		}
 		if m.Retransmitted != nil {
 			v.Set(metric.TCPSweepRetransmitted, *m.Retransmitted, labels...)
 		}
-		if m.RTT != nil {
-			v.Set(metric.TCPSweepRTT, m.RTT[1], labels...)
+		for _, model := range estimate.Models() {
+			if rate := m.Model(model.Name); rate != nil {
+				v.Set(metric.TCPSweepModel, *rate, with(model.Name)...)
+			}
 		}
 	}
 	for _, knee := range res.Knees {

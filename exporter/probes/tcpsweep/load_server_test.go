@@ -67,10 +67,25 @@ func TestRunWithARealLoadServerIsPublished(t *testing.T) {
 		if m.Used != "reno" || one.Partial != "" || one.Models == nil || one.Models.Conditions.MSS < 500 || one.Models.Conditions.Window <= 0 || one.Models.Throughput["window"] <= 0 || (m.Send.Asked != 0) != (m.SendBuffer != 0) {
 			t.Errorf("%v: %+v", m.Cell, m)
 		}
-		for _, family := range []*metric.Desc{metric.TCPSweepThroughput, metric.TCPSweepRTT, metric.TCPSweepRetransmitted} {
+		value := func(family *metric.Desc, more ...string) float64 {
 			size := Size(m.SendBuffer).label()
-			if v, ok := sink.Value(family, "a-to-b", "tcp_sweep", m.DirectionName, size, size, "reno"); !ok || v < 0 {
-				t.Errorf("%v: %s is %v, %v", m.Cell, family.Name, v, ok)
+			v, ok := sink.Value(family, append([]string{"a-to-b", "tcp_sweep", m.DirectionName, size, size, "reno"}, more...)...)
+			if !ok {
+				t.Errorf("%v: %s %v is absent", m.Cell, family.Name, more)
+			}
+			return v
+		}
+		for i, rank := range []string{"0.25", "0.5", "0.75"} {
+			if got, rtt := value(metric.TCPSweepThroughput, rank), value(metric.TCPSweepRTT, rank); got != m.Throughput[i] || rtt != m.RTT[i] {
+				t.Errorf("%v: quantile %s: throughput %v and RTT %v, want %v and %v", m.Cell, rank, got, rtt, m.Throughput[i], m.RTT[i])
+			}
+		}
+		if v := value(metric.TCPSweepRetransmitted); v != *m.Retransmitted {
+			t.Errorf("%v: retransmitted %v, want %v", m.Cell, v, *m.Retransmitted)
+		}
+		for _, model := range []string{"window", "sawtooth"} {
+			if v := value(metric.TCPSweepModel, model); v != *m.Model(model) {
+				t.Errorf("%v: model %s %v, want %v", m.Cell, model, v, *m.Model(model))
 			}
 		}
 	}

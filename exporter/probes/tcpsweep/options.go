@@ -67,7 +67,7 @@ func DefaultOptions() Options {
 	}
 }
 
-// maxCells limits the series of a path.
+// maxCells limits the series of a probe: each cell has up to 11 in each direction (176 by default, at most 1056).
 const maxCells = 48
 
 func (o *Options) check() error {
