@@ -39,6 +39,7 @@ func everything() variables {
 	return variables{
 		"job": ".*", "instance": ".*", "path": ".*", "probe": ".*", "codec": ".*",
 		"saturation": ".*", "train": ".*", "size_sweep": ".*", "tcp": ".*", "direction": ".*",
+		"tcp_sweep": ".*", "congestion_control": ".*", "flows": ".*", "two_way": ".*", "short_flows": ".*", "messages": ".*",
 		"__rate_interval": "1m", "__interval": "15s", "__range": "2h",
 	}
 }
@@ -83,8 +84,8 @@ var unfilled = regexp.MustCompile(`\$[a-zA-Z_{]`)
 // fill replaces $name and ${name} by values. Longer names are first: $__range must not match the start of $__range_s.
 func (v variables) fill(query string) (string, error) {
 	// The dashboards match these exactly, so a dot in a name is escaped.
-	for _, name := range []string{"path", "probe", "codec", "saturation", "train", "size_sweep", "tcp", "direction"} {
-		if v[name] == ".*" {
+	for name, value := range v {
+		if value == ".*" {
 			query = strings.ReplaceAll(query, `="$`+name+`"`, `=~".*"`)
 		}
 	}

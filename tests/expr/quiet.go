@@ -55,6 +55,8 @@ func quiet(query string) string {
 		"oneway:udp_throughput_bytes_per_second:baseline7d":   noHistory,
 		"oneway:tcp_throughput_bytes_per_second:median2h":     noLoadTest,
 		"oneway:tcp_throughput_bytes_per_second:baseline7d":   noHistory,
+		"oneway:working_delay_excess_seconds":                 noLoadTest,
+		"oneway:working_delay_excess:runs_below":              noLoadTest,
 		"oneway:clock_disagreement_seconds":                   noPulse,
 		"oneway:clock_disagreement_bound_seconds":             noPulse,
 		"oneway:schedule_skipped:ratio5m":                     neverHappened,
@@ -89,7 +91,10 @@ func quiet(query string) string {
 }
 
 // ofLoadTests are the groups of families that only agents with load tests have.
-var ofLoadTests = []string{"Runs of load tests", "Link under load", "Packet size by packet rate", "Capacity by packet trains", "TCP", "Load server"}
+var ofLoadTests = []string{
+	"Runs of load tests", "Link under load", "Packet size by packet rate", "Capacity by packet trains", "TCP",
+	"Working delay: of others while a load test runs", "Load server",
+}
 
 // unconfigured is why an agent may not have a family at all: receiver, pulse and load tests are optional.
 func unconfigured(name string) string {

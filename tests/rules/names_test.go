@@ -158,9 +158,13 @@ func TestEveryMatcherOfAClosedSetMatchesSomething(t *testing.T) {
 	for s := queue.Filled; s <= queue.TimeLimited; s++ {
 		sets["state"] = append(sets["state"], s.String())
 	}
-	for _, entry := range metric.TCPLimited.Values[metric.StateL] {
-		s, _, _ := strings.Cut(entry, ":")
-		sets["state"] = append(sets["state"], s)
+	for _, d := range table() {
+		for label, entries := range d.Values {
+			for _, entry := range entries {
+				value, _, _ := strings.Cut(entry, ":")
+				sets[label] = append(sets[label], value)
+			}
+		}
 	}
 	for _, r := range sample.Reasons() {
 		sets[metric.ReasonL] = append(sets[metric.ReasonL], r.String())
