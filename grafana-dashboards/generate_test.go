@@ -139,11 +139,13 @@ func TestPagesLinkToEachOther(t *testing.T) {
 		uids[name] = *board.Uid
 	}
 	for name, others := range map[string][]string{
-		"path.json":     {"clock.json", "load.json", "capacity.json", "tcp.json"},
-		"clock.json":    {"path.json"},
-		"load.json":     {"path.json", "capacity.json", "tcp.json"},
-		"capacity.json": {"path.json", "load.json", "tcp.json"},
-		"tcp.json":      {"path.json", "load.json", "capacity.json"},
+		"path.json":         {"clock.json", "load.json", "capacity.json", "tcp.json", "buffer_sweep.json", "fairness.json"},
+		"clock.json":        {"path.json"},
+		"load.json":         {"path.json", "capacity.json", "tcp.json", "buffer_sweep.json", "fairness.json"},
+		"capacity.json":     {"path.json", "load.json", "tcp.json", "buffer_sweep.json", "fairness.json"},
+		"tcp.json":          {"path.json", "load.json", "capacity.json", "buffer_sweep.json", "fairness.json"},
+		"buffer_sweep.json": {"path.json", "load.json", "capacity.json", "tcp.json", "fairness.json"},
+		"fairness.json":     {"path.json", "load.json", "capacity.json", "tcp.json", "buffer_sweep.json"},
 	} {
 		board, err := boards()[name].Build()
 		if err != nil {

@@ -23,6 +23,7 @@ func loadBoard() *boardBuilder {
 	loadSummaryRow(b)
 	throughputRow(b)
 	loadedDelayRow(b)
+	workingRow(b, saturated)
 	queueRow(b)
 	sweepRow(b)
 	corruptionRow(b)

@@ -55,6 +55,8 @@ func loadTestPages(but string) []page {
 		{"Link under load", loadUID, "Throughput, queue and delay of this path under load"},
 		{"Capacity", capacityUID, "Packet trains, path MTU, and packet size by packet rate on this path"},
 		{"TCP", tcpUID, "Throughput of TCP on this path, and what limits it"},
+		{"Buffer sweep", bufferSweepUID, "TCP on this path by buffer size and congestion control"},
+		{"Fairness and two-way", fairnessUID, "How TCP flows share this path"},
 	}, func(p page) bool { return p.uid == but })
 }
 

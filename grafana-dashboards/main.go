@@ -38,11 +38,13 @@ func main() {
 // boards are the dashboards by file name.
 func boards() map[string]*boardBuilder {
 	return map[string]*boardBuilder{
-		"capacity.json": capacityBoard(),
-		"clock.json":    clockBoard(),
-		"load.json":     loadBoard(),
-		"path.json":     pathBoard(),
-		"tcp.json":      tcpBoard(),
+		"buffer_sweep.json": bufferSweepBoard(),
+		"capacity.json":     capacityBoard(),
+		"clock.json":        clockBoard(),
+		"fairness.json":     fairnessBoard(),
+		"load.json":         loadBoard(),
+		"path.json":         pathBoard(),
+		"tcp.json":          tcpBoard(),
 	}
 }
 

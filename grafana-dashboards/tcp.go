@@ -26,6 +26,7 @@ func tcpBoard() *boardBuilder {
 	tcpThroughputRow(b)
 	tcpRoundTripRow(b)
 	tcpLossRow(b)
+	workingRow(b, transferred)
 	loadTestRunsRow(b)
 	return b
 }

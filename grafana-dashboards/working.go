@@ -1,0 +1,129 @@
+package main
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	tablepanel "github.com/grafana/grafana-foundation-sdk/go/table"
+	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
+
+	"oneway.example/exporter/metric"
+)
+
+const (
+	loaded    = "loaded"
+	idle      = loaded + `="none"`
+	noWorking = slimOr + "no completed run, working_delay_interval 0, or too few packets"
+	// noWorkingDelay is for values that need synchronized clocks.
+	noWorkingDelay = slimOr + "no completed run, working_delay_interval 0, or a clock was not synchronized"
+)
+
+// ownLoad selects the values of a direction while that direction was loaded, alone or with the other.
+func ownLoad(base string, d *metric.Desc, matchers ...string) string {
+	in := func(name, matcher string) string {
+		return from(base, d, append(matchers, matcher, loaded+`=~"`+name+`|both"`)...)
+	}
+	return "(" + in("forward", forward) + " or " + in("reverse", reverse) + ")"
+}
+
+// workingRow shows what others feel while the probe of base loads the link.
+func workingRow(b *boardBuilder, base string) {
+	b.WithRow(dashboard.NewRowBuilder("Working delay: what others feel while this test runs"))
+	b.WithPanel(workingTable(base))
+	b.WithPanel(workingDelay("forward", base, forward))
+	b.WithPanel(workingDelay("reverse", base, reverse))
+	b.WithPanel(idleAndLoaded(text{
+		"R of a call beside the load, run by run",
+		"Transmission rating R (G.107, codec G.711) of a call in each direction while its direction was loaded, and before the load (dotted). The line is at 70: many users are dissatisfied below it (Annex B).",
+		"none", noWorkingDelay + " in this time range",
+	}, base, metric.WorkingR, "min").Span(8).Min(0).Max(100).
+		Thresholds(steps(step{0, "transparent"}, step{callLimit, red})).ThresholdsStyle(line()))
+	b.WithPanel(idleAndLoaded(text{
+		"Loss of others, run by run",
+		"Share of the light test packets that each direction lost while it was loaded, and before the load (dotted).",
+		"percentunit", noWorking + " in this time range",
+	}, base, metric.WorkingLoss, "max").Span(8).Min(0).AxisSoftMax(leastRatio).Thresholds(steps(step{0, "transparent"})))
+	b.WithPanel(inLoads(runs(lines(text{
+		"Round trips per minute",
+		"60 divided by the median round-trip time of light test packets in each run, by the loaded direction: the round trips one after another that a minute has, as a page or an application needs them. Low is bad. It needs no synchronized clock. Not the RPM of an HTTP transfer.",
+		"none", noWorking + " in this time range",
+	}, ranged(fresh(base, from(base, metric.WorkingRoundTrips)), "{{loaded}}"))).Span(8).
+		Thresholds(steps(step{0, "transparent"})), ""))
+}
+
+// callLimit is the default of OnewayRFactorLow.
+const callLimit = 70
+
+// idleAndLoaded has a solid line of the direction under its own load and a dotted one before it.
+func idleAndLoaded(t text, base string, d *metric.Desc, worst string) *timeseries.PanelBuilder {
+	p := runs(plot(t,
+		ranged(fresh(base, worst+" without (loaded) ("+ownLoad(base, d)+")"), "{{direction}} loaded"),
+		ranged(fresh(base, from(base, d, idle)), "{{direction}} idle"),
+	))
+	colored(p, " loaded", prop("custom.lineWidth", 2))
+	return colored(p, " idle", dotted(), prop("custom.pointSize", 2))
+}
+
+// loadNames are the values of label loaded with their colors: purple is both directions.
+var loadNames = []struct{ value, words, color string }{
+	{"none", "idle", gray}, {"forward", "forward loaded", blue}, {"reverse", "reverse loaded", orange}, {"both", "both loaded", purple},
+}
+
+// inLoads names and colors the lines by what was loaded.
+func inLoads(p *timeseries.PanelBuilder, suffix string, own ...dashboard.DynamicConfigValue) *timeseries.PanelBuilder {
+	for _, n := range loadNames {
+		p.OverrideByName(n.value+suffix, append(props{color(n.color), prop("displayName", n.words+suffix)}, own...))
+	}
+	return p
+}
+
+// workingDelay shows the delay of others in a direction, by what was loaded.
+func workingDelay(name, base, matcher string) *timeseries.PanelBuilder {
+	quantile := func(rank string) string { return from(base, metric.WorkingDelay, rank, matcher) }
+	median, bound := "sum without (quantile_rank) ("+quantile(half)+")", from(base, metric.WorkingDelayBound, matcher)
+	p := runs(plot(text{
+		"Delay of others " + name + ", run by run",
+		"Median one-way delay of light test packets in this direction, with its error bound (shaded), and the 95th percentile (dashed): before the load (idle), and while the load was in this direction, in the other, or in both. What the load adds is the queue in front of the slowest link; OnewayWorkingDelayHigh fires if its own direction adds more than 200 ms in 3 runs. A load in the other direction should add nothing.",
+		"s", noWorkingDelay + " in this time range",
+	},
+		ranged(fresh(base, quantile(half)), "{{loaded}}"), ranged(fresh(base, quantile(most)), "{{loaded}} 95 %"),
+		ranged(fresh(base, median+" + "+bound), "{{loaded}} +"), ranged(fresh(base, median+" - "+bound), "{{loaded}} -"),
+	)).Height(9).AxisSoftMin(0).Thresholds(steps(step{0, "transparent"}))
+	inLoads(p, "", prop("custom.lineWidth", 2))
+	inLoads(p, " 95 %", dashed(), prop("custom.pointSize", 3))
+	edge := props{prop("custom.lineWidth", 0), prop("custom.showPoints", "never"), prop("custom.hideFrom", map[string]bool{"legend": true, "tooltip": true, "viz": false})}
+	inLoads(p, " -", edge...)
+	for _, n := range loadNames {
+		p.OverrideByName(n.value+" +", append(props{color(n.color), prop("custom.fillBelowTo", n.value+" -"), prop("custom.fillOpacity", 20)}, edge...))
+	}
+	return p
+}
+
+// workingTable is the last run.
+func workingTable(base string) *tablepanel.PanelBuilder {
+	each := func(expr string) string { return "max by (direction, loaded) (" + expr + ")" }
+	of := func(d *metric.Desc, matchers ...string) string { return each(from(base, d, matchers...)) }
+	words := map[string]dashboard.ValueMappingResult{}
+	for i, n := range loadNames {
+		words[n.value] = word(n.words, n.color, int32(i))
+	}
+	median := of(metric.WorkingDelay, half)
+	return columns(text{
+		"Delay, variation, loss and R of others, the last run",
+		"Light test packets of each direction before the load (idle) and while it ran: median one-way delay with its error bound, what the load added to the idle median (a constant clock error cancels), 95th percentile, delay variation (95th percentile above the least), loss, and transmission rating R of a call (G.107, codec G.711).",
+		"none", noWorking,
+	},
+		column{title: "direction", label: metric.Direction, empty: "no completed run"},
+		column{title: "load", label: loaded, own: props{prop("custom.minWidth", 120), prop("mappings", values(words)), prop("custom.cellOptions", map[string]string{"type": "color-text"})}},
+		column{title: "delay", query: median, unit: "s"},
+		column{title: "± bound", query: of(metric.WorkingDelayBound), unit: "s"},
+		column{title: "added", query: median + " - on (direction) group_left () max by (direction) (" + from(base, metric.WorkingDelay, half, idle) + ")", unit: "s"},
+		column{title: "95 %", query: of(metric.WorkingDelay, most), unit: "s"},
+		column{title: "variation 95 %", query: of(metric.WorkingVariation, most), unit: "s", own: props{prop("custom.minWidth", 110)}},
+		column{title: "loss", query: of(metric.WorkingLoss), unit: "percentunit", own: props{prop("decimals", 2)}},
+		column{title: "R", query: of(metric.WorkingR), own: props{
+			prop("decimals", 0), prop("custom.cellOptions", map[string]string{"type": "color-text"}),
+			prop("thresholds", map[string]any{"mode": "absolute", "steps": []map[string]any{
+				{"value": nil, "color": red}, {"value": callLimit, "color": yellow}, {"value": 80, "color": green},
+			}}),
+		}},
+	).Span(24).Decimals(1).Thresholds(steps(step{0, gray})).WithTransformation(sortedBy("load")).WithTransformation(sortedBy("direction"))
+}
