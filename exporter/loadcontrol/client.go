@@ -25,8 +25,10 @@ const ReplyTimeout = 10 * time.Second
 // the session they return the error of Err.
 type Client struct {
 	*Conn
-	welcome Welcome
-	part    *openedPart // nil: the client of a whole session
+	welcome    Welcome
+	part       *openedPart     // nil: the client of a whole session
+	offers     bool            // the load server offers a reflector
+	reflecting chan Reflecting // its reply; one place
 }
 
 // Welcome returns the first message of the load server.
@@ -68,8 +70,11 @@ func (c *Client) route(deliver func(*TrafficMessage, []byte) error) {
 			return
 		}
 		err = unexpected(&m)
-		if m.Traffic != nil && deliver != nil {
+		switch {
+		case m.Traffic != nil && deliver != nil:
 			err = deliver(m.Traffic, data)
+		case m.Reflecting != nil:
+			err = c.reflects(m.Reflecting)
 		}
 		if err != nil {
 			c.end(c.lost(err))
@@ -184,7 +189,7 @@ func handshake(ctx context.Context, nc net.Conn, trust *tls.Config, o *ClientOpt
 		return nil, &phaseError{"TLS", err}
 	}
 	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
-	early, err := upgrade(secure, o, address)
+	early, offers, err := upgrade(secure, o, address)
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
@@ -198,7 +203,7 @@ func handshake(ctx context.Context, nc net.Conn, trust *tls.Config, o *ClientOpt
 	case m.Welcome == nil:
 		err = fmt.Errorf("%w: %s before welcome", ErrProtocol, m.name())
 	default:
-		return &Client{Conn: conn, welcome: *m.Welcome}, nil
+		return &Client{Conn: conn, welcome: *m.Welcome, offers: offers, reflecting: make(chan Reflecting, 1)}, nil
 	}
 	conn.end(err)
 	_ = conn.Close() // err is returned
@@ -206,11 +211,11 @@ func handshake(ctx context.Context, nc net.Conn, trust *tls.Config, o *ClientOpt
 }
 
 // upgrade requests the session over HTTP/1.1. It returns the bytes after the response that are
-// already read.
-func upgrade(nc net.Conn, o *ClientOptions, address string) (early []byte, err error) {
+// already read, and whether the response offers a reflector.
+func upgrade(nc net.Conn, o *ClientOptions, address string) (early []byte, offers bool, err error) {
 	request, err := http.NewRequest(http.MethodGet, "https://"+address+Path, http.NoBody)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	request.Header.Set("Connection", "Upgrade")
 	request.Header.Set("Upgrade", protocol)
@@ -219,7 +224,7 @@ func upgrade(nc net.Conn, o *ClientOptions, address string) (early []byte, err e
 		request.Header.Set("Authorization", "Bearer "+o.Token)
 	}
 	if err := request.Write(nc); err != nil {
-		return nil, &phaseError{"HTTP", err}
+		return nil, false, &phaseError{"HTTP", err}
 	}
 	limited := &io.LimitedReader{R: nc, N: maxHeaderBytes}
 	in := bufio.NewReader(limited)
@@ -228,16 +233,17 @@ func upgrade(nc net.Conn, o *ClientOptions, address string) (early []byte, err e
 		if limited.N <= 0 {
 			err = fmt.Errorf("more than %d bytes of headers", maxHeaderBytes)
 		}
-		return nil, &phaseError{"HTTP", err}
+		return nil, false, &phaseError{"HTTP", err}
 	}
 	defer reply.Body.Close()
 	if reply.StatusCode != http.StatusSwitchingProtocols {
 		limited.N = maxHeaderBytes
-		return nil, refused(reply)
+		return nil, false, refused(reply)
 	}
 	if reply.Header.Get("Upgrade") != protocol {
-		return nil, &phaseError{"HTTP", fmt.Errorf("the response upgrades to the protocol %.40q, want %q", reply.Header.Get("Upgrade"), protocol)}
+		return nil, false, &phaseError{"HTTP", fmt.Errorf("the response upgrades to the protocol %.40q, want %q", reply.Header.Get("Upgrade"), protocol)}
 	}
 	limited.N = math.MaxInt64
-	return in.Peek(in.Buffered())
+	early, err = in.Peek(in.Buffered())
+	return early, offered(reply.Header), err
 }

@@ -15,9 +15,11 @@ import (
 func messages() []Message {
 	return []Message{
 		{Open: &Open{Traffic: "udp", Parameters: json.RawMessage(`{"a":1}`), Test: "train", Run: "r1", Bytes: 1 << 20, Duration: time.Minute}},
+		{Reflect: &Reflect{Bytes: 7}},
 		{Close: &Close{}},
 		{Welcome: &Welcome{Limits: Limits{BytesPerSecond: 1e6, Duration: time.Minute, Sessions: 1, BytesPerDay: 5, LeftToday: 4}}},
 		{Opened: &Opened{Reply: json.RawMessage(`[1,2]`)}},
+		{Reflecting: &Reflecting{Port: 8621, Key: []byte("0123456789abcdef")}},
 		{Refusal: &Refusal{ID: 1, Reason: DayLimit, Detail: "tomorrow", RetryAfter: time.Hour}},
 		{Traffic: &TrafficMessage{Name: "traffic", Body: json.RawMessage(`"x"`)}},
 	}

@@ -12,6 +12,8 @@
 //	bytes and time that it will take      ->
 //	                                       <- Opened: the traffic's reply    or Refusal
 //	say: a message of the traffic         -> and <-, bytes with those of the load server
+//	Reflect, once                         ->
+//	                                       <- Reflecting: the port and the key of a reflector, or a Refusal in it
 //	Close at any time                      ->
 //	                                       <- Refusal at any time, and the end
 //
@@ -37,12 +39,14 @@ const DefaultPort = 8620
 // Message is one JSON message of a frame: exactly one field is set.
 type Message struct {
 	// Sent by the client.
-	Open  *Open  `json:"open,omitempty"`
-	Close *Close `json:"close,omitempty"`
+	Open    *Open    `json:"open,omitempty"`
+	Reflect *Reflect `json:"reflect,omitempty"`
+	Close   *Close   `json:"close,omitempty"`
 	// Sent by the load server.
-	Welcome *Welcome `json:"welcome,omitempty"`
-	Opened  *Opened  `json:"opened,omitempty"`
-	Refusal *Refusal `json:"refusal,omitempty"`
+	Welcome    *Welcome    `json:"welcome,omitempty"`
+	Opened     *Opened     `json:"opened,omitempty"`
+	Reflecting *Reflecting `json:"reflecting,omitempty"`
+	Refusal    *Refusal    `json:"refusal,omitempty"`
 	// Sent by both.
 	Traffic *TrafficMessage `json:"traffic,omitempty"`
 }
@@ -209,13 +213,15 @@ type part struct {
 	client, loadServer bool // the ends that may send it
 }
 
-func (m *Message) parts() [6]part {
+func (m *Message) parts() [8]part {
 	const yes, no = true, false
 	return [...]part{
 		{"open", m.Open != nil, yes, no},
+		{"reflect", m.Reflect != nil, yes, no},
 		{"close", m.Close != nil, yes, no},
 		{"welcome", m.Welcome != nil, no, yes},
 		{"opened", m.Opened != nil, no, yes},
+		{"reflecting", m.Reflecting != nil, no, yes},
 		{"refusal", m.Refusal != nil, no, yes},
 		{"traffic", m.Traffic != nil, yes, yes},
 	}
@@ -259,6 +265,8 @@ func (m *Message) check() error {
 		return fmt.Errorf("%w: message has no name", ErrProtocol)
 	case m.Refusal != nil:
 		return m.Refusal.Check()
+	case m.Reflecting != nil:
+		return m.Reflecting.check()
 	}
 	return nil
 }

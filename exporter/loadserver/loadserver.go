@@ -16,8 +16,12 @@
 //	                 address that is to receive; streams are sent only there
 //	Transfer         rate, duration and bytes within the token's limits and the announced ones
 //
+// On request a session has a reflector (package reflector) on a UDP port of Ports, for test packets beside the load. It
+// replies to packets that the session's random key authenticates, from the address of the control connection, with no
+// more bytes than it receives; their number is announced, and their bytes count as those of the transfers.
+//
 // The control connection is the session. Its end, or the idle timeout of the traffic, ends all that
-// belongs to it: streams, memory, the use of the link. A refusal has a reason and the time of a
+// belongs to it: streams, the reflector, memory, the use of the link. A refusal has a reason and the time of a
 // retry. The state directory has each token's usage of the day, with the reservations of running
 // sessions, so that a crash loses none.
 //

@@ -61,6 +61,8 @@ type session struct {
 	announced int64     // announced bytes that are left
 	sockets   []net.Listener
 	settle    [2]func(bytes int64, now time.Time) // of the last draw by direction; nil: none
+
+	reflecting *reflecting // used by the goroutine of serve only; nil: no reflector
 }
 
 var _ traffic.Host = (*session)(nil)
@@ -135,6 +137,8 @@ func (s *session) handle(m *loadcontrol.Message) error {
 		refusal = s.open(m.Open)
 	case m.Traffic != nil && s.traffic != nil:
 		refusal = s.traffic.Handle(m.Traffic)
+	case m.Reflect != nil && s.traffic != nil:
+		refusal = s.reflect(m.Reflect)
 	default:
 		refusal = badRequest("the session is not open")
 	}
@@ -265,6 +269,7 @@ func (s *session) finish(reason string) {
 	if s.traffic == nil {
 		return
 	}
+	s.endReflecting()
 	received, sent := s.transferred[sample.Forward].Load(), s.transferred[sample.Reverse].Load()
 	s.reserve.Settle(received + sent)
 	s.quota.Settle(received + sent + s.headers.Load())
@@ -301,14 +306,19 @@ func (s *session) Take(bytes int64) *loadcontrol.Refusal {
 }
 
 func (s *session) CountBytes(d sample.Direction, payload, headers int64) {
-	s.transferred[d].Add(payload)
-	s.headers.Add(headers)
+	s.charge(d, payload, headers)
 	s.mu.Lock()
 	settle := s.settle[d]
 	s.mu.Unlock()
 	if settle != nil {
 		settle(payload, time.Now())
 	}
+}
+
+// charge counts bytes in the quotas and in the totals.
+func (s *session) charge(d sample.Direction, payload, headers int64) {
+	s.transferred[d].Add(payload)
+	s.headers.Add(headers)
 	s.r.counts.note(func(st *Status) {
 		if d == sample.Forward {
 			st.Received += payload

@@ -54,6 +54,10 @@ type Options struct {
 	// Hardware names the interface whose card's timestamps are used; empty: the kernel's only. Requests must arrive
 	// through that card.
 	Hardware string `yaml:"hardware"`
+	// MaxRequestBytes is the largest request that gets a reply. Default and maximum: MaxPacketBytes.
+	MaxRequestBytes int
+	// MaxReplyBytes is the most payload that each socket replies with; 0: no limit.
+	MaxReplyBytes uint64
 	// ReceiveBufferBytes is the receive buffer of each socket. Default 16 MiB, or less under
 	// a memory limit (memlimit.Buffer).
 	ReceiveBufferBytes int
@@ -68,7 +72,7 @@ type Env struct {
 }
 
 const (
-	// MaxPacketBytes is the largest request that gets a reply: jumbo frames.
+	// MaxPacketBytes is the largest request that a reflector replies to: jumbo frames.
 	MaxPacketBytes = 9216
 	// DefaultMaxSessions is the default of Options.MaxSessions.
 	DefaultMaxSessions = 1 << 16
@@ -109,6 +113,7 @@ func (o *Options) complete() error {
 	option.Default(false, &o.MemoryLimit, memlimit.Process())
 	option.Default(o.given("session_expiry"), &o.Expiry, 15*time.Minute)
 	option.Default(false, &o.LossWait, 3*time.Second)
+	option.Default(false, &o.MaxRequestBytes, MaxPacketBytes)
 	option.Default(false, &o.ReceiveBufferBytes, memlimit.Buffer(receiveBufferBytes))
 	if err := o.check(); err != nil {
 		return err

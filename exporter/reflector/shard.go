@@ -39,6 +39,8 @@ type shard struct {
 	// round counts send rounds; a session has at most perRound replies in one. 0: any number.
 	round    uint64
 	perRound uint8
+
+	replyBytes uint64 // payload so far, with the replies that the kernel refused
 }
 
 func newShard(o *Options, random func() uint32) *shard {
@@ -65,8 +67,10 @@ func newShard(o *Options, random func() uint32) *shard {
 func (s *shard) handle(in *tstamp.In, now time.Duration, a *pendingReply) Result {
 	b := in.Payload
 	switch {
-	case in.Truncated:
+	case in.Truncated, len(b) > s.options.MaxRequestBytes:
 		return Oversized
+	case s.options.MaxReplyBytes > 0 && s.replyBytes+uint64(len(b)) > s.options.MaxReplyBytes:
+		return RateLimited
 	case len(b) < minRequestBytes || s.options.RequireKey && len(b) < stamp.AuthenticatedBytes:
 		return Short
 	}

@@ -126,6 +126,7 @@ func (s *socket) work(now time.Duration, from int) (next int) {
 			continue
 		}
 		a.result = r
+		s.shard.replyBytes += uint64(len(a.payload))
 		s.out = append(s.out, tstamp.Out{
 			Payload: a.payload, Peer: in.Peer, Source: in.Local, DSCP: in.DSCP, TTL: replyTTL, Cookie: a.cookie,
 		})

@@ -30,7 +30,7 @@ const (
 	SendFailed
 	// Short: shorter than a request: 41 bytes, or 112 if a key is required.
 	Short
-	// Oversized: larger than MaxPacketBytes.
+	// Oversized: larger than Options.MaxRequestBytes.
 	Oversized
 	// Corrupted: the Receipt's CRC does not match, or a packet of a session that has Receipts had none, or TLVs that
 	// fail their HMAC.
@@ -48,7 +48,7 @@ const (
 	BadAddress
 	// Loop: from a reflector.
 	Loop
-	// RateLimited: the source exceeds its rate.
+	// RateLimited: the source exceeds its rate, or the socket has sent Options.MaxReplyBytes.
 	RateLimited
 	// SessionsFull: there is no space for another session.
 	SessionsFull
@@ -89,6 +89,8 @@ type Stats struct {
 	Sessions int
 	// SocketDrops counts requests that the kernel dropped because the buffer was full.
 	SocketDrops uint64
+	// ReplyBytes is the payload of all replies, and so that of their requests.
+	ReplyBytes uint64
 	// SendErrors counts the replies that the kernel refused, by errno; their sum is Results[SendFailed].
 	SendErrors map[syscall.Errno]uint64
 	// Addrs are the listening addresses.
@@ -129,6 +131,7 @@ func (r *Reflector) Stats() Stats {
 		for errno, n := range h.sendErrors {
 			s.SendErrors[errno] += n
 		}
+		s.ReplyBytes += h.replyBytes
 		s.Sessions += h.table.len()
 		h.mu.Unlock()
 	}
