@@ -22,7 +22,7 @@ import (
 )
 
 // Env is the environment that the agent passes to every prober. All fields but Calibration are set; in tests Links,
-// Reports and Scopes may be nil too.
+// Light, Reports and Scopes may be nil too.
 type Env struct {
 	Log *slog.Logger
 	// Sink is for the series of what probers share, such as a socket: those of one prober are in its Scope.
@@ -40,6 +40,8 @@ type Env struct {
 	Links *link.Table
 	// Reports stores the reports of load tests' runs.
 	Reports *report.Store
+	// Light begins the streams of light packets that go beside load tests; nil: there are none.
+	Light Light
 	// Recorder takes raw samples; nil: there are no readers.
 	Recorder *record.Recorder
 }
