@@ -1,0 +1,324 @@
+// Package working evaluates light test packets that were sent beside a load test: their delay, variation and loss, and
+// the voice quality that these give, while the link was idle and while it was loaded in each direction (RFC 9318,
+// section 4.4: working latency).
+//
+// A packet belongs to the part of the run in which it was sent (T1), from the first packet of a load to the last one that
+// its sender sent: also the first moment, in which the queue fills, since others meet it too. Packets between and after the
+// loads, while a queue drains, belong to no part.
+package working
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/voice"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/record"
+	"oneway.example/exporter/sample"
+)
+
+// Packet is what is kept of a record.Packet.
+type Packet struct {
+	seq, reverseSeq, restarts uint64
+	sent                      instant.Time
+	roundTrip                 time.Duration // noTime: unknown
+	delays                    [2]delay      // by direction
+	outcome                   record.Outcome
+}
+
+// delay is that of one direction.
+type delay struct {
+	value, bound time.Duration
+	reason       sample.Reason
+	tooLate      bool
+}
+
+const noTime = -1 << 63
+
+// Keep returns what is kept of a packet.
+func Keep(p *record.Packet) Packet {
+	k := Packet{seq: p.Seq, reverseSeq: p.ReverseSeq, restarts: p.Restarts, sent: p.T1.At, roundTrip: noTime, outcome: p.Outcome}
+	for d, v := range [2]sample.Delay{p.Forward, p.Reverse} {
+		k.delays[d] = delay{v.Value, v.Bound, v.Reason, p.TooLate[d]}
+	}
+	if rtt, ok := p.RoundTrip(); ok && p.Outcome == record.Received {
+		k.roundTrip = rtt
+	}
+	return k
+}
+
+// Span is a time, its ends included.
+type Span struct{ From, To instant.Time }
+
+func (s Span) contains(t instant.Time) bool { return s.From <= t && t <= s.To }
+
+// Load is the time in which a direction was loaded.
+type Load struct {
+	Direction sample.Direction
+	Span
+}
+
+// Loaded are the directions of the load.
+type Loaded string
+
+// The values of Loaded.
+const (
+	None    Loaded = "none"
+	Forward Loaded = "forward"
+	Reverse Loaded = "reverse"
+	Both    Loaded = "both"
+)
+
+// minPackets is the least number of packets of a value.
+const minPackets = 10
+
+// Quantiles are in seconds.
+type Quantiles struct {
+	P50 float64 `json:"p50"`
+	P95 float64 `json:"p95"`
+	// ErrorBound is the largest bound of the values; absent for differences of one clock.
+	ErrorBound *float64 `json:"error_bound,omitempty"`
+}
+
+// Way is one direction in one part. Unknown values are absent.
+type Way struct {
+	Decided int `json:"decided_packets"`
+	Lost    int `json:"lost_packets"`
+	// Loss needs 10 decided packets.
+	Loss *float64 `json:"loss_ratio,omitempty"`
+	// Delay needs 10 valid delays of packets that arrived; lost ones are in Loss only, so that Delay is the one of those
+	// packets that others receive. Reason is why it is absent.
+	Delay  *Quantiles `json:"delay_seconds,omitempty"`
+	Reason string     `json:"reason,omitempty"`
+	// Variation is the delay less the least one of the part (RFC 5481).
+	Variation *Quantiles `json:"delay_variation_seconds,omitempty"`
+	// R is that of a G.711 call.
+	R *float64 `json:"r_factor,omitempty"`
+}
+
+// Part is the result of one part of the run.
+type Part struct {
+	Loaded  Loaded `json:"loaded"`
+	Packets int    `json:"sent_packets"`
+	// RoundTrip leaves out the time in the reflector. It needs 10 replies.
+	RoundTrip *Quantiles `json:"round_trip_time_seconds,omitempty"`
+	// RoundTrips is 60 s divided by the median round trip.
+	RoundTrips *float64 `json:"round_trips_per_minute,omitempty"`
+	Forward    Way      `json:"forward"`
+	Reverse    Way      `json:"reverse"`
+}
+
+// Way returns one direction.
+func (p *Part) Way(d sample.Direction) *Way {
+	if d == sample.Forward {
+		return &p.Forward
+	}
+	return &p.Reverse
+}
+
+// Evaluate returns the parts that have packets: idle is the time before the loads. It sorts the packets.
+func Evaluate(packets []Packet, idle Span, loads []Load) (parts []Part) {
+	packets = unique(packets)
+	fates := judge(packets)
+	for _, loaded := range []Loaded{None, Forward, Reverse, Both} {
+		var in []int
+		for i := range packets {
+			if part, any := partOf(packets[i].sent, idle, loads); any && part == loaded {
+				in = append(in, i)
+			}
+		}
+		if len(in) > 0 {
+			parts = append(parts, evaluate(loaded, packets, fates, in))
+		}
+	}
+	return parts
+}
+
+// unique sorts the packets by number. A late one was recorded before as lost.
+func unique(packets []Packet) []Packet {
+	slices.SortStableFunc(packets, func(a, b Packet) int { return cmp.Compare(a.seq, b.seq) })
+	kept := packets[:0]
+	for _, p := range packets {
+		if n := len(kept); n > 0 && kept[n-1].seq == p.seq {
+			kept[n-1] = p
+			continue
+		}
+		kept = append(kept, p)
+	}
+	return kept
+}
+
+// partOf returns the part in which a packet was sent at t, if it is in one.
+func partOf(t instant.Time, idle Span, loads []Load) (Loaded, bool) {
+	var in [2]bool
+	for i := range loads {
+		if loads[i].contains(t) {
+			in[loads[i].Direction] = true
+		}
+	}
+	switch in {
+	case [2]bool{true, true}:
+		return Both, true
+	case [2]bool{true, false}:
+		return Forward, true
+	case [2]bool{false, true}:
+		return Reverse, true
+	}
+	return None, idle.contains(t)
+}
+
+// fate is what became of a packet in one direction.
+type fate uint8
+
+const (
+	undecided fate = iota
+	arrived
+	lost
+)
+
+// judge returns the fates of packets in both directions. The reflector numbers its replies: where k numbers of replies
+// are missing between two replies, k of the packets between them were lost in reverse, and the others forward. If both
+// happened between two replies, the order is unknown, and the first ones count as lost forward. Packets after the last
+// reply, and those between two sessions of the reflector, stay undecided.
+func judge(packets []Packet) [][2]fate {
+	fates := make([][2]fate, len(packets))
+	last := -1 // the last answered packet
+	for i := range packets {
+		p := &packets[i]
+		if p.outcome == record.Lost {
+			continue
+		}
+		for d := range p.delays {
+			if fates[i][d] = arrived; p.delays[d].tooLate {
+				fates[i][d] = lost
+			}
+		}
+		asked, replied, known := p.seq, p.reverseSeq, true
+		if last >= 0 {
+			before := &packets[last]
+			known = before.restarts == p.restarts && p.reverseSeq > before.reverseSeq
+			asked, replied = p.seq-before.seq-1, p.reverseSeq-before.reverseSeq-1
+		}
+		if known && replied <= asked {
+			missing(packets[last+1:i], fates[last+1:i], asked-replied)
+		}
+		last = i
+	}
+	return fates
+}
+
+// missing sets the fates of packets without a reply, of which the first so many were lost forward.
+func missing(packets []Packet, fates [][2]fate, forward uint64) {
+	for i := range packets {
+		if uint64(i) < forward {
+			fates[i][sample.Forward] = lost
+		} else {
+			fates[i] = [2]fate{arrived, lost}
+		}
+	}
+}
+
+func evaluate(loaded Loaded, packets []Packet, fates [][2]fate, in []int) Part {
+	p := Part{Loaded: loaded, Packets: len(in)}
+	var trips []time.Duration
+	for _, i := range in {
+		if t := packets[i].roundTrip; t != noTime {
+			trips = append(trips, t)
+		}
+	}
+	if len(trips) >= minPackets {
+		slices.Sort(trips)
+		p.RoundTrip = quantiles(trips, 0)
+		if median := p.RoundTrip.P50; median > 0 {
+			perMinute := 60 / median
+			p.RoundTrips = &perMinute
+		}
+	}
+	for _, d := range sample.Directions() {
+		*p.Way(d) = way(packets, fates, in, d)
+	}
+	return p
+}
+
+// quantiles are those of ascending values less base.
+func quantiles(ascending []time.Duration, base time.Duration) *Quantiles {
+	return &Quantiles{P50: (order.Quantile(ascending, 0.5) - base).Seconds(), P95: (order.Quantile(ascending, 0.95) - base).Seconds()}
+}
+
+// way evaluates one direction.
+func way(packets []Packet, fates [][2]fate, in []int, d sample.Direction) (w Way) {
+	var delays []time.Duration
+	var bound time.Duration
+	bursts, lostBefore := 0, false
+	reasons := map[sample.Reason]int{}
+	for _, i := range in {
+		f := fates[i][d]
+		if f == undecided {
+			continue
+		}
+		w.Decided++
+		if f == lost {
+			w.Lost++
+			if !lostBefore {
+				bursts++
+			}
+		}
+		lostBefore = f == lost
+		v := &packets[i].delays[d]
+		switch {
+		case f == lost || packets[i].outcome == record.Lost:
+		case v.reason == sample.OK:
+			delays, bound = append(delays, v.value), max(bound, v.bound)
+		default:
+			reasons[v.reason]++
+		}
+	}
+	if w.Decided >= minPackets {
+		ratio := float64(w.Lost) / float64(w.Decided)
+		w.Loss = &ratio
+	}
+	if len(delays) < minPackets {
+		w.Reason = why(reasons, len(delays))
+		return w
+	}
+	sorted := order.Sorted(delays)
+	w.Delay, w.Variation = quantiles(sorted, 0), quantiles(sorted, sorted[0])
+	limit := bound.Seconds()
+	w.Delay.ErrorBound = &limit
+	w.R = rate(voice.Path{Delay: sorted[0], Decided: uint64(w.Decided), Lost: uint64(w.Lost), Bursts: uint64(bursts)}, delays)
+	return w
+}
+
+// why is the most frequent reason of invalid delays, if they are more than the valid ones.
+func why(reasons map[sample.Reason]int, valid int) string {
+	best, most := "few_packets", valid
+	for _, r := range sample.Reasons() {
+		if reasons[r] > most {
+			best, most = r.String(), reasons[r]
+		}
+	}
+	return best
+}
+
+// maxPlayout is the limit of the playout buffer, that of package probes/stamp.
+const maxPlayout = 500 * time.Millisecond
+
+// rate returns R of a call with G.711 and an adaptive playout buffer; delays are in the order of sending.
+func rate(path voice.Path, delays []time.Duration) *float64 {
+	codec, err := voice.CodecByName("G.711")
+	model, unknown := voice.ModelByName("g107")
+	if err != nil || unknown != nil {
+		return nil
+	}
+	buffer := voice.AdaptivePlayout(maxPlayout)
+	for i, d := range delays {
+		buffer.Add(uint64(i), d-path.Delay)
+	}
+	a, ok := path.Assess(codec, buffer.Snapshot(), voice.Defaults(), model)
+	if !ok {
+		return nil
+	}
+	return &a.R
+}

@@ -1,0 +1,190 @@
+package working
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/record"
+	"oneway.example/exporter/sample"
+)
+
+const (
+	ms    = time.Millisecond
+	start = instant.Time(1_800_000_000_000_000_000)
+)
+
+// path makes the records of packets sent every 50 ms, with these delays, of which those are lost.
+type path struct {
+	all     []Packet
+	replied uint64
+	clocks  sample.Reason
+}
+
+func (p *path) send(at, forward, reverse time.Duration, lostForward, lostReverse bool) {
+	r := record.Packet{Packet: sample.Packet{Seq: uint64(len(p.all))}}
+	sent := start.Add(at)
+	r.T1 = sample.Stamp{At: sent, Origin: sample.Kernel}
+	if !lostForward {
+		r.ReverseSeq = p.replied
+		p.replied++
+	}
+	if lostForward || lostReverse {
+		r.Outcome = record.Lost
+	} else {
+		r.T2 = sample.Stamp{At: sent.Add(forward), Origin: sample.InPacket}
+		r.T3 = sample.Stamp{At: sent.Add(forward + ms), Origin: sample.FollowUp}
+		r.T4 = sample.Stamp{At: sent.Add(forward + ms + reverse), Origin: sample.Kernel}
+		reason := max(p.clocks, sample.OK)
+		r.Forward = sample.Delay{Value: forward, Bound: ms + time.Duration(len(p.all)), Reason: reason}
+		r.Reverse = sample.Delay{Value: reverse, Bound: 2 * ms, Reason: reason}
+	}
+	p.all = append(p.all, Keep(&r))
+}
+
+func span(from, to time.Duration) Span { return Span{start.Add(from), start.Add(to)} }
+
+func near(t *testing.T, what string, got *float64, want float64) {
+	t.Helper()
+	if got == nil || math.Abs(*got-want) > 1e-9 {
+		t.Errorf("%s: %v, want %v", what, show(got), want)
+	}
+}
+
+func show(v *float64) any {
+	if v == nil {
+		return "absent"
+	}
+	return *v
+}
+
+// idle, forward load with a queue that fills and every fifth packet lost, a pause, reverse load with every fourth lost.
+func loaded(clocks sample.Reason) (p path, idle Span, loads []Load) {
+	p.clocks = clocks
+	for i := range 20 {
+		p.send(time.Duration(i)*50*ms, 14*ms, 10*ms, false, false)
+	}
+	for i := range 40 {
+		p.send(2*time.Second+time.Duration(i)*50*ms, min(14*ms+time.Duration(i)*20*ms, 400*ms), 10*ms, i%5 == 4, false)
+	}
+	for i := range 10 { // the queue drains: in no part
+		p.send(4*time.Second+time.Duration(i)*50*ms, 300*ms, 10*ms, false, false)
+	}
+	for i := range 40 {
+		p.send(6*time.Second+time.Duration(i)*50*ms, 14*ms, 110*ms, false, i%4 == 2)
+	}
+	p.send(9*time.Second, 14*ms, 10*ms, false, false)
+	return p, span(0, time.Second), []Load{{sample.Forward, span(2*time.Second, 4*time.Second-ms)}, {sample.Reverse, span(6*time.Second, 8*time.Second)}}
+}
+
+func TestPartsHaveTheDelayLossAndRatingOfTheirDirection(t *testing.T) {
+	p, idle, loads := loaded(sample.OK)
+	parts := Evaluate(p.all, idle, loads)
+	var names []Loaded
+	for _, part := range parts {
+		names = append(names, part.Loaded)
+	}
+	if diff := cmp.Diff([]Loaded{None, Forward, Reverse}, names); diff != "" {
+		t.Fatal(diff)
+	}
+	none, forward, reverse := parts[0], parts[1], parts[2]
+	if none.Packets != 20 || forward.Packets != 40 || reverse.Packets != 40 {
+		t.Errorf("%d, %d and %d packets", none.Packets, forward.Packets, reverse.Packets)
+	}
+	near(t, "idle delay", &none.Forward.Delay.P50, 0.014)
+	near(t, "idle round trip", &none.RoundTrip.P50, 0.024)
+	near(t, "idle round trips per minute", none.RoundTrips, 2500)
+	near(t, "idle loss", none.Forward.Loss, 0)
+	near(t, "working delay", &forward.Forward.Delay.P95, 0.4)
+	near(t, "working delay variation", &forward.Forward.Variation.P95, 0.386)
+	near(t, "bound", forward.Forward.Delay.ErrorBound, 0.001+58e-9) // the last packet of the load is lost
+	near(t, "loss forward", forward.Forward.Loss, 0.2)
+	near(t, "loss back, forward loaded", forward.Reverse.Loss, 0)
+	near(t, "delay back, forward loaded", &forward.Reverse.Delay.P50, 0.01)
+	near(t, "loss reverse", reverse.Reverse.Loss, 0.25)
+	near(t, "loss forward, reverse loaded", reverse.Forward.Loss, 0)
+	if forward.Reverse.Decided != 32 { // lost packets never reached that direction
+		t.Errorf("%d packets decided in reverse, want those that arrived forward", forward.Reverse.Decided)
+	}
+	near(t, "delay reverse", &reverse.Reverse.Delay.P50, 0.11)
+	if *none.Forward.R < 90 || *forward.Forward.R > 30 || *forward.Reverse.R < 90 || *reverse.Reverse.R > *none.Reverse.R-20 {
+		t.Errorf("R idle %v, forward %v and back %v, reverse %v", *none.Forward.R, *forward.Forward.R, *forward.Reverse.R, *reverse.Reverse.R)
+	}
+}
+
+func TestUnknownClocksLeaveRoundTripAndLoss(t *testing.T) {
+	p, idle, loads := loaded(sample.ClockSilent)
+	for _, part := range Evaluate(p.all, idle, loads) {
+		for _, d := range sample.Directions() {
+			if w := part.Way(d); w.Delay != nil || w.R != nil || w.Variation != nil || w.Reason != "clock_silent" || w.Loss == nil {
+				t.Errorf("%s, %s: %+v", part.Loaded, d, w)
+			}
+		}
+		if part.RoundTrip == nil || part.RoundTrips == nil {
+			t.Errorf("%s: no round trip", part.Loaded)
+		}
+	}
+}
+
+func TestBothDirectionsTogetherAreAPartOfTheirOwn(t *testing.T) {
+	var p path
+	for i := range 60 {
+		p.send(time.Duration(i)*50*ms, 10*ms, 10*ms, false, false)
+	}
+	parts := Evaluate(p.all, Span{}, []Load{{sample.Reverse, span(0, 3*time.Second)}, {sample.Forward, span(time.Second, 2*time.Second-ms)}})
+	if len(parts) != 2 || parts[0].Loaded != Reverse || parts[0].Packets != 40 || parts[1].Loaded != Both || parts[1].Packets != 20 {
+		t.Errorf("%+v", parts)
+	}
+}
+
+func TestFewPacketsGiveNoValue(t *testing.T) {
+	var p path
+	for i := range 9 {
+		p.send(time.Duration(i)*50*ms, 10*ms, 10*ms, false, false)
+	}
+	part := Evaluate(p.all, span(0, time.Second), nil)[0]
+	if part.RoundTrip != nil || part.Forward.Delay != nil || part.Forward.Loss != nil || part.Forward.Reason != "few_packets" || part.Forward.Decided != 9 {
+		t.Errorf("%+v", part)
+	}
+}
+
+// Neither the packets after the last reply nor those around a restart of the reflector are lost.
+func TestUndecidedPacketsAreNotLost(t *testing.T) {
+	var p path
+	for i := range 20 {
+		p.send(time.Duration(i)*50*ms, 10*ms, 10*ms, false, i == 10 || i == 12 || i > 14)
+	}
+	for i := 12; i < len(p.all); i++ {
+		p.all[i].restarts, p.all[i].reverseSeq = 1, p.all[i].reverseSeq-12
+	}
+	part := Evaluate(p.all, span(0, time.Minute), nil)[0]
+	if w := part.Forward; w.Decided != 14 || w.Lost != 0 {
+		t.Errorf("forward %+v", w)
+	}
+	if w := part.Reverse; w.Decided != 14 || w.Lost != 1 {
+		t.Errorf("reverse %+v, want the packet before the restart", w)
+	}
+	silent := Evaluate(p.all[15:], span(0, time.Minute), nil)[0]
+	if silent.Forward.Decided != 0 || silent.Reverse.Decided != 0 || silent.Packets != 5 {
+		t.Errorf("without any reply: %+v", silent)
+	}
+}
+
+// A reply after the loss timeout: lost where its delay exceeded that, and otherwise only without a round trip.
+func TestLateReplyReplacesTheLoss(t *testing.T) {
+	var p path
+	for i := range 20 {
+		p.send(time.Duration(i)*50*ms, 10*ms, 10*ms, false, false)
+	}
+	lostBefore := p.all[5]
+	lostBefore.outcome = record.Lost
+	p.all[5].outcome, p.all[5].delays[sample.Forward].tooLate, p.all[5].roundTrip = record.Late, true, noTime
+	all := append([]Packet{lostBefore}, p.all...)
+	part := Evaluate(all, span(0, time.Minute), nil)[0]
+	if part.Packets != 20 || part.Forward.Lost != 1 || part.Reverse.Lost != 0 || part.Forward.Decided != 20 {
+		t.Errorf("%+v", part)
+	}
+}
