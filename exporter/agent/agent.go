@@ -35,6 +35,8 @@ type Options struct {
 	ConfigFile string
 	// Types are the available probe types.
 	Types []probe.Type
+	// Light begins the light packets beside load tests; nil: there are none.
+	Light probe.Light
 	// Sink receives all measurements; nil: metric.Discard.
 	Sink metric.Sink
 	// Log receives log records; nil: they are discarded.

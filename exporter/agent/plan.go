@@ -159,7 +159,7 @@ func (m *maker) paths(c *config.Config) config.Problems {
 	}
 	env := probe.Env{
 		Log: m.log, Clock: m.clock, Pacer: m.pacer, Calibration: m.plan.calibration, Links: m.shared.links, Reports: m.shared.reports,
-		Recorder: &m.recorder,
+		Light: m.options.Light, Recorder: &m.recorder,
 	}
 	usual, found := m.profile(c)
 	for i := range c.Paths {

@@ -17,7 +17,7 @@ type Remote struct {
 // SetConnect replaces the load server of the prober's runs by f.
 func (p *Prober) SetConnect(f func(ctx context.Context, bytes int64) (*Remote, error)) {
 	p.rng = nil
-	p.runner.connect = func(ctx context.Context, _ string, bytes int64) (*connection, error) {
+	p.runner.connect = func(ctx context.Context, _ string, bytes int64, _ *beside) (*connection, error) {
 		remote, err := f(ctx, bytes)
 		if err != nil {
 			return nil, err

@@ -18,6 +18,7 @@ import (
 	"net/netip"
 	"time"
 
+	"oneway.example/exporter/instant"
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probe"
@@ -42,6 +43,12 @@ type Kind interface {
 	Publish(v *Values, r *Run)
 }
 
+// Undisturbed is implemented by a Kind whose result the packets of others change: no light packets go beside it.
+type Undisturbed interface {
+	// Undisturbed does nothing.
+	Undisturbed()
+}
+
 // Traffic is the local half of a type of traffic.
 type Traffic interface {
 	// Counters creates the counters to which Account adds.
@@ -61,6 +68,11 @@ type ControlConn struct {
 	Log     *slog.Logger
 	// Phase reports the present step in a few words.
 	Phase func(string)
+	// Beside are the IP bytes of light packets beside the traffic: Connect adds them to the bytes of Open.
+	Beside int64
+	// Loaded reports a time in which the traffic loaded a direction, by this host's clock: from its first packet to the
+	// last one that the sender sent.
+	Loaded func(d sample.Direction, from, to instant.Time)
 
 	address string
 }

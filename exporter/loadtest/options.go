@@ -56,6 +56,8 @@ type Options struct {
 	// DrainTimeout is the idle timeout after the last packet was sent; packets that have not
 	// arrived then are lost. It must exceed the delay of the link's queue.
 	DrainTimeout time.Duration `yaml:"drain_timeout"`
+	// WorkingDelayInterval is the time between light test packets beside the load, 10 ms to 1 s; zero: none.
+	WorkingDelayInterval time.Duration `yaml:"working_delay_interval"`
 
 	directions []sample.Direction
 }
@@ -68,7 +70,7 @@ func PacketKeys() []string { return []string{"checksum", "drain_timeout"} }
 func DefaultOptions() Options {
 	return Options{
 		Every: 30 * time.Minute, Directions: []string{"forward", "reverse"}, Addressing: target.DefaultOptions().Addressing,
-		Checksum: true, MaxWait: 5 * time.Minute, DrainTimeout: 5 * time.Second,
+		Checksum: true, MaxWait: 5 * time.Minute, DrainTimeout: 5 * time.Second, WorkingDelayInterval: 100 * time.Millisecond,
 	}
 }
 
@@ -97,6 +99,7 @@ func (o *Options) check() error {
 		option.Between("max_wait", o.MaxWait, 0, 24*time.Hour),
 		option.Between("timeout", o.Timeout, 0, 24*time.Hour),
 		option.Between("drain_timeout", o.DrainTimeout, 100*time.Millisecond, maxDrain),
+		o.checkWorking(),
 		o.checkDirections(),
 	)
 	if err != nil {
@@ -121,6 +124,13 @@ func (o *Options) check() error {
 		return &probe.OptionError{Key: "checksum", Problem: "is false, which is for IPv4 only (RFC 8200 section 8.1); family is ipv6"}
 	}
 	return o.Check() // of Addressing
+}
+
+func (o *Options) checkWorking() error {
+	if o.WorkingDelayInterval == 0 {
+		return nil
+	}
+	return option.Between("working_delay_interval", o.WorkingDelayInterval, 10*time.Millisecond, time.Second)
 }
 
 func (o *Options) checkDirections() error {

@@ -53,9 +53,10 @@ func (r *runner) tally(result Result, reason string) {
 }
 
 // account counts what a run sent and received damaged, also of a run that failed.
-func (r *runner) account(f Flow, o *Outcome) {
+func (r *runner) account(c *connection, o *Outcome) {
 	r.scope.Update(func() {
-		f.Account(o, r.scope)
+		c.Account(o, r.scope)
+		c.beside.account(o)
 		for d, n := range map[sample.Direction]int64{sample.Forward: o.ForwardBytes, sample.Reverse: o.ReverseBytes} {
 			if slices.Contains(o.Directions, d) {
 				r.scope.Series(metric.RunBytes, d.String()).Add(float64(n))
@@ -68,6 +69,7 @@ func (r *runner) account(f Flow, o *Outcome) {
 func (r *runner) publish(o *Outcome) {
 	r.values.Replace(o.ID, func(v *Values) {
 		r.kind.Publish(v, o.Run)
+		o.Working.publish(v)
 		r.scope.Set(metric.RunLast, float64(o.End)/float64(time.Second))
 		r.scope.Set(metric.RunDuration, o.End.Sub(o.Begin).Seconds())
 	})

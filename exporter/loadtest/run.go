@@ -35,6 +35,8 @@ type Run struct {
 	Body any `json:"results,omitempty"`
 	// Summary has a few lines for the landing page, the list of runs and the terminal.
 	Summary []probe.Result `json:"-"`
+	// Working is the delay of light packets beside the load; nil: none were sent.
+	Working *Working `json:"working,omitempty"`
 	// Notes are sentences about the validity of the results, such as "sender could not keep the rate".
 	Notes []string `json:"notes,omitempty"`
 

@@ -41,7 +41,7 @@ type runner struct {
 	calendar calendar.Calendar
 	log      *slog.Logger
 	// connect opens a session with the remote end; tests replace it.
-	connect     func(ctx context.Context, run string, bytes int64) (*connection, error)
+	connect     func(ctx context.Context, run string, bytes int64, b *beside) (*connection, error)
 	progress    func(Progress)
 	progressing sync.Mutex // serializes calls of progress: transfers of both directions may run at once
 	scope       *metric.Scope
@@ -57,6 +57,8 @@ type connection struct {
 	why  func() error
 	// close ends the session at both ends.
 	close func()
+	// beside are the light packets beside the load; nil: none.
+	beside *beside
 }
 
 func newRunner(env probe.Env, target probe.Target, o Options, k Kind) (*runner, error) {
@@ -154,16 +156,13 @@ func (r *runner) attempt(ctx context.Context, run *Run, deadline time.Time) (o *
 	if !r.calendar.Open(time.Now()) {
 		return r.outcome(run, &Failure{Reason: ReasonWindowClosed, Err: errors.New("the window closed before the link was free")}), 0, nil
 	}
-	need := r.kind.Bytes() // called once: the result may depend on what is left of the quota
-	reservation, err := r.links.Reserve(r.link, need)
+	need, light := r.kind.Bytes(), r.newBeside() // Bytes is called once: the result may depend on what is left of the quota
+	reservation, err := r.reserve(lease, need, light)
 	if err != nil {
-		return r.outcome(run, reserveError(err)), 0, nil
+		return r.outcome(run, err), 0, nil
 	}
 	defer func() { reservation.Settle(forward + reverse) }()
-	if err := lease.Reserve(need); err != nil {
-		return r.outcome(run, reserveError(err)), 0, nil
-	}
-	c, err := r.connect(ctx, run.ID, need)
+	c, err := r.connect(ctx, run.ID, need, light)
 	if err != nil {
 		if d, busy := retryAfter(err); busy && ctx.Err() == nil {
 			return nil, d, err
@@ -226,7 +225,9 @@ func (r *runner) perform(ctx context.Context, run *Run, c *connection) *Outcome 
 	run.Begin = instant.Now()
 	c.Follow(r.follow)
 	r.running(true)
+	c.beside.begin(ctx, run)
 	err := r.recovered(ctx, c, run)
+	c.beside.end(ctx, run)
 	r.running(false)
 	o := r.outcome(run, r.verdict(ctx, c, run, err))
 	r.account(c, o)
@@ -296,7 +297,7 @@ func (r *runner) follow(p Progress) {
 const connectTimeout = 25 * time.Second
 
 // dial opens a session with the load server.
-func (r *runner) dial(ctx context.Context, run string, bytes int64) (*connection, error) {
+func (r *runner) dial(ctx context.Context, run string, bytes int64, light *beside) (*connection, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, connectTimeout, &Failure{
 		Reason: ReasonUnreachable, Err: fmt.Errorf("load server %s: no session within %v", r.address(), connectTimeout),
 	})
@@ -313,7 +314,9 @@ func (r *runner) dial(ctx context.Context, run string, bytes int64) (*connection
 	if err != nil {
 		return nil, failed(ctx, r.address(), err)
 	}
+	light.fit(client, bytes)
 	flow, err := r.kind.Traffic().Connect(ctx, &ControlConn{
+		Beside: light.bytes(), Loaded: light.loaded,
 		Client: client, Options: &r.opts, Env: r.env, Target: r.target, Log: r.log, Phase: r.setPhase,
 		address: r.address(), Open: loadcontrol.Open{Test: r.kind.Kind(), Run: run, Bytes: bytes, Duration: r.timeout()},
 	})
@@ -321,7 +324,7 @@ func (r *runner) dial(ctx context.Context, run string, bytes int64) (*connection
 		_ = client.Close() // err is returned
 		return nil, err
 	}
-	return &connection{Flow: flow, lost: client.Done(), why: client.Err, close: func() {
+	return &connection{Flow: flow, beside: light, lost: client.Done(), why: client.Err, close: func() {
 		_ = client.Close() // the load server ends the session in any case
 		flow.Close()
 	}}, nil

@@ -15,8 +15,8 @@ var (
 	// WorkingDelay is oneway_working_delay_seconds.
 	WorkingDelay = workingGroup.add(Desc{
 		Name: "oneway_working_delay_seconds", Kind: Gauge, Labels: perLoadQuantile, Values: loads,
-		Help:   "Quantile (0.5, 0.95) of the one-way delay of light test packets in the last run, in seconds, while traffic loaded the directions of label loaded.",
-		Absent: "Before the first completed run, with working_delay_interval 0, and where fewer than 10 packets had a valid delay.",
+		Help:   "Quantile (0.5, 0.95) of the one-way delay of those light test packets of the last run that arrived, in seconds, while traffic loaded the directions of label loaded. Lost ones are in oneway_working_loss_ratio only.",
+		Absent: "Before the first completed run, with working_delay_interval 0, beside a train, without a reply of the load server's reflector, and where fewer than 10 packets had a valid delay.",
 		Source: "RFC 7679 section 5.1; RFC 9318 section 4.2.4 (working latency)",
 	})
 	// WorkingDelayBound is oneway_working_delay_error_bound_seconds.
@@ -37,7 +37,7 @@ var (
 	WorkingLoss = workingGroup.add(Desc{
 		Name: "oneway_working_loss_ratio", Kind: Gauge, Labels: perLoad, Values: loads,
 		Help:   "Share of the light test packets of the last run that this direction lost, 0..1, while traffic loaded the directions of label loaded.",
-		Absent: "Before the first completed run, and where fewer than 10 packets were decided.",
+		Absent: "As oneway_working_delay_seconds, but where fewer than 10 packets were decided. Packets after the last reply are not.",
 		Source: "RFC 7680 section 4.1",
 	})
 	// WorkingR is oneway_working_r_factor.
@@ -51,7 +51,7 @@ var (
 	WorkingRTT = workingGroup.add(Desc{
 		Name: "oneway_working_round_trip_time_seconds", Kind: Gauge, Labels: []string{Path, Probe, loadedL, QuantileL}, Values: loads,
 		Help:   "Quantile (0.5, 0.95) of the round-trip time of light test packets in the last run, the reflector's time left out, in seconds; it needs no synchronized clock.",
-		Absent: "Before the first completed run, and where fewer than 10 replies arrived.",
+		Absent: "As oneway_working_delay_seconds, but where fewer than 10 replies arrived; it needs no synchronized clocks.",
 		Source: "RFC 2681 section 2; RFC 9318 section 4.2.4",
 	})
 	// WorkingRoundTrips is oneway_working_round_trips_per_minute.

@@ -24,6 +24,7 @@ import (
 	"oneway.example/exporter/linklease"
 	"oneway.example/exporter/memlimit"
 	"oneway.example/exporter/probes"
+	"oneway.example/exporter/probes/stamp"
 )
 
 const agentHelp = `Measure the paths of a configuration, reflect test packets of other hosts, and serve /metrics.
@@ -94,7 +95,7 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 	memlimit.SetGCPercent()
 	registry := httpd.NewRegistry()
 	sink := promsink.New(promsink.Options{NoClassic: !f.classic, NoNative: !f.native})
-	a, err := agent.New(agent.Options{ConfigFile: f.config, Types: probes.All(), Sink: sink, Log: log, Socket: f.socket, SocketGroup: f.group})
+	a, err := agent.New(agent.Options{ConfigFile: f.config, Types: probes.All(), Light: stamp.Light, Sink: sink, Log: log, Socket: f.socket, SocketGroup: f.group})
 	if err != nil {
 		return usageError{fmt.Errorf("the configuration is rejected:\n%w", err)}
 	}

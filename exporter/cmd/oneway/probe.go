@@ -137,7 +137,7 @@ func environment(f clockFlags) (env probe.Env, stop func(), err error) {
 	running.Go(func() { _ = pacer.Run(ctx) })
 	running.Go(func() { _ = monitor.Run(ctx) })
 	f.await(monitor, time.Second)
-	return probe.Env{Log: log, Sink: metric.Discard{}, Clock: monitor, Pacer: pacer, Links: link.NewTable(nil)}, func() {
+	return probe.Env{Log: log, Sink: metric.Discard{}, Clock: monitor, Pacer: pacer, Light: stamp.Light, Links: link.NewTable(nil)}, func() {
 		cancel()
 		running.Wait()
 	}, nil

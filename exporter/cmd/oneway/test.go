@@ -77,6 +77,7 @@ var sharedTestFlags = []optionFlag{
 	{key: "max_wait", help: "Maximum waiting time for the link, here or at the load server, while another test uses it."},
 	{key: "timeout", help: "Maximum duration of the run; default: twice the planned duration plus one minute.", shown: "DURATION"},
 	{key: "drain_timeout", help: "Waiting time for packets after the last one was sent; must exceed the delay of the link's queue."},
+	{key: "working_delay_interval", help: "Time between light test packets beside the load, which measure the delay that others have meanwhile; 0: none. The train test has none in any case."},
 }
 
 func testCommand(app *kingpin.Application) {

@@ -2,6 +2,7 @@ package stamp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -27,6 +28,9 @@ func lightPackets(o *probe.LightOptions) uint64 {
 // Light is the probe.Light of this package: a session with a hub of its own, so that the sockets of paths, their series
 // and the attribution of their drops do not change while a load test runs.
 func Light(ctx context.Context, env probe.Env, o probe.LightOptions) (probe.LightStream, error) {
+	if env.Pacer == nil {
+		return nil, errors.New("stamp: packets beside a load test: there is no pacer")
+	}
 	opts := DefaultOptions()
 	opts.Interval, opts.LossTimeout, opts.Size, opts.DSCP = o.Interval, o.LossTimeout, lightBytes, o.DSCP
 	opts.keys = []*wire.Key{wire.NewKey(o.Key)}

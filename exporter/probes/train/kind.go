@@ -64,6 +64,10 @@ func New() probe.Type {
 	}}
 }
 
+// Undisturbed: a packet between those of a train changes their dispersion, and a train loads the link for milliseconds
+// only.
+func (*Kind) Undisturbed() {}
+
 // Kind is "train".
 func (*Kind) Kind() string { return "train" }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/instant"
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/metric"
@@ -39,7 +40,8 @@ func (n local) Connect(ctx context.Context, d *loadtest.ControlConn) (loadtest.F
 	if left := s.limits.LeftToday; s.limits.BytesPerDay > 0 && left > 0 {
 		o.Bytes = min(o.Bytes, left)
 	}
-	s.announced = o.Bytes
+	s.announced, s.loaded = o.Bytes, d.Loaded
+	o.Bytes += d.Beside
 	if _, err := d.Client.Open(ctx, o, s.deliver); err != nil {
 		return nil, d.Failed(ctx, &loadtest.RemoteError{Err: err, Package: Name})
 	}
@@ -54,6 +56,7 @@ type Session struct {
 	dscp      int
 	limits    loadcontrol.Limits
 	announced int64
+	loaded    func(d sample.Direction, from, to instant.Time) // as in loadtest.ControlConn; nil: nobody
 
 	mu       sync.Mutex
 	last     uint16

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/instant"
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/sample"
@@ -113,7 +114,9 @@ func (x *pending) perform(ctx context.Context) (*Result, error) {
 		}
 	}
 	h.tell = x.tell
+	begin := instant.Now()
 	own := h.run(ctx, conns)
+	s.load(x.plan, begin, instant.Now())
 	res.Completion = h.completion(begun)
 	other, err := x.other(ctx, !waits)
 	if ctx.Err() != nil && other == nil {
@@ -136,6 +139,13 @@ func (x *pending) perform(ctx context.Context) (*Result, error) {
 		}
 	}
 	return res, err
+}
+
+// load reports the time of sending. What is in the buffers at its end still follows, but no more.
+func (s *Session) load(p *Plan, from, to instant.Time) {
+	if s.loaded != nil {
+		s.loaded(p.Direction, from, min(to, from.Add(p.Duration)))
+	}
 }
 
 // farewellTime is the timeout of the record of a transfer that the client has canceled.

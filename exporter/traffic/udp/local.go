@@ -57,6 +57,7 @@ func (n local) Connect(ctx context.Context, d *loadtest.ControlConn) (loadtest.F
 			o.Bytes = min(o.Bytes, fits)
 		}
 	}
+	o.Bytes += d.Beside
 	client, err := Open(ctx, d.Client, o)
 	if err != nil {
 		return nil, d.Failed(ctx, &loadtest.RemoteError{Err: err, Package: Name})
@@ -115,7 +116,7 @@ func sessionOptions(ctx context.Context, d *loadtest.ControlConn, c *Client, rem
 	o := SessionOptions{
 		IPv6: remote.Addr().Is6(), DSCP: uint8(d.Options.DSCP), NoChecksum: !d.Options.Checksum,
 		Limits: c.Welcome().Limits, Remote: remote,
-		Rows: d.Env.Recorder.Rows(), Path: d.Target.Path, Probe: d.Target.Probe, Run: d.Open.Run,
+		Loaded: d.Loaded, Rows: d.Env.Recorder.Rows(), Path: d.Target.Path, Probe: d.Target.Probe, Run: d.Open.Run,
 	}
 	here := hostid.Read().Token(c.Reply.Salt)
 	o.SharedClock = here != 0 && here == c.Reply.Host

@@ -55,6 +55,8 @@ type SessionOptions struct {
 	// Limits of the token; Remote is the load server's UDP address.
 	Limits loadcontrol.Limits
 	Remote netip.AddrPort
+	// Loaded receives the times of load (loadtest.ControlConn); nil: nobody does.
+	Loaded func(d sample.Direction, from, to instant.Time)
 	// Rows receives the rows of each transfer that has ended, labeled Path, Probe and Run; nil: none.
 	Rows             *record.Stream[record.Rows]
 	Path, Probe, Run string
@@ -145,6 +147,9 @@ func (s *Session) transfer(ctx context.Context, d sample.Direction, p stream.Pla
 	t.Packets, t.Counts = join(p, s.Overhead(), c.Sent, c.Received)
 	t.judgeClocks()
 	s.record(t)
+	if from, to := t.loaded(); s.opts.Loaded != nil && from != 0 {
+		s.opts.Loaded(d, from, to)
+	}
 	return t, ctx.Err()
 }
 

@@ -1,0 +1,120 @@
+package loadtest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"oneway.example/exporter/estimate/working"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/report"
+	"oneway.example/exporter/sample"
+)
+
+// Working is the working delay of a run: that of light test packets beside its load, against the idle link.
+type Working struct {
+	// Interval is the time between packets.
+	Interval report.Seconds `json:"interval_seconds"`
+	// Reason is why there are no values; empty: there are.
+	Reason string `json:"reason,omitempty"`
+	// Parts are those of the run that have packets.
+	Parts []working.Part `json:"parts,omitempty"`
+}
+
+// part returns the first part of these that the run has; nil: none.
+func (w *Working) part(names ...working.Loaded) *working.Part {
+	for _, name := range names {
+		for i := range w.Parts {
+			if w.Parts[i].Loaded == name {
+				return &w.Parts[i]
+			}
+		}
+	}
+	return nil
+}
+
+// lines is one line for each loaded direction.
+func (w *Working) lines() (lines []probe.Result) {
+	idle := w.part(working.None)
+	for d, own := range [2]working.Loaded{working.Forward, working.Reverse} {
+		loaded := w.part(own, working.Both)
+		if loaded == nil {
+			continue
+		}
+		if text := compare(idle, loaded, sample.Direction(d)); text != "" {
+			lines = append(lines, probe.Result{Quantity: "working delay", Direction: sample.Direction(d).String(), Value: text})
+		}
+	}
+	return lines
+}
+
+// compare is "idle 14 ms, working 880 ms; R 91 -> 12": the medians in one direction, or of round trips without synchronized
+// clocks; empty if there is neither.
+func compare(idle, loaded *working.Part, d sample.Direction) string {
+	own := loaded.Way(d)
+	before := &working.Way{}
+	if idle != nil {
+		before = idle.Way(d)
+	}
+	switch {
+	case own.Delay != nil:
+		text := medians(before.Delay, own.Delay)
+		if own.R != nil && before.R != nil {
+			text += fmt.Sprintf("; R %.0f -> %.0f", *before.R, *own.R)
+		}
+		return text
+	case loaded.RoundTrip != nil:
+		var trip *working.Quantiles
+		if idle != nil {
+			trip = idle.RoundTrip
+		}
+		return "round trip " + medians(trip, loaded.RoundTrip)
+	}
+	return ""
+}
+
+func medians(idle, loaded *working.Quantiles) string {
+	show := func(q *working.Quantiles) string {
+		return probe.FormatDuration(time.Duration(q.P50 * float64(time.Second)))
+	}
+	var words []string
+	if idle != nil {
+		words = append(words, "idle "+show(idle))
+	}
+	return strings.Join(append(words, "working "+show(loaded)), ", ")
+}
+
+// publish sets the gauges of all parts.
+func (w *Working) publish(v *Values) {
+	if w == nil {
+		return
+	}
+	setAll := func(d *metric.Desc, q *working.Quantiles, labels ...string) {
+		if q != nil {
+			v.Set(d, q.P50, append(labels, "0.5")...)
+			v.Set(d, q.P95, append(labels, "0.95")...)
+		}
+	}
+	set := func(d *metric.Desc, x *float64, labels ...string) {
+		if x != nil {
+			v.Set(d, *x, labels...)
+		}
+	}
+	for i := range w.Parts {
+		p := &w.Parts[i]
+		loaded := string(p.Loaded)
+		setAll(metric.WorkingRTT, p.RoundTrip, loaded)
+		set(metric.WorkingRoundTrips, p.RoundTrips, loaded)
+		for _, d := range sample.Directions() {
+			way, name := p.Way(d), d.String()
+			setAll(metric.WorkingDelay, way.Delay, name, loaded)
+			setAll(metric.WorkingVariation, way.Variation, name, loaded)
+			set(metric.WorkingLoss, way.Loss, name, loaded)
+			set(metric.WorkingR, way.R, name, loaded)
+			if way.Delay != nil {
+				set(metric.WorkingDelayBound, way.Delay.ErrorBound, name, loaded)
+			}
+		}
+	}
+}
