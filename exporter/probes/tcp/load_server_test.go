@@ -62,7 +62,7 @@ func TestRunWithARealLoadServerIsPublished(t *testing.T) {
 			}
 			sum += *f.Throughput
 		}
-		if f := d.Fairness; f == nil || math.Abs(sum / *d.Throughput-1) > 1e-9 || f.Jain < 0.25 || f.Jain > 1 || f.Quartiles == nil || len(f.Variants) != 2 {
+		if f := d.Fairness; f == nil || math.Abs(sum / *d.Throughput - 1) > 1e-9 || f.Jain < 0.25 || f.Jain > 1 || f.Quartiles == nil || len(f.Variants) != 2 {
 			t.Fatalf("%s: the flows have %v of %v bytes/s; %+v", d.Direction, sum, *d.Throughput, f)
 		}
 		for _, one := range d.Fairness.Variants {
