@@ -41,7 +41,7 @@ func bufferSweepBoard() *boardBuilder {
 
 // undecidedWords shows -1, a sweep without a sufficient fixed size, as text.
 func undecidedWords() []dashboard.ValueMapping {
-	return values(map[string]dashboard.ValueMappingResult{"-1": word("cannot tell, or auto", orange, 0)})
+	return values(map[string]dashboard.ValueMappingResult{"-1": word("cannot tell", gray, 0)})
 }
 
 // knee is the smallest sufficient buffer, or -1.
@@ -50,14 +50,14 @@ func knee(matchers ...string) string {
 }
 
 // whyUndecided is the rule of the agent.
-const whyUndecided = "\"cannot tell, or auto\": fewer than 3 repetitions, repetitions of neighboring sizes that overlap, or only auto-tuning reaches it; the run's report has the interval."
+const whyUndecided = "\"cannot tell\": fewer than 3 repetitions, or repetitions of neighboring sizes that overlap, or no fixed size reaches it, only auto-tuning; the run's report has the interval."
 
 func bufferSummaryRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("The last run"))
 	b.WithPanel(kneeTile("forward", forward))
 	b.WithPanel(kneeTile("reverse", reverse))
-	b.WithPanel(lastRunTile(swept).Span(6))
-	b.WithPanel(quotaTile().Span(6))
+	b.WithPanel(lastRunTile(swept).Span(4))
+	b.WithPanel(quotaTile().Span(4))
 	b.WithPanel(kneeTable())
 }
 
@@ -65,7 +65,7 @@ func kneeTile(name, matcher string) *stat.PanelBuilder {
 	return tile(text{
 		"Sufficient buffer " + name, "Smallest buffer of the last run whose median throughput reaches 95 % of the best, by congestion control: the smaller of both buffers, as the kernel limits them. " + whyUndecided + " Thesis section 6.3.", "bytes",
 		noBufferSweep,
-	}, instant(knee(matcher), "{{congestion_control}}")).Span(6).Decimals(1).
+	}, instant(knee(matcher), "{{congestion_control}}")).Span(8).Decimals(1).
 		TextMode(common.BigValueTextModeValueAndName).Mappings(undecidedWords()).Thresholds(steps(step{0, colorOf(name)}))
 }
 
@@ -73,12 +73,12 @@ func kneeTable() *tablepanel.PanelBuilder {
 	each := func(expr string) string { return "max by (direction, congestion_control) (" + expr + ")" }
 	best := each(sweptRate(half))
 	return columns(text{
-		"Best throughput, sufficient buffer and bandwidth-delay product",
-		"Best median throughput of the last run; smallest buffer that reaches 95 % of it; best throughput times the least round-trip time, which a window needs to fill the path (RFC 6349 section 3.3.1); throughput with auto-tuning at both ends, and its share of the best. " + whyUndecided,
+		"Best throughput and sufficient buffer",
+		"By congestion control algorithm: best median throughput of the last run; smallest buffer that reaches 95 % of it; best throughput times the least round-trip time, which a window needs to fill the path (RFC 6349 section 3.3.1); throughput with auto-tuning at both ends, and its share of the best. " + whyUndecided,
 		"none", noBufferSweep,
 	},
 		column{title: "direction", label: metric.Direction, empty: "no completed run"},
-		column{title: "congestion control", label: congestionControl, own: props{prop("custom.minWidth", 140)}},
+		column{title: "algorithm", label: congestionControl},
 		column{title: "best", query: bitsOf(best), unit: inBits, own: props{prop("decimals", 2)}},
 		column{title: "sufficient buffer", query: each(knee()), unit: "bytes", own: props{
 			prop("mappings", undecidedWords()), prop("custom.cellOptions", map[string]string{"type": "color-text"}), prop("custom.minWidth", 150),
@@ -86,7 +86,8 @@ func kneeTable() *tablepanel.PanelBuilder {
 		column{title: "bandwidth x delay", query: each(from(swept, metric.TCPSweepBDP)), unit: "bytes", own: props{prop("custom.minWidth", 130)}},
 		column{title: "auto-tuned", query: bitsOf(each(sweptRate(half, bothAuto))), unit: inBits, own: props{prop("decimals", 2)}},
 		column{title: "auto / best", query: each(sweptRate(half, bothAuto)) + " / " + best, unit: "percentunit", own: props{prop("decimals", 0)}},
-	).Span(24).Height(7).Decimals(1).Thresholds(steps(step{0, gray}))
+	).Span(24).Height(8).Decimals(1).Thresholds(steps(step{0, gray})).
+		WithTransformation(sortedBy("algorithm")).WithTransformation(sortedBy("direction"))
 }
 
 // sweptRate selects the throughput of cells.
@@ -135,7 +136,7 @@ func bufferCellsRow(b *boardBuilder) {
 		"Each combination of send buffer, receive buffer and congestion control: quartiles of the throughput of its repetitions, quartiles of the sender's smoothed round-trip time, retransmitted share, and what models predict. auto: auto-tuning. Corresponds to thesis figures 6.5 and 6.7 and Halepovic table 2.",
 		"none", noBufferSweep,
 	},
-		column{title: "congestion control", label: congestionControl, empty: "no completed run", own: props{prop("custom.minWidth", 140)}},
+		column{title: "algorithm", label: congestionControl, empty: "no completed run"},
 		column{title: "send", label: sendBuffer, own: size},
 		column{title: "receive", label: receiveBuffer, own: size},
 		column{title: "throughput", query: rate(half), unit: inBits, own: props{prop("decimals", 2)}},
@@ -144,14 +145,14 @@ func bufferCellsRow(b *boardBuilder) {
 		column{title: "RTT", query: rtt(half), unit: "s"},
 		column{title: "RTT 25 %", query: rtt(quarter), unit: "s"},
 		column{title: "RTT 75 %", query: rtt(threeQuarters), unit: "s"},
-		column{title: "retransmitted", query: each(from(swept, metric.TCPSweepRetransmitted, chosen)), unit: "percentunit", own: props{prop("decimals", 2), prop("custom.minWidth", 110)}},
+		column{title: "retransmitted", query: each(from(swept, metric.TCPSweepRetransmitted, chosen)), unit: "percentunit", own: props{prop("decimals", 2), prop("custom.minWidth", 105)}},
 		column{title: "0.75 W/RTT", query: model("sawtooth"), unit: inBits},
 		column{title: "Mathis", query: model("mathis"), unit: inBits},
 		column{title: "Padhye", query: model("padhye"), unit: inBits},
-	).Span(24).Height(12).Decimals(1).Thresholds(steps(step{0, gray}))
+	).Span(24).Height(12).Decimals(1).MinWidth(80).Thresholds(steps(step{0, gray}))
 	// Grafana sorts by one field and keeps the order of equal rows: the last is the first key.
 	for _, field := range []string{"receive", "send"} {
 		p.WithTransformation(numberOf(field)).WithTransformation(sortedBy(field))
 	}
-	b.WithPanel(p.WithTransformation(sortedBy("congestion control")))
+	b.WithPanel(p.WithTransformation(sortedBy("algorithm")))
 }

@@ -53,7 +53,7 @@ func bufferCurvesRow(b *boardBuilder) {
 	}, quartilesBySize(rate)+" or "+
 		mark("knee", from(swept, metric.TCPSweepKnee, chosen), best)+" or "+mark("BDP", "round("+from(swept, metric.TCPSweepBDP, chosen)+")", best)).
 		OverrideByRegexp("/ (knee|BDP)$/", props{
-			prop("custom.drawStyle", "bars"), prop("custom.barMaxWidth", 6), prop("custom.barWidthFactor", 0.1), prop("custom.fillOpacity", 60), prop("custom.lineWidth", 0),
+			prop("custom.drawStyle", "bars"), prop("custom.barMaxWidth", 6), prop("custom.barWidthFactor", 0.1), prop("custom.fillOpacity", 60), prop("custom.lineWidth", 0), prop("custom.showPoints", "never"),
 		}).
 		OverrideByRegexp("/ BDP$/", props{prop("custom.barMaxWidth", 2)}))
 	b.WithPanel(modelsByBuffer())

@@ -42,7 +42,7 @@ func (c distribution) scaled(factor, suffix string) string {
 
 // named adds a suffix to the names of the curves, except to packet sizes, which are numbers.
 func (c distribution) named(expr, suffix string) string {
-	if suffix == "" || c.by != metric.Direction {
+	if suffix == "" || c.by == metric.PacketBytesL {
 		return expr
 	}
 	return "label_replace(" + expr + `, "` + c.by + `", "$1` + suffix + `", "` + c.by + `", "(.*)")`
@@ -86,5 +86,8 @@ func cdf(t text, query string) *trend.PanelBuilder {
 	return curve(t, axis{label: "le", column: metric.Direction, unit: "s", log: 10}, query).Min(0).Max(1).
 		OverrideByRegexp("/^forward/", props{color(blue)}).
 		OverrideByRegexp("/^reverse/", props{color(orange)}).
-		OverrideByRegexp("/"+ofBuckets+"$/", props{prop("custom.drawStyle", "points"), prop("custom.pointSize", 6)})
+		OverrideByRegexp("/"+ofBuckets+"$/", notConnected)
 }
+
+// notConnected draws the bounds of classic buckets.
+var notConnected = props{prop("custom.drawStyle", "points"), prop("custom.pointSize", 6)}

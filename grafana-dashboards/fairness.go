@@ -130,12 +130,14 @@ func twoWayRuns() *timeseries.PanelBuilder {
 	for _, part := range parts {
 		qs = append(qs, ranged(fresh(crossing, twoWay(part)), "{{direction}} "+part))
 	}
+	qs = append(qs, ranged(bitsOf(linkRate()), "{{direction}} link"))
 	p := runs(lines(text{
 		"Two-way, run by run",
-		"Throughput of each run before (dotted), while (thick) and after (dashed) both directions sent. The distance of the thick line is what the other direction takes: its acknowledgments wait in the queue of its data.",
+		"Throughput of each run before (dotted), while (thick) and after (dashed) both directions sent, and the rate of the link (thin) by the probes train or saturation. The distance of the thick line is what the other direction takes: its acknowledgments wait in the queue of its data.",
 		inBits, noTwoWay + " in this time range",
 	}, qs...)).Span(9).Height(9).Thresholds(steps(step{0, "transparent"}))
 	colored(p, " before", dotted(), prop("custom.pointSize", 3))
 	colored(p, " during", prop("custom.lineWidth", 2))
+	colored(p, " link", prop("custom.showPoints", "never"))
 	return colored(p, " after", dashed(), prop("custom.pointSize", 3))
 }

@@ -27,23 +27,24 @@ func shortFlowsRow(b *boardBuilder) {
 	quantile := func(rank string) string {
 		return fresh(short, from(short, metric.TCPCompletionQuantile, rank, chosen))
 	}
-	b.WithPanel(runs(lines(text{
+	b.WithPanel(bySizeOfFlow(runs(plot(text{
 		"Completion time, run by run, $direction",
 		"Median and 95th percentile (dashed) of the completion times of the short flows of each run by size, from the beginning of the handshake to the last byte. A flow that did not end is longer than all others: many of them make a gap. Select the direction above.",
 		"s", noShort + " in this time range",
 	},
 		ranged(quantile(half), "{{flow_bytes}}"), ranged(quantile(most), "{{flow_bytes}} 95 %"),
-	)).Height(9).Thresholds(steps(step{0, "transparent"})).
+	)).Height(9).ScaleDistribution(scale(10)).Thresholds(steps(step{0, "transparent"})).
 		OverrideByRegexp("/^[0-9]+$/", props{prop("displayName", "${__field.labels.flow_bytes} B"), prop("custom.lineWidth", 2)}).
-		OverrideByRegexp("/ 95 %$/", props{prop("displayName", "${__field.labels.flow_bytes} B 95 %"), dashed(), prop("custom.pointSize", 3)}))
-	b.WithPanel(curve(text{
+		OverrideByRegexp("/ 95 %$/", props{prop("displayName", "${__field.labels.flow_bytes} B 95 %"), dashed(), prop("custom.pointSize", 3)})))
+	b.WithPanel(bySizeOfFlow(curve(text{
 		"Completion time, CDF by size, $direction",
 		"Share of the short flows of all runs in the time range that completed within this time; flows that did not end are not in it. " + readOff,
 		"percentunit", noShort + " in this time range",
-	}, axis{label: "le", column: flowBytes, unit: "s", log: 10, sorted: true},
+	}, axis{label: "le", column: flowBytes, unit: "s", log: 10},
 		distribution{metric.TCPCompletion, short, []string{chosen}, flowBytes, false}.curves()).
 		Min(0).Max(1).
-		OverrideByRegexp("/^[0-9]/", props{prop("displayName", "${__field.name} B")}))
+		OverrideByRegexp("/^[0-9]+$/", props{prop("displayName", "${__field.name} B")}).
+		OverrideByRegexp("/"+ofBuckets+"$/", notConnected)))
 	each := func(expr string) string { return "max by (direction, flow_bytes) (" + expr + ")" }
 	quantiles := func(rank string) string {
 		return each(from(short, metric.TCPCompletionQuantile, rank))
@@ -56,11 +57,19 @@ func shortFlowsRow(b *boardBuilder) {
 	},
 		column{title: "direction", label: metric.Direction, empty: "no completed run"},
 		column{title: "size", label: flowBytes, own: inBytes},
+		column{title: "unfinished", query: "round(" + each("(("+unfinished+" unless "+unfinished+" offset $__range) or increase("+unfinished+dashboardRange+"))") + ")", own: props{prop("decimals", 0)}},
 		column{title: "median", query: quantiles(half), unit: "s"},
 		column{title: "95 %", query: quantiles(most), unit: "s"},
-		column{title: "unfinished", query: "round(" + each("(("+unfinished+" unless "+unfinished+" offset $__range) or increase("+unfinished+dashboardRange+"))") + ")", own: props{prop("decimals", 0)}},
-	).Span(24).Decimals(1).Thresholds(steps(step{0, gray}))
+	).Span(24).Height(8).Decimals(1).Thresholds(steps(step{0, gray}))
 	b.WithPanel(p.WithTransformation(numberOf("size")).WithTransformation(sortedBy("size")).WithTransformation(sortedBy("direction")))
+}
+
+// bySizeOfFlow colors the lines by the number of digits of the size: 1 kB, 10 kB, 100 kB, 1 MB and more.
+func bySizeOfFlow[P overridable[P]](p P) P {
+	for _, c := range []struct{ digits, color string }{{"{1,4}", "#d44fa0"}, {"{5}", "#1aa3a3"}, {"{6}", purple}, {"{7,}", red}} {
+		p = p.OverrideByRegexp("/^[0-9]"+c.digits+"([ ,]|$)/", props{color(c.color)})
+	}
+	return p
 }
 
 func messagesRow(b *boardBuilder) {

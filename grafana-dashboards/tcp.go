@@ -24,9 +24,9 @@ func tcpBoard() *boardBuilder {
 	loadTestAnnotations(b)
 	tcpSummaryRow(b)
 	tcpThroughputRow(b)
+	workingRow(b, transferred)
 	tcpRoundTripRow(b)
 	tcpLossRow(b)
-	workingRow(b, transferred)
 	loadTestRunsRow(b)
 	return b
 }

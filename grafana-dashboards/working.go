@@ -113,17 +113,18 @@ func workingTable(base string) *tablepanel.PanelBuilder {
 	},
 		column{title: "direction", label: metric.Direction, empty: "no completed run"},
 		column{title: "load", label: loaded, own: props{prop("custom.minWidth", 120), prop("mappings", values(words)), prop("custom.cellOptions", map[string]string{"type": "color-text"})}},
+		// The first query has no row only without a run: loss needs no synchronized clock.
+		column{title: "loss", query: of(metric.WorkingLoss), unit: "percentunit", own: props{prop("decimals", 2)}},
 		column{title: "delay", query: median, unit: "s"},
 		column{title: "± bound", query: of(metric.WorkingDelayBound), unit: "s"},
 		column{title: "added", query: median + " - on (direction) group_left () max by (direction) (" + from(base, metric.WorkingDelay, half, idle) + ")", unit: "s"},
 		column{title: "95 %", query: of(metric.WorkingDelay, most), unit: "s"},
 		column{title: "variation 95 %", query: of(metric.WorkingVariation, most), unit: "s", own: props{prop("custom.minWidth", 110)}},
-		column{title: "loss", query: of(metric.WorkingLoss), unit: "percentunit", own: props{prop("decimals", 2)}},
 		column{title: "R", query: of(metric.WorkingR), own: props{
 			prop("decimals", 0), prop("custom.cellOptions", map[string]string{"type": "color-text"}),
 			prop("thresholds", map[string]any{"mode": "absolute", "steps": []map[string]any{
 				{"value": nil, "color": red}, {"value": callLimit, "color": yellow}, {"value": 80, "color": green},
 			}}),
 		}},
-	).Span(24).Decimals(1).Thresholds(steps(step{0, gray})).WithTransformation(sortedBy("load")).WithTransformation(sortedBy("direction"))
+	).Span(24).Height(8).Decimals(1).Thresholds(steps(step{0, gray})).WithTransformation(sortedBy("load")).WithTransformation(sortedBy("direction"))
 }
