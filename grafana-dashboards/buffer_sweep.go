@@ -13,7 +13,7 @@ import (
 const bufferSweepUID = "oneway-buffer-sweep"
 
 const (
-	swept   = anyTest + `,probe="$tcp_sweep"`
+	swept         = anyTest + `,probe="$tcp_sweep"`
 	noBufferSweep = slimOr + "no completed run of the probe tcp_sweep on this path"
 )
 

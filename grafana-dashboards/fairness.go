@@ -59,7 +59,7 @@ func fairnessRow(b *boardBuilder) {
 		Span(9).Height(9).Min(0).Max(1).Thresholds(steps(step{0, "transparent"}, step{fair, orange})).ThresholdsStyle(line()), ""))
 	b.WithPanel(colored(colored(runs(lines(text{
 		"All flows together",
-		"Throughput of all flows of each run, and the rate of the link (dotted) by the probes train or saturation, in IP-layer bits: with full packets TCP can reach about 96.5 % of it.",
+		"Throughput of all flows of each run, and the rate of the link (dotted), configured (link_rate) or by the probes train or saturation, in IP-layer bits: with full packets TCP can reach about 96.5 % of it.",
 		inBits, noFlows + " in this time range",
 	},
 		ranged(fresh(shared, bitsOf(from(shared, metric.TCPThroughput))), "{{direction}}"),
@@ -133,7 +133,7 @@ func twoWayRuns() *timeseries.PanelBuilder {
 	qs = append(qs, ranged(bitsOf(linkRate()), "{{direction}} link"))
 	p := runs(lines(text{
 		"Two-way, run by run",
-		"Throughput of each run before (dotted), while (thick) and after (dashed) both directions sent, and the rate of the link (thin) by the probes train or saturation. The distance of the thick line is what the other direction takes: its acknowledgments wait in the queue of its data.",
+		"Throughput of each run before (dotted), while (thick) and after (dashed) both directions sent, and the rate of the link (thin), configured (link_rate) or by the probes train or saturation. The distance of the thick line is what the other direction takes: its acknowledgments wait in the queue of its data.",
 		inBits, noTwoWay + " in this time range",
 	}, qs...)).Span(9).Height(9).Thresholds(steps(step{0, "transparent"}))
 	colored(p, " before", dotted(), prop("custom.pointSize", 3))

@@ -15,7 +15,7 @@ const (
 	flowBytes    = "flow_bytes"
 	messageBytes = "message_bytes"
 	transport    = "transport"
-	noShort      = slimOr + "no completed run with short flows on this path"
+	noShort      = slimOr + "no completed run of the probe tcp_short on this path"
 	noMessages   = slimOr + "no completed run of messages on this path"
 )
 

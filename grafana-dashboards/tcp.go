@@ -59,7 +59,7 @@ const manyRetransmitted = 0.05
 // goodputTile shows the throughput beside the rate of the link.
 func goodputTile(name, matcher string) *stat.PanelBuilder {
 	return tile(text{
-		"Throughput " + name, "Payload that arrived per second in the last run, each byte once, without the omitted first part (RFC 6349 section 4.1), and the rate of the link by the probes train or saturation, in IP-layer bits: with full packets TCP can reach about 96.5 % of it.", inBits,
+		"Throughput " + name, "Payload that arrived per second in the last run, each byte once, without the omitted first part (RFC 6349 section 4.1), and the rate of the link, configured (link_rate) or by the probes train or saturation, in IP-layer bits: with full packets TCP can reach about 96.5 % of it.", inBits,
 		noTCP,
 	},
 		instant(bitsOf(from(transferred, metric.TCPThroughput, matcher)), "throughput"),
@@ -69,13 +69,13 @@ func goodputTile(name, matcher string) *stat.PanelBuilder {
 		OverrideByName("link", props{color(gray)})
 }
 
-// linkRate is the rate of the path's link by direction, as far as other load tests measured it within a day: after a
-// restart the agent has no value until their next run.
+// linkRate is the rate of the path's link by direction: the configured one, or as far as other load tests measured it within
+// a day. After a restart the agent has no value until the next run.
 func linkRate(matchers ...string) string {
 	best := func(d *metric.Desc) string {
 		return "max by (direction) (last_over_time(" + from(anyTest, d, matchers...) + "[1d]))"
 	}
-	return "(" + best(metric.PathCapacity) + " or " + best(metric.UDPThroughput) + ")"
+	return "(" + best(metric.TCPLinkRate) + " or " + best(metric.PathCapacity) + " or " + best(metric.UDPThroughput) + ")"
 }
 
 // loadedRTTTile shows the round-trip time that the transfer caused.
