@@ -54,7 +54,7 @@ func tcpTest() testKind {
 			{key: "pacing_rate", help: "Highest rate of each flow, in IP bytes; default: none.", shown: "RATE"},
 			{key: "link_rate.forward", help: "Known rate of the path to the load server, in IP bytes, to compare with; default: unknown.", shown: "RATE"},
 			{key: "link_rate.reverse", help: "Known rate of the path from the load server; default: unknown.", shown: "RATE"},
-			{key: "idle_timeout", help: "Time without progress after which the test ends."},
+			{key: "idle_timeout", help: "Time without progress after which the test ends: more than twice as long as an outage that it should survive."},
 			{key: "discard", help: "Do not copy the payload to the receiving process: needs less CPU time."},
 		},
 		kind: func(_ probe.Env, _ probe.Target, shared loadtest.Options) (loadtest.Kind, error) {

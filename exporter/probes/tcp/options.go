@@ -46,7 +46,8 @@ type Options struct {
 	PacingRate option.Rate `yaml:"pacing_rate"`
 	// LinkRate is the known rate of the path, for the ideal throughput of RFC 6349; zero: unknown. It limits nothing.
 	LinkRate option.PerDirection `yaml:"link_rate"`
-	// IdleTimeout ends a run without progress.
+	// IdleTimeout ends a run without progress. To survive an outage it must be more than twice as long as that: TCP sends
+	// again after ever longer times (RFC 6298 section 5.5).
 	IdleTimeout time.Duration `yaml:"idle_timeout"`
 	// Discard: the receiver does not copy the payload out of the kernel, which needs less CPU time.
 	Discard bool `yaml:"discard"`

@@ -3,6 +3,8 @@ package tcp
 import (
 	"encoding/json"
 	"errors"
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,6 +68,44 @@ func TestRecordsArriveAsTheyWere(t *testing.T) {
 	m, err := heard(&p, body, data)
 	if err != nil || len(m.Flows) != 2 || m.Flows[1].Final.Sent != 7 || m.Flows[1].Samples[1].Sent != 7 || m.Flows[0].Samples[1].At != 5 {
 		t.Errorf("%+v, %v", m, err)
+	}
+}
+
+// Each false value of a record is an error, which names the flow.
+func TestFalseValuesOfRecordsAreErrors(t *testing.T) {
+	for i, lie := range []func(f *FlowEnd){
+		func(f *FlowEnd) { f.Final.Acked = -1 },
+		func(f *FlowEnd) { f.Final.Sent = maxBytes + 1 },
+		func(f *FlowEnd) { f.Final.Retransmitted = f.Final.Sent + 1 },
+		func(f *FlowEnd) { f.Final.DeliveredCE = 1 },
+		func(f *FlowEnd) { f.Final.ReceivedCE = 1 },
+		func(f *FlowEnd) { f.Final.RTO = -1 },
+		func(f *FlowEnd) { f.Final.MinRTT = 24 * time.Hour },
+		func(f *FlowEnd) { f.Last = 24 * time.Hour },
+		func(f *FlowEnd) { f.First = f.Last + 1 },
+		func(f *FlowEnd) { f.Payload = 4 }, // less than the samples
+		func(f *FlowEnd) { f.Buffer.Effective = -1 },
+		func(f *FlowEnd) { f.CongestionControl = "a-name-that-is-too-long" },
+		func(f *FlowEnd) { f.Samples[1].At = 0 },
+		func(f *FlowEnd) { f.Samples[1].At = 24 * time.Hour },
+		func(f *FlowEnd) { f.Samples[0].Payload = 6 },
+		func(f *FlowEnd) { f.Samples[1].Outstanding = -1 },
+		func(f *FlowEnd) { f.Samples[1].SendBuffer = math.MaxInt64 },
+		func(f *FlowEnd) { f.Samples[1].RTT = 24 * time.Hour },
+		func(f *FlowEnd) { f.Samples[1].Busy = math.MinInt64 },
+		func(f *FlowEnd) { f.Samples[1].RwndLimited = math.MaxInt64 },
+	} {
+		p := validPlan()
+		body, data := records(&p)
+		m, err := heard(&p, body, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lie(&m.Flows[1])
+		body, _ = json.Marshal(m) // it has no other types
+		if _, err := heard(&p, body, appendRecords(nil, m.Flows)); !errors.Is(err, loadcontrol.ErrProtocol) || !strings.Contains(err.Error(), "flow 1: ") {
+			t.Errorf("lie %d: %v", i, err)
+		}
 	}
 }
 

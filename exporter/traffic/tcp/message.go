@@ -305,13 +305,23 @@ func (m *finished) parse(p *Plan, data []byte) error {
 func (f *FlowEnd) implausible(p *Plan) string {
 	latest := longest(p) + grace
 	i := &f.Final
-	for _, v := range []int64{
-		f.Payload, int64(f.First), int64(f.Last), int64(f.Buffer.Asked), int64(f.Buffer.Effective),
+	counts := []int64{
+		f.Payload, int64(f.First), int64(f.Last), int64(f.Buffer.Asked), int64(f.Buffer.Effective), int64(i.RTO),
 		i.Sent, i.Retransmitted, i.Acked, i.Received, i.SegmentsOut, i.SegmentsIn, i.RetransmittedSegments, i.Delivered, i.DeliveredCE, i.ReceivedCE, i.RTOs, i.MSS,
-		int64(i.RTT), int64(i.MinRTT), int64(i.Busy), int64(i.RwndLimited), int64(i.SndbufLimited),
-	} {
+	}
+	times := []time.Duration{i.RTT, i.MinRTT, i.Busy, i.RwndLimited, i.SndbufLimited}
+	for _, s := range f.Samples {
+		counts = append(counts, s.Acked, s.Sent, s.Retransmitted, s.Outstanding, s.NotSent, s.Cwnd, s.Ssthresh, s.DeliveryRate, s.SendBuffer, s.ReceiveBuffer)
+		times = append(times, s.RTT, s.RTTVar, s.MinRTT, s.Busy, s.RwndLimited, s.SndbufLimited)
+	}
+	for _, v := range counts {
 		if v < 0 || v > maxBytes {
 			return fmt.Sprintf("a value is %d, want 0 to %d", v, int64(maxBytes))
+		}
+	}
+	for _, t := range times {
+		if t < 0 || t > latest+connectTime {
+			return fmt.Sprintf("a time is %v, want 0s to %v", t, latest+connectTime)
 		}
 	}
 	switch {
@@ -324,7 +334,7 @@ func (f *FlowEnd) implausible(p *Plan) string {
 	}
 	before := Sample{At: -1}
 	for _, s := range f.Samples {
-		if s.At <= before.At || s.At > latest || s.Payload < before.Payload || s.Payload > f.Payload || min(s.Acked, s.Sent, s.Retransmitted, int64(s.RTT), s.Cwnd) < 0 {
+		if s.At <= before.At || s.At > latest || s.Payload < before.Payload || s.Payload > f.Payload {
 			return fmt.Sprintf("sample at %v with %d bytes after one at %v with %d", s.At, s.Payload, before.At, before.Payload)
 		}
 		before = s

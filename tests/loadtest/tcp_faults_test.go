@@ -1,0 +1,187 @@
+package loadtest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/sample"
+	"oneway.example/tests/program"
+)
+
+// dailyBytes allows one run of both directions with faultyBytes each, and no second one before the first is settled.
+const dailyBytes, faultyBytes = "100MB", "45MB"
+
+// limitToken replaces the token by one with a quota of the day.
+func (s *site) limitToken(t *testing.T) {
+	t.Helper()
+	out, err := exec.Command(binary, "token", "new", "--name=daily", "--per-day="+dailyBytes, "--file="+s.tokensFile).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, _, _ := strings.Cut(string(out), "\n")
+	s.tokenFile = filepath.Join(s.dir, "daily")
+	if err := os.WriteFile(s.tokenFile, []byte(token+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// startFaulty starts a run that a fault ends, and waits until each of its directions moves.
+func (s *site) startFaulty(t *testing.T, directions []sample.Direction, more ...string) *process {
+	t.Helper()
+	args := []string{"--congestion-control=cubic", "--omit=0s", "--max-bytes=" + faultyBytes, "--direction=" + directions[0].String()}
+	if len(directions) > 1 {
+		args[len(args)-1] = "--together"
+	}
+	p := s.startTCP(t, append(args, more...)...)
+	for _, d := range directions {
+		program.Eventually(t, "the transfer runs", func() bool {
+			_, now := s.network.Counts(d)
+			return now.Delivered > 500
+		})
+	}
+	return p
+}
+
+// freeTCP fails unless the load server serves the next run at once, with the quota that the run before did not use, and has
+// closed the sockets of that.
+func (s *site) freeTCP(t *testing.T) {
+	t.Helper()
+	if r := s.startTCP(t, "--duration=1s", "--omit=0s", "--direction=reverse", "--max-bytes="+faultyBytes).finishTCP(t, 0); r.Outcome != "completed" {
+		t.Errorf("the next run: %s, %s", r.Outcome, r.Error)
+	}
+	var open []string
+	program.Eventually(t, "the load server has closed its sockets", func() bool {
+		out, err := s.network.Server.Command("cat", "/proc/net/tcp", "/proc/net/tcp6").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = slices.DeleteFunc(strings.Split(strings.TrimSpace(string(out)), "\n"), func(line string) bool {
+			const local, inode = 1, 9
+			f := strings.Fields(line)
+			return f[local] == "local_address" || f[inode] == "0" // the kernel's alone: closed, and not acknowledged yet
+		})
+		return len(open) == 1 // it listens
+	})
+}
+
+// partial fails unless each direction of a run has results, with the reason why they are partial.
+func (o *tcpOutcome) partial(t *testing.T, directions int, reason string) {
+	t.Helper()
+	if o.Outcome != "incomplete" || o.Reason != reason || len(o.Result.Directions) != directions {
+		t.Fatalf("%s, %s with %d directions, want %d and %s: %s", o.Outcome, o.Reason, len(o.Result.Directions), directions, reason, o.Error)
+	}
+	for _, d := range o.Result.Directions {
+		if d.Partial == "" {
+			t.Errorf("%s: not marked as partial", d.Direction)
+		}
+	}
+}
+
+// A run survives an outage of 30 s, and its throughput has the hole. TCP sends again after twice the time of each attempt
+// before (RFC 6298 section 5.5): up to a minute after the beginning.
+func TestTCPRunSurvivesHalfAMinute(t *testing.T) {
+	const outage = 30 * time.Second
+	s := newSite(t, overSlow())
+	p := s.startFaulty(t, sample.Directions(), "--bytes=4MB", "--duration=100s", "--idle-timeout=65s")
+	s.cut(t)
+	time.Sleep(outage) // what is tested
+	s.mend(t)
+	for _, d := range p.finishTCP(t, 0).Result.Directions {
+		silent := 0
+		for _, rate := range d.PerSecond {
+			if rate == 0 {
+				silent++
+			}
+		}
+		t.Logf("%s: %d of %d seconds without payload; %d timeouts", d.Direction, silent, len(d.PerSecond), *d.Timeouts)
+		if d.Partial != "" || d.Payload != 4_000_000 || silent < 28 || len(d.PerSecond) < silent+2 {
+			t.Errorf("%s: partial %q, %d bytes; per second %.0f", d.Direction, d.Partial, d.Payload, d.PerSecond)
+		}
+	}
+	s.freeTCP(t)
+}
+
+// The idle timeout ends a run in an outage; link, quota and sockets are free after it.
+func TestTCPRunEndsInALongOutage(t *testing.T) {
+	s := newSite(t, overSlow())
+	s.limitToken(t)
+	p := s.startFaulty(t, sample.Directions(), "--duration=60s", "--idle-timeout=3s")
+	s.cut(t)
+	time.Sleep(8 * time.Second) // the outage: longer than the idle timeout and the checks of it
+	s.mend(t)
+	r := p.finishTCP(t, 1)
+	r.partial(t, 2, "timeout")
+	for _, d := range r.Result.Directions {
+		if d.Payload < 400*1000 || !strings.Contains(d.Partial, "idle") {
+			t.Errorf("%s: %d bytes; %s", d.Direction, d.Payload, d.Partial)
+		}
+	}
+	s.freeTCP(t)
+}
+
+// Both ends end when the path is gone for good: this one within the time that a queue may delay the last messages, the load
+// server a minute after the last transfer.
+func TestTCPRunEndsOnAPathThatIsGone(t *testing.T) {
+	const idle, slack, message = 2 * time.Second, 5 * time.Second, time.Minute // of package traffic/tcp
+	s := newSite(t, overSlow())
+	s.limitToken(t)
+	p := s.startFaulty(t, sample.Directions(), "--duration=30s", "--idle-timeout=2s")
+	cut := s.cut(t)
+	select {
+	case <-p.Done:
+	case <-time.After(3 * time.Minute): // a hang
+	}
+	r := p.finishTCP(t, 1)
+	t.Logf("the client ended after %v: %s", p.Ended.Sub(cut), r.Error)
+	r.partial(t, 2, "session_lost")
+	if took := p.Ended.Sub(cut); took > 2*idle+slack+message+10*time.Second {
+		t.Errorf("the client ended after %v", took)
+	}
+	s.mend(t)
+	s.freeTCP(t)
+}
+
+// Ctrl-C ends a run at once, with its partial results.
+func TestInterruptedTCPRunPrintsItsResults(t *testing.T) {
+	for _, d := range sample.Directions() {
+		t.Run(d.String(), func(t *testing.T) {
+			s := newSite(t, overSlow())
+			s.limitToken(t)
+			p := s.startFaulty(t, []sample.Direction{d}, "--duration=60s")
+			at := time.Now()
+			p.Signal(t, syscall.SIGINT)
+			r := p.finishTCP(t, 1)
+			r.partial(t, 1, "stopped")
+			if got := r.Result.Directions[0]; got.Payload < 400*1000 || got.RTTMin == nil || r.Forward+r.Reverse < got.Payload {
+				t.Errorf("%d bytes, %d and %d IP bytes: %+v", got.Payload, r.Forward, r.Reverse, got)
+			}
+			punctual(t, "the client's end", p.Ended.Sub(at), 2*time.Second)
+			s.freeTCP(t)
+		})
+	}
+}
+
+// A load server that is killed ends the run at once; started again it serves the next.
+func TestTCPRunOfAKilledLoadServerEndsWithTheReason(t *testing.T) {
+	for _, d := range sample.Directions() {
+		t.Run(d.String(), func(t *testing.T) {
+			s := newSite(t, overSlow())
+			p := s.startFaulty(t, []sample.Direction{d}, "--duration=60s")
+			killed := s.loadServer.Kill(t)
+			r := p.finishTCP(t, 1)
+			r.partial(t, 1, "session_lost")
+			if said := p.Stderr.String(); !strings.Contains(said, s.at.String()) || strings.Count(said, "\n") != 1 {
+				t.Errorf("stderr is %q; want one line with the load server", said)
+			}
+			punctual(t, "the client's end", p.Ended.Sub(killed), 2*time.Second)
+			s.respond(t)
+			s.freeTCP(t)
+		})
+	}
+}
