@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,7 +23,6 @@ func (s *serving) connect(x *serve) ([]*tcpsocket.Conn, error) {
 	defer cancel()
 	defer x.unlisten() // a late connection is reset by the kernel
 	g := &gathering{serve: x, conns: make([]*tcpsocket.Conn, len(x.Plan.Flows)), missing: len(x.Plan.Flows), full: cancel}
-	g.places = make(chan struct{}, g.missing+unproved)
 	m := listening{ID: x.ID, Cookie: x.cookie}
 	for _, f := range x.Plan.Flows {
 		m.Ports = append(m.Ports, uint16(x.listeners[f.listening(x.sends())].Addr().(*net.TCPAddr).Port))
@@ -48,11 +48,11 @@ func (s *serving) connect(x *serve) ([]*tcpsocket.Conn, error) {
 // gathering collects the connections of a transfer.
 type gathering struct {
 	*serve
-	places chan struct{} // one for each connection without a proof
-	full   func()        // all have arrived
-	tasks  sync.WaitGroup
+	full  func() // all have arrived
+	tasks sync.WaitGroup
 
 	mu      sync.Mutex
+	waiting []*net.TCPConn    // without a proof, the oldest first
 	conns   []*tcpsocket.Conn // by index of the flow
 	missing int
 }
@@ -63,15 +63,26 @@ func (g *gathering) accept(ctx context.Context, o tcpsocket.Options, l net.Liste
 		if err != nil {
 			return // the listening socket was closed
 		}
-		select {
-		case g.places <- struct{}{}:
-			g.tasks.Go(func() {
-				g.admit(ctx, o, nc.(*net.TCPConn))
-				<-g.places
-			})
-		default:
-			_ = nc.Close() // too many
-		}
+		one := nc.(*net.TCPConn)
+		g.await(one)
+		g.tasks.Go(func() {
+			g.admit(ctx, o, one)
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.waiting = slices.DeleteFunc(g.waiting, func(w *net.TCPConn) bool { return w == one })
+		})
+	}
+}
+
+// await adds a connection, and resets the oldest one if there are too many: those of others, which send no cookie, must not
+// keep the client's out.
+func (g *gathering) await(one *net.TCPConn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.waiting = append(g.waiting, one); len(g.waiting) > len(g.conns)+unproved {
+		_ = g.waiting[0].SetLinger(0) // a closed connection has ended
+		_ = g.waiting[0].Close()
+		g.waiting = g.waiting[1:]
 	}
 }
 

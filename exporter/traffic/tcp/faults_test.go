@@ -171,11 +171,11 @@ func cutShort(t *testing.T, port uint16, part []byte) net.Conn {
 	return c
 }
 
-// More connections than flows and some others do not keep sockets.
+// More connections than flows and some others do not keep sockets, nor the client's connection out.
 func TestFloodOfUnprovedConnectionsIsBounded(t *testing.T) {
 	remoteend.NothingLeft(t)
 	c := connect(t, loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}))
-	c.say(t, "transfer", request(1, plan(sample.Forward, time.Second)))
+	c.say(t, "transfer", request(1, plan(sample.Reverse, 200*time.Millisecond)))
 	at := c.hear(t, "listening")
 	closed := make(chan bool, 40)
 	for range cap(closed) {
@@ -192,6 +192,20 @@ func TestFloodOfUnprovedConnectionsIsBounded(t *testing.T) {
 			t.Fatal("more than 9 unproved connections stay open")
 		}
 	}
+	if !ended(open(t, at.Ports[0], append(at.Cookie, 0))) {
+		t.Error("the client's connection did not end")
+	}
+	c.hear(t, "started")
+	if m := c.hear(t, "finished"); m.Error != "" || m.Flows[0].Payload == 0 {
+		t.Errorf("finished: %+v", m)
+	}
+}
+
+// The client may cancel before all connections have arrived.
+func TestCanceledTransferWithoutConnectionsIsReported(t *testing.T) {
+	c := connect(t, loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}))
+	c.say(t, "transfer", request(1, plan(sample.Forward, time.Second)))
+	c.hear(t, "listening")
 	c.say(t, "cancel", map[string]any{"id": 1})
 	if m := c.hear(t, "finished"); !strings.Contains(m.Error, "1 of 1 connections") {
 		t.Errorf("finished: %+v", m)
