@@ -294,6 +294,9 @@ func TestFurtherSocketsAreOfTheRangeAndClosedWithTheSession(t *testing.T) {
 	if err != nil || again.Addr().String() != open[1].Addr().String() {
 		t.Errorf("the port of a closed socket is not free: %v", err)
 	}
+	if n := len(h.(*session).sockets); n != 3 {
+		t.Errorf("the session knows %d sockets, want the 3 that are open", n)
+	}
 	c.Close()
 	remoteend.Eventually(t, "the session's end", func() bool { return s.r.Status().Ended["closed"] == 1 })
 	for _, o := range open {

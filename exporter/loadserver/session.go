@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -263,7 +264,11 @@ func (s *session) disconnect(err error) (reason string) {
 
 // finish releases the resources of the session after its traffic has ended.
 func (s *session) finish(reason string) {
-	for _, l := range s.sockets { // also those of a refused traffic
+	s.mu.Lock()
+	sockets := s.sockets
+	s.sockets = nil
+	s.mu.Unlock()
+	for _, l := range sockets { // also those of a refused traffic
 		_ = l.Close() // the traffic may have closed it
 	}
 	if s.traffic == nil {
@@ -367,9 +372,24 @@ func (s *session) Listen(o net.ListenConfig) (net.Listener, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.sockets = append(s.sockets, l)
-			return allowedListener{l, s.r.gate}, nil
+			return &furtherListener{allowedListener{l, s.r.gate}, s}, nil
 		}
 		refused = err
 	}
 	return nil, fmt.Errorf("loadserver: no port of %v is free: %w", s.r.options.Ports, refused)
+}
+
+// furtherListener is a socket of Listen. The session forgets it when it is closed: a client may request many.
+type furtherListener struct {
+	allowedListener
+	session *session
+}
+
+// Close closes the socket.
+func (l *furtherListener) Close() error {
+	s := l.session
+	s.mu.Lock()
+	s.sockets = slices.DeleteFunc(s.sockets, func(one net.Listener) bool { return one == l.Listener })
+	s.mu.Unlock()
+	return l.Listener.Close()
 }
