@@ -138,6 +138,9 @@ func (p *Plan) samples() int {
 	return int(n)
 }
 
+// allSamples returns the most samples of all flows.
+func (p *Plan) allSamples() int { return p.samples() * len(p.Flows) }
+
 // Check validates the plan, but not whether the token allows it.
 func (p *Plan) Check() error {
 	between := func(what string, v, lo, hi time.Duration) error {

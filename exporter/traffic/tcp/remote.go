@@ -39,8 +39,11 @@ func (remote) Open(host traffic.Host, _ json.RawMessage) (traffic.Session, any, 
 	return s, struct{}{}, nil
 }
 
-// maxActive limits the transfers of a session that overlap.
-const maxActive = 8
+// Limits of all transfers of a session that overlap, besides MaxFlows.
+const (
+	maxActive  = 8
+	allSamples = 2 * MaxSamples
+)
 
 // serving is the traffic of one session at the load server. One goroutine handles the client's messages; each
 // transfer has its own.
@@ -137,15 +140,15 @@ func (s *serving) permit(x *serve) *loadcontrol.Refusal {
 	if limits.Duration > 0 && x.Plan.Duration > limits.Duration {
 		return &loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: fmt.Sprintf("the transfer takes %v; the token allows %v", x.Plan.Duration, limits.Duration)}
 	}
-	flows := len(x.Plan.Flows)
+	flows, samples := len(x.Plan.Flows), x.Plan.allSamples()
 	s.mu.Lock()
 	n := len(s.active)
 	for _, one := range s.active {
-		flows += len(one.Plan.Flows)
+		flows, samples = flows+len(one.Plan.Flows), samples+one.Plan.allSamples()
 	}
 	s.mu.Unlock()
-	if n >= maxActive || flows > MaxFlows {
-		return badRequest("%d transfers are in progress, with this one %d flows; the limits are %d and %d", n, flows, maxActive, MaxFlows)
+	if n >= maxActive || flows > MaxFlows || samples > allSamples {
+		return badRequest("%d transfers are in progress, with this one %d flows and %d samples; the limits are %d, %d and %d", n, flows, samples, maxActive, MaxFlows, allSamples)
 	}
 	for _, f := range x.Plan.Flows {
 		if err := tcpsocket.CheckCongestionControl(f.at(x.sends()).CongestionControl); err != nil {
