@@ -73,6 +73,9 @@ func (s tcpServer) ours(b *testing.B, network *lab.Lab, more ...string) (r bulkT
 		} `json:"results"`
 	}
 	local := start(b, network.Client.Command(binary, append(args, more...)...)).wait(b, &out)
+	if len(out.Result.Directions) != 1 {
+		b.Fatalf("%d directions", len(out.Result.Directions))
+	}
 	d := out.Result.Directions[0]
 	r.rate = d.Throughput
 	r.perGB(local, server.stop(b), d.Payload)
@@ -104,12 +107,21 @@ func BenchmarkBulkTCP(b *testing.B) {
 	path, ok := have(b, "iperf3")
 	for b.Loop() {
 		var mine, discarding, theirs []bulkTCP
+		turns := []func(){
+			func() { mine = append(mine, server.ours(b, network)) },
+			func() { discarding = append(discarding, server.ours(b, network, "--discard")) },
+		}
+		if ok {
+			turns = append(turns, func() { theirs = append(theirs, iperfTCP(b, network, path)) })
+		}
 		for range tcpPairs {
-			mine = append(mine, server.ours(b, network))
-			discarding = append(discarding, server.ours(b, network, "--discard"))
-			if ok {
-				theirs = append(theirs, iperfTCP(b, network, path))
+			for _, turn := range turns {
+				turn()
 			}
+			slices.Reverse(turns) // so that neither is always the first
+		}
+		for i := range theirs {
+			b.Logf("pair %d: rate %.3f, CPU %.3f of iperf3's", i, mine[i].rate/theirs[i].rate, (mine[i].sender+mine[i].receiver)/(theirs[i].sender+theirs[i].receiver))
 		}
 		for _, q := range []struct {
 			what, unit string

@@ -157,3 +157,26 @@ func FuzzPlan(f *testing.F) {
 		}
 	})
 }
+
+// FuzzDeliver: no sequence of two messages of a load server causes a fault or blocks, and each error is of the protocol.
+func FuzzDeliver(f *testing.F) {
+	p := validPlan()
+	body, data := records(&p)
+	opened, _ := json.Marshal(listening{ID: 1, Ports: []uint16{1, 2}, Cookie: make([]byte, cookieBytes)}) // it has no other types
+	f.Add(sayListening, opened, sayStarted, []byte(`{"id":1}`), []byte(nil))
+	f.Add(sayStarted, []byte(`{"id":1}`), sayFinished, body, data)
+	f.Add(sayListening, opened, sayFinished, []byte(`{"id":1,"error":"x"}`), []byte(nil))
+	f.Add(sayRefused, []byte(`{"id":1,"reason":"busy"}`), sayRefused, []byte(`{"id":0}`), []byte(nil))
+	f.Fuzz(func(t *testing.T, name string, body []byte, next string, more, data []byte) {
+		s := &Session{pending: map[uint16]*pending{}}
+		x := s.register(&p)
+		for _, m := range []loadcontrol.TrafficMessage{{Name: name, Body: body}, {Name: next, Body: more}} {
+			if err := s.deliver(&m, data); err != nil && !errors.Is(err, loadcontrol.ErrProtocol) {
+				t.Errorf("%s: error %v is not of the protocol", m.Name, err)
+			}
+		}
+		if len(x.replies) > 2 || len(x.replies) == 0 && s.pending[1] == nil {
+			t.Errorf("%d replies", len(x.replies))
+		}
+	})
+}
