@@ -185,3 +185,20 @@ func TestTCPRunOfAKilledLoadServerEndsWithTheReason(t *testing.T) {
 		})
 	}
 }
+
+// A client that stands still, as a receiver that does not read and a sender that does not send, loses its transfers to the idle
+// timeout, and reports that when it goes on.
+func TestTCPClientThatStandsStillLosesItsTransfers(t *testing.T) {
+	s := newSite(t, overSlow())
+	s.limitToken(t)
+	p := s.startFaulty(t, sample.Directions(), "--duration=60s", "--idle-timeout=1s")
+	p.Signal(t, syscall.SIGSTOP)
+	time.Sleep(5 * time.Second) // longer than what the queues and buffers hold, and the idle timeout
+	p.Signal(t, syscall.SIGCONT)
+	r := p.finishTCP(t, 1)
+	for _, d := range r.Result.Directions {
+		t.Logf("%s: %d bytes; %s", d.Direction, d.Payload, d.Partial)
+	}
+	r.partial(t, 2, "timeout")
+	s.freeTCP(t)
+}
