@@ -54,7 +54,8 @@ type Options struct {
 	// Timeout of a run; zero: twice its planned time plus a minute.
 	Timeout time.Duration `yaml:"timeout"`
 	// DrainTimeout is the idle timeout after the last packet was sent; packets that have not
-	// arrived then are lost. It must exceed the delay of the link's queue.
+	// arrived then are lost. It must exceed the delay of the link's queue. In tests of TCP it is that of the light packets beside
+	// the load.
 	DrainTimeout time.Duration `yaml:"drain_timeout"`
 	// WorkingDelayInterval is the time between light test packets beside the load, 10 ms to 1 s; zero: none.
 	WorkingDelayInterval time.Duration `yaml:"working_delay_interval"`
@@ -62,9 +63,9 @@ type Options struct {
 	directions []sample.Direction
 }
 
-// PacketKeys are the keys of Options for tests that send packets of their own: they have no effect on TCP, whose kernel
-// makes the packets and knows when the last one has arrived.
-func PacketKeys() []string { return []string{"checksum", "drain_timeout"} }
+// PacketKeys are the keys of Options for tests that send packets of their own: they have no effect on TCP, whose packets the
+// kernel makes.
+func PacketKeys() []string { return []string{"checksum"} }
 
 // DefaultOptions returns the options of an empty configuration.
 func DefaultOptions() Options {

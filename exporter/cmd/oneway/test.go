@@ -76,7 +76,7 @@ var sharedTestFlags = []optionFlag{
 	{key: "link", help: "Link that the test fills, by its name in the configuration of this host's agent; default: selected by the agent.", shown: "NAME"},
 	{key: "max_wait", help: "Maximum waiting time for the link, here or at the load server, while another test uses it."},
 	{key: "timeout", help: "Maximum duration of the run; default: twice the planned duration plus one minute.", shown: "DURATION"},
-	{key: "drain_timeout", help: "Waiting time for packets after the last one was sent; must exceed the delay of the link's queue."},
+	{key: "drain_timeout", help: "Waiting time for packets after the last one was sent (tests of TCP: for the light packets beside the load); must exceed the delay of the link's queue."},
 	{key: "working_delay_interval", help: "Time between light test packets beside the load, which measure the delay that others have meanwhile; 0: none. The train test has none in any case."},
 }
 

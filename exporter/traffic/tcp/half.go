@@ -253,6 +253,8 @@ func (h *half) failed(err error) Ended {
 	switch why := h.why.Load(); {
 	case why != nil:
 		return *why
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // just before stop
+		return EndedCanceled
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return EndedReset
 	}
