@@ -90,12 +90,9 @@ type Truth struct {
 // Between is the truth from the omitted time on to the end of a planned time, both from the first arrival; the numbers of
 // segments are of all the time.
 func (c *Connection) Between(omit, planned time.Duration) (t Truth) {
-	base := number(&c.data[0])
-	at := func(n uint32) int64 { return int64(int32(n - base)) } // a difference: numbers wrap
 	entered, again, highest := map[int64]instant.Time{}, map[int64]bool{}, int64(0)
-	var arrived []lab.Record
 	for _, r := range c.data {
-		begin := at(number(&r))
+		begin := c.offset(number(&r))
 		end := begin + payload(&r)
 		if begin < highest {
 			t.Again, again[end] = t.Again+1, true
@@ -103,29 +100,44 @@ func (c *Connection) Between(omit, planned time.Duration) (t Truth) {
 			entered[end] = r.Entry
 		}
 		highest = max(highest, end)
-		switch r.Outcome {
-		case lab.Delivered:
-			arrived = append(arrived, r)
-		case lab.DroppedQueue:
+		if r.Outcome == lab.DroppedQueue {
 			t.Dropped++
-		case lab.Inside, lab.DroppedLoss, lab.Failed:
 		}
 	}
 	t.Segments = len(c.data)
+	arrived := c.delivered()
 	if len(arrived) == 0 {
 		return t
 	}
-	byExit(arrived)
 	begin := arrived[0].Exit.Middle()
 	from, to := begin.Add(omit), begin.Add(planned)
-	next, ends, inOrder := int64(0), map[int64]int64{}, int64(0) // ends: of what arrived early, by its begin
-	for i := range arrived {
-		r := &arrived[i]
-		if r.Exit.Middle() > to {
-			break
+	inOrder := int64(0)
+	for _, a := range c.Arrivals() {
+		if a.At >= from && a.At <= to {
+			inOrder += a.Bytes
 		}
-		begin, before := at(number(r)), next
-		if end := begin + payload(r); begin <= next {
+	}
+	t.Throughput = float64(inOrder) / (planned - omit).Seconds()
+	t.RTT = quartiles(c.roundTrips(from, to, func(ack uint32) (instant.Time, bool) {
+		end := c.offset(ack)
+		entry, ok := entered[end]
+		return entry, ok && !again[end]
+	}))
+	return t
+}
+
+// Arrival is payload that left the link in order, so that an application had it.
+type Arrival struct {
+	At    instant.Time
+	Bytes int64
+}
+
+// Arrivals returns all payload of the connection, by time; at the client's direction the first of them is the cookie.
+func (c *Connection) Arrivals() (all []Arrival) {
+	next, ends := int64(0), map[int64]int64{} // ends: of what arrived early, by its begin
+	for _, r := range c.delivered() {
+		begin, before := c.offset(number(&r)), next
+		if end := begin + payload(&r); begin <= next {
 			next = max(next, end)
 		} else {
 			ends[begin] = max(ends[begin], end)
@@ -133,18 +145,26 @@ func (c *Connection) Between(omit, planned time.Duration) (t Truth) {
 		for end := ends[next]; end > next; end = ends[next] {
 			next = end
 		}
-		if r.Exit.Middle() >= from {
-			inOrder += next - before
+		if next > before {
+			all = append(all, Arrival{r.Exit.Middle(), next - before})
 		}
 	}
-	t.Throughput = float64(inOrder) / (planned - omit).Seconds()
-	t.RTT = quartiles(c.roundTrips(from, to, func(ack uint32) (instant.Time, bool) {
-		end := at(ack)
-		entry, ok := entered[end]
-		return entry, ok && !again[end]
-	}))
-	return t
+	return all
 }
+
+// delivered returns the segments that left the link, by time.
+func (c *Connection) delivered() (all []lab.Record) {
+	for _, r := range c.data {
+		if r.Outcome == lab.Delivered {
+			all = append(all, r)
+		}
+	}
+	byExit(all)
+	return all
+}
+
+// offset returns the place of a sequence number in the payload: a difference, as numbers wrap.
+func (c *Connection) offset(n uint32) int64 { return int64(int32(n - number(&c.data[0]))) }
 
 // roundTrips are those of the acknowledgments that left in a time. sent is the entry of the segment that an
 // acknowledgment is for; false if that is not certain.
