@@ -244,3 +244,31 @@ func TestLoadTestErrorsHaveCauseAndAdvice(t *testing.T) {
 		})
 	}
 }
+
+func TestTwoWayRunIsPrintedOnOneTimeAxis(t *testing.T) {
+	var out bytes.Buffer
+	err := printTCP(&out, &tcp.Result{
+		Directions: []*tcp.Direction{
+			{Direction: "reverse", Throughput: new(1e6), Flows: []tcp.Flow{{Payload: 3e6, Sent: 3e6, CongestionControl: "cubic"}}},
+			{Direction: "forward", Throughput: new(2e5), Flows: []tcp.Flow{{Throughput: new(5e4)}, {Throughput: new(1.5e5)}}},
+		},
+		TwoWay: &tcp.TwoWay{Begin: 1.25, End: 2.5, Bound: 0.022, Directions: [2]tcp.Part{
+			{Direction: "reverse", PerSecond: []float64{1e6, 5e5, 1.25e6}}, {Direction: "forward", PerSecond: []float64{0, 2e5, 1e5}},
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"reverse    1     3 MB      8 Mb/s", "forward    2     0 MB      1.2 Mb/s", "forward sent from 1.25 s to 2.50 s of reverse (± 0.022 s)",
+		"second  reverse  forward", "2       4 Mb/s   1.6 Mb/s",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+	out.Reset()
+	if err := printTCP(&out, &tcp.Result{}); err != nil || out.Len() > 0 {
+		t.Errorf("a run without results: %v, %q", err, out.String())
+	}
+}

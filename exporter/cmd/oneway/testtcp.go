@@ -20,7 +20,8 @@ of the sending end's kernel. A buffer of 0 leaves auto-tuning on; the kernel dou
 limits them by net.core.wmem_max and rmem_max, which is printed. The client opens all connections.
 
 A two-way run (--overlap-duration) is one direction for the whole --duration, the first of --direction, and the other in the
-middle of it: throughput before, during and after the overlap, and the correlation of both in it.
+middle of it: throughput before, during and after the overlap, and the correlation of both in it. The
+overlap begins when its connections are set up, which takes some round trips of the full link.
 
 Examples:
   oneway test tcp server.example.net --token-file token --pin sha256:...
@@ -66,6 +67,9 @@ func tcpTest() testKind {
 // printTCP writes a table of the flows, and one of the throughput by second.
 func printTCP(out io.Writer, body any) error {
 	r := body.(*tcp.Result)
+	if len(r.Directions) == 0 {
+		return nil
+	}
 	t := newTable(out, "")
 	t.row("direction", "flow", "received", "throughput", "sent", "again", "congestion control", "MSS", "send buffer", "receive buffer", "ended")
 	for _, d := range r.Directions {

@@ -164,7 +164,7 @@ func TestTwoWayPartsAndCorrelationOfKnownTransfers(t *testing.T) {
 	}
 	x := twoWay(sample.Reverse, sample.Forward, 0)
 	x.Correlation = &Correlation{-0.714, -0.778, -0.621}
-	if got, want := summaryOf(x.summary()), "reverse before the overlap: 74.67 b/s; reverse during the overlap: 40.8 b/s; reverse after the overlap: 72 b/s; forward during the overlap: 151.2 b/s; correlation of both: -0.71 (-0.78 to -0.62)"; got != want {
+	if got, want := summaryOf(x.summary(new(10.0), nil)), "reverse before the overlap: 74.67 b/s (93.3 % of the link); reverse during the overlap: 40.8 b/s (51.0 % of the link); reverse after the overlap: 72 b/s (90.0 % of the link); forward during the overlap: 151.2 b/s; correlation of both: -0.71 (-0.78 to -0.62)"; got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
 }

@@ -1,6 +1,9 @@
 // Package tcp is the probe that measures what TCP achieves over a path: throughput, round-trip time under its own
 // load, retransmissions, and what limited it (RFC 6349; Woo 2010 section 6.3; Halepovic 2008 figures 4 to 7).
 //
+// It also compares flows that share a direction (Jain's index, and the share of each congestion control), and two
+// directions of which one sends in the middle of the other (Halepovic 2008 figures 13 and 17).
+//
 // Throughput counts payload that arrived, once: goodput. The other values are those of the sending end's kernel.
 package tcp
 

@@ -84,8 +84,10 @@ func TestRunWithARealLoadServerIsPublished(t *testing.T) {
 		if v, ok := sink.Value(metric.TCPRTT, "a-to-b", "tcp", d.Direction, "0.5"); !ok || v <= 0 {
 			t.Errorf("%s: median RTT %v", d.Direction, v)
 		}
-		if v, ok := sink.Value(metric.TCPModel, "a-to-b", "tcp", d.Direction, "window"); !ok || v <= 0 {
-			t.Errorf("%s: model %v", d.Direction, v)
+		// On a busy host no sample may find outstanding bytes: then there is no window.
+		want, known := d.Models.Throughput["window"]
+		if v, ok := sink.Value(metric.TCPModel, "a-to-b", "tcp", d.Direction, "window"); ok != known || v != want {
+			t.Errorf("%s: model %v, want %v", d.Direction, v, want)
 		}
 		sum = 0.0
 		for _, state := range []estimate.Limit{estimate.LimitNetwork, estimate.LimitReceiver, estimate.LimitSendBuffer, estimate.LimitApplication} {
@@ -119,7 +121,7 @@ func TestRunOfBothDirectionsTogether(t *testing.T) {
 // time that has passed.
 func TestTwoWayRunWithARealLoadServerIsPublished(t *testing.T) {
 	own := DefaultOptions()
-	own.Duration, own.Omit, own.OverlapStart, own.OverlapDuration, own.PacingRate = 8*time.Second, 500*ms, 2*time.Second, 3*time.Second, 3_000_000
+	own.Duration, own.Omit, own.OverlapStart, own.OverlapDuration, own.PacingRate = 9*time.Second, 500*ms, 3*time.Second, 3*time.Second, 3_000_000
 	sink, begin := &metrictest.Keeping{}, time.Now()
 	out, err := watched(t, own, sink, func(p loadtest.Progress) {
 		if p.Elapsed > time.Since(begin) {
@@ -131,7 +133,7 @@ func TestTwoWayRunWithARealLoadServerIsPublished(t *testing.T) {
 	}
 	res := out.Body.(*Result)
 	x := res.TwoWay
-	if x == nil || len(out.Notes) != 0 || len(x.Directions[0].PerSecond) != 8 || len(x.Directions[1].PerSecond) != 8 {
+	if x == nil || len(out.Notes) != 0 || len(x.Directions[0].PerSecond) != 9 || len(x.Directions[1].PerSecond) != 9 {
 		t.Fatalf("%+v, notes %q", x, out.Notes)
 	}
 	t.Logf("forward from %.3f to %.3f s, ± %.6f s: %.0f and %.0f", x.Begin, x.End, x.Bound, x.Directions[0].PerSecond, x.Directions[1].PerSecond)
@@ -139,7 +141,7 @@ func TestTwoWayRunWithARealLoadServerIsPublished(t *testing.T) {
 	for _, rate := range x.Directions[1].PerSecond {
 		sum += rate
 	}
-	if other := float64(res.Directions[1].Payload); x.End <= 8 && math.Abs(sum/other-1) > 1e-9 || sum == 0 {
+	if other := float64(res.Directions[1].Payload); x.End <= 9 && math.Abs(sum/other-1) > 1e-9 || sum == 0 {
 		t.Errorf("%v of %v bytes in the seconds", sum, other)
 	}
 	for _, c := range []struct {
@@ -171,15 +173,16 @@ func TestMissingCongestionControlEndsARunAtOnce(t *testing.T) {
 	own.Duration, own.OverlapStart, own.OverlapDuration, own.Flows, own.CongestionControl = time.Minute, 40*time.Second, 10*time.Second, 4, []string{"cubic", "nosuch"}
 	for _, c := range []struct {
 		directions []string
+		at         string
 		result     loadtest.Result
 		reason     string
 	}{
-		{[]string{"forward", "reverse"}, loadtest.Incomplete, loadtest.ReasonConfiguration},
-		{[]string{"reverse", "forward"}, loadtest.Refused, "bad_request"},
+		{[]string{"forward", "reverse"}, "forward transfer: this host: ", loadtest.Incomplete, loadtest.ReasonConfiguration},
+		{[]string{"reverse", "forward"}, "reverse transfer: refused: ", loadtest.Refused, "bad_request"},
 	} {
 		begin := time.Now()
 		out, err := run(t, own, metric.Discard{}, c.directions...)
-		if err == nil || !strings.Contains(err.Error(), "congestion control nosuch: the kernel has ") || out.Result != c.result || out.Reason != c.reason {
+		if err == nil || !strings.Contains(err.Error(), c.at) || !strings.Contains(err.Error(), "congestion control nosuch: the kernel has ") || out.Result != c.result || out.Reason != c.reason {
 			t.Errorf("%s: %s, %s: %v", c.directions, out.Result, out.Reason, err)
 		}
 		if took := time.Since(begin); took > own.OverlapStart {

@@ -25,7 +25,7 @@ type Options struct {
 	// Together: both directions at the same time.
 	Together bool `yaml:"together"`
 	// OverlapDuration makes a two-way run, if it is not zero: the first of the run's directions sends the whole Duration,
-	// and the other this long, from OverlapStart on.
+	// and the other this long, from OverlapStart on, or later by the set-up of its connections over the loaded link.
 	OverlapStart    time.Duration `yaml:"overlap_start"`
 	OverlapDuration time.Duration `yaml:"overlap_duration"`
 	// Flows is the number of parallel connections, 1 to 64.

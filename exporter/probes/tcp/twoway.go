@@ -60,7 +60,7 @@ func (res *Result) overlap(r *loadtest.Run, results []*tcp.Result, omit time.Dur
 	}
 	half := time.Duration(min(*long.RTTMin, *other.RTTMin) / 2 * float64(time.Second))
 	res.TwoWay = compareDirections(results[0], results[1], long.PerSecond, half, omit)
-	r.Summary = append(r.Summary, res.TwoWay.summary()...)
+	r.Summary = append(r.Summary, res.TwoWay.summary(long.RFC6349.Ideal, other.RFC6349.Ideal)...)
 }
 
 // compareDirections compares the transfers of two directions; long has the rates of each second of the first, and half is
@@ -112,13 +112,19 @@ func firstOf(flows [][]estimate.Arrival) time.Duration {
 	return first
 }
 
-// summary has the parts of both directions and the correlation.
-func (x *TwoWay) summary() (lines []probe.Result) {
-	for _, p := range x.Directions {
+// summary has the parts of both directions, beside the most that the link of each allows, if that is known, and the
+// correlation.
+func (x *TwoWay) summary(ideal ...*float64) (lines []probe.Result) {
+	for i, p := range x.Directions {
 		for _, part := range p.parts() {
-			if part.rate != nil {
-				lines = append(lines, probe.Result{Quantity: part.name + " the overlap", Direction: p.Direction, Value: option.Rate(*part.rate).Display()})
+			if part.rate == nil {
+				continue
 			}
+			line := probe.Result{Quantity: part.name + " the overlap", Direction: p.Direction, Value: option.Rate(*part.rate).Display()}
+			if ideal[i] != nil {
+				line.Value += fmt.Sprintf(" (%.1f %% of the link)", 100**part.rate / *ideal[i])
+			}
+			lines = append(lines, line)
 		}
 	}
 	if c := x.Correlation; c != nil {

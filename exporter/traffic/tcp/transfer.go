@@ -44,7 +44,7 @@ func (s *Session) Transfer(ctx context.Context, p Plan) (*Result, error) {
 	if p.Direction == sample.Forward {
 		for _, f := range p.Flows {
 			if err := tcpsocket.CheckCongestionControl(f.CongestionControl); err != nil {
-				return nil, &loadtest.Failure{Reason: loadtest.ReasonConfiguration, Err: err}
+				return nil, &loadtest.Failure{Reason: loadtest.ReasonConfiguration, Err: fmt.Errorf("%s transfer: this host: %w", p.Direction, err)}
 			}
 		}
 	}
