@@ -197,6 +197,22 @@ func TestCheckConfigReportsAllErrors(t *testing.T) {
 	}
 }
 
+// TCP for one minute each hour, with mixed flows, and a two-way run each night, within the quota of their link.
+func TestSchedulesOfTCPForWeeksAreAccepted(t *testing.T) {
+	file := write(t, `links: [{name: uplink, quota_bytes: 5GB}]
+paths:
+  - name: a
+    peer: h
+    probes:
+      - {type: tcp, name: hourly, link: uplink, every: 1h, jitter: 5m, duration: 1m, max_bytes: 100MB, flows: 4, congestion_control: [cubic, reno], link_rate: {forward: 2.5Mbit, reverse: 10Mbit}}
+      - {type: tcp, name: two-way, link: uplink, every: 24h, windows: ["02:00-05:00"], directions: [reverse, forward], duration: 5m, overlap_start: 1m, overlap_duration: 3m}
+`)
+	var out, problems bytes.Buffer
+	if err := checkConfigs(&out, &problems, []string{file}, ""); err != nil || out.String() != file+": ok: 1 path, 2 probes\n" {
+		t.Errorf("%v: %s%s", err, &out, &problems)
+	}
+}
+
 func TestExitStatusDistinguishesUsageFromFailure(t *testing.T) {
 	bad := write(t, "paths: [")
 	for _, c := range []struct {

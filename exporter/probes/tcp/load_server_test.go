@@ -55,27 +55,7 @@ func TestRunWithARealLoadServerIsPublished(t *testing.T) {
 		if *d.Throughput < 1e6 || *d.Throughput > 1.1*float64(d.Payload)/(d.Seconds-own.Omit.Seconds()) || len(d.PerSecond) != 2 || d.RTT == nil {
 			t.Errorf("%s: %v bytes/s, %d bytes in %v s, per second %v", d.Direction, *d.Throughput, d.Payload, d.Seconds, d.PerSecond)
 		}
-		sum, shares := 0.0, 0.0
-		for i, f := range d.Flows {
-			if f.CongestionControl != own.CongestionControl[i%2] {
-				t.Errorf("%s: flow %d: %s", d.Direction, i, f.CongestionControl)
-			}
-			sum += *f.Throughput
-		}
-		if f := d.Fairness; f == nil || math.Abs(sum / *d.Throughput - 1) > 1e-9 || f.Jain < 0.25 || f.Jain > 1 || f.Quartiles == nil || len(f.Variants) != 2 {
-			t.Fatalf("%s: the flows have %v of %v bytes/s; %+v", d.Direction, sum, *d.Throughput, f)
-		}
-		for _, one := range d.Fairness.Variants {
-			shares += one.Share
-			for i, rank := range throughputRanks() {
-				if v, ok := sink.Value(metric.TCPFlowThroughput, "a-to-b", "tcp", d.Direction, one.CongestionControl, rank); !ok || v != one.Throughput[i] {
-					t.Errorf("%s: %s at %s: %v, want %v", d.Direction, one.CongestionControl, rank, v, one.Throughput)
-				}
-			}
-		}
-		if v, ok := sink.Value(metric.TCPFairness, "a-to-b", "tcp", d.Direction); !ok || v != d.Fairness.Jain || math.Abs(shares-1) > 1e-9 {
-			t.Errorf("%s: fairness %v, shares %v", d.Direction, v, shares)
-		}
+		fairnessIsPublished(t, sink, d, own.CongestionControl)
 		for _, family := range []*metric.Desc{metric.TCPLinkRate, metric.TCPThroughput, metric.TCPRTTMin, metric.TCPRetransmitted, metric.TCPConnect} {
 			if v, ok := sink.Value(family, "a-to-b", "tcp", d.Direction); !ok || v < 0 {
 				t.Errorf("%s: %s is %v, %v", d.Direction, family.Name, v, ok)
@@ -89,7 +69,7 @@ func TestRunWithARealLoadServerIsPublished(t *testing.T) {
 		if v, ok := sink.Value(metric.TCPModel, "a-to-b", "tcp", d.Direction, "window"); ok != known || v != want {
 			t.Errorf("%s: model %v, want %v", d.Direction, v, want)
 		}
-		sum = 0.0
+		sum := 0.0
 		for _, state := range []estimate.Limit{estimate.LimitNetwork, estimate.LimitReceiver, estimate.LimitSendBuffer, estimate.LimitApplication} {
 			v, _ := sink.Value(metric.TCPLimited, "a-to-b", "tcp", d.Direction, string(state))
 			sum += v
@@ -100,6 +80,33 @@ func TestRunWithARealLoadServerIsPublished(t *testing.T) {
 	}
 	if _, err := json.Marshal(out); err != nil {
 		t.Error(err)
+	}
+}
+
+// fairnessIsPublished checks a direction of flows that have the names in turn.
+func fairnessIsPublished(t *testing.T, sink *metrictest.Keeping, d *Direction, names []string) {
+	t.Helper()
+	sum, shares := 0.0, 0.0
+	for i, f := range d.Flows {
+		if f.CongestionControl != names[i%len(names)] {
+			t.Errorf("%s: flow %d: %s", d.Direction, i, f.CongestionControl)
+		}
+		sum += *f.Throughput
+	}
+	f := d.Fairness
+	if f == nil || math.Abs(sum / *d.Throughput - 1) > 1e-9 || f.Jain < 1/float64(len(d.Flows)) || f.Jain > 1 || f.Quartiles == nil || len(f.Variants) != len(names) {
+		t.Fatalf("%s: the flows have %v of %v bytes/s; %+v", d.Direction, sum, *d.Throughput, f)
+	}
+	for _, one := range f.Variants {
+		shares += one.Share
+		for i, rank := range throughputRanks() {
+			if v, ok := sink.Value(metric.TCPFlowThroughput, "a-to-b", "tcp", d.Direction, one.CongestionControl, rank); !ok || v != one.Throughput[i] {
+				t.Errorf("%s: %s at %s: %v, want %v", d.Direction, one.CongestionControl, rank, v, one.Throughput)
+			}
+		}
+	}
+	if v, ok := sink.Value(metric.TCPFairness, "a-to-b", "tcp", d.Direction); !ok || v != f.Jain || math.Abs(shares-1) > 1e-9 {
+		t.Errorf("%s: fairness %v, shares %v", d.Direction, v, shares)
 	}
 }
 

@@ -84,18 +84,6 @@ func TestMixedFlowsHaveEachCongestionControl(t *testing.T) {
 	}
 }
 
-// One minute each hour, and a two-way run each night, as an agent has them for weeks.
-func TestSchedulesForWeeksAreAccepted(t *testing.T) {
-	for _, options := range []string{
-		"every: 1h\njitter: 5m\nduration: 1m\nmax_bytes: 200MB\nflows: 4\ncongestion_control: [cubic, reno]\n",
-		"every: 24h\nwindows: [\"02:00-05:00\"]\ndirections: [reverse, forward]\nduration: 5m\noverlap_start: 1m\noverlap_duration: 3m\n",
-	} {
-		if err := probeoptions.Configured(t, New(), options); err != nil {
-			t.Errorf("%s: %v", options, err)
-		}
-	}
-}
-
 // Only a run of one direction after the other takes the time of both, and its bytes are those of both in any case.
 func TestDurationAndBytesOfARunAreThoseOfItsDirections(t *testing.T) {
 	shared := loadtest.DefaultOptions()
