@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Conn is a TCP connection whose state can be read. One goroutine may call Discard; the other methods are
-// safe for concurrent use.
+// Conn is a TCP connection whose state can be read. One goroutine may call Discard, and one WriteMessage; the other
+// methods are safe for concurrent use.
 type Conn struct {
 	*net.TCPConn
 	raw syscall.RawConn
@@ -21,6 +21,12 @@ type Conn struct {
 	taken int
 	errno syscall.Errno
 	take  func(fd uintptr) bool
+
+	// Of WriteMessage.
+	rest     []byte
+	waited   bool
+	writeErr error
+	put      func(fd uintptr) bool
 }
 
 func wrap(nc *net.TCPConn) (*Conn, error) {
@@ -34,6 +40,23 @@ func wrap(nc *net.TCPConn) (*Conn, error) {
 		n, _, errno := unix.Syscall6(unix.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(unsafe.SliceData(c.into))), uintptr(len(c.into)), unix.MSG_TRUNC, 0, 0)
 		c.taken, c.errno = int(n), errno
 		return errno != unix.EAGAIN && errno != unix.EINTR
+	}
+	c.put = func(fd uintptr) bool {
+		for len(c.rest) > 0 {
+			n, err := unix.Write(int(fd), c.rest)
+			switch {
+			case err == unix.EINTR:
+			case err == unix.EAGAIN:
+				c.waited = true
+				return false
+			case err != nil:
+				c.writeErr = err
+				return true
+			default:
+				c.rest = c.rest[n:]
+			}
+		}
+		return true
 	}
 	return c, nil
 }
@@ -75,6 +98,17 @@ func (c *Conn) Discard(buf []byte) (int, error) {
 		return 0, io.EOF
 	}
 	return c.taken, nil
+}
+
+// WriteMessage is Write, and reports whether the socket had no room and the write waited for it. The process can be slow
+// without that.
+func (c *Conn) WriteMessage(b []byte) (n int, waited bool, err error) {
+	c.rest, c.waited, c.writeErr = b, false, nil
+	err = c.raw.Write(c.put)
+	if err == nil && c.writeErr != nil {
+		err = fmt.Errorf("tcpsocket: write: %w", c.writeErr)
+	}
+	return len(b) - len(c.rest), c.waited, err
 }
 
 // Buffer is the size of a send or receive buffer, in bytes.

@@ -322,3 +322,27 @@ func TestDialEndsWithItsContext(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+func TestMessageThatFindsNoRoomIsReportedAsWaiting(t *testing.T) {
+	from, to := pair(t, "127.0.0.1", Options{SendBuffer: 8 << 10}, Options{ReceiveBuffer: 8 << 10})
+	out, buf := make([]byte, 100), make([]byte, 1000)
+	if n := testing.AllocsPerRun(100, func() {
+		if n, waited, err := from.WriteMessage(out); n != 100 || waited || err != nil {
+			t.Errorf("wrote %d, waited %v, %v", n, waited, err)
+		}
+		_, _ = to.Discard(buf)
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if err := from.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	large := make([]byte, 1<<20)
+	if n, waited, err := from.WriteMessage(large); n == 0 || n == len(large) || !waited || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("wrote %d, waited %v, %v", n, waited, err)
+	}
+	to.Abort()
+	if _, _, err := from.WriteMessage(out); err == nil {
+		t.Error("a connection that was reset takes a message")
+	}
+}

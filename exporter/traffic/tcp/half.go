@@ -141,21 +141,20 @@ func (h *half) send(ctx context.Context, f *flow, message []byte) Ended {
 			}
 			return EndedLimit
 		}
-		m, err := f.conn.Write(message[:n])
+		m, err := p.write(f.conn, message[:n])
 		h.moved(f, m)
 		if err != nil {
 			return h.failed(err)
 		}
-		p.wrote()
 	}
 }
 
 // pace is the times of a flow's messages. An interval of zero has none.
 type pace struct {
 	*half
-	interval   time.Duration
-	due, begun time.Duration // since half.begin: the next message is due, and its write began
-	timer      *time.Timer
+	interval time.Duration
+	due      time.Duration // since half.begin
+	timer    *time.Timer
 }
 
 // wait waits until the next message is due; not more: the plan's time is over; not ok: ctx has ended.
@@ -174,19 +173,21 @@ func (p *pace) wait(ctx context.Context) (more, ok bool) {
 			return false, false
 		}
 	}
-	p.begun = time.Since(p.begin)
 	return true, true
 }
 
-// wrote plans the next message. A wake-up that was late is made up for, a write that was held back is not.
-func (p *pace) wrote() {
+// write writes a message and plans the next one. A wake-up that was late is made up for, a socket that held the write back
+// is not.
+func (p *pace) write(to *tcpsocket.Conn, message []byte) (int, error) {
 	if p.interval == 0 {
-		return
+		return to.Write(message)
 	}
-	if held := time.Since(p.begin) - p.begun; held > p.interval {
-		p.due += held
+	n, held, err := to.WriteMessage(message)
+	if held {
+		p.due = max(p.due, time.Since(p.begin))
 	}
 	p.due += p.interval
+	return n, err
 }
 
 // take takes up to n bytes of Plan.Bytes.

@@ -16,8 +16,8 @@
 // Transfers are performed one after another, or overlap. The client opens all connections, so that both
 // directions work through NAT. The sending end writes messages until the plan's time or bytes are over: after its
 // bytes it closes the stream and waits for the receiver; after its time it resets the connection, so that no full
-// send buffer keeps the link. Either end stops a transfer without progress for Plan.Idle. Both ends sample the
-// kernel's state of each connection.
+// send buffer keeps the link. A flow whose messages have an interval closes the stream after its time too. Either end
+// stops a transfer without progress for Plan.Idle. Both ends sample the kernel's state of each connection.
 //
 // A token's rate limits the payload: the sending end paces its segments, and the load server sends and reads no
 // faster. Its data limits include retransmissions, headers and acknowledgments.
