@@ -3,6 +3,7 @@ package probes
 
 import (
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/message"
 	"oneway.example/exporter/probes/saturation"
 	"oneway.example/exporter/probes/sizesweep"
 	"oneway.example/exporter/probes/stamp"
@@ -22,5 +23,6 @@ func All() []probe.Type {
 		tcp.New(),
 		tcpsweep.New(),
 		tcpshort.New(),
+		message.New(),
 	}
 }

@@ -2,6 +2,7 @@ package loadtest
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -65,30 +66,29 @@ func TestShortFlowsTakeTheRoundTripsOfSlowStart(t *testing.T) {
 		most := least + float64(z.FlowBytes)*1.1/rate
 		m := z.Completion.Median
 		t.Logf("%s, %6d bytes: median %.1f ms (%.1f to %.1f), least %.1f; %.0f to %.0f ms expected; handshake %.1f ms", z.Direction, z.FlowBytes,
-			1e3*m.Value, 1e3*m.Lower, 1e3**m.Upper, 1e3**z.Completion.Least, 1e3*least, 1e3*most, 1e3**z.Connect)
+			1e3*m.Value, 1e3*m.Lower, 1e3*known(m.Upper), 1e3**z.Completion.Least, 1e3*least, 1e3*most, 1e3**z.Connect)
 		if *z.Completion.Least < least {
 			t.Errorf("%s, %d bytes: %.1f ms are less than %d round trips", z.Direction, z.FlowBytes, 1e3**z.Completion.Least, rounds[z.FlowBytes])
 		}
-		if m.Value > most+0.010 {
-			t.Errorf("%s, %d bytes: a median of %.1f ms is too long", z.Direction, z.FlowBytes, 1e3*m.Value)
-		}
-		if *z.Connect < (up+down).Seconds() || *z.Connect > (up+down).Seconds()+0.005 {
+		within(t, fmt.Sprintf("%s, %d bytes: median", z.Direction, z.FlowBytes), m.Value, least, most+0.010)
+		if *z.Connect < (up + down).Seconds() {
 			t.Errorf("%s: handshake %v", z.Direction, *z.Connect)
 		}
+		within(t, z.Direction+": handshake", *z.Connect, 0.050, 0.055)
 	}
 }
 
 // Flows that an outage cuts off are unfinished, and the run goes on.
 func TestShortFlowsInAnOutageAreUnfinished(t *testing.T) {
 	s := newSite(t, overSlow())
-	p := s.startShort(t, "--direction=reverse", "--flow-bytes=300kB", "--repetitions=8", "--flow-timeout=1s")
+	p := s.startShort(t, "--direction=reverse", "--flow-bytes=300kB", "--repetitions=8", "--flow-timeout=2s")
 	_, before := s.network.Counts(sample.Reverse)
 	program.Eventually(t, "a flow runs", func() bool {
 		_, now := s.network.Counts(sample.Reverse)
 		return now.Delivered > before.Delivered+300
 	})
 	s.lose(t, 1)
-	time.Sleep(2500 * time.Millisecond) // the outage: longer than the flow's limit of time
+	time.Sleep(3500 * time.Millisecond) // the outage: longer than the flow's limit of time
 	s.lose(t, 0)
 	z := p.finishShort(t, 0).Result.Sizes[0]
 	t.Logf("%d of %d unfinished, median %+v", z.Unfinished, len(z.Flows), z.Completion.Median)

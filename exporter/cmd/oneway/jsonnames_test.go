@@ -9,6 +9,7 @@ import (
 
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/probes/message"
 	"oneway.example/exporter/probes/saturation"
 	"oneway.example/exporter/probes/sizesweep"
 	"oneway.example/exporter/probes/stamp"
@@ -66,7 +67,7 @@ func TestEachNumberInJSONHasItsUnit(t *testing.T) {
 	}
 	for name, v := range map[string]any{
 		"probe": stamp.Report{}, "voice": voiceRating{}, "calibrate": calibrationJSON{}, "test": loadtest.Outcome{},
-		"saturation": saturation.Result{}, "size_sweep": sizesweep.Result{}, "train": train.Result{}, "tcp": tcp.Result{}, "tcp_sweep": tcpsweep.Result{}, "tcp_short": tcpshort.Result{}, "transfer": udp.Transfer{},
+		"saturation": saturation.Result{}, "size_sweep": sizesweep.Result{}, "train": train.Result{}, "tcp": tcp.Result{}, "tcp_sweep": tcpsweep.Result{}, "tcp_short": tcpshort.Result{}, "message": message.Result{}, "transfer": udp.Transfer{},
 		"status": agent.Status{}, "runs": report.Header{},
 	} {
 		walk(reflect.TypeOf(v), name, false)

@@ -34,7 +34,7 @@ var noFlag = map[string]string{
 
 func TestEachKeyOfALoadTestProbeHasAFlagOrAReason(t *testing.T) {
 	shared := loadtest.DefaultOptions()
-	for _, k := range []testKind{saturationTest(), sizeSweepTest(), trainTest(), tcpTest(), tcpSweepTest(), tcpShortTest()} {
+	for _, k := range []testKind{saturationTest(), sizeSweepTest(), trainTest(), tcpTest(), tcpSweepTest(), tcpShortTest(), messageTest()} {
 		fields := optionFields(k.options)
 		maps.Copy(fields, optionFields(&shared))
 		want := slices.Sorted(maps.Keys(fields))
@@ -70,9 +70,9 @@ func parse(t *testing.T, k testKind, args ...string) loadtest.Options {
 }
 
 func TestOmittedFlagsKeepTheDefaults(t *testing.T) {
-	for _, word := range []string{"saturation", "size-sweep", "train", "tcp", "tcp-sweep", "tcp-short"} {
+	for _, word := range []string{"saturation", "size-sweep", "train", "tcp", "tcp-sweep", "tcp-short", "message"} {
 		kind := func() testKind {
-			return map[string]testKind{"saturation": saturationTest(), "size-sweep": sizeSweepTest(), "train": trainTest(), "tcp": tcpTest(), "tcp-sweep": tcpSweepTest(), "tcp-short": tcpShortTest()}[word]
+			return map[string]testKind{"saturation": saturationTest(), "size-sweep": sizeSweepTest(), "train": trainTest(), "tcp": tcpTest(), "tcp-sweep": tcpSweepTest(), "tcp-short": tcpShortTest(), "message": messageTest()}[word]
 		}
 		parsed := kind()
 		shared := parse(t, parsed)

@@ -21,8 +21,8 @@ import (
 
 const testHelp = `Run a load test from the terminal: fill the link and measure its rate and queue (saturation),
 measure packet sizes by packet rates (size-sweep), measure the capacity by packet trains (train), or
-measure what TCP achieves (tcp), also by the sizes of its buffers (tcp-sweep), or how long short flows
-take (tcp-short).
+measure what TCP achieves (tcp), also by the sizes of its buffers (tcp-sweep), how long short flows take
+(tcp-short), or UDP against TCP with messages of one size (message).
 
 The remote end must run a load server ("oneway load-server", or an agent with the section
 load_server) and provide a token for this client ("oneway token new").
@@ -82,7 +82,7 @@ var sharedTestFlags = []optionFlag{
 
 func testCommand(app *kingpin.Application) {
 	parent := app.Command("test", testHelp)
-	for _, k := range []testKind{saturationTest(), sizeSweepTest(), trainTest(), tcpTest(), tcpSweepTest(), tcpShortTest()} {
+	for _, k := range []testKind{saturationTest(), sizeSweepTest(), trainTest(), tcpTest(), tcpSweepTest(), tcpShortTest(), messageTest()} {
 		(&testFlags{}).register(parent.Command(k.word, k.help), k)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"oneway.example/exporter/loadserver"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/message"
 	"oneway.example/exporter/probes/tcp"
 	"oneway.example/exporter/probes/tcpshort"
 	"oneway.example/exporter/probes/tcpsweep"
@@ -121,6 +122,22 @@ func TestSizesOfShortFlowsArePrintedWithTheirIntervals(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"reverse", "10 kB", "50.000 ms", "45.000 ms to 55.000 ms", "80.000 ms", "70.000 ms to -", "40.000 ms", "20.000 ms", "1.00 %", "1 of 20", "1 MB", "0 of 0"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+}
+
+func TestTransportsOfMessagesArePrintedInOneTable(t *testing.T) {
+	var out bytes.Buffer
+	err := printMessage(&out, &message.Result{Parts: []message.Part{
+		{Direction: "forward", Transport: message.UDP, Sent: 1000, PerMessage: new(1.0), Offered: new(51_200.0), Throughput: new(50_000.0), Loss: new(0.02), Delay: &message.Delay{Median: new(0.03), Bound: 0.001}},
+		{Direction: "forward", Transport: message.TCP, Sent: 999, PerMessage: new(0.4), Retransmitted: new(0.01), RTT: &[3]float64{0.05, 0.06, 0.07}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"UDP ", "1000", "1.00", "409.6 kb/s", "400 kb/s", "2.00 %", "30.000 ms", "1.000 ms", "TCP with Nagle", "0.40", "1.00 %", "60 ms", "50 ms"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/message"
+)
+
+const testMessageHelp = `Send messages of one size at one rate over UDP, over TCP, and over TCP without Nagle's algorithm.
+
+One transport after the other, in each direction. UDP sends each message in a packet of its own. TCP
+writes it at its time, and a socket that cannot take it holds back the later ones: less is offered.
+Nagle's algorithm joins messages in fewer packets while another is not acknowledged. lost is the
+share of UDP's packets that did not arrive, again that of TCP's payload that was sent again. The RTT
+is that of TCP's sender; the one-way delay of UDP needs synchronized clocks.
+
+Examples:
+  oneway test message server.example.net --token-file token --pin sha256:...
+  oneway test message 192.0.2.7 --token-file token --message-bytes 64 --message-rate 1000
+  oneway test message 192.0.2.7 --token-file token --direction forward --duration 1m --json > message.json
+
+Exit status: 0 completed, 1 not completed (prints the reason and partial results), 2 wrong usage.`
+
+func messageTest() testKind {
+	o, agent := message.DefaultOptions(), message.DefaultOptions()
+	return testKind{
+		word: "message", help: testMessageHelp, print: printMessage, options: &o, agent: &agent,
+		flags: []optionFlag{
+			{key: "message_bytes", help: "Payload of each message."},
+			{key: "message_rate", help: "Messages per second."},
+			{key: "duration", help: "Duration of each transport in each direction."},
+			{key: "congestion_control", help: "Congestion control of the sending host; default: that of the host.", shown: "NAME"},
+		},
+		kind: func(_ probe.Env, _ probe.Target, shared loadtest.Options) (loadtest.Kind, error) {
+			return message.NewKind(shared, o)
+		},
+	}
+}
+
+// printMessage writes a table of the transports.
+func printMessage(out io.Writer, body any) error {
+	t := newTable(out, "")
+	t.row("direction", "transport", "messages", "packets per message", "offered", "throughput", "lost", "again", "RTT", "25 %", "75 %", "delay", "95 %", "±")
+	for _, p := range body.(*message.Result).Parts {
+		row := []string{p.Direction, p.Transport.Words(), strconv.FormatInt(p.Sent, 10), orDash(p.PerMessage, func(n float64) string { return fmt.Sprintf("%.2f", n) })}
+		row = append(row, rateOf(p.Offered), rateOf(p.Throughput), ratioOf(p.Loss), ratioOf(p.Retransmitted))
+		row = append(row, quartiles(p.RTT, func(v float64) string { return probe.FormatDuration(time.Duration(v * 1e9)) })...)
+		if p.Delay == nil {
+			row = append(row, "-", "-", "-")
+		} else {
+			row = append(row, seconds(p.Delay.Median), seconds(p.Delay.Tail), milliseconds(p.Delay.Bound))
+		}
+		t.row(row...)
+	}
+	return t.end()
+}

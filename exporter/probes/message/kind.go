@@ -1,0 +1,158 @@
+// Package message is the probe that sends messages of one size at one rate over UDP, over TCP with Nagle's algorithm, and over
+// TCP without it, one after the other in each direction (D-ITG report section 2.2): what each delivers, what it costs in
+// packets, and what is lost or sent again.
+//
+// UDP sends each message at its time in one packet. TCP writes it at its time; a socket that cannot take it holds back the
+// later ones, so that less is offered. Nagle's algorithm holds small segments back while another is not acknowledged, and
+// joins them (RFC 9293 section 3.7.4): fewer packets than messages. All share one session, and so the link.
+package message
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/report"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/traffic/mixed"
+	"oneway.example/exporter/traffic/tcp"
+	"oneway.example/exporter/traffic/udp"
+)
+
+// Kind is the load test "message". Make it with NewKind.
+type Kind struct {
+	opts       Options
+	directions int
+}
+
+// NewKind checks the options.
+func NewKind(shared loadtest.Options, own Options) (*Kind, error) {
+	if err := own.check(); err != nil {
+		return nil, err
+	}
+	return &Kind{own, len(shared.Directions)}, nil
+}
+
+// New makes the type for the registry.
+func New() probe.Type {
+	return loadtest.Type[Options]{TypeName: "message", Defaults: DefaultOptions, Make: func(_ probe.Env, _ probe.Target, shared loadtest.Options, own Options) (loadtest.Kind, error) {
+		return NewKind(shared, own)
+	}}
+}
+
+// Kind is "message".
+func (*Kind) Kind() string { return "message" }
+
+// Traffic is UDP streams and TCP transfers.
+func (k *Kind) Traffic() loadtest.Traffic { return mixed.Near(k) }
+
+// Bytes is the limit of all directions and transports.
+func (k *Kind) Bytes() int64 { return int64(k.directions) * k.opts.most() }
+
+// Duration is the time of all of them.
+func (k *Kind) Duration() time.Duration {
+	return time.Duration(k.directions*len(transports())) * k.opts.Duration
+}
+
+// Transport is how messages are sent: a value of the label transport.
+type Transport string
+
+// The transports.
+const (
+	UDP        Transport = "udp"
+	TCP        Transport = "tcp"
+	TCPNoDelay Transport = "tcp_no_delay"
+)
+
+func transports() []Transport { return []Transport{UDP, TCP, TCPNoDelay} }
+
+// Perform measures all transports in each direction.
+func (k *Kind) Perform(ctx context.Context, u *udp.Session, t *tcp.Session, r *loadtest.Run) error {
+	res := &Result{MessageBytes: int(k.opts.MessageBytes), MessageRate: float64(k.opts.MessageRate), Duration: report.Seconds(k.opts.Duration)}
+	r.Body = res
+	defer res.conclude(r)
+	if rate := u.Limits().BytesPerSecond; rate > 0 {
+		r.Note("the token limits the rate, which may slow down TCP")
+	}
+	complete := 0
+	var failed error
+	for _, d := range r.Directions {
+		for _, name := range transports() {
+			r.Phase(fmt.Sprintf("%v: %s", d, name.Words()))
+			r.Share(float64(len(res.Parts)) / float64(len(r.Directions)*len(transports())))
+			one, err := k.measure(ctx, u, t, d, name)
+			if err == nil && one.Partial == "" {
+				complete++
+			}
+			if err != nil {
+				failed = fmt.Errorf("message: %v, %s: %w", d, name.Words(), err)
+				one.Partial = err.Error()
+			} else if one.Partial != "" {
+				failed = cmp.Or(failed, error(&loadtest.Failure{Reason: loadtest.ReasonTimeout, Err: fmt.Errorf("message: %v, %s: ended early: %s", d, name.Words(), one.Partial)}))
+			}
+			one.Direction, one.Transport = d.String(), name
+			res.Parts = append(res.Parts, one)
+			if err != nil && (!single(err) || ctx.Err() != nil) {
+				return failed
+			}
+		}
+	}
+	if complete == 0 {
+		return failed
+	}
+	return nil
+}
+
+// single reports whether an error concerns one transfer only, and not the session.
+func single(err error) bool {
+	if refusal, ok := errors.AsType[*loadcontrol.Refusal](err); ok {
+		return refusal.ID != 0
+	}
+	f, ok := errors.AsType[*loadtest.Failure](err)
+	return ok && f.Reason == loadtest.ReasonSocket
+}
+
+// measure measures one transport in one direction.
+func (k *Kind) measure(ctx context.Context, u *udp.Session, t *tcp.Session, d sample.Direction, by Transport) (Part, error) {
+	if by == UDP {
+		x, err := u.Transfer(ctx, d, u.Plan(k.opts.segment()), nil)
+		if err != nil {
+			return Part{}, err
+		}
+		return k.ofUDP(x), nil
+	}
+	x, err := t.Transfer(ctx, k.opts.plan(d, by == TCPNoDelay))
+	if x == nil {
+		return Part{}, err
+	}
+	return k.ofTCP(x), err
+}
+
+// Publish sets the values of the parts that are complete.
+func (k *Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
+	res, ok := r.Body.(*Result)
+	if !ok {
+		return
+	}
+	for _, p := range res.Parts {
+		if p.Partial != "" || p.Throughput == nil {
+			continue
+		}
+		labels := []string{p.Direction, strconv.Itoa(res.MessageBytes), string(p.Transport)}
+		v.Set(metric.MessageThroughput, *p.Throughput, labels...)
+		for desc, value := range map[*metric.Desc]*float64{metric.MessageOffered: p.Offered, metric.MessageLoss: cmp.Or(p.Loss, p.Retransmitted)} {
+			if value != nil {
+				v.Set(desc, *value, labels...)
+			}
+		}
+	}
+}
+
+var _ mixed.Test = (*Kind)(nil)

@@ -1,0 +1,116 @@
+package message
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/loadtest/loadtesttest"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/sample"
+	"oneway.example/tests/precision"
+)
+
+// run runs the probe with a load server on loopback.
+func run(t *testing.T, own Options, sink metric.Sink, limits ...string) (*loadtest.Outcome, *Result, error) {
+	t.Helper()
+	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}, limits...)
+	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: sink, Clock: static.New(time.Millisecond, metric.Discard{})}
+	k, err := NewKind(shared, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := loadtest.RunOnce(t.Context(), env, probe.Target{Path: "a-to-b", Probe: "message", Peer: "127.0.0.1"}, shared, k, nil, nil)
+	res, _ := out.Body.(*Result)
+	return out, res, err
+}
+
+func TestRunWithARealLoadServerIsPublished(t *testing.T) {
+	sink := &metrictest.Keeping{}
+	own := DefaultOptions()
+	own.Duration, own.MessageRate, own.CongestionControl = time.Second, 200, "reno"
+	out, res, err := run(t, own, sink)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(res.Parts) != 6 || len(out.Summary) != 6 {
+		t.Fatalf("%+v, %+v", res, out.Summary)
+	}
+	for i, p := range res.Parts {
+		by, d := transports()[i%3], sample.Directions()[i/3].String()
+		if p.Transport != by || p.Direction != d || p.Partial != "" || p.Sent != 200 {
+			t.Errorf("%s, %s: %+v", d, by, p)
+			continue
+		}
+		for what, got := range map[string]*float64{"offered": p.Offered, "throughput": p.Throughput} {
+			if got == nil || *got <= 0 {
+				t.Errorf("%s, %s: %s is %v", d, by, what, got)
+			} else if math.Abs(*got/(200*512)-1) > 0.05 {
+				precision.Missed(t, fmt.Errorf("%s, %s: %s is %v, want %d", d, by, what, *got, 200*512))
+			}
+		}
+		if (p.Loss != nil) != (by == UDP) || (p.Retransmitted != nil) != (by != UDP) || (p.RTT != nil) != (by != UDP) || (p.Delay != nil) != (by == UDP) || (p.CongestionControl == "reno") != (by != UDP) {
+			t.Errorf("%s, %s: %+v", d, by, p)
+		}
+		if n := *p.PerMessage; n <= 0 || n > 1.1 || by == UDP && n != 1 {
+			t.Errorf("%s, %s: %v packets per message", d, by, n)
+		}
+		for _, family := range []*metric.Desc{metric.MessageThroughput, metric.MessageOffered, metric.MessageLoss} {
+			if v, ok := sink.Value(family, "a-to-b", "message", d, "512", string(by)); !ok || v < 0 {
+				t.Errorf("%s, %s: %s is %v, %v", d, by, family.Name, v, ok)
+			}
+		}
+	}
+	if sum := out.ForwardBytes + out.ReverseBytes; sum < 6*200*512 || sum > 6*200*800 {
+		t.Errorf("%d IP bytes", sum)
+	}
+	if _, err := json.Marshal(out); err != nil {
+		t.Error(err)
+	}
+}
+
+// A transport that the token does not allow is partial, and the others are measured.
+func TestRefusedTransportLeavesTheOthers(t *testing.T) {
+	sink := &metrictest.Keeping{}
+	own := DefaultOptions()
+	own.Duration, own.MessageRate, own.MessageBytes = time.Second, 1000, 1000
+	out, res, err := run(t, own, sink, "rate=5Mbit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range res.Parts {
+		if (p.Partial != "") != (p.Transport == UDP) {
+			t.Errorf("%+v", p)
+		}
+		if p.Transport == UDP {
+			if v, ok := sink.Value(metric.MessageThroughput, "a-to-b", "message", p.Direction, "1000", "udp"); ok {
+				t.Errorf("%s: throughput %v of a refused transport", p.Direction, v)
+			}
+		} else if *p.Throughput > 5e6/8*1.5 { // with what the bucket of the rate has at the beginning
+			t.Errorf("%s, %s: %v bytes per second", p.Direction, p.Transport, *p.Throughput)
+		}
+	}
+	notes := strings.Join(out.Notes, "\n")
+	for _, want := range []string{"the token limits the rate", "forward, UDP: partial: ", "reverse, UDP: partial: "} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("notes without %q:\n%s", want, notes)
+		}
+	}
+}
+
+func TestNoTransportAllowedIsAnError(t *testing.T) {
+	own := DefaultOptions()
+	own.Duration = 2 * time.Second
+	out, res, err := run(t, own, metric.Discard{}, "duration=1s")
+	if err == nil || !strings.Contains(err.Error(), "1s") || out.Result == loadtest.Completed || len(res.Parts) != 6 {
+		t.Errorf("%s, %v, %d parts", out.Result, err, len(res.Parts))
+	}
+}

@@ -1,0 +1,196 @@
+package message
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	estimate "oneway.example/exporter/estimate/tcp"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/report"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/traffic/tcp"
+	"oneway.example/exporter/traffic/udp"
+)
+
+// Result is the result of a run: the report's "results".
+type Result struct {
+	// MessageBytes is the payload of a message, and MessageRate the planned number per second.
+	MessageBytes int            `json:"message_bytes"`
+	MessageRate  float64        `json:"messages_per_second"`
+	Duration     report.Seconds `json:"duration_seconds"`
+	// Parts are in the order of measurement: direction, transport.
+	Parts []Part `json:"parts"`
+}
+
+// Part is one transport in one direction. Unknown values are nil.
+type Part struct {
+	Direction string    `json:"direction"`
+	Transport Transport `json:"transport"`
+	// Partial is why it ended before its plan; empty: it did not.
+	Partial string `json:"partial,omitempty"`
+	// Sent is the number of messages that the sender gave to the transport.
+	Sent int64 `json:"sent_messages"`
+	// Offered and Throughput are the payload that the sender gave to the transport, and that arrived, per second.
+	Offered    *float64 `json:"offered_bytes_per_second,omitempty"`
+	Throughput *float64 `json:"throughput_bytes_per_second,omitempty"`
+	// Packets are the IP packets that the sender sent without retransmissions, PerMessage those of each message. TCP's include
+	// handshake and end.
+	Packets    int64    `json:"sent_packets"`
+	PerMessage *float64 `json:"packets_per_message,omitempty"`
+	// Loss is the share of the packets of UDP that the path lost, Retransmitted that of TCP's payload that was sent again.
+	Loss          *float64 `json:"loss_ratio,omitempty"`
+	Retransmitted *float64 `json:"retransmitted_ratio,omitempty"`
+	// RTT are the quartiles of the sender's smoothed round-trip time, TCP only.
+	RTT *[3]float64 `json:"rtt_quartiles_seconds,omitempty"`
+	// Delay is the one-way delay, UDP only.
+	Delay *Delay `json:"delay_seconds,omitempty"`
+	// DelayUnknown is why it is not known; empty: it is, or TCP.
+	DelayUnknown string `json:"delay_unknown,omitempty"`
+	// CongestionControl is that of TCP's sender.
+	CongestionControl string `json:"congestion_control,omitempty"`
+}
+
+// Delay has quantiles of delays, in seconds. A lost packet is later than all others.
+type Delay struct {
+	Median *float64 `json:"p50,omitempty"`
+	Tail   *float64 `json:"p95,omitempty"`
+	// Bound is the largest error bound of a delay.
+	Bound float64 `json:"error_bound"`
+}
+
+// rate returns the mean rate of messages of which the first and the last are so far apart.
+func (k *Kind) rate(messages float64, apart time.Duration) *float64 {
+	if messages <= 0 {
+		return nil
+	}
+	return new(messages * float64(k.opts.MessageBytes) / (max(0, apart) + k.opts.interval()).Seconds())
+}
+
+// ofUDP returns the values of a stream.
+func (k *Kind) ofUDP(t *udp.Transfer) Part {
+	p := Part{Partial: t.Cut, Sent: int64(t.Counts.Sent), Packets: int64(t.Counts.Sent), Offered: k.rate(float64(t.Counts.Sent), t.Duration())}
+	if p.Sent > 0 {
+		p.PerMessage = new(1.0)
+	}
+	var first, last instant.Time
+	for i := range t.Packets {
+		if one := &t.Packets[i]; one.Copies > 0 && one.Arrived.Present() {
+			if first == 0 || one.Arrived.At < first {
+				first = one.Arrived.At
+			}
+			last = max(last, one.Arrived.At)
+		}
+	}
+	p.Throughput = k.rate(float64(t.Counts.Arrived), last.Sub(first))
+	dropped := t.HostDropped()
+	if of := t.Counts.Sent - dropped; of > 0 {
+		p.Loss = new(float64(t.Counts.Lost-dropped) / float64(of))
+	}
+	p.Delay = delays(t, t.Counts.Lost-dropped)
+	switch why := t.Bound().Reason; {
+	case p.Delay != nil:
+	case why != sample.OK:
+		p.DelayUnknown = why.String()
+	default:
+		p.DelayUnknown = "more than half of the packets have none"
+	}
+	return p
+}
+
+// delays returns the quantiles of the delays of a stream of which the path lost some packets; nil: the median is not known.
+func delays(t *udp.Transfer, lost int) *Delay {
+	var known []time.Duration
+	d := &Delay{}
+	for i := range t.Packets {
+		if v := t.Delay(i); v.Reason == sample.OK {
+			known = append(known, v.Value)
+			d.Bound = max(d.Bound, v.Bound.Seconds())
+		}
+	}
+	slices.Sort(known)
+	at := func(q float64) *float64 {
+		rank := int(math.Ceil(q * float64(len(known)+lost)))
+		if rank < 1 || rank > len(known) {
+			return nil
+		}
+		return new(known[rank-1].Seconds())
+	}
+	if d.Median, d.Tail = at(0.5), at(0.95); d.Median == nil {
+		return nil
+	}
+	return d
+}
+
+// ofTCP returns the values of a transfer of one flow.
+func (k *Kind) ofTCP(t *tcp.Result) Part {
+	from, to := &t.Sender[0], &t.Receiver[0]
+	size := float64(k.opts.MessageBytes)
+	p := Part{
+		Partial: t.Cut, Sent: from.Payload / int64(k.opts.MessageBytes), CongestionControl: from.CongestionControl,
+		Packets:    max(0, from.Final.SegmentsOut-from.Final.RetransmittedSegments),
+		Offered:    k.rate(float64(from.Payload)/size, from.Last-from.First),
+		Throughput: k.rate(float64(to.Payload)/size, to.Last-to.First),
+	}
+	if p.Sent > 0 {
+		p.PerMessage = new(float64(p.Packets) / float64(p.Sent))
+	}
+	if v, ok := estimate.Retransmitted(from.Final.Sent, from.Final.Retransmitted); ok {
+		p.Retransmitted = &v
+	}
+	var states []estimate.State
+	for _, s := range from.Samples {
+		states = append(states, estimate.State{At: s.At, RTT: s.RTT, Outstanding: s.Outstanding})
+	}
+	if r, ok := estimate.Sent([][]estimate.State{states}, sampleInterval, 0); ok {
+		p.RTT = new([3]float64)
+		for i, q := range r.Quartiles {
+			p.RTT[i] = q.Seconds()
+		}
+	}
+	return p
+}
+
+// Words is "UDP", "TCP" or "TCP without Nagle".
+func (t Transport) Words() string {
+	return map[Transport]string{UDP: "UDP", TCP: "TCP with Nagle", TCPNoDelay: "TCP without Nagle"}[t]
+}
+
+// heldBack is the least share of the planned messages that the sender did not send which has a note.
+const heldBack = 0.01
+
+// conclude summarizes the result in a few lines, with notes.
+func (res *Result) conclude(r *loadtest.Run) {
+	planned := res.MessageRate * res.Duration.Seconds()
+	for _, p := range res.Parts {
+		var words []string
+		if p.Throughput != nil && p.Offered != nil {
+			words = append(words, option.Rate(*p.Throughput).Display()+" of "+option.Rate(*p.Offered).Display())
+		}
+		if p.Loss != nil {
+			words = append(words, fmt.Sprintf("lost %.3g %%", 100**p.Loss))
+		}
+		if p.Retransmitted != nil {
+			words = append(words, fmt.Sprintf("again %.3g %%", 100**p.Retransmitted))
+		}
+		if len(words) > 0 {
+			r.Summary = append(r.Summary, probe.Result{Quantity: p.Transport.Words(), Direction: p.Direction, Value: strings.Join(words, ", ")})
+		}
+		switch share := float64(p.Sent) / planned; {
+		case p.Partial != "":
+			r.Note(fmt.Sprintf("%s, %s: partial: %s", p.Direction, p.Transport.Words(), p.Partial))
+		case share < 1-heldBack && p.Transport == UDP:
+			r.Note(fmt.Sprintf("%s, UDP: the sender sent %.3g %% of the messages", p.Direction, 100*share))
+		case share < 1-heldBack:
+			r.Note(fmt.Sprintf("%s, %s: the socket took %.3g %% of the messages and held back the others", p.Direction, p.Transport.Words(), 100*share))
+		}
+		if p.DelayUnknown != "" {
+			r.Note(fmt.Sprintf("%s: one-way delays are unknown: %s", p.Direction, p.DelayUnknown))
+		}
+	}
+}
