@@ -149,7 +149,7 @@ func TestCompletionIsKnownOfFlowsThatEnded(t *testing.T) {
 		if took := res.Completion[0]; took < res.Connect[0]+100*time.Millisecond || took < res.Receiver[0].Last || took > time.Since(begin) {
 			t.Errorf("%s: %v; handshake %v, received until %v", d, took, res.Connect[0], res.Receiver[0].Last)
 		}
-		p.Duration = 50 * time.Millisecond
+		p.Duration, p.Short = 50*time.Millisecond, false
 		if res, _ := transfer(t, p); res.Completion[0] != 0 || res.Cut == "" {
 			t.Errorf("%s: %v; %q", d, res.Completion[0], res.Cut)
 		}
@@ -166,11 +166,8 @@ func TestMessagesAreWrittenAtTheirTimes(t *testing.T) {
 		if res.Cut != "" || sent.Ended != tcp.EndedBytes || sent.Payload != 100_000 || received.Payload != 100_000 {
 			t.Errorf("%s: %q, sent %d, received %d", d, res.Cut, sent.Payload, received.Payload)
 		}
-		if took := received.Last - received.First; took < 450*time.Millisecond || sent.Last < 490*time.Millisecond {
-			t.Errorf("%s: sent until %v, received for %v", d, sent.Last, took)
-		}
-		if sent.Final.SegmentsOut < 100 || sent.Final.SegmentsOut > 110 {
-			t.Errorf("%s: %d segments", d, sent.Final.SegmentsOut)
+		if sent.Last < 495*time.Millisecond || sent.Final.SegmentsOut > 110 { // a busy host makes up for late messages, in fewer segments
+			t.Errorf("%s: sent until %v, in %d segments", d, sent.Last, sent.Final.SegmentsOut)
 		}
 	}
 }
