@@ -16,8 +16,8 @@ reverse direction the load server sends when it has read this host's first bytes
 does; in forward direction the end is the reply of the load server that it has all, half a round trip
 after the arrival. Flows of all sizes and directions are measured one after the other, in random
 order. A flow that does not end within --flow-timeout is unfinished: longer than all others. The
-intervals in parentheses have a confidence of about 95 %; an upper end among unfinished flows, or
-that needs more flows, is unknown.
+intervals have a confidence of about 95 %; an upper end of "-" is unknown: it is among unfinished
+flows, or needs more of them.
 
 Examples:
   oneway test tcp-short server.example.net --token-file token --pin sha256:...

@@ -161,7 +161,8 @@ func (t Transport) Words() string {
 	return map[Transport]string{UDP: "UDP", TCP: "TCP with Nagle", TCPNoDelay: "TCP without Nagle"}[t]
 }
 
-// heldBack is the least share of the planned messages that the sender did not send which has a note.
+// heldBack is the least share of the planned messages that the sender did not send which has a note, and of the offered
+// rate that did not arrive which the summary shows.
 const heldBack = 0.01
 
 // conclude summarizes the result in a few lines, with notes.
@@ -170,13 +171,17 @@ func (res *Result) conclude(r *loadtest.Run) {
 	for _, p := range res.Parts {
 		var words []string
 		if p.Throughput != nil && p.Offered != nil {
-			words = append(words, option.Rate(*p.Throughput).Display()+" of "+option.Rate(*p.Offered).Display())
+			rate := option.Rate(*p.Throughput).Display()
+			if *p.Throughput < (1-heldBack)**p.Offered {
+				rate += " of " + option.Rate(*p.Offered).Display()
+			}
+			words = append(words, rate)
 		}
 		if p.Loss != nil {
-			words = append(words, fmt.Sprintf("lost %.3g %%", 100**p.Loss))
+			words = append(words, fmt.Sprintf("lost %.2g %%", 100**p.Loss))
 		}
 		if p.Retransmitted != nil {
-			words = append(words, fmt.Sprintf("again %.3g %%", 100**p.Retransmitted))
+			words = append(words, fmt.Sprintf("again %.2g %%", 100**p.Retransmitted))
 		}
 		if len(words) > 0 {
 			r.Summary = append(r.Summary, probe.Result{Quantity: p.Transport.Words(), Direction: p.Direction, Value: strings.Join(words, ", ")})

@@ -15,7 +15,7 @@ import (
 type Options struct {
 	// FlowBytes has the payload of each size of flow.
 	FlowBytes []option.Bytes `yaml:"flow_bytes"`
-	// Repetitions of each size in each direction in a run, 1 to 1000.
+	// Repetitions of each size in each direction in a run, 8 to 1000.
 	Repetitions int `yaml:"repetitions"`
 	// FlowTimeout is the limit of a flow's time, 1 s to 2 min. A flow that takes longer is unfinished.
 	FlowTimeout time.Duration `yaml:"flow_timeout"`
@@ -33,8 +33,11 @@ func DefaultOptions() Options {
 	return Options{FlowBytes: []option.Bytes{10_000, 100_000, 1_000_000}, Repetitions: 20, FlowTimeout: 30 * time.Second}
 }
 
-// maxSizes limits the series of a path, and maxFlow the time and the data of a flow.
+// maxSizes limits the series of a path, and maxFlow the time and the data of a flow. The median of fewer than
+// minRepetitions flows has no interval (estimate/tcp).
 const (
+	minRepetitions = 8
+
 	maxSizes = 10
 	maxFlow  = 100_000_000
 )
@@ -49,7 +52,7 @@ func (o *Options) check() error {
 	}
 	err := cmp.Or(
 		option.EachOnce("flow_bytes", sizes, 1, maxFlow),
-		option.Between("repetitions", o.Repetitions, 1, 1000),
+		option.Between("repetitions", o.Repetitions, minRepetitions, 1000),
 		option.Between("flow_timeout", o.FlowTimeout, time.Second, tcp.MaxIdle),
 		option.Between("send_buffer_bytes", o.SendBuffer, 0, tcpsocket.MaxBuffer),
 		option.Between("receive_buffer_bytes", o.ReceiveBuffer, 0, tcpsocket.MaxBuffer),
