@@ -151,14 +151,14 @@ func quantile(c estimate.Completions, q float64) *Quantile {
 func (res *Result) conclude(r *loadtest.Run) {
 	for _, z := range res.Sizes {
 		var words []string
+		if z.Unfinished > 0 {
+			words = append(words, fmt.Sprintf("%d of %d unfinished", z.Unfinished, len(z.Flows)))
+		}
 		if q := z.Completion.Median; q != nil {
 			words = append(words, "median "+milliseconds(q.Value))
 		}
 		if q := z.Completion.Tail; q != nil {
 			words = append(words, "95 %: "+milliseconds(q.Value))
-		}
-		if z.Unfinished > 0 {
-			words = append(words, fmt.Sprintf("%d of %d unfinished", z.Unfinished, len(z.Flows)))
 		}
 		r.Summary = append(r.Summary, probe.Result{Quantity: "completion of " + z.Words(), Direction: z.Direction, Value: strings.Join(words, ", ")})
 	}

@@ -51,7 +51,7 @@ func TestUnfinishedFlowsAreLongerThanAllOthers(t *testing.T) {
 	}
 	r := &loadtest.Run{}
 	(&Result{Sizes: []Size{z}}).conclude(r)
-	if want := (probe.Result{Quantity: "completion of 10 kB", Direction: "reverse", Value: "median 93 ms, 3 of 21 unfinished"}); len(r.Summary) != 1 || r.Summary[0] != want {
+	if want := (probe.Result{Quantity: "completion of 10 kB", Direction: "reverse", Value: "3 of 21 unfinished, median 93 ms"}); len(r.Summary) != 1 || r.Summary[0] != want {
 		t.Errorf("%+v, want %+v", r.Summary, want)
 	}
 }
