@@ -118,6 +118,21 @@ type Outcome struct {
 	Transfers any `json:"transfers,omitempty"`
 }
 
+// Drawn is a Run's Body with drawings for its report: a kind decides which columns it draws.
+type Drawn interface{ Drawings() []report.Drawing }
+
+// View is what the page of the run's report shows.
+func (o *Outcome) View() report.View {
+	v := report.View{Notes: o.Notes}
+	if o.Error != "" {
+		v.Notes = append([]string{o.Error}, o.Notes...)
+	}
+	if d, ok := o.Body.(Drawn); ok {
+		v.Drawings = d.Drawings()
+	}
+	return v
+}
+
 // Progress of a run.
 type Progress struct {
 	// Phase is the present step, such as "waiting for the link" or "forward: load".

@@ -1,5 +1,5 @@
 // Package record passes raw samples from the measuring packages to their readers: packets of light probes, rows of
-// runs, points of a track.
+// runs, samples of their TCP connections, points of a track.
 //
 // A Recorder is passed to every prober (probe.Env). The prober records its samples; a reader opens a Listener,
 // which has a bounded queue of its own. Recording never waits: a sample that does not fit into a queue is dropped
@@ -22,6 +22,7 @@ import (
 type Recorder struct {
 	packets Stream[Packet]
 	rows    Stream[Rows]
+	flows   Stream[Flow]
 	points  Stream[Point]
 }
 
@@ -39,6 +40,14 @@ func (r *Recorder) Rows() *Stream[Rows] {
 		return nil
 	}
 	return &r.rows
+}
+
+// Flows is the stream of samples of runs' TCP connections, one end of a connection at a time.
+func (r *Recorder) Flows() *Stream[Flow] {
+	if r == nil {
+		return nil
+	}
+	return &r.flows
 }
 
 // Points is the stream of points of the track.

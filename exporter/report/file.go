@@ -82,7 +82,11 @@ func decodeHeader(from io.Reader, id string) (Header, error) {
 	if err != nil {
 		return Header{}, err
 	}
-	d := json.NewDecoder(io.LimitReader(zipped, maxHeaderBytes))
+	return headerFrom(json.NewDecoder(io.LimitReader(zipped, maxHeaderBytes)), id)
+}
+
+// headerFrom reads the header, and leaves the decoder behind it.
+func headerFrom(d *json.Decoder, id string) (Header, error) {
 	for _, want := range []json.Token{json.Delim('{'), "header"} {
 		switch got, err := d.Token(); {
 		case err != nil:
@@ -151,8 +155,9 @@ func encode(r *os.Root, name string, limit int64, h Header, body any) (size int6
 	zipped := gzip.NewWriter(out)
 	err = json.NewEncoder(zipped).Encode(struct {
 		Header Header `json:"header"`
+		View   *View  `json:"view,omitempty"`
 		Body   any    `json:"body"`
-	}{h, body})
+	}{h, viewOf(body), body})
 	err = errors.Join(err, zipped.Close(), f.Sync(), f.Close())
 	return limit - out.left, err
 }

@@ -1,9 +1,9 @@
 // Package report stores the reports of load-test runs in a directory: one gzip file of JSON per
 // run, named by the run's ID. It removes the oldest reports above a limit of files or bytes.
 //
-// A report is {"header": {...}, "body": ...}. The header comes first, so that a directory can be
-// listed without reading the bodies. A header may hold text from a remote end: escape it before
-// display.
+// A report is {"header": {...}, "view": {...}, "body": ...}. The header comes first, so that a directory
+// can be listed without reading the bodies, then what a page shows, if the body has a View. Both may hold text from a
+// remote end: escape it before display.
 //
 // A report that cannot be written does not fail its run: the error is returned, counted and
 // logged, and the header is still listed.

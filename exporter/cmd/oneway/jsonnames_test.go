@@ -68,7 +68,7 @@ func TestEachNumberInJSONHasItsUnit(t *testing.T) {
 	for name, v := range map[string]any{
 		"probe": stamp.Report{}, "voice": voiceRating{}, "calibrate": calibrationJSON{}, "test": loadtest.Outcome{},
 		"saturation": saturation.Result{}, "size_sweep": sizesweep.Result{}, "train": train.Result{}, "tcp": tcp.Result{}, "tcp_sweep": tcpsweep.Result{}, "tcp_short": tcpshort.Result{}, "message": message.Result{}, "transfer": udp.Transfer{},
-		"status": agent.Status{}, "runs": report.Header{},
+		"status": agent.Status{}, "runs": report.Header{}, "view": report.View{},
 	} {
 		walk(reflect.TypeOf(v), name, false)
 	}

@@ -10,7 +10,8 @@
 //	                      as a report: 201 and its address, 404, 409, or 429 after too many
 //	GET  /api/v1/status   the content of the page as JSON
 //	GET  /runs            the stored runs of load tests and incidents, newest first, as JSON
-//	GET  /runs/ID         one report, as a download
+//	GET  /runs/ID         one report, as a download: JSON, whatever the client accepts, so that a link has one content
+//	GET  /runs/ID/view    a page with its results and drawings
 //	GET  /sd              the peers, in the format of Prometheus' http_sd
 //	GET  /debug/pprof/    only if enabled
 //
@@ -113,6 +114,7 @@ func Handler(o Options) http.Handler {
 	}
 	mux.HandleFunc("GET /style.css", style)
 	mux.HandleFunc("GET /runs/{id}", s.run)
+	mux.Handle("GET /runs/{id}/view", large.whole(http.HandlerFunc(s.view)))
 	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "oneway is healthy.") })
 	mux.HandleFunc("GET /-/ready", s.ready)
 	mux.HandleFunc("POST /-/reload", s.reload)

@@ -211,20 +211,26 @@ func age(now, then time.Time) string {
 	return then.UTC().Format("2006-01-02 15:04 UTC")
 }
 
-// pageTemplate parses the template at each use, which takes a fraction of a millisecond and needs no package state.
-func pageTemplate() (*template.Template, error) {
+// parsed parses a template at each use, which takes a fraction of a millisecond and needs no package state.
+func parsed(source string) (*template.Template, error) {
 	return template.New("page").Funcs(template.FuncMap{
 		"age": age, "columns": columns, "glyph": glyph, "bytes": formatBytes, "runHealth": runHealth, "took": took,
-		"figures": func(s report.Seconds) string { return probe.FormatDuration(time.Duration(s)) },
-		"utc":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
-	}).Parse(pageSource)
+		"figures":    func(s report.Seconds) string { return probe.FormatDuration(time.Duration(s)) },
+		"utcSeconds": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+		"utc":        func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
+	}).Parse(source)
 }
 
 func (s *server) page(w http.ResponseWriter, r *http.Request) {
-	t, err := pageTemplate()
+	s.html(w, pageSource, newView(s.Source.Status(), r.Host, s.Now(), r.URL.Query().Has("all")))
+}
+
+// html sends a page.
+func (s *server) html(w http.ResponseWriter, source string, data any) {
+	t, err := parsed(source)
 	var b bytes.Buffer
 	if err == nil {
-		err = t.Execute(&b, newView(s.Source.Status(), r.Host, s.Now(), r.URL.Query().Has("all")))
+		err = t.Execute(&b, data)
 	}
 	if err != nil {
 		s.Log.Error("Page not made", "err", err)

@@ -5,6 +5,7 @@ import (
 
 	"oneway.example/exporter/estimate/order"
 	estimate "oneway.example/exporter/estimate/tcp"
+	"oneway.example/exporter/record"
 	"oneway.example/exporter/tcpsocket"
 	"oneway.example/exporter/traffic/tcp"
 )
@@ -77,31 +78,9 @@ type Flow struct {
 	Sender            tcp.Ended        `json:"sender_ended"`
 	Receiver          tcp.Ended        `json:"receiver_ended"`
 	// SenderRows and ReceiverRows are samples, with these Columns.
-	Columns      []string `json:"columns"`
-	SenderRows   []row    `json:"sender_rows"`
-	ReceiverRows []row    `json:"receiver_rows"`
-}
-
-// row is a sample in the order of columns.
-type row [16]int64
-
-func columns() []string {
-	return []string{
-		"at_ns", "payload_bytes", "acked_bytes", "sent_bytes", "retransmitted_bytes", "outstanding_bytes", "not_sent_bytes",
-		"cwnd_segments", "ssthresh_segments", "rtt_ns", "rttvar_ns", "busy_ns", "receive_window_limited_ns", "send_buffer_limited_ns",
-		"send_buffer_bytes", "receive_buffer_bytes",
-	}
-}
-
-func rows(samples []tcp.Sample) []row {
-	all := make([]row, len(samples))
-	for i, s := range samples {
-		all[i] = row{
-			int64(s.At), s.Payload, s.Acked, s.Sent, s.Retransmitted, s.Outstanding, s.NotSent, s.Cwnd, s.Ssthresh,
-			int64(s.RTT), int64(s.RTTVar), int64(s.Busy), int64(s.RwndLimited), int64(s.SndbufLimited), s.SendBuffer, s.ReceiveBuffer,
-		}
-	}
-	return all
+	Columns      []string         `json:"columns"`
+	SenderRows   []record.FlowRow `json:"sender_rows"`
+	ReceiverRows []record.FlowRow `json:"receiver_rows"`
 }
 
 // rttRanks are the label values of Direction.RTT.
@@ -117,7 +96,7 @@ func Evaluate(t *tcp.Result, o *Options, ipv6 bool) *Direction {
 			Payload: to.Payload, Sent: from.Final.Sent, Retransmitted: from.Final.Retransmitted, RetransmittedSegments: from.Final.RetransmittedSegments, MSS: from.Final.MSS,
 			CongestionControl: from.CongestionControl, SendBuffer: from.Buffer, ReceiveBuffer: to.Buffer,
 			ECN: from.Final.Negotiated&tcpsocket.ECN != 0, Sender: from.Ended, Receiver: to.Ended,
-			Columns: columns(), SenderRows: rows(from.Samples), ReceiverRows: rows(to.Samples),
+			Columns: record.FlowColumns(), SenderRows: tcp.Rows(from.Samples), ReceiverRows: tcp.Rows(to.Samples),
 		})
 	}
 	d.throughput(t, o.Omit)

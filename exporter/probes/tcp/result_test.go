@@ -91,7 +91,7 @@ func TestValuesAreThoseOfTheSamples(t *testing.T) {
 	if d := evaluated(old, 0); d.Marked != nil || d.Echoed == nil {
 		t.Errorf("the receiving kernel does not count marks: %v, %v", d.Marked, d.Echoed)
 	}
-	if d.Limit != estimate.LimitReceiver || *d.Timeouts != 3 || len(d.Flows) != 3 || !d.Flows[0].ECN || len(d.Flows[0].SenderRows[0]) != len(columns()) {
+	if d.Limit != estimate.LimitReceiver || *d.Timeouts != 3 || len(d.Flows) != 3 || !d.Flows[0].ECN || len(d.Flows[0].SenderRows[0]) != len(d.Flows[0].Columns) {
 		t.Errorf("%s, %v, %+v", d.Limit, *d.Timeouts, d.Flows[0])
 	}
 	var words []string

@@ -13,6 +13,7 @@ import (
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/record"
 	"oneway.example/exporter/sample"
 )
 
@@ -34,6 +35,7 @@ func (n local) Connect(ctx context.Context, d *loadtest.ControlConn) (loadtest.F
 	s := &Session{
 		test: n.test, client: d.Client, from: d.Options.From(d.Client.Remote().Addr()), dscp: d.Options.DSCP,
 		limits: d.Client.Welcome().Limits, pending: map[uint16]*pending{},
+		recorder: d.Env.Recorder, path: d.Target.Path, probe: d.Target.Probe, run: d.Open.Run,
 	}
 	o := d.Open
 	o.Traffic, o.Parameters = Name, json.RawMessage("{}")
@@ -57,6 +59,9 @@ type Session struct {
 	limits    loadcontrol.Limits
 	announced int64
 	loaded    func(d sample.Direction, from, to instant.Time) // as in loadtest.ControlConn; nil: nobody
+	// recorder receives the samples of each transfer that has ended, labeled path, probe and run.
+	recorder         *record.Recorder
+	path, probe, run string
 
 	mu       sync.Mutex
 	last     uint16

@@ -59,6 +59,7 @@ func (s *Session) Transfer(ctx context.Context, p Plan) (*Result, error) {
 		}
 	}
 	s.end()
+	s.record(res)
 	return res, err
 }
 

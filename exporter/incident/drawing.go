@@ -1,0 +1,29 @@
+package incident
+
+import (
+	"oneway.example/exporter/record"
+	"oneway.example/exporter/report"
+)
+
+var _ report.Viewed = body{}
+
+// View draws the delays of the packets, with marks where they were lost.
+func (b body) View() report.View {
+	delays := []report.Series{{Name: "forward", Form: report.AsLine}, {Name: "reverse", Form: report.AsLine}, {Name: "round trip", Form: report.AsLine}}
+	lost := report.Series{Name: "lost", Form: report.AsMarks}
+	for _, r := range b.Rows.of.rows() {
+		at := float64(r[sentAt]-int64(b.Begin)) / 1e9
+		if record.Outcome(r[outcomeAt]) == record.Lost {
+			lost.Add(at, 0)
+		}
+		for i, column := range []int{forwardAt, reverseAt, roundTripAt} {
+			if r[column] != undefined {
+				delays[i].Add(at, float64(r[column])/1e9)
+			}
+		}
+	}
+	return report.View{Drawings: []report.Drawing{{
+		Title: "Delay of each packet", X: report.Axis{Name: "time", Unit: report.InSeconds}, Y: report.Axis{Name: "delay", Unit: report.InSeconds},
+		Series: append(delays, lost),
+	}}}
+}

@@ -1,0 +1,75 @@
+package saturation
+
+import (
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/report"
+)
+
+var _ loadtest.Drawn = (*Result)(nil)
+
+// Drawings of each direction: throughput and delay of a load by time, or the steps of a sweep or search by their rate.
+func (r *Result) Drawings() (all []report.Drawing) {
+	for _, d := range r.Directions {
+		if d.Load != nil {
+			all = append(all,
+				drawRates(d.Direction+": throughput by second", d.Load.PerSecond), drawDelays(d.Direction+": delay by second", d.Load.PerSecond),
+				drawRates(d.Direction+": throughput, first seconds", d.Load.First), drawDelays(d.Direction+": delay, first seconds", d.Load.First))
+		}
+		if len(d.Steps) > 0 {
+			all = append(all, d.drawSteps()...)
+		}
+	}
+	return all
+}
+
+func overTime(title, name string, unit report.Unit, series ...report.Series) report.Drawing {
+	return report.Drawing{
+		Title: title, X: report.Axis{Name: "time", Unit: report.InSeconds}, Y: report.Axis{Name: name, Unit: unit}, Series: series,
+	}
+}
+
+// drawRates draws the rates of bins, which have the time of their end.
+func drawRates(title string, bins []Bin) report.Drawing {
+	sent, received := report.Series{Name: "sent", Form: report.AsSteps}, report.Series{Name: "received", Form: report.AsSteps}
+	begin := 0.0
+	for i, b := range bins {
+		sent.Add(begin, b.Sent)
+		received.Add(begin, b.Received)
+		if begin = b.Elapsed.Seconds(); i == len(bins)-1 {
+			sent.Add(begin, b.Sent)
+			received.Add(begin, b.Received)
+		}
+	}
+	return overTime(title, "rate", report.InBytesPerSecond, sent, received)
+}
+
+// drawDelays draws the delays of bins, at their end; those of clocks that are not trusted have an unknown offset.
+func drawDelays(title string, bins []Bin) report.Drawing {
+	series := []report.Series{{Name: "largest", Form: report.AsLine}, {Name: "median", Form: report.AsLine}, {Name: "least", Form: report.AsLine}}
+	for _, b := range bins {
+		if b.Delays == nil {
+			continue
+		}
+		for i := range series {
+			series[i].Add(b.Elapsed.Seconds(), b.Delays[2-i].Seconds())
+		}
+	}
+	return overTime(title, "one-way delay", report.InSeconds, series...)
+}
+
+// drawSteps draws the rates and the losses of steps by their offered rate.
+func (d *Direction) drawSteps() []report.Drawing {
+	received, loss := report.Series{Name: "received", Form: report.AsPoints}, report.Series{Name: "loss", Form: report.AsPoints}
+	if d.Sustained != nil { // those of a search are not in order of their rate
+		received.Form, loss.Form = report.AsMarks, report.AsMarks
+	}
+	for _, s := range d.Steps {
+		received.Add(s.Offered, s.Received)
+		loss.Add(s.Offered, s.Loss)
+	}
+	by := report.Axis{Name: "offered", Unit: report.InBytesPerSecond}
+	return []report.Drawing{
+		{Title: d.Direction + ": throughput by offered rate", X: by, Y: report.Axis{Name: "received", Unit: report.InBytesPerSecond}, Series: []report.Series{received}},
+		{Title: d.Direction + ": loss by offered rate", X: by, Y: report.Axis{Name: "loss", Unit: report.InRatio}, Series: []report.Series{loss}},
+	}
+}
