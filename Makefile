@@ -106,6 +106,11 @@ vmlab: vmlab-build ## two guest kernels, disciplined by chronyd and gpsd: checks
 	ONEWAY_VMLAB=1 $(GO) test -count=1 ./tests/vmlab/...
 	$(BUILD)/vmlab/vmlab $(if $(PRECISION),-precision='$(PRECISION)') $(if $(SCENARIO),-only='$(SCENARIO)')
 
+.PHONY: paper-tcp
+paper-tcp: vmlab-build ## TCP variants by buffer between two guest kernels, beside the tables of Halepovic 2008, 13 minutes (CELL=60s: as long as the paper's; SMOKE=1: one cell of each, one minute; PRECISION=print)
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BUILD)/vmlab/ ./exporter/cmd/oneway ./tests/papertcp
+	$(BUILD)/vmlab/papertcp $(if $(CELL),-cell='$(CELL)') $(if $(filter 1,$(SMOKE)),-smoke) $(if $(PRECISION),-precision='$(PRECISION)')
+
 .PHONY: vmlab-pps
 vmlab-pps: vmlab-build ## the same with a real kernel PPS: builds and keeps a guest kernel first, some minutes
 	@tests/deps.sh vmlab-pps

@@ -43,7 +43,9 @@ func run(build, kernel, only, pulse string, precise bool) (err error) {
 	if err := os.RemoveAll(logs); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, keepLogs(dir, logs)) }()
+	defer func() {
+		err = errors.Join(err, vmlab.KeepLogs(dir, logs, vmlab.LocalName, vmlab.RemoteName, testsName))
+	}()
 	test := sideRun{start: func() ([]vmlab.Passed, error) {
 		o := vmlab.Options{
 			Kernel: kernel, Name: testsName, Dir: filepath.Join(dir, testsName), Logs: filepath.Join(logs, testsName), Init: filepath.Join(build, "guest"),
@@ -157,26 +159,3 @@ func (s *sideRun) end() error {
 
 // testsName is the guest of the kernel tests.
 const testsName = "tests"
-
-// keepLogs moves what is in memory to where it can be read.
-func keepLogs(from, to string) error {
-	for _, name := range []string{vmlab.LocalName, vmlab.RemoteName, testsName} {
-		files, err := filepath.Glob(filepath.Join(from, name, "*.*"))
-		if err != nil {
-			return err
-		}
-		if err := os.MkdirAll(filepath.Join(to, name), 0o755); err != nil {
-			return err
-		}
-		for _, file := range files {
-			b, err := os.ReadFile(file)
-			if err != nil {
-				return err
-			}
-			if err := os.WriteFile(filepath.Join(to, name, filepath.Base(file)), b, 0o644); err != nil {
-				return err
-			}
-		}
-	}
-	return os.RemoveAll(from)
-}
