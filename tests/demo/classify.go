@@ -2,9 +2,11 @@ package main
 
 import (
 	"net/netip"
+	"sync/atomic"
 
 	"oneway.example/exporter/sample"
 	"oneway.example/tests/lab"
+	"oneway.example/tests/tcplog"
 	"oneway.example/tests/testpacket"
 )
 
@@ -14,6 +16,7 @@ import (
 //	reply      1<<62 | number of its request << 31 | its own number
 //	load       1<<63 | number of its transfer << 32 | its number
 //
+// Segments of TCP have keys of package tcplog, in which bits 62 and 63 are not set; no number of a request comes near its bit.
 // Transfers of several runs may have one number; runs are distinguished by time.
 const (
 	replyKey = 1 << 62
@@ -43,12 +46,24 @@ func classifier() lab.Classifier {
 	}
 }
 
+// segments selects the segments of TCP transfers while on is set: else the log of a demo that keeps running would fill.
+func segments(on *atomic.Bool) lab.SegmentClassifier {
+	client, _ := lab.Addresses()
+	transfers := tcplog.Segments(client, loadServerPort)
+	return func(s lab.Segment) (key uint64, ok bool) {
+		if !on.Load() {
+			return 0, false
+		}
+		return transfers(s)
+	}
+}
+
 // light returns the requests, or the replies, of a direction's log, with their own number as key, and for each reply
 // the number of its request.
 func light(log []lab.Record, d sample.Direction) (all []lab.Record, to []uint64) {
 	for _, r := range log {
 		switch {
-		case r.Key&loadKey != 0, (r.Key&replyKey != 0) != (d == sample.Reverse):
+		case r.Key&loadKey != 0, tcplog.Is(&r), (r.Key&replyKey != 0) != (d == sample.Reverse):
 			continue
 		case d == sample.Reverse:
 			to = append(to, r.Key>>31&low31)

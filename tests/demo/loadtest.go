@@ -103,10 +103,14 @@ type loadTest struct {
 // link delays and drops concurrent packets.
 func (s *stack) load(ctx context.Context, profile lab.Profile) (rows []row, err error) {
 	s.requestECN()
+	s.logTCP.Store(true)
+	defer s.logTCP.Store(false)
 	for _, t := range []loadTest{{"saturation", saturationProbe, s.saturationRows}, {"train", trainProbe, s.trainRows}, {"tcp", tcpProbe, s.tcpRows}} {
 		found, failure := s.repeated(ctx, profile, t)
 		rows, err = append(rows, found...), errors.Join(err, failure)
 	}
+	found, failure := s.sweep(ctx, profile)
+	rows, err = append(rows, found...), errors.Join(err, failure)
 	if err != nil {
 		return rows, err
 	}

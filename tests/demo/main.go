@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -105,7 +106,8 @@ func show(ctx context.Context, o options) (rows []row, err error) {
 		return nil, fmt.Errorf("the emulated link needs root, or a kernel that lets users make namespaces: %w", err)
 	}
 	step("raising the link %q: forward %s, reverse %s", profile.Name, describe(profile.Forward), describe(profile.Reverse))
-	network, err := lab.New(lab.Options{Profile: profile, Seed: o.seed, Classifier: classifier()})
+	var logTCP atomic.Bool
+	network, err := lab.New(lab.Options{Profile: profile, Seed: o.seed, Classifier: classifier(), Segments: segments(&logTCP)})
 	if err != nil {
 		return nil, err
 	}
@@ -115,6 +117,7 @@ func show(ctx context.Context, o options) (rows []row, err error) {
 	if err != nil {
 		return nil, err
 	}
+	stack.logTCP = &logTCP
 	rows, err = stack.rows(ctx, profile)
 	err = errors.Join(append([]error{err, network.Err()}, stack.failures...)...)
 	err = errors.Join(err, stack.keep(ctx), writeReport(o.report, rows), stack.print(os.Stdout, profile.Name, rows))
@@ -145,7 +148,7 @@ func (s *stack) rows(ctx context.Context, profile lab.Profile) (rows []row, err 
 
 func (s *stack) print(out io.Writer, profile string, rows []row) error {
 	_, err := s.trainTable.WriteTo(out)
-	return errors.Join(err, printTable(out, profile, rows))
+	return errors.Join(err, s.printSweep(out, rows), printTable(out, profile, rows))
 }
 
 func step(format string, args ...any) { fmt.Printf("-- "+format+"\n", args...) }

@@ -36,6 +36,8 @@ type row struct {
 	Undefined string `json:"undefined,omitempty"`
 	Status    status `json:"status"`
 	Reason    string `json:"reason,omitempty"`
+	// Apart: the row is in a table of its own, and not in that of all rows.
+	Apart bool `json:"-"`
 }
 
 // span is a closed interval.
@@ -118,6 +120,9 @@ func printTable(out io.Writer, profile string, rows []row) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "quantity\tdirection\tconfigured\tlink's log\tmeasured\tbound\terror\t")
 	for _, r := range rows {
+		if r.Apart {
+			continue
+		}
 		truth, measured, bound, off := "-", "-", "-", "-"
 		if r.Truth != nil {
 			truth = r.Truth.figure(r.Unit)

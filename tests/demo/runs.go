@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/instant"
+	"oneway.example/exporter/probes/tcpsweep"
 	"oneway.example/exporter/sample"
 )
 
@@ -41,6 +42,9 @@ type run struct {
 				Refusal      string         `json:"no_capacity_reason"`
 			} `json:"sizes"`
 		} `json:"directions"`
+		// Seed and Cells are those of probe tcp_sweep.
+		Seed  uint64                  `json:"seed"`
+		Cells []tcpsweep.MeasuredCell `json:"cells"`
 	} `json:"results"`
 	Transfers []struct {
 		Direction string `json:"direction"`

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -36,6 +37,9 @@ type stack struct {
 	shown string
 	// trainTable is the table of the last run of probe train.
 	trainTable bytes.Buffer
+	// swept are the cells of the last run of probe tcp_sweep; logTCP makes the link log segments of TCP.
+	swept  []sweptCell
+	logTCP *atomic.Bool
 	// failures are errors of queries.
 	failures []error
 }

@@ -24,8 +24,11 @@ const tcpProbe = `      - type: tcp
         max_wait: 10m
 `
 
-// tcpSeconds is the part of a transfer that the probe evaluates.
-const tcpSeconds = 7
+// The part of a transfer that the probe evaluates.
+const (
+	tcpFrom = 1 * time.Second
+	tcpTo   = 8 * time.Second
+)
 
 // segment is the payload of a full packet of 1500 bytes: headers of IPv4 and TCP, with timestamps.
 const segment = lab.MTU - 20 - 20 - 12
@@ -64,8 +67,8 @@ func (s *stack) requestECN() {
 	}
 }
 
-// tcpRows are the throughput of the last run of probe tcp, against the share of payload in the link's rate. On a link with
-// faults the throughput depends on the congestion control, and there is no row. The link's log has no TCP.
+// tcpRows are the throughput of the last run of probe tcp. On a link with faults it depends on the congestion control, and
+// there is no row.
 func (s *stack) tcpRows(ctx context.Context, profile lab.Profile, after time.Time) (rows []row) {
 	if !steady(profile) {
 		return nil
@@ -73,11 +76,19 @@ func (s *stack) tcpRows(ctx context.Context, profile lab.Profile, after time.Tim
 	r := s.lastRun(ctx, "tcp", after)
 	for i, link := range []lab.Link{profile.Forward, profile.Reverse} {
 		d, rate := sample.Direction(i), float64(link.MeanRate())/8*segment/lab.MTU
-		rows = append(rows, s.reported(ctx, "tcp", r, d, []row{{
+		ends := 2 * segment / (tcpTo - tcpFrom).Seconds()
+		one := row{
 			Name: "tcp_throughput_bytes_per_second", Direction: d.String(), Configured: rate, Unit: "bytes/s",
 			Measured:  s.value(ctx, fmt.Sprintf(`oneway_tcp_throughput_bytes_per_second{%s,direction=%q}`, selector, d)),
-			Tolerance: 0.03*rate + 2*segment/tcpSeconds, Why: "3 %, and a segment at each end; payload",
-		}})...)
+			Tolerance: 0.03*rate + ends, Why: "3 %, and a segment at each end; payload",
+		}
+		if r != nil {
+			if all := s.connections(d, r); len(all) == 1 {
+				one.Truth = exactly(all[0].Between(tcpFrom, tcpTo).Throughput)
+				one.Tolerance, one.Why = 0.02*rate+ends, "2 %, as the receiver's samples are 100 ms apart, and a segment at each end; payload"
+			}
+		}
+		rows = append(rows, s.reported(ctx, "tcp", r, d, []row{one})...)
 	}
 	return rows
 }
