@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -111,11 +112,21 @@ func (h Header) bounded() Header {
 	return h
 }
 
-// truncate returns a copy of s as valid UTF-8 of at most maxText bytes.
+// truncate returns a copy of s as valid UTF-8 of at most maxText bytes, without characters that control a display or
+// the direction of text.
 func truncate(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsGraphic(r):
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		}
+		return utf8.RuneError
+	}, s)
 	n := min(len(s), maxText)
 	for n < len(s) && n > maxText-utf8.UTFMax && !utf8.RuneStart(s[n]) {
 		n--
 	}
-	return strings.Clone(strings.ToValidUTF8(s[:n], "\uFFFD"))
+	return strings.Clone(s[:n])
 }

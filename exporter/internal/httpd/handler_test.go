@@ -30,7 +30,7 @@ func newHandler(t *testing.T, s *fakeSource) http.Handler {
 	return Handler(Options{Source: s, Registry: NewRegistry(), ExternalHosts: []string{"agent.example.net"}, Now: func() time.Time { return sampleNow }})
 }
 
-func get(t *testing.T, h http.Handler, method, path string, header ...string) *httptest.ResponseRecorder {
+func get(t testing.TB, h http.Handler, method, path string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequest(method, "http://agent.example.net:9862"+path, nil)
 	for i := 0; i+1 < len(header); i += 2 {

