@@ -264,8 +264,8 @@ func TestExemplarsLinkToTheReportOfTheirRun(t *testing.T) {
 		t.Fatalf("%+v", file)
 	}
 	got := file.Datasources[0].JSONData.Destinations
-	if len(got) != 1 || got[0].Name != metric.RunIDL || filled(got[0].URL) != "http://a.example:9862/runs/${__value.raw}" {
-		t.Errorf("%+v, want a link from %s to /runs/ID", got, metric.RunIDL)
+	if len(got) != 1 || got[0].Name != metric.RunIDL || filled(got[0].URL) != "http://a.example:9862/runs/${__value.raw}/view" {
+		t.Errorf("%+v, want a link from %s to /runs/ID/view", got, metric.RunIDL)
 	}
 }
 

@@ -311,6 +311,9 @@ func TestCorruptedPacketsAreCountedByKindAndSampled(t *testing.T) {
 	if err := json.Unmarshal(a.get(t, "/runs/"+list[0].ID), &report); err != nil {
 		t.Fatal(err)
 	}
+	if page := string(a.get(t, "/runs/"+list[0].ID+"/view")); strings.Count(page, "<figure>") != 8 || !strings.Contains(page, "forward: throughput by second") {
+		t.Errorf("the page of the run has not the eight drawings of a load in both directions:\n%.500s", page)
+	}
 	r := report.Body
 	if len(r.Transfers) != 2 {
 		t.Fatalf("the report has %d transfers, want one in each direction", len(r.Transfers))
