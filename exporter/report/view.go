@@ -164,13 +164,21 @@ func (s *Store) View(id string) (h Header, v View, err error) {
 	}
 	defer func() { _ = f.Close() }() // opened for reading only
 	zipped, err := gzip.NewReader(f)
-	if err != nil {
-		return h, v, fmt.Errorf("report: decode run %s: %w", id, err)
+	if err == nil {
+		h, v, err = decodeView(zipped, id)
 	}
-	limited := &io.LimitedReader{R: zipped, N: maxHeaderBytes}
+	if err != nil {
+		err = fmt.Errorf("report: decode run %s: %w", id, err)
+	}
+	return h, v, err
+}
+
+// decodeView reads the beginning of a decompressed report.
+func decodeView(from io.Reader, id string) (h Header, v View, err error) {
+	limited := &io.LimitedReader{R: from, N: maxHeaderBytes}
 	d := json.NewDecoder(limited)
 	if h, err = headerFrom(d, id); err != nil {
-		return Header{}, v, fmt.Errorf("report: decode run %s: %w", id, err)
+		return Header{}, v, err
 	}
 	limited.N += maxViewBytes
 	next, err := d.Token()
@@ -181,7 +189,7 @@ func (s *Store) View(id string) (h Header, v View, err error) {
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
-		return h, View{}, fmt.Errorf("report: decode run %s: %w", id, err)
+		return h, View{}, err
 	}
 	return h, v.bounded(), nil
 }

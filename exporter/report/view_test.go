@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -76,25 +78,25 @@ func rewrite(t *testing.T, dir, id, text string) {
 // A view beyond the limits, with values that JSON does not have, is stored and within them.
 func TestViewIsBounded(t *testing.T) {
 	var v View
+	s := Series{Name: "\xff\x00"}
+	for i := range 2000 {
+		s.Add(float64(i), float64(i%7))
+	}
+	s.Add(math.NaN(), 1)
+	s.Add(1, math.Inf(-1))
 	for range 100 {
 		d := Drawing{Title: strings.Repeat("<", 1000)}
 		for range 100 {
-			s := Series{Name: "\xff\x00"}
-			for i := range 2000 {
-				s.Add(float64(i), float64(i%7))
-			}
-			s.Add(math.NaN(), 1)
-			s.Add(1, math.Inf(-1))
 			d.Series = append(d.Series, s)
 		}
 		v.Notes, v.Drawings = append(v.Notes, "note"), append(v.Drawings, d)
 	}
-	s := Open(Options{Dir: t.TempDir()})
+	store := Open(Options{Dir: t.TempDir()})
 	h := Header{ID: NewID(time.Now(), nil)}
-	if err := s.Write(h, drawn{"", v}); err != nil {
+	if err := store.Write(h, drawn{"", v}); err != nil {
 		t.Fatal(err)
 	}
-	_, got, err := s.View(h.ID)
+	_, got, err := store.View(h.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +129,7 @@ func TestDamagedViewIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	head := `{"header":{"id":"` + h.ID + `","path":"a"},`
-	many := func(one string) string { return "[" + strings.Repeat(one+",", 20<<20/len(one)) + one + "]" }
+	many := func(one string) string { return "[" + strings.Repeat(one+",", 6<<20/len(one)) + one + "]" }
 	for name, rest := range map[string]string{
 		"cut":      `"view":{"drawings":[{"title":"`,
 		"ends":     ``,
@@ -164,6 +166,33 @@ func TestDamagedViewIsAnError(t *testing.T) {
 	if got, _, err := s.View(h.ID); err == nil || got.ID != "" {
 		t.Errorf("%+v, %v", got, err)
 	}
+}
+
+// FuzzDecodeView: any content gives a view within the limits, or an error.
+func FuzzDecodeView(f *testing.F) {
+	text, err := json.Marshal(sample())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(append(text, `,"body":{}}`...))
+	f.Add([]byte(`{"notes":null,"drawings":[{"series":[{"x":[1,2],"y":[1]},null]}]}`))
+	f.Add([]byte(`{"drawings":[{"title":"\u202e\u0000","series":[{"name":7}]}]}`))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		h, v, err := decodeView(io.MultiReader(strings.NewReader(`{"header":{"id":"a"},"view":`), bytes.NewReader(content)), "a")
+		if h.ID != "a" || err != nil && len(v.Notes)+len(v.Drawings) > 0 || len(v.Notes) > maxItems || len(v.Drawings) > maxItems {
+			t.Fatalf("%+v, %+v, %v", h, v, err)
+		}
+		for _, d := range v.Drawings {
+			if len(d.Series) > maxItems || len(d.Title) > maxText || !utf8.ValidString(d.Title) {
+				t.Fatalf("%+v", d)
+			}
+			for _, s := range d.Series {
+				if len(s.X) != len(s.Y) || len(s.X) > maxPoints {
+					t.Fatalf("%d and %d values", len(s.X), len(s.Y))
+				}
+			}
+		}
+	})
 }
 
 func BenchmarkView(b *testing.B) {
