@@ -28,7 +28,7 @@ func TestSamplesOfATransferAreRecorded(t *testing.T) {
 	env := probe.Env{
 		Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}), Links: link.NewTable(nil), Recorder: recorder,
 	}
-	begin := instant.Now()
+	begin := time.Now()
 	k := kind{most, func(ctx context.Context, s *tcp.Session, r *loadtest.Run) error {
 		for _, d := range sample.Directions() {
 			p := plan(d, 300*time.Millisecond)
@@ -47,12 +47,12 @@ func TestSamplesOfATransferAreRecorded(t *testing.T) {
 				if f.Sender {
 					of = res.Sender[i/2]
 				}
-				want := record.Flow{Path: "office", Probe: "test", Run: r.ID, Direction: d, Index: i / 2, Sender: i%2 == 0, Begin: res.Begin, Rows: tcp.Rows(of.Samples)}
+				want := record.Flow{Path: "office", Probe: "test", Run: r.ID, Direction: d, Index: i / 2, Sender: i%2 == 0, Begin: instant.FromTime(res.Begin), Rows: tcp.Rows(of.Samples)}
 				if diff := cmp.Diff(want, f); diff != "" || len(f.Rows) < 10 {
 					t.Errorf("%d rows (-want +got):\n%s", len(f.Rows), diff)
 				}
 			}
-			if res.Begin < begin || res.Begin > instant.Now() {
+			if res.Begin.Before(begin) || res.Begin.After(time.Now()) {
 				t.Errorf("begun at %v", res.Begin)
 			}
 		}
