@@ -134,7 +134,7 @@ func (c *sweptCell) rows(path lab.Profile) []row {
 		rtt.Measured = &c.RTT[1]
 	}
 	if model := c.Model("window"); model != nil {
-		law.Configured, law.Truth, law.Tolerance, law.Why = *model, exactly(*model), 0.1**model, "10 % of the mean bytes in flight by the mean round trip, both measured"
+		law.Configured, law.Truth, law.Tolerance, law.Why = *model, exactly(*model), 0.1**model, "10 % of the mean outstanding bytes by the mean round trip, both measured"
 	}
 	rows := []row{throughput, rtt, law}
 	for i := range rows {

@@ -19,7 +19,7 @@ import (
 	"oneway.example/tests/vmlab/truth"
 )
 
-// Names and addresses of the guests: the near one is the laptop with the modem.
+// Names and addresses of the guests: the local one is the laptop with the modem.
 const (
 	nearName   = "modem"
 	farName    = "campus"
@@ -27,7 +27,7 @@ const (
 	serverName = "server"
 )
 
-// pair is both guests, and the load server in the far one.
+// pair is both guests, and the load server in the remote one.
 type pair struct {
 	network *vmlab.Network
 	guests  [2]*vmlab.Guest // by the direction whose packets they send
@@ -88,24 +88,24 @@ func prepare(g *vmlab.Guest, l lab.Link) error {
 
 // serve starts the load server, with a token.
 func (p *pair) serve() error {
-	near, far := p.guests[sample.Forward], p.guests[sample.Reverse]
+	local, remote := p.guests[sample.Forward], p.guests[sample.Reverse]
 	tokens := filepath.Join(record.Dir, "tokens")
-	out, err := command(far, p.program, "token", "new", "--name=paper", "--file="+tokens)
+	out, err := command(remote, p.program, "token", "new", "--name=paper", "--file="+tokens)
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
 	token, _, _ := strings.Cut(out, "\n")
-	if err := os.WriteFile(filepath.Join(near.Dir, "token"), []byte(token+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(local.Dir, "token"), []byte(token+"\n"), 0o600); err != nil {
 		return err
 	}
-	if _, err := far.Do(record.Command{Do: record.Start, Name: serverName, Args: []string{
+	if _, err := remote.Do(record.Command{Do: record.Start, Name: serverName, Args: []string{
 		p.program, "load-server", "--tokens-file=" + tokens, "--state-dir=" + record.Dir, "--listen=" + fmt.Sprintf("%s:%d", farAddress, loadcontrol.DefaultPort), "--clock=static",
 	}}); err != nil {
 		return err
 	}
 	said := ""
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) { // until it listens
-		text, err := command(far, "cat", filepath.Join(record.Dir, serverName+".log"))
+		text, err := command(remote, "cat", filepath.Join(record.Dir, serverName+".log"))
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, text)
 		}

@@ -62,7 +62,7 @@ func TestExampleNamesItsMissingToken(t *testing.T) {
 
 func TestExampleConfigurationIsValid(t *testing.T) {
 	got, err := agent.Check(exampleWithToken(t), probes.All())
-	if err != nil || got != (agent.Summary{Paths: 5, Probes: 11}) {
+	if err != nil || got != (agent.Summary{Paths: 5, Probes: 13}) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
