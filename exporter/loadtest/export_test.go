@@ -3,6 +3,7 @@ package loadtest
 import (
 	"context"
 
+	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/probe"
 )
 
@@ -49,4 +50,11 @@ func (p *Prober) LastRun() string {
 	p.status.mu.Lock()
 	defer p.status.mu.Unlock()
 	return p.status.done.ID
+}
+
+// BesideOlder returns why no light packets go beside a session with a load server that does not offer its reflector.
+func BesideOlder() string {
+	b := &beside{}
+	b.fit(&loadcontrol.Client{}, 1)
+	return b.off
 }

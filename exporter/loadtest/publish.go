@@ -58,7 +58,7 @@ func (r *runner) account(c *connection, o *Outcome) {
 		c.Account(o, r.scope)
 		c.beside.account(o)
 		for d, n := range map[sample.Direction]int64{sample.Forward: o.ForwardBytes, sample.Reverse: o.ReverseBytes} {
-			if slices.Contains(o.Directions, d) {
+			if n > 0 || slices.Contains(o.Directions, d) { // light packets and their replies go in both
 				r.scope.Series(metric.RunBytes, d.String()).Add(float64(n))
 			}
 		}

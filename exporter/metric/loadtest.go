@@ -98,7 +98,7 @@ var (
 	// RunBytes is oneway_run_sent_bytes_total.
 	RunBytes = runGroup.add(Desc{
 		Name: "oneway_run_sent_bytes_total", Kind: Counter, Labels: perDirection, Source: "design, invariant 6",
-		Help: "IP bytes that load tests have sent. Tests from this host's terminal on a link that the agent leased to them are included when they end.",
+		Help: "IP bytes that load tests have sent, with the light test packets beside them and their replies, which go in both directions. Tests from this host's terminal on a link that the agent leased to them are included when they end.",
 	})
 	// QuotaLimit is oneway_data_quota_limit_bytes.
 	QuotaLimit = runGroup.add(Desc{

@@ -48,7 +48,9 @@ func slow() lab.Profile {
 func newSite(t *testing.T, o lab.Options) *site {
 	t.Helper()
 	t.Parallel()
-	o.Seed, o.Classifier = 1, testPackets
+	if o.Seed = 1; o.Classifier == nil {
+		o.Classifier = testPackets
+	}
 	s := &site{network: lab.Start(t, o), dir: t.TempDir()}
 	s.at = netip.AddrPortFrom(s.network.Server.Addr4, loadcontrol.DefaultPort)
 	s.tokenFile, s.tokensFile = filepath.Join(s.dir, "token"), filepath.Join(s.dir, "tokens")

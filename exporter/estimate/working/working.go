@@ -121,7 +121,7 @@ func (p *Part) Way(d sample.Direction) *Way {
 // Evaluate returns the parts that have packets: idle is the time before the loads. It sorts the packets.
 func Evaluate(packets []Packet, idle Span, loads []Load) (parts []Part) {
 	packets = unique(packets)
-	fates := judge(packets)
+	outcomes := judge(packets)
 	for _, loaded := range []Loaded{None, Forward, Reverse, Both} {
 		var in []int
 		for i := range packets {
@@ -130,7 +130,7 @@ func Evaluate(packets []Packet, idle Span, loads []Load) (parts []Part) {
 			}
 		}
 		if len(in) > 0 {
-			parts = append(parts, evaluate(loaded, packets, fates, in))
+			parts = append(parts, evaluate(loaded, packets, outcomes, in))
 		}
 	}
 	return parts
@@ -169,21 +169,21 @@ func partOf(t instant.Time, idle Span, loads []Load) (Loaded, bool) {
 	return None, idle.contains(t)
 }
 
-// fate is what became of a packet in one direction.
-type fate uint8
+// outcome is what became of a packet in one direction.
+type outcome uint8
 
 const (
-	undecided fate = iota
+	undecided outcome = iota
 	arrived
 	lost
 )
 
-// judge returns the fates of packets in both directions. The reflector numbers its replies: where k numbers of replies
+// judge returns the outcomes of packets in both directions. The reflector numbers its replies: where k numbers of replies
 // are missing between two replies, k of the packets between them were lost in reverse, and the others forward. If both
 // happened between two replies, the order is unknown, and the first ones count as lost forward. Packets after the last
 // reply, and those between two sessions of the reflector, stay undecided.
-func judge(packets []Packet) [][2]fate {
-	fates := make([][2]fate, len(packets))
+func judge(packets []Packet) [][2]outcome {
+	outcomes := make([][2]outcome, len(packets))
 	last := -1 // the last answered packet
 	for i := range packets {
 		p := &packets[i]
@@ -191,8 +191,8 @@ func judge(packets []Packet) [][2]fate {
 			continue
 		}
 		for d := range p.delays {
-			if fates[i][d] = arrived; p.delays[d].tooLate {
-				fates[i][d] = lost
+			if outcomes[i][d] = arrived; p.delays[d].tooLate {
+				outcomes[i][d] = lost
 			}
 		}
 		asked, replied, known := p.seq, p.reverseSeq, true
@@ -202,25 +202,25 @@ func judge(packets []Packet) [][2]fate {
 			asked, replied = p.seq-before.seq-1, p.reverseSeq-before.reverseSeq-1
 		}
 		if known && replied <= asked {
-			missing(packets[last+1:i], fates[last+1:i], asked-replied)
+			missing(packets[last+1:i], outcomes[last+1:i], asked-replied)
 		}
 		last = i
 	}
-	return fates
+	return outcomes
 }
 
-// missing sets the fates of packets without a reply, of which the first so many were lost forward.
-func missing(packets []Packet, fates [][2]fate, forward uint64) {
+// missing sets the outcomes of packets without a reply, of which the first so many were lost forward.
+func missing(packets []Packet, outcomes [][2]outcome, forward uint64) {
 	for i := range packets {
 		if uint64(i) < forward {
-			fates[i][sample.Forward] = lost
+			outcomes[i][sample.Forward] = lost
 		} else {
-			fates[i] = [2]fate{arrived, lost}
+			outcomes[i] = [2]outcome{arrived, lost}
 		}
 	}
 }
 
-func evaluate(loaded Loaded, packets []Packet, fates [][2]fate, in []int) Part {
+func evaluate(loaded Loaded, packets []Packet, outcomes [][2]outcome, in []int) Part {
 	p := Part{Loaded: loaded, Packets: len(in)}
 	var trips []time.Duration
 	for _, i := range in {
@@ -237,7 +237,7 @@ func evaluate(loaded Loaded, packets []Packet, fates [][2]fate, in []int) Part {
 		}
 	}
 	for _, d := range sample.Directions() {
-		*p.Way(d) = way(packets, fates, in, d)
+		*p.Way(d) = way(packets, outcomes, in, d)
 	}
 	return p
 }
@@ -248,13 +248,13 @@ func quantiles(ascending []time.Duration, base time.Duration) *Quantiles {
 }
 
 // way evaluates one direction.
-func way(packets []Packet, fates [][2]fate, in []int, d sample.Direction) (w Way) {
+func way(packets []Packet, outcomes [][2]outcome, in []int, d sample.Direction) (w Way) {
 	var delays []time.Duration
 	var bound time.Duration
 	bursts, lostBefore := 0, false
 	reasons := map[sample.Reason]int{}
 	for _, i := range in {
-		f := fates[i][d]
+		f := outcomes[i][d]
 		if f == undecided {
 			continue
 		}

@@ -13,14 +13,14 @@ import (
 	wire "oneway.example/exporter/wire/stamp"
 )
 
-// lightBytes is the payload of a packet with Follow-Up Telemetry, which gives the true T3, and without a Receipt: a query
+// LightBytes is the payload of a packet of Light, with Follow-Up Telemetry, which gives the true T3, and without a Receipt: a query
 // each second gives the counts instead. The packets must not take a share of the link that changes the load test's result.
-const lightBytes = wire.AuthenticatedBytes + followUpBytes + hmacTLVBytes
+const LightBytes = wire.AuthenticatedBytes + followUpBytes + hmacTLVBytes
 
 // lightPackets is how many packets fit MaxBytes, with the queries.
 func lightPackets(o *probe.LightOptions) uint64 {
 	query := int64(defaultSize(true))
-	perSecond := lightBytes/o.Interval.Seconds() + float64(query)
+	perSecond := LightBytes/o.Interval.Seconds() + float64(query)
 	seconds := float64(max(0, o.MaxBytes-openTries*query)) / perSecond
 	return max(1, uint64(seconds/o.Interval.Seconds()))
 }
@@ -32,7 +32,7 @@ func Light(ctx context.Context, env probe.Env, o probe.LightOptions) (probe.Ligh
 		return nil, errors.New("stamp: packets beside a load test: there is no pacer")
 	}
 	opts := DefaultOptions()
-	opts.Interval, opts.LossTimeout, opts.Size, opts.DSCP = o.Interval, o.LossTimeout, lightBytes, o.DSCP
+	opts.Interval, opts.LossTimeout, opts.Size, opts.DSCP = o.Interval, o.LossTimeout, LightBytes, o.DSCP
 	opts.keys = []*wire.Key{wire.NewKey(o.Key)}
 	if o.Local.IsValid() {
 		opts.Local = o.Local.String()
@@ -74,5 +74,5 @@ func (l *lightStream) Stop(ctx context.Context) (packets, bytes int64) {
 	tests, queries := int64(s.account.outstandingPackets.next), int64(s.account.statsQuery.count)
 	s.mu.Unlock()
 	l.end()
-	return tests + queries, tests*lightBytes + queries*int64(defaultSize(true))
+	return tests + queries, tests*LightBytes + queries*int64(defaultSize(true))
 }

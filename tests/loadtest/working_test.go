@@ -1,0 +1,233 @@
+package loadtest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/working"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/probes/stamp"
+	"oneway.example/exporter/sample"
+	"oneway.example/tests/lab"
+)
+
+// lightPackets selects the light test packets, by the ports of the load server's reflector and their length.
+func lightPackets(payload []byte, src, dst netip.AddrPort) (key uint64, ok bool) {
+	of := func(p uint16) bool { return p >= 8621 && p <= 8640 }
+	return 0, len(payload) == stamp.LightBytes && (of(src.Port()) || of(dst.Port()))
+}
+
+type summaryLine struct {
+	Quantity  string `json:"quantity"`
+	Direction string `json:"direction"`
+	Value     string `json:"value"`
+}
+
+// workingOutcome is the output of `oneway test --json`.
+type workingOutcome struct {
+	Outcome string        `json:"result"`
+	Reason  string        `json:"reason"`
+	Notes   []string      `json:"notes"`
+	Summary []summaryLine `json:"summary"`
+	Forward int64         `json:"forward_sent_bytes"`
+	Reverse int64         `json:"reverse_sent_bytes"`
+	Working struct {
+		Reason string         `json:"reason"`
+		Parts  []working.Part `json:"parts"`
+	} `json:"working"`
+	Transfers []struct {
+		Plan struct {
+			Segments []struct {
+				Bursts int `json:"bursts"`
+			} `json:"segments"`
+		} `json:"plan"`
+		Begin instant.Time `json:"begin_ns"`
+		Rows  [][]*int64   `json:"rows"`
+	} `json:"transfers"`
+}
+
+func (p *process) finishWorking(t *testing.T) (o workingOutcome) {
+	t.Helper()
+	p.finish(t, 0)
+	if err := json.Unmarshal([]byte(p.Stdout.String()), &o); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%+v %v", o.Summary, o.Notes)
+	return o
+}
+
+// passed is a light packet as the log of the link has it: when it left the client, and its delay in each direction; 0: it
+// was dropped there, or never came so far.
+type passed struct {
+	at     instant.Time
+	delays [2]time.Duration
+}
+
+// truth pairs the packets of both directions: the reflector replies in order.
+func truth(t *testing.T, network *lab.Lab) (all []passed) {
+	t.Helper()
+	back := network.Log(sample.Reverse)
+	delayOf := func(r *lab.Record) time.Duration {
+		if r.Outcome != lab.Delivered {
+			return 0
+		}
+		return r.Exit.Middle().Sub(r.Entry)
+	}
+	for _, r := range network.Log(sample.Forward) {
+		p := passed{at: r.Entry, delays: [2]time.Duration{delayOf(&r)}}
+		if p.delays[sample.Forward] > 0 && len(back) > 0 {
+			p.delays[sample.Reverse] = delayOf(&back[0])
+			back = back[1:]
+		}
+		all = append(all, p)
+	}
+	if len(back) > 0 {
+		t.Errorf("%d replies without a request", len(back))
+	}
+	return all
+}
+
+// span is when a transfer's load was sent, by the clock that both ends share; reverse loads reach the client later.
+func (o *workingOutcome) span(i int, shift time.Duration) (from, to instant.Time) {
+	x := &o.Transfers[i]
+	for _, row := range x.Rows {
+		if x.Plan.Segments[*row[1]].Bursts > 1 && row[3] != nil {
+			at := x.Begin.Add(time.Duration(*row[3]) + shift)
+			if from == 0 {
+				from = at
+			}
+			to = at
+		}
+	}
+	return from, to
+}
+
+// agrees compares one direction of a part with the packets of the log.
+func agrees(what string, w *working.Way, d sample.Direction, all []passed) error {
+	var delays []time.Duration
+	reached, lost := 0, 0
+	for _, p := range all {
+		switch {
+		case d == sample.Reverse && p.delays[sample.Forward] == 0: // never there
+			continue
+		case p.delays[d] == 0:
+			lost++
+		default:
+			delays = append(delays, p.delays[d])
+		}
+		reached++
+	}
+	if w.Delay == nil || w.Loss == nil || len(delays) < 10 {
+		return fmt.Errorf("%s: %+v, and %d delays in the log", what, w, len(delays))
+	}
+	slices.Sort(delays)
+	var wrong []error
+	for _, q := range []struct {
+		at, got float64
+	}{{0.5, w.Delay.P50}, {0.95, w.Delay.P95}} {
+		want := order.Quantile(delays, q.at).Seconds()
+		if math.Abs(q.got-want) > *w.Delay.ErrorBound {
+			wrong = append(wrong, fmt.Errorf("%s: quantile %v is %v s, that of the log %v; bound %v", what, q.at, q.got, want, *w.Delay.ErrorBound))
+		}
+	}
+	if want := float64(lost) / float64(reached); math.Abs(*w.Loss-want) > 1.5/float64(reached) { // a packet at the ends
+		wrong = append(wrong, fmt.Errorf("%s: loss %v, that of the log %v", what, *w.Loss, want))
+	}
+	if *w.Delay.ErrorBound > 0.02 {
+		wrong = append(wrong, fmt.Errorf("%s: bound %v", what, *w.Delay.ErrorBound))
+	}
+	return errors.Join(wrong...)
+}
+
+// The delay, loss and rating of light packets beside a saturation of the WiBro link are those of the same packets in the
+// link's log: the loaded direction has its full queue (110 kB at 2.5 Mb/s are 352 ms, 1100 kB at 10 Mb/s 880 ms), the other
+// none. A machine without time for the processes starves the load, or ends its session: such a round is repeated.
+func TestWorkingDelayIsThatOfTheLinksLog(t *testing.T) {
+	o := overWibro(t)
+	o.Classifier = lightPackets
+	s := newSite(t, o)
+	for round := 1; ; round++ {
+		err := s.workingRound(t, o.Profile)
+		if err == nil {
+			return
+		}
+		if round == 4 {
+			t.Fatal(err)
+		}
+		t.Logf("round %d: %v", round, err)
+	}
+}
+
+func (s *site) workingRound(t *testing.T, profile lab.Profile) error {
+	begin := instant.Now()
+	p := start(t, s.network.Client, "test", "saturation", s.at.String(), "--token-file="+s.tokenFile, "--pin="+s.pin, "--clock=static", "--clock-bound=1ms", "--json", "--no-agent",
+		"--rate-forward=5Mbit", "--rate-reverse=30Mbit", "--duration=6s", "--skip=1s")
+	if status := p.Wait(t); status != 0 {
+		return fmt.Errorf("status %d: %s", status, &p.Stderr)
+	}
+	r := p.finishWorking(t)
+	if len(r.Working.Parts) != 3 || len(r.Transfers) != 2 || len(r.Notes) > 0 {
+		return fmt.Errorf("%+v, %d transfers", r.Working, len(r.Transfers))
+	}
+	all := slices.DeleteFunc(truth(t, s.network), func(p passed) bool { return p.at < begin })
+	idle := &r.Working.Parts[0]
+	var wrong []error
+	for i, d := range sample.Directions() {
+		part := &r.Working.Parts[1+i]
+		if string(part.Loaded) != d.String() || idle.Loaded != working.None {
+			return fmt.Errorf("parts %s and %s", idle.Loaded, part.Loaded)
+		}
+		from, to := r.span(i, time.Duration(i)*profile.Reverse.Delay)
+		within := slices.DeleteFunc(slices.Clone(all), func(p passed) bool { return p.at < from || p.at > to })
+		for _, way := range sample.Directions() {
+			wrong = append(wrong, agrees(string(part.Loaded)+" loaded, "+way.String(), part.Way(way), way, within))
+		}
+		if err := errors.Join(wrong...); err != nil {
+			return err
+		}
+		link := []lab.Link{profile.Forward, profile.Reverse}[i]
+		full := link.Delay.Seconds() + 8*float64(link.Queue)/float64(link.Rate)
+		if got := part.Way(d).Delay.P50; got < 0.9*full || got > 1.05*full {
+			wrong = append(wrong, fmt.Errorf("%s loaded: median %v s, want the full queue, %v", d, got, full))
+		}
+		for _, quiet := range []float64{part.Way(1 - d).Delay.P95, idle.Way(d).Delay.P50} {
+			if quiet > 0.045 {
+				wrong = append(wrong, fmt.Errorf("%s loaded: %v s in the other direction, or before", d, quiet))
+			}
+		}
+		if before, after := *idle.Way(d).R, *part.Way(d).R; before < 85 || after > 40 || *part.Way(1 - d).R < 80 {
+			wrong = append(wrong, fmt.Errorf("%s loaded: R from %v to %v, and %v in the other direction", d, before, after, *part.Way(1 - d).R))
+		}
+		line := map[sample.Direction]string{sample.Forward: "idle 30", sample.Reverse: "idle 14"}[d]
+		if !slices.ContainsFunc(r.Summary, func(got summaryLine) bool {
+			return got.Quantity == "working delay" && got.Direction == d.String() && strings.HasPrefix(got.Value, line) && strings.Contains(got.Value, " ms, working ") && strings.Contains(got.Value, "; R 9")
+		}) {
+			wrong = append(wrong, fmt.Errorf("summary %+v without the line of %s", r.Summary, d))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// TCP loads one direction after the other; the light packets go beside it, and their bytes count.
+func TestWorkingDelayOfTCP(t *testing.T) {
+	s := newSite(t, overWibro(t))
+	r := start(t, s.network.Client, "test", "tcp", s.at.String(), "--token-file="+s.tokenFile, "--pin="+s.pin, "--clock=static", "--json", "--no-agent",
+		"--congestion-control=cubic", "--duration=6s").finishWorking(t)
+	if len(r.Working.Parts) != 3 {
+		t.Fatalf("%+v", r.Working)
+	}
+	for i, d := range sample.Directions() {
+		part := r.Working.Parts[1+i]
+		if string(part.Loaded) != d.String() || part.Way(d).Delay == nil || part.Way(d).Delay.P95 < 0.15 || part.Way(1-d).Delay.P50 > 0.05 || part.Packets < 50 {
+			t.Errorf("%s loaded: %+v", d, part)
+		}
+	}
+}
