@@ -3,14 +3,18 @@ package loadtest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/probes/tcpshort"
 	"oneway.example/exporter/sample"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/program"
+	"oneway.example/tests/tcplog"
 )
 
 // shortOutcome is the output of `oneway test tcp-short --json`.
@@ -44,11 +48,14 @@ func (p *process) finishShort(t *testing.T, status int) (o shortOutcome) {
 }
 
 // A flow takes one round trip for the handshake, and one for each flight of segments in slow start (RFC 6928: ten, and then
-// twice as many), as its end reaches the client in both directions: 7 segments are one flight, 42 are three, 104 are four.
+// twice as many), as its end reaches the client in both directions: 7 segments are one flight, 42 are three, 104 are four. The
+// link's log has the same time of each flow: from its first segment to the last with payload or, in forward direction, to the end
+// of the load server's stream.
 func TestShortFlowsTakeTheRoundTripsOfSlowStart(t *testing.T) {
 	const rate = 50e6 / 8
 	up, down := 35*time.Millisecond, 15*time.Millisecond // both directions have the same round trip
-	s := newSite(t, lab.Options{Profile: lab.Profile{
+	client, _ := lab.Addresses()
+	s := newSite(t, lab.Options{Segments: tcplog.Segments(client, loadcontrol.DefaultPort), Profile: lab.Profile{
 		Name: "fixed", Forward: lab.Link{Rate: 8 * rate, Delay: up, Queue: 1_000_000}, Reverse: lab.Link{Rate: 8 * rate, Delay: down, Queue: 1_000_000},
 	}})
 	r := s.startShort(t, "--flow-bytes=10kB", "--flow-bytes=60kB", "--flow-bytes=150kB", "--repetitions=10").finishShort(t, 0)
@@ -76,6 +83,28 @@ func TestShortFlowsTakeTheRoundTripsOfSlowStart(t *testing.T) {
 		}
 		within(t, z.Direction+": handshake", *z.Connect, 0.050, 0.055)
 	}
+	s.drained(t)
+	spans, turns, next := tcplog.Spans(s.network.Log(sample.Forward), s.network.Log(sample.Reverse)), loadtest.Turns(6, 10, 1), [6]int{}
+	if len(spans) != len(turns) {
+		t.Fatalf("the link's log has %d connections, want %d", len(spans), len(turns))
+	}
+	var later []time.Duration
+	for i, cell := range turns {
+		z := &r.Result.Sizes[cell]
+		f, end := z.Flows[next[cell]], spans[i].Payload[sample.Reverse]
+		next[cell]++
+		if z.Direction == sample.Forward.String() {
+			end = spans[i].Last[sample.Reverse]
+		}
+		truth := end.Sub(spans[i].Begin)
+		later = append(later, time.Duration(*f.Completion*1e9)-truth)
+		if later[i] < 0 {
+			t.Errorf("flow %d, %s, %d bytes: %.3f ms; the link's log has %.3f", i, z.Direction, z.FlowBytes, 1e3**f.Completion, 1e3*truth.Seconds())
+		}
+	}
+	slices.Sort(later)
+	t.Logf("later than the link's log: least %v, median %v, 90 %%: %v, most %v", later[0], later[30], later[54], later[59])
+	within(t, "median, ms later than the link's log", 1e3*later[30].Seconds(), 0, 1)
 }
 
 // Flows that an outage cuts off are unfinished, and the run goes on.
