@@ -16,7 +16,7 @@ const (
 	messageBytes = "message_bytes"
 	transport    = "transport"
 	noShort      = slimOr + "no completed run of the probe tcp_short on this path"
-	noMessages   = slimOr + "no completed run of messages on this path"
+	noMessages   = slimOr + "no completed run of the probe message on this path"
 )
 
 // inBytes shows sizes as numbers of bytes, as configured.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	tablepanel "github.com/grafana/grafana-foundation-sdk/go/table"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 
 	"oneway.example/exporter/metric"
@@ -18,6 +19,26 @@ func tcpThroughputRow(b *boardBuilder) {
 	b.WithPanel(goodputOverTime())
 	b.WithPanel(limitShares("forward", forward))
 	b.WithPanel(limitShares("reverse", reverse))
+	b.WithPanel(modelsTable())
+}
+
+// modelsTable shows the throughput beside what models predict.
+func modelsTable() *tablepanel.PanelBuilder {
+	each := func(d *metric.Desc, matchers ...string) string {
+		return bitsOf("max by (direction) (" + from(transferred, d, matchers...) + ")")
+	}
+	model := func(title, name string) column {
+		return column{title: title, query: each(metric.TCPModel, metric.ModelL+`="`+name+`"`), unit: inBits}
+	}
+	return columns(text{
+		"Throughput and models, the last run",
+		"Throughput of the last run, and what models predict from its window, round-trip time, timeout and retransmissions: 0.75 W/RTT (a sawtooth window), window/RTT, Mathis (losses alone; none without a retransmission), Padhye (losses, timeouts and window). Corresponds to Halepovic figures 14 and 16.",
+		"none", noTCP,
+	},
+		column{title: "direction", label: metric.Direction, empty: "no completed run"},
+		column{title: "throughput", query: each(metric.TCPThroughput), unit: inBits},
+		model("0.75 W/RTT", "sawtooth"), model("window/RTT", "window"), model("Mathis", "mathis"), model("Padhye", "padhye"),
+	).Span(24).Height(5).Decimals(2).Thresholds(steps(step{0, gray})).WithTransformation(sortedBy("direction"))
 }
 
 func goodputOverTime() *timeseries.PanelBuilder {

@@ -34,18 +34,26 @@ func workingRow(b *boardBuilder, base string) {
 		"R of a call beside the load, run by run",
 		"Transmission rating R (G.107, codec G.711) of a call in each direction while its direction was loaded, and before the load (dotted). The line is at 70: many users are dissatisfied below it (Annex B).",
 		"none", noWorkingDelay + " in this time range",
-	}, base, metric.WorkingR, "min").Span(8).Min(0).Max(100).
+	}, base, metric.WorkingR, "min").Span(6).Min(0).Max(100).
 		Thresholds(steps(step{0, "transparent"}, step{callLimit, red})).ThresholdsStyle(line()))
 	b.WithPanel(idleAndLoaded(text{
 		"Loss of others, run by run",
 		"Share of the light test packets that each direction lost while it was loaded, and before the load (dotted).",
 		"percentunit", noWorking + " in this time range",
-	}, base, metric.WorkingLoss, "max").Span(8).Min(0).AxisSoftMax(leastRatio).Thresholds(steps(step{0, "transparent"})))
+	}, base, metric.WorkingLoss, "max").Span(6).Min(0).AxisSoftMax(leastRatio).Thresholds(steps(step{0, "transparent"})))
+	rtt := runs(lines(text{
+		"Round trip of others, run by run",
+		"Median and 95th percentile (dashed) of the round-trip time of light test packets in each run, by the loaded direction, without the time in the reflector. It needs no synchronized clock.",
+		"s", noWorking + " in this time range",
+	},
+		ranged(fresh(base, from(base, metric.WorkingRTT, half)), "{{loaded}}"), ranged(fresh(base, from(base, metric.WorkingRTT, most)), "{{loaded}} 95 %"),
+	)).Span(6).Thresholds(steps(step{0, "transparent"}))
+	b.WithPanel(inLoads(inLoads(rtt, "", prop("custom.lineWidth", 2)), " 95 %", dashed(), prop("custom.pointSize", 3)))
 	b.WithPanel(inLoads(runs(lines(text{
 		"Round trips per minute",
 		"60 divided by the median round-trip time of light test packets in each run, by the loaded direction: the round trips one after another that a minute has, as a page or an application needs them. Low is bad. It needs no synchronized clock. Not the RPM of an HTTP transfer.",
 		"none", noWorking + " in this time range",
-	}, ranged(fresh(base, from(base, metric.WorkingRoundTrips)), "{{loaded}}"))).Span(8).
+	}, ranged(fresh(base, from(base, metric.WorkingRoundTrips)), "{{loaded}}"))).Span(6).
 		Thresholds(steps(step{0, "transparent"})), ""))
 }
 
