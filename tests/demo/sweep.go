@@ -168,7 +168,7 @@ func (s *stack) printSweep(out io.Writer, rows []row) error {
 		}
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "TCP by buffer, cubic, reverse\tthroughput\tlink's log\tin flight / RTT\tRTT 25 %\tmedian\tlink's log\t75 %\tsent again\tlink's log\tdropped\tthesis, Figure 6.7\t")
+	fmt.Fprintln(w, "TCP by buffer, cubic, reverse\tthroughput\tlink's log\toutstanding / RTT\tRTT 25 %\tmedian\tlink's log\t75 %\tsent again\tlink's log\tdropped\tthesis, Figure 6.7\t")
 	for i := range s.swept {
 		c := &s.swept[i]
 		cells := []string{kib(c.SendBuffer), mbit(throughputOf(c)), "-", mbit(c.Model("window")), "-", "-", "-", "-", "-", "-", "-", "plot only"}
