@@ -59,7 +59,7 @@ type Welcome struct {
 
 // Limits of one token. Zero: no limit.
 type Limits struct {
-	// BytesPerSecond is UDP payload in one direction.
+	// BytesPerSecond is payload of UDP and TCP in one direction.
 	BytesPerSecond float64 `json:"bytes_per_second,omitempty"`
 	// Duration of one transfer.
 	Duration time.Duration `json:"duration_ns,omitempty"`

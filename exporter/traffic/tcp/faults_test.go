@@ -287,6 +287,40 @@ func TestEndOfTheSessionEndsItsConnections(t *testing.T) {
 	}
 }
 
+// Each size of the announced segments needs a port of its own; without enough ports nothing stays open.
+func TestMoreListenersThanPortsAreRefused(t *testing.T) {
+	c := connect(t, loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}))
+	many := plan(sample.Forward, time.Second)
+	for i := range tcp.MaxFlows - 1 {
+		many.Flows = append(many.Flows, tcp.Flow{MessageBytes: 1000, Options: tcpsocket.Options{MSS: 500 + i}})
+	}
+	for id := range uint16(3) {
+		c.say(t, "transfer", request(1+id, many))
+		if m := c.hear(t, "refused"); m.Reason != "too_many" || !strings.Contains(m.Detail, "no port of") {
+			t.Errorf("refused %+v", m)
+		}
+	}
+	many.Flows = many.Flows[:15]
+	c.say(t, "transfer", request(9, many))
+	if at := c.hear(t, "listening"); len(at.Ports) != 15 {
+		t.Errorf("%d ports", len(at.Ports))
+	}
+}
+
+// The first message would leave long after the idle timeout.
+func TestMessagesTooLargeForTheTokensRateAreRefused(t *testing.T) {
+	c := connect(t, loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}, "rate=1Mbit"))
+	large := plan(sample.Reverse, time.Minute)
+	large.Flows[0].MessageBytes = tcp.MaxMessage
+	c.say(t, "transfer", request(1, large))
+	if m := c.hear(t, "refused"); m.Reason != "rate_limit" || !strings.Contains(m.Detail, "31s") {
+		t.Errorf("refused %+v", m)
+	}
+	large.Idle = 40 * time.Second
+	c.say(t, "transfer", request(2, large))
+	c.hear(t, "listening")
+}
+
 func TestInvalidRequestsAreRefused(t *testing.T) {
 	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{})
 	c := connect(t, shared)

@@ -138,6 +138,21 @@ func (p *Plan) samples() int {
 	return int(n)
 }
 
+// leastDepth is what any token's rate allows at once.
+const leastDepth = 256 << 10
+
+// firstWait returns the time until a rate in bytes a second, 0: none, allows the first message of each flow.
+func (p *Plan) firstWait(rate float64) time.Duration {
+	if rate <= 0 {
+		return 0
+	}
+	all := int64(0)
+	for _, f := range p.Flows {
+		all += int64(f.MessageBytes)
+	}
+	return time.Duration(float64(max(0, all-leastDepth)) / rate * float64(time.Second))
+}
+
 // allSamples returns the most samples of all flows.
 func (p *Plan) allSamples() int { return p.samples() * len(p.Flows) }
 

@@ -140,6 +140,11 @@ func (s *serving) permit(x *serve) *loadcontrol.Refusal {
 	if limits.Duration > 0 && x.Plan.Duration > limits.Duration {
 		return &loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: fmt.Sprintf("the transfer takes %v; the token allows %v", x.Plan.Duration, limits.Duration)}
 	}
+	if wait := x.Plan.firstWait(limits.BytesPerSecond); wait > x.Plan.Idle {
+		return &loadcontrol.Refusal{Reason: loadcontrol.RateLimit, Detail: fmt.Sprintf(
+			"at the token's rate the first messages leave after %v; the idle timeout is %v: send smaller messages", wait.Round(time.Second), x.Plan.Idle,
+		)}
+	}
 	flows, samples := len(x.Plan.Flows), x.Plan.allSamples()
 	s.mu.Lock()
 	n := len(s.active)
