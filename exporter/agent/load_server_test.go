@@ -46,9 +46,7 @@ func TestLoadServerRunsAndEndsWithItsSection(t *testing.T) {
 	if err := r.Reload(); err != nil || r.unit("load_server") != unit {
 		t.Fatalf("an unchanged section restarted the load server, %v", err)
 	}
-	if v, ok := r.value("oneway_load_server_sessions"); !ok || v != 0 {
-		t.Errorf("sessions are %v, %t", v, ok)
-	}
+	await.That(t, "the number of sessions is published", func() bool { v, ok := r.value("oneway_load_server_sessions"); return ok && v == 0 })
 	r.write(strings.Replace(yaml, "{listen", "{max_sessions: 3, listen", 1))
 	if err := r.Reload(); err != nil || r.unit("load_server") == unit {
 		t.Fatalf("a changed section did not restart the load server, %v", err)

@@ -321,6 +321,21 @@ func TestMessagesTooLargeForTheTokensRateAreRefused(t *testing.T) {
 	c.hear(t, "listening")
 }
 
+// Two transfers may have as many samples as is possible, not three.
+func TestSamplesOfAllTransfersAreLimited(t *testing.T) {
+	c := connect(t, loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}))
+	most := plan(sample.Forward, 65*time.Second)
+	most.Interval = time.Millisecond
+	for i := range uint16(3) {
+		c.say(t, "transfer", request(1+i, most))
+	}
+	c.hear(t, "listening")
+	c.hear(t, "listening")
+	if m := c.hear(t, "refused"); m.Reason != "bad_request" || !strings.Contains(m.Detail, "samples") {
+		t.Errorf("refused %+v", m)
+	}
+}
+
 func TestInvalidRequestsAreRefused(t *testing.T) {
 	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{})
 	c := connect(t, shared)
@@ -345,24 +360,6 @@ func TestInvalidRequestsAreRefused(t *testing.T) {
 	}
 	if said["listening"] != 8 || said["refused"] != 1 {
 		t.Errorf("replies %v, want the ninth refused", said)
-	}
-	fine := plan(sample.Forward, 65*time.Second) // each within the limit of a transfer
-	fine.Interval = time.Millisecond
-	for i := range uint16(8) {
-		c.say(t, "cancel", map[string]any{"id": 10 + i})
-	}
-	for range 8 {
-		c.hear(t, "finished")
-	}
-	for i := range uint16(3) {
-		c.say(t, "transfer", request(20+i, fine))
-	}
-	for range 3 {
-		m := <-c.said
-		said[m.Name]++
-	}
-	if said["listening"] != 10 || said["refused"] != 2 {
-		t.Errorf("replies %v, want the third transfer with many samples refused", said)
 	}
 	c.say(t, "transfer", request(10, plan(sample.Forward, time.Second))) // a used ID ends the session
 	select {
