@@ -50,7 +50,31 @@ func (r *Result) Drawings() (all []report.Drawing) {
 		one.Title = fmt.Sprintf("%s: throughput%s", d.Direction, first.title)
 		all = append(all, one, d.drawPerSecond())
 	}
+	if r.TwoWay != nil {
+		all = append(all, r.TwoWay.draw())
+	}
 	return all
+}
+
+// draw draws the throughput of both directions in the time of the long one.
+func (x *TwoWay) draw() report.Drawing {
+	var series []report.Series
+	for _, p := range x.Directions {
+		series = append(series, perSecond(p.Direction, p.PerSecond))
+	}
+	return over("both directions: throughput by second", "throughput", report.InBytesPerSecond, series)
+}
+
+// perSecond has the rates of seconds as steps.
+func perSecond(name string, rates []float64) report.Series {
+	s := report.Series{Name: name, Form: report.AsSteps}
+	for i, rate := range rates {
+		s.Add(float64(i), rate)
+	}
+	if n := len(rates); n > 0 {
+		s.Add(float64(n), rates[n-1])
+	}
+	return s
 }
 
 // latest is the time of the last sample.
@@ -195,15 +219,18 @@ func drawRates(flows []Flow, until int64) report.Drawing {
 	return over("", "throughput", report.InBytesPerSecond, series)
 }
 
-// drawPerSecond draws the throughput of all flows by second since the first arrival.
+// drawPerSecond draws the throughput of all flows by second since the first arrival, with its mean and the configured rate
+// of the link.
 func (d *Direction) drawPerSecond() report.Drawing {
-	s := report.Series{Name: "all flows", Form: report.AsSteps}
-	for i, rate := range slices.Concat(d.PerSecond, d.PerSecond[max(0, len(d.PerSecond)-1):]) {
-		s.Add(float64(i), rate)
-	}
+	s := perSecond("all flows", d.PerSecond)
 	one := over(d.Direction+": throughput by second", "throughput", report.InBytesPerSecond, []report.Series{s})
-	if d.Throughput != nil && len(s.X) > 0 {
-		one.Series = append(one.Series, report.Series{Name: "mean", X: []float64{0, s.X[len(s.X)-1]}, Y: []float64{*d.Throughput, *d.Throughput}})
+	for _, level := range []struct {
+		name string
+		rate *float64
+	}{{"mean", d.Throughput}, {"rate of the link, headers included", d.LinkRate}} {
+		if n := len(s.X); level.rate != nil && n > 0 {
+			one.Series = append(one.Series, report.Series{Name: level.name, Form: report.AsLine, X: []float64{0, s.X[n-1]}, Y: []float64{*level.rate, *level.rate}})
+		}
 	}
 	return one
 }

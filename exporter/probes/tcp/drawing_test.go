@@ -139,6 +139,27 @@ func TestDrawingsOfManyFlowsShowTheFirstOnes(t *testing.T) {
 	}
 }
 
+func TestDrawingOfTwoWaysHasBothInOneTime(t *testing.T) {
+	r := &Result{TwoWay: &TwoWay{Directions: [2]Part{{Direction: "reverse", PerSecond: []float64{5, 6, 7}}, {Direction: "forward", PerSecond: []float64{0, 2, 0}}}}}
+	all := r.Drawings()
+	if len(all) != 1 || len(all[0].Series) != 2 {
+		t.Fatalf("%+v", all)
+	}
+	if s := all[0].Series[1]; s.Name != "forward" || len(s.X) != 4 || s.X[3] != 3 || s.Y[1] != 2 || s.Y[3] != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestRateOfTheLinkStandsBesideTheThroughput(t *testing.T) {
+	rate := 1.25e6
+	d := evaluated(traced(1), time.Second)
+	d.LinkRate = &rate
+	all := (&Result{Directions: []*Direction{d}}).Drawings()
+	if s := series(t, all[len(all)-1], "rate of the link, headers included"); s.Y[0] != rate || s.Y[1] != rate || s.X[1] != 5 {
+		t.Errorf("%+v", s)
+	}
+}
+
 // A transfer of which one end or both are unknown, as after an abort.
 func TestDrawingsOfAPartialTransferDoNotFail(t *testing.T) {
 	for name, change := range map[string]func(*tcp.Result){

@@ -1,0 +1,47 @@
+package tcpshort
+
+import (
+	"cmp"
+	"slices"
+
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/report"
+)
+
+var _ loadtest.Drawn = (*Result)(nil)
+
+// Drawings of each direction: the distribution of the completion times, with a series for each size. Flows that did not
+// end keep the share below 100 %.
+func (r *Result) Drawings() (all []report.Drawing) {
+	for i := range r.Sizes {
+		z := &r.Sizes[i]
+		title := z.Direction + ": completion time, share of the flows"
+		at := slices.IndexFunc(all, func(d report.Drawing) bool { return d.Title == title })
+		if at < 0 {
+			at, all = len(all), append(all, report.Drawing{
+				Title: title, X: report.Axis{Name: "completion time", Unit: report.InSeconds, Log: true}, Y: report.Axis{Name: "flows", Unit: report.InRatio},
+			})
+		}
+		all[at].Series = append(all[at].Series, z.distribution())
+	}
+	return all
+}
+
+// distribution is the share of the flows that ended within each time.
+func (z *Size) distribution() report.Series {
+	s := report.Series{Name: z.Words(), Form: report.AsSteps}
+	var times []float64
+	for _, f := range z.Flows {
+		if f.Completion != nil {
+			times = append(times, *f.Completion)
+		}
+	}
+	slices.SortFunc(times, cmp.Compare)
+	for i, t := range times {
+		if i == 0 {
+			s.Add(t, 0)
+		}
+		s.Add(t, float64(i+1)/float64(len(z.Flows)))
+	}
+	return s
+}
