@@ -77,8 +77,12 @@ func TestLoadServerOffersItsReflectorAndWithoutTheOfferNothingIsSent(t *testing.
 	}
 	const older = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: oneway-test/2\r\n\r\n"
 	reply, err := http.ReadResponse(bufio.NewReader(strings.NewReader(older)), nil)
-	if err != nil || offered(reply.Header) {
-		t.Errorf("%v, offered by %q", err, older)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	if offered(reply.Header) {
+		t.Errorf("offered by %q", older)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		if c := converse(t, func(c *Conn) { <-c.Done() }); !c.offers {

@@ -86,6 +86,27 @@ func TestReflectorRepliesToItsClientOnlyAndNotWithMore(t *testing.T) {
 	}
 }
 
+func TestReflectorRepliesOverIPv6(t *testing.T) {
+	s, l := lease(t, Options{Listen: []netip.AddrPort{netip.MustParseAddrPort("[::1]:0")}}, "a")
+	if err := s.links.SetLinks([]link.Options{{Name: DefaultLink, QuotaBytes: 100_000}}); err != nil {
+		t.Fatal(err)
+	}
+	c, r := s.reflecting(l)
+	conn, err := net.DialUDP("udp", nil, &net.UDPAddr{IP: net.IPv6loopback, Port: int(r.Port)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if n := exchange(t, conn, request(0, r.Key), remoteend.Timeout); n != stamp.AuthenticatedBytes {
+		t.Errorf("%d bytes", n)
+	}
+	c.Close()
+	remoteend.Eventually(t, "the session's end", func() bool { return s.r.Status().Ended["closed"] == 1 })
+	if u := s.links.Usage(DefaultLink); u.Used != 2*(stamp.AuthenticatedBytes+48) {
+		t.Errorf("%+v, want payload and headers of IPv6", u)
+	}
+}
+
 func TestReflectorEndsWithItsSession(t *testing.T) {
 	for name, end := range map[string]func(*site, *loadcontrol.Client){
 		"closed":   func(_ *site, c *loadcontrol.Client) { c.Close() },

@@ -35,6 +35,10 @@ listens on a UNIX socket for root, its own user, and the group of its flag
 the only one that the agent has; otherwise --link is required. If the agent ends, the test
 continues. Without an agent, the test runs alone and prints this.
 
+Light test packets go beside each load but that of trains, and for two seconds before it, to a
+reflector that the load server opens for the session on one of its UDP ports (8621 to 8640): "working
+delay" is the delay and the rating R of a call that others have meanwhile, against those of the idle link.
+
 Examples:
   sudo oneway test saturation 192.0.2.7 --token-file token --max-wait 5m
   sudo oneway test train 192.0.2.7 --token-file token --link uplink

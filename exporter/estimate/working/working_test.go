@@ -173,6 +173,19 @@ func TestUndecidedPacketsAreNotLost(t *testing.T) {
 	}
 }
 
+// Numbers of replies that grow faster than those of the requests are impossible: nothing follows from them.
+func TestImpossibleNumbersDecideNothing(t *testing.T) {
+	var p path
+	for i := range 20 {
+		p.send(time.Duration(i)*50*ms, 10*ms, 10*ms, i%2 == 1, false)
+		p.all[i].reverseSeq = uint64(3 * i)
+	}
+	part := Evaluate(p.all, span(0, time.Minute), nil)[0]
+	if w := part.Forward; w.Decided != 10 || w.Lost != 0 {
+		t.Errorf("%+v", w)
+	}
+}
+
 // A reply after the loss timeout: lost where its delay exceeded that, and otherwise only without a round trip.
 func TestLateReplyReplacesTheLoss(t *testing.T) {
 	var p path
