@@ -217,7 +217,7 @@ func (b *beside) end(ctx context.Context, run *Run) {
 		w.Reason = b.off
 		run.Note("no working delay: " + b.off)
 	}
-	run.Summary = append(run.Summary, w.lines()...)
+	run.Summary = append(run.Summary, w.lines(run.Directions)...)
 }
 
 // account adds what was sent.

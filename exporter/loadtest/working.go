@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -34,17 +35,18 @@ func (w *Working) part(names ...working.Loaded) *working.Part {
 	return nil
 }
 
-// lines is one line for each loaded direction.
-func (w *Working) lines() (lines []probe.Result) {
+// lines is one line for each tested direction, or none with a Reason.
+func (w *Working) lines(directions []sample.Direction) (lines []probe.Result) {
+	if w.Reason != "" {
+		return nil
+	}
 	idle := w.part(working.None)
-	for d, own := range [2]working.Loaded{working.Forward, working.Reverse} {
-		loaded := w.part(own, working.Both)
-		if loaded == nil {
-			continue
+	for _, d := range directions {
+		text := "unknown: fewer than 10 replies during the load"
+		if loaded := w.part([2]working.Loaded{working.Forward, working.Reverse}[d], working.Both); loaded != nil {
+			text = cmp.Or(compare(idle, loaded, d), text)
 		}
-		if text := compare(idle, loaded, sample.Direction(d)); text != "" {
-			lines = append(lines, probe.Result{Quantity: "working delay", Direction: sample.Direction(d).String(), Value: text})
-		}
+		lines = append(lines, probe.Result{Quantity: "working delay", Direction: d.String(), Value: text})
 	}
 	return lines
 }
