@@ -182,7 +182,10 @@ func TestFramesThatAreNotTraffic(t *testing.T) {
 
 func FuzzParseFrame(f *testing.F) {
 	for _, family := range families {
-		f.Add(udpFrame(f, family.src, family.dst, []byte("payload")))
+		b := udpFrame(f, family.src, family.dst, make([]byte, 40))
+		f.Add(bytes.Clone(b))
+		b[map[int]int{20: 23, 40: 20}[family.header]] = protocolTCP
+		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p := parseFrame(b)
@@ -191,6 +194,9 @@ func FuzzParseFrame(f *testing.F) {
 		}
 		if p.size > len(b)-ethernetHeader {
 			t.Fatalf("size %d in a frame of %d", p.size, len(b))
+		}
+		if s, ok := p.segment(b); ok && (s.Payload < 0 || s.Payload > p.size-tcpHeader) {
+			t.Fatalf("a payload of %d bytes in a packet of %d", s.Payload, p.size)
 		}
 		before := bytes.Clone(b)
 		if p.damage(b, 3, 0xff, true) == bytes.Equal(p.payload(before), p.payload(b)) {
