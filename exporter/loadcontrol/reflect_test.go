@@ -80,7 +80,7 @@ func TestLoadServerOffersItsReflectorAndWithoutTheOfferNothingIsSent(t *testing.
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer reply.Body.Close()
+	defer func() { _ = reply.Body.Close() }() // it returns no error
 	if offered(reply.Header) {
 		t.Errorf("offered by %q", older)
 	}

@@ -36,7 +36,7 @@ func TestReducedSeriesKeepsItsPeaks(t *testing.T) {
 // Points without order, of one X, at the ends of a float or not finite do not break the limit.
 func TestReducedSeriesOfAnyValuesIsBounded(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testseed.Of(t), 6))
-	some := []float64{0, -0.0, 1, -1, math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64, math.NaN(), math.Inf(1), math.Inf(-1)}
+	some := []float64{0, math.Copysign(0, -1), 1, -1, math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64, math.NaN(), math.Inf(1), math.Inf(-1)}
 	for round := range 200 {
 		var series Series
 		for range rng.IntN(3000) {

@@ -167,7 +167,7 @@ func pixel(v float64) float64 { return math.Round(v*10) / 10 }
 
 // key is the sign of a series in the legend.
 func key(f report.Form, color int) string {
-	switch f {
+	switch f { //nolint:exhaustive // the others are lines
 	case report.AsMarks:
 		return fmt.Sprintf(`<path class="c%d marks" d="M10 2l8 8m0-8l-8 8"/>`, color)
 	case report.AsPoints:

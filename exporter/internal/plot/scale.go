@@ -151,7 +151,7 @@ func measureOf(u report.Unit, most float64) measure {
 		}
 		return m
 	}
-	switch u {
+	switch u { //nolint:exhaustive // others have no prefix
 	case report.InSeconds:
 		switch {
 		case most == 0:

@@ -64,8 +64,8 @@ func New() probe.Type {
 	}}
 }
 
-// Undisturbed: a packet between those of a train changes their dispersion, and a train loads the link for milliseconds
-// only.
+// Undisturbed marks a test without packets beside the load: one between those of a train changes their dispersion, and
+// a train loads the link for milliseconds only.
 func (*Kind) Undisturbed() {}
 
 // Kind is "train".

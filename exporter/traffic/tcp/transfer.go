@@ -189,7 +189,7 @@ func (x *pending) other(ctx context.Context, unstarted bool) ([]FlowEnd, error) 
 func (h *half) completion(begun []time.Time) []time.Duration {
 	all := make([]time.Duration, len(h.flows))
 	for i, f := range h.flows {
-		switch f.end.Ended {
+		switch f.end.Ended { //nolint:exhaustive // the others did not complete
 		case EndedBytes:
 			all[i] = h.begin.Sub(begun[i]) + f.over
 		case EndedClosed:
