@@ -42,7 +42,7 @@ func (w *Working) lines(directions []sample.Direction) (lines []probe.Result) {
 	}
 	idle := w.part(working.None)
 	for _, d := range directions {
-		text := "unknown: fewer than 10 replies during the load"
+		text := "unknown: fewer than 10 replies"
 		if loaded := w.part([2]working.Loaded{working.Forward, working.Reverse}[d], working.Both); loaded != nil {
 			text = cmp.Or(compare(idle, loaded, d), text)
 		}

@@ -140,7 +140,7 @@ func printSummary(out io.Writer, o *loadtest.Outcome) error {
 }
 
 // widestCell limits two columns to a terminal of 100 columns; the notes have the full text.
-const widestCell = 36
+const widestCell = 40
 
 func short(text string) string {
 	if r := []rune(text); len(r) > widestCell {

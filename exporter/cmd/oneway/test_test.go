@@ -58,7 +58,7 @@ func TestSummaryHasAColumnPerDirection(t *testing.T) {
 	want := `train to 192.0.2.7:8620, id: completed, 1.5 MB forward, 0.0 MB reverse
 
             forward   reverse
-  capacity  2.5 Mb/s  unknown: because because because be…
+  capacity  2.5 Mb/s  unknown: because because because becaus…
   cells     4 of 4
 
 `
