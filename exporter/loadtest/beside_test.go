@@ -69,7 +69,7 @@ func (f *fakeLight) begin(ctx context.Context, env probe.Env, o probe.LightOptio
 	ctx, s.cancel = context.WithCancel(ctx)
 	begin := time.Now()
 	s.sending.Go(func() {
-		for ctxtime.Sleep(ctx, o.Interval) {
+		for ctxtime.Sleep(ctx, o.Interval) { // the interval of the stream
 			now := instant.Now()
 			p := record.Packet{Packet: sample.Packet{Seq: uint64(s.sent), ReverseSeq: uint64(s.sent)}}
 			forward, stamp := 10*time.Millisecond, func(t instant.Time) sample.Stamp { return sample.Stamp{At: t, Origin: sample.Kernel} }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/ctxtime"
+	"oneway.example/exporter/instant"
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/metric"
@@ -182,8 +183,9 @@ type local struct{ test Bulk }
 func (local) Counters(*metric.Scope, []sample.Direction) {}
 
 func (n local) Connect(ctx context.Context, d *loadtest.ControlConn) (loadtest.Flow, error) {
-	f := &flow{test: n.test, client: d.Client, finished: make(chan finished, 1)}
+	f := &flow{test: n.test, client: d.Client, finished: make(chan finished, 1), loaded: d.Loaded}
 	o := d.Open
+	o.Bytes += d.Beside
 	o.Traffic = Type{}.Name()
 	o.Parameters, _ = json.Marshal(parameters{n.test.Direction, n.test.For})
 	opened, err := d.Client.Open(ctx, o, func(m *loadcontrol.TrafficMessage, _ []byte) error {
@@ -219,6 +221,7 @@ type flow struct {
 	conn     net.Conn
 	finished chan finished
 	moved    int64
+	loaded   func(d sample.Direction, from, to instant.Time)
 }
 
 func (f *flow) Remote() netip.AddrPort       { return f.client.Remote() }
@@ -232,7 +235,9 @@ func (f *flow) Perform(ctx context.Context, r *loadtest.Run) error {
 		move = receive
 	}
 	left := f.test.Most
+	begin := instant.Now()
 	f.moved = move(f.conn, time.Now().Add(f.test.For), func(n int) bool { left -= int64(n); return left > 0 })
+	f.loaded(f.test.Direction, begin, instant.Now())
 	select {
 	case remote := <-f.finished:
 		r.Body = Result{Sent: f.moved, Received: remote.Bytes}
