@@ -1,7 +1,6 @@
 package loadtest
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -23,28 +22,31 @@ type Working struct {
 	Parts []working.Part `json:"parts,omitempty"`
 }
 
-// part returns the first part of these that the run has; nil: none.
-func (w *Working) part(names ...working.Loaded) *working.Part {
-	for _, name := range names {
-		for i := range w.Parts {
-			if w.Parts[i].Loaded == name {
-				return &w.Parts[i]
-			}
+// part returns the part of the run with this load; nil: it has none.
+func (w *Working) part(name working.Loaded) *working.Part {
+	for i := range w.Parts {
+		if w.Parts[i].Loaded == name {
+			return &w.Parts[i]
 		}
 	}
 	return nil
 }
 
-// lines is one line for each tested direction, or none with a Reason.
+// lines is one line for each tested direction, or none with a Reason. It is that of the part with the most packets of those
+// with a value: where both directions send, one of them alone often has a few packets.
 func (w *Working) lines(directions []sample.Direction) (lines []probe.Result) {
 	if w.Reason != "" {
 		return nil
 	}
 	idle := w.part(working.None)
 	for _, d := range directions {
-		text := "unknown: fewer than 10 replies"
-		if loaded := w.part([2]working.Loaded{working.Forward, working.Reverse}[d], working.Both); loaded != nil {
-			text = cmp.Or(compare(idle, loaded, d), text)
+		text, most := "unknown: fewer than 10 replies", 0
+		for _, name := range []working.Loaded{[2]working.Loaded{working.Forward, working.Reverse}[d], working.Both} {
+			if loaded := w.part(name); loaded != nil && loaded.Packets >= most {
+				if words := compare(idle, loaded, d); words != "" {
+					text, most = words, loaded.Packets
+				}
+			}
 		}
 		lines = append(lines, probe.Result{Quantity: "working delay", Direction: d.String(), Value: text})
 	}

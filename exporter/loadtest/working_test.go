@@ -29,6 +29,17 @@ func TestLineOfEachDirectionTellsIdleAndWorkingDelay(t *testing.T) {
 			Working{Parts: []working.Part{idle, {Loaded: working.Both, Forward: way(0.38, 25), Reverse: way(0.88, 12)}}},
 			"idle 30 ms, working 380 ms; R 92 -> 25", "idle 14 ms, working 880 ms; R 92 -> 12",
 		},
+		"together, one direction first": {
+			Working{Parts: []working.Part{
+				idle, {Loaded: working.Forward, Packets: 1}, {Loaded: working.Reverse, Packets: 12, Reverse: way(0.1, 60)},
+				{Loaded: working.Both, Packets: 49, Forward: way(0.38, 25), Reverse: way(0.88, 12)},
+			}},
+			"idle 30 ms, working 380 ms; R 92 -> 25", "idle 14 ms, working 880 ms; R 92 -> 12",
+		},
+		"all lost in most of the time": {
+			Working{Parts: []working.Part{idle, {Loaded: working.Forward, Packets: 12, Forward: way(0.38, 25)}, {Loaded: working.Both, Packets: 49}}},
+			"idle 30 ms, working 380 ms; R 92 -> 25", "unknown: fewer than 10 replies",
+		},
 		"clocks unknown": {
 			Working{Parts: []working.Part{blind, {Loaded: working.Forward, RoundTrip: trip(0.4)}, {Loaded: working.Reverse, RoundTrip: trip(0.9)}}},
 			"round trip idle 44 ms, working 400 ms", "round trip idle 44 ms, working 900 ms",
