@@ -118,35 +118,72 @@ func printSummary(out io.Writer, o *loadtest.Outcome) error {
 	t := newTable(out, "%s to %s, %s: %s, %.1f MB forward, %.1f MB reverse\n\n", o.Kind, o.LoadServer, o.ID, o.Result,
 		float64(o.ForwardBytes)/1e6, float64(o.ReverseBytes)/1e6)
 	var names []string
-	cells := map[[2]string]string{}
+	cells := map[[2]string][]string{}
 	for _, s := range o.Summary {
 		if !slices.Contains(names, s.Quantity) {
 			names = append(names, s.Quantity)
 		}
-		cells[[2]string{s.Quantity, s.Direction}] = short(s.Value)
+		cells[[2]string{s.Quantity, s.Direction}] = wrap(s.Value)
 	}
 	if len(names) == 0 {
 		return nil
 	}
 	t.row("", sample.Forward.String(), sample.Reverse.String())
 	for _, n := range names {
+		left, right := cells[[2]string{n, sample.Forward.String()}], cells[[2]string{n, sample.Reverse.String()}]
 		if all, ok := cells[[2]string{n, ""}]; ok {
-			t.row(n, all)
-			continue
+			left, right = all, nil
 		}
-		t.row(n, cells[[2]string{n, sample.Forward.String()}], cells[[2]string{n, sample.Reverse.String()}])
+		for i := range max(len(left), len(right)) {
+			row := []string{n}
+			if i > 0 {
+				row[0] = ""
+			}
+			if i < len(left) {
+				row = append(row, left[i])
+			} else if i < len(right) {
+				row = append(row, "")
+			}
+			if i < len(right) {
+				row = append(row, right[i])
+			}
+			t.row(row...)
+		}
 	}
 	return t.end()
 }
 
-// widestCell limits two columns to a terminal of 100 columns; the notes have the full text.
-const widestCell = 40
+// widestCell and mostLines limit two columns to a terminal of 80 columns; the notes have the full text.
+const (
+	widestCell = 28
+	mostLines  = 3
+)
 
-func short(text string) string {
-	if r := []rune(text); len(r) > widestCell {
-		return strings.TrimRight(string(r[:widestCell-1]), " ,:") + "…"
+// wrap breaks a text behind a comma or semicolon if it can, else at a space.
+func wrap(text string) (lines []string) {
+	for r := []rune(text); ; {
+		if len(r) <= widestCell {
+			return append(lines, string(r))
+		}
+		if len(lines) == mostLines-1 {
+			return append(lines, strings.TrimRight(string(r[:widestCell-1]), " ,:;")+"…")
+		}
+		end, best := widestCell, 0
+		for i := 1; i <= widestCell; i++ {
+			if r[i] != ' ' {
+				continue
+			}
+			rank := 1
+			if strings.ContainsRune(",;", r[i-1]) {
+				rank = 2
+			}
+			if rank >= best {
+				end, best = i, rank
+			}
+		}
+		lines = append(lines, string(r[:end]))
+		r = []rune(strings.TrimLeft(string(r[end:]), " "))
 	}
-	return text
 }
 
 // orDash is a value as text, or "-" for nil.

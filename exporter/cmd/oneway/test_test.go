@@ -49,6 +49,9 @@ func TestSummaryHasAColumnPerDirection(t *testing.T) {
 	o := &loadtest.Outcome{Run: &loadtest.Run{ID: "id", Kind: "train", LoadServer: "192.0.2.7:8620", Summary: []probe.Result{
 		{Quantity: "capacity", Direction: "forward", Value: "2.5 Mb/s"},
 		{Quantity: "capacity", Direction: "reverse", Value: "unknown: " + strings.Repeat("because ", 20)},
+		{Quantity: "working delay", Direction: "forward", Value: "round trip idle 44 ms, working 101 ms"},
+		{Quantity: "working delay", Direction: "reverse", Value: "idle 14.2 ms, working 38.5 ms; R 92 -> 91"},
+		{Quantity: "after", Direction: "reverse", Value: "one two three four five six seven"},
 		{Quantity: "cells", Value: "4 of 4"},
 	}}, Result: loadtest.Completed, ForwardBytes: 1_500_000}
 	var out bytes.Buffer
@@ -57,9 +60,15 @@ func TestSummaryHasAColumnPerDirection(t *testing.T) {
 	}
 	want := `train to 192.0.2.7:8620, id: completed, 1.5 MB forward, 0.0 MB reverse
 
-            forward   reverse
-  capacity  2.5 Mb/s  unknown: because because because becaus…
-  cells     4 of 4
+                 forward                 reverse
+  capacity       2.5 Mb/s                unknown: because because
+                                         because because because
+                                         because because because bec…
+  working delay  round trip idle 44 ms,  idle 14.2 ms,
+                 working 101 ms          working 38.5 ms; R 92 -> 91
+  after                                  one two three four five six
+                                         seven
+  cells          4 of 4
 
 `
 	if out.String() != want {
