@@ -37,12 +37,12 @@ func TestRunWithARealLoadServerIsPublished(t *testing.T) {
 	sink := &metrictest.Keeping{}
 	own := DefaultOptions()
 	own.Duration, own.MessageRate, own.CongestionControl = time.Second, 200, "reno"
-	out, res, err := run(t, own, sink)
+	out, res, err := run(t, own, sink, "rate=20Mbit")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(res.Parts) != 6 || len(out.Summary) != 6 {
-		t.Fatalf("%+v, %+v", res, out.Summary)
+	if len(res.Parts) != 6 || len(out.Summary) != 6 || len(out.Notes) != 0 {
+		t.Fatalf("%+v, %+v; notes %q", res, out.Summary, out.Notes)
 	}
 	for i, p := range res.Parts {
 		by, d := transports()[i%3], sample.Directions()[i/3].String()

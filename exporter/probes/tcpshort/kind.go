@@ -84,10 +84,7 @@ func (k *Kind) Perform(ctx context.Context, s *tcp.Session, r *loadtest.Run) err
 		}
 		res.conclude(r)
 	}()
-	if rate := s.Limits().BytesPerSecond; rate > 0 {
-		r.Note("the token limits the rate, which may lengthen the flows")
-	}
-	failures := 0
+	failures, noted := 0, false
 	turns := loadtest.Turns(len(all), k.opts.Repetitions, res.Seed)
 	for i, turn := range turns {
 		g := all[turn]
@@ -105,6 +102,10 @@ func (k *Kind) Perform(ctx context.Context, s *tcp.Session, r *loadtest.Run) err
 			return err
 		}
 		done[turn] = append(done[turn], f)
+		if !noted && k.limited(f, g.bytes, s.Limits().BytesPerSecond) {
+			r.Note("the token limits the rate, which may lengthen the flows")
+			noted = true
+		}
 		if f.Unfinished == "" {
 			failures = 0
 		} else if failures++; failures >= max(minFailures, len(all)) {
@@ -112,6 +113,16 @@ func (k *Kind) Perform(ctx context.Context, s *tcp.Session, r *loadtest.Run) err
 		}
 	}
 	return nil
+}
+
+// limited is whether the token's rate may have lengthened a flow: a flow that is slower than half of it on average has another
+// limit. 0: no limit.
+func (k *Kind) limited(f Flow, bytes int64, rate float64) bool {
+	took := f.took
+	if took == 0 {
+		took = k.opts.FlowTimeout
+	}
+	return rate > 0 && float64(bytes) > took.Seconds()*rate/2
 }
 
 // measure measures a flow. An error ends the run; a flow that fails alone is unfinished.

@@ -63,3 +63,23 @@ func TestSizesHaveTheirUnits(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyFlowsNearTheTokensRateAreLimitedByIt(t *testing.T) {
+	k := &Kind{opts: DefaultOptions()}
+	for _, c := range []struct {
+		bytes int64
+		took  time.Duration
+		rate  float64
+		want  bool
+	}{
+		{100_000, 100 * ms, 0, false},         // no limit
+		{100_000, 100 * ms, 2_500_000, false}, // the link has 1 MB/s
+		{100_000, 50 * ms, 2_500_000, true},
+		{100_000_000, 0, 2_500_000, true}, // unfinished after 30 s
+		{1_000_000, 0, 2_500_000, false},
+	} {
+		if got := k.limited(Flow{took: c.took}, c.bytes, c.rate); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
