@@ -31,7 +31,9 @@ func TestLineOfEachDirectionTellsIdleAndWorkingDelay(t *testing.T) {
 		},
 		"together, one direction first": {
 			Working{Parts: []working.Part{
-				idle, {Loaded: working.Forward, Packets: 1}, {Loaded: working.Reverse, Packets: 12, Reverse: way(0.1, 60)},
+				idle,
+				{Loaded: working.Forward, Packets: 1},
+				{Loaded: working.Reverse, Packets: 12, Reverse: way(0.1, 60)},
 				{Loaded: working.Both, Packets: 49, Forward: way(0.38, 25), Reverse: way(0.88, 12)},
 			}},
 			"idle 30 ms, working 380 ms; R 92 -> 25", "idle 14 ms, working 880 ms; R 92 -> 12",
