@@ -175,13 +175,14 @@ func printReplies(out io.Writer, s reflector.Stats) error {
 	return t.w.Flush()
 }
 
-const loadServerHelp = `Run the remote end of load tests (saturation, size-sweep, train) until interrupted.
+const loadServerHelp = `Run the remote end of load tests ("oneway test") until interrupted.
 
 An agent can run a load server of its own (section load_server of its configuration);
 this command runs a load server without an agent. Clients need a token, which
 "oneway token new" makes, and the pin that this command prints unless they trust its
 certificate. Clients open all connections: the control connection (TLS over TCP) and the
-test traffic (UDP) use the same port number.
+streams of UDP use the same port number. Tests of TCP, and the test packets beside a load
+(UDP), use --ports: open these in a firewall, too, for TCP and UDP.
 
 Examples:
   oneway token new --file tokens --name berlin --out berlin.token --rate 20Mbit --duration 5m --per-day 10GB
@@ -204,7 +205,7 @@ func loadServerCommand(app *kingpin.Application) {
 	cmd.Flag("cert-file", "Certificate (PEM); without it, a generated key.").PlaceHolder("FILE").StringVar(&o.CertFile)
 	cmd.Flag("key-file", "Private key of the certificate (PEM).").PlaceHolder("FILE").StringVar(&o.KeyFile)
 	cmd.Flag("client-ca-file", "CA certificates (PEM) for client certificates.").PlaceHolder("FILE").StringVar(&o.ClientCAFile)
-	cmd.Flag("ports", "Ports for further TCP sockets of a test, open only while it runs.").Default("8621-8640").SetValue(textFlag{&o.Ports})
+	cmd.Flag("ports", "Ports for further sockets of a test, TCP and UDP, open only while it runs.").Default("8621-8640").SetValue(textFlag{&o.Ports})
 	cmd.Flag("max-connections", "Maximum number of control connections.").Default("256").IntVar(&o.MaxConnections)
 	cmd.Flag("max-sessions", "Maximum number of authorized control connections.").Default("64").IntVar(&o.MaxSessions)
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, os.Stdout) }))

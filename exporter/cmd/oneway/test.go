@@ -108,7 +108,7 @@ func (f *testFlags) register(cmd *kingpin.CmdClause, k testKind) {
 	cmd.Flag("direction", "Direction: forward (to the load server), reverse, both, one after the other, or reverse-forward, the same in this order.").Default(both).EnumVar(&f.directions, both, "forward", "reverse", reverseForward)
 	cmd.Flag("agent-socket", "UNIX socket on which the agent of this host leases links. Default: "+linklease.DefaultSocket+".").Default(linklease.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
 	cmd.Flag("agent", "Lease the link from the agent of this host, if one runs. With --no-agent the test may run at the same time as a test of the agent on the same link, which invalidates both; the quota does not count it, and alerts are not inhibited.").Default("true").BoolVar(&f.agent)
-	cmd.Flag("json", "Print the complete result as JSON, with a row per packet.").BoolVar(&f.json)
+	cmd.Flag("json", "Print the complete result as JSON, with a row per packet, or sample of a TCP flow.").BoolVar(&f.json)
 	f.clock.register(cmd)
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, k, os.Stdout, os.Stderr) }))
 }

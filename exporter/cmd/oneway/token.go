@@ -19,8 +19,8 @@ the agent's user can read (token_file). The token's hash and limits are added to
 server's tokens file, which the load server reads again when it changes. To revoke a token,
 remove its line.
 
-Limits count UDP payload. Without --rate, --duration or --per-day there is no such limit;
-without --sessions, the limit is two sessions at the same time.
+Limits count payload of UDP and TCP. Without --rate, --duration or --per-day there is no such
+limit; without --sessions, the limit is two sessions at the same time.
 
 Examples:
   oneway token new --file /etc/oneway/tokens --name berlin --out berlin.token
