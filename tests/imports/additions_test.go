@@ -55,7 +55,7 @@ func TestFilesOfAdditionsExist(t *testing.T) {
 // TestRegistriesAreComplete: a directory with the declaration that a registry lists is in it.
 func TestRegistriesAreComplete(t *testing.T) {
 	for registry, of := range map[string]struct{ directory, declaration string }{
-		"exporter/probes/probes.go":             {"exporter/probes", `(?m)^func New\(\) (probe\.Type|\*Type) `},
+		"exporter/probes/probes.go":             {"exporter/probes", `(?m)^func New\(\) (loadtest\.Type\[Options\]|\*Type) `},
 		"exporter/traffictypes/traffictypes.go": {"exporter/traffic", `(?m)^func \([^)]+\) New\(\w+ traffic\.Env\) traffic\.Remote `},
 		"exporter/clocks/clocks.go":             {"exporter/clock", `(?m)^func \([^)]+\) New\(\w+ clock\.Env\) \(clock\.Monitor, error\) `},
 	} {

@@ -34,7 +34,7 @@ var noFlag = map[string]string{
 
 func TestEachKeyOfALoadTestProbeHasAFlagOrAReason(t *testing.T) {
 	shared := loadtest.DefaultOptions()
-	for _, k := range []testKind{saturationTest(), sizeSweepTest(), trainTest(), tcpTest(), tcpSweepTest(), tcpShortTest(), messageTest()} {
+	for _, k := range testKinds() {
 		fields := optionFields(k.options)
 		maps.Copy(fields, optionFields(&shared))
 		want := slices.Sorted(maps.Keys(fields))
@@ -70,13 +70,10 @@ func parse(t *testing.T, k testKind, args ...string) loadtest.Options {
 }
 
 func TestOmittedFlagsKeepTheDefaults(t *testing.T) {
-	for _, word := range []string{"saturation", "size-sweep", "train", "tcp", "tcp-sweep", "tcp-short", "message"} {
-		kind := func() testKind {
-			return map[string]testKind{"saturation": saturationTest(), "size-sweep": sizeSweepTest(), "train": trainTest(), "tcp": tcpTest(), "tcp-sweep": tcpSweepTest(), "tcp-short": tcpShortTest(), "message": messageTest()}[word]
-		}
-		parsed := kind()
-		shared := parse(t, parsed)
-		if diff := cmp.Diff(kind().options, parsed.options); diff != "" {
+	parsed := testKinds()
+	for i, before := range testKinds() {
+		word, shared := before.word, parse(t, parsed[i])
+		if diff := cmp.Diff(before.options, parsed[i].options); diff != "" {
 			t.Errorf("%s: options before and after:\n%s", word, diff)
 		}
 		if diff := cmp.Diff(loadtest.DefaultOptions(), shared, cmpopts.IgnoreUnexported(loadtest.Options{}, target.Addressing{})); diff != "" {

@@ -54,16 +54,31 @@ type testFlags struct {
 	clock      clockFlags
 }
 
-// testKind is one kind of load test on the command line: kind checks its options, print writes its results besides the
-// summary.
+// testKind is one kind of load test on the command line: print writes its results besides the summary. The others than
+// help, flags and print are from its type (testOf).
 type testKind struct {
-	word, help string
-	options    any // pointer to the options of the probe, which the flags set
-	agent      any // pointer to the defaults of the agent
-	flags      []optionFlag
-	unused     []string // keys of sharedTestFlags without effect
-	kind       func(probe.Env, probe.Target, loadtest.Options) (loadtest.Kind, error)
-	print      func(out io.Writer, body any) error
+	name, word, help string // name is that of the type, word the command
+	options          any    // pointer to the options of the probe, which the flags set
+	agent            any    // pointer to the defaults of the agent
+	flags            []optionFlag
+	unused           []string // keys of sharedTestFlags without effect
+	kind             func(probe.Env, probe.Target, loadtest.Options) (loadtest.Kind, error)
+	print            func(out io.Writer, body any) error
+}
+
+// testOf completes a kind by its type, with these defaults of its flags.
+func testOf[O any](t loadtest.Type[O], own O, k testKind) testKind {
+	agent := t.Defaults()
+	k.name, k.word, k.options, k.agent, k.unused = t.TypeName, strings.ReplaceAll(t.TypeName, "_", "-"), &own, &agent, t.Unused
+	k.kind = func(env probe.Env, target probe.Target, shared loadtest.Options) (loadtest.Kind, error) {
+		return t.Make(env, target, shared, own)
+	}
+	return k
+}
+
+// testKinds are those of the commands, in the order of the help text.
+func testKinds() []testKind {
+	return []testKind{saturationTest(), sizeSweepTest(), trainTest(), tcpTest(), tcpSweepTest(), tcpShortTest(), messageTest()}
 }
 
 // sharedTestFlags are the flags of loadtest.Options.
@@ -86,7 +101,7 @@ var sharedTestFlags = []optionFlag{
 
 func testCommand(app *kingpin.Application) {
 	parent := app.Command("test", testHelp)
-	for _, k := range []testKind{saturationTest(), sizeSweepTest(), trainTest(), tcpTest(), tcpSweepTest(), tcpShortTest(), messageTest()} {
+	for _, k := range testKinds() {
 		(&testFlags{}).register(parent.Command(k.word, k.help), k)
 	}
 }
@@ -123,7 +138,7 @@ func (f *testFlags) run(ctx context.Context, k testKind, out, progress io.Writer
 		return err
 	}
 	defer stop()
-	target := probe.Target{Path: strings.Trim(f.options.LoadServer, "[]"), Probe: k.word, Peer: f.options.LoadServer}
+	target := probe.Target{Path: strings.Trim(f.options.LoadServer, "[]"), Probe: k.name, Peer: f.options.LoadServer}
 	live, begin := newLiveLine(progress), time.Now()
 	lessor, err := f.lessor(ctx, env.Links, &target, live.say)
 	if err != nil {
@@ -185,9 +200,8 @@ Exit status: 0 completed, 1 not completed (prints the reason and partial results
 
 // saturationTest has its flags in the order of the help text.
 func saturationTest() testKind {
-	o, agent := saturation.DefaultOptions(), saturation.DefaultOptions()
-	return testKind{
-		word: "saturation", help: testSaturationHelp, print: printSaturation, options: &o, agent: &agent,
+	return testOf(saturation.New(), saturation.DefaultOptions(), testKind{
+		help: testSaturationHelp, print: printSaturation,
 		flags: []optionFlag{
 			{key: "mode", help: "Mode: fixed, sweep or search."},
 			{key: "rate.forward", help: "Offered rate to the load server; highest rate of a sweep or search."},
@@ -210,10 +224,7 @@ func saturationTest() testKind {
 			{key: "search.lower", help: "Delay variation below which a search raises the rate."},
 			{key: "search.upper", help: "Delay variation above which a search lowers the rate."},
 		},
-		kind: func(_ probe.Env, _ probe.Target, shared loadtest.Options) (loadtest.Kind, error) {
-			return saturation.NewKind(shared, o)
-		},
-	}
+	})
 }
 
 const testSizeSweepHelp = `Measure every combination of packet sizes and packet rates (defaults from the D-ITG report).
@@ -230,10 +241,10 @@ Examples:
 Exit status: 0 completed, 1 not completed (prints the reason and partial results), 2 wrong usage.`
 
 func sizeSweepTest() testKind {
-	o, agent := sizesweep.DefaultOptions(), sizesweep.DefaultOptions()
+	o := sizesweep.DefaultOptions()
 	o.CellDuration = 2 * time.Second
-	return testKind{
-		word: "size-sweep", help: testSizeSweepHelp, print: printSizeSweep, options: &o, agent: &agent,
+	return testOf(sizesweep.New(), o, testKind{
+		help: testSizeSweepHelp, print: printSizeSweep,
 		flags: []optionFlag{
 			{key: "packet_bytes", help: "Size of the IP packets, header included, in bytes; repeatable."},
 			{key: "packet_rates", help: "Packets per second; repeatable."},
@@ -241,10 +252,7 @@ func sizeSweepTest() testKind {
 			{key: "repetitions", help: "Number of measurements of each cell."},
 			{key: "seed", help: "Seed of the order of the cells; 0: random."},
 		},
-		kind: func(env probe.Env, target probe.Target, shared loadtest.Options) (loadtest.Kind, error) {
-			return sizesweep.NewKind(env, target, shared, o)
-		},
-	}
+	})
 }
 
 const testTrainHelp = `Measure the capacity of the path by packet trains, which the slowest link disperses.
@@ -261,10 +269,10 @@ Examples:
 Exit status: 0 completed, 1 not completed (prints the reason and partial results), 2 wrong usage.`
 
 func trainTest() testKind {
-	o, agent := train.DefaultOptions(), train.DefaultOptions()
+	o := train.DefaultOptions()
 	o.TrainInterval, o.GroupPause = 200*time.Millisecond, time.Second
-	return testKind{
-		word: "train", help: testTrainHelp, print: printTrain, options: &o, agent: &agent,
+	return testOf(train.New(), o, testKind{
+		help: testTrainHelp, print: printTrain,
 		flags: []optionFlag{
 			{key: "payload_bytes", help: "UDP payload of the packets, in bytes; repeatable."},
 			{key: "trains", help: "Number of clean trains of each size."},
@@ -278,8 +286,5 @@ func trainTest() testKind {
 			{key: "path_mtu", help: "Measure the path's MTU."},
 			{key: "max_mtu_bytes", help: "Largest IP packet to try for the path's MTU, in bytes."},
 		},
-		kind: func(_ probe.Env, _ probe.Target, shared loadtest.Options) (loadtest.Kind, error) {
-			return train.NewKind(shared, o)
-		},
-	}
+	})
 }

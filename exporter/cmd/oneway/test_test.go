@@ -112,7 +112,7 @@ func TestCellsOfASweepArePrintedWithTheirBuffersAndModels(t *testing.T) {
 
 // A test has no flags that have no effect on it.
 func TestTestsOfTCPHaveNoFlagsOfPackets(t *testing.T) {
-	for _, k := range []testKind{saturationTest(), sizeSweepTest(), trainTest(), tcpTest(), tcpSweepTest(), tcpShortTest()} {
+	for _, k := range testKinds() {
 		cmd := kingpin.New("oneway", "").Command(k.word, "")
 		(&testFlags{}).register(cmd, k)
 		if has, want := cmd.GetFlag("checksum") != nil, !strings.HasPrefix(k.word, "tcp"); has != want {

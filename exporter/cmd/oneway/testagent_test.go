@@ -21,8 +21,8 @@ import (
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/option"
-	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/saturation"
+	"oneway.example/exporter/probes/tcpshort"
 	"oneway.example/tests/await"
 )
 
@@ -97,7 +97,7 @@ func (r *reporter) says(t *testing.T, what string) {
 	await.That(t, fmt.Sprintf("%q is written", what), func() bool { return strings.Contains(r.String(), what) })
 }
 
-// running is one `oneway test saturation`.
+// running is one `oneway test`.
 type running struct {
 	said  *reporter
 	stop  func() // has the effect of Ctrl-C
@@ -111,6 +111,12 @@ func (h *host) load(t *testing.T, seconds int, change func(*testFlags)) *running
 	o.Rate = option.PerDirection{Forward: 125_000, Reverse: 125_000}
 	o.Duration, o.Skip = time.Duration(seconds)*time.Second, 200*time.Millisecond
 	o.Idle.Duration, o.Idle.Interval = 200*time.Millisecond, 20*time.Millisecond
+	return h.start(t, testOf(saturation.New(), o, testKind{print: func(io.Writer, any) error { return nil }}), change)
+}
+
+// start starts a test, forward.
+func (h *host) start(t *testing.T, k testKind, change func(*testFlags)) *running {
+	t.Helper()
 	f := &testFlags{directions: "forward", agent: true, socket: h.socket, options: loadtest.DefaultOptions(), clock: clockFlags{source: "none"}}
 	f.options.LoadServer, f.options.TokenFile, f.options.Pin, f.options.MaxWait = h.address, h.token, h.pin, 30*time.Second
 	f.options.DrainTimeout = time.Second
@@ -120,12 +126,6 @@ func (h *host) load(t *testing.T, seconds int, change func(*testFlags)) *running
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
 	r := &running{said: &reporter{}, stop: stop, ended: make(chan error, 1)}
-	k := testKind{
-		word: "saturation", print: func(io.Writer, any) error { return nil },
-		kind: func(_ probe.Env, _ probe.Target, shared loadtest.Options) (loadtest.Kind, error) {
-			return saturation.NewKind(shared, o)
-		},
-	}
 	go func() { r.ended <- f.run(ctx, k, io.Discard, r.said) }()
 	return r
 }
@@ -159,6 +159,18 @@ func TestTestWithoutAnAgentReportsThatItRunsAlone(t *testing.T) {
 		t.Errorf("%q, %v", said, err)
 	}
 	if said, err := h.load(t, 1, func(f *testFlags) { f.agent = false }).finish(t); err != nil || said != "" {
+		t.Errorf("%q, %v", said, err)
+	}
+}
+
+// The word of a command has a hyphen where the type in a configuration has an underscore.
+func TestTestCountsAsThatOfTheAgentOfTheSameType(t *testing.T) {
+	h := newHost(t)
+	h.agent(t, strings.Replace(h.office("1GB"), "type: saturation", "name: pages, type: tcp_short", 1))
+	k := tcpShortTest()
+	o := k.options.(*tcpshort.Options)
+	o.FlowBytes, o.Repetitions = []option.Bytes{1000}, 8
+	if said, err := h.start(t, k, nil).finish(t); err != nil || !strings.Contains(said, "leases link uplink, for path office and probe pages: ") {
 		t.Errorf("%q, %v", said, err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/message"
 )
@@ -27,19 +26,15 @@ Examples:
 Exit status: 0 completed, 1 not completed (prints the reason and partial results), 2 wrong usage.`
 
 func messageTest() testKind {
-	o, agent := message.DefaultOptions(), message.DefaultOptions()
-	return testKind{
-		word: "message", help: testMessageHelp, print: printMessage, options: &o, agent: &agent,
+	return testOf(message.New(), message.DefaultOptions(), testKind{
+		help: testMessageHelp, print: printMessage,
 		flags: []optionFlag{
 			{key: "message_bytes", help: "Payload of each message."},
 			{key: "message_rate", help: "Messages per second."},
 			{key: "duration", help: "Duration of each transport in each direction."},
 			{key: "congestion_control", help: "Congestion control of the sending host; default: that of the host.", shown: "NAME"},
 		},
-		kind: func(_ probe.Env, _ probe.Target, shared loadtest.Options) (loadtest.Kind, error) {
-			return message.NewKind(shared, o)
-		},
-	}
+	})
 }
 
 // printMessage writes a table of the transports.

@@ -5,9 +5,7 @@ import (
 	"io"
 	"strconv"
 
-	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/option"
-	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/tcp"
 	"oneway.example/exporter/tcpsocket"
 )
@@ -34,9 +32,8 @@ Examples:
 Exit status: 0 completed, 1 not completed (prints the reason and partial results), 2 wrong usage.`
 
 func tcpTest() testKind {
-	o, agent := tcp.DefaultOptions(), tcp.DefaultOptions()
-	return testKind{
-		word: "tcp", help: testTCPHelp, print: printTCP, options: &o, agent: &agent, unused: loadtest.PacketKeys(),
+	return testOf(tcp.New(), tcp.DefaultOptions(), testKind{
+		help: testTCPHelp, print: printTCP,
 		flags: []optionFlag{
 			{key: "duration", help: "Duration of sending in each direction; with --bytes the longest."},
 			{key: "bytes", help: "Payload of each direction, all flows together; default: as much as --duration allows.", shown: "BYTES"},
@@ -58,10 +55,7 @@ func tcpTest() testKind {
 			{key: "idle_timeout", help: "Time without progress after which the test ends: more than twice as long as an outage that it should survive."},
 			{key: "discard", help: "Do not copy the payload to the receiving process: needs less CPU time."},
 		},
-		kind: func(_ probe.Env, _ probe.Target, shared loadtest.Options) (loadtest.Kind, error) {
-			return tcp.NewKind(shared, o)
-		},
-	}
+	})
 }
 
 // printTCP writes a table of the flows, and one of the throughput by second.

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/tcpshort"
 )
 
@@ -27,9 +25,8 @@ Examples:
 Exit status: 0 completed, 1 not completed (prints the reason and partial results), 2 wrong usage.`
 
 func tcpShortTest() testKind {
-	o, agent := tcpshort.DefaultOptions(), tcpshort.DefaultOptions()
-	return testKind{
-		word: "tcp-short", help: testTCPShortHelp, print: printTCPShort, options: &o, agent: &agent, unused: loadtest.PacketKeys(),
+	return testOf(tcpshort.New(), tcpshort.DefaultOptions(), testKind{
+		help: testTCPShortHelp, print: printTCPShort,
 		flags: []optionFlag{
 			{key: "flow_bytes", help: "Payload of the flows; repeatable.", shown: "BYTES"},
 			{key: "repetitions", help: "Number of flows of each size in each direction."},
@@ -39,10 +36,7 @@ func tcpShortTest() testKind {
 			{key: "receive_buffer_bytes", help: "Receive buffer, as an application sets it; default: auto-tuning.", shown: "BYTES"},
 			{key: "seed", help: "Seed of the order of the flows; 0: random."},
 		},
-		kind: func(_ probe.Env, _ probe.Target, shared loadtest.Options) (loadtest.Kind, error) {
-			return tcpshort.NewKind(shared, o)
-		},
-	}
+	})
 }
 
 // printTCPShort writes a table of the sizes.

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/option"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/tcpsweep"
@@ -31,9 +30,8 @@ Examples:
 Exit status: 0 completed, 1 not completed (prints the reason and partial results), 2 wrong usage.`
 
 func tcpSweepTest() testKind {
-	o, agent := tcpsweep.DefaultOptions(), tcpsweep.DefaultOptions()
-	return testKind{
-		word: "tcp-sweep", help: testTCPSweepHelp, print: printTCPSweep, options: &o, agent: &agent, unused: loadtest.PacketKeys(),
+	return testOf(tcpsweep.New(), tcpsweep.DefaultOptions(), testKind{
+		help: testTCPSweepHelp, print: printTCPSweep,
 		flags: []optionFlag{
 			{key: "send_buffer_bytes", help: "Send buffer, as an application sets it, or auto; repeatable.", shown: "BYTES"},
 			{key: "receive_buffer_bytes", help: "Receive buffer, or auto, combined with each send buffer; repeatable; none: as large as the send buffer.", shown: "BYTES"},
@@ -45,10 +43,7 @@ func tcpSweepTest() testKind {
 			{key: "idle_timeout", help: "Time without progress after which a measurement ends."},
 			{key: "seed", help: "Seed of the order of the cells; 0: random."},
 		},
-		kind: func(env probe.Env, target probe.Target, shared loadtest.Options) (loadtest.Kind, error) {
-			return tcpsweep.NewKind(env, target, shared, o)
-		},
-	}
+	})
 }
 
 // printTCPSweep writes a table of the cells.

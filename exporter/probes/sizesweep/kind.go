@@ -68,7 +68,7 @@ func NewKind(env probe.Env, target probe.Target, shared loadtest.Options, o Opti
 }
 
 // New makes the type for the registry.
-func New() probe.Type {
+func New() loadtest.Type[Options] {
 	return loadtest.Type[Options]{TypeName: "size_sweep", Defaults: DefaultOptions, Make: func(env probe.Env, target probe.Target, shared loadtest.Options, own Options) (loadtest.Kind, error) {
 		return NewKind(env, target, shared, own)
 	}}

@@ -39,7 +39,7 @@ func NewKind(shared loadtest.Options, own Options) (*Kind, error) {
 }
 
 // New makes the type for the registry.
-func New() probe.Type {
+func New() loadtest.Type[Options] {
 	return loadtest.Type[Options]{TypeName: "tcp", Defaults: DefaultOptions, Make: func(_ probe.Env, _ probe.Target, shared loadtest.Options, own Options) (loadtest.Kind, error) {
 		return NewKind(shared, own)
 	}, Unused: loadtest.PacketKeys()}
