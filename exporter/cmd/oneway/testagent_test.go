@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,7 +79,10 @@ func (h *host) agent(t *testing.T, config string) {
 	t.Cleanup(h.stop)
 	waitFor(t, h.url+"/-/ready", func(string) bool { return true })
 	await.That(t, "the agent listens on its socket", func() bool {
-		_, err := os.Stat(h.socket)
+		c, err := net.Dial("unix", h.socket) // the file exists before
+		if err == nil {
+			err = c.Close()
+		}
 		return err == nil
 	})
 }
