@@ -105,6 +105,13 @@ func (v *Values) Set(d *metric.Desc, x float64, labels ...string) {
 	v.scope.Set(d, x, labels...)
 }
 
+// SetKnown sets a gauge, unless its value is unknown: nil.
+func (v *Values) SetKnown(d *metric.Desc, x *float64, labels ...string) {
+	if x != nil {
+		v.Set(d, *x, labels...)
+	}
+}
+
 // Add adds to a counter.
 func (v *Values) Add(d *metric.Desc, delta float64, labels ...string) {
 	v.scope.Series(d, labels...).Add(delta)

@@ -100,24 +100,19 @@ func (w *Working) publish(v *Values) {
 			v.Set(d, q.P95, append(labels, "0.95")...)
 		}
 	}
-	set := func(d *metric.Desc, x *float64, labels ...string) {
-		if x != nil {
-			v.Set(d, *x, labels...)
-		}
-	}
 	for i := range w.Parts {
 		p := &w.Parts[i]
 		loaded := string(p.Loaded)
 		setAll(metric.WorkingRTT, p.RoundTrip, loaded)
-		set(metric.WorkingRoundTrips, p.RoundTrips, loaded)
+		v.SetKnown(metric.WorkingRoundTrips, p.RoundTrips, loaded)
 		for _, d := range sample.Directions() {
 			way, name := p.Way(d), d.String()
 			setAll(metric.WorkingDelay, way.Delay, name, loaded)
 			setAll(metric.WorkingVariation, way.Variation, name, loaded)
-			set(metric.WorkingLoss, way.Loss, name, loaded)
-			set(metric.WorkingR, way.R, name, loaded)
+			v.SetKnown(metric.WorkingLoss, way.Loss, name, loaded)
+			v.SetKnown(metric.WorkingR, way.R, name, loaded)
 			if way.Delay != nil {
-				set(metric.WorkingDelayBound, way.Delay.ErrorBound, name, loaded)
+				v.SetKnown(metric.WorkingDelayBound, way.Delay.ErrorBound, name, loaded)
 			}
 		}
 	}

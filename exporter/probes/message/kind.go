@@ -148,11 +148,8 @@ func (k *Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 		}
 		labels := []string{p.Direction, strconv.Itoa(res.MessageBytes), string(p.Transport)}
 		v.Set(metric.MessageThroughput, *p.Throughput, labels...)
-		for desc, value := range map[*metric.Desc]*float64{metric.MessageOffered: p.Offered, metric.MessageLoss: cmp.Or(p.Loss, p.Retransmitted)} {
-			if value != nil {
-				v.Set(desc, *value, labels...)
-			}
-		}
+		v.SetKnown(metric.MessageOffered, p.Offered, labels...)
+		v.SetKnown(metric.MessageLoss, cmp.Or(p.Loss, p.Retransmitted), labels...)
 	}
 }
 

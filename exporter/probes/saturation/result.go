@@ -255,9 +255,7 @@ func (k *Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 				v.Set(metric.SweepThroughput, s.Received, d.Direction, offered)
 				v.Set(metric.SweepLoss, s.Loss, d.Direction, offered)
 			}
-			if d.Lossless != nil {
-				v.Set(metric.SweepLossless, *d.Lossless, d.Direction)
-			}
+			v.SetKnown(metric.SweepLossless, d.Lossless, d.Direction)
 			best := d.best()
 			best.publish(v, metric.SweepMaximum, d.Direction)
 		case d.Sustained != nil:
@@ -291,9 +289,7 @@ func (l *Load) publish(v *loadtest.Values, d string) {
 	for desc, value := range map[*metric.Desc]*float64{
 		metric.QueueAtLeast: l.AtLeastBytes, metric.QueueSize: l.SizeBytes, metric.QueueSizeBound: l.SizeBound,
 	} {
-		if value != nil {
-			v.Set(desc, *value, d)
-		}
+		v.SetKnown(desc, value, d)
 	}
 	for i, q := range [...]string{"0.05", "0.5", "0.95"} {
 		if l.Queue != nil {

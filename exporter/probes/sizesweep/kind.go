@@ -18,7 +18,6 @@
 package sizesweep
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,16 +54,7 @@ func NewKind(env probe.Env, target probe.Target, shared loadtest.Options, o Opti
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	link := cmp.Or(shared.Link, target.Path)
-	return &Kind{opts: o, directions: len(shared.Directions), quota: -1, left: func() int64 {
-		if env.Links != nil {
-			// The reservation is this run's own: the run that reserves holds the link.
-			if u := env.Links.Usage(link); u.Limit > 0 {
-				return max(0, u.Limit-u.Used)
-			}
-		}
-		return -1
-	}}, nil
+	return &Kind{opts: o, directions: len(shared.Directions), quota: -1, left: loadtest.LeftOfQuota(env, target, shared)}, nil
 }
 
 // New makes the type for the registry.
@@ -210,9 +200,7 @@ func (k *Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 			metric.SizeSweepDelay: m.Median.Delay, metric.SizeSweepDelayBound: m.Median.Bound, metric.SizeSweepIPDV: m.Median.IPDV,
 			metric.SizeSweepLoss: m.Median.Loss, metric.SizeSweepUnderrun: m.Median.Underrun,
 		} {
-			if value != nil {
-				v.Set(desc, *value, m.Direction.String(), strconv.Itoa(m.PacketBytes), strconv.Itoa(m.PacketRate))
-			}
+			v.SetKnown(desc, value, m.Direction.String(), strconv.Itoa(m.PacketBytes), strconv.Itoa(m.PacketRate))
 		}
 	}
 }

@@ -229,9 +229,7 @@ func (*Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 			metric.TCPThroughput: d.Throughput, metric.TCPRTTMin: d.RTTMin, metric.TCPRetransmitted: d.Retransmitted,
 			metric.TCPConnect: d.Connect, metric.TCPMarked: d.Marked, metric.TCPLinkRate: d.LinkRate,
 		} {
-			if value != nil {
-				v.Set(desc, *value, d.Direction)
-			}
+			v.SetKnown(desc, value, d.Direction)
 		}
 		if d.RTT != nil {
 			for i, rank := range rttRanks() {

@@ -146,9 +146,7 @@ func (p *Part) parts() [3]part {
 func (x *TwoWay) publish(v *loadtest.Values) {
 	for _, p := range x.Directions {
 		for _, part := range p.parts() {
-			if part.rate != nil {
-				v.Set(metric.TCPTwoWayThroughput, *part.rate, p.Direction, part.name)
-			}
+			v.SetKnown(metric.TCPTwoWayThroughput, part.rate, p.Direction, part.name)
 		}
 	}
 	if x.Correlation != nil {

@@ -43,15 +43,7 @@ func NewKind(env probe.Env, target probe.Target, shared loadtest.Options, own Op
 	if err := own.check(); err != nil {
 		return nil, err
 	}
-	link := cmp.Or(shared.Link, target.Path)
-	return &Kind{own, len(shared.Directions), func() int64 {
-		if env.Links != nil {
-			if u := env.Links.Usage(link); u.Limit > 0 {
-				return u.Limit - u.Used
-			}
-		}
-		return -1
-	}}, nil
+	return &Kind{own, len(shared.Directions), loadtest.LeftOfQuota(env, target, shared)}, nil
 }
 
 // New makes the type for the registry.
@@ -224,13 +216,9 @@ func (*Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 				v.Set(metric.TCPSweepRTT, m.RTT[i], with(rank)...)
 			}
 		}
-		if m.Retransmitted != nil {
-			v.Set(metric.TCPSweepRetransmitted, *m.Retransmitted, labels...)
-		}
+		v.SetKnown(metric.TCPSweepRetransmitted, m.Retransmitted, labels...)
 		for _, model := range estimate.Models() {
-			if rate := m.Model(model.Name); rate != nil {
-				v.Set(metric.TCPSweepModel, *rate, with(model.Name)...)
-			}
+			v.SetKnown(metric.TCPSweepModel, m.Model(model.Name), with(model.Name)...)
 		}
 	}
 	for _, knee := range res.Knees {
@@ -238,9 +226,7 @@ func (*Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 		if knee.Buffer != nil && !knee.Overlap {
 			v.Set(metric.TCPSweepKnee, float64(*knee.Buffer), labels...)
 		}
-		if knee.BDP != nil {
-			v.Set(metric.TCPSweepBDP, *knee.BDP, labels...)
-		}
+		v.SetKnown(metric.TCPSweepBDP, knee.BDP, labels...)
 	}
 }
 
