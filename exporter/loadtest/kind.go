@@ -86,8 +86,7 @@ type Flow interface {
 	// Perform runs the test and sets r.Body and r.Summary, on an error to the results so far. It
 	// returns at once when ctx ends.
 	Perform(ctx context.Context, r *Run) error
-	// Account sets in the outcome what was sent, also of a run that failed, and adds it to the
-	// counters.
+	// Account adds to the outcome what was sent, also of a run that failed, and to the counters.
 	Account(o *Outcome, s *metric.Scope)
 	// Close releases the resources of the flow; the control connection is closed already.
 	Close()

@@ -83,9 +83,7 @@ func (f *flow) Follow(to func(loadtest.Progress)) {
 // Account adds the bytes of both parts.
 func (f *flow) Account(o *loadtest.Outcome, s *metric.Scope) {
 	f.udp.Account(o, s)
-	forward, reverse := o.ForwardBytes, o.ReverseBytes
 	f.tcp.Account(o, s)
-	o.ForwardBytes, o.ReverseBytes = o.ForwardBytes+forward, o.ReverseBytes+reverse
 }
 
 func (f *flow) Close() {

@@ -119,11 +119,12 @@ func (s *Session) Perform(ctx context.Context, r *loadtest.Run) error {
 	return s.test.Perform(ctx, s, r)
 }
 
-// Account sets the IP bytes sent in the outcome.
+// Account adds the IP bytes sent to the outcome.
 func (s *Session) Account(o *loadtest.Outcome, _ *metric.Scope) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o.ForwardBytes, o.ReverseBytes = s.moved[sample.Forward], s.moved[sample.Reverse]
+	o.ForwardBytes += s.moved[sample.Forward]
+	o.ReverseBytes += s.moved[sample.Reverse]
 }
 
 // Close does nothing: each transfer closes its connections.

@@ -209,11 +209,12 @@ func (s *Session) Follow(f func(loadtest.Progress)) {
 	s.progress = f
 }
 
-// Account sets the results of the session in the outcome and adds them to the counters.
+// Account adds the results of the session to the outcome and to the counters.
 func (s *Session) Account(o *loadtest.Outcome, counters *metric.Scope) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o.ForwardBytes, o.ReverseBytes = s.sentBytes[sample.Forward], s.sentBytes[sample.Reverse]
+	o.ForwardBytes += s.sentBytes[sample.Forward]
+	o.ReverseBytes += s.sentBytes[sample.Reverse]
 	if all := s.recorder.series; len(all) > 0 {
 		o.Transfers = all
 	}
