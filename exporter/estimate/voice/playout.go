@@ -12,6 +12,8 @@ const (
 	// scheduling delays of that size would count as late packets; voice terminals have larger buffers. 10 ms is the
 	// smallest frame of the codecs here.
 	minAdaptive = 10 * time.Millisecond
+	// MaxPlayout is the usual limit of an adaptive buffer: a conversation is not possible beyond it.
+	MaxPlayout = 500 * time.Millisecond
 )
 
 // Playout simulates a receiver's playout buffer: its delay, and the packets too late to be played. It uses the

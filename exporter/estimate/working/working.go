@@ -1,6 +1,6 @@
 // Package working evaluates light test packets that were sent beside a load test: their delay, variation and loss, and
 // the voice quality that these give, while the link was idle and while it was loaded in each direction (RFC 9318,
-// section 4.4: working latency).
+// section 4.2.4: working latency).
 //
 // A packet belongs to the part of the run in which it was sent (T1), from the first packet of a load to the last one that
 // its sender sent: also the first moment, in which the queue fills, since others meet it too. Packets between and after the
@@ -302,9 +302,6 @@ func why(reasons map[sample.Reason]int, valid int) string {
 	return best
 }
 
-// maxPlayout is the limit of the playout buffer, that of package probes/stamp.
-const maxPlayout = 500 * time.Millisecond
-
 // rate returns R of a call with G.711 and an adaptive playout buffer; delays are in the order of sending.
 func rate(path voice.Path, delays []time.Duration) *float64 {
 	codec, err := voice.CodecByName("G.711")
@@ -312,7 +309,7 @@ func rate(path voice.Path, delays []time.Duration) *float64 {
 	if err != nil || unknown != nil {
 		return nil
 	}
-	buffer := voice.AdaptivePlayout(maxPlayout)
+	buffer := voice.AdaptivePlayout(voice.MaxPlayout)
 	for i, d := range delays {
 		buffer.Add(uint64(i), d-path.Delay)
 	}

@@ -197,9 +197,6 @@ func spreadOf(s delay.Snapshot, base time.Duration, quantiles bool) (out spread)
 	return out
 }
 
-// maxPlayout limits an adaptive buffer: a conversation is not possible beyond it.
-const maxPlayout = 500 * time.Millisecond
-
 // newPlaybacks are the playout buffers of one direction.
 func newPlaybacks(o *Options) (all []*voice.Playout) {
 	if len(o.Codecs) == 0 {
@@ -209,7 +206,7 @@ func newPlaybacks(o *Options) (all []*voice.Playout) {
 		if name == playoutFixed {
 			all = append(all, voice.FixedPlayout(o.PlayoutDelay))
 		} else {
-			all = append(all, voice.AdaptivePlayout(maxPlayout))
+			all = append(all, voice.AdaptivePlayout(voice.MaxPlayout))
 		}
 	}
 	return all
