@@ -14,9 +14,9 @@ const testMessageHelp = `Send messages of one size at one rate over UDP, over TC
 
 One transport after the other, in each direction. UDP sends each message in a packet of its own. TCP
 writes it at its time, and a socket that cannot take it holds back the later ones: less is offered.
-Nagle's algorithm joins messages in fewer packets while another is not acknowledged. lost is the
-share of UDP's packets that did not arrive, again that of TCP's payload that was sent again. The RTT
-is that of TCP's sender; the one-way delay of UDP needs synchronized clocks.
+Nagle's algorithm joins messages in fewer packets while another is not acknowledged. "lost" is the
+share of UDP's packets that did not arrive, "retransmitted" that of TCP's payload that was sent again.
+The RTT is that of TCP's sender; the one-way delay of UDP needs synchronized clocks.
 
 Examples:
   oneway test message server.example.net --token-file token --pin sha256:...
@@ -40,7 +40,7 @@ func messageTest() testKind {
 // printMessage writes a table of the transports.
 func printMessage(out io.Writer, body any) error {
 	t := newTable(out, "")
-	t.row("direction", "transport", "messages", "packets per message", "offered", "throughput", "lost", "again", "RTT", "25 %", "75 %", "delay", "95 %", "±")
+	t.row("direction", "transport", "messages", "packets per message", "offered", "throughput", "lost", "retransmitted", "RTT", "25 %", "75 %", "delay", "95 %", "±")
 	for _, p := range body.(*message.Result).Parts {
 		row := []string{p.Direction, p.Transport.Words(), strconv.FormatInt(p.Sent, 10), orDash(p.PerMessage, func(n float64) string { return fmt.Sprintf("%.2f", n) })}
 		row = append(row, rateOf(p.Offered), rateOf(p.Throughput), ratioOf(p.Loss), ratioOf(p.Retransmitted))

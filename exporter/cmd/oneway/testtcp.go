@@ -65,7 +65,7 @@ func printTCP(out io.Writer, body any) error {
 		return nil
 	}
 	t := newTable(out, "")
-	t.row("direction", "flow", "received", "throughput", "sent", "again", "congestion control", "MSS", "send buffer", "receive buffer", "ended")
+	t.row("direction", "flow", "received", "throughput", "sent", "retransmitted", "congestion control", "MSS", "send buffer", "receive buffer", "ended")
 	for _, d := range r.Directions {
 		for i, f := range d.Flows {
 			rate := f.Throughput

@@ -133,7 +133,7 @@ func (k *Kind) measure(ctx context.Context, u *udp.Session, t *tcp.Session, d sa
 	if x == nil {
 		return Part{}, err
 	}
-	return k.ofTCP(x), err
+	return k.ofTCP(x, t.Remote().Addr().Is6()), err
 }
 
 // Publish sets the values of the parts that are complete.

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	estimate "oneway.example/exporter/estimate/tcp"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/option"
 	"oneway.example/exporter/probe"
+	bulk "oneway.example/exporter/probes/tcp"
 	"oneway.example/exporter/report"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/traffic/tcp"
@@ -128,7 +128,7 @@ func delays(t *udp.Transfer, lost int) *Delay {
 }
 
 // ofTCP returns the values of a transfer of one flow.
-func (k *Kind) ofTCP(t *tcp.Result) Part {
+func (k *Kind) ofTCP(t *tcp.Result, ipv6 bool) Part {
 	from, to := &t.Sender[0], &t.Receiver[0]
 	size := float64(k.opts.MessageBytes)
 	p := Part{
@@ -140,23 +140,12 @@ func (k *Kind) ofTCP(t *tcp.Result) Part {
 	if p.Sent > 0 {
 		p.PerMessage = new(float64(p.Packets) / float64(p.Sent))
 	}
-	if v, ok := estimate.Retransmitted(from.Final.Sent, from.Final.Retransmitted); ok {
-		p.Retransmitted = &v
-	}
-	var states []estimate.State
-	for _, s := range from.Samples {
-		states = append(states, estimate.State{At: s.At, RTT: s.RTT, Outstanding: s.Outstanding})
-	}
-	if r, ok := estimate.Sent([][]estimate.State{states}, sampleInterval, 0); ok {
-		p.RTT = new([3]float64)
-		for i, q := range r.Quartiles {
-			p.RTT[i] = q.Seconds()
-		}
-	}
+	d := bulk.Evaluate(t, &bulk.Options{}, ipv6)
+	p.Retransmitted, p.RTT = d.Retransmitted, d.RTT
 	return p
 }
 
-// Words is "UDP", "TCP" or "TCP without Nagle".
+// Words is "UDP", "TCP with Nagle" or "TCP without Nagle".
 func (t Transport) Words() string {
 	return map[Transport]string{UDP: "UDP", TCP: "TCP with Nagle", TCPNoDelay: "TCP without Nagle"}[t]
 }
@@ -181,7 +170,7 @@ func (res *Result) conclude(r *loadtest.Run) {
 			words = append(words, fmt.Sprintf("lost %.2g %%", 100**p.Loss))
 		}
 		if p.Retransmitted != nil {
-			words = append(words, fmt.Sprintf("again %.2g %%", 100**p.Retransmitted))
+			words = append(words, fmt.Sprintf("retransmitted %.2g %%", 100**p.Retransmitted))
 		}
 		if len(words) > 0 {
 			r.Summary = append(r.Summary, probe.Result{Quantity: p.Transport.Words(), Direction: p.Direction, Value: strings.Join(words, ", ")})
