@@ -59,6 +59,14 @@ func (l Limits) ReflectRate() int {
 	return int(min(reflectRate, reflectShare*l.BytesPerSecond/ReflectBytes))
 }
 
+// UDPHeaderBytes returns the bytes of IP and UDP headers of a packet, IP options and extensions excluded.
+func UDPHeaderBytes(ipv6 bool) int64 {
+	if ipv6 {
+		return 48
+	}
+	return 28
+}
+
 // ErrNoReflector means that the load server does not offer a reflector.
 var ErrNoReflector = errors.New("loadcontrol: the load server has an older version, without reflectors in sessions")
 

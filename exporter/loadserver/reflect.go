@@ -74,10 +74,7 @@ func (s *session) openReflector(m *loadcontrol.Reflect) (reply loadcontrol.Refle
 		s.r.env.Log.Warn("Session has no reflector", "token", s.token.Name, "run", s.run, "err", err)
 		return reply, &loadcontrol.Refusal{Reason: loadcontrol.TooMany, Detail: fmt.Sprintf("no UDP port of %v is free for test packets beside the load", s.r.options.Ports), RetryAfter: tooManyWait}
 	}
-	s.reflecting.headers = 28 // IPv4 and UDP
-	if remote.Is6() {
-		s.reflecting.headers = 48
-	}
+	s.reflecting.headers = loadcontrol.UDPHeaderBytes(remote.Is6())
 	reply.Port = s.reflecting.reflector.Addrs()[0].Port()
 	return reply, nil
 }

@@ -24,8 +24,6 @@ const (
 	idleTime = 2 * time.Second
 	// maxLossTimeout is the longest loss timeout of light packets.
 	maxLossTimeout = time.Minute
-	// lightHeaders allows for the headers of a packet.
-	lightHeaders = 48
 	// keepEvery is the interval at which recorded packets are taken, and keepQueue how many fit: those of seconds.
 	keepEvery = 500 * time.Millisecond
 	keepQueue = 4096
@@ -78,7 +76,7 @@ func (b *beside) bytes() int64 {
 	if b == nil || b.off != "" {
 		return 0
 	}
-	return 2 * (b.light.MaxBytes + lightHeaders*b.count())
+	return 2 * (b.light.MaxBytes + loadcontrol.UDPHeaderBytes(true)*b.count()) // IPv6 has the most
 }
 
 // cancel gives up the packets.
@@ -200,10 +198,7 @@ func (b *beside) end(ctx context.Context, run *Run) {
 		b.stop()
 		b.keep()
 		b.listener.Close()
-		headers := int64(28) // IPv4 and UDP
-		if b.light.Peer.Addr().Is6() {
-			headers = 48
-		}
+		headers := loadcontrol.UDPHeaderBytes(b.light.Peer.Addr().Is6())
 		mean := bytes/max(1, packets) + headers
 		b.sent = [2]int64{bytes + packets*headers, min(b.replied, packets) * mean}
 		if b.replied == 0 && packets > 0 {

@@ -38,6 +38,7 @@ import (
 
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/instant"
+	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"
 )
@@ -191,9 +192,4 @@ func gap(p stream.Plan) (most time.Duration) {
 }
 
 // Overhead returns the bytes of IP and UDP headers of a packet.
-func Overhead(ipv6 bool) int {
-	if ipv6 {
-		return 48
-	}
-	return 28
-}
+func Overhead(ipv6 bool) int { return int(loadcontrol.UDPHeaderBytes(ipv6)) }
