@@ -60,7 +60,7 @@ var rules = map[string]rule{
 	"loadcontrol":            {[]string{"hostport", "keyfile"}, "the protocol of both ends; no traffic, no limit"},
 	"traffic":                {[]string{"clock", "loadcontrol", "sample"}, "what a type of traffic is; no type, and no load server"},
 	"traffic/udp":            {[]string{"bound", "calibration", "clock", "loadcontrol", "loadtest", "hostid", "instant", "metric", "option", "record", "sample", "sched", "stream", "traffic", "ctxtime"}, "streams of UDP packets, both ends' halves; no load server, no estimator"},
-	"traffic/tcp":            {[]string{"ctxtime", "instant", "loadcontrol", "loadtest", "metric", "record", "sample", "tcpsocket", "traffic"}, "bulk TCP transfers, both ends' halves; no load server, no estimator"},
+	"traffic/tcp":            {[]string{"ctxtime", "instant", "loadcontrol", "loadtest", "metric", "option", "record", "sample", "tcpsocket", "traffic"}, "bulk TCP transfers, both ends' halves; no load server, no estimator"},
 	"traffic/mixed":          {[]string{"loadcontrol", "loadtest", "metric", "sample", "traffic", "traffic/tcp", "traffic/udp"}, "several types in one session, and the local half for UDP with TCP"},
 	"traffictypes":           {[]string{"traffic"}, "the registry"},
 	"loadserver":             {[]string{"option", "atomicfile", "clock", "loadcontrol", "keyfile", "metric", "reflector", "sample", "traffic", "link", "quota", "wire/stamp"}, "remote end of load tests, with the reflector of a session; no type of traffic, no estimator"},

@@ -101,8 +101,8 @@ func (o *Options) check(directions int) error {
 		return option.Errorf("congestion_control", "has %d names for %d flows; each must have as many flows as the others", n, o.Flows)
 	}
 	for i, name := range o.CongestionControl {
-		if err := (tcpsocket.Options{CongestionControl: name}).Check(); err != nil || name == "" {
-			return option.Errorf(fmt.Sprintf("congestion_control[%d]", i), "is %q; it must be a name of the kernel, such as cubic", name)
+		if err := tcp.CheckName(fmt.Sprintf("congestion_control[%d]", i), name); err != nil {
+			return err
 		}
 	}
 	return nil

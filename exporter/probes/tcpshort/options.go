@@ -60,10 +60,10 @@ func (o *Options) check() error {
 	if err != nil {
 		return err
 	}
-	if (tcpsocket.Options{CongestionControl: o.CongestionControl}).Check() != nil {
-		return option.Errorf("congestion_control", "is %q; it must be a name of the kernel, such as cubic", o.CongestionControl)
+	if o.CongestionControl == "" {
+		return nil
 	}
-	return nil
+	return tcp.CheckName("congestion_control", o.CongestionControl)
 }
 
 // group is the flows of one size in one direction.

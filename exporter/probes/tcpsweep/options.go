@@ -89,8 +89,8 @@ func (o *Options) check() error {
 	seen := map[string]bool{}
 	for i, name := range o.CongestionControl {
 		key := fmt.Sprintf("congestion_control[%d]", i)
-		if err := (tcpsocket.Options{CongestionControl: name}).Check(); err != nil || name == "" {
-			return option.Errorf(key, "is %q; it must be a name of the kernel, such as cubic", name)
+		if err := tcp.CheckName(key, name); err != nil {
+			return err
 		}
 		if seen[name] {
 			return option.Errorf(key, "is %s for the second time", name)

@@ -31,6 +31,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/option"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/tcpsocket"
 )
@@ -74,6 +75,14 @@ type Flow struct {
 	// socket holds back holds back the later ones. After the plan's duration the sender closes the stream, and waits for
 	// the receiver as after its bytes.
 	MessageInterval time.Duration `json:"message_interval_ns,omitempty"`
+}
+
+// CheckName returns an *option.Error of a key with the name of a congestion control, unless a kernel may have it.
+func CheckName(key, name string) error {
+	if name == "" || (tcpsocket.Options{CongestionControl: name}).Check() != nil {
+		return option.Errorf(key, "is %q; it must be a name of the kernel, such as cubic", name)
+	}
+	return nil
 }
 
 // at returns the options at one end.
