@@ -70,7 +70,7 @@ var rules = map[string]rule{
 	"target":                 {[]string{"hostport", "option", "probe", "ctxtime"}, "the peer of a light probe: its current address, and the route"},
 	"report":                 {nil, "a directory of run reports"},
 	"loadtest":               {[]string{"estimate/working", "option", "record", "target", "hostport", "loadcontrol", "instant", "keyfile", "metric", "probe", "report", "sample", "ctxtime", "calendar", "link", "quota"}, "the life of a run: schedule, link, quota, session, report; no type of traffic"},
-	"loadtest/loadtesttest":  {[]string{"clock/static", "loadtest", "instant", "metric", "loadserver", "sample", "stream", "traffic", "traffictypes", "ctxtime", "link"}, "both ends of a load test, for tests"},
+	"loadtest/loadtesttest":  {[]string{"clock/static", "loadtest", "instant", "metric", "loadserver", "probe", "sample", "stream", "traffic", "traffictypes", "ctxtime", "link"}, "both ends of a load test, for tests"},
 	"probes/message":         {[]string{"option", "instant", "loadcontrol", "loadtest", "metric", "probe", "probes/tcp", "report", "sample", "stream", "tcpsocket", "traffic"}, "a load-test probe"},
 	"probes/saturation":      {[]string{"option", "bound", "estimate", "loadtest", "instant", "metric", "probe", "report", "sample", "stream", "traffic/udp"}, "a load-test probe"},
 	"probes/sizesweep":       {[]string{"option", "estimate/order", "loadtest", "loadcontrol", "instant", "metric", "probe", "report", "sample", "stream", "traffic/udp"}, "a load-test probe"},

@@ -16,6 +16,7 @@ import (
 	"oneway.example/exporter/loadserver"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
 	"oneway.example/exporter/traffictypes"
 )
 
@@ -60,6 +61,18 @@ func RemoteEnd(ctx context.Context, t *testing.T, at End, limits ...string) load
 	})
 	o.LoadServer, o.Pin = r.Addrs()[0].String(), r.Pin()
 	return o
+}
+
+// Run runs a test of a type once, for path a-to-b and a probe with the name of the type. progress may be nil.
+func Run[O any](t *testing.T, of loadtest.Type[O], shared loadtest.Options, own O, sink metric.Sink, progress func(loadtest.Progress)) (*loadtest.Outcome, error) {
+	t.Helper()
+	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: sink, Clock: static.New(time.Millisecond, metric.Discard{})}
+	target := probe.Target{Path: "a-to-b", Probe: of.TypeName, Peer: "127.0.0.1"}
+	k, err := of.Make(env, target, shared, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loadtest.RunOnce(t.Context(), env, target, shared, k, nil, progress)
 }
 
 // WriteToken makes a token with these limits. It appends the hash to the file tokens and writes the

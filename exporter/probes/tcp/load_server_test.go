@@ -2,19 +2,16 @@ package tcp
 
 import (
 	"encoding/json"
-	"log/slog"
 	"math"
 	"strings"
 	"testing"
 	"time"
 
-	"oneway.example/exporter/clock/static"
 	estimate "oneway.example/exporter/estimate/tcp"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/loadtest/loadtesttest"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/metric/metrictest"
-	"oneway.example/exporter/probe"
 )
 
 // run runs the probe with a load server on loopback.
@@ -30,12 +27,7 @@ func watched(t *testing.T, own Options, sink metric.Sink, progress func(loadtest
 	if len(directions) > 0 {
 		shared.Directions = directions
 	}
-	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: sink, Clock: static.New(time.Millisecond, metric.Discard{})}
-	k, err := NewKind(shared, own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return loadtest.RunOnce(t.Context(), env, probe.Target{Path: "a-to-b", Probe: "tcp", Peer: "127.0.0.1"}, shared, k, nil, progress)
+	return loadtesttest.Run(t, New(), shared, own, sink, progress)
 }
 
 func TestRunWithARealLoadServerIsPublished(t *testing.T) {

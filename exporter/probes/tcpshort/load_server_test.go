@@ -2,31 +2,22 @@ package tcpshort
 
 import (
 	"encoding/json"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
-	"oneway.example/exporter/clock/static"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/loadtest/loadtesttest"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/metric/metrictest"
 	"oneway.example/exporter/option"
-	"oneway.example/exporter/probe"
 	"oneway.example/exporter/sample"
 )
 
 // run runs the probe with a load server on loopback.
 func run(t *testing.T, own Options, sink metric.Sink, limits ...string) (*loadtest.Outcome, *Result, error) {
 	t.Helper()
-	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}, limits...)
-	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: sink, Clock: static.New(time.Millisecond, metric.Discard{})}
-	k, err := NewKind(shared, own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := loadtest.RunOnce(t.Context(), env, probe.Target{Path: "a-to-b", Probe: "tcp_short", Peer: "127.0.0.1"}, shared, k, nil, nil)
+	out, err := loadtesttest.Run(t, New(), loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}, limits...), own, sink, nil)
 	res, _ := out.Body.(*Result)
 	return out, res, err
 }

@@ -25,13 +25,7 @@ func target() probe.Target {
 // run runs the probe with a load server on loopback.
 func run(t *testing.T, own Options, sink metric.Sink, limits ...string) (*loadtest.Outcome, *Result, error) {
 	t.Helper()
-	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}, limits...)
-	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: sink, Clock: static.New(time.Millisecond, metric.Discard{})}
-	k, err := NewKind(env, target(), shared, own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := loadtest.RunOnce(t.Context(), env, target(), shared, k, nil, nil)
+	out, err := loadtesttest.Run(t, New(), loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}, limits...), own, sink, nil)
 	res, _ := out.Body.(*Result)
 	return out, res, err
 }
