@@ -87,7 +87,9 @@ func (k *Kind) ofUDP(t *udp.Transfer) Part {
 			last = max(last, one.Arrived.At)
 		}
 	}
-	p.Throughput = k.rate(float64(t.Counts.Arrived), last.Sub(first))
+	if p.Throughput = k.rate(float64(t.Counts.Arrived), last.Sub(first)); p.Throughput == nil && p.Sent > 0 {
+		p.Throughput = new(0.0) // all were lost
+	}
 	dropped := t.HostDropped()
 	if of := t.Counts.Sent - dropped; of > 0 {
 		p.Loss = new(float64(t.Counts.Lost-dropped) / float64(of))
