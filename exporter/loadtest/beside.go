@@ -56,7 +56,7 @@ func (r *runner) newBeside() *beside {
 	if r.opts.WorkingDelayInterval == 0 || r.env.Light == nil || alone {
 		return nil
 	}
-	b := &beside{env: r.env, longest: min(r.timeout(), 2*r.kind.Duration()+time.Minute) + idleTime, light: probe.LightOptions{
+	b := &beside{env: r.env, longest: min(r.timeout(), r.usualTimeout()) + idleTime, light: probe.LightOptions{
 		Target: r.target, DSCP: r.opts.DSCP, Interval: r.opts.WorkingDelayInterval, LossTimeout: min(r.opts.DrainTimeout, maxLossTimeout),
 	}}
 	b.light.MaxBytes = b.payload()

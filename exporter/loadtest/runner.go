@@ -93,8 +93,11 @@ func (r *runner) timeout() time.Duration {
 	if r.opts.Timeout > 0 {
 		return r.opts.Timeout
 	}
-	return 2*r.kind.Duration() + time.Minute
+	return r.usualTimeout()
 }
+
+// usualTimeout is the limit without one in the configuration.
+func (r *runner) usualTimeout() time.Duration { return 2*r.kind.Duration() + time.Minute }
 
 // once does one run. It waits for the local and the remote link, but never holds one while it
 // waits for the other: two agents that test each other would deadlock.
