@@ -85,11 +85,42 @@ func printTCP(out io.Writer, body any) error {
 	t = newTable(out, "")
 	t.row("direction", "second", "throughput")
 	for _, d := range r.Directions {
-		for i, rate := range d.PerSecond {
-			t.row(d.Direction, strconv.Itoa(i+1), option.Rate(rate).Display())
+		for _, s := range spans(len(d.PerSecond)) {
+			t.row(d.Direction, s.String(), s.mean(d.PerSecond))
 		}
 	}
 	return t.end()
+}
+
+// mostSpans is the most rows of a direction: the summary before them stays on the screen.
+const mostSpans = 30
+
+// span is some seconds of a run, from is the first one.
+type span struct{ from, to int }
+
+// spans divides n seconds into spans of equal length; the last one may be shorter.
+func spans(n int) (all []span) {
+	length := (n + mostSpans - 1) / mostSpans
+	for from := 0; from < n; from += length {
+		all = append(all, span{from, min(from+length, n)})
+	}
+	return all
+}
+
+func (s span) String() string {
+	if s.to-s.from == 1 {
+		return strconv.Itoa(s.to)
+	}
+	return fmt.Sprintf("%d to %d", s.from+1, s.to)
+}
+
+// mean is that of the rates in the span.
+func (s span) mean(rates []float64) string {
+	sum := 0.0
+	for _, r := range rates[s.from:s.to] {
+		sum += r
+	}
+	return option.Rate(sum / float64(s.to-s.from)).Display()
 }
 
 // printTwoWay writes both directions on one time axis.
@@ -97,8 +128,8 @@ func printTwoWay(out io.Writer, x *tcp.TwoWay) error {
 	long, other := &x.Directions[0], &x.Directions[1]
 	t := newTable(out, "%s sent from %.2f s to %.2f s of %s (± %.3f s)\n", other.Direction, x.Begin, x.End, long.Direction, x.Bound)
 	t.row("second", long.Direction, other.Direction)
-	for i, rate := range long.PerSecond {
-		t.row(strconv.Itoa(i+1), option.Rate(rate).Display(), option.Rate(other.PerSecond[i]).Display())
+	for _, s := range spans(len(long.PerSecond)) {
+		t.row(s.String(), s.mean(long.PerSecond), s.mean(other.PerSecond))
 	}
 	return t.end()
 }
