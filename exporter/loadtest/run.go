@@ -94,7 +94,7 @@ const (
 	ReasonConfiguration = "configuration" // failed: a configured file cannot be used
 	ReasonUnreachable   = "unreachable"   // failed: no control connection
 	ReasonNoTraffic     = "no_udp_reply"  // failed: the control connection works, but no reply to test packets arrives
-	ReasonSocket        = "socket"        // failed, incomplete: an error of this host's socket
+	ReasonSocket        = "socket"        // failed, incomplete: an error of this host's socket, or no connection of TCP
 	ReasonTimeout       = "timeout"       // incomplete: it exceeded its timeout
 	ReasonLost          = "session_lost"  // incomplete: the control connection ended
 	ReasonClock         = "clock_stepped" // incomplete: a clock was stepped during the run

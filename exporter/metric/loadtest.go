@@ -64,7 +64,7 @@ var (
 				"configuration: a configured file cannot be used",
 				"unreachable: no control connection",
 				"no_udp_reply: the control connection works, but no test packet gets a reply",
-				"socket: an error of this host's socket",
+				"socket: an error of this host's socket, or no TCP connection to a port of the load server",
 				"timeout: it exceeded timeout",
 				"session_lost: the control connection ended",
 				"clock_stepped: a clock was stepped during the run",

@@ -135,7 +135,7 @@ func TestShortFlowsOnABlockedPathEndTheRun(t *testing.T) {
 	for _, z := range r.Result.Sizes {
 		unfinished += z.Unfinished
 		for _, f := range z.Flows {
-			if f.Completion != nil || !strings.Contains(f.Unfinished, "no connection to the load server within 1s") {
+			if f.Completion != nil || !strings.Contains(f.Unfinished, "of the load server within 1s; is it open there and on the path?") {
 				t.Errorf("%+v", f)
 			}
 		}

@@ -84,7 +84,7 @@ func (k *Kind) Perform(ctx context.Context, s *tcp.Session, r *loadtest.Run) err
 		}
 		res.conclude(r)
 	}()
-	failures, noted := 0, false
+	failures, noted, unfinished := 0, false, false
 	turns := loadtest.Turns(len(all), k.opts.Repetitions, res.Seed)
 	for i, turn := range turns {
 		g := all[turn]
@@ -108,7 +108,13 @@ func (k *Kind) Perform(ctx context.Context, s *tcp.Session, r *loadtest.Run) err
 		}
 		if f.Unfinished == "" {
 			failures = 0
-		} else if failures++; failures >= max(minFailures, len(all)) {
+			continue
+		}
+		if !unfinished {
+			r.Note(fmt.Sprintf("the first unfinished flow, %v, %s: %s", g.direction, sizeWords(g.bytes), f.Unfinished))
+			unfinished = true
+		}
+		if failures++; failures >= max(minFailures, len(all)) {
 			return &loadtest.Failure{Reason: loadtest.ReasonTimeout, Err: fmt.Errorf("tcpshort: %d flows one after the other did not end; the last: %s", failures, f.Unfinished)}
 		}
 	}

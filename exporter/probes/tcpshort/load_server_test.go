@@ -98,7 +98,7 @@ func TestRunEndsIfNoFlowEnds(t *testing.T) {
 			t.Errorf("%+v", z)
 		}
 	}
-	if unfinished != 3 || !strings.Contains(strings.Join(out.Notes, "\n"), "the token limits the rate") {
+	if unfinished != 3 || len(out.Notes) != 2 || !strings.Contains(out.Notes[0], "the token limits the rate") || !strings.HasPrefix(out.Notes[1], "the first unfinished flow, ") {
 		t.Errorf("%d unfinished; notes %q", unfinished, out.Notes)
 	}
 	for _, d := range sample.Directions() {

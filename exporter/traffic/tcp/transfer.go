@@ -206,7 +206,7 @@ func (x *pending) open(ctx context.Context, to *listening, res *Result) (conns [
 		limit = min(limit, x.plan.Duration)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, &loadtest.Failure{
-		Reason: loadtest.ReasonSocket, Err: fmt.Errorf("no connection to the load server within %v", limit),
+		Reason: loadtest.ReasonSocket, Err: fmt.Errorf("no connection to TCP %d of the load server within %v; is it open there and on the path?", to.Ports[0], limit),
 	})
 	defer cancel()
 	n, forward := len(x.plan.Flows), x.plan.Direction == sample.Forward
