@@ -199,7 +199,7 @@ func TestNotesTellWhatMakesValuesDoubtful(t *testing.T) {
 		t.Fatal(err)
 	}
 	notes := strings.Join(out.Notes, "\n")
-	for _, want := range []string{"forward: partial: flow 0: sender: limit", "forward: the sending host limits the send buffer", "reverse: the receiving host limits the receive buffer"} {
+	for _, want := range []string{"forward: partial: flow 1: sender: limit", "forward: the sending host limits the send buffer", "reverse: the receiving host limits the receive buffer"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("notes without %q:\n%s", want, notes)
 		}

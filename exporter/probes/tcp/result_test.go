@@ -118,7 +118,7 @@ func TestTimeOfTheMeanIsThatOfSending(t *testing.T) {
 	r := &stalled.Receiver[0]
 	r.Last, r.Payload = 3080*ms, 2_500_000
 	near(t, "stalled", evaluated(stalled, time.Second).Throughput, 0.5e6, 0.01)
-	stalled.Cut = "flow 0: sender: idle, receiver: idle"
+	stalled.Cut = "flow 1: sender: idle, receiver: idle"
 	d := evaluated(stalled, time.Second)
 	near(t, "cut", d.Throughput, 1e6, 0.01)
 	if d.Partial != stalled.Cut {
@@ -128,7 +128,7 @@ func TestTimeOfTheMeanIsThatOfSending(t *testing.T) {
 
 func TestUnknownValuesAreAbsent(t *testing.T) {
 	nothing := steady(1, 1e6)
-	nothing.Cut = "flow 0: sender: reset, receiver: idle"
+	nothing.Cut = "flow 1: sender: reset, receiver: idle"
 	nothing.Sender[0], nothing.Receiver[0], nothing.Connect = tcp.FlowEnd{Ended: tcp.EndedReset}, tcp.FlowEnd{Ended: tcp.EndedIdle}, nil
 	if d := evaluated(nothing, time.Second); d.Throughput != nil || d.RTT != nil || d.RTTMin != nil || d.Retransmitted != nil || d.Timeouts != nil || d.Marked != nil || d.Limited != nil || d.Connect != nil || len(d.summary()) != 0 {
 		t.Errorf("%+v", d)

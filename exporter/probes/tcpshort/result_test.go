@@ -30,7 +30,7 @@ func TestUnfinishedFlowsAreLongerThanAllOthers(t *testing.T) {
 		flows = append(flows, k.evaluate(transfer(time.Duration(100-i)*ms)))
 	}
 	cut, short := transfer(0), transfer(50*ms)
-	cut.Cut, short.Receiver[0].Payload = "flow 0: sender: reset, receiver: reset", 9999
+	cut.Cut, short.Receiver[0].Payload = "flow 1: sender: reset, receiver: reset", 9999
 	for _, one := range []struct {
 		*tcp.Result
 		why string

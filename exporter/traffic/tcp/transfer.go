@@ -285,9 +285,9 @@ func cut(r *Result) string {
 		switch {
 		case complete:
 		case sent.Ended == EndedTime && !r.Plan.byTime():
-			return fmt.Sprintf("flow %d had sent %d bytes after %v", i, sent.Payload, r.Plan.sending())
+			return fmt.Sprintf("flow %d had sent %d bytes after %v", i+1, sent.Payload, r.Plan.sending())
 		default:
-			return fmt.Sprintf("flow %d: sender: %s, receiver: %s", i, sent.Ended, received.Ended)
+			return fmt.Sprintf("flow %d: sender: %s, receiver: %s", i+1, sent.Ended, received.Ended)
 		}
 	}
 	return ""
