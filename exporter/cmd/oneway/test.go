@@ -149,6 +149,9 @@ func (f *testFlags) run(ctx context.Context, k testKind, out, progress io.Writer
 		return asUsage(err)
 	}
 	outcome, err := loadtest.RunOnce(ctx, env, target, f.options, kind, lessor, func(p loadtest.Progress) {
+		if p.Share <= 0 {
+			begin = time.Now() // waiting, connecting and the idle link are no part of the share
+		}
 		live.show(progressLine(p, time.Since(begin)))
 	})
 	live.clear()
