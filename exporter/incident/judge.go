@@ -174,15 +174,6 @@ func chernoffExponent(k, n, p float64) float64 {
 	return sum
 }
 
-// roundTripOf is the round trip, in which clock offsets cancel; it is undefined if a clock was stepped between two
-// of its timestamps.
-func roundTripOf(p *record.Packet) (time.Duration, bool) {
-	if p.Local.Reason == sample.LocalStepped || p.Remote.Reason == sample.RemoteStepped {
-		return 0, false
-	}
-	return p.RoundTrip()
-}
-
 // judge judges a path's packets in windows.
 type judge struct {
 	begun  time.Time // begin of the window, with its first packet
@@ -222,7 +213,7 @@ func (j *judge) add(p *record.Packet, now time.Time) (left []deviation) {
 			j.delays[i].add(d.Value, d.Bound)
 		}
 	}
-	if trip, ok := roundTripOf(p); ok {
+	if trip, ok := p.RoundTrip(); ok {
 		j.delays[2].add(trip, 0)
 	}
 	return left

@@ -38,7 +38,7 @@ func columns() []string {
 // rowOf returns the row of a packet.
 func rowOf(p *record.Packet) row {
 	r := row{seqAt: int64(p.Seq), sentAt: int64(p.T1.At), outcomeAt: int64(p.Outcome), roundTripAt: undefined}
-	if trip, ok := roundTripOf(p); ok {
+	if trip, ok := p.RoundTrip(); ok {
 		r[roundTripAt] = int64(trip)
 	}
 	for i, d := range [...]*sample.Delay{&p.Forward, &p.Reverse} {

@@ -114,12 +114,14 @@ type Delay struct {
 // OK reports whether the delay is defined.
 func (d Delay) OK() bool { return d.Reason == OK }
 
-// RoundTrip is (T4-T1)-(T3-T2), in which clock offsets cancel. It needs all four timestamps.
+// RoundTrip is (T4-T1)-(T3-T2), in which clock offsets cancel. It needs all four timestamps. It is undefined if a clock was
+// stepped between two of them; a reflector does not send before it receives.
 func (p *Packet) RoundTrip() (time.Duration, bool) {
-	if !p.T1.Present() || !p.T2.Present() || !p.T3.Present() || !p.T4.Present() {
+	residence, ok := p.Residence()
+	if !ok || residence < 0 || !p.T1.Present() || !p.T4.Present() || p.Local.Reason == LocalStepped || p.Remote.Reason == RemoteStepped {
 		return 0, false
 	}
-	return p.T4.At.Sub(p.T1.At) - p.T3.At.Sub(p.T2.At), true
+	return p.T4.At.Sub(p.T1.At) - residence, true
 }
 
 // Residence is T3-T2: the residence time of the packet in the reflector.

@@ -49,6 +49,22 @@ func TestRoundTripIsFreeOfTheRemoteClockAndItsResidence(t *testing.T) {
 	}
 }
 
+// Two timestamps of one clock that was stepped between them have no difference, and a reflector does not send before it
+// receives.
+func TestRoundTripAcrossAStepIsUndefined(t *testing.T) {
+	for name, step := range map[string]func(*Packet){
+		"of the sender":                  func(p *Packet) { p.T4.At, p.Local.Reason = p.T4.At.Add(time.Hour), LocalStepped },
+		"of the reflector":               func(p *Packet) { p.T3.At, p.Remote.Reason = p.T3.At.Add(time.Hour), RemoteStepped },
+		"of the reflector, not reported": func(p *Packet) { p.T3.At = p.T3.At.Add(-time.Hour) },
+	} {
+		p := answered()
+		step(&p)
+		if rtt, ok := p.RoundTrip(); ok {
+			t.Errorf("a step %s: round trip %v", name, rtt)
+		}
+	}
+}
+
 func TestResidenceNeedsBothRemoteStamps(t *testing.T) {
 	for _, remove := range []func(*Packet){
 		func(p *Packet) { p.T2 = Stamp{} }, func(p *Packet) { p.T3 = Stamp{} },
