@@ -122,18 +122,42 @@ func (p *Part) Way(d sample.Direction) *Way {
 func Evaluate(packets []Packet, idle Span, loads []Load) (parts []Part) {
 	packets = unique(packets)
 	outcomes := judge(packets)
-	for _, loaded := range []Loaded{None, Forward, Reverse, Both} {
-		var in []int
-		for i := range packets {
-			if part, any := partOf(packets[i].sent, idle, loads); any && part == loaded {
-				in = append(in, i)
-			}
+	loaded := spansOf(loads)
+	in := map[Loaded][]int{}
+	for i := range packets {
+		if part, any := partOf(packets[i].sent, idle, &loaded); any {
+			in[part] = append(in[part], i)
 		}
-		if len(in) > 0 {
-			parts = append(parts, evaluate(loaded, packets, outcomes, in))
+	}
+	for _, part := range []Loaded{None, Forward, Reverse, Both} {
+		if len(in[part]) > 0 {
+			parts = append(parts, evaluate(part, packets, outcomes, in[part]))
 		}
 	}
 	return parts
+}
+
+// spans are in order and do not overlap.
+type spans []Span
+
+// spansOf joins the loads of each direction.
+func spansOf(loads []Load) (all [2]spans) {
+	loads = slices.Clone(loads)
+	slices.SortFunc(loads, func(a, b Load) int { return cmp.Compare(a.From, b.From) })
+	for _, l := range loads {
+		s := &all[l.Direction]
+		if n := len(*s); n > 0 && l.From <= (*s)[n-1].To {
+			(*s)[n-1].To = max((*s)[n-1].To, l.To)
+			continue
+		}
+		*s = append(*s, l.Span)
+	}
+	return all
+}
+
+func (s spans) contain(t instant.Time) bool {
+	i, _ := slices.BinarySearchFunc(s, t, func(one Span, t instant.Time) int { return cmp.Compare(one.To, t) })
+	return i < len(s) && s[i].contains(t)
 }
 
 // unique sorts the packets by number. A late one was recorded before as lost.
@@ -151,14 +175,8 @@ func unique(packets []Packet) []Packet {
 }
 
 // partOf returns the part in which a packet was sent at t, if it is in one.
-func partOf(t instant.Time, idle Span, loads []Load) (Loaded, bool) {
-	var in [2]bool
-	for i := range loads {
-		if loads[i].contains(t) {
-			in[loads[i].Direction] = true
-		}
-	}
-	switch in {
+func partOf(t instant.Time, idle Span, loaded *[2]spans) (Loaded, bool) {
+	switch [2]bool{loaded[sample.Forward].contain(t), loaded[sample.Reverse].contain(t)} {
 	case [2]bool{true, true}:
 		return Both, true
 	case [2]bool{true, false}:

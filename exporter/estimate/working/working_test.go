@@ -2,6 +2,7 @@ package working
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -137,6 +138,59 @@ func TestBothDirectionsTogetherAreAPartOfTheirOwn(t *testing.T) {
 	parts := Evaluate(p.all, Span{}, []Load{{sample.Reverse, span(0, 3*time.Second)}, {sample.Forward, span(time.Second, 2*time.Second-ms)}})
 	if len(parts) != 2 || parts[0].Loaded != Reverse || parts[0].Packets != 40 || parts[1].Loaded != Both || parts[1].Packets != 20 {
 		t.Errorf("%+v", parts)
+	}
+}
+
+// Short flows are thousands of loads. To compare each packet with each of them took half a minute.
+func TestThousandsOfLoadsTakeLittleTime(t *testing.T) {
+	const packets, flows = 100_000, 100_000
+	var p path
+	var loads []Load
+	for i := range packets {
+		p.send(time.Duration(i)*50*ms, 10*ms, 10*ms, false, false)
+	}
+	for i := range flows {
+		at := time.Duration(i) * 50 * ms
+		loads = append(loads, Load{sample.Direction(i % 2), span(at-10*ms, at+30*ms)})
+	}
+	begin := time.Now()
+	parts := Evaluate(p.all, Span{}, loads)
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if len(parts) != 2 || parts[0].Packets != packets/2 || parts[1].Packets != packets/2 {
+		t.Errorf("%d parts", len(parts))
+	}
+}
+
+// Loads of one direction may overlap, contain each other and come in any order.
+func TestLoadsInAnyOrder(t *testing.T) {
+	var p path
+	for i := range 100 {
+		p.send(time.Duration(i)*50*ms, 10*ms, 10*ms, false, false)
+	}
+	for seed := range uint64(100) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		var loads []Load
+		want := map[Loaded]int{}
+		for range rng.IntN(8) {
+			from := time.Duration(rng.IntN(100)) * 50 * ms
+			loads = append(loads, Load{sample.Direction(rng.IntN(2)), span(from, from+time.Duration(rng.IntN(40))*50*ms)})
+		}
+		for i := range p.all {
+			var in [2]bool
+			for _, l := range loads {
+				in[l.Direction] = in[l.Direction] || l.From <= p.all[i].sent && p.all[i].sent <= l.To
+			}
+			want[map[[2]bool]Loaded{{true, false}: Forward, {false, true}: Reverse, {true, true}: Both, {}: None}[in]]++
+		}
+		got := map[Loaded]int{}
+		for _, part := range Evaluate(p.all, span(0, time.Minute), loads) {
+			got[part.Loaded] = part.Packets
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("%v (-want +got):\n%s", loads, diff)
+		}
 	}
 }
 
