@@ -24,6 +24,10 @@ const (
 	idleTime = 2 * time.Second
 	// maxLossTimeout is the longest loss timeout of light packets.
 	maxLossTimeout = time.Minute
+	// maxSending is the longest time of sending: that of a session at a load server.
+	maxSending = 4 * time.Hour
+	// maxPackets is the most packets of a run, which are kept until its end: 12 MB.
+	maxPackets = 1 << 17
 	// keepEvery is the interval at which recorded packets are taken, and keepQueue how many fit: those of seconds.
 	keepEvery = 500 * time.Millisecond
 	keepQueue = 4096
@@ -56,9 +60,10 @@ func (r *runner) newBeside() *beside {
 	if r.opts.WorkingDelayInterval == 0 || r.env.Light == nil || alone {
 		return nil
 	}
-	b := &beside{env: r.env, longest: min(r.timeout(), r.usualTimeout()) + idleTime, light: probe.LightOptions{
+	b := &beside{env: r.env, longest: min(r.timeout(), r.usualTimeout(), maxSending) + idleTime, light: probe.LightOptions{
 		Target: r.target, DSCP: r.opts.DSCP, Interval: r.opts.WorkingDelayInterval, LossTimeout: min(r.opts.DrainTimeout, maxLossTimeout),
 	}}
+	b.light.Interval = max(b.light.Interval, b.longest/maxPackets)
 	b.light.MaxBytes = b.payload()
 	return b
 }
@@ -201,7 +206,11 @@ func (b *beside) end(ctx context.Context, run *Run) {
 		headers := loadcontrol.UDPHeaderBytes(b.light.Peer.Addr().Is6())
 		mean := bytes/max(1, packets) + headers
 		b.sent = [2]int64{bytes + packets*headers, min(b.replied, packets) * mean}
-		if b.replied == 0 && packets > 0 {
+		switch {
+		case b.replied > 0 || packets == 0:
+		case ctx.Err() != nil:
+			b.cancel("the run ended before a reply to its packets")
+		default:
 			b.cancel("no reply to test packets at UDP %d of the load server; is it open there and on the path?", b.light.Peer.Port())
 		}
 		b.mu.Lock()

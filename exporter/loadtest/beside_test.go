@@ -226,6 +226,23 @@ type quietKind struct{ burdenKind }
 func (k *quietKind) Traffic() loadtest.Traffic { return udp.NewLocal(k) }
 func (*quietKind) Undisturbed()                {}
 
+// longKind takes hours.
+type longKind struct{ burdenKind }
+
+func (k *longKind) Traffic() loadtest.Traffic { return udp.NewLocal(k) }
+func (*longKind) Duration() time.Duration     { return 12 * time.Hour }
+
+// All packets are kept until the end of the run: those of four hours at 10 ms would need 140 MB, and as much to evaluate them.
+func TestPacketsBesideALongRunAreFew(t *testing.T) {
+	t.Parallel()
+	f, k := &fakeLight{}, &longKind{}
+	k.perform = func(context.Context) error { return nil }
+	out, _ := beside(t, k, f, func(o *loadtest.Options, _ *probe.Env) { o.WorkingDelayInterval = 10 * time.Millisecond })
+	if v := f.options.Interval; out.Result != loadtest.Completed || 4*time.Hour/v > 1<<17 || v > 120*time.Millisecond {
+		t.Errorf("%s, interval %v: %d packets in four hours", out.Result, v, 4*time.Hour/v)
+	}
+}
+
 func TestFailedRunEndsItsPackets(t *testing.T) {
 	t.Parallel()
 	f := &fakeLight{}
@@ -233,10 +250,13 @@ func TestFailedRunEndsItsPackets(t *testing.T) {
 	if out, _ := beside(t, k, f, nil); out.Result != loadtest.Incomplete || f.stopped != 1 || len(out.Working.Parts) != 1 {
 		t.Errorf("%s, stopped %d times, %+v", out.Result, f.stopped, out.Working)
 	}
-	f, k = &fakeLight{}, &burdenKind{perform: func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }}
+	f, k = &fakeLight{silent: true}, &burdenKind{perform: func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }}
 	out, _ := beside(t, k, f, func(o *loadtest.Options, _ *probe.Env) { o.Timeout = 3 * time.Second })
 	if out.Reason != loadtest.ReasonTimeout || f.stopped != 1 || f.alive {
 		t.Errorf("%s, stopped %d times, in time %v", out.Reason, f.stopped, f.alive)
+	}
+	if want := "the run ended before a reply to its packets"; out.Working.Reason != want { // which says nothing of the path
+		t.Errorf("%q, want %q", out.Working.Reason, want)
 	}
 }
 
