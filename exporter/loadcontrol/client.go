@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	"oneway.example/exporter/hostport"
@@ -213,6 +214,7 @@ func handshake(ctx context.Context, nc net.Conn, trust *tls.Config, o *ClientOpt
 // upgrade requests the session over HTTP/1.1. It returns the bytes after the response that are
 // already read, and whether the response offers a reflector.
 func upgrade(nc net.Conn, o *ClientOptions, address string) (early []byte, offers bool, err error) {
+	address = strings.Replace(address, "%", "%25", 1) // a zone (RFC 6874); the Host header has none
 	request, err := http.NewRequest(http.MethodGet, "https://"+address+Path, http.NoBody)
 	if err != nil {
 		return nil, false, err

@@ -1,6 +1,7 @@
 package loadcontrol
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -280,5 +281,25 @@ func TestLocalAddressIsDialedFrom(t *testing.T) {
 	_, _ = Dial(t.Context(), ClientOptions{Address: address, Local: netip.MustParseAddr("127.0.0.9")})
 	if got := <-from; got != "127.0.0.9" {
 		t.Errorf("dialed from %s", got)
+	}
+}
+
+// A link-local address has a zone, which is of this host only.
+func TestUpgradeOverALinkLocalAddressHasNoZoneInItsHost(t *testing.T) {
+	near, far := net.Pipe()
+	hosts := make(chan string, 1)
+	go func() {
+		defer far.Close()
+		r, err := http.ReadRequest(bufio.NewReader(far))
+		if err != nil {
+			hosts <- err.Error()
+			return
+		}
+		hosts <- r.Host
+	}()
+	_, _, err := upgrade(near, &ClientOptions{}, "[fe80::1%eth0]:8620")
+	_ = near.Close()
+	if host := <-hosts; host != "[fe80::1]:8620" {
+		t.Errorf("host %q: %v", host, err)
 	}
 }
