@@ -36,7 +36,8 @@ type Part struct {
 	Partial string `json:"partial,omitempty"`
 	// Sent is the number of messages that the sender gave to the transport.
 	Sent int64 `json:"sent_messages"`
-	// Offered and Throughput are the payload that the sender gave to the transport, and that arrived, per second.
+	// Offered and Throughput are the payload that the sender gave to the transport, and that arrived, per second: in the time of
+	// sending, or in that from the first arrival to the last if it is longer.
 	Offered    *float64 `json:"offered_bytes_per_second,omitempty"`
 	Throughput *float64 `json:"throughput_bytes_per_second,omitempty"`
 	// Packets are the IP packets that the sender sent without retransmissions, PerMessage those of each message. TCP's include
@@ -87,7 +88,7 @@ func (k *Kind) ofUDP(t *udp.Transfer) Part {
 			last = max(last, one.Arrived.At)
 		}
 	}
-	if p.Throughput = k.rate(float64(t.Counts.Arrived), last.Sub(first)); p.Throughput == nil && p.Sent > 0 {
+	if p.Throughput = k.rate(float64(t.Counts.Arrived), max(t.Duration(), last.Sub(first))); p.Throughput == nil && p.Sent > 0 {
 		p.Throughput = new(0.0) // all were lost
 	}
 	dropped := t.HostDropped()
@@ -137,7 +138,7 @@ func (k *Kind) ofTCP(t *tcp.Result, ipv6 bool) Part {
 		Partial: t.Cut, Sent: from.Payload / int64(k.opts.MessageBytes), CongestionControl: from.CongestionControl,
 		Packets:    max(0, from.Final.SegmentsOut-from.Final.RetransmittedSegments),
 		Offered:    k.rate(float64(from.Payload)/size, from.Last-from.First),
-		Throughput: k.rate(float64(to.Payload)/size, to.Last-to.First),
+		Throughput: k.rate(float64(to.Payload)/size, max(from.Last-from.First, to.Last-to.First)),
 	}
 	if p.Sent > 0 {
 		p.PerMessage = new(float64(p.Packets) / float64(p.Sent))

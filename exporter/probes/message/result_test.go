@@ -2,11 +2,15 @@ package message
 
 import (
 	"testing"
+	"time"
 
+	"oneway.example/exporter/instant"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic/tcp"
 	"oneway.example/exporter/traffic/udp"
 )
 
@@ -25,4 +29,44 @@ func TestLossOfAllPacketsIsPublished(t *testing.T) {
 			t.Errorf("%s is %v, %v; want %v", family.Name, got, ok, want)
 		}
 	}
+}
+
+// An outage at the end or at the begin does not shorten the time of the rate: of 1000 messages of 100 bytes, sent in 10 s, 100
+// or one arrive.
+func TestThroughputIsThatOfTheTimeOfSending(t *testing.T) {
+	const begin = instant.Time(1_800_000_000_000_000_000)
+	own := DefaultOptions()
+	own.MessageBytes = 100
+	k, err := NewKind(loadtest.DefaultOptions(), own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		from, until int // the messages that arrive
+		want        float64
+	}{{0, 1000, 10_000}, {0, 100, 1000}, {900, 1000, 1000}, {0, 1, 10}} {
+		x := &udp.Transfer{Received: &stream.Received{}, Sent: &stream.Sent{Begin: begin, End: begin.Add(9990 * time.Millisecond)}}
+		x.Counts = udp.Counts{Sent: 1000, Arrived: c.until - c.from, Lost: 1000 - c.until + c.from}
+		for i := c.from; i < c.until; i++ {
+			at := begin.Add(time.Duration(i)*10*time.Millisecond + time.Second)
+			x.Packets = append(x.Packets, udp.Packet{Arrived: sample.Stamp{At: at, Origin: sample.Kernel}, Copies: 1})
+		}
+		if got := k.ofUDP(x).Throughput; got == nil || *got < 0.99*c.want || *got > 1.01*c.want {
+			t.Errorf("UDP, messages %d to %d: %v, want %v", c.from, c.until, show(got), c.want)
+		}
+		y := &tcp.Result{
+			Sender:   []tcp.FlowEnd{{Payload: 100_000, Last: 9990 * time.Millisecond}},
+			Receiver: []tcp.FlowEnd{{Payload: int64(100 * (c.until - c.from)), First: time.Duration(c.from) * 10 * time.Millisecond, Last: time.Duration(c.until-1) * 10 * time.Millisecond}},
+		}
+		if got := k.ofTCP(y, false).Throughput; got == nil || *got < 0.99*c.want || *got > 1.01*c.want {
+			t.Errorf("TCP, messages %d to %d: %v, want %v", c.from, c.until, show(got), c.want)
+		}
+	}
+}
+
+func show(v *float64) any {
+	if v == nil {
+		return "absent"
+	}
+	return *v
 }
