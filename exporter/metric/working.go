@@ -37,20 +37,20 @@ var (
 	WorkingLoss = workingGroup.add(Desc{
 		Name: "oneway_working_loss_ratio", Kind: Gauge, Labels: perLoad, Values: loads,
 		Help:   "Share of the light test packets of the last run that this direction lost, 0..1, while traffic loaded the directions of label loaded.",
-		Absent: "As oneway_working_delay_seconds, but where fewer than 10 packets were decided. Packets after the last reply are not.",
+		Absent: "As oneway_working_delay_seconds, but where fewer than 10 packets, or fewer than half, were decided. Packets after the last reply are not.",
 		Source: "RFC 7680 section 4.1",
 	})
 	// WorkingR is oneway_working_r_factor.
 	WorkingR = workingGroup.add(Desc{
 		Name: "oneway_working_r_factor", Kind: Gauge, Labels: perLoad, Values: loads,
 		Help:   "Transmission rating R, 0..100, of a call with codec G.711 beside the load, from the delay, variation and loss of the light test packets.",
-		Absent: "Where oneway_working_delay_seconds is absent.",
+		Absent: "Where oneway_working_delay_seconds or oneway_working_loss_ratio is absent.",
 		Source: "ITU-T G.107 (06/2015) clause 7",
 	})
 	// WorkingRTT is oneway_working_round_trip_time_seconds.
 	WorkingRTT = workingGroup.add(Desc{
 		Name: "oneway_working_round_trip_time_seconds", Kind: Gauge, Labels: []string{Path, Probe, loadedL, QuantileL}, Values: loads,
-		Help:   "Quantile (0.5, 0.95) of the round-trip time of light test packets in the last run, the reflector's time left out, in seconds; it needs no synchronized clock.",
+		Help:   "Quantile (0.5, 0.95) of the round-trip time of those light test packets of the last run whose reply arrived within the loss timeout, the reflector's time left out, in seconds; it needs no synchronized clock.",
 		Absent: "As oneway_working_delay_seconds, but where fewer than 10 replies arrived; it needs no synchronized clocks.",
 		Source: "RFC 2681 section 2; RFC 9318 section 4.2.4",
 	})

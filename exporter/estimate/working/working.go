@@ -86,7 +86,7 @@ type Quantiles struct {
 type Way struct {
 	Decided int `json:"decided_packets"`
 	Lost    int `json:"lost_packets"`
-	// Loss needs 10 decided packets.
+	// Loss needs 10 decided packets, and no more that are not decided than are.
 	Loss *float64 `json:"loss_ratio,omitempty"`
 	// Delay needs 10 valid delays of packets that arrived; lost ones are in Loss only, so that Delay is the one of those
 	// packets that others receive. Reason is why it is absent.
@@ -94,7 +94,7 @@ type Way struct {
 	Reason string     `json:"reason,omitempty"`
 	// Variation is the delay less the least one of the part (RFC 5481).
 	Variation *Quantiles `json:"delay_variation_seconds,omitempty"`
-	// R is that of a G.711 call.
+	// R is that of a G.711 call. It needs Delay and Loss.
 	R *float64 `json:"r_factor,omitempty"`
 }
 
@@ -269,10 +269,13 @@ func quantiles(ascending []time.Duration, base time.Duration) *Quantiles {
 func way(packets []Packet, outcomes [][2]outcome, in []int, d sample.Direction) (w Way) {
 	var delays []time.Duration
 	var bound time.Duration
-	bursts, lostBefore := 0, false
+	bursts, lostBefore, unknown := 0, false, 0
 	reasons := map[sample.Reason]int{}
 	for _, i := range in {
 		f := outcomes[i][d]
+		if outcomes[i][sample.Forward] == undecided { // a packet that was lost forward is known not to reach the other
+			unknown++
+		}
 		if f == undecided {
 			continue
 		}
@@ -293,7 +296,7 @@ func way(packets []Packet, outcomes [][2]outcome, in []int, d sample.Direction) 
 			reasons[v.reason]++
 		}
 	}
-	if w.Decided >= minPackets {
+	if w.Decided >= minPackets && 2*unknown <= len(in) {
 		ratio := float64(w.Lost) / float64(w.Decided)
 		w.Loss = &ratio
 	}
@@ -305,6 +308,9 @@ func way(packets []Packet, outcomes [][2]outcome, in []int, d sample.Direction) 
 	w.Delay, w.Variation = quantiles(sorted, 0), quantiles(sorted, sorted[0])
 	limit := bound.Seconds()
 	w.Delay.ErrorBound = &limit
+	if w.Loss == nil {
+		return w
+	}
 	w.R = rate(voice.Path{Delay: sorted[0], Decided: uint64(w.Decided), Lost: uint64(w.Lost), Bursts: uint64(bursts)}, delays)
 	return w
 }

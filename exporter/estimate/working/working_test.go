@@ -255,3 +255,18 @@ func TestLateReplyReplacesTheLoss(t *testing.T) {
 		t.Errorf("%+v", part)
 	}
 }
+
+// The link is down from the middle of the load until the end: 28 of 40 packets have no reply, and nothing says where they were
+// lost.
+func TestMostlyUndecidedPacketsGiveNoLoss(t *testing.T) {
+	var p path
+	for i := range 40 {
+		p.send(time.Duration(i)*50*ms, 14*ms, 10*ms, i >= 12, false)
+	}
+	part := Evaluate(p.all, Span{}, []Load{{sample.Forward, span(0, 2*time.Second)}})[0]
+	for _, d := range sample.Directions() {
+		if w := part.Way(d); w.Decided != 12 || w.Loss != nil || w.R != nil || w.Delay == nil {
+			t.Errorf("%s: %d decided, loss %v, R %v, delay %v; want the delay only", d, w.Decided, show(w.Loss), show(w.R), w.Delay)
+		}
+	}
+}
