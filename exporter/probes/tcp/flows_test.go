@@ -134,6 +134,21 @@ func twoWay(first, second sample.Direction, omit time.Duration) *TwoWay {
 	return compareDirections(long, other, Evaluate(long, &o, false).PerSecond, half, omit)
 }
 
+// The first payload to the load server was lost, or met a queue: it arrived 230 ms after sending, not 20 ms, and was acknowledged
+// 250 ms after it. The true begin is within the bound.
+func TestTwoWayBoundHoldsIfTheFirstPayloadIsLate(t *testing.T) {
+	const half, late, truth = 20 * ms, 230 * ms, 3500 * ms
+	begin := time.Now()
+	long, other := shaped(sample.Reverse, 200*ms, []int64{9, 9, 9, 9, 9, 9, 9, 9}), shaped(sample.Forward, 730*ms, []int64{5, 5})
+	long.Begin, other.Begin = begin.Add(-200*ms), begin.Add(truth-late)
+	other.Sender[0].Samples = []tcp.Sample{{At: 0, Acked: 18}, {At: 240 * ms, Acked: 18}, {At: 250 * ms, Acked: 4000}}
+	o := DefaultOptions()
+	x := compareDirections(long, other, Evaluate(long, &o, false).PerSecond, half, 0)
+	if got := math.Abs(x.Begin - truth.Seconds()); got > x.Bound || x.Bound > 0.13 {
+		t.Errorf("begin %v s ± %v, true %v", x.Begin, x.Bound, truth.Seconds())
+	}
+}
+
 // The correlations were computed with NumPy.
 func TestTwoWayPartsAndCorrelationOfKnownTransfers(t *testing.T) {
 	for _, long := range sample.Directions() {

@@ -23,8 +23,8 @@ type TwoWay struct {
 	// Begin and End are the first and the last arrival of the other direction.
 	Begin float64 `json:"overlap_begin_seconds"`
 	End   float64 `json:"overlap_end_seconds"`
-	// Bound is the largest error of the time between both directions: half of the least round-trip time, as the first
-	// payload to the load server meets no queue, and takes a part of that.
+	// Bound is the largest error of the time between both directions: half of the time until the first payload to the load
+	// server was acknowledged, at least half of the least round-trip time. It arrived in that time.
 	Bound float64 `json:"time_error_bound_seconds"`
 	// Correlation is that of the throughput in each second in which both sent; nil: a direction did not vary, or there are
 	// too few seconds.
@@ -66,10 +66,11 @@ func (res *Result) overlap(r *loadtest.Run, results []*tcp.Result, omit time.Dur
 // compareDirections compares the transfers of two directions; long has the rates of each second of the first, and half is
 // half of the least round-trip time.
 func compareDirections(first, second *tcp.Result, long []float64, half, omit time.Duration) *TwoWay {
-	flows, zero := arrivals(first), clockZero(first, half)
+	bound := max(half, firstAcked(first)/2, firstAcked(second)/2)
+	flows, zero := arrivals(first), clockZero(first, bound)
 	zero = zero.Add(firstOf(flows))
 	flows = arrivals(second)
-	shift, end, other := clockZero(second, half).Sub(zero), time.Duration(0), make([]float64, len(long))
+	shift, end, other := clockZero(second, bound).Sub(zero), time.Duration(0), make([]float64, len(long))
 	for _, f := range flows {
 		for i := range f {
 			f[i].At += shift
@@ -80,7 +81,7 @@ func compareDirections(first, second *tcp.Result, long []float64, half, omit tim
 		}
 	}
 	begin := firstOf(flows)
-	x := &TwoWay{Begin: begin.Seconds(), End: end.Seconds(), Bound: half.Seconds()}
+	x := &TwoWay{Begin: begin.Seconds(), End: end.Seconds(), Bound: bound.Seconds()}
 	p := fairness.Around(long, begin, end, omit)
 	x.Directions = [2]Part{
 		{Direction: first.Plan.Direction.String(), Before: p.Before, During: p.During, After: p.After, PerSecond: long},
@@ -93,12 +94,26 @@ func compareDirections(first, second *tcp.Result, long []float64, half, omit tim
 }
 
 // clockZero returns when the times of the receiver began, by the clock of this end. For those of the load server it is known
-// from its first payload, which left here when this end began.
-func clockZero(t *tcp.Result, half time.Duration) time.Time {
+// from its first payload, which left here when this end began, and arrived at most twice the bound later.
+func clockZero(t *tcp.Result, bound time.Duration) time.Time {
 	if t.Plan.Direction == sample.Reverse {
 		return t.Begin
 	}
-	return t.Begin.Add(half - firstOf(arrivals(t)))
+	return t.Begin.Add(bound - firstOf(arrivals(t)))
+}
+
+// firstAcked returns when this end knew that the first payload had arrived at the load server; 0: it received it, or no sample
+// has it.
+func firstAcked(t *tcp.Result) (first time.Duration) {
+	if t.Plan.Direction == sample.Reverse {
+		return 0
+	}
+	for i := range t.Sender {
+		if at, ok := t.Sender[i].FirstAcked(); ok && (first == 0 || at < first) {
+			first = at
+		}
+	}
+	return first
 }
 
 // firstOf returns the first arrival of flows of which one has arrivals.

@@ -271,6 +271,15 @@ type FlowEnd struct {
 	Samples []Sample       `json:"-"`
 }
 
+// FirstAcked returns the time of the first sample of the client's end in which payload was acknowledged; false: none has it.
+func (f *FlowEnd) FirstAcked() (time.Duration, bool) {
+	i := slices.IndexFunc(f.Samples, func(s Sample) bool { return s.Acked > 1+cookieBytes+1 }) // SYN, cookie, index
+	if i < 0 {
+		return 0, false
+	}
+	return f.Samples[i].At, true
+}
+
 // Sample is the state of a connection at a time. All fields have a fixed size, for encoding/binary.
 type Sample struct {
 	// At is the time since this end began; it increases.
