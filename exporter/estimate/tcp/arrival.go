@@ -128,8 +128,8 @@ type State struct {
 	At time.Duration
 	// RTT is the smoothed round-trip time; zero: none yet.
 	RTT time.Duration
-	// Outstanding are the bytes that were sent and not acknowledged.
-	Outstanding int64
+	// Acked and Outstanding are the bytes that were acknowledged, and those sent and not yet acknowledged.
+	Acked, Outstanding int64
 	// Busy is the time with data to send, of which RwndLimited waited for the peer's receive window and SndbufLimited for
 	// room in the send buffer.
 	Busy, RwndLimited, SndbufLimited time.Duration
@@ -140,6 +140,8 @@ type Sending struct {
 	// Quartiles and Mean are those of the smoothed round-trip times, under the flows' own load.
 	Quartiles [3]time.Duration
 	Mean      time.Duration
+	// OfBytes is the mean over the acknowledged bytes: where the rate varies, most bytes leave while the times are short.
+	OfBytes time.Duration
 	// Window is the largest number of outstanding bytes of a flow, as the mean of all flows; MeanWindow the mean number.
 	Window, MeanWindow float64
 }
@@ -148,9 +150,9 @@ type Sending struct {
 // as the traces of the first seconds have many more. The interval is more than zero.
 func Sent(flows [][]State, interval, omit time.Duration) (r Sending, ok bool) {
 	var all []time.Duration
-	sum := 0.0
+	sum, ofBytes, bytes := 0.0, 0.0, 0.0
 	for _, f := range flows {
-		next, largest := omit, int64(0)
+		next, largest, acked := omit, int64(0), int64(-1)
 		for _, s := range f {
 			if s.At < omit || s.RTT <= 0 {
 				continue
@@ -161,6 +163,10 @@ func Sent(flows [][]State, interval, omit time.Duration) (r Sending, ok bool) {
 			}
 			all, sum = append(all, s.RTT), sum+float64(s.RTT)
 			r.MeanWindow += float64(s.Outstanding)
+			if acked >= 0 && s.Acked > acked {
+				bytes, ofBytes = bytes+float64(s.Acked-acked), ofBytes+float64(s.Acked-acked)*float64(s.RTT)
+			}
+			acked = s.Acked
 			next += interval * ((s.At-next)/interval + 1) // a sample may be late
 		}
 		r.Window += float64(largest) / float64(len(flows))
@@ -173,6 +179,9 @@ func Sent(flows [][]State, interval, omit time.Duration) (r Sending, ok bool) {
 		r.Quartiles[i] = order.Quantile(all, float64(i+1)/4)
 	}
 	r.Mean = time.Duration(sum / float64(len(all)))
+	if r.OfBytes = r.Mean; bytes > 0 {
+		r.OfBytes = time.Duration(ofBytes / bytes)
+	}
 	r.MeanWindow /= float64(len(all))
 	return r, true
 }

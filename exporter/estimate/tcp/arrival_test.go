@@ -182,3 +182,24 @@ func TestRatesOfFlowsAreThoseOfTheTimeInWhichAllSent(t *testing.T) {
 		}
 	}
 }
+
+// A window of 64 kB over a link that carries 50 kB/s and 500 kB/s in turns of 10 s: the time with the long round trips has few of
+// the bytes.
+func TestWindowModelHoldsWhereTheRateVaries(t *testing.T) {
+	var f []State
+	const interval, window = 100 * time.Millisecond, 64_000
+	acked := int64(0)
+	for i := range 600 {
+		rate := []int64{50_000, 500_000}[i/100%2]
+		acked += rate / 10
+		f = append(f, State{At: time.Duration(i) * interval, RTT: time.Duration(window * int64(time.Second) / rate), Acked: acked, Outstanding: window})
+	}
+	s, ok := Sent([][]State{f}, interval, 0)
+	rate, known := Window(Conditions{MeanWindow: s.MeanWindow, RTT: s.OfBytes.Seconds()})
+	if want := 275_000.0; !ok || !known || math.Abs(rate/want-1) > 0.01 {
+		t.Errorf("%v, want %v", rate, want)
+	}
+	if s.Mean != 704*time.Millisecond {
+		t.Errorf("mean of the time %v", s.Mean)
+	}
+}

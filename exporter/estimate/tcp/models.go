@@ -14,7 +14,7 @@ type Conditions struct {
 	MeanWindow float64 `json:"mean_window_bytes"`
 	// MSS is the payload of a full segment, in bytes.
 	MSS float64 `json:"mss_bytes"`
-	// RTT is the mean round-trip time, and RTO the first retransmission timeout, in seconds.
+	// RTT is the mean round-trip time of the acknowledged bytes, and RTO the first retransmission timeout, in seconds.
 	RTT float64 `json:"rtt_seconds"`
 	RTO float64 `json:"rto_seconds"`
 	// Loss is the share of segments that indicate a loss, 0 to 1.
@@ -38,8 +38,8 @@ func Models() [4]Model {
 	}
 }
 
-// Window returns the mean window in each round trip: what leaves, if window and round-trip time are those of the same
-// segments. It needs no assumption, and shows that the measured values agree.
+// Window returns the mean window in each round trip: what leaves, as the round-trip time is that of the same segments
+// (Little 1961). It shows that the measured values agree; where the rate varies, the smoothed round-trip time follows late.
 func Window(c Conditions) (float64, bool) {
 	return known(c.MeanWindow/c.RTT, c.RTT > 0 && c.MeanWindow > 0)
 }

@@ -35,7 +35,7 @@ func (d *Direction) compare(t *tcp.Result, sent estimate.Sending, link option.Ra
 	if link > 0 {
 		d.LinkRate = new(float64(link))
 	}
-	c := estimate.Conditions{Window: sent.Window, MeanWindow: sent.MeanWindow, RTT: sent.Mean.Seconds()}
+	c := estimate.Conditions{Window: sent.Window, MeanWindow: sent.MeanWindow, RTT: sent.OfBytes.Seconds()}
 	header, n, complete := 0.0, float64(len(t.Sender)), true
 	for i := range t.Sender {
 		f := &t.Sender[i].Final

@@ -154,7 +154,7 @@ func (d *Direction) sender(t *tcp.Result, omit time.Duration) estimate.Sending {
 		ecn = ecn || f.Final.Negotiated&tcpsocket.ECN != 0
 		for _, s := range f.Samples {
 			states[i] = append(states[i], estimate.State{
-				At: s.At, RTT: s.RTT, Outstanding: s.Outstanding, Busy: s.Busy, RwndLimited: s.RwndLimited, SndbufLimited: s.SndbufLimited,
+				At: s.At, RTT: s.RTT, Acked: s.Acked, Outstanding: s.Outstanding, Busy: s.Busy, RwndLimited: s.RwndLimited, SndbufLimited: s.SndbufLimited,
 			})
 		}
 		if n := len(states[i]); n > 0 {
