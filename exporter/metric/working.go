@@ -43,7 +43,7 @@ var (
 	// WorkingR is oneway_working_r_factor.
 	WorkingR = workingGroup.add(Desc{
 		Name: "oneway_working_r_factor", Kind: Gauge, Labels: perLoad, Values: loads,
-		Help:   "Transmission rating R, 0..100, of a call with codec G.711 beside the load, from the delay, variation and loss of the light test packets.",
+		Help:   "Transmission rating R, 0..100, of a call with codec G.711 beside the load, from the delay, variation and loss of the light test packets. With so few it is coarse: one of 20 packets that is lost or late for playout lowers it by 50, one of 100 by 18.",
 		Absent: "Where oneway_working_delay_seconds or oneway_working_loss_ratio is absent.",
 		Source: "ITU-T G.107 (06/2015) clause 7",
 	})

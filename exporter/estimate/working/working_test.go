@@ -270,3 +270,28 @@ func TestMostlyUndecidedPacketsGiveNoLoss(t *testing.T) {
 		}
 	}
 }
+
+// The description of oneway_working_r_factor has these figures.
+func TestOnePacketLowersRByWhatTheMetricSays(t *testing.T) {
+	for _, c := range []struct {
+		packets int
+		lowers  float64
+	}{{20, 50}, {100, 18}} {
+		var whole, lost, late path
+		for i := range c.packets {
+			at, delay := time.Duration(i)*100*ms, 14*ms
+			if i == c.packets/2 {
+				delay += 60 * ms
+			}
+			whole.send(at, 14*ms, 10*ms, false, false)
+			lost.send(at, 14*ms, 10*ms, i == 3, false)
+			late.send(at, delay, 10*ms, false, false)
+		}
+		r := func(p *path) float64 { return *Evaluate(p.all, span(0, time.Minute), nil)[0].Forward.R }
+		for _, one := range []float64{r(&whole) - r(&lost), r(&whole) - r(&late)} {
+			if math.Abs(one-c.lowers) > 2 {
+				t.Errorf("one of %d packets lowers R by %v, want %v", c.packets, one, c.lowers)
+			}
+		}
+	}
+}
