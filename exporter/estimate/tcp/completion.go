@@ -7,7 +7,7 @@ import (
 	"oneway.example/exporter/estimate/order"
 )
 
-// Completions are the times that short flows took, from the first byte sent to the last acknowledged.
+// Completions are the times that short flows took (RFC 5166 section 2.1).
 type Completions struct {
 	ascending  []time.Duration
 	unfinished int
