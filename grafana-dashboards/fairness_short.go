@@ -96,7 +96,7 @@ func messagesTable() *tablepanel.PanelBuilder {
 	arrived, offered := each(from(messaged, metric.MessageThroughput)), each(from(messaged, metric.MessageOffered))
 	p := columns(text{
 		"UDP against TCP",
-		"Messages of one size at one rate in the last run, by transport: payload that the sender gave to it, payload that arrived, its share of the offered one, and loss: the share of the UDP packets that were lost, or of the TCP payload that was sent again. Nagle's algorithm joins small messages to full segments. Corresponds to the D-ITG report, section 2.2.",
+		"Messages of one size at one rate in the last run, by transport: payload that the sender gave to it, payload that arrived, its share of the offered one, the share of the UDP packets that were lost, and of the TCP payload that was retransmitted. Nagle's algorithm joins small messages to full segments. Corresponds to the D-ITG report, section 2.2.",
 		"none", noMessages,
 	},
 		column{title: "direction", label: metric.Direction, empty: "no completed run"},
@@ -107,7 +107,8 @@ func messagesTable() *tablepanel.PanelBuilder {
 		column{title: "offered", query: bitsOf(offered), unit: inBits, own: props{prop("decimals", 2)}},
 		column{title: "arrived", query: bitsOf(arrived), unit: inBits, own: props{prop("decimals", 2)}},
 		column{title: "arrived / offered", query: arrived + " / (" + offered + " > 0)", unit: "percentunit", own: props{prop("custom.minWidth", 120)}},
-		column{title: "loss", query: each(from(messaged, metric.MessageLoss)), unit: "percentunit", own: props{prop("decimals", 2)}},
+		column{title: "lost", query: each(from(messaged, metric.MessageLoss)), unit: "percentunit", own: props{prop("decimals", 2)}},
+		column{title: "retransmitted", query: each(from(messaged, metric.MessageRetransmitted)), unit: "percentunit", own: props{prop("decimals", 2)}},
 	).Span(14).Height(9).Decimals(1).Thresholds(steps(step{0, gray}))
 	return p.WithTransformation(sortedBy("transport")).WithTransformation(numberOf("message")).
 		WithTransformation(sortedBy("message")).WithTransformation(sortedBy("direction"))

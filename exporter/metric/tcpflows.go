@@ -76,9 +76,16 @@ var (
 	// MessageLoss is oneway_message_loss_ratio.
 	MessageLoss = tcpGroup.add(Desc{
 		Name: "oneway_message_loss_ratio", Kind: Gauge, Labels: perMessage, Values: transports,
-		Help:   "Share of the last run's UDP packets that were lost, or of its TCP payload that was sent again, 0..1.",
-		Absent: "Where oneway_message_throughput_bytes_per_second is absent.",
-		Source: "RFC 7680 section 4.1; RFC 6349 section 4.2; D-ITG report section 2.2",
+		Help:   "Share of the last run's UDP packets that were lost, 0..1.",
+		Absent: "For TCP, and where oneway_message_throughput_bytes_per_second is absent.",
+		Source: "RFC 7680 section 4.1; D-ITG report section 2.2",
+	})
+	// MessageRetransmitted is oneway_message_retransmitted_ratio.
+	MessageRetransmitted = tcpGroup.add(Desc{
+		Name: "oneway_message_retransmitted_ratio", Kind: Gauge, Labels: perMessage, Values: transports,
+		Help:   "Share of the TCP payload bytes sent in the last run that were retransmissions, 0..1.",
+		Absent: "For UDP, and where oneway_message_throughput_bytes_per_second is absent.",
+		Source: "RFC 6349 section 4.2",
 	})
 )
 

@@ -149,7 +149,8 @@ func (k *Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 		labels := []string{p.Direction, strconv.Itoa(res.MessageBytes), string(p.Transport)}
 		v.Set(metric.MessageThroughput, *p.Throughput, labels...)
 		v.SetKnown(metric.MessageOffered, p.Offered, labels...)
-		v.SetKnown(metric.MessageLoss, cmp.Or(p.Loss, p.Retransmitted), labels...)
+		v.SetKnown(metric.MessageLoss, p.Loss, labels...)
+		v.SetKnown(metric.MessageRetransmitted, p.Retransmitted, labels...)
 	}
 }
 

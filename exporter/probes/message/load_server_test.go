@@ -54,7 +54,11 @@ func TestRunWithARealLoadServerIsPublished(t *testing.T) {
 		if n := *p.PerMessage; n <= 0 || n > 1.1 || by == UDP && n != 1 {
 			t.Errorf("%s, %s: %v packets per message", d, by, n)
 		}
-		for _, family := range []*metric.Desc{metric.MessageThroughput, metric.MessageOffered, metric.MessageLoss} {
+		lost := metric.MessageRetransmitted
+		if by == UDP {
+			lost = metric.MessageLoss
+		}
+		for _, family := range []*metric.Desc{metric.MessageThroughput, metric.MessageOffered, lost} {
 			if v, ok := sink.Value(family, "a-to-b", "message", d, "512", string(by)); !ok || v < 0 {
 				t.Errorf("%s, %s: %s is %v, %v", d, by, family.Name, v, ok)
 			}
