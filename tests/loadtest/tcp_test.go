@@ -97,7 +97,7 @@ func TestUnknownTrafficIsRefusedByNameWithThoseKnown(t *testing.T) {
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}), Links: link.NewTable(nil)}
 	target := probe.Target{Path: "office", Probe: "bulk", Peer: "127.0.0.1"}
 	out, err := loadtest.RunOnce(t.Context(), env, target, o, loadtcp.Bulk{For: time.Second, Most: 1 << 20}, nil, nil)
-	want := "load server " + o.LoadServer + `: refused: wrong_version: traffic "bulk" is unknown to this load server, oneway 1.2.3; it has udp, tcp`
+	want := "load server " + o.LoadServer + `: refused: wrong_version: traffic "bulk" is unknown to this load server, oneway 1.2.3; it has udp, tcp, mixed`
 	if err == nil || out.Error != want || out.Result != loadtest.Refused || out.Reason != string(loadcontrol.WrongVersion) {
 		t.Errorf("%+v\n got %v\nwant %s", out, err, want)
 	}
