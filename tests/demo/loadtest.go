@@ -53,17 +53,6 @@ const trainProbe = `      - type: train
         timeout: 6m
 `
 
-// sizeSweepProbe runs only after the table, if the demo keeps running.
-const sizeSweepProbe = `      - type: size_sweep
-        every: %[1]s
-        token_file: %[2]s
-        pin: %[3]s
-        packet_bytes: [64, 512, 1500]
-        packet_rates: [20, 100, 500]
-        cell_duration: 2s
-        max_wait: 10m
-`
-
 // prepareLoadTest makes a token and returns the server's configuration section.
 func (s *stack) prepareLoadTest(binary string, server *lab.Host) (string, error) {
 	tokens := filepath.Join(s.dir, "tokens")
@@ -169,17 +158,6 @@ func merge(old, later []row) []row {
 		}
 	}
 	return old
-}
-
-// resume runs all probes concurrently, while the demo keeps running.
-func (s *stack) resume(ctx context.Context, profile lab.Profile) error {
-	probes, err := s.loadTestProbes(ctx, profile, saturationProbe+trainProbe+sizeSweepProbe+tcpProbe, "5m")
-	if err != nil {
-		return err
-	}
-	bare, _, _ := strings.Cut(s.configs["client"], "      - type: stamp")
-	light := fmt.Sprintf(stampProbe, s.pace, lossTimeout, lookWindow)
-	return errors.Join(s.reload(ctx, "server", s.configs["server"]), s.reload(ctx, "client", bare+light+probes))
 }
 
 func (s *stack) loadTestProbes(ctx context.Context, profile lab.Profile, format, every string) (string, error) {
