@@ -133,7 +133,7 @@ func bufferCellsRow(b *boardBuilder) {
 	size := props{prop("unit", "bytes"), prop("decimals", 1), prop("noValue", "auto"), prop("custom.align", "right")}
 	p := columns(text{
 		"Cells, $direction",
-		"Each combination of send buffer, receive buffer and congestion control: quartiles of the throughput of its repetitions, quartiles of the sender's smoothed round-trip time, retransmitted share, and what models predict. auto: auto-tuning. Corresponds to thesis figures 6.5 and 6.7 and Halepovic table 2.",
+		"Each combination of send buffer, receive buffer and congestion control: quartiles of the throughput of its repetitions, quartiles of the sender's smoothed round-trip time, retransmitted share, and what models predict (Mathis: only with retransmissions). auto: auto-tuning. Corresponds to thesis figures 6.5 and 6.7 and Halepovic table 2.",
 		"none", noBufferSweep,
 	},
 		column{title: "algorithm", label: congestionControl, empty: "no completed run"},

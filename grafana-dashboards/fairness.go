@@ -93,8 +93,8 @@ func twoWayRow(b *boardBuilder) {
 	b.WithPanel(twoWayRuns())
 	b.WithPanel(runs(plot(text{
 		"Correlation of the directions, run by run",
-		"Correlation coefficient (Pearson) of the throughput of both directions in the seconds in which both sent. Near -1: one takes what the other loses; Halepovic table 3 has -0.71.",
-		"none", noTwoWay + " in this time range",
+		"Correlation coefficient (Pearson) of the throughput of both directions in the seconds in which both sent. Near -1: one takes what the other loses; Halepovic table 3 has -0.71. Without 4 independent seconds there is none: short overlaps, or rates that resemble those of the second before.",
+		"none", noTwoWay + " in this time range, or too few independent seconds in which both sent",
 	}, ranged(fresh(crossing, from(crossing, metric.TCPTwoWayCorrelation)), "correlation"))).
 		Span(7).Height(9).Min(-1).Max(1).Thresholds(steps(step{0, "transparent"})).
 		OverrideByName("correlation", props{color(green), prop("custom.lineWidth", 2)}))

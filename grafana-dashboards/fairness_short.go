@@ -39,7 +39,7 @@ func shortFlowsRow(b *boardBuilder) {
 	b.WithPanel(bySizeOfFlow(curve(text{
 		"Completion time, CDF by size, $direction",
 		"Share of the short flows of all runs in the time range that completed within this time; flows that did not end are not in it. " + readOff,
-		"percentunit", noShort + " in this time range",
+		"percentunit", slimOr + "fewer than 2 completed runs of the probe tcp_short in this time range",
 	}, axis{label: "le", column: flowBytes, unit: "s", log: 10},
 		distribution{metric.TCPCompletion, short, []string{chosen}, flowBytes, false}.curves()).
 		Min(0).Max(1).

@@ -29,7 +29,7 @@ func loadTestRunsRow(b *boardBuilder) {
 			prop("custom.cellOptions", map[string]string{"type": "color-text"}), prop("mappings", resultWords()),
 		}},
 		column{title: "reason", label: metric.ReasonL},
-		column{title: "runs", query: "round(sum by (probe, result, reason) (increase(" + from(anyTest, metric.Runs) + dashboardRange + "))) > 0", own: props{prop("decimals", 0)}},
+		column{title: "runs", query: runsIn("$__range"), own: props{prop("decimals", 0)}},
 	).Span(12).Thresholds(steps(step{0, gray})))
 	b.WithPanel(runsByResult())
 	b.WithPanel(quota())
@@ -46,8 +46,8 @@ func lastAndNext() *tablepanel.PanelBuilder {
 	},
 		column{title: "probe", label: metric.Probe, empty: "none configured"},
 		column{title: "interval", query: each(from(anyTest, metric.RunInterval)), unit: "s"},
-		column{title: "last run", query: each("1000 * " + last), unit: "dateTimeFromNow", own: props{prop("custom.minWidth", 130)}},
-		column{title: "next run", query: each("1000 * " + from(anyTest, metric.RunNext)), unit: "dateTimeFromNow", own: props{prop("custom.minWidth", 130)}},
+		column{title: "last run", query: each("1000 * " + last), unit: "dateTimeFromNow", own: props{prop("custom.minWidth", 150)}},
+		column{title: "next run", query: each("1000 * " + from(anyTest, metric.RunNext)), unit: "dateTimeFromNow", own: props{prop("custom.minWidth", 150)}},
 		column{title: "duration", query: each(from(anyTest, metric.RunDuration)), unit: "s"},
 		column{title: "state", query: each(from(anyTest, metric.TestRunning)), own: props{
 			prop("mappings", values(map[string]dashboard.ValueMappingResult{
@@ -64,12 +64,18 @@ func resultWords() []dashboard.ValueMapping {
 	})
 }
 
+// runsIn counts the runs of a time. The first of a series is counted, too: increase begins at its value.
+func runsIn(time string) string {
+	n := from(anyTest, metric.Runs)
+	return "round(sum by (probe, result, reason) ((" + n + " unless " + n + " offset " + time + ") or increase(" + n + "[" + time + "]))) > 0"
+}
+
 func runsByResult() *timeseries.PanelBuilder {
 	return bars(counted(text{
 		"Runs per hour",
 		"Runs that were due in the hour before each point, by result and reason. OnewayRunsFailing counts the results refused, failed and incomplete. For skipped runs see OnewayRunResultStale and OnewayDataQuotaExhausted.",
 		"none", noRun,
-	}, leastMinute, ranged("round(sum by (probe, result, reason) (increase("+from(anyTest, metric.Runs)+"[1h]))) > 0", "{{probe}}: {{result}} {{reason}}"))).
+	}, leastMinute, ranged(runsIn("1h"), "{{probe}}: {{result}} {{reason}}"))).
 		Thresholds(steps(step{0, "transparent"})).
 		OverrideByRegexp("/: completed /", props{color(green)}).
 		OverrideByRegexp("/: incomplete /", props{color(orange)}).
