@@ -22,6 +22,8 @@ const (
 	// reflectSessions is the most STAMP sessions of a session's reflector: a client has one, and a new one if its NAT
 	// changes.
 	reflectSessions = 4
+	// reflectRequests of a session are tried: each searches a port. A client sends one.
+	reflectRequests = 8
 	// reflectBuffer is the receive buffer of its socket: of the packets of more than a second at the highest rate.
 	reflectBuffer = 256 << 10
 )
@@ -46,10 +48,13 @@ func (s *session) reflect(m *loadcontrol.Reflect) *loadcontrol.Refusal {
 }
 
 func (s *session) openReflector(m *loadcontrol.Reflect) (reply loadcontrol.Reflecting, refusal *loadcontrol.Refusal) {
+	s.reflectRequests++
 	limits, refusal := s.Limits()
 	switch {
 	case refusal != nil:
 		return reply, refusal
+	case s.reflectRequests > reflectRequests:
+		return reply, badRequest("the session has asked %d times for a reflector", reflectRequests)
 	case s.reflecting != nil:
 		return reply, badRequest("the session has a reflector already")
 	case m.Bytes <= 0 || m.Bytes > maxAnnounced:

@@ -3,6 +3,7 @@ package loadserver
 import (
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -201,6 +202,12 @@ func TestRefusedReflectorLeavesTheSession(t *testing.T) {
 		if r := remoteend.Refusal(t, err); r.Reason != want {
 			t.Errorf("%d bytes: %v, want %s", bytes, r, want)
 		}
+	}
+	for range reflectRequests {
+		_, err = c.Reflect(t.Context(), loadcontrol.Reflect{Bytes: 30_000})
+	}
+	if r := remoteend.Refusal(t, err); r.Reason != loadcontrol.BadRequest || !strings.Contains(r.Detail, "has asked 8 times") {
+		t.Errorf("further requests: %v", r)
 	}
 	if refusal := h.Take(60_000); refusal != nil {
 		t.Errorf("the refused reflector has kept bytes: %v", refusal)

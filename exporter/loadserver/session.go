@@ -63,7 +63,8 @@ type session struct {
 	sockets   []net.Listener
 	settle    [2]func(bytes int64, now time.Time) // of the last draw by direction; nil: none
 
-	reflecting *reflecting // used by the goroutine of serve only; nil: no reflector
+	reflecting      *reflecting // used by the goroutine of serve only; nil: no reflector
+	reflectRequests int
 }
 
 var _ traffic.Host = (*session)(nil)

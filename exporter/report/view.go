@@ -85,6 +85,16 @@ func (v values) MarshalJSON() ([]byte, error) {
 	return append(b, ']'), nil
 }
 
+var errPoints = fmt.Errorf("decode report: want a series of at most %d points", maxPoints)
+
+// UnmarshalJSON decodes an array of at most maxPoints numbers.
+func (v *values) UnmarshalJSON(b []byte) error {
+	if bytes.Count(b, []byte(",")) >= maxPoints {
+		return errPoints
+	}
+	return json.Unmarshal(b, (*[]float64)(v))
+}
+
 // Limits of a View.
 const (
 	maxItems  = 64      // notes, drawings, series of a drawing

@@ -139,6 +139,7 @@ func TestDamagedViewIsAnError(t *testing.T) {
 		"drawings": `"view":{"drawings":` + many("{}") + `},"body":{}}`,
 		"series":   `"view":{"drawings":[{"series":` + many("null") + `}]},"body":{}}`,
 		"points":   `"view":{"drawings":[{"series":[{"x":` + many("0") + `}]}]},"body":{}}`,
+		"401":      `"view":{"drawings":[{"series":[{"x":[` + strings.Repeat("0,", 400) + `0]}]}]},"body":{}}`,
 		"65":       `"view":{"drawings":[` + strings.Repeat("{},", 64) + `{}]},"body":{}}`,
 		"deep":     `"view":` + strings.Repeat("[", 1<<20),
 	} {
