@@ -45,14 +45,14 @@ func lastAndNext() *tablepanel.PanelBuilder {
 		"none", noRun,
 	},
 		column{title: "probe", label: metric.Probe, empty: "none configured"},
-		column{title: "interval", query: each(from(anyTest, metric.RunInterval)), unit: "s", own: props{prop("custom.minWidth", 85)}},
+		column{title: "interval", query: each(from(anyTest, metric.RunInterval)), unit: "s", own: props{prop("custom.width", 95)}},
 		column{title: "last run", query: each("1000 * " + last), unit: "dateTimeFromNow", own: props{prop("custom.minWidth", 150)}},
 		column{title: "next run", query: each("1000 * " + from(anyTest, metric.RunNext)), unit: "dateTimeFromNow", own: props{prop("custom.minWidth", 150)}},
-		column{title: "duration", query: each(from(anyTest, metric.RunDuration)), unit: "s", own: props{prop("custom.minWidth", 85)}},
+		column{title: "duration", query: each(from(anyTest, metric.RunDuration)), unit: "s", own: props{prop("custom.width", 95)}},
 		column{title: "state", query: each(from(anyTest, metric.TestRunning)), own: props{
 			prop("mappings", values(map[string]dashboard.ValueMappingResult{
 				"1": word("running", blue, 0), "0": word("idle", gray, 1),
-			})), prop("custom.cellOptions", map[string]string{"type": "color-text"}), prop("custom.minWidth", 75),
+			})), prop("custom.cellOptions", map[string]string{"type": "color-text"}), prop("custom.width", 75),
 		}},
 	).Thresholds(steps(step{0, gray}))
 }
