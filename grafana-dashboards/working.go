@@ -116,7 +116,7 @@ func workingTable(base string) *tablepanel.PanelBuilder {
 	median := of(metric.WorkingDelay, half)
 	return columns(text{
 		"Delay, variation, loss and R of others, the last run",
-		"Light test packets of each direction before the load (idle) and while it ran: median one-way delay with its error bound, what the load added to the idle median (a constant clock error cancels), 95th percentile, delay variation (95th percentile above the least), loss, and transmission rating R of a call (G.107, codec G.711).",
+		"Light test packets of each direction before the load (idle) and while it ran: median one-way delay with its error bound, what the load added to the idle median (a constant clock error cancels), 95th percentile, delay variation (95th percentile above the least), loss, and transmission rating R of a call (G.107, codec G.711) with its change by one packet more or less lost.",
 		"none", noWorking,
 	},
 		column{title: "direction", label: metric.Direction, empty: "no completed run"},
@@ -134,5 +134,6 @@ func workingTable(base string) *tablepanel.PanelBuilder {
 				{"value": nil, "color": red}, {"value": callLimit, "color": yellow}, {"value": 80, "color": green},
 			}}),
 		}},
+		column{title: "R by a packet", query: of(metric.WorkingRStep), own: props{prop("decimals", 0), prop("custom.minWidth", 110)}},
 	).Span(24).Height(8).Decimals(1).Thresholds(steps(step{0, gray})).WithTransformation(sortedBy("load")).WithTransformation(sortedBy("direction"))
 }

@@ -111,6 +111,7 @@ func (w *Working) publish(v *Values) {
 			setAll(metric.WorkingVariation, way.Variation, name, loaded)
 			v.SetKnown(metric.WorkingLoss, way.Loss, name, loaded)
 			v.SetKnown(metric.WorkingR, way.R, name, loaded)
+			v.SetKnown(metric.WorkingRStep, way.RStep, name, loaded)
 			if way.Delay != nil {
 				v.SetKnown(metric.WorkingDelayBound, way.Delay.ErrorBound, name, loaded)
 			}

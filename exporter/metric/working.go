@@ -47,6 +47,13 @@ var (
 		Absent: "Where oneway_working_delay_seconds or oneway_working_loss_ratio is absent.",
 		Source: "ITU-T G.107 (06/2015) clause 7",
 	})
+	// WorkingRStep is oneway_working_step_r_factor.
+	WorkingRStep = workingGroup.add(Desc{
+		Name: "oneway_working_step_r_factor", Kind: Gauge, Labels: perLoad, Values: loads,
+		Help:   "Largest change of oneway_working_r_factor if one light test packet more, or one less, had been lost: how coarse R of so few packets is.",
+		Absent: "Where oneway_working_r_factor is absent.",
+		Source: "ITU-T G.107 (06/2015) clause 7.5; design, invariant 1",
+	})
 	// WorkingRTT is oneway_working_round_trip_time_seconds.
 	WorkingRTT = workingGroup.add(Desc{
 		Name: "oneway_working_round_trip_time_seconds", Kind: Gauge, Labels: []string{Path, Probe, loadedL, QuantileL}, Values: loads,

@@ -9,6 +9,7 @@ package working
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -94,8 +95,10 @@ type Way struct {
 	Reason string     `json:"reason,omitempty"`
 	// Variation is the delay less the least one of the part (RFC 5481).
 	Variation *Quantiles `json:"delay_variation_seconds,omitempty"`
-	// R is that of a G.711 call. It needs Delay and Loss.
-	R *float64 `json:"r_factor,omitempty"`
+	// R is that of a G.711 call. It needs Delay and Loss. RStep is its largest change if one packet more, or one less, had
+	// been lost: R of few packets is coarse.
+	R     *float64 `json:"r_factor,omitempty"`
+	RStep *float64 `json:"r_factor_step,omitempty"`
 }
 
 // Part is the result of one part of the run.
@@ -311,8 +314,30 @@ func way(packets []Packet, outcomes [][2]outcome, in []int, d sample.Direction) 
 	if w.Loss == nil {
 		return w
 	}
-	w.R = rate(voice.Path{Delay: sorted[0], Decided: uint64(w.Decided), Lost: uint64(w.Lost), Bursts: uint64(bursts)}, delays)
+	path := voice.Path{Delay: sorted[0], Decided: uint64(w.Decided), Lost: uint64(w.Lost), Bursts: uint64(bursts)}
+	if w.R = rate(path, delays); w.R != nil {
+		w.RStep = step(path, delays, *w.R)
+	}
 	return w
+}
+
+// step returns Way.RStep.
+func step(path voice.Path, delays []time.Duration, r float64) *float64 {
+	largest := 0.0
+	other := func(lost, bursts uint64) {
+		p := path
+		p.Lost, p.Bursts = lost, min(bursts, lost)
+		if v := rate(p, delays); v != nil {
+			largest = max(largest, math.Abs(*v-r))
+		}
+	}
+	if path.Lost < path.Decided {
+		other(path.Lost+1, path.Bursts+1)
+	}
+	if path.Lost > 0 {
+		other(path.Lost-1, path.Bursts)
+	}
+	return &largest
 }
 
 // why is the most frequent reason of invalid delays, if they are more than the valid ones.

@@ -288,6 +288,10 @@ func TestOnePacketLowersRByWhatTheMetricSays(t *testing.T) {
 			late.send(at, delay, 10*ms, false, false)
 		}
 		r := func(p *path) float64 { return *Evaluate(p.all, span(0, time.Minute), nil)[0].Forward.R }
+		step := func(p *path) float64 { return *Evaluate(p.all, span(0, time.Minute), nil)[0].Forward.RStep }
+		if math.Abs(step(&lost)-(r(&whole)-r(&lost))) > 1e-9 || math.Abs(step(&whole)-(r(&whole)-r(&lost))) > 1e-9 {
+			t.Errorf("the step of R is %v and %v, want %v", step(&whole), step(&lost), r(&whole)-r(&lost))
+		}
 		for _, one := range []float64{r(&whole) - r(&lost), r(&whole) - r(&late)} {
 			if math.Abs(one-c.lowers) > 2 {
 				t.Errorf("one of %d packets lowers R by %v, want %v", c.packets, one, c.lowers)
