@@ -60,7 +60,7 @@ run "exporter: unit tests, race detector" env CGO_ENABLED=1 "${test[@]}" -race -
 run "clock: simulated days" "${test[@]}" -count=1 -run 'TestBoundCovers|TestCoverage|TestSender|TestNothingIs' ./exporter/clock/chrony
 both
 beside "tests: system, computing" nice -n 19 env GOMAXPROCS=1 "${test[@]}" -p 1 -count=1 -timeout 20m "${computing[@]}"
-run "tests: system, measuring time" "${test[@]}" -p 1 -count=1 -timeout 15m "${measuring[@]}"
+run "tests: system, measuring time" "${test[@]}" -p 1 -count=1 -timeout 25m "${measuring[@]}"
 both
 run "dashboards" go test -C grafana-dashboards -json -count=1 ./...
 
