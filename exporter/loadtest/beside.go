@@ -161,7 +161,7 @@ func (b *beside) begin(ctx context.Context, run *Run) {
 	keeping, stop := context.WithCancel(context.Background())
 	var tasks sync.WaitGroup
 	tasks.Go(func() {
-		for ctxtime.Sleep(keeping, keepEvery) {
+		for ctxtime.Sleep(keeping, keepEvery) { // the queue holds seconds of packets; none is due earlier
 			b.keep()
 		}
 	})
@@ -170,7 +170,7 @@ func (b *beside) begin(ctx context.Context, run *Run) {
 		tasks.Wait()
 	}
 	b.idle.From = instant.Now()
-	ctxtime.Sleep(ctx, idleTime)
+	ctxtime.Sleep(ctx, idleTime) // the idle part of the measurement itself
 	b.idle.To = instant.Now()
 }
 

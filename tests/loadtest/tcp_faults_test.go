@@ -42,7 +42,7 @@ func (s *site) startFaulty(t *testing.T, directions []sample.Direction, more ...
 	for _, d := range directions {
 		program.Eventually(t, "the transfer runs", func() bool {
 			_, now := s.network.Counts(d)
-			return now.Delivered > 500
+			return now.Delivered > uint64(500*len(directions)) // up to half of them acknowledge the other direction
 		})
 	}
 	return p
@@ -118,7 +118,7 @@ func TestTCPRunEndsInALongOutage(t *testing.T) {
 	r := p.finishTCP(t, 1)
 	r.partial(t, 2, "timeout")
 	for _, d := range r.Result.Directions {
-		if d.Payload < 100*1000 || !strings.Contains(d.Partial, "idle") {
+		if d.Payload < 400*1000 || !strings.Contains(d.Partial, "idle") {
 			t.Errorf("%s: %d bytes; %s", d.Direction, d.Payload, d.Partial)
 		}
 	}

@@ -123,7 +123,7 @@ func (p *performing) both(ctx context.Context) error {
 	var transfers sync.WaitGroup
 	for i := range p.results {
 		transfers.Go(func() {
-			if i > 0 && !ctxtime.Sleep(ctx, p.opts.OverlapStart) {
+			if i > 0 && !ctxtime.Sleep(ctx, p.opts.OverlapStart) { // the plan of a two-way run
 				return
 			}
 			if err := p.transfer(ctx, i, most); err != nil {
