@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/internal/promsink"
+	"oneway.example/exporter/promsink"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probe"
 )

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"oneway.example/exporter/internal/promsink"
+	"oneway.example/exporter/promsink"
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"

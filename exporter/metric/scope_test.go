@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oneway.example/exporter/internal/promsink"
+	"oneway.example/exporter/promsink"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/metric/metrictest"
 )

@@ -24,6 +24,8 @@ type Recorder struct {
 	rows    Stream[Rows]
 	flows   Stream[Flow]
 	points  Stream[Point]
+	results Stream[Result]
+	rings   Stream[Ring]
 }
 
 // Packets is the stream of light probes' packets.
@@ -56,6 +58,22 @@ func (r *Recorder) Points() *Stream[Point] {
 		return nil
 	}
 	return &r.points
+}
+
+// Results is the stream of the values of completed runs.
+func (r *Recorder) Results() *Stream[Result] {
+	if r == nil {
+		return nil
+	}
+	return &r.results
+}
+
+// Rings is the stream of the packets that reports of incidents have.
+func (r *Recorder) Rings() *Stream[Ring] {
+	if r == nil {
+		return nil
+	}
+	return &r.rings
 }
 
 // Stream carries the samples of one kind. Its methods are safe for concurrent use.

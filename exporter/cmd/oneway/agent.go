@@ -20,7 +20,7 @@ import (
 
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/internal/httpd"
-	"oneway.example/exporter/internal/promsink"
+	"oneway.example/exporter/promsink"
 	"oneway.example/exporter/linklease"
 	"oneway.example/exporter/memlimit"
 	"oneway.example/exporter/probes"

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"oneway.example/exporter/estimate/queue"
-	"oneway.example/exporter/internal/promsink"
+	"oneway.example/exporter/promsink"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/report"

@@ -12,7 +12,7 @@ import (
 
 	"oneway.example/exporter/clock/static"
 	"oneway.example/exporter/instant"
-	"oneway.example/exporter/internal/promsink"
+	"oneway.example/exporter/promsink"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/reflector"

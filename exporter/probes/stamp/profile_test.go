@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 
-	"oneway.example/exporter/internal/promsink"
+	"oneway.example/exporter/promsink"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/metric/metrictest"
 	"oneway.example/exporter/probe"

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"oneway.example/exporter/internal/promsink"
+	"oneway.example/exporter/promsink"
 	"oneway.example/exporter/metric"
 )
 

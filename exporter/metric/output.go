@@ -1,0 +1,57 @@
+package metric
+
+const outputL = "output"
+
+var outputGroup = &Group{Title: "Outputs"}
+
+// Outputs: delivery to stores that do not scrape the agent.
+var (
+	// OutputPoints is oneway_output_points_total.
+	OutputPoints = outputGroup.add(Desc{
+		Name: "oneway_output_points_total", Kind: Counter, Labels: []string{outputL, ResultL}, Source: "design",
+		Help: "Points of the line protocol that left the output, by result.",
+		Values: Values{ResultL: {
+			"written: the store accepted it",
+			"rejected: the store refused it, for example because a field has another type there",
+			"dropped: given up, because the spool was full or could not be written",
+		}},
+	})
+	// OutputRequests is oneway_output_requests_total.
+	OutputRequests = outputGroup.add(Desc{
+		Name: "oneway_output_requests_total", Kind: Counter, Labels: []string{outputL, ResultL}, Source: "InfluxDB 1.8, 2 and 3: HTTP write API",
+		Help:   "Write requests, by result.",
+		Absent: "Until the first of that result.",
+		Values: Values{ResultL: {
+			"written: status 204 or 200",
+			"partial: some points were refused",
+			"rejected: all points were refused (400, 422)",
+			"too_large: status 413; the batch is divided",
+			"rate_limited: status 429, or 503 with Retry-After",
+			"unauthorized: status 401 or 403",
+			"not_found: status 404; the database or bucket does not exist",
+			"server_error: another status from 500",
+			"unreachable: no reply",
+		}},
+	})
+	// OutputSpool is oneway_output_spool_bytes.
+	OutputSpool = outputGroup.add(Desc{
+		Name: "oneway_output_spool_bytes", Kind: Gauge, Labels: []string{outputL}, Source: "design",
+		Help: "Bytes of the points that are not yet delivered, on disk and in memory.",
+	})
+	// OutputSpoolLimit is oneway_output_spool_limit_bytes.
+	OutputSpoolLimit = outputGroup.add(Desc{
+		Name: "oneway_output_spool_limit_bytes", Kind: Gauge, Labels: []string{outputL}, Source: "design",
+		Help: "Limit of oneway_output_spool_bytes; above it the oldest points are dropped.",
+	})
+	// OutputWaiting is oneway_output_waiting_points.
+	OutputWaiting = outputGroup.add(Desc{
+		Name: "oneway_output_waiting_points", Kind: Gauge, Labels: []string{outputL}, Source: "design",
+		Help: "Points that are not yet delivered.",
+	})
+	// OutputLastSuccess is oneway_output_last_success_timestamp_seconds.
+	OutputLastSuccess = outputGroup.add(Desc{
+		Name: "oneway_output_last_success_timestamp_seconds", Kind: Gauge, Labels: []string{outputL}, Source: "design",
+		Help:   "Unix time at which the store last accepted points.",
+		Absent: "Before the first time.",
+	})
+)
