@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"oneway.example/exporter/promsink"
 	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/promsink"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"
 	"oneway.example/tests/remoteend"

@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/common/expfmt"
 
-	"oneway.example/exporter/promsink"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/promsink"
 	"oneway.example/exporter/report"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/traffic/udp"

@@ -10,8 +10,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
-	"oneway.example/exporter/promsink"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/promsink"
 )
 
 func all() (descs []*metric.Desc) {

@@ -6,9 +6,9 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 
-	"oneway.example/exporter/promsink"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/promsink"
 )
 
 func TestSlimScopeOpensTheFamiliesOfItsProfileOnly(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oneway.example/exporter/promsink"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/promsink"
 )
 
 func TestScopeOpensEachSeriesAtItsFirstUseAndOnce(t *testing.T) {

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"oneway.example/exporter/promsink"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/promsink"
 )
 
 func TestScopesCloseWhatTheirUserLeavesOpenOnce(t *testing.T) {

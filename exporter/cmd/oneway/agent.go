@@ -20,11 +20,11 @@ import (
 
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/internal/httpd"
-	"oneway.example/exporter/promsink"
 	"oneway.example/exporter/linklease"
 	"oneway.example/exporter/memlimit"
 	"oneway.example/exporter/probes"
 	"oneway.example/exporter/probes/stamp"
+	"oneway.example/exporter/promsink"
 )
 
 const agentHelp = `Measure the paths of a configuration, reflect test packets of other hosts, and serve /metrics.

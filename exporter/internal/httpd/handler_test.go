@@ -19,8 +19,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"oneway.example/exporter/agent"
-	"oneway.example/exporter/promsink"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/promsink"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -8,9 +8,9 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"oneway.example/exporter/estimate/queue"
-	"oneway.example/exporter/promsink"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/promsink"
 	"oneway.example/exporter/report"
 )
 

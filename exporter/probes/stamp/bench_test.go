@@ -12,9 +12,9 @@ import (
 
 	"oneway.example/exporter/clock/static"
 	"oneway.example/exporter/instant"
-	"oneway.example/exporter/promsink"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/promsink"
 	"oneway.example/exporter/reflector"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/sched"
