@@ -3,7 +3,6 @@ package incident
 import (
 	"encoding/binary"
 	"encoding/json"
-	"math"
 	"slices"
 
 	"oneway.example/exporter/instant"
@@ -11,39 +10,15 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// row is a packet as the values of columns. Times are nanoseconds; outcome and reasons are enumerations.
-type row [10]int64
-
-// Indices in a row; the delays' bounds and reasons follow them.
-const (
-	seqAt       = 0
-	sentAt      = 1
-	outcomeAt   = 2
-	forwardAt   = 3
-	reverseAt   = 6
-	roundTripAt = 9
-)
-
-// undefined is an undefined time.
-const undefined = math.MinInt64
-
-// columns are the names of a row's values in a report. An undefined time is null there; the reason explains it.
-func columns() []string {
-	return []string{
-		"seq", "sent_ns", "outcome", "forward_ns", "forward_error_bound_ns", "forward_reason",
-		"reverse_ns", "reverse_error_bound_ns", "reverse_reason", "round_trip_ns",
-	}
-}
-
 // rowOf returns the row of a packet.
-func rowOf(p *record.Packet) row {
-	r := row{seqAt: int64(p.Seq), sentAt: int64(p.T1.At), outcomeAt: int64(p.Outcome), roundTripAt: undefined}
+func rowOf(p *record.Packet) record.RingRow {
+	r := record.RingRow{record.RingSeq: int64(p.Seq), record.RingSent: int64(p.T1.At), record.RingOutcome: int64(p.Outcome), record.RingRoundTrip: record.NoTime}
 	if trip, ok := p.RoundTrip(); ok {
-		r[roundTripAt] = int64(trip)
+		r[record.RingRoundTrip] = int64(trip)
 	}
 	for i, d := range [...]*sample.Delay{&p.Forward, &p.Reverse} {
-		at := forwardAt + i*(reverseAt-forwardAt)
-		r[at], r[at+1], r[at+2] = undefined, undefined, int64(d.Reason)
+		at := record.RingForward + i*(record.RingReverse-record.RingForward)
+		r[at], r[at+1], r[at+2] = record.NoTime, record.NoTime, int64(d.Reason)
 		if d.OK() {
 			r[at], r[at+1] = int64(d.Value), int64(d.Bound)
 		}
@@ -54,8 +29,8 @@ func rowOf(p *record.Packet) row {
 // ring holds the newest packets of a path in blocks, each encoded independently. Written data does not change. The
 // zero value is empty.
 type ring struct {
-	blocks []block // the oldest first
-	last   row     // of the newest block
+	blocks []block        // the oldest first
+	last   record.RingRow // of the newest block
 }
 
 // block holds consecutive rows, each encoded as its difference from the previous one.
@@ -65,15 +40,15 @@ type block struct {
 }
 
 const (
-	blocks  = 16                                 // of a full ring
-	longest = len(row{}) * binary.MaxVarintLen64 // bytes of a row
+	blocks  = 16                                            // of a full ring
+	longest = len(record.RingRow{}) * binary.MaxVarintLen64 // bytes of a row
 )
 
 // add appends r, and keeps the ring within most bytes.
-func (g *ring) add(r *row, most int) {
+func (g *ring) add(r *record.RingRow, most int) {
 	if n := len(g.blocks); n == 0 || len(g.blocks[n-1].data)+longest > cap(g.blocks[n-1].data) {
-		g.blocks, g.last = append(g.blocks, block{data: make([]byte, 0, max(most/blocks, longest))}), row{}
-		for len(g.blocks) > 1 && (g.size() > most || r[sentAt]-g.blocks[0].newest > int64(span)) {
+		g.blocks, g.last = append(g.blocks, block{data: make([]byte, 0, max(most/blocks, longest))}), record.RingRow{}
+		for len(g.blocks) > 1 && (g.size() > most || r[record.RingSent]-g.blocks[0].newest > int64(span)) {
 			g.blocks = slices.Delete(g.blocks, 0, 1)
 		}
 	}
@@ -81,7 +56,7 @@ func (g *ring) add(r *row, most int) {
 	for i, v := range r {
 		b.data = binary.AppendVarint(b.data, v-g.last[i])
 	}
-	g.last, b.newest = *r, max(b.newest, r[sentAt])
+	g.last, b.newest = *r, max(b.newest, r[record.RingSent])
 }
 
 // size is the size of the ring in bytes.
@@ -92,11 +67,11 @@ func (g *ring) size() (bytes int) {
 	return bytes
 }
 
-// rows are the packets of the last span, the oldest first.
-func (g *ring) rows() (all []row) {
+// rows are the packets of the last span, in the order in which they were added.
+func (g *ring) rows() (all []record.RingRow) {
 	newest := int64(0)
 	for _, b := range g.blocks {
-		var r row
+		var r record.RingRow
 		for rest := b.data; len(rest) > 0; all = append(all, r) {
 			for i := range r {
 				v, n := binary.Varint(rest)
@@ -106,7 +81,7 @@ func (g *ring) rows() (all []row) {
 		}
 		newest = max(newest, b.newest)
 	}
-	return slices.DeleteFunc(all, func(r row) bool { return newest-r[sentAt] > int64(span) })
+	return slices.DeleteFunc(all, func(r record.RingRow) bool { return newest-r[record.RingSent] > int64(span) })
 }
 
 // table is expanded from the ring only when it is written, so that a waiting report takes no additional memory.
@@ -122,13 +97,13 @@ func (t table) MarshalJSON() ([]byte, error) {
 		one := make([]any, len(r))
 		for i, v := range r {
 			switch {
-			case i == sentAt:
+			case i == record.RingSent:
 				one[i] = v - int64(t.begin)
-			case i == outcomeAt:
+			case i == record.RingOutcome:
 				one[i] = record.Outcome(v).String()
-			case i == forwardAt+2, i == reverseAt+2:
+			case i == record.RingForward+2, i == record.RingReverse+2:
 				one[i] = sample.Reason(v).String()
-			case v != undefined:
+			case v != record.NoTime:
 				one[i] = v
 			}
 		}

@@ -310,6 +310,7 @@ func (s *Supervisor) request(pathName, probeName string) (*piece, error) {
 // write writes a report and counts it.
 func (s *Supervisor) write(p *piece) error {
 	h := &p.header
+	s.record(p)
 	if err := s.options.Reports.Write(*h, p.body); err != nil {
 		return fmt.Errorf("incident: %w", err)
 	}
@@ -321,6 +322,17 @@ func (s *Supervisor) write(p *piece) error {
 	s.options.Log.Info("Incident stored", "path", h.Path, "probe", h.Probe, "trigger", p.body.Trigger, "id", h.ID, "why", h.Reason)
 	return nil
 }
+
+// record passes the packets of a report to the recorder.
+func (s *Supervisor) record(p *piece) {
+	if to := s.options.Recorder.Rings(); to.HasListeners() {
+		rows := p.body.Rows.of.rows()
+		slices.SortStableFunc(rows, bySent)
+		to.Record(&record.Ring{Path: p.header.Path, Probe: p.header.Probe, Report: p.header.ID, Rows: rows})
+	}
+}
+
+func bySent(a, b record.RingRow) int { return cmp.Compare(a[record.RingSent], b[record.RingSent]) }
 
 // piece is a report to be written.
 type piece struct {
@@ -343,8 +355,7 @@ type body struct {
 func (p *path) piece(trigger string, left []deviation, now time.Time) *piece {
 	kept := ring{blocks: slices.Clone(p.ring.blocks)}
 	rows := kept.rows()
-	bySent := func(a, b row) int { return cmp.Compare(a[sentAt], b[sentAt]) }
-	begin, end := instant.Time(slices.MinFunc(rows, bySent)[sentAt]), instant.Time(slices.MaxFunc(rows, bySent)[sentAt])
+	begin, end := instant.Time(slices.MinFunc(rows, bySent)[record.RingSent]), instant.Time(slices.MaxFunc(rows, bySent)[record.RingSent])
 	why := []string{}
 	for _, d := range left {
 		why = append(why, d.String())
@@ -354,5 +365,5 @@ func (p *path) piece(trigger string, left []deviation, now time.Time) *piece {
 		Begin: begin.Time(), End: end.Time(), Result: report.Completed, Reason: cmp.Or(strings.Join(why, "; "), "on request"),
 		Summary: []report.Line{{Quantity: "packets", Value: strconv.Itoa(len(rows))}},
 	}
-	return &piece{h, body{Trigger: trigger, Deviations: left, Begin: begin, Columns: columns(), Rows: table{kept, begin}}}
+	return &piece{h, body{Trigger: trigger, Deviations: left, Begin: begin, Columns: record.RingColumns(), Rows: table{kept, begin}}}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -293,4 +294,27 @@ func TestIncidentWithoutADirectoryIsRefused(t *testing.T) {
 	if _, err := k.Store("a", "stamp"); !errors.Is(err, ErrNoDirectory) {
 		t.Errorf("%v", err)
 	}
+}
+
+func TestPacketsOfAReportAreRecordedInTheOrderOfSending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, onePath())
+		listener := b.recorder.Rings().Listen(2)
+		defer listener.Close()
+		b.send(time.Minute, 30*ms, "a")
+		early := lost(1, instant.Time(time.Now().Add(-30*time.Second).UnixNano())) // recorded after its loss timeout
+		b.recorder.Packets().Record(early)
+		b.send(time.Second, 30*ms, "a")
+		h, err := b.Store("a", "stamp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got [2]record.Ring
+		if n, _ := listener.Take(got[:]); n != 1 || got[0].Report != h.ID || got[0].Path != "a" || got[0].Probe != "stamp" || len(got[0].Rows) != 62 {
+			t.Fatalf("%d rings, %+v; want that of report %s with 62 packets", n, got[0], h.ID)
+		}
+		if !slices.IsSortedFunc(got[0].Rows, bySent) || got[0].Rows[61][record.RingOutcome] != int64(record.Received) {
+			t.Errorf("rows %v", got[0].Rows)
+		}
+	})
 }

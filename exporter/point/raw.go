@@ -34,20 +34,6 @@ const (
 	ReceiverEnd = "receiver"
 )
 
-// Indices of the elements of record.RingRow.
-const (
-	ringSeq = iota
-	ringSent
-	ringOutcome
-	ringForward
-	ringForwardBound
-	ringForwardReason
-	ringReverse
-	ringReverseBound
-	ringReverseReason
-	ringRoundTrip
-)
-
 // RawMeasurements lists the measurements of raw samples.
 func RawMeasurements() []Measurement {
 	text := func(key, help string) Column { return Column{Key: key, Kind: lineprotocol.String, Help: help} }
@@ -198,16 +184,16 @@ func (r *Raw) Ring(from *record.Ring, emit func(*Point)) {
 	var last last
 	for i := range from.Rows {
 		row := &from.Rows[i]
-		p.At = last.unique(instantOf(row[ringSent] + shift))
-		p.Fields = Int(append(p.Fields[:0], Field{"report", report}), "seq", row[ringSeq])
-		p.Fields = append(p.Fields, Field{"outcome", r.texts.text(record.Outcome(row[ringOutcome]).String())})
-		p.Fields = known(p.Fields, "forward_delay_seconds", row[ringForward])
-		p.Fields = known(p.Fields, "forward_delay_error_bound_seconds", row[ringForwardBound])
-		p.Fields = append(p.Fields, Field{"forward_reason", r.texts.text(sample.Reason(row[ringForwardReason]).String())})
-		p.Fields = known(p.Fields, "reverse_delay_seconds", row[ringReverse])
-		p.Fields = known(p.Fields, "reverse_delay_error_bound_seconds", row[ringReverseBound])
-		p.Fields = append(p.Fields, Field{"reverse_reason", r.texts.text(sample.Reason(row[ringReverseReason]).String())})
-		p.Fields = known(p.Fields, "round_trip_time_seconds", row[ringRoundTrip])
+		p.At = last.unique(instantOf(row[record.RingSent] + shift))
+		p.Fields = Int(append(p.Fields[:0], Field{"report", report}), "seq", row[record.RingSeq])
+		p.Fields = append(p.Fields, Field{"outcome", r.texts.text(record.Outcome(row[record.RingOutcome]).String())})
+		p.Fields = known(p.Fields, "forward_delay_seconds", row[record.RingForward])
+		p.Fields = known(p.Fields, "forward_delay_error_bound_seconds", row[record.RingForward+1])
+		p.Fields = append(p.Fields, Field{"forward_reason", r.texts.text(sample.Reason(row[record.RingForward+2]).String())})
+		p.Fields = known(p.Fields, "reverse_delay_seconds", row[record.RingReverse])
+		p.Fields = known(p.Fields, "reverse_delay_error_bound_seconds", row[record.RingReverse+1])
+		p.Fields = append(p.Fields, Field{"reverse_reason", r.texts.text(sample.Reason(row[record.RingReverse+2]).String())})
+		p.Fields = known(p.Fields, "round_trip_time_seconds", row[record.RingRoundTrip])
 		emit(p)
 	}
 }

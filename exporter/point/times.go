@@ -67,9 +67,9 @@ func (r *Raw) shift(p *Point, rows []record.RingRow) int64 {
 	if len(rows) == 0 {
 		return 0
 	}
-	begin, end := rows[0][ringSent], rows[0][ringSent]
+	begin, end := rows[0][record.RingSent], rows[0][record.RingSent]
 	for i := range rows {
-		begin, end = min(begin, rows[i][ringSent]), max(end, rows[i][ringSent])
+		begin, end = min(begin, rows[i][record.RingSent]), max(end, rows[i][record.RingSent])
 	}
 	key := keyOf(p)
 	before, known := r.overlap[key]

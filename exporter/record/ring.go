@@ -11,7 +11,17 @@ type Ring struct {
 // RingRow is a packet; an undefined time is NoTime. Its elements are those of RingColumns.
 type RingRow [10]int64
 
-// RingColumns names the elements of a RingRow.
+// Indices of a RingRow. The error bound and the reason of a delay follow it.
+const (
+	RingSeq       = 0
+	RingSent      = 1
+	RingOutcome   = 2
+	RingForward   = 3
+	RingReverse   = 6
+	RingRoundTrip = 9
+)
+
+// RingColumns names the elements of a RingRow. Times are nanoseconds; outcome is an Outcome, a reason a sample.Reason.
 func RingColumns() []string {
 	return []string{
 		"seq", "sent_ns", "outcome", "forward_ns", "forward_error_bound_ns", "forward_reason",
