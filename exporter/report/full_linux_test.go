@@ -5,53 +5,21 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
+	"oneway.example/tests/smalldisk"
 )
 
-// smallDisk mounts a file system of some KiB in a mount namespace of this test's thread; the
-// thread ends with the test.
-func smallDisk(t *testing.T, size string) string {
-	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("SKIPPED, NOT PASSED: mounting needs root")
-	}
-	dir := t.TempDir()
-	runtime.LockOSThread()
-	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-		t.Skipf("SKIPPED, NOT PASSED: no mount namespace: %v", err)
-	}
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
 func TestFullDiskRemovesNoReport(t *testing.T) {
-	dir := smallDisk(t, "64k")
+	dir := smalldisk.Mount(t, "64k")
 	var log bytes.Buffer
 	s := open(t, Options{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	write(t, s, header(0), noise(10_000))
-	fill := filepath.Join(dir, "somebody-elses")
-	err := os.WriteFile(fill, make([]byte, 1<<20), 0o600)
-	if !errors.Is(err, syscall.ENOSPC) {
-		t.Fatalf("the disk is not full: %v", err)
-	}
+	fill := smalldisk.Fill(t, dir)
 	before := files(t, dir)
 	if err := s.Write(header(1), noise(10_000)); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("error is %v", err)
@@ -82,11 +50,9 @@ func TestFullDiskRemovesNoReport(t *testing.T) {
 }
 
 func TestReadOnlyDirectoryIsListed(t *testing.T) {
-	dir := smallDisk(t, "64k")
+	dir := smalldisk.Mount(t, "64k")
 	write(t, open(t, Options{Dir: dir}), header(0), nil)
-	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
+	smalldisk.ReadOnly(t, dir)
 	var log bytes.Buffer
 	s := open(t, Options{Dir: dir, MaxRuns: 1, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if got := s.List(); len(got) != 1 || got[0].ID != header(0).ID {

@@ -1,0 +1,135 @@
+package spool
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+const (
+	suffix       = ".spool"
+	nameDigits   = 20
+	positionName = "position"
+	// positionBytes: the number, and its CRC32C.
+	positionBytes = 12
+)
+
+// directory is the files of a spool; the zero value has none.
+type directory struct {
+	path string   // empty: not open
+	lock *os.File // the directory itself
+	file *os.File // of the position; nil: not open
+	b    [positionBytes]byte
+}
+
+// open makes the directory and locks it, unless it has done so.
+func (d *directory) open(path string) error {
+	if d.path != "" {
+		return nil
+	}
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return fmt.Errorf("spool: %w", err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("spool: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = f.Close() // the error of the lock is returned
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return fmt.Errorf("%w: %s", ErrLocked, path)
+		}
+		return fmt.Errorf("spool: lock %s: %w", path, err)
+	}
+	d.path, d.lock = path, f
+	return nil
+}
+
+func (d *directory) close() error {
+	if d.path == "" {
+		return nil
+	}
+	if d.file != nil {
+		_ = d.file.Close() // every write has returned its error
+	}
+	err := d.lock.Close()
+	*d = directory{}
+	return err
+}
+
+// full reports whether an error of a write means that the disk is full or read-only.
+func full(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS)
+}
+
+// list returns the segments, oldest first. It ignores other files.
+func (d *directory) list() (all []*segment, err error) {
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return nil, fmt.Errorf("spool: %w", err)
+	}
+	for _, e := range entries {
+		digits, ours := strings.CutSuffix(e.Name(), suffix)
+		first, err := strconv.ParseUint(digits, 10, 64)
+		if !ours || len(digits) != nameDigits || err != nil || first >= maxNumber || !e.Type().IsRegular() {
+			continue
+		}
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("spool: %w", err)
+		}
+		all = append(all, &segment{first: first, size: info.Size(), name: filepath.Join(d.path, e.Name())})
+	}
+	slices.SortFunc(all, func(a, b *segment) int { return cmp.Compare(a.first, b.first) })
+	return all, nil
+}
+
+// create opens the file of a segment.
+func (d *directory) create(g *segment) error {
+	name := filepath.Join(d.path, fmt.Sprintf("%0*d%s", nameDigits, g.first, suffix))
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("spool: %w", err)
+	}
+	g.name, g.data = name, f
+	return nil
+}
+
+// position reads the number of the first point that is not delivered: false if it is unknown.
+func (d *directory) position() (n uint64, known bool) {
+	b, err := os.ReadFile(filepath.Join(d.path, positionName))
+	if err != nil || len(b) != positionBytes || checksum(b[:8]) != binary.LittleEndian.Uint32(b[8:]) {
+		return 0, false
+	}
+	n = binary.LittleEndian.Uint64(b)
+	return n, n < maxNumber
+}
+
+// save writes the position over the previous one, which needs no space. If it cannot, the records since the last time are delivered
+// again after a restart, at most those of a segment.
+func (d *directory) save(n uint64) {
+	if d.path == "" {
+		return
+	}
+	if d.file == nil {
+		f, err := os.OpenFile(filepath.Join(d.path, positionName), os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return
+		}
+		d.file = f
+	}
+	binary.LittleEndian.PutUint64(d.b[:], n)
+	binary.LittleEndian.PutUint32(d.b[8:], checksum(d.b[:8]))
+	_, _ = d.file.WriteAt(d.b[:], 0)
+}
