@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/calibration"
+	"oneway.example/exporter/config"
 	"oneway.example/exporter/ctxtime"
 	"oneway.example/exporter/incident"
 	"oneway.example/exporter/metric"
@@ -33,6 +34,8 @@ import (
 type Options struct {
 	// ConfigFile is read by New and by each reload.
 	ConfigFile string
+	// Load reads the configuration; nil: config.Load, which reads a file.
+	Load func(file string) (*config.Config, error)
 	// Types are the available probe types.
 	Types []probe.Type
 	// Light begins the light packets beside load tests; nil: there are none.
@@ -90,6 +93,9 @@ func New(o Options) (*Agent, error) {
 	}
 	if o.Sink == nil {
 		o.Sink = metric.Discard{}
+	}
+	if o.Load == nil {
+		o.Load = config.Load
 	}
 	if o.Notify == nil {
 		o.Notify = systemdNotify(o.Log)

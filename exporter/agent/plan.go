@@ -74,7 +74,7 @@ func Check(file string, types []probe.Type) (Summary, error) {
 // plan reads and checks the configuration. It keeps running tasks of the same meaning, and makes all others without
 // starting them.
 func (a *Agent) plan() (*plan, error) {
-	c, err := config.Load(a.options.ConfigFile)
+	c, err := a.options.Load(a.options.ConfigFile)
 	if c == nil {
 		return nil, err
 	}
@@ -144,9 +144,9 @@ func (m *maker) place(at placer, t *task, wrong ...error) (*task, config.Problem
 // paths plans all paths.
 func (m *maker) paths(c *config.Config) config.Problems {
 	found := c.Check()
-	if c.Paths == nil && !c.Reflector.Given() && !c.LoadServer.Given() {
-		nothing := c.Reflector.Problem("", "and load_server are all missing; there is nothing to do")
-		nothing.Key = "paths, reflector"
+	if c.Paths == nil && !c.Reflector.Given() && !c.LoadServer.Given() && !c.Clock.Given() {
+		nothing := c.Reflector.Problem("", "and clock are all missing; there is nothing to do")
+		nothing.Key = "paths, reflector, load_server"
 		found = append(found, nothing)
 	}
 	var file string

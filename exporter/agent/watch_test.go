@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"math"
 	"net"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"oneway.example/exporter/config"
+	"oneway.example/exporter/promsink"
 	"oneway.example/exporter/record"
 	"oneway.example/tests/await"
 )
@@ -131,4 +134,31 @@ func TestAgentRunsWithoutGPSD(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	await.That(t, "a metric shows that gpsd is not connected", func() bool { v, ok := r.value("oneway_gnss_connected", "gps0"); return ok && v == 0 })
+}
+
+func TestAClockAloneIsMeasured(t *testing.T) {
+	sink := promsink.New(promsink.Options{})
+	text := fmt.Sprintf("clock: {source: static, bound: 1ms, gpsd: {address: %q}}", replyingGPSD(t))
+	a, err := New(Options{
+		ConfigFile: "elsewhere", Sink: sink,
+		Load: func(file string) (*config.Config, error) { return config.Parse(file, []byte(text)) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	await.That(t, "the clock is trusted and the receiver has a fix", func() bool {
+		s := a.Status()
+		return s.Clock.Trusted && s.Receiver.Fix == "3D" && len(s.Paths) == 0
+	})
+	end()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	text = "clock: {source: sundial}"
+	if _, err := New(a.options); err == nil || !strings.HasPrefix(err.Error(), "elsewhere:1:17: clock.source is \"sundial\"") {
+		t.Error(err)
+	}
 }

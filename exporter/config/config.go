@@ -134,7 +134,7 @@ func parse(name string, content []byte) (*yaml.Node, *Problem) {
 	var document, further yaml.Node
 	switch err := decoder.Decode(&document); {
 	case errors.Is(err, io.EOF) || err == nil && (len(document.Content) == 0 || document.Content[0].ShortTag() == "!!null"):
-		return nil, &Problem{File: name, Text: "is empty; it needs paths to measure, a reflector or a load server"}
+		return nil, &Problem{File: name, Text: "is empty; it needs paths to measure, a reflector, a load server or a clock"}
 	case err != nil:
 		return nil, syntaxProblem(name, err)
 	}
