@@ -97,7 +97,7 @@ func newBench(t *testing.T, change func(*bench)) *bench {
 	if change != nil {
 		change(b)
 	}
-	b.env = probe.Env{Log: slog.New(slog.DiscardHandler), Sink: b.sink, Clock: goodClock{}, Links: b.links, Reports: b.env.Reports}
+	b.env = probe.Env{Log: slog.New(slog.DiscardHandler), Sink: b.sink, Clock: goodClock{}, Links: b.links, Reports: b.env.Reports, Recorder: b.env.Recorder}
 	var err error
 	if b.prober, err = loadtest.NewProber(b.env, target, b.opts, b.kind); err != nil {
 		t.Fatal(err)

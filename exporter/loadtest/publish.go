@@ -65,14 +65,19 @@ func (r *runner) account(c *connection, o *Outcome) {
 	})
 }
 
-// publish sets the metrics of a completed run in one update.
+// publish sets the metrics of a completed run in one update, and records their values.
 func (r *runner) publish(o *Outcome) {
+	results := r.env.Recorder.Results()
+	if r.values.recorded = nil; results.HasListeners() {
+		r.values.recorded = recorded{}
+	}
 	r.values.Replace(o.ID, func(v *Values) {
 		r.kind.Publish(v, o.Run)
 		o.Working.publish(v)
 		r.scope.Set(metric.RunLast, float64(o.End)/float64(time.Second))
-		r.scope.Set(metric.RunDuration, o.End.Sub(o.Begin).Seconds())
+		v.Set(metric.RunDuration, o.End.Sub(o.Begin).Seconds())
 	})
+	r.values.recorded.record(results, o.Run)
 }
 
 // Values publishes runs of one path and probe. A gauge that a run does not set is removed, so that
@@ -83,6 +88,7 @@ type Values struct {
 	gauges map[string]gauge
 	// observed is applied after the update of the sink: a run has many observations.
 	observed []observation
+	recorded recorded
 }
 
 type gauge struct {
@@ -103,6 +109,7 @@ func NewValues(scope *metric.Scope) *Values { return &Values{scope: scope} }
 func (v *Values) Set(d *metric.Desc, x float64, labels ...string) {
 	v.gauges[d.Name+"\x00"+strings.Join(labels, "\x00")] = gauge{d, labels}
 	v.scope.Set(d, x, labels...)
+	v.recorded.set(d, x, labels)
 }
 
 // SetKnown sets a gauge, unless its value is unknown: nil.
@@ -115,6 +122,7 @@ func (v *Values) SetKnown(d *metric.Desc, x *float64, labels ...string) {
 // Add adds to a counter.
 func (v *Values) Add(d *metric.Desc, delta float64, labels ...string) {
 	v.scope.Series(d, labels...).Add(delta)
+	v.recorded.add(d, delta, labels)
 }
 
 // Observe observes one value in a histogram.
@@ -126,6 +134,7 @@ func (v *Values) Observe(d *metric.Desc, x float64, labels ...string) {
 // would delay a scrape.
 func (v *Values) ObserveAll(d *metric.Desc, values []float64, labels ...string) {
 	v.observed = append(v.observed, observation{v.scope.Series(d, labels...), d.Buckets, values})
+	v.recorded.observe(d, values, labels)
 }
 
 // Replace calls publish in one update of the sink and removes the gauges of the previous run that it

@@ -15,11 +15,11 @@ type Result struct {
 	Values []Value
 }
 
-// Value is a gauge of a run, or the observations of a histogram.
+// Value is a gauge of a run, what it added to a counter, or the observations of a histogram.
 type Value struct {
 	Desc *metric.Desc
 	// Labels are the values of Desc.Labels after path and probe.
 	Labels []string
-	// Values has one element for a gauge, and the observations of a histogram in their order.
+	// Values has one element for a gauge or counter, and the observations of a histogram in their order.
 	Values []float64
 }
