@@ -6,6 +6,7 @@ import (
 
 	"github.com/influxdata/line-protocol/v2/lineprotocol"
 
+	"oneway.example/exporter/instant"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/record"
 	"oneway.example/exporter/sample"
@@ -94,7 +95,7 @@ type Raw struct {
 	wide  *Wide
 	flow  []Column
 	times times
-	// overlap counts the reports in a row of a path whose packets overlap.
+	// overlap is the last report of each path.
 	overlap map[string]overlap
 }
 
@@ -164,7 +165,7 @@ func (r *Raw) Flow(from *record.Flow, emit func(*Point)) {
 	run, last := Text(from.Run), r.times.of(p)
 	for i := range from.Rows {
 		row := &from.Rows[i]
-		p.At = last.unique(from.Begin + instantOf(row[0]))
+		p.At = last.unique(from.Begin + instant.Time(row[0]))
 		p.Fields = append(p.Fields[:0], Field{RunField, run})
 		for k, c := range r.flow {
 			if v := row[k+1]; c.Kind == lineprotocol.Int {
@@ -184,7 +185,7 @@ func (r *Raw) Ring(from *record.Ring, emit func(*Point)) {
 	var last last
 	for i := range from.Rows {
 		row := &from.Rows[i]
-		p.At = last.unique(instantOf(row[record.RingSent] + shift))
+		p.At = last.unique(instant.Time(row[record.RingSent] + shift))
 		p.Fields = Int(append(p.Fields[:0], Field{"report", report}), "seq", row[record.RingSeq])
 		p.Fields = append(p.Fields, Field{"outcome", r.texts.text(record.Outcome(row[record.RingOutcome]).String())})
 		p.Fields = known(p.Fields, "forward_delay_seconds", row[record.RingForward])

@@ -1,9 +1,10 @@
 package point
 
 import (
+	"cmp"
+	"slices"
+	"sort"
 	"time"
-
-	"github.com/influxdata/line-protocol/v2/lineprotocol"
 
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/record"
@@ -17,70 +18,64 @@ type Thin struct {
 	Most int
 }
 
-// Rows emits the packets of a transfer. A packet that was not sent has no point.
+// Rows emits the packets of a transfer in the order of sending. A packet that was not sent has no point.
 func (r *Raw) Rows(from *record.Rows, thin Thin, emit func(*Point)) {
 	p := r.begin(RunPacket, Tag{metric.Direction, from.Direction.String()}, Tag{metric.Path, from.Path}, Tag{metric.Probe, from.Probe})
 	run, last := Text(from.Run), r.times.of(p)
-	sent := 0
-	for i := range from.Rows {
-		if from.Rows[i].Sent != record.NoTime {
-			sent++
-		}
-	}
-	step := thin.step(from.Rows, sent)
-	for i, done := 0, 0; i < len(from.Rows); i++ {
-		row := &from.Rows[i]
-		if row.Sent == record.NoTime {
-			continue
-		}
-		every := step.at(done, row.Sent, sent)
-		done++
+	rows := sentInOrder(from.Rows)
+	steps := thin.steps(rows)
+	for i := range rows {
+		every := steps.at(i, len(rows))
 		if every == 0 {
 			continue
 		}
-		p.At = last.unique(from.Begin.Add(time.Duration(row.Sent)))
-		p.Fields = row1(append(p.Fields[:0], Field{RunField, run}), row)
+		p.At = last.unique(from.Begin.Add(time.Duration(rows[i].Sent)))
+		p.Fields = appendRow(append(p.Fields[:0], Field{RunField, run}), &rows[i])
 		p.Fields = Int(p.Fields, "every", int64(every*max(from.Every, 1)))
 		emit(p)
 	}
 }
 
-// row1 appends the fields of a packet.
-func row1(to []Field, row *record.Row) []Field {
+// sentInOrder are the sent packets in the order of sending. It copies only if that is not the order of rows.
+func sentInOrder(rows []record.Row) []record.Row {
+	bySent := func(a, b record.Row) int { return cmp.Compare(a.Sent, b.Sent) }
+	if !slices.IsSortedFunc(rows, bySent) {
+		rows = slices.Clone(rows)
+		slices.SortStableFunc(rows, bySent)
+	}
+	first := 0 // after those with NoTime, the least number
+	for first < len(rows) && rows[first].Sent == record.NoTime {
+		first++
+	}
+	return rows[first:]
+}
+
+// appendRow appends the fields of a packet.
+func appendRow(to []Field, row *record.Row) []Field {
 	to = Int(to, "seq", int64(row.Seq))
 	to = Int(to, "segment", int64(row.Segment))
 	to = Int(to, "ip_bytes", int64(row.IPBytes))
 	to = Int(to, "copies", int64(row.Copies))
 	to = Int(to, "damage", int64(row.Damage))
-	lost := int64(0)
 	if row.Arrived == record.NoTime {
-		lost = 1
-	} else {
-		to = Float(to, "delay_seconds", seconds(row.Arrived-row.Sent))
+		return Int(to, "lost", 1)
 	}
-	return append(to, Field{"lost", lineprotocol.IntValue(lost)})
+	return Int(Float(to, "delay_seconds", seconds(row.Arrived-row.Sent)), "lost", 0)
 }
 
 // steps is which packets of a transfer have a point: the first ones, and then each every-th.
 type steps struct {
-	first int // number of packets of which each has a point
-	every int // 0: no others
+	first int
+	every int // 0: there are no others
 }
 
-// step finds the steps for sent packets.
-func (t Thin) step(rows []record.Row, sent int) steps {
+// steps finds the steps for sent packets.
+func (t Thin) steps(rows []record.Row) steps {
+	sent := len(rows)
 	if t.Most <= 0 || sent <= t.Most {
 		return steps{first: sent}
 	}
-	first := 0
-	for i := range rows {
-		if at := rows[i].Sent; at != record.NoTime {
-			if time.Duration(at) >= t.First {
-				break
-			}
-			first++
-		}
-	}
+	first := sort.Search(sent, func(i int) bool { return time.Duration(rows[i].Sent) >= t.First })
 	if first >= t.Most {
 		first = 0
 	}
@@ -89,7 +84,7 @@ func (t Thin) step(rows []record.Row, sent int) steps {
 }
 
 // at is the number of packets that the one with this index represents; 0: it has no point.
-func (s steps) at(index int, _ int64, sent int) int {
+func (s steps) at(index, sent int) int {
 	switch {
 	case index < s.first:
 		return 1

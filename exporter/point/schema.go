@@ -298,15 +298,15 @@ func Measurements() []Measurement { return append(Series(), RawMeasurements()...
 // Reserved reports whether a key is a tag or a field of the schema, so that tags of all points cannot have it.
 func Reserved(key string) bool {
 	for _, m := range Measurements() {
-		if slices.Contains(m.Tags, key) || slices.ContainsFunc(m.Columns, func(c Column) bool { return c.has(key) }) {
+		if slices.Contains(m.Tags, key) || slices.ContainsFunc(m.Columns, func(c Column) bool { return c.Has(key) }) {
 			return true
 		}
 	}
 	return key == "time" // a column of InfluxDB
 }
 
-// has reports whether key is the column's field, or one of its ranked fields.
-func (c *Column) has(key string) bool {
+// Has reports whether key is the column's field, or one of its ranked fields.
+func (c *Column) Has(key string) bool {
 	if c.Key == key || !c.Ranked {
 		return c.Key == key
 	}

@@ -72,6 +72,9 @@ func (w *Wide) Add(d *metric.Desc, r *metric.Reading) {
 		w.measurement = measurement
 	}
 	p := w.point(f, r.Labels)
+	if len(f.facts) > 0 && len(p.Fields) > len(w.run) {
+		return // facts that change have two series for a moment; a point has each field once
+	}
 	switch d.Kind {
 	case metric.Counter:
 		p.Fields = Int(p.Fields, f.number, CountOf(r.Number))
