@@ -25,6 +25,7 @@ import (
 	"oneway.example/exporter/ctxtime"
 	"oneway.example/exporter/incident"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/output"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/record"
 	"oneway.example/exporter/sched"
@@ -38,6 +39,11 @@ type Options struct {
 	Load func(file string) (*config.Config, error)
 	// Types are the available probe types.
 	Types []probe.Type
+	// Outputs are the available output types, Series the points of all series, which they deliver; nil: there are none.
+	Outputs []output.Type
+	Series  output.Series
+	// Output makes an output that needs no configuration, for a program of which this agent is a part; nil: none.
+	Output func(output.Env) output.Output
 	// Light begins the light packets beside load tests; nil: there are none.
 	Light probe.Light
 	// Sink receives all measurements; nil: metric.Discard.

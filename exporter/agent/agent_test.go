@@ -275,7 +275,7 @@ func TestAgentDoesNotStartWithABadConfiguration(t *testing.T) {
 	if _, err := New(Options{ConfigFile: file, Types: types}); err == nil || err.Error() != want {
 		t.Errorf("New: got %v, want %s", err, want)
 	}
-	if _, err := Check(file, types); err == nil || err.Error() != want {
+	if _, err := Check(Options{ConfigFile: file, Types: types}); err == nil || err.Error() != want {
 		t.Errorf("Check: got %v, want %s", err, want)
 	}
 }
@@ -285,7 +285,7 @@ func TestCheckCounts(t *testing.T) {
 	if err := os.WriteFile(file, []byte(twoPaths), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := Check(file, []probe.Type{newFake()})
+	got, err := Check(Options{ConfigFile: file, Types: []probe.Type{newFake()}})
 	if err != nil || got != (Summary{Paths: 2, Probes: 2}) {
 		t.Errorf("got %+v, %v", got, err)
 	}

@@ -3,7 +3,6 @@ package agent
 import (
 	"errors"
 	"log/slog"
-	"slices"
 
 	"oneway.example/exporter/calibration"
 	"oneway.example/exporter/config"
@@ -31,6 +30,7 @@ type plan struct {
 	pulse      ppsSection
 	reflector  reflectorSection
 	loadServer loadServerSection
+	outputs    outputsSection
 	// calibration is nil if no file is configured.
 	calibration *calibration.Table
 	jobs        []job // of all probes, in the order of the configuration
@@ -42,12 +42,13 @@ type plan struct {
 func newPlan(c *config.Config) *plan {
 	p := &plan{paths: len(c.Paths), serves: c.LoadServer.Given(), adopted: map[*task]*task{}}
 	p.receiver.clock, p.pulse.clock, p.loadServer.shared = &p.clock, &p.clock, &p.shared
+	p.outputs.shared = &p.shared
 	return p
 }
 
 // sections are in the order of their dependencies.
 func (p *plan) sections() []section {
-	return []section{&p.shared, &p.clock, &p.receiver, &p.pulse, &p.reflector, &p.loadServer}
+	return []section{&p.shared, &p.clock, &p.receiver, &p.pulse, &p.reflector, &p.loadServer, &p.outputs}
 }
 
 // job is one probe of one path.
@@ -58,17 +59,17 @@ type job struct {
 }
 
 // Summary is the size of a configuration.
-type Summary struct{ Paths, Probes int }
+type Summary struct{ Paths, Probes, Outputs int }
 
-// Check plans a configuration as an agent does, without starting anything. It opens only the configuration and the files
-// that it names.
-func Check(file string, types []probe.Type) (Summary, error) {
-	a, err := New(Options{ConfigFile: file, Types: types})
+// Check plans a configuration as an agent with these options does, without starting anything. It opens only the
+// configuration and the files that it names.
+func Check(o Options) (Summary, error) {
+	a, err := New(o)
 	if err != nil {
 		return Summary{}, err
 	}
 	a.release()
-	return Summary{Paths: a.inForce.paths, Probes: len(a.inForce.jobs)}, nil
+	return Summary{Paths: a.inForce.paths, Probes: len(a.inForce.jobs), Outputs: len(a.inForce.outputs.outputs)}, nil
 }
 
 // plan reads and checks the configuration. It keeps running tasks of the same meaning, and makes all others without
@@ -199,15 +200,11 @@ func profileOf(of config.Section, name string, usual metric.Profile) (metric.Pro
 
 // probe plans one probe of a path.
 func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile, env *probe.Env) config.Problems {
-	i := slices.IndexFunc(m.options.Types, func(t probe.Type) bool { return t.Name() == p.Type })
-	if i < 0 {
-		var names []string
-		for _, t := range m.options.Types {
-			names = append(names, t.Name())
-		}
-		return p.Options.Problems(option.Errorf("type", "is %q; it must be one of %q", p.Type, names))
+	kind, err := typed(m.options.Types, p.Type)
+	if err != nil {
+		return p.Options.Problems(err)
 	}
-	kind, options, meaning := m.options.Types[i], &p.Options, p.Options.Fingerprint()
+	options, meaning := &p.Options, p.Options.Fingerprint()
 	t := &task{
 		key: path.Name + "\x00" + p.Name, target: probe.Target{Path: path.Name, Probe: p.Name, Peer: path.Peer}, log: m.log,
 		identity: [...]string{p.Type, path.Peer, meaning, env.Calibration.Fingerprint(), profile.String()},
@@ -224,6 +221,18 @@ func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile
 	options = m.meanings[meaning] // errors have been found at their own place
 	m.plan.jobs = append(m.plan.jobs, job{planned, p.Type, profile})
 	return append(withoutEffect(kind, p.Options, profile), wrong...)
+}
+
+// typed is the type of that name.
+func typed[T interface{ Name() string }](types []T, name string) (of T, err error) {
+	var names []string
+	for _, t := range types {
+		if t.Name() == name {
+			return t, nil
+		}
+		names = append(names, t.Name())
+	}
+	return of, option.Errorf("type", "is %q; it must be one of %q", name, names)
 }
 
 // withoutEffect are the keys of a probe that its type or its profile ignores.

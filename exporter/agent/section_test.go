@@ -16,6 +16,7 @@ import (
 	"oneway.example/exporter/clocks"
 	"oneway.example/exporter/config"
 	"oneway.example/exporter/option"
+	"oneway.example/exporter/output"
 	"oneway.example/exporter/probe"
 	"oneway.example/tests/badfiles"
 )
@@ -24,7 +25,7 @@ import (
 // the name of the file.
 func TestBadSectionsStateTheExpectation(t *testing.T) {
 	badfiles.Run(t, 50, func(t *testing.T, name string) error {
-		_, err := Check(name, []probe.Type{newFake()})
+		_, err := Check(Options{ConfigFile: name, Types: []probe.Type{newFake()}, Outputs: []output.Type{newFakeOutputs()}})
 		if _, ok := errors.AsType[config.Problems](err); !ok {
 			t.Fatalf("error is %v, want Problems", err)
 		}

@@ -24,6 +24,8 @@ type Status struct {
 	// Links are sorted by name.
 	Links   []LinkStatus  `json:"links,omitempty"`
 	Reports ReportsStatus `json:"reports"`
+	// Outputs are in the order of the configuration.
+	Outputs []OutputStatus `json:"outputs,omitempty"`
 	// Paths are in the order of the configuration.
 	Paths []PathStatus `json:"paths"`
 }
@@ -97,6 +99,7 @@ func (a *Agent) Status() Status {
 	p.pulse.show(&s)
 	p.reflector.show(&s)
 	p.loadServer.show(&s)
+	p.outputs.show(&s)
 	incident := a.shared.reports.Incident()
 	for _, j := range p.jobs {
 		t := j.target

@@ -51,6 +51,8 @@ type Config struct {
 	Reports Section `yaml:"reports"`
 	// Profile selects the exported metrics of all probes without a profile of their path or their own.
 	Profile Section `yaml:"profile"`
+	// Outputs deliver the measurements to stores that do not scrape this agent.
+	Outputs []Output `yaml:"outputs"`
 }
 
 // Version is a version of the configuration's format. It increases when a key changes its meaning.
@@ -87,6 +89,16 @@ type Probe struct {
 	Type string `yaml:"type"`
 	// Profile is the profile of the probe; empty: the profile of the path.
 	Profile string `yaml:"profile"`
+	// Options are the remaining keys.
+	Options Section `yaml:",rest"`
+}
+
+// Output is a store to which the measurements are delivered.
+type Output struct {
+	// Name is the metric label, unique in the file; empty: Type.
+	Name string `yaml:"name"`
+	// Type is the name of the output type.
+	Type string `yaml:"type"`
 	// Options are the remaining keys.
 	Options Section `yaml:",rest"`
 }
@@ -194,17 +206,32 @@ func checkProbes(probes []Probe, found *Problems) {
 	seen := map[string]bool{}
 	for i := range probes {
 		p := &probes[i]
-		if p.Type == "" {
-			found.add(p.Options, option.Errorf("type", "is missing; it must be the type of the probe, such as stamp"))
-			continue
-		}
-		if p.Name == "" {
-			p.Name = p.Type
-		}
-		found.add(p.Options, option.Name("name", p.Name))
-		if seen[p.Name] {
-			found.add(p.Options, option.Errorf("name", "is %q, which is also the name of another probe of this path; names must differ", p.Name))
-		}
-		seen[p.Name] = true
+		checkItem(p.Options, &p.Name, p.Type, "probe", " of this path", "stamp", seen, found)
 	}
+}
+
+// CheckOutputs reports errors in the outputs of a decoded file, and sets the names of those without a name to their types.
+func (c *Config) CheckOutputs() (found Problems) {
+	seen := map[string]bool{}
+	for i := range c.Outputs {
+		o := &c.Outputs[i]
+		checkItem(o.Options, &o.Name, o.Type, "output", "", "influxdb", seen, &found)
+	}
+	return found
+}
+
+// checkItem reports a missing type and a wrong name of an item of a list. noun, of and example are parts of messages.
+func checkItem(options Section, name *string, kind, noun, of, example string, seen map[string]bool, found *Problems) {
+	if kind == "" {
+		found.add(options, option.Errorf("type", "is missing; it must be the type of the %s, such as %s", noun, example))
+		return
+	}
+	if *name == "" {
+		*name = kind
+	}
+	found.add(options, option.Name("name", *name))
+	if seen[*name] {
+		found.add(options, option.Errorf("name", "is %q, which is also the name of another %s%s; names must differ", *name, noun, of))
+	}
+	seen[*name] = true
 }

@@ -165,7 +165,7 @@ func checkConfigs(out, problems io.Writer, files []string, webConfig string) err
 		wrong++
 	}
 	for _, file := range files {
-		s, err := agent.Check(file, probes.All())
+		s, err := agent.Check(agent.Options{ConfigFile: file, Types: probes.All()})
 		if err != nil {
 			fmt.Fprintln(problems, err)
 			wrong++

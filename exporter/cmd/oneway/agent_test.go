@@ -55,13 +55,13 @@ func exampleWithToken(t *testing.T) string {
 // TestExampleNamesItsMissingToken: the example alone lacks the file of a load server's token.
 func TestExampleNamesItsMissingToken(t *testing.T) {
 	const want = "probes[0].token_file cannot be used: keyfile: stat ../../../deploy/core.token: no such file or directory"
-	if _, err := agent.Check(exampleFile, probes.All()); err == nil || !strings.Contains(err.Error(), want) {
+	if _, err := agent.Check(agent.Options{ConfigFile: exampleFile, Types: probes.All()}); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
 
 func TestExampleConfigurationIsValid(t *testing.T) {
-	got, err := agent.Check(exampleWithToken(t), probes.All())
+	got, err := agent.Check(agent.Options{ConfigFile: exampleWithToken(t), Types: probes.All()})
 	if err != nil || got != (agent.Summary{Paths: 5, Probes: 13}) {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -91,7 +91,7 @@ func TestEverySettingOfTheExampleIsValid(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := agent.Check(file, probes.All()); err != nil {
+		if _, err := agent.Check(agent.Options{ConfigFile: file, Types: probes.All()}); err != nil {
 			t.Error(err)
 		}
 	}

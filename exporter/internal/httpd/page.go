@@ -117,6 +117,14 @@ func judge(s agent.Status, rows []row, now time.Time) verdict {
 	if r := s.LoadServer; r != nil && r.Error != "" {
 		v.note("The load server does not run: other hosts cannot run load tests to this host.")
 	}
+	for _, o := range s.Outputs {
+		switch {
+		case o.Error != "":
+			v.note("The output %s does not run: nothing is delivered to %s.", o.Name, o.Destination)
+		case o.Reason != "":
+			v.note("The output %s does not deliver to %s; %d points wait.", o.Name, o.Destination, o.Waiting)
+		}
+	}
 	return v
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/agent"
+	"oneway.example/exporter/output"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/report"
 )
@@ -101,6 +102,14 @@ func sample() agent.Status {
 			{Name: "lab-wan", Used: 1_234_567_890, Holder: "lab-to-lab/saturation", Since: at(12 * time.Second)},
 			{Name: "mobile", Limit: 500_000_000, Used: 500_000_000, Left: new(int64(0))},
 			{Name: "uplink", Limit: 5_000_000_000, Used: 1_402_000_000, Left: new(int64(3_598_000_000))},
+		},
+		Outputs: []agent.OutputStatus{
+			{Name: "influxdb", Type: "influxdb", Status: output.Status{Destination: "https://influxdb.example.net:8086", LastSuccess: at(4 * time.Second), Written: 1_234_567, Rejected: 12}},
+			{Name: "headquarters", Type: "influxdb", Status: output.Status{
+				Destination: "https://hq.example.net:8181", LastSuccess: at(90 * time.Minute), Reason: "connect: connection refused",
+				Waiting: 412_000, WaitingBytes: 9_300_000, Written: 1_000_000, Dropped: 345,
+			}},
+			{Name: "lab", Type: "influxdb", Status: output.Status{Destination: "http://192.0.2.8:8086"}, Error: "spool: mkdir /var/lib/oneway/outputs: permission denied"},
 		},
 		Reports: agent.ReportsStatus{Dir: "/var/lib/oneway/reports", Runs: 214, Bytes: 61_300_000, Last: sampleRuns(at)},
 		Paths:   paths,
