@@ -51,6 +51,7 @@ func RawMeasurements() []Measurement {
 			count("lost", "1 if no copy arrived, else 0. An integer, since InfluxQL has no sum of booleans."),
 			run,
 			count("segment", "Part of the transfer, such as a step of a sweep, from 0."),
+			seconds("sent_seconds", "Time of sending after the begin of the transfer, in seconds: InfluxQL cannot subtract times, and Grafana reads them in milliseconds."),
 			count("seq", "Number of the packet in its transfer."),
 		}},
 		{Name: TCPTrace, Group: RawTitle, Tags: []string{metric.Direction, endTag, flowTag, metric.Path, metric.Probe}, Columns: append(flowColumns(), run)},

@@ -53,6 +53,7 @@ func sentInOrder(rows []record.Row) []record.Row {
 // appendRow appends the fields of a packet.
 func appendRow(to []Field, row *record.Row) []Field {
 	to = Int(to, "seq", int64(row.Seq))
+	to = Float(to, "sent_seconds", seconds(row.Sent))
 	to = Int(to, "segment", int64(row.Segment))
 	to = Int(to, "ip_bytes", int64(row.IPBytes))
 	to = Int(to, "copies", int64(row.Copies))
