@@ -26,7 +26,8 @@ const (
 // bufferSweepBoard shows TCP by the size of its buffers: throughput, round-trip time and retransmissions by congestion
 // control, the smallest sufficient buffer, models, and all cells.
 func bufferSweepBoard() *boardBuilder {
-	b := loadTestBoard("Buffer sweep", bufferSweepUID, "now-7d", "TCP by size of the socket buffers and congestion control: throughput, round-trip time, retransmissions, the smallest sufficient buffer, bandwidth-delay product, and models.")
+	b := loadTestBoard("Buffer sweep", bufferSweepUID, "now-7d", "TCP by size of the socket buffers and congestion control: throughput, round-trip time, retransmissions, the smallest sufficient buffer, bandwidth-delay product, and models.",
+		toRaw(rawTCPPage(), "tcp_sweep"))
 	loadTestVariables(b, probeVariable("tcp_sweep", "Sweep", metric.TCPSweepThroughput))
 	b.WithVariable(directionVariable())
 	b.WithVariable(labelValues(congestionControl, "Congestion control (models)", from(swept, metric.TCPSweepThroughput)))

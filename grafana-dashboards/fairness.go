@@ -24,7 +24,8 @@ const (
 // fairnessBoard shows how TCP flows share a path: with each other, with the other direction, short ones, and as a transport
 // of messages beside UDP.
 func fairnessBoard() *boardBuilder {
-	b := loadTestBoard("Fairness and two-way", fairnessUID, "now-7d", "How TCP flows share a path: Jain's index, least and largest flow, both directions at once, completion time of short flows, and UDP against TCP at one message size.")
+	b := loadTestBoard("Fairness and two-way", fairnessUID, "now-7d", "How TCP flows share a path: Jain's index, least and largest flow, both directions at once, completion time of short flows, and UDP against TCP at one message size.",
+		toRaw(rawTCPPage(), "flows"))
 	loadTestVariables(b,
 		probeVariable("flows", "Flows", metric.TCPFairness),
 		probeVariable("two_way", "Two-way", metric.TCPTwoWayThroughput),

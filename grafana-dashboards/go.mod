@@ -6,6 +6,14 @@ require oneway.example v0.0.0
 
 require github.com/grafana/grafana-foundation-sdk/go v0.0.18
 
-require go.yaml.in/yaml/v3 v3.0.6
+require (
+	github.com/influxdata/influxql v1.1.1-0.20200828144457-65d3ef77d385
+	go.yaml.in/yaml/v3 v3.0.6
+)
+
+require (
+	github.com/gogo/protobuf v1.3.1 // indirect
+	github.com/influxdata/line-protocol/v2 v2.2.1 // indirect
+)
 
 replace oneway.example => ../

@@ -17,7 +17,8 @@ const loadUID = "oneway-load"
 // loadBoard shows the results of load tests of a link: throughput, delay under load, queue, rate sweep, corrupted packets,
 // and the runs.
 func loadBoard() *boardBuilder {
-	b := loadTestBoard("Link under load", loadUID, "now-24h", "Load tests of a link, both directions: throughput, delay under load, queue delay and size, loss by offered rate, corrupted packets, runs and data quota.")
+	b := loadTestBoard("Link under load", loadUID, "now-24h", "Load tests of a link, both directions: throughput, delay under load, queue delay and size, loss by offered rate, corrupted packets, runs and data quota.",
+		toRaw(rawPacketsPage(), "saturation"))
 	loadTestVariables(b, probeVariable("saturation", "Probe", metric.UDPOffered))
 	loadTestAnnotations(b)
 	loadSummaryRow(b)

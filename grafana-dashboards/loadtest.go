@@ -3,6 +3,7 @@ package main
 import (
 	"slices"
 
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 
@@ -60,13 +61,13 @@ func loadTestPages(but string) []page {
 	}, func(p page) bool { return p.uid == but })
 }
 
-// loadTestBoard starts a page of load tests, which shows the time since from and links to the others.
-func loadTestBoard(name, uid, from, description string) *boardBuilder {
+// loadTestBoard starts a page of load tests, which shows the time since from and links to the others, and to raw points.
+func loadTestBoard(name, uid, from, description string, raw ...cog.Builder[dashboard.DashboardLink]) *boardBuilder {
 	return newBoard("oneway / "+name).Uid(uid).Tags([]string{"oneway"}).
 		Description(description).
 		Readonly().Refresh("1m").Time(from, "now").Timezone("browser").
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
-		Links(links(loadTestPages(uid)...))
+		Links(append(links(loadTestPages(uid)...), raw...))
 }
 
 // loadTestVariables adds the agent, the path, and a variable per probe type, each from a family of that probe type.

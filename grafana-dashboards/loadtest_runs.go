@@ -41,10 +41,10 @@ func lastAndNext() *tablepanel.PanelBuilder {
 	last := from(anyTest, metric.RunLast)
 	return columns(text{
 		"Last and next runs",
-		"Interval, end of the last completed run, due time of the next run (including jitter and windows of the day; in the past while the run waits for the link or is running; none if no window allows a run), duration of the last run, and whether a run is in progress.",
+		"Interval, end of the last completed run, due time of the next run (including jitter and windows of the day; in the past while the run waits for the link or is running; none if no window allows a run), duration of the last run, and whether a run is in progress. A click on a probe opens the raw points of its last run, if InfluxDB has them.",
 		"none", noRun,
 	},
-		column{title: "probe", label: metric.Probe, empty: "none configured"},
+		column{title: "probe", label: metric.Probe, empty: "none configured", own: props{prop("links", toLastRun())}},
 		column{title: "interval", query: each(from(anyTest, metric.RunInterval)), unit: "s", own: props{prop("custom.width", 95)}},
 		column{title: "last run", query: each("1000 * " + last), unit: "dateTimeFromNow", own: props{prop("custom.minWidth", 150)}},
 		column{title: "next run", query: each("1000 * " + from(anyTest, metric.RunNext)), unit: "dateTimeFromNow", own: props{prop("custom.minWidth", 150)}},
@@ -54,7 +54,28 @@ func lastAndNext() *tablepanel.PanelBuilder {
 				"1": word("running", blue, 0), "0": word("idle", gray, 1),
 			})), prop("custom.cellOptions", map[string]string{"type": "color-text"}), prop("custom.width", 75),
 		}},
+		column{title: lastBegin, query: "floor(1000 * (" + each(last+" - "+from(anyTest, metric.RunDuration)) + " - 10))", own: invisible()},
+		column{title: lastEnd, query: "ceil(1000 * (" + each(last) + " + 10))", own: invisible()},
 	).Thresholds(steps(step{0, gray}))
+}
+
+// Columns with the time range of the last run, for links, in ms.
+const lastBegin, lastEnd = "begin", "end"
+
+// invisible hides a column; Grafana 12.2 replaced the first property by the second one.
+func invisible() props {
+	return props{prop("custom.hidden", true), prop("custom.hideFrom", map[string]bool{"viz": true})}
+}
+
+// toLastRun links a probe to the raw points of its last run.
+func toLastRun() []map[string]any {
+	to := func(p page) map[string]any {
+		return map[string]any{
+			"title": p.title + " of the last run", "url": "/d/" + p.uid + "?var-path=${path}&var-probe=${__data.fields.probe}" +
+				"&from=${__data.fields." + lastBegin + ".numeric}&to=${__data.fields." + lastEnd + ".numeric}",
+		}
+	}
+	return []map[string]any{to(rawPacketsPage()), to(rawTCPPage())}
 }
 
 func resultWords() []dashboard.ValueMapping {

@@ -44,6 +44,10 @@ func boards() map[string]*boardBuilder {
 		"fairness.json":     fairnessBoard(),
 		"load.json":         loadBoard(),
 		"path.json":         pathBoard(),
+		"raw_incident.json": rawIncidentBoard(),
+		"raw_packets.json":  rawPacketsBoard(),
+		"raw_tcp.json":      rawTCPBoard(),
+		"raw_track.json":    rawTrackBoard(),
 		"tcp.json":          tcpBoard(),
 	}
 }

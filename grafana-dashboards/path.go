@@ -20,7 +20,8 @@ func pathBoard() *boardBuilder {
 		Description("One path, both directions: delay with its error bound, delay variation, loss, voice quality, and the state of the clocks and of the measuring host.").
 		Readonly().Refresh("30s").Time("now-2h", "now").Timezone("browser").
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
-		Links(links(append([]page{{"Clock", clockUID, "The clocks behind these delays"}}, loadTestPages(pathUID)...)...))
+		Links(links(append([]page{{"Clock", clockUID, "The clocks behind these delays"}}, loadTestPages(pathUID)...)...)).
+		Link(toRaw(rawIncidentPage(), metric.Probe)).Link(toRaw(rawTrackPage(), metric.Probe))
 	variables(b)
 	annotations(b)
 	summaryRow(b)

@@ -19,7 +19,8 @@ const (
 
 // tcpBoard shows what TCP achieves over a path: throughput, its limits, round-trip time, retransmissions.
 func tcpBoard() *boardBuilder {
-	b := loadTestBoard("TCP", tcpUID, "now-7d", "TCP over a path, both directions: throughput, what limited the sender, round-trip time under load, retransmissions, timeouts, connect time, ECN marks, runs and data quota.")
+	b := loadTestBoard("TCP", tcpUID, "now-7d", "TCP over a path, both directions: throughput, what limited the sender, round-trip time under load, retransmissions, timeouts, connect time, ECN marks, runs and data quota.",
+		toRaw(rawTCPPage(), "tcp"))
 	loadTestVariables(b, probeVariable("tcp", "Probe", metric.TCPThroughput))
 	loadTestAnnotations(b)
 	tcpSummaryRow(b)

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
+
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/point"
+)
+
+const noTrace = "No TCP connection of a run of this path, probe and direction in this time range"
+
+// rawTCPBoard shows the connections of a run sample by sample, and the cells of a buffer sweep.
+func rawTCPBoard() *boardBuilder {
+	b := rawBoard("TCP trace", rawTCPUID, "now-24h", "The TCP connections of a run sample by sample: bytes sent and acknowledged, congestion window, round-trip time, retransmissions, what limited the sender; and the cells of a buffer sweep. From InfluxDB.",
+		toPage(page{"TCP", tcpUID, "TCP on this path over time"}, samePath),
+		toPage(page{"Buffer sweep", bufferSweepUID, "TCP on this path by buffer size, over time"}, samePath),
+		toPage(page{"Fairness and two-way", fairnessUID, "How TCP flows share this path, over time"}, samePath),
+		toPage(rawPacketsPage(), samePath))
+	rawPathVariables(b, point.TCPTrace)
+	b.WithVariable(directionVariable())
+	b.WithVariable(idVariable(point.RunField, "Run", point.TCPTrace))
+	b.WithRow(dashboard.NewRowBuilder("Connections of the run, $direction"))
+	b.WithPanel(traceBytes())
+	b.WithPanel(traceRate())
+	b.WithPanel(traceWindow())
+	b.WithPanel(traceRTT())
+	b.WithPanel(traceRetransmitted())
+	b.WithPanel(traceLimits())
+	b.WithRow(dashboard.NewRowBuilder("Buffer sweep (probe tcp_sweep), $direction"))
+	bufferCellTable(b)
+	return b
+}
+
+// trace selects a field of one end of the run's connections, by connection.
+func trace(end, alias, expr string, more ...string) influxQuery {
+	return rawSeries(selection{
+		columns: []string{expr}, from: name(point.TCPTrace), by: []string{flow("flow")},
+		where: append(inRun(is(name(metric.Direction), "$direction"), is(flow("end"), end)), more...),
+	}.String(), alias+" $tag_flow")
+}
+
+// ofFlow matches the series of an alias.
+func ofFlow(alias string) string { return "/^" + alias + " \\d+$/" }
+
+func rawTrace(t text, qs ...influxQuery) *timeseries.PanelBuilder {
+	return rawLines(t, qs...).Span(12).Height(9)
+}
+
+func traceBytes() *timeseries.PanelBuilder {
+	return rawTrace(text{
+		"Bytes sent, acknowledged and read",
+		"Payload bytes of each connection since its begin: sent with retransmissions, acknowledged (Linux tcp_info, tcpi_bytes_sent, tcpi_bytes_acked), and read by the application of the receiver (dashed; its clock begins with its own end). The distance of sent and acknowledged is in flight or was retransmitted.",
+		"decbytes", noTrace,
+	},
+		trace(point.SenderEnd, "sent", flow("sent_bytes")), trace(point.SenderEnd, "acknowledged", flow("acked_bytes")), trace(point.ReceiverEnd, "read", flow("payload_bytes")),
+	).OverrideByRegexp(ofFlow("read"), props{dashed()})
+}
+
+func traceRate() *timeseries.PanelBuilder {
+	return rawTrace(text{
+		"Throughput by connection",
+		"Payload that the receiver's application read per second, in intervals of 250 ms.",
+		inBits, noTrace,
+	}, rawSeries(selection{
+		columns: []string{"8 * NON_NEGATIVE_DERIVATIVE(LAST(" + flow("payload_bytes") + "), 1s)"},
+		from:    name(point.TCPTrace), by: []string{"time(250ms)", flow("flow")}, fill: "none",
+		where: inRun(is(name(metric.Direction), "$direction"), is(flow("end"), point.ReceiverEnd)),
+	}.String(), "flow $tag_flow"))
+}
+
+// noSsthresh is Linux's value of a slow start threshold that is not set.
+const noSsthresh = "2147483647"
+
+func traceWindow() *timeseries.PanelBuilder {
+	return rawTrace(text{
+		"Congestion window",
+		"Congestion window of the sender and slow start threshold (dashed; absent until the first reduction), in segments (Linux tcp_info, tcpi_snd_cwnd, tcpi_snd_ssthresh). Corresponds to thesis figures 6.3 and 6.4.",
+		"none", noTrace,
+	},
+		trace(point.SenderEnd, "cwnd", flow("cwnd_segments")), trace(point.SenderEnd, "ssthresh", flow("ssthresh_segments"), flow("ssthresh_segments")+" < "+noSsthresh),
+	).OverrideByRegexp(ofFlow("ssthresh"), props{dashed()}).Decimals(0)
+}
+
+func traceRTT() *timeseries.PanelBuilder {
+	return rawTrace(text{
+		"Round-trip time",
+		"Smoothed round-trip time of the sender, and its mean deviation (dashed) (RFC 6298; Linux tcp_info, tcpi_rtt, tcpi_rttvar).",
+		"s", noTrace,
+	},
+		trace(point.SenderEnd, "RTT", flow("rtt_seconds"), flow("rtt_seconds")+" > 0"), trace(point.SenderEnd, "deviation", flow("rttvar_seconds"), flow("rtt_seconds")+" > 0"),
+	).OverrideByRegexp(ofFlow("deviation"), props{dashed()})
+}
+
+func traceRetransmitted() *timeseries.PanelBuilder {
+	return rawTrace(text{
+		"Retransmitted, in flight, waiting",
+		"Bytes retransmitted since the begin of the connection, bytes in flight (dashed: sent and not acknowledged, not lost), and bytes that wait in the send buffer (dotted) (Linux tcp_info, tcpi_bytes_retrans, tcpi_unacked, tcpi_notsent_bytes).",
+		"decbytes", noTrace,
+	},
+		trace(point.SenderEnd, "retransmitted", flow("retransmitted_bytes")), trace(point.SenderEnd, "in flight", flow("outstanding_bytes")), trace(point.SenderEnd, "waiting", flow("not_sent_bytes")),
+	).
+		OverrideByRegexp(ofFlow("retransmitted"), props{prop("custom.lineWidth", 2)}).
+		OverrideByRegexp(ofFlow("in flight"), props{dashed()}).
+		OverrideByRegexp(ofFlow("waiting"), props{dotted()})
+}
+
+// traceLimits shows shares of time: the derivative of counters in seconds.
+func traceLimits() *timeseries.PanelBuilder {
+	share := func(alias, field string) influxQuery {
+		return rawSeries(selection{
+			columns: []string{"NON_NEGATIVE_DERIVATIVE(LAST(" + field + "), 1s)"},
+			from:    name(point.TCPTrace), by: []string{"time(250ms)", flow("flow")}, fill: "none",
+			where: inRun(is(name(metric.Direction), "$direction"), is(flow("end"), point.SenderEnd)),
+		}.String(), alias+" $tag_flow")
+	}
+	return rawTrace(text{
+		"What limited the sender",
+		"Share of each 250 ms in which the connection had data to send (busy), and in which the receive window (orange) or the send buffer (purple) stopped it; the rest of busy is the network (Linux tcp_info, tcpi_busy_time, tcpi_rwnd_limited, tcpi_sndbuf_limited).",
+		"percentunit", noTrace,
+	}, share("busy", flow("busy_seconds")), share("receive window", flow("receive_window_limited_seconds")), share("send buffer", flow("send_buffer_limited_seconds"))).
+		AxisSoftMax(1).
+		OverrideByRegexp(ofFlow("busy"), props{color(gray)}).
+		OverrideByRegexp(ofFlow("receive window"), props{color(orange), prop("custom.fillOpacity", 15)}).
+		OverrideByRegexp(ofFlow("send buffer"), props{color(purple), prop("custom.fillOpacity", 15)})
+}
+
+// bufferCellTable shows the results of one run of a buffer sweep.
+func bufferCellTable(b *boardBuilder) {
+	size := props{prop("custom.minWidth", 80)}
+	rate := func(title, rank string) cell {
+		return cell{title: title, expr: "8 * " + fieldOf(metric.TCPSweepThroughput, rank), unit: inBits, own: props{prop("decimals", 2)}}
+	}
+	rtt := func(title, rank string) cell {
+		return cell{title: title, expr: fieldOf(metric.TCPSweepRTT, rank), unit: "s"}
+	}
+	b.WithPanel(rawCells(text{
+		"Cells of the buffer sweep, $direction",
+		"Each combination of send buffer, receive buffer and congestion control of this run, sizes in bytes (auto: auto-tuning): quartiles of the throughput of its repetitions, quartiles of the sender's smoothed round-trip time, retransmitted share. Thesis figures 6.5 and 6.7.",
+		"none", "No completed run of the probe tcp_sweep with this ID",
+	}, selection{from: ofRun(metric.TCPSweepThroughput), where: inRun(is(name(metric.Direction), "$direction"))},
+		cell{title: "algorithm", expr: name(congestionControl)},
+		cell{title: "send", expr: name(sendBuffer), own: size},
+		cell{title: "receive", expr: name(receiveBuffer), own: size},
+		rate("throughput", "0.5"), rate("25 %", "0.25"), rate("75 %", "0.75"),
+		rtt("RTT", "0.5"), rtt("RTT 25 %", "0.25"), rtt("RTT 75 %", "0.75"),
+		cell{title: "retransmitted", expr: fieldOf(metric.TCPSweepRetransmitted, ""), unit: "percentunit", own: props{prop("decimals", 2)}},
+	).Height(12).WithTransformation(sortedBy("algorithm")))
+}
