@@ -36,7 +36,7 @@ test: deps ## every test: unit, system, rules, dashboards; fails on an unexpecte
 
 .PHONY: precision
 precision: deps ## the tests that measure time, on an idle machine: asserts what other runs only log
-	ONEWAY_PRECISION=1 $(GO) test -p 1 -count=1 -timeout 30m ./tests/lab ./tests/accuracy ./tests/grid ./tests/loadtest ./tests/chronyconfig ./exporter/loadserver ./exporter/probes/train
+	ONEWAY_PRECISION=1 $(GO) test -p 1 -count=1 -timeout 30m ./tests/lab ./tests/accuracy ./tests/grid ./tests/loadtest ./tests/faults ./tests/chronyconfig ./exporter/loadserver ./exporter/probes/train
 
 .PHONY: soak
 soak: deps ## for a fifth of DURATION (10m) tests with random seeds, then for DURATION 1,000 paths and load tests between two agents under random faults: conservation, coverage, growth (ONEWAY_SEED=number repeats a run)

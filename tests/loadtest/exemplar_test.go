@@ -8,18 +8,19 @@ import (
 	"strings"
 	"testing"
 
+	"oneway.example/tests/loadsite"
 	"oneway.example/tests/program"
 )
 
 // scrape gets /metrics with an Accept header.
-func (a *agent) scrape(t *testing.T, accept string) (text, format string) {
+func scrape(t *testing.T, a *loadsite.Agent, accept string) (text, format string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+agentAddress+"/metrics", nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+loadsite.AgentAddress+"/metrics", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Header.Set("Accept", accept)
-	w, err := a.http.Do(r)
+	w, err := a.HTTP.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,16 +38,16 @@ var exemplar = regexp.MustCompile(`^oneway_saturation_delay_seconds_bucket\{.*le
 // The exemplar in a path's histogram has the ID of the run of the value, and that leads to the run's
 // report.
 func TestExemplarsOfAScrapeLeadToTheReportOfTheirRun(t *testing.T) {
-	s := newSite(t, overSlow())
-	a := s.agent(t, "paths:\n"+s.path("p", "duration: 1500ms", "rate: {forward: 5Mbit, reverse: 10Mbit}"))
-	program.Eventually(t, "a run", func() bool { return sum(a.metrics(t, "oneway_probe_runs_total"), `"completed"`) > 0 })
+	s := newSite(t, loadsite.OverSlow())
+	a := s.Agent(t, "paths:\n"+s.Path("p", "duration: 1500ms", "rate: {forward: 5Mbit, reverse: 10Mbit}"))
+	program.Eventually(t, "a run", func() bool { return loadsite.Sum(a.Metrics(t, "oneway_probe_runs_total"), `"completed"`) > 0 })
 	known := map[string]bool{}
 	text, format := "", ""
 	program.Eventually(t, "buckets with exemplars", func() bool { // delays are exported shortly after the run is counted
-		text, format = a.scrape(t, "application/openmetrics-text; version=1.0.0")
+		text, format = scrape(t, a, "application/openmetrics-text; version=1.0.0")
 		return strings.Contains(text, "# {")
 	})
-	for _, r := range a.runs(t) {
+	for _, r := range a.Runs(t) {
 		known[r.ID] = true
 	}
 	found := 0
@@ -62,14 +63,14 @@ func TestExemplarsOfAScrapeLeadToTheReportOfTheirRun(t *testing.T) {
 			t.Errorf("%s: %v, %v; the runs are %v", line, err, bad, known)
 			continue
 		}
-		if report := a.get(t, "/runs/"+m[2]); !strings.Contains(string(report), m[2]) {
+		if report := a.Get(t, "/runs/"+m[2]); !strings.Contains(string(report), m[2]) {
 			t.Errorf("the report of %s does not contain the ID: %.200s", m[2], report)
 		}
 	}
 	if found == 0 {
 		t.Errorf("no bucket has an exemplar of %s in %s", "run_id", format)
 	}
-	if plain, format := a.scrape(t, "text/plain; version=0.0.4"); strings.Contains(plain, "run_id") {
+	if plain, format := scrape(t, a, "text/plain; version=0.0.4"); strings.Contains(plain, "run_id") {
 		t.Errorf("%s has exemplars, which the format does not allow", format)
 	}
 }

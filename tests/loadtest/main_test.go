@@ -1,14 +1,13 @@
-// Package loadtest runs load tests between real processes over an emulated link: clients, load servers
-// and agents that are started together, killed, cut off and reloaded. The packet log of the link is the
-// reference for what was sent, and when.
+// Package loadtest runs load tests between real processes over an emulated link, and compares their results with the packet log
+// of the link, which is the reference for what was sent, and when. tests/faults has the faults of such processes.
 package loadtest
 
 import (
-	"net/netip"
 	"os"
 	"testing"
 
-	"oneway.example/exporter/wire/load"
+	"oneway.example/tests/lab"
+	"oneway.example/tests/loadsite"
 	"oneway.example/tests/program"
 )
 
@@ -19,8 +18,10 @@ func TestMain(m *testing.M) {
 	os.Exit(program.Main(m.Run, func(built string) { binary = built }))
 }
 
-// testPackets selects the packets of streams for the link's log, by their session.
-func testPackets(payload []byte, _, _ netip.AddrPort) (session uint64, ok bool) {
-	h, err := load.Parse(payload)
-	return h.Session, err == nil && h.Type == load.Data
+// site is a site of this test's binary.
+type site struct{ *loadsite.Site }
+
+func newSite(t *testing.T, o lab.Options) *site {
+	t.Helper()
+	return &site{loadsite.New(t, binary, o)}
 }

@@ -16,22 +16,13 @@ import (
 // messages runs `oneway test message` on the client and returns the parts, by direction and transport, and the notes.
 func (s *site) messages(t *testing.T, more ...string) (parts map[string]message.Part, notes []string) {
 	t.Helper()
-	args := []string{"test", "message", s.at.String(), "--token-file=" + s.tokenFile, "--pin=" + s.pin, "--clock=static", "--clock-bound=1ms", "--json", "--no-agent", "--congestion-control=reno"}
-	p := start(t, s.network.Client, append(args, more...)...)
-	select {
-	case <-p.Done: // it takes longer than finish waits
-	case <-time.After(2 * time.Minute):
-	}
-	p.finish(t, 0)
 	var o struct {
 		Result struct {
 			Parts []message.Part `json:"parts"`
 		} `json:"results"`
 		Notes []string `json:"notes"`
 	}
-	if err := json.Unmarshal([]byte(p.Stdout.String()), &o); err != nil {
-		t.Fatal(err)
-	}
+	s.Test(t, "message", append([]string{"--clock-bound=1ms", "--congestion-control=reno"}, more...)...).Decode(t, 0, &o)
 	parts = map[string]message.Part{}
 	for _, one := range o.Result.Parts {
 		parts[one.Direction+" "+string(one.Transport)] = one
@@ -105,7 +96,7 @@ func TestSlowLinkHoldsBackTCPAndNotUDP(t *testing.T) {
 	parts, notes := s.messages(t, "--duration=10s", "--message-bytes=1000", "--message-rate=200", "--direction=forward")
 	u, nagle := parts["forward udp"], parts["forward tcp"]
 	within(t, "share of the messages' rate that UDP offered", *u.Offered/200_000, 0.98, 1.02)
-	stream, _ := s.network.Counts(sample.Forward)
+	stream, _ := s.Network.Counts(sample.Forward)
 	t.Logf("the link dropped %d of %d packets; notes %q", stream.DroppedQueue, stream.Entered, notes)
 	if lost := int(*u.Loss*2000 + 0.5); lost != int(stream.DroppedQueue) || lost < 1000 {
 		t.Errorf("UDP lost %d packets; the link has dropped %d", lost, stream.DroppedQueue)

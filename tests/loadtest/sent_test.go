@@ -12,6 +12,7 @@ import (
 	"oneway.example/exporter/wire/stamp"
 	"oneway.example/tests/capture"
 	"oneway.example/tests/lab"
+	"oneway.example/tests/loadsite"
 	"oneway.example/tests/program"
 )
 
@@ -19,8 +20,8 @@ import (
 // server: their hosts send only to the addresses in SECURITY.md, and look up only configured
 // names.
 func TestNothingElseIsSent(t *testing.T) {
-	s := newSite(t, overSlow())
-	client, server := s.network.Client, s.network.Server
+	s := newSite(t, loadsite.OverSlow())
+	client, server := s.Network.Client, s.Network.Server
 	for _, way := range [][]string{{"-4", server.Addr4.String()}, {"-6", server.Addr6.String()}} {
 		if out, err := client.Command("ip", way[0], "route", "add", "default", "via", way[1]).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
@@ -28,19 +29,19 @@ func TestNothingElseIsSent(t *testing.T) {
 	}
 	fromClient, fromServer := watch(t, client), watch(t, server)
 	reflect := netip.AddrPortFrom(server.Addr4, stamp.Port)
-	s.agentOn(t, server, fmt.Sprintf("reflector: {listen: [%q]}\n", reflect))
-	a := s.agent(t, "links: [{name: uplink}]\npaths:\n"+
+	s.AgentOn(t, server, fmt.Sprintf("reflector: {listen: [%q]}\n", reflect))
+	a := s.Agent(t, "links: [{name: uplink}]\npaths:\n"+
 		fmt.Sprintf("  - {name: near, peer: %q, probes: [{type: stamp, interval: 20ms}]}\n", server.Addr4)+
 		"  - {name: away, peer: peer.invalid, probes: [{type: stamp, interval: 20ms}]}\n"+
-		s.path("far", "rate: {forward: 5Mbit, reverse: 10Mbit}", "duration: 1s"))
+		s.Path("far", "rate: {forward: 5Mbit, reverse: 10Mbit}", "duration: 1s"))
 	program.Eventually(t, "a load test has run, and packets came back", func() bool {
-		return sum(a.metrics(t, "oneway_probe_runs_total"), `path="far"`) > 0 && sum(a.metrics(t, "oneway_packets_received_total"), `path="near"`) > 100
+		return loadsite.Sum(a.Metrics(t, "oneway_probe_runs_total"), `path="far"`) > 0 && loadsite.Sum(a.Metrics(t, "oneway_packets_received_total"), `path="near"`) > 100
 	})
 	program.Eventually(t, "a name is looked up", func() bool { return len(fromClient.sent(t).names) > 0 })
 
 	told := fromClient.sent(t)
 	told.mayBe(t, func(p capture.Sent) bool {
-		return p.To == s.at || (p.To == reflect || beside(p.To, server.Addr4)) && p.Protocol == unix.IPPROTO_UDP
+		return p.To == s.At || (p.To == reflect || beside(p.To, server.Addr4)) && p.Protocol == unix.IPPROTO_UDP
 	})
 	for name := range told.names {
 		if !strings.HasPrefix(name, "peer.invalid.") { // with the search domains of the host's resolv.conf
@@ -49,12 +50,12 @@ func TestNothingElseIsSent(t *testing.T) {
 	}
 	answered := fromServer.sent(t)
 	answered.mayBe(t, func(p capture.Sent) bool {
-		return p.To.Addr() == client.Addr4 && (p.From == s.at || (p.From == reflect || beside(p.From, server.Addr4)) && p.Protocol == unix.IPPROTO_UDP)
+		return p.To.Addr() == client.Addr4 && (p.From == s.At || (p.From == reflect || beside(p.From, server.Addr4)) && p.Protocol == unix.IPPROTO_UDP)
 	})
 	if len(answered.names) > 0 {
 		t.Errorf("the server looks up %v, but no name is configured", answered.names)
 	}
-	for _, to := range []netip.AddrPort{reflect, s.at} {
+	for _, to := range []netip.AddrPort{reflect, s.At} {
 		if told.to[to] == 0 || answered.from[to] == 0 {
 			t.Errorf("%d packets to %v were seen, and %d from there", told.to[to], to, answered.from[to])
 		}
@@ -111,7 +112,7 @@ func (s *sent) add(t *testing.T, p capture.Sent, payload []byte) {
 	const dns = 53
 	switch {
 	case p.Protocol == unix.IPPROTO_ICMP, p.Protocol == unix.IPPROTO_ICMPV6, p.Protocol == unix.IPPROTO_IGMP, p.Protocol == unix.IPPROTO_HOPOPTS:
-	case p.To.String() == agentAddress, p.From.String() == agentAddress: // requests of the test
+	case p.To.String() == loadsite.AgentAddress, p.From.String() == loadsite.AgentAddress: // requests of the test
 	case p.Protocol == unix.IPPROTO_UDP && p.To.Port() == dns:
 		var q dnsmessage.Parser
 		if _, err := q.Start(payload); err != nil {

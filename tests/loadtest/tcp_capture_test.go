@@ -11,6 +11,7 @@ import (
 	"oneway.example/exporter/sample"
 	"oneway.example/tests/capture"
 	"oneway.example/tests/lab"
+	"oneway.example/tests/loadsite"
 )
 
 // sequences returns those of a host's data connections: not of the control connection.
@@ -43,15 +44,15 @@ func (w *watcher) sequences(t *testing.T, stop <-chan struct{}) map[[2]netip.Add
 }
 
 // captured starts a run, captures at the interface of its sender, and returns the connections with payload.
-func (s *site) captured(t *testing.T, d sample.Direction, more ...string) (*tcpOutcome, []*capture.Sequence) {
+func (s *site) captured(t *testing.T, d sample.Direction, more ...string) (*loadsite.TCPOutcome, []*capture.Sequence) {
 	t.Helper()
-	w := watch(t, map[sample.Direction]*lab.Host{sample.Forward: s.network.Client, sample.Reverse: s.network.Server}[d])
-	p := s.startTCP(t, append(more, "--direction="+d.String())...)
+	w := watch(t, map[sample.Direction]*lab.Host{sample.Forward: s.Network.Client, sample.Reverse: s.Network.Server}[d])
+	p := s.StartTCP(t, append(more, "--direction="+d.String())...)
 	seen := w.sequences(t, p.Done)
-	r := p.finishTCP(t, 0)
+	r := p.FinishTCP(t, 0)
 	var flows []*capture.Sequence
 	for of, one := range seen {
-		if of[0] != s.at && of[1] != s.at && one.Bytes > 1000 {
+		if of[0] != s.At && of[1] != s.At && one.Bytes > 1000 {
 			t.Logf("%s, capture: %d bytes sent, %d bytes in %d segments again", d, one.Bytes, one.Again, one.Segments)
 			flows = append(flows, one)
 		}

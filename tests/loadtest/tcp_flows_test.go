@@ -20,8 +20,8 @@ import (
 // arrivals returns the payload of each flow that left the link in a direction, without the cookie, and when the first did.
 func (s *site) arrivals(t *testing.T, d sample.Direction) (flows [][]tcplog.Arrival, first instant.Time) {
 	t.Helper()
-	s.drained(t)
-	for _, c := range tcplog.Connections(s.network.Log(d), s.network.Log(1-d)) {
+	s.Drained(t)
+	for _, c := range tcplog.Connections(s.Network.Log(d), s.Network.Log(1-d)) {
 		all := c.Arrivals()
 		if d == sample.Forward {
 			all = all[1:]
@@ -57,6 +57,7 @@ const unread = 128 << 10
 // Flows of one congestion control, and of two, share a link: the throughput of each, Jain's index and the shares are those
 // of the link's log.
 func TestFairnessIsThatOfTheLinksLog(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		flows int
@@ -71,7 +72,7 @@ func TestFairnessIsThatOfTheLinksLog(t *testing.T) {
 			const lasts, omit, bits = 8 * time.Second, 2 * time.Second, 10e6
 			link := lab.Link{Rate: bits, Delay: 10 * time.Millisecond, Queue: 60_000}
 			s := newSite(t, lab.Options{Profile: lab.Profile{Name: "shared", Forward: link, Reverse: link}, Segments: segments()})
-			r := s.startTCP(t, append(c.flags, "--receive-buffer-bytes=64KiB", "--duration="+lasts.String(), "--omit="+omit.String(), "--direction=reverse", "--link-rate-reverse=10Mbit")...).finishTCP(t, 0)
+			r := s.StartTCP(t, append(c.flags, "--receive-buffer-bytes=64KiB", "--duration="+lasts.String(), "--omit="+omit.String(), "--direction=reverse", "--link-rate-reverse=10Mbit")...).FinishTCP(t, 0)
 			flows, zero := s.arrivals(t, sample.Reverse)
 			d, truth, measured := r.Result.Directions[0], []float64{}, []float64{}
 			for _, f := range flows {
@@ -144,8 +145,8 @@ func TestTwoWayRunIsThatOfTheLinksLog(t *testing.T) {
 	o := overWibro(t)
 	o.Segments = segments()
 	s := newSite(t, o)
-	r := s.startTCP(t, "--direction=reverse-forward", "--congestion-control=cubic", "--receive-buffer-bytes=64KiB",
-		"--duration=13s", "--omit=1s", "--overlap-start=4s", "--overlap-duration=5s").finishTCP(t, 0)
+	r := s.StartTCP(t, "--direction=reverse-forward", "--congestion-control=cubic", "--receive-buffer-bytes=64KiB",
+		"--duration=13s", "--omit=1s", "--overlap-start=4s", "--overlap-duration=5s").FinishTCP(t, 0)
 	x := r.Result.TwoWay
 	if x == nil || x.Directions[0].Direction != "reverse" || x.Directions[1].Direction != "forward" {
 		t.Fatalf("%+v", x)

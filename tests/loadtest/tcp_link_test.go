@@ -1,44 +1,13 @@
 package loadtest
 
 import (
-	"encoding/json"
 	"math"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"oneway.example/exporter/probes/tcp"
 	"oneway.example/exporter/sample"
 	"oneway.example/tests/lab"
-	"oneway.example/tests/program"
 )
-
-// tcpOutcome is the output of `oneway test tcp --json`.
-type tcpOutcome struct {
-	Outcome string     `json:"result"`
-	Reason  string     `json:"reason"`
-	Error   string     `json:"error"`
-	Forward int64      `json:"forward_sent_bytes"`
-	Reverse int64      `json:"reverse_sent_bytes"`
-	Result  tcp.Result `json:"results"`
-}
-
-// startTCP starts `oneway test tcp` on the client.
-func (s *site) startTCP(t *testing.T, more ...string) *process {
-	t.Helper()
-	args := []string{"test", "tcp", s.at.String(), "--token-file=" + s.tokenFile, "--pin=" + s.pin, "--clock=static", "--json", "--no-agent", "--max-wait=30s"}
-	return start(t, s.network.Client, append(args, more...)...)
-}
-
-func (p *process) finishTCP(t *testing.T, status int) (o tcpOutcome) {
-	t.Helper()
-	p.finish(t, status)
-	if err := json.Unmarshal([]byte(p.Stdout.String()), &o); err != nil {
-		t.Fatal(err)
-	}
-	return o
-}
 
 func overWibro(t *testing.T) lab.Options {
 	t.Helper()
@@ -56,14 +25,14 @@ const efficiency = 1448.0 / 1500
 // dropped, and the IP bytes are those of the link.
 func TestTCPThroughputIsThatOfTheLink(t *testing.T) {
 	s := newSite(t, overWibro(t))
-	r := s.startTCP(t, "--congestion-control=cubic", "--duration=8s", "--omit=2s").finishTCP(t, 0)
+	r := s.StartTCP(t, "--congestion-control=cubic", "--duration=8s", "--omit=2s").FinishTCP(t, 0)
 	for i, d := range sample.Directions() {
 		got, rate := r.Result.Directions[i], map[sample.Direction]float64{sample.Forward: 2.5e6, sample.Reverse: 10e6}[d]/8
 		var again int64
 		for _, f := range got.Flows {
 			again += f.Retransmitted
 		}
-		_, c := s.network.Counts(d)
+		_, c := s.Network.Counts(d)
 		t.Logf("%s: %.1f kB/s, the link's payload rate is %.1f; RTT %.1f ms, least %.1f; sent again %d bytes, dropped %d packets; limited %v", d,
 			*got.Throughput/1e3, rate*efficiency/1e3, 1e3*got.RTT[1], 1e3**got.RTTMin, again, c.DroppedQueue, got.Limited)
 		if ratio := *got.Throughput / (rate * efficiency); ratio < 0.97 || ratio > 1.005 {
@@ -102,7 +71,7 @@ func TestTCPThroughputOfFixedBuffersIsWindowByRTT(t *testing.T) {
 		{[]string{"--send-buffer-bytes=256KiB", "--receive-buffer-bytes=256KiB"}, "receive_window", true},
 		{[]string{"--send-buffer-bytes=512KiB", "--receive-buffer-bytes=512KiB"}, "receive_window", true},
 	} {
-		r := s.startTCP(t, append(c.flags, "--congestion-control=cubic", "--duration=5s", "--omit=2s", "--direction=reverse")...).finishTCP(t, 0)
+		r := s.StartTCP(t, append(c.flags, "--congestion-control=cubic", "--duration=5s", "--omit=2s", "--direction=reverse")...).FinishTCP(t, 0)
 		d := r.Result.Directions[0]
 		var outstanding, rtt []float64
 		for _, row := range d.Flows[0].SenderRows {
@@ -141,10 +110,10 @@ func TestTCPBytesAreThoseThatEnteredTheLink(t *testing.T) {
 	s := newSite(t, lab.Options{Profile: lab.Profile{
 		Name: "classified", Forward: lab.Link{Rate: 20e6, Delay: 5 * time.Millisecond, Queue: 60_000}, Reverse: lab.Link{Rate: 20e6, Delay: 5 * time.Millisecond, Queue: 60_000},
 	}})
-	r := s.startTCP(t, "--congestion-control=reno", "--bytes=5MB", "--duration=30s", "--direction=forward").finishTCP(t, 0)
-	s.drained(t)
+	r := s.StartTCP(t, "--congestion-control=reno", "--bytes=5MB", "--duration=30s", "--direction=forward").FinishTCP(t, 0)
+	s.Drained(t)
 	f := r.Result.Directions[0].Flows[0]
-	_, c := s.network.Counts(sample.Forward)
+	_, c := s.Network.Counts(sample.Forward)
 	again := f.Retransmitted / f.MSS
 	t.Logf("%d payload, %d sent, %d IP bytes; the link: %d packets, %d dropped; %d segments again", f.Payload, f.Sent, r.Forward, c.Entered, c.DroppedQueue, again)
 	if f.Payload != 5_000_000 || f.Sent-f.Retransmitted < f.Payload || f.Sent-f.Retransmitted > f.Payload+100 {
@@ -156,69 +125,5 @@ func TestTCPBytesAreThoseThatEnteredTheLink(t *testing.T) {
 	}
 	if share := *r.Result.Directions[0].Retransmitted * float64(f.Sent); int64(share+0.5) != f.Retransmitted {
 		t.Errorf("%v of %d bytes are not %d", *r.Result.Directions[0].Retransmitted, f.Sent, f.Retransmitted)
-	}
-}
-
-// A run survives an outage that is shorter than its idle timeout, and otherwise ends with the results so far.
-func TestTCPRunEndsOrSurvivesAnOutageAsConfigured(t *testing.T) {
-	s := newSite(t, overSlow())
-	up := slow()
-	for _, c := range []struct {
-		idle   string
-		status int
-	}{{"--idle-timeout=1s", 1}, {"--idle-timeout=30s", 0}} {
-		p := s.startTCP(t, "--congestion-control=cubic", "--duration=8s", "--omit=0s", "--direction=reverse", c.idle)
-		_, before := s.network.Counts(sample.Reverse)
-		program.Eventually(t, "the transfer runs", func() bool {
-			_, now := s.network.Counts(sample.Reverse)
-			return now.Delivered > before.Delivered+500
-		})
-		for _, d := range sample.Directions() {
-			down := towards(up, d)
-			down.Loss = 1
-			if err := s.network.SetLink(d, down); err != nil {
-				t.Fatal(err)
-			}
-		}
-		time.Sleep(2500 * time.Millisecond) // the outage: longer than the first idle timeout, with its checks
-		for _, d := range sample.Directions() {
-			if err := s.network.SetLink(d, towards(up, d)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		r := p.finishTCP(t, c.status)
-		d := r.Result.Directions[0]
-		t.Logf("%s: %s, %s, %q; per second %.0f", c.idle, r.Outcome, r.Reason, d.Partial, d.PerSecond)
-		if c.status == 0 {
-			if r.Outcome != "completed" || slices.Min(d.PerSecond) > 1000 || d.PerSecond[len(d.PerSecond)-1] < 1e5 {
-				t.Errorf("%s: %s; per second %.0f", c.idle, r.Outcome, d.PerSecond)
-			}
-		} else if r.Outcome != "incomplete" || r.Reason != "timeout" || !strings.Contains(d.Partial, "idle") || d.Payload < 500_000 {
-			t.Errorf("%s: %s, %s: %s", c.idle, r.Outcome, r.Reason, r.Error)
-		}
-	}
-}
-
-func towards(p lab.Profile, d sample.Direction) lab.Link {
-	if d == sample.Forward {
-		return p.Forward
-	}
-	return p.Reverse
-}
-
-// A killed client leaves nothing at the load server: the next run has the link.
-func TestKilledTCPClientFreesTheLink(t *testing.T) {
-	s := newSite(t, overSlow())
-	for _, d := range sample.Directions() {
-		p := s.startTCP(t, "--duration=60s", "--direction="+d.String())
-		_, before := s.network.Counts(d)
-		program.Eventually(t, "the transfer runs", func() bool {
-			_, now := s.network.Counts(d)
-			return now.Delivered > before.Delivered+300
-		})
-		p.Kill(t)
-	}
-	if r := s.startTCP(t, "--duration=1s", "--omit=0s", "--direction=reverse").finishTCP(t, 0); r.Outcome != "completed" {
-		t.Errorf("%s: %s", r.Outcome, r.Error)
 	}
 }

@@ -24,12 +24,12 @@ func TestMarkedShareIsThatOfTheLink(t *testing.T) {
 	const share = 0.02
 	marking := lab.Link{Rate: 40e6, Delay: 10 * time.Millisecond, Queue: 200_000, Mark: share}
 	s := newSite(t, lab.Options{Profile: lab.Profile{Name: "marking", Forward: marking, Reverse: marking}})
-	askForECN(t, s.network.Client)
+	askForECN(t, s.Network.Client)
 	for _, d := range sample.Directions() {
-		_, before := s.network.Counts(d)
-		r := s.startTCP(t, "--congestion-control=cubic", "--bytes=6MB", "--duration=60s", "--direction="+d.String()).finishTCP(t, 0)
-		s.drained(t)
-		_, c := s.network.Counts(d)
+		_, before := s.Network.Counts(d)
+		r := s.StartTCP(t, "--congestion-control=cubic", "--bytes=6MB", "--duration=60s", "--direction="+d.String()).FinishTCP(t, 0)
+		s.Drained(t)
+		_, c := s.Network.Counts(d)
 		got := r.Result.Directions[0]
 		truth := float64(c.Marked-before.Marked) / float64(c.Capable-before.Capable)
 		if got.Echoed == nil || c.Marked-before.Marked < 20 || !got.Flows[0].ECN {

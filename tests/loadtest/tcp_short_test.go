@@ -1,51 +1,17 @@
 package loadtest
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/probes/tcpshort"
 	"oneway.example/exporter/sample"
 	"oneway.example/tests/lab"
-	"oneway.example/tests/program"
 	"oneway.example/tests/tcplog"
 )
-
-// shortOutcome is the output of `oneway test tcp-short --json`.
-type shortOutcome struct {
-	Outcome string `json:"result"`
-	Reason  string `json:"reason"`
-	Error   string `json:"error"`
-	Result  struct {
-		Sizes []tcpshort.Size `json:"sizes"`
-	} `json:"results"`
-}
-
-// startShort starts `oneway test tcp-short` on the client.
-func (s *site) startShort(t *testing.T, more ...string) *process {
-	t.Helper()
-	args := []string{"test", "tcp-short", s.at.String(), "--token-file=" + s.tokenFile, "--pin=" + s.pin, "--clock=static", "--json", "--no-agent", "--congestion-control=reno", "--seed=1"}
-	return start(t, s.network.Client, append(args, more...)...)
-}
-
-func (p *process) finishShort(t *testing.T, status int) (o shortOutcome) {
-	t.Helper()
-	select {
-	case <-p.Done: // it takes longer than finish waits
-	case <-time.After(2 * time.Minute):
-	}
-	p.finish(t, status)
-	if err := json.Unmarshal([]byte(p.Stdout.String()), &o); err != nil {
-		t.Fatal(err)
-	}
-	return o
-}
 
 // A flow takes one round trip for the handshake, and one for each flight of segments in slow start (RFC 6928: ten, and then
 // twice as many), as its end reaches the client in both directions: 7 segments are one flight, 42 are three, 104 are four. The
@@ -58,7 +24,7 @@ func TestShortFlowsTakeTheRoundTripsOfSlowStart(t *testing.T) {
 	s := newSite(t, lab.Options{Segments: tcplog.Segments(client, loadcontrol.DefaultPort), Profile: lab.Profile{
 		Name: "fixed", Forward: lab.Link{Rate: 8 * rate, Delay: up, Queue: 1_000_000}, Reverse: lab.Link{Rate: 8 * rate, Delay: down, Queue: 1_000_000},
 	}})
-	r := s.startShort(t, "--flow-bytes=10kB", "--flow-bytes=60kB", "--flow-bytes=150kB", "--repetitions=10").finishShort(t, 0)
+	r := s.StartShort(t, "--flow-bytes=10kB", "--flow-bytes=60kB", "--flow-bytes=150kB", "--repetitions=10").FinishShort(t, 0)
 	if len(r.Result.Sizes) != 6 {
 		t.Fatalf("%+v", r.Result)
 	}
@@ -83,8 +49,8 @@ func TestShortFlowsTakeTheRoundTripsOfSlowStart(t *testing.T) {
 		}
 		within(t, z.Direction+": handshake", *z.Connect, 0.050, 0.055)
 	}
-	s.drained(t)
-	spans, turns, next := tcplog.Spans(s.network.Log(sample.Forward), s.network.Log(sample.Reverse)), loadtest.Turns(6, 10, 1), [6]int{}
+	s.Drained(t)
+	spans, turns, next := tcplog.Spans(s.Network.Log(sample.Forward), s.Network.Log(sample.Reverse)), loadtest.Turns(6, 10, 1), [6]int{}
 	if len(spans) != len(turns) {
 		t.Fatalf("the link's log has %d connections, want %d", len(spans), len(turns))
 	}
@@ -105,54 +71,4 @@ func TestShortFlowsTakeTheRoundTripsOfSlowStart(t *testing.T) {
 	slices.Sort(later)
 	t.Logf("later than the link's log: least %v, median %v, 90 %%: %v, most %v", later[0], later[30], later[54], later[59])
 	within(t, "median, ms later than the link's log", 1e3*later[30].Seconds(), 0, 1)
-}
-
-// Flows that an outage cuts off are unfinished, and the run goes on.
-func TestShortFlowsInAnOutageAreUnfinished(t *testing.T) {
-	s := newSite(t, overSlow())
-	p := s.startShort(t, "--direction=reverse", "--flow-bytes=300kB", "--repetitions=8", "--flow-timeout=2s")
-	_, before := s.network.Counts(sample.Reverse)
-	program.Eventually(t, "a flow runs", func() bool {
-		_, now := s.network.Counts(sample.Reverse)
-		return now.Delivered > before.Delivered+300
-	})
-	s.lose(t, 1)
-	time.Sleep(3500 * time.Millisecond) // the outage: longer than the flow's limit of time
-	s.lose(t, 0)
-	z := p.finishShort(t, 0).Result.Sizes[0]
-	t.Logf("%d of %d unfinished, median %+v", z.Unfinished, len(z.Flows), z.Completion.Median)
-	if len(z.Flows) != 8 || z.Unfinished < 1 || z.Unfinished > 2 || z.Completion.Median == nil || z.Completion.Median.Value < 0.3 {
-		t.Errorf("%+v", z)
-	}
-}
-
-// A path without a way for the flows, beside the control connection, ends the run after some flows of each size.
-func TestShortFlowsOnABlockedPathEndTheRun(t *testing.T) {
-	s := newSite(t, overSlow())
-	nft(t, s.network.Server, "inet", "input", "tcp dport != 8620")
-	r := s.startShort(t, "--flow-bytes=10kB", "--flow-bytes=20kB", "--flow-timeout=1s").finishShort(t, 1)
-	unfinished := 0
-	for _, z := range r.Result.Sizes {
-		unfinished += z.Unfinished
-		for _, f := range z.Flows {
-			if f.Completion != nil || !strings.Contains(f.Unfinished, "of the load server within 1s; is it open there and on the path?") {
-				t.Errorf("%+v", f)
-			}
-		}
-	}
-	if r.Outcome != "incomplete" || r.Reason != "timeout" || unfinished != 4 || len(r.Result.Sizes) != 4 {
-		t.Errorf("%s, %s, %q: %d unfinished, %+v", r.Outcome, r.Reason, r.Error, unfinished, r.Result.Sizes)
-	}
-}
-
-// lose sets the loss of both directions of the slow link.
-func (s *site) lose(t *testing.T, share float64) {
-	t.Helper()
-	for _, d := range sample.Directions() {
-		l := towards(slow(), d)
-		l.Loss = share
-		if err := s.network.SetLink(d, l); err != nil {
-			t.Fatal(err)
-		}
-	}
 }

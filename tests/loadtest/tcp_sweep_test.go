@@ -16,39 +16,8 @@ import (
 	"oneway.example/exporter/sample"
 	"oneway.example/tests/bottleneck"
 	"oneway.example/tests/lab"
-	"oneway.example/tests/program"
 	"oneway.example/tests/tcplog"
 )
-
-// sweepOutcome is the output of `oneway test tcp-sweep --json`.
-type sweepOutcome struct {
-	Result struct {
-		Knees   []tcpsweep.Knee         `json:"knees"`
-		Cells   []tcpsweep.MeasuredCell `json:"cells"`
-		Omitted []tcpsweep.Omission     `json:"omitted"`
-	} `json:"results"`
-	Notes []string `json:"notes"`
-}
-
-// startSweep starts `oneway test tcp-sweep` on the client.
-func (s *site) startSweep(t *testing.T, more ...string) *process {
-	t.Helper()
-	args := []string{"test", "tcp-sweep", s.at.String(), "--token-file=" + s.tokenFile, "--pin=" + s.pin, "--clock=static", "--json", "--no-agent"}
-	return start(t, s.network.Client, append(args, more...)...)
-}
-
-func (p *process) finishSweep(t *testing.T) (o sweepOutcome) {
-	t.Helper()
-	select {
-	case <-p.Done: // a sweep takes longer than finish waits
-	case <-time.After(2 * time.Minute):
-	}
-	p.finish(t, 0)
-	if err := json.Unmarshal([]byte(p.Stdout.String()), &o); err != nil {
-		t.Fatal(err)
-	}
-	return o
-}
 
 // overWibroTCP is the link of the thesis' TCP experiments, with the payload of TCP in its log.
 func overWibroTCP(t *testing.T) lab.Options {
@@ -64,8 +33,8 @@ func overWibroTCP(t *testing.T) lab.Options {
 // connections are those of a sweep of one direction by the link's log: by cell, in the order of the repetitions.
 func (s *site) connections(t *testing.T, d sample.Direction, seed uint64, cells, repetitions int) (by [][]tcplog.Connection) {
 	t.Helper()
-	s.drained(t)
-	all := tcplog.Connections(s.network.Log(d), s.network.Log(1-d))
+	s.Drained(t)
+	all := tcplog.Connections(s.Network.Log(d), s.Network.Log(1-d))
 	turns := loadtest.Turns(cells, repetitions, seed)
 	if len(all) < len(turns) {
 		t.Fatalf("the link's log has %d connections, want %d", len(all), len(turns))
@@ -81,10 +50,10 @@ func (s *site) connections(t *testing.T, d sample.Direction, seed uint64, cells,
 // starve, those from 128 KiB on fill the link, and larger ones only lengthen the round trip. The link's log has the truth.
 func TestSweepFindsTheBufferThatFillsTheLink(t *testing.T) {
 	s := newSite(t, overWibroTCP(t))
-	r := s.startSweep(t,
+	r := s.StartSweep(t,
 		"--direction=reverse", "--congestion-control=cubic", "--cell-duration=3s", "--omit=1s", "--seed=1",
 		"--send-buffer-bytes=17KiB", "--send-buffer-bytes=64KiB", "--send-buffer-bytes=128KiB", "--send-buffer-bytes=512KiB", "--send-buffer-bytes=auto",
-	).finishSweep(t)
+	).FinishSweep(t)
 	if len(r.Result.Cells) != 5 || len(r.Result.Omitted) != 0 || len(r.Result.Knees) != 1 {
 		t.Fatalf("%+v; notes %q", r.Result, r.Notes)
 	}
@@ -153,10 +122,10 @@ func isTrue(t *testing.T, what string, buffer int64, one tcpsweep.Repetition, tr
 // A buffer above path and queue (117 kB and 1100 kB) makes a flow drop its own segments; one below does not.
 func TestSweepShowsTheLossThatABufferAboveTheQueueInduces(t *testing.T) {
 	s := newSite(t, overWibroTCP(t))
-	r := s.startSweep(t,
+	r := s.StartSweep(t,
 		"--direction=reverse", "--congestion-control=reno", "--cell-duration=4s", "--omit=1s", "--seed=1", "--repetitions=1",
 		"--send-buffer-bytes=512KiB", "--send-buffer-bytes=2MiB",
-	).finishSweep(t)
+	).FinishSweep(t)
 	if len(r.Result.Cells) != 2 {
 		t.Fatalf("%+v; notes %q", r.Result, r.Notes)
 	}
@@ -180,6 +149,7 @@ func TestSweepShowsTheLossThatABufferAboveTheQueueInduces(t *testing.T) {
 // On a link whose rate moves, as a cellular one's, a sweep ends with intervals: quartiles of the repetitions, and a knee or
 // why there is none.
 func TestSweepOfACellularLinkEndsWithIntervals(t *testing.T) {
+	t.Parallel()
 	profile, err := lab.LoadProfile("cellular")
 	if err != nil {
 		t.Fatal(err)
@@ -195,8 +165,8 @@ func TestSweepOfACellularLinkEndsWithIntervals(t *testing.T) {
 
 func endsWithIntervals(t *testing.T, profile lab.Profile) {
 	s := newSite(t, lab.Options{Profile: profile})
-	r := s.startSweep(t, "--direction=reverse", "--congestion-control=cubic", "--cell-duration=2s", "--omit=500ms", "--seed=1", "--idle-timeout=30s",
-		"--send-buffer-bytes=17KiB", "--send-buffer-bytes=128KiB", "--send-buffer-bytes=auto").finishSweep(t)
+	r := s.StartSweep(t, "--direction=reverse", "--congestion-control=cubic", "--cell-duration=2s", "--omit=500ms", "--seed=1", "--idle-timeout=30s",
+		"--send-buffer-bytes=17KiB", "--send-buffer-bytes=128KiB", "--send-buffer-bytes=auto").FinishSweep(t)
 	if len(r.Result.Cells) != 3 || len(r.Result.Knees) != 1 {
 		t.Fatalf("%+v; notes %q", r.Result, r.Notes)
 	}
@@ -256,47 +226,4 @@ func recorded(t *testing.T, dir string) (all []lab.Profile) {
 		all = append(all, p)
 	}
 	return all
-}
-
-// A measurement that an outage ends is reported and counts in no result; the others do.
-func TestSweepGoesOnAfterAnOutage(t *testing.T) {
-	s := newSite(t, overSlow())
-	up := slow()
-	p := s.startSweep(t, "--direction=reverse", "--congestion-control=cubic", "--cell-duration=3s", "--omit=500ms", "--repetitions=2", "--idle-timeout=1s",
-		"--send-buffer-bytes=32KiB", "--send-buffer-bytes=64KiB")
-	_, before := s.network.Counts(sample.Reverse)
-	program.Eventually(t, "a measurement runs", func() bool {
-		_, now := s.network.Counts(sample.Reverse)
-		return now.Delivered > before.Delivered+300
-	})
-	for _, loss := range []float64{1, 0} {
-		for _, d := range sample.Directions() {
-			l := towards(up, d)
-			l.Loss = loss
-			if err := s.network.SetLink(d, l); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if loss > 0 {
-			time.Sleep(2500 * time.Millisecond) // the outage: longer than the idle timeout, with its checks
-		}
-	}
-	r := p.finishSweep(t)
-	partial, complete := 0, 0
-	for _, m := range r.Result.Cells {
-		for _, one := range m.Repetitions {
-			if one.Partial != "" {
-				partial++
-			} else {
-				complete++
-			}
-		}
-		if m.Throughput == nil || m.Throughput[0] < 50e3 {
-			t.Errorf("%v: throughput %v, want that without the outage", m.Cell, m.Throughput)
-		}
-	}
-	t.Logf("%d partial, %d complete; notes %q", partial, complete, r.Notes)
-	if partial != 1 || complete != 3 {
-		t.Errorf("%d partial, %d complete; want 1 and 3", partial, complete)
-	}
 }

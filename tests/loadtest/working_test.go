@@ -1,7 +1,6 @@
 package loadtest
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -17,6 +16,7 @@ import (
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/sample"
 	"oneway.example/tests/lab"
+	"oneway.example/tests/loadsite"
 )
 
 // lightPackets selects the light test packets, by the ports of the load server's reflector and their length.
@@ -54,12 +54,9 @@ type workingOutcome struct {
 	} `json:"transfers"`
 }
 
-func (p *process) finishWorking(t *testing.T) (o workingOutcome) {
+func finishWorking(t *testing.T, p *loadsite.Process) (o workingOutcome) {
 	t.Helper()
-	p.finish(t, 0)
-	if err := json.Unmarshal([]byte(p.Stdout.String()), &o); err != nil {
-		t.Fatal(err)
-	}
+	p.Decode(t, 0, &o)
 	t.Logf("%+v %v", o.Summary, o.Notes)
 	return o
 }
@@ -168,16 +165,15 @@ func TestWorkingDelayIsThatOfTheLinksLog(t *testing.T) {
 
 func (s *site) workingRound(t *testing.T, profile lab.Profile) error {
 	begin := instant.Now()
-	p := start(t, s.network.Client, "test", "saturation", s.at.String(), "--token-file="+s.tokenFile, "--pin="+s.pin, "--clock=static", "--clock-bound=1ms", "--json", "--no-agent",
-		"--rate-forward=5Mbit", "--rate-reverse=30Mbit", "--duration=6s", "--skip=1s")
+	p := s.Test(t, "saturation", "--clock-bound=1ms", "--rate-forward=5Mbit", "--rate-reverse=30Mbit", "--duration=6s", "--skip=1s")
 	if status := p.Wait(t); status != 0 {
 		return fmt.Errorf("status %d: %s", status, &p.Stderr)
 	}
-	r := p.finishWorking(t)
+	r := finishWorking(t, p)
 	if len(r.Working.Parts) != 3 || len(r.Transfers) != 2 || len(r.Notes) > 0 {
 		return fmt.Errorf("%+v, %d transfers", r.Working, len(r.Transfers))
 	}
-	all := slices.DeleteFunc(truth(t, s.network), func(p passed) bool { return p.at < begin })
+	all := slices.DeleteFunc(truth(t, s.Network), func(p passed) bool { return p.at < begin })
 	idle := &r.Working.Parts[0]
 	var wrong []error
 	for i, d := range sample.Directions() {
@@ -219,8 +215,7 @@ func (s *site) workingRound(t *testing.T, profile lab.Profile) error {
 // TCP loads one direction after the other; the light packets go beside it, and their bytes count.
 func TestWorkingDelayOfTCP(t *testing.T) {
 	s := newSite(t, overWibro(t))
-	r := start(t, s.network.Client, "test", "tcp", s.at.String(), "--token-file="+s.tokenFile, "--pin="+s.pin, "--clock=static", "--json", "--no-agent",
-		"--congestion-control=cubic", "--duration=6s").finishWorking(t)
+	r := finishWorking(t, s.Test(t, "tcp", "--congestion-control=cubic", "--duration=6s"))
 	if len(r.Working.Parts) != 3 {
 		t.Fatalf("%+v", r.Working)
 	}

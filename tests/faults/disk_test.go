@@ -1,4 +1,4 @@
-package loadtest
+package faults
 
 import (
 	"bytes"
@@ -14,25 +14,27 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oneway.example/tests/lab"
+	"oneway.example/tests/loadsite"
 	"oneway.example/tests/program"
 )
 
 // disk is a file system of a few blocks, in the mount namespace of a
 // process.
 type disk struct {
-	*process
+	*program.Program
 	dir string
 }
 
-// newDisk mounts one on a new directory.
-func newDisk(t *testing.T, host *lab.Host, dir string) *disk {
+// newDisk mounts one on the state directory of the site's agent.
+func newDisk(t *testing.T, s *site) *disk {
 	t.Helper()
+	host := s.Network.Client
+	dir := filepath.Join(s.Dir, "state-"+host.Name)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	d := &disk{dir: dir}
-	d.process = &process{program.Start(t, host, "unshare", "--mount", "sh", "-c", `mount -t tmpfs -o size=64k tmpfs "$0" && echo mounted && exec sleep 600`, dir)}
+	d.Program = program.Start(t, host, "unshare", "--mount", "sh", "-c", `mount -t tmpfs -o size=64k tmpfs "$0" && echo mounted && exec sleep 600`, dir)
 	program.Eventually(t, "the disk is mounted", func() bool {
 		select {
 		case <-d.Done:
@@ -41,10 +43,9 @@ func newDisk(t *testing.T, host *lab.Host, dir string) *disk {
 		}
 		return d.Stdout.String() != ""
 	})
+	s.Mounts = fmt.Sprintf("/proc/%d/ns/mnt", d.Cmd.Process.Pid)
 	return d
 }
-
-func (d *disk) mounts() string { return fmt.Sprintf("/proc/%d/ns/mnt", d.Cmd.Process.Pid) }
 
 // at returns the path of a file on it, in this mount namespace.
 func (d *disk) at(name string) string {
@@ -84,19 +85,23 @@ func (d *disk) free(t *testing.T) {
 // Without a saved usage of the day a restart would renew the quota: the agent runs no test with a quota
 // until the usage is saved, and reports that.
 func TestQuotaOfTheDayIsNotForgottenOnAFullDisk(t *testing.T) {
-	s := newSite(t, overSlow())
-	s.disk = newDisk(t, s.network.Client, filepath.Join(s.dir, "state-"+s.network.Client.Name))
+	s := newSite(t, loadsite.OverSlow())
+	space := newDisk(t, s)
 	config := "links: [{name: uplink, quota_bytes: 500MB}]\nreports: {dir: reports}\npaths:\n" +
-		s.path("a", "duration: 1s", "rate: {forward: 2Mbit, reverse: 2Mbit}")
-	used := func(a *agent) float64 { return sum(a.metrics(t, "oneway_data_quota_used_bytes"), `link="uplink"`) }
-	saved := func(a *agent) float64 { return sum(a.metrics(t, "oneway_data_quota_saved"), `kind="links"`) }
-	runs := func(a *agent, labels ...string) float64 {
-		return sum(a.metrics(t, "oneway_probe_runs_total"), labels...)
+		s.Path("a", "duration: 1s", "rate: {forward: 2Mbit, reverse: 2Mbit}")
+	used := func(a *loadsite.Agent) float64 {
+		return loadsite.Sum(a.Metrics(t, "oneway_data_quota_used_bytes"), `link="uplink"`)
+	}
+	saved := func(a *loadsite.Agent) float64 {
+		return loadsite.Sum(a.Metrics(t, "oneway_data_quota_saved"), `kind="links"`)
+	}
+	runs := func(a *loadsite.Agent, labels ...string) float64 {
+		return loadsite.Sum(a.Metrics(t, "oneway_probe_runs_total"), labels...)
 	}
 
-	begin := func() *agent { // it serves before its configuration is applied
-		a := s.agent(t, config)
-		program.Eventually(t, "the metrics of quotas exist", func() bool { return len(a.metrics(t, "oneway_data_quota_used_bytes")) > 0 })
+	begin := func() *loadsite.Agent { // it serves before its configuration is applied
+		a := s.Agent(t, config)
+		program.Eventually(t, "the metrics of quotas exist", func() bool { return len(a.Metrics(t, "oneway_data_quota_used_bytes")) > 0 })
 		return a
 	}
 
@@ -108,27 +113,27 @@ func TestQuotaOfTheDayIsNotForgottenOnAFullDisk(t *testing.T) {
 	first := used(a)
 	a.Kill(t)
 
-	s.disk.fill(t)
-	sent := len(s.drained(t))
+	space.fill(t)
+	sent := len(s.Drained(t))
 	a = begin()
 	if got := used(a); got < first {
 		t.Errorf("after a restart on a full disk %v bytes of the day are counted, want %v", got, first)
 	}
 	program.Eventually(t, "a run is refused", func() bool { return runs(a) >= 1 })
 	if n := runs(a, `result="failed"`, `reason="unsaved"`); n != runs(a) {
-		t.Errorf("runs on a full disk: %v", a.metrics(t, "oneway_probe_runs_total"))
+		t.Errorf("runs on a full disk: %v", a.Metrics(t, "oneway_probe_runs_total"))
 	}
 	if n := saved(a); n != 0 {
 		t.Errorf("on a full disk oneway_data_quota_saved is %v", n)
 	}
-	if n := len(s.drained(t)) - sent; n != 0 {
+	if n := len(s.Drained(t)) - sent; n != 0 {
 		t.Errorf("%d packets were sent on a full disk", n)
 	}
 	if n := strings.Count(a.Stderr.String(), "is not kept"); n != 1 {
 		t.Errorf("logged %d times, want once", n)
 	}
 
-	s.disk.free(t)
+	space.free(t)
 	program.Eventually(t, "it is saved again", func() bool { return saved(a) == 1 })
 	program.Eventually(t, "a run", func() bool { return runs(a, `"completed"`) == 1 && used(a) > first })
 	second := used(a)
@@ -142,18 +147,18 @@ func TestQuotaOfTheDayIsNotForgottenOnAFullDisk(t *testing.T) {
 // If the disk is full while an agent writes the report of a run, only that report is lost: no earlier
 // report and no run. No partial file is left, and the log has two lines.
 func TestFullDiskCostsTheReportOfTheRunAlone(t *testing.T) {
-	s := newSite(t, overSlow())
-	s.disk = newDisk(t, s.network.Client, filepath.Join(s.dir, "state-"+s.network.Client.Name))
-	a := s.agent(t, "paths:\n"+s.path("a", "duration: 1s", "rate: {forward: 2Mbit, reverse: 2Mbit}"))
-	completed := func() float64 { return sum(a.metrics(t, "oneway_probe_runs_total"), `"completed"`) }
+	s := newSite(t, loadsite.OverSlow())
+	space := newDisk(t, s)
+	a := s.Agent(t, "paths:\n"+s.Path("a", "duration: 1s", "rate: {forward: 2Mbit, reverse: 2Mbit}"))
+	completed := func() float64 { return loadsite.Sum(a.Metrics(t, "oneway_probe_runs_total"), `"completed"`) }
 	reports := func() map[string]string {
 		all := map[string]string{}
-		entries, err := os.ReadDir(s.disk.at("reports"))
+		entries, err := os.ReadDir(space.at("reports"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, e := range entries {
-			content, err := os.ReadFile(filepath.Join(s.disk.at("reports"), e.Name()))
+			content, err := os.ReadFile(filepath.Join(space.at("reports"), e.Name()))
 			if err != nil && !errors.Is(err, os.ErrNotExist) { // a file being written may be removed
 				t.Fatal(err)
 			}
@@ -165,14 +170,14 @@ func TestFullDiskCostsTheReportOfTheRunAlone(t *testing.T) {
 
 	program.Eventually(t, "a run", func() bool { return completed() == 1 })
 	before := reports()
-	const space = 4096 // so that the write of a report begins
+	const free = 4096 // so that the write of a report begins
 	for name, content := range before {
-		if len(content) <= space || !strings.HasSuffix(name, ".json.gz") {
-			t.Fatalf("the report %s has %d bytes; want more than %d", name, len(content), space)
+		if len(content) <= free || !strings.HasSuffix(name, ".json.gz") {
+			t.Fatalf("the report %s has %d bytes; want more than %d", name, len(content), free)
 		}
 	}
-	s.disk.fill(t)
-	s.disk.leave(t, space)
+	space.fill(t)
+	space.leave(t, free)
 	program.Eventually(t, "three more runs", func() bool { return completed() == 4 })
 	if diff := cmp.Diff(before, reports()); diff != "" || len(before) != 1 {
 		t.Errorf("earlier reports after the disk was full (-want +got):\n%.1000s", diff)
@@ -184,7 +189,7 @@ func TestFullDiskCostsTheReportOfTheRunAlone(t *testing.T) {
 			Error  string `json:"error"`
 		} `json:"reports"`
 	}
-	if err := json.Unmarshal(a.get(t, "/api/v1/status"), &status); err != nil {
+	if err := json.Unmarshal(a.Get(t, "/api/v1/status"), &status); err != nil {
 		t.Fatal(err)
 	}
 	if r := status.Reports; r.Runs != 4 || r.Failed != 3 || !strings.Contains(r.Error, "no space left") {
@@ -194,7 +199,7 @@ func TestFullDiskCostsTheReportOfTheRunAlone(t *testing.T) {
 		t.Errorf("the first failure is logged %d times, want once", n)
 	}
 
-	s.disk.free(t)
+	space.free(t)
 	program.Eventually(t, "a report is written again", func() bool { return len(reports()) == 2 && completed() == 5 })
 	for name, content := range reports() {
 		unpacked, err := gzip.NewReader(strings.NewReader(content))

@@ -1,4 +1,4 @@
-package loadtest
+package faults
 
 import (
 	"os"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/sample"
+	"oneway.example/tests/loadsite"
 	"oneway.example/tests/program"
 )
 
@@ -20,28 +21,28 @@ const dailyBytes, faultyBytes = "100MB", "45MB"
 // limitToken replaces the token by one with a quota of the day.
 func (s *site) limitToken(t *testing.T) {
 	t.Helper()
-	out, err := exec.Command(binary, "token", "new", "--name=daily", "--per-day="+dailyBytes, "--file="+s.tokensFile).Output()
+	out, err := exec.Command(binary, "token", "new", "--name=daily", "--per-day="+dailyBytes, "--file="+s.TokensFile).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	token, _, _ := strings.Cut(string(out), "\n")
-	s.tokenFile = filepath.Join(s.dir, "daily")
-	if err := os.WriteFile(s.tokenFile, []byte(token+"\n"), 0o600); err != nil {
+	s.TokenFile = filepath.Join(s.Dir, "daily")
+	if err := os.WriteFile(s.TokenFile, []byte(token+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // startFaulty starts a run that a fault ends, and waits until each of its directions moves.
-func (s *site) startFaulty(t *testing.T, directions []sample.Direction, more ...string) *process {
+func (s *site) startFaulty(t *testing.T, directions []sample.Direction, more ...string) *loadsite.Process {
 	t.Helper()
 	args := []string{"--congestion-control=cubic", "--omit=0s", "--max-bytes=" + faultyBytes, "--direction=" + directions[0].String()}
 	if len(directions) > 1 {
 		args[len(args)-1] = "--together"
 	}
-	p := s.startTCP(t, append(args, more...)...)
+	p := s.StartTCP(t, append(args, more...)...)
 	for _, d := range directions {
 		program.Eventually(t, "the transfer runs", func() bool {
-			_, now := s.network.Counts(d)
+			_, now := s.Network.Counts(d)
 			return now.Delivered > uint64(500*len(directions)) // up to half of them acknowledge the other direction
 		})
 	}
@@ -52,12 +53,12 @@ func (s *site) startFaulty(t *testing.T, directions []sample.Direction, more ...
 // closed the sockets of that.
 func (s *site) freeTCP(t *testing.T) {
 	t.Helper()
-	if r := s.startTCP(t, "--duration=1s", "--omit=0s", "--direction=reverse", "--max-bytes="+faultyBytes).finishTCP(t, 0); r.Outcome != "completed" {
+	if r := s.StartTCP(t, "--duration=1s", "--omit=0s", "--direction=reverse", "--max-bytes="+faultyBytes).FinishTCP(t, 0); r.Outcome != "completed" {
 		t.Errorf("the next run: %s, %s", r.Outcome, r.Error)
 	}
 	var open []string
 	program.Eventually(t, "the load server has closed its sockets", func() bool {
-		out, err := s.network.Server.Command("cat", "/proc/net/tcp", "/proc/net/tcp6").Output()
+		out, err := s.Network.Server.Command("cat", "/proc/net/tcp", "/proc/net/tcp6").Output()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +72,7 @@ func (s *site) freeTCP(t *testing.T) {
 }
 
 // partial fails unless each direction of a run has results, with the reason why they are partial.
-func (o *tcpOutcome) partial(t *testing.T, directions int, reason string) {
+func partial(t *testing.T, o *loadsite.TCPOutcome, directions int, reason string) {
 	t.Helper()
 	if o.Outcome != "incomplete" || o.Reason != reason || len(o.Result.Directions) != directions {
 		t.Fatalf("%s, %s with %d directions, want %d and %s: %s", o.Outcome, o.Reason, len(o.Result.Directions), directions, reason, o.Error)
@@ -87,12 +88,12 @@ func (o *tcpOutcome) partial(t *testing.T, directions int, reason string) {
 // before (RFC 6298 section 5.5): up to a minute after the beginning.
 func TestTCPRunSurvivesHalfAMinute(t *testing.T) {
 	const outage = 30 * time.Second
-	s := newSite(t, overSlow())
+	s := newSite(t, loadsite.OverSlow())
 	p := s.startFaulty(t, sample.Directions(), "--bytes=4MB", "--duration=100s", "--idle-timeout=65s")
 	s.cut(t)
 	time.Sleep(outage) // what is tested
 	s.mend(t)
-	for _, d := range p.finishTCP(t, 0).Result.Directions {
+	for _, d := range p.FinishTCP(t, 0).Result.Directions {
 		silent := 0
 		for _, rate := range d.PerSecond {
 			if rate == 0 {
@@ -109,14 +110,14 @@ func TestTCPRunSurvivesHalfAMinute(t *testing.T) {
 
 // The idle timeout ends a run in an outage; link, quota and sockets are free after it.
 func TestTCPRunEndsInALongOutage(t *testing.T) {
-	s := newSite(t, overSlow())
+	s := newSite(t, loadsite.OverSlow())
 	s.limitToken(t)
 	p := s.startFaulty(t, sample.Directions(), "--duration=60s", "--idle-timeout=3s")
 	s.cut(t)
 	time.Sleep(8 * time.Second) // the outage: longer than the idle timeout and the checks of it
 	s.mend(t)
-	r := p.finishTCP(t, 1)
-	r.partial(t, 2, "timeout")
+	r := p.FinishTCP(t, 1)
+	partial(t, &r, 2, "timeout")
 	for _, d := range r.Result.Directions {
 		if d.Payload < 400*1000 || !strings.Contains(d.Partial, "idle") {
 			t.Errorf("%s: %d bytes; %s", d.Direction, d.Payload, d.Partial)
@@ -129,17 +130,13 @@ func TestTCPRunEndsInALongOutage(t *testing.T) {
 // server a minute after the last transfer.
 func TestTCPRunEndsOnAPathThatIsGone(t *testing.T) {
 	const idle, slack, message = 2 * time.Second, 5 * time.Second, time.Minute // of package traffic/tcp
-	s := newSite(t, overSlow())
+	s := newSite(t, loadsite.OverSlow())
 	s.limitToken(t)
 	p := s.startFaulty(t, sample.Directions(), "--duration=30s", "--idle-timeout=2s")
 	cut := s.cut(t)
-	select {
-	case <-p.Done:
-	case <-time.After(3 * time.Minute): // a hang
-	}
-	r := p.finishTCP(t, 1)
+	r := p.FinishTCP(t, 1)
 	t.Logf("the client ended after %v: %s", p.Ended.Sub(cut), r.Error)
-	r.partial(t, 2, "session_lost")
+	partial(t, &r, 2, "session_lost")
 	if took := p.Ended.Sub(cut); took > 2*idle+slack+message+10*time.Second {
 		t.Errorf("the client ended after %v", took)
 	}
@@ -149,15 +146,16 @@ func TestTCPRunEndsOnAPathThatIsGone(t *testing.T) {
 
 // Ctrl-C ends a run at once, with its partial results.
 func TestInterruptedTCPRunPrintsItsResults(t *testing.T) {
+	t.Parallel()
 	for _, d := range sample.Directions() {
 		t.Run(d.String(), func(t *testing.T) {
-			s := newSite(t, overSlow())
+			s := newSite(t, loadsite.OverSlow())
 			s.limitToken(t)
 			p := s.startFaulty(t, []sample.Direction{d}, "--duration=60s")
 			at := time.Now()
 			p.Signal(t, syscall.SIGINT)
-			r := p.finishTCP(t, 1)
-			r.partial(t, 1, "stopped")
+			r := p.FinishTCP(t, 1)
+			partial(t, &r, 1, "stopped")
 			if got := r.Result.Directions[0]; got.Payload < 400*1000 || got.RTTMin == nil || r.Forward+r.Reverse < got.Payload {
 				t.Errorf("%d bytes, %d and %d IP bytes: %+v", got.Payload, r.Forward, r.Reverse, got)
 			}
@@ -169,18 +167,19 @@ func TestInterruptedTCPRunPrintsItsResults(t *testing.T) {
 
 // A load server that is killed ends the run at once; started again it serves the next.
 func TestTCPRunOfAKilledLoadServerEndsWithTheReason(t *testing.T) {
+	t.Parallel()
 	for _, d := range sample.Directions() {
 		t.Run(d.String(), func(t *testing.T) {
-			s := newSite(t, overSlow())
+			s := newSite(t, loadsite.OverSlow())
 			p := s.startFaulty(t, []sample.Direction{d}, "--duration=60s")
-			killed := s.loadServer.Kill(t)
-			r := p.finishTCP(t, 1)
-			r.partial(t, 1, "session_lost")
-			if said := p.Stderr.String(); !strings.Contains(said, s.at.String()) || strings.Count(said, "\n") != 1 {
+			killed := s.LoadServer.Kill(t)
+			r := p.FinishTCP(t, 1)
+			partial(t, &r, 1, "session_lost")
+			if said := p.Stderr.String(); !strings.Contains(said, s.At.String()) || strings.Count(said, "\n") != 1 {
 				t.Errorf("stderr is %q; want one line with the load server", said)
 			}
 			punctual(t, "the client's end", p.Ended.Sub(killed), 2*time.Second)
-			s.respond(t)
+			s.Respond(t)
 			s.freeTCP(t)
 		})
 	}
@@ -189,16 +188,62 @@ func TestTCPRunOfAKilledLoadServerEndsWithTheReason(t *testing.T) {
 // A client that stands still, as a receiver that does not read and a sender that does not send, loses its transfers to the idle
 // timeout, and reports that when it goes on.
 func TestTCPClientThatStandsStillLosesItsTransfers(t *testing.T) {
-	s := newSite(t, overSlow())
+	s := newSite(t, loadsite.OverSlow())
 	s.limitToken(t)
 	p := s.startFaulty(t, sample.Directions(), "--duration=60s", "--idle-timeout=1s")
 	p.Signal(t, syscall.SIGSTOP)
 	time.Sleep(5 * time.Second) // longer than what the queues and buffers hold, and the idle timeout
 	p.Signal(t, syscall.SIGCONT)
-	r := p.finishTCP(t, 1)
+	r := p.FinishTCP(t, 1)
 	for _, d := range r.Result.Directions {
 		t.Logf("%s: %d bytes; %s", d.Direction, d.Payload, d.Partial)
 	}
-	r.partial(t, 2, "timeout")
+	partial(t, &r, 2, "timeout")
 	s.freeTCP(t)
+}
+
+// A run survives an outage that is shorter than its idle timeout, and otherwise ends with the results so far.
+func TestTCPRunEndsOrSurvivesAnOutageAsConfigured(t *testing.T) {
+	s := newSite(t, loadsite.OverSlow())
+	for _, c := range []struct {
+		idle   string
+		status int
+	}{{"--idle-timeout=1s", 1}, {"--idle-timeout=30s", 0}} {
+		p := s.StartTCP(t, "--congestion-control=cubic", "--duration=8s", "--omit=0s", "--direction=reverse", c.idle)
+		_, before := s.Network.Counts(sample.Reverse)
+		program.Eventually(t, "the transfer runs", func() bool {
+			_, now := s.Network.Counts(sample.Reverse)
+			return now.Delivered > before.Delivered+500
+		})
+		s.cut(t)
+		time.Sleep(2500 * time.Millisecond) // the outage: longer than the first idle timeout, with its checks
+		s.mend(t)
+		r := p.FinishTCP(t, c.status)
+		d := r.Result.Directions[0]
+		t.Logf("%s: %s, %s, %q; per second %.0f", c.idle, r.Outcome, r.Reason, d.Partial, d.PerSecond)
+		if c.status == 0 {
+			if r.Outcome != "completed" || slices.Min(d.PerSecond) > 1000 || d.PerSecond[len(d.PerSecond)-1] < 1e5 {
+				t.Errorf("%s: %s; per second %.0f", c.idle, r.Outcome, d.PerSecond)
+			}
+		} else if r.Outcome != "incomplete" || r.Reason != "timeout" || !strings.Contains(d.Partial, "idle") || d.Payload < 500_000 {
+			t.Errorf("%s: %s, %s: %s", c.idle, r.Outcome, r.Reason, r.Error)
+		}
+	}
+}
+
+// A killed client leaves nothing at the load server: the next run has the link.
+func TestKilledTCPClientFreesTheLink(t *testing.T) {
+	s := newSite(t, loadsite.OverSlow())
+	for _, d := range sample.Directions() {
+		p := s.StartTCP(t, "--duration=60s", "--direction="+d.String())
+		_, before := s.Network.Counts(d)
+		program.Eventually(t, "the transfer runs", func() bool {
+			_, now := s.Network.Counts(d)
+			return now.Delivered > before.Delivered+300
+		})
+		p.Kill(t)
+	}
+	if r := s.StartTCP(t, "--duration=1s", "--omit=0s", "--direction=reverse").FinishTCP(t, 0); r.Outcome != "completed" {
+		t.Errorf("%s: %s", r.Outcome, r.Error)
+	}
 }

@@ -1,4 +1,4 @@
-package loadtest
+package faults
 
 import (
 	"bytes"
@@ -11,11 +11,12 @@ import (
 	"testing"
 
 	"oneway.example/exporter/sample"
+	"oneway.example/tests/loadsite"
 	"oneway.example/tests/program"
 )
 
 // lessor starts an agent on the client that leases one link at a socket.
-func (s *site) lessor(t *testing.T) (a *agent, socket string) {
+func (s *site) lessor(t *testing.T) (a *loadsite.Agent, socket string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "oneway") // t.TempDir may exceed the length of a socket path
 	if err != nil {
@@ -29,9 +30,9 @@ func (s *site) lessor(t *testing.T) (a *agent, socket string) {
 	return s.leaseAt(t, socket), socket
 }
 
-func (s *site) leaseAt(t *testing.T, socket string) *agent {
+func (s *site) leaseAt(t *testing.T, socket string) *loadsite.Agent {
 	t.Helper()
-	a := s.agentOn(t, s.network.Client, "links: [{name: uplink, quota_bytes: 1GB}]\npaths: []\n", "--test.socket="+socket)
+	a := s.AgentOn(t, s.Network.Client, "links: [{name: uplink, quota_bytes: 1GB}]\npaths: []\n", "--test.socket="+socket)
 	program.Eventually(t, "the agent leases", func() bool { // a killed agent leaves its socket, so wait for a connection
 		c, err := net.Dial("unix", socket)
 		if err != nil {
@@ -47,12 +48,12 @@ func (s *site) leaseAt(t *testing.T, socket string) *agent {
 const onUplink = `link="uplink"`
 
 func TestKilledTerminalGivesTheAgentsLinkBack(t *testing.T) {
-	s := newSite(t, overSlow())
+	s := newSite(t, loadsite.OverSlow())
 	a, socket := s.lessor(t)
 	at := "--agent-socket=" + socket
 	c := s.saturation(t, "--direction=reverse", "--duration=20s", overload, at)
 	s.underLoad(t, c, sample.Reverse)
-	if n := sum(a.metrics(t, "oneway_test_running"), onUplink); n != 1 {
+	if n := loadsite.Sum(a.Metrics(t, "oneway_test_running"), onUplink); n != 1 {
 		t.Errorf("oneway_test_running is %v during a test", n)
 	}
 	waiting := s.saturation(t, "--direction=reverse", "--max-wait=40s", at)
@@ -60,52 +61,52 @@ func TestKilledTerminalGivesTheAgentsLinkBack(t *testing.T) {
 		return strings.Contains(waiting.Stderr.String(), "Waiting for link uplink, for 40s at the most: terminal/saturation (oneway test, process ")
 	})
 	c.Kill(t)
-	if r := waiting.finish(t, 0); r.Outcome != "completed" {
+	if r := waiting.Finish(t, 0); r.Outcome != "completed" {
 		t.Errorf("%s, %s: %s", r.Outcome, r.Reason, r.Error)
 	}
-	if n := sum(a.metrics(t, "oneway_test_running"), onUplink); n != 0 {
+	if n := loadsite.Sum(a.Metrics(t, "oneway_test_running"), onUplink); n != 0 {
 		t.Errorf("oneway_test_running is %v after the tests", n)
 	}
 	// What the first could have sent, 24 Mbit/s for 20 s, and what the second sent.
 	program.Eventually(t, "the bytes are counted", func() bool {
-		used := sum(a.metrics(t, "oneway_data_quota_used_bytes"), onUplink)
+		used := loadsite.Sum(a.Metrics(t, "oneway_data_quota_used_bytes"), onUplink)
 		return used > 60e6 && used < 70e6
 	})
-	disjoint(t, spans(s.drained(t)))
+	disjoint(t, spans(s.Drained(t)))
 }
 
 func TestKilledAgentEndsNoTestAndTheNextTakesItsPlace(t *testing.T) {
-	s := newSite(t, overSlow())
+	s := newSite(t, loadsite.OverSlow())
 	a, socket := s.lessor(t)
 	at := "--agent-socket=" + socket
 	c := s.saturation(t, "--direction=reverse", "--duration=4s", overload, at)
 	s.underLoad(t, c, sample.Reverse)
 	a.Kill(t)
-	before, _ := s.network.Counts(sample.Reverse)
-	if r := c.finish(t, 0); r.Outcome != "completed" {
+	before, _ := s.Network.Counts(sample.Reverse)
+	if r := c.Finish(t, 0); r.Outcome != "completed" {
 		t.Errorf("%s, %s: %s", r.Outcome, r.Reason, r.Error)
 	}
-	if after, _ := s.network.Counts(sample.Reverse); after.Entered == before.Entered {
+	if after, _ := s.Network.Counts(sample.Reverse); after.Entered == before.Entered {
 		t.Error("no packet was sent after the end of the agent")
 	}
 	if said := c.Stderr.String(); !strings.Contains(said, "leases link uplink") || !strings.Contains(said, "has ended, or has taken link uplink back: this test goes on") {
 		t.Errorf("stderr is %q", said)
 	}
 	alone := s.saturation(t, "--direction=reverse", at) // with the socket of the killed agent
-	alone.finish(t, 0)
+	alone.Finish(t, 0)
 	if said := alone.Stderr.String(); !strings.HasPrefix(said, "No agent runs on this host (no process listens at "+socket+"): this test runs alone") {
 		t.Errorf("stderr is %q", said)
 	}
 	s.leaseAt(t, socket)
 	c = s.saturation(t, "--direction=reverse", at)
-	c.finish(t, 0)
+	c.Finish(t, 0)
 	if said := c.Stderr.String(); !strings.HasPrefix(said, "The agent on this host leases link uplink, for path terminal and probe saturation: ") {
 		t.Errorf("stderr is %q", said)
 	}
 }
 
 func TestUserWithoutAccessToTheAgentGetsARemedy(t *testing.T) {
-	s := newSite(t, overSlow())
+	s := newSite(t, loadsite.OverSlow())
 	_, socket := s.lessor(t)
 	if err := os.Chmod(filepath.Dir(binary), 0o755); err != nil { // so that user nobody can run it
 		t.Fatal(err)
@@ -118,7 +119,7 @@ func TestUserWithoutAccessToTheAgentGetsARemedy(t *testing.T) {
 		"another network namespace": {0, "No agent runs on this host (the agent at " + socket + " is in another network namespace)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cmd := exec.Command(binary, "test", "train", "127.0.0.1:1", "--token-file="+s.tokenFile, "--clock=none", "--agent-socket="+socket)
+			cmd := exec.Command(binary, "test", "train", "127.0.0.1:1", "--token-file="+s.TokenFile, "--clock=none", "--agent-socket="+socket)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(c.user), Gid: uint32(c.user)}}
 			var said bytes.Buffer
 			cmd.Stderr = &said

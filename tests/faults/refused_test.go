@@ -1,4 +1,4 @@
-package loadtest
+package faults
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 
 	"oneway.example/exporter/sample"
 	"oneway.example/tests/lab"
+	"oneway.example/tests/loadsite"
 	"oneway.example/tests/program"
 )
 
@@ -63,30 +64,30 @@ const stampPort = 862
 // refuses for a time to send.
 type refusing struct {
 	*site
-	agent, remote *agent
+	agent, remote *loadsite.Agent
 	targets       map[string]netip.Addr
 }
 
 func newRefusing(t *testing.T) *refusing {
 	t.Helper()
 	s := newSite(t, wide())
-	server := s.network.Server
+	server := s.Network.Server
 	r := &refusing{site: s, targets: map[string]netip.Addr{
 		"wan4": server.Addr4, "wan6": server.Addr6, "lan4": server.LAN4, "lan6": server.LAN6,
 	}}
-	r.remote = s.agentOn(t, server, fmt.Sprintf("reflector: {listen: [\":%d\"]}\n", stampPort))
+	r.remote = s.AgentOn(t, server, fmt.Sprintf("reflector: {listen: [\":%d\"]}\n", stampPort))
 	config := "paths:\n"
 	for name, to := range r.targets {
 		config += fmt.Sprintf("  - {name: %s, peer: %q, probes: [{type: stamp, interval: 20ms, loss_timeout: 2s}]}\n", name, netip.AddrPortFrom(to, stampPort))
 	}
-	r.agent = s.agentOn(t, s.network.Client, config)
+	r.agent = s.AgentOn(t, s.Network.Client, config)
 	r.measured(t)
 	return r
 }
 
 func (r *refusing) of(t *testing.T, metric, path string, labels ...string) float64 {
 	t.Helper()
-	return sum(r.agent.metrics(t, metric), append(labels, `path="`+path+`"`)...)
+	return loadsite.Sum(r.agent.Metrics(t, metric), append(labels, `path="`+path+`"`)...)
 }
 
 func (r *refusing) received(t *testing.T, path string) float64 {
@@ -126,7 +127,7 @@ func (r *refusing) down(t *testing.T, paths []string) {
 func (r *refusing) lossless(t *testing.T, downed ...string) {
 	t.Helper()
 	for _, d := range sample.Directions() {
-		if c, _ := r.network.Counts(d); c.DroppedQueue > 0 {
+		if c, _ := r.Network.Counts(d); c.DroppedQueue > 0 {
 			t.Fatalf("the link lost packets: %+v", c)
 		}
 		for path := range r.targets {
@@ -143,6 +144,7 @@ const unsendable = "this host cannot send its packets"
 // Packets that this host refuses are counted with the reason, on their path only. They are no loss, and
 // the path is measured again when the host sends again.
 func TestPacketsThatThisHostRefusesAreNoLossOfThePath(t *testing.T) {
+	t.Parallel()
 	wan := []string{"wan4", "wan6"}
 	for name, c := range map[string]struct {
 		refuse        func(t *testing.T, r *refusing) (mend func())
@@ -150,10 +152,10 @@ func TestPacketsThatThisHostRefusesAreNoLossOfThePath(t *testing.T) {
 		reason, words string
 	}{
 		"firewall": {func(t *testing.T, r *refusing) func() {
-			return forbid(t, r.network.Client, fmt.Sprintf("oifname wan0 udp dport %d", stampPort))
+			return forbid(t, r.Network.Client, fmt.Sprintf("oifname wan0 udp dport %d", stampPort))
 		}, wan, "not_permitted", "operation not permitted"},
 		"queue": {func(t *testing.T, r *refusing) func() {
-			return nft(t, r.network.Client, "netdev", "egress device wan0", fmt.Sprintf("udp dport %d", stampPort))
+			return nft(t, r.Network.Client, "netdev", "egress device wan0", fmt.Sprintf("udp dport %d", stampPort))
 		}, wan, "send_buffer_full", "no buffer space available"},
 		"prohibit":    {byRoutes("prohibit"), wan, "not_permitted", "permission denied"},
 		"unreachable": {byRoutes("unreachable"), wan, "unreachable", "no route to host"},
@@ -164,7 +166,7 @@ func TestPacketsThatThisHostRefusesAreNoLossOfThePath(t *testing.T) {
 			r := newRefusing(t)
 			mend := c.refuse(t, r)
 			r.down(t, c.paths)
-			status := string(r.agent.get(t, "/api/v1/status"))
+			status := string(r.agent.Get(t, "/api/v1/status"))
 			if n := strings.Count(status, "this host does not send to it: "); n != len(c.paths) || strings.Count(status, c.words) != n {
 				t.Errorf("%d reasons are in the status, want %d of %q:\n%s", n, len(c.paths), c.words, status)
 			}
@@ -199,13 +201,13 @@ func TestPacketsThatThisHostRefusesAreNoLossOfThePath(t *testing.T) {
 
 func byRoutes(kind string) func(*testing.T, *refusing) func() {
 	return func(t *testing.T, r *refusing) func() {
-		four, six := route(t, r.network.Client, kind, r.targets["wan4"]), route(t, r.network.Client, kind, r.targets["wan6"])
+		four, six := route(t, r.Network.Client, kind, r.targets["wan4"]), route(t, r.Network.Client, kind, r.targets["wan6"])
 		return func() { four(); six() }
 	}
 }
 
 func interfaceDown(t *testing.T, r *refusing) func() {
-	host := r.network.Client
+	host := r.Network.Client
 	run(t, host, "sh", "-c", "echo 1 >/proc/sys/net/ipv6/conf/lan0/keep_addr_on_down")
 	run(t, host, "ip", "link", "set", "lan0", "down")
 	return func() { run(t, host, "ip", "link", "set", "lan0", "up") }
@@ -215,13 +217,13 @@ func interfaceDown(t *testing.T, r *refusing) func() {
 func TestRepliesThatTheRemoteHostRefusesAreNoLossOfThePath(t *testing.T) {
 	r := newRefusing(t)
 	wan := []string{"wan4", "wan6"}
-	mend := forbid(t, r.network.Server, fmt.Sprintf("oifname wan0 udp sport %d", stampPort))
+	mend := forbid(t, r.Network.Server, fmt.Sprintf("oifname wan0 udp sport %d", stampPort))
 	r.down(t, wan)
 	mend()
 	r.measured(t)
 	r.lossless(t)
-	failed := sum(r.remote.metrics(t, "oneway_reflector_packets_total"), `result="send_failed"`)
-	if why := sum(r.remote.metrics(t, "oneway_send_errors_total"), `reason="not_permitted"`); failed < 100 || why != failed {
+	failed := loadsite.Sum(r.remote.Metrics(t, "oneway_reflector_packets_total"), `result="send_failed"`)
+	if why := loadsite.Sum(r.remote.Metrics(t, "oneway_send_errors_total"), `reason="not_permitted"`); failed < 100 || why != failed {
 		t.Errorf("%v replies were refused, %v by the firewall", failed, why)
 	}
 	if n := strings.Count(r.remote.Stderr.String(), "This host cannot send replies"); n != 1 || strings.Count(r.remote.Stderr.String(), "level=WARN") != 1 {
@@ -232,6 +234,7 @@ func TestRepliesThatTheRemoteHostRefusesAreNoLossOfThePath(t *testing.T) {
 // If a host refuses packets of a stream and of its control connection for two seconds, the run continues:
 // they are counted as refused, and none as lost.
 func TestStreamThatAHostRefusesIsNoLossOfThePath(t *testing.T) {
+	t.Parallel()
 	udp := func(t *testing.T, h *lab.Host, _ netip.Addr) func() { return forbid(t, h, "meta l4proto udp") }
 	all := func(t *testing.T, h *lab.Host, _ netip.Addr) func() { return forbid(t, h, "meta l4proto {tcp, udp}") }
 	prohibit := func(t *testing.T, h *lab.Host, to netip.Addr) func() { return route(t, h, "prohibit", to) }
@@ -249,21 +252,21 @@ func TestStreamThatAHostRefusesIsNoLossOfThePath(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, wide())
-			from, to := s.network.Client, s.network.Server
+			from, to := s.Network.Client, s.Network.Server
 			if c.direction == sample.Reverse {
 				from, to = to, from
 			}
 			at := to.Addr4
 			if c.v6 {
 				at = to.Addr6
-				s.loadServer.Kill(t)
-				s.at = netip.AddrPortFrom(s.network.Server.Addr6, s.at.Port())
-				s.respond(t)
+				s.LoadServer.Kill(t)
+				s.At = netip.AddrPortFrom(s.Network.Server.Addr6, s.At.Port())
+				s.Respond(t)
 			}
 			client := s.saturation(t, "--direction="+c.direction.String(), "--duration=5s", "--drain-timeout=5s")
 			entered := func(more int) func() bool {
-				before, _ := s.network.Counts(c.direction)
-				return func() bool { now, _ := s.network.Counts(c.direction); return int(now.Entered-before.Entered) > more }
+				before, _ := s.Network.Counts(c.direction)
+				return func() bool { now, _ := s.Network.Counts(c.direction); return int(now.Entered-before.Entered) > more }
 			}
 			program.Eventually(t, "the stream", entered(500))
 			mend := c.refuse(t, from, at)
@@ -271,7 +274,7 @@ func TestStreamThatAHostRefusesIsNoLossOfThePath(t *testing.T) {
 			again := entered(200)
 			mend()
 			program.Eventually(t, "the stream goes on", again)
-			r := client.finish(t, 0)
+			r := client.Finish(t, 0)
 			if r.Outcome != "completed" || len(r.Transfers) != 1 {
 				t.Fatalf("%s, %s: %s", r.Outcome, r.Reason, r.Error)
 			}
@@ -280,8 +283,8 @@ func TestStreamThatAHostRefusesIsNoLossOfThePath(t *testing.T) {
 			if n.Refused < 100 || n.Lost != 0 || n.Arrived != n.Sent {
 				t.Errorf("%+v: want refused packets, and none lost", n)
 			}
-			if told := strings.Count(s.loadServer.Stderr.String(), "cannot send packets of the stream"); told != int(c.direction) {
-				t.Errorf("%d lines in the load server's log, want %d:\n%s", told, c.direction, &s.loadServer.Stderr)
+			if told := strings.Count(s.LoadServer.Stderr.String(), "cannot send packets of the stream"); told != int(c.direction) {
+				t.Errorf("%d lines in the load server's log, want %d:\n%s", told, c.direction, &s.LoadServer.Stderr)
 			}
 			notes := strings.Join(r.Notes, "\n")
 			if !strings.Contains(notes, "the sending host's kernel could not send them") || strings.Contains(notes, "cannot keep the rate") {
@@ -294,17 +297,17 @@ func TestStreamThatAHostRefusesIsNoLossOfThePath(t *testing.T) {
 // A scrape whose response the host refuses fails, and the next one succeeds.
 func TestScrapeGetsAResponseAgainAfterAFirewallRefusedIt(t *testing.T) {
 	s := newSite(t, wide())
-	a := s.agent(t, "paths: []\n")
-	mend := forbid(t, s.network.Client, "tcp sport 9862")
-	a.http.Timeout = time.Second
-	if r, err := a.http.Get("http://" + agentAddress + "/metrics"); err == nil {
+	a := s.Agent(t, "paths: []\n")
+	mend := forbid(t, s.Network.Client, "tcp sport 9862")
+	a.HTTP.Timeout = time.Second
+	if r, err := a.HTTP.Get("http://" + loadsite.AgentAddress + "/metrics"); err == nil {
 		r.Body.Close()
 		t.Error("the firewall passed a scrape")
 	}
 	mend()
-	a.http.Timeout = program.Timeout
-	a.http.CloseIdleConnections()
-	if len(a.metrics(t, "oneway_build_info")) == 0 {
+	a.HTTP.Timeout = program.Timeout
+	a.HTTP.CloseIdleConnections()
+	if len(a.Metrics(t, "oneway_build_info")) == 0 {
 		t.Error("no metrics")
 	}
 	if strings.Contains(a.Stderr.String(), "level=ERROR") {
