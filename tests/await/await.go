@@ -14,8 +14,13 @@ import (
 // Timeout is the limit for any condition. It only matters when a test fails.
 const Timeout = 45 * time.Second
 
-// pause is the time between two checks.
-const pause = 5 * time.Millisecond
+// pause is the least time between two checks, longest the most, and rests how many times as long as the check that is: one that costs
+// much, such as a scrape, leaves the processors to what it waits for.
+const (
+	pause   = 5 * time.Millisecond
+	longest = 100 * time.Millisecond
+	rests   = 10
+)
 
 // TB is the part of testing.TB that That uses.
 type TB interface {
@@ -25,10 +30,12 @@ type TB interface {
 
 // Within checks f until it is true, at most for limit, and reports whether it was.
 func Within(limit time.Duration, f func() bool) bool {
-	for end := time.Now().Add(limit); !f(); time.Sleep(pause) {
-		if time.Now().After(end) {
+	for begin, end := time.Now(), time.Now().Add(limit); !f(); begin = time.Now() {
+		now := time.Now()
+		if now.After(end) {
 			return false
 		}
+		time.Sleep(min(max(pause, rests*now.Sub(begin)), longest)) // the poll's interval
 	}
 	return true
 }
