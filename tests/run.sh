@@ -8,22 +8,33 @@ mkdir -p build
 log=build/test.json
 results=build/test-results
 : >"$log"
-status=0 failed=()
+status=0 failed=() times=()
 go build -o "$results" ./tests/results || exit 1
 
+took() { # title, begin, end: in seconds of this script
+  times+=("$(printf '%3d:%02d %s' $((($3 - $2) / 60)) $((($3 - $2) % 60)) "$1")")
+}
+
 run() { # title, command...
+  local begin=$SECONDS
   echo "== $1"
   "${@:2}" 2>&1 | tee -a "$log" | "$results" show
   [[ ${PIPESTATUS[0]} -eq 0 ]] || failed+=("$1")
+  took "$1" "$begin" "$SECONDS"
 }
 
 # Runs a stage that waits in the background of one that needs processors, and shows it when both have
 # ended. It has its own process group, which ends with this script.
 beside() { # title, command...; then run the other stage, and call both
-  title=$1 part=build/test-beside.json
+  title=$1 part=build/test-beside.json since=$SECONDS
   shift
   set -m
-  "$@" >"$part" 2>&1 &
+  {
+    "$@" >"$part" 2>&1
+    code=$?
+    echo "$SECONDS" >"$part.end"
+    exit "$code"
+  } &
   other=$!
   set +m
   trap 'kill -- "-$other" 2>/dev/null' EXIT
@@ -32,16 +43,17 @@ beside() { # title, command...; then run the other stage, and call both
 both() {
   wait "$other" || failed+=("$title")
   trap - EXIT
+  took "$title, in the background" "$since" "$(<"$part.end")"
   echo "== $title"
   "$results" show <"$part"
   cat "$part" >>"$log"
 }
 
-# Of the system tests, those in one list wait for real time without measuring it, those in the
-# other compute. All others, also new ones, measure time: one package after another, without the race
-# detector, and with only a process of low priority in the background.
+# Of the system tests, those in one list wait for real time without measuring it: more of them at once than there are
+# processors. Those in the other list compute. All others, also new ones, measure time: without the race detector, with only
+# a process of low priority in the background, and two packages at once, which leave two processors idle for most of their time.
 # tests/bench has only benchmarks, which make bench-peers runs.
-waiting=(./tests/abuse ./tests/chronyconfig)
+waiting=(./tests/abuse ./tests/chronyconfig ./tests/faults)
 computing=(./tests/links ./tests/rules)
 benchmarks=(./tests/bench)
 system=$(go list ./tests/...) || exit 1
@@ -54,16 +66,19 @@ if [[ -n $others ]]; then
 fi
 
 test=(go test -json)
-beside "tests: system, waiting" "${test[@]}" -p 1 -count=1 -timeout 15m "${waiting[@]}"
-run "exporter: unit tests, race detector" env CGO_ENABLED=1 "${test[@]}" -race -shuffle=on -timeout 10m ./exporter/...
+beside "tests: system, waiting" "${test[@]}" -p 2 -parallel 6 -count=1 -timeout 15m "${waiting[@]}"
+# The slowest of these packages wait, too.
+run "exporter: unit tests, race detector" env CGO_ENABLED=1 "${test[@]}" -p 4 -race -shuffle=on -timeout 10m ./exporter/...
 # Under the race detector the simulated days have coarse steps.
 run "clock: simulated days" "${test[@]}" -count=1 -run 'TestBoundCovers|TestCoverage|TestSender|TestNothingIs' ./exporter/clock/chrony
 both
 beside "tests: system, computing" nice -n 19 env GOMAXPROCS=1 "${test[@]}" -p 1 -count=1 -timeout 20m "${computing[@]}"
-run "tests: system, measuring time" "${test[@]}" -p 1 -count=1 -timeout 25m "${measuring[@]}"
+run "tests: system, measuring time" "${test[@]}" -p 2 -count=1 -timeout 25m "${measuring[@]}"
 both
 run "dashboards" go test -C grafana-dashboards -json -count=1 ./...
 
+echo "== minutes"
+printf '%s\n' "${times[@]}"
 echo "== results"
 "$results" report "$log" tests/expected-skips.txt || status=1
 for title in "${failed[@]}"; do
