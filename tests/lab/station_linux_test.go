@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"oneway.example/exporter/instant"
 	"oneway.example/tests/capture"
 )
@@ -68,8 +70,19 @@ func newStation(t testing.TB, from, to *Host, v6 bool) *station {
 	return s
 }
 
+// receiveBytes holds all that a test sends, as a busy machine may not run the receiver before the end.
+const receiveBytes = 64 << 20
+
 func wantStamps(c *net.UDPConn) error {
-	return errors.Join(askForStamps(c), c.SetReadBuffer(1<<20))
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var inner error
+	err = raw.Control(func(fd uintptr) {
+		inner = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBytes)
+	})
+	return errors.Join(askForStamps(c), err, inner)
 }
 
 func (s *station) close() {
