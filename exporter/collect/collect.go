@@ -3,7 +3,6 @@
 package collect
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -28,15 +27,6 @@ type Options struct {
 	MaxRows   int
 }
 
-// Queues of raw samples, in samples. A transfer of a run, a connection, a report and a run are one sample each.
-const (
-	rowsQueue    = 64
-	flowsQueue   = 512
-	resultsQueue = 64
-	ringsQueue   = 32
-	pointsQueue  = 256
-)
-
 // takeInterval is how often the queues are emptied.
 const takeInterval = 500 * time.Millisecond
 
@@ -51,8 +41,7 @@ func Run(ctx context.Context, env output.Env, o Options, emit func([]point.Point
 	defer c.close()
 	takes := time.NewTicker(takeInterval)
 	defer takes.Stop()
-	next := c.nextSeries(time.Now())
-	due := time.NewTimer(time.Until(next))
+	due := time.NewTimer(c.untilDue())
 	defer due.Stop()
 	if o.Interval <= 0 || env.Series == nil {
 		due.Stop()
@@ -64,10 +53,9 @@ func Run(ctx context.Context, env output.Env, o Options, emit func([]point.Point
 			return nil
 		case <-takes.C:
 			c.take()
-		case now := <-due.C:
-			c.series(next)
-			next = c.nextSeries(now)
-			due.Reset(time.Until(next))
+		case <-due.C:
+			c.series()
+			due.Reset(c.untilDue())
 		}
 	}
 }
@@ -94,6 +82,7 @@ type collector struct {
 	raw     *point.Raw
 	batch   batch
 	missed  metric.Series
+	last    instant.Time // of the series
 
 	rows    queue[record.Rows]
 	flows   queue[record.Flow]
@@ -123,15 +112,24 @@ func (c *collector) close() {
 	c.missed.Close()
 }
 
-// nextSeries is the next multiple of the interval since 1970: all agents have their series at the same times.
-func (c *collector) nextSeries(now time.Time) time.Time {
-	i := max(c.options.Interval, time.Second)
-	return time.Unix(0, now.UnixNano()/int64(i)*int64(i)+int64(i))
+// interval is a duration of series; it is not zero.
+func (c *collector) interval() int64 { return max(int64(c.options.Interval), int64(time.Second)) }
+
+// untilDue is the time to the next multiple of the interval since 1970: all agents have their series at the same times.
+func (c *collector) untilDue() time.Duration {
+	return time.Duration(c.interval() - time.Now().UnixNano()%c.interval())
 }
 
-// series emits the points of all series with the time at which they were due.
-func (c *collector) series(at time.Time) {
-	if err := c.env.Series(instant.FromTime(at), c.batch.add); err != nil {
+// series emits the points of all series, with the multiple of the interval that is nearest to the present time. They are left
+// out if the last ones had this time, after a step of the clock: they would replace them.
+func (c *collector) series() {
+	i := c.interval()
+	at := instant.Time((time.Now().UnixNano() + i/2) / i * i)
+	if at == c.last {
+		return
+	}
+	c.last = at
+	if err := c.env.Series(at, c.batch.add); err != nil {
 		c.env.Log.Warn("Series not collected", "err", err)
 	}
 	c.batch.flush()
@@ -148,85 +146,5 @@ func (c *collector) take() {
 	c.batch.flush()
 	if missed > 0 {
 		c.missed.Add(float64(missed))
-	}
-}
-
-// queue is a listener with the memory of one batch. The zero value is empty.
-type queue[T any] struct {
-	from *record.Listener[T]
-	into []T
-}
-
-func listen[T any](s *record.Stream[T], samples int) queue[T] {
-	return queue[T]{s.Listen(samples), make([]T, 16)}
-}
-
-// each calls f with every queued sample, and returns the number of missed ones.
-func (q *queue[T]) each(f func(*T)) (missed uint64) {
-	for n := len(q.into); n > 0 && n == len(q.into); {
-		var lost uint64
-		n, lost = q.from.Take(q.into)
-		missed += lost
-		for i := range q.into[:n] {
-			f(&q.into[i])
-		}
-		clear(q.into[:n]) // the rows are not needed any more
-	}
-	return missed
-}
-
-func (q *queue[T]) close() {
-	if q.from != nil {
-		q.from.Close()
-	}
-}
-
-// batchPoints is the largest number of points of a call of emit.
-const batchPoints = 1000
-
-// batch gathers copies of points, with the tags of all points.
-type batch struct {
-	tags   []point.Tag // sorted
-	emit   func([]point.Point)
-	points []point.Point
-	used   int
-}
-
-func newBatch(tags []point.Tag, emit func([]point.Point)) batch {
-	tags = slices.Clone(tags)
-	slices.SortFunc(tags, func(a, b point.Tag) int { return cmp.Compare(a.Key, b.Key) })
-	return batch{tags: tags, emit: emit}
-}
-
-// add adds a copy of p.
-func (b *batch) add(p *point.Point) {
-	if b.used == len(b.points) {
-		b.points = append(b.points, point.Point{})
-	}
-	to := &b.points[b.used]
-	b.used++
-	to.Measurement, to.At = p.Measurement, p.At
-	to.Tags = merge(to.Tags[:0], p.Tags, b.tags)
-	to.Fields = append(to.Fields[:0], p.Fields...)
-	if b.used == batchPoints {
-		b.flush()
-	}
-}
-
-// merge appends both lists of tags in the order of keys.
-func merge(to, some, others []point.Tag) []point.Tag {
-	for _, t := range some {
-		for len(others) > 0 && others[0].Key < t.Key {
-			to, others = append(to, others[0]), others[1:]
-		}
-		to = append(to, t)
-	}
-	return append(to, others...)
-}
-
-func (b *batch) flush() {
-	if b.used > 0 {
-		b.emit(b.points[:b.used])
-		b.used = 0
 	}
 }
