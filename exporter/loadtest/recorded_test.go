@@ -1,6 +1,9 @@
 package loadtest_test
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -9,7 +12,11 @@ import (
 
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/point"
+	"oneway.example/exporter/point/series"
+	"oneway.example/exporter/promsink"
 	"oneway.example/exporter/record"
+	"oneway.example/tests/testseed"
 )
 
 // TestValuesOfACompletedRunAreRecorded compares them with the sink's.
@@ -67,4 +74,82 @@ func TestValuesCostNothingWithoutListeners(t *testing.T) {
 			t.Errorf("%v allocations", n)
 		}
 	})
+}
+
+// TestPointsOfARunHaveTheNumbersOfTheScrape publishes a value of every family of a path and probe.
+func TestPointsOfARunHaveTheNumbersOfTheScrape(t *testing.T) {
+	in(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(testseed.Of(t), 0))
+		recorder, sink := &record.Recorder{}, promsink.New(promsink.Options{})
+		b := newBench(t, nil)
+		b.kind.publish = func(v *loadtest.Values, _ int) { publishAll(rng, v) }
+		b.env.Recorder, b.env.Sink = recorder, sink
+		var err error
+		if b.prober, err = loadtest.NewProber(b.env, target, b.opts, b.kind); err != nil {
+			t.Fatal(err)
+		}
+		b.prober.SetConnect(b.connect)
+		listener := recorder.Results().Listen(1)
+		defer listener.Close()
+		b.start()
+		time.Sleep(time.Minute) // simulated time (synctest)
+		var results [1]record.Result
+		if n, _ := listener.Take(results[:]); n != 1 {
+			t.Fatal("no result")
+		}
+		scrape, run := map[string]string{}, map[string]string{}
+		if err := series.New().Convert(sink, 1, func(p *point.Point) { fields(p, scrape) }); err != nil {
+			t.Fatal(err)
+		}
+		point.NewRaw().Result(&results[0], func(p *point.Point) { fields(p, run) })
+		n := 0
+		for key, value := range run {
+			switch want, found := scrape[strings.Replace(key, point.RunPrefix, point.Prefix, 1)]; {
+			case strings.HasSuffix(key, " "+point.RunField):
+				if value != strconv.Quote(b.prober.LastRun()) {
+					t.Errorf("%s = %s", key, value)
+				}
+			case !found || value != want:
+				t.Errorf("%s = %s, the scrape has %s", key, value, want)
+			default:
+				n++
+			}
+		}
+		if n < 150 {
+			t.Errorf("%d fields are equal, want those of all families", n)
+		}
+		b.end()
+	})
+}
+
+// publishAll publishes values of every family of a path and probe that the runner itself does not write.
+func publishAll(rng *rand.Rand, v *loadtest.Values) {
+	for _, g := range metric.Groups() {
+		for _, d := range g.Descs {
+			if len(d.Labels) < 2 || d.Labels[1] != metric.Probe || g.Title == "Runs of load tests" {
+				continue
+			}
+			for i := range 3 {
+				labels := make([]string, len(d.Labels)-2)
+				for k := range labels {
+					labels[k] = []string{"0.05", "0.5", "1"}[i]
+				}
+				switch d.Kind {
+				case metric.Counter:
+					v.Add(d, float64(rng.IntN(1000)), labels...)
+				case metric.Gauge:
+					v.Set(d, rng.ExpFloat64(), labels...)
+				case metric.Histogram:
+					v.ObserveAll(d, []float64{rng.ExpFloat64(), rng.ExpFloat64(), 100 * rng.Float64()}, labels...)
+				}
+			}
+		}
+	}
+}
+
+// fields adds the fields of a point by measurement, tags and key.
+func fields(p *point.Point, to map[string]string) {
+	for _, f := range p.Fields {
+		to[fmt.Sprint(p.Measurement, p.Tags, " ", f.Key)] = f.Value.String()
+	}
 }

@@ -75,12 +75,12 @@ func RawMeasurements() []Measurement {
 	}
 }
 
-// flowColumns are the elements of a record.FlowRow after the time, in base units.
+// flowColumns are the elements of a record.FlowRow in base units. The time since the begin is a field too, as that of a packet.
 func flowColumns() (all []Column) {
-	for _, name := range record.FlowColumns()[1:] {
-		c := Column{Key: name, Kind: lineprotocol.Int, Help: "Column " + name + " of the run's report (exporter/doc/json.md)."}
+	for _, name := range record.FlowColumns() {
+		c := Column{Key: name, Kind: lineprotocol.Int, Help: "Column " + name + " of the run's report (json.md)."}
 		if base, ns := strings.CutSuffix(name, "_ns"); ns {
-			c.Key, c.Kind, c.Help = base+"_seconds", lineprotocol.Float, "Column "+name+" of the run's report (exporter/doc/json.md), in seconds."
+			c.Key, c.Kind, c.Help = base+"_seconds", lineprotocol.Float, "Column "+name+" of the run's report (json.md), in seconds."
 		}
 		all = append(all, c)
 	}
@@ -169,7 +169,7 @@ func (r *Raw) Flow(from *record.Flow, emit func(*Point)) {
 		p.At = last.unique(from.Begin + instant.Time(row[0]))
 		p.Fields = append(p.Fields[:0], Field{RunField, run})
 		for k, c := range r.flow {
-			if v := row[k+1]; c.Kind == lineprotocol.Int {
+			if v := row[k]; c.Kind == lineprotocol.Int {
 				p.Fields = Int(p.Fields, c.Key, v)
 			} else {
 				p.Fields = Float(p.Fields, c.Key, seconds(v))

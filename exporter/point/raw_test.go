@@ -91,8 +91,8 @@ func TestPacketsOfARun(t *testing.T) {
 	NewRaw().Rows(rows, Thin{}, got.add)
 	got.check(t)
 	want := []string{
-		`oneway_run_packet,direction=reverse,path=a,probe=saturation run="run-1",seq=0i,segment=2i,ip_bytes=1500i,copies=1i,damage=1i,delay_seconds=0.03,lost=0i,every=1i 1790000000000000000`,
-		`oneway_run_packet,direction=reverse,path=a,probe=saturation run="run-1",seq=1i,segment=2i,ip_bytes=1500i,copies=0i,damage=0i,lost=1i,every=1i 1790000000001000000`,
+		`oneway_run_packet,direction=reverse,path=a,probe=saturation run="run-1",seq=0i,sent_seconds=0,segment=2i,ip_bytes=1500i,copies=1i,damage=1i,delay_seconds=0.03,lost=0i,every=1i 1790000000000000000`,
+		`oneway_run_packet,direction=reverse,path=a,probe=saturation run="run-1",seq=1i,sent_seconds=0.001,segment=2i,ip_bytes=1500i,copies=0i,damage=0i,lost=1i,every=1i 1790000000001000000`,
 	}
 	lines(t, got, want)
 }
@@ -200,7 +200,7 @@ func TestSamplesOfAConnection(t *testing.T) {
 		r.Flow(&record.Flow{Path: "a", Probe: "tcp", Run: "run-1", Index: 3, Sender: sender, Begin: begin, Rows: []record.FlowRow{row, row}}, got.add)
 	}
 	got.check(t)
-	fields := `payload_bytes=1i,acked_bytes=2i,sent_bytes=3i,retransmitted_bytes=4i,outstanding_bytes=5i,not_sent_bytes=6i,cwnd_segments=7i,ssthresh_segments=8i,` +
+	fields := `at_seconds=0.005,payload_bytes=1i,acked_bytes=2i,sent_bytes=3i,retransmitted_bytes=4i,outstanding_bytes=5i,not_sent_bytes=6i,cwnd_segments=7i,ssthresh_segments=8i,` +
 		`rtt_seconds=0.009,rttvar_seconds=0.01,busy_seconds=0.011,receive_window_limited_seconds=0.012,send_buffer_limited_seconds=0.013,send_buffer_bytes=14i,receive_buffer_bytes=15i`
 	lines(t, got, []string{
 		`oneway_tcp_trace,direction=forward,end=sender,flow=3,path=a,probe=tcp run="run-1",` + fields + ` 1790000000005000000`,
