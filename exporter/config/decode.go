@@ -79,6 +79,8 @@ func (d *decoder) value(n *yaml.Node, key string, v reflect.Value) {
 		d.mapping(n, key, nil, v)
 	case v.Kind() == reflect.Slice:
 		d.list(n, key, v)
+	case v.Kind() == reflect.Map:
+		d.dictionary(n, key, v)
 	default:
 		d.scalar(n, key, v)
 	}
@@ -94,6 +96,18 @@ func (d *decoder) list(n *yaml.Node, key string, v reflect.Value) {
 		d.value(item, fmt.Sprintf("%s[%d]", key, i), items.Index(i))
 	}
 	v.Set(items)
+}
+
+// dictionary decodes a mapping whose keys the user chooses.
+func (d *decoder) dictionary(n *yaml.Node, key string, v reflect.Value) {
+	pairs, _ := d.pairs(n, key)
+	all := reflect.MakeMapWithSize(v.Type(), len(pairs))
+	for _, p := range pairs {
+		one := reflect.New(v.Type().Elem()).Elem()
+		d.value(p.value, join(key, p.name()), one)
+		all.SetMapIndex(reflect.ValueOf(p.name()), one)
+	}
+	v.Set(all)
 }
 
 // mapping decodes into structs, by the names of their yaml tags. It ignores the keys in taken, which others have decoded.

@@ -29,7 +29,7 @@ var (
 			"rate_limited: status 429, or 503 with Retry-After",
 			"unauthorized: status 401 or 403",
 			"not_found: status 404; the database or bucket does not exist",
-			"server_error: another status from 500",
+			"server_error: another status, such as 500 or a redirect",
 			"unreachable: no reply",
 		}},
 	})

@@ -240,10 +240,15 @@ func (s *Spool) Next(into []byte) (record []byte, points int) {
 
 // release gives up the record that Next has returned: if it has been dropped meanwhile, it is lost now.
 func (s *Spool) release() {
-	if s.held.segment != nil && (len(s.segments) == 0 || s.segments[0] != s.held.segment) {
+	if s.dropped() {
 		s.drop(uint64(s.held.points))
 	}
 	s.held = held{}
+}
+
+// dropped reports whether only the reader has the record that Next has returned: the limit has dropped its segment.
+func (s *Spool) dropped() bool {
+	return s.held.segment != nil && (len(s.segments) == 0 || s.segments[0] != s.held.segment)
 }
 
 // lose counts the points up to that number as lost by damage.
@@ -305,6 +310,9 @@ func (s *Spool) Stats() Stats {
 	stats.Points = int64(s.tail - s.position)
 	if stats.Points > 0 {
 		stats.Bytes = s.total() - s.offset
+	}
+	if s.dropped() {
+		stats.Points, stats.Bytes = stats.Points+int64(s.held.points), stats.Bytes+s.held.size()
 	}
 	return stats
 }

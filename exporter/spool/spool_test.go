@@ -177,6 +177,9 @@ func TestRecordOfTheReaderIsNotDropped(t *testing.T) {
 		if number(t, content, points) != 0 {
 			t.Error("the first record changed")
 		}
+		if stats := s.Stats(); int(stats.Dropped)+int(stats.Points) != total {
+			t.Errorf("%+v, want %d points together", stats, total)
+		}
 		if delivered {
 			s.Done()
 			total -= points

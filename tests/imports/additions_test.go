@@ -47,7 +47,7 @@ func TestFilesOfAdditionsExist(t *testing.T) {
 			}
 		}
 	}
-	if want := []string{"light probe", "load test", "traffic type", "sink", "clock source", "metric", "dashboard panel"}; !slices.Equal(kinds, want) {
+	if want := []string{"light probe", "load test", "traffic type", "sink", "output", "clock source", "metric", "dashboard panel"}; !slices.Equal(kinds, want) {
 		t.Errorf("the list has %q, want %q", kinds, want)
 	}
 }
@@ -57,6 +57,7 @@ func TestRegistriesAreComplete(t *testing.T) {
 	for registry, of := range map[string]struct{ directory, declaration string }{
 		"exporter/probes/probes.go":             {"exporter/probes", `(?m)^func New\(\) (loadtest\.Type\[Options\]|\*Type) `},
 		"exporter/traffictypes/traffictypes.go": {"exporter/traffic", `(?m)^func \([^)]+\) New\(\w+ traffic\.Env\) traffic\.Remote `},
+		"exporter/outputs/outputs.go":           {"exporter/outputs", `(?m)^func \([^)]*\) New\(\w+ output\.Env, `},
 		"exporter/clocks/clocks.go":             {"exporter/clock", `(?m)^func \([^)]+\) New\(\w+ clock\.Env\) \(clock\.Monitor, error\) `},
 	} {
 		list, declaration, found := read(t, registry), regexp.MustCompile(of.declaration), 0

@@ -19,9 +19,14 @@ import (
 	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
 
 	"oneway.example/exporter/agent"
+	"oneway.example/exporter/instant"
 	"oneway.example/exporter/internal/httpd"
 	"oneway.example/exporter/linklease"
 	"oneway.example/exporter/memlimit"
+	"oneway.example/exporter/output"
+	"oneway.example/exporter/outputs"
+	"oneway.example/exporter/point"
+	"oneway.example/exporter/point/series"
 	"oneway.example/exporter/probes"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/promsink"
@@ -95,7 +100,10 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 	memlimit.SetGCPercent()
 	registry := httpd.NewRegistry()
 	sink := promsink.New(promsink.Options{NoClassic: !f.classic, NoNative: !f.native})
-	a, err := agent.New(agent.Options{ConfigFile: f.config, Types: probes.All(), Light: stamp.Light, Sink: sink, Log: log, Socket: f.socket, SocketGroup: f.group})
+	a, err := agent.New(agent.Options{
+		ConfigFile: f.config, Types: probes.All(), Outputs: outputs.All(), Series: seriesOf(sink), Light: stamp.Light, Sink: sink, Log: log,
+		Socket: f.socket, SocketGroup: f.group,
+	})
 	if err != nil {
 		return usageError{fmt.Errorf("the configuration is rejected:\n%w", err)}
 	}
@@ -107,6 +115,12 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 	return together(ctx, a, func(ctx context.Context) error {
 		return httpd.Serve(ctx, listeners, handler, f.web, log)
 	})
+}
+
+// seriesOf reads the sink for the outputs. What that needs is made at the first use: most agents have no output.
+func seriesOf(sink *promsink.Sink) output.Series {
+	of := sync.OnceValue(func() output.Series { return series.Of(sink) })
+	return func(at instant.Time, emit func(*point.Point)) error { return of()(at, emit) }
 }
 
 // together runs the agent and the server until one of them ends.
@@ -165,13 +179,17 @@ func checkConfigs(out, problems io.Writer, files []string, webConfig string) err
 		wrong++
 	}
 	for _, file := range files {
-		s, err := agent.Check(agent.Options{ConfigFile: file, Types: probes.All()})
+		s, err := agent.Check(agent.Options{ConfigFile: file, Types: probes.All(), Outputs: outputs.All()})
 		if err != nil {
 			fmt.Fprintln(problems, err)
 			wrong++
 			continue
 		}
-		fmt.Fprintf(out, "%s: ok: %s, %s\n", file, count(s.Paths, "path"), count(s.Probes, "probe"))
+		fmt.Fprintf(out, "%s: ok: %s, %s", file, count(s.Paths, "path"), count(s.Probes, "probe"))
+		if s.Outputs > 0 {
+			fmt.Fprintf(out, ", %s", count(s.Outputs, "output"))
+		}
+		fmt.Fprintln(out)
 	}
 	switch wrong {
 	case 0:

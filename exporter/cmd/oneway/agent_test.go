@@ -29,6 +29,7 @@ import (
 
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/config"
+	"oneway.example/exporter/outputs"
 	"oneway.example/exporter/probes"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/tests/await"
@@ -37,7 +38,7 @@ import (
 const exampleFile = "../../../deploy/oneway.yml"
 
 // setting is a line of the example that has a setting commented out.
-var setting = regexp.MustCompile(`(?m)^( *)#([a-z_]+:( |$))`)
+var setting = regexp.MustCompile(`(?m)^( *)#((?:- )?[a-z_]+:( |$))`)
 
 // exampleWithToken is a copy of the example beside the file with the token of its load tests.
 func exampleWithToken(t *testing.T) string {
@@ -77,7 +78,7 @@ func TestEverySettingOfTheExampleIsValid(t *testing.T) {
 	all := setting.ReplaceAllString(string(example), "$1$2")
 	for name, content := range map[string]string{
 		"reflector.key": "secret\n", "office.key": "secret\n", "tokens": "", "core.token": "secret\n", "core-ca.pem": "",
-		"agent.pem": "", "agent.key": "", "calibration.json": `{"version": 1, "interfaces": []}`,
+		"agent.pem": "", "agent.key": "", "influxdb.token": "secret\n", "calibration.json": `{"version": 1, "interfaces": []}`,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -91,10 +92,12 @@ func TestEverySettingOfTheExampleIsValid(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := agent.Check(agent.Options{ConfigFile: file, Types: probes.All()}); err != nil {
+		if _, err := agent.Check(agent.Options{ConfigFile: file, Types: probes.All(), Outputs: outputs.All()}); err != nil {
 			t.Error(err)
 		}
 	}
+	// An output of version 2 with a token takes no key of another version and no password.
+	all = regexp.MustCompile(`(?m)^ *(database|retention_policy|username|password_file): .*\n`).ReplaceAllString(all, "")
 	// Source static takes a bound only, chrony takes all other clock settings.
 	bound := regexp.MustCompile(`(?m)^ *bound: .*\n`)
 	check("chrony.yml", bound.ReplaceAllString(all, ""))
@@ -110,7 +113,7 @@ func TestExampleHasEveryKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	var missing []string
-	for _, s := range []any{config.Config{}, config.Path{}, config.Probe{}, stamp.Options{}} {
+	for _, s := range []any{config.Config{}, config.Path{}, config.Probe{}, config.Output{}, stamp.Options{}} {
 		for f := range reflect.TypeOf(s).Fields() {
 			key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 			if f.IsExported() && key != "" && key != "-" && !regexp.MustCompile(`\b`+key+":").Match(example) {

@@ -1,0 +1,181 @@
+// Package influxdb is the output for InfluxDB 1.8, 2 and 3, and for what has the same write API, such as Telegraf's
+// influxdb_listener.
+//
+// Points become lines of the line protocol. A batch of lines is compressed and appended to the spool, from where it is sent in
+// order, one request at a time, until the store has accepted or refused each of its points. Points wait at most flushInterval
+// before they are in the spool.
+package influxdb
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"sync"
+	"time"
+
+	"oneway.example/exporter/collect"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/output"
+	"oneway.example/exporter/point"
+	"oneway.example/exporter/spool"
+)
+
+// Type makes these outputs.
+type Type struct{}
+
+// New makes the type.
+func New() Type { return Type{} }
+
+// Name is "influxdb".
+func (Type) Name() string { return "influxdb" }
+
+// New checks the options.
+func (Type) New(env output.Env, decode func(into ...any) error) (output.Output, error) {
+	o := DefaultOptions()
+	if err := decode(&o); err != nil {
+		return nil, err
+	}
+	return newOutput(env, o)
+}
+
+// flushInterval is the longest time for which points are in memory only, and the interval of the gauges.
+const flushInterval = time.Second
+
+func newOutput(env output.Env, o Options) (*Output, error) {
+	base, config, err := o.check()
+	if err != nil {
+		return nil, err
+	}
+	tags, err := o.tags()
+	if err != nil {
+		return nil, err
+	}
+	return &Output{env: env, options: o, base: base, tls: config, tags: tags, backoff: backoff{first: time.Second, most: time.Minute}}, nil
+}
+
+// Output delivers the points of an agent.
+type Output struct {
+	env     output.Env
+	options Options
+	base    *url.URL
+	tls     *tls.Config
+	tags    []point.Tag
+	backoff backoff
+
+	mu     sync.Mutex // guards the fields below
+	spool  *spool.Spool
+	status output.Status
+}
+
+// Run delivers until ctx ends. Points that are not delivered then stay in the spool.
+func (o *Output) Run(ctx context.Context) (err error) {
+	dir, limit := o.options.spool(&o.env)
+	s, err := spool.Open(spool.Options{Dir: dir, MaxBytes: limit})
+	if err != nil {
+		return fmt.Errorf("influxdb: %w", err)
+	}
+	o.mu.Lock()
+	o.spool = s
+	o.mu.Unlock()
+	if o.options.exposed(o.base) {
+		o.env.Log.Warn("Credentials are sent without encryption; use an address with https", "destination", o.options.destination())
+	}
+	scope := o.env.Scopes.Add(metric.NewScope(o.env.Sink, o.env.Name))
+	for _, result := range []string{resultWritten, resultRejected, resultDropped} {
+		scope.Series(metric.OutputPoints, result)
+	}
+	scope.Series(metric.OutputSpoolLimit).Set(float64(limit))
+	b := &batcher{maxPoints: o.options.BatchPoints, maxBytes: int(o.options.BatchBytes), put: s.Append}
+	running, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var parts sync.WaitGroup
+	parts.Go(func() { o.newSender(s, scope).run(running) })
+	parts.Go(func() {
+		defer cancel()
+		err = collect.Run(running, o.env, collect.Options{
+			Interval: o.options.Interval, Tags: o.tags, FirstRows: o.options.FirstRows, MaxRows: o.options.MaxRows,
+		}, b.add)
+	})
+	o.keep(running, s, b, scope)
+	parts.Wait()
+	b.flush()
+	o.publish(s, scope)
+	if closed := s.Close(); closed != nil {
+		o.env.Log.Warn("Points in memory are lost, since they cannot be written to the spool", "err", closed)
+	}
+	return err
+}
+
+// keep flushes and publishes until ctx ends.
+func (o *Output) keep(ctx context.Context, s *spool.Spool, b *batcher, scope *metric.Scope) {
+	ticker := time.NewTicker(flushInterval)
+	defer ticker.Stop()
+	w := watch{log: o.env.Log}
+	for {
+		if bad := b.flush(); bad > 0 {
+			scope.Series(metric.OutputPoints, resultRejected).Add(float64(bad))
+			o.env.Log.Error("Points have no valid line; this is a fault of this program", "points", bad)
+		}
+		w.see(o.publish(s, scope))
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// publish sets the metrics of the spool.
+func (o *Output) publish(s *spool.Spool, scope *metric.Scope) spool.Stats {
+	stats := s.Stats()
+	o.env.Sink.Update(func() {
+		scope.Series(metric.OutputPoints, resultDropped).SetTotal(float64(stats.Dropped))
+		scope.Series(metric.OutputSpool).Set(float64(stats.Bytes))
+		scope.Series(metric.OutputWaiting).Set(float64(stats.Points))
+	})
+	return stats
+}
+
+// watch logs changes of the spool's state.
+type watch struct {
+	log     *slog.Logger
+	failing bool
+	dropped uint64
+	damaged uint64
+	logged  time.Time // when drops were logged last
+}
+
+// dropsInterval is the shortest time between two log lines about dropped points.
+const dropsInterval = time.Minute
+
+func (w *watch) see(now spool.Stats) {
+	switch failing := now.Err != nil; {
+	case failing && !w.failing:
+		w.log.Error("Spool cannot be written; points are kept in memory while there is space", "err", now.Err)
+	case !failing && w.failing:
+		w.log.Info("Spool is written again")
+	}
+	w.failing = now.Err != nil
+	if now.Dropped > w.dropped && time.Since(w.logged) >= dropsInterval {
+		w.log.Warn("Points were dropped", "points", now.Dropped-w.dropped, "damaged_places", now.Damaged-w.damaged)
+		w.dropped, w.damaged, w.logged = now.Dropped, now.Damaged, time.Now()
+	}
+}
+
+// Status is the current state.
+func (o *Output) Status() output.Status {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s := o.status
+	s.Destination = o.options.destination()
+	if o.spool != nil {
+		stats := o.spool.Stats()
+		s.Waiting, s.WaitingBytes, s.Dropped = stats.Points, stats.Bytes, stats.Dropped
+		if s.Reason == "" && stats.Err != nil {
+			s.Reason = stats.Err.Error()
+		}
+	}
+	return s
+}
