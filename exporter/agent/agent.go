@@ -25,6 +25,7 @@ import (
 	"oneway.example/exporter/ctxtime"
 	"oneway.example/exporter/incident"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/ondemand"
 	"oneway.example/exporter/output"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/record"
@@ -78,6 +79,7 @@ type Agent struct {
 	// recorder receives the raw samples of all probes.
 	recorder record.Recorder
 	incident *incident.Supervisor
+	onDemand *ondemand.Service
 
 	// Guarded by reloading.
 	running  map[string]*task // by key
@@ -116,6 +118,7 @@ func New(o Options) (*Agent, error) {
 	a.incident = incident.New(incident.Options{
 		Recorder: &a.recorder, Reports: a.shared.reports, Sink: a.sink, LinksInUse: a.shared.held, Log: a.log.With("component", "incident"),
 	})
+	a.onDemand = ondemand.New(ondemand.Options{Sink: a.sink, Log: a.log.With("component", "on_demand")})
 	if a.inForce, err = a.plan(); err != nil {
 		a.release()
 		return nil, err
@@ -191,6 +194,7 @@ func (a *Agent) end() error {
 	a.mu.Lock()
 	a.ctx = nil
 	a.mu.Unlock()
+	a.onDemand.Stop()
 	err := stopAll(slices.Collect(maps.Values(a.running))...)
 	a.calibrated(nil)
 	a.incident.SetPaths(nil)
@@ -240,6 +244,7 @@ func (a *Agent) apply(p *plan) (kept int) {
 	}
 	a.calibrated(p.calibration)
 	a.incident.SetPaths(incidentPaths(p))
+	a.onDemand.Configure(p.onDemand.config)
 	for _, t := range p.tasks {
 		if fresh[t] {
 			t.unit.start(ctx)

@@ -31,6 +31,7 @@ type plan struct {
 	reflector  reflectorSection
 	loadServer loadServerSection
 	outputs    outputsSection
+	onDemand   onDemandSection
 	// calibration is nil if no file is configured.
 	calibration *calibration.Table
 	jobs        []job // of all probes, in the order of the configuration
@@ -48,7 +49,7 @@ func newPlan(c *config.Config) *plan {
 
 // sections are in the order of their dependencies.
 func (p *plan) sections() []section {
-	return []section{&p.shared, &p.clock, &p.receiver, &p.pulse, &p.reflector, &p.loadServer, &p.outputs}
+	return []section{&p.shared, &p.clock, &p.receiver, &p.pulse, &p.reflector, &p.loadServer, &p.outputs, &p.onDemand}
 }
 
 // job is one probe of one path.
@@ -145,9 +146,9 @@ func (m *maker) place(at placer, t *task, wrong ...error) (*task, config.Problem
 // paths plans all paths.
 func (m *maker) paths(c *config.Config) config.Problems {
 	found := c.Check()
-	if c.Paths == nil && !c.Reflector.Given() && !c.LoadServer.Given() && !c.Clock.Given() {
-		nothing := c.Reflector.Problem("", "and clock are all missing; there is nothing to do")
-		nothing.Key = "paths, reflector, load_server"
+	if c.Paths == nil && !c.Reflector.Given() && !c.LoadServer.Given() && !c.Clock.Given() && !c.OnDemand.Given() {
+		nothing := c.Reflector.Problem("", "and on_demand are all missing; there is nothing to do")
+		nothing.Key = "paths, reflector, load_server, clock"
 		found = append(found, nothing)
 	}
 	var file string

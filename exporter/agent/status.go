@@ -21,6 +21,8 @@ type Status struct {
 	Reflector *ReflectorStatus `json:"reflector,omitempty"`
 	// LoadServer is nil if none is configured.
 	LoadServer *LoadServerStatus `json:"load_server,omitempty"`
+	// OnDemand is nil if nothing is measured on demand.
+	OnDemand *OnDemandStatus `json:"on_demand,omitempty"`
 	// Links are sorted by name.
 	Links   []LinkStatus  `json:"links,omitempty"`
 	Reports ReportsStatus `json:"reports"`
@@ -100,6 +102,7 @@ func (a *Agent) Status() Status {
 	p.reflector.show(&s)
 	p.loadServer.show(&s)
 	p.outputs.show(&s)
+	p.onDemand.show(a.onDemand, &s)
 	incident := a.shared.reports.Incident()
 	for _, j := range p.jobs {
 		t := j.target

@@ -49,6 +49,8 @@ type Config struct {
 	Links Section `yaml:"links"`
 	// Reports configures the reports of load-test runs.
 	Reports Section `yaml:"reports"`
+	// OnDemand configures the measurements that clients of the web server may request.
+	OnDemand Section `yaml:"on_demand"`
 	// Profile selects the exported metrics of all probes without a profile of their path or their own.
 	Profile Section `yaml:"profile"`
 	// Outputs deliver the measurements to stores that do not scrape this agent.
@@ -197,16 +199,22 @@ func (c *Config) Check() (found Problems) {
 		if len(p.Probes) == 0 {
 			found.add(p.Place, option.Errorf("probes", "has no probe; a path needs at least one, such as {type: stamp}"))
 		}
-		checkProbes(p.Probes, &found)
+		checkProbes(p.Probes, "probe of this path", &found)
 	}
 	return found
 }
 
-func checkProbes(probes []Probe, found *Problems) {
+// CheckModules is Check for the modules of on-demand probes.
+func CheckModules(modules []Probe) (found Problems) {
+	checkProbes(modules, "module", &found)
+	return found
+}
+
+func checkProbes(probes []Probe, what string, found *Problems) {
 	seen := map[string]bool{}
 	for i := range probes {
 		p := &probes[i]
-		checkItem(p.Options, &p.Name, p.Type, "probe", " of this path", "stamp", seen, found)
+		checkItem(p.Options, &p.Name, p.Type, "probe", what, "stamp", seen, found)
 	}
 }
 
@@ -215,13 +223,13 @@ func (c *Config) CheckOutputs() (found Problems) {
 	seen := map[string]bool{}
 	for i := range c.Outputs {
 		o := &c.Outputs[i]
-		checkItem(o.Options, &o.Name, o.Type, "output", "", "influxdb", seen, &found)
+		checkItem(o.Options, &o.Name, o.Type, "output", "output", "influxdb", seen, &found)
 	}
 	return found
 }
 
-// checkItem reports a missing type and a wrong name of an item of a list. noun, of and example are parts of messages.
-func checkItem(options Section, name *string, kind, noun, of, example string, seen map[string]bool, found *Problems) {
+// checkItem reports a missing type and a wrong name of an item of a list. noun, what and example are parts of messages.
+func checkItem(options Section, name *string, kind, noun, what, example string, seen map[string]bool, found *Problems) {
 	if kind == "" {
 		found.add(options, option.Errorf("type", "is missing; it must be the type of the %s, such as %s", noun, example))
 		return
@@ -231,7 +239,7 @@ func checkItem(options Section, name *string, kind, noun, of, example string, se
 	}
 	found.add(options, option.Name("name", *name))
 	if seen[*name] {
-		found.add(options, option.Errorf("name", "is %q, which is also the name of another %s%s; names must differ", *name, noun, of))
+		found.add(options, option.Errorf("name", "is %q, which is also the name of another %s; names must differ", *name, what))
 	}
 	seen[*name] = true
 }

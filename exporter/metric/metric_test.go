@@ -49,7 +49,8 @@ func TestHistogramNamesHideNoOthers(t *testing.T) {
 func TestEveryFamilyIsDocumented(t *testing.T) {
 	label := regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 	for _, d := range all() {
-		if !strings.HasPrefix(d.Name, "oneway_") {
+		// The replies of on-demand probes have names of blackbox_exporter.
+		if !strings.HasPrefix(d.Name, "oneway_") && !strings.HasPrefix(d.Name, "probe_") {
 			t.Errorf("%s: no prefix", d.Name)
 		}
 		if !strings.HasSuffix(d.Help, ".") || len(d.Help) < 15 {
@@ -77,7 +78,7 @@ func TestEveryFamilyIsDocumented(t *testing.T) {
 func TestUnitIsInTheName(t *testing.T) {
 	dimensionless := []string{
 		"_ratio", "_info", "_up", "_r_factor", "_mos", "_impairment", "_synchronized", "_state", "_sessions", "_fix", "_connected", "_satellites_used", "_satellites_seen", "_outstanding",
-		"_successful", "_packets", "_running", "_fragmented", "_hops", "_connections", "_saved", "_dscp", "_per_minute", "_points",
+		"_successful", "_packets", "_running", "_fragmented", "_hops", "_connections", "_saved", "_dscp", "_per_minute", "_points", "_success",
 	}
 	for _, d := range all() {
 		switch {

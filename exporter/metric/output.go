@@ -9,7 +9,8 @@ var (
 	// OutputPoints is oneway_output_points_total.
 	OutputPoints = outputGroup.add(Desc{
 		Name: "oneway_output_points_total", Kind: Counter, Labels: []string{outputL, ResultL}, Source: "design",
-		Help: "Points of the line protocol that left the output, by result.",
+		Help:   "Points of the line protocol that left the output, by result.",
+		Absent: "Without outputs.",
 		Values: Values{ResultL: {
 			"written: the store accepted it",
 			"rejected: the store refused it, for example because a field has another type there",
@@ -36,17 +37,20 @@ var (
 	// OutputSpool is oneway_output_spool_bytes.
 	OutputSpool = outputGroup.add(Desc{
 		Name: "oneway_output_spool_bytes", Kind: Gauge, Labels: []string{outputL}, Source: "design",
-		Help: "Bytes of the points that are not yet delivered, on disk and in memory.",
+		Help:   "Bytes of the points that are not yet delivered, on disk and in memory.",
+		Absent: "Without outputs.",
 	})
 	// OutputSpoolLimit is oneway_output_spool_limit_bytes.
 	OutputSpoolLimit = outputGroup.add(Desc{
 		Name: "oneway_output_spool_limit_bytes", Kind: Gauge, Labels: []string{outputL}, Source: "design",
-		Help: "Limit of oneway_output_spool_bytes; above it the oldest points are dropped.",
+		Help:   "Limit of oneway_output_spool_bytes; above it the oldest points are dropped.",
+		Absent: "Without outputs.",
 	})
 	// OutputWaiting is oneway_output_waiting_points.
 	OutputWaiting = outputGroup.add(Desc{
 		Name: "oneway_output_waiting_points", Kind: Gauge, Labels: []string{outputL}, Source: "design",
-		Help: "Points that are not yet delivered.",
+		Help:   "Points that are not yet delivered.",
+		Absent: "Without outputs.",
 	})
 	// OutputLastSuccess is oneway_output_last_success_timestamp_seconds.
 	OutputLastSuccess = outputGroup.add(Desc{

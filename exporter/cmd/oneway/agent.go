@@ -99,7 +99,10 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 	memlimit.SetFromCgroups(log)
 	memlimit.SetGCPercent()
 	registry := httpd.NewRegistry()
-	sink := promsink.New(promsink.Options{NoClassic: !f.classic, NoNative: !f.native})
+	newSink := func() *promsink.Sink {
+		return promsink.New(promsink.Options{NoClassic: !f.classic, NoNative: !f.native})
+	}
+	sink := newSink()
 	a, err := agent.New(agent.Options{
 		ConfigFile: f.config, Types: probes.All(), Outputs: outputs.All(), Series: seriesOf(sink), Light: stamp.Light, Sink: sink, Log: log,
 		Socket: f.socket, SocketGroup: f.group,
@@ -111,7 +114,10 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	handler := httpd.Handler(httpd.Options{Source: a, Registry: registry, Sink: sink, Log: log, Pprof: f.pprof, ExternalHosts: f.hosts})
+	handler := httpd.Handler(httpd.Options{
+		Source: a, Registry: registry, Sink: sink, ProbeSink: func() httpd.ProbeSink { return newSink() },
+		Log: log, Pprof: f.pprof, ExternalHosts: f.hosts,
+	})
 	return together(ctx, a, func(ctx context.Context) error {
 		return httpd.Serve(ctx, listeners, handler, f.web, log)
 	})

@@ -55,7 +55,7 @@ func probeCommand(app *kingpin.Application) {
 	cmd.Arg("host", "Reflector: name or address, with an optional :port.").Required().StringVar(&f.host)
 	cmd.Flag("port", "UDP port of the reflector (default 862).").Uint16Var(&f.port)
 	cmd.Flag("count", "Number of test packets; 0: until interrupted.").Short('c').Default("10").Uint64Var(&f.count)
-	cmd.Flag("interval", "Time between test packets. The agent's default: 1s.").Short('i').Default("200ms").DurationVar(&o.Interval)
+	cmd.Flag("interval", "Time between test packets. The agent's default: 1s.").Short('i').Default(stamp.OnceInterval.String()).DurationVar(&o.Interval)
 	cmd.Flag("payload-bytes", "UDP payload of the test packets, in bytes (default 172, a G.711 voice packet; with --key-file 256).").PlaceHolder("BYTES").Short('s').IntVar(&o.Size)
 	cmd.Flag("dscp", "DSCP of the test packets, 0..63.").PlaceHolder("0").IntVar(&o.DSCP)
 	cmd.Flag("ttl", "TTL or hop limit of the test packets.").Default("255").IntVar(&o.TTL)

@@ -3,6 +3,8 @@
 //
 //	GET  /                the page; ?all shows every path of many
 //	GET  /metrics         text, OpenMetrics or protobuf, as the scraper requests
+//	GET  /probe           measures ?target=HOST[:PORT]&module=NAME and returns its metrics, like blackbox_exporter;
+//	                      &debug=true: with the steps, as text
 //	GET  /-/healthy       200 while the process serves
 //	GET  /-/ready         200 while a configuration is in force, else 503
 //	POST /-/reload        reads the configuration again, within about a second; 500 and the reason if it is refused
@@ -46,6 +48,7 @@ import (
 
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/memlimit"
+	"oneway.example/exporter/ondemand"
 	"oneway.example/exporter/report"
 )
 
@@ -57,6 +60,8 @@ type Source interface {
 	Reports() *report.Store
 	// StoreIncident makes a report of the last minutes of a light probe; see incident.Supervisor.Store.
 	StoreIncident(path, probe string) (report.Header, error)
+	// OnDemand measures what clients request; it is never nil.
+	OnDemand() *ondemand.Service
 }
 
 // Options are the handler's settings. Source and Registry are required.
@@ -65,6 +70,8 @@ type Options struct {
 	// Registry and Sink are scraped at /metrics; see NewRegistry. A nil Sink has no metrics.
 	Registry *prometheus.Registry
 	Sink     Exposer
+	// ProbeSink makes the sink of one request of /probe, which is then exposed; nil: /probe does not exist.
+	ProbeSink func() ProbeSink
 	// Log receives log records; nil: they are discarded.
 	Log *slog.Logger
 	// Pprof enables Go's profiles.
@@ -111,6 +118,9 @@ func Handler(o Options) http.Handler {
 		"GET /metrics": s.metrics,
 	} {
 		mux.Handle(pattern, large.whole(h))
+	}
+	if o.ProbeSink != nil {
+		mux.Handle("GET /probe", s.probe(large))
 	}
 	mux.HandleFunc("GET /style.css", style)
 	mux.HandleFunc("GET /runs/{id}", s.run)

@@ -14,8 +14,28 @@ type Exposer interface {
 	Expose(to io.Writer, format expfmt.Format) error
 }
 
-// metrics serves a scrape in the requested format and encoding.
+// metrics serves a scrape in the requested format and encoding: the families of the registry and those of the sink.
 func (s *server) metrics(w http.ResponseWriter, r *http.Request) {
+	s.scrape(w, r, func(to io.Writer, format expfmt.Format, e expfmt.Encoder) error {
+		// An error of one family must not hide the others.
+		own, err := s.Registry.Gather()
+		if err != nil {
+			s.Log.Error("Metrics of this process are incomplete", "err", err)
+		}
+		for _, f := range own {
+			if err := e.Encode(f); err != nil {
+				return err
+			}
+		}
+		if s.Sink == nil {
+			return nil
+		}
+		return s.Sink.Expose(to, format)
+	})
+}
+
+// scrape replies with what expose writes, in the requested format and encoding.
+func (s *server) scrape(w http.ResponseWriter, r *http.Request, expose func(io.Writer, expfmt.Format, expfmt.Encoder) error) {
 	format := expfmt.NegotiateAccept(r.Header, expfmt.DefaultOpenMetricsAcceptedFormats()...)
 	w.Header().Set("Content-Type", string(format))
 	w.Header().Add("Vary", "Accept-Encoding")
@@ -28,31 +48,13 @@ func (s *server) metrics(w http.ResponseWriter, r *http.Request) {
 		defer func() { _ = zip.Close() }() // writes cannot fail, see pages
 		to = zip
 	}
-	if err := s.expose(to, format); err != nil {
+	e := expfmt.NewEncoder(to, format)
+	err := expose(to, format, e)
+	if end, ok := e.(expfmt.Closer); ok && err == nil {
+		err = end.Close()
+	}
+	if err != nil {
 		w.WriteHeader(http.StatusInternalServerError) // some families are missing
 		s.Log.Error("A scrape is incomplete", "err", err)
 	}
-}
-
-// expose writes the families of the registry and those of the sink. An error of one family must not hide the others.
-func (s *server) expose(to io.Writer, format expfmt.Format) error {
-	own, err := s.Registry.Gather()
-	if err != nil {
-		s.Log.Error("Metrics of this process are incomplete", "err", err)
-	}
-	e := expfmt.NewEncoder(to, format)
-	for _, f := range own {
-		if err := e.Encode(f); err != nil {
-			return err
-		}
-	}
-	if s.Sink != nil {
-		if err := s.Sink.Expose(to, format); err != nil {
-			return err
-		}
-	}
-	if end, ok := e.(expfmt.Closer); ok {
-		return end.Close()
-	}
-	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/agent"
+	"oneway.example/exporter/ondemand"
 	"oneway.example/exporter/output"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/report"
@@ -20,11 +21,15 @@ type fakeSource struct {
 	reloads int
 	err     error
 	kept    []string
+
+	onDemand *ondemand.Service
 }
 
 func (s *fakeSource) Status() agent.Status { return s.status }
 
 func (s *fakeSource) Reports() *report.Store { return s.reports }
+
+func (s *fakeSource) OnDemand() *ondemand.Service { return s.onDemand }
 
 func (s *fakeSource) Reload() error {
 	s.reloads++
@@ -97,6 +102,13 @@ func sample() agent.Status {
 		LoadServer: &agent.LoadServerStatus{
 			Listen: []string{":8620"}, Running: true, Pin: "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
 			Connections: 2, Sessions: 1, Opened: 48, Refused: 3, Received: 1_250_000_000, Sent: 3_400_000_000,
+		},
+		OnDemand: &agent.OnDemandStatus{
+			Status: ondemand.Status{
+				Modules: []ondemand.ModuleStatus{{Name: "voice", Type: "stamp", Count: 50}, {Name: "stamp", Type: "stamp", Count: 10}},
+				Running: 1, MaxConcurrent: 4, Requests: map[string]uint64{"success": 1840, "failure": 12, "not_allowed": 3},
+			},
+			Targets: []string{"*.example.net", "192.0.2.0/24"},
 		},
 		Links: []agent.LinkStatus{
 			{Name: "lab-wan", Used: 1_234_567_890, Holder: "lab-to-lab/saturation", Since: at(12 * time.Second)},

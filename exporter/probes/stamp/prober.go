@@ -147,30 +147,38 @@ var ErrNoReply = errors.New("no reply")
 // Measure sends count test packets (0: until ctx ends), waits for the last replies and the remote end's final
 // counts, and reports. Twice a second it calls progress with the current state.
 func (p *Prober) Measure(ctx context.Context, count uint64, progress func(Report)) (Report, error) {
-	peer, err := p.peer.Resolve(ctx, netip.AddrPort{})
-	if err != nil {
-		return Report{}, err
-	}
 	series := seriesOf(p.env.Scope(p.path))
 	defer series.scope.Close()
-	opts := *p.opts
-	opts.Window = math.MaxInt64 // one window: the whole run
-	s, end, err := p.begin(ctx, peer, &opts, series, func(s *session) { s.endAfter(count); s.estimator.collect = &collector{} })
+	found, err := p.measure(ctx, context.Background(), count, series, progress)
 	if err != nil {
 		return Report{}, err
 	}
-	defer end()
-	s.awaitOpening(ctx, pollInterval)
-	remove := p.env.Pacer.Add(s, s.plan.Next(sched.Now()))
-	watch(ctx, s.full, func() { progress(reportOf(s.partial())) })
-	remove()
-	s.settle(opts.LossTimeout)
-	found := s.partial()
 	r := reportOf(found)
 	if found.roundTripsReceived == 0 && found.answeredLate == 0 {
-		return r, fmt.Errorf("udp %s: %w in %v", peer, ErrNoReply, opts.LossTimeout)
+		return r, fmt.Errorf("udp %s: %w in %v", found.peer, ErrNoReply, p.opts.LossTimeout)
 	}
 	return r, nil
+}
+
+// measure sends until sending ends, waits for the last replies until ctx ends, and leaves the final state in the series.
+func (p *Prober) measure(sending, ctx context.Context, count uint64, series *series, progress func(Report)) (found snapshot, err error) {
+	peer, err := p.peer.Resolve(sending, netip.AddrPort{})
+	if err != nil {
+		return found, err
+	}
+	opts := *p.opts
+	opts.Window = math.MaxInt64 // one window: the whole run
+	s, end, err := p.begin(sending, peer, &opts, series, func(s *session) { s.endAfter(count); s.estimator.collect = &collector{} })
+	if err != nil {
+		return found, err
+	}
+	defer end()
+	s.awaitOpening(sending, pollInterval)
+	remove := p.env.Pacer.Add(s, s.plan.Next(sched.Now()))
+	watch(sending, s.full, func() { progress(reportOf(s.partial())) })
+	remove()
+	s.settle(ctx, opts.LossTimeout)
+	return s.partial(), nil
 }
 
 // progressInterval is the interval of progress reports.
@@ -208,8 +216,7 @@ func (s *session) awaitOpening(ctx context.Context, every time.Duration) {
 }
 
 // settle waits for the last replies and then for the remote end's final counts.
-func (s *session) settle(wait time.Duration) {
-	ctx := context.Background()
+func (s *session) settle(ctx context.Context, wait time.Duration) {
 	s.poll(ctx, pollInterval, 2*wait+statsQueryInterval, func() bool { return s.account.outstandingPackets.outstanding() == 0 })
 	s.mu.Lock()
 	s.account.statsQuery.finish = s.account.kind != remoteUnknown

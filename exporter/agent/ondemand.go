@@ -1,0 +1,128 @@
+package agent
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"oneway.example/exporter/config"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/ondemand"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/wire/stamp"
+)
+
+// Limits of on-demand probes.
+const (
+	defaultOnDemandCount = 10
+	maxOnDemandCount     = 1000
+	maxOnDemandRunning   = 256
+	// maxOnDemandTime is the most time that a module may need; scrapes take less.
+	maxOnDemandTime = time.Minute
+)
+
+// checked is the target of the prober that checks the options of a module (TEST-NET-1, RFC 5737).
+const checked = "192.0.2.1"
+
+// onDemandSection has what clients of the web server may measure.
+type onDemandSection struct {
+	Modules       []config.Probe `yaml:"modules"`
+	Targets       []string       `yaml:"targets"`
+	Ports         []int          `yaml:"ports"`
+	MaxConcurrent int            `yaml:"max_concurrent"`
+	TargetPause   time.Duration  `yaml:"target_pause"`
+
+	config *ondemand.Config // nil: not configured
+}
+
+// moduleOptions are the keys of a module beside those of its probe.
+type moduleOptions struct {
+	Count uint64 `yaml:"count"`
+}
+
+func (s *onDemandSection) decode(c *config.Config) error {
+	s.Ports, s.MaxConcurrent, s.TargetPause = []int{stamp.Port}, 4, time.Second
+	return c.OnDemand.Decode(s)
+}
+
+func (s *onDemandSection) plan(c *config.Config, m *maker) config.Problems {
+	if !c.OnDemand.Given() {
+		return nil
+	}
+	targets, err := ondemand.NewTargets(s.Targets, s.Ports)
+	found := slices.Concat(config.CheckModules(s.Modules), c.OnDemand.Problems(errors.Join(
+		err,
+		option.Missing(len(s.Modules) == 0, "modules", "list at least one, such as {name: voice, type: stamp, count: 20, interval: 20ms}"),
+		option.Between("max_concurrent", s.MaxConcurrent, 1, maxOnDemandRunning),
+		option.Between("target_pause", s.TargetPause, 0, time.Minute),
+	)))
+	if len(found) > 0 {
+		return found
+	}
+	s.config = &ondemand.Config{Targets: targets, Port: uint16(s.Ports[0]), MaxConcurrent: s.MaxConcurrent, TargetPause: s.TargetPause}
+	for i := range s.Modules {
+		one, err := m.module(&s.Modules[i])
+		found = append(found, s.Modules[i].Options.Problems(err)...)
+		s.config.Modules = append(s.config.Modules, one)
+	}
+	return found
+}
+
+// module makes a module, and checks its options.
+func (m *maker) module(p *config.Probe) (out ondemand.Module, err error) {
+	i := slices.IndexFunc(m.options.Types, func(t probe.Type) bool { return t.Name() == p.Type })
+	if i < 0 {
+		return out, option.Errorf("type", "is %q; it must be a light probe, such as stamp", p.Type)
+	}
+	kind, light := m.options.Types[i].(probe.OnDemand)
+	if !light {
+		return out, option.Errorf("type", "is %q, a load test; on-demand probes are light, since every client of the web server could fill the link. "+
+			"Give the load test a path and a schedule, or use \"oneway test\"", p.Type)
+	}
+	profile, wrong := profileOf(p.Options, p.Profile, metric.Full)
+	if wrong != nil {
+		return out, wrong
+	}
+	options, of, plan := p.Options, moduleOptions{Count: defaultOnDemandCount}, m.plan
+	out = ondemand.Module{Name: p.Name, Type: p.Type, New: func(sink metric.Sink, log *slog.Logger, t probe.Target) (probe.Once, error) {
+		env := probe.Env{
+			Sink: sink, Log: log, Profile: profile, Clock: m.clock, Pacer: m.pacer, Calibration: plan.calibration,
+			Links: m.shared.links, Reports: m.shared.reports,
+		}
+		of := of
+		return kind.NewOnce(env, t, func(into ...any) error { return options.DecodeAll(append(into, &of)...) })
+	}}
+	once, err := kind.NewOnce(probe.Env{Sink: metric.Discard{}, Log: m.log, Profile: profile, Clock: m.clock, Pacer: m.pacer}, probe.Target{Path: p.Name, Probe: p.Name, Peer: checked},
+		func(into ...any) error { return options.DecodeAll(append(into, &of)...) })
+	if err != nil {
+		return out, err
+	}
+	if err := option.Between("count", of.Count, 1, maxOnDemandCount); err != nil {
+		return out, err
+	}
+	if longest := once.Longest(of.Count); longest > maxOnDemandTime {
+		return out, option.Errorf("count", "is %d; with the interval and the loss_timeout of this module a measurement would take up to %v, and it must end within %v",
+			of.Count, longest.Round(time.Second), maxOnDemandTime)
+	}
+	out.Count = of.Count
+	return out, nil
+}
+
+// OnDemand measures what clients request. It refuses all requests without the section on_demand, and while the agent does
+// not run.
+func (a *Agent) OnDemand() *ondemand.Service { return a.onDemand }
+
+// OnDemandStatus is the status of on-demand probes.
+type OnDemandStatus struct {
+	ondemand.Status
+	// Targets are the configured ones.
+	Targets []string `json:"targets"`
+}
+
+func (s *onDemandSection) show(of *ondemand.Service, into *Status) {
+	if now := of.Status(); s.config != nil && now != nil {
+		into.OnDemand = &OnDemandStatus{*now, s.Targets}
+	}
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/agent"
+	"oneway.example/exporter/internal/httpd"
+	"oneway.example/exporter/probes"
+	"oneway.example/exporter/probes/stamp"
+	"oneway.example/exporter/promsink"
+	"oneway.example/tests/await"
+)
+
+// onDemandAgent runs an agent with a reflector and this section on_demand, in which %[1]s is the reflector's port.
+func onDemandAgent(t *testing.T, section string) (server *httptest.Server, reflector string) {
+	t.Helper()
+	reflector = freeUDP(t)
+	port := reflector[strings.LastIndex(reflector, ":")+1:]
+	file := write(t, fmt.Sprintf("clock: {source: static, bound: 20us}\nreflector: {listen: [%q], rate_limit: {packets_per_second: 100000, burst: 100000}}\non_demand:\n", reflector)+fmt.Sprintf(section, port))
+	sink := promsink.New(promsink.Options{})
+	a, err := agent.New(agent.Options{ConfigFile: file, Types: probes.All(), Light: stamp.Light, Sink: sink, Notify: func(string) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	server = httptest.NewServer(httpd.Handler(httpd.Options{
+		Source: a, Registry: httpd.NewRegistry(), Sink: sink, ProbeSink: func() httpd.ProbeSink { return promsink.New(promsink.Options{}) },
+	}))
+	t.Cleanup(func() {
+		server.Close()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	await.That(t, "the reflector listens", func() bool { s := a.Status(); return s.Reflector.Listening && s.OnDemand != nil })
+	return server, reflector
+}
+
+// probed requests a measurement.
+func probed(t *testing.T, server *httptest.Server, target, module string) (status int, body string) {
+	t.Helper()
+	resp, err := server.Client().Get(server.URL + "/probe?target=" + target + "&module=" + module)
+	if err != nil {
+		t.Error(err)
+		return 0, ""
+	}
+	defer resp.Body.Close()
+	all, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return resp.StatusCode, string(all)
+}
+
+func TestAgentMeasuresOnDemand(t *testing.T) {
+	server, reflector := onDemandAgent(t, `  targets: [127.0.0.0/8, localhost, gone.invalid]
+  ports: [%[1]s, 9]
+  target_pause: 0s
+  modules:
+    - {name: voice, type: stamp, count: 25, interval: 20ms, loss_timeout: 300ms}
+    - {name: slim, type: stamp, profile: slim, count: 3, interval: 10ms, loss_timeout: 300ms}
+`)
+	port := reflector[strings.LastIndex(reflector, ":")+1:]
+	for target, want := range map[string][]string{
+		reflector: {
+			"probe_success 1", "probe_loss_ratio 0", `oneway_packets_received_total{direction="forward",path="` + reflector + `",probe="voice"} 25`,
+			`oneway_packets_received_total{direction="reverse",path="` + reflector + `",probe="voice"} 25`, `oneway_delay_seconds_count{direction="forward",path="` + reflector + `",probe="voice"} 25`,
+			`oneway_voice_r_factor{buffer="adaptive",codec="G.711-PLC",direction="reverse",model="g107"`, `reflector="oneway"`,
+		},
+		"localhost:" + port: {"probe_success 1", `path="localhost:` + port + `"`},
+		"127.0.0.1:9":       {"probe_success 0", "probe_loss_ratio 1", `probe_failure_info{reason="unreachable"} 1`, `oneway_round_trips_lost_total{path="127.0.0.1:9",probe="voice"} 25`},
+		"gone.invalid:9":    {"probe_success 0", "probe_loss_ratio 1", `probe_failure_info{reason="unresolved"} 1`},
+	} {
+		status, body := probed(t, server, target, "voice")
+		for _, w := range want {
+			if status != http.StatusOK || !strings.Contains(body, w) {
+				t.Errorf("%s: status %d without %s", target, status, w)
+			}
+		}
+		if t.Failed() {
+			t.Fatal(body)
+		}
+	}
+	if status, body := probed(t, server, reflector, "slim"); status != http.StatusOK || strings.Contains(body, "oneway_voice") || !strings.Contains(body, "oneway_packets_lost_total") {
+		t.Errorf("slim: status %d\n%s", status, body)
+	}
+}
+
+// TestNothingIsLeftOfThousandsOfRequests sends requests that succeed, fail, are refused, and whose clients go away.
+func TestNothingIsLeftOfThousandsOfRequests(t *testing.T) {
+	requests := 2000
+	if os.Getenv("ONEWAY_SOAK") != "" {
+		requests = 10_000
+	}
+	server, reflector := onDemandAgent(t, `  targets: [127.0.0.0/8]
+  ports: [%[1]s, 9]
+  target_pause: 0s
+  max_concurrent: 16
+  modules: [{name: m, type: stamp, count: 2, interval: 1ms, loss_timeout: 20ms}]
+`)
+	probed(t, server, reflector, "m")
+	server.Client().CloseIdleConnections()
+	await.That(t, "idle connections are closed", func() bool { return descriptors(t) <= 64 })
+	goroutines, files := runtime.NumGoroutine(), descriptors(t)
+	var succeeded, others, next atomic.Int64
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			for i := next.Add(1); i <= int64(requests); i = next.Add(1) {
+				switch {
+				case i%50 == 0:
+					probed(t, server, "127.0.0.1:9", "m")
+				case i%10 == 1:
+					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%7)*time.Millisecond)
+					r, _ := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/probe?module=m&target="+reflector, nil)
+					if resp, err := server.Client().Do(r); err == nil {
+						_ = resp.Body.Close()
+					}
+					cancel()
+				case i%10 == 2:
+					if status, _ := probed(t, server, "192.0.2.1", "m"); status != http.StatusForbidden {
+						others.Add(1)
+					}
+				default:
+					if status, body := probed(t, server, reflector, "m"); status == http.StatusOK && strings.Contains(body, "probe_success 1") {
+						succeeded.Add(1)
+					} else {
+						others.Add(1)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("%d of %d requests measured, %d not as expected", succeeded.Load(), requests, others.Load())
+	if others.Load() > int64(requests)/100 { // a loaded host may lose a packet
+		t.Errorf("%d of %d requests ended otherwise than expected", others.Load(), requests)
+	}
+	server.Client().CloseIdleConnections()
+	more := ""
+	if !await.Within(await.Timeout, func() bool { return runtime.NumGoroutine() <= goroutines && descriptors(t) <= files }) {
+		stacks := make([]byte, 1<<20)
+		more = string(stacks[:runtime.Stack(stacks, true)])
+		t.Errorf("%d goroutines, %d before; %d files, %d before\n%s", runtime.NumGoroutine(), goroutines, descriptors(t), files, more)
+	}
+	resp, err := server.Client().Get(server.URL + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || strings.Contains(string(body), reflector) || !strings.Contains(string(body), "oneway_on_demand_probes_running 0\n") {
+		t.Errorf("%v; /metrics has series of a request, or one is running:\n%s", err, body)
+	}
+}
+
+// descriptors is the number of open files of this process.
+func descriptors(t *testing.T) int {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(all)
+}

@@ -1,0 +1,79 @@
+package stamp
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"oneway.example/exporter/probe"
+)
+
+// OnceInterval is the default interval between test packets of single measurements.
+const OnceInterval = 200 * time.Millisecond
+
+// NewOnce makes a prober with a socket of its own for one measurement.
+func (t *Type) NewOnce(env probe.Env, path probe.Target, decode func(...any) error) (probe.Once, error) {
+	o := DefaultOptions()
+	o.Interval = OnceInterval
+	if err := decode(&o); err != nil {
+		return nil, err
+	}
+	own := &Type{openCard: t.openCard, hubs: map[hubKey]*hub{}}
+	p, err := own.NewProber(env, path, o)
+	if err != nil {
+		return nil, err
+	}
+	return once{p}, nil
+}
+
+// once is a Prober that measures once.
+type once struct{ *Prober }
+
+// Fits reports whether the peer's address is of the family of the options.
+func (o once) Fits(peer netip.Addr) bool { return o.opts.Fits(peer) }
+
+// Longest is the time of the opening queries, of the packets and of settling.
+func (o once) Longest(count uint64) time.Duration {
+	return openTries*statsQueryInterval + time.Duration(count)*o.opts.Interval + o.settling()
+}
+
+// settling is the time in which the last packet is decided, since a reply of twice the loss timeout is not lost but late, and
+// the remote end reports its final counts.
+func (o once) settling() time.Duration { return 2*o.opts.LossTimeout + 2*statsQueryInterval }
+
+// Measure sends count packets, fewer if a Poisson schedule leaves no time to settle before the end of ctx.
+func (o once) Measure(ctx context.Context, count uint64) (probe.Outcome, error) {
+	sending := ctx
+	if deadline, ok := ctx.Deadline(); ok {
+		var end context.CancelFunc
+		sending, end = context.WithDeadline(ctx, deadline.Add(-o.settling()))
+		defer end()
+	}
+	v, err := o.measure(sending, ctx, count, seriesOf(o.env.Scope(o.path)), func(Report) {})
+	if err != nil {
+		return probe.Outcome{}, err
+	}
+	out := probe.Outcome{Received: v.roundTripsReceived, Lost: v.roundTripsLost}
+	if out.Received == 0 {
+		out.Failure, out.Detail = v.failure()
+	}
+	return out, nil
+}
+
+// failure is why no reply was received.
+func (v *snapshot) failure() (probe.Failure, string) {
+	switch sent := v.directions[0].sent; {
+	case sent.value == 0 && v.peerError != nil:
+		return probe.NotSent, v.peerError.Error()
+	case sent.value == 0:
+		return probe.NotSent, "no packet was sent in time"
+	case v.refused.known:
+		return probe.Discarded, fmt.Sprintf("packets from udp %s are discarded: %s", v.peer, v.refused.value)
+	case v.peerError != nil:
+		return probe.Unreachable, fmt.Sprintf("udp %s: %v", v.peer, v.peerError)
+	}
+	return probe.NoReply, fmt.Sprintf("udp %s does not reply; check that a STAMP reflector runs there, that the port is open, and that both ends have the same key", v.peer)
+}
+
+var _ probe.OnDemand = (*Type)(nil)
