@@ -65,9 +65,10 @@ lab: build ## the emulated link alone, until interrupted (PROFILE=file)
 lint: ## golangci-lint, gofumpt, go mod tidy, shell syntax
 	$(GO) run $(GOLANGCI) run ./...
 	cd grafana-dashboards && $(GO) vet ./...
+	cd tests/stack && $(GO) vet ./...
 	@test -z "$$($(GO) run $(GOFUMPT) -l exporter tests grafana-dashboards | tee /dev/stderr)"
 	$(GO) mod tidy -diff
-	bash -n tests/*.sh .ci/run
+	bash -n tests/*.sh tests/stack/*.sh .ci/run
 
 .PHONY: fmt
 fmt: ## gofumpt in place
@@ -116,6 +117,10 @@ vmlab-pps: vmlab-build ## the same with a real kernel PPS: builds and keeps a gu
 	@tests/deps.sh vmlab-pps
 	CGO_ENABLED=0 $(GO) test -c -o $(BUILD)/vmlab/pps.test ./exporter/clock/pps
 	kernel=$$(tests/vmlab/kernel/build.sh $(BUILD)/vmlab-kernel) && $(BUILD)/vmlab/vmlab $(if $(PRECISION),-precision='$(PRECISION)') -kernel "$$kernel" -pulse chrony-config/gpio-pps/chrony.conf
+
+.PHONY: stack-test
+stack-test: ## the whole stack with real servers in containers, tests/stack/README.md; root, or a Docker engine (SMOKE=1: a few minutes, without Prometheus 3; KEEP=1: keeps the containers)
+	@SMOKE='$(SMOKE)' KEEP='$(KEEP)' tests/stack/run.sh
 
 .PHONY: generate
 generate: ## METRICS.md and the dashboards' JSON

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that one purpose lacks, and prints the reason.
-# usage: tests/deps.sh test|demo|bench|interop|vmlab|vmlab-pps|fresh
+# usage: tests/deps.sh test|demo|bench|interop|vmlab|vmlab-pps|stack|fresh
 set -euo pipefail
 
-purpose=${1:?usage: tests/deps.sh test|demo|bench|interop|vmlab|vmlab-pps|fresh}
+purpose=${1:?usage: tests/deps.sh test|demo|bench|interop|vmlab|vmlab-pps|stack|fresh}
 # command or file  package  purposes  why
 # Not listed: packages of every Debian (bash, coreutils, mawk, util-linux), and make, git and Go, which start this script.
 needs='
@@ -29,7 +29,9 @@ irtt       irtt       bench      compared with oneway
 iperf3     iperf3     bench      compared with oneway
 prometheus-smokeping-prober prometheus-smokeping-prober bench compared with oneway
 prometheus-blackbox-exporter prometheus-blackbox-exporter bench compared with oneway
-debootstrap debootstrap fresh    creates a minimal Debian
+dockerd    docker.io  stack      runs the containers of the stack
+iptables   iptables   stack      dockerd looks for it when it starts
+debootstrap debootstrap stack,fresh creates a minimal Debian
 '
 
 missing=()

@@ -175,16 +175,7 @@ func (l *Lab) SetLink(d sample.Direction, to Link) error {
 func (l *Lab) Err() error {
 	var all []error
 	for d, k := range l.links {
-		direction := sample.Direction(d)
-		if err := k.failure.Load(); err != nil {
-			all = append(all, fmt.Errorf("lab: %s: %w", direction, *err))
-		}
-		if err := k.pipe.log.err(); err != nil {
-			all = append(all, fmt.Errorf("lab: %s: %w", direction, err))
-		}
-		if n, err := k.in.losses(); err != nil || n > 0 {
-			all = append(all, fmt.Errorf("lab: %s: %d frames did not fit into the ring: %w", direction, n, errors.Join(errLost, err)))
-		}
+		all = append(all, k.err(sample.Direction(d)))
 	}
 	var drops [2]uint64
 	all = append(all, l.countDrops(drops[:]))
@@ -192,6 +183,21 @@ func (l *Lab) Err() error {
 		if n > l.dropsBefore[d] {
 			all = append(all, fmt.Errorf("lab: %s: interfaces dropped %d frames: %w", sample.Direction(d), n-l.dropsBefore[d], errLost))
 		}
+	}
+	return errors.Join(all...)
+}
+
+// err has every fault of the link so far.
+func (k *link) err(direction sample.Direction) error {
+	var all []error
+	if err := k.failure.Load(); err != nil {
+		all = append(all, fmt.Errorf("lab: %s: %w", direction, *err))
+	}
+	if err := k.pipe.log.err(); err != nil {
+		all = append(all, fmt.Errorf("lab: %s: %w", direction, err))
+	}
+	if n, err := k.in.losses(); err != nil || n > 0 {
+		all = append(all, fmt.Errorf("lab: %s: %d frames did not fit into the ring: %w", direction, n, errors.Join(errLost, err)))
 	}
 	return errors.Join(all...)
 }

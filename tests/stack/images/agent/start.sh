@@ -1,0 +1,7 @@
+# LINK_NET is the subnet of the network to the router, LINK_ADDRESS this host's address on the link, with its prefix.
+# The link passes frames, so their checksums and segments must be those of a wire.
+set -eu
+link=$(ip -o route show "$LINK_NET" | sed -n 's/.* dev \([^ ]*\) .*/\1/p')
+ethtool -K "$link" tx off tso off gso off gro off >/dev/null
+ip address add "$LINK_ADDRESS" dev "$link"
+exec /stack/oneway agent --config.file=/stack/oneway.yml --web.listen-address=:9862

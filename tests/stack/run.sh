@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Runs the tests of tests/stack: builds the programs of the images, starts an engine if none responds, and removes
+# the containers, networks and the engine that it has started, also after a failure or an interrupt.
+# usage: [SMOKE=1] [KEEP=1] tests/stack/run.sh [arguments of go test]
+#        tests/stack/run.sh clean       removes what KEEP=1 has left
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+export PATH=$PATH:/usr/local/go/bin:/usr/sbin:/sbin
+out=$PWD/build/stack
+mkdir -p "$out"
+export TESTCONTAINERS_RYUK_DISABLED=true TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1
+export ONEWAY_STACK_SMOKE=${SMOKE:-0} ONEWAY_STACK_KEEP=${KEEP:-0}
+
+# remove ends the containers and networks with a value of the label.
+remove() { # label
+  local ids
+  mapfile -t ids < <(docker ps -aq --filter "label=$1")
+  [[ ${#ids[@]} -eq 0 ]] || docker rm -f "${ids[@]}" >/dev/null
+  mapfile -t ids < <(docker network ls -q --filter "label=$1")
+  [[ ${#ids[@]} -eq 0 ]] || docker network rm "${ids[@]}" >/dev/null
+}
+
+if [[ ${1:-} == clean ]]; then
+  eval "$(tests/stack/engine.sh up)"
+  remove oneway.stack
+  exec tests/stack/engine.sh down
+fi
+
+end() {
+  if [[ $ONEWAY_STACK_KEEP == 1 ]]; then
+    echo "stack: the containers are kept: DOCKER_HOST=$DOCKER_HOST docker ps; tests/stack/run.sh clean removes them"
+    return
+  fi
+  remove "oneway.stack=$ONEWAY_STACK_RUN" || true
+  tests/stack/engine.sh down
+}
+
+tests/deps.sh stack
+export ONEWAY_STACK_RUN=$$ CGO_ENABLED=0
+go build -trimpath -o "$out/../oneway" ./exporter/cmd/oneway
+go build -C tests/stack -trimpath -o "$out/link" ./link
+prometheus=3.16.0
+if [[ $ONEWAY_STACK_SMOKE != 1 && ! -x build/prometheus-$prometheus/prometheus ]]; then
+  tests/rules/prometheus3.sh $prometheus
+fi
+trap end EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+eval "$(tests/stack/engine.sh up)"
+tests/stack/base.sh
+go test -C tests/stack -count=1 -timeout 40m -v "$@" ./...
