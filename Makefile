@@ -24,7 +24,7 @@ help: ## this list
 .PHONY: build
 build: ## build/oneway and the lab's tools
 	@mkdir -p $(BUILD)
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./exporter/cmd/oneway ./tests/lab/cmd/... && $(GO) build -trimpath -o $(BUILD)/oneway-demo ./tests/demo
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./exporter/cmd/oneway ./tests/lab/cmd/... ./tests/pulse/cmd/... && $(GO) build -trimpath -o $(BUILD)/oneway-demo ./tests/demo
 
 .PHONY: deps
 deps: ## install the Debian packages that tests and demo need; prints each with its reason

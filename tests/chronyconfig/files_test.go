@@ -11,12 +11,14 @@ import (
 	"testing"
 
 	"oneway.example/tests/lab"
+	"oneway.example/tests/pulse"
 )
 
 // root is the directory under test.
 const root = "../../chrony-config"
 
 func TestMain(m *testing.M) {
+	pulse.Shim()
 	if address := os.Getenv(readerAddress); address != "" {
 		os.Exit(readClock(address, os.Getenv(readerSocketDir)))
 	}
@@ -83,7 +85,7 @@ func directives(t *testing.T, name string) (lines []string) {
 	return lines
 }
 
-func read(t *testing.T, name string) string {
+func read(t testing.TB, name string) string {
 	t.Helper()
 	content, err := os.ReadFile(name)
 	if err != nil {
@@ -93,7 +95,7 @@ func read(t *testing.T, name string) string {
 }
 
 // absolute is for programs that run in another directory.
-func absolute(t *testing.T, name string) string {
+func absolute(t testing.TB, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(name)
 	if err != nil {

@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"oneway.example/tests/await"
+	"oneway.example/tests/sandbox"
 )
 
 // gpsdArguments are those with which the unit starts gpsd from a default file: gpsd $GPSD_OPTIONS $OPTIONS $DEVICES
 // (Debian's gpsd.service).
-func gpsdArguments(t *testing.T, name string) []string {
+func gpsdArguments(t testing.TB, name string) []string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "sh", "-euc",
 		`OPTIONS=; . "$1"; printf '%s\n' $GPSD_OPTIONS $OPTIONS $DEVICES`, "sh", absolute(t, name)).CombinedOutput()
@@ -25,18 +26,18 @@ func gpsdArguments(t *testing.T, name string) []string {
 }
 
 // gpsd starts gpsd with the default file's arguments, but in the foreground.
-func (s *sandbox) gpsd(name string) *logbook {
-	s.t.Helper()
-	return s.daemon("gpsd", append([]string{"-N"}, gpsdArguments(s.t, name)...)...)
+func (s *machine) gpsd(name string) *sandbox.Log {
+	s.Helper()
+	return s.Daemon("gpsd", append([]string{"-N"}, gpsdArguments(s, name)...)...)
 }
 
 func TestGpsdStartsWithEveryDefaultFile(t *testing.T) {
 	needDaemons(t)
 	t.Parallel()
 	type running struct {
-		*sandbox
+		*machine
 		folder, device string
-		log            *logbook
+		log            *sandbox.Log
 	}
 	var all []running // all start first; the waits follow
 	for _, name := range files(t, "*/gpsd") {
@@ -46,7 +47,7 @@ func TestGpsdStartsWithEveryDefaultFile(t *testing.T) {
 		if !slices.Contains(arguments, "-n") || !slices.Contains(arguments, r.device) {
 			t.Fatalf("%s: arguments %q: want -n, because chronyd is not a client, and %s", name, arguments, r.device)
 		}
-		r.sandbox = newSandbox(t, openPTY(t), r.device)
+		r.machine = newMachine(t, openPTY(t), r.device)
 		r.log = r.gpsd(name)
 		all = append(all, r)
 	}
@@ -55,7 +56,7 @@ func TestGpsdStartsWithEveryDefaultFile(t *testing.T) {
 			// The agent's default address: 127.0.0.1:2947. Its first line is the banner.
 			var reply []byte
 			if !await.Within(20*time.Second, func() bool {
-				reply, _ = r.command("gpspipe", "-w", "-n", "1", "127.0.0.1:2947").Output()
+				reply, _ = r.Command("gpspipe", "-w", "-n", "1", "127.0.0.1:2947").Output()
 				return len(reply) > 0
 			}) {
 				t.Fatalf("gpsd does not reply:\n%s", r.log)
@@ -64,7 +65,7 @@ func TestGpsdStartsWithEveryDefaultFile(t *testing.T) {
 			if err := json.Unmarshal(reply, &banner); err != nil || banner.Class != "VERSION" || banner.Release == "" {
 				t.Errorf("got %q, want a VERSION: %v", reply, err)
 			}
-			if got := r.output("gpspipe", "-w", "-n", "8", "-x", "20", "127.0.0.1:2947"); !strings.Contains(got, r.device) || !strings.Contains(got, `"class":"TPV"`) {
+			if got := r.Run("gpspipe", "-w", "-n", "8", "-x", "20", "127.0.0.1:2947"); !strings.Contains(got, r.device) || !strings.Contains(got, `"class":"TPV"`) {
 				t.Errorf("no fix of %s in\n%s", r.device, got)
 			}
 		})

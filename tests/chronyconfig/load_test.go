@@ -18,49 +18,58 @@ import (
 	"oneway.example/exporter/metric/metrictest"
 	"oneway.example/tests/await"
 	"oneway.example/tests/precision"
+	"oneway.example/tests/pulse"
+	"oneway.example/tests/sandbox"
 )
+
+// machine is a sandbox that runs chronyd, gpsd and the agent's monitor.
+type machine struct{ *sandbox.Sandbox }
+
+func newMachine(t *testing.T, receiver, device string) *machine {
+	t.Helper()
+	return &machine{sandbox.New(t, receiver, device)}
+}
 
 // substitutes are the drivers for hardware that a test host lacks. chronyd loads the line with all its options and with
 // a socket instead of the device; the guest kernels (tests/vmlab, make vmlab-pps) open the device itself.
 var substitutes = map[string]string{
-	"refclock PPS /dev/pps0 ": "refclock SOCK /run/oneway.pps0.sock ",
 	"refclock PHC /dev/ptp0 ": "refclock SOCK /run/oneway.ptp0.sock ",
 }
 
 // substituted writes a copy of a file for the sandbox, and logs what it changed. Without a change it is the file
 // itself.
-func (s *sandbox) substituted(name string) string {
-	s.t.Helper()
-	content := read(s.t, name)
+func (s *machine) substituted(name string) string {
+	s.Helper()
+	content := read(s, name)
 	changed := false
 	for device, socket := range substitutes {
 		for line := range strings.Lines(content) {
 			if strings.HasPrefix(line, device) {
-				s.t.Logf("NOT LOADED, NOT PASSED: %q of %s: no such device here; its options were, with %q", device, name, socket)
+				s.Logf("NOT LOADED, NOT PASSED: %q of %s: no such device here; its options were, with %q", device, name, socket)
 				content, changed = strings.Replace(content, line, socket+strings.TrimPrefix(line, device), 1), true
 			}
 		}
 	}
 	if !changed {
-		return absolute(s.t, name)
+		return absolute(s, name)
 	}
-	to := filepath.Join(s.dir, filepath.Base(name))
+	to := filepath.Join(s.Dir, filepath.Base(name))
 	if err := os.WriteFile(to, []byte(content), 0o644); err != nil {
-		s.t.Fatal(err)
+		s.Fatal(err)
 	}
 	return to
 }
 
 // chronyd loads a file, unchanged except for substitutes, and does not set the clock (-x).
-func (s *sandbox) chronyd(name string) *logbook {
-	s.t.Helper()
+func (s *machine) chronyd(name string) *sandbox.Log {
+	s.Helper()
 	// The umask of systemd/chrony-group.conf, which sets the modes of the sockets.
-	l := s.daemon("sh", "-c", "umask 0007; exec chronyd -x -d -f \"$1\"", "sh", s.substituted(name))
+	l := s.Daemon("sh", "-c", "umask 0007; exec chronyd -x -d -f \"$1\"", "sh", s.substituted(name))
 	if !await.Within(20*time.Second, func() bool {
-		_, err := os.Stat(s.path("/run/chrony/chronyd.sock"))
+		_, err := os.Stat(s.Path("/run/chrony/chronyd.sock"))
 		return err == nil
 	}) {
-		s.t.Fatalf("%s: chronyd does not reply:\n%s", name, l)
+		s.Fatalf("%s: chronyd does not reply:\n%s", name, l)
 	}
 	return l
 }
@@ -74,22 +83,22 @@ func kind(sink *metrictest.Sink) string {
 }
 
 // watch is the agent's clock monitor in the sandbox.
-func (s *sandbox) watch(o chrony.Options) (*chrony.Monitor, *metrictest.Sink) {
-	s.t.Helper()
+func (s *machine) watch(o chrony.Options) (*chrony.Monitor, *metrictest.Sink) {
+	s.Helper()
 	sink := &metrictest.Sink{}
-	o.Address, o.SocketDir = "unix://"+s.path("/run/chrony/chronyd.sock"), s.path("client")
+	o.Address, o.SocketDir = "unix://"+s.Path("/run/chrony/chronyd.sock"), s.Path("client")
 	o.Interval, o.Sink = 200*time.Millisecond, sink
 	m, err := chrony.New(o)
 	if err != nil {
-		s.t.Fatal(err)
+		s.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- m.Run(ctx) }()
-	s.t.Cleanup(func() {
+	s.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			s.t.Error(err)
+			s.Error(err)
 		}
 	})
 	return m, sink
@@ -101,12 +110,12 @@ type loaded struct {
 	late   time.Duration // lateness of the sentences; 0: usualLateness
 	socket string        // SOCK refclock that the test feeds
 	offset time.Duration // true time minus system time, as samples of that refclock report
-	pulse  bool          // it provides pulses without a number
+	pulse  bool          // /dev/pps0 has pulses, which are simulated
 }
 
 var life = map[string]loaded{
 	"serial-pps": {device: "/dev/ttyS0", socket: "/run/chrony.ttyS0.sock"},
-	"gpio-pps":   {device: "/dev/ttyAMA0", socket: "/run/oneway.pps0.sock", pulse: true},
+	"gpio-pps":   {device: "/dev/ttyAMA0", pulse: true},
 	"usb-nmea":   {device: "/dev/gnss-usb", late: 290 * time.Millisecond},
 	"ptp-phc":    {socket: "/run/oneway.ptp0.sock", offset: 37 * time.Second}, // TAI
 	"ntp":        {},
@@ -130,11 +139,11 @@ func TestEveryFolderGivesTheKindAndTheBoundOfTheTable(t *testing.T) {
 
 // site is a running folder.
 type site struct {
-	*sandbox
+	*machine
 	row   row
 	clock *chrony.Monitor
 	sink  *metrictest.Sink
-	log   *logbook
+	log   *sandbox.Log
 }
 
 // open starts it and its sources.
@@ -145,13 +154,13 @@ func open(t *testing.T, row row) *site {
 		t.Fatalf("no set-up for folder %s", row.folder)
 	}
 	one := &site{row: row}
-	one.sandbox, one.log = bringUp(t, row.folder, how)
+	one.machine, one.log = bringUp(t, row.folder, how)
 	one.clock, one.sink = one.watch(chrony.Options{})
 	if row.folder == "isolated" {
 		one.expectIsland(t, one.clock)
 	}
 	if how.socket != "" {
-		feed(t, one.path(how.socket), how.offset, how.pulse)
+		feed(t, one.Path(how.socket), how.offset)
 	}
 	return one
 }
@@ -170,12 +179,15 @@ func (one *site) judge(t *testing.T) {
 }
 
 // bringUp starts the programs of a folder.
-func bringUp(t *testing.T, folder string, how loaded) (*sandbox, *logbook) {
+func bringUp(t *testing.T, folder string, how loaded) (*machine, *sandbox.Log) {
 	var receiver string
 	if how.device != "" {
 		receiver = openFIFO(t, cmp.Or(how.late, usualLateness))
 	}
-	s := newSandbox(t, receiver, how.device)
+	s := newMachine(t, receiver, how.device)
+	if how.pulse {
+		s.Pulse(pulse.Settings{Jitter: time.Microsecond})
+	}
 	if folder == "ntp" {
 		s.serveTime()
 	}
@@ -187,17 +199,17 @@ func bringUp(t *testing.T, folder string, how loaded) (*sandbox, *logbook) {
 }
 
 // serveTime is a stratum 1 server on loopback: a second chronyd with the addresses of the NTP servers.
-func (s *sandbox) serveTime() {
-	conf := filepath.Join(s.dir, "server.conf")
-	text := "local stratum 1\nallow 127.0.0.0/8\ncmdport 0\nbindcmdaddress /\npidfile " + s.path("/run/server.pid") + "\n"
+func (s *machine) serveTime() {
+	conf := filepath.Join(s.Dir, "server.conf")
+	text := "local stratum 1\nallow 127.0.0.0/8\ncmdport 0\nbindcmdaddress /\npidfile " + s.Path("/run/server.pid") + "\n"
 	if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
-		s.t.Fatal(err)
+		s.Fatal(err)
 	}
-	s.daemon("chronyd", "-x", "-d", "-f", conf)
+	s.Daemon("chronyd", "-x", "-d", "-f", conf)
 }
 
 // expectIsland: before any pulse the site has a local time, which the agent does not accept unless configured to.
-func (s *sandbox) expectIsland(t *testing.T, m *chrony.Monitor) {
+func (s *machine) expectIsland(t *testing.T, m *chrony.Monitor) {
 	trusting, sink := s.watch(chrony.Options{TrustLocal: true})
 	if !await.Within(20*time.Second, func() bool { return trusting.Quality(instant.Now()).Synchronized() }) {
 		t.Errorf("a configuration that accepts local time reports %+v", trusting.Quality(instant.Now()))
@@ -206,7 +218,7 @@ func (s *sandbox) expectIsland(t *testing.T, m *chrony.Monitor) {
 		t.Errorf("kind %q, want local", kind(sink))
 	}
 	// The reason not to accept it: chronyd reports no error against UTC at all.
-	tracking := strings.Split(s.output("chronyc", "-c", "-n", "tracking"), ",")
+	tracking := strings.Split(s.Run("chronyc", "-c", "-n", "tracking"), ",")
 	if tracking[0] != "7F7F0101" || tracking[10] != "0.000000000" || tracking[11] != "0.000000000" {
 		t.Errorf("the island's reference, root delay and root dispersion: %q", tracking)
 	}
@@ -216,16 +228,17 @@ func (s *sandbox) expectIsland(t *testing.T, m *chrony.Monitor) {
 }
 
 // expect waits for the kind and the bound of a row, and then compares the bound with its lower end.
-func (s *sandbox) expect(t *testing.T, m *chrony.Monitor, sink *metrictest.Sink, row row) {
+func (s *machine) expect(t *testing.T, m *chrony.Monitor, sink *metrictest.Sink, row row) {
 	q := m.Quality(instant.Now())
 	began := time.Now()
 	ok := await.Within(150*time.Second, func() bool {
 		q = m.Quality(instant.Now())
 		return q.Synchronized() && kind(sink) == row.kind && q.Bound.Error <= row.most
 	})
-	sources := s.output("chronyc", "-n", "sources")
+	sources := s.Run("chronyc", "-n", "sources")
 	if !ok {
-		t.Fatalf("%+v of kind %q after %v, want %s within %v\n%s", q, kind(sink), time.Since(began), row.kind, row.most, sources)
+		t.Fatalf("%+v of kind %q after %v, want %s within %v\n%s%s%s", q, kind(sink), time.Since(began), row.kind, row.most,
+			sources, s.Run("chronyc", "-n", "sourcestats"), s.Run("chronyc", "-n", "selectdata"))
 	}
 	t.Logf("kind %s, bound %v after %.0f s (table: %v .. %v)\n%s", row.kind, q.Bound.Error, time.Since(began).Seconds(), row.least, row.most, sources)
 	if q.Bound.Error < row.least && row.kind != "ntp" { // loopback is shorter than any network
@@ -234,11 +247,11 @@ func (s *sandbox) expect(t *testing.T, m *chrony.Monitor, sink *metrictest.Sink,
 }
 
 // calibrate is the procedure of calibrate-nmea.md: the lateness is the current offset plus that of sourcestats.
-func (s *sandbox) calibrate(t *testing.T, inForce float64, late time.Duration) {
+func (s *machine) calibrate(t *testing.T, inForce float64, late time.Duration) {
 	var found float64
 	if !await.Within(30*time.Second, func() bool {
 		time.Sleep(50 * time.Millisecond) // each check is a process that queries chronyd
-		for line := range strings.Lines(s.output("chronyc", "-c", "-n", "sourcestats")) {
+		for line := range strings.Lines(s.Run("chronyc", "-c", "-n", "sourcestats")) {
 			// Name, NP, NR, span, frequency, skew, offset, standard deviation
 			if f := strings.Split(strings.TrimSpace(line), ","); f[0] == "NMEA" && f[1] != "0" {
 				shown, err := strconv.ParseFloat(f[6], 64)
@@ -271,12 +284,11 @@ func TestPulseLockedToLateSentencesIsOffByAWholeSecond(t *testing.T) {
 	how.late = 1200 * time.Millisecond // 1 s more than the offset in the file
 	s, _ := bringUp(t, "gpio-pps", how)
 	m, sink := s.watch(chrony.Options{})
-	feed(t, s.path(how.socket), how.offset, how.pulse)
 	if !await.Within(90*time.Second, func() bool { return kind(sink) == "pps" }) {
-		t.Fatalf("the pulse is not used:\n%s", s.output("chronyc", "-n", "sources"))
+		t.Fatalf("the pulse is not used:\n%s", s.Run("chronyc", "-n", "sources"))
 	}
 	// makestep has set a wrong clock by now: the last measurement has the error.
-	tracking := strings.Split(s.output("chronyc", "-c", "-n", "tracking"), ",")
+	tracking := strings.Split(s.Run("chronyc", "-c", "-n", "tracking"), ",")
 	last, err := strconv.ParseFloat(tracking[5], 64)
 	if err != nil || math.Abs(math.Abs(last)-1) > 0.01 {
 		t.Errorf("the last offset was %v, want 1 s: %v", last, err)
@@ -288,9 +300,9 @@ func TestPulseLockedToLateSentencesIsOffByAWholeSecond(t *testing.T) {
 func TestClientOfAnIslandLoads(t *testing.T) {
 	needDaemons(t)
 	t.Parallel()
-	s := newSandbox(t, "", "")
+	s := newMachine(t, "", "")
 	s.chronyd(filepath.Join(root, "isolated", "client.conf"))
-	if got := s.output("chronyc", "-n", "sources"); !strings.Contains(got, "192.0.2.1") {
+	if got := s.Run("chronyc", "-n", "sources"); !strings.Contains(got, "192.0.2.1") {
 		t.Errorf("the island's server is not among the sources:\n%s", got)
 	}
 }

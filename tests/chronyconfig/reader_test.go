@@ -44,23 +44,23 @@ func readClock(address, socketDir string) (status int) {
 }
 
 // reader runs it inside as nobody, with an additional group.
-func (s *sandbox) reader(address, socketDir, group string) string {
-	s.t.Helper()
-	self := filepath.Join(s.dir, "reader")
+func (s *machine) reader(address, socketDir, group string) string {
+	s.Helper()
+	self := filepath.Join(s.Dir, "reader")
 	if _, err := os.Stat(self); err != nil {
 		content, err := os.ReadFile("/proc/self/exe")
 		if err != nil {
-			s.t.Fatal(err)
+			s.Fatal(err)
 		}
 		if err := os.WriteFile(self, content, 0o755); err != nil {
-			s.t.Fatal(err)
+			s.Fatal(err)
 		}
 	}
 	groups := "--clear-groups"
 	if group != "" {
 		groups = "--groups=" + group
 	}
-	return strings.TrimSpace(s.output("setpriv", "--reuid=65534", "--regid=65534", groups, "--bounding-set=-all", "--no-new-privs", "--",
+	return strings.TrimSpace(s.Run("setpriv", "--reuid=65534", "--regid=65534", groups, "--bounding-set=-all", "--no-new-privs", "--",
 		"env", readerAddress+"="+address, readerSocketDir+"="+socketDir, self))
 }
 
@@ -73,10 +73,10 @@ func TestAgentWithoutRootReadsChronydAsDocumented(t *testing.T) {
 	if err != nil {
 		t.Skipf("SKIPPED, NOT PASSED: the group is that of Debian's chrony: %v", err)
 	}
-	s := newSandbox(t, "", "")
+	s := newMachine(t, "", "")
 	// The modes that systemd/chrony-group.conf sets on /run/chrony, and RuntimeDirectory=oneway on /run/oneway.
-	s.output("install", "-d", "-m", "0750", "-o", daemon.Uid, "-g", daemon.Gid, "/run/chrony")
-	s.output("install", "-d", "-m", "0755", "-o", "65534", "-g", "65534", "/run/oneway")
+	s.Run("install", "-d", "-m", "0750", "-o", daemon.Uid, "-g", daemon.Gid, "/run/chrony")
+	s.Run("install", "-d", "-m", "0755", "-o", "65534", "-g", "65534", "/run/oneway")
 	s.chronyd(filepath.Join(root, "ntp", "chrony.conf"))
 
 	var udp, unix int

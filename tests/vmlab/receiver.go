@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"oneway.example/exporter/ctxtime"
+	"oneway.example/tests/receiver"
 	"oneway.example/tests/vmlab/truth"
 )
 
@@ -98,23 +98,10 @@ func (r *Receiver) Close() error {
 
 // sentences are those of a receiver with a fix at a second (NMEA 0183: RMC, GGA, GSA).
 func sentences(at time.Time) string {
-	var b strings.Builder
-	for _, s := range []string{
-		fmt.Sprintf("GPRMC,%s.00,A,3729.1000,N,12657.2000,E,0.0,0.0,%s,,,A", at.Format("150405"), at.Format("020106")),
-		fmt.Sprintf("GPGGA,%s.00,3729.1000,N,12657.2000,E,1,08,0.9,50.0,M,20.0,M,,", at.Format("150405")),
-		"GPGSA,A,3,01,02,03,04,05,06,07,08,,,,,1.6,0.9,1.3",
-	} {
-		fmt.Fprintf(&b, "$%s*%02X\r\n", s, checksum(s))
-	}
-	return b.String()
-}
-
-// checksum is the exclusive or of all between $ and * (NMEA 0183).
-func checksum(s string) (sum byte) {
-	for i := range len(s) {
-		sum ^= s[i]
-	}
-	return sum
+	hms, dmy := at.Format("150405"), at.Format("020106")
+	return receiver.Sentence("GPRMC,%s.00,A,3729.1000,N,12657.2000,E,0.0,0.0,%s,,,A", hms, dmy) +
+		receiver.Sentence("GPGGA,%s.00,3729.1000,N,12657.2000,E,1,08,0.9,50.0,M,20.0,M,,", hms) +
+		receiver.Sentence("GPGSA,A,3,01,02,03,04,05,06,07,08,,,,,1.6,0.9,1.3")
 }
 
 // sentenceRefclock is that of chrony-config/usb-nmea, polled every 2 s instead of every

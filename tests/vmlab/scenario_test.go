@@ -96,13 +96,6 @@ func TestValuesAreThoseOfTheSpan(t *testing.T) {
 	}
 }
 
-// The sentence with its checksum is the example that gpsd's and other manuals have.
-func TestChecksumIsThatOfNMEA(t *testing.T) {
-	if got := checksum("GPGLL,5300.97914,N,00259.98174,E,125926,A"); got != 0x28 {
-		t.Errorf("%02X, want 28", got)
-	}
-}
-
 func TestSentencesAreThoseOfTheSecond(t *testing.T) {
 	got := sentences(time.Date(2026, 12, 31, 23, 59, 58, 0, time.UTC))
 	lines := strings.Split(got, "\r\n")

@@ -3,7 +3,6 @@ package gpsd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"net"
 	"os"
@@ -20,6 +19,7 @@ import (
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/metric/metrictest"
 	"oneway.example/exporter/record"
+	gnss "oneway.example/tests/receiver"
 )
 
 // serialLine is a pseudo terminal: a receiver writes to one end, gpsd opens the
@@ -117,23 +117,12 @@ func (d *realDaemon) again() {
 	d.start()
 }
 
-// sentence is an NMEA 0183 sentence with its checksum.
-func sentence(format string, arguments ...any) string {
-	text := fmt.Sprintf(format, arguments...)
-	sum := byte(0)
-	for i := range len(text) {
-		sum ^= text[i]
-	}
-	return fmt.Sprintf("$%s*%02X\r\n", text, sum)
-}
-
-// cycle is what a receiver with a fix from 3 of 4 satellites says at a whole second.
-func cycle(at time.Time) string {
-	clock, date := at.Format("150405")+".00", at.Format("020106")
-	return sentence("GPRMC,%s,A,3723.2475,N,12158.3416,W,0.13,309.62,%s,,,A", clock, date) +
-		sentence("GPGGA,%s,3723.2475,N,12158.3416,W,1,03,1.0,9.0,M,-32.0,M,,", clock) +
-		sentence("GPGSA,A,3,07,02,26,,,,,,,,,,1.8,1.0,1.5") +
-		sentence("GPGSV,1,1,04,07,79,048,42,02,51,062,43,26,36,256,42,30,05,100,")
+// standing has a fix from 3 of 4 satellites.
+func standing() gnss.Settings {
+	s := gnss.Default()
+	s.Used, s.Seen, s.Late = 3, 4, lateness
+	s.Track.Speed = 0.07
+	return s
 }
 
 // lateness is how long after the second the fake receiver's sentences come.
@@ -141,20 +130,15 @@ const lateness = 200 * time.Millisecond
 
 // write makes the line a receiver that reports every second, until the test ends.
 func (l *serialLine) write(t *testing.T) {
-	stop := make(chan struct{})
+	ctx, stop := context.WithCancel(context.Background())
+	settings := standing()
 	var speaking sync.WaitGroup
 	speaking.Go(func() {
-		for {
-			next := time.Now().UTC().Truncate(time.Second).Add(time.Second)
-			select {
-			case <-stop:
-				return
-			case <-time.After(time.Until(next.Add(lateness))):
-			}
-			_, _ = l.receiver.WriteString(cycle(next))
-		}
+		gnss.EverySecond(ctx, func() time.Duration { return lateness }, func(second time.Time) {
+			_, _ = l.receiver.WriteString(settings.Sentences(second))
+		})
 	})
-	t.Cleanup(func() { close(stop); speaking.Wait() })
+	t.Cleanup(func() { stop(); speaking.Wait() })
 }
 
 // watch runs a client until the test ends.
@@ -233,8 +217,9 @@ func TestRealGpsdReportsFixSatellitesAndTime(t *testing.T) {
 	if n == 0 {
 		t.Error("no point of the track was recorded")
 	}
-	for _, p := range points[:n] { // of a whole second, and as cycle says it
-		if off := math.Hypot(p.Latitude-37.387458, p.Longitude+121.97236); off > 1e-5 || p.At%1e9 != 0 || math.Abs(p.Speed-0.067) > 1e-3 {
+	want := standing().Track
+	for _, p := range points[:n] { // of a whole second, and as the receiver says it
+		if off := math.Hypot(p.Latitude-want.Latitude, p.Longitude-want.Longitude); off > 1e-5 || p.At%1e9 != 0 || math.Abs(p.Speed-want.Speed) > 1e-3 {
 			t.Errorf("recorded %+v, of %v", p, p.At)
 		}
 	}
@@ -277,7 +262,8 @@ func TestUnplugIsDetectedThroughARealGpsd(t *testing.T) {
 	t.Parallel()
 	line := openSerialLine(t)
 	d := startGpsd(t, line.path)
-	if _, err := line.receiver.WriteString(cycle(time.Now().UTC().Truncate(time.Second))); err != nil {
+	settings := standing()
+	if _, err := line.receiver.WriteString(settings.Sentences(time.Now().Truncate(time.Second))); err != nil {
 		t.Fatal(err)
 	}
 	c, sink := d.watch(Options{timeout: 6 * time.Second}) // gpsd sends no reply while it probes a new line

@@ -1,0 +1,62 @@
+package pulse_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"oneway.example/tests/pulse"
+	"oneway.example/tests/sandbox"
+)
+
+func TestMain(m *testing.M) {
+	pulse.Shim()
+	os.Exit(m.Run())
+}
+
+// needRoot skips without root and its capabilities.
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED, NOT PASSED: a device node needs root")
+	}
+}
+
+// compile compiles the tests of a package for an architecture.
+func compile(t *testing.T, pkg, goarch string) (binary string) {
+	t.Helper()
+	binary = filepath.Join(t.TempDir(), "test")
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", binary, pkg)
+	cmd.Env = append(os.Environ(), "GOARCH="+goarch, "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+	}
+	return binary
+}
+
+// The agent's own test with a kernel's pulses runs unchanged, as a 64-bit program and as a 32-bit one, whose structures have another
+// layout.
+func TestAgentFetchesPulses(t *testing.T) {
+	needRoot(t)
+	t.Parallel()
+	for _, goarch := range []string{"amd64", "386"} {
+		t.Run(goarch, func(t *testing.T) {
+			t.Parallel()
+			binary := compile(t, "oneway.example/exporter/clock/pps", goarch)
+			s := sandbox.New(t, "", "")
+			d := s.Pulse(pulse.Settings{})
+			cmd := s.Command(binary, "-test.run=^TestRealPulsesAreFetched$", "-test.v")
+			var out strings.Builder
+			cmd.Stdout, cmd.Stderr = &out, &out
+			if err := d.Start(cmd); err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Wait(); err != nil || !strings.Contains(out.String(), "--- PASS: TestRealPulsesAreFetched") {
+				t.Errorf("%v\n%s", err, &out)
+			}
+			t.Log(out.String())
+		})
+	}
+}
