@@ -13,6 +13,7 @@
 // SA_RESTART, while the kernel returns EINTR; there is no sysfs entry. When this process ends, every PPS ioctl of the program
 // fails with ENOSYS, also one that waits.
 //
-// It needs CAP_SYS_ADMIN, or sets no_new_privs, CAP_MKNOD, and to read the program's memory: CAP_SYS_PTRACE if that changes its
-// user, as chronyd does. In Docker: --privileged.
+// It needs CAP_MKNOD, and CAP_SYS_PTRACE for the memory of a program that changes its user, as chronyd does. Without
+// CAP_SYS_ADMIN it sets no_new_privs. A program needs CAP_SYS_TIME for PPS_SETPARAMS, as with the kernel. In Docker, which has its
+// own seccomp filter: --cap-add SYS_PTRACE --cap-add SYS_TIME.
 package pulse

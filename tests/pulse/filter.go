@@ -114,7 +114,7 @@ func install(program []unix.SockFilter) (listener int, err error) {
 		fd, errno = set()
 	}
 	if errno != 0 {
-		return 0, fmt.Errorf("install the seccomp filter: %w (in Docker: --privileged)", errno)
+		return 0, fmt.Errorf("install the seccomp filter: %w", errno)
 	}
 	return int(fd), nil
 }

@@ -109,11 +109,12 @@ func (s *Settings) view() string {
 	var b strings.Builder
 	sentences := (s.Seen + each - 1) / each
 	for n := range sentences {
-		text := fmt.Sprintf("GPGSV,%d,%d,%02d", sentences, n+1, s.Seen)
+		var text strings.Builder
+		fmt.Fprintf(&text, "GPGSV,%d,%d,%02d", sentences, n+1, s.Seen)
 		for i := n * each; i < min(s.Seen, (n+1)*each); i++ {
-			text += fmt.Sprintf(",%02d,%02d,%03d,%02d", i+1, 20+5*i, 30*i, 45-i)
+			fmt.Fprintf(&text, ",%02d,%02d,%03d,%02d", i+1, 20+5*i, 30*i, 45-i)
 		}
-		b.WriteString(Sentence("%s", text))
+		b.WriteString(Sentence("%s", &text))
 	}
 	return b.String()
 }

@@ -60,7 +60,7 @@ func New(t testing.TB, receiver, device string) *Sandbox {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	cmd := exec.Command("unshare", "--mount", "--net", "--ipc", "--propagation", "private", "--", "sh", "-c", setup, "sh", dir, receiver, device)
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint
@@ -79,7 +79,7 @@ func New(t testing.TB, receiver, device string) *Sandbox {
 // Pulse makes /dev/pps0 for the daemons that are started afterwards. TestMain must call pulse.Shim.
 func (s *Sandbox) Pulse(settings pulse.Settings) *pulse.Device {
 	s.Helper()
-	log := slog.New(slog.NewTextHandler(s.TB.Output(), nil))
+	log := slog.New(slog.NewTextHandler(s.Output(), nil))
 	d, err := pulse.Create(fmt.Sprintf("/proc/%d/root/dev/pps0", s.Pid), settings, testseed.Of(s), log)
 	if err != nil {
 		s.Fatal(err)

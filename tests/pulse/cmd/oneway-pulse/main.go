@@ -65,7 +65,7 @@ func run() error {
 		return send(o.control, o.set)
 	}
 	if len(o.commands) == 0 {
-		return errors.New("no program: want -- PROGRAM ARGUMENT...")
+		return errors.New("no program: want -- and a program")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
 	defer stop()
@@ -80,7 +80,7 @@ func run() error {
 		if err != nil {
 			return err
 		}
-		defer listener.Close()
+		defer func() { _ = listener.Close() }() // it is only accepted from
 	}
 	return h.run(ctx, o.commands)
 }
