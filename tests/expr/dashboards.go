@@ -16,6 +16,14 @@ type board struct {
 			Expr string `json:"expr"`
 		} `json:"list"`
 	} `json:"annotations"`
+	Templating struct {
+		List []struct {
+			Name       string          `json:"name"`
+			Datasource json.RawMessage `json:"datasource"`
+			// Query is an object for a query of a datasource, else text.
+			Query json.RawMessage `json:"query"`
+		} `json:"list"`
+	} `json:"templating"`
 }
 
 // panel is a panel or a row; a collapsed row contains its panels.
@@ -26,6 +34,9 @@ type panel struct {
 		RefID   string `json:"refId"`
 		Expr    string `json:"expr"`
 		Instant bool   `json:"instant"`
+		// Query is InfluxQL, ResultFormat "table" or "time_series".
+		Query        string `json:"query"`
+		ResultFormat string `json:"resultFormat"`
 	} `json:"targets"`
 }
 
@@ -68,6 +79,9 @@ func panels(base string, ps []panel, vars variables) ([]Expr, error) {
 		}
 		out = append(out, inner...)
 		for _, t := range p.Targets {
+			if t.Expr == "" && t.Query != "" {
+				continue // InfluxQL; see Statements
+			}
 			query, err := vars.fill(t.Expr)
 			if err != nil {
 				return nil, err

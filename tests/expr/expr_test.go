@@ -3,6 +3,7 @@ package expr
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -29,6 +30,27 @@ func TestExpressionsHaveNoVariableLeft(t *testing.T) {
 	}
 	if rules < 80 || panels < 60 {
 		t.Errorf("found %d expressions of rules and %d of panels, want more", rules, panels)
+	}
+}
+
+func TestStatementsHaveNoVariableLeft(t *testing.T) {
+	all, err := Statements(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	panels := 0
+	values := map[string]string{"path": "a", "probe": "b", "direction": "forward", "run": "c", "report": "d"}
+	for _, s := range all {
+		got, err := s.Fill(values, time.UnixMilli(1), time.UnixMilli(2))
+		if err != nil || strings.HasPrefix(got, "SELECT") && !strings.Contains(got, "time >= 1ms and time <= 2ms") {
+			t.Errorf("%s: %s, %v", s.Source, got, err)
+		}
+		if s.Variable == "" {
+			panels++
+		}
+	}
+	if panels < 35 || len(all)-panels < 12 {
+		t.Errorf("%d statements of panels and %d of variables, want more", panels, len(all)-panels)
 	}
 }
 
