@@ -16,8 +16,8 @@ const noTrains = slimOr + "no clean trains: no completed run, or all rejected (s
 // capacityBoard shows the capacity by packet trains, which do not fill the link, and the size sweep.
 func capacityBoard() *boardBuilder {
 	b := loadTestBoard("Capacity", capacityUID, "now-7d", "Capacity of a path by packet trains of several sizes, path MTU, and throughput, loss and delay by packet size and packet rate (size sweep).",
-		toRaw(page{"Raw trains", rawPacketsUID, "The trains of a run packet by packet, from InfluxDB"}, "train"),
-		toRaw(page{"Raw size sweep", rawPacketsUID, "The cells of a run, from InfluxDB"}, "size_sweep"))
+		toRaw(rawTrainsPage(), "train"),
+		toRaw(rawSizeSweepPage(), "size_sweep"))
 	loadTestVariables(b,
 		probeVariable("train", "Trains", metric.Trains),
 		probeVariable("size_sweep", "Size sweep", metric.SizeSweepSent))

@@ -75,7 +75,7 @@ func toLastRun() []map[string]any {
 				"&from=${__data.fields." + lastBegin + ".numeric}&to=${__data.fields." + lastEnd + ".numeric}",
 		}
 	}
-	return []map[string]any{to(rawPacketsPage()), to(rawTCPPage())}
+	return []map[string]any{to(rawPacketsPage()), to(rawTrainsPage()), to(rawSizeSweepPage()), to(rawTCPPage())}
 }
 
 func resultWords() []dashboard.ValueMapping {

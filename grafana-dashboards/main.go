@@ -38,17 +38,19 @@ func main() {
 // boards are the dashboards by file name.
 func boards() map[string]*boardBuilder {
 	return map[string]*boardBuilder{
-		"buffer_sweep.json": bufferSweepBoard(),
-		"capacity.json":     capacityBoard(),
-		"clock.json":        clockBoard(),
-		"fairness.json":     fairnessBoard(),
-		"load.json":         loadBoard(),
-		"path.json":         pathBoard(),
-		"raw_incident.json": rawIncidentBoard(),
-		"raw_packets.json":  rawPacketsBoard(),
-		"raw_tcp.json":      rawTCPBoard(),
-		"raw_track.json":    rawTrackBoard(),
-		"tcp.json":          tcpBoard(),
+		"buffer_sweep.json":   bufferSweepBoard(),
+		"capacity.json":       capacityBoard(),
+		"clock.json":          clockBoard(),
+		"fairness.json":       fairnessBoard(),
+		"load.json":           loadBoard(),
+		"path.json":           pathBoard(),
+		"raw_incident.json":   rawIncidentBoard(),
+		"raw_packets.json":    rawPacketsBoard(),
+		"raw_size_sweep.json": rawSizeSweepBoard(),
+		"raw_tcp.json":        rawTCPBoard(),
+		"raw_track.json":      rawTrackBoard(),
+		"raw_trains.json":     rawTrainsBoard(),
+		"tcp.json":            tcpBoard(),
 	}
 }
 

@@ -14,10 +14,12 @@ import (
 
 // Uids of the pages of raw points.
 const (
-	rawPacketsUID  = "oneway-raw-packets"
-	rawTCPUID      = "oneway-raw-tcp"
-	rawIncidentUID = "oneway-raw-incident"
-	rawTrackUID    = "oneway-raw-track"
+	rawPacketsUID   = "oneway-raw-packets"
+	rawTrainsUID    = "oneway-raw-trains"
+	rawSizeSweepUID = "oneway-raw-size-sweep"
+	rawTCPUID       = "oneway-raw-tcp"
+	rawIncidentUID  = "oneway-raw-incident"
+	rawTrackUID     = "oneway-raw-track"
 )
 
 // allHosts selects every agent, and points without the tag host.
@@ -105,6 +107,14 @@ func rawPacketsPage() page {
 	return page{"Raw packets", rawPacketsUID, "The run packet by packet, from InfluxDB"}
 }
 
+func rawTrainsPage() page {
+	return page{"Raw trains", rawTrainsUID, "The packet trains of a run, from InfluxDB"}
+}
+
+func rawSizeSweepPage() page {
+	return page{"Raw size sweep", rawSizeSweepUID, "The cells of one run of a size sweep, from InfluxDB"}
+}
+
 func rawTCPPage() page {
 	return page{"TCP trace", rawTCPUID, "The connections of the run sample by sample, from InfluxDB"}
 }
@@ -129,7 +139,7 @@ func points() props {
 }
 
 // scatter is a plot of columns over the first column that is a number; each query is a table.
-func scatter(t text, xUnit string, qs ...influxQuery) *xychart.PanelBuilder {
+func scatter(t text, qs ...influxQuery) *xychart.PanelBuilder {
 	return xychart.NewPanelBuilder().Title(t.title).Description(t.description).Unit(t.unit).NoValue(t.none).
 		Datasource(influxSource()).Targets(rawTargets(qs)).Span(12).Height(9).
 		Mapping(xychart.SeriesMappingAuto).Series([]cog.Builder[xychart.XYSeriesConfig]{}).
@@ -138,23 +148,31 @@ func scatter(t text, xUnit string, qs ...influxQuery) *xychart.PanelBuilder {
 		Thresholds(steps(step{0, "transparent"})).
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).
 			DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom)).
-		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeSingle)).
-		OverrideByName(elapsedTitle, props{prop("unit", "s"), prop("custom.axisLabel", elapsedTitle), prop("min", 0)})
+		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeSingle))
 }
 
 // cell is a column of a table of raw points.
 type cell struct {
 	// title is the name of the column, expr its field or tag in InfluxQL.
 	title, expr, unit string
-	own               props
+	// bytes converts a tag in bytes per second to bits per second; InfluxQL does not calculate with tags.
+	bytes bool
+	own   props
 }
 
 // rawCells is a table with a row per point.
 func rawCells(t text, s selection, cs ...cell) *tablepanel.PanelBuilder {
 	order := map[string]int{}
 	p := plainTable(t).Span(24).Height(9).Decimals(1).Thresholds(steps(step{0, gray})).Datasource(influxSource())
+	hidden := map[string]bool{"Time": true}
 	for i, c := range cs {
-		s.columns = append(s.columns, as(c.expr, c.title))
+		column := c.title
+		if c.bytes {
+			column += " (bytes)"
+			hidden[column] = true
+			p.WithTransformation(numberOf(column)).WithTransformation(times(column, "8", c.title))
+		}
+		s.columns = append(s.columns, as(c.expr, column))
 		order[c.title] = i
 		own := dashes()
 		if c.unit != "" {
@@ -164,6 +182,6 @@ func rawCells(t text, s selection, cs ...cell) *tablepanel.PanelBuilder {
 	}
 	return p.Targets(rawTargets([]influxQuery{rawTable(s.String())})).
 		WithTransformation(transform("organize", map[string]any{ //nolint:misspell // Grafana's spelling
-			"excludeByName": map[string]bool{"Time": true}, "indexByName": order, "renameByName": map[string]string{},
+			"excludeByName": hidden, "indexByName": order, "renameByName": map[string]string{},
 		}))
 }

@@ -16,7 +16,7 @@ func rawTCPBoard() *boardBuilder {
 		toPage(page{"TCP", tcpUID, "TCP on this path over time"}, samePath),
 		toPage(page{"Buffer sweep", bufferSweepUID, "TCP on this path by buffer size, over time"}, samePath),
 		toPage(page{"Fairness and two-way", fairnessUID, "How TCP flows share this path, over time"}, samePath),
-		toPage(rawPacketsPage(), samePath))
+		toPage(rawPacketsPage(), samePath), toPage(rawTrainsPage(), samePath), toPage(rawSizeSweepPage(), samePath))
 	rawPathVariables(b, point.TCPTrace)
 	b.WithVariable(directionVariable())
 	b.WithVariable(idVariable(point.RunField, "Run", point.TCPTrace))
@@ -60,11 +60,11 @@ func traceBytes() *timeseries.PanelBuilder {
 func traceRate() *timeseries.PanelBuilder {
 	return rawTrace(text{
 		"Throughput by connection",
-		"Payload that the receiver's application read per second, in intervals of 250 ms.",
+		"Payload that the receiver's application read per second, in intervals of 1 s.",
 		inBits, noTrace,
 	}, rawSeries(selection{
 		columns: []string{"8 * NON_NEGATIVE_DERIVATIVE(LAST(" + flow("payload_bytes") + "), 1s)"},
-		from:    name(point.TCPTrace), by: []string{"time(250ms)", flow("flow")}, fill: "none",
+		from:    name(point.TCPTrace), by: []string{"time(1s)", flow("flow")}, fill: "none",
 		where: inRun(is(name(metric.Direction), "$direction"), is(flow("end"), point.ReceiverEnd)),
 	}.String(), "flow $tag_flow"))
 }
@@ -110,16 +110,16 @@ func traceLimits() *timeseries.PanelBuilder {
 	share := func(alias, field string) influxQuery {
 		return rawSeries(selection{
 			columns: []string{"NON_NEGATIVE_DERIVATIVE(LAST(" + field + "), 1s)"},
-			from:    name(point.TCPTrace), by: []string{"time(250ms)", flow("flow")}, fill: "none",
+			from:    name(point.TCPTrace), by: []string{"time(1s)", flow("flow")}, fill: "none",
 			where: inRun(is(name(metric.Direction), "$direction"), is(flow("end"), point.SenderEnd)),
 		}.String(), alias+" $tag_flow")
 	}
 	return rawTrace(text{
 		"What limited the sender",
-		"Share of each 250 ms in which the connection had data to send (busy), and in which the receive window (orange) or the send buffer (purple) stopped it; the rest of busy is the network (Linux tcp_info, tcpi_busy_time, tcpi_rwnd_limited, tcpi_sndbuf_limited).",
+		"Share of each second in which the connection had data to send (busy), and in which the receive window (orange) or the send buffer (purple) stopped it; the rest of busy is the network (Linux tcp_info, tcpi_busy_time, tcpi_rwnd_limited, tcpi_sndbuf_limited).",
 		"percentunit", noTrace,
 	}, share("busy", flow("busy_seconds")), share("receive window", flow("receive_window_limited_seconds")), share("send buffer", flow("send_buffer_limited_seconds"))).
-		AxisSoftMax(1).
+		Max(1).
 		OverrideByRegexp(ofFlow("busy"), props{color(gray)}).
 		OverrideByRegexp(ofFlow("receive window"), props{color(orange), prop("custom.fillOpacity", 15)}).
 		OverrideByRegexp(ofFlow("send buffer"), props{color(purple), prop("custom.fillOpacity", 15)})

@@ -67,6 +67,7 @@ func anything() map[string]string {
 	return map[string]string{
 		"timeFilter": "time >= 0ms and time <= 1ms", "__interval": "10s",
 		hostTag: allHosts, metric.Path: "a", metric.Probe: "b", metric.Direction: "forward", point.RunField: "r", reportField: "i", "first": "5",
+		"{load_forward}": "", "{load_reverse}": "", "{begin_forward}": "", "{begin_reverse}": "",
 	}
 }
 
@@ -89,7 +90,7 @@ func parsed(t *testing.T, s statement) influxql.Statement {
 // InfluxDB 3 has no SLIMIT, SOFFSET, INTO and few functions; 1.8 has no other regular expressions than those of tags.
 // https://docs.influxdata.com/influxdb3/core/reference/influxql/feature-support/
 func TestStatementsHaveOnlyWhatAllVersionsOfInfluxDBHave(t *testing.T) {
-	functions := []string{"mean", "count", "last", "distinct", "non_negative_derivative"}
+	functions := []string{"mean", "count", "last", "distinct", "mode", "min", "non_negative_derivative"}
 	for _, s := range statements(t) {
 		switch got := parsed(t, s).(type) {
 		case *influxql.ShowTagValuesStatement:
@@ -178,7 +179,7 @@ func TestTablesDoNotGroupByTags(t *testing.T) {
 }
 
 func TestVariablesOfStatementsAreOnTheirPage(t *testing.T) {
-	used := regexp.MustCompile(`\$([a-z]+)`)
+	used := regexp.MustCompile(`\$\{?([a-z_]+)`)
 	variables := map[string][]string{}
 	for file, b := range boards() {
 		board, err := b.Build()
@@ -192,7 +193,7 @@ func TestVariablesOfStatementsAreOnTheirPage(t *testing.T) {
 	for _, s := range statements(t) {
 		file, _, _ := strings.Cut(s.source, ":")
 		for _, found := range used.FindAllStringSubmatch(strings.ReplaceAll(s.text, "$timeFilter", ""), -1) {
-			if !slices.Contains(variables[file], found[1]) {
+			if found[1] != "__interval" && !slices.Contains(variables[file], found[1]) {
 				t.Errorf("%s: the page has no variable %q", s.source, found[1])
 			}
 		}
@@ -213,16 +214,18 @@ func TestPagesOfRawPointsAreLinkedBothWays(t *testing.T) {
 		})
 	}
 	for file, want := range map[string][]string{
-		"load.json":         {"/d/oneway-raw-packets?var-path=${path}&var-probe=${saturation}"},
-		"capacity.json":     {"/d/oneway-raw-packets?var-path=${path}&var-probe=${train}", "/d/oneway-raw-packets?var-path=${path}&var-probe=${size_sweep}"},
-		"tcp.json":          {"/d/oneway-raw-tcp?var-path=${path}&var-probe=${tcp}"},
-		"buffer_sweep.json": {"/d/oneway-raw-tcp?var-path=${path}&var-probe=${tcp_sweep}"},
-		"fairness.json":     {"/d/oneway-raw-tcp?var-path=${path}&var-probe=${flows}"},
-		"path.json":         {"/d/oneway-raw-incident?var-path=${path}&var-probe=${probe}", "/d/oneway-raw-track?var-path=${path}&var-probe=${probe}"},
-		"raw_packets.json":  {"/d/oneway-load?var-path=${path}", "/d/oneway-capacity?var-path=${path}"},
-		"raw_tcp.json":      {"/d/oneway-tcp?var-path=${path}", "/d/oneway-buffer-sweep?var-path=${path}", "/d/oneway-fairness?var-path=${path}"},
-		"raw_incident.json": {"/d/oneway-path?var-path=${path}&var-probe=${probe}"},
-		"raw_track.json":    {"/d/oneway-path?var-path=${path}&var-probe=${probe}"},
+		"load.json":           {"/d/oneway-raw-packets?var-path=${path}&var-probe=${saturation}"},
+		"capacity.json":       {"/d/oneway-raw-trains?var-path=${path}&var-probe=${train}", "/d/oneway-raw-size-sweep?var-path=${path}&var-probe=${size_sweep}"},
+		"tcp.json":            {"/d/oneway-raw-tcp?var-path=${path}&var-probe=${tcp}"},
+		"buffer_sweep.json":   {"/d/oneway-raw-tcp?var-path=${path}&var-probe=${tcp_sweep}"},
+		"fairness.json":       {"/d/oneway-raw-tcp?var-path=${path}&var-probe=${flows}"},
+		"path.json":           {"/d/oneway-raw-incident?var-path=${path}&var-probe=${probe}", "/d/oneway-raw-track?var-path=${path}&var-probe=${probe}"},
+		"raw_packets.json":    {"/d/oneway-load?var-path=${path}"},
+		"raw_trains.json":     {"/d/oneway-capacity?var-path=${path}"},
+		"raw_size_sweep.json": {"/d/oneway-capacity?var-path=${path}"},
+		"raw_tcp.json":        {"/d/oneway-tcp?var-path=${path}", "/d/oneway-buffer-sweep?var-path=${path}", "/d/oneway-fairness?var-path=${path}"},
+		"raw_incident.json":   {"/d/oneway-path?var-path=${path}&var-probe=${probe}"},
+		"raw_track.json":      {"/d/oneway-path?var-path=${path}&var-probe=${probe}"},
 	} {
 		for _, prefix := range want {
 			if !has(file, prefix) {

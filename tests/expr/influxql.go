@@ -57,11 +57,12 @@ func Statements(root string) ([]Statement, error) {
 }
 
 // Fill replaces the variables as Grafana does: those of values, the time range, and an interval of 10 s. The variable host is
-// All, and the variable first 5 s, unless they are in values.
+// All, first is 5 s, and those of the begin of a load are empty, as in Grafana without a run, unless they are in values.
 func (s Statement) Fill(values map[string]string, from, to time.Time) (string, error) {
 	vars := variables{
 		"timeFilter": fmt.Sprintf("time >= %dms and time <= %dms", from.UnixMilli(), to.UnixMilli()),
 		"__interval": "10s", "host": ".*", "first": "5",
+		"load_forward": "", "begin_forward": "", "load_reverse": "", "begin_reverse": "",
 	}
 	for name, value := range values {
 		vars[name] = value

@@ -24,31 +24,38 @@ func expected() map[string]check {
 		"raw_incident.json: Round-trip time A": rowsOf(incidents, false, func(i int) []float64 {
 			return []float64{float64(delayAt(sample.Forward, i)+delayAt(sample.Reverse, i)) / 1e9}
 		}),
-		"raw_packets.json: Dispersion by packet size A": table(
+		"raw_trains.json: Dispersion by packet size A": table(
 			[]any{"400", 0.001}, []any{"800", 0.002}, []any{"1200", 0.003}),
-		"raw_packets.json: Dispersion by packet size B": table(
+		"raw_trains.json: Dispersion by packet size B": table(
 			[]any{"400", 0.001001}, []any{"800", 0.002001}, []any{"1200", 0.003001}),
 		"raw_packets.json: Steps of the rate sweep A": table(
-			[]any{"forward", "400", 1000.0, 0.1}, []any{"forward", "800", 2000.0, 0.2}, []any{"forward", "1200", 3000.0, 0.3},
-			[]any{"reverse", "400", 1001.0, 0.1}, []any{"reverse", "800", 2001.0, 0.2}, []any{"reverse", "1200", 3001.0, 0.3}),
-		"raw_packets.json: Cells of the size sweep A": table(sizeCells()...),
-		"raw_packets.json: Trains by packet size A":   table(trainCells()...),
+			[]any{"forward", "400", 8000.0, 0.1}, []any{"forward", "800", 16000.0, 0.2}, []any{"forward", "1200", 24000.0, 0.3},
+			[]any{"reverse", "400", 8008.0, 0.1}, []any{"reverse", "800", 16008.0, 0.2}, []any{"reverse", "1200", 24008.0, 0.3}),
+		"raw_size_sweep.json: Cells of the size sweep A": table(sizeCells()...),
+		"raw_trains.json: Trains by packet size A":       table(trainCells()...),
 		"raw_tcp.json: Cells of the buffer sweep, $direction A": table(
 			bufferCell("400", 1000, 0.01), bufferCell("800", 2000, 0.02), bufferCell("1200", 3000, 0.03)),
-		// A derivative has no value for the first interval. 250 ms have two or three samples, so the rate is checked as its sum.
-		"raw_tcp.json: Throughput by connection A": total(func(flow int) float64 { return 8 * float64((flowRows-1)*(flow+1)*1000) }, 0.1),
-		"raw_tcp.json: What limited the sender A":  total(func(int) float64 { return float64(flowRows-1) * 0.1 }, 0.1),
-		"raw_tcp.json: What limited the sender B":  total(func(flow int) float64 { return float64((flowRows-1)*(flow+1)) * 1e-3 }, 0.1),
-		"raw_tcp.json: What limited the sender C":  total(func(flow int) float64 { return float64((flowRows-1)*(flow+1)) * 2e-3 }, 0.1),
-		"raw_incident.json: Lost packets A":        column(1, 10.0, 2.0),
+		// A derivative has no value for the first interval. Rates are checked as their sum.
+		"raw_tcp.json: Throughput by connection A":              total(func(flow int) float64 { return 8 * float64((flowRows-1)*(flow+1)*1000) }, 0.26),
+		"raw_tcp.json: What limited the sender A":               total(func(int) float64 { return float64(flowRows-1) * 0.1 }, 0.26),
+		"raw_tcp.json: What limited the sender B":               total(func(flow int) float64 { return float64((flowRows-1)*(flow+1)) * 1e-3 }, 0.26),
+		"raw_tcp.json: What limited the sender C":               total(func(flow int) float64 { return float64((flowRows-1)*(flow+1)) * 2e-3 }, 0.26),
+		"raw_size_sweep.json: Received against sent, forward B": table([]any{8000.0, 8000.0}, []any{16000.0, 16000.0}, []any{24000.0, 24000.0}),
+		"raw_trains.json: variable run":                         column(1, "run-0", "run-1"),
+		"raw_size_sweep.json: variable run":                     column(1, "run-0", "run-1"),
+		"raw_incident.json: Lost packets A":                     column(1, 10.0, 2.0),
 	}
 	for _, d := range []sample.Direction{sample.Forward, sample.Reverse} {
 		delay := func(i int) float64 { return float64(delayAt(d, i)) / 1e9 }
-		for panel, x := range map[string]float64{"Delay, packet by packet, ": 0.01, "Delay by packet number, ": 1} {
-			source := "raw_packets.json: " + panel + d.String()
-			want[source+" A"] = rowsOf(packets, false, func(i int) []float64 { return []float64{float64(i) * x, delay(i)} })
-			want[source+" B"] = rowsOf(packets, true, func(i int) []float64 { return []float64{float64(i) * x, 0} })
+		for panel, x := range map[string]func(i int) float64{
+			"raw_packets.json: Delay, packet by packet, ": func(i int) float64 { return float64(i-idle) / 100 },
+			"raw_trains.json: Delay by packet number, ":   func(i int) float64 { return float64(i) },
+		} {
+			want[panel+d.String()+" A"] = rowsOf(packets, false, func(i int) []float64 { return []float64{x(i), delay(i)} })
+			want[panel+d.String()+" B"] = rowsOf(packets, true, func(i int) []float64 { return []float64{x(i), 0} })
 		}
+		want["raw_packets.json: variable load_"+d.String()] = column(1, float64(idle))
+		want["raw_packets.json: variable begin_"+d.String()] = column(1, float64(idle)/100)
 		source := "raw_incident.json: Delay " + d.String()
 		want[source+" A"] = rowsOf(incidents, false, func(i int) []float64 { return []float64{delay(i) + 1e-4} })
 		want[source+" B"] = rowsOf(incidents, false, func(i int) []float64 { return []float64{delay(i) - 1e-4} })
@@ -197,7 +204,7 @@ func byFlow(want func(flow, i int) float64) check {
 	}
 }
 
-// total compares the integral of rates per second in intervals of 250 ms, which misses the first interval.
+// total compares the integral of rates per second in intervals of 1 s, which misses the first interval.
 func total(want func(flow int) float64, share float64) check {
 	return func(got []series) string {
 		if len(got) != 2 {
@@ -206,7 +213,7 @@ func total(want func(flow int) float64, share float64) check {
 		for flow, s := range got {
 			sum := 0.0
 			for _, row := range s.Values {
-				sum += row[1].(float64) * 0.25
+				sum += row[1].(float64)
 			}
 			if w := want(flow); sum > w || sum < w*(1-share) {
 				return fmt.Sprintf("connection %d: the sum is %g, want %g or up to %g less", flow, sum, w, w*share)

@@ -21,6 +21,7 @@ const begin = instant.Time(1_800_000_000e9)
 // Numbers of samples.
 const (
 	packets   = 200
+	idle      = 20 // single packets before the load
 	flowRows  = 40
 	incidents = 120
 	positions = 60
@@ -28,7 +29,10 @@ const (
 
 // wanted are the values of the variables; other runs, paths and times are in the store, too, and must not be returned.
 func wanted() map[string]string {
-	return map[string]string{"path": "office", "probe": "test", "direction": "forward", "run": "run-1", "report": "report-1"}
+	return map[string]string{
+		"path": "office", "probe": "test", "direction": "forward", "run": "run-1", "report": "report-1",
+		"load_forward": "20", "begin_forward": "0.2", "load_reverse": "20", "begin_reverse": "0.2",
+	}
 }
 
 // lostAt and delayAt are the packets of every transfer and every report.
@@ -41,7 +45,7 @@ func fill(raw *point.Raw, path, run, report string, at instant.Time, emit func(*
 	for _, d := range []sample.Direction{sample.Forward, sample.Reverse} {
 		rows := record.Rows{Path: path, Probe: "test", Run: run, Direction: d, Begin: at.Add(time.Second), Every: 1}
 		for i := range packets {
-			r := record.Row{Seq: uint32(i), IPBytes: 1410, Copies: 1, Sent: int64(i) * 10e6, Arrived: int64(i)*10e6 + delayAt(d, i)}
+			r := record.Row{Seq: uint32(i), Segment: uint16(min(i, idle)), IPBytes: 1410, Copies: 1, Sent: int64(i) * 10e6, Arrived: int64(i)*10e6 + delayAt(d, i)}
 			if lostAt(i) {
 				r.Copies, r.Arrived = 0, record.NoTime
 			}
