@@ -109,18 +109,19 @@ func TestTokenThatReopensAtOnceDoesNotStarveAnother(t *testing.T) {
 		default:
 		}
 		c, err := f.dial(other)
-		if err != nil {
+		if err == nil {
+			if err = openOneByte(t, c); err == nil {
+				_, patient = s.add(&s.patient)
+			}
+			c.Close()
+		}
+		if err == nil {
+			continue
+		}
+		// too_many: the load server has not yet seen that this token's last sessions are closed.
+		if why := remoteend.Refusal(t, err).Reason; why != loadcontrol.Busy && why != loadcontrol.TooMany {
 			t.Fatalf("attempt %d: %v", tries, err)
 		}
-		if err := openOneByte(t, c); err == nil {
-			_, patient = s.add(&s.patient)
-		} else {
-			// too_many: the load server has not yet seen that this token's last sessions are closed.
-			if why := remoteend.Refusal(t, err).Reason; why != loadcontrol.Busy && why != loadcontrol.TooMany {
-				t.Fatal(err)
-			}
-		}
-		c.Close()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
