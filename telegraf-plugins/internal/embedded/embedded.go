@@ -1,0 +1,71 @@
+// Package embedded runs an agent whose measurements go to Telegraf.
+package embedded
+
+import (
+	"context"
+	"log/slog"
+
+	"oneway.example/exporter/agent"
+	"oneway.example/exporter/collect"
+	"oneway.example/exporter/output"
+	"oneway.example/exporter/point"
+	"oneway.example/exporter/point/series"
+	"oneway.example/exporter/probes"
+	"oneway.example/exporter/probes/stamp"
+	"oneway.example/exporter/promsink"
+
+	"oneway.example/telegraf-plugins/internal/feed"
+)
+
+// Options configure an Agent.
+type Options struct {
+	// Agent has the configuration; New sets the rest.
+	Agent agent.Options
+	// Collect selects what Telegraf gets.
+	Collect collect.Options
+	Log     *slog.Logger
+}
+
+// Agent is an agent with Telegraf as its output. Make one with New; Run runs it once.
+type Agent struct {
+	*agent.Agent
+	feed *feed.Feed // set before the agent runs
+}
+
+// New reads and checks the configuration of the agent, as agent.New does.
+func New(o Options) (*Agent, error) {
+	sink := promsink.New(promsink.Options{})
+	a := &Agent{}
+	o.Agent.Types, o.Agent.Light = probes.All(), stamp.Light
+	o.Agent.Sink, o.Agent.Series, o.Agent.Log = sink, series.Of(sink), o.Log
+	o.Agent.Notify = func(string) {} // Telegraf is the service, not this process
+	o.Agent.Output = func(env output.Env) output.Output { return &toTelegraf{a, env, o.Collect} }
+	var err error
+	if a.Agent, err = agent.New(o.Agent); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// Run measures until ctx ends, and passes all points to a feed.
+func (a *Agent) Run(ctx context.Context, to *feed.Feed) error {
+	a.feed = to
+	return a.Agent.Run(ctx)
+}
+
+// toTelegraf is the output of the agent.
+type toTelegraf struct {
+	*Agent
+	env     output.Env
+	options collect.Options
+}
+
+// Run collects until ctx ends.
+func (t *toTelegraf) Run(ctx context.Context) error {
+	return collect.Run(ctx, t.env, t.options, func(points []point.Point) {
+		t.feed.Add(ctx, points)
+	})
+}
+
+// Status has only the destination: Telegraf reports on its own outputs.
+func (*toTelegraf) Status() output.Status { return output.Status{Destination: "Telegraf"} }

@@ -1,0 +1,161 @@
+package oneway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/point"
+	"oneway.example/exporter/point/series"
+
+	"oneway.example/telegraf-plugins/internal/feed"
+)
+
+// scraped is the measurement that tells whether the agent at a URL replied.
+const scraped = "oneway_scrape"
+
+// maxScrape limits a reply; 10,000 paths have 60 MB.
+const maxScrape = 1 << 30
+
+// batch is the largest number of points that are passed at once.
+const batch = 1000
+
+// accept prefers protobuf: only it has native histograms, whose count and sum are fields.
+const accept = `application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,text/plain;version=0.0.4;q=0.5`
+
+// attached reads the series of a running agent.
+type attached struct {
+	url                    string
+	username, passwordFile string
+	interval, timeout      time.Duration
+	client                 *http.Client
+	onError                func(error)
+	convert                *series.Converter
+}
+
+// newAttached checks the options.
+func newAttached(o *Oneway) (*attached, error) {
+	u, err := url.Parse(o.URL)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return nil, fmt.Errorf("url is %q; it must be the address of an agent, such as http://127.0.0.1:9862", o.URL)
+	case u.User != nil:
+		return nil, errors.New("url has a user; use username and password_file")
+	case (o.Username == "") != (o.PasswordFile == ""):
+		return nil, errors.New("username and password_file need each other")
+	}
+	if o.PasswordFile != "" {
+		if _, err := os.ReadFile(o.PasswordFile); err != nil {
+			return nil, fmt.Errorf("password_file cannot be read: %w", err)
+		}
+	}
+	config, err := o.TLSConfig()
+	if err != nil {
+		return nil, fmt.Errorf("the TLS options cannot be used: %w", err)
+	}
+	if u.Path == "" || u.Path == "/" {
+		u.Path = "/metrics"
+	}
+	transport := &http.Transport{TLSClientConfig: config, Proxy: http.ProxyFromEnvironment, IdleConnTimeout: 5 * time.Minute}
+	return &attached{
+		url: u.String(), username: o.Username, passwordFile: o.PasswordFile, interval: time.Duration(o.Interval), timeout: time.Duration(o.Timeout),
+		client: &http.Client{Transport: transport}, convert: series.New(),
+	}, nil
+}
+
+// Run scrapes at the interval until ctx ends.
+func (a *attached) Run(ctx context.Context, to *feed.Feed) error {
+	defer a.client.CloseIdleConnections()
+	next := time.NewTicker(a.interval)
+	defer next.Stop()
+	for {
+		if err := a.gather(ctx, to); err != nil {
+			a.onError(fmt.Errorf("oneway: %w", err))
+		}
+		select {
+		case <-next.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// gather scrapes once. It passes all series with the time of the request, or none, and in either case a point that tells which.
+func (a *attached) gather(ctx context.Context, to *feed.Feed) error {
+	at := instant.Now()
+	families, err := a.scrape(ctx)
+	if ctx.Err() != nil {
+		return nil // the end of the plugin is not a fault of the agent
+	}
+	own := point.Point{Measurement: scraped, Tags: []point.Tag{{Key: "url", Value: a.url}}, At: at}
+	up := 1.0
+	if err != nil {
+		up = 0
+	}
+	own.Fields = point.Float(point.Float(nil, "up", up), "duration_seconds", time.Duration(instant.Now()-at).Seconds())
+	points := []point.Point{own}
+	if err == nil {
+		err = a.convert.Convert(families, at, func(p *point.Point) {
+			if points = append(points, cloned(p)); len(points) == batch {
+				to.Add(ctx, points)
+				points = points[:0]
+			}
+		})
+	}
+	to.Add(ctx, points)
+	return err
+}
+
+// cloned is a copy of p, which is valid during a call only.
+func cloned(p *point.Point) point.Point {
+	c := *p
+	c.Tags, c.Fields = append([]point.Tag(nil), p.Tags...), append([]point.Field(nil), p.Fields...)
+	return c
+}
+
+// scrape reads all families.
+func (a *attached) scrape(ctx context.Context) (all series.Families, err error) {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", accept)
+	if a.username != "" {
+		password, err := os.ReadFile(a.passwordFile)
+		if err != nil {
+			return nil, fmt.Errorf("password_file cannot be read: %w", err)
+		}
+		request.SetBasicAuth(a.username, strings.TrimSpace(string(password)))
+	}
+	response, err := a.client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("the agent cannot be read: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the agent at %s replied %q; want 200 OK", a.url, response.Status)
+	}
+	decoder := expfmt.NewDecoder(io.LimitReader(response.Body, maxScrape), expfmt.ResponseFormat(response.Header))
+	for {
+		f := new(dto.MetricFamily)
+		switch err := decoder.Decode(f); {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return nil, fmt.Errorf("the reply of the agent at %s cannot be read: %w", a.url, err)
+		}
+		all = append(all, f)
+	}
+}
