@@ -72,9 +72,12 @@ type place struct {
 	name string
 	// labels are separated by spaces.
 	labels string
-	// facts are the labels that are fields.
+	// facts are the labels that are fields: of text, or a number with ":int".
 	facts string
 }
+
+// factIsInt marks a fact that is a number.
+const factIsInt = ":int"
 
 const (
 	byProbe     = "path probe"
@@ -88,7 +91,7 @@ func places() map[string][]place {
 		"Probes": {
 			{name: "oneway_probe", labels: byProbe},
 			{name: "oneway_probe_reason", labels: byProbe + " reason"},
-			{name: "oneway_path", labels: byProbe + " peer family dscp reflector schedule payload_bytes", facts: "peer family reflector schedule payload_bytes"},
+			{name: "oneway_path", labels: byProbe + " peer family dscp reflector schedule payload_bytes", facts: "peer family reflector schedule payload_bytes:int"},
 		},
 		"Packets": {
 			{name: "oneway_packets", labels: byDirection},
@@ -149,7 +152,7 @@ func places() map[string][]place {
 			{name: "oneway_clock", labels: "clock"},
 			{name: "oneway_clock_reason", labels: "clock reason"},
 			{name: "oneway_clock_state", labels: "clock state"},
-			{name: "oneway_clock_reference", labels: "clock reference_id stratum leap_status kind", facts: "reference_id stratum leap_status kind"},
+			{name: "oneway_clock_reference", labels: "clock reference_id stratum leap_status kind", facts: "reference_id stratum:int leap_status kind"},
 			{name: "oneway_clock_remote", labels: byProbe},
 			{name: "oneway_clock_calibration", labels: "interface kind"},
 		},
@@ -188,7 +191,7 @@ func places() map[string][]place {
 func Series() (all []Measurement) {
 	for _, g := range metric.Groups() {
 		for _, p := range places()[g.Title] {
-			m := Measurement{Name: p.name, Group: g.Title, Tags: without(strings.Fields(p.labels), strings.Fields(p.facts))}
+			m := Measurement{Name: p.name, Group: g.Title, Tags: without(strings.Fields(p.labels), strings.Fields(strings.ReplaceAll(p.facts, factIsInt, "")))}
 			slices.Sort(m.Tags)
 			var buckets []Measurement
 			for _, d := range g.Descs {
@@ -239,7 +242,11 @@ func (m *Measurement) add(d *metric.Desc, facts []string) {
 			Column{Key: key + "_count", Kind: lineprotocol.Int, Desc: d, Part: Count}, Column{Key: key + "_sum", Kind: lineprotocol.Float, Desc: d, Part: Sum})
 	}
 	for _, f := range facts {
-		m.Columns = append(m.Columns, Column{Key: f, Kind: lineprotocol.String, Desc: d, Part: Fact})
+		c := Column{Key: f, Kind: lineprotocol.String, Desc: d, Part: Fact}
+		if key, isInt := strings.CutSuffix(f, factIsInt); isInt {
+			c.Key, c.Kind = key, lineprotocol.Int
+		}
+		m.Columns = append(m.Columns, c)
 	}
 }
 

@@ -26,7 +26,7 @@ type Family struct {
 	buckets, runBuckets string // measurements of the classic buckets
 	tags                []tagOf
 	bucketTags          []tagOf // with le, whose label is -1
-	facts               []tagOf
+	facts               []factOf
 	rank                int // index of label quantile_rank, or -1
 
 	number, count, sum, bucket string            // fields
@@ -34,10 +34,16 @@ type Family struct {
 	bounds                     []string          // values of tag le, the last one is +Inf
 }
 
-// tagOf is a tag or a field of text with the index of its label.
+// tagOf is a tag with the index of its label.
 type tagOf struct {
 	key   string
 	label int
+}
+
+// factOf is a field with the index of its label.
+type factOf struct {
+	tagOf
+	kind lineprotocol.ValueKind
 }
 
 // maxRanks limits the ranks of one family.
@@ -84,7 +90,7 @@ func (f *Family) add(m *Measurement, c *Column) {
 	case Sum:
 		f.sum = c.Key
 	case Fact:
-		f.facts = append(f.facts, tagOf{c.Key, slices.Index(f.Desc.Labels, c.Key)})
+		f.facts = append(f.facts, factOf{tagOf{c.Key, slices.Index(f.Desc.Labels, c.Key)}, c.Kind})
 	}
 }
 
@@ -105,6 +111,18 @@ func (t *Table) text(s string) lineprotocol.Value {
 		t.texts[strings.Clone(s)] = v
 	}
 	return v
+}
+
+// fact appends a label's value as a field; a number that is none has no field.
+func (t *Table) fact(to []Field, f *factOf, value string) []Field {
+	if f.kind != lineprotocol.Int {
+		return append(to, Field{f.key, t.text(value)})
+	}
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil {
+		return to
+	}
+	return Int(to, f.key, n)
 }
 
 // field is the field of a counter or gauge with these labels; empty: its rank has no field.

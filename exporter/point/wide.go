@@ -88,8 +88,8 @@ func (w *Wide) Add(d *metric.Desc, r *metric.Reading) {
 			w.buckets(f, buckets, r)
 		}
 	}
-	for _, one := range f.facts {
-		p.Fields = append(p.Fields, Field{one.key, w.table.text(r.Labels[one.label])})
+	for i := range f.facts {
+		p.Fields = w.table.fact(p.Fields, &f.facts[i], r.Labels[f.facts[i].label])
 	}
 }
 

@@ -1,4 +1,5 @@
-// Command metricdoc writes exporter/doc/METRICS.md from the table in package metric.
+// Command metricdoc writes exporter/doc/METRICS.md from the table in package metric, and MEASUREMENTS.md from the schema in package
+// point.
 package main
 
 import (
@@ -12,7 +13,7 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-//go:generate go run . ../../doc/METRICS.md
+//go:generate go run . ../../doc/METRICS.md ../../doc/MEASUREMENTS.md
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
@@ -21,12 +22,15 @@ func main() {
 	}
 }
 
-// run writes the document to the file in args.
+// run writes the documents to the files in args.
 func run(args []string) error {
-	if len(args) != 1 {
-		return errors.New("usage: metricdoc FILE")
+	if len(args) != 2 {
+		return errors.New("usage: metricdoc METRICS MEASUREMENTS")
 	}
-	return os.WriteFile(args[0], []byte(document(metric.Groups())), 0o644)
+	return errors.Join(
+		os.WriteFile(args[0], []byte(document(metric.Groups())), 0o644),
+		os.WriteFile(args[1], []byte(measurements()), 0o644),
+	)
 }
 
 const introduction = `# Metrics

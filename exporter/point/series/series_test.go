@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -35,6 +36,8 @@ func filled(rng *rand.Rand) *promsink.Sink {
 					switch name {
 					case metric.QuantileL:
 						labels[k] = ranks[rng.IntN(len(ranks))]
+					case "payload_bytes", "stratum":
+						labels[k] = strconv.Itoa(len(name))
 					case metric.ReasonL:
 						labels[k] = []string{"", "late"}[rng.IntN(2)]
 					default:
@@ -159,7 +162,9 @@ func expected(t *testing.T, f *dto.MetricFamily, to map[string]lineprotocol.Valu
 				case point.Sum:
 					set(one.Histogram.GetSampleSum())
 				case point.Fact:
-					set(labels[c.Key])
+					if set(labels[c.Key]); c.Kind == lineprotocol.Int {
+						set(int64(len(c.Key))) // see filled
+					}
 				case point.Bucket:
 					for _, b := range one.Histogram.Bucket {
 						labels[point.BucketTag] = fmt.Sprint(b.GetUpperBound())
