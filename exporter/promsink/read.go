@@ -37,7 +37,7 @@ func (s *series) reading(scrape uint32, r *metric.Reading) (present bool) {
 	}
 	s.read(scrape, func(number float64, hist *histogram) {
 		present = hist != nil || !math.IsNaN(number)
-		r.Number, r.Buckets = number, r.Buckets[:0]
+		r.Number, r.Count, r.Sum, r.Buckets = number, 0, 0, r.Buckets[:0]
 		if hist == nil {
 			return
 		}
