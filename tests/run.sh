@@ -66,6 +66,8 @@ if [[ -n $others ]]; then
 fi
 
 test=(go test -json)
+# The store of tests/influx; they skip without it, and report the skip.
+tests/influx/influxdb1.sh || failed+=("build of InfluxDB 1.8")
 beside "tests: system, waiting" "${test[@]}" -p 2 -parallel 6 -count=1 -timeout 15m "${waiting[@]}"
 # The slowest of these packages wait, too.
 run "exporter: unit tests, race detector" env CGO_ENABLED=1 "${test[@]}" -p 4 -race -shuffle=on -timeout 10m ./exporter/...

@@ -104,8 +104,8 @@ func short(status int, reason string) string {
 // droppedRE matches the end of a message of InfluxDB 1.8 and 2 about a partial write.
 var droppedRE = regexp.MustCompile(`dropped=(\d+)`)
 
-// countRefused is the number of refused points of a partial write; 0: it was none. The count of InfluxDB 1.8 does not
-// include lines that it cannot parse.
+// countRefused is the number of refused points of a partial write; 0: it was none. InfluxDB 1.8
+// counts the points of one reason only, and not the lines that it cannot parse.
 func countRefused(reason string, data json.RawMessage) int {
 	if !strings.Contains(reason, "partial write") {
 		return 0

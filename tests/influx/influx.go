@@ -1,0 +1,228 @@
+// Package influx runs a real InfluxDB 1.8 for tests, and tests the output influxdb with it. InfluxDB 2 and 3 cannot be built from
+// Go modules: the tests use version 2's API as InfluxDB 1.8.10 has it, and those of exporter/outputs/influxdb the documented replies
+// of version 3.
+package influx
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"oneway.example/tests/await"
+)
+
+// Version is the version that influxdb1.sh builds.
+const Version = "1.8.10"
+
+// Program finds a program of InfluxDB that influxdb1.sh has built: influxd or influx. The test's directory is two below that of the
+// repository.
+func Program(t testing.TB, name string) string {
+	t.Helper()
+	file, err := filepath.Abs("../../build/influxdb-" + Version + "/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Skipf("NOT TESTED: no InfluxDB in build: tests/influx/influxdb1.sh builds it from its Go module: %v", err)
+	}
+	return file
+}
+
+// Server is an InfluxDB with its data, started and killed by a test.
+type Server struct {
+	// URL is its address, the same after each start.
+	URL string
+	// User and Password are added to queries, if the server requires them.
+	User, Password string
+
+	t       testing.TB
+	program string
+	config  string
+	log     *os.File
+	cmd     *exec.Cmd
+	done    chan struct{}
+}
+
+const configuration = `reporting-disabled = true
+bind-address = "127.0.0.1:0"
+[meta]
+  dir = "%[1]s/meta"
+[data]
+  dir = "%[1]s/data"
+  wal-dir = "%[1]s/wal"
+  index-version = "tsi1"
+[continuous_queries]
+  run-interval = "1s"
+[http]
+  bind-address = "%[2]s"
+  auth-enabled = %[3]t
+  flux-enabled = true
+  log-enabled = false
+`
+
+// New makes a server that is not running; the end of the test kills it.
+func New(t testing.TB, auth bool) *Server {
+	t.Helper()
+	s := &Server{t: t, program: Program(t, "influxd")}
+	dir := t.TempDir()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.URL, s.config = "http://"+address, filepath.Join(dir, "influxdb.conf")
+	if err := os.WriteFile(s.config, fmt.Appendf(nil, configuration, dir, address, auth), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s.log, err = os.Create(filepath.Join(dir, "log")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.Kill()
+		_ = s.log.Close() // only read on failure
+	})
+	return s
+}
+
+// Start starts it, and waits until it replies.
+func (s *Server) Start() {
+	s.t.Helper()
+	s.cmd = exec.Command(s.program, "-config", s.config)
+	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started, done := make(chan error), make(chan struct{})
+	cmd := s.cmd
+	go func() {
+		// The kernel sends the signal at the end of the thread, so the thread is kept.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // killed
+			close(done)
+		}
+	}()
+	if err := <-started; err != nil {
+		s.t.Fatal(err)
+	}
+	s.done = done
+	if !await.Within(await.Timeout, func() bool {
+		r, err := http.Get(s.URL + "/ping")
+		if err != nil {
+			return false
+		}
+		defer r.Body.Close()
+		return r.StatusCode == http.StatusNoContent
+	}) {
+		text, _ := os.ReadFile(s.log.Name())
+		s.t.Fatalf("influxd does not reply\n%s", text)
+	}
+}
+
+// Kill sends SIGKILL, and returns when it has ended.
+func (s *Server) Kill() {
+	s.t.Helper()
+	if s.cmd == nil {
+		return
+	}
+	if err := s.cmd.Process.Kill(); err != nil {
+		s.t.Error(err)
+	}
+	<-s.done
+	s.cmd = nil
+}
+
+// Query executes InfluxQL and returns the rows of all series of the last statement, without column names.
+func (s *Server) Query(database, query string) (rows [][]any) {
+	s.t.Helper()
+	form := url.Values{"q": {query}, "db": {database}, "epoch": {"ns"}}
+	request, err := http.NewRequest(http.MethodPost, s.URL+"/query", strings.NewReader(form.Encode()))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if s.User != "" {
+		request.SetBasicAuth(s.User, s.Password)
+	}
+	client := http.Client{Timeout: time.Minute}
+	r, err := client.Do(request)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer r.Body.Close()
+	var v struct {
+		Error   string
+		Results []struct {
+			Error  string
+			Series []struct{ Values [][]any }
+		}
+	}
+	text, err := io.ReadAll(r.Body)
+	if err == nil {
+		err = json.Unmarshal(text, &v)
+	}
+	if err != nil || v.Error != "" {
+		s.t.Fatalf("%s: %v %s", query, err, text)
+	}
+	for _, one := range v.Results {
+		if one.Error != "" {
+			s.t.Fatalf("%s: %s", query, one.Error)
+		}
+		rows = nil
+		for _, series := range one.Series {
+			rows = append(rows, series.Values...)
+		}
+	}
+	return rows
+}
+
+// Number is the value of a query with one row, in its second column; 0 without a row.
+func (s *Server) Number(database, query string) float64 {
+	s.t.Helper()
+	rows := s.Query(database, query)
+	if len(rows) == 0 {
+		return 0
+	}
+	n, ok := rows[0][1].(float64)
+	if !ok {
+		s.t.Fatalf("%s: %v, want a number", query, rows)
+	}
+	return n
+}
+
+// Flux executes a query of Flux and returns its CSV.
+func (s *Server) Flux(query string) string {
+	s.t.Helper()
+	r, err := http.NewRequest(http.MethodPost, s.URL+"/api/v2/query", strings.NewReader(query))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/vnd.flux")
+	r.Header.Set("Accept", "application/csv")
+	client := http.Client{Timeout: time.Minute}
+	reply, err := client.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	text, err := io.ReadAll(reply.Body)
+	if err != nil || reply.StatusCode != http.StatusOK {
+		s.t.Fatalf("status %d: %s %v", reply.StatusCode, text, err)
+	}
+	return string(text)
+}
