@@ -26,6 +26,11 @@ build: ## build/oneway and the lab's tools
 	@mkdir -p $(BUILD)
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./exporter/cmd/oneway ./tests/lab/cmd/... ./tests/pulse/cmd/... && $(GO) build -trimpath -o $(BUILD)/oneway-demo ./tests/demo
 
+.PHONY: telegraf
+telegraf: ## build/oneway-telegraf and build/oneway-clock-telegraf: Telegraf's external plugins
+	@mkdir -p $(BUILD)
+	$(GO) build -C telegraf-plugins -trimpath -ldflags '$(LDFLAGS)' -o ../$(BUILD)/ ./cmd/...
+
 .PHONY: deps
 deps: ## install the Debian packages that tests and demo need; prints each with its reason
 	@tests/deps.sh test
@@ -66,13 +71,14 @@ lint: ## golangci-lint, gofumpt, go mod tidy, shell syntax
 	$(GO) run $(GOLANGCI) run ./...
 	cd grafana-dashboards && $(GO) vet ./...
 	cd tests/stack && $(GO) vet ./...
-	@test -z "$$($(GO) run $(GOFUMPT) -l exporter tests grafana-dashboards | tee /dev/stderr)"
+	cd telegraf-plugins && $(GO) vet -mod=readonly ./...
+	@test -z "$$($(GO) run $(GOFUMPT) -l exporter tests grafana-dashboards telegraf-plugins | tee /dev/stderr)"
 	$(GO) mod tidy -diff
-	bash -n tests/*.sh tests/stack/*.sh .ci/run
+	bash -n tests/*.sh tests/stack/*.sh telegraf-plugins/*.sh .ci/run
 
 .PHONY: fmt
 fmt: ## gofumpt in place
-	$(GO) run $(GOFUMPT) -w exporter tests grafana-dashboards
+	$(GO) run $(GOFUMPT) -w exporter tests grafana-dashboards telegraf-plugins
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (20s)
@@ -123,9 +129,10 @@ stack-test: ## the whole stack with real servers in containers, tests/stack/READ
 	@SMOKE='$(SMOKE)' KEEP='$(KEEP)' tests/stack/run.sh
 
 .PHONY: generate
-generate: ## METRICS.md and the dashboards' JSON
+generate: ## METRICS.md, the dashboards' JSON, and the lists in the READMEs of the Telegraf plugins
 	$(GO) generate ./...
 	cd grafana-dashboards && $(GO) generate ./...
+	cd telegraf-plugins && $(GO) generate ./...
 
 .PHONY: check-generated
 check-generated: generate ## fails if a generated file is not current

@@ -17,7 +17,7 @@ if [[ ! -x $out/telegraf ]]; then
     go get "github.com/influxdata/telegraf@v$version"
     mkdir -p "$out"
     # Built beside its place: an interrupted build leaves no program.
-    GOFLAGS=-mod=mod CGO_ENABLED=0 go build -trimpath -tags "$tags" -ldflags "-s -w -X github.com/influxdata/telegraf/internal.Version=$version" \
+    GOFLAGS=-mod=mod CGO_ENABLED=0 go build -tags "$tags" -ldflags "-s -w -X github.com/influxdata/telegraf/internal.Version=$version" \
       -o "$out/telegraf.new" github.com/influxdata/telegraf/cmd/telegraf
     mv "$out/telegraf.new" "$out/telegraf"
   } >"$work/log" 2>&1 || {

@@ -78,6 +78,7 @@ beside "tests: system, computing" nice -n 19 env GOMAXPROCS=1 "${test[@]}" -p 1 
 run "tests: system, measuring time" "${test[@]}" -p 2 -count=1 -timeout 25m "${measuring[@]}"
 both
 run "dashboards" go test -C grafana-dashboards -json -count=1 ./...
+run "telegraf plugins" go test -C telegraf-plugins -json -count=1 -timeout 15m ./...
 
 echo "== minutes"
 printf '%s\n' "${times[@]}"

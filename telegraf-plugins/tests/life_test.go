@@ -31,6 +31,7 @@ func ends(t *testing.T, pid int) {
 }
 
 func TestPluginEndsWithTelegraf(t *testing.T) {
+	t.Parallel()
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		w := telegrafWith(t, clockBinary, clockConf)
 		await.That(t, "points", func() bool { return len(w.metrics(t)) > 0 }, &w.log)
@@ -44,6 +45,7 @@ func TestPluginEndsWithTelegraf(t *testing.T) {
 }
 
 func TestTelegrafStartsAPluginAgainThatIsKilled(t *testing.T) {
+	t.Parallel()
 	w := telegrafWith(t, clockBinary, clockConf)
 	await.That(t, "points", func() bool { return len(w.metrics(t)) > 0 }, &w.log)
 	pid := w.plugin(t)
@@ -66,6 +68,7 @@ func TestTelegrafStartsAPluginAgainThatIsKilled(t *testing.T) {
 }
 
 func TestPluginEndsWithStandardInputAndBySignal(t *testing.T) {
+	t.Parallel()
 	config := write(t, "plugin.conf", clockConf)
 	for _, byHand := range []func(*exec.Cmd, io.Closer) error{
 		func(_ *exec.Cmd, in io.Closer) error { return in.Close() },
@@ -94,6 +97,7 @@ func TestPluginEndsWithStandardInputAndBySignal(t *testing.T) {
 
 // TestATelegrafThatDoesNotReadStopsNothing stops Telegraf: the pipes fill, and the agent inside of the plugin must measure on.
 func TestATelegrafThatDoesNotReadStopsNothing(t *testing.T) {
+	t.Parallel()
 	a, b, nobody := freePort(t), freePort(t), freePort(t)
 	_, url := agent(t, fmt.Sprintf("clock: {source: static, bound: 1ms}\nreflector: {listen: [\"127.0.0.1:%d\"]}\n", b))
 	// Telegraf's store is away, and its buffer too small: it drops metrics, which the plugin does not notice.
@@ -160,6 +164,7 @@ func reflected(t *testing.T, url string) float64 {
 }
 
 func TestWrongConfigurationIsOneLineWithThePlace(t *testing.T) {
+	t.Parallel()
 	agentFile := write(t, "oneway.yml", "paths:\n  - name: a\n    peer: b\n    probes: [{type: stamp, interval: 0s}]\n")
 	for _, c := range []struct{ plugin, config, want string }{
 		{pluginBinary, fmt.Sprintf("[[inputs.oneway]]\nconfig_file = %q\n", agentFile), "FILE: inputs.oneway: " + agentFile + ":4:38: paths[0].probes[0].interval is 0s; it must be between 100µs and 1h0m0s"},
@@ -187,6 +192,7 @@ func TestWrongConfigurationIsOneLineWithThePlace(t *testing.T) {
 }
 
 func TestAnAttachedAgentThatIsDownIsAPointAndAnError(t *testing.T) {
+	t.Parallel()
 	port := freePort(t)
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	w := telegrafWith(t, pluginBinary, fmt.Sprintf("[[inputs.oneway]]\nurl = \"http://%s\"\ninterval = \"1s\"\n", address))
@@ -205,6 +211,7 @@ func TestAnAttachedAgentThatIsDownIsAPointAndAnError(t *testing.T) {
 
 // TestClockPluginDeliversTheTrack has a receiver that reports its positions with their times.
 func TestClockPluginDeliversTheTrack(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -265,6 +272,7 @@ func receiver(c net.Conn) {
 
 // TestAThousandPaths logs the processor time and the memory that the plugin needs.
 func TestAThousandPaths(t *testing.T) {
+	t.Parallel()
 	const paths = 1000
 	port := freePort(t)
 	agent(t, fmt.Sprintf("clock: {source: static, bound: 1ms}\nreflector: {listen: [\"127.0.0.1:%d\"]}\n", port))

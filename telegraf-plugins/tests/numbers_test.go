@@ -94,6 +94,7 @@ func (r *recording) count() int {
 // TestTelegrafHasTheNumbersOfTheScrape compares what Telegraf writes with the same replies of the agent, by a conversion of
 // its own.
 func TestTelegrafHasTheNumbersOfTheScrape(t *testing.T) {
+	t.Parallel()
 	a, b, nobody := freePort(t), freePort(t), freePort(t)
 	agent(t, pathsConf(b, a, nobody))
 	_, url := agent(t, pathsConf(a, b, nobody))
@@ -224,6 +225,7 @@ func key(field string, labels map[string]string) string {
 
 // TestEmbeddedAgentDeliversEachIntervalAndNothingVanishes runs the agent inside of the plugin.
 func TestEmbeddedAgentDeliversEachIntervalAndNothingVanishes(t *testing.T) {
+	t.Parallel()
 	a, b, nobody := freePort(t), freePort(t), freePort(t)
 	agent(t, pathsConf(b, a, nobody))
 	w := telegrafWith(t, pluginBinary, fmt.Sprintf("[[inputs.oneway]]\nconfig_file = %q\ninterval = \"1s\"\n", write(t, "oneway.yml", pathsConf(a, b, nobody))))

@@ -8,6 +8,7 @@ import (
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/collect"
 	"oneway.example/exporter/output"
+	"oneway.example/exporter/outputs"
 	"oneway.example/exporter/point"
 	"oneway.example/exporter/point/series"
 	"oneway.example/exporter/probes"
@@ -36,7 +37,7 @@ type Agent struct {
 func New(o Options) (*Agent, error) {
 	sink := promsink.New(promsink.Options{})
 	a := &Agent{}
-	o.Agent.Types, o.Agent.Light = probes.All(), stamp.Light
+	o.Agent.Types, o.Agent.Light, o.Agent.Outputs = probes.All(), stamp.Light, outputs.All()
 	o.Agent.Sink, o.Agent.Series, o.Agent.Log = sink, series.Of(sink), o.Log
 	o.Agent.Notify = func(string) {} // Telegraf is the service, not this process
 	o.Agent.Output = func(env output.Env) output.Output { return &toTelegraf{a, env, o.Collect} }

@@ -20,7 +20,9 @@ func Load(name string, into any, file string) error {
 	if err != nil {
 		return fmt.Errorf("the configuration cannot be read: %w", err)
 	}
-	var tables map[string]map[string][]toml.Primitive
+	var tables struct {
+		Inputs map[string][]toml.Primitive `toml:"inputs"`
+	}
 	text := os.Expand(string(content), func(key string) string {
 		return strings.NewReplacer(`"`, `\"`, `\`, `\\`).Replace(os.Getenv(key))
 	})
@@ -28,7 +30,7 @@ func Load(name string, into any, file string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %s", file, strings.TrimPrefix(syntax(err), "toml: "))
 	}
-	own := tables["inputs"][name]
+	own := tables.Inputs[name]
 	switch {
 	case len(own) == 0:
 		return fmt.Errorf("%s: has no [[inputs.%s]]", file, name)

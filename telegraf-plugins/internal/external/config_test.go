@@ -37,12 +37,12 @@ func TestMistakesAreFound(t *testing.T) {
 		"":                                        "has no [[inputs.x]]",
 		"[[outputs.x]]":                           "has no [[inputs.x]]",
 		"[[inputs.x]]\n[[inputs.x]]":              "has 2 [[inputs.x]]; one process runs one of them",
-		"[[inputs.x]]\n[[inputs.y]]\na = 1":       "inputs.y is no option of inputs.x; -sample_config prints all",
+		"[[inputs.x]]\n[[inputs.y]]\na = 1":       "inputs.y.a is no option of inputs.x; -sample_config prints all",
 		"[[inputs.x]]\nnam = 1":                   "inputs.x.nam is no option of inputs.x; -sample_config prints all",
 		"[[inputs.x]]\n[inputs.x.tabel]\na = 1":   "inputs.x.tabel is no option of inputs.x; -sample_config prints all",
 		"[[inputs.x]]\nsize = \"1\"":              "incompatible types",
 		"[[inputs.x]]\nname = \"a\nb\"":           "line 2 (last key",
-		"interval = 1\n[[inputs.x]]\nname = \"\"": "interval",
+		"interval = 1\n[[inputs.x]]\nname = \"\"": "interval is no option of inputs.x",
 	} {
 		file := filepath.Join(t.TempDir(), "x.conf")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -1,3 +1,5 @@
+//go:generate go run ../../../internal/readme .
+
 // Package oneway is Telegraf's input plugin oneway: one-way delay, loss, throughput and queues of network paths, measured by an
 // agent inside of the plugin or read from a running agent.
 package oneway
@@ -37,8 +39,8 @@ type Oneway struct {
 	PasswordFile string          `toml:"password_file"`
 	Interval     config.Duration `toml:"interval"`
 	Timeout      config.Duration `toml:"timeout"`
-	FirstRows    config.Duration `toml:"first_packets"`
-	MaxRows      int             `toml:"max_packets"`
+	FirstRows    config.Duration `toml:"first_rows"`
+	MaxRows      int             `toml:"max_rows"`
 	TestSocket   string          `toml:"test_socket"`
 	tls.ClientConfig
 
@@ -60,7 +62,7 @@ type source interface {
 func New() *Oneway {
 	return &Oneway{
 		Interval: config.Duration(10 * time.Second), Timeout: config.Duration(5 * time.Second),
-		FirstRows: config.Duration(10 * time.Second), MaxRows: 20_000, failed: make(chan error, 1),
+		FirstRows: config.Duration(5 * time.Second), MaxRows: 20_000, failed: make(chan error, 1),
 	}
 }
 

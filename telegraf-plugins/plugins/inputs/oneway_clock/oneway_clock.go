@@ -1,3 +1,5 @@
+//go:generate go run ../../../internal/readme . Clock "Pulse and receiver"
+
 // Package oneway_clock is Telegraf's input plugin oneway_clock: the error bound of this host's clock, its pulse per second, and
 // its GNSS receiver with position and speed.
 package oneway_clock //nolint:revive // Telegraf's plugins have the name of their directory
