@@ -1,4 +1,4 @@
-// Package rules tests the rules of deploy/prometheus: with promtool, and by
+// Package rules tests the rules and scrape files of deploy/prometheus and deploy/unscraped: with promtool, in servers, and by
 // comparing every name in rules and dashboards with the exporter's table.
 package rules
 

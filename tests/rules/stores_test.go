@@ -91,13 +91,20 @@ paths:
 // startAgent returns where the agent serves its metrics.
 func startAgent(t *testing.T) string {
 	t.Helper()
+	return startAgentOf(t, fmt.Sprintf(agentConfig, freeAddress(t)))
+}
+
+// startAgentOf is startAgent with a configuration.
+func startAgentOf(t *testing.T, configuration string) (metrics string) {
+	t.Helper()
 	dir := t.TempDir()
 	binary, config, metrics := filepath.Join(dir, "oneway"), filepath.Join(dir, "agent.yml"), freeAddress(t)
 	run(t, "go", "build", "-o", binary, "oneway.example/exporter/cmd/oneway")
-	if err := os.WriteFile(config, fmt.Appendf(nil, agentConfig, freeAddress(t)), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(configuration), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	start(t, binary, "agent", "--test.socket=", "--config.file="+config, "--web.listen-address="+metrics)
+	ipv6 := strings.Replace(metrics, "127.0.0.1", "[::1]", 1) // the agents at the peers of its paths are itself
+	start(t, binary, "agent", "--test.socket=", "--config.file="+config, "--web.listen-address="+metrics, "--web.listen-address="+ipv6)
 	return metrics
 }
 
