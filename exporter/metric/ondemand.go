@@ -1,9 +1,11 @@
 package metric
 
-var onDemandGroup = &Group{Title: "On-demand probes"}
+var (
+	onDemandGroup = &Group{Title: "On-demand probes"}
+	replyGroup    = &Group{Title: "Replies of on-demand probes"}
+)
 
-// On-demand probes. The names of the families of a reply, beside those of a path, are those of blackbox_exporter: its
-// users' rules and dashboards read them. /metrics has none of these.
+// On-demand probes.
 var (
 	// OnDemandRequests is oneway_on_demand_requests_total.
 	OnDemandRequests = onDemandGroup.add(Desc{
@@ -30,26 +32,31 @@ var (
 		Help:   "Measurements of /probe that run now.",
 		Absent: "Without a section on_demand.",
 	})
+)
+
+// Families of a reply, beside those of a path. The names are those of blackbox_exporter, whose users' rules and dashboards read
+// them. They are in no sink but the request's own: neither in /metrics nor in an output.
+var (
 	// OnDemandSuccess is probe_success.
-	OnDemandSuccess = onDemandGroup.add(Desc{
+	OnDemandSuccess = replyGroup.add(Desc{
 		Name: "probe_success", Kind: Gauge, Source: "blackbox_exporter",
 		Help:   "1 if a valid reply to at least one test packet was received, else 0. Only in the replies of /probe.",
 		Absent: "In /metrics.",
 	})
 	// OnDemandDuration is probe_duration_seconds.
-	OnDemandDuration = onDemandGroup.add(Desc{
+	OnDemandDuration = replyGroup.add(Desc{
 		Name: "probe_duration_seconds", Kind: Gauge, Source: "blackbox_exporter",
 		Help:   "Duration of the request, in seconds: waiting, name resolution and measuring. Only in the replies of /probe.",
 		Absent: "In /metrics.",
 	})
 	// OnDemandLoss is probe_loss_ratio.
-	OnDemandLoss = onDemandGroup.add(Desc{
+	OnDemandLoss = replyGroup.add(Desc{
 		Name: "probe_loss_ratio", Kind: Gauge, Source: "RFC 7680 section 4.1",
 		Help:   "Lost round trips by all with a known outcome; 1 if there are none, for example because the name does not resolve. Only in the replies of /probe.",
 		Absent: "In /metrics.",
 	})
 	// OnDemandFailure is probe_failure_info.
-	OnDemandFailure = onDemandGroup.add(Desc{
+	OnDemandFailure = replyGroup.add(Desc{
 		Name: "probe_failure_info", Kind: Gauge, Labels: []string{ReasonL}, Source: "design, invariant 2",
 		Help:   "Always 1; why probe_success is 0. Only in the replies of /probe.",
 		Absent: "In /metrics, and if probe_success is 1.",

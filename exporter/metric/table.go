@@ -99,6 +99,6 @@ func (g *Group) add(d Desc) *Desc {
 func Groups() []Group {
 	return []Group{
 		*probeGroup, *packetGroup, *delayGroup, *voiceGroup, *runGroup, *loadGroup,
-		*workingGroup, *sizeSweepGroup, *capacityGroup, *tcpGroup, *clockGroup, *pulseGroup, *loadServerGroup, *outputGroup, *onDemandGroup, *selfGroup,
+		*workingGroup, *sizeSweepGroup, *capacityGroup, *tcpGroup, *clockGroup, *pulseGroup, *loadServerGroup, *outputGroup, *onDemandGroup, *replyGroup, *selfGroup,
 	}
 }

@@ -172,6 +172,11 @@ func places() map[string][]place {
 			{name: "oneway_output", labels: "output"},
 			{name: "oneway_output_result", labels: "output result"},
 		},
+		// The replies of on-demand probes go to no output.
+		"On-demand probes": {
+			{name: "oneway_on_demand"},
+			{name: "oneway_on_demand_result", labels: "result"},
+		},
 		"Self": {
 			{name: "oneway_agent"},
 			{name: "oneway_agent_host", labels: "event"},

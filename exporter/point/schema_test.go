@@ -10,10 +10,15 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// families lists all families.
+// families lists all families of an agent. Those of the replies of on-demand probes, which have another prefix, go to no
+// output.
 func families() (all []*metric.Desc) {
 	for _, g := range metric.Groups() {
-		all = append(all, g.Descs...)
+		for _, d := range g.Descs {
+			if strings.HasPrefix(d.Name, Prefix) {
+				all = append(all, d)
+			}
+		}
 	}
 	return all
 }
