@@ -38,6 +38,7 @@ end() {
 tests/deps.sh stack
 export ONEWAY_STACK_RUN=$$ CGO_ENABLED=0
 go build -trimpath -o "$out/../oneway" ./exporter/cmd/oneway
+go build -trimpath -o "$out/" ./tests/pulse/cmd/oneway-pulse
 go build -C tests/stack -trimpath -o "$out/link" ./link
 prometheus=3.16.0
 if [[ $ONEWAY_STACK_SMOKE != 1 && ! -x build/prometheus-$prometheus/prometheus ]]; then

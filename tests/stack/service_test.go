@@ -30,15 +30,16 @@ func labels() map[string]string { return map[string]string{label: os.Getenv("ONE
 // spec is a container to start.
 type spec struct {
 	name string
-	// image is a directory of images, with the file of build/ that is its program; none: the base.
-	image, program string
-	networks       []string
-	command        []string
-	env            map[string]string
-	files          map[string]string
-	ports          []string
-	// admin is for hosts that change their interfaces.
-	admin bool
+	// image is a directory of images, none: the base; programs are the files of the checkout that its Dockerfile copies.
+	image    string
+	programs []string
+	networks []string
+	command  []string
+	env      map[string]string
+	files    map[string]string
+	ports    []string
+	// admin is for a host that changes its interfaces, pulse for one with the emulated pulse (tests/pulse).
+	admin, pulse bool
 }
 
 // service is a started container.
@@ -70,6 +71,11 @@ func (s spec) start(t *testing.T) *service {
 			if s.admin {
 				c.CapAdd = []string{"NET_ADMIN", "NET_RAW", "SYS_NICE"}
 			}
+			if s.pulse {
+				// Not privileged, which asks for all capabilities: dockerd itself may not have them.
+				c.CapAdd = append(c.CapAdd, "SYS_ADMIN", "SYS_PTRACE", "SYS_TIME", "MKNOD")
+				c.SecurityOpt = []string{"seccomp=unconfined"}
+			}
 		},
 	}
 	for _, n := range s.networks {
@@ -79,7 +85,7 @@ func (s spec) start(t *testing.T) *service {
 		request.Image, request.FromDockerfile = "", s.build(t)
 	}
 	for path, text := range s.files {
-		request.Files = append(request.Files, testcontainers.ContainerFile{Reader: strings.NewReader(text), ContainerFilePath: path, FileMode: 0o644})
+		request.Files = append(request.Files, testcontainers.ContainerFile{Reader: strings.NewReader(text), ContainerFilePath: path, FileMode: 0o600})
 	}
 	c, err := testcontainers.GenericContainer(t.Context(), testcontainers.GenericContainerRequest{ContainerRequest: request, Started: true})
 	started := &service{c, s.name}
@@ -92,20 +98,21 @@ func (s spec) start(t *testing.T) *service {
 	return started
 }
 
-// build makes the context of an image, of its directory and its program.
+// build makes the context of an image, of its directory and its programs.
 func (s spec) build(t *testing.T) testcontainers.FromDockerfile {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("images", s.image))); err != nil {
 		t.Fatal(err)
 	}
-	from := filepath.Join(root, "build", s.program)
-	program, err := os.ReadFile(from)
-	if err != nil {
-		t.Fatalf("%v: run \"make stack-test\", which builds it", err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, filepath.Base(from)), program, 0o755); err != nil {
-		t.Fatal(err)
+	for _, name := range s.programs {
+		program, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatalf("%v: run \"make stack-test\", which builds it", err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(name)), program, 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return testcontainers.FromDockerfile{Context: dir, Repo: "oneway-stack/" + s.image, Tag: "latest", KeepImage: true}
 }

@@ -6,13 +6,13 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
-	"github.com/testcontainers/testcontainers-go/network"
 )
 
 // stack is everything that runs.
@@ -23,17 +23,26 @@ type stack struct {
 	alertmanager        *service
 	stores              []*store
 	alerts              *webhook
+	// configA is the configuration of a without load tests.
+	configA string
 }
 
-// agentConfig: both hosts read this machine's clock.
+// agentConfig: both hosts read this machine's clock, which their own daemons measure by their own pulses.
 const agentConfig = `version: 1
-clock: {source: static, bound: 20us}
+clock:
+  source: chrony
+  gpsd: {address: "127.0.0.1:2947", device: /dev/gnss0}
+  pps: {device: /dev/pps0}
 state_dir: /var/lib/oneway
 reflector: {listen: ["%s:862"]}
-paths:
+%spaths:
   - name: %s
     peer: "%s"
     probes: [{type: stamp, interval: 50ms}]
+`
+
+// loadServer is the remote end of load tests.
+const loadServer = `load_server: {listen: [":8620"], tokens_file: tokens}
 `
 
 const (
@@ -51,17 +60,22 @@ const (
 func raise(t *testing.T) *stack {
 	t.Helper()
 	s := &stack{}
-	s.monitoring, _, s.gateway = newNetwork(t)
-	client, clientNet, _ := newNetwork(t)
-	server, serverNet, _ := newNetwork(t)
+	s.monitoring, _, s.gateway = newNetwork(t, "1-servers")
+	client, clientNet, _ := newNetwork(t, "2-link-of-a")
+	server, serverNet, _ := newNetwork(t, "3-link-of-b")
 	s.link = spec{
-		name: "link", image: "link", program: "stack/link", networks: []string{client, server, s.monitoring}, admin: true, ports: []string{"8080/tcp"},
+		name: "link", image: "link", programs: []string{"build/stack/link"}, networks: []string{client, server, s.monitoring}, admin: true, ports: []string{"8080/tcp"},
 		env:   map[string]string{"CLIENT_NET": clientNet, "SERVER_NET": serverNet, "PROFILE": "/stack/first.yaml"},
 		files: map[string]string{"/stack/first.yaml": healthy},
 	}.start(t)
 	s.link.serves(t, "8080", "/counts")
-	s.b = agent("b", server, serverNet, addressB, s.monitoring, fmt.Sprintf(agentConfig, addressB, pathB, addressA)).start(t)
-	s.a = agent("a", client, clientNet, addressA, s.monitoring, fmt.Sprintf(agentConfig, addressA, pathA, addressB)).start(t)
+	tokens, token := newToken(t)
+	b := agent("b", server, serverNet, addressB, s.monitoring, fmt.Sprintf(agentConfig, addressB, loadServer, pathB, addressA))
+	b.files["/stack/tokens"] = tokens
+	s.configA = fmt.Sprintf(agentConfig, addressA, "", pathA, addressB)
+	a := agent("a", client, clientNet, addressA, s.monitoring, s.configA)
+	a.files["/stack/token"] = token
+	s.a, s.b = a.start(t), b.start(t)
 	for _, h := range []*service{s.a, s.b} {
 		h.serves(t, "9862", "/-/healthy")
 	}
@@ -74,38 +88,72 @@ func raise(t *testing.T) *stack {
 // agent is a host with an agent; subnet is that of its network to the link.
 func agent(name, linkNetwork, subnet, address, monitoring, config string) spec {
 	return spec{
-		name: name, image: "agent", program: "oneway", networks: []string{linkNetwork, monitoring}, admin: true, ports: []string{"9862/tcp"},
-		env:   map[string]string{"LINK_NET": subnet, "LINK_ADDRESS": address + "/24"},
-		files: map[string]string{"/stack/oneway.yml": config},
+		name: name, image: "agent", networks: []string{linkNetwork, monitoring}, admin: true, pulse: true,
+		programs: []string{"build/oneway", "build/stack/oneway-pulse", "tests/pulse/host/start.sh", "tests/pulse/host/chrony.conf"},
+		ports:    []string{"9862/tcp", "9863/tcp"},
+		env:      map[string]string{"LINK_NET": subnet, "LINK_ADDRESS": address + "/24"},
+		files:    map[string]string{"/stack/oneway.yml": config},
 	}
 }
 
-// newNetwork makes a bridge, until the test ends.
-func newNetwork(t *testing.T) (name, subnet, gateway string) {
+// newToken is a token for load tests: the line of the load server's file, and the client's file.
+func newToken(t *testing.T) (tokens, token string) {
 	t.Helper()
-	n, err := network.New(t.Context(), network.WithLabels(labels()))
+	dir := t.TempDir()
+	cmd := exec.Command(filepath.Join(root, "build/oneway"), "token", "new", "--name=a", "--file="+dir+"/tokens", "--out="+dir+"/token")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v: %s", cmd.Args, err, out)
+	}
+	for name, into := range map[string]*string{"tokens": &tokens, "token": &token} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		*into = string(text)
+	}
+	return tokens, token
+}
+
+// reconfigure lets agent a run with another configuration, which it must accept.
+func (s *stack) reconfigure(t *testing.T, config string) {
+	t.Helper()
+	if err := s.a.CopyToContainer(t.Context(), []byte(config), "/stack/oneway.yml", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.a.run(t, "/stack/oneway", "check-config", "/stack/oneway.yml")
+	s.a.run(t, "pkill", "-HUP", "-x", "oneway")
+}
+
+// newNetwork makes a bridge, until the test ends. Docker publishes a container's ports in its network whose name is the
+// first in the alphabet.
+func newNetwork(t *testing.T, name string) (full, subnet, gateway string) {
+	t.Helper()
+	n, err := testcontainers.GenericNetwork(t.Context(), testcontainers.GenericNetworkRequest{
+		NetworkRequest: testcontainers.NetworkRequest{Name: "oneway-stack-" + os.Getenv("ONEWAY_STACK_RUN") + "-" + name, Driver: "bridge", Labels: labels()},
+	})
 	if err != nil {
-		t.Fatalf("network: %v", err)
+		t.Fatalf("network %s: %v", name, err)
 	}
 	t.Cleanup(func() {
 		if keep() {
 			return
 		}
 		if err := n.Remove(context.Background()); err != nil {
-			t.Errorf("network: %v", err)
+			t.Errorf("network %s: %v", name, err)
 		}
 	})
+	full = n.(*testcontainers.DockerNetwork).Name
 	docker, err := testcontainers.NewDockerClientWithOpts(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer docker.Close()
-	found, err := docker.NetworkInspect(t.Context(), n.ID, client.NetworkInspectOptions{})
+	found, err := docker.NetworkInspect(t.Context(), full, client.NetworkInspectOptions{})
 	if err != nil || len(found.Network.IPAM.Config) == 0 {
-		t.Fatalf("network %s: %v, want one with a subnet: %v", n.Name, found.Network.IPAM.Config, err)
+		t.Fatalf("network %s: %v, want one with a subnet: %v", full, found.Network.IPAM.Config, err)
 	}
 	c := found.Network.IPAM.Config[0]
-	return n.Name, c.Subnet.String(), c.Gateway.String()
+	return full, c.Subnet.String(), c.Gateway.String()
 }
 
 // setLink changes the link between the agents.

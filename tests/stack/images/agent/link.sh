@@ -4,4 +4,5 @@ set -eu
 link=$(ip -o route show "$LINK_NET" | sed -n 's/.* dev \([^ ]*\) .*/\1/p')
 ethtool -K "$link" tx off tso off gso off gro off >/dev/null
 ip address add "$LINK_ADDRESS" dev "$link"
-exec /stack/oneway agent --config.file=/stack/oneway.yml --web.listen-address=:9862
+export PULSE_CONTROL=:9863
+exec /bin/sh /pulse/start.sh /stack/oneway agent --config.file=/stack/oneway.yml --web.listen-address=:9862
