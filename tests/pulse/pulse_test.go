@@ -1,6 +1,7 @@
 package pulse_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,13 @@ import (
 
 func TestMain(m *testing.M) {
 	pulse.Shim()
+	if device := os.Getenv(childDevice); device != "" {
+		if err := child(device); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 
