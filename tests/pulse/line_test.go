@@ -151,8 +151,9 @@ func TestErrorsAreThoseOfTheKernel(t *testing.T) {
 		binary.NativeEndian.PutUint32(b[4:], mode)
 		return b
 	}
+	// timeout is struct pps_fdata, which ends with it.
 	timeout := func(at int, ns uint32) ram {
-		b := make(ram, 64)
+		b := make(ram, at+16)
 		binary.NativeEndian.PutUint32(b[at+8:], ns)
 		return b
 	}
@@ -174,9 +175,9 @@ func TestErrorsAreThoseOfTheKernel(t *testing.T) {
 		{"an edge that it lacks", setParams, params(captureBoth), false, false, unix.EINVAL},
 		{"no memory with them", setParams, make(ram, 39), false, false, unix.EFAULT},
 		{"fetch at once", fetch, make(ram, 64), true, false, 0},
-		{"less than a tick", fetch, timeout(infoSize, 3_999_999), true, false, 0},
-		{"a timeout", fetch, timeout(infoSize, 5_000_000), true, false, unix.ETIMEDOUT},
-		{"that of a 32-bit program", fetch, timeout(infoSizeCompat, 5_000_000), true, true, unix.ETIMEDOUT},
+		{"less than a tick", fetch, timeout(48, 3_999_999), true, false, 0},
+		{"a timeout", fetch, timeout(48, 5_000_000), true, false, unix.ETIMEDOUT},
+		{"that of a 32-bit program", fetch, timeout(44, 5_000_000), true, true, unix.ETIMEDOUT},
 		{"fetch without memory", fetch, make(ram, 63), true, false, unix.EFAULT},
 		{"kernel consumer", bind, make(ram, 12), false, false, unix.EOPNOTSUPP},
 		{"no PPS command", 0xa6, make(ram, 64), false, false, unix.ENOTTY},
@@ -206,7 +207,7 @@ func TestCompensationIsAdded(t *testing.T) {
 	}
 	l.assert(time.Unix(1_800_000_000, 999_000_000))
 	for _, compat := range []bool{false, true} {
-		data := make(ram, 64)
+		data := make(ram, map[bool]int{false: 64, true: 60}[compat])
 		if errno := d.ioctl(call{command: fetch, memory: data, compat: compat}); errno != 0 {
 			t.Fatal(errno)
 		}

@@ -37,17 +37,23 @@ func child(device string) error {
 	}
 	able, err := unix.IoctlGetUint32(fd, unix.PPS_GETCAP)
 	fmt.Printf("device: %#x %v\n", able, err)
+	var errno unix.Errno
+	for range 2 { // there may be a pulse in one
+		if _, errno = fetch(fd, unix.PPSKTime{Nsec: 20_000_000}); errno != 0 {
+			break
+		}
+	}
+	fmt.Println("20 ms:", errno)
 	var threads sync.WaitGroup
 	for range 8 {
 		threads.Go(func() {
 			for {
-				data := unix.PPSFData{Timeout: unix.PPSKTime{Flags: 1}} // PPS_TIME_INVALID: no timeout
-				_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.PPS_FETCH, uintptr(unsafe.Pointer(&data)))
+				sequence, errno := fetch(fd, unix.PPSKTime{Flags: 1}) // PPS_TIME_INVALID: no timeout
 				if errno != 0 {
 					fmt.Println("end:", errno)
 					return
 				}
-				fmt.Println("pulse", data.Info.Assert_sequence)
+				fmt.Println("pulse", sequence)
 			}
 		})
 	}
@@ -55,10 +61,26 @@ func child(device string) error {
 	return nil
 }
 
+func fetch(fd int, timeout unix.PPSKTime) (sequence uint32, errno unix.Errno) {
+	data := unix.PPSFData{Timeout: timeout}
+	_, _, errno = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.PPS_FETCH, uintptr(unsafe.Pointer(&data)))
+	return data.Info.Assert_sequence, errno
+}
+
 // lines are those of a child's output.
 type lines struct {
 	*bufio.Scanner
 	t *testing.T
+}
+
+// begin reads what a child prints before its threads.
+func begin(t *testing.T, out io.Reader) lines {
+	t.Helper()
+	l := lines{bufio.NewScanner(out), t}
+	l.expect("null: inappropriate ioctl for device") // the kernel's reply
+	l.expect("device: 0x1111 <nil>")
+	l.expect("20 ms: connection timed out")
+	return l
 }
 
 func (l lines) expect(want string) {
@@ -103,37 +125,41 @@ func childCommand(device string, name string, args ...string) (*exec.Cmd, io.Rea
 	return cmd, out, err
 }
 
+// A 32-bit program has its timeout elsewhere.
 func TestWaitEndsWithAnErrorWhenTheDeviceEnds(t *testing.T) {
 	needRoot(t)
 	t.Parallel()
-	device := filepath.Join(t.TempDir(), "pps7")
-	d, err := pulse.Create(device, pulse.Settings{}, 1, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd, out, err := childCommand(device, "/proc/self/exe")
-	if err == nil {
-		err = d.Start(cmd)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := lines{bufio.NewScanner(out), t}
-	l.expect("null: inappropriate ioctl for device") // the kernel's reply
-	l.expect("device: 0x1111 <nil>")
-	l.pulses(2)
-	if err := d.Set(pulse.Settings{Stopped: true}); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Close(); err != nil {
-		t.Error(err)
-	}
-	l.ends(unix.ENOSYS)
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Lstat(device); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the node remains: %v", err)
+	for _, goarch := range architectures() {
+		t.Run(goarch, func(t *testing.T) {
+			t.Parallel()
+			device := filepath.Join(t.TempDir(), "pps7")
+			d, err := pulse.Create(device, pulse.Settings{}, 1, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd, out, err := childCommand(device, compile(t, "oneway.example/tests/pulse", goarch))
+			if err == nil {
+				err = d.Start(cmd)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := begin(t, out)
+			l.pulses(2)
+			if err := d.Set(pulse.Settings{Stopped: true}); err != nil {
+				t.Fatal(err)
+			}
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+			l.ends(unix.ENOSYS)
+			if err := cmd.Wait(); err != nil {
+				t.Error(err)
+			}
+			if _, err := os.Lstat(device); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the node remains: %v", err)
+			}
+		})
 	}
 }
 
@@ -164,9 +190,7 @@ func TestWaitEndsWithAnErrorWhenTheLauncherIsKilled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := lines{bufio.NewScanner(out), t}
-		l.expect("null: inappropriate ioctl for device")
-		l.expect("device: 0x1111 <nil>")
+		l := begin(t, out)
 		l.pulses(1)
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
