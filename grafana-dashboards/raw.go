@@ -157,7 +157,9 @@ type cell struct {
 	title, expr, unit string
 	// bytes converts a tag in bytes per second to bits per second; InfluxQL does not calculate with tags.
 	bytes bool
-	own   props
+	// text: a value that is no number is no dash but the noValue text in own.
+	text bool
+	own  props
 }
 
 // rawCells is a table with a row per point.
@@ -175,6 +177,9 @@ func rawCells(t text, s selection, cs ...cell) *tablepanel.PanelBuilder {
 		s.columns = append(s.columns, as(c.expr, column))
 		order[c.title] = i
 		own := dashes()
+		if c.text {
+			own = nil
+		}
 		if c.unit != "" {
 			own = append(own, prop("unit", c.unit))
 		}

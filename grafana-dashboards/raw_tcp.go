@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strconv"
+
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 
@@ -43,24 +45,29 @@ func trace(end, alias, expr string, more ...string) influxQuery {
 // ofFlow matches the series of an alias.
 func ofFlow(alias string) string { return "/^" + alias + " \\d+$/" }
 
+// rawTrace is a plot in which each of the first connections has a color of its own, the same on all panels.
 func rawTrace(t text, qs ...influxQuery) *timeseries.PanelBuilder {
-	return rawLines(t, qs...).Span(12).Height(9)
+	p := rawLines(t, qs...).Span(12).Height(9)
+	for i, c := range []string{blue, orange, green, purple, red, yellow, "dark-blue", "dark-orange", "dark-green", "dark-purple"} {
+		p.OverrideByRegexp("/ "+strconv.Itoa(i)+"$/", props{color(c)})
+	}
+	return p
 }
 
 func traceBytes() *timeseries.PanelBuilder {
 	return rawTrace(text{
 		"Bytes sent, acknowledged and read",
-		"Payload bytes of each connection since its begin: sent with retransmissions, acknowledged (Linux tcp_info, tcpi_bytes_sent, tcpi_bytes_acked), and read by the application of the receiver (dashed; its clock begins with its own end). The distance of sent and acknowledged is in flight or was retransmitted.",
+		"Payload bytes of each connection since its begin: sent with retransmissions, acknowledged (dotted; Linux tcp_info, tcpi_bytes_sent, tcpi_bytes_acked), and read by the application of the receiver (dashed; its clock begins with its own end). The distance of sent and acknowledged is in flight or was retransmitted.",
 		"decbytes", noTrace,
 	},
 		trace(point.SenderEnd, "sent", flow("sent_bytes")), trace(point.SenderEnd, "acknowledged", flow("acked_bytes")), trace(point.ReceiverEnd, "read", flow("payload_bytes")),
-	).OverrideByRegexp(ofFlow("read"), props{dashed()})
+	).OverrideByRegexp(ofFlow("read"), props{dashed()}).OverrideByRegexp(ofFlow("acknowledged"), props{dotted()})
 }
 
 func traceRate() *timeseries.PanelBuilder {
 	return rawTrace(text{
 		"Throughput by connection",
-		"Payload that the receiver's application read per second, in intervals of 1 s.",
+		"Payload that the receiver's application read per second, in intervals of 1 s; the last one is not complete.",
 		inBits, noTrace,
 	}, rawSeries(selection{
 		columns: []string{"8 * NON_NEGATIVE_DERIVATIVE(LAST(" + flow("payload_bytes") + "), 1s)"},
@@ -116,7 +123,7 @@ func traceLimits() *timeseries.PanelBuilder {
 	}
 	return rawTrace(text{
 		"What limited the sender",
-		"Share of each second in which the connection had data to send (busy), and in which the receive window (orange) or the send buffer (purple) stopped it; the rest of busy is the network (Linux tcp_info, tcpi_busy_time, tcpi_rwnd_limited, tcpi_sndbuf_limited).",
+		"Share of each second in which the connection had data to send (busy), and in which the receive window (orange) or the send buffer (purple) stopped it; the rest of busy is the network (the last second is not complete; Linux tcp_info, tcpi_busy_time, tcpi_rwnd_limited, tcpi_sndbuf_limited).",
 		"percentunit", noTrace,
 	}, share("busy", flow("busy_seconds")), share("receive window", flow("receive_window_limited_seconds")), share("send buffer", flow("send_buffer_limited_seconds"))).
 		Max(1).
@@ -127,7 +134,7 @@ func traceLimits() *timeseries.PanelBuilder {
 
 // bufferCellTable shows the results of one run of a buffer sweep.
 func bufferCellTable(b *boardBuilder) {
-	size := props{prop("custom.minWidth", 80)}
+	size := props{prop("unit", "bytes"), prop("decimals", 1), prop("noValue", "auto"), prop("custom.align", "right")}
 	rate := func(title, rank string) cell {
 		return cell{title: title, expr: "8 * " + fieldOf(metric.TCPSweepThroughput, rank), unit: inBits, own: props{prop("decimals", 2)}}
 	}
@@ -136,14 +143,15 @@ func bufferCellTable(b *boardBuilder) {
 	}
 	b.WithPanel(rawCells(text{
 		"Cells of the buffer sweep, $direction",
-		"Each combination of send buffer, receive buffer and congestion control of this run, sizes in bytes (auto: auto-tuning): quartiles of the throughput of its repetitions, quartiles of the sender's smoothed round-trip time, retransmitted share. Thesis figures 6.5 and 6.7.",
+		"Each combination of send buffer, receive buffer and congestion control of this run (auto: auto-tuning): quartiles of the throughput of its repetitions, quartiles of the sender's smoothed round-trip time, retransmitted share. Thesis figures 6.5 and 6.7.",
 		"none", "No completed run of the probe tcp_sweep with this ID",
 	}, selection{from: ofRun(metric.TCPSweepThroughput), where: inRun(is(name(metric.Direction), "$direction"))},
 		cell{title: "algorithm", expr: name(congestionControl)},
-		cell{title: "send", expr: name(sendBuffer), own: size},
-		cell{title: "receive", expr: name(receiveBuffer), own: size},
+		cell{title: "send", expr: name(sendBuffer), own: size, text: true},
+		cell{title: "receive", expr: name(receiveBuffer), own: size, text: true},
 		rate("throughput", "0.5"), rate("25 %", "0.25"), rate("75 %", "0.75"),
 		rtt("RTT", "0.5"), rtt("RTT 25 %", "0.25"), rtt("RTT 75 %", "0.75"),
 		cell{title: "retransmitted", expr: fieldOf(metric.TCPSweepRetransmitted, ""), unit: "percentunit", own: props{prop("decimals", 2)}},
-	).Height(12).WithTransformation(sortedBy("algorithm")))
+	).Height(7).WithTransformation(numberOf("receive")).WithTransformation(sortedBy("receive")).
+		WithTransformation(numberOf("send")).WithTransformation(sortedBy("send")).WithTransformation(sortedBy("algorithm")))
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/influxdata/influxql"
+	"go.yaml.in/yaml/v3"
 
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/point"
@@ -241,6 +243,39 @@ func TestPagesOfRawPointsAreLinkedBothWays(t *testing.T) {
 		raw := strings.HasPrefix(file, "raw_")
 		if got := board.Templating.List[0].Name; got != map[bool]string{true: influxVariable, false: "datasource"}[raw] {
 			t.Errorf("%s: the first variable is %s", file, got)
+		}
+	}
+}
+
+// The three files differ in authentication only; the pages use the language InfluxQL and their uid.
+func TestProvisionedInfluxDBHasTheUIDAndTheLanguageOfThePages(t *testing.T) {
+	for file, want := range map[string]string{"influxdb-1": "", "influxdb-2": "Token ${ONEWAY_INFLUXDB_TOKEN}", "influxdb-3": "Bearer ${ONEWAY_INFLUXDB_TOKEN}"} {
+		text, err := os.ReadFile("provisioning/datasources/" + file + ".yml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got struct {
+			Datasources []struct {
+				UID, Type string
+				JSONData  struct {
+					Version    string
+					DBName     string `yaml:"dbName"`
+					HeaderName string `yaml:"httpHeaderName1"`
+				} `yaml:"jsonData"`
+				Secure struct {
+					Header string `yaml:"httpHeaderValue1"`
+				} `yaml:"secureJsonData"`
+			}
+		}
+		if err := yaml.Unmarshal(text, &got); err != nil || len(got.Datasources) != 1 {
+			t.Fatalf("%s: %v, %+v", file, err, got)
+		}
+		d := got.Datasources[0]
+		if d.UID != influxUID || d.Type != influxType || d.JSONData.Version != "InfluxQL" || d.JSONData.DBName == "" {
+			t.Errorf("%s: %+v", file, d)
+		}
+		if d.Secure.Header != want || (d.JSONData.HeaderName == "Authorization") != (want != "") {
+			t.Errorf("%s: header %q, want %q", file, d.Secure.Header, want)
 		}
 	}
 }
