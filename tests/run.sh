@@ -69,13 +69,12 @@ test=(go test -json)
 # The store of tests/influx; they skip without it, and report the skip.
 tests/influx/influxdb1.sh || failed+=("build of InfluxDB 1.8")
 beside "tests: system, waiting" "${test[@]}" -p 2 -parallel 6 -count=1 -timeout 15m "${waiting[@]}"
-# The slowest of these packages wait, too.
-run "exporter: unit tests, race detector" env CGO_ENABLED=1 "${test[@]}" -p 4 -race -shuffle=on -timeout 10m ./exporter/...
+run "exporter: unit tests, race detector" env CGO_ENABLED=1 "${test[@]}" -race -shuffle=on -timeout 10m ./exporter/...
 # Under the race detector the simulated days have coarse steps.
 run "clock: simulated days" "${test[@]}" -count=1 -run 'TestBoundCovers|TestCoverage|TestSender|TestNothingIs' ./exporter/clock/chrony
 both
 beside "tests: system, computing" nice -n 19 env GOMAXPROCS=1 "${test[@]}" -p 1 -count=1 -timeout 20m "${computing[@]}"
-run "tests: system, measuring time" "${test[@]}" -p 2 -count=1 -timeout 25m "${measuring[@]}"
+run "tests: system, measuring time" "${test[@]}" -p 1 -count=1 -timeout 25m "${measuring[@]}"
 both
 run "dashboards" go test -C grafana-dashboards -json -count=1 ./...
 run "telegraf plugins" go test -C telegraf-plugins -json -count=1 -timeout 15m ./...
