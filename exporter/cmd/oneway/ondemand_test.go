@@ -25,9 +25,20 @@ import (
 // onDemandAgent runs an agent with a reflector and this section on_demand, in which %[1]s is the reflector's port.
 func onDemandAgent(t *testing.T, section string) (server *httptest.Server, reflector string) {
 	t.Helper()
+	server, reflector, _, _ = changingAgent(t, section)
+	return server, reflector
+}
+
+// changingAgent is onDemandAgent with a function that puts another text in place of the section, and one that ends the agent.
+func changingAgent(t *testing.T, section string) (server *httptest.Server, reflector string, change func(section string), end func()) {
+	t.Helper()
 	reflector = freeUDP(t)
 	port := reflector[strings.LastIndex(reflector, ":")+1:]
-	file := write(t, fmt.Sprintf("clock: {source: static, bound: 20us}\nreflector: {listen: [%q], rate_limit: {packets_per_second: 100000, burst: 100000}}\non_demand:\n", reflector)+fmt.Sprintf(section, port))
+	text := func(section string) string {
+		return fmt.Sprintf("clock: {source: static, bound: 20us}\nreflector: {listen: [%q], rate_limit: {packets_per_second: 100000, burst: 100000}}\n", reflector) +
+			strings.ReplaceAll(section, "%[1]s", port)
+	}
+	file := write(t, text("on_demand:\n"+section))
 	sink := promsink.New(promsink.Options{})
 	a, err := agent.New(agent.Options{ConfigFile: file, Types: probes.All(), Light: stamp.Light, Sink: sink, Notify: func(string) {}})
 	if err != nil {
@@ -39,15 +50,25 @@ func onDemandAgent(t *testing.T, section string) (server *httptest.Server, refle
 	server = httptest.NewServer(httpd.Handler(httpd.Options{
 		Source: a, Registry: httpd.NewRegistry(), Sink: sink, ProbeSink: func() httpd.ProbeSink { return promsink.New(promsink.Options{}) },
 	}))
-	t.Cleanup(func() {
-		server.Close()
+	end = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(func() {
+		server.Close()
+		end()
+	})
 	await.That(t, "the reflector listens", func() bool { s := a.Status(); return s.Reflector.Listening && s.OnDemand != nil })
-	return server, reflector
+	return server, reflector, func(section string) {
+		if err := os.WriteFile(file, []byte(text(section)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Reload(); err != nil {
+			t.Fatal(err)
+		}
+	}, end
 }
 
 // probed requests a measurement.
@@ -97,6 +118,47 @@ func TestAgentMeasuresOnDemand(t *testing.T) {
 	}
 	if status, body := probed(t, server, reflector, "slim"); status != http.StatusOK || strings.Contains(body, "oneway_voice") || !strings.Contains(body, "oneway_packets_lost_total") {
 		t.Errorf("slim: status %d\n%s", status, body)
+	}
+}
+
+func TestReloadAndEndOfAnAgentReachItsMeasurements(t *testing.T) {
+	const section = "on_demand:\n  targets: [127.0.0.0/8]\n  ports: [%[1]s]\n  target_pause: 0s\n"
+	const slow = section + "  modules: [{name: m, type: stamp, count: 100, interval: 100ms}]\n"
+	server, reflector, change, end := changingAgent(t, strings.TrimPrefix(slow, "on_demand:\n"))
+	begun := make(chan string, 2)
+	request := func() {
+		status, body := probed(t, server, reflector, "m")
+		begun <- fmt.Sprint(status, " ", strings.Contains(body, "probe_success 1"))
+	}
+	go request()
+	running := func() bool {
+		body, err := getPage(server.URL + "/metrics")
+		return err == nil && strings.Contains(body, "oneway_on_demand_probes_running 1\n")
+	}
+	await.That(t, "a measurement runs", running)
+	change(section + "  modules: [{name: other, type: stamp, count: 1, interval: 1ms, loss_timeout: 100ms}]\n")
+	for module, want := range map[string]int{"m": http.StatusForbidden, "other": http.StatusOK} {
+		if status, body := probed(t, server, reflector, module); status != want {
+			t.Errorf("module %s after a reload: status %d, want %d\n%s", module, status, want, body)
+		}
+	}
+	change("")
+	if status, _ := probed(t, server, reflector, "other"); status != http.StatusNotFound {
+		t.Errorf("without the section: status %d, want 404", status)
+	}
+	if body, err := getPage(server.URL + "/metrics"); err != nil || strings.Contains(body, "on_demand") {
+		t.Errorf("without the section there are series of it (%v)", err)
+	}
+	if got := <-begun; got != "200 true" {
+		t.Errorf("the measurement that ran during the reloads ended with %s", got)
+	}
+
+	change(slow)
+	go request()
+	await.That(t, "a measurement runs", running)
+	end()
+	if got := <-begun; got != "503 false" {
+		t.Errorf("at the end of the agent a measurement ended with %s", got)
 	}
 }
 
