@@ -50,10 +50,10 @@ both() {
 }
 
 # Of the system tests, those in one list wait for real time without measuring it: more of them at once than there are
-# processors. Those in the other list compute. All others, also new ones, measure time: without the race detector, with only
-# a process of low priority in the background, and two packages at once, which leave two processors idle for most of their time.
+# processors. Those in the other list compute. All others, also new ones, measure time: one package after another, without the
+# race detector, and with only a process of low priority in the background.
 # tests/bench has only benchmarks, which make bench-peers runs.
-waiting=(./tests/abuse ./tests/chronyconfig ./tests/faults)
+waiting=(./tests/abuse ./tests/chronyconfig ./tests/faults ./tests/influx ./tests/pulse ./tests/pulse/host ./tests/receiver)
 computing=(./tests/links ./tests/rules)
 benchmarks=(./tests/bench)
 system=$(go list ./tests/...) || exit 1
