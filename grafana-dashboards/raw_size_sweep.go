@@ -47,7 +47,7 @@ func rawSizeSweepBoard() *boardBuilder {
 		"none", noCells,
 	}, selection{from: ofRun(metric.SizeSweepReceived), where: inRun()},
 		cell{title: "direction", expr: name(metric.Direction)},
-		cell{title: sizeTitle, expr: name(metric.PacketBytesL), unit: inOctets, own: props{prop("decimals", 0)}},
+		cell{title: sizeTitle, expr: name(metric.PacketBytesL), unit: packetBytes, own: props{prop("decimals", 0), prop("custom.minWidth", 105)}},
 		cell{title: "packets/s", expr: name(metric.PacketRateL), own: props{prop("decimals", 0)}},
 		rate("sent", metric.SizeSweepSent), rate("received", metric.SizeSweepReceived),
 		cell{title: "loss", expr: fieldOf(metric.SizeSweepLoss, ""), unit: "percentunit", own: lossColors()},

@@ -57,7 +57,7 @@ func rawTrace(t text, qs ...influxQuery) *timeseries.PanelBuilder {
 func traceBytes() *timeseries.PanelBuilder {
 	return rawTrace(text{
 		"Bytes sent, acknowledged and read",
-		"Payload bytes of each connection since its begin: sent with retransmissions, acknowledged (dotted; Linux tcp_info, tcpi_bytes_sent, tcpi_bytes_acked), and read by the application of the receiver (dashed; its clock begins with its own end). The distance of sent and acknowledged is in flight or was retransmitted.",
+		"Payload bytes of each connection since its begin: sent with retransmissions, acknowledged (dotted; Linux tcp_info, tcpi_bytes_sent, tcpi_bytes_acked), and read by the application of the receiver (dashed; its clock begins with its own end). The distance of sent and acknowledged is outstanding, or was retransmitted.",
 		"decbytes", noTrace,
 	},
 		trace(point.SenderEnd, "sent", flow("sent_bytes")), trace(point.SenderEnd, "acknowledged", flow("acked_bytes")), trace(point.ReceiverEnd, "read", flow("payload_bytes")),
@@ -86,7 +86,7 @@ func traceWindow() *timeseries.PanelBuilder {
 		"none", noTrace,
 	},
 		trace(point.SenderEnd, "cwnd", flow("cwnd_segments")), trace(point.SenderEnd, "ssthresh", flow("ssthresh_segments"), flow("ssthresh_segments")+" < "+noSsthresh),
-	).OverrideByRegexp(ofFlow("ssthresh"), props{dashed()}).Decimals(0)
+	).OverrideByRegexp(ofFlow("ssthresh"), props{dashed()}).Decimals(0).AxisLabel("segments")
 }
 
 func traceRTT() *timeseries.PanelBuilder {
@@ -101,14 +101,14 @@ func traceRTT() *timeseries.PanelBuilder {
 
 func traceRetransmitted() *timeseries.PanelBuilder {
 	return rawTrace(text{
-		"Retransmitted, in flight, waiting",
-		"Bytes retransmitted since the begin of the connection, bytes in flight (dashed: sent and not acknowledged, not lost), and bytes that wait in the send buffer (dotted) (Linux tcp_info, tcpi_bytes_retrans, tcpi_unacked, tcpi_notsent_bytes).",
+		"Retransmitted, outstanding, waiting",
+		"Bytes retransmitted since the begin of the connection, bytes outstanding (dashed: sent and not acknowledged, not lost), and bytes that wait in the send buffer (dotted) (Linux tcp_info, tcpi_bytes_retrans, tcpi_unacked, tcpi_notsent_bytes).",
 		"decbytes", noTrace,
 	},
-		trace(point.SenderEnd, "retransmitted", flow("retransmitted_bytes")), trace(point.SenderEnd, "in flight", flow("outstanding_bytes")), trace(point.SenderEnd, "waiting", flow("not_sent_bytes")),
+		trace(point.SenderEnd, "retransmitted", flow("retransmitted_bytes")), trace(point.SenderEnd, "outstanding", flow("outstanding_bytes")), trace(point.SenderEnd, "waiting", flow("not_sent_bytes")),
 	).
 		OverrideByRegexp(ofFlow("retransmitted"), props{prop("custom.lineWidth", 2)}).
-		OverrideByRegexp(ofFlow("in flight"), props{dashed()}).
+		OverrideByRegexp(ofFlow("outstanding"), props{dashed()}).
 		OverrideByRegexp(ofFlow("waiting"), props{dotted()})
 }
 

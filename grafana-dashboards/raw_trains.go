@@ -12,8 +12,8 @@ const (
 	noRunTrains = "No packets of a run of this path and probe in this time range"
 	sizeTitle   = "packet size"
 	numberTitle = "packet number"
-	// inOctets shows the size of a packet in full.
-	inOctets = "suffix:B"
+	// packetBytes shows the size of a packet in full.
+	packetBytes = "suffix:B"
 )
 
 // rawTrainsBoard shows packet trains: each a ramp of the delay, whose slope is the dispersion.
@@ -42,7 +42,7 @@ func rawTrainsBoard() *boardBuilder {
 	}, trainResult("forward"), trainResult("reverse")).Min(0).
 		WithTransformation(numberOf(sizeTitle)).
 		PointSize(xychart.NewXychartFieldConfigPointSizeBuilder().Fixed(8)).
-		OverrideByName(sizeTitle, props{prop("unit", inOctets), prop("decimals", 0), prop("custom.axisLabel", sizeTitle), prop("min", 0)}).
+		OverrideByName(sizeTitle, props{prop("unit", packetBytes), prop("decimals", 0), prop("custom.axisLabel", sizeTitle), prop("min", 0)}).
 		OverrideByName("forward", props{color(blue)}).
 		OverrideByName("reverse", props{color(orange)}))
 	rate := func(title, rank string, d *metric.Desc) cell {
@@ -54,7 +54,7 @@ func rawTrainsBoard() *boardBuilder {
 		"none", "No completed run of the probe train with this ID",
 	}, selection{from: ofRun(metric.Capacity), where: inRun()},
 		cell{title: "direction", expr: name(metric.Direction)},
-		cell{title: sizeTitle, expr: name(metric.PacketBytesL), unit: inOctets, own: props{prop("decimals", 0)}},
+		cell{title: sizeTitle, expr: name(metric.PacketBytesL), unit: packetBytes, own: props{prop("decimals", 0), prop("custom.minWidth", 105)}},
 		rate("5 %", "0.05", metric.Capacity), rate("median", "0.5", metric.Capacity), rate("95 %", "0.95", metric.Capacity),
 		rate("± bound", "", metric.CapacityBound),
 		cell{title: "dispersion", expr: fieldOf(metric.TrainDispersion, ""), unit: "s", own: props{prop("decimals", 3)}},

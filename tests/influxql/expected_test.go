@@ -71,9 +71,9 @@ func expected() map[string]check {
 	flows("Congestion window A", func(n float64) float64 { return 10 + n })
 	flows("Round-trip time A", func(n float64) float64 { return 0.04 + n/1000 })
 	flows("Round-trip time B", func(float64) float64 { return 0.002 })
-	flows("Retransmitted, in flight, waiting A", func(n float64) float64 { return n * 10 })
-	flows("Retransmitted, in flight, waiting B", func(float64) float64 { return 5000 })
-	flows("Retransmitted, in flight, waiting C", func(float64) float64 { return 2000 })
+	flows("Retransmitted, outstanding, waiting A", func(n float64) float64 { return n * 10 })
+	flows("Retransmitted, outstanding, waiting B", func(float64) float64 { return 5000 })
+	flows("Retransmitted, outstanding, waiting C", func(float64) float64 { return 2000 })
 	return want
 }
 

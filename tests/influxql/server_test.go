@@ -48,7 +48,7 @@ func start(t *testing.T) *server {
 			t.Log(log.String())
 		}
 	})
-	await.That(t, "influxd answers", func() bool {
+	await.That(t, "influxd replies", func() bool {
 		res, err := http.Get(s.url + "/ping")
 		if err == nil {
 			res.Body.Close()
