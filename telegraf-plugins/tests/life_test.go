@@ -239,6 +239,9 @@ func TestClockPluginDeliversTheTrack(t *testing.T) {
 	if missed := last(named(all, "oneway_pps", "pps", "pps0"), "pps_pulses_total"); missed != int64(0) {
 		t.Errorf("%v pulses of no device, want 0", missed)
 	}
+	if own := named(all, "oneway_agent"); len(own) > 0 {
+		t.Errorf("%v would replace that of inputs.oneway on the same host", own[0])
+	}
 	for i, m := range named(all, "oneway_track") {
 		f := m.Fields()
 		// A millisecond apart, as in the reports of the receiver, and not at the interval.

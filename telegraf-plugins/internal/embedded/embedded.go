@@ -4,6 +4,7 @@ package embedded
 import (
 	"context"
 	"log/slog"
+	"slices"
 
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/collect"
@@ -24,7 +25,9 @@ type Options struct {
 	Agent agent.Options
 	// Collect selects what Telegraf gets.
 	Collect collect.Options
-	Log     *slog.Logger
+	// Wanted selects the measurements; nil: all.
+	Wanted func(measurement string) bool
+	Log    *slog.Logger
 }
 
 // Agent is an agent with Telegraf as its output. Make one with New; Run runs it once.
@@ -40,7 +43,7 @@ func New(o Options) (*Agent, error) {
 	o.Agent.Types, o.Agent.Light, o.Agent.Outputs = probes.All(), stamp.Light, outputs.All()
 	o.Agent.Sink, o.Agent.Series, o.Agent.Log = sink, series.Of(sink), o.Log
 	o.Agent.Notify = func(string) {} // Telegraf is the service, not this process
-	o.Agent.Output = func(env output.Env) output.Output { return &toTelegraf{a, env, o.Collect} }
+	o.Agent.Output = func(env output.Env) output.Output { return &toTelegraf{a, env, o} }
 	var err error
 	if a.Agent, err = agent.New(o.Agent); err != nil {
 		return nil, err
@@ -58,12 +61,15 @@ func (a *Agent) Run(ctx context.Context, to *feed.Feed) error {
 type toTelegraf struct {
 	*Agent
 	env     output.Env
-	options collect.Options
+	options Options
 }
 
 // Run collects until ctx ends.
 func (t *toTelegraf) Run(ctx context.Context) error {
-	return collect.Run(ctx, t.env, t.options, func(points []point.Point) {
+	return collect.Run(ctx, t.env, t.options.Collect, func(points []point.Point) {
+		if t.options.Wanted != nil {
+			points = slices.DeleteFunc(slices.Clone(points), func(p point.Point) bool { return !t.options.Wanted(p.Measurement) })
+		}
 		t.feed.Add(ctx, points)
 	})
 }

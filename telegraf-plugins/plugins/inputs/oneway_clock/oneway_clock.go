@@ -9,6 +9,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -61,10 +62,15 @@ func (c *Clock) Init() (err error) {
 	c.agent, err = embedded.New(embedded.Options{
 		Agent:   agent.Options{ConfigFile: "inputs.oneway_clock", Load: c.load},
 		Collect: collect.Options{Interval: time.Duration(c.Interval)},
+		Wanted:  wanted,
 		Log:     logs.Slog(c.Log),
 	})
 	return keysOnly(err)
 }
+
+// wanted leaves out the measurements of the agent itself: beside inputs.oneway or an agent with its own output they would have
+// the tags and times of theirs, and a store keeps one of two such points.
+func wanted(measurement string) bool { return !strings.HasPrefix(measurement, "oneway_agent") }
 
 // load is the configuration of an agent that has only a clock. Errors have the key, but no line: the text is made here.
 func (c *Clock) load(file string) (*config.Config, error) {
