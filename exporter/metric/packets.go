@@ -95,6 +95,12 @@ var (
 		Name: "oneway_round_trips_lost_total", Kind: Counter, Slim: true, Labels: perProbe, Source: "RFC 8762 section 4",
 		Help: "Test packets without a reply within the waiting time, lost in either direction.",
 	})
+	// RoundTripLossRatio is oneway_round_trip_loss_ratio.
+	RoundTripLossRatio = packetGroup.add(Desc{
+		Name: "oneway_round_trip_loss_ratio", Kind: Gauge, Slim: true, Labels: perProbe, Source: "RFC 8762 section 4",
+		Help:   "Test packets of the last window without a reply within the waiting time divided by all, 0..1, lost in either direction; 1 while the target is down, when the direction of a loss is not known.",
+		Absent: "In a window without a decided packet.",
+	})
 	// RoundTripReceived is oneway_round_trips_received_total.
 	RoundTripReceived = packetGroup.add(Desc{
 		Name: "oneway_round_trips_received_total", Kind: Counter, Labels: perProbe, Source: "RFC 8762 section 4",

@@ -22,7 +22,7 @@ The points of the line protocol: what outputs of the agent and the plugins for T
   packets, the later point is moved by 1 ns to about 1 µs; ` + "`delay_seconds`" + ` and the others are not changed by that.
 - **Types** never change: counters and counts are integers, gauges and sums are floats, names are strings.
 - **An absent field** is an unknown value, as an absent series is: never 0, -1 or NaN. A target that is down does not vanish: its
-  ` + "`probe_up`" + ` is 0 and its ` + "`loss_ratio`" + ` 1.
+  ` + "`probe_up`" + ` is 0 and its ` + "`round_trip_loss_ratio`" + ` 1; ` + "`loss_ratio`" + ` needs the reflector's counts, as the direction of a loss is not known without them.
 - **Tags** are names from the configuration or have a fixed set of values; an id of a run or report is a field. Every point has all
   tags of its measurement: an empty label is ` + "`none`" + `. A control character, and a backslash at the end or before a comma, space or equals sign, is
   replaced by U+FFFD, as the line protocol cannot express it; a tag has at most 1,024 bytes. Each output adds its own tags, by
@@ -34,8 +34,8 @@ The points of the line protocol: what outputs of the agent and the plugins for T
 - **Values of runs**: where a series has the values of the last run, each completed run is also a point of its own: its measurement has
   ` + "`oneway_run_`" + ` in place of ` + "`oneway_`" + `, the same tags and fields, and the string field ` + "`run`" + `, the id of the run's report. Its counters and histograms
   are of this run alone. They do not depend on the profile.
-- **Cardinality**: a light probe in profile full has 26 tag sets (111 fields) and 43 of classic buckets, 10 kB of lines each
-  interval; in profile slim 7 tag sets (13 fields), 0.7 kB. The agent itself has 56. A load test has a tag set per direction, and one per
+- **Cardinality**: a light probe in profile full has 26 tag sets (112 fields) and 43 of classic buckets, 10 kB of lines each
+  interval; in profile slim 7 tag sets (14 fields), 0.7 kB. The agent itself has 56. A load test has a tag set per direction, and one per
   cell, step or part of its results. Faults add one for each reason that occurs.
 - **InfluxDB 3** freezes the tags of a table and the type of a field with its first write, and allows no tag and field of one name in a table; Core
   has at most 500 columns in a table and 2,000 tables. This schema keeps to it: a later version may add measurements and fields, but no tag to a measurement.

@@ -234,6 +234,7 @@ func (s *series) publishHops(dir sample.Direction, h hops) {
 func (s *series) publishWindow(w *window) {
 	c := s.scope
 	s.spread(w.roundTrip, metric.RoundTripTimeMin, metric.RoundTripTimeMax, metric.RoundTripTimeQuantile)
+	c.SetIf(metric.RoundTripLossRatio, w.lossRatio.value, w.lossRatio.known)
 	c.SetIf(metric.DelayErrorComponent, w.parts.local.Seconds(), w.parts.any, "local_clock")
 	c.SetIf(metric.DelayErrorComponent, w.parts.remote.Seconds(), w.parts.any, "remote_clock")
 	c.SetIf(metric.DelayErrorComponent, w.parts.timestamps.Seconds(), w.parts.any, "timestamps")

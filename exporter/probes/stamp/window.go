@@ -88,6 +88,7 @@ func (w *direction) reset() {
 // window is the result of one window of time. It does not change.
 type window struct {
 	roundTrip  spread
+	lossRatio  maybe[float64] // of round trips
 	parts      parts
 	directions [2]windowOf
 }
@@ -105,7 +106,11 @@ type spreads struct{ ipdv, pdv spread }
 
 // window returns the current one; known: the losses of that direction are distinguished from those of the other.
 func (e *estimator) window(known [2]bool) *window {
-	w := &window{roundTrip: spreadOf(e.times.Snapshot(), 0, true), parts: e.parts}
+	times := e.times.Snapshot()
+	w := &window{roundTrip: spreadOf(times, 0, true), parts: e.parts}
+	if decided := times.Received + times.Lost; decided > 0 {
+		w.lossRatio = maybe[float64]{float64(times.Lost) / float64(decided), true}
+	}
 	for i := range e.ways {
 		d, out := &e.ways[i], &w.directions[i]
 		d.drain()
