@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -151,12 +152,9 @@ func (s *Service) Status() *Status {
 	if s.config == nil {
 		return nil
 	}
-	now := &Status{Running: s.active, MaxConcurrent: s.config.MaxConcurrent, Requests: map[string]uint64{}}
+	now := &Status{Running: s.active, MaxConcurrent: s.config.MaxConcurrent, Requests: maps.Clone(s.done)}
 	for _, m := range s.config.Modules {
 		now.Modules = append(now.Modules, ModuleStatus{m.Name, m.Type, m.Count})
-	}
-	for result, n := range s.done {
-		now.Requests[result] = n
 	}
 	return now
 }

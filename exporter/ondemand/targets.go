@@ -1,6 +1,7 @@
 package ondemand
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -65,7 +66,7 @@ func (t *Targets) add(entry string) error {
 	name, wild := strings.CutPrefix(entry, "*.")
 	host, port, err := target.Host(name, 0)
 	if _, address := netip.ParseAddr(host); err != nil || port != 0 || address == nil {
-		return fmt.Errorf(want)
+		return errors.New(want)
 	}
 	if wild {
 		t.suffixes = append(t.suffixes, "."+canonical(host))

@@ -71,7 +71,7 @@ func TestEveryLabelIsATagOrAFieldOfItsMeasurement(t *testing.T) {
 		for _, c := range m.Columns {
 			for _, l := range c.Desc.Labels {
 				fact := slices.ContainsFunc(m.Columns, func(o Column) bool { return o.Part == Fact && o.Key == l })
-				if !slices.Contains(m.Tags, l) && !fact && !(c.Ranked && l == metric.QuantileL) {
+				if rank := c.Ranked && l == metric.QuantileL; !slices.Contains(m.Tags, l) && !fact && !rank {
 					t.Errorf("%s: label %s of %s is lost", m.Name, l, c.Desc.Name)
 				}
 			}

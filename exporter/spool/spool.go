@@ -43,7 +43,7 @@ const (
 	maxNumber = 1 << 62
 )
 
-// ErrLocked: another process, or another spool of this one, uses the directory.
+// ErrLocked means that another process, or another spool of this one, uses the directory.
 var ErrLocked = errors.New("spool: the directory is in use by another process")
 
 // Spool is a queue. Make one with Open. Its methods are safe for concurrent use; one reader calls Next and Done.
@@ -100,7 +100,7 @@ func Open(o Options) (*Spool, error) {
 		return s, nil
 	}
 	if err := s.recover(); err != nil {
-		s.dir.close()
+		_ = s.dir.close() // the first error is returned
 		return nil, err
 	}
 	return s, nil

@@ -3,6 +3,7 @@ package expr
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,8 +65,6 @@ func (s Statement) Fill(values map[string]string, from, to time.Time) (string, e
 		"__interval": "10s", "host": ".*", "first": "5",
 		"load_forward": "", "begin_forward": "", "load_reverse": "", "begin_reverse": "",
 	}
-	for name, value := range values {
-		vars[name] = value
-	}
+	maps.Copy(vars, values)
 	return vars.fill(s.Text)
 }
