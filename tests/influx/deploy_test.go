@@ -1,0 +1,143 @@
+package influx
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/point"
+	"oneway.example/tests/await"
+)
+
+const deploy = "../../deploy/influxdb/"
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(deploy + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestDownsamplingHasEveryMeasurement: it lists the measurements of series, without buckets, and Flux leaves out text.
+func TestDownsamplingHasEveryMeasurement(t *testing.T) {
+	var names, texts []string
+	for _, m := range point.Series() {
+		if !slices.ContainsFunc(m.Columns, func(c point.Column) bool { return c.Part == point.Bucket }) {
+			names = append(names, strings.TrimPrefix(m.Name, point.Prefix))
+		}
+		for _, c := range m.Columns {
+			if c.Part == point.Fact {
+				texts = append(texts, c.Key)
+			}
+		}
+	}
+	slices.Sort(texts)
+	list := "/^oneway_(run_)?(" + strings.Join(names, "|") + ")$/"
+	for _, file := range []string{"influxdb1.iql", "downsample.flux"} {
+		if !strings.Contains(read(t, file), list) {
+			t.Errorf("%s does not have %s", file, list)
+		}
+	}
+	if want := "/^(" + strings.Join(append([]string{point.RunField}, slices.Compact(texts)...), "|") + ")$/"; !strings.Contains(read(t, "downsample.flux"), want) {
+		t.Errorf("downsample.flux does not leave out %s", want)
+	}
+	in := regexp.MustCompile(strings.Trim(list, "/"))
+	for _, m := range point.RawMeasurements() {
+		if in.MatchString(m.Name) {
+			t.Errorf("raw samples %s are downsampled", m.Name)
+		}
+	}
+}
+
+// create runs the script, as an administrator does.
+func create(t *testing.T, s *Server, env ...string) {
+	t.Helper()
+	cmd := exec.Command(deploy+"create.sh", "1", s.URL)
+	cmd.Env = append(os.Environ(), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+func TestScriptCreatesTheDatabaseOf18(t *testing.T) {
+	s := New(t, true)
+	s.Start()
+	s.Query("", `CREATE USER admin WITH PASSWORD 'se"cret' WITH ALL PRIVILEGES`)
+	if out, err := exec.Command(deploy+"create.sh", "1", s.URL).CombinedOutput(); err == nil {
+		t.Errorf("without a password it succeeds: %s", out)
+	}
+	s.User, s.Password = "admin", `se"cret`
+	for range 2 { // it may be repeated
+		create(t, s, "INFLUX_USERNAME=admin", `INFLUX_PASSWORD=se\"cret`)
+	}
+	policies := fmt.Sprint(s.Query("oneway", "SHOW RETENTION POLICIES ON oneway"))
+	for _, want := range []string{"[raw 720h0m0s 24h0m0s 1 true]", "[long 17472h0m0s 672h0m0s 1 false]"} {
+		if !strings.Contains(policies, want) {
+			t.Errorf("retention policies %s, want %s", policies, want)
+		}
+	}
+	if queries := s.Query("", "SHOW CONTINUOUS QUERIES"); len(queries) != 1 || queries[0][0] != "oneway_5m" {
+		t.Errorf("continuous queries %v", queries)
+	}
+}
+
+// hour has points of the last hour, of each kind.
+func hour(_ instant.Time, emit func(*point.Point)) error {
+	now := instant.FromTime(time.Now().Truncate(5 * time.Minute))
+	for i := range 60 {
+		at := now - instant.Time(time.Duration(i+1)*time.Minute)
+		tags := []point.Tag{{Key: "direction", Value: "forward"}, {Key: "path", Value: "a"}, {Key: "probe", Value: "stamp"}}
+		for _, p := range []point.Point{
+			{Measurement: "oneway_delay", Tags: tags, Fields: point.Float(nil, "delay_min_seconds", float64(i%5)), At: at},
+			{Measurement: "oneway_packets", Tags: tags, Fields: point.Int(nil, "packets_sent_total", int64(1000-i)), At: at},
+			{Measurement: "oneway_path", Tags: tags[1:], Fields: []point.Field{{Key: "peer", Value: point.Text("h")}}, At: at},
+			{Measurement: "oneway_run_packet", Tags: tags, Fields: point.Int(nil, "seq", int64(i)), At: at},
+		} {
+			emit(&p)
+		}
+	}
+	return nil
+}
+
+// TestDownsamplingOf18 runs the statement of the continuous query for the last hour, and the pipeline of the task of version 2
+// without its to(), which the Flux of InfluxDB 1.8 does not have.
+func TestDownsamplingOf18(t *testing.T) {
+	s := New(t, false)
+	s.Start()
+	create(t, s)
+	out, stop := deliverSeries(t, fmt.Sprintf("url: %q, version: 1, database: oneway, retention_policy: raw", s.URL), "", hour)
+	await.That(t, "the points arrive", func() bool { return out.Status().Written >= 240 && out.Status().Waiting == 0 })
+	stop()
+	_, statement, _ := strings.Cut(read(t, "influxdb1.iql"), " BEGIN ")
+	statement, _, _ = strings.Cut(statement, " END\n")
+	s.Query("oneway", strings.Replace(statement, " GROUP BY", " WHERE time > now() - 2h AND time < now() GROUP BY", 1))
+	rows := s.Query("oneway", `SELECT mean_delay_min_seconds, max_delay_min_seconds FROM long.oneway_delay WHERE path = 'a' AND direction = 'forward'`)
+	if len(rows) != 12 || rows[0][1] != 2.0 || rows[0][2] != 4.0 {
+		t.Errorf("delay: %v", rows)
+	}
+	if rows := s.Query("oneway", `SELECT last_packets_sent_total FROM long.oneway_packets`); len(rows) != 12 || rows[11][1] != 1000.0 {
+		t.Errorf("packets: %v", rows)
+	}
+	if rows := s.Query("oneway", `SELECT * FROM long.oneway_run_packet`); rows != nil {
+		t.Errorf("packets of runs are downsampled: %v", rows)
+	}
+	flux := regexp.MustCompile(`(?m)^option .*$`).ReplaceAllString(read(t, "downsample.flux"), "")
+	flux = strings.Replace(flux, `bucket: "oneway"`, `bucket: "oneway/raw"`, 1)
+	flux = strings.Replace(flux, "start: -1h", "start: -2h", 1)
+	n := 0
+	flux = regexp.MustCompile(`to\(bucket: "oneway_long"\)`).ReplaceAllStringFunc(flux, func(string) string { n++; return fmt.Sprintf("yield(name: %q)", fmt.Sprint("part", n)) })
+	csv := s.Flux(flux)
+	for field, want := range map[string]int{"mean_delay_min_seconds": 12, "max_delay_min_seconds": 12, "last_packets_sent_total": 12, "peer": 0, "seq": 0} {
+		if got := strings.Count(csv, ","+field+","); got < want || got > want+1 || want == 0 && got > 0 {
+			t.Errorf("Flux: %d rows of %s, want %d\n%.2000s", got, field, want, csv)
+		}
+	}
+}
