@@ -40,6 +40,15 @@ func TestConfigurationsOfUnscrapedAgentsLoad(t *testing.T) {
 	})
 }
 
+func TestConfigurationOfAnUnscrapedAgentIsValid(t *testing.T) {
+	dir := t.TempDir()
+	config, err := os.ReadFile(unscraped + "/oneway.yml")
+	if err := errors.Join(err, os.WriteFile(dir+"/oneway.yml", config, 0o600), os.WriteFile(dir+"/influxdb.token", []byte("secret\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	run(t, "go", "run", "oneway.example/exporter/cmd/oneway", "check-config", dir+"/oneway.yml")
+}
+
 // An agent that cannot be scraped, a Prometheus in agent mode beside it, and a server: after an outage of the link in which the
 // server is killed as well, the server has each sample of each scrape, as the agent exposed it.
 func TestPrometheusInAgentModeLosesNothingInAnOutage(t *testing.T) {
