@@ -45,6 +45,13 @@ func expected() map[string]check {
 		"raw_size_sweep.json: variable run":                     column(1, "run-0", "run-1"),
 		"raw_incident.json: Lost packets A":                     column(1, 10.0, 2.0),
 	}
+	addPackets(want)
+	addFlows(want)
+	return want
+}
+
+// addPackets adds the panels of packets, by direction.
+func addPackets(want map[string]check) {
 	for _, d := range []sample.Direction{sample.Forward, sample.Reverse} {
 		delay := func(i int) float64 { return float64(delayAt(d, i)) / 1e9 }
 		for panel, x := range map[string]func(i int) float64{
@@ -62,6 +69,10 @@ func expected() map[string]check {
 		want[source+" C"] = rowsOf(incidents, false, func(i int) []float64 { return []float64{delay(i)} })
 		want[source+" D"] = rowsOf(incidents, true, func(int) []float64 { return []float64{0} })
 	}
+}
+
+// addFlows adds the panels of connections.
+func addFlows(want map[string]check) {
 	flows := func(panel string, of func(n float64) float64) {
 		want["raw_tcp.json: "+panel] = byFlow(func(flow, i int) float64 { return of(float64(i * (flow + 1))) })
 	}
@@ -74,7 +85,6 @@ func expected() map[string]check {
 	flows("Retransmitted, outstanding, waiting A", func(n float64) float64 { return n * 10 })
 	flows("Retransmitted, outstanding, waiting B", func(float64) float64 { return 5000 })
 	flows("Retransmitted, outstanding, waiting C", func(float64) float64 { return 2000 })
-	return want
 }
 
 func sizeCells() (all [][]any) {
