@@ -1,6 +1,7 @@
 package oneway
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
+	"google.golang.org/protobuf/encoding/protodelim"
 
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/point"
@@ -24,8 +26,13 @@ import (
 // scraped is the measurement that tells whether the agent at a URL replied.
 const scraped = "oneway_scrape"
 
-// maxScrape limits a reply; 10,000 paths have 60 MB.
-const maxScrape = 1 << 30
+const (
+	// maxScrape limits a reply, and maxFamily one family of it; 10,000 paths have 60 MB.
+	maxScrape = 256 << 20
+	maxFamily = 64 << 20
+	// maxHeader limits its header.
+	maxHeader = 64 << 10
+)
 
 // batch is the largest number of points that are passed at once.
 const batch = 1000
@@ -66,12 +73,17 @@ func newAttached(o *Oneway) (*attached, error) {
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/metrics"
 	}
-	transport := &http.Transport{TLSClientConfig: config, Proxy: http.ProxyFromEnvironment, IdleConnTimeout: 5 * time.Minute}
+	transport := &http.Transport{
+		TLSClientConfig: config, Proxy: http.ProxyFromEnvironment, IdleConnTimeout: 5 * time.Minute, MaxResponseHeaderBytes: maxHeader,
+	}
 	return &attached{
 		url: u.String(), username: o.Username, passwordFile: o.PasswordFile, interval: time.Duration(o.Interval), timeout: time.Duration(o.Timeout),
-		client: &http.Client{Transport: transport}, convert: series.New(),
+		client: &http.Client{Transport: transport, CheckRedirect: notFollowed}, convert: series.New(),
 	}, nil
 }
+
+// notFollowed leaves a redirect as it is: it could send the password to another server, or without encryption.
+func notFollowed(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Run scrapes at the interval until ctx ends.
 func (a *attached) Run(ctx context.Context, to *feed.Feed) error {
@@ -80,7 +92,7 @@ func (a *attached) Run(ctx context.Context, to *feed.Feed) error {
 	defer next.Stop()
 	for {
 		if err := a.gather(ctx, to); err != nil {
-			a.onError(fmt.Errorf("oneway: %w", err))
+			a.onError(fmt.Errorf("oneway: %.400v", err)) // a part of it can be the agent's
 		}
 		select {
 		case <-next.C:
@@ -145,16 +157,33 @@ func (a *attached) scrape(ctx context.Context) (all series.Families, err error) 
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the agent at %s replied %q; want 200 OK", a.url, response.Status)
+		return nil, fmt.Errorf(`the agent at %s replied "%d %s"; want 200 OK`, a.url, response.StatusCode, http.StatusText(response.StatusCode))
 	}
-	decoder := expfmt.NewDecoder(io.LimitReader(response.Body, maxScrape), expfmt.ResponseFormat(response.Header))
+	if all, err = decode(response.Body, expfmt.ResponseFormat(response.Header)); err != nil {
+		return nil, fmt.Errorf("the reply of the agent at %s cannot be read: %w", a.url, err)
+	}
+	return all, nil
+}
+
+// decode reads all families of a reply.
+func decode(reply io.Reader, format expfmt.Format) (all series.Families, err error) {
+	limited := &io.LimitedReader{R: reply, N: maxScrape}
+	next := expfmt.NewDecoder(limited, format).Decode
+	if format.FormatType() == expfmt.TypeProtoDelim {
+		// The decoder of expfmt allocates the size that a reply claims to have.
+		buffered, options := bufio.NewReader(limited), protodelim.UnmarshalOptions{MaxSize: maxFamily}
+		next = func(f *dto.MetricFamily) error { return options.UnmarshalFrom(buffered, f) }
+	}
 	for {
 		f := new(dto.MetricFamily)
-		switch err := decoder.Decode(f); {
+		err := next(f)
+		switch {
+		case limited.N == 0:
+			return nil, fmt.Errorf("it is larger than %d bytes", maxScrape)
 		case errors.Is(err, io.EOF):
 			return all, nil
 		case err != nil:
-			return nil, fmt.Errorf("the reply of the agent at %s cannot be read: %w", a.url, err)
+			return nil, err
 		}
 		all = append(all, f)
 	}

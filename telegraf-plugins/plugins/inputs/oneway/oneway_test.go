@@ -171,8 +171,27 @@ func TestAReplyThatIsNoneIsAnError(t *testing.T) {
 			w.Header().Set("Content-Type", string(expfmt.NewFormat(expfmt.TypeProtoDelim)))
 			fmt.Fprint(w, "\x7fabc")
 		},
-		"page": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>{") },
-		"slow": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"size of 64 TiB": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", string(expfmt.NewFormat(expfmt.TypeProtoDelim)))
+			fmt.Fprint(w, "\x80\x80\x80\x80\x80\x80\x10abc")
+		},
+		"status of a megabyte": func(w http.ResponseWriter, _ *http.Request) {
+			c, _, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				defer c.Close()
+				fmt.Fprintf(c, "HTTP/1.1 500 %s\r\nContent-Length: 0\r\n\r\n", strings.Repeat("A", 1<<20))
+			}
+		},
+		"no HTTP": func(w http.ResponseWriter, _ *http.Request) {
+			c, _, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				defer c.Close()
+				fmt.Fprintf(c, "%s\r\n\r\n", strings.Repeat("A", 50_000))
+			}
+		},
+		"number of a megabyte": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "x "+strings.Repeat("A", 1<<20)+"\n") },
+		"page":                 func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>{") },
+		"slow":                 func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(reply)
@@ -181,7 +200,29 @@ func TestAReplyThatIsNoneIsAnError(t *testing.T) {
 			o.URL, o.Timeout = server.URL, telegrafSecond/10
 			acc := started(t, o)
 			await.That(t, "up is 0, and an error", func() bool { v, errs := acc.field("oneway_scrape", "up"); return v == 0.0 && len(errs) > 0 })
+			if _, errs := acc.field("", ""); len(errs[0].Error()) > 500 {
+				t.Errorf("an error of %d bytes", len(errs[0].Error()))
+			}
 		})
+	}
+}
+
+// TestRedirectDoesNotReceiveThePassword: net/http would send it to any port of the same host, and from https to http.
+func TestRedirectDoesNotReceiveThePassword(t *testing.T) {
+	requests := make(chan string, 10)
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { requests <- r.Header.Get("Authorization") }))
+	t.Cleanup(other.Close)
+	server := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusFound))
+	t.Cleanup(server.Close)
+	o := New()
+	o.URL, o.Username, o.PasswordFile = server.URL, "telegraf", filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(o.PasswordFile, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	acc := started(t, o)
+	await.That(t, "an outcome", func() bool { v, _ := acc.field("oneway_scrape", "up"); return v != nil })
+	if v, errs := acc.field("oneway_scrape", "up"); v != 0.0 || len(errs) == 0 || !strings.Contains(errs[0].Error(), `replied "302 Found"`) || len(requests) > 0 {
+		t.Errorf("up %v, %v, %d requests at the other server", v, errs, len(requests))
 	}
 }
 
