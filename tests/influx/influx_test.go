@@ -1,7 +1,6 @@
 package influx
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -57,7 +56,7 @@ func deliver(t *testing.T, yaml, stateDir string, from *source) (out output.Outp
 
 func deliverSeries(t *testing.T, yaml, stateDir string, series output.Series) (out output.Output, stop func()) {
 	t.Helper()
-	var log lockedBuffer
+	var log await.Text
 	out, err := build(yaml, output.Env{
 		Name: "test", Log: slog.New(slog.NewTextHandler(&log, nil)), Sink: metric.Discard{}, Scopes: new(metric.Scopes), Recorder: new(record.Recorder),
 		Series: series, StateDir: stateDir,
@@ -77,24 +76,6 @@ func deliverSeries(t *testing.T, yaml, stateDir string, series output.Series) (o
 	})
 	t.Cleanup(stop)
 	return out, stop
-}
-
-// lockedBuffer is a log that the test reads.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 func secretFile(t *testing.T, text string) string {

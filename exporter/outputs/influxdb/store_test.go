@@ -150,27 +150,9 @@ type rig struct {
 	*Output
 	t    *testing.T
 	sink *promsink.Sink
-	log  *lockedBuffer
+	log  await.Text
 	add  func(first, count int)
 	stop func()
-}
-
-// lockedBuffer is the log.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 // options of an output to a store of version 1, whose pauses are short.
@@ -183,11 +165,11 @@ func options(s *store) Options {
 // start runs an output until the end of the test, or until stop. Its series are the points that add adds, one a call of Series.
 func start(t *testing.T, o Options, stateDir string) *rig {
 	t.Helper()
-	r := &rig{t: t, sink: promsink.New(promsink.Options{}), log: &lockedBuffer{}}
+	r := &rig{t: t, sink: promsink.New(promsink.Options{})}
 	scopes, recorder := new(metric.Scopes), new(record.Recorder)
 	var err error
 	r.Output, err = newOutput(output.Env{
-		Name: "test", Log: slog.New(slog.NewTextHandler(r.log, nil)), Sink: r.sink, Scopes: scopes, Recorder: recorder, StateDir: stateDir,
+		Name: "test", Log: slog.New(slog.NewTextHandler(&r.log, nil)), Sink: r.sink, Scopes: scopes, Recorder: recorder, StateDir: stateDir,
 	}, o)
 	if err != nil {
 		t.Fatal(err)
@@ -262,7 +244,7 @@ func (r *rig) value(name string, label string) (v float64) {
 // arrive waits until the store has accepted so many points, which must be numbered from 0 on in order.
 func (r *rig) arrive(s *store, count int) {
 	r.t.Helper()
-	await.That(r.t, fmt.Sprintf("%d points arrive", count), func() bool { lines, _ := s.received(); return len(lines) >= count }, r.log)
+	await.That(r.t, fmt.Sprintf("%d points arrive", count), func() bool { lines, _ := s.received(); return len(lines) >= count }, &r.log)
 	if got := s.values(); !slices.Equal(got, sequence(0, count)) {
 		r.t.Fatalf("accepted %d points, want %d in order: %.200v", len(got), count, got)
 	}
