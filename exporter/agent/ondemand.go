@@ -19,12 +19,7 @@ const (
 	defaultOnDemandCount = 10
 	maxOnDemandCount     = 1000
 	maxOnDemandRunning   = 256
-	// maxOnDemandTime is the most time that a module may need; scrapes take less.
-	maxOnDemandTime = time.Minute
 )
-
-// checked is the target of the prober that checks the options of a module (TEST-NET-1, RFC 5737).
-const checked = "192.0.2.1"
 
 // onDemandSection has what clients of the web server may measure.
 type onDemandSection struct {
@@ -85,29 +80,29 @@ func (m *maker) module(p *config.Probe) (out ondemand.Module, err error) {
 	if wrong != nil {
 		return out, wrong
 	}
-	options, of, plan := p.Options, moduleOptions{Count: defaultOnDemandCount}, m.plan
-	out = ondemand.Module{Name: p.Name, Type: p.Type, New: func(sink metric.Sink, log *slog.Logger, t probe.Target) (probe.Once, error) {
+	options, plan := p.Options, m.plan
+	construct := func(sink metric.Sink, log *slog.Logger, t probe.Target, own *moduleOptions) (probe.Once, error) {
 		env := probe.Env{
 			Sink: sink, Log: log, Profile: profile, Clock: m.clock, Pacer: m.pacer, Calibration: plan.calibration,
 			Links: m.shared.links, Reports: m.shared.reports,
 		}
-		of := of
-		return kind.NewOnce(env, t, func(into ...any) error { return options.DecodeAll(append(into, &of)...) })
-	}}
-	once, err := kind.NewOnce(probe.Env{Sink: metric.Discard{}, Log: m.log, Profile: profile, Clock: m.clock, Pacer: m.pacer}, probe.Target{Path: p.Name, Probe: p.Name, Peer: checked},
-		func(into ...any) error { return options.DecodeAll(append(into, &of)...) })
+		return kind.NewOnce(env, t, func(into ...any) error { return options.DecodeAll(append(into, own)...) })
+	}
+	own := moduleOptions{Count: defaultOnDemandCount}
+	once, err := construct(metric.Discard{}, m.log, probe.Target{Path: p.Name, Probe: p.Name, Peer: ondemand.Placeholder}, &own)
 	if err != nil {
 		return out, err
 	}
-	if err := option.Between("count", of.Count, 1, maxOnDemandCount); err != nil {
+	if err := option.Between("count", own.Count, 1, maxOnDemandCount); err != nil {
 		return out, err
 	}
-	if longest := once.Longest(of.Count); longest > maxOnDemandTime {
+	if longest := once.Longest(own.Count); longest > ondemand.MaxTime {
 		return out, option.Errorf("count", "is %d; with the interval and the loss_timeout of this module a measurement would take up to %v, and it must end within %v",
-			of.Count, longest.Round(time.Second), maxOnDemandTime)
+			own.Count, longest.Round(time.Second), ondemand.MaxTime)
 	}
-	out.Count = of.Count
-	return out, nil
+	return ondemand.Module{Name: p.Name, Type: p.Type, Count: own.Count, New: func(sink metric.Sink, log *slog.Logger, t probe.Target) (probe.Once, error) {
+		return construct(sink, log, t, &moduleOptions{})
+	}}, nil
 }
 
 // OnDemand measures what clients request. It refuses all requests without the section on_demand, and while the agent does

@@ -266,8 +266,11 @@ func (s *Service) enter() (*Config, context.Context, error) {
 	return s.config, s.ctx, nil
 }
 
-// placeholder is a target of which only the options are used (TEST-NET-1, RFC 5737).
-const placeholder = "192.0.2.1"
+// Placeholder is the target of a prober of which only the options are used (TEST-NET-1, RFC 5737).
+const Placeholder = "192.0.2.1"
+
+// MaxTime is the most time that a measurement may take; scrapes take less.
+const MaxTime = time.Minute
 
 // admit checks the request.
 func (c *Config) admit(r Request, log *slog.Logger) (m *Module, to host, check probe.Once, err error) {
@@ -279,7 +282,7 @@ func (c *Config) admit(r Request, log *slog.Logger) (m *Module, to host, check p
 	if to, err = c.Targets.parse(r.Target, c.Port); err != nil {
 		return nil, to, nil, err
 	}
-	if check, err = m.New(metric.Discard{}, slog.New(slog.DiscardHandler), probe.Target{Path: r.Target, Probe: m.Name, Peer: placeholder}); err != nil {
+	if check, err = m.New(metric.Discard{}, slog.New(slog.DiscardHandler), probe.Target{Path: r.Target, Probe: m.Name, Peer: Placeholder}); err != nil {
 		log.Error("Module of on-demand probes not usable", "module", m.Name, "err", err)
 		return nil, to, nil, refused(Unusable, "The module %q cannot be used now; the agent's log has the reason.", m.Name)
 	}

@@ -29,8 +29,6 @@ const (
 	// the network, as in blackbox_exporter.
 	timeoutHeader = "X-Prometheus-Scrape-Timeout-Seconds"
 	timeoutOffset = 500 * time.Millisecond
-	// maxProbeTime is the time of a request without the header, and the most with it. It is below writeTimeout.
-	maxProbeTime = time.Minute
 	// maxQuery is the length of a query with the longest target and module.
 	maxQuery = 1 << 10
 	// maxSteps limits the log of a request.
@@ -99,14 +97,14 @@ func probeQuery(r *http.Request) (p probeRequest, wrong string) {
 func probeTime(h http.Header) (within time.Duration, wrong string) {
 	text := h.Get(timeoutHeader)
 	if text == "" {
-		return maxProbeTime, ""
+		return ondemand.MaxTime, "" // below writeTimeout
 	}
 	seconds, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(seconds) || seconds <= 0 {
 		return 0, fmt.Sprintf("%s is %.100q; it must be seconds above zero.", timeoutHeader, text)
 	}
-	if seconds > maxProbeTime.Seconds() {
-		return maxProbeTime, ""
+	if most := ondemand.MaxTime + timeoutOffset; seconds > most.Seconds() {
+		return ondemand.MaxTime, ""
 	}
 	return time.Duration(seconds*float64(time.Second)) - timeoutOffset, ""
 }

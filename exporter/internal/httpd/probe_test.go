@@ -174,6 +174,14 @@ func TestWithoutTheSectionThereAreNoProbes(t *testing.T) {
 	}
 }
 
+func TestProbeEndsBeforeTheScraperGivesUp(t *testing.T) {
+	for timeout, want := range map[string]time.Duration{"": time.Minute, "10": 9500 * time.Millisecond, "60.25": 59750 * time.Millisecond, "120": time.Minute} {
+		if within, wrong := probeTime(http.Header{timeoutHeader: {timeout}}); within != want || wrong != "" {
+			t.Errorf("timeout %q: %v, %q, want %v", timeout, within, wrong, want)
+		}
+	}
+}
+
 // FuzzProbe: no query makes the handler fail, and nothing outside the list is measured.
 func FuzzProbe(f *testing.F) {
 	f.Add("target=192.0.2.1&module=m", "10")
@@ -185,7 +193,7 @@ func FuzzProbe(f *testing.F) {
 		if p, wrong := probeQuery(r); wrong == "" && (p.Target == "" || p.Module == "") {
 			t.Errorf("%q is accepted as %+v", query, p)
 		}
-		if within, wrong := probeTime(r.Header); wrong == "" && within > maxProbeTime {
+		if within, wrong := probeTime(r.Header); wrong == "" && within > ondemand.MaxTime {
 			t.Errorf("timeout %q is %v", timeout, within)
 		}
 	})
