@@ -40,14 +40,30 @@ type panel struct {
 	} `json:"targets"`
 }
 
-func dashboard(name string, vars variables) ([]Expr, error) {
+// readBoard reads a dashboard; the panels of collapsed rows are among its panels.
+func readBoard(name string) (b board, err error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("expr: %w", err)
+		return b, fmt.Errorf("expr: %w", err)
 	}
-	var b board
 	if err := json.Unmarshal(text, &b); err != nil {
-		return nil, fmt.Errorf("expr: %s: %w", name, err)
+		return b, fmt.Errorf("expr: %s: %w", name, err)
+	}
+	b.Panels = flat(b.Panels)
+	return b, nil
+}
+
+func flat(ps []panel) (out []panel) {
+	for _, p := range ps {
+		out = append(append(out, flat(p.Panels)...), p)
+	}
+	return out
+}
+
+func dashboard(name string, vars variables) ([]Expr, error) {
+	b, err := readBoard(name)
+	if err != nil {
+		return nil, err
 	}
 	base := filepath.Base(name)
 	out, err := panels(base, b.Panels, vars)
@@ -73,11 +89,6 @@ func dashboard(name string, vars variables) ([]Expr, error) {
 func panels(base string, ps []panel, vars variables) ([]Expr, error) {
 	var out []Expr
 	for _, p := range ps {
-		inner, err := panels(base, p.Panels, vars)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, inner...)
 		for _, t := range p.Targets {
 			if t.Expr == "" && t.Query != "" {
 				continue // InfluxQL; see Statements

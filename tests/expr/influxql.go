@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -28,13 +27,9 @@ func Statements(root string) ([]Statement, error) {
 	}
 	var out []Statement
 	for _, name := range names {
-		text, err := os.ReadFile(name)
+		b, err := readBoard(name)
 		if err != nil {
-			return nil, fmt.Errorf("expr: %w", err)
-		}
-		var b board
-		if err := json.Unmarshal(text, &b); err != nil {
-			return nil, fmt.Errorf("expr: %s: %w", name, err)
+			return nil, err
 		}
 		base := filepath.Base(name)
 		for _, v := range b.Templating.List {
