@@ -74,7 +74,7 @@ lint: ## golangci-lint, gofumpt, go mod tidy, shell syntax
 	cd telegraf-plugins && $(GO) vet -mod=readonly ./...
 	@test -z "$$($(GO) run $(GOFUMPT) -l exporter tests grafana-dashboards telegraf-plugins | tee /dev/stderr)"
 	$(GO) mod tidy -diff
-	bash -n tests/*.sh tests/stack/*.sh telegraf-plugins/*.sh .ci/run
+	bash -n tests/*.sh tests/*/*.sh telegraf-plugins/*.sh deploy/*/*.sh .ci/run
 
 .PHONY: fmt
 fmt: ## gofumpt in place
@@ -129,7 +129,7 @@ stack-test: ## the whole stack with real servers in containers, tests/stack/READ
 	@SMOKE='$(SMOKE)' KEEP='$(KEEP)' tests/stack/run.sh
 
 .PHONY: generate
-generate: ## METRICS.md, the dashboards' JSON, and the lists in the READMEs of the Telegraf plugins
+generate: ## METRICS.md, MEASUREMENTS.md, the dashboards' JSON, and the lists in the READMEs of the Telegraf plugins
 	$(GO) generate ./...
 	cd grafana-dashboards && $(GO) generate ./...
 	cd telegraf-plugins && $(GO) generate ./...
