@@ -38,8 +38,9 @@ func TestPluginEndsWithTelegraf(t *testing.T) {
 		pid := w.plugin(t)
 		w.end(t, s)
 		ends(t, pid)
-		if s == syscall.SIGTERM && strings.Contains(w.log.String(), "E!") {
-			t.Errorf("an end as requested logs an error:\n%s", &w.log)
+		// Telegraf itself logs errors, if it closes the pipes before it has read their end.
+		if s == syscall.SIGTERM && (!strings.Contains(w.log.String(), "oneway-clock-telegraf shut down") || strings.Contains(w.log.String(), "stderr: ")) {
+			t.Errorf("the plugin did not end as requested:\n%s", &w.log)
 		}
 	}
 }
