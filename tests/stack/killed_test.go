@@ -2,6 +2,7 @@ package stack
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,7 +14,12 @@ func (s *stack) killed(t *testing.T) {
 	for _, p := range s.stores {
 		t.Run(p.name, func(t *testing.T) { p.keepsSamples(t) })
 	}
+	t.Run("influxdb", s.keepsPoints)
+	if smoke() {
+		return
+	}
 	t.Run("alertmanager", s.keepsAlerts)
+	t.Run("telegraf", s.keepsReading)
 }
 
 // keepsSamples: every sample that a query had before SIGKILL is there after the restart, and counters go on without a
@@ -25,7 +31,9 @@ func (p *store) keepsSamples(t *testing.T) {
 	if len(before) < 3 {
 		t.Fatalf("%d samples before SIGKILL, want more", len(before))
 	}
-	p.service.killed(t, 15*time.Second)
+	p.kill(t)
+	time.Sleep(15 * time.Second) // a scrape is missed
+	p.startAgain(t)
 	p.serves(t, "9090", "/-/ready")
 	for at, value := range before {
 		if after := p.samples(t, counter, killedAt)[at]; after != value {
@@ -62,7 +70,8 @@ func (s *stack) keepsAlerts(t *testing.T) {
 		t.Fatalf("%d alerts OnewayPPSLost, want one of each store", s.active(t, "OnewayPPSLost"))
 	}
 	began := time.Now()
-	s.alertmanager.killed(t, 0)
+	s.alertmanager.kill(t)
+	s.alertmanager.startAgain(t)
 	s.alertmanager.serves(t, "9093", "/-/ready")
 	if !await.Within(settle, lost) {
 		t.Fatalf("%d alerts OnewayPPSLost after SIGKILL, want one of each store", s.active(t, "OnewayPPSLost"))
@@ -83,4 +92,78 @@ func (s *stack) active(t *testing.T, name string) (n int) {
 		}
 	}
 	return n
+}
+
+// scraped are the times of the agent's points of one series in a database, in ms; the agent has one every 10 s.
+func (s *stack) scraped(t *testing.T, database string) (times []int64) {
+	t.Helper()
+	for _, one := range s.influxQL(t, database, "SELECT packets_sent_total FROM oneway_packets WHERE path = '"+pathA+"' AND direction = 'forward'") {
+		for _, row := range one.Values {
+			at, _ := row[0].(float64)
+			times = append(times, int64(at))
+		}
+	}
+	return times
+}
+
+// keepsPoints: the points that InfluxDB has accepted are there after SIGKILL, and the agent delivers those of the outage, with
+// a run in it.
+func (s *stack) keepsPoints(t *testing.T) {
+	before := s.scraped(t, agentDB)
+	last := s.ran(t, "tcp")
+	s.influx.kill(t)
+	var run header
+	if !await.Within(settle, func() bool { run = s.ran(t, "tcp"); return run.ID != last.ID }) {
+		t.Fatal("no run while the store is away")
+	}
+	time.Sleep(15 * time.Second) // the outage ends after the run, so that its points have been refused
+	values, end := s.report(t, run)
+	away := time.Now().UnixMilli()
+	s.influx.startAgain(t)
+	s.influx.serves(t, "8086", "/ping")
+	var after []int64
+	if !await.Within(settle, func() bool { after = s.scraped(t, agentDB); return len(after) > 0 && after[len(after)-1] > away }) {
+		t.Fatalf("the last of %d points is before the end of the outage", len(after))
+	}
+	if len(after) < len(before) || !slices.Equal(before, after[:len(before)]) {
+		t.Errorf("of %d points before SIGKILL, %d of any time are there after it", len(before), len(after))
+	}
+	for i := 1; i < len(after); i++ {
+		if d := after[i] - after[i-1]; d < 9000 || d > 11000 {
+			t.Errorf("%d ms between two points, want one every 10 s", d)
+		}
+	}
+	s.inInflux(t, run, values, end)
+	for _, p := range s.stores {
+		if lost := p.query(t, `sum(oneway_output_points_total{result!="written"}) > 0`); len(lost) > 0 {
+			t.Errorf("the agent's output has lost points: %v", lost)
+		}
+	}
+	t.Logf("InfluxDB has %d points without a gap, %d of them from before SIGKILL, and the run of the outage", len(after), len(before))
+}
+
+// keepsReading: Telegraf goes on after SIGKILL, and what the agent counted meanwhile is in its next point.
+func (s *stack) keepsReading(t *testing.T) {
+	before := s.scraped(t, telegrafDB)
+	killedAt := time.Now()
+	s.b.run(t, "pkill", "-KILL", "-x", "telegraf")
+	var after []int64
+	if !await.Within(settle, func() bool {
+		after = s.scraped(t, telegrafDB)
+		return len(after) > 0 && after[len(after)-1] > killedAt.Add(20*time.Second).UnixMilli()
+	}) {
+		t.Fatal("no points after SIGKILL")
+	}
+	// A point that was scraped and not yet delivered may be lost with the process; none that InfluxDB had.
+	if len(after) < len(before) || !slices.Equal(before, after[:len(before)]) {
+		t.Errorf("%d points before SIGKILL, %d after it", len(before), len(after))
+	}
+	for i := 1; i < len(after); i++ {
+		if after[i]-after[i-1] > 30_000 {
+			t.Errorf("%d ms between two points", after[i]-after[i-1])
+		}
+	}
+	ending := s.ran(t, "tcp")
+	values, end := s.report(t, ending)
+	s.inInflux(t, ending, values, end)
 }

@@ -6,17 +6,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"oneway.example/tests/await"
 )
 
-// loadTests are load tests of a path of its own, each once in 100 s. The link has 20 Mbit/s.
+// loadTests are load tests of a path of its own, each once in an interval. The link has 20 Mbit/s.
 const loadTests = `  - name: ` + pathLoad + `
     peer: "` + addressB + `"
     probes:
       - {type: stamp, interval: 50ms}
-      - {type: saturation, every: 100s, token_file: token, pin: "%[1]s", rate: {forward: 25Mbit, reverse: 25Mbit}, duration: 6s, skip: 1s, idle: {duration: 2s, interval: 40ms}, drain_timeout: 2s}
-      - {type: tcp, every: 100s, token_file: token, pin: "%[1]s", duration: 4s, flows: 2, max_bytes: 50MB}
+      - {type: saturation, every: %[2]s, token_file: token, pin: "%[1]s", rate: {forward: 25Mbit, reverse: 25Mbit}, duration: 6s, skip: 1s, idle: {duration: 2s, interval: 40ms}, drain_timeout: 2s}
+      - {type: tcp, every: %[2]s, token_file: token, pin: "%[1]s", duration: 4s, flows: 2, max_bytes: 50MB}
 `
 
 // moreLoadTests are those of the other pages of the dashboards.
@@ -43,11 +44,11 @@ func (s *stack) startLoads(t *testing.T) {
 		getJSON(t, s.b.url(t, "9862")+"/api/v1/status", &status)
 		return status.LoadServer.Pin != ""
 	})
-	tests := loadTests
+	tests, every := loadTests, "40s"
 	if !smoke() {
-		tests += moreLoadTests
+		tests, every = tests+moreLoadTests, "100s"
 	}
-	s.reconfigure(t, s.configA+fmt.Sprintf(tests, status.LoadServer.Pin))
+	s.reconfigure(t, s.configA+fmt.Sprintf(tests, status.LoadServer.Pin, every))
 }
 
 // header is one line of the list of runs.
@@ -55,6 +56,7 @@ type header struct {
 	ID     string `json:"id"`
 	Path   string `json:"path"`
 	Probe  string `json:"probe"`
+	Kind   string `json:"kind"`
 	Result string `json:"result"`
 	Reason string `json:"reason"`
 }
@@ -83,12 +85,38 @@ func (s *stack) ran(t *testing.T, probe string) header {
 	return newest
 }
 
-// value is one number of a run: its series, and its field in the report.
+// newest is the newest completed run of a probe, or the newest incident report of a path where there is no probe; nil: none.
+func (s *stack) newest(t *testing.T, probe, path string) *header {
+	t.Helper()
+	for _, h := range s.runs(t) {
+		if h.Path == path && (probe == "" && h.Kind == "incident" || h.Probe == probe && h.Result == "completed") {
+			return &h
+		}
+	}
+	return nil
+}
+
+// value is one number of a run: its family, and what the report has.
 type value struct {
-	query string
-	want  float64
-	// count: an integer, which must be equal.
+	family string
+	labels [][2]string
+	want   float64
+	// count: an integer of all runs, which must be equal.
 	count bool
+}
+
+// matches compares counts exactly and values to the precision of a float64.
+func (v value) matches(got float64) bool {
+	return got == v.want || !v.count && math.Abs(got-v.want) <= 1e-12*math.Abs(v.want)
+}
+
+// query selects the series.
+func (v value) query() string {
+	var b strings.Builder
+	for _, l := range v.labels {
+		fmt.Fprintf(&b, "%s=%q,", l[0], l[1])
+	}
+	return v.family + "{" + b.String() + "}"
 }
 
 // sameRun compares the newest run of saturation and of tcp in all sinks.
@@ -96,81 +124,108 @@ func (s *stack) sameRun(t *testing.T) {
 	s.startLoads(t)
 	for _, probe := range []string{"saturation", "tcp"} {
 		run := s.ran(t, probe)
-		values := s.report(t, run)
+		values, end := s.report(t, run)
 		for _, p := range s.stores {
-			s.holds(t, p, run, values)
+			p.holds(t, run, values, end)
 		}
+		s.inInflux(t, run, values, end)
 	}
 }
 
-// holds compares what a Prometheus has of a run with its report.
-func (s *stack) holds(t *testing.T, p *store, run header, values []value) {
+// holds compares what a Prometheus has of a run with its report. Gauges of a run appear together, so those of this run are
+// beside its end.
+func (p *store) holds(t *testing.T, run header, values []value, end time.Time) {
 	t.Helper()
+	at := fmt.Sprintf("oneway_run_timestamp_seconds{path=%q,probe=%q} == %.9f", run.Path, run.Probe, float64(end.UnixNano())/1e9)
 	for _, v := range values {
-		found := p.eventually(t, v.query)
-		got := found[0].number(t)
-		if len(found) != 1 || v.count && got != v.want || math.Abs(got-v.want) > 1e-12*math.Abs(v.want) {
-			t.Errorf("%s, run %s: %s is %v, want %v", p.name, run.ID, v.query, found, v.want)
+		found := p.eventually(t, v.query()+" and on (path, probe) ("+at+")")
+		if len(found) != 1 || !v.matches(found[0].number(t)) {
+			t.Errorf("%s, run %s: %s is %v, want %v", p.name, run.ID, v.query(), found, v.want)
 		}
 	}
 	t.Logf("%s has the %d values of run %s of %s", p.name, len(values), run.ID, run.Probe)
 }
 
-// report are the values of a run's report, with the series that have them.
-func (s *stack) report(t *testing.T, run header) (out []value) {
+// report are the values of a run's report and its end.
+func (s *stack) report(t *testing.T, run header) (out []value, end time.Time) {
 	t.Helper()
-	var report struct {
-		Begin   int64 `json:"begin_ns"`
-		End     int64 `json:"end_ns"`
-		Forward int64 `json:"forward_sent_bytes"`
-		Reverse int64 `json:"reverse_sent_bytes"`
-		Results struct {
-			Directions []struct {
-				Direction     string      `json:"direction"`
-				Throughput    *float64    `json:"throughput_bytes_per_second"`
-				Retransmitted *float64    `json:"retransmitted_ratio"`
-				RTT           *[3]float64 `json:"rtt_quartiles_seconds"`
-				RTTMin        *float64    `json:"rtt_min_seconds"`
-				Load          *struct {
-					Offered    float64     `json:"offered_bytes_per_second"`
-					Throughput float64     `json:"throughput_bytes_per_second"`
-					Loss       float64     `json:"loss_ratio"`
-					Underrun   float64     `json:"sender_underrun_ratio"`
-					Rates      *[3]float64 `json:"rate_quantiles_bytes_per_second"`
-				} `json:"load"`
-			} `json:"directions"`
-		} `json:"results"`
-	}
-	getJSON(t, s.a.url(t, "9862")+"/runs/"+run.ID, &report)
-	labels := fmt.Sprintf("path=%q,probe=%q", run.Path, run.Probe)
-	// Gauges of a run appear together, so those of this run are the ones beside its end.
-	at := fmt.Sprintf("oneway_run_timestamp_seconds{%s} == %.9f", labels, float64(report.End)/1e9)
-	add := func(name, more string, want *float64, count bool) {
+	r := s.body(t, run.ID)
+	add := func(family string, want *float64, labels ...[2]string) {
 		if want != nil {
-			out = append(out, value{fmt.Sprintf("%s{%s%s} and on (path, probe) (%s)", name, labels, more, at), *want, count})
+			out = append(out, value{family, append([][2]string{{"path", run.Path}, {"probe", run.Probe}}, labels...), *want, false})
 		}
 	}
-	add("oneway_run_duration_seconds", "", new(float64(report.End-report.Begin)/1e9), false)
-	for _, d := range report.Results.Directions {
-		direction := fmt.Sprintf(",direction=%q", d.Direction)
-		add("oneway_tcp_throughput_bytes_per_second", direction, d.Throughput, false)
-		add("oneway_tcp_retransmitted_ratio", direction, d.Retransmitted, false)
-		add("oneway_tcp_rtt_min_seconds", direction, d.RTTMin, false)
+	add("oneway_run_duration_seconds", new(float64(r.End-r.Begin)/1e9))
+	for _, d := range r.Results.Directions {
+		direction := [2]string{"direction", d.Direction}
+		add("oneway_tcp_retransmitted_ratio", d.Retransmitted, direction)
+		add("oneway_tcp_rtt_min_seconds", d.RTTMin, direction)
+		for i, rank := range []string{"0.25", "0.5", "0.75"} {
+			if d.RTT != nil {
+				add("oneway_tcp_rtt_seconds", &d.RTT[i], direction, [2]string{"quantile_rank", rank})
+			}
+		}
 		if d.Load == nil {
+			add("oneway_tcp_throughput_bytes_per_second", d.Throughput, direction)
 			continue
 		}
-		add("oneway_udp_throughput_bytes_per_second", direction, &d.Load.Throughput, false)
-		add("oneway_udp_offered_bytes_per_second", direction, &d.Load.Offered, false)
-		add("oneway_udp_sender_underrun_ratio", direction, &d.Load.Underrun, false)
-		add("oneway_saturation_loss_ratio", direction, &d.Load.Loss, false)
-		if d.Load.Rates != nil {
-			for i, rank := range []string{"0.05", "0.5", "0.95"} {
-				add("oneway_udp_rate_bytes_per_second", direction+fmt.Sprintf(",quantile_rank=%q", rank), &d.Load.Rates[i], false)
+		add("oneway_udp_throughput_bytes_per_second", &d.Load.Throughput, direction)
+		add("oneway_udp_offered_bytes_per_second", &d.Load.Offered, direction)
+		add("oneway_udp_sender_underrun_ratio", &d.Load.Underrun, direction)
+		add("oneway_saturation_loss_ratio", &d.Load.Loss, direction)
+		for i, rank := range []string{"0.05", "0.5", "0.95"} {
+			if d.Load.Rates != nil {
+				add("oneway_udp_rate_bytes_per_second", &d.Load.Rates[i], direction, [2]string{"quantile_rank", rank})
 			}
 		}
 	}
 	if len(out) < 5 {
-		t.Fatalf("run %s has %d values: %s", run.ID, len(out), strings.TrimSpace(fmt.Sprint(out)))
+		t.Fatalf("run %s has %d values: %+v", run.ID, len(out), r)
 	}
-	return out
+	// The counters have all runs until this one.
+	var sent [2]float64
+	for _, h := range s.runs(t) {
+		if h.Path == run.Path && h.Probe == run.Probe && h.ID <= run.ID {
+			one := s.body(t, h.ID)
+			sent[0], sent[1] = sent[0]+float64(one.Forward), sent[1]+float64(one.Reverse)
+		}
+	}
+	for i, d := range []string{"forward", "reverse"} {
+		out = append(out, value{"oneway_run_sent_bytes_total", [][2]string{{"path", run.Path}, {"probe", run.Probe}, {"direction", d}}, sent[i], true})
+	}
+	return out, time.Unix(0, r.End)
+}
+
+// body is the report of a run.
+func (s *stack) body(t *testing.T, id string) report {
+	t.Helper()
+	var whole struct {
+		Body report `json:"body"`
+	}
+	getJSON(t, s.a.url(t, "9862")+"/runs/"+id, &whole)
+	return whole.Body
+}
+
+// report is the part of a report that is compared.
+type report struct {
+	Begin   int64 `json:"begin_ns"`
+	End     int64 `json:"end_ns"`
+	Forward int64 `json:"forward_sent_bytes"`
+	Reverse int64 `json:"reverse_sent_bytes"`
+	Results struct {
+		Directions []struct {
+			Direction     string      `json:"direction"`
+			Throughput    *float64    `json:"throughput_bytes_per_second"`
+			Retransmitted *float64    `json:"retransmitted_ratio"`
+			RTT           *[3]float64 `json:"rtt_quartiles_seconds"`
+			RTTMin        *float64    `json:"rtt_min_seconds"`
+			Load          *struct {
+				Offered    float64     `json:"offered_bytes_per_second"`
+				Throughput float64     `json:"throughput_bytes_per_second"`
+				Loss       float64     `json:"loss_ratio"`
+				Underrun   float64     `json:"sender_underrun_ratio"`
+				Rates      *[3]float64 `json:"rate_quantiles_bytes_per_second"`
+			} `json:"load"`
+		} `json:"directions"`
+	} `json:"results"`
 }

@@ -26,7 +26,9 @@ if [[ ${1:-} == clean ]]; then
   exec tests/stack/engine.sh down
 fi
 
+base=
 end() {
+  [[ -z $base ]] || kill "$base" 2>/dev/null || true
   if [[ $ONEWAY_STACK_KEEP == 1 ]]; then
     echo "stack: the containers are kept: DOCKER_HOST=$DOCKER_HOST docker ps; tests/stack/run.sh clean removes them"
     return
@@ -37,16 +39,22 @@ end() {
 
 tests/deps.sh stack
 export ONEWAY_STACK_RUN=$$ CGO_ENABLED=0
-go build -trimpath -o "$out/../oneway" ./exporter/cmd/oneway
-go build -trimpath -o "$out/" ./tests/pulse/cmd/oneway-pulse
-go build -C tests/stack -trimpath -o "$out/link" ./link
-prometheus=3.16.0
-if [[ $ONEWAY_STACK_SMOKE != 1 && ! -x build/prometheus-$prometheus/prometheus ]]; then
-  tests/rules/prometheus3.sh $prometheus
-fi
 trap end EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 eval "$(tests/stack/engine.sh up)"
-tests/stack/base.sh
-go test -C tests/stack -count=1 -timeout 40m -v "$@" ./...
+tests/stack/base.sh & # it waits for downloads, the builds for the processors
+base=$!
+go build -trimpath -o "$out/../oneway" ./exporter/cmd/oneway
+go build -trimpath -o "$out/" ./tests/pulse/cmd/oneway-pulse
+go build -C tests/stack -trimpath -o "$out/link" ./link
+go build -C telegraf-plugins -trimpath -o "$out/" ./cmd/...
+telegraf-plugins/telegraf.sh >/dev/null
+[[ -x build/influxdb-1.8.10/influxd ]] || tests/influxql/influxdb.sh
+prometheus=3.16.0
+if [[ $ONEWAY_STACK_SMOKE != 1 && ! -x build/prometheus-$prometheus/prometheus ]]; then
+  tests/rules/prometheus3.sh $prometheus
+fi
+wait "$base"
+base=
+go test -C tests/stack -count=1 -timeout 50m -v "$@" .

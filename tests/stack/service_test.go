@@ -177,8 +177,8 @@ func (s *service) run(t *testing.T, command ...string) string {
 	return string(text)
 }
 
-// killed ends the container's processes with SIGKILL and starts it again, with its files.
-func (s *service) killed(t *testing.T, down time.Duration) {
+// kill ends the container's processes with SIGKILL.
+func (s *service) kill(t *testing.T) {
 	t.Helper()
 	docker, err := testcontainers.NewDockerClientWithOpts(t.Context())
 	if err != nil {
@@ -188,7 +188,11 @@ func (s *service) killed(t *testing.T, down time.Duration) {
 	if _, err := docker.ContainerKill(t.Context(), s.GetContainerID(), client.ContainerKillOptions{Signal: "KILL"}); err != nil {
 		t.Fatalf("container %s: %v", s.name, err)
 	}
-	time.Sleep(down) // the outage that the test asks for
+}
+
+// startAgain starts a killed container, with its files.
+func (s *service) startAgain(t *testing.T) {
+	t.Helper()
 	if err := s.Start(t.Context()); err != nil {
 		t.Fatalf("container %s: %v", s.name, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -21,6 +22,7 @@ type stack struct {
 	monitoring, gateway string
 	a, b, link          *service
 	alertmanager        *service
+	influx              *service
 	stores              []*store
 	alerts              *webhook
 	// configA is the configuration of a without load tests.
@@ -69,10 +71,13 @@ func raise(t *testing.T) *stack {
 		files: map[string]string{"/stack/first.yaml": healthy},
 	}.start(t)
 	s.link.serves(t, "8080", "/counts")
+	s.startInflux(t)
 	tokens, token := newToken(t)
 	b := agent("b", server, serverNet, addressB, s.monitoring, fmt.Sprintf(agentConfig, addressB, loadServer, pathB, addressA))
 	b.files["/stack/tokens"] = tokens
-	s.configA = fmt.Sprintf(agentConfig, addressA, "", pathA, addressB)
+	maps.Copy(b.files, telegrafFiles)
+	b.env["TELEGRAF"] = "yes"
+	s.configA = fmt.Sprintf(agentConfig, addressA, influxOutput, pathA, addressB)
 	a := agent("a", client, clientNet, addressA, s.monitoring, s.configA)
 	a.files["/stack/token"] = token
 	s.a, s.b = a.start(t), b.start(t)
@@ -89,10 +94,13 @@ func raise(t *testing.T) *stack {
 func agent(name, linkNetwork, subnet, address, monitoring, config string) spec {
 	return spec{
 		name: name, image: "agent", networks: []string{linkNetwork, monitoring}, admin: true, pulse: true,
-		programs: []string{"build/oneway", "build/stack/oneway-pulse", "tests/pulse/host/start.sh", "tests/pulse/host/chrony.conf"},
-		ports:    []string{"9862/tcp", "9863/tcp"},
-		env:      map[string]string{"LINK_NET": subnet, "LINK_ADDRESS": address + "/24"},
-		files:    map[string]string{"/stack/oneway.yml": config},
+		programs: []string{
+			"build/oneway", "build/stack/oneway-telegraf", "build/stack/oneway-clock-telegraf", "build/telegraf-1.39.0/telegraf",
+			"build/stack/oneway-pulse", "tests/pulse/host/start.sh", "tests/pulse/host/chrony.conf",
+		},
+		ports: []string{"9862/tcp", "9863/tcp"},
+		env:   map[string]string{"LINK_NET": subnet, "LINK_ADDRESS": address + "/24"},
+		files: map[string]string{"/stack/oneway.yml": config},
 	}
 }
 
