@@ -188,3 +188,27 @@ func TestCountersGoOnWhenThePeersAddressChanges(t *testing.T) {
 		t.Errorf("%d series are open after the end", sink.Open())
 	}
 }
+
+func TestPathWhoseNameNeverResolvedIsDown(t *testing.T) {
+	serveNames(t)
+	b, sink := newTestbed(t, reflector.Options{}), &metrictest.Sink{}
+	b.env.Sink = sink
+	p, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: "peer.test:862"}, quick())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	await.That(t, "the path is down", func() bool {
+		up, present := sink.Value(metric.ProbeUp, "p", "stamp")
+		return present && up == 0
+	})
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if sink.Open() > 0 {
+		t.Errorf("%d series are open after the end", sink.Open())
+	}
+}
