@@ -147,7 +147,11 @@ func TestRefusedPointsAreCountedAndTheRestIsKept(t *testing.T) {
 			r.add(0, 10)
 			r.arrive(s, 10)
 			await.That(t, "the result is counted", func() bool { return r.Status().Written == 20-c.refused })
-			if r.Status().Rejected != c.refused || r.requests(resultPartial) != 1 || r.requests(resultWritten) != 1 {
+			result := resultPartial
+			if c.refused == 10 {
+				result = resultRejected
+			}
+			if r.Status().Rejected != c.refused || r.requests(result) != 1 || r.requests(resultWritten) != 1 {
 				t.Errorf("status is %+v", r.Status())
 			}
 			if got := r.value("oneway_output_points_total", `result="rejected"`); got != float64(c.refused) {
@@ -157,6 +161,17 @@ func TestRefusedPointsAreCountedAndTheRestIsKept(t *testing.T) {
 				t.Errorf("log\n%s\nwant one line with %s", log, c.contains)
 			}
 		})
+	}
+}
+
+func TestReplyThatRefusesAllPointsIsNoSuccess(t *testing.T) {
+	s := newStore(t)
+	r := start(t, options(s), "")
+	s.on(times(1, 400, `{"error":"partial write: points beyond retention policy dropped=10"}`))
+	r.add(0, 10)
+	await.That(t, "the points are refused", func() bool { return r.Status().Rejected == 10 })
+	if status := r.Status(); !status.LastSuccess.IsZero() || !strings.Contains(status.Reason, "retention policy") {
+		t.Errorf("status is %+v, want the reason and no success", status)
 	}
 }
 

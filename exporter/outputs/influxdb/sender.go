@@ -148,8 +148,12 @@ func (s *sender) send(ctx context.Context, p part) (reply, error) {
 		if ctx.Err() != nil && !r.final() {
 			return r, ctx.Err()
 		}
-		s.scope.Series(metric.OutputRequests, r.result).Add(1)
-		s.note(r)
+		result := r.result
+		if result == resultPartial && r.refused >= p.points {
+			result = resultRejected // InfluxDB 1.8 and 2 call it partial if all points have the same fault
+		}
+		s.scope.Series(metric.OutputRequests, result).Add(1)
+		s.note(r, result == resultWritten || result == resultPartial)
 		if r.final() || r.result == resultTooLarge {
 			return r, nil
 		}
@@ -160,10 +164,9 @@ func (s *sender) send(ctx context.Context, p part) (reply, error) {
 	}
 }
 
-// note keeps the reply for the status, and logs a change from success to failure or back.
-func (s *sender) note(r reply) {
+// note keeps the reply for the status, and logs a change from success to failure or back. accepted: the store has taken points.
+func (s *sender) note(r reply, accepted bool) {
 	o := s.output
-	accepted := r.result == resultWritten || r.result == resultPartial
 	var waiting int64
 	o.mu.Lock()
 	if accepted {
