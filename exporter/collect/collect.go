@@ -54,7 +54,7 @@ func Run(ctx context.Context, env output.Env, o Options, emit func([]point.Point
 		case <-takes.C:
 			c.take()
 		case <-due.C:
-			c.series()
+			c.series(time.Now())
 			due.Reset(c.untilDue())
 		}
 	}
@@ -82,7 +82,9 @@ type collector struct {
 	raw     *point.Raw
 	batch   batch
 	missed  metric.Series
-	last    instant.Time // of the series
+
+	last, newest instant.Time // of the series
+	stepsBack    instant.Time // of the clock, a nanosecond each
 
 	rows    queue[record.Rows]
 	flows   queue[record.Flow]
@@ -121,14 +123,22 @@ func (c *collector) untilDue() time.Duration {
 }
 
 // series emits the points of all series, with the multiple of the interval that is nearest to the present time. They are left
-// out if the last ones had this time, after a step of the clock: they would replace them.
-func (c *collector) series() {
+// out if the last ones had this time. A clock that was stepped back has former times again, at which a store would replace the
+// points: until it has passed them they are 1 ns later for each such step.
+func (c *collector) series(now time.Time) {
 	i := c.interval()
-	at := instant.Time((time.Now().UnixNano() + i/2) / i * i)
+	at := instant.Time((now.UnixNano() + i/2) / i * i)
 	if at == c.last {
 		return
 	}
-	c.last = at
+	if at < c.last {
+		c.stepsBack++
+	}
+	if c.last = at; at > c.newest {
+		c.newest = at
+	} else {
+		at += c.stepsBack
+	}
 	if err := c.env.Series(at, c.batch.add); err != nil {
 		c.env.Log.Warn("Series not collected", "err", err)
 	}

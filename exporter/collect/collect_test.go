@@ -277,3 +277,24 @@ func TestTagsOfAllPointsAreChecked(t *testing.T) {
 		}
 	}
 }
+
+func TestSeriesOfAClockThatIsSteppedBackReplaceNoOthers(t *testing.T) {
+	b := newBench(Options{Interval: 10 * time.Second})
+	c := newCollector(b.env, b.options, b.emit)
+	defer c.close()
+	second := func(n int) time.Time { return time.Unix(int64(n), 0) }
+	for _, n := range []int{100, 110, 120, 100, 110, 90, 100, 110, 120, 130, 110} {
+		c.series(second(n))
+	}
+	var got []string
+	for _, line := range b.taken() {
+		got = append(got, line[strings.LastIndexByte(line, ' ')+1:])
+	}
+	want := []string{
+		"100000000000", "110000000000", "120000000000", "100000000001", "110000000001", "90000000002", "100000000002", "110000000002",
+		"120000000002", "130000000000", "110000000003",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("times %v, want %v", got, want)
+	}
+}

@@ -19,7 +19,7 @@ The points of the line protocol: what outputs of the agent and the plugins for T
 - **Time** of series is a multiple of the interval since 1970, so that all agents have the same times. Raw samples have the time
   of the packet, sample or position, and the values of a run that of its begin, in nanoseconds. Points with the same measurement and
   tags never share a time, as a store would replace the first one: where packets were sent at one time, or reports have the same
-  packets, the later point is moved by 1 ns to about 1 µs; ` + "`delay_seconds`" + ` and the others are not changed by that.
+  packets, or a clock was stepped back to times that series had before, the later point is moved by 1 ns to about 1 µs; ` + "`delay_seconds`" + ` and the others are not changed by that.
 - **Types** never change: counters and counts are integers, gauges and sums are floats, names are strings.
 - **An absent field** is an unknown value, as an absent series is: never 0, -1 or NaN. A target that is down does not vanish: its
   ` + "`probe_up`" + ` is 0 and its ` + "`round_trip_loss_ratio`" + ` 1; ` + "`loss_ratio`" + ` needs the reflector's counts, as the direction of a loss is not known without them.
