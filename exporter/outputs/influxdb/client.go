@@ -127,7 +127,7 @@ func (c *client) authorize(request *http.Request) {
 	}
 }
 
-// explain is an error without the address of the request.
+// explain is an error without the address of the request. A part of it can be the store's.
 func (c *client) explain(err error) string {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err
@@ -135,7 +135,7 @@ func (c *client) explain(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Sprintf("no complete reply within %v", c.options.Timeout)
 	}
-	return err.Error()
+	return clip(err.Error())
 }
 
 // compress returns lines compressed, until the next call.

@@ -46,6 +46,9 @@ func TestFailuresAreRepeatedInOrder(t *testing.T) {
 		"error":         {times(3, 500, `{"error":"timeout"}`), resultServerError, "status 500 Internal Server Error: timeout"},
 		"bad gateway":   {times(3, 502, "<html>\n<h1>nginx</h1>"), resultServerError, "status 502 Bad Gateway: <html> <h1>nginx</h1>"},
 		"redirect":      {times(3, 307, "", "Location", "http://127.0.0.1:1/"), resultServerError, "status 307: the store redirects to another address, which is not followed; configure it as url"},
+		"wants TLS":     {times(3, 400, "Client sent an HTTP request to an HTTPS server.\n"), resultServerError, "status 400 Bad Request: Client sent an HTTP request to an HTTPS server."},
+		"proxy's page":  {times(3, 400, "<html>"), resultServerError, "status 400 Bad Request: <html>"},
+		"long line":     {cut(strings.Repeat("A", 100_000) + "\r\n"), resultUnreachable, `net/http: HTTP/1.x transport connection broken: malformed HTTP response "` + strings.Repeat("A", maxReasonBytes-73) + "..."},
 		"no reply":      {cut(""), resultUnreachable, "EOF"},
 		"half a header": {cut("HTTP/1.1 204 No Con"), resultUnreachable, "net/http: HTTP/1.x transport connection broken: unexpected EOF"},
 		"half a body":   {cut("HTTP/1.1 503 Unavailable\r\nContent-Length: 100\r\n\r\n"), resultUnreachable, "read the reply: unexpected EOF"},
@@ -242,6 +245,26 @@ func TestTooLargeBatchIsHalvedDownToOnePoint(t *testing.T) {
 				t.Errorf("%d refused, want %d", got, 1000-want)
 			}
 		})
+	}
+}
+
+// TestStoreThatTakesNoPointIsNotFlooded: a proxy whose limit is wrong refuses each part of a record as too large.
+func TestStoreThatTakesNoPointIsNotFlooded(t *testing.T) {
+	s := newStore(t)
+	r := start(t, options(s), "")
+	s.on(func(w http.ResponseWriter, _ request) bool {
+		w.WriteHeader(http.StatusRequestEntityTooLarge)
+		return true
+	})
+	begin := time.Now()
+	const points = 500
+	r.add(0, points)
+	await.That(t, "all are processed", func() bool { return r.Status().Waiting == 0 })
+	if took, least := time.Since(begin), (points-1-maxDivisions)*r.backoff.first*3/4; took < least {
+		t.Errorf("%v requests within %v, want a pause of each division after %d: at least %v", r.requests(resultTooLarge), took, maxDivisions, least)
+	}
+	if got := r.Status().Rejected; got != points {
+		t.Errorf("%d refused, want %d", got, points)
 	}
 }
 

@@ -70,7 +70,7 @@ func classify(status int, header http.Header, body []byte, now time.Time) reply 
 		r = reply{result: resultWritten}
 	case (status == http.StatusBadRequest || status == http.StatusUnprocessableEntity) && refused > 0:
 		r.result, r.refused = resultPartial, refused
-	case status == http.StatusBadRequest || status == http.StatusUnprocessableEntity:
+	case (status == http.StatusBadRequest || status == http.StatusUnprocessableEntity) && ofStore(reason):
 		r.result = resultRejected
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		r.result = resultUnauthorized
@@ -90,15 +90,27 @@ func classify(status int, header http.Header, body []byte, now time.Time) reply 
 
 // short is a message for the status page and the log.
 func short(status int, reason string) string {
-	reason = strings.Join(strings.Fields(strings.ToValidUTF8(reason, "\uFFFD")), " ")
-	if len(reason) > maxReasonBytes {
-		reason = strings.ToValidUTF8(reason[:maxReasonBytes], "") + "..."
-	}
+	reason = clip(reason)
 	text := fmt.Sprintf("status %d %s", status, http.StatusText(status))
 	if reason == "" {
 		return text
 	}
 	return text + ": " + reason
+}
+
+// clip is a text in one line of at most maxReasonBytes.
+func clip(text string) string {
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
+	if len(text) > maxReasonBytes {
+		text = strings.ToValidUTF8(text[:maxReasonBytes], "") + "..."
+	}
+	return text
+}
+
+// ofStore reports whether a text can be a store's. A proxy's is a page, and a server that expects TLS says so: what it refuses is
+// the connection and not the points.
+func ofStore(text string) bool {
+	return !strings.HasPrefix(text, "<") && !strings.HasSuffix(text, "HTTP request to an HTTPS server.")
 }
 
 // droppedRE matches the end of a message of InfluxDB 1.8 and 2 about a partial write.

@@ -87,12 +87,11 @@ func (s *sender) deliver(ctx context.Context, p part) error {
 	if err != nil {
 		return err
 	}
-	divide := r.result == resultTooLarge
-	if r.result == resultRejected && s.divisions > 0 {
-		s.divisions--
-		divide = true
-	}
-	if divide && p.points > 1 {
+	divide := p.points > 1 && (r.result == resultTooLarge || r.result == resultRejected && s.divisions > 0)
+	if divide {
+		if s.divisions--; s.divisions < 0 && !ctxtime.Sleep(ctx, s.output.backoff.pause(1)) {
+			return ctx.Err() // a store that takes no more than a few points is not asked as fast as it replies
+		}
 		if p.lines == nil && !s.expand(&p) {
 			return nil
 		}
