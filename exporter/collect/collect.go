@@ -60,12 +60,15 @@ func Run(ctx context.Context, env output.Env, o Options, emit func([]point.Point
 	}
 }
 
-// CheckTags checks the tags that are added to every point: they have a key and a value, and no key of the schema.
+// CheckTags checks the tags that are added to every point: they have a key and a value, and no key of the schema or one that the
+// line protocol does not have.
 func CheckTags(tags []point.Tag) error {
 	for i, t := range tags {
 		switch {
 		case t.Key == "" || t.Value == "":
 			return fmt.Errorf("collect: tag %q with value %q, want a key and a value", t.Key, t.Value)
+		case point.CleanTag(t.Key) != t.Key:
+			return fmt.Errorf("collect: tag %q cannot be written, want a key without control characters, of at most %d bytes", t.Key, point.MaxTagBytes)
 		case point.Reserved(t.Key):
 			return fmt.Errorf("collect: tag %q is a tag or field of this program, want another key", t.Key)
 		case slices.ContainsFunc(tags[:i], func(other point.Tag) bool { return other.Key == t.Key }):

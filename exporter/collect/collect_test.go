@@ -258,13 +258,15 @@ func TestErrorOfTheSeriesIsLogged(t *testing.T) {
 
 func TestTagsOfAllPointsAreChecked(t *testing.T) {
 	for want, tags := range map[string][]point.Tag{
-		"":              {{Key: "host", Value: "h"}, {Key: "site", Value: "s"}},
-		"want a key":    {{Key: "", Value: "h"}},
-		"and a value":   {{Key: "host"}},
-		"another key":   {{Key: "path", Value: "x"}},
-		"want another":  {{Key: "delay_p99_seconds", Value: "x"}},
-		"want it once":  {{Key: "host", Value: "a"}, {Key: "host", Value: "b"}},
-		"this program,": {{Key: "time", Value: "x"}},
+		"":                   {{Key: "host", Value: "h"}, {Key: "site", Value: "s"}},
+		"want a key":         {{Key: "", Value: "h"}},
+		"and a value":        {{Key: "host"}},
+		"another key":        {{Key: "path", Value: "x"}},
+		"want another":       {{Key: "delay_p99_seconds", Value: "x"}},
+		"want it once":       {{Key: "host", Value: "a"}, {Key: "host", Value: "b"}},
+		"want a key without": {{Key: "a\nb", Value: "x"}},
+		`tag "b\\" cannot`:   {{Key: "b\\", Value: "x"}},
+		"this program,":      {{Key: "time", Value: "x"}},
 	} {
 		err := CheckTags(tags)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
