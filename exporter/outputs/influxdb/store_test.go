@@ -246,7 +246,7 @@ func (r *rig) arrive(s *store, count int) {
 	r.t.Helper()
 	await.That(r.t, fmt.Sprintf("%d points arrive", count), func() bool { lines, _ := s.received(); return len(lines) >= count }, &r.log)
 	if got := s.values(); !slices.Equal(got, sequence(0, count)) {
-		r.t.Fatalf("accepted %d points, want %d in order: %.200v", len(got), count, got)
+		r.t.Fatalf("accepted %d points, want %d in order: %.200s", len(got), count, fmt.Sprint(got))
 	}
 	await.That(r.t, "nothing waits", func() bool { return r.Status().Waiting == 0 })
 }
