@@ -4,12 +4,14 @@ package collect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/option"
 	"oneway.example/exporter/output"
 	"oneway.example/exporter/point"
 	"oneway.example/exporter/record"
@@ -25,6 +27,27 @@ type Options struct {
 	// transfer has at most MaxRows points.
 	FirstRows time.Duration
 	MaxRows   int
+}
+
+// DefaultOptions are the settings of an output that has none of its own.
+func DefaultOptions() Options {
+	return Options{Interval: 10 * time.Second, FirstRows: 5 * time.Second, MaxRows: 20_000}
+}
+
+// Limits of options.
+const (
+	minInterval, maxInterval = time.Second, time.Hour
+	maxFirstRows             = time.Hour
+	maxMaxRows               = 10_000_000
+)
+
+// Check reports values beyond their limits, by the keys interval, first_rows and max_rows; CheckTags has those of tags.
+func (o *Options) Check() error {
+	return errors.Join(
+		option.Between("interval", o.Interval, minInterval, maxInterval),
+		option.Between("first_rows", o.FirstRows, 0, maxFirstRows),
+		option.Between("max_rows", o.MaxRows, 0, maxMaxRows),
+	)
 }
 
 // takeInterval is how often the queues are emptied.
@@ -118,7 +141,7 @@ func (c *collector) close() {
 }
 
 // interval is a duration of series; it is not zero.
-func (c *collector) interval() int64 { return max(int64(c.options.Interval), int64(time.Second)) }
+func (c *collector) interval() int64 { return max(int64(c.options.Interval), int64(minInterval)) }
 
 // untilDue is the time to the next multiple of the interval since 1970: all agents have their series at the same times.
 func (c *collector) untilDue() time.Duration {

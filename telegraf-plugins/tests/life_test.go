@@ -188,7 +188,7 @@ func TestWrongConfigurationIsOneLineWithThePlace(t *testing.T) {
 	}
 	w := telegrafWith(t, pluginBinary, "[[inputs.oneway]]\ninterval = \"0s\"\n")
 	await.That(t, "Telegraf's log has the error", func() bool {
-		return strings.Contains(w.log.String(), "E! [inputs.execd] ") && strings.Contains(w.log.String(), "inputs.oneway: interval is 0s; it must be at least 1s")
+		return strings.Contains(w.log.String(), "E! [inputs.execd] ") && strings.Contains(w.log.String(), "inputs.oneway: interval is 0s; it must be between 1s and 1h0m0s")
 	}, &w.log)
 }
 

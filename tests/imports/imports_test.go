@@ -97,7 +97,7 @@ var rules = map[string]rule{
 	"point":                  {[]string{"instant", "metric", "record", "sample"}, "points of the line protocol, from series and raw samples; no store"},
 	"point/series":           {[]string{"instant", "metric", "point"}, "points of scraped families"},
 	"output":                 {[]string{"instant", "metric", "point", "record"}, "what an output is"},
-	"collect":                {[]string{"ctxtime", "instant", "metric", "output", "point", "record"}, "points of all that an agent measures; no store"},
+	"collect":                {[]string{"ctxtime", "instant", "metric", "option", "output", "point", "record"}, "points of all that an agent measures; no store"},
 	"spool":                  {nil, "a bounded queue on disk; no knowledge of its content"},
 	"outputs":                {[]string{"output", "outputs"}, "the registry"},
 	"outputs/influxdb":       {[]string{"collect", "ctxtime", "instant", "keyfile", "metric", "option", "output", "point", "spool"}, "an output"},

@@ -94,9 +94,7 @@ func (o *Output) Run(ctx context.Context) (err error) {
 	parts.Go(func() { o.newSender(s, scope).run(running) })
 	parts.Go(func() {
 		defer cancel()
-		err = collect.Run(running, o.env, collect.Options{
-			Interval: o.options.Interval, Tags: o.tags, FirstRows: o.options.FirstRows, MaxRows: o.options.MaxRows,
-		}, b.add)
+		err = collect.Run(running, o.env, o.options.collect(o.tags), b.add)
 	})
 	o.keep(running, s, b, scope)
 	parts.Wait()

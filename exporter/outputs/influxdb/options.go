@@ -79,36 +79,37 @@ const (
 
 // Limits of options.
 const (
-	minInterval, maxInterval = time.Second, time.Hour
-	minTimeout, maxTimeout   = 100 * time.Millisecond, 5 * time.Minute
-	maxFirstRows             = time.Hour
-	maxRows                  = 10_000_000
-	maxBatchPoints           = 100_000
-	minBatchBytes            = 4 << 10
-	maxBatchBytes            = 64 << 20
-	minSpoolBytes            = 256 << 10
-	maxSpoolBytes            = 1 << 40
+	minTimeout, maxTimeout = 100 * time.Millisecond, 5 * time.Minute
+	maxBatchPoints         = 100_000
+	minBatchBytes          = 4 << 10
+	maxBatchBytes          = 64 << 20
+	minSpoolBytes          = 256 << 10
+	maxSpoolBytes          = 1 << 40
 )
 
 // DefaultOptions are the values of keys that are not given.
 func DefaultOptions() Options {
+	c := collect.DefaultOptions()
 	return Options{
-		Version: 2, Interval: 10 * time.Second, FirstRows: 5 * time.Second, MaxRows: 20_000,
+		Version: 2, Interval: c.Interval, FirstRows: c.FirstRows, MaxRows: c.MaxRows,
 		BatchPoints: 5000, BatchBytes: 1_000_000, Gzip: true, Timeout: 10 * time.Second,
 	}
+}
+
+// collect are the options of the collector, with its tags.
+func (o *Options) collect(tags []point.Tag) collect.Options {
+	return collect.Options{Interval: o.Interval, Tags: tags, FirstRows: o.FirstRows, MaxRows: o.MaxRows}
 }
 
 // check reports wrong values. It reads the files of secrets and certificates.
 func (o *Options) check() (target *url.URL, config *tls.Config, err error) {
 	target, wrong := address(o.URL)
-	errs := []error{wrong, o.checkTarget(), o.checkSecrets()}
+	collected := o.collect(nil)
+	errs := []error{wrong, o.checkTarget(), o.checkSecrets(), collected.Check()}
 	config, wrong = o.tls()
 	errs = append(
 		errs, wrong,
-		option.Between("interval", o.Interval, minInterval, maxInterval),
 		option.Between("timeout", o.Timeout, minTimeout, maxTimeout),
-		option.Between("first_rows", o.FirstRows, 0, maxFirstRows),
-		option.Between("max_rows", o.MaxRows, 0, maxRows),
 		option.Between("batch_points", o.BatchPoints, 1, maxBatchPoints),
 		option.Between("batch_bytes", o.BatchBytes, minBatchBytes, maxBatchBytes),
 	)
@@ -171,8 +172,10 @@ func (o *Options) checkSecrets() error {
 	switch {
 	case o.TokenFile != "" && (o.Username != "" || o.PasswordFile != ""):
 		return option.Errorf("token_file", "excludes username and password_file")
-	case (o.Username == "") != (o.PasswordFile == ""):
-		return option.Errorf(cmp.Or(map[bool]string{true: "username", false: "password_file"}[o.Username == ""]), "is missing; username and password_file belong together")
+	case o.Username == "" && o.PasswordFile != "":
+		return option.Errorf("username", "is missing; username and password_file belong together")
+	case o.Username != "" && o.PasswordFile == "":
+		return option.Errorf("password_file", "is missing; username and password_file belong together")
 	}
 	for key, file := range map[string]string{"password_file": o.PasswordFile, "token_file": o.TokenFile} {
 		if file != "" {

@@ -60,9 +60,10 @@ type source interface {
 
 // New makes a plugin with the default options.
 func New() *Oneway {
+	c := collect.DefaultOptions()
 	return &Oneway{
-		Interval: config.Duration(10 * time.Second), Timeout: config.Duration(5 * time.Second),
-		FirstRows: config.Duration(5 * time.Second), MaxRows: 20_000, failed: make(chan error, 1),
+		Interval: config.Duration(c.Interval), Timeout: config.Duration(5 * time.Second),
+		FirstRows: config.Duration(c.FirstRows), MaxRows: c.MaxRows, failed: make(chan error, 1),
 	}
 }
 
@@ -73,11 +74,13 @@ func (*Oneway) SampleConfig() string { return sampleConfig }
 
 // Init checks the options and, without a URL, the configuration of the agent.
 func (o *Oneway) Init() error {
+	collected := collect.Options{Interval: time.Duration(o.Interval), FirstRows: time.Duration(o.FirstRows), MaxRows: o.MaxRows}
+	if err := collected.Check(); err != nil {
+		return err
+	}
 	switch {
 	case o.URL != "" && o.ConfigFile != "":
 		return errors.New("config_file and url exclude each other")
-	case time.Duration(o.Interval) < time.Second:
-		return fmt.Errorf("interval is %v; it must be at least 1s", time.Duration(o.Interval))
 	case o.Timeout <= 0:
 		return fmt.Errorf("timeout is %v; it must be above 0s", time.Duration(o.Timeout))
 	}
@@ -92,7 +95,7 @@ func (o *Oneway) Init() error {
 	}
 	a, err := embedded.New(embedded.Options{
 		Agent:   agent.Options{ConfigFile: file, Socket: o.TestSocket},
-		Collect: collect.Options{Interval: time.Duration(o.Interval), FirstRows: time.Duration(o.FirstRows), MaxRows: o.MaxRows},
+		Collect: collected,
 		Log:     logs.Slog(o.Log),
 	})
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -46,7 +45,7 @@ type Clock struct {
 
 // New makes a plugin with the default options.
 func New() *Clock {
-	return &Clock{Interval: telegrafconfig.Duration(10 * time.Second), failed: make(chan error, 1)}
+	return &Clock{Interval: telegrafconfig.Duration(collect.DefaultOptions().Interval), failed: make(chan error, 1)}
 }
 
 func init() { inputs.Add("oneway_clock", func() telegraf.Input { return New() }) }
@@ -56,12 +55,13 @@ func (*Clock) SampleConfig() string { return sampleConfig }
 
 // Init checks the options.
 func (c *Clock) Init() (err error) {
-	if time.Duration(c.Interval) < time.Second {
-		return fmt.Errorf("interval is %v; it must be at least 1s", time.Duration(c.Interval))
+	collected := collect.Options{Interval: time.Duration(c.Interval)}
+	if err := collected.Check(); err != nil {
+		return err
 	}
 	c.agent, err = embedded.New(embedded.Options{
 		Agent:   agent.Options{ConfigFile: "inputs.oneway_clock", Load: c.load},
-		Collect: collect.Options{Interval: time.Duration(c.Interval)},
+		Collect: collected,
 		Wanted:  wanted,
 		Log:     logs.Slog(c.Log),
 	})
