@@ -3,7 +3,6 @@ package influxdb
 import (
 	"bytes"
 	"compress/gzip"
-	"io"
 	"sync"
 
 	"oneway.example/exporter/point"
@@ -20,8 +19,7 @@ type batcher struct {
 	lines   []byte
 	points  int
 	bad     uint64 // points that could not be encoded
-	zip     *gzip.Writer
-	zipped  bytes.Buffer
+	zip     compressor
 }
 
 // add adds points, and puts each batch that is complete.
@@ -61,20 +59,25 @@ func (b *batcher) flush() (bad uint64) {
 }
 
 func (b *batcher) seal() {
-	b.zipped.Reset()
-	if b.zip == nil {
-		b.zip = newZip(&b.zipped)
-	} else {
-		b.zip.Reset(&b.zipped)
-	}
-	_, _ = b.zip.Write(b.lines) // a buffer has no errors
-	_ = b.zip.Close()
-	b.put(b.zipped.Bytes(), b.points)
+	b.put(b.zip.compress(b.lines), b.points)
 	b.lines, b.points = b.lines[:0], 0
 }
 
-// newZip compresses fast: lines become a tenth or less at any level.
-func newZip(to io.Writer) *gzip.Writer {
-	w, _ := gzip.NewWriterLevel(to, gzip.BestSpeed) // the level is valid
-	return w
+// compressor compresses lines. The zero value is ready.
+type compressor struct {
+	writer *gzip.Writer
+	to     bytes.Buffer
+}
+
+// compress returns lines compressed, until the next call. It is fast: they become a tenth or less at any level.
+func (c *compressor) compress(lines []byte) []byte {
+	c.to.Reset()
+	if c.writer == nil {
+		c.writer, _ = gzip.NewWriterLevel(&c.to, gzip.BestSpeed) // the level is valid
+	} else {
+		c.writer.Reset(&c.to)
+	}
+	_, _ = c.writer.Write(lines) // a buffer has no errors
+	_ = c.writer.Close()
+	return c.to.Bytes()
 }

@@ -23,8 +23,7 @@ type client struct {
 	http     *http.Client
 	// The spool has compressed lines, see batcher; these are for requests that are not.
 	unzip   *gzip.Reader
-	zip     *gzip.Writer
-	zipped  bytes.Buffer
+	zip     compressor
 	lastKey string // the last secret that could be read
 }
 
@@ -50,7 +49,7 @@ func (c *client) write(ctx context.Context, lines, compressed []byte) reply {
 	body := lines
 	if c.options.Gzip {
 		if body = compressed; body == nil {
-			body = c.compress(lines)
+			body = c.zip.compress(lines)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
@@ -136,19 +135,6 @@ func (c *client) explain(err error) string {
 		return fmt.Sprintf("no complete reply within %v", c.options.Timeout)
 	}
 	return clip(err.Error())
-}
-
-// compress returns lines compressed, until the next call.
-func (c *client) compress(lines []byte) []byte {
-	c.zipped.Reset()
-	if c.zip == nil {
-		c.zip = newZip(&c.zipped)
-	} else {
-		c.zip.Reset(&c.zipped)
-	}
-	_, _ = c.zip.Write(lines) // a buffer has no errors
-	_ = c.zip.Close()
-	return c.zipped.Bytes()
 }
 
 // expand appends the lines of a record.
