@@ -51,6 +51,17 @@ func New(o Options) (*Lab, error) {
 // build makes namespaces, interfaces and links; these stay in l even
 // on an error, for remove.
 func (l *Lab) build(o *Options) error {
+	if err := l.buildHosts(); err != nil {
+		return err
+	}
+	if err := l.buildLAN(); err != nil {
+		return err
+	}
+	return l.buildLinks(o)
+}
+
+// buildHosts makes the namespaces and the pairs between them.
+func (l *Lab) buildHosts() error {
 	for _, n := range []*namespace{&l.router, l.newHost(&l.Client, "client", 1), l.newHost(&l.Server, "server", 2)} {
 		var err error
 		if *n, err = newNamespace(); err != nil {
@@ -70,10 +81,7 @@ func (l *Lab) build(o *Options) error {
 			return err
 		}
 	}
-	if err := l.buildLAN(); err != nil {
-		return err
-	}
-	return l.buildLinks(o)
+	return nil
 }
 
 // newHost fills in a host but for its namespace, which it returns for filling.
