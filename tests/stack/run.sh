@@ -26,8 +26,9 @@ if [[ ${1:-} == clean ]]; then
   exec tests/stack/engine.sh down
 fi
 
-base=
+base= tests=
 end() {
+  [[ -z $tests ]] || kill -- "-$tests" 2>/dev/null || true
   [[ -z $base ]] || kill "$base" 2>/dev/null || true
   if [[ $ONEWAY_STACK_KEEP == 1 ]]; then
     echo "stack: the containers are kept: DOCKER_HOST=$DOCKER_HOST docker ps; tests/stack/run.sh clean removes them"
@@ -57,4 +58,11 @@ if [[ $ONEWAY_STACK_SMOKE != 1 && ! -x build/prometheus-$prometheus/prometheus ]
 fi
 wait "$base"
 base=
-go test -C tests/stack -count=1 -timeout 50m -v "$@" .
+set -m # the tests have their own process group, which ends with this script
+go test -C tests/stack -count=1 -timeout 50m -v "$@" . &
+tests=$!
+set +m
+status=0
+wait "$tests" || status=$?
+tests=
+exit $status
