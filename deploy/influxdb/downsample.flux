@@ -1,5 +1,6 @@
 // InfluxDB 2: a task that writes values of 5 minutes to the bucket oneway_long. The fields get the prefixes mean_, max_ and last_ (last_
-// for counters). Packets, traces, classic buckets and text are left out. create.sh installs it.
+// for counters) and, as in InfluxQL, the time at which the 5 minutes begin. Packets, traces, classic buckets and text are left out.
+// create.sh installs it.
 option task = {name: "oneway_5m", every: 5m, offset: 1m}
 
 data = from(bucket: "oneway")
@@ -8,16 +9,16 @@ data = from(bucket: "oneway")
     |> filter(fn: (r) => r._field !~ /^(run|family|kind|leap_status|payload_bytes|peer|reference_id|reflector|schedule|stratum)$/)
 
 data
-    |> aggregateWindow(every: 5m, fn: mean, createEmpty: false)
+    |> aggregateWindow(every: 5m, fn: mean, createEmpty: false, timeSrc: "_start")
     |> map(fn: (r) => ({r with _field: "mean_" + r._field}))
     |> to(bucket: "oneway_long")
 
 data
-    |> aggregateWindow(every: 5m, fn: max, createEmpty: false)
+    |> aggregateWindow(every: 5m, fn: max, createEmpty: false, timeSrc: "_start")
     |> map(fn: (r) => ({r with _field: "max_" + r._field}))
     |> to(bucket: "oneway_long")
 
 data
-    |> aggregateWindow(every: 5m, fn: last, createEmpty: false)
+    |> aggregateWindow(every: 5m, fn: last, createEmpty: false, timeSrc: "_start")
     |> map(fn: (r) => ({r with _field: "last_" + r._field}))
     |> to(bucket: "oneway_long")

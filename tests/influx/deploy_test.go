@@ -133,9 +133,9 @@ func TestDownsamplingOf18(t *testing.T) {
 	_, statement, _ := strings.Cut(read(t, "influxdb1.iql"), " BEGIN ")
 	statement, _, _ = strings.Cut(statement, " END\n")
 	s.Query("oneway", strings.Replace(statement, " GROUP BY", " WHERE time > now() - 2h AND time < now() GROUP BY", 1))
-	rows := s.Query("oneway", `SELECT mean_delay_min_seconds, max_delay_min_seconds FROM long.oneway_delay WHERE path = 'a' AND direction = 'forward'`)
-	if len(rows) != 12 || rows[0][1] != 2.0 || rows[0][2] != 4.0 {
-		t.Errorf("delay: %v", rows)
+	delays := s.Query("oneway", `SELECT mean_delay_min_seconds, max_delay_min_seconds FROM long.oneway_delay WHERE path = 'a' AND direction = 'forward'`)
+	if len(delays) != 12 || delays[0][1] != 2.0 || delays[0][2] != 4.0 {
+		t.Fatalf("delay: %v", delays)
 	}
 	if rows := s.Query("oneway", `SELECT last_packets_sent_total FROM long.oneway_packets`); len(rows) != 12 || rows[11][1] != 1000.0 {
 		t.Errorf("packets: %v", rows)
@@ -149,6 +149,10 @@ func TestDownsamplingOf18(t *testing.T) {
 	n := 0
 	flux = regexp.MustCompile(`to\(bucket: "oneway_long"\)`).ReplaceAllStringFunc(flux, func(string) string { n++; return fmt.Sprintf("yield(name: %q)", fmt.Sprint("part", n)) })
 	csv := s.Flux(flux)
+	begin := time.Unix(0, int64(delays[0][0].(float64))).Round(time.Minute).UTC().Format(time.RFC3339)
+	if !regexp.MustCompile(`,` + begin + `,.*,mean_delay_min_seconds,`).MatchString(csv) {
+		t.Errorf("Flux has no mean at %s, the time of the first one of InfluxQL\n%.2000s", begin, csv)
+	}
 	for field, want := range map[string]int{"mean_delay_min_seconds": 12, "max_delay_min_seconds": 12, "last_packets_sent_total": 12, "peer": 0, "seq": 0} {
 		if got := strings.Count(csv, ","+field+","); got < want || got > want+1 || want == 0 && got > 0 {
 			t.Errorf("Flux: %d rows of %s, want %d\n%.2000s", got, field, want, csv)
