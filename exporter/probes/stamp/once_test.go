@@ -3,6 +3,7 @@ package stamp
 import (
 	"context"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -75,9 +76,28 @@ func TestOneMeasurementLeavesItsSeriesAndNothingElse(t *testing.T) {
 	}
 }
 
+// TestTargetThatRepliedIsUpAfterTheWaitForALostPacket: its outcome is known after two times the loss timeout, which is longer
+// than the time after which a path is down.
+func TestTargetThatRepliedIsUpAfterTheWaitForALostPacket(t *testing.T) {
+	b, sink := newTestbed(t, reflector.Options{}), &metrictest.Sink{}
+	b.env.Sink = sink
+	at, stop := b.reflect(t, netip.MustParseAddrPort("127.0.0.1:0"))
+	b.peer = at.String()
+	p := onceTo(t, b, func(o *Options) { o.Interval, o.LossTimeout = 20*time.Millisecond, 3500*time.Millisecond })
+	time.AfterFunc(700*time.Millisecond, stop) // real time: some packets have a reply, others do not
+	out, err := p.Measure(t.Context(), 50)
+	if err != nil || out.Received == 0 || out.Lost == 0 {
+		t.Fatalf("outcome %+v, %v; want received and lost packets", out, err)
+	}
+	if up, ok := sink.Value(metric.ProbeUp, "p", "m"); !ok || up != 1 {
+		t.Errorf("probe_up is %v (%t) after %d replies, want 1", up, ok, out.Received)
+	}
+}
+
 // A silent target costs no more than count test packets and the opening queries.
 func TestSilentTargetIsLostWithinTheLongestTime(t *testing.T) {
-	b := newTestbed(t, reflector.Options{})
+	b, sink := newTestbed(t, reflector.Options{}), &metrictest.Sink{}
+	b.env.Sink = sink
 	var packets *atomic.Int64
 	b.peer, packets = silent(t)
 	p := onceTo(t, b, func(*Options) {})
@@ -85,6 +105,9 @@ func TestSilentTargetIsLostWithinTheLongestTime(t *testing.T) {
 	out, err := p.Measure(t.Context(), 20)
 	if err != nil || out.Lost != 20 || out.Received != 0 || out.Failure != probe.NoReply {
 		t.Errorf("outcome %+v, %v", out, err)
+	}
+	if up, ok := sink.Value(metric.ProbeUp, "p", "m"); !ok || up != 0 {
+		t.Errorf("probe_up is %v (%t), want 0", up, ok)
 	}
 	if took, most := time.Since(begin), p.Longest(20); took > most+time.Second { // a loaded host is late
 		t.Errorf("took %v, the longest time is %v", took, most)

@@ -131,7 +131,10 @@ func (s *session) snapshot() snapshot {
 		opts: s.opts, peer: s.peer, peerError: s.peerError, tallies: a.tallies, faults: copied(a.faults), verdict: e.verdict, stamps: copied(e.stamps), window: s.window,
 		local: e.clock.Quality(e.lastConcluded).Bound.Reason, refused: maybe[discardReason]{a.refused, a.lastRefused > a.lastReply},
 	}
-	v.up, v.decided = a.up()
+	if v.up, v.decided = a.up(); s.full != nil {
+		// The wait for the last outcomes may be longer than the time after which a path is down.
+		v.up, v.decided = a.roundTripsReceived > 0, true
+	}
 	v.stampError, v.calibrated = e.ends.Local.Receive()
 	a.fwd.now.sent = a.outstandingPackets.next
 	invalid := copied(e.invalid)
