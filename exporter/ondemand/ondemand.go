@@ -60,6 +60,8 @@ type Module struct {
 type Request struct {
 	// Target is a host with an optional port, Module the name of a module.
 	Target, Module string
+	// Client is the source of the request. One client cannot use all turns; the zero value can.
+	Client netip.Addr
 	// Within is the time in which the measurement must end.
 	Within time.Duration
 	// Sink receives the families of the reply; nobody else writes to it. Nothing closes the series.
@@ -230,13 +232,13 @@ func (s *Service) measure(ctx context.Context, r Request, begin time.Time) (out 
 	latest := begin.Add(r.Within - once.Longest(m.Count))
 	waiting, end := context.WithDeadline(ctx, latest)
 	defer end()
-	if !s.turns.enter(waiting, c.MaxConcurrent) {
+	if !s.turns.enter(waiting, r.Client, c.MaxConcurrent) {
 		if ctx.Err() != nil {
 			return out, ctx.Err()
 		}
-		return out, &Refused{Busy, fmt.Sprintf("%d measurements are running, the limit (max_concurrent).", c.MaxConcurrent), once.Longest(m.Count)}
+		return out, &Refused{Busy, fmt.Sprintf("%d measurements are running, the limit (max_concurrent), or %d of this client.", c.MaxConcurrent, ofClient(c.MaxConcurrent)), once.Longest(m.Count)}
 	}
-	defer s.turns.leave(c.MaxConcurrent)
+	defer s.turns.leave(r.Client, c.MaxConcurrent)
 	s.activate(1)
 	defer s.activate(-1)
 	peer, out, err := s.resolve(waiting, c, to, once, r)

@@ -198,6 +198,42 @@ func TestFewMeasurementsRunAtATime(t *testing.T) {
 	})
 }
 
+// TestOneClientDoesNotStarveAnother: a client requests all the time, and another one now and then.
+func TestOneClientDoesNotStarveAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScenario(t, 0)
+		from := func(client string, target int, within time.Duration) error {
+			return s.Measure(t.Context(), Request{
+				Target: fmt.Sprintf("192.0.2.%d", target), Module: "a", Within: within, Client: netip.MustParseAddr(client),
+				Sink: &metrictest.Sink{}, Log: slog.New(slog.DiscardHandler),
+			})
+		}
+		begin := time.Now()
+		var all sync.WaitGroup
+		for i := range 100 {
+			all.Go(func() {
+				for time.Since(begin) < time.Minute {
+					if kindOf(from("10.0.0.1", i, 30*time.Second)) == Busy {
+						time.Sleep(100 * time.Millisecond) // simulated time (synctest): a client that returns at once
+					}
+				}
+			})
+		}
+		for range 10 {
+			time.Sleep(3 * time.Second) // simulated time (synctest)
+			at := time.Now()
+			if err := from("10.0.0.2", 200, 5*time.Second); err != nil || time.Since(at) != 2*time.Second {
+				t.Errorf("%v after %v, want a measurement at once, of 2s", err, time.Since(at))
+			}
+		}
+		all.Wait()
+		if s.most.Load() != 2 || s.turns.running != 0 || len(s.turns.clients) != 0 || len(s.turns.waiting) != 0 {
+			t.Errorf("%d at a time; %d turns, %d clients, %d waiting at the end", s.most.Load(), s.turns.running, len(s.turns.clients), len(s.turns.waiting))
+		}
+		s.Stop()
+	})
+}
+
 // All names that lead to one address share its pause.
 func TestTargetIsNotMeasuredMoreOftenThanItsPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

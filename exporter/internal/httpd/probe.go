@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"time"
@@ -55,6 +56,9 @@ func (s *server) probe(large *replies) http.Handler {
 		}
 		// The read timeout would end the request while it measures.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(query.Within + readTimeout))
+		if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+			query.Client = sourceAt(at)
+		}
 		sink := s.ProbeSink()
 		query.Sink = sink
 		if err := service.Measure(r.Context(), query.Request); err != nil {
