@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -95,10 +96,24 @@ func (d *directory) list() (all []*segment, err error) {
 	return all, nil
 }
 
+// openFile opens a file of the spool. Where others can write to the directory, they could lead to another file by a symbolic link, or to
+// a pipe, at which the opening would wait.
+func openFile(name string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(name, flags|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		_ = f.Close() // nothing was written
+		return nil, errors.Join(err, fmt.Errorf("%s is not a regular file", name))
+	}
+	return f, nil
+}
+
 // create opens the file of a segment.
 func (d *directory) create(g *segment) error {
 	name := filepath.Join(d.path, fmt.Sprintf("%0*d%s", nameDigits, g.first, suffix))
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := openFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
@@ -108,8 +123,13 @@ func (d *directory) create(g *segment) error {
 
 // position reads the number of the first point that is not delivered: false if it is unknown.
 func (d *directory) position() (n uint64, known bool) {
-	b, err := os.ReadFile(filepath.Join(d.path, positionName))
-	if err != nil || len(b) != positionBytes || checksum(b[:8]) != binary.LittleEndian.Uint32(b[8:]) {
+	f, err := openFile(filepath.Join(d.path, positionName), os.O_RDONLY)
+	if err != nil {
+		return 0, false
+	}
+	defer f.Close()
+	b := d.b[:]
+	if _, err := io.ReadFull(f, b); err != nil || checksum(b[:8]) != binary.LittleEndian.Uint32(b[8:]) {
 		return 0, false
 	}
 	n = binary.LittleEndian.Uint64(b)
@@ -123,7 +143,7 @@ func (d *directory) save(n uint64) {
 		return
 	}
 	if d.file == nil {
-		f, err := os.OpenFile(filepath.Join(d.path, positionName), os.O_RDWR|os.O_CREATE, 0o600)
+		f, err := openFile(filepath.Join(d.path, positionName), os.O_RDWR|os.O_CREATE)
 		if err != nil {
 			return
 		}

@@ -1,9 +1,11 @@
 package spool
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 )
 
@@ -236,4 +238,36 @@ func FuzzFiles(f *testing.F) {
 			t.Fatalf("read %q last, %+v", last, stats)
 		}
 	})
+}
+
+// TestOtherFilesAreNotWritten: where others can write to the directory, a link in it leads to a file of this user, and a pipe waits.
+func TestOtherFilesAreNotWritten(t *testing.T) {
+	const first = "00000000000000000000" + suffix
+	for name, damage := range map[string]func(dir, victim string) error{
+		"link of a segment":    func(dir, victim string) error { return os.Symlink(victim, filepath.Join(dir, first)) },
+		"link of the position": func(dir, victim string) error { return os.Symlink(victim, filepath.Join(dir, positionName)) },
+		"pipe as the position": func(dir, _ string) error { return syscall.Mkfifo(filepath.Join(dir, positionName), 0o600) },
+		"pipe as a segment":    func(dir, _ string) error { return syscall.Mkfifo(filepath.Join(dir, first), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, victim := t.TempDir(), filepath.Join(t.TempDir(), "victim")
+			if err := errors.Join(os.WriteFile(victim, []byte("precious"), 0o600), damage(dir, victim)); err != nil {
+				t.Fatal(err)
+			}
+			s, err := Open(Options{Dir: dir, MaxBytes: 1 << 20})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 10 {
+				s.Append(record(i))
+			}
+			if got := drain(t, s); len(got) != 10 {
+				t.Errorf("%d records, want all in order", len(got))
+			}
+			_ = s.Close() // it may not have written the segment
+			if content, err := os.ReadFile(victim); err != nil || string(content) != "precious" {
+				t.Errorf("%q, %v", content, err)
+			}
+		})
+	}
 }
