@@ -74,7 +74,7 @@ func pivot(row, column string) []dashboard.DataTransformerConfig {
 			"rowField": row, "columnField": column, "valueField": "Value", "emptyValue": "null",
 		}),
 		// The matrix names its first column after both fields.
-		transform("organize", map[string]any{"renameByName": map[string]string{row + `\` + column: row}}), //nolint:misspell // Grafana's spelling
+		transform("organize", map[string]any{"renameByName": map[string]string{row + `\` + column: row}}),
 		numberOf(row),
 	}
 }
@@ -96,7 +96,7 @@ func sortedBy(field string) dashboard.DataTransformerConfig {
 func bits(from, to string) []dashboard.DataTransformerConfig {
 	return []dashboard.DataTransformerConfig{
 		times(from, "8", to),
-		transform("organize", map[string]any{"excludeByName": map[string]bool{from: true}}), //nolint:misspell // Grafana's spelling
+		transform("organize", map[string]any{"excludeByName": map[string]bool{from: true}}),
 	}
 }
 

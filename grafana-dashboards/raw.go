@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
@@ -66,8 +68,8 @@ func rawHostVariable(b *boardBuilder, measurement string) {
 // tagValues is a variable with the values of a tag.
 func tagValues(tag, label, measurement string, where ...string) *dashboard.QueryVariableBuilder {
 	statement := "SHOW TAG VALUES FROM " + name(measurement) + " WITH KEY = " + name(tag)
-	for i, condition := range where {
-		statement += map[bool]string{true: " WHERE ", false: " AND "}[i == 0] + condition
+	if len(where) > 0 {
+		statement += " WHERE " + strings.Join(where, " AND ")
 	}
 	return rawVariable(tag, label, statement).Sort(dashboard.VariableSortAlphabeticalAsc)
 }
@@ -186,7 +188,7 @@ func rawCells(t text, s selection, cs ...cell) *tablepanel.PanelBuilder {
 		p.OverrideByName(c.title, append(own, c.own...))
 	}
 	return p.Targets(rawTargets([]influxQuery{rawTable(s.String())})).
-		WithTransformation(transform("organize", map[string]any{ //nolint:misspell // Grafana's spelling
+		WithTransformation(transform("organize", map[string]any{
 			"excludeByName": hidden, "indexByName": order, "renameByName": map[string]string{},
 		}))
 }

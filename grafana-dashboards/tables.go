@@ -51,7 +51,7 @@ func columns(t text, cs ...column) *tablepanel.PanelBuilder {
 	}
 	return p.Targets(targets(queries)).
 		WithTransformation(transform("merge", map[string]any{})).
-		WithTransformation(transform("organize", map[string]any{ //nolint:misspell // Grafana's spelling
+		WithTransformation(transform("organize", map[string]any{
 			"excludeByName": map[string]bool{"Time": true}, "renameByName": names, "indexByName": order,
 		}))
 }

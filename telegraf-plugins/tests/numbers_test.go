@@ -2,6 +2,7 @@ package tests
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -53,11 +54,10 @@ func record(t *testing.T, agent string) *recording {
 		t.Fatal(err)
 	}
 	r := &recording{}
-	forward := httputil.NewSingleHostReverseProxy(to)
-	forward.Transport = &http.Transport{DisableCompression: true}
-	forward.Director = func(request *http.Request) {
-		request.URL.Scheme, request.URL.Host = to.Scheme, to.Host
-		request.Header.Del("Accept-Encoding") // the recorded body is not compressed
+	forward := &httputil.ReverseProxy{Transport: &http.Transport{DisableCompression: true}}
+	forward.Rewrite = func(request *httputil.ProxyRequest) {
+		request.SetURL(to)
+		request.Out.Header.Del("Accept-Encoding") // the recorded body is not compressed
 	}
 	forward.ModifyResponse = func(response *http.Response) error {
 		body, err := io.ReadAll(response.Body)
@@ -68,7 +68,7 @@ func record(t *testing.T, agent string) *recording {
 		decoder, families := expfmt.NewDecoder(bytes.NewReader(body), expfmt.ResponseFormat(response.Header)), []*dto.MetricFamily(nil)
 		for {
 			f := new(dto.MetricFamily)
-			if err := decoder.Decode(f); err == io.EOF {
+			if err := decoder.Decode(f); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
 				return err

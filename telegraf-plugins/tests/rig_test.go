@@ -103,7 +103,7 @@ func (p *process) children(t *testing.T) (pids []int) {
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", p.Process.Pid))
 	for _, task := range tasks {
 		content, _ := os.ReadFile(task) // a thread may have ended
-		for _, word := range strings.Fields(string(content)) {
+		for word := range strings.FieldsSeq(string(content)) {
 			pid, err := strconv.Atoi(word)
 			if err != nil {
 				t.Fatal(err)

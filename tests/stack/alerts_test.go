@@ -15,9 +15,9 @@ import (
 // alertWithin is the longest time from a fault to its alert at the webhook.
 const alertWithin = 60 * time.Second
 
-// TestStack raises the stack once: its tests follow each other, because Prometheus needs minutes of history.
+// TestStack starts the stack once: its tests follow each other, because Prometheus needs minutes of history.
 func TestStack(t *testing.T) {
-	s := raise(t)
+	s := startStack(t)
 	if !smoke() {
 		// Rules read 5 minutes, and incident reports need a baseline of 5.
 		time.Sleep(6 * time.Minute)

@@ -58,8 +58,8 @@ const (
 	blownUp = "name: blown-up\nforward: {rate: 20Mbit, delay: 1500ms}\nreverse: {rate: 20Mbit, delay: 20ms}\n"
 )
 
-// raise starts the hosts and all servers.
-func raise(t *testing.T) *stack {
+// startStack starts the hosts and all servers.
+func startStack(t *testing.T) *stack {
 	t.Helper()
 	s := &stack{}
 	s.monitoring, _, s.gateway = newNetwork(t, "1-servers")
@@ -136,6 +136,7 @@ func (s *stack) reconfigure(t *testing.T, config string) {
 // first in the alphabet.
 func newNetwork(t *testing.T, name string) (full, subnet, gateway string) {
 	t.Helper()
+	//nolint:staticcheck // deprecated for network.New, which chooses the name
 	n, err := testcontainers.GenericNetwork(t.Context(), testcontainers.GenericNetworkRequest{
 		NetworkRequest: testcontainers.NetworkRequest{Name: "oneway-stack-" + os.Getenv("ONEWAY_STACK_RUN") + "-" + name, Driver: "bridge", Labels: labels()},
 	})

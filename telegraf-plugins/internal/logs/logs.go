@@ -82,27 +82,44 @@ func (l *Logger) Level() telegraf.LogLevel { return l.level }
 // AddAttribute does nothing: a line has no attributes of the logger.
 func (*Logger) AddAttribute(string, any) {}
 
-// The methods of telegraf.Logger, by level.
-
+// Errorf is that of telegraf.Logger.
 func (l *Logger) Errorf(format string, args ...any) {
 	l.print(telegraf.Error, fmt.Sprintf(format, args...))
 }
+
+// Error is that of telegraf.Logger.
 func (l *Logger) Error(args ...any) { l.print(telegraf.Error, fmt.Sprint(args...)) }
+
+// Warnf is that of telegraf.Logger.
 func (l *Logger) Warnf(format string, args ...any) {
 	l.print(telegraf.Warn, fmt.Sprintf(format, args...))
 }
+
+// Warn is that of telegraf.Logger.
 func (l *Logger) Warn(args ...any) { l.print(telegraf.Warn, fmt.Sprint(args...)) }
+
+// Infof is that of telegraf.Logger.
 func (l *Logger) Infof(format string, args ...any) {
 	l.print(telegraf.Info, fmt.Sprintf(format, args...))
 }
+
+// Info is that of telegraf.Logger.
 func (l *Logger) Info(args ...any) { l.print(telegraf.Info, fmt.Sprint(args...)) }
+
+// Debugf is that of telegraf.Logger.
 func (l *Logger) Debugf(format string, args ...any) {
 	l.print(telegraf.Debug, fmt.Sprintf(format, args...))
 }
+
+// Debug is that of telegraf.Logger.
 func (l *Logger) Debug(args ...any) { l.print(telegraf.Debug, fmt.Sprint(args...)) }
+
+// Tracef is that of telegraf.Logger.
 func (l *Logger) Tracef(format string, args ...any) {
 	l.print(telegraf.Trace, fmt.Sprintf(format, args...))
 }
+
+// Trace is that of telegraf.Logger.
 func (l *Logger) Trace(args ...any) { l.print(telegraf.Trace, fmt.Sprint(args...)) }
 
 var _ telegraf.Logger = (*Logger)(nil)

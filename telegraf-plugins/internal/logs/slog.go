@@ -13,7 +13,7 @@ import (
 // Slog is a logger for the agent, whose records go to Telegraf's.
 func Slog(to telegraf.Logger) *slog.Logger {
 	h := &handler{to: to, shared: &shared{}}
-	h.attributes = slog.NewTextHandler(&h.shared.text, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: withoutHead})
+	h.attributes = slog.NewTextHandler(&h.text, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: withoutHead})
 	return slog.New(h)
 }
 

@@ -92,7 +92,7 @@ func (a *attached) Run(ctx context.Context, to *feed.Feed) error {
 	defer next.Stop()
 	for {
 		if err := a.gather(ctx, to); err != nil {
-			a.onError(fmt.Errorf("oneway: %.400v", err)) // a part of it can be the agent's
+			a.onError(fmt.Errorf("oneway: %.400s", err.Error())) // a part of it can be the agent's
 		}
 		select {
 		case <-next.C:

@@ -67,7 +67,7 @@ func New() *Oneway {
 	}
 }
 
-func init() { inputs.Add("oneway", func() telegraf.Input { return New() }) }
+func init() { inputs.Add("oneway", func() telegraf.Input { return New() }) } //nolint:gochecknoinits // Telegraf's plugins register themselves
 
 // SampleConfig is a configuration with all options.
 func (*Oneway) SampleConfig() string { return sampleConfig }

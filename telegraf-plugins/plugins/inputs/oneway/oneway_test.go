@@ -69,7 +69,7 @@ func sampleSeries() *promsink.Sink {
 // exposed serves a sink as an agent does.
 func exposed(s *promsink.Sink, formats ...expfmt.Format) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		format := expfmt.Negotiate(r.Header)
+		format := expfmt.NegotiateAccept(r.Header, expfmt.DefaultAcceptedFormats()...)
 		if len(formats) > 0 {
 			format = formats[0]
 		}

@@ -2,7 +2,7 @@
 
 // Package oneway_clock is Telegraf's input plugin oneway_clock: the error bound of this host's clock, its pulse per second, and
 // its GNSS receiver with position and speed.
-package oneway_clock //nolint:revive // Telegraf's plugins have the name of their directory
+package oneway_clock
 
 import (
 	"context"
@@ -48,7 +48,7 @@ func New() *Clock {
 	return &Clock{Interval: telegrafconfig.Duration(collect.DefaultOptions().Interval), failed: make(chan error, 1)}
 }
 
-func init() { inputs.Add("oneway_clock", func() telegraf.Input { return New() }) }
+func init() { inputs.Add("oneway_clock", func() telegraf.Input { return New() }) } //nolint:gochecknoinits // Telegraf's plugins register themselves
 
 // SampleConfig is a configuration with all options.
 func (*Clock) SampleConfig() string { return sampleConfig }
