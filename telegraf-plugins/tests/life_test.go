@@ -258,7 +258,7 @@ func TestClockPluginDeliversTheTrack(t *testing.T) {
 	}
 }
 
-// trackBegin is the time of the first position; a receiver whose time is far from that of this host is not believed.
+// trackBegin is the time of the first position; a receiver whose time is far from that of this host is not used.
 var trackBegin = time.Now().UTC().Truncate(time.Millisecond)
 
 // receiver is a gpsd with a receiver that has a fix.
