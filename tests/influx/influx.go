@@ -13,13 +13,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"oneway.example/tests/await"
+	"oneway.example/tests/process"
 )
 
 // Version is the version that influxdb1.sh builds.
@@ -49,9 +48,7 @@ type Server struct {
 	t       testing.TB
 	program string
 	config  string
-	log     *os.File
-	cmd     *exec.Cmd
-	done    chan struct{}
+	running *process.Process
 }
 
 const configuration = `reporting-disabled = true
@@ -88,63 +85,27 @@ func New(t testing.TB, auth bool) *Server {
 	if err := os.WriteFile(s.config, fmt.Appendf(nil, configuration, dir, address, auth), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if s.log, err = os.Create(filepath.Join(dir, "log")); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		s.Kill()
-		_ = s.log.Close() // only read on failure
-	})
 	return s
 }
 
 // Start starts it, and waits until it replies.
 func (s *Server) Start() {
 	s.t.Helper()
-	s.cmd = exec.Command(s.program, "-config", s.config)
-	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	started, done := make(chan error), make(chan struct{})
-	cmd := s.cmd
-	go func() {
-		// The kernel sends the signal at the end of the thread, so the thread is kept.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // killed
-			close(done)
-		}
-	}()
-	if err := <-started; err != nil {
-		s.t.Fatal(err)
-	}
-	s.done = done
-	if !await.Within(await.Timeout, func() bool {
+	s.running = process.Run(s.t, exec.Command(s.program, "-config", s.config))
+	await.That(s.t, "influxd replies", func() bool {
 		r, err := http.Get(s.URL + "/ping")
 		if err != nil {
 			return false
 		}
 		defer r.Body.Close()
 		return r.StatusCode == http.StatusNoContent
-	}) {
-		text, _ := os.ReadFile(s.log.Name())
-		s.t.Fatalf("influxd does not reply\n%s", text)
-	}
+	}, &s.running.Stderr)
 }
 
 // Kill sends SIGKILL, and returns when it has ended.
 func (s *Server) Kill() {
 	s.t.Helper()
-	if s.cmd == nil {
-		return
-	}
-	if err := s.cmd.Process.Kill(); err != nil {
-		s.t.Error(err)
-	}
-	<-s.done
-	s.cmd = nil
+	s.running.Kill(s.t)
 }
 
 // Query executes InfluxQL and returns the rows of all series of the last statement, without column names.

@@ -83,8 +83,8 @@ func write(yaml string) error {
 	return out.Run(context.Background())
 }
 
-// process is a running writer.
-type process struct {
+// child is a running writer.
+type child struct {
 	t                                *testing.T
 	cmd                              *exec.Cmd
 	given, waiting, written, dropped atomic.Int64
@@ -92,15 +92,15 @@ type process struct {
 	ended                            chan struct{}
 }
 
-func startWriter(t *testing.T, yaml string, total, each int) *process {
+func startWriter(t *testing.T, yaml string, total, each int) *child {
 	t.Helper()
 	return startWriterOn(t, "", yaml, total, each)
 }
 
 // startWriterOn is startWriter with a small disk on that directory; empty: none.
-func startWriterOn(t *testing.T, disk, yaml string, total, each int) *process {
+func startWriterOn(t *testing.T, disk, yaml string, total, each int) *child {
 	t.Helper()
-	p := &process{t: t, cmd: exec.Command(os.Args[0]), ended: make(chan struct{})}
+	p := &child{t: t, cmd: exec.Command(os.Args[0]), ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), writer+"="+yaml, smallDisk+"="+disk)
 	if disk != "" {
 		p.cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
@@ -129,7 +129,7 @@ func startWriterOn(t *testing.T, disk, yaml string, total, each int) *process {
 }
 
 // kill sends SIGKILL and waits for the end.
-func (p *process) kill() {
+func (p *child) kill() {
 	_ = p.cmd.Process.Kill() // it may have ended
 	<-p.ended
 	_ = p.cmd.Wait() // killed

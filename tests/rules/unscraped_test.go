@@ -25,6 +25,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"oneway.example/tests/await"
+	"oneway.example/tests/process"
 )
 
 // unscraped is the directory of the files for agents that a server cannot reach.
@@ -329,23 +330,15 @@ func series(t *testing.T, server, selector string) (all []stored) {
 }
 
 // startKillable runs a program until kill, which is SIGKILL.
-func startKillable(t *testing.T, program string, args ...string) (kill func()) {
+func startKillable(t *testing.T, name string, args ...string) (kill func()) {
 	t.Helper()
-	var output await.Text
-	cmd := exec.Command(program, args...)
-	cmd.Stdout, cmd.Stderr = &output, &output
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	kill = sync.OnceFunc(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+	p := process.Run(t, exec.Command(name, args...))
+	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("%s: %.8000s", filepath.Base(program), output.String())
+			t.Logf("%s: %.8000s", filepath.Base(name), p.Stderr.String())
 		}
 	})
-	t.Cleanup(kill)
-	return kill
+	return func() { p.Kill(t) }
 }
 
 // cutLink is a TCP link that can be cut: then its connections end, and new ones are refused.
