@@ -66,12 +66,19 @@ func problemAt(file string, n *yaml.Node, key, format string, args ...any) *Prob
 	return &Problem{File: file, Line: n.Line, Column: n.Column, Key: key, Text: fmt.Sprintf(format, args...)}
 }
 
-// nearest returns the candidate that word is probably a misspelling of: at most two edits away.
+// nearest returns the candidate that word is probably a misspelling of: at most two edits away, or the only one that begins
+// with word and an underscore.
 func nearest(word string, candidates []string) string {
 	best, distance := "", 3
 	for _, c := range candidates {
 		if d := editDistance(word, c); d < distance && d < len(c) {
 			best, distance = c, d
+		}
+	}
+	if best == "" && word != "" {
+		longer := slices.DeleteFunc(slices.Clone(candidates), func(c string) bool { return !strings.HasPrefix(c, word+"_") })
+		if len(longer) == 1 {
+			best = longer[0]
 		}
 	}
 	return best
