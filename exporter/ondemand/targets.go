@@ -65,7 +65,10 @@ func (t *Targets) add(entry string) error {
 	}
 	name, wild := strings.CutPrefix(entry, "*.")
 	host, port, err := target.Host(name, 0)
-	if _, address := netip.ParseAddr(host); err != nil || port != 0 || address == nil {
+	if err == nil && port != 0 {
+		return errors.New("a port does not belong here; list it in ports")
+	}
+	if _, address := netip.ParseAddr(host); err != nil || address == nil {
 		return errors.New(want)
 	}
 	if wild {

@@ -67,7 +67,7 @@ func TestAllowListStatesTheExpectation(t *testing.T) {
 		{[]string{"a.example.net"}, 862, "targets has names but no address or network; add the networks of the addresses that the names may have: whoever controls a name chooses its address"},
 		{[]string{"192.0.2.1/24"}, 862, `targets[0] is "192.0.2.1/24"; it has bits beyond its length; write 192.0.2.0/24`},
 		{[]string{"192.0.2.0/24", "a.*.net"}, 862, `targets[1] is "a.*.net"; it must be a name, "*." and the end of names, an address or a network`},
-		{[]string{"192.0.2.1:862"}, 862, `targets[0] is "192.0.2.1:862"; it must be a name, "*." and the end of names, an address or a network`},
+		{[]string{"192.0.2.1:862"}, 862, `targets[0] is "192.0.2.1:862"; a port does not belong here; list it in ports`},
 		{[]string{"*.192.0.2.1"}, 862, `targets[0] is "*.192.0.2.1"; it must be a name, "*." and the end of names, an address or a network`},
 		{[]string{"fe80::1%eth0"}, 862, `targets[0] is "fe80::1%eth0"; it must be a name, "*." and the end of names, an address or a network`},
 		{[]string{"192.0.2.1"}, 70000, "ports[0] is 70000; it must be between 1 and 65535"},
