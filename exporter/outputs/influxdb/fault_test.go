@@ -40,6 +40,7 @@ func TestFailuresAreRepeatedInOrder(t *testing.T) {
 	}{
 		"unauthorized":  {times(3, 401, `{"error":"authorization failed"}`), resultUnauthorized, "status 401 Unauthorized: authorization failed"},
 		"forbidden":     {times(3, 403, `{"code":"forbidden","message":"insufficient permissions"}`), resultUnauthorized, "status 403 Forbidden: insufficient permissions"},
+		"no write API":  {times(3, 404, "404 page not found\n"), resultNotFound, "status 404 Not Found: 404 page not found: no write API of this version at this address; check url and version"},
 		"not found":     {times(3, 404, `{"error":"database not found: \"oneway\""}`), resultNotFound, `status 404 Not Found: database not found: "oneway"`},
 		"too many":      {times(3, 429, `{"code":"too many requests","message":"rate limit"}`), resultRateLimited, "status 429 Too Many Requests: rate limit"},
 		"unavailable":   {times(3, 503, "", "Retry-After", "0"), resultServerError, "status 503 Service Unavailable"},

@@ -256,6 +256,8 @@ func TestWrongOptionsStateTheExpectation(t *testing.T) {
 		"url: 'http://u:secret@h', version: 1, database: d":           "url has a user name; use the keys username and password_file",
 		"url: 'http://h?db=x', version: 1, database: d":               "url has a query; it must end with the host or a path, such as https://influxdb.example.net:8086",
 		"url: 'http://h', version: 4":                                 "version is 4; it must be between 1 and 3",
+		"url: 'http://h/api/v2/write', org: o, bucket: b":             "url has the path of a write API, which the output adds; leave it out, such as https://influxdb.example.net:8086",
+		"url: 'http://h', database: d":                                "database is not an option of version 2, the default; set version: 1 for InfluxDB 1.8, 3 for InfluxDB 3, or org and bucket",
 		"url: 'http://h', version: 1":                                 "database is missing; version 1 needs it",
 		"url: 'http://h', org: o, bucket: b, database: d":             "database is not an option of version 2",
 		"url: 'http://h', org: o":                                     "bucket is missing; version 2 needs it",

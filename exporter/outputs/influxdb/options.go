@@ -136,6 +136,8 @@ func address(text string) (*url.URL, error) {
 		return nil, option.Errorf("url", "has a user name; use the keys username and password_file")
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, option.Errorf("url", "has a query; it must end with the host or a path, %s", example)
+	case strings.HasSuffix(u.Path, "/write") || strings.HasSuffix(u.Path, "/write_lp"):
+		return nil, option.Errorf("url", "has the path of a write API, which the output adds; leave it out, %s", example)
 	}
 	return u, nil
 }
@@ -154,6 +156,9 @@ func (o *Options) checkTarget() error {
 	}
 	if err := option.Between("version", o.Version, 1, 3); err != nil {
 		return err
+	}
+	if o.Version == 2 && o.Database != "" && o.Org+o.Bucket == "" {
+		return option.Errorf("database", "is not an option of version 2, the default; set version: 1 for InfluxDB 1.8, 3 for InfluxDB 3, or org and bucket")
 	}
 	var errs []error
 	for _, k := range keys {

@@ -76,6 +76,9 @@ func classify(status int, header http.Header, body []byte, now time.Time) reply 
 		r.result = resultUnauthorized
 	case status == http.StatusNotFound:
 		r.result = resultNotFound
+		if v.Error+v.Message == "" {
+			r.reason += ": no write API of this version at this address; check url and version"
+		}
 	case status == http.StatusRequestEntityTooLarge:
 		r.result = resultTooLarge
 	default:
