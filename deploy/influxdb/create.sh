@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Creates the database of the output influxdb, with retention and downsampling. It may be repeated.
+# Creates the database of the output influxdb, with retention and downsampling. It may be repeated with versions 1 and 2.
 # usage: deploy/influxdb/create.sh 1 http://localhost:8086      InfluxDB 1.8; INFLUX_USERNAME and INFLUX_PASSWORD if it requires them
 #        deploy/influxdb/create.sh 2 ORG                        InfluxDB 2, by its program influx, which has the address and the token
 #        deploy/influxdb/create.sh 3                            InfluxDB 3 Core, by its program influxdb3, as above
@@ -14,22 +14,26 @@ execute() {
   # The password is passed in a file descriptor, since every user sees the arguments of a process.
   [[ -n ${INFLUX_USERNAME:-} ]] && auth="user = \"$INFLUX_USERNAME:${INFLUX_PASSWORD:-}\""
   reply=$(curl --silent --show-error --config <(echo "$auth") --data-urlencode "q=$2" "$1/query")
-  if [[ $reply == *'"error"'* ]]; then
-    echo "create.sh: $2: $reply" >&2
+  # Another server, or another path of this one, replies without results.
+  if [[ $reply != *'"results"'* || $reply == *'"error"'* ]]; then
+    echo "create.sh: $1: $2: ${reply:0:300}" >&2
     return 1
   fi
 }
 
 case ${1:-} in
 1)
-  url=${2:?$(usage)}
+  url=${2:-}
+  [[ $url ]] || usage
   while read -r statement; do
     [[ -z $statement || $statement == --* ]] && continue
     execute "${url%/}" "$statement"
   done <influxdb1.iql
+  echo "create.sh: $url has the database oneway, with raw (30 days) and long (2 years)"
   ;;
 2)
-  org=${2:?$(usage)}
+  org=${2:-}
+  [[ $org ]] || usage
   for bucket in oneway:30d oneway_long:104w; do
     influx bucket list --org "$org" --hide-headers | awk '{print $2}' | grep -qx "${bucket%:*}" ||
       influx bucket create --org "$org" --name "${bucket%:*}" --retention "${bucket#*:}"

@@ -88,6 +88,9 @@ func TestScriptCreatesTheDatabaseOf18(t *testing.T) {
 	if out, err := exec.Command(deploy+"create.sh", "1", s.URL).CombinedOutput(); err == nil {
 		t.Errorf("without a password it succeeds: %s", out)
 	}
+	if out, err := exec.Command(deploy+"create.sh", "1", s.URL+"/write").CombinedOutput(); err == nil || !strings.Contains(string(out), "404 page not found") {
+		t.Errorf("with another path: %v, %s", err, out)
+	}
 	s.User, s.Password = "admin", `se"cret`
 	for range 2 { // it may be repeated
 		create(t, s, "INFLUX_USERNAME=admin", `INFLUX_PASSWORD=se\"cret`)
