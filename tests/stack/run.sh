@@ -51,7 +51,7 @@ go build -trimpath -o "$out/" ./tests/pulse/cmd/oneway-pulse
 go build -C tests/stack -trimpath -o "$out/link" ./link
 go build -C telegraf-plugins -trimpath -o "$out/" ./cmd/...
 telegraf-plugins/telegraf.sh >/dev/null
-[[ -x build/influxdb-1.8.10/influxd ]] || tests/influxql/influxdb.sh
+tests/influx/influxdb1.sh >/dev/null
 prometheus=3.16.0
 if [[ $ONEWAY_STACK_SMOKE != 1 && ! -x build/prometheus-$prometheus/prometheus ]]; then
   tests/rules/prometheus3.sh $prometheus
