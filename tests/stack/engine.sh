@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Starts a Docker engine below build/stack/engine if none responds, and stops only that one. Where an engine responds on
 # DOCKER_HOST, or on the default socket, it is used as it is.
-# usage: eval "$(tests/stack/engine.sh up)"    prints the DOCKER_HOST to use
+# usage: eval "$(tests/stack/engine.sh up)"    prints the DOCKER_HOST to use, and ONEWAY_STACK_STARTED=1 if it was started
 #        tests/stack/engine.sh down
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -49,14 +49,20 @@ up() {
   [[ $(id -u) -eq 0 ]] || fail "no Docker engine responds, and user $(id -un) cannot start one: run as root"
   mkdir -p "$state" "$run"
   mount_groups
+  # Where bridges pass the firewall and it drops what they forward, as after another Docker, rules of our own are necessary.
+  local rules=false
+  if [[ $(cat /proc/sys/net/bridge/bridge-nf-call-iptables 2>/dev/null) == 1 ]] && iptables -S FORWARD 2>/dev/null | grep -q '^-P FORWARD DROP'; then
+    echo "engine: the firewall drops forwarded packets: dockerd adds its rules" >&2
+    rules=true
+  fi
   # Only networks of our own, which need no rule of a firewall and no forwarding: this machine's stay as they are.
   setsid dockerd --data-root "$state/data" --exec-root "$run/exec" --pidfile "$run/docker.pid" -H "$socket" \
-    --bridge=none --iptables=false --ip6tables=false --ip-forward=false --ip-masq=false \
+    --bridge=none --iptables=$rules --ip6tables=false --ip-forward=false --ip-masq=false \
     >"$state/dockerd.log" 2>&1 </dev/null 9>&- &
   for _ in {1..600}; do
     if responds "$socket"; then
       echo "engine: started dockerd, its data is in ${state#"$PWD"/}" >&2
-      echo "export DOCKER_HOST=$socket"
+      echo "export DOCKER_HOST=$socket ONEWAY_STACK_STARTED=1"
       return
     fi
     kill -0 $! 2>/dev/null || break
@@ -69,6 +75,8 @@ up() {
 down() {
   [[ -e $run/docker.pid ]] || return 0
   local pid
+  # A network's bridge would remain, also that of testcontainers' own.
+  docker -H "$socket" network prune -f >/dev/null 2>&1 || true
   pid=$(<"$run/docker.pid")
   kill "$pid" 2>/dev/null || true
   for _ in {1..300}; do

@@ -35,11 +35,11 @@ end() {
     return
   fi
   remove "oneway.stack=$ONEWAY_STACK_RUN" || true
-  tests/stack/engine.sh down
+  [[ $ONEWAY_STACK_STARTED != 1 ]] || tests/stack/engine.sh down
 }
 
 tests/deps.sh stack
-export ONEWAY_STACK_RUN=$$ CGO_ENABLED=0
+export ONEWAY_STACK_RUN=$$ ONEWAY_STACK_STARTED=0 CGO_ENABLED=0
 trap end EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
