@@ -43,12 +43,12 @@ func RawMeasurements() []Measurement {
 	run := text(RunField, "Id of the run, the name of its report.")
 	return []Measurement{
 		{Name: RunPacket, Group: RawTitle, Tags: []string{metric.Direction, metric.Path, metric.Probe}, Columns: []Column{
-			count("copies", "Copies that arrived, the first one included; 0: the packet was lost."),
+			count("copies", "Uncorrupted copies that arrived, the first one included; 0: the packet was lost."),
 			count("damage", "Damage of the packet: 0 none, 1 truncated, 2 overwritten, 3 bit errors, 4 in the header."),
-			seconds("delay_seconds", "One-way delay of the first copy by the clocks of both ends, in seconds; absent if none arrived."),
+			seconds("delay_seconds", "One-way delay of the first copy by the clocks of both ends, in seconds; absent if none arrived, or it has no timestamp. It is there without synchronized clocks too: then only differences of two delays have a meaning."),
 			count("every", "Packets that this point represents; above 1 in the thinned part of a transfer. The sum over a transfer is the number of its packets."),
 			count("ip_bytes", "Size of the packet with its IP header, in bytes."),
-			count("lost", "1 if no copy arrived, else 0. An integer, since InfluxQL has no sum of booleans."),
+			count("lost", "1 if no uncorrupted copy arrived, else 0. An integer, since InfluxQL has no sum of booleans."),
 			run,
 			count("segment", "Part of the transfer, such as a step of a sweep, from 0."),
 			seconds("sent_seconds", "Time of sending after the begin of the transfer, in seconds: InfluxQL cannot subtract times, and Grafana reads them in milliseconds."),

@@ -84,7 +84,8 @@ func packets(n int, every time.Duration) *record.Rows {
 }
 
 func TestPacketsOfARun(t *testing.T) {
-	rows := packets(3, time.Millisecond)
+	rows := packets(4, time.Millisecond)
+	rows.Rows[3].Arrived = record.NoTime // arrived without a timestamp
 	rows.Rows[1].Copies, rows.Rows[1].Arrived, rows.Rows[1].Damage = 0, record.NoTime, 0
 	rows.Rows[2].Sent = record.NoTime // not sent
 	var got kept
@@ -93,6 +94,7 @@ func TestPacketsOfARun(t *testing.T) {
 	want := []string{
 		`oneway_run_packet,direction=reverse,path=a,probe=saturation run="run-1",seq=0i,sent_seconds=0,segment=2i,ip_bytes=1500i,copies=1i,damage=1i,delay_seconds=0.03,lost=0i,every=1i 1790000000000000000`,
 		`oneway_run_packet,direction=reverse,path=a,probe=saturation run="run-1",seq=1i,sent_seconds=0.001,segment=2i,ip_bytes=1500i,copies=0i,damage=0i,lost=1i,every=1i 1790000000001000000`,
+		`oneway_run_packet,direction=reverse,path=a,probe=saturation run="run-1",seq=3i,sent_seconds=0.003,segment=2i,ip_bytes=1500i,copies=1i,damage=1i,lost=0i,every=1i 1790000000003000000`,
 	}
 	lines(t, got, want)
 }

@@ -58,10 +58,14 @@ func appendRow(to []Field, row *record.Row) []Field {
 	to = Int(to, "ip_bytes", int64(row.IPBytes))
 	to = Int(to, "copies", int64(row.Copies))
 	to = Int(to, "damage", int64(row.Damage))
-	if row.Arrived == record.NoTime {
-		return Int(to, "lost", 1)
+	if row.Arrived != record.NoTime {
+		to = Float(to, "delay_seconds", seconds(row.Arrived-row.Sent))
 	}
-	return Int(Float(to, "delay_seconds", seconds(row.Arrived-row.Sent)), "lost", 0)
+	lost := int64(0)
+	if row.Copies == 0 { // a packet that arrived may have no timestamp
+		lost = 1
+	}
+	return Int(to, "lost", lost)
 }
 
 // steps is which packets of a transfer have a point: the first ones, and then each every-th.

@@ -17,7 +17,8 @@ The points of the line protocol: what outputs of the agent and the plugins for T
 - **Series**: the families of METRICS.md. A measurement has the families of a group with the same labels; the labels are its tags,
   (of info families, which describe a path or clock, most are fields), and a family without its prefix ` + "`oneway_`" + ` is a field. All fields with the same tags are in one point.
 - **Time** of series is a multiple of the interval since 1970, so that all agents have the same times. Raw samples have the time
-  of the packet, sample or position, and the values of a run that of its begin, in nanoseconds. Points with the same measurement and
+  of the packet, sample or position, and the values of a run that of its begin, in nanoseconds; a packet of a run has
+  the time of its sender's clock, in direction reverse that of the remote end. Points with the same measurement and
   tags never share a time, as a store would replace the first one: where packets were sent at one time, or reports have the same
   packets, or a clock was stepped back to times that series had before, the later point is moved by 1 ns to about 1 µs; ` + "`delay_seconds`" + ` and the others are not changed by that.
 - **Types** never change: counters and counts are integers, gauges and sums are floats, names are strings.
