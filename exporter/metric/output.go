@@ -14,7 +14,7 @@ var (
 		Values: Values{ResultL: {
 			"written: the store accepted it",
 			"rejected: the store refused it, for example because a field has another type there",
-			"dropped: given up, because the spool was full or could not be written",
+			"dropped: given up, because the spool was full, could not be written, or was damaged",
 		}},
 	})
 	// OutputRequests is oneway_output_requests_total.

@@ -123,7 +123,7 @@ var (
 	// SamplesDropped is oneway_samples_dropped_total.
 	SamplesDropped = selfGroup.add(Desc{
 		Name: "oneway_samples_dropped_total", Kind: Counter, Labels: []string{listenerL}, Source: "design, invariant 5",
-		Help: "Raw samples that a listener (incident) did not receive because its queue was full. Metrics do not depend on listeners.",
+		Help: "Raw samples that a listener (incident, or the name of an output) did not receive because its queue was full. Of an output, a transfer of a run, an end of a connection, the values of a run and the packets of a report are one sample each, and are no points of oneway_output_points_total. Metrics do not depend on listeners.",
 	})
 	// ConfigReloadSuccess is oneway_config_last_reload_successful.
 	ConfigReloadSuccess = selfGroup.add(Desc{
