@@ -257,6 +257,7 @@ func (s *Spool) lose(until uint64) {
 		s.drop(until - s.position)
 		s.stats.Damaged++
 		s.position = until
+		s.dir.save(until) // a restart does not count them again
 	}
 }
 
@@ -292,6 +293,7 @@ func (s *Spool) removeOldest() {
 	}
 	s.discard(s.segments[0])
 	s.segments = append(s.segments[:0], s.segments[1:]...)
+	s.dir.save(s.position) // a restart does not count its points again
 }
 
 // total is the space of all segments.
