@@ -67,7 +67,7 @@ func traceBytes() *timeseries.PanelBuilder {
 func traceRate() *timeseries.PanelBuilder {
 	return rawTrace(text{
 		"Throughput by connection",
-		"Payload that the receiver's application read per second, in intervals of 1 s; the last one is not complete.",
+		"Payload that the receiver's application read per second, in intervals of 1 s of the clock; the first one is absent, and the last one is not complete.",
 		inBits, noTrace,
 	}, rawSeries(selection{
 		columns: []string{"8 * NON_NEGATIVE_DERIVATIVE(LAST(" + flow("payload_bytes") + "), 1s)"},
@@ -123,7 +123,7 @@ func traceLimits() *timeseries.PanelBuilder {
 	}
 	return rawTrace(text{
 		"What limited the sender",
-		"Share of each second in which the connection had data to send (busy), and in which the receive window (orange) or the send buffer (purple) stopped it; the rest of busy is the network (the last second is not complete; Linux tcp_info, tcpi_busy_time, tcpi_rwnd_limited, tcpi_sndbuf_limited).",
+		"Share of each second in which the connection had data to send (busy), and in which the receive window (orange) or the send buffer (purple) stopped it; the rest of busy is the network (the first second is absent, the last one not complete; Linux tcp_info, tcpi_busy_time, tcpi_rwnd_limited, tcpi_sndbuf_limited).",
 		"percentunit", noTrace,
 	}, share("busy", flow("busy_seconds")), share("receive window", flow("receive_window_limited_seconds")), share("send buffer", flow("send_buffer_limited_seconds"))).
 		Max(1).

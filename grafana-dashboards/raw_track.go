@@ -48,7 +48,7 @@ func rawTrackBoard() *boardBuilder {
 		columns: []string{"MEAN(" + position("speed_meters_per_second") + ")"}, from: name(point.Track), where: onHost(), by: []string{"time($__interval)", name(hostTag)}, fill: "none",
 	}.String(), "$tag_"+hostTag)).Span(12).Interval("1s"))
 	b.WithPanel(rawLines(text{
-		"Delay, $direction", "Median and 95th percentile (dashed) of the delay of the path, of each window of the agent.", "s", noTrackLink,
+		"Delay, $direction", "Median and 95th percentile (dashed) of the delay of the path in the windows of the agent; in a long time range their means over an interval, which are no quantiles of it.", "s", noTrackLink,
 	}, delayOverTime("0.5", "median"), delayOverTime("0.95", "95 %")).Span(12).Interval("10s").
 		OverrideByName("median", props{color(blue)}).
 		OverrideByName("95 %", props{color(blue), dashed()}))
