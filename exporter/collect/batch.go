@@ -16,6 +16,7 @@ type batch struct {
 	emit   func([]point.Point)
 	points []point.Point
 	used   int
+	hold   bool // emit is called by flush only
 }
 
 func newBatch(tags []point.Tag, emit func([]point.Point)) batch {
@@ -34,7 +35,7 @@ func (b *batch) add(p *point.Point) {
 	to.Measurement, to.At = p.Measurement, p.At
 	to.Tags = merge(to.Tags[:0], p.Tags, b.tags)
 	to.Fields = append(to.Fields[:0], p.Fields...)
-	if b.used == batchPoints {
+	if b.used == batchPoints && !b.hold {
 		b.flush()
 	}
 }
@@ -51,8 +52,8 @@ func merge(to, some, others []point.Tag) []point.Tag {
 }
 
 func (b *batch) flush() {
-	if b.used > 0 {
-		b.emit(b.points[:b.used])
-		b.used = 0
+	for some := range slices.Chunk(b.points[:b.used], batchPoints) {
+		b.emit(some)
 	}
+	b.used = 0
 }

@@ -27,6 +27,9 @@ type Options struct {
 	// transfer has at most MaxRows points.
 	FirstRows time.Duration
 	MaxRows   int
+	// EmitWaits is for an emit that may wait for long: the series are copied as a whole before they are emitted, since other readers
+	// of the series wait while they are read.
+	EmitWaits bool
 }
 
 // DefaultOptions are the settings of an output that has none of its own.
@@ -165,9 +168,11 @@ func (c *collector) series(now time.Time) {
 	} else {
 		at += c.stepsBack
 	}
+	c.batch.hold = c.options.EmitWaits
 	if err := c.env.Series(at, c.batch.add); err != nil {
 		c.env.Log.Warn("Series not collected", "err", err)
 	}
+	c.batch.hold = false
 	c.batch.flush()
 }
 

@@ -230,6 +230,34 @@ func TestBatchesAreLimited(t *testing.T) {
 	})
 }
 
+// TestSeriesAreCopiedBeforeAnEmitThatWaits: the outputs of an agent take turns in reading its series.
+func TestSeriesAreCopiedBeforeAnEmitThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(Options{Interval: time.Second, EmitWaits: true})
+		b.blocked = make(chan struct{})
+		reading := false
+		b.env.Series = func(at instant.Time, emit func(*point.Point)) error {
+			reading = true
+			for i := range int64(2500) {
+				emit(&point.Point{Measurement: "oneway_probe", Fields: point.Int(nil, "x", i), At: at})
+			}
+			reading = false
+			return nil
+		}
+		b.start(t)
+		time.Sleep(5 * time.Second) // simulated time: emit waits
+		synctest.Wait()
+		if reading {
+			t.Error("the series are read while emit waits")
+		}
+		close(b.blocked)
+		b.stop()
+		if len(b.batches) < 3 || !slices.Equal(b.batches[:3], []int{1000, 1000, 500}) {
+			t.Errorf("batches of %v points", b.batches)
+		}
+	})
+}
+
 func TestAgentWithoutRecorderAndSeriesHasNoPoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(Options{Interval: time.Second})

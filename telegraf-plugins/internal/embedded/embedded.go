@@ -66,7 +66,9 @@ type toTelegraf struct {
 
 // Run collects until ctx ends.
 func (t *toTelegraf) Run(ctx context.Context) error {
-	return collect.Run(ctx, t.env, t.options.Collect, func(points []point.Point) {
+	options := t.options.Collect
+	options.EmitWaits = true // while Telegraf does not read
+	return collect.Run(ctx, t.env, options, func(points []point.Point) {
 		if t.options.Wanted != nil {
 			points = slices.DeleteFunc(slices.Clone(points), func(p point.Point) bool { return !t.options.Wanted(p.Measurement) })
 		}
