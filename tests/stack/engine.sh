@@ -7,8 +7,9 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 export PATH=$PATH:/usr/sbin:/sbin
 state=$PWD/build/stack/engine
-# The path of a UNIX socket has at most 107 characters, so it is not below the checkout.
-run=/run/oneway-stack
+# The path of a UNIX socket has at most 107 characters, so it is not below the checkout. Each checkout has an engine of its own: a
+# run that ends does not stop that of another one.
+run=/run/oneway-stack/$(cksum <<<"$PWD" | cut -d' ' -f1)
 socket=unix://$run/docker.sock
 
 responds() { docker -H "$1" version >/dev/null 2>&1; }
@@ -78,12 +79,14 @@ down() {
   # A network's bridge would remain, also that of testcontainers' own.
   docker -H "$socket" network prune -f >/dev/null 2>&1 || true
   pid=$(<"$run/docker.pid")
-  kill "$pid" 2>/dev/null || true
+  # After a crash of the engine the number can be that of another program.
+  ours() { tr '\0' '\n' 2>/dev/null <"/proc/$pid/cmdline" | grep -qxF "$run/docker.pid"; } 2>/dev/null
+  ! ours || kill "$pid" || true
   for _ in {1..300}; do
-    kill -0 "$pid" 2>/dev/null || break
+    ours || break
     sleep 0.1 # until it has ended its containers
   done
-  kill -KILL "$pid" 2>/dev/null || true
+  ! ours || kill -KILL "$pid" || true
   unmount_groups
   rm -rf --one-file-system "$run"
 }
