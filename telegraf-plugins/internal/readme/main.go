@@ -57,7 +57,7 @@ func between(text, begin, end, with string) (string, error) {
 // metrics lists measurements as the READMEs of Telegraf's plugins do.
 func metrics(groups []string) string {
 	var b strings.Builder
-	for _, m := range slices.Concat(point.Series(), point.RawMeasurements()) {
+	for _, m := range point.Measurements() {
 		if len(groups) > 0 && !slices.Contains(groups, m.Group) && m.Name != point.Track {
 			continue
 		}
