@@ -14,6 +14,7 @@ import (
 	"oneway.example/exporter/point"
 	"oneway.example/tests/await"
 	"oneway.example/tests/expr"
+	"oneway.example/tests/influx"
 )
 
 // Databases of InfluxDB: the agent's output writes to one, Telegraf to the other.
@@ -66,10 +67,10 @@ var telegrafFiles = map[string]string{
 // lines is the file with Telegraf's line protocol.
 const lines = "/tmp/telegraf.lp"
 
-// startInflux starts InfluxDB with both databases, if it is built.
+// startInflux starts InfluxDB with both databases.
 func (s *stack) startInflux(t *testing.T) {
 	t.Helper()
-	s.influx = spec{name: "influxdb", image: "influxdb", programs: []string{"build/influxdb-1.8.10/influxd"}, networks: []string{s.monitoring}, ports: []string{"8086/tcp"}}.start(t)
+	s.influx = spec{name: "influxdb", image: "influxdb", programs: []string{"build/influxdb-" + influx.Version + "/influxd"}, networks: []string{s.monitoring}, ports: []string{"8086/tcp"}}.start(t)
 	s.influx.serves(t, "8086", "/ping")
 	for _, name := range []string{agentDB, telegrafDB} {
 		s.influxQL(t, "", "CREATE DATABASE "+name)
