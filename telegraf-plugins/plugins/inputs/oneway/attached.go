@@ -8,7 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/encoding/protodelim"
 
 	"oneway.example/exporter/instant"
+	"oneway.example/exporter/keyfile"
 	"oneway.example/exporter/point"
 	"oneway.example/exporter/point/series"
 
@@ -62,8 +63,8 @@ func newAttached(o *Oneway) (*attached, error) {
 		return nil, errors.New("username and password_file need each other")
 	}
 	if o.PasswordFile != "" {
-		if _, err := os.ReadFile(o.PasswordFile); err != nil {
-			return nil, fmt.Errorf("password_file cannot be read: %w", err)
+		if _, err := keyfile.Read(o.PasswordFile); err != nil {
+			return nil, fmt.Errorf("password_file cannot be used: %w", err)
 		}
 	}
 	config, err := o.TLSConfig()
@@ -145,9 +146,9 @@ func (a *attached) scrape(ctx context.Context) (all series.Families, err error) 
 	}
 	request.Header.Set("Accept", accept)
 	if a.username != "" {
-		password, err := os.ReadFile(a.passwordFile)
+		password, err := keyfile.Read(a.passwordFile)
 		if err != nil {
-			return nil, fmt.Errorf("password_file cannot be read: %w", err)
+			return nil, fmt.Errorf("password_file cannot be used: %w", err)
 		}
 		request.SetBasicAuth(a.username, strings.TrimSpace(string(password)))
 	}
@@ -161,6 +162,9 @@ func (a *attached) scrape(ctx context.Context) (all series.Families, err error) 
 	}
 	if all, err = decode(response.Body, expfmt.ResponseFormat(response.Header)); err != nil {
 		return nil, fmt.Errorf("the reply of the agent at %s cannot be read: %w", a.url, err)
+	}
+	if !slices.ContainsFunc(all, func(f *dto.MetricFamily) bool { return strings.HasPrefix(f.GetName(), "oneway_") }) {
+		return nil, fmt.Errorf("%s is not the address of an agent: the reply has no metric oneway_*", a.url)
 	}
 	return all, nil
 }

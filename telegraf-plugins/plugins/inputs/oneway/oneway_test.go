@@ -167,6 +167,7 @@ const telegrafSecond = 1_000_000_000
 // TestAReplyThatIsNoneIsAnError has replies that are cut, slow, or something else.
 func TestAReplyThatIsNoneIsAnError(t *testing.T) {
 	for name, reply := range map[string]http.HandlerFunc{
+		"another exporter": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "go_goroutines 1\n") },
 		"cut": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", string(expfmt.NewFormat(expfmt.TypeProtoDelim)))
 			fmt.Fprint(w, "\x7fabc")
