@@ -32,7 +32,7 @@ import (
 	"oneway.example/exporter/promsink"
 )
 
-const agentHelp = `Measure the paths of a configuration, reflect test packets of other hosts, and serve /metrics.
+const agentHelp = `Measure the paths of a configuration, reflect test packets of other hosts, serve /metrics, and deliver to InfluxDB.
 
 SIGHUP and POST /-/reload read the configuration again; paths that do not change keep their sessions
 and counters. A configuration with an error is rejected, and the agent keeps the one in use. The page
