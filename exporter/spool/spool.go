@@ -44,7 +44,7 @@ const (
 )
 
 // ErrLocked means that another process, or another spool of this one, uses the directory.
-var ErrLocked = errors.New("spool: another process uses the directory; stop it, or choose another directory")
+var ErrLocked = errors.New("spool: the directory is in use by another process")
 
 // Spool is a queue. Make one with Open. Its methods are safe for concurrent use; one reader calls Next and Done.
 type Spool struct {

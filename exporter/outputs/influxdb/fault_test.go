@@ -2,6 +2,7 @@ package influxdb
 
 import (
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -11,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/output"
+	"oneway.example/exporter/spool"
 	"oneway.example/tests/await"
 )
 
@@ -366,4 +369,25 @@ func TestEarlyReplyToALargeRequest(t *testing.T) {
 	r := start(t, o, "")
 	r.add(0, 100_000)
 	r.arrive(s, 100_000)
+}
+
+func TestSpoolThatCannotBeOpenedIsAnErrorWithTheKeys(t *testing.T) {
+	o := DefaultOptions()
+	o.URL, o.Version, o.Database = "http://127.0.0.1:1", 1, "d"
+	used := t.TempDir()
+	other, err := spool.Open(spool.Options{Dir: used, MaxBytes: minSpoolBytes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	for dir, want := range map[string]string{secret(t, "a file") + "/spool": "not a directory", used: "in use by another process: " + used} {
+		o.Spool.Directory = &dir
+		out, err := newOutput(output.Env{Name: "test", Log: slog.New(slog.DiscardHandler)}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := out.Run(t.Context()); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "state_dir, or spool.directory") {
+			t.Errorf("%s: %v, want %q", dir, err, want)
+		}
+	}
 }

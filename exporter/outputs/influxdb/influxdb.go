@@ -74,7 +74,7 @@ func (o *Output) Run(ctx context.Context) (err error) {
 	dir, limit := o.options.spool(&o.env)
 	s, err := spool.Open(spool.Options{Dir: dir, MaxBytes: limit})
 	if err != nil {
-		return fmt.Errorf("influxdb: %w", err)
+		return fmt.Errorf("influxdb: %w; state_dir, or spool.directory, must be a directory that this agent alone uses and can write to", err)
 	}
 	o.mu.Lock()
 	o.spool = s
