@@ -39,7 +39,7 @@ func TestPluginEndsWithTelegraf(t *testing.T) {
 		w.end(t, s)
 		ends(t, pid)
 		// Telegraf itself logs errors, if it closes the pipes before it has read their end.
-		if s == syscall.SIGTERM && (!strings.Contains(w.log.String(), "oneway-clock-telegraf shut down") || strings.Contains(w.log.String(), "stderr: ")) {
+		if s == syscall.SIGTERM && (!strings.Contains(w.log.String(), "oneway-clock-telegraf shut down") || strings.Contains(w.log.String(), "[inputs.execd] stderr: ")) {
 			t.Errorf("the plugin did not end as requested:\n%s", &w.log)
 		}
 	}
