@@ -33,6 +33,9 @@ type Reloader interface{ Reload() }
 // stopLimit is the time for an end. Telegraf kills a plugin 5 s after its request to end.
 const stopLimit = 4 * time.Second
 
+// readLimit is the time in which Telegraf reads the last message of a process that ends.
+const readLimit = 200 * time.Millisecond
+
 // Main runs the input of a name until standard input or Telegraf's signal ends it, and returns the exit status.
 func Main(name string, plugin Plugin, args []string) int {
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
@@ -63,6 +66,9 @@ func Main(name string, plugin Plugin, args []string) int {
 		for line := range strings.Lines(err.Error()) {
 			log.Error(strings.TrimSpace(line))
 		}
+		log.Close(time.Second)
+		// Telegraf closes the pipe of standard error when the process ends, also when it has not read the message yet.
+		time.Sleep(readLimit)
 		return 1
 	}
 	return 0
