@@ -38,7 +38,7 @@ var (
 	OutputSpool = outputGroup.add(Desc{
 		Name: "oneway_output_spool_bytes", Kind: Gauge, Labels: []string{outputL}, Source: "design",
 		Help:   "Bytes of the points that are not yet delivered, on disk and in memory.",
-		Absent: "Without outputs.",
+		Absent: "Without outputs, and while the spool of the output cannot be opened.",
 	})
 	// OutputSpoolLimit is oneway_output_spool_limit_bytes.
 	OutputSpoolLimit = outputGroup.add(Desc{
@@ -50,7 +50,7 @@ var (
 	OutputWaiting = outputGroup.add(Desc{
 		Name: "oneway_output_waiting_points", Kind: Gauge, Labels: []string{outputL}, Source: "design",
 		Help:   "Points that are not yet delivered.",
-		Absent: "Without outputs.",
+		Absent: "Without outputs, and while the spool of the output cannot be opened.",
 	})
 	// OutputLastSuccess is oneway_output_last_success_timestamp_seconds.
 	OutputLastSuccess = outputGroup.add(Desc{

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/collect"
+	"oneway.example/exporter/ctxtime"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/output"
 	"oneway.example/exporter/point"
@@ -71,22 +72,19 @@ type Output struct {
 
 // Run delivers until ctx ends. Points that are not delivered then stay in the spool.
 func (o *Output) Run(ctx context.Context) (err error) {
-	dir, limit := o.options.spool(&o.env)
-	s, err := spool.Open(spool.Options{Dir: dir, MaxBytes: limit})
-	if err != nil {
-		return fmt.Errorf("influxdb: %w; state_dir, or spool.directory, must be a directory that this agent alone uses and can write to", err)
-	}
-	o.mu.Lock()
-	o.spool = s
-	o.mu.Unlock()
 	if o.options.exposed(o.base) {
 		o.env.Log.Warn("Credentials are sent without encryption; use an address with https", "destination", o.options.destination())
 	}
+	dir, limit := o.options.spool(&o.env)
 	scope := o.env.Scopes.Add(metric.NewScope(o.env.Sink, o.env.Name))
 	for _, result := range []string{resultWritten, resultRejected, resultDropped} {
 		scope.Series(metric.OutputPoints, result)
 	}
 	scope.Series(metric.OutputSpoolLimit).Set(float64(limit))
+	s := o.open(ctx, spool.Options{Dir: dir, MaxBytes: limit})
+	if s == nil {
+		return nil
+	}
 	b := &batcher{maxPoints: o.options.BatchPoints, maxBytes: int(o.options.BatchBytes), put: s.Append}
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -104,6 +102,31 @@ func (o *Output) Run(ctx context.Context) (err error) {
 		o.env.Log.Warn("Points in memory are lost, since they cannot be written to the spool", "err", closed)
 	}
 	return err
+}
+
+// open opens the spool, and tries again while it cannot be opened: the series of the output exist meanwhile, without that of
+// waiting points. It returns nil if ctx ends before.
+func (o *Output) open(ctx context.Context, options spool.Options) *spool.Spool {
+	for failures := 1; ; failures++ {
+		s, err := spool.Open(options)
+		reason := ""
+		if err != nil {
+			reason = fmt.Sprintf("%v; state_dir, or spool.directory, must be a directory that this agent alone uses and can write to", err)
+		}
+		o.mu.Lock()
+		before := o.status.Reason
+		o.spool, o.status.Reason = s, reason
+		o.mu.Unlock()
+		if err == nil {
+			return s
+		}
+		if reason != before {
+			o.env.Log.Error("Nothing is delivered: the spool cannot be opened; it will be tried again", "err", reason)
+		}
+		if !ctxtime.Sleep(ctx, o.backoff.pause(failures)) {
+			return nil
+		}
+	}
 }
 
 // keep flushes and publishes until ctx ends.
