@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -93,11 +95,11 @@ func TestStartedRunnerEndsWithItsTask(t *testing.T) {
 				t.Fatal(err)
 			}
 			k.unit = newUnit(k.logger, retry{first: time.Second, most: time.Minute}, k.runner(sink))
-			before := runtime.NumGoroutine()
+			before := bubbleGoroutines(t)
 			k.unit.start(t.Context())
 			time.Sleep(time.Hour) // simulated time (synctest)
 			synctest.Wait()
-			if n := runtime.NumGoroutine(); n != before || sink.Open() != 1 || k.fault() != "" {
+			if n := bubbleGoroutines(t); n != before || sink.Open() != 1 || k.fault() != "" {
 				t.Errorf("%d goroutines, want %d; %d series, want 1; fault %q", n, before, sink.Open(), k.fault())
 			}
 			if err := stopAll(k); err != nil || sink.Open() != 0 {
@@ -108,6 +110,23 @@ func TestStartedRunnerEndsWithItsTask(t *testing.T) {
 			t.Errorf("ended %d times, want once", ended)
 		}
 	})
+}
+
+// bubbleGoroutines is the number of goroutines of the caller's bubble (testing/synctest). The process has others, which end when
+// they like: those of tests before this one, and of finalizers.
+func bubbleGoroutines(t *testing.T) int {
+	t.Helper()
+	own := regexp.MustCompile(`synctest bubble \d+`).Find(stacks(false))
+	if own == nil {
+		t.Fatal("the stack does not name the bubble")
+	}
+	return bytes.Count(stacks(true), append(own, ']'))
+}
+
+// stacks are the stack of the caller, or of all goroutines.
+func stacks(all bool) []byte {
+	b := make([]byte, 1<<20)
+	return b[:runtime.Stack(b, all)]
 }
 
 // A unit whose context ended while its function started something ends that at once.
