@@ -124,7 +124,7 @@ func (t *turns) pause(ctx context.Context, a netip.Addr, pause time.Duration, la
 	t.next[a] = begin.Add(pause)
 	t.mu.Unlock()
 	if wait := begin.Sub(now); wait > 0 {
-		ctxtime.Sleep(ctx, wait)
+		ctxtime.Sleep(ctx, wait) // the pause between measurements of a target
 	}
 	return 0
 }

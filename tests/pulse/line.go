@@ -87,7 +87,7 @@ func (l *line) state() (Settings, edge) {
 func (l *line) run(ctx context.Context) {
 	for {
 		at, occurs := l.plan(time.Now())
-		if !ctxtime.Sleep(ctx, time.Until(at)) {
+		if !ctxtime.Sleep(ctx, time.Until(at)) { // the time of the pulse
 			return
 		}
 		if occurs {

@@ -132,7 +132,7 @@ func EverySecond(ctx context.Context, late func() time.Duration, f func(second t
 	for {
 		after := late()
 		second := time.Now().Add(-after).Truncate(time.Second).Add(time.Second)
-		if !ctxtime.Sleep(ctx, time.Until(second.Add(after))) {
+		if !ctxtime.Sleep(ctx, time.Until(second.Add(after))) { // the time of the next sentences
 			return
 		}
 		f(second.UTC())

@@ -19,8 +19,7 @@ const alertWithin = 60 * time.Second
 func TestStack(t *testing.T) {
 	s := startStack(t)
 	if !smoke() {
-		// Rules read 5 minutes, and incident reports need a baseline of 5.
-		time.Sleep(6 * time.Minute)
+		time.Sleep(6 * time.Minute) // rules read 5 minutes, and incident reports need a baseline of 5
 	}
 	t.Run("faults", func(t *testing.T) {
 		t.Run("a delay blow-up reaches the webhook within a minute", func(t *testing.T) { t.Parallel(); s.blowUp(t) })

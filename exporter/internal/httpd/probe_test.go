@@ -81,8 +81,7 @@ func TestProbeRepliesWithItsOwnMetricsAlone(t *testing.T) {
 		for target, want := range map[string]string{
 			"application/openmetrics-text;version=1.0.0": "# EOF\n", "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited": "probe_success",
 		} {
-			// simulated time (synctest)
-			time.Sleep(20 * time.Second)
+			time.Sleep(20 * time.Second) // simulated time (synctest): the pause between measurements of a target
 			w := get(t, h, http.MethodGet, "/probe?target=192.0.2.1&module=m", "Accept", target)
 			if kind := w.Header().Get("Content-Type"); !strings.HasPrefix(kind, target[:20]) || !strings.Contains(w.Body.String(), want) {
 				t.Errorf("%s: %s, %q", target, kind, w.Body)

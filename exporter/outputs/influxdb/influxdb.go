@@ -123,7 +123,7 @@ func (o *Output) open(ctx context.Context, options spool.Options) *spool.Spool {
 		if reason != before {
 			o.env.Log.Error("Nothing is delivered: the spool cannot be opened; it will be tried again", "err", reason)
 		}
-		if !ctxtime.Sleep(ctx, o.backoff.pause(failures)) {
+		if !ctxtime.Sleep(ctx, o.backoff.pause(failures)) { // nothing tells when a directory can be used
 			return nil
 		}
 	}

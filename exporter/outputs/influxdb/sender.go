@@ -89,7 +89,7 @@ func (s *sender) deliver(ctx context.Context, p part) error {
 	}
 	divide := p.points > 1 && (r.result == resultTooLarge || r.result == resultRejected && s.divisions > 0)
 	if divide {
-		if s.divisions--; s.divisions < 0 && !ctxtime.Sleep(ctx, s.output.backoff.pause(1)) {
+		if s.divisions--; s.divisions < 0 && !ctxtime.Sleep(ctx, s.output.backoff.pause(1)) { // a store that takes no point is not flooded
 			return ctx.Err() // a store that takes no more than a few points is not asked as fast as it replies
 		}
 		if p.lines == nil && !s.expand(&p) {
@@ -157,7 +157,7 @@ func (s *sender) send(ctx context.Context, p part) (reply, error) {
 			return r, nil
 		}
 		pause := max(s.output.backoff.pause(s.failures), r.after)
-		if !ctxtime.Sleep(ctx, pause) {
+		if !ctxtime.Sleep(ctx, pause) { // the back-off, or what the store has asked for
 			return r, ctx.Err()
 		}
 	}

@@ -68,7 +68,7 @@ func Main(name string, plugin Plugin, args []string) int {
 		}
 		log.Close(time.Second)
 		// Telegraf closes the pipe of standard error when the process ends, also when it has not read the message yet.
-		time.Sleep(readLimit)
+		time.Sleep(readLimit) // nothing tells that Telegraf has read it
 		return 1
 	}
 	return 0
