@@ -45,6 +45,8 @@ func RawMeasurements() []Measurement {
 		{Name: RunPacket, Group: RawTitle, Tags: []string{metric.Direction, metric.Path, metric.Probe}, Columns: []Column{
 			count("copies", "Uncorrupted copies that arrived, the first one included; 0: the packet was lost."),
 			count("damage", "Damage of the packet: 0 none, 1 truncated, 2 overwritten, 3 bit errors, 4 in the header."),
+			seconds("delay_error_bound_seconds", "Largest error bound of the delays of the transfer, in seconds; absent if they have none, or no copy arrived."),
+			text("delay_reason", "ok, or why the delays of the transfer have no bound: the values of label reason of oneway_delay_invalid_total."),
 			seconds("delay_seconds", "One-way delay of the first copy by the clocks of both ends, in seconds; absent if none arrived, or it has no timestamp. It is there without synchronized clocks too: then only differences of two delays have a meaning."),
 			count("every", "Packets that this point represents; above 1 in the thinned part of a transfer. The sum over a transfer is the number of its packets."),
 			count("ip_bytes", "Size of the packet with its IP header, in bytes."),

@@ -75,7 +75,7 @@ func (k kept) check(t *testing.T) {
 }
 
 func packets(n int, every time.Duration) *record.Rows {
-	rows := &record.Rows{Path: "a", Probe: "saturation", Run: "run-1", Direction: sample.Reverse, Begin: begin, Every: 1}
+	rows := &record.Rows{Path: "a", Probe: "saturation", Run: "run-1", Direction: sample.Reverse, Begin: begin, Every: 1, Bound: sample.Bound{Error: time.Millisecond, Reason: sample.OK}}
 	for i := range n {
 		sent := int64(i) * int64(every)
 		rows.Rows = append(rows.Rows, record.Row{Seq: uint32(i), Segment: 2, Copies: 1, IPBytes: 1500, Sent: sent, Arrived: sent + 30e6, Damage: 1})
@@ -92,11 +92,21 @@ func TestPacketsOfARun(t *testing.T) {
 	NewRaw().Rows(rows, Thin{}, got.add)
 	got.check(t)
 	want := []string{
-		`oneway_run_packet,direction=reverse,path=a,probe=saturation run="run-1",seq=0i,sent_seconds=0,segment=2i,ip_bytes=1500i,copies=1i,damage=1i,delay_seconds=0.03,lost=0i,every=1i 1790000000000000000`,
+		`oneway_run_packet,direction=reverse,path=a,probe=saturation run="run-1",seq=0i,sent_seconds=0,segment=2i,ip_bytes=1500i,copies=1i,damage=1i,delay_seconds=0.03,delay_error_bound_seconds=0.001,delay_reason="ok",lost=0i,every=1i 1790000000000000000`,
 		`oneway_run_packet,direction=reverse,path=a,probe=saturation run="run-1",seq=1i,sent_seconds=0.001,segment=2i,ip_bytes=1500i,copies=0i,damage=0i,lost=1i,every=1i 1790000000001000000`,
 		`oneway_run_packet,direction=reverse,path=a,probe=saturation run="run-1",seq=3i,sent_seconds=0.003,segment=2i,ip_bytes=1500i,copies=1i,damage=1i,lost=0i,every=1i 1790000000003000000`,
 	}
 	lines(t, got, want)
+}
+
+func TestDelayWithoutABoundHasItsReason(t *testing.T) {
+	rows := packets(1, time.Millisecond)
+	rows.Bound = sample.Bound{Reason: sample.RemoteUnsynchronized}
+	var got kept
+	NewRaw().Rows(rows, Thin{}, got.add)
+	if p := got[0]; p.field("delay_error_bound_seconds") != "" || p.field("delay_reason") != `"remote_unsynchronized"` || p.field("delay_seconds") != "0.03" {
+		t.Errorf("%v", p.Fields)
+	}
 }
 
 // lines compares points with their lines.

@@ -8,6 +8,7 @@ import (
 
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/record"
+	"oneway.example/exporter/sample"
 )
 
 // Thin limits the points of a transfer.
@@ -30,7 +31,7 @@ func (r *Raw) Rows(from *record.Rows, thin Thin, emit func(*Point)) {
 			continue
 		}
 		p.At = last.unique(from.Begin.Add(time.Duration(rows[i].Sent)))
-		p.Fields = appendRow(append(p.Fields[:0], Field{RunField, run}), &rows[i])
+		p.Fields = r.appendRow(append(p.Fields[:0], Field{RunField, run}), &rows[i], &from.Bound)
 		p.Fields = Int(p.Fields, "every", int64(every*max(from.Every, 1)))
 		emit(p)
 	}
@@ -50,16 +51,20 @@ func sentInOrder(rows []record.Row) []record.Row {
 	return rows[first:]
 }
 
-// appendRow appends the fields of a packet.
-func appendRow(to []Field, row *record.Row) []Field {
+// appendRow appends the fields of a packet; bound is that of all delays of the transfer.
+func (r *Raw) appendRow(to []Field, row *record.Row, bound *sample.Bound) []Field {
 	to = Int(to, "seq", int64(row.Seq))
 	to = Float(to, "sent_seconds", seconds(row.Sent))
 	to = Int(to, "segment", int64(row.Segment))
 	to = Int(to, "ip_bytes", int64(row.IPBytes))
 	to = Int(to, "copies", int64(row.Copies))
 	to = Int(to, "damage", int64(row.Damage))
-	if row.Arrived != record.NoTime {
+	if row.Arrived != record.NoTime && row.Copies > 0 { // the delay of a damaged copy has no bound
 		to = Float(to, "delay_seconds", seconds(row.Arrived-row.Sent))
+		if bound.Reason == sample.OK {
+			to = Float(to, "delay_error_bound_seconds", bound.Error.Seconds())
+		}
+		to = append(to, Field{"delay_reason", r.texts.text(bound.Reason.String())})
 	}
 	lost := int64(0)
 	if row.Copies == 0 { // a packet that arrived may have no timestamp

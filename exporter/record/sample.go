@@ -55,6 +55,8 @@ type Rows struct {
 	Begin instant.Time
 	// Every: one row represents so many packets; 1: all are present.
 	Every int
+	// Bound is the largest error bound of the rows' delays, or the reason why they have none.
+	Bound sample.Bound
 	// Rows are shared by all readers, which must not change them.
 	Rows []Row
 }

@@ -43,6 +43,21 @@ func TestDelayHasBothClocksAndBothStampsInItsBound(t *testing.T) {
 	}
 }
 
+// TestLargestBoundHoldsForEveryDelay: it is that of the worst packet; packets without a delay have no part in it.
+func TestLargestBoundHoldsForEveryDelay(t *testing.T) {
+	local, remote := clocks(100*time.Microsecond, sample.OK, 1, 1), clocks(200*time.Microsecond, sample.OK, 7, 7)
+	held, lost := passed(), passed()
+	held.Sent.TXUncertainty = 80 * time.Microsecond
+	lost.Copies, lost.Arrived = 0, sample.Stamp{}
+	if got := udp.NewTransfer(local, remote, false, time.Second, passed(), held, lost).LargestBound(); got != (sample.Bound{Error: 405 * time.Microsecond, Reason: sample.OK}) {
+		t.Errorf("%+v, want that of the packet that left late", got)
+	}
+	remote.After.Steps++
+	if got := udp.NewTransfer(local, remote, false, time.Second, passed()).LargestBound(); got != (sample.Bound{Reason: sample.RemoteStepped}) {
+		t.Errorf("%+v, want none after a step", got)
+	}
+}
+
 func TestDelaysClocksDecideWhetherItIsValid(t *testing.T) {
 	good := loadtesttest.GoodClock()
 	bad := clocks(0, sample.LocalUnsynchronized, 0, 0)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -49,8 +50,11 @@ func TestRecordedRowsEqualThoseOfTheReport(t *testing.T) {
 		if len(kept.Rows) != 1000 || kept.Every != 1 || o.ID == "" {
 			t.Errorf("run %q, transfer %d: %d rows, every %d", o.ID, i, len(kept.Rows), kept.Every)
 		}
+		if b := got[i].Bound; b.Reason != sample.OK || b.Error < 2*time.Millisecond {
+			t.Errorf("bound %v (%v), want more than that of both clocks", b.Error, b.Reason)
+		}
 		want = append(want, record.Rows{
-			Path: "office", Probe: "saturation", Run: o.ID, Direction: sample.Directions()[i], Begin: kept.Sent.Begin, Every: 1, Rows: kept.Rows,
+			Path: "office", Probe: "saturation", Run: o.ID, Direction: sample.Directions()[i], Begin: kept.Sent.Begin, Every: 1, Bound: got[i].Bound, Rows: kept.Rows,
 		})
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -196,7 +196,7 @@ func (s *Session) record(t *Transfer) {
 			rows = t.rows(1)
 		}
 		s.opts.Rows.Record(&record.Rows{
-			Path: s.opts.Path, Probe: s.opts.Probe, Run: s.opts.Run, Direction: t.Direction, Begin: series.Begin, Every: 1, Rows: rows,
+			Path: s.opts.Path, Probe: s.opts.Probe, Run: s.opts.Run, Direction: t.Direction, Begin: series.Begin, Every: 1, Bound: t.LargestBound(), Rows: rows,
 		})
 	}
 	s.recorder.add(series)

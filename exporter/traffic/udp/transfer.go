@@ -308,6 +308,22 @@ func (t *Transfer) Delay(i int) sample.Delay {
 	return d
 }
 
+// LargestBound returns the largest error bound of the rows' delays, which are not corrected by a calibration, or the reason of the
+// first delay that is invalid.
+func (t *Transfer) LargestBound() sample.Bound {
+	all := sample.Bound{Reason: t.bound.Reason}
+	for i := range t.Packets {
+		switch d := t.Delay(i); {
+		case d.OK():
+			p := &t.Packets[i]
+			all.Error = max(all.Error, d.Bound+(p.Arrived.At.Sub(p.Sent.At)-d.Value).Abs())
+		case d.Reason != sample.NoStamp:
+			return sample.Bound{Reason: d.Reason}
+		}
+	}
+	return all
+}
+
 // StampError returns the largest error of a delay of this transfer due to the timestamps of both
 // ends, for packets without TX uncertainty.
 func (t *Transfer) StampError() (most time.Duration) {
