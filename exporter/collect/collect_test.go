@@ -138,7 +138,7 @@ func TestRawSamplesAreCollectedWithinASecond(t *testing.T) {
 		b.start(t)
 		for range 3 {
 			b.record()
-			time.Sleep(time.Second) // simulated time
+			time.Sleep(time.Second) // simulated time: the queues are emptied
 			synctest.Wait()
 			if got := measurements(b.taken()); !slices.Equal(got, one) {
 				t.Errorf("%q, want %q", got, one)
@@ -190,7 +190,7 @@ func TestSamplesThatDoNotFitAreCounted(t *testing.T) {
 		b.blocked = make(chan struct{})
 		b.start(t)
 		b.record()
-		time.Sleep(time.Second) // simulated time: emit waits
+		time.Sleep(time.Second) // simulated time: until emit waits
 		for range 1000 {
 			b.record()
 		}
@@ -245,7 +245,7 @@ func TestSeriesAreCopiedBeforeAnEmitThatWaits(t *testing.T) {
 			return nil
 		}
 		b.start(t)
-		time.Sleep(5 * time.Second) // simulated time: emit waits
+		time.Sleep(5 * time.Second) // simulated time: until emit waits
 		synctest.Wait()
 		if reading {
 			t.Error("the series are read while emit waits")
@@ -263,7 +263,7 @@ func TestAgentWithoutRecorderAndSeriesHasNoPoints(t *testing.T) {
 		b := newBench(Options{Interval: time.Second})
 		b.env.Recorder, b.env.Series = nil, nil
 		b.start(t)
-		time.Sleep(5 * time.Second) // simulated time
+		time.Sleep(5 * time.Second) // simulated time: intervals without points
 		b.stop()
 		if got := b.taken(); len(got) != 0 {
 			t.Errorf("%q", got)
@@ -276,7 +276,7 @@ func TestErrorOfTheSeriesIsLogged(t *testing.T) {
 		b := newBench(Options{Interval: time.Second})
 		b.env.Series = func(instant.Time, func(*point.Point)) error { return context.DeadlineExceeded }
 		b.start(t)
-		time.Sleep(3*time.Second - time.Millisecond) // simulated time
+		time.Sleep(3*time.Second - time.Millisecond) // simulated time: two intervals end
 		b.stop()
 		if n := strings.Count(b.logged.String(), "deadline exceeded"); n != 2 {
 			t.Errorf("logged %d times, want 2:\n%s", n, &b.logged)
