@@ -77,11 +77,18 @@ type Path struct {
 	Peer string `yaml:"peer"`
 	// Profile is the default of its probes; empty: the profile of the file.
 	Profile string `yaml:"profile"`
+	// Links are the links that its packets pass and that load tests fill: one name or a list.
+	Links Words `yaml:"link"`
+	// Labels describe the path, such as its site and region.
+	Labels map[string]string `yaml:"labels"`
 	// Probes has at least one element; names are unique within the path.
 	Probes []Probe `yaml:"probes"`
 	// Place is the position of the path in the file.
 	Place Section `yaml:",place"`
 }
+
+// Words is a list of words; a single word is a list of one.
+type Words []string
 
 // Probe is one measurement of a path.
 type Probe struct {

@@ -51,6 +51,7 @@ func (d *decoder) resolve(n *yaml.Node, key string) (*yaml.Node, bool) {
 var (
 	durationType    = reflect.TypeFor[time.Duration]()
 	sectionType     = reflect.TypeFor[Section]()
+	wordsType       = reflect.TypeFor[Words]()
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
@@ -77,6 +78,9 @@ func (d *decoder) value(n *yaml.Node, key string, v reflect.Value) {
 		v.Set(reflect.ValueOf(Section{at: n, given: true, key: key, file: d.file, dir: d.dir}))
 	case v.Kind() == reflect.Struct:
 		d.mapping(n, key, nil, v)
+	case v.Type() == wordsType && n.Kind == yaml.ScalarNode:
+		v.Set(reflect.ValueOf(make(Words, 1)))
+		d.value(n, key, v.Index(0))
 	case v.Kind() == reflect.Slice:
 		d.list(n, key, v)
 	case v.Kind() == reflect.Map:
