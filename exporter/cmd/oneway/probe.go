@@ -63,6 +63,7 @@ func probeCommand(app *kingpin.Application) {
 	cmd.Flag("key-file", "File with the shared secret of authenticated mode.").PlaceHolder("FILE").StringVar(&o.KeyFile)
 	cmd.Flag("loss-timeout", "Waiting time of each direction and of the round trip, after which a packet is lost.").Default("3s").DurationVar(&o.LossTimeout)
 	cmd.Flag("local", "Address to send from; default: the kernel's choice.").PlaceHolder("ADDR").StringVar(&o.Local)
+	cmd.Flag("local-port", "UDP source port, for a reflector that replies to one port only; 0: the kernel's choice.").Default("0").IntVar(&o.LocalPort)
 	cmd.Flag("hardware", "Use the hardware timestamps of this interface.").PlaceHolder("IFACE").StringVar(&o.Hardware)
 	cmd.Flag("path-minimum", "Known lower bound of the delay of each direction; it limits the offset between the clocks. 0: not known.").Default("0s").DurationVar(&o.PathMinimum)
 	cmd.Flag("json", "Print the result as JSON.").BoolVar(&f.json)

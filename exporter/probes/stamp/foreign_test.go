@@ -1,12 +1,15 @@
 package stamp
 
 import (
+	"net"
+	"sync"
 	"testing"
 	"time"
 
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/reflector"
 	"oneway.example/exporter/sample"
+	wire "oneway.example/exporter/wire/stamp"
 )
 
 // TestStatelessReflectorsLossesAreOfNoDirection: 60 % are lost forward, none in reverse; the directions cannot be
@@ -87,4 +90,52 @@ func TestRequestsThatOvertakeAreCountedByNumbersOfReplies(t *testing.T) {
 	if decided, missing := n.settle(100, 2*time.Second, time.Second); decided != 7 || missing != 2 {
 		t.Errorf("%d decided and %d missing, want 7 and 2", decided, missing)
 	}
+}
+
+// TestReflectorThatRepliesToOnePort: as a TWAMP-Light responder whose session names the sender's port. Two probes share it.
+func TestReflectorThatRepliesToOnePort(t *testing.T) {
+	free, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := free.LocalAddr().(*net.UDPAddr).Port
+	free.Close()
+	router, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for b := make([]byte, 1<<16); ; {
+			n, from, err := router.ReadFromUDPAddrPort(b)
+			if err != nil {
+				return
+			}
+			if int(from.Port()) == port && n >= wire.UnauthenticatedBytes {
+				_, _ = router.WriteToUDPAddrPort(replyTo(b[:wire.UnauthenticatedBytes], 0), from) // a lost reply fails the test
+			}
+		}
+	}()
+	t.Cleanup(func() { router.Close(); <-ended })
+	b := newTestbed(t, reflector.Options{}).to(router.LocalAddr().String())
+	o := quick()
+	o.LossTimeout = 100 * time.Millisecond
+	o.LocalPort = port
+	kind := New()
+	var running sync.WaitGroup
+	for _, from := range []int{0, port, port} {
+		o.LocalPort = from
+		p, err := kind.NewProber(b.env, probe.Target{Peer: b.peer}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		running.Go(func() {
+			r, err := p.Measure(t.Context(), 20, nil)
+			if replied := r.RoundTrip.Received == 20 && r.RoundTrip.Lost == 0 && err == nil; replied != (from == port) {
+				t.Errorf("from port %d: %d replies, %d lost, %v", from, r.RoundTrip.Received, r.RoundTrip.Lost, err)
+			}
+		})
+	}
+	running.Wait()
 }

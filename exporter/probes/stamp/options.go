@@ -41,6 +41,8 @@ type Options struct {
 	Window time.Duration `yaml:"window"`
 	// Options select the destination, the address family and the outgoing interface.
 	target.Options `yaml:",inline"`
+	// LocalPort is the UDP source port of the test packets, for a reflector that replies to one port only; 0: the kernel's choice.
+	LocalPort int `yaml:"local_port"`
 	// Hardware names the interface whose hardware timestamps are used; empty: kernel timestamps only. The test
 	// packets must leave and arrive on it.
 	Hardware string `yaml:"hardware"`
@@ -117,6 +119,7 @@ func (o *Options) check() error {
 		oneOf("timestamp_format", o.TimestampFormat, "ntp", "ptp"),
 		option.Between("dscp", o.DSCP, 0, 63),
 		option.Between("ttl", o.TTL, 1, 255),
+		option.Between("local_port", o.LocalPort, 0, 65535),
 		o.Check(),
 		o.checkVoice(),
 		o.loadKeys(),

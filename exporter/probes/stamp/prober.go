@@ -105,7 +105,7 @@ const unread target.Fault = "the key file cannot be read; the previous keys stay
 
 // begin makes a session on the hub for the peer's address and calls change before it starts; end ends it.
 func (p *Prober) begin(ctx context.Context, peer netip.AddrPort, o *Options, series *series, change func(*session)) (s *session, end func(), err error) {
-	key := hubKey{netip.AddrPortFrom(o.From(peer.Addr()), 0), o.Hardware, o.Interface}
+	key := hubKey{netip.AddrPortFrom(o.From(peer.Addr()), uint16(o.LocalPort)), o.Hardware, o.Interface}
 	h, err := p.hubs.acquire(key, p.env)
 	if err != nil {
 		return nil, nil, err
