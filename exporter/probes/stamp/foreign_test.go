@@ -92,7 +92,7 @@ func TestRequestsThatOvertakeAreCountedByNumbersOfReplies(t *testing.T) {
 	}
 }
 
-// TestReflectorThatRepliesToOnePort: as a TWAMP-Light responder whose session names the sender's port. Two probes share it.
+// TestReflectorThatRepliesToOnePort: as a router's TWAMP-Light reflector whose session names the sender's port. Two probes share it.
 func TestReflectorThatRepliesToOnePort(t *testing.T) {
 	free, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
