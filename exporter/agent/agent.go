@@ -116,7 +116,7 @@ func New(o Options) (*Agent, error) {
 		return nil, fmt.Errorf("agent: %w", err)
 	}
 	a.incident = incident.New(incident.Options{
-		Recorder: &a.recorder, Reports: a.shared.reports, Sink: a.sink, LinksInUse: a.shared.held, Log: a.log.With("component", "incident"),
+		Recorder: &a.recorder, Reports: a.shared.reports, Sink: a.sink, Tested: a.shared.tested.affected, Log: a.log.With("component", "incident"),
 	})
 	a.onDemand = ondemand.New(ondemand.Options{Sink: a.sink, Log: a.log.With("component", "on_demand")})
 	if a.inForce, err = a.plan(); err != nil {
@@ -198,6 +198,7 @@ func (a *Agent) end() error {
 	err := stopAll(slices.Collect(maps.Values(a.running))...)
 	a.calibrated(nil)
 	a.incident.SetPaths(nil)
+	a.shared.tested.put(&plan{})
 	return err
 }
 
@@ -244,6 +245,7 @@ func (a *Agent) apply(p *plan) (kept int) {
 	}
 	a.calibrated(p.calibration)
 	a.incident.SetPaths(incidentPaths(p))
+	a.shared.tested.put(p)
 	a.onDemand.Configure(p.onDemand.config)
 	for _, t := range p.tasks {
 		if fresh[t] {

@@ -35,6 +35,11 @@ func (a *Agent) place(test linklease.Test) (linklease.Labels, error) {
 	for _, l := range p.shared.links {
 		known[l.Name] = true
 	}
+	for _, links := range p.links {
+		for _, name := range links {
+			known[name] = true
+		}
+	}
 	if p.serves {
 		known[p.loadServer.link()] = true
 	}
@@ -69,17 +74,20 @@ func (a *Agent) place(test linklease.Test) (linklease.Labels, error) {
 		}
 		return found[0], nil
 	}
-	return unconfigured(test, p.jobs, known)
+	return p.unconfigured(test, known)
 }
 
 // unconfigured is the place of a test to a remote end without a configured load test.
-func unconfigured(test linklease.Test, jobs []job, known map[string]bool) (linklease.Labels, error) {
+func (p *plan) unconfigured(test linklease.Test, known map[string]bool) (linklease.Labels, error) {
 	place := linklease.Labels{Path: terminal, Probe: test.Kind, Link: test.Link}
-	if i := slices.IndexFunc(jobs, func(j job) bool { return sameHost(j.target.Host(), test.Host) }); i >= 0 {
-		place.Path = jobs[i].target.Path
+	if i := slices.IndexFunc(p.jobs, func(j job) bool { return sameHost(j.target.Host(), test.Host) }); i >= 0 {
+		place.Path = p.jobs[i].target.Path
 	}
+	links := p.links[place.Path]
 	switch {
 	case place.Link != "":
+	case len(links) > 0:
+		place.Link = links[0]
 	case len(known) == 0:
 		place.Link = place.Path
 	case len(known) == 1:

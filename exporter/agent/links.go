@@ -25,8 +25,8 @@ const (
 	// linksFile is the file of the quotas in the state directory, reportsDir the directory of reports.
 	linksFile  = "links.json"
 	reportsDir = "reports"
-	// quotaInterval is the interval at which quotas are published: midnight or a clock step renews them without a
-	// call.
+	// quotaInterval is the interval at which quotas and the times of load tests are published: midnight or a clock step
+	// renews quotas without a call.
 	quotaInterval = time.Second
 	// saveInterval is the interval at which a failed save of the quotas is tried again.
 	saveInterval = 10 * time.Second
@@ -110,6 +110,7 @@ type shared struct {
 	sink    metric.Sink
 	quota   *quota.Store // of the links
 	links   *link.Table
+	tested  *testedPaths
 	reports *report.Store
 
 	mu     sync.Mutex
@@ -120,7 +121,10 @@ type shared struct {
 // newShared opens no file; put does.
 func newShared(sink metric.Sink, log *slog.Logger) *shared {
 	store := quota.New(quota.Options{Log: log.With("component", "links")})
-	return &shared{log: log, sink: sink, quota: store, links: link.NewTable(store), reports: report.Open(report.Options{}), wanted: &sharedSection{}}
+	links := link.NewTable(store)
+	return &shared{
+		log: log, sink: sink, quota: store, links: links, tested: newTestedPaths(links, sink), reports: report.Open(report.Options{}), wanted: &sharedSection{},
+	}
 }
 
 // put puts a configuration in force. Errors of a file or directory stop nothing: links and reports log them.
@@ -192,6 +196,7 @@ func (s *shared) Run(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 			s.publish()
+			s.tested.publish()
 		case <-saving.C:
 			if s.quota.Saved() != nil {
 				_ = s.quota.Save() // the gauge and the log report errors
@@ -256,33 +261,12 @@ func (a *Agent) StoreIncident(path, probe string) (report.Header, error) {
 }
 
 // incidentPaths are the light probes of a plan, except those of profile slim, whose number makes the memory for incidents
-// too large. The links of a path are those of its load tests, the link of the load server, and the default link of a
-// test from the terminal.
+// too large.
 func incidentPaths(p *plan) (all []incident.Path) {
-	links := map[string][]string{}
-	for _, j := range p.jobs {
-		path := j.target.Path
-		if loadTest, ok := j.running().(probe.LinkUser); ok {
-			links[path] = append(links[path], loadTest.UsedLink().Link, path)
-			if p.loadServer.task != nil {
-				links[path] = append(links[path], p.loadServer.link())
-			}
-		}
-	}
 	for _, j := range p.jobs {
 		if _, loadTest := j.running().(probe.LinkUser); !loadTest && j.profile == metric.Full {
-			all = append(all, incident.Path{Path: j.target.Path, Probe: j.target.Probe, Peer: j.target.Peer, Links: links[j.target.Path]})
+			all = append(all, incident.Path{Path: j.target.Path, Probe: j.target.Probe, Peer: j.target.Peer})
 		}
 	}
-	return all
-}
-
-// held are the links that a load test uses now.
-func (s *shared) held() (all []string) {
-	s.links.Each(func(name string, _ quota.Usage) {
-		if _, _, ok := s.links.Holder(name); ok {
-			all = append(all, name)
-		}
-	})
 	return all
 }

@@ -34,14 +34,15 @@ type plan struct {
 	onDemand   onDemandSection
 	// calibration is nil if no file is configured.
 	calibration *calibration.Table
-	jobs        []job // of all probes, in the order of the configuration
+	links       map[string][]string // the configured links of paths that have some
+	jobs        []job               // of all probes, in the order of the configuration
 
 	tasks   []*task         // all tasks: running and new ones
 	adopted map[*task]*task // running tasks, by the new tasks whose secrets they get
 }
 
 func newPlan(c *config.Config) *plan {
-	p := &plan{paths: len(c.Paths), serves: c.LoadServer.Given(), adopted: map[*task]*task{}}
+	p := &plan{paths: len(c.Paths), serves: c.LoadServer.Given(), links: map[string][]string{}, adopted: map[*task]*task{}}
 	p.receiver.clock, p.pulse.clock, p.loadServer.shared = &p.clock, &p.clock, &p.shared
 	p.outputs.shared = &p.shared
 	return p
@@ -166,6 +167,9 @@ func (m *maker) paths(c *config.Config) config.Problems {
 	usual, found := m.profile(c)
 	for i := range c.Paths {
 		path := &c.Paths[i]
+		if len(path.Links) > 0 {
+			m.plan.links[path.Name] = path.Links
+		}
 		ofPath, wrong := profileOf(path.Place, path.Profile, usual)
 		found = append(found, wrong...)
 		for j := range path.Probes {
@@ -208,8 +212,11 @@ func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile
 	options, meaning := &p.Options, p.Options.Fingerprint()
 	t := &task{
 		key: path.Name + "\x00" + p.Name, target: probe.Target{Path: path.Name, Probe: p.Name, Peer: path.Peer}, log: m.log,
-		identity: [...]string{p.Type, path.Peer, meaning, env.Calibration.Fingerprint(), profile.String()},
 	}
+	if _, ok := kind.(probe.LoadTest); ok && len(path.Links) > 0 {
+		t.target.Link = path.Links[0]
+	}
+	t.identity = [...]string{p.Type, path.Peer, meaning, env.Calibration.Fingerprint(), profile.String(), t.target.Link}
 	t.make = func(sink metric.Sink, scopes *metric.Scopes, _ *slog.Logger) (runner, error) {
 		env := *env
 		env.Sink, env.Profile, env.Scopes = sink, profile, scopes

@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
@@ -203,12 +204,26 @@ func (c *Config) Check() (found Problems) {
 		if !p.Place.Has("peer") {
 			found.add(p.Place, option.Errorf("peer", "is missing; it must be a host, such as reflector.example.net or 192.0.2.1:862"))
 		}
+		checkLinks(p, &found)
 		if len(p.Probes) == 0 {
 			found.add(p.Place, option.Errorf("probes", "has no probe; a path needs at least one, such as {type: stamp}"))
 		}
 		checkProbes(p.Probes, "probe of this path", &found)
 	}
 	return found
+}
+
+func checkLinks(p *Path, found *Problems) {
+	for i, name := range p.Links {
+		key := "link"
+		if len(p.Links) > 1 {
+			key = fmt.Sprintf("link[%d]", i)
+		}
+		found.add(p.Place, option.Name(key, name))
+		if slices.Contains(p.Links[:i], name) {
+			found.add(p.Place, option.Errorf(key, "is %q for the second time; name each link once", name))
+		}
+	}
 }
 
 // CheckModules is Check for the modules of on-demand probes.

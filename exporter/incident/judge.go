@@ -183,10 +183,10 @@ type judge struct {
 	quiet  time.Time // packets before it do not count
 }
 
-// pause discards the current window and delays the next one: a load test uses the path's link.
-func (j *judge) pause(now time.Time) {
+// pause discards the current window and delays the next one: a load test last affected the path at that time.
+func (j *judge) pause(last time.Time) {
 	j.clear()
-	j.quiet = now.Add(recoveryOfTest)
+	j.quiet = last.Add(recoveryOfTest)
 }
 
 // add adds a packet, and returns the deviations of the window that ends with it.

@@ -108,9 +108,6 @@ var (
 type Path struct {
 	// Path and Probe are the metric labels; Peer is as configured.
 	Path, Probe, Peer string
-	// Links are the links of the path: a load test on one of them explains changes of the path. None: unknown, any
-	// link may be one.
-	Links []string
 }
 
 // Options of a Supervisor; all are required.
@@ -118,9 +115,9 @@ type Options struct {
 	Recorder *record.Recorder
 	Reports  *report.Store
 	Sink     metric.Sink
-	// LinksInUse returns the links that a load test uses now.
-	LinksInUse func() []string
-	Log        *slog.Logger
+	// Tested returns the paths that load tests of the last seconds affect, and when each was last affected.
+	Tested func() map[string]time.Time
+	Log    *slog.Logger
 }
 
 // Supervisor keeps the last minutes of light probes' packets. Its methods are safe for
@@ -197,7 +194,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case now := <-ticker.C:
-			s.pause(now)
+			s.pause()
 			if packets = s.listen(packets, true); packets == nil {
 				continue
 			}
@@ -237,17 +234,17 @@ func (s *Supervisor) submit(found []*piece, writing chan<- *piece) {
 	}
 }
 
-// pause pauses the judgment of paths with a link that a load test uses.
-func (s *Supervisor) pause(now time.Time) {
-	held := s.options.LinksInUse()
-	if len(held) == 0 {
+// pause pauses the judgment of paths that a load test affects.
+func (s *Supervisor) pause() {
+	tested := s.options.Tested()
+	if len(tested) == 0 {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.paths {
-		if len(p.Links) == 0 || slices.ContainsFunc(p.Links, func(link string) bool { return slices.Contains(held, link) }) {
-			p.judge.pause(now)
+		if last, ok := tested[p.Path.Path]; ok {
+			p.judge.pause(last)
 		}
 	}
 }

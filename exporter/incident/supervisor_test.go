@@ -26,17 +26,17 @@ type bench struct {
 	recorder record.Recorder
 	reports  *report.Store
 	sink     metrictest.Sink
-	held     atomic.Pointer[[]string]
+	tested   atomic.Pointer[map[string]time.Time]
 	seq      uint64
 }
 
 func newBench(t *testing.T, paths ...Path) *bench {
 	t.Helper()
 	b := &bench{}
-	b.held.Store(&[]string{})
+	b.tested.Store(&map[string]time.Time{})
 	b.reports = report.Open(report.Options{Dir: t.TempDir()})
 	b.Supervisor = New(Options{
-		Recorder: &b.recorder, Reports: b.reports, Sink: &b.sink, LinksInUse: func() []string { return *b.held.Load() }, Log: slog.New(slog.DiscardHandler),
+		Recorder: &b.recorder, Reports: b.reports, Sink: &b.sink, Tested: func() map[string]time.Time { return *b.tested.Load() }, Log: slog.New(slog.DiscardHandler),
 	})
 	b.SetPaths(paths)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -96,7 +96,7 @@ func (b *bench) open(t *testing.T, id string) (d decoded) {
 }
 
 func onePath() Path {
-	return Path{Path: "a", Probe: "stamp", Peer: "peer.example.net", Links: []string{"uplink"}}
+	return Path{Path: "a", Probe: "stamp", Peer: "peer.example.net"}
 }
 
 func TestIncidentIsReportedWithTheMinutesBeforeIt(t *testing.T) {
@@ -176,16 +176,30 @@ func TestManyPathsTogetherMakeFewReports(t *testing.T) {
 	})
 }
 
-func TestLoadTestOnThePathsLinkMakesNoReport(t *testing.T) {
+func TestLoadTestThatAffectsThePathMakesNoReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		other := Path{Path: "b", Probe: "stamp", Links: []string{"other"}}
-		unknown := Path{Path: "c", Probe: "stamp"}
-		b := newBench(t, onePath(), other, unknown)
-		b.send(20*time.Minute, 30*ms, "a", "b", "c")
-		b.held.Store(&[]string{"uplink"})
-		b.send(2*time.Minute, 400*ms, "a", "b", "c")
+		b := newBench(t, onePath(), Path{Path: "b", Probe: "stamp"})
+		b.send(20*time.Minute, 30*ms, "a", "b")
+		for range 60 { // the test lasts until the end
+			b.tested.Store(&map[string]time.Time{"a": time.Now()})
+			b.send(2*time.Second, 400*ms, "a", "b")
+		}
 		if all := b.reports.List(); len(all) != 1 || all[0].Path != "b" {
-			t.Errorf("reports %+v, want one of the path whose link is free", all)
+			t.Errorf("reports %+v, want one of the path that no test affects", all)
+		}
+	})
+}
+
+// Those who read the tests learn of one only after its end.
+func TestTestThatHasEndedDiscardsItsWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, onePath())
+		b.send(20*time.Minute, 30*ms, "a")
+		b.send(20*time.Second, 400*ms, "a")
+		b.tested.Store(&map[string]time.Time{"a": time.Now()})
+		b.send(time.Minute, 30*ms, "a")
+		if all := b.reports.List(); len(all) != 0 {
+			t.Errorf("reports %+v of a test of 20 s", all)
 		}
 	})
 }

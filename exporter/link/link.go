@@ -1,5 +1,5 @@
-// Package link keeps load tests on one link apart: a Table admits one test at a time to each link
-// and has the daily quota of each.
+// Package link keeps load tests on one link apart: a Table admits one test at a time to each link,
+// has the daily quota of each, and knows which links a test fills.
 package link
 
 import (
@@ -36,6 +36,7 @@ type Table struct {
 
 	mu    sync.Mutex
 	links map[string]*link
+	uses  map[Use]*use
 }
 
 // link is the present state of one link; the store has its usage.
@@ -53,7 +54,7 @@ func NewTable(store *quota.Store) *Table {
 	if store == nil {
 		store = quota.New(quota.Options{})
 	}
-	return &Table{quota: store, links: map[string]*link{}}
+	return &Table{quota: store, links: map[string]*link{}, uses: map[Use]*use{}}
 }
 
 // SetLinks sets the configured links, as a reload does. Usage, reservations, holders and waiters

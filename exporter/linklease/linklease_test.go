@@ -231,13 +231,13 @@ func TestGaugeIsSetAgainAfterAReload(t *testing.T) {
 	}
 }
 
-func TestSeriesOfATestStayForTheRecordingRules(t *testing.T) {
+func TestSeriesOfATestStayForSeveralScrapes(t *testing.T) {
 	l := newLessor(t, func(o *Options) { o.seriesRetention = time.Millisecond })
 	if err := l.take("uplink").Settle(1, 1); err != nil {
 		t.Fatal(err)
 	}
 	l.eventually("the series end", func() bool { return l.sink.Open() == 0 })
 	if seriesRetention < 6*time.Minute {
-		t.Errorf("seriesRetention is %v; oneway:load_test:recent looks back 6 min", seriesRetention)
+		t.Errorf("seriesRetention is %v; a scrape a minute must see them", seriesRetention)
 	}
 }

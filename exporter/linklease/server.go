@@ -46,7 +46,7 @@ const (
 	maxLeases = 32
 	// again is the retry interval of a socket that could not be opened.
 	again = 10 * time.Second
-	// seriesRetention is how long the series of a test stay after its end; the recording rules look back 6 min.
+	// seriesRetention is how long the series of a test stay after its end, so that several scrapes have its bytes.
 	seriesRetention = 7 * time.Minute
 )
 
@@ -133,6 +133,7 @@ type leased struct {
 
 	described, sending, settled bool
 	release                     func() // releases the link; nil: not held
+	emptied                     func() // the test no longer fills the link; nil: it has not begun to
 	reservation                 *quota.Reservation
 	reserved                    int64
 	series                      *metric.Scope
@@ -304,6 +305,9 @@ func (l *leased) reserve(bytes int64) error {
 
 // send records that the test sends.
 func (l *leased) send() {
+	if !l.sending {
+		l.emptied = l.options.Links.Fill(link.Use{Link: l.labels.Link, Path: l.labels.Path})
+	}
 	l.sending = true
 	l.running(1)
 }
@@ -336,6 +340,9 @@ func (l *leased) end() {
 }
 
 func (l *leased) endUse() {
+	if l.emptied != nil {
+		l.emptied()
+	}
 	l.running(0)
 	l.leave(l.run, l.series)
 	l.release()

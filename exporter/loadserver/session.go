@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oneway.example/exporter/link"
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/quota"
 	"oneway.example/exporter/sample"
@@ -51,6 +52,7 @@ type session struct {
 	reserve *quota.Reservation
 	quota   *quota.Reservation
 	release func()
+	emptied func() // the traffic no longer fills the link
 	begun   time.Time
 
 	transferred [2]atomic.Int64 // payload bytes by direction
@@ -194,6 +196,7 @@ func (s *session) open(o *loadcontrol.Open) *loadcontrol.Refusal {
 		return refusal
 	}
 	s.traffic, s.run, s.release, s.begun = t, o.Run, release, time.Now()
+	s.emptied = s.r.env.Links.Fill(link.Use{Link: s.r.options.Link, Peer: s.conn.Remote().Addr()})
 	s.longest.Reset(min(sessionTime-durationSlack, o.Duration) + durationSlack)
 	s.mu.Lock()
 	s.ready = true
@@ -279,6 +282,7 @@ func (s *session) finish(reason string) {
 	received, sent := s.transferred[sample.Forward].Load(), s.transferred[sample.Reverse].Load()
 	s.reserve.Settle(received + sent)
 	s.quota.Settle(received + sent + s.headers.Load())
+	s.emptied()
 	s.release()
 	s.r.counts.note(func(st *Status) {
 		st.Ended[reason]++

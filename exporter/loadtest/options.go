@@ -26,7 +26,7 @@ type Options struct {
 	// Windows are the times of day, local time, in which runs may start, such as
 	// "22:00-06:00" or "mon-fri 09:00-17:00"; none: at any time.
 	Windows []calendar.Window `yaml:"windows"`
-	// Link is the name of a link that two load tests must not use at once; empty: the path's name.
+	// Link is the name of a link that two load tests must not use at once; empty: the path's first link, or the path's name.
 	Link string `yaml:"link"`
 	// LoadServer is the host:port of the remote end; empty: the path's peer, port 8620.
 	LoadServer string `yaml:"load_server"`

@@ -139,6 +139,9 @@ func (t Type[O]) FullKeys() []string { return t.Full }
 // UnusedKeys returns Unused.
 func (t Type[O]) UnusedKeys() []string { return t.Unused }
 
+// FillsLink makes it a probe.LoadTest.
+func (Type[O]) FillsLink() {}
+
 // New checks the options of one path. It opens nothing.
 func (t Type[O]) New(env probe.Env, target probe.Target, decode func(into ...any) error) (probe.Prober, error) {
 	shared, own := DefaultOptions(), t.Defaults()

@@ -2,6 +2,7 @@ package loadtest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,15 +71,12 @@ func newRunner(env probe.Env, target probe.Target, o Options, k Kind) (*runner, 
 		return nil, err
 	}
 	r := &runner{
-		env: env, target: target, opts: o, kind: k, host: host, port: port, link: o.Link, links: env.Links, lessor: ownLink{},
+		env: env, target: target, opts: o, kind: k, host: host, port: port, link: cmp.Or(o.Link, target.Link, target.Path), links: env.Links, lessor: ownLink{},
 		calendar: calendar.Calendar{Every: o.Every, Jitter: o.Jitter, Windows: o.Windows},
 		log:      env.Log.With("path", target.Path, "probe", target.Probe),
 		status:   &status{},
 	}
 	r.connect = r.dial
-	if r.link == "" {
-		r.link = target.Path
-	}
 	if err := r.calendar.Check(); err != nil {
 		return nil, &probe.OptionError{Key: "every", Problem: "and jitter are inconsistent: " + err.Error()}
 	}
@@ -228,9 +226,11 @@ func (r *runner) perform(ctx context.Context, run *Run, c *connection) *Outcome 
 	run.Begin = instant.Now()
 	c.Follow(r.follow)
 	r.running(true)
+	emptied := r.links.Fill(link.Use{Link: r.link, Path: r.target.Path})
 	c.beside.begin(ctx, run)
 	err := r.recovered(ctx, c, run)
 	c.beside.end(ctx, run)
+	emptied()
 	r.running(false)
 	o := r.outcome(run, r.verdict(ctx, c, run, err))
 	r.account(c, o)

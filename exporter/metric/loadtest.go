@@ -39,6 +39,18 @@ var (
 		Name: "oneway_test_running", Kind: Gauge, Slim: true, Labels: []string{Path, Probe, linkL}, Source: "design, invariant 6",
 		Help: "1 while a load test of this probe fills its link, else 0: it causes the delay and loss on the link at that time. A test from this host's terminal (oneway test) counts for the probe of its type to the same remote end; without such a probe, for the path to that host or for the path terminal, with its type as probe, and that series ends 7 minutes after the test.",
 	})
+	// PathTested is oneway_path_test_timestamp_seconds.
+	PathTested = runGroup.add(Desc{
+		Name: "oneway_path_test_timestamp_seconds", Kind: Gauge, Slim: true, Labels: []string{Path}, Source: "design, invariant 6",
+		Help:   "Unix time at which a load test last filled a link of the path: now, while one does. It may be a test of any path of this agent, one from this host's terminal (oneway test), or a session of the agent's load server, which also affects the paths to its client.",
+		Absent: "Until the first since the agent started.",
+	})
+	// PathLinkInfo is oneway_path_link_info.
+	PathLinkInfo = runGroup.add(Desc{
+		Name: "oneway_path_link_info", Kind: Gauge, Slim: true, Labels: []string{Path, linkL}, Source: "design",
+		Help:   "Always 1; the link is one of the path: configured (link), or that of one of its load tests.",
+		Absent: "For a path with neither.",
+	})
 	// Runs is oneway_probe_runs_total.
 	Runs = runGroup.add(Desc{
 		Name: "oneway_probe_runs_total", Kind: Counter, Slim: true, Labels: []string{Path, Probe, ResultL, ReasonL},

@@ -115,6 +115,8 @@ func places() map[string][]place {
 			{name: "oneway_test_result", labels: byProbe + " result reason"},
 			{name: "oneway_test_corruption", labels: byDirection + " kind"},
 			{name: "oneway_test_link", labels: byProbe + " link"},
+			{name: "oneway_test_path", labels: "path"},
+			{name: "oneway_test_path_link", labels: "path link"},
 			{name: "oneway_quota", labels: "link"},
 			{name: "oneway_quota_kind", labels: "kind"},
 		},

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"oneway.example/exporter/calibration"
@@ -58,6 +59,8 @@ type Target struct {
 	// Peer is the destination of the measurement as configured. The probe defines its syntax, such as a host with
 	// an optional port (PeerKey).
 	Peer string
+	// Link is the link that a load test of the path fills unless its options name one; empty: one with the path's name.
+	Link string
 }
 
 // Host is the host of a validated Peer, without port and brackets.
@@ -104,6 +107,9 @@ type Starter interface {
 	Start(ctx context.Context) (end func(), err error)
 }
 
+// LoadTest is implemented by a Type of load tests: its Probers are LinkUsers, and use Target.Link.
+type LoadTest interface{ FillsLink() }
+
 // LinkUser is implemented by a Prober that fills a link.
 type LinkUser interface {
 	// UsedLink returns the link, the test and the remote end.
@@ -117,6 +123,12 @@ type LinkUse struct {
 	// Host and Port are the load server's, as configured.
 	Host string
 	Port uint16
+}
+
+// Addressed is implemented by a Prober that sends to its peer all the time.
+type Addressed interface {
+	// Address is the peer's current address; the zero Addr: unknown.
+	Address() netip.Addr
 }
 
 // Status is one prober's state in words and its last results.

@@ -34,6 +34,14 @@ type Prober struct {
 	session atomic.Pointer[session] // nil while the peer has no address
 }
 
+// Address is the peer's current address; the zero Addr: unknown.
+func (p *Prober) Address() netip.Addr {
+	if s := p.session.Load(); s != nil {
+		return s.peer.Addr()
+	}
+	return netip.Addr{}
+}
+
 // Run measures until ctx ends. A name that does not resolve is retried.
 func (p *Prober) Run(ctx context.Context) error {
 	end, err := p.Start(ctx)
