@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"log/slog"
+	"time"
 
 	"github.com/prometheus/common/version"
 
@@ -15,6 +16,7 @@ import (
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/option"
 	"oneway.example/exporter/reflector"
+	"oneway.example/exporter/report"
 	"oneway.example/exporter/traffictypes"
 	"oneway.example/exporter/wire/stamp"
 )
@@ -76,6 +78,37 @@ type ReflectorStatus struct {
 	Packets  uint64 `json:"received_packets"`
 	Replied  uint64 `json:"reflected_packets"`
 	Sessions int    `json:"sessions"`
+	// KeyFaults are the packets of the last minutes that could not be authenticated; nil: none.
+	KeyFaults *KeyFaults `json:"key_faults,omitempty"`
+}
+
+// KeyFaults are test packets whose sender has another key than the reflector, or one of the two has none.
+type KeyFaults struct {
+	// Window is the time in which Packets arrived, all that could not be authenticated. Damage on the path and port scans
+	// cause single ones.
+	Window  report.Seconds `json:"window_seconds"`
+	Packets uint64         `json:"rejected_packets"`
+	// Sources have sent several each; their number is limited.
+	Sources []KeyFault `json:"sources"`
+}
+
+// KeyFault is a source of such packets.
+type KeyFault struct {
+	Source  string    `json:"source"`
+	Reason  string    `json:"reason"`
+	Packets uint64    `json:"rejected_packets"`
+	Last    time.Time `json:"last_packet"`
+}
+
+func keyFaults(found reflector.KeyFaults, now time.Time) *KeyFaults {
+	if found.Packets() == 0 {
+		return nil
+	}
+	k := &KeyFaults{Window: report.Seconds(reflector.KeyFaultWindow), Packets: found.Packets(), Sources: []KeyFault{}}
+	for _, f := range found.Sources {
+		k.Sources = append(k.Sources, KeyFault{f.Source.String(), f.Reason.String(), f.Packets, now.Add(-f.Ago).UTC()})
+	}
+	return k
 }
 
 func (s *reflectorSection) show(into *Status) {
@@ -88,6 +121,7 @@ func (s *reflectorSection) show(into *Status) {
 		r.Listen = append(r.Listen, l.String())
 	}
 	r.Listening = r.Error == "" && len(stats.Addrs) > 0
+	r.KeyFaults = keyFaults(stats.KeyFaults, time.Now())
 	into.Reflector = r
 }
 

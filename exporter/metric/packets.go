@@ -74,6 +74,8 @@ var (
 				"bad_receipt: its Receipt is invalid",
 				"truncated: longer than the receive buffer",
 				"wrong_number: its own number is impossible or a duplicate; the round trip counts",
+				"key_rejected: the reflector reports that it has another key, or requires one",
+				"no_key: the reply of a reflector without a key to an authenticated test packet",
 			},
 		},
 	})

@@ -10,7 +10,7 @@ type Profile uint8
 
 // The profiles.
 const (
-	// Full is all families: at most 150 series per path and probe without faults, at most 220 with every reason and event
+	// Full is all families: at most 150 series per path and probe without faults, at most 222 with every reason and event
 	// that has a series.
 	Full Profile = iota
 	// Slim is the families for monitoring thousands of paths, at most 14 series per path and probe. Its histograms have

@@ -39,7 +39,7 @@ type Failure string
 
 // The values of Failure.
 const (
-	// NoReply: nothing arrived within the waiting time. A reflector with another key does not reply either.
+	// NoReply: nothing arrived within the waiting time. A foreign reflector with another key does not reply either.
 	NoReply Failure = "no_reply"
 	// Unreachable: the network or the remote host rejected the packets (ICMP).
 	Unreachable Failure = "unreachable"

@@ -53,12 +53,17 @@ func (l *lab) wall() instant.Time { return epochStart.Add(l.now) }
 
 // deliver passes bytes to the reflector and returns its reply.
 func (l *lab) deliver(peer netip.AddrPort, b []byte) ([]byte, pendingReply, Result) {
-	in := tstamp.In{
+	in := inOf(l, peer, b)
+	return l.deliverIn(&in)
+}
+
+// inOf is the datagram of these bytes.
+func inOf(l *lab, peer netip.AddrPort, b []byte) tstamp.In {
+	return tstamp.In{
 		Payload: append([]byte(nil), b...), Peer: peer, Local: netip.MustParseAddr("127.0.0.1"),
 		Stamp: sample.Stamp{At: l.wall(), Origin: sample.Kernel}, At: l.wall().Add(20 * time.Microsecond),
 		TTL: 61, DSCP: 10,
 	}
-	return l.deliverIn(&in)
 }
 
 func (l *lab) deliverIn(in *tstamp.In) ([]byte, pendingReply, Result) {

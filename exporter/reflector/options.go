@@ -95,6 +95,8 @@ const (
 	keyBurst       = "rate_limit.burst"
 	// Limits of invalid HMACs per second: of one source, and in total.
 	failuresPerSource, failuresInTotal = 1000, 50_000
+	// Limits of rejections: one per second and source, after a burst for the queries with which a sender begins.
+	rejectionBurst, rejectionsInTotal = 3, 100
 )
 
 func (o *Options) given(key string) bool { return o.Given != nil && o.Given(key) }

@@ -25,6 +25,8 @@ type pendingReply struct {
 	key           *stamp.Key // nil: nothing is to be signed
 	hmacTLV       int        // offset; 0: no HMAC TLV is to be signed
 
+	sealed bool // it is complete
+
 	session *session // the session that numbered it; nil: none
 	number  uint64
 	result  Result
@@ -99,6 +101,9 @@ func (s *shard) count(q *request, known *session, now time.Duration, a *pendingR
 
 // seal completes a prepared reply: T3 is now, then the checksums, in the order of their coverage.
 func (s *shard) seal(a *pendingReply, now instant.Time) {
+	if a.sealed {
+		return
+	}
 	b := a.payload
 	if a.session != nil {
 		a.session.sealed(a.number, now)

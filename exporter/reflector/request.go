@@ -43,12 +43,6 @@ type tlvs struct {
 	unauthenticated bool
 }
 
-// looksAuthenticated distinguishes the formats: bytes 4 to 15 are zero in authenticated mode, and are T1 and an Error
-// Estimate, neither of which may be zero, in the other.
-func looksAuthenticated(b []byte) bool {
-	return len(b) >= stamp.AuthenticatedBytes && allZero(b[4:16])
-}
-
 // allZero accepts at most as many bytes as a base packet has.
 func allZero(b []byte) bool {
 	var zeros [stamp.AuthenticatedBytes]byte
@@ -137,7 +131,7 @@ const replySeconds = uint32(10 * time.Second / time.Second)
 // request T2's place has zeros or padding; random padding matches these ten seconds once in 400 million packets.
 func looksLikeReply(b []byte) bool {
 	t3, t2 := 4, 16 // RFC 8762 figure 5
-	if looksAuthenticated(b) {
+	if stamp.InAuthenticatedFormat(b) {
 		t3, t2 = 16, 32 // figure 6
 	}
 	in, out := binary.BigEndian.Uint32(b[t2:]), binary.BigEndian.Uint32(b[t3:])

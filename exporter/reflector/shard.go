@@ -41,17 +41,23 @@ type shard struct {
 	perRound uint8
 
 	replyBytes uint64 // payload so far, with the replies that the kernel refused
+
+	keyFaults keyFaults
+	// rejections limits the rejections of one source, allRejections those of all.
+	rejections, allRejections limit
+	rejecting                 bucket
 }
 
 func newShard(o *Options, random func() uint32) *shard {
 	sockets := len(o.Listen)
 	most := o.MaxSessions / sockets
 	s := &shard{
-		options:      o,
-		table:        newTable(most, max(1, most/2), random),
-		perSource:    newLimit(o.RatePackets, o.RateBurst),
-		failures:     newLimit(failuresPerSource, failuresPerSource),
-		allFailures:  newLimit(failuresInTotal/sockets, failuresInTotal/sockets/10),
+		options:     o,
+		table:       newTable(most, max(1, most/2), random),
+		perSource:   newLimit(o.RatePackets, o.RateBurst),
+		failures:    newLimit(failuresPerSource, failuresPerSource),
+		allFailures: newLimit(failuresInTotal/sockets, failuresInTotal/sockets/10),
+		rejections:  newLimit(1, rejectionBurst), allRejections: newLimit(max(1, rejectionsInTotal/sockets), rejectionsInTotal),
 		unknownPeers: newNewSessionLimit(o.NewSessions, sockets), authenticated: newNewSessionLimit(o.NewSessions, sockets),
 		sendErrors: map[syscall.Errno]uint64{},
 		host:       hostid.Read(),
@@ -71,7 +77,7 @@ func (s *shard) handle(in *tstamp.In, now time.Duration, a *pendingReply) Result
 		return Oversized
 	case s.options.MaxReplyBytes > 0 && s.replyBytes+uint64(len(b)) > s.options.MaxReplyBytes:
 		return RateLimited
-	case len(b) < minRequestBytes || s.options.RequireKey && len(b) < stamp.AuthenticatedBytes:
+	case len(b) < minRequestBytes:
 		return Short
 	}
 	if r := s.addressResult(in.Peer, in.Local); r != Answered {
@@ -80,11 +86,25 @@ func (s *shard) handle(in *tstamp.In, now time.Duration, a *pendingReply) Result
 	if looksLikeReply(b) {
 		return Loop
 	}
-	q := request{authenticated: len(s.keys) > 0 && (s.options.RequireKey || looksAuthenticated(b))}
+	inFormat := stamp.InAuthenticatedFormat(b)
+	q := request{authenticated: len(s.keys) > 0 && (s.options.RequireKey || inFormat)}
 	if q.read(b) != nil {
+		s.keyFaults.add(in.Peer.Addr(), KeyMissing, now) // the only error: a key is required
 		return Short
 	}
-	return s.admit(in, &q, now, a)
+	r := s.admit(in, &q, now, a)
+	switch {
+	case r == BadHMAC && inFormat:
+		s.keyFaults.add(in.Peer.Addr(), OtherKey, now)
+		s.reject(in, &q, now, a)
+	case r == BadHMAC:
+		s.keyFaults.add(in.Peer.Addr(), KeyMissing, now)
+		s.reject(in, &q, now, a)
+	case r.Answered() && inFormat && len(s.keys) == 0:
+		s.keyFaults.add(in.Peer.Addr(), NoKeyHere, now)
+		return AnsweredWithoutKey
+	}
+	return r
 }
 
 // admit verifies q and finds its session.

@@ -117,11 +117,12 @@ func (s *socket) work(now time.Duration, from int) (next int) {
 	s.shard.table.expire(now, s.shard.options.Expiry)
 	for next = from; next < len(s.batch.In); next++ {
 		in, a := &s.batch.In[next], &s.replies[len(s.out)]
+		a.payload = nil
 		r := s.shard.handle(in, now, a)
 		if r == postponed {
 			break
 		}
-		if !r.Answered() {
+		if a.payload == nil {
 			s.shard.counts[r]++
 			continue
 		}
@@ -174,7 +175,7 @@ func (s *socket) account(failed *[batchPackets]syscall.Errno) {
 	defer s.shard.mu.Unlock()
 	for i := len(s.out) - 1; i >= 0; i-- {
 		a := &s.replies[i]
-		if failed[i] != 0 {
+		if failed[i] != 0 && a.result.Answered() {
 			a.result = SendFailed
 			s.shard.sendErrors[failed[i]]++
 			if a.session != nil {

@@ -16,7 +16,7 @@ import (
 // Result is the outcome of one packet that reached the reflector. Each packet has exactly one.
 type Result uint8
 
-// The results. With the first four there is a reply.
+// The results. With the first five there is a reply.
 const (
 	// Answered: a test packet, reflected and counted.
 	Answered Result = iota
@@ -26,6 +26,9 @@ const (
 	AnsweredMalformed
 	// AnsweredUnverified: with a reply; the TLVs failed verification (I flag).
 	AnsweredUnverified
+	// AnsweredWithoutKey: with a reply; the request is in the format of authenticated mode, and the reflector has no key, so
+	// that its sender discards the reply.
+	AnsweredWithoutKey
 	// SendFailed: the kernel refused the reply.
 	SendFailed
 	// Short: shorter than a request: 41 bytes, or 112 if a key is required.
@@ -35,7 +38,7 @@ const (
 	// Corrupted: the Receipt's CRC does not match, or a packet of a session that has Receipts had none, or TLVs that
 	// fail their HMAC.
 	Corrupted
-	// BadHMAC: authenticated by its format, but verified by no key.
+	// BadHMAC: authenticated by its format, but verified by no key. Some get a rejection, which is no reply.
 	BadHMAC
 	// HMACLimited: not verified, because of too many invalid HMACs recently.
 	HMACLimited
@@ -62,13 +65,13 @@ const (
 const postponed Result = 0xff
 
 // Answered reports whether there was a reply.
-func (r Result) Answered() bool { return r <= AnsweredUnverified }
+func (r Result) Answered() bool { return r <= AnsweredWithoutKey }
 
 // String is the value of the metric label `result`.
 func (r Result) String() string {
 	names := [results]string{
 		Answered: "reflected", AnsweredStatsQuery: "reflected_statistics_query", AnsweredMalformed: "reflected_malformed",
-		AnsweredUnverified: "reflected_unverified", SendFailed: "send_failed", Short: "short", Oversized: "oversized",
+		AnsweredUnverified: "reflected_unverified", AnsweredWithoutKey: "reflected_without_key", SendFailed: "send_failed", Short: "short", Oversized: "oversized",
 		Corrupted: "corrupted", BadHMAC: "bad_hmac", HMACLimited: "hmac_limited", Repeated: "repeated",
 		NotAllowed: "not_allowed", BadAddress: "bad_address", Loop: "loop", RateLimited: "rate_limited",
 		SessionsFull: "sessions_full", NewSessionLimited: "new_session_limited",
@@ -91,6 +94,8 @@ type Stats struct {
 	SocketDrops uint64
 	// ReplyBytes is the payload of all replies, and so that of their requests.
 	ReplyBytes uint64
+	// KeyFaults are the requests of the last minutes whose sender has another key, or one of the ends has none.
+	KeyFaults KeyFaults
 	// SendErrors counts the replies that the kernel refused, by errno; their sum is Results[SendFailed].
 	SendErrors map[syscall.Errno]uint64
 	// Addrs are the listening addresses.
@@ -133,6 +138,7 @@ func (r *Reflector) Stats() Stats {
 		}
 		s.ReplyBytes += h.replyBytes
 		s.Sessions += h.table.len()
+		h.keyFaults.list(&s.KeyFaults, r.since())
 		h.mu.Unlock()
 	}
 	r.mu.Lock()
@@ -177,6 +183,7 @@ func (r *Reflector) publish(ctx context.Context) {
 	scope := metric.NewScope(r.env.Sink)
 	defer scope.Close()
 	var refused unsent
+	var faults keyFaultLog
 	tick := time.NewTicker(publishInterval)
 	defer tick.Stop()
 	for {
@@ -190,6 +197,7 @@ func (r *Reflector) publish(ctx context.Context) {
 		now := r.Stats()
 		scope.Update(func() { now.publish(scope) })
 		refused.check(&now, r.since(), r.env.Log)
+		faults.check(now.KeyFaults.Sources, r.since(), r.env.Log)
 		select {
 		case <-ctx.Done():
 			return

@@ -239,8 +239,9 @@ func (t *table) sessionOfDamaged(f flow, src *source) *session {
 // 4291 section 2.5.1).
 type source struct {
 	key [16]byte
-	// packets limits all requests, failures the invalid HMACs.
+	// packets limits all requests, failures the invalid HMACs, rejections what tells of these.
 	packets, failures bucket
+	rejections        bucket
 	sessions          int
 	// last is the session added last. If it is the only one, it is found for a packet with a damaged SSID.
 	last *session
@@ -290,7 +291,7 @@ func (t *sourceTable) get(a netip.Addr, now time.Duration) *source {
 			s = t.removeOldest()
 		}
 		*s = source{
-			key: key, packets: bucket(now), failures: bucket(now), windows: seqwin.Quota{Bytes: t.share, Parent: t.growth},
+			key: key, packets: bucket(now), failures: bucket(now), rejections: bucket(now), windows: seqwin.Quota{Bytes: t.share, Parent: t.growth},
 		}
 		s.place.of = s
 		t.byKey[key] = s

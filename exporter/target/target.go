@@ -33,6 +33,7 @@ type Target struct {
 	mu     sync.Mutex
 	logged map[Fault]bool // faults that are logged and not over; nil: none so far
 	reason string
+	outage *outage // nil: none so far
 }
 
 // New checks the peer of a path; the options are checked before. It resolves nothing. An error is a *probe.OptionError.

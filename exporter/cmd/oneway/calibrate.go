@@ -138,7 +138,7 @@ func (f *calibrateFlags) run(ctx context.Context, out, progress io.Writer) error
 	})
 	live.clear()
 	if err != nil {
-		return explainCalibration(err)
+		return asUsage(err)
 	}
 	if f.output != "" {
 		if err := table.Put(result.Record); err != nil {
@@ -149,14 +149,6 @@ func (f *calibrateFlags) run(ctx context.Context, out, progress io.Writer) error
 		}
 	}
 	return f.print(out, result)
-}
-
-// explainCalibration adds the name of the wrong flag, or advice.
-func explainCalibration(err error) error {
-	if errors.Is(err, stamp.ErrNoReply) {
-		return fmt.Errorf("%w; is `oneway reflect` running there, is the UDP port open?", err)
-	}
-	return asUsage(err)
 }
 
 // calibrationJSON is the output of --json: the record as stored, the errors of one timestamp of the interface derived from

@@ -92,14 +92,7 @@ func (f *probeFlags) run(ctx context.Context, out, progress io.Writer) error {
 	if printErr := f.print(out, report); printErr != nil {
 		return printErr
 	}
-	why := report.Error
-	if why != "" {
-		why = " (" + why + ")"
-	}
-	if err != nil {
-		return fmt.Errorf("%w%s; is `oneway reflect` running there, is the UDP port open?", err, why)
-	}
-	return nil
+	return err
 }
 
 // asUsage makes an option error a usage error with the name of the flag: exit status 2.

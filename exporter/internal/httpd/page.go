@@ -111,6 +111,9 @@ func judge(s agent.Status, rows []row, now time.Time) verdict {
 	if r := s.Reflector; r != nil && r.Error != "" {
 		v.note("The reflector does not run: test packets of other hosts get no reply from this host.")
 	}
+	if r := s.Reflector; r != nil && r.KeyFaults != nil && len(r.KeyFaults.Sources) > 0 {
+		v.note("The reflector rejects the key of %s; use the same key_file at both ends.", sources(r.KeyFaults.Sources))
+	}
 	if s.Reports.Error != "" {
 		v.note("The last report of a load test was not stored; its results are available as metrics.")
 	}
@@ -126,6 +129,19 @@ func judge(s agent.Status, rows []row, now time.Time) verdict {
 		}
 	}
 	return v
+}
+
+// sources names the first sources of packets that cannot be authenticated.
+func sources(all []agent.KeyFault) string {
+	const most = 3
+	var named []string
+	for _, f := range all[:min(len(all), most)] {
+		named = append(named, fmt.Sprintf("%s (%s)", f.Source, f.Reason))
+	}
+	if more := len(all) - most; more > 0 {
+		named = append(named, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(named, ", ")
 }
 
 // note adds a problem that is not one of a probe.

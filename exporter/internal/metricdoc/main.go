@@ -43,7 +43,7 @@ Generated from ` + "`exporter/metric`" + ` by ` + "`make generate`" + `; do not 
 - Histograms have native buckets (schema 3, a bucket is 9 % wide) and, where listed, classic buckets. This query works with both:
   ` + "`histogram_quantile(0.95, sum by (path, direction, le) (rate(oneway_delay_seconds_bucket[5m]))) or histogram_quantile(0.95, sum by (path, direction) (rate(oneway_delay_seconds[5m])))`" + `
 - The ` + "`profile`" + ` of a probe in the configuration selects its series. ` + "`full`" + ` has all families, at most 150 series per path and
-  probe without faults and with the default voice options, and one more for each reason of a fault that occurs, at most 220. ` + "`slim`" + `, for thousands of paths, has the families marked below, at most 14 series: its histograms have no classic
+  probe without faults and with the default voice options, and one more for each reason of a fault that occurs, at most 222. ` + "`slim`" + `, for thousands of paths, has the families marked below, at most 14 series: its histograms have no classic
   buckets, and scrapes that accept no native histograms (text) get the quantile 0.95 of ` + "`oneway_delay_quantile_seconds`" + ` instead;
   the quantile 0.5 is always exported. The numbers hold for probe ` + "`stamp`" + ` and for ` + "`saturation`" + ` in mode ` + "`fixed`" + `; ` + "`size_sweep`" + ` and ` + "`tcp_sweep`" + ` have
   one series per cell and quantity.

@@ -87,7 +87,17 @@ func (a *account) reserve() { a.reverse.Reserve(2 * int(a.opts.LossTimeout/a.opt
 // refuse counts an arriving packet that is not a reply to a request of this session.
 func (a *account) refuse(why discardReason, now time.Duration) {
 	a.discard(why)
-	a.refused, a.lastRefused = why, now
+	if why.ofKey() || !a.keyRefused(now) {
+		a.refused, a.lastRefused = why, now
+	}
+}
+
+// keyFaultMemory is how long the reflector is known to have another key, or none, without a further packet that tells.
+const keyFaultMemory = 5 * time.Minute
+
+// keyRefused reports whether the last packets that were no replies show that the keys differ.
+func (a *account) keyRefused(now time.Duration) bool {
+	return a.refused.ofKey() && a.lastRefused > a.lastReply && now-a.lastRefused < max(keyFaultMemory, 10*a.opts.Interval)
 }
 
 func (a *account) discard(why discardReason) { used(&a.faults).discarded[why]++ }

@@ -128,6 +128,9 @@ const (
 	discardBadReceipt
 	discardTruncated
 	discardWrongNumber
+	// discardKeyRejected is a rejection; discardNoKey is the reply of a reflector without a key to an authenticated request.
+	discardKeyRejected
+	discardNoKey
 	discardReasons
 )
 
@@ -135,9 +138,12 @@ const (
 func (r discardReason) String() string {
 	return [discardReasons]string{
 		"short", "bad_hmac", "unknown_session", "wrong_peer", "unknown_sequence",
-		"bad_echo", "bad_receipt", "truncated", "wrong_number",
+		"bad_echo", "bad_receipt", "truncated", "wrong_number", "key_rejected", "no_key",
 	}[r]
 }
+
+// ofKey reports whether the keys of the two ends are the reason.
+func (r discardReason) ofKey() bool { return r >= discardKeyRejected && r < discardReasons }
 
 // skipReason is why a due test packet was not sent.
 type skipReason uint8

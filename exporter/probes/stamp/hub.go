@@ -292,12 +292,29 @@ func (h *hub) arrived(in *tstamp.In, now time.Duration) {
 		h.mu.Lock()
 		h.stray[why]++
 		h.mu.Unlock()
+		h.arrivedWithoutKey(in, now)
 		return
 	}
 	if in.Stamp.Origin == sample.Kernel {
 		h.series.hostRx.Observe(in.At.Sub(in.Stamp.At).Seconds())
 	}
 	s.received(in, now)
+}
+
+// arrivedWithoutKey passes the reply of a reflector without a key to the authenticated sessions of its address: it has the
+// SSID of none.
+func (h *hub) arrivedWithoutKey(in *tstamp.In, now time.Duration) {
+	if !wire.RepliesWithoutKey(in.Payload) {
+		return
+	}
+	h.mu.RLock()
+	same := slices.Clone(h.byPeer[in.Peer]) // remove modifies the slice
+	h.mu.RUnlock()
+	for _, s := range same {
+		if s.layout.authenticated {
+			s.received(in, now)
+		}
+	}
 }
 
 // find returns the session of a reply: by its SSID (RFC 8972 section 3), which an RFC 8762 reflector leaves zero,
@@ -311,8 +328,8 @@ func (h *hub) find(in *tstamp.In) (*session, discardReason) {
 	defer h.mu.RUnlock()
 	s := h.sessions[ssidOf(b, false)]
 	if (s == nil || s.layout.authenticated) && len(b) >= wire.AuthenticatedBytes {
-		if a := h.sessions[ssidOf(b, true)]; a != nil && a.layout.authenticated {
-			s = a
+		if a := h.sessions[ssidOf(b, true)]; a != nil && (a.layout.authenticated || s == nil && wire.InAuthenticatedFormat(b)) {
+			s = a // also a rejection
 		}
 	}
 	if s != nil && s.peer == in.Peer {

@@ -2,7 +2,6 @@ package stamp
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"time"
 
@@ -68,12 +67,12 @@ func (v *snapshot) failure() (probe.Failure, string) {
 		return probe.NotSent, v.peerError.Error()
 	case sent.value == 0:
 		return probe.NotSent, "no packet was sent in time"
-	case v.refused.known:
-		return probe.Discarded, fmt.Sprintf("packets from udp %s are discarded: %s", v.peer, v.refused.value)
 	case v.peerError != nil:
-		return probe.Unreachable, fmt.Sprintf("udp %s: %v", v.peer, v.peerError)
+		return probe.Unreachable, v.silence()
+	case v.refused.known:
+		return probe.Discarded, v.silence()
 	}
-	return probe.NoReply, fmt.Sprintf("udp %s does not reply; check that a STAMP reflector runs there, that the port is open, and that both ends have the same key", v.peer)
+	return probe.NoReply, v.silence()
 }
 
 var _ probe.OnDemand = (*Type)(nil)

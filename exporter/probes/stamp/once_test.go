@@ -149,7 +149,7 @@ func TestFailureOfAMeasurementHasItsReason(t *testing.T) {
 		key  string
 		want probe.Failure
 	}{
-		"wrong key": {keyed, file, probe.NoReply}, "no key": {keyed, "", probe.NoReply}, "nobody": {nobody, "", probe.Unreachable},
+		"wrong key": {keyed, file, probe.Discarded}, "no key": {keyed, "", probe.Discarded}, "nobody": {nobody, "", probe.Unreachable},
 	} {
 		out, err := onceTo(t, one.testbed, func(o *Options) { o.KeyFile = one.key }).Measure(t.Context(), 3)
 		if err != nil || out.Failure != one.want || out.Detail == "" || out.Lost != 3 {

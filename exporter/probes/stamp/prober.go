@@ -80,7 +80,7 @@ func (p *Prober) open(ctx context.Context, peer netip.AddrPort, series *series) 
 	if !ctxtime.Sleep(ctx, p.hubs.startDelay(sched.Now())) {
 		return m, ctx.Err()
 	}
-	s, remove, err := p.begin(ctx, peer, p.opts, series, func(s *session) { s.logFault = p.peer.LogFault })
+	s, remove, err := p.begin(ctx, peer, p.opts, series, func(s *session) { s.target = p.peer })
 	if err != nil {
 		return m, err
 	}
@@ -168,7 +168,7 @@ func (p *Prober) Measure(ctx context.Context, count uint64, progress func(Report
 	}
 	r := reportOf(found)
 	if found.roundTripsReceived == 0 && found.answeredLate == 0 {
-		return r, fmt.Errorf("udp %s: %w in %v", found.peer, ErrNoReply, p.opts.LossTimeout)
+		return r, fmt.Errorf("%w in %v: %s", ErrNoReply, p.opts.LossTimeout, found.silence())
 	}
 	return r, nil
 }

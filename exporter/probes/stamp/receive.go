@@ -29,6 +29,9 @@ func (s *session) received(in *tstamp.In, now time.Duration) {
 		} else {
 			a.refuse(why, now)
 		}
+		if why.ofKey() {
+			s.peerError = nil // something replies
+		}
 		return
 	}
 	a.lose(a.outstandingPackets.expire(now, s.opts.LossTimeout))
@@ -108,11 +111,20 @@ func (s *session) open(in *tstamp.In) (r reply, why discardReason, ok bool) {
 	if len(b) < s.layout.base {
 		return r, discardShort, false
 	}
+	if p, ok := wire.ParseRejection(b); ok {
+		if _, _, ours := s.account.requestOf(&reply{packet: p}); ours {
+			return r, discardKeyRejected, false
+		}
+	}
 	authentic, err := s.parse(b, &r.packet)
 	if err != nil {
 		return r, discardShort, false
 	}
-	if !authentic {
+	switch {
+	case authentic:
+	case wire.RepliesWithoutKey(b):
+		return r, discardNoKey, false
+	default:
 		return r, discardBadHMAC, false
 	}
 	intact := s.readTLVs(b, &r)

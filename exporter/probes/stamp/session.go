@@ -29,13 +29,12 @@ type session struct {
 	layout    layout
 	plan      sched.Schedule
 	series    *series
-	hostToken uint32        // of this kernel; the remote end compares it with its own
-	run       uint32        // random; our reflector's replies contain it
-	limit     uint64        // packets to send, those that the host refuses included; 0: no limit
-	fired     uint64        // packets so far, those that the host refused included
-	full      chan struct{} // closed when the limit is reached
-	// logFault receives faults of this host; nil: no callback.
-	logFault func(target.Fault, error)
+	hostToken uint32         // of this kernel; the remote end compares it with its own
+	run       uint32         // random; our reflector's replies contain it
+	limit     uint64         // packets to send, those that the host refuses included; 0: no limit
+	fired     uint64         // packets so far, those that the host refused included
+	full      chan struct{}  // closed when the limit is reached
+	target    *target.Target // it logs faults and outages; nil: nothing is logged
 
 	mu         sync.Mutex
 	keys       []*wire.Key                              // all are accepted, the first one signs; none: unauthenticated
@@ -265,12 +264,28 @@ func (u *unsent) present(now, interval time.Duration) error {
 	return u.err
 }
 
-// report reports whether this host refuses packets. It holds no lock: sending must not wait for logging.
+// report reports whether this host refuses packets, and whether the peer replies. It holds no lock: sending must not wait
+// for logging.
 func (s *session) report(now time.Duration) {
+	if s.target == nil {
+		return
+	}
 	s.mu.Lock()
 	err := s.unsent.present(now, s.opts.Interval)
+	up, decided := s.account.up()
+	silent := s.account.now - max(s.account.started, s.account.lastReply)
+	decided = decided && !s.ended
 	s.mu.Unlock()
-	if s.logFault != nil {
-		s.logFault(unsendable, err)
+	s.target.LogFault(unsendable, err)
+	if decided {
+		s.target.LogReplies(up, now, silent, s.silence)
 	}
+}
+
+// silence is why the peer does not reply.
+func (s *session) silence() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := s.snapshot()
+	return v.silence()
 }

@@ -1,10 +1,12 @@
 package stamp
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net/netip"
 	"slices"
+	"syscall"
 	"time"
 
 	"oneway.example/exporter/probe"
@@ -34,15 +36,33 @@ func (v *snapshot) status() probe.Status {
 		st.State = "waiting for the first reply"
 	case v.up:
 		st.Reason = v.defect()
-	case v.peerError != nil:
-		st.State, st.Reason = "no reply", fmt.Sprintf("udp %s: %v", v.peer, v.peerError)
-	case v.refused.known:
-		st.State, st.Reason = "no reply", fmt.Sprintf("packets from udp %s are discarded: %s", v.peer, v.refused.value)
 	default:
-		st.State = "no reply"
-		st.Reason = fmt.Sprintf("udp %s does not reply; check that a STAMP reflector runs there and that the port is open", v.peer)
+		st.State, st.Reason = "no reply", v.silence()
 	}
 	return st
+}
+
+// silence is why there are no replies. A forged packet can change no more than this text (decision 16).
+func (v *snapshot) silence() string {
+	key := len(v.opts.keys) > 0
+	switch {
+	case errors.Is(v.peerError, syscall.ECONNREFUSED):
+		return fmt.Sprintf("udp %s: %v: no reflector listens there; start one: `oneway reflect`, or `reflector:` in its agent's configuration", v.peer, v.peerError)
+	case v.peerError != nil:
+		return fmt.Sprintf("udp %s: %v", v.peer, v.peerError)
+	case !v.refused.known:
+	case v.refused.value == discardKeyRejected && key:
+		return fmt.Sprintf("the reflector at udp %s rejects our key; use the same key file at both ends", v.peer)
+	case v.refused.value == discardKeyRejected:
+		return fmt.Sprintf("the reflector at udp %s requires a key, and this path has none; use the key file of the reflector", v.peer)
+	case v.refused.value == discardNoKey:
+		return fmt.Sprintf("the reflector at udp %s has no key, and this path has one; use the same key file at both ends, or none", v.peer)
+	case v.refused.value == discardBadHMAC:
+		return fmt.Sprintf("replies from udp %s are signed with another key; use the same key file at both ends", v.peer)
+	default:
+		return fmt.Sprintf("packets from udp %s are discarded: %s", v.peer, v.refused.value)
+	}
+	return fmt.Sprintf("udp %s does not reply: no reflector (`oneway reflect`), a firewall, or another key: compare the key files; the far end counts oneway_reflector_packets_total{result=\"bad_hmac\"}", v.peer)
 }
 
 // defect names what makes a continuing measurement incomplete.
@@ -129,7 +149,7 @@ func (s *session) snapshot() snapshot {
 	a, e := s.account, s.estimator
 	v := snapshot{
 		opts: s.opts, peer: s.peer, peerError: s.peerError, tallies: a.tallies, faults: copied(a.faults), verdict: e.verdict, stamps: copied(e.stamps), window: s.window,
-		local: e.clock.Quality(e.lastConcluded).Bound.Reason, refused: maybe[discardReason]{a.refused, a.lastRefused > a.lastReply},
+		local: e.clock.Quality(e.lastConcluded).Bound.Reason, refused: maybe[discardReason]{a.refused, a.lastRefused > a.lastReply && (!a.refused.ofKey() || a.keyRefused(a.now))},
 	}
 	if v.up, v.decided = a.up(); s.full != nil {
 		// The wait for the last outcomes may be longer than the time after which a path is down.

@@ -210,15 +210,20 @@ func ParseReflectorAuthenticated(b []byte, k *Key) (p ReflectorPacket, err error
 	if len(b) < AuthenticatedBytes {
 		return p, fmt.Errorf("%w: %d bytes, want %d", ErrShort, len(b), AuthenticatedBytes)
 	}
-	p = ReflectorPacket{
-		Seq: be.Uint32(b), T3: be.Uint64(b[16:]), Error: timefmt.ErrorEstimate(be.Uint16(b[24:])), SSID: be.Uint16(b[26:]),
-		T2: be.Uint64(b[32:]), SenderSeq: be.Uint32(b[48:]), SenderT1: be.Uint64(b[64:]),
-		SenderError: timefmt.ErrorEstimate(be.Uint16(b[72:])), SenderTTL: b[80],
-	}
+	p = parseReflectorAuthenticated(b)
 	if !k.VerifyBase(b) {
 		return p, ErrHMAC
 	}
 	return p, nil
+}
+
+// parseReflectorAuthenticated reads a reply of AuthenticatedBytes or more without checking its HMAC.
+func parseReflectorAuthenticated(b []byte) ReflectorPacket {
+	return ReflectorPacket{
+		Seq: be.Uint32(b), T3: be.Uint64(b[16:]), Error: timefmt.ErrorEstimate(be.Uint16(b[24:])), SSID: be.Uint16(b[26:]),
+		T2: be.Uint64(b[32:]), SenderSeq: be.Uint32(b[48:]), SenderT1: be.Uint64(b[64:]),
+		SenderError: timefmt.ErrorEstimate(be.Uint16(b[72:])), SenderTTL: b[80],
+	}
 }
 
 // PutT3 overwrites the transmit timestamp of a base packet in place: T1 of a request, T3 of a reply. An HMAC over it

@@ -1,0 +1,57 @@
+package target
+
+import (
+	"cmp"
+	"log/slog"
+	"time"
+)
+
+// quietTime is the least time between two outages of one path in the log: a path that flaps has at most one line for its
+// end and one for its return in this time.
+const quietTime = 5 * time.Minute
+
+// outage is the present or the last outage of a host.
+type outage struct {
+	present, logged bool
+	since           time.Duration // monotonic: its begin
+	line            time.Duration // monotonic: when the last one was logged; 0: never
+	skipped         int           // outages since, that were not logged
+}
+
+// LogReplies logs that the host has no replies any more, and that it has replies again. silent is how long it has had none, and
+// why is the reason, which is called only for the log. now is monotonic.
+func (t *Target) LogReplies(up bool, now, silent time.Duration, why func() string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	o := t.outage
+	switch {
+	case up && (o == nil || !o.present):
+	case up:
+		if o.present = false; o.logged {
+			t.Log().Info("The path has replies again", "peer", t.path.Peer, "down_seconds", (now - o.since).Round(time.Second).Seconds())
+		} else {
+			o.skipped++
+		}
+	case o == nil || !o.present:
+		o = cmp.Or(o, new(outage))
+		o.present, o.logged, o.since = true, false, now-silent
+		t.outage = o
+		t.logOutage(now, why)
+	case !o.logged:
+		t.logOutage(now, why)
+	}
+}
+
+// logOutage logs the present outage, unless another one was logged recently.
+func (t *Target) logOutage(now time.Duration, why func() string) {
+	o := t.outage
+	if o.line != 0 && now-o.line < quietTime {
+		return
+	}
+	attributes := []any{"peer", t.path.Peer, "reason", why()}
+	if o.skipped > 0 {
+		attributes = append(attributes, slog.Int("outages_not_logged", o.skipped))
+	}
+	o.logged, o.line, o.skipped = true, now, 0
+	t.Log().Warn("The path has no replies", attributes...)
+}
