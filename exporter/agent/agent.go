@@ -17,8 +17,11 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/prometheus/common/version"
 
 	"oneway.example/exporter/calibration"
 	"oneway.example/exporter/config"
@@ -38,6 +41,8 @@ type Options struct {
 	ConfigFile string
 	// Load reads the configuration; nil: config.Load, which reads a file.
 	Load func(file string) (*config.Config, error)
+	// Addresses are those of the program besides the reflector's and the load server's, for the log; nil: none.
+	Addresses func() []string
 	// Types are the available probe types.
 	Types []probe.Type
 	// Outputs are the available output types, Series the points of all series, which they deliver; nil: there are none.
@@ -184,7 +189,26 @@ func (a *Agent) begin(ctx context.Context) {
 	a.ctx, a.started = ctx, time.Now().UTC()
 	a.mu.Unlock()
 	a.apply(a.inForce)
-	a.log.Info("Measuring", "paths", a.inForce.paths, "probes", len(a.inForce.jobs), "config_file", a.options.ConfigFile)
+	a.log.Info("Measuring", "version", version.Version, "config_file", a.options.ConfigFile, "paths", a.inForce.paths,
+		"probes", len(a.inForce.jobs), "addresses", strings.Join(a.addresses(), ", "))
+}
+
+// addresses are all on which this program listens, by the configuration.
+func (a *Agent) addresses() (all []string) {
+	if a.options.Addresses != nil {
+		all = a.options.Addresses()
+	}
+	for _, l := range a.inForce.reflector.Listen {
+		if a.inForce.reflector.task != nil {
+			all = append(all, "reflector "+l.String())
+		}
+	}
+	for _, l := range a.inForce.loadServer.Listen {
+		if a.inForce.loadServer.task != nil {
+			all = append(all, "load_server "+l.String())
+		}
+	}
+	return all
 }
 
 // end stops all tasks of the configuration.

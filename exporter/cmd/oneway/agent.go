@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"os/signal"
 	"runtime"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/promslog"
@@ -103,7 +105,9 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 		return promsink.New(promsink.Options{NoClassic: !f.classic, NoNative: !f.native})
 	}
 	sink := newSink()
+	var web []string
 	a, err := agent.New(agent.Options{
+		Addresses:  func() []string { return web },
 		ConfigFile: f.config, Types: probes.All(), Outputs: outputs.All(), Series: seriesOf(sink), Light: stamp.Light, Sink: sink, Log: log,
 		Socket: f.socket, SocketGroup: f.group,
 	})
@@ -114,13 +118,19 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	for _, l := range listeners {
+		web = append(web, "http "+l.Addr().String())
+	}
 	handler := httpd.Handler(httpd.Options{
 		Source: a, Registry: registry, Sink: sink, ProbeSink: func() httpd.ProbeSink { return newSink() },
 		Log: log, Pprof: f.pprof, ExternalHosts: f.hosts,
 	})
-	return together(ctx, a, func(ctx context.Context) error {
+	begin := time.Now()
+	err = together(ctx, a, log, func(ctx context.Context) error {
 		return httpd.Serve(ctx, listeners, handler, f.web, log)
 	})
+	log.Info("Ended", "ran_seconds", math.Round(time.Since(begin).Seconds()))
+	return err
 }
 
 // seriesOf reads the sink for the outputs. What that needs is made at the first use: most agents have no output.
@@ -130,7 +140,7 @@ func seriesOf(sink *promsink.Sink) output.Series {
 }
 
 // together runs the agent and the server until one of them ends.
-func together(ctx context.Context, a *agent.Agent, serve func(context.Context) error) error {
+func together(ctx context.Context, a *agent.Agent, log *slog.Logger, serve func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	hup := make(chan os.Signal, 1)
@@ -146,6 +156,9 @@ func together(ctx context.Context, a *agent.Agent, serve func(context.Context) e
 		for {
 			select {
 			case <-ctx.Done():
+				if s, ok := errors.AsType[signaled](context.Cause(ctx)); ok {
+					log.Info("Ending", "signal", s.Error())
+				}
 				return
 			case <-hup:
 				_ = a.Reload() // the agent logs the error

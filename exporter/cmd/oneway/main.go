@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/version"
+	"golang.org/x/sys/unix"
 )
 
 // Exit statuses, common to all subcommands.
@@ -45,13 +46,32 @@ func action(f func() error) kingpin.Action {
 	}
 }
 
-// interruptible is action with a context that Ctrl-C and SIGTERM cancel.
+// interruptible is action with a context that Ctrl-C and SIGTERM cancel. The cause is the signal.
 func interruptible(f func(context.Context) error) kingpin.Action {
 	return action(func() error {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
+		ctx, cancel := context.WithCancelCause(context.Background())
+		defer cancel(nil)
+		signals := make(chan os.Signal, 1)
+		signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+		defer signal.Stop(signals)
+		go func() {
+			select {
+			case s := <-signals:
+				cancel(signaled{s})
+			case <-ctx.Done():
+			}
+		}()
 		return f(ctx)
 	})
+}
+
+// signaled is the end of a context by a signal.
+type signaled struct{ signal os.Signal }
+
+// Error is the name of the signal, such as SIGTERM.
+func (s signaled) Error() string {
+	number, _ := s.signal.(syscall.Signal) // on Linux all are
+	return unix.SignalName(number)
 }
 
 func main() { os.Exit(run(application(), os.Args[1:])) }
