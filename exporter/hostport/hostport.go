@@ -3,44 +3,94 @@ package hostport
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"strconv"
 	"strings"
 )
 
-// Errors of Split, which the caller completes with the option.
+// Errors of Split, which the caller completes with the option. Further ones have the spelling that is probably meant.
 var (
-	errHost     = errors.New("it must be a host name or an address, with an optional port")
-	ErrPort     = errors.New("its port must be between 1 and 65535")
-	ErrBrackets = errors.New("after the bracket that closes the address there may be a colon and a port, such as [2001:db8::1]:862")
+	errHost = errors.New("it must be a host name or address with an optional port, " +
+		"such as reflector.example.net:862, 192.0.2.1 or [2001:db8::1]:862")
+	errSpace    = errors.New("it has a space in it; remove the space")
+	errPort     = errors.New("its port must be between 1 and 65535")
+	errBrackets = errors.New("after the bracket that closes the address there may be a colon and a port, such as [2001:db8::1]:862")
+	errIPv4     = errors.New("it must have four numbers from 0 to 255 as an IPv4 address, such as 192.0.2.1")
 )
 
 // Split splits "host", "host:862", "192.0.2.1", "192.0.2.1:862", "2001:db8::1", "[2001:db8::1]" or "[2001:db8::1]:862",
 // with or without a zone. The host has no brackets; it is not checked for being a name. Without a port, port is missing. An
-// error is errHost, ErrPort or ErrBrackets.
+// address whose end may be a port, such as 2001:db8::7:862, needs brackets.
 func Split(s string, missing uint16) (host string, port uint16, err error) {
 	host, text, given := s, "", false
-	if _, notAddress := netip.ParseAddr(s); notAddress != nil {
-		if inner, bracket := strings.CutPrefix(s, "["); bracket {
-			var rest string
-			var closed bool
-			host, rest, closed = strings.Cut(inner, "]")
-			if text, given = strings.CutPrefix(rest, ":"); !closed || rest != "" && !given {
-				return "", 0, ErrBrackets
-			}
-		} else {
-			host, text, given = strings.Cut(s, ":")
-		}
+	if _, notAddress := netip.ParseAddr(s); notAddress == nil {
+		err = ambiguous(s)
+	} else {
+		host, text, given, err = cut(s)
 	}
-	if host == "" || strings.ContainsAny(host, "[]/ ") {
+	switch {
+	case err != nil:
+		return "", 0, err
+	case host == "" || strings.ContainsAny(host, "[]/"):
 		return "", 0, errHost
-	}
-	if !given {
+	case strings.Contains(host, ".") && strings.Trim(host, "0123456789.") == "" && !isAddress(host):
+		return "", 0, errIPv4
+	case !given:
 		return host, missing, nil
 	}
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || n == 0 {
-		return "", 0, ErrPort
+		return "", 0, errPort
 	}
 	return host, uint16(n), nil
+}
+
+// cut divides what is no address.
+func cut(s string) (host, port string, given bool, err error) {
+	if strings.ContainsAny(s, " \t\n") {
+		return "", "", false, errSpace
+	}
+	if _, address, isURL := strings.Cut(s, "://"); isURL {
+		address, _, _ = strings.Cut(address, "/")
+		return "", "", false, fmt.Errorf("it must be a host with an optional port, and no URL; write %q", address)
+	}
+	if inner, bracket := strings.CutPrefix(s, "["); bracket {
+		host, rest, closed := strings.Cut(inner, "]")
+		port, given = strings.CutPrefix(rest, ":")
+		if !closed || rest != "" && !given {
+			return "", "", false, errBrackets
+		}
+		return host, port, given, nil
+	}
+	if address, end := last(s); isAddress(address) && strings.Contains(address, ":") {
+		return "", "", false, fmt.Errorf("an IPv6 address with a port needs brackets; write \"[%s]:%s\"", address, end)
+	}
+	host, port, given = strings.Cut(s, ":")
+	return host, port, given, nil
+}
+
+// minPortDigits is the number of digits of the last group of an IPv6 address from which on it may be a port: 2001:db8::7 has
+// none.
+const minPortDigits = 3
+
+// ambiguous is an error if the last group of an address may be a port.
+func ambiguous(s string) error {
+	address, end := last(s)
+	n, err := strconv.ParseUint(end, 10, 16)
+	if err != nil || len(end) < minPortDigits || n < 100 || !isAddress(address) || strings.ContainsAny(address, "[]") {
+		return nil
+	}
+	return fmt.Errorf("write \"[%s]:%s\" if %s is the port, or \"[%s]\" if it is a part of the address", address, end, end, s)
+}
+
+// last divides at the last colon.
+func last(s string) (before, after string) {
+	i := strings.LastIndexByte(s, ':')
+	return s[:max(i, 0)], s[i+1:]
+}
+
+func isAddress(s string) bool {
+	_, err := netip.ParseAddr(s)
+	return err == nil
 }

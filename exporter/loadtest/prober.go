@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"oneway.example/exporter/ctxtime"
-	"oneway.example/exporter/hostport"
 	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/option"
 	"oneway.example/exporter/probe"
 	peers "oneway.example/exporter/target"
 )
@@ -102,9 +102,9 @@ func (r *runner) runSingle(ctx context.Context, progress func(Progress)) (*Outco
 // port of load servers.
 func Address(o *Options, target probe.Target) (host string, port uint16, err error) {
 	if o.LoadServer != "" {
-		host, port, err = hostport.Split(o.LoadServer, loadcontrol.DefaultPort)
-		if err != nil {
-			return "", 0, &probe.OptionError{Key: "load_server", Problem: fmt.Sprintf("is %q; %v", o.LoadServer, err)}
+		host, port, err = peers.Host(o.LoadServer, loadcontrol.DefaultPort)
+		if wrong, ok := errors.AsType[*option.Error](err); ok {
+			return "", 0, &option.Error{Key: "load_server", Problem: wrong.Problem}
 		}
 		return host, port, nil
 	}

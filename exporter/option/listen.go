@@ -18,25 +18,54 @@ type Listen struct {
 	Port uint16
 }
 
-// errListen states the expected form of an address to listen on.
-var errListen = errors.New(`it must be an address and a port, such as ":862", "192.0.2.1:862" or "[2001:db8::1]:862"`)
+// Errors of an address to listen on.
+var (
+	errListen = errors.New(`it must be an address and a port, such as ":862", "192.0.2.1:862" or "[2001:db8::1]:862"`)
+	errPort   = errors.New("its port must be between 0 and 65535")
+)
 
 // UnmarshalText reads ":port" or "address:port".
 func (l *Listen) UnmarshalText(b []byte) error {
-	if port, all := strings.CutPrefix(string(b), ":"); all {
-		n, err := strconv.ParseUint(port, 10, 16)
-		if err != nil {
+	host, port, err := net.SplitHostPort(string(b))
+	if err != nil {
+		return meant(string(b))
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		if strings.Contains(string(b), "://") || strings.Trim(port, "0123456789") != "" {
 			return errListen
 		}
+		return errPort
+	}
+	if host == "" {
 		*l = Listen{Port: uint16(n)}
 		return nil
 	}
-	addrPort, err := netip.ParseAddrPort(string(b))
-	if err != nil {
-		return errListen
+	addr, err := netip.ParseAddr(host)
+	switch {
+	case err == nil:
+		*l = Listen{Addr: addr.Unmap(), Port: uint16(n)}
+		return nil
+	case host == "*":
+		return fmt.Errorf(`write ":%d", which means all addresses of this host`, n)
 	}
-	*l = Listen{Addr: addrPort.Addr().Unmap(), Port: addrPort.Port()}
-	return nil
+	return fmt.Errorf(`%q is no address; write an address of this host, such as "127.0.0.1:%d", or ":%d" for all`, host, n, n)
+}
+
+// meant is the error of a text that is no address with a port: it has the spelling that is probably meant.
+func meant(s string) error {
+	if n, err := strconv.ParseUint(s, 10, 16); err == nil {
+		return fmt.Errorf(`write ":%d" for all addresses of this host, or an address and a port, such as "192.0.2.1:%d"`, n, n)
+	}
+	if i := strings.LastIndexByte(s, ':'); i > 0 {
+		if addr, err := netip.ParseAddr(s[:i]); err == nil {
+			return fmt.Errorf(`an IPv6 address with a port needs brackets; write "[%s]:%s"`, addr, s[i+1:])
+		}
+	}
+	if addr, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil {
+		return fmt.Errorf(`it has no port; write %q`, net.JoinHostPort(addr.String(), "862"))
+	}
+	return errListen
 }
 
 // String is a text that UnmarshalText accepts.

@@ -24,7 +24,7 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	}
 	n, err := units.ParseStrictBytes(s)
 	if err != nil || n < 0 {
-		return errors.New("it must be an amount of data, such as 1500, 64KiB or 10MB")
+		return amountMeant(s)
 	}
 	*b = Bytes(n)
 	return nil
@@ -65,19 +65,14 @@ func (p PerDirection) Of(d sample.Direction) Rate {
 	return p.Reverse
 }
 
-var errRate = errors.New("it must be a rate in bits a second, such as 500kbit, 12Mbit or 1Gbit")
-
 // UnmarshalText reads a number and its unit.
 func (r *Rate) UnmarshalText(text []byte) error {
 	s := strings.TrimSpace(string(text))
-	digits := strings.IndexFunc(s, func(c rune) bool { return (c < '0' || c > '9') && c != '.' })
-	if digits <= 0 {
-		return errRate
-	}
-	number, err := strconv.ParseFloat(s[:digits], 64)
-	worth := unitOf(strings.TrimSpace(s[digits:]))
+	digits, unit := numberAndUnit(s)
+	number, err := strconv.ParseFloat(digits, 64)
+	worth := unitOf(unit)
 	if err != nil || worth == 0 || number <= 0 || number*worth > maxBits {
-		return errRate
+		return rateMeant(s)
 	}
 	*r = Rate(number * worth / 8)
 	return nil

@@ -1,7 +1,7 @@
 package target
 
 import (
-	"errors"
+	"fmt"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -107,12 +107,13 @@ const maxHost = 253
 // the key probe.PeerKey.
 func Host(peer string, missing uint16) (host string, port uint16, err error) {
 	host, port, err = hostport.Split(peer, missing)
-	if errors.Is(err, hostport.ErrPort) || errors.Is(err, hostport.ErrBrackets) {
-		return "", 0, option.Errorf(probe.PeerKey, "is %q; %v", peer, err)
+	if err == nil {
+		if _, notAddress := netip.ParseAddr(host); notAddress != nil && (len(host) > maxHost || !hostPattern.MatchString(host)) {
+			err = fmt.Errorf("%.80q is no host name: it must have letters, digits and hyphens between its dots, such as reflector.example.net", host)
+		}
 	}
-	if _, notAddress := netip.ParseAddr(host); err != nil || notAddress != nil && (len(host) > maxHost || !hostPattern.MatchString(host)) {
-		return "", 0, option.Errorf(probe.PeerKey, "is %q; it must be a host name or address with an optional port, "+
-			"such as reflector.example.net:862, 192.0.2.1 or [2001:db8::1]:862", peer)
+	if err != nil {
+		return "", 0, option.Errorf(probe.PeerKey, "is %.300q; %v", peer, err)
 	}
 	return host, port, nil
 }

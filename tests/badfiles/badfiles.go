@@ -2,6 +2,7 @@
 package badfiles
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 )
+
+var update = flag.Bool("update", false, "write the errors into the files; review the difference")
 
 // Run compares the error of check for each file of testdata/bad, of which there are at least this many, with the file's
 // lines "# ERROR message", where messages begin with the file's name.
@@ -36,9 +39,25 @@ func Run(t *testing.T, least int, check func(t *testing.T, name string) error) {
 			if err = check(t, name); err == nil {
 				t.Fatal("the file is accepted, want an error")
 			}
+			if *update {
+				rewrite(t, name, string(content), err.Error())
+				return
+			}
 			if diff := cmp.Diff(strings.Join(want, "\n"), err.Error()); diff != "" {
 				t.Errorf("errors (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// rewrite replaces the expected errors of a file.
+func rewrite(t *testing.T, name, content, errors string) {
+	t.Helper()
+	kept, _, _ := strings.Cut(content, "# ERROR ")
+	for line := range strings.Lines(errors) {
+		kept += "# ERROR " + strings.TrimPrefix(strings.TrimSuffix(line, "\n"), name) + "\n"
+	}
+	if err := os.WriteFile(name, []byte(kept), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -63,8 +63,8 @@ func (f *serveFlags) addresses() (listen []netip.AddrPort, allow []netip.Prefix,
 // parseListen parses ADDR:PORT; without an address it means both families.
 func parseListen(text string) ([]netip.AddrPort, error) {
 	var l option.Listen
-	if l.UnmarshalText([]byte(text)) != nil {
-		return nil, fmt.Errorf("--listen is %q; it must be ADDR:PORT, such as :862, 192.0.2.7:862 or [2001:db8::7]:862", text)
+	if err := l.UnmarshalText([]byte(text)); err != nil {
+		return nil, fmt.Errorf("--listen is %q; %w", text, err)
 	}
 	return l.Addrs(), nil
 }
