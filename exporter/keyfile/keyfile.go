@@ -17,6 +17,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 )
 
 // maxBytes limits the size of a key file.
@@ -32,12 +33,28 @@ var ErrMode = errors.New("all users can access the secret in it; the mode's last
 func Check(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
-		return fmt.Errorf("keyfile: %w", err)
+		return fmt.Errorf("keyfile: %w", located(err))
 	}
 	return check(path, info)
 }
 
+// located is the error of a file with its absolute path, if its name is relative.
+func located(err error) error {
+	failed, ok := errors.AsType[*fs.PathError](err)
+	if !ok || filepath.IsAbs(failed.Path) {
+		return err
+	}
+	abs, unknown := filepath.Abs(failed.Path)
+	if unknown != nil {
+		return err
+	}
+	return fmt.Errorf("%w (%q is relative to the working directory)", &fs.PathError{Op: failed.Op, Path: abs, Err: failed.Err}, failed.Path)
+}
+
 func check(path string, info fs.FileInfo) error {
+	if info.IsDir() {
+		return fmt.Errorf("keyfile: %s is a directory; it must be a file", path)
+	}
 	if mode := info.Mode(); mode&otherModeBits != 0 {
 		return fmt.Errorf("keyfile: %s has mode %#o: %w", path, mode.Perm(), ErrMode)
 	}
@@ -48,7 +65,7 @@ func check(path string, info fs.FileInfo) error {
 func Read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("keyfile: %w", err)
+		return nil, fmt.Errorf("keyfile: %w", located(err))
 	}
 	defer f.Close()
 	info, err := f.Stat()
@@ -72,7 +89,7 @@ func Read(path string) ([]byte, error) {
 func KeyPair(certFile, keyFile string) (tls.Certificate, error) {
 	cert, err := os.ReadFile(certFile)
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("keyfile: %w", err)
+		return tls.Certificate{}, fmt.Errorf("keyfile: %w", located(err))
 	}
 	key, err := Read(keyFile)
 	if err != nil {
@@ -89,11 +106,11 @@ func KeyPair(certFile, keyFile string) (tls.Certificate, error) {
 func CAs(file string) (*x509.CertPool, error) {
 	pem, err := os.ReadFile(file)
 	if err != nil {
-		return nil, err
+		return nil, located(err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s: no certificate in PEM in it", file)
+		return nil, fmt.Errorf("%s: no certificate in PEM in it; such a file begins with -----BEGIN CERTIFICATE-----", file)
 	}
 	return pool, nil
 }

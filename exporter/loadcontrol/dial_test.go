@@ -239,19 +239,19 @@ func TestBadOptionsAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, o := range map[string]ClientOptions{
-		`address "": it must be a host name or address with an optional port`: {},
-		`address "host:0": its port must be between 1 and 65535`:              {Address: "host:0"},
-		`address "host:web": its port must be between 1 and 65535`:            {Address: "host:web"},
-		`address "a:1:2": its port must be between 1 and 65535`:               {Address: "a:1:2"},
-		`family "ipv5": want any, ipv4 or ipv6`:                               {Address: "127.0.0.1:1", Family: "ipv5"},
-		`pin "sha256:00": want "sha256:" and 64 hex`:                          {Address: "127.0.0.1:1", Pin: "sha256:00"},
-		`pin "md5:00": want "sha256:" and 64 hex`:                             {Address: "127.0.0.1:1", Pin: "md5:00"},
-		"needs both cert_file and key_file":                                   {Address: "127.0.0.1:1", KeyFile: empty},
-		"client certificate: keyfile: open /nowhere":                          {Address: "127.0.0.1:1", KeyFile: empty, CertFile: "/nowhere"},
-		"ca_file: open /nowhere":                                              {Address: "127.0.0.1:1", CAFile: "/nowhere"},
-		"empty: no certificate in PEM in it":                                  {Address: "127.0.0.1:1", CAFile: empty},
-		"token: longer than 4096 bytes":                                       {Address: "127.0.0.1:1", Token: strings.Repeat("x", 4097)},
-		"token: byte 1 is a space or not printable ASCII":                     {Address: "127.0.0.1:1", Token: "x\r\nHost: y"},
+		`address "": it must be a host name or address with an optional port`:                                  {},
+		`address "host:0": its port must be between 1 and 65535`:                                               {Address: "host:0"},
+		`address "host:web": its port must be between 1 and 65535`:                                             {Address: "host:web"},
+		`address "a:1:2": its port must be between 1 and 65535`:                                                {Address: "a:1:2"},
+		`family "ipv5": want any, ipv4 or ipv6`:                                                                {Address: "127.0.0.1:1", Family: "ipv5"},
+		`pin "sha256:00": it must be "sha256:" and 64 hex digits, as the load server logs it; it has 2 digits`: {Address: "127.0.0.1:1", Pin: "sha256:00"},
+		`it does not begin with "sha256:"`:                                                                     {Address: "127.0.0.1:1", Pin: "md5:00"},
+		"needs both cert_file and key_file":                                                                    {Address: "127.0.0.1:1", KeyFile: empty},
+		"client certificate: keyfile: open /nowhere":                                                           {Address: "127.0.0.1:1", KeyFile: empty, CertFile: "/nowhere"},
+		"ca_file: open /nowhere":                                                                               {Address: "127.0.0.1:1", CAFile: "/nowhere"},
+		"empty: no certificate in PEM in it":                                                                   {Address: "127.0.0.1:1", CAFile: empty},
+		"token: longer than 4096 bytes":                                                                        {Address: "127.0.0.1:1", Token: strings.Repeat("x", 4097)},
+		"token: byte 1 is a space or not printable ASCII":                                                      {Address: "127.0.0.1:1", Token: "x\r\nHost: y"},
 	} {
 		if _, err := Dial(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "loadcontrol: ") {
 			t.Errorf("%v\nwant %s", err, want)

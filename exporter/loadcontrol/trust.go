@@ -24,12 +24,34 @@ func PinOf(cert *x509.Certificate) string {
 	return pinPrefix + hex.EncodeToString(sum[:])
 }
 
-// parsePin parses a pin.
+// CheckPin is an error with the expectation if s is no pin; nil for none.
+func CheckPin(s string) error {
+	if s == "" {
+		return nil
+	}
+	_, err := parsePin(s)
+	return err
+}
+
+// parsePin parses a pin. The digits may have colons between them.
 func parsePin(s string) (sum [sha256.Size]byte, err error) {
+	wrong := func(format string, args ...any) error {
+		return fmt.Errorf("it must be %q and %d hex digits, as the load server logs it; %s", pinPrefix, 2*len(sum), fmt.Sprintf(format, args...))
+	}
 	digits, ok := strings.CutPrefix(strings.ToLower(s), pinPrefix)
-	raw, hexErr := hex.DecodeString(strings.ReplaceAll(digits, ":", ""))
-	if !ok || hexErr != nil || len(raw) != len(sum) {
-		return sum, fmt.Errorf("loadcontrol: pin %.80q: want %q and 64 hex digits, as the load server logs it", s, pinPrefix)
+	if !ok {
+		return sum, wrong("it does not begin with %q", pinPrefix)
+	}
+	digits = strings.ReplaceAll(digits, ":", "")
+	if i := strings.IndexFunc(digits, func(r rune) bool { return !strings.ContainsRune("0123456789abcdef", r) }); i >= 0 {
+		return sum, wrong("%.8q is no hex digit", string([]rune(digits[i:])[:1]))
+	}
+	if len(digits) != 2*len(sum) {
+		return sum, wrong("it has %d digits", len(digits))
+	}
+	raw, err := hex.DecodeString(digits)
+	if err != nil {
+		return sum, err
 	}
 	return [sha256.Size]byte(raw), nil
 }
@@ -68,7 +90,7 @@ func clientTLS(o *ClientOptions, host string) (*tls.Config, error) {
 	if o.Pin != "" {
 		want, err := parsePin(o.Pin)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("loadcontrol: pin %.80q: %w", o.Pin, err)
 		}
 		// A pin replaces the checks of authority, name and date; with a CA file the authority
 		// is checked too.

@@ -1,20 +1,19 @@
 package loadtest
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"time"
 
-	"oneway.example/exporter/option"
-	"oneway.example/exporter/target"
-
 	"oneway.example/exporter/calendar"
 	"oneway.example/exporter/keyfile"
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/option"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/sample"
+	"oneway.example/exporter/target"
 )
 
 // Options are the keys common to all load-test probes.
@@ -92,39 +91,54 @@ func (o *Options) LocalAddr() netip.Addr {
 	return local.Unmap()
 }
 
-// check validates the options and sets the derived fields.
+// check validates the options and sets the derived fields. It returns all errors.
 func (o *Options) check() error {
-	err := cmp.Or(
-		option.Between("every", o.Every, minEvery, maxEvery),
-		option.Between("jitter", o.Jitter, 0, o.Every/2), // the limit of calendar.Calendar is Every
+	every := option.Between("every", o.Every, minEvery, maxEvery)
+	errs := []error{
+		every,
 		option.Between("max_wait", o.MaxWait, 0, 24*time.Hour),
 		option.Between("timeout", o.Timeout, 0, 24*time.Hour),
 		option.Between("drain_timeout", o.DrainTimeout, 100*time.Millisecond, maxDrain),
 		o.checkWorking(),
 		o.checkDirections(),
-	)
-	if err != nil {
-		return err
+		o.checkTrust(),
+		option.Between("dscp", o.DSCP, 0, 63),
+		o.Check(), // of Addressing
 	}
-	if (o.CertFile == "") != (o.KeyFile == "") {
-		return &probe.OptionError{Key: "cert_file", Problem: "and key_file belong together; give both or none"}
-	}
-	for _, f := range []struct {
-		key, name string
-		secret    bool
-	}{{"token_file", o.TokenFile, true}, {"key_file", o.KeyFile, true}, {"cert_file", o.CertFile, false}, {"ca_file", o.CAFile, false}} {
-		// Each run reads them. Only a secret must not be readable for all users.
-		if err := keyfile.Check(f.name); f.name != "" && err != nil && (f.secret || !errors.Is(err, keyfile.ErrMode)) {
-			return &probe.OptionError{Key: f.key, Problem: "cannot be used: " + err.Error()}
-		}
-	}
-	if err := cmp.Or(option.Between("dscp", o.DSCP, 0, 63), option.OneOf("family", o.Family, "any", "ipv4", "ipv6")); err != nil {
-		return err
+	if every == nil {
+		errs = append(errs, option.Between("jitter", o.Jitter, 0, o.Every/2)) // the limit of calendar.Calendar is Every
 	}
 	if !o.Checksum && o.Family == "ipv6" {
-		return &probe.OptionError{Key: "checksum", Problem: "is false, which is for IPv4 only (RFC 8200 section 8.1); family is ipv6"}
+		errs = append(errs, option.Errorf("checksum", "is false, which is for IPv4 only (RFC 8200 section 8.1); family is ipv6"))
 	}
-	return o.Check() // of Addressing
+	return errors.Join(errs...)
+}
+
+// checkTrust reads what each run reads: the token, and the proofs of either end.
+func (o *Options) checkTrust() error {
+	var errs []error
+	if _, err := readToken(o.TokenFile); err != nil {
+		errs = append(errs, option.Errorf("token_file", "cannot be used: %v", err))
+	}
+	if err := loadcontrol.CheckPin(o.Pin); err != nil {
+		errs = append(errs, option.Errorf("pin", "is %.80q; %v", o.Pin, err))
+	}
+	if o.CAFile != "" {
+		if _, err := keyfile.CAs(o.CAFile); err != nil {
+			errs = append(errs, option.Errorf("ca_file", "cannot be used: %v", err))
+		}
+	}
+	switch {
+	case o.CertFile != "" && o.KeyFile == "":
+		errs = append(errs, option.Missing(true, "key_file", "it has the private key of cert_file"))
+	case o.CertFile == "" && o.KeyFile != "":
+		errs = append(errs, option.Missing(true, "cert_file", "key_file is the private key of its certificate"))
+	case o.CertFile != "":
+		if _, err := keyfile.KeyPair(o.CertFile, o.KeyFile); err != nil {
+			errs = append(errs, option.Errorf("cert_file", "cannot be used with key_file: %v", err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (o *Options) checkWorking() error {

@@ -150,7 +150,7 @@ func (t Type[O]) New(env probe.Env, target probe.Target, decode func(into ...any
 	}
 	kind, err := t.Make(env, target, shared, own)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, shared.check())
 	}
 	return NewProber(env, target, shared, kind)
 }

@@ -307,7 +307,7 @@ func (r *runner) dial(ctx context.Context, run string, bytes int64, light *besid
 	defer cancel()
 	token, err := readToken(r.opts.TokenFile)
 	if err != nil {
-		return nil, &Failure{Reason: ReasonConfiguration, Err: err}
+		return nil, &Failure{Reason: ReasonConfiguration, Err: fmt.Errorf("token_file: %w", err)}
 	}
 	r.setPhase("connecting")
 	client, err := loadcontrol.Dial(ctx, loadcontrol.ClientOptions{
@@ -377,12 +377,12 @@ func readToken(file string) (string, error) {
 	}
 	content, err := keyfile.Read(file)
 	if err != nil {
-		return "", fmt.Errorf("token_file: %w", err)
+		return "", err
 	}
 	for line := range bytes.Lines(content) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
 			return string(line), nil
 		}
 	}
-	return "", fmt.Errorf("token_file: %s holds no token; \"oneway token new\" makes one", file)
+	return "", fmt.Errorf("%s holds no token; \"oneway token new\" makes one", file)
 }

@@ -35,6 +35,9 @@ func Between[T cmp.Ordered](key string, v, low, high T) error {
 	if v >= low && v <= high {
 		return nil
 	}
+	if low >= high {
+		return Errorf(key, "is %v; it must be %v", v, low)
+	}
 	return Errorf(key, "is %v; it must be between %v and %v", v, low, high)
 }
 

@@ -1,10 +1,10 @@
 package target
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -50,19 +50,17 @@ func DefaultOptions() Options {
 
 // Check validates the options; it is called before all other methods. An error is a *probe.OptionError.
 func (o *Options) Check() error {
-	if err := option.Between("resolve_interval", o.ResolveInterval, time.Second, 24*time.Hour); err != nil {
-		return err
-	}
+	errs := []error{option.Between("resolve_interval", o.ResolveInterval, time.Second, 24*time.Hour)}
 	if len(o.Interface) > maxInterface || strings.ContainsAny(o.Interface, "/: \t\n") || o.Interface == "." || o.Interface == ".." {
-		return option.Errorf("interface", "is %q; it must be the name of a network interface or VRF of this host, such as eth0", o.Interface)
+		errs = append(errs, option.Errorf("interface", "is %q; it must be the name of a network interface or VRF of this host, such as eth0", o.Interface))
 	}
-	return o.Addressing.Check()
+	return errors.Join(append(errs, o.Addressing.Check())...)
 }
 
 // Check validates the addressing; it is called before all other methods. An error is a *probe.OptionError.
 func (a *Addressing) Check() error {
-	if families := []string{familyAny, familyIPv4, familyIPv6}; !slices.Contains(families, a.Family) {
-		return option.Errorf("family", "is %q; it must be one of %q", a.Family, families)
+	if err := option.OneOf("family", a.Family, familyAny, familyIPv4, familyIPv6); err != nil {
+		return err
 	}
 	if a.local = (netip.Addr{}); a.Local == "" {
 		return nil

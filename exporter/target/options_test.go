@@ -13,7 +13,7 @@ import (
 func TestWrongOptionIsNamedWithWhatWouldBeRight(t *testing.T) {
 	for want, change := range map[string]func(*Options){
 		"": func(*Options) {},
-		`family is "ipv5"; it must be one of ["any" "ipv4" "ipv6"]`:                                                     func(o *Options) { o.Family = "ipv5" },
+		`family is "ipv5"; it must be any, ipv4 or ipv6`:                                                                func(o *Options) { o.Family = "ipv5" },
 		`local is "here"; it must be an IP address of this host`:                                                        func(o *Options) { o.Local = "here" },
 		`local is ::1, which is not of family ipv4`:                                                                     func(o *Options) { o.Local, o.Family = "::1", "ipv4" },
 		`local is 192.0.2.1, which is not of family ipv6`:                                                               func(o *Options) { o.Local, o.Family = "::ffff:192.0.2.1", "ipv6" },

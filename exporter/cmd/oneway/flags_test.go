@@ -19,7 +19,7 @@ func TestListenTakesAddressesOfBothFamilies(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "862", "::1:862x", "host:862", ":70000", "127.0.0.1"} {
-		if _, err := parseListen(text); err == nil || !strings.Contains(err.Error(), "ADDR:PORT") {
+		if _, err := parseListen(text); err == nil || !strings.HasPrefix(err.Error(), "--listen is ") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -1,7 +1,7 @@
 package message
 
 import (
-	"cmp"
+	"errors"
 	"time"
 
 	"oneway.example/exporter/option"
@@ -36,7 +36,7 @@ const (
 )
 
 func (o *Options) check() error {
-	err := cmp.Or(
+	err := errors.Join(
 		option.Between("message_bytes", o.MessageBytes, stream.HeaderBytes, maxBytes),
 		option.Between("message_rate", o.MessageRate, 1, 10_000),
 		option.Between("duration", o.Duration, time.Second, 10*time.Minute),

@@ -1,7 +1,6 @@
 package saturation
 
 import (
-	"cmp"
 	"errors"
 	"time"
 
@@ -102,7 +101,7 @@ const (
 
 // check validates o.
 func (o *Options) check() error {
-	err := cmp.Or(
+	err := errors.Join(
 		option.OneOf("mode", o.Mode, ModeFixed, ModeSweep, ModeSearch),
 		option.Between("packet_bytes", o.PacketBytes, minPacketBytes, maxPacket),
 		option.Between("duration", o.Duration, time.Second, maxDuration),

@@ -32,7 +32,7 @@ windows: ["22:00-06:00", "sat,sun"]
 link: uplink
 load_server: "[2001:db8::1]:8620"
 token_file: `+token+`
-pin: sha256:00
+pin: sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 directions: [reverse, forward]
 dscp: 46
 family: ipv6
@@ -54,9 +54,9 @@ search: {step: 500ms, lower: 20ms, upper: 60ms}
 
 func TestWrongOptionsNameTheExpectation(t *testing.T) {
 	for options, want := range map[string]string{
-		"token_file: /absent":                           "token_file cannot be used: keyfile: stat /absent: no such file or directory",
-		"cert_file: /absent\nkey_file: /absent":         "key_file cannot be used: keyfile: stat /absent",
-		"ca_file: /absent":                              "ca_file cannot be used: keyfile: stat /absent",
+		"token_file: /absent":                           "token_file cannot be used: keyfile: open /absent: no such file or directory",
+		"cert_file: /absent\nkey_file: /absent":         "cert_file cannot be used with key_file: keyfile: open /absent",
+		"ca_file: /absent":                              "ca_file cannot be used: open /absent",
 		"mode: fast":                                    "mode is \"fast\"; it must be fixed, sweep or search",
 		"rate: {forward: 5}":                            "it has no unit; write 5bit, 5kbit or 5Mbit",
 		"rate: {forward: 5MB}":                          "a rate is in bits a second; write 40Mbit",
@@ -69,7 +69,7 @@ func TestWrongOptionsNameTheExpectation(t *testing.T) {
 		"directions: [forward, forward]":                "name each direction once",
 		"directions: []":                                "directions is empty",
 		"load_server: \"host:0\"":                       "load_server is \"host:0\"; its port must be between 1 and 65535",
-		"cert_file: x":                                  "cert_file and key_file belong together",
+		"cert_file: x":                                  "key_file is missing; it has the private key of cert_file",
 		"dscp: 64":                                      "dscp is 64; it must be between 0 and 63",
 		"family: ipx":                                   "family is \"ipx\"; it must be any, ipv4 or ipv6",
 		"local: here":                                   "local is \"here\"; it must be an IP address",

@@ -1,7 +1,7 @@
 package sizesweep
 
 import (
-	"cmp"
+	"errors"
 	"slices"
 	"time"
 
@@ -44,20 +44,18 @@ const (
 )
 
 func (o *Options) check() error {
-	err := cmp.Or(list("packet_bytes", o.PacketBytes, minBytes, 9000), list("packet_rates", o.PacketRates, 1, 100_000))
+	err := errors.Join(list("packet_bytes", o.PacketBytes, minBytes, 9000), list("packet_rates", o.PacketRates, 1, 100_000),
+		option.Between("cell_duration", o.CellDuration, 100*time.Millisecond, 10*time.Minute), option.Between("repetitions", o.Repetitions, 1, 100))
 	if err != nil {
 		return err
 	}
 	if n := len(o.PacketBytes) * len(o.PacketRates); n > maxCells {
 		return option.Errorf("packet_bytes", "times packet_rates are %d cells; at most %d are allowed", n, maxCells)
 	}
-	if err := option.Between("cell_duration", o.CellDuration, 100*time.Millisecond, 10*time.Minute); err != nil {
-		return err
-	}
 	if n := float64(slices.Max(o.PacketRates)) * o.CellDuration.Seconds(); n > maxPackets {
 		return option.Errorf("cell_duration", "is %v, %.0f packets at the highest rate; at most %d are allowed", o.CellDuration, n, maxPackets)
 	}
-	return option.Between("repetitions", o.Repetitions, 1, 100)
+	return nil
 }
 
 // list checks a list of numbers: not empty, each in its range, without duplicates.

@@ -1,6 +1,7 @@
 package stamp
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -105,7 +106,7 @@ func (o *Options) check() error {
 	if o.Window == 0 {
 		o.Window = max(time.Second, min(max(10*time.Second, 20*o.Interval), 10*time.Minute, delay.PDVLimit*o.Interval))
 	}
-	for _, err := range []error{
+	err := errors.Join(
 		option.Between("interval", o.Interval, minInterval, maxInterval),
 		option.Between("loss_timeout", o.LossTimeout, 10*time.Millisecond, time.Minute),
 		option.Between("window", o.Window, time.Second, 10*time.Minute),
@@ -113,8 +114,6 @@ func (o *Options) check() error {
 		option.Between("max_bound", o.MaxBound, 0, time.Hour),
 		option.Between("path_minimum", o.PathMinimum, 0, maxMinimum),
 		option.Between("playout_delay", o.PlayoutDelay, 0, 2*time.Second),
-		o.checkCount("loss_timeout", o.LossTimeout, maxOutstanding, "packets can be waited for"),
-		o.checkCount("window", o.Window, delay.PDVLimit, "packets make a window"),
 		oneOf("schedule", o.Schedule, schedulePeriodic, schedulePoisson),
 		oneOf("timestamp_format", o.TimestampFormat, "ntp", "ptp"),
 		option.Between("dscp", o.DSCP, 0, 63),
@@ -123,10 +122,15 @@ func (o *Options) check() error {
 		o.Check(),
 		o.checkVoice(),
 		o.loadKeys(),
-	} {
-		if err != nil {
-			return err
-		}
+	)
+	if err == nil {
+		err = errors.Join(
+			o.checkCount("loss_timeout", o.LossTimeout, maxOutstanding, "packets can be waited for"),
+			o.checkCount("window", o.Window, delay.PDVLimit, "packets make a window"),
+		)
+	}
+	if err != nil {
+		return err
 	}
 	o.format = timefmt.NTP
 	if o.TimestampFormat == "ptp" {

@@ -1,7 +1,7 @@
 package tcp
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
 	"time"
 
@@ -77,18 +77,19 @@ func (o *Options) check(directions int) error {
 	if directions > 1 && (o.Together || o.OverlapDuration > 0) {
 		flows /= 2 // the load server limits those at the same time
 	}
-	err := cmp.Or(
+	err := errors.Join(
 		option.Between("duration", o.Duration, time.Second, tcp.MaxDuration),
 		option.Between("bytes", o.Bytes, 0, 1<<45),
 		option.Between("max_bytes", o.MaxBytes, 100_000, 1<<45),
-		o.checkOverlap(directions),
-		option.Between("omit", o.Omit, 0, omit),
 		option.Between("flows", o.Flows, 1, flows),
 		option.Between("send_buffer_bytes", o.SendBuffer, 0, tcpsocket.MaxBuffer),
 		option.Between("receive_buffer_bytes", o.ReceiveBuffer, 0, tcpsocket.MaxBuffer),
 		option.Between("message_bytes", o.MessageBytes, 1, tcp.MaxMessage),
 		option.Between("idle_timeout", o.IdleTimeout, tcp.MinIdle, tcp.MaxIdle),
 	)
+	if err == nil {
+		err = errors.Join(o.checkOverlap(directions), option.Between("omit", o.Omit, 0, omit))
+	}
 	if err != nil {
 		return err
 	}
@@ -122,10 +123,13 @@ func (o *Options) checkOverlap(directions int) error {
 	case o.Bytes > 0:
 		return option.Errorf("overlap_duration", "is %v; it must be 0s with bytes, whose time is not known before", o.OverlapDuration)
 	}
-	return cmp.Or(
-		option.Between("overlap_duration", o.OverlapDuration, time.Second, o.Duration),
-		option.Between("overlap_start", o.OverlapStart, 0, o.Duration-o.OverlapDuration),
-	)
+	if err := option.Between("overlap_duration", o.OverlapDuration, time.Second, o.Duration); err != nil {
+		return err
+	}
+	if rest := o.Duration - o.OverlapDuration; o.OverlapStart < 0 || o.OverlapStart > rest {
+		return option.Errorf("overlap_start", "is %v; with an overlap_duration of %v in a duration of %v it must be at most %v", o.OverlapStart, o.OverlapDuration, o.Duration, rest)
+	}
+	return nil
 }
 
 // most returns the most IP bytes of a direction. Small segments have larger headers than payload.

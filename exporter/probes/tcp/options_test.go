@@ -30,7 +30,7 @@ func TestWrongOptionsNameTheExpectation(t *testing.T) {
 		"overlap_start: 1m\n":                           "overlap_start is 1m0s; it needs an overlap_duration",
 		"overlap_duration: 11s\n":                       "overlap_duration is 11s; it must be between 1s and 10s",
 		"overlap_duration: -1s\n":                       "overlap_duration is -1s; it must be between 1s and 10s",
-		"overlap_duration: 4s\noverlap_start: 7s\n":     "overlap_start is 7s; it must be between 0s and 6s",
+		"overlap_duration: 4s\noverlap_start: 7s\n":     "overlap_start is 7s; with an overlap_duration of 4s in a duration of 10s it must be at most 6s",
 		"overlap_duration: 4s\ntogether: true\n":        "overlap_duration is 4s; it must be 0s with together",
 		"overlap_duration: 4s\nbytes: 20MB\n":           "overlap_duration is 4s; it must be 0s with bytes, whose time is not known before",
 		"overlap_duration: 2s\nomit: 1500ms\n":          "omit is 1.5s; it must be between 0s and 1s",

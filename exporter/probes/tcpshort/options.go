@@ -1,7 +1,7 @@
 package tcpshort
 
 import (
-	"cmp"
+	"errors"
 	"time"
 
 	"oneway.example/exporter/option"
@@ -50,7 +50,7 @@ func (o *Options) check() error {
 	if n := len(sizes); n == 0 || n > maxSizes {
 		return option.Errorf("flow_bytes", "has %d values; it must have 1 to %d", n, maxSizes)
 	}
-	err := cmp.Or(
+	err := errors.Join(
 		option.EachOnce("flow_bytes", sizes, 1, maxFlow),
 		option.Between("repetitions", o.Repetitions, minRepetitions, 1000),
 		option.Between("flow_timeout", o.FlowTimeout, time.Second, tcp.MaxIdle),

@@ -1,7 +1,7 @@
 package tcpsweep
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
 	"time"
 
@@ -74,15 +74,17 @@ func (o *Options) check() error {
 	if len(o.SendBuffers) == 0 {
 		return option.Errorf("send_buffer_bytes", "is empty; it must have at least one value")
 	}
-	err := cmp.Or(
+	err := errors.Join(
 		sizes("send_buffer_bytes", o.SendBuffers),
 		sizes("receive_buffer_bytes", o.ReceiveBuffers),
 		option.Between("cell_duration", o.CellDuration, time.Second, 10*time.Minute),
-		option.Between("omit", o.Omit, 0, o.CellDuration/2),
 		option.Between("repetitions", o.Repetitions, 1, 100),
 		option.Between("max_bytes", o.MaxBytes, 100_000, 1<<45),
 		option.Between("idle_timeout", o.IdleTimeout, tcp.MinIdle, tcp.MaxIdle),
 	)
+	if err == nil {
+		err = option.Between("omit", o.Omit, 0, o.CellDuration/2)
+	}
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 package train
 
 import (
-	"cmp"
+	"errors"
 	"time"
 
 	"oneway.example/exporter/estimate/capacity"
@@ -64,16 +64,19 @@ func (o *Options) check() error {
 	if n := len(o.PayloadBytes); n == 0 || n > maxSizes {
 		return option.Errorf("payload_bytes", "has %d sizes; it must have 1 to %d", n, maxSizes)
 	}
-	return cmp.Or(
+	err := errors.Join(
 		option.EachOnce("payload_bytes", o.PayloadBytes, stream.HeaderBytes, 8972),
 		option.Between("trains", o.Trains, capacity.MinClean, maxTrains),
 		option.Between("train_packets", o.TrainPackets, minPackets, 200),
 		option.Between("long_train_packets", o.LongTrainPackets, 0, 1000),
 		option.Between("group", o.Group, 1, maxTrains),
 		option.Between("max_repeats", o.Repeats, 0, maxTrains),
-		option.Between("min_clean", o.MinClean, capacity.MinClean, o.Trains),
 		option.Between("max_mtu_bytes", o.MaxMTU, base6, 65_535),
 		option.Between("train_interval", o.TrainInterval, 10*time.Millisecond, maxInterval),
 		option.Between("group_pause", o.GroupPause, 0, maxInterval),
 	)
+	if err == nil {
+		err = option.Between("min_clean", o.MinClean, capacity.MinClean, o.Trains)
+	}
+	return err
 }
