@@ -18,7 +18,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -56,6 +55,12 @@ type Config struct {
 	Profile Section `yaml:"profile"`
 	// Outputs deliver the measurements to stores that do not scrape this agent.
 	Outputs []Output `yaml:"outputs"`
+	// Defaults are options of probes by type; see Section.WithDefaults.
+	Defaults map[string]Section `yaml:"defaults"`
+	// Meshes are lists of hosts that make paths; see package mesh.
+	Meshes Sections `yaml:"mesh"`
+	// Include names further files, whose content this one has; see include.go.
+	Include Section `yaml:"include"`
 }
 
 // Version is a version of the configuration's format. It increases when a key changes its meaning.
@@ -91,6 +96,9 @@ type Path struct {
 // Words is a list of words; a single word is a list of one.
 type Words []string
 
+// Sections is a list of sections; a single mapping is a list of one.
+type Sections []Section
+
 // Probe is one measurement of a path.
 type Probe struct {
 	// Name is the metric label; empty: Type.
@@ -119,44 +127,62 @@ const maxFileBytes = 64 << 20
 // Load reads a file. Errors in its content are of type Problems; if only some keys have errors, the rest is returned with
 // them.
 func Load(name string) (*Config, error) {
-	f, err := os.Open(name)
+	content, err := read(name, maxFileBytes)
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
-	}
-	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("config: %w", err)
-	}
-	if len(content) > maxFileBytes {
-		return nil, fmt.Errorf("config: read %s: it is larger than the limit of %d MiB", name, maxFileBytes>>20)
 	}
 	return Parse(name, content)
+}
+
+// read reads a file of at most limit bytes.
+func read(name string, limit int) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
+	if err == nil && len(content) > limit {
+		err = fmt.Errorf("read %s: it is larger than the limit of %d MiB", name, maxFileBytes>>20)
+	}
+	return content, err
+}
+
+// LoadSection reads a file of its own that a section names, such as a list of hosts. Errors in its content are of type
+// Problems.
+func LoadSection(name string) (Section, error) {
+	content, err := read(name, maxFileBytes)
+	if err != nil {
+		return Section{}, err
+	}
+	root, problem := parse(name, content)
+	switch {
+	case problem != nil:
+		return Section{}, Problems{problem}
+	case root == nil:
+		return Section{}, Problems{{File: name, Text: "is empty"}}
+	}
+	return Section{at: root, given: true, file: name, dir: filepath.Dir(name)}, nil
 }
 
 // Parse is Load for the content of a file; name is used in messages, and its directory is the base of relative file
 // names.
 func Parse(name string, content []byte) (*Config, error) {
-	root, problem := parse(name, content)
-	if problem != nil {
-		return nil, Problems{problem}
-	}
-	d := &decoder{file: name, dir: filepath.Dir(name)}
-	c := &Config{File: name}
-	d.value(root, "", reflect.ValueOf(c).Elem())
-	if len(d.problems) > 0 {
-		return c, d.problems.Sort()
+	f := newFiles(name)
+	c := f.parse(name, content, 0)
+	if len(f.problems) > 0 {
+		return c, f.problems.Sort()
 	}
 	return c, nil
 }
 
-// parse returns the only document of a file.
+// parse returns the only document of a file; nil without a problem: the file is empty.
 func parse(name string, content []byte) (*yaml.Node, *Problem) {
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	var document, further yaml.Node
 	switch err := decoder.Decode(&document); {
 	case errors.Is(err, io.EOF) || err == nil && (len(document.Content) == 0 || document.Content[0].ShortTag() == "!!null"):
-		return nil, &Problem{File: name, Text: "is empty; it needs paths to measure, a reflector, a load server or a clock"}
+		return nil, nil
 	case err != nil:
 		return nil, syntaxProblem(name, err)
 	}
@@ -190,18 +216,18 @@ func (c *Config) Check() (found Problems) {
 	for i := range c.Paths {
 		p := &c.Paths[i]
 		if first, twice := seen[p.Name]; twice {
-			found.add(p.Place, option.Errorf("name", "is %q, which is also the name of paths[%d] in line %d; names must differ",
-				p.Name, first, c.Paths[first].Place.Problem("name", "").Line))
+			found.add(p.Place, option.Errorf("name", "is %q, which is also the name of %s; names must differ",
+				p.Name, c.Paths[first].Place.seen("name", p.Place)))
 		}
 		switch {
-		case !p.Place.Has("name"):
+		case p.Name == "" && !p.Place.Has("name"):
 			found.add(p.Place, option.Errorf("name", "is missing; every path needs one"))
 		case option.Name("name", p.Name) != nil:
 			found.add(p.Place, option.Name("name", p.Name))
 		default:
 			seen[p.Name] = i
 		}
-		if !p.Place.Has("peer") {
+		if p.Peer == "" && !p.Place.Has("peer") {
 			found.add(p.Place, option.Errorf("peer", "is missing; it must be a host, such as reflector.example.net or 192.0.2.1:862"))
 		}
 		checkLinks(p, &found)

@@ -52,6 +52,7 @@ var (
 	durationType    = reflect.TypeFor[time.Duration]()
 	sectionType     = reflect.TypeFor[Section]()
 	wordsType       = reflect.TypeFor[Words]()
+	sectionsType    = reflect.TypeFor[Sections]()
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
@@ -78,8 +79,8 @@ func (d *decoder) value(n *yaml.Node, key string, v reflect.Value) {
 		v.Set(reflect.ValueOf(Section{at: n, given: true, key: key, file: d.file, dir: d.dir}))
 	case v.Kind() == reflect.Struct:
 		d.mapping(n, key, nil, v)
-	case v.Type() == wordsType && n.Kind == yaml.ScalarNode:
-		v.Set(reflect.ValueOf(make(Words, 1)))
+	case v.Type() == wordsType && n.Kind == yaml.ScalarNode, v.Type() == sectionsType && n.Kind == yaml.MappingNode:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 		d.value(n, key, v.Index(0))
 	case v.Kind() == reflect.Slice:
 		d.list(n, key, v)
@@ -122,7 +123,7 @@ func (d *decoder) mapping(n *yaml.Node, key string, taken []string, into ...refl
 	}
 	fields, place, rest := fieldsOf(into)
 	for name, f := range fields {
-		if f.Type() == sectionType { // in case the key is missing
+		if f.Type() == sectionType && !f.Interface().(Section).given { // in case the key is missing
 			f.Set(reflect.ValueOf(Section{at: n, key: join(key, name), file: d.file, dir: d.dir}))
 		}
 	}

@@ -44,12 +44,17 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Sort sorts ps by line and column and removes duplicates.
+// Sort sorts ps by file, line and column and removes duplicates, as of defaults that many probes have.
 func (ps Problems) Sort() Problems {
 	slices.SortStableFunc(ps, func(a, b *Problem) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	return slices.CompactFunc(ps, func(a, b *Problem) bool { return *a == *b })
+	seen := map[Problem]bool{}
+	return slices.DeleteFunc(ps, func(p *Problem) bool {
+		twice := seen[*p]
+		seen[*p] = true
+		return twice
+	})
 }
 
 // maxProblems limits the reported problems.

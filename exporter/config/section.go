@@ -27,6 +27,7 @@ type Section struct {
 	taken     []string // keys of the mapping outside the section
 	key       string   // path of the value
 	file, dir string
+	defaults  *Section // has the values of keys that the section lacks; nil: none
 }
 
 // Given reports whether the section is in the file.
@@ -34,6 +35,7 @@ func (s Section) Given() bool { return s.given }
 
 // Has reports whether the section has a key, such as "rate_limit.burst".
 func (s Section) Has(key string) bool {
+	s = s.owner(key)
 	_, found := s.find(key)
 	return found
 }
@@ -47,7 +49,11 @@ func (s Section) DecodeAll(into ...any) error {
 	if !s.given {
 		return nil
 	}
-	d := &decoder{file: s.file, dir: s.dir}
+	var inherited Problems
+	if s.defaults != nil {
+		inherited = s.Problems(s.defaults.DecodeAll(into...))
+	}
+	d := &decoder{file: s.file, dir: s.dir, problems: inherited}
 	var targets []reflect.Value
 	for _, one := range into {
 		targets = append(targets, reflect.ValueOf(one).Elem())
@@ -66,8 +72,18 @@ func (s Section) DecodeAll(into ...any) error {
 
 // Problem is an error in the value of a key, such as "codecs[1]"; "" is the section itself.
 func (s Section) Problem(key, text string) *Problem {
+	s = s.owner(key)
 	n, _ := s.find(key)
 	return problemAt(s.file, n, join(s.key, key), "%s", text)
+}
+
+// seen is the place of a key as a message about another section names it.
+func (s Section) seen(key string, from Section) string {
+	at := s.Problem(key, "")
+	if at.File != from.file {
+		return fmt.Sprintf("%s in %s:%d", s.key, at.File, at.Line)
+	}
+	return fmt.Sprintf("%s in line %d", s.key, at.Line)
 }
 
 // Problems are the errors of the owner of a section with their places: an *option.Error by its Key in the section,
@@ -91,6 +107,7 @@ func (s Section) Problems(err error) Problems {
 	if !ok {
 		return Problems{s.Problem("", "cannot be used: "+err.Error())}
 	}
+	s = s.owner(cmp.Or(wrong.At, wrong.Key))
 	n, _ := s.find(cmp.Or(wrong.At, wrong.Key))
 	return Problems{problemAt(s.file, n, join(s.key, wrong.Key), "%s", wrong.Problem)}
 }
@@ -159,10 +176,27 @@ func inner(n *yaml.Node) []pair {
 // ignored, and the content of files that the options name is included, so that a new key is a change.
 func (s Section) Fingerprint() string {
 	h := sha256.New()
-	d := &digest{w: h, section: s, left: maxDigest}
-	d.pairs(slices.DeleteFunc(inner(s.at), func(p pair) bool { return slices.Contains(s.taken, p.name()) }))
+	d := &digest{w: h, left: maxDigest}
+	from := map[string]Section{}
+	all := slices.DeleteFunc(inner(s.at), func(p pair) bool { return slices.Contains(s.taken, p.name()) })
+	if s.defaults != nil {
+		for _, p := range inner(s.defaults.at) {
+			all, from[p.name()] = append(all, p), *s.defaults
+		}
+	}
+	slices.SortFunc(all, byName)
+	for _, p := range all {
+		of, inherited := from[p.name()]
+		if !inherited {
+			of = s
+		}
+		d.section = of
+		d.pairs([]pair{p})
+	}
 	return hex.EncodeToString(h.Sum(nil))
 }
+
+func byName(a, b pair) int { return strings.Compare(a.name(), b.name()) }
 
 // maxDigest exceeds the number of values in the options of a probe; values beyond it, from aliases to aliases, are
 // represented by their places in the file.
@@ -176,7 +210,7 @@ type digest struct {
 }
 
 func (d *digest) pairs(all []pair) {
-	slices.SortFunc(all, func(a, b pair) int { return strings.Compare(a.name(), b.name()) })
+	slices.SortFunc(all, byName)
 	for _, p := range all {
 		fmt.Fprintf(d.w, "%q:", p.name())
 		d.value(p.value)
