@@ -191,6 +191,13 @@ func (s *status) follow(p Progress, planned time.Duration) Progress {
 	return p
 }
 
+// phase returns the present phase.
+func (s *status) phase() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.at.Phase
+}
+
 func (s *status) share(done float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

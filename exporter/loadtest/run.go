@@ -3,6 +3,7 @@ package loadtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -183,6 +184,9 @@ func (r *runner) outcome(run *Run, err error) *Outcome {
 	o.Result, o.Reason = Failed, ReasonInternal
 	if f, ok := errors.AsType[*Failure](err); ok {
 		o.Reason = f.Reason
+		if f.Reason == ReasonStopped {
+			o.Error = stoppedIn(r.status.phase(), f.Err)
+		}
 		if slices.Contains(skipReasons(), f.Reason) {
 			o.Result = Skipped
 		}
@@ -196,6 +200,15 @@ func (r *runner) outcome(run *Run, err error) *Outcome {
 		o.Result = Incomplete
 	}
 	return o
+}
+
+// stoppedIn is the error of a run that was stopped in a phase: by a signal, or with its prober.
+func stoppedIn(phase string, why error) string {
+	words := fmt.Sprintf("stopped while in phase %q", phase)
+	if errors.Is(why, context.Canceled) && why.Error() == context.Canceled.Error() {
+		return words
+	}
+	return words + ": " + why.Error()
 }
 
 // skipReasons returns the reasons that make a run skipped, not failed, if it has not begun to send.

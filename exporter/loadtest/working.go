@@ -40,11 +40,13 @@ func (w *Working) lines(directions []sample.Direction) (lines []probe.Result) {
 	}
 	idle := w.part(working.None)
 	for _, d := range directions {
-		text, most := "unknown: fewer than 10 replies", 0
+		text, most := "not measured", 0
 		for _, name := range []working.Loaded{[2]working.Loaded{working.Forward, working.Reverse}[d], working.Both} {
 			if loaded := w.part(name); loaded != nil && loaded.Packets >= most {
 				if words := compare(idle, loaded, d); words != "" {
 					text, most = words, loaded.Packets
+				} else if most == 0 {
+					text = "unknown: fewer than 10 replies"
 				}
 			}
 		}

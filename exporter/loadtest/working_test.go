@@ -48,11 +48,11 @@ func TestLineOfEachDirectionTellsIdleAndWorkingDelay(t *testing.T) {
 		},
 		"no idle part": {
 			Working{Parts: []working.Part{{Loaded: working.Forward, Forward: way(0.38, 25)}}},
-			"working 380 ms", "unknown: fewer than 10 replies",
+			"working 380 ms", "not measured",
 		},
 		"short load": {
 			Working{Parts: []working.Part{idle, {Loaded: working.Forward}}},
-			"unknown: fewer than 10 replies", "unknown: fewer than 10 replies",
+			"unknown: fewer than 10 replies", "not measured",
 		},
 	} {
 		want := []probe.Result{{Quantity: "working delay", Direction: "forward", Value: c.forward}, {Quantity: "working delay", Direction: "reverse", Value: c.reverse}}

@@ -46,7 +46,8 @@ func action(f func() error) kingpin.Action {
 	}
 }
 
-// interruptible is action with a context that Ctrl-C and SIGTERM cancel. The cause is the signal.
+// interruptible is action with a context that Ctrl-C and SIGTERM cancel; a second one ends the program at once. The cause is the
+// signal.
 func interruptible(f func(context.Context) error) kingpin.Action {
 	return action(func() error {
 		ctx, cancel := context.WithCancelCause(context.Background())
@@ -57,6 +58,7 @@ func interruptible(f func(context.Context) error) kingpin.Action {
 		go func() {
 			select {
 			case s := <-signals:
+				signal.Stop(signals)
 				cancel(signaled{s})
 			case <-ctx.Done():
 			}

@@ -84,6 +84,7 @@ func (f *probeFlags) run(ctx context.Context, out, progress io.Writer) error {
 		return asUsage(err)
 	}
 	live := newLiveLine(progress)
+	defer live.announceEnd(ctx)()
 	report, err := prober.Measure(ctx, f.count, func(r stamp.Report) { live.show(sendingLine(r, f.count, f.options.Interval)) })
 	live.clear()
 	if err != nil && !errors.Is(err, stamp.ErrNoReply) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -76,6 +77,13 @@ func (l *liveLine) say(format string, args ...any) {
 	defer l.mu.Unlock()
 	l.wipe()
 	fmt.Fprintf(l.out, format+"\n", args...)
+}
+
+// announceEnd says that the results follow when ctx ends, which may take seconds. The returned function ends that.
+func (l *liveLine) announceEnd(ctx context.Context) (stop func() bool) {
+	return context.AfterFunc(ctx, func() {
+		l.say("Stopped; packets under way are awaited for a few seconds, and the results so far follow. Ctrl-C again ends at once.")
+	})
 }
 
 // table is a heading and aligned rows; end reports the first error.

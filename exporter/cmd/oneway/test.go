@@ -140,6 +140,7 @@ func (f *testFlags) run(ctx context.Context, k testKind, out, progress io.Writer
 	defer stop()
 	target := probe.Target{Path: strings.Trim(f.options.LoadServer, "[]"), Probe: k.name, Peer: f.options.LoadServer}
 	live, begin := newLiveLine(progress), time.Now()
+	defer live.announceEnd(ctx)()
 	lessor, err := f.lessor(ctx, env.Links, &target, live.say)
 	if err != nil {
 		return err

@@ -124,10 +124,10 @@ func single(err error) bool {
 func (k *Kind) measure(ctx context.Context, u *udp.Session, t *tcp.Session, d sample.Direction, by Transport) (Part, error) {
 	if by == UDP {
 		x, err := u.Transfer(ctx, d, u.Plan(k.opts.segment()), nil)
-		if err != nil {
+		if x == nil {
 			return Part{}, err
 		}
-		return k.ofUDP(x), nil
+		return k.ofUDP(x), err
 	}
 	x, err := t.Transfer(ctx, k.opts.plan(d, by == TCPNoDelay))
 	if x == nil {

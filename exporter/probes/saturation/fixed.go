@@ -56,8 +56,11 @@ func idlePackets(n int, interval time.Duration, payload int) []stream.Segment {
 func (k *Kind) fixed(ctx context.Context, s *udp.Session, d sample.Direction) (*Direction, error) {
 	p, load := k.opts.plan(s, d)
 	t, err := k.checked(s.Transfer(ctx, d, p, nil))
-	if err != nil {
+	if t == nil {
 		return nil, err
+	}
+	if t.Cut != "" && plannedOf(t, load) == 0 {
+		return k.unloaded(t), err
 	}
 	packets := underQueue(t)
 	skip := k.opts.Skip
@@ -67,7 +70,18 @@ func (k *Kind) fixed(ctx context.Context, s *udp.Session, d sample.Direction) (*
 	found := queue.Analyze(packets, queue.Options{
 		Load: load, After: load + 1, Skip: skip, Drift: t.Drift(), StampError: t.StampError(),
 	})
-	return k.load(t, load, &found), nil
+	return k.load(t, load, &found), err
+}
+
+// unloaded is the result of a transfer that was stopped before its load: the smallest delay of the idle link.
+func (k *Kind) unloaded(t *udp.Transfer) *Direction {
+	d := &Direction{Direction: t.Direction.String(), Rate: k.opts.Rate.Of(t.Direction), Counts: &t.Counts, Partial: t.Cut}
+	for i := range t.Packets {
+		if one := t.Delay(i); one.OK() && (d.idle == nil || one.Value < d.idle.Value) {
+			d.idle = &one
+		}
+	}
+	return d
 }
 
 // underQueue converts a transfer for the queue estimator. Packets that were not sent are left out; one that arrived
@@ -91,11 +105,11 @@ func underQueue(t *udp.Transfer) []queue.Packet {
 // load is the result of the load, segment number load.
 func (k *Kind) load(t *udp.Transfer, load int, q *queue.Result) *Direction {
 	clocks := t.Bound() // absolute delays need both clocks; their differences do not
-	planned := t.Plan.Segments[load].Packets()
+	planned := plannedOf(t, load)
 	l := &Load{
 		State: q.State.String(), Evidence: q.Evidence,
 		Offered: q.Offered, Throughput: k.throughput(q), From: report.Seconds(q.From), To: report.Seconds(q.To), Varies: q.Varies,
-		Underrun:     float64(max(0, planned-q.Sent-t.Counts.Withheld)) / float64(planned),
+		Underrun:     float64(max(0, planned-q.Sent-t.Counts.Withheld)) / float64(max(1, planned)),
 		Table61Bytes: known(q.Table61Bytes, q.Table61Bytes > 0), AtLeastBytes: known(q.AtLeast, q.AtLeast > 0),
 		SizeBytes: known(q.Size.Value, q.Size.OK), SizeBound: known(q.Size.Bound, q.Size.OK),
 		Rates: known(q.Rates, q.Rate.OK),
@@ -119,10 +133,23 @@ func (k *Kind) load(t *udp.Transfer, load int, q *queue.Result) *Direction {
 	}
 	l.PerSecond, l.First = bins(q.PerSecond, l.Trusted), bins(q.First, l.Trusted)
 	d := &Direction{
-		Direction: t.Direction.String(), Rate: k.opts.Rate.Of(t.Direction), Load: l, Counts: &t.Counts, Dropped: uint64(t.HostDropped()),
+		Direction: t.Direction.String(), Rate: k.opts.Rate.Of(t.Direction), Load: l, Counts: &t.Counts, Dropped: uint64(t.HostDropped()), Partial: t.Cut,
 	}
 	l.remark(d)
 	return d
+}
+
+// plannedOf is the number of packets of a segment; of a stopped transfer, of those whose time came.
+func plannedOf(t *udp.Transfer, segment int) (n int) {
+	if t.Cut == "" {
+		return t.Plan.Segments[segment].Packets()
+	}
+	for i := range t.Packets {
+		if int(t.Packets[i].Segment) == segment {
+			n++
+		}
+	}
+	return n
 }
 
 // coarse is the largest share of a second's bytes for one packet: with larger packets, a second's bytes are too

@@ -131,11 +131,13 @@ func (k *Kind) direction(ctx context.Context, s *udp.Session, r *loadtest.Run, d
 }
 
 // checked returns an error for a transfer without a valid result: it was cut, a clock was stepped during it, or
-// nothing was sent.
+// nothing was sent. Of a run that was stopped there is both: what was sent before, and the error.
 func (k *Kind) checked(t *udp.Transfer, err error) (*udp.Transfer, error) {
 	switch {
-	case err != nil:
+	case err != nil && (t == nil || t.Counts.Sent == 0 || t.Stepped()):
 		return nil, err
+	case err != nil:
+		return t, err
 	case t.Cut != "":
 		return nil, fmt.Errorf("saturation: %s transfer was cut short: %s", t.Direction, t.Cut)
 	case t.Counts.Sent == 0:

@@ -15,6 +15,7 @@ import (
 	"oneway.example/exporter/option"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/report"
+	"oneway.example/exporter/sample"
 	"oneway.example/exporter/traffic/udp"
 )
 
@@ -50,8 +51,11 @@ type Direction struct {
 	Unsteady bool `json:"rate_not_steady,omitempty"`
 	// Dropped packets arrived and were dropped by the receiving host because its buffer was full.
 	Dropped uint64 `json:"socket_dropped_packets,omitempty"`
+	// Partial is why the direction ended early; empty: it did not.
+	Partial string `json:"partial,omitempty"`
 
-	remarks []string // for the notes
+	remarks []string      // for the notes
+	idle    *sample.Delay // of a run that was stopped before the load
 }
 
 // Load is the result of a constant load. See queue.Result.
@@ -136,6 +140,9 @@ func duration(d queue.Duration, more time.Duration) (value, off *report.Seconds)
 func (d *Direction) summary() (lines []probe.Result) {
 	line := func(quantity, format string, args ...any) {
 		lines = append(lines, probe.Result{Quantity: quantity, Direction: d.Direction, Value: fmt.Sprintf(format, args...)})
+	}
+	if d.idle != nil {
+		line("idle delay", "%s ± %s", probe.FormatDuration(d.idle.Value), probe.FormatDuration(d.idle.Bound))
 	}
 	if l := d.Load; l != nil {
 		line("throughput", "%s of %s%s", option.Rate(l.Throughput).Display(), option.Rate(l.Offered).Display(), l.variation())

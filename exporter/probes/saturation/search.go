@@ -36,15 +36,15 @@ func (k *Kind) search(ctx context.Context, s *udp.Session, r *loadtest.Run, d sa
 	plan.Feedback = k.opts.every(most)
 	f := follower{adjust: adjust, overhead: s.Overhead(), packetBytes: k.opts.PacketBytes}
 	t, err := k.checked(s.AdjustRate(ctx, d, plan, f.adjustRate))
-	if err != nil {
+	if t == nil {
 		return nil, err
 	}
-	out := &Direction{Direction: d.String(), Rate: k.opts.Rate.Of(d), Dropped: uint64(t.HostDropped())}
+	out := &Direction{Direction: d.String(), Rate: k.opts.Rate.Of(d), Dropped: uint64(t.HostDropped()), Partial: t.Cut}
 	if length < k.opts.Duration {
 		out.remark("the search took %v, the limit of the token, instead of %v", length, k.opts.Duration)
 	}
 	out.evaluate(t, f.reports, most, k.opts.Search.Lower)
-	return out, nil
+	return out, err
 }
 
 // follower runs the load adjustment by reports of a running stream.
@@ -95,6 +95,9 @@ const (
 func (d *Direction) evaluate(t *udp.Transfer, reports int, most float64, lower time.Duration) {
 	length := t.Plan.Duration()
 	width := min(part, length/minPart)
+	if t.Cut != "" { // stopped: whole parts
+		length = max(width, t.Duration().Truncate(width))
+	}
 	a := arrivalsOf(t)
 	d.StepsDescription = "parts of one transfer without a pause"
 	d.Steps = stepsOf(t, &a, grid(length, width))

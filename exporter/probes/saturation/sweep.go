@@ -45,6 +45,9 @@ func (k *Kind) sweep(ctx context.Context, s *udp.Session, r *loadtest.Run, d sam
 	if rate, ok := sweep.MaxLossless(); ok {
 		out.Lossless = &rate
 	}
+	if err != nil {
+		out.Partial = err.Error()
+	}
 	return out, err
 }
 

@@ -132,6 +132,9 @@ func (c *Client) Sent(ctx context.Context, id uint16, packets int) error {
 	return c.SendMessage(msgSent, Sent{ID: id, Packets: packets})
 }
 
+// Cancel ends a transfer early; Wait returns the load server's records so far.
+func (c *Client) Cancel(id uint16) error { return c.SendMessage(msgCancel, Cancel{ID: id}) }
+
 // Wait waits for the end of a started transfer and returns the load server's records of it. It may be
 // called again after an error of ctx.
 func (c *Client) Wait(ctx context.Context, id uint16) (*Finished, []byte, error) {

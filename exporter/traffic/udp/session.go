@@ -105,7 +105,7 @@ func NewSession(c Carrier, o SessionOptions) *Session {
 
 // Transfer transfers one stream, in either direction, and joins the records of both ends. Two
 // goroutines may call it concurrently, one for each direction. progress may be nil. An error is
-// final: the session or ctx has ended.
+// final: the session or ctx has ended. After the end of ctx there may also be a Transfer: of what was sent before.
 func (s *Session) Transfer(ctx context.Context, d sample.Direction, p stream.Plan, progress func(loadtest.Progress)) (*Transfer, error) {
 	return s.TransferWithin(ctx, d, p, 0, progress)
 }
@@ -134,10 +134,13 @@ func (s *Session) transfer(ctx context.Context, d sample.Direction, p stream.Pla
 	c, err := s.carrier.Transfer(ctx, d, p, idle, s.watch(d, p, progress), adjustRate)
 	took := time.Since(begin)
 	s.account(d, p, c)
-	if err != nil {
+	complete := c != nil && c.Sent != nil && c.Received != nil
+	switch {
+	case err != nil && (ctx.Err() == nil || !complete):
 		return nil, err
-	}
-	if c == nil || c.Sent == nil || c.Received == nil {
+	case err != nil:
+		c.Cut = err.Error()
+	case !complete:
 		return nil, &loadtest.Failure{Reason: loadtest.ReasonInternal, Err: fmt.Errorf("udp: %s transfer: the records of one end are missing", d)}
 	}
 	t := &Transfer{
