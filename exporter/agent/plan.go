@@ -213,7 +213,7 @@ func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile
 	t := &task{
 		key: path.Name + "\x00" + p.Name, target: probe.Target{Path: path.Name, Probe: p.Name, Peer: path.Peer}, log: m.log,
 	}
-	if _, ok := kind.(probe.LoadTest); ok && len(path.Links) > 0 {
+	if _, ok := kind.(probe.LoadTest); ok && len(path.Links) > 0 && !options.Has("link") {
 		t.target.Link = path.Links[0]
 	}
 	t.identity = [...]string{p.Type, path.Peer, meaning, env.Calibration.Fingerprint(), profile.String(), t.target.Link}

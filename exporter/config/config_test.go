@@ -68,6 +68,30 @@ func TestAllFeaturesAreRead(t *testing.T) {
 	}
 }
 
+func TestLinksOfAPathAreAWordOrAListOfDifferentNames(t *testing.T) {
+	for text, want := range map[string]string{
+		"uplink":           "",
+		"[uplink, core/1]": "",
+		"[]":               "",
+		"''":               `x.yml:1:56: paths[0].link is ""; it must begin with a letter`,
+		"[up link]":        `x.yml:1:56: paths[0].link is "up link"; it must begin with a letter`,
+		"[a, -]":           `x.yml:1:60: paths[0].link[1] is "-"; it must begin with a letter`,
+		"[a, b, a]":        `x.yml:1:63: paths[0].link[2] is "a" for the second time; name each link once`,
+		"{a: b}":           `x.yml:1:56: paths[0].link `,
+	} {
+		c, err := Parse("x.yml", []byte("paths: [{name: a, peer: b, probes: [{type: c}],  link: "+text+"}]"))
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else if found := c.Check(); found != nil {
+			got = found.Error()
+		}
+		if !strings.HasPrefix(got, want) || want == "" && got != "" || strings.Contains(got, "\n") {
+			t.Errorf("%s: %s\nwant %s", text, got, want)
+		}
+	}
+}
+
 func TestSectionReportsItsKeys(t *testing.T) {
 	c, err := Parse("x.yml", []byte("paths: []\nreflector: {rate_limit: {burst: 0}}\nlinks: [{name: a}]"))
 	if err != nil {
