@@ -98,9 +98,10 @@ func loadTestAnnotations(b *boardBuilder) {
 		TitleFormat("{{alertname}}").TextFormat("{{path}} {{probe}} {{direction}}").TagKeys("severity,direction"))
 }
 
-// testAnnotation marks the time in which a load test runs on the path's link.
+// testAnnotation marks the time in which a load test of any path affects this one, and the minute after: a short test falls
+// between two scrapes.
 func testAnnotation(b *boardBuilder, shown bool) {
 	b.Annotation(dashboard.NewAnnotationQueryBuilder().Name("Load tests").Datasource(datasource()).Enable(shown).
-		IconColor(blue).Expr("max_over_time(" + from(anyTest, metric.TestRunning) + "[1m]) == 1").Step("30s").
-		TitleFormat("Load test").TextFormat("{{probe}} on {{link}}").TagKeys("probe,link"))
+		IconColor(blue).Expr("time() - " + from(anyTest, metric.PathTested) + " < 60").Step("30s").
+		TitleFormat("Load test").TextFormat("on a link of {{path}}"))
 }

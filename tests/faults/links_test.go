@@ -31,7 +31,7 @@ func light(name string, peer netip.Addr, more string) string {
 	return fmt.Sprintf("  - {name: %s, peer: %q, %sprobes: [{type: stamp}]}\n", name, peer, more)
 }
 
-// A load test of one path is known for the paths over the same link, at both ends, and for the far end's path to the client, which
+// A load test of one path is known for the paths over the same link, at both ends, and for the remote end's path to the client, which
 // names no link. It is not known for paths over another link.
 func TestLoadTestIsKnownForThePathsOverItsLinkAtBothEnds(t *testing.T) {
 	s := newSite(t, loadsite.OverSlow())
