@@ -95,8 +95,9 @@ type ClockStatus struct {
 	Trusted bool           `json:"synchronized"`
 	Bound   report.Seconds `json:"error_bound_seconds,omitzero"`
 	Offset  report.Seconds `json:"offset_seconds"`
-	// Reason is why the clock is not trusted, Error why its monitor does not run.
+	// Reason is why the clock is not trusted, Remedy what to do, in words, and Error why its monitor does not run.
 	Reason string `json:"reason,omitempty"`
+	Remedy string `json:"remedy,omitempty"`
 	Error  string `json:"error,omitempty"`
 	Steps  uint64 `json:"clock_steps"`
 	// LastUpdate is the time of the last message from the clock's source; zero: unknown.
@@ -112,7 +113,7 @@ func (s *clockSection) show(into *Status) {
 	if into.Clock.Trusted {
 		into.Clock.Bound = report.Seconds(q.Bound.Error)
 	} else {
-		into.Clock.Reason = q.Bound.Reason.String()
+		into.Clock.Reason, into.Clock.Remedy = q.Bound.Reason.String(), clock.Explain(s.task.running().(clock.Monitor))
 	}
 }
 

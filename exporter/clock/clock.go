@@ -78,6 +78,20 @@ type Monitor interface {
 	Run(ctx context.Context) error
 }
 
+// Explainer is a Monitor that knows what to do if the clock is not trusted.
+type Explainer interface {
+	// Explain is why the clock is not trusted, with the remedy, in one line; empty if that is not known.
+	Explain() string
+}
+
+// Explain is that of m, if m is an Explainer.
+func Explain(m Monitor) string {
+	if e, ok := m.(Explainer); ok {
+		return e.Explain()
+	}
+	return ""
+}
+
 // ErrorEstimate is the quality as the Error Estimate of a STAMP packet (RFC 8762 section 4.2.1, RFC 4656 section 4.1.2). A
 // clock that is not trusted has S=0 and the largest error of the field, so that a receiver that checks only one of them is
 // not misled. A bound below the resolution of the timestamps is sent as that, 1 ns: the value of an unused field (0x8001,

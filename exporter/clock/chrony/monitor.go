@@ -47,6 +47,7 @@ type Monitor struct {
 	addresses []address
 	steps     *clock.StepDetector
 	now       atomic.Pointer[replyState]
+	fault     atomic.Pointer[string] // why there is no reply; nil: there are, or the reason is not known yet
 	// overdueAge is the age of the last reply after which the next one is overdue.
 	overdueAge time.Duration
 }

@@ -16,13 +16,16 @@ const sourcesEvery = time.Minute
 // poller is the state of Monitor.poll, used by one goroutine.
 type poller struct {
 	*Monitor
-	series   *metric.Scope
-	link     *link
-	address  int              // index of the address in use
-	failed   int              // attempts since the last success
-	pause    time.Duration    // after the last of these
-	reported map[failure]bool // reasons logged since the last success
-	settler  settler
+	series         *metric.Scope
+	link           *link
+	address        int              // index of the address in use
+	failed         int              // attempts since the last success
+	pause          time.Duration    // after the last of these
+	errs           []error          // the last one of each address
+	reported       map[failure]bool // reasons logged since the last success
+	unsynced       time.Duration    // monotonic: since when chronyd replies without being synchronized; 0: it is
+	unsyncedLogged bool
+	settler        settler
 
 	pollInterval  time.Duration // of the selected source; zero: unknown
 	sourcesPolled time.Duration // monotonic time of the last such request
@@ -30,7 +33,7 @@ type poller struct {
 }
 
 func newPoller(m *Monitor) *poller {
-	a := &poller{Monitor: m, series: metric.NewScope(m.options.Sink, Name)}
+	a := &poller{Monitor: m, errs: make([]error, len(m.addresses)), series: metric.NewScope(m.options.Sink, Name)}
 	for _, f := range failures() {
 		a.series.Total(metric.ClockQueryFailures, 0, string(f))
 	}
@@ -46,12 +49,16 @@ func (a *poller) pollOnce(ctx context.Context) time.Duration {
 	}
 	if err != nil {
 		a.fail(err)
+		if a.failed < len(a.addresses) {
+			return 0 // the next address at once
+		}
 		a.pause = min(max(2*a.pause, a.options.Interval), max(a.options.maxBackOff, a.options.Interval))
 		return a.pause
 	}
 	if a.failed > 0 {
 		a.options.Log.Info("Replies from chronyd", "address", a.addresses[a.address].String(), "failed_queries", a.failed)
 		a.failed, a.pause = 0, 0
+		a.fault.Store(nil)
 	}
 	return max(0, a.options.Interval-(a.steps.Check().Now.Mono-started))
 }
@@ -91,8 +98,27 @@ func (a *poller) attempt(ctx context.Context) error {
 	if old := a.now.Load(); old != nil && old.last.steps == r.steps {
 		previous = old.last
 	}
+	a.logSynchronized(r)
 	a.now.Store(&replyState{last: r, previous: previous, settled: settled, drift: driftOf(previous, r), holdover: a.holdover(r)})
 	return err
+}
+
+// logSynchronized logs that chronyd has been unsynchronized for a while, longer than it takes after its start, and that it is
+// synchronized again.
+func (a *poller) logSynchronized(r *report) {
+	at := a.addresses[a.address].String()
+	switch {
+	case r.synchronized(a.options.TrustLocal):
+		if a.unsyncedLogged {
+			a.options.Log.Info("chronyd is synchronized", "address", at)
+		}
+		a.unsynced, a.unsyncedLogged = 0, false
+	case a.unsynced == 0:
+		a.unsynced = r.at
+	case !a.unsyncedLogged && r.at-a.unsynced >= a.options.silentAfter:
+		a.options.Log.Warn("This host's clock is not synchronized", "address", at, "remedy", unsynchronized)
+		a.unsyncedLogged = true
+	}
 }
 
 // pollSources requests the poll interval when the source has changed, and every minute, since chronyd adapts it.
@@ -119,19 +145,24 @@ func (a *poller) holdover(r *report) time.Duration {
 	return holdoverPolls * max(poll, min(seen, 8*poll))
 }
 
-// fail counts the failure, logs it once per reason, and closes the connection, since late replies on it are not used.
+// fail counts the failure and closes the connection, since late replies on it are not used. When all addresses have failed,
+// it logs what to do, once per reason.
 func (a *poller) fail(err error) {
 	reason := causeOf(err)
 	a.series.Series(metric.ClockQueryFailures, string(reason)).Add(1)
 	if a.failed == 0 {
 		a.reported = map[failure]bool{}
 	}
-	if !a.reported[reason] {
-		a.reported[reason] = true
-		a.options.Log.Warn("No usable reply from chronyd", "address", a.addresses[a.address].String(),
-			"reason", string(reason), "err", err)
-	}
 	a.failed++
+	a.errs[a.address] = err
+	if a.failed >= len(a.addresses) {
+		worst, text := explain(a.addresses, a.errs)
+		a.fault.Store(&text)
+		if why := causeOf(worst); !a.reported[why] {
+			a.reported[why] = true
+			a.options.Log.Warn("No usable reply from chronyd", "reason", string(why), "remedy", text)
+		}
+	}
 	a.drop()
 	a.address = (a.address + 1) % len(a.addresses)
 }

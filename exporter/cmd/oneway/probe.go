@@ -18,6 +18,7 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
+	"oneway.example/exporter/clock"
 	"oneway.example/exporter/link"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probe"
@@ -87,6 +88,9 @@ func (f *probeFlags) run(ctx context.Context, out, progress io.Writer) error {
 	defer live.announceEnd(ctx)()
 	report, err := prober.Measure(ctx, f.count, func(r stamp.Report) { live.show(sendingLine(r, f.count, f.options.Interval)) })
 	live.clear()
+	if why := clock.Explain(env.Clock); why != "" && !report.SharedClock {
+		live.say("note: one-way delays have no error bound: %s", why)
+	}
 	if err != nil && !errors.Is(err, stamp.ErrNoReply) {
 		return err
 	}

@@ -103,7 +103,7 @@ func judge(s agent.Status, rows []row, now time.Time) verdict {
 		v.note("The last reload of the configuration failed; the previous configuration is in force.")
 	}
 	if !s.Clock.Trusted && !s.Started.IsZero() && len(rows) > 0 {
-		v.note("This host's clock is not trusted (%s), so one-way delays are not reported; loss, round-trip times and delay variation are.", words(s.Clock.Reason))
+		v.note("This host's clock is not trusted (%s), so one-way delays are not reported; loss, round-trip times and delay variation are. %s", words(s.Clock.Reason), s.Clock.Remedy)
 	}
 	if !s.Started.IsZero() && now.Sub(s.Started) >= settling {
 		v.watched(s)
