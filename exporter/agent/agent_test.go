@@ -87,7 +87,7 @@ func TestFailedReloadChangesNothing(t *testing.T) {
 	for _, c := range []struct{ yaml, want string }{
 		{strings.Replace(twoPaths, "2s", "0s", 1), ":4:56: paths[1].probes[0].interval is 0s; it must be above zero"},
 		{strings.Replace(twoPaths, "2s", "soon", 1), ":4:56: paths[1].probes[0].interval is \"soon\"; it must be a duration with a unit, such as 20ms, 10s or 1h30m"},
-		{strings.Replace(twoPaths, "type: fake,", "type: fkae,", 1), ":4:40: paths[1].probes[0].type is \"fkae\"; it must be one of [\"fake\"]"},
+		{strings.Replace(twoPaths, "type: fake,", "type: fkae,", 1), ":4:40: paths[1].probes[0].type is \"fkae\"; did you mean \"fake\"?"},
 		{strings.Replace(twoPaths, "name: b, peer: h", "name: b, peer: refused", 1), ":4:39: paths[1].probes[0] cannot be used: fake: this peer is refused"},
 		{twoPaths + "reflector: {key_file: absent.key}", ":5:23: reflector.key_file cannot be used: keyfile: open "},
 		{"paths: [", ":1: at or after this line it is not YAML: did not find expected node content"},

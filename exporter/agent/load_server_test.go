@@ -69,9 +69,9 @@ func TestInvalidLoadServerIsRefusedWithItsPlace(t *testing.T) {
 	}
 	r := newRig(t, newFake(), twoPaths)
 	for yaml, want := range map[string]string{
-		"load_server: {tokens_file: absent}\nstate_dir: /nonexistent\n":                 ":5:14: load_server cannot be used: loadserver: tokens file: open ",
-		"load_server: {tokens_file: " + file + "}\n":                                    ":5:14: load_server cannot be used: loadserver: without a certificate it needs a state directory (state_dir)",
-		"load_server: {tokens_file: " + file + ", cert_file: absent, key_file: absent}": ":5:14: load_server cannot be used: loadserver: certificate: keyfile: open ",
+		"load_server: {tokens_file: absent}\nstate_dir: /nonexistent\n":                 ":5:28: load_server.tokens_file is \"absent\"; ",
+		"load_server: {tokens_file: " + file + "}\n":                                    ":5:14: load_server cannot be used: state_dir is missing; without cert_file",
+		"load_server: {tokens_file: " + file + ", cert_file: absent, key_file: absent}": fmt.Sprintf(":5:%d: load_server.cert_file is \"absent\"; ", len("load_server: {tokens_file: , cert_file: ")+len(file)+1),
 	} {
 		r.write(twoPaths + yaml)
 		if err := r.Reload(); err == nil || !strings.HasPrefix(err.Error(), r.file+want) {

@@ -33,14 +33,23 @@ func (s *outputsSection) decode(c *config.Config) error {
 func (s *outputsSection) plan(c *config.Config, m *maker) (found config.Problems) {
 	for i := range c.Outputs {
 		o := &c.Outputs[i]
+		if o.Type == "" {
+			continue // reported by config
+		}
 		kind, err := typed(m.options.Outputs, o.Type)
 		if err != nil {
 			found = append(found, o.Options.Problems(err)...)
 			continue
 		}
-		found = append(found, s.place(m, o.Options, o.Name, o.Type, o.Options.Fingerprint(), func(env output.Env) (output.Output, error) {
+		if wrong := s.place(m, o.Options, o.Name, o.Type, o.Options.Fingerprint(), func(env output.Env) (output.Output, error) {
 			return kind.New(env, o.Options.DecodeAll)
-		})...)
+		}); len(wrong) > 0 {
+			found = append(found, wrong.With(further(o.Options, &o.Options, func(decode func(into ...any) error) error {
+				env := output.Env{Name: o.Name, Recorder: &m.recorder, Log: m.log, Sink: metric.Discard{}, Scopes: new(metric.Scopes)}
+				_, err := kind.New(env, decode)
+				return err
+			}))...)
+		}
 	}
 	if always := m.options.Output; always != nil {
 		found = append(found, s.place(m, config.Section{}, embedded, embedded, "", func(env output.Env) (output.Output, error) {

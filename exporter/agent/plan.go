@@ -82,19 +82,18 @@ func (a *Agent) plan() (*plan, error) {
 		return nil, err
 	}
 	p := newPlan(c)
-	found := config.Section{}.Problems(err)
+	undecoded := config.Section{}.Problems(err)
 	for _, s := range p.sections() {
-		found = append(found, config.Section{}.Problems(s.decode(c))...)
-	}
-	// Keys that could not be decoded have the zero value, so that checks would report wrong errors.
-	if len(found) > 0 {
-		return nil, found.Sort()
+		undecoded = append(undecoded, config.Section{}.Problems(s.decode(c))...)
 	}
 	m := &maker{Agent: a, plan: p, meanings: map[string]*config.Section{}}
+	var found config.Problems
 	for _, s := range p.sections() {
 		found = append(found, s.plan(c, m)...)
 	}
-	if found = append(found, m.paths(c)...); len(found) > 0 {
+	found = append(found, m.paths(c)...)
+	found = append(found, checkLinks(c, p)...)
+	if found = undecoded.With(found); len(found) > 0 {
 		return nil, found.Sort()
 	}
 	return p, nil
@@ -157,14 +156,13 @@ func (m *maker) paths(c *config.Config) config.Problems {
 	if err == nil && c.CalibrationFile.Given() && file != "" {
 		m.plan.calibration, err = calibration.Load(file)
 	}
-	if found = append(found, c.CalibrationFile.Problems(err)...); len(found) > 0 {
-		return found
-	}
+	found = append(found, c.CalibrationFile.Problems(err)...)
 	env := probe.Env{
 		Log: m.log, Clock: m.clock, Pacer: m.pacer, Calibration: m.plan.calibration, Links: m.shared.links, Reports: m.shared.reports,
 		Light: m.options.Light, Recorder: &m.recorder,
 	}
-	usual, found := m.profile(c)
+	usual, wrong := m.profile(c)
+	found = append(found, wrong...)
 	for i := range c.Paths {
 		path := &c.Paths[i]
 		if len(path.Links) > 0 {
@@ -205,6 +203,9 @@ func profileOf(of config.Section, name string, usual metric.Profile) (metric.Pro
 
 // probe plans one probe of a path.
 func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile, env *probe.Env) config.Problems {
+	if p.Type == "" {
+		return nil // reported by config
+	}
 	kind, err := typed(m.options.Types, p.Type)
 	if err != nil {
 		return p.Options.Problems(err)
@@ -222,13 +223,40 @@ func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile
 		env.Sink, env.Profile, env.Scopes = sink, profile, scopes
 		return kind.New(env, t.target, options.DecodeAll)
 	}
-	planned, wrong := m.place(probePlace{p.Options, path.Place}, t)
+	at := probePlace{p.Options, path.Place}
+	planned, wrong := m.place(at, t)
+	also := append(withoutEffect(kind, p.Options, profile), m.checkLoadTest(kind, p.Options)...)
+	if len(wrong) > 0 {
+		return wrong.With(further(at, options, func(decode func(into ...any) error) error {
+			env := *env
+			env.Sink, env.Profile, env.Scopes = metric.Discard{}, profile, new(metric.Scopes)
+			_, err := kind.New(env, t.target, decode)
+			return err
+		})).With(also)
+	}
 	if m.meanings[meaning] == nil {
 		m.meanings[meaning] = options
 	}
 	options = m.meanings[meaning] // errors have been found at their own place
 	m.plan.jobs = append(m.plan.jobs, job{planned, p.Type, profile})
-	return append(withoutEffect(kind, p.Options, profile), wrong...)
+	return also
+}
+
+// further are the errors that checks find in options that could not be decoded completely: what could not has its default.
+// make makes what has the options; nothing runs.
+func further(at placer, options *config.Section, make func(decode func(into ...any) error) error) (found config.Problems) {
+	var undecoded error
+	defer func() {
+		_ = recover() // in values that no decoded options have; the errors of decoding are reported
+	}()
+	err := make(func(into ...any) error {
+		undecoded = options.DecodeAll(into...)
+		return nil
+	})
+	if undecoded == nil {
+		return nil // there are only errors of checks, which are known
+	}
+	return at.Problems(err)
 }
 
 // typed is the type of that name.
@@ -239,6 +267,9 @@ func typed[T interface{ Name() string }](types []T, name string) (of T, err erro
 			return t, nil
 		}
 		names = append(names, t.Name())
+	}
+	if meant := option.Nearest(name, names); meant != "" {
+		return of, option.Errorf("type", "is %q; did you mean %q?", name, meant)
 	}
 	return of, option.Errorf("type", "is %q; it must be one of %q", name, names)
 }

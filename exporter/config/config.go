@@ -215,6 +215,9 @@ func (c *Config) Check() (found Problems) {
 	seen := make(map[string]int, len(c.Paths))
 	for i := range c.Paths {
 		p := &c.Paths[i]
+		if !p.Place.given {
+			continue // it could not be decoded
+		}
 		if first, twice := seen[p.Name]; twice {
 			found.add(p.Place, option.Errorf("name", "is %q, which is also the name of %s; names must differ",
 				p.Name, c.Paths[first].Place.seen("name", p.Place)))
@@ -276,8 +279,11 @@ func (c *Config) CheckOutputs() (found Problems) {
 	return found
 }
 
-// checkItem reports a missing type and a wrong name of an item of a list. noun, what and example are parts of messages.
+// checkItem does nothing for an item that could not be decoded. It reports a missing type and a wrong name of an item of a list. noun, what and example are parts of messages.
 func checkItem(options Section, name *string, kind, noun, what, example string, seen map[string]bool, found *Problems) {
+	if !options.given {
+		return
+	}
 	if kind == "" {
 		found.add(options, option.Errorf("type", "is missing; it must be the type of the %s, such as %s", noun, example))
 		return

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"oneway.example/exporter/option"
 )
 
 // maxVisits limits the values in a file, with each use of an alias counted: few lines of aliases to aliases can expand to
@@ -153,8 +155,9 @@ func isFileKey(name string) bool { return strings.HasSuffix(name, "_file") }
 
 func (d *decoder) unknown(p pair, key string, fields map[string]reflect.Value) {
 	names := sortedKeys(fields)
-	if local := nearest(p.name(), names); local != "" {
+	if local := option.Nearest(p.name(), names); local != "" {
 		d.fail(p.keyNode, join(key, p.name()), "is unknown; did you mean %q?", local)
+		d.problems[len(d.problems)-1].meant = join(key, local)
 		return
 	}
 	d.fail(p.keyNode, join(key, p.name()), "is unknown; the keys here are %s", strings.Join(names, ", "))

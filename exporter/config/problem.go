@@ -18,6 +18,8 @@ type Problem struct {
 	Key string
 	// Text completes the sentence that starts with Key.
 	Text string
+
+	meant string // the key that an unknown key probably is; empty: none
 }
 
 // Error is "file:line:column: key text".
@@ -35,11 +37,14 @@ func (p *Problem) Error() string {
 // Problems are all errors in a file, in the order of its lines.
 type Problems []*Problem
 
-// Error has one problem per line.
+// Error has one problem per line, the first of them if there are very many.
 func (ps Problems) Error() string {
 	var lines []string
-	for _, p := range ps {
+	for _, p := range ps[:min(len(ps), maxShown)] {
 		lines = append(lines, p.Error())
+	}
+	if more := len(ps) - maxShown; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more errors", more))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -57,54 +62,35 @@ func (ps Problems) Sort() Problems {
 	})
 }
 
-// maxProblems limits the reported problems.
-const maxProblems = 50
+// With adds the errors of checks to those of decoding. A key that could not be decoded has another value than in the file, so
+// that what checks find of it, of its parts, or of what it is a part of is left out.
+func (ps Problems) With(checks Problems) Problems {
+	all := slices.Clone(ps)
+	for _, c := range checks {
+		if !slices.ContainsFunc(ps, func(p *Problem) bool {
+			return within(c.Key, p.Key) || within(p.Key, c.Key) || p.meant != "" && within(c.Key, p.meant)
+		}) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// within reports whether a key is another one or a part of it; a comma is in the key of an error of several sections.
+func within(key, whole string) bool {
+	rest, ok := strings.CutPrefix(key, whole)
+	return ok && (rest == "" || strings.ContainsAny(rest[:1], ".[,"))
+}
+
+const (
+	// maxProblems limits the errors of one decoder, maxShown those that Error shows.
+	maxProblems = 1000
+	maxShown    = 50
+)
 
 // add adds errors of the owner of a section with their places.
-func (ps *Problems) add(s Section, err error) {
-	if found := s.Problems(err); len(*ps)+len(found) <= maxProblems {
-		*ps = append(*ps, found...)
-	}
-}
+func (ps *Problems) add(s Section, err error) { *ps = append(*ps, s.Problems(err)...) }
 
 func problemAt(file string, n *yaml.Node, key, format string, args ...any) *Problem {
 	return &Problem{File: file, Line: n.Line, Column: n.Column, Key: key, Text: fmt.Sprintf(format, args...)}
-}
-
-// nearest returns the candidate that word is probably a misspelling of: at most two edits away, or the only one that begins
-// with word and an underscore.
-func nearest(word string, candidates []string) string {
-	best, distance := "", 3
-	for _, c := range candidates {
-		if d := editDistance(word, c); d < distance && d < len(c) {
-			best, distance = c, d
-		}
-	}
-	if best == "" && word != "" {
-		longer := slices.DeleteFunc(slices.Clone(candidates), func(c string) bool { return !strings.HasPrefix(c, word+"_") })
-		if len(longer) == 1 {
-			best = longer[0]
-		}
-	}
-	return best
-}
-
-// editDistance is the Levenshtein distance.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

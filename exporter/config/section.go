@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -105,11 +106,44 @@ func (s Section) Problems(err error) Problems {
 	}
 	wrong, ok := errors.AsType[*option.Error](err)
 	if !ok {
-		return Problems{s.Problem("", "cannot be used: "+err.Error())}
+		wrong = &option.Error{Problem: "cannot be used: " + err.Error()}
 	}
 	s = s.owner(cmp.Or(wrong.At, wrong.Key))
 	n, _ := s.find(cmp.Or(wrong.At, wrong.Key))
-	return Problems{problemAt(s.file, n, join(s.key, wrong.Key), "%s", wrong.Problem)}
+	key := join(s.key, wrong.Key)
+	return Problems{problemAt(s.file, n, key, "%s", cmp.Or(s.absent(n, key), wrong.Problem))}
+}
+
+// absent is the error of a key of a file that does not exist; empty: it exists, or the key is not one of a file.
+func (s Section) absent(n *yaml.Node, key string) string {
+	if !isFileKey(key) || n.Kind != yaml.ScalarNode || n.Value == "" {
+		return ""
+	}
+	tried := s.Path(n.Value)
+	if _, err := os.Stat(tried); !errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	return fmt.Sprintf("is %q; %s", n.Value, s.nowhere(n.Value))
+}
+
+// nowhere says that a file or directory does not exist, with its absolute path.
+func (s Section) nowhere(name string) string {
+	tried, err := filepath.Abs(s.Path(name))
+	if err != nil {
+		tried = s.Path(name)
+	}
+	if filepath.IsAbs(name) {
+		return "it does not exist"
+	}
+	return fmt.Sprintf("%s does not exist (relative names begin at the directory of %s)", tried, filepath.Base(s.file))
+}
+
+// Text is the text of a key; empty: the key is missing, or not a single value.
+func (s Section) Text(key string) string {
+	if n, found := s.find(key); found && n.Kind == yaml.ScalarNode {
+		return n.Value
+	}
+	return ""
 }
 
 // Path resolves a file name against the directory of the configuration. Empty stays empty.

@@ -166,7 +166,7 @@ func newTokens(file string, log *slog.Logger) (*tokens, error) {
 	t := &tokens{file: file, log: log, seen: versionOf(file)}
 	var err error
 	if t.all, err = loadTokens(file); err != nil {
-		return nil, fmt.Errorf("loadserver: tokens file: %w", err)
+		return nil, err
 	}
 	return t, nil
 }

@@ -244,14 +244,14 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 	for want, change := range map[string]func(*Options){
 		"tokens_file is missing":                  func(o *Options) { o.TokensFile = "" },
 		"key_file is missing; cert_file needs it": func(o *Options) { o.CertFile = "c" },
-		"needs a state directory":                 func(o *Options) { o.StateDir = "" },
+		"needs a directory for its generated key": func(o *Options) { o.StateDir = "" },
 		"max_connections is -1":                   func(o *Options) { o.MaxConnections = -1 },
 		"max_sessions is 300":                     func(o *Options) { o.MaxSessions = 300 },
 		"listen: not an address with a port":      func(o *Options) { o.Listen = make([]netip.AddrPort, 1) },
 		"ports is 9-8; it must be a range":        func(o *Options) { o.Ports = option.Ports{First: 9, Last: 8} },
 		"ports is 0-8; it must be a range":        func(o *Options) { o.Ports = option.Ports{First: 0, Last: 8} },
 		"allow: not an address with a":            func(o *Options) { o.Allow = make([]netip.Prefix, 1) },
-		"tokens file: open ":                      func(*Options) {},
+		"tokens_file cannot be used: open ":       func(*Options) {},
 	} {
 		o := good
 		change(&o)

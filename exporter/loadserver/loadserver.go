@@ -70,6 +70,7 @@ import (
 	"oneway.example/exporter/keyfile"
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/option"
 	"oneway.example/exporter/quota"
 	"oneway.example/exporter/traffic"
 )
@@ -109,9 +110,6 @@ func New(o Options, env Env) (*LoadServer, error) {
 	if env.Sink == nil || env.Clock == nil || env.Links == nil || len(env.Traffic) == 0 {
 		return nil, errors.New("loadserver: Env: a sink, a clock, links and a type of traffic are required")
 	}
-	if o.CertFile == "" && o.StateDir == "" {
-		return nil, errors.New("loadserver: without a certificate it needs a state directory (state_dir) for a generated key")
-	}
 	if env.Log == nil {
 		env.Log = slog.New(slog.DiscardHandler)
 	}
@@ -122,21 +120,33 @@ func New(o Options, env Env) (*LoadServer, error) {
 	}
 	r.gate = newGate(&r.options, r.counts.request)
 	var err error
-	if r.tokens, err = newTokens(o.TokensFile, env.Log); err != nil {
-		return nil, err
-	}
-	if o.CertFile != "" {
-		if r.identity, err = newIdentity(o, o.now(), env.Log); err != nil {
-			return nil, err
+	var errs []error
+	use := func(key string, err error) {
+		if err != nil {
+			errs = append(errs, option.Errorf(key, "cannot be used: %v", err))
 		}
+	}
+	r.tokens, err = newTokens(o.TokensFile, env.Log)
+	use("tokens_file", err)
+	switch {
+	case o.CertFile != "":
+		r.identity, err = newIdentity(o, o.now(), env.Log)
+		use("cert_file", err)
+	case o.StateDir == "":
+		errs = append(errs, errNoIdentity)
 	}
 	if o.ClientCAFile != "" {
-		if r.clientCAs, err = keyfile.CAs(o.ClientCAFile); err != nil {
-			return nil, fmt.Errorf("loadserver: client CA file: %w", err)
-		}
+		r.clientCAs, err = keyfile.CAs(o.ClientCAFile)
+		use("client_ca_file", err)
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
 	}
 	return r, nil
 }
+
+// errNoIdentity is the error of a load server that clients could not verify.
+var errNoIdentity = errors.New("state_dir is missing; without cert_file the load server needs a directory for its generated key, such as state_dir: /var/lib/oneway")
 
 // Started is closed when all sockets are open.
 func (r *LoadServer) Started() <-chan struct{} { return r.started }

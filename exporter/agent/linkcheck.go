@@ -1,0 +1,62 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"oneway.example/exporter/config"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/probe"
+)
+
+// names are those of the declared links.
+func (s *sharedSection) names() (all []string) {
+	for _, l := range s.links {
+		all = append(all, l.Name)
+	}
+	return all
+}
+
+// checkLinks reports links of the load server and of paths that are not declared, once links are.
+func checkLinks(c *config.Config, p *plan) (found config.Problems) {
+	declared := p.shared.names()
+	check := func(at config.Section, key, name string) {
+		found = append(found, at.Problems(undeclared(key, name, declared))...)
+	}
+	check(c.LoadServer, "link", p.loadServer.options.Link)
+	for i := range c.Paths {
+		path := &c.Paths[i]
+		for j, name := range path.Links {
+			key := fmt.Sprintf("link[%d]", j)
+			if !path.Place.Has(key) {
+				key = "link" // a single name
+			}
+			check(path.Place, key, name)
+		}
+	}
+	return found
+}
+
+// undeclared is the error of the name of a link that is not declared.
+func undeclared(key, name string, declared []string) error {
+	if name == "" || len(declared) == 0 || slices.Contains(declared, name) {
+		return nil
+	}
+	if meant := option.Nearest(name, declared); meant != "" {
+		return option.Errorf(key, "is %q, which is not in links; did you mean %q?", name, meant)
+	}
+	return option.Errorf(key, "is %q, which is not in links; add it there, or use one of %s", name, strings.Join(declared, ", "))
+}
+
+// checkLoadTest reports a load test without a proof of who this host is, or on a link that is not declared.
+func (m *maker) checkLoadTest(t probe.Type, options config.Section) config.Problems {
+	if _, loadTest := t.(probe.Sharing); !loadTest {
+		return nil
+	}
+	return options.Problems(errors.Join(
+		option.Missing(!options.Has("token_file") && !options.Has("cert_file"), "token_file", `"oneway token new" on the load server's host makes a token for this agent`),
+		undeclared("link", options.Text("link"), m.plan.shared.names()),
+	))
+}

@@ -1,0 +1,44 @@
+package option
+
+import (
+	"slices"
+	"strings"
+)
+
+// Nearest returns the candidate that word is probably a misspelling of: at most two edits away, or the only one that begins
+// with word and an underscore; empty: none.
+func Nearest(word string, candidates []string) string {
+	best, distance := "", 3
+	for _, c := range candidates {
+		if d := editDistance(word, c); d < distance && d < len(c) {
+			best, distance = c, d
+		}
+	}
+	if best == "" && word != "" {
+		longer := slices.DeleteFunc(slices.Clone(candidates), func(c string) bool { return !strings.HasPrefix(c, word+"_") })
+		if len(longer) == 1 {
+			best = longer[0]
+		}
+	}
+	return best
+}
+
+// editDistance is the Levenshtein distance.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
