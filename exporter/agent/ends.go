@@ -155,7 +155,7 @@ func (s *loadServerSection) plan(c *config.Config, m *maker) (found config.Probl
 				Traffic: traffictypes.All(), Version: version.Version,
 			})
 		},
-	}, s.Listen.Check(loadcontrol.DefaultPort), o.Check())
+	}, s.Listen.Check(loadcontrol.DefaultPort))
 	return found
 }
 

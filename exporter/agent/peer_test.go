@@ -14,14 +14,17 @@ func TestPeerThatAProbeRefusesIsReportedAtItsPlaceOnce(t *testing.T) {
 	for peer, problem := range map[string]string{
 		"[2001:db8::1": "after the bracket that closes the address there may be a colon and a port, such as [2001:db8::1]:862",
 		"h:99999":      "its port must be between 1 and 65535",
-		"http://h/":    "its port must be between 1 and 65535",
-		"two hosts":    noHost,
+		"http://h/":    `it must be a host with an optional port, and no URL; write "h"`,
+		"two hosts":    "it has a space in it; remove the space",
 		"":             noHost,
-		"-h":           noHost,
+		"-h":           `"-h" is no host name: it must have letters, digits and hyphens between its dots, such as reflector.example.net`,
 	} {
-		for _, kinds := range []string{"{type: stamp}", "{type: stamp, name: other}, {type: stamp}", "{type: saturation}"} {
+		for _, kinds := range []string{"{type: stamp}", "{type: stamp, name: other}, {type: stamp}", "{type: saturation, token_file: token}"} {
 			file := filepath.Join(t.TempDir(), "x.yml")
 			content := "paths:\n  - {name: fine, peer: h, probes: [{type: stamp}]}\n  - {name: a, peer: \"" + peer + "\", probes: [" + kinds + "]}\n"
+			if err := os.WriteFile(filepath.Join(filepath.Dir(file), "token"), []byte("secret"), 0o600); err != nil {
+				t.Fatal(err)
+			}
 			if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -104,9 +104,7 @@ type LoadServer struct {
 // New checks o and reads the files it names. Run opens the sockets.
 func New(o Options, env Env) (*LoadServer, error) {
 	o.Listen, o.Allow = slices.Clone(o.Listen), slices.Clone(o.Allow)
-	if err := o.complete(); err != nil {
-		return nil, err
-	}
+	errs := []error{o.complete()}
 	if env.Sink == nil || env.Clock == nil || env.Links == nil || len(env.Traffic) == 0 {
 		return nil, errors.New("loadserver: Env: a sink, a clock, links and a type of traffic are required")
 	}
@@ -119,30 +117,36 @@ func New(o Options, env Env) (*LoadServer, error) {
 		r.remote[t.Name()] = t.New(traffic.Env{Log: env.Log, Clock: env.Clock, Allowed: o.allowed, Other: func(name string) traffic.Remote { return r.remote[name] }})
 	}
 	r.gate = newGate(&r.options, r.counts.request)
-	var err error
-	var errs []error
+	if errs = append(errs, r.read(o)...); errors.Join(errs...) != nil {
+		return nil, errors.Join(errs...)
+	}
+	return r, nil
+}
+
+// read reads the files that o names.
+func (r *LoadServer) read(o Options) (errs []error) {
 	use := func(key string, err error) {
 		if err != nil {
 			errs = append(errs, option.Errorf(key, "cannot be used: %v", err))
 		}
 	}
-	r.tokens, err = newTokens(o.TokensFile, env.Log)
-	use("tokens_file", err)
+	var err error
+	if o.TokensFile != "" {
+		r.tokens, err = newTokens(o.TokensFile, r.env.Log)
+		use("tokens_file", err)
+	}
 	switch {
-	case o.CertFile != "":
-		r.identity, err = newIdentity(o, o.now(), env.Log)
+	case o.CertFile != "" && o.KeyFile != "":
+		r.identity, err = newIdentity(o, o.now(), r.env.Log)
 		use("cert_file", err)
-	case o.StateDir == "":
+	case o.CertFile == "" && o.KeyFile == "" && o.StateDir == "":
 		errs = append(errs, errNoIdentity)
 	}
 	if o.ClientCAFile != "" {
 		r.clientCAs, err = keyfile.CAs(o.ClientCAFile)
 		use("client_ca_file", err)
 	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
-	}
-	return r, nil
+	return errs
 }
 
 // errNoIdentity is the error of a load server that clients could not verify.

@@ -108,10 +108,6 @@ func (o *Options) complete() error {
 	return o.check()
 }
 
-// Check returns all errors of the settings: *option.Error for errors of a configuration key, and
-// others.
-func (o Options) Check() error { return o.complete() }
-
 func (o *Options) check() error {
 	mostSessions := maxMaxSessions
 	if o.MaxConnections >= 1 {
