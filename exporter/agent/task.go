@@ -149,7 +149,7 @@ func (t *task) adopt(later *task) {
 		return
 	}
 	t.make, t.secrets = later.make, later.secrets
-	if err := later.renew(t.running()); err != nil {
+	if err := guarded(t.logger, func() error { return later.renew(t.running()) }); err != nil {
 		t.log.Error("Keys not changed", "err", err)
 		return
 	}
@@ -241,7 +241,7 @@ func (u *unit) halt() {
 func (u *unit) finish(end func()) {
 	defer close(u.done)
 	if end != nil {
-		u.ended(u.guard(func() error { end(); return nil }))
+		u.ended(guarded(u.log, func() error { end(); return nil }))
 	}
 }
 
@@ -251,7 +251,7 @@ func (u *unit) supervise(ctx context.Context) (end func()) {
 	delay := u.retry.first
 	for {
 		begin := time.Now()
-		err := u.guard(func() (err error) { end, err = u.run(ctx); return err })
+		err := guarded(u.log, func() (err error) { end, err = u.run(ctx); return err })
 		if end != nil {
 			return end
 		}
@@ -289,12 +289,12 @@ func (u *unit) failed(ctx context.Context, err error, delay time.Duration) bool 
 	return ctxtime.Sleep(ctx, pause)
 }
 
-// guard calls f; a panic is an error, and its stack is logged.
-func (u *unit) guard(f func() error) (err error) {
+// guarded calls f; a panic is an error, and its stack is logged.
+func guarded(log func() *slog.Logger, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
-			u.log().Error("Panic", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			log().Error("Panic", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 		}
 	}()
 	return f()

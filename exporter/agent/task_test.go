@@ -68,14 +68,19 @@ func TestTaskAdoptsSecretsOnce(t *testing.T) {
 			make: func(metric.Sink, *metric.Scopes, *slog.Logger) (runner, error) {
 				return &once{fails: errors.New(secret)}, nil
 			},
-			renew: func(runner) error { renewed++; return nil },
+			renew: func(runner) error {
+				if renewed++; secret == "bad" {
+					panic("bad secret") // the agent goes on
+				}
+				return nil
+			},
 		}
 	}
 	k := with("old")
 	if _, err := k.prepare(metric.Discard{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, secret := range []string{"old", "new", "new"} {
+	for _, secret := range []string{"old", "bad", "new", "new"} {
 		if later := with(secret); !k.same(later) {
 			t.Fatal("other secrets made another task")
 		} else {
@@ -83,7 +88,7 @@ func TestTaskAdoptsSecretsOnce(t *testing.T) {
 		}
 	}
 	next, err := k.prepare(metric.Discard{})
-	if err != nil || renewed != 1 || next.Run(t.Context()).Error() != "new" {
+	if err != nil || renewed != 2 || next.Run(t.Context()).Error() != "new" {
 		t.Errorf("renewed %d times; %v", renewed, err)
 	}
 }

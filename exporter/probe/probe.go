@@ -103,7 +103,7 @@ type Prober interface {
 type Starter interface {
 	// Start is Run, except that it returns end when the measurement has begun. The caller calls end when ctx has ended; then
 	// its series are closed and nothing is left running. end is nil after an error, and if ctx ended before. The agent
-	// repeats Start after a panic, as it does Run; a panic of what Start has started ends the process.
+	// repeats Start after a panic, as it does Run; what Start has started must not panic, which would end the process.
 	Start(ctx context.Context) (end func(), err error)
 }
 

@@ -39,6 +39,7 @@ type scenario struct {
 	events  []string
 	failed  int
 	renewed int
+	onRenew func() // nil: nothing
 }
 
 func newScenario(t *testing.T, peer string) *scenario {
@@ -65,8 +66,13 @@ func (s *scenario) follow(ctx context.Context) {
 		}
 		s.events = append(s.events, "open "+peer.String())
 		return Measurement{
-			Renew: func() { s.change(func() { s.renewed++ }) },
-			End:   func() { s.change(func() { s.events = append(s.events, "end "+peer.String()) }) },
+			Renew: func() {
+				s.change(func() { s.renewed++ })
+				if s.onRenew != nil {
+					s.onRenew()
+				}
+			},
+			End: func() { s.change(func() { s.events = append(s.events, "end "+peer.String()) }) },
 		}, nil
 	})
 	<-ctx.Done()
@@ -111,6 +117,31 @@ func TestMeasuringBeginsAnewWhenTheAddressIsGone(t *testing.T) {
 			t.Errorf("%q, want %q; %d lookups failed, want 1", s.events, want, s.failed)
 		}
 		if said := s.log.String(); strings.Count(said, "\n") != 3 || !strings.Contains(said, `fault="the peer's name gives no address"`) || !strings.Contains(said, "Address of the peer has changed") {
+			t.Errorf("the log says\n%s", said)
+		}
+	})
+}
+
+// TestPanicOfARenewalEndsNothing: the measurement and its renewals go on, and so do those of other paths.
+func TestPanicOfARenewalEndsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScenario(t, "peer.test")
+		s.addrs = []string{"192.0.2.1"}
+		s.onRenew = func() {
+			if s.renewed == 2 {
+				panic("two")
+			}
+		}
+		s.during(t, func() {
+			time.Sleep(3*time.Minute + time.Second) // simulated time (synctest)
+			s.change(func() { s.addrs = []string{"192.0.2.2"} })
+			time.Sleep(time.Minute) // simulated time (synctest)
+		})
+		want := []string{"open 192.0.2.1:862", "end 192.0.2.1:862", "open 192.0.2.2:862", "end 192.0.2.2:862"}
+		if !slices.Equal(s.events, want) || s.renewed != 4 {
+			t.Errorf("%q, want %q; renewed %d times, want 4", s.events, want, s.renewed)
+		}
+		if said := s.log.String(); strings.Count(said, "Panic in the renewal") != 1 || !strings.Contains(said, "panic=two") {
 			t.Errorf("the log says\n%s", said)
 		}
 	})

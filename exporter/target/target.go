@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -72,7 +73,7 @@ func (t *Target) Follow(ctx context.Context, failed func(), open Open) (end func
 	if !f.begin(ctx) {
 		return nil
 	}
-	f.timer = time.AfterFunc(t.options.ResolveInterval, func() { f.check(ctx) })
+	f.timer = time.AfterFunc(t.options.ResolveInterval, func() { f.keep(ctx) })
 	return f.end
 }
 
@@ -115,26 +116,46 @@ func (f *follower) begin(ctx context.Context) bool {
 	return false
 }
 
-// check renews the measurement, and resolves the name again. A failed lookup keeps the current address.
-func (f *follower) check(ctx context.Context) {
+// keep calls check at each interval. A panic of a renewal is logged and tried again: it must not end the process, in which
+// other paths are measured.
+func (f *follower) keep(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	defer func() {
+		if p := recover(); p != nil {
+			f.target.Log().Error("Panic in the renewal of a measurement, which continues", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		}
+		if !f.finished && ctx.Err() == nil {
+			f.timer.Reset(f.target.options.ResolveInterval)
+		}
+	}()
+	f.check(ctx)
+}
+
+// check renews the measurement, and resolves the name again. A failed lookup keeps the current address.
+func (f *follower) check(ctx context.Context) {
 	if f.finished || ctx.Err() != nil {
 		return
 	}
-	f.current.Renew()
+	if f.current.Renew != nil {
+		f.current.Renew()
+	}
 	now, err := f.target.resolveLogged(ctx, f.peer, f.failed)
 	if ctx.Err() != nil {
 		return
 	}
-	if err == nil && now != f.peer {
-		f.target.Log().Info("Address of the peer has changed", "old", f.peer.String(), "new", now.String())
-		f.current.End()
-		if f.current = (Measurement{}); !f.begin(ctx) {
-			return
-		}
+	if err != nil || now == f.peer && f.current.Renew != nil {
+		return
 	}
-	f.timer.Reset(f.target.options.ResolveInterval)
+	if now != f.peer {
+		f.target.Log().Info("Address of the peer has changed", "old", f.peer.String(), "new", now.String())
+	}
+	old := f.current
+	f.current = Measurement{} // before: its end may panic
+	if old.End != nil {
+		old.End()
+	}
+	f.begin(ctx)
 }
 
 // end ends what is measured.
