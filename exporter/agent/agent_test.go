@@ -89,7 +89,7 @@ func TestFailedReloadChangesNothing(t *testing.T) {
 		{strings.Replace(twoPaths, "2s", "soon", 1), ":4:56: paths[1].probes[0].interval is \"soon\"; it must be a duration with a unit, such as 20ms, 10s or 1h30m"},
 		{strings.Replace(twoPaths, "type: fake,", "type: fkae,", 1), ":4:40: paths[1].probes[0].type is \"fkae\"; did you mean \"fake\"?"},
 		{strings.Replace(twoPaths, "name: b, peer: h", "name: b, peer: refused", 1), ":4:39: paths[1].probes[0] cannot be used: fake: this peer is refused"},
-		{twoPaths + "reflector: {key_file: absent.key}", ":5:23: reflector.key_file cannot be used: keyfile: open "},
+		{twoPaths + "reflector: {key_file: absent.key}", ":5:23: reflector.key_file is \"absent.key\"; "},
 		{"paths: [", ":1: at or after this line it is not YAML: did not find expected node content"},
 	} {
 		r.write(c.yaml)

@@ -21,6 +21,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -184,13 +185,13 @@ func parse(name string, content []byte) (*yaml.Node, *Problem) {
 	case errors.Is(err, io.EOF) || err == nil && (len(document.Content) == 0 || document.Content[0].ShortTag() == "!!null"):
 		return nil, nil
 	case err != nil:
-		return nil, syntaxProblem(name, err)
+		return nil, syntaxProblem(name, string(content), err)
 	}
 	switch err := decoder.Decode(&further); {
 	case err == nil:
 		return nil, problemAt(name, &further, "", "a second document begins here; a configuration must be one document")
 	case !errors.Is(err, io.EOF):
-		return nil, syntaxProblem(name, err)
+		return nil, syntaxProblem(name, string(content), err)
 	}
 	return document.Content[0], nil
 }
@@ -198,8 +199,18 @@ func parse(name string, content []byte) (*yaml.Node, *Problem) {
 // yamlLine matches the beginning of the messages of yaml.v3.
 var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)
 
-func syntaxProblem(name string, err error) *Problem {
+// unknownAnchor matches the error of an alias, which has no line.
+var unknownAnchor = regexp.MustCompile(`unknown anchor '([^']*)' referenced`)
+
+func syntaxProblem(name, content string, err error) *Problem {
 	message := err.Error()
+	if found := unknownAnchor.FindStringSubmatch(message); found != nil {
+		line := 1 + strings.Count(content[:max(0, strings.Index(content, "*"+found[1]))], "\n")
+		return &Problem{File: name, Line: line, Text: fmt.Sprintf("the anchor &%s of the alias *%s is missing before it; quote a value that begins with *", found[1], found[1])}
+	}
+	if s := findSlip(content); s != nil {
+		return &Problem{File: name, Line: s.line, Column: s.column, Text: s.text}
+	}
 	found := yamlLine.FindStringSubmatch(message)
 	// 0 without a line. It may be a line or two early, since the parser reports the beginning of the construct that it
 	// was reading.
