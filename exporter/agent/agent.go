@@ -27,9 +27,11 @@ import (
 	"oneway.example/exporter/config"
 	"oneway.example/exporter/ctxtime"
 	"oneway.example/exporter/incident"
+	"oneway.example/exporter/mesh"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/ondemand"
 	"oneway.example/exporter/output"
+	"oneway.example/exporter/pathlabel"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/record"
 	"oneway.example/exporter/sched"
@@ -65,6 +67,7 @@ type Options struct {
 
 	retry       retry         // set by tests only
 	reloadPause time.Duration // set by tests only
+	machine     func() mesh.Machine
 }
 
 // Agent runs a configuration. Make one with New; Run runs it once.
@@ -89,6 +92,7 @@ type Agent struct {
 	// Guarded by reloading.
 	running  map[string]*task // by key
 	unexport func()           // ends the series of the calibration
+	labels   pathlabel.Series
 
 	mu        sync.Mutex   // guards the fields below
 	next      func() error // the requested reload that has not begun; nil: none
@@ -109,6 +113,9 @@ func New(o Options) (*Agent, error) {
 	}
 	if o.Load == nil {
 		o.Load = config.Load
+	}
+	if o.machine == nil {
+		o.machine = mesh.ThisMachine
 	}
 	if o.Notify == nil {
 		o.Notify = systemdNotify(o.Log)
@@ -189,7 +196,7 @@ func (a *Agent) begin(ctx context.Context) {
 	a.ctx, a.started = ctx, time.Now().UTC()
 	a.mu.Unlock()
 	a.apply(a.inForce)
-	a.log.Info("Measuring", "version", version.Version, "config_file", a.options.ConfigFile, "paths", a.inForce.paths,
+	a.log.Info("Measuring", "version", version.Version, "config_file", a.options.ConfigFile, "paths", len(a.inForce.paths),
 		"probes", len(a.inForce.jobs), "addresses", strings.Join(a.addresses(), ", "))
 }
 
@@ -223,6 +230,7 @@ func (a *Agent) end() error {
 	a.calibrated(nil)
 	a.incident.SetPaths(nil)
 	a.shared.tested.put(&plan{})
+	a.labels.Publish(a.sink, nil)
 	return err
 }
 
@@ -270,6 +278,7 @@ func (a *Agent) apply(p *plan) (kept int) {
 	a.calibrated(p.calibration)
 	a.incident.SetPaths(incidentPaths(p))
 	a.shared.tested.put(p)
+	a.labels.Publish(a.sink, p.labels())
 	a.onDemand.Configure(p.onDemand.config)
 	for _, t := range p.tasks {
 		if fresh[t] {
@@ -346,6 +355,6 @@ func (a *Agent) reload() error {
 		return err
 	}
 	kept := a.apply(p)
-	a.log.Info("Configuration reloaded", "paths", p.paths, "probes", len(p.jobs), "probes_kept", kept)
+	a.log.Info("Configuration reloaded", "paths", len(p.paths), "probes", len(p.jobs), "probes_kept", kept)
 	return nil
 }

@@ -6,8 +6,10 @@ import (
 
 	"oneway.example/exporter/calibration"
 	"oneway.example/exporter/config"
+	"oneway.example/exporter/mesh"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/option"
+	"oneway.example/exporter/pathlabel"
 	"oneway.example/exporter/probe"
 )
 
@@ -22,8 +24,9 @@ type section interface {
 // plan is a checked configuration, ready to be put in force. It does not keep the file, which takes 2 kB a path, but
 // the sections of which a task is made again after a failure.
 type plan struct {
-	paths      int  // that the configuration has
-	serves     bool // the configuration has a load server
+	paths      []PathSummary // of the configuration, in its order
+	meshed     int           // paths that meshes make
+	serves     bool          // the configuration has a load server
 	shared     sharedSection
 	clock      clockSection
 	receiver   gpsdSection
@@ -42,7 +45,7 @@ type plan struct {
 }
 
 func newPlan(c *config.Config) *plan {
-	p := &plan{paths: len(c.Paths), serves: c.LoadServer.Given(), links: map[string][]string{}, adopted: map[*task]*task{}}
+	p := &plan{serves: c.LoadServer.Given(), links: map[string][]string{}, adopted: map[*task]*task{}}
 	p.receiver.clock, p.pulse.clock, p.loadServer.shared = &p.clock, &p.clock, &p.shared
 	p.outputs.shared = &p.shared
 	return p
@@ -60,18 +63,40 @@ type job struct {
 	profile metric.Profile
 }
 
-// Summary is the size of a configuration.
-type Summary struct{ Paths, Probes, Outputs int }
+// Summary is the size of a configuration. Meshed is the number of its paths that meshes make.
+type Summary struct{ Paths, Meshed, Probes, Outputs int }
+
+// PathSummary is a path of a configuration.
+type PathSummary struct {
+	Name, Peer string
+	// Probes are the names of its probes, from Describe only.
+	Probes, Links []string
+	Labels        map[string]string
+}
 
 // Check plans a configuration as an agent with these options does, without starting anything. It opens only the
 // configuration and the files that it names.
 func Check(o Options) (Summary, error) {
+	s, _, err := Describe(o)
+	return s, err
+}
+
+// Describe is Check, and returns the paths in the order of the configuration, those of meshes last.
+func Describe(o Options) (Summary, []PathSummary, error) {
 	a, err := New(o)
 	if err != nil {
-		return Summary{}, err
+		return Summary{}, nil, err
 	}
 	a.release()
-	return Summary{Paths: a.inForce.paths, Probes: len(a.inForce.jobs), Outputs: len(a.inForce.outputs.outputs)}, nil
+	p := a.inForce
+	probes := map[string][]string{}
+	for _, j := range p.jobs {
+		probes[j.target.Path] = append(probes[j.target.Path], j.target.Probe)
+	}
+	for i := range p.paths {
+		p.paths[i].Probes = probes[p.paths[i].Name]
+	}
+	return Summary{Paths: len(p.paths), Meshed: p.meshed, Probes: len(p.jobs), Outputs: len(p.outputs.outputs)}, p.paths, nil
 }
 
 // plan reads and checks the configuration. It keeps running tasks of the same meaning, and makes all others without
@@ -82,7 +107,9 @@ func (a *Agent) plan() (*plan, error) {
 		return nil, err
 	}
 	p := newPlan(c)
-	undecoded := config.Section{}.Problems(err)
+	own := len(c.Paths)
+	undecoded := append(config.Section{}.Problems(err), mesh.Expand(c, a.options.machine())...)
+	p.meshed = len(c.Paths) - own
 	for _, s := range p.sections() {
 		undecoded = append(undecoded, config.Section{}.Problems(s.decode(c))...)
 	}
@@ -146,7 +173,7 @@ func (m *maker) place(at placer, t *task, wrong ...error) (*task, config.Problem
 // paths plans all paths.
 func (m *maker) paths(c *config.Config) config.Problems {
 	found := c.Check()
-	if c.Paths == nil && !c.Reflector.Given() && !c.LoadServer.Given() && !c.Clock.Given() && !c.OnDemand.Given() {
+	if c.Paths == nil && c.Meshes == nil && !c.Reflector.Given() && !c.LoadServer.Given() && !c.Clock.Given() && !c.OnDemand.Given() {
 		nothing := c.Reflector.Problem("", "and on_demand are all missing; there is nothing to do")
 		nothing.Key = "paths, reflector, load_server, clock"
 		found = append(found, nothing)
@@ -162,15 +189,19 @@ func (m *maker) paths(c *config.Config) config.Problems {
 		Light: m.options.Light, Recorder: &m.recorder,
 	}
 	usual, wrong := m.profile(c)
-	found = append(found, wrong...)
+	found = append(append(found, wrong...), m.defaults(c, env)...)
+	labels := pathlabel.NewChecker()
 	for i := range c.Paths {
 		path := &c.Paths[i]
 		if len(path.Links) > 0 {
 			m.plan.links[path.Name] = path.Links
 		}
+		found = append(found, path.Place.Problems(labels.Check(path.Labels))...)
+		m.plan.paths = append(m.plan.paths, PathSummary{Name: path.Name, Peer: path.Peer, Links: path.Links, Labels: path.Labels})
 		ofPath, wrong := profileOf(path.Place, path.Profile, usual)
 		found = append(found, wrong...)
 		for j := range path.Probes {
+			path.Probes[j].Options = path.Probes[j].Options.WithDefaults(c.Defaults[path.Probes[j].Type])
 			ofProbe, wrong := profileOf(path.Probes[j].Options, path.Probes[j].Profile, ofPath)
 			found = append(append(found, wrong...), m.probe(path, &path.Probes[j], ofProbe, &env)...)
 		}
@@ -276,7 +307,7 @@ func typed[T interface{ Name() string }](types []T, name string) (of T, err erro
 
 // withoutEffect are the keys of a probe that its type or its profile ignores.
 func withoutEffect(t probe.Type, options config.Section, profile metric.Profile) (found config.Problems) {
-	wrong := func(keys []string, why string) {
+	wrong := func(options config.Section, keys []string, why string) {
 		for _, key := range keys {
 			if options.Has(key) {
 				found = append(found, options.Problem(key, "has no effect "+why))
@@ -284,10 +315,11 @@ func withoutEffect(t probe.Type, options config.Section, profile metric.Profile)
 		}
 	}
 	if full, ok := t.(probe.FullOnly); ok && profile == metric.Slim {
-		wrong(full.FullKeys(), "with profile slim; remove it, or use profile full for this probe")
+		// The defaults of the type may be for other probes, of profile full.
+		wrong(options.Own(), full.FullKeys(), "with profile slim; remove it, or use profile full for this probe")
 	}
 	if sharing, ok := t.(probe.Sharing); ok {
-		wrong(sharing.UnusedKeys(), "on probes of type "+t.Name()+"; remove it")
+		wrong(options, sharing.UnusedKeys(), "on probes of type "+t.Name()+"; remove it")
 	}
 	return found
 }

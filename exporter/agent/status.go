@@ -45,9 +45,11 @@ type ConfigStatus struct {
 type PathStatus struct {
 	Name string `json:"name"`
 	// Peer is the configured peer, Host the peer without its port.
-	Peer   string        `json:"peer"`
-	Host   string        `json:"-"`
-	Probes []ProbeStatus `json:"probes"`
+	Peer string `json:"peer"`
+	Host string `json:"-"`
+	// Labels are those of the configuration.
+	Labels map[string]string `json:"labels,omitempty"`
+	Probes []ProbeStatus     `json:"probes"`
 }
 
 // Health is a summary of the state of a probe.
@@ -103,11 +105,15 @@ func (a *Agent) Status() Status {
 	p.loadServer.show(&s)
 	p.outputs.show(&s)
 	p.onDemand.show(a.onDemand, &s)
+	labels := map[string]map[string]string{}
+	for _, path := range p.paths {
+		labels[path.Name] = path.Labels
+	}
 	incident := a.shared.reports.Incident()
 	for _, j := range p.jobs {
 		t := j.target
 		if last := len(s.Paths) - 1; last < 0 || s.Paths[last].Name != t.Path {
-			s.Paths = append(s.Paths, PathStatus{Name: t.Path, Peer: t.Peer, Host: t.Host()})
+			s.Paths = append(s.Paths, PathStatus{Name: t.Path, Peer: t.Peer, Host: t.Host(), Labels: labels[t.Path]})
 		}
 		of := &s.Paths[len(s.Paths)-1]
 		of.Probes = append(of.Probes, j.status())

@@ -231,7 +231,7 @@ func (c *Config) Check() (found Problems) {
 		}
 		if first, twice := seen[p.Name]; twice {
 			found.add(p.Place, option.Errorf("name", "is %q, which is also the name of %s; names must differ",
-				p.Name, c.Paths[first].Place.seen("name", p.Place)))
+				p.Name, c.Paths[first].Place.Seen("name", p.Place)))
 		}
 		switch {
 		case p.Name == "" && !p.Place.Has("name"):

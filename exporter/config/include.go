@@ -139,7 +139,7 @@ func (f *files) join(c, from *Config) {
 func (f *files) move(to *Section, from Section) {
 	switch {
 	case from.given && to.given:
-		f.fail(from.Problem("", fmt.Sprintf("is given twice; the first is %s", to.seen("", from))))
+		f.fail(from.Problem("", fmt.Sprintf("is given twice; the first is %s", to.Seen("", from))))
 	case from.given:
 		*to = from
 	}

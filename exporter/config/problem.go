@@ -68,6 +68,9 @@ func (ps Problems) With(checks Problems) Problems {
 	all := slices.Clone(ps)
 	for _, c := range checks {
 		if !slices.ContainsFunc(ps, func(p *Problem) bool {
+			if p.File != c.File && !strings.Contains(c.Key, ",") {
+				return false // the same key in another file
+			}
 			return within(c.Key, p.Key) || within(p.Key, c.Key) || p.meant != "" && within(c.Key, p.meant)
 		}) {
 			all = append(all, c)

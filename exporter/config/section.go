@@ -78,8 +78,8 @@ func (s Section) Problem(key, text string) *Problem {
 	return problemAt(s.file, n, join(s.key, key), "%s", text)
 }
 
-// seen is the place of a key as a message about another section names it.
-func (s Section) seen(key string, from Section) string {
+// Seen is the place of a key as a message about another section names it.
+func (s Section) Seen(key string, from Section) string {
 	at := s.Problem(key, "")
 	if at.File != from.file {
 		return fmt.Sprintf("%s in %s:%d", s.key, at.File, at.Line)

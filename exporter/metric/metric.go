@@ -38,6 +38,8 @@ type Desc struct {
 	Help string
 	// Labels are the label names, in the order in which Sink.Series takes values.
 	Labels []string
+	// More: the configuration of an agent chooses further labels; see With.
+	More bool
 	// Buckets are the upper bounds of the classic buckets of a Histogram; nil means native buckets only.
 	Buckets []float64
 	// NativeOnly: a Histogram without classic buckets, which is not exported to scrapes that accept no native histograms.
@@ -56,6 +58,13 @@ type Desc struct {
 	Source string
 
 	slim, slimClassicOnly *Desc // in profile Slim, see In and Quantile; nil: not in that profile
+}
+
+// With is the descriptor with further labels, after its own: one pointer for all series that a sink has at a time.
+func (d *Desc) With(labels ...string) *Desc {
+	one := *d
+	one.Labels = append(slices.Clip(d.Labels), labels...)
+	return &one
 }
 
 // Values lists the values of labels, by label. An entry is a value, or a value and its meaning: "late: sent too late".

@@ -42,6 +42,12 @@ var (
 		Absent: "While the peer's name does not resolve.",
 		Source: "design",
 	})
+	// PathLabels is oneway_path_labels_info.
+	PathLabels = probeGroup.add(Desc{
+		Name: "oneway_path_labels_info", Kind: Gauge, Labels: []string{Path}, More: true, Source: "design",
+		Help:   "Always 1; the further labels are those that the configuration gives to paths, such as site and region, to be joined with other series: * on (instance, path) group_left (site) oneway_path_labels_info. A label that other paths have and this one has not is empty. Outputs deliver no point of it, since the tags of a measurement are fixed.",
+		Absent: "If no path of the configuration has labels.",
+	})
 	// ProbeInterval is oneway_probe_interval_seconds.
 	ProbeInterval = probeGroup.add(Desc{
 		Name: "oneway_probe_interval_seconds", Kind: Gauge, Labels: perProbe, Source: "RFC 3432 section 4",

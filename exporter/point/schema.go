@@ -202,7 +202,7 @@ func Series() (all []Measurement) {
 			slices.Sort(m.Tags)
 			var buckets []Measurement
 			for _, d := range g.Descs {
-				if !sameLabels(d, p.labels) {
+				if d.More || !sameLabels(d, p.labels) { // the tags of a measurement are fixed
 					continue
 				}
 				m.add(d, strings.Fields(p.facts))

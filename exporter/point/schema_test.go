@@ -11,11 +11,11 @@ import (
 )
 
 // families lists all families of an agent. Those of the replies of on-demand probes, which have another prefix, go to no
-// output.
+// output, nor do those whose labels the configuration chooses.
 func families() (all []*metric.Desc) {
 	for _, g := range metric.Groups() {
 		for _, d := range g.Descs {
-			if strings.HasPrefix(d.Name, Prefix) {
+			if strings.HasPrefix(d.Name, Prefix) && !d.More {
 				all = append(all, d)
 			}
 		}

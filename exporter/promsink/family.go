@@ -10,19 +10,20 @@ import (
 // family is all series of one name.
 type family struct {
 	name string
-	// permutation is, for each label in the order of names, its index in the values given to Series.
-	permutation []int
 	// series is in the order of the exposition: of the values of its first label, then of its second one.
 	series []*series
 	// shared: a scrape reads the slice, so a change makes a new one.
 	shared bool
 }
 
-// variant is the series of a family with one descriptor: each profile has its own.
+// variant is the series of a family with one descriptor: each profile has its own. All variants that have series at a time have
+// the same labels.
 type variant struct {
 	*family
 	sink *Sink
 	desc *metric.Desc
+	// permutation is, for each label in the order of names, its index in the values given to Series.
+	permutation []int
 }
 
 // variant returns that of a descriptor, and makes it if it is new. The caller holds mu.
@@ -32,14 +33,13 @@ func (s *Sink) variant(d *metric.Desc) *variant {
 	}
 	at, found := slices.BinarySearchFunc(s.families, d.Name, func(f *family, name string) int { return strings.Compare(f.name, name) })
 	if !found {
-		f := &family{name: d.Name}
-		for i := range d.Labels {
-			f.permutation = append(f.permutation, i)
-		}
-		slices.SortFunc(f.permutation, func(a, b int) int { return strings.Compare(d.Labels[a], d.Labels[b]) })
-		s.families = slices.Insert(s.families, at, f)
+		s.families = slices.Insert(s.families, at, &family{name: d.Name})
 	}
 	v := &variant{family: s.families[at], sink: s, desc: d}
+	for i := range d.Labels {
+		v.permutation = append(v.permutation, i)
+	}
+	slices.SortFunc(v.permutation, func(a, b int) int { return strings.Compare(d.Labels[a], d.Labels[b]) })
 	s.variants[d] = v
 	return v
 }

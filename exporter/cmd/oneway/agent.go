@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +11,10 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
+	"text/tabwriter"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -27,6 +30,7 @@ import (
 	"oneway.example/exporter/memlimit"
 	"oneway.example/exporter/output"
 	"oneway.example/exporter/outputs"
+	"oneway.example/exporter/pathlabel"
 	"oneway.example/exporter/point"
 	"oneway.example/exporter/point/series"
 	"oneway.example/exporter/probes"
@@ -177,6 +181,7 @@ Each error has the line, the path of the key and the expected value.
 
 Examples:
   oneway check-config /etc/oneway/oneway.yml
+  oneway check-config --paths /etc/oneway/oneway.yml   (a table of the paths, of a mesh too)
   oneway check-config --web.config.file=/etc/oneway/web.yml /etc/oneway/oneway.yml
 
 Exit status: 0 no errors, 1 errors in a file, 2 wrong usage.`
@@ -184,31 +189,40 @@ Exit status: 0 no errors, 1 errors in a file, 2 wrong usage.`
 func checkConfigCommand(app *kingpin.Application) {
 	var files []string
 	var webConfig string
+	var paths bool
 	cmd := app.Command("check-config", checkConfigHelp)
 	cmd.Arg("file", "Configuration files to check.").Required().StringsVar(&files)
 	cmd.Flag("web.config.file", "File with TLS and authentication settings to check as well.").StringVar(&webConfig)
-	cmd.Action(action(func() error { return checkConfigs(os.Stdout, os.Stderr, files, webConfig) }))
+	cmd.Flag("paths", "Print a table of the paths: peer, probes, links, labels.").BoolVar(&paths)
+	cmd.Action(action(func() error { return checkConfigs(os.Stdout, os.Stderr, files, webConfig, paths) }))
 }
 
 // checkConfigs checks all files and writes a line for each file without errors, or its errors.
-func checkConfigs(out, problems io.Writer, files []string, webConfig string) error {
+func checkConfigs(out, problems io.Writer, files []string, webConfig string, paths bool) error {
 	wrong := 0
 	if err := httpd.CheckConfig(webConfig); err != nil {
 		fmt.Fprintln(problems, err)
 		wrong++
 	}
 	for _, file := range files {
-		s, err := agent.Check(agent.Options{ConfigFile: file, Types: probes.All(), Outputs: outputs.All()})
+		s, all, err := agent.Describe(agent.Options{ConfigFile: file, Types: probes.All(), Outputs: outputs.All()})
 		if err != nil {
 			fmt.Fprintln(problems, err)
 			wrong++
 			continue
 		}
-		fmt.Fprintf(out, "%s: ok: %s, %s", file, count(s.Paths, "path"), count(s.Probes, "probe"))
+		fmt.Fprintf(out, "%s: ok: %s", file, count(s.Paths, "path"))
+		if s.Meshed > 0 {
+			fmt.Fprintf(out, " (%d of a mesh)", s.Meshed)
+		}
+		fmt.Fprintf(out, ", %s", count(s.Probes, "probe"))
 		if s.Outputs > 0 {
 			fmt.Fprintf(out, ", %s", count(s.Outputs, "output"))
 		}
 		fmt.Fprintln(out)
+		if paths {
+			printPaths(out, all)
+		}
 	}
 	switch wrong {
 	case 0:
@@ -217,6 +231,17 @@ func checkConfigs(out, problems io.Writer, files []string, webConfig string) err
 		return fmt.Errorf("check-config: 1 file has errors")
 	}
 	return fmt.Errorf("check-config: %d files have errors", wrong)
+}
+
+// printPaths writes a table of paths.
+func printPaths(out io.Writer, all []agent.PathSummary) {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "PATH\tPEER\tPROBES\tLINKS\tLABELS")
+	word := func(s string) string { return cmp.Or(s, "-") }
+	for _, p := range all {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", p.Name, p.Peer, strings.Join(p.Probes, ","), word(strings.Join(p.Links, ",")), word(pathlabel.Text(p.Labels)))
+	}
+	_ = table.Flush() // as other writes to the terminal
 }
 
 func count(n int, noun string) string {

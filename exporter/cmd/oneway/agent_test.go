@@ -84,6 +84,11 @@ func TestEverySettingOfTheExampleIsValid(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	self, err := os.Hostname()
+	hosts := fmt.Sprintf("- {name: %q, address: 192.0.2.1}\n- {name: peer, address: 192.0.2.2}\n", self)
+	if err := errors.Join(err, os.Mkdir(filepath.Join(dir, "conf.d"), 0o755), os.WriteFile(filepath.Join(dir, "hosts.yml"), []byte(hosts), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	writeCertificate(t, filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))
 	writeCertificate(t, filepath.Join(dir, "clients.pem"), filepath.Join(dir, "clients-key.pem"))
 	check := func(name, text string) {
@@ -133,7 +138,7 @@ func TestDefaultsOfTheExampleAreTheDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := setting.ReplaceAllString(string(example), "$1$2")
-	all = regexp.MustCompile(`(?m)^ *bound: .*\n`).ReplaceAllString(all, "")
+	all = regexp.MustCompile(`(?m)^( *bound|include): .*\n`).ReplaceAllString(all, "")
 	c, err := config.Parse(exampleFile, []byte(all))
 	if err != nil {
 		t.Fatal(err)
@@ -186,11 +191,11 @@ func TestCheckConfigReportsAllErrors(t *testing.T) {
 	good := write(t, "paths: [{name: a, peer: h, probes: [{type: stamp}]}]")
 	bad := write(t, "paths: [{name: a, peer: h, probes: [{type: stamp, interval: 0s}]}]")
 	var out, problems bytes.Buffer
-	if err := checkConfigs(&out, &problems, []string{good}, ""); err != nil || out.String() != good+": ok: 1 path, 1 probe\n" {
+	if err := checkConfigs(&out, &problems, []string{good}, "", false); err != nil || out.String() != good+": ok: 1 path, 1 probe\n" {
 		t.Errorf("%v: %q", err, out.String())
 	}
 	out.Reset()
-	err := checkConfigs(&out, &problems, []string{bad, good}, filepath.Join(t.TempDir(), "absent.yml"))
+	err := checkConfigs(&out, &problems, []string{bad, good}, filepath.Join(t.TempDir(), "absent.yml"), false)
 	if err == nil || !strings.Contains(err.Error(), "2 files") {
 		t.Errorf("error is %v", err)
 	}
@@ -211,7 +216,7 @@ paths:
       - {type: tcp, name: two-way, link: uplink, every: 24h, windows: ["02:00-05:00"], directions: [reverse, forward], duration: 5m, overlap_start: 1m, overlap_duration: 3m}
 `)
 	var out, problems bytes.Buffer
-	if err := checkConfigs(&out, &problems, []string{file}, ""); err != nil || out.String() != file+": ok: 1 path, 2 probes\n" {
+	if err := checkConfigs(&out, &problems, []string{file}, "", false); err != nil || out.String() != file+": ok: 1 path, 2 probes\n" {
 		t.Errorf("%v: %s%s", err, &out, &problems)
 	}
 }

@@ -240,9 +240,11 @@ type targetGroup struct {
 func (s *server) discovery(w http.ResponseWriter, _ *http.Request) {
 	groups := []targetGroup{}
 	for _, p := range s.Source.Status().Paths {
-		groups = append(groups, targetGroup{Targets: []string{p.Host}, Labels: map[string]string{
-			"__meta_oneway_path": p.Name, "__meta_oneway_peer": p.Peer,
-		}})
+		labels := map[string]string{"__meta_oneway_path": p.Name, "__meta_oneway_peer": p.Peer}
+		for name, value := range p.Labels {
+			labels["__meta_oneway_label_"+name] = value
+		}
+		groups = append(groups, targetGroup{Targets: []string{p.Host}, Labels: labels})
 	}
 	s.json(w, groups)
 }

@@ -72,12 +72,15 @@ func TestStatusMatchesTheGoldenFile(t *testing.T) {
 }
 
 func TestDiscoveryListsHosts(t *testing.T) {
-	w := get(t, newHandler(t, &fakeSource{status: sample()}), http.MethodGet, "/sd")
+	status := sample()
+	status.Paths[1].Labels = map[string]string{"site": "Seoul"}
+	w := get(t, newHandler(t, &fakeSource{status: status}), http.MethodGet, "/sd")
 	var groups []targetGroup
 	if err := json.Unmarshal(w.Body.Bytes(), &groups); err != nil {
 		t.Fatal(err)
 	}
-	if len(groups) != 5 || groups[1].Targets[0] != "2001:db8::7" || groups[1].Labels["__meta_oneway_path"] != "bus-12-to-core" {
+	if len(groups) != 5 || groups[1].Targets[0] != "2001:db8::7" || groups[1].Labels["__meta_oneway_path"] != "bus-12-to-core" ||
+		groups[1].Labels["__meta_oneway_label_site"] != "Seoul" || len(groups[0].Labels) != 2 {
 		t.Errorf("got %+v", groups)
 	}
 	if got := w.Header().Get("Content-Type"); got != "application/json" {

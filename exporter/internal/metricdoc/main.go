@@ -88,7 +88,11 @@ func family(b *strings.Builder, d *metric.Desc, experimental bool) {
 	}
 	fmt.Fprintf(b, "\n### %s\n\n%s\n\n- Type: %s, %s\n", d.Name, d.Help, d.Kind, stability)
 	if len(d.Labels) > 0 {
-		fmt.Fprintf(b, "- Labels: `%s`\n", strings.Join(d.Labels, "`, `"))
+		more := ""
+		if d.More {
+			more = ", and those that the configuration chooses"
+		}
+		fmt.Fprintf(b, "- Labels: `%s`%s\n", strings.Join(d.Labels, "`, `"), more)
 	}
 	for _, l := range d.Labels {
 		if len(d.Values[l]) > 0 {

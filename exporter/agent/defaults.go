@@ -1,0 +1,43 @@
+package agent
+
+import (
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+
+	"oneway.example/exporter/config"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/pathlabel"
+	"oneway.example/exporter/probe"
+)
+
+// defaults reports unknown types and keys, and values of a wrong type, in the defaults of probes, whether probes use them or not. The
+// owner of the options checks the values with those of each probe.
+func (m *maker) defaults(c *config.Config, env probe.Env) (found config.Problems) {
+	env.Sink, env.Log, env.Scopes = metric.Discard{}, slog.New(slog.DiscardHandler), nil
+	for _, name := range slices.Sorted(maps.Keys(c.Defaults)) {
+		section := c.Defaults[name]
+		kind, err := typed(m.options.Types, name)
+		if wrong, unknown := errors.AsType[*option.Error](err); unknown {
+			found = append(found, section.Problem("", "is for a type of probe: it "+wrong.Problem))
+			continue
+		}
+		// Other errors are of options that only probes have, such as a token.
+		_, _ = kind.New(env, probe.Target{Path: "defaults", Probe: name, Peer: "192.0.2.1"}, func(into ...any) error {
+			err = section.DecodeAll(into...)
+			return err
+		})
+		found = append(found, section.Problems(err)...)
+	}
+	return found
+}
+
+// labels are the labels of all paths.
+func (p *plan) labels() (all []pathlabel.Path) {
+	for _, path := range p.paths {
+		all = append(all, pathlabel.Path{Name: path.Name, Labels: path.Labels})
+	}
+	return all
+}

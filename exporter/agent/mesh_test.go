@@ -1,0 +1,152 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"oneway.example/exporter/mesh"
+	"oneway.example/exporter/probe"
+)
+
+// hostsFile has n hosts in sites of ten.
+func hostsFile(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "- {name: h%02d, address: 192.0.2.%d, labels: {site: s%d}}\n", i, i+1, i/10)
+	}
+	return b.String()
+}
+
+// TestFiftyHostsWithOneConfigurationMakeTheMesh plans all agents: each finds itself, and the graph is that of the shape.
+func TestFiftyHostsWithOneConfigurationMakeTheMesh(t *testing.T) {
+	const hosts = 50
+	for shape, edges := range map[string]int{
+		"shape: full":                      hosts * (hosts - 1),
+		"shape: ring":                      hosts * 2,
+		"shape: neighbors\n  neighbors: 6": hosts * 6,
+		"shape: site":                      5*10*9 + 5*4,
+	} {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "oneway.yml")
+		text := "version: 1\nclock:\n  source: none\ndefaults:\n  fake: {interval: 5s}\nmesh:\n  hosts_file: hosts.yml\n  probes: [{type: fake}, {type: fake, name: b}]\n  " + shape + "\n"
+		if lines := strings.Count(text, "\n"); lines > 10 {
+			t.Errorf("the configuration has %d lines", lines)
+		}
+		for name, content := range map[string]string{file: text, filepath.Join(dir, "hosts.yml"): hostsFile(hosts)} {
+			if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		graph := map[string]bool{}
+		for i := range hosts {
+			self := fmt.Sprintf("h%02d", i)
+			s, paths, err := Describe(Options{
+				ConfigFile: file, Types: []probe.Type{newFake()}, machine: func() mesh.Machine { return mesh.Machine{Name: self + ".example.net"} },
+			})
+			if err != nil || s.Meshed != len(paths) || s.Probes != 2*len(paths) {
+				t.Fatalf("%s of %s: %+v, %v", self, shape, s, err)
+			}
+			for _, p := range paths {
+				from, to, _ := strings.Cut(p.Name, "-to-")
+				if from != self || p.Labels["site"] != fmt.Sprintf("s%c", to[1]) || !slices.Equal(p.Probes, []string{"fake", "b"}) {
+					t.Fatalf("%s has %+v", self, p)
+				}
+				graph[p.Name] = true
+			}
+		}
+		if len(graph) != edges {
+			t.Errorf("%s has %d paths, want %d", shape, len(graph), edges)
+		}
+		for name := range graph {
+			from, to, _ := strings.Cut(name, "-to-")
+			if !graph[to+"-to-"+from] {
+				t.Errorf("%s: %s has no reverse", shape, name)
+			}
+		}
+	}
+}
+
+func TestReloadOfTheHostsChangesOnlyTheirPaths(t *testing.T) {
+	hosts := filepath.Join(t.TempDir(), "hosts.yml")
+	write := func(content string) {
+		t.Helper()
+		if err := os.WriteFile(hosts, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(hostsFile(4))
+	fake := newFake()
+	r := newRig(t, fake, "mesh: {hosts_file: "+hosts+", self: h00, probes: [{type: fake}]}\n")
+	fake.expect(t, "start h00-to-h01", "start h00-to-h02", "start h00-to-h03")
+	if v, ok := r.value("oneway_path_labels_info", "h00-to-h02", "s0"); !ok || v != 1 {
+		t.Errorf("labels of a path are %v, %v", v, ok)
+	}
+	if s := r.Status(); s.Paths[1].Labels["site"] != "s0" {
+		t.Errorf("status is %+v", s.Paths[1])
+	}
+	// One host has another address, one leaves, one comes, and one has other labels only.
+	changed := strings.Replace(hostsFile(5), "192.0.2.2,", "192.0.2.99,", 1)
+	changed = strings.Replace(changed, "- {name: h03, address: 192.0.2.4, labels: {site: s0}}\n", "", 1)
+	write(strings.Replace(changed, "address: 192.0.2.3, labels: {site: s0}", "address: 192.0.2.3, labels: {region: asia}", 1))
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	fake.expect(t, "stop h00-to-h01", "stop h00-to-h03", "start h00-to-h01", "start h00-to-h04")
+	if _, ok := r.value("oneway_path_labels_info", "h00-to-h02", "asia"); !ok {
+		t.Error("the new label has no series")
+	}
+	if _, ok := r.value("oneway_path_labels_info", "h00-to-h02", "s0"); ok {
+		t.Error("the old label has a series")
+	}
+	r.stop()
+	if _, ok := r.value("oneway_path_labels_info"); ok {
+		t.Error("labels have series after the end")
+	}
+}
+
+func TestReloadSeesNewFilesAndChangedDefaults(t *testing.T) {
+	fake := newFake()
+	dir := t.TempDir()
+	main := func(interval string) string {
+		return "include: " + dir + "\ndefaults: {fake: {interval: " + interval + "}}\npaths:\n" +
+			"  - {name: a, peer: x, probes: [{type: fake}]}\n  - {name: own, peer: x, probes: [{type: fake, interval: 1s}]}\n"
+	}
+	r := newRig(t, fake, main("1s"))
+	fake.expect(t, "start a", "start own")
+	if err := os.WriteFile(filepath.Join(dir, "new.yml"), []byte("paths: [{name: b, peer: x, probes: [{type: fake, interval: 3s}]}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	fake.expect(t, "start b")
+	r.write(main("2s"))
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	fake.expect(t, "stop a", "start a")
+}
+
+func TestErrorsOfDefaultsAreReportedOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.yml")
+	for text, want := range map[string]string{
+		"defaults: {fake: {interval: 0s}}\npaths: [{name: a, peer: x, probes: &p [{type: fake}, {type: fake, name: b}]}, {name: b, peer: x, probes: *p}]": "x.yml:1:29: defaults.fake.interval is 0s; it must be above zero",
+		"defaults: {fake: {intervl: 1s}, none: {}}\npaths: []": "x.yml:1:19: defaults.fake.intervl is unknown; did you mean \"interval\"?\n" +
+			"x.yml:1:39: defaults.none is for a type of probe: it is \"none\"; it must be one of [\"fake\"]",
+		"defaults: {fake: [1]}\npaths: []": "x.yml:1:18: defaults.fake is a list; it must be a mapping",
+		"paths: [{name: a, peer: x, labels: {path: b, site: ''}, probes: [{type: fake}]}]": "x.yml:1:43: paths[0].labels.path has the name of a label of metrics or targets; choose another, such as path_path\n" +
+			"x.yml:1:52: paths[0].labels.site is \"\"; it must be text of 1 to 128 printable characters",
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Check(Options{ConfigFile: file, Types: []probe.Type{newFake()}})
+		if got := strings.ReplaceAll(fmt.Sprint(err), filepath.Dir(file)+"/", ""); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	}
+}
