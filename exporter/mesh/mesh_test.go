@@ -132,14 +132,15 @@ func TestErrorsOfAMeshStateTheRemedy(t *testing.T) {
 }
 
 func TestMeshNeedsItsFileAndProbes(t *testing.T) {
-	c, err := config.Parse("o.yml", []byte("mesh: [{self: a}, {hosts_file: none.yml, probes: [{type: stamp}]}]"))
+	dir := t.TempDir()
+	c, err := config.Parse(filepath.Join(dir, "o.yml"), []byte("mesh: [{self: a}, {hosts_file: none.yml, probes: [{type: stamp}]}]"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `o.yml:1:8: mesh[0].hosts_file is missing; it must be the file with the hosts of the mesh
-o.yml:1:8: mesh[0].probes is missing; a mesh needs at least one, such as {type: stamp}
-o.yml:1:32: mesh[1].hosts_file cannot be used: open none.yml: no such file or directory`
-	if got := Expand(c, Machine{}).Sort().Error(); got != want {
+	want := `D/o.yml:1:8: mesh[0].hosts_file is missing; it must be the file with the hosts of the mesh
+D/o.yml:1:8: mesh[0].probes is missing; a mesh needs at least one, such as {type: stamp}
+D/o.yml:1:32: mesh[1].hosts_file is "none.yml"; D/none.yml does not exist (relative names begin at the directory of o.yml)`
+	if got := strings.ReplaceAll(Expand(c, Machine{}).Sort().Error(), dir, "D"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
