@@ -22,9 +22,14 @@ help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build/oneway and the lab's tools
+build: ## build/oneway, its man page and completion files, and the lab's tools
 	@mkdir -p $(BUILD)
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./exporter/cmd/oneway ./tests/lab/cmd/... ./tests/pulse/cmd/... && $(GO) build -trimpath -o $(BUILD)/oneway-demo ./tests/demo
+	@mkdir -p $(BUILD)/completion
+	cp deploy/completion/oneway.bash deploy/completion/_oneway deploy/completion/oneway.fish $(BUILD)/completion/
+	@# The program writes its man page; one for another machine does not run here.
+	if [ "$$($(GO) env GOHOSTOS GOHOSTARCH)" = "$$($(GO) env GOOS GOARCH)" ]; then COLUMNS= $(BUILD)/oneway man; \
+		else env -u GOOS -u GOARCH -u COLUMNS $(GO) run -ldflags '$(LDFLAGS)' ./exporter/cmd/oneway man; fi > $(BUILD)/oneway.1
 
 .PHONY: telegraf
 telegraf: ## build/oneway-telegraf and build/oneway-clock-telegraf: Telegraf's external plugins

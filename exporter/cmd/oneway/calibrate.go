@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"text/tabwriter"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -175,29 +174,32 @@ func (f *calibrateFlags) print(out io.Writer, r backtoback.Result) error {
 
 // printTable writes a readable table: the errors of both directions, then those of one timestamp of the interface.
 func (f *calibrateFlags) printTable(out io.Writer, r calibration.Record, e bound.Calibration, report stamp.Report) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "%s (%s, %s timestamps)\tforward\treverse\t\n", r.Interface, r.Setup, r.Origin)
-	row := func(name string, get func(calibration.Direction) string) {
-		fmt.Fprintf(w, "%s\t%s\t%s\t\n", name, get(r.Forward), get(r.Reverse))
-	}
+	t := newTable(out, "%s (%s, %s timestamps)\n", r.Interface, r.Setup, r.Origin)
+	t.right = true
+	t.row("", "forward", "reverse")
+	row := func(name string, get func(calibration.Direction) string) { t.row(name, get(r.Forward), get(r.Reverse)) }
 	row("packets used", func(d calibration.Direction) string { return fmt.Sprint(d.Count) })
 	row("systematic (median)", func(d calibration.Direction) string { return probe.FormatDuration(d.Systematic) })
 	row("random (95 %) ±", func(d calibration.Direction) string { return probe.FormatDuration(d.Random) })
 	row("largest ±", func(d calibration.Direction) string { return probe.FormatDuration(d.Largest) })
-	if err := w.Flush(); err != nil {
+	if err := t.end(); err != nil {
 		return fmt.Errorf("calibrate: print the table: %w", err)
 	}
-	fmt.Fprintf(out, "one timestamp of %s: %s systematic, removed from delays; %s random\n", r.Interface, probe.FormatDuration(e.Systematic), probe.FormatDuration(e.Random))
+	lines := []string{fmt.Sprintf("one timestamp of %s: %s systematic, removed from delays; %s random", r.Interface, probe.FormatDuration(e.Systematic), probe.FormatDuration(e.Random))}
 	if e.Trusted {
-		fmt.Fprintf(out, "trusted: error bounds of delays include %s for it\n", probe.FormatDuration(e.Largest))
+		lines = append(lines, fmt.Sprintf("trusted: error bounds of delays include %s for it", probe.FormatDuration(e.Largest)))
 	}
 	if report.RoundTrip.Lost > 0 {
-		fmt.Fprintf(out, "note: %d packets were lost; a back-to-back path should lose none\n", report.RoundTrip.Lost)
+		lines = append(lines, fmt.Sprintf("note: %d packets were lost; a back-to-back path should lose none", report.RoundTrip.Lost))
 	}
-	if f.output == "" {
-		_, err := fmt.Fprintln(out, "not stored; --output FILE stores it")
-		return err
+	stored := "not stored; --output FILE stores it"
+	if f.output != "" {
+		stored = "stored in " + f.output
 	}
-	_, err := fmt.Fprintf(out, "stored in %s\n", f.output)
-	return err
+	for _, line := range append(lines, stored) {
+		if err := printText(out, line, 2); err != nil {
+			return err
+		}
+	}
+	return nil
 }

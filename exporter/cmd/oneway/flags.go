@@ -28,6 +28,8 @@ type optionFlag struct {
 	help string
 	// shown is the placeholder of the value; empty: the default, or the name.
 	shown string
+	// values are those that a shell completes; nil: others than these.
+	values []string
 }
 
 func (f optionFlag) flag() string {
@@ -52,7 +54,7 @@ func registerOptions(cmd *kingpin.CmdClause, options, agent any, flags []optionF
 		if v.Kind() == reflect.Slice && v.Len() > 0 {
 			help += " Default: " + strings.Join(texts(v), ", ") + "."
 		}
-		clause := cmd.Flag(f.flag(), help).PlaceHolder(f.placeholder(v))
+		clause := cmd.Flag(f.flag(), help).PlaceHolder(f.placeholder(v)).HintOptions(f.values...)
 		if !v.IsZero() {
 			clause.Default(texts(v)...)
 		}

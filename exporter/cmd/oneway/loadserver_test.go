@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ func TestLoadServerPrintsItsAddressAndPin(t *testing.T) {
 	dir := t.TempDir()
 	tokens := filepath.Join(dir, "tokens")
 	var made bytes.Buffer
-	if err := (&tokenFlags{file: tokens, name: "a"}).run(&made); err != nil {
+	if err := (&tokenFlags{file: tokens, name: "a"}).run(&made, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	text, _, _ := strings.Cut(made.String(), "\n")

@@ -86,11 +86,12 @@ func application() *kingpin.Application {
 	app.Version(version.Print("oneway"))
 	app.HelpFlag.Short('h')
 	for _, register := range []func(*kingpin.Application){
-		agentCommand, checkConfigCommand, reflectCommand, loadServerCommand, tokenCommand, probeCommand, testCommand, calibrateCommand, voiceCommand,
+		agentCommand, checkConfigCommand, reflectCommand, loadServerCommand, tokenCommand, probeCommand, testCommand, calibrateCommand, voiceCommand, manCommand,
 	} {
 		register(app)
 	}
 	nameFlagsInErrors(app)
+	fitExamples(app, widthOf(os.Stdout))
 	return app
 }
 

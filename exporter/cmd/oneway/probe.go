@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -60,7 +59,7 @@ func probeCommand(app *kingpin.Application) {
 	cmd.Flag("payload-bytes", "UDP payload of the test packets, in bytes (default 172, a G.711 voice packet; with --key-file 256).").PlaceHolder("BYTES").Short('s').IntVar(&o.Size)
 	cmd.Flag("dscp", "DSCP of the test packets, 0..63.").PlaceHolder("0").IntVar(&o.DSCP)
 	cmd.Flag("ttl", "TTL or hop limit of the test packets.").Default("255").IntVar(&o.TTL)
-	cmd.Flag("schedule", "Schedule of the test packets: periodic or poisson.").Default("periodic").StringVar(&o.Schedule)
+	cmd.Flag("schedule", "Schedule of the test packets: periodic or poisson.").Default("periodic").HintOptions("periodic", "poisson").StringVar(&o.Schedule)
 	cmd.Flag("key-file", "File with the shared secret of authenticated mode.").PlaceHolder("FILE").StringVar(&o.KeyFile)
 	cmd.Flag("loss-timeout", "Waiting time of each direction and of the round trip, after which a packet is lost.").Default("3s").DurationVar(&o.LossTimeout)
 	cmd.Flag("local", "Address to send from; default: the kernel's choice.").PlaceHolder("ADDR").StringVar(&o.Local)
@@ -147,10 +146,11 @@ func printReport(out io.Writer, r stamp.Report) error {
 	if r.RoundTrip.Received == 0 {
 		return nil
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "%s (%s reflector)\tforward\treverse\tround trip\t\n", r.Peer, r.Reflector)
+	t := newTable(out, "%s (%s reflector)\n", r.Peer, r.Reflector)
+	t.right = true
+	t.row("", "forward", "reverse", "round trip")
 	count := func(name string, get func(*stamp.DirectionReport) *uint64, trip string) {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", name, number(get(&r.Forward)), number(get(&r.Reverse)), trip)
+		t.row(name, number(get(&r.Forward)), number(get(&r.Reverse)), trip)
 	}
 	count("sent", func(d *stamp.DirectionReport) *uint64 { return d.Sent }, "")
 	count("received", func(d *stamp.DirectionReport) *uint64 { return d.Received }, strconv.FormatUint(r.RoundTrip.Received, 10))
@@ -160,7 +160,7 @@ func printReport(out io.Writer, r stamp.Report) error {
 	count("reordered", func(d *stamp.DirectionReport) *uint64 { return d.Reordered }, "")
 	count("late", func(d *stamp.DirectionReport) *uint64 { return d.Late }, "")
 	count("corrupted", func(d *stamp.DirectionReport) *uint64 { return d.Corrupted }, "")
-	fmt.Fprintln(w, "\t\t\t\t")
+	t.row("")
 	fwd, rev, rtt := orEmpty(r.Forward.Delay), orEmpty(r.Reverse.Delay), orEmpty(r.RoundTrip.Time)
 	for _, row := range []struct {
 		name string
@@ -173,16 +173,16 @@ func printReport(out io.Writer, r stamp.Report) error {
 		{"delay max", func(d stamp.Distribution) *float64 { return d.Max }},
 		{"error bound ±", func(d stamp.Distribution) *float64 { return d.ErrorBound }},
 	} {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", row.name, seconds(row.get(fwd)), seconds(row.get(rev)), seconds(row.get(rtt)))
+		t.row(row.name, seconds(row.get(fwd)), seconds(row.get(rev)), seconds(row.get(rtt)))
 	}
-	fmt.Fprintf(w, "PDV p95\t%s\t%s\t\t\n", seconds(orEmpty(r.Forward.PDV).P95), seconds(orEmpty(r.Reverse.PDV).P95))
-	fmt.Fprintf(w, "jitter (RFC 3550)\t%s\t%s\t\t\n", seconds(r.Forward.Jitter), seconds(r.Reverse.Jitter))
+	t.row("PDV p95", seconds(orEmpty(r.Forward.PDV).P95), seconds(orEmpty(r.Reverse.PDV).P95))
+	t.row("jitter (RFC 3550)", seconds(r.Forward.Jitter), seconds(r.Reverse.Jitter))
 	for i, v := range r.Forward.Voice {
 		if i < len(r.Reverse.Voice) {
-			fmt.Fprintf(w, "R %s, %s\t%.1f\t%.1f\t\t\n", v.Codec, v.Model, v.R, r.Reverse.Voice[i].R)
+			t.row(fmt.Sprintf("R %s, %s", v.Codec, v.Model), fmt.Sprintf("%.1f", v.R), fmt.Sprintf("%.1f", r.Reverse.Voice[i].R))
 		}
 	}
-	if err := w.Flush(); err != nil {
+	if err := t.end(); err != nil {
 		return err
 	}
 	return printNotes(out, r)
@@ -221,16 +221,6 @@ func printNotes(out io.Writer, r stamp.Report) error {
 		notes = append(notes, "the reflector does not number its replies; losses have no direction")
 	}
 	return printLines(out, notes)
-}
-
-// printLines writes notes, one per line.
-func printLines(out io.Writer, notes []string) error {
-	for _, n := range notes {
-		if _, err := fmt.Fprintln(out, "note:", n); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // whyInvalid states why delays are not reported.

@@ -172,7 +172,7 @@ func printReplies(out io.Writer, s reflector.Stats) error {
 		t.count(reflector.Result(i).String(), n)
 	}
 	t.count("dropped by the kernel, socket buffer full", s.SocketDrops)
-	return t.w.Flush()
+	return t.end()
 }
 
 const loadServerHelp = `Run the remote end of load tests ("oneway test") until interrupted.
@@ -244,5 +244,6 @@ func printLoadServer(out io.Writer, s loadserver.Status) error {
 	for _, reason := range slices.Sorted(maps.Keys(s.Ended)) {
 		t.count("ended, "+reason, s.Ended[reason])
 	}
-	return t.w.Flush()
+	t.lay()
+	return t.flush()
 }

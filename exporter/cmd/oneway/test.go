@@ -90,7 +90,7 @@ var sharedTestFlags = []optionFlag{
 	{key: "cert_file", help: "Client certificate (PEM), if the load server requires one.", shown: "FILE"},
 	{key: "key_file", help: "Private key of the client certificate (PEM).", shown: "FILE"},
 	{key: "dscp", help: "DSCP of the test packets, 0..63."},
-	{key: "family", help: "Address family: any, ipv4 or ipv6."},
+	{key: "family", help: "Address family: any, ipv4 or ipv6.", values: []string{"any", "ipv4", "ipv6"}},
 	{key: "local", help: "Address to send from; default: the kernel's choice.", shown: "ADDR"},
 	{key: "checksum", help: "Send with UDP checksum; without it (IPv4) corrupted packets are received and counted."},
 	{key: "link", help: "Link that the test fills, by its name in the configuration of this host's agent; default: selected by the agent.", shown: "NAME"},
@@ -154,7 +154,7 @@ func (f *testFlags) run(ctx context.Context, k testKind, out, progress io.Writer
 		if p.Share <= 0 {
 			begin = time.Now() // waiting, connecting and the idle link are no part of the share
 		}
-		live.show(progressLine(p, time.Since(begin)))
+		live.show(progressLine(p, time.Since(begin), live.width))
 	})
 	live.clear()
 	if outcome == nil {
@@ -208,7 +208,7 @@ func saturationTest() testKind {
 	return testOf(saturation.New(), saturation.DefaultOptions(), testKind{
 		help: testSaturationHelp, print: printSaturation,
 		flags: []optionFlag{
-			{key: "mode", help: "Mode: fixed, sweep or search."},
+			{key: "mode", help: "Mode: fixed, sweep or search.", values: []string{saturation.ModeFixed, saturation.ModeSweep, saturation.ModeSearch}},
 			{key: "rate.forward", help: "Offered rate to the load server; highest rate of a sweep or search."},
 			{key: "rate.reverse", help: "Offered rate from the load server; highest rate of a sweep or search."},
 			{key: "packet_bytes", help: "Size of the IP packets, header included, in bytes."},

@@ -42,7 +42,7 @@ func TestProgressLineHasShareBytesAndTimeLeft(t *testing.T) {
 		{loadtest.Progress{Phase: "writing", Share: 1}, time.Minute, "[########################] 100 %  writing"},
 		{loadtest.Progress{Phase: "late", Share: 1.5}, time.Minute, "[########################] 100 %  late"},
 	} {
-		if got := progressLine(c.p, c.since); got != c.want {
+		if got := progressLine(c.p, c.since, 80); got != c.want {
 			t.Errorf("%+v:\n got %q\nwant %q", c.p, got, c.want)
 		}
 	}
@@ -57,20 +57,25 @@ func TestSummaryHasAColumnPerDirection(t *testing.T) {
 		{Quantity: "after", Direction: "reverse", Value: "one two three four five six seven"},
 		{Quantity: "cells", Value: "4 of 4"},
 	}}, Result: loadtest.Completed, ForwardBytes: 1_500_000}
+	t.Setenv("COLUMNS", "78")
 	var out bytes.Buffer
 	if err := printSummary(&out, o); err != nil {
 		t.Fatal(err)
 	}
 	want := `train to 192.0.2.7:8620, id: completed, 1.5 MB forward, 0.0 MB reverse
 
-                 forward                 reverse
-  capacity       2.5 Mb/s                unknown: because because
-                                         because because because
-                                         because because because bec…
-  working delay  round trip idle 44 ms,  idle 14.2 ms,
-                 working 101 ms          working 38.5 ms; R 92 -> 91
-  after                                  one two three four five six
-                                         seven
+                 forward                        reverse
+  capacity       2.5 Mb/s                       unknown: because because
+                                                because because because
+                                                because because because
+                                                because because because
+                                                because because because
+                                                because because because
+                                                because because because
+  working delay  round trip idle 44 ms,         idle 14.2 ms, working 38.5 ms;
+                 working 101 ms                 R 92 -> 91
+  after                                         one two three four five six
+                                                seven
   cells          4 of 4
 
 `

@@ -40,7 +40,7 @@ func messageTest() testKind {
 // printMessage writes a table of the transports.
 func printMessage(out io.Writer, body any) error {
 	t := newTable(out, "")
-	t.row("direction", "transport", "messages", "packets per message", "offered", "throughput", "lost", "retransmitted", "RTT", "25 %", "75 %", "delay", "95 %", "±")
+	t.names("direction", "transport", "messages", "packets per message", "offered", "throughput", "lost", "retransmitted", "RTT", "25 %", "75 %", "delay", "95 %", "±")
 	for _, p := range body.(*message.Result).Parts {
 		row := []string{p.Direction, p.Transport.Words(), strconv.FormatInt(p.Sent, 10), orDash(p.PerMessage, func(n float64) string { return fmt.Sprintf("%.2f", n) })}
 		row = append(row, rateOf(p.Offered), rateOf(p.Throughput), ratioOf(p.Loss), ratioOf(p.Retransmitted))

@@ -83,7 +83,7 @@ func quantiles(low, median, high string) string {
 
 func printSteps(out io.Writer, d *saturation.Direction) error {
 	t := newTable(out, "%s: %s\n", d.Direction, d.StepsDescription)
-	t.row("offered", "sent", "received", "lost", "delay variation", "")
+	t.names("offered", "sent", "received", "lost", "delay variation", "")
 	for _, s := range d.Steps {
 		mark := ""
 		if s.Lossless {
@@ -97,7 +97,7 @@ func printSteps(out io.Writer, d *saturation.Direction) error {
 func printSizeSweep(out io.Writer, body any) error {
 	r := body.(*sizesweep.Result)
 	t := newTable(out, "")
-	t.row("direction", "bytes", "packets/s", "sent", "received", "lost", "delay", "±", "mean |IPDV|", "not sent")
+	t.names("direction", "bytes", "packets/s", "sent", "received", "lost", "delay", "±", "mean |IPDV|", "not sent")
 	for _, c := range r.Cells {
 		m := c.Median
 		t.row(c.DirectionName, strconv.Itoa(c.PacketBytes), strconv.Itoa(c.PacketRate), rateOf(m.Sent), rateOf(m.Received), ratioOf(m.Loss),
@@ -109,7 +109,7 @@ func printSizeSweep(out io.Writer, body any) error {
 func printTrain(out io.Writer, body any) error {
 	r := body.(*train.Result)
 	t := newTable(out, "")
-	t.row("direction", "payload", "IP bytes", "capacity", "±", "5th percentile", "95th", "dispersion", "trains", "")
+	t.names("direction", "payload", "IP bytes", "capacity", "±", "5th percentile", "95th", "dispersion", "trains", "")
 	for _, d := range r.Directions {
 		for _, z := range d.Sizes {
 			dispersion := orDash(z.Dispersion, func(s float64) string { return time.Duration(s * 1e9).Round(time.Microsecond).String() })

@@ -65,7 +65,7 @@ func printTCP(out io.Writer, body any) error {
 		return nil
 	}
 	t := newTable(out, "")
-	t.row("direction", "flow", "received", "throughput", "sent", "retransmitted", "congestion control", "MSS", "send buffer", "receive buffer", "ended")
+	t.names("direction", "flow", "received", "throughput", "sent", "retransmitted", "congestion control", "MSS", "send buffer", "receive buffer", "ended")
 	for _, d := range r.Directions {
 		for i, f := range d.Flows {
 			rate := f.Throughput
@@ -83,7 +83,7 @@ func printTCP(out io.Writer, body any) error {
 		return printTwoWay(out, r.TwoWay)
 	}
 	t = newTable(out, "")
-	t.row("direction", "second", "throughput")
+	t.names("direction", "second", "throughput")
 	for _, d := range r.Directions {
 		for _, s := range spans(len(d.PerSecond)) {
 			t.row(d.Direction, s.String(), s.mean(d.PerSecond))
@@ -127,7 +127,7 @@ func (s span) mean(rates []float64) string {
 func printTwoWay(out io.Writer, x *tcp.TwoWay) error {
 	long, other := &x.Directions[0], &x.Directions[1]
 	t := newTable(out, "%s sent from %.2f s to %.2f s of %s (± %.3f s)\n", other.Direction, x.Begin, x.End, long.Direction, x.Bound)
-	t.row("second", long.Direction, other.Direction)
+	t.names("second", long.Direction, other.Direction)
 	for _, s := range spans(len(long.PerSecond)) {
 		t.row(s.String(), s.mean(long.PerSecond), s.mean(other.PerSecond))
 	}

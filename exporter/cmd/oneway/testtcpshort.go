@@ -42,7 +42,7 @@ func tcpShortTest() testKind {
 // printTCPShort writes a table of the sizes.
 func printTCPShort(out io.Writer, body any) error {
 	t := newTable(out, "")
-	t.row("direction", "size", "median", "interval", "95 %", "interval", "least", "handshake", "retransmitted", "unfinished")
+	t.names("direction", "size", "median", "interval", "95 %", "interval", "least", "handshake", "retransmitted", "unfinished")
 	for _, z := range body.(*tcpshort.Result).Sizes {
 		row := []string{z.Direction, z.Words()}
 		row = append(row, completionQuantile(z.Completion.Median)...)

@@ -49,7 +49,7 @@ func tcpSweepTest() testKind {
 // printTCPSweep writes a table of the cells.
 func printTCPSweep(out io.Writer, body any) error {
 	t := newTable(out, "")
-	t.row("direction", "congestion control", "send (in effect)", "receive (in effect)", "throughput", "25 %", "75 %", "RTT", "25 %", "75 %", "least", "retransmitted", "limited by", "0.75 W/RTT", "Mathis", "Padhye", "measured")
+	t.names("direction", "congestion control", "send (in effect)", "receive (in effect)", "throughput", "25 %", "75 %", "RTT", "25 %", "75 %", "least", "retransmitted", "limited by", "0.75 W/RTT", "Mathis", "Padhye", "measured")
 	for _, m := range body.(*tcpsweep.Result).Cells {
 		limit := strings.ReplaceAll(string(m.Limit), "_", " ")
 		if limit == "" {

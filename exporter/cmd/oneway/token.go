@@ -14,7 +14,7 @@ import (
 
 const tokenNewHelp = `Make a token that allows a client to run load tests against a load server.
 
-Writes the token to --out, or prints it once. Move it to the client, into a file that only
+Writes the token to --out, or once to standard output, and what to do with it to standard error. Move it to the client, into a file that only
 the agent's user can read (token_file). The token's hash and limits are added to the load
 server's tokens file, which the load server reads again when it changes. To revoke a token,
 remove its line.
@@ -42,10 +42,11 @@ func tokenCommand(app *kingpin.Application) {
 	cmd.Flag("duration", "Maximum duration of a stream, 1s to 1h.").PlaceHolder("DURATION").StringVar(&f.duration)
 	cmd.Flag("sessions", "Maximum number of sessions at the same time; default: 2.").PlaceHolder("N").StringVar(&f.sessions)
 	cmd.Flag("per-day", "Maximum amount of data per day, both directions together, such as 10GB.").PlaceHolder("BYTES").StringVar(&f.perDay)
-	cmd.Action(action(func() error { return f.run(os.Stdout) }))
+	cmd.Action(action(func() error { return f.run(os.Stdout, os.Stderr) }))
 }
 
-func (f *tokenFlags) run(out io.Writer) error {
+// run writes the token to out, unless --out has a file for it, and what to do with it to say: redirected, only the token is in the file.
+func (f *tokenFlags) run(out, say io.Writer) error {
 	var words []string
 	for _, limit := range []struct{ key, value string }{
 		{"rate", f.rate}, {"duration", f.duration}, {"sessions", f.sessions}, {"per-day", f.perDay},
@@ -62,16 +63,13 @@ func (f *tokenFlags) run(out io.Writer) error {
 	if err != nil {
 		return usageError{err}
 	}
-	shown, client := text, tokenPrinted
 	if f.out != "" {
 		if err := writeToken(f.out, text); err != nil {
 			return err
 		}
-		shown, client = f.out, tokenInFile
 	}
 	if f.file == "" {
-		_, err := fmt.Fprintf(out, client+tokenByHand, shown, token)
-		return err
+		return f.deliver(out, say, text, fmt.Sprintf(tokenByHand, token))
 	}
 	if err := loadserver.AppendToken(f.file, token); err != nil {
 		if f.out != "" {
@@ -83,7 +81,18 @@ func (f *tokenFlags) run(out io.Writer) error {
 	if err != nil {
 		file = f.file // as given
 	}
-	_, err = fmt.Fprintf(out, client+tokenWritten, shown, file)
+	return f.deliver(out, say, text, fmt.Sprintf(tokenWritten, file))
+}
+
+// deliver writes the token and what to do at both ends.
+func (f *tokenFlags) deliver(out, say io.Writer, text, server string) error {
+	client := tokenPrinted
+	if f.out != "" {
+		client = fmt.Sprintf(tokenInFile, f.out)
+	} else if _, err := fmt.Fprintln(out, text); err != nil {
+		return fmt.Errorf("token: print it: %w", err)
+	}
+	_, err := io.WriteString(say, client+server)
 	return err
 }
 
@@ -103,8 +112,7 @@ func writeToken(file, text string) error {
 }
 
 const (
-	tokenPrinted = `%s
-
+	tokenPrinted = `
 This is the token; it is not shown again. On the client, put it into a file that only the
 agent's user can read (chmod 600), and set token_file of the load-test probes to that file.
 `

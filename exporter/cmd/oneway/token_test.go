@@ -15,13 +15,14 @@ import (
 func TestTokenIsPrintedOnceAndItsHashIsStored(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	f := tokenFlags{file: file, name: "berlin", rate: "20Mbit", duration: "5m", sessions: "2", perDay: "10GB"}
-	var out bytes.Buffer
-	if err := f.run(&out); err != nil {
+	var out, said bytes.Buffer
+	if err := f.run(&out, &said); err != nil {
 		t.Fatal(err)
 	}
-	text, explained, _ := strings.Cut(out.String(), "\n")
-	if !strings.HasPrefix(text, "owt_") || strings.Count(out.String(), text) != 1 {
-		t.Errorf("the token is not in the first line, or not exactly once:\n%s", out.String())
+	text, rest, _ := strings.Cut(out.String(), "\n")
+	explained := said.String()
+	if !strings.HasPrefix(text, "owt_") || rest != "" || strings.Contains(explained, text) {
+		t.Errorf("not the token alone on standard output:\n%s\n%s", out.String(), explained)
 	}
 	for _, want := range []string{"token_file", "tokens_file", file, "chmod 600"} {
 		if !strings.Contains(explained, want) {
@@ -39,7 +40,7 @@ func TestTokenIsPrintedOnceAndItsHashIsStored(t *testing.T) {
 	if info, _ := os.Stat(file); info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v", info.Mode())
 	}
-	if err := f.run(&out); err == nil || !strings.Contains(err.Error(), `"berlin" stands in the file already`) {
+	if err := f.run(&out, &said); err == nil || !strings.Contains(err.Error(), `"berlin" stands in the file already`) {
 		t.Errorf("the same name again: %v", err)
 	}
 }
@@ -47,24 +48,24 @@ func TestTokenIsPrintedOnceAndItsHashIsStored(t *testing.T) {
 func TestTokenInAFileOfItsOwnIsNotPrinted(t *testing.T) {
 	dir := t.TempDir()
 	f := tokenFlags{file: filepath.Join(dir, "tokens"), out: filepath.Join(dir, "token"), name: "berlin"}
-	var out bytes.Buffer
-	if err := f.run(&out); err != nil {
+	var out, said bytes.Buffer
+	if err := f.run(&out, &said); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(f.out)
-	if err != nil || !bytes.HasPrefix(text, []byte("owt_")) || strings.Contains(out.String(), "owt_") || !strings.Contains(out.String(), f.out) {
-		t.Errorf("%q, %v; printed\n%s", text, err, out.String())
+	if err != nil || !bytes.HasPrefix(text, []byte("owt_")) || out.Len() > 0 || strings.Contains(said.String(), "owt_") || !strings.Contains(said.String(), f.out) {
+		t.Errorf("%q, %v; printed\n%s%s", text, err, out.String(), said.String())
 	}
 	// A failure leaves no token that no load server accepts, and replaces no other token.
 	f.out = filepath.Join(dir, "again")
-	if err := f.run(&out); err == nil {
+	if err := f.run(&out, &said); err == nil {
 		t.Error("the same name again was accepted")
 	}
 	if _, err := os.Stat(f.out); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file for a refused token: %v", err)
 	}
 	f.name, f.out = "hamburg", filepath.Join(dir, "token")
-	if err := f.run(&out); !errors.Is(err, fs.ErrExist) {
+	if err := f.run(&out, &said); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("an existing file: %v", err)
 	}
 	if now, err := os.ReadFile(f.out); err != nil || !bytes.Equal(now, text) {
@@ -73,19 +74,19 @@ func TestTokenInAFileOfItsOwnIsNotPrinted(t *testing.T) {
 }
 
 func TestTokenWithoutAFilePrintsTheLineToCopy(t *testing.T) {
-	var out bytes.Buffer
-	if err := (&tokenFlags{name: "berlin", rate: "1Mbit"}).run(&out); err != nil {
+	var out, said bytes.Buffer
+	if err := (&tokenFlags{name: "berlin", rate: "1Mbit"}).run(&out, &said); err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if all, err := loadserver.ParseTokens([]byte(lines[len(lines)-1])); err != nil || len(all) != 1 {
-		t.Errorf("the last line is not a token, %v:\n%s", err, out.String())
+	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+	if all, err := loadserver.ParseTokens([]byte(lines[len(lines)-1])); err != nil || len(all) != 1 || strings.Count(out.String(), "\n") != 1 {
+		t.Errorf("the last line is not a token, %v:\n%s%s", err, out.String(), said.String())
 	}
 }
 
 func TestWrongTokenFlagsAreUsageErrors(t *testing.T) {
 	for _, f := range []tokenFlags{{name: "a b"}, {name: "a", rate: "fast"}, {name: "a", duration: "5"}, {name: "a", sessions: "-1"}, {name: "a", perDay: "all"}} {
-		err := f.run(&bytes.Buffer{})
+		err := f.run(&bytes.Buffer{}, &bytes.Buffer{})
 		if _, ok := errors.AsType[usageError](err); !ok {
 			t.Errorf("%+v: %v", f, err)
 		}

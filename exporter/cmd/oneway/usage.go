@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kingpin/v2"
 )
@@ -48,15 +49,54 @@ func (v namedValue) IsCumulative() bool {
 	return ok && repeatable.IsCumulative()
 }
 
-// nameFlagsInErrors makes the errors of all flags name their flag.
-func nameFlagsInErrors(app *kingpin.Application) {
+// eachCommand calls do with each command.
+func eachCommand(app *kingpin.Application, do func(*kingpin.CmdClause, *kingpin.CmdModel)) {
 	for _, top := range app.Model().Commands {
 		cmd := app.GetCommand(top.Name)
-		name(cmd, top)
+		do(cmd, top)
 		for _, below := range top.Commands {
-			name(cmd.GetCommand(below.Name), below)
+			do(cmd.GetCommand(below.Name), below)
 		}
 	}
+}
+
+// nameFlagsInErrors makes the errors of all flags name their flag.
+func nameFlagsInErrors(app *kingpin.Application) { eachCommand(app, name) }
+
+// fitExamples breaks the examples of the help that are wider than the terminal, so that they can still be copied: kingpin wraps
+// the other text. Zero: no limit.
+func fitExamples(app *kingpin.Application, width int) {
+	eachCommand(app, func(cmd *kingpin.CmdClause, model *kingpin.CmdModel) {
+		lines := strings.Split(model.Help, "\n")
+		for i, line := range lines {
+			if strings.HasPrefix(line, "  ") && width > 0 {
+				lines[i] = fitExample(line, width)
+			}
+		}
+		cmd.Help(strings.Join(lines, "\n"))
+	})
+}
+
+// fitExample breaks a command into lines that a shell joins; a remark behind it gets a line of its own.
+func fitExample(line string, width int) string {
+	const further = "      "
+	if utf8.RuneCountInString(line) <= width {
+		return line
+	}
+	command, remark, remarked := strings.Cut(strings.TrimSpace(line), "   ")
+	var all []string
+	text := "  "
+	for i, word := range strings.Fields(command) {
+		if i > 0 && utf8.RuneCountInString(text+word)+len(` \`) > width {
+			all, text = append(all, text+`\`), further
+		}
+		text += word + " "
+	}
+	all = append(all, strings.TrimRight(text, " "))
+	if remarked {
+		all = append(all, further+strings.TrimSpace(remark))
+	}
+	return strings.Join(all, "\n")
 }
 
 func name(cmd *kingpin.CmdClause, model *kingpin.CmdModel) {

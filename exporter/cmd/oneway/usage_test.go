@@ -43,3 +43,14 @@ func TestHelpStatesWhereADefaultOfTheAgentDiffers(t *testing.T) {
 		t.Errorf("%q, %q", one, two)
 	}
 }
+
+func TestWideExampleIsBrokenSoThatAShellJoinsIt(t *testing.T) {
+	const line = "  oneway test tcp 192.0.2.7 --token-file token --duration 5m   (a remark)"
+	if got := fitExample(line, 80); got != line {
+		t.Errorf("one that fits: %q", got)
+	}
+	const want = "  oneway test tcp 192.0.2.7 \\\n      --token-file token \\\n      --duration 5m\n      (a remark)"
+	if got := fitExample(line, 30); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

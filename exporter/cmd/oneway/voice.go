@@ -6,7 +6,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -31,11 +30,11 @@ type voiceFlags struct {
 func voiceCommand(app *kingpin.Application) {
 	var f voiceFlags
 	cmd := app.Command("voice", voiceHelp)
-	cmd.Flag("codec", "Codec: "+strings.Join(codecNames(), ", ")+".").Default("G.711").StringVar(&f.codec)
+	cmd.Flag("codec", "Codec: "+strings.Join(codecNames(), ", ")+".").Default("G.711").HintOptions(codecNames()...).StringVar(&f.codec)
 	cmd.Flag("delay", "Mouth-to-ear delay, codec and playout buffer included, such as 150ms.").Default("0ms").StringVar(&f.delay)
 	cmd.Flag("loss", "Packet loss in percent, such as 1%.").Default("0%").StringVar(&f.loss)
 	cmd.Flag("burst-ratio", "BurstR: 1 is random loss, above 1 bursty.").Default("1").StringVar(&f.burst)
-	cmd.Flag("model", "g107 (the full E-model) or simplified (Woo 2010, section 7.1).").Default("g107").StringVar(&f.model)
+	cmd.Flag("model", "g107 (the full E-model) or simplified (Woo 2010, section 7.1).").Default("g107").HintOptions("g107", "simplified").StringVar(&f.model)
 	cmd.Flag("telr", "Talker echo loudness rating in dB, 5..65; g107 only (default 65, a working echo canceller).").StringVar(&f.telr)
 	cmd.Flag("json", "Print JSON.").BoolVar(&f.json)
 	cmd.Action(action(func() error { return f.run(os.Stdout) }))
@@ -128,15 +127,16 @@ func (f *voiceFlags) rate() (v voiceRating, err error) {
 
 // print writes a readable table: the input, the impairments and the rating.
 func (v voiceRating) print(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	t := newTable(out, "")
+	t.margin = 0
 	row := func(what, symbol string, value *float64) {
 		if value != nil {
-			fmt.Fprintf(w, "%s\t%s\t%6.2f\n", what, symbol, *value)
+			t.row(what, symbol, fmt.Sprintf("%6.2f", *value))
 		}
 	}
-	fmt.Fprintf(w, "call\t\t%s over %v mouth to ear, %.4g %% loss, BurstR %.4g\n",
-		v.Codec, time.Duration(v.Delay*float64(time.Second)).Round(time.Microsecond), 100*v.Loss, v.BurstR)
-	fmt.Fprintf(w, "model\t\t%s\n", v.Model)
+	t.row("call", "", fmt.Sprintf("%s over %v mouth to ear, %.4g %% loss, BurstR %.4g",
+		v.Codec, time.Duration(v.Delay*float64(time.Second)).Round(time.Microsecond), 100*v.Loss, v.BurstR))
+	t.row("model", "", v.Model)
 	row("signal to noise", "Ro", &v.Ro)
 	row("- level, sidetone, quantizing", "Is", v.Is)
 	row("- talker echo", "Idte", v.Idte)
@@ -148,11 +148,12 @@ func (v voiceRating) print(out io.Writer) error {
 	row("- codec and loss", "Ie,eff", &v.IeEff)
 	row("= rating", "R", &v.R)
 	row("opinion score", "MOS", &v.MOS)
-	fmt.Fprintf(w, "users\t\t%s\n", v.Satisfaction)
+	t.row("users", "", v.Satisfaction)
 	if v.Clamped {
-		fmt.Fprintf(w, "note\t\toutside the range of the model: the rating is approximate\n")
+		t.row("note", "", "outside the range of the model: the rating is approximate")
 	}
-	if err := w.Flush(); err != nil {
+	t.lay()
+	if err := t.flush(); err != nil {
 		return fmt.Errorf("voice: print the rating: %w", err)
 	}
 	return nil
