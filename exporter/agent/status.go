@@ -3,6 +3,7 @@ package agent
 import (
 	"time"
 
+	"oneway.example/exporter/document"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/report"
 )
@@ -10,6 +11,7 @@ import (
 // Status is the state of all parts of the agent, with the reason of each failure. Its times are UTC. Its JSON is
 // /api/v1/status.
 type Status struct {
+	document.Envelope
 	// Started is when Run began; zero: not running.
 	Started time.Time    `json:"started,omitzero"`
 	Config  ConfigStatus `json:"config"`
@@ -74,13 +76,21 @@ type ProbeStatus struct {
 	Name   string `json:"name"`
 	Type   string `json:"type"`
 	Health Health `json:"health"`
-	// State, Reason, LastSuccess and Results are those of probe.Status.
-	State       string    `json:"state"`
-	Reason      string    `json:"reason,omitempty"`
+	// Cause is why it is not up, in one word; empty: it is, or has just started. Reason is the same in a sentence.
+	Cause  string `json:"reason,omitempty"`
+	Reason string `json:"error,omitempty"`
+	// LastSuccess is when the last reply arrived, or the last run completed.
 	LastSuccess time.Time `json:"last_success,omitzero"`
+	// Next is when a load test is due.
+	Next time.Time `json:"next_run,omitzero"`
 	// Restarts is the number of restarts after a failure.
-	Restarts int            `json:"restarts"`
-	Results  []probe.Result `json:"results,omitempty"`
+	Restarts int `json:"restarts"`
+	// State and Results are for display.
+	State   string         `json:"-"`
+	Results []probe.Result `json:"-"`
+	probe.LightValues
+	// LastRun is the newest run of a load test that had a session, since when reports are stored.
+	LastRun *report.Header `json:"last_run,omitempty"`
 	// Incident is the newest report of its last minutes; nil: none.
 	Incident *report.Header `json:"incident,omitempty"`
 }
@@ -89,7 +99,7 @@ type ProbeStatus struct {
 func (a *Agent) Status() Status {
 	a.mu.Lock()
 	p := a.inForce
-	s := Status{Started: a.started, Config: ConfigStatus{File: a.options.ConfigFile, Loaded: a.loaded}, Paths: []PathStatus{}}
+	s := Status{Envelope: document.New(document.Status), Started: a.started, Config: ConfigStatus{File: a.options.ConfigFile, Loaded: a.loaded}, Paths: []PathStatus{}}
 	if a.ctx == nil {
 		s.Started = time.Time{}
 	}
@@ -109,7 +119,7 @@ func (a *Agent) Status() Status {
 	for _, path := range p.paths {
 		labels[path.Name] = path.Labels
 	}
-	incident := a.shared.reports.Incident()
+	newest := a.shared.reports.Newest()
 	for _, j := range p.jobs {
 		t := j.target
 		if last := len(s.Paths) - 1; last < 0 || s.Paths[last].Name != t.Path {
@@ -117,7 +127,9 @@ func (a *Agent) Status() Status {
 		}
 		of := &s.Paths[len(s.Paths)-1]
 		of.Probes = append(of.Probes, j.status())
-		of.Probes[len(of.Probes)-1].Incident = incident[[2]string{t.Path, t.Probe}]
+		one := &of.Probes[len(of.Probes)-1]
+		found := newest[[2]string{t.Path, t.Probe}]
+		one.Incident, one.LastRun = found.Incident, found.Run
 	}
 	return s
 }
@@ -127,10 +139,11 @@ func (j *job) status() ProbeStatus {
 	restarts, err := j.unit.state()
 	s := ProbeStatus{
 		Name: j.target.Probe, Type: j.kind, State: now.State, Reason: now.Reason, LastSuccess: now.LastSuccess.UTC(), Restarts: restarts, Results: now.Results,
+		Cause: now.Cause, Next: now.Next.UTC(), LightValues: now.Light,
 	}
 	switch {
 	case err != nil:
-		s.Health, s.State, s.Reason = Failed, "failed, will be tried again", err.Error()
+		s.Health, s.State, s.Cause, s.Reason = Failed, "failed, will be tried again", "failed", err.Error()
 	case now.Up && s.Reason == "":
 		s.Health = Up
 	case now.Up:

@@ -316,7 +316,7 @@ func (s *Supervisor) write(p *piece) error {
 	if one := s.paths[name{h.Path, h.Probe}]; one != nil { // it may have been removed
 		one.series.Series(metric.IncidentReports, p.body.Trigger).Add(1)
 	}
-	s.options.Log.Info("Incident stored", "path", h.Path, "probe", h.Probe, "trigger", p.body.Trigger, "id", h.ID, "why", h.Reason)
+	s.options.Log.Info("Incident stored", "path", h.Path, "probe", h.Probe, "trigger", p.body.Trigger, "id", h.ID, "why", cmp.Or(h.Error, "on request"))
 	return nil
 }
 
@@ -359,7 +359,7 @@ func (p *path) piece(trigger string, left []deviation, now time.Time) *piece {
 	}
 	h := report.Header{
 		ID: report.NewID(now, nil), Path: p.Path.Path, Probe: p.Probe, Kind: report.Incident, Peer: p.Peer,
-		Begin: begin.Time(), End: end.Time(), Result: report.Completed, Reason: cmp.Or(strings.Join(why, "; "), "on request"),
+		Begin: begin.Time(), End: end.Time(), Result: report.Completed, Reason: trigger, Error: strings.Join(why, "; "),
 		Summary: []report.Line{{Quantity: "packets", Value: strconv.Itoa(len(rows))}},
 	}
 	return &piece{h, body{Trigger: trigger, Deviations: left, Begin: begin, Columns: record.RingColumns(), Rows: table{kept, begin}}}

@@ -215,7 +215,7 @@ func TestIncidentIsKeptOnRequest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := b.open(t, h.ID); d.Body.Trigger != "request" || len(d.Body.Rows) != 60 || d.Header.Reason != "on request" {
+		if d := b.open(t, h.ID); d.Body.Trigger != "request" || len(d.Body.Rows) != 60 || d.Header.Reason != "request" {
 			t.Errorf("%s with %d rows", d.Body.Trigger, len(d.Body.Rows))
 		}
 		if _, err := b.Store("a", ""); err != nil {

@@ -152,7 +152,12 @@ func (t Type[O]) New(env probe.Env, target probe.Target, decode func(into ...any
 	if err != nil {
 		return nil, errors.Join(err, shared.check())
 	}
-	return NewProber(env, target, shared, kind)
+	p, err := NewProber(env, target, shared, kind)
+	if err != nil {
+		return nil, err
+	}
+	p.runner.settings = option.Settings(&shared, &own)
+	return p, nil
 }
 
 // status has the state and the last results of a prober.
@@ -225,7 +230,11 @@ func (s *status) of(now time.Time) probe.Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := probe.Status{State: s.state(now), Up: s.tried != nil && s.tried.Result == Completed}
+	if s.idle {
+		st.Next = s.due
+	}
 	if s.last != nil && s.last.Result != Completed {
+		st.Cause = s.last.Reason
 		st.Reason = "last run " + string(s.last.Result) + ": " + s.last.Error
 	}
 	if s.done == nil {
@@ -234,6 +243,7 @@ func (s *status) of(now time.Time) probe.Status {
 	st.LastSuccess = s.done.End.Time()
 	st.Results = s.done.Summary
 	if st.Reason == "" && len(s.done.Notes) > 0 {
+		st.Cause = "limited"
 		st.Reason = s.done.Notes[0]
 	}
 	return st

@@ -68,16 +68,17 @@ func (r *runner) account(c *connection, o *Outcome) {
 // publish sets the metrics of a completed run in one update, and records their values.
 func (r *runner) publish(o *Outcome) {
 	results := r.env.Recorder.Results()
-	if r.values.recorded = nil; results.HasListeners() {
-		r.values.recorded = recorded{}
-	}
+	r.values.recorded, r.values.listened = recorded{}, results.HasListeners()
 	r.values.Replace(o.ID, func(v *Values) {
 		r.kind.Publish(v, o.Run)
 		o.Working.publish(v)
 		r.scope.Set(metric.RunLast, float64(o.End)/float64(time.Second))
 		v.Set(metric.RunDuration, o.End.Sub(o.Begin).Seconds())
 	})
-	r.values.recorded.record(results, o.Run)
+	o.Values = r.values.recorded.values()
+	if r.values.listened {
+		r.values.recorded.record(results, o.Run)
+	}
 }
 
 // Values publishes runs of one path and probe. A gauge that a run does not set is removed, so that
@@ -89,6 +90,7 @@ type Values struct {
 	// observed is applied after the update of the sink: a run has many observations.
 	observed []observation
 	recorded recorded
+	listened bool // recorded needs the observations
 }
 
 type gauge struct {
@@ -134,7 +136,9 @@ func (v *Values) Observe(d *metric.Desc, x float64, labels ...string) {
 // would delay a scrape.
 func (v *Values) ObserveAll(d *metric.Desc, values []float64, labels ...string) {
 	v.observed = append(v.observed, observation{v.scope.Series(d, labels...), d.Buckets, values})
-	v.recorded.observe(d, values, labels)
+	if v.listened {
+		v.recorded.observe(d, values, labels)
+	}
 }
 
 // Replace calls publish in one update of the sink and removes the gauges of the previous run that it

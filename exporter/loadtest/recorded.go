@@ -7,6 +7,7 @@ import (
 
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/record"
+	"oneway.example/exporter/report"
 )
 
 // recorded are the values of a run for the recorder, by family and labels; nil: nobody listens.
@@ -46,6 +47,26 @@ func (r recorded) observe(d *metric.Desc, all []float64, labels []string) {
 	if v := r.of(d, labels); v != nil {
 		v.Values = append(v.Values, all...)
 	}
+}
+
+// values are the gauges by family, then by the values of their labels, as a report has them. Families with a value for each bin,
+// step or cell of a run are left out: its results have them.
+func (r recorded) values() report.Values {
+	all := report.Values{}
+	for _, key := range slices.Sorted(maps.Keys(r)) {
+		v := r[key]
+		if Summarizes(v.Desc) {
+			all.Set(v.Values[0], append([]string{strings.TrimPrefix(v.Desc.Name, "oneway_")}, v.Labels...)...)
+		}
+	}
+	return all
+}
+
+// Summarizes reports whether Outcome.Values has a family.
+func Summarizes(d *metric.Desc) bool {
+	return d.Kind == metric.Gauge && !slices.ContainsFunc(d.Labels, func(label string) bool {
+		return slices.Contains([]string{metric.ElapsedL, metric.StateL, metric.OfferedL, metric.SendBufferL, metric.PacketRateL}, label)
+	})
 }
 
 // record passes the values of a run to the recorder, in the order of families and labels.

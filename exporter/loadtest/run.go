@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"oneway.example/exporter/document"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/probe"
@@ -30,7 +31,9 @@ type Run struct {
 	// Directions to test, in order.
 	Directions []sample.Direction `json:"-"`
 	// Begin is when the run had its session; zero before.
-	Begin instant.Time `json:"begin_ns"`
+	Begin instant.Time `json:"-"`
+	// Settings are the options in force.
+	Settings document.Settings `json:"settings"`
 
 	// Body has the results, of a type that the Kind documents.
 	Body any `json:"results,omitempty"`
@@ -105,11 +108,17 @@ const (
 // Outcome is the result of a run that has ended.
 type Outcome struct {
 	*Run
-	End    instant.Time `json:"end_ns"`
-	Result Result       `json:"result"`
-	Reason string       `json:"reason"`
+	End instant.Time `json:"-"`
+	// Begun and Ended are Begin and End in UTC; Begun is zero if the run had no session.
+	Begun  time.Time `json:"begin,omitzero"`
+	Ended  time.Time `json:"end"`
+	Result Result    `json:"result"`
+	// Reason is ok, or why it did not complete; METRICS.md has the values, at oneway_probe_runs_total.
+	Reason string `json:"reason"`
 	// Lines is the run's Summary.
-	Lines []report.Line `json:"summary,omitempty"`
+	Lines []report.Line `json:"-"`
+	// Values are what METRICS.md has of a completed run.
+	Values report.Values `json:"values,omitempty"`
 	// Error is why it did not complete; empty if it did.
 	Error string `json:"error,omitempty"`
 	// ForwardBytes and ReverseBytes are the IP bytes sent.
@@ -177,6 +186,7 @@ func WithCause(ctx context.Context, err error) error {
 // outcome is that of a run that ended with err.
 func (r *runner) outcome(run *Run, err error) *Outcome {
 	o := &Outcome{Run: run, End: instant.Now(), Result: Completed, Reason: ReasonOK, Lines: run.Summary}
+	o.Begun, o.Ended = run.Begin.Time(), o.End.Time()
 	if err == nil {
 		return o
 	}

@@ -18,6 +18,7 @@ import (
 
 	"oneway.example/exporter/calendar"
 	"oneway.example/exporter/ctxtime"
+	"oneway.example/exporter/document"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/keyfile"
 	"oneway.example/exporter/link"
@@ -33,6 +34,7 @@ type runner struct {
 	env      probe.Env
 	target   probe.Target
 	opts     Options
+	settings document.Settings // of reports; nil: the caller has them
 	kind     Kind
 	host     string
 	port     uint16
@@ -102,7 +104,7 @@ func (r *runner) usualTimeout() time.Duration { return 2*r.kind.Duration() + tim
 func (r *runner) once(ctx context.Context) *Outcome {
 	run := &Run{
 		ID: report.NewID(time.Now(), nil), Path: r.target.Path, Probe: r.target.Probe,
-		Kind: r.kind.Kind(), Peer: r.target.Peer, Link: r.link, Directions: r.opts.directions,
+		Kind: r.kind.Kind(), Peer: r.target.Peer, Link: r.link, Directions: r.opts.directions, Settings: r.settings,
 	}
 	run.phase, run.share = r.setPhase, r.status.share
 	deadline := time.Now().Add(r.opts.MaxWait)
@@ -274,10 +276,7 @@ func (r *runner) writeReport(o *Outcome) {
 	}
 	h := report.Header{
 		ID: o.ID, Path: o.Path, Probe: o.Probe, Kind: o.Kind, Peer: o.Peer,
-		Begin: o.Begin.Time(), End: o.End.Time(), Result: string(o.Result), Summary: o.Lines,
-	}
-	if o.Result != Completed {
-		h.Reason = o.Reason
+		Begin: o.Begin.Time(), End: o.End.Time(), Result: string(o.Result), Reason: o.Reason, Error: o.Error, Values: o.Values, Summary: o.Lines,
 	}
 	_ = r.env.Reports.Write(h, o)
 }

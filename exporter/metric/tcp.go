@@ -78,7 +78,7 @@ var (
 
 // Labels of a buffer sweep: sizes as an application sets them, in bytes, or "auto"; and the kernel's name of the algorithm.
 const (
-	sendBufferL        = "send_buffer_bytes"
+	SendBufferL        = "send_buffer_bytes"
 	receiveBufferL     = "receive_buffer_bytes"
 	congestionControlL = "congestion_control"
 )
@@ -92,9 +92,9 @@ var tcpModels = Values{ModelL: {
 // The buffer sweep: at most 11 series per cell, that is 3 of throughput, 3 of round-trip time, 4 of models, 1 of
 // retransmissions.
 var (
-	perBuffers         = []string{Path, Probe, Direction, sendBufferL, receiveBufferL, congestionControlL}
-	perBuffersQuantile = []string{Path, Probe, Direction, sendBufferL, receiveBufferL, congestionControlL, QuantileL}
-	perBuffersModel    = []string{Path, Probe, Direction, sendBufferL, receiveBufferL, congestionControlL, ModelL}
+	perBuffers         = []string{Path, Probe, Direction, SendBufferL, receiveBufferL, congestionControlL}
+	perBuffersQuantile = []string{Path, Probe, Direction, SendBufferL, receiveBufferL, congestionControlL, QuantileL}
+	perBuffersModel    = []string{Path, Probe, Direction, SendBufferL, receiveBufferL, congestionControlL, ModelL}
 	perVariant         = []string{Path, Probe, Direction, congestionControlL}
 
 	// TCPSweepThroughput is oneway_tcp_sweep_throughput_bytes_per_second.

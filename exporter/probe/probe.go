@@ -139,8 +139,12 @@ type Status struct {
 	State, Reason string
 	// LastSuccess is when the last reply arrived; zero: never.
 	LastSuccess time.Time
-	// Results are formatted, in display order.
+	// Results are formatted, in display order. Light has the values of a light probe as numbers.
 	Results []Result
+	Light   LightValues
+	// Cause is why it is faulty, in one word; empty: it is not. Next is when a load test is due; zero: it runs, or never.
+	Cause string
+	Next  time.Time
 }
 
 // Result is one line of a Status, such as {"delay", "forward", "30.1 ms +- 0.2 ms"}.

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"oneway.example/exporter/document"
 )
 
 // maxHeaderBytes is the most bytes of a decompressed report that are read to find its header.
@@ -74,7 +76,7 @@ func decodeFile(r *os.Root, id string) (Header, error) {
 	return decodeHeader(f, id)
 }
 
-var errHeader = errors.New("decode report: the first field must be the header of this run")
+var errHeader = errors.New("decode report: the first fields must be those of a document, then the header of this run")
 
 // decodeHeader reads the beginning of a report.
 func decodeHeader(from io.Reader, id string) (Header, error) {
@@ -82,27 +84,54 @@ func decodeHeader(from io.Reader, id string) (Header, error) {
 	if err != nil {
 		return Header{}, err
 	}
-	return headerFrom(json.NewDecoder(io.LimitReader(zipped, maxHeaderBytes)), id)
+	h, _, err := headerFrom(json.NewDecoder(io.LimitReader(zipped, maxHeaderBytes)), id)
+	return h, err
 }
 
-// headerFrom reads the header, and leaves the decoder behind it.
-func headerFrom(d *json.Decoder, id string) (Header, error) {
-	for _, want := range []json.Token{json.Delim('{'), "header"} {
-		switch got, err := d.Token(); {
-		case err != nil:
-			return Header{}, err
-		case got != want:
-			return Header{}, errHeader
+// headerFrom reads the header and the summary, and leaves the decoder behind the next token, which it returns: nil if the file ends
+// there.
+func headerFrom(d *json.Decoder, id string) (h Header, next json.Token, err error) {
+	if open, err := d.Token(); err != nil {
+		return h, nil, err
+	} else if open != json.Delim('{') {
+		return h, nil, errHeader
+	}
+	for next != "header" {
+		if next, err = d.Token(); err != nil {
+			return h, nil, err
+		}
+		switch next {
+		case "header":
+		case "schema", "time", "host", "version":
+			var text string
+			if err := d.Decode(&text); err != nil {
+				return h, nil, err
+			}
+		default:
+			return h, nil, errHeader
 		}
 	}
-	var h Header
-	if err := d.Decode(&h); err != nil {
-		return Header{}, err
+	var read struct {
+		Header
+		Summary []Line `json:"summary"` // of earlier versions
 	}
-	if h.ID != id {
-		return Header{}, errHeader
+	if err := d.Decode(&read); err != nil {
+		return h, nil, err
 	}
-	return h.bounded(), nil
+	if read.ID != id {
+		return h, nil, errHeader
+	}
+	if next, err = d.Token(); err == nil && next == "summary" {
+		if err = d.Decode(&read.Summary); err == nil {
+			next, err = d.Token()
+		}
+	}
+	if err != nil { // the file is cut behind the header
+		next = nil
+	}
+	h = read.Header
+	h.Summary = read.Summary
+	return h.bounded(), next, nil
 }
 
 // openRegular opens a regular file. It does not block on a named pipe.
@@ -145,6 +174,19 @@ func file(o Options, h Header, body any) (size int64, err error) {
 	return size, nil
 }
 
+// Document is a report.
+type Document struct {
+	document.Envelope
+	// Header is what the list of runs has.
+	Header Header `json:"header"`
+	// Summary has the main results in words, for display.
+	Summary []Line `json:"summary,omitempty"`
+	// View is what the report's page draws.
+	View *View `json:"view,omitempty"`
+	// Body has the results: those of `oneway test --json`, or of an incident.
+	Body any `json:"body"`
+}
+
 // encode writes a new file of at most limit bytes and syncs it to disk.
 func encode(r *os.Root, name string, limit int64, h Header, body any) (size int64, err error) {
 	f, err := r.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640)
@@ -153,11 +195,7 @@ func encode(r *os.Root, name string, limit int64, h Header, body any) (size int6
 	}
 	out := &limited{w: f, left: limit}
 	zipped := gzip.NewWriter(out)
-	err = json.NewEncoder(zipped).Encode(struct {
-		Header Header `json:"header"`
-		View   *View  `json:"view,omitempty"`
-		Body   any    `json:"body"`
-	}{h, viewOf(body), body})
+	err = json.NewEncoder(zipped).Encode(Document{document.New(document.Report), h, h.Summary, viewOf(body), body})
 	err = errors.Join(err, zipped.Close(), f.Sync(), f.Close())
 	return limit - out.left, err
 }

@@ -1,9 +1,10 @@
 // Package report stores the reports of load-test runs in a directory: one gzip file of JSON per
 // run, named by the run's ID. It removes the oldest reports above a limit of files or bytes.
 //
-// A report is {"header": {...}, "view": {...}, "body": ...}. The header comes first, so that a directory
-// can be listed without reading the bodies, then what a page shows, if the body has a View. Both may hold text from a
-// remote end: escape it before display.
+// A report is {"schema": "oneway/report/1", "time": ..., "host": ..., "version": ..., "header": {...}, "summary": [...],
+// "view": {...}, "body": ...}. The header comes before the body, so that a directory can be listed without reading the bodies, then
+// what a page shows: the summary, and the View if the body has one. All may hold text from a remote end: escape it before
+// display. Reports of earlier versions begin with the header, which has the summary.
 //
 // A report that cannot be written does not fail its run: the error is returned, counted and
 // logged, and the header is still listed.
@@ -36,10 +37,16 @@ type Header struct {
 	// Result is Completed, incomplete, refused, failed or skipped; Unreadable for a file that
 	// cannot be read.
 	Result string `json:"result"`
-	// Reason is a short text why the run did not complete; empty if it did.
+	// Reason is ok, or why the run did not complete, in one word; of an incident its trigger. A report of an earlier version
+	// has no reason if it completed, and of an incident a text.
 	Reason string `json:"reason,omitempty"`
-	// Summary has the main results, formatted; at most maxLines are kept.
-	Summary []Line `json:"summary,omitempty"`
+	// Error is the reason in a sentence.
+	Error string `json:"error,omitempty"`
+	// Values are those of a completed run.
+	Values Values `json:"values,omitempty"`
+	// Summary has the main results, formatted for display; at most maxLines are kept. They are not in a document but in its file,
+	// after the header.
+	Summary []Line `json:"-"`
 
 	// Report is the URL of the report, relative to the root of the agent's web server, and FileBytes the
 	// size of its file. A Store sets them in its list; they are empty if there is no file.
@@ -98,17 +105,30 @@ func (h Header) kept(bytes int64) Header {
 	return h
 }
 
+// Why is the reason for display: in a sentence if there is one, and empty if all is well.
+func (h Header) Why() string {
+	switch {
+	case h.Error != "":
+		return h.Error
+	case h.Reason == "ok":
+		return ""
+	case h.Reason == "request":
+		return "on request"
+	}
+	return h.Reason
+}
+
 // bounded returns a copy of h for a file, cut to the limits.
 func (h Header) bounded() Header {
 	h.Report, h.FileBytes = "", 0
-	for _, s := range []*string{&h.Path, &h.Probe, &h.Kind, &h.Peer, &h.Result, &h.Reason} {
+	for _, s := range []*string{&h.Path, &h.Probe, &h.Kind, &h.Peer, &h.Result, &h.Reason, &h.Error} {
 		*s = truncate(*s)
 	}
 	lines := make([]Line, 0, min(len(h.Summary), maxLines))
 	for _, l := range h.Summary[:cap(lines)] {
 		lines = append(lines, Line{truncate(l.Quantity), truncate(l.Direction), truncate(l.Value)})
 	}
-	h.Summary = lines
+	h.Summary, h.Values = lines, h.Values.bounded()
 	return h
 }
 

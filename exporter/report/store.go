@@ -265,13 +265,21 @@ func (s *Store) Last(n int) (runs []Header) {
 	return runs
 }
 
-// Incident returns the newest incident report by path and probe.
-func (s *Store) Incident() map[[2]string]*Header {
-	newest := map[[2]string]*Header{}
+// Newest are the newest reports of a probe: of a run and of an incident; nil: none.
+type Newest struct{ Run, Incident *Header }
+
+// Newest returns the newest reports by path and probe.
+func (s *Store) Newest() map[[2]string]Newest {
+	newest := map[[2]string]Newest{}
 	for _, h := range slices.Backward(s.List()) {
+		key := [2]string{h.Path, h.Probe}
+		one := newest[key]
 		if h.Kind == Incident {
-			newest[[2]string{h.Path, h.Probe}] = &h
+			one.Incident = &h
+		} else {
+			one.Run = &h
 		}
+		newest[key] = one
 	}
 	return newest
 }

@@ -187,12 +187,15 @@ func (s *Store) View(id string) (h Header, v View, err error) {
 func decodeView(from io.Reader, id string) (h Header, v View, err error) {
 	limited := &io.LimitedReader{R: from, N: maxHeaderBytes}
 	d := json.NewDecoder(limited)
-	if h, err = headerFrom(d, id); err != nil {
+	h, next, err := headerFrom(d, id)
+	switch {
+	case err != nil:
 		return Header{}, v, err
+	case next == nil:
+		return h, v, io.ErrUnexpectedEOF
 	}
 	limited.N += maxViewBytes
-	next, err := d.Token()
-	if err == nil && next == "view" {
+	if next == "view" {
 		err = d.Decode(&v)
 	}
 	if errors.Is(err, io.EOF) {

@@ -130,7 +130,7 @@ func (s *spoofed) received() int {
 	return n
 }
 
-func (s *spoofed) waitProbe(cmd *exec.Cmd) (r stamp.Report) {
+func (s *spoofed) waitProbe(cmd *exec.Cmd) (r stamp.Document) {
 	s.t.Helper()
 	if err := cmd.Wait(); err != nil {
 		s.t.Fatalf("oneway probe: %v\n%v", err, cmd.Stderr)
@@ -296,10 +296,9 @@ func spoofedFloodLeavesNothing(t *testing.T, ipv6 bool) {
 	peak := s.memory()
 	for name, cmd := range map[string]*exec.Cmd{"known": known, "newcomer": newcomer} {
 		r := s.waitProbe(cmd)
-		f, b := &r.Forward, &r.Reverse
-		t.Logf("%s: forward sent %d received %d host dropped %d lost %d", name, *f.Sent, *f.Received, *f.HostDropped, *f.Lost)
-		if *f.Lost != 0 || *b.Lost != 0 || *f.Sent != *f.Received+*f.HostDropped {
-			t.Errorf("%s: lost %d of %d packets and %d replies on a path without loss", name, *f.Lost, *f.Sent, *b.Lost)
+		t.Logf("%s: forward sent %d received %d host dropped %d lost %d", name, *r.Sent.Forward, *r.Received.Forward, *r.HostDropped.Forward, *r.Lost.Forward)
+		if *r.Lost.Forward != 0 || *r.Lost.Reverse != 0 || *r.Sent.Forward != *r.Received.Forward+*r.HostDropped.Forward {
+			t.Errorf("%s: lost %d of %d packets and %d replies on a path without loss", name, *r.Lost.Forward, *r.Sent.Forward, *r.Lost.Reverse)
 		}
 	}
 	took := time.Since(begin) // a busy reflector reads the flood after its end, in order
@@ -332,9 +331,9 @@ func TestSpoofedAddressOfAPeerDoesNotUseUpItsRate(t *testing.T) {
 		}
 	}
 	r := s.waitProbe(known)
-	f, said := &r.Forward, s.stop()
-	if *f.Received != *f.Sent || counted(said, "rate_limited") == 0 {
-		t.Errorf("sent %d, received %d, lost %d, host dropped %d, want all received\n%s", *f.Sent, *f.Received, *f.Lost, *f.HostDropped, said)
+	said := s.stop()
+	if *r.Received.Forward != *r.Sent.Forward || counted(said, "rate_limited") == 0 {
+		t.Errorf("sent %d, received %d, lost %d, host dropped %d, want all received\n%s", *r.Sent.Forward, *r.Received.Forward, *r.Lost.Forward, *r.HostDropped.Forward, said)
 	}
 }
 
@@ -342,11 +341,11 @@ func TestSpoofedAddressOfAPeerDoesNotUseUpItsRate(t *testing.T) {
 func TestPacketsAboveThePeersRateAreNotLostOnThePath(t *testing.T) {
 	s := startSpoofed(t, false, nil, "--rate-limit=20")
 	r := s.waitProbe(s.startProbe(300))
-	f, said := &r.Forward, s.stop()
+	said := s.stop()
 	refused := uint64(counted(said, "rate_limited"))
-	t.Logf("sent %d received %d host dropped %d lost %d", *f.Sent, *f.Received, *f.HostDropped, *f.Lost)
-	if *f.Lost != 0 || *f.HostDropped == 0 || *f.HostDropped > refused || *f.Sent != *f.Received+*f.HostDropped+*f.Outstanding {
-		t.Errorf("sent %d, received %d, lost %d, host dropped %d, want no loss\n%s", *f.Sent, *f.Received, *f.Lost, *f.HostDropped, said)
+	t.Logf("sent %d received %d host dropped %d lost %d", *r.Sent.Forward, *r.Received.Forward, *r.HostDropped.Forward, *r.Lost.Forward)
+	if *r.Lost.Forward != 0 || *r.HostDropped.Forward == 0 || *r.HostDropped.Forward > refused || *r.Sent.Forward != *r.Received.Forward+*r.HostDropped.Forward+*r.Outstanding.Forward {
+		t.Errorf("sent %d, received %d, lost %d, host dropped %d, want no loss\n%s", *r.Sent.Forward, *r.Received.Forward, *r.Lost.Forward, *r.HostDropped.Forward, said)
 	}
 }
 

@@ -119,7 +119,7 @@ func (s *stack) repeated(ctx context.Context, profile lab.Profile, t loadTest) (
 		found := judged(t.rows(ctx, profile, after))
 		rows = merge(rows, found)
 		if r := s.lastRun(ctx, t.probe, after); r != nil {
-			after = r.End.Time() // on a busy machine the next one may have started by now
+			after = r.End // on a busy machine the next one may have started by now
 		}
 		unreported := with(rows, statusUnreported)
 		if len(unreported) == 0 || err != nil {

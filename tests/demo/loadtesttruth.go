@@ -28,7 +28,7 @@ type loadLog struct {
 func transfersOf(log []lab.Record, r *run) map[uint64][]lab.Record {
 	out := map[uint64][]lab.Record{}
 	for _, one := range log {
-		if one.Key&loadKey != 0 && one.Entry >= r.Begin && one.Entry <= r.End {
+		if one.Key&loadKey != 0 && r.sent(one.Entry) {
 			out[one.Key&^loadKey>>32] = append(out[one.Key&^loadKey>>32], one)
 		}
 	}

@@ -18,11 +18,11 @@ func (s seconds) duration() time.Duration { return time.Duration(float64(s) * fl
 
 // run is the used part of a run's report, /runs/ID of the client's agent.
 type run struct {
-	Begin   instant.Time `json:"begin_ns"`
-	End     instant.Time `json:"end_ns"`
-	Result  string       `json:"result"`
-	Reason  string       `json:"reason"`
-	Error   string       `json:"error"`
+	Begin   time.Time `json:"begin"`
+	End     time.Time `json:"end"`
+	Result  string    `json:"result"`
+	Reason  string    `json:"reason"`
+	Error   string    `json:"error"`
 	Results struct {
 		Directions []struct {
 			Direction string `json:"direction"`
@@ -61,16 +61,18 @@ type run struct {
 
 // lastRun is the newest report of a probe that started after a time; nil: there is none.
 func (s *stack) lastRun(ctx context.Context, probe string, after time.Time) *run {
-	var all []struct {
-		Probe  string     `json:"probe"`
-		Begin  *time.Time `json:"begin"`
-		Report string     `json:"report"`
+	var all struct {
+		Runs []struct {
+			Probe  string     `json:"probe"`
+			Begin  *time.Time `json:"begin"`
+			Report string     `json:"report"`
+		} `json:"runs"`
 	}
 	if err := getJSON(ctx, s.agents["client"]+"/runs", &all); err != nil {
 		s.failed(err)
 		return nil
 	}
-	for _, one := range all { // newest first
+	for _, one := range all.Runs { // newest first
 		if one.Probe != probe || one.Report == "" || one.Begin == nil || one.Begin.Before(after) {
 			continue
 		}
@@ -85,6 +87,11 @@ func (s *stack) lastRun(ctx context.Context, probe string, after time.Time) *run
 		return report.Body
 	}
 	return nil
+}
+
+// sent reports whether a packet was sent during the run.
+func (r *run) sent(at instant.Time) bool {
+	return !at.Time().Before(r.Begin) && !at.Time().After(r.End)
 }
 
 // why is the reason for a missing value of a direction; empty: the report has none.

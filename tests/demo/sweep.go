@@ -84,7 +84,7 @@ func (s *stack) sweepRows(ctx context.Context, path lab.Profile, after time.Time
 // connections are those that sent payload in a direction during a run, by the link's log.
 func (s *stack) connections(d sample.Direction, r *run) []tcplog.Connection {
 	during := func(log []lab.Record) []lab.Record {
-		return slices.DeleteFunc(log, func(p lab.Record) bool { return p.Entry < r.Begin || p.Entry > r.End })
+		return slices.DeleteFunc(log, func(p lab.Record) bool { return !r.sent(p.Entry) })
 	}
 	return tcplog.Connections(during(s.network.Log(d)), during(s.network.Log(1-d)))
 }

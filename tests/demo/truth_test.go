@@ -219,7 +219,7 @@ func TestQueueSizeAndDelayByTheLog(t *testing.T) {
 }
 
 func TestCapacityCoversAllTrainsThatMayBeClean(t *testing.T) {
-	r := run{Begin: base, End: base.Add(time.Minute), Result: "completed"}
+	r := run{Begin: base.Time(), End: base.Add(time.Minute).Time(), Result: "completed"}
 	report := `{"results":{"directions":[{"direction":"reverse","sizes":[{"payload_bytes":972,"trains":{"clean":1,"lost":1}}]}]},
 		"transfers":[{"direction":"reverse","plan":{"segments":[{"payload_bytes":972,"burst":3,"bursts":4}]},"begin_ns":1700000000000000000}]}`
 	if err := json.Unmarshal([]byte(report), &r); err != nil {

@@ -19,8 +19,8 @@ type agentStatus struct {
 	Paths []struct {
 		Probes []struct {
 			Name   string `json:"name"`
-			State  string `json:"state"`
-			Reason string `json:"reason"`
+			Health string `json:"health"`
+			Error  string `json:"error"`
 		} `json:"probes"`
 	} `json:"paths"`
 }
@@ -39,10 +39,10 @@ func (s *stack) probeSays(ctx context.Context, probe string) string {
 		for _, p := range path.Probes {
 			switch {
 			case p.Name != probe:
-			case p.Reason != "":
-				return p.Reason
+			case p.Error != "":
+				return p.Error
 			default:
-				return p.State
+				return p.Health
 			}
 		}
 	}

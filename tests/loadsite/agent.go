@@ -153,11 +153,14 @@ type Reported struct {
 }
 
 // Runs returns all runs with reports, the newest first.
-func (a *Agent) Runs(t *testing.T) (all []Reported) {
+func (a *Agent) Runs(t *testing.T) []Reported {
 	t.Helper()
 	text := a.Get(t, "/runs")
-	if err := json.Unmarshal(text, &all); err != nil {
+	var list struct {
+		Runs []Reported `json:"runs"`
+	}
+	if err := json.Unmarshal(text, &list); err != nil {
 		t.Fatalf("%v in %s", err, text)
 	}
-	return all
+	return list.Runs
 }

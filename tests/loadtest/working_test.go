@@ -6,7 +6,6 @@ import (
 	"math"
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -25,20 +24,16 @@ func lightPackets(payload []byte, src, dst netip.AddrPort) (key uint64, ok bool)
 	return 0, len(payload) == stamp.LightBytes && (of(src.Port()) || of(dst.Port()))
 }
 
-type summaryLine struct {
-	Quantity  string `json:"quantity"`
-	Direction string `json:"direction"`
-	Value     string `json:"value"`
-}
-
 // workingOutcome is the output of `oneway test --json`.
 type workingOutcome struct {
-	Outcome string        `json:"result"`
-	Reason  string        `json:"reason"`
-	Notes   []string      `json:"notes"`
-	Summary []summaryLine `json:"summary"`
-	Forward int64         `json:"forward_sent_bytes"`
-	Reverse int64         `json:"reverse_sent_bytes"`
+	Outcome string   `json:"result"`
+	Reason  string   `json:"reason"`
+	Notes   []string `json:"notes"`
+	Values  struct {
+		R map[string]map[string]float64 `json:"working_r_factor"`
+	} `json:"values"`
+	Forward int64 `json:"forward_sent_bytes"`
+	Reverse int64 `json:"reverse_sent_bytes"`
 	Working struct {
 		Reason string         `json:"reason"`
 		Parts  []working.Part `json:"parts"`
@@ -57,7 +52,7 @@ type workingOutcome struct {
 func finishWorking(t *testing.T, p *loadsite.Process) (o workingOutcome) {
 	t.Helper()
 	p.Decode(t, 0, &o)
-	t.Logf("%+v %v", o.Summary, o.Notes)
+	t.Logf("%+v %v", o.Values, o.Notes)
 	return o
 }
 
@@ -202,11 +197,8 @@ func (s *site) workingRound(t *testing.T, profile lab.Profile) error {
 		if before, after := *idle.Way(d).R, *part.Way(d).R; before < 85 || after > 40 || *part.Way(1 - d).R < 80 {
 			wrong = append(wrong, fmt.Errorf("%s loaded: R from %v to %v, and %v in the other direction", d, before, after, *part.Way(1 - d).R))
 		}
-		line := map[sample.Direction]string{sample.Forward: "idle 30", sample.Reverse: "idle 14"}[d]
-		if !slices.ContainsFunc(r.Summary, func(got summaryLine) bool {
-			return got.Quantity == "working delay" && got.Direction == d.String() && strings.HasPrefix(got.Value, line) && strings.Contains(got.Value, " ms, working ") && strings.Contains(got.Value, "; R 9")
-		}) {
-			wrong = append(wrong, fmt.Errorf("summary %+v without the line of %s", r.Summary, d))
+		if got := r.Values.R[d.String()][string(part.Loaded)]; got != *part.Way(d).R {
+			wrong = append(wrong, fmt.Errorf("%s: R of %v in the values, want that of the part, %v", d, got, *part.Way(d).R))
 		}
 	}
 	return errors.Join(wrong...)

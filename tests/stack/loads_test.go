@@ -62,10 +62,13 @@ type header struct {
 }
 
 // runs are the stored runs of agent a, newest first.
-func (s *stack) runs(t *testing.T) (all []header) {
+func (s *stack) runs(t *testing.T) []header {
 	t.Helper()
-	getJSON(t, s.a.url(t, "9862")+"/runs", &all)
-	return all
+	var list struct {
+		Runs []header `json:"runs"`
+	}
+	getJSON(t, s.a.url(t, "9862")+"/runs", &list)
+	return list.Runs
 }
 
 // ran waits until a probe has a completed run, and returns the newest.
@@ -155,7 +158,7 @@ func (s *stack) report(t *testing.T, run header) (out []value, end time.Time) {
 			out = append(out, value{family, append([][2]string{{"path", run.Path}, {"probe", run.Probe}}, labels...), *want, false})
 		}
 	}
-	add("oneway_run_duration_seconds", new(float64(r.End-r.Begin)/1e9))
+	add("oneway_run_duration_seconds", new(r.End.Sub(r.Begin).Seconds()))
 	for _, d := range r.Results.Directions {
 		direction := [2]string{"direction", d.Direction}
 		add("oneway_tcp_retransmitted_ratio", d.Retransmitted, direction)
@@ -193,7 +196,7 @@ func (s *stack) report(t *testing.T, run header) (out []value, end time.Time) {
 	for i, d := range []string{"forward", "reverse"} {
 		out = append(out, value{"oneway_run_sent_bytes_total", [][2]string{{"path", run.Path}, {"probe", run.Probe}, {"direction", d}}, sent[i], true})
 	}
-	return out, time.Unix(0, r.End)
+	return out, r.End
 }
 
 // body is the report of a run.
@@ -208,10 +211,10 @@ func (s *stack) body(t *testing.T, id string) report {
 
 // report is the part of a report that is compared.
 type report struct {
-	Begin   int64 `json:"begin_ns"`
-	End     int64 `json:"end_ns"`
-	Forward int64 `json:"forward_sent_bytes"`
-	Reverse int64 `json:"reverse_sent_bytes"`
+	Begin   time.Time `json:"begin"`
+	End     time.Time `json:"end"`
+	Forward int64     `json:"forward_sent_bytes"`
+	Reverse int64     `json:"reverse_sent_bytes"`
 	Results struct {
 		Directions []struct {
 			Direction     string      `json:"direction"`

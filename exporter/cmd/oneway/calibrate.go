@@ -116,19 +116,31 @@ func (f *calibrateFlags) complete() error {
 
 // run measures, stores and prints. It stores nothing of an interrupted run.
 func (f *calibrateFlags) run(ctx context.Context, out, progress io.Writer) error {
+	result, err := f.measure(ctx, progress)
+	switch {
+	case f.json:
+		return printed(out, f.document(ctx, result, err), err)
+	case err != nil:
+		return err
+	}
+	return f.printTable(out, result.Record, result.Record.Errors(), result.Report)
+}
+
+// measure measures and stores. Without an error there is a result.
+func (f *calibrateFlags) measure(ctx context.Context, progress io.Writer) (*backtoback.Result, error) {
 	if err := f.complete(); err != nil {
-		return usageError{err}
+		return nil, usageError{err}
 	}
 	table := &calibration.Table{}
 	if f.output != "" { // an unusable file must fail before the measurement
 		var err error
 		if table, err = calibration.LoadOrNew(f.output); err != nil {
-			return fmt.Errorf("%w; move the file away to start a new one", err)
+			return nil, fmt.Errorf("%w; move the file away to start a new one", err)
 		}
 	}
 	env, stop, err := environment(f.clock)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer stop()
 	live := newLiveLine(progress)
@@ -137,39 +149,17 @@ func (f *calibrateFlags) run(ctx context.Context, out, progress io.Writer) error
 	})
 	live.clear()
 	if err != nil {
-		return asUsage(err)
+		return nil, asUsage(err)
 	}
 	if f.output != "" {
 		if err := table.Put(result.Record); err != nil {
-			return err
+			return nil, err
 		}
 		if err := table.Save(f.output); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return f.print(out, result)
-}
-
-// calibrationJSON is the output of --json: the record as stored, the errors of one timestamp of the interface derived from
-// it, and the report of the run.
-type calibrationJSON struct {
-	Record     calibration.Record `json:"record"`
-	Systematic float64            `json:"timestamp_systematic_error_seconds"`
-	Random     float64            `json:"timestamp_random_error_seconds"`
-	Largest    *float64           `json:"timestamp_largest_error_seconds,omitempty"` // only if trusted
-	Report     stamp.Report       `json:"report"`
-}
-
-func (f *calibrateFlags) print(out io.Writer, r backtoback.Result) error {
-	e := r.Record.Errors()
-	if !f.json {
-		return f.printTable(out, r.Record, e, r.Report)
-	}
-	j := calibrationJSON{Record: r.Record, Systematic: e.Systematic.Seconds(), Random: e.Random.Seconds(), Report: r.Report}
-	if e.Trusted {
-		j.Largest = new(e.Largest.Seconds())
-	}
-	return printJSON(out, j)
+	return &result, nil
 }
 
 // printTable writes a readable table: the errors of both directions, then those of one timestamp of the interface.

@@ -127,20 +127,26 @@ func checkJSON(t *testing.T, text []byte) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		t.Fatal(err)
 	}
+	if r["schema"] != "oneway/probe/1" || r["result"] != "completed" || r["reason"] != "ok" {
+		t.Errorf("schema %v, result %v, reason %v", r["schema"], r["result"], r["reason"])
+	}
+	of := func(key, direction string) any {
+		by, _ := r[key].(map[string]any)
+		return by[direction]
+	}
 	for _, direction := range []string{"forward", "reverse"} {
-		d, _ := r[direction].(map[string]any)
 		for _, key := range []string{
 			"sent_packets", "received_packets", "lost_packets", "duplicated_packets", "reordered_packets", "late_packets", "corrupted_packets",
 			"outstanding_packets", "delay_seconds", "ipdv_seconds", "delay_variation_seconds", "jitter_seconds",
 		} {
-			if d[key] == nil {
-				t.Errorf("%s has no %s: %s", direction, key, text)
+			if of(key, direction) == nil {
+				t.Errorf("%s has no %s: %s", key, direction, text)
 			}
 		}
-		delay, _ := d["delay_seconds"].(map[string]any)
+		delay, _ := of("delay_seconds", direction).(map[string]any)
 		for _, key := range []string{"min", "p50", "p95", "p99", "max", "error_bound"} {
 			if delay[key] == nil {
-				t.Errorf("%s.delay_seconds has no %s", direction, key)
+				t.Errorf("delay_seconds.%s has no %s", direction, key)
 			}
 		}
 	}

@@ -8,11 +8,10 @@ import (
 	"testing"
 
 	"oneway.example/exporter/agent"
-	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/internal/httpd"
 	"oneway.example/exporter/probes/message"
 	"oneway.example/exporter/probes/saturation"
 	"oneway.example/exporter/probes/sizesweep"
-	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/probes/tcp"
 	"oneway.example/exporter/probes/tcpshort"
 	"oneway.example/exporter/probes/tcpsweep"
@@ -66,9 +65,9 @@ func TestEachNumberInJSONHasItsUnit(t *testing.T) {
 		}
 	}
 	for name, v := range map[string]any{
-		"probe": stamp.Report{}, "voice": voiceRating{}, "calibrate": calibrationJSON{}, "test": loadtest.Outcome{},
+		"probe": probeDocument{}, "voice": voiceDocument{}, "calibrate": calibrationDocument{}, "test": testDocument{},
 		"saturation": saturation.Result{}, "size_sweep": sizesweep.Result{}, "train": train.Result{}, "tcp": tcp.Result{}, "tcp_sweep": tcpsweep.Result{}, "tcp_short": tcpshort.Result{}, "message": message.Result{}, "transfer": udp.Transfer{},
-		"status": agent.Status{}, "runs": report.Header{}, "view": report.View{},
+		"status": agent.Status{}, "runs": httpd.Runs{}, "report": report.Document{},
 	} {
 		walk(reflect.TypeOf(v), name, false)
 	}

@@ -73,16 +73,30 @@ func probeCommand(app *kingpin.Application) {
 
 // run measures and prints. Ctrl-C ends the sending; the results so far are printed.
 func (f *probeFlags) run(ctx context.Context, out, progress io.Writer) error {
+	report, err := f.measure(ctx, progress)
+	if f.json {
+		err = printed(out, f.document(ctx, report, err), err)
+	} else if report != nil {
+		if printErr := printReport(out, *report); printErr != nil {
+			return printErr
+		}
+	}
+	return err
+}
+
+// measure returns nil without a test packet. The error may be stamp.ErrNoReply.
+func (f *probeFlags) measure(ctx context.Context, progress io.Writer) (*stamp.Report, error) {
 	env, stop, err := environment(f.clock)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer stop()
 	target := probe.Target{Path: f.host, Probe: "stamp", Peer: peerWithPort(f.host, f.port)}
 	prober, err := stamp.New().NewProber(env, target, f.options)
 	if err != nil {
-		return asUsage(err)
+		return nil, asUsage(err)
 	}
+	f.options = prober.Options()
 	live := newLiveLine(progress)
 	defer live.announceEnd(ctx)()
 	report, err := prober.Measure(ctx, f.count, func(r stamp.Report) { live.show(sendingLine(r, f.count, f.options.Interval)) })
@@ -91,12 +105,9 @@ func (f *probeFlags) run(ctx context.Context, out, progress io.Writer) error {
 		live.say("note: one-way delays have no error bound: %s", why)
 	}
 	if err != nil && !errors.Is(err, stamp.ErrNoReply) {
-		return err
+		return nil, err
 	}
-	if printErr := f.print(out, report); printErr != nil {
-		return printErr
-	}
-	return err
+	return &report, err
 }
 
 // asUsage makes an option error a usage error with the name of the flag: exit status 2.
@@ -110,13 +121,6 @@ func asUsage(err error) error {
 		flag = "HOST"
 	}
 	return usageError{fmt.Errorf("%s %s", flag, wrong.Problem)}
-}
-
-func (f *probeFlags) print(out io.Writer, r stamp.Report) error {
-	if !f.json {
-		return printReport(out, r)
-	}
-	return printJSON(out, r)
 }
 
 // environment starts the pacer and the clock monitor that a single run needs.

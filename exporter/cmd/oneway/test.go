@@ -131,12 +131,27 @@ func (f *testFlags) register(cmd *kingpin.CmdClause, k testKind) {
 
 // run runs the test and prints its results. Ctrl-C ends it; the results so far are printed.
 func (f *testFlags) run(ctx context.Context, k testKind, out, progress io.Writer) error {
+	outcome, err := f.measure(ctx, k, progress)
+	if f.json {
+		return printed(out, f.document(ctx, k, outcome, err), err)
+	}
+	if outcome == nil {
+		return err
+	}
+	if printErr := f.print(out, k, outcome); printErr != nil {
+		return errors.Join(err, printErr)
+	}
+	return err
+}
+
+// measure runs the test. Without an outcome it did not come to a run.
+func (f *testFlags) measure(ctx context.Context, k testKind, progress io.Writer) (*loadtest.Outcome, error) {
 	if f.directions != both {
 		f.options.Directions = strings.Split(f.directions, "-")
 	}
 	env, stop, err := environment(f.clock)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer stop()
 	target := probe.Target{Path: strings.Trim(f.options.LoadServer, "[]"), Probe: k.name, Peer: f.options.LoadServer}
@@ -144,11 +159,11 @@ func (f *testFlags) run(ctx context.Context, k testKind, out, progress io.Writer
 	defer live.announceEnd(ctx)()
 	lessor, err := f.lessor(ctx, env.Links, &target, live.say)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	kind, err := k.kind(env, target, f.options)
 	if err != nil {
-		return asUsage(err)
+		return nil, asUsage(err)
 	}
 	outcome, err := loadtest.RunOnce(ctx, env, target, f.options, kind, lessor, func(p loadtest.Progress) {
 		if p.Share <= 0 {
@@ -158,19 +173,13 @@ func (f *testFlags) run(ctx context.Context, k testKind, out, progress io.Writer
 	})
 	live.clear()
 	if outcome == nil {
-		return asUsage(err)
+		return nil, asUsage(err)
 	}
-	if printErr := f.print(out, k, outcome); printErr != nil {
-		return errors.Join(err, printErr)
-	}
-	return err
+	return outcome, err
 }
 
 // print writes the available results of an outcome, also of an incomplete one.
 func (f *testFlags) print(out io.Writer, k testKind, o *loadtest.Outcome) error {
-	if f.json {
-		return printJSON(out, o)
-	}
 	if o.Body == nil {
 		return nil
 	}

@@ -49,12 +49,12 @@ func codecNames() (names []string) {
 
 // voiceRating is the printed rating. Values that a model does not compute are nil and left out.
 type voiceRating struct {
-	Codec        string   `json:"codec"`
-	Model        string   `json:"model"`
-	Delay        float64  `json:"mouth_to_ear_delay_seconds"`
-	Loss         float64  `json:"loss_ratio"`
-	BurstR       float64  `json:"loss_burst_ratio"`
-	TELR         *float64 `json:"talker_echo_loudness_rating_db,omitempty"`
+	Codec        string   `json:"-"`
+	Model        string   `json:"-"`
+	Delay        float64  `json:"-"`
+	Loss         float64  `json:"-"`
+	BurstR       float64  `json:"-"`
+	TELR         *float64 `json:"-"`
 	R            float64  `json:"r_factor"`
 	MOS          float64  `json:"mos"`
 	Satisfaction string   `json:"satisfaction"`
@@ -71,13 +71,16 @@ type voiceRating struct {
 // run rates and prints. An invalid flag is a usageError.
 func (f *voiceFlags) run(out io.Writer) error {
 	v, err := f.rate()
-	if err != nil {
+	switch {
+	case err != nil && f.json:
+		err = usageError{err}
+		return printed(out, f.document(nil, err), err)
+	case err != nil:
 		return usageError{err}
+	case f.json:
+		return printed(out, f.document(&v, nil), nil)
 	}
-	if !f.json {
-		return v.print(out)
-	}
-	return printJSON(out, v)
+	return v.print(out)
 }
 
 func (f *voiceFlags) rate() (v voiceRating, err error) {

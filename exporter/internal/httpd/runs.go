@@ -12,13 +12,21 @@ import (
 	"time"
 
 	"oneway.example/exporter/agent"
+	"oneway.example/exporter/document"
 	"oneway.example/exporter/incident"
 	"oneway.example/exporter/report"
 )
 
+// Runs is the document of all stored runs.
+type Runs struct {
+	document.Envelope
+	// Runs are load tests and incidents, the newest first.
+	Runs []report.Header `json:"runs"`
+}
+
 // runs lists the stored runs, newest first.
 func (s *server) runs(w http.ResponseWriter, _ *http.Request) {
-	s.json(w, append([]report.Header{}, s.Source.Reports().List()...))
+	s.json(w, Runs{document.New(document.Runs), append([]report.Header{}, s.Source.Reports().List()...)})
 }
 
 // run sends a report, compressed as in its file to clients that accept gzip.

@@ -39,11 +39,12 @@ func withReports(t *testing.T) (h http.Handler, id, dir string) {
 func TestRunsAreListedAsJSON(t *testing.T) {
 	h, id, _ := withReports(t)
 	w := get(t, h, http.MethodGet, "/runs")
-	var runs []report.Header
-	if err := json.Unmarshal(w.Body.Bytes(), &runs); err != nil {
+	var list Runs
+	if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil {
 		t.Fatal(err)
 	}
-	if len(runs) != 1 || runs[0].ID != id || runs[0].Report != "runs/"+id || runs[0].FileBytes == 0 || len(runs[0].Summary) != 1 {
+	runs := list.Runs
+	if len(runs) != 1 || runs[0].ID != id || runs[0].Report != "runs/"+id || runs[0].FileBytes == 0 || list.Schema != "oneway/runs/1" {
 		t.Errorf("got %s", w.Body)
 	}
 	if got := w.Header().Get("Content-Type"); got != "application/json" {
@@ -56,7 +57,7 @@ func TestRunsAreListedAsJSON(t *testing.T) {
 
 func TestNoRunsAreAnEmptyList(t *testing.T) {
 	store := report.Open(report.Options{})
-	if got := strings.TrimSpace(get(t, newHandler(t, &fakeSource{reports: store}), http.MethodGet, "/runs").Body.String()); got != "[]" {
+	if got := get(t, newHandler(t, &fakeSource{reports: store}), http.MethodGet, "/runs").Body.String(); !strings.Contains(got, `"runs": []`) {
 		t.Errorf("got %s", got)
 	}
 }

@@ -129,7 +129,7 @@ func sample() agent.Status {
 }
 
 func ofProbe(name string, h agent.Health, s probe.Status) agent.ProbeStatus {
-	return agent.ProbeStatus{Name: name, Type: "stamp", Health: h, State: s.State, Reason: s.Reason, LastSuccess: s.LastSuccess, Results: s.Results}
+	return agent.ProbeStatus{Name: name, Type: "stamp", Health: h, State: s.State, Reason: s.Reason, LastSuccess: s.LastSuccess, Results: s.Results, Cause: s.Cause, LightValues: s.Light}
 }
 
 func sampleRuns(at func(time.Duration) time.Time) []report.Header {

@@ -168,6 +168,7 @@ func (p *Prober) Measure(ctx context.Context, count uint64, progress func(Report
 	}
 	r := reportOf(found)
 	if found.roundTripsReceived == 0 && found.answeredLate == 0 {
+		r.Failure, _ = found.failure()
 		return r, fmt.Errorf("%w in %v: %s", ErrNoReply, p.opts.LossTimeout, found.silence())
 	}
 	return r, nil

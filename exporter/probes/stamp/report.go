@@ -1,33 +1,37 @@
 package stamp
 
 import (
+	"oneway.example/exporter/probe"
 	"oneway.example/exporter/sample"
 )
 
-// Report is the result of one measurement. Durations are in seconds; unknown values are absent (null), never zero.
+// Report is the result of one measurement. Durations are in seconds; unknown values are nil, never zero. Document is its
+// form in JSON.
 type Report struct {
 	// Peer is the remote end's address; Reflector its kind: oneway, stateful, stateless, or unknown before its
 	// first reply.
-	Peer      string `json:"peer"`
-	Reflector string `json:"reflector"`
+	Peer      string
+	Reflector string
 	// SharedClock: both ends run on one kernel and read one clock. The delays need no disciplined clock; their
 	// bound is that of the timestamps.
-	SharedClock bool `json:"shared_clock"`
+	SharedClock bool
 	// Forward is from this host to the peer, Reverse from the peer to this host.
-	Forward DirectionReport `json:"forward"`
-	Reverse DirectionReport `json:"reverse"`
+	Forward DirectionReport
+	Reverse DirectionReport
 	// RoundTrip is free of clock error: (T4-T1)-(T3-T2).
-	RoundTrip RoundTripReport `json:"round_trip"`
+	RoundTrip RoundTripReport
 	// Skipped counts due test packets that were not sent, by reason.
-	Skipped map[string]uint64 `json:"skipped_packets,omitempty"`
+	Skipped map[string]uint64
 	// Discarded counts received packets that belong to no test packet, by reason.
-	Discarded map[string]uint64 `json:"discarded_packets,omitempty"`
+	Discarded map[string]uint64
 	// Stamps counts timestamps, by event (t1..t4) and origin; "absent" are missing ones.
-	Stamps map[string]map[string]uint64 `json:"timestamps"`
+	Stamps map[string]map[string]uint64
 	// StampError is the error limit of a receive timestamp of this host's kernel in the bounds.
-	StampError ReceiveStamp `json:"receive_timestamp_error"`
+	StampError ReceiveStamp
+	// Failure is why no reply was received; empty: one was.
+	Failure probe.Failure
 	// Error is the last error reported by the network for the peer.
-	Error string `json:"error,omitempty"`
+	Error string
 }
 
 // ReceiveStamp is the error limit of a receive timestamp, in seconds.
@@ -40,77 +44,63 @@ type ReceiveStamp struct {
 // DirectionReport is one direction of the path. The loss counts are absent if the reflector does not allow to
 // separate the directions.
 type DirectionReport struct {
-	Sent     *uint64 `json:"sent_packets"`
-	Received *uint64 `json:"received_packets"`
-	Lost     *uint64 `json:"lost_packets"`
+	Sent     *uint64
+	Received *uint64
+	Lost     *uint64
 	// HostDropped counts packets dropped by the receiving host: neither received nor lost. Sent = Received + Lost +
 	// HostDropped + Outstanding.
-	HostDropped *uint64 `json:"host_dropped_packets"`
-	Duplicated  *uint64 `json:"duplicated_packets"`
-	Reordered   *uint64 `json:"reordered_packets"`
-	Late        *uint64 `json:"late_packets"`
-	Corrupted   *uint64 `json:"corrupted_packets"`
-	Outstanding *uint64 `json:"outstanding_packets"`
-	// BurstRatio is BurstR of G.107; absent without loss.
-	BurstRatio *float64 `json:"loss_burst_ratio"`
+	HostDropped *uint64
+	Duplicated  *uint64
+	Reordered   *uint64
+	Late        *uint64
+	Corrupted   *uint64
+	Outstanding *uint64
+	// Loss is the share of lost packets. BurstRatio is BurstR of G.107; nil without loss.
+	Loss       *float64
+	BurstRatio *float64
 	// Delay is the one-way delay; lost packets count as infinite in its quantiles. It is absent without trusted
 	// clocks: see Invalid.
-	Delay *Distribution `json:"delay_seconds"`
+	Delay *Distribution
 	// ErrorBound is that of the smallest delay and of the median.
-	ErrorBound *float64 `json:"delay_error_bound_seconds"`
+	ErrorBound *float64
 	// IPDV is signed (RFC 3393); PDV is delay minus its minimum (RFC 5481).
-	IPDV *Distribution `json:"ipdv_seconds"`
-	PDV  *Distribution `json:"delay_variation_seconds"`
+	IPDV *Distribution
+	PDV  *Distribution
 	// Jitter is that of RFC 3550.
-	Jitter *float64 `json:"jitter_seconds"`
+	Jitter *float64
 	// Negative counts delays below zero by more than their bound: a proven clock fault.
-	Negative uint64 `json:"negative_delays"`
+	Negative uint64
 	// LowConfidence counts valid delays that are smaller than their own bound, so that not even the sign is known.
 	// They are part of every distribution.
-	LowConfidence uint64 `json:"low_confidence_delays"`
+	LowConfidence uint64
 	// TXUncertain counts delays of packets that may have left the sending host more than 25 us after their
 	// timestamp.
-	TXUncertain uint64 `json:"tx_uncertain_delays"`
+	TXUncertain uint64
 	// Invalid counts delays without a valid bound, by reason.
-	Invalid map[string]uint64 `json:"invalid_delays,omitempty"`
-	Voice   []VoiceReport     `json:"voice,omitempty"`
+	Invalid map[string]uint64
+	Voice   []VoiceReport
 }
 
-// Distribution is in seconds. A quantile that lost packets make infinite is absent.
-type Distribution struct {
-	Min *float64 `json:"min"`
-	P50 *float64 `json:"p50"`
-	P95 *float64 `json:"p95"`
-	P99 *float64 `json:"p99"`
-	Max *float64 `json:"max"`
-	// ErrorBound is the bound of Min and P50. Variation has none.
-	ErrorBound *float64 `json:"error_bound,omitempty"`
-}
+// Distribution is in seconds.
+type Distribution = probe.Distribution
 
 // RoundTripReport is the counts of round trips and their distribution.
 type RoundTripReport struct {
-	Received uint64        `json:"received_packets"`
-	Lost     uint64        `json:"lost_packets"`
-	Time     *Distribution `json:"round_trip_time_seconds"`
+	Received uint64
+	Lost     uint64
+	Loss     *float64
+	Time     *Distribution
 }
 
 // VoiceReport is the rating of one codec with one kind of playout buffer.
-type VoiceReport struct {
-	Codec  string  `json:"codec"`
-	Buffer string  `json:"buffer"`
-	Model  string  `json:"model"`
-	R      float64 `json:"r_factor"`
-	// ErrorBound limits the error of R caused by the bound of the delay.
-	ErrorBound float64 `json:"r_factor_error_bound"`
-	MOS        float64 `json:"mos"`
-}
+type VoiceReport = probe.Voice
 
 // reportOf makes the report of a snapshot.
 func reportOf(v snapshot) Report {
 	r := Report{
 		Peer: v.peer.String(), Reflector: v.kind.String(), SharedClock: v.shared,
 		Forward: v.report(sample.Forward), Reverse: v.report(sample.Reverse),
-		RoundTrip: RoundTripReport{Received: v.roundTripsReceived, Lost: v.roundTripsLost, Time: v.window.roundTrip.distribution()},
+		RoundTrip: RoundTripReport{Received: v.roundTripsReceived, Lost: v.roundTripsLost, Loss: v.window.lossRatio.pointer(), Time: v.window.roundTrip.distribution()},
 		Skipped:   map[string]uint64{}, Discarded: map[string]uint64{}, Stamps: map[string]map[string]uint64{},
 		StampError: ReceiveStamp{v.stampError.Seconds(), v.calibrated},
 	}
@@ -137,7 +127,7 @@ func (v *snapshot) report(dir sample.Direction) DirectionReport {
 	r := DirectionReport{
 		Sent: d.sent.pointer(), Received: d.received.pointer(), Lost: d.lost.pointer(), HostDropped: d.dropped.pointer(),
 		Duplicated: d.duplicated.pointer(), Reordered: d.reordered.pointer(), Late: d.late.pointer(),
-		Corrupted: d.corrupted.pointer(), Outstanding: d.outstanding.pointer(), BurstRatio: w.burstRatio.pointer(),
+		Corrupted: d.corrupted.pointer(), Outstanding: d.outstanding.pointer(), Loss: w.lossRatio.pointer(), BurstRatio: w.burstRatio.pointer(),
 		Delay: w.delay.distribution(), ErrorBound: w.delay.bound.pointer(),
 		Jitter: d.jitter.pointer(), Negative: d.negative, LowConfidence: d.lowConfidence, TXUncertain: d.txUncertain, Invalid: map[string]uint64{},
 	}

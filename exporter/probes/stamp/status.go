@@ -30,7 +30,7 @@ func (p *Prober) Status() probe.Status {
 }
 
 func (v *snapshot) status() probe.Status {
-	st := probe.Status{Up: v.up, State: "measuring", LastSuccess: v.lastSuccess, Results: v.results()}
+	st := probe.Status{Up: v.up, State: "measuring", LastSuccess: v.lastSuccess, Results: v.results(), Light: v.light(), Cause: v.cause()}
 	switch {
 	case !v.decided:
 		st.State = "waiting for the first reply"
@@ -80,9 +80,46 @@ func (v *snapshot) defect() string {
 	return ""
 }
 
+// cause is what is faulty, in one word: the reason of a failure, or of invalid delays (METRICS.md).
+func (v *snapshot) cause() string {
+	switch {
+	case !v.decided:
+		return ""
+	case !v.up:
+		why, _ := v.failure()
+		return string(why)
+	case !v.shared && v.local != sample.OK:
+		return v.local.String()
+	case !v.shared && v.remoteReason != sample.OK && v.remoteReason != sample.Unknown:
+		return v.remoteReason.String()
+	case v.contradictory:
+		return "path_minimum"
+	case v.kind == remoteStateless && v.roundTripsLost > 0:
+		return "stateless_reflector"
+	}
+	return ""
+}
+
+// measured: the last window has values.
+func (v *snapshot) measured() bool {
+	return v.window != nil && v.window.roundTrip.min.known && v.roundTripsReceived > 0
+}
+
+// light has the values of the last window.
+func (v *snapshot) light() probe.LightValues {
+	if !v.measured() {
+		return probe.LightValues{}
+	}
+	r := Report{
+		Forward: v.report(sample.Forward), Reverse: v.report(sample.Reverse),
+		RoundTrip: RoundTripReport{Loss: v.window.lossRatio.pointer(), Time: v.window.roundTrip.distribution()},
+	}
+	return r.light()
+}
+
 // results are those of the last window, for display.
 func (v *snapshot) results() (all []probe.Result) {
-	if v.window == nil || !v.window.roundTrip.min.known || v.roundTripsReceived == 0 {
+	if !v.measured() {
 		return nil
 	}
 	for _, dir := range sample.Directions() {

@@ -119,6 +119,9 @@ func (t *Type) NewProber(env probe.Env, path probe.Target, o Options) (*Prober, 
 	return p, nil
 }
 
+// Options returns the options in force.
+func (p *Prober) Options() Options { return *p.opts }
+
 // share returns the options of the newest path if they equal o: thousands of paths need one copy.
 func (t *Type) share(o *Options) *Options {
 	t.mu.Lock()

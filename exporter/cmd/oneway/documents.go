@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"time"
+
+	"oneway.example/exporter/bound"
+	"oneway.example/exporter/calibration"
+	"oneway.example/exporter/calibration/backtoback"
+	"oneway.example/exporter/document"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/stamp"
+	"oneway.example/exporter/report"
+)
+
+// Reasons of measurements from the terminal, besides those of METRICS.md.
+const (
+	reasonInterrupted = "interrupted" // by Ctrl-C or SIGTERM
+	reasonUsage       = "usage"       // a wrong flag or argument
+	reasonUnresolved  = "unresolved"  // the name has no address
+	reasonInternal    = "internal"    // any other error
+)
+
+// outcomeOf is the outcome of a measurement that ended with err.
+func outcomeOf(ctx context.Context, err error) document.Outcome {
+	if err == nil && ctx.Err() == nil {
+		return document.Outcome{Result: document.Completed, Reason: document.OK}
+	}
+	o := document.Outcome{Result: document.Failed, Reason: reasonInternal}
+	if err != nil {
+		o.Error = err.Error()
+	}
+	_, usage := errors.AsType[usageError](err)
+	_, lookup := errors.AsType[*net.DNSError](err)
+	switch {
+	case ctx.Err() != nil:
+		o.Result, o.Reason, o.Error = document.Incomplete, reasonInterrupted, context.Cause(ctx).Error()
+	case usage:
+		o.Reason = reasonUsage
+	case lookup:
+		o.Reason = reasonUnresolved
+	case errors.Is(err, stamp.ErrNoReply):
+		o.Reason = string(probe.NoReply)
+	}
+	return o
+}
+
+// settings are the clock's flags.
+func (f *clockFlags) settings() document.Settings {
+	s := document.Settings{"clock": f.source}
+	if f.source == "static" {
+		s["clock_bound_seconds"] = f.bound.Seconds()
+	}
+	return s
+}
+
+// settings joins flags, and those of the clock.
+func settings(clock clockFlags, all ...document.Settings) document.Settings {
+	s := clock.settings()
+	for _, one := range all {
+		maps.Copy(s, one)
+	}
+	return s
+}
+
+// probeDocument is the output of `oneway probe --json`.
+type probeDocument struct {
+	document.Envelope
+	// Settings are the options in force.
+	Settings document.Settings `json:"settings"`
+	document.Outcome
+	// Document is nil without a test packet.
+	*stamp.Document
+}
+
+// document returns the result of a measurement; a nil report: there was none.
+func (f *probeFlags) document(ctx context.Context, r *stamp.Report, err error) probeDocument {
+	d := probeDocument{
+		Envelope: document.New(document.Probe), Outcome: outcomeOf(ctx, err),
+		Settings: settings(f.clock, option.Settings(&f.options), document.Settings{"count": f.count}),
+	}
+	if r == nil {
+		return d
+	}
+	d.Document = r.Document()
+	switch {
+	case errors.Is(err, stamp.ErrNoReply) && r.Failure != "":
+		d.Reason = string(r.Failure)
+	case err == nil && f.count == 0: // the end of such a measurement
+		d.Outcome = document.Outcome{Result: document.Completed, Reason: document.OK}
+	}
+	return d
+}
+
+// testDocument is the output of `oneway test --json`.
+type testDocument struct {
+	document.Envelope
+	*loadtest.Outcome
+}
+
+// document returns the result of a run; a nil outcome: it did not come to a run.
+func (f *testFlags) document(ctx context.Context, k testKind, o *loadtest.Outcome, err error) testDocument {
+	if o == nil {
+		how := outcomeOf(ctx, err)
+		o = &loadtest.Outcome{
+			Run:    &loadtest.Run{ID: report.NewID(time.Now(), nil), Path: f.options.LoadServer, Probe: k.name, Kind: k.name, Peer: f.options.LoadServer},
+			Result: loadtest.Result(how.Result), Reason: how.Reason, Error: how.Error, Ended: time.Now().UTC(),
+		}
+	}
+	if ctx.Err() != nil && o.Reason == loadtest.ReasonStopped {
+		o.Reason = reasonInterrupted
+	}
+	o.Settings = settings(f.clock, option.Settings(&f.options, k.options))
+	return testDocument{document.New(document.Test), o}
+}
+
+// calibrationDocument is the output of `oneway calibrate --json`.
+type calibrationDocument struct {
+	document.Envelope
+	// Settings are the options in force.
+	Settings document.Settings `json:"settings"`
+	document.Outcome
+	*calibrated
+}
+
+// calibrated is the measured error of the timestamps of an interface.
+type calibrated struct {
+	// Interface is the calibrated one, Driver the name of its driver; empty: unknown.
+	Interface string `json:"interface"`
+	Driver    string `json:"driver"`
+	// Kernel is the release of this host's kernel.
+	Kernel string `json:"kernel"`
+	// Setup is loopback, veth or peer; Peer is the reflector's address.
+	Setup string `json:"setup"`
+	Peer  string `json:"peer"`
+	// SharedClock: both ends read one clock.
+	SharedClock bool `json:"shared_clock"`
+	// Origin is the origin of the local timestamps, kernel or hardware.
+	Origin string `json:"origin"`
+	// Used are the packets whose delays were used.
+	Used document.ByDirection[int] `json:"used_packets"`
+	// DelaySystematic is the median of the measured minus the true delay, DelayRandom the distance from it within which 95 % of
+	// the delays are, DelayLargest the largest distance (RFC 7679 section 3.7.3).
+	DelaySystematic document.ByDirection[report.Seconds] `json:"delay_systematic_error_seconds"`
+	DelayRandom     document.ByDirection[report.Seconds] `json:"delay_random_error_seconds"`
+	DelayLargest    document.ByDirection[report.Seconds] `json:"delay_largest_error_seconds"`
+	// Systematic and Random are the errors of one timestamp of the interface. Largest is known if the calibration is trusted.
+	Systematic report.Seconds  `json:"timestamp_systematic_error_seconds"`
+	Random     report.Seconds  `json:"timestamp_random_error_seconds"`
+	Largest    *report.Seconds `json:"timestamp_largest_error_seconds,omitempty"`
+	// Probe has the values of the test packets.
+	Probe *stamp.Document `json:"probe"`
+}
+
+// document returns the result of a calibration; a nil result: there was none.
+func (f *calibrateFlags) document(ctx context.Context, r *backtoback.Result, err error) calibrationDocument {
+	o := &f.options
+	d := calibrationDocument{
+		Envelope: document.New(document.Calibration), Outcome: outcomeOf(ctx, err),
+		Settings: settings(f.clock, option.Settings(&o.Stamp), document.Settings{
+			"setup": o.Setup, "interface": o.Interface, "count": o.Count, "true_delay_seconds": o.TrueDelay.Seconds(), "trust": o.Trust,
+		}),
+	}
+	if r == nil {
+		return d
+	}
+	record, e := &r.Record, r.Record.Errors()
+	d.calibrated = &calibrated{
+		Interface: record.Interface, Driver: record.Driver, Kernel: record.Kernel, Setup: record.Setup, Peer: record.At,
+		SharedClock: record.SharedClock, Origin: record.Origin,
+		Used:            document.ByDirection[int]{Forward: record.Forward.Count, Reverse: record.Reverse.Count},
+		DelaySystematic: ofBoth(record, func(d calibration.Direction) time.Duration { return d.Systematic }),
+		DelayRandom:     ofBoth(record, func(d calibration.Direction) time.Duration { return d.Random }),
+		DelayLargest:    ofBoth(record, func(d calibration.Direction) time.Duration { return d.Largest }),
+		Systematic:      report.Seconds(e.Systematic), Random: report.Seconds(e.Random), Largest: largest(e), Probe: r.Report.Document(),
+	}
+	return d
+}
+
+func ofBoth(r *calibration.Record, of func(calibration.Direction) time.Duration) document.ByDirection[report.Seconds] {
+	return document.ByDirection[report.Seconds]{Forward: report.Seconds(of(r.Forward)), Reverse: report.Seconds(of(r.Reverse))}
+}
+
+func largest(e bound.Calibration) *report.Seconds {
+	if !e.Trusted {
+		return nil
+	}
+	return new(report.Seconds(e.Largest))
+}
+
+// voiceDocument is the output of `oneway voice --json`.
+type voiceDocument struct {
+	document.Envelope
+	// Settings are the call.
+	Settings document.Settings `json:"settings"`
+	document.Outcome
+	*voiceRating
+}
+
+func (f *voiceFlags) document(v *voiceRating, err error) voiceDocument {
+	d := voiceDocument{
+		Envelope: document.New(document.Voice), Outcome: outcomeOf(context.Background(), err), Settings: document.Settings{},
+	}
+	if v == nil {
+		return d
+	}
+	d.voiceRating = v
+	d.Settings = document.Settings{
+		"codec": v.Codec, "model": v.Model, "mouth_to_ear_delay_seconds": v.Delay, "loss_ratio": v.Loss, "loss_burst_ratio": v.BurstR,
+	}
+	if v.TELR != nil {
+		d.Settings["talker_echo_loudness_rating_db"] = *v.TELR
+	}
+	return d
+}
+
+// printed prints a document, and returns the error of the measurement, or of printing.
+func printed(out io.Writer, d any, err error) error {
+	if failed := printJSON(out, d); failed != nil {
+		return errors.Join(err, fmt.Errorf("print the document: %w", failed))
+	}
+	return err
+}

@@ -1,0 +1,70 @@
+package option
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+)
+
+// Settings returns the options that structs have, by key: those in force, for documents. Units are in the names: a duration
+// is a number of seconds ("interval_seconds"), a rate one of bytes per second. A secret is no option; its file is.
+func Settings(structs ...any) map[string]any {
+	all := map[string]any{}
+	for _, s := range structs {
+		if v := reflect.Indirect(reflect.ValueOf(s)); v.IsValid() { // nil: no options
+			addSettings(all, v)
+		}
+	}
+	return all
+}
+
+func addSettings(all map[string]any, v reflect.Value) {
+	for field, value := range v.Fields() {
+		key, more, tagged := strings.Cut(field.Tag.Get("yaml"), ",")
+		switch {
+		case more == "inline":
+			addSettings(all, value)
+		case field.IsExported() && (tagged || key != ""):
+			all[key+UnitOf(key, field.Type)] = setting(value)
+		}
+	}
+}
+
+// UnitOf is what the name of a setting needs besides its key: the unit of its type, if the key has none.
+func UnitOf(key string, t reflect.Type) string {
+	unit := map[reflect.Type]string{
+		reflect.TypeFor[time.Duration](): "_seconds", reflect.TypeFor[Rate](): "_bytes_per_second",
+		reflect.TypeFor[PerDirection](): "_bytes_per_second", reflect.TypeFor[Bytes](): "_bytes",
+	}[t]
+	if strings.HasSuffix("_"+key, unit) {
+		return ""
+	}
+	return unit
+}
+
+// setting is the value of an option as encoding/json encodes it.
+func setting(v reflect.Value) any {
+	switch one := v.Interface().(type) {
+	case time.Duration:
+		return one.Seconds()
+	case Rate:
+		return float64(one)
+	case PerDirection:
+		return map[string]any{"forward": float64(one.Forward), "reverse": float64(one.Reverse)}
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		if text, ok := v.Interface().(fmt.Stringer); ok {
+			return text.String()
+		}
+		return Settings(v.Interface())
+	case reflect.Slice:
+		all := make([]any, v.Len())
+		for i := range all {
+			all[i] = setting(v.Index(i))
+		}
+		return all
+	}
+	return v.Interface()
+}
