@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -144,6 +145,9 @@ func TestLostClientFreesTheLinkAndCountsItsReservation(t *testing.T) {
 	}
 	if l.running("uplink") != 0 {
 		t.Error("oneway_test_running is still 1 after the end of the client")
+	}
+	if one, again := l.links.Uses(), l.links.Uses(); len(one) != 1 || !maps.Equal(one, again) {
+		t.Errorf("the link is still filled after the end of the client: %v, %v", one, again)
 	}
 	l.wantUsed(400)
 }

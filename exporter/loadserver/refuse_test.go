@@ -201,6 +201,30 @@ func TestRefusedOpenCountsAsATurn(t *testing.T) {
 	}
 }
 
+func TestOpenSessionFillsItsLinkUntilItsEnd(t *testing.T) {
+	s := newSite(t, Options{}, "a")
+	c, err := s.dial("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.links.Uses(); len(got) > 0 {
+		t.Errorf("a connection without a session fills %v", got)
+	}
+	p, err := s.open(c, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := link.Use{Link: DefaultLink, Peer: p.Local().Addr()}
+	if at := s.links.Uses()[u]; at.IsZero() || at.Equal(s.links.Uses()[u]) {
+		t.Errorf("an open session does not fill the link of %v", s.links.Uses())
+	}
+	p.Close()
+	remoteend.Eventually(t, "the session no longer fills the link", func() bool {
+		at := s.links.Uses()[u]
+		return !at.IsZero() && at.Equal(s.links.Uses()[u])
+	})
+}
+
 func TestLinkIsForOneTestAtATime(t *testing.T) {
 	s := newSite(t, Options{}, "a", "b")
 	release, _ := s.links.TryAcquire(DefaultLink, "a test of this host")

@@ -44,11 +44,17 @@ func TestRunsStartWhenDueAndPublish(t *testing.T) {
 		if b.running() != 1 {
 			t.Error("oneway_test_running is 0 during a run")
 		}
+		if got := b.links.Uses(); len(got) != 1 || !got[link.Use{Link: "office", Path: "office"}].Equal(time.Now()) {
+			t.Errorf("the run fills %v", got)
+		}
 		if s := b.prober.Status(); !strings.HasPrefix(s.State, "load, 4") && !strings.HasPrefix(s.State, "load, 5") {
 			t.Errorf("status while running: %+v", s)
 		}
 		time.Sleep(2*time.Hour + 30*time.Minute) // simulated time (synctest)
 		b.expectRuns(map[string]float64{"completed,ok": 3})
+		if got := b.links.Uses(); len(got) != 0 {
+			t.Errorf("%v is filled half an hour after a run", got)
+		}
 		if diff := cmp.Diff([]float64{0, 1, 0, 1, 0, 1, 0}, b.sink.History(metric.TestRunning, "office", "saturation", "office")); diff != "" {
 			t.Errorf("oneway_test_running (-want +got):\n%s", diff)
 		}
@@ -101,6 +107,9 @@ func TestRunWithoutItsLinkIsSkipped(t *testing.T) {
 		}
 		if b.dials.Load() != 0 {
 			t.Error("the remote end was dialed without the link")
+		}
+		if got := b.links.Uses(); len(got) != 0 {
+			t.Errorf("a run that waits fills %v", got)
 		}
 		release()
 		b.end()
