@@ -70,7 +70,7 @@ func (s *session) openReflector(m *loadcontrol.Reflect) (reply loadcontrol.Refle
 	remote := s.Remote().Addr().WithZone("")
 	o := reflector.Options{
 		Keys: []*stamp.Key{stamp.NewKey(reply.Key)}, RequireKey: true, RatePackets: limits.ReflectRate(), MaxReplyBytes: uint64(m.Bytes),
-		MaxRequestBytes: loadcontrol.ReflectBytes, MaxSessions: reflectSessions, MemoryLimit: -1, ReceiveBufferBytes: reflectBuffer,
+		MaxRequestBytes: loadcontrol.ReflectBytes, NoRejections: true, MaxSessions: reflectSessions, MemoryLimit: -1, ReceiveBufferBytes: reflectBuffer,
 		Allow: []netip.Prefix{netip.PrefixFrom(remote, remote.BitLen())},
 	}
 	var err error

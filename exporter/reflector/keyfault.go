@@ -143,14 +143,17 @@ func (k *keyFaults) list(all *KeyFaults, now time.Duration) {
 	})
 }
 
-// reject turns a request that cannot be authenticated into a rejection, within the limits: see decision 16.
+// reject turns a request that cannot be authenticated into a rejection, within the limits: see decision 17.
 func (s *shard) reject(in *tstamp.In, q *request, now time.Duration, a *pendingReply) {
-	b := in.Payload
+	if s.options.NoRejections {
+		return
+	}
 	src := s.table.sources.get(in.Peer.Addr(), now)
 	if !src.rejections.open(s.rejections, now) || !s.rejecting.take(s.allRejections, now) {
 		return
 	}
 	src.rejections.take(s.rejections, now)
+	b := in.Payload
 	*a = pendingReply{payload: b, sealed: true}
 	base, authenticated := q.base, stamp.InAuthenticatedFormat(b)
 	if !authenticated {

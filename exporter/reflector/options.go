@@ -58,6 +58,8 @@ type Options struct {
 	MaxRequestBytes int
 	// MaxReplyBytes is the most payload that each socket replies with; 0: no limit.
 	MaxReplyBytes uint64
+	// NoRejections: a request that cannot be authenticated gets no rejection.
+	NoRejections bool
 	// ReceiveBufferBytes is the receive buffer of each socket. Default 16 MiB, or less under
 	// a memory limit (memlimit.Buffer).
 	ReceiveBufferBytes int

@@ -42,7 +42,7 @@ func (v *snapshot) status() probe.Status {
 	return st
 }
 
-// silence is why there are no replies. A forged packet can change no more than this text (decision 16).
+// silence is why there are no replies. A forged packet can change no more than this text (decision 17).
 func (v *snapshot) silence() string {
 	key := len(v.opts.keys) > 0
 	switch {

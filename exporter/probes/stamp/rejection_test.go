@@ -1,0 +1,66 @@
+package stamp
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/reflector"
+	wire "oneway.example/exporter/wire/stamp"
+)
+
+// rejectionOf is the rejection of a request without authentication.
+func rejectionOf(q []byte) []byte {
+	s, _ := wire.ParseSender(q)
+	b := make([]byte, len(q))
+	wire.PutRejection(b, wire.ReflectorPacket{Seq: s.Seq, SSID: s.SSID, SenderSeq: s.Seq, SenderT1: s.T1, SenderError: s.Error, T3: 1 << 60})
+	return b
+}
+
+// TestForgedRejectionChangesNothing: an observer of the path adds rejections to the replies, and a host that guesses adds
+// others. All packets have their outcome, and no reason of a fault appears.
+func TestForgedRejectionChangesNothing(t *testing.T) {
+	next := uint32(0)
+	peer := fakePeer(t, func(q []byte) [][]byte {
+		seen, guessed := rejectionOf(q), rejectionOf(q)
+		binary.BigEndian.PutUint64(guessed[64:], 1<<61) // T1
+		a := replyTo(q, next)
+		next++
+		return [][]byte{seen, guessed, a, seen}
+	})
+	b := newTestbed(t, reflector.Options{}).to(peer)
+	r := b.measure(t, quick(), 50)
+	if r.RoundTrip.Received != 50 || r.RoundTrip.Lost != 0 || *r.Forward.Lost != 0 || *r.Reverse.Lost != 0 || *r.Reverse.Duplicated != 0 || *r.Reverse.Corrupted != 0 {
+		t.Error(asJSON(t, r))
+	}
+	if r.Discarded["key_rejected"] < 50 || r.Discarded["bad_echo"]+r.Discarded["unknown_sequence"] < 50 {
+		t.Errorf("discarded %v, want at least 50 of each kind", r.Discarded)
+	}
+}
+
+// TestRejectionOfAGuessIsNotTheReason: only the text for a silent peer is the general one.
+func TestRejectionOfAGuessIsNotTheReason(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(b []byte)
+		want   discardReason
+	}{
+		"seen":                   {func([]byte) {}, discardKeyRejected},
+		"another T1":             {func(b []byte) { b[70] ^= 1 }, discardUnknownSequence},
+		"with an HMAC":           {func(b []byte) { b[100] = 1 }, discardUnknownSequence},
+		"with a time in T2 only": {func(b []byte) { b[39] = 1 }, discardUnknownSequence},
+	} {
+		peer := fakePeer(t, func(q []byte) [][]byte {
+			b := rejectionOf(q)
+			c.change(b)
+			return [][]byte{b}
+		})
+		p, err := New().NewProber(newTestbed(t, reflector.Options{}).env, probe.Target{Peer: peer}, quick())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, _ := p.Measure(t.Context(), 10, func(Report) {})
+		if n := r.Discarded[discardKeyRejected.String()]; (n > 0) != (c.want == discardKeyRejected) {
+			t.Errorf("%s: discarded %v", name, r.Discarded)
+		}
+	}
+}
