@@ -113,7 +113,7 @@ func TestRejectionIsAsLongAsItsRequestAndNoReply(t *testing.T) {
 			at += stamp.TLVHeaderBytes + int(binary.BigEndian.Uint16(one[2:]))
 		}
 		if key == nil && !allZero(a.payload[stamp.AuthenticatedBytes:min(len(request), 2*stamp.AuthenticatedBytes)]) {
-			t.Error("octets of the request follow the base packet")
+			t.Error("bytes of the request follow the base packet")
 		}
 		if _, _, r := l.deliver(netip.MustParseAddrPort("192.0.2.2:8620"), a.payload); r != Loop {
 			t.Errorf("another reflector: got %v, want loop", r)

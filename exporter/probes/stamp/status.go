@@ -62,7 +62,7 @@ func (v *snapshot) silence() string {
 	default:
 		return fmt.Sprintf("packets from udp %s are discarded: %s", v.peer, v.refused.value)
 	}
-	return fmt.Sprintf("udp %s does not reply: no reflector (`oneway reflect`), a firewall, or another key: compare the key files; the far end counts oneway_reflector_packets_total{result=\"bad_hmac\"}", v.peer)
+	return fmt.Sprintf("udp %s does not reply: no reflector (`oneway reflect`), a firewall, or another key: compare the key files; the remote end counts oneway_reflector_packets_total{result=\"bad_hmac\"}", v.peer)
 }
 
 // defect names what makes a continuing measurement incomplete.
