@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"oneway.example/exporter/linklease"
+	"oneway.example/exporter/option"
 	"oneway.example/exporter/probe"
 )
 
@@ -63,6 +64,9 @@ func (a *Agent) place(test linklease.Test) (linklease.Labels, error) {
 		}
 	}
 	if test.Link != "" && len(known) > 0 && !known[test.Link] {
+		if meant := option.Nearest(test.Link, slices.Collect(maps.Keys(known))); meant != "" {
+			return linklease.Labels{}, fmt.Errorf("the agent on this host knows no link %s; did you mean %q?", test.Link, meant)
+		}
 		return linklease.Labels{}, fmt.Errorf("the agent on this host knows no link %s, but %s; use one of them, or add it to links in the agent's configuration", test.Link, list(known))
 	}
 	for _, found := range [][]linklease.Labels{same, other} {

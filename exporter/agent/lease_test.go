@@ -62,7 +62,7 @@ func TestTestFromTheTerminalFindsItsLink(t *testing.T) {
 		"nothing, named":       {test: to("x", "mine"), want: linklease.Labels{Path: terminal, Probe: "train", Link: "mine"}},
 		"named":                {config: uplink + "load_server: {link: down}\n", test: to("x", "down"), want: linklease.Labels{Path: terminal, Probe: "train", Link: "down"}},
 		"unknown": {
-			config: uplink, jobs: office, test: to("core.example.net", "uplnk"), says: "knows no link uplnk, but uplink;",
+			config: uplink, jobs: office, test: to("core.example.net", "uplnk"), says: `knows no link uplnk; did you mean "uplink"?`,
 		},
 		"which": {
 			config: "links: [{name: lab}]\n", jobs: office, test: to("x", ""), says: "has the links lab, uplink, and no load test to x; select one with --link",

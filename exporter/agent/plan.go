@@ -38,7 +38,8 @@ type plan struct {
 	// calibration is nil if no file is configured.
 	calibration *calibration.Table
 	links       map[string][]string // the configured links of paths that have some
-	jobs        []job               // of all probes, in the order of the configuration
+	summary     Summary
+	jobs        []job // of all probes, in the order of the configuration
 
 	tasks   []*task         // all tasks: running and new ones
 	adopted map[*task]*task // running tasks, by the new tasks whose secrets they get
@@ -61,42 +62,6 @@ type job struct {
 	*task
 	kind    string
 	profile metric.Profile
-}
-
-// Summary is the size of a configuration. Meshed is the number of its paths that meshes make.
-type Summary struct{ Paths, Meshed, Probes, Outputs int }
-
-// PathSummary is a path of a configuration.
-type PathSummary struct {
-	Name, Peer string
-	// Probes are the names of its probes, from Describe only.
-	Probes, Links []string
-	Labels        map[string]string
-}
-
-// Check plans a configuration as an agent with these options does, without starting anything. It opens only the
-// configuration and the files that it names.
-func Check(o Options) (Summary, error) {
-	s, _, err := Describe(o)
-	return s, err
-}
-
-// Describe is Check, and returns the paths in the order of the configuration, those of meshes last.
-func Describe(o Options) (Summary, []PathSummary, error) {
-	a, err := New(o)
-	if err != nil {
-		return Summary{}, nil, err
-	}
-	a.release()
-	p := a.inForce
-	probes := map[string][]string{}
-	for _, j := range p.jobs {
-		probes[j.target.Path] = append(probes[j.target.Path], j.target.Probe)
-	}
-	for i := range p.paths {
-		p.paths[i].Probes = probes[p.paths[i].Name]
-	}
-	return Summary{Paths: len(p.paths), Meshed: p.meshed, Probes: len(p.jobs), Outputs: len(p.outputs.outputs)}, p.paths, nil
 }
 
 // plan reads and checks the configuration. It keeps running tasks of the same meaning, and makes all others without
@@ -123,6 +88,7 @@ func (a *Agent) plan() (*plan, error) {
 	if found = undecoded.With(found); len(found) > 0 {
 		return nil, found.Sort()
 	}
+	p.summary = summarize(c, p)
 	return p, nil
 }
 
@@ -143,7 +109,13 @@ type placer interface {
 // probePlace is the placer of a probe; the peer is an option of its path.
 type probePlace struct{ options, path config.Section }
 
-func (p probePlace) Problems(err error) config.Problems {
+func (p probePlace) Problems(err error) (found config.Problems) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range joined.Unwrap() {
+			found = append(found, p.Problems(one)...)
+		}
+		return found
+	}
 	if wrong, ok := errors.AsType[*option.Error](err); ok && wrong.Key == probe.PeerKey {
 		return p.path.Problems(err)
 	}

@@ -68,7 +68,7 @@ func (p *Prober) Status() probe.Status { return p.status.of(time.Now()) }
 // UsedLink returns the link that the runs fill.
 func (p *Prober) UsedLink() probe.LinkUse {
 	r := p.runner
-	return probe.LinkUse{Kind: r.kind.Kind(), Link: r.link, Host: r.host, Port: r.port}
+	return probe.LinkUse{Kind: r.kind.Kind(), Link: r.link, Host: r.host, Port: r.port, Share: r.kind.Duration().Seconds() / r.opts.Every.Seconds()}
 }
 
 // RunOnce runs the test now, regardless of its calendar, and calls progress, which may be nil, several

@@ -123,6 +123,8 @@ type LinkUse struct {
 	// Host and Port are the load server's, as configured.
 	Host string
 	Port uint16
+	// Share is the part of the time that its runs take by their plan, without waiting.
+	Share float64
 }
 
 // Addressed is implemented by a Prober that sends to its peer all the time.

@@ -177,14 +177,15 @@ func together(ctx context.Context, a *agent.Agent, log *slog.Logger, serve func(
 
 const checkConfigHelp = `Check a configuration as the agent does at its start, without starting it.
 
-Each error has the line, the path of the key and the expected value.
+Each error has the line, the path of the key and the expected value. A warning tells what is allowed, but probably
+not meant, such as load tests on a link without a quota.
 
 Examples:
   oneway check-config /etc/oneway/oneway.yml
   oneway check-config --paths /etc/oneway/oneway.yml   (a table of the paths, of a mesh too)
   oneway check-config --web.config.file=/etc/oneway/web.yml /etc/oneway/oneway.yml
 
-Exit status: 0 no errors, 1 errors in a file, 2 wrong usage.`
+Exit status: 0 no errors (perhaps warnings), 1 errors in a file, 2 wrong usage.`
 
 func checkConfigCommand(app *kingpin.Application) {
 	var files []string
@@ -211,15 +212,10 @@ func checkConfigs(out, problems io.Writer, files []string, webConfig string, pat
 			wrong++
 			continue
 		}
-		fmt.Fprintf(out, "%s: ok: %s", file, count(s.Paths, "path"))
-		if s.Meshed > 0 {
-			fmt.Fprintf(out, " (%d of a mesh)", s.Meshed)
+		for _, w := range s.Warnings {
+			fmt.Fprintln(problems, "warning:", w)
 		}
-		fmt.Fprintf(out, ", %s", count(s.Probes, "probe"))
-		if s.Outputs > 0 {
-			fmt.Fprintf(out, ", %s", count(s.Outputs, "output"))
-		}
-		fmt.Fprintln(out)
+		fmt.Fprintf(out, "%s: ok: %s\n", file, sizeOf(s))
 		if paths {
 			printPaths(out, all)
 		}
@@ -242,6 +238,30 @@ func printPaths(out io.Writer, all []agent.PathSummary) {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", p.Name, p.Peer, strings.Join(p.Probes, ","), word(strings.Join(p.Links, ",")), word(pathlabel.Text(p.Labels)))
 	}
 	_ = table.Flush() // as other writes to the terminal
+}
+
+// sizeOf is "2 paths, 3 probes, reflector".
+func sizeOf(s agent.Summary) string {
+	paths := count(s.Paths, "path")
+	if s.Meshed > 0 {
+		paths += fmt.Sprintf(" (%d of a mesh)", s.Meshed)
+	}
+	parts := []string{paths, count(s.Probes, "probe")}
+	for _, one := range []struct {
+		n    int
+		noun string
+	}{{s.Outputs, "output"}, {s.Modules, "on-demand module"}} {
+		if one.n > 0 {
+			parts = append(parts, count(one.n, one.noun))
+		}
+	}
+	if s.Reflector {
+		parts = append(parts, "reflector")
+	}
+	if s.LoadServer {
+		parts = append(parts, "load server")
+	}
+	return strings.Join(parts, ", ")
 }
 
 func count(n int, noun string) string {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -110,17 +111,49 @@ func (f *probeFlags) measure(ctx context.Context, progress io.Writer) (*stamp.Re
 	return &report, err
 }
 
-// asUsage makes an option error a usage error with the name of the flag: exit status 2.
+// asUsage makes option errors, one or several joined, a usage error with the names of the flags: exit status 2.
 func asUsage(err error) error {
-	var wrong *probe.OptionError
-	if !errors.As(err, &wrong) {
+	var lines []error
+	for _, one := range joined(err) {
+		var wrong *probe.OptionError
+		if !errors.As(one, &wrong) {
+			return err
+		}
+		flag := flagOf(wrong.Key)
+		if wrong.Key == probe.PeerKey || wrong.Key == "load_server" {
+			flag = "HOST"
+		}
+		lines = append(lines, fmt.Errorf("%s %s", flag, namingFlags(wrong.Problem)))
+	}
+	if lines == nil {
 		return err
 	}
-	flag := flagOf(wrong.Key)
-	if wrong.Key == probe.PeerKey || wrong.Key == "load_server" {
-		flag = "HOST"
+	return usageError{errors.Join(lines...)}
+}
+
+// joined are errors that are joined at the top, also in each other.
+func joined(err error) (all []error) {
+	many, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
 	}
-	return usageError{fmt.Errorf("%s %s", flag, wrong.Problem)}
+	for _, one := range many.Unwrap() {
+		all = append(all, joined(one)...)
+	}
+	return all
+}
+
+// keyName matches a name of an option of several words in a message of its owner, outside of quotes.
+var keyName = regexp.MustCompile(`"[^"]*"|[^\s,;()/]*/[^\s,;()]*|\b[a-z]+(?:_[a-z]+)+\b`)
+
+// namingFlags replaces the names of other options in a message by those of their flags.
+func namingFlags(message string) string {
+	return keyName.ReplaceAllStringFunc(message, func(word string) string {
+		if strings.ContainsAny(word, `"/`) {
+			return word
+		}
+		return flagOf(word)
+	})
 }
 
 // environment starts the pacer and the clock monitor that a single run needs.

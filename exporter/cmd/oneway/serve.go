@@ -145,7 +145,7 @@ func (f *reflectFlags) run(ctx context.Context, out io.Writer) (err error) {
 	if f.keyFile != "" {
 		secrets, err := keyfile.Load(f.keyFile)
 		if err != nil {
-			return usageError{fmt.Errorf("--key-file: %w", err)}
+			return usageError{fmt.Errorf("--key-file cannot be used: %w", err)}
 		}
 		for _, s := range secrets {
 			o.Keys = append(o.Keys, stamp.NewKey(s))

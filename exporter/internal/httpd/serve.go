@@ -7,13 +7,17 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/prometheus/exporter-toolkit/web"
+	"go.yaml.in/yaml/v3"
 
+	"oneway.example/exporter/keyfile"
 	"oneway.example/exporter/memlimit"
 )
 
@@ -69,8 +73,29 @@ func CheckConfig(file string) error {
 	if file == "" {
 		return nil
 	}
-	if err := web.Validate(file); err != nil {
+	if err := errors.Join(web.Validate(file), checkKey(file)); err != nil {
 		return fmt.Errorf("httpd: %s: %w", file, err)
+	}
+	return nil
+}
+
+// checkKey checks that not all users can read the private key that a --web.config.file names; other errors are web.Validate's.
+func checkKey(file string) error {
+	var c struct {
+		TLS struct {
+			KeyFile string `yaml:"key_file"`
+		} `yaml:"tls_server_config"`
+	}
+	content, err := os.ReadFile(file)
+	if err != nil || yaml.Unmarshal(content, &c) != nil || c.TLS.KeyFile == "" {
+		return nil
+	}
+	key := c.TLS.KeyFile
+	if !filepath.IsAbs(key) {
+		key = filepath.Join(filepath.Dir(file), key)
+	}
+	if err := keyfile.Check(key); errors.Is(err, keyfile.ErrMode) {
+		return fmt.Errorf("tls_server_config.key_file cannot be used: %w", err)
 	}
 	return nil
 }

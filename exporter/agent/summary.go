@@ -1,0 +1,151 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"oneway.example/exporter/config"
+	"oneway.example/exporter/probe"
+)
+
+// Summary is the size of a configuration, and what is suspicious in it.
+type Summary struct {
+	Paths, Probes, Outputs int
+	// Meshed is the number of the paths that meshes make.
+	Meshed int
+	// Modules are those of on-demand probes.
+	Modules               int
+	Reflector, LoadServer bool
+	// Warnings have places as errors have, but the configuration is in force with them.
+	Warnings config.Problems
+}
+
+// PathSummary is a path of a configuration.
+type PathSummary struct {
+	Name, Peer string
+	// Probes are the names of its probes, from Describe only.
+	Probes, Links []string
+	Labels        map[string]string
+}
+
+// Check plans a configuration as an agent with these options does, without starting anything. It opens only the
+// configuration and the files that it names.
+func Check(o Options) (Summary, error) {
+	s, _, err := Describe(o)
+	return s, err
+}
+
+// Describe is Check, and returns the paths in the order of the configuration, those of meshes last.
+func Describe(o Options) (Summary, []PathSummary, error) {
+	a, err := New(o)
+	if err != nil {
+		return Summary{}, nil, err
+	}
+	a.release()
+	p := a.inForce
+	probes := map[string][]string{}
+	for _, j := range p.jobs {
+		probes[j.target.Path] = append(probes[j.target.Path], j.target.Probe)
+	}
+	for i := range p.paths {
+		p.paths[i].Probes = probes[p.paths[i].Name]
+	}
+	return p.summary, p.paths, nil
+}
+
+// summarize is the summary of a plan without errors.
+func summarize(c *config.Config, p *plan) Summary {
+	s := Summary{
+		Paths: len(p.paths), Meshed: p.meshed, Probes: len(p.jobs), Outputs: len(p.outputs.outputs), Modules: len(p.onDemand.Modules),
+		Reflector: p.reflector.task != nil, LoadServer: p.loadServer.task != nil,
+	}
+	s.Warnings = append(p.warnState(c), p.warnLinks(c)...).Sort()
+	return s
+}
+
+// warnState warns of a directory of state that does not exist: quotas and reports are lost at a restart if it cannot be made.
+func (p *plan) warnState(c *config.Config) (found config.Problems) {
+	if !c.StateDir.Given() {
+		return nil
+	}
+	dir, err := filepath.Abs(p.shared.stateDir)
+	if err != nil {
+		dir = p.shared.stateDir
+	}
+	switch info, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		found = append(found, c.StateDir.Problem("", "is "+dir+", which does not exist; create it for the agent's user (systemd: StateDirectory=oneway)"))
+	case err == nil && !info.IsDir():
+		found = append(found, c.StateDir.Problem("", "is "+dir+", which is no directory; name another one"))
+	case err != nil:
+		found = append(found, c.StateDir.Problem("", "cannot be used: "+err.Error()))
+	}
+	return found
+}
+
+// maxShare is the share of the time that the load tests of a link may plan without a warning.
+const maxShare = 1
+
+// usage is the use of a link by the load tests of the agent.
+type usage struct {
+	tests []string
+	share float64
+	place config.Section // of the first
+}
+
+// warnLinks warns of links that have no quota, and of those whose load tests need more time than there is.
+func (p *plan) warnLinks(c *config.Config) (found config.Problems) {
+	links := map[string]*usage{}
+	next := 0 // of p.jobs, which are in the order of the configuration
+	for i := range c.Paths {
+		for j := range c.Paths[i].Probes {
+			if filler, ok := p.jobs[next].running().(probe.LinkUser); ok {
+				used := filler.UsedLink()
+				if links[used.Link] == nil {
+					links[used.Link] = &usage{place: c.Paths[i].Probes[j].Options}
+				}
+				u := links[used.Link]
+				u.share += used.Share
+				u.tests = append(u.tests, p.jobs[next].target.Path+"/"+p.jobs[next].target.Probe)
+			}
+			next++
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(links)) {
+		found = append(found, links[name].warn(name, p.shared.quotaOf(name) > 0)...)
+	}
+	return found
+}
+
+// quotaOf is the quota of a link; 0: none.
+func (s *sharedSection) quotaOf(name string) int64 {
+	for _, l := range s.links {
+		if l.Name == name {
+			return int64(l.Quota)
+		}
+	}
+	return 0
+}
+
+// maxNamed limits the names in a message.
+const maxNamed = 3
+
+func (u *usage) warn(link string, limited bool) (found config.Problems) {
+	tests := strings.Join(u.tests[:min(len(u.tests), maxNamed)], ", ")
+	if more := len(u.tests) - maxNamed; more > 0 {
+		tests += fmt.Sprintf(" and %d more", more)
+	}
+	if !limited {
+		found = append(found, u.place.Problem("", fmt.Sprintf("fills link %s (%s) without a quota; limit the bytes of a day: links: [{name: %s, quota_bytes: 5GB}]", link, tests, link)))
+	}
+	if u.share > maxShare {
+		found = append(found, u.place.Problem("", fmt.Sprintf("and others need link %s for %.0f %% of the time (%s); one runs at a time, the rest is skipped: raise every", link, 100*u.share, tests)))
+	}
+	return found
+}
