@@ -167,8 +167,11 @@ func TestPagesLinkToEachOther(t *testing.T) {
 			names = append(names, v.Name)
 		}
 		want := "datasource job instance path"
-		if name == "clock.json" {
+		switch name {
+		case "clock.json":
 			want = "datasource job instance"
+		case "path.json":
+			want = "datasource job instance site path"
 		}
 		if got := strings.Join(names, " "); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: variables are %q, want them to begin with %q", name, got, want)

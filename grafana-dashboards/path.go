@@ -39,7 +39,10 @@ func pathBoard() *boardBuilder {
 func variables(b *boardBuilder) {
 	from := metric.PacketsSent.Name // present in both profiles from the start of the agent
 	agentVariables(b, from)
-	b.WithVariable(labelValues(metric.Path, "Path", from+"{"+thisAgent+"}"))
+	// With a site selected, only the labels of paths have it; with all, each path has a series of the other family.
+	labels := metric.PathLabels.Name
+	b.WithVariable(labelValues("site", "Site", labels+"{"+thisAgent+"}").IncludeAll(true).AllValue(".*").Current(all()))
+	b.WithVariable(labelValues(metric.Path, "Path", `{__name__=~"`+from+"|"+labels+`",`+thisAgent+`,site=~"$site"}`))
 	b.WithVariable(labelValues(metric.Probe, "Probe", from+"{"+thisAgent+`,path="$path"}`))
 	b.WithVariable(labelValues(metric.CodecL, "Codec", of(metric.VoiceR)))
 }
