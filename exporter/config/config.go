@@ -4,8 +4,8 @@
 //	oneway.yml:12:17: paths[0].probes[0].interval is 0s; it must be between 1ms and 1h
 //
 // Unknown keys, duplicate keys, values of a wrong type and keys without a value are errors. Anchors, aliases and merge
-// keys (<<) are supported. A key whose name ends in _file is the path of a file, relative to the directory of the
-// configuration.
+// keys (<<) are supported. A file may include others (include.go), and have defaults of probes by type (defaults.go). A key
+// whose name ends in _file is the path of a file, relative to the directory of the file that has the key.
 //
 // The package does not interpret sections and probe options: they stay raw (Section) until their owner decodes them, with
 // the same strictness, and checks them.

@@ -156,19 +156,20 @@ func (o *options) hosts() ([]host, error) {
 	if _, content := errors.AsType[config.Problems](err); err != nil && !content {
 		return nil, option.Errorf("hosts_file", "cannot be used: %v", err)
 	}
-	var hosts []host
-	if err == nil {
-		err = section.Decode(&hosts)
-	}
 	if err != nil {
 		return nil, err
 	}
+	var hosts []host
+	undecoded := section.Problems(section.Decode(&hosts))
 	var found config.Problems
 	if n := len(hosts); n < 2 || n > maxHosts {
 		found = append(found, section.Problem("", fmt.Sprintf("it has %d hosts; a mesh has 2 to %d", n, maxHosts)))
 	}
 	names, addresses, labels := map[string]int{}, map[string]int{}, pathlabel.NewChecker()
 	for i, h := range hosts {
+		if !h.Place.Given() {
+			continue // it could not be decoded
+		}
 		errs := []error{option.Name("name", h.Name), labels.Check(h.Labels)}
 		if first, twice := names[h.Name]; twice {
 			errs = append(errs, option.Errorf("name", "is %q, which is also the name of %s; names must differ", h.Name, hosts[first].Place.Seen("name", h.Place)))
@@ -184,7 +185,7 @@ func (o *options) hosts() ([]host, error) {
 		names[h.Name], addresses[address] = i, i
 		found = append(found, h.Place.Problems(errors.Join(errs...))...)
 	}
-	if len(found) > 0 {
+	if found = undecoded.With(found); len(found) > 0 {
 		return nil, found
 	}
 	return hosts, nil
