@@ -52,7 +52,7 @@ func undeclared(key, name string, declared []string) error {
 
 // checkLoadTest reports a load test without a proof of who this host is, or on a link that is not declared.
 func (m *maker) checkLoadTest(t probe.Type, options config.Section) config.Problems {
-	if _, loadTest := t.(probe.Sharing); !loadTest {
+	if _, ok := t.(probe.LoadTest); !ok {
 		return nil
 	}
 	return options.Problems(errors.Join(

@@ -159,8 +159,11 @@ func TestTestFromTheTerminalTakesTheLinkOfItsPath(t *testing.T) {
 
 // A load test without a link of its own uses the first of its path, and begins anew when that changes. Light probes continue.
 func TestLoadTestUsesTheFirstLinkOfItsPath(t *testing.T) {
-	const loadTest = "{name: NAME, peer: 192.0.2.1, LINKprobes: [{type: stamp}, {type: train, every: 1h}, {name: own, type: train, every: 1h, link: lab}]}\n"
+	const loadTest = "{name: NAME, peer: 192.0.2.1, LINKprobes: [{type: stamp}, {type: train, token_file: token}, {name: own, type: train, token_file: token, link: lab}]}\n"
 	file := filepath.Join(t.TempDir(), "oneway.yml")
+	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "token"), []byte("a token"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	write := func(links string) {
 		t.Helper()
 		yaml := "clock: {source: static, bound: 1ms}\npaths: [" + strings.NewReplacer("NAME", "a", "LINK", links).Replace(loadTest) + "]\n"
