@@ -30,8 +30,6 @@ const (
 	quotaInterval = time.Second
 	// saveInterval is the interval at which a failed save of the quotas is tried again.
 	saveInterval = 10 * time.Second
-	// runsShown is the number of recent runs in a Status.
-	runsShown = 20
 )
 
 // Limits of reports.
@@ -231,8 +229,6 @@ type ReportsStatus struct {
 	// Failed is the number of failed reports since the start, Error the error of the last report; empty if it succeeded.
 	Failed uint64 `json:"failed_writes"`
 	Error  string `json:"error,omitempty"`
-	// Last are the last runs, newest first.
-	Last []report.Header `json:"-"`
 }
 
 func (s *shared) show(into *Status) {
@@ -246,7 +242,7 @@ func (s *shared) show(into *Status) {
 		into.Links = append(into.Links, l)
 	})
 	stats := s.reports.Stats()
-	into.Reports = ReportsStatus{Dir: stats.Dir, Runs: stats.Runs, Bytes: stats.Bytes, Failed: stats.Failed, Last: s.reports.Last(runsShown)}
+	into.Reports = ReportsStatus{Dir: stats.Dir, Runs: stats.Runs, Bytes: stats.Bytes, Failed: stats.Failed}
 	if stats.Error != nil {
 		into.Reports.Error = stats.Error.Error()
 	}

@@ -93,7 +93,7 @@ func TestStatePersistsOverARestart(t *testing.T) {
 	second := newRig(t, newFake(), yaml)
 	second.wants("oneway_data_quota_used_bytes", "uplink", 300)
 	s := second.Status().Reports
-	if s.Runs != 1 || len(s.Last) != 1 || s.Last[0].ID != id || s.Dir != filepath.Join(dir, "reports") {
+	if list := second.Reports().List(); s.Runs != 1 || len(list) != 1 || list[0].ID != id || s.Dir != filepath.Join(dir, "reports") {
 		t.Errorf("status is %+v", s)
 	}
 	f, err := second.Reports().Open(id)
@@ -122,7 +122,7 @@ func TestUnusableStateDirectoryStopsQuotasOnly(t *testing.T) {
 	if err := r.Reports().Write(report.Header{ID: id}, nil); err == nil {
 		t.Error("a report was written below a file")
 	}
-	if s := r.Status().Reports; s.Failed != 1 || s.Error == "" || len(s.Last) != 1 {
+	if s := r.Status().Reports; s.Failed != 1 || s.Error == "" || s.Runs != 1 {
 		t.Errorf("status is %+v", s)
 	}
 	r.stop()

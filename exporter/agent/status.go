@@ -93,6 +93,8 @@ type ProbeStatus struct {
 	LastRun *report.Header `json:"last_run,omitempty"`
 	// Incident is the newest report of its last minutes; nil: none.
 	Incident *report.Header `json:"incident,omitempty"`
+	// LoadTest: it fills a link.
+	LoadTest bool `json:"load_test,omitempty"`
 }
 
 // Status returns the current status. It may be called at any time.
@@ -119,28 +121,30 @@ func (a *Agent) Status() Status {
 	for _, path := range p.paths {
 		labels[path.Name] = path.Labels
 	}
-	newest := a.shared.reports.Newest()
+	runs, incidents := a.shared.reports.Newest()
 	for _, j := range p.jobs {
 		t := j.target
 		if last := len(s.Paths) - 1; last < 0 || s.Paths[last].Name != t.Path {
 			s.Paths = append(s.Paths, PathStatus{Name: t.Path, Peer: t.Peer, Host: t.Host(), Labels: labels[t.Path]})
 		}
 		of := &s.Paths[len(s.Paths)-1]
-		of.Probes = append(of.Probes, j.status())
-		one := &of.Probes[len(of.Probes)-1]
-		found := newest[[2]string{t.Path, t.Probe}]
-		one.Incident, one.LastRun = found.Incident, found.Run
+		one := j.status()
+		key := report.Probe{Path: t.Path, Probe: t.Probe}
+		one.LastRun, one.Incident = runs[key], incidents[key]
+		of.Probes = append(of.Probes, one)
 	}
 	return s
 }
 
 func (j *job) status() ProbeStatus {
-	now := j.running().(probe.Prober).Status()
+	prober := j.running().(probe.Prober)
+	now := prober.Status()
 	restarts, err := j.unit.state()
 	s := ProbeStatus{
 		Name: j.target.Probe, Type: j.kind, State: now.State, Reason: now.Reason, LastSuccess: now.LastSuccess.UTC(), Restarts: restarts, Results: now.Results,
 		Cause: now.Cause, Next: now.Next.UTC(), LightValues: now.Light,
 	}
+	_, s.LoadTest = prober.(probe.LinkUser)
 	switch {
 	case err != nil:
 		s.Health, s.State, s.Cause, s.Reason = Failed, "failed, will be tried again", "failed", err.Error()

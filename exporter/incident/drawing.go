@@ -22,8 +22,12 @@ func (b body) View() report.View {
 			}
 		}
 	}
+	shares := report.Drawing{Title: "Share of packets by delay", X: report.Axis{Name: "delay", Unit: report.InSeconds}, Y: report.Axis{Name: "packets", Unit: report.InRatio}}
+	for _, s := range delays {
+		shares.Series = append(shares.Series, report.Distribution(s.Name, s.Y, len(s.Y)))
+	}
 	return report.View{Drawings: []report.Drawing{{
 		Title: "Delay of each packet", X: report.Axis{Name: "time", Unit: report.InSeconds}, Y: report.Axis{Name: "delay", Unit: report.InSeconds},
 		Series: append(delays, lost),
-	}}}
+	}, shares}}
 }

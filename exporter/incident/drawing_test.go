@@ -19,7 +19,7 @@ func TestDrawingHasTheDelaysAndTheLosses(t *testing.T) {
 		g.add(&r, 10_000)
 	}
 	v := body{Begin: begin, Rows: table{g, begin}}.View()
-	if len(v.Drawings) != 1 || len(v.Drawings[0].Series) != 4 {
+	if len(v.Drawings) != 2 || len(v.Drawings[0].Series) != 4 {
 		t.Fatalf("%+v", v)
 	}
 	s := v.Drawings[0].Series
@@ -30,5 +30,8 @@ func TestDrawingHasTheDelaysAndTheLosses(t *testing.T) {
 	}
 	if len(s[3].X) != 1 || s[3].X[0] != 4 || s[3].Y[0] != 0 {
 		t.Errorf("lost at %v, %v", s[3].X, s[3].Y)
+	}
+	if shares := v.Drawings[1].Series; len(shares) != 3 || len(shares[2].Y) != 10 || shares[2].Y[9] != 1 {
+		t.Errorf("the distribution is %+v", shares)
 	}
 }

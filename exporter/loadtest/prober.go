@@ -156,7 +156,7 @@ func (t Type[O]) New(env probe.Env, target probe.Target, decode func(into ...any
 	if err != nil {
 		return nil, err
 	}
-	p.runner.settings = option.Settings(&shared, &own)
+	p.runner.settings, p.runner.configured = option.Settings(&shared, &own), configuredOf(own)
 	return p, nil
 }
 

@@ -41,6 +41,8 @@ type Run struct {
 	Summary []probe.Result `json:"-"`
 	// Working is the delay of light packets beside the load; nil: none were sent.
 	Working *Working `json:"working,omitempty"`
+	// Configured are the options of the kind that are set, for the page of the run; empty: unknown.
+	Configured []report.Line `json:"-"`
 	// Notes are sentences about the validity of the results, such as "sender could not keep the rate".
 	Notes []string `json:"notes,omitempty"`
 
@@ -131,14 +133,20 @@ type Outcome struct {
 // Drawn is a Run's Body with drawings for its report: a kind decides which columns it draws.
 type Drawn interface{ Drawings() []report.Drawing }
 
+// Evident is a Run's Body that tells what its results are based on.
+type Evident interface{ EvidenceLines() []report.Line }
+
 // View is what the page of the run's report shows.
 func (o *Outcome) View() report.View {
-	v := report.View{Notes: o.Notes}
+	v := report.View{Notes: o.Notes, Remedy: remedy(o.Reason), Settings: o.Configured}
 	if o.Error != "" {
 		v.Notes = append([]string{o.Error}, o.Notes...)
 	}
 	if d, ok := o.Body.(Drawn); ok {
 		v.Drawings = d.Drawings()
+	}
+	if e, ok := o.Body.(Evident); ok {
+		v.Evidence = e.EvidenceLines()
 	}
 	return v
 }

@@ -31,18 +31,19 @@ import (
 
 // runner does runs, from due to outcome.
 type runner struct {
-	env      probe.Env
-	target   probe.Target
-	opts     Options
-	settings document.Settings // of reports; nil: the caller has them
-	kind     Kind
-	host     string
-	port     uint16
-	link     string
-	links    *link.Table
-	lessor   Lessor
-	calendar calendar.Calendar
-	log      *slog.Logger
+	env        probe.Env
+	target     probe.Target
+	opts       Options
+	settings   document.Settings // of reports; nil: the caller has them
+	kind       Kind
+	host       string
+	port       uint16
+	link       string
+	configured []report.Line // the options of the kind, for pages; nil: unknown
+	links      *link.Table
+	lessor     Lessor
+	calendar   calendar.Calendar
+	log        *slog.Logger
 	// connect opens a session with the remote end; tests replace it.
 	connect     func(ctx context.Context, run string, bytes int64, b *beside) (*connection, error)
 	progress    func(Progress)
@@ -104,7 +105,7 @@ func (r *runner) usualTimeout() time.Duration { return 2*r.kind.Duration() + tim
 func (r *runner) once(ctx context.Context) *Outcome {
 	run := &Run{
 		ID: report.NewID(time.Now(), nil), Path: r.target.Path, Probe: r.target.Probe,
-		Kind: r.kind.Kind(), Peer: r.target.Peer, Link: r.link, Directions: r.opts.directions, Settings: r.settings,
+		Kind: r.kind.Kind(), Peer: r.target.Peer, Link: r.link, Directions: r.opts.directions, Settings: r.settings, Configured: r.configured,
 	}
 	run.phase, run.share = r.setPhase, r.status.share
 	deadline := time.Now().Add(r.opts.MaxWait)

@@ -124,12 +124,16 @@ func (h Header) bounded() Header {
 	for _, s := range []*string{&h.Path, &h.Probe, &h.Kind, &h.Peer, &h.Result, &h.Reason, &h.Error} {
 		*s = truncate(*s)
 	}
-	lines := make([]Line, 0, min(len(h.Summary), maxLines))
-	for _, l := range h.Summary[:cap(lines)] {
-		lines = append(lines, Line{truncate(l.Quantity), truncate(l.Direction), truncate(l.Value)})
-	}
-	h.Summary, h.Values = lines, h.Values.bounded()
+	h.Summary, h.Values = lines(h.Summary, maxLines), h.Values.bounded()
 	return h
+}
+
+// lines returns at most limit lines, cut to the limits of texts.
+func lines(all []Line, limit int) (kept []Line) {
+	for _, l := range all[:min(len(all), limit)] {
+		kept = append(kept, Line{truncate(l.Quantity), truncate(l.Direction), truncate(l.Value)})
+	}
+	return kept
 }
 
 // truncate returns a copy of s as valid UTF-8 of at most maxText bytes, without characters that control a display or

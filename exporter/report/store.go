@@ -255,33 +255,20 @@ func (s *Store) List() []Header {
 	return slices.Clone(s.index)
 }
 
-// Last returns at most n runs of tests, newest first.
-func (s *Store) Last(n int) (runs []Header) {
-	for _, h := range s.List() {
-		if h.Kind != Incident && len(runs) < n {
-			runs = append(runs, h)
-		}
-	}
-	return runs
-}
+// Probe names a probe of a path.
+type Probe struct{ Path, Probe string }
 
-// Newest are the newest reports of a probe: of a run and of an incident; nil: none.
-type Newest struct{ Run, Incident *Header }
-
-// Newest returns the newest reports by path and probe.
-func (s *Store) Newest() map[[2]string]Newest {
-	newest := map[[2]string]Newest{}
+// Newest returns the newest run, and the newest incident report, of each probe.
+func (s *Store) Newest() (runs, incidents map[Probe]*Header) {
+	runs, incidents = map[Probe]*Header{}, map[Probe]*Header{}
 	for _, h := range slices.Backward(s.List()) {
-		key := [2]string{h.Path, h.Probe}
-		one := newest[key]
+		of := runs
 		if h.Kind == Incident {
-			one.Incident = &h
-		} else {
-			one.Run = &h
+			of = incidents
 		}
-		newest[key] = one
+		of[Probe{h.Path, h.Probe}] = &h
 	}
-	return newest
+	return runs, incidents
 }
 
 // Stats returns the present counters and content.

@@ -145,11 +145,8 @@ func TestOldestAreRemovedAboveTheLimit(t *testing.T) {
 	if got := s.Stats(); got.Written != 13 || got.Removed != 10 || got.Runs != 3 || got.Error != nil {
 		t.Errorf("stats are %+v", got)
 	}
-	if diff := cmp.Diff(want[:2], ids(s.Last(2))); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if len(s.Last(99)) != 3 || len(s.Last(-1)) != 0 {
-		t.Error("Last returned a run that does not exist")
+	if runs, incidents := s.Newest(); len(incidents) != 0 || len(runs) != 1 || runs[Probe{s.List()[0].Path, s.List()[0].Probe}].ID != want[0] {
+		t.Errorf("the newest are %v and %v", runs, incidents)
 	}
 }
 

@@ -7,13 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 )
 
 // View is what a page shows of a report besides its header. Its size is limited.
 type View struct {
 	// Notes are sentences about the validity of the results.
-	Notes    few[string]  `json:"notes,omitempty"`
+	Notes few[string] `json:"notes,omitempty"`
+	// Remedy is what a person can do about a run that did not complete.
+	Remedy string `json:"remedy,omitempty"`
+	// Evidence is what the results are based on, Settings what was configured.
+	Evidence few[Line]    `json:"evidence,omitempty"`
+	Settings few[Line]    `json:"settings,omitempty"`
 	Drawings few[Drawing] `json:"drawings,omitempty"`
 }
 
@@ -136,6 +142,7 @@ func (v View) bounded() (kept View) {
 	for _, note := range v.Notes[:min(len(v.Notes), maxItems)] {
 		kept.Notes = append(kept.Notes, truncate(note))
 	}
+	kept.Remedy, kept.Evidence, kept.Settings = truncate(v.Remedy), lines(v.Evidence, maxItems), lines(v.Settings, maxItems)
 	points := 0
 	for _, d := range v.Drawings[:min(len(v.Drawings), maxItems)] {
 		d.Title = truncate(d.Title)
@@ -153,6 +160,19 @@ func (v View) bounded() (kept View) {
 		kept.Drawings = append(kept.Drawings, d)
 	}
 	return kept
+}
+
+// Distribution is the share of values up to each of them: all of them, of which some may be unknown, so that the share stays
+// below 1.
+func Distribution(name string, values []float64, all int) Series {
+	s := Series{Name: name, Form: AsSteps}
+	for i, v := range slices.Sorted(slices.Values(values)) {
+		if i == 0 {
+			s.Add(v, 0)
+		}
+		s.Add(v, float64(i+1)/float64(all))
+	}
+	return s
 }
 
 // viewOf returns that of a body; nil: it has none.

@@ -79,7 +79,7 @@ var rules = map[string]rule{
 	"probes/tcp":             {[]string{"ctxtime", "option", "estimate", "loadtest", "metric", "probe", "record", "report", "sample", "tcpsocket", "traffic/tcp"}, "a load-test probe"},
 	"probes/tcpshort":        {[]string{"option", "estimate/order", "estimate/tcp", "loadtest", "metric", "probe", "report", "sample", "tcpsocket", "traffic/tcp"}, "a load-test probe"},
 	"probes/tcpsweep":        {[]string{"option", "estimate/order", "estimate/tcp", "loadcontrol", "loadtest", "metric", "probe", "probes/tcp", "report", "sample", "tcpsocket", "traffic/tcp"}, "a load-test probe, of measurements as those of tcp"},
-	"probes/train":           {[]string{"option", "estimate", "loadtest", "instant", "metric", "probe", "sample", "stream", "traffic/udp", "ctxtime"}, "a load-test probe"},
+	"probes/train":           {[]string{"option", "estimate", "loadtest", "instant", "metric", "probe", "report", "sample", "stream", "traffic/udp", "ctxtime"}, "a load-test probe"},
 	"tstamp/phc":             {[]string{"bound", "clock", "instant", "ctxtime"}, "a card's clock, and steps of the system clock"},
 	"clocks":                 {[]string{"clock"}, "the registry of clock sources"},
 	"clock":                  {[]string{"bound", "option", "instant", "sample", "metric", "ctxtime", "wire/timefmt", "clock"}, "one clock"},

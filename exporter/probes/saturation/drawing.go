@@ -5,7 +5,20 @@ import (
 	"oneway.example/exporter/report"
 )
 
-var _ loadtest.Drawn = (*Result)(nil)
+var (
+	_ loadtest.Drawn   = (*Result)(nil)
+	_ loadtest.Evident = (*Result)(nil)
+)
+
+// EvidenceLines tells for each load what the queue's state follows from.
+func (r *Result) EvidenceLines() (all []report.Line) {
+	for _, d := range r.Directions {
+		if d.Load != nil && d.Load.Evidence != "" {
+			all = append(all, report.Line{Quantity: "queue", Direction: d.Direction, Value: words(d.Load.State) + ": " + d.Load.Evidence})
+		}
+	}
+	return all
+}
 
 // Drawings of each direction: throughput and delay of a load by time, or the steps of a sweep or search by their rate.
 func (r *Result) Drawings() (all []report.Drawing) {
@@ -14,6 +27,12 @@ func (r *Result) Drawings() (all []report.Drawing) {
 			all = append(all,
 				drawRates(d.Direction+": throughput by second", d.Load.PerSecond), drawDelays(d.Direction+": delay by second", d.Load.PerSecond),
 				drawRates(d.Direction+": throughput, first seconds", d.Load.First), drawDelays(d.Direction+": delay, first seconds", d.Load.First))
+			if n := len(d.Load.delays); n > 0 {
+				all = append(all, report.Drawing{
+					Title: d.Direction + ": share of packets by delay", X: report.Axis{Name: "one-way delay", Unit: report.InSeconds},
+					Y: report.Axis{Name: "packets", Unit: report.InRatio}, Series: []report.Series{report.Distribution("arrived packets of the load", d.Load.delays, n)},
+				})
+			}
 		}
 		if len(d.Steps) > 0 {
 			all = append(all, d.drawSteps()...)

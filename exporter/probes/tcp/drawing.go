@@ -39,16 +39,17 @@ func (r *Result) Drawings() (all []report.Drawing) {
 		}
 		first := scope{fmt.Sprintf("%s, first %.0f s", of, traceFor.Seconds()), int64(traceFor)}
 		whole := scope{of + ", whole run", latest(flows)}
-		for _, draw := range []func([]Flow, int64) report.Drawing{drawBytes, drawWindows, drawRTT, drawBuffers} {
+		rates := drawRates(flows, first.until)
+		rates.Title = fmt.Sprintf("%s: throughput%s", d.Direction, first.title)
+		all = append(all, d.drawPerSecond(), rates)
+		for _, draw := range []func([]Flow, int64) report.Drawing{drawRTT, drawWindows, drawBytes, drawBuffers} {
 			for _, s := range []scope{first, whole} {
 				one := draw(flows, s.until)
 				one.Title = d.Direction + ": " + one.Title + s.title
 				all = append(all, one)
 			}
 		}
-		one := drawRates(flows, first.until)
-		one.Title = fmt.Sprintf("%s: throughput%s", d.Direction, first.title)
-		all = append(all, one, d.drawPerSecond())
+		all = append(all, shares(d.Direction+": share of samples by round-trip time"+of, drawRTT(flows, whole.until)))
 	}
 	if r.TwoWay != nil {
 		all = append(all, r.TwoWay.draw())
@@ -182,6 +183,15 @@ func drawWindows(flows []Flow, until int64) report.Drawing {
 // drawRTT draws the smoothed round-trip time.
 func drawRTT(flows []Flow, until int64) report.Drawing {
 	return over("round-trip time", "smoothed RTT", report.InSeconds, drawn(flows, until, quantity{"RTT", "rtt_ns", false, 1e-9}))
+}
+
+// shares draws the distribution of the values of another drawing.
+func shares(title string, of report.Drawing) report.Drawing {
+	one := report.Drawing{Title: title, X: of.Y, Y: report.Axis{Name: "samples", Unit: report.InRatio}}
+	for _, s := range of.Series {
+		one.Series = append(one.Series, report.Distribution(s.Name, s.Y, len(s.Y)))
+	}
+	return one
 }
 
 // drawBuffers draws the kernel's buffers at both ends, which grow with auto-tuning, of one flow also the bytes in

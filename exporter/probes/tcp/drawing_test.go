@@ -58,7 +58,7 @@ func series(t *testing.T, d report.Drawing, name string) report.Series {
 
 func TestDrawingsOfAFlowHaveBothTimeScales(t *testing.T) {
 	all := drawingsOf(t, traced(1))
-	if len(all) != 10 {
+	if len(all) != 11 {
 		t.Errorf("%d drawings", len(all))
 	}
 	for title, names := range map[string]string{
@@ -155,7 +155,7 @@ func TestRateOfTheLinkStandsBesideTheThroughput(t *testing.T) {
 	d := evaluated(traced(1), time.Second)
 	d.LinkRate = &rate
 	all := (&Result{Directions: []*Direction{d}}).Drawings()
-	if s := series(t, all[len(all)-1], "rate of the link, headers included"); s.Y[0] != rate || s.Y[1] != rate || s.X[1] != 5 {
+	if s := series(t, all[0], "rate of the link, headers included"); s.Y[0] != rate || s.Y[1] != rate || s.X[1] != 5 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -173,7 +173,7 @@ func TestDrawingsOfAPartialTransferDoNotFail(t *testing.T) {
 		r := traced(1)
 		r.Cut = "aborted"
 		change(r)
-		if n := len(drawingsOf(t, r)); n != 10 {
+		if n := len(drawingsOf(t, r)); n != 11 {
 			t.Errorf("%s: %d drawings", name, n)
 		}
 	}

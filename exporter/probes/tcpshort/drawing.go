@@ -1,7 +1,6 @@
 package tcpshort
 
 import (
-	"cmp"
 	"slices"
 
 	"oneway.example/exporter/loadtest"
@@ -29,19 +28,11 @@ func (r *Result) Drawings() (all []report.Drawing) {
 
 // distribution is the share of the flows that ended within each time.
 func (z *Size) distribution() report.Series {
-	s := report.Series{Name: z.Words(), Form: report.AsSteps}
 	var times []float64
 	for _, f := range z.Flows {
 		if f.Completion != nil {
 			times = append(times, *f.Completion)
 		}
 	}
-	slices.SortFunc(times, cmp.Compare)
-	for i, t := range times {
-		if i == 0 {
-			s.Add(t, 0)
-		}
-		s.Add(t, float64(i+1)/float64(len(z.Flows)))
-	}
-	return s
+	return report.Distribution(z.Words(), times, len(z.Flows))
 }
