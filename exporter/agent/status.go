@@ -93,8 +93,8 @@ type ProbeStatus struct {
 	LastRun *report.Header `json:"last_run,omitempty"`
 	// Incident is the newest report of its last minutes; nil: none.
 	Incident *report.Header `json:"incident,omitempty"`
-	// LoadTest: it fills a link.
-	LoadTest bool `json:"load_test,omitempty"`
+	// LoadTest: it fills a link, for display.
+	LoadTest bool `json:"-"`
 }
 
 // Status returns the current status. It may be called at any time.

@@ -11,8 +11,10 @@
 //	POST /-/incident      stores the last minutes of ?path=NAME (&probe=NAME if it has several light probes)
 //	                      as a report: 201 and its address, 404, 409, or 429 after too many
 //	GET  /api/v1/status   the content of the page as JSON
-//	GET  /runs            the stored runs of load tests and incidents, newest first, as JSON
-//	GET  /runs/ID         one report, as a download: JSON, whatever the client accepts, so that a link has one content
+//	GET  /runs            the stored runs of load tests and incidents, newest first: a page for clients that accept HTML, else
+//	                      JSON; ?path=, ?kind= and ?result= select, ?format=json is JSON for any client
+//	GET  /runs/ID         one report, as a download: JSON, whatever the client accepts, so that a link has one content;
+//	                      ?format=gzip is the file as stored
 //	GET  /runs/ID/view    a page with its results and drawings
 //	GET  /sd              the peers, in the format of Prometheus' http_sd
 //	GET  /debug/pprof/    only if enabled

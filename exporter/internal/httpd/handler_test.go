@@ -79,7 +79,7 @@ func TestDiscoveryListsHosts(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &groups); err != nil {
 		t.Fatal(err)
 	}
-	if len(groups) != 5 || groups[1].Targets[0] != "2001:db8::7" || groups[1].Labels["__meta_oneway_path"] != "bus-12-to-core" ||
+	if len(groups) != 10 || groups[1].Targets[0] != "2001:db8::7" || groups[1].Labels["__meta_oneway_path"] != "bus-12-to-core" ||
 		groups[1].Labels["__meta_oneway_label_site"] != "Seoul" || len(groups[0].Labels) != 2 {
 		t.Errorf("got %+v", groups)
 	}
@@ -92,6 +92,7 @@ func TestVerdictHasTheLevelAndNotesOfTheStatus(t *testing.T) {
 	up := agent.PathStatus{Name: "a", Probes: []agent.ProbeStatus{{Name: "stamp", Health: agent.Up}}}
 	starting := agent.PathStatus{Name: "b", Probes: []agent.ProbeStatus{{Name: "stamp", Health: agent.Starting}}}
 	down := agent.PathStatus{Name: "c", Probes: []agent.ProbeStatus{{Name: "stamp", Health: agent.Down}}}
+	idle := agent.PathStatus{Name: "d", Probes: []agent.ProbeStatus{{Name: "tcp", Health: agent.Starting, LoadTest: true}}}
 	good := agent.Status{Started: sampleNow.Add(-time.Minute), Clock: agent.ClockStatus{Trusted: true}}
 	for _, c := range []struct {
 		name    string
@@ -105,6 +106,8 @@ func TestVerdictHasTheLevelAndNotesOfTheStatus(t *testing.T) {
 		{"two", func(s *agent.Status) { s.Paths = []agent.PathStatus{up, up} }, agent.Up, "All 2 probes are measuring", 0},
 		{"starting", func(s *agent.Status) { s.Paths = []agent.PathStatus{up, starting} }, agent.Starting, "1 of 2 probes measuring, 1 starting", 0},
 		{"down", func(s *agent.Status) { s.Paths = []agent.PathStatus{up, down} }, agent.Down, "1 of 2 probes has a problem: 1 down", 0},
+		{"before the first run", func(s *agent.Status) { s.Paths = []agent.PathStatus{up, idle} }, agent.Up, "The one probe is measuring", 0},
+		{"load test alone", func(s *agent.Status) { s.Paths = []agent.PathStatus{idle} }, agent.Up, "1 load test before the first run", 0},
 		{"clock", func(s *agent.Status) {
 			s.Paths, s.Clock = []agent.PathStatus{up}, agent.ClockStatus{Reason: "local_unsynchronized"}
 		}, agent.Impaired, "The one probe is measuring", 1},
@@ -136,7 +139,6 @@ func TestVerdictHasTheLevelAndNotesOfTheStatus(t *testing.T) {
 
 func TestPageOfManyPathsShowsProblemsFirst(t *testing.T) {
 	s := sample()
-	s.Reports.Last = nil // they would have rows too
 	for i := range 1000 {
 		s.Paths = append(s.Paths, agent.PathStatus{Name: fmt.Sprint("p", i), Probes: []agent.ProbeStatus{{Health: agent.Up}}})
 	}
@@ -146,11 +148,11 @@ func TestPageOfManyPathsShowsProblemsFirst(t *testing.T) {
 	if n := strings.Count(some, `<th scope="row">`); n != maxRows {
 		t.Errorf("%d rows, want %d", n, maxRows)
 	}
-	if !strings.Contains(some, "the-last") || !strings.Contains(some, "807 more") {
+	if !strings.Contains(some, "the-<wbr/>last") || !strings.Contains(some, "812 more") {
 		t.Error("a failed path is not shown, or the number of hidden ones is wrong")
 	}
-	if n := strings.Count(all, `<th scope="row">`); n != 1007 {
-		t.Errorf("%d rows of all, want 1007", n)
+	if n := strings.Count(all, `<th scope="row">`); n != 1012 {
+		t.Errorf("%d rows of all, want 1012", n)
 	}
 }
 

@@ -2,12 +2,10 @@ package httpd
 
 import (
 	"bytes"
-	"cmp"
 	_ "embed"
 	"fmt"
 	"html/template"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -33,9 +31,12 @@ type view struct {
 	agent.Status
 	Host, Version string
 	Verdict       verdict
-	Rows          []row
-	Hidden        int
-	Now           time.Time
+	Parts         []part
+	Paths         table
+	// Tests are the load tests.
+	Tests  []row
+	Hidden int
+	Now    time.Time
 }
 
 // verdict is a summary of the status in one sentence, and notes on problems.
@@ -46,56 +47,38 @@ type verdict struct {
 	Notes   []string
 }
 
-// row is one probe of one path.
-type row struct {
-	Path, Peer string
-	agent.ProbeStatus
-}
-
-// column is the results of one direction.
-type column struct {
-	Label   string
-	Results []probe.Result
-}
-
-func columns(all []probe.Result) []column {
-	by := []column{{Label: "Forward"}, {Label: "Reverse"}, {Label: "Both ways"}}
-	for _, r := range all {
-		i := max(slices.Index([]string{"", "reverse", "forward"}, r.Direction), 0)
-		by[2-i].Results = append(by[2-i].Results, r)
-	}
-	return by
-}
-
 func newView(s agent.Status, host string, now time.Time, all bool) view {
-	v := view{Status: s, Host: host, Version: version.Version, Now: now}
-	for _, p := range s.Paths {
-		for _, one := range p.Probes {
-			v.Rows = append(v.Rows, row{p.Name, p.Peer, one})
+	v := view{Status: s, Host: host, Version: version.Version, Now: now, Parts: partsOf(s)}
+	rows := rowsOf(s)
+	v.Verdict = judge(s, rows, now)
+	if len(rows) > maxRows && !all {
+		v.Hidden = len(rows) - maxRows
+		rows = rows[:maxRows]
+	}
+	var light []row
+	for _, r := range rows {
+		if r.LoadTest {
+			v.Tests = append(v.Tests, r)
+		} else {
+			light = append(light, r)
 		}
 	}
-	v.Verdict = judge(s, v.Rows, now)
-	slices.SortStableFunc(v.Rows, func(a, b row) int { return cmp.Compare(severity(b.Health), severity(a.Health)) })
-	if len(v.Rows) > maxRows && !all {
-		v.Hidden = len(v.Rows) - maxRows
-		v.Rows = v.Rows[:maxRows]
-	}
+	v.Paths = tabulated(light)
 	return v
-}
-
-// severity is the position of a health in the order from best to worst.
-func severity(h agent.Health) int {
-	return slices.Index([]agent.Health{agent.Up, agent.Starting, agent.Impaired, agent.Down, agent.Failed}, h)
 }
 
 func judge(s agent.Status, rows []row, now time.Time) verdict {
 	v := verdict{Level: agent.Up}
-	counts := map[agent.Health]int{}
+	counts, idle := map[agent.Health]int{}, 0
 	for _, r := range rows {
+		if r.LoadTest && r.Health == agent.Starting {
+			idle++ // the first run may be due in a day
+			continue
+		}
 		counts[r.Health]++
 		v.raise(r.Health)
 	}
-	v.Summary = summarize(len(rows), counts)
+	v.Summary = summarize(len(rows)-idle, counts, idle)
 	switch {
 	case s.Started.IsZero():
 		v.Level, v.Summary = agent.Starting, "Not measuring: the agent is starting or ending"
@@ -176,9 +159,12 @@ func (v *verdict) raise(h agent.Health) {
 	}
 }
 
-func summarize(total int, counts map[agent.Health]int) string {
+// summarize counts the probes, without idle ones: load tests before their first run.
+func summarize(total int, counts map[agent.Health]int, idle int) string {
 	bad := total - counts[agent.Up] - counts[agent.Starting]
 	switch {
+	case total == 0 && idle > 0:
+		return plural(idle, "load test") + " before the first run"
 	case total == 0:
 		return "No paths are configured"
 	case bad > 0:
@@ -238,7 +224,10 @@ func age(now, then time.Time) string {
 // parsed parses a template at each use, which takes a fraction of a millisecond and needs no package state.
 func parsed(source string) (*template.Template, error) {
 	return template.New("page").Funcs(template.FuncMap{
-		"age": age, "columns": columns, "glyph": glyph, "bytes": formatBytes, "runHealth": runHealth, "took": took,
+		"age": age, "glyph": glyph, "bytes": formatBytes, "runHealth": runHealth, "took": took, "breaks": breaks, "value": value, "words": words, "capital": capital,
+		"add":       func(a, b int) int { return a + b },
+		"clockPart": clockPart, "receiverPart": receiverPart, "pulsePart": pulsePart, "reflectorPart": reflectorPart, "loadServerPart": loadServerPart,
+		"onDemandPart": onDemandPart, "linkPart": linkPart, "outputPart": outputPart, "configPart": configPart, "main": mainResults,
 		"figures":    func(s report.Seconds) string { return probe.FormatDuration(time.Duration(s)) },
 		"utcSeconds": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 		"utc":        func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },

@@ -7,35 +7,23 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"oneway.example/exporter/agent"
-	"oneway.example/exporter/document"
 	"oneway.example/exporter/incident"
 	"oneway.example/exporter/report"
 )
 
-// Runs is the document of all stored runs.
-type Runs struct {
-	document.Envelope
-	// Runs are load tests and incidents, the newest first.
-	Runs []report.Header `json:"runs"`
-}
-
-// runs lists the stored runs, newest first.
-func (s *server) runs(w http.ResponseWriter, _ *http.Request) {
-	s.json(w, Runs{document.New(document.Runs), append([]report.Header{}, s.Source.Reports().List()...)})
-}
-
-// run sends a report, compressed as in its file to clients that accept gzip.
+// run sends a report, compressed as in its file to clients that accept gzip. With ?format=gzip it sends the file itself.
 func (s *server) run(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	f, err := s.Source.Reports().Open(id)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		http.NotFound(w, r)
+		http.Error(w, noRun, http.StatusNotFound)
 		return
 	case err != nil:
 		s.Log.Error("Report not sent", "id", id, "err", err)
@@ -50,7 +38,10 @@ func (s *server) run(w http.ResponseWriter, r *http.Request) {
 	// An id has no character that needs quoting.
 	h.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", "oneway-"+id+".json"))
 	content := io.Reader(f)
-	if takesGzip(r.Header) {
+	if r.URL.Query().Get("format") == "gzip" {
+		h.Set("Content-Type", "application/gzip")
+		h.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", "oneway-"+id+".json.gz"))
+	} else if takesGzip(r.Header) {
 		h.Set("Content-Encoding", "gzip")
 	} else if content, err = gzip.NewReader(f); err != nil {
 		h.Del("Content-Disposition")
@@ -67,20 +58,28 @@ func (s *server) run(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// takesGzip reports whether a client accepts gzip (RFC 9110 section 12.5.3).
+// takesGzip reports whether a client accepts gzip.
 func takesGzip(h http.Header) bool {
-	for coding := range strings.SplitSeq(strings.Join(h.Values("Accept-Encoding"), ","), ",") {
-		name, weight, _ := strings.Cut(coding, ";")
-		switch strings.ToLower(strings.TrimSpace(name)) {
-		case "gzip", "x-gzip", "*":
-		default:
+	return quality(h.Values("Accept-Encoding"), "gzip", "x-gzip", "*") > 0
+}
+
+// quality is the weight that the values of a header of negotiation give the first of these names; 0: none of them is there
+// (RFC 9110 section 12.4.2).
+func quality(values []string, names ...string) float64 {
+	for one := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		name, parameters, _ := strings.Cut(one, ";")
+		if !slices.Contains(names, strings.ToLower(strings.TrimSpace(name))) {
 			continue
 		}
-		q, weighted := strings.CutPrefix(strings.TrimSpace(weight), "q=")
-		v, err := strconv.ParseFloat(strings.TrimSpace(q), 64)
-		return !weighted || err == nil && v > 0
+		for parameter := range strings.SplitSeq(parameters, ";") {
+			if q, weighted := strings.CutPrefix(strings.TrimSpace(parameter), "q="); weighted {
+				v, _ := strconv.ParseFloat(strings.TrimSpace(q), 64) // a weight that is no number is 0
+				return v
+			}
+		}
+		return 1
 	}
-	return false
+	return 0
 }
 
 // runHealth is the health that represents a result of a run.

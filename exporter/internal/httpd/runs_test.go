@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/agent"
 	"oneway.example/exporter/report"
 )
 
@@ -32,7 +34,11 @@ func withReports(t *testing.T) (h http.Handler, id, dir string) {
 		t.Fatal(err)
 	}
 	s := &fakeSource{status: sample(), reports: store}
-	s.status.Reports.Last = store.Last(20)
+	runs, _ := store.Newest()
+	of := report.Probe{Path: header.Path, Probe: header.Probe}
+	s.status.Paths = append(s.status.Paths, agent.PathStatus{
+		Name: of.Path, Peer: header.Peer, Probes: []agent.ProbeStatus{{Name: of.Probe, Type: header.Kind, Health: agent.Up, LoadTest: true, LastRun: runs[of]}},
+	})
 	return newHandler(t, s), id, dir
 }
 
@@ -168,14 +174,126 @@ func TestTruncatedReportIsDetected(t *testing.T) {
 
 func TestPageEscapesTextsOfRuns(t *testing.T) {
 	h, id, _ := withReports(t)
-	body := get(t, h, http.MethodGet, "/").Body.String()
-	if !strings.Contains(body, `href="runs/`+id+`"`) {
-		t.Error("the run has no link")
-	}
-	for _, hostile := range []string{"<script", "<img", "<b>", "<i>", "<u>"} {
-		if strings.Contains(body, hostile) {
-			t.Errorf("%s is in the page", hostile)
+	for _, path := range []string{"/", "/runs", "/runs?path=%3Cscript%3E", "/runs?kind=<b>&result=<i>&page=<u>", "/runs/" + id + "/view"} {
+		body := get(t, h, http.MethodGet, path, "Accept", browserAccepts).Body.String()
+		if !strings.Contains(path, "?") && !strings.Contains(body, `href="runs/`+id+`/view"`) && !strings.Contains(body, `href="../`+id+`"`) {
+			t.Errorf("%s: the run has no link", path)
 		}
+		for _, hostile := range []string{"<script", "<img", "<b>", "<i>", "<u>"} {
+			if strings.Contains(body, hostile) {
+				t.Errorf("%s is in %s", hostile, path)
+			}
+		}
+		if path != "/" {
+			checkPage(t, body)
+		}
+	}
+}
+
+// browserAccepts is the header of the usual browsers.
+const browserAccepts = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
+
+func TestRunsAreAPageForBrowsersAndJSONForOthers(t *testing.T) {
+	h, id, _ := withReports(t)
+	for accept, html := range map[string]bool{
+		"": false, "*/*": false, "application/json": false, browserAccepts: true, "text/html": true, "text/html;q=0": false,
+		"application/json, text/html;q=0.5": false, "application/json;q=0.5, TEXT/HTML": true, "text/html;level=1;q=0.4, application/json;q=0.3": true,
+	} {
+		w := get(t, h, http.MethodGet, "/runs", "Accept", accept)
+		if got := w.Header().Get("Content-Type") == "text/html; charset=utf-8"; got != html || w.Header().Get("Vary") != "Accept" || !strings.Contains(w.Body.String(), id) {
+			t.Errorf("%q: %v", accept, w.Header())
+		}
+	}
+	if w := get(t, h, http.MethodGet, "/runs?format=json", "Accept", browserAccepts); w.Header().Get("Content-Type") != "application/json" {
+		t.Errorf("format=json: %v", w.Header())
+	}
+}
+
+// many is a handler over 120 runs of two paths, of which every tenth failed.
+func many(t *testing.T) http.Handler {
+	t.Helper()
+	store := report.Open(report.Options{})
+	for i := range 120 {
+		h := report.Header{ID: report.NewID(sampleNow.Add(time.Duration(i)*time.Hour), nil), Path: fmt.Sprint("p", i%2), Kind: "tcp", Probe: "tcp", Result: "completed"}
+		if i%10 == 0 {
+			h.Result, h.Reason = "failed", "unreachable"
+		}
+		if err := store.Write(h, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return newHandler(t, &fakeSource{reports: store})
+}
+
+func TestListOfRunsHasFiltersAndPages(t *testing.T) {
+	h := many(t)
+	for query, want := range map[string]struct {
+		rows  int
+		texts string
+	}{
+		"":                          {50, "1 to 50 of 120, newest first|?page=2"},
+		"?page=2":                   {50, "51 to 100 of 120|?page=1|?page=3"},
+		"?page=3":                   {20, "101 to 120 of 120|?page=2"},
+		"?page=99":                  {20, "101 to 120 of 120"},
+		"?page=-1":                  {50, "1 to 50 of 120"},
+		"?page=x":                   {50, "1 to 50 of 120"},
+		"?path=p0":                  {50, "1 to 50 of 60 found, 120 kept|?page=2&amp;path=p0"},
+		"?path=p0&result=failed":    {12, "1 to 12 of 12 found"},
+		"?path=p1&result=failed":    {0, "No run has these values"},
+		"?kind=tcp&unknown=x":       {50, "1 to 50 of 120"},
+		"?path=p0&path=p1&result=x": {0, "No run has these values"},
+	} {
+		body := get(t, h, http.MethodGet, "/runs"+query, "Accept", browserAccepts).Body.String()
+		if n := strings.Count(body, `<th scope="row">`); n != want.rows {
+			t.Errorf("%s: %d rows, want %d", query, n, want.rows)
+		}
+		for text := range strings.SplitSeq(want.texts, "|") {
+			if !strings.Contains(body, text) {
+				t.Errorf("%s: no %q", query, text)
+			}
+		}
+		checkPage(t, body)
+	}
+	var all Runs
+	if err := json.Unmarshal(get(t, h, http.MethodGet, "/runs?path=p0&page=2").Body.Bytes(), &all); err != nil || len(all.Runs) != 60 {
+		t.Errorf("%d runs in JSON, %v", len(all.Runs), err)
+	}
+}
+
+func TestRunWithoutAFileHasAPageWithTheReason(t *testing.T) {
+	h, id, dir := withReports(t)
+	file := filepath.Join(dir, id+".json.gz")
+	if err := os.Truncate(file, 10); err != nil {
+		t.Fatal(err)
+	}
+	if body := get(t, h, http.MethodGet, "/runs/"+id+"/view").Body.String(); !strings.Contains(body, "is damaged") || strings.Contains(body, "Download") {
+		t.Errorf("a damaged file: %s", body)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if body := get(t, h, http.MethodGet, "/runs/"+id+"/view").Body.String(); !strings.Contains(body, "is missing") {
+		t.Errorf("a missing file: %s", body)
+	}
+	store := report.Open(report.Options{})
+	if err := store.Write(report.Header{ID: id}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if body := get(t, newHandler(t, &fakeSource{reports: store}), http.MethodGet, "/runs/"+id+"/view").Body.String(); !strings.Contains(body, "was not stored") {
+		t.Errorf("no directory: %s", body)
+	}
+}
+
+func TestFileOfAReportIsADownload(t *testing.T) {
+	h, id, dir := withReports(t)
+	w := get(t, h, http.MethodGet, "/runs/"+id+"?format=gzip")
+	file, err := os.ReadFile(filepath.Join(dir, id+".json.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(w.Body.Bytes(), file) || w.Header().Get("Content-Encoding") != "" || w.Header().Get("Content-Type") != "application/gzip" ||
+		w.Header().Get("Content-Disposition") != `attachment; filename="oneway-`+id+`.json.gz"` {
+		t.Errorf("%v, %d bytes of %d", w.Header(), w.Body.Len(), len(file))
 	}
 }
 

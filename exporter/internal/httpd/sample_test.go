@@ -123,8 +123,8 @@ func sample() agent.Status {
 			}},
 			{Name: "lab", Type: "influxdb", Status: output.Status{Destination: "http://192.0.2.8:8086"}, Error: "spool: mkdir /var/lib/oneway/outputs: permission denied"},
 		},
-		Reports: agent.ReportsStatus{Dir: "/var/lib/oneway/reports", Runs: 214, Bytes: 61_300_000, Last: sampleRuns(at)},
-		Paths:   paths,
+		Reports: agent.ReportsStatus{Dir: "/var/lib/oneway/reports", Runs: 214, Bytes: 61_300_000},
+		Paths:   append(paths, sampleTests(at)...),
 	}
 }
 
@@ -132,28 +132,33 @@ func ofProbe(name string, h agent.Health, s probe.Status) agent.ProbeStatus {
 	return agent.ProbeStatus{Name: name, Type: "stamp", Health: h, State: s.State, Reason: s.Reason, LastSuccess: s.LastSuccess, Results: s.Results, Cause: s.Cause, LightValues: s.Light}
 }
 
-func sampleRuns(at func(time.Duration) time.Time) []report.Header {
-	run := func(id, path, kind, peer, result string, begin, lasted time.Duration, bytes int64, lines ...report.Line) report.Header {
-		return report.Header{
-			ID: id, Path: path, Probe: kind, Kind: kind, Peer: peer, Begin: at(begin), End: at(begin - lasted), Result: result,
-			FileBytes: bytes, Summary: lines,
+// sampleTests are paths with load tests: completed, incomplete, failed, before the first run, and after a restart of the agent.
+func sampleTests(at func(time.Duration) time.Time) (paths []agent.PathStatus) {
+	test := func(path, peer, name, kind string, h agent.Health, s probe.Status, run *report.Header) {
+		one := agent.ProbeStatus{Name: name, Type: kind, LoadTest: true, Health: h, State: s.State, Reason: s.Reason, LastSuccess: s.LastSuccess, Results: s.Results, LastRun: run}
+		if run != nil {
+			run.Path, run.Probe, run.Kind, run.Peer = path, name, kind, peer
 		}
+		paths = append(paths, agent.PathStatus{Name: path, Peer: peer, Host: probe.Target{Peer: peer}.Host(), Probes: []agent.ProbeStatus{one}})
 	}
 	line := func(quantity, direction, value string) report.Line {
 		return report.Line{Quantity: quantity, Direction: direction, Value: value}
 	}
-	runs := []report.Header{
-		run("20260301t114700z-00000004", "calgary-to-seoul", "saturation", "reflector.seoul.example.net", "completed", 13*time.Minute, 71*time.Second, 412_345,
-			line("throughput", "forward", "4.98 Mb/s"), line("queue", "forward", "252 kB ± 4 kB"), line("loss", "forward", "0.8 %"),
-			line("throughput", "reverse", "11.9 Mb/s"), line("queue", "reverse", "not filled")),
-		run("20260301t113000z-00000003", "bus-12-to-core", "train", "[2001:db8::7]:8620", "incomplete", 30*time.Minute, 9*time.Second, 20_480,
-			line("capacity, 1500 B", "forward", "1.82 Mb/s"), line("trains", "", "12 of 30 clean")),
-		run("20260301t110000z-00000002", "office-to-router", "saturation", "192.0.2.1", "refused", time.Hour, time.Second, 0),
-		run("20260301t100000z-00000001", "lab-to-lab", "size_sweep", "lab.example.net", "failed", 2*time.Hour, 4*time.Minute, 1_200_000),
-		{ID: "20260301t090000z-00000000", Result: report.Unreadable, FileBytes: 17},
-	}
-	runs[1].Reason = "the sender's own pace bounds 18 trains of 30"
-	runs[2].Reason = "the load server refuses: token unknown"
-	runs[3].Probe, runs[3].Reason = "size-sweep-nightly", "the control connection was lost after 3m58s"
-	return runs
+	test("calgary-load", "reflector.seoul.example.net", "saturation", "saturation", agent.Up, probe.Status{Up: true, State: "next run at 15:47", LastSuccess: at(12 * time.Minute)}, &report.Header{
+		ID: "20260301t114700z-00000004", Result: "completed", Begin: at(13 * time.Minute), End: at(13*time.Minute - 71*time.Second), FileBytes: 412_345,
+		Summary: []report.Line{
+			line("throughput", "forward", "4.98 Mb/s"), line("loss under load", "forward", "0.8 %"), line("queue", "forward", "252 kB ± 4 kB"), line("working delay", "forward", "idle 81 ms, working 480 ms"),
+			line("throughput", "reverse", "11.9 Mb/s"), line("queue", "reverse", "not filled"),
+		},
+	})
+	test("bus-12-load", "[2001:db8::7]:8620", "train", "train", agent.Down, probe.Status{State: "next run at 12:30", Reason: "last run incomplete: the sender's own pace bounds 18 trains of 30"}, &report.Header{
+		ID: "20260301t113000z-00000003", Result: "incomplete", Reason: "session_lost", Begin: at(30 * time.Minute), End: at(30*time.Minute - 9*time.Second), FileBytes: 20_480,
+		Summary: []report.Line{line("capacity, 1500 B", "forward", "1.82 Mb/s"), line("trains", "", "12 of 30 clean")},
+	})
+	test("office-load", "192.0.2.1", "saturation", "saturation", agent.Down, probe.Status{State: "next run at 13:00", Reason: "last run refused: the load server refuses: token unknown"}, nil)
+	test("lab-load", "lab.example.net", "size-sweep-nightly", "size_sweep", agent.Starting, probe.Status{State: "next run at 22:00"}, &report.Header{
+		ID: "20260301t100000z-00000001", Result: "failed", Reason: "unreachable", Begin: at(2 * time.Hour), End: at(2*time.Hour - 4*time.Minute),
+	})
+	test("new-load", "new.example.net", "tcp", "tcp", agent.Starting, probe.Status{State: "next run at 22:00"}, nil)
+	return paths
 }
