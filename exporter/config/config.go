@@ -130,6 +130,9 @@ const maxFileBytes = 64 << 20
 func Load(name string) (*Config, error) {
 	content, err := read(name, maxFileBytes)
 	if err != nil {
+		if tried, wrong := filepath.Abs(name); wrong == nil && tried != name {
+			return nil, fmt.Errorf("config: %w (%s; relative names begin at the working directory)", err, tried)
+		}
 		return nil, fmt.Errorf("config: %w", err)
 	}
 	return Parse(name, content)

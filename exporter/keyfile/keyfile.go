@@ -33,13 +33,13 @@ var ErrMode = errors.New("all users can access the secret in it; the mode's last
 func Check(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
-		return fmt.Errorf("keyfile: %w", located(err))
+		return fmt.Errorf("keyfile: %w", Located(err))
 	}
 	return check(path, info)
 }
 
-// located is the error of a file with its absolute path, if its name is relative.
-func located(err error) error {
+// Located is the error of a file with its absolute path, if its name is relative.
+func Located(err error) error {
 	failed, ok := errors.AsType[*fs.PathError](err)
 	if !ok || filepath.IsAbs(failed.Path) {
 		return err
@@ -65,7 +65,7 @@ func check(path string, info fs.FileInfo) error {
 func Read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("keyfile: %w", located(err))
+		return nil, fmt.Errorf("keyfile: %w", Located(err))
 	}
 	defer f.Close()
 	info, err := f.Stat()
@@ -89,7 +89,7 @@ func Read(path string) ([]byte, error) {
 func KeyPair(certFile, keyFile string) (tls.Certificate, error) {
 	cert, err := os.ReadFile(certFile)
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("keyfile: %w", located(err))
+		return tls.Certificate{}, fmt.Errorf("keyfile: %w", Located(err))
 	}
 	key, err := Read(keyFile)
 	if err != nil {
@@ -106,7 +106,7 @@ func KeyPair(certFile, keyFile string) (tls.Certificate, error) {
 func CAs(file string) (*x509.CertPool, error) {
 	pem, err := os.ReadFile(file)
 	if err != nil {
-		return nil, located(err)
+		return nil, Located(err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {

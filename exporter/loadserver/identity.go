@@ -211,7 +211,7 @@ func (t *tokens) named(name string) (Token, bool) {
 func loadTokens(file string) ([]Token, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, err
+		return nil, keyfile.Located(err)
 	}
 	defer f.Close()
 	info, err := f.Stat()

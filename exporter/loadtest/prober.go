@@ -150,7 +150,8 @@ func (t Type[O]) New(env probe.Env, target probe.Target, decode func(into ...any
 	}
 	kind, err := t.Make(env, target, shared, own)
 	if err != nil {
-		return nil, errors.Join(err, shared.check())
+		_, _, wrong := Address(&shared, target)
+		return nil, errors.Join(err, shared.check(), wrong)
 	}
 	p, err := NewProber(env, target, shared, kind)
 	if err != nil {

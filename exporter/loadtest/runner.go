@@ -66,11 +66,9 @@ type connection struct {
 }
 
 func newRunner(env probe.Env, target probe.Target, o Options, k Kind) (*runner, error) {
-	if err := o.check(); err != nil {
-		return nil, err
-	}
-	host, port, err := Address(&o, target)
-	if err != nil {
+	err := o.check()
+	host, port, wrong := Address(&o, target)
+	if err = errors.Join(err, wrong); err != nil {
 		return nil, err
 	}
 	r := &runner{

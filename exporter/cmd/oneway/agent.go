@@ -97,7 +97,7 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 		return usageError{fmt.Errorf("--web.external-host: %w", err)}
 	}
 	if err := httpd.CheckConfig(*f.web.WebConfigFile); err != nil {
-		return usageError{err}
+		return usageError{fmt.Errorf("--web.config.file: %w", err)}
 	}
 	if !f.pprof {
 		runtime.MemProfileRate = 0 // the tables of a heap profile that nobody reads take 2 MB

@@ -13,6 +13,7 @@ import (
 	"oneway.example/exporter/bound"
 	"oneway.example/exporter/calibration"
 	"oneway.example/exporter/calibration/backtoback"
+	"oneway.example/exporter/hostport"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp"
 )
@@ -90,6 +91,9 @@ func (f *calibrateFlags) complete() error {
 		o.Setup = calibration.Veth
 	case o.Peer != "":
 		o.Setup = calibration.Peer
+		if _, _, err := hostport.Split(o.Peer, 1); err != nil {
+			return fmt.Errorf("--peer is %q; %w", o.Peer, err)
+		}
 	}
 	switch {
 	case o.Peer == "" && (o.Stamp.KeyFile != "" || o.Stamp.Local != "" || o.Stamp.Hardware != ""):

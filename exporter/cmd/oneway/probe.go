@@ -113,7 +113,7 @@ func (f *probeFlags) measure(ctx context.Context, progress io.Writer) (*stamp.Re
 
 // asUsage makes option errors, one or several joined, a usage error with the names of the flags: exit status 2.
 func asUsage(err error) error {
-	var lines []error
+	var lines []string
 	for _, one := range joined(err) {
 		var wrong *probe.OptionError
 		if !errors.As(one, &wrong) {
@@ -123,12 +123,12 @@ func asUsage(err error) error {
 		if wrong.Key == probe.PeerKey || wrong.Key == "load_server" {
 			flag = "HOST"
 		}
-		lines = append(lines, fmt.Errorf("%s %s", flag, namingFlags(wrong.Problem)))
+		lines = append(lines, flag+" "+namingFlags(wrong.Problem))
 	}
 	if lines == nil {
 		return err
 	}
-	return usageError{errors.Join(lines...)}
+	return usageError{errors.New(strings.Join(lines, "\noneway: "))}
 }
 
 // joined are errors that are joined at the top, also in each other.

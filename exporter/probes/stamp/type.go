@@ -20,6 +20,7 @@ package stamp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -106,7 +107,8 @@ func (t *Type) New(env probe.Env, path probe.Target, decode func(...any) error) 
 // NewProber is New with given options, for a single measurement of a terminal.
 func (t *Type) NewProber(env probe.Env, path probe.Target, o Options) (*Prober, error) {
 	if err := o.check(); err != nil {
-		return nil, err
+		_, _, wrong := target.Host(path.Peer, wire.Port)
+		return nil, errors.Join(err, wrong)
 	}
 	if o.slim = env.Profile == metric.Slim; o.slim {
 		o.Codecs = nil

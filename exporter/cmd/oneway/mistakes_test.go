@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// beside are files beside a wrong configuration.
+func beside(t *testing.T, dir string) {
+	t.Helper()
+	for name, content := range map[string]string{"token": "secret\n", "open": "secret\n", "empty": "", "text": "no PEM\n", "tokens": ""} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(filepath.Join(dir, "open"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	writeCertificate(t, filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))
+	writeCertificate(t, filepath.Join(dir, "other.pem"), filepath.Join(dir, "other-key.pem"))
+}
+
+// trainWith is a file with a load test of these options, begun by what goes before its paths.
+func trainWith(options, before string) string {
+	return before + "paths:\n  - name: a\n    peer: 192.0.2.1\n    probes:\n      - {type: train, " + options + "}\n"
+}
+
+func fileOf(address string) string {
+	return "paths:\n  - name: a\n    peer: " + address + "\n    probes: [{type: stamp}]\n"
+}
+
+func influxdb(options string) string {
+	return "paths: []\nreflector: {}\noutputs: [{type: influxdb, url: \"https://127.0.0.1:8086\", org: o, bucket: b, " + options + "}]\n"
+}
+
+// mistakes are those that people make, and what check-config says: DIR is the directory, and the file's name is left out.
+var mistakes = []struct{ name, yaml, want string }{
+	{"link of a probe", trainWith("link: uplnk, token_file: token", "links: [{name: uplink}]\n"), `:6:29: paths[0].probes[0].link is "uplnk", which is not in links; did you mean "uplink"?`},
+	{"link of the load server", "links: [{name: uplink}]\nstate_dir: .\nload_server: {link: uplnk, tokens_file: tokens}\n", `:3:21: load_server.link is "uplnk", which is not in links; did you mean "uplink"?`},
+	{"link of a path", "links: [{name: uplink}]\npaths:\n  - {name: a, peer: h, link: [uplink, dsl], probes: [{type: stamp}]}\n", `:3:39: paths[0].link[1] is "dsl", which is not in links; add it there, or use one of uplink`},
+	{"no token", trainWith("every: 1h", ""), `:5:9: paths[0].probes[0].token_file is missing; "oneway token new" on the load server's host makes a token for this agent`},
+	{"token file absent", trainWith("token_file: tokn", ""), `:5:35: paths[0].probes[0].token_file is "tokn"; DIR/tokn does not exist (relative names begin at the directory of oneway.yml)`},
+	{"token file empty", trainWith("token_file: empty", ""), `:5:35: paths[0].probes[0].token_file cannot be used: DIR/empty holds no token; "oneway token new" makes one`},
+	{"token file of all", trainWith("token_file: open", ""), `:5:35: paths[0].probes[0].token_file cannot be used: keyfile: DIR/open has mode 0644: all users can access the secret in it; the mode's last digit must be 0: chmod 600, or 640 for a group`},
+	{"token file is a directory", trainWith("token_file: .", ""), `:5:35: paths[0].probes[0].token_file cannot be used: keyfile: DIR is a directory; it must be a file`},
+	{"short pin", trainWith("token_file: token, pin: sha256:12", ""), `:5:47: paths[0].probes[0].pin is "sha256:12"; it must be "sha256:" and 64 hex digits, as the load server logs it; it has 2 digits`},
+	{"pin of another hash", trainWith("token_file: token, pin: sha1:12", ""), `:5:47: paths[0].probes[0].pin is "sha1:12"; it must be "sha256:" and 64 hex digits, as the load server logs it; it does not begin with "sha256:"`},
+	{"pin of other digits", trainWith("token_file: token, pin: sha256:xy", ""), `:5:47: paths[0].probes[0].pin is "sha256:xy"; it must be "sha256:" and 64 hex digits, as the load server logs it; "x" is no hex digit`},
+	{"authority without PEM", trainWith("token_file: token, ca_file: text", ""), `:5:51: paths[0].probes[0].ca_file cannot be used: DIR/text: no certificate in PEM in it; such a file begins with -----BEGIN CERTIFICATE-----`},
+	{"key of another certificate", trainWith("cert_file: cert.pem, key_file: other-key.pem", ""), `:5:34: paths[0].probes[0].cert_file cannot be used with key_file: keyfile: DIR/cert.pem and DIR/other-key.pem: tls: private key does not match public key`},
+	{"key of another certificate, load server", "load_server: {tokens_file: tokens, cert_file: cert.pem, key_file: other-key.pem}\n", `:1:47: load_server.cert_file cannot be used: loadserver: certificate: keyfile: DIR/cert.pem and DIR/other-key.pem: tls: private key does not match public key`},
+	{"no brackets", fileOf(`"2001:db8::7:862"`), `:3:11: paths[0].peer is "2001:db8::7:862"; write "[2001:db8::7]:862" if 862 is the port, or "[2001:db8::7:862]" if it is a part of the address`},
+	{"no brackets, load server", trainWith(`token_file: token, load_server: "2001:db8::7:8620"`, ""), `:5:55: paths[0].probes[0].load_server is "2001:db8::7:8620"; write "[2001:db8::7]:8620" if 8620 is the port, or "[2001:db8::7:8620]" if it is a part of the address`},
+	{"no brackets, reflector", "reflector: {listen: [\"2001:db8::7:862\"]}\n", `:1:22: reflector.listen[0] is "2001:db8::7:862"; an IPv6 address with a port needs brackets; write "[2001:db8::7]:862"`},
+	{"port", fileOf("192.0.2.1:99999"), `:3:11: paths[0].peer is "192.0.2.1:99999"; its port must be between 1 and 65535`},
+	{"URL", fileOf("http://r.example.net:862"), `:3:11: paths[0].peer is "http://r.example.net:862"; it must be a host with an optional port, and no URL; write "r.example.net:862"`},
+	{"space", fileOf(`"r.example .net"`), `:3:11: paths[0].peer is "r.example .net"; it has a space in it; remove the space`},
+	{"number of an address", fileOf("192.0.2.300"), `:3:11: paths[0].peer is "192.0.2.300"; it must have four numbers from 0 to 255 as an IPv4 address, such as 192.0.2.1`},
+	{"port alone", "reflector: {listen: [862]}\n", `:1:22: reflector.listen[0] is 862; write ":862" for all addresses of this host, or an address and a port, such as "192.0.2.1:862"`},
+	{"key file absent", "reflector: {key_file: keys/r.key}\n", `:1:23: reflector.key_file is "keys/r.key"; DIR/keys/r.key does not exist (relative names begin at the directory of oneway.yml)`},
+	{"quota without a unit", "paths: []\nreflector: {}\nlinks: [{name: uplink, quota_bytes: 12M}]\n", `:3:37: links[0].quota_bytes is "12M"; write 12MB for bytes, or 1500kB if 12 Mbit are meant`},
+	{"rate without a unit", "paths: [{name: a, peer: h, probes: [{type: saturation, token_file: token, rate: {forward: 12M, reverse: 12Mbit}}]}]\n", `:1:91: paths[0].probes[0].rate.forward is "12M"; write 12Mbit for bits a second, or 96Mbit if 12 MB (bytes) a second are meant`},
+	{"overlap of the whole duration", "paths: [{name: a, peer: h, probes: [{type: tcp, token_file: token, overlap_duration: 10s, overlap_start: 1s}]}]\n", `:1:106: paths[0].probes[0].overlap_start is 1s; with an overlap_duration of 10s in a duration of 10s it must be at most 0s`},
+	{"type", "paths: [{name: a, peer: h, probes: [{type: stmp}]}]\n", `:1:44: paths[0].probes[0].type is "stmp"; did you mean "stamp"?`},
+	{"output's token of all", influxdb("token_file: open"), `:3:90: outputs[0].token_file cannot be used: keyfile: DIR/open has mode 0644: all users can access the secret in it; the mode's last digit must be 0: chmod 600, or 640 for a group`},
+	{"output's password absent", influxdb("username: u, password_file: pw"), `:3:106: outputs[0].password_file is "pw"; DIR/pw does not exist (relative names begin at the directory of oneway.yml)`},
+	{"calibration absent", "paths: []\nreflector: {}\ncalibration_file: c.json\n", `:3:19: calibration_file is "c.json"; DIR/c.json does not exist (relative names begin at the directory of oneway.yml)`},
+	{"all kinds", "clock: {bound: 5}\nreflector: {listn: [\":862\"]}\nlinks: [{name: uplink, quota_bytes: 12M}]\npaths:\n  - name: a\n    peer: 192.0.2.1:99999\n    probes: [{type: stmp}, {type: stamp, interval: 20, dscp: 99}]\n  - name: a\n", `:1:16: clock.bound is 5; it must be a duration with a unit, such as 20ms, 10s or 1h30m
+:2:13: reflector.listn is unknown; did you mean "listen"?
+:3:37: links[0].quota_bytes is "12M"; write 12MB for bytes, or 1500kB if 12 Mbit are meant
+:6:11: paths[0].peer is "192.0.2.1:99999"; its port must be between 1 and 65535
+:7:21: paths[0].probes[0].type is "stmp"; did you mean "stamp"?
+:7:52: paths[0].probes[1].interval is 20; it must be a duration with a unit, such as 20ms, 10s or 1h30m
+:7:62: paths[0].probes[1].dscp is 99; it must be between 0 and 63
+:8:5: paths[1].peer is missing; it must be a host, such as reflector.example.net or 192.0.2.1:862
+:8:5: paths[1].probes has no probe; a path needs at least one, such as {type: stamp}
+:8:11: paths[1].name is "a", which is also the name of paths[0] in line 5; names must differ`},
+}
+
+func TestMistakesOfNewcomersHavePlaceAndRemedy(t *testing.T) {
+	for _, m := range mistakes {
+		t.Run(m.name, func(t *testing.T) {
+			file := write(t, m.yaml)
+			dir := filepath.Dir(file)
+			beside(t, dir)
+			var out, problems bytes.Buffer
+			if err := checkConfigs(&out, &problems, []string{file}, ""); err == nil {
+				t.Fatalf("accepted: %s%s\n%s", &out, &problems, m.yaml)
+			}
+			got := strings.ReplaceAll(strings.ReplaceAll(problems.String(), file+":", ":"), dir, "DIR")
+			if want := m.want + "\n"; got != want {
+				t.Errorf("%s\ngot\n%swant\n%s", m.yaml, got, want)
+			}
+		})
+	}
+}
+
+func TestMistakesInArgumentsNameTheFlag(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	beside(t, dir)
+	for args, want := range map[string]string{
+		"probe 2001:db8::7:862":                                                              `HOST is "2001:db8::7:862"; write "[2001:db8::7]:862" if 862 is the port`,
+		"reflect --listen=:99999":                                                            `--listen is ":99999"; its port must be between 0 and 65535`,
+		"calibrate --peer=2001:db8::7:862":                                                   `--peer is "2001:db8::7:862"; write "[2001:db8::7]:862"`,
+		"test train h --no-agent --token-file=tokn":                                          "--token-file cannot be used: keyfile: open " + dir + `/tokn: no such file or directory ("tokn" is relative to the working directory)`,
+		"test train h --no-agent --token-file=token --cert-file=cert.pem":                    "--key-file is missing; it has the private key of --cert-file",
+		"test train h --no-agent --token-file=empty --pin=sha256:12":                         "--token-file cannot be used: empty holds no token; \"oneway token new\" makes one\noneway: --pin is \"sha256:12\"",
+		"test tcp h --no-agent --token-file=token --overlap-duration=10s --overlap-start=1s": "--overlap-start is 1s; with an --overlap-duration of 10s",
+		"test saturation h --no-agent --token-file=token --rate-forward=12M":                 `--rate-forward is "12M"; write 12Mbit for bits a second, or 96Mbit`,
+		"test tcp h --no-agent --token-file=token --max-bytes=12M":                           `--max-bytes is "12M"; write 12MB for bytes, or 1500kB`,
+	} {
+		app := application().Terminate(nil)
+		_, err := app.Parse(strings.Fields(args))
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("oneway %s\ngot %v\nwant %s", args, err, want)
+		}
+	}
+}
+
+func TestWarningsDoNotFailTheCheck(t *testing.T) {
+	file := write(t, "state_dir: nowhere\nreflector: {}\non_demand: {targets: [192.0.2.0/24], modules: [{name: a, type: stamp}, {name: b, type: stamp}]}\npaths:\n  - name: a\n    peer: h\n    probes:\n"+
+		"      - {type: train, name: N, token_file: token, every: 1m}\n      - {type: tcp, every: 1m, duration: 5m, token_file: token}\n")
+	dir := filepath.Dir(file)
+	beside(t, dir)
+	var out, problems bytes.Buffer
+	if err := checkConfigs(&out, &problems, []string{file}, ""); err != nil || out.String() != file+": ok: 1 path, 2 probes, 2 on-demand modules, reflector\n" {
+		t.Errorf("%v: %s", err, &out)
+	}
+	for _, want := range []string{
+		"warning: " + file + ":1:12: state_dir is " + dir + "/nowhere, which does not exist; create it",
+		"warning: " + file + ":8:9: paths[0].probes[0] fills link a (a/N, a/tcp) without a quota; limit the bytes of a day: links: [{name: a, quota_bytes: 5GB}]",
+		"warning: " + file + ":8:9: paths[0].probes[0] and others need link a for ",
+	} {
+		if !strings.Contains(problems.String(), want) {
+			t.Errorf("warnings\n%swant one with\n%s", &problems, want)
+		}
+	}
+}
