@@ -87,7 +87,7 @@ func TestMistakesOfNewcomersHavePlaceAndRemedy(t *testing.T) {
 			dir := filepath.Dir(file)
 			beside(t, dir)
 			var out, problems bytes.Buffer
-			if err := checkConfigs(&out, &problems, []string{file}, ""); err == nil {
+			if err := checkConfigs(&out, &problems, []string{file}, "", false); err == nil {
 				t.Fatalf("accepted: %s%s\n%s", &out, &problems, m.yaml)
 			}
 			got := strings.ReplaceAll(strings.ReplaceAll(problems.String(), file+":", ":"), dir, "DIR")
@@ -127,7 +127,7 @@ func TestWarningsDoNotFailTheCheck(t *testing.T) {
 	dir := filepath.Dir(file)
 	beside(t, dir)
 	var out, problems bytes.Buffer
-	if err := checkConfigs(&out, &problems, []string{file}, ""); err != nil || out.String() != file+": ok: 1 path, 2 probes, 2 on-demand modules, reflector\n" {
+	if err := checkConfigs(&out, &problems, []string{file}, "", false); err != nil || out.String() != file+": ok: 1 path, 2 probes, 2 on-demand modules, reflector\n" {
 		t.Errorf("%v: %s", err, &out)
 	}
 	for _, want := range []string{
