@@ -262,7 +262,7 @@ func TestLoadTestErrorsHaveCauseAndAdvice(t *testing.T) {
 		status int
 	}{
 		"no token":    {[]string{"test", "train", address, "--pin", pin}, exitUsage},
-		"empty token": {[]string{"test", "train", address, "--pin", pin, "--token-file", empty, "--clock=none"}, exitFailure},
+		"empty token": {[]string{"test", "train", address, "--pin", pin, "--token-file", empty, "--clock=none"}, exitUsage},
 		"wrong rate":  {[]string{"test", "saturation", address, "--token-file", token, "--rate-forward", "fast"}, exitUsage},
 		"wrong size":  {[]string{"test", "size-sweep", address, "--token-file", token, "--packet-bytes", "3", "--clock=none"}, exitUsage},
 		"wrong pin": {[]string{

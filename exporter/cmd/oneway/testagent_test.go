@@ -252,7 +252,7 @@ func TestTestBeyondTheAgentsQuotaDoesNotRun(t *testing.T) {
 		t.Errorf("%v bytes were sent", n)
 	}
 	if _, err := h.load(t, 1, func(f *testFlags) { f.options.Link = "uplnk" }).finish(t); err == nil ||
-		!strings.Contains(err.Error(), "knows no link uplnk, but lab, uplink") || !strings.Contains(err.Error(), "--no-agent") {
+		!strings.Contains(err.Error(), `knows no link uplnk; did you mean "uplink"?`) || !strings.Contains(err.Error(), "--no-agent") {
 		t.Errorf("error is %v", err)
 	}
 }
