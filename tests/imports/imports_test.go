@@ -72,6 +72,7 @@ var rules = map[string]rule{
 	"report":                 {[]string{"document"}, "a directory of run reports"},
 	"document":               {nil, "what all JSON documents begin with"},
 	"loadtest":               {[]string{"document", "estimate/working", "option", "record", "target", "hostport", "loadcontrol", "instant", "keyfile", "metric", "probe", "report", "sample", "ctxtime", "calendar", "link", "quota"}, "the life of a run: schedule, link, quota, session, report; no type of traffic"},
+	"slareport":              {[]string{"sample"}, "figures of service agreements from the HTTP API of Prometheus; no agent"},
 	"loadtest/loadtesttest":  {[]string{"clock/static", "loadtest", "instant", "metric", "loadserver", "probe", "sample", "stream", "traffic", "traffictypes", "ctxtime", "link"}, "both ends of a load test, for tests"},
 	"probes/message":         {[]string{"option", "instant", "loadcontrol", "loadtest", "metric", "probe", "probes/tcp", "report", "sample", "stream", "tcpsocket", "traffic"}, "a load-test probe"},
 	"probes/saturation":      {[]string{"option", "bound", "estimate", "loadtest", "instant", "metric", "probe", "report", "sample", "stream", "traffic/udp"}, "a load-test probe"},

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+	_ "time/tzdata" // --timezone works on a host without zone files
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"oneway.example/exporter/keyfile"
+	"oneway.example/exporter/slareport"
+)
+
+const reportHelp = `Print availability, loss and delay of a path by month, week or day as CSV, for service agreements, from the series
+that Prometheus has scraped from the agent.
+
+Availability is the share of the measured intervals (one minute) with a reply. Intervals without data count
+neither as up nor as down: no_data_seconds has them. A quantile of delays has the limits of its error,
+those of its histogram bucket, in the columns lower and upper; native histograms have the narrowest ones.
+The page exporter/doc/report.md of the source defines each column, with its query for Grafana.
+
+Without --from and --to the report has the last whole month. --to is not included.
+
+Examples:
+  oneway report --path=berlin
+  oneway report --path=berlin --from=2026-01-01 --to=2027-01-01 > berlin.csv
+  oneway report --path=berlin --from=2026-10-01 --to=2026-11-01 --by=day --timezone=Europe/Berlin
+  oneway report --path=berlin --prometheus.url=https://prometheus.example.net --prometheus.bearer-file=token
+
+Exit status: 0 printed, 1 failure (Prometheus not reached, no such path, no data), 2 wrong usage.`
+
+type reportFlags struct {
+	path, probe, instance, from, to, by, zone string
+	interval                                  time.Duration
+	url, basic, bearer                        string
+}
+
+func reportCommand(app *kingpin.Application) {
+	f := &reportFlags{}
+	cmd := app.Command("report", reportHelp)
+	cmd.Flag("path", "Path, by its name in the agent's configuration.").Required().PlaceHolder("NAME").StringVar(&f.path)
+	cmd.Flag("from", "Begin: a date in --timezone, or a time of RFC 3339.").PlaceHolder("2026-10-01").StringVar(&f.from)
+	cmd.Flag("to", "End, not included: a date in --timezone, or a time of RFC 3339; default: one month after --from.").PlaceHolder("2026-11-01").StringVar(&f.to)
+	cmd.Flag("by", "Period of a row: month, week (from Monday) or day.").Default(string(slareport.Month)).EnumVar(&f.by, slareport.Units()...)
+	cmd.Flag("timezone", "Time zone of dates and periods, such as Europe/Berlin or UTC; default: that of this host.").PlaceHolder("ZONE").StringVar(&f.zone)
+	cmd.Flag("interval", "Interval of availability, 10s to 1h; at least the scrape interval.").Default("1m").DurationVar(&f.interval)
+	cmd.Flag("probe", "Light probe of the path, if it has several.").PlaceHolder("NAME").StringVar(&f.probe)
+	cmd.Flag("instance", "Agent that measures the path, by its label instance, if several do.").PlaceHolder("NAME").StringVar(&f.instance)
+	cmd.Flag("prometheus.url", "Address of Prometheus, or of a compatible server, with its path prefix.").Default("http://127.0.0.1:9090").StringVar(&f.url)
+	cmd.Flag("prometheus.basic-auth-file", "File with user:password for Prometheus.").PlaceHolder("FILE").StringVar(&f.basic)
+	cmd.Flag("prometheus.bearer-file", "File with a bearer token for Prometheus.").PlaceHolder("FILE").StringVar(&f.bearer)
+	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, os.Stdout, time.Now()) }))
+}
+
+func (f *reportFlags) run(ctx context.Context, out io.Writer, now time.Time) error {
+	o, err := f.options(now)
+	if err != nil {
+		return usageError{err}
+	}
+	s := &slareport.Server{URL: f.url}
+	if s.Authorization, err = f.authorization(); err != nil {
+		return err
+	}
+	rows, err := slareport.Make(ctx, s, o, now)
+	if unknown, ok := errors.AsType[*slareport.PathError](err); ok && len(unknown.Known) > 0 {
+		return f.suggest(unknown)
+	}
+	if err != nil {
+		return err
+	}
+	return slareport.WriteCSV(out, rows)
+}
+
+// suggest adds the most similar path, or all of them if they are few.
+func (f *reportFlags) suggest(err *slareport.PathError) error {
+	closest := slices.MinFunc(err.Known, func(a, b string) int { return distance(f.path, a) - distance(f.path, b) })
+	if distance(f.path, closest) <= max(1, len(f.path)/3) {
+		return fmt.Errorf("%w; did you mean %q?", err, closest)
+	}
+	const most = 10
+	more := ""
+	if len(err.Known) > most {
+		more = fmt.Sprintf(" and %d others", len(err.Known)-most)
+	}
+	return fmt.Errorf("%w; it has %s%s", err, strings.Join(err.Known[:min(most, len(err.Known))], ", "), more)
+}
+
+func (f *reportFlags) options(now time.Time) (o slareport.Options, err error) {
+	zone := time.Local
+	if f.zone != "" {
+		if zone, err = time.LoadLocation(f.zone); err != nil {
+			return o, fmt.Errorf("--timezone is %q; it must be a name such as Europe/Berlin or UTC", f.zone)
+		}
+	}
+	if f.interval < 10*time.Second || f.interval > time.Hour || (24*time.Hour)%f.interval != 0 || f.interval%time.Second != 0 {
+		return o, fmt.Errorf("--interval is %v; it must be between 10s and 1h, and a day a multiple of it", f.interval)
+	}
+	o = slareport.Options{Path: f.path, Probe: f.probe, Instance: f.instance, By: slareport.By(f.by), Interval: f.interval}
+	o.From, o.To = slareport.PreviousMonth(now.In(zone))
+	if f.from != "" {
+		if o.From, err = slareport.ParseTime(f.from, zone); err != nil {
+			return o, fmt.Errorf("--from %w", err)
+		}
+		o.To = o.From.AddDate(0, 1, 0)
+	}
+	if f.to != "" {
+		if o.To, err = slareport.ParseTime(f.to, zone); err != nil {
+			return o, fmt.Errorf("--to %w", err)
+		}
+		if f.from == "" {
+			o.From = o.To.AddDate(0, -1, 0)
+		}
+	}
+	if !o.From.Before(o.To) {
+		return o, fmt.Errorf("--from is %s; it must be before --to, %s", o.From.Format(time.RFC3339), o.To.Format(time.RFC3339))
+	}
+	return o, nil
+}
+
+// authorization is the header of the requests.
+func (f *reportFlags) authorization() (string, error) {
+	if f.basic != "" && f.bearer != "" {
+		return "", usageError{errors.New("--prometheus.basic-auth-file and --prometheus.bearer-file exclude each other")}
+	}
+	for _, c := range []struct {
+		flag, file string
+		header     func([]byte) string
+	}{
+		{"basic-auth", f.basic, func(text []byte) string { return "Basic " + base64.StdEncoding.EncodeToString(text) }},
+		{"bearer", f.bearer, func(text []byte) string { return "Bearer " + string(text) }},
+	} {
+		if c.file == "" {
+			continue
+		}
+		text, err := keyfile.Read(c.file)
+		if err != nil {
+			return "", fmt.Errorf("--prometheus.%s-file: %w", c.flag, err)
+		}
+		return c.header([]byte(strings.TrimSpace(string(text)))), nil
+	}
+	return "", nil
+}

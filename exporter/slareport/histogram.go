@@ -1,0 +1,73 @@
+package slareport
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// bucket is a number of values above lower and up to upper.
+type bucket struct{ lower, upper, count float64 }
+
+// histogram has buckets by their limits; those of several times are added.
+type histogram map[[2]float64]float64
+
+func (h histogram) add(b bucket) {
+	if b.count > 0 {
+		h[[2]float64{b.lower, b.upper}] += b.count
+	}
+}
+
+// addClassic adds the increases of classic buckets, which are cumulative.
+func (h histogram) addClassic(counts map[string]float64) {
+	type limit struct{ upper, count float64 }
+	var all []limit
+	for le, n := range counts {
+		if upper, err := strconv.ParseFloat(le, 64); err == nil {
+			all = append(all, limit{upper, n})
+		}
+	}
+	slices.SortFunc(all, func(a, b limit) int { return cmp.Compare(a.upper, b.upper) })
+	lower, below := math.Inf(-1), 0.0 // a delay may be below zero, within its error bound
+	for _, l := range all {
+		h.add(bucket{lower, l.upper, l.count - below})
+		lower, below = l.upper, max(below, l.count) // increases are extrapolated: a later one may be smaller by rounding
+	}
+}
+
+func (h histogram) count() (n float64) {
+	for _, c := range h {
+		n += c
+	}
+	return n
+}
+
+// Quantile is a quantile of delays in seconds. The true one of the delays in the store is from Lower to Upper, the limits of its
+// bucket; Value is interpolated between them.
+type Quantile struct{ Value, Lower, Upper float64 }
+
+// quantile is nil without values.
+func (h histogram) quantile(rank float64) *Quantile {
+	all := make([]bucket, 0, len(h))
+	for limits, n := range h {
+		all = append(all, bucket{limits[0], limits[1], n})
+	}
+	slices.SortFunc(all, func(a, b bucket) int { return cmp.Or(cmp.Compare(a.upper, b.upper), cmp.Compare(a.lower, b.lower)) })
+	left := rank * h.count()
+	for i, b := range all {
+		if left > b.count && i < len(all)-1 {
+			left -= b.count
+			continue
+		}
+		q, from := &Quantile{Lower: b.lower, Upper: b.upper}, b.lower
+		if math.IsInf(from, -1) {
+			from = min(0, b.upper)
+		}
+		if q.Value = from + (b.upper-from)*min(1, left/b.count); math.IsInf(b.upper, 1) {
+			q.Value = from
+		}
+		return q
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package slareport
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Server is the HTTP API of a Prometheus server, or of one that is compatible.
+type Server struct {
+	// URL is its address, such as http://127.0.0.1:9090, with a path prefix if it has one.
+	URL string
+	// Authorization is the header of each request; empty: none.
+	Authorization string
+	// Client is nil for http.DefaultClient.
+	Client *http.Client
+}
+
+// series is one of a result: its labels, and the values of a query by time, or the histogram of an instant query.
+type series struct {
+	Labels    map[string]string `json:"metric"`
+	Value     point             `json:"value"`
+	Values    []point           `json:"values"`
+	Histogram histogramPoint    `json:"histogram"`
+}
+
+// point is a time in seconds and a value.
+type point struct {
+	Time  float64
+	Value float64
+}
+
+// UnmarshalJSON parses [time, "value"].
+func (p *point) UnmarshalJSON(text []byte) error {
+	var value string
+	if err := json.Unmarshal(text, &[]any{&p.Time, &value}); err != nil {
+		return err
+	}
+	v, err := strconv.ParseFloat(value, 64)
+	p.Value = v
+	return err
+}
+
+// histogramPoint is a native histogram.
+type histogramPoint struct{ Buckets []bucket }
+
+// UnmarshalJSON parses [time, {"count": "", "sum": "", "buckets": [[rule, "lower", "upper", "count"]]}].
+func (h *histogramPoint) UnmarshalJSON(text []byte) error {
+	var at float64
+	var body struct {
+		Buckets [][4]any `json:"buckets"`
+	}
+	if err := json.Unmarshal(text, &[]any{&at, &body}); err != nil {
+		return err
+	}
+	for _, b := range body.Buckets {
+		var values [3]float64
+		for i := range values {
+			word, _ := b[i+1].(string)
+			v, err := strconv.ParseFloat(word, 64)
+			if err != nil {
+				return fmt.Errorf("slareport: bucket %v of a native histogram: %w", b, err)
+			}
+			values[i] = v
+		}
+		h.Buckets = append(h.Buckets, bucket{values[0], values[1], values[2]})
+	}
+	return nil
+}
+
+// get calls the API.
+func (s *Server) get(ctx context.Context, path string, query url.Values, data any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(s.URL, "/")+"/api/v1/"+path, strings.NewReader(query.Encode()))
+	if err != nil {
+		return fmt.Errorf("slareport: %w", err)
+	}
+	if strings.HasPrefix(path, "label/") { // no form
+		request.Method, request.Body, request.ContentLength, request.URL.RawQuery = http.MethodGet, http.NoBody, 0, query.Encode()
+	} else {
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if s.Authorization != "" {
+		request.Header.Set("Authorization", s.Authorization)
+	}
+	client := s.Client
+	if client == nil {
+		client = http.DefaultClient
+	}
+	reply, err := client.Do(request)
+	if err != nil {
+		var wrong *url.Error
+		if errors.As(err, &wrong) {
+			err = wrong.Err
+		}
+		return fmt.Errorf("slareport: Prometheus at %s is not reached: %w; --prometheus.url sets its address", s.URL, err)
+	}
+	defer reply.Body.Close()
+	text, err := io.ReadAll(reply.Body)
+	if err != nil {
+		return fmt.Errorf("slareport: read the reply of %s: %w", s.URL, err)
+	}
+	body := struct {
+		Status string          `json:"status"`
+		Error  string          `json:"error"`
+		Data   json.RawMessage `json:"data"`
+	}{}
+	if err := json.Unmarshal(text, &body); err != nil || body.Status != "success" {
+		switch {
+		case reply.StatusCode == http.StatusUnauthorized || reply.StatusCode == http.StatusForbidden:
+			return fmt.Errorf("slareport: %s: %s; --prometheus.bearer-file or --prometheus.basic-auth-file has the credentials", s.URL, reply.Status)
+		case err != nil:
+			return fmt.Errorf("slareport: %s: %s, and the reply is not that of a Prometheus server", s.URL, reply.Status)
+		}
+		return fmt.Errorf("slareport: %s: %s", s.URL, body.Error)
+	}
+	if err := json.Unmarshal(body.Data, data); err != nil {
+		return fmt.Errorf("slareport: reply of %s: %w", s.URL, err)
+	}
+	return nil
+}
+
+func unix(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
+
+// at evaluates a query at a time.
+func (s *Server) at(ctx context.Context, query string, t time.Time) ([]series, error) {
+	var data struct{ Result []series }
+	err := s.get(ctx, "query", url.Values{"query": {query}, "time": {unix(t)}}, &data)
+	return data.Result, err
+}
+
+// through evaluates a query from one time to another, both included.
+func (s *Server) through(ctx context.Context, query string, from, to time.Time, step time.Duration) ([]series, error) {
+	var data struct{ Result []series }
+	err := s.get(ctx, "query_range", url.Values{
+		"query": {query}, "start": {unix(from)}, "end": {unix(to)}, "step": {strconv.FormatFloat(step.Seconds(), 'f', -1, 64)},
+	}, &data)
+	return data.Result, err
+}
+
+// labels are the label sets of series that exist in a time.
+func (s *Server) labels(ctx context.Context, match string, from, to time.Time) (all []map[string]string, err error) {
+	err = s.get(ctx, "series", url.Values{"match[]": {match}, "start": {unix(from)}, "end": {unix(to)}}, &all)
+	return all, err
+}
+
+// values are those of a label.
+func (s *Server) values(ctx context.Context, label, match string) (all []string, err error) {
+	err = s.get(ctx, "label/"+label+"/values", url.Values{"match[]": {match}}, &all)
+	return all, err
+}
+
+// byDirection has the value of each direction; a sum over the other labels.
+func byDirection(all []series) map[string]float64 {
+	sums := map[string]float64{}
+	for _, s := range all {
+		if !math.IsNaN(s.Value.Value) {
+			sums[s.Labels["direction"]] += s.Value.Value
+		}
+	}
+	return sums
+}

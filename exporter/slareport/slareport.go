@@ -1,0 +1,306 @@
+// Package slareport computes the figures of service agreements from the series of the agents in Prometheus: availability, loss and
+// delay of a path by month, week or day. exporter/doc/report.md defines them, with a query for each.
+//
+// A period is evaluated in parts of a day at most, so that each query is cheap for the server: counts are added, histograms too,
+// and quantiles are those of the sum.
+package slareport
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"oneway.example/exporter/sample"
+)
+
+// Options of a report.
+type Options struct {
+	// Path is the path's name; Probe and Instance select one of several series of it, empty: there is one.
+	Path, Probe, Instance string
+	// From and To limit the report, without To; their location is that of the periods.
+	From, To time.Time
+	By       By
+	// Interval is the length of an interval of availability: at least the scrape interval.
+	Interval time.Duration
+}
+
+// Row has the figures of a period. A pointer is nil for an unknown value.
+type Row struct {
+	Period
+	// Measured is the time of intervals with data, Up of those with a reply too; NoData is the rest of the period.
+	Measured, Up, NoData time.Duration
+	Availability         *float64
+	// Outages are runs of measured intervals without a reply; intervals without data end none.
+	Outages   int
+	Longest   time.Duration
+	RoundTrip *float64 // loss
+	Ways      [2]Way   // by sample.Direction
+}
+
+// Way is one direction of a row.
+type Way struct {
+	Loss             *float64
+	P50, P95, P99    *Quantile
+	Max              *float64
+	Withheld         *float64 // share of the measured delays that were not reported
+	LowConfidence    *float64 // share of the reported delays that are smaller than their error bound
+	Delays           float64  // number of reported delays
+	sent, lost, drop float64
+	invalid, low     float64
+	histogram        histogram
+}
+
+// longestPart is the longest time of one query.
+const longestPart = 24 * time.Hour
+
+// Make makes the rows of a report.
+func Make(ctx context.Context, s *Server, o Options, now time.Time) ([]Row, error) {
+	if !o.From.Before(o.To) {
+		return nil, fmt.Errorf("slareport: --from %s is not before --to %s", o.From.Format(time.DateTime), o.To.Format(time.DateTime))
+	}
+	if o.From.After(now) {
+		return nil, fmt.Errorf("slareport: --from %s is in the future; it is %s now", o.From.Format(time.DateTime), now.In(o.From.Location()).Format(time.DateTime))
+	}
+	match, err := o.find(ctx, s, now)
+	if err != nil {
+		return nil, err
+	}
+	var rows []Row
+	measured := false
+	for _, p := range o.By.periods(o.From, o.To) {
+		if p.From.After(now) {
+			break
+		}
+		r := Row{Period: p}
+		if p.To.After(now) {
+			r.To, r.Partial = now.Truncate(time.Second), true
+		}
+		if err := r.fill(ctx, s, match, o.Interval); err != nil {
+			return nil, err
+		}
+		measured = measured || r.Measured > 0
+		rows = append(rows, r)
+	}
+	if !measured {
+		return nil, fmt.Errorf("slareport: Prometheus at %s has no data of path %q from %s to %s; the time may be before its retention (--storage.tsdb.retention.time)",
+			s.URL, o.Path, o.From.Format(time.DateTime), o.To.Format(time.DateTime))
+	}
+	return rows, nil
+}
+
+// find returns the label matchers of the one probe of the path.
+func (o *Options) find(ctx context.Context, s *Server, now time.Time) (string, error) {
+	match := "path=" + strconv.Quote(o.Path)
+	for _, l := range [][2]string{{"probe", o.Probe}, {"instance", o.Instance}} {
+		if l[1] != "" {
+			match += "," + l[0] + "=" + strconv.Quote(l[1])
+		}
+	}
+	to := o.To
+	if to.After(now) {
+		to = now
+	}
+	all, err := s.labels(ctx, "oneway_probe_up{"+match+"}", o.From, to)
+	if err != nil {
+		return "", err
+	}
+	switch len(all) {
+	case 1:
+		return match, nil
+	case 0:
+		return "", o.missing(ctx, s)
+	}
+	var words []string
+	for _, l := range all {
+		words = append(words, fmt.Sprintf("--probe=%s --instance=%s", l["probe"], l["instance"]))
+	}
+	slices.Sort(words)
+	if words = slices.Compact(words); len(words) == 1 {
+		return match, nil // several jobs of one agent: shares and quantiles are the same
+	}
+	return "", fmt.Errorf("slareport: path %q has %d series; select one of: %s", o.Path, len(words), strings.Join(words, ", "))
+}
+
+// PathError is a path that Prometheus does not know.
+type PathError struct {
+	Path string
+	// Known are the paths that it knows.
+	Known []string
+	url   string
+}
+
+// Error names the path.
+func (e *PathError) Error() string {
+	if len(e.Known) == 0 {
+		return fmt.Sprintf("slareport: Prometheus at %s has no series of oneway (oneway_probe_up); is the agent one of its targets?", e.url)
+	}
+	return fmt.Sprintf("slareport: Prometheus at %s has no path %q", e.url, e.Path)
+}
+
+// missing is why there is no series.
+func (o *Options) missing(ctx context.Context, s *Server) error {
+	known, err := s.values(ctx, "path", "oneway_probe_up")
+	if err != nil {
+		return err
+	}
+	if slices.Contains(known, o.Path) {
+		return fmt.Errorf("slareport: Prometheus at %s knows path %q, but has no data of it from %s to %s, with the given probe and instance; the time may be before its retention (--storage.tsdb.retention.time)",
+			s.URL, o.Path, o.From.Format(time.DateTime), o.To.Format(time.DateTime))
+	}
+	return &PathError{o.Path, known, s.URL}
+}
+
+// fill evaluates the period.
+func (r *Row) fill(ctx context.Context, s *Server, match string, interval time.Duration) error {
+	if err := r.availability(ctx, s, match, interval); err != nil {
+		return err
+	}
+	trips := 0.0
+	for d := range r.Ways {
+		r.Ways[d].histogram = histogram{}
+	}
+	for from := r.From; from.Before(r.To); {
+		to := Day.next(Day.begin(from))
+		if to.Sub(from) > longestPart || to.After(r.To) {
+			to = from.Add(min(longestPart, r.To.Sub(from)))
+		}
+		p := part{ctx: ctx, server: s, match: match, to: to, length: to.Sub(from)}
+		p.add(&r.Ways)
+		for _, n := range byDirection(p.at("increase(oneway_round_trips_lost_total{%s}[%s])")) {
+			trips += n
+		}
+		if p.err != nil {
+			return p.err
+		}
+		from = to
+	}
+	for d := range r.Ways {
+		r.Ways[d].conclude()
+	}
+	if sent := r.Ways[sample.Forward].sent; sent > 0 {
+		r.RoundTrip = new(min(1, trips/sent))
+	}
+	return nil
+}
+
+// availability counts intervals: those with data, and of these those with a reply.
+func (r *Row) availability(ctx context.Context, s *Server, match string, interval time.Duration) error {
+	outage := time.Duration(0)
+	for from := r.From; from.Before(r.To); {
+		to := from.Add(min(longestPart, r.To.Sub(from)))
+		// The value at the end of an interval is that of the interval. Prometheus 2 includes the begin of a range: a sample at the
+		// border of two intervals would count in both.
+		all, err := s.through(ctx, fmt.Sprintf("max(max_over_time(oneway_probe_up{%s}[%dms]))", match, interval.Milliseconds()-1), from.Add(interval), to, interval)
+		if err != nil {
+			return err
+		}
+		for _, one := range all {
+			for _, v := range one.Values {
+				r.Measured += interval
+				if v.Value > 0 {
+					r.Up += interval
+					outage = 0
+					continue
+				}
+				if outage == 0 {
+					r.Outages++
+				}
+				outage += interval
+				r.Longest = max(r.Longest, outage)
+			}
+		}
+		from = to
+	}
+	r.NoData = max(0, r.To.Sub(r.From)-r.Measured)
+	if r.Measured > 0 {
+		r.Availability = new(r.Up.Seconds() / r.Measured.Seconds())
+	}
+	return nil
+}
+
+func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) + "s" }
+
+// part is a time of at most a day.
+type part struct {
+	ctx    context.Context
+	server *Server
+	match  string
+	to     time.Time
+	length time.Duration
+	err    error // the first
+}
+
+// at evaluates a query over the part, whose format has the matchers and the length.
+func (p *part) at(query string) []series {
+	if p.err != nil {
+		return nil
+	}
+	all, err := p.server.at(p.ctx, fmt.Sprintf(query, p.match, seconds(p.length)), p.to)
+	p.err = err
+	return all
+}
+
+// add adds the counts of the part.
+func (p *part) add(ways *[2]Way) {
+	counts := map[string]func(*Way) *float64{
+		"sum by (direction) (increase(oneway_packets_sent_total{%s}[%s]))":         func(w *Way) *float64 { return &w.sent },
+		"sum by (direction) (increase(oneway_packets_lost_total{%s}[%s]))":         func(w *Way) *float64 { return &w.lost },
+		"sum by (direction) (increase(oneway_packets_host_dropped_total{%s}[%s]))": func(w *Way) *float64 { return &w.drop },
+		"sum by (direction) (increase(oneway_delay_invalid_total{%s}[%s]))":        func(w *Way) *float64 { return &w.invalid },
+		"sum by (direction) (increase(oneway_delay_low_confidence_total{%s}[%s]))": func(w *Way) *float64 { return &w.low },
+	}
+	for query, field := range counts {
+		sums := byDirection(p.at(query))
+		for d := range ways {
+			*field(&ways[d]) += sums[sample.Direction(d).String()]
+		}
+	}
+	for name, v := range byDirection(p.at("max by (direction) (max_over_time(oneway_delay_max_seconds{%s}[%s]))")) {
+		for d := range ways {
+			if w := &ways[d]; sample.Direction(d).String() == name && (w.Max == nil || v > *w.Max) {
+				w.Max = new(v)
+			}
+		}
+	}
+	native := p.at("sum by (direction) (increase(oneway_delay_seconds{%s}[%s]))")
+	classic := map[string]map[string]float64{}
+	for _, one := range p.at("sum by (direction, le) (increase(oneway_delay_seconds_bucket{%s}[%s]))") {
+		d := one.Labels["direction"]
+		if classic[d] == nil {
+			classic[d] = map[string]float64{}
+		}
+		classic[d][one.Labels["le"]] = one.Value.Value
+	}
+	for d := range ways {
+		name, found := sample.Direction(d).String(), false
+		for _, one := range native {
+			if one.Labels["direction"] == name && len(one.Histogram.Buckets) > 0 {
+				found = true
+				for _, b := range one.Histogram.Buckets {
+					ways[d].histogram.add(b)
+				}
+			}
+		}
+		if !found {
+			ways[d].histogram.addClassic(classic[name])
+		}
+	}
+}
+
+// conclude computes the shares and quantiles.
+func (w *Way) conclude() {
+	w.Delays = w.histogram.count()
+	share := func(of, all float64) *float64 {
+		if all <= 0 {
+			return nil
+		}
+		return new(min(1, max(0, of/all)))
+	}
+	w.Loss = share(w.lost, w.sent-w.drop)
+	w.Withheld = share(w.invalid, w.invalid+w.Delays)
+	w.LowConfidence = share(w.low, w.Delays)
+	w.P50, w.P95, w.P99 = w.histogram.quantile(0.5), w.histogram.quantile(0.95), w.histogram.quantile(0.99)
+}

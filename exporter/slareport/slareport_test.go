@@ -1,0 +1,120 @@
+package slareport
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+	"time"
+	_ "time/tzdata" // the host may lack a zone database
+)
+
+func TestNativeHistogramOfTheAPIIsAdded(t *testing.T) {
+	const text = `{"metric":{"direction":"forward"},"histogram":[1700000000.5,{"count":"10","sum":"1","buckets":[[0,"0.01","0.012","6"],[0,"0.012","0.0144","4"]]}]}`
+	var s series
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		t.Fatal(err)
+	}
+	h := histogram{}
+	for range 2 {
+		for _, b := range s.Histogram.Buckets {
+			h.add(b)
+		}
+	}
+	if q := h.quantile(0.95); h.count() != 20 || q == nil || q.Lower != 0.012 || q.Upper != 0.0144 || q.Value < 0.0132 || q.Value > 0.0144 {
+		t.Errorf("%v: %+v", h, q)
+	}
+	var wrong series
+	if err := json.Unmarshal([]byte(`{"histogram":[1,{"buckets":[[0,"x","1","1"]]}]}`), &wrong); err == nil {
+		t.Error("a limit that is no number was accepted")
+	}
+}
+
+func TestQuantileOfClassicBucketsHasTheLimitsOfItsBucket(t *testing.T) {
+	h := histogram{}
+	h.addClassic(map[string]float64{"0.001": 10, "0.02": 60, "0.05": 98, "+Inf": 100})
+	for rank, want := range map[float64]Quantile{
+		0.05: {0.0005, math.Inf(-1), 0.001}, 0.5: {0.0162, 0.001, 0.02}, 0.95: {0.02 + 0.03*35/38, 0.02, 0.05}, 0.99: {0.05, 0.05, math.Inf(1)},
+	} {
+		q := h.quantile(rank)
+		if q == nil || q.Lower != want.Lower || q.Upper != want.Upper || math.Abs(q.Value-want.Value) > 1e-12 {
+			t.Errorf("%v: %+v, want %+v", rank, q, want)
+		}
+	}
+	if q := (histogram{}).quantile(0.5); q != nil {
+		t.Errorf("without values: %+v", q)
+	}
+}
+
+func TestPeriodsFollowTheZone(t *testing.T) {
+	zone, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hours := func(by By, from, to string) (all []float64) {
+		begin, err1 := ParseTime(from, zone)
+		end, err2 := ParseTime(to, zone)
+		if err1 != nil || err2 != nil {
+			t.Fatal(err1, err2)
+		}
+		for _, p := range by.periods(begin, end) {
+			all = append(all, p.To.Sub(p.From).Hours())
+			if whole := p.From.Equal(by.begin(p.From)) && p.To.Equal(by.next(by.begin(p.From))); whole == p.Partial {
+				t.Errorf("%v to %v: partial is %v", p.From, p.To, p.Partial)
+			}
+		}
+		return all
+	}
+	for _, c := range []struct {
+		by       By
+		from, to string
+		want     []float64
+	}{
+		{Day, "2026-10-24", "2026-10-27", []float64{24, 25, 24}},
+		{Day, "2026-03-29", "2026-03-30", []float64{23}},
+		{Month, "2026-10-01", "2026-12-01", []float64{31*24 + 1, 30 * 24}},
+		{Week, "2026-10-21", "2026-10-28T12:00:00+01:00", []float64{5*24 + 1, 60}},
+	} {
+		got := hours(c.by, c.from, c.to)
+		if len(got) != len(c.want) {
+			t.Errorf("%+v: %v", c, got)
+			continue
+		}
+		for i := range got {
+			if got[i] != c.want[i] {
+				t.Errorf("%+v: %v", c, got)
+			}
+		}
+	}
+	if _, err := ParseTime("yesterday", zone); err == nil || !strings.Contains(err.Error(), "must be a date") {
+		t.Error(err)
+	}
+	if from, to := PreviousMonth(time.Date(2026, time.March, 31, 12, 0, 0, 0, zone)); from.Format(time.DateOnly) != "2026-02-01" || to.Format(time.DateOnly) != "2026-03-01" {
+		t.Errorf("%v to %v", from, to)
+	}
+}
+
+func TestUnknownValuesAreEmptyCells(t *testing.T) {
+	var out bytes.Buffer
+	at := time.Date(2026, time.October, 1, 0, 0, 0, 0, time.UTC)
+	if err := WriteCSV(&out, []Row{{Period: Period{From: at, To: at.AddDate(0, 1, 0)}, NoData: 31 * 24 * time.Hour}}); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(out.String(), "\n")
+	if !strings.HasPrefix(lines[0], "from,to,partial,period_seconds,measured_seconds,no_data_seconds,up_seconds,availability_ratio,") ||
+		!strings.Contains(lines[0], ",delay_forward_p95_seconds,delay_forward_p95_lower_seconds,delay_forward_p95_upper_seconds,") {
+		t.Errorf("columns %s", lines[0])
+	}
+	if !strings.HasPrefix(lines[1], "2026-10-01T00:00:00Z,2026-11-01T00:00:00Z,false,2678400,0,2678400,0,,0,0,,") || strings.Count(lines[0], ",") != strings.Count(lines[1], ",") {
+		t.Errorf("row %s", lines[1])
+	}
+}
+
+func TestMakeRefusesATimeInTheFuture(t *testing.T) {
+	now := time.Date(2026, time.October, 1, 0, 0, 0, 0, time.UTC)
+	if _, err := Make(context.Background(), &Server{}, Options{From: now.Add(time.Hour), To: now.Add(2 * time.Hour)}, now); err == nil || !strings.Contains(err.Error(), "in the future") {
+		t.Error(err)
+	}
+}
