@@ -34,7 +34,7 @@ func clockBoard() *boardBuilder {
 		Description("The clocks that the one-way delays depend on: state, error bound, source, pulse per second, comparison with the pulses, receiver, remote clocks, and the effect on the delays.").
 		Readonly().Refresh("30s").Time("now-2h", "now").Timezone("browser").
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
-		Links(links(page{"Path", pathUID, "Delay, loss and voice quality of this agent's paths"}))
+		Links(append(links(page{"Path", pathUID, "Delay, loss and voice quality of this agent's paths"}), runbooks()))
 	agentVariables(b, metric.ClockSynchronized.Name)
 	clockAnnotations(b)
 	clockNowRow(b)
@@ -50,8 +50,8 @@ func clockBoard() *boardBuilder {
 // page is the link to another dashboard.
 type page struct{ title, uid, tooltip string }
 
-// links returns the links of a dashboard: the list of all dashboards, the given pages with the same agent, path and time
-// range, and the runbooks.
+// links returns the links of a dashboard: the list of all dashboards, and the given pages with the same agent, path and
+// time range.
 func links(pages ...page) []cog.Builder[dashboard.DashboardLink] {
 	out := []cog.Builder[dashboard.DashboardLink]{
 		dashboard.NewDashboardLinkBuilder("oneway dashboards").Type(dashboard.DashboardLinkTypeDashboards).
@@ -61,9 +61,14 @@ func links(pages ...page) []cog.Builder[dashboard.DashboardLink] {
 		out = append(out, dashboard.NewDashboardLinkBuilder(p.title).Type(dashboard.DashboardLinkTypeLink).
 			Url("/d/"+p.uid).KeepTime(true).IncludeVars(true).Icon("dashboard").Tooltip(p.tooltip))
 	}
-	return append(out, dashboard.NewDashboardLinkBuilder("Runbooks").Type(dashboard.DashboardLinkTypeLink).
-		Url("https://oneway.example/runbooks").Icon("doc").TargetBlank(true).
-		Tooltip("Meaning of each alert and what to do"))
+	return out
+}
+
+// runbooks is the link to the runbooks, at the address that the alerts have as well.
+func runbooks() cog.Builder[dashboard.DashboardLink] {
+	return dashboard.NewDashboardLinkBuilder("Runbooks").Type(dashboard.DashboardLinkTypeLink).
+		Url("${url:raw}/").Icon("doc").TargetBlank(true).
+		Tooltip("Meaning of each alert and what to do")
 }
 
 // clockAnnotations marks the start of each alert and not its duration: areas of several alerts would hide the thresholds.

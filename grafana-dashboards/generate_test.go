@@ -166,12 +166,12 @@ func TestPagesLinkToEachOther(t *testing.T) {
 		for _, v := range board.Templating.List {
 			names = append(names, v.Name)
 		}
-		want := "datasource job instance path"
+		want := "datasource job instance url path"
 		switch name {
 		case "clock.json":
 			want = "datasource job instance"
 		case "path.json":
-			want = "datasource job instance site path"
+			want = "datasource job instance url site path"
 		}
 		if got := strings.Join(names, " "); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: variables are %q, want them to begin with %q", name, got, want)

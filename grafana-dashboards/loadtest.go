@@ -67,7 +67,7 @@ func loadTestBoard(name, uid, from, description string, raw ...cog.Builder[dashb
 		Description(description).
 		Readonly().Refresh("1m").Time(from, "now").Timezone("browser").
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
-		Links(append(links(loadTestPages(uid)...), raw...))
+		Links(append(append(links(loadTestPages(uid)...), raw...), runbooks()))
 }
 
 // loadTestVariables adds the agent, the path, and a variable per probe type, each from a family of that probe type.

@@ -20,7 +20,7 @@ func pathBoard() *boardBuilder {
 		Description("One path, both directions: delay with its error bound, delay variation, loss, voice quality, and the state of the clocks and of the measuring host.").
 		Readonly().Refresh("30s").Time("now-2h", "now").Timezone("browser").
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
-		Links(links(append([]page{{"Clock", clockUID, "The clocks behind these delays"}}, loadTestPages(pathUID)...)...)).
+		Links(append(links(append([]page{{"Clock", clockUID, "The clocks behind these delays"}}, loadTestPages(pathUID)...)...), runbooks())).
 		Link(toRaw(rawIncidentPage(), metric.Probe)).Link(toRaw(rawTrackPage(), metric.Probe))
 	variables(b)
 	annotations(b)
@@ -47,7 +47,7 @@ func variables(b *boardBuilder) {
 	b.WithVariable(labelValues(metric.CodecL, "Codec", of(metric.VoiceR)))
 }
 
-// agentVariables adds the variables of every dashboard: the datasource, and the agents that have the family from. All
+// agentVariables adds the variables of every dashboard: the datasource, the agents that have the family from, and the address of the runbooks. All
 // dashboards use the same names, so that a link keeps the selection.
 func agentVariables(b *boardBuilder, from string) {
 	b.WithVariable(dashboard.NewDatasourceVariableBuilder("datasource").Label("Prometheus").Type("prometheus").
@@ -57,6 +57,7 @@ func agentVariables(b *boardBuilder, from string) {
 		}))
 	b.WithVariable(labelValues("job", "Job", from).IncludeAll(true).Multi(true).Current(all()))
 	b.WithVariable(labelValues("instance", "Instance", from+`{job=~"$job"}`).IncludeAll(true).Multi(true).Current(all()))
+	b.WithVariable(labelValues("url", "", "oneway:runbooks:url").Hide(dashboard.VariableHideHideVariable))
 }
 
 func all() dashboard.VariableOption {

@@ -23,7 +23,7 @@ var targetLabels = []string{"job", "instance", "alertname", "alertstate"}
 
 // recordedLabels are all labels that the recording rules keep or add.
 var recordedLabels = []string{
-	"job", "instance", metric.Path, metric.Probe, metric.Direction, "quantile_rank", "cause", "hour", "daytype",
+	"job", "instance", metric.Path, metric.Probe, metric.Direction, "quantile_rank", "cause", "hour", "daytype", "host", "url",
 }
 
 func table() map[string]*metric.Desc {
@@ -92,8 +92,8 @@ func TestEveryNameInTextExists(t *testing.T) {
 	rules, _ := load(t)
 	families, records := table(), recorded(rules)
 	names := regexp.MustCompile(`\b(?:path_hour:)?oneway[_:][a-z0-9_:]*[a-z0-9](\*?)`)
-	for _, pattern := range []string{"/*.md", "/*.yml", "/rules/*.yml"} {
-		for _, file := range files(t, deploy+pattern) {
+	for _, pattern := range []string{deploy + "/*.md", deploy + "/*.yml", deploy + "/rules/*.yml", root + "/exporter/runbook/*.md"} {
+		for _, file := range files(t, pattern) {
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
@@ -142,7 +142,7 @@ func TestEveryMatcherOfAClosedSetMatchesSomething(t *testing.T) {
 	sets := map[string][]string{
 		metric.Direction: {sample.Forward.String(), sample.Reverse.String()},
 		"quantile_rank":  {"0", "0.05", "0.25", "0.5", "0.75", "0.95", "0.99", "1"},
-		"cause":          {"queue", "route", "clock"},
+		"cause":          {"queue", "route", "clock", "host"},
 		metric.Path:      {"a-to-b", ""},
 		"leap_status":    {"normal", "insert_second", "delete_second", "unsynchronized"},
 		"reflector":      {"oneway", "stateful", "stateless", "unknown"},

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/runbook"
 	"oneway.example/tests/expr"
 )
 
@@ -18,25 +19,22 @@ const silentForSlim = "It never fires for paths of profile `slim`"
 // series of its expression exist in profile slim, directly or in recording rules.
 func TestRunbookNamesTheAlertsThatNeverFireForSlimPaths(t *testing.T) {
 	rules, _ := load(t)
-	runbook, err := os.ReadFile(deploy + "/RUNBOOK.md")
+	readme, err := os.ReadFile(deploy + "/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, _, _ := strings.Cut(string(runbook), "\n## ")
 	s := slim{table: table(), rules: rules, known: map[string]bool{}}
 	fires := 0
 	for _, a := range alerts(t) {
-		_, section, _ := strings.Cut(string(runbook), "\n## "+a.Alert+"\n")
-		section, _, _ = strings.Cut(section, "\n## ")
 		silent := !s.possible(a.Expr)
 		if !silent {
 			fires++
 		}
-		if told := strings.Contains(section, silentForSlim); told != silent {
-			t.Errorf("%s: its section of RUNBOOK.md says %v, want %v: %q", a.Alert, told, silent, silentForSlim)
+		if told := strings.Contains(runbook.Text(a.Alert), silentForSlim); told != silent {
+			t.Errorf("%s: its runbook says %v, want %v: %q", a.Alert, told, silent, silentForSlim)
 		}
-		if listed := strings.Contains(head, "`"+a.Alert+"` (full)"); listed != silent {
-			t.Errorf("%s: the head of RUNBOOK.md lists it as (full): %v, want %v", a.Alert, listed, silent)
+		if listed := strings.Contains(string(readme), "`"+a.Alert+"` (full)"); listed != silent {
+			t.Errorf("%s: README.md lists it as (full): %v, want %v", a.Alert, listed, silent)
 		}
 	}
 	if fires < 10 {

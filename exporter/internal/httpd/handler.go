@@ -16,6 +16,7 @@
 //	GET  /runs/ID         one report, as a download: JSON, whatever the client accepts, so that a link has one content;
 //	                      ?format=gzip is the file as stored
 //	GET  /runs/ID/view    a page with its results and drawings
+//	GET  /runbooks/NAME   the runbook of an alert: a page to browsers, Markdown to others; /runbooks/ lists all
 //	GET  /sd              the peers, in the format of Prometheus' http_sd
 //	GET  /debug/pprof/    only if enabled
 //
@@ -126,6 +127,7 @@ func Handler(o Options) http.Handler {
 	}
 	mux.HandleFunc("GET /style.css", style)
 	mux.HandleFunc("GET /runs/{id}", s.run)
+	mux.HandleFunc("GET /runbooks/{name...}", s.runbooks)
 	mux.Handle("GET /runs/{id}/view", large.whole(http.HandlerFunc(s.view)))
 	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "oneway is healthy.") })
 	mux.HandleFunc("GET /-/ready", s.ready)

@@ -1,0 +1,154 @@
+package rules
+
+import (
+	"os/exec"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"oneway.example/exporter/agent"
+	"oneway.example/exporter/runbook"
+	"oneway.example/tests/expr"
+)
+
+// runbookURL is the template of every alert's runbook_url, before the alert's name.
+const runbookURL = `{{ range printf "topk(1, oneway:runbooks:url{instance=%q}) or on () topk(1, oneway:runbooks:url)" $labels.instance | query }}{{ .Labels.url }}{{ else }}http://{{ or $labels.instance "localhost:9862" }}/runbooks{{ end }}/`
+
+func TestEveryAlertHasARunbookAndEveryRunbookAnAlert(t *testing.T) {
+	names := map[string]bool{}
+	for _, a := range alerts(t) {
+		names[a.Alert] = true
+		if runbook.Text(a.Alert) == "" {
+			t.Errorf("%s: no file exporter/runbook/%s.md", a.Alert, a.Alert)
+		}
+		if got, want := a.Annotations["runbook_url"], runbookURL+a.Alert; got != want {
+			t.Errorf("%s: runbook_url %s, want %s", a.Alert, got, want)
+		}
+	}
+	for _, name := range runbook.Names() {
+		if !names[name] {
+			t.Errorf("%s.md is of no alert", name)
+		}
+	}
+}
+
+// commands are the lines of the indented blocks of a runbook.
+func commands(text string) []string {
+	var out []string
+	for line := range strings.Lines(text) {
+		if command, ok := strings.CutPrefix(line, "    "); ok {
+			out = append(out, strings.TrimSpace(command))
+		}
+	}
+	return out
+}
+
+// A command with a metric, an address of the web server, or a field of the status that does not exist finds nothing.
+func TestCommandsOfRunbooksNameWhatExists(t *testing.T) {
+	rules, _ := load(t)
+	families, records := table(), recorded(rules)
+	paths := []string{"/-/ready", "/-/reload", "/-/incident", "/api/v1/status", "/metrics", "/runs"}
+	fields := map[string]bool{}
+	jsonFields(reflect.TypeFor[agent.Status](), fields, map[reflect.Type]bool{})
+	address := regexp.MustCompile(`http://(?:REMOTE-)?AGENT(/[^ '?|]*)`)
+	field := regexp.MustCompile(`\.([a-z_]+)`)
+	checked := 0
+	for _, name := range runbook.Names() {
+		for _, command := range commands(runbook.Text(name)) {
+			for _, m := range address.FindAllStringSubmatch(command, -1) {
+				if checked++; !slices.Contains(paths, m[1]) {
+					t.Errorf("%s: %s: the agent does not serve %s", name, command, m[1])
+				}
+			}
+			if _, filter, ok := strings.Cut(command, "/api/v1/status | jq "); ok {
+				for _, m := range field.FindAllStringSubmatch(filter, -1) {
+					if checked++; !fields[m[1]] {
+						t.Errorf("%s: %s: the status has no field %s", name, command, m[1])
+					}
+				}
+			}
+			if query, ok := strings.CutPrefix(command, "promtool query instant http://PROMETHEUS "); ok {
+				for _, s := range expr.Selectors(query) {
+					if checked++; !exists(s.Name, families, records) {
+						t.Errorf("%s: %s: %s is neither exported nor recorded", name, command, s.Name)
+					}
+				}
+			}
+			if _, lines, ok := strings.Cut(command, "| grep '"); ok {
+				for family := range strings.SplitSeq(strings.Trim(lines, "'"), `\|`) {
+					prefix, _, _ := strings.Cut(strings.TrimPrefix(family, "^"), ".*")
+					found := false
+					for known := range families {
+						found = found || strings.HasPrefix(known, prefix)
+					}
+					if checked++; !found || !strings.HasPrefix(family, "^oneway_") {
+						t.Errorf("%s: %s: no family begins with %s", name, command, prefix)
+					}
+				}
+			}
+		}
+	}
+	if checked < 100 {
+		t.Errorf("checked %d names: fewer than there are", checked)
+	}
+}
+
+// jsonFields collects the names of a type's fields in JSON.
+func jsonFields(of reflect.Type, out map[string]bool, seen map[reflect.Type]bool) {
+	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Map {
+		of = of.Elem()
+	}
+	if of.Kind() != reflect.Struct || seen[of] {
+		return
+	}
+	seen[of] = true
+	for f := range of.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		out[name] = true
+		jsonFields(f.Type, out, seen)
+	}
+}
+
+// The program itself tells which commands and flags it has.
+func TestOnewayCommandsOfRunbooksExist(t *testing.T) {
+	binary := t.TempDir() + "/oneway"
+	run(t, "go", "build", "-o", binary, "oneway.example/exporter/cmd/oneway")
+	inline := regexp.MustCompile("`(oneway [a-z][^`]*)`")
+	help, checked := map[string]string{}, 0
+	for _, name := range runbook.Names() {
+		lines := commands(runbook.Text(name))
+		for _, m := range inline.FindAllStringSubmatch(runbook.Text(name), -1) {
+			lines = append(lines, m[1])
+		}
+		for _, line := range lines {
+			words := strings.Fields(line)
+			if words[0] != "oneway" || strings.HasSuffix(line, ".") { // a reply of the web server is a sentence
+				continue
+			}
+			command := words[1:2]
+			if words[1] == "test" || words[1] == "token" {
+				command = words[1:min(3, len(words))]
+			}
+			key := strings.Join(command, " ")
+			if help[key] == "" {
+				out, err := exec.CommandContext(t.Context(), binary, append(slices.Clone(command), "--help")...).CombinedOutput()
+				if err != nil {
+					t.Errorf("%s: %s: %v: %s", name, line, err, out)
+				}
+				help[key] = string(out)
+			}
+			checked++
+			for _, flag := range words[1:] {
+				flag, _, _ = strings.Cut(flag, "=")
+				if strings.HasPrefix(flag, "--") && !regexp.MustCompile(regexp.QuoteMeta(flag)+`\b`).MatchString(help[key]) {
+					t.Errorf("%s: %s: oneway %s has no flag %s", name, line, key, flag)
+				}
+			}
+		}
+	}
+	if checked < 10 {
+		t.Errorf("checked %d commands: fewer than there are", checked)
+	}
+}
