@@ -66,6 +66,17 @@ func TestRulesBehave(t *testing.T) {
 	}
 }
 
+// Of Prometheus 3, whose ranges do not have their first instant: the texts of alerts, with their queries, and the time lines.
+func TestAlertsAreRaisedInPrometheus3(t *testing.T) {
+	promtool := built(t, "promtool", before38)
+	for _, name := range []string{"agent.yml", "blow_up.yml", "order.yml", "thresholds_missing.yml"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, promtool, "test", "rules", name)
+		})
+	}
+}
+
 // Prometheus 2.42 neither ingests both kinds of histogram nor lets promtool write
 // native ones.
 func TestRulesReadNativeHistograms(t *testing.T) {
