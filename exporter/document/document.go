@@ -32,7 +32,7 @@ func (k Kind) Schema() string { return "oneway/" + string(k) + "/" + Version }
 
 // Envelope is the beginning of a document.
 type Envelope struct {
-	// Schema is the kind of the document and the version of its form; its JSON Schema is at /api/v1/schema/KIND.
+	// Schema is the kind of the document and the version of its form; its JSON Schema is at /api/v1/schema/KIND.json.
 	Schema string `json:"schema"`
 	// Time is when the document was made, in UTC.
 	Time time.Time `json:"time"`

@@ -5,10 +5,10 @@ import (
 	"oneway.example/exporter/report"
 )
 
-var _ report.Viewed = body{}
+var _ report.Viewed = Body{}
 
 // View draws the delays of the packets, with marks where they were lost.
-func (b body) View() report.View {
+func (b Body) View() report.View {
 	delays := []report.Series{{Name: "forward", Form: report.AsLine}, {Name: "reverse", Form: report.AsLine}, {Name: "round trip", Form: report.AsLine}}
 	lost := report.Series{Name: "lost", Form: report.AsMarks}
 	for _, r := range b.Rows.of.rows() {

@@ -18,7 +18,7 @@ func TestDrawingHasTheDelaysAndTheLosses(t *testing.T) {
 		r := rowOf(p)
 		g.add(&r, 10_000)
 	}
-	v := body{Begin: begin, Rows: table{g, begin}}.View()
+	v := Body{Begin: begin, Rows: table{g, begin}}.View()
 	if len(v.Drawings) != 2 || len(v.Drawings[0].Series) != 4 {
 		t.Fatalf("%+v", v)
 	}

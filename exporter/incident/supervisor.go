@@ -334,11 +334,11 @@ func bySent(a, b record.RingRow) int { return cmp.Compare(a[record.RingSent], b[
 // piece is a report to be written.
 type piece struct {
 	header report.Header
-	body   body
+	body   Body
 }
 
-// body is the body of a report.
-type body struct {
+// Body is the body of a report.
+type Body struct {
 	// Trigger is delay, loss or request; Deviations are the quantities that have left their baseline.
 	Trigger    string      `json:"trigger"`
 	Deviations []deviation `json:"deviations,omitempty"`
@@ -362,5 +362,5 @@ func (p *path) piece(trigger string, left []deviation, now time.Time) *piece {
 		Begin: begin.Time(), End: end.Time(), Result: report.Completed, Reason: trigger, Error: strings.Join(why, "; "),
 		Summary: []report.Line{{Quantity: "packets", Value: strconv.Itoa(len(rows))}},
 	}
-	return &piece{h, body{Trigger: trigger, Deviations: left, Begin: begin, Columns: record.RingColumns(), Rows: table{kept, begin}}}
+	return &piece{h, Body{Trigger: trigger, Deviations: left, Begin: begin, Columns: record.RingColumns(), Rows: table{kept, begin}}}
 }

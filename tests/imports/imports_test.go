@@ -70,6 +70,7 @@ var rules = map[string]rule{
 	"target":                 {[]string{"hostport", "option", "probe", "ctxtime"}, "the peer of a light probe: its current address, and the route"},
 	"ondemand":               {[]string{"ctxtime", "metric", "option", "probe", "target"}, "single measurements that clients request, within limits; no HTTP, no concrete probe"},
 	"report":                 {[]string{"document"}, "a directory of run reports"},
+	"doc/schema":             {nil, "files"},
 	"document":               {nil, "what all JSON documents begin with"},
 	"loadtest":               {[]string{"document", "estimate/working", "option", "record", "target", "hostport", "loadcontrol", "instant", "keyfile", "metric", "probe", "report", "sample", "ctxtime", "calendar", "link", "quota"}, "the life of a run: schedule, link, quota, session, report; no type of traffic"},
 	"slareport":              {[]string{"sample"}, "figures of service agreements from the HTTP API of Prometheus; no agent"},

@@ -14,6 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/document"
+	"oneway.example/tests/documents"
+
 	"oneway.example/tests/lab"
 	"oneway.example/tests/program"
 )
@@ -156,6 +159,7 @@ type Reported struct {
 func (a *Agent) Runs(t *testing.T) []Reported {
 	t.Helper()
 	text := a.Get(t, "/runs")
+	documents.Valid(t, document.Runs, text)
 	var list struct {
 		Runs []Reported `json:"runs"`
 	}

@@ -5,10 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/document"
 	"oneway.example/exporter/probes/tcp"
 	"oneway.example/exporter/probes/tcpshort"
 	"oneway.example/exporter/probes/tcpsweep"
 	"oneway.example/exporter/stream"
+	"oneway.example/tests/documents"
 )
 
 // Result has the fields of `oneway test --json` and of reports that the tests use.
@@ -42,6 +44,7 @@ func (p *Process) Decode(t *testing.T, status int, result any) {
 	if got := p.Wait(t); got != status {
 		t.Fatalf("%v ended with status %d, want %d\n%s%.2000s", p.Cmd.Args, got, status, &p.Stderr, p.Stdout.String())
 	}
+	documents.Valid(t, document.Test, []byte(p.Stdout.String()))
 	if err := json.Unmarshal([]byte(p.Stdout.String()), result); err != nil {
 		t.Fatalf("%v in %.2000s\n%s", err, p.Stdout.String(), &p.Stderr)
 	}

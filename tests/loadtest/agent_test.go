@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/document"
 	"oneway.example/exporter/sample"
+	"oneway.example/tests/documents"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/loadsite"
 	"oneway.example/tests/program"
@@ -29,7 +31,10 @@ func TestCorruptedPacketsAreCountedByKindAndSampled(t *testing.T) {
 		t.Fatalf("the reports: %+v", list)
 	}
 	var report struct{ Body loadsite.Result }
-	if err := json.Unmarshal(a.Get(t, "/runs/"+list[0].ID), &report); err != nil {
+	text := a.Get(t, "/runs/"+list[0].ID)
+	documents.Valid(t, document.Report, text)
+	documents.Valid(t, document.Status, a.Get(t, "/api/v1/status"))
+	if err := json.Unmarshal(text, &report); err != nil {
 		t.Fatal(err)
 	}
 	if page := string(a.Get(t, "/runs/"+list[0].ID+"/view")); strings.Count(page, "<figure>") != 8 || !strings.Contains(page, "forward: throughput by second") {

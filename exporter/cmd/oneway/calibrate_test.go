@@ -17,6 +17,7 @@ import (
 	"oneway.example/exporter/calibration"
 	"oneway.example/exporter/document"
 	"oneway.example/exporter/probes/stamp"
+	"oneway.example/tests/documents"
 )
 
 // calibrateDefaults are the flag values of kingpin, for a short run.
@@ -78,7 +79,9 @@ func TestCalibrateStoresWhatItPrintsAsJSONAndKeepsOtherInterfaces(t *testing.T) 
 			SharedClock bool             `json:"shared_clock"`
 		} `json:"probe"`
 	}
-	if err := json.Unmarshal([]byte(runCalibrate(t, f)), &printed); err != nil {
+	text := runCalibrate(t, f)
+	documents.Valid(t, document.Calibration, []byte(text))
+	if err := json.Unmarshal([]byte(text), &printed); err != nil {
 		t.Fatal(err)
 	}
 	stored, err := calibration.Load(f.output)

@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/document"
 	"oneway.example/exporter/probes/stamp"
+	"oneway.example/tests/documents"
 )
 
 func TestListenTakesAddressesOfBothFamilies(t *testing.T) {
@@ -127,8 +129,9 @@ func checkJSON(t *testing.T, text []byte) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		t.Fatal(err)
 	}
-	if r["schema"] != "oneway/probe/1" || r["result"] != "completed" || r["reason"] != "ok" {
-		t.Errorf("schema %v, result %v, reason %v", r["schema"], r["result"], r["reason"])
+	documents.Valid(t, document.Probe, text)
+	if r["result"] != "completed" || r["reason"] != "ok" {
+		t.Errorf("result %v, reason %v", r["result"], r["reason"])
 	}
 	of := func(key, direction string) any {
 		by, _ := r[key].(map[string]any)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
+	"oneway.example/exporter/document"
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/loadserver"
 	"oneway.example/exporter/loadtest"
@@ -26,6 +27,7 @@ import (
 	"oneway.example/exporter/probes/tcpsweep"
 	"oneway.example/exporter/probes/train"
 	"oneway.example/exporter/tcpsocket"
+	"oneway.example/tests/documents"
 )
 
 func TestProgressLineHasShareBytesAndTimeLeft(t *testing.T) {
@@ -240,6 +242,7 @@ func TestLoadTestRunsFromTheTerminal(t *testing.T) {
 		Result  string       `json:"result"`
 		Results train.Result `json:"results"`
 	}
+	documents.Valid(t, document.Test, out.Bytes())
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
 		t.Fatalf("%v in\n%s", err, out.String())
 	}

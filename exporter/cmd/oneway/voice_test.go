@@ -9,6 +9,9 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/google/go-cmp/cmp"
+
+	"oneway.example/exporter/document"
+	"oneway.example/tests/documents"
 )
 
 // voiceDefaults are the flag values of kingpin.
@@ -74,7 +77,9 @@ func TestVoiceJSONHasTheDocumentedKeys(t *testing.T) {
 	f := voiceDefaults()
 	f.json = true
 	var got map[string]any
-	if err := json.Unmarshal([]byte(runVoice(t, f)), &got); err != nil {
+	text := runVoice(t, f)
+	documents.Valid(t, document.Voice, []byte(text))
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
 		t.Fatal(err)
 	}
 	call, _ := got["settings"].(map[string]any)
@@ -106,6 +111,7 @@ func TestVoiceJSONOmitsValuesThatTheSimplifiedModelLacks(t *testing.T) {
 	f := voiceDefaults()
 	f.json, f.model = true, "simplified"
 	out := runVoice(t, f)
+	documents.Valid(t, document.Voice, []byte(out))
 	for _, key := range []string{"simultaneous", "talker_echo", "listener_echo", "absolute_delay"} {
 		if strings.Contains(out, key) {
 			t.Errorf("%s is in:\n%s", key, out)

@@ -11,6 +11,7 @@
 //	POST /-/incident      stores the last minutes of ?path=NAME (&probe=NAME if it has several light probes)
 //	                      as a report: 201 and its address, 404, 409, or 429 after too many
 //	GET  /api/v1/status   the content of the page as JSON
+//	GET  /api/v1/schema   the URLs of the JSON Schemas of all documents: api/v1/schema/KIND.json
 //	GET  /runs            the stored runs of load tests and incidents, newest first: a page for clients that accept HTML, else
 //	                      JSON; ?path=, ?kind= and ?result= select, ?format=json is JSON for any client
 //	GET  /runs/ID         one report, as a download: JSON, whatever the client accepts, so that a link has one content;
@@ -118,6 +119,7 @@ func Handler(o Options) http.Handler {
 	large := newReplies(o.Log, spaceIn(memlimit.Process()))
 	for pattern, h := range map[string]http.HandlerFunc{
 		"GET /{$}": s.page, "GET /api/v1/status": s.status, "GET /sd": s.discovery, "GET /runs": s.runs,
+		"GET /api/v1/schema": s.schemas, "GET /api/v1/schema/{file}": s.schema,
 		"GET /metrics": s.metrics,
 	} {
 		mux.Handle(pattern, large.whole(h))

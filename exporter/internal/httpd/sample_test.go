@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/agent"
+	"oneway.example/exporter/document"
 	"oneway.example/exporter/ondemand"
 	"oneway.example/exporter/output"
 	"oneway.example/exporter/probe"
@@ -84,8 +85,9 @@ func sample() agent.Status {
 		Result: report.Completed, Reason: "round trip delay of 1.21 s, before 208 ms", Report: "runs/20260301t113100z-00000006", FileBytes: 9_120, Summary: []report.Line{{Quantity: "packets", Value: "600"}},
 	}
 	return agent.Status{
-		Started: at(26 * time.Hour),
-		Config:  agent.ConfigStatus{File: "/etc/oneway/oneway.yml", Loaded: at(3 * time.Hour)},
+		Envelope: document.Envelope{Schema: document.Status.Schema(), Time: sampleNow, Host: "probe1", Version: "0.1.0"},
+		Started:  at(26 * time.Hour),
+		Config:   agent.ConfigStatus{File: "/etc/oneway/oneway.yml", Loaded: at(3 * time.Hour)},
 		Clock: agent.ClockStatus{
 			Source: "chrony", State: "synchronized", Trusted: true, Bound: report.Seconds(287 * time.Microsecond),
 			Offset: report.Seconds(-13 * time.Microsecond), LastUpdate: at(41 * time.Second),

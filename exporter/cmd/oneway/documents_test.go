@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/document"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/probes/saturation"
+	"oneway.example/exporter/probes/stamp"
+	"oneway.example/tests/documents"
+)
+
+// ended decodes how a measurement ended, of a document that must be valid.
+func ended(t *testing.T, kind document.Kind, text []byte) (o document.Outcome) {
+	t.Helper()
+	documents.Valid(t, kind, text)
+	if err := json.Unmarshal(text, &o); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return o
+}
+
+func TestFailedProbeIsADocumentWithItsReason(t *testing.T) {
+	for name, c := range map[string]struct {
+		host   string
+		ttl    int
+		reason string
+		usage  bool
+	}{
+		"no reflector": {"127.0.0.1:9", 255, "unreachable", false},
+		"wrong flag":   {"127.0.0.1:9", 999, "usage", true},
+	} {
+		f := &probeFlags{host: c.host, count: 2, json: true, options: stamp.DefaultOptions(), clock: clockFlags{source: "none"}}
+		f.options.Interval, f.options.LossTimeout, f.options.TTL = time.Millisecond, 50*time.Millisecond, c.ttl
+		var out, live bytes.Buffer
+		err := f.run(t.Context(), &out, &live)
+		if _, usage := errors.AsType[usageError](err); err == nil || usage != c.usage {
+			t.Errorf("%s: %v", name, err)
+		}
+		if o := ended(t, document.Probe, out.Bytes()); o.Result != document.Failed || o.Reason != c.reason || o.Error == "" {
+			t.Errorf("%s: %+v", name, o)
+		}
+	}
+}
+
+func TestInterruptedProbeIsADocumentWithItsValues(t *testing.T) {
+	f := &probeFlags{host: startReflector(t), count: 100_000, json: true, options: stamp.DefaultOptions(), clock: clockFlags{source: "none"}}
+	f.options.Interval, f.options.LossTimeout = time.Millisecond, time.Second
+	ctx, interrupt := context.WithTimeoutCause(t.Context(), 300*time.Millisecond, errors.New("interrupt signal received")) // some packets
+	defer interrupt()
+	var out, live bytes.Buffer
+	if err := f.run(ctx, &out, &live); err != nil {
+		t.Error(err)
+	}
+	if o := ended(t, document.Probe, out.Bytes()); o.Result != document.Incomplete || o.Reason != reasonInterrupted || o.Error == "" {
+		t.Errorf("%+v", o)
+	}
+	var d struct {
+		RoundTrips stamp.RoundTrips `json:"round_trips"`
+	}
+	if err := json.Unmarshal(out.Bytes(), &d); err != nil || d.RoundTrips.Received == 0 {
+		t.Errorf("%v, %v", d, err)
+	}
+}
+
+func TestTestWithAWrongFlagIsADocument(t *testing.T) {
+	f := &testFlags{directions: both, json: true, options: loadtest.DefaultOptions(), clock: clockFlags{source: "none"}}
+	f.options.LoadServer, f.options.DSCP = "127.0.0.1:9", 64
+	k := saturationTest()
+	k.options.(*saturation.Options).Rate.Forward, k.options.(*saturation.Options).Rate.Reverse = 1000, 1000
+	var out, live bytes.Buffer
+	if _, usage := errors.AsType[usageError](f.run(t.Context(), k, &out, &live)); !usage {
+		t.Error("no usage error")
+	}
+	if o := ended(t, document.Test, out.Bytes()); o.Result != "failed" || o.Reason != reasonUsage || o.Error == "" {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestFailedVoiceIsADocument(t *testing.T) {
+	f := voiceDefaults()
+	f.json, f.codec = true, "X"
+	var out bytes.Buffer
+	if err := f.run(&out); err == nil {
+		t.Error("no error")
+	}
+	if o := ended(t, document.Voice, out.Bytes()); o.Reason != reasonUsage {
+		t.Errorf("%+v", o)
+	}
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"oneway.example/exporter/agent"
+	"oneway.example/exporter/doc/schema"
+	"oneway.example/exporter/document"
+	"oneway.example/exporter/incident"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/internal/httpd"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/message"
+	"oneway.example/exporter/probes/saturation"
+	"oneway.example/exporter/probes/sizesweep"
+	"oneway.example/exporter/probes/stamp"
+	"oneway.example/exporter/probes/tcp"
+	"oneway.example/exporter/probes/tcpshort"
+	"oneway.example/exporter/probes/tcpsweep"
+	"oneway.example/exporter/probes/train"
+	"oneway.example/exporter/record"
+	"oneway.example/exporter/report"
+	"oneway.example/exporter/traffic/udp"
+	"oneway.example/tests/documents"
+)
+
+var update = flag.Bool("update", false, "rewrite exporter/doc/schema")
+
+type part = map[string]any
+
+// results are those of each kind of load test.
+func results() map[string]any {
+	return map[string]any{
+		"saturation": saturation.Result{}, "size_sweep": sizesweep.Result{}, "train": train.Result{}, "tcp": tcp.Result{},
+		"tcp_sweep": tcpsweep.Result{}, "tcp_short": tcpshort.Result{}, "message": message.Result{},
+	}
+}
+
+// reasons are the values of a label, without their meanings, and others.
+func reasons(d *metric.Desc, label string, others ...string) part {
+	var all []string
+	for _, entry := range d.Values[label] {
+		name, _, _ := strings.Cut(entry, ":")
+		all = append(all, name)
+	}
+	all = append(all, others...)
+	slices.Sort(all)
+	return part{"type": "string", "enum": slices.Compact(all)}
+}
+
+// values is the schema of report.Values: the metrics of load tests.
+func values() part {
+	properties := part{}
+	for _, group := range metric.Groups() {
+		for _, d := range group.Descs {
+			if len(d.Labels) < 2 || d.Labels[0] != metric.Path || !loadtest.Summarizes(d) {
+				continue
+			}
+			one := part{"type": "number"}
+			for _, label := range slices.Backward(d.Labels[2:]) {
+				of := part{"type": "object", "additionalProperties": one}
+				if label == metric.Direction {
+					of = part{"type": "object", "properties": part{"forward": one, "reverse": one}, "additionalProperties": false}
+				}
+				one = of
+			}
+			one["description"] = d.Help
+			properties[strings.TrimPrefix(d.Name, "oneway_")] = one
+		}
+	}
+	return part{"type": "object", "properties": properties, "additionalProperties": false}
+}
+
+func generator() *documents.Generator {
+	of := func(v any) reflect.Type { return reflect.TypeOf(v) }
+	row, _ := reflect.TypeFor[incident.Body]().FieldByName("Rows")
+	points, _ := reflect.TypeFor[report.Series]().FieldByName("X")
+	text := part{"type": "string"}
+	outcome := reasons(metric.Runs, metric.ReasonL, reasonInterrupted, reasonUsage, reasonUnresolved, reasonInternal)
+	lights := []string{
+		document.OK, reasonInterrupted, reasonUsage, reasonUnresolved, reasonInternal, string(probe.NoReply), string(probe.Unreachable), string(probe.Discarded), string(probe.NotSent),
+	}
+	slices.Sort(lights)
+	direction := part{"type": "string", "enum": []string{"forward", "reverse"}}
+	return &documents.Generator{
+		Types: map[reflect.Type]map[string]any{
+			of(report.Seconds(0)): {"type": "number"}, of(instant.Time(0)): {"type": "integer"}, of(report.Values{}): values(),
+			row.Type:          {"type": "array", "items": part{"type": "array"}},
+			points.Type:       {"type": "array", "items": part{"type": "number"}},
+			of(record.Row{}):  {"type": "array", "items": part{"type": []string{"integer", "null"}}, "minItems": 6, "maxItems": 7},
+			of(udp.Damaged{}): {"type": "object", "additionalProperties": part{"type": "integer"}},
+		},
+		Fields: map[string]map[string]any{
+			"document.Outcome.Result":  {"type": "string", "enum": []string{document.Completed, document.Incomplete, document.Failed}},
+			"document.Outcome.Reason":  {"type": "string", "enum": lights},
+			"document.Envelope.Schema": text, "loadtest.Outcome.Reason": outcome,
+			"report.Header.Result":  reasons(metric.Runs, metric.ResultL, report.Unreadable),
+			"report.Line.Direction": direction, "saturation.Direction.Direction": direction, "tcp.Direction.Direction": direction,
+		},
+		Present: []reflect.Type{of(loadtest.Outcome{}), of(loadtest.Run{})},
+	}
+}
+
+// runs adds the results and settings of each kind of load test to a schema of a run.
+func withKinds(g *documents.Generator, run part) {
+	clock := part{"clock": part{"type": "string"}, "clock_bound_seconds": part{"type": "number"}}
+	properties := run["properties"].(part)
+	properties["transfers"] = g.Of(reflect.TypeFor[[]udp.Series]())
+	var kinds []string
+	var all []any
+	for _, k := range testKinds() {
+		kinds = append(kinds, k.name)
+		all = append(all, part{
+			"if": part{"properties": part{"kind": part{"const": k.name}}},
+			"then": part{"properties": part{
+				"results":  g.Of(reflect.TypeOf(results()[k.name])),
+				"settings": part{"anyOf": []any{part{"type": "null"}, g.Settings(clock, loadtest.Options{}, k.options)}},
+			}},
+		})
+	}
+	properties["kind"] = part{"type": "string", "enum": kinds}
+	run["allOf"] = all
+}
+
+// schemas are those of all kinds.
+func schemas(t *testing.T) map[document.Kind][]byte {
+	t.Helper()
+	number, text := part{"type": "number"}, part{"type": "string"}
+	flags := part{"clock": text, "clock_bound_seconds": number, "count": part{"type": "integer"}}
+	calibrated := part{"setup": text, "trust": part{"type": "boolean"}, "true_delay_seconds": number}
+	for key, one := range flags {
+		calibrated[key] = one
+	}
+	call := part{
+		"codec": text, "model": text, "mouth_to_ear_delay_seconds": number, "loss_ratio": number, "loss_burst_ratio": number, "talker_echo_loudness_rating_db": number,
+	}
+	g := generator()
+	settings := func(others part, structs ...any) func(part) {
+		return func(whole part) { whole["properties"].(part)["settings"] = g.Settings(others, structs...) }
+	}
+	all := map[document.Kind][]byte{}
+	for _, one := range []struct {
+		kind  document.Kind
+		title string
+		value any
+		add   func(part)
+	}{
+		{document.Probe, "oneway probe --json", probeDocument{}, settings(flags, stamp.Options{})},
+		{document.Test, "oneway test --json", testDocument{}, func(whole part) { withKinds(g, whole) }},
+		{document.Calibration, "oneway calibrate --json", calibrationDocument{}, settings(calibrated, stamp.Options{})},
+		{document.Voice, "oneway voice --json", voiceDocument{}, settings(call)},
+		{document.Status, "/api/v1/status", agent.Status{}, nil},
+		{document.Runs, "/runs", httpd.Runs{}, nil},
+		{document.Report, "/runs/ID", report.Document{}, func(whole part) {
+			run := g.Object(reflect.TypeFor[loadtest.Outcome]())
+			withKinds(g, run)
+			whole["properties"].(part)["body"] = part{
+				"if":   part{"properties": part{"trigger": true}, "required": []string{"trigger"}},
+				"then": g.Of(reflect.TypeFor[incident.Body]()), "else": run,
+			}
+		}},
+	} {
+		text, err := g.Schema(one.kind, one.title, one.value, one.add)
+		if err != nil {
+			t.Fatalf("%s: %v", one.kind, err)
+		}
+		all[one.kind] = text
+	}
+	return all
+}
+
+// The schemas of the types are those of exporter/doc/schema, which the agent serves.
+func TestSchemasAreThoseOfTheDocuments(t *testing.T) {
+	for kind, text := range schemas(t) {
+		name := string(kind) + ".json"
+		if *update {
+			if err := os.WriteFile("../../doc/schema/"+name, text, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if stored, err := schema.Files.ReadFile(name); err != nil || !bytes.Equal(stored, text) {
+			t.Errorf("exporter/doc/schema/%s differs from the types of the document (%v); go generate ./exporter/doc/schema writes it", name, err)
+		}
+	}
+}
