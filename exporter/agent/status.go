@@ -76,7 +76,9 @@ type ProbeStatus struct {
 	Name   string `json:"name"`
 	Type   string `json:"type"`
 	Health Health `json:"health"`
-	// Cause is why it is not up, in one word; empty: it is, or has just started. Reason is the same in a sentence.
+	// Cause is why it is not up, in one word: a reason of METRICS.md; limited: the last run completed with a note; path_minimum: it
+	// contradicts the delays; stateless_reflector: losses have no direction; failed: the prober does not run. Empty: it is up, or has
+	// just started. Reason is the same in a sentence.
 	Cause  string `json:"reason,omitempty"`
 	Reason string `json:"error,omitempty"`
 	// LastSuccess is when the last reply arrived, or the last run completed.

@@ -73,6 +73,8 @@ type Settings map[string]any
 
 // ByDirection has the value of each direction: forward is from this host to the remote end. A null is unknown.
 type ByDirection[T any] struct {
+	// Forward is the direction from this host to the remote end.
 	Forward T `json:"forward"`
+	// Reverse is the direction from the remote end to this host.
 	Reverse T `json:"reverse"`
 }

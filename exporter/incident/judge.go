@@ -35,13 +35,38 @@ const (
 // deviation is a quantity that has left its baseline.
 type deviation struct {
 	// Quantity is delay or loss, Direction forward, reverse or empty: the round trip.
-	Quantity  string `json:"quantity"`
-	Direction string `json:"direction,omitempty"`
+	Quantity, Direction string
 	// Value and Baseline are medians in seconds, or ratios.
-	Value    float64 `json:"value"`
-	Baseline float64 `json:"baseline"`
+	Value, Baseline float64
 	// Bound is the part of the difference that the clocks' errors may explain, in seconds.
-	Bound float64 `json:"error_bound_seconds,omitempty"`
+	Bound float64
+}
+
+// Deviation is a quantity that has left its baseline: the delay, or the loss.
+type Deviation struct {
+	// Quantity is delay or loss.
+	Quantity string `json:"quantity"`
+	// Direction is forward or reverse; absent: the round trip.
+	Direction string `json:"direction,omitempty"`
+	// Delay is the median of the last window, BaselineDelay that of the baseline.
+	Delay         *float64 `json:"delay_seconds,omitempty"`
+	BaselineDelay *float64 `json:"baseline_delay_seconds,omitempty"`
+	// Bound is the part of the difference that the clocks' errors may explain.
+	Bound *float64 `json:"error_bound_seconds,omitempty"`
+	// Loss is the share of lost packets of the last window, BaselineLoss that of the baseline.
+	Loss         *float64 `json:"loss_ratio,omitempty"`
+	BaselineLoss *float64 `json:"baseline_loss_ratio,omitempty"`
+}
+
+// document is the form of d in a report.
+func (d deviation) document() Deviation {
+	out := Deviation{Quantity: d.Quantity, Direction: d.Direction}
+	if d.Quantity == loss {
+		out.Loss, out.BaselineLoss = &d.Value, &d.Baseline
+	} else {
+		out.Delay, out.BaselineDelay, out.Bound = &d.Value, &d.Baseline, &d.Bound
+	}
+	return out
 }
 
 // String describes the deviation.

@@ -341,11 +341,12 @@ type piece struct {
 type Body struct {
 	// Trigger is delay, loss or request; Deviations are the quantities that have left their baseline.
 	Trigger    string      `json:"trigger"`
-	Deviations []deviation `json:"deviations,omitempty"`
+	Deviations []Deviation `json:"deviations,omitempty"`
 	// Begin is the reference of sent_ns.
-	Begin   instant.Time `json:"begin_ns"`
-	Columns []string     `json:"columns"`
-	Rows    table        `json:"rows"`
+	Begin instant.Time `json:"begin_ns"`
+	// Columns names the elements of a row, Rows has a row for each packet.
+	Columns []string `json:"columns"`
+	Rows    table    `json:"rows"`
 }
 
 // piece returns the report of the path's ring, which is not empty. The supervisor's lock is held.
@@ -353,14 +354,14 @@ func (p *path) piece(trigger string, left []deviation, now time.Time) *piece {
 	kept := ring{blocks: slices.Clone(p.ring.blocks)}
 	rows := kept.rows()
 	begin, end := instant.Time(slices.MinFunc(rows, bySent)[record.RingSent]), instant.Time(slices.MaxFunc(rows, bySent)[record.RingSent])
-	why := []string{}
+	why, deviations := []string{}, []Deviation{}
 	for _, d := range left {
-		why = append(why, d.String())
+		why, deviations = append(why, d.String()), append(deviations, d.document())
 	}
 	h := report.Header{
 		ID: report.NewID(now, nil), Path: p.Path.Path, Probe: p.Probe, Kind: report.Incident, Peer: p.Peer,
 		Begin: begin.Time(), End: end.Time(), Result: report.Completed, Reason: trigger, Error: strings.Join(why, "; "),
 		Summary: []report.Line{{Quantity: "packets", Value: strconv.Itoa(len(rows))}},
 	}
-	return &piece{h, Body{Trigger: trigger, Deviations: left, Begin: begin, Columns: record.RingColumns(), Rows: table{kept, begin}}}
+	return &piece{h, Body{Trigger: trigger, Deviations: deviations, Begin: begin, Columns: record.RingColumns(), Rows: table{kept, begin}}}
 }

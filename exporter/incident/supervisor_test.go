@@ -71,7 +71,7 @@ type decoded struct {
 	Header report.Header `json:"header"`
 	Body   struct {
 		Trigger    string      `json:"trigger"`
-		Deviations []deviation `json:"deviations"`
+		Deviations []Deviation `json:"deviations"`
 		Begin      int64       `json:"begin_ns"`
 		Columns    []string    `json:"columns"`
 		Rows       [][]any     `json:"rows"`
@@ -112,7 +112,7 @@ func TestIncidentIsReportedWithTheMinutesBeforeIt(t *testing.T) {
 			t.Fatalf("reports %+v", all)
 		}
 		d := b.open(t, all[0].ID)
-		if d.Body.Trigger != "delay" || len(d.Body.Deviations) != 3 || len(d.Body.Rows) < 590 || len(d.Body.Rows[0]) != len(d.Body.Columns) {
+		if d.Body.Trigger != "delay" || len(d.Body.Deviations) != 3 || *d.Body.Deviations[0].Delay < 0.2 || *d.Body.Deviations[0].BaselineDelay > 0.1 || len(d.Body.Rows) < 590 || len(d.Body.Rows[0]) != len(d.Body.Columns) {
 			t.Errorf("trigger %s, %v, %d rows, columns %v", d.Body.Trigger, d.Body.Deviations, len(d.Body.Rows), d.Body.Columns)
 		}
 		first, last := d.Body.Rows[0], d.Body.Rows[len(d.Body.Rows)-1]

@@ -23,7 +23,7 @@ import (
 
 // Header is the list entry of a run.
 type Header struct {
-	// ID of the run; see NewID.
+	// ID of the run; it sorts by time.
 	ID string `json:"id"`
 	// Path and Probe are the metric labels, Kind is the kind of test, Peer the remote end as
 	// configured.

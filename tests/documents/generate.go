@@ -104,7 +104,7 @@ func (g *Generator) reference(t reflect.Type) object {
 	return object{"$ref": "#/$defs/" + name}
 }
 
-var brackets = regexp.MustCompile(`\[[^]]*/|[^A-Za-z0-9.]+`)
+var brackets = regexp.MustCompile(`oneway\.example/([a-z]+/)*|[^A-Za-z0-9.]+`)
 
 // nameOf is the name of a definition, without names of Go: "saturation_load".
 func nameOf(t reflect.Type) string {

@@ -117,7 +117,7 @@ func (s *source) docs(t reflect.Type) map[string]string {
 				words = regexp.MustCompile(`\b`+f.Name+`\b`).ReplaceAllString(words, inJSON)
 			}
 		}
-		all[field] = words
+		all[field] = strings.ReplaceAll(strings.ReplaceAll(words, "is nil", "is absent"), "nil", "absent")
 	}
 	return all
 }

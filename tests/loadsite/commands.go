@@ -25,7 +25,7 @@ type Result struct {
 		Received  *stream.Received `json:"received"`
 		Counts    struct {
 			Sent     int            `json:"sent_packets"`
-			Arrived  int            `json:"arrived_packets"`
+			Arrived  int            `json:"received_packets"`
 			Lost     int            `json:"lost_packets"`
 			Refused  int            `json:"send_failed_packets"`
 			Withheld int            `json:"withheld_packets"`

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"oneway.example/exporter/agent"
+	"oneway.example/exporter/incident"
 	"oneway.example/exporter/internal/httpd"
 	"oneway.example/exporter/probes/message"
 	"oneway.example/exporter/probes/saturation"
@@ -67,7 +68,7 @@ func TestEachNumberInJSONHasItsUnit(t *testing.T) {
 	for name, v := range map[string]any{
 		"probe": probeDocument{}, "voice": voiceDocument{}, "calibrate": calibrationDocument{}, "test": testDocument{},
 		"saturation": saturation.Result{}, "size_sweep": sizesweep.Result{}, "train": train.Result{}, "tcp": tcp.Result{}, "tcp_sweep": tcpsweep.Result{}, "tcp_short": tcpshort.Result{}, "message": message.Result{}, "transfer": udp.Transfer{},
-		"status": agent.Status{}, "runs": httpd.Runs{}, "report": report.Document{},
+		"status": agent.Status{}, "runs": httpd.Runs{}, "report": report.Document{}, "incident": incident.Body{},
 	} {
 		walk(reflect.TypeOf(v), name, false)
 	}

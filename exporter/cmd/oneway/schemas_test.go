@@ -60,6 +60,9 @@ func reasons(d *metric.Desc, label string, others ...string) part {
 func values() part {
 	properties := part{}
 	for _, group := range metric.Groups() {
+		if slices.Contains([]string{"Probes", "Packets", "Delay", "Voice"}, group.Title) { // of light probes
+			continue
+		}
 		for _, d := range group.Descs {
 			if len(d.Labels) < 2 || d.Labels[0] != metric.Path || !loadtest.Summarizes(d) {
 				continue
@@ -89,6 +92,7 @@ func generator() *documents.Generator {
 		document.OK, reasonInterrupted, reasonUsage, reasonUnresolved, reasonInternal, string(probe.NoReply), string(probe.Unreachable), string(probe.Discarded), string(probe.NotSent),
 	}
 	slices.Sort(lights)
+	states := reasons(metric.DelayInvalid, metric.ReasonL, slices.Concat(lights, outcome["enum"].([]string), []string{"failed", "limited", "path_minimum", "stateless_reflector"})...)
 	direction := part{"type": "string", "enum": []string{"forward", "reverse"}}
 	return &documents.Generator{
 		Types: map[reflect.Type]map[string]any{
@@ -101,7 +105,7 @@ func generator() *documents.Generator {
 		Fields: map[string]map[string]any{
 			"document.Outcome.Result":  {"type": "string", "enum": []string{document.Completed, document.Incomplete, document.Failed}},
 			"document.Outcome.Reason":  {"type": "string", "enum": lights},
-			"document.Envelope.Schema": text, "loadtest.Outcome.Reason": outcome,
+			"document.Envelope.Schema": text, "loadtest.Outcome.Reason": outcome, "agent.ProbeStatus.Cause": states, "incident.Deviation.Direction": direction,
 			"report.Header.Result":  reasons(metric.Runs, metric.ResultL, report.Unreadable),
 			"report.Line.Direction": direction, "saturation.Direction.Direction": direction, "tcp.Direction.Direction": direction,
 		},

@@ -33,7 +33,7 @@ type Part struct {
 	Direction string    `json:"direction"`
 	Transport Transport `json:"transport"`
 	// Partial is why it ended before its plan; empty: it did not.
-	Partial string `json:"partial,omitempty"`
+	Partial string `json:"ended_early,omitempty"`
 	// Sent is the number of messages that the sender gave to the transport.
 	Sent int64 `json:"sent_messages"`
 	// Offered and Throughput are the payload that the sender gave to the transport, and that arrived, per second: in the time of
@@ -52,7 +52,7 @@ type Part struct {
 	// Delay is the one-way delay, UDP only.
 	Delay *Delay `json:"delay_seconds,omitempty"`
 	// DelayUnknown is why it is not known; empty: it is, or TCP.
-	DelayUnknown string `json:"delay_unknown,omitempty"`
+	DelayUnknown string `json:"delay_reason,omitempty"`
 	// CongestionControl is that of TCP's sender.
 	CongestionControl string `json:"congestion_control,omitempty"`
 }

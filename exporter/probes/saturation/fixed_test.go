@@ -332,7 +332,7 @@ func TestPacketsThatTheReceiverDroppedAreNoLossOfThePath(t *testing.T) {
 		}
 		var body struct {
 			Directions []struct {
-				Dropped uint64 `json:"socket_dropped_packets"`
+				Dropped uint64 `json:"host_dropped_packets"`
 				Load    *struct {
 					Loss float64 `json:"loss_ratio"`
 				} `json:"load"`

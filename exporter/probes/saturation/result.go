@@ -50,7 +50,7 @@ type Direction struct {
 	// Unsteady: packets were lost or delayed at widely different rates.
 	Unsteady bool `json:"rate_not_steady,omitempty"`
 	// Dropped packets arrived and were dropped by the receiving host because its buffer was full.
-	Dropped uint64 `json:"socket_dropped_packets,omitempty"`
+	Dropped uint64 `json:"host_dropped_packets,omitempty"`
 	// Partial is why the direction ended early; empty: it did not.
 	Partial string `json:"partial,omitempty"`
 

@@ -43,7 +43,7 @@ type Repetition struct {
 	// ReceivedPackets arrived intact, without copies.
 	ReceivedPackets int `json:"received_packets"`
 	// DroppedPackets were dropped by the receiving host because its buffer was full.
-	DroppedPackets int `json:"receiver_dropped_packets,omitempty"`
+	DroppedPackets int `json:"host_dropped_packets,omitempty"`
 	CellValues
 }
 

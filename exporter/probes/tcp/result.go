@@ -21,7 +21,7 @@ type Result struct {
 type Direction struct {
 	Direction string `json:"direction"`
 	// Partial is why sending ended before its plan; empty: it did not.
-	Partial string `json:"partial,omitempty"`
+	Partial string `json:"ended_early,omitempty"`
 	// Payload is the bytes that arrived, in Seconds from the first to the last.
 	Payload int64   `json:"payload_bytes"`
 	Seconds float64 `json:"duration_seconds"`

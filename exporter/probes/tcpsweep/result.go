@@ -99,7 +99,7 @@ func (m *MeasuredCell) name() string {
 // Repetition is one measurement of a cell. Unknown values are nil.
 type Repetition struct {
 	// Partial is why it ended early: it then counts in no result. Empty: it did not.
-	Partial    string      `json:"partial,omitempty"`
+	Partial    string      `json:"ended_early,omitempty"`
 	Throughput *float64    `json:"throughput_bytes_per_second,omitempty"`
 	RTT        *[3]float64 `json:"rtt_quartiles_seconds,omitempty"`
 	RTTMin     *float64    `json:"rtt_min_seconds,omitempty"`

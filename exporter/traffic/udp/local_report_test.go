@@ -34,7 +34,7 @@ func TestJSONOfATransfer(t *testing.T) {
 			`[{"direction":"reverse","plan":{"segments":[{"payload_bytes":100,"interval_ns":1000000,"burst":1,"bursts":3}]}`,
 			`"sent":{"planned_packets":3,"send_failed_packets":0,"late_packets":0,"begin_ns":946684800000000000,"end_ns":946684800002000000}`,
 			`"received":{"socket_dropped_packets":0,"kernel_checksum_errors":0,"corrupted_packets":0}`,
-			`"counts":{"planned_packets":3,"not_tried_packets":0,"send_failed_packets":0,"sent_packets":3,"arrived_packets":1,"lost_packets":2`,
+			`"counts":{"planned_packets":3,"not_tried_packets":0,"send_failed_packets":0,"sent_packets":3,"received_packets":1,"lost_packets":2`,
 			`"duplicated_packets":0,"reordered_packets":0,"corrupted_packets":{"truncated":1},"unrecorded_packets":0}`,
 			`"local_clock":` + goodClocks, `"remote_clock":` + goodClocks, `"shared_clock":true,"ended_early":"the remote end shuts down"`,
 			`"begin_ns":946684800000000000,"every":1,"columns":["seq","segment","ip_bytes","sent_ns","arrived_ns","copies","corruption"]`,

@@ -75,7 +75,7 @@ type Counts struct {
 	Withheld int `json:"withheld_packets,omitempty"`
 	Sent     int `json:"sent_packets"`
 	// Arrived counts sent packets with an intact copy, Lost the other sent ones.
-	Arrived    int `json:"arrived_packets"`
+	Arrived    int `json:"received_packets"`
 	Lost       int `json:"lost_packets"`
 	Duplicated int `json:"duplicated_packets"` // additional intact copies
 	Reordered  int `json:"reordered_packets"`
