@@ -20,6 +20,8 @@ linux.uml  user-mode-linux vmlab  two guest kernels, each with its own clock
 /usr/src/linux-source-6.1.tar.xz linux-source-6.1 vmlab-pps source of a guest kernel with pulses
 gcc        gcc        test,vmlab,vmlab-pps links the race detector, compiles the program that wakes the guests, and the kernel
 /usr/include/stdio.h libc6-dev test,vmlab,vmlab-pps headers for gcc
+chromium   chromium   test       the pages of the agent are tested in a browser
+/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf fonts-dejavu-core test the browser needs a font
 make       make       vmlab-pps  builds that kernel
 flex       flex       vmlab-pps  builds that kernel
 bison      bison      vmlab-pps  builds that kernel

@@ -20,7 +20,7 @@ func appendConfigured(all []report.Line, prefix string, of reflect.Value) []repo
 		if !field.IsExported() || v.IsZero() || key == "" && !tagged {
 			continue
 		}
-		_, worded := v.Interface().(fmt.Stringer)
+		_, worded := reflect.TypeAssert[fmt.Stringer](v)
 		switch {
 		case flags == "inline":
 			all = appendConfigured(all, prefix, v)

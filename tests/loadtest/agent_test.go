@@ -37,8 +37,8 @@ func TestCorruptedPacketsAreCountedByKindAndSampled(t *testing.T) {
 	if err := json.Unmarshal(text, &report); err != nil {
 		t.Fatal(err)
 	}
-	if page := string(a.Get(t, "/runs/"+list[0].ID+"/view")); strings.Count(page, "<figure>") != 8 || !strings.Contains(page, "forward: throughput by second") {
-		t.Errorf("the page of the run has not the eight drawings of a load in both directions:\n%.500s", page)
+	if page := string(a.Get(t, "/runs/"+list[0].ID+"/view")); strings.Count(page, "<figure>") != 10 || !strings.Contains(page, ">Throughput by second<") {
+		t.Errorf("the page of the run has not the ten drawings of a load in both directions:\n%.500s", page)
 	}
 	r := report.Body
 	if len(r.Transfers) != 2 {

@@ -82,10 +82,13 @@ func quality(values []string, names ...string) float64 {
 	return 0
 }
 
-// runHealth is the health that represents a result of a run.
-func runHealth(result string) agent.Health {
-	switch result {
+// runHealth is the health that represents the result of a run.
+func runHealth(h report.Header) agent.Health {
+	switch h.Result {
 	case report.Completed:
+		if h.Kind == report.Incident {
+			return agent.Impaired
+		}
 		return agent.Up
 	case "incomplete", report.Unreadable:
 		return agent.Impaired
@@ -93,6 +96,14 @@ func runHealth(result string) agent.Health {
 		return agent.Starting
 	}
 	return agent.Failed
+}
+
+// runWord is a run's result in a word; what completes an incident is its report.
+func runWord(h report.Header) string {
+	if h.Kind == report.Incident && h.Result == report.Completed {
+		return h.Kind
+	}
+	return h.Result
 }
 
 // took is the duration of a run as text.

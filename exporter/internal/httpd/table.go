@@ -82,7 +82,7 @@ func newRow(p agent.PathStatus, one agent.ProbeStatus) row {
 	case r.LastRun == nil && r.Health == agent.Starting:
 		r.Word = "waiting"
 	case r.LastRun != nil && r.Health == agent.Starting:
-		r.Health, r.Word = runHealth(r.LastRun.Result), r.LastRun.Result
+		r.Health, r.Word = runHealth(*r.LastRun), r.LastRun.Result
 	case r.LastRun != nil:
 		r.Word = r.LastRun.Result
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/report"
@@ -37,11 +38,11 @@ func (r *Result) EvidenceLines() (all []report.Line) {
 			for _, n := range z.Trains {
 				total += n
 			}
-			words := fmt.Sprintf("%d of %d trains clean", len(z.Capacities), total)
+			words := []string{fmt.Sprintf("%d of %d trains clean", len(z.Capacities), total)}
 			for _, result := range slices.Sorted(maps.Keys(z.Evidence)) {
-				words += fmt.Sprintf("; %d %s: %s", z.Trains[result], result, z.Evidence[result])
+				words = append(words, fmt.Sprintf("%d %s: %s", z.Trains[result], result, z.Evidence[result]))
 			}
-			all = append(all, report.Line{Quantity: fmt.Sprintf("%d B", z.PacketBytes), Direction: d.DirectionName, Value: words})
+			all = append(all, report.Line{Quantity: fmt.Sprintf("%d B", z.PacketBytes), Direction: d.DirectionName, Value: strings.Join(words, "; ")})
 		}
 	}
 	return all

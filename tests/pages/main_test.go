@@ -1,0 +1,34 @@
+// Package pages tests the pages of the agent's web server in a real Chromium, with paths and reports of every kind.
+package pages
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"oneway.example/tests/lab"
+)
+
+// binary is the program under test, built once.
+var binary string
+
+func TestMain(m *testing.M) {
+	os.Exit(lab.Main(func() int { return run(m) }))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "oneway-pages")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	binary = filepath.Join(dir, "oneway")
+	if out, err := exec.Command("go", "build", "-o", binary, "oneway.example/exporter/cmd/oneway").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
