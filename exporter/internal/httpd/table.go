@@ -175,7 +175,7 @@ func mainResults(all []probe.Result, most int) (main []section) {
 
 // value is a result in which no line break separates a number from its unit.
 func value(s string) string {
-	words := strings.Split(strings.ReplaceAll(s, " -> ", "\u00a0→\u00a0"), " ")
+	words := strings.Split(strings.NewReplacer(" -> ", "\u00a0→\u00a0", " ± ", " ±\u00a0").Replace(s), " ")
 	s = words[0]
 	for i, w := range words[1:] {
 		last, unit := words[i], w != "" && (strings.HasPrefix(w, "µ") || strings.IndexByte("%bBkMGsm", w[0]) >= 0)
