@@ -33,6 +33,7 @@ func (b By) begin(t time.Time) time.Time {
 		d = 1
 	case Week:
 		d -= (int(t.Weekday()) + 6) % 7
+	default: // a day
 	}
 	return time.Date(y, m, d, 0, 0, 0, 0, t.Location())
 }

@@ -96,8 +96,7 @@ func (s *Server) get(ctx context.Context, path string, query url.Values, data an
 	}
 	reply, err := client.Do(request)
 	if err != nil {
-		var wrong *url.Error
-		if errors.As(err, &wrong) {
+		if wrong, ok := errors.AsType[*url.Error](err); ok {
 			err = wrong.Err
 		}
 		return fmt.Errorf("slareport: Prometheus at %s is not reached: %w; --prometheus.url sets its address", s.URL, err)

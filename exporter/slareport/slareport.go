@@ -93,12 +93,13 @@ func Make(ctx context.Context, s *Server, o Options, now time.Time) ([]Row, erro
 
 // find returns the label matchers of the one probe of the path.
 func (o *Options) find(ctx context.Context, s *Server, now time.Time) (string, error) {
-	match := "path=" + strconv.Quote(o.Path)
+	matchers := []string{"path=" + strconv.Quote(o.Path)}
 	for _, l := range [][2]string{{"probe", o.Probe}, {"instance", o.Instance}} {
 		if l[1] != "" {
-			match += "," + l[0] + "=" + strconv.Quote(l[1])
+			matchers = append(matchers, l[0]+"="+strconv.Quote(l[1]))
 		}
 	}
+	match := strings.Join(matchers, ",")
 	to := o.To
 	if to.After(now) {
 		to = now

@@ -191,7 +191,7 @@ func (f *calibrateFlags) printTable(out io.Writer, r calibration.Record, e bound
 		stored = "stored in " + f.output
 	}
 	for _, line := range append(lines, stored) {
-		if err := printText(out, line, 2); err != nil {
+		if err := printText(out, widthOf(out), line, 2); err != nil {
 			return err
 		}
 	}

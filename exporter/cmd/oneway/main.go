@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -116,7 +115,7 @@ func run(app *kingpin.Application, args []string) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintln(os.Stderr, "oneway:", explain(app, err))
+	newLiveLine(os.Stderr).say("oneway: %v", explain(app, err))
 	if _, failed := errors.AsType[failure](err); failed {
 		return exitFailure
 	}

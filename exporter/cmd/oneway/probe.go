@@ -78,7 +78,7 @@ func (f *probeFlags) run(ctx context.Context, out, progress io.Writer) error {
 	if f.json {
 		err = printed(out, f.document(ctx, report, err), err)
 	} else if report != nil {
-		if printErr := printReport(out, *report); printErr != nil {
+		if printErr := errors.Join(printReport(out, *report), f.printPartial(ctx, out, *report)); printErr != nil {
 			return printErr
 		}
 	}
@@ -109,6 +109,14 @@ func (f *probeFlags) measure(ctx context.Context, progress io.Writer) (*stamp.Re
 		return nil, err
 	}
 	return &report, err
+}
+
+// printPartial says so if Ctrl-C ended the sending.
+func (f *probeFlags) printPartial(ctx context.Context, out io.Writer, r stamp.Report) error {
+	if sent := r.Forward.Sent; ctx.Err() != nil && sent != nil && *sent < f.count && r.RoundTrip.Received > 0 {
+		return printLines(out, []string{fmt.Sprintf("the results are partial: stopped after %d of %d test packets", *sent, f.count)})
+	}
+	return nil
 }
 
 // asUsage makes option errors, one or several joined, a usage error with the names of the flags: exit status 2.

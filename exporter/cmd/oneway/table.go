@@ -129,17 +129,15 @@ func (t *table) total(widths []int) int {
 // write writes rows as they are.
 func (t *table) write(rows [][]string, widths []int) {
 	for _, r := range rows {
-		line := strings.Repeat(" ", t.margin)
+		line := make([]string, len(r))
 		for i, cell := range r {
 			fill := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
-			if t.right && i > 0 {
-				line += fill + cell
-			} else {
-				line += cell + fill
+			if line[i] = cell + fill; t.right && i > 0 {
+				line[i] = fill + cell
 			}
-			line += strings.Repeat(" ", gutter)
 		}
-		t.text.WriteString(strings.TrimRight(line, " ") + "\n")
+		text := strings.Repeat(" ", t.margin) + strings.Join(line, strings.Repeat(" ", gutter))
+		t.text.WriteString(strings.TrimRight(text, " ") + "\n")
 	}
 }
 
@@ -238,25 +236,25 @@ func wrap(text string, width int) (lines []string) {
 func printLines(out io.Writer, notes []string) error {
 	const mark = "note: "
 	for _, n := range notes {
-		if err := printText(out, mark+n, len(mark)); err != nil {
+		if err := printText(out, widthOf(out), mark+n, len(mark)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// printText writes a text within the width of out; further lines are indented.
-func printText(out io.Writer, text string, indent int) error {
-	width := widthOf(out)
-	if width > 0 {
-		lines := wrap(text, width)
-		text = lines[0]
-		if rest := strings.TrimLeft(strings.TrimPrefix(strings.Join(lines, " "), text), " "); rest != "" {
-			for _, line := range wrap(rest, max(leastCell, width-indent)) {
-				text += "\n" + strings.Repeat(" ", indent) + line
+// printText writes a text within a width; further lines are indented. Zero: no limit.
+func printText(out io.Writer, width int, text string, indent int) error {
+	var all strings.Builder
+	for line := range strings.SplitSeq(text, "\n") {
+		first := wrap(line, width)[0]
+		all.WriteString(first + "\n")
+		if rest := strings.TrimLeft(strings.TrimPrefix(line, first), " "); rest != "" {
+			for _, further := range wrap(rest, max(leastCell, width-indent)) {
+				all.WriteString(strings.Repeat(" ", indent) + further + "\n")
 			}
 		}
 	}
-	_, err := fmt.Fprintln(out, text)
+	_, err := io.WriteString(out, all.String())
 	return err
 }

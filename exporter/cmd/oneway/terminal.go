@@ -72,7 +72,7 @@ func (l *liveLine) say(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.wipe()
-	_ = printText(l.out, fmt.Sprintf(format, args...), 0) // progress is no result
+	_ = printText(l.out, l.width, fmt.Sprintf(format, args...), 0) // progress is no result
 }
 
 // announceEnd says that the results follow when ctx ends, which may take seconds. The returned function ends that.
