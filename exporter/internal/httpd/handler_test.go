@@ -113,6 +113,12 @@ func TestVerdictHasTheLevelAndNotesOfTheStatus(t *testing.T) {
 		}, agent.Impaired, "The one probe is measuring", 1},
 		{"reload", func(s *agent.Status) { s.Config.Error = "x" }, agent.Impaired, "No paths are configured", 1},
 		{"reflector", func(s *agent.Status) { s.Reflector = &agent.ReflectorStatus{Error: "x"} }, agent.Impaired, "No paths are configured", 1},
+		{"key", func(s *agent.Status) {
+			s.Reflector = &agent.ReflectorStatus{Listening: true, KeyFaults: &agent.KeyFaults{Packets: 9, Sources: []agent.KeyFault{{Source: "192.0.2.1", Reason: "it has another key", Packets: 9}}}}
+		}, agent.Impaired, "No paths are configured", 1},
+		{"few packets without a key", func(s *agent.Status) {
+			s.Reflector = &agent.ReflectorStatus{Listening: true, KeyFaults: &agent.KeyFaults{Packets: 2}}
+		}, agent.Up, "No paths are configured", 0},
 		{"load_server", func(s *agent.Status) { s.LoadServer = &agent.LoadServerStatus{Error: "x"} }, agent.Impaired, "No paths are configured", 1},
 		{"gpsd away", func(s *agent.Status) { s.Receiver = &agent.ReceiverStatus{Fix: "unknown"} }, agent.Impaired, "No paths are configured", 1},
 		{"receiver away", func(s *agent.Status) { s.Receiver = &agent.ReceiverStatus{Replying: true} }, agent.Impaired, "No paths are configured", 1},

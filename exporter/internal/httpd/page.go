@@ -130,7 +130,7 @@ func sources(all []agent.KeyFault) string {
 // note adds a problem that is not one of a probe.
 func (v *verdict) note(format string, args ...any) {
 	v.raise(agent.Impaired)
-	v.Notes = append(v.Notes, fmt.Sprintf(format, args...))
+	v.Notes = append(v.Notes, strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
 // settling is the time after the start in which a receiver and its pulse may be missing.
