@@ -15,11 +15,15 @@ import (
 //go:embed runbook.html
 var runbookSource string
 
+// placeholders are the words in commands that stand for a site's own.
+const placeholders = "AGENT is the label instance of the alert, PATH its label path, HOST its label host or the other end of the path, " +
+	"REMOTE-AGENT the agent there, PROMETHEUS host and port of the server."
+
 // runbookPage is the data of the page of one alert, or of the list of all.
 type runbookPage struct {
-	Title, Version string
-	Body           template.HTML
-	Pages          []runbookEntry
+	Title, Version, Placeholders string
+	Body                         template.HTML
+	Pages                        []runbookEntry
 }
 
 type runbookEntry struct{ Name, Summary string }
@@ -27,7 +31,7 @@ type runbookEntry struct{ Name, Summary string }
 // runbooks serves the runbook of an alert, or the list of all, as a page to browsers and as text to others.
 func (s *server) runbooks(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
-	page := runbookPage{Title: name, Version: version.Version}
+	page := runbookPage{Title: name, Version: version.Version, Placeholders: placeholders}
 	text := runbook.Text(name)
 	switch {
 	case name == "":
@@ -49,5 +53,5 @@ func (s *server) runbooks(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/markdown; charset=utf-8")
-	_, _ = w.Write([]byte(text)) // a failed write concerns the client only
+	_, _ = w.Write([]byte(text + "\n" + placeholders + "\n")) // a failed write concerns the client only
 }
