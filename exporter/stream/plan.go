@@ -36,7 +36,7 @@ type Plan struct {
 type Segment struct {
 	// Pause is the time before the first packet.
 	Pause time.Duration `json:"pause_ns,omitempty"`
-	// PayloadBytes is the UDP payload of each packet, at least HeaderBytes.
+	// PayloadBytes is the UDP payload of each packet; the least is the header of a test packet.
 	PayloadBytes int `json:"payload_bytes"`
 	// Interval is the time between the begins of bursts; with Burst 1, between packets. Zero: each
 	// packet follows the previous one at once.

@@ -27,7 +27,7 @@ type Sent struct {
 	// TooLarge are those of Refused that exceed the MTU of the sending host's interface or the known one of the path: a
 	// search for the path's MTU sends such packets.
 	TooLarge int `json:"too_large_packets,omitempty"`
-	// Late were sent more than LateAfter after they were due.
+	// Late were sent more than 1 ms after they were due.
 	Late int `json:"late_packets"`
 	// Begin and End are the times of the first and the last packet sent.
 	Begin instant.Time `json:"begin_ns"`
@@ -60,7 +60,7 @@ type Received struct {
 	// ChecksumErrors is the increase of UDP checksum errors on the whole host (InCsumErrors of
 	// /proc/net/snmp and snmp6).
 	ChecksumErrors uint64 `json:"kernel_checksum_errors"`
-	// Corrupt are the first damaged packets, at most MaxCorrupt; CorruptPackets
+	// Corrupt are the first damaged packets, at most 16; CorruptPackets
 	// counts all.
 	Corrupt        []Corrupt `json:"corrupted_samples,omitempty"`
 	CorruptPackets int       `json:"corrupted_packets"`

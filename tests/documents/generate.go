@@ -24,8 +24,13 @@ type Generator struct {
 	Types map[reflect.Type]map[string]any
 	// Fields are the schemas of fields whose types do not tell them, by type and name: "report.Header.Result".
 	Fields map[string]map[string]any
+	// Words describe fields without a comment, by their names in JSON.
+	Words map[string]string
 	// Present are embedded pointers that are never nil.
 	Present []reflect.Type
+
+	// Undescribed are the fields without a description.
+	Undescribed []string
 
 	source *source
 	defs   object
@@ -139,7 +144,13 @@ func (g *Generator) fields(t reflect.Type, always bool, properties object, requi
 			}
 			g.fields(inner, present, properties, required)
 		default:
-			properties[name] = g.property(t, field, options, docs)
+			one := g.property(t, field, options, docs)
+			if one["description"] == nil {
+				if one["description"] = g.Words[name]; g.Words[name] == "" {
+					g.Undescribed = append(g.Undescribed, t.String()+"."+name)
+				}
+			}
+			properties[name] = one
 			if always && options == "" {
 				*required = append(*required, name)
 			}

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -109,6 +110,7 @@ func generator() *documents.Generator {
 			"report.Header.Result":  reasons(metric.Runs, metric.ResultL, report.Unreadable),
 			"report.Line.Direction": direction, "saturation.Direction.Direction": direction, "tcp.Direction.Direction": direction,
 		},
+		Words:   fieldWords(),
 		Present: []reflect.Type{of(loadtest.Outcome{}), of(loadtest.Run{})},
 	}
 }
@@ -178,6 +180,9 @@ func schemas(t *testing.T) map[document.Kind][]byte {
 		}
 		all[one.kind] = text
 	}
+	if len(g.Undescribed) > 0 {
+		t.Errorf("fields without a description, by a comment or by fieldWords: %q", g.Undescribed)
+	}
 	return all
 }
 
@@ -190,6 +195,11 @@ func TestSchemasAreThoseOfTheDocuments(t *testing.T) {
 				t.Fatal(err)
 			}
 			continue
+		}
+		for _, words := range regexp.MustCompile(`"description": .*`).FindAllString(string(text), -1) {
+			if name := regexp.MustCompile(`\b[A-Z][a-z]+[A-Z][a-z]\w+|\bnil\b|\b[a-z]+\.[A-Z]\w+`).FindString(words); name != "" && name != "InCsumErrors" {
+				t.Errorf("%s: the name %s of the program is in %s", kind, name, words)
+			}
 		}
 		if stored, err := schema.Files.ReadFile(name); err != nil || !bytes.Equal(stored, text) {
 			t.Errorf("exporter/doc/schema/%s differs from the types of the document (%v); go generate ./exporter/doc/schema writes it", name, err)

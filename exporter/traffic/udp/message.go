@@ -142,7 +142,7 @@ type Clock struct {
 	// At is when it was read.
 	At    instant.Time  `json:"at_ns"`
 	Bound time.Duration `json:"error_bound_ns"`
-	// Reason is the name of a sample.Reason; "ok": the bound is valid.
+	// Reason is why there is no bound (METRICS.md, oneway_delay_invalid_total); "ok": it is valid.
 	Reason string `json:"reason"`
 	// Steps since the start: if two values differ, delays between them are invalid.
 	Steps uint64 `json:"clock_steps"`
