@@ -94,8 +94,11 @@ type KeyFaults struct {
 
 // KeyFault is a source of such packets.
 type KeyFault struct {
-	Source  string    `json:"source"`
-	Reason  string    `json:"reason"`
+	// Source is its address without the port.
+	Source string `json:"source"`
+	// Reason is how the keys differ.
+	Reason string `json:"reason"`
+	// Packets is the number of its packets, Last is when the newest arrived.
 	Packets uint64    `json:"rejected_packets"`
 	Last    time.Time `json:"last_packet"`
 }

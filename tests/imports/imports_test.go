@@ -107,7 +107,7 @@ var rules = map[string]rule{
 	"outputs":                {[]string{"output", "outputs"}, "the registry"},
 	"outputs/influxdb":       {[]string{"collect", "ctxtime", "instant", "keyfile", "metric", "option", "output", "point", "spool"}, "an output"},
 	"internal/plot":          {[]string{"report"}, "draws what a report contains, of any kind"},
-	"internal/httpd":         {[]string{"document", "agent", "incident", "keyfile", "ondemand", "probe", "memlimit", "metric", "clock", "sample", "reflector", "report", "internal"}, "serves the agent's data"},
+	"internal/httpd":         {[]string{"doc/schema", "document", "runbook", "agent", "incident", "keyfile", "ondemand", "probe", "memlimit", "metric", "clock", "sample", "reflector", "report", "internal"}, "serves the agent's data"},
 	"runbook":                {nil, "text"},
 	"internal":               {[]string{"metric", "point", "internal"}, "tools"},
 	"cmd/oneway":             {[]string{""}, "joins everything"},
