@@ -50,8 +50,8 @@ type column struct {
 
 // Label is the title outside of the table's head.
 func (c column) Label() string {
-	if c.Title == "" {
-		return c.Direction
+	if c.Direction == directions[2].title {
+		return capital(c.Title)
 	}
 	return c.Direction + " " + c.Title
 }
