@@ -38,6 +38,12 @@ func TestPagesAreReadableAtAnyWidth(t *testing.T) {
 		page := get(t, s.url+"/")
 		return strings.Count(page, `class="row down"`) >= 3 && strings.Contains(page, `class="row impaired"`) && strings.Count(page, "waiting for the first reply") == 0
 	})
+	page := get(t, s.url+"/")
+	for _, quantity := range []string{"throughput", "highest rate", "capacity", "TCP throughput", "best throughput, bbr", "completion of 10 kB", "UDP"} {
+		if n := strings.Count(page, "<dt>"+quantity+"</dt>"); n != 2 {
+			t.Errorf("%d values of %s, want one in each direction", n, quantity)
+		}
+	}
 	b.visit(t, "thirty", s.url)
 	b.visit(t, "runs", s.url+"/runs", "390-dark", "1280-light", "1920-dark")
 	b.visit(t, "runs-filtered", s.url+"/runs?kind=message&page=2", "390-light", "1280-dark")

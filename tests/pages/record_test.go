@@ -80,13 +80,13 @@ func TestRecord(t *testing.T) {
 func keep(t *testing.T, name string, text []byte) {
 	t.Helper()
 	var r struct {
-		Header, View json.RawMessage
-		Body         any
+		Header, Summary, View json.RawMessage
+		Body                  any
 	}
 	if err := json.Unmarshal(text, &r); err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(map[string]any{"header": r.Header, "view": r.View, "body": shortened(r.Body)})
+	text, err := json.Marshal(map[string]any{"header": r.Header, "summary": r.Summary, "view": r.View, "body": shortened(r.Body)})
 	if err != nil {
 		t.Fatal(err)
 	}

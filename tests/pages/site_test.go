@@ -104,14 +104,22 @@ func load(t *testing.T, kind string) (r recording) {
 		t.Fatal(err)
 	}
 	var plain struct {
-		Header report.Header
-		View   report.View
-		Body   json.RawMessage
+		Header struct {
+			report.Header
+			Summary []report.Line // of files of earlier versions
+		}
+		Summary []report.Line
+		View    report.View
+		Body    json.RawMessage
 	}
 	if err := json.NewDecoder(zipped).Decode(&plain); err != nil {
 		t.Fatal(err)
 	}
-	return recording{plain.Header, plain.View, plain.Body}
+	h := plain.Header.Header
+	if h.Summary = append(plain.Header.Summary, plain.Summary...); len(h.Summary) == 0 {
+		t.Fatalf("the recorded report of %s has no summary", kind)
+	}
+	return recording{h, plain.View, plain.Body}
 }
 
 // store stores a recorded report as that of a path, some time ago.
