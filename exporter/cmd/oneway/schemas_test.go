@@ -65,7 +65,7 @@ func values() part {
 			continue
 		}
 		for _, d := range group.Descs {
-			if len(d.Labels) < 2 || d.Labels[0] != metric.Path || !loadtest.Summarizes(d) {
+			if len(d.Labels) < 2 || d.Labels[0] != metric.Path || slices.Contains(d.Labels, "link") || !loadtest.Summarizes(d) {
 				continue
 			}
 			one := part{"type": "number"}
