@@ -34,7 +34,7 @@ func TestInterruptedSaturationPrintsItsResults(t *testing.T) {
 				} `json:"results"`
 			}
 			c.Decode(t, 1, &r)
-			if r.Outcome != "incomplete" || r.Reason != "stopped" || !strings.Contains(r.Error, `"load in both directions"`) {
+			if r.Outcome != "incomplete" || r.Reason != "interrupted" || !strings.Contains(r.Error, `"load in both directions"`) {
 				t.Errorf("%s, %s: %s", r.Outcome, r.Reason, r.Error)
 			}
 			if len(r.Results.Directions) != 1 || r.Results.Directions[0].Load == nil {

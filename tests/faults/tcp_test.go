@@ -155,7 +155,7 @@ func TestInterruptedTCPRunPrintsItsResults(t *testing.T) {
 			at := time.Now()
 			p.Signal(t, syscall.SIGINT)
 			r := p.FinishTCP(t, 1)
-			partial(t, &r, 1, "stopped")
+			partial(t, &r, 1, "interrupted")
 			if got := r.Result.Directions[0]; got.Payload < 400*1000 || got.RTTMin == nil || r.Forward+r.Reverse < got.Payload {
 				t.Errorf("%d bytes, %d and %d IP bytes: %+v", got.Payload, r.Forward, r.Reverse, got)
 			}
