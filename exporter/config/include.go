@@ -129,7 +129,7 @@ func (f *files) join(c, from *Config) {
 	}
 	to, all := reflect.ValueOf(c).Elem(), reflect.ValueOf(from).Elem()
 	for i := range to.NumField() {
-		if s, ok := to.Field(i).Addr().Interface().(*Section); ok && s != &c.Include {
+		if s, ok := reflect.TypeAssert[*Section](to.Field(i).Addr()); ok && s != &c.Include {
 			f.move(s, all.Field(i).Interface().(Section))
 		}
 	}

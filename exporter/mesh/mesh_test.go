@@ -110,9 +110,9 @@ func TestErrorsOfAMeshStateTheRemedy(t *testing.T) {
 		{"empty", ", self: a", "# later", Machine{}, `D/hosts.yml: is empty`},
 		{"no list", ", self: a", "hosts: []", Machine{}, `D/hosts.yml:1:1: is a mapping; it must be a list`},
 		{
-			"several", ", self: a", "- {name: a, adress: a}\n- 5\n- {name: 7, address: '[::1', labels: {a-b: c}}",
+			"several", ", self: a", "- {name: a, adddress: a}\n- 5\n- {name: 7, address: '[::1', labels: {a-b: c}}",
 			Machine{},
-			"D/hosts.yml:1:13: [0].adress is unknown; did you mean \"address\"?\n" +
+			"D/hosts.yml:1:13: [0].adddress is unknown; did you mean \"address\"?\n" +
 				"D/hosts.yml:2:3: [1] is 5; it must be a mapping\n" +
 				"D/hosts.yml:3:10: [2].name is 7; it must be text: write \"7\", with the quotes\n" +
 				"D/hosts.yml:3:22: [2].address is \"[::1\"; after the bracket that closes the address there may be a colon and a port, such as [2001:db8::1]:862\n" +

@@ -53,18 +53,18 @@ func setting(v reflect.Value) any {
 	case PerDirection:
 		return map[string]any{"forward": float64(one.Forward), "reverse": float64(one.Reverse)}
 	}
-	switch v.Kind() {
-	case reflect.Struct:
-		if text, ok := v.Interface().(fmt.Stringer); ok {
-			return text.String()
-		}
-		return Settings(v.Interface())
-	case reflect.Slice:
+	if v.Kind() == reflect.Slice {
 		all := make([]any, v.Len())
 		for i := range all {
 			all[i] = setting(v.Index(i))
 		}
 		return all
 	}
-	return v.Interface()
+	if v.Kind() != reflect.Struct {
+		return v.Interface()
+	}
+	if text, ok := reflect.TypeAssert[fmt.Stringer](v); ok {
+		return text.String()
+	}
+	return Settings(v.Interface())
 }

@@ -5,6 +5,7 @@ package documents
 import (
 	"encoding"
 	"encoding/json"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -229,9 +230,5 @@ func nullable(s object) object {
 }
 
 func clone(s object) object {
-	out := object{}
-	for key, value := range s {
-		out[key] = value
-	}
-	return out
+	return maps.Clone(s)
 }

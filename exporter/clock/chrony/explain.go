@@ -68,8 +68,8 @@ func isIPv6Missing(err error) bool {
 	return errors.Is(err, syscall.EAFNOSUPPORT) || errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.ENETUNREACH)
 }
 
-// explain returns the error that prevails, of the last one of each address, and the remedy with all that was tried.
-func explain(addresses []address, last []error) (worst error, text string) {
+// explain returns the remedy with all that was tried, and the error that prevails, of the last one of each address.
+func explain(addresses []address, last []error) (text string, worst error) {
 	var tried []string
 	for i, err := range last {
 		if worst == nil || adviceOf(err) > adviceOf(worst) {
@@ -83,5 +83,5 @@ func explain(addresses []address, last []error) (worst error, text string) {
 		}
 		tried = append(tried, addresses[i].String()+": "+what)
 	}
-	return worst, adviceOf(worst).String() + "; tried " + strings.Join(tried, ", ")
+	return adviceOf(worst).String() + "; tried " + strings.Join(tried, ", "), worst
 }

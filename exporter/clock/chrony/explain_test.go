@@ -86,7 +86,7 @@ func TestReasonOfSeveralAddressesIsTheOneThatTellsMost(t *testing.T) {
 		"chronyd does not reply: `systemctl restart chrony`": {gone, &queryError{timeout, os.ErrDeadlineExceeded}, closed},
 		"chronyd gives no usable reply":                      {gone, &queryError{refused, os.ErrInvalid}, closed},
 	} {
-		_, got := explain(addresses, errs)
+		got, _ := explain(addresses, errs)
 		if !strings.Contains(got, want) || !strings.Contains(got, "tried unix:///run/chrony/chronyd.sock: ") || !strings.Contains(got, ", udp://127.0.0.1:323: ") {
 			t.Errorf("got %q, want %q with all addresses", got, want)
 		}

@@ -156,7 +156,7 @@ func (a *poller) fail(err error) {
 	a.failed++
 	a.errs[a.address] = err
 	if a.failed >= len(a.addresses) {
-		worst, text := explain(a.addresses, a.errs)
+		text, worst := explain(a.addresses, a.errs)
 		a.fault.Store(&text)
 		if why := causeOf(worst); !a.reported[why] {
 			a.reported[why] = true

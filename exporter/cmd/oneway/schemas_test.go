@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"flag"
+	"maps"
 	"os"
 	"reflect"
 	"regexp"
@@ -142,9 +143,7 @@ func schemas(t *testing.T) map[document.Kind][]byte {
 	number, text := part{"type": "number"}, part{"type": "string"}
 	flags := part{"clock": text, "clock_bound_seconds": number, "count": part{"type": "integer"}}
 	calibrated := part{"setup": text, "trust": part{"type": "boolean"}, "true_delay_seconds": number}
-	for key, one := range flags {
-		calibrated[key] = one
-	}
+	maps.Copy(calibrated, flags)
 	call := part{
 		"codec": text, "model": text, "mouth_to_ear_delay_seconds": number, "loss_ratio": number, "loss_burst_ratio": number, "talker_echo_loudness_rating_db": number,
 	}

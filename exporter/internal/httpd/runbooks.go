@@ -36,10 +36,12 @@ func (s *server) runbooks(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case name == "":
 		page.Title = "Runbooks"
+		var list strings.Builder
 		for _, n := range runbook.Names() {
 			page.Pages = append(page.Pages, runbookEntry{n, runbook.Summary(n)})
-			text += fmt.Sprintf("runbooks/%s\n    %s\n", n, runbook.Summary(n))
+			fmt.Fprintf(&list, "runbooks/%s\n    %s\n", n, runbook.Summary(n))
 		}
+		text = list.String()
 	case text == "":
 		http.Error(w, fmt.Sprintf("There is no runbook %.100q. The list of all is at /runbooks/.", name), http.StatusNotFound)
 		return
