@@ -8,6 +8,7 @@ package slareport
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,7 +87,7 @@ func Make(ctx context.Context, s *Server, o Options, now time.Time) ([]Row, erro
 	}
 	if !measured {
 		return nil, fmt.Errorf("slareport: Prometheus at %s has no data of path %q from %s to %s; the time may be before its retention (--storage.tsdb.retention.time)",
-			s.URL, o.Path, o.From.Format(time.DateTime), o.To.Format(time.DateTime))
+			s.name(), o.Path, o.From.Format(time.DateTime), o.To.Format(time.DateTime))
 	}
 	return rows, nil
 }
@@ -149,9 +150,9 @@ func (o *Options) missing(ctx context.Context, s *Server) error {
 	}
 	if slices.Contains(known, o.Path) {
 		return fmt.Errorf("slareport: Prometheus at %s knows path %q, but has no data of it from %s to %s, with the given probe and instance; the time may be before its retention (--storage.tsdb.retention.time)",
-			s.URL, o.Path, o.From.Format(time.DateTime), o.To.Format(time.DateTime))
+			s.name(), o.Path, o.From.Format(time.DateTime), o.To.Format(time.DateTime))
 	}
-	return &PathError{o.Path, known, s.URL}
+	return &PathError{o.Path, known, s.name()}
 }
 
 // fill evaluates the period.
@@ -200,6 +201,9 @@ func (r *Row) availability(ctx context.Context, s *Server, match string, interva
 		}
 		for _, one := range all {
 			for _, v := range one.Values {
+				if math.IsNaN(v.Value) {
+					continue // neither up nor down
+				}
 				r.Measured += interval
 				if v.Value > 0 {
 					r.Up += interval

@@ -1,0 +1,107 @@
+package slareport
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// hostile asks a server for a report, and returns the error.
+func hostile(t *testing.T, url string) error {
+	t.Helper()
+	from := time.Date(2026, time.October, 1, 0, 0, 0, 0, time.UTC)
+	s := &Server{URL: url, Authorization: "Bearer secretword"}
+	_, err := Make(t.Context(), s, Options{Path: "a", From: from, To: from.AddDate(0, 0, 1), By: Day, Interval: time.Minute}, from.AddDate(0, 1, 0))
+	return err
+}
+
+func serve(t *testing.T, f http.HandlerFunc) string {
+	t.Helper()
+	s := httptest.NewServer(f)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func TestReplyWithoutEndIsAnError(t *testing.T) {
+	sent := 0
+	url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		spaces := []byte(strings.Repeat(" ", 1<<20))
+		for sent = 0; sent < 4*maxReplyBytes; sent += len(spaces) {
+			if _, err := w.Write(spaces); err != nil {
+				return
+			}
+		}
+	})
+	if err := hostile(t, url); err == nil || !strings.Contains(err.Error(), "larger than 64 MiB") {
+		t.Error(err)
+	}
+	if sent >= 4*maxReplyBytes {
+		t.Error("all of it was read")
+	}
+}
+
+func TestCredentialsGoToNoOtherServer(t *testing.T) {
+	got := "nothing"
+	other := serve(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get("Authorization") })
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other+r.URL.Path, http.StatusTemporaryRedirect)
+	})
+	if err := hostile(t, url); err == nil || !strings.Contains(err.Error(), "it redirects to "+other) || got != "nothing" {
+		t.Errorf("the other server got %q; %v", got, err)
+	}
+}
+
+func TestMessagesHaveNoControlCharactersOfTheServer(t *testing.T) {
+	evil := `\u001b]0;x\u0007` + strings.Repeat("x", 10_000)
+	for name, body := range map[string]string{
+		"error":  `{"status":"error","error":"` + evil + `"}`,
+		"labels": `{"status":"success","data":[{"probe":"` + evil + `","instance":"a"},{"probe":"b","instance":"` + evil + `"}]}`,
+	} {
+		url := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) })
+		if err := hostile(t, url); err == nil || strings.ContainsAny(err.Error(), "\x1b\a") || len(err.Error()) > 2000 {
+			t.Errorf("%s: %.300q", name, err)
+		}
+	}
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "label") {
+			fmt.Fprintf(w, `{"status":"success","data":["%s"]}`, evil)
+			return
+		}
+		fmt.Fprint(w, `{"status":"success","data":[]}`)
+	})
+	err := hostile(t, url)
+	if unknown, ok := errors.AsType[*PathError](err); !ok || len(unknown.Known) != 1 || strings.Contains(unknown.Known[0], "\x1b") || len(unknown.Known[0]) > 400 {
+		t.Errorf("%.300q", err)
+	}
+}
+
+func TestPasswordOfTheAddressIsNotPrinted(t *testing.T) {
+	url := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })
+	for _, address := range []string{
+		strings.Replace(url, "http://", "http://me:hunter2@", 1), "http://me:hunter2@127.0.0.1:1", "http://me:hunter 2@x", "http://me:hunter2%zz@x",
+	} {
+		if err := hostile(t, address); err == nil || strings.Contains(err.Error(), "hunter") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+func TestValueThatIsNoNumberIsNoData(t *testing.T) {
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		data := `{"result":[]}`
+		switch {
+		case strings.HasSuffix(r.URL.Path, "series"):
+			data = `[{"path":"a"}]`
+		case strings.HasSuffix(r.URL.Path, "query_range"):
+			data = `{"result":[{"values":[[1,"NaN"],[2,"NaN"]]}]}`
+		}
+		fmt.Fprintf(w, `{"status":"success","data":%s}`, data)
+	})
+	if err := hostile(t, url); err == nil || !strings.Contains(err.Error(), "has no data") {
+		t.Errorf("got %v, want an error: NaN is neither up nor down", err)
+	}
+}
