@@ -201,7 +201,7 @@ func TestErrorsHaveTheCauseTheAddressAndARemedy(t *testing.T) {
 	}{
 		"no listener": {func(o *loadtest.Options) { o.LoadServer = free }, loadtest.Failed, loadtest.ReasonUnreachable, []string{"load server " + free, "is a load server listening"}},
 		"wrong token": {func(o *loadtest.Options) { o.TokenFile = wrong }, loadtest.Refused, "unauthorized", []string{"load server " + opts.LoadServer + ": refused: unauthorized"}},
-		"no token":    {func(o *loadtest.Options) { o.TokenFile = empty }, loadtest.Failed, loadtest.ReasonConfiguration, []string{"token_file", "holds no token"}},
+		"no token":    {func(o *loadtest.Options) { o.TokenFile = empty }, "", "", []string{"token_file", "holds no token"}}, // an option, so there is no run
 		"wrong pin":   {func(o *loadtest.Options) { o.Pin = "sha256:" + strings.Repeat("00", 32) }, loadtest.Failed, loadtest.ReasonUnreachable, []string{"load server ", "pin"}},
 		"too fast":    {func(*loadtest.Options) {}, loadtest.Refused, "rate_limit", []string{"refused: rate_limit"}},
 	} {
@@ -212,7 +212,10 @@ func TestErrorsHaveTheCauseTheAddressAndARemedy(t *testing.T) {
 				_, err := s.Transfer(ctx, sample.Forward, thousand(s), nil)
 				return err
 			}}, nil)
-			if err == nil || o.Result != c.result || o.Reason != c.reason {
+			switch {
+			case err == nil || (o == nil) != (c.result == ""):
+				t.Fatalf("%+v, %v", o, err)
+			case o != nil && (o.Result != c.result || o.Reason != c.reason):
 				t.Fatalf("%s, %s: %v", o.Result, o.Reason, err)
 			}
 			for _, part := range c.want {
@@ -288,4 +291,25 @@ func relay(t *testing.T, from, to string) (at string) {
 		copying.Wait()
 	})
 	return l.Addr().String()
+}
+
+// emptying is a Lessor that empties a token file before the run reads it.
+type emptying struct{ file string }
+
+func (e emptying) Lease(context.Context, time.Duration) (loadtest.Lease, error) {
+	return e, os.Truncate(e.file, 0)
+}
+func (emptying) Reserve(int64) error { return nil }
+func (emptying) BeginSending()       {}
+func (emptying) Return(_, _ int64)   {}
+
+// TestTokenFileThatIsEmptiedAfterTheStartFailsTheRun: options are checked when they are read, files are read by each run.
+func TestTokenFileThatIsEmptiedAfterTheStartFailsTheRun(t *testing.T) {
+	opts := remoteEnd(t.Context(), t, "rate=1Mbit")
+	o, err := loadtest.RunOnce(t.Context(), env(staticClock()), target, opts, scriptKind{func(context.Context, *udp.Session, *loadtest.Run) error {
+		return nil
+	}}, emptying{opts.TokenFile}, nil)
+	if err == nil || o == nil || o.Result != loadtest.Failed || o.Reason != loadtest.ReasonConfiguration || !strings.Contains(err.Error(), "holds no token") {
+		t.Errorf("%+v, %v; want failed, configuration", o, err)
+	}
 }
