@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"go.yaml.in/yaml/v3"
 
@@ -140,7 +141,7 @@ func Load(name string) (*Config, error) {
 
 // read reads a file of at most limit bytes.
 func read(name string, limit int) ([]byte, error) {
-	f, err := os.Open(name)
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // of a named pipe nobody may write to, os.Open waits without end
 	if err != nil {
 		return nil, err
 	}
@@ -152,9 +153,20 @@ func read(name string, limit int) ([]byte, error) {
 	return content, err
 }
 
+// regular refuses what is there and is no file: reading from a pipe may not end.
+func regular(name string) error {
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s must be a regular file", name)
+	}
+	return nil // reading reports what is missing
+}
+
 // LoadSection reads a file of its own that a section names, such as a list of hosts. Errors in its content are of type
 // Problems.
 func LoadSection(name string) (Section, error) {
+	if err := regular(name); err != nil {
+		return Section{}, err
+	}
 	content, err := read(name, maxFileBytes)
 	if err != nil {
 		return Section{}, err

@@ -98,8 +98,8 @@ func (f *files) one(c *Config, name string, at *Problem, depth int) (wrong strin
 		return fmt.Sprintf("these are more than %d files", maxIncluded)
 	}
 	f.seen[id] = fmt.Sprintf("%s:%d", at.File, at.Line)
-	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		return fmt.Sprintf("%s must be a regular file", name) // reading from a pipe may not end
+	if err := regular(name); err != nil {
+		return err.Error()
 	}
 	content, err := read(name, f.left)
 	if err != nil {

@@ -1,12 +1,15 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // written writes files, each given as its name and its content, into a new directory.
@@ -154,5 +157,34 @@ func rewrite(t *testing.T, name, content string) {
 	t.Helper()
 	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestPipeWithoutAWriterEndsNoReload: a read that waits without end would stop the agent's reloads and its end.
+func TestPipeWithoutAWriterEndsNoReload(t *testing.T) {
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	for name, f := range map[string]func() error{
+		"Load":        func() error { _, err := Load(pipe); return err },
+		"LoadSection": func() error { _, err := LoadSection(pipe); return err },
+		"Fingerprint": func() error {
+			c, err := Parse(filepath.Join(dir, "main.yml"), []byte("reflector: {key_file: pipe}"))
+			_ = c.Reflector.Fingerprint()
+			return errors.Join(err, errors.New("nothing to report"))
+		},
+	} {
+		go func() { done <- f() }()
+		select {
+		case err := <-done:
+			if err == nil {
+				t.Errorf("%s accepted an empty pipe", name)
+			}
+		case <-time.After(10 * time.Second): // much longer than reading takes
+			t.Fatalf("%s waits for a writer", name)
+		}
 	}
 }

@@ -249,7 +249,7 @@ func (d *digest) pairs(all []pair) {
 		fmt.Fprintf(d.w, "%q:", p.name())
 		d.value(p.value)
 		if isFileKey(p.name()) && p.value.Kind == yaml.ScalarNode {
-			content, err := os.ReadFile(d.section.Path(p.value.Value))
+			content, err := read(d.section.Path(p.value.Value), maxFileBytes)
 			fmt.Fprintf(d.w, "%x %t", sha256.Sum256(content), err == nil)
 		}
 	}

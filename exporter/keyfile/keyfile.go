@@ -18,10 +18,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
-// maxBytes limits the size of a key file.
-const maxBytes = 64 << 10
+const (
+	// maxBytes limits the size of a key file.
+	maxBytes = 64 << 10
+	// maxCertificates limits the size of a file of certificates; that of all public authorities has a quarter of a megabyte.
+	maxCertificates = 4 << 20
+)
 
 // otherModeBits are the mode bits that let all users read, write or execute a file.
 const otherModeBits fs.FileMode = 0o007
@@ -35,7 +40,10 @@ func Check(path string) error {
 	if err != nil {
 		return fmt.Errorf("keyfile: %w", Located(err))
 	}
-	return check(path, info)
+	if err := check(path, info); err != nil {
+		return fmt.Errorf("keyfile: %w", err)
+	}
+	return nil
 }
 
 // Located is the error of a file with its absolute path, if its name is relative.
@@ -53,43 +61,61 @@ func Located(err error) error {
 
 func check(path string, info fs.FileInfo) error {
 	if info.IsDir() {
-		return fmt.Errorf("keyfile: %s is a directory; it must be a file", path)
+		return fmt.Errorf("%s is a directory; it must be a file", path)
 	}
 	if mode := info.Mode(); mode&otherModeBits != 0 {
-		return fmt.Errorf("keyfile: %s has mode %#o: %w", path, mode.Perm(), ErrMode)
+		return fmt.Errorf("%s has mode %#o: %w", path, mode.Perm(), ErrMode)
 	}
 	return nil
 }
 
+// Open opens a file for reading. A named pipe that nobody writes to is empty: os.Open would wait without end.
+func Open(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, Located(err)
+	}
+	return f, nil
+}
+
 // Read reads a file with a secret; it fails with ErrMode if all users can access it.
 func Read(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("keyfile: %w", Located(err))
-	}
-	defer f.Close()
-	info, err := f.Stat()
+	content, err := read(path, maxBytes, check)
 	if err != nil {
 		return nil, fmt.Errorf("keyfile: %w", err)
-	}
-	if err := check(path, info); err != nil {
-		return nil, err
-	}
-	content, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("keyfile: %w", err)
-	}
-	if len(content) > maxBytes {
-		return nil, fmt.Errorf("keyfile: %s: larger than %d bytes: not a key file", path, maxBytes)
 	}
 	return content, nil
 }
 
+// read reads a file of at most limit bytes that passes a check.
+func read(path string, limit int64, check func(string, fs.FileInfo) error) ([]byte, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil {
+		err = check(path, info)
+	}
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(content)) > limit {
+		err = fmt.Errorf("%s: larger than %d bytes: not a file of keys or certificates", path, limit)
+	}
+	return content, err
+}
+
+// public is the check of a file without secrets.
+func public(string, fs.FileInfo) error { return nil }
+
 // KeyPair reads a certificate (PEM, with its chain), and its key with Read.
 func KeyPair(certFile, keyFile string) (tls.Certificate, error) {
-	cert, err := os.ReadFile(certFile)
+	cert, err := read(certFile, maxCertificates, public)
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("keyfile: %w", Located(err))
+		return tls.Certificate{}, fmt.Errorf("keyfile: %w", err)
 	}
 	key, err := Read(keyFile)
 	if err != nil {
@@ -104,9 +130,9 @@ func KeyPair(certFile, keyFile string) (tls.Certificate, error) {
 
 // CAs reads CA certificates (PEM).
 func CAs(file string) (*x509.CertPool, error) {
-	pem, err := os.ReadFile(file)
+	pem, err := read(file, maxCertificates, public)
 	if err != nil {
-		return nil, Located(err)
+		return nil, err
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {

@@ -2,10 +2,13 @@ package keyfile
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 func TestParseTakesTextAndHexAndSkipsComments(t *testing.T) {
@@ -86,4 +89,54 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%d keys, error %v", len(keys), err)
 		}
 	})
+}
+
+// TestPipeWithoutAWriterEndsNoReload: a read that waits without end would stop the agent's reloads and its end.
+func TestPipeWithoutAWriterEndsNoReload(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	for name, f := range map[string]func() error{
+		"Load":    func() error { _, err := Load(pipe); return err },
+		"CAs":     func() error { _, err := CAs(pipe); return err },
+		"KeyPair": func() error { _, err := KeyPair(pipe, pipe); return err },
+	} {
+		go func() { done <- f() }()
+		select {
+		case err := <-done:
+			if err == nil {
+				t.Errorf("%s accepted an empty pipe", name)
+			}
+		case <-time.After(10 * time.Second): // much longer than reading takes
+			t.Fatalf("%s waits for a writer", name)
+		}
+	}
+}
+
+func TestPipeWithAWriterIsRead(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	go func() {
+		_, _ = w.WriteString("secret\n") // a failure fails Load
+		_ = w.Close()
+	}()
+	if keys, err := Load(fmt.Sprintf("/proc/self/fd/%d", r.Fd())); err != nil || len(keys) != 1 || string(keys[0]) != "secret" {
+		t.Errorf("%q, %v", keys, err)
+	}
+}
+
+func TestFileOfCertificatesWithoutEndIsAnError(t *testing.T) {
+	for name, f := range map[string]func() error{
+		"CAs":     func() error { _, err := CAs("/dev/zero"); return err },
+		"KeyPair": func() error { _, err := KeyPair("/dev/zero", "/dev/zero"); return err },
+	} {
+		if err := f(); err == nil || !strings.Contains(err.Error(), "larger than") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

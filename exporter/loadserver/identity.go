@@ -209,9 +209,9 @@ func (t *tokens) named(name string) (Token, bool) {
 }
 
 func loadTokens(file string) ([]Token, error) {
-	f, err := os.Open(file)
+	f, err := keyfile.Open(file)
 	if err != nil {
-		return nil, keyfile.Located(err)
+		return nil, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
