@@ -122,7 +122,7 @@ func (s *session) open(in *tstamp.In) (r reply, why discardReason, ok bool) {
 	}
 	switch {
 	case authentic:
-	case wire.RepliesWithoutKey(b):
+	case s.lacksKey(b):
 		return r, discardNoKey, false
 	default:
 		return r, discardBadHMAC, false
@@ -137,6 +137,17 @@ func (s *session) open(in *tstamp.In) (r reply, why discardReason, ok bool) {
 		return r, discardBadReceipt, false
 	}
 	return r, 0, true
+}
+
+// lacksKey reports whether b is the reply of a reflector without a key to a request that we remember. It repeats the request's
+// number, and nothing that is harder to guess.
+func (s *session) lacksKey(b []byte) bool {
+	if !wire.RepliesWithoutKey(b) {
+		return false
+	}
+	p, err := wire.ParseReflector(b)
+	a := &s.account.outstandingPackets
+	return err == nil && a.get(seqwin.Extend(a.next, p.SenderSeq)) != nil
 }
 
 // damaged returns why the damaged reply r is refused; discardReasons if its echo or its Receipt still identifies

@@ -2,6 +2,8 @@ package stamp
 
 import (
 	"encoding/binary"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"oneway.example/exporter/probe"
@@ -60,6 +62,37 @@ func TestRejectionOfAGuessIsNotTheReason(t *testing.T) {
 		}
 		r, _ := p.Measure(t.Context(), 10, func(Report) {})
 		if n := r.Discarded[discardKeyRejected.String()]; (n > 0) != (c.want == discardKeyRejected) {
+			t.Errorf("%s: discarded %v", name, r.Discarded)
+		}
+	}
+}
+
+// TestReplyWithoutKeyToAGuessIsNotTheReason: a host that does not see the requests must not explain the silence of a path, or hide
+// its true reason for minutes.
+func TestReplyWithoutKeyToAGuessIsNotTheReason(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(b []byte)
+		want   discardReason
+	}{
+		"seen":           {func([]byte) {}, discardNoKey},
+		"another number": {func(b []byte) { b[24] ^= 1 }, discardBadHMAC},
+	} {
+		peer := fakePeer(t, func(q []byte) [][]byte {
+			b := replyTo(q, 0)
+			c.change(b)
+			return [][]byte{b}
+		})
+		o := quick()
+		o.KeyFile = filepath.Join(t.TempDir(), "key")
+		if err := os.WriteFile(o.KeyFile, []byte("the secret of one end\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, err := New().NewProber(newTestbed(t, reflector.Options{}).env, probe.Target{Peer: peer}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, _ := p.Measure(t.Context(), 10, func(Report) {})
+		if n := r.Discarded[discardNoKey.String()]; (n > 0) != (c.want == discardNoKey) || r.Discarded[c.want.String()] == 0 {
 			t.Errorf("%s: discarded %v", name, r.Discarded)
 		}
 	}
