@@ -43,31 +43,41 @@ func (h histogram) count() (n float64) {
 	return n
 }
 
-// Quantile is a quantile of delays in seconds. The true one of the delays in the store is from Lower to Upper, the limits of its
-// bucket; Value is interpolated between them.
+// Quantile is a quantile of delays in seconds. The true one of the delays in the store is from Lower to Upper; Value is
+// interpolated between the limits of a bucket. Buckets overlap where the resolution of the store changed.
 type Quantile struct{ Value, Lower, Upper float64 }
 
 // quantile is nil without values.
 func (h histogram) quantile(rank float64) *Quantile {
+	if len(h) == 0 {
+		return nil
+	}
+	low, _ := h.at(rank, func(a, b bucket) int { return cmp.Or(cmp.Compare(a.lower, b.lower), cmp.Compare(a.upper, b.upper)) })
+	b, share := h.at(rank, func(a, b bucket) int { return cmp.Or(cmp.Compare(a.upper, b.upper), cmp.Compare(a.lower, b.lower)) })
+	q, from := &Quantile{Lower: low.lower, Upper: b.upper}, b.lower
+	if math.IsInf(from, -1) {
+		from = min(0, b.upper)
+	}
+	if q.Value = from + (b.upper-from)*share; math.IsInf(b.upper, 1) {
+		q.Value = from
+	}
+	q.Value = max(q.Value, q.Lower)
+	return q
+}
+
+// at is the bucket with the quantile in an order, and the share of it that is below.
+func (h histogram) at(rank float64, order func(a, b bucket) int) (of bucket, share float64) {
 	all := make([]bucket, 0, len(h))
 	for limits, n := range h {
 		all = append(all, bucket{limits[0], limits[1], n})
 	}
-	slices.SortFunc(all, func(a, b bucket) int { return cmp.Or(cmp.Compare(a.upper, b.upper), cmp.Compare(a.lower, b.lower)) })
+	slices.SortFunc(all, order)
 	left := rank * h.count()
 	for i, b := range all {
-		if left > b.count && i < len(all)-1 {
-			left -= b.count
-			continue
+		if of = b; left <= b.count || i == len(all)-1 {
+			break
 		}
-		q, from := &Quantile{Lower: b.lower, Upper: b.upper}, b.lower
-		if math.IsInf(from, -1) {
-			from = min(0, b.upper)
-		}
-		if q.Value = from + (b.upper-from)*min(1, left/b.count); math.IsInf(b.upper, 1) {
-			q.Value = from
-		}
-		return q
+		left -= b.count
 	}
-	return nil
+	return of, min(1, left/of.count)
 }

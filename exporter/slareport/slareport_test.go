@@ -48,6 +48,19 @@ func TestQuantileOfClassicBucketsHasTheLimitsOfItsBucket(t *testing.T) {
 	}
 }
 
+// Half of the month with wide buckets, half with narrow ones: all delays of the wide one may be at its lower or at its upper limit.
+func TestQuantileOfOverlappingBucketsIsWithinItsLimits(t *testing.T) {
+	h := histogram{}
+	h.add(bucket{0.02, 0.05, 100})
+	h.add(bucket{0.045, 0.049, 100})
+	for _, c := range []struct{ rank, least, most float64 }{{0.25, 0.02, 0.049}, {0.5, 0.02, 0.049}, {0.75, 0.045, 0.05}, {0.95, 0.045, 0.05}} {
+		q := h.quantile(c.rank)
+		if q == nil || q.Lower != c.least || q.Upper != c.most || q.Value < q.Lower || q.Value > q.Upper {
+			t.Errorf("%v: %+v, want from %v to %v", c.rank, q, c.least, c.most)
+		}
+	}
+}
+
 func TestPeriodsFollowTheZone(t *testing.T) {
 	zone, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
