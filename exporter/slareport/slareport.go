@@ -49,9 +49,16 @@ type Way struct {
 	Withheld         *float64 // share of the measured delays that were not reported
 	LowConfidence    *float64 // share of the reported delays that are smaller than their error bound
 	Delays           float64  // number of reported delays
-	sent, lost, drop float64
-	invalid, low     float64
+	counts           counts // of all parts
 	histogram        histogram
+}
+
+// counts are those of a direction.
+type counts struct {
+	sent         float64
+	lost, of     float64 // lost packets of those that reached a host and were not dropped there, where the direction of a loss is known
+	invalid, low float64 // of parts that count them
+	counting     float64 // reported delays of these parts
 }
 
 // longestPart is the longest time of one query.
@@ -182,7 +189,7 @@ func (r *Row) fill(ctx context.Context, s *Server, match string, interval time.D
 	for d := range r.Ways {
 		r.Ways[d].conclude()
 	}
-	if sent := r.Ways[sample.Forward].sent; sent > 0 {
+	if sent := r.Ways[sample.Forward].counts.sent; sent > 0 {
 		r.RoundTrip = new(min(1, trips/sent))
 	}
 	return nil
@@ -195,6 +202,9 @@ func (r *Row) availability(ctx context.Context, s *Server, match string, interva
 		to := from.Add(min(longestPart, r.To.Sub(from)))
 		// The value at the end of an interval is that of the interval. Prometheus 2 includes the begin of a range: a sample at the
 		// border of two intervals would count in both.
+		if from.Add(interval).After(to) {
+			break // the rest is no interval
+		}
 		all, err := s.through(ctx, fmt.Sprintf("max(max_over_time(oneway_probe_up{%s}[%dms]))", match, interval.Milliseconds()-1), from.Add(interval), to, interval)
 		if err != nil {
 			return err
@@ -250,17 +260,28 @@ func (p *part) at(query string) []series {
 
 // add adds the counts of the part.
 func (p *part) add(ways *[2]Way) {
-	counts := map[string]func(*Way) *float64{
-		"sum by (direction) (increase(oneway_packets_sent_total{%s}[%s]))":         func(w *Way) *float64 { return &w.sent },
-		"sum by (direction) (increase(oneway_packets_lost_total{%s}[%s]))":         func(w *Way) *float64 { return &w.lost },
-		"sum by (direction) (increase(oneway_packets_host_dropped_total{%s}[%s]))": func(w *Way) *float64 { return &w.drop },
-		"sum by (direction) (increase(oneway_delay_invalid_total{%s}[%s]))":        func(w *Way) *float64 { return &w.invalid },
-		"sum by (direction) (increase(oneway_delay_low_confidence_total{%s}[%s]))": func(w *Way) *float64 { return &w.low },
-	}
-	for query, field := range counts {
-		sums := byDirection(p.at(query))
-		for d := range ways {
-			*field(&ways[d]) += sums[sample.Direction(d).String()]
+	sent := byDirection(p.at("sum by (direction) (increase(oneway_packets_sent_total{%s}[%s]))"))
+	lost := byDirection(p.at("sum by (direction) (increase(oneway_packets_lost_total{%s}[%s]))"))
+	drop := byDirection(p.at("sum by (direction) (increase(oneway_packets_host_dropped_total{%s}[%s]))"))
+	invalid := byDirection(p.at("sum by (direction) (increase(oneway_delay_invalid_total{%s}[%s]))"))
+	low := byDirection(p.at("sum by (direction) (increase(oneway_delay_low_confidence_total{%s}[%s]))"))
+	// Both begin with their first event; profile slim has neither, nor the interval.
+	counting := len(p.at("count(count_over_time(oneway_probe_interval_seconds{%s}[%s]))")) > 0
+	delays := p.delays()
+	for d := range ways {
+		name, w := sample.Direction(d).String(), &ways[d]
+		w.counts.sent += sent[name]
+		if n, known := lost[name]; known { // else the reflector does not number its replies
+			w.counts.lost += n
+			w.counts.of += sent[name] - drop[name]
+		}
+		for limits, n := range delays[name] {
+			w.histogram.add(bucket{limits[0], limits[1], n})
+		}
+		if counting {
+			w.counts.invalid += invalid[name]
+			w.counts.low += low[name]
+			w.counts.counting += delays[name].count()
 		}
 	}
 	for name, v := range byDirection(p.at("max by (direction) (max_over_time(oneway_delay_max_seconds{%s}[%s]))")) {
@@ -270,7 +291,21 @@ func (p *part) add(ways *[2]Way) {
 			}
 		}
 	}
-	native := p.at("sum by (direction) (increase(oneway_delay_seconds{%s}[%s]))")
+}
+
+// delays are those of the part by direction: of native histograms, else of classic ones.
+func (p *part) delays() map[string]histogram {
+	all := map[string]histogram{}
+	for _, one := range p.at("sum by (direction) (increase(oneway_delay_seconds{%s}[%s]))") {
+		if len(one.Histogram.Buckets) == 0 {
+			continue
+		}
+		h := histogram{}
+		for _, b := range one.Histogram.Buckets {
+			h.add(b)
+		}
+		all[one.Labels["direction"]] = h
+	}
 	classic := map[string]map[string]float64{}
 	for _, one := range p.at("sum by (direction, le) (increase(oneway_delay_seconds_bucket{%s}[%s]))") {
 		d := one.Labels["direction"]
@@ -279,20 +314,13 @@ func (p *part) add(ways *[2]Way) {
 		}
 		classic[d][one.Labels["le"]] = one.Value.Value
 	}
-	for d := range ways {
-		name, found := sample.Direction(d).String(), false
-		for _, one := range native {
-			if one.Labels["direction"] == name && len(one.Histogram.Buckets) > 0 {
-				found = true
-				for _, b := range one.Histogram.Buckets {
-					ways[d].histogram.add(b)
-				}
-			}
-		}
-		if !found {
-			ways[d].histogram.addClassic(classic[name])
+	for d, counts := range classic {
+		if all[d] == nil {
+			all[d] = histogram{}
+			all[d].addClassic(counts)
 		}
 	}
+	return all
 }
 
 // conclude computes the shares and quantiles.
@@ -304,8 +332,8 @@ func (w *Way) conclude() {
 		}
 		return new(min(1, max(0, of/all)))
 	}
-	w.Loss = share(w.lost, w.sent-w.drop)
-	w.Withheld = share(w.invalid, w.invalid+w.Delays)
-	w.LowConfidence = share(w.low, w.Delays)
+	w.Loss = share(w.counts.lost, w.counts.of)
+	w.Withheld = share(w.counts.invalid, w.counts.invalid+w.counts.counting)
+	w.LowConfidence = share(w.counts.low, w.counts.counting)
 	w.P50, w.P95, w.P99 = w.histogram.quantile(0.5), w.histogram.quantile(0.95), w.histogram.quantile(0.99)
 }

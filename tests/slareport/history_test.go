@@ -5,6 +5,7 @@ package slareport
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -120,6 +121,7 @@ func families() []family {
 			}
 			return map[string]float64{"": up}
 		}},
+		{"oneway_probe_interval_seconds", "gauge", func(*minute, *counters) map[string]float64 { return map[string]float64{"": 1} }},
 		{"oneway_packets_sent_total", "counter", func(_ *minute, c *counters) map[string]float64 { return directed(c.sent) }},
 		{"oneway_packets_lost_total", "counter", func(_ *minute, c *counters) map[string]float64 { return directed(c.lost) }},
 		{"oneway_round_trips_lost_total", "counter", func(_ *minute, c *counters) map[string]float64 { return map[string]float64{"": c.trips} }},
@@ -157,15 +159,8 @@ func families() []family {
 	}
 }
 
-// write writes the history as a database of Prometheus.
-func write(t *testing.T, all []minute, data string) {
-	t.Helper()
-	name := filepath.Join(t.TempDir(), "history")
-	f, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := bufio.NewWriter(f)
+// openMetrics writes the history as text.
+func openMetrics(w io.Writer, all []minute) {
 	for _, one := range families() {
 		fmt.Fprintf(w, "# TYPE %s unknown\n", one.name)
 		var c counters
@@ -182,6 +177,18 @@ func write(t *testing.T, all []minute, data string) {
 			}
 		}
 	}
+}
+
+// store makes a database of Prometheus from OpenMetrics text.
+func store(t *testing.T, data string, text func(io.Writer)) {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "history")
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := bufio.NewWriter(f)
+	text(w)
 	fmt.Fprintln(w, "# EOF")
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package slareport
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"net/http"
@@ -25,13 +26,19 @@ import (
 // serve runs a Prometheus with the history.
 func serve(t *testing.T, all []minute) *slareport.Server {
 	t.Helper()
+	return serveText(t, func(w io.Writer) { openMetrics(w, all) })
+}
+
+// serveText runs a Prometheus with the samples of OpenMetrics text.
+func serveText(t *testing.T, text func(io.Writer)) *slareport.Server {
+	t.Helper()
 	prometheus, err := exec.LookPath("prometheus")
 	if err != nil {
 		t.Skip("NOT TESTED: prometheus is not installed (Debian package prometheus)")
 	}
 	dir := t.TempDir()
 	data, config := filepath.Join(dir, "data"), filepath.Join(dir, "prometheus.yml")
-	write(t, all, data)
+	store(t, data, text)
 	if err := os.WriteFile(config, []byte("{}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
