@@ -54,7 +54,7 @@ both() {
 # race detector, and with only a process of low priority in the background.
 # tests/bench has only benchmarks, which make bench-peers runs.
 waiting=(./tests/abuse ./tests/chronyconfig ./tests/faults ./tests/influx ./tests/pages ./tests/pulse ./tests/pulse/host ./tests/receiver)
-computing=(./tests/links ./tests/rules)
+computing=(./tests/links ./tests/pages ./tests/rules)
 benchmarks=(./tests/bench)
 system=$(go list ./tests/...) || exit 1
 mapfile -t measuring < <(sed 's#^oneway.example#.#' <<<"$system" | grep -vxF -f <(printf '%s\n' "${waiting[@]}" "${computing[@]}" "${benchmarks[@]}"))
