@@ -53,7 +53,7 @@ both() {
 # processors. Those in the other list compute. All others, also new ones, measure time: one package after another, without the
 # race detector, and with only a process of low priority in the background.
 # tests/bench has only benchmarks, which make bench-peers runs.
-waiting=(./tests/abuse ./tests/chronyconfig ./tests/faults ./tests/influx ./tests/pages ./tests/pulse ./tests/pulse/host ./tests/receiver)
+waiting=(./tests/abuse ./tests/chronyconfig ./tests/faults ./tests/influx ./tests/mesh ./tests/pulse ./tests/pulse/host ./tests/receiver)
 computing=(./tests/links ./tests/pages ./tests/rules)
 benchmarks=(./tests/bench)
 system=$(go list ./tests/...) || exit 1
