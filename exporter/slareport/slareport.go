@@ -43,14 +43,14 @@ type Row struct {
 
 // Way is one direction of a row.
 type Way struct {
-	Loss             *float64
-	P50, P95, P99    *Quantile
-	Max              *float64
-	Withheld         *float64 // share of the measured delays that were not reported
-	LowConfidence    *float64 // share of the reported delays that are smaller than their error bound
-	Delays           float64  // number of reported delays
-	counts           counts // of all parts
-	histogram        histogram
+	Loss          *float64
+	P50, P95, P99 *Quantile
+	Max           *float64
+	Withheld      *float64 // share of the measured delays that were not reported
+	LowConfidence *float64 // share of the reported delays that are smaller than their error bound
+	Delays        float64  // number of reported delays
+	counts        counts   // of all parts
+	histogram     histogram
 }
 
 // counts are those of a direction.

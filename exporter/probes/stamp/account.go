@@ -92,8 +92,9 @@ func (a *account) refuse(why discardReason, now time.Duration) {
 	}
 }
 
-// keyFaultMemory is how long the reflector is known to have another key, or none, without a further packet that tells.
-const keyFaultMemory = 5 * time.Minute
+// keyFaultMemory is how long the reflector is known to have another key, or none, without a further packet that tells: several
+// times the second between its rejections, and short, since a peer that is down then rejects nothing either.
+const keyFaultMemory = 30 * time.Second
 
 // keyRefused reports whether the last packets that were no replies show that the keys differ.
 func (a *account) keyRefused(now time.Duration) bool {
@@ -159,6 +160,11 @@ func (a *account) requestOf(r *reply) (q request, why discardReason, ok bool) {
 		return q, why, q.statsQuery
 	}
 	return q, why, q.outstanding == nil && q.seq < a.outstandingPackets.next
+}
+
+// recentRequest reports whether a recent request has this number.
+func (a *account) recentRequest(seq uint32) bool {
+	return a.outstandingPackets.get(seqwin.Extend(a.outstandingPackets.next, seq)) != nil
 }
 
 // fresh reports whether the request was sent after the last reply of the reflector's current session arrived, and

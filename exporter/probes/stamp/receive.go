@@ -122,7 +122,10 @@ func (s *session) open(in *tstamp.In) (r reply, why discardReason, ok bool) {
 	}
 	switch {
 	case authentic:
-	case s.lacksKey(b):
+	case wire.RepliesWithoutKey(b):
+		if p, err := wire.ParseReflector(b); err != nil || !s.account.recentRequest(p.SenderSeq) {
+			return r, discardBadHMAC, false
+		}
 		return r, discardNoKey, false
 	default:
 		return r, discardBadHMAC, false
@@ -137,17 +140,6 @@ func (s *session) open(in *tstamp.In) (r reply, why discardReason, ok bool) {
 		return r, discardBadReceipt, false
 	}
 	return r, 0, true
-}
-
-// lacksKey reports whether b is the reply of a reflector without a key to a request that we remember. It repeats the request's
-// number, and nothing that is harder to guess.
-func (s *session) lacksKey(b []byte) bool {
-	if !wire.RepliesWithoutKey(b) {
-		return false
-	}
-	p, err := wire.ParseReflector(b)
-	a := &s.account.outstandingPackets
-	return err == nil && a.get(seqwin.Extend(a.next, p.SenderSeq)) != nil
 }
 
 // damaged returns why the damaged reply r is refused; discardReasons if its echo or its Receipt still identifies

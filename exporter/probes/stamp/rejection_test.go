@@ -4,7 +4,9 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/reflector"
@@ -67,33 +69,54 @@ func TestRejectionOfAGuessIsNotTheReason(t *testing.T) {
 	}
 }
 
-// TestReplyWithoutKeyToAGuessIsNotTheReason: a host that does not see the requests must not explain the silence of a path, or hide
-// its true reason for minutes.
-func TestReplyWithoutKeyToAGuessIsNotTheReason(t *testing.T) {
+// TestPeerThatIsDownRejectsNoKey: a peer whose reflector rejected the key, and that is silent since, is one without a reply.
+func TestPeerThatIsDownRejectsNoKey(t *testing.T) {
+	f := newSessionFixture(t, time.Millisecond, nil)
+	f.account.now = time.Minute
+	f.account.refuse(discardKeyRejected, f.account.now)
+	for after, want := range map[time.Duration]bool{2 * time.Second: true, time.Minute: false, 4 * time.Minute: false} {
+		f.account.now = time.Minute + after
+		v := f.session.snapshot()
+		if text := v.silence(); strings.Contains(text, "requires a key") != want {
+			t.Errorf("%v after the last rejection: %s", after, text)
+		}
+	}
+}
+
+// TestPacketsOfAnotherServiceAreOfNoKey: only a reply to a request tells that a reflector has no key.
+func TestPacketsOfAnotherServiceAreOfNoKey(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte("0123456789abcdef\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
-		change func(b []byte)
+		packet func(q []byte) []byte
 		want   discardReason
 	}{
-		"seen":           {func([]byte) {}, discardNoKey},
-		"another number": {func(b []byte) { b[24] ^= 1 }, discardBadHMAC},
-	} {
-		peer := fakePeer(t, func(q []byte) [][]byte {
+		"zeros": {func(q []byte) []byte { return make([]byte, len(q)) }, discardBadHMAC},
+		"text":  {func([]byte) []byte { return append([]byte("220 service ready, say hello"), make([]byte, 228)...) }, discardBadHMAC},
+		"a reflector without a key": {func(q []byte) []byte {
+			b := make([]byte, len(q))
+			copy(b[4:], q[16:28]) // any time and Error Estimate
+			copy(b[24:], q[:4])
+			return b
+		}, discardNoKey},
+		"another number": {func(q []byte) []byte {
 			b := replyTo(q, 0)
-			c.change(b)
-			return [][]byte{b}
-		})
+			b[24] ^= 1
+			return b
+		}, discardBadHMAC},
+	} {
 		o := quick()
-		o.KeyFile = filepath.Join(t.TempDir(), "key")
-		if err := os.WriteFile(o.KeyFile, []byte("the secret of one end\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		o.KeyFile = key
+		peer := fakePeer(t, func(q []byte) [][]byte { return [][]byte{c.packet(q)} })
 		p, err := New().NewProber(newTestbed(t, reflector.Options{}).env, probe.Target{Peer: peer}, o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r, _ := p.Measure(t.Context(), 10, func(Report) {})
-		if n := r.Discarded[discardNoKey.String()]; (n > 0) != (c.want == discardNoKey) || r.Discarded[c.want.String()] == 0 {
-			t.Errorf("%s: discarded %v", name, r.Discarded)
+		if r.Discarded[c.want.String()] < 10 {
+			t.Errorf("%s: discarded %v, want %v", name, r.Discarded, c.want)
 		}
 	}
 }

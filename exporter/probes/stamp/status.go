@@ -58,7 +58,7 @@ func (v *snapshot) silence() string {
 	case v.refused.value == discardNoKey:
 		return fmt.Sprintf("the reflector at udp %s has no key, and this path has one; use the same key file at both ends, or none", v.peer)
 	case v.refused.value == discardBadHMAC:
-		return fmt.Sprintf("replies from udp %s are signed with another key; use the same key file at both ends", v.peer)
+		return fmt.Sprintf("packets from udp %s fail the verification by our key: they have another key (use the same key file at both ends), or are of no reflector", v.peer)
 	default:
 		return fmt.Sprintf("packets from udp %s are discarded: %s", v.peer, v.refused.value)
 	}
