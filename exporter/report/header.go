@@ -19,6 +19,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"oneway.example/exporter/document"
 )
 
 // Header is the list entry of a run.
@@ -56,7 +58,7 @@ type Header struct {
 
 // Results.
 const (
-	Completed = "completed"
+	Completed = document.Completed
 	// Unreadable is the result of a report whose file is damaged.
 	Unreadable = "unreadable"
 )
@@ -105,17 +107,17 @@ func (h Header) kept(bytes int64) Header {
 	return h
 }
 
-// Why is the reason for display: in a sentence if there is one, and empty if all is well.
+// Why is the reason for display: in a sentence if there is one, else in words, and empty if all is well.
 func (h Header) Why() string {
 	switch {
 	case h.Error != "":
 		return h.Error
-	case h.Reason == "ok":
+	case h.Reason == document.OK:
 		return ""
 	case h.Reason == "request":
 		return "on request"
 	}
-	return h.Reason
+	return strings.ReplaceAll(h.Reason, "_", " ")
 }
 
 // bounded returns a copy of h for a file, cut to the limits.

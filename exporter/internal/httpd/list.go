@@ -79,8 +79,7 @@ func (s *server) runs(w http.ResponseWriter, r *http.Request) {
 		}
 		return false
 	})
-	accept := r.Header.Values("Accept")
-	if html := quality(accept, "text/html"); query.Get("format") == "json" || html == 0 || html < quality(accept, "application/json") {
+	if query.Get("format") == "json" || !prefersHTML(r.Header, "application/json") {
 		s.json(w, Runs{document.New(document.Runs), append([]report.Header{}, found...)})
 		return
 	}

@@ -50,7 +50,7 @@ func (s *server) runbooks(w http.ResponseWriter, r *http.Request) {
 		page.Body = runbook.HTML(body)
 	}
 	w.Header().Set("Vary", "Accept")
-	if strings.Contains(r.Header.Get("Accept"), "text/html") {
+	if prefersHTML(r.Header, "text/markdown", "text/plain") {
 		s.html(w, runbookSource, page)
 		return
 	}

@@ -17,6 +17,8 @@ func TestRunbooksAreServedToPeopleAndPrograms(t *testing.T) {
 	}{
 		{"/runbooks/OnewayProbeFailing", "text/html; charset=utf-8", browser, []string{"<h1>OnewayProbeFailing</h1>", `<link rel="stylesheet" href="../style.css">`, "<pre><code>", `<a href="../runbooks/">`}},
 		{"/runbooks/OnewayProbeFailing", "text/markdown; charset=utf-8", []string{"Accept", "*/*"}, []string{runbook.Text("OnewayProbeFailing")}},
+		{"/runbooks/OnewayProbeFailing", "text/markdown; charset=utf-8", []string{"Accept", "text/markdown, text/html;q=0.5"}, nil},
+		{"/runbooks/OnewayProbeFailing", "text/markdown; charset=utf-8", []string{"Accept", "text/html;q=0"}, nil},
 		{"/runbooks/", "text/html; charset=utf-8", browser, []string{`<a href="OnewayProbeFailing">`, `<a href="OnewayTargetDown">`}},
 		{"/runbooks/", "text/markdown; charset=utf-8", nil, []string{"runbooks/OnewayProbeFailing\n"}},
 	} {

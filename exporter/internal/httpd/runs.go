@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/agent"
+	"oneway.example/exporter/document"
 	"oneway.example/exporter/incident"
 	"oneway.example/exporter/report"
 )
@@ -63,6 +64,13 @@ func takesGzip(h http.Header) bool {
 	return quality(h.Values("Accept-Encoding"), "gzip", "x-gzip", "*") > 0
 }
 
+// prefersHTML reports whether a client accepts HTML, and nothing of others rather.
+func prefersHTML(h http.Header, others ...string) bool {
+	accept := h.Values("Accept")
+	html := quality(accept, "text/html")
+	return html > 0 && html >= quality(accept, others...)
+}
+
 // quality is the weight that the values of a header of negotiation give the first of these names; 0: none of them is there
 // (RFC 9110 section 12.4.2).
 func quality(values []string, names ...string) float64 {
@@ -90,7 +98,7 @@ func runHealth(h report.Header) agent.Health {
 			return agent.Impaired
 		}
 		return agent.Up
-	case "incomplete", report.Unreadable:
+	case document.Incomplete, report.Unreadable:
 		return agent.Impaired
 	case "skipped":
 		return agent.Starting

@@ -284,6 +284,29 @@ func TestRunWithoutAFileHasAPageWithTheReason(t *testing.T) {
 	}
 }
 
+func TestReasonsAreInWordsAndSentencesAsTheyAre(t *testing.T) {
+	for want, header := range map[string]report.Header{
+		"no udp reply": {Reason: "no_udp_reply"},
+		"loadtest: token_file /etc/local_token is missing": {Reason: "configuration", Error: "loadtest: token_file /etc/local_token is missing"},
+	} {
+		store := report.Open(report.Options{})
+		header.ID, header.Path, header.Probe, header.Result = report.NewID(sampleNow, nil), "p", "tcp", "failed"
+		if err := store.Write(header, nil); err != nil {
+			t.Fatal(err)
+		}
+		runs, _ := store.Newest()
+		s := &fakeSource{status: sample(), reports: store}
+		s.status.Paths = []agent.PathStatus{{Name: "p", Probes: []agent.ProbeStatus{{Name: "tcp", LoadTest: true, LastRun: runs[report.Probe{Path: "p", Probe: "tcp"}]}}}}
+		h := newHandler(t, s)
+		for _, path := range []string{"/", "/runs", "/runs/" + header.ID + "/view"} {
+			body := strings.ReplaceAll(get(t, h, http.MethodGet, path, "Accept", browserAccepts).Body.String(), "<wbr/>", "")
+			if !strings.Contains(body, want) {
+				t.Errorf("%s: no %q", path, want)
+			}
+		}
+	}
+}
+
 func TestFileOfAReportIsADownload(t *testing.T) {
 	h, id, dir := withReports(t)
 	w := get(t, h, http.MethodGet, "/runs/"+id+"?format=gzip")

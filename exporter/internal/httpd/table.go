@@ -90,7 +90,7 @@ func newRow(p agent.PathStatus, one agent.ProbeStatus) row {
 		r.Health = agent.Failed
 	}
 	if r.Reason == "" && r.LastRun != nil && r.LastRun.Why() != "" {
-		r.Reason = "last run " + r.LastRun.Result + ": " + words(r.LastRun.Why())
+		r.Reason = "last run " + r.LastRun.Result + ": " + r.LastRun.Why()
 	}
 	return r
 }

@@ -132,7 +132,7 @@ func sentence(h report.Header) string {
 	case h.Result == report.Unreadable:
 		return "The report cannot be read"
 	case h.Result != report.Completed && h.Why() != "":
-		return capital(h.Result) + ": " + words(h.Why())
+		return capital(h.Result) + ": " + h.Why()
 	case h.Result != report.Completed:
 		return capital(h.Result)
 	}
