@@ -10,7 +10,7 @@ import (
 func Nearest(word string, candidates []string) string {
 	best, distance := "", 3
 	for _, c := range candidates {
-		if d := editDistance(word, c); d < distance && d < len(c) {
+		if d := Distance(word, c); d < distance && d < len(c) {
 			best, distance = c, d
 		}
 	}
@@ -23,8 +23,8 @@ func Nearest(word string, candidates []string) string {
 	return best
 }
 
-// editDistance is the Levenshtein distance.
-func editDistance(a, b string) int {
+// Distance is the least number of bytes to insert, delete or replace that makes b of a (Levenshtein).
+func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

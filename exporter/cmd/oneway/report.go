@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"oneway.example/exporter/keyfile"
+	"oneway.example/exporter/option"
 	"oneway.example/exporter/slareport"
 )
 
@@ -80,8 +81,8 @@ func (f *reportFlags) run(ctx context.Context, out io.Writer, now time.Time) err
 
 // suggest adds the most similar path, or all of them if they are few.
 func (f *reportFlags) suggest(err *slareport.PathError) error {
-	closest := slices.MinFunc(err.Known, func(a, b string) int { return distance(f.path, a) - distance(f.path, b) })
-	if distance(f.path, closest) <= max(1, len(f.path)/3) {
+	closest := slices.MinFunc(err.Known, func(a, b string) int { return option.Distance(f.path, a) - option.Distance(f.path, b) })
+	if option.Distance(f.path, closest) <= max(1, len(f.path)/3) {
 		return fmt.Errorf("%w; did you mean %q?", err, closest)
 	}
 	const most = 10

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/alecthomas/kingpin/v2"
+
+	"oneway.example/exporter/option"
 )
 
 // namedValue is the value of a flag; its errors name the flag and the expectation.
@@ -132,27 +134,7 @@ func explain(app *kingpin.Application, err error) error {
 	return fmt.Errorf("%q is not a command; %sthe commands are %s", word, hint, strings.Join(all, ", "))
 }
 
-// distance is the least number of bytes to insert, delete or replace that makes b of a word of a (Levenshtein), where b
-// may have words before it: "saturation" is near "test saturation".
+// distance is that of option.Distance, where b may have words before it: "saturation" is near "test saturation".
 func distance(a, b string) int {
-	least := len(a) + len(b)
-	for _, tail := range []string{b, b[strings.LastIndexByte(b, ' ')+1:]} {
-		row := make([]int, len(tail)+1)
-		for j := range row {
-			row[j] = j
-		}
-		for i := range len(a) {
-			diagonal := row[0]
-			row[0] = i + 1
-			for j := range len(tail) {
-				replaced := diagonal
-				if a[i] != tail[j] {
-					replaced++
-				}
-				diagonal, row[j+1] = row[j+1], min(replaced, row[j]+1, row[j+1]+1)
-			}
-		}
-		least = min(least, row[len(tail)])
-	}
-	return least
+	return min(option.Distance(a, b), option.Distance(a, b[strings.LastIndexByte(b, ' ')+1:]))
 }
