@@ -61,8 +61,6 @@ type DirectionReport struct {
 	// Delay is the one-way delay; lost packets count as infinite in its quantiles. It is absent without trusted
 	// clocks: see Invalid.
 	Delay *Distribution
-	// ErrorBound is that of the smallest delay and of the median.
-	ErrorBound *float64
 	// IPDV is signed (RFC 3393); PDV is delay minus its minimum (RFC 5481).
 	IPDV *Distribution
 	PDV  *Distribution
@@ -128,8 +126,7 @@ func (v *snapshot) report(dir sample.Direction) DirectionReport {
 		Sent: d.sent.pointer(), Received: d.received.pointer(), Lost: d.lost.pointer(), HostDropped: d.dropped.pointer(),
 		Duplicated: d.duplicated.pointer(), Reordered: d.reordered.pointer(), Late: d.late.pointer(),
 		Corrupted: d.corrupted.pointer(), Outstanding: d.outstanding.pointer(), Loss: w.lossRatio.pointer(), BurstRatio: w.burstRatio.pointer(),
-		Delay: w.delay.distribution(), ErrorBound: w.delay.bound.pointer(),
-		Jitter: d.jitter.pointer(), Negative: d.negative, LowConfidence: d.lowConfidence, TXUncertain: d.txUncertain, Invalid: map[string]uint64{},
+		Delay: w.delay.distribution(), Jitter: d.jitter.pointer(), Negative: d.negative, LowConfidence: d.lowConfidence, TXUncertain: d.txUncertain, Invalid: map[string]uint64{},
 	}
 	if w.spreads != nil {
 		r.IPDV, r.PDV = w.spreads.ipdv.distribution(), w.spreads.pdv.distribution()

@@ -30,14 +30,15 @@ func (p *Prober) Status() probe.Status {
 }
 
 func (v *snapshot) status() probe.Status {
-	st := probe.Status{Up: v.up, State: "measuring", LastSuccess: v.lastSuccess, Results: v.results(), Light: v.light(), Cause: v.cause()}
+	st := probe.Status{Up: v.up, State: "measuring", LastSuccess: v.lastSuccess, Results: v.results(), Light: v.light()}
 	switch {
 	case !v.decided:
 		st.State = "waiting for the first reply"
 	case v.up:
-		st.Reason = v.defect()
+		st.Cause, st.Reason = v.defect()
 	default:
-		st.State, st.Reason = "no reply", v.silence()
+		why, _ := v.failure()
+		st.State, st.Cause, st.Reason = "no reply", string(why), v.silence()
 	}
 	return st
 }
@@ -65,39 +66,20 @@ func (v *snapshot) silence() string {
 	return fmt.Sprintf("udp %s does not reply: no reflector (`oneway reflect`), a firewall, or another key: compare the key files; the remote end counts oneway_reflector_packets_total{result=\"bad_hmac\"}", v.peer)
 }
 
-// defect names what makes a continuing measurement incomplete.
-func (v *snapshot) defect() string {
+// defect is what makes a continuing measurement incomplete: in one word, the reason of invalid delays (METRICS.md), and in a sentence.
+func (v *snapshot) defect() (cause, sentence string) {
+	const invalid = "one-way delay is not valid: "
 	switch {
 	case !v.shared && v.local != sample.OK:
-		return "one-way delay is not valid: " + v.local.String()
+		return v.local.String(), invalid + v.local.String()
 	case !v.shared && v.remoteReason != sample.OK && v.remoteReason != sample.Unknown:
-		return "one-way delay is not valid: " + v.remoteReason.String()
+		return v.remoteReason.String(), invalid + v.remoteReason.String()
 	case v.contradictory:
-		return "path_minimum exceeds what the path's delays allow, or a clock was stepped; the clocks' own bounds are used"
+		return "path_minimum", "path_minimum exceeds what the path's delays allow, or a clock was stepped; the clocks' own bounds are used"
 	case v.kind == remoteStateless && v.roundTripsLost > 0:
-		return "the reflector does not number its replies; losses have no direction"
+		return "stateless_reflector", "the reflector does not number its replies; losses have no direction"
 	}
-	return ""
-}
-
-// cause is what is faulty, in one word: the reason of a failure, or of invalid delays (METRICS.md).
-func (v *snapshot) cause() string {
-	switch {
-	case !v.decided:
-		return ""
-	case !v.up:
-		why, _ := v.failure()
-		return string(why)
-	case !v.shared && v.local != sample.OK:
-		return v.local.String()
-	case !v.shared && v.remoteReason != sample.OK && v.remoteReason != sample.Unknown:
-		return v.remoteReason.String()
-	case v.contradictory:
-		return "path_minimum"
-	case v.kind == remoteStateless && v.roundTripsLost > 0:
-		return "stateless_reflector"
-	}
-	return ""
+	return "", ""
 }
 
 // measured: the last window has values.

@@ -211,8 +211,8 @@ func TestWindowHasThePacketsThatAreFasterThanTheirBound(t *testing.T) {
 	if off, _ := sessionFixture.ledger.value(metric.DelayErrorBound, "forward"); least != 300e-6 || most != 3e-3 || off != 500e-6 {
 		t.Errorf("from %v to %v, bound %v", least, most, off)
 	}
-	if why := sessionFixture.told().defect(); why != "" {
-		t.Errorf("status %q for a short path with a good clock, want no defect", why)
+	if cause, why := sessionFixture.told().defect(); cause != "" || why != "" {
+		t.Errorf("status %q (%s) for a short path with a good clock, want no defect", why, cause)
 	}
 }
 
@@ -286,8 +286,8 @@ func TestPathMinimumNarrowsTheClocksBound(t *testing.T) {
 		t.Errorf("with the offset on the other side the median bound is %v, want 40 ms or a little more", median)
 	}
 	median, c := run(80*ms, -25*ms) // more than half of the round trip: impossible
-	if median != 100*ms+50*us || !strings.Contains(c.told().defect(), "path_minimum exceeds") {
-		t.Errorf("with an impossible minimum the median bound is %v, the status %q", median, c.told().defect())
+	if cause, why := c.told().defect(); median != 100*ms+50*us || cause != "path_minimum" || !strings.Contains(why, "path_minimum exceeds") {
+		t.Errorf("with an impossible minimum the median bound is %v, the status %q (%s)", median, why, cause)
 	}
 }
 
