@@ -2,7 +2,6 @@ package agent
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -29,11 +28,8 @@ func checkLinks(c *config.Config, p *plan) (found config.Problems) {
 	for i := range c.Paths {
 		path := &c.Paths[i]
 		for j, name := range path.Links {
-			key := fmt.Sprintf("link[%d]", j)
-			if !path.Place.Has(key) {
-				key = "link" // a single name
-			}
-			check(path.Place, key, name)
+			at, key := path.LinkPlace(j)
+			check(at, key, name)
 		}
 	}
 	return found
@@ -56,7 +52,7 @@ func (m *maker) checkLoadTest(t probe.Type, options config.Section) config.Probl
 		return nil
 	}
 	return options.Problems(errors.Join(
-		option.Missing(!options.Has("token_file") && !options.Has("cert_file"), "token_file", `"oneway token new" on the load server's host makes a token for this agent`),
+		option.Missing(options.Text("token_file") == "" && options.Text("cert_file") == "", "token_file", `"oneway token new" on the load server's host makes a token for this agent`),
 		undeclared("link", options.Text("link"), m.plan.shared.names()),
 	))
 }

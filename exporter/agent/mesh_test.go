@@ -70,6 +70,28 @@ func TestFiftyHostsWithOneConfigurationMakeTheMesh(t *testing.T) {
 	}
 }
 
+func TestUndeclaredLinkOfAHostHasItsPlaceInTheFileOfHosts(t *testing.T) {
+	dir := t.TempDir()
+	hosts, file := filepath.Join(dir, "hosts.yml"), filepath.Join(dir, "oneway.yml")
+	for own, want := range map[string]string{
+		", link: uplnk":        hosts + `:1:39: [0].link is "uplnk", which is not in links; did you mean "uplink"?`,
+		", link: [uplink, up]": hosts + `:1:48: [0].link[1] is "up", which is not in links; add it there, or use one of uplink`,
+		"":                     file + `:2:70: mesh.link is "dsl", which is not in links; add it there, or use one of uplink`,
+	} {
+		for name, text := range map[string]string{
+			hosts: "- {name: a, address: 192.0.2.1" + own + "}\n- {name: b, address: 192.0.2.2}\n- {name: c, address: 192.0.2.3}\n",
+			file:  "links: [{name: uplink}]\nmesh: {hosts_file: hosts.yml, self: a, probes: [{type: fake}], link: dsl}\n",
+		} {
+			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := Check(Options{ConfigFile: file, Types: []probe.Type{newFake()}}); err == nil || err.Error() != want {
+			t.Errorf("%q\ngot  %v\nwant %s", own, err, want)
+		}
+	}
+}
+
 func TestReloadOfTheHostsChangesOnlyTheirPaths(t *testing.T) {
 	hosts := filepath.Join(t.TempDir(), "hosts.yml")
 	write := func(content string) {

@@ -93,6 +93,19 @@ type Path struct {
 	Probes []Probe `yaml:"probes"`
 	// Place is the position of the path in the file.
 	Place Section `yaml:",place"`
+	// Linked has the key link, if that is not a key of Place; the zero value: it is.
+	Linked Section `yaml:"-"`
+}
+
+// LinkPlace is the section with the name of a link, by its index, and its key.
+func (p *Path) LinkPlace(i int) (at Section, key string) {
+	if at = p.Linked; !at.given {
+		at = p.Place
+	}
+	if len(p.Links) == 1 {
+		return at, "link"
+	}
+	return at, fmt.Sprintf("link[%d]", i)
 }
 
 // Words is a list of words; a single word is a list of one.
@@ -270,13 +283,10 @@ func (c *Config) Check() (found Problems) {
 
 func checkLinks(p *Path, found *Problems) {
 	for i, name := range p.Links {
-		key := "link"
-		if len(p.Links) > 1 {
-			key = fmt.Sprintf("link[%d]", i)
-		}
-		found.add(p.Place, option.Name(key, name))
+		at, key := p.LinkPlace(i)
+		found.add(at, option.Name(key, name))
 		if slices.Contains(p.Links[:i], name) {
-			found.add(p.Place, option.Errorf(key, "is %q for the second time; name each link once", name))
+			found.add(at, option.Errorf(key, "is %q for the second time; name each link once", name))
 		}
 	}
 }

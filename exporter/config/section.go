@@ -140,6 +140,7 @@ func (s Section) nowhere(name string) string {
 
 // Text is the text of a key; empty: the key is missing, or not a single value.
 func (s Section) Text(key string) string {
+	s = s.owner(key)
 	if n, found := s.find(key); found && n.Kind == yaml.ScalarNode {
 		return n.Value
 	}

@@ -118,13 +118,13 @@ func pathsOf(section config.Section, on Machine) ([]config.Path, error) {
 	var paths []config.Path
 	own := hosts[self]
 	for _, i := range o.peers(hosts, self) {
-		peer, links := hosts[i], own.Link
+		peer, links, linked := hosts[i], own.Link, own.Place
 		if len(links) == 0 {
-			links = o.Link
+			links, linked = o.Link, section
 		}
 		paths = append(paths, config.Path{
 			Name: o.Prefix + own.Name + "-to-" + peer.Name, Peer: peer.Address, Links: links, Labels: peer.Labels,
-			Probes: slices.Clone(o.Probes), Place: section,
+			Probes: slices.Clone(o.Probes), Place: section, Linked: linked,
 		})
 	}
 	return paths, nil
