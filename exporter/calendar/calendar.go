@@ -127,7 +127,9 @@ func (w *Window) UnmarshalText(text []byte) (err error) {
 	*w = Window{To: minutesOfDay}
 	switch fields := strings.Fields(strings.ToLower(string(text))); {
 	case len(fields) == 2:
-		err = errors.Join(w.setDays(fields[0]), w.setTimes(fields[1]))
+		if err = w.setDays(fields[0]); err == nil {
+			err = w.setTimes(fields[1])
+		}
 	case len(fields) != 1:
 		err = errWindow
 	case strings.Contains(fields[0], ":"):
@@ -137,9 +139,8 @@ func (w *Window) UnmarshalText(text []byte) (err error) {
 	}
 	if err != nil {
 		*w = Window{}
-		return fmt.Errorf("calendar: window %q: %w", text, err)
 	}
-	return nil
+	return err
 }
 
 func (w *Window) setTimes(s string) error {

@@ -79,7 +79,7 @@ func newRunner(env probe.Env, target probe.Target, o Options, k Kind) (*runner, 
 	}
 	r.connect = r.dial
 	if err := r.calendar.Check(); err != nil {
-		return nil, &probe.OptionError{Key: "every", Problem: "and jitter are inconsistent: " + err.Error()}
+		return nil, &probe.OptionError{Key: "windows", Problem: "cannot be used: " + err.Error()} // every and jitter are checked
 	}
 	if r.links == nil {
 		r.links = link.NewTable(nil)

@@ -41,6 +41,10 @@ var mistakes = []struct{ name, yaml, want string }{
 	{"link of a probe", trainWith("link: uplnk, token_file: token", "links: [{name: uplink}]\n"), `:6:29: paths[0].probes[0].link is "uplnk", which is not in links; did you mean "uplink"?`},
 	{"link of the load server", "links: [{name: uplink}]\nstate_dir: .\nload_server: {link: uplnk, tokens_file: tokens}\n", `:3:21: load_server.link is "uplnk", which is not in links; did you mean "uplink"?`},
 	{"link of a path", "links: [{name: uplink}]\npaths:\n  - {name: a, peer: h, link: [uplink, dsl], probes: [{type: stamp}]}\n", `:3:39: paths[0].link[1] is "dsl", which is not in links; add it there, or use one of uplink`},
+	{"link of defaults", "links: [{name: uplink}]\ndefaults: {train: {link: uplnk, token_file: token}}\n" + trainWith("every: 1h", ""), `:2:26: defaults.train.link is "uplnk", which is not in links; did you mean "uplink"?`},
+	{"no name of a token file", trainWith(`token_file: ""`, ""), `:5:35: paths[0].probes[0].token_file is missing; "oneway token new" on the load server's host makes a token for this agent`},
+	{"window", trainWith("token_file: token, windows: [tonight, mon 25:00]", ""), `:5:52: paths[0].probes[0].windows[0] is "tonight"; it must be a time of the day, such as "22:00-06:00", with days, such as "mon-fri 09:00-17:00", or days alone, such as "sat,sun"
+:5:61: paths[0].probes[0].windows[1] is "mon 25:00"; it must be a time of the day, such as "22:00-06:00", with days, such as "mon-fri 09:00-17:00", or days alone, such as "sat,sun"`},
 	{"no token", trainWith("every: 1h", ""), `:5:9: paths[0].probes[0].token_file is missing; "oneway token new" on the load server's host makes a token for this agent`},
 	{"token file absent", trainWith("token_file: tokn", ""), `:5:35: paths[0].probes[0].token_file is "tokn"; DIR/tokn does not exist (relative names begin at the directory of oneway.yml)`},
 	{"token file empty", trainWith("token_file: empty", ""), `:5:35: paths[0].probes[0].token_file cannot be used: DIR/empty holds no token; "oneway token new" makes one`},
