@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 
+	"oneway.example/exporter/option"
 	"oneway.example/exporter/report"
 )
 
@@ -14,16 +15,10 @@ func configuredOf(options any) []report.Line {
 }
 
 func appendConfigured(all []report.Line, prefix string, of reflect.Value) []report.Line {
-	for i := range of.NumField() {
-		field, v := of.Type().Field(i), of.Field(i)
-		key, flags, tagged := strings.Cut(field.Tag.Get("yaml"), ",")
-		if !field.IsExported() || v.IsZero() || key == "" && !tagged {
-			continue
-		}
+	for key, v := range option.Fields(of) {
 		_, worded := reflect.TypeAssert[fmt.Stringer](v)
 		switch {
-		case flags == "inline":
-			all = appendConfigured(all, prefix, v)
+		case v.IsZero():
 		case v.Kind() == reflect.Struct && !worded:
 			all = appendConfigured(all, prefix+key+".", v)
 		default:

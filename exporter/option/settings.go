@@ -2,6 +2,7 @@ package option
 
 import (
 	"fmt"
+	"iter"
 	"reflect"
 	"strings"
 	"time"
@@ -20,13 +21,26 @@ func Settings(structs ...any) map[string]any {
 }
 
 func addSettings(all map[string]any, v reflect.Value) {
-	for field, value := range v.Fields() {
-		key, more, tagged := strings.Cut(field.Tag.Get("yaml"), ",")
-		switch {
-		case more == "inline":
-			addSettings(all, value)
-		case field.IsExported() && (tagged || key != ""):
-			all[key+UnitOf(key, field.Type)] = setting(value)
+	for key, value := range Fields(v) {
+		all[key+UnitOf(key, value.Type())] = setting(value)
+	}
+}
+
+// Fields yields the options of a struct with their keys, those of inline structs among them.
+func Fields(v reflect.Value) iter.Seq2[string, reflect.Value] {
+	return func(yield func(string, reflect.Value) bool) {
+		for field, value := range v.Fields() {
+			key, more, tagged := strings.Cut(field.Tag.Get("yaml"), ",")
+			switch {
+			case more == "inline":
+				for key, value := range Fields(value) {
+					if !yield(key, value) {
+						return
+					}
+				}
+			case field.IsExported() && (tagged || key != "") && !yield(key, value):
+				return
+			}
 		}
 	}
 }
