@@ -32,18 +32,7 @@ func (a *Agent) place(test linklease.Test) (linklease.Labels, error) {
 	a.mu.Lock()
 	p := a.inForce
 	a.mu.Unlock()
-	known := map[string]bool{}
-	for _, l := range p.shared.links {
-		known[l.Name] = true
-	}
-	for _, links := range p.links {
-		for _, name := range links {
-			known[name] = true
-		}
-	}
-	if p.serves {
-		known[p.loadServer.link()] = true
-	}
+	known := p.knownLinks()
 	var same, other []linklease.Labels // to that remote end: of the same type, and of other types
 	for _, j := range p.jobs {
 		filler, ok := j.running().(probe.LinkUser)
@@ -51,7 +40,6 @@ func (a *Agent) place(test linklease.Test) (linklease.Labels, error) {
 			continue
 		}
 		f := filler.UsedLink()
-		known[f.Link] = true
 		if !sameHost(f.Host, test.Host) || f.Port != test.Port || test.Link != "" && test.Link != f.Link {
 			continue
 		}
@@ -79,6 +67,23 @@ func (a *Agent) place(test linklease.Test) (linklease.Labels, error) {
 		return found[0], nil
 	}
 	return p.unconfigured(test, known)
+}
+
+// knownLinks are the names of all links: declared ones, and those of paths, load tests and the load server.
+func (p *plan) knownLinks() map[string]bool {
+	known := map[string]bool{}
+	for _, name := range p.shared.names() {
+		known[name] = true
+	}
+	for _, links := range p.pathLinks() {
+		for _, name := range links.all {
+			known[name] = true
+		}
+	}
+	if p.serves {
+		known[p.loadServer.link()] = true
+	}
+	return known
 }
 
 // unconfigured is the place of a test to a remote end without a configured load test.
