@@ -32,14 +32,35 @@ func columns() []column {
 		{"longest_outage_seconds", func(r *Row) string { return number(r.Longest.Seconds()) }},
 		{"round_trip_loss_ratio", func(r *Row) string { return known(r.RoundTrip) }},
 	}
+	quantiles := []struct {
+		name string
+		of   func(*Way) *Quantile
+	}{
+		{"p50", func(w *Way) *Quantile { return w.P50 }},
+		{"p95", func(w *Way) *Quantile { return w.P95 }},
+		{"p99", func(w *Way) *Quantile { return w.P99 }},
+	}
+	limits := []struct { // of the error of a quantile
+		ending string
+		of     func(*Quantile) float64
+	}{
+		{"", func(q *Quantile) float64 { return q.Value }},
+		{"_lower", func(q *Quantile) float64 { return q.Lower }},
+		{"_upper", func(q *Quantile) float64 { return q.Upper }},
+	}
 	for _, d := range sample.Directions() {
 		way := func(name string, cell func(*Way) string) {
 			all = append(all, column{fmt.Sprintf(name, d), func(r *Row) string { return cell(&r.Ways[d]) }})
 		}
 		way("loss_%s_ratio", func(w *Way) string { return known(w.Loss) })
-		for name, of := range quantiles() {
-			for part, value := range limits() {
-				way("delay_%s_"+name+part+"_seconds", func(w *Way) string { return value(of(w)) })
+		for _, q := range quantiles {
+			for _, limit := range limits {
+				way("delay_%s_"+q.name+limit.ending+"_seconds", func(w *Way) string {
+					if v := q.of(w); v != nil {
+						return number(limit.of(v))
+					}
+					return ""
+				})
 			}
 		}
 		way("delay_%s_max_seconds", func(w *Way) string { return known(w.Max) })
@@ -47,32 +68,6 @@ func columns() []column {
 		way("delays_%s_low_confidence_ratio", func(w *Way) string { return known(w.LowConfidence) })
 	}
 	return all
-}
-
-// quantiles yields those of a direction with their names.
-func quantiles() func(func(string, func(*Way) *Quantile) bool) {
-	return func(yield func(string, func(*Way) *Quantile) bool) {
-		_ = yield("p50", func(w *Way) *Quantile { return w.P50 }) &&
-			yield("p95", func(w *Way) *Quantile { return w.P95 }) &&
-			yield("p99", func(w *Way) *Quantile { return w.P99 })
-	}
-}
-
-// limits yields the value of a quantile and the limits of its error.
-func limits() func(func(string, func(*Quantile) string) bool) {
-	of := func(get func(*Quantile) float64) func(*Quantile) string {
-		return func(q *Quantile) string {
-			if q == nil {
-				return ""
-			}
-			return number(get(q))
-		}
-	}
-	return func(yield func(string, func(*Quantile) string) bool) {
-		_ = yield("", of(func(q *Quantile) float64 { return q.Value })) &&
-			yield("_lower", of(func(q *Quantile) float64 { return q.Lower })) &&
-			yield("_upper", of(func(q *Quantile) float64 { return q.Upper }))
-	}
 }
 
 func known(v *float64) string {
