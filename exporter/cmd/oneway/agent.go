@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -217,7 +216,9 @@ func checkConfigs(out, problems io.Writer, files []string, webConfig string, pat
 		}
 		fmt.Fprintf(out, "%s: ok: %s\n", file, sizeOf(s))
 		if paths {
-			printPaths(out, all)
+			if err := printPaths(out, all); err != nil {
+				return err
+			}
 		}
 	}
 	switch wrong {
@@ -230,14 +231,16 @@ func checkConfigs(out, problems io.Writer, files []string, webConfig string, pat
 }
 
 // printPaths writes a table of paths.
-func printPaths(out io.Writer, all []agent.PathSummary) {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "PATH\tPEER\tPROBES\tLINKS\tLABELS")
+func printPaths(out io.Writer, all []agent.PathSummary) error {
+	t := newTable(out, "")
+	t.margin = 0
+	t.names("PATH", "PEER", "PROBES", "LINKS", "LABELS")
 	word := func(s string) string { return cmp.Or(s, "-") }
 	for _, p := range all {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", p.Name, p.Peer, strings.Join(p.Probes, ","), word(strings.Join(p.Links, ",")), word(pathlabel.Text(p.Labels)))
+		t.row(p.Name, p.Peer, strings.Join(p.Probes, ","), word(strings.Join(p.Links, ",")), word(pathlabel.Text(p.Labels)))
 	}
-	_ = table.Flush() // as other writes to the terminal
+	t.lay()
+	return t.flush()
 }
 
 // sizeOf is "2 paths, 3 probes, reflector".

@@ -93,7 +93,7 @@ func (f *probeFlags) document(ctx context.Context, r *stamp.Report, err error) p
 	switch {
 	case errors.Is(err, stamp.ErrNoReply) && r.Failure != "":
 		d.Reason = string(r.Failure)
-	case err == nil && f.count == 0: // the end of such a measurement
+	case err == nil && !f.stopped(ctx, r): // also Ctrl-C after the last packet, or without a number of packets
 		d.Outcome = document.Outcome{Result: document.Completed, Reason: document.OK}
 	}
 	return d

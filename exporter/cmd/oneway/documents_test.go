@@ -68,6 +68,22 @@ func TestInterruptedProbeIsADocumentWithItsValues(t *testing.T) {
 	}
 }
 
+func TestInterruptionAfterTheLastPacketLeavesTheResultComplete(t *testing.T) {
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	interrupt(errors.New("interrupt signal received"))
+	for sent, want := range map[uint64]string{4: document.Incomplete, 5: document.Completed} {
+		f := &probeFlags{count: 5, options: stamp.DefaultOptions()}
+		r := &stamp.Report{Forward: stamp.DirectionReport{Sent: &sent}, RoundTrip: stamp.RoundTripReport{Received: sent}}
+		if o := f.document(ctx, r, nil).Outcome; o.Result != want || (o.Error == "") != (want == document.Completed) {
+			t.Errorf("%d of 5 packets sent: %+v", sent, o)
+		}
+		var out bytes.Buffer
+		if err := f.printPartial(ctx, &out, *r); err != nil || (out.Len() == 0) != (want == document.Completed) {
+			t.Errorf("%d of 5 packets sent: %q, %v", sent, &out, err)
+		}
+	}
+}
+
 func TestTestWithAWrongFlagIsADocument(t *testing.T) {
 	f := &testFlags{directions: both, json: true, options: loadtest.DefaultOptions(), clock: clockFlags{source: "none"}}
 	f.options.LoadServer, f.options.DSCP = "127.0.0.1:9", 64

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // meshExample is a copy of the example of a mesh for one of its hosts.
@@ -59,6 +60,23 @@ paris-2-to-paris-1  [2001:db8:7::1]:8620     stamp,best_effort  uplink  region=e
 }
 
 // TestDefaultsOfProfileFullDoNotStopSlimProbes: only a key of the slim probe itself is an error.
+func TestTableOfPathsFitsTheTerminal(t *testing.T) {
+	t.Setenv("COLUMNS", "60")
+	var out, problems bytes.Buffer
+	if err := checkConfigs(&out, &problems, []string{meshExample(t, "ship-1")}, "", true); err != nil {
+		t.Fatalf("%v %s", err, &problems)
+	}
+	_, table, _ := strings.Cut(out.String(), "\n")
+	for line := range strings.Lines(table) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 60 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	if !strings.Contains(table, "satellite") {
+		t.Errorf("the table has not all columns:\n%s", table)
+	}
+}
+
 func TestDefaultsOfProfileFullDoNotStopSlimProbes(t *testing.T) {
 	for own, want := range map[string]string{
 		"":             "",

@@ -113,10 +113,15 @@ func (f *probeFlags) measure(ctx context.Context, progress io.Writer) (*stamp.Re
 
 // printPartial says so if Ctrl-C ended the sending.
 func (f *probeFlags) printPartial(ctx context.Context, out io.Writer, r stamp.Report) error {
-	if sent := r.Forward.Sent; ctx.Err() != nil && sent != nil && *sent < f.count && r.RoundTrip.Received > 0 {
-		return printLines(out, []string{fmt.Sprintf("the results are partial: stopped after %d of %d test packets", *sent, f.count)})
+	if f.stopped(ctx, &r) && r.RoundTrip.Received > 0 {
+		return printLines(out, []string{fmt.Sprintf("the results are partial: stopped after %d of %d test packets", *r.Forward.Sent, f.count)})
 	}
 	return nil
+}
+
+// stopped reports whether Ctrl-C ended the sending before the last packet.
+func (f *probeFlags) stopped(ctx context.Context, r *stamp.Report) bool {
+	return ctx.Err() != nil && r.Forward.Sent != nil && *r.Forward.Sent < f.count
 }
 
 // asUsage makes option errors, one or several joined, a usage error with the names of the flags: exit status 2.
