@@ -41,7 +41,7 @@ func newBrowser(t *testing.T) *browser {
 	t.Helper()
 	file, err := exec.LookPath("chromium")
 	if err != nil {
-		t.Skip("chromium is not installed: apt-get install chromium")
+		t.Skip("NOT TESTED: chromium is not installed (Debian package chromium)")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(file), chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(time.Minute))
 	if os.Getuid() == 0 {
