@@ -52,6 +52,12 @@ func TestCommandsOfRunbooksNameWhatExists(t *testing.T) {
 	paths := []string{"/-/ready", "/-/reload", "/-/incident", "/api/v1/status", "/metrics", "/runs"}
 	fields := map[string]bool{}
 	jsonFields(reflect.TypeFor[agent.Status](), fields, map[reflect.Type]bool{})
+	probeFields := map[string]bool{}
+	for f := range reflect.TypeFor[agent.ProbeStatus]().Fields() {
+		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		probeFields[key] = true
+	}
+	ofProbe := regexp.MustCompile(`\.probes\[\] \| \{([^}]*)\}`) // {probe: .name, health}: some fields by their own name
 	address := regexp.MustCompile(`http://(?:REMOTE-)?AGENT(/[^ '?|]*)`)
 	field := regexp.MustCompile(`\.([a-z_]+)`)
 	checked := 0
@@ -66,6 +72,17 @@ func TestCommandsOfRunbooksNameWhatExists(t *testing.T) {
 				for _, m := range field.FindAllStringSubmatch(filter, -1) {
 					if checked++; !fields[m[1]] {
 						t.Errorf("%s: %s: the status has no field %s", name, command, m[1])
+					}
+				}
+				if m := ofProbe.FindStringSubmatch(filter); m != nil {
+					for item := range strings.SplitSeq(m[1], ",") {
+						_, value, renamed := strings.Cut(item, ": .")
+						if !renamed {
+							value = strings.TrimSpace(item)
+						}
+						if checked++; !probeFields[value] {
+							t.Errorf("%s: %s: a probe of the status has no field %s", name, command, value)
+						}
 					}
 				}
 			}
