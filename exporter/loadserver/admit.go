@@ -43,7 +43,7 @@ func (r *LoadServer) authorize(req *http.Request) (Token, *loadcontrol.Refusal) 
 		if t, known := byText(r.tokens.current(), text); known {
 			return t, nil
 		}
-		return Token{}, &loadcontrol.Refusal{Reason: loadcontrol.Unauthorized, Detail: "the token is unknown or revoked"}
+		return Token{}, &loadcontrol.Refusal{Reason: loadcontrol.Unauthorized, Detail: "the token is not in the tokens file; \"oneway token new\" there makes another"}
 	}
 	if req.TLS != nil && len(req.TLS.VerifiedChains) > 0 {
 		name := req.TLS.VerifiedChains[0][0].Subject.CommonName

@@ -33,7 +33,7 @@ func TestLimitsAreParsedAndFormatted(t *testing.T) {
 
 func TestErrorsOfLimitsHaveTheExpectation(t *testing.T) {
 	for text, want := range map[string]string{
-		"rate=20":                 `rate is "20"; it must be bits a second`,
+		"rate=20":                 `rate is "20"; it has no unit; write 20bit, 20kbit or 20Mbit`,
 		"rate=0Mbit":              "above 0",
 		"rate=-1Mbit":             "above 0",
 		"rate=NaNMbit":            "above 0",

@@ -65,6 +65,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"oneway.example/exporter/keyfile"
@@ -234,7 +235,7 @@ func (r *LoadServer) listen(a netip.AddrPort) error {
 	for try := 1; ; try++ {
 		made, err := o.Listen(context.Background(), network, a.String())
 		if err != nil {
-			return fmt.Errorf("loadserver: loadcontrol: %w", err)
+			return listenError(err)
 		}
 		l := made.(*net.TCPListener)
 		at := netip.AddrPortFrom(a.Addr(), l.Addr().(*net.TCPAddr).AddrPort().Port())
@@ -245,9 +246,23 @@ func (r *LoadServer) listen(a netip.AddrPort) error {
 		}
 		_ = l.Close() // unused
 		if a.Port() != 0 || try == portTries {
-			return fmt.Errorf("loadserver: %w", err)
+			return listenError(err)
 		}
 	}
+}
+
+// listenError adds the remedy to an error of listening.
+func listenError(err error) error {
+	remedy := ""
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		remedy = ": another program, possibly another load server, uses this port; stop it or listen on another port"
+	case errors.Is(err, syscall.EACCES):
+		remedy = ": ports below 1024 need CAP_NET_BIND_SERVICE; listen on a higher port"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		remedy = ": this host does not have this address"
+	}
+	return fmt.Errorf("loadserver: %w%s", err, remedy)
 }
 
 // share calls Listen of all types of traffic for an address of control: all succeed or none is open.

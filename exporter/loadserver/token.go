@@ -171,8 +171,8 @@ func ParseLimits(words []string) (l loadcontrol.Limits, err error) {
 		switch key {
 		case "rate":
 			var r option.Rate
-			if r.UnmarshalText([]byte(value)) != nil {
-				want = "bits a second above 0, such as 500kbit, 20Mbit or 1Gbit"
+			if err := r.UnmarshalText([]byte(value)); err != nil {
+				return loadcontrol.Limits{}, fmt.Errorf("rate is %q; %w", value, err)
 			}
 			l.BytesPerSecond = float64(r)
 		case "duration":
@@ -185,7 +185,10 @@ func ParseLimits(words []string) (l loadcontrol.Limits, err error) {
 			}
 		case "per-day":
 			var b option.Bytes
-			if b.UnmarshalText([]byte(value)) != nil || b < 1 {
+			if err := b.UnmarshalText([]byte(value)); err != nil {
+				return loadcontrol.Limits{}, fmt.Errorf("per-day is %q; %w", value, err)
+			}
+			if b < 1 {
 				want = "an amount of data above 0, such as 500MB or 10GB"
 			}
 			l.BytesPerDay = int64(b)

@@ -10,7 +10,7 @@ import (
 // Errors of amounts and rates. A text without a clear unit gets the spellings that it may mean instead.
 var (
 	errBytes = errors.New("it must be an amount of data, such as 1500, 64KiB or 10MB")
-	errRate  = errors.New("it must be a rate in bits a second, such as 500kbit, 12Mbit or 1Gbit")
+	errRate  = errors.New("it must be a rate in bits a second above 0, such as 500kbit, 12Mbit or 1Gbit")
 )
 
 // numberAndUnit divides "12 Mbit" into its number and its unit.

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/version"
@@ -45,8 +46,11 @@ func action(f func() error) kingpin.Action {
 	}
 }
 
-// interruptible is action with a context that Ctrl-C and SIGTERM cancel; a second one ends the program at once. The cause is the
-// signal.
+// oneSignal is the time in which signals are one: `timeout -s INT` and process groups deliver one request to end twice.
+const oneSignal = 500 * time.Millisecond
+
+// interruptible is action with a context that Ctrl-C and SIGTERM cancel; one after oneSignal ends the program at once. The
+// cause is the signal.
 func interruptible(f func(context.Context) error) kingpin.Action {
 	return action(func() error {
 		ctx, cancel := context.WithCancelCause(context.Background())
@@ -57,7 +61,7 @@ func interruptible(f func(context.Context) error) kingpin.Action {
 		go func() {
 			select {
 			case s := <-signals:
-				signal.Stop(signals)
+				time.AfterFunc(oneSignal, func() { signal.Stop(signals) })
 				cancel(signaled{s})
 			case <-ctx.Done():
 			}
@@ -115,7 +119,7 @@ func run(app *kingpin.Application, args []string) int {
 	if err == nil {
 		return 0
 	}
-	newLiveLine(os.Stderr).say("oneway: %v", explain(app, err))
+	newLiveLine(os.Stderr).say("oneway: %v", explain(app, args, err))
 	if _, failed := errors.AsType[failure](err); failed {
 		return exitFailure
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/prometheus/exporter-toolkit/web"
 
@@ -30,6 +31,23 @@ func TestSignalIsTheCauseOfTheEnd(t *testing.T) {
 		if want := map[syscall.Signal]string{syscall.SIGTERM: "SIGTERM", syscall.SIGINT: "SIGINT"}[number]; cause != want {
 			t.Errorf("the cause is %q, want %q", cause, want)
 		}
+	}
+}
+
+// TestRequestDeliveredTwiceIsOneSignal: `timeout -s INT` signals the program, and then its process group. Otherwise the second one
+// would end this test.
+func TestRequestDeliveredTwiceIsOneSignal(t *testing.T) {
+	if err := interruptible(func(ctx context.Context) error {
+		for range 2 {
+			if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+				return err
+			}
+			<-ctx.Done()
+		}
+		time.Sleep(oneSignal / 10) // the kernel delivers the second one
+		return nil
+	})(nil); err != nil {
+		t.Fatal(err)
 	}
 }
 

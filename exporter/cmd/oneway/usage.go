@@ -110,8 +110,11 @@ func name(cmd *kingpin.CmdClause, model *kingpin.CmdModel) {
 }
 
 // explain adds what the user can do to errors of the arguments.
-func explain(app *kingpin.Application, err error) error {
-	var word, group string
+func explain(app *kingpin.Application, args []string, err error) error {
+	var word, group, flag string
+	if n, _ := fmt.Sscanf(err.Error(), "unknown long flag '--%s", &flag); n == 1 {
+		return unknownFlag(app, args, strings.TrimSuffix(flag, "'"))
+	}
 	unknown, _ := fmt.Sscanf(err.Error(), "expected command but got %q", &word)
 	incomplete, _ := fmt.Sscanf(err.Error(), "must select a subcommand of '%s", &group)
 	if unknown+incomplete == 0 {
@@ -132,6 +135,28 @@ func explain(app *kingpin.Application, err error) error {
 		hint = fmt.Sprintf("did you mean %q? ", closest)
 	}
 	return fmt.Errorf("%q is not a command; %sthe commands are %s", word, hint, strings.Join(all, ", "))
+}
+
+// unknownFlag names the flags that an unknown one may mean: those that begin with it, else the nearest.
+func unknownFlag(app *kingpin.Application, args []string, flag string) error {
+	of, flags := app.Name, app.Model().Flags
+	if context, _ := app.ParseContext(args); context != nil && context.SelectedCommand != nil {
+		of, flags = app.Name+" "+context.SelectedCommand.FullCommand(), context.SelectedCommand.Model().Flags
+	}
+	var meant, all []string
+	for _, f := range flags {
+		if all = append(all, f.Name); strings.HasPrefix(f.Name, flag+"-") {
+			meant = append(meant, "--"+f.Name)
+		}
+	}
+	if nearest := option.Nearest(flag, all); len(meant) == 0 && nearest != "" {
+		meant = []string{"--" + nearest}
+	}
+	hint := ""
+	if len(meant) > 0 {
+		hint = fmt.Sprintf("did you mean %s? ", strings.Join(meant, " or "))
+	}
+	return fmt.Errorf("--%s is unknown; %s`%s --help` has all flags", flag, hint, of)
 }
 
 // distance is that of option.Distance, where b may have words before it: "saturation" is near "test saturation".

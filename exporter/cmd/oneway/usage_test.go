@@ -21,11 +21,15 @@ func TestErrorsOfArgumentsStateTheFlagAndTheExpectation(t *testing.T) {
 		"prob h":                      `"prob" is not a command; did you mean "probe"? the commands are agent, check-config, `,
 		"saturation h":                `did you mean "test saturation"?`,
 		"everything":                  `"everything" is not a command; the commands are agent, `,
+		"probe h --intervall 20ms":    "--intervall is unknown; did you mean --interval? `oneway probe --help` has all flags",
+		"test saturation h --rate 5M": "--rate is unknown; did you mean --rate-forward or --rate-reverse? `oneway test saturation --help` has all flags",
+		"probe h --everything":        "--everything is unknown; `oneway probe --help` has all flags",
+		"--everything":                "--everything is unknown; `oneway --help` has all flags",
 		"test":                        "the command is incomplete; it must be one of test saturation, test size-sweep, test train",
 	} {
 		app := application().Terminate(nil)
 		_, err := app.Parse(strings.Fields(args))
-		if err == nil || !strings.Contains(explain(app, err).Error(), want) {
+		if err == nil || !strings.Contains(explain(app, strings.Fields(args), err).Error(), want) {
 			t.Errorf("oneway %s: %v, want %q", args, err, want)
 		}
 	}
