@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -64,6 +65,9 @@ func (f *reportFlags) run(ctx context.Context, out io.Writer, now time.Time) err
 	o, err := f.options(now)
 	if err != nil {
 		return usageError{err}
+	}
+	if at, err := url.Parse(f.url); err != nil || at.Host == "" {
+		return usageError{fmt.Errorf("--prometheus.url is %q; it must begin with http:// or https://, such as http://127.0.0.1:9090", f.url)}
 	}
 	s := &slareport.Server{URL: f.url}
 	if s.Authorization, err = f.authorization(); err != nil {

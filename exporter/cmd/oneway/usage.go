@@ -145,7 +145,7 @@ func unknownFlag(app *kingpin.Application, args []string, flag string) error {
 	}
 	var meant, all []string
 	for _, f := range flags {
-		if all = append(all, f.Name); strings.HasPrefix(f.Name, flag+"-") {
+		if all = append(all, f.Name); strings.HasPrefix(f.Name, flag+"-") || strings.HasPrefix(f.Name, flag+".") {
 			meant = append(meant, "--"+f.Name)
 		}
 	}

@@ -23,6 +23,7 @@ func TestErrorsOfArgumentsStateTheFlagAndTheExpectation(t *testing.T) {
 		"everything":                  `"everything" is not a command; the commands are agent, `,
 		"probe h --intervall 20ms":    "--intervall is unknown; did you mean --interval? `oneway probe --help` has all flags",
 		"test saturation h --rate 5M": "--rate is unknown; did you mean --rate-forward or --rate-reverse? `oneway test saturation --help` has all flags",
+		"report --prometheus=h":       "--prometheus is unknown; did you mean --prometheus.url or --prometheus.basic-auth-file or --prometheus.bearer-file?",
 		"probe h --everything":        "--everything is unknown; `oneway probe --help` has all flags",
 		"--everything":                "--everything is unknown; `oneway --help` has all flags",
 		"test":                        "the command is incomplete; it must be one of test saturation, test size-sweep, test train",
