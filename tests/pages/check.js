@@ -33,8 +33,8 @@
     range.selectNodeContents(n);
     const rects = range.getClientRects();
     for (const r of rects) if (r.width > 1 && (r.right > width + 1 || r.left < -1)) { fault("text outside of the window", e); break; }
-    if (drawn || rects.length < 2) continue;
-    for (const word of n.data.matchAll(/[^\s\-_.\/:]+/g)) {
+    if (drawn || rects.length < 2 || e.closest("pre")) continue; // a command may break anywhere
+    for (const word of n.data.matchAll(/[^\s\-_.\/:>]+/g)) {
       if (word[0].length > 20) continue;
       range.setStart(n, word.index);
       range.setEnd(n, word.index + word[0].length);
@@ -50,6 +50,7 @@
   }
   for (const e of document.querySelectorAll("tbody tr > :first-child, tbody th")) {
     if (e.getBoundingClientRect().width < 80) fault("narrow first column", e);
+    for (const q of e.querySelectorAll(".quiet")) if (q.getClientRects()[0]?.height > 120) fault("sentence in a narrow column", q);
   }
   let level = 0;
   for (const h of document.querySelectorAll("h1,h2,h3,h4,h5,h6")) {

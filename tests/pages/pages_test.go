@@ -50,6 +50,7 @@ func TestPagesAreReadableAtAnyWidth(t *testing.T) {
 	for _, kind := range slices.Sorted(maps.Keys(ids)) {
 		b.visit(t, "run-"+kind, s.url+"/runs/"+ids[kind]+"/view", "390-light", "1280-dark")
 	}
+	b.visit(t, "runbook", s.url+"/runbooks/OnewayProbeFailing", "390-dark", "1280-light")
 	b.visit(t, "one", one.url, "1280-light")
 	b.visit(t, "many", many.url, "1280-light")
 }

@@ -145,6 +145,6 @@ func failed(r *recording) {
 		Run: &loadtest.Run{}, Result: loadtest.Incomplete, Reason: loadtest.ReasonLost,
 		Error: "the session with the load server at [2001:db8::7]:8620 ended: read tcp [2001:db8::2]:41734->[2001:db8::7]:8620: connection reset by peer",
 	}
-	r.Header.Result, r.Header.Reason, r.Header.Summary = string(o.Result), o.Reason, nil
+	r.Header.Result, r.Header.Reason, r.Header.Error, r.Header.Summary = string(o.Result), o.Reason, o.Error, nil
 	r.Shown = o.View()
 }
