@@ -44,6 +44,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -103,6 +104,8 @@ func NewRegistry() *prometheus.Registry {
 type server struct {
 	Options
 	zips sync.Pool // of *gzip.Writer, each nearly a megabyte
+	// unusableLogged is when a report that cannot be read was last logged; nil: never.
+	unusableLogged atomic.Pointer[time.Time]
 }
 
 // Handler makes the handler of all URLs.

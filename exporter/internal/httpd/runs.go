@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strconv"
@@ -27,7 +28,7 @@ func (s *server) run(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, noRun, http.StatusNotFound)
 		return
 	case err != nil:
-		s.Log.Error("Report not sent", "id", id, "err", err)
+		s.unusable(r, id, err)
 		http.Error(w, "the report cannot be read", http.StatusInternalServerError)
 		return
 	}
@@ -46,7 +47,7 @@ func (s *server) run(w http.ResponseWriter, r *http.Request) {
 		h.Set("Content-Encoding", "gzip")
 	} else if content, err = gzip.NewReader(f); err != nil {
 		h.Del("Content-Disposition")
-		s.Log.Error("Report not sent", "id", id, "err", err)
+		s.unusable(r, id, err)
 		http.Error(w, "the report is damaged", http.StatusInternalServerError)
 		return
 	}
@@ -57,6 +58,15 @@ func (s *server) run(w http.ResponseWriter, r *http.Request) {
 		s.Log.Debug("Report not written", "id", id, "err", err)
 		panic(http.ErrAbortHandler) // the client must detect the incomplete reply
 	}
+}
+
+// unusable logs a report that cannot be read: once a minute, since each request of anybody meets it again.
+func (s *server) unusable(r *http.Request, id string, err error) {
+	now, last, level := time.Now(), s.unusableLogged.Load(), slog.LevelError
+	if last != nil && now.Sub(*last) < time.Minute || !s.unusableLogged.CompareAndSwap(last, &now) {
+		level = slog.LevelDebug
+	}
+	s.Log.Log(r.Context(), level, "Report of a run cannot be read", "id", id, "err", err)
 }
 
 // takesGzip reports whether a client accepts gzip.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -130,6 +131,23 @@ func TestDamagedReportIsAnError(t *testing.T) {
 	}
 	if w := get(t, h, http.MethodGet, "/runs/"+id); w.Code != http.StatusInternalServerError {
 		t.Errorf("status %d", w.Code)
+	}
+}
+
+// TestRequestsForADamagedReportDoNotFillTheLog: everybody who reaches the port can send them.
+func TestRequestsForADamagedReportDoNotFillTheLog(t *testing.T) {
+	_, id, dir := withReports(t)
+	if err := os.WriteFile(filepath.Join(dir, id+".json.gz"), []byte("not gzip"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var lines bytes.Buffer
+	h := Handler(Options{Source: &fakeSource{reports: report.Open(report.Options{Dir: dir})}, Registry: NewRegistry(), Log: slog.New(slog.NewTextHandler(&lines, nil))})
+	for range 20 {
+		get(t, h, http.MethodGet, "/runs/"+id)
+		get(t, h, http.MethodGet, "/runs/"+id+"/view")
+	}
+	if n := strings.Count(lines.String(), "\n"); n != 1 {
+		t.Errorf("%d lines, want one a minute: %.500s", n, lines.String())
 	}
 }
 

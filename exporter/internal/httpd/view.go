@@ -92,7 +92,7 @@ func (s *server) view(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, fs.ErrNotExist):
 		page.Fault = "The file of this report is missing: it was deleted from the directory of reports."
 	case err != nil:
-		s.Log.Error("Report not shown", "id", id, "err", err)
+		s.unusable(r, id, err)
 		page.Fault = "The file of this report is damaged: what can be read of it is shown. To remove it from the list, delete " + id +
 			".json.gz in the directory of reports and restart the agent."
 	}
