@@ -174,12 +174,12 @@ func (l *layout) noKey(line, indent int, body string) {
 		return
 	}
 	if found := spacelessKey.FindStringSubmatch(body); found != nil {
-		l.fail(line, indent+1, "a space is missing after the colon; write \"%s: %s\"", found[1], found[2])
+		l.fail(line, indent+1, "a space is missing after the colon; write \"%s: %s\"", found[1], shownOf(found[1], found[2]))
 		return
 	}
 	n := len(l.blocks)
 	if found := wordForm.FindStringSubmatch(body); found != nil && (n == 0 || l.blocks[n-1].indent >= indent) {
-		l.fail(line, indent+1, "a colon is missing after the key; write %q", strings.TrimSpace(found[1]+": "+found[2]))
+		l.fail(line, indent+1, "a colon is missing after the key; write %q", strings.TrimSpace(found[1]+": "+shownOf(found[1], found[2])))
 	}
 }
 

@@ -87,3 +87,16 @@ func FuzzLayout(f *testing.F) {
 		}
 	})
 }
+
+func TestMistakesOfLayoutShowNoSecret(t *testing.T) {
+	for _, text := range []string{
+		"password: hunter2: x\n", "a:\n  password:hunter2\n", "password hunter2\n", "a: 1\ntoken \"b\" hunter2\n", "key: \"b\" hunter2\n", "secret: @hunter2\n", "token: [a] hunter2\n", "- password:hunter2\n",
+	} {
+		if found := findSlip(text); found == nil || strings.Contains(found.text, "hunter2") {
+			t.Errorf("%q: %+v", text, found)
+		}
+	}
+	if found := findSlip("name: a: b\n"); found == nil || !strings.Contains(found.text, `"a: b"`) {
+		t.Errorf("%+v", found)
+	}
+}

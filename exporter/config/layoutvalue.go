@@ -1,6 +1,7 @@
 package config
 
 import (
+	"regexp"
 	"strings"
 )
 
@@ -20,22 +21,34 @@ func (l *layout) value(line, indent, offset int, text string) {
 		case n < 0:
 			l.fail(line, offset+1, "the quote %c is not closed; write it at the end of the value as well", text[0])
 		case rest != "" && rest[0] != '#':
-			l.fail(line, offset+n+1, "after the closing quote comes %q; put the whole value into quotes", rest)
+			l.fail(line, offset+n+1, "after the closing quote comes %q; put the whole value into quotes", l.shown(rest))
 		}
 		return
 	case '@', '`', '%':
-		l.fail(line, offset+1, "a value may not begin with %c; put it into quotes: \"%s\"", text[0], text)
+		l.fail(line, offset+1, "a value may not begin with %c; put it into quotes: \"%s\"", text[0], l.shown(text))
 		return
 	}
 	plain := uncommented(text)
 	if found := spacelessKey.FindStringSubmatch(plain); found != nil && l.opens {
-		l.fail(line, offset+1, "a space is missing after the colon; write \"%s: %s\"", found[1], found[2])
+		l.fail(line, offset+1, "a space is missing after the colon; write \"%s: %s\"", found[1], shownOf(found[1], found[2]))
 		return
 	}
 	if i := strings.Index(plain+" ", ": "); i >= 0 {
-		l.fail(line, offset+i+1, "the value has a further colon; put it into quotes: %q", plain)
+		l.fail(line, offset+i+1, "the value has a further colon; put it into quotes: %q", l.shown(plain))
 	}
 }
+
+// shown is a value for a message: those of the key of a secret, which a log must not have, are left out.
+func (l *layout) shown(value string) string { return shownOf(l.last.name, value) }
+
+func shownOf(key, value string) string {
+	if secretKey.MatchString(key) {
+		return "..."
+	}
+	return value
+}
+
+var secretKey = regexp.MustCompile(`(?i)password|secret|token|key`)
 
 // uncommented is a plain value without a comment and the spaces at its end.
 func uncommented(text string) string {
@@ -101,6 +114,6 @@ func begins(before string) bool {
 func (l *layout) after(line, offset, n int, text string) {
 	rest := strings.TrimLeft(text[n:], " ")
 	if rest != "" && rest[0] != '#' {
-		l.fail(line, offset+n+1, "after the closing bracket comes %q; put a value with brackets into quotes: %q", rest, uncommented(text))
+		l.fail(line, offset+n+1, "after the closing bracket comes %q; put a value with brackets into quotes: %q", l.shown(rest), l.shown(uncommented(text)))
 	}
 }
