@@ -73,3 +73,41 @@ func TestInterruptedSaturationPrintsItsResults(t *testing.T) {
 		}
 	})
 }
+
+// Ctrl-C at the begin of a run: what is said of it has no other reason than Ctrl-C, and no rate is above that of the link.
+func TestInterruptedRunsBlameNothingElse(t *testing.T) {
+	for kind, args := range map[string][]string{
+		"saturation": {"--mode=search", "--direction=forward", "--clock-bound=1ms"},
+		"message":    {"--direction=forward"},
+		"tcp":        {"--direction=forward", "--omit=1s", "--duration=10s"},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			s := newSite(t, loadsite.OverSlow())
+			for _, after := range []time.Duration{2200 * time.Millisecond, 2800 * time.Millisecond} {
+				c := s.Test(t, kind, args...)
+				time.Sleep(after) // of the idle part and the first moments of load
+				c.Signal(t, syscall.SIGINT)
+				var r struct {
+					Reason  string   `json:"reason"`
+					Notes   []string `json:"notes"`
+					Results struct {
+						Parts, Directions []struct {
+							Throughput float64 `json:"throughput_bytes_per_second"`
+							Maximum    float64 `json:"maximum_bytes_per_second"`
+						}
+					} `json:"results"`
+				}
+				c.Decode(t, 1, &r)
+				notes := strings.Join(r.Notes, "; ")
+				if r.Reason != "interrupted" || strings.Contains(notes, "context canceled") || strings.Contains(notes, "feedback") || strings.Contains(notes, "did not reach") {
+					t.Errorf("after %v: %s: %s", after, r.Reason, notes)
+				}
+				for _, d := range append(r.Results.Parts, r.Results.Directions...) {
+					if most := 1.01 * 4e6 / 8; max(d.Throughput, d.Maximum) > most {
+						t.Errorf("after %v: %+v, the link has %v bytes a second", after, d, most)
+					}
+				}
+			}
+		})
+	}
+}

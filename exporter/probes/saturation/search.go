@@ -103,6 +103,8 @@ func (d *Direction) evaluate(t *udp.Transfer, reports int, most float64, lower t
 	d.Steps = stepsOf(t, &a, grid(length, width))
 	best := d.best().Received
 	switch {
+	case reports == 0 && d.Partial != "":
+		return
 	case reports == 0:
 		d.remark("no feedback of the receiver arrived: the rate was never adjusted, and the link's rate is unknown")
 		return
@@ -123,6 +125,10 @@ func (d *Direction) evaluate(t *udp.Transfer, reports int, most float64, lower t
 	case full:
 	case found.Offered < reached*most:
 		d.Unlimited = true
+		if d.Partial != "" {
+			d.remark("the search ended before the link was full; its rate is higher")
+			return
+		}
 		d.remark("the link was never full: the sender did not reach higher rates in the time, or it received no feedback")
 		return
 	default:

@@ -107,6 +107,10 @@ func Evaluate(t *tcp.Result, o *Options, ipv6 bool) *Direction {
 	return d
 }
 
+// leastPartial is the shortest time of a transfer that ended early with a throughput: of a shorter one it is the first burst,
+// which may be faster than the link.
+const leastPartial = time.Second
+
 // throughput adds the rates of arrival.
 func (d *Direction) throughput(t *tcp.Result, omit time.Duration) {
 	planned := t.Plan.Duration
@@ -114,7 +118,7 @@ func (d *Direction) throughput(t *tcp.Result, omit time.Duration) {
 		planned = 0
 	}
 	flows := arrivals(t)
-	if r, ok := estimate.Rate(flows, planned, omit); ok {
+	if r, ok := estimate.Rate(flows, planned, omit); ok && (t.Cut == "" || r.Seconds >= leastPartial.Seconds()) {
 		d.Seconds, d.Throughput, d.PerSecond = r.Seconds, &r.Rate, r.PerSecond
 	}
 	if r, ok := estimate.Each(flows, planned, omit); ok && len(flows) > 1 {

@@ -124,6 +124,10 @@ func TestTimeOfTheMeanIsThatOfSending(t *testing.T) {
 	if d.Partial != stalled.Cut {
 		t.Errorf("partial %q", d.Partial)
 	}
+	r.First, r.Last, r.Payload = 80*ms, 107*ms, 14_480 // the first burst, at a link of 0.5 MB/s
+	if d := evaluated(stalled, time.Second); d.Throughput != nil || d.Payload != 14_480 {
+		t.Errorf("%d bytes in 27 ms: %v bytes a second, want none", d.Payload, *d.Throughput)
+	}
 }
 
 func TestUnknownValuesAreAbsent(t *testing.T) {

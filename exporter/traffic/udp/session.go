@@ -153,7 +153,7 @@ func (s *Session) transfer(ctx context.Context, d sample.Direction, p stream.Pla
 	if from, to := t.loaded(); s.opts.Loaded != nil && from != 0 {
 		s.opts.Loaded(d, from, to)
 	}
-	return t, ctx.Err()
+	return t, context.Cause(ctx)
 }
 
 // remoteStamps returns the timestamp errors of a load server; those of its interface are included in
