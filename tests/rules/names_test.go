@@ -142,7 +142,7 @@ func TestEveryMatcherOfAClosedSetMatchesSomething(t *testing.T) {
 	sets := map[string][]string{
 		metric.Direction: {sample.Forward.String(), sample.Reverse.String()},
 		"quantile_rank":  {"0", "0.05", "0.25", "0.5", "0.75", "0.95", "0.99", "1"},
-		"cause":          {"queue", "route", "clock", "host"},
+		"cause":          {"queue", "queue or route", "route", "clock", "host"},
 		metric.Path:      {"a-to-b", ""},
 		"leap_status":    {"normal", "insert_second", "delete_second", "unsynchronized"},
 		"reflector":      {"oneway", "stateful", "stateless", "unknown"},
