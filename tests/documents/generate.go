@@ -94,7 +94,11 @@ func (g *Generator) Of(t reflect.Type) map[string]any {
 // text is the schema of a text, with its values if its type declares them.
 func (g *Generator) text(t reflect.Type) object {
 	out := object{"type": "string"}
-	if values := g.source.of(t).values[t.Name()]; len(values) > 0 {
+	declared := g.source.of(t)
+	if constant := declared.unread[t.Name()]; constant != "" {
+		panic("documents: the text of " + constant + " is in another package; write it at the constant, so that the schema has it")
+	}
+	if values := declared.values[t.Name()]; len(values) > 0 {
 		out["enum"] = values
 	}
 	return out

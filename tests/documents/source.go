@@ -24,6 +24,8 @@ type source struct {
 type types struct {
 	fields map[string]map[string]string
 	values map[string][]string
+	// unread has a constant of a type whose text is written elsewhere.
+	unread map[string]string
 }
 
 // of returns the types of the package of t.
@@ -32,7 +34,7 @@ func (s *source) of(t reflect.Type) *types {
 	if known, ok := s.packages[path]; ok {
 		return known
 	}
-	found := &types{fields: map[string]map[string]string{}, values: map[string][]string{}}
+	found := &types{fields: map[string]map[string]string{}, values: map[string][]string{}, unread: map[string]string{}}
 	s.packages[path] = found
 	if path == "main" {
 		path = module + "exporter/cmd/oneway"
@@ -75,9 +77,13 @@ func (p *types) read(file *ast.File) {
 				return true
 			}
 			for _, v := range n.Values {
-				if lit, ok := v.(*ast.BasicLit); ok && lit.Kind == token.STRING {
-					text, _ := strconv.Unquote(lit.Value) // the parser accepted it
-					p.values[name.Name] = append(p.values[name.Name], text)
+				switch v := v.(type) {
+				case *ast.BasicLit:
+					if text, err := strconv.Unquote(v.Value); err == nil && v.Kind == token.STRING { // else it is a number
+						p.values[name.Name] = append(p.values[name.Name], text)
+					}
+				case *ast.SelectorExpr:
+					p.unread[name.Name] = n.Names[0].Name
 				}
 			}
 		}
