@@ -139,9 +139,6 @@ type Evident interface{ EvidenceLines() []report.Line }
 // View is what the page of the run's report shows.
 func (o *Outcome) View() report.View {
 	v := report.View{Notes: o.Notes, Remedy: remedy(o.Reason), Settings: o.Configured}
-	if o.Error != "" {
-		v.Notes = append([]string{o.Error}, o.Notes...)
-	}
 	if d, ok := o.Body.(Drawn); ok {
 		v.Drawings = d.Drawings()
 	}

@@ -139,7 +139,7 @@ func (s *site) store(t *testing.T, kind, path, peer string, ago time.Duration, c
 	return h.ID
 }
 
-// failed makes a run incomplete, with the notes that the runner writes.
+// failed makes a run incomplete, with the error that the runner writes.
 func failed(r *recording) {
 	o := loadtest.Outcome{
 		Run: &loadtest.Run{}, Result: loadtest.Incomplete, Reason: loadtest.ReasonLost,

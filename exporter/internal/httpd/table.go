@@ -192,7 +192,7 @@ func value(s string) string {
 func breaks(s string) template.HTML {
 	var b strings.Builder
 	for len(s) > 0 {
-		n := strings.IndexAny(s, "-_./:") + 1
+		n := strings.IndexAny(s, "-_./:>") + 1
 		if n == 0 {
 			n = len(s)
 		}
