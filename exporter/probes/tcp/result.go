@@ -109,7 +109,7 @@ func Evaluate(t *tcp.Result, o *Options, ipv6 bool) *Direction {
 
 // leastPartial is the shortest time of a transfer that ended early with a throughput: of a shorter one it is the first burst,
 // which may be faster than the link.
-const leastPartial = time.Second
+const leastPartial = 500 * time.Millisecond
 
 // throughput adds the rates of arrival.
 func (d *Direction) throughput(t *tcp.Result, omit time.Duration) {
