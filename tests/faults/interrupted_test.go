@@ -61,7 +61,7 @@ func TestInterruptedSaturationPrintsItsResults(t *testing.T) {
 		c := s.saturation(t, "--direction=forward", "--duration=60s", "--rate-forward=8Mbit")
 		s.underLoad(t, c, sample.Forward)
 		c.Signal(t, syscall.SIGINT)
-		time.Sleep(200 * time.Millisecond) // less than the wait for the packets under way
+		time.Sleep(500 * time.Millisecond) // more than the time in which signals are one, less than the wait for the packets under way
 		at := time.Now()
 		c.Signal(t, syscall.SIGINT)
 		if status := c.Wait(t); status != -1 {

@@ -47,7 +47,7 @@ func action(f func() error) kingpin.Action {
 }
 
 // oneSignal is the time in which signals are one: `timeout -s INT` and process groups deliver one request to end twice.
-const oneSignal = 500 * time.Millisecond
+const oneSignal = 100 * time.Millisecond
 
 // interruptible is action with a context that Ctrl-C and SIGTERM cancel; one after oneSignal ends the program at once. The
 // cause is the signal.
