@@ -76,7 +76,7 @@ func TestPeerThatIsDownRejectsNoKey(t *testing.T) {
 	f.account.refuse(discardKeyRejected, f.account.now)
 	for after, want := range map[time.Duration]bool{2 * time.Second: true, time.Minute: false, 4 * time.Minute: false} {
 		f.account.now = time.Minute + after
-		v := f.session.snapshot()
+		v := f.snapshot()
 		if text := v.silence(); strings.Contains(text, "requires a key") != want {
 			t.Errorf("%v after the last rejection: %s", after, text)
 		}
