@@ -190,7 +190,7 @@ func (t *Target) Resolve(ctx context.Context, keep netip.AddrPort) (netip.AddrPo
 	}
 	found, err := t.lookup(ctx, "ip", t.host)
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("target: peer %q: %w", t.host, err)
+		return netip.AddrPort{}, fmt.Errorf("target: peer %q: %w; correct the name, or its entry: `getent hosts %s` asks as the agent does", t.host, err, t.host)
 	}
 	first := netip.AddrPort{}
 	for _, a := range found {

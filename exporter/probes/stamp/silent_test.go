@@ -3,6 +3,8 @@ package stamp
 import (
 	"context"
 	"net/netip"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -42,6 +44,20 @@ func TestTargetThatIsDownHasLossOfOne(t *testing.T) {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestUnreachablePeerHasARemedy: errors that ICMP reports name what to do.
+func TestUnreachablePeerHasARemedy(t *testing.T) {
+	for err, want := range map[error]string{
+		syscall.ECONNREFUSED: "`oneway reflect`", syscall.EHOSTUNREACH: "`ip route get 192.0.2.7`", syscall.ENETUNREACH: "`ip route get 192.0.2.7`",
+	} {
+		f := newSessionFixture(t, time.Millisecond, nil)
+		v := f.snapshot()
+		v.peer, v.peerError = netip.MustParseAddrPort("192.0.2.7:862"), err
+		if got := v.silence(); !strings.Contains(got, want) || !strings.Contains(got, err.Error()) {
+			t.Errorf("%v: %s", err, got)
 		}
 	}
 }

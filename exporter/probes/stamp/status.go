@@ -49,6 +49,8 @@ func (v *snapshot) silence() string {
 	switch {
 	case errors.Is(v.peerError, syscall.ECONNREFUSED):
 		return fmt.Sprintf("udp %s: %v: no reflector listens there; start one: `oneway reflect`, or `reflector:` in its agent's configuration", v.peer, v.peerError)
+	case errors.Is(v.peerError, syscall.EHOSTUNREACH), errors.Is(v.peerError, syscall.ENETUNREACH):
+		return fmt.Sprintf("udp %s: %v: is the host up? `ip route get %s` shows the route to it", v.peer, v.peerError, v.peer.Addr())
 	case v.peerError != nil:
 		return fmt.Sprintf("udp %s: %v", v.peer, v.peerError)
 	case !v.refused.known:
