@@ -138,7 +138,7 @@ func (r *Reflector) Stats() Stats {
 		}
 		s.ReplyBytes += h.replyBytes
 		s.Sessions += h.table.len()
-		h.keyFaults.list(&s.KeyFaults, r.since())
+		h.keyFaults.list(&s.KeyFaults, s.Running)
 		h.mu.Unlock()
 	}
 	r.mu.Lock()
