@@ -47,7 +47,7 @@ func newBrowser(t *testing.T) *browser {
 	if os.Getuid() == 0 {
 		options = append(options, chromedp.NoSandbox)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
 	ctx, end := chromedp.NewExecAllocator(ctx, options...)
 	t.Cleanup(end) // waits for the end of the process
