@@ -290,7 +290,7 @@ func noDescriptors(t *testing.T, binary string) {
 	// The agent retries such paths.
 	s := startAgent(t, binary, manyPaths(paths, ", hardware: absent0"))
 	c := s.dial(here, 0) // before the limit applies
-	// faulty counts the paths whose reason contains part.
+	// faulty counts the paths whose error contains part.
 	faulty := func(part string) (n int) {
 		if err := s.request(c, "/api/v1/status", 0); err != nil {
 			t.Fatal(err)
@@ -304,7 +304,7 @@ func noDescriptors(t *testing.T, binary string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, reason := range strings.Split(string(body), `"reason":`)[1:] {
+		for _, reason := range strings.Split(string(body), `"error":`)[1:] {
 			if strings.Contains(reason, part) {
 				n++
 			}
