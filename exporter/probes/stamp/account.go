@@ -352,7 +352,9 @@ func (a *account) droppedHere(lost uint64) uint64 {
 }
 
 // droppedThere is the same for forward losses and the remote end's socket, whose drops some replies and statistics
-// replies report.
+// replies report. The reply that decides the end of a run follows a loss timeout without replies: the last drops were
+// reported before it.
 func (a *account) droppedThere(lost uint64) uint64 {
-	return a.remoteDrops.take(lost, sched.Now(), a.opts.explains()+a.late()+max(8*a.opts.Interval, a.silence))
+	now := sched.Now()
+	return a.remoteDrops.take(lost, now, a.opts.explains()+a.late()+max(8*a.opts.Interval, a.silence, now-a.order.at))
 }
