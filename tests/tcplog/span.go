@@ -17,23 +17,41 @@ type Span struct {
 	Payload, Last [2]instant.Time
 
 	port uint16
+	open bool // the client has sent more than SYNs
 }
 
-// Spans returns those of a client's connections, in the order of their begin, by the logs of both directions.
+// Spans returns those of a client's connections, in the order of their begin, by the logs of both directions. A SYN begins
+// another connection of a port that the client has used before.
 func Spans(forward, reverse []lab.Record) (all []Span) {
-	at := func(p uint16) int { return slices.IndexFunc(all, func(s Span) bool { return s.port == p }) }
+	of := func(r *lab.Record) *Span {
+		for i := range slices.Backward(all) {
+			if all[i].port == port(r) && all[i].Begin <= r.Entry {
+				return &all[i]
+			}
+		}
+		return nil
+	}
 	for i := range forward {
-		if r := &forward[i]; Is(r) && at(port(r)) < 0 {
+		r := &forward[i]
+		if !Is(r) {
+			continue
+		}
+		if last := of(r); last == nil || last.open && isSYN(r) {
 			all = append(all, Span{Begin: r.Entry, port: port(r)})
+		} else {
+			last.open = last.open || !isSYN(r)
 		}
 	}
 	for d, log := range [][]lab.Record{sample.Forward: forward, sample.Reverse: reverse} {
 		for i := range log {
 			r := &log[i]
-			if !Is(r) || r.Outcome != lab.Delivered || at(port(r)) < 0 {
+			if !Is(r) || r.Outcome != lab.Delivered {
 				continue
 			}
-			s := &all[at(port(r))]
+			s := of(r)
+			if s == nil {
+				continue
+			}
 			s.Last[d] = max(s.Last[d], r.Exit.After)
 			if payload(r) > 0 {
 				s.Payload[d] = max(s.Payload[d], r.Exit.After)
@@ -42,3 +60,6 @@ func Spans(forward, reverse []lab.Record) (all []Span) {
 	}
 	return all
 }
+
+// isSYN reports whether a client's segment is a SYN: it acknowledges nothing.
+func isSYN(r *lab.Record) bool { return payload(r) == 0 && uint32(r.Key) == 0 }

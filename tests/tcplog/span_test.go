@@ -25,3 +25,15 @@ func TestSpansBeginWithTheHandshakeAndEndWithTheLastDeliveredSegment(t *testing.
 		t.Errorf("%+v", s)
 	}
 }
+
+// A port that is used again is another connection; a SYN that is sent again is not.
+func TestPortThatIsUsedAgainIsAnotherSpan(t *testing.T) {
+	segment := func(number uint64, entry, exit instant.Time) lab.Record {
+		return lab.Record{Key: mark | 7<<portShift | number, Entry: entry, Exit: lab.Interval{After: exit, Before: exit}, Outcome: lab.Delivered}
+	}
+	forward := []lab.Record{segment(0, 10, 11), segment(0, 12, 13), segment(99, 20, 21), segment(0, 50, 51), segment(88, 60, 61)}
+	all := Spans(forward, []lab.Record{segment(5, 30, 32), segment(5, 55, 58)})
+	if len(all) != 2 || all[0].Begin != 10 || all[1].Begin != 50 || all[0].Last != [2]instant.Time{21, 32} || all[1].Last != [2]instant.Time{61, 58} {
+		t.Errorf("%+v", all)
+	}
+}
