@@ -45,10 +45,10 @@ func (x *transferring) stop(ctx, transferring context.Context, sending, ended co
 	if x.Direction == sample.Reverse {
 		_ = x.client.Cancel(x.ID) // without it, the wait for the records ends
 	}
-	if ctxtime.Sleep(transferring, stopTimeout) && x.Direction == sample.Forward {
+	if ctxtime.Sleep(transferring, stopTimeout) && x.Direction == sample.Forward { // until the transfer ends by itself: the packets under way
 		_ = x.client.Cancel(x.ID)
 	}
-	ctxtime.Sleep(transferring, reportTimeout)
+	ctxtime.Sleep(transferring, reportTimeout) // until the records of both ends are here
 	ended(why)
 }
 
@@ -166,7 +166,7 @@ const watchEvery = 200 * time.Millisecond
 // load server reaches its idle timeout.
 func (x *transferring) watch(ctx context.Context, ended context.CancelCauseFunc) {
 	lastReceived, received := time.Now(), 0
-	for ctxtime.Sleep(ctx, watchEvery) {
+	for ctxtime.Sleep(ctx, watchEvery) { // a sample of the clock has no notification
 		x.local.Largest = max(x.local.Largest, clockNow(x.clock).Bound)
 		if r := x.reception.Load(); r != nil {
 			p := r.Progress()
