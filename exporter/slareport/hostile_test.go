@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -27,10 +28,10 @@ func serve(t *testing.T, f http.HandlerFunc) string {
 }
 
 func TestReplyWithoutEndIsAnError(t *testing.T) {
-	sent := 0
+	var sent atomic.Int64
 	url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		spaces := []byte(strings.Repeat(" ", 1<<20))
-		for sent = 0; sent < 4*maxReplyBytes; sent += len(spaces) {
+		for ; sent.Load() < 4*maxReplyBytes; sent.Add(int64(len(spaces))) {
 			if _, err := w.Write(spaces); err != nil {
 				return
 			}
@@ -39,7 +40,7 @@ func TestReplyWithoutEndIsAnError(t *testing.T) {
 	if err := hostile(t, url); err == nil || !strings.Contains(err.Error(), "larger than 64 MiB") {
 		t.Error(err)
 	}
-	if sent >= 4*maxReplyBytes {
+	if sent.Load() >= 4*maxReplyBytes {
 		t.Error("all of it was read")
 	}
 }
