@@ -66,7 +66,7 @@ func TestAbsenceOfChronydHasItsRemedy(t *testing.T) {
 			}
 			line := func() int { return strings.Count(said.String(), c.want[0]) }
 			await.That(t, "a line in the log", func() bool { return line() > 0 })
-			time.Sleep(200 * time.Millisecond) // ten more requests
+			time.Sleep(200 * time.Millisecond) // ten more requests, of which none may log: a line that is absent has no event to wait for
 			if line() != 1 {
 				t.Errorf("%d lines, want one:\n%s", line(), said.String())
 			}

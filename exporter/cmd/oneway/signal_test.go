@@ -44,7 +44,7 @@ func TestRequestDeliveredTwiceIsOneSignal(t *testing.T) {
 			}
 			<-ctx.Done()
 		}
-		time.Sleep(oneSignal / 10) // the kernel delivers the second one
+		time.Sleep(oneSignal / 10) // the second one is delivered meanwhile; that it has no effect has no event to wait for
 		return nil
 	})(nil); err != nil {
 		t.Fatal(err)
