@@ -205,3 +205,24 @@ func TestPauseOfTheSenderChangesNoResult(t *testing.T) {
 		}
 	}
 }
+
+// A host that sleeps before each idle packet sends those less exactly than the load, on a busy machine all of them.
+// The delay of the empty path is then known less exactly, not unknown.
+func TestIdlePacketsMayHaveALargerTXUncertaintyThanTheLoad(t *testing.T) {
+	w := profile(10e6, 30e6, 1_100_000, 14*ms, 0)
+	packets := w.simulate(1)
+	o := options(w)
+	for i := range packets {
+		packets[i].TXUncertainty = 2 * time.Microsecond
+		if packets[i].Segment < o.Load {
+			packets[i].TXUncertainty = time.Duration(60+i%7) * time.Microsecond
+		}
+	}
+	r := Analyze(packets, o)
+	if off := (r.Idle.Value - 14*ms).Abs(); !r.Idle.OK || off > r.Idle.Bound || r.Idle.Bound < 60*time.Microsecond {
+		t.Errorf("idle delay %+v, the path's is 14 ms, sent with an uncertainty of 60 us and more", r.Idle)
+	}
+	if r.State != Filled || !r.Size.OK || !r.Delay[1].OK {
+		t.Errorf("%v (%s), size %+v, delay %+v", r.State, r.Evidence, r.Size, r.Delay[1])
+	}
+}

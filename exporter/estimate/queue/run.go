@@ -18,8 +18,9 @@ type run struct {
 	// begin is the begin of the load; shift the smallest delay, by which arrivals are shifted back.
 	begin instant.Time
 	shift time.Duration
-	// txUncertainty is the largest TX uncertainty of a packet whose delay is used; few exceed it.
-	txUncertainty time.Duration
+	// txUncertainty is the largest TX uncertainty of a packet of the load whose delay is used, idleUncertainty that
+	// of an idle one; few exceed it. A host that slept before each idle packet sends those less exactly.
+	txUncertainty, idleUncertainty time.Duration
 	base          base
 	// acceptedBases are the smallest and the largest base accepted by search.
 	acceptedBases [2]time.Duration
@@ -65,7 +66,9 @@ func newRun(packets []Packet, o Options) run {
 	for to > from && o.After > 0 && packets[to-1].Segment >= o.After {
 		to--
 	}
-	r := run{o: o, load: packets[from:to], txUncertainty: txUncertaintyLimit(packets), inOutages: make([]bool, to-from)}
+	r := run{o: o, load: packets[from:to], inOutages: make([]bool, to-from)}
+	r.txUncertainty = txUncertaintyLimit(r.load)
+	r.idleUncertainty = max(txUncertaintyLimit(packets[:from]), txUncertaintyLimit(packets[to:]))
 	if len(r.load) > 0 {
 		r.begin = r.load[0].Sent
 	}
@@ -145,7 +148,11 @@ func txUncertaintyLimit(packets []Packet) (txUncertainty time.Duration) {
 
 // delay is the difference of the packet's timestamps; false if it has no usable ones.
 func (r *run) delay(p *Packet) (time.Duration, bool) {
-	return p.Arrived.Sub(p.Sent), p.Arrived != 0 && p.TXUncertainty <= r.txUncertainty
+	limit := r.txUncertainty
+	if p.Segment < r.o.Load || r.o.After > 0 && p.Segment >= r.o.After {
+		limit = r.idleUncertainty
+	}
+	return p.Arrived.Sub(p.Sent), p.Arrived != 0 && p.TXUncertainty <= limit
 }
 
 // smallest is the smallest delay of any packet; zero if there is none.
@@ -200,7 +207,7 @@ func (r *run) findBase(before, after []Packet) {
 	r.base.early += r.base.least - least
 	r.base.least = least
 	r.base.low = min(r.base.low, least) - apart
-	r.base.high += apart + r.txUncertainty
+	r.base.high += apart + r.idleUncertainty
 }
 
 // empty evaluates idle packets.
@@ -298,7 +305,7 @@ func Analyze(packets []Packet, o Options) Result {
 		}
 	}
 	if r.base.n > 0 {
-		res.Idle = Duration{Value: r.base.least, Bound: r.o.StampError + r.txUncertainty + r.base.early, OK: true}
+		res.Idle = Duration{Value: r.base.least, Bound: r.o.StampError + r.idleUncertainty + r.base.early, OK: true}
 	}
 	w := r.window()
 	res.From, res.To = w.from, w.to

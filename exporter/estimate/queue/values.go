@@ -34,7 +34,7 @@ func (r *run) fill(res *Result, best *evaluation, low, high, others float64) {
 		res.Evidence += "; without packets before or after the load the delay of the empty path is unknown"
 		return
 	}
-	bound := 2*r.o.StampError + r.txUncertainty + r.base.early + r.base.moved + r.drift(r.length())
+	bound := 2*r.o.StampError + max(r.txUncertainty, r.idleUncertainty) + r.base.early + r.base.moved + r.drift(r.length())
 	margin := 0.0
 	if res.Varies || r.outages > 0 || high-low > 1.5*packet {
 		margin = 2*packet + 2*best.random*best.least
