@@ -5,13 +5,14 @@ import (
 	"io"
 	"net"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// Conn is a TCP connection whose state can be read. One goroutine may call Discard, and one WriteMessage; the other
-// methods are safe for concurrent use.
+// Conn is a TCP connection whose state can be read. One goroutine may call Discard, ReadStamped and Reception, and one
+// WriteMessage, WriteStamped, Drain and Finish; the other methods are safe for concurrent use.
 type Conn struct {
 	*net.TCPConn
 	raw syscall.RawConn
@@ -27,6 +28,13 @@ type Conn struct {
 	waited   bool
 	writeErr error
 	put      func(fd uintptr) bool
+
+	// Of EnableStamps; nil: it was not called.
+	stamps *stamper
+	reads  *reader
+
+	// Of Dial; zero: this end accepted the connection.
+	dialing, dialed time.Time
 }
 
 func wrap(nc *net.TCPConn) (*Conn, error) {

@@ -87,14 +87,23 @@ var errShort = errors.New("tcpsocket: the kernel's TCP_INFO has no counters of s
 // Info returns the state of the connection.
 func (c *Conn) Info() (Info, error) {
 	var t raw
-	size := uint32(unsafe.Sizeof(t))
-	err := c.control(func(fd int) error {
-		return getsockopt(fd, unix.IPPROTO_TCP, unix.TCP_INFO, unsafe.Pointer(&t), &size)
-	})
+	size, err := c.tcpInfo(&t)
 	if err != nil {
 		return Info{}, err
 	}
 	return parse(&t, size)
+}
+
+func (c *Conn) tcpInfo(t *raw) (size uint32, err error) {
+	size = uint32(unsafe.Sizeof(*t))
+	err = c.control(func(fd int) error {
+		if c.stamps != nil {
+			c.stamps.busy.start()
+			defer c.stamps.busy.stop()
+		}
+		return getsockopt(fd, unix.IPPROTO_TCP, unix.TCP_INFO, unsafe.Pointer(t), &size)
+	})
+	return size, err
 }
 
 // parse converts the first size bytes of the kernel's structure; the others are zero.

@@ -154,9 +154,15 @@ func (o Options) set(fd int, ipv6 bool) error {
 	return nil
 }
 
-// ListenConfig listens with the options, without Multipath TCP, whose sockets have other options.
+// ListenConfig listens with the options, without Multipath TCP, whose sockets have other options. The kernel saves the SYN
+// of each connection for Handshake.
 func (o Options) ListenConfig() net.ListenConfig {
-	l := net.ListenConfig{Control: o.Control, KeepAlive: -1}
+	l := net.ListenConfig{KeepAlive: -1, Control: func(network, address string, raw syscall.RawConn) error {
+		if err := raw.Control(saveSYN); err != nil {
+			return err
+		}
+		return o.Control(network, address, raw)
+	}}
 	l.SetMultipathTCP(false)
 	return l
 }
@@ -164,7 +170,12 @@ func (o Options) ListenConfig() net.ListenConfig {
 // Dial connects with the options; an invalid local address: the kernel chooses. took is the time of the
 // handshake, with this host's.
 func (o Options) Dial(ctx context.Context, local netip.Addr, to netip.AddrPort) (c *Conn, took time.Duration, err error) {
-	d := net.Dialer{Control: o.Control, KeepAlive: -1}
+	var dialing time.Time
+	d := net.Dialer{KeepAlive: -1, Control: func(network, address string, raw syscall.RawConn) error {
+		err := o.Control(network, address, raw)
+		dialing = time.Now() // connect(2) is next
+		return err
+	}}
 	d.SetMultipathTCP(false)
 	if local.IsValid() {
 		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(local, 0))
@@ -177,6 +188,7 @@ func (o Options) Dial(ctx context.Context, local netip.Addr, to netip.AddrPort) 
 	}
 	c, err = wrap(nc.(*net.TCPConn))
 	if err == nil {
+		c.dialing, c.dialed = dialing, begin.Add(took)
 		err = c.SetNoDelay(o.NoDelay)
 	}
 	if err != nil {
