@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/ctxtime"
+	"oneway.example/exporter/endclock"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/sample"
@@ -89,7 +90,7 @@ func Simulate(p stream.Plan, begin instant.Time, pace func(at instant.Time) time
 }
 
 // GoodClock returns a clock with an error bound of 10 us.
-func GoodClock() udp.Clocks {
-	c := udp.Clock{Bound: 10 * time.Microsecond, Reason: sample.OK.String()}
-	return udp.Clocks{Before: c, After: c}
+func GoodClock() endclock.Span {
+	c := endclock.State{Bound: 10 * time.Microsecond, Reason: sample.OK.String()}
+	return endclock.Span{Before: c, After: c}
 }

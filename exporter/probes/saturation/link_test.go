@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"oneway.example/exporter/endclock"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/loadtest/loadtesttest"
@@ -27,7 +28,7 @@ type bottleneck struct {
 	// Offset is the remote clock's reading less the local one's.
 	Offset time.Duration
 	// Local and Remote are the reported clock qualities; the zero value: a bound of 10 us.
-	Local, Remote udp.Clocks
+	Local, Remote endclock.Span
 	// Lose reports which packets are lost for another reason; nil: none. Late is the additional delay of a packet;
 	// nil: none.
 	Lose func(seq int) bool
@@ -83,10 +84,10 @@ func (l *bottleneck) carryPlan(d sample.Direction, p stream.Plan, begin instant.
 		one := &c.Received.Packets[i]
 		one.Stamp.At = one.Stamp.At.Add(to)
 	}
-	if l.Local != (udp.Clocks{}) {
+	if l.Local != (endclock.Span{}) {
 		c.Local = l.Local
 	}
-	if l.Remote != (udp.Clocks{}) {
+	if l.Remote != (endclock.Span{}) {
 		c.Remote = l.Remote
 	}
 	return c

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/endclock"
 	linktable "oneway.example/exporter/link"
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/loadtest"
@@ -50,8 +51,8 @@ func (r *simulatedPath) Transfer(_ context.Context, d sample.Direction, p stream
 			})
 		}
 	}
-	ok := udp.Clock{Reason: "ok", Bound: 100 * time.Microsecond}
-	out.Local, out.Remote = udp.Clocks{Before: ok, After: ok}, udp.Clocks{Before: ok, After: ok}
+	ok := endclock.State{Reason: "ok", Bound: 100 * time.Microsecond}
+	out.Local, out.Remote = endclock.Span{Before: ok, After: ok}, endclock.Span{Before: ok, After: ok}
 	return out, nil
 }
 

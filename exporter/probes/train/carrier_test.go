@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"oneway.example/exporter/endclock"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/sample"
@@ -92,8 +93,8 @@ func (r *simulatedPath) Transfer(_ context.Context, _ sample.Direction, p stream
 	}
 	out.Sent.End = r.now
 	r.now = max(r.now, r.free).Add(time.Second)
-	ok := udp.Clock{Reason: "ok"}
-	out.Local, out.Remote = udp.Clocks{Before: ok, After: ok}, udp.Clocks{Before: ok, After: ok}
+	ok := endclock.State{Reason: "ok"}
+	out.Local, out.Remote = endclock.Span{Before: ok, After: ok}, endclock.Span{Before: ok, After: ok}
 	return out, nil
 }
 

@@ -10,10 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"oneway.example/exporter/calibration"
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/ctxtime"
-	"oneway.example/exporter/hostid"
+	"oneway.example/exporter/endclock"
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/metric"
@@ -113,19 +112,12 @@ func proveAddress(ctx context.Context, s *stream.Session, remote netip.AddrPort)
 }
 
 func sessionOptions(ctx context.Context, d *loadtest.ControlConn, c *Client, remote netip.AddrPort) SessionOptions {
-	o := SessionOptions{
+	return SessionOptions{
 		IPv6: remote.Addr().Is6(), DSCP: uint8(d.Options.DSCP), NoChecksum: !d.Options.Checksum,
 		Limits: c.Welcome().Limits, Remote: remote,
 		Loaded: d.Loaded, Rows: d.Env.Recorder.Rows(), Path: d.Target.Path, Probe: d.Target.Probe, Run: d.Open.Run,
+		SharedClock: c.Reply.Here(), Local: endclock.LocalStamps(ctx, d.Env.Calibration, d.Options.LocalAddr(), remote, d.Log),
 	}
-	here := hostid.Read().Token(c.Reply.Salt)
-	o.SharedClock = here != 0 && here == c.Reply.Host
-	iface, err := calibration.InterfaceTo(ctx, d.Options.LocalAddr(), remote)
-	if err != nil {
-		d.Log.Debug("Interface of the path not found; its timestamps count as not calibrated", "err", err)
-	}
-	o.Local = d.Env.Calibration.Host(iface)
-	return o
 }
 
 // flow is a test with its session.
@@ -208,7 +200,7 @@ func (c *carrier) Transfer(ctx context.Context, d sample.Direction, p stream.Pla
 	// The end of ctx ends the sending; its records are awaited in transferring.
 	transferring, ended := context.WithCancelCause(context.WithoutCancel(ctx))
 	sending, stop := context.WithCancelCause(transferring)
-	x.local.Before = clockNow(c.clock)
+	x.local.Before = endclock.Now(c.clock)
 	var watching sync.WaitGroup
 	watching.Go(func() { x.stop(ctx, transferring, stop, ended) })
 	watching.Go(func() { x.watch(transferring, ended) })
@@ -220,9 +212,8 @@ func (c *carrier) Transfer(ctx context.Context, d sample.Direction, p stream.Pla
 	ended(nil)
 	watching.Wait()
 	if out != nil {
-		x.local.After = clockNow(c.clock)
+		x.local.End(c.clock)
 		out.Local = x.local
-		out.Local.Largest = max(x.local.Largest, x.local.Before.Bound, x.local.After.Bound)
 	}
 	if ctx.Err() != nil {
 		return out, context.Cause(ctx)

@@ -4,16 +4,17 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/endclock"
 	"oneway.example/exporter/loadtest/loadtesttest"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/traffic/udp"
 )
 
-func clocks(bound time.Duration, reason sample.Reason, stepsBefore, stepsAfter uint64) udp.Clocks {
-	one := udp.Clock{Bound: bound, Reason: reason.String(), Steps: stepsBefore}
+func clocks(bound time.Duration, reason sample.Reason, stepsBefore, stepsAfter uint64) endclock.Span {
+	one := endclock.State{Bound: bound, Reason: reason.String(), Steps: stepsBefore}
 	two := one
 	two.Steps = stepsAfter
-	return udp.Clocks{Before: one, After: two}
+	return endclock.Span{Before: one, After: two}
 }
 
 // passed is a packet with a delay of 30 ms by both clocks.
@@ -66,7 +67,7 @@ func TestDelaysClocksDecideWhetherItIsValid(t *testing.T) {
 	lies := clocks(time.Microsecond, sample.OK, 0, 0)
 	lies.After.Reason = "perfect"
 	for name, c := range map[string]struct {
-		local, remote udp.Clocks
+		local, remote endclock.Span
 		shared        bool
 		want          sample.Reason
 		bound         time.Duration
@@ -107,7 +108,7 @@ func TestDriftFollowsFromTheClockBounds(t *testing.T) {
 	tight, wide := clocks(50*time.Microsecond, sample.OK, 0, 0), clocks(time.Second, sample.OK, 0, 0)
 	free := clocks(0, sample.LocalUnsynchronized, 0, 0)
 	for name, c := range map[string]struct {
-		local, remote udp.Clocks
+		local, remote endclock.Span
 		shared        bool
 		want          float64
 	}{

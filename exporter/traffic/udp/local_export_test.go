@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/bound"
+	"oneway.example/exporter/endclock"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"
 )
@@ -20,14 +21,14 @@ func (s *Session) SetMaxRows(n int) { s.recorder.most = n }
 func (s *Session) Series() []*Series { return s.recorder.series }
 
 // NewTransfer returns a transfer with two clocks.
-func NewTransfer(local, remote Clocks, shared bool, took time.Duration, packets ...Packet) *Transfer {
+func NewTransfer(local, remote endclock.Span, shared bool, took time.Duration, packets ...Packet) *Transfer {
 	t := &Transfer{
 		Local: local, Remote: remote, SharedClock: shared, Packets: packets, Direction: sample.Forward,
-		ends: bound.Ends{Local: remoteStamps(), Remote: remoteStamps()},
+		ends: bound.Ends{Local: endclock.RemoteStamps(), Remote: endclock.RemoteStamps()},
 		Sent: &stream.Sent{Begin: 1e18, End: 1e18 + 1}, Received: &stream.Received{},
 	}
 	t.Sent.End = t.Sent.Begin.Add(took)
-	t.judgeClocks()
+	t.bound = endclock.Bound(local, remote, shared)
 	return t
 }
 

@@ -36,8 +36,7 @@ import (
 	"fmt"
 	"time"
 
-	"oneway.example/exporter/clock"
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/endclock"
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"
@@ -64,10 +63,7 @@ type Reply struct {
 	Session uint64 `json:"session"`
 	// Port is the UDP port of test traffic, on the address of the control connection.
 	Port uint16 `json:"udp_port"`
-	// Host is the kernel's token of package hostid under Salt: if it equals the client's, both ends
-	// run on one kernel and read one clock.
-	Salt uint32 `json:"salt"`
-	Host uint32 `json:"host"`
+	endclock.Kernel
 }
 
 // Prove has the cookie of a challenge, and so proves the address to which that was sent.
@@ -137,28 +133,10 @@ const (
 	grace = time.Minute
 )
 
-// Clock is the state of one end's clock: see clock.Quality.
-type Clock struct {
-	// At is when it was read.
-	At    instant.Time  `json:"at_ns"`
-	Bound time.Duration `json:"error_bound_ns"`
-	// Reason is why there is no bound (METRICS.md, oneway_delay_invalid_total); "ok": it is valid.
-	Reason string `json:"reason"`
-	// Steps since the start: if two values differ, delays between them are invalid.
-	Steps uint64 `json:"clock_steps"`
-}
-
-// clockNow returns the present state of this host's clock.
-func clockNow(m clock.Monitor) Clock {
-	at := instant.Now()
-	q := m.Quality(at)
-	return Clock{At: at, Bound: q.Bound.Error, Reason: q.Bound.Reason.String(), Steps: q.Steps}
-}
-
 // Started reports that the load server is ready to receive, or begins to send.
 type Started struct {
-	ID    uint16 `json:"id"`
-	Clock Clock  `json:"clock"`
+	ID    uint16         `json:"id"`
+	Clock endclock.State `json:"clock"`
 }
 
 // Sent reports that the client has sent all packets of a forward transfer.
@@ -176,7 +154,7 @@ type Cancel struct {
 // Exactly one of Sent and Received is set.
 type Finished struct {
 	ID       uint16           `json:"id"`
-	Clock    Clock            `json:"clock"`
+	Clock    endclock.State   `json:"clock"`
 	Sent     *stream.Sent     `json:"sent,omitempty"`
 	Received *stream.Received `json:"received,omitempty"`
 	// Error is why it ended early; empty: it did not.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oneway.example/exporter/endclock"
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"
@@ -14,11 +15,11 @@ import (
 
 func TestEachMessageIsDecodedAsEncoded(t *testing.T) {
 	for _, want := range []any{
-		&Reply{Session: 1 << 63, Port: 8620, Salt: 1, Host: 2},
+		&Reply{Session: 1 << 63, Port: 8620, Kernel: endclock.Kernel{Salt: 1, Host: 2}},
 		&Prove{Cookie: []byte{1, 2, 3}},
 		&Proved{Address: "192.0.2.1:8620"},
 		&Start{ID: 1, Direction: sample.Reverse, Plan: stream.Plan{Feedback: 50 * time.Millisecond, Segments: startOf(1, 0).Plan.Segments}, Idle: time.Second},
-		&Started{ID: 1, Clock: Clock{At: 1, Bound: time.Millisecond, Reason: "ok", Steps: 1}},
+		&Started{ID: 1, Clock: endclock.State{At: 1, Bound: time.Millisecond, Reason: "ok", Steps: 1}},
 		&Sent{ID: 1, Packets: 10},
 		&Cancel{ID: 1},
 		&Finished{ID: 1, Received: &stream.Received{Corrupt: []stream.Corrupt{{Seq: 3, Got: []byte{1}, Want: []byte{2}}}}},

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"oneway.example/exporter/endclock"
 	"oneway.example/exporter/hostid"
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/option"
@@ -113,8 +114,7 @@ func (f *remote) Open(host traffic.Host, _ json.RawMessage) (traffic.Session, an
 	s.stream = e.Join(s.id)
 	f.byID.Store(s.id, s)
 	s.tasks.Go(s.watch)
-	salt := uint32(randomID())
-	return s, Reply{Session: s.id, Port: e.LocalAddr().Port(), Salt: salt, Host: f.host.Token(salt)}, nil
+	return s, Reply{Session: s.id, Port: e.LocalAddr().Port(), Kernel: endclock.NewKernel(f.host)}, nil
 }
 
 func randomID() uint64 {

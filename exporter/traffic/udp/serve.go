@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/ctxtime"
+	"oneway.example/exporter/endclock"
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/sched"
@@ -204,7 +205,7 @@ func (s *serving) carry(x *transfer) {
 	s.host.CountTransfer()
 	f := Finished{ID: x.ID}
 	var records []byte
-	err := s.host.SendMessage(msgStarted, Started{ID: x.ID, Clock: clockNow(s.remote.env.Clock)}, nil)
+	err := s.host.SendMessage(msgStarted, Started{ID: x.ID, Clock: endclock.Now(s.remote.env.Clock)}, nil)
 	switch {
 	case err == nil && x.Direction == sample.Forward:
 		f.Received = s.receive(x)
@@ -220,7 +221,7 @@ func (s *serving) carry(x *transfer) {
 		s.set(x.Direction, nil)
 		return // the session has ended
 	}
-	f.Clock = clockNow(s.remote.env.Clock)
+	f.Clock = endclock.Now(s.remote.env.Clock)
 	switch {
 	case err != nil:
 		f.Error = "the stream cannot be sent: " + err.Error()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/bound"
+	"oneway.example/exporter/endclock"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/loadtest"
@@ -37,7 +38,7 @@ type CarrierResult struct {
 	// PayloadBytes is the UDP payload sent, as far as is known.
 	PayloadBytes  int64
 	Packets       int
-	Local, Remote Clocks
+	Local, Remote endclock.Span
 	Cut           string
 }
 
@@ -145,20 +146,16 @@ func (s *Session) transfer(ctx context.Context, d sample.Direction, p stream.Pla
 	}
 	t := &Transfer{
 		Direction: d, Plan: p, Sent: c.Sent, Received: c.Received, Local: c.Local, Remote: c.Remote,
-		SharedClock: s.opts.SharedClock, Cut: c.Cut, ends: bound.Ends{Local: s.opts.Local, Remote: remoteStamps()}, took: took,
+		SharedClock: s.opts.SharedClock, Cut: c.Cut, ends: bound.Ends{Local: s.opts.Local, Remote: endclock.RemoteStamps()}, took: took,
 	}
 	t.Packets, t.Counts = join(p, s.Overhead(), c.Sent, c.Received)
-	t.judgeClocks()
+	t.bound = endclock.Bound(t.Local, t.Remote, t.SharedClock)
 	s.record(t)
 	if from, to := t.loaded(); s.opts.Loaded != nil && from != 0 {
 		s.opts.Loaded(d, from, to)
 	}
 	return t, context.Cause(ctx)
 }
-
-// remoteStamps returns the timestamp errors of a load server; those of its interface are included in
-// the clock error bound that it reports.
-func remoteStamps() bound.Host { return bound.Host{Conversion: bound.CardConversion, RunsOneway: true} }
 
 // watch forwards progress to the caller and to the run.
 func (s *Session) watch(d sample.Direction, p stream.Plan, progress func(loadtest.Progress)) func(loadtest.Progress) {

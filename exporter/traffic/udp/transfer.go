@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/bound"
+	"oneway.example/exporter/endclock"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"
@@ -21,8 +22,8 @@ type Transfer struct {
 	Packets []Packet `json:"-"`
 	Counts  Counts   `json:"counts"`
 	// Local and Remote are the clocks of this agent and of the load server.
-	Local  Clocks `json:"local_clock"`
-	Remote Clocks `json:"remote_clock"`
+	Local  endclock.Span `json:"local_clock"`
+	Remote endclock.Span `json:"remote_clock"`
 	// SharedClock: both ends run on one kernel and read one clock.
 	SharedClock bool `json:"shared_clock"`
 	// Cut is why the transfer ended early; empty: it did not.
@@ -56,14 +57,6 @@ type Packet struct {
 
 // Lost returns whether the packet was sent and no intact copy arrived (RFC 7680 section 2.4).
 func (p *Packet) Lost() bool { return p.Sent.Present() && p.Copies == 0 }
-
-// Clocks is one clock at the beginning and the end of a transfer.
-type Clocks struct {
-	Before Clock `json:"before"`
-	After  Clock `json:"after"`
-	// Largest is the largest bound sampled between the two, if any.
-	Largest time.Duration `json:"largest_error_bound_ns,omitempty"`
-}
 
 // Counts are numbers of packets. Sent = Arrived + Lost.
 type Counts struct {
@@ -223,50 +216,6 @@ func departures(p stream.Plan, overhead int, sent *stream.Sent) ([]Packet, Count
 // stamped returns whether the packet has a delay: an intact copy and both timestamps.
 func (p *Packet) stamped() bool {
 	return p.Copies > 0 && p.Sent.Origin != sample.Absent && p.Arrived.Origin != sample.Absent
-}
-
-// reasonNamed returns the reason of a name; an unknown name is sample.Unknown.
-func reasonNamed(word string) sample.Reason {
-	for _, r := range sample.Reasons() {
-		if r.String() == word {
-			return r
-		}
-	}
-	return sample.Unknown
-}
-
-// judgeClocks sets the clock error bound of this transfer. The error of a clock is the largest of its
-// bounds before, after and between. The remote clock is not sampled between; its bound can only grow
-// there by some microseconds a minute.
-func (t *Transfer) judgeClocks() {
-	local, remote := t.Local.verdict(), t.Remote.verdict()
-	switch remote.Reason { // convert to the reasons of the remote end
-	case sample.OK, sample.BoundTooLarge:
-	case sample.LocalStepped:
-		remote.Reason = sample.RemoteStepped
-	default:
-		remote.Reason = sample.RemoteUnsynchronized
-	}
-	t.bound = bound.Clocks(local, remote)
-	if t.SharedClock && bound.SharedClock(local, remote) {
-		t.bound = sample.Bound{Reason: sample.OK}
-	}
-}
-
-// verdict returns the bound of one clock, with the reasons of a local one.
-func (c Clocks) verdict() sample.Bound {
-	before, after := reasonNamed(c.Before.Reason), reasonNamed(c.After.Reason)
-	switch {
-	case c.Before.Steps != c.After.Steps || before == sample.LocalStepped || after == sample.LocalStepped:
-		return sample.Bound{Reason: sample.LocalStepped}
-	case before != sample.OK:
-		return sample.Bound{Reason: before}
-	case after != sample.OK:
-		return sample.Bound{Reason: after}
-	case min(c.Before.Bound, c.After.Bound, c.Largest) < 0:
-		return sample.Bound{Reason: sample.BoundTooLarge} // a bound must not be negative
-	}
-	return sample.Bound{Error: max(c.Before.Bound, c.After.Bound, c.Largest), Reason: sample.OK}
 }
 
 // Bound returns the error bound of both clocks during the transfer, without timestamp errors.

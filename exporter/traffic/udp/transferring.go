@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/ctxtime"
+	"oneway.example/exporter/endclock"
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/sample"
@@ -24,7 +25,7 @@ type transferring struct {
 	// over is the end of sending of a forward transfer, as time.Time.UnixNano; zero: not yet.
 	over      atomic.Int64
 	reception atomic.Pointer[stream.Reception] // of a reverse transfer
-	local     Clocks                           // used by watch, then by Transfer
+	local     endclock.Span                    // used by watch, then by Transfer
 }
 
 // Times of a transfer whose context ends: those of the packets under way, and then of the load server's records.
@@ -58,7 +59,7 @@ func (x *transferring) forward(sending, ctx context.Context) (*CarrierResult, er
 	if err != nil {
 		return nil, failed(sample.Forward, err)
 	}
-	out := &CarrierResult{Remote: Clocks{Before: started.Clock}}
+	out := &CarrierResult{Remote: endclock.Span{Before: started.Clock}}
 	x.sending.Store(gap(x.Plan) <= helloEvery)
 	out.Sent, err = x.session.Send(sending, x.ID, x.remote, x.Plan, stream.SendOptions{Progress: x.progress, AdjustRate: x.adjustRate})
 	x.sending.Store(false)
@@ -167,7 +168,7 @@ const watchEvery = 200 * time.Millisecond
 func (x *transferring) watch(ctx context.Context, ended context.CancelCauseFunc) {
 	lastReceived, received := time.Now(), 0
 	for ctxtime.Sleep(ctx, watchEvery) { // a sample of the clock has no notification
-		x.local.Largest = max(x.local.Largest, clockNow(x.clock).Bound)
+		x.local.Sample(x.clock)
 		if r := x.reception.Load(); r != nil {
 			p := r.Progress()
 			if p.Packets > received {
