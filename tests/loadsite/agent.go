@@ -36,7 +36,7 @@ const AgentAddress = "127.0.0.1:9862"
 // Agent starts an agent on the client with a configuration, and waits until it serves.
 func (s *Site) Agent(t *testing.T, config string) *Agent {
 	t.Helper()
-	return s.AgentOn(t, s.Network.Client, config)
+	return s.AgentOn(t, s.Client, config)
 }
 
 // AgentOn is Agent on any host, with more flags.

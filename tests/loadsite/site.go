@@ -25,7 +25,10 @@ type Process struct{ *program.Program }
 
 // Site is a link with a load server at its server end.
 type Site struct {
+	// Network is nil for a site Between hosts.
 	Network *lab.Lab
+	// Client and LoadServerHost are where tests and the load server run.
+	Client, LoadServerHost *lab.Host
 	// Dir has the files of the site, and is removed with the test.
 	Dir string
 	// At is the address of the load server, TokenFile the client's token, TokensFile the load server's, and Pin that of its certificate.
@@ -57,8 +60,16 @@ func New(t *testing.T, binary string, o lab.Options) *Site {
 	if o.Seed = 1; o.Classifier == nil {
 		o.Classifier = testPackets
 	}
-	s := &Site{Network: lab.Start(t, o), Dir: t.TempDir(), binary: binary}
-	s.At = netip.AddrPortFrom(s.Network.Server.Addr4, loadcontrol.DefaultPort)
+	network := lab.Start(t, o)
+	s := Between(t, binary, network.Client, network.Server, network.Server.Addr4)
+	s.Network = network
+	return s
+}
+
+// Between makes a site of two hosts, with the load server at an address of the second one.
+func Between(t *testing.T, binary string, client, server *lab.Host, at netip.Addr) *Site {
+	t.Helper()
+	s := &Site{Client: client, LoadServerHost: server, Dir: t.TempDir(), At: netip.AddrPortFrom(at, loadcontrol.DefaultPort), binary: binary}
 	s.TokenFile, s.TokensFile = filepath.Join(s.Dir, "token"), filepath.Join(s.Dir, "tokens")
 	out, err := exec.Command(binary, "token", "new", "--name=lab", "--file="+s.TokensFile).Output()
 	if err != nil {
@@ -85,13 +96,13 @@ func (s *Site) Test(t *testing.T, kind string, more ...string) *Process {
 	if !slices.ContainsFunc(more, func(arg string) bool { return strings.HasPrefix(arg, "--agent-socket=") }) {
 		args = append(args, "--no-agent")
 	}
-	return s.Start(t, s.Network.Client, append(args, more...)...)
+	return s.Start(t, s.Client, append(args, more...)...)
 }
 
 // Respond starts the load server, and waits until it listens.
 func (s *Site) Respond(t *testing.T) {
 	t.Helper()
-	s.LoadServer = s.Start(t, s.Network.Server, "load-server", "--tokens-file="+s.TokensFile, "--state-dir="+s.Dir,
+	s.LoadServer = s.Start(t, s.LoadServerHost, "load-server", "--tokens-file="+s.TokensFile, "--state-dir="+s.Dir,
 		"--listen="+s.At.String(), "--clock=static", "--clock-bound=1ms")
 	program.Eventually(t, "the load server prints its pin", func() bool {
 		for line := range strings.Lines(s.LoadServer.Stdout.String()) {

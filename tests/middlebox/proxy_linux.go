@@ -26,7 +26,7 @@ type Proxy struct {
 }
 
 // Large has buffers of its own, Small nearly none: it reads only what it can write.
-func Large() Proxy { return Proxy{Chunk: 256 << 10, SendBuffer: 2 << 20, ReceiveBuffer: 2 << 20} }
+func Large() Proxy { return Proxy{Chunk: 64 << 10, SendBuffer: 256 << 10, ReceiveBuffer: 256 << 10} }
 
 // Small is a proxy nearly without buffers.
 func Small() Proxy { return Proxy{Chunk: 1448, SendBuffer: 8 << 10, ReceiveBuffer: 8 << 10} }
