@@ -23,7 +23,7 @@ func (p *Path) ClampMSS(t lab.TB, mss int) {
 	}`, mss))
 }
 
-// ProxySYN makes the box answer SYNs itself, and pass the connection to the server when the handshake is complete; it
+// ProxySYN makes the box reply to SYNs itself, and pass the connection to the server when the handshake is complete; it
 // passes all later segments.
 func (p *Path) ProxySYN(t lab.TB) {
 	t.Helper()
