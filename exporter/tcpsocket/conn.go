@@ -108,6 +108,19 @@ func (c *Conn) Discard(buf []byte) (int, error) {
 	return c.taken, nil
 }
 
+// Write is that of net.Conn.
+func (c *Conn) Write(b []byte) (int, error) {
+	n, err := c.TCPConn.Write(b)
+	c.wrote(n)
+	return n, err
+}
+
+func (c *Conn) wrote(n int) {
+	if c.stamps != nil {
+		c.stamps.written += int64(n)
+	}
+}
+
 // WriteMessage is Write, and reports whether the socket had no room and the write waited for it. The process can be slow
 // without that.
 func (c *Conn) WriteMessage(b []byte) (n int, waited bool, err error) {
@@ -116,7 +129,9 @@ func (c *Conn) WriteMessage(b []byte) (n int, waited bool, err error) {
 	if err == nil && c.writeErr != nil {
 		err = fmt.Errorf("tcpsocket: write: %w", c.writeErr)
 	}
-	return len(b) - len(c.rest), c.waited, err
+	n = len(b) - len(c.rest)
+	c.wrote(n)
+	return n, c.waited, err
 }
 
 // Buffer is the size of a send or receive buffer, in bytes.

@@ -110,11 +110,10 @@ func sentTSval(value uint32, unit, least, most time.Duration) (tsval, wrong uint
 
 // syn is what a SYN announces. Absent options are mss 0, scale -1, tsval 0.
 type syn struct {
-	ttl              uint8
-	mss              int32
-	scale            int8
-	sack, timestamps bool
-	tsval            uint32
+	ttl   uint8
+	mss   int32
+	scale int8
+	tsval uint32
 }
 
 // parseSYN reads the IP header and TCP header of a SYN (TCP_SAVED_SYN). It rejects what no kernel accepts as one.
@@ -170,8 +169,8 @@ func skipIPv6(b []byte) (tcp []byte, hops uint8) {
 	}
 }
 
-// options reads TCP options (RFC 9293 section 3.2, RFC 7323, RFC 2018). It is false if one is cut off or has another length
-// than its own.
+// options reads TCP options (RFC 9293 section 3.2, RFC 7323). It is false if one is cut off or has another length than its
+// own.
 func (s *syn) options(b []byte) bool {
 	s.scale = -1
 	for len(b) > 0 {
@@ -193,11 +192,9 @@ func (s *syn) options(b []byte) bool {
 			s.mss = int32(binary.BigEndian.Uint16(data))
 		case kind == 3 && len(data) == 1:
 			s.scale = int8(min(data[0], 14)) // RFC 7323 section 2.3
-		case kind == 4 && len(data) == 0:
-			s.sack = true
 		case kind == 8 && len(data) == 8:
-			s.timestamps, s.tsval = true, binary.BigEndian.Uint32(data)
-		case kind == 2 || kind == 3 || kind == 4 || kind == 8:
+			s.tsval = binary.BigEndian.Uint32(data)
+		case kind == 2 || kind == 3 || kind == 8 || kind == 4 && len(data) != 0: // 4: SACK permitted
 			return false
 		}
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 // pair connects two sockets with options over an address.
-func pair(t *testing.T, address string, dialing, listening Options) (from, to *Conn) {
+func pair(t testing.TB, address string, dialing, listening Options) (from, to *Conn) {
 	t.Helper()
 	config := listening.ListenConfig()
 	l, err := config.Listen(t.Context(), "tcp", net.JoinHostPort(address, "0"))

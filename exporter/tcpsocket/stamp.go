@@ -16,7 +16,8 @@ import (
 // StampKind is what happened to a byte of the stream at the time of a stamp. The values are those of linux/errqueue.h.
 type StampKind uint8
 
-// The kinds. A segment that is sent again has further Left stamps, and no further Scheduled one.
+// The kinds. A segment that is sent again has a further Scheduled and Left stamp each time, with its offset. Stamps arrive in
+// the order of their times.
 const (
 	Left      StampKind = unix.SCM_TSTAMP_SND
 	Scheduled StampKind = unix.SCM_TSTAMP_SCHED
@@ -42,13 +43,13 @@ type Stamp struct {
 	// Early of an Acked stamp is how much earlier the acknowledgment may have arrived: it waited in the socket's backlog
 	// while a system call held the socket.
 	Early time.Duration
-	// Through, of an Acked stamp, is the number of bytes of the connection that were acknowledged then. All stamps of one
-	// acknowledgment have the same. Known is false in kernels before 5.10.
+	// Through, of an Acked stamp, is the number of bytes of the connection that were acknowledged then, if Known (Linux
+	// 5.10). All stamps of one acknowledgment have the same; the kernel takes their times one after another, 2 us apart.
 	Through int64
 	Known   bool
 }
 
-// stamper is the state of a connection with stamps. Its fields except busy are of the goroutine that writes.
+// stamper is the state of a connection with stamps, of the goroutine that writes, except busy.
 type stamper struct {
 	take func(Stamp)
 
@@ -62,19 +63,19 @@ type stamper struct {
 	finish func(fd uintptr) bool
 	out    packet
 
-	written     int64 // bytes of WriteStamped
-	asked, told int64 // the offset of the last stamp of Acked that was requested, and the highest that came
+	written     int64 // bytes
+	asked, told int64 // the last offset that was to be stamped, and the highest that was Acked
+	closed      bool  // for sending
 	last        call
 	queue       packet
 	drain       func(fd uintptr)
-	lost        bool // a stamp had no space in its message
 	busy        busy
 }
 
 // call is the time of a system call that held the socket.
 type call struct{ begin, end instant.Time }
 
-// busy is the time of the last call of another goroutine that held the socket.
+// busy is the time of the last call of another goroutine that held the socket: that of Info.
 type busy struct{ begin, end atomic.Int64 }
 
 func (b *busy) start() { b.begin.Store(int64(instant.Now())) }
@@ -106,8 +107,9 @@ const (
 	optIDTCP = unix.SOF_TIMESTAMPING_OPT_ID_TCP
 )
 
-// EnableStamps enables timestamps for WriteStamped and ReadStamped. It must be called before any byte is written. take
-// gets the stamps, in calls of WriteStamped, Drain and Finish; a connection that only reads needs none.
+// EnableStamps enables timestamps for WriteStamped and ReadStamped. It must be called before any byte is written; bytes of
+// Write and WriteMessage count too. take gets the stamps, in calls of WriteStamped, Drain and Finish; a connection that only
+// reads needs none. After an error the connection is as before.
 func (c *Conn) EnableStamps(take func(Stamp)) error {
 	return c.control(func(fd int) error {
 		err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING_NEW, socketFlags|optIDTCP)
@@ -136,10 +138,13 @@ func newStamper(take func(Stamp)) *stamper {
 	return s
 }
 
-// WriteStamped is WriteMessage that asks for stamps of the last byte of b. record keeps the bytes that follow out of its
-// segment (MSG_EOR). The stamps of earlier writes are taken meanwhile. A write that the socket takes in parts also has
-// stamps of the last byte of each part. A byte has no stamps if a later one in the same segment has, as a segment, of up
-// to 64 kB before it is split, keeps one.
+// WriteStamped is WriteMessage that asks for stamps of the last byte of b: those of want and, if there are any, Acked. record
+// keeps the bytes that follow out of its segment (MSG_EOR). Stamps of earlier writes are taken meanwhile, and EnableStamps' take
+// gets those of an acknowledgment that came during a write right after it.
+//
+// A write that the socket takes in parts has stamps of the last byte of each part too; they are true of their offset. A
+// byte may have no stamps: a segment, of up to 64 kB before it is split, has one key, that of the last write that
+// asked.
 func (c *Conn) WriteStamped(b []byte, want Want, record bool) (n int, waited bool, err error) {
 	s := c.stamps
 	s.rest, s.waited, s.err, s.want = b, false, nil, want
@@ -163,11 +168,11 @@ func (s *stamper) tryPut(fd uintptr) bool {
 		if errno == 0 {
 			s.rest = s.rest[n:]
 			s.written += int64(n)
-			if s.want&WantAcked != 0 {
+			if s.want != 0 {
 				s.asked = s.written
 			}
 		}
-		if s.asked != s.told {
+		if s.asked > s.told {
 			s.drainAll(fd)
 		}
 		switch errno {
@@ -192,6 +197,8 @@ func (c *Conn) Finish() error {
 	s := c.stamps
 	s.err = nil
 	err := c.control(func(fd int) error {
+		s.drainAll(uintptr(fd))
+		s.closed = true
 		s.last.begin = instant.Now()
 		err := unix.Shutdown(fd, unix.SHUT_WR)
 		s.last.end = instant.Now()
@@ -243,7 +250,7 @@ func (s *stamper) drainAll(fd uintptr) {
 		t := Stamp{Kind: StampKind(m.kind), Offset: unwrap(s.written, m.key) + 1, At: m.at}
 		if t.Kind == Acked {
 			t.Early = max(s.last.early(t.At), s.busy.early(t.At))
-			t.Through, t.Known = m.through()
+			t.Through, t.Known = m.through(s.closed)
 			s.told = max(s.told, t.Offset)
 		}
 		s.take(t)
@@ -286,7 +293,7 @@ func (p *packet) request(b []byte, want Want) {
 	h := (*unix.Cmsghdr)(unsafe.Pointer(&p.control[0]))
 	h.Level, h.Type = unix.SOL_SOCKET, unix.SO_TIMESTAMPING
 	h.SetLen(unix.CmsgLen(4))
-	binary.NativeEndian.PutUint32(p.bytes()[unix.CmsgLen(0):], uint32(want))
+	binary.NativeEndian.PutUint32(p.bytes()[unix.CmsgLen(0):], uint32(want|WantAcked))
 	p.header.SetControllen(unix.CmsgSpace(4))
 }
 

@@ -169,9 +169,11 @@ const (
 )
 
 // through returns the number of bytes of the connection that are acknowledged: those written, of which the kernel gives
-// no count, are those sent once and those not sent.
-func (c *controls) through() (n int64, known bool) {
+// no count, are those sent once and those not sent. Once the FIN is written, it counts as a byte in the queues and not as one
+// sent.
+func (c *controls) through(fin bool) (n int64, known bool) {
 	const all = 1<<nlaSendQueue | 1<<nlaBytesSent | 1<<nlaRetransmitted | 1<<nlaNotSent
+	var queue, sent, again, unsent int64
 	seen := 0
 	for b := c.stats; len(b) >= unix.SizeofNlAttr; {
 		size, kind := int(binary.NativeEndian.Uint16(b)), binary.NativeEndian.Uint16(b[2:])
@@ -182,17 +184,21 @@ func (c *controls) through() (n int64, known bool) {
 		b = b[min((size+3)&^3, len(b)):]
 		switch {
 		case kind == nlaSendQueue && len(data) == 4:
-			n -= int64(binary.NativeEndian.Uint32(data))
+			queue = int64(binary.NativeEndian.Uint32(data))
 		case kind == nlaBytesSent && len(data) == 8:
-			n += int64(binary.NativeEndian.Uint64(data))
+			sent = int64(binary.NativeEndian.Uint64(data))
 		case kind == nlaRetransmitted && len(data) == 8:
-			n -= int64(binary.NativeEndian.Uint64(data))
+			again = int64(binary.NativeEndian.Uint64(data))
 		case kind == nlaNotSent && len(data) == 4:
-			n += int64(binary.NativeEndian.Uint32(data))
+			unsent = int64(binary.NativeEndian.Uint32(data))
 		default:
 			continue
 		}
 		seen |= 1 << kind
+	}
+	n = sent - again + unsent - queue
+	if fin && queue > 0 && unsent == 0 { // it was sent and not acknowledged
+		n++
 	}
 	return n, seen == all
 }
