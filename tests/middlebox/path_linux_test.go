@@ -6,9 +6,13 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"oneway.example/exporter/sample"
 	"oneway.example/tests/lab"
@@ -116,14 +120,20 @@ func (p *Path) serve(t *testing.T, from string) {
 	}()
 }
 
-// echo sends from the client, and returns the time until all has come back.
-func (p *Path) echo(t *testing.T, network string) time.Duration {
+// dial connects the client to the server.
+func (p *Path) dial(t *testing.T, network string) (c net.Conn) {
 	t.Helper()
-	var c net.Conn
 	must(t, p.Client.Do(func() (err error) {
 		c, err = net.DialTimeout(network, fmt.Sprintf("%s:%d", Server, echoPort), 20*time.Second)
 		return err
 	}))
+	return c
+}
+
+// echo sends from the client, and returns the time until all has come back.
+func (p *Path) echo(t *testing.T, network string) time.Duration {
+	t.Helper()
+	c := p.dial(t, network)
 	defer c.Close()
 	begin, sent, got := time.Now(), make([]byte, 1000), make([]byte, 1000)
 	for i := range sent {
@@ -138,6 +148,46 @@ func (p *Path) echo(t *testing.T, network string) time.Duration {
 		t.Fatalf("%s: the echo of %d bytes: %v", network, len(sent), err)
 	}
 	return time.Since(begin)
+}
+
+// The SYN proxy has answered the SYN, and the box has lowered the MSS: the paths are what they are said to be.
+func TestBoxesDoWhatTheyAreFor(t *testing.T) {
+	t.Run("SYN proxy", func(t *testing.T) {
+		p := New(t, Far, tenMilliseconds())
+		p.ProxySYN(t)
+		p.serve(t, "10.79.0.1")
+		p.echo(t, "tcp4")
+		out, err := p.Box.Command("cat", "/proc/net/stat/synproxy").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n") // a head, and a line for each processor
+		syns := uint64(0)
+		for _, line := range lines[1:] {
+			n, err := strconv.ParseUint(strings.Fields(line)[1], 16, 64) // syn_received
+			if err != nil {
+				t.Fatal(err)
+			}
+			syns += n
+		}
+		if syns != 1 {
+			t.Errorf("it has answered %d SYNs, want 1:\n%s", syns, out)
+		}
+	})
+	t.Run("MSS", func(t *testing.T) {
+		p := New(t, Far, tenMilliseconds())
+		p.ClampMSS(t, 1200)
+		p.serve(t, "10.79.0.1")
+		c := p.dial(t, "tcp4").(*net.TCPConn)
+		defer c.Close()
+		raw, err := c.SyscallConn()
+		must(t, err, raw.Control(func(fd uintptr) {
+			got, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_MAXSEG)
+			if err != nil || got != 1200-12 { // the option with timestamps
+				t.Errorf("MSS %d, %v", got, err)
+			}
+		}))
+	})
 }
 
 // UDP passes one link, and TCP the other.
