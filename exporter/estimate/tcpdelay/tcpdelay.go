@@ -1,0 +1,204 @@
+// Package tcpdelay evaluates what the kernels of both ends of a TCP flow have recorded about sampled bytes of its stream:
+// the one-way delay of TCP data, the inter-arrival times of acknowledgments, and whether a host between both ends splits
+// the connection.
+package tcpdelay
+
+import (
+	"math/bits"
+	"slices"
+	"time"
+
+	"oneway.example/exporter/bound"
+	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/tcpstamp"
+)
+
+// Class is what is known of the delay of a sampled byte. String is the value of the metric label result.
+type Class uint8
+
+// The classes.
+const (
+	// Delay: the byte left once, and its arrival is known.
+	Delay Class = iota
+	// Retransmitted: it left more than once; Value is the time from the first transmission to its arrival.
+	Retransmitted
+	// Reordered: data arrived out of order about then, so that its arrival is not known.
+	Reordered
+	// NoStamp: a timestamp of either end is missing.
+	NoStamp
+	// Clocks: the clocks of both ends have no error bound.
+	Clocks
+	// Classes is their number.
+	Classes
+)
+
+// String is the value of the metric label result.
+func (c Class) String() string {
+	if c >= Classes {
+		return "invalid"
+	}
+	return [...]string{"delay", "retransmitted", "reordered", "no_stamp", "clocks"}[c]
+}
+
+// Flow is the records of both ends of one flow, each in the order of Offset.
+type Flow struct {
+	Sent     []tcpstamp.Sent
+	Received []tcpstamp.Received
+}
+
+// Errors are those of both ends.
+type Errors struct {
+	// Clocks is the error bound of both clocks, or why there is none.
+	Clocks sample.Bound
+	// Stamps is the largest error of a transmit and of a receive timestamp together.
+	Stamps time.Duration
+}
+
+// Sample is a sampled byte that both ends, or only one, have recorded.
+type Sample struct {
+	Offset int64
+	// Sent is when it left the sending host for the first time, by that host's clock.
+	Sent instant.Time
+	// The true one-way delay is in Value +- Bound, of a retransmitted byte the time from its first transmission. Both are
+	// zero in the other classes.
+	Value, Bound time.Duration
+	Class        Class
+}
+
+// Result is the values of some flows of one direction. Those that are sorted ascend.
+type Result struct {
+	// Samples are in the order of flow and offset.
+	Samples []Sample
+	Counts  [Classes]int
+	// Delays are the sorted values of the class Delay, and Bound is their largest error bound.
+	Delays []time.Duration
+	Bound  time.Duration
+	// Socket is how long bytes waited in the socket, from their write until they entered the packet scheduler; HostQueue
+	// how long in the packet scheduler of the sending host; Acked the time from the transmission of a byte to its
+	// acknowledgment. All are sorted, of bytes that left once.
+	Socket, HostQueue, Acked []time.Duration
+	// Recovery are the sorted values of the class Retransmitted, and Resend the times between the first and the last
+	// transmission of such bytes.
+	Recovery, Resend []time.Duration
+	// Tested is the number of bytes whose acknowledgment could have come before the byte, and Early the number of those
+	// whose acknowledgment did: the receiver had found its socket empty after that, beyond the error bound of the clocks.
+	// Lead is the largest such time.
+	Tested, Early int
+	Lead          time.Duration
+}
+
+// Evaluate joins the records of flows of one direction.
+func Evaluate(flows []Flow, e Errors) *Result {
+	r := &Result{}
+	for i := range flows {
+		r.join(&flows[i], e)
+	}
+	for _, one := range []*[]time.Duration{&r.Delays, &r.Socket, &r.HostQueue, &r.Acked, &r.Recovery, &r.Resend} {
+		slices.Sort(*one)
+	}
+	return r
+}
+
+// Quantile returns a quantile of sorted values; false if they are too few to have a value beyond it.
+func Quantile(ascending []time.Duration, q float64) (time.Duration, bool) {
+	if n := float64(len(ascending)); n*min(q, 1-q) < 1 {
+		return 0, false
+	}
+	return order.Quantile(ascending, q), true
+}
+
+func (r *Result) join(f *Flow, e Errors) {
+	if len(f.Received) == 0 {
+		return
+	}
+	// The receiver may have kept every second, fourth, ... byte only.
+	all := uint64(0)
+	for i := range f.Received {
+		all |= uint64(f.Received[i].Offset)
+	}
+	step, last := int64(1)<<bits.TrailingZeros64(all|1<<62), f.Received[len(f.Received)-1].Offset
+	k := 0
+	for i := range f.Sent {
+		s := &f.Sent[i]
+		if s.Offset > last {
+			break // on the way at the end
+		}
+		if s.Offset%step != 0 {
+			continue
+		}
+		for k < len(f.Received) && f.Received[k].Offset < s.Offset {
+			k++
+		}
+		one := Sample{Offset: s.Offset, Sent: s.First, Class: NoStamp}
+		if k < len(f.Received) && f.Received[k].Offset == s.Offset {
+			r.classify(&one, s, &f.Received[k], e)
+		}
+		r.Counts[one.Class]++
+		r.Samples = append(r.Samples, one)
+	}
+}
+
+// classify sets the class and the value of a byte that both ends have recorded.
+func (r *Result) classify(one *Sample, s *tcpstamp.Sent, at *tcpstamp.Received, e Errors) {
+	r.times(s)
+	r.test(s, at, e)
+	switch {
+	case s.First == 0 || at.At == 0:
+		return
+	case e.Clocks.Reason != sample.OK:
+		one.Class = Clocks
+		return
+	case at.Reordered:
+		one.Class = Reordered
+		return
+	}
+	one.Value = at.At.Sub(s.First) - at.Early/2
+	one.Bound = bound.Sum(e.Clocks.Error, e.Stamps, at.Early-at.Early/2)
+	if s.Transmissions > 1 {
+		one.Class = Retransmitted
+		r.Recovery = append(r.Recovery, one.Value)
+		return
+	}
+	one.Class = Delay
+	r.Delays = append(r.Delays, one.Value)
+	r.Bound = max(r.Bound, one.Bound)
+}
+
+// times adds the times of the sending host.
+func (r *Result) times(s *tcpstamp.Sent) {
+	switch {
+	case s.Transmissions > 1:
+		r.Resend = append(r.Resend, s.Last.Sub(s.First))
+		return
+	case s.First == 0:
+		return
+	}
+	if s.Scheduled != 0 {
+		r.HostQueue = append(r.HostQueue, s.First.Sub(s.Scheduled))
+		if s.Written != 0 {
+			r.Socket = append(r.Socket, s.Scheduled.Sub(s.Written))
+		}
+	}
+	if s.Acked != 0 {
+		r.Acked = append(r.Acked, s.Acked.Sub(s.First))
+	}
+}
+
+// test looks for an acknowledgment that came before the byte. It is possible to see one if the byte certainly was on its
+// way for some time.
+func (r *Result) test(s *tcpstamp.Sent, at *tcpstamp.Received, e Errors) {
+	if e.Clocks.Reason != sample.OK || s.Acked == 0 || s.First == 0 || at.NotBefore == 0 {
+		return
+	}
+	certain := at.NotBefore.Add(-e.Clocks.Error)
+	if certain <= s.First {
+		return
+	}
+	r.Tested++
+	if lead := certain.Sub(s.Acked); lead > 0 {
+		r.Early++
+		r.Lead = max(r.Lead, lead)
+	}
+}

@@ -1,0 +1,103 @@
+package tcpdelay
+
+import (
+	"testing"
+	"time"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/tcpstamp"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	ms = time.Millisecond
+	t0 = instant.Time(1_700_000_000_000_000_000)
+)
+
+func at(d time.Duration) instant.Time { return t0.Add(d) }
+
+func TestEvaluateClassifiesEachByte(t *testing.T) {
+	const g = tcpstamp.Grid
+	once := func(k int64, sent, acked time.Duration) tcpstamp.Sent {
+		return tcpstamp.Sent{Offset: k * g, Written: at(sent - 2*ms), Scheduled: at(sent - ms), First: at(sent), Last: at(sent), Acked: at(acked), Transmissions: 1}
+	}
+	again := once(2, 20*ms, 300*ms)
+	again.Last, again.Transmissions = at(220*ms), 2
+	unstamped := once(5, 50*ms, 90*ms)
+	unstamped.First = 0
+	f := Flow{
+		Sent: []tcpstamp.Sent{once(1, 10*ms, 60*ms), again, once(3, 30*ms, 80*ms), once(4, 40*ms, 85*ms), unstamped, once(6, 60*ms, 99*ms), once(8, 80*ms, 0)},
+		Received: []tcpstamp.Received{
+			{Offset: 1 * g, At: at(40 * ms)}, {Offset: 2 * g, At: at(260 * ms)}, {Offset: 3 * g, At: at(62 * ms), Early: 2 * ms},
+			{Offset: 4 * g, At: at(262 * ms), Reordered: true}, {Offset: 5 * g, At: at(263 * ms)}, {Offset: 7 * g, At: at(90 * ms)},
+		},
+	}
+	r := Evaluate([]Flow{f}, Errors{Clocks: sample.Bound{Error: ms, Reason: sample.OK}, Stamps: 100 * time.Microsecond})
+	want := []Sample{
+		{g, at(10 * ms), 30 * ms, 1100 * time.Microsecond, Delay},
+		{2 * g, at(20 * ms), 240 * ms, 1100 * time.Microsecond, Retransmitted},
+		{3 * g, at(30 * ms), 31 * ms, 2100 * time.Microsecond, Delay}, // from 30 to 32 ms
+		{4 * g, at(40 * ms), 0, 0, Reordered},
+		{5 * g, 0, 0, 0, NoStamp},
+		{6 * g, at(60 * ms), 0, 0, NoStamp},
+	}
+	if diff := cmp.Diff(want, r.Samples); diff != "" {
+		t.Errorf("samples (-want +got):\n%s", diff)
+	}
+	if r.Counts != [Classes]int{2, 1, 1, 2, 0} || r.Bound != 2100*time.Microsecond {
+		t.Errorf("counts %v, bound %v", r.Counts, r.Bound)
+	}
+	if diff := cmp.Diff([]time.Duration{200 * ms}, r.Resend); diff != "" || len(r.Recovery) != 1 || r.HostQueue[0] != ms || r.Socket[0] != ms || r.Acked[0] != 45*ms {
+		t.Errorf("resend %v, recovery %v, queue %v, socket %v, acked %v", r.Resend, r.Recovery, r.HostQueue, r.Socket, r.Acked)
+	}
+	r = Evaluate([]Flow{f}, Errors{Clocks: sample.Bound{Reason: sample.LocalUnsynchronized}})
+	if r.Counts != [Classes]int{Clocks: 4, NoStamp: 2} || r.Tested != 0 || len(r.HostQueue) == 0 {
+		t.Errorf("without synchronized clocks: counts %v, tested %d", r.Counts, r.Tested)
+	}
+}
+
+// The receiver kept multiples of 4 only: the others are not missing.
+func TestBytesThatAnEndDidNotKeepAreNoMissingStamps(t *testing.T) {
+	f := Flow{}
+	for k := int64(1); k <= 16; k++ {
+		f.Sent = append(f.Sent, tcpstamp.Sent{Offset: k * tcpstamp.Grid, First: at(time.Duration(k) * ms), Transmissions: 1})
+		if k%4 == 0 {
+			f.Received = append(f.Received, tcpstamp.Received{Offset: k * tcpstamp.Grid, At: at(time.Duration(k+9) * ms)})
+		}
+	}
+	r := Evaluate([]Flow{f, {Sent: f.Sent}}, Errors{Clocks: sample.Bound{Reason: sample.OK}})
+	if r.Counts != [Classes]int{Delay: 4} || r.Delays[0] != 9*ms {
+		t.Errorf("counts %v, delays %v", r.Counts, r.Delays)
+	}
+}
+
+func TestQuantileNeedsValuesBeyondIt(t *testing.T) {
+	all := make([]time.Duration, 99)
+	if _, ok := Quantile(all, 0.99); ok {
+		t.Error("99 values have a quantile of 0.99")
+	}
+	if _, ok := Quantile(append(all, 1), 0.99); !ok {
+		t.Error("100 values have none")
+	}
+	if _, ok := Quantile(nil, 0.5); ok {
+		t.Error("no values have a median")
+	}
+}
+
+func TestAcks(t *testing.T) {
+	var even, groups []tcpstamp.Ack
+	for i := range int64(60) {
+		even = append(even, tcpstamp.Ack{Offset: (i + 1) * 2896, At: at(time.Duration(i) * 2 * ms)})
+		// Groups of four within 0.3 ms, as the uplink held them back (Halepovic 2008 figure 18).
+		groups = append(groups, tcpstamp.Ack{Burst: 1, Offset: (i + 1) * 2896, At: at(time.Duration(i/4)*8*ms + time.Duration(i%4)*ms/10), Early: ms / 20})
+	}
+	r := Acks(even, groups)
+	if len(r.Times) != 118 || r.Compressed != 45 || r.Uncertain != 45 || r.Bound != ms/20 {
+		t.Errorf("%d times, %d compressed, %d uncertain, bound %v", len(r.Times), r.Compressed, r.Uncertain, r.Bound)
+	}
+	if r := Acks(even[:2]); len(r.Times) != 0 {
+		t.Errorf("two acknowledgments have %v", r.Times)
+	}
+}
