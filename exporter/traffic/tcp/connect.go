@@ -18,11 +18,11 @@ import (
 const unproved = 8
 
 // connect listens for the flows of a transfer until all have proved their cookie.
-func (s *serving) connect(x *serve) ([]*tcpsocket.Conn, error) {
+func (s *serving) connect(x *serve) ([]connection, error) {
 	ctx, cancel := context.WithTimeout(x.ctx, connectTime)
 	defer cancel()
 	defer x.unlisten() // a late connection is reset by the kernel
-	g := &gathering{serve: x, conns: make([]*tcpsocket.Conn, len(x.Plan.Flows)), missing: len(x.Plan.Flows), full: cancel}
+	g := &gathering{serve: x, conns: make([]connection, len(x.Plan.Flows)), missing: len(x.Plan.Flows), full: cancel}
 	m := listening{ID: x.ID, Cookie: x.cookie}
 	for _, f := range x.Plan.Flows {
 		m.Ports = append(m.Ports, uint16(x.listeners[f.listening(x.sends())].Addr().(*net.TCPAddr).Port))
@@ -38,7 +38,7 @@ func (s *serving) connect(x *serve) ([]*tcpsocket.Conn, error) {
 		return g.conns, nil
 	}
 	for _, c := range g.conns {
-		if c != nil {
+		if c.Conn != nil {
 			c.Abort()
 		}
 	}
@@ -52,8 +52,8 @@ type gathering struct {
 	tasks sync.WaitGroup
 
 	mu      sync.Mutex
-	waiting []*net.TCPConn    // without a proof, the oldest first
-	conns   []*tcpsocket.Conn // by index of the flow
+	waiting []*net.TCPConn // without a proof, the oldest first
+	conns   []connection   // by index of the flow
 	missing int
 }
 
@@ -104,7 +104,7 @@ func (g *gathering) admit(ctx context.Context, o tcpsocket.Options, nc *net.TCPC
 	}
 	if err == nil {
 		_ = nc.SetReadDeadline(time.Time{})
-		err = g.add(index, c)
+		err = g.add(index, g.Plan.connection(index, c, g.sends(), 0))
 	}
 	if err != nil {
 		_ = nc.SetLinger(0) // the peer of a closed connection has ended it
@@ -112,10 +112,10 @@ func (g *gathering) admit(ctx context.Context, o tcpsocket.Options, nc *net.TCPC
 	}
 }
 
-func (g *gathering) add(index int, c *tcpsocket.Conn) error {
+func (g *gathering) add(index int, c connection) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.conns[index] != nil {
+	if g.conns[index].Conn != nil {
 		return errProof
 	}
 	g.conns[index] = c

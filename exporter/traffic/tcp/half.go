@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"oneway.example/exporter/tcpsocket"
 )
 
 // half is one end of a transfer, at the client or at the load server.
@@ -38,7 +36,7 @@ type half struct {
 // flow is one end of a flow. The goroutine that moves its payload sets end; watch samples it.
 type flow struct {
 	Flow
-	conn                 *tcpsocket.Conn
+	conn                 connection
 	payload, first, last atomic.Int64 // first, last: time.Duration since half.begin
 	end                  FlowEnd
 	over                 time.Duration // since half.begin: it knew that the receiver had all, or failed
@@ -71,7 +69,7 @@ func (h *half) stop(why Ended) {
 }
 
 // run moves the payload over the connections until all flows have ended, and closes them. The end of ctx stops them.
-func (h *half) run(ctx context.Context, conns []*tcpsocket.Conn) []FlowEnd {
+func (h *half) run(ctx context.Context, conns []connection) []FlowEnd {
 	for i, c := range conns {
 		h.flows = append(h.flows, &flow{Flow: h.plan.Flows[i], conn: c})
 	}
@@ -86,6 +84,7 @@ func (h *half) run(ctx context.Context, conns []*tcpsocket.Conn) []FlowEnd {
 	var moving sync.WaitGroup
 	for _, f := range h.flows {
 		moving.Go(func() {
+			f.end.Handshake = f.conn.handshake()
 			f.end.Ended = move(ctx, f)
 			f.over = time.Since(h.begin)
 			h.finish(f)
@@ -141,7 +140,7 @@ func (h *half) send(ctx context.Context, f *flow, message []byte) Ended {
 			}
 			return EndedLimit
 		}
-		m, err := p.write(f.conn, message[:n])
+		m, err := p.write(&f.conn, message[:n])
 		h.moved(f, m)
 		if err != nil {
 			return h.failed(err)
@@ -178,11 +177,16 @@ func (p *pace) wait(ctx context.Context) (more, ok bool) {
 
 // write writes a message and plans the next one. A wake-up that was late is made up for, a socket that held the write back
 // is not.
-func (p *pace) write(to *tcpsocket.Conn, message []byte) (int, error) {
-	if p.interval == 0 {
+func (p *pace) write(to *connection, message []byte) (n int, err error) {
+	var held bool
+	switch {
+	case to.departures != nil:
+		n, held, err = to.departures.write(to.Conn, message, p.interval == 0)
+	case p.interval == 0:
 		return to.Write(message)
+	default:
+		n, held, err = to.WriteMessage(message)
 	}
-	n, held, err := to.WriteMessage(message)
 	if held {
 		p.due = max(p.due, time.Since(p.begin))
 	}
@@ -205,6 +209,12 @@ func (h *half) permitted(ctx context.Context, payload, ip int64) bool {
 
 // flush waits until the receiver has read all and closes.
 func (h *half) flush(f *flow) Ended {
+	if f.conn.departures != nil {
+		if err := f.conn.Finish(); err != nil {
+			return h.failed(err)
+		}
+		return EndedBytes
+	}
 	if err := f.conn.CloseWrite(); err != nil {
 		return h.failed(err)
 	}
@@ -220,7 +230,10 @@ const receiveBuffer = 256 << 10
 // receive reads until the sender closes or resets.
 func (h *half) receive(ctx context.Context, f *flow) Ended {
 	read, buf := f.conn.Read, make([]byte, receiveBuffer)
-	if h.plan.Discard {
+	switch {
+	case f.conn.arrivals != nil:
+		read = func(buf []byte) (int, error) { return f.conn.arrivals.receive(f.conn.Conn, buf, h.plan.Discard) }
+	case h.plan.Discard:
 		read = f.conn.Discard
 	}
 	for {
@@ -272,6 +285,7 @@ func (h *half) finish(f *flow) {
 		e.Buffer = send
 	}
 	e.CongestionControl, _ = f.conn.CongestionControl()
+	f.conn.records(e)
 	if e.Ended == EndedBytes || e.Ended == EndedLimit || e.Ended == EndedClosed {
 		_ = f.conn.Close() // the receiver has all, or resets itself the connection with the rest
 		return

@@ -9,6 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/bound"
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/endclock"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/loadtest"
@@ -35,7 +38,7 @@ func (n local) Connect(ctx context.Context, d *loadtest.ControlConn) (loadtest.F
 	s := &Session{
 		test: n.test, client: d.Client, from: d.Options.From(d.Client.Remote().Addr()), dscp: d.Options.DSCP,
 		limits: d.Client.Welcome().Limits, pending: map[uint16]*pending{},
-		recorder: d.Env.Recorder, path: d.Target.Path, probe: d.Target.Probe, run: d.Open.Run,
+		clock: d.Env.Clock, recorder: d.Env.Recorder, path: d.Target.Path, probe: d.Target.Probe, run: d.Open.Run,
 	}
 	o := d.Open
 	o.Traffic, o.Parameters = Name, json.RawMessage("{}")
@@ -44,9 +47,15 @@ func (n local) Connect(ctx context.Context, d *loadtest.ControlConn) (loadtest.F
 	}
 	s.announced, s.loaded = o.Bytes, d.Loaded
 	o.Bytes += d.Beside
-	if _, err := d.Client.Open(ctx, o, s.deliver); err != nil {
+	opened, err := d.Client.Open(ctx, o, s.deliver)
+	if err != nil {
 		return nil, d.Failed(ctx, &loadtest.RemoteError{Err: err, Package: Name})
 	}
+	var kernel endclock.Kernel
+	if json.Unmarshal(opened.Reply, &kernel) == nil { // a load server without it may be any host
+		s.sharedClock = kernel.Here()
+	}
+	s.ends = bound.Ends{Local: endclock.LocalStamps(ctx, d.Env.Calibration, d.Options.LocalAddr(), d.Client.Remote(), d.Log), Remote: endclock.RemoteStamps()}
 	return s, nil
 }
 
@@ -58,7 +67,11 @@ type Session struct {
 	dscp      int
 	limits    loadcontrol.Limits
 	announced int64
-	loaded    func(d sample.Direction, from, to instant.Time) // as in loadtest.ControlConn; nil: nobody
+	clock     clock.Monitor
+	ends      bound.Ends // errors of timestamps
+	// sharedClock: both ends read one clock (package hostid).
+	sharedClock bool
+	loaded      func(d sample.Direction, from, to instant.Time) // as in loadtest.ControlConn; nil: nobody
 	// recorder receives the samples of each transfer that has ended, labeled path, probe and run.
 	recorder         *record.Recorder
 	path, probe, run string
@@ -87,8 +100,9 @@ type pending struct {
 	replies chan reply
 }
 
-// reply is a message of the load server; one field is set, none for started.
+// reply is a message of the load server; one field is set.
 type reply struct {
+	started   *started
 	listening *listening
 	finished  *finished
 	refusal   *loadcontrol.Refusal
@@ -133,7 +147,7 @@ func (*Session) Close() {}
 // deliver passes a message of the load server to its transfer.
 func (s *Session) deliver(m *loadcontrol.TrafficMessage, data []byte) error {
 	var (
-		one      only
+		begun    started
 		id       *uint16
 		r        reply
 		finished finished
@@ -145,7 +159,7 @@ func (s *Session) deliver(m *loadcontrol.TrafficMessage, data []byte) error {
 	case sayListening:
 		into, id, r.listening = &opened, &opened.ID, &opened
 	case sayStarted:
-		into, id = &one, &one.ID
+		into, id, r.started = &begun, &begun.ID, &begun
 	case sayFinished:
 		into, id, r.finished = &finished, &finished.ID, &finished
 	case sayRefused:

@@ -7,10 +7,10 @@
 //	transfer: id, plan                     ->
 //	                                       <- listening: ports, cookie; or refused
 //	a connection for each flow, which sends the cookie and the flow's index ->
-//	                                       <- started
+//	                                       <- started: the load server's clock
 //	  payload, in the direction of the plan
 //	  forward: sent, when the client has ended ->
-//	                                       <- finished, records of the load server's end
+//	                                       <- finished: its clock, and records of its end
 //	cancel at any time                     ->
 //
 // Transfers are performed one after another, or overlap. The client opens all connections, so that both
@@ -24,13 +24,11 @@
 package tcp
 
 import (
-	"bytes"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"time"
 
-	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/endclock"
 	"oneway.example/exporter/option"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/tcpsocket"
@@ -123,6 +121,9 @@ type Plan struct {
 	Short bool `json:"-"`
 	// Discard: the receiving end does not copy the payload to user space (MSG_TRUNC).
 	Discard bool `json:"discard,omitempty"`
+	// Stamps: both ends record timestamps of sampled bytes of the first stampedFlows flows (package tcpstamp), if their
+	// kernels have them.
+	Stamps bool `json:"stamps,omitempty"`
 }
 
 // byTime reports whether flows end by the plan's duration, without a wait for the receiver.
@@ -161,6 +162,12 @@ func (p *Plan) firstWait(rate float64) time.Duration {
 	}
 	return time.Duration(float64(max(0, all-leastDepth)) / rate * float64(time.Second))
 }
+
+// stampedFlows limits the flows of a transfer with stamps, and so their records.
+const stampedFlows = 4
+
+// stamped reports whether a flow has stamps.
+func (p *Plan) stamped(flow int) bool { return p.Stamps && flow < stampedFlows }
 
 // allSamples returns the most samples of all flows.
 func (p *Plan) allSamples() int { return p.samples() * len(p.Flows) }
@@ -220,17 +227,24 @@ type listening struct {
 
 const cookieBytes = 16
 
-// only is the content of started, sent and cancel.
+// only is the content of sent and cancel.
 type only struct {
 	ID uint16 `json:"id"`
 }
 
-// finished has what the load server's end did; the binary data are the final states and the samples of its
-// flows. With an Error no flow has begun.
+// started has the load server's clock before the transfer.
+type started struct {
+	ID    uint16         `json:"id"`
+	Clock endclock.State `json:"clock"`
+}
+
+// finished has what the load server's end did, and its clock after that; the binary data are the records of its flows
+// (appendRecords). With an Error no flow has begun.
 type finished struct {
-	ID    uint16    `json:"id"`
-	Flows []FlowEnd `json:"flows,omitempty"`
-	Error string    `json:"error,omitempty"`
+	ID    uint16         `json:"id"`
+	Clock endclock.State `json:"clock"`
+	Flows []FlowEnd      `json:"flows,omitempty"`
+	Error string         `json:"error,omitempty"`
 }
 
 // Ended is why one end of a flow ended.
@@ -250,132 +264,6 @@ const (
 
 func reasons() []Ended {
 	return []Ended{EndedTime, EndedBytes, EndedClosed, EndedReset, EndedIdle, EndedLimit, EndedCanceled, EndedFailed}
-}
-
-// FlowEnd is what one end of a flow did and knows.
-type FlowEnd struct {
-	Ended Ended `json:"ended"`
-	// Payload are the bytes that the application has written or read. First and Last are the times of the
-	// first and the last of them since this end began; zero: none.
-	Payload int64         `json:"payload_bytes"`
-	First   time.Duration `json:"first_ns"`
-	Last    time.Duration `json:"last_ns"`
-	// Buffer is the send buffer of the sending end, or the receive buffer, at the end of the flow.
-	Buffer tcpsocket.Buffer `json:"buffer"`
-	// CongestionControl is the algorithm in use.
-	CongestionControl string `json:"congestion_control"`
-	// Count is the number of Samples.
-	Count int `json:"samples"`
-	// Final is the kernel's state at the end.
-	Final   tcpsocket.Info `json:"-"`
-	Samples []Sample       `json:"-"`
-}
-
-// FirstAcked returns the time of the first sample of the client's end in which payload was acknowledged; false: none has it.
-func (f *FlowEnd) FirstAcked() (time.Duration, bool) {
-	i := slices.IndexFunc(f.Samples, func(s Sample) bool { return s.Acked > 1+cookieBytes+1 }) // SYN, cookie, index
-	if i < 0 {
-		return 0, false
-	}
-	return f.Samples[i].At, true
-}
-
-// Sample is the state of a connection at a time. All fields have a fixed size, for encoding/binary.
-type Sample struct {
-	// At is the time since this end began; it increases.
-	At time.Duration
-	// Payload are the bytes that the application had written or read.
-	Payload int64
-	// The others are those of tcpsocket.Info and tcpsocket.Memory.
-	Acked, Sent, Retransmitted, Outstanding, NotSent int64
-	Cwnd, Ssthresh, DeliveryRate                     int64
-	RTT, RTTVar, MinRTT                              time.Duration
-	Busy, RwndLimited, SndbufLimited                 time.Duration
-	SendBuffer, ReceiveBuffer                        int64
-}
-
-// appendRecords appends the final states and the samples of flows.
-func appendRecords(b []byte, flows []FlowEnd) []byte {
-	for _, f := range flows {
-		b, _ = binary.Append(b, binary.BigEndian, f.Final) // never fails: fixed size
-		b, _ = binary.Append(b, binary.BigEndian, f.Samples)
-	}
-	return b
-}
-
-// parse completes the flows of finished from its data and checks them against the plan. Its errors wrap
-// loadcontrol.ErrProtocol.
-func (m *finished) parse(p *Plan, data []byte) error {
-	wrong := func(format string, args ...any) error {
-		return fmt.Errorf("%w: finished %d: %s", loadcontrol.ErrProtocol, m.ID, fmt.Sprintf(format, args...))
-	}
-	if m.Error != "" && len(m.Flows) == 0 {
-		m.Error = loadcontrol.Printable(m.Error)
-		return nil
-	}
-	if len(m.Flows) != len(p.Flows) {
-		return wrong("%d flows, want %d", len(m.Flows), len(p.Flows))
-	}
-	most, r := p.samples(), bytes.NewReader(data)
-	for i := range m.Flows {
-		f := &m.Flows[i]
-		if f.Count < 0 || f.Count > most {
-			return wrong("flow %d has %d samples, want 0 to %d", i, f.Count, most)
-		}
-		f.Samples = make([]Sample, min(f.Count, r.Len()/binary.Size(Sample{})))
-		if binary.Read(r, binary.BigEndian, &f.Final) != nil || binary.Read(r, binary.BigEndian, f.Samples) != nil || len(f.Samples) != f.Count {
-			return wrong("data of flow %d are too short", i)
-		}
-		if why := f.implausible(p); why != "" {
-			return wrong("flow %d: %s", i, why)
-		}
-		f.CongestionControl = loadcontrol.Printable(f.CongestionControl)
-	}
-	if r.Len() > 0 {
-		return wrong("%d bytes of data too many", r.Len())
-	}
-	return nil
-}
-
-// implausible returns which value is out of its range; empty: none is.
-func (f *FlowEnd) implausible(p *Plan) string {
-	latest := longest(p) + grace
-	i := &f.Final
-	counts := []int64{
-		f.Payload, int64(f.First), int64(f.Last), int64(f.Buffer.Asked), int64(f.Buffer.Effective), int64(i.RTO),
-		i.Sent, i.Retransmitted, i.Acked, i.Received, i.SegmentsOut, i.SegmentsIn, i.RetransmittedSegments, i.Delivered, i.DeliveredCE, i.ReceivedCE, i.RTOs, i.MSS,
-	}
-	times := []time.Duration{i.RTT, i.MinRTT, i.Busy, i.RwndLimited, i.SndbufLimited}
-	for _, s := range f.Samples {
-		counts = append(counts, s.Acked, s.Sent, s.Retransmitted, s.Outstanding, s.NotSent, s.Cwnd, s.Ssthresh, s.DeliveryRate, s.SendBuffer, s.ReceiveBuffer)
-		times = append(times, s.RTT, s.RTTVar, s.MinRTT, s.Busy, s.RwndLimited, s.SndbufLimited)
-	}
-	for _, v := range counts {
-		if v < 0 || v > maxBytes {
-			return fmt.Sprintf("a value is %d, want 0 to %d", v, int64(maxBytes))
-		}
-	}
-	for _, t := range times {
-		if t < 0 || t > latest+connectTime {
-			return fmt.Sprintf("a time is %v, want 0s to %v", t, latest+connectTime)
-		}
-	}
-	switch {
-	case !slices.Contains(reasons(), f.Ended):
-		return fmt.Sprintf("ended %.20q is unknown", f.Ended)
-	case f.Last < f.First || f.Last > latest:
-		return fmt.Sprintf("payload from %v to %v, want at most %v", f.First, f.Last, latest)
-	case i.Retransmitted > i.Sent || i.DeliveredCE > i.Delivered || i.ReceivedCE > i.SegmentsIn || len(f.CongestionControl) > 15:
-		return "parts exceed their whole"
-	}
-	before := Sample{At: -1}
-	for _, s := range f.Samples {
-		if s.At <= before.At || s.At > latest || s.Payload < before.Payload || s.Payload > f.Payload {
-			return fmt.Sprintf("sample at %v with %d bytes after one at %v with %d", s.At, s.Payload, before.At, before.Payload)
-		}
-		before = s
-	}
-	return ""
 }
 
 // Times of a transfer.

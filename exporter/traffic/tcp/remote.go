@@ -10,7 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/clock"
 	"oneway.example/exporter/ctxtime"
+	"oneway.example/exporter/endclock"
+	"oneway.example/exporter/hostid"
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/tcpsocket"
@@ -24,19 +27,22 @@ type Traffic struct{}
 func (Traffic) Name() string { return Name }
 
 // New implements traffic.Type. Sessions share no state.
-func (Traffic) New(_ traffic.Env) traffic.Remote { return remote{} }
+func (Traffic) New(env traffic.Env) traffic.Remote { return remote{env.Clock, hostid.Read()} }
 
-type remote struct{}
+type remote struct {
+	clock clock.Monitor
+	host  hostid.ID
+}
 
 func (remote) Listen(netip.AddrPort) (func(), error) { return func() {}, nil }
 func (remote) Run(ctx context.Context) error         { <-ctx.Done(); return nil }
 func (remote) Discarded() map[string]uint64          { return nil }
 
 // Open opens nothing: each transfer listens on ports of its own.
-func (remote) Open(host traffic.Host, _ json.RawMessage) (traffic.Session, any, *loadcontrol.Refusal) {
-	s := &serving{host: host, used: map[uint16]bool{}, active: map[uint16]*serve{}}
+func (r remote) Open(host traffic.Host, _ json.RawMessage) (traffic.Session, any, *loadcontrol.Refusal) {
+	s := &serving{host: host, clock: r.clock, used: map[uint16]bool{}, active: map[uint16]*serve{}}
 	s.ctx, s.end = context.WithCancel(context.Background())
-	return s, struct{}{}, nil
+	return s, endclock.NewKernel(r.host), nil
 }
 
 // Limits of all transfers of a session that overlap, besides MaxFlows.
@@ -49,6 +55,7 @@ const (
 // transfer has its own.
 type serving struct {
 	host  traffic.Host
+	clock clock.Monitor
 	ctx   context.Context // ends with the session
 	end   context.CancelFunc
 	tasks sync.WaitGroup
@@ -205,12 +212,13 @@ func (s *serving) carry(x *serve) {
 	conns, err := s.connect(x)
 	if err == nil {
 		h.permit, h.over = s.permitting(x.Plan.Direction), x.sent
-		_ = s.host.SendMessage(sayStarted, only{x.ID}, nil) // an error ends the session, which reports it
+		_ = s.host.SendMessage(sayStarted, started{x.ID, endclock.Now(s.clock)}, nil) // an error ends the session, which reports it
 		m.Flows = h.run(x.ctx, conns)
 		s.count(x, h)
 	} else {
 		m.Error = err.Error()
 	}
+	m.Clock = endclock.Now(s.clock)
 	s.set(x.ID, nil) // the client may start the next one after finished
 	if s.ctx.Err() != nil {
 		return

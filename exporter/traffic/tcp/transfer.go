@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/bound"
+	"oneway.example/exporter/endclock"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/loadtest"
@@ -29,9 +31,17 @@ type Result struct {
 	// stream with which the receiver replies when it has read all, half a round trip later. Zero: the flow ended early.
 	Completion       []time.Duration
 	Sender, Receiver []FlowEnd
+	// Local and Remote are the clocks of this host and of the load server; SharedClock: both ends read one clock. Ends
+	// are the errors of their timestamps.
+	Local, Remote endclock.Span
+	SharedClock   bool
+	Ends          bound.Ends
 	// Cut is why the transfer ended before its plan; empty: it did not.
 	Cut string
 }
+
+// Bound returns the error bound of both clocks during the transfer, without timestamp errors.
+func (r *Result) Bound() sample.Bound { return endclock.Bound(r.Local, r.Remote, r.SharedClock) }
 
 // Transfer performs a transfer. The token's rate limits the pacing of its flows; those without a DSCP get that of
 // the options. A transfer that ended early has no error, but Result.Cut. With an error, Result has what is known, if any
@@ -100,29 +110,35 @@ func (x *pending) perform(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	h := newHalf(x.plan, forward)
-	res := &Result{Plan: *x.plan}
+	res := &Result{Plan: *x.plan, Local: endclock.Span{Before: endclock.Now(s.clock)}, SharedClock: s.sharedClock, Ends: s.ends}
 	conns, begun, err := x.open(ctx, r.listening, res)
 	if err != nil {
 		return nil, err
 	}
 	waits := forward && !x.plan.Short
 	if waits {
-		if _, err := x.wait(ctx, grace); err != nil {
+		r, err := x.wait(ctx, grace)
+		if err != nil {
 			for _, c := range conns {
 				c.Abort()
 			}
 			return nil, err
 		}
+		res.Remote.Before = r.started.Clock
 	}
-	h.tell = x.tell
+	h.tell = func(payload int64, elapsed time.Duration) {
+		res.Local.Sample(s.clock)
+		x.tell(payload, elapsed)
+	}
 	begin := instant.Now()
 	own := h.run(ctx, conns)
 	s.load(x.plan, begin, instant.Now())
 	res.Completion = h.completion(begun)
-	other, err := x.other(ctx, !waits)
+	other, err := x.other(ctx, !waits, &res.Remote)
 	if ctx.Err() != nil && other == nil {
-		other = x.farewell()
+		other = x.farewell(&res.Remote)
 	}
+	res.Local.End(s.clock)
 	s.account(h, other)
 	if other == nil {
 		other = slices.Repeat([]FlowEnd{{Ended: EndedCanceled}}, len(own))
@@ -153,35 +169,43 @@ func (s *Session) load(p *Plan, from, to instant.Time) {
 const farewellTime = 500 * time.Millisecond
 
 // farewell cancels the transfer and returns the load server's record of its part; nil: it did not arrive.
-func (x *pending) farewell() []FlowEnd {
+func (x *pending) farewell(clock *endclock.Span) []FlowEnd {
 	x.cancel()
 	for {
 		r, err := x.wait(context.Background(), farewellTime)
 		if err != nil {
 			return nil
 		}
+		if r.started != nil {
+			clock.Before = r.started.Clock
+		}
 		if r.finished != nil {
+			clock.After = r.finished.Clock
 			return r.finished.Flows
 		}
 	}
 }
 
-// other waits for the record of the load server's end, after this end has ended; unstarted: started was not received yet.
-func (x *pending) other(ctx context.Context, unstarted bool) ([]FlowEnd, error) {
+// other waits for the record of the load server's end, after this end has ended; unstarted: started was not received yet. It
+// completes the load server's clock.
+func (x *pending) other(ctx context.Context, unstarted bool, clock *endclock.Span) ([]FlowEnd, error) {
 	if x.plan.Direction == sample.Forward {
 		if err := x.session.client.SendMessage(saySent, only{x.id}); err != nil {
 			return nil, err
 		}
 	}
 	if unstarted {
-		if _, err := x.wait(ctx, grace); err != nil {
+		r, err := x.wait(ctx, grace)
+		if err != nil {
 			return nil, err
 		}
+		clock.Before = r.started.Clock
 	}
 	r, err := x.wait(ctx, x.plan.Idle+slack+grace)
 	if err != nil {
 		return nil, err
 	}
+	clock.After = r.finished.Clock
 	return r.finished.Flows, nil
 }
 
@@ -200,7 +224,7 @@ func (h *half) completion(begun []time.Time) []time.Duration {
 }
 
 // open opens the connections of all flows at once. begun is when each handshake began.
-func (x *pending) open(ctx context.Context, to *listening, res *Result) (conns []*tcpsocket.Conn, begun []time.Time, err error) {
+func (x *pending) open(ctx context.Context, to *listening, res *Result) (conns []connection, begun []time.Time, err error) {
 	limit := connectTime
 	if x.plan.Short {
 		limit = min(limit, x.plan.Duration)
@@ -210,7 +234,7 @@ func (x *pending) open(ctx context.Context, to *listening, res *Result) (conns [
 	})
 	defer cancel()
 	n, forward := len(x.plan.Flows), x.plan.Direction == sample.Forward
-	conns, begun = make([]*tcpsocket.Conn, n), make([]time.Time, n)
+	conns, begun = make([]connection, n), make([]time.Time, n)
 	errs := make([]error, n)
 	res.Connect = make([]time.Duration, n)
 	var dialing sync.WaitGroup
@@ -218,7 +242,9 @@ func (x *pending) open(ctx context.Context, to *listening, res *Result) (conns [
 		dialing.Go(func() {
 			at := netip.AddrPortFrom(x.session.Remote().Addr(), to.Ports[i])
 			begun[i] = time.Now()
-			if conns[i], res.Connect[i], errs[i] = f.at(forward).Dial(ctx, x.session.from, at); errs[i] == nil {
+			var c *tcpsocket.Conn
+			if c, res.Connect[i], errs[i] = f.at(forward).Dial(ctx, x.session.from, at); errs[i] == nil {
+				conns[i] = x.plan.connection(i, c, forward, cookieBytes+1)
 				_, errs[i] = conns[i].Write(append(slices.Clone(to.Cookie), byte(i)))
 			}
 		})
@@ -229,7 +255,7 @@ func (x *pending) open(ctx context.Context, to *listening, res *Result) (conns [
 		return conns, begun, nil
 	}
 	for _, c := range conns {
-		if c != nil {
+		if c.Conn != nil {
 			c.Abort()
 		}
 	}

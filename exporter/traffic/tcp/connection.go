@@ -1,0 +1,50 @@
+package tcp
+
+import (
+	"oneway.example/exporter/tcpsocket"
+	"oneway.example/exporter/tcpstamp"
+)
+
+// connection is the connection of a flow. With stamps it has departures at the sending end, or arrivals at the other.
+type connection struct {
+	*tcpsocket.Conn
+	departures *departures
+	arrivals   *arrivals
+}
+
+// connection enables the stamps of a flow before anything was written; skip bytes precede its payload. An old kernel has
+// no stamps: the flow then has no records.
+func (p *Plan) connection(flow int, c *tcpsocket.Conn, sends bool, skip int64) connection {
+	if !p.stamped(flow) {
+		return connection{Conn: c}
+	}
+	if d := newDepartures(skip); sends && c.EnableStamps(d.take) == nil {
+		return connection{Conn: c, departures: d}
+	}
+	if !sends && c.EnableStamps(nil) == nil {
+		return connection{Conn: c, arrivals: newArrivals(&p.Flows[flow])}
+	}
+	return connection{Conn: c}
+}
+
+// handshake returns the zero value without stamps.
+func (c *connection) handshake() (h tcpstamp.Handshake) {
+	if c.departures != nil || c.arrivals != nil {
+		h, _ = c.Handshake() // what is unknown is absent
+	}
+	return h
+}
+
+// records adds those of a flow with stamps.
+func (c *connection) records(to *FlowEnd) {
+	switch {
+	case c.departures != nil:
+		_ = c.Drain() // what has come before a reset drops it
+		to.Sent, to.Acks = c.departures.result(), c.departures.bursts.acks
+	case c.arrivals != nil:
+		to.Received = c.arrivals.received
+	default:
+		return
+	}
+	to.Stamped = &Stamped{len(to.Sent), len(to.Received), len(to.Acks)}
+}
