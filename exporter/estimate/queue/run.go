@@ -21,7 +21,7 @@ type run struct {
 	// txUncertainty is the largest TX uncertainty of a packet of the load whose delay is used, idleUncertainty that
 	// of an idle one; few exceed it. A host that slept before each idle packet sends those less exactly.
 	txUncertainty, idleUncertainty time.Duration
-	base          base
+	base                           base
 	// acceptedBases are the smallest and the largest base accepted by search.
 	acceptedBases [2]time.Duration
 	// bytes is the size of the load's packets, the largest if they differ.
