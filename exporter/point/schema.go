@@ -142,6 +142,8 @@ func places() map[string][]place {
 			{name: "oneway_tcp", labels: byDirection},
 			{name: "oneway_tcp_round_trip", labels: byProbe},
 			{name: "oneway_tcp_state", labels: byDirection + " state"},
+			{name: "oneway_tcp_result", labels: byDirection + " result"},
+			{name: "oneway_tcp_reason", labels: byDirection + " reason"},
 			{name: "oneway_tcp_model", labels: byDirection + " model"},
 			{name: "oneway_tcp_two_way", labels: byDirection + " part"},
 			{name: "oneway_tcp_short", labels: byDirection + " flow_bytes"},

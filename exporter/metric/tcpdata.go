@@ -1,0 +1,110 @@
+package metric
+
+var (
+	// splitReasons are those of estimate/tcpdelay.
+	splitReasons = Values{ReasonL: {
+		"no_stamps: an end has no timestamps of the stream, or stamps are off",
+		"clocks: the clocks of the ends are not synchronized, so that no early acknowledgment can be seen",
+		"few_samples: too few sampled bytes have an acknowledgment and an arrival",
+		"no_timestamps: the SYN that arrived is not known, or the connection has no timestamp option",
+		"no_udp: the SYN was rewritten, and UDP gave no round trip to compare with",
+		"contradiction: the SYN was rewritten, but the round trip of TCP is not clearly shorter than that of UDP",
+	}}
+
+	// TCPDelay is oneway_tcp_delay_seconds.
+	TCPDelay = tcpGroup.add(Desc{
+		Name: "oneway_tcp_delay_seconds", Kind: Histogram, Labels: perDirection, Buckets: loadedBuckets(),
+		Help:   "One-way delay of sampled bytes of TCP streams, in seconds, of all completed runs: from the time at which the sender's host sent the byte until the receiver's host received it, by timestamps of both kernels. Only bytes that were sent once, that arrived in order, and whose delay has a bound.",
+		Absent: "Before the first completed run with stamps.",
+		Source: "RFC 7679 section 3; Linux SO_TIMESTAMPING; Woo 2010 figures 5.4, 6.2 and 6.3",
+	})
+	// TCPDelayQuantile is oneway_tcp_delay_quantile_seconds.
+	TCPDelayQuantile = tcpGroup.add(Desc{
+		Name: "oneway_tcp_delay_quantile_seconds", Kind: Gauge, Labels: perQuantile,
+		Help:   "Quantile (0.05, 0.5, 0.95, 0.99) of the one-way delays of sampled bytes of the last run, in seconds, of which oneway_tcp_delay_seconds has all.",
+		Absent: "Before the first completed run with stamps, and where no delay has a bound, or too few have one for the quantile.",
+		Source: "RFC 7679 section 5.1; Woo 2010 figure 6.3",
+	})
+	// TCPDelayErrorBound is oneway_tcp_delay_error_bound_seconds.
+	TCPDelayErrorBound = tcpGroup.add(Desc{
+		Name: "oneway_tcp_delay_error_bound_seconds", Kind: Gauge, Labels: perDirection,
+		Help:   "Largest error bound of the one-way delays of the last run, in seconds: both clocks, timestamps, and how much earlier a byte may have arrived than the data that the kernel joined it with.",
+		Absent: "Where oneway_tcp_delay_quantile_seconds is absent.",
+		Source: "RFC 7679 section 3.7; design, invariant 1",
+	})
+	// TCPHostQueue is oneway_tcp_host_queue_seconds.
+	TCPHostQueue = tcpGroup.add(Desc{
+		Name: "oneway_tcp_host_queue_seconds", Kind: Gauge, Labels: perQuantile,
+		Help:   "Quantile (0.5, 0.95, 0.99) of the time that sampled bytes of the last run waited in the sending host's packet scheduler before their first transmission, in seconds. It is not a part of oneway_tcp_delay_seconds.",
+		Absent: "Before the first completed run with stamps, and where too few bytes have both timestamps.",
+		Source: "Linux SO_TIMESTAMPING, SCM_TSTAMP_SCHED and SCM_TSTAMP_SND",
+	})
+	// TCPRecovery is oneway_tcp_recovery_seconds.
+	TCPRecovery = tcpGroup.add(Desc{
+		Name: "oneway_tcp_recovery_seconds", Kind: Gauge, Labels: perQuantile,
+		Help:   "Quantile (0.5, 0.95) of the time from the first transmission of retransmitted sampled bytes of the last run until their arrival, in seconds.",
+		Absent: "Before the first completed run with stamps, and where too few sampled bytes were retransmitted.",
+		Source: "RFC 9293 section 3.8.1; Halepovic 2008 section 4.3",
+	})
+	// TCPDelaySamples is oneway_tcp_delay_samples_total.
+	TCPDelaySamples = tcpGroup.add(Desc{
+		Name: "oneway_tcp_delay_samples_total", Kind: Counter, Labels: []string{Path, Probe, Direction, ResultL},
+		Help:   "Sampled bytes of TCP streams of all completed runs, by what is known of their delay.",
+		Absent: "Before the first completed run with stamps.",
+		Values: Values{ResultL: {
+			"delay: it is known, with its bound",
+			"retransmitted: the byte was sent more than once, so that its time is that of a recovery",
+			"reordered: data arrived out of order about then, and the kernel may have joined the byte with data that arrived at another time",
+			"no_stamp: a timestamp of either end is missing",
+			"clocks: it has no bound, since a clock is not synchronized",
+		}},
+		Source: "design, invariant 2",
+	})
+	// TCPAckInterarrival is oneway_tcp_ack_interarrival_seconds.
+	TCPAckInterarrival = tcpGroup.add(Desc{
+		Name: "oneway_tcp_ack_interarrival_seconds", Kind: Histogram, Labels: perDirection, Buckets: ackBuckets(),
+		Help:   "Times between acknowledgments that arrived at the sender of this direction and advanced, in seconds, in bursts of consecutive sampled segments, of all completed runs.",
+		Absent: "Before the first completed run with stamps and a whole burst.",
+		Source: "Halepovic 2008 section 5.5 and figure 18; Linux SO_TIMESTAMPING, SCM_TSTAMP_ACK",
+	})
+	// TCPAckCompressed is oneway_tcp_ack_compressed_ratio.
+	TCPAckCompressed = tcpGroup.add(Desc{
+		Name: "oneway_tcp_ack_compressed_ratio", Kind: Gauge, Labels: perDirection,
+		Help:   "Share of the acknowledgments of the last run's bursts that arrived compressed: closer to the one before than the data that they acknowledge allow.",
+		Absent: "Before the first completed run with stamps, and without a whole burst.",
+		Source: "Paxson 1997; Mogul 1992; Halepovic 2008 section 5.5",
+	})
+	// TCPSplit is oneway_tcp_split_detected.
+	TCPSplit = tcpGroup.add(Desc{
+		Name: "oneway_tcp_split_detected", Kind: Gauge, Slim: true, Labels: perDirection,
+		Help:   "1 if a host between both ends ended the TCP connections of the last run and opened others (split TCP: a proxy), 0 if none did.",
+		Absent: "Before the first completed run with stamps, and where the run cannot tell: see oneway_tcp_split_undecided.",
+		Source: "RFC 3135 section 2.4; Halepovic 2008 section 5.5; design",
+	})
+	// TCPSplitUndecided is oneway_tcp_split_undecided.
+	TCPSplitUndecided = tcpGroup.add(Desc{
+		Name: "oneway_tcp_split_undecided", Kind: Gauge, Labels: []string{Path, Probe, Direction, ReasonL}, Values: splitReasons,
+		Help:   "Always 1: the last run cannot tell whether its connections were split, for this reason.",
+		Absent: "Before the first completed run with stamps, and where oneway_tcp_split_detected is known.",
+		Source: "design, invariant 2",
+	})
+	// TCPSplitLead is oneway_tcp_split_lead_seconds.
+	TCPSplitLead = tcpGroup.add(Desc{
+		Name: "oneway_tcp_split_lead_seconds", Kind: Gauge, Labels: perDirection,
+		Help:   "Largest time of the last run by which the acknowledgment of a byte came to its sender before its receiver had the byte, in seconds, beyond the error bound of both clocks: the least that a proxy was ahead.",
+		Absent: "Before the first completed run with stamps, and without such an acknowledgment.",
+		Source: "RFC 3135 section 2.4; design",
+	})
+	// TCPUDPRoundTrip is oneway_tcp_udp_round_trip_seconds.
+	TCPUDPRoundTrip = tcpGroup.add(Desc{
+		Name: "oneway_tcp_udp_round_trip_seconds", Kind: Gauge, Labels: perProbe,
+		Help:   "Sum of the least one-way delays of small UDP packets in both directions over the idle path before the last run's first transfer, in seconds. The error of the clocks is not in it. A connection end to end has no shorter round trip.",
+		Absent: "Before the first completed run with stamps, and where UDP packets did not pass in both directions.",
+		Source: "RFC 2681 section 2; RFC 7679 section 3",
+	})
+)
+
+// ackBuckets range from the times of segments on a fast link to those of a stalled one.
+func ackBuckets() []float64 {
+	return []float64{0.00001, 0.00002, 0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.25}
+}
