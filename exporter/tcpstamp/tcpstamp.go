@@ -35,15 +35,17 @@ type Sent struct {
 // Received is what the receiving end knows of a sampled byte.
 type Received struct {
 	Offset int64
-	// At is the kernel's timestamp of the data whose last part was joined with the byte; the byte itself arrived up to
-	// Early earlier. If Reordered is set, it may have arrived at any time before Read.
+	// At is the kernel's timestamp of the last part of the data that was read with the byte; the byte itself arrived up to
+	// Early earlier. If Reordered is set, it may have arrived at any time before Read. Zero: the read had no stamp.
 	At    instant.Time
 	Early time.Duration
 	// NotBefore is a time at which the byte could not be read yet: the receiver had found the socket empty. Read is when
 	// the read with the byte had returned. An end-to-end connection acknowledges the byte after NotBefore.
 	NotBefore, Read instant.Time
-	// Reordered: data arrived out of order about then, and the kernel may have joined the byte with data that arrived
-	// earlier or later.
+	// Doubt is when the receiver last noticed that data had arrived out of order; zero: never, or before all data that
+	// could be affected. Reordered is set if the byte may be affected: the kernel may have joined it with data that
+	// arrived earlier. A byte that was first sent after Doubt is not affected, as the data out of order was sent before it.
+	Doubt     instant.Time
 	Reordered bool
 	_         [7]byte
 }
