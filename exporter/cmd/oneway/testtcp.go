@@ -54,6 +54,7 @@ func tcpTest() testKind {
 			{key: "link_rate.reverse", help: "Known rate of the path from the load server; default: unknown.", shown: "RATE"},
 			{key: "idle_timeout", help: "Time without progress after which the test ends: more than twice as long as an outage that it should survive."},
 			{key: "discard", help: "Do not copy the payload to the receiving process: needs less CPU time."},
+			{key: "stamps", help: "Measure the delay of sampled bytes, the times between ACKs, and split TCP."},
 		},
 	})
 }

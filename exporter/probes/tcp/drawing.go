@@ -50,6 +50,7 @@ func (r *Result) Drawings() (all []report.Drawing) {
 			}
 		}
 		all = append(all, shares(d.Direction+": share of samples by round-trip time"+of, drawRTT(flows, whole.until)))
+		all = append(all, d.drawStamps()...)
 	}
 	if r.TwoWay != nil {
 		all = append(all, r.TwoWay.draw())

@@ -71,10 +71,14 @@ func (k *Kind) Perform(ctx context.Context, s *tcp.Session, r *loadtest.Run) err
 		for _, t := range p.results {
 			if t != nil {
 				d := Evaluate(t, &k.opts, s.Remote().Addr().Is6())
+				d.stamps(t, res.udpRoundTrip())
 				res.Directions = append(res.Directions, d)
-				r.Summary = append(r.Summary, d.summary()...)
-				d.note(r)
 			}
+		}
+		judgeTogether(res.Directions)
+		for _, d := range res.Directions {
+			r.Summary = append(r.Summary, d.summary()...)
+			d.note(r)
 		}
 		if k.opts.OverlapDuration > 0 {
 			res.overlap(r, p.results, k.opts.Omit)
@@ -197,7 +201,7 @@ func (d *Direction) summary() []probe.Result {
 	if d.RFC6349.TransferTime != nil {
 		lines = append(lines, line("transfer time", fmt.Sprintf("%.3g of the ideal", *d.RFC6349.TransferTime)))
 	}
-	return lines
+	return append(lines, d.stampLines(line)...)
 }
 
 // note adds what may make the values doubtful.
@@ -208,6 +212,7 @@ func (d *Direction) note(r *loadtest.Run) {
 	if d.Partial != "" && d.Fairness != nil {
 		r.Note(fmt.Sprintf("%s: fairness is that of the first %.3g s, in which all flows sent", d.Direction, d.Fairness.Seconds))
 	}
+	d.noteStamps(r)
 	for _, f := range d.Flows[:1] { // all flows have the same sizes
 		if f.SendBuffer.Clipped {
 			r.Note(fmt.Sprintf("%s: the sending host limits the send buffer to %d of %d bytes (net.core.wmem_max)", d.Direction, f.SendBuffer.Effective/2, f.SendBuffer.Asked))
@@ -250,7 +255,9 @@ func (*Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 		if d.Fairness != nil {
 			d.Fairness.publish(v, d.Direction)
 		}
+		d.publishStamps(v)
 	}
+	v.SetKnown(metric.TCPUDPRoundTrip, res.UDPRoundTrip)
 	if res.TwoWay != nil {
 		res.TwoWay.publish(v)
 	}

@@ -51,13 +51,15 @@ type Options struct {
 	IdleTimeout time.Duration `yaml:"idle_timeout"`
 	// Discard: the receiver does not copy the payload out of the kernel, which needs less CPU time.
 	Discard bool `yaml:"discard"`
+	// Stamps: both ends take timestamps of sampled bytes of the stream, and the run sends some UDP packets before.
+	Stamps bool `yaml:"stamps"`
 }
 
 // DefaultOptions returns one flow for 10 s.
 func DefaultOptions() Options {
 	return Options{
 		Duration: 10 * time.Second, MaxBytes: 2_000_000_000, Omit: time.Second, Flows: 1, MessageBytes: 128 << 10,
-		IdleTimeout: 10 * time.Second,
+		IdleTimeout: 10 * time.Second, Stamps: true,
 	}
 }
 
@@ -143,7 +145,7 @@ func (o *Options) most() int64 {
 // plan returns the transfer of a direction.
 func (o *Options) plan(d sample.Direction, most int64) tcp.Plan {
 	p := tcp.Plan{
-		Direction: d, Duration: o.Duration, Bytes: int64(o.Bytes), Most: most, Idle: o.IdleTimeout, Discard: o.Discard,
+		Direction: d, Duration: o.Duration, Bytes: int64(o.Bytes), Most: most, Idle: o.IdleTimeout, Discard: o.Discard, Stamps: o.Stamps,
 		TraceFor: traceFor, TraceInterval: traceInterval,
 	}
 	for i := range o.Flows {

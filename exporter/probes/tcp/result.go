@@ -15,6 +15,9 @@ type Result struct {
 	Directions []*Direction `json:"directions"`
 	// TwoWay compares the directions of a two-way run.
 	TwoWay *TwoWay `json:"two_way,omitempty"`
+	// UDPRoundTrip is the sum of the least one-way delays of small UDP packets in both directions before the first transfer;
+	// the error of the clocks is not in it. Absent without stamps, and where UDP did not pass.
+	UDPRoundTrip *float64 `json:"udp_round_trip_seconds,omitempty"`
 }
 
 // Direction is one direction of a run. Unknown values are nil.
@@ -55,6 +58,10 @@ type Direction struct {
 	Marked  *float64 `json:"marked_ratio,omitempty"`
 	Echoed  *float64 `json:"echoed_ratio,omitempty"`
 	Models  *Models  `json:"models,omitempty"`
+	// Delay, Acks and Split are of runs with stamps.
+	Delay *Delay `json:"delay,omitempty"`
+	Acks  *Acks  `json:"ack_interarrival,omitempty"`
+	Split *Split `json:"split_tcp,omitempty"`
 	RFC6349 Ratios   `json:"rfc6349"`
 	Flows   []Flow   `json:"flows"`
 }
@@ -81,6 +88,14 @@ type Flow struct {
 	Columns      []string         `json:"columns"`
 	SenderRows   []record.FlowRow `json:"sender_rows"`
 	ReceiverRows []record.FlowRow `json:"receiver_rows"`
+}
+
+// udpRoundTrip is UDPRoundTrip; 0: unknown.
+func (r *Result) udpRoundTrip() time.Duration {
+	if r.UDPRoundTrip == nil {
+		return 0
+	}
+	return time.Duration(*r.UDPRoundTrip * float64(time.Second))
 }
 
 // rttRanks are the label values of Direction.RTT.

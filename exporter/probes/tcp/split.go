@@ -1,0 +1,200 @@
+package tcp
+
+import (
+	"fmt"
+	"time"
+
+	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/tcpdelay"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/tcpstamp"
+	"oneway.example/exporter/traffic/tcp"
+)
+
+// Split is whether a host between both ends ends the TCP connections of a direction and opens others (split TCP), with the
+// evidence. Absent values are not visible.
+type Split struct {
+	// State is yes, no, or cannot tell.
+	State string `json:"state"`
+	// Reason is why it cannot tell: a value of label reason of oneway_tcp_split_undecided.
+	Reason string `json:"reason,omitempty"`
+	// By is what decided.
+	By string `json:"decided_by,omitempty"`
+	// Tested is the number of sampled bytes whose acknowledgment could have come before the byte.
+	Tested int `json:"tested_samples"`
+	// Early is the number of those whose acknowledgment did, beyond the error bound of both clocks.
+	Early int `json:"early_samples"`
+	// Lead is the largest time by which one did.
+	Lead *float64 `json:"lead_seconds,omitempty"`
+	// SYN is whether the SYN that arrived is that of the client: unknown, the client's or rewritten.
+	SYN string `json:"syn"`
+	// Client and Server are the handshake of the first flow as each end knows it.
+	Client *Handshake `json:"client,omitempty"`
+	Server *Handshake `json:"server,omitempty"`
+	// TCPRoundTrip is the least round-trip time of data at the sender, ReceiverRoundTrip that at the receiver, UDPRoundTrip the
+	// sum of the least one-way delays of UDP packets in both directions over the idle path.
+	TCPRoundTrip      *float64 `json:"tcp_round_trip_seconds,omitempty"`
+	ReceiverRoundTrip *float64 `json:"receiver_round_trip_seconds,omitempty"`
+	UDPRoundTrip      *float64 `json:"udp_round_trip_seconds,omitempty"`
+
+	evidence tcpdelay.Evidence
+}
+
+// Handshake is what an end knows of a handshake: the client what it sent, the server what arrived.
+type Handshake struct {
+	// MSS is the largest segment in the SYN.
+	MSS *int32 `json:"mss_bytes,omitempty"`
+	// TTL is that of the SYN, or its hop limit.
+	TTL *uint8 `json:"ttl,omitempty"`
+	// OwnScale and PeerScale are the window scales that this end announced, and that it received, in bits; absent: none.
+	OwnScale   *int8 `json:"own_window_scale,omitempty"`
+	PeerScale  *int8 `json:"peer_window_scale,omitempty"`
+	// Timestamps is whether this option was negotiated.
+	Timestamps bool `json:"timestamps"`
+	// SACK is whether selective acknowledgments were negotiated.
+	SACK bool `json:"sack"`
+	// TSval is the timestamp value of the SYN, in milliseconds, from a random offset.
+	TSval *uint32 `json:"tsval,omitempty"`
+	// TSvalError is how much TSval may differ from that of the SYN.
+	TSvalError *uint32 `json:"tsval_error,omitempty"`
+}
+
+func newHandshake(h *tcpstamp.Handshake, client bool) *Handshake {
+	if h == nil {
+		return nil
+	}
+	one := &Handshake{Timestamps: h.Timestamps, SACK: h.SACK}
+	if h.MSS > 0 {
+		one.MSS = &h.MSS
+	}
+	if h.TTL > 0 {
+		one.TTL = &h.TTL
+	}
+	if h.OwnScale >= 0 {
+		one.OwnScale = &h.OwnScale
+	}
+	if h.PeerScale >= 0 {
+		one.PeerScale = &h.PeerScale
+	}
+	if h.Timestamps && (client || h.SYN) {
+		one.TSval, one.TSvalError = &h.TSval, &h.TSvalError
+	}
+	return one
+}
+
+// newSplit judges the connections of a transfer: by the evidence of all flows, and the handshake of the first.
+func newSplit(t *tcp.Result, r *tcpdelay.Result, synchronized bool, udp time.Duration) *Split {
+	e := tcpdelay.Evidence{Tested: r.Tested, Early: r.Early, Lead: r.Lead, Synchronized: synchronized, UDPRoundTrip: udp}
+	e.Stamped = len(r.Samples) - r.Counts[tcpdelay.NoStamp]
+	for i := range t.Sender {
+		e.TCPRoundTrip = least(e.TCPRoundTrip, t.Sender[i].Final.MinRTT)
+	}
+	if len(t.Connect) > 0 {
+		e.Connect = order.Sorted(t.Connect)[0]
+	}
+	if len(t.Sender) > 0 {
+		client, server := &t.Sender[0].Handshake, &t.Receiver[0].Handshake
+		if t.Plan.Direction == sample.Reverse {
+			client, server = server, client
+		}
+		e.Client, e.Server = seen(client), seen(server)
+	}
+	s := &Split{evidence: e, Tested: e.Tested, Early: e.Early, SYN: e.Identity().String(), Client: newHandshake(e.Client, true), Server: newHandshake(e.Server, false)}
+	if e.Early > 0 {
+		s.Lead = new(e.Lead.Seconds())
+	}
+	for _, c := range []struct {
+		to **float64
+		of time.Duration
+	}{{&s.TCPRoundTrip, e.TCPRoundTrip}, {&s.ReceiverRoundTrip, e.ReceiverRoundTrip}, {&s.UDPRoundTrip, e.UDPRoundTrip}} {
+		if c.of > 0 {
+			*c.to = new(c.of.Seconds())
+		}
+	}
+	s.judge()
+	return s
+}
+
+func (s *Split) judge() {
+	v := s.evidence.Judge()
+	s.State, s.Reason, s.By = v.State.String(), string(v.Reason), v.By
+}
+
+// judgeTogether judges each direction again if the other one is split for certain.
+func judgeTogether(all []*Direction) {
+	for _, d := range all {
+		for _, other := range all {
+			if d != other && d.Split != nil && other.Split != nil && other.Split.State == tcpdelay.Split.String() && other.Split.Early > 0 {
+				d.Split.evidence.ElsewhereSplit = true
+				d.Split.judge()
+			}
+		}
+	}
+}
+
+// seen is nil for a handshake that an end does not know.
+func seen(h *tcpstamp.Handshake) *tcpstamp.Handshake {
+	if *h == (tcpstamp.Handshake{}) {
+		return nil
+	}
+	return h
+}
+
+// least is the smaller one of two times, of which zero is unknown.
+func least(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+func (s *Split) publish(v *loadtest.Values, direction string) {
+	if s.Reason != "" {
+		v.Set(metric.TCPSplitUndecided, 1, direction, s.Reason)
+	} else {
+		v.Set(metric.TCPSplit, metric.Flag(s.State == tcpdelay.Split.String()), direction)
+	}
+	v.SetKnown(metric.TCPSplitLead, s.Lead, direction)
+}
+
+// stampLines are the lines of the timestamps in the summary.
+func (d *Direction) stampLines(line func(quantity, value string) probe.Result) (lines []probe.Result) {
+	ms := func(s float64) string { return probe.FormatDuration(time.Duration(s * 1e9)) }
+	if one := d.Delay; one != nil {
+		if half, ok := one.Quantiles["0.5"]; ok {
+			value := ms(half)
+			if most, ok := one.Quantiles["0.95"]; ok {
+				value += ", 95 % " + ms(most)
+			}
+			lines = append(lines, line("delay of TCP data", value+" ± "+ms(*one.Bound)))
+		}
+		if half, ok := one.Recovery["0.5"]; ok {
+			lines = append(lines, line("recovery", ms(half)+" (median)"))
+		}
+	}
+	if a := d.Acks; a != nil {
+		lines = append(lines, line("ACKs compressed", fmt.Sprintf("%.1f %% of %d (%.0f %% of the times uncertain)", 100*a.Compressed, a.Count, 100*a.Uncertain)))
+	}
+	if s := d.Split; s != nil {
+		value := s.State
+		if s.Reason != "" {
+			value += " (" + s.Reason + ")"
+		}
+		lines = append(lines, line("split TCP", value))
+	}
+	return lines
+}
+
+// noteStamps says in words what the timestamps found.
+func (d *Direction) noteStamps(r *loadtest.Run) {
+	if s := d.Split; s != nil && s.State == tcpdelay.Split.String() {
+		what := s.By
+		if s.Lead != nil {
+			what = fmt.Sprintf("a proxy acknowledges bytes up to %s before they arrive", probe.FormatDuration(time.Duration(*s.Lead*1e9)))
+		}
+		r.Note(fmt.Sprintf("%s: split TCP: %s", d.Direction, what))
+	}
+}

@@ -1,0 +1,115 @@
+package tcp
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/report"
+)
+
+var _ loadtest.Evident = (*Result)(nil)
+
+// drawStamps draws the delay of TCP data over time and as a distribution (Woo 2010 figures 6.2 and 6.3), and the times between
+// acknowledgments (Halepovic 2008 figure 18).
+func (d *Direction) drawStamps() (all []report.Drawing) {
+	if one := d.Delay; one != nil && len(one.Rows) > 0 {
+		once, again := report.Series{Name: "sent once", Form: report.AsLine}, report.Series{Name: "retransmitted, until it arrived", Form: report.AsMarks}
+		for _, r := range one.Rows {
+			to := &once
+			if r[5] != 0 {
+				to = &again
+			}
+			to.Add(seconds(r[2]), seconds(r[3]))
+		}
+		series := []report.Series{once}
+		if len(again.X) > 0 {
+			series = append(series, again)
+		}
+		over := over(d.Direction+": one-way delay of TCP data", "delay", report.InSeconds, series)
+		share := shares(d.Direction+": share of sampled bytes by one-way delay", over)
+		all = append(all, over, share)
+	}
+	if a := d.Acks; a != nil {
+		s := report.Series{Name: "ACKs that advanced", Form: report.AsSteps}
+		for i, n := range a.Buckets[:len(a.Bounds)] {
+			from := a.Bounds[0] / 10
+			if i > 0 {
+				from = a.Bounds[i-1]
+			}
+			s.Add(from, float64(n)/float64(a.Count))
+		}
+		s.Add(a.Bounds[len(a.Bounds)-1], float64(a.Buckets[len(a.Bounds)])/float64(a.Count))
+		all = append(all, report.Drawing{
+			Title: d.Direction + ": time between acknowledgments", X: report.Axis{Name: "time", Unit: report.InSeconds, Log: true},
+			Y: report.Axis{Name: "acknowledgments", Unit: report.InRatio}, Series: []report.Series{s},
+		})
+	}
+	return all
+}
+
+// EvidenceLines tell what the verdict on split TCP is based on, as seen at each end.
+func (r *Result) EvidenceLines() (lines []report.Line) {
+	for _, d := range r.Directions {
+		s := d.Split
+		if s == nil {
+			continue
+		}
+		add := func(quantity, value string) {
+			if value != "" {
+				lines = append(lines, report.Line{Quantity: quantity, Direction: d.Direction, Value: value})
+			}
+		}
+		ms := func(v *float64) string {
+			if v == nil {
+				return ""
+			}
+			return probe.FormatDuration(time.Duration(*v * 1e9))
+		}
+		verdict := s.State
+		if s.By+s.Reason != "" {
+			verdict += ": " + s.By + s.Reason
+		}
+		add("split TCP", verdict)
+		add("bytes acknowledged before they arrived", fmt.Sprintf("%d of %d that could have been", s.Early, s.Tested))
+		add("largest lead of an acknowledgment", ms(s.Lead))
+		add("SYN that arrived", s.SYN)
+		add("handshake at the client", s.Client.words())
+		add("handshake at the server", s.Server.words())
+		add("least round trip of TCP at the sender", ms(s.TCPRoundTrip))
+		add("least round trip of TCP at the receiver", ms(s.ReceiverRoundTrip))
+		add("round trip of UDP", ms(s.UDPRoundTrip))
+		if a := d.Acks; a != nil {
+			add("times between ACKs", fmt.Sprintf("%d; %.0f %% are uncertain by more than a tenth, since the socket was in use", a.Count, 100*a.Uncertain))
+		}
+	}
+	return lines
+}
+
+// words are what an end knows; empty: nothing.
+func (h *Handshake) words() string {
+	if h == nil {
+		return ""
+	}
+	var all []string
+	if h.MSS != nil {
+		all = append(all, fmt.Sprintf("MSS %d", *h.MSS))
+	}
+	if h.OwnScale != nil {
+		all = append(all, fmt.Sprintf("window scale %d", *h.OwnScale))
+	}
+	if h.PeerScale != nil {
+		all = append(all, fmt.Sprintf("peer's window scale %d", *h.PeerScale))
+	}
+	if h.TTL != nil {
+		all = append(all, fmt.Sprintf("TTL %d", *h.TTL))
+	}
+	if h.TSval != nil {
+		all = append(all, fmt.Sprintf("TSval %d ± %d", *h.TSval, *h.TSvalError))
+	} else if !h.Timestamps {
+		all = append(all, "no timestamps")
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,195 @@
+package tcp
+
+import (
+	"slices"
+	"time"
+
+	"oneway.example/exporter/estimate/tcpdelay"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/record"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/tcpstamp"
+	"oneway.example/exporter/traffic/tcp"
+)
+
+// Delay is the one-way delay of sampled bytes of the streams of a direction, by timestamps of the kernels of both ends. All
+// flows with stamps, which are the first four, are taken together.
+type Delay struct {
+	// Samples are the sampled bytes by what is known of their delay: delay, retransmitted, reordered, no_stamp, clocks.
+	Samples map[string]int `json:"samples"`
+	// Quantiles are those of the delays, by rank: of bytes that were sent once, in order, and have a bound. A rank for which
+	// there are too few is absent.
+	Quantiles map[string]float64 `json:"delay_quantiles_seconds,omitempty"`
+	// Bound is the largest error bound of the delays, absent without delays.
+	Bound *float64 `json:"delay_error_bound_seconds,omitempty"`
+	// Socket has the quantiles of the time from the write of a byte until it entered the packet scheduler, HostQueue those
+	// of the time in the packet scheduler: neither is a part of the delay.
+	Socket    map[string]float64 `json:"socket_wait_quantiles_seconds,omitempty"`
+	HostQueue map[string]float64 `json:"host_queue_quantiles_seconds,omitempty"`
+	// Recovery has the quantiles of the time from the first transmission of a retransmitted byte to its arrival, Resend
+	// those of the time from the first to its last transmission.
+	Recovery map[string]float64 `json:"recovery_quantiles_seconds,omitempty"`
+	Resend   map[string]float64 `json:"resend_quantiles_seconds,omitempty"`
+	// Begin is when the first sampled byte was sent, by the clock of the sender, in nanoseconds since 1970: the reference of
+	// sent_ns.
+	Begin int64 `json:"begin_ns"`
+	// Rows are the sampled bytes with a delay, at most 4,000, with these Columns; of more, each one of Every is there.
+	Every   int               `json:"every"`
+	Columns []string          `json:"columns"`
+	Rows    []record.DelayRow `json:"rows"`
+
+	values []time.Duration
+}
+
+// maxDelayRows is the most rows of a direction in a report.
+const maxDelayRows = 4000
+
+func delayRanks() []string   { return []string{"0.05", "0.5", "0.95", "0.99"} }
+func queueRanks() []string   { return []string{"0.5", "0.95", "0.99"} }
+func recoverRanks() []string { return []string{"0.5", "0.95"} }
+
+// quantiles returns those of sorted values by rank; nil: there are too few for each.
+func quantiles(ascending []time.Duration, ranks []string) map[string]float64 {
+	var all map[string]float64
+	for _, rank := range ranks {
+		q := map[string]float64{"0.05": 0.05, "0.5": 0.5, "0.95": 0.95, "0.99": 0.99}[rank]
+		if v, ok := tcpdelay.Quantile(ascending, q); ok {
+			if all == nil {
+				all = map[string]float64{}
+			}
+			all[rank] = v.Seconds()
+		}
+	}
+	return all
+}
+
+// stamps evaluates the timestamps of a transfer; udp is the round trip of UDP packets, 0: unknown.
+func (d *Direction) stamps(t *tcp.Result, udp time.Duration) {
+	if !t.Plan.Stamps {
+		return
+	}
+	kernel := sample.Stamp{At: 1, Origin: sample.Kernel}
+	errs := tcpdelay.Errors{Clocks: t.Bound(), Stamps: t.Ends.StampError(t.Plan.Direction, kernel, kernel)}
+	flows, acks := make([]tcpdelay.Flow, len(t.Sender)), make([][]tcpstamp.Ack, len(t.Sender))
+	for i := range t.Sender {
+		flows[i] = tcpdelay.Flow{Sent: t.Sender[i].Sent, Received: t.Receiver[i].Received}
+		acks[i] = t.Sender[i].Acks
+	}
+	r := tcpdelay.Evaluate(flows, errs)
+	if len(r.Samples) > 0 {
+		d.Delay = newDelay(r)
+	}
+	if one := tcpdelay.Acks(acks...); len(one.Times) > 0 {
+		d.Acks = newAcks(one)
+	}
+	d.Split = newSplit(t, r, errs.Clocks.Reason == sample.OK, udp)
+}
+
+func newDelay(r *tcpdelay.Result) *Delay {
+	d := &Delay{
+		Samples: map[string]int{}, Quantiles: quantiles(r.Delays, delayRanks()), Socket: quantiles(r.Socket, queueRanks()), HostQueue: quantiles(r.HostQueue, queueRanks()),
+		Recovery: quantiles(r.Recovery, recoverRanks()), Resend: quantiles(r.Resend, recoverRanks()), Columns: record.DelayColumns(), values: r.Delays,
+	}
+	for c, n := range r.Counts {
+		d.Samples[tcpdelay.Class(c).String()] = n
+	}
+	if len(r.Delays) > 0 {
+		d.Bound = new(r.Bound.Seconds())
+	}
+	rows, flow, before := make([]record.DelayRow, 0, len(r.Samples)), int64(0), int64(0)
+	for _, s := range r.Samples {
+		if s.Offset <= before { // samples are in the order of flow and offset
+			flow++
+		}
+		before = s.Offset
+		if s.Class != tcpdelay.Delay && s.Class != tcpdelay.Retransmitted {
+			continue
+		}
+		again := int64(0)
+		if s.Class == tcpdelay.Retransmitted {
+			again = 1
+		}
+		rows = append(rows, record.DelayRow{flow, s.Offset, int64(s.Sent), int64(s.Value), int64(s.Bound), again})
+	}
+	slices.SortStableFunc(rows, func(a, b record.DelayRow) int { return int(a[2] - b[2]) })
+	d.Every = max(1, (len(rows)+maxDelayRows-1)/maxDelayRows)
+	if len(rows) > 0 {
+		d.Begin = rows[0][2]
+	}
+	d.Rows = make([]record.DelayRow, 0, len(rows)/d.Every+1)
+	for i := 0; i < len(rows); i += d.Every {
+		one := rows[i]
+		one[2] -= d.Begin
+		d.Rows = append(d.Rows, one)
+	}
+	return d
+}
+
+// Acks is the times between acknowledgments that advanced, in bursts of consecutive sampled segments.
+type Acks struct {
+	// Count is the number of the times.
+	Count int `json:"intervals"`
+	// Bounds are the upper bounds of the buckets.
+	Bounds []float64 `json:"bucket_bounds_seconds"`
+	// Buckets are the numbers of times in each bucket, not cumulative; the last one has those above the last bound.
+	Buckets []int `json:"bucket_intervals"`
+	// Median is the median of the times.
+	Median float64 `json:"median_seconds"`
+	// Compressed is the share of acknowledgments that came in less than 0.75 of the time that their bytes took at the mean
+	// rate of their burst.
+	Compressed float64 `json:"compressed_ratio"`
+	// Bound is the error that nine of ten times do not exceed, and Uncertain the share of times with an error larger than a
+	// tenth of them: an acknowledgment waits in the backlog of the sender's socket while a system call holds that.
+	Bound     float64 `json:"backlog_error_bound_seconds"`
+	Uncertain float64 `json:"uncertain_ratio"`
+
+	values []time.Duration
+}
+
+func newAcks(r *tcpdelay.Interarrival) *Acks {
+	bounds, n := metric.TCPAckInterarrival.Buckets, float64(len(r.Times))
+	a := &Acks{
+		Count: len(r.Times), Bounds: bounds, Buckets: make([]int, len(bounds)+1), Median: r.Times[len(r.Times)/2].Seconds(),
+		Compressed: float64(r.Compressed) / n, Bound: r.Bound.Seconds(), Uncertain: float64(r.Uncertain) / n, values: r.Times,
+	}
+	for _, t := range r.Times {
+		i, _ := slices.BinarySearch(bounds, t.Seconds())
+		a.Buckets[i]++
+	}
+	return a
+}
+
+// publish sets the values of the timestamps of a direction.
+func (d *Direction) publishStamps(v *loadtest.Values) {
+	if one := d.Delay; one != nil {
+		for _, c := range []struct {
+			desc   *metric.Desc
+			values map[string]float64
+		}{{metric.TCPDelayQuantile, one.Quantiles}, {metric.TCPHostQueue, one.HostQueue}, {metric.TCPRecovery, one.Recovery}} {
+			for rank, x := range c.values {
+				v.Set(c.desc, x, d.Direction, rank)
+			}
+		}
+		v.SetKnown(metric.TCPDelayErrorBound, one.Bound, d.Direction)
+		for class, n := range one.Samples {
+			v.Add(metric.TCPDelaySamples, float64(n), d.Direction, class)
+		}
+		v.ObserveAll(metric.TCPDelay, inSeconds(one.values), d.Direction)
+	}
+	if a := d.Acks; a != nil {
+		v.Set(metric.TCPAckCompressed, a.Compressed, d.Direction)
+		v.ObserveAll(metric.TCPAckInterarrival, inSeconds(a.values), d.Direction)
+	}
+	if s := d.Split; s != nil {
+		s.publish(v, d.Direction)
+	}
+}
+
+func inSeconds(all []time.Duration) []float64 {
+	list := make([]float64, len(all))
+	for i, t := range all {
+		list[i] = t.Seconds()
+	}
+	return list
+}

@@ -1,0 +1,118 @@
+package tcp
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/endclock"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/record"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/tcpstamp"
+	"oneway.example/exporter/traffic/tcp"
+)
+
+// stamped is a transfer of 400 sampled bytes with a delay of 20 ms, of which the sender gets acknowledgments after `acked`; each
+// tenth byte is retransmitted and arrives 100 ms later. Both ends read one clock.
+func stamped(acked time.Duration) *tcp.Result {
+	r := steady(1, 1_000_000)
+	r.Plan.Stamps, r.SharedClock = true, true
+	ok := endclock.State{Bound: ms / 10}
+	r.Local = endclock.Span{Before: ok, After: ok, Largest: ok.Bound}
+	r.Remote = r.Local
+	from, to := &r.Sender[0], &r.Receiver[0]
+	begin := instant.FromTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	for i := range 400 {
+		at, late, times := begin.Add(time.Duration(i)*10*ms), 20*ms, int32(1)
+		if i%10 == 9 {
+			late, times = 120*ms, 2
+		}
+		offset := int64(i+1) * tcpstamp.Grid
+		from.Sent = append(from.Sent, tcpstamp.Sent{
+			Offset: offset, Written: at.Add(-2 * ms), Scheduled: at.Add(-ms), First: at, Last: at.Add(late - 20*ms), Acked: at.Add(late - 20*ms + acked), Transmissions: times,
+		})
+		to.Received = append(to.Received, tcpstamp.Received{Offset: offset, At: at.Add(late), NotBefore: at.Add(late - ms), Read: at.Add(late)})
+		from.Acks = append(from.Acks, tcpstamp.Ack{Burst: int32(i / 100), Offset: offset, At: at.Add(40 * ms)})
+	}
+	return r
+}
+
+func evaluateStamps(r *tcp.Result) *Direction {
+	d := evaluated(r, time.Second)
+	d.stamps(r, 0)
+	judgeTogether([]*Direction{d})
+	return d
+}
+
+func TestDelayOfTCPDataIsThatOfBytesSentOnce(t *testing.T) {
+	d := evaluateStamps(stamped(40 * ms))
+	if d.Delay == nil || d.Acks == nil || d.Split == nil {
+		t.Fatalf("%+v", d)
+	}
+	if got := d.Delay.Quantiles["0.5"]; got != 0.02 {
+		t.Errorf("median %g s, want 0.02", got)
+	}
+	if got := d.Delay.Samples; got["delay"] != 360 || got["retransmitted"] != 40 {
+		t.Errorf("samples %v", got)
+	}
+	if got := d.Delay.Recovery["0.5"]; got != 0.12 {
+		t.Errorf("recovery %g s, want 0.12", got)
+	}
+	if got := d.Delay.HostQueue["0.5"]; got != 0.001 {
+		t.Errorf("host queue %g s, want 0.001", got)
+	}
+	if n := len(d.Delay.Rows); n != 400 || d.Delay.Rows[1][2] != int64(10*ms) || len(d.Delay.Columns) != len(record.DelayRow{}) {
+		t.Errorf("%d rows, second %v", n, d.Delay.Rows[1])
+	}
+	if d.Acks.Count != 396 || d.Acks.Median != 0.01 || d.Acks.Compressed != 0 {
+		t.Errorf("acknowledgments %+v", d.Acks)
+	}
+	if d.Split.State == "yes" || d.Split.Early != 0 || d.Split.Tested == 0 {
+		t.Errorf("split %+v", d.Split)
+	}
+}
+
+func TestBytesAcknowledgedBeforeTheyArriveAreSplitTCP(t *testing.T) {
+	d := evaluateStamps(stamped(5 * ms))
+	if d.Split.State != "yes" || d.Split.Lead == nil || *d.Split.Lead < 0.013 {
+		t.Fatalf("split %+v", d.Split)
+	}
+	run := &loadtest.Run{}
+	d.note(run)
+	if all := strings.Join(run.Notes, "\n"); !strings.Contains(all, "a proxy acknowledges bytes up to 1") {
+		t.Errorf("notes %q", all)
+	}
+	for _, one := range d.summary() {
+		if one.Quantity == "split TCP" && one.Value != "yes" {
+			t.Errorf("%+v", one)
+		}
+	}
+	lines := (&Result{Directions: []*Direction{d}}).EvidenceLines()
+	if len(lines) < 3 || lines[0].Quantity != "split TCP" {
+		t.Errorf("evidence %v", lines)
+	}
+}
+
+func TestWithoutClocksNoByteHasADelay(t *testing.T) {
+	r := stamped(5 * ms)
+	r.SharedClock = false
+	r.Remote.Before.Reason = sample.LocalUnsynchronized.String()
+	d := evaluateStamps(r)
+	if d.Delay.Samples["delay"] != 0 || d.Delay.Bound != nil || len(d.Delay.Rows) != 0 || d.Split.State != "cannot tell" {
+		t.Errorf("%+v %+v", d.Delay, d.Split)
+	}
+}
+
+func TestStampsAreDrawn(t *testing.T) {
+	names := map[string]bool{}
+	for _, one := range (&Result{Directions: []*Direction{evaluateStamps(stamped(40 * ms))}}).Drawings() {
+		names[one.Title] = true
+	}
+	for _, want := range []string{"forward: one-way delay of TCP data", "forward: share of sampled bytes by one-way delay", "forward: time between acknowledgments"} {
+		if !names[want] {
+			t.Errorf("no drawing %q", want)
+		}
+	}
+}
