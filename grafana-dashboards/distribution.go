@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math"
+	"strconv"
 	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/trend"
@@ -91,3 +93,39 @@ func cdf(t text, query string) *trend.PanelBuilder {
 
 // notConnected draws the bounds of classic buckets.
 var notConnected = props{prop("custom.drawStyle", "points"), prop("custom.pointSize", 6)}
+
+// bins is a histogram over the dashboard's time range that is not cumulative, by a label.
+type bins struct {
+	of   *metric.Desc
+	base string
+	by   string
+}
+
+// shares are the shares of the observations in each classic bucket, with its upper bound as label le: PromQL does not
+// subtract neighboring buckets, so each has its own term. The first point is where the lowest bin begins on a logarithmic axis,
+// a decade below its bound.
+func (b bins) shares() string {
+	in := func(suffix string, matchers ...string) string {
+		return "sum by (" + b.by + ") (increase(" + recFrom(b.base, b.of.Name+suffix, matchers...) + dashboardRange + "))"
+	}
+	bucket := func(bound float64) string { return in("_bucket", `le="`+shortest(bound)+`"`) }
+	at := func(expr string, bound float64) string {
+		return "label_replace(" + expr + `, "le", "` + shortest(bound) + `", "", "")`
+	}
+	begin := math.Pow10(int(math.Floor(math.Log10(b.of.Buckets[0]))) - 1)
+	native := []string{at("0 * histogram_count("+in("")+")", begin)}
+	classic := []string{at("0 * "+in("_count"), begin)}
+	for i, bound := range b.of.Buckets {
+		lower, below := "-Inf", ""
+		if i > 0 {
+			lower, below = shortest(b.of.Buckets[i-1]), " - "+bucket(b.of.Buckets[i-1])
+		}
+		native = append(native, at("histogram_fraction("+lower+", "+shortest(bound)+", "+in("")+") >= 0", bound))
+		classic = append(classic, at("("+bucket(bound)+below+") / ("+in("_count")+" > 0)", bound))
+	}
+	return "(" + strings.Join(native, " or ") + ") or ((" + strings.Join(classic, " or ") +
+		") unless on (" + b.by + ") count_over_time(" + recFrom(b.base, b.of.Name) + dashboardRange + "))"
+}
+
+// shortest is the label le of a bucket.
+func shortest(bound float64) string { return strconv.FormatFloat(bound, 'g', -1, 64) }

@@ -71,9 +71,14 @@ func (c column) properties() props {
 
 // dashes shows a cell without a value as a dash without color.
 func dashes() props {
-	return props{prop("noValue", "–"), prop("mappings", []map[string]any{{
+	return props{prop("noValue", "–"), prop("mappings", []any{noNumber()})}
+}
+
+// noNumber maps a missing value to a dash without color.
+func noNumber() any {
+	return map[string]any{
 		"type": "special", "options": map[string]any{"match": "null+nan", "result": map[string]any{"text": "–", "color": "transparent"}},
-	}})}
+	}
 }
 
 // plainTable is a table whose columns have a minimum width, so that it scrolls on a phone.

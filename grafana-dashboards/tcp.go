@@ -23,10 +23,12 @@ func tcpBoard() *boardBuilder {
 		toRaw(rawTCPPage(), "tcp"))
 	loadTestVariables(b, probeVariable("tcp", "Probe", metric.TCPThroughput))
 	loadTestAnnotations(b)
+	splitAnnotation(b)
 	tcpSummaryRow(b)
 	tcpThroughputRow(b)
 	workingRow(b, transferred)
 	tcpRoundTripRow(b)
+	tcpDataRow(b)
 	tcpLossRow(b)
 	loadTestRunsRow(b)
 	return b
