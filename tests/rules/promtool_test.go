@@ -69,7 +69,7 @@ func TestRulesBehave(t *testing.T) {
 // Of Prometheus 3, whose ranges do not have their first instant: the texts of alerts, with their queries, and the time lines.
 func TestAlertsAreRaisedInPrometheus3(t *testing.T) {
 	promtool := built(t, "promtool", before38)
-	for _, name := range []string{"agent.yml", "blow_up.yml", "order.yml", "thresholds_missing.yml"} {
+	for _, name := range []string{"agent.yml", "blow_up.yml", "load_test_split.yml", "order.yml", "thresholds_missing.yml"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			run(t, promtool, "test", "rules", name)
