@@ -16,14 +16,14 @@ var (
 		Name: "oneway_tcp_delay_seconds", Kind: Histogram, Labels: perDirection, Buckets: loadedBuckets(),
 		Help:   "One-way delay of sampled bytes of TCP streams, in seconds, of all completed runs: from the time at which the sender's host sent the byte until the receiver's host received it, by timestamps of both kernels. Only bytes that were sent once, that arrived in order, and whose delay has a bound.",
 		Absent: "Before the first completed run with stamps.",
-		Source: "RFC 7679 section 3; Linux SO_TIMESTAMPING; Woo 2010 figures 5.4, 6.2 and 6.3",
+		Source: "RFC 7679 section 3; Linux SO_TIMESTAMPING; Woo 2010 figure 5.4",
 	})
 	// TCPDelayQuantile is oneway_tcp_delay_quantile_seconds.
 	TCPDelayQuantile = tcpGroup.add(Desc{
 		Name: "oneway_tcp_delay_quantile_seconds", Kind: Gauge, Labels: perQuantile,
 		Help:   "Quantile (0.05, 0.5, 0.95, 0.99) of the one-way delays of sampled bytes of the last run, in seconds, of which oneway_tcp_delay_seconds has all.",
 		Absent: "Before the first completed run with stamps, and where no delay has a bound, or too few have one for the quantile.",
-		Source: "RFC 7679 section 5.1; Woo 2010 figure 6.3",
+		Source: "RFC 7679 section 5.1; Woo 2010 figure 5.4",
 	})
 	// TCPDelayErrorBound is oneway_tcp_delay_error_bound_seconds.
 	TCPDelayErrorBound = tcpGroup.add(Desc{
@@ -65,21 +65,21 @@ var (
 		Name: "oneway_tcp_ack_interarrival_seconds", Kind: Histogram, Labels: perDirection, Buckets: ackBuckets(),
 		Help:   "Times between acknowledgments that arrived at the sender of this direction and advanced, in seconds, in bursts of consecutive sampled segments, of all completed runs.",
 		Absent: "Before the first completed run with stamps and a whole burst.",
-		Source: "Halepovic 2008 section 5.5 and figure 18; Linux SO_TIMESTAMPING, SCM_TSTAMP_ACK",
+		Source: "Halepovic 2008 section 5.3 and figure 18; Linux SO_TIMESTAMPING, SCM_TSTAMP_ACK",
 	})
 	// TCPAckCompressed is oneway_tcp_ack_compressed_ratio.
 	TCPAckCompressed = tcpGroup.add(Desc{
 		Name: "oneway_tcp_ack_compressed_ratio", Kind: Gauge, Labels: perDirection,
 		Help:   "Share of the acknowledgments of the last run's bursts that arrived compressed: closer to the one before than the data that they acknowledge allow.",
 		Absent: "Before the first completed run with stamps, and without a whole burst.",
-		Source: "Paxson 1997; Mogul 1992; Halepovic 2008 section 5.5",
+		Source: "Paxson 1997; Mogul 1992; Halepovic 2008 section 5.3",
 	})
 	// TCPSplit is oneway_tcp_split_detected.
 	TCPSplit = tcpGroup.add(Desc{
 		Name: "oneway_tcp_split_detected", Kind: Gauge, Slim: true, Labels: perDirection,
 		Help:   "1 if a host between both ends ended the TCP connections of the last run and opened others (split TCP: a proxy), 0 if none did.",
 		Absent: "Before the first completed run with stamps, and where the run cannot tell: see oneway_tcp_split_undecided.",
-		Source: "RFC 3135 section 2.4; Halepovic 2008 section 5.5; design",
+		Source: "RFC 3135 section 2.4; Woo 2010 section 6.2; design",
 	})
 	// TCPSplitUndecided is oneway_tcp_split_undecided.
 	TCPSplitUndecided = tcpGroup.add(Desc{
