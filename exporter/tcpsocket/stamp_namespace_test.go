@@ -17,11 +17,12 @@ func TestStampsTellFirstTransmissionsFromRetransmissions(t *testing.T) {
 	got := collected{}
 	enable(t, from, to, got.take)
 	done := make(chan error, 1)
-	read, last := 0, instant.Time(0)
+	read, last, state := 0, instant.Time(0), Reception{}
 	go func() {
 		done <- discard(to, func(a Arrival) {
 			read += a.N
 			last = a.At
+			state, _ = to.Reception() // without it no segment was out of order
 		})
 	}()
 	b := make([]byte, size)
@@ -65,6 +66,9 @@ func TestStampsTellFirstTransmissionsFromRetransmissions(t *testing.T) {
 	t.Logf("%d stamps of segments that left, %d retransmissions of %d segments; %d acknowledgments", left, i.RetransmittedSegments, writes, len(groups))
 	if again := left - writes; again != i.RetransmittedSegments || again == 0 {
 		t.Errorf("%d stamps of retransmissions, want %d", again, i.RetransmittedSegments)
+	}
+	if state.OutOfOrder == 0 || !state.Known || state.MSS < size || state.MSS > 1460 {
+		t.Errorf("with losses the receiver has %+v", state)
 	}
 	if n := int64(len(groups)); n < writes/10 || n > i.SegmentsIn {
 		t.Errorf("%d acknowledgments, %d segments came in", n, i.SegmentsIn)

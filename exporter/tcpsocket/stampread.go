@@ -15,7 +15,10 @@ import (
 type Arrival struct {
 	// N is the number of bytes.
 	N int
-	// At is when the segment arrived whose data was joined last with the last byte of the read; zero: no stamp.
+	// At is when the segment arrived whose data was joined last with the last byte of the read; zero: no stamp. Data that
+	// arrived out of order may be joined with data that arrived later, and then has the earlier time. The kernel takes
+	// the time after it has merged segments (GRO). It begins to do so some time after EnableStamps, if no other socket
+	// of the host has asked before.
 	At instant.Time
 	// Left is the number of bytes that stay in the receive buffer, at least 1 at the end of the stream; -1: unknown.
 	Left int

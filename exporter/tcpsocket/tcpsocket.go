@@ -1,5 +1,5 @@
-// Package tcpsocket sets the options of TCP sockets and reads the kernel's state of their
-// connections (Linux). It has no goroutine and no protocol.
+// Package tcpsocket sets the options of TCP sockets, reads the kernel's state of their connections, and takes
+// its timestamps of bytes of their streams (Linux). It has no goroutine and no protocol.
 package tcpsocket
 
 import (
