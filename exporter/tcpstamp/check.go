@@ -7,6 +7,14 @@ import (
 	"oneway.example/exporter/instant"
 )
 
+// Limits of the records of a flow: samples of the sending end, bursts, and acknowledgments of one.
+const (
+	MaxSent      = 4096
+	MaxBursts    = 32
+	MaxBurstAcks = 128
+	maxAcks      = MaxBursts * MaxBurstAcks
+)
+
 // maxEarly is the longest uncertainty of a stamp of the remote end that is plausible.
 const maxEarly = 24 * time.Hour
 
@@ -60,7 +68,7 @@ func CheckAcks(records []Ack, payload int64) error {
 	burst, before := int32(0), int64(0)
 	for i := range records {
 		x := &records[i]
-		if x.Burst < burst || x.Burst >= MaxBursts || x.Offset <= before && x.Burst == burst || x.Offset < before || x.Offset > payload {
+		if x.Burst < burst || x.Burst >= MaxBursts || x.Offset <= before || x.Offset > payload {
 			return fmt.Errorf("tcpstamp: acknowledgment of %d of %d bytes in burst %d follows that of %d in burst %d", x.Offset, payload, x.Burst, before, burst)
 		}
 		burst, before = x.Burst, x.Offset
@@ -76,8 +84,7 @@ func CheckAcks(records []Ack, payload int64) error {
 
 // Check validates the handshake of a remote end.
 func (h *Handshake) Check() error {
-	const most = 14 // RFC 7323 section 2.3
-	if h.MSS < 0 || h.MSS > 1<<16 || h.PeerScale < -1 || h.PeerScale > most || h.OwnScale < -1 || h.OwnScale > most {
+	if h.MSS < 0 || h.MSS > 1<<16 || h.PeerScale < -1 || h.OwnScale < -1 {
 		return fmt.Errorf("tcpstamp: handshake with MSS %d, window scales %d and %d", h.MSS, h.PeerScale, h.OwnScale)
 	}
 	return nil

@@ -17,6 +17,9 @@ type Read struct {
 	Stamp instant.Time
 	// Left is the number of bytes that were left to read when the call returned (TCP_CM_INQ); -1: unknown.
 	Left int64
+	// Segment is the payload of a full segment if all segments are full but the last one of what the sender had; 0: they
+	// may have any size.
+	Segment int64
 	// Begin is when the call began, End a time after the call and that of TCP_INFO.
 	Begin, End instant.Time
 	// OutOfOrder is the number of segments that arrived out of order so far, from TCP_INFO after the call (rcv_ooopack,
@@ -67,7 +70,7 @@ func NewReceiver() *Receiver {
 // Sampled reports whether a read has a sampled byte, so that Add needs TCP_INFO.
 func (r *Receiver) Sampled(from, to int64) bool { return to/r.grid > from/r.grid }
 
-// Empty tells that a call that began at begin found no data, after all reads so far.
+// Empty tells that a call that began at begin, after the read up to offset, found no data.
 func (r *Receiver) Empty(offset int64, begin instant.Time) { r.push(state{offset, 0, begin}) }
 
 // Add takes a read. Reads must be added in order.
@@ -99,8 +102,7 @@ func (r *Receiver) add(offset int64, read *Read) {
 		r.head, r.len = (r.head+1)%maxStates, r.len-1
 	}
 	x := Received{Offset: offset, At: read.Stamp, NotBefore: r.past.begin, Read: read.End}
-	// The stamp is that of the part with the last byte, in any order.
-	if last := offset == read.To && read.Left == 0; x.At != 0 && !last {
+	if x.At != 0 && !read.stamped(offset) {
 		if offset <= r.doubtUntil {
 			x.Reordered, x.Doubt = true, r.doubt
 		}
@@ -110,6 +112,12 @@ func (r *Receiver) add(offset int64, read *Read) {
 		}
 	}
 	r.keep(x)
+}
+
+// stamped reports whether the stamp of the read is that of the segment with the byte, in any order of arrival: the part that
+// was joined last has the last byte of the queue.
+func (r *Read) stamped(offset int64) bool {
+	return r.Left == 0 && offset > r.To-max(1, r.Segment) || r.To-r.From <= r.Segment
 }
 
 // advance makes s the last state before the present byte.

@@ -114,7 +114,7 @@ type flight struct {
 }
 
 // random is a stream of segments of random sizes, some lost and sent again, some delayed, some duplicated.
-func random(rng *rand.Rand, n int) (flights []flight, first map[int64]instant.Time, again map[int64]bool) {
+func random(rng *rand.Rand, n int, full bool) (flights []flight, first map[int64]instant.Time, again map[int64]bool) {
 	first, again = map[int64]instant.Time{}, map[int64]bool{}
 	loss, late, twice := 0.0, 0.0, 0.0
 	if rng.IntN(3) > 0 {
@@ -124,13 +124,13 @@ func random(rng *rand.Rand, n int) (flights []flight, first map[int64]instant.Ti
 	for range n {
 		now += instant.Time(rng.IntN(300_000))
 		size := int64(1448)
-		if rng.IntN(4) == 0 {
+		if !full && rng.IntN(4) == 0 {
 			size = 1 + rng.Int64N(1448)
 		}
-		if rng.IntN(20) == 0 {
-			size = rng.Int64N(40_000) + 1448 // of GRO
+		if rng.IntN(20) == 0 { // of GRO
+			size *= 1 + rng.Int64N(30)
 		}
-		if cut := (offset/Grid + 1) * Grid; rng.IntN(2) == 0 && offset+size > cut {
+		if cut := (offset/Grid + 1) * Grid; !full && rng.IntN(2) == 0 && offset+size > cut {
 			size = cut - offset // the end of a write
 		}
 		s := skb{from: offset, to: offset + size}
@@ -166,12 +166,13 @@ func TestByteArrivedWithinTheBoundsOfItsRecord(t *testing.T) {
 	total, marked, cleared, exact := 0, 0, 0, 0
 	for round := range uint64(80) {
 		rng := rand.New(rand.NewPCG(seed, round))
-		flights, first, again := random(rng, 2500)
+		flights, first, again := random(rng, 2500, round%2 == 1)
 		k := &kernel{
 			rng: rng, joins: rng.Float64(), window: 1 << (18 + rng.IntN(5)),
 			arrived: map[int64]instant.Time{}, processed: map[int64]instant.Time{},
 		}
-		r, lazy, most := NewReceiver(), rng.Float64(), int64(1)<<(8+rng.IntN(11))
+		segment := int64(round%2) * 1448
+		r, lazy, most := NewReceiver(), rng.Float64(), int64(1)<<(8+rng.IntN(11))+segment*4096
 		for len(flights) > 0 || len(k.queue) > 0 {
 			if len(flights) > 0 && (rng.Float64() < lazy || len(k.queue) == 0) {
 				if len(k.queue) == 0 && rng.IntN(2) == 0 {
@@ -190,7 +191,11 @@ func TestByteArrivedWithinTheBoundsOfItsRecord(t *testing.T) {
 				break
 			}
 			begin, from := k.now, k.read
-			n, stamp := k.take(1 + rng.Int64N(most))
+			size := 1 + rng.Int64N(most)
+			if segment > 0 {
+				size = most // a part of a segment would be shorter than one
+			}
+			n, stamp := k.take(size)
 			k.now += instant.Time(rng.IntN(20_000))
 			if len(flights) > 0 && rng.IntN(4) == 0 { // while the call lasts
 				k.now = max(k.now+1, flights[0].at)
@@ -204,7 +209,7 @@ func TestByteArrivedWithinTheBoundsOfItsRecord(t *testing.T) {
 				flights = flights[1:]
 			}
 			k.now++
-			r.Add(Read{From: from, To: from + n, Stamp: stamp, Left: left, Begin: begin, End: k.now, OutOfOrder: k.outOfOrder, Window: k.window})
+			r.Add(Read{From: from, To: from + n, Stamp: stamp, Left: left, Segment: segment, Begin: begin, End: k.now, OutOfOrder: k.outOfOrder, Window: k.window})
 			k.now++
 		}
 		for _, x := range r.Records() {

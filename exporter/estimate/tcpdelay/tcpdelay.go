@@ -150,7 +150,7 @@ func (r *Result) classify(one *Sample, s *tcpstamp.Sent, at *tcpstamp.Received, 
 	case e.Clocks.Reason != sample.OK:
 		one.Class = Clocks
 		return
-	case at.Reordered:
+	case at.Reordered && !cleared(s, at, e):
 		one.Class = Reordered
 		return
 	}
@@ -164,6 +164,12 @@ func (r *Result) classify(one *Sample, s *tcpstamp.Sent, at *tcpstamp.Received, 
 	one.Class = Delay
 	r.Delays = append(r.Delays, one.Value)
 	r.Bound = max(r.Bound, one.Bound)
+}
+
+// cleared reports whether a byte was first sent after the receiver had noticed the data out of order: all such data were sent
+// before, so that the bounds of the byte's arrival hold.
+func cleared(s *tcpstamp.Sent, at *tcpstamp.Received, e Errors) bool {
+	return at.Doubt != 0 && at.Doubt < at.Read && s.First.Sub(at.Doubt) > bound.Sum(e.Clocks.Error, e.Stamps)
 }
 
 // times adds the times of the sending host.

@@ -101,3 +101,23 @@ func TestAcks(t *testing.T) {
 		t.Errorf("two acknowledgments have %v", r.Times)
 	}
 }
+
+// The data out of order were sent before the receiver noticed them.
+func TestByteSentAfterTheDoubtHasADelay(t *testing.T) {
+	const error, doubt = 10, 1000
+	for sent, want := range map[instant.Time]Class{doubt - 5: Reordered, doubt + error: Reordered, doubt + error + 1: Delay} {
+		for _, read := range []instant.Time{3000, doubt} {
+			f := Flow{
+				Sent:     []tcpstamp.Sent{{Offset: tcpstamp.Grid, First: sent, Last: sent, Transmissions: 1}},
+				Received: []tcpstamp.Received{{Offset: tcpstamp.Grid, At: 2000, Read: read, Reordered: true, Doubt: doubt}},
+			}
+			if read == doubt { // its own read began the doubt
+				want = Reordered
+			}
+			r := Evaluate([]Flow{f}, Errors{Clocks: sample.Bound{Error: 7, Reason: sample.OK}, Stamps: 3})
+			if r.Counts[want] != 1 {
+				t.Errorf("sent at %d, read at %d: %v, want %v", sent, read, r.Counts, want)
+			}
+		}
+	}
+}

@@ -42,7 +42,7 @@ func (c *connection) records(to *FlowEnd) {
 		_ = c.Drain() // what has come before a reset drops it
 		to.Sent, to.Acks = c.departures.result(), c.departures.bursts.acks
 	case c.arrivals != nil:
-		to.Received = c.arrivals.received
+		to.Received = c.arrivals.Records()
 	default:
 		return
 	}

@@ -19,9 +19,8 @@ type departures struct {
 	bursts  bursts
 }
 
-// Limits of the samples of a sending end: maxSent, and first samples and then one every spacing.
+// Limits of the samples of a sending end besides tcpstamp.MaxSent: first samples and then one every spacing.
 const (
-	maxSent = 4096
 	first   = 256
 	spacing = 5 * time.Millisecond
 )
@@ -64,7 +63,7 @@ func (d *departures) write(to *tcpsocket.Conn, message []byte, bulk bool) (n int
 
 // thin raises the step while there are too many samples.
 func (d *departures) thin(now instant.Time) {
-	for len(d.sent) >= maxSent || len(d.sent) > first+int(max(0, now.Sub(d.begin))/spacing) {
+	for len(d.sent) >= tcpstamp.MaxSent || len(d.sent) > first+int(max(0, now.Sub(d.begin))/spacing) {
 		d.step *= 2
 		d.sent = slices.DeleteFunc(d.sent, func(s tcpstamp.Sent) bool { return s.Offset%d.step != 0 })
 	}
@@ -132,10 +131,8 @@ type offsets struct{ from, to int64 }
 
 // Limits of bursts: they take at most a quarter of the time, and are rare at high rates, where they cost more.
 const (
-	maxBursts   = 32
-	burstWrites = 128
-	burstPause  = 3 // times that of the burst
-	leastPause  = 300 * time.Millisecond
+	burstPause = 3 // times that of the burst
+	leastPause = 300 * time.Millisecond
 )
 
 // on reports whether the next write belongs to a burst, and begins one if it is due.
@@ -146,14 +143,14 @@ func (b *bursts) on(d *departures, c *tcpsocket.Conn, now instant.Time) bool {
 	if b.next == 0 {
 		b.next = now.Add(leastPause)
 	}
-	if now < b.next || len(b.ranges) == maxBursts {
+	if now < b.next || len(b.ranges) == tcpstamp.MaxBursts {
 		return false
 	}
 	i, err := c.Info()
 	if err != nil || i.MSS <= 0 {
 		return false
 	}
-	b.mss, b.left, b.begin = i.MSS, burstWrites, now
+	b.mss, b.left, b.begin = i.MSS, tcpstamp.MaxBurstAcks, now
 	b.ranges = append(b.ranges, offsets{d.written, d.written})
 	return true
 }
@@ -178,7 +175,7 @@ func (b *bursts) acked(offset int64, s tcpsocket.Stamp, skip int64) {
 	}
 	b.last = through
 	for i := len(b.ranges) - 1; i >= 0 && offset <= b.ranges[i].to; i-- {
-		if offset > b.ranges[i].from && len(b.acks) < maxBursts*burstWrites {
+		if offset > b.ranges[i].from && len(b.acks) < tcpstamp.MaxBursts*tcpstamp.MaxBurstAcks {
 			b.acks = append(b.acks, tcpstamp.Ack{Burst: int32(i), Offset: through, At: s.At, Early: s.Early})
 		}
 	}

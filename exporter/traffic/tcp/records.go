@@ -3,6 +3,7 @@ package tcp
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -47,9 +48,9 @@ type Stamped struct {
 
 // check returns an error unless an end may have so many records.
 func (s *Stamped) check(sends bool) error {
-	most := Stamped{Received: maxReceived}
+	most := Stamped{Received: tcpstamp.MaxReceived}
 	if sends {
-		most = Stamped{Sent: maxSent, Acks: maxBursts * burstWrites}
+		most = Stamped{Sent: tcpstamp.MaxSent, Acks: tcpstamp.MaxBursts * tcpstamp.MaxBurstAcks}
 	}
 	if min(s.Sent, s.Received, s.Acks) < 0 || s.Sent > most.Sent || s.Received > most.Received || s.Acks > most.Acks {
 		return fmt.Errorf("%d, %d and %d stamped bytes sent, received and acknowledged, want 0 to %d, %d and %d", s.Sent, s.Received, s.Acks, most.Sent, most.Received, most.Acks)
@@ -201,26 +202,7 @@ func (f *FlowEnd) implausible(p *Plan) string {
 
 // checkStamps validates the records of a flow with stamps.
 func (f *FlowEnd) checkStamps() error {
-	last := int64(0)
-	for _, s := range f.Sent {
-		if s.Offset <= last || s.Offset > f.Payload || s.Transmissions < 0 || s.AckedEarly < 0 {
-			return fmt.Errorf("sent byte %d after %d of %d bytes, %d times", s.Offset, last, f.Payload, s.Transmissions)
-		}
-		last = s.Offset
-	}
-	last = 0
-	for _, r := range f.Received {
-		if r.Offset <= last || r.Offset > f.Payload || r.Early < 0 {
-			return fmt.Errorf("received byte %d after %d of %d bytes", r.Offset, last, f.Payload)
-		}
-		last = r.Offset
-	}
-	last = 0
-	for _, a := range f.Acks {
-		if a.Offset <= last || a.Offset > f.Payload || a.Burst < 0 || a.Burst >= maxBursts || a.Early < 0 {
-			return fmt.Errorf("acknowledged byte %d after %d of %d bytes, burst %d", a.Offset, last, f.Payload, a.Burst)
-		}
-		last = a.Offset
-	}
-	return nil
+	return errors.Join(
+		tcpstamp.CheckSent(f.Sent, f.Payload), tcpstamp.CheckReceived(f.Received, f.Payload), tcpstamp.CheckAcks(f.Acks, f.Payload), f.Handshake.Check(),
+	)
 }
