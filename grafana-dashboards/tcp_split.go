@@ -89,10 +89,12 @@ func splitEvidence() *tablepanel.PanelBuilder {
 	).Span(14).Height(7).Decimals(1).Thresholds(steps(step{0, gray})).WithTransformation(sortedBy("direction"))
 }
 
-// splitAnnotation marks the runs whose verdict differs from the last one before, which may be a day old.
+// recSplitChanged is a recorded series of deploy/prometheus/rules: it exists in one evaluation after a change.
+const recSplitChanged = "oneway:tcp_split_detected:changed"
+
+// splitAnnotation marks the runs whose verdict differs from the last one before.
 func splitAnnotation(b *boardBuilder) {
-	verdict := from(transferred, metric.TCPSplit)
 	b.Annotation(dashboard.NewAnnotationQueryBuilder().Name("Split TCP").Datasource(datasource()).Enable(true).
-		IconColor(purple).Expr(verdict + " != last_over_time(" + verdict + "[1d] offset 1m)").Step("60s").
+		IconColor(purple).Expr("last_over_time(" + recFrom(transferred, recSplitChanged) + "[1m])").Step("60s").
 		TitleFormat("Split TCP changed").TextFormat("{{path}} {{direction}}").TagKeys(metric.Direction))
 }
