@@ -51,7 +51,10 @@ func (p *Path) Split(t lab.TB, x Proxy) *atomic.Int64 {
 		}
 	}`, l.Addr().(*net.TCPAddr).Port))
 	must(t, Run(p.Box, "", "ip", "rule", "add", "fwmark", "1", "lookup", "100"),
-		Run(p.Box, "", "ip", "route", "add", "local", "default", "dev", "lo", "table", "100"))
+		Run(p.Box, "", "ip", "route", "add", "local", "default", "dev", "lo", "table", "100"),
+		// No random offset: it is a hash of the addresses with a secret of the kernel, so that with KeepSource a proxy in the
+		// client's own kernel would have the client's.
+		sysctl(p.Box, "ipv4/tcp_timestamps", "2"))
 	s.tasks.Go(func() { s.serve(l) })
 	t.Cleanup(func() {
 		s.cancel()
