@@ -14,6 +14,9 @@ type Info struct {
 	// RTT is the smoothed round-trip time and RTTVar its mean deviation (RFC 6298); MinRTT is the least of
 	// the kernel's window of 5 min, 0 before the first sample. RTO is the retransmission timeout.
 	RTT, RTTVar, MinRTT, RTO time.Duration
+	// ReceiverRTT is the round-trip time of the receiving end: from its acknowledgments to data that echo their
+	// timestamps, smoothed, or without timestamps the time of a receive window; 0 before the first sample.
+	ReceiverRTT time.Duration
 	// MSS is the payload of a full segment that this end sends, in bytes.
 	MSS int64
 	// Cwnd is the congestion window and Ssthresh the slow-start threshold, in segments; a threshold of
@@ -116,7 +119,7 @@ func parse(t *raw, size uint32) (Info, error) {
 	}
 	us := func(v uint64) time.Duration { return time.Duration(v) * time.Microsecond }
 	return Info{
-		RTT: us(uint64(t.Rtt)), RTTVar: us(uint64(t.Rttvar)), MinRTT: us(uint64(t.Min_rtt)), RTO: us(uint64(t.Rto)),
+		RTT: us(uint64(t.Rtt)), RTTVar: us(uint64(t.Rttvar)), MinRTT: us(uint64(t.Min_rtt)), RTO: us(uint64(t.Rto)), ReceiverRTT: us(uint64(t.Rcv_rtt)),
 		MSS: int64(t.Snd_mss), Cwnd: int64(t.Snd_cwnd), Ssthresh: int64(t.Snd_ssthresh),
 		Unacked: int64(t.Unacked), Lost: int64(t.Lost), Sacked: int64(t.Sacked), NotSent: int64(t.Notsent_bytes),
 		PacingRate: int64(min(t.Pacing_rate, 1<<62)), DeliveryRate: int64(t.Delivery_rate),

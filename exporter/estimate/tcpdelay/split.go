@@ -47,7 +47,8 @@ type Evidence struct {
 	// Synchronized: the clocks have an error bound.
 	Synchronized bool
 	// Connect is the least time of a handshake at the client, TCPRoundTrip the least round-trip time of data at the sender.
-	// ReceiverRoundTrip is that of the receiver's kernel, from its acknowledgments to the data that echo their timestamp.
+	// ReceiverRoundTrip is that of the receiver's kernel, from its acknowledgments to the data that echo their timestamp,
+	// in steps of 1 ms.
 	Connect, TCPRoundTrip, ReceiverRoundTrip time.Duration
 	// UDPRoundTrip is the sum of the least one-way delays of UDP packets in both directions over the idle path.
 	UDPRoundTrip time.Duration
@@ -127,7 +128,7 @@ func (e *Evidence) Judge() Verdict {
 	switch {
 	case e.Early >= leastEarly:
 		return Verdict{State: Split, By: "bytes were acknowledged before they arrived"}
-	case identity == RewrittenSYN && (e.shorter(e.TCPRoundTrip) || e.shorter(e.ReceiverRoundTrip)):
+	case identity == RewrittenSYN && (e.shorter(e.TCPRoundTrip) || e.ReceiverRoundTrip > 0 && e.shorter(e.ReceiverRoundTrip+time.Millisecond)):
 		return Verdict{State: Split, By: "the SYN was rewritten, and the round trip of TCP is shorter than that of UDP"}
 	case identity == RewrittenSYN && e.ElsewhereSplit:
 		return Verdict{State: Split, By: "the SYN was rewritten, and connections of the other direction are split"}

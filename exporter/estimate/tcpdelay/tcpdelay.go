@@ -154,8 +154,10 @@ func (r *Result) classify(one *Sample, s *tcpstamp.Sent, at *tcpstamp.Received, 
 		one.Class = Reordered
 		return
 	}
-	one.Value = at.At.Sub(s.First) - at.Early/2
-	one.Bound = bound.Sum(e.Clocks.Error, e.Stamps, at.Early-at.Early/2)
+	// A byte does not arrive before it is sent: a reader that was too slow does not make its delay negative.
+	latest, errors := at.At.Sub(s.First), bound.Sum(e.Clocks.Error, e.Stamps)
+	early := min(at.Early, max(0, bound.Sum(errors, max(0, latest))))
+	one.Value, one.Bound = latest-early/2, bound.Sum(errors, early-early/2)
 	if s.Transmissions > 1 {
 		one.Class = Retransmitted
 		r.Recovery = append(r.Recovery, one.Value)

@@ -73,6 +73,22 @@ func TestBytesThatAnEndDidNotKeepAreNoMissingStamps(t *testing.T) {
 	}
 }
 
+// A reader that never finds its socket empty knows little about arrivals, but they are not before the transmission.
+func TestEarlyArrivalIsNotBeforeTheTransmission(t *testing.T) {
+	f := Flow{
+		Sent:     []tcpstamp.Sent{{Offset: tcpstamp.Grid, First: at(0), Transmissions: 1}, {Offset: 2 * tcpstamp.Grid, First: at(0), Transmissions: 1}},
+		Received: []tcpstamp.Received{{Offset: tcpstamp.Grid, At: at(4 * ms), Early: 50 * ms}, {Offset: 2 * tcpstamp.Grid, At: at(-5 * ms), Early: 9 * ms}},
+	}
+	r := Evaluate([]Flow{f}, Errors{Clocks: sample.Bound{Error: ms, Reason: sample.OK}, Stamps: ms})
+	if s := r.Samples[0]; s.Value != 1*ms || s.Bound != 5*ms { // -2 to 4 ms, +- 2 ms
+		t.Errorf("%+v", s)
+	}
+	// A negative delay beyond the errors is a fault of a clock, and stays.
+	if s := r.Samples[1]; s.Value != -6*ms || s.Bound != 3*ms {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestQuantileNeedsValuesBeyondIt(t *testing.T) {
 	all := make([]time.Duration, 99)
 	if _, ok := Quantile(all, 0.99); ok {

@@ -10,6 +10,7 @@ import (
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/sample"
+	"oneway.example/exporter/tcpsocket"
 	"oneway.example/exporter/tcpstamp"
 	"oneway.example/exporter/traffic/tcp"
 )
@@ -91,6 +92,9 @@ func newSplit(t *tcp.Result, r *tcpdelay.Result, synchronized bool, udp time.Dur
 	e.Stamped = len(r.Samples) - r.Counts[tcpdelay.NoStamp]
 	for i := range t.Sender {
 		e.TCPRoundTrip = least(e.TCPRoundTrip, t.Sender[i].Final.MinRTT)
+		if final := &t.Receiver[i].Final; final.Negotiated&tcpsocket.Timestamps != 0 {
+			e.ReceiverRoundTrip = least(e.ReceiverRoundTrip, final.ReceiverRTT)
+		}
 	}
 	if len(t.Connect) > 0 {
 		e.Connect = order.Sorted(t.Connect)[0]

@@ -167,7 +167,7 @@ func (f *FlowEnd) implausible(p *Plan) string {
 		f.Payload, int64(f.First), int64(f.Last), int64(f.Buffer.Asked), int64(f.Buffer.Effective), int64(i.RTO),
 		i.Sent, i.Retransmitted, i.Acked, i.Received, i.SegmentsOut, i.SegmentsIn, i.RetransmittedSegments, i.Delivered, i.DeliveredCE, i.ReceivedCE, i.RTOs, i.MSS,
 	}
-	times := []time.Duration{i.RTT, i.MinRTT, i.Busy, i.RwndLimited, i.SndbufLimited}
+	times := []time.Duration{i.RTT, i.MinRTT, i.ReceiverRTT, i.Busy, i.RwndLimited, i.SndbufLimited}
 	for _, s := range f.Samples {
 		counts = append(counts, s.Acked, s.Sent, s.Retransmitted, s.Outstanding, s.NotSent, s.Cwnd, s.Ssthresh, s.DeliveryRate, s.SendBuffer, s.ReceiveBuffer)
 		times = append(times, s.RTT, s.RTTVar, s.MinRTT, s.Busy, s.RwndLimited, s.SndbufLimited)
