@@ -29,7 +29,7 @@ type End struct {
 // RemoteEnd runs a load server until ctx ends, which must be before the end of the test, and returns
 // the options to reach it with a token of these limits (loadserver.ParseLimits). The zero End is on
 // loopback.
-func RemoteEnd(ctx context.Context, t *testing.T, at End, limits ...string) loadtest.Options {
+func RemoteEnd(ctx context.Context, t testing.TB, at End, limits ...string) loadtest.Options {
 	t.Helper()
 	if !at.Address.IsValid() {
 		at = End{Address: netip.MustParseAddr("127.0.0.1"), Do: func(f func() error) error { return f() }}
@@ -77,7 +77,7 @@ func Run[O any](t *testing.T, of loadtest.Type[O], shared loadtest.Options, own 
 
 // WriteToken makes a token with these limits. It appends the hash to the file tokens and writes the
 // text to the file secret, with a comment.
-func WriteToken(t *testing.T, tokens, secret string, limits ...string) {
+func WriteToken(t testing.TB, tokens, secret string, limits ...string) {
 	t.Helper()
 	allowed, err := loadserver.ParseLimits(limits)
 	if err != nil {

@@ -18,7 +18,7 @@ func (p *Plan) connection(flow int, c *tcpsocket.Conn, sends bool, skip int64) c
 	if !p.stamped(flow) {
 		return connection{Conn: c}
 	}
-	if d := newDepartures(skip); sends && c.EnableStamps(d.take) == nil {
+	if d := newDepartures(p, &p.Flows[flow], skip); sends && c.EnableStamps(d.take) == nil {
 		return connection{Conn: c, departures: d}
 	}
 	if !sends && c.EnableStamps(nil) == nil {
@@ -40,7 +40,7 @@ func (c *connection) records(to *FlowEnd) {
 	switch {
 	case c.departures != nil:
 		_ = c.Drain() // what has come before a reset drops it
-		to.Sent, to.Acks = c.departures.result(), c.departures.bursts.acks
+		to.Sent, to.Acks = c.departures.sent, c.departures.bursts.records()
 	case c.arrivals != nil:
 		to.Received = c.arrivals.Records()
 	default:

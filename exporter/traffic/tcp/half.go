@@ -181,7 +181,7 @@ func (p *pace) write(to *connection, message []byte) (n int, err error) {
 	var held bool
 	switch {
 	case to.departures != nil:
-		n, held, err = to.departures.write(to.Conn, message, p.interval == 0)
+		n, held, err = to.departures.write(to.Conn, message)
 	case p.interval == 0:
 		return to.Write(message)
 	default:

@@ -38,7 +38,7 @@ func (k kind) Perform(ctx context.Context, s *tcp.Session, r *loadtest.Run) erro
 	return k.perform(ctx, s, r)
 }
 
-const most = 4 << 30
+const most = 1 << 38
 
 // once runs a function in a session with a load server.
 func once(t *testing.T, o loadtest.Options, f func(ctx context.Context, s *tcp.Session) error) (*loadtest.Outcome, error) {
