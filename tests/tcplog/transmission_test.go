@@ -21,8 +21,15 @@ func TestByteHasItsSegmentsAndItsFirstArrival(t *testing.T) {
 		entries []time.Duration
 		arrival time.Duration // 0: none
 	}{
-		{[]time.Duration{0}, 20 * ms}, {[]time.Duration{ms}, 0}, {[]time.Duration{ms, 60 * ms}, 80 * ms}, {[]time.Duration{ms, 60 * ms}, 80 * ms},
-		{[]time.Duration{2 * ms, 60 * ms}, 80 * ms}, {[]time.Duration{2 * ms, 60 * ms}, 80 * ms}, {[]time.Duration{2 * ms}, 90 * ms}, {[]time.Duration{2 * ms}, 90 * ms}, {nil, 0},
+		{[]time.Duration{0}, 20 * ms},
+		{[]time.Duration{ms}, 0},
+		{[]time.Duration{ms, 60 * ms}, 80 * ms},
+		{[]time.Duration{ms, 60 * ms}, 80 * ms},
+		{[]time.Duration{2 * ms, 60 * ms}, 80 * ms},
+		{[]time.Duration{2 * ms, 60 * ms}, 80 * ms},
+		{[]time.Duration{2 * ms}, 90 * ms},
+		{[]time.Duration{2 * ms}, 90 * ms},
+		{nil, 0},
 	} {
 		b := got[i]
 		if len(b.Entries) != len(want.entries) || b.Lost != (want.arrival == 0) || !b.Lost && b.Arrival.After != at(want.arrival) {
