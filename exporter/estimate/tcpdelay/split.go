@@ -52,6 +52,9 @@ type Evidence struct {
 	Connect, TCPRoundTrip, ReceiverRoundTrip time.Duration
 	// UDPRoundTrip is the sum of the least one-way delays of UDP packets in both directions over the idle path.
 	UDPRoundTrip time.Duration
+	// DataRoundTrip is the sum of the least one-way delays of TCP data in both directions. The round trip of UDP is longer if
+	// UDP takes another way.
+	DataRoundTrip time.Duration
 	// ElsewhereSplit: connections of the same run in the other direction are split for certain.
 	ElsewhereSplit bool
 }
@@ -117,8 +120,8 @@ type Verdict struct {
 //
 // Split is proved by bytes that were acknowledged to the sender before the receiver had them, beyond the error bound of the
 // clocks. It is also decided if the SYN was rewritten and data are acknowledged, or follow acknowledgments, in clearly less
-// than the round trip of UDP: routers and NAT do not rewrite timestamps or window scales; a SYN proxy does, but lets the
-// data pass. Routes of UDP and of TCP that differ do not rewrite a SYN.
+// than the round trip of UDP, and than that of TCP data, if known: UDP may take a longer way than TCP. Routers and NAT do not
+// rewrite timestamps or window scales; a SYN proxy does, but lets the data pass.
 //
 // EndToEnd is decided if the client's own SYN arrived, so that nobody ended the connection there, and nobody acknowledged
 // data in its place: no byte that could have been acknowledged early was, or data are acknowledged in no clearly shorter
@@ -152,7 +155,11 @@ func (e *Evidence) Judge() Verdict {
 	return Verdict{Reason: FewSamples}
 }
 
-// shorter reports whether a round trip of TCP is clearly shorter than that of UDP.
+// shorter reports whether a round trip of TCP is clearly shorter than that of the path.
 func (e *Evidence) shorter(tcp time.Duration) bool {
-	return tcp > 0 && e.UDPRoundTrip-tcp > shorterTime && float64(tcp) < shorterRatio*float64(e.UDPRoundTrip)
+	path := e.UDPRoundTrip
+	if e.DataRoundTrip > 0 {
+		path = min(path, e.DataRoundTrip)
+	}
+	return tcp > 0 && path-tcp > shorterTime && float64(tcp) < shorterRatio*float64(path)
 }

@@ -127,16 +127,29 @@ func (s *Split) judge() {
 	s.State, s.Reason, s.By = v.State.String(), string(v.Reason), v.By
 }
 
-// judgeTogether judges each direction again if the other one is split for certain.
+// judgeTogether judges each direction again with what is known of the other one: the least delay of its data, and whether it
+// is split for certain.
 func judgeTogether(all []*Direction) {
 	for _, d := range all {
 		for _, other := range all {
+			if a, b := d.leastDelay(), other.leastDelay(); d.Direction != other.Direction && d.Split != nil && a != nil && b != nil {
+				d.Split.evidence.DataRoundTrip = least(d.Split.evidence.DataRoundTrip, max(*a+*b, 0))
+				d.Split.judge()
+			}
 			if d != other && d.Split != nil && other.Split != nil && other.Split.State == tcpdelay.Split.String() && other.Split.Early > 0 {
 				d.Split.evidence.ElsewhereSplit = true
 				d.Split.judge()
 			}
 		}
 	}
+}
+
+// leastDelay is the least one-way delay of data; nil: unknown.
+func (d *Direction) leastDelay() *time.Duration {
+	if d.Delay == nil || len(d.Delay.values) == 0 {
+		return nil
+	}
+	return &d.Delay.values[0]
 }
 
 // seen is nil for a handshake that an end does not know.
