@@ -17,7 +17,7 @@ func (s *stack) reported(ctx context.Context, probe string, r *run, d sample.Dir
 		if rows[i].Measured != nil {
 			continue
 		}
-		if r != nil {
+		if r != nil && rows[i].Reason == "" {
 			rows[i].Reason = r.why(d)
 		}
 		if rows[i].Reason == "" {

@@ -9,6 +9,7 @@ import (
 
 	"oneway.example/exporter/sample"
 	"oneway.example/tests/lab"
+	"oneway.example/tests/tcplog"
 )
 
 // tcpProbe has a fixed receive buffer, so that the window keeps the link busy and does not overflow its queue, and names
@@ -67,8 +68,8 @@ func (s *stack) requestECN() {
 	}
 }
 
-// tcpRows are the throughput of the last run of probe tcp. On a link with faults it depends on the congestion control, and
-// there is no row.
+// tcpRows are the throughput, the delay of the data, and the verdict about split TCP of the last run of probe tcp. On a link
+// with faults they depend on the congestion control, and there is no row.
 func (s *stack) tcpRows(ctx context.Context, profile lab.Profile, after time.Time) (rows []row) {
 	if !steady(profile) {
 		return nil
@@ -82,13 +83,15 @@ func (s *stack) tcpRows(ctx context.Context, profile lab.Profile, after time.Tim
 			Measured:  s.value(ctx, fmt.Sprintf(`oneway_tcp_throughput_bytes_per_second{%s,direction=%q}`, selector, d)),
 			Tolerance: 0.03*rate + ends, Why: "3 %, and a segment at each end; payload",
 		}
+		var logged *tcplog.Connection
 		if r != nil {
 			if all := s.connections(d, r); len(all) == 1 {
+				logged = &all[0]
 				one.Truth = exactly(all[0].Between(tcpFrom, tcpTo).Throughput)
 				one.Tolerance, one.Why = 0.02*rate+ends, "2 %, as the receiver's samples are 100 ms apart, and a segment at each end; payload"
 			}
 		}
-		rows = append(rows, s.reported(ctx, "tcp", r, d, []row{one})...)
+		rows = append(rows, s.reported(ctx, "tcp", r, d, append([]row{one}, s.tcpDataRows(ctx, profile, d, link, logged)...))...)
 	}
 	return rows
 }
