@@ -18,15 +18,15 @@ type skb struct {
 
 // kernel is a receiving TCP, as of Linux 6.12 net/ipv4/tcp_input.c.
 type kernel struct {
-	rng            *rand.Rand
-	now            instant.Time
-	queue, ooo     []skb
-	read, rcvNxt   int64
-	outOfOrder     int64
-	joins, reorder float64
-	window         int64
-	arrived        map[int64]instant.Time // of sampled bytes, first arrival
-	processed      map[int64]instant.Time // in order
+	rng          *rand.Rand
+	now          instant.Time
+	queue, ooo   []skb
+	read, rcvNxt int64
+	outOfOrder   int64
+	joins        float64
+	window       int64
+	arrived      map[int64]instant.Time // of sampled bytes, first arrival
+	processed    map[int64]instant.Time // in order
 }
 
 // join is tcp_try_coalesce: it may fail for lack of space for fragments.

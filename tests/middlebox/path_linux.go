@@ -86,6 +86,7 @@ func New(t lab.TB, at Place, o lab.Options) *Path {
 	case Middle:
 		p.emulate(t, o)
 		p.Box, p.Inside, p.Outside = p.hosts[1], p.hops[0].right, p.hops[1].left
+	case None:
 	}
 	last := len(p.hosts) - 1
 	p.Client, p.Server = p.hosts[0], p.hosts[last]

@@ -30,8 +30,12 @@ func TestEvaluateClassifiesEachByte(t *testing.T) {
 	f := Flow{
 		Sent: []tcpstamp.Sent{once(1, 10*ms, 60*ms), again, once(3, 30*ms, 80*ms), once(4, 40*ms, 85*ms), unstamped, once(6, 60*ms, 99*ms), once(8, 80*ms, 0)},
 		Received: []tcpstamp.Received{
-			{Offset: 1 * g, At: at(40 * ms)}, {Offset: 2 * g, At: at(260 * ms)}, {Offset: 3 * g, At: at(62 * ms), Early: 2 * ms},
-			{Offset: 4 * g, At: at(262 * ms), Reordered: true}, {Offset: 5 * g, At: at(263 * ms)}, {Offset: 7 * g, At: at(90 * ms)},
+			{Offset: 1 * g, At: at(40 * ms)},
+			{Offset: 2 * g, At: at(260 * ms)},
+			{Offset: 3 * g, At: at(62 * ms), Early: 2 * ms},
+			{Offset: 4 * g, At: at(262 * ms), Reordered: true},
+			{Offset: 5 * g, At: at(263 * ms)},
+			{Offset: 7 * g, At: at(90 * ms)},
 		},
 	}
 	r := Evaluate([]Flow{f}, Errors{Clocks: sample.Bound{Error: ms, Reason: sample.OK}, Stamps: 100 * time.Microsecond})

@@ -55,15 +55,15 @@ type Direction struct {
 	// Marked is the share of the segments that arrived with the mark CE, if ECN was negotiated and the receiving kernel
 	// counts them (6.18 or later). Echoed is the share of the delivered segments whose acknowledgments echoed a mark,
 	// which is more: a receiver repeats the echo for a round trip (RFC 3168 section 6.1.3).
-	Marked  *float64 `json:"marked_ratio,omitempty"`
-	Echoed  *float64 `json:"echoed_ratio,omitempty"`
-	Models  *Models  `json:"models,omitempty"`
+	Marked *float64 `json:"marked_ratio,omitempty"`
+	Echoed *float64 `json:"echoed_ratio,omitempty"`
+	Models *Models  `json:"models,omitempty"`
 	// Delay, Acks and Split are of runs with stamps.
-	Delay *Delay `json:"delay,omitempty"`
-	Acks  *Acks  `json:"ack_interarrival,omitempty"`
-	Split *Split `json:"split_tcp,omitempty"`
-	RFC6349 Ratios   `json:"rfc6349"`
-	Flows   []Flow   `json:"flows"`
+	Delay   *Delay `json:"delay,omitempty"`
+	Acks    *Acks  `json:"ack_interarrival,omitempty"`
+	Split   *Split `json:"split_tcp,omitempty"`
+	RFC6349 Ratios `json:"rfc6349"`
+	Flows   []Flow `json:"flows"`
 }
 
 // Flow is one connection.

@@ -51,8 +51,8 @@ type Handshake struct {
 	// TTL is that of the SYN, or its hop limit.
 	TTL *uint8 `json:"ttl,omitempty"`
 	// OwnScale and PeerScale are the window scales that this end announced, and that it received, in bits; absent: none.
-	OwnScale   *int8 `json:"own_window_scale,omitempty"`
-	PeerScale  *int8 `json:"peer_window_scale,omitempty"`
+	OwnScale  *int8 `json:"own_window_scale,omitempty"`
+	PeerScale *int8 `json:"peer_window_scale,omitempty"`
 	// Timestamps is whether this option was negotiated.
 	Timestamps bool `json:"timestamps"`
 	// SACK is whether selective acknowledgments were negotiated.
