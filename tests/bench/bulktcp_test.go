@@ -106,9 +106,10 @@ func BenchmarkBulkTCP(b *testing.B) {
 	network, server := newLab(b), newTCPServer(b)
 	path, ok := have(b, "iperf3")
 	for b.Loop() {
-		var mine, discarding, theirs []bulkTCP
+		var mine, unstamped, discarding, theirs []bulkTCP
 		turns := []func(){
 			func() { mine = append(mine, server.ours(b, network)) },
+			func() { unstamped = append(unstamped, server.ours(b, network, "--no-stamps")) },
 			func() { discarding = append(discarding, server.ours(b, network, "--discard")) },
 		}
 		if ok {
@@ -119,6 +120,9 @@ func BenchmarkBulkTCP(b *testing.B) {
 				turn()
 			}
 			slices.Reverse(turns) // so that neither is always the first
+		}
+		for i := range mine {
+			b.Logf("pair %d: rate with stamps of sampled bytes %.3f of that without, CPU %.3f", i, mine[i].rate/unstamped[i].rate, (mine[i].sender+mine[i].receiver)/(unstamped[i].sender+unstamped[i].receiver))
 		}
 		for i := range theirs {
 			b.Logf("pair %d: rate %.3f, CPU %.3f of iperf3's", i, mine[i].rate/theirs[i].rate, (mine[i].sender+mine[i].receiver)/(theirs[i].sender+theirs[i].receiver))
@@ -134,7 +138,7 @@ func BenchmarkBulkTCP(b *testing.B) {
 			{"CPU of both", "CPU-s/GB", true, func(r bulkTCP) float64 { return r.sender + r.receiver }},
 		} {
 			one := row{what: "bulk TCP: " + q.what, unit: q.unit, lower: q.lower, ours: medianOf(mine, q.of)}
-			one.peers = append(one.peers, peer{"oneway:discard", medianOf(discarding, q.of)})
+			one.peers = append(one.peers, peer{"oneway:no-stamps", medianOf(unstamped, q.of)}, peer{"oneway:discard", medianOf(discarding, q.of)})
 			if ok {
 				one.peers = append(one.peers, peer{"iperf3", medianOf(theirs, q.of)})
 			}
