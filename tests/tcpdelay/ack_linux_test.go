@@ -193,7 +193,7 @@ func dumpcap(t *testing.T, at *lab.Host, file string) (stop func()) {
 	}
 	lines := bufio.NewScanner(messages)
 	for lines.Scan() && !strings.HasPrefix(lines.Text(), "File:") { // it captures from then on
-				t.Log(lines.Text())
+		t.Log(lines.Text())
 	}
 	rest := make(chan string, 1)
 	go func() {
