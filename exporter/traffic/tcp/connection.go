@@ -40,7 +40,7 @@ func (c *connection) records(to *FlowEnd) {
 	switch {
 	case c.departures != nil:
 		_ = c.Drain() // what has come before a reset drops it
-		to.Sent, to.Acks = c.departures.sent, c.departures.bursts.records()
+		to.Sent, to.Acks = c.departures.records(), c.departures.bursts.records()
 	case c.arrivals != nil:
 		to.Received = c.arrivals.Records()
 	default:

@@ -115,6 +115,15 @@ func (d *departures) take(s tcpsocket.Stamp) {
 	}
 }
 
+// records returns the samples that have left the send buffer.
+func (d *departures) records() []tcpstamp.Sent {
+	n := len(d.sent)
+	for n > 0 && d.sent[n-1].Scheduled == 0 && d.sent[n-1].First == 0 && d.sent[n-1].Acked == 0 {
+		n--
+	}
+	return d.sent[:n]
+}
+
 // bursts are the bursts of segments that each ask for the time of their acknowledgment.
 type bursts struct {
 	pause  time.Duration // least time between them; 0: there are none

@@ -85,6 +85,7 @@ func TestFalseReportsAreErrorsOfTheRun(t *testing.T) {
 			}
 			return body, data
 		}, "too many"},
+		"stamps of a plain transfer": {sample.Forward, alter("stamped", map[string]int{}), "want none"},
 		"a second start": {sample.Forward, func(name string, body, data []byte) ([]byte, []byte) {
 			if name == "listening" {
 				return []byte(`{"id":1,"ports":[],"cookie":""}`), data

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/tcpsocket"
+	"oneway.example/exporter/tcpstamp"
 )
 
 func validPlan() Plan {
@@ -109,6 +111,69 @@ func TestFalseValuesOfRecordsAreErrors(t *testing.T) {
 	}
 }
 
+// stampedRecords returns a valid message finished of a plan with stamps, and its data.
+func stampedRecords(p *Plan) (finished, []byte) {
+	p.Stamps = true
+	m := finished{ID: 1}
+	for range p.Flows {
+		f := FlowEnd{Ended: EndedTime, Payload: 3 * tcpstamp.Grid, First: 1, Last: 2}
+		f.Sent = []tcpstamp.Sent{{Offset: tcpstamp.Grid, Written: 1, Scheduled: 2, First: 3, Last: 3, Acked: 4, Transmissions: 1}, {Offset: 3 * tcpstamp.Grid}}
+		f.Acks = []tcpstamp.Ack{{Offset: 5, At: 1}, {Offset: 9, At: 2}}
+		f.Handshake = tcpstamp.Handshake{MSS: 1460, PeerScale: 7, OwnScale: -1}
+		f.Stamped = &Stamped{Sent: len(f.Sent), Acks: len(f.Acks)}
+		m.Flows = append(m.Flows, f)
+	}
+	return m, appendRecords(nil, m.Flows)
+}
+
+// Records of stamps arrive as they were, and each false one is an error, which names the flow.
+func TestFalseStampsAreErrors(t *testing.T) {
+	for i, lie := range []func(f *FlowEnd){
+		func(*FlowEnd) {},
+		func(f *FlowEnd) { f.Sent[1].Offset = f.Payload + tcpstamp.Grid },
+		func(f *FlowEnd) { f.Sent[1].Offset = tcpstamp.Grid },
+		func(f *FlowEnd) { f.Sent[0].Transmissions = -1 },
+		func(f *FlowEnd) { f.Sent[0].AckedEarly = -1 },
+		func(f *FlowEnd) { f.Acks[1].Offset = f.Payload + 1 },
+		func(f *FlowEnd) { f.Acks[0].Burst = tcpstamp.MaxBursts },
+		func(f *FlowEnd) { f.Handshake.OwnScale = -2 },
+		func(f *FlowEnd) { f.Stamped.Sent++ },
+		func(f *FlowEnd) { f.Stamped.Sent-- },
+		func(f *FlowEnd) { f.Stamped.Sent = -1 },
+		func(f *FlowEnd) { f.Stamped.Sent = 1 << 40 },
+		func(f *FlowEnd) { f.Stamped.Acks = 1 << 20 },
+		func(f *FlowEnd) { f.Stamped = nil },
+		func(f *FlowEnd) { // those of the other end
+			f.Sent, f.Acks, f.Received = nil, nil, []tcpstamp.Received{{Offset: tcpstamp.Grid}}
+			*f.Stamped = Stamped{Received: 1}
+		},
+	} {
+		p := validPlan()
+		m, data := stampedRecords(&p)
+		if lie(&m.Flows[1]); m.Flows[1].Stamped != nil {
+			data = appendRecords(nil, m.Flows)
+		}
+		body, _ := json.Marshal(m) // it has no other types
+		got, err := heard(&p, body, data)
+		if i == 0 {
+			if f := got.Flows[1]; err != nil || !slices.Equal(f.Sent, m.Flows[1].Sent) || !slices.Equal(f.Acks, m.Flows[1].Acks) || f.Handshake != m.Flows[1].Handshake {
+				t.Errorf("%+v, %v", got, err)
+			}
+			continue
+		}
+		if !errors.Is(err, loadcontrol.ErrProtocol) {
+			t.Errorf("lie %d: %v", i, err)
+		}
+	}
+	p := validPlan()
+	m, data := stampedRecords(&p)
+	body, _ := json.Marshal(m) // it has no other types
+	p.Stamps = false
+	if _, err := heard(&p, body, data); !errors.Is(err, loadcontrol.ErrProtocol) {
+		t.Errorf("stamps of a plan without them: %v", err)
+	}
+}
+
 func heard(p *Plan, body, data []byte) (m finished, err error) {
 	say := loadcontrol.TrafficMessage{Name: sayFinished, Body: body}
 	if err := say.Into(&m); err != nil {
@@ -123,6 +188,9 @@ func FuzzFinished(f *testing.F) {
 	body, data := records(&p)
 	f.Add(body, data)
 	f.Add([]byte(`{"id":1,"error":"x"}`), []byte(nil))
+	m, data := stampedRecords(&p)
+	body, _ = json.Marshal(m) // it has no other types
+	f.Add(body, data)
 	f.Fuzz(func(t *testing.T, body, data []byte) {
 		m, err := heard(&p, body, data)
 		if err != nil {
@@ -132,6 +200,9 @@ func FuzzFinished(f *testing.F) {
 			return
 		}
 		for i := range m.Flows {
+			if e := &m.Flows[i]; len(e.Sent) > tcpstamp.MaxSent || e.Stamped == nil && len(e.Sent)+len(e.Received)+len(e.Acks) > 0 {
+				t.Errorf("accepted %d, %d and %d stamps", len(e.Sent), len(e.Received), len(e.Acks))
+			}
 			if e := &m.Flows[i]; e.Payload < 0 || e.Last < e.First || len(e.Samples) != e.Count || e.Count > p.samples() || e.Final.SentIPBytes(true) < 0 {
 				t.Errorf("accepted %+v", e)
 			}
