@@ -117,6 +117,7 @@ type collector struct {
 
 	rows    queue[record.Rows]
 	flows   queue[record.Flow]
+	delays  queue[record.Delays]
 	results queue[record.Result]
 	rings   queue[record.Ring]
 	points  queue[record.Point]
@@ -128,7 +129,7 @@ func newCollector(env output.Env, o Options, emit func([]point.Point)) *collecto
 		missed: env.Sink.Series(metric.SamplesDropped, env.Name),
 	}
 	if r := env.Recorder; r != nil {
-		c.rows, c.flows = listen(r.Rows(), rowsQueue), listen(r.Flows(), flowsQueue)
+		c.rows, c.flows, c.delays = listen(r.Rows(), rowsQueue), listen(r.Flows(), flowsQueue), listen(r.Delays(), resultsQueue)
 		c.results, c.rings, c.points = listen(r.Results(), resultsQueue), listen(r.Rings(), ringsQueue), listen(r.Points(), pointsQueue)
 	}
 	return c
@@ -137,6 +138,7 @@ func newCollector(env output.Env, o Options, emit func([]point.Point)) *collecto
 func (c *collector) close() {
 	c.rows.close()
 	c.flows.close()
+	c.delays.close()
 	c.results.close()
 	c.rings.close()
 	c.points.close()
@@ -182,6 +184,7 @@ func (c *collector) take() {
 	missed := c.results.each(func(v *record.Result) { c.raw.Result(v, c.batch.add) })
 	missed += c.rows.each(func(v *record.Rows) { c.raw.Rows(v, thin, c.batch.add) })
 	missed += c.flows.each(func(v *record.Flow) { c.raw.Flow(v, c.batch.add) })
+	missed += c.delays.each(func(v *record.Delays) { c.raw.Delays(v, c.batch.add) })
 	missed += c.rings.each(func(v *record.Ring) { c.raw.Ring(v, c.batch.add) })
 	missed += c.points.each(func(v *record.Point) { c.raw.Position(v, c.batch.add) })
 	c.batch.flush()

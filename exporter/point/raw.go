@@ -16,6 +16,7 @@ import (
 const (
 	RunPacket      = "oneway_run_packet"
 	TCPTrace       = "oneway_tcp_trace"
+	TCPByte        = "oneway_run_tcp_byte"
 	IncidentPacket = "oneway_incident_packet"
 	Track          = "oneway_track"
 )
@@ -56,7 +57,8 @@ func RawMeasurements() []Measurement {
 			seconds("sent_seconds", "Time of sending after the begin of the transfer, in seconds: InfluxQL cannot subtract times, and Grafana reads them in milliseconds."),
 			count("seq", "Number of the packet in its transfer."),
 		}},
-		{Name: TCPTrace, Group: RawTitle, Tags: []string{metric.Direction, endTag, flowTag, metric.Path, metric.Probe}, Columns: append(flowColumns(), run)},
+		{Name: TCPTrace, Group: RawTitle, Tags: []string{metric.Direction, endTag, flowTag, metric.Path, metric.Probe}, Columns: append(columnsOf(record.FlowColumns()), run)},
+		{Name: TCPByte, Group: RawTitle, Tags: []string{metric.Direction, metric.Path, metric.Probe}, Columns: append(columnsOf(record.DelayColumns()), run)},
 		{Name: IncidentPacket, Group: RawTitle, Tags: []string{metric.Path, metric.Probe}, Columns: []Column{
 			seconds("forward_delay_error_bound_seconds", "Error bound of forward_delay_seconds, in seconds."),
 			seconds("forward_delay_seconds", "One-way delay from this agent to the peer, in seconds."),
@@ -77,9 +79,9 @@ func RawMeasurements() []Measurement {
 	}
 }
 
-// flowColumns are the elements of a record.FlowRow in base units. The time since the begin is a field too, as that of a packet.
-func flowColumns() (all []Column) {
-	for _, name := range record.FlowColumns() {
+// columnsOf are the elements of a row of a report in base units. The time since the begin is a field too, as that of a packet.
+func columnsOf(names []string) (all []Column) {
+	for _, name := range names {
 		c := Column{Key: name, Kind: lineprotocol.Int, Help: "Column " + name + " of the run's report (json.md)."}
 		if base, ns := strings.CutSuffix(name, "_ns"); ns {
 			c.Key, c.Kind, c.Help = base+"_seconds", lineprotocol.Float, "Column "+name+" of the run's report (json.md), in seconds."
@@ -97,6 +99,7 @@ type Raw struct {
 	texts *Table
 	wide  *Wide
 	flow  []Column
+	delay []Column
 	times times
 	// overlap is the last report of each path.
 	overlap map[string]overlap
@@ -105,7 +108,7 @@ type Raw struct {
 // NewRaw makes a Raw.
 func NewRaw() *Raw {
 	t := NewTable()
-	return &Raw{texts: t, wide: NewWide(t), flow: flowColumns(), times: times{}, overlap: map[string]overlap{}}
+	return &Raw{texts: t, wide: NewWide(t), flow: columnsOf(record.FlowColumns()), delay: columnsOf(record.DelayColumns()), times: times{}, overlap: map[string]overlap{}}
 }
 
 // begin starts a point.
@@ -169,14 +172,34 @@ func (r *Raw) Flow(from *record.Flow, emit func(*Point)) {
 	for i := range from.Rows {
 		row := &from.Rows[i]
 		p.At = last.unique(from.Begin + instant.Time(row[0]))
-		p.Fields = append(p.Fields[:0], Field{RunField, run})
-		for k, c := range r.flow {
-			if v := row[k]; c.Kind == lineprotocol.Int {
-				p.Fields = Int(p.Fields, c.Key, v)
-			} else {
-				p.Fields = Float(p.Fields, c.Key, seconds(v))
-			}
+		p.Fields = inColumns(append(p.Fields[:0], Field{RunField, run}), r.flow, row[:])
+		emit(p)
+	}
+}
+
+// inColumns appends the elements of a row.
+func inColumns(to []Field, columns []Column, row []int64) []Field {
+	for k, c := range columns {
+		if v := row[k]; c.Kind == lineprotocol.Int {
+			to = Int(to, c.Key, v)
+		} else {
+			to = Float(to, c.Key, seconds(v))
 		}
+	}
+	return to
+}
+
+// sentColumn is the element of a record.DelayRow with the time of sending.
+const sentColumn = 2
+
+// Delays emits the sampled bytes of a run's TCP streams in a direction.
+func (r *Raw) Delays(from *record.Delays, emit func(*Point)) {
+	p := r.begin(TCPByte, Tag{metric.Direction, from.Direction.String()}, Tag{metric.Path, from.Path}, Tag{metric.Probe, from.Probe})
+	run, last := Text(from.Run), r.times.of(p)
+	for i := range from.Rows {
+		row := &from.Rows[i]
+		p.At = last.unique(from.Begin + instant.Time(row[sentColumn]))
+		p.Fields = inColumns(append(p.Fields[:0], Field{RunField, run}), r.delay, row[:])
 		emit(p)
 	}
 }

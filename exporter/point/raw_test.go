@@ -323,6 +323,7 @@ func TestFieldsOfRawSamplesAreComplete(t *testing.T) {
 	r := NewRaw()
 	r.Rows(packets(1, 0), Thin{}, got.add)
 	r.Flow(&record.Flow{Rows: make([]record.FlowRow, 1)}, got.add)
+	r.Delays(&record.Delays{Rows: make([]record.DelayRow, 1)}, got.add)
 	full := ringRow(1, begin, record.Received)
 	full[record.RingReverse], full[record.RingReverse+1] = 1, 1
 	r.Ring(&record.Ring{Rows: []record.RingRow{full}}, got.add)

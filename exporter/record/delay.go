@@ -1,5 +1,21 @@
 package record
 
+import (
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+)
+
+// Delays is the one-way delays of sampled bytes of the TCP streams of a direction of a run, recorded when the run has ended.
+type Delays struct {
+	// Path and Probe are the metric labels; Run is the run's id, the name of its report.
+	Path, Probe, Run string
+	Direction        sample.Direction
+	// Begin is the reference of sent_ns, by the clock of the sender.
+	Begin instant.Time
+	// Rows are shared by all readers, which must not change them.
+	Rows []DelayRow
+}
+
 // DelayRow is a sampled byte of a TCP stream, in the order of DelayColumns.
 type DelayRow [6]int64
 

@@ -23,6 +23,7 @@ type Recorder struct {
 	packets Stream[Packet]
 	rows    Stream[Rows]
 	flows   Stream[Flow]
+	delays  Stream[Delays]
 	points  Stream[Point]
 	results Stream[Result]
 	rings   Stream[Ring]
@@ -50,6 +51,14 @@ func (r *Recorder) Flows() *Stream[Flow] {
 		return nil
 	}
 	return &r.flows
+}
+
+// Delays is the stream of delays of sampled bytes of runs' TCP streams, one direction at a time.
+func (r *Recorder) Delays() *Stream[Delays] {
+	if r == nil {
+		return nil
+	}
+	return &r.delays
 }
 
 // Points is the stream of points of the track.

@@ -3,6 +3,7 @@ package tcp
 import (
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/record"
+	"oneway.example/exporter/sample"
 )
 
 // Rows returns samples as rows of a report.
@@ -33,5 +34,12 @@ func (s *Session) record(r *Result) {
 				Begin: instant.FromTime(r.Begin), Rows: Rows(end.of.Samples),
 			})
 		}
+	}
+}
+
+// RecordDelays passes the delays of a direction to the recorder: begin is in nanoseconds since 1970, and rows must not be changed afterwards.
+func (s *Session) RecordDelays(d sample.Direction, begin int64, rows []record.DelayRow) {
+	if to := s.recorder.Delays(); to.HasListeners() && len(rows) > 0 {
+		to.Record(&record.Delays{Path: s.path, Probe: s.probe, Run: s.run, Direction: d, Begin: instant.Time(begin), Rows: rows})
 	}
 }
