@@ -21,6 +21,7 @@ import (
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/option"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/traffic/mixed"
 	"oneway.example/exporter/traffic/tcp"
 )
 
@@ -48,30 +49,52 @@ func New() loadtest.Type[Options] {
 // Kind is "tcp".
 func (*Kind) Kind() string { return "tcp" }
 
-// Traffic is TCP transfers.
-func (k *Kind) Traffic() loadtest.Traffic { return tcp.Near(k) }
+// Traffic is TCP transfers, with stamps after some UDP packets.
+func (k *Kind) Traffic() loadtest.Traffic {
+	if k.opts.Stamps {
+		return mixed.NearOptional(withUDP{k})
+	}
+	return tcp.Near(k)
+}
 
 // Bytes is the limit of all directions.
-func (k *Kind) Bytes() int64 { return int64(k.directions) * k.opts.most() }
+func (k *Kind) Bytes() int64 {
+	all := int64(k.directions) * k.opts.most()
+	if k.opts.Stamps {
+		all += udpBytes
+	}
+	return all
+}
 
 // Duration is the time of sending.
 func (k *Kind) Duration() time.Duration {
+	all := time.Duration(k.directions) * k.opts.Duration
 	if k.opts.Together || k.opts.OverlapDuration > 0 {
-		return k.opts.Duration
+		all = k.opts.Duration
 	}
-	return time.Duration(k.directions) * k.opts.Duration
+	if k.opts.Stamps {
+		all += udpTime
+	}
+	return all
 }
 
 // Perform performs one transfer in each direction.
 func (k *Kind) Perform(ctx context.Context, s *tcp.Session, r *loadtest.Run) error {
-	p := &performing{k, s, r, make([]*tcp.Result, len(r.Directions))}
-	res := &Result{}
+	return k.perform(ctx, s, r, &Result{}, 0)
+}
+
+// perform performs the transfers of a run, which keep this many bytes of the session for others.
+func (k *Kind) perform(ctx context.Context, s *tcp.Session, r *loadtest.Run, res *Result, others int64) error {
+	p := &performing{k, s, r, make([]*tcp.Result, len(r.Directions)), others}
 	r.Body = res
 	defer func() {
 		for _, t := range p.results {
 			if t != nil {
 				d := Evaluate(t, &k.opts, s.Remote().Addr().Is6())
 				d.stamps(t, res.udpRoundTrip())
+				if d.Delay != nil {
+					s.RecordDelays(t.Plan.Direction, d.Delay.Begin, d.Delay.all)
+				}
 				res.Directions = append(res.Directions, d)
 			}
 		}
@@ -89,7 +112,7 @@ func (k *Kind) Perform(ctx context.Context, s *tcp.Session, r *loadtest.Run) err
 	}
 	for i, d := range r.Directions {
 		r.Phase(d.String())
-		if err := p.transfer(ctx, i, s.Left()/int64(len(r.Directions)-i)); err != nil {
+		if err := p.transfer(ctx, i, p.left()/int64(len(r.Directions)-i)); err != nil {
 			return err
 		}
 	}
@@ -102,7 +125,11 @@ type performing struct {
 	session *tcp.Session
 	run     *loadtest.Run
 	results []*tcp.Result
+	others  int64
 }
+
+// left is what the session has left for the transfers.
+func (p *performing) left() int64 { return p.session.Left() - p.others }
 
 // transfer performs the transfer of one direction.
 func (p *performing) transfer(ctx context.Context, i int, most int64) (err error) {
@@ -123,7 +150,7 @@ func (p *performing) both(ctx context.Context) error {
 	p.run.Phase("both directions")
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	most := p.session.Left() / int64(len(p.results))
+	most := p.left() / int64(len(p.results))
 	var transfers sync.WaitGroup
 	for i := range p.results {
 		transfers.Go(func() {

@@ -15,8 +15,10 @@ type Result struct {
 	Directions []*Direction `json:"directions"`
 	// TwoWay compares the directions of a two-way run.
 	TwoWay *TwoWay `json:"two_way,omitempty"`
-	// UDPRoundTrip is the sum of the least one-way delays of small UDP packets in both directions before the first transfer;
-	// the error of the clocks is not in it. Absent without stamps, and where UDP did not pass.
+	// UDP has the small UDP packets before the first transfer; absent without stamps.
+	UDP []Idle `json:"udp_before,omitempty"`
+	// UDPRoundTrip is the sum of the least delays of UDP of both directions: the error of the clocks is not in it. Absent
+	// where UDP did not pass.
 	UDPRoundTrip *float64 `json:"udp_round_trip_seconds,omitempty"`
 }
 
@@ -88,14 +90,6 @@ type Flow struct {
 	Columns      []string         `json:"columns"`
 	SenderRows   []record.FlowRow `json:"sender_rows"`
 	ReceiverRows []record.FlowRow `json:"receiver_rows"`
-}
-
-// udpRoundTrip is UDPRoundTrip; 0: unknown.
-func (r *Result) udpRoundTrip() time.Duration {
-	if r.UDPRoundTrip == nil {
-		return 0
-	}
-	return time.Duration(*r.UDPRoundTrip * float64(time.Second))
 }
 
 // rttRanks are the label values of Direction.RTT.

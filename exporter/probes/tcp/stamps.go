@@ -40,6 +40,7 @@ type Delay struct {
 	Rows    []record.DelayRow `json:"rows"`
 
 	values []time.Duration
+	all    []record.DelayRow
 }
 
 // maxDelayRows is the most rows of a direction in a report.
@@ -118,11 +119,13 @@ func newDelay(r *tcpdelay.Result) *Delay {
 		d.Begin = rows[0][2]
 	}
 	d.Rows = make([]record.DelayRow, 0, len(rows)/d.Every+1)
-	for i := 0; i < len(rows); i += d.Every {
-		one := rows[i]
-		one[2] -= d.Begin
-		d.Rows = append(d.Rows, one)
+	for i := range rows {
+		rows[i][2] -= d.Begin
+		if i%d.Every == 0 {
+			d.Rows = append(d.Rows, rows[i])
+		}
 	}
+	d.all = rows
 	return d
 }
 

@@ -2,6 +2,7 @@ package mixed
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 
 	"oneway.example/exporter/loadtest"
@@ -18,9 +19,16 @@ type Test interface {
 }
 
 // Near returns the local half of the traffic for one test.
-func Near(t Test) loadtest.Traffic { return local{t} }
+func Near(t Test) loadtest.Traffic { return local{test: t} }
 
-type local struct{ test Test }
+// NearOptional is Near for a test of TCP that can do without UDP: where no UDP packet gets a reply, Perform gets a nil session of
+// UDP. A session announces no more than the token has left. The UDP packets count as no load.
+func NearOptional(t Test) loadtest.Traffic { return local{t, true} }
+
+type local struct {
+	test     Test
+	optional bool
+}
 
 // Counters creates those of the UDP part; TCP has none.
 func (local) Counters(s *metric.Scope, directions []sample.Direction) {
@@ -31,6 +39,12 @@ func (local) Counters(s *metric.Scope, directions []sample.Direction) {
 func (n local) Connect(ctx context.Context, d *loadtest.ControlConn) (loadtest.Flow, error) {
 	o := d.Open
 	o.Traffic = Name
+	if n.optional {
+		if limits := d.Client.Welcome().Limits; limits.BytesPerDay > 0 && limits.LeftToday > 0 {
+			o.Bytes = min(o.Bytes, limits.LeftToday)
+		}
+		o.Bytes += d.Beside
+	}
 	clients, err := d.Client.OpenParts(ctx, o, udp.Name, tcp.Name)
 	if err != nil {
 		return nil, d.Failed(ctx, &loadtest.RemoteError{Err: err, Package: "loadcontrol"})
@@ -39,13 +53,22 @@ func (n local) Connect(ctx context.Context, d *loadtest.ControlConn) (loadtest.F
 	connect := func(part int, t loadtest.Traffic) (loadtest.Flow, error) {
 		one := *d
 		one.Client = clients[part]
+		if n.optional && part == 0 {
+			one.Loaded = nil
+		}
 		return t.Connect(ctx, &one)
 	}
 	if f.udp, err = connect(0, udp.NewLocal(ofUDP{f})); err != nil {
-		return nil, err
+		failure, ok := errors.AsType[*loadtest.Failure](err)
+		if !n.optional || !ok || failure.Reason != loadtest.ReasonNoTraffic {
+			return nil, err
+		}
+		f.udp = nil
 	}
 	if f.tcp, err = connect(1, tcp.Near(ofTCP{f})); err != nil {
-		f.udp.Close()
+		if f.udp != nil {
+			f.udp.Close()
+		}
 		return nil, err
 	}
 	return f, nil
@@ -55,7 +78,7 @@ func (n local) Connect(ctx context.Context, d *loadtest.ControlConn) (loadtest.F
 type flow struct {
 	test     Test
 	udp, tcp loadtest.Flow
-	streams  *udp.Session
+	streams  *udp.Session // nil: UDP does not pass
 }
 
 type (
@@ -72,21 +95,35 @@ func (o ofTCP) Perform(ctx context.Context, s *tcp.Session, r *loadtest.Run) err
 	return o.test.Perform(ctx, o.streams, s, r)
 }
 
-func (f *flow) Remote() netip.AddrPort                             { return f.tcp.Remote() }
-func (f *flow) Perform(ctx context.Context, r *loadtest.Run) error { return f.udp.Perform(ctx, r) }
+func (f *flow) Remote() netip.AddrPort { return f.tcp.Remote() }
+
+func (f *flow) Perform(ctx context.Context, r *loadtest.Run) error {
+	return f.parts()[0].Perform(ctx, r)
+}
+
+// parts are those that are connected; the last one is TCP.
+func (f *flow) parts() []loadtest.Flow {
+	if f.udp == nil {
+		return []loadtest.Flow{f.tcp}
+	}
+	return []loadtest.Flow{f.udp, f.tcp}
+}
 
 func (f *flow) Follow(to func(loadtest.Progress)) {
-	f.udp.Follow(to)
-	f.tcp.Follow(to)
+	for _, part := range f.parts() {
+		part.Follow(to)
+	}
 }
 
 // Account adds the bytes of both parts.
 func (f *flow) Account(o *loadtest.Outcome, s *metric.Scope) {
-	f.udp.Account(o, s)
-	f.tcp.Account(o, s)
+	for _, part := range f.parts() {
+		part.Account(o, s)
+	}
 }
 
 func (f *flow) Close() {
-	f.udp.Close()
-	f.tcp.Close()
+	for _, part := range f.parts() {
+		part.Close()
+	}
 }
