@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	tablepanel "github.com/grafana/grafana-foundation-sdk/go/table"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 
 	"oneway.example/exporter/metric"
@@ -29,6 +30,7 @@ func rawTCPBoard() *boardBuilder {
 	b.WithPanel(traceRTT())
 	b.WithPanel(traceRetransmitted())
 	b.WithPanel(traceLimits())
+	b.WithPanel(dataOfRun())
 	b.WithRow(dashboard.NewRowBuilder("Buffer sweep (probe tcp_sweep), $direction"))
 	bufferCellTable(b)
 	return b
@@ -130,6 +132,28 @@ func traceLimits() *timeseries.PanelBuilder {
 		OverrideByRegexp(ofFlow("busy"), props{color(gray)}).
 		OverrideByRegexp(ofFlow("receive window"), props{color(orange), prop("custom.fillOpacity", 15)}).
 		OverrideByRegexp(ofFlow("send buffer"), props{color(purple), prop("custom.fillOpacity", 15)})
+}
+
+// dataOfRun shows what the timestamps of the stream say about the run.
+func dataOfRun() *tablepanel.PanelBuilder {
+	value := func(title string, d *metric.Desc, rank string) cell {
+		return cell{title: title, expr: fieldOf(d, rank), unit: "s"}
+	}
+	return rawCells(text{
+		"TCP data of the run, $direction",
+		"One-way delay of the bytes of the transfers (kernel timestamps at both ends, of bytes sent once) with the largest error bound of a sample, queue of the sending host, time from the first departure of retransmitted bytes to their arrival, share of compressed ACKs, and whether a device on the path splits connections: a dash if the run cannot tell. The report of the run has the samples one by one. Thesis figures 5.4, 6.2 and 6.3, Halepovic figure 18.",
+		"none", "No completed run of the probe tcp with stamps and this ID",
+	}, selection{from: ofRun(metric.TCPDelayQuantile), where: inRun(is(name(metric.Direction), "$direction"))},
+		value("delay", metric.TCPDelayQuantile, "0.5"), value("5 %", metric.TCPDelayQuantile, "0.05"), value("95 %", metric.TCPDelayQuantile, "0.95"),
+		value("99 %", metric.TCPDelayQuantile, "0.99"), value("± bound", metric.TCPDelayErrorBound, ""),
+		value("host queue 95 %", metric.TCPHostQueue, "0.95"), value("recovery", metric.TCPRecovery, "0.5"),
+		cell{title: "compressed ACKs", expr: fieldOf(metric.TCPAckCompressed, ""), unit: "percentunit", own: props{prop("custom.minWidth", 110)}},
+		cell{title: "split TCP", expr: fieldOf(metric.TCPSplit, ""), own: props{
+			prop("decimals", 0), prop("custom.cellOptions", map[string]string{"type": "color-text"}),
+			prop("mappings", []any{values(map[string]dashboard.ValueMappingResult{"0": word("no", green, 0), "1": word("yes", orange, 1)})[0], noNumber()}),
+		}},
+		value("early ACK by", metric.TCPSplitLead, ""),
+	).Height(5)
 }
 
 // bufferCellTable shows the results of one run of a buffer sweep.

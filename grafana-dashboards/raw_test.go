@@ -123,7 +123,7 @@ func schema() map[string][]string {
 				names = append(names, c.Key)
 				continue
 			}
-			for _, rank := range []string{"0.05", "0.25", "0.5", "0.75", "0.95"} {
+			for _, rank := range []string{"0.05", "0.25", "0.5", "0.75", "0.95", "0.99"} {
 				names = append(names, point.Ranked(c.Key, rank))
 			}
 		}

@@ -92,6 +92,14 @@ func results(path, run string, at instant.Time) *record.Result {
 		r.Values = append(r.Values, record.Value{Desc: d, Labels: labels, Values: []float64{v}})
 	}
 	for i, direction := range []string{"forward", "reverse"} {
+		for q, rank := range []string{"0.05", "0.5", "0.95", "0.99"} {
+			for k, d := range []*metric.Desc{metric.TCPDelayQuantile, metric.TCPHostQueue, metric.TCPRecovery} {
+				add(d, float64(100*k+10*i+q), direction, rank)
+			}
+		}
+		for k, d := range []*metric.Desc{metric.TCPDelayErrorBound, metric.TCPAckCompressed, metric.TCPSplit, metric.TCPSplitLead} {
+			add(d, float64(1000+10*i+k), direction)
+		}
 		for k := 1; k <= 3; k++ {
 			v, size := float64(1000*k+i), strconv.Itoa(400*k)
 			add(metric.SweepThroughput, v, direction, size)
