@@ -13,6 +13,8 @@ type arrivals struct {
 	whole bool
 	read  int64
 	empty instant.Time
+	// outOfOrder is that of the last read with a sampled byte.
+	outOfOrder int64
 }
 
 func newArrivals(f *Flow) *arrivals {
@@ -29,10 +31,12 @@ func (a *arrivals) add(c *tcpsocket.Conn, r tcpsocket.Arrival) {
 	a.read = one.To
 	if a.Sampled(one.From, one.To) {
 		if state, err := c.Reception(); err == nil {
-			m, _ := c.Memory() // 0 if the connection has failed: nothing follows
-			one.Window = int64(m.ReceiveBuffer)
 			if state.Known {
 				one.OutOfOrder = int64(state.OutOfOrder)
+			}
+			if one.OutOfOrder < 0 || one.OutOfOrder != a.outOfOrder { // else nothing depends on the window
+				m, _ := c.Memory() // 0 if the connection has failed: nothing follows
+				a.outOfOrder, one.Window = one.OutOfOrder, int64(m.ReceiveBuffer)
 			}
 			if a.whole {
 				one.Segment = int64(state.MSS)
