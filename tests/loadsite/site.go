@@ -18,6 +18,7 @@ import (
 	"oneway.example/exporter/wire/load"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/program"
+	"oneway.example/tests/tcplog"
 )
 
 // Process is a program under test.
@@ -59,6 +60,9 @@ func New(t *testing.T, binary string, o lab.Options) *Site {
 	t.Parallel()
 	if o.Seed = 1; o.Classifier == nil {
 		o.Classifier = testPackets
+	}
+	if o.Segments != nil { // a run of TCP has UDP packets, too
+		o.Classifier = tcplog.Others(o.Classifier)
 	}
 	network := lab.Start(t, o)
 	s := Between(t, binary, network.Client, network.Server, network.Server.Addr4)

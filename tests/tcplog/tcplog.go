@@ -34,6 +34,14 @@ func Segments(client netip.Addr, control uint16) lab.SegmentClassifier {
 	}
 }
 
+// Others is a classifier of UDP packets beside Segments: without the bit that marks a segment, which a random key may have.
+func Others(c lab.Classifier) lab.Classifier {
+	return func(payload []byte, src, dst netip.AddrPort) (key uint64, ok bool) {
+		key, ok = c(payload, src, dst)
+		return key &^ mark, ok
+	}
+}
+
 // Is reports whether a packet is a segment that Segments has selected; no packet with another key may have bit 61.
 func Is(r *lab.Record) bool { return r.Key&mark != 0 }
 
