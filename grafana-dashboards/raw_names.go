@@ -38,9 +38,10 @@ func ofRun(d *metric.Desc) string {
 	return name(point.OfRun(measurement))
 }
 
-// packet, flow, incident and position are quoted fields or tags of raw samples.
+// packet, flow, tcpByte, incident and position are quoted fields or tags of raw samples.
 func packet(key string) string   { return rawName(point.RunPacket, key) }
 func flow(key string) string     { return rawName(point.TCPTrace, key) }
+func tcpByte(key string) string  { return rawName(point.TCPByte, key) }
 func incident(key string) string { return rawName(point.IncidentPacket, key) }
 func position(key string) string { return rawName(point.Track, key) }
 

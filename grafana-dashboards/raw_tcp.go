@@ -30,6 +30,7 @@ func rawTCPBoard() *boardBuilder {
 	b.WithPanel(traceRTT())
 	b.WithPanel(traceRetransmitted())
 	b.WithPanel(traceLimits())
+	b.WithPanel(byteDelays())
 	b.WithPanel(dataOfRun())
 	b.WithRow(dashboard.NewRowBuilder("Buffer sweep (probe tcp_sweep), $direction"))
 	bufferCellTable(b)
@@ -134,6 +135,26 @@ func traceLimits() *timeseries.PanelBuilder {
 		OverrideByRegexp(ofFlow("send buffer"), props{color(purple), prop("custom.fillOpacity", 15)})
 }
 
+// byteDelays shows the sampled bytes one by one.
+func byteDelays() *timeseries.PanelBuilder {
+	of := func(alias, field, again string) influxQuery {
+		return rawSeries(selection{
+			columns: []string{field}, from: name(point.TCPByte),
+			where: inRun(is(name(metric.Direction), "$direction"), tcpByte("retransmitted")+" = "+again),
+		}.String(), alias)
+	}
+	return rawLines(text{
+		"Delay of TCP data, byte by byte",
+		"One-way delay of each sampled byte of all connections, at the time at which it was sent (kernel timestamps of both ends), and the error bound of each delay. Red: bytes that were retransmitted, from the first departure to the arrival. Bytes without a certain delay are absent; the page TCP counts them by reason. Corresponds to thesis figure 5.4.",
+		"s", noTrace + ", or no stamps or no synchronized clock",
+	},
+		of("delay", tcpByte("delay_seconds"), "0"), of("recovery", tcpByte("delay_seconds"), "1"), of("± bound", tcpByte("delay_error_bound_seconds"), "0"),
+	).Span(24).Height(9).
+		OverrideByName("delay", append(points(), color(blue))).
+		OverrideByName("recovery", append(points(), color(red), prop("custom.pointSize", 6))).
+		OverrideByName("± bound", append(points(), color(gray), prop("custom.pointSize", 2)))
+}
+
 // dataOfRun shows what the timestamps of the stream say about the run.
 func dataOfRun() *tablepanel.PanelBuilder {
 	value := func(title string, d *metric.Desc, rank string) cell {
@@ -141,7 +162,7 @@ func dataOfRun() *tablepanel.PanelBuilder {
 	}
 	return rawCells(text{
 		"TCP data of the run, $direction",
-		"One-way delay of the bytes of the transfers (kernel timestamps at both ends, of bytes sent once) with the largest error bound of a sample, queue of the sending host, time from the first departure of retransmitted bytes to their arrival, share of compressed ACKs, and whether a device on the path splits connections: a dash if the run cannot tell. The report of the run has the samples one by one. Thesis figures 5.4, 6.2 and 6.3, Halepovic figure 18.",
+		"One-way delay of the bytes of the transfers (kernel timestamps at both ends, of bytes sent once) with the largest error bound of a sample, queue of the sending host, time from the first departure of retransmitted bytes to their arrival, share of compressed ACKs, and whether a device on the path splits connections: a dash if the run cannot tell. Thesis figures 5.4, 6.2 and 6.3, Halepovic figure 18.",
 		"none", "No completed run of the probe tcp with stamps and this ID",
 	}, selection{from: ofRun(metric.TCPDelayQuantile), where: inRun(is(name(metric.Direction), "$direction"))},
 		value("delay", metric.TCPDelayQuantile, "0.5"), value("5 %", metric.TCPDelayQuantile, "0.05"), value("95 %", metric.TCPDelayQuantile, "0.95"),

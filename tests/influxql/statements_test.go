@@ -52,6 +52,15 @@ func fill(raw *point.Raw, path, run, report string, at instant.Time, emit func(*
 			rows.Rows = append(rows.Rows, r)
 		}
 		raw.Rows(&rows, point.Thin{}, emit)
+		bytes := record.Delays{Path: path, Probe: "test", Run: run, Direction: d, Begin: at.Add(time.Second)}
+		for i := range packets { // in the order of record.DelayColumns
+			row := record.DelayRow{0, int64(i+1) << 12, int64(i) * 10e6, delayAt(d, i), 1e5}
+			if lostAt(i) {
+				row[5] = 1
+			}
+			bytes.Rows = append(bytes.Rows, row)
+		}
+		raw.Delays(&bytes, emit)
 		for index := range 2 {
 			for _, sender := range []bool{true, false} {
 				flow := record.Flow{Path: path, Probe: "test", Run: run, Direction: d, Index: index, Sender: sender, Begin: at.Add(time.Second)}
