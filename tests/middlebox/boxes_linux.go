@@ -24,16 +24,16 @@ func (p *Path) ClampMSS(t lab.TB, mss int) {
 }
 
 // ProxySYN makes the box reply to SYNs itself, and pass the connection to the server when the handshake is complete; it
-// passes all later segments.
-func (p *Path) ProxySYN(t lab.TB) {
+// passes all later segments. It announces a window scale of its configuration, which should be that of the server.
+func (p *Path) ProxySYN(t lab.TB, scale int) {
 	t.Helper()
-	p.nft(t, `table ip box {
+	p.nft(t, fmt.Sprintf(`table ip box {
 		chain raw { type filter hook prerouting priority raw; iifname "INSIDE" tcp flags syn notrack; }
 		chain forward { type filter hook forward priority filter;
-			ip protocol tcp ct state invalid,untracked synproxy mss 1460 wscale 7 timestamp sack-perm
+			ip protocol tcp ct state invalid,untracked synproxy mss 1460 wscale %d timestamp sack-perm
 			ct state invalid drop
 		}
-	}`)
+	}`, scale))
 	must(t, sysctl(p.Box, "netfilter/nf_conntrack_tcp_loose", "0"))
 }
 

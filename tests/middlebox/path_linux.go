@@ -103,7 +103,7 @@ func New(t lab.TB, at Place, o lab.Options) *Path {
 	return p
 }
 
-// SeparateTCP sends TCP, in both directions, over another emulated link.
+// SeparateTCP sends TCP, in both directions, over another emulated link. The router behind that is the box of a path without one.
 func (p *Path) SeparateTCP(t lab.TB, o lab.Options) {
 	t.Helper()
 	l := lab.Start(t, o)
@@ -118,6 +118,9 @@ func (p *Path) SeparateTCP(t lab.TB, o lab.Options) {
 	)
 	for _, h := range []*lab.Host{p.Client, p.Server, l.Client, l.Server} {
 		must(t, forwards(h))
+	}
+	if p.Box == nil {
+		p.Box, p.Inside, p.Outside = l.Server, "wan0", last.left
 	}
 }
 

@@ -53,7 +53,7 @@ func TestEachBoxPassesTCPAndUDP(t *testing.T) {
 		{"router between links", Middle, none, "10.79.0.1"},
 		{"NAT", Near, does((*Path).Masquerade), "10.77.0.1"},
 		{"MSS", Far, does(func(p *Path, t lab.TB) { p.ClampMSS(t, 1200) }), "10.79.0.1"},
-		{"SYN proxy", Far, does((*Path).ProxySYN), "10.79.0.1"},
+		{"SYN proxy", Far, does(func(p *Path, t lab.TB) { p.ProxySYN(t, 7) }), "10.79.0.1"},
 		{"separate routes", None, does(func(p *Path, t lab.TB) { p.SeparateTCP(t, tenMilliseconds()) }), "10.79.0.1"},
 		{"proxy near the client", Near, split(Large()), "10.77.0.1"},
 		{"proxy near the server", Far, split(Small()), "10.78.0.1"},
@@ -154,7 +154,7 @@ func (p *Path) echo(t *testing.T, network string) time.Duration {
 func TestBoxesDoWhatTheyAreFor(t *testing.T) {
 	t.Run("SYN proxy", func(t *testing.T) {
 		p := New(t, Far, tenMilliseconds())
-		p.ProxySYN(t)
+		p.ProxySYN(t, 7)
 		p.serve(t, "10.79.0.1")
 		p.echo(t, "tcp4")
 		out, err := p.Box.Command("cat", "/proc/net/stat/synproxy").Output()
