@@ -46,7 +46,8 @@ type Evidence struct {
 	Client, Server *tcpstamp.Handshake
 	// Synchronized: the clocks have an error bound.
 	Synchronized bool
-	// Connect is the least time of a handshake at the client, TCPRoundTrip the least round-trip time of data at the sender.
+	// Connect is the least time of a handshake at the client, TCPRoundTrip the least time from the transmission of
+	// data to its acknowledgment: the kernel's least round-trip time has that of the handshake, too.
 	// ReceiverRoundTrip is that of the receiver's kernel, from its acknowledgments to the data that echo their timestamp,
 	// in steps of 1 ms.
 	Connect, TCPRoundTrip, ReceiverRoundTrip time.Duration
@@ -55,6 +56,12 @@ type Evidence struct {
 	// DataRoundTrip is the sum of the least one-way delays of TCP data in both directions. The round trip of UDP is longer if
 	// UDP takes another way.
 	DataRoundTrip time.Duration
+	// AckRoundTrip is the sum of Result.Lag of both directions of a run, if each is of at least LeastLags bytes, and AckError
+	// how much the offset of the clocks may have changed between them: else it cancels. End to end it is a round trip of
+	// the path. Of a proxy, acknowledgments come earlier by its round trip to the receiver, in both directions
+	// together by a round trip of the path: the sum is zero or less, wherever the proxy stands.
+	AckRoundTrip, AckError time.Duration
+	AckKnown               bool
 	// ElsewhereSplit: connections of the same run in the other direction are split for certain.
 	ElsewhereSplit bool
 }
@@ -67,6 +74,10 @@ const (
 	// A round trip is clearly shorter than another one if it is shorter by this ratio and time.
 	shorterRatio = 0.7
 	shorterTime  = 300 * time.Microsecond
+	// LeastLags is the least number of bytes in each direction for Evidence.AckRoundTrip, and ackSlack its error besides
+	// AckError.
+	LeastLags = 10
+	ackSlack  = 2*lagError + 100*time.Microsecond
 	// slackTSval is what a timestamp may differ besides its error: a SYN may have been sent again.
 	slackTSval = 50
 )
@@ -119,18 +130,23 @@ type Verdict struct {
 // Judge decides.
 //
 // Split is proved by bytes that were acknowledged to the sender before the receiver had them, beyond the error bound of the
-// clocks. It is also decided if the SYN was rewritten and data are acknowledged, or follow acknowledgments, in clearly less
-// than the round trip of UDP, and than that of TCP data, if known: UDP may take a longer way than TCP. Routers and NAT do not
-// rewrite timestamps or window scales; a SYN proxy does, but lets the data pass.
+// clocks. If not the client's SYN arrived, it is also decided by AckRoundTrip; without that, if the SYN was rewritten and data
+// are acknowledged, or follow acknowledgments, in clearly less than the round trip of UDP, and than that of TCP data, if known:
+// UDP may take a longer way than TCP. Routers and NAT do not rewrite timestamps or window scales; a SYN proxy does, but lets
+// the data pass.
 //
-// EndToEnd is decided if the client's own SYN arrived, so that nobody ended the connection there, and nobody acknowledged
-// data in its place: no byte that could have been acknowledged early was, or data are acknowledged in no clearly shorter
-// time than a round trip of UDP.
+// EndToEnd is decided by AckRoundTrip, or if the client's own SYN arrived, so that nobody ended the connection there, and
+// nobody acknowledged data in its place: no byte that could have been acknowledged early was, or data are acknowledged in no
+// clearly shorter time than a round trip of UDP.
 func (e *Evidence) Judge() Verdict {
 	identity := e.Identity()
 	switch {
 	case e.Early >= leastEarly:
 		return Verdict{State: Split, By: "bytes were acknowledged before they arrived"}
+	case e.Early == 0 && e.AckKnown && e.path() > 0 && e.AckRoundTrip > max(e.AckError+ackSlack, e.path()/4):
+		return Verdict{State: EndToEnd, By: "in both directions together, acknowledgments follow the bytes after a round trip of the path"}
+	case identity != SameSYN && e.AckKnown && e.AckRoundTrip <= e.AckError+ackSlack && e.path() >= 4*(e.AckError+ackSlack):
+		return Verdict{State: Split, By: "in both directions together, acknowledgments come a round trip of the path too early"}
 	case identity == RewrittenSYN && (e.shorter(e.TCPRoundTrip) || e.ReceiverRoundTrip > 0 && e.shorter(e.ReceiverRoundTrip+time.Millisecond)):
 		return Verdict{State: Split, By: "the SYN was rewritten, and the round trip of TCP is shorter than that of UDP"}
 	case identity == RewrittenSYN && e.ElsewhereSplit:
@@ -155,11 +171,16 @@ func (e *Evidence) Judge() Verdict {
 	return Verdict{Reason: FewSamples}
 }
 
+// path is the round trip of the path, or what limits it; 0: unknown.
+func (e *Evidence) path() time.Duration {
+	if e.UDPRoundTrip > 0 && e.DataRoundTrip > 0 {
+		return min(e.UDPRoundTrip, e.DataRoundTrip)
+	}
+	return max(e.UDPRoundTrip, e.DataRoundTrip)
+}
+
 // shorter reports whether a round trip of TCP is clearly shorter than that of the path.
 func (e *Evidence) shorter(tcp time.Duration) bool {
-	path := e.UDPRoundTrip
-	if e.DataRoundTrip > 0 {
-		path = min(path, e.DataRoundTrip)
-	}
-	return tcp > 0 && path-tcp > shorterTime && float64(tcp) < shorterRatio*float64(path)
+	path := e.path()
+	return tcp > 0 && e.UDPRoundTrip > 0 && path-tcp > shorterTime && float64(tcp) < shorterRatio*float64(path)
 }

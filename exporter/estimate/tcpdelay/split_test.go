@@ -24,10 +24,25 @@ type world struct {
 	offset      time.Duration // of the clocks, within bound
 	bound       time.Duration // 0: not synchronized
 	reverse     bool          // the server sends
+	single      bool          // the run has one direction
 }
 
-// evidence simulates a flow over the path.
+// evidence simulates a flow in each direction over the path, and returns what is known of the one of w.reverse. In a run of
+// one direction the acknowledgments of the other one are not known.
 func (w *world) evidence(rng *rand.Rand) Evidence {
+	e, lag := w.flow(rng)
+	if w.single {
+		return e
+	}
+	other := *w
+	other.reverse, other.offset = !w.reverse, -w.offset
+	_, otherLag := other.flow(rng)
+	e.AckRoundTrip, e.AckKnown = lag+otherLag, true
+	return e
+}
+
+// flow simulates one flow.
+func (w *world) flow(rng *rand.Rand) (e Evidence, lag time.Duration) {
 	const start = instant.Time(1_700_000_000_000_000_000)
 	there, back, at := w.there, w.back, w.at
 	if w.reverse {
@@ -60,7 +75,7 @@ func (w *world) evidence(rng *rand.Rand) Evidence {
 	if w.rewrites {
 		server.TSval = rng.Uint32()
 	}
-	e := Evidence{
+	e = Evidence{
 		Stamped: 60, Tested: r.Tested, Early: r.Early, Lead: r.Lead, Client: client, Server: server, Synchronized: w.bound > 0,
 		TCPRoundTrip: minRTT, UDPRoundTrip: w.there + w.back + w.udp,
 		ReceiverRoundTrip: w.there + w.back,
@@ -70,7 +85,7 @@ func (w *world) evidence(rng *rand.Rand) Evidence {
 	if w.proxied {
 		e.ReceiverRoundTrip = time.Duration(float64(w.there+w.back) * (1 - at))
 	}
-	return e
+	return e, r.Lag
 }
 
 // Whatever the path: split is never said of an end-to-end connection, nor the contrary, and most verdicts are told.
@@ -80,7 +95,7 @@ func TestVerdictIsNeverWrong(t *testing.T) {
 	for range 4000 {
 		ms := func(most int64) time.Duration { return time.Duration(rng.Int64N(most*int64(time.Millisecond)) + 1) }
 		w := world{
-			there: ms(80), back: ms(80), queue: ms(100), proxied: rng.IntN(2) == 0, at: rng.Float64(), timestamps: rng.IntN(10) > 0, reverse: rng.IntN(2) == 0,
+			there: ms(80), back: ms(80), queue: ms(100), proxied: rng.IntN(2) == 0, at: rng.Float64(), timestamps: rng.IntN(10) > 0, reverse: rng.IntN(2) == 0, single: rng.IntN(4) == 0,
 		}
 		if rng.IntN(4) > 0 {
 			w.bound = ms(3)
@@ -150,11 +165,35 @@ func TestWindowScalesThatDifferAreARewrittenSYN(t *testing.T) {
 	}
 }
 
-// A firewall may rewrite timestamps where UDP takes a longer way; the delays of TCP data tell.
+// A firewall may rewrite timestamps where UDP takes a longer way; the delays of TCP data tell that it is no proof of a split,
+// and the acknowledgments of both directions that there is none.
 func TestRewrittenSYNWithUDPOnALongerWayIsNotSplit(t *testing.T) {
-	w := world{there: 10 * time.Millisecond, back: 10 * time.Millisecond, udp: 40 * time.Millisecond, rewrites: true, timestamps: true, bound: time.Millisecond}
+	w := world{there: 10 * time.Millisecond, back: 10 * time.Millisecond, udp: 40 * time.Millisecond, rewrites: true, timestamps: true, bound: time.Millisecond, single: true}
 	e := w.evidence(rand.New(rand.NewPCG(testseed.Of(t), 1)))
 	if v := e.Judge(); v.State != Unknown || v.Reason != Contradiction {
 		t.Errorf("%+v", v)
+	}
+	w.single = false
+	e = w.evidence(rand.New(rand.NewPCG(testseed.Of(t), 1)))
+	if v := e.Judge(); v.State != EndToEnd {
+		t.Errorf("with acknowledgments of both directions: %+v", v)
+	}
+}
+
+// The sum of both directions is known to the error of the clocks' drift: within that, nothing is decided by it.
+func TestAcknowledgmentsOfBothDirectionsHaveAnError(t *testing.T) {
+	e := Evidence{AckKnown: true, AckRoundTrip: 9 * time.Millisecond, AckError: time.Millisecond, UDPRoundTrip: 10 * time.Millisecond}
+	if v := e.Judge(); v.State != EndToEnd {
+		t.Errorf("a round trip of acknowledgments of 9 ms: %+v", v)
+	}
+	if e.AckRoundTrip = 0; e.Judge().State != Split {
+		t.Errorf("none: %+v", e.Judge())
+	}
+	if e.AckError = 10 * time.Millisecond; e.Judge().State != Unknown {
+		t.Errorf("with an error of a round trip: %+v", e.Judge())
+	}
+	e.AckError, e.AckKnown = 0, false
+	if e.Judge().State != Unknown {
+		t.Errorf("unknown: %+v", e.Judge())
 	}
 }

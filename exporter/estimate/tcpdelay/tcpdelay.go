@@ -87,7 +87,14 @@ type Result struct {
 	// Lead is the largest such time.
 	Tested, Early int
 	Lead          time.Duration
+	// Lag is the least time from the arrival of a byte, by the receiver's clock, to that of its acknowledgment, by the
+	// sender's, of Lags bytes for which both are known within lagError. Without Lags it is undefined.
+	Lag  time.Duration
+	Lags int
 }
+
+// lagError is the largest error of the time from an arrival to that of the acknowledgment, without the clocks.
+const lagError = 200 * time.Microsecond
 
 // Evaluate joins the records of flows of one direction.
 func Evaluate(flows []Flow, e Errors) *Result {
@@ -144,6 +151,12 @@ func (r *Result) join(f *Flow, e Errors) {
 func (r *Result) classify(one *Sample, s *tcpstamp.Sent, at *tcpstamp.Received, e Errors) {
 	r.times(s)
 	r.test(s, at, e)
+	if s.Transmissions == 1 && s.Acked != 0 && at.At != 0 && !at.Reordered && at.Early+s.AckedEarly <= lagError {
+		if lag := s.Acked.Sub(at.At); r.Lags == 0 || lag < r.Lag {
+			r.Lag = lag
+		}
+		r.Lags++
+	}
 	switch {
 	case s.First == 0 || at.At == 0:
 		return

@@ -35,13 +35,24 @@ type Split struct {
 	// Client and Server are the handshake of the first flow as each end knows it.
 	Client *Handshake `json:"client,omitempty"`
 	Server *Handshake `json:"server,omitempty"`
-	// TCPRoundTrip is the least round-trip time of data at the sender, ReceiverRoundTrip that at the receiver, UDPRoundTrip the
-	// sum of the least one-way delays of UDP packets in both directions over the idle path.
+	// TCPRoundTrip is the least time from the transmission of data to its acknowledgment, ReceiverRoundTrip that from
+	// acknowledgments to data at the receiver, UDPRoundTrip the sum of the least one-way delays of UDP packets in both
+	// directions over the idle path.
 	TCPRoundTrip      *float64 `json:"tcp_round_trip_seconds,omitempty"`
 	ReceiverRoundTrip *float64 `json:"receiver_round_trip_seconds,omitempty"`
 	UDPRoundTrip      *float64 `json:"udp_round_trip_seconds,omitempty"`
+	// AckRoundTrip is the least time from the arrival of a byte to that of its acknowledgment, both directions of the run
+	// together, so that the offset of the clocks cancels: a round trip of the path, or zero or less if a proxy
+	// acknowledges.
+	AckRoundTrip *float64 `json:"ack_round_trip_seconds,omitempty"`
 
 	evidence tcpdelay.Evidence
+	lag      time.Duration // of tcpdelay.Result, if lagKnown
+	lagKnown bool
+	shared   bool         // both ends read one clock
+	clocks   sample.Bound // of both
+	begin    time.Time
+	took     time.Duration
 }
 
 // Handshake is what an end knows of a handshake: the client what it sent, the server what arrived.
@@ -90,8 +101,10 @@ func newHandshake(h *tcpstamp.Handshake, client bool) *Handshake {
 func newSplit(t *tcp.Result, r *tcpdelay.Result, synchronized bool, udp time.Duration) *Split {
 	e := tcpdelay.Evidence{Tested: r.Tested, Early: r.Early, Lead: r.Lead, Synchronized: synchronized, UDPRoundTrip: udp}
 	e.Stamped = len(r.Samples) - r.Counts[tcpdelay.NoStamp]
-	for i := range t.Sender {
-		e.TCPRoundTrip = least(e.TCPRoundTrip, t.Sender[i].Final.MinRTT)
+	if len(r.Acked) > 0 {
+		e.TCPRoundTrip = r.Acked[0]
+	}
+	for i := range t.Receiver {
 		if final := &t.Receiver[i].Final; final.Negotiated&tcpsocket.Timestamps != 0 {
 			e.ReceiverRoundTrip = least(e.ReceiverRoundTrip, final.ReceiverRTT)
 		}
@@ -107,6 +120,7 @@ func newSplit(t *tcp.Result, r *tcpdelay.Result, synchronized bool, udp time.Dur
 		e.Client, e.Server = seen(client), seen(server)
 	}
 	s := &Split{evidence: e, Tested: e.Tested, Early: e.Early, SYN: e.Identity().String(), Client: newHandshake(e.Client, true), Server: newHandshake(e.Server, false)}
+	s.lag, s.lagKnown, s.shared, s.clocks, s.begin, s.took = r.Lag, r.Lags >= tcpdelay.LeastLags, t.SharedClock, t.Bound(), t.Begin, t.Plan.Duration
 	if e.Early > 0 {
 		s.Lead = new(e.Lead.Seconds())
 	}
@@ -136,11 +150,38 @@ func judgeTogether(all []*Direction) {
 				d.Split.evidence.DataRoundTrip = least(d.Split.evidence.DataRoundTrip, max(*a+*b, 0))
 				d.Split.judge()
 			}
+			if d.Direction != other.Direction && d.Split != nil && other.Split != nil {
+				d.Split.addAcks(other.Split)
+				d.Split.judge()
+			}
 			if d != other && d.Split != nil && other.Split != nil && other.Split.State == tcpdelay.Split.String() && other.Split.Early > 0 {
 				d.Split.evidence.ElsewhereSplit = true
 				d.Split.judge()
 			}
 		}
+	}
+}
+
+// drift is the largest drift between two free-running clocks, of 50 ppm each: the tolerance of ordinary oscillators.
+const drift = 100e-6
+
+// addAcks adds the round trip of acknowledgments, of this direction and the other one.
+func (s *Split) addAcks(other *Split) {
+	stepped := func(b sample.Bound) bool {
+		return b.Reason == sample.LocalStepped || b.Reason == sample.RemoteStepped
+	}
+	if !s.lagKnown || !other.lagKnown || stepped(s.clocks) || stepped(other.clocks) {
+		return
+	}
+	e := &s.evidence
+	e.AckRoundTrip, e.AckKnown = s.lag+other.lag, true
+	s.AckRoundTrip = new(e.AckRoundTrip.Seconds())
+	if s.shared && other.shared {
+		return
+	}
+	e.AckError = time.Duration(drift * float64(s.begin.Sub(other.begin).Abs()+max(s.took, other.took)))
+	if s.clocks.Reason == sample.OK && other.clocks.Reason == sample.OK {
+		e.AckError = min(e.AckError, 2*max(s.clocks.Error, other.clocks.Error))
 	}
 }
 
