@@ -106,7 +106,9 @@ func (e *Evidence) Identity() Identity {
 	if c == nil || s == nil {
 		return IdentityUnknown
 	}
-	scales := c.OwnScale == s.PeerScale && c.PeerScale == s.OwnScale
+	// A client whose server has no window scale does not know the one that its own SYN had.
+	unscaled := c.OwnScale < 0 && c.PeerScale < 0 && s.OwnScale < 0
+	scales := (unscaled || c.OwnScale == s.PeerScale) && c.PeerScale == s.OwnScale
 	switch {
 	case !scales, c.Timestamps != s.Timestamps:
 		return RewrittenSYN

@@ -160,6 +160,14 @@ func TestWindowScalesThatDifferAreARewrittenSYN(t *testing.T) {
 	if got := e.Identity(); got != RewrittenSYN {
 		t.Errorf("scale 7 arrived as 8: %v", got)
 	}
+	*a, *b = tcpstamp.Handshake{OwnScale: -1, PeerScale: -1}, tcpstamp.Handshake{OwnScale: -1, PeerScale: 7}
+	if got := e.Identity(); got != IdentityUnknown {
+		t.Errorf("a server without window scale: %v", got)
+	}
+	b.OwnScale = 7
+	if got := e.Identity(); got != RewrittenSYN {
+		t.Errorf("only the server has a window scale: %v", got)
+	}
 	if e.Client = nil; e.Identity() != IdentityUnknown {
 		t.Error("one end says all")
 	}
