@@ -96,8 +96,6 @@ func (r *reader) tryTake(fd uintptr) bool {
 
 // Reception is how segments arrive.
 type Reception struct {
-	// MSS is the kernel's estimate of the payload of a full segment from the peer.
-	MSS int
 	// OutOfOrder counts segments that arrived before data that precedes them, if Known (Linux 5.4).
 	OutOfOrder uint32
 	Known      bool
@@ -113,7 +111,7 @@ func (c *Conn) Reception() (Reception, error) {
 		return Reception{}, fmt.Errorf("tcpsocket: TCP_INFO: %w", r.errno)
 	}
 	known := uintptr(r.length) >= unsafe.Offsetof(r.state.Rcv_ooopack)+4
-	return Reception{MSS: int(r.state.Rcv_mss), OutOfOrder: r.state.Rcv_ooopack, Known: known}, nil
+	return Reception{OutOfOrder: r.state.Rcv_ooopack, Known: known}, nil
 }
 
 // receive reads a message into b, which may be empty, and returns its control messages.

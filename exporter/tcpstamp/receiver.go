@@ -17,9 +17,6 @@ type Read struct {
 	Stamp instant.Time
 	// Left is the number of bytes that were left to read when the call returned (TCP_CM_INQ); -1: unknown.
 	Left int64
-	// Segment is the payload of a full segment if all segments are full but the last one of what the sender had; 0: they
-	// may have any size.
-	Segment int64
 	// Begin is when the call began, End a time after the call and that of TCP_INFO.
 	Begin, End instant.Time
 	// OutOfOrder is the number of segments that arrived out of order so far, from TCP_INFO after the call (rcv_ooopack,
@@ -115,9 +112,10 @@ func (r *Receiver) add(offset int64, read *Read) {
 }
 
 // stamped reports whether the stamp of the read is that of the segment with the byte, in any order of arrival: the part that
-// was joined last has the last byte of the queue.
+// was joined last has the last byte of the queue. An earlier byte of the read may have come in another segment: those of a
+// slow sender, or of a proxy, have any size.
 func (r *Read) stamped(offset int64) bool {
-	return r.Left == 0 && offset > r.To-max(1, r.Segment) || r.To-r.From <= r.Segment
+	return r.Left == 0 && offset == r.To
 }
 
 // advance makes s the last state before the present byte.

@@ -9,16 +9,14 @@ import (
 // arrivals are the stamps of the receiving end of a flow. Only the goroutine that reads uses them.
 type arrivals struct {
 	*tcpstamp.Receiver
-	// whole: each segment of the flow is full, unless the sender had no more to send.
-	whole bool
 	read  int64
 	empty instant.Time
 	// outOfOrder is that of the last read with a sampled byte.
 	outOfOrder int64
 }
 
-func newArrivals(f *Flow) *arrivals {
-	return &arrivals{Receiver: tcpstamp.NewReceiver(), whole: f.MessageInterval == 0 && !f.NoDelay}
+func newArrivals() *arrivals {
+	return &arrivals{Receiver: tcpstamp.NewReceiver()}
 }
 
 // add adds the sampled bytes of a read.
@@ -37,9 +35,6 @@ func (a *arrivals) add(c *tcpsocket.Conn, r tcpsocket.Arrival) {
 			if one.OutOfOrder < 0 || one.OutOfOrder != a.outOfOrder { // else nothing depends on the window
 				m, _ := c.Memory() // 0 if the connection has failed: nothing follows
 				a.outOfOrder, one.Window = one.OutOfOrder, int64(m.ReceiveBuffer)
-			}
-			if a.whole {
-				one.Segment = int64(state.MSS)
 			}
 		}
 		one.End = instant.Now()

@@ -22,7 +22,7 @@ func (p *Plan) connection(flow int, c *tcpsocket.Conn, sends bool, skip int64) c
 		return connection{Conn: c, departures: d}
 	}
 	if !sends && c.EnableStamps(nil) == nil {
-		return connection{Conn: c, arrivals: newArrivals(&p.Flows[flow])}
+		return connection{Conn: c, arrivals: newArrivals()}
 	}
 	return connection{Conn: c}
 }
