@@ -59,7 +59,7 @@ type stamper struct {
 	err    error
 	want   Want
 	flags  int
-	put    func(fd uintptr) bool
+	send   func(fd uintptr) bool
 	finish func(fd uintptr) bool
 	out    packet
 
@@ -67,6 +67,8 @@ type stamper struct {
 	asked, told int64 // the last offset that was to be stamped, and the highest that was Acked
 	closed      bool  // for sending
 	last        call
+	put         int64 // bytes that the socket took in last
+	excess      int64 // of controls.through
 	queue       packet
 	drain       func(fd uintptr)
 	busy        busy
@@ -132,7 +134,7 @@ func newStamper(take func(Stamp)) *stamper {
 	s := &stamper{take: take}
 	s.out.init()
 	s.queue.init()
-	s.put = s.tryPut
+	s.send = s.tryPut
 	s.finish = s.tryFinish
 	s.drain = s.drainAll
 	return s
@@ -152,7 +154,7 @@ func (c *Conn) WriteStamped(b []byte, want Want, record bool) (n int, waited boo
 	if record {
 		s.flags |= unix.MSG_EOR
 	}
-	err = c.raw.Write(s.put)
+	err = c.raw.Write(s.send)
 	if err == nil && s.err != nil {
 		err = fmt.Errorf("tcpsocket: write: %w", s.err)
 	}
@@ -165,6 +167,7 @@ func (s *stamper) tryPut(fd uintptr) bool {
 		s.last.begin = instant.Now()
 		n, errno := s.out.send(fd, s.flags)
 		s.last.end = instant.Now()
+		s.put = int64(n)
 		if errno == 0 {
 			s.rest = s.rest[n:]
 			s.written += int64(n)
@@ -198,7 +201,7 @@ func (c *Conn) Finish() error {
 	s.err = nil
 	err := c.control(func(fd int) error {
 		s.drainAll(uintptr(fd))
-		s.closed = true
+		s.closed, s.put = true, 0
 		s.last.begin = instant.Now()
 		err := unix.Shutdown(fd, unix.SHUT_WR)
 		s.last.end = instant.Now()
@@ -250,11 +253,29 @@ func (s *stamper) drainAll(fd uintptr) {
 		t := Stamp{Kind: StampKind(m.kind), Offset: unwrap(s.written, m.key) + 1, At: m.at}
 		if t.Kind == Acked {
 			t.Early = max(s.last.early(t.At), s.busy.early(t.At))
-			t.Through, t.Known = m.through(s.closed)
+			t.Through, t.Known = s.through(&m, &t)
 			s.told = max(s.told, t.Offset)
 		}
 		s.take(t)
 	}
+}
+
+// through returns Stamp.Through. The kernel counts a segment twice, and not as sent again, that the packet scheduler of this host
+// has refused (NET_XMIT_DROP) and that is then sent: its counts have an excess, which grows. They are needed during a call only:
+// before and after, the number of bytes written is known, and with it the excess.
+func (s *stamper) through(m *controls, t *Stamp) (n int64, known bool) {
+	n, queue, known := m.through(s.closed)
+	least, most := s.written-s.put-queue, s.written-queue
+	if s.closed && queue > 0 { // the FIN is in the queue
+		least, most = least+1, most+1
+	}
+	switch {
+	case t.At < s.last.begin:
+		s.excess = n - least
+	case t.At > s.last.end:
+		s.excess = n - most
+	}
+	return max(t.Offset, min(max(n-s.excess, least), most)), known
 }
 
 // unwrap returns the number next to near that has the low 32 bits.

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/vishvananda/netlink"
+
 	"oneway.example/exporter/instant"
+	"oneway.example/tests/namespace"
 )
 
 // A short queue drops packets. Segments leave one by one, each of them a record, so that the kernel's counters of segments are
@@ -72,5 +75,51 @@ func TestStampsTellFirstTransmissionsFromRetransmissions(t *testing.T) {
 	}
 	if n := int64(len(groups)); n < writes/10 || n > i.SegmentsIn {
 		t.Errorf("%d acknowledgments, %d segments came in", n, i.SegmentsIn)
+	}
+}
+
+// The packet scheduler of the sending host has a short queue and refuses packets, which the kernel counts each time.
+func TestStampsTellWhatIsAcknowledgedWhenThisHostDropsPackets(t *testing.T) {
+	const size, writes = 1000, 4000
+	stamping(t)
+	p := namespace.NewPair(t)
+	namespace.Do(t, p.Local, func() {
+		near, err := netlink.LinkByName("near")
+		namespace.Check(t, err)
+		namespace.Check(t, netlink.LinkSetGSOMaxSegs(near, 1))
+		namespace.Check(t, netlink.QdiscAdd(&netlink.Tbf{
+			QdiscAttrs: netlink.QdiscAttrs{LinkIndex: near.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
+			Rate:       20e6 / 8, Buffer: netlink.Xmittime(20e6/8, 5000), Limit: 8000,
+		}))
+	})
+	from, to := across(t, p.Local, p.Remote, "10.77.0.2:0", Options{NoDelay: true, CongestionControl: "cubic"})
+	written, before, late := int64(0), Stamp{}, 0
+	enable(t, from, to, func(s Stamp) {
+		if s.Kind != Acked {
+			return
+		}
+		if !s.Known || s.Through < s.Offset || s.Through > written+size || s.Through < before.Through {
+			t.Errorf("%d bytes written: %+v after %+v", written, s, before)
+		}
+		if s.Through%size != 0 {
+			late++
+		}
+		before = s
+	})
+	done := make(chan error, 1)
+	go func() { done <- discard(to, func(Arrival) {}) }()
+	for b := make([]byte, size); written < writes*size; written += size {
+		if _, _, err := from.WriteStamped(b, WantAcked, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(from.Finish(), <-done); err != nil {
+		t.Fatal(err)
+	}
+	i := info(t, from)
+	twice := i.Sent - i.Retransmitted - writes*size
+	t.Logf("%d bytes counted twice", twice)
+	if twice == 0 || before.Through != writes*size || late > 0 {
+		t.Errorf("%d bytes counted twice; the last acknowledgment %+v, %d within a segment", twice, before, late)
 	}
 }

@@ -279,7 +279,7 @@ func FuzzControls(f *testing.F) {
 			t.Error(len(c.stats))
 		}
 		c := controls{stats: stats}
-		if _, known := c.through(true); known && len(stats) < 8+12+12+8 {
+		if _, _, known := c.through(true); known && len(stats) < 8+12+12+8 {
 			t.Errorf("known from %d bytes", len(stats))
 		}
 	})

@@ -171,10 +171,10 @@ const (
 
 // through returns the number of bytes of the connection that are acknowledged: those written, of which the kernel gives
 // no count, are those sent once and those not sent. Once the FIN is written, it counts as a byte in the queues and not as one
-// sent.
-func (c *controls) through(fin bool) (n int64, known bool) {
+// sent. queue are those written and not acknowledged.
+func (c *controls) through(fin bool) (n, queue int64, known bool) {
 	const all = 1<<nlaSendQueue | 1<<nlaBytesSent | 1<<nlaRetransmitted | 1<<nlaNotSent
-	var queue, sent, again, unsent int64
+	var sent, again, unsent int64
 	seen := 0
 	for b := c.stats; len(b) >= unix.SizeofNlAttr; {
 		size, kind := int(binary.NativeEndian.Uint16(b)), binary.NativeEndian.Uint16(b[2:])
@@ -201,5 +201,5 @@ func (c *controls) through(fin bool) (n int64, known bool) {
 	if fin && queue > 0 && unsent == 0 { // it was sent and not acknowledged
 		n++
 	}
-	return n, seen == all
+	return n, queue, seen == all
 }
