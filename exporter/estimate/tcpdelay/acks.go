@@ -51,6 +51,11 @@ func (r *Interarrival) burst(all []tcpstamp.Ack, errors []time.Duration) []time.
 	if len(all) < 3 {
 		return errors
 	}
+	for i := range all[1:] {
+		if !possible(all[i].At, all[i+1].At) { // the clock was set
+			return errors
+		}
+	}
 	first, last := &all[0], &all[len(all)-1]
 	perByte := float64(last.At.Sub(first.At)) / float64(last.Offset-first.Offset)
 	for i := 1; i < len(all); i++ {

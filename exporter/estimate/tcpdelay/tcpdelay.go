@@ -28,7 +28,7 @@ const (
 	Reordered
 	// NoStamp: a timestamp of either end is missing.
 	NoStamp
-	// Clocks: the clocks of both ends have no error bound.
+	// Clocks: the clocks of both ends have no error bound, or were set: the times are impossible.
 	Clocks
 	// Classes is their number.
 	Classes
@@ -167,8 +167,12 @@ func (r *Result) classify(one *Sample, s *tcpstamp.Sent, at *tcpstamp.Received, 
 		one.Class = Reordered
 		return
 	}
-	// A byte does not arrive before it is sent: a reader that was too slow does not make its delay negative.
 	latest, errors := at.At.Sub(s.First), bound.Sum(e.Clocks.Error, e.Stamps)
+	if max(latest, -latest) > longest {
+		one.Class = Clocks
+		return
+	}
+	// A byte does not arrive before it is sent: a reader that was too slow does not make its delay negative.
 	early := min(at.Early, max(0, bound.Sum(errors, max(0, latest))))
 	one.Value, one.Bound = latest-early/2, bound.Sum(errors, early-early/2)
 	if s.Transmissions > 1 {
@@ -187,34 +191,42 @@ func cleared(s *tcpstamp.Sent, at *tcpstamp.Received, e Errors) bool {
 	return at.Doubt != 0 && at.Doubt < at.Read && s.First.Sub(at.Doubt) > bound.Sum(e.Clocks.Error, e.Stamps)
 }
 
+// longest is the longest time between two events of a transfer, which takes at most that.
+const longest = 24 * time.Hour
+
+// add adds the time between two events at one end. Both are absent if zero; a time that is impossible is not added: the clock was
+// set, or the remote end reports what it has not measured.
+func add(to *[]time.Duration, from, until instant.Time) {
+	if possible(from, until) {
+		*to = append(*to, until.Sub(from))
+	}
+}
+
+func possible(from, until instant.Time) bool {
+	return from != 0 && until >= from && until.Sub(from) <= longest
+}
+
 // times adds the times of the sending host.
 func (r *Result) times(s *tcpstamp.Sent) {
-	switch {
-	case s.Transmissions > 1:
-		r.Resend = append(r.Resend, s.Last.Sub(s.First))
-		return
-	case s.First == 0:
+	if s.Transmissions > 1 {
+		add(&r.Resend, s.First, s.Last)
 		return
 	}
-	if s.Scheduled != 0 {
-		r.HostQueue = append(r.HostQueue, s.First.Sub(s.Scheduled))
-		if s.Written != 0 {
-			r.Socket = append(r.Socket, s.Scheduled.Sub(s.Written))
-		}
+	add(&r.HostQueue, s.Scheduled, s.First)
+	if s.First != 0 {
+		add(&r.Socket, s.Written, s.Scheduled)
 	}
-	if s.Acked != 0 {
-		r.Acked = append(r.Acked, s.Acked.Sub(s.First))
-	}
+	add(&r.Acked, s.First, s.Acked)
 }
 
 // test looks for an acknowledgment that came before the byte. It is possible to see one if the byte certainly was on its
 // way for some time.
 func (r *Result) test(s *tcpstamp.Sent, at *tcpstamp.Received, e Errors) {
-	if e.Clocks.Reason != sample.OK || s.Acked == 0 || s.First == 0 || at.NotBefore == 0 {
+	if e.Clocks.Reason != sample.OK || !possible(s.First, s.Acked) || at.NotBefore == 0 {
 		return
 	}
 	certain := at.NotBefore.Add(-e.Clocks.Error)
-	if certain <= s.First {
+	if certain <= s.First || !possible(s.First, certain) {
 		return
 	}
 	r.Tested++
