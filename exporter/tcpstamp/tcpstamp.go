@@ -20,9 +20,9 @@ const Grid = 4 << 10
 // Sent is what the sending end knows of a sampled byte.
 type Sent struct {
 	Offset int64
-	// Written is when the write of the byte began. Scheduled is when the segment with the byte entered the packet
-	// scheduler for the first time (SCM_TSTAMP_SCHED), First and Last when it left the host for the first and the last
-	// time (SCM_TSTAMP_SND), Acked when an acknowledgment of it was processed (SCM_TSTAMP_ACK).
+	// Written is when the write of the byte began. Scheduled is when the segment with the byte last entered the packet
+	// scheduler before First (SCM_TSTAMP_SCHED), which may have dropped it before; First and Last are when it left the host
+	// for the first and the last time (SCM_TSTAMP_SND), Acked is when an acknowledgment of it was processed (SCM_TSTAMP_ACK).
 	Written, Scheduled, First, Last, Acked instant.Time
 	// AckedEarly is how much earlier than Acked the acknowledgment may have arrived: it waited in the backlog of the
 	// socket while a system call held that.

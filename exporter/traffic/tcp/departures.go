@@ -99,7 +99,7 @@ func (d *departures) take(s tcpsocket.Stamp) {
 	}
 	switch one := &d.sent[i]; s.Kind {
 	case tcpsocket.Scheduled:
-		if one.Scheduled == 0 {
+		if one.First == 0 { // the scheduler has dropped it before, if there was one
 			one.Scheduled = s.At
 		}
 	case tcpsocket.Left:
