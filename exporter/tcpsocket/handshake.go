@@ -31,7 +31,10 @@ func (c *Conn) Handshake() (h tcpstamp.Handshake, err error) {
 		}
 		err = c.sentSYN(&h, &t)
 	}
-	return h, err
+	if err != nil { // a handshake without its TSval would be that of another SYN
+		return tcpstamp.Handshake{}, err
+	}
+	return h, nil
 }
 
 // scales reads tcpi_snd_wscale and tcpi_rcv_wscale, bit fields of four bits that package unix leaves out.
