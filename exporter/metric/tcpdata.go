@@ -8,7 +8,7 @@ var (
 		"few_samples: too few sampled bytes have an acknowledgment and an arrival",
 		"no_timestamps: the SYN that arrived is not known, or the connection has no timestamp option",
 		"no_udp: the SYN was rewritten, and UDP gave no round trip to compare with",
-		"contradiction: the SYN was rewritten, but the round trip of TCP is not clearly shorter than that of UDP",
+		"contradiction: the SYN, the acknowledgments and the round trips of TCP and of UDP say different things",
 	}}
 
 	// TCPDelay is oneway_tcp_delay_seconds.
@@ -70,9 +70,9 @@ var (
 	// TCPAckCompressed is oneway_tcp_ack_compressed_ratio.
 	TCPAckCompressed = tcpGroup.add(Desc{
 		Name: "oneway_tcp_ack_compressed_ratio", Kind: Gauge, Labels: perDirection,
-		Help:   "Share of the acknowledgments of the last run's bursts that arrived compressed: closer to the one before than the data that they acknowledge allow.",
-		Absent: "Before the first completed run with stamps, and without a whole burst.",
-		Source: "Paxson 1997; Mogul 1992; Halepovic 2008 section 5.3",
+		Help:   "Share of the pairs of acknowledgments of the last run's bursts that arrived compressed: in less than 0.75 of the time between the arrivals of the data that they acknowledge.",
+		Absent: "Before the first completed run with stamps, and where fewer than 20 pairs have data whose arrivals are known.",
+		Source: "Paxson 1997 section 6.1; Mogul 1992; Halepovic 2008 section 5.3",
 	})
 	// TCPSplit is oneway_tcp_split_detected.
 	TCPSplit = tcpGroup.add(Desc{

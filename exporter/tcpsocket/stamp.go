@@ -111,7 +111,7 @@ const (
 
 // EnableStamps enables timestamps for WriteStamped and ReadStamped. It must be called before any byte is written; bytes of
 // Write and WriteMessage count too. take gets the stamps, in calls of WriteStamped, Drain and Finish; a connection that only
-// reads needs none. After an error the connection is as before.
+// reads needs none. After an error its calls work as before.
 func (c *Conn) EnableStamps(take func(Stamp)) error {
 	return c.control(func(fd int) error {
 		err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING_NEW, socketFlags|optIDTCP)
@@ -124,11 +124,19 @@ func (c *Conn) EnableStamps(take func(Stamp)) error {
 		if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_INQ, 1); err != nil {
 			return fmt.Errorf("set TCP_INQ: %w", err)
 		}
+		if take != nil {
+			_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, queueBytes) // as much of it as the host permits
+		}
 		c.stamps = newStamper(take)
 		c.reads = newReader()
 		return nil
 	})
 }
+
+// queueBytes is space for stamps that wait: the kernel charges them to the receive buffer, some 1 kB each, and drops them
+// without a count when that is full. With that of a new connection (net.ipv4.tcp_rmem) these are some 130, which a burst of
+// segments has while the process does not run.
+const queueBytes = 1 << 20
 
 func newStamper(take func(Stamp)) *stamper {
 	s := &stamper{take: take}

@@ -1,9 +1,11 @@
 package tcpdelay
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
+	"oneway.example/exporter/instant"
 	"oneway.example/exporter/tcpstamp"
 )
 
@@ -16,26 +18,31 @@ type Interarrival struct {
 	// of their value.
 	Bound     time.Duration
 	Uncertain int
-	// Compressed is the number of compressed acknowledgments: those that came in less than 0.75 of the time that their bytes
-	// took at the mean rate of the burst. The times at which the receiver sent them are not known here; the mean rate
-	// stands for them. 0.75 is that of Paxson 1997 section 16.3.1, after Mogul 1992.
-	Compressed int
+	// Tested is the number of pairs of acknowledgments, the next ones for which it is known when the last byte of each arrived
+	// at the receiver, and Compressed that of the pairs that came in less than 0.75 of the time between those arrivals
+	// (Paxson 1997 section 6.1, after Mogul 1992): data that arrive in clumps are no ACK compression. The clocks need
+	// not be synchronized.
+	Compressed, Tested int
 }
 
-// compressed is the largest ratio of a compressed acknowledgment.
+// compressed is the ratio below which acknowledgments are compressed.
 const compressed = 0.75
 
 // Acks evaluates the acknowledgments of flows of one direction, each in the order of arrival.
-func Acks(flows ...[]tcpstamp.Ack) *Interarrival {
+func Acks(flows ...Flow) *Interarrival {
 	r := &Interarrival{}
 	var errors []time.Duration
-	for _, all := range flows {
+	for i := range flows {
+		all, received := flows[i].Acks, flows[i].Received
 		for len(all) > 0 {
 			n := slices.IndexFunc(all, func(a tcpstamp.Ack) bool { return a.Burst != all[0].Burst })
 			if n < 0 {
 				n = len(all)
 			}
 			errors = r.burst(all[:n], errors)
+			if ordered(all[:n]) {
+				r.compress(all[:n], received)
+			}
 			all = all[n:]
 		}
 	}
@@ -47,17 +54,20 @@ func Acks(flows ...[]tcpstamp.Ack) *Interarrival {
 	return r
 }
 
-func (r *Interarrival) burst(all []tcpstamp.Ack, errors []time.Duration) []time.Duration {
-	if len(all) < 3 {
-		return errors
-	}
+// ordered reports whether the times of a burst are possible: the clock was not set.
+func ordered(all []tcpstamp.Ack) bool {
 	for i := range all[1:] {
-		if !possible(all[i].At, all[i+1].At) { // the clock was set
-			return errors
+		if !possible(all[i].At, all[i+1].At) {
+			return false
 		}
 	}
-	first, last := &all[0], &all[len(all)-1]
-	perByte := float64(last.At.Sub(first.At)) / float64(last.Offset-first.Offset)
+	return true
+}
+
+func (r *Interarrival) burst(all []tcpstamp.Ack, errors []time.Duration) []time.Duration {
+	if len(all) < 3 || !ordered(all) {
+		return errors
+	}
 	for i := 1; i < len(all); i++ {
 		a, b := &all[i-1], &all[i]
 		gap := b.At.Sub(a.At)
@@ -67,9 +77,28 @@ func (r *Interarrival) burst(all []tcpstamp.Ack, errors []time.Duration) []time.
 		if err > gap/10 {
 			r.Uncertain++
 		}
-		if float64(gap) < compressed*perByte*float64(b.Offset-a.Offset) {
-			r.Compressed++
-		}
 	}
 	return errors
+}
+
+// compress tests the acknowledgments of a burst whose last bytes' arrivals are known.
+func (r *Interarrival) compress(all []tcpstamp.Ack, received []tcpstamp.Received) {
+	var before *tcpstamp.Ack
+	var sent instant.Time // the one before, when its last byte arrived
+	for i := range all {
+		b := &all[i]
+		k, found := slices.BinarySearchFunc(received, b.Offset, func(x tcpstamp.Received, offset int64) int { return cmp.Compare(x.Offset, offset) })
+		if !found || received[k].At == 0 || received[k].Reordered || received[k].Early > lagError {
+			continue
+		}
+		at := received[k].At
+		if before != nil && possible(sent, at) {
+			gap, from := b.At.Sub(before.At)+b.Early, at.Sub(sent)-received[k].Early
+			r.Tested++
+			if float64(gap+lagError) < compressed*float64(from) {
+				r.Compressed++
+			}
+		}
+		before, sent = b, at
+	}
 }

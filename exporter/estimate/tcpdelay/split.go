@@ -34,7 +34,7 @@ const (
 	FewSamples    Reason = "few_samples"   // too few bytes have an acknowledgment and an arrival
 	NoHandshake   Reason = "no_timestamps" // the arrived SYN is not known, or has no timestamp
 	NoUDP         Reason = "no_udp"        // the SYN was rewritten, and no UDP packets give a round trip to compare with
-	Contradiction Reason = "contradiction" // the SYN was rewritten, but the round trip of TCP is not shorter than that of UDP
+	Contradiction Reason = "contradiction" // the SYN, and the round trips of TCP and of UDP, say different things
 )
 
 // Evidence is what is known of the connections of one direction. Zero: absent.
@@ -147,7 +147,9 @@ func (e *Evidence) Judge() Verdict {
 		return Verdict{State: Split, By: "bytes were acknowledged before they arrived"}
 	case e.Early == 0 && e.AckKnown && e.path() > 0 && e.AckRoundTrip > max(e.AckError+ackSlack, e.path()/4):
 		return Verdict{State: EndToEnd, By: "in both directions together, acknowledgments follow the bytes after a round trip of the path"}
-	case identity != SameSYN && e.AckKnown && e.AckRoundTrip <= e.AckError+ackSlack && e.path() >= 4*(e.AckError+ackSlack):
+	case e.acksTooEarly() && identity == SameSYN: // a proxy that keeps the client's SYN, or another way of UDP
+		return Verdict{Reason: Contradiction}
+	case e.acksTooEarly():
 		return Verdict{State: Split, By: "in both directions together, acknowledgments come a round trip of the path too early"}
 	case identity == RewrittenSYN && (e.shorter(e.TCPRoundTrip) || e.ReceiverRoundTrip > 0 && e.shorter(e.ReceiverRoundTrip+time.Millisecond)):
 		return Verdict{State: Split, By: "the SYN was rewritten, and the round trip of TCP is shorter than that of UDP"}
@@ -171,6 +173,11 @@ func (e *Evidence) Judge() Verdict {
 		return Verdict{Reason: NoClocks}
 	}
 	return Verdict{Reason: FewSamples}
+}
+
+// acksTooEarly reports whether acknowledgments come in less than a round trip, both directions together.
+func (e *Evidence) acksTooEarly() bool {
+	return e.AckKnown && e.AckRoundTrip <= e.AckError+ackSlack && e.path() >= 4*(e.AckError+ackSlack)
 }
 
 // path is the round trip of the path, or what limits it; 0: unknown.

@@ -46,6 +46,7 @@ func (c Class) String() string {
 type Flow struct {
 	Sent     []tcpstamp.Sent
 	Received []tcpstamp.Received
+	Acks     []tcpstamp.Ack
 }
 
 // Errors are those of both ends.

@@ -107,18 +107,29 @@ func TestQuantileNeedsValuesBeyondIt(t *testing.T) {
 }
 
 func TestAcks(t *testing.T) {
-	var even, groups []tcpstamp.Ack
+	var even, groups, clumps Flow
 	for i := range int64(60) {
-		even = append(even, tcpstamp.Ack{Offset: (i + 1) * 2896, At: at(time.Duration(i) * 2 * ms)})
+		offset, steady, clumped := (i+1)*2*tcpstamp.Grid, time.Duration(i)*2*ms, time.Duration(i/4)*8*ms+time.Duration(i%4)*ms/10
+		even.Acks = append(even.Acks, tcpstamp.Ack{Offset: offset, At: at(steady + 30*ms)})
+		even.Received = append(even.Received, tcpstamp.Received{Offset: offset, At: at(steady + time.Hour)}) // another clock
 		// Groups of four within 0.3 ms, as the uplink held them back (Halepovic 2008 figure 18).
-		groups = append(groups, tcpstamp.Ack{Burst: 1, Offset: (i + 1) * 2896, At: at(time.Duration(i/4)*8*ms + time.Duration(i%4)*ms/10), Early: ms / 20})
+		groups.Acks = append(groups.Acks, tcpstamp.Ack{Burst: 1, Offset: offset, At: at(clumped + 30*ms), Early: ms / 20})
+		// Data that arrive in such groups have acknowledgments in groups, too.
+		clumps.Received = append(clumps.Received, tcpstamp.Received{Offset: offset, At: at(clumped)})
 	}
+	groups.Received, clumps.Acks = even.Received, groups.Acks
 	r := Acks(even, groups)
-	if len(r.Times) != 118 || r.Compressed != 45 || r.Uncertain != 45 || r.Bound != ms/20 {
-		t.Errorf("%d times, %d compressed, %d uncertain, bound %v", len(r.Times), r.Compressed, r.Uncertain, r.Bound)
+	if len(r.Times) != 118 || r.Uncertain != 45 || r.Bound != ms/20 || r.Compressed != 45 || r.Tested != 118 {
+		t.Errorf("%d times, %d uncertain, bound %v, %d of %d compressed", len(r.Times), r.Uncertain, r.Bound, r.Compressed, r.Tested)
 	}
-	if r := Acks(even[:2]); len(r.Times) != 0 {
-		t.Errorf("two acknowledgments have %v", r.Times)
+	if r := Acks(clumps); r.Compressed != 0 || r.Tested != 59 {
+		t.Errorf("of data that arrived in groups %d of %d are compressed", r.Compressed, r.Tested)
+	}
+	for i := range clumps.Received {
+		clumps.Received[i].Reordered = true
+	}
+	if r := Acks(clumps, Flow{Acks: even.Acks[:2]}); r.Tested != 0 || len(r.Times) != 59 {
+		t.Errorf("of data whose arrivals are not known %d are tested, of %d times", r.Tested, len(r.Times))
 	}
 }
 

@@ -57,14 +57,8 @@ func (k *Kind) Traffic() loadtest.Traffic {
 	return tcp.Near(k)
 }
 
-// Bytes is the limit of all directions.
-func (k *Kind) Bytes() int64 {
-	all := int64(k.directions) * k.opts.most()
-	if k.opts.Stamps {
-		all += udpBytes
-	}
-	return all
-}
+// Bytes is the limit of all directions, with the UDP packets.
+func (k *Kind) Bytes() int64 { return int64(k.directions) * k.opts.most() }
 
 // Duration is the time of sending.
 func (k *Kind) Duration() time.Duration {
@@ -133,7 +127,7 @@ func (p *performing) left() int64 { return p.session.Left() - p.others }
 
 // transfer performs the transfer of one direction.
 func (p *performing) transfer(ctx context.Context, i int, most int64) (err error) {
-	plan := p.opts.plan(p.run.Directions[i], min(most, p.opts.most()))
+	plan := p.opts.plan(p.run.Directions[i], min(most, p.opts.most()-p.others))
 	if i > 0 && p.opts.OverlapDuration > 0 {
 		plan.Duration = p.opts.OverlapDuration
 	}

@@ -233,8 +233,8 @@ func (d *Direction) stampLines(line func(quantity, value string) probe.Result) (
 			lines = append(lines, line("recovery", ms(half)+" (median)"))
 		}
 	}
-	if a := d.Acks; a != nil {
-		lines = append(lines, line("ACKs compressed", fmt.Sprintf("%.1f %% of %d (%.0f %% of the times uncertain)", 100*a.Compressed, a.Count, 100*a.Uncertain)))
+	if a := d.Acks; a != nil && a.Compressed != nil {
+		lines = append(lines, line("ACKs compressed", fmt.Sprintf("%.1f %% of %d", 100**a.Compressed, a.Tested)))
 	}
 	if s := d.Split; s != nil {
 		value := s.State

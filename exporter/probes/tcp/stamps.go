@@ -9,7 +9,6 @@ import (
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/record"
 	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tcpstamp"
 	"oneway.example/exporter/traffic/tcp"
 )
 
@@ -72,16 +71,15 @@ func (d *Direction) stamps(t *tcp.Result, udp time.Duration) {
 	}
 	kernel := sample.Stamp{At: 1, Origin: sample.Kernel}
 	errs := tcpdelay.Errors{Clocks: t.Bound(), Stamps: t.Ends.StampError(t.Plan.Direction, kernel, kernel)}
-	flows, acks := make([]tcpdelay.Flow, len(t.Sender)), make([][]tcpstamp.Ack, len(t.Sender))
+	flows := make([]tcpdelay.Flow, len(t.Sender))
 	for i := range t.Sender {
-		flows[i] = tcpdelay.Flow{Sent: t.Sender[i].Sent, Received: t.Receiver[i].Received}
-		acks[i] = t.Sender[i].Acks
+		flows[i] = tcpdelay.Flow{Sent: t.Sender[i].Sent, Received: t.Receiver[i].Received, Acks: t.Sender[i].Acks}
 	}
 	r := tcpdelay.Evaluate(flows, errs)
 	if len(r.Samples) > 0 {
 		d.Delay = newDelay(r)
 	}
-	if one := tcpdelay.Acks(acks...); len(one.Times) > 0 {
+	if one := tcpdelay.Acks(flows...); len(one.Times) > 0 {
 		d.Acks = newAcks(one)
 	}
 	d.Split = newSplit(t, r, errs.Clocks.Reason == sample.OK, udp)
@@ -139,9 +137,11 @@ type Acks struct {
 	Buckets []int `json:"bucket_intervals"`
 	// Median is the median of the times.
 	Median float64 `json:"median_seconds"`
-	// Compressed is the share of acknowledgments that came in less than 0.75 of the time that their bytes took at the mean
-	// rate of their burst.
-	Compressed float64 `json:"compressed_ratio"`
+	// Tested is the number of pairs of acknowledgments of which it is known when the last byte of each arrived at the
+	// receiver, and Compressed the share of them that came in less than 0.75 of the time between those arrivals; absent:
+	// fewer than 20 pairs.
+	Tested     int      `json:"tested_pairs"`
+	Compressed *float64 `json:"compressed_ratio,omitempty"`
 	// Bound is the error that nine of ten times do not exceed, and Uncertain the share of times with an error larger than a
 	// tenth of them: an acknowledgment waits in the backlog of the sender's socket while a system call holds that.
 	Bound     float64 `json:"backlog_error_bound_seconds"`
@@ -150,11 +150,17 @@ type Acks struct {
 	values []time.Duration
 }
 
+// leastTested is the least number of tested pairs of acknowledgments for a share.
+const leastTested = 20
+
 func newAcks(r *tcpdelay.Interarrival) *Acks {
 	bounds, n := metric.TCPAckInterarrival.Buckets, float64(len(r.Times))
 	a := &Acks{
 		Count: len(r.Times), Bounds: bounds, Buckets: make([]int, len(bounds)+1), Median: r.Times[len(r.Times)/2].Seconds(),
-		Compressed: float64(r.Compressed) / n, Bound: r.Bound.Seconds(), Uncertain: float64(r.Uncertain) / n, values: r.Times,
+		Bound: r.Bound.Seconds(), Uncertain: float64(r.Uncertain) / n, values: r.Times,
+	}
+	if a.Tested = r.Tested; r.Tested >= leastTested {
+		a.Compressed = new(float64(r.Compressed) / float64(r.Tested))
 	}
 	for _, t := range r.Times {
 		i, _ := slices.BinarySearch(bounds, t.Seconds())
@@ -181,7 +187,7 @@ func (d *Direction) publishStamps(v *loadtest.Values) {
 		v.ObserveAll(metric.TCPDelay, inSeconds(one.values), d.Direction)
 	}
 	if a := d.Acks; a != nil {
-		v.Set(metric.TCPAckCompressed, a.Compressed, d.Direction)
+		v.SetKnown(metric.TCPAckCompressed, a.Compressed, d.Direction)
 		v.ObserveAll(metric.TCPAckInterarrival, inSeconds(a.values), d.Direction)
 	}
 	if s := d.Split; s != nil {

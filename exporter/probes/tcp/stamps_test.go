@@ -66,7 +66,7 @@ func TestDelayOfTCPDataIsThatOfBytesSentOnce(t *testing.T) {
 	if n := len(d.Delay.Rows); n != 400 || d.Delay.Rows[1][2] != int64(10*ms) || len(d.Delay.Columns) != len(record.DelayRow{}) {
 		t.Errorf("%d rows, second %v", n, d.Delay.Rows[1])
 	}
-	if d.Acks.Count != 396 || d.Acks.Median != 0.01 || d.Acks.Compressed != 0 {
+	if d.Acks.Count != 396 || d.Acks.Median != 0.01 || (d.Acks.Compressed != nil && *d.Acks.Compressed != 0) {
 		t.Errorf("acknowledgments %+v", d.Acks)
 	}
 	if d.Split.State == "yes" || d.Split.Early != 0 || d.Split.Tested == 0 {
