@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -19,7 +20,7 @@ import (
 	"oneway.example/tests/loadsite"
 )
 
-var record = flag.Bool("record", false, "record the reports of testdata again, by load tests over the emulated WiBro link (root, five minutes)")
+var record = flag.String("record", "", "kinds of load tests, separated by commas, or all: record their reports of testdata again, by load tests over the emulated WiBro link (root, five minutes for all)")
 
 // recorded are the options of one load test of each kind, which end in seconds and leave reports of some kilobytes.
 var recorded = map[string][]string{
@@ -34,8 +35,12 @@ var recorded = map[string][]string{
 
 // TestRecord writes testdata/KIND.json.gz, if requested: a change of the format of reports, or of what their pages show, needs it.
 func TestRecord(t *testing.T) {
-	if !*record {
+	if *record == "" {
 		return
+	}
+	wanted := slices.Collect(maps.Keys(recorded))
+	if *record != "all" {
+		wanted = strings.Split(*record, ",")
 	}
 	profile, err := lab.LoadProfile("../lab/profiles/wibro.yaml")
 	if err != nil {
@@ -44,9 +49,14 @@ func TestRecord(t *testing.T) {
 	s := loadsite.New(t, binary, lab.Options{Profile: profile})
 	s.Start(t, s.Network.Server, "reflect", "--clock=static", "--clock-bound=1ms")
 	config := "paths:\n" + fmt.Sprintf("  - {name: incident, peer: %q, probes: [{type: stamp, interval: 100ms}]}\n", s.At.Addr())
-	for kind, options := range recorded {
+	every := time.Duration(len(wanted)) * 35 * time.Second // the first run is anywhere in the interval, and one takes half a minute
+	for _, kind := range wanted {
+		options := recorded[kind]
+		if options == nil {
+			t.Fatalf("%q is none of the recorded kinds", kind)
+		}
 		all := []string{
-			"type: " + kind, "every: 4m", "link: " + kind, "load_server: " + s.At.String(), "token_file: token", "pin: " + s.Pin,
+			"type: " + kind, "every: " + every.String(), "link: " + kind, "load_server: " + s.At.String(), "token_file: token", "pin: " + s.Pin,
 		}
 		config += fmt.Sprintf("  - {name: %s, peer: %q, probes: [{%s}]}\n", kind, s.At.Addr(), strings.Join(append(all, options...), ", "))
 	}
@@ -56,7 +66,7 @@ func TestRecord(t *testing.T) {
 	for missing := true; missing && time.Now().Before(end); {
 		time.Sleep(2 * time.Second) // polls: the runs take minutes
 		runs, missing = a.Runs(t), false
-		for kind := range recorded {
+		for _, kind := range wanted {
 			missing = missing || !slices.ContainsFunc(runs, func(r loadsite.Reported) bool { return r.Path == kind && r.Result == "completed" })
 		}
 	}

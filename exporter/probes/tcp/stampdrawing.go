@@ -41,7 +41,12 @@ func (d *Direction) drawStamps() (all []report.Drawing) {
 			}
 			s.Add(from, float64(n)/float64(a.Count))
 		}
-		s.Add(a.Bounds[len(a.Bounds)-1], float64(a.Buckets[len(a.Bounds)])/float64(a.Count))
+		if last, n := a.Bounds[len(a.Bounds)-1], a.Buckets[len(a.Bounds)]; n > 0 {
+			s.Add(last, float64(n)/float64(a.Count))
+			s.Add(2*last, 0) // the bucket has no upper bound, and its step needs a width
+		} else {
+			s.Add(last, 0)
+		}
 		all = append(all, report.Drawing{
 			Title: d.Direction + ": time between acknowledgments", X: report.Axis{Name: "time", Unit: report.InSeconds, Log: true},
 			Y: report.Axis{Name: "acknowledgments", Unit: report.InRatio}, Series: []report.Series{s},
