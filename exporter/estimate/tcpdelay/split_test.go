@@ -144,7 +144,12 @@ func TestEarlyAcknowledgmentsProveASplitWhateverTheHandshake(t *testing.T) {
 	if v := e.Judge(); v.State != Split || e.Lead <= 0 || e.Lead > 60*time.Millisecond {
 		t.Errorf("%+v, lead %v", v, e.Lead)
 	}
+	// Only two of them, and acknowledgments of both directions that come too early, beside the client's SYN: no verdict.
 	e.Early = 2
+	if v := e.Judge(); v.State != Unknown || v.Reason != Contradiction {
+		t.Errorf("two early acknowledgments, and those of both directions: %+v", v)
+	}
+	e.AckKnown = false
 	if v := e.Judge(); v.State != Unknown || v.Reason != FewSamples {
 		t.Errorf("two early acknowledgments: %+v", v)
 	}
