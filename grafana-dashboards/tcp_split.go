@@ -32,11 +32,11 @@ func undecidedReasons() (names []string) {
 // splitState is the number of the state of each direction.
 func splitState() string {
 	verdict := from(transferred, metric.TCPSplit)
-	out := strconv.Itoa(splitNo) + " - (" + verdict + ")"
+	states := []string{strconv.Itoa(splitNo) + " - (" + verdict + ")"}
 	for i, reason := range undecidedReasons() {
-		out += " or " + strconv.Itoa(splitReasons+i) + " * sum without (" + metric.ReasonL + ") (" + from(transferred, metric.TCPSplitUndecided, metric.ReasonL+`="`+reason+`"`) + ")"
+		states = append(states, strconv.Itoa(splitReasons+i)+" * sum without (" + metric.ReasonL + ") (" + from(transferred, metric.TCPSplitUndecided, metric.ReasonL+`="`+reason+`"`)+")")
 	}
-	return "max by (" + metric.Direction + ") (" + out + ")"
+	return "max by (" + metric.Direction + ") (" + strings.Join(states, " or ") + ")"
 }
 
 // splitWords are the texts of the numbers; unknown is the color of those without a verdict.

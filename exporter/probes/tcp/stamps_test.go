@@ -66,8 +66,9 @@ func TestDelayOfTCPDataIsThatOfBytesSentOnce(t *testing.T) {
 	if n := len(d.Delay.Rows); n != 400 || d.Delay.Rows[1][2] != int64(10*ms) || len(d.Delay.Columns) != len(record.DelayRow{}) {
 		t.Errorf("%d rows, second %v", n, d.Delay.Rows[1])
 	}
-	if d.Acks.Count != 396 || d.Acks.Median != 0.01 || (d.Acks.Compressed != nil && *d.Acks.Compressed != 0) {
-		t.Errorf("acknowledgments %+v", d.Acks)
+	// The retransmitted bytes arrive 100 ms after their acknowledgments in time, which come closer together than that.
+	if a := d.Acks; a.Count != 396 || a.Median != 0.01 || a.Tested != 360 || a.Compressed == nil || *a.Compressed != 40.0/360 {
+		t.Errorf("acknowledgments: %d, median %g s, %d tested, compressed %v", a.Count, a.Median, a.Tested, a.Compressed)
 	}
 	if d.Split.State == "yes" || d.Split.Early != 0 || d.Split.Tested == 0 {
 		t.Errorf("split %+v", d.Split)
