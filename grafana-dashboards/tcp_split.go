@@ -34,7 +34,7 @@ func splitState() string {
 	verdict := from(transferred, metric.TCPSplit)
 	states := []string{strconv.Itoa(splitNo) + " - (" + verdict + ")"}
 	for i, reason := range undecidedReasons() {
-		states = append(states, strconv.Itoa(splitReasons+i)+" * sum without (" + metric.ReasonL + ") (" + from(transferred, metric.TCPSplitUndecided, metric.ReasonL+`="`+reason+`"`)+")")
+		states = append(states, strconv.Itoa(splitReasons+i)+" * sum without ("+metric.ReasonL+") ("+from(transferred, metric.TCPSplitUndecided, metric.ReasonL+`="`+reason+`"`)+")")
 	}
 	return "max by (" + metric.Direction + ") (" + strings.Join(states, " or ") + ")"
 }
