@@ -43,7 +43,7 @@ func kinds() []kind {
 		{"slower route for UDP", middlebox.None, slow, func(t lab.TB, p *middlebox.Path) {
 			p.SeparateTCP(t, lab.Options{Profile: plain(), Seed: 2})
 		}, false, false},
-		{"SYN proxy with a scale of its own", middlebox.Near, plain, func(t lab.TB, p *middlebox.Path) { p.ProxySYN(t, 5) }, false, false},
+		{"SYN proxy with a scale of its own", middlebox.Near, plain, func(t lab.TB, p *middlebox.Path) { p.ProxySYN(t, 5) }, false, true},
 		{"slower route for UDP, and such a SYN proxy", middlebox.None, slow, func(t lab.TB, p *middlebox.Path) {
 			p.SeparateTCP(t, lab.Options{Profile: plain(), Seed: 2})
 			p.ProxySYN(t, 5)

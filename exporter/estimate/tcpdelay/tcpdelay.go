@@ -59,6 +59,8 @@ type Errors struct {
 
 // Sample is a sampled byte that both ends, or only one, have recorded.
 type Sample struct {
+	// Flow is the index of its flow.
+	Flow   int
 	Offset int64
 	// Sent is when it left the sending host for the first time, by that host's clock.
 	Sent instant.Time
@@ -101,7 +103,7 @@ const lagError = 200 * time.Microsecond
 func Evaluate(flows []Flow, e Errors) *Result {
 	r := &Result{}
 	for i := range flows {
-		r.join(&flows[i], e)
+		r.join(i, &flows[i], e)
 	}
 	for _, one := range []*[]time.Duration{&r.Delays, &r.Socket, &r.HostQueue, &r.Acked, &r.Recovery, &r.Resend} {
 		slices.Sort(*one)
@@ -117,7 +119,7 @@ func Quantile(ascending []time.Duration, q float64) (time.Duration, bool) {
 	return order.Quantile(ascending, q), true
 }
 
-func (r *Result) join(f *Flow, e Errors) {
+func (r *Result) join(flow int, f *Flow, e Errors) {
 	if len(f.Received) == 0 {
 		return
 	}
@@ -139,7 +141,7 @@ func (r *Result) join(f *Flow, e Errors) {
 		for k < len(f.Received) && f.Received[k].Offset < s.Offset {
 			k++
 		}
-		one := Sample{Offset: s.Offset, Sent: s.First, Class: NoStamp}
+		one := Sample{Flow: flow, Offset: s.Offset, Sent: s.First, Class: NoStamp}
 		if k < len(f.Received) && f.Received[k].Offset == s.Offset {
 			r.classify(&one, s, &f.Received[k], e)
 		}

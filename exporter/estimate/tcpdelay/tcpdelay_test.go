@@ -40,12 +40,12 @@ func TestEvaluateClassifiesEachByte(t *testing.T) {
 	}
 	r := Evaluate([]Flow{f}, Errors{Clocks: sample.Bound{Error: ms, Reason: sample.OK}, Stamps: 100 * time.Microsecond})
 	want := []Sample{
-		{g, at(10 * ms), 30 * ms, 1100 * time.Microsecond, Delay},
-		{2 * g, at(20 * ms), 240 * ms, 1100 * time.Microsecond, Retransmitted},
-		{3 * g, at(30 * ms), 31 * ms, 2100 * time.Microsecond, Delay}, // from 30 to 32 ms
-		{4 * g, at(40 * ms), 0, 0, Reordered},
-		{5 * g, 0, 0, 0, NoStamp},
-		{6 * g, at(60 * ms), 0, 0, NoStamp},
+		{0, g, at(10 * ms), 30 * ms, 1100 * time.Microsecond, Delay},
+		{0, 2 * g, at(20 * ms), 240 * ms, 1100 * time.Microsecond, Retransmitted},
+		{0, 3 * g, at(30 * ms), 31 * ms, 2100 * time.Microsecond, Delay}, // from 30 to 32 ms
+		{0, 4 * g, at(40 * ms), 0, 0, Reordered},
+		{0, 5 * g, 0, 0, 0, NoStamp},
+		{0, 6 * g, at(60 * ms), 0, 0, NoStamp},
 	}
 	if diff := cmp.Diff(want, r.Samples); diff != "" {
 		t.Errorf("samples (-want +got):\n%s", diff)
@@ -74,6 +74,10 @@ func TestBytesThatAnEndDidNotKeepAreNoMissingStamps(t *testing.T) {
 	r := Evaluate([]Flow{f, {Sent: f.Sent}}, Errors{Clocks: sample.Bound{Reason: sample.OK}})
 	if r.Counts != [Classes]int{Delay: 4} || r.Delays[0] != 9*ms {
 		t.Errorf("counts %v, delays %v", r.Counts, r.Delays)
+	}
+	// A flow without records does not shift the others' index.
+	if s := Evaluate([]Flow{{Sent: f.Sent}, f}, Errors{}).Samples; len(s) != 4 || s[0].Flow != 1 {
+		t.Errorf("samples %+v, want those of flow 1", s)
 	}
 }
 

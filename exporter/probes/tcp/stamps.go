@@ -96,12 +96,8 @@ func newDelay(r *tcpdelay.Result) *Delay {
 	if len(r.Delays) > 0 {
 		d.Bound = new(r.Bound.Seconds())
 	}
-	rows, flow, before := make([]record.DelayRow, 0, len(r.Samples)), int64(0), int64(0)
+	rows := make([]record.DelayRow, 0, len(r.Samples))
 	for _, s := range r.Samples {
-		if s.Offset <= before { // samples are in the order of flow and offset
-			flow++
-		}
-		before = s.Offset
 		if s.Class != tcpdelay.Delay && s.Class != tcpdelay.Retransmitted {
 			continue
 		}
@@ -109,7 +105,7 @@ func newDelay(r *tcpdelay.Result) *Delay {
 		if s.Class == tcpdelay.Retransmitted {
 			again = 1
 		}
-		rows = append(rows, record.DelayRow{flow, s.Offset, int64(s.Sent), int64(s.Value), int64(s.Bound), again})
+		rows = append(rows, record.DelayRow{int64(s.Flow), s.Offset, int64(s.Sent), int64(s.Value), int64(s.Bound), again})
 	}
 	slices.SortStableFunc(rows, func(a, b record.DelayRow) int { return int(a[2] - b[2]) })
 	d.Every = max(1, (len(rows)+maxDelayRows-1)/maxDelayRows)
