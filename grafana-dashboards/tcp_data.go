@@ -153,7 +153,7 @@ func longestBin() float64 {
 func compressedAcks() *timeseries.PanelBuilder {
 	return colored(runs(counted(text{
 		"Compressed ACKs, run by run",
-		"Share of the ACKs in each run's bursts that arrived in less than 0.75 of the time that their bytes took at the mean rate of the burst: they waited in a queue of the other direction (Mogul 1992; Halepovic section 5.3). Many of them make the sender send in bursts.",
+		"Share of the pairs of ACKs in each run's bursts that arrived in less than 0.75 of the time between the arrivals of their bytes at the receiver: they waited in a queue of the other direction (Mogul 1992; Halepovic section 5.3). Many of them make the sender send in bursts.",
 		"percentunit", noStamps + " in this time range",
 	}, leastRatio, ranged(fresh(transferred, from(transferred, metric.TCPAckCompressed)), "{{direction}}"))).
 		Span(6).Height(9).Thresholds(steps(step{0, "transparent"})), "")
