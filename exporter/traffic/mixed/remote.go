@@ -9,6 +9,7 @@ package mixed
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -127,6 +128,27 @@ func (h *host) SetBusy(until time.Time) {
 		all = append(all, one)
 	}
 	s.host.SetBusy(slices.MaxFunc(all, time.Time.Compare))
+}
+
+// End ends the session, unless the part lacks packets of the client while another one has traffic, which has an idle timeout of
+// its own: a transfer of TCP may wait for the end of an outage.
+func (h *host) End(why error) {
+	if errors.Is(why, traffic.ErrIdleTimeout) && h.session.otherBusy(h.part, time.Now()) {
+		return
+	}
+	h.Host.End(why)
+}
+
+// otherBusy reports whether another part has traffic planned.
+func (s *serving) otherBusy(part string, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, until := range s.until {
+		if name != part && until.After(now) {
+			return true
+		}
+	}
+	return false
 }
 
 func (h *host) SendMessage(name string, body any, data []byte) error {
