@@ -30,12 +30,15 @@ const (
 	leastStep = 32 << 10
 	// leastBurst is the least size of messages of a flow with bursts: with smaller ones its segments would be smaller, too.
 	leastBurst = 16 << 10
+	// leastBuffer is the least size of a configured send buffer of a flow with bursts: segments of their own take more of it,
+	// so that bursts would change what a smaller buffer lets through.
+	leastBuffer = 512 << 10
 )
 
 // newDepartures returns those of a flow of a plan; skip bytes precede its payload.
 func newDepartures(p *Plan, f *Flow, skip int64) *departures {
 	d := &departures{skip: skip, step: tcpstamp.Grid}
-	if f.MessageInterval == 0 && f.MessageBytes >= leastBurst {
+	if f.MessageInterval == 0 && f.MessageBytes >= leastBurst && (f.SendBuffer == 0 || f.SendBuffer >= leastBuffer) {
 		d.bursts.pause = max(leastPause, p.Duration/tcpstamp.MaxBursts)
 	}
 	return d

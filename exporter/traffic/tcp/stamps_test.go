@@ -210,3 +210,16 @@ func TestBurstsHaveTheirAcknowledgments(t *testing.T) {
 		}
 	}
 }
+
+// Segments of their own take more of a send buffer: a small one that is configured has delays, but no bursts.
+func TestSmallSendBufferHasNoBursts(t *testing.T) {
+	p := plan(sample.Forward, time.Second)
+	p.Stamps, p.Flows[0].SendBuffer = true, 64<<10
+	res, _ := transfer(t, p)
+	if n := len(res.Sender[0].Acks); n > 0 {
+		t.Errorf("%d acknowledgments of bursts", n)
+	}
+	if len(joined(&res.Sender[0], &res.Receiver[0])) == 0 {
+		t.Error("no samples")
+	}
+}
