@@ -170,6 +170,11 @@ func (c *Conn) WriteStamped(b []byte, want Want, record bool) (n int, waited boo
 }
 
 func (s *stamper) tryPut(fd uintptr) bool {
+	if s.waited { // a stamp wakes too
+		if s.drainAll(fd); !writable(fd) {
+			return false
+		}
+	}
 	for len(s.rest) > 0 {
 		s.out.request(s.rest, s.want)
 		s.last.begin = instant.Now()
@@ -197,6 +202,14 @@ func (s *stamper) tryPut(fd uintptr) bool {
 		}
 	}
 	return true
+}
+
+// writable reports whether a write is due: a third of the send buffer is free, or the connection has ended. A write takes less
+// free space, so one at each stamp would fill the buffer otherwise than a connection without stamps does.
+func writable(fd uintptr) bool {
+	p := [...]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
+	_, err := unix.Poll(p[:], 0)
+	return err != nil || p[0].Revents&^unix.POLLERR != 0
 }
 
 // Finish closes the sending direction and waits until the peer, which has then read all, has closed its own. It takes

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/probes/tcp"
 	"oneway.example/exporter/sample"
 	"oneway.example/tests/lab"
 )
@@ -95,6 +96,40 @@ func TestTCPThroughputOfFixedBuffersIsWindowByRTT(t *testing.T) {
 			t.Errorf("%s: median RTT %v after %v with smaller buffers", c.flags, d.RTT[1], longest)
 		}
 		longest = max(longest, d.RTT[1])
+	}
+}
+
+// Sampling changes neither the throughput of small buffers nor what limits it. A busy machine may delay one of the runs, so
+// one pair of three is enough.
+func TestTCPStampsKeepTheThroughputOfFixedBuffers(t *testing.T) {
+	o := overWibro(t)
+	o.Profile.Forward.Delay = 80 * time.Millisecond
+	s := newSite(t, o)
+	for _, buffers := range [][]string{
+		{"--send-buffer-bytes=17KiB"}, {"--receive-buffer-bytes=17KiB"}, {"--send-buffer-bytes=64KiB", "--receive-buffer-bytes=64KiB"},
+	} {
+		for pair := 1; ; pair++ {
+			of := map[bool]*tcp.Direction{}
+			for _, stamps := range []bool{false, true} {
+				flags := append([]string{"--congestion-control=cubic", "--duration=4s", "--omit=1s", "--direction=reverse"}, buffers...)
+				if !stamps {
+					flags = append(flags, "--no-stamps")
+				}
+				of[stamps] = s.StartTCP(t, flags...).FinishTCP(t, 0).Result.Directions[0]
+			}
+			ratio := *of[true].Throughput / *of[false].Throughput
+			t.Logf("%s: %.1f kB/s, limited by %q, without stamps %.1f, %q; %v", buffers, *of[true].Throughput/1e3, of[true].Limit, *of[false].Throughput/1e3, of[false].Limit, of[true].Delay.Samples)
+			if of[true].Delay.Samples["delay"] == 0 || of[false].Delay != nil {
+				t.Errorf("%s: delays %+v, without stamps %+v", buffers, of[true].Delay, of[false].Delay)
+			}
+			if math.Abs(ratio-1) <= 0.02 && of[true].Limit == of[false].Limit {
+				break
+			}
+			if pair == 3 {
+				t.Errorf("%s: stamps change the throughput to %.3f, and the limit from %q to %q", buffers, ratio, of[false].Limit, of[true].Limit)
+				break
+			}
+		}
 	}
 }
 

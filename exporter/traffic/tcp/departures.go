@@ -15,6 +15,8 @@ type departures struct {
 	written int64 // payload
 	begin   instant.Time
 	step    int64
+	least   int64           // step outside of bursts
+	whole   bool            // messages are written as they are, and only their last bytes can be samples
 	sent    []tcpstamp.Sent // by offset, which increases
 	bursts  bursts
 }
@@ -30,19 +32,29 @@ const (
 	leastStep = 32 << 10
 	// leastBurst is the least size of messages of a flow with bursts: with smaller ones its segments would be smaller, too.
 	leastBurst = 16 << 10
-	// leastBuffer is the least size of a configured send buffer of a flow with bursts: segments of their own take more of it,
-	// so that bursts would change what a smaller buffer lets through.
+	// leastBuffer is the least size of a configured buffer of a flow whose samples end segments: how segments fill a smaller
+	// one decides what it lets through, by up to 40 % at 17 KiB.
 	leastBuffer = 512 << 10
+	// leastWhole is leastStep of a flow whose samples do not end segments: two are never in one.
+	leastWhole = 128 << 10
 )
 
 // newDepartures returns those of a flow of a plan; skip bytes precede its payload.
 func newDepartures(p *Plan, f *Flow, skip int64) *departures {
-	d := &departures{skip: skip, step: tcpstamp.Grid}
-	if f.MessageInterval == 0 && f.MessageBytes >= leastBurst && (f.SendBuffer == 0 || f.SendBuffer >= leastBuffer) {
+	d := &departures{skip: skip, step: tcpstamp.Grid, least: leastStep}
+	if small(f.SendBuffer) || small(f.ReceiveBuffer) {
+		d.whole, d.least = true, leastWhole
+		for d.least < 2*int64(f.MessageBytes) { // the parts in which the socket takes a message after a sample have stamps of their own
+			d.least *= 2
+		}
+	} else if f.MessageInterval == 0 && f.MessageBytes >= leastBurst {
 		d.bursts.pause = max(leastPause, p.Duration/tcpstamp.MaxBursts)
 	}
 	return d
 }
+
+// small reports whether a buffer is configured, 0 if it is not, and below leastBuffer.
+func small(buffer int) bool { return buffer > 0 && buffer < leastBuffer }
 
 // write writes a message in parts, which end at sampled bytes and, in a burst of acknowledgments, at segments.
 func (d *departures) write(to *tcpsocket.Conn, message []byte) (n int, held bool, err error) {
@@ -54,19 +66,21 @@ func (d *departures) write(to *tcpsocket.Conn, message []byte) (n int, held bool
 		burst := d.bursts.on(d, to, now)
 		step := d.step
 		if !burst {
-			step = max(step, leastStep)
+			step = max(step, d.least)
 		}
-		next := d.written - d.written%step + step
-		part, want := min(next-d.written, int64(len(message)-n)), tcpsocket.Want(0)
+		part, want := int64(len(message)-n), tcpsocket.Want(0)
+		if !d.whole {
+			part = min(part, step-d.written%step)
+		}
 		if burst {
 			part, want = min(part, d.bursts.mss), tcpsocket.WantAcked
 		}
-		sampled := d.written+part == next
+		sampled := (d.written+part)%step == 0
 		if sampled {
 			want = tcpsocket.WantScheduled | tcpsocket.WantLeft | tcpsocket.WantAcked
-			d.sent = append(d.sent, tcpstamp.Sent{Offset: next, Written: now})
+			d.sent = append(d.sent, tcpstamp.Sent{Offset: d.written + part, Written: now})
 		}
-		m, waited, err := to.WriteStamped(message[n:n+int(part)], want, burst || sampled)
+		m, waited, err := to.WriteStamped(message[n:n+int(part)], want, !d.whole && (burst || sampled))
 		d.written, n, held = d.written+int64(m), n+m, held || waited
 		if burst {
 			d.bursts.wrote(d.written)
