@@ -21,41 +21,36 @@ const maxEarly = 24 * time.Hour
 // CheckSent validates the records of a remote end that sent payload bytes. Their times are that end's own and may be of a
 // clock that was set.
 func CheckSent(records []Sent, payload int64) error {
-	if len(records) > MaxSent {
-		return fmt.Errorf("tcpstamp: %d sent samples, want at most %d", len(records), MaxSent)
-	}
-	before := int64(0)
-	for i := range records {
-		x := &records[i]
-		if err := checkOffset(x.Offset, before, payload); err != nil {
-			return err
-		}
-		before = x.Offset
+	return checkSamples("sent", records, MaxSent, payload, func(x *Sent) (int64, error) {
 		if x.Transmissions < 0 || (x.Transmissions == 0) != (x.First == 0) || (x.First == 0) != (x.Last == 0) {
-			return fmt.Errorf("tcpstamp: byte %d was sent %d times, first at %v, last at %v", x.Offset, x.Transmissions, x.First, x.Last)
+			return x.Offset, fmt.Errorf("tcpstamp: byte %d was sent %d times, first at %v, last at %v", x.Offset, x.Transmissions, x.First, x.Last)
 		}
-		if err := checkTimes(x.Offset, x.AckedEarly, x.Written, x.Scheduled, x.First, x.Last, x.Acked); err != nil {
-			return err
-		}
-	}
-	return nil
+		return x.Offset, checkTimes(x.Offset, x.AckedEarly, x.Written, x.Scheduled, x.First, x.Last, x.Acked)
+	})
 }
 
 // CheckReceived validates the records of a remote end that received payload bytes.
 func CheckReceived(records []Received, payload int64) error {
-	if len(records) > MaxReceived {
-		return fmt.Errorf("tcpstamp: %d received samples, want at most %d", len(records), MaxReceived)
+	return checkSamples("received", records, MaxReceived, payload, func(x *Received) (int64, error) {
+		return x.Offset, checkTimes(x.Offset, x.Early, x.At, x.NotBefore, x.Read, x.Doubt)
+	})
+}
+
+// checkSamples validates the number and the order of samples, and each by one, which returns its offset.
+func checkSamples[T any](what string, records []T, most int, payload int64, one func(*T) (offset int64, err error)) error {
+	if len(records) > most {
+		return fmt.Errorf("tcpstamp: %d %s samples, want at most %d", len(records), what, most)
 	}
 	before := int64(0)
 	for i := range records {
-		x := &records[i]
-		if err := checkOffset(x.Offset, before, payload); err != nil {
+		offset, err := one(&records[i])
+		if offset <= before || offset%Grid != 0 || offset > payload {
+			return fmt.Errorf("tcpstamp: sampled byte %d follows %d of %d; want ascending multiples of %d", offset, before, payload, Grid)
+		}
+		if err != nil {
 			return err
 		}
-		before = x.Offset
-		if err := checkTimes(x.Offset, x.Early, x.At, x.NotBefore, x.Read, x.Doubt); err != nil {
-			return err
-		}
+		before = offset
 	}
 	return nil
 }
@@ -86,13 +81,6 @@ func CheckAcks(records []Ack, payload int64) error {
 func (h *Handshake) Check() error {
 	if h.MSS < 0 || h.MSS > 1<<16 || h.PeerScale < -1 || h.OwnScale < -1 {
 		return fmt.Errorf("tcpstamp: handshake with MSS %d, window scales %d and %d", h.MSS, h.PeerScale, h.OwnScale)
-	}
-	return nil
-}
-
-func checkOffset(offset, before, payload int64) error {
-	if offset <= before || offset%Grid != 0 || offset > payload {
-		return fmt.Errorf("tcpstamp: sampled byte %d follows %d of %d; want ascending multiples of %d", offset, before, payload, Grid)
 	}
 	return nil
 }

@@ -55,6 +55,13 @@ func TestChecksRejectWhatNoEndCollects(t *testing.T) {
 	if CheckSent(many[1:], 1<<40) != nil || CheckSent(many, 1<<40) == nil {
 		t.Errorf("the limit is not %d samples", MaxSent)
 	}
+	arrived := make([]Received, MaxReceived+1)
+	for i := range arrived {
+		arrived[i].Offset = int64(i+1) * Grid
+	}
+	if CheckReceived(arrived[1:], 1<<40) != nil || CheckReceived(arrived, 1<<40) == nil {
+		t.Errorf("the limit is not %d samples", MaxReceived)
+	}
 	if (&Handshake{PeerScale: -2}).Check() == nil || (&Handshake{MSS: -1}).Check() == nil || (&Handshake{PeerScale: -1}).Check() != nil {
 		t.Error("a negative value was accepted, or no window scale was rejected")
 	}
