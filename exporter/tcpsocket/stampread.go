@@ -138,13 +138,11 @@ type controls struct {
 func parseControls(b []byte) controls {
 	c := controls{left: -1}
 	for len(b) >= unix.SizeofCmsghdr {
-		h := (*unix.Cmsghdr)(unsafe.Pointer(unsafe.SliceData(b)))
-		n := int(h.Len) // a length beyond the buffer ends the parsing
-		if n < unix.SizeofCmsghdr || n > len(b) {
-			return c
+		h, data, rest, err := unix.ParseOneSocketControlMessage(b)
+		if err != nil {
+			return c // a length beyond the buffer ends the parsing
 		}
-		data := b[unix.SizeofCmsghdr:n]
-		b = b[min(unix.CmsgSpace(n-unix.SizeofCmsghdr), len(b)):]
+		b = rest
 		switch {
 		case h.Level == unix.SOL_SOCKET && h.Type == unix.SO_TIMESTAMPING_NEW && len(data) >= 16:
 			c.at = instant.FromUnix(int64(binary.NativeEndian.Uint64(data)), int64(binary.NativeEndian.Uint64(data[8:])))

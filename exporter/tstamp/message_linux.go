@@ -214,13 +214,11 @@ type controls struct {
 
 func parseControls(b []byte) (c controls) {
 	for len(b) >= unix.SizeofCmsghdr {
-		h := (*unix.Cmsghdr)(unsafe.Pointer(unsafe.SliceData(b)))
-		n := int(h.Len) // a length beyond the buffer ends the parsing
-		if n < unix.SizeofCmsghdr || n > len(b) {
-			return c
+		h, data, rest, err := unix.ParseOneSocketControlMessage(b)
+		if err != nil {
+			return c // a length beyond the buffer ends the parsing
 		}
-		data := b[unix.SizeofCmsghdr:n]
-		b = b[min(unix.CmsgSpace(n-unix.SizeofCmsghdr), len(b)):]
+		b = rest
 		switch h.Level {
 		case unix.SOL_SOCKET:
 			if h.Type == unix.SO_TIMESTAMPING_NEW {
