@@ -86,7 +86,7 @@ func TestTimestampOfTheSYNPassesRoutersAndNAT(t *testing.T) {
 				namespace.Check(t, netlink.RouteReplace(&netlink.Route{Gw: net.ParseIP("10.77.1.2"), Features: c.features}))
 			})
 			from, to := across(t, local, remote, "10.77.2.2:0", Options{})
-			time.Sleep(100 * time.Millisecond) // the timestamp of the SYN is computed back over this time
+			time.Sleep(100 * time.Millisecond) // no event: a timestamp of the SYN that is not computed back would be wrong by this time
 			near, far := handshakes(t, from, to)
 			if far.TTL != near.TTL-1 || near.MSS != 1460 || far.MSS != c.mss || near.OwnScale != far.PeerScale {
 				t.Errorf("%+v\n%+v", near, far)

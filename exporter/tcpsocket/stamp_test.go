@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -141,7 +142,7 @@ func TestTheEndIsAwaitedWithStampsOnAFullSocket(t *testing.T) {
 	from.stamps.finish = func(fd uintptr) bool { tries++; return finish(fd) }
 	done, received := make(chan error, 1), 0
 	go func() {
-		time.Sleep(200 * time.Millisecond) // the sender waits for the end
+		time.Sleep(200 * time.Millisecond) // the sender must wait first, in the poller, of which no event tells; if it is later, this tests less
 		done <- discard(to, func(a Arrival) { received += a.N })
 	}()
 	if err := errors.Join(from.Finish(), <-done); err != nil || received != sent {
@@ -196,11 +197,18 @@ func TestAReadSaysWhenTheSocketWasEmptyAndWhatIsLeft(t *testing.T) {
 		t.Errorf("after %+v: %+v", b, c)
 	}
 	begun := make(chan Arrival)
+	var empty atomic.Bool
+	take := to.reads.take
+	to.reads.take = func(fd uintptr) bool {
+		done := take(fd)
+		empty.Store(!done)
+		return done
+	}
 	go func() { // two reads, the second of which finds the socket empty
 		read()
 		begun <- read()
 	}()
-	time.Sleep(100 * time.Millisecond) // the reader waits
+	await.That(t, "a reader has found the socket empty", func() bool { return empty.Load() })
 	third := write()
 	if d := <-begun; d.Empty == 0 || d.Empty >= third || d.Begin < third {
 		t.Errorf("written at %v: %+v", third, d)
