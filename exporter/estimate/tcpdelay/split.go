@@ -46,11 +46,10 @@ type Evidence struct {
 	Client, Server *tcpstamp.Handshake
 	// Synchronized: the clocks have an error bound.
 	Synchronized bool
-	// Connect is the least time of a handshake at the client, TCPRoundTrip the least time from the transmission of
-	// data to its acknowledgment: the kernel's least round-trip time has that of the handshake, too.
+	// TCPRoundTrip is the least time from the transmission of data to its acknowledgment: the kernel's least round-trip time has that of the handshake, too.
 	// ReceiverRoundTrip is that of the receiver's kernel, from its acknowledgments to the data that echo their timestamp,
 	// in steps of 1 ms.
-	Connect, TCPRoundTrip, ReceiverRoundTrip time.Duration
+	TCPRoundTrip, ReceiverRoundTrip time.Duration
 	// UDPRoundTrip is the sum of the least one-way delays of UDP packets in both directions over the idle path.
 	UDPRoundTrip time.Duration
 	// DataRoundTrip is the sum of the least one-way delays of TCP data in both directions. The round trip of UDP is longer if

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"oneway.example/exporter/estimate/order"
 	"oneway.example/exporter/estimate/tcpdelay"
 	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/metric"
@@ -108,9 +107,6 @@ func newSplit(t *tcp.Result, r *tcpdelay.Result, synchronized bool, udp time.Dur
 		if final := &t.Receiver[i].Final; final.Negotiated&tcpsocket.Timestamps != 0 {
 			e.ReceiverRoundTrip = least(e.ReceiverRoundTrip, final.ReceiverRTT)
 		}
-	}
-	if len(t.Connect) > 0 {
-		e.Connect = order.Sorted(t.Connect)[0]
 	}
 	if len(t.Sender) > 0 {
 		client, server := &t.Sender[0].Handshake, &t.Receiver[0].Handshake
