@@ -2,12 +2,20 @@ package tcpstamp
 
 import (
 	"slices"
+	"time"
 
 	"oneway.example/exporter/instant"
 )
 
 // MaxReceived is the most sampled bytes of a flow at the receiving end.
 const MaxReceived = 8192
+
+// Limits of the samples besides MaxReceived: first samples and then one every spacing. Each costs a call of TCP_INFO. The
+// sending end has an eighth of them, so that it samples no byte that this end does not.
+const (
+	first   = 2048
+	spacing = 625 * time.Microsecond
+)
 
 // Read is a read of the bytes after From up to To, with what the kernel told about it.
 type Read struct {
@@ -48,6 +56,7 @@ const maxStates = 256
 // fills the hole before it (tcp_ofo_queue).
 type Receiver struct {
 	grid     int64
+	begin    instant.Time // of the first sample
 	received []Received
 
 	states    [maxStates]state // ring, ascending
@@ -146,7 +155,10 @@ func (r *Receiver) push(s state) {
 }
 
 func (r *Receiver) keep(x Received) {
-	if len(r.received) == MaxReceived {
+	if r.begin == 0 {
+		r.begin = x.Read
+	}
+	if len(r.received) == MaxReceived || len(r.received) > first+int(max(0, x.Read.Sub(r.begin))/spacing) {
 		r.grid *= 2
 		r.received = slices.DeleteFunc(r.received, func(x Received) bool { return x.Offset%r.grid != 0 })
 		if x.Offset%r.grid != 0 {

@@ -292,3 +292,26 @@ func BenchmarkReceiver(b *testing.B) {
 		from += 60_000
 	}
 }
+
+// A fast flow has few samples at each time, at multiples of one grid, and with later ones more.
+func TestReceiverLimitsTheRateOfItsSamples(t *testing.T) {
+	r := NewReceiver()
+	const read, every = 128 << 10, 50 * time.Microsecond
+	begin := instant.Time(1e18)
+	for i := range int64(40_000) { // 2 s
+		end := begin.Add(time.Duration(i) * every)
+		r.Add(Read{From: i * read, To: (i + 1) * read, Stamp: end, Begin: end, End: end})
+		if n, most := len(r.Records()), first+1+int(end.Sub(begin)/spacing); n > most {
+			t.Fatalf("%d samples after %v, want at most %d", n, end.Sub(begin), most)
+		}
+	}
+	x := r.Records()
+	if len(x) < first {
+		t.Errorf("%d samples, want at least %d", len(x), first)
+	}
+	for i := 1; i < len(x); i++ {
+		if x[i].Offset-x[i-1].Offset != x[0].Offset {
+			t.Fatalf("bytes %d and %d, want all multiples of %d", x[i-1].Offset, x[i].Offset, x[0].Offset)
+		}
+	}
+}

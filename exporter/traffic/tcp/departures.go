@@ -21,7 +21,8 @@ type departures struct {
 	bursts  bursts
 }
 
-// Limits of the samples of a sending end besides tcpstamp.MaxSent: first samples and then one every spacing.
+// Limits of the samples of a sending end besides tcpstamp.MaxSent: first samples and then one every spacing, an eighth of
+// those of a tcpstamp.Receiver.
 const (
 	first   = 256
 	spacing = 5 * time.Millisecond
