@@ -80,6 +80,7 @@ func (r *Result) EvidenceLines() (lines []report.Line) {
 		add("split TCP", verdict)
 		add("bytes acknowledged before they arrived", fmt.Sprintf("%d of %d that could have been", s.Early, s.Tested))
 		add("largest lead of an acknowledgment", ms(s.Lead))
+		add("round trip of acknowledgments", ms(s.AckRoundTrip))
 		add("SYN that arrived", s.SYN)
 		add("handshake at the client", s.Client.words())
 		add("handshake at the server", s.Server.words())
