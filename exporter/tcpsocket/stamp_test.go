@@ -142,7 +142,7 @@ func TestTheEndIsAwaitedWithStampsOnAFullSocket(t *testing.T) {
 	from.stamps.finish = func(fd uintptr) bool { tries++; return finish(fd) }
 	done, received := make(chan error, 1), 0
 	go func() {
-		time.Sleep(200 * time.Millisecond) // the sender must wait first, in the poller, of which no event tells; if it is later, this tests less
+		time.Sleep(200 * time.Millisecond) // the reader begins after the sender has begun to wait in the kernel, which has no event; a slower sender still passes
 		done <- discard(to, func(a Arrival) { received += a.N })
 	}()
 	if err := errors.Join(from.Finish(), <-done); err != nil || received != sent {

@@ -11,7 +11,7 @@ import (
 const MaxReceived = 8192
 
 // Limits of the samples besides MaxReceived: first samples and then one every spacing. Each costs a call of TCP_INFO. The
-// sending end has an eighth of them, so that it samples no byte that this end does not.
+// sending end has at most an eighth of them, so that its grid is, but for bursts at high rates, no finer.
 const (
 	first   = 2048
 	spacing = 625 * time.Microsecond

@@ -46,7 +46,8 @@ type Evidence struct {
 	Client, Server *tcpstamp.Handshake
 	// Synchronized: the clocks have an error bound.
 	Synchronized bool
-	// TCPRoundTrip is the least time from the transmission of data to its acknowledgment: the kernel's least round-trip time has that of the handshake, too.
+	// TCPRoundTrip is the least time from the transmission of data to its acknowledgment: the kernel's least round-trip
+	// time has that of the handshake, too.
 	// ReceiverRoundTrip is that of the receiver's kernel, from its acknowledgments to the data that echo their timestamp,
 	// in steps of 1 ms.
 	TCPRoundTrip, ReceiverRoundTrip time.Duration
