@@ -46,7 +46,7 @@ test: deps ## every test: unit, system, rules, dashboards; fails on an unexpecte
 
 .PHONY: precision
 precision: deps ## the tests that measure time, on an idle machine: asserts what other runs only log
-	ONEWAY_PRECISION=1 $(GO) test -p 1 -count=1 -timeout 30m ./tests/lab ./tests/accuracy ./tests/grid ./tests/loadtest ./tests/faults ./tests/chronyconfig ./exporter/loadserver ./exporter/probes/train
+	ONEWAY_PRECISION=1 $(GO) test -p 1 -count=1 -timeout 30m ./tests/lab ./tests/accuracy ./tests/grid ./tests/loadtest ./tests/faults ./tests/chronyconfig ./exporter/load/loadserver ./exporter/probes/train
 
 .PHONY: soak
 soak: deps ## for a fifth of DURATION (10m) tests with random seeds, then for DURATION 1,000 paths and load tests between two agents under random faults: conservation, coverage, growth (ONEWAY_SEED=number repeats a run)
@@ -109,7 +109,7 @@ vmlab-build:
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BUILD)/vmlab/ ./tests/vmlab/cmd/...
 	$(CC) -O2 -Wall -Wextra -shared -fPIC -o $(BUILD)/vmlab/wake.so tests/vmlab/uml/wake.c
 	CGO_ENABLED=0 $(GO) test -c -o $(BUILD)/vmlab/clock.test ./exporter/clock
-	CGO_ENABLED=0 $(GO) test -c -o $(BUILD)/vmlab/chrony.test ./exporter/clock/chrony
+	CGO_ENABLED=0 $(GO) test -c -o $(BUILD)/vmlab/chrony.test ./exporter/clocks/chrony
 
 .PHONY: vmlab
 vmlab: vmlab-build ## two guest kernels, disciplined by chronyd and gpsd: checks that the truth is within the bounds (SCENARIO=part of a name, PRECISION=print)
@@ -124,7 +124,7 @@ paper-tcp: vmlab-build ## TCP variants by buffer between two guest kernels, besi
 .PHONY: vmlab-pps
 vmlab-pps: vmlab-build ## the same with a real kernel PPS: builds and keeps a guest kernel first, some minutes
 	@tests/deps.sh vmlab-pps
-	CGO_ENABLED=0 $(GO) test -c -o $(BUILD)/vmlab/pps.test ./exporter/clock/pps
+	CGO_ENABLED=0 $(GO) test -c -o $(BUILD)/vmlab/pps.test ./exporter/watchers/pps
 	kernel=$$(tests/vmlab/kernel/build.sh $(BUILD)/vmlab-kernel) && $(BUILD)/vmlab/vmlab $(if $(PRECISION),-precision='$(PRECISION)') -kernel "$$kernel" -pulse chrony-config/gpio-pps/chrony.conf
 
 .PHONY: stack-test

@@ -6,7 +6,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/stat"
 	tablepanel "github.com/grafana/grafana-foundation-sdk/go/table"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
 )
 
 // bufferSweepUID is the uid that links refer to.

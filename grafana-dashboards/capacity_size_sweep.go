@@ -5,7 +5,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 	tablepanel "github.com/grafana/grafana-foundation-sdk/go/table"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
 )
 
 const noSizeSweep = slimOr + "no completed run of the probe size_sweep on this path"

@@ -7,7 +7,7 @@ import (
 
 	"github.com/grafana/grafana-foundation-sdk/go/trend"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
 )
 
 // readOff describes the resolution of a CDF.

@@ -5,7 +5,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	tablepanel "github.com/grafana/grafana-foundation-sdk/go/table"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
 )
 
 // Selectors, labels and texts of short flows and of messages.

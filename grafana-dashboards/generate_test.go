@@ -12,7 +12,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 	"go.yaml.in/yaml/v3"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
 )
 
 func TestCommittedJSONMatchesTheCode(t *testing.T) {

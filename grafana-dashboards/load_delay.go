@@ -5,7 +5,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 	"github.com/grafana/grafana-foundation-sdk/go/trend"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
 )
 
 const noLoadedDelay = slimOr + "no valid delay under load: no completed run, or a clock was not synchronized"

@@ -6,7 +6,7 @@ import (
 	tablepanel "github.com/grafana/grafana-foundation-sdk/go/table"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
 )
 
 const noQueue = slimOr + "no queue measured: the link was not filled, or packets were dropped for another reason (see Result)"

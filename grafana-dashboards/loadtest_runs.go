@@ -7,7 +7,7 @@ import (
 	tablepanel "github.com/grafana/grafana-foundation-sdk/go/table"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
 )
 
 const always = common.VisibilityModeAlways

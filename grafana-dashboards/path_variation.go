@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
 )
 
 func variationRow(b *boardBuilder) {

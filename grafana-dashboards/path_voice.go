@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
 )
 
 // axisWidth aligns the time axes of panels that are above each other.

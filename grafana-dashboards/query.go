@@ -6,7 +6,7 @@ import (
 
 	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
 )
 
 // Recorded series of deploy/prometheus/rules; tests/rules checks that each exists.

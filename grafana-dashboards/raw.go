@@ -10,8 +10,8 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 	"github.com/grafana/grafana-foundation-sdk/go/xychart"
 
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/point"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/output/point"
 )
 
 // Uids of the pages of raw points.

@@ -4,9 +4,9 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/point"
-	"oneway.example/exporter/record"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/output/point"
 )
 
 const noIncident = "No report of an incident of this path and probe in this time range"

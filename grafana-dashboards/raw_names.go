@@ -3,8 +3,8 @@ package main
 import (
 	"slices"
 
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/point"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/output/point"
 )
 
 // hostTag is the tag that every output adds by default.

@@ -5,8 +5,8 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/xychart"
 
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/point"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/output/point"
 )
 
 const noRunPackets = "No packets of a run of this path and probe in this time range"

@@ -7,8 +7,8 @@ import (
 	tablepanel "github.com/grafana/grafana-foundation-sdk/go/table"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/point"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/output/point"
 )
 
 const noTrace = "No TCP connection of a run of this path, probe and direction in this time range"

@@ -12,8 +12,8 @@ import (
 	"github.com/influxdata/influxql"
 	"go.yaml.in/yaml/v3"
 
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/point"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/output/point"
 )
 
 // statement is an InfluxQL statement of a panel or of a variable.

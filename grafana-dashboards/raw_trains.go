@@ -4,8 +4,8 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/xychart"
 
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/point"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/output/point"
 )
 
 const (

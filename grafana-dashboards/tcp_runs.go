@@ -8,7 +8,7 @@ import (
 	tablepanel "github.com/grafana/grafana-foundation-sdk/go/table"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
 )
 
 // Recorded series of deploy/prometheus/rules.

@@ -9,7 +9,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/statetimeline"
 	tablepanel "github.com/grafana/grafana-foundation-sdk/go/table"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
 )
 
 // noSplit names no profile: profile slim has the verdict.

@@ -71,7 +71,7 @@ tests/influx/influxdb1.sh || failed+=("build of InfluxDB 1.8")
 beside "tests: system, waiting" "${test[@]}" -p 2 -parallel 6 -count=1 -timeout 15m "${waiting[@]}"
 run "exporter: unit tests, race detector" env CGO_ENABLED=1 "${test[@]}" -race -shuffle=on -timeout 10m ./exporter/...
 # Under the race detector the simulated days have coarse steps.
-run "clock: simulated days" "${test[@]}" -count=1 -run 'TestBoundCovers|TestCoverage|TestSender|TestNothingIs' ./exporter/clock/chrony
+run "clock: simulated days" "${test[@]}" -count=1 -run 'TestBoundCovers|TestCoverage|TestSender|TestNothingIs' ./exporter/clocks/chrony
 both
 beside "tests: system, computing" nice -n 19 env GOMAXPROCS=1 "${test[@]}" -p 1 -count=1 -timeout 20m "${computing[@]}"
 run "tests: system, measuring time" "${test[@]}" -p 1 -count=1 -timeout 25m "${measuring[@]}"

@@ -23,18 +23,18 @@ import (
 
 	"github.com/prometheus/common/version"
 
-	"oneway.example/exporter/calibration"
-	"oneway.example/exporter/config"
-	"oneway.example/exporter/ctxtime"
-	"oneway.example/exporter/incident"
-	"oneway.example/exporter/mesh"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/ondemand"
+	"oneway.example/exporter/agent/config"
+	"oneway.example/exporter/agent/incident"
+	"oneway.example/exporter/agent/mesh"
+	"oneway.example/exporter/agent/ondemand"
+	"oneway.example/exporter/agent/pathlabel"
+	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/output"
-	"oneway.example/exporter/pathlabel"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/record"
-	"oneway.example/exporter/sched"
+	"oneway.example/exporter/probe/calibration"
 )
 
 // Options configure an Agent. ConfigFile and Types are required.

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/sched"
 	"oneway.example/tests/await"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/calibration"
+	"oneway.example/exporter/probe/calibration"
 )
 
 // calibrated writes a calibration file beside the configuration.

@@ -12,15 +12,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/clock/gpsd"
-	"oneway.example/exporter/clock/pps"
 	"oneway.example/exporter/clocks"
-	"oneway.example/exporter/config"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/option"
-	"oneway.example/exporter/report"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/probe/report"
+	"oneway.example/exporter/watchers/gpsd"
+	"oneway.example/exporter/watchers/pps"
 )
 
 // leasedClock is the monitor that probers use. It forwards to the monitor of the current configuration, so that probers do

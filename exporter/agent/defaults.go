@@ -6,10 +6,10 @@ import (
 	"maps"
 	"slices"
 
-	"oneway.example/exporter/config"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/option"
-	"oneway.example/exporter/pathlabel"
+	"oneway.example/exporter/agent/config"
+	"oneway.example/exporter/agent/pathlabel"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/probe"
 )
 

@@ -7,18 +7,18 @@ import (
 
 	"github.com/prometheus/common/version"
 
-	"oneway.example/exporter/calibration"
+	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/config"
-	"oneway.example/exporter/keyfile"
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/loadserver"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/core/keyfile"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadserver"
+	"oneway.example/exporter/load/traffictypes"
+	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/probe/calibration"
+	"oneway.example/exporter/probe/report"
 	"oneway.example/exporter/reflector"
-	"oneway.example/exporter/report"
-	"oneway.example/exporter/traffictypes"
-	"oneway.example/exporter/wire/stamp"
 )
 
 // reflectorSection has the keys of the reflector besides its Options.
@@ -35,7 +35,7 @@ type reflectorSection struct {
 }
 
 func (s *reflectorSection) decode(c *config.Config) error {
-	s.Listen = option.Listens{{Port: stamp.Port}}
+	s.Listen = option.Listens{{Port: stampfmt.Port}}
 	return c.Reflector.DecodeAll(s, &s.options)
 }
 
@@ -55,7 +55,7 @@ func (s *reflectorSection) plan(c *config.Config, m *maker) (found config.Proble
 		}
 	}
 	for _, one := range secrets {
-		o.Keys = append(o.Keys, stamp.NewKey(one))
+		o.Keys = append(o.Keys, stampfmt.NewKey(one))
 	}
 	s.task, found = m.place(c.Reflector, &task{
 		key: "reflector", what: "the reflector", log: m.log.With("component", "reflector"), identity: identity, secrets: secrets,
@@ -63,7 +63,7 @@ func (s *reflectorSection) plan(c *config.Config, m *maker) (found config.Proble
 			return reflector.New(o, reflector.Env{Log: log, Sink: sink, Clock: clock.Widen(m.clock, calibration.ModerationAt(o.Listen))})
 		},
 		renew: func(r runner) error { return r.(*reflector.Reflector).SetKeys(o.Keys) },
-	}, s.Listen.Check(stamp.Port), o.Check())
+	}, s.Listen.Check(stampfmt.Port), o.Check())
 	return found
 }
 

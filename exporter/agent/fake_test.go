@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/output/promsink"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/promsink"
 )
 
 // fakeType makes probers that only do what the test requests, and reports what was made and run.

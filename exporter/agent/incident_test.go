@@ -16,11 +16,11 @@ import (
 	"time"
 
 	"oneway.example/exporter/agent"
-	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/internal/httpd"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/probes"
 	"oneway.example/exporter/reflector"
+	"oneway.example/exporter/serve/httpd"
 	"oneway.example/tests/await"
 )
 

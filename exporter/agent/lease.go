@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"oneway.example/exporter/linklease"
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/agent/linklease"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/probe"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"oneway.example/exporter/config"
-	"oneway.example/exporter/linklease"
+	"oneway.example/exporter/agent/config"
+	"oneway.example/exporter/agent/linklease"
 	"oneway.example/exporter/probe"
 	"oneway.example/tests/await"
 )

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"oneway.example/exporter/config"
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/agent/config"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/probe"
 )
 

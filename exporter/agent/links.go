@@ -11,14 +11,14 @@ import (
 	"sync"
 	"time"
 
-	"oneway.example/exporter/config"
-	"oneway.example/exporter/incident"
-	"oneway.example/exporter/link"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/agent/config"
+	"oneway.example/exporter/agent/incident"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/quota"
-	"oneway.example/exporter/report"
+	"oneway.example/exporter/probe/link"
+	"oneway.example/exporter/probe/quota"
+	"oneway.example/exporter/probe/report"
 )
 
 const (

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/quota"
-	"oneway.example/exporter/report"
+	"oneway.example/exporter/probe/quota"
+	"oneway.example/exporter/probe/report"
 	"oneway.example/tests/await"
 )
 

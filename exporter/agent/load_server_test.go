@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/loadserver"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadserver"
 	"oneway.example/tests/await"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/probe"
 )
 

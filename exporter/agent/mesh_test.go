@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"oneway.example/exporter/mesh"
+	"oneway.example/exporter/agent/mesh"
 	"oneway.example/exporter/probe"
 )
 

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"time"
 
-	"oneway.example/exporter/config"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/ondemand"
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/agent/config"
+	"oneway.example/exporter/agent/ondemand"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/wire/stamp"
 )
 
 // Limits of on-demand probes.
@@ -38,7 +38,7 @@ type moduleOptions struct {
 }
 
 func (s *onDemandSection) decode(c *config.Config) error {
-	s.Ports, s.MaxConcurrent, s.TargetPause = []int{stamp.Port}, 4, time.Second
+	s.Ports, s.MaxConcurrent, s.TargetPause = []int{stampfmt.Port}, 4, time.Second
 	return c.OnDemand.Decode(s)
 }
 

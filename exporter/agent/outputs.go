@@ -3,8 +3,8 @@ package agent
 import (
 	"log/slog"
 
-	"oneway.example/exporter/config"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/agent/config"
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/output"
 )
 

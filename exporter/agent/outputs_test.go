@@ -10,11 +10,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/output"
-	"oneway.example/exporter/point"
+	"oneway.example/exporter/output/point"
 	"oneway.example/tests/await"
 )
 

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"log/slog"
 
-	"oneway.example/exporter/calibration"
-	"oneway.example/exporter/config"
-	"oneway.example/exporter/mesh"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/option"
-	"oneway.example/exporter/pathlabel"
+	"oneway.example/exporter/agent/config"
+	"oneway.example/exporter/agent/mesh"
+	"oneway.example/exporter/agent/pathlabel"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/calibration"
 )
 
 // section is a part of the configuration that is decoded, checked and planned independently.

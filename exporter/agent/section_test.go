@@ -11,11 +11,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oneway.example/exporter/clock/chrony"
-	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/clocks"
-	"oneway.example/exporter/config"
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/clocks/chrony"
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/output"
 	"oneway.example/exporter/probe"
 	"oneway.example/tests/badfiles"

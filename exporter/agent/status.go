@@ -3,9 +3,9 @@ package agent
 import (
 	"time"
 
-	"oneway.example/exporter/document"
+	"oneway.example/exporter/core/document"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/report"
+	"oneway.example/exporter/probe/report"
 )
 
 // Status is the state of all parts of the agent, with the reason of each failure. Its times are UTC. Its JSON is

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"oneway.example/exporter/config"
+	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/probe"
 )
 

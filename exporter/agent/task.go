@@ -13,8 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"oneway.example/exporter/ctxtime"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/probe"
 )
 

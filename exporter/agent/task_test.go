@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
 )
 
 // once runs until its context ends, or fails at once.

@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"oneway.example/exporter/link"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/link"
 )
 
 // testedPaths knows which paths load tests affect: the one decision for alerts, annotations and incidents. A test affects each

@@ -12,11 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oneway.example/exporter/link"
-	"oneway.example/exporter/linklease"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/agent/linklease"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/link"
 	"oneway.example/exporter/probes"
 	"oneway.example/tests/await"
 )

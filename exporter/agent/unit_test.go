@@ -12,9 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oneway.example/exporter/ctxtime"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/metric/metrictest"
 )
 
 func TestPausesGrowAndAreResetAfterAGoodRun(t *testing.T) {

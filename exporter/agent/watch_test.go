@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"oneway.example/exporter/config"
-	"oneway.example/exporter/promsink"
-	"oneway.example/exporter/record"
+	"oneway.example/exporter/agent/config"
+	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/output/promsink"
 	"oneway.example/tests/await"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
-	"oneway.example/exporter/sched"
+	"oneway.example/exporter/net/sched"
 )
 
 // systemdNotify sends states to systemd's NOTIFY_SOCKET.

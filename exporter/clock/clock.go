@@ -11,10 +11,10 @@ import (
 	"math"
 	"time"
 
-	"oneway.example/exporter/bound"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/wire/timefmt"
+	"oneway.example/exporter/core/bound"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/wire/timefmt"
 )
 
 // State is the state of the clock's synchronization.

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/wire/timefmt"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/wire/timefmt"
 )
 
 func TestErrorEstimateNeverClaimsLessThanTheBound(t *testing.T) {

@@ -3,7 +3,7 @@ package clock
 import (
 	"log/slog"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
 )
 
 // Source is a source of this host's clock quality with its settings: a pointer to a struct whose yaml tags are the keys of

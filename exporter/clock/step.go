@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"oneway.example/exporter/ctxtime"
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/instant"
 )
 
 const (

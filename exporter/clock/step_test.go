@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/clock/internal/clocktest"
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/clock/clocktest"
+	"oneway.example/exporter/core/instant"
 	"oneway.example/tests/testseed"
 )
 

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
 )
 
 type fixed clock.Quality

@@ -3,9 +3,9 @@ package clocks
 
 import (
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/clock/chrony"
-	"oneway.example/exporter/clock/none"
-	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/clocks/chrony"
+	"oneway.example/exporter/clocks/none"
+	"oneway.example/exporter/clocks/static"
 )
 
 // All makes one of each source, with its default settings. The first is the default.

@@ -10,10 +10,10 @@ import (
 	"log/slog"
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/point"
-	"oneway.example/exporter/record"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/output/point"
 )
 
 // Env is the environment that the agent passes to every output.

@@ -1,6 +1,6 @@
 package probe
 
-import "oneway.example/exporter/document"
+import "oneway.example/exporter/core/document"
 
 // LightValues has the values of a light probe, by quantity and then by direction: those of the last window, or of the whole
 // measurement. What is unknown is null or absent.

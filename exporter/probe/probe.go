@@ -11,15 +11,15 @@ import (
 	"net/netip"
 	"time"
 
-	"oneway.example/exporter/calibration"
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/hostport"
-	"oneway.example/exporter/link"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/option"
-	"oneway.example/exporter/record"
-	"oneway.example/exporter/report"
-	"oneway.example/exporter/sched"
+	"oneway.example/exporter/core/hostport"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/net/sched"
+	"oneway.example/exporter/probe/calibration"
+	"oneway.example/exporter/probe/link"
+	"oneway.example/exporter/probe/report"
 )
 
 // Env is the environment that the agent passes to every prober. All fields but Calibration are set; in tests Links,

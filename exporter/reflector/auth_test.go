@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/tests/testseed"
 )
 
-func newKey(t testing.TB, secret string) *stamp.Key {
+func newKey(t testing.TB, secret string) *stampfmt.Key {
 	t.Helper()
-	return stamp.NewKey([]byte(secret + " is a secret"))
+	return stampfmt.NewKey([]byte(secret + " is a secret"))
 }
 
 func seeded(t testing.TB) *rand.Rand {
@@ -21,7 +21,7 @@ func seeded(t testing.TB) *rand.Rand {
 
 func TestAuthenticatedRequestGetsAuthenticatedReply(t *testing.T) {
 	key := newKey(t, "one")
-	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{key}; o.RequireKey = true })
+	l := newLab(t, func(o *Options) { o.Keys = []*stampfmt.Key{key}; o.RequireKey = true })
 	k := l.poller("192.0.2.1:5000", 1)
 	k.key = key
 	for seq := range uint32(3) {
@@ -29,7 +29,7 @@ func TestAuthenticatedRequestGetsAuthenticatedReply(t *testing.T) {
 		if rep.result != Answered || rep.receipt.Received != seq+1 || rep.base.Seq != seq || rep.base.SSID != 77 {
 			t.Fatalf("request %d: got %v, %+v", seq, rep.result, rep.base)
 		}
-		if !key.VerifyTLVs(rep.data, stamp.AuthenticatedBytes, len(rep.data)-hmacTLVBytes) {
+		if !key.VerifyTLVs(rep.data, stampfmt.AuthenticatedBytes, len(rep.data)-hmacTLVBytes) {
 			t.Fatal("the reply's HMAC TLV does not verify")
 		}
 	}
@@ -43,7 +43,7 @@ func TestKeysMayBeRequiredOrOptional(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		require bool
-		key     *stamp.Key
+		key     *stampfmt.Key
 		want    Result
 	}{
 		{"required, right", true, right, Answered},
@@ -53,7 +53,7 @@ func TestKeysMayBeRequiredOrOptional(t *testing.T) {
 		{"optional, wrong", false, wrong, BadHMAC},
 		{"optional, unauthenticated", false, nil, Answered},
 	} {
-		l := newLab(t, func(o *Options) { o.Keys, o.RequireKey = []*stamp.Key{right}, c.require })
+		l := newLab(t, func(o *Options) { o.Keys, o.RequireKey = []*stampfmt.Key{right}, c.require })
 		k := l.poller("192.0.2.1:5000", 1)
 		k.key = c.key
 		if got := k.poll(0).result; got != c.want {
@@ -63,7 +63,7 @@ func TestKeysMayBeRequiredOrOptional(t *testing.T) {
 }
 
 func TestShortPacketIsRefusedIfAKeyIsRequired(t *testing.T) {
-	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{newKey(t, "k")}; o.RequireKey = true })
+	l := newLab(t, func(o *Options) { o.Keys = []*stampfmt.Key{newKey(t, "k")}; o.RequireKey = true })
 	if r := l.poller("192.0.2.1:5000", 1).send(make([]byte, 111)).result; r != Short {
 		t.Errorf("111 bytes: got %v, want short", r)
 	}
@@ -71,17 +71,17 @@ func TestShortPacketIsRefusedIfAKeyIsRequired(t *testing.T) {
 
 func TestKeyRotationKeepsTheSession(t *testing.T) {
 	old, fresh := newKey(t, "old"), newKey(t, "fresh")
-	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{old} })
+	l := newLab(t, func(o *Options) { o.Keys = []*stampfmt.Key{old} })
 	k := l.poller("192.0.2.1:5000", 1)
 	k.key = old
 	k.poll(0)
-	l.s.keys = []*stamp.Key{old.Clone(), fresh.Clone()}
+	l.s.keys = []*stampfmt.Key{old.Clone(), fresh.Clone()}
 	k.poll(1)
 	k.key = fresh
 	if rep := k.poll(2); rep.result != Answered || rep.receipt.Received != 3 {
 		t.Errorf("after the sender's rotation: got %v, received %d", rep.result, rep.receipt.Received)
 	}
-	l.s.keys = []*stamp.Key{fresh.Clone()}
+	l.s.keys = []*stampfmt.Key{fresh.Clone()}
 	if rep := k.poll(3); rep.result != Answered || rep.receipt.Received != 4 {
 		t.Errorf("after removal of the old key: got %v, received %d", rep.result, rep.receipt.Received)
 	}
@@ -93,7 +93,7 @@ func TestKeyRotationKeepsTheSession(t *testing.T) {
 
 func TestDamagedAuthenticatedPacketIsCorruptedNotBadHMAC(t *testing.T) {
 	key := newKey(t, "k")
-	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{key}; o.RequireKey = true })
+	l := newLab(t, func(o *Options) { o.Keys = []*stampfmt.Key{key}; o.RequireKey = true })
 	k := l.poller("192.0.2.1:5000", 1)
 	k.key = key
 	k.poll(0)
@@ -111,29 +111,29 @@ func TestDamagedAuthenticatedPacketIsCorruptedNotBadHMAC(t *testing.T) {
 
 func TestForgedTLVsAreReturnedWithTheIntegrityFlag(t *testing.T) {
 	key := newKey(t, "k")
-	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{key} })
+	l := newLab(t, func(o *Options) { o.Keys = []*stampfmt.Key{key} })
 	k := l.poller("192.0.2.1:5000", 1)
 	k.key = key
 	next := uint32(0)
 	for name, tlvs := range map[string][]byte{
 		"no HMAC TLV":        tlv(200, 1, 2, 3, 4),
-		"wrong HMAC TLV":     append(tlv(200, 1, 2, 3, 4), tlv(stamp.TypeHMAC, make([]byte, 16)...)...),
-		"misplaced HMAC TLV": append(stamp.AppendTLVHMAC(k.base(0), 112, key)[112:], tlv(200, 1)...),
+		"wrong HMAC TLV":     append(tlv(200, 1, 2, 3, 4), tlv(stampfmt.TypeHMAC, make([]byte, 16)...)...),
+		"misplaced HMAC TLV": append(stampfmt.AppendTLVHMAC(k.base(0), 112, key)[112:], tlv(200, 1)...),
 	} {
 		rep := k.send(append(k.base(next), tlvs...))
 		next++
-		if rep.result != AnsweredUnverified || rep.flags[200] != stamp.FlagIntegrity {
+		if rep.result != AnsweredUnverified || rep.flags[200] != stampfmt.FlagIntegrity {
 			t.Errorf("%s: got %v, flags %#x", name, rep.result, rep.flags[200])
 		}
 	}
-	if rep := k.send(append(k.base(next), tlv(stamp.TypeExtraPadding, 1, 2)...)); rep.result != Answered {
+	if rep := k.send(append(k.base(next), tlv(stampfmt.TypeExtraPadding, 1, 2)...)); rep.result != Answered {
 		t.Errorf("padding without HMAC TLV: got %v, want answered (RFC 8972 section 4.8)", rep.result)
 	}
 }
 
 func TestInvalidHMACsAreLimitedExceptForKnownPeers(t *testing.T) {
 	key, wrong := newKey(t, "k"), newKey(t, "wrong")
-	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{key}; o.RequireKey = true })
+	l := newLab(t, func(o *Options) { o.Keys = []*stampfmt.Key{key}; o.RequireKey = true })
 	known := l.poller("192.0.2.1:5000", 1)
 	known.key = key
 	known.poll(0)
@@ -159,14 +159,14 @@ func TestInvalidHMACsAreLimitedExceptForKnownPeers(t *testing.T) {
 
 func TestUnauthenticatedRequestMayHaveAnHMACTLV(t *testing.T) {
 	key := newKey(t, "k")
-	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{key} })
+	l := newLab(t, func(o *Options) { o.Keys = []*stampfmt.Key{key} })
 	k := l.poller("192.0.2.1:5000", 1)
-	q := stamp.AppendTLVHMAC(append(k.base(0), tlv(stamp.TypeDirectMeasurement, make([]byte, 12)...)...), 44, key)
+	q := stampfmt.AppendTLVHMAC(append(k.base(0), tlv(stampfmt.TypeDirectMeasurement, make([]byte, 12)...)...), 44, key)
 	rep := k.send(q)
-	if rep.result != Answered || rep.flags[stamp.TypeDirectMeasurement] != 0 {
+	if rep.result != Answered || rep.flags[stampfmt.TypeDirectMeasurement] != 0 {
 		t.Fatalf("got %v, flags %v", rep.result, rep.flags)
 	}
-	if !key.VerifyTLVs(rep.data, stamp.UnauthenticatedBytes, len(rep.data)-hmacTLVBytes) {
+	if !key.VerifyTLVs(rep.data, stampfmt.UnauthenticatedBytes, len(rep.data)-hmacTLVBytes) {
 		t.Error("the reply's HMAC TLV does not verify")
 	}
 }

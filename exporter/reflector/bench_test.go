@@ -5,9 +5,9 @@ import (
 	"net/netip"
 	"testing"
 
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tstamp"
-	"oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/tstamp"
+	"oneway.example/exporter/net/wire/stampfmt"
 )
 
 // benchCase is one kind of request of a benchmark.
@@ -33,7 +33,7 @@ func (c benchCase) prepare(tb testing.TB, sessions int) (*lab, [][]byte, []tstam
 	key := newKey(tb, "k")
 	l := newLab(tb, func(o *Options) {
 		if c.keys {
-			o.Keys, o.RequireKey = []*stamp.Key{key}, true
+			o.Keys, o.RequireKey = []*stampfmt.Key{key}, true
 		}
 	})
 	packets := make([][]byte, cycle)

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/clock/none"
-	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/wire/stamp"
-	"oneway.example/exporter/wire/timefmt"
+	"oneway.example/exporter/clocks/none"
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/net/wire/timefmt"
 )
 
 // unknown is an Error Estimate without information: S clear, and the largest error of the field, 255 x 2^(63-32) s (RFC
@@ -18,7 +18,7 @@ import (
 const unknown = 0x3fff
 
 // estimatesOf sends one request in each format, with a key or without, and returns the Error Estimates of the replies.
-func estimatesOf(t *testing.T, r *Reflector, key *stamp.Key) map[timefmt.Format]timefmt.ErrorEstimate {
+func estimatesOf(t *testing.T, r *Reflector, key *stampfmt.Key) map[timefmt.Format]timefmt.ErrorEstimate {
 	t.Helper()
 	k := newLab(t, nil).poller("192.0.2.1:1", 5)
 	k.key = key
@@ -40,7 +40,7 @@ func estimatesOf(t *testing.T, r *Reflector, key *stamp.Key) map[timefmt.Format]
 }
 
 // trailer is the length of what finish appends: the HMAC TLV.
-func trailer(key *stamp.Key) int {
+func trailer(key *stampfmt.Key) int {
 	if key == nil {
 		return 0
 	}
@@ -66,7 +66,7 @@ func TestReflectorOfAnUnknownClockReportsTheLargestError(t *testing.T) {
 	} {
 		key := newKey(t, "k")
 		r := runningWith(t, Options{}, Env{Sink: metric.Discard{}, Clock: m})
-		sealed := runningWith(t, Options{Keys: []*stamp.Key{key}, RequireKey: true}, Env{Sink: metric.Discard{}, Clock: m})
+		sealed := runningWith(t, Options{Keys: []*stampfmt.Key{key}, RequireKey: true}, Env{Sink: metric.Discard{}, Clock: m})
 		shift.Add(int64(time.Second))
 		for kind, got := range map[string]map[timefmt.Format]timefmt.ErrorEstimate{
 			"open": estimatesOf(t, r, nil), "authenticated": estimatesOf(t, sealed, key),

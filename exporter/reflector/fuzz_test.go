@@ -6,22 +6,22 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tstamp"
-	"oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/tstamp"
+	"oneway.example/exporter/net/wire/stampfmt"
 )
 
 // FuzzHandle passes arbitrary bytes to reflectors of all kinds. It checks that none panics, that a reply is exactly as
 // long as its request, and that the tables stay consistent.
 func FuzzHandle(f *testing.F) {
-	key := stamp.NewKey([]byte("a secret of the fuzzer's own"))
+	key := stampfmt.NewKey([]byte("a secret of the fuzzer's own"))
 	l := newLab(f, nil)
 	k := l.poller("192.0.2.1:5000", 1)
 	f.Add(k.base(0), uint16(5000), int64(0))
 	f.Add(k.request(0, nil), uint16(5000), int64(time.Second))
-	f.Add(k.request(7, func(r *stamp.Receipt) { r.StatsQuery, r.Finish = true, true }), uint16(5000), int64(1))
-	f.Add(append(k.base(0), tlv(stamp.TypeClassOfService, 184, 0, 0, 0)...), uint16(1), int64(1))
-	f.Add(append(k.base(0), tlv(stamp.TypeFollowUp, 1, 2)...), uint16(1), int64(1))
+	f.Add(k.request(7, func(r *stampfmt.Receipt) { r.StatsQuery, r.Finish = true, true }), uint16(5000), int64(1))
+	f.Add(append(k.base(0), tlv(stampfmt.TypeClassOfService, 184, 0, 0, 0)...), uint16(1), int64(1))
+	f.Add(append(k.base(0), tlv(stampfmt.TypeFollowUp, 1, 2)...), uint16(1), int64(1))
 	k.key = key
 	f.Add(k.request(3, nil), uint16(5000), int64(1))
 	f.Add(k.base(3), uint16(5000), int64(1))
@@ -29,8 +29,8 @@ func FuzzHandle(f *testing.F) {
 	kinds := []func(*Options){
 		func(*Options) {},
 		func(o *Options) { o.Stateless = true },
-		func(o *Options) { o.Keys = []*stamp.Key{key} },
-		func(o *Options) { o.Keys, o.RequireKey = []*stamp.Key{key}, true },
+		func(o *Options) { o.Keys = []*stampfmt.Key{key} },
+		func(o *Options) { o.Keys, o.RequireKey = []*stampfmt.Key{key}, true },
 	}
 	f.Fuzz(func(t *testing.T, b []byte, port uint16, later int64) {
 		for _, change := range kinds {
@@ -53,7 +53,7 @@ func (l *lab) fuzz(t *testing.T, b []byte, port uint16, seal bool) {
 		Stamp: sample.Stamp{At: l.wall(), Origin: sample.Kernel}, At: l.wall(),
 	}
 	if seal { // mutation would not find a valid CRC
-		stamp.SealCRC(in.Payload, l.s.options.RequireKey)
+		stampfmt.SealCRC(in.Payload, l.s.options.RequireKey)
 	}
 	pendingReply, _, r := l.deliverIn(&in)
 	if r.Answered() && (len(pendingReply) != len(b) || len(b) < minRequestBytes) {

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tstamp"
-	"oneway.example/exporter/wire/stamp"
-	"oneway.example/exporter/wire/timefmt"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/tstamp"
+	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/net/wire/timefmt"
 )
 
 func TestReplyHasTheFieldsOfRFC8762(t *testing.T) {
@@ -19,12 +19,12 @@ func TestReplyHasTheFieldsOfRFC8762(t *testing.T) {
 		l := newLab(t, nil)
 		k := l.poller("192.0.2.1:5000", 1)
 		k.send(k.base(41)) // the next reply is number 1
-		p := stamp.SenderPacket{
+		p := stampfmt.SenderPacket{
 			Seq: 42, T1: 0x1122334455667788, SSID: 77,
 			Error: timefmt.MakeErrorEstimate(time.Second, true, format),
 		}
 		got := k.send(p.AppendTo(nil))
-		want := stamp.ReflectorPacket{
+		want := stampfmt.ReflectorPacket{
 			Seq: 1, T3: format.Encode(l.wall().Add(50*time.Microsecond), tai), SSID: 77,
 			Error: timefmt.MakeErrorEstimate(time.Millisecond, true, format),
 			T2:    format.Encode(l.wall(), tai), SenderSeq: 42, SenderT1: p.T1, SenderError: p.Error, SenderTTL: 61,
@@ -40,7 +40,7 @@ func TestStatelessReplyCopiesTheNumber(t *testing.T) {
 	k := l.poller("192.0.2.1:5000", 1)
 	for _, seq := range []uint32{5, 5, 1<<32 - 1} {
 		rep := k.poll(seq)
-		if rep.base.Seq != seq || rep.flags[stamp.TypeReceipt] != stamp.FlagUnrecognized || rep.flags[stamp.TypeFollowUp] != 0 {
+		if rep.base.Seq != seq || rep.flags[stampfmt.TypeReceipt] != stampfmt.FlagUnrecognized || rep.flags[stampfmt.TypeFollowUp] != 0 {
 			t.Errorf("request %d: got number %d, flags %v", seq, rep.base.Seq, rep.flags)
 		}
 	}
@@ -110,14 +110,14 @@ func TestZeroPaddingIsCopied(t *testing.T) {
 	}
 }
 
-func tlv(kind stamp.TLVType, value ...byte) []byte {
-	b := []byte{stamp.FlagUnrecognized, byte(kind), 0, 0}
+func tlv(kind stampfmt.TLVType, value ...byte) []byte {
+	b := []byte{stampfmt.FlagUnrecognized, byte(kind), 0, 0}
 	binary.BigEndian.PutUint16(b[2:], uint16(len(value)))
 	return append(b, value...)
 }
 
 func TestTLVsAreHandledByType(t *testing.T) {
-	pad := tlv(stamp.TypeExtraPadding, 1, 2, 3, 4, 5)
+	pad := tlv(stampfmt.TypeExtraPadding, 1, 2, 3, 4, 5)
 	for _, c := range []struct {
 		name   string
 		tlvs   []byte
@@ -126,20 +126,20 @@ func TestTLVsAreHandledByType(t *testing.T) {
 	}{
 		{"padding is copied", pad, append([]byte{0, 1, 0, 5}, 1, 2, 3, 4, 5), Answered},
 		{"unknown type is flagged and copied", tlv(200, 9, 8), []byte{0x80, 200, 0, 2, 9, 8}, Answered},
-		{"location is not supported", tlv(stamp.TypeLocation, 0, 0, 0, 0), []byte{0x80, 2, 0, 4, 0, 0, 0, 0}, Answered},
-		{"type 251 of another vendor", tlv(stamp.TypeReceipt, make([]byte, 80)...), append([]byte{0x80, 251, 0, 80}, make([]byte, 80)...), Answered},
-		{"timestamp information", tlv(stamp.TypeTimestampInformation, 0, 0, 0, 0), []byte{0, 3, 0, 4, 1, 2, 1, 2}, Answered},
+		{"location is not supported", tlv(stampfmt.TypeLocation, 0, 0, 0, 0), []byte{0x80, 2, 0, 4, 0, 0, 0, 0}, Answered},
+		{"type 251 of another vendor", tlv(stampfmt.TypeReceipt, make([]byte, 80)...), append([]byte{0x80, 251, 0, 80}, make([]byte, 80)...), Answered},
+		{"timestamp information", tlv(stampfmt.TypeTimestampInformation, 0, 0, 0, 0), []byte{0, 3, 0, 4, 1, 2, 1, 2}, Answered},
 		{
-			"direct measurement", tlv(stamp.TypeDirectMeasurement, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0),
+			"direct measurement", tlv(stampfmt.TypeDirectMeasurement, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0),
 			[]byte{0, 5, 0, 12, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 1},
 			Answered,
 		},
-		{"class of service, refused", tlv(stamp.TypeClassOfService, 46<<2, 0, 0, 0), []byte{0, 4, 0, 4, 46 << 2, 10<<4 | 2<<2 | 1, 0, 0}, Answered},
-		{"class of service, as received", tlv(stamp.TypeClassOfService, 10<<2, 0, 0, 0), []byte{0, 4, 0, 4, 10 << 2, 10<<4 | 2<<2, 0, 0}, Answered},
+		{"class of service, refused", tlv(stampfmt.TypeClassOfService, 46<<2, 0, 0, 0), []byte{0, 4, 0, 4, 46 << 2, 10<<4 | 2<<2 | 1, 0, 0}, Answered},
+		{"class of service, as received", tlv(stampfmt.TypeClassOfService, 10<<2, 0, 0, 0), []byte{0, 4, 0, 4, 10 << 2, 10<<4 | 2<<2, 0, 0}, Answered},
 		{"too long for the packet", append(tlv(200, 1), 0x80, 1, 0, 9, 7), []byte{0x80, 200, 0, 1, 1, 0x40, 1, 0, 9, 7}, AnsweredMalformed},
-		{"wrong length for its kind", append(tlv(stamp.TypeDirectMeasurement, 1, 2), pad...), append([]byte{0x40, 5, 0, 2, 1, 2}, pad...), AnsweredMalformed},
-		{"follow-up of wrong length is emptied", tlv(stamp.TypeFollowUp, 1, 2, 3), []byte{0x40, 7, 0, 3, 0, 0, 0}, AnsweredMalformed},
-		{"hmac without keys", append(tlv(200, 1), tlv(stamp.TypeHMAC, make([]byte, 16)...)...), append([]byte{0x20, 200, 0, 1, 1, 0x20, 8, 0, 16}, make([]byte, 16)...), AnsweredUnverified},
+		{"wrong length for its kind", append(tlv(stampfmt.TypeDirectMeasurement, 1, 2), pad...), append([]byte{0x40, 5, 0, 2, 1, 2}, pad...), AnsweredMalformed},
+		{"follow-up of wrong length is emptied", tlv(stampfmt.TypeFollowUp, 1, 2, 3), []byte{0x40, 7, 0, 3, 0, 0, 0}, AnsweredMalformed},
+		{"hmac without keys", append(tlv(200, 1), tlv(stampfmt.TypeHMAC, make([]byte, 16)...)...), append([]byte{0x20, 200, 0, 1, 1, 0x20, 8, 0, 16}, make([]byte, 16)...), AnsweredUnverified},
 		{"part of a header", []byte{1, 2, 3}, []byte{1, 2, 3}, Answered},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestManyTLVsCostBoundedWork(t *testing.T) {
 		q = append(q, tlv(201)...)
 	}
 	rep := k.send(q)
-	if rep.result != AnsweredMalformed || rep.data[44+4*maxTLVs] != stamp.FlagMalformed {
+	if rep.result != AnsweredMalformed || rep.data[44+4*maxTLVs] != stampfmt.FlagMalformed {
 		t.Errorf("got %v, flags of TLV %d: %#x", rep.result, maxTLVs, rep.data[44+4*maxTLVs])
 	}
 }
@@ -175,14 +175,14 @@ func TestErrorEstimateReportsTheClocksState(t *testing.T) {
 		state  clock.State
 		reason sample.Reason
 		sync   bool
-		code   stamp.ClockCode
+		code   stampfmt.ClockCode
 	}{
-		{clock.Synchronized, sample.OK, true, stamp.ClockOK},
-		{clock.Holdover, sample.OK, true, stamp.ClockOK},
-		{clock.Stepping, sample.LocalStepped, false, stamp.ClockStepped},
-		{clock.Unsynchronized, sample.LocalUnsynchronized, false, stamp.ClockUnsynchronized},
-		{clock.Silent, sample.ClockSilent, false, stamp.ClockSilent},
-		{clock.None, sample.NoClock, false, stamp.ClockNone},
+		{clock.Synchronized, sample.OK, true, stampfmt.ClockOK},
+		{clock.Holdover, sample.OK, true, stampfmt.ClockOK},
+		{clock.Stepping, sample.LocalStepped, false, stampfmt.ClockStepped},
+		{clock.Unsynchronized, sample.LocalUnsynchronized, false, stampfmt.ClockUnsynchronized},
+		{clock.Silent, sample.ClockSilent, false, stampfmt.ClockSilent},
+		{clock.None, sample.NoClock, false, stampfmt.ClockNone},
 	} {
 		l := newLab(t, nil)
 		l.s.clock = viewClock(fixedClock{State: c.state, Bound: sample.Bound{Error: 3 * time.Millisecond, Reason: c.reason}}, epochStart)
@@ -230,7 +230,7 @@ func TestRefusedAddresses(t *testing.T) {
 
 func TestRepliesOfReflectorsAreRefused(t *testing.T) {
 	key := newKey(t, "k")
-	for _, keys := range [][]*stamp.Key{nil, {key}} {
+	for _, keys := range [][]*stampfmt.Key{nil, {key}} {
 		for _, format := range []timefmt.Format{timefmt.NTP, timefmt.PTP} {
 			l := newLab(t, func(o *Options) { o.Keys = keys })
 			k := l.poller("192.0.2.1:5000", 1)
@@ -240,7 +240,7 @@ func TestRepliesOfReflectorsAreRefused(t *testing.T) {
 			q := k.request(0, nil)
 			if format == timefmt.PTP && k.key == nil {
 				q[12] |= 0x40
-				stamp.SealCRC(q, false)
+				stampfmt.SealCRC(q, false)
 			}
 			rep := k.send(q)
 			if !rep.result.Answered() {

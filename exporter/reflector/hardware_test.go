@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/metric"
 )
 
 // fakeCard counts open cards.

@@ -7,14 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tstamp"
-	"oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/tstamp"
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/tests/await"
 )
 
-func requestHost(r *stamp.Receipt) { r.Received = stamp.HostRequestBit }
+func requestHost(r *stampfmt.Receipt) { r.Received = stampfmt.HostRequestBit }
 
 // The Receipt of a sender that predates the host block is unchanged.
 func TestHostBlockIsSentOnRequestOnly(t *testing.T) {
@@ -61,11 +61,11 @@ func TestSocketDropsAreReportedOnRequest(t *testing.T) {
 	if len(told) != 0 {
 		t.Errorf("further replies with a host block: %v", told)
 	}
-	statsQuery := k.send(k.request(32, func(r *stamp.Receipt) { r.StatsQuery, r.Next, r.Received = true, 32, stamp.HostRequestBit }))
+	statsQuery := k.send(k.request(32, func(r *stampfmt.Receipt) { r.StatsQuery, r.Next, r.Received = true, 32, stampfmt.HostRequestBit }))
 	if r := statsQuery.receipt; !r.Host || r.SocketDrops != 9 {
 		t.Errorf("reply to a statistics query: %+v, want a host block", r)
 	}
-	if r := k.send(k.request(32, func(r *stamp.Receipt) { requestHost(r); r.Words = 0 })).receipt; r.Host || !r.Filled {
+	if r := k.send(k.request(32, func(r *stampfmt.Receipt) { requestHost(r); r.Words = 0 })).receipt; r.Host || !r.Filled {
 		t.Errorf("Receipt without a bitmap: %+v, want no host block", r)
 	}
 }
@@ -79,7 +79,7 @@ func TestRemarkedAndMarkedRequestsAreCountedInTheHostBlock(t *testing.T) {
 		if seq >= 8 && seq < 13 {
 			dscp = 46
 		}
-		b := k.request(seq, func(r *stamp.Receipt) { r.Received = stamp.HostRequest(dscp) })
+		b := k.request(seq, func(r *stampfmt.Receipt) { r.Received = stampfmt.HostRequest(dscp) })
 		if seq == 14 {
 			_, _, _ = l.deliverIn(&tstamp.In{
 				Payload: b, Peer: k.peer, Local: netip.MustParseAddr("127.0.0.1"), TTL: 61, DSCP: 10, ECN: 3,
@@ -113,8 +113,8 @@ func TestSocketDropsEqualThePacketsLostOnTheReflectorsHost(t *testing.T) {
 	r.shards[0].mu.Unlock()
 	// The statistics query must not be dropped, too.
 	await.Within(await.Timeout, func() bool { s := r.Stats(); return s.Answered()+s.SocketDrops >= sent })
-	last := k.exchange(c, k.request(sent, func(r *stamp.Receipt) {
-		r.StatsQuery, r.Finish, r.Next, r.Received = true, true, sent, stamp.HostRequestBit
+	last := k.exchange(c, k.request(sent, func(r *stampfmt.Receipt) {
+		r.StatsQuery, r.Finish, r.Next, r.Received = true, true, sent, stampfmt.HostRequestBit
 	})).receipt
 	for end := time.Now().Add(10 * time.Second); !last.StatsQuery && time.Now().Before(end); {
 		last = k.read(c).receipt // the replies to the received requests precede it

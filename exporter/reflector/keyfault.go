@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"oneway.example/exporter/tstamp"
-	"oneway.example/exporter/wire/stamp"
-	"oneway.example/exporter/wire/timefmt"
+	"oneway.example/exporter/net/tstamp"
+	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/net/wire/timefmt"
 )
 
 // KeyFaultReason is why a request cannot be authenticated.
@@ -155,19 +155,19 @@ func (s *shard) reject(in *tstamp.In, q *request, now time.Duration, a *pendingR
 	src.rejections.take(s.rejections, now)
 	b := in.Payload
 	*a = pendingReply{payload: b, sealed: true}
-	base, authenticated := q.base, stamp.InAuthenticatedFormat(b)
+	base, authenticated := q.base, stampfmt.InAuthenticatedFormat(b)
 	if !authenticated {
-		base, _ = stamp.ParseSender(b) // it is long enough
+		base, _ = stampfmt.ParseSender(b) // it is long enough
 	}
 	format := base.Error.Format()
-	stamp.PutRejection(b, stamp.ReflectorPacket{
+	stampfmt.PutRejection(b, stampfmt.ReflectorPacket{
 		Seq: base.Seq, SSID: base.SSID, SenderSeq: base.Seq, SenderT1: base.T1, SenderError: base.Error,
 		T3: format.Encode(in.At, tai), Error: timefmt.MakeErrorEstimate(math.MaxInt64, false, format),
 	})
 	if authenticated {
 		(&filler{q: q, a: a}).flagUnverified()
 	} else {
-		clear(b[stamp.AuthenticatedBytes:])
+		clear(b[stampfmt.AuthenticatedBytes:])
 	}
 }
 

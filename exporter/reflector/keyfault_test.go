@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/net/wire/stampfmt"
 )
 
 // faults is the list after a delivery.
@@ -22,15 +22,15 @@ func TestRequestsThatCannotBeAuthenticatedAreListedBySource(t *testing.T) {
 	right, wrong := newKey(t, "right"), newKey(t, "wrong")
 	for _, c := range []struct {
 		name   string
-		ours   []*stamp.Key
-		theirs *stamp.Key
+		ours   []*stampfmt.Key
+		theirs *stampfmt.Key
 		size   int // 0: all
 		want   KeyFaultReason
 		result Result
 	}{
-		{"another key", []*stamp.Key{right}, wrong, 0, OtherKey, BadHMAC},
-		{"no key", []*stamp.Key{right}, nil, 0, KeyMissing, BadHMAC},
-		{"no key, short", []*stamp.Key{right}, nil, 60, KeyMissing, Short},
+		{"another key", []*stampfmt.Key{right}, wrong, 0, OtherKey, BadHMAC},
+		{"no key", []*stampfmt.Key{right}, nil, 0, KeyMissing, BadHMAC},
+		{"no key, short", []*stampfmt.Key{right}, nil, 60, KeyMissing, Short},
 		{"no key here", nil, wrong, 0, NoKeyHere, AnsweredWithoutKey},
 	} {
 		l := newLab(t, func(o *Options) { o.Keys, o.RequireKey = c.ours, len(c.ours) > 0 })
@@ -59,7 +59,7 @@ func TestRequestsThatCannotBeAuthenticatedAreListedBySource(t *testing.T) {
 }
 
 func TestSpoofedSourcesDoNotHideASenderWithAnotherKey(t *testing.T) {
-	l := newLab(t, func(o *Options) { o.Keys, o.RequireKey = []*stamp.Key{newKey(t, "right")}, true })
+	l := newLab(t, func(o *Options) { o.Keys, o.RequireKey = []*stampfmt.Key{newKey(t, "right")}, true })
 	k := l.poller("192.0.2.1:5000", 1)
 	spoofed := netip.MustParseAddr("198.51.100.0")
 	for seq := range uint32(2000) {
@@ -80,8 +80,8 @@ func TestSpoofedSourcesDoNotHideASenderWithAnotherKey(t *testing.T) {
 
 func TestRejectionIsAsLongAsItsRequestAndNoReply(t *testing.T) {
 	right, wrong := newKey(t, "right"), newKey(t, "wrong")
-	for _, key := range []*stamp.Key{wrong, nil} {
-		l := newLab(t, func(o *Options) { o.Keys, o.RequireKey = []*stamp.Key{right}, true })
+	for _, key := range []*stampfmt.Key{wrong, nil} {
+		l := newLab(t, func(o *Options) { o.Keys, o.RequireKey = []*stampfmt.Key{right}, true })
 		k := l.poller("192.0.2.1:5000", 1)
 		k.key = key
 		in := inOf(l, k.peer, k.request(7, nil))
@@ -91,28 +91,28 @@ func TestRejectionIsAsLongAsItsRequestAndNoReply(t *testing.T) {
 			t.Fatalf("got %v, want bad_hmac with a rejection", r)
 		}
 		l.s.seal(&a, l.wall())
-		p, ok := stamp.ParseRejection(a.payload)
-		base, _ := stamp.ParseSender(request)
+		p, ok := stampfmt.ParseRejection(a.payload)
+		base, _ := stampfmt.ParseSender(request)
 		if key != nil {
-			base, _ = stamp.ParseSenderUnverified(request)
+			base, _ = stampfmt.ParseSenderUnverified(request)
 		}
 		if !ok || len(a.payload) != len(request) || p.SenderSeq != 7 || p.SenderT1 != base.T1 || p.SSID != 77 {
 			t.Errorf("%d bytes for %d: %+v", len(a.payload), len(request), p)
 		}
-		if reply, _ := stamp.ParseReflector(a.payload); reply.SenderSeq == 7 || reply.SenderT1 == base.T1 {
+		if reply, _ := stampfmt.ParseReflector(a.payload); reply.SenderSeq == 7 || reply.SenderT1 == base.T1 {
 			t.Errorf("a sender without a key takes it as a reply: %+v", reply)
 		}
-		if _, err := stamp.ParseReflectorAuthenticated(a.payload, right); err == nil {
+		if _, err := stampfmt.ParseReflectorAuthenticated(a.payload, right); err == nil {
 			t.Error("it is signed")
 		}
-		for at := 0; key != nil && at < len(request)-stamp.AuthenticatedBytes; {
-			one := a.payload[stamp.AuthenticatedBytes+at:]
-			if one[0] != stamp.FlagIntegrity {
+		for at := 0; key != nil && at < len(request)-stampfmt.AuthenticatedBytes; {
+			one := a.payload[stampfmt.AuthenticatedBytes+at:]
+			if one[0] != stampfmt.FlagIntegrity {
 				t.Errorf("TLV %d has flags %#x, want I (RFC 8972 section 4.8)", one[1], one[0])
 			}
-			at += stamp.TLVHeaderBytes + int(binary.BigEndian.Uint16(one[2:]))
+			at += stampfmt.TLVHeaderBytes + int(binary.BigEndian.Uint16(one[2:]))
 		}
-		if key == nil && !allZero(a.payload[stamp.AuthenticatedBytes:min(len(request), 2*stamp.AuthenticatedBytes)]) {
+		if key == nil && !allZero(a.payload[stampfmt.AuthenticatedBytes:min(len(request), 2*stampfmt.AuthenticatedBytes)]) {
 			t.Error("bytes of the request follow the base packet")
 		}
 		if _, _, r := l.deliver(netip.MustParseAddrPort("192.0.2.2:8620"), a.payload); r != Loop {
@@ -122,7 +122,7 @@ func TestRejectionIsAsLongAsItsRequestAndNoReply(t *testing.T) {
 }
 
 func TestRejectionsAreLimited(t *testing.T) {
-	l := newLab(t, func(o *Options) { o.Keys, o.RequireKey = []*stamp.Key{newKey(t, "right")}, true })
+	l := newLab(t, func(o *Options) { o.Keys, o.RequireKey = []*stampfmt.Key{newKey(t, "right")}, true })
 	k := l.poller("192.0.2.1:5000", 1)
 	sent := func(from netip.AddrPort) (n int) {
 		for seq := range uint32(20) {

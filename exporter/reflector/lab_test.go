@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tstamp"
-	"oneway.example/exporter/wire/stamp"
-	"oneway.example/exporter/wire/timefmt"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/tstamp"
+	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/net/wire/timefmt"
 )
 
 // epochStart is when the tests' clocks start.
@@ -84,7 +84,7 @@ type poller struct {
 	run  uint32
 	// epoch is the reflector's, once a reply has reported it.
 	epoch uint32
-	key   *stamp.Key
+	key   *stampfmt.Key
 	tmax  uint32 // milliseconds
 }
 
@@ -94,7 +94,7 @@ func (l *lab) poller(peer string, run uint32) *poller {
 
 // base is a request without TLVs.
 func (k *poller) base(seq uint32) []byte {
-	p := stamp.SenderPacket{
+	p := stampfmt.SenderPacket{
 		Seq: seq, T1: timefmt.NTP.Encode(k.l.wall(), 0), SSID: k.ssid,
 		Error: timefmt.MakeErrorEstimate(time.Millisecond, true, timefmt.NTP),
 	}
@@ -105,24 +105,24 @@ func (k *poller) base(seq uint32) []byte {
 }
 
 // request is a request of the oneway sender.
-func (k *poller) request(seq uint32, change func(*stamp.Receipt)) []byte {
-	r := stamp.Receipt{Words: 4, Run: k.run, Epoch: k.epoch, Tx: k.tmax, Next: seq + 1}
+func (k *poller) request(seq uint32, change func(*stampfmt.Receipt)) []byte {
+	r := stampfmt.Receipt{Words: 4, Run: k.run, Epoch: k.epoch, Tx: k.tmax, Next: seq + 1}
 	if change != nil {
 		change(&r)
 	}
-	b := stamp.FollowUp{}.AppendTo(k.base(seq))
+	b := stampfmt.FollowUp{}.AppendTo(k.base(seq))
 	return k.finish(r.AppendTo(b))
 }
 
 // finish computes the checksums of a request.
 func (k *poller) finish(b []byte) []byte {
 	if k.key != nil {
-		b = stamp.AppendTLVHMAC(b, stamp.AuthenticatedBytes, k.key)
+		b = stampfmt.AppendTLVHMAC(b, stampfmt.AuthenticatedBytes, k.key)
 	}
-	stamp.SealCRC(b, k.key != nil)
+	stampfmt.SealCRC(b, k.key != nil)
 	if k.key != nil {
-		stamp.PutTLVHMAC(b, stamp.AuthenticatedBytes, k.key)
-		stamp.PutHMAC(b, k.key)
+		stampfmt.PutTLVHMAC(b, stampfmt.AuthenticatedBytes, k.key)
+		stampfmt.PutHMAC(b, k.key)
 	}
 	return b
 }
@@ -131,11 +131,11 @@ func (k *poller) finish(b []byte) []byte {
 type reply struct {
 	result  Result
 	data    []byte
-	base    stamp.ReflectorPacket
-	receipt stamp.Receipt
-	follow  stamp.FollowUp
-	flags   map[stamp.TLVType]uint8
-	values  map[stamp.TLVType][]byte
+	base    stampfmt.ReflectorPacket
+	receipt stampfmt.Receipt
+	follow  stampfmt.FollowUp
+	flags   map[stampfmt.TLVType]uint8
+	values  map[stampfmt.TLVType][]byte
 	reply   pendingReply
 }
 
@@ -153,7 +153,7 @@ func (k *poller) send(b []byte) reply {
 	rep.parse(k.l.t, k.key)
 	if rep.receipt.Filled {
 		k.epoch = rep.receipt.Epoch
-		if !stamp.CheckCRC(data, k.key != nil) {
+		if !stampfmt.CheckCRC(data, k.key != nil) {
 			k.l.t.Fatal("the reply's CRC does not match")
 		}
 	}
@@ -167,35 +167,35 @@ func (k *poller) poll(seq uint32) reply {
 
 func (k *poller) statsQuery(next uint32, finish bool) reply {
 	k.l.t.Helper()
-	return k.send(k.request(next, func(r *stamp.Receipt) { r.StatsQuery, r.Finish, r.Next = true, finish, next }))
+	return k.send(k.request(next, func(r *stampfmt.Receipt) { r.StatsQuery, r.Finish, r.Next = true, finish, next }))
 }
 
-func (rep *reply) parse(t testing.TB, key *stamp.Key) {
+func (rep *reply) parse(t testing.TB, key *stampfmt.Key) {
 	t.Helper()
 	var err error
-	baseBytes := stamp.UnauthenticatedBytes
+	baseBytes := stampfmt.UnauthenticatedBytes
 	if key != nil {
-		baseBytes = stamp.AuthenticatedBytes
-		rep.base, err = stamp.ParseReflectorAuthenticated(rep.data, key)
+		baseBytes = stampfmt.AuthenticatedBytes
+		rep.base, err = stampfmt.ParseReflectorAuthenticated(rep.data, key)
 	} else {
 		padded := append(append([]byte(nil), rep.data...), 0, 0, 0)
-		rep.base, err = stamp.ParseReflector(padded[:max(stamp.UnauthenticatedBytes, len(rep.data))])
+		rep.base, err = stampfmt.ParseReflector(padded[:max(stampfmt.UnauthenticatedBytes, len(rep.data))])
 	}
 	if err != nil {
 		t.Fatalf("reply: %v", err)
 	}
-	rep.flags, rep.values = map[stamp.TLVType]uint8{}, map[stamp.TLVType][]byte{}
+	rep.flags, rep.values = map[stampfmt.TLVType]uint8{}, map[stampfmt.TLVType][]byte{}
 	for rest := rep.data[min(baseBytes, len(rep.data)):]; len(rest) > 0; {
-		var v stamp.TLV
-		if v, rest, err = stamp.NextTLV(rest); err != nil {
+		var v stampfmt.TLV
+		if v, rest, err = stampfmt.NextTLV(rest); err != nil {
 			return
 		}
 		rep.flags[v.Type], rep.values[v.Type] = v.Flags, v.Value
 		switch v.Type {
-		case stamp.TypeReceipt:
-			rep.receipt, _ = stamp.ParseReceipt(v.Value)
-		case stamp.TypeFollowUp:
-			rep.follow, _ = stamp.ParseFollowUp(v.Value)
+		case stampfmt.TypeReceipt:
+			rep.receipt, _ = stampfmt.ParseReceipt(v.Value)
+		case stampfmt.TypeFollowUp:
+			rep.follow, _ = stampfmt.ParseFollowUp(v.Value)
 		default:
 		}
 	}

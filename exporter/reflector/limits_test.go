@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/net/wire/stampfmt"
 )
 
 func TestBucketAllowsBurstThenRate(t *testing.T) {
@@ -157,7 +157,7 @@ func TestSessionWithoutReceiptsContinuesWithItsFirstReceipt(t *testing.T) {
 
 func TestFloodOfUnknownPeersDoesNotRefuseAuthenticatedPeers(t *testing.T) {
 	key := newKey(t, "k")
-	l, _ := floodLab(t, func(o *Options) { o.Keys = []*stamp.Key{key} })
+	l, _ := floodLab(t, func(o *Options) { o.Keys = []*stampfmt.Key{key} })
 	k := l.poller("198.51.100.1:5000", 9)
 	k.key = key
 	if r := k.poll(0).result; r != Answered {
@@ -168,7 +168,7 @@ func TestFloodOfUnknownPeersDoesNotRefuseAuthenticatedPeers(t *testing.T) {
 // An attacker can replay an authenticated packet only after capturing it: unknown peers evict only their own kind.
 func TestUnknownPeersDoNotEvictAuthenticatedSessions(t *testing.T) {
 	key := newKey(t, "k")
-	l := newLab(t, func(o *Options) { o.Keys, o.MaxSessions, o.NewSessions = []*stamp.Key{key}, 100, -1 })
+	l := newLab(t, func(o *Options) { o.Keys, o.MaxSessions, o.NewSessions = []*stampfmt.Key{key}, 100, -1 })
 	var signers []*poller
 	for i := range 50 {
 		k := l.poller(fmt.Sprintf("192.0.2.%d:5000", i), 1)

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/tstamp"
-	"oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/net/tstamp"
+	"oneway.example/exporter/net/wire/stampfmt"
 )
 
 // outstanding is the number of outstanding requests of the loopback benchmark: enough to keep the reflector busy, and
@@ -47,9 +47,9 @@ func BenchmarkLoopback(b *testing.B) {
 				renew = func(number int) { // copies get no reply
 					p := packets[number%cycle].Payload
 					binary.BigEndian.PutUint32(p, uint32(number/64))
-					stamp.SealCRC(p, true)
-					stamp.PutTLVHMAC(p, stamp.AuthenticatedBytes, key)
-					stamp.PutHMAC(p, key)
+					stampfmt.SealCRC(p, true)
+					stampfmt.PutTLVHMAC(p, stampfmt.AuthenticatedBytes, key)
+					stampfmt.PutHMAC(p, key)
 				}
 			}
 			b.ReportAllocs()

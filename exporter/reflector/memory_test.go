@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/seqwin"
+	"oneway.example/exporter/estimate/seqwin"
 )
 
 func TestSessionsFitTheMemoryLimit(t *testing.T) {

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/memlimit"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/option"
-	"oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/core/memlimit"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/net/wire/stampfmt"
 )
 
 // Options are the reflector's settings. A zero value means the default. Tags are configuration keys.
@@ -24,7 +24,7 @@ type Options struct {
 	Listen []netip.AddrPort
 	// Keys are the shared secrets that authenticate requests, all valid at the same time; a reply is signed with the
 	// key of its request. None: no authenticated mode. The reflector works on clones.
-	Keys []*stamp.Key
+	Keys []*stampfmt.Key
 	// RequireKey refuses unauthenticated requests.
 	RequireKey bool `yaml:"require_key"`
 	// Stateless copies the request's number into the reply and keeps no sessions: Receipt and Direct Measurement are
@@ -107,8 +107,8 @@ func (o *Options) given(key string) bool { return o.Given != nil && o.Given(key)
 func (o *Options) complete() error {
 	if len(o.Listen) == 0 {
 		o.Listen = []netip.AddrPort{
-			netip.AddrPortFrom(netip.IPv4Unspecified(), stamp.Port),
-			netip.AddrPortFrom(netip.IPv6Unspecified(), stamp.Port),
+			netip.AddrPortFrom(netip.IPv4Unspecified(), stampfmt.Port),
+			netip.AddrPortFrom(netip.IPv6Unspecified(), stampfmt.Port),
 		}
 	}
 	option.Default(o.given(keyRate), &o.RatePackets, 20_000)

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/seqwin"
-	"oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/estimate/seqwin"
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/tests/testseed"
 )
 
@@ -24,8 +24,8 @@ func TestReceiptReportsTheOutcomeOfEachNumber(t *testing.T) {
 	if !r.Filled || r.Run != 0xabcd || r.Epoch == 0 {
 		t.Fatalf("Receipt is not filled: %+v", r)
 	}
-	want := stamp.Receipt{Next: 7, Base: 2, Received: 5, Duplicated: 1, Reordered: 1, Tx: 6}
-	got := stamp.Receipt{
+	want := stampfmt.Receipt{Next: 7, Base: 2, Received: 5, Duplicated: 1, Reordered: 1, Tx: 6}
+	got := stampfmt.Receipt{
 		Next: r.Next, Base: r.Base, Received: r.Received, Lost: r.Lost, Duplicated: r.Duplicated,
 		Reordered: r.Reordered, Late: r.Late, Tx: r.Tx,
 	}
@@ -135,8 +135,8 @@ func TestStatsQueryWithDamagedTLVsIsNotATestPacket(t *testing.T) {
 		k.send(k.base(seq))
 	}
 	const next = 2
-	whole := k.request(next, func(r *stamp.Receipt) { r.StatsQuery, r.Next = true, next })
-	for bit := 8 * stamp.AuthenticatedBytes; bit < 8*len(whole); bit++ {
+	whole := k.request(next, func(r *stampfmt.Receipt) { r.StatsQuery, r.Next = true, next })
+	for bit := 8 * stampfmt.AuthenticatedBytes; bit < 8*len(whole); bit++ {
 		b := slices.Clone(whole)
 		b[bit/8] ^= 1 << (bit % 8)
 		if r := k.send(b).result; r != Corrupted {

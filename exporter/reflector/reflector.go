@@ -12,9 +12,9 @@ import (
 	"syscall"
 	"time"
 
-	"oneway.example/exporter/tstamp"
-	"oneway.example/exporter/tstamp/phc"
-	"oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/clock/phc"
+	"oneway.example/exporter/net/tstamp"
+	"oneway.example/exporter/net/wire/stampfmt"
 )
 
 // publishInterval is the interval of metric updates.
@@ -79,7 +79,7 @@ func (r *Reflector) Addrs() []netip.AddrPort {
 }
 
 // SetKeys replaces the keys while running. Sessions continue if their key, or its replacement, is among the new ones.
-func (r *Reflector) SetKeys(keys []*stamp.Key) error {
+func (r *Reflector) SetKeys(keys []*stampfmt.Key) error {
 	if r.options.RequireKey && len(keys) == 0 {
 		return errors.New("reflector: set keys: no key given, want at least one with require_key")
 	}
@@ -153,7 +153,7 @@ func (r *Reflector) open() error {
 	if len(r.Addrs()) == 0 {
 		return errors.Join(errors.New("reflector: listen: this host has neither IPv4 nor IPv6"), r.close())
 	}
-	ports := []uint16{stamp.Port}
+	ports := []uint16{stampfmt.Port}
 	for _, a := range r.Addrs() {
 		ports = append(ports, a.Port())
 	}

@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/net/wire/stampfmt"
 )
 
 // keyedLab is a reflector with a key, and a sender with the same key.
 func keyedLab(t *testing.T) (*lab, *poller) {
 	t.Helper()
 	key := newKey(t, "k")
-	l := newLab(t, func(o *Options) { o.Keys, o.RequireKey = []*stamp.Key{key}, true })
+	l := newLab(t, func(o *Options) { o.Keys, o.RequireKey = []*stampfmt.Key{key}, true })
 	k := l.poller("192.0.2.1:5000", 1)
 	k.key = key
 	return l, k
@@ -95,7 +95,7 @@ func TestReplayedStatsQueryDoesNotMoveTheSession(t *testing.T) {
 	l, k := keyedLab(t)
 	k.statsQuery(0, false)
 	k.recorded(0, 10)
-	q := k.request(12, func(r *stamp.Receipt) { r.StatsQuery, r.Next = true, 12 })
+	q := k.request(12, func(r *stampfmt.Receipt) { r.StatsQuery, r.Next = true, 12 })
 	k.send(q)
 	if _, _, r := l.deliver(netip.MustParseAddrPort("203.0.113.66:7000"), q); r != AnsweredStatsQuery {
 		t.Errorf("from another address: got %v", r)
@@ -201,7 +201,7 @@ func TestSessionOpenedByRecordedRequestsRestartsWithItsSender(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, k := keyedLab(t)
-			statsQuery := k.request(0, func(r *stamp.Receipt) { r.StatsQuery, r.Next = true, 0 })
+			statsQuery := k.request(0, func(r *stampfmt.Receipt) { r.StatsQuery, r.Next = true, 0 })
 			k.send(statsQuery)
 			all := k.recorded(0, 1000)
 			var small [][]byte

@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tstamp"
-	"oneway.example/exporter/wire/stamp"
-	"oneway.example/exporter/wire/timefmt"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/tstamp"
+	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/net/wire/timefmt"
 )
 
 // pendingReply describes what remains to be done to a prepared reply just before it is sent, and what to undo if that
@@ -21,9 +21,9 @@ type pendingReply struct {
 	format        timefmt.Format
 	authenticated bool
 	baseBytes     int
-	receipt       bool       // a CRC is to be computed
-	key           *stamp.Key // nil: nothing is to be signed
-	hmacTLV       int        // offset; 0: no HMAC TLV is to be signed
+	receipt       bool          // a CRC is to be computed
+	key           *stampfmt.Key // nil: nothing is to be signed
+	hmacTLV       int           // offset; 0: no HMAC TLV is to be signed
 
 	sealed bool // it is complete
 
@@ -108,30 +108,30 @@ func (s *shard) seal(a *pendingReply, now instant.Time) {
 	if a.session != nil {
 		a.session.sealed(a.number, now)
 	}
-	stamp.PutT3(b, a.authenticated, a.format.Encode(now, tai))
+	stampfmt.PutT3(b, a.authenticated, a.format.Encode(now, tai))
 	if a.receipt {
-		stamp.SealCRC(b, a.authenticated)
+		stampfmt.SealCRC(b, a.authenticated)
 	}
 	if a.hmacTLV != 0 {
-		stamp.PutTLVHMAC(b[:a.hmacTLV+hmacTLVBytes], a.baseBytes, a.key)
+		stampfmt.PutTLVHMAC(b[:a.hmacTLV+hmacTLVBytes], a.baseBytes, a.key)
 	}
 	if a.authenticated {
-		stamp.PutHMAC(b, a.key)
+		stampfmt.PutHMAC(b, a.key)
 	}
 }
 
 // writeBase writes the reply's base packet over the request's. T3 and the HMAC are set later.
 func (s *shard) writeBase(b []byte, q *request, number uint32, ttl uint8, t2 instant.Time, f timefmt.Format) {
-	p := stamp.ReflectorPacket{
+	p := stampfmt.ReflectorPacket{
 		Seq: number, Error: s.clock.estimates[f], SSID: q.base.SSID, T2: f.Encode(t2, tai),
 		SenderSeq: q.base.Seq, SenderT1: q.base.T1, SenderError: q.base.Error, SenderTTL: ttl,
 	}
 	switch {
 	case q.authenticated:
 		p.AppendUnsignedTo(b[:0])
-	case len(b) < stamp.UnauthenticatedBytes:
+	case len(b) < stampfmt.UnauthenticatedBytes:
 		// A TWAMP-Light request may lack the last three bytes, which are zero.
-		var whole [stamp.UnauthenticatedBytes]byte
+		var whole [stampfmt.UnauthenticatedBytes]byte
 		copy(b, p.AppendTo(whole[:0]))
 	default:
 		p.AppendTo(b[:0])
@@ -158,8 +158,8 @@ func (f *filler) fill() {
 		f.malformed(b, at)
 	}
 	for at := f.q.baseBytes; at < f.q.tlvs.end; {
-		next := at + stamp.TLVHeaderBytes + int(binary.BigEndian.Uint16(b[at+2:]))
-		b[at] = f.value(stamp.TLVType(b[at+1]), at, b[at:next:next])
+		next := at + stampfmt.TLVHeaderBytes + int(binary.BigEndian.Uint16(b[at+2:]))
+		b[at] = f.value(stampfmt.TLVType(b[at+1]), at, b[at:next:next])
 		at = next
 	}
 }
@@ -169,42 +169,42 @@ func (f *filler) fill() {
 func (f *filler) flagUnverified() {
 	b := f.a.payload
 	for at := f.q.baseBytes; at < f.q.tlvs.end; {
-		b[at] = stamp.FlagIntegrity
-		at += stamp.TLVHeaderBytes + int(binary.BigEndian.Uint16(b[at+2:]))
+		b[at] = stampfmt.FlagIntegrity
+		at += stampfmt.TLVHeaderBytes + int(binary.BigEndian.Uint16(b[at+2:]))
 	}
 	if at := f.q.tlvs.malformed; at != 0 {
-		b[at] = stamp.FlagIntegrity | stamp.FlagMalformed
+		b[at] = stampfmt.FlagIntegrity | stampfmt.FlagMalformed
 	}
 }
 
 // malformed flags the TLV at which scan stopped. A Follow-Up of the wrong length is zeroed, too (RFC 8972 section 4.7).
 func (f *filler) malformed(b []byte, at int) {
-	b[at] = stamp.FlagMalformed
-	if stamp.TLVType(b[at+1]) == stamp.TypeFollowUp {
-		value := b[at+stamp.TLVHeaderBytes:]
+	b[at] = stampfmt.FlagMalformed
+	if stampfmt.TLVType(b[at+1]) == stampfmt.TypeFollowUp {
+		value := b[at+stampfmt.TLVHeaderBytes:]
 		clear(value[:min(len(value), int(binary.BigEndian.Uint16(b[at+2:])), 12)])
 	}
 }
 
 // value sets one TLV, whose length scan has checked, and returns its flags.
-func (f *filler) value(kind stamp.TLVType, at int, whole []byte) (flags uint8) {
+func (f *filler) value(kind stampfmt.TLVType, at int, whole []byte) (flags uint8) {
 	switch {
-	case kind == stamp.TypeExtraPadding, kind == stamp.TypeHMAC:
-	case kind == stamp.TypeTimestampInformation:
+	case kind == stampfmt.TypeExtraPadding, kind == stampfmt.TypeHMAC:
+	case kind == stampfmt.TypeTimestampInformation:
 		source := f.shard.clock.source
-		stamp.TimestampInformation{
+		stampfmt.TimestampInformation{
 			SyncIn: source, MethodIn: method(f.t2.Origin), SyncOut: source, MethodOut: methodSoftLocal,
 		}.AppendTo(whole[:0])
-	case kind == stamp.TypeClassOfService:
+	case kind == stampfmt.TypeClassOfService:
 		f.classOfService(whole)
-	case kind == stamp.TypeDirectMeasurement && f.session != nil:
+	case kind == stampfmt.TypeDirectMeasurement && f.session != nil:
 		f.directMeasurement(whole)
-	case kind == stamp.TypeFollowUp:
+	case kind == stampfmt.TypeFollowUp:
 		f.followUp(whole)
-	case kind == stamp.TypeReceipt && at == f.q.tlvs.receipt && f.session != nil:
+	case kind == stampfmt.TypeReceipt && at == f.q.tlvs.receipt && f.session != nil:
 		f.receipt(whole)
 	default: // Location and Access Report among them
-		return stamp.FlagUnrecognized
+		return stampfmt.FlagUnrecognized
 	}
 	return 0
 }
@@ -212,7 +212,7 @@ func (f *filler) value(kind stamp.TLVType, at int, whole []byte) (flags uint8) {
 // classOfService reports DSCP and ECN of the received request (RFC 8972 section 4.4, with erratum 8199 for the ECN),
 // and that the reply has the same DSCP.
 func (f *filler) classOfService(whole []byte) {
-	c, _ := stamp.ParseClassOfService(whole[stamp.TLVHeaderBytes:])
+	c, _ := stampfmt.ParseClassOfService(whole[stampfmt.TLVHeaderBytes:])
 	c.DSCP2, c.ECN, c.RP = f.in.DSCP, f.in.ECN, 0
 	if c.DSCP1 != f.in.DSCP {
 		c.RP = 1
@@ -222,7 +222,7 @@ func (f *filler) classOfService(whole []byte) {
 
 // directMeasurement reports how many test packets were received and reflected (RFC 8972 section 4.5).
 func (f *filler) directMeasurement(whole []byte) {
-	d, _ := stamp.ParseDirectMeasurement(whole[stamp.TLVHeaderBytes:])
+	d, _ := stampfmt.ParseDirectMeasurement(whole[stampfmt.TLVHeaderBytes:])
 	d.ReflectorRx, d.ReflectorTx = uint32(f.session.received), uint32(f.session.tx)
 	d.AppendTo(whole[:0])
 }
@@ -230,7 +230,7 @@ func (f *filler) directMeasurement(whole []byte) {
 // followUp reports the transmit timestamp of the previous reply. If it is not known, or without a session, the TLV
 // stays zero (RFC 8972 section 4.7).
 func (f *filler) followUp(whole []byte) {
-	var v stamp.FollowUp
+	var v stampfmt.FollowUp
 	if f.session != nil && f.next > 0 {
 		if t3 := f.session.earlierReply(f.next, 1).stamp; t3.Present() {
 			v.Seq = uint32(f.next - 1)
@@ -242,7 +242,7 @@ func (f *filler) followUp(whole []byte) {
 }
 
 // clockCode is the state of the clock: shared, if the token in the request is that of this kernel.
-func (f *filler) clockCode() stamp.ClockCode {
+func (f *filler) clockCode() stampfmt.ClockCode {
 	r, s := &f.q.receipt, f.session
 	if r.Base == 0 {
 		return f.shard.clock.code
@@ -251,7 +251,7 @@ func (f *filler) clockCode() stamp.ClockCode {
 		s.hostToken = f.shard.host.Token(r.Run)
 	}
 	if r.Base == s.hostToken {
-		return stamp.ClockShared
+		return stampfmt.ClockShared
 	}
 	return f.shard.clock.code
 }
@@ -266,13 +266,13 @@ const hostEvery = 8
 // host sets the host block for a sender that requests it: the kernel's drops at this socket and the refused packets of
 // the session. It is in the first replies after a change, in each hostEvery-th reply, and in that to a statistics
 // query. It replaces the bitmap's last word; without a bitmap there is no space for it.
-func (f *filler) host(r *stamp.Receipt) {
+func (f *filler) host(r *stampfmt.Receipt) {
 	s, now := f.session, uint32(f.shard.drops.total-f.session.dropsBefore+f.session.refused)
-	if f.q.receipt.Received&stamp.HostRequestBit == 0 || r.Words == 0 {
+	if f.q.receipt.Received&stampfmt.HostRequestBit == 0 || r.Words == 0 {
 		return
 	}
 	if s.reportedDrops != now {
-		s.reportedDrops, s.hostReports = now, stamp.ReportedReplies // as often as timestamps are repeated: replies may be lost
+		s.reportedDrops, s.hostReports = now, stampfmt.ReportedReplies // as often as timestamps are repeated: replies may be lost
 	}
 	switch {
 	case r.StatsQuery, f.next%hostEvery == 0:
@@ -295,7 +295,7 @@ func (f *filler) receipt(whole []byte) {
 	r.Reordered, r.Late, r.Bursts = uint32(c.Reordered), uint32(c.Late), uint32(c.Bursts)
 	r.Corrupted, r.Tx = uint32(s.corrupted), uint32(s.tx)
 	r.Recent = c.Recent
-	if requested := &f.q.receipt; !r.StatsQuery && requested.Received&stamp.HostRequestBit != 0 {
+	if requested := &f.q.receipt; !r.StatsQuery && requested.Received&stampfmt.HostRequestBit != 0 {
 		if f.in.DSCP != requested.SentDSCP() {
 			s.remarked++
 		}
@@ -314,7 +314,7 @@ func (f *filler) receipt(whole []byte) {
 // clockView is the state of this host's clock during one batch: a reading for each packet would not differ.
 type clockView struct {
 	estimates [2]timefmt.ErrorEstimate // by format
-	code      stamp.ClockCode
+	code      stampfmt.ClockCode
 	source    uint8 // RFC 8972 section 4.3: synchronization source
 }
 
@@ -336,10 +336,10 @@ func viewClock(m clock.Monitor, at instant.Time) clockView {
 	return v
 }
 
-func clockCode(s clock.State) stamp.ClockCode {
-	return [...]stamp.ClockCode{
-		clock.Synchronized: stamp.ClockOK, clock.Holdover: stamp.ClockOK, clock.Stepping: stamp.ClockStepped,
-		clock.None: stamp.ClockNone, clock.Silent: stamp.ClockSilent, clock.Unsynchronized: stamp.ClockUnsynchronized,
+func clockCode(s clock.State) stampfmt.ClockCode {
+	return [...]stampfmt.ClockCode{
+		clock.Synchronized: stampfmt.ClockOK, clock.Holdover: stampfmt.ClockOK, clock.Stepping: stampfmt.ClockStepped,
+		clock.None: stampfmt.ClockNone, clock.Silent: stampfmt.ClockSilent, clock.Unsynchronized: stampfmt.ClockUnsynchronized,
 	}[s]
 }
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/net/wire/stampfmt"
 )
 
 // minRequestBytes is the shortest TWAMP-Light request: the unauthenticated sender packet is padded to the length of the
@@ -18,18 +18,18 @@ const minRequestBytes = 41
 const maxTLVs = 64
 
 // hmacTLVBytes is the whole HMAC TLV.
-const hmacTLVBytes = stamp.TLVHeaderBytes + 16
+const hmacTLVBytes = stampfmt.TLVHeaderBytes + 16
 
 // request is the content of one packet, before any verification.
 type request struct {
-	base stamp.SenderPacket
+	base stampfmt.SenderPacket
 	// authenticated: the packet has the format of authenticated mode.
 	authenticated bool
 	baseBytes     int // offset of the TLVs
 	ssid          uint16
 	tlvs          tlvs
-	receipt       stamp.Receipt // if tlvs.receipt is set
-	keyIndex      int           // the key that verified it
+	receipt       stampfmt.Receipt // if tlvs.receipt is set
+	keyIndex      int              // the key that verified it
 }
 
 // tlvs are the offsets of the TLVs that affect the handling of the others; 0: absent.
@@ -45,17 +45,17 @@ type tlvs struct {
 
 // allZero accepts at most as many bytes as a base packet has.
 func allZero(b []byte) bool {
-	var zeros [stamp.AuthenticatedBytes]byte
+	var zeros [stampfmt.AuthenticatedBytes]byte
 	return bytes.Equal(b, zeros[:len(b)])
 }
 
 // read parses b into q, in the format that q.authenticated selects.
 func (q *request) read(b []byte) error {
-	parse, zeros, end := stamp.ParseSender, 16, 44 // RFC 8762 figure 2 and RFC 8972
-	q.baseBytes = stamp.UnauthenticatedBytes
+	parse, zeros, end := stampfmt.ParseSender, 16, 44 // RFC 8762 figure 2 and RFC 8972
+	q.baseBytes = stampfmt.UnauthenticatedBytes
 	if q.authenticated {
-		parse, zeros, end = stamp.ParseSenderUnverified, 28, 96 // RFC 8762 figure 4
-		q.baseBytes = stamp.AuthenticatedBytes
+		parse, zeros, end = stampfmt.ParseSenderUnverified, 28, 96 // RFC 8762 figure 4
+		q.baseBytes = stampfmt.AuthenticatedBytes
 	}
 	var err error
 	if q.base, err = parse(b); err != nil {
@@ -77,46 +77,46 @@ func (q *request) read(b []byte) error {
 func (q *request) scan(b []byte) {
 	t := &q.tlvs
 	t.end = q.baseBytes
-	for n := 0; t.end+stamp.TLVHeaderBytes <= len(b); n++ {
+	for n := 0; t.end+stampfmt.TLVHeaderBytes <= len(b); n++ {
 		at := t.end
-		next := at + stamp.TLVHeaderBytes + int(binary.BigEndian.Uint16(b[at+2:]))
-		kind := stamp.TLVType(b[at+1])
+		next := at + stampfmt.TLVHeaderBytes + int(binary.BigEndian.Uint16(b[at+2:]))
+		kind := stampfmt.TLVType(b[at+1])
 		switch {
 		case binary.BigEndian.Uint32(b[at:]) == 0:
 			return // zeros: the padding of a TWAMP-Light sender
-		case next > len(b), n == maxTLVs, !validLength(kind, next-at-stamp.TLVHeaderBytes):
+		case next > len(b), n == maxTLVs, !validLength(kind, next-at-stampfmt.TLVHeaderBytes):
 			t.malformed = at
 			return
 		}
-		q.note(kind, at, b[at+stamp.TLVHeaderBytes:next])
+		q.note(kind, at, b[at+stampfmt.TLVHeaderBytes:next])
 		t.end = next
 	}
 }
 
-func (q *request) note(kind stamp.TLVType, at int, value []byte) {
+func (q *request) note(kind stampfmt.TLVType, at int, value []byte) {
 	t := &q.tlvs
-	if kind != stamp.TypeExtraPadding {
+	if kind != stampfmt.TypeExtraPadding {
 		t.misplaced = t.misplaced || t.hmac != 0
 		t.unauthenticated = true
 	}
 	switch {
-	case kind == stamp.TypeHMAC && t.hmac == 0:
+	case kind == stampfmt.TypeHMAC && t.hmac == 0:
 		t.hmac = at
-	case kind == stamp.TypeReceipt && t.receipt == 0:
-		if r, err := stamp.ParseReceipt(value); err == nil {
+	case kind == stampfmt.TypeReceipt && t.receipt == 0:
+		if r, err := stampfmt.ParseReceipt(value); err == nil {
 			q.receipt, t.receipt = r, at
 		}
 	}
 }
 
 // validLength checks the lengths that RFC 8972 fixes.
-func validLength(kind stamp.TLVType, n int) bool {
+func validLength(kind stampfmt.TLVType, n int) bool {
 	switch kind {
-	case stamp.TypeTimestampInformation, stamp.TypeClassOfService:
+	case stampfmt.TypeTimestampInformation, stampfmt.TypeClassOfService:
 		return n == 4
-	case stamp.TypeDirectMeasurement:
+	case stampfmt.TypeDirectMeasurement:
 		return n == 12
-	case stamp.TypeFollowUp, stamp.TypeHMAC:
+	case stampfmt.TypeFollowUp, stampfmt.TypeHMAC:
 		return n == 16
 	default:
 		return true
@@ -131,7 +131,7 @@ const replySeconds = uint32(10 * time.Second / time.Second)
 // request T2's place has zeros or padding; random padding matches these ten seconds once in 400 million packets.
 func looksLikeReply(b []byte) bool {
 	t3, t2 := 4, 16 // RFC 8762 figure 5
-	if stamp.InAuthenticatedFormat(b) {
+	if stampfmt.InAuthenticatedFormat(b) {
 		t3, t2 = 16, 32 // figure 6
 	}
 	in, out := binary.BigEndian.Uint32(b[t2:]), binary.BigEndian.Uint32(b[t3:])

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/metric/metrictest"
-	"oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/tests/await"
 )
 
@@ -215,12 +215,12 @@ func TestMetricsIncludeEveryResult(t *testing.T) {
 
 func TestKeysCanBeReplacedWhileRunning(t *testing.T) {
 	old, fresh := newKey(t, "old"), newKey(t, "fresh")
-	r := running(t, Options{Keys: []*stamp.Key{old}, RequireKey: true}, metric.Discard{})
+	r := running(t, Options{Keys: []*stampfmt.Key{old}, RequireKey: true}, metric.Discard{})
 	k := newLab(t, nil).poller("192.0.2.1:1", 5)
 	c := dial(t, r.Addrs()[0])
 	k.key = old
 	k.exchange(c, k.request(0, nil))
-	if err := r.SetKeys([]*stamp.Key{fresh}); err != nil {
+	if err := r.SetKeys([]*stampfmt.Key{fresh}); err != nil {
 		t.Fatal(err)
 	}
 	k.key = fresh

@@ -4,10 +4,10 @@ import (
 	"net/netip"
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/seqwin"
-	"oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/estimate/seqwin"
+	"oneway.example/exporter/net/wire/stampfmt"
 )
 
 // flow is the part of a session that all its packets share on the wire, packets with damaged payloads included.
@@ -141,12 +141,12 @@ func (s *session) earlierReply(next, back uint64) sent {
 }
 
 // left is the Receipt's entry of that reply.
-func (s *session) left(next, back uint64) stamp.ReplyTX {
+func (s *session) left(next, back uint64) stampfmt.ReplyTX {
 	e := s.earlierReply(next, back)
 	if !e.stamp.Present() {
-		return stamp.ReplyTX{}
+		return stampfmt.ReplyTX{}
 	}
-	return stamp.ReplyTX{Known: true, After: e.stamp.At.Sub(e.t3), TXUncertainty: e.stamp.TXUncertainty}
+	return stampfmt.ReplyTX{Known: true, After: e.stamp.At.Sub(e.t3), TXUncertainty: e.stamp.TXUncertainty}
 }
 
 // number allocates the next reply's number.

@@ -6,9 +6,9 @@ import (
 	"syscall"
 	"time"
 
-	"oneway.example/exporter/hostid"
-	"oneway.example/exporter/tstamp"
-	"oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/core/hostid"
+	"oneway.example/exporter/net/tstamp"
+	"oneway.example/exporter/net/wire/stampfmt"
 )
 
 // shard is the state of one socket. Its goroutine has mu locked during a batch; other readers lock it in between.
@@ -20,8 +20,8 @@ type shard struct {
 	// sendErrors counts the replies that the kernel refused, by errno.
 	sendErrors map[syscall.Errno]uint64
 
-	keys    []*stamp.Key // clones: a Key is for one goroutine
-	failing bucket       // invalid HMACs of all sources
+	keys    []*stampfmt.Key // clones: a Key is for one goroutine
+	failing bucket          // invalid HMACs of all sources
 
 	options               *Options
 	perSource             limit
@@ -86,7 +86,7 @@ func (s *shard) handle(in *tstamp.In, now time.Duration, a *pendingReply) Result
 	if looksLikeReply(b) {
 		return Loop
 	}
-	inFormat := stamp.InAuthenticatedFormat(b)
+	inFormat := stampfmt.InAuthenticatedFormat(b)
 	q := request{authenticated: len(s.keys) > 0 && (s.options.RequireKey || inFormat)}
 	if q.read(b) != nil {
 		s.keyFaults.add(in.Peer.Addr(), KeyMissing, now) // the only error: a key is required
@@ -132,7 +132,7 @@ func (s *shard) admit(in *tstamp.In, q *request, now time.Duration, a *pendingRe
 	} else if !src.packets.take(s.perSource.of(known), now) {
 		return s.refuse(known, RateLimited)
 	}
-	intact := q.tlvs.receipt == 0 || stamp.CheckCRC(in.Payload, q.authenticated)
+	intact := q.tlvs.receipt == 0 || stampfmt.CheckCRC(in.Payload, q.authenticated)
 	verified, r := s.verify(in.Payload, q, known, src, now)
 	switch {
 	case !intact && (r == Answered || r == BadHMAC), r == Answered && q.lacksReceipt(known, now):
@@ -317,10 +317,10 @@ func (s *shard) verify(b []byte, q *request, known *session, src *source, now ti
 		if t.misplaced || len(s.keys) == 0 {
 			return false, Answered
 		}
-		r = s.tryKeys(q, nil, src, now, func(k *stamp.Key) bool { return k.VerifyTLVs(b, q.baseBytes, t.hmac) })
+		r = s.tryKeys(q, nil, src, now, func(k *stampfmt.Key) bool { return k.VerifyTLVs(b, q.baseBytes, t.hmac) })
 		return r == Answered, Answered
 	}
-	r = s.tryKeys(q, known, src, now, func(k *stamp.Key) bool { return k.VerifyBase(b) })
+	r = s.tryKeys(q, known, src, now, func(k *stampfmt.Key) bool { return k.VerifyBase(b) })
 	if r != Answered {
 		return false, r
 	}
@@ -335,7 +335,7 @@ func (s *shard) verify(b []byte, q *request, known *session, src *source, now ti
 
 // tryKeys finds the key that check accepts: first the one that verified the session before, and the others only within
 // the limit of invalid HMACs. A spoofed flood therefore costs little and cannot lock out a known session.
-func (s *shard) tryKeys(q *request, known *session, src *source, now time.Duration, check func(*stamp.Key) bool) Result {
+func (s *shard) tryKeys(q *request, known *session, src *source, now time.Duration, check func(*stampfmt.Key) bool) Result {
 	tried := -1
 	if known != nil && known.key.auth == 1 && known.keyIndex < len(s.keys) {
 		tried = known.keyIndex

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/tstamp"
-	"oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/net/tstamp"
+	"oneway.example/exporter/net/wire/stampfmt"
 )
 
 // batchPackets is the number of packets per batch. A larger batch would save few system calls, and delay the first
@@ -69,7 +69,7 @@ func (s *socket) reply(now time.Duration) {
 	s.recordTX(s.batch.Tx)
 	s.shard.perRound = 1
 	if len(s.batch.In) > smallBatch {
-		s.shard.perRound = stamp.ReportedReplies
+		s.shard.perRound = stampfmt.ReportedReplies
 	}
 	for from := 0; from < len(s.batch.In); {
 		from = s.work(now, from)

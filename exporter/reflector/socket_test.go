@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tstamp"
-	"oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/tstamp"
+	"oneway.example/exporter/net/wire/stampfmt"
 )
 
 // faultyConn refuses some packets.
@@ -118,7 +118,7 @@ func TestRepliesOfOneBatchReportEachOther(t *testing.T) {
 				t.Errorf("batch of %d: reply %d does not report the one before", n, rep.base.Seq)
 			}
 		}
-		last := (n - 1) / stamp.ReportedReplies * stamp.ReportedReplies // the next batch reports the last round
+		last := (n - 1) / stampfmt.ReportedReplies * stampfmt.ReportedReplies // the next batch reports the last round
 		if n <= smallBatch {
 			last = n - 1
 		}

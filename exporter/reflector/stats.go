@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"time"
 
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/tstamp"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/net/tstamp"
 )
 
 // Result is the outcome of one packet that reached the reflector. Each packet has exactly one.

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"time"
 
-	"oneway.example/exporter/seqwin"
+	"oneway.example/exporter/estimate/seqwin"
 )
 
 // table contains the sessions of one socket. The shard's lock guards it. Its memory is limited by max and growth. The

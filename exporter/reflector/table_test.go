@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/seqwin"
+	"oneway.example/exporter/estimate/seqwin"
 	"oneway.example/tests/testseed"
 )
 

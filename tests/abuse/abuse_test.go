@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/reflector"
-	"oneway.example/exporter/wire/stamp"
 	"oneway.example/tests/testseed"
 )
 
@@ -34,10 +34,10 @@ func TestTruncatedPacketsAreCountedAsShort(t *testing.T) {
 
 func TestTruncatedAuthenticatedPacketsAreCountedAsShort(t *testing.T) {
 	key := newKey("right")
-	s := start(t, reflector.Options{Keys: []*stamp.Key{key}, RequireKey: true})
+	s := start(t, reflector.Options{Keys: []*stampfmt.Key{key}, RequireKey: true})
 	whole := request(1, 1, key)
 	rng := seeded(t)
-	s.flood(func(int) []byte { return whole[:rng.IntN(stamp.AuthenticatedBytes)] }, 100)
+	s.flood(func(int) []byte { return whole[:rng.IntN(stampfmt.AuthenticatedBytes)] }, 100)
 	s.expect(map[reflector.Result]uint64{reflector.Short: packets})
 }
 
@@ -54,7 +54,7 @@ func TestOversizedPacketsAreCounted(t *testing.T) {
 
 func TestWrongHMACIsCountedAndItsCostIsBounded(t *testing.T) {
 	right, wrong := newKey("right"), newKey("wrong")
-	s := start(t, reflector.Options{Keys: []*stamp.Key{right}, RequireKey: true})
+	s := start(t, reflector.Options{Keys: []*stampfmt.Key{right}, RequireKey: true})
 	bad := request(1, 99, wrong)
 	s.flood(func(int) []byte { return bad }, 100)
 	got := s.gained()
@@ -117,7 +117,7 @@ func TestSpoofedReflectorsGetNoReply(t *testing.T) {
 func TestRandomPacketsAreAllCounted(t *testing.T) {
 	key := newKey("right")
 	for name, o := range map[string]reflector.Options{
-		"without keys": {}, "with a key": {Keys: []*stamp.Key{key}},
+		"without keys": {}, "with a key": {Keys: []*stampfmt.Key{key}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o.MaxSessions = 1000

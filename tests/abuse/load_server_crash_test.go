@@ -13,14 +13,14 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/link"
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/loadserver"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/stream"
-	"oneway.example/exporter/traffic/udp"
-	"oneway.example/exporter/traffictypes"
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadserver"
+	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/load/traffictypes"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
+	"oneway.example/exporter/probe/link"
 	"oneway.example/tests/await"
 	"oneway.example/tests/remoteend"
 )
@@ -94,13 +94,13 @@ func TestKilledLoadServerKeepsPinAndUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	at, pin, kill := respondApart(t, dir)
-	open := func(bytes int64) (*udp.Client, error) {
+	open := func(bytes int64) (*udptraffic.Client, error) {
 		c, err := loadcontrol.Dial(t.Context(), loadcontrol.ClientOptions{Address: at, Pin: pin, Token: text})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
-		return udp.Open(t.Context(), c, loadcontrol.Open{Test: "saturation", Run: "crash", Bytes: bytes, Duration: time.Minute})
+		return udptraffic.Open(t.Context(), c, loadcontrol.Open{Test: "saturation", Run: "crash", Bytes: bytes, Duration: time.Minute})
 	}
 	c, err := open(60_000_000)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/loadserver"
-	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadserver"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/tests/remoteend"
 )
 
@@ -122,7 +122,7 @@ func TestLoadServerKeepsTheUsageOfTokensOnAFullOrReadOnlyDisk(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { c.Close() })
-				_, err = udp.Open(t.Context(), c, loadcontrol.Open{Test: "saturation", Run: "disk", Bytes: bytes, Duration: time.Minute})
+				_, err = udptraffic.Open(t.Context(), c, loadcontrol.Open{Test: "saturation", Run: "disk", Bytes: bytes, Duration: time.Minute})
 				return err
 			}
 			mend := spoil(d)

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/loadserver"
-	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadserver"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/tests/remoteend"
 )
 
@@ -25,7 +25,7 @@ func (f *remoteEnd) another(name string, limits loadcontrol.Limits) (text string
 }
 
 func openOneByte(t *testing.T, c *loadcontrol.Client) error {
-	_, err := udp.Open(t.Context(), c, loadcontrol.Open{Test: "train", Run: "fair", Bytes: 1, Duration: time.Minute})
+	_, err := udptraffic.Open(t.Context(), c, loadcontrol.Open{Test: "train", Run: "fair", Bytes: 1, Duration: time.Minute})
 	return err
 }
 

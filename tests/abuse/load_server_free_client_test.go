@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
-	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/tests/await"
 )
 
@@ -156,10 +156,10 @@ func traffic(name string, content any) loadcontrol.Message {
 // marker is the number of an invalid transfer: a session that continues refuses it, without another effect.
 const marker = 9999
 
-func mark() loadcontrol.Message { return traffic("start", udp.Start{ID: marker}) }
+func mark() loadcontrol.Message { return traffic("start", udptraffic.Start{ID: marker}) }
 
 func opening() loadcontrol.Message {
-	return loadcontrol.Message{Open: &loadcontrol.Open{Traffic: udp.Name, Test: "saturation", Run: "orders", Bytes: 1 << 20, Duration: time.Minute}}
+	return loadcontrol.Message{Open: &loadcontrol.Open{Traffic: udptraffic.Name, Test: "saturation", Run: "orders", Bytes: 1 << 20, Duration: time.Minute}}
 }
 
 func (s *freeClient) open() {
@@ -169,7 +169,7 @@ func (s *freeClient) open() {
 	if m == nil || m.Opened == nil {
 		s.t.Fatalf("got %s: %+v, want opened", word(m), m)
 	}
-	var reply udp.Reply
+	var reply udptraffic.Reply
 	if err := json.Unmarshal(m.Opened.Reply, &reply); err != nil {
 		s.t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func (s *freeClient) proof() loadcontrol.Message {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return traffic("prove", udp.Prove{Cookie: cookie})
+	return traffic("prove", udptraffic.Prove{Cookie: cookie})
 }
 
 // order requests a transfer of n packets of 500 bytes, 1 ms apart.

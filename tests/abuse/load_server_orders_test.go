@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/tests/await"
 )
 
@@ -59,12 +59,12 @@ func TestMessageInTheWrongStateIsRefused(t *testing.T) {
 			[6]string{"opened", ended, ended, ended, ended, ended},
 		},
 		{
-			"prove, no cookie", func(s *freeClient) { s.send(traffic("prove", udp.Prove{})) },
+			"prove, no cookie", func(s *freeClient) { s.send(traffic("prove", udptraffic.Prove{})) },
 			[6]string{ended, "session: unproved", "session: unproved", ended, ended, "session: unproved"},
 		},
 		{"prove", func(s *freeClient) {
 			if s.stream == nil {
-				s.send(traffic("prove", udp.Prove{Cookie: make([]byte, 34)}))
+				s.send(traffic("prove", udptraffic.Prove{Cookie: make([]byte, 34)}))
 				return
 			}
 			s.send(s.proof())
@@ -90,23 +90,23 @@ func TestMessageInTheWrongStateIsRefused(t *testing.T) {
 			[6]string{ended, "transfer: unproved", "transfer: bad_request", "transfer: bad_request", "transfer: bad_request", "transfer: bad_request"},
 		},
 		{
-			"sent, of another", func(s *freeClient) { s.send(traffic("sent", udp.Sent{ID: 7, Packets: 1 << 40})) },
+			"sent, of another", func(s *freeClient) { s.send(traffic("sent", udptraffic.Sent{ID: 7, Packets: 1 << 40})) },
 			[6]string{0: ended},
 		},
 		{
-			"sent", func(s *freeClient) { s.send(traffic("sent", udp.Sent{ID: 1, Packets: 0})) },
+			"sent", func(s *freeClient) { s.send(traffic("sent", udptraffic.Sent{ID: 1, Packets: 0})) },
 			[6]string{0: ended, 4: "finished"},
 		},
 		{
-			"sent, negative", func(s *freeClient) { s.send(traffic("sent", udp.Sent{ID: 1, Packets: -1})) },
+			"sent, negative", func(s *freeClient) { s.send(traffic("sent", udptraffic.Sent{ID: 1, Packets: -1})) },
 			[6]string{ended, ended, ended, ended, ended, ended},
 		},
 		{
-			"cancel", func(s *freeClient) { s.send(traffic("cancel", udp.Cancel{ID: 1})) },
+			"cancel", func(s *freeClient) { s.send(traffic("cancel", udptraffic.Cancel{ID: 1})) },
 			[6]string{0: ended, 3: "finished", 4: "finished"},
 		},
 		{
-			"cancel, of another", func(s *freeClient) { s.send(traffic("cancel", udp.Cancel{ID: 7})) },
+			"cancel, of another", func(s *freeClient) { s.send(traffic("cancel", udptraffic.Cancel{ID: 7})) },
 			[6]string{0: ended},
 		},
 		{
@@ -122,7 +122,7 @@ func TestMessageInTheWrongStateIsRefused(t *testing.T) {
 			[6]string{"end", "end", "end", "end", "end", "end"},
 		},
 		{
-			"a message of the server's traffic", func(s *freeClient) { s.send(traffic("started", udp.Started{ID: 1})) },
+			"a message of the server's traffic", func(s *freeClient) { s.send(traffic("started", udptraffic.Started{ID: 1})) },
 			[6]string{ended, ended, ended, ended, ended, ended},
 		},
 		{

@@ -11,15 +11,15 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/link"
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/loadserver"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
-	"oneway.example/exporter/traffic/udp"
-	"oneway.example/exporter/traffictypes"
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadserver"
+	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/load/traffictypes"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
+	"oneway.example/exporter/probe/link"
 	"oneway.example/tests/await"
 	"oneway.example/tests/remoteend"
 )
@@ -81,7 +81,7 @@ func (f *remoteEnd) dial(token string) (*loadcontrol.Client, error) {
 
 // testClient is a client with an open session.
 type testClient struct {
-	*udp.Client
+	*udptraffic.Client
 	f        *remoteEnd
 	endpoint *stream.Endpoint
 	session  *stream.Session
@@ -95,7 +95,7 @@ func (f *remoteEnd) visit(bytes int64) (*testClient, error) {
 		return nil, err
 	}
 	v := &testClient{f: f}
-	if v.Client, err = udp.Open(f.t.Context(), c, loadcontrol.Open{Test: "saturation", Run: "abuse", Bytes: bytes, Duration: time.Minute}); err != nil {
+	if v.Client, err = udptraffic.Open(f.t.Context(), c, loadcontrol.Open{Test: "saturation", Run: "abuse", Bytes: bytes, Duration: time.Minute}); err != nil {
 		c.Close()
 		return nil, err
 	}
@@ -139,8 +139,8 @@ func (f *remoteEnd) enter(bytes int64) *testClient {
 }
 
 // reverse is a stream of n packets of 500 bytes, 1 ms apart.
-func reverse(id uint16, n int) udp.Start {
-	return udp.Start{ID: id, Direction: sample.Reverse, Idle: udp.MinIdle, Plan: stream.Plan{
+func reverse(id uint16, n int) udptraffic.Start {
+	return udptraffic.Start{ID: id, Direction: sample.Reverse, Idle: udptraffic.MinIdle, Plan: stream.Plan{
 		Segments: []stream.Segment{{PayloadBytes: 500, Burst: 1, Bursts: n, Interval: time.Millisecond}},
 	}}
 }

@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
-	"oneway.example/exporter/traffic/udp"
-	"oneway.example/exporter/wire/load"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
+	"oneway.example/exporter/net/wire/loadfmt"
 	"oneway.example/tests/await"
 )
 
@@ -33,7 +33,7 @@ func (f *remoteEnd) enterRaw(bytes int64) rawClient {
 	}
 	f.t.Cleanup(func() { socket.Close() })
 	c := rawClient{v, socket}
-	c.send(load.AppendHello(nil, v.Reply.Session, 0))
+	c.send(loadfmt.AppendHello(nil, v.Reply.Session, 0))
 	b := make([]byte, 2048)
 	if err := socket.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		f.t.Fatal(err)
@@ -42,11 +42,11 @@ func (f *remoteEnd) enterRaw(bytes int64) rawClient {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	h, err := load.Parse(b[:n])
+	h, err := loadfmt.Parse(b[:n])
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	if err := v.Prove(f.t.Context(), load.Cookie(b[:n], h)); err != nil {
+	if err := v.Prove(f.t.Context(), loadfmt.Cookie(b[:n], h)); err != nil {
 		f.t.Fatal(err)
 	}
 	return c
@@ -64,7 +64,7 @@ func (c rawClient) send(b []byte) {
 func (c rawClient) settle() {
 	c.f.t.Helper()
 	before := c.f.r.Status().Discarded[stream.UnknownSession.String()]
-	c.send(load.AppendHello(nil, c.Reply.Session^1, 0))
+	c.send(loadfmt.AppendHello(nil, c.Reply.Session^1, 0))
 	if !await.Within(20*time.Second, func() bool { return c.f.r.Status().Discarded[stream.UnknownSession.String()] > before }) {
 		c.f.t.Fatal("the load server does not count a packet of an unknown session")
 	}
@@ -104,7 +104,7 @@ func TestInvalidPacketsAreNotPartOfATransfer(t *testing.T) {
 	}
 	for seq := range uint32(planned) {
 		b := make([]byte, bytes)
-		load.Header{Type: load.Data, Session: c.Reply.Session, Transfer: 1, Seq: seq}.Fill(b)
+		loadfmt.Header{Type: loadfmt.Data, Session: c.Reply.Session, Transfer: 1, Seq: seq}.Fill(b)
 		c.send(b)
 	}
 	if err := c.Sent(t.Context(), 1, planned); err != nil {
@@ -187,7 +187,7 @@ func (c rawClient) unknownPeerGreets(hello []byte, lasts time.Duration) {
 }
 
 // sent returns the end of the stream, and the packets of it that were sent and withheld.
-func (c rawClient) sent() (finished *udp.Finished, left, withheld []stream.SentPacket) {
+func (c rawClient) sent() (finished *udptraffic.Finished, left, withheld []stream.SentPacket) {
 	c.f.t.Helper()
 	finished, records, err := c.Wait(c.f.t.Context(), 1)
 	if err != nil {
@@ -235,7 +235,7 @@ func TestStreamWaitsForTheNextHello(t *testing.T) {
 	f := startLoadServer(t, loadcontrol.Limits{})
 	c := f.enterRaw(1 << 30)
 	c.streaming(planned)
-	hello := load.AppendHello(nil, c.Reply.Session, load.KeepAlive)
+	hello := loadfmt.AppendHello(nil, c.Reply.Session, loadfmt.KeepAlive)
 	for range 3 {
 		c.send(hello)
 	}

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/loadserver"
-	"oneway.example/exporter/stream"
-	"oneway.example/exporter/wire/load"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadserver"
+	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/net/wire/loadfmt"
 	"oneway.example/tests/await"
 	"oneway.example/tests/remoteend"
 )
@@ -57,9 +57,9 @@ func TestClosedSessionCannotBeReplayed(t *testing.T) {
 	a := newAttacker(t, f.addr())
 	a.from(netip.MustParseAddr("127.0.0.1"))
 	packets := [][]byte{
-		load.AppendHello(nil, first.Reply.Session, 0),
-		load.AppendChallenge(nil, first.Reply.Session, cookie),
-		load.Header{Type: load.Data, Transfer: 1, Session: first.Reply.Session, PayloadBytes: 100}.AppendTo(nil),
+		loadfmt.AppendHello(nil, first.Reply.Session, 0),
+		loadfmt.AppendChallenge(nil, first.Reply.Session, cookie),
+		loadfmt.Header{Type: loadfmt.Data, Transfer: 1, Session: first.Reply.Session, PayloadBytes: 100}.AppendTo(nil),
 	}
 	for _, p := range packets {
 		if err := a.send(p); err != nil {
@@ -93,12 +93,12 @@ func TestNothingIsSentToASpoofedAddress(t *testing.T) {
 	const spoofed = 300
 	for i := range spoofed {
 		a.from(netip.AddrFrom4([4]byte{127, 9, byte(rng.IntN(250)), byte(1 + rng.IntN(250))}))
-		packet := load.AppendHello(nil, rng.Uint64(), 0)
+		packet := loadfmt.AppendHello(nil, rng.Uint64(), 0)
 		switch i % 3 {
 		case 1: // of the valid session, but not a hello
-			packet = load.Header{Type: load.Data, Transfer: 1, Session: v.Reply.Session, PayloadBytes: 100}.AppendTo(nil)
+			packet = loadfmt.Header{Type: loadfmt.Data, Transfer: 1, Session: v.Reply.Session, PayloadBytes: 100}.AppendTo(nil)
 		case 2: // a hello too short for a challenge of its length
-			packet = load.AppendHello(nil, v.Reply.Session, 0)[:load.HeaderBytes]
+			packet = loadfmt.AppendHello(nil, v.Reply.Session, 0)[:loadfmt.HeaderBytes]
 		}
 		if err := a.send(packet); err != nil {
 			t.Fatal(err)
@@ -127,7 +127,7 @@ func TestHelloFromAnotherAddressDoesNotMoveTheStream(t *testing.T) {
 	}
 	a := newAttacker(t, f.addr())
 	a.from(netip.MustParseAddr("127.9.9.9"))
-	hello := load.AppendHello(nil, v.Reply.Session, 0)
+	hello := loadfmt.AppendHello(nil, v.Reply.Session, 0)
 	begin := time.Now()
 	for range 1000 {
 		if err := a.send(hello); err != nil {
@@ -139,7 +139,7 @@ func TestHelloFromAnotherAddressDoesNotMoveTheStream(t *testing.T) {
 		t.Errorf("%d challenges, want at most %.0f", len(got), most)
 	}
 	for _, b := range got {
-		if h, err := load.Parse(b); err != nil || h.Type != load.Challenge || len(b) > len(hello) {
+		if h, err := loadfmt.Parse(b); err != nil || h.Type != loadfmt.Challenge || len(b) > len(hello) {
 			t.Fatalf("a packet of %d bytes, type %v, was sent to an unproved address", len(b), h.Type)
 		}
 	}
@@ -154,7 +154,7 @@ func TestHelloFromAnotherAddressDoesNotMoveTheStream(t *testing.T) {
 		t.Errorf("next stream: %v", err)
 	}
 	for _, b := range a.received(t, 300*time.Millisecond) {
-		if h, err := load.Parse(b); err != nil || h.Type != load.Challenge {
+		if h, err := loadfmt.Parse(b); err != nil || h.Type != loadfmt.Challenge {
 			t.Fatalf("a packet of %d bytes, type %v, of the next stream was sent to an unproved address", len(b), h.Type)
 		}
 	}
@@ -166,7 +166,7 @@ func TestRandomPacketsAtTheTestPortAreCountedAndGetNoReply(t *testing.T) {
 	a := newAttacker(t, f.addr())
 	a.from(netip.MustParseAddr("127.0.0.1"))
 	rng := seeded(t)
-	model := load.AppendHello(nil, 1, 0)
+	model := loadfmt.AppendHello(nil, 1, 0)
 	for i := range bursts {
 		for range burst {
 			b := make([]byte, rng.IntN(1400))

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
-	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/tests/await"
 )
 
@@ -138,7 +138,7 @@ func TestConcurrentTransferRequestsRunOnce(t *testing.T) {
 			if got["started"] != 2 || got["end"] > 0 {
 				t.Errorf("replies %v, want 2 started", got)
 			}
-			s.send(traffic("sent", udp.Sent{ID: 1, Packets: 0}))
+			s.send(traffic("sent", udptraffic.Sent{ID: 1, Packets: 0}))
 			for got["finished"] < 2 && got["end"] == 0 {
 				got[word(s.receive())]++
 			}
@@ -184,12 +184,12 @@ func TestStreamIsSentToTheAddressProvedLast(t *testing.T) {
 			}
 			last := ""
 			for _, cookie := range [][]byte{one, two} {
-				s.send(traffic("prove", udp.Prove{Cookie: cookie}))
+				s.send(traffic("prove", udptraffic.Prove{Cookie: cookie}))
 				m := s.receive()
 				if word(m) != "proved" {
 					t.Fatalf("got %s, want proved", word(m))
 				}
-				last = body[udp.Proved](m).Address
+				last = body[udptraffic.Proved](m).Address
 			}
 			var receptions []reached
 			for e, x := range map[*stream.Endpoint]*stream.Session{s.endpoint: s.stream, there: other} {
@@ -245,9 +245,9 @@ func TestSessionNumberIsUselessToAnotherConnection(t *testing.T) {
 				want string
 			}{
 				{opening(), "session: busy"},
-				{traffic("prove", udp.Prove{Cookie: cookie}), "session: bad_request"},
+				{traffic("prove", udptraffic.Prove{Cookie: cookie}), "session: bad_request"},
 				{order(2, sample.Reverse, 5), "session: bad_request"},
-				{traffic("cancel", udp.Cancel{ID: 1}), "session: bad_request"},
+				{traffic("cancel", udptraffic.Cancel{ID: 1}), "session: bad_request"},
 			} {
 				second := f.freeClient()
 				second.send(o.m)
@@ -258,7 +258,7 @@ func TestSessionNumberIsUselessToAnotherConnection(t *testing.T) {
 				second.conn.Close()
 			}
 			m := s.receive()
-			if word(m) != "finished" || body[udp.Finished](m).Error != "" {
+			if word(m) != "finished" || body[udptraffic.Finished](m).Error != "" {
 				t.Errorf("stream: %s, %+v", word(m), m)
 			}
 			s.conn.Close()
@@ -273,7 +273,7 @@ func TestSessionNumberIsUselessToAnotherConnection(t *testing.T) {
 			}
 			next := f.freeClient()
 			next.open()
-			next.send(traffic("prove", udp.Prove{Cookie: cookie}))
+			next.send(traffic("prove", udptraffic.Prove{Cookie: cookie}))
 			next.want("session: unproved")
 		})
 	}

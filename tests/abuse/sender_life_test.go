@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/reflector"
-	wire "oneway.example/exporter/wire/stamp"
 )
 
 // TestReplayedReplyOfAnEarlierSessionIsIgnored: the reflector is restarted; then one recorded reply, to the opening
@@ -28,7 +28,7 @@ func TestReplayedReplyOfAnEarlierSessionIsIgnored(t *testing.T) {
 			s := newSenders(t, metric.Discard{})
 			at := netip.AddrPortFrom(netip.MustParseAddr(host), 0)
 			begin := func() (stop func()) {
-				ro := reflector.Options{Listen: []netip.AddrPort{at}, RatePackets: -1, Keys: []*wire.Key{s.key.Clone()}, RequireKey: true}
+				ro := reflector.Options{Listen: []netip.AddrPort{at}, RatePackets: -1, Keys: []*stampfmt.Key{s.key.Clone()}, RequireKey: true}
 				r, err := reflector.New(ro, reflector.Env{Log: s.env.Log, Sink: metric.Discard{}, Clock: s.env.Clock})
 				if err != nil {
 					t.Fatal(err)
@@ -124,7 +124,7 @@ func (l *lives) begin() {
 	l.t.Helper()
 	ro := reflector.Options{Listen: []netip.AddrPort{l.at}, RatePackets: -1}
 	if !l.open {
-		ro.Keys, ro.RequireKey = []*wire.Key{l.s.key.Clone()}, true
+		ro.Keys, ro.RequireKey = []*stampfmt.Key{l.s.key.Clone()}, true
 	}
 	r, err := reflector.New(ro, reflector.Env{Log: l.s.env.Log, Sink: metric.Discard{}, Clock: l.s.env.Clock})
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/net/sched"
+	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/net/wire/timefmt"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/reflector"
-	"oneway.example/exporter/sched"
-	wire "oneway.example/exporter/wire/stamp"
-	"oneway.example/exporter/wire/timefmt"
 	"oneway.example/tests/testbed"
 )
 
@@ -28,7 +28,7 @@ type senders struct {
 	env     probe.Env
 	kind    *stamp.Type
 	keyFile string
-	key     *wire.Key
+	key     *stampfmt.Key
 }
 
 func newSenders(t *testing.T, sink metric.Sink) *senders {
@@ -43,7 +43,7 @@ func newSenders(t *testing.T, sink metric.Sink) *senders {
 	const secret = "a secret of both ends, not of the attacker"
 	s := &senders{
 		env:  probe.Env{Log: slog.New(slog.DiscardHandler), Sink: sink, Clock: clock, Pacer: pacer},
-		kind: stamp.New(), keyFile: filepath.Join(t.TempDir(), "key"), key: wire.NewKey([]byte(secret)),
+		kind: stamp.New(), keyFile: filepath.Join(t.TempDir(), "key"), key: stampfmt.NewKey([]byte(secret)),
 	}
 	if err := os.WriteFile(s.keyFile, []byte(secret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func (f remote) serve(t *testing.T, s *senders, m *tamperer) netip.AddrPort {
 	}
 	ro := reflector.Options{Listen: []netip.AddrPort{at}, Stateless: f.reflector == "stateless", RatePackets: -1}
 	if f.authenticated {
-		ro.Keys, ro.RequireKey = []*wire.Key{s.key.Clone()}, true
+		ro.Keys, ro.RequireKey = []*stampfmt.Key{s.key.Clone()}, true
 	}
 	r, err := reflector.New(ro, reflector.Env{Log: s.env.Log, Sink: metric.Discard{}, Clock: s.env.Clock})
 	if err != nil {
@@ -99,7 +99,7 @@ type tamperer struct {
 	authenticated bool
 	// forge returns the packets to send to the sender before its request is forwarded; pass, if set, decides whether it
 	// is.
-	forge func(q wire.SenderPacket, number int) [][]byte
+	forge func(q stampfmt.SenderPacket, number int) [][]byte
 	pass  func(number int) bool
 	// renumber, if set, returns the next number of the foreign reflector.
 	renumber func(number int, next uint32) uint32
@@ -188,17 +188,17 @@ func (m *tamperer) recorded(i int) []byte {
 	return m.replies[i]
 }
 
-func (m *tamperer) parse(b []byte) (wire.SenderPacket, error) {
+func (m *tamperer) parse(b []byte) (stampfmt.SenderPacket, error) {
 	if m.authenticated {
-		return wire.ParseSenderUnverified(b)
+		return stampfmt.ParseSenderUnverified(b)
 	}
-	return wire.ParseSender(b)
+	return stampfmt.ParseSender(b)
 }
 
 // replyTo is the reply of a reflector without TLVs; key is nil if unauthenticated.
-func replyTo(q wire.SenderPacket, number uint32, key *wire.Key) []byte {
+func replyTo(q stampfmt.SenderPacket, number uint32, key *stampfmt.Key) []byte {
 	now := timefmt.NTP.Encode(instant.Now(), 0)
-	p := wire.ReflectorPacket{
+	p := stampfmt.ReflectorPacket{
 		Seq: number, T2: now, T3: now, SSID: q.SSID, Error: timefmt.MakeErrorEstimate(50*time.Microsecond, true, timefmt.NTP),
 		SenderSeq: q.Seq, SenderT1: q.T1, SenderError: q.Error, SenderTTL: 255,
 	}
@@ -209,7 +209,7 @@ func replyTo(q wire.SenderPacket, number uint32, key *wire.Key) []byte {
 }
 
 // forged is a reply of an attacker without a key.
-func (m *tamperer) forged(q wire.SenderPacket, number uint32) []byte {
+func (m *tamperer) forged(q stampfmt.SenderPacket, number uint32) []byte {
 	if m.authenticated {
 		return replyTo(q, number, newKey("guessed"))
 	}
@@ -219,7 +219,7 @@ func (m *tamperer) forged(q wire.SenderPacket, number uint32) []byte {
 // foreign is a reflector of RFC 8762 alone that numbers its replies.
 type foreign struct {
 	*tamperer
-	key *wire.Key // nil: unauthenticated
+	key *stampfmt.Key // nil: unauthenticated
 }
 
 func (f *foreign) serve(t *testing.T, at netip.AddrPort) netip.AddrPort {

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp"
-	wire "oneway.example/exporter/wire/stamp"
 	"oneway.example/tests/await"
 	"oneway.example/tests/testbed"
 )
@@ -71,7 +71,7 @@ func TestForgedRepliesChangeNoCounts(t *testing.T) {
 	each := func(f remote, m *tamperer, o *stamp.Options) {
 		// The sender stores the last 128 packets, somewhat more than twice the waiting time.
 		o.Interval, o.LossTimeout = 36*time.Millisecond, time.Second
-		m.forge = func(q wire.SenderPacket, _ int) [][]byte {
+		m.forge = func(q stampfmt.SenderPacket, _ int) [][]byte {
 			lie := q
 			switch q.Seq {
 			case forgotten:
@@ -151,16 +151,16 @@ func TestRestartedReflectorIsMeasured(t *testing.T) {
 // TestPathIsNotUpWhileNothingIsReceived: after the first requests, no packet that arrives is a reply to a test packet.
 func TestPathIsNotUpWhileNothingIsReceived(t *testing.T) {
 	const good = 20
-	forge := map[string]func(q wire.SenderPacket, m *tamperer) []byte{
-		"unknown number": func(q wire.SenderPacket, _ *tamperer) []byte {
+	forge := map[string]func(q stampfmt.SenderPacket, m *tamperer) []byte{
+		"unknown number": func(q stampfmt.SenderPacket, _ *tamperer) []byte {
 			q.Seq += 1000
 			return replyTo(q, q.Seq, nil)
 		},
-		"another time": func(q wire.SenderPacket, _ *tamperer) []byte {
+		"another time": func(q stampfmt.SenderPacket, _ *tamperer) []byte {
 			q.T1++
 			return replyTo(q, q.Seq, nil)
 		},
-		"replays": func(_ wire.SenderPacket, m *tamperer) []byte { return m.recorded(1) },
+		"replays": func(_ stampfmt.SenderPacket, m *tamperer) []byte { return m.recorded(1) },
 	}
 	s := newSenders(t, metric.Discard{})
 	probers := map[string]*stamp.Prober{}
@@ -173,7 +173,7 @@ func TestPathIsNotUpWhileNothingIsReceived(t *testing.T) {
 		} {
 			m := &tamperer{}
 			m.pass = func(number int) bool { return number < good }
-			m.forge = func(q wire.SenderPacket, number int) [][]byte {
+			m.forge = func(q stampfmt.SenderPacket, number int) [][]byte {
 				if number < good {
 					return nil
 				}

@@ -10,12 +10,12 @@ import (
 
 	"golang.org/x/net/ipv4"
 
-	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/net/wire/timefmt"
 	"oneway.example/exporter/reflector"
-	"oneway.example/exporter/wire/stamp"
-	"oneway.example/exporter/wire/timefmt"
 	"oneway.example/tests/await"
 )
 
@@ -23,7 +23,7 @@ import (
 type site struct {
 	t        *testing.T
 	r        *reflector.Reflector
-	key      *stamp.Key // nil: unauthenticated
+	key      *stampfmt.Key // nil: unauthenticated
 	attacker *attacker
 	known    *peer
 	heap     uint64
@@ -178,7 +178,7 @@ func newPeer(t *testing.T, to netip.AddrPort) *peer {
 const knownRun = 4711
 
 // request sends one request and fails the test without its reply.
-func (p *peer) request(t *testing.T, key *stamp.Key) {
+func (p *peer) request(t *testing.T, key *stampfmt.Key) {
 	t.Helper()
 	b := build(p.next, knownRun, p.epoch, key)
 	if _, err := p.conn.Write(b); err != nil {
@@ -193,9 +193,9 @@ func (p *peer) request(t *testing.T, key *stamp.Key) {
 		t.Fatalf("no reply to request %d of the known peer: %v", p.next, err)
 	}
 	reply = reply[:n]
-	base := stamp.UnauthenticatedBytes
+	base := stampfmt.UnauthenticatedBytes
 	if key != nil {
-		base = stamp.AuthenticatedBytes
+		base = stampfmt.AuthenticatedBytes
 	}
 	r := receiptOf(t, reply[base:])
 	p.next++
@@ -210,15 +210,15 @@ func (p *peer) request(t *testing.T, key *stamp.Key) {
 	p.last = reply
 }
 
-func receiptOf(t *testing.T, tlvs []byte) stamp.Receipt {
+func receiptOf(t *testing.T, tlvs []byte) stampfmt.Receipt {
 	t.Helper()
 	for len(tlvs) > 0 {
-		v, rest, err := stamp.NextTLV(tlvs)
+		v, rest, err := stampfmt.NextTLV(tlvs)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v.Type == stamp.TypeReceipt {
-			r, err := stamp.ParseReceipt(v.Value)
+		if v.Type == stampfmt.TypeReceipt {
+			r, err := stampfmt.ParseReceipt(v.Value)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -227,16 +227,18 @@ func receiptOf(t *testing.T, tlvs []byte) stamp.Receipt {
 		tlvs = rest
 	}
 	t.Fatal("the reply has no Receipt")
-	return stamp.Receipt{}
+	return stampfmt.Receipt{}
 }
 
-func newKey(secret string) *stamp.Key { return stamp.NewKey([]byte(secret + ": not a secret at all")) }
+func newKey(secret string) *stampfmt.Key {
+	return stampfmt.NewKey([]byte(secret + ": not a secret at all"))
+}
 
 // request is a request of the oneway sender before it has received a reply.
-func request(seq, run uint32, key *stamp.Key) []byte { return build(seq, run, 0, key) }
+func request(seq, run uint32, key *stampfmt.Key) []byte { return build(seq, run, 0, key) }
 
-func build(seq, run, epoch uint32, key *stamp.Key) []byte {
-	p := stamp.SenderPacket{
+func build(seq, run, epoch uint32, key *stampfmt.Key) []byte {
+	p := stampfmt.SenderPacket{
 		Seq: seq, T1: timefmt.NTP.Encode(instant.Now(), 0), SSID: 7,
 		Error: timefmt.MakeErrorEstimate(time.Millisecond, true, timefmt.NTP),
 	}
@@ -246,14 +248,14 @@ func build(seq, run, epoch uint32, key *stamp.Key) []byte {
 	} else {
 		b = p.AppendTo(b)
 	}
-	b = stamp.Receipt{Words: 4, Run: run, Epoch: epoch, Next: seq + 1}.AppendTo(b)
+	b = stampfmt.Receipt{Words: 4, Run: run, Epoch: epoch, Next: seq + 1}.AppendTo(b)
 	if key == nil {
-		stamp.SealCRC(b, false)
+		stampfmt.SealCRC(b, false)
 		return b
 	}
-	b = stamp.AppendTLVHMAC(b, stamp.AuthenticatedBytes, key)
-	stamp.SealCRC(b, true)
-	stamp.PutTLVHMAC(b, stamp.AuthenticatedBytes, key)
-	stamp.PutHMAC(b, key)
+	b = stampfmt.AppendTLVHMAC(b, stampfmt.AuthenticatedBytes, key)
+	stampfmt.SealCRC(b, true)
+	stampfmt.PutTLVHMAC(b, stampfmt.AuthenticatedBytes, key)
+	stampfmt.PutHMAC(b, key)
 	return b
 }

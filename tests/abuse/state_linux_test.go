@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/tests/await"
 	"oneway.example/tests/remoteend"
 )

@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/net/sched"
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp"
-	"oneway.example/exporter/sched"
-	wire "oneway.example/exporter/wire/stamp"
 	"oneway.example/tests/capture"
 	"oneway.example/tests/lab"
 )
@@ -31,7 +31,7 @@ const (
 func BenchmarkDelayAndSchedule(b *testing.B) {
 	network := newLab(b)
 	for b.Loop() {
-		mine := observe(b, network, wire.Port, func() []time.Duration { return measure(b, network) })
+		mine := observe(b, network, stampfmt.Port, func() []time.Duration { return measure(b, network) })
 		all := []named{{"oneway", mine}}
 		if path, ok := have(b, "irtt"); ok {
 			all = append(all, named{"irtt", observe(b, network, irttPort, func() (delays []time.Duration) {
@@ -122,15 +122,15 @@ func testPacket(p capture.Packet) bool {
 		return p.Bytes == packetBytes
 	}
 	head := p.Head[:min(p.Bytes, capture.HeadBytes)]
-	if len(head) < wire.UnauthenticatedBytes {
+	if len(head) < stampfmt.UnauthenticatedBytes {
 		return false
 	}
-	for rest := head[wire.UnauthenticatedBytes:]; len(rest) > 0; {
-		v, after, err := wire.NextTLV(rest)
+	for rest := head[stampfmt.UnauthenticatedBytes:]; len(rest) > 0; {
+		v, after, err := stampfmt.NextTLV(rest)
 		if err != nil {
 			return false
 		}
-		if r, err := wire.ParseReceipt(v.Value); v.Type == wire.TypeReceipt && err == nil && r.StatsQuery {
+		if r, err := stampfmt.ParseReceipt(v.Value); v.Type == stampfmt.TypeReceipt && err == nil && r.StatsQuery {
 			return false
 		}
 		rest = after
@@ -149,7 +149,7 @@ func quantile(sorted []time.Duration, q float64) float64 {
 // measure runs `oneway probe` in this process, so that the schedule has to be kept with its other threads.
 func measure(b *testing.B, network *lab.Lab) []time.Duration {
 	b.Helper()
-	at := netip.AddrPortFrom(network.Server.LAN4, wire.Port).String()
+	at := netip.AddrPortFrom(network.Server.LAN4, stampfmt.Port).String()
 	remote := ours(b, network.Server, "reflect", at)
 	remote.ready(b)
 	defer remote.finish(b, nil)

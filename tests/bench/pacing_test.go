@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	streams "oneway.example/exporter/stream"
+	streams "oneway.example/exporter/load/stream"
 	"oneway.example/tests/capture"
 	"oneway.example/tests/lab"
 )

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/reflector"
 	"oneway.example/tests/lab"
 )

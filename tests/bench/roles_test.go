@@ -12,11 +12,11 @@ import (
 	"syscall"
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tstamp"
-	wire "oneway.example/exporter/wire/stamp"
-	"oneway.example/exporter/wire/timefmt"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/tstamp"
+	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/net/wire/timefmt"
 )
 
 // play runs a role and prints its report.
@@ -97,11 +97,11 @@ func blank(b []byte, _ uint32) []byte { return append(b, make([]byte, packetByte
 func request(b []byte, n uint32) []byte {
 	const sessions = 100
 	now := instant.Now()
-	p := wire.SenderPacket{
+	p := stampfmt.SenderPacket{
 		Seq: n / sessions, T1: timefmt.NTP.Encode(now, 0), SSID: uint16(1 + n%sessions),
 		Error: timefmt.MakeErrorEstimate(time.Millisecond, true, timefmt.NTP),
 	}
-	return wire.AppendPadding(p.AppendTo(b), packetBytes-wire.UnauthenticatedBytes-wire.TLVHeaderBytes, n)
+	return stampfmt.AppendPadding(p.AppendTo(b), packetBytes-stampfmt.UnauthenticatedBytes-stampfmt.TLVHeaderBytes, n)
 }
 
 func load(args []string, mode tstamp.Mode, write func([]byte, uint32) []byte) (any, error) {

@@ -14,12 +14,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp"
-	"oneway.example/exporter/sched"
 )
 
 type crowd struct {

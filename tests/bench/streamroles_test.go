@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"oneway.example/exporter/sample"
-	streams "oneway.example/exporter/stream"
+	"oneway.example/exporter/core/sample"
+	streams "oneway.example/exporter/load/stream"
 )
 
 // Constants of a stream that both ends have in advance.

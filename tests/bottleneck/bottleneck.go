@@ -8,7 +8,7 @@ package bottleneck
 import (
 	"time"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 )
 
 // Packet is an entering packet.

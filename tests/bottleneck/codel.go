@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 )
 
 // The defaults of RFC 8289 section 4 and RFC 8290 section 5.2.

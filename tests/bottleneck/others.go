@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 )
 
 // foreign is the lower limit of the IDs of cross traffic.

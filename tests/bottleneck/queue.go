@@ -3,7 +3,7 @@ package bottleneck
 import (
 	"math/rand/v2"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 )
 
 // discipline is a queue.

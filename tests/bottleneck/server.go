@@ -3,7 +3,7 @@ package bottleneck
 import (
 	"time"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 )
 
 // server is a transmitter.

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 )
 
 // Packet is one UDP packet over IPv4.

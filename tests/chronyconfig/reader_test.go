@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/clock/chrony"
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/clocks/chrony"
+	"oneway.example/exporter/core/instant"
 )
 
 // With these environment variables this program is an agent without root that only reads chronyd.

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"oneway.example/exporter/agent"
-	"oneway.example/exporter/clock/chrony"
-	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/config"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/agent/config"
+	"oneway.example/exporter/clocks/chrony"
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/metric"
 )
 
 // row is a line of the README's table: | you have | [folder](folder/) | kind | from .. to | why |

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"sync/atomic"
 
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/tcplog"
 	"oneway.example/tests/testpacket"

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"time"
 
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/tests/lab"
 )
 

@@ -4,9 +4,9 @@ import (
 	"math"
 	"time"
 
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/voice"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/sample"
 	"oneway.example/tests/lab"
 )
 

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/probes/tcpsweep"
-	"oneway.example/exporter/sample"
 )
 
 // seconds is a duration in JSON.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
 )
 
 const selector = `job="oneway",path="client-to-server"`

@@ -9,9 +9,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probes/tcpsweep"
-	"oneway.example/exporter/sample"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/tcplog"
 )

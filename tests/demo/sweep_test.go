@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/load/loadtest"
 	single "oneway.example/exporter/probes/tcp"
 	"oneway.example/exporter/probes/tcpsweep"
 	"oneway.example/tests/lab"

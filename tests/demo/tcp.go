@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"time"
 
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/tcplog"
 )

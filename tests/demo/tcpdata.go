@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tcpstamp"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/tcpstamp"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/tcplog"
 )

@@ -9,8 +9,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"oneway.example/exporter/core/document"
 	"oneway.example/exporter/doc/schema"
-	"oneway.example/exporter/document"
 )
 
 // Valid fails the test unless a document of this kind is valid by its JSON Schema.

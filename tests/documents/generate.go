@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"oneway.example/exporter/document"
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/core/option"
 )
 
 // object is a schema, or a part of one.

@@ -3,7 +3,7 @@ package expr
 import (
 	"slices"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
 )
 
 // Reasons why a series may be absent in a healthy system.

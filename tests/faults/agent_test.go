@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/loadsite"
 	"oneway.example/tests/program"

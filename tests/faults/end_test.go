@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/tests/loadsite"
 )
 
@@ -75,7 +75,7 @@ func TestLoadServerStopsForAClientThatIsCutOff(t *testing.T) {
 	r := c.Finish(t, 1)
 	t.Logf("the client ended %v later: %s", c.Ended.Sub(cut), &c.Stderr)
 	// It sends nothing, and waits for its idle timeout.
-	if took := c.Ended.Sub(cut); took > udp.Outage+5*time.Second {
+	if took := c.Ended.Sub(cut); took > udptraffic.Outage+5*time.Second {
 		t.Errorf("the client ended after %v", took)
 	}
 	if r.Reason != "session_lost" {
@@ -143,7 +143,7 @@ func TestLoadServerIsFreeAfterAClientThatIsCutOffWhileItSends(t *testing.T) {
 	s.underLoad(t, c, sample.Forward)
 	cut := s.cut(t)
 	defer c.Kill(t)
-	time.Sleep(time.Until(cut.Add(udp.Outage + 2*time.Second))) // fixed wait: the absence of packets has no event
+	time.Sleep(time.Until(cut.Add(udptraffic.Outage + 2*time.Second))) // fixed wait: the absence of packets has no event
 	s.mend(t)
 	s.saturation(t, "--direction=reverse", "--max-wait=0s").Finish(t, 0)
 	s.ended(t, "silent", "1")
@@ -158,7 +158,7 @@ func TestClientEndsTheSessionWithALoadServerThatIsCutOff(t *testing.T) {
 	r := c.Finish(t, 1)
 	took := c.Ended.Sub(cut)
 	t.Logf("the client ended %v later: %s", took, &c.Stderr)
-	if took < udp.Outage-2*time.Second || took > udp.Outage+5*time.Second || r.Outcome != "incomplete" || r.Reason != "session_lost" {
+	if took < udptraffic.Outage-2*time.Second || took > udptraffic.Outage+5*time.Second || r.Outcome != "incomplete" || r.Reason != "session_lost" {
 		t.Errorf("%s, %s after %v", r.Outcome, r.Reason, took)
 	}
 	if said := c.Stderr.String(); !strings.Contains(said, s.At.String()) {

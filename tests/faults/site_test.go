@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/loadsite"
 	"oneway.example/tests/precision"
@@ -167,7 +167,7 @@ func (s *site) freeAgain(t *testing.T, since time.Time, within time.Duration, ho
 	t.Helper()
 	limit := since.Add(within)
 	if how == "silent" { // the session is longer than the stream, as the client may return
-		limit = since.Add(udp.Outage + 2*time.Second)
+		limit = since.Add(udptraffic.Outage + 2*time.Second)
 	}
 	time.Sleep(time.Until(limit)) // fixed wait: the absence of packets has no event
 	s.mend(t)

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/tests/loadsite"
 	"oneway.example/tests/program"
 )

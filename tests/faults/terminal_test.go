@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/tests/loadsite"
 	"oneway.example/tests/program"
 )

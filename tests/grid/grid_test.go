@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/probes/stamp"
-	"oneway.example/exporter/sample"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/testbed"
 	"oneway.example/tests/testseed"

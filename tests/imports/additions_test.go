@@ -55,10 +55,10 @@ func TestFilesOfAdditionsExist(t *testing.T) {
 // TestRegistriesAreComplete: a directory with the declaration that a registry lists is in it.
 func TestRegistriesAreComplete(t *testing.T) {
 	for registry, of := range map[string]struct{ directory, declaration string }{
-		"exporter/probes/probes.go":             {"exporter/probes", `(?m)^func New\(\) (loadtest\.Type\[Options\]|\*Type) `},
-		"exporter/traffictypes/traffictypes.go": {"exporter/traffic", `(?m)^func \([^)]+\) New\(\w+ traffic\.Env\) traffic\.Remote `},
-		"exporter/outputs/outputs.go":           {"exporter/outputs", `(?m)^func \([^)]*\) New\(\w+ output\.Env, `},
-		"exporter/clocks/clocks.go":             {"exporter/clock", `(?m)^func \([^)]+\) New\(\w+ clock\.Env\) \(clock\.Monitor, error\) `},
+		"exporter/probes/probes.go":                  {"exporter/probes", `(?m)^func New\(\) (loadtest\.Type\[Options\]|\*Type) `},
+		"exporter/load/traffictypes/traffictypes.go": {"exporter/load/traffictypes", `(?m)^func \([^)]+\) New\(\w+ traffic\.Env\) traffic\.Remote `},
+		"exporter/outputs/outputs.go":                {"exporter/outputs", `(?m)^func \([^)]*\) New\(\w+ output\.Env, `},
+		"exporter/clocks/clocks.go":                  {"exporter/clocks", `(?m)^func \([^)]+\) New\(\w+ clock\.Env\) \(clock\.Monitor, error\) `},
 	} {
 		list, declaration, found := read(t, registry), regexp.MustCompile(of.declaration), 0
 		err := filepath.WalkDir(root+of.directory, func(path string, d fs.DirEntry, err error) error {

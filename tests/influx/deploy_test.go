@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/point"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/output/point"
 	"oneway.example/tests/await"
 )
 

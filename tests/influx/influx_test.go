@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/config"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/agent/config"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/output"
+	"oneway.example/exporter/output/point"
 	"oneway.example/exporter/outputs"
-	"oneway.example/exporter/point"
-	"oneway.example/exporter/record"
 	"oneway.example/tests/await"
 )
 

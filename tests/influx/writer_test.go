@@ -21,9 +21,9 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/output"
-	"oneway.example/exporter/record"
 	"oneway.example/tests/await"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
 )
 
 // check returns what is wrong with a result, or nothing.

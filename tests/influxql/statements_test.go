@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/point"
-	"oneway.example/exporter/record"
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/output/point"
 	"oneway.example/tests/expr"
 )
 

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probes/stamp"
-	"oneway.example/exporter/sample"
-	wire "oneway.example/exporter/wire/stamp"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/testbed"
 	"oneway.example/tests/testseed"
@@ -29,7 +29,7 @@ func TestLossesOfEachDirectionAreThoseOfTheLink(t *testing.T) {
 				Classifier: testbed.Classify, SpareOthers: true,
 			})
 			seed++
-			at := netip.AddrPortFrom(network.Server.Addr4, wire.Port)
+			at := netip.AddrPortFrom(network.Server.Addr4, stampfmt.Port)
 			serve(t, network.Server.Command(path, "-i", "-S", at.Addr().String(), "-o", strconv.Itoa(int(at.Port())),
 				"--stateful-reflector", "--clock-synchronized", "--error-scale", strconv.Itoa(remoteScale)))
 			env := newEnv(t)

@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/keyfile"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/keyfile"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/reflector"
-	wire "oneway.example/exporter/wire/stamp"
 	"oneway.example/tests/testbed"
 )
 
@@ -91,7 +91,7 @@ type local struct {
 	options       reflector.Options
 	// understood are the TLVs that every reply must return unflagged, unknown those that it must return with the U flag
 	// (RFC 8972 section 4).
-	understood, unknown []wire.TLVType
+	understood, unknown []stampfmt.TLVType
 	// again is how often it repeats a TLV whose request oneway does not satisfy.
 	again int
 }
@@ -99,11 +99,11 @@ type local struct {
 func cases() []local {
 	padding := []string{"--extra-padding", "100"}
 	all := slices.Concat([]string{"--timestamp-info", "--cos", "--dscp", "46", "--direct-measurement", "--location", "--follow-up-telemetry"}, padding)
-	types := []wire.TLVType{
-		wire.TypeExtraPadding, wire.TypeTimestampInformation, wire.TypeClassOfService,
-		wire.TypeDirectMeasurement, wire.TypeFollowUp,
+	types := []stampfmt.TLVType{
+		stampfmt.TypeExtraPadding, stampfmt.TypeTimestampInformation, stampfmt.TypeClassOfService,
+		stampfmt.TypeDirectMeasurement, stampfmt.TypeFollowUp,
 	}
-	location := []wire.TLVType{wire.TypeLocation}
+	location := []stampfmt.TLVType{stampfmt.TypeLocation}
 	// Excluded: --micro-session-id, with which it accepts no reply from a reflector that is not part of a link
 	// aggregation (RFC 9534).
 	return []local{
@@ -114,18 +114,18 @@ func cases() []local {
 		{name: "base packets, authenticated", authenticated: true},
 		{name: "extra padding", args: padding, understood: types[:1]},
 		{name: "location", args: []string{"--location"}, unknown: location},
-		{name: "timestamp information", args: []string{"--timestamp-info"}, understood: []wire.TLVType{wire.TypeTimestampInformation}},
-		{name: "class of service", args: []string{"--cos", "--dscp", "46"}, understood: []wire.TLVType{wire.TypeClassOfService}},
-		{name: "direct measurement", args: []string{"--direct-measurement"}, understood: []wire.TLVType{wire.TypeDirectMeasurement}},
-		{name: "follow-up telemetry", args: []string{"--follow-up-telemetry"}, understood: []wire.TLVType{wire.TypeFollowUp}},
+		{name: "timestamp information", args: []string{"--timestamp-info"}, understood: []stampfmt.TLVType{stampfmt.TypeTimestampInformation}},
+		{name: "class of service", args: []string{"--cos", "--dscp", "46"}, understood: []stampfmt.TLVType{stampfmt.TypeClassOfService}},
+		{name: "direct measurement", args: []string{"--direct-measurement"}, understood: []stampfmt.TLVType{stampfmt.TypeDirectMeasurement}},
+		{name: "follow-up telemetry", args: []string{"--follow-up-telemetry"}, understood: []stampfmt.TLVType{stampfmt.TypeFollowUp}},
 		{name: "six TLVs", args: all, understood: types, unknown: location},
 		{name: "six TLVs, authenticated", args: all, understood: types, unknown: location, authenticated: true},
 		{name: "six TLVs, authenticated, PTP", args: slices.Concat(all, []string{"-K", "PTP", "--reflector-utc-offset", "37"}), understood: types, unknown: location, authenticated: true},
 		{
-			name: "access report", unknown: []wire.TLVType{wire.TypeAccessReport}, again: 1,
+			name: "access report", unknown: []stampfmt.TLVType{stampfmt.TypeAccessReport}, again: 1,
 			args: []string{"--access-report", "1", "--access-report-timeout", "1", "--access-report-retries", "1"},
 		},
-		{name: "bit errors", args: []string{"--ber"}, understood: types[:1], unknown: []wire.TLVType{240, 241, 242}},
+		{name: "bit errors", args: []string{"--ber"}, understood: types[:1], unknown: []stampfmt.TLVType{240, 241, 242}},
 		{name: "malformed: length", args: []string{"--malformed", "bad-length"}},
 		{name: "malformed: length, authenticated", args: []string{"--malformed", "bad-length"}, authenticated: true},
 		{name: "malformed: flags", args: []string{"--malformed", "bad-flags"}},
@@ -208,7 +208,7 @@ func (c local) serve(t *testing.T, address string) (at netip.AddrPort, theirKey 
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Keys, o.RequireKey = []*wire.Key{wire.NewKey(secrets[0])}, true
+		o.Keys, o.RequireKey = []*stampfmt.Key{stampfmt.NewKey(secrets[0])}, true
 		theirKey = key.theirs
 	}
 	r, err := reflector.New(o, reflector.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: startClock(t)})
@@ -231,17 +231,17 @@ func (c local) check(t *testing.T, s summary) {
 	}
 	c.checkFlags(t, s)
 	checkTheirDelays(t, s)
-	if c.has(wire.TypeDirectMeasurement) && (m.Direct.Forward == nil || *m.Direct.Forward != 0 || *m.Direct.Reverse != 0) {
+	if c.has(stampfmt.TypeDirectMeasurement) && (m.Direct.Forward == nil || *m.Direct.Forward != 0 || *m.Direct.Reverse != 0) {
 		t.Errorf("direct measurement: %+v", m.Direct)
 	}
-	if f := &m.FollowUp; c.has(wire.TypeFollowUp) {
+	if f := &m.FollowUp; c.has(stampfmt.TypeFollowUp) {
 		if f.Matched < requests*9/10 || f.Unmatched+f.Ambiguous > 0 || *f.Delay.Min < -1 || *f.Delay.Max > s.MaxRTT+1 {
 			t.Errorf("follow-up telemetry: %+v", *f)
 		}
 	}
 }
 
-func (c local) has(tlv wire.TLVType) bool { return slices.Contains(c.understood, tlv) }
+func (c local) has(tlv stampfmt.TLVType) bool { return slices.Contains(c.understood, tlv) }
 
 func (c local) checkFlags(t *testing.T, s summary) {
 	t.Helper()

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp"
 )

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp"
-	"oneway.example/exporter/sched"
 	"oneway.example/tests/testbed"
 )
 

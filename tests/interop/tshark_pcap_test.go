@@ -3,7 +3,7 @@ package interop
 import (
 	"encoding/binary"
 
-	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/net/wire/stampfmt"
 )
 
 // captured is one UDP packet between a sender and a reflector of documentation addresses (RFC 5737), with the expected
@@ -35,7 +35,7 @@ func capture(packets []captured) []byte {
 func datagram(p captured) []byte {
 	be := binary.BigEndian
 	sender, reflector := []byte{192, 0, 2, 1}, []byte{192, 0, 2, 2}
-	from, to, source, destination := uint16(senderPort), uint16(wire.Port), sender, reflector
+	from, to, source, destination := uint16(senderPort), uint16(stampfmt.Port), sender, reflector
 	if p.reply {
 		from, to, source, destination = to, from, reflector, sender
 	}

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/sample"
-	wire "oneway.example/exporter/wire/stamp"
-	"oneway.example/exporter/wire/timefmt"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/net/wire/timefmt"
 )
 
 // requireTShark returns the path of Wireshark's terminal program.
@@ -53,7 +53,7 @@ func dissect(t *testing.T, packets []captured) []map[string]string {
 		t.Fatal(err)
 	}
 	args := []string{
-		"-n", "-r", path, "-d", fmt.Sprintf("udp.port==%d,twamp.test", wire.Port), "-o", "udp.check_checksum:TRUE",
+		"-n", "-r", path, "-d", fmt.Sprintf("udp.port==%d,twamp.test", stampfmt.Port), "-o", "udp.check_checksum:TRUE",
 		"-T", "fields", "-E", "separator=|", "-E", "occurrence=f",
 	}
 	for _, f := range fields {
@@ -125,15 +125,15 @@ const (
 	replyTime   = "Mar  1, 2026 12:34:56.123459789 UTC"
 )
 
-func request(f timefmt.Format, seq uint32) wire.SenderPacket {
-	return wire.SenderPacket{
+func request(f timefmt.Format, seq uint32) stampfmt.SenderPacket {
+	return stampfmt.SenderPacket{
 		Seq: seq, T1: f.Encode(sentAt, tai), Error: timefmt.MakeErrorEstimate(clockBound, true, f), SSID: 0x1234,
 	}
 }
 
-func replyTo(q wire.SenderPacket, seq uint32) wire.ReflectorPacket {
+func replyTo(q stampfmt.SenderPacket, seq uint32) stampfmt.ReflectorPacket {
 	f := q.Error.Format()
-	return wire.ReflectorPacket{
+	return stampfmt.ReflectorPacket{
 		Seq: seq, T2: f.Encode(sentAt.Add(2000), tai), T3: f.Encode(sentAt.Add(3000), tai),
 		Error: timefmt.MakeErrorEstimate(clockBound, false, f), SSID: q.SSID,
 		SenderSeq: q.Seq, SenderT1: q.T1, SenderError: q.Error, SenderTTL: 63,
@@ -141,25 +141,25 @@ func replyTo(q wire.SenderPacket, seq uint32) wire.ReflectorPacket {
 }
 
 // addTLVs appends one of each type, the Receipt among them, and writes HMAC and CRC.
-func addTLVs(b []byte, authenticated bool, k *wire.Key) []byte {
+func addTLVs(b []byte, authenticated bool, k *stampfmt.Key) []byte {
 	base := len(b)
-	b = wire.FollowUp{Seq: 8, T3: 9, Mode: 2}.AppendTo(b)
-	b = wire.Receipt{Words: 4, Filled: true, T2Origin: sample.Kernel, Run: 1, Epoch: 2, Next: 3, Received: 3}.AppendTo(b)
-	b = wire.ClassOfService{DSCP1: 46, DSCP2: 20, ECN: 1}.AppendTo(wire.TimestampInformation{}.AppendTo(b))
-	b = wire.AppendPadding(wire.DirectMeasurement{SenderTx: 7}.AppendTo(b), 301, 7)
+	b = stampfmt.FollowUp{Seq: 8, T3: 9, Mode: 2}.AppendTo(b)
+	b = stampfmt.Receipt{Words: 4, Filled: true, T2Origin: sample.Kernel, Run: 1, Epoch: 2, Next: 3, Received: 3}.AppendTo(b)
+	b = stampfmt.ClassOfService{DSCP1: 46, DSCP2: 20, ECN: 1}.AppendTo(stampfmt.TimestampInformation{}.AppendTo(b))
+	b = stampfmt.AppendPadding(stampfmt.DirectMeasurement{SenderTx: 7}.AppendTo(b), 301, 7)
 	if k != nil {
-		b = wire.AppendTLVHMAC(b, base, k)
+		b = stampfmt.AppendTLVHMAC(b, base, k)
 	}
-	wire.SealCRC(b, authenticated)
+	stampfmt.SealCRC(b, authenticated)
 	if k != nil {
-		wire.PutTLVHMAC(b, base, k)
+		stampfmt.PutTLVHMAC(b, base, k)
 	}
 	return b
 }
 
 // ourPackets are packets of oneway's sender and reflector, with the expected output of tshark for each.
 func ourPackets() []captured {
-	k := wire.NewKey([]byte("a key that only the two ends know"))
+	k := stampfmt.NewKey([]byte("a key that only the two ends know"))
 	ask := func(seq string) map[string]string {
 		return map[string]string{
 			"seq_number": seq, "timestamp": requestTime, "error_estimate": "0x8f84", "error_estimate.s": "1",
@@ -209,7 +209,7 @@ func ptpPackets() []captured {
 
 // sealedPackets are authenticated. tshark does not support that mode of TWAMP-Test, but decodes bytes 16 to 23, which
 // are the packet's own timestamp in that mode, as the Receive Timestamp.
-func sealedPackets(q wire.SenderPacket, a wire.ReflectorPacket, k *wire.Key) []captured {
+func sealedPackets(q stampfmt.SenderPacket, a stampfmt.ReflectorPacket, k *stampfmt.Key) []captured {
 	sealed := func(seq, stamp string) map[string]string {
 		return map[string]string{
 			"seq_number": seq, "receive_timestamp": stamp, "error_estimate": "0x0000", "mbz1": "0x0000",

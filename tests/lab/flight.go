@@ -4,7 +4,7 @@ import (
 	"container/heap"
 	"slices"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 )
 
 // packet is a frame inside the link.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/tests/await"
 	"oneway.example/tests/precision"
 )

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
 )
 
 // Lab is a running network. Make it with New or Start, end it with Close.

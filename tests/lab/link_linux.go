@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
 )
 
 // Waiting of the link's thread. A wake-up after a long sleep is late by up to

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 )
 
 // Outcome is the outcome of a packet.

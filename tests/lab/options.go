@@ -3,7 +3,7 @@ package lab
 import (
 	"net/netip"
 
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
 )
 
 // Options of a Lab. The zero value is an unimpaired link that logs all UDP.

@@ -3,8 +3,8 @@ package lab
 import (
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/tests/bottleneck"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
 )
 
 func TestSinglePacketHasExactlyTheDelay(t *testing.T) {

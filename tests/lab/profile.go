@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 	"oneway.example/tests/bottleneck"
 )
 

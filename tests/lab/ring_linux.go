@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 )
 
 // The ring: 16384 frames are 273 ms at 60 000 packets a second, 32 MiB. A machine that others use

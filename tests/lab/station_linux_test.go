@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 	"oneway.example/tests/capture"
 )
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 )
 
 // Tally is what a receiver that knows the packets' keys counts of a log, by the RFCs' own

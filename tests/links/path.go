@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/estimate/queue"
-	"oneway.example/exporter/instant"
 	"oneway.example/tests/bottleneck"
 )
 

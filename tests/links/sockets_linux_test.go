@@ -9,16 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/order"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/loadtest/loadtesttest"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/metric/metrictest"
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/loadtesttest"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/saturation"
-	"oneway.example/exporter/sample"
 	"oneway.example/tests/lab"
 )
 

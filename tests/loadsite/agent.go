@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/document"
+	"oneway.example/exporter/core/document"
 	"oneway.example/tests/documents"
 
 	"oneway.example/tests/lab"

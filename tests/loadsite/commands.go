@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/document"
+	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/load/stream"
 	"oneway.example/exporter/probes/tcp"
 	"oneway.example/exporter/probes/tcpshort"
 	"oneway.example/exporter/probes/tcpsweep"
-	"oneway.example/exporter/stream"
 	"oneway.example/tests/documents"
 )
 

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/wire/load"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/net/wire/loadfmt"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/program"
 	"oneway.example/tests/tcplog"
@@ -135,6 +135,6 @@ func (s *Site) Drained(t *testing.T) (all []lab.Record) {
 
 // testPackets selects the packets of streams for the link's log, by their session.
 func testPackets(payload []byte, _, _ netip.AddrPort) (session uint64, ok bool) {
-	h, err := load.Parse(payload)
-	return h.Session, err == nil && h.Type == load.Data
+	h, err := loadfmt.Parse(payload)
+	return h.Session, err == nil && h.Type == loadfmt.Data
 }

@@ -16,13 +16,13 @@ import (
 	"sync"
 	"time"
 
-	"oneway.example/exporter/ctxtime"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/traffic"
+	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffic"
 )
 
 // Messages: the client's parameters, the address of the stream, and the bytes the remote end moved.

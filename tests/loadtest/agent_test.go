@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/document"
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/tests/documents"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/loadsite"

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/probes/message"
-	"oneway.example/exporter/sample"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/precision"
 )

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 	"golang.org/x/sys/unix"
 
-	"oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/tests/capture"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/loadsite"
@@ -28,7 +28,7 @@ func TestNothingElseIsSent(t *testing.T) {
 		}
 	}
 	fromClient, fromServer := watch(t, client), watch(t, server)
-	reflect := netip.AddrPortFrom(server.Addr4, stamp.Port)
+	reflect := netip.AddrPortFrom(server.Addr4, stampfmt.Port)
 	s.AgentOn(t, server, fmt.Sprintf("reflector: {listen: [%q]}\n", reflect))
 	a := s.Agent(t, "links: [{name: uplink}]\npaths:\n"+
 		fmt.Sprintf("  - {name: near, peer: %q, probes: [{type: stamp, interval: 20ms}]}\n", server.Addr4)+

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/tests/capture"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/loadsite"

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/probes/tcp"
-	"oneway.example/exporter/sample"
 	"oneway.example/tests/lab"
 )
 

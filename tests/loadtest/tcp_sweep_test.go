@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probes/tcpsweep"
-	"oneway.example/exporter/sample"
 	"oneway.example/tests/bottleneck"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/tcplog"

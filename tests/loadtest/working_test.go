@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/order"
 	"oneway.example/exporter/estimate/working"
-	"oneway.example/exporter/instant"
 	"oneway.example/exporter/probes/stamp"
-	"oneway.example/exporter/sample"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/loadsite"
 )

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/tests/lab"
 )
 

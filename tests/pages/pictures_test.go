@@ -18,7 +18,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"oneway.example/exporter/report"
+	"oneway.example/exporter/probe/report"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/loadsite"
 )

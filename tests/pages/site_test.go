@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/report"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/probe/report"
 	"oneway.example/tests/await"
 	"oneway.example/tests/process"
 )

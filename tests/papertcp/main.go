@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/tests/vmlab"
 )
 

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/probes/tcpsweep"
-	"oneway.example/exporter/sample"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/vmlab"
 	"oneway.example/tests/vmlab/record"

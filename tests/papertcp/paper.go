@@ -1,6 +1,6 @@
 package main
 
-import "oneway.example/exporter/sample"
+import "oneway.example/exporter/core/sample"
 
 // paperRetransmitted is the paper's share sent again, in percent, by buffer in KB (0: auto), in the order of variants: of the
 // uplink Table 2, which has no row of 64 KB; of the downlink what the text says of figure 7, whose bars are in a plot only.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/vmlab"
 	"oneway.example/tests/vmlab/record"

@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
 )
 
 // report prints the cells by direction beside the paper's values, and the truth.

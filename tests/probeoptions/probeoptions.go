@@ -13,10 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/config"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/agent/config"
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe"
 )
 

@@ -1,5 +1,5 @@
 // Package pulse emulates a PPS device (/dev/ppsN, linux/pps.h) for unchanged programs on a kernel without one: the agent's
-// exporter/clock/pps and chronyd's `refclock PPS`.
+// exporter/watchers/pps and chronyd's `refclock PPS`.
 //
 // A program starts with a seccomp filter that notifies this process of its PPS ioctls (SECCOMP_FILTER_FLAG_NEW_LISTENER,
 // Linux 5.9). This process replies as drivers/pps/pps.c does, and writes the result into the program's memory. An ioctl of

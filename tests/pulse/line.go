@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"oneway.example/exporter/ctxtime"
+	"oneway.example/exporter/core/ctxtime"
 )
 
 // Settings are those of the simulated pulse. The zero value pulses at each whole second of CLOCK_REALTIME.

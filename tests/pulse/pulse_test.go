@@ -61,7 +61,7 @@ func TestAgentFetchesPulses(t *testing.T) {
 	for _, goarch := range architectures() {
 		t.Run(goarch, func(t *testing.T) {
 			t.Parallel()
-			binary := compile(t, "oneway.example/exporter/clock/pps", goarch)
+			binary := compile(t, "oneway.example/exporter/watchers/pps", goarch)
 			s := sandbox.New(t, "", "")
 			d := s.Pulse(pulse.Settings{})
 			cmd := s.Command(binary, "-test.run=^TestRealPulsesAreFetched$", "-test.v")

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"oneway.example/exporter/ctxtime"
+	"oneway.example/exporter/core/ctxtime"
 )
 
 // Receiver writes sentences every second.

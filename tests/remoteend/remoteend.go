@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/stream"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/stream"
 	"oneway.example/tests/await"
 )
 

@@ -10,12 +10,12 @@ import (
 	"testing"
 
 	"oneway.example/exporter/clock"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/capacity"
 	"oneway.example/exporter/estimate/queue"
 	"oneway.example/exporter/estimate/voice"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/load/loadtest"
 	"oneway.example/tests/expr"
 )
 
@@ -93,7 +93,7 @@ func TestEveryNameInTextExists(t *testing.T) {
 	rules, _ := load(t)
 	families, records := table(), recorded(rules)
 	names := regexp.MustCompile(`\b(?:path_hour:)?oneway[_:][a-z0-9_:]*[a-z0-9](\*?)`)
-	for _, pattern := range []string{deploy + "/*.md", deploy + "/*.yml", deploy + "/rules/*.yml", root + "/exporter/runbook/*.md"} {
+	for _, pattern := range []string{deploy + "/*.md", deploy + "/*.yml", deploy + "/rules/*.yml", root + "/exporter/serve/runbook/*.md"} {
 		for _, file := range files(t, pattern) {
 			text, err := os.ReadFile(file)
 			if err != nil {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
 )
 
 // The quantiles of several minutes must be as the head of oneway-recording.yml defines

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"oneway.example/exporter/agent"
-	"oneway.example/exporter/runbook"
+	"oneway.example/exporter/serve/runbook"
 	"oneway.example/tests/expr"
 )
 
@@ -21,7 +21,7 @@ func TestEveryAlertHasARunbookAndEveryRunbookAnAlert(t *testing.T) {
 	for _, a := range alerts(t) {
 		names[a.Alert] = true
 		if runbook.Text(a.Alert) == "" {
-			t.Errorf("%s: no file exporter/runbook/%s.md", a.Alert, a.Alert)
+			t.Errorf("%s: no file exporter/serve/runbook/%s.md", a.Alert, a.Alert)
 		}
 		if got, want := a.Annotations["runbook_url"], runbookURL+a.Alert; got != want && a.Alert != "OnewayThresholdsMissing" { // its address has no rule
 			t.Errorf("%s: runbook_url %s, want %s", a.Alert, got, want)

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/runbook"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/serve/runbook"
 	"oneway.example/tests/expr"
 )
 

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
 	"oneway.example/tests/await"
 	"oneway.example/tests/expr"
 )

@@ -8,13 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oneway.example/exporter/clock"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/capacity"
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/net/tstamp"
 	"oneway.example/exporter/reflector"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
-	"oneway.example/exporter/tstamp"
 )
 
 // texts are the values of labels by the code.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/slareport"
+	"oneway.example/exporter/serve/slareport"
 )
 
 // constant is a series that begins with value and grows by step each minute.

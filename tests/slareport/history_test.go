@@ -1,4 +1,4 @@
-// Package slareport compares the report for service agreements (exporter/slareport) with the exact figures of a history that a real
+// Package slareport compares the report for service agreements (exporter/serve/slareport) with the exact figures of a history that a real
 // Prometheus has: outages, an agent that was off, restarts, withheld delays, a day of 25 hours and the border of two months.
 package slareport
 
@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
 )
 
 const (

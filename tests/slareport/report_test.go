@@ -17,8 +17,8 @@ import (
 	"time"
 	_ "time/tzdata" // the host may lack a zone database
 
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/slareport"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/serve/slareport"
 	"oneway.example/tests/await"
 	"oneway.example/tests/process"
 )

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/memlimit"
+	"oneway.example/exporter/core/memlimit"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/program"
 )

@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/tests/lab"
 )
 
@@ -225,7 +225,7 @@ func idle(s *site) string {
 // garbage has sizes that no path has.
 func garbage(s *site) string {
 	const packets = 4000
-	for _, port := range []uint16{stamp.Port, loadServerPort} {
+	for _, port := range []uint16{stampfmt.Port, loadServerPort} {
 		c, err := dial(s.network.Client, "udp", "", netip.AddrPortFrom(s.network.Server.Addr4, port).String())
 		if err != nil {
 			s.t.Error(err)

@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/tests/await"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/testpacket"
@@ -79,7 +79,7 @@ func newSite(t *testing.T, seed uint64) *site {
 	s.mount("state-client")
 	s.mount("state-server")
 	s.write("server.yml", fmt.Sprintf("clock: {source: static, bound: 1ms}\nstate_dir: state-server\nreflector: {listen: [%q], key_file: stamp.key}\n"+
-		"load_server: {listen: [%q], tokens_file: tokens}\n", s.at(stamp.Port), s.at(loadServerPort)))
+		"load_server: {listen: [%q], tokens_file: tokens}\n", s.at(stampfmt.Port), s.at(loadServerPort)))
 	s.startServer()
 	await.That(t, "the load server's pin", func() bool {
 		_, rest, ok := strings.Cut(s.server.Load().Stderr.String(), "pin=")
@@ -145,7 +145,7 @@ func (s *site) configure(n int) {
 		if i >= moving {
 			more += ", interval: 20ms"
 		}
-		fmt.Fprintf(&b, "  - {name: %s, peer: %q, probes: [{type: stamp, size: %d%s}]}\n", name(i), s.at(stamp.Port), smallest+i, more)
+		fmt.Fprintf(&b, "  - {name: %s, peer: %q, probes: [{type: stamp, size: %d%s}]}\n", name(i), s.at(stampfmt.Port), smallest+i, more)
 	}
 	fmt.Fprintf(&b, "  - {name: load, peer: %q, probes: [{type: saturation, every: 1m, link: uplink, load_server: %q, token_file: token, pin: %q, "+
 		"rate: {forward: 5Mbit, reverse: 5Mbit}, duration: 1s, skip: 200ms, drain_timeout: 2s, idle: {duration: 200ms, interval: 20ms}}]}\n",
@@ -156,7 +156,7 @@ func (s *site) configure(n int) {
 // classify counts a path's packets by its number: those of a size that only it has.
 func classify(payload []byte, src, dst netip.AddrPort) (path uint64, ok bool) {
 	i := len(payload) - smallest
-	if i < 0 || i >= voices || src.Port() != stamp.Port && dst.Port() != stamp.Port {
+	if i < 0 || i >= voices || src.Port() != stampfmt.Port && dst.Port() != stampfmt.Port {
 		return 0, false
 	}
 	_, ok = testpacket.STAMP(payload)

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/point"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/output/point"
 	"oneway.example/tests/await"
 	"oneway.example/tests/expr"
 	"oneway.example/tests/influx"

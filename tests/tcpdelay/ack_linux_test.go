@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/traffic/tcp"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/loadsite"
 	"oneway.example/tests/tcplog"
@@ -124,8 +124,8 @@ func captured(t *testing.T, d sample.Direction, p lab.Profile, seed uint64) *ack
 	}
 	file := filepath.Join(t.TempDir(), "capture")
 	stop := dumpcap(t, sender, file)
-	result := perform(t, s, tcp.Plan{
-		Direction: d, Flows: []tcp.Flow{{MessageBytes: 64 << 10}}, Duration: 4 * time.Second, Most: 1 << 29,
+	result := perform(t, s, tcptraffic.Plan{
+		Direction: d, Flows: []tcptraffic.Flow{{MessageBytes: 64 << 10}}, Duration: 4 * time.Second, Most: 1 << 29,
 		Interval: 100 * time.Millisecond, Idle: 10 * time.Second, Stamps: true,
 	})
 	stop()
@@ -140,7 +140,7 @@ func captured(t *testing.T, d sample.Direction, p lab.Profile, seed uint64) *ack
 }
 
 // compareAcks compares the recorded acknowledgments with the captured ones, which are the times by offset of the connection.
-func compareAcks(t *testing.T, d sample.Direction, result *tcp.Result, all map[int64]instant.Time) *ackRun {
+func compareAcks(t *testing.T, d sample.Direction, result *tcptraffic.Result, all map[int64]instant.Time) *ackRun {
 	t.Helper()
 	before := int64(0)
 	if d == sample.Forward {

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/traffic/tcp"
 	"oneway.example/tests/loadsite"
 	"oneway.example/tests/program"
 )
@@ -27,22 +27,22 @@ const isClient = "ONEWAY_TEST_TRANSFER"
 // request is a transfer for a client.
 type request struct {
 	LoadServer, Pin, TokenFile string
-	Plan                       tcp.Plan
+	Plan                       tcptraffic.Plan
 }
 
 // transfer is a load test of one transfer.
 type transfer struct {
-	plan   tcp.Plan
-	result *tcp.Result
+	plan   tcptraffic.Plan
+	result *tcptraffic.Result
 }
 
 func (*transfer) Kind() string                            { return "test" }
 func (*transfer) Bytes() int64                            { return 1 << 30 }
 func (x *transfer) Duration() time.Duration               { return x.plan.Duration }
-func (x *transfer) Traffic() loadtest.Traffic             { return tcp.Near(x) }
+func (x *transfer) Traffic() loadtest.Traffic             { return tcptraffic.Near(x) }
 func (*transfer) Publish(*loadtest.Values, *loadtest.Run) {}
 
-func (x *transfer) Perform(ctx context.Context, s *tcp.Session, _ *loadtest.Run) (err error) {
+func (x *transfer) Perform(ctx context.Context, s *tcptraffic.Session, _ *loadtest.Run) (err error) {
 	x.result, err = s.Transfer(ctx, x.plan)
 	return err
 }
@@ -69,7 +69,7 @@ func clientMain() int {
 }
 
 // perform performs a transfer from the client of a site.
-func perform(t *testing.T, s *loadsite.Site, p tcp.Plan) (r *tcp.Result) {
+func perform(t *testing.T, s *loadsite.Site, p tcptraffic.Plan) (r *tcptraffic.Result) {
 	t.Helper()
 	text, err := json.Marshal(request{s.At.String(), s.Pin, s.TokenFile, p})
 	if err != nil {

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/bound"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tcpstamp"
-	"oneway.example/exporter/traffic/tcp"
+	"oneway.example/exporter/core/bound"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/tcpstamp"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/loadsite"
 	"oneway.example/tests/tcplog"
@@ -57,7 +57,7 @@ func TestDelayOfTCPDataIsThatOfTheLinksLog(t *testing.T) {
 }
 
 // stamped does one transfer over a link, and returns it with its connection in the link's log.
-func stamped(t *testing.T, d sample.Direction, link lab.Profile, seed uint64) (*tcp.Result, tcplog.Connection) {
+func stamped(t *testing.T, d sample.Direction, link lab.Profile, seed uint64) (*tcptraffic.Result, tcplog.Connection) {
 	t.Helper()
 	client, _ := lab.Addresses()
 	l := lab.Start(t, lab.Options{
@@ -65,8 +65,8 @@ func stamped(t *testing.T, d sample.Direction, link lab.Profile, seed uint64) (*
 	})
 	s := loadsite.Between(t, binary, l.Client, l.Server, l.Server.Addr4)
 	s.Network = l
-	res := perform(t, s, tcp.Plan{
-		Direction: d, Flows: []tcp.Flow{{MessageBytes: 64 << 10}}, Duration: 2500 * time.Millisecond, Most: 1 << 29,
+	res := perform(t, s, tcptraffic.Plan{
+		Direction: d, Flows: []tcptraffic.Flow{{MessageBytes: 64 << 10}}, Duration: 2500 * time.Millisecond, Most: 1 << 29,
 		Interval: 100 * time.Millisecond, Idle: 10 * time.Second, Stamps: true,
 	})
 	s.Drained(t)

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/tcpstamp"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/tcpstamp"
 	"oneway.example/tests/tcplog"
 )
 

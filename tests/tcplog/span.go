@@ -3,8 +3,8 @@ package tcplog
 import (
 	"slices"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/tests/lab"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 	"oneway.example/tests/lab"
 )
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 	"oneway.example/tests/lab"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 )
 
 // The second of three segments is lost, and what is sent again begins in its middle; the third one leaves late.

@@ -9,20 +9,20 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/sched"
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/reflector"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/sched"
-	wire "oneway.example/exporter/wire/stamp"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/testpacket"
 )
 
 // Port is the reflector's.
-const Port = wire.Port
+const Port = stampfmt.Port
 
 // Run is one measurement.
 type Run struct {

@@ -3,26 +3,26 @@
 package testpacket
 
 import (
-	"oneway.example/exporter/wire/load"
-	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/net/wire/loadfmt"
+	"oneway.example/exporter/net/wire/stampfmt"
 )
 
 // STAMP returns the number of a test packet or of a reflected packet, which begin alike;
 // statistics queries are no test packets.
 func STAMP(payload []byte) (seq uint32, ok bool) {
-	if len(payload) < wire.UnauthenticatedBytes {
+	if len(payload) < stampfmt.UnauthenticatedBytes {
 		return 0, false
 	}
-	p, err := wire.ParseSender(payload)
+	p, err := stampfmt.ParseSender(payload)
 	if err != nil {
 		return 0, false
 	}
-	for rest := payload[wire.UnauthenticatedBytes:]; len(rest) > 0; {
-		var v wire.TLV
-		if v, rest, err = wire.NextTLV(rest); err != nil {
+	for rest := payload[stampfmt.UnauthenticatedBytes:]; len(rest) > 0; {
+		var v stampfmt.TLV
+		if v, rest, err = stampfmt.NextTLV(rest); err != nil {
 			return 0, false
 		}
-		if r, err := wire.ParseReceipt(v.Value); v.Type == wire.TypeReceipt && err == nil && r.StatsQuery {
+		if r, err := stampfmt.ParseReceipt(v.Value); v.Type == stampfmt.TypeReceipt && err == nil && r.StatsQuery {
 			return 0, false
 		}
 	}
@@ -31,12 +31,12 @@ func STAMP(payload []byte) (seq uint32, ok bool) {
 
 // Request returns the number of the test packet of a reflected packet.
 func Request(payload []byte) (seq uint32, ok bool) {
-	p, err := wire.ParseReflector(payload)
+	p, err := stampfmt.ParseReflector(payload)
 	return p.SenderSeq, err == nil
 }
 
 // Load returns the number of a load test's packet and that of its transfer.
 func Load(payload []byte) (transfer uint16, seq uint32, ok bool) {
-	h, err := load.Parse(payload)
-	return h.Transfer, h.Seq, err == nil && h.Type == load.Data
+	h, err := loadfmt.Parse(payload)
+	return h.Transfer, h.Seq, err == nil && h.Type == loadfmt.Data
 }

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/tests/vmlab/record"
 	"oneway.example/tests/vmlab/truth"
 )

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 	"oneway.example/tests/vmlab/record"
 	"oneway.example/tests/vmlab/truth"
 )

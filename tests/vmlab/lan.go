@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/tests/vmlab/record"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
 )
 
 // Limits of precision in the steady state, with a pulse: the errors of clocks and timestamps on a

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"oneway.example/exporter/ctxtime"
+	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/tests/receiver"
 	"oneway.example/tests/vmlab/truth"
 )

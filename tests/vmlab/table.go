@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
 )
 
 // leastCoverage is the share of delays, over all scenarios, whose interval holds the truth.

@@ -23,18 +23,18 @@ import (
 	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
 
 	"oneway.example/exporter/agent"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/internal/httpd"
-	"oneway.example/exporter/linklease"
-	"oneway.example/exporter/memlimit"
+	"oneway.example/exporter/agent/linklease"
+	"oneway.example/exporter/agent/pathlabel"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/memlimit"
 	"oneway.example/exporter/output"
+	"oneway.example/exporter/output/point"
+	"oneway.example/exporter/output/point/series"
+	"oneway.example/exporter/output/promsink"
 	"oneway.example/exporter/outputs"
-	"oneway.example/exporter/pathlabel"
-	"oneway.example/exporter/point"
-	"oneway.example/exporter/point/series"
 	"oneway.example/exporter/probes"
 	"oneway.example/exporter/probes/stamp"
-	"oneway.example/exporter/promsink"
+	"oneway.example/exporter/serve/httpd"
 )
 
 const agentHelp = `Measure the paths of a configuration, reflect test packets of other hosts, serve /metrics, and deliver to InfluxDB.

@@ -28,7 +28,7 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 
 	"oneway.example/exporter/agent"
-	"oneway.example/exporter/config"
+	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/outputs"
 	"oneway.example/exporter/probes"
 	"oneway.example/exporter/probes/stamp"

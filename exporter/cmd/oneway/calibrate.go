@@ -10,11 +10,11 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"oneway.example/exporter/bound"
-	"oneway.example/exporter/calibration"
-	"oneway.example/exporter/calibration/backtoback"
-	"oneway.example/exporter/hostport"
+	"oneway.example/exporter/agent/backtoback"
+	"oneway.example/exporter/core/bound"
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/calibration"
 	"oneway.example/exporter/probes/stamp"
 )
 

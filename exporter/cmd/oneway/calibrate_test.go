@@ -14,8 +14,8 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"oneway.example/exporter/calibration"
-	"oneway.example/exporter/document"
+	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/probe/calibration"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/tests/documents"
 )

@@ -9,15 +9,15 @@ import (
 	"net"
 	"time"
 
-	"oneway.example/exporter/bound"
-	"oneway.example/exporter/calibration"
-	"oneway.example/exporter/calibration/backtoback"
-	"oneway.example/exporter/document"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/agent/backtoback"
+	"oneway.example/exporter/core/bound"
+	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/calibration"
+	"oneway.example/exporter/probe/report"
 	"oneway.example/exporter/probes/stamp"
-	"oneway.example/exporter/report"
 )
 
 // Reasons of measurements from the terminal, besides those of METRICS.md.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/document"
-	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probes/saturation"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/tests/documents"

@@ -13,12 +13,12 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/clock/chrony"
-	"oneway.example/exporter/clock/static"
 	"oneway.example/exporter/clocks"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/clocks/chrony"
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
 )
 
 // optionFlag is the command-line flag of an option of a probe. Its name is the key, with hyphens.

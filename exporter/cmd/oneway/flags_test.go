@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/document"
+	"oneway.example/exporter/core/document"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/tests/documents"
 )

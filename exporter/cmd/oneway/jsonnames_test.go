@@ -8,8 +8,9 @@ import (
 	"testing"
 
 	"oneway.example/exporter/agent"
-	"oneway.example/exporter/incident"
-	"oneway.example/exporter/internal/httpd"
+	"oneway.example/exporter/agent/incident"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
+	"oneway.example/exporter/probe/report"
 	"oneway.example/exporter/probes/message"
 	"oneway.example/exporter/probes/saturation"
 	"oneway.example/exporter/probes/sizesweep"
@@ -17,8 +18,7 @@ import (
 	"oneway.example/exporter/probes/tcpshort"
 	"oneway.example/exporter/probes/tcpsweep"
 	"oneway.example/exporter/probes/train"
-	"oneway.example/exporter/report"
-	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/serve/httpd"
 )
 
 var (
@@ -67,7 +67,7 @@ func TestEachNumberInJSONHasItsUnit(t *testing.T) {
 	}
 	for name, v := range map[string]any{
 		"probe": probeDocument{}, "voice": voiceDocument{}, "calibrate": calibrationDocument{}, "test": testDocument{},
-		"saturation": saturation.Result{}, "size_sweep": sizesweep.Result{}, "train": train.Result{}, "tcp": tcp.Result{}, "tcp_sweep": tcpsweep.Result{}, "tcp_short": tcpshort.Result{}, "message": message.Result{}, "transfer": udp.Transfer{},
+		"saturation": saturation.Result{}, "size_sweep": sizesweep.Result{}, "train": train.Result{}, "tcp": tcp.Result{}, "tcp_sweep": tcpsweep.Result{}, "tcp_short": tcpshort.Result{}, "message": message.Result{}, "transfer": udptraffic.Transfer{},
 		"status": agent.Status{}, "runs": httpd.Runs{}, "report": report.Document{}, "incident": incident.Body{},
 	} {
 		walk(reflect.TypeOf(v), name, false)

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/loadserver"
-	"oneway.example/exporter/option"
-	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadserver"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/tests/await"
 )
 
@@ -40,7 +40,7 @@ func TestLoadServerPrintsItsAddressAndPin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Open(t.Context(), loadcontrol.Open{Traffic: udp.Name, Test: "train", Run: "r", Bytes: 1, Duration: time.Second}, nil); err != nil {
+	if _, err := c.Open(t.Context(), loadcontrol.Open{Traffic: udptraffic.Name, Test: "train", Run: "r", Bytes: 1, Duration: time.Second}, nil); err != nil {
 		t.Fatal(err)
 	}
 	c.Close()
@@ -52,7 +52,7 @@ func TestLoadServerPrintsItsAddressAndPin(t *testing.T) {
 	if !await.Within(await.Timeout, func() bool {
 		next, err := loadcontrol.Dial(t.Context(), loadcontrol.ClientOptions{Address: at, Pin: pin, Token: text})
 		if err == nil {
-			_, err = next.Open(t.Context(), loadcontrol.Open{Traffic: udp.Name, Test: "train", Run: "r2", Bytes: 1, Duration: time.Second}, nil)
+			_, err = next.Open(t.Context(), loadcontrol.Open{Traffic: udptraffic.Name, Test: "train", Run: "r2", Bytes: 1, Duration: time.Second}, nil)
 			next.Close()
 		}
 		refusal = err

@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"oneway.example/exporter/agent"
-	"oneway.example/exporter/internal/httpd"
+	"oneway.example/exporter/output/promsink"
 	"oneway.example/exporter/probes"
 	"oneway.example/exporter/probes/stamp"
-	"oneway.example/exporter/promsink"
+	"oneway.example/exporter/serve/httpd"
 	"oneway.example/tests/await"
 )
 

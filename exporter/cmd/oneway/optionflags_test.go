@@ -10,14 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/probe/target"
 	"oneway.example/exporter/probes/saturation"
 	"oneway.example/exporter/probes/sizesweep"
 	"oneway.example/exporter/probes/tcpshort"
 	"oneway.example/exporter/probes/tcpsweep"
 	"oneway.example/exporter/probes/train"
-	"oneway.example/exporter/target"
 )
 
 // noFlag are keys of load-test probes without a flag, and the reason.

@@ -19,12 +19,12 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/link"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/link"
 	"oneway.example/exporter/probes/stamp"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/sched"
 )
 
 const probeHelp = `Measure both directions of the path to a STAMP or TWAMP-Light reflector, from the terminal.

@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/exporter-toolkit/web"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
 )
 
 // whole is the complete program in this process: agent, reflector and HTTP server.

@@ -15,9 +15,9 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"oneway.example/exporter/keyfile"
-	"oneway.example/exporter/option"
-	"oneway.example/exporter/slareport"
+	"oneway.example/exporter/core/keyfile"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/serve/slareport"
 )
 
 const reportHelp = `Print availability, loss and delay of a path by month, week or day as CSV, for service agreements, from the series

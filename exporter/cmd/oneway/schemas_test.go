@@ -12,14 +12,16 @@ import (
 	"testing"
 
 	"oneway.example/exporter/agent"
+	"oneway.example/exporter/agent/incident"
+	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/doc/schema"
-	"oneway.example/exporter/document"
-	"oneway.example/exporter/incident"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/internal/httpd"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/report"
 	"oneway.example/exporter/probes/message"
 	"oneway.example/exporter/probes/saturation"
 	"oneway.example/exporter/probes/sizesweep"
@@ -28,9 +30,7 @@ import (
 	"oneway.example/exporter/probes/tcpshort"
 	"oneway.example/exporter/probes/tcpsweep"
 	"oneway.example/exporter/probes/train"
-	"oneway.example/exporter/record"
-	"oneway.example/exporter/report"
-	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/serve/httpd"
 	"oneway.example/tests/documents"
 )
 
@@ -99,10 +99,10 @@ func generator() *documents.Generator {
 	return &documents.Generator{
 		Types: map[reflect.Type]map[string]any{
 			of(report.Seconds(0)): {"type": "number"}, of(instant.Time(0)): {"type": "integer"}, of(report.Values{}): values(),
-			row.Type:          {"type": "array", "items": part{"type": "array"}},
-			points.Type:       {"type": "array", "items": part{"type": "number"}},
-			of(record.Row{}):  {"type": "array", "items": part{"type": []string{"integer", "null"}}, "minItems": 6, "maxItems": 7},
-			of(udp.Damaged{}): {"type": "object", "additionalProperties": part{"type": "integer"}},
+			row.Type:                 {"type": "array", "items": part{"type": "array"}},
+			points.Type:              {"type": "array", "items": part{"type": "number"}},
+			of(record.Row{}):         {"type": "array", "items": part{"type": []string{"integer", "null"}}, "minItems": 6, "maxItems": 7},
+			of(udptraffic.Damaged{}): {"type": "object", "additionalProperties": part{"type": "integer"}},
 		},
 		Fields: map[string]map[string]any{
 			"document.Outcome.Result":  {"type": "string", "enum": []string{document.Completed, document.Incomplete, document.Failed}},
@@ -120,7 +120,7 @@ func generator() *documents.Generator {
 func withKinds(g *documents.Generator, run part) {
 	clock := part{"clock": part{"type": "string"}, "clock_bound_seconds": part{"type": "number"}}
 	properties := run["properties"].(part)
-	properties["transfers"] = g.Of(reflect.TypeFor[[]udp.Series]())
+	properties["transfers"] = g.Of(reflect.TypeFor[[]udptraffic.Series]())
 	var kinds []string
 	var all []any
 	for _, k := range testKinds() {

@@ -15,18 +15,18 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/version"
 
-	"oneway.example/exporter/calibration"
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/keyfile"
-	"oneway.example/exporter/link"
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/loadserver"
-	"oneway.example/exporter/memlimit"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/core/keyfile"
+	"oneway.example/exporter/core/memlimit"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadserver"
+	"oneway.example/exporter/load/traffictypes"
+	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/probe/calibration"
+	"oneway.example/exporter/probe/link"
 	"oneway.example/exporter/reflector"
-	"oneway.example/exporter/traffictypes"
-	"oneway.example/exporter/wire/stamp"
 )
 
 // serveFlags are the common flags of the servers without an agent: reflector and load server.
@@ -148,7 +148,7 @@ func (f *reflectFlags) run(ctx context.Context, out io.Writer) (err error) {
 			return usageError{fmt.Errorf("--key-file cannot be used: %w", err)}
 		}
 		for _, s := range secrets {
-			o.Keys = append(o.Keys, stamp.NewKey(s))
+			o.Keys = append(o.Keys, stampfmt.NewKey(s))
 		}
 	}
 	var r *reflector.Reflector

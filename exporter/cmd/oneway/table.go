@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/term"
 
-	"oneway.example/exporter/report"
+	"oneway.example/exporter/probe/report"
 )
 
 // widthOf is the number of columns to write for: those of the terminal, else those of the environment variable COLUMNS. Zero: no

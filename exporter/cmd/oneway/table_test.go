@@ -13,11 +13,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"oneway.example/exporter/bound"
-	"oneway.example/exporter/calibration"
-	"oneway.example/exporter/loadserver"
-	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/core/bound"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadserver"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/net/tcpsocket"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/calibration"
+	"oneway.example/exporter/probe/report"
 	"oneway.example/exporter/probes/message"
 	"oneway.example/exporter/probes/saturation"
 	"oneway.example/exporter/probes/sizesweep"
@@ -27,9 +30,6 @@ import (
 	"oneway.example/exporter/probes/tcpsweep"
 	"oneway.example/exporter/probes/train"
 	"oneway.example/exporter/reflector"
-	"oneway.example/exporter/report"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tcpsocket"
 )
 
 // terminal opens a pseudo terminal of a width; text ends it and returns what was written to it.

@@ -15,9 +15,9 @@ import (
 
 	"golang.org/x/term"
 
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/option"
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
 )
 
 func printJSON(out io.Writer, v any) error {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"oneway.example/exporter/linklease"
-	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/agent/linklease"
+	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/saturation"
 	"oneway.example/exporter/probes/sizesweep"

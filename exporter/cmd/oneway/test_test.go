@@ -16,17 +16,17 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"oneway.example/exporter/document"
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/loadserver"
-	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadserver"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/net/tcpsocket"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/message"
 	"oneway.example/exporter/probes/tcp"
 	"oneway.example/exporter/probes/tcpshort"
 	"oneway.example/exporter/probes/tcpsweep"
 	"oneway.example/exporter/probes/train"
-	"oneway.example/exporter/tcpsocket"
 	"oneway.example/tests/documents"
 )
 

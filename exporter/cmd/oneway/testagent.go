@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"oneway.example/exporter/ctxtime"
-	"oneway.example/exporter/link"
-	"oneway.example/exporter/linklease"
-	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/agent/linklease"
+	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/link"
 )
 
 // lessee leases a link from the agent of this host.

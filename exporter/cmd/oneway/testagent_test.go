@@ -17,11 +17,11 @@ import (
 
 	"github.com/prometheus/exporter-toolkit/web"
 
-	"oneway.example/exporter/link"
-	"oneway.example/exporter/linklease"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/agent/linklease"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/probe/link"
 	"oneway.example/exporter/probes/saturation"
 	"oneway.example/exporter/probes/tcpshort"
 	"oneway.example/tests/await"

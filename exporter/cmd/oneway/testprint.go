@@ -9,13 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/core/option"
 
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/report"
 	"oneway.example/exporter/probes/saturation"
 	"oneway.example/exporter/probes/sizesweep"
 	"oneway.example/exporter/probes/train"
-	"oneway.example/exporter/report"
 )
 
 // printSaturation writes a table per direction, and the steps of a sweep or search.

@@ -5,9 +5,9 @@ import (
 	"io"
 	"strconv"
 
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/net/tcpsocket"
 	"oneway.example/exporter/probes/tcp"
-	"oneway.example/exporter/tcpsocket"
 )
 
 const testTCPHelp = `Measure the throughput of TCP, its round-trip time, and what limits it, one direction after the other.

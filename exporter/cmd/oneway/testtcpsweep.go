@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/net/tcpsocket"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/tcpsweep"
-	"oneway.example/exporter/tcpsocket"
 )
 
 const testTCPSweepHelp = `Measure TCP with each size of its buffers, and find the smallest that is enough.

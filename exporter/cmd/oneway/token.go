@@ -9,7 +9,7 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"oneway.example/exporter/loadserver"
+	"oneway.example/exporter/load/loadserver"
 )
 
 const tokenNewHelp = `Make a token that allows a client to run load tests against a load server.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"oneway.example/exporter/loadserver"
+	"oneway.example/exporter/load/loadserver"
 )
 
 func TestTokenIsPrintedOnceAndItsHashIsStored(t *testing.T) {

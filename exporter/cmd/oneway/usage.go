@@ -10,7 +10,7 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/core/option"
 )
 
 // namedValue is the value of a flag; its errors name the flag and the expectation.

@@ -10,7 +10,7 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/google/go-cmp/cmp"
 
-	"oneway.example/exporter/document"
+	"oneway.example/exporter/core/document"
 	"oneway.example/tests/documents"
 )
 

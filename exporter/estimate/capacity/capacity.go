@@ -19,8 +19,8 @@ import (
 	"slices"
 	"time"
 
+	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/estimate/order"
-	"oneway.example/exporter/instant"
 )
 
 // Packet is a packet of a train, in the order of sending.

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 )
 
 const (

@@ -16,7 +16,7 @@ import (
 	"math"
 	"time"
 
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
 )
 
 // ExactLimit is the number of delays up to which a window has exact quantiles. Larger windows keep a histogram, whose

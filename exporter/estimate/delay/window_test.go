@@ -8,7 +8,7 @@ import (
 	"time"
 	"unsafe"
 
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/tests/testseed"
 )
 

@@ -38,7 +38,7 @@ import (
 	"math"
 	"time"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 )
 
 // maxRate is the largest movement of a clock without a step, relative to the time that it shows: the kernel slews

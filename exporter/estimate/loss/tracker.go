@@ -6,7 +6,7 @@
 package loss
 
 import (
-	"oneway.example/exporter/seqwin"
+	"oneway.example/exporter/estimate/seqwin"
 )
 
 // Delta is what changed between two updates.

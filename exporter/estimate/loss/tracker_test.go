@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"oneway.example/exporter/seqwin"
+	"oneway.example/exporter/estimate/seqwin"
 
 	"github.com/google/go-cmp/cmp"
 	"oneway.example/tests/testseed"

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 )
 
 func regular(i int) Pulse {

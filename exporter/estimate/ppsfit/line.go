@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 )
 
 const (

@@ -16,7 +16,7 @@ import (
 	"math/bits"
 	"time"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 )
 
 const (

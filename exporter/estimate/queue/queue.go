@@ -22,7 +22,7 @@ package queue
 import (
 	"time"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 )
 
 // Packet is a sent packet of one direction, without packets that the sender did not send or its kernel refused.

@@ -7,8 +7,8 @@ import (
 	"sort"
 	"time"
 
+	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/estimate/order"
-	"oneway.example/exporter/instant"
 )
 
 // run is the state derived from all packets before the judgment.

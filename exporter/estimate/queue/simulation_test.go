@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 )
 
 // simulation is a simulated link and the packets sent over it. The link is that of tests/lab: a packet that would

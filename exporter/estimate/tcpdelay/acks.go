@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/tcpstamp"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/tcpstamp"
 )
 
 // Interarrival is the times between acknowledgments that advanced, in bursts of consecutive segments.

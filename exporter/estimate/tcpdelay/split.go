@@ -3,7 +3,7 @@ package tcpdelay
 import (
 	"time"
 
-	"oneway.example/exporter/tcpstamp"
+	"oneway.example/exporter/core/tcpstamp"
 )
 
 // State is whether connections are split.

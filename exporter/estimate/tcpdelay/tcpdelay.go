@@ -8,11 +8,11 @@ import (
 	"slices"
 	"time"
 
-	"oneway.example/exporter/bound"
+	"oneway.example/exporter/core/bound"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/tcpstamp"
 	"oneway.example/exporter/estimate/order"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tcpstamp"
 )
 
 // Class is what is known of the delay of a sampled byte. String is the value of the metric label result.

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tcpstamp"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/tcpstamp"
 
 	"github.com/google/go-cmp/cmp"
 )

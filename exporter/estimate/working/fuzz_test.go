@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/record"
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/core/sample"
 )
 
 // FuzzEvaluate takes numbers and delays as a load server may send them: the report has no value that JSON has not, and none

@@ -13,11 +13,11 @@ import (
 	"slices"
 	"time"
 
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/order"
 	"oneway.example/exporter/estimate/voice"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/record"
-	"oneway.example/exporter/sample"
 )
 
 // Packet is what is kept of a record.Packet.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/record"
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/core/sample"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"compress/gzip"
 	"sync"
 
-	"oneway.example/exporter/point"
+	"oneway.example/exporter/output/point"
 )
 
 // batcher makes records of points: their lines, compressed. It is safe for concurrent use.

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"oneway.example/exporter/keyfile"
+	"oneway.example/exporter/core/keyfile"
 )
 
 // client sends requests, one at a time.

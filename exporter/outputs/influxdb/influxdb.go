@@ -15,12 +15,12 @@ import (
 	"sync"
 	"time"
 
-	"oneway.example/exporter/collect"
-	"oneway.example/exporter/ctxtime"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/output"
-	"oneway.example/exporter/point"
-	"oneway.example/exporter/spool"
+	"oneway.example/exporter/output/collect"
+	"oneway.example/exporter/output/point"
+	"oneway.example/exporter/output/spool"
 )
 
 // Type makes these outputs.

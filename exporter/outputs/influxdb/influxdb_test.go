@@ -18,14 +18,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oneway.example/exporter/config"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/agent/config"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/output"
-	"oneway.example/exporter/point"
-	"oneway.example/exporter/promsink"
-	"oneway.example/exporter/record"
+	"oneway.example/exporter/output/point"
+	"oneway.example/exporter/output/promsink"
 	"oneway.example/tests/await"
 )
 

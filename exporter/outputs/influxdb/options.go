@@ -12,11 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"oneway.example/exporter/collect"
-	"oneway.example/exporter/keyfile"
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/core/keyfile"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/output"
-	"oneway.example/exporter/point"
+	"oneway.example/exporter/output/collect"
+	"oneway.example/exporter/output/point"
 )
 
 // Options are the keys of an output.

@@ -7,10 +7,10 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"oneway.example/exporter/ctxtime"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/output"
-	"oneway.example/exporter/spool"
+	"oneway.example/exporter/output/spool"
 )
 
 // resultDropped is a result of points, as resultWritten and resultRejected are.

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/output"
-	"oneway.example/exporter/spool"
+	"oneway.example/exporter/output/spool"
 	"oneway.example/tests/await"
 )
 

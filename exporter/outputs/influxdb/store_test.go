@@ -19,12 +19,12 @@ import (
 
 	"github.com/influxdata/line-protocol/v2/lineprotocol"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/output"
-	"oneway.example/exporter/point"
-	"oneway.example/exporter/promsink"
-	"oneway.example/exporter/record"
+	"oneway.example/exporter/output/point"
+	"oneway.example/exporter/output/promsink"
 	"oneway.example/tests/await"
 )
 

@@ -15,15 +15,15 @@ import (
 	"strconv"
 	"time"
 
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffictypes/mixed"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/report"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/traffic/mixed"
-	"oneway.example/exporter/traffic/tcp"
-	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/probe/report"
 )
 
 // Kind is the load test "message". Make it with NewKind.
@@ -74,7 +74,7 @@ const (
 func transports() []Transport { return []Transport{UDP, TCP, TCPNoDelay} }
 
 // Perform measures all transports in each direction.
-func (k *Kind) Perform(ctx context.Context, u *udp.Session, t *tcp.Session, r *loadtest.Run) error {
+func (k *Kind) Perform(ctx context.Context, u *udptraffic.Session, t *tcptraffic.Session, r *loadtest.Run) error {
 	res := &Result{MessageBytes: int(k.opts.MessageBytes), MessageRate: float64(k.opts.MessageRate), Duration: report.Seconds(k.opts.Duration)}
 	r.Body = res
 	defer res.conclude(r)
@@ -121,7 +121,7 @@ func single(err error) bool {
 }
 
 // measure measures one transport in one direction.
-func (k *Kind) measure(ctx context.Context, u *udp.Session, t *tcp.Session, d sample.Direction, by Transport) (Part, error) {
+func (k *Kind) measure(ctx context.Context, u *udptraffic.Session, t *tcptraffic.Session, d sample.Direction, by Transport) (Part, error) {
 	if by == UDP {
 		x, err := u.Transfer(ctx, d, u.Plan(k.opts.segment()), nil)
 		if x == nil {

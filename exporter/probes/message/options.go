@@ -4,11 +4,11 @@ import (
 	"errors"
 	"time"
 
-	"oneway.example/exporter/option"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
-	"oneway.example/exporter/tcpsocket"
-	"oneway.example/exporter/traffic/tcp"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
+	"oneway.example/exporter/net/tcpsocket"
 )
 
 // Options are the probe's own keys in the configuration; an absent key keeps its default.
@@ -50,7 +50,7 @@ func (o *Options) check() error {
 	if o.CongestionControl == "" {
 		return nil
 	}
-	return tcp.CheckName("congestion_control", o.CongestionControl)
+	return tcptraffic.CheckName("congestion_control", o.CongestionControl)
 }
 
 func (o *Options) interval() time.Duration { return time.Second / time.Duration(o.MessageRate) }
@@ -88,10 +88,10 @@ const (
 )
 
 // plan returns the TCP transfer.
-func (o *Options) plan(d sample.Direction, noDelay bool) tcp.Plan {
-	return tcp.Plan{
+func (o *Options) plan(d sample.Direction, noDelay bool) tcptraffic.Plan {
+	return tcptraffic.Plan{
 		Direction: d, Duration: time.Duration(o.messages()) * o.interval(), Most: o.mostTCP(), Interval: sampleInterval, Idle: idleTimeout,
-		Flows: []tcp.Flow{{
+		Flows: []tcptraffic.Flow{{
 			MessageBytes: int(o.MessageBytes), MessageInterval: o.interval(),
 			Options: tcpsocket.Options{CongestionControl: o.CongestionControl, NoDelay: noDelay},
 		}},

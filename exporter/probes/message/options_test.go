@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
 	"oneway.example/tests/probeoptions"
 )
 

@@ -7,15 +7,15 @@ import (
 	"strings"
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/report"
 	bulk "oneway.example/exporter/probes/tcp"
-	"oneway.example/exporter/report"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/traffic/tcp"
-	"oneway.example/exporter/traffic/udp"
 )
 
 // Result is the result of a run: the report's "results".
@@ -74,7 +74,7 @@ func (k *Kind) rate(messages float64, apart time.Duration) *float64 {
 }
 
 // ofUDP returns the values of a stream.
-func (k *Kind) ofUDP(t *udp.Transfer) Part {
+func (k *Kind) ofUDP(t *udptraffic.Transfer) Part {
 	p := Part{Partial: t.Cut, Sent: int64(t.Counts.Sent), Packets: int64(t.Counts.Sent), Offered: k.rate(float64(t.Counts.Sent), t.Duration())}
 	if p.Sent > 0 {
 		p.PerMessage = new(1.0)
@@ -107,7 +107,7 @@ func (k *Kind) ofUDP(t *udp.Transfer) Part {
 }
 
 // delays returns the quantiles of the delays of a stream of which the path lost some packets; nil: the median is not known.
-func delays(t *udp.Transfer, lost int) *Delay {
+func delays(t *udptraffic.Transfer, lost int) *Delay {
 	var known []time.Duration
 	d := &Delay{}
 	for i := range t.Packets {
@@ -131,7 +131,7 @@ func delays(t *udp.Transfer, lost int) *Delay {
 }
 
 // ofTCP returns the values of a transfer of one flow.
-func (k *Kind) ofTCP(t *tcp.Result, ipv6 bool) Part {
+func (k *Kind) ofTCP(t *tcptraffic.Result, ipv6 bool) Part {
 	from, to := &t.Sender[0], &t.Receiver[0]
 	size := float64(k.opts.MessageBytes)
 	p := Part{

@@ -4,20 +4,20 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/metric/metrictest"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
-	"oneway.example/exporter/traffic/tcp"
-	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 )
 
 // A path that loses all packets of UDP has a known throughput and a known loss.
 func TestLossOfAllPacketsIsPublished(t *testing.T) {
 	k := &Kind{opts: DefaultOptions()}
-	p := k.ofUDP(&udp.Transfer{Counts: udp.Counts{Sent: 10, Lost: 10}, Sent: &stream.Sent{}, Received: &stream.Received{}})
+	p := k.ofUDP(&udptraffic.Transfer{Counts: udptraffic.Counts{Sent: 10, Lost: 10}, Sent: &stream.Sent{}, Received: &stream.Received{}})
 	p.Direction, p.Transport = "forward", UDP
 	sink := &metrictest.Keeping{}
 	v := loadtest.NewValues(metric.NewScope(sink, "a-to-b", "message"))
@@ -45,18 +45,18 @@ func TestThroughputIsThatOfTheTimeOfSending(t *testing.T) {
 		from, until int // the messages that arrive
 		want        float64
 	}{{0, 1000, 10_000}, {0, 100, 1000}, {900, 1000, 1000}, {0, 1, 10}} {
-		x := &udp.Transfer{Received: &stream.Received{}, Sent: &stream.Sent{Begin: begin, End: begin.Add(9990 * time.Millisecond)}}
-		x.Counts = udp.Counts{Sent: 1000, Arrived: c.until - c.from, Lost: 1000 - c.until + c.from}
+		x := &udptraffic.Transfer{Received: &stream.Received{}, Sent: &stream.Sent{Begin: begin, End: begin.Add(9990 * time.Millisecond)}}
+		x.Counts = udptraffic.Counts{Sent: 1000, Arrived: c.until - c.from, Lost: 1000 - c.until + c.from}
 		for i := c.from; i < c.until; i++ {
 			at := begin.Add(time.Duration(i)*10*time.Millisecond + time.Second)
-			x.Packets = append(x.Packets, udp.Packet{Arrived: sample.Stamp{At: at, Origin: sample.Kernel}, Copies: 1})
+			x.Packets = append(x.Packets, udptraffic.Packet{Arrived: sample.Stamp{At: at, Origin: sample.Kernel}, Copies: 1})
 		}
 		if got := k.ofUDP(x).Throughput; got == nil || *got < 0.99*c.want || *got > 1.01*c.want {
 			t.Errorf("UDP, messages %d to %d: %v, want %v", c.from, c.until, show(got), c.want)
 		}
-		y := &tcp.Result{
-			Sender:   []tcp.FlowEnd{{Payload: 100_000, Last: 9990 * time.Millisecond}},
-			Receiver: []tcp.FlowEnd{{Payload: int64(100 * (c.until - c.from)), First: time.Duration(c.from) * 10 * time.Millisecond, Last: time.Duration(c.until-1) * 10 * time.Millisecond}},
+		y := &tcptraffic.Result{
+			Sender:   []tcptraffic.FlowEnd{{Payload: 100_000, Last: 9990 * time.Millisecond}},
+			Receiver: []tcptraffic.FlowEnd{{Payload: int64(100 * (c.until - c.from)), First: time.Duration(c.from) * 10 * time.Millisecond, Last: time.Duration(c.until-1) * 10 * time.Millisecond}},
 		}
 		if got := k.ofTCP(y, false).Throughput; got == nil || *got < 0.99*c.want || *got > 1.01*c.want {
 			t.Errorf("TCP, messages %d to %d: %v, want %v", c.from, c.until, show(got), c.want)

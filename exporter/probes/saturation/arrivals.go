@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/report"
-	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
+	"oneway.example/exporter/probe/report"
 )
 
 // arrivals are the received packets of a transfer in order of arrival. Bytes are counted up to an instant, so that
@@ -22,7 +22,7 @@ type arrivals struct {
 	begin instant.Time
 }
 
-func arrivalsOf(t *udp.Transfer) (a arrivals) {
+func arrivalsOf(t *udptraffic.Transfer) (a arrivals) {
 	type one struct {
 		at    instant.Time
 		bytes float64
@@ -77,7 +77,7 @@ func (a *arrivals) rate(from, to time.Duration) float64 {
 }
 
 // waited is a packet's delay above the smallest of all.
-func (a *arrivals) waited(p *udp.Packet) time.Duration {
+func (a *arrivals) waited(p *udptraffic.Packet) time.Duration {
 	return p.Arrived.At.Sub(a.origin) - p.Sent.At.Sub(a.begin)
 }
 
@@ -91,7 +91,7 @@ func grid(length, width time.Duration) (bounds []time.Duration) {
 
 // stepsOf are the parts of a transfer between bounds, relative to its first packet: the packets due and sent in
 // each, their outcome, and the receive rate.
-func stepsOf(t *udp.Transfer, a *arrivals, bounds []time.Duration) []Step {
+func stepsOf(t *udptraffic.Transfer, a *arrivals, bounds []time.Duration) []Step {
 	steps := make([]Step, len(bounds)-1)
 	for i := range steps {
 		steps[i].Duration = report.Seconds(bounds[i+1] - bounds[i])

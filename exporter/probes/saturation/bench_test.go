@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/saturation"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/traffic/udp"
 )
 
 // wibro is the thesis' uplink: 2.5 Mb/s, 110 kB, 30 ms.
@@ -51,14 +51,14 @@ func perform(t *testing.T, link *bottleneck, change func(*saturation.Options), d
 		}
 	}
 	each := link.Each
-	link.Each = func(d sample.Direction, c *udp.CarrierResult) error {
+	link.Each = func(d sample.Direction, c *udptraffic.CarrierResult) error {
 		b.sent += c.PayloadBytes + 28*int64(c.Packets)
 		if each != nil {
 			return each(d, c)
 		}
 		return nil
 	}
-	if err := kind.Perform(t.Context(), udp.NewSession(link, udp.SessionOptions{}), b.run); err != nil {
+	if err := kind.Perform(t.Context(), udptraffic.NewSession(link, udptraffic.SessionOptions{}), b.run); err != nil {
 		return b, err
 	}
 	loadtest.NewValues(metric.NewScope(b.sink, "office", "saturation")).Replace("", func(v *loadtest.Values) { kind.Publish(v, b.run) })

@@ -1,8 +1,8 @@
 package saturation
 
 import (
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/report"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/probe/report"
 )
 
 var (

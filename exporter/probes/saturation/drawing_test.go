@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/report"
+	"oneway.example/exporter/probe/report"
 )
 
 // titles are those of the drawings.

@@ -5,11 +5,11 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/queue"
-	"oneway.example/exporter/report"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
-	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
+	"oneway.example/exporter/probe/report"
 )
 
 // Limits of an idle phase: its packets take a small share of the load's rate, suffice for a minimum, and do not
@@ -34,7 +34,7 @@ func (o *Options) idle(d sample.Direction) (n int, interval time.Duration) {
 }
 
 // plan is an idle phase, the load right after it, which is segment number load, and another idle phase.
-func (o *Options) plan(s *udp.Session, d sample.Direction) (p stream.Plan, load int) {
+func (o *Options) plan(s *udptraffic.Session, d sample.Direction) (p stream.Plan, load int) {
 	rate := s.PacedSegment(o.PacketBytes, o.Rate.Of(d), o.Duration)
 	n, interval := o.idle(d)
 	all := append(idlePackets(n, interval, rate.PayloadBytes), rate)
@@ -53,7 +53,7 @@ func idlePackets(n int, interval time.Duration, payload int) []stream.Segment {
 }
 
 // fixed offers one rate for a time.
-func (k *Kind) fixed(ctx context.Context, s *udp.Session, d sample.Direction) (*Direction, error) {
+func (k *Kind) fixed(ctx context.Context, s *udptraffic.Session, d sample.Direction) (*Direction, error) {
 	p, load := k.opts.plan(s, d)
 	t, err := k.checked(s.Transfer(ctx, d, p, nil))
 	if t == nil {
@@ -74,7 +74,7 @@ func (k *Kind) fixed(ctx context.Context, s *udp.Session, d sample.Direction) (*
 }
 
 // unloaded is the result of a transfer that was stopped before its load: the smallest delay of the idle link.
-func (k *Kind) unloaded(t *udp.Transfer) *Direction {
+func (k *Kind) unloaded(t *udptraffic.Transfer) *Direction {
 	d := &Direction{Direction: t.Direction.String(), Rate: k.opts.Rate.Of(t.Direction), Counts: &t.Counts, Partial: t.Cut}
 	for i := range t.Packets {
 		if one := t.Delay(i); one.OK() && (d.idle == nil || one.Value < d.idle.Value) {
@@ -86,7 +86,7 @@ func (k *Kind) unloaded(t *udp.Transfer) *Direction {
 
 // underQueue converts a transfer for the queue estimator. Packets that were not sent are left out; one that arrived
 // only corrupted has no delay and is lost (RFC 7680 section 2.4).
-func underQueue(t *udp.Transfer) []queue.Packet {
+func underQueue(t *udptraffic.Transfer) []queue.Packet {
 	all := make([]queue.Packet, 0, len(t.Packets))
 	for i := range t.Packets {
 		p := &t.Packets[i]
@@ -103,7 +103,7 @@ func underQueue(t *udp.Transfer) []queue.Packet {
 }
 
 // load is the result of the load, segment number load.
-func (k *Kind) load(t *udp.Transfer, load int, q *queue.Result) *Direction {
+func (k *Kind) load(t *udptraffic.Transfer, load int, q *queue.Result) *Direction {
 	clocks := t.Bound() // absolute delays need both clocks; their differences do not
 	planned := plannedOf(t, load)
 	l := &Load{
@@ -140,7 +140,7 @@ func (k *Kind) load(t *udp.Transfer, load int, q *queue.Result) *Direction {
 }
 
 // plannedOf is the number of packets of a segment; of a stopped transfer, of those whose time came.
-func plannedOf(t *udp.Transfer, segment int) (n int) {
+func plannedOf(t *udptraffic.Transfer, segment int) (n int) {
 	if t.Cut == "" {
 		return t.Plan.Segments[segment].Packets()
 	}
@@ -165,7 +165,7 @@ func (k *Kind) throughput(q *queue.Result) float64 {
 }
 
 // loaded are the valid delays of the load's segment, in seconds.
-func loaded(t *udp.Transfer, load int) []float64 {
+func loaded(t *udptraffic.Transfer, load int) []float64 {
 	all := make([]float64, 0, len(t.Packets))
 	for i := range t.Packets {
 		if d := t.Delay(i); int(t.Packets[i].Segment) == load && d.OK() {

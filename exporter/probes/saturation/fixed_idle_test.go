@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probes/saturation"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
-	"oneway.example/exporter/traffic/udp"
 )
 
 // Idle packets at equal positions hide a link's transmission slots; idle packets before the load only hide changes
@@ -24,7 +24,7 @@ func TestIdlePacketsLeaveAtRandomTimesBeforeTheLoadAndAfterIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := kind.Perform(t.Context(), udp.NewSession(c, udp.SessionOptions{}), &loadtest.Run{Directions: []sample.Direction{sample.Forward}}); err != nil {
+	if err := kind.Perform(t.Context(), udptraffic.NewSession(c, udptraffic.SessionOptions{}), &loadtest.Run{Directions: []sample.Direction{sample.Forward}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := plan.Check(); err != nil {
@@ -56,7 +56,7 @@ type planRecorder struct {
 }
 
 // Transfer is udp.Carrier.
-func (c *planRecorder) Transfer(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*udp.CarrierResult, error) {
+func (c *planRecorder) Transfer(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*udptraffic.CarrierResult, error) {
 	*c.plan = p
 	return c.link.Transfer(ctx, d, p, idle, progress, adjustRate)
 }

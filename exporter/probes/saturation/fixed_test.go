@@ -11,15 +11,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/queue"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/loadtest/loadtesttest"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/loadtesttest"
+	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probes/saturation"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
-	"oneway.example/exporter/traffic/udp"
 )
 
 func TestFilledLinkHasItsRateQueueAndDelays(t *testing.T) {
@@ -108,7 +108,7 @@ func TestSeriesAreBoundedHoweverLongTheRun(t *testing.T) {
 }
 
 func TestSendersUnderrunIsNoLossOfTheLink(t *testing.T) {
-	link := &bottleneck{Each: func(_ sample.Direction, c *udp.CarrierResult) error {
+	link := &bottleneck{Each: func(_ sample.Direction, c *udptraffic.CarrierResult) error {
 		refuse := len(c.Sent.Packets) / 4
 		c.Sent.Refused = refuse
 		for i := range refuse { // the kernel refused them, so they did not arrive
@@ -137,7 +137,7 @@ func TestClockStepInvalidatesTheRun(t *testing.T) {
 
 func TestTransferThatIsCutIsNoResult(t *testing.T) {
 	link := wibro()
-	link.Each = func(d sample.Direction, c *udp.CarrierResult) error {
+	link.Each = func(d sample.Direction, c *udptraffic.CarrierResult) error {
 		if d == sample.Reverse {
 			c.Cut = "the token's day is over"
 		}
@@ -163,7 +163,7 @@ func TestDirectionsFollowEachOtherUnlessConfigured(t *testing.T) {
 		c := &overlap{entered: make(chan sample.Direction, 2), leave: make(chan struct{}), link: wibro()}
 		done := make(chan error, 1)
 		go func() {
-			done <- kind.Perform(t.Context(), udp.NewSession(c, udp.SessionOptions{}), &loadtest.Run{Directions: sample.Directions()})
+			done <- kind.Perform(t.Context(), udptraffic.NewSession(c, udptraffic.SessionOptions{}), &loadtest.Run{Directions: sample.Directions()})
 		}()
 		<-c.entered
 		if together {
@@ -206,12 +206,12 @@ func TestLoopbackRunIsPublishedAndReported(t *testing.T) {
 	if diff := cmp.Diff(map[string]float64{"office,saturation,completed,ok": 1}, sink.All(metric.Runs)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if outcome.ForwardBytes < 600_000 || outcome.ReverseBytes < 1_400_000 || len(outcome.Transfers.([]*udp.Series)) != 2 {
+	if outcome.ForwardBytes < 600_000 || outcome.ReverseBytes < 1_400_000 || len(outcome.Transfers.([]*udptraffic.Series)) != 2 {
 		t.Errorf("%+v", outcome)
 	}
 }
 
-var _ udp.Carrier = (*overlap)(nil)
+var _ udptraffic.Carrier = (*overlap)(nil)
 
 // overlap blocks transfers until they are released.
 type overlap struct {
@@ -222,7 +222,7 @@ type overlap struct {
 }
 
 // Transfer is udp.Carrier.
-func (o *overlap) Transfer(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*udp.CarrierResult, error) {
+func (o *overlap) Transfer(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*udptraffic.CarrierResult, error) {
 	o.enter()
 	defer o.exit()
 	o.entered <- d
@@ -234,13 +234,13 @@ func (o *overlap) Transfer(ctx context.Context, d sample.Direction, p stream.Pla
 
 // Every outcome of the packets gives a report that can be encoded, without a panic.
 func TestEveryOutcomeGivesAReport(t *testing.T) {
-	keep := func(n int) func(sample.Direction, *udp.CarrierResult) error {
-		return func(_ sample.Direction, c *udp.CarrierResult) error {
+	keep := func(n int) func(sample.Direction, *udptraffic.CarrierResult) error {
+		return func(_ sample.Direction, c *udptraffic.CarrierResult) error {
 			c.Received.Packets = c.Received.Packets[:min(n, len(c.Received.Packets))]
 			return nil
 		}
 	}
-	for name, each := range map[string]func(sample.Direction, *udp.CarrierResult) error{
+	for name, each := range map[string]func(sample.Direction, *udptraffic.CarrierResult) error{
 		"none arrives": keep(0), "one arrives": keep(1), "the idle ones arrive": keep(50), "one of the load": keep(51), "ten of the load": keep(60),
 	} {
 		for _, mode := range []string{saturation.ModeFixed, saturation.ModeSweep, saturation.ModeSearch} {
@@ -265,17 +265,17 @@ func TestEveryOutcomeGivesAReport(t *testing.T) {
 }
 
 func TestSenderThatCannotSendIsAFailure(t *testing.T) {
-	for name, each := range map[string]func(*udp.CarrierResult){
-		"all are refused": func(c *udp.CarrierResult) {
+	for name, each := range map[string]func(*udptraffic.CarrierResult){
+		"all are refused": func(c *udptraffic.CarrierResult) {
 			for i := range c.Sent.Packets {
 				c.Sent.Packets[i].Stamp = sample.Stamp{}
 			}
 		},
-		"none is tried": func(c *udp.CarrierResult) { c.Sent.Packets = nil },
+		"none is tried": func(c *udptraffic.CarrierResult) { c.Sent.Packets = nil },
 	} {
 		for _, mode := range []string{saturation.ModeFixed, saturation.ModeSweep, saturation.ModeSearch} {
 			link := wibro()
-			link.Each = func(_ sample.Direction, c *udp.CarrierResult) error {
+			link.Each = func(_ sample.Direction, c *udptraffic.CarrierResult) error {
 				each(c)
 				c.Received.Packets = nil
 				return nil
@@ -313,7 +313,7 @@ func TestDelayBelowItsBoundIsReportedWithItsBound(t *testing.T) {
 func TestPacketsThatTheReceiverDroppedAreNoLossOfThePath(t *testing.T) {
 	for _, mode := range []string{saturation.ModeFixed, saturation.ModeSweep} {
 		link := &bottleneck{Rate: 100e6 / 8, Queue: 1e6, Delay: 5 * time.Millisecond} // faster than the offered rate
-		link.Each = func(_ sample.Direction, c *udp.CarrierResult) error {
+		link.Each = func(_ sample.Direction, c *udptraffic.CarrierResult) error {
 			kept := c.Received.Packets[:0]
 			for i, p := range c.Received.Packets {
 				if i%4 == 3 {

@@ -18,10 +18,10 @@ import (
 	"sync"
 	"time"
 
-	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/traffic/udp"
 )
 
 // Kind is the load test "saturation". Make it with NewKind.
@@ -66,7 +66,7 @@ func New() loadtest.Type[Options] {
 func (*Kind) Kind() string { return "saturation" }
 
 // Traffic is streams of UDP packets.
-func (k *Kind) Traffic() loadtest.Traffic { return udp.NewLocal(k) }
+func (k *Kind) Traffic() loadtest.Traffic { return udptraffic.NewLocal(k) }
 
 // Bytes is the most IP bytes that a run sends.
 func (k *Kind) Bytes() int64 { return k.bytes }
@@ -75,7 +75,7 @@ func (k *Kind) Bytes() int64 { return k.bytes }
 func (k *Kind) Duration() time.Duration { return k.lasts }
 
 // Perform tests one direction after the other, or both together.
-func (k *Kind) Perform(ctx context.Context, s *udp.Session, r *loadtest.Run) error {
+func (k *Kind) Perform(ctx context.Context, s *udptraffic.Session, r *loadtest.Run) error {
 	body := &Result{Mode: k.opts.Mode, PacketBytes: k.opts.PacketBytes, Together: k.opts.Together}
 	r.Body = body
 	results := make([]*Direction, len(r.Directions))
@@ -102,7 +102,7 @@ func (k *Kind) Perform(ctx context.Context, s *udp.Session, r *loadtest.Run) err
 }
 
 // together runs all directions at the same time and returns the first error.
-func (k *Kind) together(ctx context.Context, s *udp.Session, directions []sample.Direction, results []*Direction) error {
+func (k *Kind) together(ctx context.Context, s *udptraffic.Session, directions []sample.Direction, results []*Direction) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var all sync.WaitGroup
@@ -118,7 +118,7 @@ func (k *Kind) together(ctx context.Context, s *udp.Session, directions []sample
 	return context.Cause(ctx)
 }
 
-func (k *Kind) direction(ctx context.Context, s *udp.Session, r *loadtest.Run, d sample.Direction) (*Direction, error) {
+func (k *Kind) direction(ctx context.Context, s *udptraffic.Session, r *loadtest.Run, d sample.Direction) (*Direction, error) {
 	switch k.opts.Mode {
 	case ModeSweep:
 		return k.sweep(ctx, s, r, d)
@@ -132,7 +132,7 @@ func (k *Kind) direction(ctx context.Context, s *udp.Session, r *loadtest.Run, d
 
 // checked returns an error for a transfer without a valid result: it was cut, a clock was stepped during it, or
 // nothing was sent. Of a run that was stopped there is both: what was sent before, and the error.
-func (k *Kind) checked(t *udp.Transfer, err error) (*udp.Transfer, error) {
+func (k *Kind) checked(t *udptraffic.Transfer, err error) (*udptraffic.Transfer, error) {
 	switch {
 	case err != nil && (t == nil || t.Counts.Sent == 0 || t.Stepped()):
 		return nil, err

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/loadtest/loadtesttest"
-	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/loadtesttest"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probes/saturation"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/traffic/udp"
 	"oneway.example/tests/lab"
 )
 
@@ -133,8 +133,8 @@ func searchRound(t *testing.T) error {
 	own := saturation.DefaultOptions()
 	own.Mode, own.Rate.Reverse, own.Duration = saturation.ModeSearch, 15e6/8, 8*time.Second
 	outcome := runOver(t, network, shared, own)
-	if len(outcome.Transfers.([]*udp.Series)) != 2 {
-		t.Errorf("%d transfers, want one in each direction", len(outcome.Transfers.([]*udp.Series)))
+	if len(outcome.Transfers.([]*udptraffic.Series)) != 2 {
+		t.Errorf("%d transfers, want one in each direction", len(outcome.Transfers.([]*udptraffic.Series)))
 	}
 	var wrong []error
 	for i, link := range []lab.Link{profile.Forward, profile.Reverse} {
@@ -173,7 +173,7 @@ func TestRunOverIPv6CountsItsHeadersAndHasItsChecksums(t *testing.T) {
 	if outcome.ForwardBytes != 625_000 || outcome.ReverseBytes != 1_499_000 { // at intervals of 666.667 us 1499 fit
 		t.Errorf("%d and %d bytes, want those of a second of 5 and of 12 Mb/s", outcome.ForwardBytes, outcome.ReverseBytes)
 	}
-	plan := outcome.Transfers.([]*udp.Series)[0].Plan
+	plan := outcome.Transfers.([]*udptraffic.Series)[0].Plan
 	if payload := plan.Segments[0].PayloadBytes; payload != 952 || plan.NoChecksum {
 		t.Errorf("%d bytes of payload in packets of 1000; no checksum: %v", payload, plan.NoChecksum)
 	}

@@ -5,13 +5,13 @@ import (
 	"slices"
 	"time"
 
-	"oneway.example/exporter/endclock"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/loadtest/loadtesttest"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
-	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/loadtesttest"
+	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
+	"oneway.example/exporter/probe/endclock"
 )
 
 // bottleneck is a udp.Carrier of known behavior. The zero value passes every packet at once.
@@ -36,13 +36,13 @@ type bottleneck struct {
 	// LoseReport reports which reports of a plan with feedback are lost; nil: none.
 	LoseReport func(serial uint32) bool
 	// Each may change a transfer's outcome before it is returned.
-	Each func(d sample.Direction, c *udp.CarrierResult) error
+	Each func(d sample.Direction, c *udptraffic.CarrierResult) error
 	// Transfers counts the transfers.
 	Transfers int
 }
 
 // Transfer is udp.Carrier.
-func (l *bottleneck) Transfer(_ context.Context, d sample.Direction, p stream.Plan, _ time.Duration, _ func(loadtest.Progress), adjustRate stream.Adjuster) (*udp.CarrierResult, error) {
+func (l *bottleneck) Transfer(_ context.Context, d sample.Direction, p stream.Plan, _ time.Duration, _ func(loadtest.Progress), adjustRate stream.Adjuster) (*udptraffic.CarrierResult, error) {
 	l.Transfers++
 	c := l.carryPlan(d, p, instant.Now(), adjustRate)
 	if l.Each != nil {
@@ -54,7 +54,7 @@ func (l *bottleneck) Transfer(_ context.Context, d sample.Direction, p stream.Pl
 }
 
 // carryPlan carries a plan that begins at an instant of the local clock.
-func (l *bottleneck) carryPlan(d sample.Direction, p stream.Plan, begin instant.Time, adjustRate stream.Adjuster) *udp.CarrierResult {
+func (l *bottleneck) carryPlan(d sample.Direction, p stream.Plan, begin instant.Time, adjustRate stream.Adjuster) *udptraffic.CarrierResult {
 	f := &feedback{bottleneck: l, plan: p, begin: begin}
 	var pace func(instant.Time) time.Duration
 	if adjustRate != nil {

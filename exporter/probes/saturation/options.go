@@ -4,11 +4,11 @@ import (
 	"errors"
 	"time"
 
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/queue"
 	"oneway.example/exporter/estimate/ratesearch"
-	"oneway.example/exporter/option"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
+	"oneway.example/exporter/load/stream"
 )
 
 // Options are the probe's own keys, beside those of loadtest.Options.

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/metric/metrictest"
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/saturation"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/traffic/udp"
 	"oneway.example/tests/probeoptions"
 )
 
@@ -131,7 +131,7 @@ func TestBytesAreThoseOfThePlan(t *testing.T) {
 }
 
 func TestPacedSegmentsKeepTheirRate(t *testing.T) {
-	s := udp.NewSession(&bottleneck{}, udp.SessionOptions{})
+	s := udptraffic.NewSession(&bottleneck{}, udptraffic.SessionOptions{})
 	for _, r := range []option.Rate{64e3 / 8, 12e6 / 8, 1e9 / 8, 10e9 / 8} {
 		p := s.Plan(s.PacedSegment(1410, r, time.Second))
 		if err := p.Check(); err != nil {

@@ -8,15 +8,15 @@ import (
 	"strconv"
 	"time"
 
-	"oneway.example/exporter/bound"
+	"oneway.example/exporter/core/bound"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/queue"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/report"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/probe/report"
 )
 
 // Result is the result of a run: loadtest.Run's Body, and the report's "result". Rates are in IP bytes a second; a
@@ -33,8 +33,8 @@ type Direction struct {
 	Direction string      `json:"direction"`
 	Rate      option.Rate `json:"configured_bytes_per_second"`
 	// Load is the result of mode fixed.
-	Load   *Load       `json:"load,omitempty"`
-	Counts *udp.Counts `json:"counts,omitempty"`
+	Load   *Load              `json:"load,omitempty"`
+	Counts *udptraffic.Counts `json:"counts,omitempty"`
 	// Steps are those of modes sweep and search, StepsDescription their description: bursts from an idle link, or parts
 	// of one transfer.
 	Steps            []Step `json:"steps,omitempty"`
@@ -120,8 +120,8 @@ type Step struct {
 	Underrun float64 `json:"sender_underrun_ratio"`
 	// Variation is the largest delay of received packets less the smallest of all steps; nil: unknown, as it is if
 	// more than half was lost, since lost packets have no delay.
-	Variation *report.Seconds `json:"delay_variation_seconds,omitempty"`
-	Counts    udp.Counts      `json:"counts"`
+	Variation *report.Seconds   `json:"delay_variation_seconds,omitempty"`
+	Counts    udptraffic.Counts `json:"counts"`
 }
 
 // known is a pointer to v if it is known.

@@ -7,17 +7,17 @@ import (
 	"slices"
 	"time"
 
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/ratesearch"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/option"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
-	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 )
 
 // search runs the load adjustment, in one transfer without a pause.
-func (k *Kind) search(ctx context.Context, s *udp.Session, r *loadtest.Run, d sample.Direction) (*Direction, error) {
+func (k *Kind) search(ctx context.Context, s *udptraffic.Session, r *loadtest.Run, d sample.Direction) (*Direction, error) {
 	length, most := k.opts.Duration, float64(k.opts.Rate.Of(d))
 	limits := s.Limits()
 	if limits.Duration > 0 {
@@ -92,7 +92,7 @@ const (
 )
 
 // evaluate finds the rate of the link after a search.
-func (d *Direction) evaluate(t *udp.Transfer, reports int, most float64, lower time.Duration) {
+func (d *Direction) evaluate(t *udptraffic.Transfer, reports int, most float64, lower time.Duration) {
 	length := t.Plan.Duration()
 	width := min(part, length/minPart)
 	if t.Cut != "" { // stopped: whole parts
@@ -157,7 +157,7 @@ const (
 // exceeds the sustained rate; some are below it if the search left the link idle. The result is a high quantile
 // instead of the maximum, because queued packets may arrive at once after an outage. median is that of all these
 // parts. False: the link is never full.
-func (a *arrivals) sustained(t *udp.Transfer, width, lower time.Duration) (from time.Duration, median float64, ok bool) {
+func (a *arrivals) sustained(t *udptraffic.Transfer, width, lower time.Duration) (from time.Duration, median float64, ok bool) {
 	if len(a.at) == 0 {
 		return 0, 0, false
 	}

@@ -7,11 +7,11 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/estimate/queue"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/promsink"
-	"oneway.example/exporter/report"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/output/promsink"
+	"oneway.example/exporter/probe/report"
 )
 
 // published is the text of a run with all values known, of both directions.

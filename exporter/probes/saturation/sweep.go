@@ -6,17 +6,17 @@ import (
 	"math"
 	"time"
 
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/ratesearch"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/option"
-	"oneway.example/exporter/report"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
+	"oneway.example/exporter/probe/report"
 )
 
 // sweep offers one rate after the other, each in its own transfer, before which the queue is empty.
-func (k *Kind) sweep(ctx context.Context, s *udp.Session, r *loadtest.Run, d sample.Direction) (*Direction, error) {
+func (k *Kind) sweep(ctx context.Context, s *udptraffic.Session, r *loadtest.Run, d sample.Direction) (*Direction, error) {
 	sweep, err := k.opts.sweep(d)
 	if err != nil {
 		return nil, fmt.Errorf("saturation: %w", err)
@@ -28,7 +28,7 @@ func (k *Kind) sweep(ctx context.Context, s *udp.Session, r *loadtest.Run, d sam
 	least := time.Duration(math.MaxInt64) // the smallest delay of all steps
 	for next, more := sweep.Next(); more; next, more = sweep.Next() {
 		r.Phase(fmt.Sprintf("%s: step %d, %s", d, len(out.Steps)+1, option.Rate(next.Rate).Display()))
-		var t *udp.Transfer
+		var t *udptraffic.Transfer
 		t, err = k.checked(s.Transfer(ctx, d, s.Plan(s.PacedSegment(k.opts.PacketBytes, option.Rate(next.Rate), next.Duration)), nil))
 		if err != nil {
 			break
@@ -53,7 +53,7 @@ func (k *Kind) sweep(ctx context.Context, s *udp.Session, r *loadtest.Run, d sam
 
 // feedback is the result of one step; it updates least, the smallest delay so far. Only differences of delays are
 // used, so a constant clock offset cancels.
-func feedback(t *udp.Transfer, least *time.Duration) ratesearch.Feedback {
+func feedback(t *udptraffic.Transfer, least *time.Duration) ratesearch.Feedback {
 	f := ratesearch.Feedback{
 		Packets: t.Counts.Sent - t.HostDropped(), Lost: t.Counts.Lost - t.HostDropped(), Reordered: t.Counts.Reordered, Duplicate: t.Counts.Duplicated,
 		DelayVariation: -1,

@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probes/saturation"
-	"oneway.example/exporter/stream"
-	"oneway.example/exporter/traffic/udp"
 )
 
 // halepovic's downlink: 1.5 Mb/s; the steps exceed it.
@@ -83,7 +83,7 @@ func TestSearchKeepsToTheToken(t *testing.T) {
 	run := &loadtest.Run{Directions: sampleForward()}
 	var plan stream.Plan
 	c := &planRecorder{link: &bottleneck{Rate: 50_000, Queue: 20_000}, plan: &plan}
-	if err := kind.Perform(t.Context(), udp.NewSession(c, udp.SessionOptions{Limits: limits}), run); err != nil {
+	if err := kind.Perform(t.Context(), udptraffic.NewSession(c, udptraffic.SessionOptions{Limits: limits}), run); err != nil {
 		t.Fatal(err)
 	}
 	if rate, unpaced := plan.PeakRate(); unpaced || rate > limits.BytesPerSecond*1.0001 || plan.Duration() > limits.Duration {

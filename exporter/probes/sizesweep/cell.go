@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/option"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/stream"
 )
 
 // Cell is one packet size at one packet rate in one direction.

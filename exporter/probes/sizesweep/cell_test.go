@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadtest"
 )
 
 // noQuota has the overhead of IPv4 and no limit.

@@ -3,8 +3,8 @@ package sizesweep
 import (
 	"fmt"
 
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/report"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/probe/report"
 )
 
 var _ loadtest.Drawn = (*Result)(nil)

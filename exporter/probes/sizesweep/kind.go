@@ -24,14 +24,14 @@ import (
 	"strconv"
 	"time"
 
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/report"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/probe/report"
 )
 
 // Kind is the load test "size_sweep". Make it with NewKind.
@@ -45,8 +45,8 @@ type Kind struct {
 }
 
 var (
-	_ loadtest.Kind = (*Kind)(nil)
-	_ udp.Fitter    = (*Kind)(nil)
+	_ loadtest.Kind     = (*Kind)(nil)
+	_ udptraffic.Fitter = (*Kind)(nil)
 )
 
 // NewKind checks the options. env and target determine the link and its quota.
@@ -68,7 +68,7 @@ func New() loadtest.Type[Options] {
 func (*Kind) Kind() string { return "size_sweep" }
 
 // Traffic is streams of UDP packets.
-func (k *Kind) Traffic() loadtest.Traffic { return udp.NewLocal(k) }
+func (k *Kind) Traffic() loadtest.Traffic { return udptraffic.NewLocal(k) }
 
 // cells are the configured cells of these directions.
 func (k *Kind) cells(directions []sample.Direction) (all []Cell) {
@@ -113,7 +113,7 @@ func (k *Kind) Duration() time.Duration {
 }
 
 // Perform measures each cell as often as configured, in random order.
-func (k *Kind) Perform(ctx context.Context, s *udp.Session, r *loadtest.Run) error {
+func (k *Kind) Perform(ctx context.Context, s *udptraffic.Session, r *loadtest.Run) error {
 	all := k.cells(r.Directions)
 	res := &Result{Seed: loadtest.Seed(k.opts.Seed), CellDuration: report.Seconds(k.opts.CellDuration)}
 	r.Body = res

@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/endclock"
-	linktable "oneway.example/exporter/link"
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
-	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/probe/endclock"
+	linktable "oneway.example/exporter/probe/link"
 )
 
 func probeEnv() probe.Env       { return probe.Env{} }
@@ -31,7 +31,7 @@ type simulatedPath struct {
 }
 
 // Transfer is udp.Carrier.
-func (r *simulatedPath) Transfer(_ context.Context, d sample.Direction, p stream.Plan, _ time.Duration, _ func(loadtest.Progress), _ stream.Adjuster) (*udp.CarrierResult, error) {
+func (r *simulatedPath) Transfer(_ context.Context, d sample.Direction, p stream.Plan, _ time.Duration, _ func(loadtest.Progress), _ stream.Adjuster) (*udptraffic.CarrierResult, error) {
 	if r.refuse != nil {
 		if refusal := r.refuse(p); refusal != nil {
 			return nil, refusal
@@ -42,7 +42,7 @@ func (r *simulatedPath) Transfer(_ context.Context, d sample.Direction, p stream
 	}
 	r.plans = append(r.plans, p)
 	l := r.links[d]
-	out := &udp.CarrierResult{Sent: &stream.Sent{Planned: p.Packets()}, Received: &stream.Received{}, Cut: r.cut}
+	out := &udptraffic.CarrierResult{Sent: &stream.Sent{Planned: p.Packets()}, Received: &stream.Received{}, Cut: r.cut}
 	for i, q := range l.carry(p.Segments[0].PayloadBytes+28, p.Segments[0]) {
 		out.Sent.Packets = append(out.Sent.Packets, stream.SentPacket{Due: q.sent, Stamp: sample.Stamp{At: q.sent, Origin: sample.Kernel}})
 		if q.arrived != 0 {
@@ -74,7 +74,7 @@ func short() Options {
 func perform(t *testing.T, r *simulatedPath, limits loadcontrol.Limits, o Options) (*Result, *loadtest.Run, error) {
 	t.Helper()
 	run := &loadtest.Run{Directions: sample.Directions()}
-	err := kindOf(t, o).Perform(t.Context(), udp.NewSession(r, udp.SessionOptions{Limits: limits}), run)
+	err := kindOf(t, o).Perform(t.Context(), udptraffic.NewSession(r, udptraffic.SessionOptions{Limits: limits}), run)
 	return run.Body.(*Result), run, err
 }
 

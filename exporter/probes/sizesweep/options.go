@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/core/option"
 )
 
 // Options are the probe's own keys in the configuration; an absent key keeps its default.

@@ -4,12 +4,12 @@ import (
 	"slices"
 	"time"
 
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/order"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/report"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
-	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
+	"oneway.example/exporter/probe/report"
 )
 
 // Result is the result of a run: the report's "result".
@@ -116,7 +116,7 @@ func (p *packet) stepped() bool {
 }
 
 // packets returns the packets of a transfer that count for a cell.
-func packets(t *udp.Transfer) []packet {
+func packets(t *udptraffic.Transfer) []packet {
 	all := make([]packet, len(t.Packets))
 	for i := range t.Packets {
 		p := &t.Packets[i]

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/stream"
 )
 
 // begin is an arbitrary time.

@@ -4,11 +4,11 @@ import (
 	"math"
 	"time"
 
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/loss"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/sched"
-	"oneway.example/exporter/seqwin"
-	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/estimate/seqwin"
+	"oneway.example/exporter/net/sched"
+	"oneway.example/exporter/net/wire/stampfmt"
 )
 
 // remoteKind is the kind of reflector at the remote end, as its replies show it.
@@ -180,7 +180,7 @@ func (a *account) fresh(r *reply, q request) bool {
 // take records the reply to a test packet. lost gives the directions whose delay exceeded the loss timeout;
 // present: the reply is of the remote end's current session (packets of an earlier session were counted as lost in
 // reverse when it ended). n is the reply's own number; only a first reply gives a sample.
-func (a *account) take(p *wire.ReflectorPacket, q request, now time.Duration, lost [2]bool, present bool) (n uint64, verdict seqwin.Verdict, first bool) {
+func (a *account) take(p *stampfmt.ReflectorPacket, q request, now time.Duration, lost [2]bool, present bool) (n uint64, verdict seqwin.Verdict, first bool) {
 	first, verdict = q.first(), seqwin.Late
 	switch {
 	case present:

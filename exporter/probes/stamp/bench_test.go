@@ -10,17 +10,17 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/sched"
+	"oneway.example/exporter/net/tstamp"
+	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/net/wire/timefmt"
+	"oneway.example/exporter/output/promsink"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/promsink"
 	"oneway.example/exporter/reflector"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/sched"
-	"oneway.example/exporter/tstamp"
-	wire "oneway.example/exporter/wire/stamp"
-	"oneway.example/exporter/wire/timefmt"
 )
 
 // wheel is a session without a socket, and the replies of our reflector to its first packets. After the last one it
@@ -69,32 +69,32 @@ func (w *wheel) restart() {
 func (w *wheel) reply(seq uint32) []byte {
 	f := timefmt.NTP
 	honest := timefmt.MakeErrorEstimate(time.Microsecond, true, f)
-	b := wire.ReflectorPacket{
+	b := stampfmt.ReflectorPacket{
 		Seq: seq, T3: f.Encode(userTime(seq)+200_000, 0), Error: honest, T2: f.Encode(userTime(seq)+100_000, 0),
 		SenderSeq: seq, SenderT1: f.Encode(userTime(seq), 0), SenderError: honest, SenderTTL: 255,
 	}.AppendTo(nil)
-	followUp := wire.FollowUp{}
+	followUp := stampfmt.FollowUp{}
 	if seq > 0 {
-		followUp = wire.FollowUp{Seq: seq - 1, T3: f.Encode(userTime(seq-1)+210_000, 0), Mode: 2}
+		followUp = stampfmt.FollowUp{Seq: seq - 1, T3: f.Encode(userTime(seq-1)+210_000, 0), Mode: 2}
 	}
 	b = followUp.AppendTo(b)
-	b = wire.Receipt{
+	b = stampfmt.Receipt{
 		Words: w.s.layout.words, Filled: true, T2Origin: sample.Kernel, Run: 7, Epoch: 1,
-		EarlierTX: [wire.ReportedReplies]wire.ReplyTX{{Known: seq > 0, After: 10_000}},
+		EarlierTX: [stampfmt.ReportedReplies]stampfmt.ReplyTX{{Known: seq > 0, After: 10_000}},
 		Next:      seq + 1, Base: seq + 1, Received: seq + 1, Tx: seq + 1, Recent: [4]uint64{^uint64(0)},
 	}.AppendTo(b)
 	if w.s.layout.padding >= 0 {
-		b = wire.AppendPadding(b, w.s.layout.padding, seq)
+		b = stampfmt.AppendPadding(b, w.s.layout.padding, seq)
 	}
-	for rest := b[wire.UnauthenticatedBytes:]; len(rest) > 0; {
+	for rest := b[stampfmt.UnauthenticatedBytes:]; len(rest) > 0; {
 		rest[0] = 0 // recognized
-		_, after, err := wire.NextTLV(rest)
+		_, after, err := stampfmt.NextTLV(rest)
 		if err != nil {
 			w.tb.Fatal(err)
 		}
 		rest = after
 	}
-	wire.SealCRC(b, false)
+	stampfmt.SealCRC(b, false)
 	return b
 }
 
@@ -135,8 +135,8 @@ func BenchmarkReply(b *testing.B) {
 func BenchmarkRequest(b *testing.B) {
 	for _, c := range []struct {
 		name string
-		key  *wire.Key
-	}{{"open", nil}, {"authenticated", wire.NewKey([]byte("a shared secret"))}} {
+		key  *stampfmt.Key
+	}{{"open", nil}, {"authenticated", stampfmt.NewKey([]byte("a shared secret"))}} {
 		b.Run(c.name, func(b *testing.B) {
 			w := newWheel(b)
 			w.secure(c.key)
@@ -229,7 +229,7 @@ func TestPublishingASecondTimeAllocatesNothing(t *testing.T) {
 }
 
 // secure gives the session a key.
-func (w *wheel) secure(k *wire.Key) {
+func (w *wheel) secure(k *stampfmt.Key) {
 	if k == nil {
 		return
 	}
@@ -237,11 +237,11 @@ func (w *wheel) secure(k *wire.Key) {
 	if w.s.layout, err = planLayout(defaultSize(true), true); err != nil {
 		w.tb.Fatal(err)
 	}
-	w.s.useKeys([]*wire.Key{k})
+	w.s.useKeys([]*stampfmt.Key{k})
 }
 
 func TestNothingIsAllocatedForAPacket(t *testing.T) {
-	for _, k := range []*wire.Key{nil, wire.NewKey([]byte("a shared secret"))} {
+	for _, k := range []*stampfmt.Key{nil, stampfmt.NewKey([]byte("a shared secret"))} {
 		w := newWheel(t)
 		w.secure(k)
 		if n := testing.AllocsPerRun(1000, func() { w.s.build(&w.out, sched.Now()) }); n != 0 {

@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/metric/metrictest"
-	"oneway.example/exporter/record"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/sched"
-	"oneway.example/exporter/seqwin"
-	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/estimate/seqwin"
+	"oneway.example/exporter/net/sched"
+	"oneway.example/exporter/net/wire/stampfmt"
 )
 
 func idleSession(t *testing.T) *session {
@@ -60,7 +60,7 @@ func asks(s *account, n uint64) {
 	}
 }
 
-func allReceived() (w [wire.MaxReceiptWords]uint64) {
+func allReceived() (w [stampfmt.MaxReceiptWords]uint64) {
 	for i := range w {
 		w[i] = ^uint64(0)
 	}
@@ -71,16 +71,16 @@ func allReceived() (w [wire.MaxReceiptWords]uint64) {
 func TestHostDropsAreNotLostToo(t *testing.T) {
 	s := idleAccount(t)
 	asks(s, 1000)
-	told := func(rc wire.Receipt) {
+	told := func(rc stampfmt.Receipt) {
 		rc.Filled, rc.Words = true, 4
 		s.learn(&reply{receipt: rc, hasReceipt: true}, sched.Now(), true)
 	}
-	told(wire.Receipt{Epoch: 5, Next: 500, Base: 500, Received: 500, Tx: 500, Host: true, SocketDrops: 0, Recent: allReceived()})
-	told(wire.Receipt{Epoch: 5, Next: 800, Base: 800, Received: 750, Lost: 50, Bursts: 1, Tx: 750, Host: true, SocketDrops: 50, Recent: allReceived()})
+	told(stampfmt.Receipt{Epoch: 5, Next: 500, Base: 500, Received: 500, Tx: 500, Host: true, SocketDrops: 0, Recent: allReceived()})
+	told(stampfmt.Receipt{Epoch: 5, Next: 800, Base: 800, Received: 750, Lost: 50, Bursts: 1, Tx: 750, Host: true, SocketDrops: 50, Recent: allReceived()})
 	if d := s.fwd.now; d.dropped != 50 || d.lost != 0 {
 		t.Fatalf("setup: %+v", d)
 	}
-	told(wire.Receipt{Epoch: 6, Next: 1000, Base: 1000, Received: 200, Tx: 200, Host: true, SocketDrops: 0, Recent: [4]uint64{^uint64(0), ^uint64(0), ^uint64(0), 0xff}})
+	told(stampfmt.Receipt{Epoch: 6, Next: 1000, Base: 1000, Received: 200, Tx: 200, Host: true, SocketDrops: 0, Recent: [4]uint64{^uint64(0), ^uint64(0), ^uint64(0), 0xff}})
 	s.fwd.now.sent = s.outstandingPackets.next
 	d := s.fwd.now
 	t.Logf("sent %d received %d lost %d dropped %d outstanding %d; unknown direction %d", d.sent, d.received, d.lost, d.dropped, d.outstanding(), copied(s.faults).lowConfidence[lowConfidenceRemoteRestart])
@@ -93,17 +93,17 @@ func TestHostDropsAreNotLostToo(t *testing.T) {
 func TestOvertakenReplyDoesNotDoubleTheDrops(t *testing.T) {
 	s := idleAccount(t)
 	asks(s, 1000)
-	told := func(rc wire.Receipt) {
+	told := func(rc stampfmt.Receipt) {
 		rc.Filled, rc.Words, rc.Epoch, rc.Host = true, 3, 5, true
 		rc.Recent = allReceived()
 		s.learn(&reply{receipt: rc, hasReceipt: true}, sched.Now(), true)
 	}
-	told(wire.Receipt{Next: 100, Base: 100, Received: 100, Tx: 100, SocketDrops: 0})
+	told(stampfmt.Receipt{Next: 100, Base: 100, Received: 100, Tx: 100, SocketDrops: 0})
 	for i := uint32(1); i <= 10; i++ { // 10 pairs of reordered replies; 5 packets dropped once
-		told(wire.Receipt{Next: 100 + 2*i, Base: 100, Received: 100, Tx: 100 + 2*i, SocketDrops: 5})
-		told(wire.Receipt{Next: 99 + 2*i, Base: 100, Received: 100, Tx: 99 + 2*i, SocketDrops: 0})
+		told(stampfmt.Receipt{Next: 100 + 2*i, Base: 100, Received: 100, Tx: 100 + 2*i, SocketDrops: 5})
+		told(stampfmt.Receipt{Next: 99 + 2*i, Base: 100, Received: 100, Tx: 99 + 2*i, SocketDrops: 0})
 	}
-	told(wire.Receipt{Next: 200, Base: 200, Received: 140, Lost: 60, Bursts: 60, Tx: 200, SocketDrops: 5})
+	told(stampfmt.Receipt{Next: 200, Base: 200, Received: 140, Lost: 60, Bursts: 60, Tx: 200, SocketDrops: 5})
 	d := s.fwd.now
 	if d.dropped > 5 {
 		t.Errorf("the remote end's socket dropped 5 packets in all; got host_dropped %d, want at most 5; got lost %d, want at least 55", d.dropped, d.lost)
@@ -132,7 +132,7 @@ func TestDropsToldAreModulo32Bits(t *testing.T) {
 	asks(s, 1000)
 	for _, total := range []uint32{0, 0x7fffffff, 0xfffffff0, 0x10} { // 32 dropped in the last step
 		s.remoteDrops.take(1<<40, sched.Now(), time.Hour)
-		s.learn(&reply{receipt: wire.Receipt{Filled: true, Words: 3, Epoch: 5, Host: true, SocketDrops: total, Recent: allReceived()}, hasReceipt: true}, sched.Now(), true)
+		s.learn(&reply{receipt: stampfmt.Receipt{Filled: true, Words: 3, Epoch: 5, Host: true, SocketDrops: total, Recent: allReceived()}, hasReceipt: true}, sched.Now(), true)
 	}
 	if n := s.remoteDrops.take(100, sched.Now(), time.Second); n != 32 {
 		t.Errorf("%d losses attributed to drops, want 32", n)
@@ -188,7 +188,7 @@ func TestReplyOfAFormerLifeHasNoNumberInThePresentOne(t *testing.T) {
 	asks(s, 1000)
 	now := time.Second
 	in := func(epoch, tx, next uint32) {
-		rc := wire.Receipt{Filled: true, Words: 4, Epoch: epoch, Next: next, Base: next, Received: tx, Tx: tx, Recent: allReceived()}
+		rc := stampfmt.Receipt{Filled: true, Words: 4, Epoch: epoch, Next: next, Base: next, Received: tx, Tx: tx, Recent: allReceived()}
 		r := reply{receipt: rc, hasReceipt: true}
 		r.packet.Seq, r.packet.SenderSeq = tx-1, next-1
 		if s.learn(&r, now, true) {

@@ -4,11 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/bound"
-	"oneway.example/exporter/calibration"
+	"oneway.example/exporter/core/bound"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/calibration"
 	"oneway.example/exporter/reflector"
-	"oneway.example/exporter/sample"
 )
 
 // calibratedAs is a table with one interface: systematic error of a timestamp 4 us, random error 44 us.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/reflector"
-	"oneway.example/exporter/sample"
 )
 
 // rawBad sends a UDP datagram with a wrong checksum, like a path that damages packets.

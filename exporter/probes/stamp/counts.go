@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/loss"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/seqwin"
+	"oneway.example/exporter/estimate/seqwin"
 )
 
 // totals are counts of one direction over the whole run.

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"time"
 
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tstamp"
-	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/tstamp"
+	"oneway.example/exporter/net/wire/stampfmt"
 )
 
 // arrived passes a packet to the session that it is for.
@@ -28,7 +28,7 @@ func (h *hub) arrived(in *tstamp.In, now time.Duration) {
 // arrivedWithoutKey passes the reply of a reflector without a key to the authenticated sessions of its address: it has the
 // SSID of none.
 func (h *hub) arrivedWithoutKey(in *tstamp.In, now time.Duration) {
-	if !wire.RepliesWithoutKey(in.Payload) {
+	if !stampfmt.RepliesWithoutKey(in.Payload) {
 		return
 	}
 	h.mu.RLock()
@@ -45,14 +45,14 @@ func (h *hub) arrivedWithoutKey(in *tstamp.In, now time.Duration) {
 // else by the peer if it has one session.
 func (h *hub) find(in *tstamp.In) (*session, discardReason) {
 	b := in.Payload
-	if len(b) < wire.UnauthenticatedBytes-3 {
+	if len(b) < stampfmt.UnauthenticatedBytes-3 {
 		return nil, discardShort
 	}
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	s := h.sessions[ssidOf(b, false)]
-	if (s == nil || s.layout.authenticated) && len(b) >= wire.AuthenticatedBytes {
-		if a := h.sessions[ssidOf(b, true)]; a != nil && (a.layout.authenticated || s == nil && wire.InAuthenticatedFormat(b)) {
+	if (s == nil || s.layout.authenticated) && len(b) >= stampfmt.AuthenticatedBytes {
+		if a := h.sessions[ssidOf(b, true)]; a != nil && (a.layout.authenticated || s == nil && stampfmt.InAuthenticatedFormat(b)) {
 			s = a // also a rejection
 		}
 	}

@@ -3,7 +3,7 @@ package stamp
 import (
 	"cmp"
 
-	"oneway.example/exporter/document"
+	"oneway.example/exporter/core/document"
 	"oneway.example/exporter/probe"
 )
 

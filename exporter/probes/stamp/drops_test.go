@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/estimate/seqwin"
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/reflector"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/seqwin"
-	wire "oneway.example/exporter/wire/stamp"
 )
 
 func TestLossesAreTheHostsOnlyAsFarAsItsSocketDropped(t *testing.T) {
@@ -118,7 +118,7 @@ func TestDropsExplainLossesDecidedLongAfterThem(t *testing.T) {
 		next := uint32(0)
 		reply := func() {
 			now += c.interval
-			a.number(&wire.ReflectorPacket{Seq: next}, request{}, now, false)
+			a.number(&stampfmt.ReflectorPacket{Seq: next}, request{}, now, false)
 			a.now, a.lateMillis = now, 0 // of the last tick
 			next++
 		}
@@ -206,7 +206,7 @@ func TestDropsExplainOnlyLossesThatTheyMayHaveCaused(t *testing.T) {
 		seconds := func(n int) {
 			for range n {
 				now += time.Second
-				a.number(&wire.ReflectorPacket{Seq: next}, request{}, now, false)
+				a.number(&stampfmt.ReflectorPacket{Seq: next}, request{}, now, false)
 				a.expire(now)
 				next++
 			}

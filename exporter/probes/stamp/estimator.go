@@ -4,17 +4,17 @@ import (
 	"math"
 	"time"
 
-	"oneway.example/exporter/bound"
 	"oneway.example/exporter/clock"
+	"oneway.example/exporter/clock/phc"
+	"oneway.example/exporter/core/bound"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/delay"
 	"oneway.example/exporter/estimate/feasible"
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/net/tstamp"
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/record"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tstamp"
-	"oneway.example/exporter/tstamp/phc"
-	wire "oneway.example/exporter/wire/stamp"
 )
 
 // Sizes of arrays indexed by the enumerations of package sample.
@@ -94,7 +94,7 @@ func (e *estimator) replyOf(in *tstamp.In, r *reply, q request, now time.Duratio
 	f := q.outstanding
 	a := pendingReply{
 		packet: e.sampleOf(in, r, q), arrived: now, clock: f.clock().and(e.clock.Quality(instant.Now())),
-		shared: r.filled() && r.receipt.Clock == wire.ClockShared, expired: f.state != packetOutstanding,
+		shared: r.filled() && r.receipt.Clock == stampfmt.ClockShared, expired: f.state != packetOutstanding,
 	}
 	// A step there begins another era for all later timestamps.
 	if stepping := a.packet.Remote.Reason == sample.RemoteStepped; stepping != e.remoteStepping {
@@ -160,7 +160,7 @@ func (e *estimator) surely(local, remote sample.Bound, shared bool) (least time.
 func (e *estimator) forgotten(r *reply, in *tstamp.In) bool {
 	q := e.clock.Quality(instant.Now())
 	t1, t2 := e.opts.format.Decode(r.packet.SenderT1, e.opts.TAIOffset, in.At), e.opts.decode(r, r.packet.T2, in.At)
-	least, trusted := e.surely(q.Bound, remoteBound(r), r.receipt.Clock == wire.ClockShared)
+	least, trusted := e.surely(q.Bound, remoteBound(r), r.receipt.Clock == stampfmt.ClockShared)
 	return q.Steps == e.steps && trusted && !t2.IsZero() && t2.Sub(t1) > least
 }
 

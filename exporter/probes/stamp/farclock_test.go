@@ -5,18 +5,18 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/clock/none"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/sample"
-	wire "oneway.example/exporter/wire/stamp"
-	"oneway.example/exporter/wire/timefmt"
+	"oneway.example/exporter/clocks/none"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/net/wire/timefmt"
 )
 
 // Every one of the 65,536 patterns gives a bound of at most an hour, or none.
 func TestRemoteEndsErrorEstimateIsBelievedUpToAnHour(t *testing.T) {
 	for pattern := range 1 << 16 {
 		e := timefmt.ErrorEstimate(pattern)
-		got := remoteBound(&reply{packet: wire.ReflectorPacket{Error: e}})
+		got := remoteBound(&reply{packet: stampfmt.ReflectorPacket{Error: e}})
 		want := sample.Bound{Error: e.Bound(), Reason: sample.OK}
 		switch {
 		case pattern&0x8000 == 0 || pattern&0xff == 0:
@@ -46,7 +46,7 @@ func TestSenderOfAnUnknownClockSaysThatItDoesNotKnow(t *testing.T) {
 		}
 		s := &session{opts: &o, layout: plan, account: &account{}}
 		for name, q := range map[string]clock.Quality{"none": none.New(metric.Discard{}).Quality(0), "no reply yet": {}} {
-			p, err := wire.ParseSender(s.writeTest(nil, 7, 1, q))
+			p, err := stampfmt.ParseSender(s.writeTest(nil, 7, 1, q))
 			if want := timefmt.ErrorEstimate(0x3fff | uint16(format)<<14); err != nil || p.Error != want {
 				t.Errorf("%s: %#04x, %v, want %#04x", name, uint16(p.Error), err, uint16(want))
 			}

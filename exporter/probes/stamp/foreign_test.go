@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/reflector"
-	"oneway.example/exporter/sample"
-	wire "oneway.example/exporter/wire/stamp"
 )
 
 // TestStatelessReflectorsLossesAreOfNoDirection: 60 % are lost forward, none in reverse; the directions cannot be
@@ -112,8 +112,8 @@ func TestReflectorThatRepliesToOnePort(t *testing.T) {
 			if err != nil {
 				return
 			}
-			if int(from.Port()) == port && n >= wire.UnauthenticatedBytes {
-				_, _ = router.WriteToUDPAddrPort(replyTo(b[:wire.UnauthenticatedBytes], 0), from) // a lost reply fails the test
+			if int(from.Port()) == port && n >= stampfmt.UnauthenticatedBytes {
+				_, _ = router.WriteToUDPAddrPort(replyTo(b[:stampfmt.UnauthenticatedBytes], 0), from) // a lost reply fails the test
 			}
 		}
 	}()

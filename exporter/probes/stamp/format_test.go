@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/net/wire/timefmt"
 	"oneway.example/exporter/reflector"
-	"oneway.example/exporter/sample"
-	wire "oneway.example/exporter/wire/stamp"
-	"oneway.example/exporter/wire/timefmt"
 )
 
 // TestStampsAreReadInTheFormatOfTheReply: the Z bit of each end's Error Estimate applies to that end's timestamps
@@ -20,7 +20,7 @@ import (
 func TestStampsAreReadInTheFormatOfTheReply(t *testing.T) {
 	const tai = 37 * time.Second
 	peer := fakePeer(t, func(q []byte) [][]byte {
-		s, _ := wire.ParseSender(q)
+		s, _ := stampfmt.ParseSender(q)
 		a := replyTo(q, s.Seq)
 		now := timefmt.PTP.Encode(instant.Now(), tai)
 		binary.BigEndian.PutUint64(a[4:], now)

@@ -5,23 +5,23 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/sched"
-	"oneway.example/exporter/tstamp"
-	wire "oneway.example/exporter/wire/stamp"
-	"oneway.example/exporter/wire/timefmt"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/sched"
+	"oneway.example/exporter/net/tstamp"
+	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/net/wire/timefmt"
 )
 
 // A sender without the key changes no state of an authenticated session: its packets are discarded and counted.
 // Packets sealed with the key are read without a fault, whatever their content.
 func FuzzAuthenticatedReplies(f *testing.F) {
 	const run, asked = 7, 20
-	peer, key := netip.MustParseAddrPort("127.0.0.1:862"), wire.NewKey([]byte("secret"))
+	peer, key := netip.MustParseAddrPort("127.0.0.1:862"), stampfmt.NewKey([]byte("secret"))
 	for _, seq := range []uint32{3, asked, 1 << 31} {
-		p := wire.ReflectorPacket{Seq: seq, SenderSeq: seq, SenderT1: timefmt.NTP.Encode(wheelStart, 0), SenderTTL: 255}
+		p := stampfmt.ReflectorPacket{Seq: seq, SenderSeq: seq, SenderT1: timefmt.NTP.Encode(wheelStart, 0), SenderTTL: 255}
 		f.Add(p.AppendAuthenticatedTo(nil, key))
-		rc := wire.Receipt{Filled: true, Words: 4, Run: run, Epoch: 5, Next: seq + 1, Base: seq + 1, Received: seq + 1, Tx: 4}
-		f.Add(wire.AppendTLVHMAC(rc.AppendTo(p.AppendAuthenticatedTo(nil, key)), wire.AuthenticatedBytes, key))
+		rc := stampfmt.Receipt{Filled: true, Words: 4, Run: run, Epoch: 5, Next: seq + 1, Base: seq + 1, Received: seq + 1, Tx: 4}
+		f.Add(stampfmt.AppendTLVHMAC(rc.AppendTo(p.AppendAuthenticatedTo(nil, key)), stampfmt.AuthenticatedBytes, key))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, kind := range []remoteKind{0, remoteOurs} {
@@ -31,8 +31,8 @@ func FuzzAuthenticatedReplies(f *testing.F) {
 				pendingReply := append([]byte{}, b...)
 				if sealed {
 					seal(pendingReply, key)
-				} else if len(pendingReply) >= wire.AuthenticatedBytes {
-					seal(pendingReply, wire.NewKey([]byte("another")))
+				} else if len(pendingReply) >= stampfmt.AuthenticatedBytes {
+					seal(pendingReply, stampfmt.NewKey([]byte("another")))
 				}
 				at := wheelStart.Add(time.Millisecond)
 				s.received(&tstamp.In{Payload: pendingReply, Peer: peer, Stamp: sample.Stamp{At: at, Origin: sample.Kernel}, At: at}, sched.Now())
@@ -50,14 +50,14 @@ func FuzzAuthenticatedReplies(f *testing.F) {
 }
 
 // seal writes checksum and HMACs of a whole reply where it has space for them.
-func seal(b []byte, key *wire.Key) {
-	if len(b) < wire.AuthenticatedBytes {
+func seal(b []byte, key *stampfmt.Key) {
+	if len(b) < stampfmt.AuthenticatedBytes {
 		return
 	}
-	if at := len(b) - hmacTLVBytes; at >= wire.AuthenticatedBytes {
-		copy(b[at:], wire.AppendTLVHMAC(append([]byte{}, b[:at]...), wire.AuthenticatedBytes, key)[at:])
-		wire.SealCRC(b, true)
-		wire.PutTLVHMAC(b, wire.AuthenticatedBytes, key)
+	if at := len(b) - hmacTLVBytes; at >= stampfmt.AuthenticatedBytes {
+		copy(b[at:], stampfmt.AppendTLVHMAC(append([]byte{}, b[:at]...), stampfmt.AuthenticatedBytes, key)[at:])
+		stampfmt.SealCRC(b, true)
+		stampfmt.PutTLVHMAC(b, stampfmt.AuthenticatedBytes, key)
 	}
-	wire.PutHMAC(b, key)
+	stampfmt.PutHMAC(b, key)
 }

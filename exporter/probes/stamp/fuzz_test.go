@@ -5,17 +5,17 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/sched"
-	"oneway.example/exporter/tstamp"
-	wire "oneway.example/exporter/wire/stamp"
-	"oneway.example/exporter/wire/timefmt"
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/sched"
+	"oneway.example/exporter/net/tstamp"
+	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/net/wire/timefmt"
 )
 
 // askedSession is a session of a run with asked outstanding requests to a remote end of that kind.
-func askedSession(t *testing.T, peer netip.AddrPort, kind remoteKind, run uint32, asked uint64, keys ...*wire.Key) *session {
+func askedSession(t *testing.T, peer netip.AddrPort, kind remoteKind, run uint32, asked uint64, keys ...*stampfmt.Key) *session {
 	t.Helper()
 	o := DefaultOptions()
 	o.Codecs, o.keys = nil, keys // a session without codecs is created quickly
@@ -38,9 +38,9 @@ func askedSession(t *testing.T, peer netip.AddrPort, kind remoteKind, run uint32
 func FuzzReplies(f *testing.F) {
 	const run, asked = 7, 20
 	peer := netip.MustParseAddrPort("127.0.0.1:862")
-	replyTo := func(seq uint32, rc *wire.Receipt) []byte {
+	replyTo := func(seq uint32, rc *stampfmt.Receipt) []byte {
 		user := wheelStart
-		p := wire.ReflectorPacket{
+		p := stampfmt.ReflectorPacket{
 			Seq: seq, SenderSeq: seq, SenderT1: timefmt.NTP.Encode(user, 0), SenderTTL: 255,
 			T2: timefmt.NTP.Encode(user, 0), T3: timefmt.NTP.Encode(user, 0),
 		}
@@ -52,9 +52,9 @@ func FuzzReplies(f *testing.F) {
 		return b
 	}
 	f.Add(replyTo(3, nil), replyTo(4, nil), false)
-	f.Add(replyTo(3, &wire.Receipt{Epoch: 5, Next: 4, Base: 4, Received: 4, Tx: 4}), replyTo(9, &wire.Receipt{Epoch: 5, Next: 10, Base: 8, Received: 8, Lost: 2, Bursts: 1, Tx: 9}), true)
-	f.Add(replyTo(9, &wire.Receipt{Epoch: 5, Next: 10, Base: 10, Received: 5, Lost: 5, Tx: 5, Host: true, SocketDrops: 5}), replyTo(12, &wire.Receipt{Epoch: 6, Next: 13, Received: 1, Tx: 1, Host: true}), true)
-	f.Add(replyTo(9, &wire.Receipt{StatsQuery: true, Finish: true, Epoch: 5, Next: 10}), []byte{}, true)
+	f.Add(replyTo(3, &stampfmt.Receipt{Epoch: 5, Next: 4, Base: 4, Received: 4, Tx: 4}), replyTo(9, &stampfmt.Receipt{Epoch: 5, Next: 10, Base: 8, Received: 8, Lost: 2, Bursts: 1, Tx: 9}), true)
+	f.Add(replyTo(9, &stampfmt.Receipt{Epoch: 5, Next: 10, Base: 10, Received: 5, Lost: 5, Tx: 5, Host: true, SocketDrops: 5}), replyTo(12, &stampfmt.Receipt{Epoch: 6, Next: 13, Received: 1, Tx: 1, Host: true}), true)
+	f.Add(replyTo(9, &stampfmt.Receipt{StatsQuery: true, Finish: true, Epoch: 5, Next: 10}), []byte{}, true)
 	f.Fuzz(func(t *testing.T, first, second []byte, sealed bool) {
 		for _, kind := range []remoteKind{0, remoteOurs} {
 			s := askedSession(t, peer, kind, run, asked)
@@ -63,7 +63,7 @@ func FuzzReplies(f *testing.F) {
 			for _, b := range [][]byte{first, second} {
 				b = append([]byte{}, b...)
 				if sealed {
-					wire.SealCRC(b, false)
+					stampfmt.SealCRC(b, false)
 				}
 				s.received(&tstamp.In{Payload: b, Peer: peer, Stamp: sample.Stamp{At: at, Origin: sample.Kernel}, At: at}, sched.Now())
 				at = at.Add(time.Millisecond)

@@ -1,8 +1,8 @@
 package stamp
 
 import (
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tstamp"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/tstamp"
 )
 
 // hops is the number of routers on the path of one direction.

@@ -9,12 +9,12 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/net/tstamp"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/target"
 	"oneway.example/exporter/reflector"
-	"oneway.example/exporter/target"
-	"oneway.example/exporter/tstamp"
 	"oneway.example/tests/await"
 	"oneway.example/tests/namespace"
 )

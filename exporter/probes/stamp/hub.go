@@ -14,13 +14,13 @@ import (
 	"syscall"
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/memlimit"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/memlimit"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/sched"
+	"oneway.example/exporter/net/tstamp"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/sched"
-	"oneway.example/exporter/tstamp"
 )
 
 // hub is one socket and all sessions that use it: thousands of sessions share one socket, one goroutine and the

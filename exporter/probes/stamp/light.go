@@ -7,15 +7,15 @@ import (
 	"math"
 	"time"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/net/sched"
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/sched"
-	wire "oneway.example/exporter/wire/stamp"
 )
 
 // LightBytes is the payload of a packet of Light, with Follow-Up Telemetry, which gives the true T3, and without a Receipt: a query
 // each second gives the counts instead. The packets must not take a share of the link that changes the load test's result.
-const LightBytes = wire.AuthenticatedBytes + followUpBytes + hmacTLVBytes
+const LightBytes = stampfmt.AuthenticatedBytes + followUpBytes + hmacTLVBytes
 
 // lightPackets is how many packets fit MaxBytes, with the queries.
 func lightPackets(o *probe.LightOptions) uint64 {
@@ -33,7 +33,7 @@ func Light(ctx context.Context, env probe.Env, o probe.LightOptions) (probe.Ligh
 	}
 	opts := DefaultOptions()
 	opts.Interval, opts.LossTimeout, opts.Size, opts.DSCP = o.Interval, o.LossTimeout, LightBytes, o.DSCP
-	opts.keys = []*wire.Key{wire.NewKey(o.Key)}
+	opts.keys = []*stampfmt.Key{stampfmt.NewKey(o.Key)}
 	if o.Local.IsValid() {
 		opts.Local = o.Local.String()
 	}

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/record"
 	"oneway.example/exporter/reflector"
-	"oneway.example/exporter/sample"
-	wire "oneway.example/exporter/wire/stamp"
 	"oneway.example/tests/await"
 	"oneway.example/tests/remoteend"
 )
@@ -52,7 +52,7 @@ func beside(t *testing.T, env probe.Env, o probe.LightOptions) (sent, bytes int6
 
 func TestStreamBesideALoadTestRecordsTheOutcomeOfEachPacket(t *testing.T) {
 	remoteend.NothingLeft(t)
-	b := newTestbed(t, reflector.Options{Keys: []*wire.Key{wire.NewKey([]byte("a secret of this session"))}, RequireKey: true})
+	b := newTestbed(t, reflector.Options{Keys: []*stampfmt.Key{stampfmt.NewKey([]byte("a secret of this session"))}, RequireKey: true})
 	n := 0
 	path := newProxy(t, b.peer, func(d sample.Direction, _ time.Duration, _ []byte) (time.Duration, bool) {
 		if d == sample.Forward {
@@ -80,7 +80,7 @@ func TestStreamBesideALoadTestRecordsTheOutcomeOfEachPacket(t *testing.T) {
 
 // A reflector without this key, or none at all, gives packets that are lost, and the end is not late.
 func TestStreamWithoutRepliesEndsInTime(t *testing.T) {
-	b := newTestbed(t, reflector.Options{Keys: []*wire.Key{wire.NewKey([]byte("another secret"))}, RequireKey: true})
+	b := newTestbed(t, reflector.Options{Keys: []*stampfmt.Key{stampfmt.NewKey([]byte("another secret"))}, RequireKey: true})
 	_, _, all := beside(t, b.env, lightOptions(b.peer, "a secret of this session"))
 	for _, p := range all {
 		if p.Outcome != record.Lost {

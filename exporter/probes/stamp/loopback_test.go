@@ -11,16 +11,16 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/clock/none"
-	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/keyfile"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/clocks/none"
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/keyfile"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/sched"
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/reflector"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/sched"
-	wire "oneway.example/exporter/wire/stamp"
 )
 
 // testbed is a reflector and a prober's environment, on loopback.
@@ -102,7 +102,7 @@ func TestMeasuresInAuthenticatedMode(t *testing.T) {
 	}
 	o := quick()
 	o.KeyFile = file
-	b := newTestbed(t, reflector.Options{Keys: []*wire.Key{wire.NewKey(secrets[0])}, RequireKey: true})
+	b := newTestbed(t, reflector.Options{Keys: []*stampfmt.Key{stampfmt.NewKey(secrets[0])}, RequireKey: true})
 	checkClean(t, b.measure(t, o, 200), 200)
 }
 

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/sched"
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/net/sched"
 )
 
 // heapBytes is the live heap.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/reflector"
 	"oneway.example/tests/namespace"

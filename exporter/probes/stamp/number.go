@@ -3,13 +3,13 @@ package stamp
 import (
 	"time"
 
-	"oneway.example/exporter/seqwin"
-	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/estimate/seqwin"
+	"oneway.example/exporter/net/wire/stampfmt"
 )
 
 // number returns the reply's own number and the verdict of the reverse window on it. A reply with an impossible
 // number is late: its request counts as answered, and the window does not change.
-func (a *account) number(p *wire.ReflectorPacket, q request, now time.Duration, overdue bool) (uint64, seqwin.Verdict) {
+func (a *account) number(p *stampfmt.ReflectorPacket, q request, now time.Duration, overdue bool) (uint64, seqwin.Verdict) {
 	if !a.reverseOn {
 		a.beginReverse(a.firstNumber(uint64(p.Seq)), now)
 	}

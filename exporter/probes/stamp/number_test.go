@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tstamp"
-	"oneway.example/exporter/wire/timefmt"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/tstamp"
+	"oneway.example/exporter/net/wire/timefmt"
 	"oneway.example/tests/testseed"
 )
 

@@ -5,14 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/loss"
 	"oneway.example/exporter/estimate/voice"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tstamp"
-	wire "oneway.example/exporter/wire/stamp"
-	"oneway.example/exporter/wire/timefmt"
+	"oneway.example/exporter/net/tstamp"
+	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/net/wire/timefmt"
 	"oneway.example/tests/testseed"
 )
 
@@ -73,11 +73,11 @@ func (c *sessionFixture) answered(t *testing.T, forward, reverse time.Duration, 
 	q.outstanding.stamped(sample.Stamp{At: c.now, Origin: sample.Kernel})
 	came, left := c.now.Add(forward+c.theta), c.now.Add(forward+c.theta+50*us)
 	encode := func(at instant.Time) uint64 { return timefmt.NTP.Encode(at, 0) }
-	r := reply{hasReceipt: true, receipt: wire.Receipt{Filled: true, T2Origin: sample.Kernel}}
+	r := reply{hasReceipt: true, receipt: stampfmt.Receipt{Filled: true, T2Origin: sample.Kernel}}
 	r.packet.T2, r.packet.T3 = encode(came), encode(left)
 	r.packet.Error = timefmt.MakeErrorEstimate(us, !stepping, timefmt.NTP)
 	if stepping {
-		r.receipt.Clock = wire.ClockStepped
+		r.receipt.Clock = stampfmt.ClockStepped
 	}
 	back := left.Add(reverse - c.theta)
 	a := c.estimator.replyOf(inAt(back), &r, q, 0)

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/reflector"
-	wire "oneway.example/exporter/wire/stamp"
 )
 
 // onceTo makes a prober of one measurement with these options.
@@ -137,7 +137,7 @@ func TestFailureOfAMeasurementHasItsReason(t *testing.T) {
 	if err := os.WriteFile(file, []byte("another secret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	keyed := newTestbed(t, reflector.Options{Keys: []*wire.Key{wire.NewKey([]byte("a shared secret"))}, RequireKey: true})
+	keyed := newTestbed(t, reflector.Options{Keys: []*stampfmt.Key{stampfmt.NewKey([]byte("a shared secret"))}, RequireKey: true})
 	closed, refuse := net.ListenPacket("udp4", "127.0.0.1:0")
 	if refuse != nil {
 		t.Fatal(refuse)

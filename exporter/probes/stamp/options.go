@@ -6,14 +6,14 @@ import (
 	"slices"
 	"time"
 
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/keyfile"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/estimate/delay"
 	"oneway.example/exporter/estimate/voice"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/keyfile"
-	"oneway.example/exporter/option"
-	"oneway.example/exporter/target"
-	wire "oneway.example/exporter/wire/stamp"
-	"oneway.example/exporter/wire/timefmt"
+	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/net/wire/timefmt"
+	"oneway.example/exporter/probe/target"
 )
 
 // Options are the probe's own keys in the configuration. Durations are written
@@ -68,7 +68,7 @@ type Options struct {
 	PlayoutDelay time.Duration `yaml:"playout_delay"`
 
 	format timefmt.Format
-	keys   []*wire.Key
+	keys   []*stampfmt.Key
 	slim   bool // profile slim: what it does not export is not estimated
 }
 
@@ -155,10 +155,10 @@ func (o *Options) loadKeys() (err error) {
 	return nil
 }
 
-func loadKeys(file string) (keys []*wire.Key, err error) {
+func loadKeys(file string) (keys []*stampfmt.Key, err error) {
 	secrets, err := keyfile.Load(file)
 	for _, secret := range secrets {
-		keys = append(keys, wire.NewKey(secret))
+		keys = append(keys, stampfmt.NewKey(secret))
 	}
 	return keys, err
 }
@@ -230,9 +230,9 @@ type layout struct {
 }
 
 const (
-	followUpBytes     = wire.TLVHeaderBytes + 16
-	receiptFixedBytes = wire.TLVHeaderBytes + 72
-	hmacTLVBytes      = wire.TLVHeaderBytes + 16
+	followUpBytes     = stampfmt.TLVHeaderBytes + 16
+	receiptFixedBytes = stampfmt.TLVHeaderBytes + 72
+	hmacTLVBytes      = stampfmt.TLVHeaderBytes + 16
 	receiptWords      = 4
 	voicePacketBytes  = 172 // RTP header and 20 ms of G.711
 )
@@ -241,7 +241,7 @@ const (
 // packet that carries everything.
 func defaultSize(authenticated bool) int {
 	if authenticated {
-		return wire.AuthenticatedBytes + followUpBytes + receiptFixedBytes + 8*receiptWords + hmacTLVBytes
+		return stampfmt.AuthenticatedBytes + followUpBytes + receiptFixedBytes + 8*receiptWords + hmacTLVBytes
 	}
 	return voicePacketBytes
 }
@@ -249,9 +249,9 @@ func defaultSize(authenticated bool) int {
 // planLayout fits as much into size bytes as there is space for, in this order: Receipt with one word, Follow-Up,
 // more words, padding.
 func planLayout(size int, authenticated bool) (layout, error) {
-	l := layout{size: size, authenticated: authenticated, base: wire.UnauthenticatedBytes, padding: -1}
+	l := layout{size: size, authenticated: authenticated, base: stampfmt.UnauthenticatedBytes, padding: -1}
 	if authenticated {
-		l.base = wire.AuthenticatedBytes
+		l.base = stampfmt.AuthenticatedBytes
 	}
 	if size < l.base || size > maxSize {
 		return l, fmt.Errorf("it must be between %d and %d bytes of UDP payload", l.base, maxSize)
@@ -273,16 +273,16 @@ func planLayout(size int, authenticated bool) (layout, error) {
 		if try.receipt {
 			rest -= receiptFixedBytes + 8*try.words
 		}
-		if rest == 0 || rest >= wire.TLVHeaderBytes {
+		if rest == 0 || rest >= stampfmt.TLVHeaderBytes {
 			l.followUp, l.receipt, l.words = try.followUp, try.receipt, try.words
 			if rest > 0 {
-				l.padding = rest - wire.TLVHeaderBytes
+				l.padding = rest - stampfmt.TLVHeaderBytes
 			}
 			return l, nil
 		}
 	}
 	return l, fmt.Errorf("%d bytes beyond the base packet are too few for a TLV; take %d or at least %d",
-		free, l.base, l.base+wire.TLVHeaderBytes)
+		free, l.base, l.base+stampfmt.TLVHeaderBytes)
 }
 
 func layoutsByWorth() []layout {

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
 )
 
 // TestRingHoldsThePacketsOfTwiceTheLossTimeout: none is given up for lack of space at any permitted rate, also if

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/net/wire/timefmt"
 	"oneway.example/exporter/reflector"
-	"oneway.example/exporter/sample"
-	wire "oneway.example/exporter/wire/stamp"
-	"oneway.example/exporter/wire/timefmt"
 )
 
 // TestOverduePacketOvertakenByManyIsLostOnce: 10 of 1500 packets take 900 ms, the loss timeout is 300 ms, and the
@@ -97,7 +97,7 @@ func TestBusyReflectorMakesNoLossOfItsReplies(t *testing.T) {
 		encode := func(d time.Duration) uint64 { return timefmt.NTP.Encode(at.Add(d), 0) }
 		a.outstandingPackets.add(0, 0, at, thenOf(e.clock.Quality(at)))
 		f := a.outstandingPackets.get(0)
-		r := reply{hasReceipt: true, receipt: wire.Receipt{Filled: true, T2Origin: sample.Kernel}}
+		r := reply{hasReceipt: true, receipt: stampfmt.Receipt{Filled: true, T2Origin: sample.Kernel}}
 		r.packet.T2, r.packet.T3 = encode(time.Millisecond), encode(2*time.Millisecond)
 		r.packet.Error = timefmt.MakeErrorEstimate(time.Microsecond, true, timefmt.NTP)
 		one := e.replyOf(inAt(at.Add(802*time.Millisecond)), &r, request{outstanding: f}, 802*time.Millisecond)
@@ -107,7 +107,7 @@ func TestBusyReflectorMakesNoLossOfItsReplies(t *testing.T) {
 			a.rev.now.lost++
 		}
 		e.replies.put(&one, e.conclude)
-		e.replies.left(0, wire.ReplyTX{Known: true, After: c.held}, e.conclude)
+		e.replies.left(0, stampfmt.ReplyTX{Known: true, After: c.held}, e.conclude)
 		if got := a.rev.now; got.lost != c.lost || got.received != 1-c.lost {
 			t.Errorf("held for %v: %d lost and %d received, want %d lost", c.held, got.lost, got.received, c.lost)
 		}
@@ -162,19 +162,19 @@ func TestLatePacketThatDecidesItselfIsLostOnce(t *testing.T) {
 		s := idleSession(t)
 		a := s.account
 		asks(a, 611)
-		learn := func(rc wire.Receipt) {
+		learn := func(rc stampfmt.Receipt) {
 			rc.Filled, rc.Words, rc.Epoch = true, 4, 5
 			r := reply{receipt: rc, hasReceipt: true}
 			r.packet.Seq = rc.Tx - 1
 			a.learn(&r, time.Second, true)
 		}
-		learn(wire.Receipt{Next: 611, Base: 10, Received: 610, Tx: 610, Recent: [4]uint64{1<<10 - 1}})
-		learn(wire.Receipt{Next: 611, Base: 611, Received: 611 - late, Lost: late, Late: late, Tx: 611, Recent: allReceived()})
+		learn(stampfmt.Receipt{Next: 611, Base: 10, Received: 610, Tx: 610, Recent: [4]uint64{1<<10 - 1}})
+		learn(stampfmt.Receipt{Next: 611, Base: 611, Received: 611 - late, Lost: late, Late: late, Tx: 611, Recent: allReceived()})
 		q := request{seq: 10, outstanding: a.outstandingPackets.get(10)}
 		if q.outstanding == nil {
 			t.Fatal("request 10 is not remembered")
 		}
-		a.take(&wire.ReflectorPacket{Seq: 610}, q, time.Second, [2]bool{sample.Forward: true}, true)
+		a.take(&stampfmt.ReflectorPacket{Seq: 610}, q, time.Second, [2]bool{sample.Forward: true}, true)
 		if f := a.fwd.now; f.lost != 1 || f.received != 610 || f.late != 1 {
 			t.Errorf("late by the remote end's count: %d; got %d received, %d lost, %d late; want 610, 1 and 1", late, f.received, f.lost, f.late)
 		}
@@ -190,7 +190,7 @@ func TestOverdueRepliesEndWithTheirSession(t *testing.T) {
 	asks(a, 1000)
 	now := time.Second
 	for n := range uint32(1000) {
-		a.number(&wire.ReflectorPacket{Seq: n}, request{}, now, false)
+		a.number(&stampfmt.ReflectorPacket{Seq: n}, request{}, now, false)
 	}
 	at := wheelStart
 	for n := uint64(997); n < 1000; n++ {
@@ -200,7 +200,7 @@ func TestOverdueRepliesEndWithTheirSession(t *testing.T) {
 		}}, s.estimator.conclude)
 	}
 	a.renumber(0, now)
-	a.number(&wire.ReflectorPacket{Seq: 0}, request{}, now, false)
+	a.number(&stampfmt.ReflectorPacket{Seq: 0}, request{}, now, false)
 	if v := a.rev; v.now.lost != 3 || v.ended.lost != 3 || v.now.received != 998 || len(bursts) != 1 || bursts[0] != 3 {
 		t.Errorf("%d lost, %d of them in the old session, %d received, bursts of %d; want 3, 3, 998 and one burst of 3", v.now.lost, v.ended.lost, v.now.received, bursts)
 	}

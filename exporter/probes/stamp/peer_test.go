@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/net/wire/timefmt"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/reflector"
-	wire "oneway.example/exporter/wire/stamp"
-	"oneway.example/exporter/wire/timefmt"
 	"oneway.example/tests/await"
 	"oneway.example/tests/testseed"
 )
@@ -57,23 +57,23 @@ func fakePeerAt(t *testing.T, at netip.AddrPort, f peerFunc) string {
 
 // replyTo replies as RFC 8762 requires of a reflector that supports none of our TLVs.
 func replyTo(q []byte, seq uint32) []byte {
-	s, err := wire.ParseSender(q)
+	s, err := stampfmt.ParseSender(q)
 	if err != nil {
 		return nil
 	}
 	now := timefmt.NTP.Encode(instant.Now(), 0)
-	a := wire.ReflectorPacket{
+	a := stampfmt.ReflectorPacket{
 		Seq: seq, T2: now, T3: now, Error: timefmt.MakeErrorEstimate(time.Microsecond, true, timefmt.NTP), SSID: s.SSID,
 		SenderSeq: s.Seq, SenderT1: s.T1, SenderError: s.Error, SenderTTL: 255,
 	}.AppendTo(nil)
-	a = append(a, q[wire.UnauthenticatedBytes:]...)
-	for rest := a[wire.UnauthenticatedBytes:]; len(rest) > 0; {
-		v, after, err := wire.NextTLV(rest)
+	a = append(a, q[stampfmt.UnauthenticatedBytes:]...)
+	for rest := a[stampfmt.UnauthenticatedBytes:]; len(rest) > 0; {
+		v, after, err := stampfmt.NextTLV(rest)
 		if err != nil {
 			break
 		}
-		if v.Type != wire.TypeExtraPadding {
-			rest[0] |= wire.FlagUnrecognized
+		if v.Type != stampfmt.TypeExtraPadding {
+			rest[0] |= stampfmt.FlagUnrecognized
 		}
 		rest = after
 	}
@@ -86,10 +86,10 @@ func TestStatelessForeignReflectorLeavesDirectionsUnknown(t *testing.T) {
 	n := 0
 	peer := fakePeer(t, func(q []byte) [][]byte {
 		n++
-		if s, _ := wire.ParseSender(q); s.Seq%10 == 3 {
+		if s, _ := stampfmt.ParseSender(q); s.Seq%10 == 3 {
 			return nil
 		}
-		s, _ := wire.ParseSender(q)
+		s, _ := stampfmt.ParseSender(q)
 		return [][]byte{replyTo(q, s.Seq)}
 	})
 	r := newTestbed(t, reflector.Options{}).to(peer).measure(t, quick(), 50)
@@ -107,7 +107,7 @@ func TestStatelessForeignReflectorLeavesDirectionsUnknown(t *testing.T) {
 func TestStatefulForeignReflectorTellsDirectionsApart(t *testing.T) {
 	var sent uint32
 	peer := fakePeer(t, func(q []byte) [][]byte {
-		s, _ := wire.ParseSender(q)
+		s, _ := stampfmt.ParseSender(q)
 		if s.Seq%10 == 3 {
 			return nil // lost forward
 		}
@@ -277,7 +277,7 @@ func flood(t *testing.T, at netip.AddrPort, each int) {
 	}
 	defer conn.Close()
 	rng := rand.New(rand.NewPCG(testseed.Of(t), 2))
-	forged := wire.ReflectorPacket{Seq: 1, SSID: 1, SenderSeq: 1}.AppendTo(nil)
+	forged := stampfmt.ReflectorPacket{Seq: 1, SSID: 1, SenderSeq: 1}.AppendTo(nil)
 	big := bytes.Repeat([]byte{0xa5}, 9200)
 	noise := make([]byte, 600)
 	for i := range each {
@@ -302,7 +302,7 @@ type bareReflector struct {
 }
 
 func (b *bareReflector) reply(q []byte) [][]byte {
-	s, err := wire.ParseSender(q)
+	s, err := stampfmt.ParseSender(q)
 	if err != nil {
 		return nil
 	}
@@ -321,16 +321,16 @@ func (b *bareReflector) reply(q []byte) [][]byte {
 	if back {
 		return nil
 	}
-	return [][]byte{replyTo(q[:wire.UnauthenticatedBytes], seq)}
+	return [][]byte{replyTo(q[:stampfmt.UnauthenticatedBytes], seq)}
 }
 
 func isStatsQuery(q []byte) bool {
-	for rest := q[wire.UnauthenticatedBytes:]; len(rest) > 0; {
-		v, after, err := wire.NextTLV(rest)
+	for rest := q[stampfmt.UnauthenticatedBytes:]; len(rest) > 0; {
+		v, after, err := stampfmt.NextTLV(rest)
 		if err != nil {
 			return false
 		}
-		if r, err := wire.ParseReceipt(v.Value); v.Type == wire.TypeReceipt && err == nil {
+		if r, err := stampfmt.ParseReceipt(v.Value); v.Type == stampfmt.TypeReceipt && err == nil {
 			return r.StatsQuery
 		}
 		rest = after

@@ -9,13 +9,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"oneway.example/exporter/calibration"
-	"oneway.example/exporter/ctxtime"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/sched"
-	"oneway.example/exporter/target"
+	"oneway.example/exporter/probe/calibration"
+	"oneway.example/exporter/probe/target"
 )
 
 // Prober measures one path.

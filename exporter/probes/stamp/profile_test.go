@@ -9,10 +9,10 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/output/promsink"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/promsink"
 	"oneway.example/exporter/reflector"
 	"oneway.example/tests/await"
 )

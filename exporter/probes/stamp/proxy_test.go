@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/net/wire/timefmt"
 	"oneway.example/exporter/reflector"
-	"oneway.example/exporter/sample"
-	wire "oneway.example/exporter/wire/stamp"
-	"oneway.example/exporter/wire/timefmt"
 )
 
 // proxy is a path between a prober and a reflector that delays and loses packets as configured, and logs the true
@@ -139,10 +139,10 @@ func (p *proxy) deliver(d sample.Direction) {
 func stamped(d sample.Direction, payload []byte) instant.Time {
 	now := instant.Now()
 	if d == sample.Forward {
-		s, _ := wire.ParseSender(payload)
+		s, _ := stampfmt.ParseSender(payload)
 		return timefmt.NTP.Decode(s.T1, 0, now)
 	}
-	r, _ := wire.ParseReflector(payload)
+	r, _ := stampfmt.ParseReflector(payload)
 	return timefmt.NTP.Decode(r.T3, 0, now)
 }
 
@@ -199,10 +199,10 @@ func (p *proxy) check(t *testing.T, r Report, wait time.Duration) {
 // numberOf is the number of a test packet or of the one that a reply refers to.
 func numberOf(d sample.Direction, payload []byte) uint32 {
 	if d == sample.Forward {
-		s, _ := wire.ParseSender(payload)
+		s, _ := stampfmt.ParseSender(payload)
 		return s.Seq
 	}
-	r, _ := wire.ParseReflector(payload)
+	r, _ := stampfmt.ParseReflector(payload)
 	return r.SenderSeq
 }
 
@@ -261,10 +261,10 @@ func TestLossOfTheRepliesSpoilsNoForwardQuantile(t *testing.T) {
 			return 0, false
 		}
 		if d == sample.Forward {
-			s, _ := wire.ParseSender(payload)
+			s, _ := stampfmt.ParseSender(payload)
 			return 0, s.Seq%30 == 7 // 3.3 %
 		}
-		r, _ := wire.ParseReflector(payload)
+		r, _ := stampfmt.ParseReflector(payload)
 		return 0, r.SenderSeq%5 < 3 // 60 %
 	})
 	o := quick()

@@ -3,13 +3,13 @@ package stamp
 import (
 	"time"
 
-	"oneway.example/exporter/bound"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/sched"
-	"oneway.example/exporter/seqwin"
-	"oneway.example/exporter/tstamp"
-	wire "oneway.example/exporter/wire/stamp"
-	"oneway.example/exporter/wire/timefmt"
+	"oneway.example/exporter/core/bound"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/estimate/seqwin"
+	"oneway.example/exporter/net/sched"
+	"oneway.example/exporter/net/tstamp"
+	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/net/wire/timefmt"
 )
 
 // received processes one datagram of this session, which arrived at now: the account takes the remote end's counts
@@ -92,9 +92,9 @@ func (s *session) reply(in *tstamp.In, r *reply, q request, now time.Duration, p
 
 // reply is one parsed reply.
 type reply struct {
-	packet     wire.ReflectorPacket
-	followUp   wire.FollowUp
-	receipt    wire.Receipt
+	packet     stampfmt.ReflectorPacket
+	followUp   stampfmt.FollowUp
+	receipt    stampfmt.Receipt
 	hasFollow  bool
 	hasReceipt bool
 }
@@ -111,7 +111,7 @@ func (s *session) open(in *tstamp.In) (r reply, why discardReason, ok bool) {
 	if len(b) < s.layout.base {
 		return r, discardShort, false
 	}
-	if p, ok := wire.ParseRejection(b); ok {
+	if p, ok := stampfmt.ParseRejection(b); ok {
 		if _, _, ours := s.account.requestOf(&reply{packet: p}); ours {
 			return r, discardKeyRejected, false
 		}
@@ -122,8 +122,8 @@ func (s *session) open(in *tstamp.In) (r reply, why discardReason, ok bool) {
 	}
 	switch {
 	case authentic:
-	case wire.RepliesWithoutKey(b):
-		if p, err := wire.ParseReflector(b); err != nil || !s.account.recentRequest(p.SenderSeq) {
+	case stampfmt.RepliesWithoutKey(b):
+		if p, err := stampfmt.ParseReflector(b); err != nil || !s.account.recentRequest(p.SenderSeq) {
 			return r, discardBadHMAC, false
 		}
 		return r, discardNoKey, false
@@ -132,7 +132,7 @@ func (s *session) open(in *tstamp.In) (r reply, why discardReason, ok bool) {
 	}
 	intact := s.readTLVs(b, &r)
 	switch {
-	case !intact, r.filled() && !wire.CheckCRC(b, s.layout.authenticated),
+	case !intact, r.filled() && !stampfmt.CheckCRC(b, s.layout.authenticated),
 		// Our reflector puts a Receipt into every reply to such a request.
 		s.account.kind == remoteOurs && s.layout.receipt && !r.filled():
 		return r, s.damaged(&r), false
@@ -153,13 +153,13 @@ func (s *session) damaged(r *reply) discardReason {
 }
 
 // parse reads the base packet, trying each key in authenticated mode.
-func (s *session) parse(b []byte, p *wire.ReflectorPacket) (authentic bool, err error) {
+func (s *session) parse(b []byte, p *stampfmt.ReflectorPacket) (authentic bool, err error) {
 	if !s.layout.authenticated {
-		*p, err = wire.ParseReflector(b)
+		*p, err = stampfmt.ParseReflector(b)
 		return true, err
 	}
 	for _, k := range s.keys {
-		if *p, err = wire.ParseReflectorAuthenticated(b, k); err == nil {
+		if *p, err = stampfmt.ParseReflectorAuthenticated(b, k); err == nil {
 			return s.verifyTLVs(b, k), nil
 		}
 	}
@@ -167,7 +167,7 @@ func (s *session) parse(b []byte, p *wire.ReflectorPacket) (authentic bool, err 
 }
 
 // verifyTLVs checks the HMAC TLV, the last one of ours.
-func (s *session) verifyTLVs(b []byte, k *wire.Key) bool {
+func (s *session) verifyTLVs(b []byte, k *stampfmt.Key) bool {
 	return len(b) == s.layout.base || k.VerifyTLVs(b, s.layout.base, len(b)-hmacTLVBytes)
 }
 
@@ -175,30 +175,30 @@ func (s *session) verifyTLVs(b []byte, k *wire.Key) bool {
 func (s *session) readTLVs(b []byte, r *reply) (intact bool) {
 	rest := b[s.layout.base:]
 	for len(rest) > 0 {
-		var t wire.TLV
+		var t stampfmt.TLV
 		var err error
-		if t, rest, err = wire.NextTLV(rest); err != nil {
+		if t, rest, err = stampfmt.NextTLV(rest); err != nil {
 			return false
 		}
-		if t.Flags&wire.FlagMalformed != 0 {
+		if t.Flags&stampfmt.FlagMalformed != 0 {
 			return true // the remote end did not process what follows
 		}
 		// Unrecognized, or with a wrong HMAC (RFC 8972 section 4.8).
-		unknown := t.Flags&(wire.FlagUnrecognized|wire.FlagIntegrity) != 0
+		unknown := t.Flags&(stampfmt.FlagUnrecognized|stampfmt.FlagIntegrity) != 0
 		switch t.Type {
-		case wire.TypeFollowUp:
-			if f, err := wire.ParseFollowUp(t.Value); err == nil && !unknown {
+		case stampfmt.TypeFollowUp:
+			if f, err := stampfmt.ParseFollowUp(t.Value); err == nil && !unknown {
 				r.followUp, r.hasFollow = f, true
 			}
-		case wire.TypeReceipt:
-			rc, err := wire.ParseReceipt(t.Value)
+		case stampfmt.TypeReceipt:
+			rc, err := stampfmt.ParseReceipt(t.Value)
 			if err != nil {
 				return false
 			}
 			rc.Filled = rc.Filled && !unknown
 			r.receipt, r.hasReceipt = rc, true
-		case wire.TypeExtraPadding:
-			if !wire.CheckPadding(t.Value, r.packet.SenderSeq) {
+		case stampfmt.TypeExtraPadding:
+			if !stampfmt.CheckPadding(t.Value, r.packet.SenderSeq) {
 				return false
 			}
 		default: // not requested
@@ -212,7 +212,7 @@ func (s *session) readTLVs(b []byte, r *reply) (intact bool) {
 func remoteBound(r *reply) sample.Bound {
 	e := r.packet.Error
 	switch {
-	case r.filled() && r.receipt.Clock == wire.ClockStepped:
+	case r.filled() && r.receipt.Clock == stampfmt.ClockStepped:
 		return sample.Bound{Reason: sample.RemoteStepped}
 	case !e.Synchronized() || !e.Valid():
 		return sample.Bound{Reason: sample.RemoteUnsynchronized}

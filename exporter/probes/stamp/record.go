@@ -1,10 +1,10 @@
 package stamp
 
 import (
+	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/delay"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/record"
-	"oneway.example/exporter/sample"
 )
 
 // recordTo records each packet whose outcome is known to r.

@@ -4,11 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/record"
 	"oneway.example/exporter/reflector"
-	"oneway.example/exporter/sample"
 )
 
 func TestEveryPacketOfARunIsRecorded(t *testing.T) {

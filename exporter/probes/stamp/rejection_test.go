@@ -8,16 +8,16 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/reflector"
-	wire "oneway.example/exporter/wire/stamp"
 )
 
 // rejectionOf is the rejection of a request without authentication.
 func rejectionOf(q []byte) []byte {
-	s, _ := wire.ParseSender(q)
+	s, _ := stampfmt.ParseSender(q)
 	b := make([]byte, len(q))
-	wire.PutRejection(b, wire.ReflectorPacket{Seq: s.Seq, SSID: s.SSID, SenderSeq: s.Seq, SenderT1: s.T1, SenderError: s.Error, T3: 1 << 60})
+	stampfmt.PutRejection(b, stampfmt.ReflectorPacket{Seq: s.Seq, SSID: s.SSID, SenderSeq: s.Seq, SenderT1: s.T1, SenderError: s.Error, T3: 1 << 60})
 	return b
 }
 

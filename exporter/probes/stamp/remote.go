@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"oneway.example/exporter/seqwin"
-	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/estimate/seqwin"
+	"oneway.example/exporter/net/wire/stampfmt"
 )
 
 // remote is the state of the forward direction as counted by our reflector, widened to 64 bits from the Receipts of
@@ -51,7 +51,7 @@ const (
 )
 
 // update applies a filled Receipt.
-func (r *remote) update(rc *wire.Receipt) receiptUpdate {
+func (r *remote) update(rc *stampfmt.Receipt) receiptUpdate {
 	if r.known && rc.Epoch != r.epoch {
 		if rc.Epoch == r.previous {
 			return receiptFormer
@@ -76,7 +76,7 @@ func (r *remote) update(rc *wire.Receipt) receiptUpdate {
 	return receiptNewer
 }
 
-func (r *remote) widen(rc *wire.Receipt) remote {
+func (r *remote) widen(rc *stampfmt.Receipt) remote {
 	old := &r.counts
 	n := remote{known: true, epoch: rc.Epoch, words: rc.Words}
 	n.counts = seqwin.Counts{
@@ -152,14 +152,14 @@ func (a *account) learn(r *reply, now time.Duration, fresh bool) (present bool) 
 
 // remoteBegins begins the remote end's count of received packets, after unaccounted packets that it has not
 // counted.
-func (a *account) remoteBegins(unaccounted uint64, rc *wire.Receipt, now time.Duration) {
+func (a *account) remoteBegins(unaccounted uint64, rc *stampfmt.Receipt, now time.Duration) {
 	a.remoteDrops.begin()
 	a.lastHostBlock = lastHostBlock{}
 	a.takeRemoteDrops(rc, now)
 	a.fwd.restart(unaccounted, a.droppedThere(unaccounted), true)
 }
 
-func (a *account) takeRemoteDrops(rc *wire.Receipt, now time.Duration) {
+func (a *account) takeRemoteDrops(rc *stampfmt.Receipt, now time.Duration) {
 	if rc.Host {
 		a.remoteHost = true
 		a.remoteDrops.update(a.remote.drops, now)
@@ -167,7 +167,7 @@ func (a *account) takeRemoteDrops(rc *wire.Receipt, now time.Duration) {
 	}
 }
 
-func (a *account) countForward(rc *wire.Receipt, now time.Duration) {
+func (a *account) countForward(rc *stampfmt.Receipt, now time.Duration) {
 	a.takeRemoteDrops(rc, now)
 	a.fwd.count(a.remote.counts, 64*rc.Words, a.droppedThere)
 	a.fwd.now.corrupted = a.fwd.ended.corrupted + a.remote.corrupted
@@ -183,7 +183,7 @@ func (a *account) finishReverse(end uint64, now time.Duration) {
 }
 
 // remoteRestarted closes the account of the remote end's previous session.
-func (a *account) remoteRestarted(rc *wire.Receipt, now time.Duration) {
+func (a *account) remoteRestarted(rc *stampfmt.Receipt, now time.Duration) {
 	// Packets not accounted for by the previous session were received if they have a reply, else their outcome is
 	// unknown; the numbers from First on are of the new session.
 	first := firstOf(&a.remote.counts, rc.Words)

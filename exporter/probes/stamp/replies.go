@@ -3,9 +3,9 @@ package stamp
 import (
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/sample"
-	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/wire/stampfmt"
 )
 
 // replyWait is how many later replies a reply waits for its true T3. A remote end sends it in the next reply
@@ -44,7 +44,7 @@ const earlySlots = 8
 type txReport struct {
 	number uint64 // of the reply, + 1; 0: none
 	t3     instant.Time
-	left   wire.ReplyTX
+	left   stampfmt.ReplyTX
 }
 
 // settle sets the true T3 of the reply numbered reverseSeq and passes it to done.
@@ -55,7 +55,7 @@ func (a *replies) settle(reverseSeq uint64, t3 instant.Time, done func(*pendingR
 }
 
 // left does the same for our reflector's report.
-func (a *replies) left(reverseSeq uint64, l wire.ReplyTX, done func(*pendingReply)) {
+func (a *replies) left(reverseSeq uint64, l stampfmt.ReplyTX, done func(*pendingReply)) {
 	if l.Known {
 		a.apply(txReport{number: reverseSeq + 1, left: l}, done)
 	}

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/sched"
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/sched"
 	"oneway.example/tests/testseed"
 )
 

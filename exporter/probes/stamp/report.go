@@ -1,8 +1,8 @@
 package stamp
 
 import (
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/sample"
 )
 
 // Report is the result of one measurement. Durations are in seconds; unknown values are nil, never zero. Document is its

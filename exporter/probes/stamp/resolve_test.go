@@ -17,8 +17,8 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/reflector"
 	"oneway.example/tests/await"

@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/net/wire/stampfmt"
 )
 
 // tells delivers the reply of our reflector to a query: it has received all before next, and sent so many.
 func (f *remoteAgent) tells(epoch, next, sent uint32) {
-	rc := wire.Receipt{Filled: true, StatsQuery: true, Words: 3, Epoch: epoch, Next: next, Base: next, Received: sent, Tx: sent}
+	rc := stampfmt.Receipt{Filled: true, StatsQuery: true, Words: 3, Epoch: epoch, Next: next, Base: next, Received: sent, Tx: sent}
 	for i := range min(sent, 192) {
 		rc.Recent[i/64] |= 1 << (i % 64)
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strconv"
 
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
 )
 
 // observed are the histograms, updated for each packet; all other series are updated from snapshots.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/promsink"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/output/promsink"
 )
 
 // TestSeriesOfAPathKeepToTheirMemory: all that scope, sink and publisher keep of the series of a path. Its histograms have no

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/hostid"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/sched"
-	"oneway.example/exporter/target"
-	"oneway.example/exporter/tstamp"
-	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/core/hostid"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/sched"
+	"oneway.example/exporter/net/tstamp"
+	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/probe/target"
 )
 
 // session is one stream of test packets to one peer: its schedule, its keys, its account and its estimator. It owns
@@ -37,8 +37,8 @@ type session struct {
 	target    *target.Target // it logs faults and outages; nil: nothing is logged
 
 	mu         sync.Mutex
-	keys       []*wire.Key                              // all are accepted, the first one signs; none: unauthenticated
-	blank      [hmacTLVBytes - wire.TLVHeaderBytes]byte // an HMAC not computed yet
+	keys       []*stampfmt.Key                              // all are accepted, the first one signs; none: unauthenticated
+	blank      [hmacTLVBytes - stampfmt.TLVHeaderBytes]byte // an HMAC not computed yet
 	account    *account
 	estimator  *estimator
 	window     *window // the last one that has ended; nil: none
@@ -86,7 +86,7 @@ func slotOf(start, interval time.Duration) time.Duration {
 }
 
 // useKeys makes the first key sign and all of them accepted.
-func (s *session) useKeys(keys []*wire.Key) {
+func (s *session) useKeys(keys []*stampfmt.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.keys = nil

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/tstamp"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/reflector"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tstamp"
 )
 
 // TestRepliesThatWaitToBeReadAreInTime: the goroutine that reads the replies stalls for three loss timeouts, as on a

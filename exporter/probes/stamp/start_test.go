@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/probe"
 )
 

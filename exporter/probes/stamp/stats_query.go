@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/instant"
-	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/net/wire/stampfmt"
 )
 
 // statisticsPoller decides when to send a statistics query to our reflector: to open the session before the first
@@ -98,7 +98,7 @@ func (q *statisticsPoller) answered(finish bool) {
 func (s *session) writeTest(b []byte, seq uint32, t1 instant.Time, q clock.Quality) []byte {
 	b = s.writeBase(b[:0], seq, t1, q)
 	if s.layout.followUp {
-		b = wire.FollowUp{}.AppendTo(b)
+		b = stampfmt.FollowUp{}.AppendTo(b)
 	}
 	if s.layout.receipt {
 		r := s.receipt(s.layout.words)
@@ -106,7 +106,7 @@ func (s *session) writeTest(b []byte, seq uint32, t1 instant.Time, q clock.Quali
 		b = r.AppendTo(b)
 	}
 	if s.layout.padding >= 0 {
-		b = wire.AppendPadding(b, s.layout.padding, seq)
+		b = stampfmt.AppendPadding(b, s.layout.padding, seq)
 	}
 	return s.seal(b)
 }
@@ -121,7 +121,7 @@ func (s *session) writeStatsQuery(finish bool) []byte {
 		seq += leap
 	}
 	b := s.writeBase(make([]byte, 0, defaultSize(true)), seq, now, s.estimator.clock.Quality(now))
-	b = wire.FollowUp{}.AppendTo(b)
+	b = stampfmt.FollowUp{}.AppendTo(b)
 	r := s.receipt(receiptWords)
 	r.StatsQuery, r.Finish, r.Next = true, finish, next
 	return s.seal(r.AppendTo(b))
@@ -129,15 +129,15 @@ func (s *session) writeStatsQuery(finish bool) []byte {
 
 // receipt returns the TLV of every request: session, kernel, the loss timeout in milliseconds in the field that
 // counts replies on the way back, and the flag for host blocks.
-func (s *session) receipt(words int) wire.Receipt {
-	return wire.Receipt{
-		Words: words, Run: s.run, Base: s.hostToken, Epoch: s.account.remote.epoch, Received: wire.HostRequest(uint8(s.opts.DSCP)),
+func (s *session) receipt(words int) stampfmt.Receipt {
+	return stampfmt.Receipt{
+		Words: words, Run: s.run, Base: s.hostToken, Epoch: s.account.remote.epoch, Received: stampfmt.HostRequest(uint8(s.opts.DSCP)),
 		Tx: uint32(s.opts.LossTimeout.Milliseconds()),
 	}
 }
 
 func (s *session) writeBase(b []byte, seq uint32, t1 instant.Time, q clock.Quality) []byte {
-	p := wire.SenderPacket{
+	p := stampfmt.SenderPacket{
 		Seq: seq, T1: s.opts.encode(t1), SSID: s.ssid,
 		Error: q.ErrorEstimate(s.opts.format),
 	}
@@ -151,11 +151,11 @@ func (s *session) writeBase(b []byte, seq uint32, t1 instant.Time, q clock.Quali
 func (s *session) seal(b []byte) []byte {
 	hasTLVs := max(len(b), s.layout.size) > s.layout.base // a payload size may leave space for the HMAC TLV alone
 	if s.layout.authenticated && hasTLVs {
-		b = wire.TLV{Flags: wire.FlagUnrecognized, Type: wire.TypeHMAC, Value: s.blank[:]}.AppendTo(b)
+		b = stampfmt.TLV{Flags: stampfmt.FlagUnrecognized, Type: stampfmt.TypeHMAC, Value: s.blank[:]}.AppendTo(b)
 	}
-	wire.SealCRC(b, s.layout.authenticated)
+	stampfmt.SealCRC(b, s.layout.authenticated)
 	if s.layout.authenticated && hasTLVs {
-		wire.PutTLVHMAC(b, s.layout.base, s.keys[0])
+		stampfmt.PutTLVHMAC(b, s.layout.base, s.keys[0])
 	}
 	return b
 }

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/sample"
 )
 
 // Status returns the state of the path for the landing page.

@@ -1,10 +1,10 @@
 package stamp
 
 import (
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tstamp"
-	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/tstamp"
+	"oneway.example/exporter/net/wire/stampfmt"
 )
 
 // trafficClass has what the Traffic Class byte shows of the routers of one direction: DSCP (RFC 2474) and ECN (RFC 3168).
@@ -38,14 +38,14 @@ func (a *account) countTrafficClass(in *tstamp.In) {
 // takeHostBlock takes the counts of the requests from a host block of our reflector. It replies with the DSCP that it
 // receives: the replies since the last host block were sent with the DSCP of both blocks; if they differ it is not known,
 // and no reply counts as remarked.
-func (a *account) takeHostBlock(rc *wire.Receipt) {
+func (a *account) takeHostBlock(rc *stampfmt.Receipt) {
 	m, dscp := &a.trafficClass[sample.Forward], rc.TrafficClass>>2
 	if m.dscp.known && m.dscp.value == dscp {
 		a.trafficClass[sample.Reverse].remarked += a.lastHostBlock.other
 	}
 	m.dscp = maybe[uint8]{dscp, true}
-	m.remarked += uint64((rc.Remarked - a.lastHostBlock.remarked) % wire.CountModulus)
-	m.ce += uint64((rc.CE - a.lastHostBlock.ce) % wire.CountModulus)
+	m.remarked += uint64((rc.Remarked - a.lastHostBlock.remarked) % stampfmt.CountModulus)
+	m.ce += uint64((rc.CE - a.lastHostBlock.ce) % stampfmt.CountModulus)
 	a.lastHostBlock = lastHostBlock{remarked: rc.Remarked, ce: rc.CE}
 }
 

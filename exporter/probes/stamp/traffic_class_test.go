@@ -4,13 +4,13 @@ import (
 	"context"
 	"testing"
 
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/tstamp"
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/reflector"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tstamp"
-	wire "oneway.example/exporter/wire/stamp"
 	"oneway.example/tests/await"
 )
 
@@ -19,7 +19,7 @@ import (
 func TestTrafficClassOfBothDirections(t *testing.T) {
 	var a account
 	block := func(dscp uint8, remarked, ce uint16) {
-		a.takeHostBlock(&wire.Receipt{Host: true, TrafficClass: dscp << 2, Remarked: remarked, CE: ce})
+		a.takeHostBlock(&stampfmt.Receipt{Host: true, TrafficClass: dscp << 2, Remarked: remarked, CE: ce})
 	}
 	replies := func(n int, dscp, ecn uint8) {
 		for range n {

@@ -28,12 +28,12 @@ import (
 	"sync"
 	"time"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/clock/phc"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/net/tstamp"
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/target"
-	"oneway.example/exporter/tstamp"
-	"oneway.example/exporter/tstamp/phc"
-	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/probe/target"
 )
 
 // Type makes STAMP probers. The zero value is not usable; see New.
@@ -107,7 +107,7 @@ func (t *Type) New(env probe.Env, path probe.Target, decode func(...any) error) 
 // NewProber is New with given options, for a single measurement of a terminal.
 func (t *Type) NewProber(env probe.Env, path probe.Target, o Options) (*Prober, error) {
 	if err := o.check(); err != nil {
-		_, _, wrong := target.Host(path.Peer, wire.Port)
+		_, _, wrong := target.Host(path.Peer, stampfmt.Port)
 		return nil, errors.Join(err, wrong)
 	}
 	if o.slim = env.Profile == metric.Slim; o.slim {
@@ -115,7 +115,7 @@ func (t *Type) NewProber(env probe.Env, path probe.Target, o Options) (*Prober, 
 	}
 	p := &Prober{hubs: t, env: env, path: path, opts: t.share(&o)}
 	var err error
-	if p.peer, err = target.New(&p.path, wire.Port, &p.opts.Options, env.Log); err != nil {
+	if p.peer, err = target.New(&p.path, stampfmt.Port, &p.opts.Options, env.Log); err != nil {
 		return nil, err
 	}
 	return p, nil

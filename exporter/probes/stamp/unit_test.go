@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/sched"
-	"oneway.example/exporter/seqwin"
-	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/estimate/seqwin"
+	"oneway.example/exporter/net/sched"
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/tests/testseed"
 )
 
@@ -110,7 +110,7 @@ func TestRepliesWaitForTheirTrueT3(t *testing.T) {
 	}
 	a.settle(0, 78, keep) // settled twice: concluded once
 	a.settle(9, 78, keep) // never received
-	a.left(1, wire.ReplyTX{}, keep)
+	a.left(1, stampfmt.ReplyTX{}, keep)
 	if len(done) != 1 {
 		t.Fatalf("%d concluded", len(done))
 	}
@@ -135,7 +135,7 @@ func TestOurReflectorTellsHowLongAReplyWasHeld(t *testing.T) {
 	var a replies
 	a.put(&pendingReply{packet: sample.Packet{ReverseSeq: 3, T3: sample.Stamp{At: 1000, Origin: sample.InPacket}}}, nil)
 	var got sample.Stamp
-	a.left(3, wire.ReplyTX{Known: true, After: 70, TXUncertainty: 500}, func(w *pendingReply) { got = w.packet.T3 })
+	a.left(3, stampfmt.ReplyTX{Known: true, After: 70, TXUncertainty: 500}, func(w *pendingReply) { got = w.packet.T3 })
 	if want := (sample.Stamp{At: 1070, Origin: sample.FollowUp, TXUncertainty: 500}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -148,9 +148,9 @@ func TestStampOfAnOvertakenReplyIsRemembered(t *testing.T) {
 	put := func(n uint64) {
 		a.put(&pendingReply{packet: sample.Packet{ReverseSeq: n, T3: sample.Stamp{At: 1000, Origin: sample.InPacket}}}, keep)
 	}
-	a.left(0, wire.ReplyTX{Known: true, After: 70}, keep)
+	a.left(0, stampfmt.ReplyTX{Known: true, After: 70}, keep)
 	a.settle(1, 2000, keep)
-	a.left(2, wire.ReplyTX{Known: true, After: 72}, keep)
+	a.left(2, stampfmt.ReplyTX{Known: true, After: 72}, keep)
 	put(10)
 	if len(got) != 0 {
 		t.Fatalf("concluded %+v: 10 takes the place of 2, which has no T3", got)
@@ -165,16 +165,16 @@ func TestStampOfAnOvertakenReplyIsRemembered(t *testing.T) {
 
 func TestRemoteIgnoresOvertakenReceiptsAndSeesRestarts(t *testing.T) {
 	var r remote
-	if got := r.update(&wire.Receipt{Epoch: 5, Next: 10, Base: 10, Received: 10, Tx: 10}); got != receiptFirst {
+	if got := r.update(&stampfmt.Receipt{Epoch: 5, Next: 10, Base: 10, Received: 10, Tx: 10}); got != receiptFirst {
 		t.Fatalf("first: %v", got)
 	}
-	if got := r.update(&wire.Receipt{Epoch: 5, Next: 9, Base: 9, Received: 9, Tx: 9}); got != receiptStale || r.counts.Next != 10 {
+	if got := r.update(&stampfmt.Receipt{Epoch: 5, Next: 9, Base: 9, Received: 9, Tx: 9}); got != receiptStale || r.counts.Next != 10 {
 		t.Errorf("overtaken: %v, next %d", got, r.counts.Next)
 	}
-	if got := r.update(&wire.Receipt{Epoch: 6, Next: 12, Base: 12, Received: 1, Tx: 1}); got != receiptRestart || r.counts.Received != 1 {
+	if got := r.update(&stampfmt.Receipt{Epoch: 6, Next: 12, Base: 12, Received: 1, Tx: 1}); got != receiptRestart || r.counts.Received != 1 {
 		t.Errorf("restart: %v, %+v", got, r.counts)
 	}
-	if got := r.update(&wire.Receipt{Epoch: 5, Next: 11, Base: 11, Received: 11, Tx: 11}); got != receiptFormer || r.epoch != 6 {
+	if got := r.update(&stampfmt.Receipt{Epoch: 5, Next: 11, Base: 11, Received: 11, Tx: 11}); got != receiptFormer || r.epoch != 6 {
 		t.Errorf("reply of the previous session: %v", got)
 	}
 }
@@ -183,7 +183,7 @@ func TestRemoteOutlivesThirtyTwoBits(t *testing.T) {
 	r := remote{known: true, epoch: 1}
 	for _, n := range []uint64{1<<31 - 1, 1<<32 - 2, 1<<32 + 3, 1<<32 + 1<<31} {
 		w := uint32(n)
-		if got := r.update(&wire.Receipt{Epoch: 1, Next: w, Base: w, Received: w, Tx: w}); got != receiptNewer {
+		if got := r.update(&stampfmt.Receipt{Epoch: 1, Next: w, Base: w, Received: w, Tx: w}); got != receiptNewer {
 			t.Fatalf("%d: %v", n, got)
 		}
 		if r.counts.Next != n || r.counts.Received != n || r.tx != n {
@@ -220,7 +220,7 @@ func TestEveryPossibleSizeHasALayoutThatFillsIt(t *testing.T) {
 				got += receiptFixedBytes + 8*l.words
 			}
 			if l.padding >= 0 {
-				got += wire.TLVHeaderBytes + l.padding
+				got += stampfmt.TLVHeaderBytes + l.padding
 			}
 			if authenticated && size > l.base {
 				got += hmacTLVBytes

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/target"
+	"oneway.example/exporter/probe/target"
 )
 
 // The log has one line when a host begins to refuse packets, and one when it has accepted all for a while.

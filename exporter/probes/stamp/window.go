@@ -3,10 +3,10 @@ package stamp
 import (
 	"time"
 
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/delay"
 	"oneway.example/exporter/estimate/loss"
 	"oneway.example/exporter/estimate/voice"
-	"oneway.example/exporter/sample"
 )
 
 // direction is the estimates of one direction. All but the counts at its end are of the current window.

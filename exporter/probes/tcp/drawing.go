@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/record"
-	"oneway.example/exporter/report"
-	"oneway.example/exporter/tcpsocket"
+	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/net/tcpsocket"
+	"oneway.example/exporter/probe/report"
 )
 
 var _ loadtest.Drawn = (*Result)(nil)

@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/report"
-	"oneway.example/exporter/tcpsocket"
-	"oneway.example/exporter/traffic/tcp"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
+	"oneway.example/exporter/net/tcpsocket"
+	"oneway.example/exporter/probe/report"
 )
 
 // traced is a transfer of some flows in which the window grows, with a loss at 2 s that ends the slow start.
-func traced(flows int) *tcp.Result {
+func traced(flows int) *tcptraffic.Result {
 	r := steady(flows, 1_000_000)
 	for i := range r.Sender {
 		f := &r.Sender[i]
@@ -34,7 +34,7 @@ func traced(flows int) *tcp.Result {
 	return r
 }
 
-func drawingsOf(t *testing.T, r *tcp.Result) map[string]report.Drawing {
+func drawingsOf(t *testing.T, r *tcptraffic.Result) map[string]report.Drawing {
 	t.Helper()
 	all := map[string]report.Drawing{}
 	for _, d := range (&Result{Directions: []*Direction{evaluated(r, time.Second)}}).Drawings() {
@@ -162,11 +162,11 @@ func TestRateOfTheLinkStandsBesideTheThroughput(t *testing.T) {
 
 // A transfer of which one end or both are unknown, as after an abort.
 func TestDrawingsOfAPartialTransferDoNotFail(t *testing.T) {
-	for name, change := range map[string]func(*tcp.Result){
-		"no receiver": func(r *tcp.Result) { r.Receiver[0] = tcp.FlowEnd{} },
-		"no sender":   func(r *tcp.Result) { r.Sender[0] = tcp.FlowEnd{} },
-		"neither":     func(r *tcp.Result) { r.Receiver[0], r.Sender[0] = tcp.FlowEnd{}, tcp.FlowEnd{} },
-		"one sample": func(r *tcp.Result) {
+	for name, change := range map[string]func(*tcptraffic.Result){
+		"no receiver": func(r *tcptraffic.Result) { r.Receiver[0] = tcptraffic.FlowEnd{} },
+		"no sender":   func(r *tcptraffic.Result) { r.Sender[0] = tcptraffic.FlowEnd{} },
+		"neither":     func(r *tcptraffic.Result) { r.Receiver[0], r.Sender[0] = tcptraffic.FlowEnd{}, tcptraffic.FlowEnd{} },
+		"one sample": func(r *tcptraffic.Result) {
 			r.Sender[0].Samples, r.Receiver[0].Samples = r.Sender[0].Samples[:1], r.Receiver[0].Samples[:1]
 		},
 	} {

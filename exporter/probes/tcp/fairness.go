@@ -3,11 +3,11 @@ package tcp
 import (
 	"fmt"
 
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/estimate/fairness"
 	"oneway.example/exporter/estimate/order"
-	estimate "oneway.example/exporter/estimate/tcp"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/estimate/tcpstate"
+	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe"
 )
 
@@ -39,7 +39,7 @@ type Variant struct {
 func throughputRanks() [3]string { return [3]string{"0", "0.5", "1"} }
 
 // compareFlows adds the rates of the flows and their fairness, which is unknown if nothing arrived.
-func (d *Direction) compareFlows(r *estimate.FlowRates) {
+func (d *Direction) compareFlows(r *tcpstate.FlowRates) {
 	index, ok := fairness.Over(r.Rates, r.PerSecond)
 	if !ok {
 		return

@@ -6,27 +6,27 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/traffic/tcp"
 )
 
 // shaped is a transfer whose flows receive these payloads, one for each second from first on, by the receiver's clock.
-func shaped(d sample.Direction, first time.Duration, flows ...[]int64) *tcp.Result {
+func shaped(d sample.Direction, first time.Duration, flows ...[]int64) *tcptraffic.Result {
 	o := DefaultOptions()
 	o.Flows, o.Duration = len(flows), time.Duration(len(flows[0]))*time.Second
-	r := &tcp.Result{Plan: o.plan(d, 1<<30)}
+	r := &tcptraffic.Result{Plan: o.plan(d, 1<<30)}
 	for _, seconds := range flows {
-		to := tcp.FlowEnd{Ended: tcp.EndedReset, First: first, Last: first + time.Duration(len(seconds))*time.Second}
+		to := tcptraffic.FlowEnd{Ended: tcptraffic.EndedReset, First: first, Last: first + time.Duration(len(seconds))*time.Second}
 		for i, n := range seconds {
 			for tenth := range int64(10) {
 				at := first + time.Duration(i)*time.Second + time.Duration(tenth)*minInterval
-				to.Samples = append(to.Samples, tcp.Sample{At: at, Payload: to.Payload + n*tenth/10})
+				to.Samples = append(to.Samples, tcptraffic.Sample{At: at, Payload: to.Payload + n*tenth/10})
 			}
 			to.Payload += n
 		}
-		r.Sender, r.Receiver = append(r.Sender, tcp.FlowEnd{Ended: tcp.EndedTime, CongestionControl: "cubic"}), append(r.Receiver, to)
+		r.Sender, r.Receiver = append(r.Sender, tcptraffic.FlowEnd{Ended: tcptraffic.EndedTime, CongestionControl: "cubic"}), append(r.Receiver, to)
 	}
 	return r
 }
@@ -86,7 +86,7 @@ func TestSingleFlowHasNoFairness(t *testing.T) {
 	nothing := steady(2, 1e6)
 	nothing.Cut = "x"
 	for i := range nothing.Receiver {
-		nothing.Receiver[i] = tcp.FlowEnd{Ended: tcp.EndedIdle}
+		nothing.Receiver[i] = tcptraffic.FlowEnd{Ended: tcptraffic.EndedIdle}
 	}
 	if d := evaluated(nothing, time.Second); d.Fairness != nil {
 		t.Errorf("nothing arrived: %+v", d.Fairness)
@@ -96,7 +96,7 @@ func TestSingleFlowHasNoFairness(t *testing.T) {
 // A flow that a reset ended after 3 s was fair until then; a flow without any payload has no share.
 func TestFairnessOfATransferThatEndedEarlyIsThatOfTheTimeInWhichAllSent(t *testing.T) {
 	r := shaped(sample.Forward, 80*ms, []int64{1e6, 1e6, 1e6, 2e6, 2e6}, []int64{1e6, 1e6, 1e6})
-	r.Cut, r.Sender[1].Ended = "flow 1: sender: reset, receiver: reset", tcp.EndedReset
+	r.Cut, r.Sender[1].Ended = "flow 1: sender: reset, receiver: reset", tcptraffic.EndedReset
 	d := evaluated(r, time.Second)
 	if d.Fairness == nil || math.Abs(d.Fairness.Jain-1) > 1e-9 || d.Fairness.Seconds != 3 {
 		t.Fatalf("%+v", d.Fairness)
@@ -106,7 +106,7 @@ func TestFairnessOfATransferThatEndedEarlyIsThatOfTheTimeInWhichAllSent(t *testi
 	if len(run.Notes) != 2 || run.Notes[1] != "forward: fairness is that of the first 3 s, in which all flows sent" {
 		t.Errorf("%q", run.Notes)
 	}
-	r.Receiver[1] = tcp.FlowEnd{Ended: tcp.EndedIdle}
+	r.Receiver[1] = tcptraffic.FlowEnd{Ended: tcptraffic.EndedIdle}
 	if d := evaluated(r, time.Second); d.Fairness == nil || math.Abs(d.Fairness.Jain-0.5) > 1e-9 || *d.Flows[1].Throughput != 0 {
 		t.Errorf("a flow without payload: %+v", d.Fairness)
 	}
@@ -117,7 +117,7 @@ func TestFairnessOfATransferThatEndedEarlyIsThatOfTheTimeInWhichAllSent(t *testi
 func twoWay(first, second sample.Direction, omit time.Duration) *TwoWay {
 	const half = 20 * ms
 	begin := time.Now()
-	at := func(d sample.Direction, arrives time.Duration, seconds []int64) *tcp.Result {
+	at := func(d sample.Direction, arrives time.Duration, seconds []int64) *tcptraffic.Result {
 		if d == sample.Reverse {
 			r := shaped(d, 200*ms, seconds)
 			r.Begin = begin.Add(arrives - 200*ms)
@@ -141,7 +141,7 @@ func TestTwoWayBoundHoldsIfTheFirstPayloadIsLate(t *testing.T) {
 	begin := time.Now()
 	long, other := shaped(sample.Reverse, 200*ms, []int64{9, 9, 9, 9, 9, 9, 9, 9}), shaped(sample.Forward, 730*ms, []int64{5, 5})
 	long.Begin, other.Begin = begin.Add(-200*ms), begin.Add(truth-late)
-	other.Sender[0].Samples = []tcp.Sample{{At: 0, Acked: 18}, {At: 240 * ms, Acked: 18}, {At: 250 * ms, Acked: 4000}}
+	other.Sender[0].Samples = []tcptraffic.Sample{{At: 0, Acked: 18}, {At: 240 * ms, Acked: 18}, {At: 250 * ms, Acked: 4000}}
 	o := DefaultOptions()
 	x := compareDirections(long, other, Evaluate(long, &o, false).PerSecond, half, 0)
 	if got := math.Abs(x.Begin - truth.Seconds()); got > x.Bound || x.Bound > 0.13 {
@@ -188,13 +188,13 @@ func TestTwoWayPartsAndCorrelationOfKnownTransfers(t *testing.T) {
 func TestTwoWayNeedsBothDirections(t *testing.T) {
 	o := DefaultOptions()
 	one, nothing := steady(1, 1e6), steady(1, 1e6)
-	nothing.Cut, nothing.Receiver[0] = "x", tcp.FlowEnd{Ended: tcp.EndedIdle}
-	for _, second := range []*tcp.Result{nil, nothing} {
+	nothing.Cut, nothing.Receiver[0] = "x", tcptraffic.FlowEnd{Ended: tcptraffic.EndedIdle}
+	for _, second := range []*tcptraffic.Result{nil, nothing} {
 		res := &Result{Directions: []*Direction{Evaluate(one, &o, false)}}
 		if second != nil {
 			res.Directions = append(res.Directions, Evaluate(second, &o, false))
 		}
-		if res.overlap(&loadtest.Run{}, []*tcp.Result{one, second}, o.Omit); res.TwoWay != nil {
+		if res.overlap(&loadtest.Run{}, []*tcptraffic.Result{one, second}, o.Omit); res.TwoWay != nil {
 			t.Errorf("%+v", res.TwoWay)
 		}
 	}

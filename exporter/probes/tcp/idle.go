@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
-	"oneway.example/exporter/traffic/mixed"
-	"oneway.example/exporter/traffic/tcp"
-	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/load/traffictypes/mixed"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 )
 
 // The UDP packets of each direction: 25 in half a second. udpBytes is more than the IP bytes of both directions, and udpTime the
@@ -44,7 +44,7 @@ type withUDP struct{ *Kind }
 
 // Perform measures the round trip of UDP over the idle path, and then performs the transfers. Without UDP that evidence is
 // absent.
-func (k withUDP) Perform(ctx context.Context, u *udp.Session, t *tcp.Session, r *loadtest.Run) error {
+func (k withUDP) Perform(ctx context.Context, u *udptraffic.Session, t *tcptraffic.Session, r *loadtest.Run) error {
 	res := &Result{}
 	if err := res.idle(ctx, u, t.Left()); err != nil {
 		if ctx.Err() != nil {
@@ -56,7 +56,7 @@ func (k withUDP) Perform(ctx context.Context, u *udp.Session, t *tcp.Session, r 
 }
 
 // idle sends UDP packets in both directions. left is what the session may move.
-func (r *Result) idle(ctx context.Context, u *udp.Session, left int64) error {
+func (r *Result) idle(ctx context.Context, u *udptraffic.Session, left int64) error {
 	switch {
 	case u == nil:
 		return fmt.Errorf("no reply to UDP packets")
@@ -82,7 +82,7 @@ func (r *Result) idle(ctx context.Context, u *udp.Session, left int64) error {
 	return nil
 }
 
-func leastDelay(x *udp.Transfer) Idle {
+func leastDelay(x *udptraffic.Transfer) Idle {
 	one := Idle{Direction: x.Direction.String(), Sent: x.Counts.Sent, Arrived: x.Counts.Arrived}
 	for i := range x.Packets {
 		p := &x.Packets[i]

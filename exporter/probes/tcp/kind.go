@@ -15,14 +15,14 @@ import (
 	"sync"
 	"time"
 
-	"oneway.example/exporter/ctxtime"
-	estimate "oneway.example/exporter/estimate/tcp"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/estimate/tcpstate"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffictypes/mixed"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/traffic/mixed"
-	"oneway.example/exporter/traffic/tcp"
 )
 
 // Kind is the load test "tcp". Make it with NewKind.
@@ -54,7 +54,7 @@ func (k *Kind) Traffic() loadtest.Traffic {
 	if k.opts.Stamps {
 		return mixed.NearOptional(withUDP{k})
 	}
-	return tcp.Near(k)
+	return tcptraffic.Near(k)
 }
 
 // Bytes is the limit of all directions, with the UDP packets.
@@ -73,13 +73,13 @@ func (k *Kind) Duration() time.Duration {
 }
 
 // Perform performs one transfer in each direction.
-func (k *Kind) Perform(ctx context.Context, s *tcp.Session, r *loadtest.Run) error {
+func (k *Kind) Perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.Run) error {
 	return k.perform(ctx, s, r, &Result{}, 0)
 }
 
 // perform performs the transfers of a run, which keep this many bytes of the session for others.
-func (k *Kind) perform(ctx context.Context, s *tcp.Session, r *loadtest.Run, res *Result, others int64) error {
-	p := &performing{k, s, r, make([]*tcp.Result, len(r.Directions)), others}
+func (k *Kind) perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.Run, res *Result, others int64) error {
+	p := &performing{k, s, r, make([]*tcptraffic.Result, len(r.Directions)), others}
 	r.Body = res
 	defer func() {
 		for _, t := range p.results {
@@ -116,9 +116,9 @@ func (k *Kind) perform(ctx context.Context, s *tcp.Session, r *loadtest.Run, res
 // performing is a run in progress, with the result of each direction; nil: it has none.
 type performing struct {
 	*Kind
-	session *tcp.Session
+	session *tcptraffic.Session
 	run     *loadtest.Run
-	results []*tcp.Result
+	results []*tcptraffic.Result
 	others  int64
 }
 
@@ -162,13 +162,13 @@ func (p *performing) both(ctx context.Context) error {
 
 // Failed returns the error of a transfer that ended before its plan. One that reached its limit of bytes is complete,
 // with a note.
-func Failed(t *tcp.Result) error {
+func Failed(t *tcptraffic.Result) error {
 	if t.Cut == "" || limited(t) {
 		return nil
 	}
 	reason := loadtest.ReasonSocket
 	for _, f := range slices.Concat(t.Sender, t.Receiver) {
-		if f.Ended == tcp.EndedIdle || f.Ended == tcp.EndedTime && t.Plan.Bytes > 0 {
+		if f.Ended == tcptraffic.EndedIdle || f.Ended == tcptraffic.EndedTime && t.Plan.Bytes > 0 {
 			reason = loadtest.ReasonTimeout
 		}
 	}
@@ -176,9 +176,9 @@ func Failed(t *tcp.Result) error {
 }
 
 // limited reports whether a transfer ended at its limit of bytes.
-func limited(t *tcp.Result) bool {
+func limited(t *tcptraffic.Result) bool {
 	for i := range t.Sender {
-		if t.Sender[i].Ended != tcp.EndedLimit || t.Receiver[i].Ended != tcp.EndedClosed {
+		if t.Sender[i].Ended != tcptraffic.EndedLimit || t.Receiver[i].Ended != tcptraffic.EndedClosed {
 			return false
 		}
 	}
@@ -212,7 +212,7 @@ func (d *Direction) summary() []probe.Result {
 	}
 	if d.Models != nil && len(d.Models.Throughput) > 0 {
 		var rates []string
-		for _, m := range estimate.Models() {
+		for _, m := range tcpstate.Models() {
 			if rate, ok := d.Models.Throughput[m.Name]; ok {
 				rates = append(rates, m.Name+" "+option.Rate(rate).Display())
 			}
@@ -284,4 +284,4 @@ func (*Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 	}
 }
 
-var _ tcp.Test = (*Kind)(nil)
+var _ tcptraffic.Test = (*Kind)(nil)

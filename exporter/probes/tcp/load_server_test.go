@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	estimate "oneway.example/exporter/estimate/tcp"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/loadtest/loadtesttest"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/estimate/tcpstate"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/loadtesttest"
 )
 
 // run runs the probe with a load server on loopback.
@@ -62,7 +62,7 @@ func TestRunWithARealLoadServerIsPublished(t *testing.T) {
 			t.Errorf("%s: model %v, want %v", d.Direction, v, want)
 		}
 		sum := 0.0
-		for _, state := range []estimate.Limit{estimate.LimitNetwork, estimate.LimitReceiver, estimate.LimitSendBuffer, estimate.LimitApplication} {
+		for _, state := range []tcpstate.Limit{tcpstate.LimitNetwork, tcpstate.LimitReceiver, tcpstate.LimitSendBuffer, tcpstate.LimitApplication} {
 			v, _ := sink.Value(metric.TCPLimited, "a-to-b", "tcp", d.Direction, string(state))
 			sum += v
 		}

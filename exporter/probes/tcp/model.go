@@ -3,9 +3,9 @@ package tcp
 import (
 	"time"
 
-	estimate "oneway.example/exporter/estimate/tcp"
-	"oneway.example/exporter/option"
-	"oneway.example/exporter/traffic/tcp"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/estimate/tcpstate"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
 )
 
 // Models is what models predict for a direction.
@@ -15,7 +15,7 @@ type Models struct {
 	Throughput map[string]float64 `json:"throughput_bytes_per_second"`
 	// Conditions are the measured ones of a mean flow: its outstanding bytes as the window, and each retransmission as
 	// a sign of a loss, which is the most that losses can be.
-	Conditions estimate.Conditions `json:"conditions"`
+	Conditions tcpstate.Conditions `json:"conditions"`
 }
 
 // Ratios are the metrics of RFC 6349. Unknown values are nil.
@@ -31,11 +31,11 @@ type Ratios struct {
 }
 
 // compare adds what the throughput could be: by models, and by the rate of the link.
-func (d *Direction) compare(t *tcp.Result, sent estimate.Sending, link option.Rate, ipv6 bool) {
+func (d *Direction) compare(t *tcptraffic.Result, sent tcpstate.Sending, link option.Rate, ipv6 bool) {
 	if link > 0 {
 		d.LinkRate = new(float64(link))
 	}
-	c := estimate.Conditions{Window: sent.Window, MeanWindow: sent.MeanWindow, RTT: sent.OfBytes.Seconds()}
+	c := tcpstate.Conditions{Window: sent.Window, MeanWindow: sent.MeanWindow, RTT: sent.OfBytes.Seconds()}
 	header, n, complete := 0.0, float64(len(t.Sender)), true
 	for i := range t.Sender {
 		f := &t.Sender[i].Final
@@ -45,7 +45,7 @@ func (d *Direction) compare(t *tcp.Result, sent estimate.Sending, link option.Ra
 		header += float64(f.HeaderBytes(ipv6)) / n
 	}
 	if d.RTTMin != nil {
-		d.RFC6349.BufferDelay = known(estimate.BufferDelay(sent.Mean, time.Duration(*d.RTTMin*1e9)))
+		d.RFC6349.BufferDelay = known(tcpstate.BufferDelay(sent.Mean, time.Duration(*d.RTTMin*1e9)))
 	}
 	if d.Retransmitted != nil {
 		d.RFC6349.Efficiency = new(1 - *d.Retransmitted)
@@ -56,15 +56,15 @@ func (d *Direction) compare(t *tcp.Result, sent estimate.Sending, link option.Ra
 	if d.Retransmitted != nil {
 		c.Loss = *d.Retransmitted
 		d.Models = &Models{Throughput: map[string]float64{}, Conditions: c}
-		for _, m := range estimate.Models() {
+		for _, m := range tcpstate.Models() {
 			if rate, ok := m.Rate(c); ok {
 				d.Models.Throughput[m.Name] = n * rate
 			}
 		}
 	}
-	ideal, ok := estimate.Ideal(float64(link), c.MSS, header)
+	ideal, ok := tcpstate.Ideal(float64(link), c.MSS, header)
 	if d.RFC6349.Ideal = known(ideal, ok); ok && d.Throughput != nil {
-		d.RFC6349.TransferTime = known(estimate.TransferTimeRatio(ideal, *d.Throughput))
+		d.RFC6349.TransferTime = known(tcpstate.TransferTimeRatio(ideal, *d.Throughput))
 		d.LinkUsed = new(*d.Throughput / ideal)
 	}
 }

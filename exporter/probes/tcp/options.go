@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"oneway.example/exporter/option"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tcpsocket"
-	"oneway.example/exporter/traffic/tcp"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
+	"oneway.example/exporter/net/tcpsocket"
 )
 
 // Options are the probe's own keys in the configuration; an absent key keeps its default.
@@ -72,7 +72,7 @@ const (
 
 // check validates the options of a run in some directions.
 func (o *Options) check(directions int) error {
-	omit, flows := o.Duration/2, tcp.MaxFlows
+	omit, flows := o.Duration/2, tcptraffic.MaxFlows
 	if o.OverlapDuration > 0 {
 		omit = min(omit, o.OverlapDuration/2)
 	}
@@ -80,14 +80,14 @@ func (o *Options) check(directions int) error {
 		flows /= 2 // the load server limits those at the same time
 	}
 	err := errors.Join(
-		option.Between("duration", o.Duration, time.Second, tcp.MaxDuration),
+		option.Between("duration", o.Duration, time.Second, tcptraffic.MaxDuration),
 		option.Between("bytes", o.Bytes, 0, 1<<45),
 		option.Between("max_bytes", o.MaxBytes, 100_000, 1<<45),
 		option.Between("flows", o.Flows, 1, flows),
 		option.Between("send_buffer_bytes", o.SendBuffer, 0, tcpsocket.MaxBuffer),
 		option.Between("receive_buffer_bytes", o.ReceiveBuffer, 0, tcpsocket.MaxBuffer),
-		option.Between("message_bytes", o.MessageBytes, 1, tcp.MaxMessage),
-		option.Between("idle_timeout", o.IdleTimeout, tcp.MinIdle, tcp.MaxIdle),
+		option.Between("message_bytes", o.MessageBytes, 1, tcptraffic.MaxMessage),
+		option.Between("idle_timeout", o.IdleTimeout, tcptraffic.MinIdle, tcptraffic.MaxIdle),
 	)
 	if err == nil {
 		err = errors.Join(o.checkOverlap(directions), option.Between("omit", o.Omit, 0, omit))
@@ -104,7 +104,7 @@ func (o *Options) check(directions int) error {
 		return option.Errorf("congestion_control", "has %d names for %d flows; each must have as many flows as the others", n, o.Flows)
 	}
 	for i, name := range o.CongestionControl {
-		if err := tcp.CheckName(fmt.Sprintf("congestion_control[%d]", i), name); err != nil {
+		if err := tcptraffic.CheckName(fmt.Sprintf("congestion_control[%d]", i), name); err != nil {
 			return err
 		}
 	}
@@ -143,13 +143,13 @@ func (o *Options) most() int64 {
 }
 
 // plan returns the transfer of a direction.
-func (o *Options) plan(d sample.Direction, most int64) tcp.Plan {
-	p := tcp.Plan{
+func (o *Options) plan(d sample.Direction, most int64) tcptraffic.Plan {
+	p := tcptraffic.Plan{
 		Direction: d, Duration: o.Duration, Bytes: int64(o.Bytes), Most: most, Idle: o.IdleTimeout, Discard: o.Discard, Stamps: o.Stamps,
 		TraceFor: traceFor, TraceInterval: traceInterval,
 	}
 	for i := range o.Flows {
-		f := tcp.Flow{MessageBytes: int(o.MessageBytes), Options: tcpsocket.Options{
+		f := tcptraffic.Flow{MessageBytes: int(o.MessageBytes), Options: tcpsocket.Options{
 			SendBuffer: int(o.SendBuffer), ReceiveBuffer: int(o.ReceiveBuffer), NoDelay: o.NoDelay, MSS: o.MSS, PacingRate: int64(o.PacingRate),
 		}}
 		if n := len(o.CongestionControl); n > 0 {
@@ -157,7 +157,7 @@ func (o *Options) plan(d sample.Direction, most int64) tcp.Plan {
 		}
 		p.Flows = append(p.Flows, f)
 	}
-	spare := tcp.MaxSamples/o.Flows - int(traceFor/traceInterval) - 2
+	spare := tcptraffic.MaxSamples/o.Flows - int(traceFor/traceInterval) - 2
 	p.Interval = max(minInterval, o.Duration/time.Duration(spare)+1)
 	return p
 }

@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/option"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/traffic/tcp"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/tests/probeoptions"
 )
 
@@ -50,8 +50,8 @@ func TestExampleShowsTheDefaults(t *testing.T) {
 
 // Any accepted options give a valid plan.
 func TestPlansOfTheOptionsAreWithinTheLimits(t *testing.T) {
-	for _, flows := range []int{1, 4, tcp.MaxFlows} {
-		for _, lasts := range []time.Duration{2 * time.Second, time.Hour, tcp.MaxDuration} {
+	for _, flows := range []int{1, 4, tcptraffic.MaxFlows} {
+		for _, lasts := range []time.Duration{2 * time.Second, time.Hour, tcptraffic.MaxDuration} {
 			o := DefaultOptions()
 			o.Flows, o.Duration, o.CongestionControl = flows, lasts, []string{"cubic"}
 			if err := o.check(2); err != nil {

@@ -3,11 +3,11 @@ package tcp
 import (
 	"time"
 
+	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/estimate/order"
-	estimate "oneway.example/exporter/estimate/tcp"
-	"oneway.example/exporter/record"
-	"oneway.example/exporter/tcpsocket"
-	"oneway.example/exporter/traffic/tcp"
+	"oneway.example/exporter/estimate/tcpstate"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
+	"oneway.example/exporter/net/tcpsocket"
 )
 
 // Result is the result of a run: the report's "results".
@@ -50,8 +50,8 @@ type Direction struct {
 	Timeouts *int64 `json:"retransmission_timeouts,omitempty"`
 	// Limited has the shares of the time of all flows by what limited the sender, and Limit the one of most of the
 	// time, if there is one.
-	Limited estimate.Limits `json:"limited_ratio,omitempty"`
-	Limit   estimate.Limit  `json:"limited_by,omitempty"`
+	Limited tcpstate.Limits `json:"limited_ratio,omitempty"`
+	Limit   tcpstate.Limit  `json:"limited_by,omitempty"`
 	// Connect is the median time of a handshake, in seconds.
 	Connect *float64 `json:"connect_seconds,omitempty"`
 	// Marked is the share of the segments that arrived with the mark CE, if ECN was negotiated and the receiving kernel
@@ -84,8 +84,8 @@ type Flow struct {
 	SendBuffer        tcpsocket.Buffer `json:"send_buffer"`
 	ReceiveBuffer     tcpsocket.Buffer `json:"receive_buffer"`
 	ECN               bool             `json:"ecn"`
-	Sender            tcp.Ended        `json:"sender_ended"`
-	Receiver          tcp.Ended        `json:"receiver_ended"`
+	Sender            tcptraffic.Ended `json:"sender_ended"`
+	Receiver          tcptraffic.Ended `json:"receiver_ended"`
 	// SenderRows and ReceiverRows are samples, with these Columns.
 	Columns      []string         `json:"columns"`
 	SenderRows   []record.FlowRow `json:"sender_rows"`
@@ -96,7 +96,7 @@ type Flow struct {
 func rttRanks() [3]string { return [3]string{"0.25", "0.5", "0.75"} }
 
 // Evaluate computes the values of a transfer; ipv6 is whether its packets are.
-func Evaluate(t *tcp.Result, o *Options, ipv6 bool) *Direction {
+func Evaluate(t *tcptraffic.Result, o *Options, ipv6 bool) *Direction {
 	d := &Direction{Direction: t.Plan.Direction.String(), Partial: t.Cut}
 	for i := range t.Sender {
 		from, to := &t.Sender[i], &t.Receiver[i]
@@ -105,7 +105,7 @@ func Evaluate(t *tcp.Result, o *Options, ipv6 bool) *Direction {
 			Payload: to.Payload, Sent: from.Final.Sent, Retransmitted: from.Final.Retransmitted, RetransmittedSegments: from.Final.RetransmittedSegments, MSS: from.Final.MSS,
 			CongestionControl: from.CongestionControl, SendBuffer: from.Buffer, ReceiveBuffer: to.Buffer,
 			ECN: from.Final.Negotiated&tcpsocket.ECN != 0, Sender: from.Ended, Receiver: to.Ended,
-			Columns: record.FlowColumns(), SenderRows: tcp.Rows(from.Samples), ReceiverRows: tcp.Rows(to.Samples),
+			Columns: record.FlowColumns(), SenderRows: tcptraffic.Rows(from.Samples), ReceiverRows: tcptraffic.Rows(to.Samples),
 		})
 	}
 	d.throughput(t, o.Omit)
@@ -121,52 +121,52 @@ func Evaluate(t *tcp.Result, o *Options, ipv6 bool) *Direction {
 const leastPartial = 500 * time.Millisecond
 
 // throughput adds the rates of arrival.
-func (d *Direction) throughput(t *tcp.Result, omit time.Duration) {
+func (d *Direction) throughput(t *tcptraffic.Result, omit time.Duration) {
 	planned := t.Plan.Duration
 	if t.Cut != "" || t.Plan.Bytes > 0 {
 		planned = 0
 	}
 	flows := arrivals(t)
-	if r, ok := estimate.Rate(flows, planned, omit); ok && (t.Cut == "" || r.Seconds >= leastPartial.Seconds()) {
+	if r, ok := tcpstate.Rate(flows, planned, omit); ok && (t.Cut == "" || r.Seconds >= leastPartial.Seconds()) {
 		d.Seconds, d.Throughput, d.PerSecond = r.Seconds, &r.Rate, r.PerSecond
 	}
-	if r, ok := estimate.Each(flows, planned, omit); ok && len(flows) > 1 {
+	if r, ok := tcpstate.Each(flows, planned, omit); ok && len(flows) > 1 {
 		d.compareFlows(&r)
 	}
 }
 
 // arrivals returns those of each flow; none if it received nothing.
-func arrivals(t *tcp.Result) [][]estimate.Arrival {
-	all := make([][]estimate.Arrival, len(t.Receiver))
+func arrivals(t *tcptraffic.Result) [][]tcpstate.Arrival {
+	all := make([][]tcpstate.Arrival, len(t.Receiver))
 	for i := range t.Receiver {
 		r := &t.Receiver[i]
 		if r.Payload == 0 {
 			continue
 		}
-		all[i] = append(all[i], estimate.Arrival{At: r.First})
+		all[i] = append(all[i], tcpstate.Arrival{At: r.First})
 		for _, s := range r.Samples {
 			if s.At > r.First && s.At < r.Last {
-				all[i] = append(all[i], estimate.Arrival{At: s.At, Payload: s.Payload})
+				all[i] = append(all[i], tcpstate.Arrival{At: s.At, Payload: s.Payload})
 			}
 		}
-		all[i] = append(all[i], estimate.Arrival{At: r.Last, Payload: r.Payload})
+		all[i] = append(all[i], tcpstate.Arrival{At: r.Last, Payload: r.Payload})
 	}
 	return all
 }
 
 // sender adds the values of the sending end, and returns how it sent; zero: unknown.
-func (d *Direction) sender(t *tcp.Result, omit time.Duration) estimate.Sending {
+func (d *Direction) sender(t *tcptraffic.Result, omit time.Duration) tcpstate.Sending {
 	var sent, again, timeouts int64
-	var last []estimate.State
+	var last []tcpstate.State
 	ecn, counted := false, true
-	states := make([][]estimate.State, len(t.Sender))
+	states := make([][]tcpstate.State, len(t.Sender))
 	for i := range t.Sender {
 		f := &t.Sender[i]
 		sent, again = sent+f.Final.Sent, again+f.Final.Retransmitted
 		timeouts, counted = timeouts+f.Final.RTOs, counted && f.Final.Known(tcpsocket.RTOs)
 		ecn = ecn || f.Final.Negotiated&tcpsocket.ECN != 0
 		for _, s := range f.Samples {
-			states[i] = append(states[i], estimate.State{
+			states[i] = append(states[i], tcpstate.State{
 				At: s.At, RTT: s.RTT, Acked: s.Acked, Outstanding: s.Outstanding, Busy: s.Busy, RwndLimited: s.RwndLimited, SndbufLimited: s.SndbufLimited,
 			})
 		}
@@ -177,25 +177,25 @@ func (d *Direction) sender(t *tcp.Result, omit time.Duration) estimate.Sending {
 			d.RTTMin = new(least)
 		}
 	}
-	d.Retransmitted = known(estimate.Retransmitted(sent, again))
+	d.Retransmitted = known(tcpstate.Retransmitted(sent, again))
 	if counted {
 		d.Timeouts = &timeouts
 	}
 	if ecn {
 		d.marks(t)
 	}
-	r, ok := estimate.Sent(states, t.Plan.Interval, omit)
+	r, ok := tcpstate.Sent(states, t.Plan.Interval, omit)
 	if ok && d.RTTMin != nil {
 		d.RTT = &[3]float64{r.Quartiles[0].Seconds(), r.Quartiles[1].Seconds(), r.Quartiles[2].Seconds()}
 	}
-	if limits, ok := estimate.Limited(last); ok {
+	if limits, ok := tcpstate.Limited(last); ok {
 		d.Limited, d.Limit = limits, limits.Main()
 	}
 	return r
 }
 
 // marks adds the shares of congestion marks.
-func (d *Direction) marks(t *tcp.Result) {
+func (d *Direction) marks(t *tcptraffic.Result) {
 	var delivered, echoed, arrived, marked int64
 	counted := true
 	for i := range t.Sender {

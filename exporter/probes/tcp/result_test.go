@@ -7,33 +7,33 @@ import (
 	"testing"
 	"time"
 
-	estimate "oneway.example/exporter/estimate/tcp"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tcpsocket"
-	"oneway.example/exporter/traffic/tcp"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/estimate/tcpstate"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
+	"oneway.example/exporter/net/tcpsocket"
 )
 
 const ms = time.Millisecond
 
 // steady is a transfer of some flows that each receive rate bytes a second for 5 s, from 80 ms on, as their windows
 // allow; in the first second half of it. RTT grows from 100 ms.
-func steady(flows int, rate int64) *tcp.Result {
+func steady(flows int, rate int64) *tcptraffic.Result {
 	o := DefaultOptions()
 	o.Flows, o.Duration = flows, 5*time.Second
-	r := &tcp.Result{Plan: o.plan(sample.Forward, 1<<30), Connect: []time.Duration{30 * ms, 10 * ms, 20 * ms}}
+	r := &tcptraffic.Result{Plan: o.plan(sample.Forward, 1<<30), Connect: []time.Duration{30 * ms, 10 * ms, 20 * ms}}
 	for range flows {
-		from := tcp.FlowEnd{Ended: tcp.EndedTime, CongestionControl: "cubic"}
-		to := tcp.FlowEnd{Ended: tcp.EndedReset, First: 80 * ms, Last: 5080 * ms}
+		from := tcptraffic.FlowEnd{Ended: tcptraffic.EndedTime, CongestionControl: "cubic"}
+		to := tcptraffic.FlowEnd{Ended: tcptraffic.EndedReset, First: 80 * ms, Last: 5080 * ms}
 		for at := time.Duration(0); at <= 5080*ms; {
 			elapsed := max(0, at-80*ms)
 			got := rate * int64(elapsed) / int64(time.Second)
 			if got -= rate / 2 * int64(min(elapsed, time.Second)) / int64(time.Second); got < 0 {
 				got = 0
 			}
-			to.Samples = append(to.Samples, tcp.Sample{At: at, Payload: got})
+			to.Samples = append(to.Samples, tcptraffic.Sample{At: at, Payload: got})
 			if at <= 5*time.Second {
-				from.Samples = append(from.Samples, tcp.Sample{
+				from.Samples = append(from.Samples, tcptraffic.Sample{
 					At: at, RTT: 100*ms + at/50, Busy: at * 9 / 10, RwndLimited: at * 6 / 10, SndbufLimited: at / 10,
 				})
 			}
@@ -53,7 +53,7 @@ func steady(flows int, rate int64) *tcp.Result {
 	return r
 }
 
-func evaluated(r *tcp.Result, omit time.Duration) *Direction {
+func evaluated(r *tcptraffic.Result, omit time.Duration) *Direction {
 	o := DefaultOptions()
 	o.Omit = omit
 	return Evaluate(r, &o, false)
@@ -81,7 +81,7 @@ func TestValuesAreThoseOfTheSamples(t *testing.T) {
 	near(t, "echoed", d.Echoed, 0.02, 0)
 	near(t, "marked", d.Marked, 0.01, 0)
 	near(t, "connect", d.Connect, 0.020, 0)
-	for state, want := range map[estimate.Limit]float64{estimate.LimitReceiver: 0.6, estimate.LimitSendBuffer: 0.1, estimate.LimitNetwork: 0.2, estimate.LimitApplication: 0.1} {
+	for state, want := range map[tcpstate.Limit]float64{tcpstate.LimitReceiver: 0.6, tcpstate.LimitSendBuffer: 0.1, tcpstate.LimitNetwork: 0.2, tcpstate.LimitApplication: 0.1} {
 		if got := d.Limited[state]; math.Abs(got-want) > 1e-9 {
 			t.Errorf("%s: %v, want %v", state, got, want)
 		}
@@ -91,7 +91,7 @@ func TestValuesAreThoseOfTheSamples(t *testing.T) {
 	if d := evaluated(old, 0); d.Marked != nil || d.Echoed == nil {
 		t.Errorf("the receiving kernel does not count marks: %v, %v", d.Marked, d.Echoed)
 	}
-	if d.Limit != estimate.LimitReceiver || *d.Timeouts != 3 || len(d.Flows) != 3 || !d.Flows[0].ECN || len(d.Flows[0].SenderRows[0]) != len(d.Flows[0].Columns) {
+	if d.Limit != tcpstate.LimitReceiver || *d.Timeouts != 3 || len(d.Flows) != 3 || !d.Flows[0].ECN || len(d.Flows[0].SenderRows[0]) != len(d.Flows[0].Columns) {
 		t.Errorf("%s, %v, %+v", d.Limit, *d.Timeouts, d.Flows[0])
 	}
 	var words []string
@@ -133,7 +133,7 @@ func TestTimeOfTheMeanIsThatOfSending(t *testing.T) {
 func TestUnknownValuesAreAbsent(t *testing.T) {
 	nothing := steady(1, 1e6)
 	nothing.Cut = "flow 1: sender: reset, receiver: idle"
-	nothing.Sender[0], nothing.Receiver[0], nothing.Connect = tcp.FlowEnd{Ended: tcp.EndedReset}, tcp.FlowEnd{Ended: tcp.EndedIdle}, nil
+	nothing.Sender[0], nothing.Receiver[0], nothing.Connect = tcptraffic.FlowEnd{Ended: tcptraffic.EndedReset}, tcptraffic.FlowEnd{Ended: tcptraffic.EndedIdle}, nil
 	if d := evaluated(nothing, time.Second); d.Throughput != nil || d.RTT != nil || d.RTTMin != nil || d.Retransmitted != nil || d.Timeouts != nil || d.Marked != nil || d.Limited != nil || d.Connect != nil || len(d.summary()) != 0 {
 		t.Errorf("%+v", d)
 	}
@@ -142,14 +142,14 @@ func TestUnknownValuesAreAbsent(t *testing.T) {
 // How a transfer ended decides whether its run completes.
 func TestEarlyEndsAreErrorsWithTheirReason(t *testing.T) {
 	for _, c := range []struct {
-		sender, receiver tcp.Ended
+		sender, receiver tcptraffic.Ended
 		reason           string
 	}{
-		{tcp.EndedLimit, tcp.EndedClosed, ""},
-		{tcp.EndedIdle, tcp.EndedIdle, loadtest.ReasonTimeout},
-		{tcp.EndedReset, tcp.EndedIdle, loadtest.ReasonTimeout},
-		{tcp.EndedReset, tcp.EndedFailed, loadtest.ReasonSocket},
-		{tcp.EndedLimit, tcp.EndedReset, loadtest.ReasonSocket},
+		{tcptraffic.EndedLimit, tcptraffic.EndedClosed, ""},
+		{tcptraffic.EndedIdle, tcptraffic.EndedIdle, loadtest.ReasonTimeout},
+		{tcptraffic.EndedReset, tcptraffic.EndedIdle, loadtest.ReasonTimeout},
+		{tcptraffic.EndedReset, tcptraffic.EndedFailed, loadtest.ReasonSocket},
+		{tcptraffic.EndedLimit, tcptraffic.EndedReset, loadtest.ReasonSocket},
 	} {
 		r := steady(1, 1e6)
 		r.Cut, r.Sender[0].Ended, r.Receiver[0].Ended = "x", c.sender, c.receiver

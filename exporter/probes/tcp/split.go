@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"time"
 
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/tcpstamp"
 	"oneway.example/exporter/estimate/tcpdelay"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
+	"oneway.example/exporter/net/tcpsocket"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tcpsocket"
-	"oneway.example/exporter/tcpstamp"
-	"oneway.example/exporter/traffic/tcp"
 )
 
 // Split is whether a host between both ends ends the TCP connections of a direction and opens others (split TCP), with the
@@ -97,7 +97,7 @@ func newHandshake(h *tcpstamp.Handshake, client bool) *Handshake {
 }
 
 // newSplit judges the connections of a transfer: by the evidence of all flows, and the handshake of the first.
-func newSplit(t *tcp.Result, r *tcpdelay.Result, synchronized bool, udp time.Duration) *Split {
+func newSplit(t *tcptraffic.Result, r *tcpdelay.Result, synchronized bool, udp time.Duration) *Split {
 	e := tcpdelay.Evidence{Tested: r.Tested, Early: r.Early, Lead: r.Lead, Synchronized: synchronized, UDPRoundTrip: udp}
 	e.Stamped = len(r.Samples) - r.Counts[tcpdelay.NoStamp]
 	if len(r.Acked) > 0 {

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/report"
+	"oneway.example/exporter/probe/report"
 )
 
 var _ loadtest.Evident = (*Result)(nil)

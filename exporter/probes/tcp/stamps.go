@@ -4,12 +4,12 @@ import (
 	"slices"
 	"time"
 
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/tcpdelay"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/record"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/traffic/tcp"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
 )
 
 // Delay is the one-way delay of sampled bytes of the streams of a direction, by timestamps of the kernels of both ends. All
@@ -65,7 +65,7 @@ func quantiles(ascending []time.Duration, ranks []string) map[string]float64 {
 }
 
 // stamps evaluates the timestamps of a transfer; udp is the round trip of UDP packets, 0: unknown.
-func (d *Direction) stamps(t *tcp.Result, udp time.Duration) {
+func (d *Direction) stamps(t *tcptraffic.Result, udp time.Duration) {
 	if !t.Plan.Stamps {
 		return
 	}

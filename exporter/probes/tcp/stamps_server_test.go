@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/loadtest/loadtesttest"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/load/loadtesttest"
 )
 
 // brief is a short run with stamps.

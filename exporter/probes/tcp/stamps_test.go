@@ -5,18 +5,18 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/endclock"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/record"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tcpstamp"
-	"oneway.example/exporter/traffic/tcp"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/tcpstamp"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
+	"oneway.example/exporter/probe/endclock"
 )
 
 // stamped is a transfer of 400 sampled bytes with a delay of 20 ms, of which the sender gets acknowledgments after `acked`; each
 // tenth byte is retransmitted and arrives 100 ms later. Both ends read one clock.
-func stamped(acked time.Duration) *tcp.Result {
+func stamped(acked time.Duration) *tcptraffic.Result {
 	r := steady(1, 1_000_000)
 	r.Plan.Stamps, r.SharedClock = true, true
 	ok := endclock.State{Bound: ms / 10}
@@ -39,7 +39,7 @@ func stamped(acked time.Duration) *tcp.Result {
 	return r
 }
 
-func evaluateStamps(r *tcp.Result) *Direction {
+func evaluateStamps(r *tcptraffic.Result) *Direction {
 	d := evaluated(r, time.Second)
 	d.stamps(r, 0)
 	judgeTogether([]*Direction{d})

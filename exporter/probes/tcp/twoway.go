@@ -5,14 +5,14 @@ import (
 	"math"
 	"time"
 
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/fairness"
-	estimate "oneway.example/exporter/estimate/tcp"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/estimate/tcpstate"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/traffic/tcp"
 )
 
 // TwoWay compares two directions, of which the second sent in the middle of the first (Halepovic 2008 figure 17 and
@@ -50,7 +50,7 @@ type Correlation struct {
 }
 
 // overlap adds the comparison of the directions, the first of them the long one, if both received anything.
-func (res *Result) overlap(r *loadtest.Run, results []*tcp.Result, omit time.Duration) {
+func (res *Result) overlap(r *loadtest.Run, results []*tcptraffic.Result, omit time.Duration) {
 	if len(res.Directions) < 2 { // one has no result
 		return
 	}
@@ -65,7 +65,7 @@ func (res *Result) overlap(r *loadtest.Run, results []*tcp.Result, omit time.Dur
 
 // compareDirections compares the transfers of two directions; long has the rates of each second of the first, and half is
 // half of the least round-trip time.
-func compareDirections(first, second *tcp.Result, long []float64, half, omit time.Duration) *TwoWay {
+func compareDirections(first, second *tcptraffic.Result, long []float64, half, omit time.Duration) *TwoWay {
 	bound := max(half, firstAcked(first)/2, firstAcked(second)/2)
 	flows, zero := arrivals(first), clockZero(first, bound)
 	zero = zero.Add(firstOf(flows))
@@ -76,7 +76,7 @@ func compareDirections(first, second *tcp.Result, long []float64, half, omit tim
 			f[i].At += shift
 			end = max(end, f[i].At)
 		}
-		for i, rate := range estimate.Seconds(f, 0, time.Duration(len(long))*time.Second) {
+		for i, rate := range tcpstate.Seconds(f, 0, time.Duration(len(long))*time.Second) {
 			other[i] += rate
 		}
 	}
@@ -95,7 +95,7 @@ func compareDirections(first, second *tcp.Result, long []float64, half, omit tim
 
 // clockZero returns when the times of the receiver began, by the clock of this end. For those of the load server it is known
 // from its first payload, which left here when this end began, and arrived at most twice the bound later.
-func clockZero(t *tcp.Result, bound time.Duration) time.Time {
+func clockZero(t *tcptraffic.Result, bound time.Duration) time.Time {
 	if t.Plan.Direction == sample.Reverse {
 		return t.Begin
 	}
@@ -104,7 +104,7 @@ func clockZero(t *tcp.Result, bound time.Duration) time.Time {
 
 // firstAcked returns when this end knew that the first payload had arrived at the load server; 0: it received it, or no sample
 // has it.
-func firstAcked(t *tcp.Result) (first time.Duration) {
+func firstAcked(t *tcptraffic.Result) (first time.Duration) {
 	if t.Plan.Direction == sample.Reverse {
 		return 0
 	}
@@ -117,7 +117,7 @@ func firstAcked(t *tcp.Result) (first time.Duration) {
 }
 
 // firstOf returns the first arrival of flows of which one has arrivals.
-func firstOf(flows [][]estimate.Arrival) time.Duration {
+func firstOf(flows [][]tcpstate.Arrival) time.Duration {
 	first := time.Duration(math.MaxInt64)
 	for _, f := range flows {
 		if len(f) > 0 {

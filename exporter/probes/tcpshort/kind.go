@@ -19,11 +19,11 @@ import (
 	"strconv"
 	"time"
 
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/report"
-	"oneway.example/exporter/traffic/tcp"
+	"oneway.example/exporter/probe/report"
 )
 
 // Kind is the load test "tcp_short". Make it with NewKind.
@@ -51,7 +51,7 @@ func New() loadtest.Type[Options] {
 func (*Kind) Kind() string { return "tcp_short" }
 
 // Traffic is TCP transfers.
-func (k *Kind) Traffic() loadtest.Traffic { return tcp.Near(k) }
+func (k *Kind) Traffic() loadtest.Traffic { return tcptraffic.Near(k) }
 
 // Bytes is the limit of all flows.
 func (k *Kind) Bytes() (n int64) {
@@ -71,7 +71,7 @@ func (k *Kind) Duration() time.Duration {
 const minFailures = 3
 
 // Perform measures the flows of each size as often as configured.
-func (k *Kind) Perform(ctx context.Context, s *tcp.Session, r *loadtest.Run) error {
+func (k *Kind) Perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.Run) error {
 	all := k.opts.groups(r.Directions)
 	done := make([][]Flow, len(all))
 	res := &Result{Seed: loadtest.Seed(k.opts.Seed), FlowTimeout: report.Seconds(k.opts.FlowTimeout)}
@@ -132,7 +132,7 @@ func (k *Kind) limited(f Flow, bytes int64, rate float64) bool {
 }
 
 // measure measures a flow. An error ends the run; a flow that fails alone is unfinished.
-func (k *Kind) measure(ctx context.Context, s *tcp.Session, g group) (f Flow, err error) {
+func (k *Kind) measure(ctx context.Context, s *tcptraffic.Session, g group) (f Flow, err error) {
 	t, err := s.Transfer(ctx, k.opts.plan(g))
 	failure, failed := errors.AsType[*loadtest.Failure](err)
 	if err != nil && (!failed || failure.Reason != loadtest.ReasonSocket || ctx.Err() != nil) {
@@ -173,4 +173,4 @@ func (*Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 	}
 }
 
-var _ tcp.Test = (*Kind)(nil)
+var _ tcptraffic.Test = (*Kind)(nil)

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/loadtest/loadtesttest"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/metric/metrictest"
-	"oneway.example/exporter/option"
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/loadtesttest"
 )
 
 // run runs the probe with a load server on loopback.

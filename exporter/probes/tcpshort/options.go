@@ -4,10 +4,10 @@ import (
 	"errors"
 	"time"
 
-	"oneway.example/exporter/option"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tcpsocket"
-	"oneway.example/exporter/traffic/tcp"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
+	"oneway.example/exporter/net/tcpsocket"
 )
 
 // Options are the probe's own keys in the configuration; an absent key keeps its default.
@@ -53,7 +53,7 @@ func (o *Options) check() error {
 	err := errors.Join(
 		option.EachOnce("flow_bytes", sizes, 1, maxFlow),
 		option.Between("repetitions", o.Repetitions, minRepetitions, 1000),
-		option.Between("flow_timeout", o.FlowTimeout, time.Second, tcp.MaxIdle),
+		option.Between("flow_timeout", o.FlowTimeout, time.Second, tcptraffic.MaxIdle),
 		option.Between("send_buffer_bytes", o.SendBuffer, 0, tcpsocket.MaxBuffer),
 		option.Between("receive_buffer_bytes", o.ReceiveBuffer, 0, tcpsocket.MaxBuffer),
 	)
@@ -63,7 +63,7 @@ func (o *Options) check() error {
 	if o.CongestionControl == "" {
 		return nil
 	}
-	return tcp.CheckName("congestion_control", o.CongestionControl)
+	return tcptraffic.CheckName("congestion_control", o.CongestionControl)
 }
 
 // group is the flows of one size in one direction.
@@ -88,10 +88,10 @@ func most(payload int64) int64 { return 2*payload + 64<<10 }
 const longestMessage = 128 << 10
 
 // plan returns the transfer of a flow.
-func (o *Options) plan(g group) tcp.Plan {
-	return tcp.Plan{
+func (o *Options) plan(g group) tcptraffic.Plan {
+	return tcptraffic.Plan{
 		Direction: g.direction, Duration: o.FlowTimeout, Bytes: g.bytes, Most: most(g.bytes), Idle: o.FlowTimeout, Interval: o.FlowTimeout, Short: true,
-		Flows: []tcp.Flow{{MessageBytes: int(min(g.bytes, longestMessage)), Options: tcpsocket.Options{
+		Flows: []tcptraffic.Flow{{MessageBytes: int(min(g.bytes, longestMessage)), Options: tcpsocket.Options{
 			SendBuffer: int(o.SendBuffer), ReceiveBuffer: int(o.ReceiveBuffer), CongestionControl: o.CongestionControl, NoDelay: true,
 		}}},
 	}

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/option"
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
 	"oneway.example/tests/probeoptions"
 )
 

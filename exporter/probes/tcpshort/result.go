@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"oneway.example/exporter/estimate/order"
-	estimate "oneway.example/exporter/estimate/tcp"
-	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/estimate/tcpstate"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/report"
-	"oneway.example/exporter/traffic/tcp"
+	"oneway.example/exporter/probe/report"
 )
 
 // Result is the result of a run: the report's "results".
@@ -76,7 +76,7 @@ type Flow struct {
 func (z *Size) Words() string { return sizeWords(z.FlowBytes) }
 
 // evaluate returns the values of a transfer of one flow.
-func (k *Kind) evaluate(t *tcp.Result) Flow {
+func (k *Kind) evaluate(t *tcptraffic.Result) Flow {
 	from := &t.Sender[0]
 	f := Flow{Sent: from.Final.Sent, Retransmitted: from.Final.Retransmitted, Unfinished: t.Cut, congestionControl: from.CongestionControl}
 	if t.Connect[0] > 0 {
@@ -121,7 +121,7 @@ func (k *Kind) summarize(g group, flows []Flow) Size {
 	}
 	times := z.times()
 	z.Unfinished = len(flows) - len(times)
-	if v, ok := estimate.Retransmitted(sent, again); ok {
+	if v, ok := tcpstate.Retransmitted(sent, again); ok {
 		z.Retransmitted = &v
 	}
 	if len(connect) > 0 {
@@ -130,12 +130,12 @@ func (k *Kind) summarize(g group, flows []Flow) Size {
 	if len(times) > 0 {
 		z.Completion.Least = new(slices.Min(times).Seconds())
 	}
-	c := estimate.NewCompletions(times, z.Unfinished)
+	c := tcpstate.NewCompletions(times, z.Unfinished)
 	z.Completion.Median, z.Completion.Tail = quantile(c, 0.5), quantile(c, 0.95)
 	return z
 }
 
-func quantile(c estimate.Completions, q float64) *Quantile {
+func quantile(c tcpstate.Completions, q float64) *Quantile {
 	v, ok := c.At(q)
 	if !ok {
 		return nil

@@ -6,17 +6,17 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/traffic/tcp"
 )
 
 const ms = time.Millisecond
 
 // transfer is one of 10 kB that took some time, of which a tenth was sent twice.
-func transfer(took time.Duration) *tcp.Result {
-	t := &tcp.Result{Connect: []time.Duration{20 * ms}, Completion: []time.Duration{took}, Sender: make([]tcp.FlowEnd, 1), Receiver: make([]tcp.FlowEnd, 1)}
+func transfer(took time.Duration) *tcptraffic.Result {
+	t := &tcptraffic.Result{Connect: []time.Duration{20 * ms}, Completion: []time.Duration{took}, Sender: make([]tcptraffic.FlowEnd, 1), Receiver: make([]tcptraffic.FlowEnd, 1)}
 	t.Plan.Bytes, t.Receiver[0].Payload, t.Sender[0].CongestionControl = 10_000, 10_000, "cubic"
 	t.Sender[0].Final.Sent, t.Sender[0].Final.Retransmitted = 11_000, 1000
 	return t
@@ -32,7 +32,7 @@ func TestUnfinishedFlowsAreLongerThanAllOthers(t *testing.T) {
 	cut, short := transfer(0), transfer(50*ms)
 	cut.Cut, short.Receiver[0].Payload = "flow 1: sender: reset, receiver: reset", 9999
 	for _, one := range []struct {
-		*tcp.Result
+		*tcptraffic.Result
 		why string
 	}{{cut, "reset"}, {short, "9999 of 10000 bytes arrived"}, {transfer(1001 * ms), "it took 1.001s"}} {
 		f := k.evaluate(one.Result)

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/report"
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/probe/report"
 )
 
 var _ loadtest.Drawn = (*Result)(nil)

@@ -3,8 +3,8 @@ package tcpsweep
 import (
 	"testing"
 
-	"oneway.example/exporter/report"
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/probe/report"
 )
 
 func TestDrawingsStandAtTheSmallerBufferAndShowAutoTuningAsALevel(t *testing.T) {

@@ -17,17 +17,17 @@ import (
 	"slices"
 	"time"
 
-	estimate "oneway.example/exporter/estimate/tcp"
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/estimate/tcpstate"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
+	"oneway.example/exporter/net/tcpsocket"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/report"
 	single "oneway.example/exporter/probes/tcp"
-	"oneway.example/exporter/report"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tcpsocket"
-	"oneway.example/exporter/traffic/tcp"
 )
 
 // Kind is the load test "tcp_sweep". Make it with NewKind.
@@ -57,7 +57,7 @@ func New() loadtest.Type[Options] {
 func (*Kind) Kind() string { return "tcp_sweep" }
 
 // Traffic is TCP transfers.
-func (k *Kind) Traffic() loadtest.Traffic { return tcp.Near(k) }
+func (k *Kind) Traffic() loadtest.Traffic { return tcptraffic.Near(k) }
 
 // measurements is their number in a run.
 func (k *Kind) measurements() int {
@@ -82,7 +82,7 @@ func (k *Kind) Duration() time.Duration {
 const maxFailures = 3
 
 // Perform measures each cell as often as configured.
-func (k *Kind) Perform(ctx context.Context, s *tcp.Session, r *loadtest.Run) error {
+func (k *Kind) Perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.Run) error {
 	var all []Cell
 	for _, d := range r.Directions {
 		all = append(all, k.opts.cells(d)...)
@@ -135,7 +135,7 @@ func (k *Kind) Perform(ctx context.Context, s *tcp.Session, r *loadtest.Run) err
 }
 
 // measure measures a cell once. With an error the values are those of the time before it.
-func (k *Kind) measure(ctx context.Context, s *tcp.Session, c Cell) (m Repetition, err error) {
+func (k *Kind) measure(ctx context.Context, s *tcptraffic.Session, c Cell) (m Repetition, err error) {
 	t, err := s.Transfer(ctx, k.opts.plan(c))
 	if t != nil {
 		m = k.evaluate(t, s.Remote().Addr().Is6())
@@ -217,7 +217,7 @@ func (*Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 			}
 		}
 		v.SetKnown(metric.TCPSweepRetransmitted, m.Retransmitted, labels...)
-		for _, model := range estimate.Models() {
+		for _, model := range tcpstate.Models() {
 			v.SetKnown(metric.TCPSweepModel, m.Model(model.Name), with(model.Name)...)
 		}
 	}
@@ -230,4 +230,4 @@ func (*Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 	}
 }
 
-var _ tcp.Test = (*Kind)(nil)
+var _ tcptraffic.Test = (*Kind)(nil)

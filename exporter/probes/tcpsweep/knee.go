@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	estimate "oneway.example/exporter/estimate/tcp"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tcpsocket"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/estimate/tcpstate"
+	"oneway.example/exporter/net/tcpsocket"
 )
 
 // Knee is the smallest buffer that reaches 95 % of the best median, of one direction and congestion control. A cell counts
@@ -77,11 +77,11 @@ func knees(cells []MeasuredCell) (all []Knee) {
 	}
 	for _, at := range keys {
 		var sizes []int64
-		var swept []estimate.Cell
+		var swept []tcpstate.Cell
 		for buffer, rates := range by[at] {
-			sizes, swept = append(sizes, buffer), append(swept, estimate.Cell{Buffer: buffer, Rates: rates})
+			sizes, swept = append(sizes, buffer), append(swept, tcpstate.Cell{Buffer: buffer, Rates: rates})
 		}
-		found, ok := estimate.FindKnee(swept)
+		found, ok := tcpstate.FindKnee(swept)
 		if !ok {
 			continue
 		}
@@ -92,7 +92,7 @@ func knees(cells []MeasuredCell) (all []Knee) {
 			i := slices.Index(sizes, found.Buffer)
 			knee.Overlap = found.AtMost != found.Buffer || i > 0 && found.Above != sizes[i-1]
 		}
-		if bdp, ok := estimate.BDP(found.Best, time.Duration(rttMin[at.direction]*1e9)); ok {
+		if bdp, ok := tcpstate.BDP(found.Best, time.Duration(rttMin[at.direction]*1e9)); ok {
 			knee.BDP = &bdp
 		}
 		all = append(all, knee)

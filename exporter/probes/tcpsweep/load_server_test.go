@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/clock/static"
-	linktable "oneway.example/exporter/link"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/loadtest/loadtesttest"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/loadtesttest"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/sample"
+	linktable "oneway.example/exporter/probe/link"
 )
 
 func target() probe.Target {

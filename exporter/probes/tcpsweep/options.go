@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"oneway.example/exporter/option"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tcpsocket"
-	"oneway.example/exporter/traffic/tcp"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
+	"oneway.example/exporter/net/tcpsocket"
 )
 
 // Size is the size of a buffer as an application sets it, in bytes; zero: auto-tuning.
@@ -80,7 +80,7 @@ func (o *Options) check() error {
 		option.Between("cell_duration", o.CellDuration, time.Second, 10*time.Minute),
 		option.Between("repetitions", o.Repetitions, 1, 100),
 		option.Between("max_bytes", o.MaxBytes, 100_000, 1<<45),
-		option.Between("idle_timeout", o.IdleTimeout, tcp.MinIdle, tcp.MaxIdle),
+		option.Between("idle_timeout", o.IdleTimeout, tcptraffic.MinIdle, tcptraffic.MaxIdle),
 	)
 	if err == nil {
 		err = option.Between("omit", o.Omit, 0, o.CellDuration/2)
@@ -91,7 +91,7 @@ func (o *Options) check() error {
 	seen := map[string]bool{}
 	for i, name := range o.CongestionControl {
 		key := fmt.Sprintf("congestion_control[%d]", i)
-		if err := tcp.CheckName(key, name); err != nil {
+		if err := tcptraffic.CheckName(key, name); err != nil {
 			return err
 		}
 		if seen[name] {
@@ -140,10 +140,10 @@ const sampleInterval = 100 * time.Millisecond
 const messageBytes = 128 << 10
 
 // plan returns the transfer that measures a cell.
-func (o *Options) plan(c Cell) tcp.Plan {
-	return tcp.Plan{
+func (o *Options) plan(c Cell) tcptraffic.Plan {
+	return tcptraffic.Plan{
 		Direction: c.Direction, Duration: o.CellDuration, Most: int64(o.MaxBytes), Idle: o.IdleTimeout, Interval: sampleInterval,
-		Flows: []tcp.Flow{{MessageBytes: messageBytes, Options: tcpsocket.Options{
+		Flows: []tcptraffic.Flow{{MessageBytes: messageBytes, Options: tcpsocket.Options{
 			SendBuffer: int(c.SendBuffer), ReceiveBuffer: int(c.ReceiveBuffer), CongestionControl: c.CongestionControl,
 		}}},
 	}

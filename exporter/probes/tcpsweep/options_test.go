@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/tests/probeoptions"
 )
 

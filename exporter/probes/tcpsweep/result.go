@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"strconv"
 
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/order"
-	estimate "oneway.example/exporter/estimate/tcp"
+	"oneway.example/exporter/estimate/tcpstate"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
+	"oneway.example/exporter/net/tcpsocket"
+	"oneway.example/exporter/probe/report"
 	single "oneway.example/exporter/probes/tcp"
-	"oneway.example/exporter/report"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tcpsocket"
-	"oneway.example/exporter/traffic/tcp"
 )
 
 // Cell is a combination of buffers and a congestion control in one direction.
@@ -79,8 +79,8 @@ type MeasuredCell struct {
 	// Retransmitted is the median share of the sent payload that was sent again.
 	Retransmitted *float64 `json:"retransmitted_ratio,omitempty"`
 	// Limited has the mean shares of the time by what limited the sender, and Limit that of more than half; empty: cannot tell.
-	Limited estimate.Limits `json:"limited_ratio,omitempty"`
-	Limit   estimate.Limit  `json:"limited_by,omitempty"`
+	Limited tcpstate.Limits `json:"limited_ratio,omitempty"`
+	Limit   tcpstate.Limit  `json:"limited_by,omitempty"`
 	// Send and Receive are the buffers of the kernel at the end of the last measurement.
 	Send    tcpsocket.Buffer `json:"send_buffer"`
 	Receive tcpsocket.Buffer `json:"receive_buffer"`
@@ -105,7 +105,7 @@ type Repetition struct {
 	RTTMin     *float64    `json:"rtt_min_seconds,omitempty"`
 	// Retransmitted is the share of the sent payload that was sent again.
 	Retransmitted *float64        `json:"retransmitted_ratio,omitempty"`
-	Limited       estimate.Limits `json:"limited_ratio,omitempty"`
+	Limited       tcpstate.Limits `json:"limited_ratio,omitempty"`
 	// Models are what models predict for its conditions.
 	Models *single.Models `json:"models,omitempty"`
 
@@ -114,7 +114,7 @@ type Repetition struct {
 }
 
 // evaluate computes the values of a transfer of one flow.
-func (k *Kind) evaluate(t *tcp.Result, ipv6 bool) Repetition {
+func (k *Kind) evaluate(t *tcptraffic.Result, ipv6 bool) Repetition {
 	d := single.Evaluate(t, &single.Options{Omit: k.opts.Omit}, ipv6)
 	f := &d.Flows[0]
 	return Repetition{
@@ -128,7 +128,7 @@ func summarize(c Cell, all []Repetition) MeasuredCell {
 	m := MeasuredCell{Cell: c, DirectionName: c.Direction.String(), Repetitions: all}
 	var throughput, retransmitted []float64
 	var rtt [3][]float64
-	limits, counted := estimate.Limits{}, 0
+	limits, counted := tcpstate.Limits{}, 0
 	for i := range all {
 		one := &all[i]
 		if one.Partial != "" {

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"testing"
 
-	estimate "oneway.example/exporter/estimate/tcp"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/estimate/tcpstate"
+	"oneway.example/exporter/net/tcpsocket"
 	single "oneway.example/exporter/probes/tcp"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tcpsocket"
 )
 
 // measured is a cell of buffers in KiB, which the kernel limits to most, with a throughput for each repetition.
@@ -20,7 +20,7 @@ func measured(send, receive, most int, rates ...float64) MeasuredCell {
 	for _, r := range rates {
 		all = append(all, Repetition{
 			Throughput: new(r), RTT: &[3]float64{0.1, 0.2, r / 1e3}, RTTMin: new(0.1), Retransmitted: new(r / 1e6),
-			Limited: estimate.Limits{estimate.LimitNetwork: r / 1e3, estimate.LimitReceiver: 1 - r/1e3},
+			Limited: tcpstate.Limits{tcpstate.LimitNetwork: r / 1e3, tcpstate.LimitReceiver: 1 - r/1e3},
 			Models:  &single.Models{Throughput: map[string]float64{"mathis": 2 * r}}, used: "cubic", send: buffer(send), receive: buffer(receive),
 		})
 	}
@@ -34,7 +34,7 @@ func TestCellHasQuartilesOfItsCompleteMeasurements(t *testing.T) {
 	if *m.Throughput != [3]float64{100, 250, 300} || *m.RTT != [3]float64{0.1, 0.2, 0.25} || *m.Retransmitted != 250e-6 || *m.RTTMin != 0.1 {
 		t.Errorf("%v, %v, %v, %v", *m.Throughput, *m.RTT, *m.Retransmitted, *m.RTTMin)
 	}
-	if math.Abs(m.Limited[estimate.LimitNetwork]-0.25) > 1e-9 || m.Limit != estimate.LimitReceiver || *m.Model("mathis") != 500 || m.Model("padhye") != nil {
+	if math.Abs(m.Limited[tcpstate.LimitNetwork]-0.25) > 1e-9 || m.Limit != tcpstate.LimitReceiver || *m.Model("mathis") != 500 || m.Model("padhye") != nil {
 		t.Errorf("%v, %q, %v", m.Limited, m.Limit, *m.Model("mathis"))
 	}
 	if m := summarize(m.Cell, m.Repetitions[4:]); m.Throughput != nil || m.RTT != nil || m.Retransmitted != nil || m.Limited != nil || len(m.Repetitions) != 1 {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
 )
 
 // A token bucket that trains of 25 packets do not empty, and those of 200 do, is a refusal of all sizes; a larger

@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
-	"oneway.example/exporter/endclock"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
-	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
+	"oneway.example/exporter/probe/endclock"
 )
 
 // begin is an arbitrary time.
@@ -53,8 +53,8 @@ type simulatedPath struct {
 	plans  []stream.Plan
 }
 
-func (r *simulatedPath) session() *udp.Session {
-	return udp.NewSession(r, udp.SessionOptions{IPv6: r.ipv6, SharedClock: true})
+func (r *simulatedPath) session() *udptraffic.Session {
+	return udptraffic.NewSession(r, udptraffic.SessionOptions{IPv6: r.ipv6, SharedClock: true})
 }
 
 func (r *simulatedPath) overhead() int {
@@ -65,7 +65,7 @@ func (r *simulatedPath) overhead() int {
 }
 
 // Transfer is udp.Carrier.
-func (r *simulatedPath) Transfer(_ context.Context, _ sample.Direction, p stream.Plan, _ time.Duration, _ func(loadtest.Progress), _ stream.Adjuster) (*udp.CarrierResult, error) {
+func (r *simulatedPath) Transfer(_ context.Context, _ sample.Direction, p stream.Plan, _ time.Duration, _ func(loadtest.Progress), _ stream.Adjuster) (*udptraffic.CarrierResult, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
@@ -76,7 +76,7 @@ func (r *simulatedPath) Transfer(_ context.Context, _ sample.Direction, p stream
 	if r.watch != nil {
 		r.watch(p)
 	}
-	out := &udp.CarrierResult{Sent: &stream.Sent{Planned: p.Packets(), Begin: r.now}, Received: &stream.Received{}}
+	out := &udptraffic.CarrierResult{Sent: &stream.Sent{Planned: p.Packets(), Begin: r.now}, Received: &stream.Received{}}
 	for _, s := range p.Segments {
 		r.now = r.now.Add(s.Pause)
 		for range s.Bursts {
@@ -99,7 +99,7 @@ func (r *simulatedPath) Transfer(_ context.Context, _ sample.Direction, p stream
 }
 
 // packet passes one packet over the path.
-func (r *simulatedPath) packet(out *udp.CarrierResult, p stream.Plan, payload int, at instant.Time) {
+func (r *simulatedPath) packet(out *udptraffic.CarrierResult, p stream.Plan, payload int, at instant.Time) {
 	ip, seq := payload+r.overhead(), uint32(len(out.Sent.Packets))
 	if r.port > 0 && ip > r.port && !p.Fragment {
 		out.Sent.Packets = append(out.Sent.Packets, stream.SentPacket{Due: at})

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/report"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/probe/report"
 )
 
 var (

@@ -26,12 +26,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"oneway.example/exporter/ctxtime"
+	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/capacity"
-	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/traffic/udp"
 )
 
 // Kind is the load test "train". Make it with NewKind.
@@ -72,7 +72,7 @@ func (*Kind) Undisturbed() {}
 func (*Kind) Kind() string { return "train" }
 
 // Traffic is streams of UDP packets.
-func (k *Kind) Traffic() loadtest.Traffic { return udp.NewLocal(k) }
+func (k *Kind) Traffic() loadtest.Traffic { return udptraffic.NewLocal(k) }
 
 // maxProbedSizes is the largest number of sizes that the MTU search probes.
 const maxProbedSizes = 20
@@ -116,7 +116,7 @@ func (o *Options) longTrains() int {
 }
 
 // Perform sends the trains of all sizes, one direction after the other.
-func (k *Kind) Perform(ctx context.Context, s *udp.Session, r *loadtest.Run) error {
+func (k *Kind) Perform(ctx context.Context, s *udptraffic.Session, r *loadtest.Run) error {
 	res := &Result{}
 	r.Body = res
 	k.planned, k.rest = 0, k.directions*(len(k.opts.PayloadBytes)*k.opts.Trains+k.opts.longTrains())
@@ -133,7 +133,7 @@ func (k *Kind) Perform(ctx context.Context, s *udp.Session, r *loadtest.Run) err
 	return nil
 }
 
-func (k *Kind) direction(ctx context.Context, s *udp.Session, r *loadtest.Run, one *Direction) error {
+func (k *Kind) direction(ctx context.Context, s *udptraffic.Session, r *loadtest.Run, one *Direction) error {
 	k.timeout = timeout{}
 	if k.opts.PathMTU {
 		r.Phase(one.DirectionName + ": path MTU")
@@ -168,7 +168,7 @@ func (k *Kind) direction(ctx context.Context, s *udp.Session, r *loadtest.Run, o
 
 // size sends trains of one size until enough are clean, or too many were discarded. They have at most space bytes,
 // if that is not zero.
-func (k *Kind) size(ctx context.Context, s *udp.Session, r *loadtest.Run, d *Direction, payload, space int) (*Size, error) {
+func (k *Kind) size(ctx context.Context, s *udptraffic.Session, r *loadtest.Run, d *Direction, payload, space int) (*Size, error) {
 	z := &Size{PayloadBytes: payload, PacketBytes: payload + s.Overhead()}
 	z.WireBytes = onTheWire(z.PacketBytes, d.PathMTU, isIPv6(s))
 	if d.PathMTU > 0 {
@@ -186,7 +186,7 @@ func (k *Kind) size(ctx context.Context, s *udp.Session, r *loadtest.Run, d *Dir
 }
 
 // sendTrains sends the trains of a plan.
-func (k *Kind) sendTrains(ctx context.Context, s *udp.Session, r *loadtest.Run, d *Direction, c *trainPlan, z *Size) (err error) {
+func (k *Kind) sendTrains(ctx context.Context, s *udptraffic.Session, r *loadtest.Run, d *Direction, c *trainPlan, z *Size) (err error) {
 	for n, pause := c.next(); n > 0; n, pause = c.next() {
 		r.Phase(fmt.Sprintf("%s: trains of %d B, %d of %d clean", d.DirectionName, z.PacketBytes, c.clean, c.opts.Trains))
 		if pause && !ctxtime.Sleep(ctx, k.opts.GroupPause) {
@@ -211,7 +211,7 @@ const (
 )
 
 // long sends the long trains that detect a token bucket, of the size that represents the direction, and concludes.
-func (k *Kind) long(ctx context.Context, s *udp.Session, r *loadtest.Run, d *Direction) error {
+func (k *Kind) long(ctx context.Context, s *udptraffic.Session, r *loadtest.Run, d *Direction) error {
 	k.rest -= k.opts.longTrains()
 	z := d.best()
 	if z == nil {
@@ -233,7 +233,7 @@ func (k *Kind) long(ctx context.Context, s *udp.Session, r *loadtest.Run, d *Dir
 }
 
 // group sends n trains and judges them.
-func (k *Kind) group(ctx context.Context, s *udp.Session, d sample.Direction, c *trainPlan, z *Size, n int) error {
+func (k *Kind) group(ctx context.Context, s *udptraffic.Session, d sample.Direction, c *trainPlan, z *Size, n int) error {
 	limits := s.Limits()
 	interval := c.interval(z.PayloadBytes, limits.BytesPerSecond)
 	if limits.Duration > 0 {

@@ -9,10 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/stream"
 	"oneway.example/tests/testseed"
 )
 

@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/loadtest/loadtesttest"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/loadtesttest"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/traffic/udp"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/precision"
 )
@@ -155,10 +155,10 @@ type mtuOnly map[sample.Direction]int
 func (mtuOnly) Kind() string                            { return "train" }
 func (mtuOnly) Bytes() int64                            { return 10e6 }
 func (mtuOnly) Duration() time.Duration                 { return time.Minute }
-func (k mtuOnly) Traffic() loadtest.Traffic             { return udp.NewLocal(k) }
+func (k mtuOnly) Traffic() loadtest.Traffic             { return udptraffic.NewLocal(k) }
 func (mtuOnly) Publish(*loadtest.Values, *loadtest.Run) {}
 
-func (k mtuOnly) Perform(ctx context.Context, s *udp.Session, r *loadtest.Run) (err error) {
+func (k mtuOnly) Perform(ctx context.Context, s *udptraffic.Session, r *loadtest.Run) (err error) {
 	for _, d := range r.Directions {
 		if k[d], err = pathMTU(ctx, s, d, 9000, &timeout{}); err != nil {
 			return err

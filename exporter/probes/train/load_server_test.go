@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/estimate/capacity"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/loadtest/loadtesttest"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/loadtesttest"
 	"oneway.example/exporter/probe"
 )
 

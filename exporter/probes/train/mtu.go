@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
-	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 )
 
 // Sizes of the search for the path's MTU, in bytes of the IP packet.
@@ -124,7 +124,7 @@ const (
 )
 
 // probeSize sends the probes of one size and returns their result.
-func probeSize(ctx context.Context, s *udp.Session, d sample.Direction, ipBytes int, p *timeout) (probeResult, error) {
+func probeSize(ctx context.Context, s *udptraffic.Session, d sample.Direction, ipBytes int, p *timeout) (probeResult, error) {
 	var segments []stream.Segment
 	for i := range 2 * probes {
 		payload := []int{ipBytes, controlBytes}[i%2] - s.Overhead()
@@ -169,7 +169,7 @@ func minTime(payload int, limit float64) time.Duration {
 }
 
 // pathMTU searches for the MTU of one direction; 0: not found.
-func pathMTU(ctx context.Context, s *udp.Session, d sample.Direction, top int, p *timeout) (int, error) {
+func pathMTU(ctx context.Context, s *udptraffic.Session, d sample.Direction, top int, p *timeout) (int, error) {
 	search := newMTUSearch(isIPv6(s), top)
 	for size, ok := search.next(); ok; size, ok = search.next() {
 		a, err := probeSize(ctx, s, d, size, p)
@@ -183,7 +183,7 @@ func pathMTU(ctx context.Context, s *udp.Session, d sample.Direction, top int, p
 }
 
 // isIPv6 derives the address family from the size of the headers.
-func isIPv6(s *udp.Session) bool { return s.Overhead() > 28 }
+func isIPv6(s *udptraffic.Session) bool { return s.Overhead() > 28 }
 
 // Headers in bytes: IP, which each fragment repeats, and UDP.
 const (
@@ -224,7 +224,7 @@ const (
 )
 
 // add adds the lag of a transfer without losses.
-func (p *timeout) add(t *udp.Transfer) {
+func (p *timeout) add(t *udptraffic.Transfer) {
 	if lag, ok := t.Lag(); ok {
 		p.largest, p.known = max(p.largest, lag), true
 	}

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"oneway.example/exporter/loadcontrol"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 )
 
 // path replies like a path of that MTU, and counts the requests.
@@ -134,7 +134,7 @@ func TestSmallPacketsDistinguishATooLargePacketFromAPathThatIsDown(t *testing.T)
 func TestProbesOfTheMTUKeepTheTokensRate(t *testing.T) {
 	const limit = 50_000
 	r := &simulatedPath{rate: wibro, stamps: sample.Kernel}
-	s := udp.NewSession(r, udp.SessionOptions{Limits: loadcontrol.Limits{BytesPerSecond: limit}})
+	s := udptraffic.NewSession(r, udptraffic.SessionOptions{Limits: loadcontrol.Limits{BytesPerSecond: limit}})
 	if mtu, err := pathMTU(t.Context(), s, sample.Forward, 9000, &timeout{}); err != nil || mtu != 9000 {
 		t.Fatalf("path MTU %d, %v, want 9000", mtu, err)
 	}

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"time"
 
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/estimate/capacity"
-	"oneway.example/exporter/option"
-	"oneway.example/exporter/stream"
+	"oneway.example/exporter/load/stream"
 )
 
 // Options are the probe's own keys in the configuration; an absent key keeps its default.

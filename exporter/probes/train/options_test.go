@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/load/loadtest"
 	"oneway.example/tests/probeoptions"
 )
 

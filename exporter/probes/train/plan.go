@@ -5,12 +5,12 @@ import (
 	"slices"
 	"time"
 
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/capacity"
 	"oneway.example/exporter/estimate/order"
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
-	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 )
 
 // trainPlan decides how many trains of one size are sent in one direction, their length and their interval. It sends
@@ -144,7 +144,7 @@ func untilLoss(t capacity.Train) capacity.Train {
 
 // trainsOf divides a transfer of such segments into its trains, without those that were not sent completely because
 // the transfer was cut. ipBytes is the size of each packet in IP bytes, with the headers of its fragments.
-func trainsOf(t *udp.Transfer, packets, ipBytes int) (all []capacity.Train) {
+func trainsOf(t *udptraffic.Transfer, packets, ipBytes int) (all []capacity.Train) {
 	for i := 0; i+packets <= len(t.Packets); i += packets {
 		one := capacity.Train{IPBytes: ipBytes, Packets: make([]capacity.Packet, packets)}
 		for j := range packets {
@@ -157,7 +157,7 @@ func trainsOf(t *udp.Transfer, packets, ipBytes int) (all []capacity.Train) {
 
 // packetOf converts one packet for the estimator. A packet that the sender's kernel refused is not lost: it has no
 // timestamps.
-func packetOf(p *udp.Packet) capacity.Packet {
+func packetOf(p *udptraffic.Packet) capacity.Packet {
 	q := capacity.Packet{Sent: kernelStamp(p.Sent), Lost: p.Lost()}
 	if p.Copies > 0 && p.Sent.Present() {
 		q.Arrived, q.Duplicates = kernelStamp(p.Arrived), int(p.Copies)-1

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"strconv"
 
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/capacity"
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/option"
+	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/sample"
 )
 
 // Result is the result of a run: the report's "result".

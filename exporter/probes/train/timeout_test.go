@@ -6,10 +6,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oneway.example/exporter/loadtest"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
-	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 )
 
 // slowSimulatedPath adds the lag of a remote end, and waits for lost packets.
@@ -22,7 +22,7 @@ type slowSimulatedPath struct {
 const drainTimeout = 5 * time.Second
 
 // Transfer is udp.Carrier.
-func (r *slowSimulatedPath) Transfer(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*udp.CarrierResult, error) {
+func (r *slowSimulatedPath) Transfer(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*udptraffic.CarrierResult, error) {
 	r.idles = append(r.idles, idle)
 	c, err := r.simulatedPath.Transfer(ctx, d, p, idle, progress, adjustRate)
 	if idle == 0 {
@@ -36,8 +36,8 @@ func (r *slowSimulatedPath) Transfer(ctx context.Context, d sample.Direction, p 
 	return c, err
 }
 
-func (r *slowSimulatedPath) session() *udp.Session {
-	return udp.NewSession(r, udp.SessionOptions{SharedClock: true})
+func (r *slowSimulatedPath) session() *udptraffic.Session {
+	return udptraffic.NewSession(r, udptraffic.SessionOptions{SharedClock: true})
 }
 
 func TestLostMTUProbesAreAwaitedForSomeLagsOnly(t *testing.T) {

@@ -7,14 +7,14 @@ import (
 	"slices"
 
 	"oneway.example/exporter/agent"
-	"oneway.example/exporter/collect"
 	"oneway.example/exporter/output"
+	"oneway.example/exporter/output/collect"
+	"oneway.example/exporter/output/point"
+	"oneway.example/exporter/output/point/series"
+	"oneway.example/exporter/output/promsink"
 	"oneway.example/exporter/outputs"
-	"oneway.example/exporter/point"
-	"oneway.example/exporter/point/series"
 	"oneway.example/exporter/probes"
 	"oneway.example/exporter/probes/stamp"
-	"oneway.example/exporter/promsink"
 
 	"oneway.example/telegraf-plugins/internal/feed"
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/influxdata/telegraf"
 	"github.com/influxdata/telegraf/metric"
 
-	"oneway.example/exporter/point"
+	"oneway.example/exporter/output/point"
 )
 
 // Feed passes batches of points to an accumulator, in order. The accumulator of an external plugin waits while Telegraf does not

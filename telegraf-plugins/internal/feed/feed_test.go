@@ -11,8 +11,8 @@ import (
 	"github.com/influxdata/telegraf/agent"
 	"github.com/influxdata/telegraf/plugins/serializers/influx"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/point"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/output/point"
 )
 
 // maker is what Telegraf's accumulator needs.

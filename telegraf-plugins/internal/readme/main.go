@@ -14,7 +14,7 @@ import (
 
 	"github.com/influxdata/line-protocol/v2/lineprotocol"
 
-	"oneway.example/exporter/point"
+	"oneway.example/exporter/output/point"
 )
 
 func main() {

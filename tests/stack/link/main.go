@@ -14,7 +14,7 @@ import (
 	"os"
 	"time"
 
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/tests/lab"
 )
 

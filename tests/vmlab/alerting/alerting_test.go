@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 	"oneway.example/tests/vmlab/record"
 	"oneway.example/tests/vmlab/truth"
 )

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/core/metric"
 	"oneway.example/tests/vmlab/record"
 	"oneway.example/tests/vmlab/truth"
 )

@@ -5,8 +5,8 @@ package record
 import (
 	"time"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/tests/vmlab/truth"
 )
 

@@ -11,7 +11,7 @@ package truth
 import (
 	"time"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 )
 
 // Line relates the counter to UTC by definition: what it says is the truth of one run.

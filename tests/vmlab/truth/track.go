@@ -7,7 +7,7 @@ import (
 	"sort"
 	"time"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 )
 
 // Pair is a clock's reading at a reading of the counter, wrong by Gap/2 counts at most.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 )
 
 // line is one count a nanosecond.

@@ -16,10 +16,10 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"google.golang.org/protobuf/encoding/protodelim"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/keyfile"
-	"oneway.example/exporter/point"
-	"oneway.example/exporter/point/series"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/keyfile"
+	"oneway.example/exporter/output/point"
+	"oneway.example/exporter/output/point/series"
 
 	"oneway.example/telegraf-plugins/internal/feed"
 )

@@ -6,9 +6,9 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/point"
-	"oneway.example/exporter/point/series"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/output/point"
+	"oneway.example/exporter/output/point/series"
 )
 
 // FuzzReply: whatever an agent replies, it is read or refused, and its points can be passed on.

@@ -18,7 +18,7 @@ import (
 	"github.com/influxdata/telegraf/plugins/inputs"
 
 	"oneway.example/exporter/agent"
-	"oneway.example/exporter/collect"
+	"oneway.example/exporter/output/collect"
 
 	"oneway.example/telegraf-plugins/internal/embedded"
 	"oneway.example/telegraf-plugins/internal/feed"

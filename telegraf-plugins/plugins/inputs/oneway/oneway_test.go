@@ -16,8 +16,8 @@ import (
 	"github.com/influxdata/telegraf"
 	"github.com/prometheus/common/expfmt"
 
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/promsink"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/output/promsink"
 	"oneway.example/tests/await"
 
 	"oneway.example/telegraf-plugins/internal/external"

@@ -18,8 +18,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"oneway.example/exporter/agent"
-	"oneway.example/exporter/collect"
-	"oneway.example/exporter/config"
+	"oneway.example/exporter/agent/config"
+	"oneway.example/exporter/output/collect"
 
 	"oneway.example/telegraf-plugins/internal/embedded"
 	"oneway.example/telegraf-plugins/internal/feed"

@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"oneway.example/exporter/agent"
-	"oneway.example/exporter/ctxtime"
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes"
 	"oneway.example/exporter/probes/stamp"
-	"oneway.example/exporter/sample"
 	"oneway.example/tests/vmlab/record"
 	"oneway.example/tests/vmlab/truth"
 )

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"oneway.example/exporter/instant"
+	"oneway.example/exporter/core/instant"
 	"oneway.example/tests/vmlab/record"
 	"oneway.example/tests/vmlab/truth"
 )

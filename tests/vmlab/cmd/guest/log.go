@@ -6,7 +6,7 @@ import (
 	"os"
 	"sync"
 
-	"oneway.example/exporter/ctxtime"
+	"oneway.example/exporter/core/ctxtime"
 )
 
 // jsonLog writes values to a file, one a line. put takes them at once; they are

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"sync"
 
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/metric/metrictest"
 )
 
 // sink keeps the values of the families that the scenarios speak of.

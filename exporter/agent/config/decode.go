@@ -1,0 +1,365 @@
+package config
+
+import (
+	"encoding"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"oneway.example/exporter/core/option"
+)
+
+// maxVisits limits the values in a file, with each use of an alias counted: few lines of aliases to aliases can expand to
+// billions of values.
+const maxVisits = 1_000_000
+
+// decoder fills Go values from YAML nodes. The decoder of yaml.v3 does not report the key of an error, reads "5" as five
+// nanoseconds, and accepts a missing value as the default.
+type decoder struct {
+	file     string
+	dir      string // base of relative file names
+	problems Problems
+	visits   int
+	merging  int // depth of merge keys
+}
+
+func (d *decoder) fail(n *yaml.Node, key, format string, args ...any) {
+	if len(d.problems) < maxProblems {
+		d.problems = append(d.problems, problemAt(d.file, n, key, format, args...))
+	}
+}
+
+// resolve follows an alias. It returns false after maxVisits values.
+func (d *decoder) resolve(n *yaml.Node, key string) (*yaml.Node, bool) {
+	d.visits++
+	if d.visits == maxVisits {
+		d.fail(n, key, "makes the file larger than %d values; check for aliases in aliases", maxVisits)
+	}
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n, d.visits < maxVisits
+}
+
+var (
+	durationType    = reflect.TypeFor[time.Duration]()
+	sectionType     = reflect.TypeFor[Section]()
+	wordsType       = reflect.TypeFor[Words]()
+	sectionsType    = reflect.TypeFor[Sections]()
+	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
+)
+
+// value decodes n, whose path is key, into v.
+func (d *decoder) value(n *yaml.Node, key string, v reflect.Value) {
+	n, ok := d.resolve(n, key)
+	if !ok {
+		return
+	}
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
+		d.fail(n, key, "is empty; give it a value or leave the key out")
+		return
+	}
+	switch {
+	case v.Kind() == reflect.Pointer:
+		fresh := reflect.New(v.Type().Elem())
+		d.value(n, key, fresh.Elem())
+		v.Set(fresh)
+	case v.Addr().Type().Implements(textUnmarshaler):
+		d.text(n, key, v.Addr().Interface().(encoding.TextUnmarshaler))
+	case v.Type() == durationType:
+		d.duration(n, key, v)
+	case v.Type() == sectionType:
+		v.Set(reflect.ValueOf(Section{at: n, given: true, key: key, file: d.file, dir: d.dir}))
+	case v.Kind() == reflect.Struct:
+		d.mapping(n, key, nil, v)
+	case v.Type() == wordsType && n.Kind == yaml.ScalarNode, v.Type() == sectionsType && n.Kind == yaml.MappingNode:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		d.value(n, key, v.Index(0))
+	case v.Kind() == reflect.Slice:
+		d.list(n, key, v)
+	case v.Kind() == reflect.Map:
+		d.dictionary(n, key, v)
+	default:
+		d.scalar(n, key, v)
+	}
+}
+
+func (d *decoder) list(n *yaml.Node, key string, v reflect.Value) {
+	if n.Kind != yaml.SequenceNode {
+		d.fail(n, key, "is %s; it must be a list", describe(n))
+		return
+	}
+	items := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
+	for i, item := range n.Content {
+		d.value(item, fmt.Sprintf("%s[%d]", key, i), items.Index(i))
+	}
+	v.Set(items)
+}
+
+// dictionary decodes a mapping whose keys the user chooses.
+func (d *decoder) dictionary(n *yaml.Node, key string, v reflect.Value) {
+	pairs, _ := d.pairs(n, key)
+	all := reflect.MakeMapWithSize(v.Type(), len(pairs))
+	for _, p := range pairs {
+		one := reflect.New(v.Type().Elem()).Elem()
+		d.value(p.value, join(key, p.name()), one)
+		all.SetMapIndex(reflect.ValueOf(p.name()), one)
+	}
+	v.Set(all)
+}
+
+// mapping decodes into structs, by the names of their yaml tags. It ignores the keys in taken, which others have decoded.
+func (d *decoder) mapping(n *yaml.Node, key string, taken []string, into ...reflect.Value) {
+	pairs, ok := d.pairs(n, key)
+	if !ok {
+		return
+	}
+	fields, place, rest := fieldsOf(into)
+	for name, f := range fields {
+		if f.Type() == sectionType && !f.Interface().(Section).given { // in case the key is missing
+			f.Set(reflect.ValueOf(Section{at: n, key: join(key, name), file: d.file, dir: d.dir}))
+		}
+	}
+	if place.IsValid() {
+		place.Set(reflect.ValueOf(Section{at: n, given: true, taken: sortedKeys(fields), key: key, file: d.file, dir: d.dir}))
+	}
+	for _, p := range pairs {
+		field, known := fields[p.name()]
+		switch {
+		case known:
+			d.value(p.value, join(key, p.name()), field)
+			d.locate(p.name(), field)
+		case !rest && !slices.Contains(taken, p.name()):
+			d.unknown(p, key, fields)
+		}
+	}
+}
+
+// locate resolves a file name against the directory of the configuration.
+func (d *decoder) locate(key string, field reflect.Value) {
+	if field.Kind() == reflect.String && isFileKey(key) {
+		field.SetString(Section{dir: d.dir}.Path(field.String()))
+	}
+}
+
+func isFileKey(name string) bool { return strings.HasSuffix(name, "_file") }
+
+func (d *decoder) unknown(p pair, key string, fields map[string]reflect.Value) {
+	names := sortedKeys(fields)
+	if local := option.Nearest(p.name(), names); local != "" {
+		d.fail(p.keyNode, join(key, p.name()), "is unknown; did you mean %q?", local)
+		d.problems[len(d.problems)-1].meant = join(key, local)
+		return
+	}
+	d.fail(p.keyNode, join(key, p.name()), "is unknown; the keys here are %s", strings.Join(names, ", "))
+}
+
+// fieldsOf lists the fields of structs by their names in YAML; a field without a tag has none. place is the field for the
+// whole mapping; rest reports whether keys of other names are allowed.
+func fieldsOf(structs []reflect.Value) (fields map[string]reflect.Value, place reflect.Value, rest bool) {
+	fields = map[string]reflect.Value{}
+	for _, v := range structs {
+		for i := range v.NumField() {
+			switch name, kind, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ","); {
+			case kind == "inline":
+				inner, _, _ := fieldsOf([]reflect.Value{v.Field(i)})
+				maps.Copy(fields, inner)
+			case kind != "":
+				place, rest = v.Field(i), kind == "rest"
+			case name != "" && name != "-":
+				fields[name] = v.Field(i)
+			}
+		}
+	}
+	return fields, place, rest
+}
+
+// Keys are the keys that Section.DecodeAll accepts for the struct that into points at.
+func Keys(into any) []string {
+	fields, _, _ := fieldsOf([]reflect.Value{reflect.ValueOf(into).Elem()})
+	return sortedKeys(fields)
+}
+
+func join(key, name string) string {
+	if key == "" || name == "" || name[0] == '[' {
+		return key + name
+	}
+	return key + "." + name
+}
+
+// pair is a key of a mapping and its value.
+type pair struct{ keyNode, value *yaml.Node }
+
+func (p pair) name() string { return p.keyNode.Value }
+
+// pairs lists the keys of a mapping, followed by those that it merges in (<<) and does not have itself.
+func (d *decoder) pairs(n *yaml.Node, key string) ([]pair, bool) {
+	if n.Kind != yaml.MappingNode {
+		d.fail(n, key, "is %s; it must be a mapping", describe(n))
+		return nil, false
+	}
+	var all []pair
+	var merged []*yaml.Node
+	own := map[string]*yaml.Node{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, value := n.Content[i], n.Content[i+1]
+		switch {
+		case k.ShortTag() == "!!merge":
+			merged = append(merged, value)
+		case k.Kind != yaml.ScalarNode:
+			d.fail(k, key, "has %s as a key; keys must be words", describe(k))
+		case own[k.Value] != nil:
+			d.fail(k, join(key, k.Value), "is given twice; the first is in line %d", own[k.Value].Line)
+		default:
+			own[k.Value] = k
+			all = append(all, pair{k, value})
+		}
+	}
+	d.merging++
+	defer func() { d.merging-- }()
+	for _, m := range merged {
+		if d.merging > maxMerging {
+			d.fail(m, key, "merges mappings in mappings, more than %d deep", maxMerging)
+			break
+		}
+		all = d.merge(all, own, m, key)
+	}
+	return all, true
+}
+
+// maxMerging limits the nesting of merged mappings, since a mapping can merge itself.
+const maxMerging = 4
+
+// merge appends the pairs of a mapping, or of each of a list of mappings.
+func (d *decoder) merge(all []pair, own map[string]*yaml.Node, from *yaml.Node, key string) []pair {
+	from, ok := d.resolve(from, key)
+	if !ok {
+		return all
+	}
+	if from.Kind == yaml.SequenceNode {
+		for _, one := range from.Content {
+			all = d.merge(all, own, one, key)
+		}
+		return all
+	}
+	pairs, _ := d.pairs(from, join(key, "<<"))
+	for _, p := range pairs {
+		if own[p.name()] == nil {
+			own[p.name()] = p.keyNode
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// describe describes a node for a message.
+func describe(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.ScalarNode:
+		if n.ShortTag() == "!!str" {
+			return strconv.Quote(n.Value)
+		}
+		return n.Value
+	case yaml.DocumentNode, yaml.AliasNode: // never here: resolve follows aliases
+	}
+	return "something else"
+}
+
+// text decodes a scalar into a type with UnmarshalText.
+func (d *decoder) text(n *yaml.Node, key string, into encoding.TextUnmarshaler) {
+	if n.Kind != yaml.ScalarNode {
+		d.fail(n, key, "is %s; it must be a single value", describe(n))
+		return
+	}
+	if err := into.UnmarshalText([]byte(n.Value)); err != nil {
+		d.fail(n, key, "is %s; %v", describe(n), expected(into, err))
+	}
+}
+
+// expected states the expectation for types of the standard library, whose errors do not.
+func expected(into encoding.TextUnmarshaler, err error) error {
+	switch into.(type) {
+	case *netip.Prefix:
+		return errors.New("it must be a network with a prefix length, such as 192.0.2.0/24 or 2001:db8::/32")
+	case *netip.Addr:
+		return errors.New("it must be an address, such as 192.0.2.1 or 2001:db8::1")
+	}
+	return err
+}
+
+// duration reads "1m30s". A number without a unit is an error, except 0.
+func (d *decoder) duration(n *yaml.Node, key string, v reflect.Value) {
+	duration, err := time.ParseDuration(n.Value)
+	if n.Kind != yaml.ScalarNode || err != nil {
+		d.fail(n, key, "is %s; it must be a duration with a unit, such as 20ms, 10s or 1h30m", describe(n))
+		return
+	}
+	v.SetInt(int64(duration))
+}
+
+// scalar decodes a string, boolean or number.
+func (d *decoder) scalar(n *yaml.Node, key string, v reflect.Value) {
+	tag := n.ShortTag()
+	switch {
+	case v.Kind() == reflect.String:
+		d.string(n, key, v)
+	case v.Kind() == reflect.Bool:
+		var b bool
+		if tag != "!!bool" || n.Decode(&b) != nil {
+			d.fail(n, key, "is %s; it must be true or false", describe(n))
+			return
+		}
+		v.SetBool(b)
+	case v.CanInt() || v.CanUint():
+		d.integer(n, key, v)
+	case v.CanFloat():
+		var f float64
+		if (tag != "!!int" && tag != "!!float") || n.Decode(&f) != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+			d.fail(n, key, "is %s; it must be a number", describe(n))
+			return
+		}
+		v.SetFloat(f)
+	default:
+		d.fail(n, key, "cannot be decoded into a %s; the type is not supported", v.Type())
+	}
+}
+
+func (d *decoder) string(n *yaml.Node, key string, v reflect.Value) {
+	switch {
+	case n.Kind != yaml.ScalarNode:
+		d.fail(n, key, "is %s; it must be text", describe(n))
+	case n.ShortTag() != "!!str":
+		// Unquoted 010 could mean 8, and 1.0 could mean 1.
+		d.fail(n, key, "is %s; it must be text: write %q, with the quotes", n.Value, n.Value)
+	default:
+		v.SetString(n.Value)
+	}
+}
+
+func (d *decoder) integer(n *yaml.Node, key string, v reflect.Value) {
+	if n.ShortTag() != "!!int" {
+		d.fail(n, key, "is %s; it must be a whole number", describe(n))
+		return
+	}
+	fresh := reflect.New(v.Type())
+	if n.Decode(fresh.Interface()) != nil {
+		d.fail(n, key, "is %s; it is out of range", n.Value)
+		return
+	}
+	v.Set(fresh.Elem())
+}

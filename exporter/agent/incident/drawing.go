@@ -1,0 +1,33 @@
+package incident
+
+import (
+	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/probe/report"
+)
+
+var _ report.Viewed = Body{}
+
+// View draws the delays of the packets, with marks where they were lost.
+func (b Body) View() report.View {
+	delays := []report.Series{{Name: "forward", Form: report.AsLine}, {Name: "reverse", Form: report.AsLine}, {Name: "round trip", Form: report.AsLine}}
+	lost := report.Series{Name: "lost", Form: report.AsMarks}
+	for _, r := range b.Rows.of.rows() {
+		at := float64(r[record.RingSent]-int64(b.Begin)) / 1e9
+		if record.Outcome(r[record.RingOutcome]) == record.Lost {
+			lost.Add(at, 0)
+		}
+		for i, column := range []int{record.RingForward, record.RingReverse, record.RingRoundTrip} {
+			if r[column] != record.NoTime {
+				delays[i].Add(at, float64(r[column])/1e9)
+			}
+		}
+	}
+	shares := report.Drawing{Title: "Share of packets by delay", X: report.Axis{Name: "delay", Unit: report.InSeconds}, Y: report.Axis{Name: "packets", Unit: report.InRatio}}
+	for _, s := range delays {
+		shares.Series = append(shares.Series, report.Distribution(s.Name, s.Y, len(s.Y)))
+	}
+	return report.View{Drawings: []report.Drawing{{
+		Title: "Delay of each packet", X: report.Axis{Name: "time", Unit: report.InSeconds}, Y: report.Axis{Name: "delay", Unit: report.InSeconds},
+		Series: append(delays, lost),
+	}, shares}}
+}

@@ -1,0 +1,349 @@
+package linklease
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/probe/link"
+	"oneway.example/exporter/probe/quota"
+)
+
+// Options configure a Server. All but Group are required.
+type Options struct {
+	// Socket is the path of the UNIX socket. Its directory is created if it does not exist.
+	Socket string
+	// Group whose members have access, besides this user and root; empty: none.
+	Group string
+	// Links to lease.
+	Links *link.Table
+	Sink  metric.Sink
+	Log   *slog.Logger
+	// Find returns the labels and the link of a test. Its error is sent to the client.
+	Find func(Test) (Labels, error)
+
+	idleTimeout, seriesRetention time.Duration // shorter in tests
+}
+
+// Server leases links. Make one with NewServer.
+type Server struct {
+	options Options
+	places  chan struct{}  // capacity maxLeases, one entry for each connection
+	tasks   sync.WaitGroup // connections, and series of tests that have ended
+}
+
+const (
+	// maxLeases is the most concurrent connections.
+	maxLeases = 32
+	// again is the retry interval of a socket that could not be opened.
+	again = 10 * time.Second
+	// seriesRetention is how long the series of a test stay after its end, so that several scrapes have its bytes.
+	seriesRetention = 7 * time.Minute
+)
+
+// NewServer opens nothing; see Run.
+func NewServer(o Options) *Server {
+	o.idleTimeout, o.seriesRetention = cmp.Or(o.idleTimeout, idleTimeout), cmp.Or(o.seriesRetention, seriesRetention)
+	return &Server{options: o, places: make(chan struct{}, maxLeases)}
+}
+
+// Run serves until ctx ends; then it ends the leases. If the socket cannot be opened, it logs the
+// error and retries.
+func (s *Server) Run(ctx context.Context) error {
+	defer s.tasks.Wait()
+	logged := ""
+	for {
+		l, end, err := listen(ctx, s.options.Socket, s.options.Group)
+		if err == nil {
+			logged = ""
+			err = s.accept(ctx, l)
+			end()
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err.Error() != logged {
+			logged = err.Error()
+			s.options.Log.Warn("Load tests of the terminal cannot lease links; they run concurrently with the agent's", "err", err)
+		}
+		if !ctxtime.Sleep(ctx, again) {
+			return nil
+		}
+	}
+}
+
+// accept serves connections until ctx ends or the socket fails.
+func (s *Server) accept(ctx context.Context, l *net.UnixListener) error {
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		select {
+		case s.places <- struct{}{}:
+		default:
+			_ = write(conn, reply{Result: resultRefused, Error: "the agent serves its maximum of load tests; try again later"})
+			_ = conn.Close() // the refusal is sent
+			continue
+		}
+		s.tasks.Go(func() {
+			defer func() { <-s.places }()
+			s.serve(ctx, conn)
+		})
+	}
+}
+
+// show creates the series of a test.
+func (s *Server) show(p Labels) *metric.Scope {
+	series := metric.NewScope(s.options.Sink, p.Path, p.Probe)
+	series.Set(metric.TestRunning, 0, p.Link)
+	for _, way := range []string{"forward", "reverse"} {
+		series.Series(metric.RunBytes, way)
+	}
+	return series
+}
+
+// leave closes the series of a test after seriesRetention, or when the server ends.
+func (s *Server) leave(ctx context.Context, series *metric.Scope) {
+	s.tasks.Go(func() {
+		ctxtime.Sleep(ctx, s.options.seriesRetention)
+		series.Close()
+	})
+}
+
+var errProtocol = errors.New("linklease: unexpected message")
+
+// leased is the server end of one connection.
+type leased struct {
+	*Server
+	run    context.Context // ends with the server
+	conn   net.Conn
+	labels Labels
+	holder string
+
+	described, sending, settled bool
+	release                     func() // releases the link; nil: not held
+	emptied                     func() // the test no longer fills the link; nil: it has not begun to
+	reservation                 *quota.Reservation
+	reserved                    int64
+	series                      *metric.Scope
+}
+
+// serve handles one connection.
+func (s *Server) serve(run context.Context, conn net.Conn) {
+	ctx, cancel := context.WithCancel(run)
+	defer cancel()
+	closed := make(chan struct{})
+	defer func() { <-closed }()
+	requests := make(chan request, 16)
+	go func() {
+		defer close(closed)
+		defer cancel()
+		read(conn, requests)
+	}()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	defer func() { _ = conn.Close() }() // the replies are sent
+	l := &leased{Server: s, run: run, conn: conn}
+	defer l.end()
+	silence := time.NewTimer(s.options.idleTimeout)
+	defer silence.Stop()
+	// A prober of the same path that a reload restarts resets the shared gauge to 0.
+	show := time.NewTicker(time.Second)
+	defer show.Stop()
+	for {
+		select {
+		case q := <-requests:
+			if err := l.handle(ctx, q); err != nil || l.settled {
+				return
+			}
+			silence.Reset(s.options.idleTimeout)
+		case <-show.C:
+			if l.sending {
+				l.running(1)
+			}
+		case <-silence.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// read forwards requests until the connection ends, a line is invalid or the queue is full.
+func read(conn net.Conn, to chan<- request) {
+	lines := bufio.NewScanner(conn)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		var q request
+		if json.Unmarshal(lines.Bytes(), &q) != nil {
+			return
+		}
+		select {
+		case to <- q:
+		default:
+			return
+		}
+	}
+}
+
+// write sends a message; both ends use it.
+func write(conn net.Conn, message any) error {
+	if err := conn.SetWriteDeadline(time.Now().Add(replyTime)); err != nil {
+		return err
+	}
+	return json.NewEncoder(conn).Encode(message)
+}
+
+// handle executes a request; an error ends the connection.
+func (l *leased) handle(ctx context.Context, q request) error {
+	held := l.release != nil
+	switch {
+	case q.Op == opTerms && !l.described:
+		return l.describe(q)
+	case q.Op == opTake && l.described && !held:
+		return l.take(ctx, q)
+	case q.Op == opReserve && held && l.reservation == nil && !l.sending:
+		return l.reserve(q.Bytes)
+	case q.Op == opSend && held:
+		l.send()
+		return nil
+	case q.Op == opKeepAlive:
+		return nil
+	case q.Op == opSettle && held:
+		return l.settle(max(0, q.Forward), max(0, q.Reverse))
+	}
+	return errProtocol
+}
+
+func (l *leased) reply(word string) error {
+	return write(l.conn, reply{Result: word, Terms: l.terms()})
+}
+
+func (l *leased) refuse(text string) error {
+	return errors.Join(write(l.conn, reply{Result: resultRefused, Error: text}), errProtocol)
+}
+
+func (l *leased) terms() Terms {
+	t := Terms{Labels: l.labels}
+	if u := l.options.Links.Usage(l.labels.Link); u.Limit > 0 {
+		t.Limit, t.Left = u.Limit, u.Left
+	}
+	t.Holder, t.Since, _ = l.options.Links.Holder(l.labels.Link)
+	return t
+}
+
+func (l *leased) describe(q request) error {
+	if q.Version != version || q.Test == nil {
+		return l.refuse("the agent on this host has another version; restart it, or install the same version of both")
+	}
+	if q.Network != network() {
+		return errors.Join(write(l.conn, reply{Result: resultOtherNetwork}), errProtocol)
+	}
+	place, err := l.options.Find(*q.Test)
+	if err != nil {
+		return l.refuse(err.Error())
+	}
+	l.described, l.labels = true, place
+	l.holder = fmt.Sprintf("%s/%s (oneway test, process %d)", place.Path, place.Probe, q.PID)
+	return l.reply(resultOK)
+}
+
+func (l *leased) take(ctx context.Context, q request) error {
+	links, link := l.options.Links, l.labels.Link
+	release, ok := links.TryAcquire(link, l.holder)
+	if !ok && q.Wait > 0 && !q.Again {
+		if err := l.reply(resultWaiting); err != nil {
+			return err
+		}
+		waiting, cancel := context.WithTimeout(ctx, q.Wait)
+		defer cancel()
+		var err error
+		release, err = links.Acquire(waiting, link, l.holder)
+		ok = err == nil
+	}
+	if ctx.Err() != nil {
+		if ok {
+			release()
+		}
+		return ctx.Err()
+	}
+	if !ok {
+		return l.reply(resultBusy)
+	}
+	l.release, l.series = release, l.show(l.labels)
+	l.options.Log.Info("Link leased", "link", link, "to", l.holder)
+	if q.Again {
+		l.send()
+	}
+	return l.reply(resultOK)
+}
+
+func (l *leased) reserve(bytes int64) error {
+	r, err := l.options.Links.Reserve(l.labels.Link, max(0, bytes))
+	if missing, ok := errors.AsType[*quota.ExceededError](err); ok {
+		return write(l.conn, reply{Result: resultQuota, Terms: l.terms(), Renewed: missing.Renewed})
+	}
+	if unsaved, ok := errors.AsType[*quota.UnsavedError](err); ok {
+		return errors.Join(write(l.conn, reply{Result: resultRefused, Unsaved: true, Error: unsaved.Err.Error()}), errProtocol)
+	}
+	if err != nil {
+		return l.refuse(err.Error())
+	}
+	l.reservation, l.reserved = r, max(0, bytes)
+	return l.reply(resultOK)
+}
+
+// send records that the test sends.
+func (l *leased) send() {
+	if !l.sending {
+		l.emptied = l.options.Links.Fill(link.Use{Link: l.labels.Link, Path: l.labels.Path})
+	}
+	l.sending = true
+	l.running(1)
+}
+
+func (l *leased) running(yes float64) { l.series.Set(metric.TestRunning, yes, l.labels.Link) }
+
+// settle ends the lease with the bytes reported by the test.
+func (l *leased) settle(forward, reverse int64) error {
+	l.settled = true
+	l.reservation.Settle(forward + reverse)
+	l.series.Series(metric.RunBytes, "forward").Add(float64(forward))
+	l.series.Series(metric.RunBytes, "reverse").Add(float64(reverse))
+	l.endUse()
+	l.options.Log.Info("Link returned", "link", l.labels.Link, "by", l.holder, "forward_bytes", forward, "reverse_bytes", reverse)
+	return l.reply(resultOK)
+}
+
+// end releases the link of a test that did not settle.
+func (l *leased) end() {
+	if l.settled || l.release == nil {
+		return
+	}
+	used := int64(0)
+	if l.sending {
+		used = l.reserved
+	}
+	l.reservation.Settle(used)
+	l.endUse()
+	l.options.Log.Warn("Link taken back from a test that did not settle", "link", l.labels.Link, "from", l.holder, "counted_bytes", used)
+}
+
+func (l *leased) endUse() {
+	if l.emptied != nil {
+		l.emptied()
+	}
+	l.running(0)
+	l.leave(l.run, l.series)
+	l.release()
+}

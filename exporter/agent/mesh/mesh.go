@@ -1,0 +1,254 @@
+// Package mesh makes the paths of each host of a mesh from one file with all hosts, which is the same on all of them:
+//
+//   - {name: seoul, address: probe.seoul.example.net, link: uplink, labels: {site: seoul, region: asia}}
+//   - {name: busan, address: 192.0.2.7}
+//
+// An agent finds its own host in the file, and measures the hosts that the shape of the mesh makes its peers. Shapes are
+// symmetric: if a host measures another, that one measures it too.
+package mesh
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"oneway.example/exporter/agent/config"
+	"oneway.example/exporter/agent/pathlabel"
+	"oneway.example/exporter/core/hostport"
+	"oneway.example/exporter/core/option"
+)
+
+// auto is the value of self for which the host is found by its name and addresses.
+const auto = "auto"
+
+// maxHosts limits the hosts of a file.
+const maxHosts = 10_000
+
+// options are the keys of a mesh.
+type options struct {
+	HostsFile string `yaml:"hosts_file"`
+	// Self is the name of this host in the file, or auto.
+	Self  string `yaml:"self"`
+	Shape string `yaml:"shape"`
+	// Neighbors is the number of peers of each host, of ShapeNeighbors only.
+	Neighbors int `yaml:"neighbors"`
+	// Representatives is the number of hosts of each site that measure other sites, of ShapeSite only.
+	Representatives int `yaml:"representatives"`
+	// Prefix is the beginning of the names of the paths.
+	Prefix string `yaml:"prefix"`
+	// Link is that of the paths of a host without its own.
+	Link   config.Words   `yaml:"link"`
+	Probes []config.Probe `yaml:"probes"`
+}
+
+// host is an entry of the file.
+type host struct {
+	Name    string            `yaml:"name"`
+	Address string            `yaml:"address"`
+	Labels  map[string]string `yaml:"labels"`
+	Link    config.Words      `yaml:"link"`
+	Place   config.Section    `yaml:",place"`
+}
+
+// Machine is how a host recognizes itself in a file of hosts.
+type Machine struct {
+	// Name is the host's name, with or without a domain.
+	Name string
+	// Addresses are those of its interfaces.
+	Addresses []netip.Addr
+}
+
+// ThisMachine is the one that the process runs on. What the system does not tell is empty.
+func ThisMachine() (m Machine) {
+	m.Name, _ = os.Hostname()
+	all, _ := net.InterfaceAddrs()
+	for _, a := range all {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && !p.Addr().IsLoopback() && !p.Addr().IsLinkLocalUnicast() {
+			m.Addresses = append(m.Addresses, p.Addr())
+		}
+	}
+	return m
+}
+
+// Expand appends the paths of all meshes of a configuration to its paths.
+func Expand(c *config.Config, on Machine) (found config.Problems) {
+	makers := map[string]int{} // mesh, by path
+	for i, section := range c.Meshes {
+		paths, err := pathsOf(section, on)
+		if err != nil {
+			found = append(found, section.Problems(err)...)
+			continue
+		}
+		for _, p := range paths {
+			if first, twice := makers[p.Name]; twice {
+				found = append(found, section.Problem("", fmt.Sprintf("makes the path %q, as mesh[%d] does; give one of them another prefix", p.Name, first)))
+				break
+			}
+			makers[p.Name] = i
+		}
+		c.Paths = append(c.Paths, paths...)
+	}
+	return found
+}
+
+// pathsOf makes the paths of one mesh.
+func pathsOf(section config.Section, on Machine) ([]config.Path, error) {
+	o := options{Self: auto, Shape: Full, Neighbors: 4, Representatives: 1}
+	if err := section.Decode(&o); err != nil {
+		return nil, err
+	}
+	if err := o.check(section); err != nil {
+		return nil, err
+	}
+	hosts, err := o.hosts()
+	if err != nil {
+		return nil, err
+	}
+	self, err := o.find(hosts, on)
+	if err != nil {
+		return nil, err
+	}
+	var paths []config.Path
+	own := hosts[self]
+	for _, i := range o.peers(hosts, self) {
+		peer, links, linked := hosts[i], own.Link, own.Place
+		if len(links) == 0 {
+			links, linked = o.Link, section
+		}
+		paths = append(paths, config.Path{
+			Name: o.Prefix + own.Name + "-to-" + peer.Name, Peer: peer.Address, Links: links, Labels: peer.Labels,
+			Probes: slices.Clone(o.Probes), Place: section, Linked: linked,
+		})
+	}
+	return paths, nil
+}
+
+// check checks the keys without the file.
+func (o *options) check(section config.Section) error {
+	errs := []error{
+		option.Missing(o.HostsFile == "", "hosts_file", "it must be the file with the hosts of the mesh"),
+		option.Missing(len(o.Probes) == 0, "probes", "a mesh needs at least one, such as {type: stamp}"),
+		option.OneOf("shape", o.Shape, Full, Ring, Neighbors, Site),
+		option.Between("neighbors", o.Neighbors, 2, maxHosts),
+		option.Between("representatives", o.Representatives, 1, maxHosts),
+	}
+	if o.Neighbors%2 != 0 {
+		errs = append(errs, option.Errorf("neighbors", "is %d; it must be even: half of them are before the host in the file, half after it", o.Neighbors))
+	}
+	for key, shape := range map[string]string{"neighbors": Neighbors, "representatives": Site} {
+		if section.Has(key) && o.Shape != shape {
+			errs = append(errs, option.Errorf(key, "has no effect with shape %s; remove it, or use shape %s", o.Shape, shape))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// hosts reads and checks the file.
+func (o *options) hosts() ([]host, error) {
+	section, err := config.LoadSection(o.HostsFile)
+	if _, content := errors.AsType[config.Problems](err); err != nil && !content {
+		return nil, option.Errorf("hosts_file", "cannot be used: %v", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var hosts []host
+	undecoded := section.Problems(section.Decode(&hosts))
+	var found config.Problems
+	if n := len(hosts); n < 2 || n > maxHosts {
+		found = append(found, section.Problem("", fmt.Sprintf("it has %d hosts; a mesh has 2 to %d", n, maxHosts)))
+	}
+	names, addresses, labels := map[string]int{}, map[string]int{}, pathlabel.NewChecker()
+	for i, h := range hosts {
+		if !h.Place.Given() {
+			continue // it could not be decoded
+		}
+		errs := []error{option.Name("name", h.Name), labels.Check(h.Labels)}
+		if first, twice := names[h.Name]; twice {
+			errs = append(errs, option.Errorf("name", "is %q, which is also the name of %s; names must differ", h.Name, hosts[first].Place.Seen("name", h.Place)))
+		}
+		address, err := endpoint(h.Address)
+		errs = append(errs, err)
+		if first, twice := addresses[address]; twice && err == nil {
+			errs = append(errs, option.Errorf("address", "is %q, which is also the address of %s; addresses must differ", h.Address, hosts[first].Place.Seen("address", h.Place)))
+		}
+		if o.Shape == Site && h.Labels[siteLabel] == "" {
+			errs = append(errs, option.Errorf("labels."+siteLabel, "is missing; shape site needs the site of each host"))
+		}
+		names[h.Name], addresses[address] = i, i
+		found = append(found, h.Place.Problems(errors.Join(errs...))...)
+	}
+	if found = undecoded.With(found); len(found) > 0 {
+		return nil, found
+	}
+	return hosts, nil
+}
+
+// endpoint is an address in a form in which equal ones are equal.
+func endpoint(address string) (string, error) {
+	if address == "" {
+		return "", option.Errorf("address", "is missing; it must be a host, such as reflector.example.net or 192.0.2.1:862")
+	}
+	name, port, err := hostport.Split(address, 0)
+	if err != nil {
+		return "", option.Errorf("address", "is %q; %v", address, err)
+	}
+	if a, err := netip.ParseAddr(name); err == nil {
+		name = a.Unmap().String()
+	}
+	return net.JoinHostPort(strings.ToLower(name), strconv.Itoa(int(port))), nil
+}
+
+// find finds this host in the file: by self, or by its name, or else by an address of its interfaces.
+func (o *options) find(hosts []host, on Machine) (int, error) {
+	file := filepath.Base(o.HostsFile)
+	if o.Self != auto {
+		if i := slices.IndexFunc(hosts, func(h host) bool { return h.Name == o.Self }); i >= 0 {
+			return i, nil
+		}
+		return 0, option.Errorf("self", "is %q; it must be auto or the name of one of the %d hosts in %s", o.Self, len(hosts), file)
+	}
+	short, _, _ := strings.Cut(on.Name, ".")
+	for _, name := range []string{on.Name, short} {
+		if i := slices.IndexFunc(hosts, func(h host) bool { return name != "" && strings.EqualFold(h.Name, name) }); i >= 0 {
+			return i, nil
+		}
+	}
+	var mine []int
+	for i, h := range hosts {
+		name, _, _ := hostport.Split(h.Address, 0)
+		a, err := netip.ParseAddr(name)
+		if strings.EqualFold(name, on.Name) && on.Name != "" || err == nil && slices.Contains(on.Addresses, a.Unmap()) {
+			mine = append(mine, i)
+		}
+	}
+	switch len(mine) {
+	case 1:
+		return mine[0], nil
+	case 0:
+		return 0, option.Errorf("self", "is auto, but %s has neither this host's name (%s) nor one of its addresses (%s); write self: NAME",
+			file, cmp.Or(on.Name, "unknown"), listed(on.Addresses))
+	}
+	return 0, option.Errorf("self", "is auto, but the addresses of this host are those of %s and %s in %s; write self: NAME",
+		hosts[mine[0]].Name, hosts[mine[1]].Name, file)
+}
+
+// listed lists a few addresses.
+func listed(all []netip.Addr) string {
+	var words []string
+	for i, a := range all {
+		if i == 4 {
+			words = append(words, fmt.Sprintf("%d more", len(all)-i))
+			break
+		}
+		words = append(words, a.String())
+	}
+	return cmp.Or(strings.Join(words, ", "), "none")
+}

@@ -1,0 +1,136 @@
+package ondemand
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/probe/target"
+)
+
+// Targets are the hosts that may be measured. Make one with NewTargets; the zero value allows none.
+type Targets struct {
+	names    []string // in lower case, without a final dot
+	suffixes []string // of names, with a leading dot
+	networks []netip.Prefix
+	ports    []uint16
+}
+
+// NewTargets reads the allow list: names, "*.suffix" for all names below it, addresses, and networks. A name is measured
+// only at an address that the list allows too. Ports are the UDP ports that may be used. An error is an *option.Error of
+// the key targets or ports.
+func NewTargets(list []string, ports []int) (t Targets, err error) {
+	if len(list) == 0 {
+		return t, option.Errorf("targets", "is missing; list the names and networks that may be measured, such as [\"*.example.net\", 192.0.2.0/24]")
+	}
+	if len(ports) == 0 {
+		return t, option.Errorf("ports", "is empty; list the UDP ports that may be measured, or leave the key out for 862")
+	}
+	for i, entry := range list {
+		if err := t.add(entry); err != nil {
+			return t, option.Errorf(fmt.Sprintf("targets[%d]", i), "is %q; %v", entry, err)
+		}
+	}
+	if len(t.networks) == 0 {
+		return t, option.Errorf("targets", "has names but no address or network; add the networks of the addresses that the names may have: "+
+			"whoever controls a name chooses its address")
+	}
+	if err := option.EachOnce("ports", ports, 1, 65535); err != nil {
+		return t, err
+	}
+	for _, port := range ports {
+		t.ports = append(t.ports, uint16(port))
+	}
+	return t, nil
+}
+
+func (t *Targets) add(entry string) error {
+	const want = "it must be a name, \"*.\" and the end of names, an address or a network"
+	network, err := netip.ParsePrefix(entry)
+	if addr, notAddress := netip.ParseAddr(entry); notAddress == nil && addr.Zone() == "" {
+		addr = addr.Unmap()
+		network, err = addr.Prefix(addr.BitLen())
+	}
+	switch {
+	case err == nil && network != network.Masked():
+		return fmt.Errorf("it has bits beyond its length; write %s", network.Masked())
+	case err == nil && network.Addr().Is4In6():
+		return fmt.Errorf("write it as an IPv4 network")
+	case err == nil:
+		t.networks = append(t.networks, network)
+		return nil
+	}
+	name, wild := strings.CutPrefix(entry, "*.")
+	host, port, err := target.Host(name, 0)
+	if err == nil && port != 0 {
+		return errors.New("a port does not belong here; list it in ports")
+	}
+	if _, address := netip.ParseAddr(host); err != nil || address == nil {
+		return errors.New(want)
+	}
+	if wild {
+		t.suffixes = append(t.suffixes, "."+canonical(host))
+	} else {
+		t.names = append(t.names, canonical(host))
+	}
+	return nil
+}
+
+func canonical(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
+
+// host is a target as a client gave it.
+type host struct {
+	name string     // empty: an address
+	addr netip.Addr // of an address
+	port uint16
+}
+
+// maxTarget is the length of the longest name with brackets and port.
+const maxTarget = 253 + len("[]:65535")
+
+// parse reads HOST[:PORT] and checks that it is allowed. An error is a *Refused.
+func (t *Targets) parse(given string, defaultPort uint16) (h host, err error) {
+	if len(given) > maxTarget {
+		return h, refused(Malformed, "The target has %d bytes; a host with a port has at most %d.", len(given), maxTarget)
+	}
+	name, port, err := target.Host(given, defaultPort)
+	if err != nil {
+		return h, refused(Malformed, "The target %q is no host name or address with an optional port, such as reflector.example.net:862, 192.0.2.1 or [2001:db8::1]:862.", given)
+	}
+	h.port = port
+	if !slices.Contains(t.ports, port) {
+		return h, refused(NotAllowed, "Port %d is not in the ports of on_demand.", port)
+	}
+	if h.addr, err = netip.ParseAddr(name); err != nil {
+		if h.name = canonical(name); !t.named(h.name) {
+			return h, refused(NotAllowed, "The target %q is not in the targets of on_demand.", name)
+		}
+		return h, nil
+	}
+	if h.addr.Zone() != "" {
+		return h, refused(Malformed, "The target %q has a zone; a link-local address cannot be measured on demand.", name)
+	}
+	if h.addr = h.addr.Unmap(); !t.contains(h.addr) {
+		return h, refused(NotAllowed, "The target %q is not in the targets of on_demand.", name)
+	}
+	return h, nil
+}
+
+func (t *Targets) named(name string) bool {
+	return slices.Contains(t.names, name) || slices.ContainsFunc(t.suffixes, func(s string) bool { return strings.HasSuffix(name, s) })
+}
+
+// contains reports whether an address may be measured. Loopback and link-local ones, which belong to this host and its
+// neighbors, need a network within their own range: 0.0.0.0/0 and ::/0 do not contain them. Groups are never measured.
+func (t *Targets) contains(a netip.Addr) bool {
+	if a.IsUnspecified() || a.IsMulticast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+		return false
+	}
+	return slices.ContainsFunc(t.networks, func(n netip.Prefix) bool {
+		of := n.Addr()
+		return n.Contains(a) && (!a.IsLoopback() || of.IsLoopback()) && (!a.IsLinkLocalUnicast() || of.IsLinkLocalUnicast())
+	})
+}

@@ -1,0 +1,122 @@
+// Package pathlabel checks the labels that a configuration gives to paths, such as site and region, and publishes them as
+// oneway_path_labels_info.
+package pathlabel
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
+)
+
+// Limits of the labels of a path, of the names of all paths, and of the characters of a value: each label is part of a
+// series of each path.
+const (
+	MaxLabels = 16
+	MaxNames  = 32
+	MaxRunes  = 128
+)
+
+// namePattern is the form of names that every query language accepts without quotes.
+var namePattern = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_]{0,63}$`)
+
+// Checker checks the labels of the paths of one configuration. Make one with NewChecker.
+type Checker struct {
+	reserved, names map[string]bool
+}
+
+// NewChecker reserves the labels of all families, and those that Prometheus adds to targets, histograms and alerts: a join
+// would replace them.
+func NewChecker() *Checker {
+	c := &Checker{reserved: map[string]bool{}, names: map[string]bool{}}
+	for _, name := range []string{"job", "instance", "le", "quantile", "alertname", "alertstate", "severity"} {
+		c.reserved[name] = true
+	}
+	for _, g := range metric.Groups() {
+		for _, d := range g.Descs {
+			for _, l := range d.Labels {
+				c.reserved[l] = true
+			}
+		}
+	}
+	return c
+}
+
+// Check reports wrong labels of one path as *option.Error, with keys such as "labels.site".
+func (c *Checker) Check(labels map[string]string) error {
+	var errs []error
+	if len(labels) > MaxLabels {
+		errs = append(errs, option.Errorf("labels", "has %d labels; a path may have %d", len(labels), MaxLabels))
+	}
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		key := "labels." + name
+		switch value := labels[name]; {
+		case !namePattern.MatchString(name) || strings.Contains(name, "__"):
+			errs = append(errs, option.Errorf(key, "is no name of a label; it must begin with a letter, and have at most 64 letters, digits and single _"))
+		case c.reserved[name]:
+			errs = append(errs, option.Errorf(key, "has the name of a label of metrics or targets; choose another, such as path_%s", name))
+		case value == "" || utf8.RuneCountInString(value) > MaxRunes || strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsPrint(r) }):
+			errs = append(errs, option.Errorf(key, "is %q; it must be text of 1 to %d printable characters", value, MaxRunes))
+		case !c.names[name] && len(c.names) == MaxNames:
+			errs = append(errs, option.Errorf(key, "is the name of one more label; all paths together may have %d names", MaxNames))
+		default:
+			c.names[name] = true
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Path is a path with its labels.
+type Path struct {
+	Name   string
+	Labels map[string]string
+}
+
+// Series are the published labels. The zero value has none. It is not safe for concurrent use.
+type Series struct{ open []metric.Series }
+
+// Publish replaces the series by those of these paths: all have the labels of each. Without any label there are no series.
+func (s *Series) Publish(sink metric.Sink, paths []Path) {
+	names := map[string]bool{}
+	for _, p := range paths {
+		for name := range p.Labels {
+			names[name] = true
+		}
+	}
+	sorted := slices.Sorted(maps.Keys(names))
+	sink.Update(func() {
+		for _, one := range s.open {
+			one.Close()
+		}
+		s.open = nil
+		if len(sorted) == 0 {
+			return
+		}
+		d := metric.PathLabels.With(sorted...)
+		for _, p := range paths {
+			values := []string{p.Name}
+			for _, name := range sorted {
+				values = append(values, p.Labels[name])
+			}
+			one := sink.Series(d, values...)
+			one.Set(1)
+			s.open = append(s.open, one)
+		}
+	})
+}
+
+// Text is the labels in a line, in the order of names.
+func Text(labels map[string]string) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		all = append(all, fmt.Sprintf("%s=%s", name, labels[name]))
+	}
+	return strings.Join(all, ",")
+}

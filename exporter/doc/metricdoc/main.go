@@ -1,0 +1,126 @@
+// Command metricdoc writes exporter/doc/METRICS.md from the table in package metric, and MEASUREMENTS.md from the schema in package
+// point.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"oneway.example/exporter/core/metric"
+)
+
+//go:generate go run . ../METRICS.md ../MEASUREMENTS.md
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "metricdoc:", err)
+		os.Exit(1)
+	}
+}
+
+// run writes the documents to the files in args.
+func run(args []string) error {
+	if len(args) != 2 {
+		return errors.New("usage: metricdoc METRICS MEASUREMENTS")
+	}
+	return errors.Join(
+		os.WriteFile(args[0], []byte(document(metric.Groups())), 0o644),
+		os.WriteFile(args[1], []byte(measurements()), 0o644),
+	)
+}
+
+const introduction = `# Metrics
+
+Generated from ` + "`exporter/core/metric`" + ` by ` + "`make generate`" + `; do not edit.
+
+- A series is absent while its value is not known. Unknown values are never exported as 0, -1 or NaN.
+- ` + "`path`" + ` and ` + "`probe`" + ` are names from the configuration. ` + "`direction`" + ` is ` + "`forward`" + ` (from this agent to the peer) or
+  ` + "`reverse`" + `. No label is an address, a port, a session or a sequence number, except ` + "`peer`" + ` of ` + "`oneway_path_info`" + `.
+- Histograms have native buckets (schema 3, a bucket is 9 % wide) and, where listed, classic buckets. This query works with both:
+  ` + "`histogram_quantile(0.95, sum by (path, direction, le) (rate(oneway_delay_seconds_bucket[5m]))) or histogram_quantile(0.95, sum by (path, direction) (rate(oneway_delay_seconds[5m])))`" + `
+- The ` + "`profile`" + ` of a probe in the configuration selects its series. ` + "`full`" + ` has all families, at most 150 series per path and
+  probe without faults and with the default voice options, and one more for each reason of a fault that occurs, at most 222. ` + "`slim`" + `, for thousands of paths, has the families marked below, at most 14 series: its histograms have no classic
+  buckets, and scrapes that accept no native histograms (text) get the quantile 0.95 of ` + "`oneway_delay_quantile_seconds`" + ` instead;
+  the quantile 0.5 is always exported. The numbers hold for probe ` + "`stamp`" + ` and for ` + "`saturation`" + ` in mode ` + "`fixed`" + `; ` + "`size_sweep`" + ` and ` + "`tcp_sweep`" + ` have
+  one series per cell and quantity.
+- Classic buckets are few. A server that accepts native histograms gets the full distribution.
+- All series of a path in one scrape are of one instant: sent = received + lost + host_dropped + outstanding holds in every scrape.
+- Histograms and counters start at 0 when their path starts, except counters that are absent until their first event, which
+  start with it: ` + "`increase`" + ` misses that event if the server ignores created timestamps. All series of a path end when it is
+  removed from the configuration.
+- Source names the definition: an RFC, an ITU-T recommendation, a manual, or a paper: Woo 2010 (thesis, KAIST: performance of
+  commercial WiBro), WPI EvDO report (capacity of 1xEV-DO by packet trains), Halepovic 2008 (TCP over WiMAX, MASCOTS), D-ITG report
+  (throughput by packet size and rate). ` + "`design`" + ` is a definition of this project: ARCHITECTURE.md has its invariants, exporter/doc/decisions
+  its decisions.
+- Values of labels with a fixed set are listed; a later version may add values, but changes the meaning of none.
+- The name, labels and meaning of a stable family change only in a major version, after a version that exports both the old and
+  the new family; those of an experimental family may change in any version. CHANGELOG.md lists both as [CHANGE].
+`
+
+func document(groups []metric.Group) string {
+	var b strings.Builder
+	b.WriteString(introduction)
+	having := map[string]int{} // number of families by label
+	for _, g := range groups {
+		fmt.Fprintf(&b, "\n## %s\n", g.Title)
+		for _, d := range g.Descs {
+			family(&b, d, g.Experimental)
+			for _, l := range d.Labels {
+				having[l]++
+			}
+		}
+	}
+	b.WriteString("\n## Labels\n\n| label | families |\n|---|---|\n")
+	for _, l := range slices.Sorted(maps.Keys(having)) {
+		fmt.Fprintf(&b, "| `%s` | %d |\n", l, having[l])
+	}
+	return b.String()
+}
+
+func family(b *strings.Builder, d *metric.Desc, experimental bool) {
+	stability := "stable"
+	if experimental {
+		stability = "experimental"
+	}
+	fmt.Fprintf(b, "\n### %s\n\n%s\n\n- Type: %s, %s\n", d.Name, d.Help, d.Kind, stability)
+	if len(d.Labels) > 0 {
+		more := ""
+		if d.More {
+			more = ", and those that the configuration chooses"
+		}
+		fmt.Fprintf(b, "- Labels: `%s`%s\n", strings.Join(d.Labels, "`, `"), more)
+	}
+	for _, l := range d.Labels {
+		if len(d.Values[l]) > 0 {
+			fmt.Fprintf(b, "- Values of `%s`: %s\n", l, values(d.Values[l]))
+		}
+	}
+	if d.Absent != "" {
+		fmt.Fprintf(b, "- Absent: %s\n", strings.ToLower(d.Absent[:1])+d.Absent[1:])
+	}
+	if d.In(metric.Slim) != nil {
+		b.WriteString("- Profiles: full, slim\n")
+	}
+	if len(d.Buckets) > 0 {
+		bounds := strings.Trim(fmt.Sprintf("%g", d.Buckets), "[]")
+		fmt.Fprintf(b, "- Classic buckets: %s\n", strings.ReplaceAll(bounds, " ", ", "))
+	}
+	fmt.Fprintf(b, "- Source: %s\n", d.Source)
+}
+
+// values lists the values of a label, each with its meaning in parentheses.
+func values(list []string) string {
+	words := make([]string, len(list))
+	for i, entry := range list {
+		value, meaning, explained := strings.Cut(entry, ": ")
+		words[i] = "`" + value + "`"
+		if explained {
+			words[i] += " (" + meaning + ")"
+		}
+	}
+	return strings.Join(words, ", ")
+}

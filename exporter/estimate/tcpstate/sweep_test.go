@@ -1,0 +1,59 @@
+package tcpstate
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"oneway.example/tests/testseed"
+)
+
+func TestKneeIsTheSmallestBufferThatReachesTheBest(t *testing.T) {
+	k := func(buffers, rate int64, spread float64) Cell {
+		r := float64(rate)
+		return Cell{buffers << 10, []float64{r, r + spread, r - spread}}
+	}
+	for _, c := range []struct {
+		what  string
+		cells []Cell
+		want  Knee
+	}{
+		{"clear, in any order", []Cell{k(512, 990, 1), k(17, 150, 1), k(64, 560, 1), k(128, 1000, 1)}, Knee{128 << 10, 64 << 10, 128 << 10, 1000}},
+		{"quartiles overlap", []Cell{k(17, 150, 1), k(64, 940, 20), k(128, 960, 20), k(256, 1000, 1)}, Knee{128 << 10, 17 << 10, 256 << 10, 1000}},
+		{"smallest is enough", []Cell{k(17, 1000, 1), k(64, 1000, 1)}, Knee{17 << 10, 0, 17 << 10, 1000}},
+		{"never reliable", []Cell{k(17, 100, 1), k(64, 1000, 300)}, Knee{64 << 10, 17 << 10, 0, 1000}},
+		// Larger buffers can be worse: loss by the own queue.
+		{"falls again", []Cell{k(17, 150, 1), k(128, 1000, 1), k(1024, 700, 1)}, Knee{128 << 10, 17 << 10, 128 << 10, 1000}},
+		{"a cell failed", []Cell{k(17, 150, 1), {Buffer: 64 << 10}, k(128, 1000, 1)}, Knee{128 << 10, 17 << 10, 128 << 10, 1000}},
+	} {
+		if got, ok := FindKnee(c.cells); !ok || got != c.want {
+			t.Errorf("%s: %+v, %v, want %+v", c.what, got, ok, c.want)
+		}
+	}
+	for _, none := range [][]Cell{nil, {k(17, 1, 0)}, {{Buffer: 1}, {Buffer: 2}}, {k(1, 0, 0), k(2, 0, 0)}} {
+		if got, ok := FindKnee(none); ok {
+			t.Errorf("%v: %+v", none, got)
+		}
+	}
+}
+
+// A flow of min(rate, buffer/RTT) with noise has its knee where the buffer is 95 % of the BDP.
+func TestKneeOfASimulatedPathIsAtItsBDP(t *testing.T) {
+	rng := rand.New(rand.NewPCG(testseed.Of(t), 2))
+	for range 300 {
+		rate, rtt := 1e5*(1+9*rng.Float64()), time.Duration(50+rng.IntN(200))*ms
+		bdp, ok := BDP(rate, rtt)
+		var cells []Cell
+		for buffer := int64(1 << 10); buffer <= 1<<23; buffer *= 2 {
+			c := Cell{Buffer: buffer}
+			for range 5 {
+				c.Rates = append(c.Rates, min(rate, float64(buffer)/rtt.Seconds())*(1-0.01*rng.Float64()))
+			}
+			cells = append(cells, c)
+		}
+		k, found := FindKnee(cells)
+		if !ok || !found || float64(k.Buffer) < 0.93*bdp || float64(k.Buffer) > 2*bdp || k.Above >= k.Buffer || k.AtMost < k.Buffer {
+			t.Fatalf("BDP %.0f: %+v, %v", bdp, k, found)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package loadserver
+
+import (
+	"errors"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"time"
+
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/traffic"
+	"oneway.example/exporter/probe/link"
+)
+
+// Options configure a load server. TokensFile is required, and StateDir unless there is a
+// certificate. Tags are configuration keys.
+type Options struct {
+	// Given returns whether a key, such as "max_sessions", was configured, so that an explicit
+	// zero is an error, not the default; nil: none was.
+	Given func(key string) bool
+	// Listen has the addresses of control (TCP) and of test traffic (UDP, the same port number);
+	// an unspecified address stands for all of its family. Port 0: a port that is free for both.
+	// Default: 0.0.0.0:8620 and [::]:8620.
+	Listen []netip.AddrPort
+	// CertFile and KeyFile are the certificate (PEM, with its chain) and its key. Neither: a
+	// generated key in StateDir, for clients to pin.
+	CertFile string `yaml:"cert_file"`
+	KeyFile  string `yaml:"key_file"`
+	// ClientCAFile has the authorities (PEM) of client certificates; empty: tokens only.
+	ClientCAFile string `yaml:"client_ca_file"`
+	// TokensFile has the tokens; see the package.
+	TokensFile string `yaml:"tokens_file"`
+	// StateDir has the generated key and the usage of tokens today; empty: neither is stored.
+	StateDir string
+	// Link is the name of a link that two load tests must not use at once. Default "load_server".
+	Link string `yaml:"link"`
+	// MaxConnections limits the control connections, authorized or not. Default 256. At the limit
+	// a new one replaces one that is not authorized.
+	MaxConnections int `yaml:"max_connections"`
+	// MaxSessions limits the authorized ones among them. Default 64. At the limit one of a token
+	// with fewer sessions replaces one that is not open.
+	MaxSessions int `yaml:"max_sessions"`
+	// Ports for further sockets of a session, TCP for its transfers and UDP for its reflector; default 8621 to 8640.
+	Ports option.Ports `yaml:"ports"`
+	// Allow lists the allowed sources; empty: all.
+	Allow []netip.Prefix `yaml:"allow"`
+
+	now     func() time.Time // set by tests, as are the times below
+	headers time.Duration
+	opening time.Duration
+	idle    time.Duration
+	writing time.Duration
+}
+
+// Env has the dependencies of a load server. Log (nil: discarded) and Version are optional.
+type Env struct {
+	Log  *slog.Logger
+	Sink metric.Sink
+	// Clock is read at the beginning and the end of each transfer; the caller calls its
+	// Run.
+	Clock clock.Monitor
+	// Traffic has the supported types of traffic.
+	Traffic []traffic.Type
+	// Version of the program, for refusals.
+	Version string
+	// Links excludes other load tests of this host from Options.Link.
+	Links *link.Table
+}
+
+// Defaults and limits of Options.
+const (
+	DefaultLink           = "load_server"
+	DefaultMaxConnections = 256
+	DefaultMaxSessions    = 64
+
+	// headerTimeout is the timeout of an unknown peer's TLS handshake, and of its
+	// request.
+	headerTimeout = 5 * time.Second
+
+	maxMaxConnections = 1 << 14
+	maxMaxSessions    = 1 << 12
+)
+
+func (o *Options) given(key string) bool { return o.Given != nil && o.Given(key) }
+
+// complete sets the defaults and checks o.
+func (o *Options) complete() error {
+	if len(o.Listen) == 0 {
+		o.Listen = []netip.AddrPort{
+			netip.AddrPortFrom(netip.IPv4Unspecified(), loadcontrol.DefaultPort),
+			netip.AddrPortFrom(netip.IPv6Unspecified(), loadcontrol.DefaultPort),
+		}
+	}
+	option.Default(o.given("link"), &o.Link, DefaultLink)
+	option.Default(o.given("max_connections"), &o.MaxConnections, DefaultMaxConnections)
+	option.Default(o.given("max_sessions"), &o.MaxSessions, min(DefaultMaxSessions, o.MaxConnections))
+	option.Default(false, &o.Ports, option.Ports{First: loadcontrol.DefaultPort + 1, Last: loadcontrol.DefaultPort + 20})
+	option.Default(false, &o.headers, headerTimeout)
+	option.Default(false, &o.opening, openTime)
+	option.Default(false, &o.idle, idleTime)
+	option.Default(false, &o.writing, writeTime)
+	if o.now == nil {
+		o.now = time.Now
+	}
+	return o.check()
+}
+
+func (o *Options) check() error {
+	mostSessions := maxMaxSessions
+	if o.MaxConnections >= 1 {
+		mostSessions = min(mostSessions, o.MaxConnections)
+	}
+	errs := []error{
+		option.Missing(o.TokensFile == "", "tokens_file", `it says who may run tests: "oneway token new --file tokens --name NAME" makes one`),
+		option.Missing(o.CertFile != "" && o.KeyFile == "", "key_file", "cert_file needs it"),
+		option.Missing(o.KeyFile != "" && o.CertFile == "", "cert_file", "key_file needs it"),
+		option.Name("link", o.Link),
+		option.Between("max_connections", o.MaxConnections, 1, maxMaxConnections),
+		option.Between("max_sessions", o.MaxSessions, 1, mostSessions),
+	}
+	if o.Ports.First == 0 || o.Ports.First > o.Ports.Last {
+		errs = append(errs, option.Errorf("ports", "is %v; it must be a range of ports, such as 8621-8640", o.Ports))
+	}
+	if slices.ContainsFunc(o.Listen, func(a netip.AddrPort) bool { return !a.IsValid() }) {
+		errs = append(errs, errors.New("loadserver: listen: not an address with a port"))
+	}
+	if slices.ContainsFunc(o.Allow, func(p netip.Prefix) bool { return !p.IsValid() }) {
+		errs = append(errs, errors.New("loadserver: allow: not an address with a prefix length"))
+	}
+	return errors.Join(errs...)
+}
+
+// allowed returns whether a source is allowed.
+func (o *Options) allowed(a netip.Addr) bool {
+	return len(o.Allow) == 0 || slices.ContainsFunc(o.Allow, func(p netip.Prefix) bool { return p.Contains(a.Unmap().WithZone("")) })
+}

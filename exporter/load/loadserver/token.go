@@ -1,0 +1,236 @@
+package loadserver
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/load/loadcontrol"
+)
+
+// Token is one line of a tokens file: a name, its credential and its limits.
+type Token struct {
+	// Name is a metric label, unique in a file: letters, digits, _ . -, at most 64.
+	Name string
+	// Hash is the SHA-256 of the token's text; unused with Certificate.
+	Hash [sha256.Size]byte
+	// Certificate: the client presents a certificate with this common name instead.
+	Certificate bool
+	// Limits of the token; LeftToday is unused.
+	Limits loadcontrol.Limits
+}
+
+var tokenName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+
+const (
+	// tokenPrefix identifies tokens for secret scanners.
+	tokenPrefix = "owt_"
+	tokenBytes  = 32
+	// maxTokensFile is the most bytes of the file; thousands of tokens fit.
+	maxTokensFile  = 1 << 20
+	hashPrefix     = "sha256:"
+	certCredential = "certificate"
+)
+
+// NewToken generates a token of 256 random bits. The text is for the client, the Token for the load
+// server's file, which does not reveal the text.
+func NewToken(name string, limits loadcontrol.Limits) (t Token, text string, err error) {
+	if !tokenName.MatchString(name) {
+		return Token{}, "", errTokenName(name)
+	}
+	var secret [tokenBytes]byte
+	_, _ = rand.Read(secret[:]) // crypto/rand.Read never fails (Go 1.24)
+	text = tokenPrefix + base64.RawURLEncoding.EncodeToString(secret[:])
+	return Token{Name: name, Hash: sha256.Sum256([]byte(text)), Limits: limits}, text, nil
+}
+
+func errTokenName(name string) error {
+	return fmt.Errorf("loadserver: token name %q: it must begin with a letter or digit, and have at most 64 letters, digits, and _ . -", name)
+}
+
+// String returns the token's line of a file.
+func (t Token) String() string {
+	words := []string{t.Name, hashPrefix + hex.EncodeToString(t.Hash[:])}
+	if t.Certificate {
+		words[1] = certCredential
+	}
+	return strings.Join(append(words, formatLimits(t.Limits)...), " ")
+}
+
+// ParseTokens parses a tokens file. The error has the line number and no hash.
+func ParseTokens(content []byte) ([]Token, error) {
+	var all []Token
+	names := map[string]bool{}
+	for i, line := range strings.Split(string(content), "\n") {
+		text, _, _ := strings.Cut(line, "#")
+		words := strings.Fields(text)
+		if len(words) == 0 {
+			continue
+		}
+		t, err := parseToken(words)
+		if err == nil && names[t.Name] {
+			err = fmt.Errorf("the name %q stands in the file already", t.Name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", i+1, err)
+		}
+		names[t.Name] = true
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+// errTokenLine describes the format of a line.
+var errTokenLine = errors.New(`a token is a name, "sha256:" and 64 hex digits (or the word "certificate"), and limits; "oneway token new" writes such lines`)
+
+func parseToken(words []string) (t Token, err error) {
+	if len(words) < 2 {
+		return t, errTokenLine
+	}
+	t.Name = words[0]
+	if !tokenName.MatchString(t.Name) {
+		return t, errTokenName(t.Name)
+	}
+	if digits, hashed := strings.CutPrefix(words[1], hashPrefix); hashed {
+		raw, err := hex.DecodeString(digits)
+		if err != nil || copy(t.Hash[:], raw) != sha256.Size || len(raw) != sha256.Size {
+			return t, errTokenLine
+		}
+	} else if t.Certificate = words[1] == certCredential; !t.Certificate {
+		return t, errTokenLine
+	}
+	t.Limits, err = ParseLimits(words[2:])
+	return t, err
+}
+
+// byText returns the token with this text. It compares all tokens in constant time.
+func byText(all []Token, text string) (Token, bool) {
+	hash := sha256.Sum256([]byte(text))
+	found := -1
+	for i := range all {
+		if !all[i].Certificate && subtle.ConstantTimeCompare(all[i].Hash[:], hash[:]) == 1 {
+			found = i
+		}
+	}
+	if found < 0 {
+		return Token{}, false
+	}
+	return all[found], true
+}
+
+// AppendToken appends a token to a file, which it creates (mode 0600) if it does not exist. A duplicate
+// name is an error.
+func AppendToken(file string, t Token) error {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("loadserver: %w", err)
+	}
+	defer f.Close()
+	line := t.String() + "\n"
+	content, err := readLimited(f)
+	if err == nil {
+		if len(content) > 0 && content[len(content)-1] != '\n' {
+			line = "\n" + line
+		}
+		_, err = ParseTokens(append(content, line...))
+	}
+	if err != nil {
+		return fmt.Errorf("loadserver: %s: %w", file, err)
+	}
+	if _, err = f.WriteString(line); err == nil {
+		err = f.Sync()
+	}
+	if err != nil {
+		return fmt.Errorf("loadserver: %w", err)
+	}
+	return nil
+}
+
+// ParseLimits parses the limits of a tokens file: rate=20Mbit (bits per second of UDP payload),
+// duration=5m, sessions=2, per-day=10GB, each at most once. A limit that is not given is
+// unlimited.
+func ParseLimits(words []string) (l loadcontrol.Limits, err error) {
+	seen := map[string]bool{}
+	for _, word := range words {
+		key, value, _ := strings.Cut(word, "=")
+		if seen[key] {
+			return loadcontrol.Limits{}, fmt.Errorf("%s is given twice", key)
+		}
+		seen[key] = true
+		var want string // the expectation, of an invalid value
+		switch key {
+		case "rate":
+			var r option.Rate
+			if err := r.UnmarshalText([]byte(value)); err != nil {
+				return loadcontrol.Limits{}, fmt.Errorf("rate is %q; %w", value, err)
+			}
+			l.BytesPerSecond = float64(r)
+		case "duration":
+			if l.Duration, err = time.ParseDuration(value); err != nil || l.Duration < time.Second || l.Duration > maxTransfer {
+				want = fmt.Sprintf("between 1s and %v, such as 30s or 5m", maxTransfer)
+			}
+		case "sessions":
+			if l.Sessions, err = strconv.Atoi(value); err != nil || l.Sessions < 1 || l.Sessions > maxMaxSessions {
+				want = fmt.Sprintf("between 1 and %d", maxMaxSessions)
+			}
+		case "per-day":
+			var b option.Bytes
+			if err := b.UnmarshalText([]byte(value)); err != nil {
+				return loadcontrol.Limits{}, fmt.Errorf("per-day is %q; %w", value, err)
+			}
+			if b < 1 {
+				want = "an amount of data above 0, such as 500MB or 10GB"
+			}
+			l.BytesPerDay = int64(b)
+		default:
+			return loadcontrol.Limits{}, fmt.Errorf("%q is no limit; it must be rate, duration, sessions or per-day", word)
+		}
+		if want != "" {
+			return loadcontrol.Limits{}, fmt.Errorf("%s is %q; it must be %s", key, value, want)
+		}
+	}
+	return l, nil
+}
+
+// maxTransfer exceeds the longest transfer of any type of traffic.
+const maxTransfer = time.Hour
+
+// formatLimits returns the format that ParseLimits parses.
+func formatLimits(l loadcontrol.Limits) (words []string) {
+	if l.BytesPerSecond > 0 {
+		words = append(words, "rate="+option.Rate(l.BytesPerSecond).String())
+	}
+	if l.Duration > 0 {
+		words = append(words, "duration="+l.Duration.String())
+	}
+	if l.Sessions > 0 {
+		words = append(words, "sessions="+strconv.Itoa(l.Sessions))
+	}
+	if l.BytesPerDay > 0 {
+		words = append(words, "per-day="+formatBytes(l.BytesPerDay))
+	}
+	return words
+}
+
+// formatBytes uses the largest unit that is exact.
+func formatBytes(n int64) string {
+	for _, u := range []struct {
+		name  string
+		bytes int64
+	}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}} {
+		if n%u.bytes == 0 {
+			return strconv.FormatInt(n/u.bytes, 10) + u.name
+		}
+	}
+	return strconv.FormatInt(n, 10)
+}

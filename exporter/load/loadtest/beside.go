@@ -1,0 +1,233 @@
+package loadtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/estimate/working"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/quota"
+	"oneway.example/exporter/probe/report"
+)
+
+const (
+	// idleTime is the time of light packets before the load.
+	idleTime = 2 * time.Second
+	// maxLossTimeout is the longest loss timeout of light packets.
+	maxLossTimeout = time.Minute
+	// maxSending is the longest time of sending: that of a session at a load server.
+	maxSending = 4 * time.Hour
+	// maxPackets is the most packets of a run, which are kept until its end: 12 MB.
+	maxPackets = 1 << 17
+	// keepEvery is the interval at which recorded packets are taken, and keepQueue how many fit: those of seconds.
+	keepEvery = 500 * time.Millisecond
+	keepQueue = 4096
+)
+
+// beside sends light test packets beside the load of one attempt of a run, from a moment before the load until its end, to
+// a reflector in the session with the load server. Nothing that goes wrong with them ends the run: they are off then, and
+// the result has the reason. nil: they are not configured.
+type beside struct {
+	env      probe.Env
+	light    probe.LightOptions
+	longest  time.Duration // most time of sending
+	client   *loadcontrol.Client
+	off      string // why there are none
+	stream   probe.LightStream
+	listener *record.Listener[record.Packet]
+	stop     func() // ends keep
+	idle     working.Span
+	packets  []working.Packet
+	replied  int64
+	sent     [2]int64 // IP bytes by direction
+
+	mu    sync.Mutex
+	loads []working.Load
+}
+
+// newBeside returns the packets of an attempt.
+func (r *runner) newBeside() *beside {
+	_, alone := r.kind.(Undisturbed)
+	if r.opts.WorkingDelayInterval == 0 || r.env.Light == nil || alone {
+		return nil
+	}
+	b := &beside{env: r.env, longest: min(r.timeout(), r.usualTimeout(), maxSending) + idleTime, light: probe.LightOptions{
+		Target: r.target, DSCP: r.opts.DSCP, Interval: r.opts.WorkingDelayInterval, LossTimeout: min(r.opts.DrainTimeout, maxLossTimeout),
+	}}
+	b.light.Interval = max(b.light.Interval, b.longest/maxPackets)
+	b.light.MaxBytes = b.payload()
+	return b
+}
+
+// payload is the most payload in one direction.
+func (b *beside) payload() int64 {
+	return loadcontrol.ReflectBytes * b.count()
+}
+
+// count is the most packets.
+func (b *beside) count() int64 { return int64(b.longest/b.light.Interval) + 1 }
+
+// bytes is the most IP bytes, both directions together.
+func (b *beside) bytes() int64 {
+	if b == nil || b.off != "" {
+		return 0
+	}
+	return 2 * (b.light.MaxBytes + loadcontrol.UDPHeaderBytes(true)*b.count()) // IPv6 has the most
+}
+
+// cancel gives up the packets.
+func (b *beside) cancel(format string, args ...any) { b.off = fmt.Sprintf(format, args...) }
+
+// reserve reserves the bytes of a run, with those of the packets beside the load if the quota suffices for them.
+func (r *runner) reserve(lease Lease, bytes int64, b *beside) (*quota.Reservation, error) {
+	for {
+		reservation, err := r.links.Reserve(r.link, bytes+b.bytes())
+		if err == nil {
+			if err = lease.Reserve(bytes + b.bytes()); err == nil {
+				return reservation, nil
+			}
+			reservation.Settle(0)
+		}
+		if b.bytes() == 0 || !errors.As(err, new(*quota.ExceededError)) {
+			return nil, reserveError(err)
+		}
+		b.cancel("the link's quota of the day does not suffice for its packets")
+	}
+}
+
+// fit adapts the packets to the token and the load server, before the session is opened for a run of bytes.
+func (b *beside) fit(client *loadcontrol.Client, bytes int64) {
+	if b == nil || b.off != "" {
+		return
+	}
+	limits := client.Welcome().Limits
+	rate := limits.ReflectRate()
+	switch {
+	case !client.OffersReflector():
+		b.cancel("the load server is of an older version, without reflectors in sessions")
+		return
+	case rate < 1:
+		b.cancel("the token's rate is too low for its packets")
+		return
+	}
+	b.light.Interval = max(b.light.Interval, time.Second/time.Duration(rate))
+	b.light.MaxBytes = b.payload()
+	if limits.BytesPerDay > 0 && limits.LeftToday < bytes+b.bytes() {
+		b.cancel("the token's bytes of the day do not suffice for its packets")
+		return
+	}
+	b.client = client
+}
+
+// loaded adds the time in which a direction was loaded.
+func (b *beside) loaded(d sample.Direction, from, to instant.Time) {
+	if b == nil || from == 0 || to < from {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.loads = append(b.loads, working.Load{Direction: d, Span: working.Span{From: from, To: to}})
+}
+
+// begin begins the packets and measures the idle link.
+func (b *beside) begin(ctx context.Context, run *Run) {
+	if b == nil || b.off != "" || b.client == nil {
+		return
+	}
+	run.Phase("delay of the idle link")
+	r, err := b.client.Reflect(ctx, loadcontrol.Reflect{Bytes: b.light.MaxBytes})
+	if err != nil {
+		b.cancel("load server: %v", err)
+		return
+	}
+	b.light.Peer, b.light.Key = netip.AddrPortFrom(b.client.Remote().Addr(), r.Port), r.Key
+	b.light.Local = b.client.Local().Addr()
+	env, recorder := b.env, &record.Recorder{}
+	b.listener, env.Recorder = recorder.Packets().Listen(keepQueue), recorder
+	if b.stream, err = b.env.Light(ctx, env, b.light); err != nil {
+		b.listener.Close()
+		b.cancel("%v", err)
+		return
+	}
+	keeping, stop := context.WithCancel(context.Background())
+	var tasks sync.WaitGroup
+	tasks.Go(func() {
+		for ctxtime.Sleep(keeping, keepEvery) { // the queue holds seconds of packets; none is due earlier
+			b.keep()
+		}
+	})
+	b.stop = func() {
+		stop()
+		tasks.Wait()
+	}
+	b.idle.From = instant.Now()
+	ctxtime.Sleep(ctx, idleTime) // the idle part of the measurement itself
+	b.idle.To = instant.Now()
+}
+
+// keep takes the recorded packets.
+func (b *beside) keep() {
+	var some [64]record.Packet
+	for {
+		n, _ := b.listener.Take(some[:])
+		for i := range some[:n] {
+			if p := &some[i]; p.Outcome != record.Lost {
+				b.replied = max(b.replied, int64(p.ReverseSeq)+1)
+			}
+			b.packets = append(b.packets, working.Keep(&some[i]))
+		}
+		if n < len(some) {
+			return
+		}
+	}
+}
+
+// end waits for the last replies and sets the result in the run.
+func (b *beside) end(ctx context.Context, run *Run) {
+	if b == nil {
+		return
+	}
+	w := &Working{Interval: report.Seconds(b.light.Interval)}
+	run.Working = w
+	if b.stream != nil {
+		packets, bytes := b.stream.Stop(ctx)
+		b.stop()
+		b.keep()
+		b.listener.Close()
+		headers := loadcontrol.UDPHeaderBytes(b.light.Peer.Addr().Is6())
+		mean := bytes/max(1, packets) + headers
+		b.sent = [2]int64{bytes + packets*headers, min(b.replied, packets) * mean}
+		switch {
+		case b.replied > 0 || packets == 0:
+		case ctx.Err() != nil:
+			b.cancel("the run ended before a reply to its packets")
+		default:
+			b.cancel("no reply to test packets at UDP %d of the load server; is it open there and on the path?", b.light.Peer.Port())
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		w.Parts = working.Evaluate(b.packets, b.idle, b.loads)
+	}
+	if b.off != "" {
+		w.Reason = b.off
+		run.Note("no working delay: " + b.off)
+	}
+	run.Summary = append(run.Summary, w.lines(run.Directions)...)
+}
+
+// account adds what was sent.
+func (b *beside) account(o *Outcome) {
+	if b != nil {
+		o.ForwardBytes += b.sent[sample.Forward]
+		o.ReverseBytes += b.sent[sample.Reverse]
+	}
+}

@@ -1,0 +1,270 @@
+package loadtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/probe"
+	peers "oneway.example/exporter/probe/target"
+)
+
+// Prober runs a load test on a schedule.
+type Prober struct {
+	runner *runner
+	status *status
+	rng    *rand.Rand // nil: a schedule without random parts, for tests
+}
+
+// NewProber checks the options and makes a prober. It opens nothing and sends nothing before
+// Run. An error is a *probe.OptionError.
+func NewProber(env probe.Env, target probe.Target, o Options, k Kind) (*Prober, error) {
+	r, err := newRunner(env, target, o, k)
+	if err != nil {
+		return nil, err
+	}
+	return &Prober{runner: r, status: r.status, rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}, nil
+}
+
+// Run runs the test whenever it is due, until ctx ends. A run that fails does not prevent the
+// next.
+func (p *Prober) Run(ctx context.Context) error {
+	r := p.runner
+	r.open()
+	defer r.close()
+	due := r.calendar.First(time.Now(), p.rng)
+	for {
+		p.status.waiting(due)
+		r.due(due)
+		if due.IsZero() {
+			<-ctx.Done()
+			return nil
+		}
+		if !ctxtime.Sleep(ctx, time.Until(due)) {
+			return nil
+		}
+		r.count(r.once(ctx))
+		// The system clock may have been stepped during the run. The interval is counted by elapsed
+		// time, the windows by the present clock.
+		now := time.Now()
+		due = p.next(now.Add(due.Sub(now)))
+		for ; !due.IsZero() && !due.After(time.Now()); due = p.next(due) {
+			r.tally(Skipped, ReasonOverrun)
+		}
+	}
+}
+
+func (p *Prober) next(due time.Time) time.Time { return p.runner.calendar.Next(due, p.rng) }
+
+// Status is for the landing page.
+func (p *Prober) Status() probe.Status { return p.status.of(time.Now()) }
+
+// UsedLink returns the link that the runs fill.
+func (p *Prober) UsedLink() probe.LinkUse {
+	r := p.runner
+	return probe.LinkUse{Kind: r.kind.Kind(), Link: r.link, Host: r.host, Port: r.port, Share: r.kind.Duration().Seconds() / r.opts.Every.Seconds()}
+}
+
+// RunOnce runs the test now, regardless of its calendar, and calls progress, which may be nil, several
+// times a second. from leases the link if another process manages it; nil: none does. With an error
+// the outcome has the results so far; without one the run has completed.
+func RunOnce(ctx context.Context, env probe.Env, target probe.Target, o Options, k Kind, from Lessor, progress func(Progress)) (*Outcome, error) {
+	r, err := newRunner(env, target, o, k)
+	if err != nil {
+		return nil, err
+	}
+	if from != nil {
+		r.lessor = from
+	}
+	return r.runSingle(ctx, progress)
+}
+
+// runSingle does the single run of RunOnce.
+func (r *runner) runSingle(ctx context.Context, progress func(Progress)) (*Outcome, error) {
+	r.calendar.Windows, r.progress = nil, progress
+	r.open()
+	defer r.close()
+	outcome := r.once(ctx)
+	r.count(outcome)
+	if outcome.Result != Completed {
+		return outcome, errors.New(outcome.Error)
+	}
+	return outcome, nil
+}
+
+// Address returns the load server's address: as configured, or the path's peer with the default
+// port of load servers.
+func Address(o *Options, target probe.Target) (host string, port uint16, err error) {
+	if o.LoadServer != "" {
+		host, port, err = peers.Host(o.LoadServer, loadcontrol.DefaultPort)
+		if wrong, ok := errors.AsType[*option.Error](err); ok {
+			return "", 0, &option.Error{Key: "load_server", Problem: wrong.Problem}
+		}
+		return host, port, nil
+	}
+	host, _, err = peers.Host(target.Peer, loadcontrol.DefaultPort) // the port of the peer is for another service
+	return host, loadcontrol.DefaultPort, err
+}
+
+var (
+	_ probe.Prober   = (*Prober)(nil)
+	_ probe.LinkUser = (*Prober)(nil)
+)
+
+// Type makes probers of a kind of load test with options O.
+type Type[O any] struct {
+	// TypeName is the name of the type.
+	TypeName string
+	Defaults func() O
+	// Make checks the options and makes the Kind for one path. It opens nothing.
+	Make func(env probe.Env, target probe.Target, shared Options, own O) (Kind, error)
+	// Full are the keys of O without effect in profile slim.
+	Full []string
+	// Unused are the keys of Options without effect on this type.
+	Unused []string
+}
+
+// Name returns TypeName.
+func (t Type[O]) Name() string { return t.TypeName }
+
+// FullKeys returns Full.
+func (t Type[O]) FullKeys() []string { return t.Full }
+
+// UnusedKeys returns Unused.
+func (t Type[O]) UnusedKeys() []string { return t.Unused }
+
+// FillsLink makes it a probe.LoadTest.
+func (Type[O]) FillsLink() {}
+
+// New checks the options of one path. It opens nothing.
+func (t Type[O]) New(env probe.Env, target probe.Target, decode func(into ...any) error) (probe.Prober, error) {
+	shared, own := DefaultOptions(), t.Defaults()
+	if err := decode(&shared, &own); err != nil {
+		return nil, err
+	}
+	kind, err := t.Make(env, target, shared, own)
+	if err != nil {
+		_, _, wrong := Address(&shared, target)
+		return nil, errors.Join(err, shared.check(), wrong)
+	}
+	p, err := NewProber(env, target, shared, kind)
+	if err != nil {
+		return nil, err
+	}
+	p.runner.settings, p.runner.configured = option.Settings(&shared, &own), configuredOf(own)
+	return p, nil
+}
+
+// status has the state and the last results of a prober.
+type status struct {
+	mu     sync.Mutex
+	due    time.Time
+	idle   bool // waiting for due
+	at     Progress
+	shared bool     // the kind has set at.Share
+	last   *Outcome // also if skipped
+	tried  *Outcome // the last that was not skipped
+	done   *Outcome // the last completed one
+}
+
+func (s *status) waiting(due time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.due, s.idle = due, true
+}
+
+// follow stores progress; it completes and returns it.
+func (s *status) follow(p Progress, planned time.Duration) Progress {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.idle = false
+	if p.Phase == "" {
+		p.Phase = s.at.Phase
+	}
+	switch {
+	case p.Share < 0 || s.shared:
+		p.Share = s.at.Share
+	case planned > 0:
+		p.Share = min(1, float64(p.Elapsed)/float64(planned))
+	}
+	s.at = p
+	return p
+}
+
+// phase returns the present phase.
+func (s *status) phase() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.at.Phase
+}
+
+func (s *status) share(done float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at.Share, s.shared = min(max(done, 0), 1), true
+}
+
+func (s *status) conclude(o *Outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at, s.shared = Progress{}, false
+	// Drop the parts that only a report needs.
+	run, kept := *o.Run, *o
+	run.Body, kept.Run, kept.Transfers = nil, &run, nil
+	s.last = &kept
+	if o.Result != Skipped {
+		s.tried = &kept
+	}
+	if o.Result == Completed {
+		s.done = &kept
+	}
+}
+
+// of returns the status at now.
+func (s *status) of(now time.Time) probe.Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := probe.Status{State: s.state(now), Up: s.tried != nil && s.tried.Result == Completed}
+	if s.idle {
+		st.Next = s.due
+	}
+	if s.last != nil && s.last.Result != Completed {
+		st.Cause = s.last.Reason
+		st.Reason = "last run " + string(s.last.Result) + ": " + s.last.Error
+	}
+	if s.done == nil {
+		return st
+	}
+	st.LastSuccess = s.done.End.Time()
+	st.Results = s.done.Summary
+	if st.Reason == "" && len(s.done.Notes) > 0 {
+		st.Cause = "limited"
+		st.Reason = s.done.Notes[0]
+	}
+	return st
+}
+
+func (s *status) state(now time.Time) string {
+	switch {
+	case !s.idle && s.at.Phase == "":
+		return "starting"
+	case !s.idle:
+		if s.at.Share > 0 {
+			return fmt.Sprintf("%s, %.0f %% done", s.at.Phase, 100*s.at.Share)
+		}
+		return s.at.Phase
+	case s.due.IsZero():
+		return "no run is due: no window ever opens"
+	}
+	format := "15:04"
+	if s.due.Sub(now) > 20*time.Hour {
+		format = "Mon 15:04"
+	}
+	return "next run at " + s.due.Format(format)
+}

@@ -1,0 +1,48 @@
+package loadtest
+
+import (
+	"testing"
+	"time"
+
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/probe/report"
+)
+
+func TestEachReasonHasARemedyThatFitsAReport(t *testing.T) {
+	reasons := append(skipReasons(), ReasonUnsaved, ReasonConfiguration, ReasonUnreachable, ReasonNoTraffic, ReasonSocket, ReasonTimeout, ReasonLost, ReasonClock, ReasonInternal)
+	for _, r := range loadcontrol.Reasons() {
+		reasons = append(reasons, string(r))
+	}
+	for _, r := range reasons {
+		if words := remedy(r); words == "" || len(words) > 200 {
+			t.Errorf("%s: %q", r, words)
+		}
+	}
+	if remedy(ReasonOK) != "" {
+		t.Error("a completed run has a remedy")
+	}
+}
+
+func TestConfiguredSettingsAreThoseOfTheFile(t *testing.T) {
+	type section struct {
+		Interval time.Duration `yaml:"interval"`
+	}
+	got := configuredOf(struct {
+		Rate    option.Rate `yaml:"rate"`
+		Sizes   []int       `yaml:"sizes"`
+		Idle    section     `yaml:"idle"`
+		section `yaml:",inline"`
+		Unset   string `yaml:"unset"`
+		Other   int
+	}{Rate: 625_000, Sizes: []int{64, 1500}, Idle: section{time.Second}, Other: 7})
+	want := []report.Line{{Quantity: "rate", Value: "5Mbit"}, {Quantity: "sizes", Value: "64, 1500"}, {Quantity: "idle.interval", Value: "1s"}}
+	if len(got) != len(want) {
+		t.Fatalf("%v", got)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("%v, want %v", got[i], want[i])
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package loadtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/report"
+)
+
+// Run is one run of a load test. Flow.Perform reads it and sets the results; the runner sets the
+// rest.
+type Run struct {
+	// ID names the run in reports, logs and exemplars; it sorts by time.
+	ID string `json:"id"`
+	// Path, Probe and Peer are those of the target; Link is the link that the run holds.
+	Path  string `json:"path"`
+	Probe string `json:"probe"`
+	Kind  string `json:"kind"`
+	Peer  string `json:"peer"`
+	Link  string `json:"link"`
+	// LoadServer is the address of the load server; empty before the session.
+	LoadServer string `json:"load_server,omitempty"`
+	// Directions to test, in order.
+	Directions []sample.Direction `json:"-"`
+	// Begin is when the run had its session; zero before.
+	Begin instant.Time `json:"-"`
+	// Settings are the options in force.
+	Settings document.Settings `json:"settings"`
+
+	// Body has the results, of a type that the Kind documents.
+	Body any `json:"results,omitempty"`
+	// Summary has a few lines for the landing page, the list of runs and the terminal.
+	Summary []probe.Result `json:"-"`
+	// Working is the delay of light packets beside the load; nil: none were sent.
+	Working *Working `json:"working,omitempty"`
+	// Configured are the options of the kind that are set, for the page of the run; empty: unknown.
+	Configured []report.Line `json:"-"`
+	// Notes are sentences about the validity of the results, such as "sender could not keep the rate".
+	Notes []string `json:"notes,omitempty"`
+
+	phase func(string)
+	share func(float64)
+}
+
+// Phase reports in a few words the step that begins, such as "forward: load".
+func (r *Run) Phase(words string) {
+	if r.phase != nil {
+		r.phase(words)
+	}
+}
+
+// Share reports the completed share of the run, 0..1, for a Kind with long pauses between
+// transfers. Without it the share follows from the transfers and Kind.Duration.
+func (r *Run) Share(done float64) {
+	if r.share != nil {
+		r.share(done)
+	}
+}
+
+// Note adds a sentence to Notes.
+func (r *Run) Note(words string) { r.Notes = append(r.Notes, words) }
+
+// Result is the outcome of a run that was due: the label result of metric.Runs.
+type Result string
+
+// The results. The label reason has the cause; see the Reason constants and loadcontrol.Reasons.
+const (
+	// Completed: it ran to its end and its values are published. Reason "ok".
+	Completed Result = "completed"
+	// Incomplete: it began to send and did not reach its end.
+	Incomplete Result = "incomplete"
+	// Refused: the remote end refused it; the reason is a loadcontrol.Reason.
+	Refused Result = "refused"
+	// Failed: it could not begin.
+	Failed Result = "failed"
+	// Skipped: a condition for its start was not met.
+	Skipped Result = "skipped"
+)
+
+// Reasons of results.
+const (
+	ReasonOK = "ok" // completed
+
+	ReasonLinkBusy     = "link_busy"     // skipped: another test held the link throughout max_wait
+	ReasonRemoteBusy   = "remote_busy"   // skipped: the same at the remote end
+	ReasonQuota        = "quota"         // skipped: too little of the day's data quota is left
+	ReasonOverrun      = "overrun"       // skipped: it was due during the previous run
+	ReasonWindowClosed = "window_closed" // skipped: its window closed before the link was free
+	ReasonStopped      = "stopped"       // skipped, incomplete: the agent stops or reloads
+
+	ReasonUnsaved       = "unsaved"       // failed: the reservation of data quota cannot be saved
+	ReasonConfiguration = "configuration" // failed: a configured file cannot be used
+	ReasonUnreachable   = "unreachable"   // failed: no control connection
+	ReasonNoTraffic     = "no_udp_reply"  // failed: the control connection works, but no reply to test packets arrives
+	ReasonSocket        = "socket"        // failed, incomplete: an error of this host's socket, or no connection of TCP
+	ReasonTimeout       = "timeout"       // incomplete: it exceeded its timeout
+	ReasonLost          = "session_lost"  // incomplete: the control connection ended
+	ReasonClock         = "clock_stepped" // incomplete: a clock was stepped during the run
+	ReasonInternal      = "internal"      // failed, incomplete: any other error
+)
+
+// Outcome is the result of a run that has ended.
+type Outcome struct {
+	*Run
+	End instant.Time `json:"-"`
+	// Begun and Ended are Begin and End in UTC; Begun is zero if the run had no session.
+	Begun  time.Time `json:"begin,omitzero"`
+	Ended  time.Time `json:"end"`
+	Result Result    `json:"result"`
+	// Reason is ok, or why it did not complete; METRICS.md has the values, at oneway_probe_runs_total.
+	Reason string `json:"reason"`
+	// Lines is the run's Summary.
+	Lines []report.Line `json:"-"`
+	// Values are what METRICS.md has of a completed run.
+	Values report.Values `json:"values,omitempty"`
+	// Error is why it did not complete; empty if it did.
+	Error string `json:"error,omitempty"`
+	// ForwardBytes and ReverseBytes are the IP bytes sent.
+	ForwardBytes int64 `json:"forward_sent_bytes"`
+	ReverseBytes int64 `json:"reverse_sent_bytes"`
+	// Transfers are the parts of the traffic, of bounded size.
+	Transfers any `json:"transfers,omitempty"`
+}
+
+// Drawn is a Run's Body with drawings for its report: a kind decides which columns it draws.
+type Drawn interface{ Drawings() []report.Drawing }
+
+// Evident is a Run's Body that tells what its results are based on.
+type Evident interface{ EvidenceLines() []report.Line }
+
+// View is what the page of the run's report shows.
+func (o *Outcome) View() report.View {
+	v := report.View{Notes: o.Notes, Remedy: remedy(o.Reason), Settings: o.Configured}
+	if d, ok := o.Body.(Drawn); ok {
+		v.Drawings = d.Drawings()
+	}
+	if e, ok := o.Body.(Evident); ok {
+		v.Evidence = e.EvidenceLines()
+	}
+	return v
+}
+
+// Progress of a run.
+type Progress struct {
+	// Phase is the present step, such as "waiting for the link" or "forward: load".
+	Phase string
+	// Share is the completed share of the planned time, 0..1.
+	Share float64
+	// Direction, Packets and Bytes (UDP payload) are of the present transfer: sent in
+	// forward, received in reverse direction.
+	Direction sample.Direction
+	Packets   int
+	Bytes     int64
+	// Elapsed is the time since the transfer began; of a run, the elapsed part of its planned
+	// time.
+	Elapsed time.Duration
+}
+
+// Failure is an error with the reason that metric.Runs counts it under.
+type Failure struct {
+	// Reason is one of the Reason constants.
+	Reason string
+	Err    error
+}
+
+// Error is that of Err.
+func (f *Failure) Error() string { return f.Err.Error() }
+
+// Unwrap returns Err.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// WithCause replaces err by the cause of ctx, if ctx has ended.
+func WithCause(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	if f, ok := errors.AsType[*Failure](context.Cause(ctx)); ok {
+		return f
+	}
+	return &Failure{Reason: ReasonStopped, Err: context.Cause(ctx)}
+}
+
+// outcome is that of a run that ended with err.
+func (r *runner) outcome(run *Run, err error) *Outcome {
+	o := &Outcome{Run: run, End: instant.Now(), Result: Completed, Reason: ReasonOK, Lines: run.Summary}
+	o.Begun, o.Ended = run.Begin.Time(), o.End.Time()
+	if err == nil {
+		return o
+	}
+	o.Error = err.Error()
+	o.Result, o.Reason = Failed, ReasonInternal
+	if f, ok := errors.AsType[*Failure](err); ok {
+		o.Reason = f.Reason
+		if f.Reason == ReasonStopped {
+			o.Error = stoppedIn(r.status.phase(), f.Err)
+		}
+		if slices.Contains(skipReasons(), f.Reason) {
+			o.Result = Skipped
+		}
+	} else if refusal, ok := errors.AsType[*loadcontrol.Refusal](err); ok {
+		o.Result, o.Reason = Refused, string(refusal.Reason)
+		if !slices.Contains(loadcontrol.Reasons(), refusal.Reason) { // labels are a fixed set
+			o.Reason = string(loadcontrol.BadRequest)
+		}
+	}
+	if run.Begin != 0 && o.Result != Refused {
+		o.Result = Incomplete
+	}
+	return o
+}
+
+// stoppedIn is the error of a run that was stopped in a phase: by a signal, or with its prober.
+func stoppedIn(phase string, why error) string {
+	words := fmt.Sprintf("stopped while in phase %q", phase)
+	if errors.Is(why, context.Canceled) && why.Error() == context.Canceled.Error() {
+		return words
+	}
+	return words + ": " + why.Error()
+}
+
+// skipReasons returns the reasons that make a run skipped, not failed, if it has not begun to send.
+func skipReasons() []string {
+	return []string{ReasonLinkBusy, ReasonRemoteBusy, ReasonQuota, ReasonOverrun, ReasonWindowClosed, ReasonStopped}
+}

@@ -1,0 +1,122 @@
+package loadtest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/estimate/working"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/report"
+)
+
+// Working is the working delay of a run: that of light test packets beside its load, against the idle link.
+type Working struct {
+	// Interval is the time between packets.
+	Interval report.Seconds `json:"interval_seconds"`
+	// Reason is why there are no values; empty: there are.
+	Reason string `json:"reason,omitempty"`
+	// Parts are those of the run that have packets.
+	Parts []working.Part `json:"parts,omitempty"`
+}
+
+// part returns the part of the run with this load; nil: it has none.
+func (w *Working) part(name working.Loaded) *working.Part {
+	for i := range w.Parts {
+		if w.Parts[i].Loaded == name {
+			return &w.Parts[i]
+		}
+	}
+	return nil
+}
+
+// lines is one line for each tested direction, or none with a Reason. It is that of the part with the most packets of those
+// with a value: where both directions send, one of them alone often has a few packets.
+func (w *Working) lines(directions []sample.Direction) (lines []probe.Result) {
+	if w.Reason != "" {
+		return nil
+	}
+	idle := w.part(working.None)
+	for _, d := range directions {
+		text, most := "not measured", 0
+		for _, name := range []working.Loaded{[2]working.Loaded{working.Forward, working.Reverse}[d], working.Both} {
+			if loaded := w.part(name); loaded != nil && loaded.Packets >= most {
+				if words := compare(idle, loaded, d); words != "" {
+					text, most = words, loaded.Packets
+				} else if most == 0 {
+					text = "unknown: fewer than 10 replies"
+				}
+			}
+		}
+		lines = append(lines, probe.Result{Quantity: "working delay", Direction: d.String(), Value: text})
+	}
+	return lines
+}
+
+// compare is "idle 14 ms, working 880 ms; R 91 -> 12": the medians in one direction, or of round trips without synchronized
+// clocks; empty if there is neither.
+func compare(idle, loaded *working.Part, d sample.Direction) string {
+	own := loaded.Way(d)
+	before := &working.Way{}
+	if idle != nil {
+		before = idle.Way(d)
+	}
+	switch {
+	case own.Delay != nil:
+		text := medians(before.Delay, own.Delay)
+		if own.R != nil && before.R != nil {
+			text += fmt.Sprintf("; R %.0f -> %.0f", *before.R, *own.R)
+		}
+		return text
+	case loaded.RoundTrip != nil:
+		var trip *working.Quantiles
+		if idle != nil {
+			trip = idle.RoundTrip
+		}
+		return "round trip " + medians(trip, loaded.RoundTrip)
+	}
+	return ""
+}
+
+func medians(idle, loaded *working.Quantiles) string {
+	show := func(q *working.Quantiles) string {
+		return probe.FormatDuration(time.Duration(q.P50 * float64(time.Second)))
+	}
+	var words []string
+	if idle != nil {
+		words = append(words, "idle "+show(idle))
+	}
+	return strings.Join(append(words, "working "+show(loaded)), ", ")
+}
+
+// publish sets the gauges of all parts.
+func (w *Working) publish(v *Values) {
+	if w == nil {
+		return
+	}
+	setAll := func(d *metric.Desc, q *working.Quantiles, labels ...string) {
+		if q != nil {
+			v.Set(d, q.P50, append(labels, "0.5")...)
+			v.Set(d, q.P95, append(labels, "0.95")...)
+		}
+	}
+	for i := range w.Parts {
+		p := &w.Parts[i]
+		loaded := string(p.Loaded)
+		setAll(metric.WorkingRTT, p.RoundTrip, loaded)
+		v.SetKnown(metric.WorkingRoundTrips, p.RoundTrips, loaded)
+		for _, d := range sample.Directions() {
+			way, name := p.Way(d), d.String()
+			setAll(metric.WorkingDelay, way.Delay, name, loaded)
+			setAll(metric.WorkingVariation, way.Variation, name, loaded)
+			v.SetKnown(metric.WorkingLoss, way.Loss, name, loaded)
+			v.SetKnown(metric.WorkingR, way.R, name, loaded)
+			v.SetKnown(metric.WorkingRStep, way.RStep, name, loaded)
+			if way.Delay != nil {
+				v.SetKnown(metric.WorkingDelayBound, way.Delay.ErrorBound, name, loaded)
+			}
+		}
+	}
+}

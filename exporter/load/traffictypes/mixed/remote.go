@@ -1,0 +1,160 @@
+// Package mixed is sessions with several types of traffic, which share the link, the quotas and the control connection: a
+// test that compares them needs no second session, for which another client might take the link meanwhile. Each part is a
+// type of its own, with its messages and its limits (loadcontrol.Parts).
+//
+// The local half is for a test with streams of UDP packets and TCP transfers. Its UDP part sends hello packets, two a
+// second, during the whole session.
+package mixed
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/traffic"
+)
+
+// Name of this type of traffic.
+const Name = "mixed"
+
+// maxParts limits the parts of a session.
+const maxParts = 4
+
+// Traffic is this type of traffic.
+type Traffic struct{}
+
+// Name returns Name.
+func (Traffic) Name() string { return Name }
+
+// New implements traffic.Type.
+func (Traffic) New(env traffic.Env) traffic.Remote { return remote{env.Other} }
+
+type remote struct {
+	other func(name string) traffic.Remote
+}
+
+func (remote) Listen(netip.AddrPort) (func(), error) { return func() {}, nil }
+func (remote) Run(ctx context.Context) error         { <-ctx.Done(); return nil }
+func (remote) Discarded() map[string]uint64          { return nil }
+
+// Open opens all parts, or none.
+func (r remote) Open(host traffic.Host, parameters json.RawMessage) (traffic.Session, any, *loadcontrol.Refusal) {
+	var p loadcontrol.Parts
+	if err := json.Unmarshal(parameters, &p); err != nil || len(p.Parts) == 0 || len(p.Parts) > maxParts {
+		return nil, nil, badRequest("%d parts; a mixed session must have 1 to %d", len(p.Parts), maxParts)
+	}
+	s := &serving{host: host, parts: map[string]traffic.Session{}, until: map[string]time.Time{}}
+	replies := loadcontrol.PartReplies{Replies: map[string]json.RawMessage{}}
+	for _, name := range p.Parts {
+		reply, refusal := s.open(r, name)
+		if refusal != nil {
+			s.Close()
+			return nil, nil, refusal
+		}
+		replies.Replies[name] = reply
+	}
+	return s, replies, nil
+}
+
+func badRequest(format string, args ...any) *loadcontrol.Refusal {
+	return &loadcontrol.Refusal{Reason: loadcontrol.BadRequest, Detail: fmt.Sprintf(format, args...)}
+}
+
+// serving is the traffic of one session at the load server.
+type serving struct {
+	host  traffic.Host
+	parts map[string]traffic.Session // constant after Open
+
+	mu    sync.Mutex
+	until map[string]time.Time // planned end of the transfers of each part
+}
+
+// open opens a part and returns its reply.
+func (s *serving) open(r remote, name string) (json.RawMessage, *loadcontrol.Refusal) {
+	other := r.other(name)
+	if other == nil || name == Name || s.parts[name] != nil {
+		return nil, badRequest("part %.40q of a mixed session is unknown or a duplicate", name)
+	}
+	part, reply, refusal := other.Open(&host{s.host, s, name}, json.RawMessage("{}"))
+	if refusal != nil {
+		return nil, refusal
+	}
+	s.parts[name] = part
+	text, err := json.Marshal(reply)
+	if err != nil {
+		return nil, badRequest("%v", err)
+	}
+	return text, nil
+}
+
+// Handle passes a message to its part.
+func (s *serving) Handle(m *loadcontrol.TrafficMessage) *loadcontrol.Refusal {
+	name, inner := m.Part()
+	part := s.parts[name]
+	if part == nil {
+		return badRequest("unexpected message %.40q", m.Name)
+	}
+	return part.Handle(inner)
+}
+
+// Close closes all parts.
+func (s *serving) Close() {
+	for _, part := range s.parts {
+		part.Close()
+	}
+}
+
+// host is the load server for one part.
+type host struct {
+	traffic.Host
+	session *serving
+	part    string
+}
+
+// SetBusy reports the latest planned end of all parts.
+func (h *host) SetBusy(until time.Time) {
+	s := h.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.until[h.part] = until
+	all := make([]time.Time, 0, maxParts)
+	for _, one := range s.until {
+		all = append(all, one)
+	}
+	s.host.SetBusy(slices.MaxFunc(all, time.Time.Compare))
+}
+
+// End ends the session, unless the part lacks packets of the client while another one has traffic, which has an idle timeout of
+// its own: a transfer of TCP may wait for the end of an outage.
+func (h *host) End(why error) {
+	if errors.Is(why, traffic.ErrIdleTimeout) && h.session.otherBusy(h.part, time.Now()) {
+		return
+	}
+	h.Host.End(why)
+}
+
+// otherBusy reports whether another part has traffic planned.
+func (s *serving) otherBusy(part string, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, until := range s.until {
+		if name != part && until.After(now) {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *host) SendMessage(name string, body any, data []byte) error {
+	return h.Host.SendMessage(loadcontrol.PartMessage(h.part, name), body, data)
+}
+
+func (h *host) SendRefusal(name string, r *loadcontrol.Refusal) error {
+	return h.Host.SendRefusal(loadcontrol.PartMessage(h.part, name), r)
+}

@@ -1,0 +1,233 @@
+package tcptraffic
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/core/bound"
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/probe/endclock"
+)
+
+// Test is a load test with TCP transfers.
+type Test interface {
+	// Perform runs the test with calls of Session.Transfer: see loadtest.Flow.
+	Perform(ctx context.Context, s *Session, r *loadtest.Run) error
+}
+
+// Near returns the local half of the traffic for one test.
+func Near(t Test) loadtest.Traffic { return local{t} }
+
+type local struct{ test Test }
+
+func (local) Counters(*metric.Scope, []sample.Direction) {}
+
+// Connect opens a session over the control connection. A transfer opens its connections.
+func (n local) Connect(ctx context.Context, d *loadtest.ControlConn) (loadtest.Flow, error) {
+	s := &Session{
+		test: n.test, client: d.Client, from: d.Options.From(d.Client.Remote().Addr()), dscp: d.Options.DSCP,
+		limits: d.Client.Welcome().Limits, pending: map[uint16]*pending{},
+		clock: d.Env.Clock, recorder: d.Env.Recorder, path: d.Target.Path, probe: d.Target.Probe, run: d.Open.Run,
+	}
+	o := d.Open
+	o.Traffic, o.Parameters = Name, json.RawMessage("{}")
+	if left := s.limits.LeftToday; s.limits.BytesPerDay > 0 && left > 0 {
+		o.Bytes = min(o.Bytes, left)
+	}
+	s.announced, s.loaded = o.Bytes, d.Loaded
+	o.Bytes += d.Beside
+	opened, err := d.Client.Open(ctx, o, s.deliver)
+	if err != nil {
+		return nil, d.Failed(ctx, &loadtest.RemoteError{Err: err, Package: Name})
+	}
+	var kernel endclock.Kernel
+	if json.Unmarshal(opened.Reply, &kernel) == nil { // a load server without it may be any host
+		s.sharedClock = kernel.Here()
+	}
+	s.ends = bound.Ends{Local: endclock.LocalStamps(ctx, d.Env.Calibration, d.Options.LocalAddr(), d.Client.Remote(), d.Log), Remote: endclock.RemoteStamps()}
+	return s, nil
+}
+
+// Session performs the transfers of a test. Its methods are safe for concurrent use.
+type Session struct {
+	test      Test
+	client    *loadcontrol.Client
+	from      netip.Addr
+	dscp      int
+	limits    loadcontrol.Limits
+	announced int64
+	clock     clock.Monitor
+	ends      bound.Ends // errors of timestamps
+	// sharedClock: both ends read one clock (package hostid).
+	sharedClock bool
+	loaded      func(d sample.Direction, from, to instant.Time) // as in loadtest.ControlConn; nil: nobody
+	// recorder receives the samples of each transfer that has ended, labeled path, probe and run.
+	recorder         *record.Recorder
+	path, probe, run string
+
+	mu       sync.Mutex
+	last     uint16
+	pending  map[uint16]*pending
+	moved    [2]int64      // IP bytes sent, by direction
+	done     time.Duration // planned time of ended transfers
+	running  int           // transfers in progress, since a time, and their planned end after it
+	since    time.Time
+	planned  time.Duration
+	progress func(loadtest.Progress)
+}
+
+var _ loadtest.Flow = (*Session)(nil)
+
+// pending is a transfer whose end the load server has not reported; it remains if the client has given up. replies
+// has one place for each message.
+type pending struct {
+	session *Session
+	id      uint16
+	plan    *Plan
+	after   time.Duration // its beginning, after that of the first of those that overlap
+	expects string        // the next message; refused may replace listening, and finished replaces started if it failed
+	replies chan reply
+}
+
+// reply is a message of the load server; one field is set.
+type reply struct {
+	started   *started
+	listening *listening
+	finished  *finished
+	refusal   *loadcontrol.Refusal
+}
+
+// Limits returns those of the token.
+func (s *Session) Limits() loadcontrol.Limits { return s.limits }
+
+// Left returns the IP bytes of the session that no transfer has used.
+func (s *Session) Left() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(0, s.announced-s.moved[0]-s.moved[1])
+}
+
+// Remote returns the address of the load server.
+func (s *Session) Remote() netip.AddrPort { return s.client.Remote() }
+
+// Follow sets the receiver of progress.
+func (s *Session) Follow(f func(loadtest.Progress)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.progress = f
+}
+
+// Perform runs the test.
+func (s *Session) Perform(ctx context.Context, r *loadtest.Run) error {
+	return s.test.Perform(ctx, s, r)
+}
+
+// Account adds the IP bytes sent to the outcome.
+func (s *Session) Account(o *loadtest.Outcome, _ *metric.Scope) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o.ForwardBytes += s.moved[sample.Forward]
+	o.ReverseBytes += s.moved[sample.Reverse]
+}
+
+// Close does nothing: each transfer closes its connections.
+func (*Session) Close() {}
+
+// deliver passes a message of the load server to its transfer.
+func (s *Session) deliver(m *loadcontrol.TrafficMessage, data []byte) error {
+	var (
+		begun    started
+		id       *uint16
+		r        reply
+		finished finished
+		opened   listening
+		refusal  loadcontrol.Refusal
+		into     any
+	)
+	switch m.Name {
+	case sayListening:
+		into, id, r.listening = &opened, &opened.ID, &opened
+	case sayStarted:
+		into, id, r.started = &begun, &begun.ID, &begun
+	case sayFinished:
+		into, id, r.finished = &finished, &finished.ID, &finished
+	case sayRefused:
+		into, id, r.refusal = &refusal, &refusal.ID, &refusal
+	default:
+		return fmt.Errorf("%w: unexpected %.40q", loadcontrol.ErrProtocol, m.Name)
+	}
+	if err := m.Into(into); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.pending[*id]
+	switch {
+	case x == nil, m.Name != x.expects && (m.Name != sayRefused || x.expects != sayListening) && (m.Name != sayFinished || x.expects != sayStarted || finished.Error == ""):
+		return fmt.Errorf("%w: unexpected %s", loadcontrol.ErrProtocol, m.Name)
+	case r.listening != nil && (len(opened.Ports) != len(x.plan.Flows) || len(opened.Cookie) != cookieBytes):
+		return fmt.Errorf("%w: listening %d has %d ports and a cookie of %d bytes", loadcontrol.ErrProtocol, *id, len(opened.Ports), len(opened.Cookie))
+	case r.refusal != nil:
+		if err := refusal.Check(); err != nil {
+			return err
+		}
+		refusal.Detail = loadcontrol.Printable(refusal.Detail)
+	case r.finished != nil:
+		if err := finished.parse(x.plan, data); err != nil {
+			return err
+		}
+	}
+	if x.expects = map[string]string{sayListening: sayStarted, sayStarted: sayFinished}[m.Name]; x.expects == "" {
+		delete(s.pending, *id)
+	}
+	x.replies <- r
+	return nil
+}
+
+// register adds a transfer.
+func (s *Session) register(p *Plan) *pending {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last++
+	if s.running++; s.running == 1 {
+		s.since, s.planned = time.Now(), 0
+	}
+	x := &pending{session: s, id: s.last, plan: p, after: time.Since(s.since), expects: sayListening, replies: make(chan reply, 3)}
+	s.planned = max(s.planned, x.after+p.Duration)
+	s.pending[x.id] = x
+	return x
+}
+
+// wait returns the next message.
+func (x *pending) wait(ctx context.Context, limit time.Duration) (reply, error) {
+	client := x.session.client
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, &loadtest.Failure{
+		Reason: loadtest.ReasonLost, Err: fmt.Errorf("no message from the load server at %s for %v", client.Remote(), limit),
+	})
+	defer cancel()
+	select {
+	case r := <-x.replies:
+		if r.refusal != nil {
+			return r, r.refusal
+		}
+		if r.finished != nil && r.finished.Error != "" {
+			return r, &loadtest.Failure{Reason: loadtest.ReasonSocket, Err: errors.New("load server: " + r.finished.Error)}
+		}
+		return r, nil
+	case <-client.Done():
+		return reply{}, client.Err()
+	case <-ctx.Done():
+		return reply{}, context.Cause(ctx)
+	}
+}

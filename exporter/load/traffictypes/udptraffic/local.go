@@ -1,0 +1,230 @@
+package udptraffic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/probe/endclock"
+)
+
+// Test is a load test with streams of UDP packets.
+type Test interface {
+	// Perform runs the test with calls of Session.Transfer: see loadtest.Flow.
+	Perform(ctx context.Context, s *Session, r *loadtest.Run) error
+}
+
+// Fitter is an optional interface of a Test that adapts a run to the token's limits. Without it, a run
+// that exceeds the token's bytes of the day is refused.
+type Fitter interface {
+	// Fit gets the token's limits and the bytes of IP and UDP headers of a packet, before the session
+	// is opened: after Bytes and before Perform. It returns the most IP bytes that the run will send,
+	// which are announced instead of Bytes; 0 if nothing fits, and the load server may then
+	// refuse.
+	Fit(limits loadcontrol.Limits, overhead int) int64
+}
+
+// NewLocal returns the local half of the traffic for one test.
+func NewLocal(t Test) loadtest.Traffic { return local{t} }
+
+type local struct{ test Test }
+
+func (local) Counters(s *metric.Scope, directions []sample.Direction) {
+	for _, d := range directions {
+		s.Series(metric.KernelChecksumErrors, d.String())
+	}
+}
+
+// Connect opens a session over the control connection and its UDP socket, and proves the address of
+// the socket.
+func (n local) Connect(ctx context.Context, d *loadtest.ControlConn) (loadtest.Flow, error) {
+	o, where := d.Open, d.Client.Remote()
+	if f, ok := n.test.(Fitter); ok {
+		if fits := f.Fit(d.Client.Welcome().Limits, Overhead(where.Addr().Is6())); fits > 0 {
+			o.Bytes = min(o.Bytes, fits)
+		}
+	}
+	o.Bytes += d.Beside
+	client, err := Open(ctx, d.Client, o)
+	if err != nil {
+		return nil, d.Failed(ctx, &loadtest.RemoteError{Err: err, Package: Name})
+	}
+	remote := netip.AddrPortFrom(where.Addr(), client.Reply.Port)
+	endpoint, err := stream.Open(stream.Options{Local: netip.AddrPortFrom(d.Options.From(remote.Addr()), 0), Log: d.Log})
+	if err != nil {
+		return nil, &loadtest.Failure{Reason: loadtest.ReasonSocket, Err: err}
+	}
+	f := &flow{test: n.test}
+	running, stop := context.WithCancel(context.Background())
+	var served sync.WaitGroup
+	served.Go(func() {
+		if err := endpoint.Run(running); err != nil {
+			d.Log.Error("Receive of test packets failed", "run", o.Run, "err", err)
+		}
+	})
+	s := endpoint.Join(client.Reply.Session)
+	f.close = func() {
+		s.Leave()
+		stop()
+		served.Wait()
+	}
+	d.Phase("proving the address for test packets")
+	cookie, err := proveAddress(ctx, s, remote)
+	if err == nil {
+		if err = client.Prove(ctx, cookie); err != nil {
+			err = d.Failed(ctx, &loadtest.RemoteError{Err: err, Package: Name})
+		}
+	}
+	if err != nil {
+		f.close()
+		return nil, err
+	}
+	c := &carrier{client: client, session: s, remote: remote, clock: d.Env.Clock, drain: d.Options.DrainTimeout}
+	served.Go(func() { c.hello(running) })
+	f.Session = NewSession(c, sessionOptions(ctx, d, client, remote))
+	return f, nil
+}
+
+// proveAddress obtains the cookie that proves the local address.
+func proveAddress(ctx context.Context, s *stream.Session, remote netip.AddrPort) (cookie []byte, err error) {
+	cookie, err = s.Hello(ctx, remote)
+	switch {
+	case errors.Is(err, stream.ErrNoReply):
+		err = &loadtest.Failure{Reason: loadtest.ReasonNoTraffic, Err: fmt.Errorf("no reply to UDP at %s; is UDP %d open there and on the path?", remote, remote.Port())}
+	case err != nil && ctx.Err() == nil:
+		err = &loadtest.Failure{Reason: loadtest.ReasonSocket, Err: err}
+	case err != nil:
+		err = loadtest.WithCause(ctx, err)
+	}
+	return cookie, err
+}
+
+func sessionOptions(ctx context.Context, d *loadtest.ControlConn, c *Client, remote netip.AddrPort) SessionOptions {
+	return SessionOptions{
+		IPv6: remote.Addr().Is6(), DSCP: uint8(d.Options.DSCP), NoChecksum: !d.Options.Checksum,
+		Limits: c.Welcome().Limits, Remote: remote,
+		Loaded: d.Loaded, Rows: d.Env.Recorder.Rows(), Path: d.Target.Path, Probe: d.Target.Probe, Run: d.Open.Run,
+		SharedClock: c.Reply.Here(), Local: endclock.LocalStamps(ctx, d.Env.Calibration, d.Options.LocalAddr(), remote, d.Log),
+	}
+}
+
+// flow is a test with its session.
+type flow struct {
+	*Session
+	test  Test
+	close func()
+}
+
+// NewFlow returns a test with a session whose remote end is simulated; close may be nil.
+func NewFlow(s *Session, t Test, close func()) loadtest.Flow {
+	return &flow{s, t, close}
+}
+
+func (f *flow) Perform(ctx context.Context, r *loadtest.Run) error {
+	if f.opts.NoChecksum && f.opts.IPv6 {
+		r.Note("checksum: false is for IPv4, and the load server was reached over IPv6: packets have a checksum")
+	}
+	return f.test.Perform(ctx, f.Session, r)
+}
+
+func (f *flow) Close() {
+	if f.close != nil {
+		f.close()
+	}
+}
+
+// carrier is the Carrier of a control connection and a UDP socket.
+type carrier struct {
+	client  *Client
+	session *stream.Session
+	remote  netip.AddrPort
+	clock   clock.Monitor
+	drain   time.Duration
+	last    atomic.Uint32 // ID of the last transfer
+	sending atomic.Bool   // a stream without long pauses replaces the hello packets
+
+	mu      sync.Mutex
+	planned time.Time // planned end of all transfers
+}
+
+// helloEvery is the interval of hello packets while this end sends no stream, or one with longer
+// pauses. The timeouts of the load server allow for lost ones.
+const helloEvery = 500 * time.Millisecond
+
+// hello sends hello packets, which also preserve the mapping of a NAT, until ctx ends.
+func (c *carrier) hello(ctx context.Context) {
+	for ctxtime.Sleep(ctx, helloEvery) {
+		if !c.sending.Load() {
+			_ = c.session.KeepAlive(c.remote) // on an error the next one may succeed
+		}
+	}
+}
+
+// plan adds a transfer of this length.
+func (c *carrier) plan(length time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.planned = latest(c.planned, time.Now().Add(length))
+}
+
+// end returns the planned end of all transfers; those without intervals are not included.
+func (c *carrier) end() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.planned
+}
+
+// Transfer implements Carrier.
+func (c *carrier) Transfer(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*CarrierResult, error) {
+	n := c.last.Add(1)
+	if n > math.MaxUint16 {
+		return nil, fmt.Errorf("udp: more than %d transfers in a session", math.MaxUint16)
+	}
+	c.plan(p.Duration())
+	x := &transferring{
+		carrier: c, adjustRate: adjustRate, onProgress: progress,
+		Start: Start{ID: uint16(n), Direction: d, Plan: p, Idle: c.idle(idle)},
+	}
+	// The end of ctx ends the sending; its records are awaited in transferring.
+	transferring, ended := context.WithCancelCause(context.WithoutCancel(ctx))
+	sending, stop := context.WithCancelCause(transferring)
+	x.local.Before = endclock.Now(c.clock)
+	var watching sync.WaitGroup
+	watching.Go(func() { x.stop(ctx, transferring, stop, ended) })
+	watching.Go(func() { x.watch(transferring, ended) })
+	run := x.forward
+	if d == sample.Reverse {
+		run = x.reverse
+	}
+	out, err := run(sending, transferring)
+	ended(nil)
+	watching.Wait()
+	if out != nil {
+		x.local.End(c.clock)
+		out.Local = x.local
+	}
+	if ctx.Err() != nil {
+		return out, context.Cause(ctx)
+	}
+	return out, err
+}
+
+// idle returns the idle timeout after the last packet: the configured one, or less.
+func (c *carrier) idle(requested time.Duration) time.Duration {
+	if requested <= 0 {
+		return c.drain
+	}
+	return min(c.drain, max(requested, MinIdle))
+}

@@ -1,0 +1,125 @@
+package udptraffic_test
+
+import (
+	"testing"
+	"time"
+
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtesttest"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
+	"oneway.example/exporter/probe/endclock"
+)
+
+func clocks(bound time.Duration, reason sample.Reason, stepsBefore, stepsAfter uint64) endclock.Span {
+	one := endclock.State{Bound: bound, Reason: reason.String(), Steps: stepsBefore}
+	two := one
+	two.Steps = stepsAfter
+	return endclock.Span{Before: one, After: two}
+}
+
+// passed is a packet with a delay of 30 ms by both clocks.
+func passed() udptraffic.Packet {
+	return udptraffic.Packet{Sent: kernel(0), Arrived: kernel(30), Copies: 1}
+}
+
+func TestDelayHasBothClocksAndBothStampsInItsBound(t *testing.T) {
+	local, remote := clocks(100*time.Microsecond, sample.OK, 1, 1), clocks(200*time.Microsecond, sample.OK, 7, 7)
+	remote.After.Bound = 300 * time.Microsecond // the larger bound counts
+	held := passed()
+	held.Sent.TXUncertainty = 80 * time.Microsecond
+	user := passed()
+	user.Arrived.Origin = sample.User
+	for name, c := range map[string]struct {
+		p    udptraffic.Packet
+		want time.Duration
+	}{
+		"kernel stamps":    {passed(), 450 * time.Microsecond},
+		"TX uncertainty":   {held, 505 * time.Microsecond},
+		"a user timestamp": {user, 400*time.Microsecond + 2025*time.Microsecond},
+	} {
+		d := udptraffic.NewTransfer(local, remote, false, time.Second, c.p).Delay(0)
+		if d != (sample.Delay{Value: 30 * time.Millisecond, Bound: c.want, TXUncertainty: c.p.Sent.TXUncertainty, Reason: sample.OK}) {
+			t.Errorf("%s: %+v, want a bound of %v", name, d, c.want)
+		}
+	}
+}
+
+// TestLargestBoundHoldsForEveryDelay: it is that of the worst packet; packets without a delay have no part in it.
+func TestLargestBoundHoldsForEveryDelay(t *testing.T) {
+	local, remote := clocks(100*time.Microsecond, sample.OK, 1, 1), clocks(200*time.Microsecond, sample.OK, 7, 7)
+	held, lost := passed(), passed()
+	held.Sent.TXUncertainty = 80 * time.Microsecond
+	lost.Copies, lost.Arrived = 0, sample.Stamp{}
+	if got := udptraffic.NewTransfer(local, remote, false, time.Second, passed(), held, lost).LargestBound(); got != (sample.Bound{Error: 405 * time.Microsecond, Reason: sample.OK}) {
+		t.Errorf("%+v, want that of the packet that left late", got)
+	}
+	remote.After.Steps++
+	if got := udptraffic.NewTransfer(local, remote, false, time.Second, passed()).LargestBound(); got != (sample.Bound{Reason: sample.RemoteStepped}) {
+		t.Errorf("%+v, want none after a step", got)
+	}
+}
+
+func TestDelaysClocksDecideWhetherItIsValid(t *testing.T) {
+	good := loadtesttest.GoodClock()
+	bad := clocks(0, sample.LocalUnsynchronized, 0, 0)
+	none := clocks(0, sample.NoClock, 0, 0)
+	stepped := clocks(time.Microsecond, sample.OK, 3, 4)
+	lies := clocks(time.Microsecond, sample.OK, 0, 0)
+	lies.After.Reason = "perfect"
+	for name, c := range map[string]struct {
+		local, remote endclock.Span
+		shared        bool
+		want          sample.Reason
+		bound         time.Duration
+	}{
+		"both good":                                    {good, good, false, sample.OK, 70 * time.Microsecond},
+		"local not synchronized":                       {bad, good, false, sample.LocalUnsynchronized, 0},
+		"remote not synchronized":                      {good, bad, false, sample.RemoteUnsynchronized, 0},
+		"remote has no clock":                          {good, none, false, sample.RemoteUnsynchronized, 0},
+		"remote has an unknown reason":                 {good, lies, false, sample.RemoteUnsynchronized, 0},
+		"local stepped":                                {stepped, good, false, sample.LocalStepped, 0},
+		"remote stepped":                               {good, stepped, false, sample.RemoteStepped, 0},
+		"one clock needs no synchronization":           {bad, bad, true, sample.OK, 50 * time.Microsecond},
+		"one clock that steps does not cancel":         {stepped, good, true, sample.LocalStepped, 0},
+		"one clock, a step reported by the remote end": {good, stepped, true, sample.RemoteStepped, 0},
+		"one clock, local clock unknown":               {none, good, true, sample.NoClock, 0},
+	} {
+		d := udptraffic.NewTransfer(c.local, c.remote, c.shared, time.Second, passed()).Delay(0)
+		if d.Reason != c.want || d.Bound != c.bound || d.Value != 30*time.Millisecond {
+			t.Errorf("%s: %+v, want %s ± %v", name, d, c.want, c.bound)
+		}
+	}
+}
+
+func TestDelayNeedsBothStampsAndAnIntactCopy(t *testing.T) {
+	lost, damaged, unstamped := passed(), passed(), passed()
+	lost.Copies, lost.Arrived = 0, sample.Stamp{}
+	damaged.Copies = 0
+	unstamped.Sent = sample.Stamp{}
+	for name, p := range map[string]udptraffic.Packet{"lost": lost, "damaged": damaged, "unstamped": unstamped} {
+		d := udptraffic.NewTransfer(loadtesttest.GoodClock(), loadtesttest.GoodClock(), false, time.Second, p).Delay(0)
+		if d != (sample.Delay{Reason: sample.NoStamp}) {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}
+
+func TestDriftFollowsFromTheClockBounds(t *testing.T) {
+	tight, wide := clocks(50*time.Microsecond, sample.OK, 0, 0), clocks(time.Second, sample.OK, 0, 0)
+	free := clocks(0, sample.LocalUnsynchronized, 0, 0)
+	for name, c := range map[string]struct {
+		local, remote endclock.Span
+		shared        bool
+		want          float64
+	}{
+		"twice the bound over the duration": {tight, tight, false, 200e-6 / 10},
+		"never more than two crystals":      {wide, wide, false, 100e-6},
+		"two crystals if not synchronized":  {free, tight, false, 100e-6},
+		"none with one clock":               {free, free, true, 0},
+	} {
+		got := udptraffic.NewTransfer(c.local, c.remote, c.shared, 10*time.Second).Drift()
+		if got < c.want*0.999 || got > c.want*1.001 {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package udptraffic
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/net/sched"
+	"oneway.example/tests/remoteend"
+)
+
+// waiting returns the number of packets in a socket's buffer.
+func waiting(t *testing.T, at *net.UDPConn) (n int) {
+	t.Helper()
+	raw, err := at.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 2048)
+	err = raw.Control(func(fd uintptr) {
+		for {
+			if _, _, err := syscall.Recvfrom(int(fd), buf, syscall.MSG_DONTWAIT); err != nil {
+				return
+			}
+			n++
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestClientSendsTwoHellosASecondUnlessAStreamSendsMore(t *testing.T) {
+	remote, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer remote.Close()
+	e, err := stream.Open(stream.Options{Local: netip.MustParseAddrPort("127.0.0.1:0")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	c := &carrier{session: e.Join(7), remote: remote.LocalAddr().(*net.UDPAddr).AddrPort()}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second+time.Millisecond)
+		defer cancel()
+		go c.hello(ctx)
+		time.Sleep(10*time.Second + 1) // simulated time (synctest)
+		if n := waiting(t, remote); n != 20 {
+			t.Errorf("%d hellos in 10 s, want 20", n)
+		}
+		c.sending.Store(true)
+		time.Sleep(10 * time.Second) // simulated time (synctest)
+		if n := waiting(t, remote); n != 0 {
+			t.Errorf("%d hellos in 10 s of a stream, want none", n)
+		}
+		c.sending.Store(false)
+		time.Sleep(10 * time.Second) // simulated time (synctest)
+		if n := waiting(t, remote); n != 20 {
+			t.Errorf("%d hellos in 10 s, want 20", n)
+		}
+	})
+}
+
+// Otherwise a concurrent stream of the load server would pause.
+func TestClientSendsHellosInThePausesOfItsStream(t *testing.T) {
+	for pause, said := range map[time.Duration]bool{1100 * time.Millisecond: true, time.Millisecond: false} {
+		p := ready(t)
+		c := &carrier{client: p.Client, session: p.session, remote: p.at(), clock: static.New(time.Millisecond, metric.Discard{}), drain: remoteend.Timeout}
+		plan := startOf(1, sample.Forward).Plan
+		plan.Segments = append(plan.Segments, plan.Segments[0])
+		plan.Segments[0].Bursts, plan.Segments[1].Bursts = 1, max(1, int(time.Second/pause))
+		plan.Segments[1].Pause = pause
+		before := p.serving.remote.open()[0].Stats().Hellos
+		var during uint64
+		ctx, cancel := context.WithCancel(t.Context())
+		var greets sync.WaitGroup
+		greets.Go(func() { c.hello(ctx) })
+		out, err := c.Transfer(t.Context(), sample.Forward, plan, 0, func(at loadtest.Progress) {
+			during = p.serving.remote.open()[0].Stats().Hellos - before
+		}, nil)
+		cancel()
+		greets.Wait()
+		if err != nil || out.Cut != "" {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		if said && during == 0 || !said && during > 1 { // one may come before the first packet
+			t.Errorf("a pause of %v: %d hellos during the stream", pause, during)
+		}
+	}
+}
+
+func TestTimeoutOfASilentLoadServer(t *testing.T) {
+	begin := time.Unix(1_800_000_000, 0)
+	at := func(d time.Duration) time.Time { return begin.Add(d) }
+	const s, idle = time.Second, 5 * time.Second
+	plan := startOf(1, 0).Plan
+	plan.Segments[0].Interval = 2 * s
+	for name, c := range map[string]struct {
+		d       sample.Direction
+		planned time.Duration // planned end of all transfers
+		over    time.Duration // end of sending; zero: not yet
+		heard   time.Duration
+		now     time.Duration
+		given   time.Duration // end of the timeout; zero: none yet
+	}{
+		"a reverse stream":                                    {sample.Reverse, 60 * s, 0, 20 * s, 30 * s, 32 * s},
+		"a reverse stream without packets so far":             {sample.Reverse, 60 * s, 0, 0, 5 * s, 12 * s},
+		"a reverse stream after its planned end":              {sample.Reverse, 60 * s, 0, 59 * s, 61 * s, 60*s + idle + grace},
+		"a reverse stream with packets after its planned end": {sample.Reverse, 60 * s, 0, 80 * s, 90 * s, 80*s + idle + grace},
+		"a forward stream during sending":                     {sample.Forward, 60 * s, 0, 0, 59 * s, 0},
+		"a forward stream that takes longer than planned":     {sample.Forward, 60 * s, 0, 0, 600 * s, 0},
+		"a forward stream, and a longer one at the same time": {sample.Forward, 60 * s, 10 * s, 10 * s, 59 * s, 0},
+		"a forward stream after sending":                      {sample.Forward, 60 * s, 61 * s, 50 * s, 70 * s, 61*s + idle + grace},
+		"a forward stream with part of the records":           {sample.Forward, 60 * s, 61 * s, 90 * s, 95 * s, 90*s + idle + grace},
+	} {
+		x := &transferring{carrier: &carrier{planned: at(c.planned)}, Start: Start{Direction: c.d, Plan: plan, Idle: idle}}
+		if c.over > 0 {
+			x.over.Store(at(c.over).UnixNano())
+		}
+		since, limit := x.remoteTimeout(at(c.heard), at(c.now))
+		switch {
+		case c.given == 0 && !since.Equal(at(c.now)):
+			t.Errorf("%s: timeout at %v, want none before the end of sending", name, since.Add(limit).Sub(begin))
+		case c.given > 0 && !since.Add(limit).Equal(at(c.given)):
+			t.Errorf("%s: timeout at %v, want %v", name, since.Add(limit).Sub(begin), c.given)
+		}
+	}
+}
+
+func TestPlannedEndIsThatOfTheLastTransfer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c carrier
+		for _, d := range []time.Duration{5, 30, 10} {
+			c.plan(d * time.Second)
+		}
+		if got := time.Until(c.end()); got != 30*time.Second {
+			t.Errorf("planned for %v, want 30s", got)
+		}
+	})
+}
+
+func TestTimeoutNamesTheLoadServer(t *testing.T) {
+	p := ready(t)
+	c := &carrier{client: p.Client, session: p.session, remote: p.at(), clock: static.New(time.Millisecond, metric.Discard{}), drain: remoteend.Timeout}
+	x := &transferring{carrier: c, Start: startOf(1, sample.Forward)}
+	x.Idle = -grace - 10*time.Second // so that the timeout is over
+	x.over.Store(time.Now().UnixNano())
+	ctx, ended := context.WithCancelCause(t.Context())
+	x.watch(ctx, ended)
+	var f *loadtest.Failure
+	if why := context.Cause(ctx); !errors.As(why, &f) || f.Reason != loadtest.ReasonLost || !strings.HasPrefix(why.Error(), "nothing was received from the load server at "+p.at().String()) {
+		t.Errorf("%v", why)
+	}
+}
+
+func TestErrorOfATransferNamesTheLoadServer(t *testing.T) {
+	for text, want := range map[string]string{
+		"udp: 192.0.2.1:8620: transfer 3: no reply within 1m0s": "forward transfer: load server 192.0.2.1:8620: transfer 3: no reply within 1m0s",
+		"loadcontrol: 192.0.2.1:8620: connection closed":        "forward transfer: load server 192.0.2.1:8620: connection closed",
+		"stream: what is this":                                  "forward transfer: stream: what is this",
+	} {
+		cause := errors.New(text)
+		if err := failed(sample.Forward, cause); err.Error() != want || !errors.Is(err, cause) {
+			t.Errorf("%v\nwant %s", err, want)
+		}
+	}
+}
+
+// Both directions run: the client sends packets, and no hellos.
+func TestPacketsOfTheClientEndAPause(t *testing.T) {
+	p := ready(t)
+	x := startOf(1, sample.Forward)
+	x.Plan.Segments[0].Interval, x.Plan.Segments[0].Bursts = 10*time.Millisecond, 200
+	if _, err := p.Start(t.Context(), x); err != nil {
+		t.Fatal(err)
+	}
+	sent := make(chan int)
+	go func() {
+		s, err := p.session.Send(t.Context(), 1, p.at(), x.Plan, stream.SendOptions{})
+		if err != nil {
+			t.Error(err)
+		}
+		sent <- len(s.Packets)
+	}()
+	remoteend.Eventually(t, "packets", func() bool { _, _, ok := p.serving.stream.LastStreamPacket(); return ok })
+	c := &consent{p.serving, sched.Now()}
+	begin := time.Now()
+	c.Unreachable(syscall.EHOSTUNREACH)
+	remoteend.Eventually(t, "the end of the pause", c.Given)
+	if took := time.Since(begin); took > time.Second { // the last hello is 3 s old
+		t.Errorf("paused for %v, with packets of the client every 10 ms", took)
+	}
+	if err := p.Sent(t.Context(), 1, <-sent); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := p.Wait(t.Context(), 1); err != nil {
+		t.Error(err)
+	}
+}

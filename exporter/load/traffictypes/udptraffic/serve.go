@@ -1,0 +1,347 @@
+package udptraffic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/load/traffic"
+	"oneway.example/exporter/net/sched"
+	"oneway.example/exporter/probe/endclock"
+)
+
+// serving is the traffic of one session at the load server. One goroutine handles the client's
+// messages; each transfer has its own.
+type serving struct {
+	remote *remote
+	host   traffic.Host
+	id     uint64
+	stream *stream.Session
+	ctx    context.Context // ends with the session
+	end    context.CancelFunc
+	tasks  sync.WaitGroup
+	used   map[uint16]bool // IDs; only the goroutine of Handle uses it
+
+	to atomic.Pointer[netip.AddrPort] // the proved address; nil: none
+	// hello is the time of the last hello from there, or of the proof, by sched.Now; refused counts the
+	// ICMP port-unreachable errors since then.
+	hello        atomic.Int64
+	refused      atomic.Int64
+	consentEnded atomic.Int64 // time of the last ICMP error that ended consent, by sched.Now; zero: none
+
+	mu     sync.Mutex
+	active [2]*transfer
+}
+
+// transfer is one stream in progress.
+type transfer struct {
+	*Start
+	until     time.Time // latest planned end
+	ctx       context.Context
+	cancel    context.CancelCauseFunc
+	reception *stream.Reception // of a forward one
+	sentKnown atomic.Bool       // Sent was received
+}
+
+// Times of a transfer.
+const (
+	// slack is added to the planned time of a transfer.
+	slack = 30 * time.Second
+	// reportRate is the least rate at which a client must read records.
+	reportRate = 4 << 10 // bytes a second
+)
+
+// Causes of a transfer's early end.
+var (
+	errCanceled = errors.New("canceled by the client")
+	errTooLong  = errors.New("the transfer took longer than planned")
+)
+
+// Handle implements traffic.Session.
+func (s *serving) Handle(m *loadcontrol.TrafficMessage) (refusal *loadcontrol.Refusal) {
+	switch m.Name {
+	case msgProve:
+		return handle(m, s.prove)
+	case msgStart:
+		return handle(m, s.start)
+	case msgSent:
+		return handle(m, s.allSent)
+	case msgCancel:
+		return handle(m, s.cancel)
+	}
+	return badRequest("unexpected message %.40q", m.Name)
+}
+
+// handle decodes a message and calls do.
+func handle[B any](m *loadcontrol.TrafficMessage, do func(*B) *loadcontrol.Refusal) *loadcontrol.Refusal {
+	body := new(B)
+	if err := m.Into(body); err != nil {
+		return badRequest("%v", err)
+	}
+	return do(body)
+}
+
+// prove sets the address of the client from the cookie that was sent there.
+func (s *serving) prove(p *Prove) *loadcontrol.Refusal {
+	if s.running(sample.Forward) || s.running(sample.Reverse) {
+		return badRequest("the address cannot change while a transfer runs")
+	}
+	to, ok := s.stream.VerifyCookie(p.Cookie)
+	if !ok {
+		return &loadcontrol.Refusal{Reason: loadcontrol.Unproved, Detail: "the cookie is not one of this session"}
+	}
+	if !s.remote.env.Allowed(to.Addr()) {
+		return &loadcontrol.Refusal{Reason: loadcontrol.Unproved, Detail: fmt.Sprintf("the source %v is not allowed", to.Addr())}
+	}
+	s.recordReceived()
+	s.to.Store(&to)
+	s.host.SetBusy(time.Time{})
+	_ = s.host.SendMessage(msgProved, Proved{Address: to.String()}, nil) // an error ends the session, which reports it
+	return nil
+}
+
+// start starts a permitted stream.
+func (s *serving) start(t *Start) *loadcontrol.Refusal {
+	most, refusal := s.permit(t)
+	if refusal != nil {
+		if refusal.ID != 0 {
+			_ = s.host.SendRefusal(msgRefused, refusal) // an error ends the session, which reports it
+			return nil
+		}
+		return refusal
+	}
+	s.used[t.ID] = true
+	x := &transfer{Start: t}
+	within := t.length(most) + slack
+	x.until = time.Now().Add(t.length(most) + t.Idle)
+	if t.Direction == sample.Forward {
+		within += t.Idle
+		var err error
+		if x.reception, err = s.stream.Expect(t.ID, t.Plan); err != nil {
+			_ = s.host.SendRefusal(msgRefused, refused(t.ID, loadcontrol.BadRequest, err.Error()))
+			return nil
+		}
+	}
+	x.ctx, x.cancel = context.WithCancelCause(s.ctx)
+	late := time.AfterFunc(within, func() { x.cancel(errTooLong) })
+	s.set(t.Direction, x)
+	s.busy()
+	s.tasks.Go(func() {
+		defer late.Stop()
+		defer x.cancel(nil)
+		s.carry(x)
+	})
+	return nil
+}
+
+// set sets the transfer of a direction; nil: none.
+func (s *serving) set(d sample.Direction, x *transfer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.active[d] = x
+}
+
+// busy reports the planned end of the streams to the load server.
+func (s *serving) busy() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var until time.Time
+	for _, one := range s.active {
+		if one != nil && one.until.After(until) {
+			until = one.until
+		}
+	}
+	s.host.SetBusy(until)
+}
+
+// permit refuses a transfer, or returns its longest time; zero: no limit.
+func (s *serving) permit(t *Start) (most time.Duration, refusal *loadcontrol.Refusal) {
+	switch {
+	case t.ID == 0 || s.used[t.ID]:
+		return 0, badRequest("transfer %d: the id must be above 0 and new", t.ID)
+	case s.to.Load() == nil:
+		return 0, refused(t.ID, loadcontrol.Unproved, "no address is proved: send a hello to the test port, and the cookie of its reply in prove")
+	}
+	if err := t.Check(); err != nil {
+		return 0, refused(t.ID, loadcontrol.BadRequest, err.Error())
+	}
+	limits, refusal := s.host.Limits()
+	if refusal != nil {
+		return 0, refusal
+	}
+	if d := t.Plan.Duration(); limits.Duration > 0 && d > limits.Duration {
+		return 0, refused(t.ID, loadcontrol.TimeLimit, fmt.Sprintf("the transfer takes %v; the token allows %v", d, limits.Duration))
+	}
+	if s.running(t.Direction) {
+		return 0, refused(t.ID, loadcontrol.BadRequest, "a transfer of this direction is in progress")
+	}
+	if refusal := s.host.Take(t.Plan.Bytes()); refusal != nil {
+		refusal.ID = t.ID
+		return 0, refusal
+	}
+	refusal = s.host.ConsumeRate(t.Direction, t.Plan.Duration(), func(b traffic.Bucket) (float64, error) { return checkRate(t.Plan, b) })
+	if refusal != nil {
+		_ = s.host.Take(-t.Plan.Bytes()) // a negative number is never refused
+		refusal.ID = t.ID
+		return 0, refusal
+	}
+	return limits.Duration, nil
+}
+
+func refused(id uint16, reason loadcontrol.Reason, detail string) *loadcontrol.Refusal {
+	return &loadcontrol.Refusal{ID: id, Reason: reason, Detail: detail}
+}
+
+// carry does a transfer and sends its result.
+func (s *serving) carry(x *transfer) {
+	s.host.CountTransfer()
+	f := Finished{ID: x.ID}
+	var records []byte
+	err := s.host.SendMessage(msgStarted, Started{ID: x.ID, Clock: endclock.Now(s.remote.env.Clock)}, nil)
+	switch {
+	case err == nil && x.Direction == sample.Forward:
+		f.Received = s.receive(x)
+		records = f.Received.AppendTo(nil)
+	case err == nil:
+		f.Sent, err = s.send(x)
+		records = f.Sent.AppendTo(nil)
+	case x.reception != nil:
+		x.cancel(err)
+		x.reception.Finish(x.ctx, -1, 0) // releases it
+	}
+	if s.ctx.Err() != nil || f.Received == nil && f.Sent == nil {
+		s.set(x.Direction, nil)
+		return // the session has ended
+	}
+	f.Clock = endclock.Now(s.remote.env.Clock)
+	switch {
+	case err != nil:
+		f.Error = "the stream cannot be sent: " + err.Error()
+	case x.ctx.Err() != nil:
+		f.Error = context.Cause(x.ctx).Error()
+	case f.Received != nil && !x.sentKnown.Load():
+		f.Error = "idle timeout without the number of packets sent"
+	}
+	// A client that does not read its records must not hold the link.
+	late := time.AfterFunc(grace+time.Duration(len(records)/reportRate)*time.Second, func() {
+		s.host.End(&loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: "the client did not read the records"})
+	})
+	defer late.Stop()
+	s.set(x.Direction, nil) // the client may start the next one after finished
+	_ = s.host.SendMessage(msgFinished, f, records)
+	s.busy()
+}
+
+// receive does a forward transfer.
+func (s *serving) receive(x *transfer) *stream.Received {
+	watching, stop := context.WithCancel(x.ctx)
+	defer stop()
+	s.tasks.Go(func() {
+		x.reception.Follow(watching, func(st stream.Status) {
+			_ = s.stream.Report(x.ID, *s.to.Load(), st) // the next one may succeed
+		})
+	})
+	got := x.reception.Finish(x.ctx, -1, x.Idle)
+	received := x.reception.Progress() // each packet of the plan once, without duplicates
+	s.count(sample.Forward, received.Packets, min(received.Bytes, x.Plan.Bytes()))
+	return got
+}
+
+// send does a reverse transfer, to the proved address.
+func (s *serving) send(x *transfer) (*stream.Sent, error) {
+	sent, err := s.stream.Send(x.ctx, x.ID, *s.to.Load(), x.Plan, stream.SendOptions{Consent: &consent{s, sched.Now()}})
+	if err != nil {
+		s.remote.env.Log.Warn("Stream not sent", "to", s.to.Load().String(), "err", err)
+		sent = &stream.Sent{Planned: x.Plan.Packets()}
+	}
+	packets, bytes := sent.Totals(x.Plan)
+	s.count(sample.Reverse, packets, bytes)
+	return sent, err
+}
+
+func (s *serving) count(d sample.Direction, packets int, bytes int64) {
+	s.host.CountBytes(d, bytes, int64(packets)*int64(Overhead(s.to.Load().Addr().Is6())))
+}
+
+func (s *serving) running(d sample.Direction) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.active[d] != nil
+}
+
+// allSent sets the number of packets of a reception; after its end it does nothing.
+func (s *serving) allSent(m *Sent) *loadcontrol.Refusal {
+	if m.ID == 0 || m.Packets < 0 {
+		return badRequest("sent: transfer %d, %d packets: the id must be above 0, the number not negative", m.ID, m.Packets)
+	}
+	s.mu.Lock()
+	x := s.active[sample.Forward]
+	s.mu.Unlock()
+	if x != nil && x.ID == m.ID {
+		x.sentKnown.Store(true)
+		x.reception.SetSent(m.Packets)
+	}
+	return nil
+}
+
+// cancel ends a transfer early; after its end it does nothing.
+func (s *serving) cancel(m *Cancel) *loadcontrol.Refusal {
+	if m.ID == 0 {
+		return badRequest("cancel: transfer 0: the id must be above 0")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, x := range s.active {
+		if x != nil && x.ID == m.ID {
+			x.cancel(errCanceled)
+		}
+	}
+	return nil
+}
+
+// watchInterval is the interval of watch.
+const watchInterval = 250 * time.Millisecond
+
+// watch ends the session, and so its streams, after Outage without packets from the client.
+func (s *serving) watch() {
+	for ctxtime.Sleep(s.ctx, watchInterval) {
+		if s.to.Load() != nil && s.idleTime(sched.Now()) > Outage {
+			s.host.End(traffic.ErrIdleTimeout)
+			return
+		}
+	}
+}
+
+// recordReceived records a packet from the proved address.
+func (s *serving) recordReceived() {
+	s.hello.Store(int64(sched.Now()))
+	s.refused.Store(0)
+}
+
+// idleTime returns an upper bound of the time since the last packet from the proved address.
+func (s *serving) idleTime(now time.Duration) time.Duration {
+	ago := now - time.Duration(s.hello.Load())
+	if ago <= consentLasts && s.hello.Load() > s.consentEnded.Load() { // otherwise packets of a stream since then may count
+		return ago
+	}
+	if from, since, ok := s.stream.LastStreamPacket(); ok && from == *s.to.Load() {
+		ago = min(ago, since)
+	}
+	return ago
+}
+
+// Close implements traffic.Session.
+func (s *serving) Close() {
+	s.end()
+	s.remote.byID.Delete(s.id)
+	s.stream.Leave()
+	s.tasks.Wait()
+}

@@ -1,0 +1,194 @@
+// Package collect makes points of all that an agent measures: its series at an interval, and the raw samples of the
+// recorder when they are recorded. Each output has a collector of its own.
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/output"
+	"oneway.example/exporter/output/point"
+)
+
+// Options select what is collected.
+type Options struct {
+	// Interval of the series; 0: no series.
+	Interval time.Duration
+	// Tags are added to every point.
+	Tags []point.Tag
+	// FirstRows is the time from the begin of a transfer of which every packet is collected; later ones are thinned out so that a
+	// transfer has at most MaxRows points.
+	FirstRows time.Duration
+	MaxRows   int
+	// EmitWaits is for an emit that may wait for long: the series are copied as a whole before they are emitted, since other readers
+	// of the series wait while they are read.
+	EmitWaits bool
+}
+
+// DefaultOptions are the settings of an output that has none of its own.
+func DefaultOptions() Options {
+	return Options{Interval: 10 * time.Second, FirstRows: 5 * time.Second, MaxRows: 20_000}
+}
+
+// Limits of options.
+const (
+	minInterval, maxInterval = time.Second, time.Hour
+	maxFirstRows             = time.Hour
+	maxMaxRows               = 10_000_000
+)
+
+// Check reports values beyond their limits, by the keys interval, first_rows and max_rows; CheckTags has those of tags.
+func (o *Options) Check() error {
+	return errors.Join(
+		option.Between("interval", o.Interval, minInterval, maxInterval),
+		option.Between("first_rows", o.FirstRows, 0, maxFirstRows),
+		option.Between("max_rows", o.MaxRows, 0, maxMaxRows),
+	)
+}
+
+// takeInterval is how often the queues are emptied.
+const takeInterval = 500 * time.Millisecond
+
+// Run collects until ctx ends. emit receives the points in batches, those of one source in the order of time; they are valid
+// during the call, which must not block for long: raw samples that do not fit into the queues meanwhile are dropped and
+// counted.
+func Run(ctx context.Context, env output.Env, o Options, emit func([]point.Point)) error {
+	if err := CheckTags(o.Tags); err != nil {
+		return err
+	}
+	c := newCollector(env, o, emit)
+	defer c.close()
+	takes := time.NewTicker(takeInterval)
+	defer takes.Stop()
+	due := time.NewTimer(c.untilDue())
+	defer due.Stop()
+	if o.Interval <= 0 || env.Series == nil {
+		due.Stop()
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			c.take()
+			return nil
+		case <-takes.C:
+			c.take()
+		case <-due.C:
+			c.series(time.Now())
+			due.Reset(c.untilDue())
+		}
+	}
+}
+
+// CheckTags checks the tags that are added to every point: they have a key and a value, and no key of the schema or one that the
+// line protocol does not have.
+func CheckTags(tags []point.Tag) error {
+	for i, t := range tags {
+		switch {
+		case t.Key == "" || t.Value == "":
+			return fmt.Errorf("collect: tag %q with value %q, want a key and a value", t.Key, t.Value)
+		case point.CleanTag(t.Key) != t.Key:
+			return fmt.Errorf("collect: tag %q cannot be written, want a key without control characters, of at most %d bytes", t.Key, point.MaxTagBytes)
+		case point.Reserved(t.Key):
+			return fmt.Errorf("collect: tag %q is a tag or field of this program, want another key", t.Key)
+		case slices.ContainsFunc(tags[:i], func(other point.Tag) bool { return other.Key == t.Key }):
+			return fmt.Errorf("collect: tag %q twice, want it once", t.Key)
+		}
+	}
+	return nil
+}
+
+// collector has the listeners of an output.
+type collector struct {
+	env     output.Env
+	options Options
+	raw     *point.Raw
+	batch   batch
+	missed  metric.Series
+
+	last, newest instant.Time // of the series
+	stepsBack    instant.Time // of the clock, a nanosecond each
+
+	rows    queue[record.Rows]
+	flows   queue[record.Flow]
+	delays  queue[record.Delays]
+	results queue[record.Result]
+	rings   queue[record.Ring]
+	points  queue[record.Point]
+}
+
+func newCollector(env output.Env, o Options, emit func([]point.Point)) *collector {
+	c := &collector{
+		env: env, options: o, raw: point.NewRaw(), batch: newBatch(o.Tags, emit),
+		missed: env.Sink.Series(metric.SamplesDropped, env.Name),
+	}
+	if r := env.Recorder; r != nil {
+		c.rows, c.flows, c.delays = listen(r.Rows(), rowsQueue), listen(r.Flows(), flowsQueue), listen(r.Delays(), resultsQueue)
+		c.results, c.rings, c.points = listen(r.Results(), resultsQueue), listen(r.Rings(), ringsQueue), listen(r.Points(), pointsQueue)
+	}
+	return c
+}
+
+func (c *collector) close() {
+	c.rows.close()
+	c.flows.close()
+	c.delays.close()
+	c.results.close()
+	c.rings.close()
+	c.points.close()
+	c.missed.Close()
+}
+
+// interval is a duration of series; it is not zero.
+func (c *collector) interval() int64 { return max(int64(c.options.Interval), int64(minInterval)) }
+
+// untilDue is the time to the next multiple of the interval since 1970: all agents have their series at the same times.
+func (c *collector) untilDue() time.Duration {
+	return time.Duration(c.interval() - time.Now().UnixNano()%c.interval())
+}
+
+// series emits the points of all series, with the multiple of the interval that is nearest to the present time. They are left
+// out if the last ones had this time. A clock that was stepped back has former times again, at which a store would replace the
+// points: until it has passed them they are 1 ns later for each such step.
+func (c *collector) series(now time.Time) {
+	i := c.interval()
+	at := instant.Time((now.UnixNano() + i/2) / i * i)
+	if at == c.last {
+		return
+	}
+	if at < c.last {
+		c.stepsBack++
+	}
+	if c.last = at; at > c.newest {
+		c.newest = at
+	} else {
+		at += c.stepsBack
+	}
+	c.batch.hold = c.options.EmitWaits
+	if err := c.env.Series(at, c.batch.add); err != nil {
+		c.env.Log.Warn("Series not collected", "err", err)
+	}
+	c.batch.hold = false
+	c.batch.flush()
+}
+
+// take empties the queues.
+func (c *collector) take() {
+	thin := point.Thin{First: c.options.FirstRows, Most: c.options.MaxRows}
+	missed := c.results.each(func(v *record.Result) { c.raw.Result(v, c.batch.add) })
+	missed += c.rows.each(func(v *record.Rows) { c.raw.Rows(v, thin, c.batch.add) })
+	missed += c.flows.each(func(v *record.Flow) { c.raw.Flow(v, c.batch.add) })
+	missed += c.delays.each(func(v *record.Delays) { c.raw.Delays(v, c.batch.add) })
+	missed += c.rings.each(func(v *record.Ring) { c.raw.Ring(v, c.batch.add) })
+	missed += c.points.each(func(v *record.Point) { c.raw.Position(v, c.batch.add) })
+	c.batch.flush()
+	if missed > 0 {
+		c.missed.Add(float64(missed))
+	}
+}

@@ -1,0 +1,43 @@
+package collect
+
+import "oneway.example/exporter/core/record"
+
+// Queues of raw samples, in samples. A transfer, an end of a connection, a report and a run are one sample each. A transfer may
+// have a million rows, and the connections of a transfer are recorded together.
+const (
+	rowsQueue    = 16
+	flowsQueue   = 512
+	resultsQueue = 64
+	ringsQueue   = 32
+	pointsQueue  = 256
+)
+
+// queue is a listener with the memory of one batch. The zero value is empty.
+type queue[T any] struct {
+	from *record.Listener[T]
+	into []T
+}
+
+func listen[T any](s *record.Stream[T], samples int) queue[T] {
+	return queue[T]{s.Listen(samples), make([]T, 16)}
+}
+
+// each calls f with every queued sample, and returns the number of missed ones.
+func (q *queue[T]) each(f func(*T)) (missed uint64) {
+	for n := len(q.into); n > 0 && n == len(q.into); {
+		var lost uint64
+		n, lost = q.from.Take(q.into)
+		missed += lost
+		for i := range q.into[:n] {
+			f(&q.into[i])
+		}
+		clear(q.into[:n]) // the rows are not needed any more
+	}
+	return missed
+}
+
+func (q *queue[T]) close() {
+	if q.from != nil {
+		q.from.Close()
+	}
+}

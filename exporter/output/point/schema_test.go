@@ -1,0 +1,191 @@
+package point
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/influxdata/line-protocol/v2/lineprotocol"
+
+	"oneway.example/exporter/core/metric"
+)
+
+// families lists all families of an agent. Those of the replies of on-demand probes, which have another prefix, go to no
+// output, nor do those whose labels the configuration chooses.
+func families() (all []*metric.Desc) {
+	for _, g := range metric.Groups() {
+		for _, d := range g.Descs {
+			if strings.HasPrefix(d.Name, Prefix) && !d.More {
+				all = append(all, d)
+			}
+		}
+	}
+	return all
+}
+
+func TestEveryFamilyIsInOneMeasurement(t *testing.T) {
+	parts := map[*metric.Desc]map[Part]string{}
+	for _, m := range Series() {
+		for _, c := range m.Columns {
+			if parts[c.Desc] == nil {
+				parts[c.Desc] = map[Part]string{}
+			}
+			if before := parts[c.Desc][c.Part]; before != "" && c.Part != Fact {
+				t.Errorf("%s is in %s and %s", c.Desc.Name, before, m.Name)
+			}
+			parts[c.Desc][c.Part] = m.Name
+		}
+	}
+	for _, d := range families() {
+		want := []Part{Number}
+		if d.Kind == metric.Histogram {
+			want = []Part{Count, Sum}
+			if len(d.Buckets) > 0 {
+				want = append(want, Bucket)
+			}
+		}
+		for _, p := range want {
+			if parts[d][p] == "" {
+				t.Errorf("%s {%s} has no field for part %d; add a place in schema.go", d.Name, strings.Join(d.Labels, " "), p)
+			}
+		}
+	}
+}
+
+func TestEveryPlaceHasFamilies(t *testing.T) {
+	have := map[string]bool{}
+	for _, m := range Series() {
+		have[m.Name] = true
+	}
+	for title, all := range places() {
+		for _, p := range all {
+			if !have[p.name] {
+				t.Errorf("group %q has no family for %s", title, p.name)
+			}
+		}
+	}
+}
+
+func TestEveryLabelIsATagOrAFieldOfItsMeasurement(t *testing.T) {
+	for _, m := range Series() {
+		for _, c := range m.Columns {
+			for _, l := range c.Desc.Labels {
+				fact := slices.ContainsFunc(m.Columns, func(o Column) bool { return o.Part == Fact && o.Key == l })
+				if rank := c.Ranked && l == metric.QuantileL; !slices.Contains(m.Tags, l) && !fact && !rank {
+					t.Errorf("%s: label %s of %s is lost", m.Name, l, c.Desc.Name)
+				}
+			}
+		}
+	}
+}
+
+// all are the measurements with those of runs.
+func all() (list []Measurement) {
+	for _, m := range Series() {
+		list = append(list, m)
+		m.Name = OfRun(m.Name)
+		m.Columns = append(slices.Clone(m.Columns), Column{Key: RunField, Kind: lineprotocol.String})
+		list = append(list, m)
+	}
+	return append(list, RawMeasurements()...)
+}
+
+func TestNamesOfMeasurementsAreUnique(t *testing.T) {
+	seen := map[string]bool{}
+	for _, m := range all() {
+		if seen[m.Name] || !strings.HasPrefix(m.Name, Prefix) {
+			t.Errorf("%s is there twice, or without the prefix", m.Name)
+		}
+		seen[m.Name] = true
+	}
+}
+
+// TestKeysAreUnique also holds for ranks: no field of a rank is another field.
+func TestKeysAreUnique(t *testing.T) {
+	ranks := []string{"0", "0.001", "0.01", "0.05", "0.1", "0.5", "0.9", "0.95", "0.98", "0.99", "0.999", "0.9999", "1"}
+	for _, m := range all() {
+		if !slices.IsSorted(m.Tags) {
+			t.Errorf("%s: tags %v are not sorted", m.Name, m.Tags)
+		}
+		seen := map[string]string{"time": "the column time"}
+		add := func(key, from string) {
+			if before := seen[key]; before != "" || key == "" {
+				t.Errorf("%s: %q is %s and %s", m.Name, key, before, from)
+			}
+			seen[key] = from
+		}
+		for _, tag := range m.Tags {
+			add(tag, "a tag")
+		}
+		for _, c := range m.Columns {
+			if !c.Ranked {
+				add(c.Key, "field "+c.Key)
+				continue
+			}
+			for _, r := range ranks {
+				add(Ranked(c.Key, r), "rank "+r+" of "+c.Key)
+			}
+		}
+	}
+}
+
+func TestRanksAreReversible(t *testing.T) {
+	for rank, want := range map[string]string{
+		"0": "p0", "1": "p100", "0.5": "p50", "0.05": "p5", "0.95": "p95", "0.999": "p99_9", "0.001": "p0_1", "0.025": "p2_5",
+		"": "", "0.50": "", "1.0": "", "2": "", ".5": "", "0.": "", "NaN": "", "1e-3": "", "0.5 ": "", "-0.5": "",
+	} {
+		got := Ranked("delay_quantile_seconds", rank)
+		if want != "" {
+			want = "delay_" + want + "_seconds"
+		}
+		if got != want {
+			t.Errorf("rank %q: %q, want %q", rank, got, want)
+		}
+	}
+	for key, want := range map[string]string{
+		"tcp_rtt_seconds": "tcp_rtt_p95_seconds", "udp_rate_bytes_per_second": "udp_rate_p95_bytes_per_second",
+		"queue_delay_error_bound_seconds": "queue_delay_error_bound_p95_seconds",
+	} {
+		if got := Ranked(key, "0.95"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestTypesAreThoseOfTheKinds(t *testing.T) {
+	for _, m := range Series() {
+		for _, c := range m.Columns {
+			want := map[Part]lineprotocol.ValueKind{Number: lineprotocol.Float, Count: lineprotocol.Int, Sum: lineprotocol.Float, Bucket: lineprotocol.Int, Fact: lineprotocol.String}[c.Part]
+			if c.Desc.Kind == metric.Counter || c.Key == "payload_bytes" || c.Key == "stratum" {
+				want = lineprotocol.Int
+			}
+			if c.Kind != want {
+				t.Errorf("%s %s: %v, want %v", m.Name, c.Key, c.Kind, want)
+			}
+		}
+	}
+}
+
+// TestNoLabelHasTheValueOfNoLabel: an empty label and the value none would be the same tag.
+func TestNoLabelHasTheValueOfNoLabel(t *testing.T) {
+	for _, d := range families() {
+		for label, values := range d.Values {
+			if d.Values.Allows(label, NoLabel) && slices.Contains(values, "") {
+				t.Errorf("%s: label %s is empty or %s", d.Name, label, NoLabel)
+			}
+		}
+	}
+}
+
+func TestReservedKeysAreTagsAndFields(t *testing.T) {
+	for _, key := range []string{"path", "le", "delay_p95_seconds", "delay_p99_9_seconds", "delay_seconds_count", "run", "seq", "time", "peer", "flow"} {
+		if !Reserved(key) {
+			t.Errorf("%s is free", key)
+		}
+	}
+	for _, key := range []string{"host", "site", "region"} {
+		if Reserved(key) {
+			t.Errorf("%s is reserved", key)
+		}
+	}
+}

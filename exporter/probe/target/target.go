@@ -1,0 +1,259 @@
+// Package target is the destination of a light probe: a host, its current address, and the interface to reach it.
+//
+// A probe embeds Options in its own, makes a Target from them, and follows it:
+//
+//	Follow -> resolve the name -> Open(address) -> Renew ... the address is no longer one of the name
+//	       <-------------------- End <---------------------------------------------------------
+package target
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/probe"
+)
+
+// Target is the host that a probe measures. Its methods are safe for concurrent use.
+type Target struct {
+	path    *probe.Target
+	host    string
+	port    uint16
+	options *Options
+	log     *slog.Logger // of the process
+	lookup  func(ctx context.Context, network, host string) ([]netip.Addr, error)
+
+	mu     sync.Mutex
+	logged map[Fault]bool // faults that are logged and not over; nil: none so far
+	reason string
+	outage *outage // nil: none so far
+}
+
+// New checks the peer of a path; the options are checked before. It resolves nothing. An error is a *probe.OptionError.
+func New(path *probe.Target, missingPort uint16, o *Options, log *slog.Logger) (*Target, error) {
+	host, port, err := Host(path.Peer, missingPort)
+	if err != nil {
+		return nil, err
+	}
+	return &Target{path: path, host: host, port: port, options: o, log: log, lookup: net.DefaultResolver.LookupNetIP}, nil
+}
+
+// Log is a logger with the names of the path and its probe. It is not kept: thousands of paths log little.
+func (t *Target) Log() *slog.Logger { return t.log.With("path", t.path.Path, "probe", t.path.Probe) }
+
+// Backoff of name resolution and of opening sockets.
+const (
+	minRetry = time.Second
+	maxRetry = 30 * time.Second
+)
+
+// Measurement measures the host at one address. Renew is called at each interval of resolution, and End, once, ends it and
+// releases what Open has opened.
+type Measurement struct{ Renew, End func() }
+
+// Open begins to measure the peer at one address.
+type Open func(ctx context.Context, peer netip.AddrPort) (Measurement, error)
+
+// Follow measures the host at its current address, and returns when that has begun. Name resolution and Open are retried
+// after an error; failed is called after each failed lookup. When the measured address is no longer one of the name, the
+// measurement ends and another one begins. The caller calls end when ctx has ended; end is nil if nothing was measured by
+// then. No goroutine waits meanwhile, since thousands would.
+func (t *Target) Follow(ctx context.Context, failed func(), open Open) (end func()) {
+	f := &follower{target: t, failed: failed, open: open}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.begin(ctx) {
+		return nil
+	}
+	f.timer = time.AfterFunc(t.options.ResolveInterval, func() { f.keep(ctx) })
+	return f.end
+}
+
+// follower is a host that is followed.
+type follower struct {
+	target *Target
+	failed func()
+	open   Open
+
+	mu       sync.Mutex // held also while it waits for a name or a socket, which its context ends
+	timer    *time.Timer
+	peer     netip.AddrPort
+	current  Measurement // the zero Measurement: none
+	finished bool
+}
+
+// begin begins a measurement: false if ctx ended before.
+func (f *follower) begin(ctx context.Context) bool {
+	t := f.target
+	for delay := minRetry; ctx.Err() == nil; {
+		peer, err := t.resolveLogged(ctx, netip.AddrPort{}, f.failed)
+		if err == nil {
+			delay = minRetry
+			if f.current, err = f.open(ctx, peer); err == nil {
+				f.peer = peer
+				t.LogFault(unopened, nil)
+				t.setUnmeasurable("")
+				return true
+			}
+			if ctx.Err() == nil {
+				t.LogFault(unopened, err)
+			}
+		}
+		t.setUnmeasurable(err.Error())
+		if !ctxtime.Sleep(ctx, delay) {
+			break
+		}
+		delay = min(2*delay, maxRetry)
+	}
+	return false
+}
+
+// keep calls check at each interval. A panic of a renewal is logged and tried again: it must not end the process, in which
+// other paths are measured.
+func (f *follower) keep(ctx context.Context) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	defer func() {
+		if p := recover(); p != nil {
+			f.target.Log().Error("Panic in the renewal of a measurement, which continues", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		}
+		if !f.finished && ctx.Err() == nil {
+			f.timer.Reset(f.target.options.ResolveInterval)
+		}
+	}()
+	f.check(ctx)
+}
+
+// check renews the measurement, and resolves the name again. A failed lookup keeps the current address.
+func (f *follower) check(ctx context.Context) {
+	if f.finished || ctx.Err() != nil {
+		return
+	}
+	if f.current.Renew != nil {
+		f.current.Renew()
+	}
+	now, err := f.target.resolveLogged(ctx, f.peer, f.failed)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil || now == f.peer && f.current.Renew != nil {
+		return
+	}
+	if now != f.peer {
+		f.target.Log().Info("Address of the peer has changed", "old", f.peer.String(), "new", now.String())
+	}
+	old := f.current
+	f.current = Measurement{} // before: its end may panic
+	if old.End != nil {
+		old.End()
+	}
+	f.begin(ctx)
+}
+
+// end ends what is measured.
+func (f *follower) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.timer.Stop()
+	if f.finished = true; f.current.End != nil {
+		f.current.End()
+	}
+}
+
+// resolveLogged is Resolve; it counts and logs a failure.
+func (t *Target) resolveLogged(ctx context.Context, keep netip.AddrPort, failed func()) (netip.AddrPort, error) {
+	peer, err := t.Resolve(ctx, keep)
+	if ctx.Err() == nil {
+		t.LogFault(unresolved, err)
+		if err != nil {
+			failed()
+		}
+	}
+	return peer, err
+}
+
+// Resolve returns an address that fits the options; if there are several, it prefers keep.
+func (t *Target) Resolve(ctx context.Context, keep netip.AddrPort) (netip.AddrPort, error) {
+	if addr := t.literal(); addr.IsValid() {
+		if !t.options.Fits(addr) {
+			return netip.AddrPort{}, fmt.Errorf("target: peer %s is not of family %s", t.host, t.options.Family)
+		}
+		return netip.AddrPortFrom(addr, t.port), nil
+	}
+	found, err := t.lookup(ctx, "ip", t.host)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("target: peer %q: %w; correct the name, or its entry: `getent hosts %s` asks as the agent does", t.host, err, t.host)
+	}
+	first := netip.AddrPort{}
+	for _, a := range found {
+		at := netip.AddrPortFrom(a.Unmap(), t.port)
+		if at == keep {
+			return keep, nil
+		}
+		if !first.IsValid() && t.options.Fits(at.Addr()) {
+			first = at
+		}
+	}
+	if !first.IsValid() {
+		return first, fmt.Errorf("target: peer %q has no %s address", t.host, t.options.Family)
+	}
+	return first, nil
+}
+
+// literal is the host if it is an IP address; else the zero Addr.
+func (t *Target) literal() netip.Addr {
+	addr, _ := netip.ParseAddr(t.host)
+	return addr.Unmap()
+}
+
+// Unmeasurable is the reason why the host cannot be measured now; empty: no known reason.
+func (t *Target) Unmeasurable() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.reason
+}
+
+func (t *Target) setUnmeasurable(reason string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.reason = strings.TrimPrefix(reason, "target: ")
+}
+
+// Fault is a reason that impairs the measurement of a host: the attribute `fault` of the log.
+type Fault string
+
+const (
+	unresolved Fault = "the peer's name gives no address"
+	unopened   Fault = "it cannot be measured"
+)
+
+// LogFault logs a fault (err is not nil) when it begins and when it ends. A lack of file descriptors, which concerns
+// all paths, is logged by the agent.
+func (t *Target) LogFault(what Fault, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	level := slog.LevelDebug
+	switch {
+	case err == nil && !t.logged[what]:
+		return
+	case err == nil:
+		t.logged[what] = false
+		t.Log().Info("The path's fault is over", "fault", string(what))
+		return
+	// Errors of the resolver do not wrap their cause.
+	case !t.logged[what] && !strings.Contains(err.Error(), syscall.EMFILE.Error()):
+		if t.logged == nil {
+			t.logged = map[Fault]bool{}
+		}
+		t.logged[what], level = true, slog.LevelWarn
+	}
+	t.Log().Log(context.Background(), level, "The path has a fault", "fault", string(what), "err", err)
+}

@@ -1,0 +1,149 @@
+package httpd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	"github.com/prometheus/exporter-toolkit/web"
+	"go.yaml.in/yaml/v3"
+
+	"oneway.example/exporter/core/keyfile"
+	"oneway.example/exporter/core/memlimit"
+)
+
+// Limits against clients that are slow, many or send much. Writing a scrape of 10,000 paths may take long.
+const (
+	headerTimeout   = 10 * time.Second
+	readTimeout     = 30 * time.Second
+	writeTimeout    = 2 * time.Minute
+	idleTimeout     = 30 * time.Second
+	shutdownTimeout = 3 * time.Second
+	maxStreams      = 4        // concurrent HTTP/2 requests of a connection
+	maxUploadBytes  = 64 << 10 // unread bytes of them: the minimum of net/http
+)
+
+// Listen opens all addresses of the --web flags, or none.
+func Listen(flags *web.FlagConfig) ([]net.Listener, error) {
+	if flags.WebSystemdSocket != nil && *flags.WebSystemdSocket {
+		listeners, err := activation.Listeners()
+		if err == nil && len(listeners) == 0 {
+			err = errors.New("systemd passed no socket; check that the .socket unit is active")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("httpd: %w", err)
+		}
+		return listeners, nil
+	}
+	var all []net.Listener
+	for _, address := range *flags.WebListenAddresses {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			for _, open := range all {
+				_ = open.Close() // the first error is returned
+			}
+			return nil, fmt.Errorf("httpd: %w%s", err, advice(err))
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+func advice(err error) string {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return "; another program, possibly another agent, uses this address: stop it or set another --web.listen-address"
+	case errors.Is(err, syscall.EACCES):
+		return "; ports below 1024 need CAP_NET_BIND_SERVICE"
+	}
+	return ""
+}
+
+// CheckConfig checks a --web.config.file and the files that it names; an empty name is valid.
+func CheckConfig(file string) error {
+	if file == "" {
+		return nil
+	}
+	if err := errors.Join(web.Validate(file), checkKey(file)); err != nil {
+		return fmt.Errorf("httpd: %s: %w", file, err)
+	}
+	return nil
+}
+
+// checkKey checks that not all users can read the private key that a --web.config.file names; other errors are web.Validate's.
+func checkKey(file string) error {
+	var c struct {
+		TLS struct {
+			KeyFile string `yaml:"key_file"`
+		} `yaml:"tls_server_config"`
+	}
+	content, err := os.ReadFile(file)
+	if err != nil || yaml.Unmarshal(content, &c) != nil || c.TLS.KeyFile == "" {
+		return nil
+	}
+	key := c.TLS.KeyFile
+	if !filepath.IsAbs(key) {
+		key = filepath.Join(filepath.Dir(file), key)
+	}
+	if err := keyfile.Check(key); errors.Is(err, keyfile.ErrMode) {
+		return fmt.Errorf("tls_server_config.key_file cannot be used: %w", err)
+	}
+	return nil
+}
+
+// Serve serves h on all listeners until ctx ends, closes them, and then returns nil.
+func Serve(ctx context.Context, listeners []net.Listener, h http.Handler, flags *web.FlagConfig, log *slog.Logger) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(listeners))
+	r := spaceIn(memlimit.Process())
+	d := newLimiter(min(r.connections, maxDescriptors()/2), r.ofSource) // the other half is for probes
+	var running sync.WaitGroup
+	for i, l := range listeners {
+		// One server per listener, since exporter-toolkit modifies the server.
+		s := newServer(h, log, &r)
+		l = limiterListener{l, d, &r}
+		running.Go(func() {
+			defer cancel() // the failure of one address ends all
+			if err := web.Serve(l, s, flags, log); !errors.Is(err, http.ErrServerClosed) {
+				errs[i] = fmt.Errorf("httpd: %s: %w", l.Addr(), err)
+				_ = l.Close() // the first error is returned
+			}
+		})
+		running.Go(func() {
+			<-ctx.Done()
+			shutdown(s)
+		})
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}
+
+func newServer(h http.Handler, log *slog.Logger, r *space) *http.Server {
+	return &http.Server{
+		Handler: counted(h), ConnContext: connContext, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: r.header,
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: maxUploadBytes, MaxReceiveBufferPerStream: maxUploadBytes},
+		// Errors of clients, such as a failed TLS handshake, are logged at debug: any client could fill the log with
+		// them.
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
+// shutdown waits for requests in progress, at most shutdownTimeout.
+func shutdown(s *http.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil {
+		_ = s.Close() // requests still in progress are cut off
+	}
+}
