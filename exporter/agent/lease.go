@@ -92,13 +92,11 @@ func (p *plan) unconfigured(test linklease.Test, known map[string]bool) (linklea
 	if i := slices.IndexFunc(p.jobs, func(j job) bool { return sameHost(j.target.Host(), test.Host) }); i >= 0 {
 		place.Path = p.jobs[i].target.Path
 	}
-	links := p.links[place.Path]
+	target := probe.Target{Path: place.Path, Link: firstLink(p.links[place.Path])}
 	switch {
 	case place.Link != "":
-	case len(links) > 0:
-		place.Link = links[0]
-	case len(known) == 0:
-		place.Link = place.Path
+	case target.Link != "", len(known) == 0:
+		place.Link = target.FilledLink("")
 	case len(known) == 1:
 		place.Link = list(known)
 	default:

@@ -18,6 +18,14 @@ func (s *sharedSection) names() (all []string) {
 	return all
 }
 
+// firstLink returns the link of a path's links that load tests of the path fill; empty: the path names no links.
+func firstLink(links []string) string {
+	if len(links) == 0 {
+		return ""
+	}
+	return links[0]
+}
+
 // checkLinks reports links of the load server and of paths that are not declared, once links are.
 func checkLinks(c *config.Config, p *plan) (found config.Problems) {
 	declared := p.shared.names()

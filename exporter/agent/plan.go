@@ -217,8 +217,8 @@ func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile
 	t := &task{
 		key: path.Name + "\x00" + p.Name, target: probe.Target{Path: path.Name, Probe: p.Name, Peer: path.Peer}, log: m.log,
 	}
-	if _, ok := kind.(probe.LoadTest); ok && len(path.Links) > 0 && !options.Has("link") {
-		t.target.Link = path.Links[0]
+	if _, ok := kind.(probe.LoadTest); ok && !options.Has("link") {
+		t.target.Link = firstLink(path.Links)
 	}
 	t.identity = [...]string{p.Type, path.Peer, meaning, env.Calibration.Fingerprint(), profile.String(), t.target.Link}
 	t.make = func(sink metric.Sink, scopes *metric.Scopes, _ *slog.Logger) (runner, error) {

@@ -5,6 +5,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -59,9 +60,13 @@ type Target struct {
 	// Peer is the destination of the measurement as configured. The probe defines its syntax, such as a host with
 	// an optional port (PeerKey).
 	Peer string
-	// Link is the link that a load test of the path fills unless its options name one; empty: one with the path's name.
+	// Link is the path's first link; empty: the path names no links. See FilledLink.
 	Link string
 }
+
+// FilledLink returns the link that a load test of the target fills: the one that its option link names, else the path's, else
+// one with the path's name.
+func (t Target) FilledLink(option string) string { return cmp.Or(option, t.Link, t.Path) }
 
 // Host is the host of a validated Peer, without port and brackets.
 func (t Target) Host() string {

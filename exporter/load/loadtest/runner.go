@@ -2,7 +2,6 @@ package loadtest
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,7 +71,7 @@ func newRunner(env probe.Env, target probe.Target, o Options, k Kind) (*runner, 
 		return nil, err
 	}
 	r := &runner{
-		env: env, target: target, opts: o, kind: k, host: host, port: port, link: cmp.Or(o.Link, target.Link, target.Path), links: env.Links, lessor: ownLink{},
+		env: env, target: target, opts: o, kind: k, host: host, port: port, link: target.FilledLink(o.Link), links: env.Links, lessor: ownLink{},
 		calendar: calendar.Calendar{Every: o.Every, Jitter: o.Jitter, Windows: o.Windows},
 		log:      env.Log.With("path", target.Path, "probe", target.Probe),
 		status:   &status{},

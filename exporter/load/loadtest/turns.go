@@ -9,7 +9,7 @@ import (
 
 // LeftOfQuota returns a function that returns the rest of the quota of a run's link; negative: the link has none.
 func LeftOfQuota(env probe.Env, target probe.Target, o Options) func() int64 {
-	link := cmp.Or(o.Link, target.Path)
+	link := target.FilledLink(o.Link)
 	return func() int64 {
 		if env.Links != nil {
 			// A reservation is this run's own: the run that reserves holds the link.

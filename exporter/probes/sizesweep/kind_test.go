@@ -222,10 +222,18 @@ func TestQuotaOfTheRightLinkIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := probe.Env{Links: links}
-	for link, want := range map[string]int64{"uplink": 1e6, "": 2e6, "other": -1} {
-		shared := loadtest.DefaultOptions()
-		shared.Link = link
-		k, err := NewKind(env, probeTarget(), shared, short())
+	for _, c := range []struct {
+		option, ofPath string
+		link           string
+		want           int64
+	}{
+		{"uplink", "", "uplink", 1e6}, {"", "", probeTarget().Path, 2e6}, {"other", "", "other", -1},
+		{"", "uplink", "uplink", 1e6}, {"other", "uplink", "other", -1},
+	} {
+		link, want := c.link, c.want
+		shared, target := loadtest.DefaultOptions(), probeTarget()
+		shared.Link, target.Link = c.option, c.ofPath
+		k, err := NewKind(env, target, shared, short())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,9 +242,6 @@ func TestQuotaOfTheRightLinkIsKept(t *testing.T) {
 			t.Errorf("link %q: %d bytes needed of a quota of %d, want %d", link, need, k.quota, want)
 		}
 		// The reservation is the run's own and does not reduce the quota for it.
-		if link == "" {
-			link = probeTarget().Path
-		}
 		reservation, err := links.Reserve(link, need)
 		if err != nil {
 			t.Fatal(err)
