@@ -7,7 +7,6 @@ import (
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/loss"
 	"oneway.example/exporter/estimate/seqwin"
-	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/net/wire/stampfmt"
 )
 
@@ -352,9 +351,9 @@ func (a *account) droppedHere(lost uint64) uint64 {
 }
 
 // droppedThere is the same for forward losses and the remote end's socket, whose drops some replies and statistics
-// replies report. The reply that decides the end of a run follows a loss timeout without replies: the last drops were
-// reported before it.
-func (a *account) droppedThere(lost uint64) uint64 {
-	now := sched.Now()
+// replies report; the decision is taken when a.late has passed since now. The reply that decides the end of a run follows
+// a loss timeout without replies: the last drops were reported before it.
+func (a *account) droppedThere(lost uint64, now time.Duration) uint64 {
+	now += a.late()
 	return a.remoteDrops.take(lost, now, a.opts.explains()+a.late()+max(8*a.opts.Interval, a.silence, now-a.order.at))
 }

@@ -29,16 +29,21 @@ func idleSession(t *testing.T) *session {
 	return s
 }
 
-// idleAccount is an account without a session.
+// idleAccount is an account without a session, made now.
 func idleAccount(t *testing.T) *account {
+	t.Helper()
+	return idleAccountOf(t, sched.Now())
+}
+
+// idleAccountOf is an account without a session, made at a monotonic time of the test.
+func idleAccountOf(t *testing.T, made time.Duration) *account {
 	t.Helper()
 	o := quick()
 	if err := o.check(); err != nil {
 		t.Fatal(err)
 	}
 	e := newEstimator(&o, static.New(50*time.Microsecond, metric.Discard{}), &newSeries(metric.Discard{}, "p", "stamp").observed)
-	a := newAccount(&o, e, sched.Now())
-	return a
+	return newAccount(&o, e, made)
 }
 
 // countsOf returns counts of one direction with their window.

@@ -108,11 +108,11 @@ func TestDropsExplainLossesDecidedLongAfterThem(t *testing.T) {
 		{time.Second, time.Second, 40},
 		{30 * time.Second, time.Second, 3},
 	} {
-		a := idleAccount(t)
+		now := time.Hour
+		a := idleAccountOf(t, now)
 		a.opts.Interval, a.opts.LossTimeout = c.interval, 3*time.Second
 		asks(a, 100)
 		var d drops
-		now := time.Hour
 		d.begin()
 		a.dropped = func(lost uint64, ago time.Duration) uint64 { return d.take(lost, now, ago) }
 		next := uint32(0)
@@ -195,11 +195,11 @@ func TestDropsExplainOnlyLossesThatTheyMayHaveCaused(t *testing.T) {
 		after   time.Duration // from the drop to the next reply after the lost one
 		dropped uint64
 	}{{time.Second, 1}, {4 * time.Second, 0}, {10 * time.Second, 0}} {
-		a := idleAccount(t)
+		now := time.Hour
+		a := idleAccountOf(t, now)
 		a.opts.Interval, a.opts.LossTimeout = time.Second, 3*time.Second
 		asks(a, 100)
 		var d drops
-		now := time.Hour
 		d.begin()
 		a.dropped = func(lost uint64, ago time.Duration) uint64 { return d.take(lost, now, ago) }
 		next := uint32(0)

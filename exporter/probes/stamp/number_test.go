@@ -82,9 +82,9 @@ type replyOnWay struct {
 func newRemoteAgent(t *testing.T, kind remoteKind, rng *rand.Rand) *remoteAgent {
 	all := idleSession(t)
 	s := all.account
-	s.kind = kind
+	s.kind, s.now, s.started = kind, time.Second, time.Second
 	return &remoteAgent{
-		t: t, all: all, s: s, rng: rng, now: time.Second, asked: map[uint64]uint64{}, every: 2 * time.Millisecond,
+		t: t, all: all, s: s, rng: rng, now: s.now, asked: map[uint64]uint64{}, every: 2 * time.Millisecond,
 		copies: []int{0, 1, 1, 1, 1, 1, 1, 1, 1, 2}, losses: 10,
 	}
 }

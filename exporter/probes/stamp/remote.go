@@ -156,7 +156,7 @@ func (a *account) remoteBegins(unaccounted uint64, rc *stampfmt.Receipt, now tim
 	a.remoteDrops.begin()
 	a.lastHostBlock = lastHostBlock{}
 	a.takeRemoteDrops(rc, now)
-	a.fwd.restart(unaccounted, a.droppedThere(unaccounted), true)
+	a.fwd.restart(unaccounted, a.droppedThere(unaccounted, now), true)
 }
 
 func (a *account) takeRemoteDrops(rc *stampfmt.Receipt, now time.Duration) {
@@ -169,7 +169,7 @@ func (a *account) takeRemoteDrops(rc *stampfmt.Receipt, now time.Duration) {
 
 func (a *account) countForward(rc *stampfmt.Receipt, now time.Duration) {
 	a.takeRemoteDrops(rc, now)
-	a.fwd.count(a.remote.counts, 64*rc.Words, a.droppedThere)
+	a.fwd.count(a.remote.counts, 64*rc.Words, func(lost uint64) uint64 { return a.droppedThere(lost, now) })
 	a.fwd.now.corrupted = a.fwd.ended.corrupted + a.remote.corrupted
 }
 
