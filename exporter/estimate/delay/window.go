@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/estimate/order"
 )
 
 // ExactLimit is the number of delays up to which a window has exact quantiles. Larger windows keep a histogram, whose
@@ -171,8 +172,7 @@ func (s Snapshot) rank(q float64) (uint64, bool) {
 	if s.Count == 0 || !(q >= 0 && q <= 1) {
 		return 0, false
 	}
-	// The factor keeps 0.07 x 100 = 7.000000000000001 from being rank 8.
-	rank := max(1, uint64(math.Ceil(q*float64(s.Received+s.Lost)*(1-1e-12))))
+	rank := order.Rank(s.Received+s.Lost, q)
 	if s.Received == s.Count {
 		return rank, rank <= s.Count // else infinite
 	}

@@ -14,9 +14,14 @@ func Quantile[T any](ascending []T, q float64) (v T) {
 	if n == 0 {
 		return v
 	}
+	return ascending[min(Rank(n, q), n)-1]
+}
+
+// Rank is the nearest rank of quantile q (0..1) of n values: the position, from 1 on, of the smallest value such that a share of at
+// least q is at most it. 1 for no values.
+func Rank[N int | uint64](n N, q float64) N {
 	// A product of floats may be slightly above the exact rank.
-	rank := int(math.Ceil(q * float64(n) * (1 - 1e-12)))
-	return ascending[min(max(rank, 1), n)-1]
+	return max(1, N(math.Ceil(q*float64(n)*(1-1e-12))))
 }
 
 // Median is the middle one of ascending values, or the mean of the two in the middle. Zero for no values.
@@ -67,7 +72,7 @@ func (c *Histogram) Add(v float64) {
 // Quantile is the lower end of the bin with the value at quantile q (0..1), by the nearest rank. Zero for no
 // values.
 func (c *Histogram) Quantile(q float64) float64 {
-	rank := max(1, int(math.Ceil(q*float64(c.N))))
+	rank := Rank(c.N, q)
 	for i, n := range c.Bins {
 		if rank -= int(n); rank <= 0 {
 			return float64(i) * c.Width

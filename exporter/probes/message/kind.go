@@ -78,10 +78,7 @@ func (k *Kind) Perform(ctx context.Context, u *udptraffic.Session, t *tcptraffic
 	res := &Result{MessageBytes: int(k.opts.MessageBytes), MessageRate: float64(k.opts.MessageRate), Duration: report.Seconds(k.opts.Duration)}
 	r.Body = res
 	defer res.conclude(r)
-	// A token's rate counts payload; the light packets beside the messages have a part of it.
-	if rate := u.Limits().BytesPerSecond; rate > 0 && float64(k.opts.MessageRate)*float64(k.opts.MessageBytes) > 0.8*rate {
-		r.Note("the token limits the rate, which may slow down TCP")
-	}
+	r.NoteTokenRate(u.Limits(), float64(k.opts.MessageRate)*float64(k.opts.MessageBytes))
 	complete := 0
 	var failed error
 	for _, d := range r.Directions {

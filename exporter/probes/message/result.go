@@ -2,7 +2,6 @@ package message
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/estimate/order"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
@@ -117,14 +117,14 @@ func delays(t *udptraffic.Transfer, lost int) *Delay {
 		}
 	}
 	slices.Sort(known)
-	at := func(q float64) *float64 {
-		rank := int(math.Ceil(q * float64(len(known)+lost)))
-		if rank < 1 || rank > len(known) {
+	quantile := func(q float64) *float64 {
+		rank := order.Rank(len(known)+max(0, lost), q)
+		if rank > len(known) {
 			return nil
 		}
 		return new(known[rank-1].Seconds())
 	}
-	if d.Median, d.Tail = at(0.5), at(0.95); d.Median == nil {
+	if d.Median, d.Tail = quantile(0.5), quantile(0.95); d.Median == nil {
 		return nil
 	}
 	return d

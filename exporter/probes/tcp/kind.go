@@ -96,6 +96,9 @@ func (k *Kind) perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 		for _, d := range res.Directions {
 			r.Summary = append(r.Summary, d.summary()...)
 			d.note(r)
+			if d.Throughput != nil {
+				r.NoteTokenRate(s.Limits(), *d.Throughput)
+			}
 		}
 		if k.opts.OverlapDuration > 0 {
 			res.overlap(r, p.results, k.opts.Omit)

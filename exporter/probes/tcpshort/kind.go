@@ -13,6 +13,7 @@
 package tcpshort
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,7 +85,7 @@ func (k *Kind) Perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 		}
 		res.conclude(r)
 	}()
-	failures, noted, unfinished := 0, false, false
+	failures, unfinished := 0, false
 	turns := loadtest.Turns(len(all), k.opts.Repetitions, res.Seed)
 	for i, turn := range turns {
 		g := all[turn]
@@ -102,10 +103,7 @@ func (k *Kind) Perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 			return err
 		}
 		done[turn] = append(done[turn], f)
-		if !noted && k.limited(f, g.bytes, s.Limits().BytesPerSecond) {
-			r.Note("the token limits the rate, which may lengthen the flows")
-			noted = true
-		}
+		r.NoteTokenRate(s.Limits(), k.meanRate(f, g.bytes))
 		if f.Unfinished == "" {
 			failures = 0
 			continue
@@ -121,14 +119,9 @@ func (k *Kind) Perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 	return nil
 }
 
-// limited is whether the token's rate may have lengthened a flow: a flow that is slower than half of it on average has another
-// limit. 0: no limit.
-func (k *Kind) limited(f Flow, bytes int64, rate float64) bool {
-	took := f.took
-	if took == 0 {
-		took = k.opts.FlowTimeout
-	}
-	return rate > 0 && float64(bytes) > took.Seconds()*rate/2
+// meanRate is the mean rate of a flow in bytes per second; an unfinished one took flow_timeout.
+func (k *Kind) meanRate(f Flow, bytes int64) float64 {
+	return float64(bytes) / cmp.Or(f.took, k.opts.FlowTimeout).Seconds()
 }
 
 // measure measures a flow. An error ends the run; a flow that fails alone is unfinished.

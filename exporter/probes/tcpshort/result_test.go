@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/probe"
@@ -78,7 +79,9 @@ func TestOnlyFlowsNearTheTokensRateAreLimitedByIt(t *testing.T) {
 		{100_000_000, 0, 2_500_000, true}, // unfinished after 30 s
 		{1_000_000, 0, 2_500_000, false},
 	} {
-		if got := k.limited(Flow{took: c.took}, c.bytes, c.rate); got != c.want {
+		r := &loadtest.Run{}
+		r.NoteTokenRate(loadcontrol.Limits{BytesPerSecond: c.rate}, k.meanRate(Flow{took: c.took}, c.bytes))
+		if got := len(r.Notes) == 1; got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}

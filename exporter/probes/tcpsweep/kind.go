@@ -109,7 +109,7 @@ func (k *Kind) Perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 			break
 		}
 		r.Phase(fmt.Sprintf("%d of %d, %v", i+1, len(turns), c))
-		m, err := k.measure(ctx, s, c)
+		m, err := k.measure(ctx, s, r, c)
 		if why := refused(err); why != "" {
 			omitted[c] = why
 			continue
@@ -135,10 +135,13 @@ func (k *Kind) Perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 }
 
 // measure measures a cell once. With an error the values are those of the time before it.
-func (k *Kind) measure(ctx context.Context, s *tcptraffic.Session, c Cell) (m Repetition, err error) {
+func (k *Kind) measure(ctx context.Context, s *tcptraffic.Session, r *loadtest.Run, c Cell) (m Repetition, err error) {
 	t, err := s.Transfer(ctx, k.opts.plan(c))
 	if t != nil {
 		m = k.evaluate(t, s.Remote().Addr().Is6())
+		if m.Throughput != nil {
+			r.NoteTokenRate(s.Limits(), *m.Throughput)
+		}
 	}
 	if err == nil {
 		err = single.Failed(t)
