@@ -1,36 +1,35 @@
 #!/usr/bin/env bash
-# Runs every test of the repository. A skip that is not in
-# tests/expected-skips.txt fails the run. The failures are at the end of the output
-# (tests/results); build/test.json has the complete output.
+# Runs every test of the repository, and at the end each failed test once more, alone (tests/results): one that passes
+# then is flaky, and build/flaky has its first output. More than three flaky tests fail the run, as does a skip that is
+# not in tests/expected-skips.txt. The failures are at the end of the output; build/test.json has the complete output.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p build
 log=build/test.json
 results=build/test-results
 : >"$log"
-status=0 failed=() times=()
+status=0 times=()
 go build -o "$results" ./tests/results || exit 1
 
 took() { # title, begin, end: in seconds of this script
   times+=("$(printf '%3d:%02d %s' $((($3 - $2) / 60)) $((($3 - $2) % 60)) "$1")")
 }
 
-run() { # title, command...
+run() { # title, command, --, packages
   local begin=$SECONDS
-  echo "== $1"
-  "${@:2}" 2>&1 | tee -a "$log" | "$results" show
-  [[ ${PIPESTATUS[0]} -eq 0 ]] || failed+=("$1")
+  "$results" run "$log" "$@"
+  [[ $? -lt 2 ]] || status=1 # report names failed tests
   took "$1" "$begin" "$SECONDS"
 }
 
 # Runs a stage that waits in the background of one that needs processors, and shows it when both have
 # ended. It has its own process group, which ends with this script.
-beside() { # title, command...; then run the other stage, and call both
+beside() { # title, command, --, packages; then run the other stage, and call both
   title=$1 part=build/test-beside.json since=$SECONDS
-  shift
+  rm -f "$part"
   set -m
   {
-    "$@" >"$part" 2>&1
+    "$results" run "$part" "$@" >"$part.txt" 2>&1
     code=$?
     echo "$SECONDS" >"$part.end"
     exit "$code"
@@ -41,11 +40,11 @@ beside() { # title, command...; then run the other stage, and call both
 }
 
 both() {
-  wait "$other" || failed+=("$title")
+  wait "$other"
+  [[ $? -lt 2 ]] || status=1
   trap - EXIT
   took "$title, in the background" "$since" "$(<"$part.end")"
-  echo "== $title"
-  "$results" show <"$part"
+  cat "$part.txt"
   cat "$part" >>"$log"
 }
 
@@ -67,25 +66,21 @@ fi
 
 test=(go test -json)
 # The store of tests/influx; they skip without it, and report the skip.
-tests/influx/influxdb1.sh || failed+=("build of InfluxDB 1.8")
-beside "tests: system, waiting" "${test[@]}" -p 2 -parallel 6 -count=1 -timeout 15m "${waiting[@]}"
-run "exporter: unit tests, race detector" env CGO_ENABLED=1 "${test[@]}" -race -shuffle=on -timeout 10m ./exporter/...
+tests/influx/influxdb1.sh || { echo "build of InfluxDB 1.8 failed"; status=1; }
+beside "tests: system, waiting" "${test[@]}" -p 2 -parallel 6 -count=1 -timeout 15m -- "${waiting[@]}"
+run "exporter: unit tests, race detector" env CGO_ENABLED=1 "${test[@]}" -race -shuffle=on -timeout 10m -- ./exporter/...
 # Under the race detector the simulated days have coarse steps.
-run "clock: simulated days" "${test[@]}" -count=1 -run 'TestBoundCovers|TestCoverage|TestSender|TestNothingIs' ./exporter/clocks/chrony
+run "clock: simulated days" "${test[@]}" -count=1 -run 'TestBoundCovers|TestCoverage|TestSender|TestNothingIs' -- ./exporter/clocks/chrony
 both
-beside "tests: system, computing" nice -n 19 env GOMAXPROCS=1 "${test[@]}" -p 1 -count=1 -timeout 20m "${computing[@]}"
-run "tests: system, measuring time" "${test[@]}" -p 1 -count=1 -timeout 25m "${measuring[@]}"
+beside "tests: system, computing" nice -n 19 env GOMAXPROCS=1 "${test[@]}" -p 1 -count=1 -timeout 20m -- "${computing[@]}"
+run "tests: system, measuring time" "${test[@]}" -p 1 -count=1 -timeout 25m -- "${measuring[@]}"
 both
-run "dashboards" go test -C grafana-dashboards -json -count=1 ./...
-run "telegraf plugins" go test -C telegraf-plugins -json -count=1 -timeout 15m ./...
+run "dashboards" go test -C grafana-dashboards -json -count=1 -- ./...
+run "telegraf plugins" go test -C telegraf-plugins -json -count=1 -timeout 15m -- ./...
 
 echo "== minutes"
 printf '%s\n' "${times[@]}"
 echo "== results"
-"$results" report "$log" tests/expected-skips.txt || status=1
-for title in "${failed[@]}"; do
-  echo "failed: stage $title"
-  status=1
-done
+"$results" report "$log" tests/expected-skips.txt build/flaky || status=1
 [[ $status -eq 0 ]] || echo "FAIL"
 exit $status

@@ -1,8 +1,14 @@
-// Command results reads the output of `go test -json`. `results show` prints it as it arrives, without
-// the lines of passed tests. `results report EVENTS EXPECTED` prints, for all stages of a run, whose
-// events are in one file, the failures and their last lines, at the end, where a cut log still has
-// them. A skip that the file EXPECTED does not list is a failure, and so is a package without a
-// test that ran.
+// Command results runs the stages of tests/run.sh and reports their tests.
+//
+// `results run LOG TITLE COMMAND... -- PACKAGE...` runs one stage: COMMAND is a go test with -json, and its flags. It
+// appends the events to LOG and prints them without the lines of passed tests.
+//
+// `results report LOG EXPECTED DIR` runs each failed test of all stages in LOG once more, alone, with the command of its
+// stage. A test that passes then is flaky: DIR gets its first output, and more than maxFlaky of them fail the run. A test that
+// fails again fails the run, and so does a skip that the file EXPECTED does not list, and a package without a test that ran.
+// The failures and their last lines are printed at the end, where a cut log still has them.
+//
+// The exit status is 1 if a test failed, and 2 if the program could not do its work.
 package main
 
 import (
@@ -17,46 +23,62 @@ import (
 	"strings"
 )
 
-// event is one of `go doc test2json`, or of a build (`go help buildjson`).
+// event is one of `go doc test2json`, of a build (`go help buildjson`), or of a stage.
 type event struct {
 	Action, Package, Test, Output string
-	// ImportPath is the package of a build, and FailedBuild that of a package whose build failed.
+	// ImportPath is the package of a build, and FailedBuild the one whose failed build ends a package.
 	ImportPath, FailedBuild string
+	// Command is the command of a stage without its packages. Only the action stage has it; its Output is the title.
+	Command []string
 }
 
 func main() {
 	var err error
 	failed := false
+	args := os.Args[1:]
 	switch {
-	case len(os.Args) == 2 && os.Args[1] == "show":
-		err = show(os.Stdin, os.Stdout)
-	case len(os.Args) == 4 && os.Args[1] == "report":
-		failed, err = tellFiles(os.Args[2], os.Args[3])
+	case len(args) > 3 && args[0] == "run" && slices.Contains(args, "--"):
+		i := slices.Index(args, "--")
+		failed, err = runStage(os.Stdout, args[1], args[2], args[3:i], args[i+1:])
+	case len(args) == 4 && args[0] == "report":
+		failed, err = reportFiles(args[1], args[2], args[3])
 	default:
-		err = fmt.Errorf("arguments are %q, want show, or report EVENTS EXPECTED", os.Args[1:])
+		err = fmt.Errorf("arguments are %q, want run LOG TITLE COMMAND -- PACKAGES, or report LOG EXPECTED DIR", args)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "results:", err)
+		os.Exit(2)
 	}
-	if err != nil || failed {
+	if failed {
 		os.Exit(1)
 	}
 }
 
-func tellFiles(events, expected string) (failed bool, err error) {
+func reportFiles(log, expected, dir string) (failed bool, err error) {
 	list, err := os.ReadFile(expected)
 	if err != nil {
 		return true, err
 	}
-	f, err := os.Open(events)
+	f, err := os.OpenFile(log, os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
 		return true, err
 	}
-	defer f.Close() // it is read only
-	return report(f, string(list), os.Stdout)
+	defer f.Close() // a lost event of a rerun changes no result
+	r, err := read(f)
+	if err != nil {
+		return true, err
+	}
+	r.rerunFailed(func(command []string) ([]byte, error) {
+		fmt.Printf("once more, alone: %s\n", strings.Join(command, " "))
+		return execute(command, f)
+	})
+	if err := r.keepFlaky(dir); err != nil {
+		return true, err
+	}
+	return r.report(string(list), os.Stdout), nil
 }
 
-// each gives the events of a stream, one a line. Any other line is output of the go command itself.
+// each passes the events of a stream, one a line, to f. Any other line is output of the go command itself.
 func each(r io.Reader, f func(event)) error {
 	for in := bufio.NewReader(r); ; {
 		line, err := in.ReadString('\n')
@@ -91,6 +113,8 @@ func show(r io.Reader, w io.Writer) error {
 		top, _, _ := strings.Cut(e.Test, "/")
 		key := e.Package + " " + top
 		switch e.Action {
+		case "stage":
+			fmt.Fprintf(w, "== %s\n", e.Output)
 		case "said", "build-output":
 			fmt.Fprint(w, e.Output)
 		case "output":

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,10 +24,38 @@ var module = map[string]string{
 	"twice/twice_test.go": "package twice\n\nimport \"testing\"\n\nfunc TestTwice(t *testing.T) {}\n",
 }
 
-// events are the events of the go command for packages of the module.
-func events(t *testing.T, args ...string) string {
+// once makes a test fail in its first run only.
+const once = `package p
+
+import (
+	"os"
+	"testing"
+)
+
+func first(name string) bool {
+	_, err := os.Stat(name)
+	return err != nil && os.WriteFile(name, nil, 0o644) == nil
+}
+`
+
+// flaky is a module whose packages fail in their first run only, but for one test.
+var flaky = map[string]string{
+	"go.mod":            "module m\n\ngo 1.26\n",
+	"fails/f_test.go":   once + "\nfunc TestGood(t *testing.T) {}\nfunc TestF(t *testing.T) { t.Run(\"sub\", func(t *testing.T) { if first(\"f\") { t.Error(\"by chance\") } }) }\n",
+	"panics/p_test.go":  once + "\nfunc TestA(t *testing.T) {}\nfunc TestP(t *testing.T) { if first(\"p\") { panic(\"by chance\") } }\nfunc TestZ(t *testing.T) {}\n",
+	"victim/v_test.go":  once + "\nfunc TestP(t *testing.T) { if first(\"p\") { panic(\"by chance\") } }\nfunc TestZ(t *testing.T) { t.Error(\"always\") }\n",
+	"exits/e_test.go":   once + "\nfunc TestA(t *testing.T) {}\nfunc TestE(t *testing.T) { if first(\"e\") { os.Exit(3) } }\n",
+	"hangs/h_test.go":   once + "\nfunc TestH(t *testing.T) { if first(\"h\") { select {} } }\nfunc TestNever(t *testing.T) {}\n",
+	"badmain/m_test.go": once + "\nfunc TestMain(m *testing.M) { m.Run(); if first(\"m\") { println(\"left over\"); os.Exit(1) } }\nfunc TestM(t *testing.T) {}\n",
+	"skips/s_test.go":   once + "\nfunc TestS(t *testing.T) { if first(\"s\") { t.Error(\"by chance\") }; t.Skip(\"then\") }\n",
+	"many/m_test.go":    once + "\nfunc TestA(t *testing.T) { if first(\"a\") { t.Error(1) } }\nfunc TestB(t *testing.T) { if first(\"b\") { t.Error(2) } }\nfunc TestC(t *testing.T) { if first(\"c\") { t.Error(3) } }\nfunc TestD(t *testing.T) { if first(\"d\") { t.Error(4) } }\n",
+	"environ/e_test.go": once + "\nfunc TestE(t *testing.T) { if first(\"e\") || os.Getenv(\"GIVEN\") != \"x\" || !testing.Short() { t.Error(\"by chance\") } }\n",
+	"races/r_test.go":   once + "\nfunc TestR(t *testing.T) { if first(\"r\") { t.Error(\"WARNING: DATA RACE\") } }\n",
+}
+
+func write(t *testing.T, module map[string]string) (dir string) {
 	t.Helper()
-	dir := t.TempDir()
+	dir = t.TempDir()
 	for name, text := range module {
 		file := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -37,20 +65,43 @@ func events(t *testing.T, args ...string) string {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command("go", append([]string{"test", "-json", "-vet=off"}, args...)...)
-	cmd.Dir = dir
-	out, _ := cmd.CombinedOutput() // the output contains the failures
-	return string(out)
+	return dir
+}
+
+// events are the events of a stage of packages of the module.
+func events(t *testing.T, args ...string) string {
+	t.Helper()
+	return stageEvents(t, write(t, module), args...)
+}
+
+func stageEvents(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), "log")
+	command := append([]string{"env", "GIVEN=x", "go", "test", "-C", dir, "-json", "-vet=off"}, args[:len(args)-1]...)
+	if _, err := runStage(io.Discard, log, "a title", command, args[len(args)-1:]); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func output(t *testing.T, events string) (text string, failed bool) {
 	t.Helper()
-	var b strings.Builder
-	failed, err := report(strings.NewReader(events), "# TestS is expected elsewhere\nTestKnown why\n", &b)
+	r, err := read(strings.NewReader(events))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b.String(), failed
+	r.rerunFailed(func(command []string) ([]byte, error) { return execute(command, io.Discard) })
+	dir := t.TempDir()
+	if err := r.keepFlaky(dir); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	failed = r.report("# TestS is expected elsewhere\nTestKnown why\n", &b)
+	return strings.ReplaceAll(b.String(), dir, "DIR"), failed
 }
 
 func TestEachKindOfFailureIsReportedAtTheEnd(t *testing.T) {
@@ -59,17 +110,17 @@ func TestEachKindOfFailureIsReportedAtTheEnd(t *testing.T) {
 		want []string
 		last string
 	}{
-		"a package that does not build": {[]string{"./broken"}, []string{"failed: the package itself (m/broken)\n", "undefined: undefined"}, "0 passed, 0 failed, 0 skipped"},
-		"a panic":                       {[]string{"./panics"}, []string{"failed: TestP (m/panics)\npanic: no good"}, "1 passed, 1 failed, 0 skipped"},
-		"a test that ends the process":  {[]string{"./exits"}, []string{"failed: TestE (m/exits)\nlast words", "(it did not end)\n"}, "0 passed, 1 failed, 0 skipped"},
+		"a package that does not build": {[]string{"./broken"}, []string{"failed: the package itself (m/broken)\n", "undefined: undefined"}, "0 passed, 0 flaky, 0 failed, 0 skipped"},
+		"a panic":                       {[]string{"./panics"}, []string{"failed: TestP (m/panics)\npanic: no good"}, "1 passed, 0 flaky, 1 failed, 0 skipped"},
+		"a test that ends the process":  {[]string{"./exits"}, []string{"failed: TestE (m/exits)\nlast words", "(it did not end)\n"}, "0 passed, 0 flaky, 1 failed, 0 skipped"},
 		"a subtest": {[]string{"./fails"}, []string{
 			"failed: TestF/bad (m/fails)\n    f_test.go:7: wrong 0\n", "(41 lines are left out)\n    f_test.go:7: wrong 61\n", "wrong 99\n",
-		}, "1 passed, 1 failed, 0 skipped"},
-		"a line without an end": {[]string{"./prints"}, []string{"failed: TestPrints (m/prints)\n", "wrong\n"}, "0 passed, 1 failed, 0 skipped"},
-		"a time limit":          {[]string{"-timeout=1s", "./hangs"}, []string{"failed: TestH (m/hangs)\npanic: test timed out after 1s\n"}, "0 passed, 1 failed, 0 skipped"},
-		"the process alone":     {[]string{"./badmain"}, []string{"failed: the package itself (m/badmain)\nleft over\n"}, "1 passed, 0 failed, 0 skipped"},
-		"nothing that runs":     {[]string{"-run=TestRenamed", "./tested"}, []string{"failed: the package itself (m/tested)\ntesting: warning: no tests to run\n"}, "0 passed, 0 failed, 0 skipped"},
-		"a skip":                {[]string{"./skips"}, []string{"(tests/expected-skips.txt): TestParent/sub\n", "(tests/expected-skips.txt): TestS\n"}, "1 passed, 0 failed, 2 skipped"},
+		}, "1 passed, 0 flaky, 1 failed, 0 skipped"},
+		"a line without an end": {[]string{"./prints"}, []string{"failed: TestPrints (m/prints)\n", "wrong\n"}, "0 passed, 0 flaky, 1 failed, 0 skipped"},
+		"a time limit":          {[]string{"-timeout=1s", "./hangs"}, []string{"failed: TestH (m/hangs)\npanic: test timed out after 1s\n"}, "0 passed, 0 flaky, 1 failed, 0 skipped"},
+		"the process alone":     {[]string{"./badmain"}, []string{"failed: the package itself (m/badmain)\nleft over\n"}, "1 passed, 0 flaky, 0 failed, 0 skipped"},
+		"nothing that runs":     {[]string{"-run=TestRenamed", "./tested"}, []string{"failed: the package itself (m/tested)\ntesting: warning: no tests to run\n"}, "0 passed, 0 flaky, 0 failed, 0 skipped"},
+		"a skip":                {[]string{"./skips"}, []string{"(tests/expected-skips.txt): TestParent/sub\n", "(tests/expected-skips.txt): TestS\n"}, "1 passed, 0 flaky, 0 failed, 2 skipped"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -82,7 +133,7 @@ func TestEachKindOfFailureIsReportedAtTheEnd(t *testing.T) {
 			if !failed || !strings.HasSuffix(text, "\n"+c.last+"\n") || strings.Contains(text, "TestKnown") {
 				t.Errorf("failed %v, want a last line %q", failed, c.last)
 			}
-			if lines := strings.Count(text, "\n"); lines > mostLines+8 || strings.Count(text, "failed: ") > 1 {
+			if lines := strings.Count(text, "\n"); lines > maxLines+maxAgainLines+12 || strings.Count(text, "failed: ") > 1 {
 				t.Errorf("%d lines", lines)
 			}
 			if t.Failed() {
@@ -95,23 +146,62 @@ func TestEachKindOfFailureIsReportedAtTheEnd(t *testing.T) {
 // TestStagesAreCountedApart: a package may be in two stages, and fail in the first.
 func TestStagesAreCountedApart(t *testing.T) {
 	good := events(t, "./twice")
-	if text, failed := output(t, good+good); failed || text != "\n2 passed, 0 failed, 0 skipped\n" {
+	if text, failed := output(t, good+good); failed || text != "\n2 passed, 0 flaky, 0 failed, 0 skipped\n" {
 		t.Errorf("failed %v: %s", failed, text)
 	}
 	bad := strings.ReplaceAll(good, `"Action":"pass"`, `"Action":"fail"`)
-	if text, failed := output(t, bad+good); !failed || !strings.HasSuffix(text, "\n1 passed, 1 failed, 0 skipped\n") {
+	if text, failed := output(t, bad+good); failed || !strings.HasSuffix(text, "\n1 passed, 1 flaky, 0 failed, 0 skipped\n") {
 		t.Errorf("failed %v: %s", failed, text)
 	}
 	cut := good[:strings.Index(good, "--- PASS")]
-	cut = cut[:strings.LastIndex(cut, "\n")+1] // killed while the test ran
+	cut = cut[:strings.LastIndex(cut, "\n")+1] // killed while the test ran, and so were packages that would have followed
 	if text, failed := output(t, good+cut+"signal: killed\n"); !failed || !strings.Contains(text, "TestTwice (m/twice)\n(it did not end)\n") || !strings.Contains(text, "signal: killed\n") {
 		t.Errorf("failed %v: %s", failed, text)
 	}
 }
 
+func TestFailedTestsRunOnceMoreAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		want []string
+		last string
+		fail bool
+	}{
+		"a subtest": {[]string{"./fails"}, []string{
+			"FLAKY: TestF (m/fails) passed when run alone: env GIVEN=x go test ", " -count=1 -run=^TestF$ m/fails\n", "kept in DIR/test-m-fails.TestF.txt:\n", "by chance",
+		}, "1 passed, 1 flaky, 0 failed, 0 skipped", false},
+		"a panic, which keeps another test from starting": {[]string{"./panics"}, []string{"FLAKY: TestP (m/panics) ", "panic: by chance"}, "2 passed, 1 flaky, 0 failed, 0 skipped", false},
+		"a panic, which hides another failure":            {[]string{"./victim"}, []string{"FLAKY: TestP (m/victim) ", "and again, alone: the package itself (m/victim): ", "always"}, "0 passed, 1 flaky, 0 failed, 0 skipped", true},
+		"an exit":                                         {[]string{"./exits"}, []string{"FLAKY: the package itself (m/exits) "}, "2 passed, 1 flaky, 0 failed, 0 skipped", false},
+		"a time limit":                                    {[]string{"-timeout=2s", "./hangs"}, []string{"panic: test timed out after 2s"}, "2 passed, 1 flaky, 0 failed, 0 skipped", false},
+		"a failure after the tests":                       {[]string{"./badmain"}, []string{"FLAKY: the package itself (m/badmain) ", "left over"}, "1 passed, 1 flaky, 0 failed, 0 skipped", false},
+		"a skip is not a pass":                            {[]string{"./skips"}, []string{"failed: TestS (m/skips)"}, "0 passed, 0 flaky, 1 failed, 0 skipped", true},
+		"too many":                                        {[]string{"./many"}, []string{"\n4 flaky tests: at most 3 are accepted\n"}, "0 passed, 4 flaky, 0 failed, 0 skipped", true},
+		"environment and flags are the same":              {[]string{"-short", "./environ"}, []string{"FLAKY: TestE (m/environ) "}, "0 passed, 1 flaky, 0 failed, 0 skipped", false},
+		"a data race is a fault whenever it is":           {[]string{"./races"}, []string{"failed: TestR (m/races)\n", "WARNING: DATA RACE"}, "0 passed, 0 flaky, 1 failed, 0 skipped", true},
+		"a stage without a package cannot be run":         {[]string{"./missing"}, nil, "0 passed, 0 flaky, 0 failed, 0 skipped", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text, failed := output(t, stageEvents(t, write(t, flaky), c.args...))
+			for _, want := range c.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("%q is not reported", want)
+				}
+			}
+			if failed != c.fail || !strings.HasSuffix(text, "\n"+c.last+"\n") {
+				t.Errorf("failed %v, want %v and a last line %q", failed, c.fail, c.last)
+			}
+			if t.Failed() {
+				t.Log(text)
+			}
+		})
+	}
+}
+
 func TestShowOmitsPassedTests(t *testing.T) {
 	var b strings.Builder
-	if err := show(strings.NewReader("go: downloading\n"+events(t, "./tested", "./fails")), &b); err != nil {
+	if err := show(strings.NewReader("go: downloading\n"+events(t, "./tested")+events(t, "./fails")), &b); err != nil {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]bool{
