@@ -13,10 +13,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"oneway.example/exporter/core/sample"
+	"oneway.example/tests/flaky"
 	"oneway.example/tests/vmlab"
 )
 
@@ -108,6 +110,10 @@ func run(build string, cells []cell, length time.Duration, precise bool) (err er
 	if err != nil {
 		return err
 	}
+	kept, err := flaky.Open(flaky.Dir, "papertcp")
+	if err != nil {
+		return err
+	}
 	logs := filepath.Join(build, "papertcp-logs")
 	defer func() { err = errors.Join(err, vmlab.KeepLogs(dir, logs, nearName, farName)) }()
 	begin := time.Now()
@@ -117,18 +123,22 @@ func run(build string, cells []cell, length time.Duration, precise bool) (err er
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
 	fmt.Fprintf(os.Stderr, "papertcp: both guests run after %.0f s; %d cells of %v\n", time.Since(begin).Seconds(), len(cells), length)
-	all, faults, late := []measured{}, []string{}, []string{}
+	all, late := []measured{}, []string{}
 	for i, c := range cells {
 		m, spoiled, err := p.quietly(c, length)
 		if err != nil {
 			return errors.Join(fmt.Errorf("%s: %w", c.name(), err), report(os.Stdout, all, length))
 		}
 		fmt.Fprintf(os.Stderr, "papertcp: %d of %d: %s\n", i+1, len(cells), m.line())
-		all, faults, late = append(all, *m), append(faults, m.faults(length)...), append(late, spoiled...)
+		all, late = append(all, *m), append(late, spoiled...)
 	}
+	faults, err := rerunFailed(func(c cell) (m *measured, err error) {
+		m, _, err = p.quietly(c, length)
+		return m, err
+	}, all, length, kept)
 	fmt.Fprintf(os.Stderr, "papertcp: took %.0f s\n", time.Since(begin).Seconds())
 	late = append(late, vegasQueuesLess(all)...)
-	return errors.Join(report(os.Stdout, all, length), verdict(faults, late, precise))
+	return errors.Join(err, report(os.Stdout, all, length), verdict(faults, late, precise))
 }
 
 // tries is how often a cell is measured that a busy machine may have spoiled: an error of oneway's is there each time.
@@ -148,6 +158,34 @@ func (p *pair) quietly(c cell, length time.Duration) (m *measured, late []string
 		}
 	}
 	return m, late, nil
+}
+
+// rerunFailed measures each cell with faults once more, after all others, and returns the faults that remain. A cell that has
+// none then is flaky: its new result takes the place of the first, and kept gets the faults of that.
+func rerunFailed(measure func(cell) (*measured, error), all []measured, length time.Duration, kept *flaky.Kept) (remain []string, err error) {
+	for i := range all {
+		faults := all[i].faults(length)
+		if len(faults) == 0 {
+			continue
+		}
+		again, err := measure(all[i].cell)
+		if err != nil {
+			return append(remain, faults...), err
+		}
+		if second := again.faults(length); len(second) > 0 {
+			remain = slices.Concat(remain, faults, second)
+			continue
+		}
+		fmt.Printf("FLAKY %s\n", strings.Join(faults, "\n  "))
+		if _, err := kept.Add(all[i].name(), strings.Join(faults, "\n")+"\n"); err != nil {
+			return remain, err
+		}
+		all[i] = *again
+	}
+	if n := len(kept.Files); n > flaky.Max {
+		remain = append(remain, fmt.Sprintf("%d flaky cells: at most %d are accepted", n, flaky.Max))
+	}
+	return remain, nil
 }
 
 // verdict fails with faults, and with late if that is to be asserted; else it prints late.

@@ -10,6 +10,7 @@ import (
 	"oneway.example/exporter/estimate/tcpstate"
 	single "oneway.example/exporter/probes/tcp"
 	"oneway.example/exporter/probes/tcpsweep"
+	"oneway.example/tests/flaky"
 	"oneway.example/tests/lab"
 )
 
@@ -109,6 +110,32 @@ func TestEachFaultOfACellIsFound(t *testing.T) {
 		if all := m.late(); !slices.ContainsFunc(all, func(s string) bool { return strings.Contains(s, want) }) {
 			t.Errorf("%q, want %q", all, want)
 		}
+	}
+}
+
+func TestCellWithFaultsIsMeasuredOnceMore(t *testing.T) {
+	bad := func(variant string) *measured { m := lossy(variant); m.result.RTTMin = nil; return m }
+	kept, err := flaky.Open(t.TempDir(), "papertcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []measured{*lossy("reno"), *bad("cubic"), *bad("vegas")}
+	remain, err := rerunFailed(func(c cell) (*measured, error) {
+		if c.variant == "vegas" {
+			return bad(c.variant), nil
+		}
+		return lossy(c.variant), nil
+	}, all, 9*time.Second, kept)
+	if err != nil || len(remain) != 2 || !strings.Contains(remain[0], "vegas") || len(kept.Files) != 1 || !strings.Contains(kept.Files[0], "cubic") {
+		t.Errorf("%v: %q remain, %q are kept; want both of vegas, and cubic", err, remain, kept.Files)
+	}
+	if len(all[1].faults(9*time.Second)) > 0 {
+		t.Error("the first result of a flaky cell is reported; want the second")
+	}
+	all = slices.Repeat([]measured{*bad("cubic")}, flaky.Max)
+	remain, err = rerunFailed(func(c cell) (*measured, error) { return lossy(c.variant), nil }, all, 9*time.Second, kept)
+	if err != nil || len(remain) != 1 || !strings.HasPrefix(remain[0], "4 flaky cells") {
+		t.Errorf("%v, %q remain; want an error of 4 flaky cells", err, remain)
 	}
 }
 

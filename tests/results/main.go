@@ -4,7 +4,7 @@
 // appends the events to LOG and prints them without the lines of passed tests.
 //
 // `results report LOG EXPECTED DIR` runs each failed test of all stages in LOG once more, alone, with the command of its
-// stage. A test that passes then is flaky: DIR gets its first output, and more than maxFlaky of them fail the run. A test that
+// stage. A test that passes then is flaky: DIR gets its first output, and more than flaky.Max of them fail the run. A test that
 // fails again fails the run, and so does a skip that the file EXPECTED does not list, and a package without a test that ran.
 // The failures and their last lines are printed at the end, where a cut log still has them.
 //
@@ -18,6 +18,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -72,7 +73,7 @@ func reportFiles(log, expected, dir string) (failed bool, err error) {
 		fmt.Printf("once more, alone: %s\n", strings.Join(command, " "))
 		return execute(command, f)
 	})
-	if err := r.keepFlaky(dir); err != nil {
+	if err := r.keepFlaky(dir, strings.TrimSuffix(filepath.Base(log), ".json")); err != nil {
 		return true, err
 	}
 	return r.report(string(list), os.Stdout), nil

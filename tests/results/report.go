@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"oneway.example/tests/flaky"
 )
 
 // Limits of a failure's printed lines, of those from its beginning, and of those of a second output.
@@ -61,11 +63,11 @@ func (r *run) report(expected string, w io.Writer) (failed bool) {
 	for _, name := range slices.Sorted(maps.Keys(skipped)) {
 		fmt.Fprintf(w, "\nskipped, and not expected to be (tests/expected-skips.txt): %s\n", name)
 	}
-	if count["flaky"] > maxFlaky {
-		fmt.Fprintf(w, "\n%d flaky tests: at most %d are accepted\n", count["flaky"], maxFlaky)
+	if count["flaky"] > flaky.Max {
+		fmt.Fprintf(w, "\n%d flaky tests: at most %d are accepted\n", count["flaky"], flaky.Max)
 	}
 	fmt.Fprintf(w, "\n%d passed, %d flaky, %d failed, %d skipped\n", count["pass"], count["flaky"], count["fail"], count["skip"])
-	return failed || len(skipped) > 0 || count["flaky"] > maxFlaky
+	return failed || len(skipped) > 0 || count["flaky"] > flaky.Max
 }
 
 // String is the name of a test with its package.

@@ -3,19 +3,15 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+
+	"oneway.example/tests/flaky"
 )
 
-const (
-	// maxReruns limits the reruns of one run. More failures have one cause, which is not chance.
-	maxReruns = 10
-	// maxFlaky is the largest number of flaky tests in a run that passes.
-	maxFlaky = 3
-)
+// maxReruns limits the reruns of one run. More failures have one cause, which is not chance.
+const maxReruns = 10
 
 // rerun is a second run of a failed test, alone, or of those tests of a package that its process ended or kept from starting.
 type rerun struct {
@@ -66,7 +62,7 @@ func (o *entry) rerunCommand() []string {
 	var which string
 	switch {
 	case o.name != "" && o.top() == o && !o.unfinished:
-		which = "-run=^" + regexp.QuoteMeta(o.name) + "$"
+		which = "-run=" + o.pattern()
 	case o.name == "" && o.crashed():
 		var done []string
 		for _, t := range o.parts {
@@ -83,6 +79,32 @@ func (o *entry) rerunCommand() []string {
 	return append(slices.Clone(o.stage.command), "-count=1", which, o.pkg)
 }
 
+// failedParts are the subtests that failed, if the test failed because of them alone.
+func (o *entry) failedParts() (failed []*entry) {
+	if o.cause() != "" {
+		return nil
+	}
+	for _, p := range o.parts {
+		if p.result == "fail" {
+			failed = append(failed, p)
+		}
+	}
+	return failed
+}
+
+// pattern matches a test, with only those of its subtests that failed, if it failed because of them alone.
+func (o *entry) pattern() string {
+	var parts []string
+	for _, p := range o.failedParts() {
+		parts = append(parts, regexp.QuoteMeta(strings.TrimPrefix(p.name, o.name+"/")))
+	}
+	pattern := "^" + regexp.QuoteMeta(o.name) + "$"
+	if len(parts) > 0 && !strings.Contains(strings.Join(parts, ""), "/") { // a slash in a name divides a pattern
+		pattern += "/^(" + strings.Join(parts, "|") + ")$"
+	}
+	return pattern
+}
+
 // crashed reports whether the process of a package ended before its last test, by a panic, a time limit, an exit or a signal.
 func (o *entry) crashed() bool { return !o.complete }
 
@@ -96,17 +118,16 @@ func (o *entry) failedTests() (failed []*entry) {
 	return failed
 }
 
-// passesIn reports whether it passed in a rerun: a test by itself, the rest of a package without any failure.
-func (o *entry) passesIn(r *run) (passed bool) {
+// passesIn reports whether it passed in a rerun without any failure: a test with the subtests that failed, or a package.
+func (o *entry) passesIn(r *run) bool {
+	passed := map[string]bool{}
 	for _, again := range r.all {
 		if again.result == "fail" {
 			return false
 		}
-		if again.pkg == o.pkg && again.name == o.name {
-			passed = again.result == "pass"
-		}
+		passed[again.name] = again.result == "pass" && again.pkg == o.pkg
 	}
-	return passed
+	return passed[o.name] && !slices.ContainsFunc(o.failedParts(), func(p *entry) bool { return o.name != "" && !passed[p.name] })
 }
 
 // excused reports whether what failed passed in a rerun.
@@ -127,32 +148,20 @@ func (o *entry) excused() bool {
 
 func (o *entry) passedAgain() bool { return o.rerun != nil && o.rerun.passed }
 
-// keepFlaky writes the first output of each flaky test to a file in dir, which then has those of this run only.
-func (r *run) keepFlaky(dir string) error {
-	old, err := filepath.Glob(filepath.Join(dir, prefix+"*.txt"))
+// keepFlaky writes the first output of each flaky test to a file in dir. The names of the files begin with prefix.
+func (r *run) keepFlaky(dir, prefix string) error {
+	kept, err := flaky.Open(dir, prefix)
 	if err != nil {
-		return err
-	}
-	for _, name := range old {
-		if err := os.Remove(name); err != nil {
-			return err
-		}
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	for _, o := range r.all {
 		if o.rerun == nil || !o.rerun.flaky {
 			continue
 		}
-		o.rerun.file = filepath.Join(dir, prefix+strings.ReplaceAll(strings.Trim(o.pkg+"."+o.name, "."), "/", "-")+".txt")
 		text := fmt.Sprintf("stage: %s\nalone: %s\n\n%s", o.stage.title, strings.Join(o.rerun.command, " "), o.output())
-		if err := os.WriteFile(o.rerun.file, []byte(text), 0o644); err != nil {
+		if o.rerun.file, err = kept.Add(strings.Trim(o.pkg+"."+o.name, "."), text); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// prefix begins the names of this program's files in the directory of flaky tests, which other programs share.
-const prefix = "test-"

@@ -38,10 +38,10 @@ func first(name string) bool {
 }
 `
 
-// flaky is a module whose packages fail in their first run only, but for one test.
-var flaky = map[string]string{
+// unstable is a module whose packages fail in their first run only, but for one test.
+var unstable = map[string]string{
 	"go.mod":            "module m\n\ngo 1.26\n",
-	"fails/f_test.go":   once + "\nfunc TestGood(t *testing.T) {}\nfunc TestF(t *testing.T) { t.Run(\"sub\", func(t *testing.T) { if first(\"f\") { t.Error(\"by chance\") } }) }\n",
+	"fails/f_test.go":   once + "\nfunc TestGood(t *testing.T) {}\nfunc TestF(t *testing.T) { t.Run(\"good\", func(*testing.T) {}); t.Run(\"sub\", func(t *testing.T) { if first(\"f\") { t.Error(\"by chance\") } }) }\n",
 	"panics/p_test.go":  once + "\nfunc TestA(t *testing.T) {}\nfunc TestP(t *testing.T) { if first(\"p\") { panic(\"by chance\") } }\nfunc TestZ(t *testing.T) {}\n",
 	"victim/v_test.go":  once + "\nfunc TestP(t *testing.T) { if first(\"p\") { panic(\"by chance\") } }\nfunc TestZ(t *testing.T) { t.Error(\"always\") }\n",
 	"exits/e_test.go":   once + "\nfunc TestA(t *testing.T) {}\nfunc TestE(t *testing.T) { if first(\"e\") { os.Exit(3) } }\n",
@@ -96,7 +96,7 @@ func output(t *testing.T, events string) (text string, failed bool) {
 	}
 	r.rerunFailed(func(command []string) ([]byte, error) { return execute(command, io.Discard) })
 	dir := t.TempDir()
-	if err := r.keepFlaky(dir); err != nil {
+	if err := r.keepFlaky(dir, "test"); err != nil {
 		t.Fatal(err)
 	}
 	var b strings.Builder
@@ -168,7 +168,7 @@ func TestFailedTestsRunOnceMoreAlone(t *testing.T) {
 		fail bool
 	}{
 		"a subtest": {[]string{"./fails"}, []string{
-			"FLAKY: TestF (m/fails) passed when run alone: env GIVEN=x go test ", " -count=1 -run=^TestF$ m/fails\n", "kept in DIR/test-m-fails.TestF.txt:\n", "by chance",
+			"FLAKY: TestF (m/fails) passed when run alone: env GIVEN=x go test ", " -count=1 -run=^TestF$/^(sub)$ m/fails\n", "kept in DIR/test-m-fails.TestF.txt:\n", "by chance",
 		}, "1 passed, 1 flaky, 0 failed, 0 skipped", false},
 		"a panic, which keeps another test from starting": {[]string{"./panics"}, []string{"FLAKY: TestP (m/panics) ", "panic: by chance"}, "2 passed, 1 flaky, 0 failed, 0 skipped", false},
 		"a panic, which hides another failure":            {[]string{"./victim"}, []string{"FLAKY: TestP (m/victim) ", "and again, alone: the package itself (m/victim): ", "always"}, "0 passed, 1 flaky, 0 failed, 0 skipped", true},
@@ -183,7 +183,7 @@ func TestFailedTestsRunOnceMoreAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text, failed := output(t, stageEvents(t, write(t, flaky), c.args...))
+			text, failed := output(t, stageEvents(t, write(t, unstable), c.args...))
 			for _, want := range c.want {
 				if !strings.Contains(text, want) {
 					t.Errorf("%q is not reported", want)

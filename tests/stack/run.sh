@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests of tests/stack: builds the programs of the images, starts an engine if none responds, and removes
-# the containers, networks and the engine that it has started, also after a failure or an interrupt.
+# the containers, networks and the engine that it has started, also after a failure or an interrupt. A failed test runs once
+# more, alone, as in tests/run.sh.
 # usage: [SMOKE=1] [KEEP=1] tests/stack/run.sh [arguments of go test]
 #        tests/stack/run.sh clean       removes what KEEP=1 has left
 set -euo pipefail
@@ -47,7 +48,7 @@ eval "$(tests/stack/engine.sh up)"
 tests/stack/base.sh & # it waits for downloads, the builds for the processors
 base=$!
 go build -trimpath -o "$out/../oneway" ./exporter/cmd/oneway
-go build -trimpath -o "$out/" ./tests/pulse/cmd/oneway-pulse
+go build -trimpath -o "$out/" ./tests/pulse/cmd/oneway-pulse ./tests/results
 go build -C tests/stack -trimpath -o "$out/link" ./link
 go build -C telegraf-plugins -trimpath -o "$out/" ./cmd/...
 telegraf-plugins/telegraf.sh >/dev/null
@@ -59,7 +60,11 @@ fi
 wait "$base"
 base=
 set -m # the tests have their own process group, which ends with this script
-go test -C tests/stack -count=1 -timeout 50m -v "$@" . &
+rm -f build/stack.json
+{
+  "$out/results" run build/stack.json "stack" go test -C tests/stack -json -count=1 -timeout 50m "$@" -- . || true # report names the failures
+  "$out/results" report build/stack.json /dev/null build/flaky
+} &
 tests=$!
 set +m
 status=0

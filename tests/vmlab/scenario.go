@@ -66,6 +66,8 @@ type Result struct {
 	Span Span
 	// Repeated: the scenario was run again, because this run missed a limit.
 	Repeated bool
+	// Flaky: this run has faults, and the scenario had none when it was run once more, after all others.
+	Flaky bool
 }
 
 // Values are the metrics of a host over a scenario.

@@ -35,6 +35,10 @@ func Print(w io.Writer, results []*Result, asserted bool) error {
 	}
 	for _, r := range results {
 		for _, f := range r.Faults {
+			if r.Flaky {
+				fmt.Fprintf(w, "FLAKY %s: %s\n", r.Scenario.Name, f)
+				continue
+			}
 			fault(r.Scenario.Name, "%s", f)
 		}
 		for _, m := range r.Misses() {

@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"oneway.example/tests/flaky"
 	"oneway.example/tests/vmlab"
 )
 
@@ -39,6 +41,19 @@ func run(build, kernel, only, pulse string, precise bool) (err error) {
 	if err != nil {
 		return err
 	}
+	kept, err := flaky.Open(flaky.Dir, "vmlab")
+	if err != nil {
+		return err
+	}
+	keptTests, err := flaky.Open(flaky.Dir, "vmlab-kernel")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, file := range slices.Concat(kept.Files, keptTests.Files) {
+			fmt.Printf("FLAKY: passed when it was run once more; its first faults: %s\n", file)
+		}
+	}()
 	logs := filepath.Join(build, "logs")
 	if err := os.RemoveAll(logs); err != nil {
 		return err
@@ -52,9 +67,9 @@ func run(build, kernel, only, pulse string, precise bool) (err error) {
 			Preload: filepath.Join(build, "wake.so"), Devices: pulse != "",
 		}
 		if pulse != "" {
-			return vmlab.RunKernelTests(build, o, vmlab.KernelPulseTests())
+			return vmlab.RunKernelTests(build, o, vmlab.KernelPulseTests(), keptTests)
 		}
-		return vmlab.RunKernelTests(build, o, vmlab.KernelTests())
+		return vmlab.RunKernelTests(build, o, vmlab.KernelTests(), keptTests)
 	}}
 	if pulse != "" { // a pulse wants an idle host
 		test.begin()
@@ -88,7 +103,8 @@ func run(build, kernel, only, pulse string, precise bool) (err error) {
 			return errors.Join(fmt.Errorf("%s: %w", s.Name, err), vmlab.Print(os.Stdout, results, precise), test.end())
 		}
 	}
-	err = errors.Join(vmlab.Print(os.Stdout, results, precise), checkAlerts(lab, results))
+	results, err = vmlab.RerunFailed(lab.Perform, results, kept)
+	err = errors.Join(err, vmlab.Print(os.Stdout, results, precise), checkAlerts(lab, results))
 	if pulse != "" {
 		return err
 	}
