@@ -12,6 +12,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/net/wire/timefmt"
 )
 
 // Options are the reflector's settings. A zero value means the default. Tags are configuration keys.
@@ -85,8 +86,8 @@ const (
 	sendBufferBytes    = 4 << 20
 	// replyTTL is that of RFC 5357 section 4.2.1; the peer derives the hop count of the return path from it.
 	replyTTL = 255
-	// tai is TAI-UTC since 2017, for requests with the Z bit.
-	tai = 37 * time.Second
+	// tai is for requests with the Z bit.
+	tai = timefmt.TAIOffset
 	// maxWait limits the Tmax of a sender.
 	maxWait = 5 * time.Minute
 	// Limits of Options, and keys of the two that are a section of their own.

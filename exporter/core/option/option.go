@@ -20,14 +20,34 @@ type Error struct {
 	Problem string
 	// At is the key in the file whose place is reported; empty: Key.
 	At string
+
+	format string // of Problem
+	args   []any
 }
+
+// Key is the key of another option in the Problem of an Error: a command line shows the name of its flag.
+type Key string
 
 // Error is "<key> <problem>".
 func (e *Error) Error() string { return e.Key + " " + e.Problem }
 
-// Errorf makes an *Error of an option.
+// Named is Problem with the names that name gives to other options.
+func (e *Error) Named(name func(key string) string) string {
+	if e.format == "" {
+		return e.Problem
+	}
+	args := slices.Clone(e.args)
+	for i, a := range args {
+		if key, ok := a.(Key); ok {
+			args[i] = name(string(key))
+		}
+	}
+	return fmt.Sprintf(e.format, args...)
+}
+
+// Errorf makes an *Error of an option. An argument of type Key is another option.
 func Errorf(key, format string, args ...any) error {
-	return &Error{Key: key, Problem: fmt.Sprintf(format, args...)}
+	return &Error{Key: key, Problem: fmt.Sprintf(format, args...), format: format, args: args}
 }
 
 // Between is an *Error if v is below low or above high, and nil otherwise.
@@ -51,25 +71,26 @@ func OneOf(key, v string, words ...string) error {
 }
 
 // EachOnce is an *Error if a value of a list is out of range or a duplicate, and nil otherwise.
-func EachOnce(key string, values []int, low, high int) error {
+func EachOnce[T cmp.Ordered](key string, values []T, low, high T) error {
 	for i, v := range values {
 		at := fmt.Sprintf("%s[%d]", key, i)
 		if err := Between(at, v, low, high); err != nil {
 			return err
 		}
 		if slices.Contains(values[:i], v) {
-			return Errorf(at, "is %d for the second time", v)
+			return Errorf(at, "is %v for the second time", v)
 		}
 	}
 	return nil
 }
 
-// Missing is an *Error if so is true, and nil otherwise. why states the reason or the expectation.
-func Missing(so bool, key, why string) error {
+// Missing is an *Error if so is true, and nil otherwise. why states the reason or the expectation, and is a format as that of
+// Errorf.
+func Missing(so bool, key, why string, args ...any) error {
 	if !so {
 		return nil
 	}
-	return Errorf(key, "is missing; %s", why)
+	return Errorf(key, "is missing; "+why, args...)
 }
 
 // namePattern is the form of names that become label values and parts of dashboard URLs.

@@ -26,19 +26,19 @@ func addSettings(all map[string]any, v reflect.Value) {
 	}
 }
 
-// Fields yields the options of a struct with their keys, those of inline structs among them.
+// Fields yields the options of a struct with their keys, those of inline structs among them. A field without a key is none.
 func Fields(v reflect.Value) iter.Seq2[string, reflect.Value] {
 	return func(yield func(string, reflect.Value) bool) {
 		for field, value := range v.Fields() {
-			key, more, tagged := strings.Cut(field.Tag.Get("yaml"), ",")
+			key, kind, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 			switch {
-			case more == "inline":
+			case kind == "inline":
 				for key, value := range Fields(value) {
 					if !yield(key, value) {
 						return
 					}
 				}
-			case field.IsExported() && (tagged || key != "") && !yield(key, value):
+			case kind == "" && key != "" && key != "-" && !yield(key, value):
 				return
 			}
 		}

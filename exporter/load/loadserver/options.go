@@ -97,7 +97,7 @@ func (o *Options) complete() error {
 	option.Default(o.given("link"), &o.Link, DefaultLink)
 	option.Default(o.given("max_connections"), &o.MaxConnections, DefaultMaxConnections)
 	option.Default(o.given("max_sessions"), &o.MaxSessions, min(DefaultMaxSessions, o.MaxConnections))
-	option.Default(false, &o.Ports, option.Ports{First: loadcontrol.DefaultPort + 1, Last: loadcontrol.DefaultPort + 20})
+	option.Default(false, &o.Ports, loadcontrol.DefaultPorts())
 	option.Default(false, &o.headers, headerTimeout)
 	option.Default(false, &o.opening, openTime)
 	option.Default(false, &o.idle, idleTime)

@@ -11,55 +11,65 @@ import (
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
-	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/calendar"
 	"oneway.example/exporter/probe/target"
 )
 
-// Options are the keys common to all load-test probes.
+// Options are the keys common to all load-test probes. Describe has their meanings, defaults and bounds.
 type Options struct {
-	// Every is the interval between runs, 10 s to a week. Jitter is the range of a random offset of
-	// each run, at most half of Every.
-	Every  time.Duration `yaml:"every"`
-	Jitter time.Duration `yaml:"jitter"`
-	// Windows are the times of day, local time, in which runs may start, such as
-	// "22:00-06:00" or "mon-fri 09:00-17:00"; none: at any time.
-	Windows []calendar.Window `yaml:"windows"`
-	// Link is the name of a link that two load tests must not use at once; empty: the path's first link, or the path's name.
-	Link string `yaml:"link"`
-	// LoadServer is the host:port of the remote end; empty: the path's peer, port 8620.
-	LoadServer string `yaml:"load_server"`
-	// TokenFile holds the token for the load server; each run reads it.
-	TokenFile string `yaml:"token_file"`
-	// CAFile has the certificate authorities of the load server's certificate; empty: the
-	// system's. Pin is "sha256:" and the hash of its public key in hex, instead of them.
-	CAFile string `yaml:"ca_file"`
-	Pin    string `yaml:"pin"`
-	// CertFile and KeyFile are the client certificate and its key, if the load server requires
-	// one.
-	CertFile string `yaml:"cert_file"`
-	KeyFile  string `yaml:"key_file"`
-	// Directions are tested one after the other, in this order.
-	Directions []string `yaml:"directions"`
-	// DSCP of the test packets, 0..63.
-	DSCP int `yaml:"dscp"`
+	Every      time.Duration     `yaml:"every"`
+	Jitter     time.Duration     `yaml:"jitter"`
+	Windows    []calendar.Window `yaml:"windows"`
+	Link       string            `yaml:"link"`
+	LoadServer string            `yaml:"load_server"`
+	TokenFile  string            `yaml:"token_file"`
+	CAFile     string            `yaml:"ca_file"`
+	Pin        string            `yaml:"pin"`
+	CertFile   string            `yaml:"cert_file"`
+	KeyFile    string            `yaml:"key_file"`
+	Directions []string          `yaml:"directions"`
+	DSCP       int               `yaml:"dscp"`
 	// Addressing has the address family of the load server and the source address.
-	target.Addressing `yaml:",inline"`
-	// Checksum is whether packets have a UDP checksum. Without it (IPv4 only) packets corrupted on the path arrive
-	// and are counted as corrupted.
-	Checksum bool `yaml:"checksum"`
-	// MaxWait is how long a run that is due waits for its link, local and remote.
-	MaxWait time.Duration `yaml:"max_wait"`
-	// Timeout of a run; zero: twice its planned time plus a minute.
-	Timeout time.Duration `yaml:"timeout"`
-	// DrainTimeout is the idle timeout after the last packet was sent; packets that have not
-	// arrived then are lost. It must exceed the delay of the link's queue. In tests of TCP it is that of the light packets beside
-	// the load.
-	DrainTimeout time.Duration `yaml:"drain_timeout"`
-	// WorkingDelayInterval is the time between light test packets beside the load, 10 ms to 1 s; zero: none.
+	target.Addressing    `yaml:",inline"`
+	Checksum             bool          `yaml:"checksum"`
+	MaxWait              time.Duration `yaml:"max_wait"`
+	Timeout              time.Duration `yaml:"timeout"`
+	DrainTimeout         time.Duration `yaml:"drain_timeout"`
 	WorkingDelayInterval time.Duration `yaml:"working_delay_interval"`
 
 	directions []sample.Direction
+}
+
+// Describe returns the descriptions of the keys.
+func (o *Options) Describe() []option.Description {
+	return slices.Concat([]option.Description{
+		option.Number(&o.Every, 30*time.Minute, minEvery, maxEvery, "Time between runs.").FileOnly(),
+		option.Number(&o.Jitter, 0, 0, maxEvery/2, "Range of the random shift of each run, earlier or later, so that agents that start together do not stay together; at most half of {every}.").FileOnly().
+			Checked(func(key string) error { return option.Between(key, o.Jitter, 0, max(o.Every, minEvery)/2) }), // the limit of calendar.Calendar is Every
+		option.Value(&o.Windows, nil, "Local times of the day in which runs may begin.").Unset("any time").Such(`["22:00-06:00", "mon-fri 09:00-17:00"]`).FileOnly(),
+		option.Text(&o.Link, "Link that the test fills, by its name in {links}; one test at a time uses a link.").Unset("the first link of the path, or one with the path's name").Such("uplink"),
+		option.Text(&o.LoadServer, "The remote end, with its port.").Unset(fmt.Sprintf("the path's peer, port %d", loadcontrol.DefaultPort)).
+			Such(fmt.Sprintf("core.example.net:%d", loadcontrol.DefaultPort)).FileOnly(),
+		option.Text(&o.TokenFile, "File with the token that the operator of the load server provided, in its first line. Each run reads it.").Such("core.token"),
+		option.Text(&o.Pin, "Hash of the load server's key (sha256:...), as the load server logs it: it verifies the certificate instead of an authority, or both do.").
+			Such("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08").Checked(o.checkPin),
+		option.Text(&o.CAFile, "CA certificates (PEM) for the load server.").Unset("those of the system, without {pin}").Such("core-ca.pem").Checked(func(key string) error {
+			_, err := keyfile.CAs(o.CAFile)
+			return cannotUse(key, err)
+		}),
+		option.Text(&o.CertFile, "Client certificate (PEM), if the load server requires one.").Such("agent.pem"),
+		option.Text(&o.KeyFile, "Private key of the client certificate (PEM).").Such("agent.key"),
+		option.Value(&o.Directions, []string{"forward", "reverse"}, "Directions that are tested one after the other, in this order.").FileOnly().Checked(o.checkDirections),
+		option.Number(&o.DSCP, 0, 0, maxDSCP, "Code point (DSCP) of the test packets."),
+	}, o.Addressing.Describe(), []option.Description{
+		option.Switch(&o.Checksum, true, "Send with UDP checksum; without it (IPv4) corrupted packets arrive and are counted."),
+		option.Number(&o.MaxWait, 5*time.Minute, 0, 24*time.Hour, "Longest wait of a due run for its link, here or at the load server, while another test uses it."),
+		option.Number(&o.Timeout, 0, 0, 24*time.Hour, "Longest duration of a run.").Unset("twice the planned duration plus one minute"),
+		option.Number(&o.DrainTimeout, 5*time.Second, 100*time.Millisecond, loadcontrol.MaxIdle, "Waiting time for packets after the last one was sent (tests of TCP: for the light packets beside the load): "+
+			"longer than the delay of the link's queue, with {together} several times the delay of both queues."),
+		option.Number(&o.WorkingDelayInterval, 100*time.Millisecond, 10*time.Millisecond, time.Second, "Time between light test packets beside the load, and in 2 s before it, "+
+			"which measure the delay, loss and R that others have meanwhile; 0: none. At 100ms they take 17 kb/s in each direction: choose more on a link below 1 Mb/s.").Unset("none"),
+	})
 }
 
 // PacketKeys are the keys of Options for tests that send packets of their own: they have no effect on TCP, whose packets the
@@ -67,18 +77,13 @@ type Options struct {
 func PacketKeys() []string { return []string{"checksum"} }
 
 // DefaultOptions returns the options of an empty configuration.
-func DefaultOptions() Options {
-	return Options{
-		Every: 30 * time.Minute, Directions: []string{"forward", "reverse"}, Addressing: target.DefaultOptions().Addressing,
-		Checksum: true, MaxWait: 5 * time.Minute, DrainTimeout: 5 * time.Second, WorkingDelayInterval: 100 * time.Millisecond,
-	}
-}
+func DefaultOptions() Options { return option.Defaults[Options]() }
 
 // Limits of the options.
 const (
 	minEvery = 10 * time.Second
 	maxEvery = 7 * 24 * time.Hour
-	maxDrain = 2 * time.Minute // equals udp.MaxIdle
+	maxDSCP  = 63
 )
 
 // TestedDirections returns the directions to be tested, in order. It is valid after NewProber or RunOnce has
@@ -93,76 +98,62 @@ func (o *Options) LocalAddr() netip.Addr {
 
 // check validates the options and sets the derived fields. It returns all errors.
 func (o *Options) check() error {
-	every := option.Between("every", o.Every, minEvery, maxEvery)
-	errs := []error{
-		every,
-		option.Between("max_wait", o.MaxWait, 0, 24*time.Hour),
-		option.Between("timeout", o.Timeout, 0, 24*time.Hour),
-		option.Between("drain_timeout", o.DrainTimeout, 100*time.Millisecond, maxDrain),
-		o.checkWorking(),
-		o.checkDirections(),
-		o.checkTrust(),
-		option.Between("dscp", o.DSCP, 0, 63),
-		o.Check(), // of Addressing
-	}
-	if every == nil {
-		errs = append(errs, option.Between("jitter", o.Jitter, 0, o.Every/2)) // the limit of calendar.Calendar is Every
-	}
+	errs := []error{option.Check(o), o.checkTrust()}
 	if !o.Checksum && o.Family == "ipv6" {
-		errs = append(errs, option.Errorf("checksum", "is false, which is for IPv4 only (RFC 8200 section 8.1); family is ipv6"))
+		errs = append(errs, option.Errorf("checksum", "is false, which is for IPv4 only (RFC 8200 section 8.1); %s is ipv6", option.Key("family")))
 	}
 	return errors.Join(errs...)
 }
 
-// checkTrust reads what each run reads: the token, and the proofs of either end.
+// checkTrust reads what each run reads: the token, and the certificate of this end.
 func (o *Options) checkTrust() error {
 	var errs []error
 	if _, err := readToken(o.TokenFile); err != nil {
-		errs = append(errs, option.Errorf("token_file", "cannot be used: %v", err))
+		errs = append(errs, cannotUse("token_file", err))
 	}
-	if err := loadcontrol.CheckPin(o.Pin); err != nil {
-		errs = append(errs, option.Errorf("pin", "is %.80q; %v", o.Pin, err))
-	}
-	if o.CAFile != "" {
-		if _, err := keyfile.CAs(o.CAFile); err != nil {
-			errs = append(errs, option.Errorf("ca_file", "cannot be used: %v", err))
-		}
-	}
-	switch {
+	switch certificate, key := option.Key("cert_file"), option.Key("key_file"); {
 	case o.CertFile != "" && o.KeyFile == "":
-		errs = append(errs, option.Missing(true, "key_file", "it has the private key of cert_file"))
+		errs = append(errs, option.Missing(true, string(key), "it has the private key of %s", certificate))
 	case o.CertFile == "" && o.KeyFile != "":
-		errs = append(errs, option.Missing(true, "cert_file", "key_file is the private key of its certificate"))
+		errs = append(errs, option.Missing(true, string(certificate), "%s is the private key of its certificate", key))
 	case o.CertFile != "":
 		if _, err := keyfile.KeyPair(o.CertFile, o.KeyFile); err != nil {
-			errs = append(errs, option.Errorf("cert_file", "cannot be used with key_file: %v", err))
+			errs = append(errs, option.Errorf(string(certificate), "cannot be used with %s: %v", key, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (o *Options) checkWorking() error {
-	if o.WorkingDelayInterval == 0 {
+// cannotUse is the error of a file that cannot be used; nil without err.
+func cannotUse(key string, err error) error {
+	if err == nil {
 		return nil
 	}
-	return option.Between("working_delay_interval", o.WorkingDelayInterval, 10*time.Millisecond, time.Second)
+	return option.Errorf(key, "cannot be used: %v", err)
 }
 
-func (o *Options) checkDirections() error {
+func (o *Options) checkPin(key string) error {
+	if err := loadcontrol.CheckPin(o.Pin); err != nil {
+		return option.Errorf(key, "is %.80q; %v", o.Pin, err)
+	}
+	return nil
+}
+
+// checkDirections reads the directions.
+func (o *Options) checkDirections(key string) error {
 	o.directions = nil
 	for i, word := range o.Directions {
 		j := slices.IndexFunc(sample.Directions(), func(d sample.Direction) bool { return d.String() == word })
-		key := fmt.Sprintf("directions[%d]", i)
 		if j < 0 {
-			return &probe.OptionError{Key: key, Problem: fmt.Sprintf("is %q; it must be forward or reverse", word)}
+			return option.Errorf(fmt.Sprintf("%s[%d]", key, i), "is %q; it must be forward or reverse", word)
 		}
 		if slices.Contains(o.directions, sample.Directions()[j]) {
-			return &probe.OptionError{Key: key, Problem: fmt.Sprintf("is %q for the second time; name each direction once", word)}
+			return option.Errorf(fmt.Sprintf("%s[%d]", key, i), "is %q for the second time; name each direction once", word)
 		}
 		o.directions = append(o.directions, sample.Directions()[j])
 	}
 	if len(o.directions) == 0 {
-		return &probe.OptionError{Key: "directions", Problem: "is empty; it must be [forward], [reverse] or both"}
+		return option.Errorf(key, "is empty; it must be [forward], [reverse] or both")
 	}
 	return nil
 }

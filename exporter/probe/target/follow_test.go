@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/probe"
 )
 
@@ -46,7 +47,7 @@ func newScenario(t *testing.T, peer string) *scenario {
 	t.Helper()
 	s := &scenario{}
 	o := DefaultOptions()
-	if err := o.Check(); err != nil {
+	if err := option.Check(&o); err != nil {
 		t.Fatal(err)
 	}
 	var err error

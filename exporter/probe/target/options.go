@@ -1,7 +1,6 @@
 package target
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"regexp"
@@ -23,14 +22,29 @@ type Addressing struct {
 	local netip.Addr
 }
 
+// Describe returns the descriptions of the keys. The check of them comes before all other methods.
+func (a *Addressing) Describe() []option.Description {
+	return []option.Description{
+		option.Word(&a.Family, familyAny, []string{familyAny, familyIPv4, familyIPv6}, "Address family of a name's addresses: any, ipv4 or ipv6."),
+		option.Text(&a.Local, "Address to send from.").Unset("the kernel's choice").Such("192.0.2.2").Checked(a.checkLocal),
+	}
+}
+
 // Options are the keys that all light probes share; a probe embeds them (`yaml:",inline"`).
 type Options struct {
-	Addressing `yaml:",inline"`
-	// Interface is the network interface or VRF that packets use in both directions (SO_BINDTODEVICE); empty: the
-	// kernel's choice. Name resolution does not use it.
-	Interface string `yaml:"interface"`
-	// ResolveInterval is the interval at which the peer's name is resolved again, 1 s to a day.
+	Addressing      `yaml:",inline"`
+	Interface       string        `yaml:"interface"`
 	ResolveInterval time.Duration `yaml:"resolve_interval"`
+}
+
+// Describe returns the descriptions of the keys.
+func (o *Options) Describe() []option.Description {
+	family, local := o.Addressing.Describe()[0], o.Addressing.Describe()[1]
+	return []option.Description{
+		local, family.FileOnly(),
+		option.Text(&o.Interface, "Network interface or VRF of test packets and replies (SO_BINDTODEVICE). It does not apply to name resolution.").Unset("by the kernel's routes").Such("eth1").FileOnly().Checked(o.checkInterface),
+		option.Number(&o.ResolveInterval, time.Minute, time.Second, 24*time.Hour, "Interval at which the peer's name is resolved again.").FileOnly(),
+	}
 }
 
 // Families, by their names in the configuration.
@@ -44,33 +58,25 @@ const (
 const maxInterface = 15
 
 // DefaultOptions are the options without any key.
-func DefaultOptions() Options {
-	return Options{Addressing: Addressing{Family: familyAny}, ResolveInterval: time.Minute}
-}
+func DefaultOptions() Options { return option.Defaults[Options]() }
 
-// Check validates the options; it is called before all other methods. An error is a *probe.OptionError.
-func (o *Options) Check() error {
-	errs := []error{option.Between("resolve_interval", o.ResolveInterval, time.Second, 24*time.Hour)}
+// checkInterface reports a name that no interface has.
+func (o *Options) checkInterface(key string) error {
 	if len(o.Interface) > maxInterface || strings.ContainsAny(o.Interface, "/: \t\n") || o.Interface == "." || o.Interface == ".." {
-		errs = append(errs, option.Errorf("interface", "is %q; it must be the name of a network interface or VRF of this host, such as eth0", o.Interface))
+		return option.Errorf(key, "is %q; it must be the name of a network interface or VRF of this host, such as eth0", o.Interface)
 	}
-	return errors.Join(append(errs, o.Addressing.Check())...)
+	return nil
 }
 
-// Check validates the addressing; it is called before all other methods. An error is a *probe.OptionError.
-func (a *Addressing) Check() error {
-	if err := option.OneOf("family", a.Family, familyAny, familyIPv4, familyIPv6); err != nil {
-		return err
-	}
-	if a.local = (netip.Addr{}); a.Local == "" {
-		return nil
-	}
+// checkLocal reads the source address.
+func (a *Addressing) checkLocal(key string) error {
 	addr, err := netip.ParseAddr(a.Local)
 	if err != nil {
-		return option.Errorf("local", "is %q; it must be an IP address of this host", a.Local)
+		return option.Errorf(key, "is %q; it must be an IP address of this host", a.Local)
 	}
+	a.local = netip.Addr{}
 	if addr = addr.Unmap(); !a.Fits(addr) {
-		return option.Errorf("local", "is %s, which is not of family %s", addr, a.Family)
+		return option.Errorf(key, "is %s, which is not of %s %s", addr, option.Key("family"), a.Family)
 	}
 	a.local = addr
 	return nil

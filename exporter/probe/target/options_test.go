@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/probe"
 )
 
@@ -24,7 +25,7 @@ func TestWrongOptionIsNamedWithWhatWouldBeRight(t *testing.T) {
 	} {
 		o := DefaultOptions()
 		change(&o)
-		switch err := o.Check(); {
+		switch err := option.Check(&o); {
 		case want == "" && err != nil, want != "" && (err == nil || err.Error() != want):
 			t.Errorf("%v, want %q", err, want)
 		case want != "":
@@ -49,7 +50,7 @@ func TestAddressesFitTheFamilyAndTheLocalAddress(t *testing.T) {
 		{"any", "2001:db8::1", [2]bool{false, true}, [2]string{"", "2001:db8::1"}},
 	} {
 		a := Addressing{Family: c.family, Local: c.local}
-		if err := a.Check(); err != nil {
+		if err := option.Check(&a); err != nil {
 			t.Fatal(err)
 		}
 		for i, peer := range []netip.Addr{four, six} {

@@ -1,7 +1,6 @@
 package message
 
 import (
-	"errors"
 	"time"
 
 	"oneway.example/exporter/core/option"
@@ -11,23 +10,27 @@ import (
 	"oneway.example/exporter/net/tcpsocket"
 )
 
-// Options are the probe's own keys in the configuration; an absent key keeps its default.
-// Those of loadtest.Options stand beside them.
+// Options are the probe's own keys in the configuration, beside those of loadtest.Options. Describe has their meanings, defaults and
+// bounds.
 type Options struct {
-	// MessageBytes is the payload of each message, 32 to 1452: a UDP packet of one IP packet on most paths.
-	MessageBytes option.Bytes `yaml:"message_bytes"`
-	// MessageRate is the number of messages a second, 1 to 10,000.
-	MessageRate int `yaml:"message_rate"`
-	// Duration of each transport in each direction, 1 s to 10 min.
-	Duration time.Duration `yaml:"duration"`
-	// CongestionControl is a name of the sending host's kernel; empty: its default.
-	CongestionControl string `yaml:"congestion_control"`
+	MessageBytes      option.Bytes  `yaml:"message_bytes"`
+	MessageRate       int           `yaml:"message_rate"`
+	Duration          time.Duration `yaml:"duration"`
+	CongestionControl string        `yaml:"congestion_control"`
 }
 
-// DefaultOptions are 100 messages of 512 bytes a second, for 10 s.
-func DefaultOptions() Options {
-	return Options{MessageBytes: 512, MessageRate: 100, Duration: 10 * time.Second}
+// Describe returns the descriptions of the probe's own keys.
+func (o *Options) Describe() []option.Description {
+	return []option.Description{
+		option.Number(&o.MessageBytes, 512, stream.HeaderBytes, maxBytes, "Payload of each message: one IP packet of UDP on most paths."),
+		option.Number(&o.MessageRate, 100, 1, 10_000, "Messages per second.").In("messages/s"),
+		option.Number(&o.Duration, 10*time.Second, time.Second, 10*time.Minute, "Duration of each transport in each direction."),
+		tcptraffic.DescribeCongestionControl(&o.CongestionControl),
+	}
 }
+
+// DefaultOptions are the options of an empty configuration.
+func DefaultOptions() Options { return option.Defaults[Options]() }
 
 const (
 	maxBytes = 1500 - 48
@@ -36,21 +39,13 @@ const (
 )
 
 func (o *Options) check() error {
-	err := errors.Join(
-		option.Between("message_bytes", o.MessageBytes, stream.HeaderBytes, maxBytes),
-		option.Between("message_rate", o.MessageRate, 1, 10_000),
-		option.Between("duration", o.Duration, time.Second, 10*time.Minute),
-	)
-	if err != nil {
+	if err := option.Check(o); err != nil {
 		return err
 	}
 	if n := o.messages(); n > maxMessages {
-		return option.Errorf("message_rate", "times duration is %d messages; at most %d are allowed", n, maxMessages)
+		return option.Errorf("message_rate", "times %s is %d messages; at most %d are allowed", option.Key("duration"), n, maxMessages)
 	}
-	if o.CongestionControl == "" {
-		return nil
-	}
-	return tcptraffic.CheckName("congestion_control", o.CongestionControl)
+	return nil
 }
 
 func (o *Options) interval() time.Duration { return time.Second / time.Duration(o.MessageRate) }

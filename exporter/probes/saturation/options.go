@@ -2,6 +2,7 @@ package saturation
 
 import (
 	"errors"
+	"math"
 	"time"
 
 	"oneway.example/exporter/core/option"
@@ -11,33 +12,19 @@ import (
 	"oneway.example/exporter/load/stream"
 )
 
-// Options are the probe's own keys, beside those of loadtest.Options.
+// Options are the probe's own keys, beside those of loadtest.Options. Describe has their meanings, defaults and bounds.
 type Options struct {
-	// Mode is fixed, sweep or search.
-	Mode string `yaml:"mode"`
-	// Rate is the highest offered rate of each direction: constant in mode fixed, else the last one.
-	Rate option.PerDirection `yaml:"rate"`
-	// PacketBytes is the size of all packets, IP header included.
-	PacketBytes int `yaml:"packet_bytes"`
-	// Duration is the time of the load in mode fixed, or of the search in mode search.
-	Duration time.Duration `yaml:"duration"`
-	// Idle is the time before and after the load in which single packets measure the delay of the empty link. Mode
-	// fixed only.
-	Idle Idle `yaml:"idle"`
-	// Skip is the time at the load's begin and end that is left out, because the queue is not full; at most a
-	// quarter of the load each. Mode fixed only.
-	Skip time.Duration `yaml:"skip"`
-	// ElapsedBins is how many points of a direction's throughput and delay are exported with the time since the
-	// load's begin as a label; the report has all. Mode fixed only.
-	ElapsedBins int `yaml:"elapsed_bins"`
-	// ElapsedRange adds the smallest and the largest delay to each median.
-	ElapsedRange bool `yaml:"elapsed_range"`
-	// Sweep holds the options of mode sweep.
-	Sweep Sweep `yaml:"sweep"`
-	// Search holds the options of mode search.
-	Search Search `yaml:"search"`
-	// Together tests both directions at the same time (mode fixed only); by default one after the other.
-	Together bool `yaml:"together"`
+	Mode         string              `yaml:"mode"`
+	Rate         option.PerDirection `yaml:"rate"`
+	PacketBytes  int                 `yaml:"packet_bytes"`
+	Duration     time.Duration       `yaml:"duration"`
+	Idle         Idle                `yaml:"idle"`
+	Skip         time.Duration       `yaml:"skip"`
+	ElapsedBins  int                 `yaml:"elapsed_bins"`
+	ElapsedRange bool                `yaml:"elapsed_range"`
+	Sweep        Sweep               `yaml:"sweep"`
+	Search       Search              `yaml:"search"`
+	Together     bool                `yaml:"together"`
 }
 
 // Idle is a phase before the load and one after it. Its packets leave at random times with the mean Interval. Their
@@ -50,26 +37,52 @@ type Idle struct {
 
 // Sweep is a series of rates, each Factor times the one before; the last is Options.Rate.
 type Sweep struct {
-	// From is the lowest rate; zero: a tenth of the highest.
-	From   option.PerDirection `yaml:"from"`
-	Factor float64             `yaml:"factor"`
-	// Step is the time of each rate. A step that ends before the link's queue is full has no losses, even if its
-	// rate is a little above the link's.
-	Step time.Duration `yaml:"step"`
-	// MaxLoss is the loss ratio up to which a step counts as lossless, 0..1.
-	MaxLoss float64 `yaml:"max_loss"`
-	// LossySteps is the number of consecutive lossy steps that ends the sweep; zero: it is not ended.
-	LossySteps int `yaml:"lossy_steps"`
+	From       option.PerDirection `yaml:"from"`
+	Factor     float64             `yaml:"factor"`
+	Step       time.Duration       `yaml:"step"`
+	MaxLoss    float64             `yaml:"max_loss"`
+	LossySteps int                 `yaml:"lossy_steps"`
 }
 
 // Search is the load adjustment of RFC 9097 section 8, in one stream without a pause.
 type Search struct {
-	From option.PerDirection `yaml:"from"`
-	// Step is the feedback interval, or the time of ten packets of the highest rate if that is longer.
-	Step time.Duration `yaml:"step"`
-	// Lower and Upper are the delay variation below which the rate increases, and above which it decreases.
-	Lower time.Duration `yaml:"lower"`
-	Upper time.Duration `yaml:"upper"`
+	From  option.PerDirection `yaml:"from"`
+	Step  time.Duration       `yaml:"step"`
+	Lower time.Duration       `yaml:"lower"`
+	Upper time.Duration       `yaml:"upper"`
+}
+
+// Describe returns the descriptions of the probe's own keys. The default rates and packets are those of Woo 2010, section 6.1.3.
+func (o *Options) Describe() []option.Description {
+	return []option.Description{
+		option.Word(&o.Mode, ModeFixed, []string{ModeFixed, ModeSweep, ModeSearch}, "fixed: one rate; sweep: from low to {rate}, to find the rate at which loss begins, "+
+			"each step a burst from an idle link; search: RFC 9097, one stream without a pause."),
+		option.Value(&o.Rate.Forward, 5e6/8, "Highest offered rate to the load server, in IP packets: more than the link carries. Each tested direction needs its rate."),
+		option.Value(&o.Rate.Reverse, 12e6/8, "Highest offered rate from the load server."),
+		option.Number(&o.PacketBytes, 1410, minPacketBytes, maxPacket, "Size of the IP packets, headers included."),
+		option.Number(&o.Duration, 30*time.Second, time.Second, maxDuration, "Duration of the load in each direction, or of a search."),
+		option.Number(&o.Skip, queue.DefaultSkip, 0, maxDuration, "Time at the beginning and at the end of the load that is left out of the results, as the queue is not full; at most a quarter each."),
+		option.Number(&o.Idle.Duration, 2*time.Second, 0, time.Minute, "Time before and after the load in which single packets measure the delay of the idle link; 0: none (mode fixed)."),
+		option.Number(&o.Idle.Interval, 40*time.Millisecond, time.Millisecond, 10*time.Second, "Mean time between the packets over the idle link."),
+		option.Switch(&o.Together, false, "Load both directions at the same time instead of one after the other (mode fixed)."),
+		option.Number(&o.ElapsedBins, 15, 0, queue.MaxBins, "Points of a direction's throughput, and of its delay, that are series with the label elapsed_seconds (mode fixed). "+
+			"The report has all points.").FileOnly(),
+		option.Switch(&o.ElapsedRange, false, "Whether these points of the delay have its minimum and maximum as well.").FileOnly(),
+		option.Value(&o.Sweep.From.Forward, 0, "Lowest rate of a sweep to the load server.").Unset("a tenth of {rate.forward}").Such("500kbit"),
+		option.Value(&o.Sweep.From.Reverse, 0, "Lowest rate of a sweep from the load server.").Unset("a tenth of {rate.reverse}").Such("1200kbit"),
+		option.Value(&o.Sweep.Factor, ratesearch.DefaultFactor, "Ratio of consecutive rates of a sweep."),
+		option.Number(&o.Sweep.Step, ratesearch.DefaultStep, 100*time.Millisecond, maxDuration, "Duration of each step of a sweep. "+
+			"A step that ends before the link's queue is full has no losses, even if its rate is a little above the link's."),
+		option.Number(&o.Sweep.MaxLoss, ratesearch.DefaultMaxLoss, 0, 1, "Share of lost packets up to which a step of a sweep counts as lossless, below 1.").Checked(o.checkMaxLoss),
+		option.Value(&o.Sweep.LossySteps, 2, "Number of lossy steps in a row that ends a sweep; 0: no such end.").
+			Checked(func(key string) error { return option.Between(key, o.Sweep.LossySteps, 0, math.MaxInt) }),
+		option.Value(&o.Search.From.Forward, 0, "Lowest rate of a search to the load server.").Unset("a packet in each interval of reports").Such("500kbit"),
+		option.Value(&o.Search.From.Reverse, 0, "Lowest rate of a search from the load server.").Unset("a packet in each interval of reports").Such("1200kbit"),
+		option.Number(&o.Search.Step, ratesearch.DefaultInterval, ratesearch.DefaultInterval, time.Minute, "Interval of the receiver's reports in a search, or the time of ten packets of the highest rate if that is longer."),
+		option.Number(&o.Search.Lower, 30*time.Millisecond, time.Millisecond, time.Minute, "Delay variation below which a search raises the rate."),
+		option.Number(&o.Search.Upper, 90*time.Millisecond, time.Millisecond, time.Minute, "Delay variation above which a search lowers the rate.").
+			Checked(func(key string) error { return option.Between(key, o.Search.Upper, o.Search.Lower, time.Minute) }),
+	}
 }
 
 // Values of mode.
@@ -79,17 +92,8 @@ const (
 	ModeSearch = "search"
 )
 
-// DefaultOptions are those of an empty configuration: the thesis' rates and packets
-// (Woo 2010, section 6.1.3: 5 Mb/s up, 12 Mb/s down, 1410 bytes), for a tenth of its time.
-func DefaultOptions() Options {
-	return Options{
-		Mode: ModeFixed, Rate: option.PerDirection{Forward: 5e6 / 8, Reverse: 12e6 / 8}, PacketBytes: 1410,
-		Duration: 30 * time.Second, Idle: Idle{Duration: 2 * time.Second, Interval: 40 * time.Millisecond},
-		Skip: queue.DefaultSkip, ElapsedBins: 15,
-		Sweep:  Sweep{Factor: ratesearch.DefaultFactor, Step: ratesearch.DefaultStep, MaxLoss: ratesearch.DefaultMaxLoss, LossySteps: 2},
-		Search: Search{Step: ratesearch.DefaultInterval, Lower: 30 * time.Millisecond, Upper: 90 * time.Millisecond},
-	}
-}
+// DefaultOptions are the options of an empty configuration.
+func DefaultOptions() Options { return option.Defaults[Options]() }
 
 // Limits of the options.
 const (
@@ -101,28 +105,20 @@ const (
 
 // check validates o.
 func (o *Options) check() error {
-	err := errors.Join(
-		option.OneOf("mode", o.Mode, ModeFixed, ModeSweep, ModeSearch),
-		option.Between("packet_bytes", o.PacketBytes, minPacketBytes, maxPacket),
-		option.Between("duration", o.Duration, time.Second, maxDuration),
-		option.Between("idle.duration", o.Idle.Duration, 0, time.Minute),
-		option.Between("idle.interval", o.Idle.Interval, time.Millisecond, 10*time.Second),
-		option.Between("skip", o.Skip, 0, maxDuration),
-		option.Between("elapsed_bins", o.ElapsedBins, 0, queue.MaxBins),
-		option.Between("sweep.step", o.Sweep.Step, 100*time.Millisecond, maxDuration),
-		option.Between("search.step", o.Search.Step, 50*time.Millisecond, time.Minute),
-		option.Between("search.lower", o.Search.Lower, time.Millisecond, time.Minute),
-		option.Between("search.upper", o.Search.Upper, o.Search.Lower, time.Minute),
-	)
+	err := option.Check(o)
 	switch {
 	case err != nil:
 		return err
-	case !(o.Sweep.MaxLoss >= 0 && o.Sweep.MaxLoss < 1):
-		return option.Errorf("sweep.max_loss", "is %v; it must be a share of 0 to below 1, such as 0.001", o.Sweep.MaxLoss)
-	case o.Sweep.LossySteps < 0:
-		return option.Errorf("sweep.lossy_steps", "is %d; it must not be negative", o.Sweep.LossySteps)
 	case o.Together && o.Mode != ModeFixed:
-		return option.Errorf("together", "is for mode fixed; mode is %s", o.Mode)
+		return option.Errorf("together", "is for %s fixed; it is %s", option.Key("mode"), o.Mode)
+	}
+	return nil
+}
+
+// checkMaxLoss reports a share that is none, or all.
+func (o *Options) checkMaxLoss(key string) error {
+	if !(o.Sweep.MaxLoss >= 0 && o.Sweep.MaxLoss < 1) {
+		return option.Errorf(key, "is %v; it must be a share of 0 to below 1, such as 0.001", o.Sweep.MaxLoss)
 	}
 	return nil
 }
@@ -131,7 +127,7 @@ func (o *Options) check() error {
 func (o *Options) planned(d sample.Direction) (bytes int64, lasts time.Duration, err error) {
 	rate := o.Rate.Of(d)
 	if rate <= 0 {
-		return 0, 0, option.Errorf("rate."+d.String(), "is missing; it must be a rate such as 5Mbit")
+		return 0, 0, option.Errorf("rate."+d.String(), "is missing; write a rate above the link's, such as 5Mbit")
 	}
 	steps := []ratesearch.Step{{Rate: float64(rate), Duration: o.Duration}}
 	switch o.Mode {

@@ -12,7 +12,7 @@ func TestOptionsOfTheProbeAndOfAllLoadTestsStandTogether(t *testing.T) {
 
 func TestWrongOptionsNameTheExpectation(t *testing.T) {
 	probeoptions.Refused(t, New(), map[string]string{
-		"packet_bytes: []\n":                  "packet_bytes is empty; it must have at least one value",
+		"packet_bytes: []\n":                  "packet_bytes has 0 values; it must have 1 to 48",
 		"packet_bytes: [64, 20]\n":            "packet_bytes[1] is 20; it must be between 60 and 9000",
 		"packet_bytes: [64, 64]\n":            "packet_bytes[1] is 64 for the second time",
 		"packet_rates: [0]\n":                 "packet_rates[0] is 0; it must be between 1 and 100000",

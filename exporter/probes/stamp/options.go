@@ -3,7 +3,9 @@ package stamp
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"oneway.example/exporter/core/instant"
@@ -16,56 +18,30 @@ import (
 	"oneway.example/exporter/probe/target"
 )
 
-// Options are the probe's own keys in the configuration. Durations are written
-// as in Go ("100ms"); an absent key keeps its default.
+// Options are the probe's own keys in the configuration. Describe has their meanings, defaults and bounds.
 type Options struct {
-	// Interval is the (mean) time between test packets.
-	Interval time.Duration `yaml:"interval"`
-	// Schedule is "periodic" (RFC 3432, random start) or "poisson" (RFC 2330
-	// section 11.1.1).
-	Schedule string `yaml:"schedule"`
-	// Size is the UDP payload in bytes. The default, 172, is that of a G.711
-	// voice packet of 20 ms.
-	Size int `yaml:"payload_bytes"`
-	// DSCP is the code point of the test packets, 0..63.
-	DSCP int `yaml:"dscp"`
-	// TTL of the test packets. Default 255 (RFC 4656 section 4.1.2).
-	TTL int `yaml:"ttl"`
-	// KeyFile holds the shared secret of authenticated mode; empty: unauthenticated.
-	KeyFile string `yaml:"key_file"`
-	// LossTimeout is the waiting time, Tmax of RFC 7680, of either direction: a packet with a longer one-way delay
-	// is lost, and so is a longer round trip.
+	Interval    time.Duration `yaml:"interval"`
+	Schedule    string        `yaml:"schedule"`
+	Size        int           `yaml:"payload_bytes"`
+	DSCP        int           `yaml:"dscp"`
+	TTL         int           `yaml:"ttl"`
+	KeyFile     string        `yaml:"key_file"`
 	LossTimeout time.Duration `yaml:"loss_timeout"`
-	// Window is the length of the interval over which minima, maxima, medians,
-	// PDV and voice quality are taken. Zero: as long as 20 packets take, but at
-	// least 10 s and at most 10 min or 65,536 packets.
+	// Window is set by check if it is zero: as long as 20 packets take, but at least 10 s and at most 10 min or 65,536 packets.
 	Window time.Duration `yaml:"window"`
 	// Options select the destination, the address family and the outgoing interface.
-	target.Options `yaml:",inline"`
-	// LocalPort is the UDP source port of the test packets, for a reflector that replies to one port only; 0: the kernel's choice.
-	LocalPort int `yaml:"local_port"`
-	// Hardware names the interface whose hardware timestamps are used; empty: kernel timestamps only. The test
-	// packets must leave and arrive on it.
-	Hardware string `yaml:"hardware"`
-	// TimestampFormat is "ntp" or "ptp" (the Z bit of the Error Estimate).
-	TimestampFormat string `yaml:"timestamp_format"`
-	// TAIOffset is TAI-UTC, used with PTP timestamps only.
-	TAIOffset time.Duration `yaml:"tai_offset"`
-	// MaxBound: delays with a larger combined bound are invalid; 0: no limit.
-	MaxBound time.Duration `yaml:"max_bound"`
-	// PathMinimum is a lower limit of the delay of either direction, from the length of the path or from better
-	// clocks; it bounds the clocks' offset (package feasible). 0: not used.
-	PathMinimum time.Duration `yaml:"path_minimum"`
-	// Codecs are the codecs whose voice quality is computed; empty: none.
-	Codecs []string `yaml:"codecs"`
-	// Models are the voice quality models: "g107", "simplified".
-	Models []string `yaml:"voice_models"`
-	// Impairments also exports Id and Ie,eff of each rating.
-	Impairments bool `yaml:"voice_impairments"`
-	// Playout are the simulated playout buffers: "fixed", "adaptive".
-	Playout []string `yaml:"playout"`
-	// PlayoutDelay is the fixed buffer's depth.
-	PlayoutDelay time.Duration `yaml:"playout_delay"`
+	target.Options  `yaml:",inline"`
+	LocalPort       int           `yaml:"local_port"`
+	Hardware        string        `yaml:"hardware"`
+	TimestampFormat string        `yaml:"timestamp_format"`
+	TAIOffset       time.Duration `yaml:"tai_offset"`
+	MaxBound        time.Duration `yaml:"max_bound"`
+	PathMinimum     time.Duration `yaml:"path_minimum"`
+	Codecs          []string      `yaml:"codecs"`
+	Models          []string      `yaml:"voice_models"`
+	Impairments     bool          `yaml:"voice_impairments"`
+	Playout         []string      `yaml:"playout"`
+	PlayoutDelay    time.Duration `yaml:"playout_delay"`
 
 	format timefmt.Format
 	keys   []*stampfmt.Key
@@ -78,6 +54,8 @@ const (
 	schedulePoisson  = "poisson"
 	playoutFixed     = "fixed"
 	playoutAdaptive  = "adaptive"
+	formatNTP        = "ntp"
+	formatPTP        = "ptp"
 )
 
 // Limits of the options. maxSize is the payload of the largest IPv4 datagram that jumbo Ethernet carries
@@ -87,42 +65,59 @@ const (
 	maxInterval = time.Hour
 	maxSize     = 8972
 	maxMinimum  = 10 * time.Second
+	maxDSCP     = 63
+	// The window: its longest time, and the packets and the least time of the default.
+	maxWindow     = 10 * time.Minute
+	windowPackets = 20
+	leastWindow   = 10 * time.Second
 	// maxOutstanding is the most packets sent within the loss timeout; both ends remember at least as many.
 	maxOutstanding = 1 << 16
 )
 
-// DefaultOptions are the options of an empty configuration.
-func DefaultOptions() Options {
-	return Options{
-		Interval: time.Second, Schedule: schedulePeriodic, TTL: 255,
-		LossTimeout: 3 * time.Second, Options: target.DefaultOptions(), TimestampFormat: "ntp", TAIOffset: 37 * time.Second,
-		Codecs: []string{"G.711-PLC", "G.729"}, Models: []string{"g107"}, Playout: []string{playoutAdaptive},
-		PlayoutDelay: 60 * time.Millisecond,
-	}
+// Describe returns the descriptions of the probe's keys, those of target.Options included.
+func (o *Options) Describe() []option.Description {
+	return slices.Concat([]option.Description{
+		option.Number(&o.Interval, time.Second, minInterval, maxInterval, "Time between test packets (the mean, if {schedule} is poisson)."),
+		option.Word(&o.Schedule, schedulePeriodic, []string{schedulePeriodic, schedulePoisson},
+			"Schedule of the test packets: periodic (RFC 3432) or poisson (RFC 2330 section 11.1.1), which also detects periodic behavior of the path."),
+		option.Value(&o.Size, 0, "UDP payload of the test packets, in bytes.").
+			Unset(fmt.Sprintf("%d, a G.711 voice packet of 20 ms, and with a {key_file} %d", voicePacketBytes, defaultSize(true))).Such(strconv.Itoa(voicePacketBytes)),
+		option.Number(&o.DSCP, 0, 0, maxDSCP, "Code point (DSCP) of the test packets; 46 is EF, used for voice."),
+		option.Number(&o.TTL, 255, 1, 255, "TTL or hop limit of the test packets."),
+		option.Text(&o.KeyFile, "File with the shared secret of authenticated mode; the first line signs.").Such("office.key").
+			Checked(func(key string) error { return o.loadKeys(key) }),
+		option.Number(&o.LossTimeout, 3*time.Second, 10*time.Millisecond, time.Minute,
+			fmt.Sprintf("Waiting time of each direction and of the round trip, after which a packet is lost (Tmax of RFC 7680); at most %d times {interval}.", maxOutstanding)),
+		option.Number(&o.Window, 0, time.Second, maxWindow, "The window of minima, medians, maxima, variation and voice quality.").
+			Unset(fmt.Sprintf("the time of %d packets, at least %v", windowPackets, leastWindow)).FileOnly(),
+	}, o.Options.Describe(), []option.Description{
+		option.Number(&o.LocalPort, 0, 0, math.MaxUint16, "UDP source port, for a reflector that replies to one port only.").Unset("the kernel's choice"),
+		option.Text(&o.Hardware, "Use the hardware timestamps of this interface, which test packets and replies must pass.").Unset("the kernel's timestamps").Such("eth0"),
+		option.Word(&o.TimestampFormat, formatNTP, []string{formatNTP, formatPTP}, "Timestamp format to request of the peer.").FileOnly(),
+		option.Number(&o.TAIOffset, timefmt.TAIOffset, 0, time.Minute, "TAI-UTC, used with {timestamp_format} ptp.").FileOnly(),
+		option.Number(&o.MaxBound, 0, 0, time.Hour, "Delays with a larger combined bound are counted as invalid.").Unset("no limit").FileOnly(),
+		option.Number(&o.PathMinimum, 0, 0, maxMinimum, "Known lower limit of the delay of each direction (4.9 us per km of fiber): with it, the smallest delays of both "+
+			"directions bound the clocks' offset, which helps where there is only NTP. The possible slew of a clock during a round trip (11 %) remains in the bound. "+
+			"If the path can be shorter, the bound is wrong.").Unset("unknown"),
+		option.Value(&o.Codecs, []string{"G.711-PLC", "G.729"}, "Codecs of voice quality (E-model); [] computes none.").FileOnly().
+			Checked(func(key string) error { return checkEach(key, o.Codecs, voice.CodecByName) }),
+		option.Value(&o.Models, []string{"g107"}, "Models of voice quality: g107, simplified.").FileOnly().
+			Checked(func(key string) error { return checkEach(key, o.Models, voice.ModelByName) }),
+		option.Switch(&o.Impairments, false, "Whether the impairments Id and Ie,eff of each rating are series as well.").FileOnly(),
+		option.Words(&o.Playout, []string{playoutAdaptive}, []string{playoutAdaptive, playoutFixed}, "Simulated playout buffers of voice quality.").FileOnly(),
+		option.Number(&o.PlayoutDelay, 60*time.Millisecond, 0, 2*time.Second, "Depth of the fixed playout buffer.").FileOnly(),
+	})
 }
+
+// DefaultOptions are the options of an empty configuration.
+func DefaultOptions() Options { return option.Defaults[Options]() }
 
 // check validates o and fills in derived values.
 func (o *Options) check() error {
 	if o.Window == 0 {
-		o.Window = max(time.Second, min(max(10*time.Second, 20*o.Interval), 10*time.Minute, delay.PDVLimit*o.Interval))
+		o.Window = max(time.Second, min(max(leastWindow, windowPackets*o.Interval), maxWindow, delay.PDVLimit*o.Interval))
 	}
-	err := errors.Join(
-		option.Between("interval", o.Interval, minInterval, maxInterval),
-		option.Between("loss_timeout", o.LossTimeout, 10*time.Millisecond, time.Minute),
-		option.Between("window", o.Window, time.Second, 10*time.Minute),
-		option.Between("tai_offset", o.TAIOffset, 0, time.Minute),
-		option.Between("max_bound", o.MaxBound, 0, time.Hour),
-		option.Between("path_minimum", o.PathMinimum, 0, maxMinimum),
-		option.Between("playout_delay", o.PlayoutDelay, 0, 2*time.Second),
-		oneOf("schedule", o.Schedule, schedulePeriodic, schedulePoisson),
-		oneOf("timestamp_format", o.TimestampFormat, "ntp", "ptp"),
-		option.Between("dscp", o.DSCP, 0, 63),
-		option.Between("ttl", o.TTL, 1, 255),
-		option.Between("local_port", o.LocalPort, 0, 65535),
-		o.Check(),
-		o.checkVoice(),
-		o.loadKeys(),
-	)
+	err := option.Check(o)
 	if err == nil {
 		err = errors.Join(
 			o.checkCount("loss_timeout", o.LossTimeout, maxOutstanding, "packets can be waited for"),
@@ -133,7 +128,7 @@ func (o *Options) check() error {
 		return err
 	}
 	o.format = timefmt.NTP
-	if o.TimestampFormat == "ptp" {
+	if o.TimestampFormat == formatPTP {
 		o.format = timefmt.PTP
 	}
 	if o.Size == 0 {
@@ -145,12 +140,9 @@ func (o *Options) check() error {
 	return nil
 }
 
-func (o *Options) loadKeys() (err error) {
-	if o.KeyFile == "" {
-		return nil
-	}
+func (o *Options) loadKeys(key string) (err error) {
 	if o.keys, err = loadKeys(o.KeyFile); err != nil {
-		return option.Errorf("key_file", "cannot be used: %v", err)
+		return option.Errorf(key, "cannot be used: %v", err)
 	}
 	return nil
 }
@@ -169,34 +161,18 @@ func (o *Options) checkCount(key string, v time.Duration, most int, why string) 
 	if v <= longest {
 		return nil
 	}
-	return option.Errorf(key, "is %v; with an interval of %v it must be at most %v, since no more than %d %s",
-		v, o.Interval, longest.Truncate(100*time.Millisecond), most, why)
+	return option.Errorf(key, "is %v; with an %s of %v it must be at most %v, since no more than %d %s",
+		v, option.Key("interval"), o.Interval, longest.Truncate(100*time.Millisecond), most, why)
 }
 
-func (o *Options) checkVoice() error {
-	for i, name := range o.Codecs {
-		if _, err := voice.CodecByName(name); err != nil {
-			return option.Errorf(fmt.Sprintf("codecs[%d]", i), "is %q; %v", name, err)
-		}
-	}
-	for i, name := range o.Models {
-		if _, err := voice.ModelByName(name); err != nil {
-			return option.Errorf(fmt.Sprintf("voice_models[%d]", i), "is %q; %v", name, err)
-		}
-	}
-	for i, name := range o.Playout {
-		if err := oneOf(fmt.Sprintf("playout[%d]", i), name, playoutFixed, playoutAdaptive); err != nil {
-			return err
+// checkEach returns an error unless find knows each name.
+func checkEach[T any](key string, names []string, find func(name string) (T, error)) error {
+	for i, name := range names {
+		if _, err := find(name); err != nil {
+			return option.Errorf(fmt.Sprintf("%s[%d]", key, i), "is %q; %v", name, err)
 		}
 	}
 	return nil
-}
-
-func oneOf(key, value string, allowed ...string) error {
-	if slices.Contains(allowed, value) {
-		return nil
-	}
-	return option.Errorf(key, "is %q; it must be one of %q", value, allowed)
 }
 
 // encode writes a time in the timestamp format of this session's packets.

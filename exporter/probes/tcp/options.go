@@ -2,7 +2,6 @@ package tcp
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"oneway.example/exporter/core/option"
@@ -11,57 +10,62 @@ import (
 	"oneway.example/exporter/net/tcpsocket"
 )
 
-// Options are the probe's own keys in the configuration; an absent key keeps its default.
-// Those of loadtest.Options stand beside them.
+// Options are the probe's own keys in the configuration, beside those of loadtest.Options. Describe has their meanings, defaults and
+// bounds.
 type Options struct {
-	// Duration of sending in each direction, 1 s to 24 h; with Bytes the longest.
-	Duration time.Duration `yaml:"duration"`
-	// Bytes is the payload of each direction, all flows together; zero: sending takes Duration.
-	Bytes option.Bytes `yaml:"bytes"`
-	// MaxBytes limits the IP bytes of a direction, acknowledgments and retransmissions included: sending then ends.
-	MaxBytes option.Bytes `yaml:"max_bytes"`
-	// Omit is the time at the beginning, with the slow start, that the mean and the quantiles leave out.
-	Omit time.Duration `yaml:"omit"`
-	// Together: both directions at the same time.
-	Together bool `yaml:"together"`
-	// OverlapDuration makes a two-way run, if it is not zero: the first of the run's directions sends the whole Duration,
-	// and the other this long, from OverlapStart on, or later by the set-up of its connections over the loaded link.
-	OverlapStart    time.Duration `yaml:"overlap_start"`
-	OverlapDuration time.Duration `yaml:"overlap_duration"`
-	// Flows is the number of parallel connections, 1 to 64.
-	Flows int `yaml:"flows"`
-	// CongestionControl has the names of the kernel's algorithms, which the flows have in turn: one for all, or as many
-	// for each; none: the default of the sending host.
-	CongestionControl []string `yaml:"congestion_control"`
-	// SendBuffer and ReceiveBuffer are the sizes that an application sets; zero: auto-tuning.
-	SendBuffer    option.Bytes `yaml:"send_buffer_bytes"`
-	ReceiveBuffer option.Bytes `yaml:"receive_buffer_bytes"`
-	// MessageBytes is the size of each write, 1 to 4 MiB.
-	MessageBytes option.Bytes `yaml:"message_bytes"`
-	// NoDelay disables Nagle's algorithm.
-	NoDelay bool `yaml:"no_delay"`
-	// MSS is the largest segment; zero: that of the path.
-	MSS int `yaml:"mss_bytes"`
-	// PacingRate limits the rate of each flow, in IP bytes; zero: none.
-	PacingRate option.Rate `yaml:"pacing_rate"`
-	// LinkRate is the known rate of the path, for the ideal throughput of RFC 6349; zero: unknown. It limits nothing.
-	LinkRate option.PerDirection `yaml:"link_rate"`
-	// IdleTimeout ends a run without progress. To survive an outage it must be more than twice as long as that: TCP sends
-	// again after ever longer times (RFC 6298 section 5.5).
-	IdleTimeout time.Duration `yaml:"idle_timeout"`
-	// Discard: the receiver does not copy the payload out of the kernel, which needs less CPU time.
-	Discard bool `yaml:"discard"`
-	// Stamps: both ends take timestamps of sampled bytes of the stream, and the run sends some UDP packets before.
-	Stamps bool `yaml:"stamps"`
+	Duration          time.Duration       `yaml:"duration"`
+	Bytes             option.Bytes        `yaml:"bytes"`
+	MaxBytes          option.Bytes        `yaml:"max_bytes"`
+	Omit              time.Duration       `yaml:"omit"`
+	Together          bool                `yaml:"together"`
+	OverlapStart      time.Duration       `yaml:"overlap_start"`
+	OverlapDuration   time.Duration       `yaml:"overlap_duration"`
+	Flows             int                 `yaml:"flows"`
+	CongestionControl []string            `yaml:"congestion_control"`
+	SendBuffer        option.Bytes        `yaml:"send_buffer_bytes"`
+	ReceiveBuffer     option.Bytes        `yaml:"receive_buffer_bytes"`
+	MessageBytes      option.Bytes        `yaml:"message_bytes"`
+	NoDelay           bool                `yaml:"no_delay"`
+	MSS               int                 `yaml:"mss_bytes"`
+	PacingRate        option.Rate         `yaml:"pacing_rate"`
+	LinkRate          option.PerDirection `yaml:"link_rate"`
+	IdleTimeout       time.Duration       `yaml:"idle_timeout"`
+	Discard           bool                `yaml:"discard"`
+	Stamps            bool                `yaml:"stamps"`
 }
 
-// DefaultOptions returns one flow for 10 s.
-func DefaultOptions() Options {
-	return Options{
-		Duration: 10 * time.Second, MaxBytes: 2_000_000_000, Omit: time.Second, Flows: 1, MessageBytes: 128 << 10,
-		IdleTimeout: 10 * time.Second, Stamps: true,
+// Describe returns the descriptions of the probe's own keys.
+func (o *Options) Describe() []option.Description {
+	return []option.Description{
+		option.Number(&o.Duration, 10*time.Second, time.Second, tcptraffic.MaxDuration, "Duration of sending in each direction; with {bytes} the longest. "+
+			"A run reserves {max_bytes} of each direction in the quota of the link and returns what it did not use."),
+		option.Number(&o.Bytes, 0, 0, tcptraffic.MaxBytes, "Payload of each direction, all flows together.").Unset("as much as {duration} allows"),
+		tcptraffic.DescribeLimit(&o.MaxBytes, 2_000_000_000, "a direction"),
+		option.Number(&o.Omit, time.Second, 0, tcptraffic.MaxDuration/2, "Time at the beginning, with the slow start, that is left out of the results."),
+		option.Switch(&o.Together, false, "Test both directions at the same time instead of one after the other."),
+		option.Number(&o.OverlapStart, 0, 0, tcptraffic.MaxDuration, "Time after which the second direction begins, in a two-way run."),
+		option.Number(&o.OverlapDuration, 0, time.Second, tcptraffic.MaxDuration, "Duration of the second direction in a two-way run; the first one sends the whole {duration}. "+
+			"With {duration} 5m, {overlap_start} 1m and {overlap_duration} 3m: the throughput before, during and after the overlap.").Unset("no two-way run"),
+		option.Number(&o.Flows, 1, 1, tcptraffic.MaxFlows, "Number of parallel connections of a direction; at most half as many where both directions send. Several are compared (fairness)."),
+		option.Value(&o.CongestionControl, nil, "Congestion control algorithms of the sending host's kernel, which the flows have in turn.").Unset("the host's default").Such("[cubic]").
+			Checked(func(key string) error { return tcptraffic.CheckNames(key, o.CongestionControl) }),
+		tcptraffic.DescribeBuffer(&o.SendBuffer, "Send"),
+		tcptraffic.DescribeBuffer(&o.ReceiveBuffer, "Receive"),
+		option.Number(&o.MessageBytes, 128<<10, 1, tcptraffic.MaxMessage, "Size of each write."),
+		option.Switch(&o.NoDelay, false, "Disable Nagle's algorithm."),
+		option.Number(&o.MSS, 0, tcpsocket.MinMSS, tcpsocket.MaxMSS, "Largest segment.").Unset("that of the path"),
+		option.Value(&o.PacingRate, 0, "Highest rate of each flow, in IP bytes.").Unset("unlimited, except by congestion control").Such("100Mbit"),
+		option.Value(&o.LinkRate.Forward, 0, "Known rate of the path to the load server, in IP bytes: the results have the share of it that TCP used, and the "+
+			"transfer time ratio of RFC 6349. It limits nothing.").Unset("unknown").Such("5Mbit"),
+		option.Value(&o.LinkRate.Reverse, 0, "Known rate of the path from the load server.").Unset("unknown").Such("12Mbit"),
+		tcptraffic.DescribeIdle(&o.IdleTimeout, "run"),
+		option.Switch(&o.Discard, false, "Do not copy the payload to the receiving process: needs less CPU time."),
+		option.Switch(&o.Stamps, true, "Measure the delay of sampled bytes, the times between ACKs, and split TCP. The run sends some UDP packets before."),
 	}
 }
+
+// DefaultOptions are the options of an empty configuration.
+func DefaultOptions() Options { return option.Defaults[Options]() }
 
 // Samples: every 100 ms, or less often if a run would have too many, and more often in the first seconds.
 const (
@@ -79,34 +83,15 @@ func (o *Options) check(directions int) error {
 	if directions > 1 && (o.Together || o.OverlapDuration > 0) {
 		flows /= 2 // the load server limits those at the same time
 	}
-	err := errors.Join(
-		option.Between("duration", o.Duration, time.Second, tcptraffic.MaxDuration),
-		option.Between("bytes", o.Bytes, 0, 1<<45),
-		option.Between("max_bytes", o.MaxBytes, 100_000, 1<<45),
-		option.Between("flows", o.Flows, 1, flows),
-		option.Between("send_buffer_bytes", o.SendBuffer, 0, tcpsocket.MaxBuffer),
-		option.Between("receive_buffer_bytes", o.ReceiveBuffer, 0, tcpsocket.MaxBuffer),
-		option.Between("message_bytes", o.MessageBytes, 1, tcptraffic.MaxMessage),
-		option.Between("idle_timeout", o.IdleTimeout, tcptraffic.MinIdle, tcptraffic.MaxIdle),
-	)
+	err := option.Check(o)
 	if err == nil {
-		err = errors.Join(o.checkOverlap(directions), option.Between("omit", o.Omit, 0, omit))
+		err = errors.Join(o.checkOverlap(directions), option.Between("flows", o.Flows, 1, flows), option.Between("omit", o.Omit, 0, omit))
 	}
 	if err != nil {
 		return err
 	}
-	if o.MSS != 0 {
-		if err := option.Between("mss_bytes", o.MSS, tcpsocket.MinMSS, tcpsocket.MaxMSS); err != nil {
-			return err
-		}
-	}
 	if n := len(o.CongestionControl); n > 1 && o.Flows%n != 0 {
 		return option.Errorf("congestion_control", "has %d names for %d flows; each must have as many flows as the others", n, o.Flows)
-	}
-	for i, name := range o.CongestionControl {
-		if err := tcptraffic.CheckName(fmt.Sprintf("congestion_control[%d]", i), name); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -115,21 +100,22 @@ func (o *Options) check(directions int) error {
 func (o *Options) checkOverlap(directions int) error {
 	switch {
 	case o.OverlapDuration == 0 && o.OverlapStart != 0:
-		return option.Errorf("overlap_start", "is %v; it needs an overlap_duration", o.OverlapStart)
+		return option.Errorf("overlap_start", "is %v; it needs an %s", o.OverlapStart, option.Key("overlap_duration"))
 	case o.OverlapDuration == 0:
 		return nil
 	case directions < 2:
 		return option.Errorf("overlap_duration", "is %v; it needs both directions", o.OverlapDuration)
 	case o.Together:
-		return option.Errorf("overlap_duration", "is %v; it must be 0s with together", o.OverlapDuration)
+		return option.Errorf("overlap_duration", "is %v; it must be 0s with %s", o.OverlapDuration, option.Key("together"))
 	case o.Bytes > 0:
-		return option.Errorf("overlap_duration", "is %v; it must be 0s with bytes, whose time is not known before", o.OverlapDuration)
+		return option.Errorf("overlap_duration", "is %v; it must be 0s with %s, whose time is not known before", o.OverlapDuration, option.Key("bytes"))
 	}
 	if err := option.Between("overlap_duration", o.OverlapDuration, time.Second, o.Duration); err != nil {
 		return err
 	}
 	if rest := o.Duration - o.OverlapDuration; o.OverlapStart < 0 || o.OverlapStart > rest {
-		return option.Errorf("overlap_start", "is %v; with an overlap_duration of %v in a duration of %v it must be at most %v", o.OverlapStart, o.OverlapDuration, o.Duration, rest)
+		return option.Errorf("overlap_start", "is %v; with an %s of %v in a %s of %v it must be at most %v",
+			o.OverlapStart, option.Key("overlap_duration"), o.OverlapDuration, option.Key("duration"), o.Duration, rest)
 	}
 	return nil
 }

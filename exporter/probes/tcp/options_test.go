@@ -29,7 +29,7 @@ func TestWrongOptionsNameTheExpectation(t *testing.T) {
 		"receive_buffer_bytes: 2GiB\nflows: 2\n":        "receive_buffer_bytes is 2147483648; it must be between 0 and 1073741824",
 		"overlap_start: 1m\n":                           "overlap_start is 1m0s; it needs an overlap_duration",
 		"overlap_duration: 11s\n":                       "overlap_duration is 11s; it must be between 1s and 10s",
-		"overlap_duration: -1s\n":                       "overlap_duration is -1s; it must be between 1s and 10s",
+		"overlap_duration: -1s\n":                       "overlap_duration is -1s; it must be between 1s and 24h0m0s",
 		"overlap_duration: 4s\noverlap_start: 7s\n":     "overlap_start is 7s; with an overlap_duration of 4s in a duration of 10s it must be at most 6s",
 		"overlap_duration: 4s\ntogether: true\n":        "overlap_duration is 4s; it must be 0s with together",
 		"overlap_duration: 4s\nbytes: 20MB\n":           "overlap_duration is 4s; it must be 0s with bytes, whose time is not known before",

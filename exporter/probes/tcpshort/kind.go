@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/probe"
@@ -35,7 +36,7 @@ type Kind struct {
 
 // NewKind checks the options.
 func NewKind(shared loadtest.Options, own Options) (*Kind, error) {
-	if err := own.check(); err != nil {
+	if err := option.Check(&own); err != nil {
 		return nil, err
 	}
 	return &Kind{own, len(shared.Directions)}, nil

@@ -1,7 +1,6 @@
 package tcpshort
 
 import (
-	"errors"
 	"time"
 
 	"oneway.example/exporter/core/option"
@@ -10,28 +9,34 @@ import (
 	"oneway.example/exporter/net/tcpsocket"
 )
 
-// Options are the probe's own keys in the configuration; an absent key keeps its default.
-// Those of loadtest.Options stand beside them.
+// Options are the probe's own keys in the configuration, beside those of loadtest.Options. Describe has their meanings, defaults and
+// bounds.
 type Options struct {
-	// FlowBytes has the payload of each size of flow.
-	FlowBytes []option.Bytes `yaml:"flow_bytes"`
-	// Repetitions of each size in each direction in a run, 8 to 1000.
-	Repetitions int `yaml:"repetitions"`
-	// FlowTimeout is the limit of a flow's time, 1 s to 2 min. A flow that takes longer is unfinished.
-	FlowTimeout time.Duration `yaml:"flow_timeout"`
-	// CongestionControl is a name of the sending host's kernel; empty: its default.
-	CongestionControl string `yaml:"congestion_control"`
-	// SendBuffer and ReceiveBuffer are the sizes that an application sets; zero: auto-tuning.
-	SendBuffer    option.Bytes `yaml:"send_buffer_bytes"`
-	ReceiveBuffer option.Bytes `yaml:"receive_buffer_bytes"`
-	// Seed of the order of the flows; zero: random for each run.
-	Seed uint64 `yaml:"seed"`
+	FlowBytes         []option.Bytes `yaml:"flow_bytes"`
+	Repetitions       int            `yaml:"repetitions"`
+	FlowTimeout       time.Duration  `yaml:"flow_timeout"`
+	CongestionControl string         `yaml:"congestion_control"`
+	SendBuffer        option.Bytes   `yaml:"send_buffer_bytes"`
+	ReceiveBuffer     option.Bytes   `yaml:"receive_buffer_bytes"`
+	Seed              uint64         `yaml:"seed"`
 }
 
-// DefaultOptions are flows of 10 kB, 100 kB and 1 MB, 20 of each.
-func DefaultOptions() Options {
-	return Options{FlowBytes: []option.Bytes{10_000, 100_000, 1_000_000}, Repetitions: 20, FlowTimeout: 30 * time.Second}
+// Describe returns the descriptions of the probe's own keys.
+func (o *Options) Describe() []option.Description {
+	return []option.Description{
+		option.Numbers(&o.FlowBytes, []option.Bytes{10_000, 100_000, 1_000_000}, 1, maxFlow, "Payload of the flows.").Count(1, maxSizes),
+		option.Number(&o.Repetitions, 20, minRepetitions, 1000, "Number of flows of each size in each direction."),
+		option.Number(&o.FlowTimeout, 30*time.Second, time.Second, tcptraffic.MaxIdle,
+			"Limit of a flow's time. A flow that takes longer is unfinished, and counts as longer than all others."),
+		tcptraffic.DescribeCongestionControl(&o.CongestionControl),
+		tcptraffic.DescribeBuffer(&o.SendBuffer, "Send"),
+		tcptraffic.DescribeBuffer(&o.ReceiveBuffer, "Receive"),
+		option.Value(&o.Seed, 0, "Seed of the random order of the flows.").Unset("another order for each run"),
+	}
 }
+
+// DefaultOptions are the options of an empty configuration.
+func DefaultOptions() Options { return option.Defaults[Options]() }
 
 // maxSizes limits the series of a path, and maxFlow the time and the data of a flow. The median of fewer than
 // minRepetitions flows has no interval (estimate/tcp).
@@ -41,30 +46,6 @@ const (
 	maxSizes = 10
 	maxFlow  = 100_000_000
 )
-
-func (o *Options) check() error {
-	sizes := make([]int, len(o.FlowBytes))
-	for i, n := range o.FlowBytes {
-		sizes[i] = int(n)
-	}
-	if n := len(sizes); n == 0 || n > maxSizes {
-		return option.Errorf("flow_bytes", "has %d values; it must have 1 to %d", n, maxSizes)
-	}
-	err := errors.Join(
-		option.EachOnce("flow_bytes", sizes, 1, maxFlow),
-		option.Between("repetitions", o.Repetitions, minRepetitions, 1000),
-		option.Between("flow_timeout", o.FlowTimeout, time.Second, tcptraffic.MaxIdle),
-		option.Between("send_buffer_bytes", o.SendBuffer, 0, tcpsocket.MaxBuffer),
-		option.Between("receive_buffer_bytes", o.ReceiveBuffer, 0, tcpsocket.MaxBuffer),
-	)
-	if err != nil {
-		return err
-	}
-	if o.CongestionControl == "" {
-		return nil
-	}
-	return tcptraffic.CheckName("congestion_control", o.CongestionControl)
-}
 
 // group is the flows of one size in one direction.
 type group struct {

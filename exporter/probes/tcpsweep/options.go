@@ -1,7 +1,6 @@
 package tcpsweep
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -27,61 +26,55 @@ const auto = "auto"
 
 // String is "64KiB", "1500" or "auto".
 func (s Size) String() string {
-	switch {
-	case s == 0:
+	if s == 0 {
 		return auto
-	case s%1024 == 0:
-		return fmt.Sprintf("%dKiB", s/1024)
 	}
-	return fmt.Sprint(int64(s))
+	return option.String(option.Bytes(s))
 }
 
-// Options are the probe's own keys in the configuration; an absent key keeps its default.
-// Those of loadtest.Options stand beside them.
+// Options are the probe's own keys in the configuration, beside those of loadtest.Options. Describe has their meanings, defaults and
+// bounds.
 type Options struct {
-	// SendBuffers and ReceiveBuffers are each combined with each; no ReceiveBuffers: that of a cell is as large as its send
-	// buffer.
-	SendBuffers    []Size `yaml:"send_buffer_bytes"`
-	ReceiveBuffers []Size `yaml:"receive_buffer_bytes"`
-	// CongestionControl has names of the sending host's kernel; none: its default.
-	CongestionControl []string `yaml:"congestion_control"`
-	// CellDuration is the time of sending of each measurement of a cell, 1 s to 10 min.
-	CellDuration time.Duration `yaml:"cell_duration"`
-	// Omit is the time at the beginning of each, with the slow start, that the results leave out.
-	Omit time.Duration `yaml:"omit"`
-	// Repetitions of each cell in a run, 1 to 100.
-	Repetitions int `yaml:"repetitions"`
-	// MaxBytes limits the IP bytes of each measurement of a cell: it then ends.
-	MaxBytes option.Bytes `yaml:"max_bytes"`
-	// IdleTimeout ends a measurement without progress.
-	IdleTimeout time.Duration `yaml:"idle_timeout"`
-	// Seed of the order of the cells; zero: random for each run.
-	Seed uint64 `yaml:"seed"`
+	SendBuffers       []Size        `yaml:"send_buffer_bytes"`
+	ReceiveBuffers    []Size        `yaml:"receive_buffer_bytes"`
+	CongestionControl []string      `yaml:"congestion_control"`
+	CellDuration      time.Duration `yaml:"cell_duration"`
+	Omit              time.Duration `yaml:"omit"`
+	Repetitions       int           `yaml:"repetitions"`
+	MaxBytes          option.Bytes  `yaml:"max_bytes"`
+	IdleTimeout       time.Duration `yaml:"idle_timeout"`
+	Seed              uint64        `yaml:"seed"`
 }
 
-// DefaultOptions are the buffers of the papers, and auto-tuning, with three repetitions.
-func DefaultOptions() Options {
-	return Options{
-		SendBuffers:  []Size{17 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 0},
-		CellDuration: 10 * time.Second, Omit: 2 * time.Second, Repetitions: 3, MaxBytes: 200_000_000, IdleTimeout: 10 * time.Second,
+// Describe returns the descriptions of the probe's own keys.
+func (o *Options) Describe() []option.Description {
+	return []option.Description{
+		option.Numbers(&o.SendBuffers, []Size{17 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 0}, 0, tcpsocket.MaxBuffer,
+			"Send buffers, as an application sets them; auto: auto-tuning.").Count(1, maxCells),
+		option.Numbers(&o.ReceiveBuffers, nil, 0, tcpsocket.MaxBuffer, "Receive buffers, or auto, each combined with each send buffer.").
+			Unset("as large as the send buffer").Such("[64KiB, auto]"),
+		option.Value(&o.CongestionControl, nil, "Congestion control algorithms of the sending host's kernel, each combined with each buffer.").Unset("the host's default").Such("[cubic]").
+			Checked(func(key string) error { return tcptraffic.CheckNames(key, o.CongestionControl) }),
+		option.Number(&o.CellDuration, 10*time.Second, time.Second, maxCell, "Duration of sending of each measurement of a cell."),
+		option.Number(&o.Omit, 2*time.Second, 0, maxCell/2, "Time at the beginning of each measurement that is left out of the results."),
+		option.Number(&o.Repetitions, 3, 1, 100, "Number of measurements of each cell."),
+		tcptraffic.DescribeLimit(&o.MaxBytes, 200_000_000, "each measurement"),
+		tcptraffic.DescribeIdle(&o.IdleTimeout, "measurement"),
+		option.Value(&o.Seed, 0, "Seed of the random order of the cells.").Unset("another order for each run"),
 	}
 }
+
+// DefaultOptions are the options of an empty configuration: the buffers of the papers, and auto-tuning.
+func DefaultOptions() Options { return option.Defaults[Options]() }
+
+// maxCell limits the time of a measurement.
+const maxCell = 10 * time.Minute
 
 // maxCells limits the series of a probe: each cell has up to 11 in each direction (176 by default, at most 1056).
 const maxCells = 48
 
 func (o *Options) check() error {
-	if len(o.SendBuffers) == 0 {
-		return option.Errorf("send_buffer_bytes", "is empty; it must have at least one value")
-	}
-	err := errors.Join(
-		sizes("send_buffer_bytes", o.SendBuffers),
-		sizes("receive_buffer_bytes", o.ReceiveBuffers),
-		option.Between("cell_duration", o.CellDuration, time.Second, 10*time.Minute),
-		option.Between("repetitions", o.Repetitions, 1, 100),
-		option.Between("max_bytes", o.MaxBytes, 100_000, 1<<45),
-		option.Between("idle_timeout", o.IdleTimeout, tcptraffic.MinIdle, tcptraffic.MaxIdle),
-	)
+	err := option.Check(o)
 	if err == nil {
 		err = option.Between("omit", o.Omit, 0, o.CellDuration/2)
 	}
@@ -91,26 +84,16 @@ func (o *Options) check() error {
 	seen := map[string]bool{}
 	for i, name := range o.CongestionControl {
 		key := fmt.Sprintf("congestion_control[%d]", i)
-		if err := tcptraffic.CheckName(key, name); err != nil {
-			return err
-		}
 		if seen[name] {
 			return option.Errorf(key, "is %s for the second time", name)
 		}
 		seen[name] = true
 	}
 	if n := len(o.cells(sample.Forward)); n > maxCells {
-		return option.Errorf("send_buffer_bytes", "times receive_buffer_bytes times congestion_control are %d cells; at most %d are allowed", n, maxCells)
+		return option.Errorf("send_buffer_bytes", "times %s times %s are %d cells; at most %d are allowed",
+			option.Key("receive_buffer_bytes"), option.Key("congestion_control"), n, maxCells)
 	}
 	return nil
-}
-
-func sizes(key string, list []Size) error {
-	values := make([]int, len(list))
-	for i, s := range list {
-		values[i] = int(s)
-	}
-	return option.EachOnce(key, values, 0, tcpsocket.MaxBuffer)
 }
 
 // cells returns the configured cells of a direction.

@@ -14,9 +14,9 @@ func TestOptionsOfTheProbeAndOfAllLoadTestsStandTogether(t *testing.T) {
 
 func TestWrongOptionsNameTheExpectation(t *testing.T) {
 	probeoptions.Refused(t, New(), map[string]string{
-		"send_buffer_bytes: []\n":                       "send_buffer_bytes is empty; it must have at least one value",
-		"send_buffer_bytes: [64KiB, 64KiB]\n":           "send_buffer_bytes[1] is 65536 for the second time",
-		"receive_buffer_bytes: [2GiB]\n":                "receive_buffer_bytes[0] is 2147483648; it must be between 0 and 1073741824",
+		"send_buffer_bytes: []\n":                       "send_buffer_bytes has 0 values; it must have 1 to 48",
+		"send_buffer_bytes: [64KiB, 64KiB]\n":           "send_buffer_bytes[1] is 64KiB for the second time",
+		"receive_buffer_bytes: [2GiB]\n":                "receive_buffer_bytes[0] is 2GiB; it must be between auto and 1GiB",
 		"congestion_control: [cubic, Cubic!]\n":         `congestion_control[1] is "Cubic!"; it must be a name of the kernel, such as cubic`,
 		"congestion_control: [cubic, cubic]\n":          "congestion_control[1] is cubic for the second time",
 		"cell_duration: 1ms\n":                          "cell_duration is 1ms; it must be between 1s and 10m0s",

@@ -1,7 +1,6 @@
 package train
 
 import (
-	"errors"
 	"time"
 
 	"oneway.example/exporter/core/option"
@@ -9,45 +8,42 @@ import (
 	"oneway.example/exporter/load/stream"
 )
 
-// Options are the probe's own keys in the configuration; an absent key keeps its default.
-// Those of loadtest.Options stand beside them.
+// Options are the probe's own keys in the configuration, beside those of loadtest.Options. Describe has their meanings, defaults and
+// bounds.
 type Options struct {
-	// PayloadBytes are the packet sizes as UDP payload, 32 to 8972, in sending order.
-	PayloadBytes []int `yaml:"payload_bytes"`
-	// Trains is the number of clean trains of a size, 3 to 1000.
-	Trains int `yaml:"trains"`
-	// TrainPackets is the length of a train, 5 to 200 packets.
-	TrainPackets int `yaml:"train_packets"`
-	// LongTrainPackets is the length of three additional trains of one size that detect a token bucket not emptied
-	// by the others, 0 to 1000 packets. They are shorter if the link needs more than two seconds for one, and are
-	// left out if they are not twice as long as the others.
-	LongTrainPackets int `yaml:"long_train_packets"`
-	// TrainInterval is the time between starts of trains, 10 ms to 1 min. It is longer if the slowest link needs
-	// longer for a train.
-	TrainInterval time.Duration `yaml:"train_interval"`
-	// Group is the number of trains between two pauses of GroupPause.
-	Group      int           `yaml:"group"`
-	GroupPause time.Duration `yaml:"group_pause"`
-	// Repeats is the number of discarded trains of a size that may be repeated.
-	Repeats int `yaml:"max_repeats"`
-	// MinClean is the number of clean trains that a capacity requires; zero: a third of Trains, but at least
-	// capacity.MinClean.
-	MinClean int `yaml:"min_clean"`
-	// PathMTU: the path's MTU is searched, up to MaxMTU bytes of IP packet.
-	PathMTU bool `yaml:"path_mtu"`
-	MaxMTU  int  `yaml:"max_mtu_bytes"`
+	PayloadBytes     []int         `yaml:"payload_bytes"`
+	Trains           int           `yaml:"trains"`
+	TrainPackets     int           `yaml:"train_packets"`
+	LongTrainPackets int           `yaml:"long_train_packets"`
+	TrainInterval    time.Duration `yaml:"train_interval"`
+	Group            int           `yaml:"group"`
+	GroupPause       time.Duration `yaml:"group_pause"`
+	Repeats          int           `yaml:"max_repeats"`
+	MinClean         int           `yaml:"min_clean"`
+	PathMTU          bool          `yaml:"path_mtu"`
+	MaxMTU           int           `yaml:"max_mtu_bytes"`
 }
 
-// DefaultOptions are those of the WPI report.
-func DefaultOptions() Options {
-	return Options{
-		PayloadBytes: []int{1472, 1200, 1000, 800},
-		Trains:       30, TrainPackets: 25, LongTrainPackets: 200, TrainInterval: time.Second,
-		Group: 10, GroupPause: 10 * time.Second,
-		Repeats: 30,
-		PathMTU: true, MaxMTU: 9000,
+// Describe returns the descriptions of the probe's own keys. The defaults are those of the WPI report.
+func (o *Options) Describe() []option.Description {
+	return []option.Description{
+		option.Numbers(&o.PayloadBytes, []int{1472, 1200, 1000, 800}, stream.HeaderBytes, 8972, "UDP payload of the packets, in the order of sending.").Count(1, maxSizes),
+		option.Number(&o.Trains, 30, capacity.MinClean, maxTrains, "Number of clean trains of each size."),
+		option.Number(&o.TrainPackets, 25, minPackets, 200, "Number of packets in a train."),
+		option.Number(&o.LongTrainPackets, 200, 0, 1000, "Number of packets in each of three long trains of one size, which detect a token bucket that the others do "+
+			"not empty; 0: no long trains. They are shorter if the link needs more than two seconds for one, and left out if they are not twice as long as the others."),
+		option.Number(&o.TrainInterval, time.Second, 10*time.Millisecond, maxInterval, "Time between the starts of trains; longer where the link needs more time for one."),
+		option.Number(&o.Group, 10, 1, maxTrains, "Number of trains in a group, after which there is a pause."),
+		option.Number(&o.GroupPause, 10*time.Second, 0, maxInterval, "Pause after each group of trains."),
+		option.Number(&o.Repeats, 30, 0, maxTrains, "Number of trains of a size that may be discarded and sent again, for example because of loss."),
+		option.Number(&o.MinClean, 0, capacity.MinClean, maxTrains, "Number of clean trains that a capacity needs: with fewer the result is the reason.").Unset("a third of {trains}"),
+		option.Switch(&o.PathMTU, true, "Search for the largest packet that passes unfragmented."),
+		option.Number(&o.MaxMTU, 9000, base6, 65_535, "Largest IP packet to try for the path's MTU."),
 	}
 }
+
+// DefaultOptions are the options of an empty configuration.
+func DefaultOptions() Options { return option.Defaults[Options]() }
 
 // Limits of the options.
 const (
@@ -61,20 +57,7 @@ func (o *Options) check() error {
 	if o.MinClean == 0 {
 		o.MinClean = max(capacity.MinClean, o.Trains/3)
 	}
-	if n := len(o.PayloadBytes); n == 0 || n > maxSizes {
-		return option.Errorf("payload_bytes", "has %d sizes; it must have 1 to %d", n, maxSizes)
-	}
-	err := errors.Join(
-		option.EachOnce("payload_bytes", o.PayloadBytes, stream.HeaderBytes, 8972),
-		option.Between("trains", o.Trains, capacity.MinClean, maxTrains),
-		option.Between("train_packets", o.TrainPackets, minPackets, 200),
-		option.Between("long_train_packets", o.LongTrainPackets, 0, 1000),
-		option.Between("group", o.Group, 1, maxTrains),
-		option.Between("max_repeats", o.Repeats, 0, maxTrains),
-		option.Between("max_mtu_bytes", o.MaxMTU, base6, 65_535),
-		option.Between("train_interval", o.TrainInterval, 10*time.Millisecond, maxInterval),
-		option.Between("group_pause", o.GroupPause, 0, maxInterval),
-	)
+	err := option.Check(o)
 	if err == nil {
 		err = option.Between("min_clean", o.MinClean, capacity.MinClean, o.Trains)
 	}

@@ -14,7 +14,7 @@ func TestOptionsOfTheProbeAndOfAllLoadTestsStandTogether(t *testing.T) {
 
 func TestWrongOptionsNameTheExpectation(t *testing.T) {
 	probeoptions.Refused(t, New(), map[string]string{
-		"payload_bytes: []\n":        "payload_bytes has 0 sizes; it must have 1 to 12",
+		"payload_bytes: []\n":        "payload_bytes has 0 values; it must have 1 to 12",
 		"payload_bytes: [800, 31]\n": "payload_bytes[1] is 31; it must be between 32 and 8972",
 		"payload_bytes: [80, 80]\n":  "payload_bytes[1] is 80 for the second time",
 		"trains: 2\n":                "trains is 2; it must be between 3 and 1000",

@@ -30,6 +30,7 @@ import (
 
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/net/tcpsocket"
 	"oneway.example/exporter/probe/endclock"
 )
@@ -59,7 +60,7 @@ const (
 	// MaxSamples limits the records of a transfer, all flows together.
 	MaxSamples = 1 << 16
 	MinIdle    = 100 * time.Millisecond
-	MaxIdle    = 2 * time.Minute
+	MaxIdle    = loadcontrol.MaxIdle
 	maxBytes   = 1 << 50 // exceeds those of any session
 )
 

@@ -90,7 +90,7 @@ type Start struct {
 // Limits of Start.Idle.
 const (
 	MinIdle = 100 * time.Millisecond
-	MaxIdle = 2 * time.Minute
+	MaxIdle = loadcontrol.MaxIdle
 )
 
 // Check validates the ID, direction, plan and Idle of a transfer, but not whether the token allows

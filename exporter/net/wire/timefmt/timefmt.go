@@ -30,13 +30,16 @@ const (
 	PTP
 )
 
+// TAIOffset is TAI-UTC since 2017.
+const TAIOffset = 37 * time.Second
+
 const (
 	ntpEpoch = 2208988800 // seconds from 1900 to 1970 (RFC 868)
 	second   = int64(time.Second)
 	era      = int64(1) << 32 // seconds
 )
 
-// Encode returns t in wire format; tai is TAI-UTC (37 s since 2017), used by PTP only. The zero Time, no timestamp,
+// Encode returns t in wire format; tai is TAI-UTC (TAIOffset), used by PTP only. The zero Time, no timestamp,
 // becomes 0, and no other does. Decode returns the same nanosecond, except for the one in 136 years whose PTP form
 // would be 0: Encode writes the next one.
 func (f Format) Encode(t instant.Time, tai time.Duration) uint64 {

@@ -1,0 +1,110 @@
+package option
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// String is a value as a configuration and a flag have it: "1h30m", "64KiB", "2.5Mbit", "[1, 2]".
+func String(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return ""
+	case time.Duration:
+		return durationText(v)
+	case Bytes:
+		return bytesText(int64(v))
+	case fmt.Stringer:
+		return v.String()
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	v := reflect.ValueOf(value)
+	switch v.Kind() {
+	case reflect.Slice:
+		return "[" + strings.Join(Strings(value), ", ") + "]"
+	case reflect.Float64:
+		return String(v.Float())
+	default:
+		return fmt.Sprint(value)
+	}
+}
+
+// Strings are the values of a list as String has them.
+func Strings(list any) (all []string) {
+	v := reflect.ValueOf(list)
+	for i := range v.Len() {
+		all = append(all, String(v.Index(i).Interface()))
+	}
+	return all
+}
+
+// durationText is without the parts that are zero: "1h", not "1h0m0s".
+func durationText(d time.Duration) string {
+	s := strings.Replace(d.String(), "µ", "u", 1)
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// bytesText has the largest unit of which n is a whole number; a power of 1024 comes first.
+func bytesText(n int64) string {
+	for _, base := range []struct {
+		factor   int64
+		prefixes []string
+	}{{1024, []string{"KiB", "MiB", "GiB", "TiB"}}, {1000, []string{"kB", "MB", "GB", "TB"}}} {
+		whole, unit := n, ""
+		for _, prefix := range base.prefixes {
+			if whole == 0 || whole%base.factor != 0 {
+				break
+			}
+			whole, unit = whole/base.factor, prefix
+		}
+		if unit != "" {
+			return strconv.FormatInt(whole, 10) + unit
+		}
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// Range is the permitted range of the value in words, such as "10ms to 1s"; empty: there is none.
+func (d Description) Range() string {
+	if d.low == nil {
+		return ""
+	}
+	low, high := String(d.low), String(d.high)
+	if unit := d.Unit(); unit != "" {
+		high += " " + unit
+	}
+	return low + " to " + high
+}
+
+// Unit is the unit of a number; empty: its text has the unit, or it has none.
+func (d Description) Unit() string {
+	t := d.field.Type()
+	for t.Kind() == reflect.Slice || t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case d.unit != "":
+		return d.unit
+	case t == reflect.TypeFor[int]() && strings.HasSuffix(d.Key, "_bytes"):
+		return "bytes"
+	}
+	return ""
+}
+
+// Shown is the value that a document shows: the default, or an example where the default says nothing.
+func (d Description) Shown() string {
+	if d.example != "" {
+		return d.example
+	}
+	return String(d.standard)
+}
