@@ -106,7 +106,7 @@ interop: build ## foreign implementations: tshark's dissector, stamp-suite
 vmlab-build:
 	@tests/deps.sh vmlab
 	@mkdir -p $(BUILD)/vmlab
-	CGO_ENABLED=0 $(GO) build -trimpath -o $(BUILD)/vmlab/ ./tests/vmlab/cmd/...
+	CGO_ENABLED=0 $(GO) build -o $(BUILD)/vmlab/ ./tests/vmlab/cmd/...
 	$(CC) -O2 -Wall -Wextra -shared -fPIC -o $(BUILD)/vmlab/wake.so tests/vmlab/uml/wake.c
 	CGO_ENABLED=0 $(GO) test -c -o $(BUILD)/vmlab/clock.test ./exporter/clock
 	CGO_ENABLED=0 $(GO) test -c -o $(BUILD)/vmlab/chrony.test ./exporter/clocks/chrony
@@ -118,7 +118,7 @@ vmlab: vmlab-build ## two guest kernels, disciplined by chronyd and gpsd: checks
 
 .PHONY: paper-tcp
 paper-tcp: vmlab-build ## TCP variants by buffer between two guest kernels, beside the tables of Halepovic 2008, 13 minutes (CELL=60s: as long as the paper's; SMOKE=1: one cell of each, one minute; PRECISION=print)
-	CGO_ENABLED=0 $(GO) build -trimpath -o $(BUILD)/vmlab/ ./exporter/cmd/oneway ./tests/papertcp
+	CGO_ENABLED=0 $(GO) build -o $(BUILD)/vmlab/ ./exporter/cmd/oneway ./tests/papertcp
 	$(BUILD)/vmlab/papertcp $(if $(CELL),-cell='$(CELL)') $(if $(filter 1,$(SMOKE)),-smoke) $(if $(PRECISION),-precision='$(PRECISION)')
 
 .PHONY: vmlab-pps

@@ -7,6 +7,9 @@ set -euo pipefail
 version=1.39.0
 cd "$(dirname "$0")/.."
 out=$PWD/build/telegraf-$version
+mkdir -p build
+exec 8>"$out.lock" # one build at a time
+flock 8
 if [[ ! -x $out/telegraf ]]; then
   tags=custom,inputs.execd,inputs.influxdb_v2_listener,outputs.file,outputs.influxdb,outputs.discard,parsers.influx,serializers.influx
   work=$(mktemp -d)

@@ -50,10 +50,11 @@ both() {
 
 # Of the system tests, those in one list wait for real time without measuring it: more of them at once than there are
 # processors. Those in the other list compute. All others, also new ones, measure time: one package after another, without the
-# race detector, and with only a process of low priority in the background.
+# race detector, and with only a process of low priority in the background. No step of .ci/run that shares the lock
+# build/quiet runs beside them.
 # tests/bench has only benchmarks, which make bench-peers runs.
-waiting=(./tests/abuse ./tests/chronyconfig ./tests/faults ./tests/influx ./tests/mesh ./tests/pulse ./tests/pulse/host ./tests/receiver)
-computing=(./tests/links ./tests/pages ./tests/rules)
+waiting=(./tests/abuse ./tests/chronyconfig ./tests/demo ./tests/faults ./tests/influx ./tests/mesh ./tests/pulse ./tests/pulse/host ./tests/receiver)
+computing=(./tests/docs ./tests/documents ./tests/imports ./tests/links ./tests/oneway ./tests/pages ./tests/results ./tests/rules ./tests/words)
 benchmarks=(./tests/bench)
 system=$(go list ./tests/...) || exit 1
 mapfile -t measuring < <(sed 's#^oneway.example#.#' <<<"$system" | grep -vxF -f <(printf '%s\n' "${waiting[@]}" "${computing[@]}" "${benchmarks[@]}"))
@@ -64,19 +65,25 @@ if [[ -n $others ]]; then
   status=1
 fi
 
-test=(go test -json)
+test=(go test -json -vet=off) # make lint runs vet
+# One build of the program for all system tests.
+export ONEWAY_PROGRAM=$PWD/build/test-oneway
+go build -o "$ONEWAY_PROGRAM" ./exporter/cmd/oneway || exit 1
 # The store of tests/influx; they skip without it, and report the skip.
 tests/influx/influxdb1.sh || { echo "build of InfluxDB 1.8 failed"; status=1; }
 beside "tests: system, waiting" "${test[@]}" -p 2 -parallel 6 -count=1 -timeout 15m -- "${waiting[@]}"
 run "exporter: unit tests, race detector" env CGO_ENABLED=1 "${test[@]}" -race -shuffle=on -timeout 10m -- ./exporter/...
 # Under the race detector the simulated days have coarse steps.
 run "clock: simulated days" "${test[@]}" -count=1 -run 'TestBoundCovers|TestCoverage|TestSender|TestNothingIs' -- ./exporter/clocks/chrony
+run "dashboards" go test -C grafana-dashboards -json -count=1 -- ./...
+run "telegraf plugins" go test -C telegraf-plugins -json -count=1 -timeout 15m -- ./...
 both
+exec 9>build/quiet
+flock 9
 beside "tests: system, computing" nice -n 19 env GOMAXPROCS=1 "${test[@]}" -p 1 -count=1 -timeout 20m -- "${computing[@]}"
 run "tests: system, measuring time" "${test[@]}" -p 1 -count=1 -timeout 25m -- "${measuring[@]}"
 both
-run "dashboards" go test -C grafana-dashboards -json -count=1 -- ./...
-run "telegraf plugins" go test -C telegraf-plugins -json -count=1 -timeout 15m -- ./...
+exec 9>&-
 
 echo "== minutes"
 printf '%s\n' "${times[@]}"

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"oneway.example/tests/lab"
+	"oneway.example/tests/oneway"
 )
 
 // odd is a profile that is not built in.
@@ -28,7 +29,11 @@ func TestDemoTableIsCorrectForAnyProfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "./exporter/cmd/oneway", "./tests/demo")
+	program, err := oneway.Build(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "./tests/demo")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -38,7 +43,7 @@ func TestDemoTableIsCorrectForAnyProfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	demo := exec.CommandContext(t.Context(), filepath.Join(dir, "demo"), "--profile", profile, "--report", report,
-		"--oneway", filepath.Join(dir, "oneway"), "--measure", "45s", "--exit")
+		"--oneway", program, "--measure", "45s", "--exit")
 	demo.Dir = root
 	out, err := demo.CombinedOutput()
 	t.Logf("%s", out)

@@ -6,6 +6,9 @@ set -euo pipefail
 
 cd "$(dirname "$0")/../.."
 out=$PWD/build/influxdb-1.8.10
+mkdir -p build
+exec 8>"$out.lock" # one build at a time
+flock 8
 [[ -x $out/influxd && -x $out/influx ]] && exit 0
 cd /
 GOBIN=$out GOFLAGS= go install github.com/influxdata/influxdb/cmd/influxd@v1.8.10 github.com/influxdata/influxdb/cmd/influx@v1.8.10

@@ -20,6 +20,7 @@ import (
 
 	"oneway.example/tests/await"
 	"oneway.example/tests/namespace"
+	"oneway.example/tests/oneway"
 	"oneway.example/tests/process"
 )
 
@@ -106,9 +107,10 @@ func (s *station) up() string {
 
 func TestAgentsWithTheSameFilesMeasureEachOther(t *testing.T) {
 	dir := t.TempDir()
-	binary, config, hosts := filepath.Join(dir, "oneway"), filepath.Join(dir, "oneway.yml"), filepath.Join(dir, "hosts.yml")
-	if out, err := exec.Command("go", "build", "-o", binary, "oneway.example/exporter/cmd/oneway").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	config, hosts := filepath.Join(dir, "oneway.yml"), filepath.Join(dir, "hosts.yml")
+	binary, err := oneway.Build(dir)
+	if err != nil {
+		t.Fatal(err)
 	}
 	write := func(name, content string) {
 		t.Helper()

@@ -7,11 +7,10 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 
 	"oneway.example/tests/await"
 	"oneway.example/tests/lab"
+	"oneway.example/tests/oneway"
 	"oneway.example/tests/process"
 )
 
@@ -36,7 +35,7 @@ func Eventually(t TB, what string, f func() bool) {
 	await.That(t, what, f)
 }
 
-// Main builds the program `oneway` once, passes its file to build, and runs the tests; without a
+// Main passes the file of the program `oneway`, which it builds once unless oneway.Program names it, to build, and runs the tests; without a
 // lab every test skips, with the reason. It is for TestMain.
 func Main(run func() int, build func(binary string)) int {
 	return lab.Main(func() int {
@@ -49,9 +48,9 @@ func Main(run func() int, build func(binary string)) int {
 			return 1
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
-		binary := filepath.Join(dir, "oneway")
-		if out, err := exec.Command("go", "build", "-o", binary, "oneway.example/exporter/cmd/oneway").CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+		binary, err := oneway.Build(dir)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 		build(binary)

@@ -47,10 +47,10 @@ trap 'exit 143' TERM HUP
 eval "$(tests/stack/engine.sh up)"
 tests/stack/base.sh & # it waits for downloads, the builds for the processors
 base=$!
-go build -trimpath -o "$out/../oneway" ./exporter/cmd/oneway
-go build -trimpath -o "$out/" ./tests/pulse/cmd/oneway-pulse ./tests/results
-go build -C tests/stack -trimpath -o "$out/link" ./link
-go build -C telegraf-plugins -trimpath -o "$out/" ./cmd/...
+go build -o "$out/../oneway" ./exporter/cmd/oneway
+go build -o "$out/" ./tests/pulse/cmd/oneway-pulse ./tests/results
+go build -C tests/stack -o "$out/link" ./link
+go build -C telegraf-plugins -o "$out/" ./cmd/...
 telegraf-plugins/telegraf.sh >/dev/null
 tests/influx/influxdb1.sh >/dev/null
 prometheus=3.16.0

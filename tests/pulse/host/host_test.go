@@ -18,6 +18,7 @@ import (
 
 	"oneway.example/tests/await"
 	"oneway.example/tests/namespace"
+	"oneway.example/tests/oneway"
 	"oneway.example/tests/sandbox"
 )
 
@@ -51,7 +52,11 @@ func start(t *testing.T, options string) *site {
 	t.Helper()
 	need(t, "chronyd", "gpsd")
 	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "oneway.example/exporter/cmd/oneway", "oneway.example/tests/pulse/cmd/oneway-pulse")
+	program, err := oneway.Build(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "oneway.example/tests/pulse/cmd/oneway-pulse")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", build.Args, err, out)
@@ -76,7 +81,7 @@ func start(t *testing.T, options string) *site {
 			return c, err
 		},
 	}}
-	s.log = s.Daemon("env", "PULSE_OPTIONS="+options, filepath.Join(dir, "start.sh"), filepath.Join(dir, "oneway"), "agent",
+	s.log = s.Daemon("env", "PULSE_OPTIONS="+options, filepath.Join(dir, "start.sh"), program, "agent",
 		"--config.file="+filepath.Join(dir, "oneway.yml"), "--web.listen-address="+agentAddress)
 	return s
 }
