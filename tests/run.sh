@@ -66,9 +66,12 @@ if [[ -n $others ]]; then
 fi
 
 test=(go test -json -vet=off) # make lint runs vet
-# One build of the program for all system tests.
-export ONEWAY_PROGRAM=$PWD/build/test-oneway
-go build -o "$ONEWAY_PROGRAM" ./exporter/cmd/oneway || exit 1
+# Compiled before any test runs: on a machine with an empty cache compilers would take the processors from the tests for
+# minutes. The system tests share one build of the program.
+export ONEWAY_PROGRAM=$PWD/build/test-oneway CGO_ENABLED=${CGO_ENABLED:-0}
+begin=$SECONDS
+go build ./... && CGO_ENABLED=1 go build -race ./exporter/... && go build -o "$ONEWAY_PROGRAM" ./exporter/cmd/oneway || exit 1
+took "build" "$begin" "$SECONDS"
 # The store of tests/influx; they skip without it, and report the skip.
 tests/influx/influxdb1.sh || { echo "build of InfluxDB 1.8 failed"; status=1; }
 beside "tests: system, waiting" "${test[@]}" -p 2 -parallel 6 -count=1 -timeout 15m -- "${waiting[@]}"

@@ -23,30 +23,30 @@ func TestAbsenceOfChronydHasItsRemedy(t *testing.T) {
 	}
 	defer mute.Close()
 	for name, c := range map[string]struct {
-		address func() string
+		address func(t *testing.T) string
 		want    []string
 	}{
 		"none": {
-			func() string { return "unix://" + filepath.Join(t.TempDir(), "chronyd.sock") },
+			func(t *testing.T) string { return "unix://" + filepath.Join(t.TempDir(), "chronyd.sock") },
 			[]string{"is chronyd running? `systemctl start chrony`, or `apt-get install chrony`; tried unix:///", "chronyd.sock: no such file or directory"},
 		},
 		"mute": {
-			func() string { return "udp://" + mute.LocalAddr().String() },
+			func(*testing.T) string { return "udp://" + mute.LocalAddr().String() },
 			[]string{"chronyd does not reply: `systemctl restart chrony`", "; tried " + "udp://" + mute.LocalAddr().String() + ": no reply in 500ms"},
 		},
 		"unsynchronized": {
-			func() string { return "unix://" + startDaemon(t, "").dir + "/run/chronyd.sock" },
+			func(t *testing.T) string { return "unix://" + startDaemon(t, "").dir + "/run/chronyd.sock" },
 			[]string{unsynchronized},
 		},
 		"synchronized": {
-			func() string { return "unix://" + startDaemon(t, "local stratum 1").dir + "/run/chronyd.sock" },
+			func(t *testing.T) string { return "unix://" + startDaemon(t, "local stratum 1").dir + "/run/chronyd.sock" },
 			nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var said await.Text
 			m, err := New(Options{
-				Address: c.address(), Interval: 20 * time.Millisecond, TrustLocal: name == "synchronized", holdDown: time.Millisecond, silentAfter: time.Second,
+				Address: c.address(t), Interval: 20 * time.Millisecond, TrustLocal: name == "synchronized", holdDown: time.Millisecond, silentAfter: time.Second,
 				Log: slog.New(slog.NewTextHandler(&said, nil)),
 			})
 			if err != nil {
