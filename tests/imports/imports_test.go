@@ -55,6 +55,7 @@ var boundaries = []struct {
 	{[]string{"core/instant", "core/hostid", "core/keyfile", "core/hostport", "core/atomicfile", "core/ctxtime"}, []string{""}, "imports no package of this module"},
 	{[]string{"output/spool"}, []string{""}, "a bounded queue on disk, which does not know its content"},
 	{[]string{"core"}, []string{"core/metric/metrictest"}, "only tests import it"},
+	{[]string{"agent", "load", "probe", "probes", "reflector", "watchers"}, []string{"core/rules"}, "Prometheus evaluates the rules, not the agent"},
 	{[]string{"net/wire"}, []string{"net/tstamp", "net/tcpsocket", "net/sched", "core/metric"}, "wire formats are bytes"},
 	{[]string{"net/tstamp", "net/tcpsocket"}, []string{"net/wire", "net/sched", "core/metric"}, "sockets know no protocol; their users publish their counts"},
 	{[]string{"estimate"}, []string{"core/metric", "core/option"}, "estimators know no backend and no settings"},

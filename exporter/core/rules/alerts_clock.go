@@ -1,0 +1,245 @@
+package rules
+
+import (
+	"time"
+
+	"oneway.example/exporter/core/metric"
+)
+
+// The alerts of group oneway-clock.
+var (
+	ClockUnsynchronized = Rule{
+		Name: "OnewayClockUnsynchronized",
+		Expr: promql(`
+$clockSynchronized == 0
+unless ignoring (state) $clockState{state=~"none|silent"} == 1`, names{
+			"clockSynchronized": metric.ClockSynchronized.Name,
+			"clockState":        metric.ClockState.Name,
+		}),
+		Alert: &Alert{
+			Severity: Warning, Component: Clock, For: 5 * time.Minute,
+			Summary: "The clock of {{ $labels.instance }} is not synchronized",
+			Description: "Clock {{ $labels.clock }} of {{ $labels.instance }} has been unsynchronized for 5 minutes" +
+				lookup(metric.ClockState.Name+ofClock+" == 1", " (state {{ .Labels.state }})") + ". Its one-way delays are counted in " + metric.DelayInvalid.Name + " and not reported; loss, round trips and variation continue.",
+		},
+	}
+	ClockDataAbsent = Rule{
+		Name: "OnewayClockDataAbsent",
+		Expr: promql(`
+$clockState{state="silent"} == 1
+or
+group by (job, instance) ($probeUp) unless on (job, instance) $clockSynchronized`, names{
+			"clockState":        metric.ClockState.Name,
+			"probeUp":           metric.ProbeUp.Name,
+			"clockSynchronized": metric.ClockSynchronized.Name,
+		}),
+		Alert: &Alert{
+			Severity: Warning, Component: Clock, For: 5 * time.Minute,
+			Summary: "The state of the clock is unknown on {{ $labels.instance }}",
+			Description: "The clock daemon of {{ $labels.instance }} has not replied to the agent for 5 minutes" +
+				lookup("sum by (reason) (increase("+metric.ClockQueryFailures.Name+"{instance}[5m])) > 0", " ({{ .Labels.reason }})") + ". The clock may be right; one-way delays have no bound and are not reported.",
+		},
+	}
+	ClockErrorTooLarge = Rule{
+		Name: "OnewayClockErrorTooLarge",
+		Doc:  `Bound and median of the same window. A short path with a good clock is below the floor.`,
+		Expr: promql(`
+$delayErrorBound
+> ignoring (quantile_rank)
+  (
+    $delayQuantile{quantile_rank="0.5"}
+    * on (path) group_left () $clockErrorRatio
+  )
+> on (path) group_left () $clockErrorSeconds`, names{
+			"delayErrorBound":   metric.DelayErrorBound.Name,
+			"delayQuantile":     metric.DelayQuantile.Name,
+			"clockErrorRatio":   ThresholdClockErrorRatio.ByPath.Name,
+			"clockErrorSeconds": ThresholdClockErrorSeconds.ByPath.Name,
+		}),
+		Alert: &Alert{
+			Severity: Warning, Component: Clock, For: 15 * time.Minute,
+			Summary: "The {{ $labels.direction }} delay of {{ $labels.path }} is uncertain by {{ $value | humanizeDuration }}",
+			Description: "The error bound of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} is {{ $value | humanizeDuration }}, the median delay of the same window" +
+				lookup(metric.DelayQuantile.Name+"{instance,path,probe,direction,quantile_rank='0.5'}", " {{ .Value | humanizeDuration }}") + ": both clocks together are too inaccurate for this path. Changes of the delay remain meaningful, its absolute value less so.",
+		},
+	}
+	NegativeDelay = Rule{
+		Name: "OnewayNegativeDelay",
+		Expr: "increase(" + metric.DelayNegative.Name + "[15m]) > 0",
+		Alert: &Alert{
+			Severity: Warning, Component: Clock,
+			Summary:     "Packets of {{ $labels.path }} have negative delays",
+			Description: `Packets of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} had a negative delay in the last 15 minutes ({{ printf "%.0f" $value }} of them) although both clocks were reported as synchronized. One of the two, or its bound, is wrong; delays of this path are meaningless until that is corrected.`,
+		},
+	}
+	DelayBoundAboveLimit = Rule{
+		Name: "OnewayDelayBoundAboveLimit",
+		Doc: `By default only of a bound above an hour, which is no information; else of one above max_bound,
+which the configuration has for this path. Where no delay is reported there is no bound
+either, and OnewayClockErrorTooLarge is silent.`,
+		Expr: "increase(" + metric.DelayInvalid.Name + `{reason="bound_too_large"}[5m]) > 0`,
+		Alert: &Alert{
+			Severity: Warning, Component: Clock, For: 5 * time.Minute,
+			Summary: "{{ $labels.direction }} delays of {{ $labels.path }} are withheld: their bound is above its limit",
+			Description: "{{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }}: {{ $value | humanize }} delays of the last 5 minutes were counted and not reported, because their error bound is above max_bound, or above an hour" +
+				lookup(metric.ClockErrorBound.Name+"{instance}", "; this end's clock {{ .Value | humanizeDuration }}") +
+				lookup(metric.RemoteClockErrorBound.Name+ofProbe, ", the remote end's {{ .Value | humanizeDuration }}") + ". Loss, round trips and variation continue.",
+		},
+	}
+	ClockStepped = Rule{
+		Name: "OnewayClockStepped",
+		Expr: "round(increase(" + metric.ClockSteps.Name + "[15m])) > 0",
+		Alert: &Alert{
+			Severity: Warning, Component: Clock,
+			Summary: "The clock of {{ $labels.instance }} was stepped",
+			Description: "Clock {{ $labels.clock }} of {{ $labels.instance }} was stepped {{ if eq $value 1.0 }}once{{ else }}{{ $value }} times{{ end }} in the last 15 minutes" +
+				lookup(metric.ClockState.Name+ofClock+" == 1", " (state now {{ .Labels.state }})") + ". No delay was reported until it had settled; either the daemon had lost the clock, or another program sets it, too.",
+		},
+	}
+	ClockHoldover = Rule{
+		Name: "OnewayClockHoldover",
+		Expr: metric.ClockState.Name + `{state="holdover"} == 1`,
+		Alert: &Alert{
+			Severity: Warning, Component: Clock, For: 10 * time.Minute,
+			Summary: "The clock of {{ $labels.instance }} has lost its source",
+			Description: "Clock {{ $labels.clock }} of {{ $labels.instance }} has run without its source for more than 10 minutes" +
+				lookup(metric.ClockErrorBound.Name+ofClock, "; its bound is {{ .Value | humanizeDuration }}") +
+				lookup("3600 * deriv("+metric.ClockErrorBound.Name+ofClock+"[10m]) > 0", " and grows by {{ .Value | humanizeDuration }} an hour") + ". Its delays are valid within that bound.",
+		},
+	}
+	ClockReferenceDegraded = Rule{
+		Name: "OnewayClockReferenceDegraded",
+		Doc: `Ends by itself after a day: by then it is the site's normal state. An unsynchronized clock
+has its own alert.`,
+		Expr: promql(`
+max without (reference_id, stratum, leap_status) ($clockReferenceInfo{kind=~"nmea|ntp|local|other"})
+and on (job, instance, clock) max_over_time($clockReferenceInfo{kind="pps"}[1d])
+and on (job, instance, clock) $clockSynchronized == 1`, names{
+			"clockReferenceInfo": metric.ClockReferenceInfo.Name,
+			"clockSynchronized":  metric.ClockSynchronized.Name,
+		}),
+		Alert: &Alert{
+			Severity: Warning, Component: Clock, For: 2 * time.Minute,
+			Summary: "The clock of {{ $labels.instance }} follows {{ $labels.kind }} and no longer a pulse",
+			Description: "Clock {{ $labels.clock }} of {{ $labels.instance }} followed a pulse per second within the last day and follows {{ $labels.kind }} now" +
+				lookup(metric.ClockReferenceInfo.Name+ofClock, " ({{ .Labels.reference_id }}, stratum {{ .Labels.stratum }})") +
+				lookup(metric.ClockErrorBound.Name+ofClock, "; its bound is {{ .Value | humanizeDuration }}") + ". Delays are reported with the larger bound.",
+		},
+	}
+	ClockDisagreement = Rule{
+		Name: "OnewayClockDisagreement",
+		Expr: promql(`
+$disagreement > $disagreementBound
+> on () group_left () max($clockDisagreementSeconds)`, names{
+			"disagreement":             Disagreement.Name,
+			"disagreementBound":        DisagreementBound.Name,
+			"clockDisagreementSeconds": ThresholdClockDisagreementSeconds.Name,
+		}),
+		Alert: &Alert{
+			Severity: Warning, Component: Clock, For: 2 * time.Minute,
+			Summary: "The clock of {{ $labels.instance }} is {{ $value | humanizeDuration }} off by its pulses",
+			Description: "By the pulses of {{ $labels.pps }}, clock {{ $labels.clock }} of {{ $labels.instance }} is {{ $value | humanizeDuration }} away from its offset by the daemon" +
+				lookup(DisagreementBound.Name+"{instance,pps}", "; both bounds together allow {{ .Value | humanizeDuration }}") + ". One of the two is wrong by more than its bound: delays of this agent are meaningless until that is corrected.",
+		},
+	}
+	LeapSecondPending = Rule{
+		Name: "OnewayLeapSecondPending",
+		Expr: "max without (reference_id, stratum, kind) (" + metric.ClockReferenceInfo.Name + `{leap_status=~"insert_second|delete_second"})`,
+		Alert: &Alert{
+			Severity: Info, Component: Clock,
+			Summary:     "The clock of {{ $labels.instance }} expects a leap second",
+			Description: `Clock {{ $labels.clock }} of {{ $labels.instance }} will {{ $labels.leap_status | reReplaceAll "_" " a " }} at the end of this UTC day{{ range query "count(` + metric.ClockReferenceInfo.Name + `{leap_status='normal'})" }}; {{ .Value }} other clocks here expect none: those smear it, or have no announcement{{ end }}. A clock that steps and one that smears differ by up to a second for up to a day.`,
+		},
+	}
+	RemoteClockUnsynchronized = Rule{
+		Name: "OnewayRemoteClockUnsynchronized",
+		Doc: `Later than OnewayClockUnsynchronized at the remote end, if its agent is scraped as well.
+Foreign reflectors may never report a synchronized clock: the alert covers ours, and
+those that were synchronized within a day. With clock source none there is no alert.`,
+		Expr: promql(`
+$remoteClockSynchronized == 0
+and on (job, instance, path, probe)
+(
+  $pathInfo{reflector="oneway"}
+  or
+  max_over_time($remoteClockSynchronized[1d]) == 1
+)
+unless on (job, instance) $clockState{state="none"} == 1`, names{
+			"remoteClockSynchronized": metric.RemoteClockSynchronized.Name,
+			"pathInfo":                metric.PathInfo.Name,
+			"clockState":              metric.ClockState.Name,
+		}),
+		Alert: &Alert{
+			Severity: Warning, Component: Clock, For: 10 * time.Minute,
+			Summary: "The remote end of {{ $labels.path }} reports an unsynchronized clock",
+			Description: "The reflector of {{ $labels.path }}/{{ $labels.probe }} has sent S=0 in its Error Estimate for 10 minutes" +
+				lookup(metric.PathInfo.Name+ofProbe, " (peer {{ .Labels.peer }})") + ". One-way delays of this path are counted in " + metric.DelayInvalid.Name + " and not reported; loss, round trips and variation continue.",
+		},
+	}
+	PPSLost = Rule{
+		Name: "OnewayPPSLost",
+		Doc: `The age is that at the scrape, so that a slow scrape is no lost pulse; the number of
+pulses decides where the agent's clock and Prometheus's are seconds apart. Its value
+is 0 where there never was one.`,
+		Expr: promql(`
+(
+  timestamp($ppsLast) - $ppsLast
+  > on () group_left () max($ppsLostSeconds)
+  or
+  max_over_time($ppsPulses[1m]) == 0
+  and $ppsPulses
+  and $ppsPulses offset 30s
+  unless $ppsLast
+)
+unless $ppsPulses > $ppsPulses offset 30s`, names{
+			"ppsLast":        metric.PPSLast.Name,
+			"ppsLostSeconds": ThresholdPPSLostSeconds.Name,
+			"ppsPulses":      metric.PPSPulses.Name,
+		}),
+		Alert: &Alert{
+			Severity: Warning, Component: Clock,
+			Summary: "No pulse on {{ $labels.pps }} of {{ $labels.instance }}",
+			Description: "{{ if eq $value 0.0 }}There was no pulse on {{ $labels.pps }} of {{ $labels.instance }} since the agent started{{ else }}The last pulse on {{ $labels.pps }} of {{ $labels.instance }} arrived {{ $value | humanizeDuration }} ago{{ end }}" +
+				lookup(metric.GNSSFix.Name+"{instance}", "; the receiver {{ .Labels.receiver }} has {{ if lt .Value 2.0 }}no fix{{ else }}a fix{{ end }}") + ". The clock continues with its other sources, or in holdover.",
+		},
+	}
+	GNSSNoFix = Rule{
+		Name: "OnewayGNSSNoFix",
+		Expr: metric.GNSSFix.Name + " < 2",
+		Alert: &Alert{
+			Severity: Warning, Component: Clock, For: 5 * time.Minute,
+			Summary: "Receiver {{ $labels.receiver }} of {{ $labels.instance }} has no fix",
+			Description: "Receiver {{ $labels.receiver }} of {{ $labels.instance }} has had no fix for 5 minutes" +
+				lookup(metric.GNSSSatellitesUsed.Name+"{instance,receiver}", "; it uses {{ .Value }} satellites") +
+				lookup(metric.GNSSSatellitesSeen.Name+"{instance,receiver}", " of {{ .Value }} in view") + ". Its time and its pulse follow its own crystal.",
+		},
+	}
+	GNSSSilent = Rule{
+		Name: "OnewayGNSSSilent",
+		Expr: promql(`
+$gnssConnected == 0
+or
+$gnssConnected unless on (job, instance, receiver) $gnssFix`, names{
+			"gnssConnected": metric.GNSSConnected.Name,
+			"gnssFix":       metric.GNSSFix.Name,
+		}),
+		Alert: &Alert{
+			Severity: Warning, Component: Clock, For: 2 * time.Minute,
+			Summary: "Receiver {{ $labels.receiver }} of {{ $labels.instance }} is silent",
+			Description: "{{ if eq $value 0.0 }}gpsd of {{ $labels.instance }} does not reply, or has no device for {{ $labels.receiver }}{{ else }}gpsd of {{ $labels.instance }} replies, and its receiver {{ $labels.receiver }} sends nothing{{ end }}" +
+				lookup("time() - "+metric.GNSSLastMessage.Name+"{instance,receiver}", "; its last message arrived {{ .Value | humanizeDuration }} ago") + ". A pulse may still come: see OnewayPPSLost.",
+		},
+	}
+)
+
+// clockAlerts is the group of these alerts.
+func clockAlerts() Group {
+	return Group{
+		Name: "oneway-clock", Interval: 30 * time.Second,
+		Rules: []Rule{
+			ClockUnsynchronized, ClockDataAbsent, ClockErrorTooLarge, NegativeDelay, DelayBoundAboveLimit, ClockStepped,
+			ClockHoldover, ClockReferenceDegraded, ClockDisagreement, LeapSecondPending, RemoteClockUnsynchronized, PPSLost,
+			GNSSNoFix, GNSSSilent,
+		},
+	}
+}

@@ -1,0 +1,58 @@
+package rules
+
+import (
+	"time"
+
+	"oneway.example/exporter/core/metric"
+)
+
+// The alerts of group oneway-path-delay.
+var (
+	DelayBlowUp = Rule{
+		Name: "OnewayDelayBlowUp",
+		Expr: promql(`
+$delayExcess > on (path) group_left () $delayBlowUpSeconds
+and $delayExcess > max_over_time($delayErrorBound[5m])
+and ignoring (quantile_rank)
+(
+  $delayQuantiles5m{quantile_rank="0.95"} / $delayBaseline
+  > on (path) group_left () $delayBlowUpRatio
+)
+unless on (job, instance) $clockSynchronized == 0
+unless on (job, instance) increase($clockSteps[10m]) > 0
+unless sum without (reason) (increase($delayInvalid{reason=~"remote_.*|local_.*"}[5m])) > 0`, names{
+			"delayExcess":        DelayExcess.Name,
+			"delayBlowUpSeconds": ThresholdDelayBlowUpSeconds.ByPath.Name,
+			"delayErrorBound":    metric.DelayErrorBound.Name,
+			"delayQuantiles5m":   DelayQuantiles5m.Name,
+			"delayBaseline":      DelayBaseline.Name,
+			"delayBlowUpRatio":   ThresholdDelayBlowUpRatio.ByPath.Name,
+			"clockSynchronized":  metric.ClockSynchronized.Name,
+			"clockSteps":         metric.ClockSteps.Name,
+			"delayInvalid":       metric.DelayInvalid.Name,
+		}) + unlessLoadTest("OnewayDelayBlowUp"),
+		Alert: &Alert{
+			Severity: Warning, Component: Path, Absolute: true, For: 15 * time.Second, KeepFiringFor: 5 * time.Minute,
+			Summary: "The {{ $labels.direction }} delay of {{ $labels.path }} is {{ $value | humanizeDuration }} above its baseline" + lookup(DelayExcessCause.Name+ofDirection, `: probably {{ if eq .Labels.cause "route" }}the route{{ else }}a {{ .Labels.cause }}{{ end }}`),
+			Description: "95 % of the {{ $labels.direction }} packets of {{ $labels.path }}/{{ $labels.probe }} took up to" +
+				lookup(DelayQuantiles5m.Name+"{instance,path,probe,direction,quantile_rank='0.95'}", " {{ .Value | humanizeDuration }}") + " in the last 5 minutes; the 7-day baseline is" +
+				lookup(DelayBaseline.Name+ofDirection, " {{ .Value | humanizeDuration }}") + "." +
+				lookup(DelayExcessCause.Name+ofDirection, `{{ if eq .Labels.cause "clock" }} Probable cause: a clock; the round trip did not grow with it.{{ else if eq .Labels.cause "host" }} Probable cause: a host at an end and not the path`+
+					lookup("increase("+metric.PacketsHostDropped.Name+ofProbe+"[5m]) > 0", `; {{ if eq .Labels.direction "forward" }}the remote end{{ else }}this host{{ end }} dropped {{ printf "%.0f" .Value }} of its packets`)+
+					lookup("max by (path) (("+ScheduleLateRatio.Name+ofProbe+" > 0.05) or "+ScheduleSkippedRatio.Name+ofProbe+" > 0.05)", "; this host sent {{ .Value | humanizePercentage }} of them late or not at all")+`.{{ else if eq .Labels.cause "route" }} Probable cause: a change of route; the delay floor moved with it.{{ else if eq .Labels.cause "queue or route" }} Probable cause: a queue that did not empty in the last 30 s, or a change of route: the floor tells after 5 minutes.{{ else }} Probable cause: a queue; the delay floor did not move.{{ end }}`),
+		},
+	}
+)
+
+// delayAlerts is the group of these alerts.
+func delayAlerts() Group {
+	return Group{
+		Name: "oneway-path-delay", Interval: 15 * time.Second,
+		Doc: `Half as often again as the others: this alert is for people who wait for it. Its 5 min decide what
+a blow-up is: a queue of up to 15 s in them does not move their p95, and one of more remains in
+them for 5 min, so a longer "for" would delay the alert and prevent none.`,
+		Rules: []Rule{
+			DelayBlowUp,
+		},
+	}
+}

@@ -1,0 +1,229 @@
+package rules
+
+import (
+	"time"
+
+	"oneway.example/exporter/core/metric"
+)
+
+// The alerts of group oneway-load-test-path.
+var (
+	Bufferbloat = Rule{
+		Name: "OnewayBufferbloat",
+		Expr: promql(`
+sum without (quantile_rank) ($queueDelay{quantile_rank="0.5"}) > on (path) group_left () $bufferbloatSeconds
+and sum without (quantile_rank) ($queueDelay{quantile_rank="0.5"}) > sum without (quantile_rank) ($queueDelayBound{quantile_rank="0.5"})`, names{
+			"queueDelay":         metric.QueueDelay.Name,
+			"bufferbloatSeconds": ThresholdBufferbloatSeconds.ByPath.Name,
+			"queueDelayBound":    metric.QueueDelayBound.Name,
+		}),
+		Alert: &Alert{
+			Severity: Warning, Component: Path,
+			Summary: "A full queue adds {{ $value | humanizeDuration }} to the {{ $labels.direction }} delay of {{ $labels.path }}",
+			Description: "In the last run of {{ $labels.path }}/{{ $labels.probe }} a full queue added {{ $value | humanizeDuration }} to the {{ $labels.direction }} delay of half of the packets that filled it" +
+				lookup(metric.QueueDelayBound.Name+"{instance,path,probe,direction,quantile_rank='0.5'}", " (± {{ .Value | humanizeDuration }})") +
+				lookup(metric.QueueIdleDelay.Name+ofDirection, ", which is {{ .Value | humanizeDuration }} when the link is idle") +
+				lookup(metric.QueueSize.Name+ofDirection, "; the queue holds {{ .Value | humanize }}B") +
+				lookup(metric.UDPThroughput.Name+ofDirection, " and drains at {{ .Value | humanize }}B/s") + ". Any load on this link does the same to all its users.",
+		},
+	}
+	WorkingDelayHigh = Rule{
+		Name: "OnewayWorkingDelayHigh",
+		Doc: `Three completed runs one after the other: those since it was last below, or, where it
+never was, all since the agent started. A restart of the agent sets the counter back.`,
+		Expr: promql(`
+$workingDelayExcess > on (path) group_left () $workingDelaySeconds
+and
+(
+  $workingDelayExcess * 0
+  + on (job, instance, path, probe) group_left () sum without (result, reason) ($runs{result="completed"})
+  - (
+    (
+      $workingDelayRunsBelow
+      <= on (job, instance, path, probe) group_left () sum without (result, reason) ($runs{result="completed"})
+    )
+    or $workingDelayExcess * 0
+  )
+  > 2.5
+)
+and on (job, instance, path, probe) time() - $runLast < 1.5 * $runInterval`, names{
+			"workingDelayExcess":    WorkingDelayExcess.Name,
+			"workingDelaySeconds":   ThresholdWorkingDelaySeconds.ByPath.Name,
+			"runs":                  metric.Runs.Name,
+			"workingDelayRunsBelow": WorkingDelayRunsBelow.Name,
+			"runLast":               metric.RunLast.Name,
+			"runInterval":           metric.RunInterval.Name,
+		}),
+		Alert: &Alert{
+			Severity: Warning, Component: Path,
+			Summary: "A load on {{ $labels.path }} adds {{ $value | humanizeDuration }} to the {{ $labels.direction }} delay of others",
+			Description: "While {{ $labels.path }}/{{ $labels.probe }} loaded the {{ $labels.direction }} direction, half of the packets of others took {{ $value | humanizeDuration }} longer than before, in at least 3 runs" +
+				lookup("max("+metric.WorkingDelay.Name+"{instance,path,probe,direction,loaded='none',quantile_rank='0.5'})", "; idle {{ .Value | humanizeDuration }}") +
+				lookup("max("+metric.WorkingDelay.Name+"{instance,path,probe,direction,loaded=~'$direction|both',quantile_rank='0.5'})", ", loaded {{ .Value | humanizeDuration }}") +
+				lookup("max("+metric.WorkingDelayBound.Name+"{instance,path,probe,direction,loaded=~'$direction|both'})", " (± {{ .Value | humanizeDuration }})") +
+				lookup("min("+metric.WorkingR.Name+"{instance,path,probe,direction,loaded=~'$direction|both'})", `; R of a call {{ printf "%.0f" .Value }}`) + ".",
+		},
+	}
+	ThroughputDegraded = Rule{
+		Name: "OnewayThroughputDegraded",
+		Doc: `A link that was not filled carried the whole offered rate: OnewayLinkNotFilled
+reports that; it is no property of the link.`,
+		Expr: promql(`
+$udpThroughputMedian
+< $udpThroughputBaseline * on (path) group_left () $throughputRatio
+unless on (job, instance, path, probe, direction) $saturationState{state="not_filled"} == 1`, names{
+			"udpThroughputMedian":   UDPThroughputMedian.Name,
+			"udpThroughputBaseline": UDPThroughputBaseline.Name,
+			"throughputRatio":       ThresholdThroughputRatio.ByPath.Name,
+			"saturationState":       metric.SaturationState.Name,
+		}),
+		Alert: &Alert{
+			Severity: Warning, Component: Path,
+			Summary: "The {{ $labels.direction }} throughput of {{ $labels.path }} has fallen to {{ $value | humanize }}B/s",
+			Description: "The median of the runs of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} in the last 2 hours is {{ $value | humanize }}B/s" +
+				lookup(UDPThroughputBaseline.Name+ofDirection, "; in the same hours of the last 7 days it was {{ .Value | humanize }}B/s") +
+				lookup(metric.LoadedLoss.Name+ofDirection, "; loss under load {{ .Value | humanizePercentage }}") + ".",
+		},
+	}
+	CapacityDegraded = Rule{
+		Name: "OnewayCapacityDegraded",
+		Expr: promql(`
+$capacityMedian2h
+< $capacityBaseline * on (path) group_left () $throughputRatio`, names{
+			"capacityMedian2h": CapacityMedian2h.Name,
+			"capacityBaseline": CapacityBaseline.Name,
+			"throughputRatio":  ThresholdThroughputRatio.ByPath.Name,
+		}),
+		Alert: &Alert{
+			Severity: Warning, Component: Path,
+			Summary: "The {{ $labels.direction }} capacity of {{ $labels.path }} has fallen to {{ $value | humanize }}B/s",
+			Description: "By packet trains the {{ $labels.direction }} capacity of {{ $labels.path }}/{{ $labels.probe }} was {{ $value | humanize }}B/s in the last 2 hours" +
+				lookup(CapacityBaseline.Name+ofDirection, "; in the last 7 days it was {{ .Value | humanize }}B/s") + ". Trains do not fill the link: the link itself is slower, or the route changed.",
+		},
+	}
+	TCPThroughputDegraded = Rule{
+		Name: "OnewayTCPThroughputDegraded",
+		Doc: `The alerts of TCP are of runs that take place: a gauge of a run that is refused or
+fails is old after one and a half intervals.`,
+		Expr: promql(`
+$tcpThroughputMedian
+< $tcpThroughputBaseline * on (path) group_left () $throughputRatio
+and on (job, instance, path, probe) time() - $runLast < 1.5 * $runInterval`, names{
+			"tcpThroughputMedian":   TCPThroughputMedian.Name,
+			"tcpThroughputBaseline": TCPThroughputBaseline.Name,
+			"throughputRatio":       ThresholdThroughputRatio.ByPath.Name,
+			"runLast":               metric.RunLast.Name,
+			"runInterval":           metric.RunInterval.Name,
+		}),
+		Alert: &Alert{
+			Severity: Warning, Component: Path,
+			Summary: "The {{ $labels.direction }} throughput of TCP on {{ $labels.path }} has fallen to {{ $value | humanize }}B/s",
+			Description: "The median of the runs of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} in the last 2 hours is {{ $value | humanize }}B/s" +
+				lookup(TCPThroughputBaseline.Name+ofDirection, "; in the same hours of the last 7 days it was {{ .Value | humanize }}B/s") +
+				lookup(metric.TCPRetransmitted.Name+ofDirection, "; retransmitted {{ .Value | humanizePercentage }}") +
+				lookup("topk(1, "+metric.TCPLimited.Name+ofDirection+")", "; limited by {{ .Labels.state }} for {{ .Value | humanizePercentage }} of the last run") + ".",
+		},
+	}
+	TCPBufferLimited = Rule{
+		Name: "OnewayTCPBufferLimited",
+		Doc:  `A window that just fills the link limits the sender and costs nothing.`,
+		Expr: promql(`
+sum without (state) ($tcpLimited{state=~"receive_window|send_buffer"}) > on (path) group_left () $tcpBufferLimitedRatio
+and on (job, instance, path, probe) time() - $runLast < 1.5 * $runInterval
+unless on (job, instance, path, probe, direction)
+(
+  $tcpThroughput
+  > on (job, instance, path, direction) group_left () (0.9 * max without (probe) ($pathCapacity))
+)`, names{
+			"tcpLimited":            metric.TCPLimited.Name,
+			"tcpBufferLimitedRatio": ThresholdTCPBufferLimitedRatio.ByPath.Name,
+			"runLast":               metric.RunLast.Name,
+			"runInterval":           metric.RunInterval.Name,
+			"tcpThroughput":         metric.TCPThroughput.Name,
+			"pathCapacity":          metric.PathCapacity.Name,
+		}),
+		Alert: &Alert{
+			Severity: Warning, Component: Path, For: time.Hour,
+			Summary: "A socket buffer limits TCP {{ $labels.direction }} on {{ $labels.path }}",
+			Description: "For an hour buffers of sockets and not the path have limited {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} for {{ $value | humanizePercentage }} of a run" +
+				lookup(metric.TCPLimited.Name+"{instance,path,probe,direction,state=~'receive_window|send_buffer'}", "; {{ .Labels.state }} {{ .Value | humanizePercentage }}") +
+				lookup(metric.TCPThroughput.Name+ofDirection, "; throughput {{ .Value | humanize }}B/s") +
+				lookup(metric.TCPRTT.Name+"{instance,path,probe,direction,quantile_rank='0.5'}", "; median round-trip time {{ .Value | humanizeDuration }}") + ".",
+		},
+	}
+	TCPRetransmissions = Rule{
+		Name: "OnewayTCPRetransmissions",
+		Expr: promql(`
+$tcpRetransmitted > on (path) group_left () $tcpRetransmittedRatio
+and on (job, instance, path, probe) time() - $runLast < 1.5 * $runInterval`, names{
+			"tcpRetransmitted":      metric.TCPRetransmitted.Name,
+			"tcpRetransmittedRatio": ThresholdTCPRetransmittedRatio.ByPath.Name,
+			"runLast":               metric.RunLast.Name,
+			"runInterval":           metric.RunInterval.Name,
+		}),
+		Alert: &Alert{
+			Severity: Warning, Component: Path, For: time.Hour,
+			Summary: "TCP retransmits {{ $value | humanizePercentage }} {{ $labels.direction }} on {{ $labels.path }}",
+			Description: "For an hour the runs of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} have sent {{ $value | humanizePercentage }} of their payload more than once" +
+				lookup(metric.TCPThroughput.Name+ofDirection, "; throughput {{ .Value | humanize }}B/s") +
+				lookup("increase("+metric.TCPTimeouts.Name+ofDirection+"[2h])", `; {{ printf "%.0f" .Value }} timeouts in 2 hours`) + ".",
+		},
+	}
+	SplitTCPChanged = Rule{
+		Name: "OnewaySplitTCPChanged",
+		Doc: `For a day after each change, whether the agent is up or not. The value is the new
+verdict; one that changes back and forth is one alert.`,
+		Expr: "last_over_time(" + SplitTCPVerdictChanged.Name + "[1d])",
+		Alert: &Alert{
+			Severity: Info, Component: Path,
+			Summary: "{{ if eq $value 1.0 }}A host on the path terminates TCP connections {{ $labels.direction }} on {{ $labels.path }} (split TCP){{ else }}TCP is no longer split {{ $labels.direction }} on {{ $labels.path }}{{ end }}",
+			Description: "{{ if eq $value 1.0 }}TCP of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} was end to end and is split now: round-trip times and retransmissions of TCP are those of a part of the path{{ else }}TCP of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} was split and is end to end now{{ end }}" +
+				lookup(metric.TCPSplitLead.Name+ofDirection+" > 0", "; data was acknowledged {{ .Value | humanizeDuration }} before it can have arrived") +
+				lookup(metric.TCPConnect.Name+ofDirection, "; handshake {{ .Value | humanizeDuration }}") +
+				lookup(metric.TCPRTTMin.Name+ofDirection, "; least round trip of TCP {{ .Value | humanizeDuration }}") +
+				lookup(metric.TCPUDPRoundTrip.Name+ofProbe, "; least round trip of UDP {{ .Value | humanizeDuration }}") +
+				lookup(metric.TCPSplitUndecided.Name+ofDirection, "; the last run could not tell ({{ .Labels.reason }})") +
+				lookup("changes("+SplitTCPVerdictLast.Name+ofDirection+"[7d]) > 1", `; {{ printf "%.0f" .Value }} changes in 7 days`) + ".",
+		},
+	}
+	LinkNotFilled = Rule{
+		Name: "OnewayLinkNotFilled",
+		Expr: "sum without (state) (" + metric.SaturationState.Name + `{state="not_filled"}) == 1`,
+		Alert: &Alert{
+			Severity: Warning, Component: Path, For: time.Hour,
+			Summary: "The {{ $labels.direction }} runs of {{ $labels.path }}/{{ $labels.probe }} do not fill the link",
+			Description: "For an hour no run of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} has filled the link" +
+				lookup(metric.UDPOffered.Name+ofDirection, ": {{ .Value | humanize }}B/s were offered") +
+				lookup(metric.UDPThroughput.Name+ofDirection, ", {{ .Value | humanize }}B/s arrived") + ". The throughput is that of the test and not of the link, and the queue is unknown.",
+		},
+	}
+	PacketsCorrupted = Rule{
+		Name: "OnewayPacketsCorrupted",
+		Doc:  `A series begins with its first event, which increase() does not see.`,
+		Expr: promql(`
+sum without (kind) (
+  ($runPacketsCorrupted unless $runPacketsCorrupted offset 1h)
+  or
+  increase($runPacketsCorrupted[1h])
+) > 0.5`, names{
+			"runPacketsCorrupted": metric.RunPacketsCorrupted.Name,
+		}),
+		Alert: &Alert{
+			Severity: Warning, Component: Path,
+			Summary: "{{ $labels.path }} delivers corrupted packets {{ $labels.direction }}",
+			Description: `About {{ printf "%.0f" $value }} packets of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} arrived in the last hour with content that was not sent` +
+				lookup(metric.RunPacketsCorrupted.Name+ofDirection, "; {{ .Labels.kind }}: {{ .Value | humanize }} since the agent started") + ". Samples of them are in the run's report.",
+		},
+	}
+)
+
+// linkAlerts is the group of these alerts.
+func linkAlerts() Group {
+	return Group{
+		Name: "oneway-load-test-path", Interval: 30 * time.Second,
+		Rules: []Rule{
+			Bufferbloat, WorkingDelayHigh, ThroughputDegraded, CapacityDegraded, TCPThroughputDegraded, TCPBufferLimited,
+			TCPRetransmissions, SplitTCPChanged, LinkNotFilled, PacketsCorrupted,
+		},
+	}
+}

@@ -1,0 +1,172 @@
+package rules
+
+import (
+	"time"
+
+	"oneway.example/exporter/core/metric"
+)
+
+// The alerts of group oneway-path.
+var (
+	ProbeFailing = Rule{
+		Name: "OnewayProbeFailing",
+		Doc: `The first alert of a dead peer, and the only page. Dead: no reply for 90 s, and 30 s more; or
+it replied during too little of 15 min, and 3 min without a gap end that. Alerts that follow from it exclude a dead peer
+themselves: they cannot come first.`,
+		Expr: promql(`
+avg_over_time($probeUp[15m])
+* on (job, instance, path, probe) group_left (host) $pathHost
+and on (job, instance, path, probe)
+(
+  max_over_time($probeUp[90s]) == 0 and $probeUp offset 90s
+  or
+  (
+    avg_over_time($probeUp[15m]) < on (path) group_left () $probeUpRatio
+    and $probeUp offset 5m
+    unless min_over_time($probeUp[3m]) == 1
+  )
+)`, names{
+			"probeUp":      metric.ProbeUp.Name,
+			"pathHost":     PathHost.Name,
+			"probeUpRatio": ThresholdProbeUpRatio.ByPath.Name,
+		}),
+		Alert: &Alert{
+			Severity: Critical, Component: Path, For: 30 * time.Second,
+			Summary: "The peer of {{ $labels.path }} does not reply",
+			Description: "The peer of {{ $labels.path }}/{{ $labels.probe }} replied during {{ $value | humanizePercentage }} of the last 15 minutes" +
+				lookup("time() - "+metric.ProbeLastSuccess.Name+ofProbe, "; its last reply was {{ .Value | humanizeDuration }} ago") +
+				lookup("increase("+metric.ResolveFailures.Name+ofProbe+"[15m]) > 0", "; its name did not resolve {{ .Value | humanize }} times") +
+				lookup("sum by (reason) (increase("+metric.PacketsDiscarded.Name+ofProbe+"[15m])) > 0", "; {{ .Value | humanize }} replies were discarded for reason {{ .Labels.reason }}") +
+				lookup(metric.PathInfo.Name+ofProbe, "; it is {{ .Labels.peer }}") + `{{ range query "sort_desc(sum by (instance) (increase(` + metric.ReflectorPackets.Name + `{result=~'bad_hmac|hmac_limited'}[5m])) > 2)" }}; if it is {{ .Labels.instance }}: its reflector rejects packets for their key{{ end }}.`,
+		},
+	}
+	ResultStale = Rule{
+		Name: "OnewayResultStale",
+		Doc:  `Not of a dead peer, which is OnewayProbeFailing: the agent hangs, or a clock is wrong.`,
+		Expr: promql(`
+time() - $probeLastSuccess
+> (
+  $probeInterval * on (path) group_left () $staleIntervals
+  + on (path) group_left () $staleSeconds
+)
+unless on (job, instance, path, probe) $probeUp == 0`, names{
+			"probeLastSuccess": metric.ProbeLastSuccess.Name,
+			"probeInterval":    metric.ProbeInterval.Name,
+			"staleIntervals":   ThresholdStaleIntervals.ByPath.Name,
+			"staleSeconds":     ThresholdStaleSeconds.ByPath.Name,
+			"probeUp":          metric.ProbeUp.Name,
+		}),
+		Alert: &Alert{
+			Severity: Warning, Component: Path, For: time.Minute,
+			Summary:     "The last result of {{ $labels.path }}/{{ $labels.probe }} is old",
+			Description: "The last reply on {{ $labels.path }}/{{ $labels.probe }} arrived {{ $value | humanizeDuration }} ago by this server's clock, and the agent does not report that its peer is away. Gauges of this path show old values: the agent hangs, or its clock differs from this server's.",
+		},
+	}
+	LossHigh = Rule{
+		Name: "OnewayLossHigh",
+		Expr: promql(`
+$lossRatio5m > on (path) group_left () $lossRatio
+and $lossRatio1h > on (path) group_left () $lossRatio
+and increase($packetsLost[1h]) > on (path) group_left () $lossPackets`, names{
+			"lossRatio5m": LossRatio5m.Name,
+			"lossRatio":   ThresholdLossRatio.ByPath.Name,
+			"lossRatio1h": LossRatio1h.Name,
+			"packetsLost": metric.PacketsLost.Name,
+			"lossPackets": ThresholdLossPackets.ByPath.Name,
+		}) + unlessLoadTest("OnewayLossHigh") + unlessDead(),
+		Alert: &Alert{
+			Severity: Warning, Component: Path, For: time.Minute,
+			Summary: "{{ $labels.path }} loses {{ $value | humanizePercentage }} {{ $labels.direction }}",
+			Description: "{{ $labels.path }}/{{ $labels.probe }} lost {{ $value | humanizePercentage }} of its {{ $labels.direction }} packets in the last 5 minutes" +
+				lookup(LossRatio1h.Name+ofDirection, " and {{ .Value | humanizePercentage }} in the last hour") +
+				lookup(metric.LossBurstRatio.Name+ofDirection, "; burst ratio {{ .Value | humanize }} (1 is random)") + ".",
+		},
+	}
+	RoundTripLoss = Rule{
+		Name: "OnewayRoundTripLoss",
+		Doc: `Foreign reflectors do not report which direction lost a packet, and in an
+outage none can; loss that LossHigh and HostDrops explain is left to these.`,
+		Expr: promql(`
+$roundTripLossRatio5m > on (path) group_left () $lossRatio
+and $roundTripLossRatio1h > on (path) group_left () $lossRatio
+and increase($roundTripLost[1h]) > on (path) group_left () $lossPackets
+unless
+(
+  sum without (direction) (
+    increase($packetsLost[5m])
+    + (increase($packetsHostDropped[5m]) or 0 * increase($packetsLost[5m]))
+  )
+  >= 0.5 * increase($roundTripLost[5m])
+)`, names{
+			"roundTripLossRatio5m": RoundTripLossRatio5m.Name,
+			"lossRatio":            ThresholdLossRatio.ByPath.Name,
+			"roundTripLossRatio1h": RoundTripLossRatio1h.Name,
+			"roundTripLost":        metric.RoundTripLost.Name,
+			"lossPackets":          ThresholdLossPackets.ByPath.Name,
+			"packetsLost":          metric.PacketsLost.Name,
+			"packetsHostDropped":   metric.PacketsHostDropped.Name,
+		}) + unlessLoadTest("OnewayRoundTripLoss") + unlessDead(),
+		Alert: &Alert{
+			Severity: Warning, Component: Path, For: time.Minute,
+			Summary: "{{ $labels.path }} loses {{ $value | humanizePercentage }} of its round trips, direction unknown",
+			Description: "{{ $value | humanizePercentage }} of the test packets of {{ $labels.path }}/{{ $labels.probe }} had no reply in the last 5 minutes and the direction of the loss is unknown" +
+				lookup(metric.PathInfo.Name+ofProbe, " (reflector: {{ .Labels.reflector }})") +
+				lookup("sum by (reason) (increase("+metric.DirectionUnknown.Name+ofProbe+"[5m])) > 0", "; {{ .Value | humanize }} for reason {{ .Labels.reason }}") + ".",
+		},
+	}
+	DelayFloorStep = Rule{
+		Name: "OnewayDelayFloorStep",
+		Expr: promql(`
+abs($delayFloorShift) > on (path) group_left () $floorStepSeconds
+and abs($delayFloorShift) > 2 * max_over_time($delayErrorBound[15m])
+and
+(
+  abs($delayFloorShift) / min_over_time($delayMin[1h] offset 15m)
+  > on (path) group_left () $floorStepRatio
+)`, names{
+			"delayFloorShift":  DelayFloorShift.Name,
+			"floorStepSeconds": ThresholdFloorStepSeconds.ByPath.Name,
+			"delayErrorBound":  metric.DelayErrorBound.Name,
+			"delayMin":         metric.DelayMin.Name,
+			"floorStepRatio":   ThresholdFloorStepRatio.ByPath.Name,
+		}),
+		Alert: &Alert{
+			Severity: Info, Component: Path, Absolute: true,
+			Summary: "The {{ $labels.direction }} delay floor of {{ $labels.path }} moved by {{ $value | humanizeDuration }}",
+			Description: "The smallest {{ $labels.direction }} delay of {{ $labels.path }}/{{ $labels.probe }} in the last 15 minutes differs by {{ $value | humanizeDuration }} from that of the hour before." +
+				lookup(RoundTripFloorShift.Name+ofProbe, " The round trip's floor moved by {{ .Value | humanizeDuration }}: if that is about as much, the route changed; if it is much less, a clock did."),
+		},
+	}
+	RFactorLow = Rule{
+		Name: "OnewayRFactorLow",
+		Doc: `The best of all codecs and buffers: if that is bad, every call is.
+By G.107 only, as on the dashboard: the simplified model rates higher. R is uncertain by
+the delay's bound: the alert uses the best R within it.`,
+		Expr: promql(`
+max without (codec, model, buffer) (
+  $voiceR{model="g107"} + $voiceRError{model="g107"}
+)
+< on (path) group_left () $rFactor`, names{
+			"voiceR":      metric.VoiceR.Name,
+			"voiceRError": metric.VoiceRError.Name,
+			"rFactor":     ThresholdRFactor.ByPath.Name,
+		}) + unlessLoadTest("OnewayRFactorLow"),
+		Alert: &Alert{
+			Severity: Warning, Component: Path, Absolute: true, For: 10 * time.Minute,
+			Summary: `Calls over {{ $labels.path }} {{ $labels.direction }} would be bad: R is {{ printf "%.0f" $value }} at the most`,
+			Description: `With the best codec and playout buffer a call over {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} has R = {{ printf "%.0f" $value }} at the most, including the delay's bound, and was below the threshold for 10 minutes` +
+				lookup(DelayQuantiles5m.Name+"{instance,path,probe,direction,quantile_rank='0.5'}", "; median delay {{ .Value | humanizeDuration }}") +
+				lookup(LossRatio5m.Name+ofDirection, "; loss {{ .Value | humanizePercentage }}") + ".",
+		},
+	}
+)
+
+// pathAlerts is the group of these alerts.
+func pathAlerts() Group {
+	return Group{
+		Name: "oneway-path", Interval: 30 * time.Second,
+		Rules: []Rule{
+			ProbeFailing, ResultStale, LossHigh, RoundTripLoss, DelayFloorStep, RFactorLow,
+		},
+	}
+}

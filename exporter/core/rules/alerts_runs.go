@@ -1,0 +1,166 @@
+package rules
+
+import (
+	"time"
+
+	"oneway.example/exporter/core/metric"
+)
+
+// The alerts of group oneway-load-test-runs.
+var (
+	RunsFailing = Rule{
+		Name: "OnewayRunsFailing",
+		Doc:  `Within the hour, or, where runs are rarer, within the day without a completed run since.`,
+		Expr: promql(`
+(
+  $runsFailedCount1h > 1.5
+  and $runsFailedCount1h / $runsCount1h > on (path) group_left () $runsFailedRatio
+)
+or
+(
+  $runsFailedCount1d > 1.5
+  and $runsFailedCount1d / $runsCount1d > on (path) group_left () $runsFailedRatio
+  unless time() - $runLast < 1.5 * $runInterval
+)`, names{
+			"runsFailedCount1h": RunsFailedCount1h.Name,
+			"runsCount1h":       RunsCount1h.Name,
+			"runsFailedRatio":   ThresholdRunsFailedRatio.ByPath.Name,
+			"runsFailedCount1d": RunsFailedCount1d.Name,
+			"runsCount1d":       RunsCount1d.Name,
+			"runLast":           metric.RunLast.Name,
+			"runInterval":       metric.RunInterval.Name,
+		}),
+		Alert: &Alert{
+			Severity: Warning, Component: Path, For: 5 * time.Minute,
+			Summary: "Load tests of {{ $labels.path }}/{{ $labels.probe }} fail",
+			Description: "More than half of the runs of {{ $labels.path }}/{{ $labels.probe }} that were due were refused, failed or were incomplete" +
+				lookup(metric.Runs.Name+"{instance,path,probe,result=~'refused|failed|incomplete'} > 0", "; {{ .Labels.result }} ({{ .Labels.reason }}): {{ .Value | humanize }} since the agent started") +
+				lookup("time() - "+metric.RunLast.Name+ofProbe, "; the last completed run ended {{ .Value | humanizeDuration }} ago") + ".",
+		},
+	}
+	RunResultStale = Rule{
+		Name: "OnewayRunResultStale",
+		Doc: `Outside of its windows no run is due or missed: then only an age beyond any
+window fires, unless the agent exports the next window's opening and no run has
+been due for more than a day (which proves nothing where they are further apart than
+that). The label link is for alertmanager.yml.`,
+		Expr: promql(`
+(
+  time() - $runLast
+  > (
+    $runInterval * on (path) group_left () $runStaleIntervals
+    + on (path) group_left () $runStaleSeconds
+  )
+)
+* on (job, instance, path, probe) group_left (link) ($testRunning ^ 0)
+and on (job, instance, path, probe)
+(
+  $runsMissedCount6h > 0.5
+  or
+  time() - $runLast > on (path) group_left () $runClosedSeconds
+  unless on (job, instance, path, probe)
+  (
+    $runNext > time()
+    and changes($runNext[27h]) == 0
+    and $runInterval < 86400
+  )
+)`, names{
+			"runLast":           metric.RunLast.Name,
+			"runInterval":       metric.RunInterval.Name,
+			"runStaleIntervals": ThresholdRunStaleIntervals.ByPath.Name,
+			"runStaleSeconds":   ThresholdRunStaleSeconds.ByPath.Name,
+			"testRunning":       metric.TestRunning.Name,
+			"runsMissedCount6h": RunsMissedCount6h.Name,
+			"runClosedSeconds":  ThresholdRunClosedSeconds.ByPath.Name,
+			"runNext":           metric.RunNext.Name,
+		}),
+		Alert: &Alert{
+			Severity: Warning, Component: Path, For: time.Minute,
+			Summary: "The last completed run of {{ $labels.path }}/{{ $labels.probe }} is old",
+			Description: "The last completed run of {{ $labels.path }}/{{ $labels.probe }} ended {{ $value | humanizeDuration }} ago" +
+				lookup(metric.RunInterval.Name+ofProbe, "; one is due every {{ .Value | humanizeDuration }}") +
+				lookup("sum by (result, reason) (increase("+metric.Runs.Name+"{instance,path,probe,result!='completed'}[6h])) > 0.5", `; {{ printf "%.0f" .Value }} {{ .Labels.result }} ({{ .Labels.reason }}) in 6 hours`) + ". Its gauges show old values.",
+		},
+	}
+	DataQuotaExhausted = Rule{
+		Name: "OnewayDataQuotaExhausted",
+		Doc:  `Used, or a run of the last 3 hours did not fit; not if the day has ended since.`,
+		Expr: promql(`
+$quotaLeft == 0
+or
+(
+  $quotaLeft
+  and on (job, instance, link)
+  (
+    $testRunning
+    and on (job, instance, path, probe)
+    (
+      ($runs{result="skipped",reason="quota"} unless $runs{result="skipped",reason="quota"} offset 3h)
+      or
+      increase($runs{result="skipped",reason="quota"}[3h]) > 0
+    )
+  )
+  unless $quotaUsed < max_over_time($quotaUsed[3h])
+)`, names{
+			"quotaLeft":   metric.QuotaLeft.Name,
+			"testRunning": metric.TestRunning.Name,
+			"runs":        metric.Runs.Name,
+			"quotaUsed":   metric.QuotaUsed.Name,
+		}),
+		Alert: &Alert{
+			Severity: Warning, Component: Agent,
+			Summary: "The data quota of link {{ $labels.link }} of {{ $labels.instance }} is used",
+			Description: "Load tests on link {{ $labels.link }} of {{ $labels.instance }} are skipped until local midnight: {{ $value | humanize }}B" +
+				lookup(metric.QuotaLimit.Name+"{instance,link}", " of {{ .Value | humanize }}B a day") + " are left, less than the next run may need. Gauges keep the last results.",
+		},
+	}
+	DataQuotaNotSaved = Rule{
+		Name: "OnewayDataQuotaNotSaved",
+		Expr: metric.QuotaSaved.Name + " == 0",
+		Alert: &Alert{
+			Severity: Warning, Component: Agent, For: time.Minute,
+			Summary:     "{{ $labels.instance }} cannot save the usage of its data quotas ({{ $labels.kind }})",
+			Description: `{{ if eq $labels.kind "tokens" }}The load server of {{ $labels.instance }} refuses tests of tokens with a limit a day{{ else }}{{ $labels.instance }} runs no load test on a link with a data quota{{ end }}: their usage cannot be saved in state_dir, and the next restart would lose it. The disk is full, read-only or broken, or the file was damaged and has to be removed; the agent's log has the reason and the file. It retries every 10 s.`,
+		},
+	}
+	SenderTooSlow = Rule{
+		Name: "OnewaySenderTooSlow",
+		Expr: promql(`
+$udpUnderrun > on (path) group_left () $senderUnderrunRatio
+or
+(
+  max without (packet_bytes, packet_rate) ($sizeSweepUnderrun)
+  > on (path) group_left () $senderUnderrunRatio
+)`, names{
+			"udpUnderrun":         metric.UDPUnderrun.Name,
+			"senderUnderrunRatio": ThresholdSenderUnderrunRatio.ByPath.Name,
+			"sizeSweepUnderrun":   metric.SizeSweepUnderrun.Name,
+		}),
+		Alert: &Alert{
+			Severity: Warning, Component: Agent, For: time.Hour,
+			Summary:     "The sender of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} cannot keep its rate",
+			Description: `For an hour {{ $value | humanizePercentage }} of the planned packets of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} were not sent, by {{ if eq $labels.direction "forward" }}this host{{ else }}the remote end{{ end }}. Such a run measures the host and not the path.`,
+		},
+	}
+	AlertsSilenced = Rule{
+		Name: "OnewayAlertsSilenced",
+		Doc: `A load test every few minutes, of anybody with a token too, keeps the alerts of
+its paths silent: minutes with a recent test, of six hours.`,
+		Expr: "sum_over_time(" + LoadTestRecent.Name + "[6h:1m]) > 300",
+		Alert: &Alert{
+			Severity: Warning, Component: Path,
+			Summary:     "Load tests keep the alerts of {{ $labels.path }} silent",
+			Description: `In {{ $value | printf "%.0f" }} of the last 360 minutes load tests over its links silenced the alerts of loss, delay and voice of {{ $labels.path }} at {{ $labels.instance }}.`,
+		},
+	}
+)
+
+// runsAlerts is the group of these alerts.
+func runsAlerts() Group {
+	return Group{
+		Name: "oneway-load-test-runs", Interval: 30 * time.Second,
+		Rules: []Rule{
+			RunsFailing, RunResultStale, DataQuotaExhausted, DataQuotaNotSaved, SenderTooSlow, AlertsSilenced,
+		},
+	}
+}

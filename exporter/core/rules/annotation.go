@@ -1,0 +1,68 @@
+package rules
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"oneway.example/exporter/core/metric"
+)
+
+// Selectors of the series with the labels of the alert; see lookup.
+const (
+	ofClock     = "{instance,clock}"
+	ofProbe     = "{instance,path,probe}"
+	ofDirection = "{instance,path,probe,direction}"
+)
+
+// lookup is the part of an annotation that exists if a query has a result: text, in which .Value and .Labels are of the result.
+// In a selector of the query, {path} selects the path of the alert, as $path does within a text.
+func lookup(query, text string) string {
+	arguments := ""
+	format := regexp.MustCompile(`\{[^{}]*\}`).ReplaceAllStringFunc(query, func(selector string) string {
+		matchers := strings.Split(strings.Trim(selector, "{}"), ",")
+		for i, m := range matchers {
+			name, label, inText := strings.Cut(m, "$")
+			switch {
+			case inText:
+				label = label[:strings.IndexFunc(label, func(c rune) bool { return c < 'a' || c > 'z' })]
+				matchers[i] = strings.Replace(m, "$"+label, "%s", 1)
+			case !strings.ContainsAny(name, "=~"):
+				label, matchers[i] = name, name+"=%q"
+			default:
+				continue
+			}
+			arguments += " $labels." + label
+		}
+		return "{" + strings.Join(matchers, ",") + "}"
+	})
+	return "{{ range printf " + strconv.Quote(format) + arguments + " | query }}" + text + "{{ end }}"
+}
+
+// runbookURL is the address of the runbook of an alert, by the series RunbooksURL: an agent serves it.
+func runbookURL(alert string) string {
+	one := `"topk(1, ` + RunbooksURL.Name + `{instance=%q}) or on () topk(1, ` + RunbooksURL.Name + `)"`
+	return "{{ range printf " + one + " $labels.instance | query }}{{ .Labels.url }}{{ else }}" +
+		`http://{{ or $labels.instance "localhost:9862" }}/runbooks{{ end }}/` + alert
+}
+
+// firing selects an alert that fires.
+func firing(alert string) string { return `ALERTS{alertname="` + alert + `",alertstate="firing"}` }
+
+// unlessLoadTest ends an expression: the alert does not begin while a load test affects the path.
+func unlessLoadTest(alert string) string {
+	return "\n" + promql(`
+unless on (job, instance, path)
+(
+  $recent
+  unless on (job, instance, path) $firing
+)`, names{"recent": LoadTestRecent.Name, "firing": firing(alert)})
+}
+
+// unlessDead ends an expression: the alert is not of a dead peer.
+func unlessDead() string {
+	return "\n" + promql(`
+# Of a dead peer, and while its outage is among the last 5 min: OnewayProbeFailing.
+unless on (job, instance, path, probe) $up == 0
+unless on (job, instance, path, probe) max_over_time($failing[5m])`, names{"up": metric.ProbeUp.Name, "failing": firing(ProbeFailing.Name)})
+}

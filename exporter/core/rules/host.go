@@ -1,0 +1,98 @@
+package rules
+
+import (
+	"slices"
+	"time"
+
+	"oneway.example/exporter/core/metric"
+)
+
+// What the hosts of a path did: the peer, the schedule, and the two opinions about the clock.
+var (
+	PathHost = Rule{
+		Name: "oneway:path_host:info",
+		Doc: `The host at the other end of a path, by the address in use; without it while there is none. A target that
+is measured on demand (/probe) is no path: it has probe_success.`,
+		Expr: promql(`
+(
+  max by (job, instance, path, probe, host) (label_replace($pathInfo, "host", "$1", "peer", "\\[?(.*?)\\]?(:[0-9]+)?"))
+  or on (job, instance, path, probe)
+  group by (job, instance, path, probe) ($probeUp)
+)
+unless on (job, instance) probe_success`, names{
+			"pathInfo": metric.PathInfo.Name,
+			"probeUp":  metric.ProbeUp.Name,
+		}),
+	}
+	LowConfidenceRatio = Rule{
+		Name: "oneway:delay_low_confidence:ratio5m",
+		Doc: `Share of the delays that are smaller than their own bound: on a short path with a good
+clock that is all of them, and no fault. Absent where no delay was measured, and of
+profile slim, which does not count them.`,
+		Expr: promql(`
+clamp_max((
+  rate($delayLowConfidence[5m])
+  or 0 * histogram_count(rate($delay[5m])) and rate($packetsReceived[5m])
+  or 0 * rate(${delay}_count[5m])
+) / (histogram_count(rate($delay[5m])) > 0 or rate(${delay}_count[5m]) > 0), 1)`, names{
+			"delayLowConfidence": metric.DelayLowConfidence.Name,
+			"delay":              metric.Delay.Name,
+			"packetsReceived":    metric.PacketsReceived.Name,
+		}),
+	}
+	Disagreement = Rule{
+		Name: "oneway:clock_disagreement_seconds",
+		Doc: `The clock's offset by the pulses' own fit against that by the clock daemon, and
+what both bounds allow. A pulse does not number its second: modulo 1 s.`,
+		Expr: promql(`
+abs(
+  ($ppsFitOffset - on (job, instance) group_left (clock) $clockOffset)
+  - round($ppsFitOffset - on (job, instance) group_left (clock) $clockOffset)
+)`, names{
+			"ppsFitOffset": metric.PPSFitOffset.Name,
+			"clockOffset":  metric.ClockOffset.Name,
+		}),
+	}
+	DisagreementBound = Rule{
+		Name: "oneway:clock_disagreement_bound_seconds",
+		Expr: metric.PPSFitBound.Name + " + on (job, instance) group_left (clock) " + metric.ClockErrorBound.Name,
+	}
+	ScheduleSkippedRatio = Rule{
+		Name: "oneway:schedule_skipped:ratio5m",
+		Doc: `Share of due test packets that this host did not send, or passed to the
+kernel more than 10 ms late.`,
+		Expr: promql(`
+sum without (reason) (rate($probeSkipped[5m]))
+/ (
+  sum without (reason) (rate($probeSkipped[5m]))
+  + sum without (direction) (rate($packetsSent{direction="forward"}[5m]))
+  > 0
+)`, names{
+			"probeSkipped": metric.ProbeSkipped.Name,
+			"packetsSent":  metric.PacketsSent.Name,
+		}),
+	}
+	ScheduleLateRatio = Rule{
+		Name: "oneway:schedule_late:ratio5m",
+		Expr: promql(`
+(histogram_fraction(0.01, +Inf, rate($probeLateness[5m])) > -Inf)
+or
+(
+  1 - sum without (le) (rate(${probeLateness}_bucket{le="0.01"}[5m]))
+  / (rate(${probeLateness}_count[5m]) > 0)
+)`, names{
+			"probeLateness": metric.ProbeLateness.Name,
+		}),
+	}
+)
+
+// lastMinutes is the group of the other values of the last minutes.
+func lastMinutes() Group {
+	return Group{
+		Name: "oneway-30s", Interval: 30 * time.Second,
+		Rules: slices.Concat([]Rule{LowConfidenceRatio}, DelayVariationQuantiles.Rules, []Rule{
+			LossRatio5m, LossRatio1h, RoundTripLossRatio5m, RoundTripLossRatio1h,
+			Disagreement, DisagreementBound, ScheduleSkippedRatio, ScheduleLateRatio,
+		}),
+	}
+}

@@ -1,0 +1,96 @@
+package rules
+
+import (
+	"time"
+
+	"oneway.example/exporter/core/metric"
+)
+
+// workingDelayRunsBelow is a constant because the rule uses its own last value.
+const workingDelayRunsBelow = "oneway:working_delay_excess:runs_below"
+
+// failed selects the runs without a result.
+const failed = `{result=~"refused|failed|incomplete"}`
+
+// Runs of load tests, and the paths that they disturb.
+var (
+	LoadTestRecent = Rule{
+		Name: "oneway:load_test:recent",
+		Doc: `Paths whose delay and loss a load test affects: one fills a link of theirs, or
+did within the 5 min that alerts look back, and a minute. The agent decides which
+paths a test affects. The maximum keeps a test that a restart has followed. By a clock of the
+agent that is wrong, or was, a time is recent if it changes, and none that lies ahead is.`,
+		Expr: promql(`
+group by (job, instance, path) (
+  -60 < time() - max_over_time($pathTested[6m]) < 360
+  or
+  changes($pathTested[6m]) > 0
+)`, names{
+			"pathTested": metric.PathTested.Name,
+		}),
+	}
+	RunsCount1h = runsOf("oneway:runs:count1h", "", "1h", `Runs that were due. A series begins with its first event, which increase() does not
+count: a series that is new counts as a whole.`)
+	RunsCount1d        = runsOf("oneway:runs:count1d", "", "1d", ``)
+	RunsFailedCount1h  = runsOf("oneway:runs_failed:count1h", failed, "1h", ``)
+	RunsFailedCount1d  = runsOf("oneway:runs_failed:count1d", failed, "1d", ``)
+	RunsMissedCount6h  = runsOf("oneway:runs_missed:count6h", `{result!="completed"}`, "6h", ``)
+	WorkingDelayExcess = Rule{
+		Name: "oneway:working_delay_excess_seconds",
+		Doc: `What the load of a direction adds to the median delay of others in it. Both delays are
+of one run: a constant clock error cancels.`,
+		Expr: promql(`
+max without (loaded, quantile_rank) (
+  $workingDelay{direction="forward",loaded=~"forward|both",quantile_rank="0.5"}
+  or
+  $workingDelay{direction="reverse",loaded=~"reverse|both",quantile_rank="0.5"}
+)
+- sum without (loaded, quantile_rank) ($workingDelay{loaded="none",quantile_rank="0.5"})`, names{
+			"workingDelay": metric.WorkingDelay.Name,
+		}),
+	}
+	WorkingDelayRunsBelow = Rule{
+		Name: workingDelayRunsBelow,
+		Doc: `Completed runs when that was last not above its threshold, or unknown, as in a run without
+a working delay: the rule keeps its own value while it is above, across an hour without
+evaluation. Absent where it always was above.`,
+		Expr: promql(`
+(
+  label_replace(sum without (result, reason) ($runs{result="completed"}), "direction", "forward", "", "")
+  or
+  label_replace(sum without (result, reason) ($runs{result="completed"}), "direction", "reverse", "", "")
+)
+and on (job, instance, path, probe) $runInterval
+unless on (job, instance, path, probe, direction)
+($workingDelayExcess > on (path) group_left () $workingDelaySeconds)
+or
+(last_over_time($workingDelayRunsBelow[1h]) and $workingDelayExcess)`, names{
+			"runs":                  metric.Runs.Name,
+			"runInterval":           metric.RunInterval.Name,
+			"workingDelayExcess":    WorkingDelayExcess.Name,
+			"workingDelaySeconds":   ThresholdWorkingDelaySeconds.ByPath.Name,
+			"workingDelayRunsBelow": workingDelayRunsBelow,
+		}),
+	}
+)
+
+// runs is the group of these rules.
+func runs() Group {
+	return Group{
+		Name: "oneway-load-test", Interval: 30 * time.Second,
+		Rules: []Rule{
+			LoadTestRecent, RunsCount1h, RunsCount1d, RunsFailedCount1h, RunsFailedCount1d, RunsMissedCount6h,
+			WorkingDelayExcess, WorkingDelayRunsBelow,
+		},
+	}
+}
+
+// runsOf counts the runs of a window that a selector selects.
+func runsOf(name, selector, window, doc string) Rule {
+	return Rule{Name: name, Doc: doc, Expr: promql(`
+sum without (result, reason) (
+  ($runs unless $runs offset $window)
+  or
+  increase($runs[$window])
+)`, names{"runs": metric.Runs.Name + selector, "window": window})}
+}

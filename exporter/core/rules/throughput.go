@@ -1,0 +1,112 @@
+package rules
+
+import (
+	"time"
+
+	"oneway.example/exporter/core/metric"
+)
+
+// splitTCPVerdictLast is a constant because the rule uses its own last value.
+const splitTCPVerdictLast = "oneway:tcp_split_detected:last"
+
+// Throughput and capacity with their baselines, and the verdict about split TCP.
+var (
+	CapacityMedian = Rule{
+		Name: "oneway:capacity_bytes_per_second:median",
+		Doc:  `The one value of a direction, as in the terminal and the report.`,
+		Expr: metric.PathCapacity.Name,
+	}
+	UDPThroughputMedian = Rule{
+		Name: "oneway:udp_throughput_bytes_per_second:median2h",
+		Expr: promql(`
+quantile_over_time(0.5, $udpThroughput[2h])
+or quantile_over_time(0.5, $searchMaximum[2h])`, names{
+			"udpThroughput": metric.UDPThroughput.Name,
+			"searchMaximum": metric.SearchMaximum.Name,
+		}),
+	}
+	TCPThroughputMedian = Rule{
+		Name: "oneway:tcp_throughput_bytes_per_second:median2h",
+		Expr: "quantile_over_time(0.5, " + metric.TCPThroughput.Name + "[2h])",
+	}
+	CapacityMedian2h = Rule{
+		Name: "oneway:capacity_bytes_per_second:median2h",
+		Expr: "quantile_over_time(0.5, " + CapacityMedian.Name + "[2h])",
+	}
+	UDPThroughputByHour = Rule{
+		Name: byHour(metric.UDPThroughput, "median2h"),
+		Doc:  `By hour and kind of day: see oneway:calendar in oneway-baselines.yml.`,
+		Expr: atHour(UDPThroughputMedian.Name),
+	}
+	TCPThroughputByHour = Rule{
+		Name: byHour(metric.TCPThroughput, "median2h"),
+		Expr: atHour(TCPThroughputMedian.Name),
+	}
+	CapacityByHour = Rule{
+		Name: byHour(metric.Capacity, "median"),
+		Expr: atHour(CapacityMedian.Name),
+	}
+	UDPThroughputBaseline = Rule{
+		Name: recorded(metric.UDPThroughput, "baseline7d"),
+		Doc: `Throughput depends on other traffic: its baseline is of the same hours of the last 7
+days, weekdays and weekends separately; with less than an hour of those there is none.
+Capacity is a property of the link; its baseline is of all hours. Both exclude the last 2 hours
+and begin with as much history as the baseline of delays (12 steps an hour).`,
+		Expr: sameHours(UDPThroughputByHour.Name, UDPThroughputMedian.Name),
+	}
+	TCPThroughputBaseline = Rule{
+		Name: recorded(metric.TCPThroughput, "baseline7d"),
+		Expr: sameHours(TCPThroughputByHour.Name, TCPThroughputMedian.Name),
+	}
+	CapacityBaseline = Rule{
+		Name: recorded(metric.Capacity, "baseline7d"),
+		Expr: weekly(CapacityMedian.Name, "", "2h"),
+	}
+	SplitTCPVerdictChanged = Rule{
+		Name: "oneway:tcp_split_detected:changed",
+		Doc: `Split TCP: the verdict of a run, where it differs from the last one before it: in the
+evaluation after that run only. It precedes the rule that keeps the verdict.`,
+		Expr: metric.TCPSplit.Name + " != last_over_time(" + splitTCPVerdictLast + "[7d])",
+	}
+	SplitTCPVerdictLast = Rule{
+		Name: splitTCPVerdictLast,
+		Doc: `The last verdict of a probe that exists: runs that cannot tell keep it, however many
+they are, and so does a week without the agent or without this rule.`,
+		Expr: promql(`
+$tcpSplit
+or
+(
+  last_over_time($splitTCPVerdictLast[7d])
+  and on (job, instance, path, probe) $runInterval
+)`, names{
+			"tcpSplit":            metric.TCPSplit.Name,
+			"splitTCPVerdictLast": splitTCPVerdictLast,
+			"runInterval":         metric.RunInterval.Name,
+		}),
+	}
+)
+
+// throughput is the group of these rules.
+func throughput() Group {
+	return Group{
+		Name: "oneway-load-test-baselines", Interval: 5 * time.Minute,
+		Rules: []Rule{
+			CapacityMedian, UDPThroughputMedian, TCPThroughputMedian, CapacityMedian2h,
+			UDPThroughputByHour, TCPThroughputByHour, CapacityByHour,
+			UDPThroughputBaseline, TCPThroughputBaseline, CapacityBaseline,
+			SplitTCPVerdictChanged, SplitTCPVerdictLast,
+		},
+	}
+}
+
+// sameHours is the median of the last 7 days at this hour of this kind of day: byHour is the series by hour of the day.
+func sameHours(byHour, series string) string {
+	return promql(`
+sum without (hour, daytype) (
+  quantile_over_time(0.5, $byHour[7d] offset 2h)
+  and on (hour, daytype) $calendar
+  and count_over_time($byHour[7d] offset 2h) >= 12
+)
+and
+$enough`, names{"byHour": byHour, "calendar": Calendar.Name, "enough": enough(series, "2h")})
+}
