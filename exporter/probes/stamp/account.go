@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/loss"
 	"oneway.example/exporter/estimate/seqwin"
@@ -27,7 +28,7 @@ func (k remoteKind) String() string {
 // tallies are counts that are exported unchanged.
 type tallies struct {
 	kind                               remoteKind
-	lastSuccess                        time.Time // the zero Time: never
+	lastSuccess                        instant.Time // the zero Time: never
 	roundTripsLost, roundTripsReceived uint64
 	answeredLate                       uint64  // after the loss timeout
 	restarts                           uint64  // of the remote end
@@ -35,16 +36,17 @@ type tallies struct {
 	trafficClass                       [2]trafficClass
 }
 
-// account counts the packets of one session in both directions. It handles neither sockets nor delays; it passes
-// the counts of received and lost packets to the estimator.
+// account counts the packets of one session in both directions and decides about each. It handles neither sockets nor
+// delays, except that a delay above the loss timeout is a loss.
 type account struct {
-	opts *Options
-	est  *estimator
+	opts    *Options
+	decided func(verdict)
 	// dropped returns how many of the reverse losses decided now were dropped by this host's socket, at most ago old;
 	// nil: none.
 	dropped func(lost uint64, ago time.Duration) uint64
 
 	outstandingPackets outstandingPackets
+	replies            replies
 	statsQuery         statisticsPoller
 	remote             remote
 	order              order
@@ -69,13 +71,13 @@ type account struct {
 	now, started, lastReply, lastRefused time.Duration // monotonic; the last two 0: never
 }
 
-func newAccount(o *Options, est *estimator, now time.Duration) *account {
+// newAccount makes an account at the monotonic time now. It passes its verdicts to decided, in their order.
+func newAccount(o *Options, now time.Duration, decided func(verdict)) *account {
 	a := &account{
-		opts: o, est: est, outstandingPackets: newOutstandingPackets(o), now: now, started: now,
-		fwd: counts{dir: sample.Forward, window: &est.ways[sample.Forward]},
-		rev: counts{dir: sample.Reverse, window: &est.ways[sample.Reverse]},
+		opts: o, decided: decided, outstandingPackets: newOutstandingPackets(o), now: now, started: now,
+		fwd: counts{dir: sample.Forward, decided: decided}, rev: counts{dir: sample.Reverse, decided: decided},
 	}
-	a.outstandingPackets.lose, est.requests, est.reverse = est.recordLost, &a.outstandingPackets, &a.rev
+	a.outstandingPackets.lose = a.unanswered
 	a.reserve()
 	return a
 }
@@ -119,7 +121,12 @@ func (a *account) skip(why skipReason, n uint64) {
 // lose counts round trips without a reply within the loss timeout.
 func (a *account) lose(n int) {
 	a.roundTripsLost += uint64(n)
-	a.est.times.AddDecided(0, n)
+	a.decided(verdict{kind: roundTripsDecided, losses: loss.Delta{Lost: uint64(n)}})
+}
+
+// unanswered reports the loss of the round trip of test packet seq.
+func (a *account) unanswered(seq uint64, f *outstanding) {
+	a.decided(verdict{kind: packetUnanswered, sent: f, seq: seq})
 }
 
 // answered counts first replies, late ones included.
@@ -221,7 +228,7 @@ func (a *account) reply(q request) {
 	if f.state == packetOutstanding {
 		a.outstandingPackets.reply(f, packetReplied)
 		a.roundTripsReceived++
-		a.est.times.AddDecided(1, 0)
+		a.decided(verdict{kind: roundTripsDecided, losses: loss.Delta{Received: 1}})
 		return
 	}
 	a.outstandingPackets.reply(f, packetRepliedLate)
@@ -237,7 +244,7 @@ func (a *account) remoteLost(seq uint64) bool {
 		return false
 	}
 	back := c.Base - 1 - seq
-	if back >= uint64(64*a.remote.words) {
+	if back >= 64*uint64(a.remote.words) {
 		return seq < a.remote.decided || a.remote.late
 	}
 	return c.Recent[back/64]>>(back%64)&1 == 0
@@ -289,7 +296,7 @@ func (a *account) guessForward() {
 	received := max(f.received, decided-min(decided, lost))
 	delta := loss.Delta{Lost: lost - f.lost, PatternLost: lost - f.lost, Unordered: lost - f.lost, Received: received - f.received}
 	delta.Decided = delta.Lost + delta.Received
-	a.fwd.window.decided(delta)
+	a.fwd.decide(packetsDecided, delta)
 	f.lost, f.received = lost, received
 }
 

@@ -32,8 +32,11 @@ func (t totals) plus(c seqwin.Counts) totals {
 type counts struct {
 	dir sample.Direction
 	// known: losses of this direction are distinguished from those of the other.
-	known  bool
-	window *direction // receives the decided counts
+	known bool
+	// overdueRun is the length of the run of overdue packets up to lastOverdue that is not reported yet.
+	overdueRun uint32
+	// decided takes the verdicts.
+	decided func(verdict)
 	// ended are the totals of earlier sessions of the remote end; now includes them and the current one.
 	ended, now totals
 	tracker    loss.Tracker
@@ -41,8 +44,14 @@ type counts struct {
 	// are those that the receiving host dropped. Both are of the current session.
 	overdue, dropped uint64
 	lastOverdue      uint64 // its number + 1
-	overdueRun       int    // of consecutive numbers up to lastOverdue, not reported yet
 }
+
+func (d *counts) decide(kind verdictKind, losses loss.Delta) {
+	d.decided(verdict{kind: kind, direction: d.dir, losses: losses})
+}
+
+// endBurst reports a run of lost packets.
+func (d *counts) endBurst(length int) { d.decide(burstEnded, loss.Delta{Lost: uint64(length)}) }
 
 // count adds the receiver's counts of this direction; the newest known numbers are reported one by one. hostDropped
 // returns how many of a number of losses the receiving host dropped.
@@ -52,9 +61,9 @@ func (d *counts) count(c seqwin.Counts, known int, hostDropped func(lost uint64)
 		d.dropped += n
 		delta.Exclude(n)
 	}
-	d.window.decided(delta)
+	d.decide(packetsDecided, delta)
 	for _, n := range delta.Completed {
-		d.window.burst(n)
+		d.endBurst(n)
 	}
 	if c.Base > d.lastOverdue+1 {
 		d.endOverdueRun()
@@ -78,13 +87,13 @@ func (d *counts) tooLate(seq uint64) {
 	d.now.late++
 	d.overdueRun++
 	d.lastOverdue = seq + 1
-	d.window.tooLate(d.tracker.AddOverdue(seq))
+	d.decide(packetOverdue, d.tracker.AddOverdue(seq))
 }
 
 // endOverdueRun reports the run of overdue packets.
 func (d *counts) endOverdueRun() {
 	if d.overdueRun > 0 {
-		d.window.burst(d.overdueRun)
+		d.endBurst(int(d.overdueRun))
 		d.overdueRun = 0
 	}
 }
@@ -92,7 +101,7 @@ func (d *counts) endOverdueRun() {
 // answered counts packets as received because each has a reply.
 func (d *counts) answered(received uint64) {
 	d.now.received += received
-	d.window.decided(loss.Delta{Decided: received, Received: received})
+	d.decide(packetsDecided, loss.Delta{Decided: received, Received: received})
 }
 
 // restart begins the counts of a new session of the remote end. Unaccounted packets of the old one are lost, less
@@ -104,9 +113,9 @@ func (d *counts) restart(unaccounted, dropped uint64, inARow bool) {
 		delta.Exclude(dropped)
 	case inARow && unaccounted > 0:
 		delta.PatternLost, delta.Unordered, delta.Bursts = 0, 0, 1
-		d.window.burst(int(unaccounted))
+		d.endBurst(int(unaccounted))
 	}
-	d.window.decided(delta)
+	d.decide(packetsDecided, delta)
 	d.now.lost += delta.Lost
 	d.now.dropped += dropped
 	d.ended = d.now
@@ -206,8 +215,7 @@ func copied[T any](p *T) (v T) {
 // It is safe for concurrent use.
 type drops struct {
 	mu     sync.Mutex
-	seen   uint64
-	any    bool
+	seen   uint64 // the total, plus 1; 0: unknown
 	recent []drop // not attributed to a loss yet, the oldest first
 }
 
@@ -228,15 +236,15 @@ const (
 func (d *drops) update(total uint64, now time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.any && total > d.seen {
-		n := total - d.seen
+	if d.seen > 0 && total >= d.seen {
+		n := total - (d.seen - 1)
 		if last := len(d.recent) - 1; last >= 0 && now-d.recent[last].at < dropsTogether {
 			d.recent[last].n += n
 		} else {
 			d.recent = append(d.recent, drop{now, n})
 		}
 	}
-	d.seen, d.any = total, true
+	d.seen = total + 1
 	d.recent = slices.DeleteFunc(d.recent, func(r drop) bool { return r.n == 0 || now-r.at > dropsKept })
 }
 
@@ -244,7 +252,7 @@ func (d *drops) update(total uint64, now time.Duration) {
 func (d *drops) begin() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.seen, d.any, d.recent = 0, true, d.recent[:0]
+	d.seen, d.recent = 1, d.recent[:0]
 }
 
 // take returns how many of the lost packets decided now the socket dropped; keep is the longest time between a drop

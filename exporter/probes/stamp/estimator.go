@@ -1,7 +1,6 @@
 package stamp
 
 import (
-	"math"
 	"time"
 
 	"oneway.example/exporter/clock"
@@ -12,8 +11,6 @@ import (
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/delay"
 	"oneway.example/exporter/estimate/feasible"
-	"oneway.example/exporter/net/tstamp"
-	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
 )
 
@@ -26,8 +23,8 @@ const (
 // stampCounts counts timestamps by origin, sample.Absent for the missing ones.
 type stampCounts [sample.FollowUp + 1]uint64
 
-// verdict is the state of the clocks and timestamps that is exported unchanged.
-type verdict struct {
+// clockState is the state of the clocks and timestamps that is exported unchanged.
+type clockState struct {
 	remote        remoteClock
 	remoteReason  sample.Reason
 	shared        bool // delays use the one clock of both ends
@@ -40,8 +37,9 @@ type invalid struct {
 	roundTrips [reasonCount]uint64
 }
 
-// estimator computes delays, their bounds and variation from the timestamps of replies, and voice quality from
-// these. It handles no sockets and counts no packets.
+// estimator computes delays, their bounds and variation from the timestamps of answered packets, loss from the numbers of
+// decided ones, and voice quality from both: all that the verdicts of a ledger contain. It handles no sockets and
+// decides about no packet.
 type estimator struct {
 	opts    *Options
 	clock   clock.Monitor
@@ -51,13 +49,10 @@ type estimator struct {
 	path    *probe.Target
 	packets *record.Stream[record.Packet] // nil: no recorder
 
-	requests *outstandingPackets // of the account
-	reverse  *counts             // of the account
-	replies  replies
-	ways     [2]direction
-	times    delay.Window // the round trips of the window
-	parts    parts        // of the bounds of the window
-	verdict
+	ways  [2]direction
+	times delay.Window // the round trips of the window
+	parts parts        // of the bounds of the window
+	clockState
 	stamps  *[events]stampCounts // nil: not counted
 	invalid *invalid             // nil: none
 	collect *collector           // only for a report
@@ -89,92 +84,42 @@ func newEstimator(o *Options, c clock.Monitor, out *observed) *estimator {
 	return e
 }
 
-// replyOf joins the reply with its request q, which is remembered.
-func (e *estimator) replyOf(in *tstamp.In, r *reply, q request, now time.Duration) pendingReply {
-	f := q.outstanding
-	a := pendingReply{
-		packet: e.sampleOf(in, r, q), arrived: now, clock: f.clock().and(e.clock.Quality(instant.Now())),
-		shared: r.filled() && r.receipt.Clock == stampfmt.ClockShared, expired: f.state != packetOutstanding,
+// take adds a verdict of the ledger.
+func (e *estimator) take(v verdict) {
+	switch v.kind {
+	case packetAnswered:
+		e.conclude(v.packet)
+	case packetUnanswered:
+		e.recordLost(v.seq, v.sent)
+	case roundTripsDecided:
+		e.times.AddDecided(int(v.losses.Received), int(v.losses.Lost))
+	case packetsDecided:
+		e.ways[v.direction].decided(v.losses)
+	case packetOverdue:
+		e.ways[v.direction].tooLate(v.losses)
+	case burstEnded:
+		e.ways[v.direction].burst(int(v.losses.Lost))
+	case remoteIdentified:
+		e.ends.Remote.RunsOneway = true
+	case remoteRenumbered:
+		e.renumber()
 	}
-	// A step there begins another era for all later timestamps.
-	if stepping := a.packet.Remote.Reason == sample.RemoteStepped; stepping != e.remoteStepping {
+}
+
+// arrived takes the clock error bound in a reply to a test packet, and returns the era of the clocks at its arrival. A step of
+// the remote clock begins another era for all later timestamps.
+func (e *estimator) arrived(remote sample.Bound) (era uint64) {
+	if stepping := remote.Reason == sample.RemoteStepped; stepping != e.remoteStepping {
 		if e.remoteStepping = stepping; stepping {
 			e.stepped()
 		}
 	}
-	a.era = e.era
-	if now-f.sent > e.opts.LossTimeout {
-		a.lost = e.overdue(&a)
-	}
-	if a.lost[sample.Reverse] && r.filled() { // the true T3 follows
-		a.lost[sample.Reverse], a.undecided = false, true
-	}
-	return a
+	return e.era
 }
 
-// sampleOf joins the four timestamps of one packet.
-func (e *estimator) sampleOf(in *tstamp.In, r *reply, q request) sample.Packet {
-	p := sample.Packet{
-		Seq: q.seq, T1: q.outstanding.sentAt(), T4: in.Stamp,
-		T2:     sample.Stamp{At: e.opts.decode(r, r.packet.T2, in.At), Origin: sample.InPacket},
-		T3:     sample.Stamp{At: e.opts.decode(r, r.packet.T3, in.At), Origin: sample.InPacket},
-		Remote: remoteBound(r),
-	}
-	if r.filled() && r.receipt.T2Origin != sample.Absent {
-		p.T2.Origin = r.receipt.T2Origin
-	}
-	for _, t := range []*sample.Stamp{&p.T2, &p.T3} {
-		if t.At.IsZero() {
-			t.Origin = sample.Absent
-		}
-	}
-	return p
-}
-
-// overdue reports in which directions the delay of a packet, whose round trip exceeded the loss timeout, certainly
-// exceeded it as well; a wrong clock therefore causes no loss. If the clocks are not trusted, or their bounds are
-// too large, neither direction is reported.
-func (e *estimator) overdue(a *pendingReply) (lost [2]bool) {
-	p := &a.packet
-	least, ok := e.surely(a.clock.bound, p.Remote, a.shared)
-	if !ok {
-		return lost
-	}
-	lost[sample.Forward] = p.T2.Present() && p.T2.At.Sub(p.T1.At) > least
-	lost[sample.Reverse] = p.T3.Present() && p.T4.At.Sub(p.T3.At) > least
-	return lost
-}
-
-// surely returns the least measured delay whose true value certainly exceeds the loss timeout, given the clocks
-// local and remote; false if they are not trusted.
-func (e *estimator) surely(local, remote sample.Bound, shared bool) (least time.Duration, ok bool) {
-	if shared && bound.SharedClock(local, remote) {
-		return e.opts.LossTimeout, true
-	}
-	clocks := bound.Clocks(local, remote)
-	return bound.Sum(e.opts.LossTimeout, clocks.Error), clocks.Reason == sample.OK
-}
-
-// forgotten reports whether a packet that is no longer remembered certainly took longer than the loss timeout in
-// forward direction.
-func (e *estimator) forgotten(r *reply, in *tstamp.In) bool {
-	q := e.clock.Quality(instant.Now())
-	t1, t2 := e.opts.format.Decode(r.packet.SenderT1, e.opts.TAIOffset, in.At), e.opts.decode(r, r.packet.T2, in.At)
-	least, trusted := e.surely(q.Bound, remoteBound(r), r.receipt.Clock == stampfmt.ClockShared)
-	return q.Steps == e.steps && trusted && !t2.IsZero() && t2.Sub(t1) > least
-}
-
-// conclude processes one complete reply.
+// conclude processes one answered packet.
 func (e *estimator) conclude(a *pendingReply) {
 	p := &a.packet
-	if f := e.requests.get(p.Seq); f != nil {
-		p.T1 = f.sentAt() // its kernel timestamp may have arrived after the reply
-	}
-	if a.undecided {
-		if a.lost[sample.Reverse] = e.overdue(a)[sample.Reverse]; a.lost[sample.Reverse] {
-			e.reverse.tooLate(p.ReverseSeq)
-		}
-	}
 	if e.stamps != nil {
 		for i, stamp := range []sample.Stamp{p.T1, p.T2, p.T3, p.T4} {
 			e.stamps[i][stamp.Origin]++
@@ -302,16 +247,11 @@ func (e *estimator) stepped() {
 func (e *estimator) renumber() {
 	e.ways[sample.Forward].variation.Break()
 	e.ways[sample.Reverse].variation.Break()
-	e.flush(math.MaxInt64)
-	e.replies = replies{}
 	e.restarts++
 	if e.offset != nil {
 		e.offset.Reset() // the remote host and its clock may be others
 	}
 }
-
-// flush concludes the replies that arrived before the given time.
-func (e *estimator) flush(before time.Duration) { e.replies.flush(before, e.conclude) }
 
 // plain makes a sample.Delay of a difference without a clock offset.
 func plain(v time.Duration) sample.Delay { return sample.Delay{Value: v, Reason: sample.OK} }

@@ -70,7 +70,7 @@ func (l *lightStream) Stop(ctx context.Context) (packets, bytes int64) {
 	s := l.session
 	s.poll(ctx, pollInterval, s.opts.LossTimeout+time.Second, func() bool { return s.account.outstandingPackets.outstanding() == 0 })
 	s.mu.Lock()
-	s.estimator.flush(math.MaxInt64)
+	s.account.flush(math.MaxInt64)
 	tests, queries := int64(s.account.outstandingPackets.next), int64(s.account.statsQuery.count)
 	s.mu.Unlock()
 	l.end()

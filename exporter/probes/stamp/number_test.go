@@ -127,7 +127,7 @@ func (f *remoteAgent) wait(d time.Duration) {
 		f.bring(a.seq, f.asked[a.seq], a.number)
 	}
 	f.s.expire(f.now)
-	f.all.estimator.flush(f.now - time.Second)
+	f.s.flush(f.now - time.Second)
 	f.check()
 }
 
@@ -150,7 +150,8 @@ func (f *remoteAgent) bring(seq, t1 uint64, number uint32) {
 	r.packet.T2 = timefmt.NTP.Encode(at, 0)
 	r.packet.T3 = r.packet.T2
 	if q, why, ok := f.s.requestOf(&r); ok {
-		f.all.reply(&in, &r, q, f.now, true)
+		one := f.all.pendingOf(&in, &r, q)
+		f.s.judge(&in, &r, q, &one, f.now, true)
 	} else {
 		f.s.discard(why)
 	}

@@ -80,7 +80,7 @@ func (c *sessionFixture) answered(t *testing.T, forward, reverse time.Duration, 
 		r.receipt.Clock = stampfmt.ClockStepped
 	}
 	back := left.Add(reverse - c.theta)
-	a := c.estimator.replyOf(inAt(back), &r, q, 0)
+	a := c.pendingOf(inAt(back), &r, q)
 	a.packet.ReverseSeq = c.seq
 	c.estimator.conclude(&a)
 	c.seq++
@@ -97,7 +97,7 @@ func TestAnnouncedStepOfTheRemoteClockEntersNoVariation(t *testing.T) {
 				c.theta += step
 			}
 			c.answered(t, 30*time.Millisecond+time.Duration(i%5)*100*us, 30*time.Millisecond, stepping)
-			c.account.fwd.window.losses.Add(deltaOf(1))
+			c.estimator.ways[sample.Forward].losses.Add(deltaOf(1))
 			if i == 399 {
 				c.theta = 0
 			}
@@ -171,7 +171,7 @@ func TestCallIsRatedOnlyWithAValidDelayAndWithItsBound(t *testing.T) {
 		c := newSessionFixture(t, clock.bound, func(o *Options) { o.MaxBound = clock.limit })
 		for range 100 {
 			c.bring(30*time.Millisecond, 30*time.Millisecond)
-			c.account.fwd.window.losses.Add(deltaOf(1))
+			c.estimator.ways[sample.Forward].losses.Add(deltaOf(1))
 		}
 		c.closed()
 		labels := []string{"forward", "G.711-PLC", "g107", "adaptive"}

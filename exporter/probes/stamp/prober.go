@@ -241,7 +241,7 @@ func (s *session) settle(ctx context.Context, wait time.Duration) {
 	s.poll(ctx, pollInterval, wait+statsQueryInterval, func() bool { return s.account.kind != remoteStateful || s.account.guessable() })
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.estimator.flush(math.MaxInt64)
+	s.account.flush(math.MaxInt64)
 }
 
 // pollInterval is how often a terminal's run checks whether it is complete.

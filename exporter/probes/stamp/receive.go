@@ -4,16 +4,16 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/bound"
+	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/sample"
-	"oneway.example/exporter/estimate/seqwin"
 	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/net/tstamp"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/net/wire/timefmt"
 )
 
-// received processes one datagram of this session, which arrived at now: the account takes the remote end's counts
-// and the request of the reply, the estimator takes the timestamps.
+// received processes one datagram of this session, which arrived at now: the account finds the request of the reply, takes
+// the remote end's counts, and decides about the packet; the estimator takes its verdicts.
 func (s *session) received(in *tstamp.In, now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,60 +34,57 @@ func (s *session) received(in *tstamp.In, now time.Duration) {
 		}
 		return
 	}
-	a.lose(a.outstandingPackets.expire(now, s.opts.LossTimeout))
-	q, why, ok := a.requestOf(&reply)
+	q, ok := a.accept(&reply, now)
 	if !ok {
-		a.refuse(why, now)
 		return
 	}
 	s.peerError = nil
 	s.estimator.remote.heard(reply.packet.Error)
-	present := true
-	switch {
-	case q.forgotten(): // only a 32-bit value identifies the session
-		present = reply.receipt.Epoch == a.remote.epoch
-	case reply.filled():
-		present = a.learn(&reply, now, a.fresh(&reply, q))
-	}
-	switch {
-	case !q.statsQuery:
-		s.reply(in, &reply, q, now, present)
-	case reply.filled():
-		a.statsQuery.answered(reply.receipt.Finish)
-	default:
-		a.foreignStatsQuery(&reply, now)
+	present := a.report(&reply, q, now)
+	if !q.statsQuery {
+		one := s.pendingOf(in, &reply, q)
+		a.judge(in, &reply, q, &one, now, present)
 	}
 }
 
-// reply processes the reply to a test packet; present: it is of the remote end's current session.
-func (s *session) reply(in *tstamp.In, r *reply, q request, now time.Duration, present bool) {
+// pendingOf joins the timestamps of a reply to test packet q, and the states of the clocks. Of a packet that is not remembered,
+// T1 is the copy in the reply; the clock is taken since its last step.
+func (s *session) pendingOf(in *tstamp.In, r *reply, q request) (a pendingReply) {
 	e := s.estimator
-	var one pendingReply
+	a.packet = s.sampleOf(in, r, q)
+	a.shared = r.filled() && r.receipt.Clock == stampfmt.ClockShared
+	if f := q.outstanding; f != nil {
+		a.clock = f.clock()
+		a.era = e.arrived(a.packet.Remote)
+	} else {
+		a.clock = clockThen{uint32(e.steps), sample.Bound{Reason: sample.OK}}
+	}
+	a.clock = a.clock.and(e.clock.Quality(instant.Now()))
+	return a
+}
+
+// sampleOf joins the four timestamps of one packet.
+func (s *session) sampleOf(in *tstamp.In, r *reply, q request) sample.Packet {
+	p := sample.Packet{
+		Seq: q.seq, T4: in.Stamp,
+		T2:     sample.Stamp{At: s.opts.decode(r, r.packet.T2, in.At), Origin: sample.InPacket},
+		T3:     sample.Stamp{At: s.opts.decode(r, r.packet.T3, in.At), Origin: sample.InPacket},
+		Remote: remoteBound(r),
+	}
 	if q.outstanding != nil {
-		one = e.replyOf(in, r, q, now)
+		p.T1 = q.outstanding.sentAt()
+	} else {
+		p.T1 = sample.Stamp{At: s.opts.format.Decode(r.packet.SenderT1, s.opts.TAIOffset, in.At), Origin: sample.User}
 	}
-	s.account.countHops(in, r)
-	s.account.countTrafficClass(in)
-	n, verdict, first := s.account.take(&r.packet, q, now, one.lost, present)
-	if r.hasFollow && r.followUp.Mode != 0 && !r.filled() {
-		e.replies.settle(seqwin.Extend(n, r.followUp.Seq), s.opts.decode(r, r.followUp.T3, in.At), e.conclude)
+	if r.filled() && r.receipt.T2Origin != sample.Absent {
+		p.T2.Origin = r.receipt.T2Origin
 	}
-	one.packet.ReverseSeq = n
-	switch {
-	case q.outstanding == nil && verdict != seqwin.Duplicate:
-		// Our reflector counted it as received, and reports when; of several copies the first counts.
-		if a := s.account; r.filled() && q.seq >= a.fwd.lastOverdue && !a.remoteLost(q.seq) && e.forgotten(r, in) {
-			a.fwd.tooLate(q.seq)
+	for _, t := range []*sample.Stamp{&p.T2, &p.T3} {
+		if t.At.IsZero() {
+			t.Origin = sample.Absent
 		}
-	case !first:
-	case verdict == seqwin.Late:
-		// It is lost in reverse; its forward delay is valid.
-		one.lost[sample.Reverse], one.undecided = true, false
-		e.conclude(&one)
-	default:
-		s.account.lastSuccess = in.At.Time()
-		e.replies.put(&one, e.conclude)
 	}
+	return p
 }
 
 // reply is one parsed reply.

@@ -1,6 +1,7 @@
 package stamp
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 	"time"
@@ -13,12 +14,12 @@ import (
 // one epoch (one session of the reflector).
 type remote struct {
 	known           bool
-	late            bool // the newest Receipt counts more late packets
+	late            bool   // the newest Receipt counts more late packets
+	words           uint16 // of counts.Recent
 	epoch, previous uint32
 	counts          seqwin.Counts
 	corrupted, tx   uint64
 	drops           uint64 // of its socket
-	words           int    // of counts.Recent
 	// decided is Base before the newest Receipt, former is Next of the previous session.
 	decided, former uint64
 	// heard is when the last reply of the current session arrived, by sched.Now.
@@ -78,7 +79,7 @@ func (r *remote) update(rc *stampfmt.Receipt) receiptUpdate {
 
 func (r *remote) widen(rc *stampfmt.Receipt) remote {
 	old := &r.counts
-	n := remote{known: true, epoch: rc.Epoch, words: rc.Words}
+	n := remote{known: true, epoch: rc.Epoch, words: uint16(rc.Words)}
 	n.counts = seqwin.Counts{
 		First:      old.First,
 		Base:       seqwin.Extend(old.Base, rc.Base),
@@ -115,7 +116,10 @@ func (a *account) learn(r *reply, now time.Duration, fresh bool) (present bool) 
 		a.discard(discardBadReceipt)
 		return true
 	}
-	a.kind, a.est.ends.Remote.RunsOneway = remoteOurs, true
+	if a.kind != remoteOurs {
+		a.kind = remoteOurs
+		a.decided(verdict{kind: remoteIdentified})
+	}
 	switch a.remote.update(rc) {
 	case receiptStale:
 	case receiptFormer:
@@ -144,7 +148,7 @@ func (a *account) learn(r *reply, now time.Duration, fresh bool) (present bool) 
 	}
 	for i, left := range slices.Backward(rc.EarlierTX[:]) { // the timestamps of the previous replies, oldest first
 		if back := uint64(i) + 1; next >= back {
-			a.est.replies.left(next-back, left, a.est.conclude)
+			a.replies.left(next-back, left, a.conclude)
 		}
 	}
 	return true
@@ -219,7 +223,9 @@ func (a *account) endLife(seq uint64) {
 // renumber begins a new range of the remote end's numbers with n. Missing replies of the old range are lost.
 func (a *account) renumber(n uint64, now time.Duration) {
 	a.restarts++
-	a.est.renumber() // first: it decides replies of the old range
+	a.flush(math.MaxInt64) // first: it decides replies of the old range
+	a.replies = replies{}
+	a.decided(verdict{kind: remoteRenumbered})
 	a.rev.restart(a.rev.now.outstanding(), 0, false)
 	a.reverse.Reset()
 	a.reserve()

@@ -107,6 +107,12 @@ func (a *replies) conclude(i int, done func(*pendingReply)) {
 	a.waiting = append(a.waiting[:i], a.waiting[i+1:]...)
 }
 
+// pass passes a reply that does not wait to done.
+func (a *replies) pass(w *pendingReply, done func(*pendingReply)) {
+	a.waiting = append(a.waiting, *w)
+	a.conclude(len(a.waiting)-1, done)
+}
+
 // put adds a reply. Those too old for a report of the remote end are passed to done unchanged. It allocates only if
 // more replies wait than ever before.
 func (a *replies) put(w *pendingReply, done func(*pendingReply)) {

@@ -49,10 +49,10 @@ func TestBurstAfterAStallLosesNothing(t *testing.T) {
 			for _, seq := range order {
 				s.received(&w.replies[seq], sched.Now())
 			}
-			if waiting := len(s.estimator.replies.waiting); waiting > replyWait+1 {
+			if waiting := len(s.account.replies.waiting); waiting > replyWait+1 {
 				t.Errorf("%d replies wait for their T3, want at most %d", waiting, replyWait+1)
 			}
-			s.estimator.flush(1 << 62)
+			s.account.flush(1 << 62)
 			if a := s.account; a.roundTripsReceived != wheelTurn || a.rev.now.received != wheelTurn || a.roundTripsLost+a.rev.now.lost+a.rev.now.late != 0 {
 				t.Errorf("%d round trips, %d lost; reverse %+v; want %d, none lost", a.roundTripsReceived, a.roundTripsLost, a.rev.now, wheelTurn)
 			}
@@ -62,23 +62,5 @@ func TestBurstAfterAStallLosesNothing(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestReplyOvertakenByManyTakesNoOthersPlace: number 28 arrives after 36, which still waits.
-func TestReplyOvertakenByManyTakesNoOthersPlace(t *testing.T) {
-	var a replies
-	var done []uint64
-	keep := func(w *pendingReply) { done = append(done, w.packet.ReverseSeq) }
-	put := func(n uint64) { a.put(&pendingReply{packet: sample.Packet{ReverseSeq: n}}, keep) }
-	put(36)
-	put(28)
-	if !slices.Equal(done, []uint64{28}) {
-		t.Fatalf("evaluated %v, want 28, which is too old for a report", done)
-	}
-	a.settle(36, 77, keep)
-	a.settle(36, 78, keep)
-	if !slices.Equal(done, []uint64{28, 36}) {
-		t.Errorf("evaluated %v, want 28 and 36", done)
 	}
 }

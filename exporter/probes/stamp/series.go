@@ -123,7 +123,7 @@ func (s *series) publishState(v *snapshot) {
 	remote := v.remote.known && v.up
 	c.SetIfAt(&f.remoteSynchronized, metric.RemoteClockSynchronized, metric.Flag(v.remote.synchronized), remote)
 	c.SetIfAt(&f.remoteBound, metric.RemoteClockErrorBound, v.remote.bound.Seconds(), remote && v.remote.synchronized)
-	c.SetIfAt(&f.lastSuccess, metric.ProbeLastSuccess, float64(v.lastSuccess.UnixNano())/1e9, !v.lastSuccess.IsZero())
+	c.SetIfAt(&f.lastSuccess, metric.ProbeLastSuccess, float64(v.lastSuccess)/1e9, !v.lastSuccess.IsZero())
 	c.SetIfAt(&f.interval, metric.ProbeInterval, v.opts.Interval.Seconds(), true)
 	c.SetIfAt(&f.stampErrorAssumed, metric.TimestampErrorBound, v.stampError.Seconds(), !v.calibrated, "assumed")
 	c.SetIfAt(&f.stampErrorCalibrated, metric.TimestampErrorBound, v.stampError.Seconds(), v.calibrated, "calibration")

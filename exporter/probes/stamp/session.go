@@ -57,7 +57,7 @@ func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *s
 		hub: h, peer: peer, opts: o, layout: plan, series: out, run: rand.Uint32(),
 		windowFrom: now, estimator: newEstimator(o, c, &out.observed),
 	}
-	s.account = newAccount(o, s.estimator, now)
+	s.account = newAccount(o, now, s.estimator.take)
 	if h != nil {
 		s.estimator.card = h.card
 		s.account.dropped = h.dropped
@@ -192,7 +192,7 @@ func (s *session) tick(now, heard time.Duration) {
 	}
 	s.account.setLate(now - heard)
 	s.account.expire(heard)
-	s.estimator.flush(heard - s.opts.replyWait())
+	s.account.flush(heard - s.opts.replyWait())
 	s.queryStatistics(now)
 	if now-s.windowFrom >= s.opts.Window {
 		s.window, s.windowFrom = s.estimator.close(s.account.known()), now
@@ -223,7 +223,7 @@ func (s *session) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = true
-	s.estimator.flush(math.MaxInt64)
+	s.account.flush(math.MaxInt64)
 	s.account.end()
 	s.window = s.estimator.close(s.account.known())
 	s.estimator.remote = remoteClock{}

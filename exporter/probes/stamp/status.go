@@ -30,7 +30,7 @@ func (p *Prober) Status() probe.Status {
 }
 
 func (v *snapshot) status() probe.Status {
-	st := probe.Status{Up: v.up, State: "measuring", LastSuccess: v.lastSuccess, Results: v.results(), Light: v.light()}
+	st := probe.Status{Up: v.up, State: "measuring", LastSuccess: v.lastSuccess.Time(), Results: v.results(), Light: v.light()}
 	switch {
 	case !v.decided:
 		st.State = "waiting for the first reply"
@@ -142,7 +142,7 @@ type snapshot struct {
 	peerError error
 	tallies
 	faults
-	verdict
+	clockState
 	stamps      [events]stampCounts
 	noRoundTrip [reasonCount]uint64 // replies without a valid round-trip time
 	local       sample.Reason       // state of this host's clock
@@ -169,7 +169,7 @@ type directionSnapshot struct {
 func (s *session) snapshot() snapshot {
 	a, e := s.account, s.estimator
 	v := snapshot{
-		opts: s.opts, peer: s.peer, peerError: s.peerError, tallies: a.tallies, faults: copied(a.faults), verdict: e.verdict, stamps: copied(e.stamps), window: s.window,
+		opts: s.opts, peer: s.peer, peerError: s.peerError, tallies: a.tallies, faults: copied(a.faults), clockState: e.clockState, stamps: copied(e.stamps), window: s.window,
 		local: e.clock.Quality(e.lastConcluded).Bound.Reason, refused: maybe[discardReason]{a.refused, a.lastRefused > a.lastReply && (!a.refused.ofKey() || a.keyRefused(a.now))},
 	}
 	if v.up, v.decided = a.up(); s.full != nil {

@@ -7,12 +7,11 @@
 //	pacer thread --Fire--> session --build--> hub batch --sendmmsg--> peer
 //	hub goroutine <--recvmmsg-- replies, kernel TX timestamps, ICMP errors
 //	              --received/transmitted/failed--> session
-//	session --numbers and counts--> account --decided counts-->  estimator --> histograms
-//	        --timestamps--> estimator
+//	session --packets sent, replies, time--> account --verdicts--> estimator --> histograms
 //	account, estimator --once a second--> snapshot --> series, status, report
 //
-// The account counts packets in both directions, the estimator computes delays and voice quality from their
-// timestamps; neither handles sockets. A session's mutex guards both.
+// The account counts packets in both directions and decides about each; the estimator computes delays and voice quality from
+// its verdicts, and knows no account. Neither handles sockets. A session's mutex guards both.
 //
 // With our own reflector at the remote end every count of both directions is exact. With any other STAMP or
 // TWAMP-Light reflector, values that cannot be determined are absent, and a reason is counted.

@@ -1,0 +1,210 @@
+package stamp
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/estimate/loss"
+	"oneway.example/exporter/estimate/seqwin"
+	"oneway.example/exporter/net/sched"
+	"oneway.example/exporter/net/wire/stampfmt"
+)
+
+// idleAccount is an account without a session, made now.
+func idleAccount(t *testing.T) *account {
+	t.Helper()
+	return idleAccountOf(t, sched.Now())
+}
+
+// idleAccountOf is an account without a session, made at a monotonic time of the test.
+func idleAccountOf(t *testing.T, made time.Duration) *account {
+	t.Helper()
+	o := quick()
+	if err := o.check(); err != nil {
+		t.Fatal(err)
+	}
+	return newAccount(&o, made, func(verdict) {})
+}
+
+// tally sums verdicts about one direction.
+type tally struct {
+	losses loss.Window
+	bursts []int
+}
+
+func (c *tally) take(v verdict) {
+	switch v.kind {
+	case burstEnded:
+		c.bursts = append(c.bursts, int(v.losses.Lost))
+	case packetsDecided, packetOverdue:
+		c.losses.Add(v.losses)
+	default:
+	}
+}
+
+// countsOf returns counts of one direction, and the sum of their verdicts.
+func countsOf(d sample.Direction) (*counts, *tally) {
+	sum := &tally{}
+	return &counts{dir: d, decided: sum.take}, sum
+}
+
+func asks(s *account, n uint64) {
+	for s.outstandingPackets.next < n {
+		s.outstandingPackets.add(s.outstandingPackets.next, 0, 1, clockThen{})
+	}
+}
+
+func allReceived() (w [stampfmt.MaxReceiptWords]uint64) {
+	for i := range w {
+		w[i] = ^uint64(0)
+	}
+	return w
+}
+
+// TestHostDropsAreNotLostToo: the remote host drops 50 packets; then the reflector restarts.
+func TestHostDropsAreNotLostToo(t *testing.T) {
+	s := idleAccount(t)
+	asks(s, 1000)
+	told := func(rc stampfmt.Receipt) {
+		rc.Filled, rc.Words = true, 4
+		s.learn(&reply{receipt: rc, hasReceipt: true}, sched.Now(), true)
+	}
+	told(stampfmt.Receipt{Epoch: 5, Next: 500, Base: 500, Received: 500, Tx: 500, Host: true, SocketDrops: 0, Recent: allReceived()})
+	told(stampfmt.Receipt{Epoch: 5, Next: 800, Base: 800, Received: 750, Lost: 50, Bursts: 1, Tx: 750, Host: true, SocketDrops: 50, Recent: allReceived()})
+	if d := s.fwd.now; d.dropped != 50 || d.lost != 0 {
+		t.Fatalf("setup: %+v", d)
+	}
+	told(stampfmt.Receipt{Epoch: 6, Next: 1000, Base: 1000, Received: 200, Tx: 200, Host: true, SocketDrops: 0, Recent: [4]uint64{^uint64(0), ^uint64(0), ^uint64(0), 0xff}})
+	s.fwd.now.sent = s.outstandingPackets.next
+	d := s.fwd.now
+	t.Logf("sent %d received %d lost %d dropped %d outstanding %d; unknown direction %d", d.sent, d.received, d.lost, d.dropped, d.outstanding(), copied(s.faults).lowConfidence[lowConfidenceRemoteRestart])
+	if d.lost != 0 || d.sent != d.received+d.lost+d.dropped+d.outstanding() {
+		t.Errorf("got lost %d, true 0; %d sent != %d received + %d lost + %d dropped + %d outstanding", d.lost, d.sent, d.received, d.lost, d.dropped, d.outstanding())
+	}
+}
+
+// TestOvertakenReplyDoesNotDoubleTheDrops: a reply overtaken by later ones carries an older total of drops.
+func TestOvertakenReplyDoesNotDoubleTheDrops(t *testing.T) {
+	s := idleAccount(t)
+	asks(s, 1000)
+	told := func(rc stampfmt.Receipt) {
+		rc.Filled, rc.Words, rc.Epoch, rc.Host = true, 3, 5, true
+		rc.Recent = allReceived()
+		s.learn(&reply{receipt: rc, hasReceipt: true}, sched.Now(), true)
+	}
+	told(stampfmt.Receipt{Next: 100, Base: 100, Received: 100, Tx: 100, SocketDrops: 0})
+	for i := uint32(1); i <= 10; i++ { // 10 pairs of reordered replies; 5 packets dropped once
+		told(stampfmt.Receipt{Next: 100 + 2*i, Base: 100, Received: 100, Tx: 100 + 2*i, SocketDrops: 5})
+		told(stampfmt.Receipt{Next: 99 + 2*i, Base: 100, Received: 100, Tx: 99 + 2*i, SocketDrops: 0})
+	}
+	told(stampfmt.Receipt{Next: 200, Base: 200, Received: 140, Lost: 60, Bursts: 60, Tx: 200, SocketDrops: 5})
+	d := s.fwd.now
+	if d.dropped > 5 {
+		t.Errorf("the remote end's socket dropped 5 packets in all; got host_dropped %d, want at most 5; got lost %d, want at least 55", d.dropped, d.lost)
+	}
+}
+
+// TestDropsOfAnHourDoNotExplainAnOutageOfThePath: one drop every 2 s, of any session's packets, precedes an outage.
+func TestDropsOfAnHourDoNotExplainAnOutageOfThePath(t *testing.T) {
+	var d drops
+	const keep = 4 * time.Second
+	now := time.Duration(0)
+	d.update(0, now)
+	for i := uint64(1); i <= 1800; i++ {
+		now += 2 * time.Second
+		d.update(i, now)
+		d.take(0, now, keep)
+	}
+	if n := d.take(1800, now+time.Second, keep); n > 3 {
+		t.Errorf("%d losses of a path outage attributed to the host, want 2 or 3, the packets dropped within %v", n, keep)
+	}
+}
+
+// TestDropsToldAreModulo32Bits: the Receipt has their total modulo 2^32 (receipt.go).
+func TestDropsToldAreModulo32Bits(t *testing.T) {
+	s := idleAccount(t)
+	asks(s, 1000)
+	for _, total := range []uint32{0, 0x7fffffff, 0xfffffff0, 0x10} { // 32 dropped in the last step
+		s.remoteDrops.take(1<<40, sched.Now(), time.Hour)
+		s.learn(&reply{receipt: stampfmt.Receipt{Filled: true, Words: 3, Epoch: 5, Host: true, SocketDrops: total, Recent: allReceived()}, hasReceipt: true}, sched.Now(), true)
+	}
+	if n := s.remoteDrops.take(100, sched.Now(), time.Second); n != 32 {
+		t.Errorf("%d losses attributed to drops, want 32", n)
+	}
+}
+
+// TestRunOfOverduePacketsIsABurst: overdue packets are lost.
+func TestRunOfOverduePacketsIsABurst(t *testing.T) {
+	d, sum := countsOf(sample.Forward)
+	var w seqwin.Window
+	none := func(uint64) uint64 { return 0 }
+	for n := range uint64(100) {
+		w.Add(n, 0)
+		d.count(w.Counts(), seqwin.RecentBits, none)
+		if n >= 40 && n < 60 {
+			d.tooLate(n)
+		}
+	}
+	if !slices.Equal(sum.bursts, []int{20}) {
+		t.Errorf("bursts of %v packets, want one of 20 (lost %d)", sum.bursts, d.now.lost)
+	}
+}
+
+// TestOverdueAndLostSideBySideAreOneRun: every second packet of a stall is lost, the others are overdue.
+func TestOverdueAndLostSideBySideAreOneRun(t *testing.T) {
+	d, sum := countsOf(sample.Forward)
+	var w seqwin.Window
+	none := func(uint64) uint64 { return 0 }
+	now := time.Duration(0)
+	for n := range uint64(100) {
+		now += time.Millisecond
+		if n >= 40 && n < 60 && n%2 == 0 {
+			continue // lost in the stall
+		}
+		w.Add(n, now)
+		w.Expire(now, 3*time.Millisecond)
+		d.count(w.Counts(), seqwin.RecentBits, none)
+		if n >= 40 && n < 60 {
+			d.tooLate(n)
+		}
+	}
+	got, ok := sum.losses.BurstRatio()
+	if want := 20. * (1 - 20./100); !ok || got < want*0.99 || got > want*1.01 {
+		t.Errorf("one run of 20 in 100: got BurstR %.2f (%v), want %.2f; lost %d bursts %d decided %d", got, ok, want, sum.losses.Lost(), sum.losses.Bursts(), sum.losses.Decided())
+	}
+}
+
+// TestReplyOfAFormerLifeHasNoNumberInThePresentOne: the reply arrives after the first one of the new session,
+// reordered or as a duplicate.
+func TestReplyOfAFormerLifeHasNoNumberInThePresentOne(t *testing.T) {
+	s := idleAccount(t)
+	asks(s, 1000)
+	now := time.Second
+	in := func(epoch, tx, next uint32) {
+		rc := stampfmt.Receipt{Filled: true, Words: 4, Epoch: epoch, Next: next, Base: next, Received: tx, Tx: tx, Recent: allReceived()}
+		r := reply{receipt: rc, hasReceipt: true}
+		r.packet.Seq, r.packet.SenderSeq = tx-1, next-1
+		if s.learn(&r, now, true) {
+			s.number(&r.packet, request{}, now, false)
+		}
+		now += 2 * time.Millisecond
+	}
+	for i := uint32(1); i <= 500; i++ {
+		if i != 500 {
+			in(5, i, i)
+		}
+	}
+	in(6, 1, 502)
+	in(5, 500, 500) // overtaken by the new session's reply
+	for i := uint32(2); i <= 300; i++ {
+		in(6, i, 501+i)
+	}
+	now += 10 * time.Second
+	s.reverse.Expire(now, s.opts.LossTimeout)
+	s.countReverse()
+	if v := s.rev.now; v.lost > 1 || v.duplicated > 0 {
+		t.Errorf("got %+v, want every reply received", v)
+	}
+}
