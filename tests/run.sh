@@ -75,7 +75,7 @@ took "build" "$begin" "$SECONDS"
 # The store of tests/influx; they skip without it, and report the skip.
 tests/influx/influxdb1.sh || { echo "build of InfluxDB 1.8 failed"; status=1; }
 beside "tests: system, waiting" "${test[@]}" -p 2 -parallel 6 -count=1 -timeout 15m -- "${waiting[@]}"
-run "exporter: unit tests, race detector" env CGO_ENABLED=1 "${test[@]}" -race -shuffle=on -timeout 10m -- ./exporter/...
+run "exporter: unit tests, race detector" env CGO_ENABLED=1 "${test[@]}" -p 4 -race -shuffle=on -timeout 15m -- ./exporter/...
 # Under the race detector the simulated days have coarse steps.
 run "clock: simulated days" "${test[@]}" -count=1 -run 'TestBoundCovers|TestCoverage|TestSender|TestNothingIs' -- ./exporter/clocks/chrony
 run "dashboards" go test -C grafana-dashboards -json -count=1 -- ./...
@@ -84,7 +84,7 @@ both
 exec 9>build/quiet
 flock 9
 beside "tests: system, computing" nice -n 19 env GOMAXPROCS=1 "${test[@]}" -p 1 -count=1 -timeout 20m -- "${computing[@]}"
-run "tests: system, measuring time" "${test[@]}" -p 1 -count=1 -timeout 25m -- "${measuring[@]}"
+run "tests: system, measuring time" "${test[@]}" -p 1 -parallel 4 -count=1 -timeout 25m -- "${measuring[@]}"
 both
 exec 9>&-
 

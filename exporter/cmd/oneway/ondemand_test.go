@@ -172,7 +172,7 @@ func TestNothingIsLeftOfThousandsOfRequests(t *testing.T) {
   ports: [%[1]s, 9]
   target_pause: 0s
   max_concurrent: 16
-  modules: [{name: m, type: stamp, count: 2, interval: 1ms, loss_timeout: 20ms}]
+  modules: [{name: m, type: stamp, count: 2, interval: 1ms, loss_timeout: 300ms}]
 `)
 	probed(t, server, reflector, "m")
 	server.Client().CloseIdleConnections()
