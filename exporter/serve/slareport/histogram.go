@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/prometheus/common/model"
 )
 
 // bucket is a number of values above lower and up to upper.
@@ -16,6 +18,13 @@ type histogram map[[2]float64]float64
 func (h histogram) add(b bucket) {
 	if b.count > 0 {
 		h[[2]float64{b.lower, b.upper}] += b.count
+	}
+}
+
+// addNative adds the increases of a native histogram.
+func (h histogram) addNative(from *model.SampleHistogram) {
+	for _, b := range from.Buckets {
+		h.add(bucket{float64(b.Lower), float64(b.Upper), float64(b.Count)})
 	}
 }
 

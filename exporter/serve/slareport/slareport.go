@@ -14,6 +14,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
+
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
 )
 
@@ -61,6 +64,9 @@ type counts struct {
 	counting     float64 // reported delays of these parts
 }
 
+// instance is the label of the agent in Prometheus.
+const instance = model.InstanceLabel
+
 // longestPart is the longest time of one query.
 const longestPart = 24 * time.Hour
 
@@ -72,7 +78,8 @@ func Make(ctx context.Context, s *Server, o Options, now time.Time) ([]Row, erro
 	if o.From.After(now) {
 		return nil, fmt.Errorf("slareport: --from %s is in the future; it is %s now", o.From.Format(time.DateTime), now.In(o.From.Location()).Format(time.DateTime))
 	}
-	match, err := o.find(ctx, s, now)
+	c := s.connect()
+	match, err := o.find(ctx, c, now)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +93,7 @@ func Make(ctx context.Context, s *Server, o Options, now time.Time) ([]Row, erro
 		if p.To.After(now) {
 			r.To, r.Partial = now.Truncate(time.Second), true
 		}
-		if err := r.fill(ctx, s, match, o.Interval); err != nil {
+		if err := r.fill(ctx, c, match, o.Interval); err != nil {
 			return nil, err
 		}
 		measured = measured || r.Measured > 0
@@ -94,15 +101,15 @@ func Make(ctx context.Context, s *Server, o Options, now time.Time) ([]Row, erro
 	}
 	if !measured {
 		return nil, fmt.Errorf("slareport: Prometheus at %s has no data of path %q from %s to %s; the time may be before its retention (--storage.tsdb.retention.time)",
-			s.name(), o.Path, o.From.Format(time.DateTime), o.To.Format(time.DateTime))
+			c.server.name(), o.Path, o.From.Format(time.DateTime), o.To.Format(time.DateTime))
 	}
 	return rows, nil
 }
 
 // find returns the label matchers of the one probe of the path.
-func (o *Options) find(ctx context.Context, s *Server, now time.Time) (string, error) {
-	matchers := []string{"path=" + strconv.Quote(o.Path)}
-	for _, l := range [][2]string{{"probe", o.Probe}, {"instance", o.Instance}} {
+func (o *Options) find(ctx context.Context, c *client, now time.Time) (string, error) {
+	matchers := []string{metric.Path + "=" + strconv.Quote(o.Path)}
+	for _, l := range [][2]string{{metric.Probe, o.Probe}, {instance, o.Instance}} {
 		if l[1] != "" {
 			matchers = append(matchers, l[0]+"="+strconv.Quote(l[1]))
 		}
@@ -112,7 +119,7 @@ func (o *Options) find(ctx context.Context, s *Server, now time.Time) (string, e
 	if to.After(now) {
 		to = now
 	}
-	all, err := s.labels(ctx, "oneway_probe_up{"+match+"}", o.From, to)
+	all, err := c.series(ctx, metric.ProbeUp.Name+"{"+match+"}", o.From, to)
 	if err != nil {
 		return "", err
 	}
@@ -120,11 +127,11 @@ func (o *Options) find(ctx context.Context, s *Server, now time.Time) (string, e
 	case 1:
 		return match, nil
 	case 0:
-		return "", o.missing(ctx, s)
+		return "", o.missing(ctx, c)
 	}
 	var words []string
 	for _, l := range all {
-		words = append(words, fmt.Sprintf("--probe=%s --instance=%s", l["probe"], l["instance"]))
+		words = append(words, fmt.Sprintf("--probe=%s --instance=%s", l[metric.Probe], l[instance]))
 	}
 	slices.Sort(words)
 	if words = slices.Compact(words); len(words) == 1 {
@@ -144,27 +151,27 @@ type PathError struct {
 // Error names the path.
 func (e *PathError) Error() string {
 	if len(e.Known) == 0 {
-		return fmt.Sprintf("slareport: Prometheus at %s has no series of oneway (oneway_probe_up); is the agent one of its targets?", e.url)
+		return fmt.Sprintf("slareport: Prometheus at %s has no series of oneway (%s); is the agent one of its targets?", e.url, metric.ProbeUp.Name)
 	}
 	return fmt.Sprintf("slareport: Prometheus at %s has no path %q", e.url, e.Path)
 }
 
 // missing is why there is no series.
-func (o *Options) missing(ctx context.Context, s *Server) error {
-	known, err := s.values(ctx, "path", "oneway_probe_up")
+func (o *Options) missing(ctx context.Context, c *client) error {
+	known, err := c.values(ctx, metric.Path, metric.ProbeUp.Name)
 	if err != nil {
 		return err
 	}
 	if slices.Contains(known, o.Path) {
 		return fmt.Errorf("slareport: Prometheus at %s knows path %q, but has no data of it from %s to %s, with the given probe and instance; the time may be before its retention (--storage.tsdb.retention.time)",
-			s.name(), o.Path, o.From.Format(time.DateTime), o.To.Format(time.DateTime))
+			c.server.name(), o.Path, o.From.Format(time.DateTime), o.To.Format(time.DateTime))
 	}
-	return &PathError{o.Path, known, s.name()}
+	return &PathError{o.Path, known, c.server.name()}
 }
 
 // fill evaluates the period.
-func (r *Row) fill(ctx context.Context, s *Server, match string, interval time.Duration) error {
-	if err := r.availability(ctx, s, match, interval); err != nil {
+func (r *Row) fill(ctx context.Context, c *client, match string, interval time.Duration) error {
+	if err := r.availability(ctx, c, match, interval); err != nil {
 		return err
 	}
 	trips := 0.0
@@ -176,9 +183,9 @@ func (r *Row) fill(ctx context.Context, s *Server, match string, interval time.D
 		if to.Sub(from) > longestPart || to.After(r.To) {
 			to = from.Add(min(longestPart, r.To.Sub(from)))
 		}
-		p := part{ctx: ctx, server: s, match: match, to: to, length: to.Sub(from)}
+		p := part{ctx: ctx, client: c, match: match, to: to, length: to.Sub(from)}
 		p.add(&r.Ways)
-		for _, n := range byDirection(p.at("increase(oneway_round_trips_lost_total{%s}[%s])")) {
+		for _, n := range byDirection(p.at("increase(" + p.series(metric.RoundTripLost.Name) + ")")) {
 			trips += n
 		}
 		if p.err != nil {
@@ -196,7 +203,7 @@ func (r *Row) fill(ctx context.Context, s *Server, match string, interval time.D
 }
 
 // availability counts intervals: those with data, and of these those with a reply.
-func (r *Row) availability(ctx context.Context, s *Server, match string, interval time.Duration) error {
+func (r *Row) availability(ctx context.Context, c *client, match string, interval time.Duration) error {
 	outage := time.Duration(0)
 	for from := r.From; from.Before(r.To); {
 		to := from.Add(min(longestPart, r.To.Sub(from)))
@@ -205,13 +212,14 @@ func (r *Row) availability(ctx context.Context, s *Server, match string, interva
 		if from.Add(interval).After(to) {
 			break // the rest is no interval
 		}
-		all, err := s.through(ctx, fmt.Sprintf("max(max_over_time(oneway_probe_up{%s}[%dms]))", match, interval.Milliseconds()-1), from.Add(interval), to, interval)
+		up := fmt.Sprintf("max(max_over_time(%s{%s}[%dms]))", metric.ProbeUp.Name, match, interval.Milliseconds()-1)
+		all, err := c.through(ctx, up, from.Add(interval), to, interval)
 		if err != nil {
 			return err
 		}
 		for _, one := range all {
 			for _, v := range one.Values {
-				if math.IsNaN(v.Value) {
+				if math.IsNaN(float64(v.Value)) {
 					continue // neither up nor down
 				}
 				r.Measured += interval
@@ -241,32 +249,39 @@ func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Sec
 // part is a time of at most a day.
 type part struct {
 	ctx    context.Context
-	server *Server
+	client *client
 	match  string
 	to     time.Time
 	length time.Duration
 	err    error // the first
 }
 
-// at evaluates a query over the part, whose format has the matchers and the length.
-func (p *part) at(query string) []series {
+// series selects a series of the path over the part.
+func (p *part) series(name string) string {
+	return name + "{" + p.match + "}[" + seconds(p.length) + "]"
+}
+
+// at evaluates a query at the end of the part. After an error it has no result.
+func (p *part) at(query string) model.Vector {
 	if p.err != nil {
 		return nil
 	}
-	all, err := p.server.at(p.ctx, fmt.Sprintf(query, p.match, seconds(p.length)), p.to)
+	all, err := p.client.at(p.ctx, query, p.to)
 	p.err = err
 	return all
 }
 
+// increases are the increases of a counter by direction.
+func (p *part) increases(d *metric.Desc) map[string]float64 {
+	return byDirection(p.at("sum by (direction) (increase(" + p.series(d.Name) + "))"))
+}
+
 // add adds the counts of the part.
 func (p *part) add(ways *[2]Way) {
-	sent := byDirection(p.at("sum by (direction) (increase(oneway_packets_sent_total{%s}[%s]))"))
-	lost := byDirection(p.at("sum by (direction) (increase(oneway_packets_lost_total{%s}[%s]))"))
-	drop := byDirection(p.at("sum by (direction) (increase(oneway_packets_host_dropped_total{%s}[%s]))"))
-	invalid := byDirection(p.at("sum by (direction) (increase(oneway_delay_invalid_total{%s}[%s]))"))
-	low := byDirection(p.at("sum by (direction) (increase(oneway_delay_low_confidence_total{%s}[%s]))"))
+	sent, lost, drop := p.increases(metric.PacketsSent), p.increases(metric.PacketsLost), p.increases(metric.PacketsHostDropped)
+	invalid, low := p.increases(metric.DelayInvalid), p.increases(metric.DelayLowConfidence)
 	// Both begin with their first event; profile slim has neither, nor the interval.
-	counting := len(p.at("count(count_over_time(oneway_probe_interval_seconds{%s}[%s]))")) > 0
+	counting := len(p.at("count(count_over_time("+p.series(metric.ProbeInterval.Name)+"))")) > 0
 	delays := p.delays()
 	for d := range ways {
 		name, w := sample.Direction(d).String(), &ways[d]
@@ -284,7 +299,7 @@ func (p *part) add(ways *[2]Way) {
 			w.counts.counting += delays[name].count()
 		}
 	}
-	for name, v := range byDirection(p.at("max by (direction) (max_over_time(oneway_delay_max_seconds{%s}[%s]))")) {
+	for name, v := range byDirection(p.at("max by (direction) (max_over_time(" + p.series(metric.DelayMax.Name) + "))")) {
 		for d := range ways {
 			if w := &ways[d]; sample.Direction(d).String() == name && (w.Max == nil || v > *w.Max) {
 				w.Max = new(v)
@@ -293,26 +308,23 @@ func (p *part) add(ways *[2]Way) {
 	}
 }
 
-// delays are those of the part by direction: of native histograms, else of classic ones.
+// delays are the delays of the part by direction, from native histograms, else from classic ones.
 func (p *part) delays() map[string]histogram {
 	all := map[string]histogram{}
-	for _, one := range p.at("sum by (direction) (increase(oneway_delay_seconds{%s}[%s]))") {
-		if len(one.Histogram.Buckets) == 0 {
-			continue
+	for _, one := range p.at("sum by (direction) (increase(" + p.series(metric.Delay.Name) + "))") {
+		if one.Histogram != nil && len(one.Histogram.Buckets) > 0 {
+			h := histogram{}
+			h.addNative(one.Histogram)
+			all[string(one.Metric[metric.Direction])] = h
 		}
-		h := histogram{}
-		for _, b := range one.Histogram.Buckets {
-			h.add(b)
-		}
-		all[one.Labels["direction"]] = h
 	}
 	classic := map[string]map[string]float64{}
-	for _, one := range p.at("sum by (direction, le) (increase(oneway_delay_seconds_bucket{%s}[%s]))") {
-		d := one.Labels["direction"]
+	for _, one := range p.at("sum by (direction, le) (increase(" + p.series(metric.Delay.Name+"_bucket") + "))") {
+		d := string(one.Metric[metric.Direction])
 		if classic[d] == nil {
 			classic[d] = map[string]float64{}
 		}
-		classic[d][one.Labels["le"]] = one.Value.Value
+		classic[d][string(one.Metric[model.BucketLabel])] = float64(one.Value)
 	}
 	for d, counts := range classic {
 		if all[d] == nil {

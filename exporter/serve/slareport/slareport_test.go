@@ -9,24 +9,24 @@ import (
 	"testing"
 	"time"
 	_ "time/tzdata" // the host may lack a zone database
+
+	"github.com/prometheus/common/model"
 )
 
 func TestNativeHistogramOfTheAPIIsAdded(t *testing.T) {
 	const text = `{"metric":{"direction":"forward"},"histogram":[1700000000.5,{"count":"10","sum":"1","buckets":[[0,"0.01","0.012","6"],[0,"0.012","0.0144","4"]]}]}`
-	var s series
+	var s model.Sample
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		t.Fatal(err)
 	}
 	h := histogram{}
 	for range 2 {
-		for _, b := range s.Histogram.Buckets {
-			h.add(b)
-		}
+		h.addNative(s.Histogram)
 	}
 	if q := h.quantile(0.95); h.count() != 20 || q == nil || q.Lower != 0.012 || q.Upper != 0.0144 || q.Value < 0.0132 || q.Value > 0.0144 {
 		t.Errorf("%v: %+v", h, q)
 	}
-	var wrong series
+	var wrong model.Sample
 	if err := json.Unmarshal([]byte(`{"histogram":[1,{"buckets":[[0,"x","1","1"]]}]}`), &wrong); err == nil {
 		t.Error("a limit that is no number was accepted")
 	}
