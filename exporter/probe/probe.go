@@ -7,7 +7,6 @@ package probe
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"time"
@@ -162,14 +161,3 @@ type OptionError = option.Error
 
 // PeerKey is the Key of an OptionError about the path's peer, which is not an option of the probe.
 const PeerKey = "peer"
-
-// FormatDuration formats a duration with three significant digits and a suitable unit.
-func FormatDuration(d time.Duration) string {
-	switch abs := d.Abs(); {
-	case abs >= time.Second:
-		return fmt.Sprintf("%.3g s", d.Seconds())
-	case abs >= time.Millisecond:
-		return fmt.Sprintf("%.3g ms", d.Seconds()*1e3)
-	}
-	return fmt.Sprintf("%.3g µs", d.Seconds()*1e6)
-}

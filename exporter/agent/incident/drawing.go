@@ -2,6 +2,7 @@ package incident
 
 import (
 	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe/report"
 )
 
@@ -22,12 +23,12 @@ func (b Body) View() report.View {
 			}
 		}
 	}
-	shares := report.Drawing{Title: "Share of packets by delay", X: report.Axis{Name: "delay", Unit: report.InSeconds}, Y: report.Axis{Name: "packets", Unit: report.InRatio}}
+	shares := report.Drawing{Title: "Share of packets by delay", X: report.Axis{Name: "delay", Unit: unit.Seconds}, Y: report.Axis{Name: "packets", Unit: unit.Ratio}}
 	for _, s := range delays {
 		shares.Series = append(shares.Series, report.Distribution(s.Name, s.Y, len(s.Y)))
 	}
 	return report.View{Drawings: []report.Drawing{{
-		Title: "Delay of each packet", X: report.Axis{Name: "time", Unit: report.InSeconds}, Y: report.Axis{Name: "delay", Unit: report.InSeconds},
+		Title: "Delay of each packet", X: report.Axis{Name: "time", Unit: unit.Seconds}, Y: report.Axis{Name: "delay", Unit: unit.Seconds},
 		Series: append(delays, lost),
 	}, shares}}
 }

@@ -9,8 +9,8 @@ import (
 
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/order"
-	"oneway.example/exporter/probe"
 )
 
 // Constants of the judgment; see the package documentation.
@@ -72,10 +72,10 @@ func (d deviation) document() Deviation {
 // String describes the deviation.
 func (d deviation) String() string {
 	if d.Quantity == loss {
-		return fmt.Sprintf("loss of %.3g %%, before %.3g %%", 100*d.Value, 100*d.Baseline)
+		return fmt.Sprintf("loss of %s, before %s", unit.Ratio.Format(d.Value), unit.Ratio.Format(d.Baseline))
 	}
 	now, before := time.Duration(d.Value*1e9), time.Duration(d.Baseline*1e9)
-	return fmt.Sprintf("%s delay of %s, before %s", cmp.Or(d.Direction, "round trip"), probe.FormatDuration(now), probe.FormatDuration(before))
+	return fmt.Sprintf("%s delay of %s, before %s", cmp.Or(d.Direction, "round trip"), unit.Duration(now), unit.Duration(before))
 }
 
 // Triggers of a report.

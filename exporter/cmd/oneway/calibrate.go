@@ -13,7 +13,7 @@ import (
 	"oneway.example/exporter/agent/backtoback"
 	"oneway.example/exporter/core/bound"
 	"oneway.example/exporter/core/hostport"
-	"oneway.example/exporter/probe"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe/calibration"
 	"oneway.example/exporter/probes/stamp"
 )
@@ -173,15 +173,15 @@ func (f *calibrateFlags) printTable(out io.Writer, r calibration.Record, e bound
 	t.row("", "forward", "reverse")
 	row := func(name string, get func(calibration.Direction) string) { t.row(name, get(r.Forward), get(r.Reverse)) }
 	row("packets used", func(d calibration.Direction) string { return fmt.Sprint(d.Count) })
-	row("systematic (median)", func(d calibration.Direction) string { return probe.FormatDuration(d.Systematic) })
-	row("random (95 %) ±", func(d calibration.Direction) string { return probe.FormatDuration(d.Random) })
-	row("largest ±", func(d calibration.Direction) string { return probe.FormatDuration(d.Largest) })
+	row("systematic (median)", func(d calibration.Direction) string { return unit.Duration(d.Systematic) })
+	row("random (95 %) ±", func(d calibration.Direction) string { return unit.Duration(d.Random) })
+	row("largest ±", func(d calibration.Direction) string { return unit.Duration(d.Largest) })
 	if err := t.end(); err != nil {
 		return fmt.Errorf("calibrate: print the table: %w", err)
 	}
-	lines := []string{fmt.Sprintf("one timestamp of %s: %s systematic, removed from delays; %s random", r.Interface, probe.FormatDuration(e.Systematic), probe.FormatDuration(e.Random))}
+	lines := []string{fmt.Sprintf("one timestamp of %s: %s systematic, removed from delays; %s random", r.Interface, unit.Duration(e.Systematic), unit.Duration(e.Random))}
 	if e.Trusted {
-		lines = append(lines, fmt.Sprintf("trusted: error bounds of delays include %s for it", probe.FormatDuration(e.Largest)))
+		lines = append(lines, fmt.Sprintf("trusted: error bounds of delays include %s for it", unit.Duration(e.Largest)))
 	}
 	if report.RoundTrip.Lost > 0 {
 		lines = append(lines, fmt.Sprintf("note: %d packets were lost; a back-to-back path should lose none", report.RoundTrip.Lost))

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/term"
 
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe/report"
 )
 
@@ -69,7 +70,7 @@ func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
 // interval adds a row with a value and its bound, if there is a value.
 func (t *table) interval(name string, value, bound *report.Seconds) {
 	if value != nil {
-		t.row(name, milliseconds(value.Seconds())+" ± "+orDash(bound, func(d report.Seconds) string { return milliseconds(d.Seconds()) }))
+		t.row(name, unit.Milliseconds(value.Seconds())+" ± "+orDash(bound, func(d report.Seconds) string { return unit.Milliseconds(d.Seconds()) }))
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/term"
 
-	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadtest"
 )
 
@@ -88,8 +88,8 @@ func printSummary(out io.Writer, o *loadtest.Outcome) error {
 	if o.Result != loadtest.Completed {
 		state += ": the results are partial"
 	}
-	t := newTable(out, "%s to %s, %s: %s, %.1f MB forward, %.1f MB reverse\n\n", o.Kind, o.LoadServer, o.ID, state,
-		float64(o.ForwardBytes)/1e6, float64(o.ReverseBytes)/1e6)
+	t := newTable(out, "%s to %s, %s: %s, %s forward, %s reverse\n\n", o.Kind, o.LoadServer, o.ID, state,
+		unit.Bytes.Format(float64(o.ForwardBytes)), unit.Bytes.Format(float64(o.ReverseBytes)))
 	var names []string
 	cells := map[[2]string]string{}
 	for _, s := range o.Summary {
@@ -128,17 +128,13 @@ func orDash[T any](v *T, words func(T) string) string {
 	return words(*v)
 }
 
-func milliseconds(seconds float64) string { return fmt.Sprintf("%.3f ms", seconds*1e3) }
-
 // seconds prints a value of seconds in milliseconds, or "-" for nil.
-func seconds(v *float64) string { return orDash(v, milliseconds) }
+func seconds(v *float64) string { return orDash(v, unit.Milliseconds) }
 
-func percentage(ratio float64) string { return fmt.Sprintf("%.2f %%", 100*ratio) }
-
-func ratioOf(v *float64) string { return orDash(v, percentage) }
+func ratioOf(v *float64) string { return orDash(v, unit.Ratio.Format) }
 
 func rateOf(v *float64) string {
-	return orDash(v, func(bytes float64) string { return option.Rate(bytes).Display() })
+	return orDash(v, unit.BytesPerSecond.Format)
 }
 
 func number(n *uint64) string {
@@ -156,7 +152,7 @@ func progressLine(p loadtest.Progress, since time.Duration, width int) string {
 	p.Share = min(max(p.Share, 0), 1)
 	line := fmt.Sprintf("%3.0f %%  %s", 100*p.Share, p.Phase)
 	if p.Bytes > 0 {
-		line += fmt.Sprintf(", %.1f MB", float64(p.Bytes)/1e6)
+		line += fmt.Sprintf(", %s", unit.Bytes.Format(float64(p.Bytes)))
 	}
 	if p.Share > 0.02 && p.Share < 1 { // earlier estimates are too imprecise
 		left := time.Duration(float64(since) * (1 - p.Share) / p.Share)

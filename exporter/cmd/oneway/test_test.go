@@ -64,7 +64,7 @@ func TestSummaryHasAColumnPerDirection(t *testing.T) {
 	if err := printSummary(&out, o); err != nil {
 		t.Fatal(err)
 	}
-	want := `train to 192.0.2.7:8620, id: completed, 1.5 MB forward, 0.0 MB reverse
+	want := `train to 192.0.2.7:8620, id: completed, 1.5 MB forward, 0 B reverse
 
                  forward                        reverse
   capacity       2.5 Mb/s                       unknown: because because
@@ -297,7 +297,7 @@ func TestTwoWayRunIsPrintedOnOneTimeAxis(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"reverse    1     3 MB      8 Mb/s", "forward    2     0 MB      1.2 Mb/s", "forward sent from 1.25 s to 2.50 s of reverse (± 0.022 s)",
+		"reverse    1     3 MB      8 Mb/s", "forward    2     0 B       1.2 Mb/s", "forward sent from 1.25 s to 2.50 s of reverse (± 0.022 s)",
 		"second  reverse  forward", "2       4 Mb/s   1.6 Mb/s",
 	} {
 		if !strings.Contains(out.String(), want) {

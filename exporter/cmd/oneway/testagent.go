@@ -10,6 +10,7 @@ import (
 
 	"oneway.example/exporter/agent/linklease"
 	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/link"
@@ -105,12 +106,12 @@ func (b *lessee) mirror(t linklease.Terms) error {
 	return b.links.SetLinks([]link.Options{{Name: t.Link, QuotaBytes: limit}})
 }
 
-// quotaOf is "12.0 MB of today's quota of 500.0 MB are left".
+// quotaOf is "12 MB of today's quota of 500 MB are left".
 func quotaOf(t linklease.Terms) string {
 	if t.Limit == 0 {
 		return "it has no data quota"
 	}
-	return fmt.Sprintf("%.1f MB of today's quota of %.1f MB are left", float64(t.Left)/1e6, float64(t.Limit)/1e6)
+	return fmt.Sprintf("%s of today's quota of %s are left", unit.Bytes.Format(float64(t.Left)), unit.Bytes.Format(float64(t.Limit)))
 }
 
 // leasedLink implements loadtest.Lease: the link that the agent leased, if any.

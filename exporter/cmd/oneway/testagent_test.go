@@ -186,7 +186,7 @@ func TestTestBesideAnAgentHasItsLinkItsQuotaAndItsMetric(t *testing.T) {
 	office := []string{"office", "saturation", "uplink"}
 	first := h.load(t, 60, nil)
 	h.wants(metric.TestRunning, 1, office...)
-	if !strings.Contains(first.said.String(), "leases link uplink, for path office and probe saturation: 10.0 MB of today's quota of 10.0 MB are left") {
+	if !strings.Contains(first.said.String(), "leases link uplink, for path office and probe saturation: 10 MB of today's quota of 10 MB are left") {
 		t.Errorf("written: %q", first.said)
 	}
 	h.wants(metric.QuotaUsed, 0, "uplink")
@@ -211,7 +211,7 @@ func TestTestBesideAnAgentHasItsLinkItsQuotaAndItsMetric(t *testing.T) {
 	h.wants(metric.QuotaLimit, 20e6, "uplink")
 	h.wants(metric.TestRunning, 1, office...)
 	first.stop()
-	if said, err := first.finish(t); err == nil || !strings.Contains(said, "of today's quota of 20.0 MB are left") {
+	if said, err := first.finish(t); err == nil || !strings.Contains(said, "of today's quota of 20 MB are left") {
 		t.Errorf("%q, %v", said, err)
 	}
 	if said, err := second.finish(t); err != nil || !strings.Contains(said, "leases link uplink") {
@@ -268,7 +268,7 @@ func TestTestOutlivesItsAgentAndTheNextLeasesAgain(t *testing.T) {
 	h.wants(metric.TestRunning, 1, "office", "saturation", "uplink")
 	one.said.says(t, "leases link uplink again")
 	one.stop()
-	if said, err := one.finish(t); err == nil || !strings.Contains(said, "of today's quota of 10.0 MB are left") {
+	if said, err := one.finish(t); err == nil || !strings.Contains(said, "of today's quota of 10 MB are left") {
 		t.Errorf("%q, %v", said, err)
 	}
 	h.wants(metric.TestRunning, 0, "office", "saturation", "uplink")

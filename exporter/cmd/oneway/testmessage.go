@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"time"
 
-	"oneway.example/exporter/probe"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probes/message"
 )
 
@@ -44,11 +43,11 @@ func printMessage(out io.Writer, body any) error {
 	for _, p := range body.(*message.Result).Parts {
 		row := []string{p.Direction, p.Transport.Words(), strconv.FormatInt(p.Sent, 10), orDash(p.PerMessage, func(n float64) string { return fmt.Sprintf("%.2f", n) })}
 		row = append(row, rateOf(p.Offered), rateOf(p.Throughput), ratioOf(p.Loss), ratioOf(p.Retransmitted))
-		row = append(row, quartiles(p.RTT, func(v float64) string { return probe.FormatDuration(time.Duration(v * 1e9)) })...)
+		row = append(row, quartiles(p.RTT, unit.Seconds.Format)...)
 		if p.Delay == nil {
 			row = append(row, "-", "-", "-")
 		} else {
-			row = append(row, seconds(p.Delay.Median), seconds(p.Delay.Tail), milliseconds(p.Delay.Bound))
+			row = append(row, seconds(p.Delay.Median), seconds(p.Delay.Tail), unit.Milliseconds(p.Delay.Bound))
 		}
 		t.row(row...)
 	}

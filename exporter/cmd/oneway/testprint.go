@@ -9,9 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"oneway.example/exporter/core/option"
-
-	"oneway.example/exporter/probe"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe/report"
 	"oneway.example/exporter/probes/saturation"
 	"oneway.example/exporter/probes/sizesweep"
@@ -39,7 +37,7 @@ func printSaturation(out io.Writer, body any) error {
 func printLoad(out io.Writer, d *saturation.Direction) error {
 	l := d.Load
 	t := newTable(out, "%s: %s; %s\n", d.Direction, l.State, l.Evidence)
-	rate := func(v float64) string { return option.Rate(v).Display() }
+	rate := unit.BytesPerSecond.Format
 	t.row("offered", rate(l.Offered))
 	t.row("received", rate(l.Throughput))
 	if l.Rates != nil {
@@ -49,21 +47,21 @@ func printLoad(out io.Writer, d *saturation.Direction) error {
 		}
 		t.row("rate per second", words)
 	}
-	t.row("lost", percentage(l.Loss))
-	t.row("not sent (sender underrun)", percentage(l.Underrun))
+	t.row("lost", unit.Ratio.Format(l.Loss))
+	t.row("not sent (sender underrun)", unit.Ratio.Format(l.Underrun))
 	t.interval("idle delay", l.Idle, l.IdleBound)
 	t.interval("full delay", l.Full, l.FullBound)
 	if l.Queue != nil && l.QueueBound != nil {
 		add := func(i int) string {
-			return probe.FormatDuration(l.Queue[i].Duration()) + " ± " + probe.FormatDuration(l.QueueBound[i].Duration())
+			return unit.Seconds.FormatBound(l.Queue[i].Seconds(), l.QueueBound[i].Seconds())
 		}
 		t.row("queueing delay", quantiles(add(0), add(1), add(2)))
 	}
 	if l.SizeBytes != nil && l.SizeBound != nil {
-		t.row("queue size", fmt.Sprintf("%.1f ± %.1f kB", *l.SizeBytes/1e3, *l.SizeBound/1e3))
+		t.row("queue size", unit.Bytes.FormatBound(*l.SizeBytes, *l.SizeBound))
 	}
 	if l.AtLeastBytes != nil {
-		t.row("queue size", fmt.Sprintf("at least %.1f kB", *l.AtLeastBytes/1e3))
+		t.row("queue size", "at least "+unit.Bytes.Format(*l.AtLeastBytes))
 	}
 	if !l.Trusted {
 		t.row("one-way delays", "not known: "+l.ClocksReason)
@@ -89,7 +87,7 @@ func printSteps(out io.Writer, d *saturation.Direction) error {
 		if s.Lossless {
 			mark = "lossless"
 		}
-		t.row(option.Rate(s.Offered).Display(), option.Rate(s.Sent).Display(), option.Rate(s.Received).Display(), percentage(s.Loss), variation(s.Variation), mark)
+		t.row(unit.BytesPerSecond.Format(s.Offered), unit.BytesPerSecond.Format(s.Sent), unit.BytesPerSecond.Format(s.Received), unit.Ratio.Format(s.Loss), variation(s.Variation), mark)
 	}
 	return t.end()
 }

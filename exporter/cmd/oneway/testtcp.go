@@ -5,7 +5,7 @@ import (
 	"io"
 	"strconv"
 
-	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/net/tcpsocket"
 	"oneway.example/exporter/probes/tcp"
 )
@@ -73,7 +73,7 @@ func printTCP(out io.Writer, body any) error {
 			if len(d.Flows) == 1 {
 				rate = d.Throughput
 			}
-			t.row(d.Direction, strconv.Itoa(i+1), megabytes(f.Payload), rateOf(rate), megabytes(f.Sent), percentage(float64(f.Retransmitted)/float64(max(1, f.Sent))),
+			t.row(d.Direction, strconv.Itoa(i+1), unit.Bytes.Format(float64(f.Payload)), rateOf(rate), unit.Bytes.Format(float64(f.Sent)), unit.Ratio.Format(float64(f.Retransmitted)/float64(max(1, f.Sent))),
 				f.CongestionControl, strconv.FormatInt(f.MSS, 10), bufferOf(f.SendBuffer), bufferOf(f.ReceiveBuffer), string(f.Sender))
 		}
 	}
@@ -121,7 +121,7 @@ func (s span) mean(rates []float64) string {
 	for _, r := range rates[s.from:s.to] {
 		sum += r
 	}
-	return option.Rate(sum / float64(s.to-s.from)).Display()
+	return unit.BytesPerSecond.Format(sum / float64(s.to-s.from))
 }
 
 // printTwoWay writes both directions on one time axis.
@@ -135,11 +135,9 @@ func printTwoWay(out io.Writer, x *tcp.TwoWay) error {
 	return t.end()
 }
 
-func megabytes(n int64) string { return fmt.Sprintf("%.4g MB", float64(n)/1e6) }
-
 // bufferOf is the effective size of a buffer.
 func bufferOf(b tcpsocket.Buffer) string {
-	size := fmt.Sprintf("%.0f KiB", float64(b.Effective)/1024)
+	size := unit.BufferBytes.Format(float64(b.Effective))
 	switch {
 	case b.Asked == 0:
 		return size + " (auto)"

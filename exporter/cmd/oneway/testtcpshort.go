@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probes/tcpshort"
 )
 
@@ -57,5 +58,5 @@ func completionQuantile(q *tcpshort.Quantile) []string {
 	if q == nil {
 		return []string{"-", "-"}
 	}
-	return []string{milliseconds(q.Value), milliseconds(q.Lower) + " to " + seconds(q.Upper)}
+	return []string{unit.Milliseconds(q.Value), unit.Milliseconds(q.Lower) + " to " + seconds(q.Upper)}
 }

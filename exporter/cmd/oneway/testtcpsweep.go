@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
-	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/net/tcpsocket"
-	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/tcpsweep"
 )
 
@@ -56,8 +54,8 @@ func printTCPSweep(out io.Writer, body any) error {
 			limit = "-"
 		}
 		row := []string{m.DirectionName, m.Used, sweptBuffer(m.Send), sweptBuffer(m.Receive)}
-		row = append(row, quartiles(m.Throughput, func(v float64) string { return option.Rate(v).Display() })...)
-		row = append(row, quartiles(m.RTT, func(v float64) string { return probe.FormatDuration(time.Duration(v * 1e9)) })...)
+		row = append(row, quartiles(m.Throughput, unit.BytesPerSecond.Format)...)
+		row = append(row, quartiles(m.RTT, unit.Seconds.Format)...)
 		row = append(row, seconds(m.RTTMin), ratioOf(m.Retransmitted), limit)
 		for _, name := range []string{"sawtooth", "mathis", "padhye"} {
 			row = append(row, rateOf(m.Model(name)))

@@ -2,7 +2,6 @@ package option
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -106,12 +105,6 @@ func unitOf(unit string) float64 {
 func (r Rate) String() string {
 	bits, prefix := r.scaled()
 	return strconv.FormatFloat(bits, 'g', 10, 64) + prefix + "bit"
-}
-
-// Display is the rate for output, such as "2.501 Mb/s".
-func (r Rate) Display() string {
-	bits, prefix := r.scaled()
-	return fmt.Sprintf("%.4g %sb/s", bits, prefix)
 }
 
 // scaled is the rate in the largest unit with a value of at least one.

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/order"
 )
 
@@ -201,8 +202,8 @@ func Summarize(verdicts []Verdict, least int) (s Summary) {
 		return s
 	}
 	if order.Quantile(lows, 0.95) > (1+agree)*order.Quantile(highs, 0.05) {
-		s.Refusal = fmt.Sprintf("the trains disagree: 5 %% found %.4g Mb/s or less, 5 %% %.4g Mb/s or more; the link's rate varies, or others use it",
-			8e-6*p5, 8e-6*p95)
+		s.Refusal = fmt.Sprintf("the trains disagree: 5 %% found %s or less, 5 %% %s or more; the link's rate varies, or others use it",
+			unit.BytesPerSecond.Format(p5), unit.BytesPerSecond.Format(p95))
 		return s
 	}
 	few := extension(clean) * (p95 - p5)
@@ -237,8 +238,8 @@ func (s *Summary) Sustained(long []Verdict, packetBytes, packets int) (hidden in
 			slower, evidence = slower+1, v.Evidence
 		case v.Result != Clean:
 		case high < s.Low/(1+agree):
-			slower, evidence = slower+1, fmt.Sprintf("trains of %d bytes arrived at %.4g Mb/s, of %d at %.4g Mb/s",
-				int(v.bytes()+0.5), 8e-6*v.Capacity, packetBytes*(packets-1), 8e-6*s.Median)
+			slower, evidence = slower+1, fmt.Sprintf("trains of %d bytes arrived at %s, of %d at %s",
+				int(v.bytes()+0.5), unit.BytesPerSecond.Format(v.Capacity), packetBytes*(packets-1), unit.BytesPerSecond.Format(s.Median))
 		case low < s.High*(1+agree):
 			kept = append(kept, detectable(packetBytes, int(v.bytes()+0.5)/packetBytes))
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/order"
 )
 
@@ -48,7 +49,7 @@ func Evaluate(t Train, o Options) Verdict {
 	}
 	if !v.paced(t.Packets) {
 		if order.Quantile(order.Sorted(gaps), grouped) == 0 {
-			v.is(Coalesced, "at least %.0f %% of the packets have the timestamp of the previous one", 100*grouped)
+			v.is(Coalesced, "at least %s of the packets have the timestamp of the previous one", unit.Ratio.Format(grouped))
 		}
 		return v
 	}

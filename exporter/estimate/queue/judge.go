@@ -7,6 +7,7 @@ import (
 	"sort"
 	"time"
 
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/order"
 )
 
@@ -78,11 +79,11 @@ func (r *run) judge(res *Result) {
 	case lost < minLosses && r.outages > 0 && !r.growing():
 		conclude(Unknown, "undetermined: all but %d of the losses do not depend on the backlog, which was up to %.0f bytes", lost, best.least)
 	case lost < minLosses:
-		conclude(NotFilled, "%d of %d packets were lost: the link carried %.4g Mb/s, or its queue grew to the end", lost, len(r.load), 8e-6*res.Offered)
+		conclude(NotFilled, "%d of %d packets were lost: the link carried %s, or its queue grew to the end", lost, len(r.load), unit.BytesPerSecond.Format(res.Offered))
 	case r.moved(res.Rate.Value):
 		conclude(Unknown, "undetermined: the delay of idle packets after the load differs by %v from that before it: the path or a clock has changed", r.base.moved.Round(time.Microsecond))
 	case best.refused.Quantile(0.5) <= (shallow+1)*packet && seconds(r.longest(0.95))*res.Rate.Value <= 2*(shallow+1)*packet && r.variation() < regular:
-		conclude(Policer, "%.1f %% were lost, half of them with a backlog of at most %.0f packets: load above a rate is dropped without queuing", 100*share, best.refused.Quantile(0.5)/packet-1)
+		conclude(Policer, "%s were lost, half of them with a backlog of at most %.0f packets: load above a rate is dropped without queuing", unit.Ratio.Format(share), best.refused.Quantile(0.5)/packet-1)
 	case r.timed(stretches):
 		conclude(TimeLimited, "packets were dropped after a constant time, whatever the backlog: a timer discards them")
 	case last > (1+headShare)*best.refused.Quantile(0.95)+sharpPackets*packet:
@@ -90,9 +91,9 @@ func (r *run) judge(res *Result) {
 		best.random, best.upTo, best.enoughPackets = 0, 0, true
 		conclude(Filled, "the backlog after the last loss was %.0f bytes, more than admitted before: packets are dropped at the queue's head", last)
 	case (best.excess < refusals+2/math.Sqrt(float64(lost)) && r.variation() > regular || lost < 3*minLosses/2) && r.growing():
-		conclude(NotFilled, "%.2f %% were lost at random, whatever the backlog: the queue dropped nothing", 100*share)
+		conclude(NotFilled, "%s were lost at random, whatever the backlog: the queue dropped nothing", unit.Ratio.Format(share))
 	case best.least <= (shallow+1)*packet && r.variation() > regular:
-		conclude(NotFilled, "%.2f %% were lost at random, with almost no backlog: the link carried %.4g Mb/s", 100*share, 8e-6*res.Offered)
+		conclude(NotFilled, "%s were lost at random, with almost no backlog: the link carried %s", unit.Ratio.Format(share), unit.BytesPerSecond.Format(res.Offered))
 	case best.excess >= refusals && best.spread(packet) <= blur && best.refusedAbove(max(1.5*packet, edgeShare*best.least)+apart+missing) > pure && !r.scattered(&best):
 		conclude(Filled, "packets were dropped above a backlog of %.0f to %.0f bytes, and admitted below", low, high)
 	case best.excess >= refusals && others > minOthers:
@@ -107,7 +108,7 @@ func (r *run) judge(res *Result) {
 		if !best.enoughPackets {
 			whose = "others, or losses behind the queue, have"
 		}
-		res.Evidence += fmt.Sprintf("; %s about %.0f %% of the link", whose, 100*others)
+		res.Evidence += fmt.Sprintf("; %s about %s of the link", whose, unit.Ratio.Format(others))
 	}
 	if r.outages > 0 {
 		res.Evidence += fmt.Sprintf("; %d packets lost in %d outages, whatever the backlog, are left out", res.Sent-res.Received-lost, r.outages)

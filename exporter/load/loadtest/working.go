@@ -7,6 +7,7 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/working"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/report"
@@ -82,7 +83,7 @@ func compare(idle, loaded *working.Part, d sample.Direction) string {
 
 func medians(idle, loaded *working.Quantiles) string {
 	show := func(q *working.Quantiles) string {
-		return probe.FormatDuration(time.Duration(q.P50 * float64(time.Second)))
+		return unit.Duration(time.Duration(q.P50 * float64(time.Second)))
 	}
 	var words []string
 	if idle != nil {

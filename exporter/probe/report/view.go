@@ -9,6 +9,8 @@ import (
 	"io"
 	"slices"
 	"strconv"
+
+	"oneway.example/exporter/core/unit"
 )
 
 // View is what a page shows of a report besides its header. Its size is limited.
@@ -36,23 +38,11 @@ type Drawing struct {
 
 // Axis is what an axis shows.
 type Axis struct {
-	Name string `json:"name"`
-	Unit Unit   `json:"unit"`
+	Name string    `json:"name"`
+	Unit unit.Unit `json:"unit"`
 	// Log: the axis is logarithmic, and values up to 0 are not drawn.
 	Log bool `json:"logarithmic,omitempty"`
 }
-
-// Unit is that of METRICS.md; Count and others are shown as they are.
-type Unit string
-
-// The units.
-const (
-	InSeconds        Unit = "seconds"
-	InBytes          Unit = "bytes"
-	InBytesPerSecond Unit = "bytes_per_second"
-	InRatio          Unit = "ratio"
-	Count            Unit = ""
-)
 
 // Form is how the points of a series are drawn.
 type Form string
@@ -146,7 +136,7 @@ func (v View) bounded() (kept View) {
 	points := 0
 	for _, d := range v.Drawings[:min(len(v.Drawings), maxItems)] {
 		d.Title = truncate(d.Title)
-		d.X.Name, d.Y.Name, d.X.Unit, d.Y.Unit = truncate(d.X.Name), truncate(d.Y.Name), Unit(truncate(string(d.X.Unit))), Unit(truncate(string(d.Y.Unit)))
+		d.X.Name, d.Y.Name, d.X.Unit, d.Y.Unit = truncate(d.X.Name), truncate(d.Y.Name), unit.Unit(truncate(string(d.X.Unit))), unit.Unit(truncate(string(d.Y.Unit)))
 		all := d.Series[:min(len(d.Series), maxItems)]
 		d.Series = nil
 		for _, s := range all {

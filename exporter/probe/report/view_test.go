@@ -17,6 +17,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"oneway.example/exporter/core/unit"
 )
 
 // drawn is a body with a view.
@@ -29,7 +31,7 @@ func (d drawn) View() View { return d.view }
 
 func sample() View {
 	return View{Notes: []string{"one"}, Drawings: []Drawing{{
-		Title: "bytes", X: Axis{Name: "time", Unit: InSeconds}, Y: Axis{Name: "sent", Unit: InBytes, Log: true},
+		Title: "bytes", X: Axis{Name: "time", Unit: unit.Seconds}, Y: Axis{Name: "sent", Unit: unit.Bytes, Log: true},
 		Series: []Series{{Name: "sent", Form: AsSteps, X: []float64{0, 0.01, 1e6}, Y: []float64{1, 1448, 1e12}}},
 	}, {Title: "nothing"}}}
 }

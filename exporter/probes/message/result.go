@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/instant"
-	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/order"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
@@ -163,9 +163,9 @@ func (res *Result) conclude(r *loadtest.Run) {
 	for _, p := range res.Parts {
 		var words []string
 		if p.Throughput != nil && p.Offered != nil {
-			rate := option.Rate(*p.Throughput).Display()
+			rate := unit.BytesPerSecond.Format(*p.Throughput)
 			if *p.Throughput < (1-heldBack)**p.Offered {
-				rate += " of " + option.Rate(*p.Offered).Display()
+				rate += " of " + unit.BytesPerSecond.Format(*p.Offered)
 			}
 			words = append(words, rate)
 		}
@@ -182,9 +182,9 @@ func (res *Result) conclude(r *loadtest.Run) {
 		case p.Partial != "":
 			r.Note(fmt.Sprintf("%s, %s: partial: %s", p.Direction, p.Transport.Words(), p.Partial))
 		case share < 1-heldBack && p.Transport == UDP:
-			r.Note(fmt.Sprintf("%s, UDP: the sender sent %.3g %% of the messages", p.Direction, 100*share))
+			r.Note(fmt.Sprintf("%s, UDP: the sender sent %s of the messages", p.Direction, unit.Ratio.Format(share)))
 		case share < 1-heldBack:
-			r.Note(fmt.Sprintf("%s, %s: the socket took %.3g %% of the messages and held back the others", p.Direction, p.Transport.Words(), 100*share))
+			r.Note(fmt.Sprintf("%s, %s: the socket took %s of the messages and held back the others", p.Direction, p.Transport.Words(), unit.Ratio.Format(share)))
 		}
 		if p.DelayUnknown != "" {
 			r.Note(fmt.Sprintf("%s: one-way delays are unknown: %s", p.Direction, p.DelayUnknown))

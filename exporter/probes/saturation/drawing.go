@@ -1,6 +1,7 @@
 package saturation
 
 import (
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe/report"
 )
@@ -29,8 +30,8 @@ func (r *Result) Drawings() (all []report.Drawing) {
 				drawRates(d.Direction+": throughput, first seconds", d.Load.First), drawDelays(d.Direction+": delay, first seconds", d.Load.First))
 			if n := len(d.Load.delays); n > 0 {
 				all = append(all, report.Drawing{
-					Title: d.Direction + ": share of packets by delay", X: report.Axis{Name: "one-way delay", Unit: report.InSeconds},
-					Y: report.Axis{Name: "packets", Unit: report.InRatio}, Series: []report.Series{report.Distribution("arrived packets of the load", d.Load.delays, n)},
+					Title: d.Direction + ": share of packets by delay", X: report.Axis{Name: "one-way delay", Unit: unit.Seconds},
+					Y: report.Axis{Name: "packets", Unit: unit.Ratio}, Series: []report.Series{report.Distribution("arrived packets of the load", d.Load.delays, n)},
 				})
 			}
 		}
@@ -41,9 +42,9 @@ func (r *Result) Drawings() (all []report.Drawing) {
 	return all
 }
 
-func overTime(title, name string, unit report.Unit, series ...report.Series) report.Drawing {
+func overTime(title, name string, measured unit.Unit, series ...report.Series) report.Drawing {
 	return report.Drawing{
-		Title: title, X: report.Axis{Name: "time", Unit: report.InSeconds}, Y: report.Axis{Name: name, Unit: unit}, Series: series,
+		Title: title, X: report.Axis{Name: "time", Unit: unit.Seconds}, Y: report.Axis{Name: name, Unit: measured}, Series: series,
 	}
 }
 
@@ -59,7 +60,7 @@ func drawRates(title string, bins []Bin) report.Drawing {
 			received.Add(begin, b.Received)
 		}
 	}
-	return overTime(title, "rate", report.InBytesPerSecond, sent, received)
+	return overTime(title, "rate", unit.BytesPerSecond, sent, received)
 }
 
 // drawDelays draws the delays of bins, at their end; those of clocks that are not trusted have an unknown offset.
@@ -73,7 +74,7 @@ func drawDelays(title string, bins []Bin) report.Drawing {
 			series[i].Add(b.Elapsed.Seconds(), b.Delays[2-i].Seconds())
 		}
 	}
-	return overTime(title, "one-way delay", report.InSeconds, series...)
+	return overTime(title, "one-way delay", unit.Seconds, series...)
 }
 
 // drawSteps draws the rates and the losses of steps by their offered rate.
@@ -86,9 +87,9 @@ func (d *Direction) drawSteps() []report.Drawing {
 		received.Add(s.Offered, s.Received)
 		loss.Add(s.Offered, s.Loss)
 	}
-	by := report.Axis{Name: "offered", Unit: report.InBytesPerSecond}
+	by := report.Axis{Name: "offered", Unit: unit.BytesPerSecond}
 	return []report.Drawing{
-		{Title: d.Direction + ": throughput by offered rate", X: by, Y: report.Axis{Name: "received", Unit: report.InBytesPerSecond}, Series: []report.Series{received}},
-		{Title: d.Direction + ": loss by offered rate", X: by, Y: report.Axis{Name: "loss", Unit: report.InRatio}, Series: []report.Series{loss}},
+		{Title: d.Direction + ": throughput by offered rate", X: by, Y: report.Axis{Name: "received", Unit: unit.BytesPerSecond}, Series: []report.Series{received}},
+		{Title: d.Direction + ": loss by offered rate", X: by, Y: report.Axis{Name: "loss", Unit: unit.Ratio}, Series: []report.Series{loss}},
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/queue"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
@@ -142,32 +143,32 @@ func (d *Direction) summary() (lines []probe.Result) {
 		lines = append(lines, probe.Result{Quantity: quantity, Direction: d.Direction, Value: fmt.Sprintf(format, args...)})
 	}
 	if d.idle != nil {
-		line("idle delay", "%s ± %s", probe.FormatDuration(d.idle.Value), probe.FormatDuration(d.idle.Bound))
+		line("idle delay", "%s ± %s", unit.Duration(d.idle.Value), unit.Duration(d.idle.Bound))
 	}
 	if l := d.Load; l != nil {
-		line("throughput", "%s of %s%s", option.Rate(l.Throughput).Display(), option.Rate(l.Offered).Display(), l.variation())
+		line("throughput", "%s of %s%s", unit.BytesPerSecond.Format(l.Throughput), unit.BytesPerSecond.Format(l.Offered), l.variation())
 		line("loss under load", "%.2f %%", 100*l.Loss)
 		switch {
 		case l.SizeBytes != nil && l.Queue != nil:
-			line("queue", "%s ± %s, %s", bytes(*l.SizeBytes), bytes(*l.SizeBound), probe.FormatDuration(l.Queue[1].Duration()))
+			line("queue", "%s, %s", unit.Bytes.FormatBound(*l.SizeBytes, *l.SizeBound), unit.Duration(l.Queue[1].Duration()))
 		case l.Queue != nil:
-			line("queue", "%s ± %s", probe.FormatDuration(l.Queue[1].Duration()), probe.FormatDuration(l.QueueBound[1].Duration()))
+			line("queue", "%s ± %s", unit.Duration(l.Queue[1].Duration()), unit.Duration(l.QueueBound[1].Duration()))
 		default:
 			line("queue", "%s", words(l.State))
 		}
 	}
 	switch {
 	case d.Sustained != nil:
-		line("highest rate", "%s", option.Rate(d.Sustained.Received).Display())
+		line("highest rate", "%s", unit.BytesPerSecond.Format(d.Sustained.Received))
 	case d.Unsteady:
-		line("highest rate", "unknown, up to %s in a second", option.Rate(*d.Maximum).Display())
+		line("highest rate", "unknown, up to %s in a second", unit.BytesPerSecond.Format(*d.Maximum))
 	case d.Unlimited:
-		line("highest rate", "at least %s", option.Rate(*d.Maximum).Display())
+		line("highest rate", "at least %s", unit.BytesPerSecond.Format(*d.Maximum))
 	case len(d.Steps) > 0:
-		line("throughput", "at most %s", option.Rate(d.best().Received).Display())
+		line("throughput", "at most %s", unit.BytesPerSecond.Format(d.best().Received))
 	}
 	if d.Lossless != nil {
-		line("lossless", "up to %s", option.Rate(*d.Lossless).Display())
+		line("lossless", "up to %s", unit.BytesPerSecond.Format(*d.Lossless))
 	}
 	return lines
 }
@@ -177,7 +178,7 @@ func (l *Load) variation() string {
 	if !l.Varies || l.Rates == nil {
 		return ""
 	}
-	return fmt.Sprintf(", varies: %s to %s in nine of ten seconds", option.Rate(l.Rates[0]).Display(), option.Rate(l.Rates[2]).Display())
+	return fmt.Sprintf(", varies: %s to %s in nine of ten seconds", unit.BytesPerSecond.Format(l.Rates[0]), unit.BytesPerSecond.Format(l.Rates[2]))
 }
 
 // best is the step with the highest received rate.
@@ -200,16 +201,6 @@ var stateWords = map[string]string{
 }
 
 func words(state string) string { return cmp.Or(stateWords[state], state) }
-
-func bytes(n float64) string {
-	switch {
-	case n >= 1e6:
-		return fmt.Sprintf("%.4g MB", n/1e6)
-	case n >= 1e3:
-		return fmt.Sprintf("%.4g kB", n/1e3)
-	}
-	return fmt.Sprintf("%.4g B", n)
-}
 
 // underrunNoted is the least sender underrun with a note.
 const underrunNoted = 0.01
@@ -238,7 +229,7 @@ func (l *Load) remark(d *Direction) {
 		if c := d.Counts; 2*c.Refused > c.Planned-c.Sent-c.Withheld {
 			why = "its kernel could not send them"
 		}
-		d.remark("the sender did not send %.1f %% of the planned packets: %s", 100*l.Underrun, why)
+		d.remark("the sender did not send %s of the planned packets: %s", unit.Ratio.Format(l.Underrun), why)
 	}
 	if !l.Trusted {
 		d.remark("one-way delays are unknown: %s", l.ClocksReason)

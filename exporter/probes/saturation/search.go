@@ -10,6 +10,7 @@ import (
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/ratesearch"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/stream"
@@ -120,7 +121,7 @@ func (d *Direction) evaluate(t *udptraffic.Transfer, reports int, most float64, 
 	switch {
 	case full && low > 0 && found.Received > unsteady*low:
 		d.Unsteady = true
-		d.remark("packets were lost or delayed at rates from %s to %s: the link's rate varies, or the cause is not a full queue; the sustained rate is unknown", option.Rate(low).Display(), option.Rate(found.Received).Display())
+		d.remark("packets were lost or delayed at rates from %s to %s: the link's rate varies, or the cause is not a full queue; the sustained rate is unknown", unit.BytesPerSecond.Format(low), unit.BytesPerSecond.Format(found.Received))
 		return
 	case full:
 	case found.Offered < reached*most:
@@ -136,10 +137,10 @@ func (d *Direction) evaluate(t *udptraffic.Transfer, reports int, most float64, 
 	}
 	d.Sustained = &found
 	if best > burstFrom*found.Received {
-		d.remark("up to %s passed in a part of the time, and %s when the link was full: a token bucket, or a varying rate", option.Rate(best).Display(), option.Rate(found.Received).Display())
+		d.remark("up to %s passed in a part of the time, and %s when the link was full: a token bucket, or a varying rate", unit.BytesPerSecond.Format(best), unit.BytesPerSecond.Format(found.Received))
 	}
 	if found.Underrun > underrunNoted {
-		d.remark("the sender did not send %.1f %% of the planned packets: it cannot keep the rate", 100*found.Underrun)
+		d.remark("the sender did not send %s of the planned packets: it cannot keep the rate", unit.Ratio.Format(found.Underrun))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/ratesearch"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
@@ -27,7 +28,7 @@ func (k *Kind) sweep(ctx context.Context, s *udptraffic.Session, r *loadtest.Run
 	}
 	least := time.Duration(math.MaxInt64) // the smallest delay of all steps
 	for next, more := sweep.Next(); more; next, more = sweep.Next() {
-		r.Phase(fmt.Sprintf("%s: step %d, %s", d, len(out.Steps)+1, option.Rate(next.Rate).Display()))
+		r.Phase(fmt.Sprintf("%s: step %d, %s", d, len(out.Steps)+1, unit.BytesPerSecond.Format(next.Rate)))
 		var t *udptraffic.Transfer
 		t, err = k.checked(s.Transfer(ctx, d, s.Plan(s.PacedSegment(k.opts.PacketBytes, option.Rate(next.Rate), next.Duration)), nil))
 		if err != nil {

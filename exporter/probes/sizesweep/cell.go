@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/stream"
 )
@@ -93,7 +93,7 @@ func (m space) forbids(c Cell, d time.Duration) string {
 	case payload < stream.HeaderBytes:
 		return fmt.Sprintf("the smallest test packet here has %d bytes", stream.HeaderBytes+m.overhead)
 	case m.limits.BytesPerSecond > 0 && float64(payload*c.PacketRate) > m.limits.BytesPerSecond:
-		return fmt.Sprintf("the token allows %s of payload", option.Rate(m.limits.BytesPerSecond).Display())
+		return fmt.Sprintf("the token allows %s of payload", unit.BytesPerSecond.Format(m.limits.BytesPerSecond))
 	case m.limits.Duration > 0 && d > m.limits.Duration:
 		return fmt.Sprintf("the token allows %v for a transfer", m.limits.Duration)
 	}
@@ -104,9 +104,9 @@ func (m space) forbids(c Cell, d time.Duration) string {
 func (m space) exhausted(ip int64) string {
 	switch {
 	case m.quota >= 0 && ip > m.quota:
-		return fmt.Sprintf("the link's data quota has %.3g MB left", float64(m.quota)/1e6)
+		return fmt.Sprintf("the link's data quota has %s left", unit.Bytes.Format(float64(m.quota)))
 	case m.limits.BytesPerDay > 0 && ip > m.limits.LeftToday: // the announced bytes of a session include headers
-		return fmt.Sprintf("the token has %.3g MB left today", float64(m.limits.LeftToday)/1e6)
+		return fmt.Sprintf("the token has %s left today", unit.Bytes.Format(float64(m.limits.LeftToday)))
 	}
 	return ""
 }

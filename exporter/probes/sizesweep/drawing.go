@@ -3,6 +3,7 @@ package sizesweep
 import (
 	"fmt"
 
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe/report"
 )
@@ -11,15 +12,15 @@ var _ loadtest.Drawn = (*Result)(nil)
 
 // Drawings of each direction: throughput, delay and loss by packet size, with a series for each packet rate.
 func (r *Result) Drawings() (all []report.Drawing) {
-	by := report.Axis{Name: "packet size", Unit: report.InBytes}
+	by := report.Axis{Name: "packet size", Unit: unit.Bytes}
 	for _, of := range []struct {
 		title, name string
-		unit        report.Unit
+		unit        unit.Unit
 		value       func(*CellValues) *float64
 	}{
-		{"throughput", "received", report.InBytesPerSecond, func(v *CellValues) *float64 { return v.Received }},
-		{"delay", "median delay", report.InSeconds, func(v *CellValues) *float64 { return v.Delay }},
-		{"loss", "loss", report.InRatio, func(v *CellValues) *float64 { return v.Loss }},
+		{"throughput", "received", unit.BytesPerSecond, func(v *CellValues) *float64 { return v.Received }},
+		{"delay", "median delay", unit.Seconds, func(v *CellValues) *float64 { return v.Delay }},
+		{"loss", "loss", unit.Ratio, func(v *CellValues) *float64 { return v.Loss }},
 	} {
 		at, series := map[string]int{}, map[string]map[int]int{}
 		for i := range r.Cells {

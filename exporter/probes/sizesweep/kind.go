@@ -25,8 +25,8 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/metric"
-	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
@@ -170,7 +170,7 @@ func (k *Kind) conclude(res *Result, r *loadtest.Run, all []Cell, done map[Cell]
 		if m, any := best[d]; any {
 			r.Summary = append(r.Summary, probe.Result{
 				Quantity: "highest rate", Direction: d.String(),
-				Value: fmt.Sprintf("%s (%d B x %d/s)", option.Rate(*m.Median.Received).Display(), m.PacketBytes, m.PacketRate),
+				Value: fmt.Sprintf("%s (%d B x %d/s)", unit.BytesPerSecond.Format(*m.Median.Received), m.PacketBytes, m.PacketRate),
 			})
 		}
 	}
@@ -180,7 +180,7 @@ func (k *Kind) conclude(res *Result, r *loadtest.Run, all []Cell, done map[Cell]
 	}
 	for _, m := range res.Cells {
 		if m.Median.Underrun != nil && *m.Median.Underrun > underrunNoted {
-			r.Note(fmt.Sprintf("%v: the sender did not send %.2g %% of the packets", m.Cell, 100**m.Median.Underrun))
+			r.Note(fmt.Sprintf("%v: the sender did not send %s of the packets", m.Cell, unit.Ratio.Format(*m.Median.Underrun)))
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 	"oneway.example/exporter/clocks/static"
 	"oneway.example/exporter/core/metric"
-	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/loadtesttest"
 	"oneway.example/exporter/probe"
@@ -44,7 +44,7 @@ func TestCellsOfTheEmulatedLinkAreThoseOfItsRate(t *testing.T) {
 	rate := float64(profile.Forward.Rate) / 8
 	for _, m := range run.Body.(*Result).Cells {
 		t.Logf("%v: sent %s, received %s, loss %.3f, delay %.1f ms +- %.3f ms, mean |IPDV| %.3f ms, underrun %.3f", m.Cell,
-			option.Rate(*m.Median.Sent).Display(), option.Rate(*m.Median.Received).Display(), *m.Median.Loss,
+			unit.BytesPerSecond.Format(*m.Median.Sent), unit.BytesPerSecond.Format(*m.Median.Received), *m.Median.Loss,
 			1e3**m.Median.Delay, 1e3**m.Median.Bound, 1e3**m.Median.IPDV, *m.Median.Underrun)
 		offered := float64(m.PacketBytes * m.PacketRate)
 		near(t, m.String()+": received", *m.Median.Received, min(offered, rate), 0.1) // it includes pauses of the host

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe"
 )
 
@@ -123,7 +124,7 @@ func (v *snapshot) results() (all []probe.Result) {
 }
 
 func figures(s maybe[float64]) string {
-	return probe.FormatDuration(time.Duration(math.Round(s.value * 1e9)))
+	return unit.Duration(time.Duration(math.Round(s.value * 1e9)))
 }
 
 // rating formats R, with its bound where it matters.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/net/tcpsocket"
 	"oneway.example/exporter/probe/report"
@@ -64,7 +65,7 @@ func (x *TwoWay) draw() report.Drawing {
 	for _, p := range x.Directions {
 		series = append(series, perSecond(p.Direction, p.PerSecond))
 	}
-	return over("both directions: throughput by second", "throughput", report.InBytesPerSecond, series)
+	return over("both directions: throughput by second", "throughput", unit.BytesPerSecond, series)
 }
 
 // perSecond has the rates of seconds as steps.
@@ -135,9 +136,9 @@ func named(flows []Flow, i int) string {
 }
 
 // over is a drawing by the time of the transfer.
-func over(title, name string, unit report.Unit, series []report.Series) report.Drawing {
+func over(title, name string, measured unit.Unit, series []report.Series) report.Drawing {
 	return report.Drawing{
-		Title: title, X: report.Axis{Name: "time", Unit: report.InSeconds}, Y: report.Axis{Name: name, Unit: unit}, Series: series,
+		Title: title, X: report.Axis{Name: "time", Unit: unit.Seconds}, Y: report.Axis{Name: name, Unit: measured}, Series: series,
 	}
 }
 
@@ -147,7 +148,7 @@ func drawBytes(flows []Flow, until int64) report.Drawing {
 	if len(flows) == 1 {
 		quantities = []quantity{{"sent", "sent_bytes", false, 1}, quantities[0], {"received", "payload_bytes", true, 1}}
 	}
-	return over("bytes", "bytes", report.InBytes, drawn(flows, until, quantities...))
+	return over("bytes", "bytes", unit.Bytes, drawn(flows, until, quantities...))
 }
 
 // drawWindows draws the congestion window with the samples in which bytes had been sent again, of one flow also the
@@ -169,7 +170,7 @@ func drawWindows(flows []Flow, until int64) report.Drawing {
 				before, again = n, n
 			}
 		}
-		marks.Name = fmt.Sprintf("retransmitted (%.3g kB)", float64(again)/1e3)
+		marks.Name = fmt.Sprintf("retransmitted (%s)", unit.Bytes.Format(float64(again)))
 		marks.Name += named(flows, i)
 		marked = append(marked, marks)
 		own := drawn(flows[i:i+1], until, quantities...)
@@ -178,17 +179,17 @@ func drawWindows(flows []Flow, until int64) report.Drawing {
 		}
 		series = append(series, own...)
 	}
-	return over("congestion window", "bytes", report.InBytes, append(series, marked...))
+	return over("congestion window", "bytes", unit.Bytes, append(series, marked...))
 }
 
 // drawRTT draws the smoothed round-trip time.
 func drawRTT(flows []Flow, until int64) report.Drawing {
-	return over("round-trip time", "smoothed RTT", report.InSeconds, drawn(flows, until, quantity{"RTT", "rtt_ns", false, 1e-9}))
+	return over("round-trip time", "smoothed RTT", unit.Seconds, drawn(flows, until, quantity{"RTT", "rtt_ns", false, 1e-9}))
 }
 
 // shares draws the distribution of the values of another drawing.
 func shares(title string, of report.Drawing) report.Drawing {
-	one := report.Drawing{Title: title, X: of.Y, Y: report.Axis{Name: "samples", Unit: report.InRatio}}
+	one := report.Drawing{Title: title, X: of.Y, Y: report.Axis{Name: "samples", Unit: unit.Ratio}}
 	for _, s := range of.Series {
 		one.Series = append(one.Series, report.Distribution(s.Name, s.Y, len(s.Y)))
 	}
@@ -202,7 +203,7 @@ func drawBuffers(flows []Flow, until int64) report.Drawing {
 	if len(flows) == 1 {
 		quantities = append(quantities, quantity{"outstanding", "outstanding_bytes", false, 1}, quantity{"not sent", "not_sent_bytes", false, 1})
 	}
-	return over("buffers", "bytes", report.InBytes, drawn(flows, until, quantities...))
+	return over("buffers", "bytes", unit.Bytes, drawn(flows, until, quantities...))
 }
 
 // drawRates draws the throughput of each flow over steps of rateStep.
@@ -227,14 +228,14 @@ func drawRates(flows []Flow, until int64) report.Drawing {
 		}
 		series = append(series, s)
 	}
-	return over("", "throughput", report.InBytesPerSecond, series)
+	return over("", "throughput", unit.BytesPerSecond, series)
 }
 
 // drawPerSecond draws the throughput of all flows by second since the first arrival, with its mean and the configured rate
 // of the link.
 func (d *Direction) drawPerSecond() report.Drawing {
 	s := perSecond("all flows", d.PerSecond)
-	one := over(d.Direction+": throughput by second", "throughput", report.InBytesPerSecond, []report.Series{s})
+	one := over(d.Direction+": throughput by second", "throughput", unit.BytesPerSecond, []report.Series{s})
 	for _, level := range []struct {
 		name string
 		rate *float64

@@ -17,7 +17,7 @@ import (
 
 	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/metric"
-	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/tcpstate"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/mixed"
@@ -195,16 +195,16 @@ func (d *Direction) summary() []probe.Result {
 	}
 	var lines []probe.Result
 	if d.Throughput != nil {
-		lines = append(lines, line("TCP throughput", option.Rate(*d.Throughput).Display()))
+		lines = append(lines, line("TCP throughput", unit.BytesPerSecond.Format(*d.Throughput)))
 	}
 	if d.LinkUsed != nil {
-		lines = append(lines, line("of the link", fmt.Sprintf("%.1f %% of %s", 100**d.LinkUsed, option.Rate(*d.LinkRate).Display())))
+		lines = append(lines, line("of the link", fmt.Sprintf("%.1f %% of %s", 100**d.LinkUsed, unit.BytesPerSecond.Format(*d.LinkRate))))
 	}
 	if d.Fairness != nil {
 		lines = append(lines, d.Fairness.summary(line)...)
 	}
 	if d.RTT != nil {
-		ms := func(s float64) string { return probe.FormatDuration(time.Duration(s * 1e9)) }
+		ms := func(s float64) string { return unit.Duration(time.Duration(s * 1e9)) }
 		lines = append(lines, line("RTT under load", fmt.Sprintf("%s (%s to %s)", ms(d.RTT[1]), ms(d.RTT[0]), ms(d.RTT[2]))), line("least RTT", ms(*d.RTTMin)))
 	}
 	if d.Retransmitted != nil {
@@ -217,7 +217,7 @@ func (d *Direction) summary() []probe.Result {
 		var rates []string
 		for _, m := range tcpstate.Models() {
 			if rate, ok := d.Models.Throughput[m.Name]; ok {
-				rates = append(rates, m.Name+" "+option.Rate(rate).Display())
+				rates = append(rates, m.Name+" "+unit.BytesPerSecond.Format(rate))
 			}
 		}
 		lines = append(lines, line("models", strings.Join(rates, ", ")))

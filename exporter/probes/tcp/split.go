@@ -7,6 +7,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/tcpstamp"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/tcpdelay"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
@@ -216,7 +217,7 @@ func (s *Split) publish(v *loadtest.Values, direction string) {
 
 // stampLines are the lines of the timestamps in the summary.
 func (d *Direction) stampLines(line func(quantity, value string) probe.Result) (lines []probe.Result) {
-	ms := func(s float64) string { return probe.FormatDuration(time.Duration(s * 1e9)) }
+	ms := func(s float64) string { return unit.Duration(time.Duration(s * 1e9)) }
 	if one := d.Delay; one != nil {
 		if half, ok := one.Quantiles["0.5"]; ok {
 			value := ms(half)
@@ -247,7 +248,7 @@ func (d *Direction) noteStamps(r *loadtest.Run) {
 	if s := d.Split; s != nil && s.State == tcpdelay.Split.String() {
 		what := s.By
 		if s.Lead != nil {
-			what = fmt.Sprintf("a proxy acknowledges bytes up to %s before they arrive", probe.FormatDuration(time.Duration(*s.Lead*1e9)))
+			what = fmt.Sprintf("a proxy acknowledges bytes up to %s before they arrive", unit.Duration(time.Duration(*s.Lead*1e9)))
 		}
 		r.Note(fmt.Sprintf("%s: split TCP: %s", d.Direction, what))
 	}

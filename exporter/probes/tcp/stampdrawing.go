@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadtest"
-	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/report"
 )
 
@@ -28,7 +28,7 @@ func (d *Direction) drawStamps() (all []report.Drawing) {
 		if len(again.X) > 0 {
 			series = append(series, again)
 		}
-		over := over(d.Direction+": one-way delay of TCP data", "delay", report.InSeconds, series)
+		over := over(d.Direction+": one-way delay of TCP data", "delay", unit.Seconds, series)
 		share := shares(d.Direction+": share of sampled bytes by one-way delay", over)
 		all = append(all, over, share)
 	}
@@ -48,8 +48,8 @@ func (d *Direction) drawStamps() (all []report.Drawing) {
 			s.Add(last, 0)
 		}
 		all = append(all, report.Drawing{
-			Title: d.Direction + ": time between acknowledgments", X: report.Axis{Name: "time", Unit: report.InSeconds, Log: true},
-			Y: report.Axis{Name: "acknowledgments", Unit: report.InRatio}, Series: []report.Series{s},
+			Title: d.Direction + ": time between acknowledgments", X: report.Axis{Name: "time", Unit: unit.Seconds, Log: true},
+			Y: report.Axis{Name: "acknowledgments", Unit: unit.Ratio}, Series: []report.Series{s},
 		})
 	}
 	return all
@@ -71,7 +71,7 @@ func (r *Result) EvidenceLines() (lines []report.Line) {
 			if v == nil {
 				return ""
 			}
-			return probe.FormatDuration(time.Duration(*v * 1e9))
+			return unit.Duration(time.Duration(*v * 1e9))
 		}
 		verdict := s.State
 		if s.By+s.Reason != "" {

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/metric"
-	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/fairness"
 	"oneway.example/exporter/estimate/tcpstate"
 	"oneway.example/exporter/load/loadtest"
@@ -135,7 +135,7 @@ func (x *TwoWay) summary(ideal ...*float64) (lines []probe.Result) {
 			if part.rate == nil {
 				continue
 			}
-			line := probe.Result{Quantity: part.name + " the overlap", Direction: p.Direction, Value: option.Rate(*part.rate).Display()}
+			line := probe.Result{Quantity: part.name + " the overlap", Direction: p.Direction, Value: unit.BytesPerSecond.Format(*part.rate)}
 			if ideal[i] != nil {
 				line.Value += fmt.Sprintf(" (%.1f %% of the link)", 100**part.rate / *ideal[i])
 			}

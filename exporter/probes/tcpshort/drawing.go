@@ -3,6 +3,7 @@ package tcpshort
 import (
 	"slices"
 
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe/report"
 )
@@ -18,7 +19,7 @@ func (r *Result) Drawings() (all []report.Drawing) {
 		at := slices.IndexFunc(all, func(d report.Drawing) bool { return d.Title == title })
 		if at < 0 {
 			at, all = len(all), append(all, report.Drawing{
-				Title: title, X: report.Axis{Name: "completion time", Unit: report.InSeconds, Log: true}, Y: report.Axis{Name: "flows", Unit: report.InRatio},
+				Title: title, X: report.Axis{Name: "completion time", Unit: unit.Seconds, Log: true}, Y: report.Axis{Name: "flows", Unit: unit.Ratio},
 			})
 		}
 		all[at].Series = append(all[at].Series, z.distribution())

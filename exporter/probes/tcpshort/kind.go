@@ -22,6 +22,7 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/probe"
@@ -97,7 +98,7 @@ func (k *Kind) Perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 			r.Note(fmt.Sprintf("%d of %d flows: the token or the link's quota has no data left for the others", i, len(turns)))
 			return nil
 		}
-		r.Phase(fmt.Sprintf("%d of %d, %v: %s", i+1, len(turns), g.direction, sizeWords(g.bytes)))
+		r.Phase(fmt.Sprintf("%d of %d, %v: %s", i+1, len(turns), g.direction, unit.Bytes.Format(float64(g.bytes))))
 		r.Share(float64(i) / float64(len(turns)))
 		f, err := k.measure(ctx, s, g)
 		if err != nil {
@@ -110,7 +111,7 @@ func (k *Kind) Perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 			continue
 		}
 		if !unfinished {
-			r.Note(fmt.Sprintf("the first unfinished flow, %v, %s: %s", g.direction, sizeWords(g.bytes), f.Unfinished))
+			r.Note(fmt.Sprintf("the first unfinished flow, %v, %s: %s", g.direction, unit.Bytes.Format(float64(g.bytes)), f.Unfinished))
 			unfinished = true
 		}
 		if failures++; failures >= max(minFailures, len(all)) {

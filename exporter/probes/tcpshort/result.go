@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/order"
 	"oneway.example/exporter/estimate/tcpstate"
 	"oneway.example/exporter/load/loadtest"
@@ -73,7 +74,7 @@ type Flow struct {
 }
 
 // Words is the size of the flows: "10 kB".
-func (z *Size) Words() string { return sizeWords(z.FlowBytes) }
+func (z *Size) Words() string { return unit.Bytes.Format(float64(z.FlowBytes)) }
 
 // evaluate returns the values of a transfer of one flow.
 func (k *Kind) evaluate(t *tcptraffic.Result) Flow {
@@ -155,24 +156,11 @@ func (res *Result) conclude(r *loadtest.Run) {
 			words = append(words, fmt.Sprintf("%d of %d unfinished", z.Unfinished, len(z.Flows)))
 		}
 		if q := z.Completion.Median; q != nil {
-			words = append(words, "median "+milliseconds(q.Value))
+			words = append(words, "median "+unit.Seconds.Format(q.Value))
 		}
 		if q := z.Completion.Tail; q != nil {
-			words = append(words, "95 %: "+milliseconds(q.Value))
+			words = append(words, "95 %: "+unit.Seconds.Format(q.Value))
 		}
 		r.Summary = append(r.Summary, probe.Result{Quantity: "completion of " + z.Words(), Direction: z.Direction, Value: strings.Join(words, ", ")})
 	}
-}
-
-func milliseconds(seconds float64) string { return probe.FormatDuration(time.Duration(seconds * 1e9)) }
-
-// sizeWords is "10 kB", "1.5 MB" or "999 B".
-func sizeWords(n int64) string {
-	switch {
-	case n >= 1_000_000:
-		return fmt.Sprintf("%.4g MB", float64(n)/1e6)
-	case n >= 1000:
-		return fmt.Sprintf("%.4g kB", float64(n)/1e3)
-	}
-	return fmt.Sprintf("%d B", n)
 }

@@ -57,14 +57,6 @@ func TestUnfinishedFlowsAreLongerThanAllOthers(t *testing.T) {
 	}
 }
 
-func TestSizesHaveTheirUnits(t *testing.T) {
-	for n, want := range map[int64]string{999: "999 B", 1000: "1 kB", 1500: "1.5 kB", 100_000: "100 kB", 2_500_000: "2.5 MB"} {
-		if got := sizeWords(n); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
-		}
-	}
-}
-
 func TestOnlyFlowsNearTheTokensRateAreLimitedByIt(t *testing.T) {
 	k := &Kind{opts: DefaultOptions()}
 	for _, c := range []struct {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe/report"
 )
@@ -15,7 +16,7 @@ var _ loadtest.Drawn = (*Result)(nil)
 // Drawings of each direction: throughput and RTT by buffer, with a series for each congestion control. A cell stands at
 // the smaller of its buffers; auto-tuning at both ends is a level line.
 func (r *Result) Drawings() (all []report.Drawing) {
-	by := report.Axis{Name: "buffer", Unit: report.InBytes, Log: true}
+	by := report.Axis{Name: "buffer", Unit: unit.Bytes, Log: true}
 	for _, d := range sample.Directions() {
 		throughput := r.byBuffer(d, func(m *MeasuredCell) *[3]float64 { return m.Throughput })
 		if len(throughput) == 0 {
@@ -23,14 +24,14 @@ func (r *Result) Drawings() (all []report.Drawing) {
 		}
 		for _, k := range r.Knees {
 			if k.Direction == d && k.BDP != nil {
-				name := fmt.Sprintf("BDP of %s (%s)", k.CongestionControl, sizeWords(int64(*k.BDP)))
+				name := fmt.Sprintf("BDP of %s (%s)", k.CongestionControl, unit.BufferBytes.Format(*k.BDP))
 				throughput = append(throughput, report.Series{Name: name, Form: report.AsLine, X: []float64{*k.BDP, *k.BDP}, Y: []float64{0, k.Best}})
 			}
 		}
 		rtt := r.byBuffer(d, func(m *MeasuredCell) *[3]float64 { return m.RTT })
 		all = append(all,
-			report.Drawing{Title: d.String() + ": throughput by buffer", X: by, Y: report.Axis{Name: "median throughput", Unit: report.InBytesPerSecond}, Series: throughput},
-			report.Drawing{Title: d.String() + ": round-trip time by buffer", X: by, Y: report.Axis{Name: "median RTT", Unit: report.InSeconds}, Series: rtt})
+			report.Drawing{Title: d.String() + ": throughput by buffer", X: by, Y: report.Axis{Name: "median throughput", Unit: unit.BytesPerSecond}, Series: throughput},
+			report.Drawing{Title: d.String() + ": round-trip time by buffer", X: by, Y: report.Axis{Name: "median RTT", Unit: unit.Seconds}, Series: rtt})
 	}
 	return all
 }

@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/metric"
-	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/tcpstate"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadtest"
@@ -100,7 +100,7 @@ func (k *Kind) Perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 			continue
 		}
 		if left := s.Left(); left < int64(k.opts.MaxBytes) {
-			why := fmt.Sprintf("the token or the link's quota has %.3g MB left, less than max_bytes", float64(left)/1e6)
+			why := fmt.Sprintf("the token or the link's quota has %s left, less than max_bytes", unit.Bytes.Format(float64(left)))
 			for _, c := range all {
 				if len(done[c]) < k.opts.Repetitions {
 					omitted[c] = cmp.Or(omitted[c], why)
@@ -183,10 +183,10 @@ func (k *Kind) conclude(res *Result, r *loadtest.Run, all []Cell, done map[Cell]
 		line := func(quantity, value string) {
 			r.Summary = append(r.Summary, probe.Result{Quantity: quantity + ", " + knee.CongestionControl, Direction: knee.Direction.String(), Value: value})
 		}
-		line("best throughput", option.Rate(knee.Best).Display())
+		line("best throughput", unit.BytesPerSecond.Format(knee.Best))
 		line("sufficient buffer", knee.words())
 		if knee.BDP != nil {
-			line("bandwidth x delay", sizeWords(int64(*knee.BDP)))
+			line("bandwidth x delay", unit.BufferBytes.Format(*knee.BDP))
 		}
 	}
 	r.Summary = append(r.Summary, probe.Result{Quantity: "cells", Value: fmt.Sprintf("%d of %d, order by seed %d", complete, len(all), res.Seed)})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/tcpstate"
 	"oneway.example/exporter/net/tcpsocket"
 )
@@ -114,14 +115,14 @@ func (k *Knee) words() string {
 		if k.Buffer == nil {
 			return auto
 		}
-		return sizeWords(*k.Buffer)
+		return unit.BufferBytes.Format(float64(*k.Buffer))
 	}
 	var limits []string
 	if k.Above != nil {
-		limits = append(limits, "> "+sizeWords(*k.Above))
+		limits = append(limits, "> "+unit.BufferBytes.Format(float64(*k.Above)))
 	}
 	if k.AtMost != nil {
-		limits = append(limits, "≤ "+sizeWords(*k.AtMost))
+		limits = append(limits, "≤ "+unit.BufferBytes.Format(float64(*k.AtMost)))
 	}
 	if len(limits) == 0 {
 		return "cannot tell"

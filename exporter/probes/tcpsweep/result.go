@@ -40,9 +40,6 @@ func (s Size) label() string {
 	return strconv.FormatInt(int64(s), 10)
 }
 
-// sizeWords is "64 KiB", or "64.5 KiB".
-func sizeWords(n int64) string { return fmt.Sprintf("%.4g KiB", float64(n)/1024) }
-
 // Result is the result of a run: the report's "result".
 type Result struct {
 	// Seed is the seed of the order of the cells.

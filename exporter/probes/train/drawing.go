@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe/report"
 )
@@ -19,8 +20,8 @@ var (
 func (r *Result) Drawings() (all []report.Drawing) {
 	for _, d := range r.Directions {
 		one := report.Drawing{
-			Title: d.DirectionName + ": share of clean trains by capacity", X: report.Axis{Name: "capacity", Unit: report.InBytesPerSecond},
-			Y: report.Axis{Name: "trains", Unit: report.InRatio},
+			Title: d.DirectionName + ": share of clean trains by capacity", X: report.Axis{Name: "capacity", Unit: unit.BytesPerSecond},
+			Y: report.Axis{Name: "trains", Unit: unit.Ratio},
 		}
 		for _, z := range d.Sizes {
 			one.Series = append(one.Series, report.Distribution(fmt.Sprintf("%d B", z.PacketBytes), z.Capacities, len(z.Capacities)))

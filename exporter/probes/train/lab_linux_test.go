@@ -12,8 +12,8 @@ import (
 
 	"oneway.example/exporter/clocks/static"
 	"oneway.example/exporter/core/metric"
-	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/loadtesttest"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
@@ -113,7 +113,7 @@ func check(t *testing.T, run *loadtest.Outcome, rate float64) {
 		}
 		if z.Median != nil {
 			t.Logf("%d B: %s of %s, dispersion %.1f ms, trains %v", z.PacketBytes,
-				option.Rate(*z.Median).Display(), option.Rate(rate).Display(), 1e3**z.Dispersion, z.Trains)
+				unit.BytesPerSecond.Format(*z.Median), unit.BytesPerSecond.Format(rate), 1e3**z.Dispersion, z.Trains)
 		}
 	}
 	if d.Capacity == nil {

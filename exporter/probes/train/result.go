@@ -5,8 +5,8 @@ import (
 	"strconv"
 
 	"oneway.example/exporter/core/metric"
-	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/capacity"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe"
@@ -139,7 +139,7 @@ func (d *Direction) summary() (lines []probe.Result) {
 	}
 	switch {
 	case d.Capacity != nil:
-		line("capacity", fmt.Sprintf("%s ± %s", option.Rate(*d.Capacity).Display(), option.Rate(*d.Bound).Display()))
+		line("capacity", fmt.Sprintf("%s ± %s", unit.BytesPerSecond.Format(*d.Capacity), unit.BytesPerSecond.Format(*d.Bound)))
 		line("not detected", fmt.Sprintf("a token bucket above %.3g kB", float64(d.HiddenBucket)/1e3))
 	case d.Refusal != "":
 		line("capacity", "unknown: "+d.Refusal)

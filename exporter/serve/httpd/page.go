@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/common/version"
 
 	"oneway.example/exporter/agent"
-	"oneway.example/exporter/probe"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe/report"
 	"oneway.example/exporter/watchers/gpsd"
 )
@@ -224,11 +224,11 @@ func age(now, then time.Time) string {
 // parsed parses a template at each use, which takes a fraction of a millisecond and needs no package state.
 func parsed(source string) (*template.Template, error) {
 	return template.New("page").Funcs(template.FuncMap{
-		"age": age, "glyph": glyph, "bytes": formatBytes, "runHealth": runHealth, "runWord": runWord, "took": took, "breaks": breaks, "value": value, "capital": capital,
+		"age": age, "glyph": glyph, "bytes": func(n int64) string { return unit.Bytes.Format(float64(n)) }, "runHealth": runHealth, "runWord": runWord, "took": took, "breaks": breaks, "value": value, "capital": capital,
 		"add":       func(a, b int) int { return a + b },
 		"clockPart": clockPart, "receiverPart": receiverPart, "pulsePart": pulsePart, "reflectorPart": reflectorPart, "loadServerPart": loadServerPart,
 		"onDemandPart": onDemandPart, "linkPart": linkPart, "outputPart": outputPart, "configPart": configPart, "main": mainResults,
-		"figures":    func(s report.Seconds) string { return probe.FormatDuration(time.Duration(s)) },
+		"figures":    func(s report.Seconds) string { return unit.Duration(time.Duration(s)) },
 		"utcSeconds": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 		"utc":        func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
 	}).Parse(source)

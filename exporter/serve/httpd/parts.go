@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/agent"
-	"oneway.example/exporter/probe"
+	"oneway.example/exporter/core/unit"
 )
 
 // part is the state of a part of the agent: of the line below the verdict, and of its card, which has the ID.
@@ -69,7 +69,7 @@ func clockPart(c agent.ClockStatus) part {
 	p := part{"clock", "Clock", agent.Impaired, c.State}
 	switch {
 	case c.Trusted:
-		p.Health, p.Words = agent.Up, c.State+" ± "+probe.FormatDuration(time.Duration(c.Bound))
+		p.Health, p.Words = agent.Up, c.State+" ± "+unit.Duration(time.Duration(c.Bound))
 	case c.Source == "none":
 		p.Health = agent.Starting
 	}

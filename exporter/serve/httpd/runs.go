@@ -132,16 +132,6 @@ func took(h report.Header) string {
 	return h.End.Sub(h.Begin).Round(time.Second).String()
 }
 
-// formatBytes is an amount of data as text with a decimal unit, as in quotas.
-func formatBytes(n int64) string {
-	units := []string{"B", "kB", "MB", "GB", "TB", "PB", "EB"} // all of an int64
-	v := float64(n)
-	for v >= 999.5 && len(units) > 1 {
-		v, units = v/1000, units[1:]
-	}
-	return fmt.Sprintf("%.3g %s", v, units[0])
-}
-
 // incident stores the last minutes of the path in the query, and of its probe if it has several.
 func (s *server) incident(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()

@@ -337,11 +337,3 @@ func TestFileOfAReportIsADownload(t *testing.T) {
 		t.Errorf("%v, %d bytes of %d", w.Header(), w.Body.Len(), len(file))
 	}
 }
-
-func TestBytesHaveThreeDigits(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1 kB", 61_300_000: "61.3 MB", 999_600_000: "1 GB", 1<<63 - 1: "9.22 EB"} {
-		if got := formatBytes(n); got != want {
-			t.Errorf("%d is %q, want %q", n, got, want)
-		}
-	}
-}

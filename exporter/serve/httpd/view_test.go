@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe/report"
 )
 
@@ -79,7 +80,7 @@ func TestPageOfARunShowsItsFactsItsResultsAndItsDrawings(t *testing.T) {
 			{Quantity: "throughput", Direction: "reverse", Value: "second line"},
 		},
 	}
-	d := report.Drawing{Title: "bytes", X: report.Axis{Name: "time", Unit: report.InSeconds}, Y: report.Axis{Name: "sent", Unit: report.InBytes}}
+	d := report.Drawing{Title: "bytes", X: report.Axis{Name: "time", Unit: unit.Seconds}, Y: report.Axis{Name: "sent", Unit: unit.Bytes}}
 	d.Series = []report.Series{{Name: "flow", Form: report.AsLine, X: []float64{0, 1, 2}, Y: []float64{0, 5e6, 7e6}}}
 	h, path, _ := viewOf(t, header, report.View{Notes: []string{"the receive buffer was limited"}, Drawings: []report.Drawing{d, d}})
 	w := get(t, h, http.MethodGet, path)
@@ -131,7 +132,7 @@ func TestPageOfAHostileReportIsValidAndBounded(t *testing.T) {
 	v := report.View{}
 	for range 100 {
 		v.Notes = append(v.Notes, hostile)
-		d := report.Drawing{Title: hostile, X: report.Axis{Name: hostile, Unit: report.Unit(hostile)}, Y: report.Axis{Name: hostile, Unit: report.InBytes, Log: true}}
+		d := report.Drawing{Title: hostile, X: report.Axis{Name: hostile, Unit: unit.Unit(hostile)}, Y: report.Axis{Name: hostile, Unit: unit.Bytes, Log: true}}
 		for range 64 {
 			s := report.Series{Name: hostile, Form: report.Form(hostile)}
 			for i := range 300 {
@@ -181,7 +182,7 @@ func TestDamagedReportHasNoPageOrOneWithoutDrawings(t *testing.T) {
 func BenchmarkPageOfARun(b *testing.B) {
 	var v report.View
 	for range 20 {
-		d := report.Drawing{Title: "bytes", X: report.Axis{Unit: report.InSeconds}, Y: report.Axis{Unit: report.InBytes}}
+		d := report.Drawing{Title: "bytes", X: report.Axis{Unit: unit.Seconds}, Y: report.Axis{Unit: unit.Bytes}}
 		for range 4 {
 			s := report.Series{Form: report.AsLine}
 			for i := range 400 {

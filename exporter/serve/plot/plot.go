@@ -85,7 +85,7 @@ func describe(d *report.Drawing, x, y *scale) string {
 			all = append(all, s.Name+": no values")
 			continue
 		}
-		all = append(all, fmt.Sprintf("%s: %s to %s", s.Name, y.format(low), y.format(high)))
+		all = append(all, fmt.Sprintf("%s: %s to %s", s.Name, y.axis.Unit.Format(low), y.axis.Unit.Format(high)))
 	}
 	return strings.Join(all, "; ") + "."
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe/report"
 )
 
@@ -13,8 +14,8 @@ type scale struct {
 	from, to  float64 // pixels
 	low, high float64 // values
 	ticks     []float64
-	shown     measure // of all ticks of a linear axis
-	digits    int     // of their fractions
+	shown     unit.Scale // of all ticks of a linear axis
+	digits    int        // of their fractions
 }
 
 // newScale returns a scale without values. A linear one includes 0.
@@ -40,15 +41,15 @@ func (s *scale) close(whole bool) {
 	if s.high-s.low < least {
 		s.low, s.high = 0, 1
 	}
-	s.shown = measureOf(s.axis.Unit, max(s.high, -s.low))
-	step := niceStep((s.high - s.low) * s.shown.factor / 5)
+	s.shown = s.axis.Unit.ScaleOf(s.high, s.low)
+	step := niceStep((s.high - s.low) * s.shown.Factor / 5)
 	s.digits = max(0, -int(math.Floor(math.Log10(step)+1e-9)))
-	first, last := math.Floor(s.low*s.shown.factor/step+1e-9), math.Ceil(s.high*s.shown.factor/step-1e-9)
-	if end := last * step / s.shown.factor; end-s.high < 0.05*(s.high-s.low) {
+	first, last := math.Floor(s.low*s.shown.Factor/step+1e-9), math.Ceil(s.high*s.shown.Factor/step-1e-9)
+	if end := last * step / s.shown.Factor; end-s.high < 0.05*(s.high-s.low) {
 		s.high = max(s.high, end)
 	}
 	for i := first; i <= last; i++ {
-		if v := i * step / s.shown.factor; whole || v >= s.low-least && v <= s.high*(1+1e-9) {
+		if v := i * step / s.shown.Factor; whole || v >= s.low-least && v <= s.high*(1+1e-9) {
 			s.ticks = append(s.ticks, v)
 		}
 	}
@@ -96,9 +97,9 @@ func (s *scale) at(v float64) float64 {
 // label is the text of a tick; its unit is in the axis' name, or with it on a logarithmic axis.
 func (s *scale) label(v float64) string {
 	if s.axis.Log {
-		return s.format(v)
+		return s.axis.Unit.Format(v)
 	}
-	if v *= s.shown.factor; math.Abs(v) >= 1e5 { // a unit without prefixes
+	if v *= s.shown.Factor; math.Abs(v) >= 1e5 { // a unit without prefixes
 		return strconv.FormatFloat(v, 'g', 4, 64)
 	}
 	return strconv.FormatFloat(v+0, 'f', s.digits, 64)
@@ -106,20 +107,10 @@ func (s *scale) label(v float64) string {
 
 // name is the name of the axis, with the unit of its ticks.
 func (s *scale) name() string {
-	if s.axis.Log || s.shown.unit == "" {
+	if s.axis.Log || s.shown.Symbol == "" {
 		return s.axis.Name
 	}
-	return s.axis.Name + ", " + s.shown.unit
-}
-
-// format is a value with its unit.
-func (s *scale) format(v float64) string {
-	m := measureOf(s.axis.Unit, math.Abs(v))
-	text := strconv.FormatFloat(v*m.factor, 'g', 4, 64)
-	if m.unit == "" {
-		return text
-	}
-	return text + " " + m.unit
+	return s.axis.Name + ", " + s.shown.Symbol
 }
 
 // niceStep is the least 1, 2 or 5 times a power of ten that is at least v.
@@ -131,43 +122,4 @@ func niceStep(v float64) float64 {
 		}
 	}
 	return 10 * power
-}
-
-// measure is a unit as it is shown: values times factor.
-type measure struct {
-	factor float64
-	unit   string
-}
-
-// measureOf is the measure in which most is at least 1, if there is one.
-func measureOf(u report.Unit, most float64) measure {
-	steps := func(base float64, units ...string) measure {
-		m := measure{base, units[0]}
-		for _, unit := range units[1:] {
-			if most*m.factor < 1000 {
-				break
-			}
-			m = measure{m.factor / 1000, unit}
-		}
-		return m
-	}
-	switch u { //nolint:exhaustive // others have no prefix
-	case report.InSeconds:
-		switch {
-		case most == 0:
-			return measure{1, "s"}
-		case most >= 2*3600:
-			return measure{1. / 3600, "h"}
-		case most >= 600:
-			return measure{1. / 60, "min"}
-		}
-		return steps(1e9, "ns", "µs", "ms", "s")
-	case report.InBytes:
-		return steps(1, "B", "kB", "MB", "GB", "TB", "PB", "EB")
-	case report.InBytesPerSecond:
-		return steps(8, "b/s", "kb/s", "Mb/s", "Gb/s", "Tb/s", "Pb/s", "Eb/s")
-	case report.InRatio:
-		return measure{100, "%"}
-	}
-	return measure{1, string(u)}
 }
