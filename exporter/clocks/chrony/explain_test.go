@@ -39,7 +39,9 @@ func TestAbsenceOfChronydHasItsRemedy(t *testing.T) {
 			[]string{unsynchronized},
 		},
 		"synchronized": {
-			func(t *testing.T) string { return "unix://" + startDaemon(t, "local stratum 1").dir + "/run/chronyd.sock" },
+			func(t *testing.T) string {
+				return "unix://" + startDaemon(t, "local stratum 1").dir + "/run/chronyd.sock"
+			},
 			nil,
 		},
 	} {

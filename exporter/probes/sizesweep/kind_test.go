@@ -227,8 +227,11 @@ func TestQuotaOfTheRightLinkIsKept(t *testing.T) {
 		link           string
 		want           int64
 	}{
-		{"uplink", "", "uplink", 1e6}, {"", "", probeTarget().Path, 2e6}, {"other", "", "other", -1},
-		{"", "uplink", "uplink", 1e6}, {"other", "uplink", "other", -1},
+		{"uplink", "", "uplink", 1e6},
+		{"", "", probeTarget().Path, 2e6},
+		{"other", "", "other", -1},
+		{"", "uplink", "uplink", 1e6},
+		{"other", "uplink", "other", -1},
 	} {
 		link, want := c.link, c.want
 		shared, target := loadtest.DefaultOptions(), probeTarget()
