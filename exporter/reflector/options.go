@@ -137,7 +137,7 @@ func (o *Options) check() error {
 	errs := []error{
 		option.Between("max_sessions", o.MaxSessions, len(o.Listen), maxMaxSessions),
 		option.Between("session_expiry", o.Expiry, time.Second, maxExpiry),
-		option.Missing(o.RequireKey && len(o.Keys) == 0, "key_file", "require_key needs it"),
+		option.Missing(o.RequireKey && len(o.Keys) == 0, "key_file", "%s needs it", option.Key("require_key")),
 	}
 	if o.given(keyRate) {
 		errs = append(errs, option.Between(keyRate, o.RatePackets, 1, maxRate))

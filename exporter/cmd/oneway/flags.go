@@ -19,110 +19,116 @@ import (
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/probe"
 )
 
-// optionFlag is the command-line flag of an option of a probe. Its name is the key, with hyphens.
-type optionFlag struct {
-	// key is the key of the option in the configuration, such as sweep.step.
-	key  string
-	help string
-	// shown is the placeholder of the value; empty: the default, or the name.
-	shown string
-	// values are those that a shell completes; nil: others than these.
-	values []string
-}
+// flagName is the name of the flag of an option with a key such as "sweep.step".
+func flagName(key string) string { return strings.NewReplacer("_", "-", ".", "-").Replace(key) }
 
-func (f optionFlag) flag() string {
-	return strings.NewReplacer("_", "-", ".", "-").Replace(f.key)
-}
-
-// flagOf is the flag of the option with a key such as "packet_bytes[0]".
+// flagOf is the flag of the option with a key such as "packet_bytes[0]", as messages and help texts name it.
 func flagOf(key string) string {
-	option, _, _ := strings.Cut(key, "[")
-	return "--" + optionFlag{key: option}.flag()
+	if key == probe.PeerKey || key == "load_server" {
+		return "HOST"
+	}
+	key, _, _ = strings.Cut(key, "[")
+	return "--" + flagName(key)
 }
 
-// registerOptions adds flags for options of a probe to a command. options points at a struct with yaml tags; its values
-// are the defaults. agent points at the defaults of the agent: the help states those that differ.
-func registerOptions(cmd *kingpin.CmdClause, options, agent any, flags []optionFlag) {
-	fields, others := optionFields(options), optionFields(agent)
-	for _, f := range flags {
-		v, help := fields[f.key], f.help
-		if other := others[f.key]; !reflect.DeepEqual(v.Interface(), other.Interface()) {
-			help = fmt.Sprintf("%s The agent's default: %v.", help, other)
+// registerOptions adds flags for options to a command, except those of unused keys. The values of options are the defaults. agent has those
+// of the agent: the help states those that differ.
+func registerOptions(cmd *kingpin.CmdClause, options, agent option.Described, unused ...string) {
+	others := option.All(agent)
+	for i, d := range option.All(options) {
+		if d.IsFileOnly() || slices.Contains(unused, d.Key) {
+			continue
 		}
-		if v.Kind() == reflect.Slice && v.Len() > 0 {
-			help += " Default: " + strings.Join(texts(v), ", ") + "."
+		v := reflect.ValueOf(d.Pointer()).Elem()
+		help := helpOf(d, v)
+		if other := reflect.ValueOf(others[i].Pointer()).Elem(); !reflect.DeepEqual(v.Interface(), other.Interface()) {
+			help += fmt.Sprintf(" The agent's default: %s.", option.String(other.Interface()))
 		}
-		clause := cmd.Flag(f.flag(), help).PlaceHolder(f.placeholder(v)).HintOptions(f.values...)
+		clause := cmd.Flag(flagName(d.Key), help).PlaceHolder(placeholder(d, v)).HintOptions(d.Words...)
 		if !v.IsZero() {
 			clause.Default(texts(v)...)
 		}
-		switch p := v.Addr().Interface().(type) {
-		case *string:
-			clause.StringVar(p)
-		case *bool:
-			clause.BoolVar(p)
-		case *int:
-			clause.IntVar(p)
-		case *uint64:
-			clause.Uint64Var(p)
-		case *float64:
-			clause.Float64Var(p)
-		case *time.Duration:
-			clause.DurationVar(p)
-		case *[]int:
-			*p = nil // kingpin appends to it, also the default
-			clause.IntsVar(p)
-		case *[]string:
-			clause.StringsVar(p)
-		case encoding.TextUnmarshaler:
-			clause.SetValue(textFlag{p})
-		default:
-			clause.SetValue(&textsFlag{list: v})
-		}
+		setValue(clause, d.Pointer(), v)
 	}
+}
+
+// setValue makes a flag set the option that p points at; v is its field.
+func setValue(clause *kingpin.FlagClause, p any, v reflect.Value) {
+	switch p := p.(type) {
+	case *string:
+		clause.StringVar(p)
+	case *bool:
+		clause.BoolVar(p)
+	case *int:
+		clause.IntVar(p)
+	case *uint64:
+		clause.Uint64Var(p)
+	case *float64:
+		clause.Float64Var(p)
+	case *time.Duration:
+		clause.DurationVar(p)
+	case *[]int:
+		*p = nil // kingpin appends to it, also the default
+		clause.IntsVar(p)
+	case *[]string:
+		clause.StringsVar(p)
+	case encoding.TextUnmarshaler:
+		clause.SetValue(textFlag{p})
+	default:
+		clause.SetValue(&textsFlag{list: v})
+	}
+}
+
+// helpOf is the help of a flag whose value is v now.
+func helpOf(d option.Description, v reflect.Value) string {
+	help := d.Doc(flagOf)
+	if r := d.Range(); r != "" {
+		help += " " + r + "."
+	}
+	if v.Kind() == reflect.Slice {
+		help += " Repeatable."
+	}
+	switch meaning := d.Meaning(flagOf); {
+	case v.IsZero() && meaning != "":
+		help += " Default: " + meaning + "."
+	case v.Kind() == reflect.Slice && v.Len() > 0:
+		help += " Default: " + strings.Join(texts(v), ", ") + "."
+	}
+	return help
 }
 
 // placeholder is the value in the help of a flag; empty: the default, or the name.
-func (f optionFlag) placeholder(v reflect.Value) string {
-	if f.shown == "" && v.CanInt() && v.IsZero() {
+func placeholder(d option.Description, v reflect.Value) string {
+	t := v.Type()
+	if t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	switch {
+	case strings.HasSuffix(d.Key, "_file"):
+		return "FILE"
+	case t == reflect.TypeFor[option.Bytes]() && (v.IsZero() || v.Kind() == reflect.Slice):
+		return "BYTES"
+	case !v.IsZero():
+		return ""
+	case t == reflect.TypeFor[option.Rate]():
+		return "RATE"
+	case t == reflect.TypeFor[time.Duration]() && d.Meaning(flagOf) != "":
+		return "DURATION"
+	case v.CanInt() || v.CanUint():
 		return "0"
 	}
-	return f.shown
-}
-
-// optionFields returns the fields of a struct of options by key.
-func optionFields(options any) map[string]reflect.Value {
-	fields := map[string]reflect.Value{}
-	var add func(v reflect.Value, prefix string)
-	add = func(v reflect.Value, prefix string) {
-		for i := range v.NumField() {
-			key, tagged := v.Type().Field(i).Tag.Lookup("yaml")
-			switch f := v.Field(i); {
-			case !tagged:
-			case key == ",inline":
-				add(f, prefix)
-			case f.Kind() == reflect.Struct:
-				add(f, prefix+key+".")
-			default:
-				fields[prefix+key] = f
-			}
-		}
-	}
-	add(reflect.ValueOf(options).Elem(), "")
-	return fields
+	return ""
 }
 
 // texts are the flag values that result in v.
-func texts(v reflect.Value) (all []string) {
+func texts(v reflect.Value) []string {
 	if v.Kind() != reflect.Slice {
-		return []string{fmt.Sprint(v)}
+		return []string{option.String(v.Interface())}
 	}
-	for i := range v.Len() {
-		all = append(all, fmt.Sprint(v.Index(i)))
-	}
-	return all
+	return option.Strings(v.Interface())
 }
 
 // textFlag is a flag whose type parses its own text, such as a rate.
@@ -187,10 +193,13 @@ func (f *clockFlags) monitor(sink metric.Sink, log *slog.Logger) (clock.Monitor,
 	}
 	m, err := source.New(clock.Env{Sink: sink, Log: log})
 	if wrong, ok := errors.AsType[*option.Error](err); ok {
-		return nil, usageError{fmt.Errorf("--clock-%s %s", wrong.Key, wrong.Problem)}
+		return nil, usageError{fmt.Errorf("%s %s", clockFlag(wrong.Key), wrong.Named(clockFlag))}
 	}
 	return m, err
 }
+
+// clockFlag is the flag of an option of a clock source.
+func clockFlag(key string) string { return "--clock-" + flagName(key) }
 
 // awaitStep is the polling interval of await.
 const awaitStep = 20 * time.Millisecond

@@ -1,8 +1,11 @@
 package main
 
 import (
-	"maps"
+	"errors"
+	"io"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +18,7 @@ import (
 	"oneway.example/exporter/probe/target"
 	"oneway.example/exporter/probes/saturation"
 	"oneway.example/exporter/probes/sizesweep"
+	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/probes/tcpshort"
 	"oneway.example/exporter/probes/tcpsweep"
 	"oneway.example/exporter/probes/train"
@@ -35,24 +39,23 @@ var noFlag = map[string]string{
 func TestEachKeyOfALoadTestProbeHasAFlagOrAReason(t *testing.T) {
 	shared := loadtest.DefaultOptions()
 	for _, k := range testKinds() {
-		fields := optionFields(k.options)
-		maps.Copy(fields, optionFields(&shared))
-		want := slices.Sorted(maps.Keys(fields))
-		var have []string
-		for key := range noFlag {
-			if slices.Contains(want, key) {
-				have = append(have, key)
+		app := kingpin.New("oneway", "")
+		cmd := app.Command(k.word, "")
+		registerOptions(cmd, k.options, k.agent)
+		registerOptions(cmd, &shared, &shared)
+		for _, d := range append(option.All(k.options), option.All(&shared)...) {
+			flag := cmd.GetFlag(flagName(d.Key))
+			if noFlag[d.Key] != "" != (flag == nil) {
+				t.Errorf("%s: the key %s has the flag %v", k.word, d.Key, flag)
+			}
+			if d.Doc(flagOf) == "" || strings.ContainsAny(d.Doc(flagOf)+d.Meaning(flagOf), "{}") {
+				t.Errorf("%s: --%s has the help %q", k.word, flagName(d.Key), d.Doc(flagOf))
 			}
 		}
-		for _, f := range append(k.flags, sharedTestFlags...) {
-			if f.help == "" {
-				t.Errorf("%s: --%s has no help", k.word, f.flag())
+		for _, o := range []option.Described{k.options, &shared} {
+			if missing := option.Undescribed(o); len(missing) > 0 {
+				t.Errorf("%s: without description: %q", k.word, missing)
 			}
-			have = append(have, f.key)
-		}
-		slices.Sort(have)
-		if diff := cmp.Diff(want, have); diff != "" {
-			t.Errorf("%s: keys of the configuration (-) and of flags (+):\n%s", k.word, diff)
 		}
 	}
 }
@@ -61,8 +64,8 @@ func TestEachKeyOfALoadTestProbeHasAFlagOrAReason(t *testing.T) {
 func parse(t *testing.T, k testKind, args ...string) loadtest.Options {
 	t.Helper()
 	app, shared := kingpin.New("oneway", "").Terminate(nil), loadtest.DefaultOptions()
-	registerOptions(app.Command(k.word, ""), k.options, k.agent, k.flags)
-	registerOptions(app.GetCommand(k.word), &shared, &shared, sharedTestFlags)
+	registerOptions(app.Command(k.word, ""), k.options, k.agent)
+	registerOptions(app.GetCommand(k.word), &shared, &shared)
 	if _, err := app.Parse(append([]string{k.word}, args...)); err != nil {
 		t.Fatal(err)
 	}
@@ -121,5 +124,34 @@ func TestErrorOfAnOptionNamesTheFlag(t *testing.T) {
 		if got := flagOf(key); got != want {
 			t.Errorf("%s: %s, want %s", key, got, want)
 		}
+	}
+}
+
+// A message names the flag of another option, and leaves the names of files alone.
+func TestErrorsNameFlagsAndNoFiles(t *testing.T) {
+	for want, err := range map[string]error{
+		"--key-file cannot be used: keyfile: stamp_key has mode 0644":  option.Errorf("key_file", "cannot be used: %v", errors.New("keyfile: stamp_key has mode 0644")),
+		"--tokens-file cannot be used: tokens_new: line 1":             option.Errorf("tokens_file", "cannot be used: tokens_new: line 1"),
+		"--key-file is missing; it has the private key of --cert-file": option.Missing(true, "key_file", "it has the private key of %s", option.Key("cert_file")),
+		"HOST is wrong": option.Errorf("load_server", "is wrong"),
+	} {
+		if got := asUsage(err); got.Error() != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestProbeNamesAKeyFileAsWritten(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("stamp_key", []byte("k\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod("stamp_key", 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f := probeFlags{host: "127.0.0.1:1", count: 1, options: stamp.DefaultOptions()}
+	f.clock.source, f.options.KeyFile = "none", "stamp_key"
+	if err := f.run(t.Context(), io.Discard, io.Discard); err == nil || !strings.HasPrefix(err.Error(), "--key-file cannot be used: keyfile: stamp_key has mode 0644") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,17 +55,11 @@ func probeCommand(app *kingpin.Application) {
 	cmd.Arg("host", "Reflector: name or address, with an optional :port.").Required().StringVar(&f.host)
 	cmd.Flag("port", "UDP port of the reflector (default 862).").Uint16Var(&f.port)
 	cmd.Flag("count", "Number of test packets; 0: until interrupted.").Short('c').Default("10").Uint64Var(&f.count)
-	cmd.Flag("interval", "Time between test packets. The agent's default: 1s.").Short('i').Default(stamp.OnceInterval.String()).DurationVar(&o.Interval)
-	cmd.Flag("payload-bytes", "UDP payload of the test packets, in bytes (default 172, a G.711 voice packet; with --key-file 256).").PlaceHolder("BYTES").Short('s').IntVar(&o.Size)
-	cmd.Flag("dscp", "DSCP of the test packets, 0..63.").PlaceHolder("0").IntVar(&o.DSCP)
-	cmd.Flag("ttl", "TTL or hop limit of the test packets.").Default("255").IntVar(&o.TTL)
-	cmd.Flag("schedule", "Schedule of the test packets: periodic or poisson.").Default("periodic").HintOptions("periodic", "poisson").StringVar(&o.Schedule)
-	cmd.Flag("key-file", "File with the shared secret of authenticated mode.").PlaceHolder("FILE").StringVar(&o.KeyFile)
-	cmd.Flag("loss-timeout", "Waiting time of each direction and of the round trip, after which a packet is lost.").Default("3s").DurationVar(&o.LossTimeout)
-	cmd.Flag("local", "Address to send from; default: the kernel's choice.").PlaceHolder("ADDR").StringVar(&o.Local)
-	cmd.Flag("local-port", "UDP source port, for a reflector that replies to one port only; 0: the kernel's choice.").Default("0").IntVar(&o.LocalPort)
-	cmd.Flag("hardware", "Use the hardware timestamps of this interface.").PlaceHolder("IFACE").StringVar(&o.Hardware)
-	cmd.Flag("path-minimum", "Known lower bound of the delay of each direction; it limits the offset between the clocks. 0: not known.").Default("0s").DurationVar(&o.PathMinimum)
+	o.Interval = stamp.OnceInterval
+	agent := stamp.DefaultOptions()
+	registerOptions(cmd, o, &agent)
+	cmd.GetFlag("interval").Short('i')
+	cmd.GetFlag("payload-bytes").Short('s')
 	cmd.Flag("json", "Print the result as JSON.").BoolVar(&f.json)
 	f.clock.register(cmd)
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, os.Stdout, os.Stderr) }))
@@ -132,11 +125,7 @@ func asUsage(err error) error {
 		if !errors.As(one, &wrong) {
 			return err
 		}
-		flag := flagOf(wrong.Key)
-		if wrong.Key == probe.PeerKey || wrong.Key == "load_server" {
-			flag = "HOST"
-		}
-		lines = append(lines, flag+" "+namingFlags(wrong.Problem))
+		lines = append(lines, flagOf(wrong.Key)+" "+wrong.Named(flagOf))
 	}
 	if lines == nil {
 		return err
@@ -154,19 +143,6 @@ func joined(err error) (all []error) {
 		all = append(all, joined(one)...)
 	}
 	return all
-}
-
-// keyName matches a name of an option of several words in a message of its owner, outside of quotes.
-var keyName = regexp.MustCompile(`"[^"]*"|[^\s,;()/]*/[^\s,;()]*|\b[a-z]+(?:_[a-z]+)+\b`)
-
-// namingFlags replaces the names of other options in a message by those of their flags.
-func namingFlags(message string) string {
-	return keyName.ReplaceAllStringFunc(message, func(word string) string {
-		if strings.ContainsAny(word, `"/`) {
-			return word
-		}
-		return flagOf(word)
-	})
 }
 
 // environment starts the pacer and the clock monitor that a single run needs.

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
 
 	"oneway.example/exporter/agent/linklease"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/saturation"
@@ -56,21 +56,23 @@ type testFlags struct {
 }
 
 // testKind is one kind of load test on the command line: print writes its results besides the summary. The others than
-// help, flags and print are from its type (testOf).
+// help and print are from its type (testOf).
 type testKind struct {
-	name, word, help string // name is that of the type, word the command
-	options          any    // pointer to the options of the probe, which the flags set
-	agent            any    // pointer to the defaults of the agent
-	flags            []optionFlag
-	unused           []string // keys of sharedTestFlags without effect
+	name, word, help string           // name is that of the type, word the command
+	options          option.Described // of the probe, which the flags set
+	agent            option.Described // the defaults of the agent
+	unused           []string         // keys of loadtest.Options without effect
 	kind             func(probe.Env, probe.Target, loadtest.Options) (loadtest.Kind, error)
 	print            func(out io.Writer, body any) error
 }
 
 // testOf completes a kind by its type, with these defaults of its flags.
-func testOf[O any](t loadtest.Type[O], own O, k testKind) testKind {
+func testOf[O any, P interface {
+	*O
+	option.Described
+}](t loadtest.Type[O], own O, k testKind) testKind {
 	agent := t.Defaults()
-	k.name, k.word, k.options, k.agent, k.unused = t.TypeName, strings.ReplaceAll(t.TypeName, "_", "-"), &own, &agent, t.Unused
+	k.name, k.word, k.options, k.agent, k.unused = t.TypeName, strings.ReplaceAll(t.TypeName, "_", "-"), P(&own), P(&agent), t.Unused
 	k.kind = func(env probe.Env, target probe.Target, shared loadtest.Options) (loadtest.Kind, error) {
 		return t.Make(env, target, shared, own)
 	}
@@ -80,24 +82,6 @@ func testOf[O any](t loadtest.Type[O], own O, k testKind) testKind {
 // testKinds are those of the commands, in the order of the help text.
 func testKinds() []testKind {
 	return []testKind{saturationTest(), sizeSweepTest(), trainTest(), tcpTest(), tcpSweepTest(), tcpShortTest(), messageTest()}
-}
-
-// sharedTestFlags are the flags of loadtest.Options.
-var sharedTestFlags = []optionFlag{
-	{key: "token_file", help: "File with the token that the operator of the load server provided.", shown: "FILE"},
-	{key: "pin", help: "Hash of the load server's key (sha256:...), as the load server prints it.", shown: "PIN"},
-	{key: "ca_file", help: "CA certificates (PEM) for the load server; default, without --pin: those of the system.", shown: "FILE"},
-	{key: "cert_file", help: "Client certificate (PEM), if the load server requires one.", shown: "FILE"},
-	{key: "key_file", help: "Private key of the client certificate (PEM).", shown: "FILE"},
-	{key: "dscp", help: "DSCP of the test packets, 0..63."},
-	{key: "family", help: "Address family: any, ipv4 or ipv6.", values: []string{"any", "ipv4", "ipv6"}},
-	{key: "local", help: "Address to send from; default: the kernel's choice.", shown: "ADDR"},
-	{key: "checksum", help: "Send with UDP checksum; without it (IPv4) corrupted packets are received and counted."},
-	{key: "link", help: "Link that the test fills, by its name in the configuration of this host's agent; default: selected by the agent.", shown: "NAME"},
-	{key: "max_wait", help: "Maximum waiting time for the link, here or at the load server, while another test uses it."},
-	{key: "timeout", help: "Maximum duration of the run; default: twice the planned duration plus one minute.", shown: "DURATION"},
-	{key: "drain_timeout", help: "Waiting time for packets after the last one was sent (tests of TCP: for the light packets beside the load); must exceed the delay of the link's queue."},
-	{key: "working_delay_interval", help: "Time between light test packets beside the load, which measure the delay that others have meanwhile; 0: none. The train test has none in any case."},
 }
 
 func testCommand(app *kingpin.Application) {
@@ -118,8 +102,8 @@ func (f *testFlags) register(cmd *kingpin.CmdClause, k testKind) {
 	f.options = agent
 	f.options.MaxWait = 10 * time.Second
 	cmd.Arg("host", "Load server: name or address, with an optional :port (8620).").Required().StringVar(&f.options.LoadServer)
-	registerOptions(cmd, k.options, k.agent, k.flags)
-	registerOptions(cmd, &f.options, &agent, slices.DeleteFunc(slices.Clone(sharedTestFlags), func(s optionFlag) bool { return slices.Contains(k.unused, s.key) }))
+	registerOptions(cmd, k.options, k.agent)
+	registerOptions(cmd, &f.options, &agent, k.unused...)
 	cmd.GetFlag("token-file").Required()
 	cmd.Flag("direction", "Direction: forward (to the load server), reverse, both, one after the other, or reverse-forward, the same in this order.").Default(both).EnumVar(&f.directions, both, "forward", "reverse", reverseForward)
 	cmd.Flag("agent-socket", "UNIX socket on which the agent of this host leases links. Default: "+linklease.DefaultSocket+".").Default(linklease.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
@@ -216,28 +200,6 @@ Exit status: 0 completed, 1 not completed (prints the reason and partial results
 func saturationTest() testKind {
 	return testOf(saturation.New(), saturation.DefaultOptions(), testKind{
 		help: testSaturationHelp, print: printSaturation,
-		flags: []optionFlag{
-			{key: "mode", help: "Mode: fixed, sweep or search.", values: []string{saturation.ModeFixed, saturation.ModeSweep, saturation.ModeSearch}},
-			{key: "rate.forward", help: "Offered rate to the load server; highest rate of a sweep or search."},
-			{key: "rate.reverse", help: "Offered rate from the load server; highest rate of a sweep or search."},
-			{key: "packet_bytes", help: "Size of the IP packets, header included, in bytes."},
-			{key: "duration", help: "Duration of the load per direction (fixed, search)."},
-			{key: "skip", help: "Time at the beginning and end of the load that is left out of the results."},
-			{key: "idle.duration", help: "Time before and after the load in which single packets measure the delay of the idle link (fixed)."},
-			{key: "idle.interval", help: "Mean time between the packets over the idle link."},
-			{key: "together", help: "Load both directions at the same time (fixed)."},
-			{key: "sweep.from.forward", help: "Lowest rate of a sweep to the load server; default: a tenth of --rate-forward.", shown: "RATE"},
-			{key: "sweep.from.reverse", help: "Lowest rate of a sweep from the load server; default: a tenth of --rate-reverse.", shown: "RATE"},
-			{key: "sweep.factor", help: "Ratio of consecutive rates of a sweep."},
-			{key: "sweep.step", help: "Duration of each step of a sweep."},
-			{key: "sweep.max_loss", help: "Share of lost packets up to which a step of a sweep counts as lossless, 0..1."},
-			{key: "sweep.lossy_steps", help: "Number of lossy steps in a row that ends a sweep; 0: no such end."},
-			{key: "search.from.forward", help: "Lowest rate of a search to the load server.", shown: "RATE"},
-			{key: "search.from.reverse", help: "Lowest rate of a search from the load server.", shown: "RATE"},
-			{key: "search.step", help: "Interval of the receiver's reports in a search."},
-			{key: "search.lower", help: "Delay variation below which a search raises the rate."},
-			{key: "search.upper", help: "Delay variation above which a search lowers the rate."},
-		},
 	})
 }
 
@@ -259,13 +221,6 @@ func sizeSweepTest() testKind {
 	o.CellDuration = 2 * time.Second
 	return testOf(sizesweep.New(), o, testKind{
 		help: testSizeSweepHelp, print: printSizeSweep,
-		flags: []optionFlag{
-			{key: "packet_bytes", help: "Size of the IP packets, header included, in bytes; repeatable."},
-			{key: "packet_rates", help: "Packets per second; repeatable."},
-			{key: "cell_duration", help: "Duration of each cell."},
-			{key: "repetitions", help: "Number of measurements of each cell."},
-			{key: "seed", help: "Seed of the order of the cells; 0: random."},
-		},
 	})
 }
 
@@ -287,18 +242,5 @@ func trainTest() testKind {
 	o.TrainInterval, o.GroupPause = 200*time.Millisecond, time.Second
 	return testOf(train.New(), o, testKind{
 		help: testTrainHelp, print: printTrain,
-		flags: []optionFlag{
-			{key: "payload_bytes", help: "UDP payload of the packets, in bytes; repeatable."},
-			{key: "trains", help: "Number of clean trains of each size."},
-			{key: "train_packets", help: "Number of packets in a train."},
-			{key: "long_train_packets", help: "Number of packets in each of three long trains, which detect a token bucket; 0: no long trains."},
-			{key: "train_interval", help: "Time between the starts of trains."},
-			{key: "group", help: "Number of trains in a group, after which there is a pause."},
-			{key: "group_pause", help: "Pause after each group of trains."},
-			{key: "max_repeats", help: "Number of trains of a size that may be discarded and sent again."},
-			{key: "min_clean", help: "Number of clean trains that a capacity needs; default: a third of --trains.", shown: "N"},
-			{key: "path_mtu", help: "Measure the path's MTU."},
-			{key: "max_mtu_bytes", help: "Largest IP packet to try for the path's MTU, in bytes."},
-		},
 	})
 }

@@ -27,12 +27,6 @@ Exit status: 0 completed, 1 not completed (prints the reason and partial results
 func messageTest() testKind {
 	return testOf(message.New(), message.DefaultOptions(), testKind{
 		help: testMessageHelp, print: printMessage,
-		flags: []optionFlag{
-			{key: "message_bytes", help: "Payload of each message."},
-			{key: "message_rate", help: "Messages per second."},
-			{key: "duration", help: "Duration of each transport in each direction."},
-			{key: "congestion_control", help: "Congestion control of the sending host; default: that of the host.", shown: "NAME"},
-		},
 	})
 }
 

@@ -34,28 +34,6 @@ Exit status: 0 completed, 1 not completed (prints the reason and partial results
 func tcpTest() testKind {
 	return testOf(tcp.New(), tcp.DefaultOptions(), testKind{
 		help: testTCPHelp, print: printTCP,
-		flags: []optionFlag{
-			{key: "duration", help: "Duration of sending in each direction; with --bytes the longest."},
-			{key: "bytes", help: "Payload of each direction, all flows together; default: as much as --duration allows.", shown: "BYTES"},
-			{key: "max_bytes", help: "Limit of IP bytes of a direction."},
-			{key: "omit", help: "Time at the beginning that is left out of the results."},
-			{key: "together", help: "Test both directions at the same time."},
-			{key: "overlap_start", help: "Time after which the second direction begins, in a two-way run."},
-			{key: "overlap_duration", help: "Duration of the second direction in a two-way run; default: no two-way run.", shown: "DURATION"},
-			{key: "flows", help: "Number of parallel connections of a direction."},
-			{key: "congestion_control", help: "Congestion control of the sending host; repeatable, the flows have them in turn; default: that of the host.", shown: "NAME"},
-			{key: "send_buffer_bytes", help: "Send buffer, as an application sets it; default: auto-tuning.", shown: "BYTES"},
-			{key: "receive_buffer_bytes", help: "Receive buffer, as an application sets it; default: auto-tuning.", shown: "BYTES"},
-			{key: "message_bytes", help: "Size of each write."},
-			{key: "no_delay", help: "Disable Nagle's algorithm."},
-			{key: "mss_bytes", help: "Largest segment; default: that of the path.", shown: "BYTES"},
-			{key: "pacing_rate", help: "Highest rate of each flow, in IP bytes; default: none.", shown: "RATE"},
-			{key: "link_rate.forward", help: "Known rate of the path to the load server, in IP bytes, to compare with; default: unknown.", shown: "RATE"},
-			{key: "link_rate.reverse", help: "Known rate of the path from the load server; default: unknown.", shown: "RATE"},
-			{key: "idle_timeout", help: "Time without progress after which the test ends: more than twice as long as an outage that it should survive."},
-			{key: "discard", help: "Do not copy the payload to the receiving process: needs less CPU time."},
-			{key: "stamps", help: "Measure the delay of sampled bytes, the times between ACKs, and split TCP."},
-		},
 	})
 }
 

@@ -28,15 +28,6 @@ Exit status: 0 completed, 1 not completed (prints the reason and partial results
 func tcpShortTest() testKind {
 	return testOf(tcpshort.New(), tcpshort.DefaultOptions(), testKind{
 		help: testTCPShortHelp, print: printTCPShort,
-		flags: []optionFlag{
-			{key: "flow_bytes", help: "Payload of the flows; repeatable.", shown: "BYTES"},
-			{key: "repetitions", help: "Number of flows of each size in each direction."},
-			{key: "flow_timeout", help: "Limit of a flow's time."},
-			{key: "congestion_control", help: "Congestion control of the sending host; default: that of the host.", shown: "NAME"},
-			{key: "send_buffer_bytes", help: "Send buffer, as an application sets it; default: auto-tuning.", shown: "BYTES"},
-			{key: "receive_buffer_bytes", help: "Receive buffer, as an application sets it; default: auto-tuning.", shown: "BYTES"},
-			{key: "seed", help: "Seed of the order of the flows; 0: random."},
-		},
 	})
 }
 

@@ -30,17 +30,6 @@ Exit status: 0 completed, 1 not completed (prints the reason and partial results
 func tcpSweepTest() testKind {
 	return testOf(tcpsweep.New(), tcpsweep.DefaultOptions(), testKind{
 		help: testTCPSweepHelp, print: printTCPSweep,
-		flags: []optionFlag{
-			{key: "send_buffer_bytes", help: "Send buffer, as an application sets it, or auto; repeatable.", shown: "BYTES"},
-			{key: "receive_buffer_bytes", help: "Receive buffer, or auto, combined with each send buffer; repeatable; none: as large as the send buffer.", shown: "BYTES"},
-			{key: "congestion_control", help: "Congestion control of the sending host; repeatable; none: that of the host.", shown: "NAME"},
-			{key: "cell_duration", help: "Duration of sending of each measurement of a cell."},
-			{key: "omit", help: "Time at the beginning of each measurement that is left out of the results."},
-			{key: "repetitions", help: "Number of measurements of each cell."},
-			{key: "max_bytes", help: "Limit of IP bytes of each measurement."},
-			{key: "idle_timeout", help: "Time without progress after which a measurement ends."},
-			{key: "seed", help: "Seed of the order of the cells; 0: random."},
-		},
 	})
 }
 

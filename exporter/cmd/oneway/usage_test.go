@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
+
+	"oneway.example/exporter/core/option"
 )
 
 // TestErrorsOfArgumentsStateTheFlagAndTheExpectation: each error names the flag or lists the commands.
@@ -36,14 +38,20 @@ func TestErrorsOfArgumentsStateTheFlagAndTheExpectation(t *testing.T) {
 	}
 }
 
+// twoTimes are options of a test.
+type twoTimes struct {
+	Same  time.Duration `yaml:"same"`
+	Other time.Duration `yaml:"other"`
+}
+
+func (o *twoTimes) Describe() []option.Description {
+	return []option.Description{option.Value(&o.Same, 0, "One."), option.Value(&o.Other, 0, "Two.")}
+}
+
 // TestHelpStatesWhereADefaultOfTheAgentDiffers compares two flags, of which one has the agent's default.
 func TestHelpStatesWhereADefaultOfTheAgentDiffers(t *testing.T) {
-	type options struct {
-		Same  time.Duration `yaml:"same"`
-		Other time.Duration `yaml:"other"`
-	}
 	cmd := kingpin.New("oneway", "").Command("test", "")
-	registerOptions(cmd, &options{1, 2}, &options{1, 3}, []optionFlag{{key: "same", help: "One."}, {key: "other", help: "Two."}})
+	registerOptions(cmd, &twoTimes{1, 2}, &twoTimes{1, 3})
 	if one, two := cmd.GetFlag("same").Model().Help, cmd.GetFlag("other").Model().Help; one != "One." || two != "Two. The agent's default: 3ns." {
 		t.Errorf("%q, %q", one, two)
 	}

@@ -115,8 +115,8 @@ func (o *Options) check() error {
 	}
 	errs := []error{
 		option.Missing(o.TokensFile == "", "tokens_file", `it says who may run tests: "oneway token new --file tokens --name NAME" makes one`),
-		option.Missing(o.CertFile != "" && o.KeyFile == "", "key_file", "cert_file needs it"),
-		option.Missing(o.KeyFile != "" && o.CertFile == "", "cert_file", "key_file needs it"),
+		option.Missing(o.CertFile != "" && o.KeyFile == "", "key_file", "%s needs it", option.Key("cert_file")),
+		option.Missing(o.KeyFile != "" && o.CertFile == "", "cert_file", "%s needs it", option.Key("key_file")),
 		option.Name("link", o.Link),
 		option.Between("max_connections", o.MaxConnections, 1, maxMaxConnections),
 		option.Between("max_sessions", o.MaxSessions, 1, mostSessions),

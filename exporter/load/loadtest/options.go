@@ -98,7 +98,7 @@ func (o *Options) LocalAddr() netip.Addr {
 
 // check validates the options and sets the derived fields. It returns all errors.
 func (o *Options) check() error {
-	errs := []error{option.Check(o), o.checkTrust()}
+	errs := []error{o.checkTrust(), option.Check(o)}
 	if !o.Checksum && o.Family == "ipv6" {
 		errs = append(errs, option.Errorf("checksum", "is false, which is for IPv4 only (RFC 8200 section 8.1); %s is ipv6", option.Key("family")))
 	}
