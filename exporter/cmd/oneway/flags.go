@@ -119,6 +119,9 @@ func placeholder(d option.Description, v reflect.Value) string {
 		return "DURATION"
 	case v.CanInt() || v.CanUint():
 		return "0"
+	case t.Kind() == reflect.String:
+		name := flagName(d.Key)
+		return strings.ToUpper(name[strings.LastIndexByte(name, '-')+1:])
 	}
 	return ""
 }

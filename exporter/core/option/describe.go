@@ -52,6 +52,7 @@ func Number[T cmp.Ordered](p *T, standard, low, high T, doc string) Description 
 // Optional describes an option between low and high, inclusive, that has no default.
 func Optional[T cmp.Ordered](p **T, low, high T, doc string) Description {
 	d := describe(p, nil, doc)
+	d.standard = nil // of no type
 	d.low, d.high = low, high
 	d.check = func(key string) error { return Between(key, **p, low, high) }
 	return d

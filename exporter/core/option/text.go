@@ -2,6 +2,7 @@ package option
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -54,24 +55,19 @@ func durationText(d time.Duration) string {
 	return s
 }
 
-// bytesText has the largest unit of which n is a whole number; a power of 1024 comes first.
+// bytesText is the shortest text: 64KiB, 2GB, 1410.
 func bytesText(n int64) string {
-	for _, base := range []struct {
-		factor   int64
-		prefixes []string
-	}{{1024, []string{"KiB", "MiB", "GiB", "TiB"}}, {1000, []string{"kB", "MB", "GB", "TB"}}} {
-		whole, unit := n, ""
-		for _, prefix := range base.prefixes {
-			if whole == 0 || whole%base.factor != 0 {
-				break
-			}
-			whole, unit = whole/base.factor, prefix
+	shortest := strconv.FormatInt(n, 10)
+	for i, unit := range []string{"KiB", "MiB", "GiB", "TiB", "kB", "MB", "GB", "TB"} {
+		factor := int64(1) << (10 * (i + 1))
+		if i >= 4 {
+			factor = int64(math.Pow10(3 * (i - 3)))
 		}
-		if unit != "" {
-			return strconv.FormatInt(whole, 10) + unit
+		if text := strconv.FormatInt(n/factor, 10) + unit; n%factor == 0 && n > 0 && len(text) < len(shortest) {
+			shortest = text
 		}
 	}
-	return strconv.FormatInt(n, 10)
+	return shortest
 }
 
 // Range is the permitted range of the value in words, such as "10ms to 1s"; empty: there is none.
