@@ -55,19 +55,19 @@ func durationText(d time.Duration) string {
 	return s
 }
 
-// bytesText is the shortest text: 64KiB, 2GB, 1410.
+// bytesText is the text with the fewest digits: 64KiB, 2GB, 1410.
 func bytesText(n int64) string {
-	shortest := strconv.FormatInt(n, 10)
-	for i, unit := range []string{"KiB", "MiB", "GiB", "TiB", "kB", "MB", "GB", "TB"} {
+	digits, unit := strconv.FormatInt(n, 10), ""
+	for i, u := range []string{"KiB", "MiB", "GiB", "TiB", "kB", "MB", "GB", "TB"} {
 		factor := int64(1) << (10 * (i + 1))
 		if i >= 4 {
 			factor = int64(math.Pow10(3 * (i - 3)))
 		}
-		if text := strconv.FormatInt(n/factor, 10) + unit; n%factor == 0 && n > 0 && len(text) < len(shortest) {
-			shortest = text
+		if fewer := strconv.FormatInt(n/factor, 10); n%factor == 0 && n > 0 && len(fewer) < len(digits) {
+			digits, unit = fewer, u
 		}
 	}
-	return shortest
+	return digits + unit
 }
 
 // Range is the permitted range of the value in words, such as "10ms to 1s"; empty: there is none.
