@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/stat"
@@ -26,18 +27,19 @@ const (
 // bufferSweepBoard shows TCP by the size of its buffers: throughput, round-trip time and retransmissions by congestion
 // control, the smallest sufficient buffer, models, and all cells.
 func bufferSweepBoard() *boardBuilder {
-	b := loadTestBoard("Buffer sweep", bufferSweepUID, "now-7d", "TCP by size of the socket buffers and congestion control: throughput, round-trip time, retransmissions, the smallest sufficient buffer, bandwidth-delay product, and models.",
-		toRaw(rawTCPPage(), "tcp_sweep"))
-	loadTestVariables(b, probeVariable("tcp_sweep", "Sweep", metric.TCPSweepThroughput))
-	b.WithVariable(directionVariable())
-	b.WithVariable(labelValues(congestionControl, "Congestion control (models)", from(swept, metric.TCPSweepThroughput)))
-	loadTestAnnotations(b)
-	bufferSummaryRow(b)
-	bufferCurvesRow(b)
-	bufferRunsRow(b)
-	bufferCellsRow(b)
-	loadTestRunsRow(b)
-	return b
+	return loadTestPage{
+		title: "Buffer sweep", uid: bufferSweepUID, from: "now-7d",
+		description: "TCP by size of the socket buffers and congestion control: throughput, round-trip time, retransmissions, the smallest sufficient buffer, bandwidth-delay product, and models.",
+		raw:         []cog.Builder[dashboard.DashboardLink]{toRaw(rawTCPPage(), "tcp_sweep")},
+		variables: []cog.Builder[dashboard.VariableModel]{
+			probeVariable("tcp_sweep", "Sweep", metric.TCPSweepThroughput),
+			directionVariable(),
+			labelValues(congestionControl, "Congestion control (models)", from(swept, metric.TCPSweepThroughput)),
+		},
+		rows: []func(*boardBuilder){
+			bufferSummaryRow, bufferCurvesRow, bufferRunsRow, bufferCellsRow,
+		},
+	}.board()
 }
 
 // undecidedWords shows -1, a sweep without a sufficient fixed size, as text.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/stat"
@@ -15,20 +16,19 @@ const noTrains = slimOr + "no clean trains: no completed run, or all rejected (s
 
 // capacityBoard shows the capacity by packet trains, which do not fill the link, and the size sweep.
 func capacityBoard() *boardBuilder {
-	b := loadTestBoard("Capacity", capacityUID, "now-7d", "Capacity of a path by packet trains of several sizes, path MTU, and throughput, loss and delay by packet size and packet rate (size sweep).",
-		toRaw(rawTrainsPage(), "train"),
-		toRaw(rawSizeSweepPage(), "size_sweep"))
-	loadTestVariables(b,
-		probeVariable("train", "Trains", metric.Trains),
-		probeVariable("size_sweep", "Size sweep", metric.SizeSweepSent))
-	b.WithVariable(directionVariable())
-	loadTestAnnotations(b)
-	capacitySummaryRow(b)
-	capacityRow(b)
-	trainRow(b)
-	sizeSweepRow(b)
-	loadTestRunsRow(b)
-	return b
+	return loadTestPage{
+		title: "Capacity", uid: capacityUID, from: "now-7d",
+		description: "Capacity of a path by packet trains of several sizes, path MTU, and throughput, loss and delay by packet size and packet rate (size sweep).",
+		raw:         []cog.Builder[dashboard.DashboardLink]{toRaw(rawTrainsPage(), "train"), toRaw(rawSizeSweepPage(), "size_sweep")},
+		variables: []cog.Builder[dashboard.VariableModel]{
+			probeVariable("train", "Trains", metric.Trains),
+			probeVariable("size_sweep", "Size sweep", metric.SizeSweepSent),
+			directionVariable(),
+		},
+		rows: []func(*boardBuilder){
+			capacitySummaryRow, capacityRow, trainRow, sizeSweepRow,
+		},
+	}.board()
 }
 
 // directionVariable selects the direction of panels with too many lines or columns for both.

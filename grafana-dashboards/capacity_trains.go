@@ -9,12 +9,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/trend"
 
 	"oneway.example/exporter/core/metric"
-)
-
-// Recorded series of deploy/prometheus/rules.
-const (
-	recCapacityBaseline = "oneway:capacity_bytes_per_second:baseline7d"
-	recCapacityHour     = "path_hour:oneway_capacity_bytes_per_second:median"
+	"oneway.example/exporter/core/rules"
 )
 
 const chosen = `direction="$direction"`
@@ -83,13 +78,13 @@ func capacityOverTime() *timeseries.PanelBuilder {
 	capacity, bound := from(trained, metric.PathCapacity), from(trained, metric.PathCapacityBound)
 	return runs(lines(text{
 		"Capacity, run by run",
-		"Capacity of each completed run, its error bound (dotted), and the median of the last 7 days (dashed); OnewayCapacityDegraded fires below 60 % of it. A run without clean trains has no point (see Trains by result). Corresponds to WPI figures 8 to 13.",
+		"Capacity of each completed run, its error bound (dotted), and the median of the last 7 days (dashed); " + rules.CapacityDegraded.Name + " fires below " + inPercent(rules.ThresholdThroughputRatio) + " of it. A run without clean trains has no point (see Trains by result). Corresponds to WPI figures 8 to 13.",
 		inBits, noTrains + " in this time range",
 	},
 		ranged(fresh(trained, bitsOf(capacity)), "{{direction}}"),
 		ranged(fresh(trained, bitsOf(capacity+" - "+bound)), "{{direction}} lower limit"),
 		ranged(fresh(trained, bitsOf(capacity+" + "+bound)), "{{direction}} upper limit"),
-		ranged(bitsOf(recFrom(trained, recCapacityBaseline)), "{{direction}} baseline"),
+		ranged(bitsOf(recFrom(trained, rules.CapacityBaseline.Name)), "{{direction}} baseline"),
 	)).Height(9).
 		Thresholds(steps(step{0, "transparent"})).
 		OverrideByName("forward", props{color(blue), prop("custom.lineWidth", 2)}).
@@ -102,10 +97,10 @@ func capacityOverTime() *timeseries.PanelBuilder {
 
 // capacityByHour reads a recorded series: PromQL has no grouping by the hour of a sample.
 func capacityByHour() *trend.PanelBuilder {
-	mean := bitsOf(`avg by (hour, direction) (avg_over_time(` + recFrom(trained, recCapacityHour) + dashboardRange + `))`)
+	mean := bitsOf(`avg by (hour, direction) (avg_over_time(` + recFrom(trained, rules.CapacityByHour.Name) + dashboardRange + `))`)
 	return curve(text{
 		"Capacity by time of day",
-		"Mean over the dashboard's time range of the median capacity, by hour of the day (local time: oneway:threshold:utc_offset_hours). A decrease at some hours indicates cross traffic. Corresponds to WPI figures 8 to 13.",
+		"Mean over the dashboard's time range of the median capacity, by hour of the day (local time: " + rules.ThresholdUTCOffsetHours.Name + "). A decrease at some hours indicates cross traffic. Corresponds to WPI figures 8 to 13.",
 		inBits, "No recorded hours so far: load deploy/prometheus/rules into Prometheus",
 	}, axis{label: "hour", column: metric.Direction, unit: "suffix:h", least: new(0.0), most: new(24.0)}, mean).
 		Min(0).

@@ -30,11 +30,9 @@ const (
 // clockBoard shows the clocks of one or several agents: state, error bounds, pulse, comparison with the pulses, receiver,
 // remote clocks, and the effect on the delays.
 func clockBoard() *boardBuilder {
-	b := newBoard("oneway / Clock").Uid(clockUID).Tags([]string{"oneway"}).
-		Description("The clocks that the one-way delays depend on: state, error bound, source, pulse per second, comparison with the pulses, receiver, remote clocks, and the effect on the delays.").
-		Readonly().Refresh("30s").Time("now-2h", "now").Timezone("browser").
-		Tooltip(dashboard.DashboardCursorSyncCrosshair).
-		Links(append(links(page{"Path", pathUID, "Delay, loss and voice quality of this agent's paths"}), runbooks()))
+	b := board("Clock", clockUID, "now-2h",
+		"The clocks that the one-way delays depend on: state, error bound, source, pulse per second, comparison with the pulses, receiver, remote clocks, and the effect on the delays.").
+		Refresh("30s").Links(append(links(page{"Path", pathUID, "Delay, loss and voice quality of this agent's paths"}), runbooks()))
 	agentVariables(b, metric.ClockSynchronized.Name)
 	clockAnnotations(b)
 	clockNowRow(b)

@@ -5,11 +5,8 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 )
-
-// shareTooLarge is the default share of the median delay above which OnewayClockErrorTooLarge fires, if the bound is also
-// above 1 ms.
-const shareTooLarge = 0.1
 
 // skewCoarse is a skew in ppm; it adds 3.6 ms to the bound per hour of holdover.
 const skewCoarse = 1
@@ -19,15 +16,15 @@ func clockBoundRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Error bounds against delays, offset, frequency"))
 	b.WithPanel(plot(text{
 		"Error bound relative to the delay",
-		"Error bound of a window's delays divided by their median: both clocks and both timestamps. The line is at 10 %; above it, OnewayClockErrorTooLarge fires for bounds above 1 ms. A short path with a good clock can be at 300 % (a delay of 20 us with a bound of 56 us); this is no fault. Click a line to open its path.",
+		"Error bound of a window's delays divided by their median: both clocks and both timestamps. The line is at " + inPercent(rules.ThresholdClockErrorRatio) + "; above it, " + rules.ClockErrorTooLarge.Name + " fires for bounds above " + inMillis(rules.ThresholdClockErrorSeconds) + ". A short path with a good clock can be at 300 % (a delay of 20 us with a bound of 56 us); this is no fault. Click a line to open its path.",
 		"percentunit", "No window with a bound and a median: no path with synchronized clocks",
 	}, ranged(agents(metric.DelayErrorBound)+" / ignoring (quantile_rank) ("+median+" > 0)", byDirection)).
 		Height(11).ScaleDistribution(scale(10)).Legend(ranked()).DataLinks(toPath()).
 		AxisSoftMin(0.01).AxisSoftMax(1).
-		Thresholds(steps(step{0, "transparent"}, step{shareTooLarge, orange})).ThresholdsStyle(line()))
+		Thresholds(steps(step{0, "transparent"}, step{rules.ThresholdClockErrorRatio.Default, orange})).ThresholdsStyle(line()))
 	b.WithPanel(plot(text{
 		"Clock error bound and delays",
-		"Error bound of the agent's clock relative to UTC (thick), and the smallest and the largest median delay of a window among its paths (dashed): the larger the ratio of delay and bound, the more accurate the delays. The line is at 1 ms, the lower limit of OnewayClockErrorTooLarge.",
+		"Error bound of the agent's clock relative to UTC (thick), and the smallest and the largest median delay of a window among its paths (dashed): the larger the ratio of delay and bound, the more accurate the delays. The line is at " + inMillis(rules.ThresholdClockErrorSeconds) + ", the lower limit of " + rules.ClockErrorTooLarge.Name + ".",
 		"s", "No clock is synchronized",
 	},
 		ranged(agents(metric.ClockErrorBound), "bound "+byInstance),
@@ -35,7 +32,7 @@ func clockBoundRow(b *boardBuilder) {
 		ranged("max by (job, instance) ("+median+")", "largest delay "+byInstance),
 	).
 		Height(11).ScaleDistribution(scale(10)).
-		Thresholds(steps(step{0, "transparent"}, step{0.001, orange})).ThresholdsStyle(line()).
+		Thresholds(steps(step{0, "transparent"}, step{rules.ThresholdClockErrorSeconds.Default, orange})).ThresholdsStyle(line()).
 		OverrideByRegexp("/^bound /", props{prop("custom.lineWidth", 3)}).
 		OverrideByRegexp("/^(smallest|largest) /", props{dashed()}))
 	b.WithPanel(plot(text{

@@ -5,6 +5,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 )
 
 // Seconds since the daemon's last update; chronyd's default maximum polling interval is 1024 s.
@@ -31,10 +32,10 @@ func clockNowRow(b *boardBuilder) {
 			"1": word("yes", green, 0), "0": word("no", red, 1),
 		})))
 	b.WithPanel(tile(text{
-		"Error bound", "Maximum error of this clock relative to UTC: |offset| + root dispersion, which grows by the skew, + root delay / 2 + the correction still being slewed. Orange from 1 ms, the lower limit of OnewayClockErrorTooLarge; with a pulse some tens of microseconds are usual.", "s",
+		"Error bound", "Maximum error of this clock relative to UTC: |offset| + root dispersion, which grows by the skew, + root delay / 2 + the correction still being slewed. Orange from " + inMillis(rules.ThresholdClockErrorSeconds) + ", the lower limit of " + rules.ClockErrorTooLarge.Name + "; with a pulse some tens of microseconds are usual.", "s",
 		"No bound: not synchronized",
 	}, instant(agents(metric.ClockErrorBound), byInstance)).Span(4).Decimals(1).
-		Thresholds(steps(step{0, gray}, step{0, green}, step{0.001, orange}, step{0.1, red})))
+		Thresholds(steps(step{0, gray}, step{0, green}, step{rules.ThresholdClockErrorSeconds.Default, orange}, step{0.1, red})))
 	b.WithPanel(tile(text{
 		"Source", "Reference of the clock: kind (pps: pulse per second; nmea: sentences of a receiver without a pulse; ptp; ntp; local), reference ID, stratum and leap status.", "none",
 		noDaemon,
@@ -48,7 +49,7 @@ func clockNowRow(b *boardBuilder) {
 	}, instant("timestamp("+agents(metric.ClockLastUpdate)+") - "+agents(metric.ClockLastUpdate), byInstance)).Span(3).Decimals(0).
 		Thresholds(steps(step{0, gray}, step{-1, green}, step{updateLate, orange}, step{updateLost, red})))
 	b.WithPanel(tile(text{
-		"Steps", "Number of clock steps in the time range. A step while the daemon runs is a fault (OnewayClockStepped); one at its start is usual.", "none",
+		"Steps", "Number of clock steps in the time range. A step while the daemon runs is a fault (" + rules.ClockStepped.Name + "); one at its start is usual.", "none",
 		"No clock data from the agent",
 	}, instant("round(increase("+agents(metric.ClockSteps)+dashboardRange+"))", byInstance)).Span(3).Decimals(0).
 		Thresholds(steps(step{0, gray}, step{0, green}, step{1, orange})))

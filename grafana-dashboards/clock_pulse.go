@@ -5,12 +5,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 
 	"oneway.example/exporter/core/metric"
-)
-
-// Names recorded by deploy/prometheus/rules.
-const (
-	recDisagreement      = "oneway:clock_disagreement_seconds"
-	recDisagreementBound = "oneway:clock_disagreement_bound_seconds"
+	"oneway.example/exporter/core/rules"
 )
 
 const byPulse = "{{instance}} {{pps}}"
@@ -30,11 +25,11 @@ func clockPulseRow(b *boardBuilder) {
 		OverrideByRegexp("/ missed$/", props{color(red), prop("custom.fillOpacity", 30)}))
 	b.WithPanel(plot(text{
 		"Age of the last pulse",
-		"Time from the last pulse to the scrape. The line is at 30 s, the default of OnewayPPSLost.",
+		"Time from the last pulse to the scrape. The line is at " + amount(rules.ThresholdPPSLostSeconds.Default, "s") + ", the default of " + rules.PPSLost.Name + ".",
 		"s", noPulse,
 	}, ranged("timestamp("+agents(metric.PPSLast)+") - "+agents(metric.PPSLast), byPulse)).
 		AxisSoftMin(0).AxisSoftMax(35).
-		Thresholds(steps(step{0, "transparent"}, step{30, red})).ThresholdsStyle(line()))
+		Thresholds(steps(step{0, "transparent"}, step{rules.ThresholdPPSLostSeconds.Default, red})).ThresholdsStyle(line()))
 	b.WithPanel(lines(text{
 		"Pulse jitter",
 		"Standard deviation of the last 64 intervals between pulses on the raw counter (thesis figure 4.2); it is mostly interrupt latency. Some microseconds are usual. The line is at 10 us: larger values indicate a pulse over USB or CPU idle states.",
@@ -57,11 +52,11 @@ func clockJudgeRow(b *boardBuilder) {
 	b.WithPanel(fitLines())
 	b.WithPanel(lines(text{
 		"Disagreement",
-		"Absolute difference of the two offsets, modulo one second (a pulse does not identify its second), and the sum of both error bounds (dashed). OnewayClockDisagreement fires if the difference exceeds that sum and 100 us (the line) for 2 minutes: one of the two offsets is wrong by more than its bound.",
+		"Absolute difference of the two offsets, modulo one second (a pulse does not identify its second), and the sum of both error bounds (dashed). " + rules.ClockDisagreement.Name + " fires if the difference exceeds that sum and " + inMicros(rules.ThresholdClockDisagreementSeconds) + " (the line) for 2 minutes: one of the two offsets is wrong by more than its bound.",
 		"s", noPulse + "; or too few consistent pulses",
 	},
-		ranged(agentsRec(recDisagreement), byPulse),
-		ranged(agentsRec(recDisagreementBound), byPulse+" allowed"),
+		ranged(agentsRec(rules.Disagreement.Name), byPulse),
+		ranged(agentsRec(rules.DisagreementBound.Name), byPulse+" allowed"),
 	).Span(24).Height(7).AxisSoftMax(1.2e-4).
 		Thresholds(steps(step{0, "transparent"}, step{1e-4, red})).ThresholdsStyle(line()).
 		OverrideByRegexp("/ allowed$/", props{dashed()}))

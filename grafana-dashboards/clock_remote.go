@@ -5,6 +5,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 )
 
 func clockRemoteRow(b *boardBuilder) {
@@ -20,11 +21,11 @@ func clockRemoteRow(b *boardBuilder) {
 		})))
 	b.WithPanel(plot(text{
 		"Remote clock error bound",
-		"Error bound of the remote clock from the Error Estimate in reflected packets (RFC 4656 section 4.1.2). The line is at 1 ms, the lower limit of OnewayClockErrorTooLarge. Click a line to open its path.",
+		"Error bound of the remote clock from the Error Estimate in reflected packets (RFC 4656 section 4.1.2). The line is at " + inMillis(rules.ThresholdClockErrorSeconds) + ", the lower limit of " + rules.ClockErrorTooLarge.Name + ". Click a line to open its path.",
 		"s", "No remote end reports a synchronized clock" + orSlim,
 	}, ranged(agents(metric.RemoteClockErrorBound), byPath)).
 		ScaleDistribution(scale(10)).AxisSoftMax(0.002).Legend(ranked()).DataLinks(toPath()).
-		Thresholds(steps(step{0, "transparent"}, step{0.001, orange})).ThresholdsStyle(line()))
+		Thresholds(steps(step{0, "transparent"}, step{rules.ThresholdClockErrorSeconds.Default, orange})).ThresholdsStyle(line()))
 }
 
 // faultsFirst adds a label by which series that were 0 at some time of the range are first: Prometheus sorts the result of
@@ -50,7 +51,7 @@ func clockDelayRow(b *boardBuilder) {
 	b.WithPanel(counted(text{
 		"Low-confidence delays", "Share of the delays of 5 minutes that are smaller than their own error bound. On a short path with a good clock these are all delays; this is no fault. They are included in all distributions.",
 		"percentunit", "No delay measured, no recording rules" + orSlim,
-	}, 1, ranged(agentsRec(recLowConfident), byDirection)).
+	}, 1, ranged(agentsRec(rules.LowConfidenceRatio.Name), byDirection)).
 		Legend(ranked()).DataLinks(toPath()).Thresholds(steps(step{0, "transparent"})))
 	for _, d := range []struct {
 		title, description, empty string
@@ -58,7 +59,7 @@ func clockDelayRow(b *boardBuilder) {
 		alarm                     step
 	}{
 		{
-			"Negative delays", "Packets per minute with a negative delay larger than its error bound while both clocks reported that they were synchronized: at least one clock is wrong (OnewayNegativeDelay). Negative delays are not clamped to 0.",
+			"Negative delays", "Packets per minute with a negative delay larger than its error bound while both clocks reported that they were synchronized: at least one clock is wrong (" + rules.NegativeDelay.Name + "). Negative delays are not clamped to 0.",
 			"No delay measured in this time range" + orSlim, metric.DelayNegative,
 			step{1e-3, red},
 		},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/grafana/grafana-foundation-sdk/go/bargauge"
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
@@ -24,21 +25,21 @@ const (
 // fairnessBoard shows how TCP flows share a path: with each other, with the other direction, short ones, and as a transport
 // of messages beside UDP.
 func fairnessBoard() *boardBuilder {
-	b := loadTestBoard("Fairness and two-way", fairnessUID, "now-7d", "How TCP flows share a path: Jain's index, least and largest flow, both directions at once, completion time of short flows, and UDP against TCP at one message size.",
-		toRaw(rawTCPPage(), "flows"))
-	loadTestVariables(b,
-		probeVariable("flows", "Flows", metric.TCPFairness),
-		probeVariable("two_way", "Two-way", metric.TCPTwoWayThroughput),
-		probeVariable("short_flows", "Short flows", metric.TCPCompletionQuantile),
-		probeVariable("messages", "Messages", metric.MessageThroughput))
-	b.WithVariable(directionVariable())
-	loadTestAnnotations(b)
-	fairnessRow(b)
-	twoWayRow(b)
-	shortFlowsRow(b)
-	messagesRow(b)
-	loadTestRunsRow(b)
-	return b
+	return loadTestPage{
+		title: "Fairness and two-way", uid: fairnessUID, from: "now-7d",
+		description: "How TCP flows share a path: Jain's index, least and largest flow, both directions at once, completion time of short flows, and UDP against TCP at one message size.",
+		raw:         []cog.Builder[dashboard.DashboardLink]{toRaw(rawTCPPage(), "flows")},
+		variables: []cog.Builder[dashboard.VariableModel]{
+			probeVariable("flows", "Flows", metric.TCPFairness),
+			probeVariable("two_way", "Two-way", metric.TCPTwoWayThroughput),
+			probeVariable("short_flows", "Short flows", metric.TCPCompletionQuantile),
+			probeVariable("messages", "Messages", metric.MessageThroughput),
+			directionVariable(),
+		},
+		rows: []func(*boardBuilder){
+			fairnessRow, twoWayRow, shortFlowsRow, messagesRow,
+		},
+	}.board()
 }
 
 // fair is the share below which Jain's index is orange: about that of two flows of which one has three times the rate of

@@ -4,11 +4,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/stat"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 )
 
 // loadUID is the uid that links and runbooks refer to.
@@ -17,19 +19,17 @@ const loadUID = "oneway-load"
 // loadBoard shows the results of load tests of a link: throughput, delay under load, queue, rate sweep, corrupted packets,
 // and the runs.
 func loadBoard() *boardBuilder {
-	b := loadTestBoard("Link under load", loadUID, "now-24h", "Load tests of a link, both directions: throughput, delay under load, queue delay and size, loss by offered rate, corrupted packets, runs and data quota.",
-		toRaw(rawPacketsPage(), "saturation"))
-	loadTestVariables(b, probeVariable("saturation", "Probe", metric.UDPOffered))
-	loadTestAnnotations(b)
-	loadSummaryRow(b)
-	throughputRow(b)
-	loadedDelayRow(b)
-	workingRow(b, saturated)
-	queueRow(b)
-	sweepRow(b)
-	corruptionRow(b)
-	loadTestRunsRow(b)
-	return b
+	return loadTestPage{
+		title: "Link under load", uid: loadUID, from: "now-24h",
+		description: "Load tests of a link, both directions: throughput, delay under load, queue delay and size, loss by offered rate, corrupted packets, runs and data quota.",
+		raw:         []cog.Builder[dashboard.DashboardLink]{toRaw(rawPacketsPage(), "saturation")},
+		variables: []cog.Builder[dashboard.VariableModel]{
+			probeVariable("saturation", "Probe", metric.UDPOffered),
+		},
+		rows: []func(*boardBuilder){
+			loadSummaryRow, throughputRow, loadedDelayRow, func(b *boardBuilder) { workingRow(b, saturated) }, queueRow, sweepRow, corruptionRow,
+		},
+	}.board()
 }
 
 func loadSummaryRow(b *boardBuilder) {
@@ -68,7 +68,7 @@ func throughputTile(name, matcher string) *stat.PanelBuilder {
 // queueTile shows the delay that a full queue adds to all packets on the link.
 func queueTile(name, matcher string) *stat.PanelBuilder {
 	return tile(text{
-		"Queue " + name, "Delay that a full queue adds (median and 95th percentile), the error bound of the median, and the size of the queue. Red above 200 ms, the default of OnewayBufferbloat. Thesis table 6.1.", "s",
+		"Queue " + name, "Delay that a full queue adds (median and 95th percentile), the error bound of the median, and the size of the queue. Red above " + inMillis(rules.ThresholdBufferbloatSeconds) + ", the default of " + rules.Bufferbloat.Name + ". Thesis table 6.1.", "s",
 		"Not filled, no queue, or no completed run",
 	},
 		instant(from(saturated, metric.QueueDelay, matcher, half), "median"),
@@ -77,7 +77,7 @@ func queueTile(name, matcher string) *stat.PanelBuilder {
 		instant(from(saturated, metric.QueueSize, matcher), "size"),
 	).Span(6).Decimals(1).
 		TextMode(common.BigValueTextModeValueAndName).
-		Thresholds(steps(step{0, gray}, step{0, green}, step{bloat, red})).
+		Thresholds(steps(step{0, gray}, step{0, green}, step{rules.ThresholdBufferbloatSeconds.Default, red})).
 		OverrideByName("± bound", props{color(gray)}).
 		OverrideByName("size", props{prop("unit", "decbytes"), prop("decimals", 2), color(colorOf(name))})
 }
@@ -88,9 +88,6 @@ const (
 	half  = metric.QuantileL + `="0.5"`
 	most  = metric.QuantileL + `="0.95"`
 )
-
-// bloat is the default of oneway:threshold:bufferbloat_seconds.
-const bloat = 0.2
 
 // state is one of a fixed set of states and its color.
 type state struct{ name, color string }

@@ -7,6 +7,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 )
 
 const noQueue = slimOr + "no queue measured: the link was not filled, or packets were dropped for another reason (see Result)"
@@ -62,13 +63,13 @@ func queueTable() *tablepanel.PanelBuilder {
 		column{title: "rate", query: bitsOf(each(metric.UDPThroughput)), unit: inBits, own: props{prop("decimals", 2), prop("custom.minWidth", 95)}},
 		column{title: "full", query: each(metric.QueueFullDelay), unit: "s", own: props{prop("decimals", 1)}},
 		column{title: "idle", query: each(metric.QueueIdleDelay), unit: "s", own: props{prop("decimals", 1)}},
-	).Span(14).Thresholds(steps(step{0, green}, step{bloat, red}))
+	).Span(14).Thresholds(steps(step{0, green}, step{rules.ThresholdBufferbloatSeconds.Default, red}))
 }
 
 func queueDelayLines() *timeseries.PanelBuilder {
 	return banded(text{
 		"Queue delay, run by run",
-		"Median delay added by a full queue (thesis table 6.1, over time) with its error bound: drift of both clocks during the run, timestamp errors, and change of the idle delay. Dotted: 5th and 95th percentile, which are far apart if the rate of the link varies. The line is at 200 ms, the default of OnewayBufferbloat; links with a small queue or with AQM stay far below it.",
+		"Median delay added by a full queue (thesis table 6.1, over time) with its error bound: drift of both clocks during the run, timestamp errors, and change of the idle delay. Dotted: 5th and 95th percentile, which are far apart if the rate of the link varies. The line is at " + inMillis(rules.ThresholdBufferbloatSeconds) + ", the default of " + rules.Bufferbloat.Name + "; links with a small queue or with AQM stay far below it.",
 		"s", noQueue + " in this time range",
 	}, metric.QueueDelay, metric.QueueDelayBound, half).
 		WithTarget(ranged(fresh(saturated, from(saturated, metric.QueueDelay, least)), "{{direction}} 5 %")).
@@ -76,7 +77,7 @@ func queueDelayLines() *timeseries.PanelBuilder {
 		OverrideByRegexp("/^forward .* %$/", props{color(blue), dotted(), prop("custom.showPoints", "never")}).
 		OverrideByRegexp("/^reverse .* %$/", props{color(orange), dotted(), prop("custom.showPoints", "never")}).
 		AxisSoftMin(0).AxisSoftMax(0.25).
-		Thresholds(steps(step{0, "transparent"}, step{bloat, red})).ThresholdsStyle(line())
+		Thresholds(steps(step{0, "transparent"}, step{rules.ThresholdBufferbloatSeconds.Default, red})).ThresholdsStyle(line())
 }
 
 func queueSizeLines() *timeseries.PanelBuilder {

@@ -7,10 +7,10 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/trend"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 )
 
 // Recorded series of deploy/prometheus/rules.
-const recThroughputBaseline = "oneway:udp_throughput_bytes_per_second:baseline7d"
 
 func throughputRow(b *boardBuilder) {
 	words := numbers(saturationStates())
@@ -21,7 +21,7 @@ func throughputRow(b *boardBuilder) {
 	b.WithPanel(rateDistribution())
 	b.WithPanel(states(text{
 		"Results of the runs",
-		"State of each direction in its last run: filled (the queue drops at its tail), not filled (OnewayLinkNotFilled: increase the offered rate), policer (loss without delay), aqm (drops before the queue was full), time limited (drops after a time in the queue); empty if the state cannot be determined. A state is shown until the next run.",
+		"State of each direction in its last run: filled (the queue drops at its tail), not filled (" + rules.LinkNotFilled.Name + ": increase the offered rate), policer (loss without delay), aqm (drops before the queue was full), time limited (drops after a time in the queue); empty if the state cannot be determined. A state is shown until the next run.",
 		"none", noDetail,
 	}, ranged("("+stateOf()+`) or on () label_replace(vector(-1), "direction", "no run", "", "")`, "{{direction}}")).Height(9).ShowValue(common.VisibilityModeAuto).
 		Mappings(values(words)).Thresholds(steps(step{0, gray})).
@@ -29,13 +29,13 @@ func throughputRow(b *boardBuilder) {
 			DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom)))
 	b.WithPanel(runs(counted(text{
 		"Sender underrun and loss under load",
-		"Left: sender underrun, the share of the planned packets that the sending host did not send; it is no loss of the path (figure 21 of the D-ITG report). The line is at 2 %, the default of OnewaySenderTooSlow. Right, dashed: share of the sent packets that were lost.",
+		"Left: sender underrun, the share of the planned packets that the sending host did not send; it is no loss of the path (figure 21 of the D-ITG report). The line is at " + inPercent(rules.ThresholdSenderUnderrunRatio) + ", the default of " + rules.SenderTooSlow.Name + ". Right, dashed: share of the sent packets that were lost.",
 		"percentunit", noLoad,
 	}, 0.03,
 		ranged(fresh(saturated, from(saturated, metric.UDPUnderrun)), "{{direction}} underrun"),
 		ranged(fresh(saturated, from(saturated, metric.LoadedLoss)), "{{direction}} lost"),
 	)).Span(24).Height(7).
-		Thresholds(steps(step{0, "transparent"}, step{0.02, red})).ThresholdsStyle(line()).
+		Thresholds(steps(step{0, "transparent"}, step{rules.ThresholdSenderUnderrunRatio.Default, red})).ThresholdsStyle(line()).
 		OverrideByRegexp("/^forward/", props{color(blue)}).OverrideByRegexp("/^reverse/", props{color(orange)}).
 		OverrideByRegexp("/ lost$/", props{
 			dashed(), prop("custom.axisPlacement", "right"), prop("max", 1), prop("custom.axisSoftMax", 1),
@@ -79,12 +79,12 @@ func throughputElapsed() *trend.PanelBuilder {
 func throughputOverTime() *timeseries.PanelBuilder {
 	return runs(lines(text{
 		"Throughput, run by run",
-		"A point where a run was completed: its median second (thesis figure 5.1: bandwidth over time), what was offered (dotted), and the median of the same hours of the last 7 days (dashed), below 60 % of which is OnewayThroughputDegraded.",
+		"A point where a run was completed: its median second (thesis figure 5.1: bandwidth over time), what was offered (dotted), and the median of the same hours of the last 7 days (dashed), below " + inPercent(rules.ThresholdThroughputRatio) + " of which is " + rules.ThroughputDegraded.Name + ".",
 		inBits, noLoad + " in this time range",
 	},
 		ranged(fresh(saturated, bitsOf(from(saturated, metric.UDPThroughput))), "{{direction}}"),
 		ranged(fresh(saturated, bitsOf(from(saturated, metric.UDPOffered))), "{{direction}} offered"),
-		ranged(bitsOf(recFrom(saturated, recThroughputBaseline)), "{{direction}} baseline"),
+		ranged(bitsOf(recFrom(saturated, rules.UDPThroughputBaseline.Name)), "{{direction}} baseline"),
 	)).Height(9).
 		Thresholds(steps(step{0, "transparent"})).
 		OverrideByName("forward", props{color(blue), prop("custom.lineWidth", 2)}).

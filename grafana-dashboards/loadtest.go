@@ -61,23 +61,33 @@ func loadTestPages(but string) []page {
 	}, func(p page) bool { return p.uid == but })
 }
 
-// loadTestBoard starts a page of load tests, which shows the time since from and links to the others, and to raw points.
-func loadTestBoard(name, uid, from, description string, raw ...cog.Builder[dashboard.DashboardLink]) *boardBuilder {
-	return newBoard("oneway / "+name).Uid(uid).Tags([]string{"oneway"}).
-		Description(description).
-		Readonly().Refresh("1m").Time(from, "now").Timezone("browser").
-		Tooltip(dashboard.DashboardCursorSyncCrosshair).
-		Links(append(append(links(loadTestPages(uid)...), raw...), runbooks()))
+// loadTestPage is a page of load tests.
+type loadTestPage struct {
+	title, uid, description string
+	// from is the begin of the time that it shows.
+	from string
+	// raw are its links to pages of raw points.
+	raw []cog.Builder[dashboard.DashboardLink]
+	// variables follow the agent and the path: one for each probe type, from a family of that type, then others.
+	variables []cog.Builder[dashboard.VariableModel]
+	// rows add their panels. The row of the runs follows them on each page.
+	rows []func(b *boardBuilder)
 }
 
-// loadTestVariables adds the agent, the path, and a variable per probe type, each from a family of that probe type.
-func loadTestVariables(b *boardBuilder, probes ...*dashboard.QueryVariableBuilder) {
+func (p loadTestPage) board() *boardBuilder {
+	b := board(p.title, p.uid, p.from, p.description).Refresh("1m").
+		Links(append(append(links(loadTestPages(p.uid)...), p.raw...), runbooks()))
 	interval := metric.RunInterval.Name
 	agentVariables(b, interval)
 	b.WithVariable(labelValues(metric.Path, "Path", interval+"{"+thisAgent+"}"))
-	for _, p := range probes {
-		b.WithVariable(p)
+	for _, v := range p.variables {
+		b.WithVariable(v)
 	}
+	loadTestAnnotations(b)
+	for _, row := range append(p.rows, loadTestRunsRow) {
+		row(b)
+	}
+	return b
 }
 
 func probeVariable(name, label string, of *metric.Desc) *dashboard.QueryVariableBuilder {

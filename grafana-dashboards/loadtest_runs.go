@@ -8,6 +8,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 )
 
 const always = common.VisibilityModeAlways
@@ -94,7 +95,7 @@ func runsIn(time string) string {
 func runsByResult() *timeseries.PanelBuilder {
 	return bars(counted(text{
 		"Runs per hour",
-		"Runs that were due in the hour before each point, by result and reason. OnewayRunsFailing counts the results refused, failed and incomplete. For skipped runs see OnewayRunResultStale and OnewayDataQuotaExhausted.",
+		"Runs that were due in the hour before each point, by result and reason. " + rules.RunsFailing.Name + " counts the results refused, failed and incomplete. For skipped runs see " + rules.RunResultStale.Name + " and " + rules.DataQuotaExhausted.Name + ".",
 		"none", noRun,
 	}, leastMinute, ranged(runsIn("1h"), "{{probe}}: {{result}} {{reason}}"))).
 		Thresholds(steps(step{0, "transparent"})).
@@ -112,7 +113,7 @@ func ofLink(d *metric.Desc) string {
 func quota() *timeseries.PanelBuilder {
 	return lines(text{
 		"Data quota",
-		"IP bytes sent by load tests over the path's link since local midnight, both directions, remaining bytes, and limit (dashed). Bytes reserved for a run in progress are subtracted from the remaining bytes. A run that exceeds the remaining quota is skipped (OnewayDataQuotaExhausted).",
+		"IP bytes sent by load tests over the path's link since local midnight, both directions, remaining bytes, and limit (dashed). Bytes reserved for a run in progress are subtracted from the remaining bytes. A run that exceeds the remaining quota is skipped (" + rules.DataQuotaExhausted.Name + ").",
 		"decbytes", "The path's link has no quota (links: quota_bytes)",
 	},
 		ranged(ofLink(metric.QuotaUsed), "{{link}} used"),
@@ -143,13 +144,13 @@ func quotaTile() *stat.PanelBuilder {
 func lastRunTile(base string) *stat.PanelBuilder {
 	age := "time() - " + from(base, metric.RunLast)
 	return tile(text{
-		"Last run", "Time since the last completed run, in seconds and in intervals. All panels of this page without a time axis show that run. Red above three intervals (OnewayRunResultStale).", "none",
+		"Last run", "Time since the last completed run, in seconds and in intervals. All panels of this page without a time axis show that run. Red above " + amount(rules.ThresholdRunStaleIntervals.Default, "intervals") + " (" + rules.RunResultStale.Name + ").", "none",
 		"No completed run",
 	},
 		instant(age, "age"),
 		instant("("+age+") / "+from(base, metric.RunInterval), "intervals"),
 	).Span(5).Decimals(1).
 		TextMode(common.BigValueTextModeValueAndName).
-		Thresholds(steps(step{0, gray}, step{-1, green}, step{2, orange}, step{3, red})).
+		Thresholds(steps(step{0, gray}, step{-1, green}, step{2, orange}, step{rules.ThresholdRunStaleIntervals.Default, red})).
 		OverrideByName("age", props{prop("unit", "s"), prop("decimals", 0), color(gray)})
 }

@@ -22,8 +22,11 @@ type (
 	boardJSON    = dashboard.Dashboard        //nolint:staticcheck // see above
 )
 
-func newBoard(title string) *boardBuilder {
-	return dashboard.NewDashboardBuilder(title) //nolint:staticcheck // see above
+// board starts a page, which shows the time since from.
+func board(title, uid, from, description string) *boardBuilder {
+	b := dashboard.NewDashboardBuilder("oneway / " + title) //nolint:staticcheck // see above
+	return b.Uid(uid).Tags([]string{"oneway"}).Description(description).
+		Readonly().Time(from, "now").Timezone("browser").Tooltip(dashboard.DashboardCursorSyncCrosshair)
 }
 
 func main() {

@@ -5,6 +5,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 )
 
 // Uids that provisioning, links and runbooks refer to.
@@ -16,11 +17,9 @@ const (
 // pathBoard shows one path: a summary, delay, variation, loss and voice, then the quality of the clocks and of the
 // measuring host.
 func pathBoard() *boardBuilder {
-	b := newBoard("oneway / Path").Uid(pathUID).Tags([]string{"oneway"}).
-		Description("One path, both directions: delay with its error bound, delay variation, loss, voice quality, and the state of the clocks and of the measuring host.").
-		Readonly().Refresh("30s").Time("now-2h", "now").Timezone("browser").
-		Tooltip(dashboard.DashboardCursorSyncCrosshair).
-		Links(append(links(append([]page{{"Clock", clockUID, "The clocks behind these delays"}}, loadTestPages(pathUID)...)...), runbooks())).
+	b := board("Path", pathUID, "now-2h",
+		"One path, both directions: delay with its error bound, delay variation, loss, voice quality, and the state of the clocks and of the measuring host.").
+		Refresh("30s").Links(append(links(append([]page{{"Clock", clockUID, "The clocks behind these delays"}}, loadTestPages(pathUID)...)...), runbooks())).
 		Link(toRaw(rawIncidentPage(), metric.Probe)).Link(toRaw(rawTrackPage(), metric.Probe))
 	variables(b)
 	annotations(b)
@@ -57,7 +56,7 @@ func agentVariables(b *boardBuilder, from string) {
 		}))
 	b.WithVariable(labelValues("job", "Job", from).IncludeAll(true).Multi(true).Current(all()))
 	b.WithVariable(labelValues("instance", "Instance", from+`{job=~"$job"}`).IncludeAll(true).Multi(true).Current(all()))
-	b.WithVariable(labelValues("url", "", "oneway:runbooks:url").Hide(dashboard.VariableHideHideVariable))
+	b.WithVariable(labelValues("url", "", rules.RunbooksURL.Name).Hide(dashboard.VariableHideHideVariable))
 }
 
 func all() dashboard.VariableOption {

@@ -7,6 +7,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/trend"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 )
 
 // noPackets is short: a curve without points shows it as a legend, which Grafana does not wrap.
@@ -34,7 +35,7 @@ func delayLines(name, matcher string) *timeseries.PanelBuilder {
 		"Median and smallest delay of each window (the smallest is close to the delay with empty queues), and 95th percentile over 5 minutes. Profile slim has no smallest delay. Strong band: error bound of the window's median, which contains the true median. Pale band: from the smallest delay to p95. The axis does not begin at zero. No line in windows without a valid delay; no median where half of the packets were lost. Corresponds to thesis figures 5.3, 5.4 and 6.1b, which show the delay of the load itself; here it is the delay of test packets at a low rate beside the traffic of the path.",
 		"s", noDelay,
 	},
-		ranged(rec(recDelay, matcher, `quantile_rank="0.95"`), "p95"),
+		ranged(rec(rules.DelayQuantiles5m.Name, matcher, `quantile_rank="0.95"`), "p95"),
 		ranged(p50, "p50"),
 		ranged(of(metric.DelayMin, matcher), "min"),
 		ranged(p50+" + "+bound, "p50 + bound"),
@@ -91,13 +92,13 @@ func delayCDF() *trend.PanelBuilder {
 func delayExcess() *timeseries.PanelBuilder {
 	return lines(text{
 		"Delay above its baseline",
-		"95th percentile over 5 minutes minus its 7-day baseline, as evaluated by OnewayDelayBlowUp (default: above 50 ms and above three times the baseline). Points on the zero line show the likely cause of a large excess.",
-		"s", "No baseline yet: it needs the recording rules and a day of history (oneway:threshold:baseline_hours)",
+		"95th percentile over 5 minutes minus its 7-day baseline, as evaluated by " + rules.DelayBlowUp.Name + " (default: above " + inMillis(rules.ThresholdDelayBlowUpSeconds) + " and above " + amount(rules.ThresholdDelayBlowUpRatio.Default, "times") + " the baseline). Points on the zero line show the likely cause of a large excess.",
+		"s", "No baseline yet: it needs the recording rules and a day of history (" + rules.ThresholdBaselineHours.Name + ")",
 	},
-		ranged(rec(recExcess), "{{direction}}"),
-		ranged(rec(recBaseline), "{{direction}} baseline"),
-		ranged(rec(recExcessCause)+" * 0", "{{direction}}, likely cause: {{cause}}"),
-	).Height(9).Thresholds(steps(step{0, "transparent"}, step{0.05, red})).ThresholdsStyle(line()).
+		ranged(rec(rules.DelayExcess.Name), "{{direction}}"),
+		ranged(rec(rules.DelayBaseline.Name), "{{direction}} baseline"),
+		ranged(rec(rules.DelayExcessCause.Name)+" * 0", "{{direction}}, likely cause: {{cause}}"),
+	).Height(9).Thresholds(steps(step{0, "transparent"}, step{rules.ThresholdDelayBlowUpSeconds.Default, red})).ThresholdsStyle(line()).
 		OverrideByName("forward", props{color(blue), prop("custom.lineWidth", 2)}).
 		OverrideByName("reverse", props{color(orange), prop("custom.lineWidth", 2)}).
 		OverrideByName("forward baseline", props{color(blue), dotted()}).

@@ -6,19 +6,20 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 )
 
 func lossRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Loss, duplication, reordering, corruption"))
 	b.WithPanel(counted(text{
 		"Loss",
-		"Loss ratio over 5 minutes by direction, and of round trips regardless of the direction of the loss: lost packets divided by packets received or lost (RFC 7680). The dashed line is the default threshold of OnewayLossHigh. Corresponds to the loss in MASCOTS figure 2 and in figures 16 to 18 and 30 of the D-ITG report.",
+		"Loss ratio over 5 minutes by direction, and of round trips regardless of the direction of the loss: lost packets divided by packets received or lost (RFC 7680). The dashed line is the default threshold of " + rules.LossHigh.Name + ". Corresponds to the loss in MASCOTS figure 2 and in figures 16 to 18 and 30 of the D-ITG report.",
 		"percentunit", "No packet received or lost in this time range",
 	}, leastRatio,
-		ranged(rec(recLoss), "{{direction}}"),
-		ranged(rec(recLossHour), "{{direction}}, 1 h"),
-		ranged(rec(recRoundLoss), "round trip"),
-	).Thresholds(steps(step{0, "transparent"}, step{0.01, red})).ThresholdsStyle(line()).
+		ranged(rec(rules.LossRatio5m.Name), "{{direction}}"),
+		ranged(rec(rules.LossRatio1h.Name), "{{direction}}, 1 h"),
+		ranged(rec(rules.RoundTripLossRatio5m.Name), "round trip"),
+	).Thresholds(steps(step{0, "transparent"}, step{rules.ThresholdLossRatio.Default, red})).ThresholdsStyle(line()).
 		OverrideByName("forward", props{color(blue), prop("custom.lineWidth", 2)}).
 		OverrideByName("reverse", props{color(orange), prop("custom.lineWidth", 2)}).
 		OverrideByName("forward, 1 h", props{color(blue), dotted()}).

@@ -5,6 +5,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 )
 
 // selfRow shows errors of the measuring host, which must not be attributed to the path.
@@ -22,12 +23,12 @@ func selfRow(b *boardBuilder) {
 		OverrideByName("p99", props{color(purple), dashed()}))
 	b.WithPanel(counted(text{
 		"Skipped and late packets",
-		"Share of the scheduled test packets of 5 minutes that were skipped, or sent more than 10 ms late. They do not count as loss. The dashed line is the default threshold of OnewayProbeSelfLimited.",
+		"Share of the scheduled test packets of 5 minutes that were skipped, or sent more than 10 ms late. They do not count as loss. The dashed line is the default threshold of " + rules.ProbeSelfLimited.Name + ".",
 		"percentunit", "No packet was skipped" + orSlim,
 	}, leastRatio,
-		ranged(rec(recSkipped), "skipped"),
-		ranged(rec(recLate), "late"),
-	).Thresholds(steps(step{0, "transparent"}, step{0.01, red})).ThresholdsStyle(line()).
+		ranged(rec(rules.ScheduleSkippedRatio.Name), "skipped"),
+		ranged(rec(rules.ScheduleLateRatio.Name), "late"),
+	).Thresholds(steps(step{0, "transparent"}, step{rules.ThresholdSelfLimitedRatio.Default, red})).ThresholdsStyle(line()).
 		OverrideByName("skipped", props{color(red), prop("custom.lineWidth", 2)}).
 		OverrideByName("late", props{color(yellow)}))
 	b.WithPanel(lines(text{

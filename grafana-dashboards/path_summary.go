@@ -6,6 +6,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/stat"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 )
 
 const (
@@ -42,23 +43,23 @@ func summaryRow(b *boardBuilder) {
 	b.WithPanel(tile(text{
 		"Round-trip time", "Median and 95th percentile over 5 minutes (limits are recorded as quantile5m_lower and quantile5m_upper), and the smallest of the last window. Free of clock error. Profile slim has only the smallest.", "s",
 		"No reply in the last 5 minutes",
-	}, instant(rec(recRTT, `quantile_rank="0.5"`), "p50"), instant(rec(recRTT, `quantile_rank="0.95"`), "p95"),
+	}, instant(rec(rules.RoundTripQuantiles5m.Name, `quantile_rank="0.5"`), "p50"), instant(rec(rules.RoundTripQuantiles5m.Name, `quantile_rank="0.95"`), "p95"),
 		instant(of(metric.RoundTripTimeMin), "min")).Span(6).Decimals(2).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, green})))
 	b.WithPanel(tile(text{
-		"Last reply", "Time since the last reply. Red above 63 s.", "s",
+		"Last reply", "Time since the last reply. Red above " + amount(staleAfter(), "s") + ".", "s",
 		"No reply so far" + orSlim,
 	}, instant("time() - "+of(metric.ProbeLastSuccess), "age")).Span(3).Decimals(0).
-		Thresholds(steps(step{0, gray}, step{0, green}, step{63, red})))
+		Thresholds(steps(step{0, gray}, step{0, green}, step{staleAfter(), red})))
 	b.WithPanel(factsTile())
 }
 
 func lossTile(name, matcher string) *stat.PanelBuilder {
 	return tile(text{
-		"Loss " + name, "Loss ratio over 5 minutes: lost packets divided by packets received or lost (RFC 7680). Orange from 1 %, the default of OnewayLossHigh. Unknown if the reflector does not report loss by direction.", "percentunit",
+		"Loss " + name, "Loss ratio over 5 minutes: lost packets divided by packets received or lost (RFC 7680). Orange from " + inPercent(rules.ThresholdLossRatio) + ", the default of " + rules.LossHigh.Name + ". Unknown if the reflector does not report loss by direction.", "percentunit",
 		"Unknown for this direction",
-	}, instant(rec(recLoss, matcher), name)).Span(3).Decimals(2).
-		Thresholds(steps(step{0, gray}, step{0, green}, step{0.01, orange}, step{0.05, red}))
+	}, instant(rec(rules.LossRatio5m.Name, matcher), name)).Span(3).Decimals(2).
+		Thresholds(steps(step{0, gray}, step{0, green}, step{rules.ThresholdLossRatio.Default, orange}, step{0.05, red}))
 }
 
 // delayTile always shows the names of its values. It shows no bound without a delay, since a lone value reads as one.
@@ -68,7 +69,7 @@ func delayTile(name, matcher string) *stat.PanelBuilder {
 		"Delay " + name, "Median of the last window with its error bound, which contains the true median (both clocks and both timestamps, RFC 7679 section 3.7). p95 covers 5 minutes; its limits are recorded as quantile5m_lower and quantile5m_upper.", "s",
 		noDelay,
 	}, instant(p50, "p50"), instant(of(metric.DelayErrorBound, matcher)+" and ignoring (quantile_rank) "+p50, "± bound"),
-		instant(rec(recDelay, matcher, `quantile_rank="0.95"`), "p95, 5 min")).Span(6).Decimals(2).
+		instant(rec(rules.DelayQuantiles5m.Name, matcher, `quantile_rank="0.95"`), "p95, 5 min")).Span(6).Decimals(2).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, colorOf(name)}))
 }
 

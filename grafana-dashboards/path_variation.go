@@ -4,6 +4,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 )
 
 func variationRow(b *boardBuilder) {
@@ -13,9 +14,9 @@ func variationRow(b *boardBuilder) {
 		"Delay minus the smallest delay of its window (RFC 5481 section 4.2), which a playout buffer has to cover. A constant clock offset cancels, so PDV is valid even if the delay is not. Over 5 minutes. Resolution: 9 % with native histograms, else interpolation between classic bucket bounds at 1, 5, 20 and 100 ms; values below 1 ms are then not reliable.",
 		"s", noRules,
 	},
-		ranged(rec(recVariation, `quantile_rank="0.5"`), "{{direction}} p50"),
-		ranged(rec(recVariation, `quantile_rank="0.95"`), "{{direction}} p95"),
-		ranged(rec(recVariation, `quantile_rank="0.99"`), "{{direction}} p99"),
+		ranged(rec(rules.DelayVariationQuantiles.Name, `quantile_rank="0.5"`), "{{direction}} p50"),
+		ranged(rec(rules.DelayVariationQuantiles.Name, `quantile_rank="0.95"`), "{{direction}} p95"),
+		ranged(rec(rules.DelayVariationQuantiles.Name, `quantile_rank="0.99"`), "{{direction}} p99"),
 	).
 		OverrideByName("forward p50", props{color(blue), prop("custom.lineWidth", 2)}).
 		OverrideByName("reverse p50", props{color(orange), prop("custom.lineWidth", 2)}).
@@ -42,8 +43,8 @@ func variationRow(b *boardBuilder) {
 		"s", "No reply",
 	},
 		ranged(of(metric.RoundTripTimeMax), "max"),
-		ranged(rec(recRTT, `quantile_rank="0.95"`), "p95"),
-		ranged(rec(recRTT, `quantile_rank="0.5"`), "p50"),
+		ranged(rec(rules.RoundTripQuantiles5m.Name, `quantile_rank="0.95"`), "p95"),
+		ranged(rec(rules.RoundTripQuantiles5m.Name, `quantile_rank="0.5"`), "p50"),
 		ranged(of(metric.RoundTripTimeMin), "min"),
 	).
 		OverrideByName("max", props{color("light-green"), dotted()}).

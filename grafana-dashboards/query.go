@@ -9,20 +9,8 @@ import (
 	"oneway.example/exporter/core/metric"
 )
 
-// Recorded series of deploy/prometheus/rules; tests/rules checks that each exists.
+// Parts of selectors.
 const (
-	recDelay        = "oneway:delay_seconds:quantile5m"
-	recBaseline     = "oneway:delay_seconds:quantile_baseline7d"
-	recVariation    = "oneway:delay_variation_seconds:quantile5m"
-	recRTT          = "oneway:round_trip_time_seconds:quantile5m"
-	recLoss         = "oneway:packets_lost:ratio5m"
-	recLossHour     = "oneway:packets_lost:ratio1h"
-	recRoundLoss    = "oneway:round_trips_lost:ratio5m"
-	recExcess       = "oneway:delay_excess_seconds"
-	recExcessCause  = "oneway:delay_excess:cause"
-	recLowConfident = "oneway:delay_low_confidence:ratio5m"
-	recSkipped      = "oneway:schedule_skipped:ratio5m"
-	recLate         = "oneway:schedule_late:ratio5m"
 	forward         = `direction="forward"`
 	reverse         = `direction="reverse"`
 	thisAgent       = `job=~"$job",instance=~"$instance"`

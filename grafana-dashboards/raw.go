@@ -41,10 +41,7 @@ func inRun(more ...string) []string {
 
 // rawBoard starts a page of raw points: they have no refresh, since a run or an incident does not change.
 func rawBoard(title, uid, from, description string, pages ...cog.Builder[dashboard.DashboardLink]) *boardBuilder {
-	b := newBoard("oneway / "+title).Uid(uid).Tags([]string{"oneway"}).Description(description).
-		Readonly().Time(from, "now").Timezone("browser").
-		Tooltip(dashboard.DashboardCursorSyncCrosshair).
-		Links(append(links(), pages...))
+	b := board(title, uid, from, description).Links(append(links(), pages...))
 	return b.WithVariable(dashboard.NewDatasourceVariableBuilder(influxVariable).Label("InfluxDB").Type(influxType).
 		Current(dashboard.VariableOption{
 			Text:  dashboard.StringOrArrayOfString{String: new("oneway InfluxDB")},

@@ -9,12 +9,13 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 )
 
 // A panel without data of slim paths must mention profile slim in its noValue text.
 func TestPanelsWithoutSlimDataNameTheProfile(t *testing.T) {
 	// Recorded series of full paths only; all other series of the page exist for slim paths, too.
-	fullOnly := map[string]bool{recVariation: true, recRTT: true, recLate: true, recSkipped: true, recLowConfident: true}
+	fullOnly := map[string]bool{rules.DelayVariationQuantiles.Name: true, rules.RoundTripQuantiles5m.Name: true, rules.ScheduleLateRatio.Name: true, rules.ScheduleSkippedRatio.Name: true, rules.LowConfidenceRatio.Name: true}
 	has := map[string]bool{}
 	for _, g := range metric.Groups() {
 		for _, d := range g.Descs {

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/stat"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 )
 
 // tcpUID is the uid that links and runbooks refer to.
@@ -19,19 +21,17 @@ const (
 
 // tcpBoard shows what TCP achieves over a path: throughput, its limits, round-trip time, retransmissions.
 func tcpBoard() *boardBuilder {
-	b := loadTestBoard("TCP", tcpUID, "now-7d", "TCP over a path, both directions: throughput, what limited the sender, round-trip time under load, retransmissions, timeouts, connect time, ECN marks, runs and data quota.",
-		toRaw(rawTCPPage(), "tcp"))
-	loadTestVariables(b, probeVariable("tcp", "Probe", metric.TCPThroughput))
-	loadTestAnnotations(b)
-	splitAnnotation(b)
-	tcpSummaryRow(b)
-	tcpThroughputRow(b)
-	workingRow(b, transferred)
-	tcpRoundTripRow(b)
-	tcpDataRow(b)
-	tcpLossRow(b)
-	loadTestRunsRow(b)
-	return b
+	return loadTestPage{
+		title: "TCP", uid: tcpUID, from: "now-7d",
+		description: "TCP over a path, both directions: throughput, what limited the sender, round-trip time under load, retransmissions, timeouts, connect time, ECN marks, runs and data quota.",
+		raw:         []cog.Builder[dashboard.DashboardLink]{toRaw(rawTCPPage(), "tcp")},
+		variables: []cog.Builder[dashboard.VariableModel]{
+			probeVariable("tcp", "Probe", metric.TCPThroughput),
+		},
+		rows: []func(*boardBuilder){
+			splitAnnotation, tcpSummaryRow, tcpThroughputRow, func(b *boardBuilder) { workingRow(b, transferred) }, tcpRoundTripRow, tcpDataRow, tcpLossRow,
+		},
+	}.board()
 }
 
 func tcpSummaryRow(b *boardBuilder) {
@@ -47,17 +47,14 @@ func tcpSummaryRow(b *boardBuilder) {
 		TextMode(common.BigValueTextModeValueAndName).
 		Mappings(values(numbers(verdicts()))).Thresholds(steps(step{0, gray})))
 	b.WithPanel(tile(text{
-		"Retransmitted", "Share of the payload bytes sent in the last run that were retransmissions (RFC 6349 section 4.2). Orange above 1 %, red above 5 %.", "percentunit",
+		"Retransmitted", "Share of the payload bytes sent in the last run that were retransmissions (RFC 6349 section 4.2). Orange above 1 %, red above " + inPercent(rules.ThresholdTCPRetransmittedRatio) + ".", "percentunit",
 		noTCP,
 	}, instant(from(transferred, metric.TCPRetransmitted), "{{direction}}")).Span(6).Decimals(2).
 		TextMode(common.BigValueTextModeValueAndName).
-		Thresholds(steps(step{0, gray}, step{0, green}, step{0.01, orange}, step{manyRetransmitted, red})))
+		Thresholds(steps(step{0, gray}, step{0, green}, step{0.01, orange}, step{rules.ThresholdTCPRetransmittedRatio.Default, red})))
 	b.WithPanel(lastRunTile(transferred).Span(6))
 	b.WithPanel(quotaTile().Span(6))
 }
-
-// manyRetransmitted is the share above which retransmissions are red.
-const manyRetransmitted = 0.05
 
 // goodputTile shows the throughput beside the rate of the link.
 func goodputTile(name, matcher string) *stat.PanelBuilder {

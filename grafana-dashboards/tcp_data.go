@@ -10,6 +10,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/trend"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 )
 
 const (
@@ -51,7 +52,7 @@ func dataDelay(name, matcher string) *timeseries.PanelBuilder {
 		ranged(fresh(transferred, quantile(metric.QuantileL+`="0.99"`)), "99 %"),
 		ranged(fresh(transferred, median+" + "+bound), "median + bound"),
 		ranged(fresh(transferred, median+" - "+bound), "median − bound"),
-		ranged(recFrom(anyTest, recDelay, matcher, half), "UDP, {{probe}}"),
+		ranged(recFrom(anyTest, rules.DelayQuantiles5m.Name, matcher, half), "UDP, {{probe}}"),
 	)).Height(9).AxisSoftMin(0).Thresholds(steps(step{0, "transparent"})).
 		OverrideByName("median", props{color(main), prop("custom.lineWidth", 2)}).
 		OverrideByName("5 %", props{color("semi-dark-" + main), dotted(), prop("custom.pointSize", 2)}).

@@ -9,10 +9,10 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 )
 
 // Recorded series of deploy/prometheus/rules.
-const recTCPBaseline = "oneway:tcp_throughput_bytes_per_second:baseline7d"
 
 func tcpThroughputRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Throughput, and what limited the sender"))
@@ -44,12 +44,12 @@ func modelsTable() *tablepanel.PanelBuilder {
 func goodputOverTime() *timeseries.PanelBuilder {
 	p := runs(lines(text{
 		"TCP throughput, run by run",
-		"Payload per second of each completed run, and the rate of the link (dotted), configured (link_rate) or by the probes train or saturation, in IP-layer bits: with full packets TCP can reach about 96.5 % of it. Far below that line, see what limited the sender. Dashed: the median of the same hours of the last 7 days, below 60 % of which is OnewayTCPThroughputDegraded. Corresponds to thesis figure 6.5 and Halepovic figure 4.",
+		"Payload per second of each completed run, and the rate of the link (dotted), configured (link_rate) or by the probes train or saturation, in IP-layer bits: with full packets TCP can reach about 96.5 % of it. Far below that line, see what limited the sender. Dashed: the median of the same hours of the last 7 days, below " + inPercent(rules.ThresholdThroughputRatio) + " of which is " + rules.TCPThroughputDegraded.Name + ". Corresponds to thesis figure 6.5 and Halepovic figure 4.",
 		inBits, noTCP + " in this time range",
 	},
 		ranged(fresh(transferred, bitsOf(from(transferred, metric.TCPThroughput))), "{{direction}}"),
 		ranged(bitsOf(linkRate()), "{{direction}} link"),
-		ranged(bitsOf(recFrom(transferred, recTCPBaseline)), "{{direction}} baseline"),
+		ranged(bitsOf(recFrom(transferred, rules.TCPThroughputBaseline.Name)), "{{direction}} baseline"),
 	)).Span(24).Height(9).Thresholds(steps(step{0, "transparent"}))
 	colored(p, "", prop("custom.lineWidth", 2))
 	colored(p, " baseline", dashed(), prop("custom.showPoints", "never"))
@@ -68,7 +68,7 @@ func colored(p *timeseries.PanelBuilder, suffix string, own ...dashboard.Dynamic
 func limitShares(name, matcher string) *timeseries.PanelBuilder {
 	p := lines(text{
 		"What limited the sender " + name,
-		"Share of the last run by what limited the sender, shown until the next run. network: the congestion window or the pacing, as it should be. OnewayTCPBufferLimited fires when the two buffers have more than half. receive window, send buffer: larger buffers or auto-tuning make TCP faster (RFC 6349 section 3.3.1). application: the sender had nothing to send. Linux tcp_info (busy, rwnd_limited, sndbuf_limited).",
+		"Share of the last run by what limited the sender, shown until the next run. network: the congestion window or the pacing, as it should be. " + rules.TCPBufferLimited.Name + " fires when the two buffers have more than " + inPercent(rules.ThresholdTCPBufferLimitedRatio) + ". receive window, send buffer: larger buffers or auto-tuning make TCP faster (RFC 6349 section 3.3.1). application: the sender had nothing to send. Linux tcp_info (busy, rwnd_limited, sndbuf_limited).",
 		"percentunit", noTCPDetail,
 	}, ranged(from(transferred, metric.TCPLimited, matcher), "{{state}}")).
 		Min(0).Max(1).LineWidth(0).FillOpacity(60).
@@ -121,10 +121,10 @@ func tcpLossRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Retransmissions, timeouts and marks"))
 	b.WithPanel(colored(runs(counted(text{
 		"Retransmitted, run by run",
-		"Share of the payload bytes sent in each run that were retransmissions; 1 less this share is the TCP efficiency of RFC 6349 section 4.2. The line is at 5 %, the default of OnewayTCPRetransmissions. A short run that overshoots a deep queue once can exceed it; many runs above it indicate loss or a policer. Corresponds to Halepovic figure 7 and table 2.",
+		"Share of the payload bytes sent in each run that were retransmissions; 1 less this share is the TCP efficiency of RFC 6349 section 4.2. The line is at " + inPercent(rules.ThresholdTCPRetransmittedRatio) + ", the default of " + rules.TCPRetransmissions.Name + ". A short run that overshoots a deep queue once can exceed it; many runs above it indicate loss or a policer. Corresponds to Halepovic figure 7 and table 2.",
 		"percentunit", noTCP + " in this time range",
 	}, leastRatio, ranged(fresh(transferred, from(transferred, metric.TCPRetransmitted)), "{{direction}}"))).Span(8).
-		Thresholds(steps(step{0, "transparent"}, step{manyRetransmitted, red})).ThresholdsStyle(line()), ""))
+		Thresholds(steps(step{0, "transparent"}, step{rules.ThresholdTCPRetransmittedRatio.Default, red})).ThresholdsStyle(line()), ""))
 	b.WithPanel(colored(bars(counted(text{
 		"Timeouts per hour",
 		"Expired retransmission timeouts of the sender in the hour before each point (RFC 6298 section 5). Each stops the transfer for at least 200 ms on Linux and restarts it with one segment.",

@@ -10,6 +10,7 @@ import (
 	tablepanel "github.com/grafana/grafana-foundation-sdk/go/table"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 )
 
 // noSplit names no profile: profile slim has the verdict.
@@ -55,7 +56,7 @@ func splitOverTime() *statetimeline.PanelBuilder {
 	words["-1"] = word(noSplit, faint, int32(len(words)))
 	return states(text{
 		"Split TCP",
-		"Whether a device on the path terminates the connections of each direction (a transparent proxy): yes, no, or cannot tell with the reason, of the last run, shown until the next one. OnewaySplitTCPChanged fires when it changes. Corresponds to thesis section 6.2 and figures 6.2 and 6.3.",
+		"Whether a device on the path terminates the connections of each direction (a transparent proxy): yes, no, or cannot tell with the reason, of the last run, shown until the next one. " + rules.SplitTCPChanged.Name + " fires when it changes. Corresponds to thesis section 6.2 and figures 6.2 and 6.3.",
 		"none", noSplit,
 	}, ranged("("+splitState()+`) or on () label_replace(vector(-1), "direction", "no run", "", "")`, "{{direction}}")).
 		Span(10).Height(7).ShowValue(common.VisibilityModeAuto).
@@ -89,12 +90,9 @@ func splitEvidence() *tablepanel.PanelBuilder {
 	).Span(14).Height(7).Decimals(1).Thresholds(steps(step{0, gray})).WithTransformation(sortedBy("direction"))
 }
 
-// recSplitChanged is a recorded series of deploy/prometheus/rules: it exists in one evaluation after a change.
-const recSplitChanged = "oneway:tcp_split_detected:changed"
-
-// splitAnnotation marks the runs whose verdict differs from the last one before.
+// splitAnnotation marks the runs whose verdict differs from the last one before: the series exists in one evaluation after a change.
 func splitAnnotation(b *boardBuilder) {
 	b.Annotation(dashboard.NewAnnotationQueryBuilder().Name("Split TCP").Datasource(datasource()).Enable(true).
-		IconColor(purple).Expr("last_over_time(" + recFrom(transferred, recSplitChanged) + "[1m])").Step("60s").
+		IconColor(purple).Expr("last_over_time(" + recFrom(transferred, rules.SplitTCPVerdictChanged.Name) + "[1m])").Step("60s").
 		TitleFormat("Split TCP changed").TextFormat("{{path}} {{direction}}").TagKeys(metric.Direction))
 }

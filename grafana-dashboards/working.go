@@ -6,6 +6,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 )
 
 const (
@@ -32,10 +33,10 @@ func workingRow(b *boardBuilder, base string) {
 	b.WithPanel(workingDelay("reverse", base, reverse))
 	b.WithPanel(idleAndLoaded(text{
 		"R of a call beside the load, run by run",
-		"Transmission rating R (G.107, codec G.711) of a call in each direction while its direction was loaded, and before the load (dotted). The line is at 70: many users are dissatisfied below it (Annex B).",
+		"Transmission rating R (G.107, codec G.711) of a call in each direction while its direction was loaded, and before the load (dotted). The line is at " + plain(rules.ThresholdRFactor.Default) + ": many users are dissatisfied below it (Annex B).",
 		"none", noWorkingDelay + " in this time range",
 	}, base, metric.WorkingR, "min").Span(6).Min(0).Max(100).
-		Thresholds(steps(step{0, "transparent"}, step{callLimit, red})).ThresholdsStyle(line()))
+		Thresholds(steps(step{0, "transparent"}, step{rules.ThresholdRFactor.Default, red})).ThresholdsStyle(line()))
 	b.WithPanel(idleAndLoaded(text{
 		"Loss of others, run by run",
 		"Share of the light test packets that each direction lost while it was loaded, and before the load (dotted).",
@@ -56,9 +57,6 @@ func workingRow(b *boardBuilder, base string) {
 	}, ranged(fresh(base, from(base, metric.WorkingRoundTrips)), "{{loaded}}"))).Span(6).
 		Thresholds(steps(step{0, "transparent"})), ""))
 }
-
-// callLimit is the default of OnewayRFactorLow.
-const callLimit = 70
 
 // idleAndLoaded has a solid line of the direction under its own load and a dotted one before it.
 func idleAndLoaded(t text, base string, d *metric.Desc, worst string) *timeseries.PanelBuilder {
@@ -89,7 +87,7 @@ func workingDelay(name, base, matcher string) *timeseries.PanelBuilder {
 	median, bound := "sum without (quantile_rank) ("+quantile(half)+")", from(base, metric.WorkingDelayBound, matcher)
 	p := runs(plot(text{
 		"Delay of others " + name + ", run by run",
-		"Median one-way delay of light test packets in this direction, with its error bound (shaded), and the 95th percentile (dashed): before the load (idle), and while the load was in this direction, in the other, or in both. What the load adds is the queue in front of the slowest link; OnewayWorkingDelayHigh fires if its own direction adds more than 200 ms in 3 runs. A load in the other direction should add nothing.",
+		"Median one-way delay of light test packets in this direction, with its error bound (shaded), and the 95th percentile (dashed): before the load (idle), and while the load was in this direction, in the other, or in both. What the load adds is the queue in front of the slowest link; " + rules.WorkingDelayHigh.Name + " fires if its own direction adds more than " + inMillis(rules.ThresholdWorkingDelaySeconds) + " in 3 runs. A load in the other direction should add nothing.",
 		"s", noWorkingDelay + " in this time range",
 	},
 		ranged(fresh(base, quantile(half)), "{{loaded}}"), ranged(fresh(base, quantile(most)), "{{loaded}} 95 %"),
@@ -131,7 +129,7 @@ func workingTable(base string) *tablepanel.PanelBuilder {
 		column{title: "R", query: of(metric.WorkingR), own: props{
 			prop("decimals", 0), prop("custom.cellOptions", map[string]string{"type": "color-text"}),
 			prop("thresholds", map[string]any{"mode": "absolute", "steps": []map[string]any{
-				{"value": nil, "color": red}, {"value": callLimit, "color": yellow}, {"value": 80, "color": green},
+				{"value": nil, "color": red}, {"value": rules.ThresholdRFactor.Default, "color": yellow}, {"value": 80, "color": green},
 			}}),
 		}},
 		column{title: "R by a packet", query: of(metric.WorkingRStep), own: props{prop("decimals", 0), prop("custom.minWidth", 110)}},

@@ -1,0 +1,22 @@
+package main
+
+import (
+	"strconv"
+
+	"oneway.example/exporter/core/rules"
+)
+
+// inPercent, inMillis and inMicros are the default of a threshold in a text.
+func inPercent(t rules.Threshold) string { return amount(t.Default*100, "%") }
+func inMillis(t rules.Threshold) string  { return amount(t.Default*1e3, "ms") }
+func inMicros(t rules.Threshold) string  { return amount(t.Default*1e6, "us") }
+
+func amount(value float64, unit string) string { return plain(value) + " " + unit }
+
+// plain has six digits: the product of a default and a unit is not exact.
+func plain(value float64) string { return strconv.FormatFloat(value, 'g', 6, 64) }
+
+// staleAfter is the age in seconds at which OnewayResultStale fires by default on a path with an interval of 1 s.
+func staleAfter() float64 {
+	return rules.ThresholdStaleIntervals.Default + rules.ThresholdStaleSeconds.Default
+}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestRulesAreNamedByTheirIdentifiers: a rule that is renamed or removed breaks the build and not a panel.
+func TestRulesAreNamedByTheirIdentifiers(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) < 40 {
+		t.Fatalf("files %q, %v", files, err)
+	}
+	name := regexp.MustCompile(`\b(oneway|path_hour):\w|\bOneway[A-Z]`)
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		set := token.NewFileSet()
+		parsed, err := parser.ParseFile(set, file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			if text, isText := n.(*ast.BasicLit); isText && name.MatchString(text.Value) {
+				t.Errorf("%s: %.100s names a rule as text", set.Position(text.Pos()), text.Value)
+			}
+			return true
+		})
+	}
+}
