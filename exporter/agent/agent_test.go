@@ -276,7 +276,7 @@ func TestAgentDoesNotStartWithABadConfiguration(t *testing.T) {
 	if _, err := New(Options{ConfigFile: file, Types: types}); err == nil || err.Error() != want {
 		t.Errorf("New: got %v, want %s", err, want)
 	}
-	if _, err := Check(Options{ConfigFile: file, Types: types}); err == nil || err.Error() != want {
+	if _, _, err := Check(Options{ConfigFile: file, Types: types}); err == nil || err.Error() != want {
 		t.Errorf("Check: got %v, want %s", err, want)
 	}
 }
@@ -286,7 +286,7 @@ func TestCheckCounts(t *testing.T) {
 	if err := os.WriteFile(file, []byte(twoPaths), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := Check(Options{ConfigFile: file, Types: []probe.Type{newFake()}})
+	got, _, err := Check(Options{ConfigFile: file, Types: []probe.Type{newFake()}})
 	if err != nil || !reflect.DeepEqual(got, Summary{Paths: 2, Probes: 2}) {
 		t.Errorf("got %+v, %v", got, err)
 	}

@@ -44,7 +44,7 @@ func TestFiftyHostsWithOneConfigurationMakeTheMesh(t *testing.T) {
 		graph := map[string]bool{}
 		for i := range hosts {
 			self := fmt.Sprintf("h%02d", i)
-			s, paths, err := Describe(Options{
+			s, paths, err := Check(Options{
 				ConfigFile: file, Types: []probe.Type{newFake()}, machine: func() mesh.Machine { return mesh.Machine{Name: self + ".example.net"} },
 			})
 			if err != nil || s.Meshed != len(paths) || s.Probes != 2*len(paths) {
@@ -86,7 +86,7 @@ func TestUndeclaredLinkOfAHostHasItsPlaceInTheFileOfHosts(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := Check(Options{ConfigFile: file, Types: []probe.Type{newFake()}}); err == nil || err.Error() != want {
+		if _, _, err := Check(Options{ConfigFile: file, Types: []probe.Type{newFake()}}); err == nil || err.Error() != want {
 			t.Errorf("%q\ngot  %v\nwant %s", own, err, want)
 		}
 	}
@@ -166,7 +166,7 @@ func TestErrorsOfDefaultsAreReportedOnce(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Check(Options{ConfigFile: file, Types: []probe.Type{newFake()}})
+		_, _, err := Check(Options{ConfigFile: file, Types: []probe.Type{newFake()}})
 		if got := strings.ReplaceAll(fmt.Sprint(err), filepath.Dir(file)+"/", ""); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}

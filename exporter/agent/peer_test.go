@@ -29,7 +29,7 @@ func TestPeerThatAProbeRefusesIsReportedAtItsPlaceOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := file + ":3:21: paths[1].peer is \"" + peer + "\"; " + problem
-			if _, err := Check(Options{ConfigFile: file, Types: probes.All()}); err == nil || err.Error() != want {
+			if _, _, err := Check(Options{ConfigFile: file, Types: probes.All()}); err == nil || err.Error() != want {
 				t.Errorf("%s of %q:\n%v\nwant\n%s", kinds, peer, err, want)
 			}
 		}

@@ -39,7 +39,7 @@ func TestUnknownProfileIsRefusedAtItsPlace(t *testing.T) {
 		if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Check(Options{ConfigFile: file, Types: []probe.Type{newFake()}}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := Check(Options{ConfigFile: file, Types: []probe.Type{newFake()}}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", yaml, err, want)
 		}
 	}

@@ -25,7 +25,7 @@ import (
 // the name of the file.
 func TestBadSectionsStateTheExpectation(t *testing.T) {
 	badfiles.Run(t, 50, func(t *testing.T, name string) error {
-		_, err := Check(Options{ConfigFile: name, Types: []probe.Type{newFake()}, Outputs: []output.Type{newFakeOutputs()}})
+		_, _, err := Check(Options{ConfigFile: name, Types: []probe.Type{newFake()}, Outputs: []output.Type{newFakeOutputs()}})
 		if _, ok := errors.AsType[config.Problems](err); !ok {
 			t.Fatalf("error is %v, want Problems", err)
 		}

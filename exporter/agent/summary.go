@@ -29,20 +29,14 @@ type Summary struct {
 // PathSummary is a path of a configuration.
 type PathSummary struct {
 	Name, Peer string
-	// Probes are the names of its probes, from Describe only.
+	// Probes are the names of its probes, from Check only.
 	Probes, Links []string
 	Labels        map[string]string
 }
 
 // Check plans a configuration as an agent with these options does, without starting anything. It opens only the
-// configuration and the files that it names.
-func Check(o Options) (Summary, error) {
-	s, _, err := Describe(o)
-	return s, err
-}
-
-// Describe is Check, and returns the paths in the order of the configuration, those of meshes last.
-func Describe(o Options) (Summary, []PathSummary, error) {
+// configuration and the files that it names. It returns the paths in the order of the configuration, those of meshes last.
+func Check(o Options) (Summary, []PathSummary, error) {
 	a, err := New(o)
 	if err != nil {
 		return Summary{}, nil, err

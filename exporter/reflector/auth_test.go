@@ -118,7 +118,7 @@ func TestForgedTLVsAreReturnedWithTheIntegrityFlag(t *testing.T) {
 	for name, tlvs := range map[string][]byte{
 		"no HMAC TLV":        tlv(200, 1, 2, 3, 4),
 		"wrong HMAC TLV":     append(tlv(200, 1, 2, 3, 4), tlv(stampfmt.TypeHMAC, make([]byte, 16)...)...),
-		"misplaced HMAC TLV": append(stampfmt.AppendTLVHMAC(k.base(0), 112, key)[112:], tlv(200, 1)...),
+		"misplaced HMAC TLV": append(stampfmt.PutTLVHMAC(stampfmt.AppendTLVHMAC(k.base(0)), 112, key)[112:], tlv(200, 1)...),
 	} {
 		rep := k.send(append(k.base(next), tlvs...))
 		next++
@@ -161,7 +161,7 @@ func TestUnauthenticatedRequestMayHaveAnHMACTLV(t *testing.T) {
 	key := newKey(t, "k")
 	l := newLab(t, func(o *Options) { o.Keys = []*stampfmt.Key{key} })
 	k := l.poller("192.0.2.1:5000", 1)
-	q := stampfmt.AppendTLVHMAC(append(k.base(0), tlv(stampfmt.TypeDirectMeasurement, make([]byte, 12)...)...), 44, key)
+	q := stampfmt.PutTLVHMAC(stampfmt.AppendTLVHMAC(append(k.base(0), tlv(stampfmt.TypeDirectMeasurement, make([]byte, 12)...)...)), 44, key)
 	rep := k.send(q)
 	if rep.result != Answered || rep.flags[stampfmt.TypeDirectMeasurement] != 0 {
 		t.Fatalf("got %v, flags %v", rep.result, rep.flags)

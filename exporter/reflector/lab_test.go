@@ -117,7 +117,7 @@ func (k *poller) request(seq uint32, change func(*stampfmt.Receipt)) []byte {
 // finish computes the checksums of a request.
 func (k *poller) finish(b []byte) []byte {
 	if k.key != nil {
-		b = stampfmt.AppendTLVHMAC(b, stampfmt.AuthenticatedBytes, k.key)
+		b = stampfmt.PutTLVHMAC(stampfmt.AppendTLVHMAC(b), stampfmt.AuthenticatedBytes, k.key)
 	}
 	stampfmt.SealCRC(b, k.key != nil)
 	if k.key != nil {

@@ -27,7 +27,7 @@ func BenchmarkLoopback(b *testing.B) {
 				o.Keys, o.RequireKey = append(o.Keys, key), true
 			}
 			r := running(b, o, metric.Discard{})
-			conn, err := tstamp.Open(netip.MustParseAddrPort("127.0.0.1:0"), tstamp.Options{Timestamps: tstamp.Off})
+			conn, err := tstamp.Open(netip.MustParseAddrPort("127.0.0.1:0"), tstamp.Options{UserTimestamps: true})
 			if err != nil {
 				b.Fatal(err)
 			}

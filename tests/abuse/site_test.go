@@ -253,7 +253,7 @@ func build(seq, run, epoch uint32, key *stampfmt.Key) []byte {
 		stampfmt.SealCRC(b, false)
 		return b
 	}
-	b = stampfmt.AppendTLVHMAC(b, stampfmt.AuthenticatedBytes, key)
+	b = stampfmt.PutTLVHMAC(stampfmt.AppendTLVHMAC(b), stampfmt.AuthenticatedBytes, key)
 	stampfmt.SealCRC(b, true)
 	stampfmt.PutTLVHMAC(b, stampfmt.AuthenticatedBytes, key)
 	stampfmt.PutHMAC(b, key)

@@ -84,11 +84,11 @@ type sent struct {
 }
 
 // send ADDRESS RATE SECONDS sends 64-byte packets, with timestamps.
-func send(args []string) (any, error) { return load(args, tstamp.Auto, blank) }
+func send(args []string) (any, error) { return load(args, false, blank) }
 
 // runRequests ADDRESS RATE SECONDS sends STAMP requests of 64 bytes of 100 sessions and counts the replies. It has timestamps
 // off, to leave the CPU to the reflector.
-func runRequests(args []string) (any, error) { return load(args, tstamp.Off, request) }
+func runRequests(args []string) (any, error) { return load(args, true, request) }
 
 const packetBytes = 64
 
@@ -104,7 +104,7 @@ func request(b []byte, n uint32) []byte {
 	return stampfmt.AppendPadding(p.AppendTo(b), packetBytes-stampfmt.UnauthenticatedBytes-stampfmt.TLVHeaderBytes, n)
 }
 
-func load(args []string, mode tstamp.Mode, write func([]byte, uint32) []byte) (any, error) {
+func load(args []string, userTimestamps bool, write func([]byte, uint32) []byte) (any, error) {
 	peer := netip.MustParseAddrPort(args[0])
 	rate, err := strconv.Atoi(args[1])
 	if err != nil {
@@ -114,7 +114,7 @@ func load(args []string, mode tstamp.Mode, write func([]byte, uint32) []byte) (a
 	if err != nil {
 		return nil, err
 	}
-	c, err := tstamp.Open(netip.AddrPortFrom(netip.IPv4Unspecified(), 0), tstamp.Options{Timestamps: mode})
+	c, err := tstamp.Open(netip.AddrPortFrom(netip.IPv4Unspecified(), 0), tstamp.Options{UserTimestamps: userTimestamps})
 	if err != nil {
 		return nil, err
 	}

@@ -147,7 +147,7 @@ func snippets(t *testing.T, name string) (all []snippet) {
 		}
 		c, err := config.Load(file)
 		if err == nil {
-			_, err = agent.Check(agent.Options{ConfigFile: file})
+			_, _, err = agent.Check(agent.Options{ConfigFile: file})
 		}
 		one := snippet{where: name, clock: chrony.DefaultSource()}
 		var others struct {

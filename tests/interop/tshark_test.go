@@ -148,7 +148,7 @@ func addTLVs(b []byte, authenticated bool, k *stampfmt.Key) []byte {
 	b = stampfmt.ClassOfService{DSCP1: 46, DSCP2: 20, ECN: 1}.AppendTo(stampfmt.TimestampInformation{}.AppendTo(b))
 	b = stampfmt.AppendPadding(stampfmt.DirectMeasurement{SenderTx: 7}.AppendTo(b), 301, 7)
 	if k != nil {
-		b = stampfmt.AppendTLVHMAC(b, base, k)
+		b = stampfmt.PutTLVHMAC(stampfmt.AppendTLVHMAC(b), base, k)
 	}
 	stampfmt.SealCRC(b, authenticated)
 	if k != nil {

@@ -3,6 +3,7 @@ package rules
 import (
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,6 +26,18 @@ func texts[T interface{ String() string }](all ...T) (out []string) {
 	return out
 }
 
+// untilInvalid are the names of the values from this one up to the first invalid one.
+func untilInvalid[T interface {
+	~uint8
+	String() string
+}](from T,
+) (out []string) {
+	for ; from.String() != "invalid"; from++ {
+		out = append(out, from.String())
+	}
+	return out
+}
+
 // TestListedValuesAreThoseOfTheCode: METRICS.md lists no other values, and all of them.
 func TestListedValuesAreThoseOfTheCode(t *testing.T) {
 	var results []reflector.Result
@@ -39,6 +52,14 @@ func TestListedValuesAreThoseOfTheCode(t *testing.T) {
 	for _, r := range loadcontrol.Reasons() {
 		refusals = append(refusals, string(r))
 	}
+	var sendReasons []string
+	for errno := range syscall.Errno(200) { // beyond the largest one of Linux
+		for reason := range tstamp.CountByReason(map[syscall.Errno]uint64{errno: 1}) {
+			if !slices.Contains(sendReasons, reason) {
+				sendReasons = append(sendReasons, reason)
+			}
+		}
+	}
 	without := func(all []string, one string) []string {
 		return slices.DeleteFunc(all, func(s string) bool { return s == one })
 	}
@@ -51,11 +72,11 @@ func TestListedValuesAreThoseOfTheCode(t *testing.T) {
 		{metric.Trains, metric.ResultL, texts(capacity.Results()...)},
 		{metric.LoadServerRequests, metric.ResultL, refusals},
 		{metric.LoadServerDiscarded, metric.ReasonL, texts(ignored...)},
-		{metric.SendErrors, metric.ReasonL, tstamp.SendReasons()},
+		{metric.SendErrors, metric.ReasonL, sendReasons},
 		{metric.DelayInvalid, metric.ReasonL, without(texts(sample.Reasons()...), sample.OK.String())},
 		{metric.ClockState, metric.StateL, texts(clock.States()...)},
-		{metric.Timestamps, "origin", texts(sample.Origins()...)},
-		{metric.RunPacketsCorrupted, "kind", without(texts(stream.Damages()...), stream.Intact.String())},
+		{metric.Timestamps, "origin", untilInvalid(sample.Origin(0))},
+		{metric.RunPacketsCorrupted, "kind", without(untilInvalid(stream.Intact), stream.Intact.String())},
 	} {
 		var got []string
 		for _, entry := range c.family.Values[c.label] {

@@ -205,7 +205,7 @@ func checkConfigs(out, problems io.Writer, files []string, webConfig string, pat
 		wrong++
 	}
 	for _, file := range files {
-		s, all, err := agent.Describe(agent.Options{ConfigFile: file, Types: probes.All(), Outputs: outputs.All()})
+		s, all, err := agent.Check(agent.Options{ConfigFile: file, Types: probes.All(), Outputs: outputs.All()})
 		if err != nil {
 			fmt.Fprintln(problems, err)
 			wrong++

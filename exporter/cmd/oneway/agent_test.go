@@ -56,13 +56,13 @@ func exampleWithToken(t *testing.T) string {
 // TestExampleNamesItsMissingToken: the example alone lacks the file of a load server's token.
 func TestExampleNamesItsMissingToken(t *testing.T) {
 	const want = `probes[0].token_file is "core.token"; `
-	if _, err := agent.Check(agent.Options{ConfigFile: exampleFile, Types: probes.All()}); err == nil || !strings.Contains(err.Error(), want) {
+	if _, _, err := agent.Check(agent.Options{ConfigFile: exampleFile, Types: probes.All()}); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
 
 func TestExampleConfigurationIsValid(t *testing.T) {
-	got, err := agent.Check(agent.Options{ConfigFile: exampleWithToken(t), Types: probes.All()})
+	got, _, err := agent.Check(agent.Options{ConfigFile: exampleWithToken(t), Types: probes.All()})
 	if got.Warnings = nil; err != nil || !reflect.DeepEqual(got, agent.Summary{Paths: 5, Probes: 13, Reflector: true}) {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -98,7 +98,7 @@ func TestEverySettingOfTheExampleIsValid(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := agent.Check(agent.Options{ConfigFile: file, Types: probes.All(), Outputs: outputs.All()}); err != nil {
+		if _, _, err := agent.Check(agent.Options{ConfigFile: file, Types: probes.All(), Outputs: outputs.All()}); err != nil {
 			t.Error(err)
 		}
 	}

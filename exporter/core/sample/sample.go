@@ -32,9 +32,6 @@ const (
 	FollowUp
 )
 
-// Origins lists all values in order, for tables and tests.
-func Origins() []Origin { return []Origin{Absent, User, Kernel, Hardware, InPacket, FollowUp} }
-
 // String is the value of the metric label `origin`.
 func (o Origin) String() string {
 	words := [...]string{

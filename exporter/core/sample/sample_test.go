@@ -90,10 +90,7 @@ func TestZeroValuesAreNeverValid(t *testing.T) {
 // Every value has its own name, and the lists hold every value: a missing name would be "invalid" in the metrics.
 func TestNamesAreUniqueAndComplete(t *testing.T) {
 	var origins, reasons, directions []string
-	for i, o := range Origins() {
-		if int(o) != i {
-			t.Errorf("origin %d is at index %d", o, i)
-		}
+	for o := Absent; o <= FollowUp; o++ {
 		origins = append(origins, o.String())
 	}
 	for i, r := range Reasons() {

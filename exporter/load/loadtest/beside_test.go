@@ -104,8 +104,8 @@ func (s *fakeStream) Stop(ctx context.Context) (packets, bytes int64) {
 // beside runs the kind with a real load server on loopback.
 func beside(t *testing.T, k loadtest.Kind, f *fakeLight, change func(*loadtest.Options, *probe.Env), limits ...string) (*loadtest.Outcome, *metrictest.Sink) {
 	t.Helper()
-	sink := &metrictest.Sink{}
-	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: keeping{sink}, Clock: goodClock{}, Links: links(t), Light: f.begin}
+	sink := &metrictest.Keeping{}
+	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: sink, Clock: goodClock{}, Links: links(t), Light: f.begin}
 	o := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}, limits...)
 	o.Directions, o.WorkingDelayInterval, o.DrainTimeout = []string{"forward"}, 50*time.Millisecond, 200*time.Millisecond
 	if change != nil {
@@ -115,19 +115,8 @@ func beside(t *testing.T, k loadtest.Kind, f *fakeLight, change func(*loadtest.O
 	if out == nil {
 		t.Fatal(err)
 	}
-	return out, sink
+	return out, &sink.Sink
 }
-
-// keeping leaves the series open at the end of the run, so that a test can read them.
-type keeping struct{ *metrictest.Sink }
-
-func (k keeping) Series(d *metric.Desc, labels ...string) metric.Series {
-	return kept{k.Sink.Series(d, labels...)}
-}
-
-type kept struct{ metric.Series }
-
-func (kept) Close() {}
 
 func TestWorkingDelayIsOfThePacketsDuringTheLoad(t *testing.T) {
 	t.Parallel()

@@ -144,9 +144,6 @@ func (s *Sent) Withheld() int {
 	return max(n, 0)
 }
 
-// Damages returns all values in order.
-func Damages() []Damage { return []Damage{Intact, Truncated, Overwritten, BitErrors, BadHeader} }
-
 // String returns the name in reports and labels.
 func (d Damage) String() string {
 	words := [...]string{

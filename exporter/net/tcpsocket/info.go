@@ -55,13 +55,12 @@ type Info struct {
 // Unlimited is Ssthresh before the first loss (TCP_INFINITE_SSTHRESH).
 const Unlimited = 0x7fffffff
 
-// Bits of Info.Negotiated (TCPI_OPT_*). ECNSeen: a packet with an ECN mark has arrived.
+// Bits of Info.Negotiated (TCPI_OPT_*).
 const (
 	Timestamps  = 1
 	SACK        = 2
 	WindowScale = 4
 	ECN         = 8
-	ECNSeen     = 16
 )
 
 // Field is a field that not all supported kernels have.

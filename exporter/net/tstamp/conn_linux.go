@@ -230,7 +230,7 @@ func configure(fd int, v6 bool, o Options) (s setup, err error) {
 			return s, fmt.Errorf("socket option %d of level %d: %w", option, level, err)
 		}
 	}
-	if o.Timestamps == Auto {
+	if !o.UserTimestamps {
 		s.enableStamps(fd, o.Hardware != nil)
 	}
 	if s.discovery, err = unix.GetsockoptInt(fd, level, discover); err != nil {

@@ -175,7 +175,7 @@ func TestICMPErrorIsReportedForItsPeerOnly(t *testing.T) {
 }
 
 func TestWithoutKernelTimestampsUserSpaceOnesAreReported(t *testing.T) {
-	local, remote := open(t, loopback(false), Options{Timestamps: Off}), open(t, loopback(false), Options{Timestamps: Off})
+	local, remote := open(t, loopback(false), Options{UserTimestamps: true}), open(t, loopback(false), Options{UserTimestamps: true})
 	var tx []TxStamp
 	var done sync.WaitGroup
 	done.Go(func() { _, tx, _ = collect(t, local, stamps(3)) }) // waits before anything is sent

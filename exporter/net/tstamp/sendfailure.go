@@ -24,14 +24,6 @@ func sendReasons() map[syscall.Errno]string {
 	}
 }
 
-// SendReasons lists all reasons of failed sends.
-func SendReasons() (all []string) {
-	for _, reason := range sendReasons() {
-		all = append(all, reason)
-	}
-	return append(all, otherFailure)
-}
-
 // CountByReason adds up the numbers of failed sends by reason.
 func CountByReason(byErrno map[syscall.Errno]uint64) map[string]uint64 {
 	reasons, counts := sendReasons(), map[string]uint64{}

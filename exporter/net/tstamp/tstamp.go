@@ -17,17 +17,6 @@ import (
 	"oneway.example/exporter/core/sample"
 )
 
-// Mode selects the source of timestamps.
-type Mode uint8
-
-// The modes. The zero value is Auto.
-const (
-	// Auto takes the best source available, packet by packet.
-	Auto Mode = iota
-	// Off takes user-space timestamps only.
-	Off
-)
-
 // HardwareClock relates a network card's own clock to the system clock.
 type HardwareClock interface {
 	// System converts a raw hardware timestamp to system time; ok is false if the relation of the clocks is not known
@@ -40,7 +29,9 @@ type Options struct {
 	// ReceiveBufferBytes and SendBufferBytes are the values for SO_RCVBUF and SO_SNDBUF; zero: DefaultBufferBytes. The
 	// kernel may grant less (see Stats). Transmit timestamps are charged to the receive buffer, too.
 	ReceiveBufferBytes, SendBufferBytes int
-	Timestamps                          Mode
+	// UserTimestamps takes user-space timestamps only, as on a system without others; else each packet has the best one that is
+	// available.
+	UserTimestamps bool
 	// Hardware, if set, converts the network card's timestamps to system time. The card must have timestamping enabled
 	// (SIOCSHWTSTAMP).
 	Hardware HardwareClock

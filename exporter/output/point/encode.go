@@ -103,11 +103,6 @@ func CountOf(v float64) int64 {
 	return 0
 }
 
-// Bool appends a field with a condition.
-func Bool(to []Field, key string, v bool) []Field {
-	return append(to, Field{key, lineprotocol.BoolValue(v)})
-}
-
 // Text is a string value. Invalid UTF-8 and control characters are replaced by U+FFFD. It allocates.
 func Text(s string) lineprotocol.Value {
 	s = strings.Map(func(r rune) rune {

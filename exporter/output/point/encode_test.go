@@ -65,7 +65,7 @@ func somePoint() *Point {
 	return &Point{
 		Measurement: "oneway_delay", At: 1_790_000_000_123_456_789,
 		Tags: []Tag{{"direction", "forward"}, {"path", "a to b"}, {"probe", "stamp"}},
-		Fields: Float(Int(Float(append(Bool(nil, "ok", true), Field{"run", Text("r 1")}), "delay_min_seconds", 0.1), "delay_seconds_count", math.MaxInt64),
+		Fields: Float(Int(Float([]Field{{"ok", lineprotocol.BoolValue(true)}, {"run", Text("r 1")}}, "delay_min_seconds", 0.1), "delay_seconds_count", math.MaxInt64),
 			"delay_seconds_sum", 1.0/3),
 	}
 }

@@ -21,7 +21,7 @@ func FuzzAuthenticatedReplies(f *testing.F) {
 		p := stampfmt.ReflectorPacket{Seq: seq, SenderSeq: seq, SenderT1: timefmt.NTP.Encode(wheelStart, 0), SenderTTL: 255}
 		f.Add(p.AppendAuthenticatedTo(nil, key))
 		rc := stampfmt.Receipt{Filled: true, Words: 4, Run: run, Epoch: 5, Next: seq + 1, Base: seq + 1, Received: seq + 1, Tx: 4}
-		f.Add(stampfmt.AppendTLVHMAC(rc.AppendTo(p.AppendAuthenticatedTo(nil, key)), stampfmt.AuthenticatedBytes, key))
+		f.Add(stampfmt.PutTLVHMAC(stampfmt.AppendTLVHMAC(rc.AppendTo(p.AppendAuthenticatedTo(nil, key))), stampfmt.AuthenticatedBytes, key))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, kind := range []remoteKind{0, remoteOurs} {
@@ -55,7 +55,7 @@ func seal(b []byte, key *stampfmt.Key) {
 		return
 	}
 	if at := len(b) - hmacTLVBytes; at >= stampfmt.AuthenticatedBytes {
-		copy(b[at:], stampfmt.AppendTLVHMAC(append([]byte{}, b[:at]...), stampfmt.AuthenticatedBytes, key)[at:])
+		copy(b[at:], stampfmt.PutTLVHMAC(stampfmt.AppendTLVHMAC(append([]byte{}, b[:at]...)), stampfmt.AuthenticatedBytes, key)[at:])
 		stampfmt.SealCRC(b, true)
 		stampfmt.PutTLVHMAC(b, stampfmt.AuthenticatedBytes, key)
 	}

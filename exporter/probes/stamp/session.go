@@ -37,8 +37,7 @@ type session struct {
 	target    *target.Target // it logs faults and outages; nil: nothing is logged
 
 	mu         sync.Mutex
-	keys       []*stampfmt.Key                              // all are accepted, the first one signs; none: unauthenticated
-	blank      [hmacTLVBytes - stampfmt.TLVHeaderBytes]byte // an HMAC not computed yet
+	keys       []*stampfmt.Key // all are accepted, the first one signs; none: unauthenticated
 	account    *account
 	estimator  *estimator
 	window     *window // the last one that has ended; nil: none

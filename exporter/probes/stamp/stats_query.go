@@ -151,7 +151,7 @@ func (s *session) writeBase(b []byte, seq uint32, t1 instant.Time, q clock.Quali
 func (s *session) seal(b []byte) []byte {
 	hasTLVs := max(len(b), s.layout.size) > s.layout.base // a payload size may leave space for the HMAC TLV alone
 	if s.layout.authenticated && hasTLVs {
-		b = stampfmt.TLV{Flags: stampfmt.FlagUnrecognized, Type: stampfmt.TypeHMAC, Value: s.blank[:]}.AppendTo(b)
+		b = stampfmt.AppendTLVHMAC(b)
 	}
 	stampfmt.SealCRC(b, s.layout.authenticated)
 	if s.layout.authenticated && hasTLVs {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/influxdata/line-protocol/v2/lineprotocol"
 	"github.com/influxdata/telegraf"
 	"github.com/influxdata/telegraf/agent"
 	"github.com/influxdata/telegraf/plugins/serializers/influx"
@@ -27,8 +28,8 @@ func accumulator(to chan<- telegraf.Metric) telegraf.Accumulator {
 
 func sample(i int) point.Point {
 	p := point.Point{Measurement: "oneway_x", Tags: []point.Tag{{Key: "path", Value: "a b"}}, At: instant.FromTime(time.Unix(1700000000, int64(i)))}
-	p.Fields = point.Bool(point.Float(point.Int(nil, "n", int64(i)), "v", 0.1), "ok", true)
-	p.Fields = append(p.Fields, point.Field{Key: "run", Value: point.Text(`r"1`)})
+	p.Fields = point.Float(point.Int(nil, "n", int64(i)), "v", 0.1)
+	p.Fields = append(p.Fields, point.Field{Key: "ok", Value: lineprotocol.BoolValue(true)}, point.Field{Key: "run", Value: point.Text(`r"1`)})
 	return p
 }
 

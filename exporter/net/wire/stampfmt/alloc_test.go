@@ -15,7 +15,7 @@ func TestPacketsDoNotAllocate(t *testing.T) {
 	k := vectorKey()
 	b := make([]byte, 0, 2048)
 	open := requestOf(make([]byte, 0, 2048), 1472)
-	closed := AppendTLVHMAC(vectorReceipt.AppendTo(vectorReply.AppendAuthenticatedTo(nil, k)), AuthenticatedBytes, k)
+	closed := PutTLVHMAC(AppendTLVHMAC(vectorReceipt.AppendTo(vectorReply.AppendAuthenticatedTo(nil, k))), AuthenticatedBytes, k)
 	at := len(closed) - hmacTLVSize
 	ok := true
 	for name, f := range map[string]func(){
@@ -28,7 +28,7 @@ func TestPacketsDoNotAllocate(t *testing.T) {
 			b = ClassOfService{1, 2, 3, 1}.AppendTo(b)
 			TLV{Type: 200, Value: open[:9]}.AppendTo(b)
 		},
-		"write an HMAC TLV": func() { AppendTLVHMAC(append(b, open...), UnauthenticatedBytes, k) },
+		"write an HMAC TLV": func() { PutTLVHMAC(AppendTLVHMAC(append(b, open...)), UnauthenticatedBytes, k) },
 		"read a request":    func() { _, err := ParseSender(open); ok = ok && err == nil },
 		"read a reply":      func() { _, err := ParseReflector(open); ok = ok && err == nil },
 		"read an authenticated reply": func() {
@@ -127,7 +127,7 @@ func BenchmarkProtect(b *testing.B) {
 	small, large := requestOf(nil, 172), requestOf(nil, 1472)
 	for name, packet := range map[string][]byte{"172": small, "1472": large} {
 		SealCRC(packet, false)
-		signed := AppendTLVHMAC(append([]byte{}, packet...), UnauthenticatedBytes, k)
+		signed := PutTLVHMAC(AppendTLVHMAC(append([]byte{}, packet...)), UnauthenticatedBytes, k)
 		for what, f := range map[string]func() bool{
 			"crc/seal":    func() bool { SealCRC(packet, false); return true },
 			"crc/check":   func() bool { return CheckCRC(packet, false) },

@@ -138,7 +138,7 @@ func FuzzVerifyTLVs(f *testing.F) {
 		if len(b) < UnauthenticatedBytes {
 			return
 		}
-		signed := AppendTLVHMAC(append([]byte{}, b...), UnauthenticatedBytes, k)
+		signed := PutTLVHMAC(AppendTLVHMAC(append([]byte{}, b...)), UnauthenticatedBytes, k)
 		if !k.VerifyTLVs(signed, UnauthenticatedBytes, len(b)) {
 			t.Errorf("%x does not verify", signed)
 		}

@@ -49,19 +49,18 @@ func (k *Key) VerifyBase(b []byte) bool {
 	return len(b) >= AuthenticatedBytes && hmac.Equal(b[hmacAt:AuthenticatedBytes], k.of(b[:hmacAt]))
 }
 
-// AppendTLVHMAC appends an HMAC TLV (RFC 8972 section 4.8) to a whole packet; base is the length of its base packet.
-// After a change of the TLVs or the Sequence Number, PutTLVHMAC must write it again.
-func AppendTLVHMAC(b []byte, base int, k *Key) []byte {
-	b = append(appendHeader(b, senderFlags, TypeHMAC, hmacBytes), zeros[:hmacBytes]...)
-	PutTLVHMAC(b, base, k)
-	return b
+// AppendTLVHMAC appends an HMAC TLV (RFC 8972 section 4.8), whose value PutTLVHMAC writes when the packet is complete.
+func AppendTLVHMAC(b []byte) []byte {
+	return append(appendHeader(b, senderFlags, TypeHMAC, hmacBytes), zeros[:hmacBytes]...)
 }
 
-// PutTLVHMAC writes the value of the HMAC TLV at the end of b: over the Sequence Number and the TLVs before it, their
-// flags included, but not its own header.
-func PutTLVHMAC(b []byte, base int, k *Key) {
+// PutTLVHMAC writes the value of the HMAC TLV at the end of b, and returns b. The HMAC covers the Sequence Number and the TLVs
+// before it, their flags included, but not its own header; base is the length of the base packet. After a change of the TLVs or
+// the Sequence Number, it must be written again.
+func PutTLVHMAC(b []byte, base int, k *Key) []byte {
 	at := len(b) - hmacTLVSize
 	copy(b[at+TLVHeaderBytes:], k.of(b[:4], b[base:at]))
+	return b
 }
 
 // VerifyTLVs checks the HMAC TLV at offset at of b, in constant time; base is the length of the base packet. False if

@@ -82,7 +82,7 @@ func TestAnyChangedBitBreaksTheTLVHMAC(t *testing.T) {
 		}
 		b = ClassOfService{DSCP1: 46}.AppendTo(FollowUp{}.AppendTo(b))
 		at := len(b)
-		b = AppendTLVHMAC(b, base, k)
+		b = PutTLVHMAC(AppendTLVHMAC(b), base, k)
 		if !k.VerifyTLVs(b, base, at) {
 			t.Fatalf("base %d: verification failed", base)
 		}
@@ -103,7 +103,7 @@ func TestAnyChangedBitBreaksTheTLVHMAC(t *testing.T) {
 func TestOnlyAnHMACTLVVerifies(t *testing.T) {
 	k := vectorKey()
 	b := FollowUp{}.AppendTo(vectorSender.AppendTo(nil))
-	whole := AppendTLVHMAC(b, UnauthenticatedBytes, k)
+	whole := PutTLVHMAC(AppendTLVHMAC(b), UnauthenticatedBytes, k)
 	for at := -30; at < len(whole)+30; at++ {
 		if k.VerifyTLVs(whole, UnauthenticatedBytes, at) != (at == len(b)) {
 			t.Errorf("verified an HMAC TLV at octet %d of %d", at, len(whole))

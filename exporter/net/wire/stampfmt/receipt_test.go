@@ -103,7 +103,7 @@ func sealedPackets(t testing.TB) map[string][]byte {
 	open := AppendPadding(vectorReceipt.AppendTo(FollowUp{}.AppendTo(vectorReply.AppendTo(nil))), 21, 9)
 	SealCRC(open, false)
 	closed := vectorReceipt.AppendTo(FollowUp{}.AppendTo(vectorReply.AppendAuthenticatedTo(nil, k)))
-	closed = AppendPadding(AppendTLVHMAC(closed, AuthenticatedBytes, k), 21, 9)
+	closed = AppendPadding(PutTLVHMAC(AppendTLVHMAC(closed), AuthenticatedBytes, k), 21, 9)
 	SealCRC(closed, true)
 	return map[string][]byte{"open": open, "authenticated": closed}
 }

@@ -78,7 +78,7 @@ func TestValuesTooLongForTheLengthFieldAreTruncated(t *testing.T) {
 func TestSendersSetTheUnrecognizedFlag(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"padding": AppendPadding(nil, 5, 1),
-		"HMAC":    AppendTLVHMAC(vectorSender.AppendTo(nil), UnauthenticatedBytes, vectorKey())[UnauthenticatedBytes:],
+		"HMAC":    PutTLVHMAC(AppendTLVHMAC(vectorSender.AppendTo(nil)), UnauthenticatedBytes, vectorKey())[UnauthenticatedBytes:],
 	} {
 		if b[0] != FlagUnrecognized {
 			t.Errorf("%s: flags %#x, want U", name, b[0])

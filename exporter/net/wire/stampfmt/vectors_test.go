@@ -225,7 +225,7 @@ func TestHMACAndCRCOfRequestsMatchOtherTools(t *testing.T) {
 	t.Run("open with an HMAC TLV before padding", func(t *testing.T) {
 		b := wholeReceipt.AppendTo(FollowUp{}.AppendTo(vectorSender.AppendTo(nil)))
 		at := len(b)
-		b = AppendTLVHMAC(b, UnauthenticatedBytes, k)
+		b = PutTLVHMAC(AppendTLVHMAC(b), UnauthenticatedBytes, k)
 		signed := len(b)
 		b = TLV{senderFlags, TypeExtraPadding, []byte{1, 2, 3}}.AppendTo(b)
 		SealCRC(b, false)
@@ -239,7 +239,7 @@ func TestHMACAndCRCOfRequestsMatchOtherTools(t *testing.T) {
 	t.Run("authenticated", func(t *testing.T) {
 		b := wholeReceipt.AppendTo(FollowUp{}.AppendTo(vectorSender.AppendAuthenticatedTo(nil, k)))
 		at := len(b)
-		b = AppendTLVHMAC(b, AuthenticatedBytes, k)
+		b = PutTLVHMAC(AppendTLVHMAC(b), AuthenticatedBytes, k)
 		SealCRC(b, true)
 		PutTLVHMAC(b, AuthenticatedBytes, k)
 		compareOctets(t, b, octets(t, senderSealed, wholeFollowUp, wholeHead, "58c1628f", wholeBody,
