@@ -1,5 +1,4 @@
-// Package agent runs a configuration: a clock monitor, the watchers of a GNSS receiver and its pulse, a reflector, a load
-// server, and a prober for each probe of each path, with one pacer for all of them.
+// Package agent runs a configuration: a clock monitor, watchers, a reflector, a load server, and a prober for each probe of each path, with one pacer for all of them.
 //
 // A part that fails is retried and shown in the status, and does not stop the others: an agent starts without its clock
 // daemon, with the reflector's port in use, and with names that do not resolve. Only an invalid configuration is refused,
@@ -35,6 +34,7 @@ import (
 	"oneway.example/exporter/output"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/calibration"
+	"oneway.example/exporter/watcher"
 )
 
 // Options configure an Agent. ConfigFile and Types are required.
@@ -47,6 +47,8 @@ type Options struct {
 	Addresses func() []string
 	// Types are the available probe types.
 	Types []probe.Type
+	// Watchers are the available watcher types.
+	Watchers []watcher.Type
 	// Outputs are the available output types, Series the points of all series, which they deliver; nil: there are none.
 	Outputs []output.Type
 	Series  output.Series

@@ -15,6 +15,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/output/promsink"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/watchers"
 )
 
 // fakeType makes probers that only do what the test requests, and reports what was made and run.
@@ -144,7 +145,7 @@ func newRigWith(t *testing.T, fake *fakeType, yaml string, change func(*Options)
 	r.write(yaml)
 	r.reg = promsink.New(promsink.Options{})
 	o := Options{
-		ConfigFile: r.file, Types: []probe.Type{fake}, Sink: r.reg,
+		ConfigFile: r.file, Types: []probe.Type{fake}, Watchers: watchers.All(), Sink: r.reg,
 		Notify: func(s string) { r.states <- s }, retry: retry{first: time.Millisecond, most: 10 * time.Millisecond}, reloadPause: time.Nanosecond,
 	}
 	change(&o)

@@ -24,7 +24,7 @@ type plannedOutput struct {
 }
 
 func (s *outputsSection) decode(c *config.Config) error {
-	if found := c.CheckOutputs(); len(found) > 0 {
+	if found := config.CheckItems(c.Outputs, "output", "influxdb"); len(found) > 0 {
 		return found
 	}
 	return nil

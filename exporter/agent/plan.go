@@ -29,8 +29,7 @@ type plan struct {
 	serves     bool          // the configuration has a load server
 	shared     sharedSection
 	clock      clockSection
-	receiver   gpsdSection
-	pulse      ppsSection
+	watchers   watchersSection
 	reflector  reflectorSection
 	loadServer loadServerSection
 	outputs    outputsSection
@@ -47,14 +46,13 @@ type plan struct {
 
 func newPlan(c *config.Config) *plan {
 	p := &plan{serves: c.LoadServer.Given(), links: map[string][]string{}, adopted: map[*task]*task{}}
-	p.receiver.clock, p.pulse.clock, p.loadServer.shared = &p.clock, &p.clock, &p.shared
-	p.outputs.shared = &p.shared
+	p.watchers.clock, p.loadServer.shared, p.outputs.shared = &p.clock, &p.shared, &p.shared
 	return p
 }
 
 // sections are in the order of their dependencies.
 func (p *plan) sections() []section {
-	return []section{&p.shared, &p.clock, &p.receiver, &p.pulse, &p.reflector, &p.loadServer, &p.outputs, &p.onDemand}
+	return []section{&p.shared, &p.clock, &p.watchers, &p.reflector, &p.loadServer, &p.outputs, &p.onDemand}
 }
 
 // job is one probe of one path.
@@ -145,7 +143,7 @@ func (m *maker) place(at placer, t *task, wrong ...error) (*task, config.Problem
 // paths plans all paths.
 func (m *maker) paths(c *config.Config) config.Problems {
 	found := c.Check()
-	if c.Paths == nil && c.Meshes == nil && !c.Reflector.Given() && !c.LoadServer.Given() && !c.Clock.Given() && !c.OnDemand.Given() {
+	if c.Paths == nil && c.Meshes == nil && !c.Reflector.Given() && !c.LoadServer.Given() && !c.Clock.Given() && !c.OnDemand.Given() && len(c.Watchers) == 0 {
 		nothing := c.Reflector.Problem("", "and on_demand are all missing; there is nothing to do")
 		nothing.Key = "paths, reflector, load_server, clock"
 		found = append(found, nothing)

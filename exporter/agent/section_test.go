@@ -18,6 +18,10 @@ import (
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/output"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/watcher"
+	"oneway.example/exporter/watchers"
+	"oneway.example/exporter/watchers/gpsd"
+	"oneway.example/exporter/watchers/pps"
 	"oneway.example/tests/badfiles"
 )
 
@@ -25,7 +29,7 @@ import (
 // the name of the file.
 func TestBadSectionsStateTheExpectation(t *testing.T) {
 	badfiles.Run(t, 50, func(t *testing.T, name string) error {
-		_, _, err := Check(Options{ConfigFile: name, Types: []probe.Type{newFake()}, Outputs: []output.Type{newFakeOutputs()}})
+		_, _, err := Check(Options{ConfigFile: name, Types: []probe.Type{newFake()}, Outputs: []output.Type{newFakeOutputs()}, Watchers: watchers.All()})
 		if _, ok := errors.AsType[config.Problems](err); !ok {
 			t.Fatalf("error is %v, want Problems", err)
 		}
@@ -66,12 +70,6 @@ func TestAllSectionsAreRead(t *testing.T) {
 	if s := p.clock; s.Source != "static" || *s.sources[1].(*static.Source).Bound != 20*time.Microsecond {
 		t.Errorf("clock is %+v", s)
 	}
-	if s := p.receiver; s.Address != "127.0.0.1:2947" || s.Device != "/dev/ttyACM0" || s.Name != "gps0" {
-		t.Errorf("receiver is %+v", s)
-	}
-	if s := p.pulse; s.Device != "/dev/pps0" || s.Edge != edgeClear || s.Name != "roof" {
-		t.Errorf("pulse is %+v", s)
-	}
 	s := p.shared
 	if s.stateDir != "testdata/good/state" || s.reports.Dir != "/var/lib/oneway/reports" || s.reports.MaxBytes != 64<<20 || s.reports.MaxRuns != 50 {
 		t.Errorf("shared is %+v", s)
@@ -107,11 +105,26 @@ func TestSectionsHaveDefaults(t *testing.T) {
 	if len(p.loadServer.Listen) != 1 || p.loadServer.Listen[0] != (option.Listen{Port: 8620}) {
 		t.Errorf("load server is %+v", p.loadServer)
 	}
-	if s := p.receiver; s.Address != "127.0.0.1:2947" || s.Device != "" || s.Name != "gps0" {
-		t.Errorf("receiver is %+v", s)
-	}
-	if s := p.pulse; s.Device != "/dev/pps0" || s.Edge != edgeAssert || s.Name != "pps0" {
-		t.Errorf("pulse is %+v", s)
+}
+
+func TestWatchersOfTheClockAreReadWithDefaults(t *testing.T) {
+	for clock, want := range map[string][2]any{
+		"gpsd: {}, pps: {}": {gpsd.Details{Name: "gps0", Address: "127.0.0.1:2947", Fix: "unknown"}, pps.Details{Name: "pps0", Device: "/dev/pps0", Edge: "assert"}},
+		"gpsd: {name: a, address: \"h:1\"}, pps: {name: a, device: /dev/p, edge: clear}": {
+			gpsd.Details{Name: "a", Address: "h:1", Fix: "unknown"}, pps.Details{Name: "a", Device: "/dev/p", Edge: "clear"},
+		},
+	} {
+		a, err := New(Options{ConfigFile: "x.yml", Watchers: watchers.All(), Load: func(file string) (*config.Config, error) {
+			return config.Parse(file, []byte("clock: {"+clock+"}"))
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.release()
+		s := a.Status()
+		if diff := cmp.Diff(want, [2]any{s.Receiver, s.Pulse}); diff != "" || len(s.Watchers) != 2 || s.Watchers[0].Type != "gpsd" {
+			t.Errorf("%s (-want +got):\n%s", clock, diff)
+		}
 	}
 }
 
@@ -143,9 +156,14 @@ func TestExampleHasEveryKeyOfTheSections(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := newPlan(&config.Config{})
-	into := []any{&p.clock, &p.receiver, &p.pulse, &p.reflector, &p.reflector.options, &p.reflector.RateLimit, &p.loadServer, &p.loadServer.options, &p.shared.reports}
+	into := []any{&p.clock, &p.reflector, &p.reflector.options, &p.reflector.RateLimit, &p.loadServer, &p.loadServer.options, &p.shared.reports}
 	for _, s := range clocks.All() {
 		into = append(into, s)
+	}
+	for _, kind := range watchers.All() {
+		if _, err := kind.New(watcher.Env{}, func(options ...any) error { into = append(into, options...); return nil }); err != nil {
+			t.Error(err)
+		}
 	}
 	for _, one := range into {
 		for _, key := range config.Keys(one) {

@@ -16,9 +16,11 @@ type Status struct {
 	Started time.Time    `json:"started,omitzero"`
 	Config  ConfigStatus `json:"config"`
 	Clock   ClockStatus  `json:"clock"`
-	// Receiver and Pulse are nil if none is configured.
-	Receiver *ReceiverStatus `json:"receiver,omitempty"`
-	Pulse    *PulseStatus    `json:"pulse,omitempty"`
+	// Watchers are in the order of the configuration; Receiver has the details of the watcher of clock.gpsd, and Pulse of the one of
+	// clock.pps.
+	Watchers []WatcherStatus `json:"watchers,omitempty"`
+	Receiver any             `json:"receiver,omitempty"`
+	Pulse    any             `json:"pulse,omitempty"`
 	// Reflector is nil if none is configured.
 	Reflector *ReflectorStatus `json:"reflector,omitempty"`
 	// LoadServer is nil if none is configured.
@@ -113,8 +115,7 @@ func (a *Agent) Status() Status {
 	a.mu.Unlock()
 	a.shared.show(&s)
 	p.clock.show(&s)
-	p.receiver.show(&s)
-	p.pulse.show(&s)
+	p.watchers.show(&s)
 	p.reflector.show(&s)
 	p.loadServer.show(&s)
 	p.outputs.show(&s)

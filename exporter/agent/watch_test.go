@@ -13,6 +13,9 @@ import (
 	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/output/promsink"
+	"oneway.example/exporter/watchers"
+	"oneway.example/exporter/watchers/gpsd"
+	"oneway.example/exporter/watchers/pps"
 	"oneway.example/tests/await"
 )
 
@@ -44,13 +47,24 @@ func replyingGPSD(t *testing.T) string {
 	return l.Addr().String()
 }
 
+// receiver and pulse are the details of the two watchers of the clock; the zero value of one that is not configured.
+func receiver(s Status) gpsd.Details {
+	d, _ := s.Receiver.(gpsd.Details)
+	return d
+}
+
+func pulse(s Status) pps.Details {
+	d, _ := s.Pulse.(pps.Details)
+	return d
+}
+
 func TestReceiverAndPulseAreStartedAndStoppedByAReload(t *testing.T) {
-	gpsd := replyingGPSD(t)
+	address := replyingGPSD(t)
 	absent := filepath.Join(t.TempDir(), "pps0") // no device: tests have no pulse
 	with := func(more string) string {
 		return strings.Replace(twoPaths, "bound: 1ms}", "bound: 1ms"+more+"}", 1)
 	}
-	receiver, pulse := fmt.Sprintf(", gpsd: {address: %q, name: roof}", gpsd), fmt.Sprintf(", pps: {device: %s, edge: clear}", absent)
+	gnss, pulsed := fmt.Sprintf(", gpsd: {address: %q, name: roof}", address), fmt.Sprintf(", pps: {device: %s, edge: clear}", absent)
 	fake := newFake()
 	r := newRig(t, fake, with(""))
 	fake.expect(t, "start a", "start b")
@@ -65,9 +79,9 @@ func TestReceiverAndPulseAreStartedAndStoppedByAReload(t *testing.T) {
 		}
 	}
 	clockUnit, track := r.unit("clock"), r.recorder.Points().Listen(1)
-	reload(with(receiver + pulse))
+	reload(with(gnss + pulsed))
 	await.That(t, "the status has the receiver's fix", func() bool {
-		s := r.Status().Receiver
+		s := receiver(r.Status())
 		return s.Connected && s.Fix == "3D" && s.Used != nil && *s.Used == 9 && s.Seen != nil && *s.Seen == 14 && !s.LastMessage.IsZero()
 	})
 	where := make([]record.Point, 1)
@@ -75,22 +89,22 @@ func TestReceiverAndPulseAreStartedAndStoppedByAReload(t *testing.T) {
 	if p := where[0]; p.Latitude != 37.387458333 || p.Longitude != -121.97236 || !math.IsNaN(p.Speed) || p.At.IsZero() {
 		t.Errorf("%+v", p)
 	}
-	if s := r.Status().Receiver; s.Name != "roof" || s.Address != gpsd || s.Device != "/dev/ttyS0" || s.PulseOffset != nil || s.Error != "" {
+	if s := receiver(r.Status()); s.Name != "roof" || s.Address != address || s.Device != "/dev/ttyS0" || s.PulseOffset != nil || s.Error != "" {
 		t.Errorf("%+v", s)
 	}
-	await.That(t, "the status has the reason of the missing pulse", func() bool { return strings.Contains(r.Status().Pulse.Error, "no such file") })
-	if s := r.Status().Pulse; s.Present || s.Edge != "clear" || s.Device != absent || s.Jitter != nil || s.Offset != nil || !s.Last.IsZero() {
+	await.That(t, "the status has the reason of the missing pulse", func() bool { return strings.Contains(pulse(r.Status()).Error, "no such file") })
+	if s := pulse(r.Status()); s.Present || s.Edge != "clear" || s.Device != absent || s.Jitter != nil || s.Offset != nil || !s.Last.IsZero() {
 		t.Errorf("%+v", s)
 	}
 	await.That(t, "the receiver's fix is a metric", func() bool { v, ok := r.value("oneway_gnss_fix", "roof"); return ok && v == 3 })
 
-	receiverUnit, pulseUnit := r.unit("clock.gpsd"), r.unit("clock.pps")
-	reload(with(receiver+pulse) + "# a comment")
-	if r.unit("clock.gpsd") != receiverUnit || r.unit("clock.pps") != pulseUnit || r.unit("clock") != clockUnit {
+	receiverUnit, pulseUnit := r.unit("watchers/gpsd/roof"), r.unit("watchers/pps/pps0")
+	reload(with(gnss+pulsed) + "# a comment")
+	if r.unit("watchers/gpsd/roof") != receiverUnit || r.unit("watchers/pps/pps0") != pulseUnit || r.unit("clock") != clockUnit {
 		t.Error("a reload without a change restarted a task")
 	}
-	reload(with(receiver + strings.Replace(pulse, "clear", "assert", 1)))
-	if r.unit("clock.gpsd") != receiverUnit || r.unit("clock.pps") == pulseUnit || r.unit("clock") != clockUnit {
+	reload(with(gnss + strings.Replace(pulsed, "clear", "assert", 1)))
+	if r.unit("watchers/gpsd/roof") != receiverUnit || r.unit("watchers/pps/pps0") == pulseUnit || r.unit("clock") != clockUnit {
 		t.Error("a change of the pulse did not restart the pulse only")
 	}
 	reload(with(""))
@@ -130,7 +144,7 @@ func TestAgentRunsWithoutGPSD(t *testing.T) {
 	r := newRig(t, fake, strings.Replace(twoPaths, "bound: 1ms}", fmt.Sprintf("bound: 1ms, gpsd: {address: %q}}", nobody), 1))
 	fake.expect(t, "start a", "start b")
 	await.That(t, "the clock is trusted", func() bool { return r.Status().Clock.Trusted })
-	if s := r.Status().Receiver; s == nil || s.Replying || s.Connected || s.Fix != "unknown" || s.Name != "gps0" {
+	if s := receiver(r.Status()); s.Replying || s.Connected || s.Fix != "unknown" || s.Name != "gps0" {
 		t.Errorf("%+v", s)
 	}
 	await.That(t, "a metric shows that gpsd is not connected", func() bool { v, ok := r.value("oneway_gnss_connected", "gps0"); return ok && v == 0 })
@@ -140,7 +154,7 @@ func TestAClockAloneIsMeasured(t *testing.T) {
 	sink := promsink.New(promsink.Options{})
 	text := fmt.Sprintf("clock: {source: static, bound: 1ms, gpsd: {address: %q}}", replyingGPSD(t))
 	a, err := New(Options{
-		ConfigFile: "elsewhere", Sink: sink,
+		ConfigFile: "elsewhere", Watchers: watchers.All(), Sink: sink,
 		Load: func(file string) (*config.Config, error) { return config.Parse(file, []byte(text)) },
 	})
 	if err != nil {
@@ -151,7 +165,7 @@ func TestAClockAloneIsMeasured(t *testing.T) {
 	go func() { ended <- a.Run(ctx) }()
 	await.That(t, "the clock is trusted and the receiver has a fix", func() bool {
 		s := a.Status()
-		return s.Clock.Trusted && s.Receiver.Fix == "3D" && len(s.Paths) == 0
+		return s.Clock.Trusted && receiver(s).Fix == "3D" && len(s.Paths) == 0
 	})
 	end()
 	if err := <-ended; err != nil {

@@ -14,6 +14,7 @@ import (
 	"oneway.example/exporter/clocks/chrony"
 	"oneway.example/exporter/clocks/static"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/watchers"
 )
 
 // row is a line of the README's table: | you have | [folder](folder/) | kind | from .. to | why |
@@ -147,7 +148,7 @@ func snippets(t *testing.T, name string) (all []snippet) {
 		}
 		c, err := config.Load(file)
 		if err == nil {
-			_, _, err = agent.Check(agent.Options{ConfigFile: file})
+			_, _, err = agent.Check(agent.Options{ConfigFile: file, Watchers: watchers.All()})
 		}
 		one := snippet{where: name, clock: chrony.DefaultSource()}
 		var others struct {

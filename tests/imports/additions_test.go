@@ -47,7 +47,7 @@ func TestFilesOfAdditionsExist(t *testing.T) {
 			}
 		}
 	}
-	if want := []string{"light probe", "load test", "traffic type", "sink", "output", "clock source", "metric", "rule or alert", "dashboard panel"}; !slices.Equal(kinds, want) {
+	if want := []string{"light probe", "load test", "traffic type", "sink", "output", "watcher", "clock source", "metric", "rule or alert", "dashboard panel"}; !slices.Equal(kinds, want) {
 		t.Errorf("the list has %q, want %q", kinds, want)
 	}
 }
@@ -58,6 +58,7 @@ func TestRegistriesAreComplete(t *testing.T) {
 		"exporter/probes/probes.go":                  {"exporter/probes", `(?m)^func New\(\) (loadtest\.Type\[Options\]|\*Type) `},
 		"exporter/load/traffictypes/traffictypes.go": {"exporter/load/traffictypes", `(?m)^func \([^)]+\) New\(\w+ traffic\.Env\) traffic\.Remote `},
 		"exporter/outputs/outputs.go":                {"exporter/outputs", `(?m)^func \([^)]*\) New\(\w+ output\.Env, `},
+		"exporter/watchers/watchers.go":              {"exporter/watchers", `(?m)^func \([^)]+\) New\(\w+ watcher\.Env, `},
 		"exporter/clocks/clocks.go":                  {"exporter/clocks", `(?m)^func \([^)]+\) New\(\w+ clock\.Env\) \(clock\.Monitor, error\) `},
 	} {
 		list, declaration, found := read(t, registry), regexp.MustCompile(of.declaration), 0

@@ -28,17 +28,18 @@ var rooms = map[string]room{
 	"net":       {[]string{"core"}, "sockets, wire formats and schedules; no measurement"},
 	"clock":     {[]string{"core", "net"}, "what a clock source is, and the steps of a clock"},
 	"clocks":    {[]string{"clock", "core"}, "the clock sources and their registry"},
-	"watchers":  {[]string{"core", "estimate", "clock"}, "what is observed beside the packets; no probe"},
+	"watcher":   {[]string{"core"}, "what a watcher is"},
+	"watchers":  {[]string{"core", "estimate", "watcher"}, "the watchers and their registry; no probe"},
 	"output":    {[]string{"core"}, "what an output is, and points of series and raw samples; no store"},
 	"outputs":   {[]string{"core", "output"}, "the outputs and their registry"},
 	"probe":     {[]string{"clock", "core", "estimate", "net"}, "what a probe is, and what probes share; no concrete probe"},
 	"reflector": {[]string{"clock", "core", "estimate", "net"}, "the remote end of light probes"},
 	"load":      {[]string{"clock", "core", "estimate", "net", "probe", "reflector"}, "runs of load tests, and the load server; no concrete probe"},
 	"probes":    {[]string{"clock", "core", "estimate", "load", "net", "probe"}, "the probes and their registry"},
-	"agent":     {[]string{"clock", "clocks", "core", "estimate", "load", "net", "output", "probe", "reflector", "watchers"}, "no concrete probe or output, no HTTP"},
+	"agent":     {[]string{"clock", "clocks", "core", "estimate", "load", "net", "output", "probe", "reflector", "watcher"}, "no concrete probe, output or watcher, no HTTP"},
 	"doc":       {[]string{"core", "output"}, "documents that are generated"},
-	"serve":     {[]string{"agent", "clock", "core", "doc", "probe", "reflector", "watchers"}, "the agent's data over HTTP, and reports of stored data"},
-	"cmd":       {[]string{"agent", "clock", "clocks", "core", "estimate", "load", "net", "output", "outputs", "probe", "probes", "reflector", "serve", "watchers"}, "joins everything"},
+	"serve":     {[]string{"agent", "clock", "core", "doc", "probe", "reflector", "watcher"}, "the agent's data over HTTP, and reports of stored data"},
+	"cmd":       {[]string{"agent", "clock", "clocks", "core", "estimate", "load", "net", "output", "outputs", "probe", "probes", "reflector", "serve", "watcher", "watchers"}, "joins everything"},
 }
 
 // exceptions are single imports that the rule of the room forbids.

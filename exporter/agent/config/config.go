@@ -56,7 +56,9 @@ type Config struct {
 	// Profile selects the exported metrics of all probes without a profile of their path or their own.
 	Profile Section `yaml:"profile"`
 	// Outputs deliver the measurements to stores that do not scrape this agent.
-	Outputs []Output `yaml:"outputs"`
+	Outputs []Item `yaml:"outputs"`
+	// Watchers observe something beside the packets of probes. The sections gpsd and pps of Clock are watchers too.
+	Watchers []Item `yaml:"watchers"`
 	// Defaults are options of probes by type; see Section.WithDefaults.
 	Defaults map[string]Section `yaml:"defaults"`
 	// Meshes are lists of hosts that make paths; see package mesh.
@@ -126,11 +128,11 @@ type Probe struct {
 	Options Section `yaml:",rest"`
 }
 
-// Output is a store to which the measurements are delivered.
-type Output struct {
-	// Name is the metric label, unique in the file; empty: Type.
+// Item is one of a list of tasks with types: an output or a watcher.
+type Item struct {
+	// Name is the metric label, unique in its list; empty: Type.
 	Name string `yaml:"name"`
-	// Type is the name of the output type.
+	// Type is the name of its type.
 	Type string `yaml:"type"`
 	// Options are the remaining keys.
 	Options Section `yaml:",rest"`
@@ -305,12 +307,13 @@ func checkProbes(probes []Probe, what string, found *Problems) {
 	}
 }
 
-// CheckOutputs reports errors in the outputs of a decoded file, and sets the names of those without a name to their types.
-func (c *Config) CheckOutputs() (found Problems) {
+// CheckItems reports errors in a list of a decoded file, and sets the names of items without a name to their types. noun is what
+// an item is, such as "output", and example one of its types.
+func CheckItems(items []Item, noun, example string) (found Problems) {
 	seen := map[string]bool{}
-	for i := range c.Outputs {
-		o := &c.Outputs[i]
-		checkItem(o.Options, &o.Name, o.Type, "output", "output", "influxdb", seen, &found)
+	for i := range items {
+		one := &items[i]
+		checkItem(one.Options, &one.Name, one.Type, noun, noun, example, seen, &found)
 	}
 	return found
 }

@@ -139,7 +139,7 @@ func (d *decoder) mapping(n *yaml.Node, key string, taken []string, into ...refl
 			d.value(p.value, join(key, p.name()), field)
 			d.locate(p.name(), field)
 		case !rest && !slices.Contains(taken, p.name()):
-			d.unknown(p, key, fields)
+			d.unknown(p, key, slices.Concat(sortedKeys(fields), taken))
 		}
 	}
 }
@@ -153,8 +153,8 @@ func (d *decoder) locate(key string, field reflect.Value) {
 
 func isFileKey(name string) bool { return strings.HasSuffix(name, "_file") }
 
-func (d *decoder) unknown(p pair, key string, fields map[string]reflect.Value) {
-	names := sortedKeys(fields)
+func (d *decoder) unknown(p pair, key string, names []string) {
+	slices.Sort(names)
 	if local := option.Nearest(p.name(), names); local != "" {
 		d.fail(p.keyNode, join(key, p.name()), "is unknown; did you mean %q?", local)
 		d.problems[len(d.problems)-1].meant = join(key, local)

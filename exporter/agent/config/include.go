@@ -118,7 +118,8 @@ func (f *files) join(c, from *Config) {
 	} else {
 		c.Paths = append(c.Paths, from.Paths...)
 	}
-	c.Outputs, c.Meshes = append(c.Outputs, from.Outputs...), append(c.Meshes, from.Meshes...)
+	c.Outputs, c.Watchers = append(c.Outputs, from.Outputs...), append(c.Watchers, from.Watchers...)
+	c.Meshes = append(c.Meshes, from.Meshes...)
 	for _, kind := range slices.Sorted(maps.Keys(from.Defaults)) {
 		if c.Defaults == nil {
 			c.Defaults = map[string]Section{}

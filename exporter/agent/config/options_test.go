@@ -56,7 +56,7 @@ func TestOptionsAreStrict(t *testing.T) {
 	for yaml, want := range map[string]string{
 		"intervall: 1s\n":            `o.yml:6:9: paths[0].probes[0].intervall is unknown; did you mean "interval"?`,
 		"secret: abc\n":              `o.yml:6:9: paths[0].probes[0].secret is unknown; did you mean "secret_file"?`,
-		"hidden: 1\n":                `o.yml:6:9: paths[0].probes[0].hidden is unknown; the keys here are gain, interval, names, nested, pointer, quota_bytes, secret_file, share, size`,
+		"hidden: 1\n":                `o.yml:6:9: paths[0].probes[0].hidden is unknown; the keys here are gain, interval, name, names, nested, pointer, profile, quota_bytes, secret_file, share, size, type`,
 		"interval: soon\n":           `o.yml:6:19: paths[0].probes[0].interval is "soon"; it must be a duration with a unit, such as 20ms, 10s or 1h30m`,
 		"size: 256\n":                `o.yml:6:15: paths[0].probes[0].size is 256; it is out of range`,
 		"size: -1\n":                 `o.yml:6:15: paths[0].probes[0].size is -1; it is out of range`,

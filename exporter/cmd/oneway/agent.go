@@ -35,6 +35,7 @@ import (
 	"oneway.example/exporter/probes"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/serve/httpd"
+	"oneway.example/exporter/watchers"
 )
 
 const agentHelp = `Measure the paths of a configuration, reflect test packets of other hosts, serve /metrics, and deliver to InfluxDB.
@@ -111,7 +112,7 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 	var web []string
 	a, err := agent.New(agent.Options{
 		Addresses:  func() []string { return web },
-		ConfigFile: f.config, Types: probes.All(), Outputs: outputs.All(), Series: seriesOf(sink), Light: stamp.Light, Sink: sink, Log: log,
+		ConfigFile: f.config, Types: probes.All(), Outputs: outputs.All(), Watchers: watchers.All(), Series: seriesOf(sink), Light: stamp.Light, Sink: sink, Log: log,
 		Socket: f.socket, SocketGroup: f.group,
 	})
 	if err != nil {
@@ -205,7 +206,7 @@ func checkConfigs(out, problems io.Writer, files []string, webConfig string, pat
 		wrong++
 	}
 	for _, file := range files {
-		s, all, err := agent.Check(agent.Options{ConfigFile: file, Types: probes.All(), Outputs: outputs.All()})
+		s, all, err := agent.Check(agent.Options{ConfigFile: file, Types: probes.All(), Outputs: outputs.All(), Watchers: watchers.All()})
 		if err != nil {
 			fmt.Fprintln(problems, err)
 			wrong++

@@ -32,6 +32,7 @@ import (
 	"oneway.example/exporter/outputs"
 	"oneway.example/exporter/probes"
 	"oneway.example/exporter/probes/stamp"
+	"oneway.example/exporter/watchers"
 	"oneway.example/tests/await"
 )
 
@@ -98,7 +99,7 @@ func TestEverySettingOfTheExampleIsValid(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := agent.Check(agent.Options{ConfigFile: file, Types: probes.All(), Outputs: outputs.All()}); err != nil {
+		if _, _, err := agent.Check(agent.Options{ConfigFile: file, Types: probes.All(), Outputs: outputs.All(), Watchers: watchers.All()}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -119,7 +120,7 @@ func TestExampleHasEveryKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	var missing []string
-	for _, s := range []any{config.Config{}, config.Path{}, config.Probe{}, config.Output{}, stamp.Options{}} {
+	for _, s := range []any{config.Config{}, config.Path{}, config.Probe{}, config.Item{}, stamp.Options{}} {
 		for f := range reflect.TypeOf(s).Fields() {
 			key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 			if f.IsExported() && key != "" && key != "-" && !regexp.MustCompile(`\b`+key+":").Match(example) {

@@ -31,6 +31,8 @@ import (
 	"oneway.example/exporter/probes/tcpsweep"
 	"oneway.example/exporter/probes/train"
 	"oneway.example/exporter/serve/httpd"
+	"oneway.example/exporter/watcher"
+	"oneway.example/exporter/watchers"
 	"oneway.example/tests/documents"
 )
 
@@ -137,6 +139,27 @@ func withKinds(g *documents.Generator, run part) {
 	run["allOf"] = all
 }
 
+// withWatchers adds the details of each type of watcher to the schema of the status.
+func withWatchers(t *testing.T, g *documents.Generator, status part) {
+	t.Helper()
+	var all []any
+	details := map[string]part{}
+	for _, kind := range watchers.All() {
+		w, err := kind.New(watcher.Env{}, func(...any) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		details[kind.Name()] = g.Of(reflect.TypeOf(w.Status().Details))
+		all = append(all, part{
+			"if":   part{"properties": part{"type": part{"const": kind.Name()}}},
+			"then": part{"properties": part{"details": details[kind.Name()]}},
+		})
+	}
+	maps.Copy(status["receiver"].(part), details["gpsd"])
+	maps.Copy(status["pulse"].(part), details["pps"])
+	status["watchers"].(part)["items"] = part{"allOf": append(all, status["watchers"].(part)["items"])}
+}
+
 // schemas are those of all kinds.
 func schemas(t *testing.T) map[document.Kind][]byte {
 	t.Helper()
@@ -162,7 +185,7 @@ func schemas(t *testing.T) map[document.Kind][]byte {
 		{document.Test, "oneway test --json", testDocument{}, func(whole part) { withKinds(g, whole) }},
 		{document.Calibration, "oneway calibrate --json", calibrationDocument{}, settings(calibrated, stamp.Options{})},
 		{document.Voice, "oneway voice --json", voiceDocument{}, settings(call)},
-		{document.Status, "/api/v1/status", agent.Status{}, nil},
+		{document.Status, "/api/v1/status", agent.Status{}, func(whole part) { withWatchers(t, g, whole["properties"].(part)) }},
 		{document.Runs, "/runs", httpd.Runs{}, nil},
 		{document.Report, "/runs/ID", report.Document{}, func(whole part) {
 			run := g.Object(reflect.TypeFor[loadtest.Outcome]())

@@ -21,6 +21,9 @@ import (
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/output/promsink"
+	"oneway.example/exporter/watcher"
+	"oneway.example/exporter/watchers/gpsd"
+	"oneway.example/exporter/watchers/pps"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -93,6 +96,9 @@ func TestVerdictHasTheLevelAndNotesOfTheStatus(t *testing.T) {
 	starting := agent.PathStatus{Name: "b", Probes: []agent.ProbeStatus{{Name: "stamp", Health: agent.Starting}}}
 	down := agent.PathStatus{Name: "c", Probes: []agent.ProbeStatus{{Name: "stamp", Health: agent.Down}}}
 	idle := agent.PathStatus{Name: "d", Probes: []agent.ProbeStatus{{Name: "tcp", Health: agent.Starting, LoadTest: true}}}
+	with := func(details interface{ Status() watcher.Status }) func(*agent.Status) {
+		return func(s *agent.Status) { s.Watchers = []agent.WatcherStatus{{Status: details.Status()}} }
+	}
 	good := agent.Status{Started: sampleNow.Add(-time.Minute), Clock: agent.ClockStatus{Trusted: true}}
 	for _, c := range []struct {
 		name    string
@@ -120,17 +126,13 @@ func TestVerdictHasTheLevelAndNotesOfTheStatus(t *testing.T) {
 			s.Reflector = &agent.ReflectorStatus{Listening: true, KeyFaults: &agent.KeyFaults{Packets: 2}}
 		}, agent.Up, "No paths are configured", 0},
 		{"load_server", func(s *agent.Status) { s.LoadServer = &agent.LoadServerStatus{Error: "x"} }, agent.Impaired, "No paths are configured", 1},
-		{"gpsd away", func(s *agent.Status) { s.Receiver = &agent.ReceiverStatus{Fix: "unknown"} }, agent.Impaired, "No paths are configured", 1},
-		{"receiver away", func(s *agent.Status) { s.Receiver = &agent.ReceiverStatus{Replying: true} }, agent.Impaired, "No paths are configured", 1},
-		{"no fix", func(s *agent.Status) {
-			s.Receiver = &agent.ReceiverStatus{Replying: true, Connected: true, Fix: "none"}
-		}, agent.Impaired, "No paths are configured", 1},
-		{"a fix", func(s *agent.Status) {
-			s.Receiver = &agent.ReceiverStatus{Replying: true, Connected: true, Fix: "2D"}
-		}, agent.Up, "No paths are configured", 0},
-		{"no pulse", func(s *agent.Status) { s.Pulse = &agent.PulseStatus{} }, agent.Impaired, "No paths are configured", 1},
-		{"no pulse yet", func(s *agent.Status) { s.Started, s.Pulse = sampleNow, &agent.PulseStatus{} }, agent.Up, "No paths are configured", 0},
-		{"a pulse", func(s *agent.Status) { s.Pulse = &agent.PulseStatus{Present: true} }, agent.Up, "No paths are configured", 0},
+		{"gpsd away", with(gpsd.Details{Fix: "unknown"}), agent.Impaired, "No paths are configured", 1},
+		{"receiver away", with(gpsd.Details{Replying: true}), agent.Impaired, "No paths are configured", 1},
+		{"no fix", with(gpsd.Details{Replying: true, Connected: true, Fix: "none"}), agent.Impaired, "No paths are configured", 1},
+		{"a fix", with(gpsd.Details{Replying: true, Connected: true, Fix: "2D"}), agent.Up, "No paths are configured", 0},
+		{"no pulse", with(pps.Details{}), agent.Impaired, "No paths are configured", 1},
+		{"no pulse yet", func(s *agent.Status) { with(pps.Details{})(s); s.Started = sampleNow }, agent.Up, "No paths are configured", 0},
+		{"a pulse", with(pps.Details{Present: true}), agent.Up, "No paths are configured", 0},
 		{"report lost", func(s *agent.Status) { s.Reports.Error = "x" }, agent.Impaired, "No paths are configured", 1},
 		{"not running", func(s *agent.Status) { s.Started = time.Time{} }, agent.Starting, "Not measuring: the agent is starting or ending", 0},
 	} {

@@ -14,7 +14,6 @@ import (
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe/report"
-	"oneway.example/exporter/watchers/gpsd"
 )
 
 //go:embed page.html
@@ -32,6 +31,7 @@ type view struct {
 	Host, Version string
 	Verdict       verdict
 	Parts         []part
+	Watchers      []watchedThing
 	Paths         table
 	// Tests are the load tests.
 	Tests  []row
@@ -48,7 +48,7 @@ type verdict struct {
 }
 
 func newView(s agent.Status, host string, now time.Time, all bool) view {
-	v := view{Status: s, Host: host, Version: version.Version, Now: now, Parts: partsOf(s)}
+	v := view{Status: s, Host: host, Version: version.Version, Now: now, Parts: partsOf(s), Watchers: watched(s.Watchers)}
 	rows := rowsOf(s)
 	v.Verdict = judge(s, rows, now)
 	if len(rows) > maxRows && !all {
@@ -89,7 +89,11 @@ func judge(s agent.Status, rows []row, now time.Time) verdict {
 		v.note("This host's clock is not trusted (%s), so one-way delays are not reported; loss, round-trip times and delay variation are. %s", words(s.Clock.Reason), s.Clock.Remedy)
 	}
 	if !s.Started.IsZero() && now.Sub(s.Started) >= settling {
-		v.watched(s)
+		for _, w := range s.Watchers {
+			for _, warning := range w.Warnings {
+				v.note("%s", warning)
+			}
+		}
 	}
 	if r := s.Reflector; r != nil && r.Error != "" {
 		v.note("The reflector does not run: test packets of other hosts get no reply from this host.")
@@ -133,25 +137,8 @@ func (v *verdict) note(format string, args ...any) {
 	v.Notes = append(v.Notes, strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
-// settling is the time after the start in which a receiver and its pulse may be missing.
+// settling is the time after the start in which what is watched may be missing.
 const settling = 10 * time.Second
-
-// watched adds notes on problems of the receiver and the pulse.
-func (v *verdict) watched(s agent.Status) {
-	if r := s.Receiver; r != nil {
-		switch {
-		case !r.Replying:
-			v.note("gpsd does not reply at %s: the state of the receiver %s is not known.", r.Address, r.Name)
-		case !r.Connected:
-			v.note("gpsd receives no data from the receiver %s.", r.Name)
-		case r.Fix == gpsd.FixNone.String():
-			v.note("The receiver %s has no fix.", r.Name)
-		}
-	}
-	if p := s.Pulse; p != nil && !p.Present {
-		v.note("No pulses from %s.", p.Device)
-	}
-}
 
 func (v *verdict) raise(h agent.Health) {
 	if severity(h) > severity(v.Level) {
@@ -226,7 +213,7 @@ func parsed(source string) (*template.Template, error) {
 	return template.New("page").Funcs(template.FuncMap{
 		"age": age, "glyph": glyph, "bytes": func(n int64) string { return unit.Bytes.Format(float64(n)) }, "runHealth": runHealth, "runWord": runWord, "took": took, "breaks": breaks, "value": value, "capital": capital,
 		"add":       func(a, b int) int { return a + b },
-		"clockPart": clockPart, "receiverPart": receiverPart, "pulsePart": pulsePart, "reflectorPart": reflectorPart, "loadServerPart": loadServerPart,
+		"clockPart": clockPart, "shown": shown, "reflectorPart": reflectorPart, "loadServerPart": loadServerPart,
 		"onDemandPart": onDemandPart, "linkPart": linkPart, "outputPart": outputPart, "configPart": configPart, "main": mainResults,
 		"figures":    func(s report.Seconds) string { return unit.Duration(time.Duration(s)) },
 		"utcSeconds": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },

@@ -2,10 +2,12 @@ package httpd
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/core/unit"
+	"oneway.example/exporter/watcher"
 )
 
 // part is the state of a part of the agent: of the line below the verdict, and of its card, which has the ID.
@@ -18,11 +20,8 @@ type part struct {
 // partsOf are those that exist, in the order of their cards. Of several links or outputs, the worst counts.
 func partsOf(s agent.Status) []part {
 	all := []part{clockPart(s.Clock)}
-	if s.Receiver != nil {
-		all = append(all, receiverPart(s.Receiver))
-	}
-	if s.Pulse != nil {
-		all = append(all, pulsePart(s.Pulse))
+	for _, w := range watched(s.Watchers) {
+		all = append(all, w.Part)
 	}
 	all = append(all, reflectorPart(s.Reflector))
 	if s.LoadServer != nil {
@@ -76,21 +75,41 @@ func clockPart(c agent.ClockStatus) part {
 	return p
 }
 
-func receiverPart(r *agent.ReceiverStatus) part {
-	switch {
-	case r.Connected:
-		return part{"receiver", "Receiver", agent.Up, "connected"}
-	case r.Replying:
-		return part{"receiver", "Receiver", agent.Impaired, "no data from the receiver"}
-	}
-	return part{"receiver", "Receiver", agent.Impaired, "gpsd does not reply"}
+// watchedThing is a watcher with its part.
+type watchedThing struct {
+	Part part
+	agent.WatcherStatus
 }
 
-func pulsePart(p *agent.PulseStatus) part {
-	if p.Present {
-		return part{"pulse", "Pulse", agent.Up, "every second"}
+// watched are the watchers with their parts. The second and later ones with a title have their name in it.
+func watched(all []agent.WatcherStatus) (out []watchedThing) {
+	seen := map[string]bool{}
+	for _, w := range all {
+		title := w.Title
+		if seen[title] {
+			title += " " + w.Name
+		}
+		seen[w.Title] = true
+		id := strings.ToLower(strings.NewReplacer(" ", "-", "/", "-", ":", "-").Replace(title))
+		out = append(out, watchedThing{part{id, title, w.Health, w.State}, w})
 	}
-	return part{"pulse", "Pulse", agent.Impaired, "no pulse"}
+	return out
+}
+
+// shown is a line's value as text.
+func shown(l watcher.Line, now time.Time) string {
+	switch v := l.Value.(type) {
+	case string:
+		return v
+	case time.Time:
+		return age(now, v)
+	case time.Duration:
+		if l.Bound > 0 {
+			return unit.Seconds.FormatBound(v.Seconds(), l.Bound.Seconds())
+		}
+		return unit.Duration(v)
+	}
+	return "unknown"
 }
 
 // running is the state of a task that listens.

@@ -10,6 +10,8 @@ import (
 	"oneway.example/exporter/output"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/report"
+	"oneway.example/exporter/watchers/gpsd"
+	"oneway.example/exporter/watchers/pps"
 )
 
 // sampleNow is the time of the sample.
@@ -84,6 +86,14 @@ func sample() agent.Status {
 		ID: "20260301t113100z-00000006", Path: "bus-12-to-core", Probe: "stamp", Kind: report.Incident, Peer: "[2001:db8::7]:8620", Begin: at(39 * time.Minute), End: at(29 * time.Minute),
 		Result: report.Completed, Reason: "round trip delay of 1.21 s, before 208 ms", Report: "runs/20260301t113100z-00000006", FileBytes: 9_120, Summary: []report.Line{{Quantity: "packets", Value: "600"}},
 	}
+	receiver := gpsd.Details{
+		Name: "gps0", Address: "127.0.0.1:2947", Device: "/dev/ttyS0", Replying: true, Connected: true, Fix: "3D",
+		Used: new(9), Seen: new(14), PulseOffset: new(report.Seconds(-310)), LastMessage: at(time.Second),
+	}
+	pulse := pps.Details{
+		Name: "pps0", Device: "/dev/pps0", Edge: "assert", Present: true, Pulses: 93544, Missed: 2, Last: at(time.Second),
+		Jitter: new(report.Seconds(420)), Offset: new(report.Seconds(-1200)), Bound: new(report.Seconds(3 * time.Microsecond)),
+	}
 	return agent.Status{
 		Envelope: document.Envelope{Schema: document.Status.Schema(), Time: sampleNow, Host: "probe1", Version: "0.1.0"},
 		Started:  at(26 * time.Hour),
@@ -92,14 +102,10 @@ func sample() agent.Status {
 			Source: "chrony", State: "synchronized", Trusted: true, Bound: report.Seconds(287 * time.Microsecond),
 			Offset: report.Seconds(-13 * time.Microsecond), LastUpdate: at(41 * time.Second),
 		},
-		Receiver: &agent.ReceiverStatus{
-			Name: "gps0", Address: "127.0.0.1:2947", Device: "/dev/ttyS0", Replying: true, Connected: true, Fix: "3D",
-			Used: new(9), Seen: new(14), PulseOffset: new(report.Seconds(-310)), LastMessage: at(time.Second),
+		Watchers: []agent.WatcherStatus{
+			{Name: "gps0", Type: "gpsd", Health: agent.Up, Status: receiver.Status()}, {Name: "pps0", Type: "pps", Health: agent.Up, Status: pulse.Status()},
 		},
-		Pulse: &agent.PulseStatus{
-			Name: "pps0", Device: "/dev/pps0", Edge: "assert", Present: true, Pulses: 93544, Missed: 2, Last: at(time.Second),
-			Jitter: new(report.Seconds(420)), Offset: new(report.Seconds(-1200)), Bound: new(report.Seconds(3 * time.Microsecond)),
-		},
+		Receiver: receiver, Pulse: pulse,
 		Reflector: &agent.ReflectorStatus{Listen: []string{":862"}, Listening: true, Packets: 1234567, Replied: 1234500, Sessions: 12},
 		LoadServer: &agent.LoadServerStatus{
 			Listen: []string{":8620"}, Running: true, Pin: "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",

@@ -304,10 +304,12 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{Options{Address: "localhost"}, `gpsd: address "localhost" is not host:port: address localhost: missing port in address`},
-		{Options{Device: `/dev/"`}, `gpsd: device "/dev/\"" has an invalid character at position 6; it must be a path such as /dev/ttyS0`},
-		{Options{Device: "/dev/ttyS0\n"}, `gpsd: device "/dev/ttyS0\n" has an invalid character at position 11; it must be a path such as /dev/ttyS0`},
-		{Options{Device: string(make([]byte, 128))}, `gpsd: device has 128 characters; the limit of gpsd is 127`},
+		{Options{Address: "localhost"}, `address is "localhost"; it must be a host and a port, such as 127.0.0.1:2947 or [::1]:2947`},
+		{Options{Address: ":2947"}, `address is ":2947"; it must be a host and a port, such as 127.0.0.1:2947 or [::1]:2947`},
+		{Options{Address: "localhost:0"}, `address is "localhost:0"; it must be a host and a port, such as 127.0.0.1:2947 or [::1]:2947`},
+		{Options{Device: `/dev/"`}, `device is "/dev/\"", with an invalid character at position 6; it must be a path such as /dev/ttyS0`},
+		{Options{Device: "/dev/ttyS0\n"}, `device is "/dev/ttyS0\n", with an invalid character at position 11; it must be a path such as /dev/ttyS0`},
+		{Options{Device: string(make([]byte, 128))}, `device has 128 characters; the limit of gpsd is 127`},
 	} {
 		if _, err := New(c.o); err == nil || err.Error() != c.want {
 			t.Errorf("%+v: %v, want %s", c.o, err, c.want)

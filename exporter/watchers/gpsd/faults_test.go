@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/watcher"
 	"oneway.example/tests/testseed"
 )
 
@@ -189,7 +190,7 @@ func TestEndlessDevicesAreNotStored(t *testing.T) {
 // does not fill the log either.
 func TestFloodOfErrorReportsLogsAFewLines(t *testing.T) {
 	var log strings.Builder
-	inTestbed(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, nil, func(b *testbed) {
+	inTestbed(t, Options{Env: watcher.Env{Log: slog.New(slog.NewTextHandler(&log, nil))}}, nil, func(b *testbed) {
 		for i := range 1000 {
 			b.send(fmt.Sprintf(`{"class":"ERROR","message":"%d"}`, i), `{"class":"VERSION","release":"9","rev":"9","proto_major":9,"proto_minor":0}`, "noise")
 		}

@@ -22,17 +22,19 @@ package gpsd
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/metric"
-	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/watcher"
 )
 
 // firstPause is the first pause after a connection has failed or ended.
@@ -46,16 +48,18 @@ type Client struct {
 	mu       sync.Mutex
 	replying bool
 	release  string
+	failure  string // why the last connection ended; empty: gpsd replies, or has not been tried
 	receiver receiver
 }
 
 // New checks the options and returns a client without data. It opens nothing.
 func New(o Options) (*Client, error) {
 	o.Address = cmp.Or(o.Address, DefaultAddress)
-	if _, _, err := net.SplitHostPort(o.Address); err != nil {
-		return nil, fmt.Errorf("gpsd: address %q is not host:port: %w", o.Address, err)
+	host, port, err := net.SplitHostPort(o.Address)
+	if n, wrong := strconv.ParseUint(port, 10, 16); err != nil || host == "" || wrong != nil || n == 0 {
+		err = option.Errorf("address", "is %q; it must be a host and a port, such as 127.0.0.1:2947 or [::1]:2947", o.Address)
 	}
-	if err := checkDevice(o.Device); err != nil {
+	if err = errors.Join(err, checkDevice(o.Device)); err != nil {
 		return nil, err
 	}
 	o.maxBackOff = cmp.Or(o.maxBackOff, defaultMaxBackOff)
@@ -85,7 +89,7 @@ func (c *Client) State() State {
 
 // Run connects, reads and publishes until ctx ends, and then returns nil. It retries after every error.
 func (c *Client) Run(ctx context.Context) error {
-	c.series = metric.NewScope(c.options.Sink, c.options.Name)
+	c.series = c.options.Scope()
 	defer c.series.Close()
 	// The counters start at zero; they are incremented where the events occur.
 	c.series.Total(metric.GNSSConnections, 0)
@@ -114,6 +118,7 @@ func (c *Client) follow(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		c.failed(err)
 		if answered && time.Since(began) >= c.options.maxBackOff {
 			pause = 0
 		}
@@ -142,6 +147,12 @@ func (c *Client) connect(ctx context.Context) (answered bool, err error) {
 	return s.replied, err
 }
 
+func (c *Client) failed(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failure = err.Error()
+}
+
 // reset discards the state of the connection.
 func (c *Client) reset() {
 	c.mu.Lock()
@@ -154,7 +165,7 @@ func (c *Client) reset() {
 func (c *Client) take(report any, now time.Time) bool {
 	c.mu.Lock()
 	replied, had := c.replying, c.receiver.connected(now)
-	c.replying = true
+	c.replying, c.failure = true, ""
 	if v, ok := report.(*version); ok {
 		c.release = quote(v.Release)
 	}
@@ -187,20 +198,15 @@ const maxDevice = 127
 
 // Options configure the client. The zero value follows the receiver of the local gpsd.
 type Options struct {
+	// Env has the Name, which is the value of the metric label `receiver`; empty: DefaultName. A nil Sink discards the metrics, a nil
+	// Log the records, and a nil Recorder the points of the track.
+	watcher.Env
 	// Address is gpsd's host and TCP port; empty: 127.0.0.1:2947. Offsets of pulse and time are those of the system
 	// clock of gpsd's host, so it should be this host.
 	Address string
 	// Device is the receiver's name in gpsd (from its command line or gpsdctl), such as /dev/ttyS0. Empty: the first
 	// device that reports, until it is silent; pulses may then come from another device, such as /dev/pps0.
 	Device string
-	// Name is the value of the metric label `receiver`; empty: DefaultName.
-	Name string
-	// Sink receives the receiver's metrics; nil: they are discarded.
-	Sink metric.Sink
-	// Log receives a record when gpsd or its device appears or disappears; nil: no log.
-	Log *slog.Logger
-	// Recorder receives the points of the track; nil: they are discarded.
-	Recorder *record.Recorder
 	// Set by tests only; random returns a value from 0 to below 1.
 	dial                func(context.Context) (net.Conn, error)
 	random              func() float64
@@ -211,11 +217,11 @@ type Options struct {
 // needs no escape.
 func checkDevice(device string) error {
 	if len(device) > maxDevice {
-		return fmt.Errorf("gpsd: device has %d characters; the limit of gpsd is %d", len(device), maxDevice)
+		return option.Errorf("device", "has %d characters; the limit of gpsd is %d", len(device), maxDevice)
 	}
 	odd := func(r rune) bool { return r < '!' || r > '~' || r == '"' || r == '\\' }
 	if i := strings.IndexFunc(device, odd); i >= 0 {
-		return fmt.Errorf("gpsd: device %q has an invalid character at position %d; it must be a path such as /dev/ttyS0", device, i+1)
+		return option.Errorf("device", "is %q, with an invalid character at position %d; it must be a path such as /dev/ttyS0", device, i+1)
 	}
 	return nil
 }

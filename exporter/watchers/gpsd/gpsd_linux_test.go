@@ -19,6 +19,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/watcher"
 	gnss "oneway.example/tests/receiver"
 )
 
@@ -186,7 +187,7 @@ func TestRealGpsdReportsFixSatellitesAndTime(t *testing.T) {
 	d := startGpsd(t, line.path)
 	recorder := &record.Recorder{}
 	track := recorder.Points().Listen(100)
-	any, sink := d.watch(Options{Recorder: recorder})
+	any, sink := d.watch(Options{Env: watcher.Env{Recorder: recorder}})
 	named, _ := d.watch(Options{Device: line.path})
 	until(t, "an idle device", 20*time.Second, any, func(s State) bool { return s.Connected })
 	line.write(t)

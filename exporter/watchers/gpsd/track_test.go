@@ -11,6 +11,7 @@ import (
 	"oneway.example/exporter/clock/clocktest"
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/watcher"
 )
 
 // fixed is output of gpsd 3.22 for a receiver with a fix.
@@ -72,7 +73,7 @@ func TestPointIsThatOfTheTPV(t *testing.T) {
 func TestTrackIsThatOfTheReceiverWhileThereIsAListener(t *testing.T) {
 	tpv := fixed(t)
 	recorder, log := &record.Recorder{}, &clocktest.Log{}
-	inTestbed(t, Options{Recorder: recorder, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}, nil, func(b *testbed) {
+	inTestbed(t, Options{Env: watcher.Env{Recorder: recorder, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}}, nil, func(b *testbed) {
 		b.send(tpv) // without a listener
 		l := recorder.Points().Listen(10)
 		defer l.Close()
@@ -111,7 +112,7 @@ func TestTrackDoesNotAllocateWithoutAListener(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &session{Client: &Client{options: Options{Recorder: &record.Recorder{}}}}
+	s := &session{Client: &Client{options: Options{Env: watcher.Env{Recorder: &record.Recorder{}}}}}
 	if n := testing.AllocsPerRun(100, func() { s.track(report, line, time.Time{}) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -16,6 +16,7 @@ import (
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/watcher"
 )
 
 func TestStructuresAreThoseOfTheKernel(t *testing.T) {
@@ -158,7 +159,7 @@ func TestRealPulsesAreFetched(t *testing.T) {
 		t.Skip("SKIPPED, NOT PASSED: this machine has no /dev/pps0")
 	}
 	sink := &metrictest.Sink{}
-	w, err := New(Options{Sink: sink})
+	w, err := New(Options{Env: watcher.Env{Sink: sink}})
 	if err != nil {
 		t.Fatal(err)
 	}

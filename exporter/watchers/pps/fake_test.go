@@ -14,6 +14,7 @@ import (
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/watcher"
 )
 
 const (
@@ -177,7 +178,7 @@ func run(t *testing.T, f func(*bench)) {
 		b.fake = &fake{begun: time.Now(), every: time.Second, pulse: make(chan struct{})}
 		var err error
 		b.Watcher, err = New(Options{
-			Name: "p", Sink: b.sink, Log: slog.New(slog.NewTextHandler(b.logs, nil)), kernel: b.fake,
+			Env: watcher.Env{Name: "p", Sink: b.sink, Log: slog.New(slog.NewTextHandler(b.logs, nil))}, kernel: b.fake,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -34,8 +34,8 @@ type judge struct {
 	series *metric.Scope
 }
 
-func newJudge(sink metric.Sink, name string) *judge {
-	j := &judge{series: metric.NewScope(sink, name)}
+func newJudge(series *metric.Scope) *judge {
+	j := &judge{series: series}
 	j.publish()
 	for _, reason := range reasons() {
 		j.series.Total(metric.PPSRejected, 0, reason)

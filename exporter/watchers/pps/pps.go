@@ -13,7 +13,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"sync/atomic"
@@ -21,7 +20,8 @@ import (
 
 	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/instant"
-	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/watcher"
 )
 
 // DefaultDevice is the default of Options.Device.
@@ -54,16 +54,13 @@ type Pulse struct {
 
 // Options configure a Watcher. The zero value watches DefaultDevice.
 type Options struct {
+	// Env has the Name, which is the value of the metric label `pps`; empty: the last part of Device. A nil Sink discards the metrics,
+	// a nil Log the records.
+	watcher.Env
 	// Device is the path; empty: DefaultDevice.
 	Device string
 	// Clear uses the clear edge as the pulse, for a receiver or level converter that inverts the signal.
 	Clear bool
-	// Name is the value of the metric label `pps`; empty: the last part of Device.
-	Name string
-	// Sink receives the metrics; nil: they are discarded.
-	Sink metric.Sink
-	// Log receives a record when pulses or the device appear or disappear; nil: no log.
-	Log *slog.Logger
 
 	// kernel replaces the operating system in tests.
 	kernel kernel
@@ -100,7 +97,7 @@ type Watcher struct {
 func New(o Options) (*Watcher, error) {
 	o.Device = cmp.Or(o.Device, DefaultDevice)
 	if !filepath.IsAbs(o.Device) {
-		return nil, fmt.Errorf("pps: device is %q; it must be a path such as %s", o.Device, DefaultDevice)
+		return nil, option.Errorf("device", "is %q; it must be an absolute path, such as %s", o.Device, DefaultDevice)
 	}
 	o.Name = cmp.Or(o.Name, filepath.Base(o.Device))
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler)).With("pps", o.Name, "device", o.Device)
@@ -118,7 +115,7 @@ func (w *Watcher) State() State { return *w.state.Load() }
 // Run reads pulses and publishes until ctx ends; it returns nil then. It retries without end to open a missing device. The
 // end takes up to 2 s, since a wait for a pulse cannot be interrupted.
 func (w *Watcher) Run(ctx context.Context) error {
-	j := newJudge(w.options.Sink, w.options.Name)
+	j := newJudge(w.options.Scope())
 	defer func() { w.state.Store(j.close()) }()
 	r := &reader{options: &w.options, messages: make(chan message)}
 	ended := make(chan struct{})

@@ -69,7 +69,7 @@ func FuzzEdges(f *testing.F) {
 	f.Add(seed)
 	f.Add([]byte("what is this that comes from the kernel"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		j := newJudge(metric.Discard{}, "p")
+		j := newJudge(metric.NewScope(metric.Discard{}, "p"))
 		now := reading{wall: 1_800_000_000e9, raw: 500 * time.Second, uncertainty: 100}
 		for ; len(data) >= 20; data = data[20:] {
 			sequence := binary.LittleEndian.Uint32(data)
@@ -96,7 +96,7 @@ func FuzzEdges(f *testing.F) {
 
 // BenchmarkPulse is the complete processing of one pulse, except that of the sink.
 func BenchmarkPulse(b *testing.B) {
-	j := newJudge(metric.Discard{}, "p")
+	j := newJudge(metric.NewScope(metric.Discard{}, "p"))
 	now := reading{wall: 1_800_000_000e9, raw: 500 * time.Second, uncertainty: 100}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {

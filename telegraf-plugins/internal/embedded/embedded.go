@@ -15,6 +15,7 @@ import (
 	"oneway.example/exporter/outputs"
 	"oneway.example/exporter/probes"
 	"oneway.example/exporter/probes/stamp"
+	"oneway.example/exporter/watchers"
 
 	"oneway.example/telegraf-plugins/internal/feed"
 )
@@ -40,7 +41,7 @@ type Agent struct {
 func New(o Options) (*Agent, error) {
 	sink := promsink.New(promsink.Options{})
 	a := &Agent{}
-	o.Agent.Types, o.Agent.Light, o.Agent.Outputs = probes.All(), stamp.Light, outputs.All()
+	o.Agent.Types, o.Agent.Light, o.Agent.Outputs, o.Agent.Watchers = probes.All(), stamp.Light, outputs.All(), watchers.All()
 	o.Agent.Sink, o.Agent.Series, o.Agent.Log = sink, series.Of(sink), o.Log
 	o.Agent.Notify = func(string) {} // Telegraf is the service, not this process
 	o.Agent.Output = func(env output.Env) output.Output { return &toTelegraf{a, env, o} }

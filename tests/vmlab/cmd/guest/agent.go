@@ -17,6 +17,7 @@ import (
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes"
 	"oneway.example/exporter/probes/stamp"
+	"oneway.example/exporter/watchers"
 	"oneway.example/tests/vmlab/record"
 	"oneway.example/tests/vmlab/truth"
 )
@@ -43,7 +44,7 @@ func runAgent(config, dir string) error {
 		types[i] = tracing{t, packets}
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	a, err := agent.New(agent.Options{ConfigFile: config, Types: types, Sink: sink, Log: log})
+	a, err := agent.New(agent.Options{ConfigFile: config, Types: types, Watchers: watchers.All(), Sink: sink, Log: log})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,70 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/watcher"
+)
+
+// dummyLevel is the metric of the dummy.
+var dummyLevel = &metric.Desc{Name: "oneway_dummy_level", Kind: metric.Gauge, Labels: []string{"dummy", "band"}, Help: "Level of a dummy."}
+
+// dummyType makes watchers of nothing: all that a new type of watcher needs.
+type dummyType struct{}
+
+func (dummyType) Name() string { return "dummy" }
+
+func (dummyType) New(env watcher.Env, decode func(into ...any) error) (watcher.Watcher, error) {
+	d := &dummy{env: env}
+	if err := decode(d); err != nil {
+		return nil, err
+	}
+	if d.Most <= 0 {
+		return nil, option.Errorf("most", "is %d; it must be positive", d.Most)
+	}
+	return d, nil
+}
+
+type dummy struct {
+	Most  int64 `yaml:"most"`
+	env   watcher.Env
+	level atomic.Int64
+}
+
+type dummyDetails struct {
+	// Level is the level.
+	Level int64 `json:"level"`
+}
+
+func (d *dummy) Run(ctx context.Context) error {
+	series := d.env.Scope()
+	for ctx.Err() == nil {
+		if level := d.level.Add(1); level <= d.Most {
+			series.Set(dummyLevel, float64(level), "low")
+			d.env.Recorder.Points().Record(&record.Point{At: instant.Now(), Latitude: float64(level), Speed: math.NaN()})
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Millisecond): // a period
+		}
+	}
+	return nil
+}
+
+func (d *dummy) Status() watcher.Status {
+	level := d.level.Load()
+	s := watcher.Status{Title: "Dummy", Up: level < d.Most, State: "counting", Details: dummyDetails{min(level, d.Most)}}
+	s.Lines = []watcher.Line{{Name: "Level", Value: fmt.Sprint(min(level, d.Most))}, {Name: "Period", Value: time.Millisecond, Bound: 2 * time.Microsecond}, {Name: "Unknown"}}
+	if !s.Up {
+		s.State, s.Reason, s.Warnings = "full", "it counts no further", []string{"The dummy " + d.env.Name + " is full."}
+	}
+	return s
+}

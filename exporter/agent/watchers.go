@@ -1,0 +1,129 @@
+package agent
+
+import (
+	"cmp"
+	"log/slog"
+
+	"oneway.example/exporter/agent/config"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/watcher"
+)
+
+// watchersSection configures the watchers: the list watchers, and the two sections of the clock.
+type watchersSection struct {
+	clock    *clockSection
+	watchers []plannedWatcher // those of the clock first
+}
+
+// plannedWatcher is a watcher and its task.
+type plannedWatcher struct {
+	name, kind string
+	*task
+	// place is the field of the status that has its details too; nil: only the list of watchers has them.
+	place func(*Status) *any
+}
+
+func (s *watchersSection) decode(c *config.Config) error {
+	if found := config.CheckItems(c.Watchers, "watcher", "gpsd"); len(found) > 0 {
+		return found
+	}
+	return nil
+}
+
+func (s *watchersSection) plan(c *config.Config, m *maker) (found config.Problems) {
+	receiver, pulse := func(to *Status) *any { return &to.Receiver }, func(to *Status) *any { return &to.Pulse }
+	found = append(s.placed(m, s.clock.GPSD, "gpsd", "gps0", receiver), s.placed(m, s.clock.PPS, "pps", "pps0", pulse)...)
+	for i := range c.Watchers {
+		w := &c.Watchers[i]
+		if w.Type == "" {
+			continue // reported by config
+		}
+		found = append(found, s.add(m, w.Options, plannedWatcher{name: w.Name, kind: w.Type})...)
+	}
+	return found
+}
+
+// placed adds a watcher whose section is in the clock's.
+func (s *watchersSection) placed(m *maker, at config.Section, kind, usual string, place func(*Status) *any) config.Problems {
+	if !at.Given() {
+		return nil
+	}
+	var one struct {
+		Name    string         `yaml:"name"`
+		Options config.Section `yaml:",rest"`
+	}
+	err := at.Decode(&one)
+	name := cmp.Or(one.Name, usual)
+	found := append(at.Problems(err), at.Problems(option.Name("name", name))...)
+	if one.Options.Given() {
+		found = append(found, s.add(m, one.Options, plannedWatcher{name: name, kind: kind, place: place})...)
+	}
+	return found
+}
+
+// add adds a watcher to the plan.
+func (s *watchersSection) add(m *maker, options config.Section, w plannedWatcher) config.Problems {
+	kind, err := typed(m.options.Watchers, w.kind)
+	if err == nil {
+		err = s.twice(w)
+	}
+	if err != nil {
+		return options.Problems(err)
+	}
+	env := watcher.Env{Name: w.name, Recorder: &m.recorder}
+	var found config.Problems
+	w.task, found = m.place(options, &task{
+		key: "watchers/" + w.kind + "/" + w.name, what: "watcher " + w.name, log: m.log.With("component", w.kind), identity: options.Fingerprint(),
+		make: func(sink metric.Sink, scopes *metric.Scopes, log *slog.Logger) (runner, error) {
+			env := env
+			env.Log, env.Sink, env.Scopes = log, sink, scopes
+			return kind.New(env, options.DecodeAll)
+		},
+	})
+	s.watchers = append(s.watchers, w)
+	if len(found) == 0 {
+		return nil
+	}
+	return found.With(further(options, &options, func(decode func(into ...any) error) error {
+		env := env
+		env.Log, env.Sink, env.Scopes = m.log, metric.Discard{}, new(metric.Scopes)
+		_, err := kind.New(env, decode)
+		return err
+	}))
+}
+
+// twice is an error if a watcher of the same type has the name: their metrics would be the same.
+func (s *watchersSection) twice(w plannedWatcher) error {
+	for _, other := range s.watchers {
+		if other.kind == w.kind && other.name == w.name {
+			return option.Errorf("name", "is %q, which is also the name of another watcher of type %s; names must differ", w.name, w.kind)
+		}
+	}
+	return nil
+}
+
+// WatcherStatus is the status of a watcher.
+type WatcherStatus struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+	// Health is up, impaired if what it watches does not work, or failed if the watcher does not run.
+	Health Health `json:"health"`
+	watcher.Status
+}
+
+func (s *watchersSection) show(into *Status) {
+	for _, w := range s.watchers {
+		one := WatcherStatus{Name: w.name, Type: w.kind, Health: Impaired, Status: w.running().(watcher.Watcher).Status()}
+		if one.Up {
+			one.Health = Up
+		}
+		if fault := w.fault(); fault != "" {
+			one.Health, one.State, one.Reason = Failed, "failed, will be tried again", fault
+		}
+		into.Watchers = append(into.Watchers, one)
+		if w.place != nil {
+			*w.place(into) = one.Details
+		}
+	}
+}
