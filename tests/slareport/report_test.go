@@ -205,7 +205,7 @@ func TestReportSaysWhyThereIsNone(t *testing.T) {
 			o.From, o.To = day(time.December, 2), day(time.December, 3)
 		}, "in the future"},
 		"not reached":   {func(_ *slareport.Options, s *slareport.Server) { s.URL = "http://127.0.0.1:1" }, "connection refused; --prometheus.url"},
-		"not its API":   {func(_ *slareport.Options, s *slareport.Server) { s.URL += "/graph" }, "not that of a Prometheus server"},
+		"not its API":   {func(_ *slareport.Options, s *slareport.Server) { s.URL += "/graph" }, "not from a Prometheus server"},
 		"another probe": {func(o *slareport.Options, _ *slareport.Server) { o.Probe = "other" }, "with the given probe"},
 	} {
 		o, server := slareport.Options{Path: path, From: day(time.October, 20), To: day(time.October, 30), By: slareport.Day, Interval: scrape}, *s
