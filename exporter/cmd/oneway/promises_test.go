@@ -115,7 +115,7 @@ func TestEachFamilyWithoutAnAbsenceIsInAScrapeOfTheRunningProgram(t *testing.T) 
 	all, checked := w.scrape(), 0
 	for _, group := range metric.Groups() {
 		switch group.Title {
-		case "Runs of load tests", "Link under load", "Packet size by packet rate", "Capacity by packet trains", "Pulse and receiver", "Load server", "Outputs":
+		case metric.TitleRuns, metric.TitleLoad, metric.TitleSizeSweep, metric.TitleCapacity, metric.TitlePulse, metric.TitleLoadServer, metric.TitleOutputs:
 			continue // this configuration does not have their sections
 		}
 		for _, d := range group.Descs {

@@ -64,7 +64,7 @@ func reasons(d *metric.Desc, label string, others ...string) part {
 func values() part {
 	properties := part{}
 	for _, group := range metric.Groups() {
-		if slices.Contains([]string{"Probes", "Packets", "Delay", "Voice"}, group.Title) { // of light probes
+		if slices.Contains([]string{metric.TitleProbes, metric.TitlePackets, metric.TitleDelay, metric.TitleVoice}, group.Title) { // of light probes
 			continue
 		}
 		for _, d := range group.Descs {

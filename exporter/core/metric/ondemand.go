@@ -1,8 +1,8 @@
 package metric
 
 var (
-	onDemandGroup = &Group{Title: "On-demand probes"}
-	replyGroup    = &Group{Title: "Replies of on-demand probes"}
+	onDemandGroup = &Group{Title: TitleOnDemand}
+	replyGroup    = &Group{Title: TitleReplies}
 )
 
 // On-demand probes.

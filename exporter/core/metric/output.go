@@ -2,7 +2,7 @@ package metric
 
 const outputL = "output"
 
-var outputGroup = &Group{Title: "Outputs"}
+var outputGroup = &Group{Title: TitleOutputs}
 
 // Outputs: delivery to stores that do not scrape the agent.
 var (

@@ -73,18 +73,18 @@ type Group struct {
 
 // The groups. A declaration adds its family to one of them.
 var (
-	probeGroup      = &Group{Title: "Probes"}
-	packetGroup     = &Group{Title: "Packets"}
-	delayGroup      = &Group{Title: "Delay"}
-	voiceGroup      = &Group{Title: "Voice"}
-	runGroup        = &Group{Title: "Runs of load tests"}
-	loadGroup       = &Group{Title: "Link under load", Experimental: true}
-	sizeSweepGroup  = &Group{Title: "Packet size by packet rate", Experimental: true}
-	capacityGroup   = &Group{Title: "Capacity by packet trains", Experimental: true}
-	clockGroup      = &Group{Title: "Clock"}
-	pulseGroup      = &Group{Title: "Pulse and receiver"}
-	loadServerGroup = &Group{Title: "Load server"}
-	selfGroup       = &Group{Title: "Self"}
+	probeGroup      = &Group{Title: TitleProbes}
+	packetGroup     = &Group{Title: TitlePackets}
+	delayGroup      = &Group{Title: TitleDelay}
+	voiceGroup      = &Group{Title: TitleVoice}
+	runGroup        = &Group{Title: TitleRuns}
+	loadGroup       = &Group{Title: TitleLoad, Experimental: true}
+	sizeSweepGroup  = &Group{Title: TitleSizeSweep, Experimental: true}
+	capacityGroup   = &Group{Title: TitleCapacity, Experimental: true}
+	clockGroup      = &Group{Title: TitleClock}
+	pulseGroup      = &Group{Title: TitlePulse}
+	loadServerGroup = &Group{Title: TitleLoadServer}
+	selfGroup       = &Group{Title: TitleSelf}
 )
 
 // add adds a family to the group, in the order of names.

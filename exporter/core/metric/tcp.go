@@ -2,7 +2,7 @@ package metric
 
 // TCP. All values are of the last completed run, and those of the sending end are from its kernel (TCP_INFO).
 var (
-	tcpGroup = &Group{Title: "TCP", Experimental: true}
+	tcpGroup = &Group{Title: TitleTCP, Experimental: true}
 
 	// TCPThroughput is oneway_tcp_throughput_bytes_per_second.
 	TCPThroughput = tcpGroup.add(Desc{

@@ -5,7 +5,7 @@ const loadedL = "loaded"
 
 // Working delay: test packets of the light kind while a load test fills the link.
 var (
-	workingGroup = &Group{Title: "Working delay: of others while a load test runs", Experimental: true}
+	workingGroup = &Group{Title: TitleWorking, Experimental: true}
 
 	loads = Values{loadedL: {"none: before the load", "forward", "reverse", "both"}}
 

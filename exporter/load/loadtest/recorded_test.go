@@ -126,7 +126,7 @@ func TestPointsOfARunHaveTheNumbersOfTheScrape(t *testing.T) {
 func publishAll(rng *rand.Rand, v *loadtest.Values) {
 	for _, g := range metric.Groups() {
 		for _, d := range g.Descs {
-			if len(d.Labels) < 2 || d.Labels[1] != metric.Probe || g.Title == "Runs of load tests" {
+			if len(d.Labels) < 2 || d.Labels[1] != metric.Probe || g.Title == metric.TitleRuns {
 				continue
 			}
 			for i := range 3 {

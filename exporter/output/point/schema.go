@@ -88,28 +88,28 @@ const (
 // table at the first write.
 func places() map[string][]place {
 	return map[string][]place{
-		"Probes": {
+		metric.TitleProbes: {
 			{name: "oneway_probe", labels: byProbe},
 			{name: "oneway_probe_reason", labels: byProbe + " reason"},
 			{name: "oneway_path", labels: byProbe + " peer family dscp reflector schedule payload_bytes", facts: "peer family reflector schedule payload_bytes:int"},
 		},
-		"Packets": {
+		metric.TitlePackets: {
 			{name: "oneway_packets", labels: byDirection},
 			{name: "oneway_packets_reason", labels: byProbe + " reason"},
 			{name: "oneway_packets_round_trip", labels: byProbe},
 		},
-		"Delay": {
+		metric.TitleDelay: {
 			{name: "oneway_delay", labels: byDirection},
 			{name: "oneway_delay_reason", labels: byDirection + " reason"},
 			{name: "oneway_delay_round_trip", labels: byProbe},
 			{name: "oneway_delay_component", labels: byProbe + " component"},
 			{name: "oneway_delay_timestamp", labels: byProbe + " source"},
 		},
-		"Voice": {
+		metric.TitleVoice: {
 			{name: "oneway_voice", labels: byDirection + " codec model buffer"},
 			{name: "oneway_voice_playout", labels: byDirection + " codec buffer"},
 		},
-		"Runs of load tests": {
+		metric.TitleRuns: {
 			{name: "oneway_test", labels: byProbe},
 			{name: "oneway_test_direction", labels: byDirection},
 			{name: "oneway_test_result", labels: byProbe + " result reason"},
@@ -120,25 +120,25 @@ func places() map[string][]place {
 			{name: "oneway_quota", labels: "link"},
 			{name: "oneway_quota_kind", labels: "kind"},
 		},
-		"Link under load": {
+		metric.TitleLoad: {
 			{name: "oneway_load", labels: byDirection},
 			{name: "oneway_load_elapsed", labels: byDirection + " elapsed_seconds"},
 			{name: "oneway_load_state", labels: byDirection + " state"},
 			{name: "oneway_load_sweep", labels: byDirection + " offered_bytes_per_second"},
 		},
-		"Working delay: of others while a load test runs": {
+		metric.TitleWorking: {
 			{name: "oneway_working", labels: byDirection + " loaded"},
 			{name: "oneway_working_round_trip", labels: byProbe + " loaded"},
 		},
-		"Packet size by packet rate": {
+		metric.TitleSizeSweep: {
 			{name: "oneway_size_sweep", labels: byDirection + " packet_bytes packet_rate"},
 		},
-		"Capacity by packet trains": {
+		metric.TitleCapacity: {
 			{name: "oneway_capacity", labels: byDirection},
 			{name: "oneway_capacity_size", labels: byDirection + " packet_bytes"},
 			{name: "oneway_capacity_trains", labels: byDirection + " packet_bytes result"},
 		},
-		"TCP": {
+		metric.TitleTCP: {
 			{name: "oneway_tcp", labels: byDirection},
 			{name: "oneway_tcp_round_trip", labels: byProbe},
 			{name: "oneway_tcp_state", labels: byDirection + " state"},
@@ -152,7 +152,7 @@ func places() map[string][]place {
 			{name: "oneway_tcp_sweep_model", labels: byDirection + " send_buffer_bytes receive_buffer_bytes congestion_control model"},
 			{name: "oneway_message", labels: byDirection + " message_bytes transport"},
 		},
-		"Clock": {
+		metric.TitleClock: {
 			{name: "oneway_clock", labels: "clock"},
 			{name: "oneway_clock_reason", labels: "clock reason"},
 			{name: "oneway_clock_state", labels: "clock state"},
@@ -160,28 +160,28 @@ func places() map[string][]place {
 			{name: "oneway_clock_remote", labels: byProbe},
 			{name: "oneway_clock_calibration", labels: "interface kind"},
 		},
-		"Pulse and receiver": {
+		metric.TitlePulse: {
 			{name: "oneway_gnss", labels: "receiver"},
 			{name: "oneway_gnss_reason", labels: "receiver reason"},
 			{name: "oneway_pps", labels: "pps"},
 			{name: "oneway_pps_reason", labels: "pps reason"},
 		},
-		"Load server": {
+		metric.TitleLoadServer: {
 			{name: "oneway_load_server"},
 			{name: "oneway_load_server_token", labels: "token direction"},
 			{name: "oneway_load_server_reason", labels: "reason"},
 			{name: "oneway_load_server_result", labels: "result"},
 		},
-		"Outputs": {
+		metric.TitleOutputs: {
 			{name: "oneway_output", labels: "output"},
 			{name: "oneway_output_result", labels: "output result"},
 		},
 		// The replies of on-demand probes go to no output.
-		"On-demand probes": {
+		metric.TitleOnDemand: {
 			{name: "oneway_on_demand"},
 			{name: "oneway_on_demand_result", labels: "result"},
 		},
-		"Self": {
+		metric.TitleSelf: {
 			{name: "oneway_agent"},
 			{name: "oneway_agent_host", labels: "event"},
 			{name: "oneway_agent_listener", labels: "listener"},

@@ -13,7 +13,7 @@ import (
 
 // open opens the series of a path in a profile, about as a light probe does.
 func open(sink *promsink.Sink, profile metric.Profile, path string) {
-	for _, d := range familiesOf("Probes", "Packets", "Delay", "Voice", "Clock") {
+	for _, d := range familiesOf(metric.TitleProbes, metric.TitlePackets, metric.TitleDelay, metric.TitleVoice, metric.TitleClock) {
 		own := d.In(profile)
 		if own == nil || len(d.Labels) < 2 || d.Labels[0] != metric.Path || d == metric.PathInfo {
 			continue
