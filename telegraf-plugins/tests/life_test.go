@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"oneway.example/tests/await"
+	"oneway.example/tests/freeport"
 )
 
 // clockConf is the shortest configuration that delivers points.
@@ -99,7 +100,7 @@ func TestPluginEndsWithStandardInputAndBySignal(t *testing.T) {
 // TestATelegrafThatDoesNotReadStopsNothing stops Telegraf: the pipes fill, and the agent inside of the plugin must measure on.
 func TestATelegrafThatDoesNotReadStopsNothing(t *testing.T) {
 	t.Parallel()
-	a, b, nobody := freePort(t), freePort(t), freePort(t)
+	a, b, nobody := int(freeport.Port(t)), int(freeport.Port(t)), int(freeport.Port(t))
 	_, url := agent(t, fmt.Sprintf("clock: {source: static, bound: 1ms}\nreflector: {listen: [\"127.0.0.1:%d\"]}\n", b))
 	// Telegraf's store is away, and its buffer too small: it drops metrics, which the plugin does not notice.
 	w := telegrafWith(t, pluginBinary, fmt.Sprintf("[[inputs.oneway]]\nconfig_file = %q\ninterval = \"1s\"\n", write(t, "oneway.yml", pathsConf(a, b, nobody))),
@@ -194,7 +195,7 @@ func TestWrongConfigurationIsOneLineWithThePlace(t *testing.T) {
 
 func TestAnAttachedAgentThatIsDownIsAPointAndAnError(t *testing.T) {
 	t.Parallel()
-	port := freePort(t)
+	port := int(freeport.Port(t))
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	w := telegrafWith(t, pluginBinary, fmt.Sprintf("[[inputs.oneway]]\nurl = \"http://%s\"\ninterval = \"1s\"\n", address))
 	up := func() any {
@@ -281,7 +282,7 @@ func receiver(c net.Conn) {
 func TestAThousandPaths(t *testing.T) {
 	t.Parallel()
 	const paths = 1000
-	port := freePort(t)
+	port := int(freeport.Port(t))
 	agent(t, fmt.Sprintf("clock: {source: static, bound: 1ms}\nreflector: {listen: [\"127.0.0.1:%d\"]}\n", port))
 	var config strings.Builder
 	fmt.Fprint(&config, "clock: {source: static, bound: 1ms}\nprofile: slim\npaths:\n")

@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"oneway.example/tests/await"
+	"oneway.example/tests/freeport"
 )
 
 // pathsConf has a reflector, a path to it, and a path to nobody.
@@ -95,7 +96,7 @@ func (r *recording) count() int {
 // its own.
 func TestTelegrafHasTheNumbersOfTheScrape(t *testing.T) {
 	t.Parallel()
-	a, b, nobody := freePort(t), freePort(t), freePort(t)
+	a, b, nobody := int(freeport.Port(t)), int(freeport.Port(t)), int(freeport.Port(t))
 	agent(t, pathsConf(b, a, nobody))
 	_, url := agent(t, pathsConf(a, b, nobody))
 	proxy := record(t, url)
@@ -234,7 +235,7 @@ func key(field string, labels map[string]string) string {
 // TestEmbeddedAgentDeliversEachIntervalAndNothingVanishes runs the agent inside of the plugin.
 func TestEmbeddedAgentDeliversEachIntervalAndNothingVanishes(t *testing.T) {
 	t.Parallel()
-	a, b, nobody := freePort(t), freePort(t), freePort(t)
+	a, b, nobody := int(freeport.Port(t)), int(freeport.Port(t)), int(freeport.Port(t))
 	agent(t, pathsConf(b, a, nobody))
 	w := telegrafWith(t, pluginBinary, fmt.Sprintf("[[inputs.oneway]]\nconfig_file = %q\ninterval = \"1s\"\n", write(t, "oneway.yml", pathsConf(a, b, nobody))))
 	await.That(t, "every packet to nobody is lost, and those to the other agent are not", func() bool {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"oneway.example/tests/await"
+	"oneway.example/tests/freeport"
 )
 
 // loadServer starts an agent with a load server, and returns its port, the pin of its key and a file with a token for it.
@@ -22,7 +23,7 @@ func loadServer(t *testing.T) (port int, pin, token string) {
 	if out, err := exec.Command(onewayBinary, "token", "new", "--file="+tokens, "--name=me", "--out="+token).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	port = freePort(t)
+	port = int(freeport.Port(t))
 	p, _ := agent(t, fmt.Sprintf("clock: {source: static, bound: 1ms}\nstate_dir: %q\nload_server: {listen: [\"127.0.0.1:%d\"], tokens_file: %q}\n", dir, port, tokens))
 	found := regexp.MustCompile(`pin=(sha256:[0-9a-f]+)`)
 	await.That(t, "the pin", func() bool { return found.MatchString(p.log.String()) }, &p.log)
@@ -56,7 +57,7 @@ func TestPacketsOfARunArriveWithTheirTimes(t *testing.T) {
 func TestOutputOfAnAgentArrivesAtTelegrafsListener(t *testing.T) {
 	t.Parallel()
 	port, pin, token := loadServer(t)
-	state, listener := t.TempDir(), freePort(t)
+	state, listener := t.TempDir(), int(freeport.Port(t))
 	w := telegrafWith(t, clockBinary, clockConf, fmt.Sprintf("[[inputs.influxdb_v2_listener]]\nservice_address = \"127.0.0.1:%d\"\n", listener))
 	agent(t, trainConf(state, port, pin, token)+fmt.Sprintf("outputs:\n  - {type: influxdb, url: \"http://127.0.0.1:%d\", version: 2, org: any, bucket: any, tags: {host: \"\"}, interval: 1s}\n", listener))
 	comparePackets(t, w, state)

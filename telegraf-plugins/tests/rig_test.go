@@ -4,7 +4,6 @@ package tests
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -19,6 +18,7 @@ import (
 	"github.com/influxdata/telegraf/plugins/parsers/influx"
 
 	"oneway.example/tests/await"
+	"oneway.example/tests/freeport"
 )
 
 // Programs under test.
@@ -157,28 +157,10 @@ func write(t *testing.T, name, content string) string {
 	return file
 }
 
-// freePort is a port number without a UDP or TCP listener.
-func freePort(t *testing.T) int {
-	t.Helper()
-	for {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		port := l.Addr().(*net.TCPAddr).Port
-		l.Close()
-		c, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			c.Close()
-			return port
-		}
-	}
-}
-
 // agent starts an agent, and returns its URL.
 func agent(t *testing.T, config string) (p *process, url string) {
 	t.Helper()
-	address := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	address := fmt.Sprintf("127.0.0.1:%d", int(freeport.Port(t)))
 	p = start(t, onewayBinary, "agent", "--config.file="+write(t, "oneway.yml", config), "--web.listen-address="+address, "--test.socket=")
 	url = "http://" + address
 	await.That(t, "the agent serves", func() bool {

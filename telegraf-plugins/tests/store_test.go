@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"oneway.example/tests/await"
+	"oneway.example/tests/freeport"
 	"oneway.example/tests/influx"
 )
 
@@ -17,7 +18,7 @@ func TestInfluxDBHasWhatTelegrafWrites(t *testing.T) {
 	t.Parallel()
 	store := influx.New(t, false)
 	store.Start()
-	a, b, nobody := freePort(t), freePort(t), freePort(t)
+	a, b, nobody := int(freeport.Port(t)), int(freeport.Port(t)), int(freeport.Port(t))
 	agent(t, pathsConf(b, a, nobody))
 	w := telegrafWith(t, pluginBinary, fmt.Sprintf("[[inputs.oneway]]\nconfig_file = %q\ninterval = \"1s\"\n", write(t, "oneway.yml", pathsConf(a, b, nobody))),
 		fmt.Sprintf("[[outputs.influxdb]]\nurls = [%q]\ndatabase = \"oneway\"\n", store.URL))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/probes/stamp"
+	"oneway.example/tests/freeport"
 )
 
 // remote is one way to run stamp-suite as a reflector, with oneway as its sender.
@@ -44,7 +45,7 @@ func (f remote) start(t *testing.T, more ...string) (peer string, o stamp.Option
 	t.Helper()
 	path := requireSuite(t)
 	at := netip.MustParseAddr(f.address)
-	port := freePort(t, at)
+	port := freeport.Port(t)
 	args := []string{
 		"-i", "-S", f.address, "-o", strconv.Itoa(int(port)), "-K", f.format,
 		"--clock-synchronized", "--error-scale", strconv.Itoa(remoteScale), "--error-multiplier", "1",
@@ -176,7 +177,7 @@ func checkDelays(t *testing.T, r stamp.Report) {
 
 func TestUnsynchronizedReflectorGivesNoDelayButARoundTrip(t *testing.T) {
 	path := requireSuite(t)
-	port := freePort(t, netip.MustParseAddr("127.0.0.1"))
+	port := freeport.Port(t)
 	serve(t, exec.Command(path, "-i", "-S", "127.0.0.1", "-o", strconv.Itoa(int(port))))
 	r, err := measure(t, newEnv(t), fmt.Sprintf("127.0.0.1:%d", port), quick(), 20)
 	if err != nil {

@@ -5,8 +5,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -80,17 +78,6 @@ func findCargo() (string, error) {
 		}
 	}
 	return "", fmt.Errorf("neither stamp-suite nor cargo to build it is installed: %w", err)
-}
-
-// freePort is an unused UDP port.
-func freePort(t *testing.T, at netip.Addr) uint16 {
-	t.Helper()
-	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(at, 0)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	return c.LocalAddr().(*net.UDPAddr).AddrPort().Port()
 }
 
 // serve starts stamp-suite as a reflector and returns when it listens; it is stopped at the end of the test.

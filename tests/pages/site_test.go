@@ -4,7 +4,6 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,6 +15,7 @@ import (
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe/report"
 	"oneway.example/tests/await"
+	"oneway.example/tests/freeport"
 	"oneway.example/tests/process"
 )
 
@@ -30,7 +30,7 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s := &site{dir: t.TempDir(), now: time.Now(), reflector: free(t), silent: free(t)}
+	s := &site{dir: t.TempDir(), now: time.Now(), reflector: freeport.Address(t), silent: freeport.Address(t)}
 	s.reports = report.Open(report.Options{Dir: filepath.Join(s.dir, "reports"), MaxRuns: 10_000})
 	for name, content := range map[string]string{"token": "token\n", "key": strings.Repeat("k", 32) + "\n"} {
 		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(content), 0o600); err != nil {
@@ -38,17 +38,6 @@ func newSite(t *testing.T) *site {
 		}
 	}
 	return s
-}
-
-// free is an address of loopback whose UDP port nobody uses.
-func free(t *testing.T) string {
-	t.Helper()
-	c, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	return c.LocalAddr().String()
 }
 
 // serve starts the agent with the paths of a configuration.

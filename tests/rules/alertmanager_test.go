@@ -18,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"oneway.example/tests/await"
+	"oneway.example/tests/freeport"
 )
 
 // notification is a message of Alertmanager to a webhook.
@@ -51,7 +52,7 @@ func TestEachFaultNotifiesOnceByTheAlertThatNamesIt(t *testing.T) {
 		received[n.String()] = true
 	}))
 	t.Cleanup(hook.Close)
-	dir, address := t.TempDir(), freeAddress(t)
+	dir, address := t.TempDir(), freeport.Address(t)
 	config := filepath.Join(dir, "alertmanager.yml")
 	if err := os.WriteFile(config, withWebhooks(t, hook.URL), 0o600); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"oneway.example/tests/await"
+	"oneway.example/tests/freeport"
 )
 
 const onDemandFile = deploy + "/on-demand.yml"
@@ -47,7 +48,7 @@ func TestOnDemandProbesReachPrometheus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			program := find(t)
-			reflector := freeAddress(t)
+			reflector := freeport.Address(t)
 			port := strings.TrimPrefix(reflector, "127.0.0.1:")
 			agent := startAgentOf(t, strings.NewReplacer("REFLECTOR", reflector, "PORT", port).Replace(onDemandAgent))
 			text, err := os.ReadFile(onDemandFile)
@@ -60,7 +61,7 @@ func TestOnDemandProbesReachPrometheus(t *testing.T) {
 				"scrape_interval: 30s", "scrape_interval: 4s", "scrape_timeout: 10s", "scrape_timeout: 4s", "scrape_interval: 10s", "scrape_interval: 1s",
 				"refresh_interval: 1m", "refresh_interval: 1s",
 			).Replace(string(text))
-			dir, address := t.TempDir(), freeAddress(t)
+			dir, address := t.TempDir(), freeport.Address(t)
 			config := filepath.Join(dir, "prometheus.yml")
 			if err := os.WriteFile(config, []byte(filled), 0o600); err != nil {
 				t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/tests/await"
 	"oneway.example/tests/expr"
+	"oneway.example/tests/freeport"
 )
 
 // Each server that we ship a scrape file for ingests a real agent's histograms in its own way. Whatever
@@ -91,14 +91,14 @@ paths:
 // startAgent returns where the agent serves its metrics.
 func startAgent(t *testing.T) string {
 	t.Helper()
-	return startAgentOf(t, fmt.Sprintf(agentConfig, freeAddress(t)))
+	return startAgentOf(t, fmt.Sprintf(agentConfig, freeport.Address(t)))
 }
 
 // startAgentOf is startAgent with a configuration.
 func startAgentOf(t *testing.T, configuration string) (metrics string) {
 	t.Helper()
 	dir := t.TempDir()
-	binary, config, metrics := filepath.Join(dir, "oneway"), filepath.Join(dir, "agent.yml"), freeAddress(t)
+	binary, config, metrics := filepath.Join(dir, "oneway"), filepath.Join(dir, "agent.yml"), freeport.Address(t)
 	run(t, "go", "build", "-o", binary, "oneway.example/exporter/cmd/oneway")
 	if err := os.WriteFile(config, []byte(configuration), 0o600); err != nil {
 		t.Fatal(err)
@@ -106,17 +106,6 @@ func startAgentOf(t *testing.T, configuration string) (metrics string) {
 	ipv6 := strings.Replace(metrics, "127.0.0.1", "[::1]", 1) // the agents at the peers of its paths are itself
 	start(t, binary, "agent", "--test.socket=", "--config.file="+config, "--web.listen-address="+metrics, "--web.listen-address="+ipv6)
 	return metrics
-}
-
-// freeAddress is a TCP port of the loopback interface that nobody uses; the reflector takes its number for UDP.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // start runs a program until the test ends.
@@ -149,7 +138,7 @@ func (s store) holds(t *testing.T, agent string) {
 	}
 	filled := strings.NewReplacer(`"a.example:9862", "b.example:9862"`, `"`+agent+`"`, "rules/", rules+"/",
 		"scrape_interval: 10s", "scrape_interval: 1s").Replace(string(text))
-	dir, address := t.TempDir(), freeAddress(t)
+	dir, address := t.TempDir(), freeport.Address(t)
 	config := filepath.Join(dir, "prometheus.yml")
 	if err := os.WriteFile(config, []byte(filled), 0o600); err != nil {
 		t.Fatal(err)

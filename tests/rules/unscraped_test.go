@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"oneway.example/tests/await"
+	"oneway.example/tests/freeport"
 	"oneway.example/tests/process"
 )
 
@@ -83,7 +84,7 @@ func (d delivery) holds(t *testing.T) {
 	scrapes := &exposed{agent: startAgent(t), values: map[string][]string{}}
 	exporter := httptest.NewServer(scrapes)
 	t.Cleanup(exporter.Close)
-	dir, address := t.TempDir(), freeAddress(t)
+	dir, address := t.TempDir(), freeport.Address(t)
 	receive := func() (kill func()) {
 		return startKillable(t, d.receiver, append(d.receiverFlags, "--web.enable-remote-write-receiver", "--config.file="+unscraped+"/prometheus-server.yml",
 			"--storage.tsdb.path="+dir+"/server", "--web.listen-address="+address)...)
@@ -92,7 +93,7 @@ func (d delivery) holds(t *testing.T) {
 	link := &cutLink{to: address}
 	link.listen(t)
 	start(t, d.sender, append(d.senderFlags, "--config.file="+d.config(t, dir, exporter.URL, link.address), "--storage.agent.path="+dir+"/agent",
-		"--storage.agent.retention.max-time=3d", "--web.listen-address="+freeAddress(t))...)
+		"--storage.agent.retention.max-time=3d", "--web.listen-address="+freeport.Address(t))...)
 	server := "http://" + address
 	await.That(t, "samples arrive", func() bool { return len(query(t, server, `oneway_packets_sent_total{path="full"}`)) > 0 })
 

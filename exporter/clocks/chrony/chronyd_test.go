@@ -22,6 +22,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/tests/await"
+	"oneway.example/tests/freeport"
 	"oneway.example/tests/testseed"
 )
 
@@ -68,7 +69,7 @@ func startDaemonWith(t testing.TB, extra string, flags ...string) *realDaemon {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	d := &realDaemon{TB: t, dir: dir, port: freePort(t), origin: instant.Now(), slope: 20e-6, flags: flags}
+	d := &realDaemon{TB: t, dir: dir, port: int(freeport.Port(t)), origin: instant.Now(), slope: 20e-6, flags: flags}
 	conf := fmt.Sprintf(`pidfile %[1]s/pid
 port 0
 cmdport %[2]d
@@ -159,16 +160,6 @@ func (d *realDaemon) watch(o Options) (*Monitor, *metrictest.Sink) {
 	}
 	d.Cleanup(clocktest.Start(d, m.Run, sink))
 	return m, sink
-}
-
-func freePort(t testing.TB) int {
-	t.Helper()
-	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	return conn.LocalAddr().(*net.UDPAddr).Port
 }
 
 func state(m *Monitor, want clock.State) func() bool {

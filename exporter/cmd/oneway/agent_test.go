@@ -13,7 +13,6 @@ import (
 	"io"
 	"log/slog"
 	"math/big"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -34,6 +33,7 @@ import (
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/watchers"
 	"oneway.example/tests/await"
+	"oneway.example/tests/freeport"
 )
 
 const exampleFile = "../../../deploy/oneway.yml"
@@ -263,7 +263,7 @@ func TestAgentServesPort9862ByDefault(t *testing.T) {
 
 // TestAgentMeasuresItselfAndServesIt runs the complete program over the loopback interface.
 func TestAgentMeasuresItselfAndServesIt(t *testing.T) {
-	reflectorAt, webAt := freeUDP(t), freeTCP(t)
+	reflectorAt, webAt := freeport.Address(t), freeport.Address(t)
 	f := &agentFlags{
 		classic: true, native: true,
 		config: write(t, fmt.Sprintf("clock: {source: static, bound: 20us}\nreflector: {listen: [%q]}\npaths:\n"+
@@ -293,26 +293,6 @@ func TestAgentMeasuresItselfAndServesIt(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("did not end")
 	}
-}
-
-func freeUDP(t *testing.T) string {
-	t.Helper()
-	c, err := net.ListenPacket("udp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	return c.LocalAddr().String()
-}
-
-func freeTCP(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // waitFor gets a page until done accepts it.

@@ -15,6 +15,7 @@ import (
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/tests/await"
+	"oneway.example/tests/freeport"
 )
 
 // keyStatus is what the status says of keys.
@@ -66,7 +67,7 @@ func TestBothEndsSayThatItIsTheKey(t *testing.T) {
 	}
 	ours, other, rotated := key("ours", "the secret of both"), key("other", "another secret"), key("rotated", "the secret of both")
 	const clock = "clock: {source: static, bound: 1us}\n"
-	requires, bare, rotates := freeUDP(t), freeUDP(t), freeUDP(t)
+	requires, bare, rotates := freeport.Address(t), freeport.Address(t), freeport.Address(t)
 	far := map[string]*whole{
 		requires: startWhole(t, fmt.Sprintf("%sreflector: {listen: [%q], key_file: %q, require_key: true}\n", clock, requires, ours)),
 		bare:     startWhole(t, fmt.Sprintf("%sreflector: {listen: [%q]}\n", clock, bare)),
@@ -84,7 +85,7 @@ func TestBothEndsSayThatItIsTheKey(t *testing.T) {
 	path("bare", bare, ours)
 	path("bare-too", bare, ours)
 	path("rotates", rotates, ours)
-	path("nobody", freeUDP(t), ours)
+	path("nobody", freeport.Address(t), ours)
 	near := startWhole(t, config)
 	reasons := func() map[string]string {
 		all := map[string]string{}
@@ -130,7 +131,7 @@ func TestProbeSaysThatItIsTheKey(t *testing.T) {
 	if err := os.WriteFile(file, []byte("the secret of both\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	at := freeUDP(t)
+	at := freeport.Address(t)
 	startWhole(t, fmt.Sprintf("clock: {source: static, bound: 1us}\nreflector: {listen: [%q], key_file: %q, require_key: true}\n", at, file))
 	f := probeFlags{host: at, count: 3, options: stamp.DefaultOptions()}
 	f.clock.source, f.options.Interval, f.options.LossTimeout = "none", 10*time.Millisecond, 100*time.Millisecond

@@ -20,6 +20,7 @@ import (
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/serve/httpd"
 	"oneway.example/tests/await"
+	"oneway.example/tests/freeport"
 )
 
 // onDemandAgent runs an agent with a reflector and this section on_demand, in which %[1]s is the reflector's port.
@@ -32,7 +33,7 @@ func onDemandAgent(t *testing.T, section string) (server *httptest.Server, refle
 // changingAgent is onDemandAgent with a function that puts another text in place of the section, and one that ends the agent.
 func changingAgent(t *testing.T, section string) (server *httptest.Server, reflector string, change func(section string), end func()) {
 	t.Helper()
-	reflector = freeUDP(t)
+	reflector = freeport.Address(t)
 	port := reflector[strings.LastIndex(reflector, ":")+1:]
 	text := func(section string) string {
 		return fmt.Sprintf("clock: {source: static, bound: 20us}\nreflector: {listen: [%q], rate_limit: {packets_per_second: 100000, burst: 100000}}\n", reflector) +

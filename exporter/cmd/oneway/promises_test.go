@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/tests/freeport"
 )
 
 // whole is the complete program in this process: agent, reflector and HTTP server.
@@ -30,7 +31,7 @@ type whole struct {
 // startWhole runs it until the end of the test.
 func startWhole(t *testing.T, config string) *whole {
 	t.Helper()
-	at := freeTCP(t)
+	at := freeport.Address(t)
 	w := &whole{t: t, file: write(t, config), url: "http://" + at}
 	f := &agentFlags{
 		classic: true, native: true,
@@ -110,7 +111,7 @@ func (w *whole) voiced() {
 
 // METRICS.md: a family without a text of absence is always exported.
 func TestEachFamilyWithoutAnAbsenceIsInAScrapeOfTheRunningProgram(t *testing.T) {
-	w := startWhole(t, twoSelves(freeUDP(t)))
+	w := startWhole(t, twoSelves(freeport.Address(t)))
 	w.voiced()
 	all, checked := w.scrape(), 0
 	for _, group := range metric.Groups() {
@@ -135,7 +136,7 @@ func TestEachFamilyWithoutAnAbsenceIsInAScrapeOfTheRunningProgram(t *testing.T) 
 
 // METRICS.md: sent = received + lost + outstanding holds in every scrape.
 func TestPacketsAreConservedInEveryScrapeOfTheRunningProgram(t *testing.T) {
-	w := startWhole(t, twoSelves(freeUDP(t)))
+	w := startWhole(t, twoSelves(freeport.Address(t)))
 	w.voiced()
 	grown := 0.0
 	for range 50 {
@@ -159,7 +160,7 @@ func TestPacketsAreConservedInEveryScrapeOfTheRunningProgram(t *testing.T) {
 
 // METRICS.md: all histograms but one have native and classic buckets. The properties of a path are labels.
 func TestHistogramsAreNativeAndClassicInAScrapeOfTheRunningProgram(t *testing.T) {
-	w := startWhole(t, twoSelves(freeUDP(t)))
+	w := startWhole(t, twoSelves(freeport.Address(t)))
 	w.voiced()
 	nativeOnly := map[string]bool{}
 	for _, g := range metric.Groups() {
@@ -202,7 +203,7 @@ func TestHistogramsAreNativeAndClassicInAScrapeOfTheRunningProgram(t *testing.T)
 // agent --help and METRICS.md: SIGHUP reads the configuration again; unchanged paths keep their counters, and the
 // series of a removed path end.
 func TestHangupKeepsUnchangedPathsAndEndsTheSeriesOfRemovedOnes(t *testing.T) {
-	at := freeUDP(t)
+	at := freeport.Address(t)
 	w := startWhole(t, twoSelves(at))
 	w.voiced()
 	before := find(w.scrape()[metric.PacketsSent.Name], "kept", "forward").GetCounter()

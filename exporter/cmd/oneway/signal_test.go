@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 
 	"oneway.example/tests/await"
+	"oneway.example/tests/freeport"
 )
 
 func TestSignalIsTheCauseOfTheEnd(t *testing.T) {
@@ -53,7 +54,7 @@ func TestRequestDeliveredTwiceIsOneSignal(t *testing.T) {
 
 // TestStartAndEndAreLogged: a line each for the start, the signal and the end.
 func TestStartAndEndAreLogged(t *testing.T) {
-	at, reflector := freeTCP(t), freeUDP(t)
+	at, reflector := freeport.Address(t), freeport.Address(t)
 	var said await.Text
 	f := &agentFlags{
 		classic: true, native: true,

@@ -25,6 +25,7 @@ import (
 	"oneway.example/exporter/probes/saturation"
 	"oneway.example/exporter/probes/tcpshort"
 	"oneway.example/tests/await"
+	"oneway.example/tests/freeport"
 )
 
 // host is this host with a load server, and optionally an agent.
@@ -60,7 +61,7 @@ paths: [{name: office, peer: 127.0.0.1, probes: [{type: saturation, every: 168h,
 // agent starts an agent that runs until the end of the test or stop.
 func (h *host) agent(t *testing.T, config string) {
 	t.Helper()
-	at := freeTCP(t)
+	at := freeport.Address(t)
 	h.whole = &whole{t: t, file: write(t, config), url: "http://" + at}
 	f := &agentFlags{
 		classic: true, native: true,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/traffic"
 	"oneway.example/exporter/probe/link"
+	"oneway.example/tests/freeport"
 	"oneway.example/tests/remoteend"
 )
 
@@ -209,25 +209,11 @@ func TestTrafficEndsItsSessionWithAReason(t *testing.T) {
 	}
 }
 
-// free returns a range of n ports that are free now.
+// free returns a range of n ports that are free.
 func free(t *testing.T, n uint16) option.Ports {
 	t.Helper()
-	for first := uint16(20_000); first < 32_000; first += n {
-		var held []net.Listener
-		for port := range n {
-			if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+port)); err == nil {
-				held = append(held, l)
-			}
-		}
-		for _, l := range held {
-			l.Close()
-		}
-		if len(held) == int(n) {
-			return option.Ports{First: first, Last: first + n - 1}
-		}
-	}
-	t.Fatal("no ports are free")
-	return option.Ports{}
+	first := freeport.Range(t, int(n))
+	return option.Ports{First: first, Last: first + n - 1}
 }
 
 // dialFrom connects from an address of loopback.
