@@ -247,3 +247,17 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// The limit of values is for aliases: a file of many paths has as many values as it has lines.
+func TestHundredThousandPathsAreAccepted(t *testing.T) {
+	const n = 100_000
+	var text strings.Builder
+	text.WriteString("paths:\n")
+	for i := range n {
+		fmt.Fprintf(&text, "- {name: p%d, peer: h, labels: {site: a, region: b}, probes: [{type: stamp}]}\n", i)
+	}
+	c, err := Parse("many.yml", []byte(text.String()))
+	if err != nil || len(c.Paths) != n || c.Paths[n-1].Labels["region"] != "b" {
+		t.Fatalf("%d paths, %.300v", len(c.Paths), err)
+	}
+}

@@ -18,8 +18,8 @@ import (
 	"oneway.example/exporter/core/option"
 )
 
-// maxVisits limits the values in a file, with each use of an alias counted: few lines of aliases to aliases can expand to
-// billions of values.
+// maxVisits limits the values that come from aliases and merge keys: few lines of aliases to aliases can expand to billions of values. The
+// size of the file limits the others.
 const maxVisits = 1_000_000
 
 // decoder fills Go values from YAML nodes. The decoder of yaml.v3 does not report the key of an error, reads "5" as five
@@ -28,7 +28,8 @@ type decoder struct {
 	file     string
 	dir      string // base of relative file names
 	problems Problems
-	visits   int
+	visits   int // values from aliases
+	aliased  int // depth of aliases; 0: the value is in its place
 	merging  int // depth of merge keys
 }
 
@@ -38,16 +39,21 @@ func (d *decoder) fail(n *yaml.Node, key, format string, args ...any) {
 	}
 }
 
-// resolve follows an alias. It returns false after maxVisits values.
-func (d *decoder) resolve(n *yaml.Node, key string) (*yaml.Node, bool) {
-	d.visits++
-	if d.visits == maxVisits {
-		d.fail(n, key, "makes the file larger than %d values; check for aliases in aliases", maxVisits)
+// resolve follows an alias, and calls read with the value unless aliases made maxVisits values before.
+func (d *decoder) resolve(n *yaml.Node, key string, read func(*yaml.Node)) {
+	alias := n.Kind == yaml.AliasNode
+	if alias {
+		d.aliased++
+		defer func() { d.aliased-- }()
 	}
-	for n.Kind == yaml.AliasNode {
-		n = n.Alias
+	if d.aliased > 0 {
+		if d.visits++; d.visits == maxVisits {
+			d.fail(n, key, "makes more than %d values of aliases; check for aliases in aliases", maxVisits)
+		}
 	}
-	return n, d.visits < maxVisits
+	if d.visits < maxVisits || d.aliased == 0 {
+		read(resolved(n))
+	}
 }
 
 var (
@@ -60,10 +66,11 @@ var (
 
 // value decodes n, whose path is key, into v.
 func (d *decoder) value(n *yaml.Node, key string, v reflect.Value) {
-	n, ok := d.resolve(n, key)
-	if !ok {
-		return
-	}
+	d.resolve(n, key, func(n *yaml.Node) { d.resolvedValue(n, key, v) })
+}
+
+// resolvedValue decodes what is no alias.
+func (d *decoder) resolvedValue(n *yaml.Node, key string, v reflect.Value) {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
 		d.fail(n, key, "is empty; give it a value or leave the key out")
 		return
@@ -241,23 +248,21 @@ const maxMerging = 4
 
 // merge appends the pairs of a mapping, or of each of a list of mappings.
 func (d *decoder) merge(all []pair, own map[string]*yaml.Node, from *yaml.Node, key string) []pair {
-	from, ok := d.resolve(from, key)
-	if !ok {
-		return all
-	}
-	if from.Kind == yaml.SequenceNode {
-		for _, one := range from.Content {
-			all = d.merge(all, own, one, key)
+	d.resolve(from, key, func(from *yaml.Node) {
+		if from.Kind == yaml.SequenceNode {
+			for _, one := range from.Content {
+				all = d.merge(all, own, one, key)
+			}
+			return
 		}
-		return all
-	}
-	pairs, _ := d.pairs(from, join(key, "<<"))
-	for _, p := range pairs {
-		if own[p.name()] == nil {
-			own[p.name()] = p.keyNode
-			all = append(all, p)
+		pairs, _ := d.pairs(from, join(key, "<<"))
+		for _, p := range pairs {
+			if own[p.name()] == nil {
+				own[p.name()] = p.keyNode
+				all = append(all, p)
+			}
 		}
-	}
+	})
 	return all
 }
 

@@ -22,7 +22,7 @@ const (
 // files reads a configuration of several files.
 type files struct {
 	left     int               // bytes that may be read
-	visits   int               // values in all files; see maxVisits
+	visits   int               // values from aliases in all files; see maxVisits
 	seen     map[string]string // what included a file, by its absolute name
 	problems Problems
 }
