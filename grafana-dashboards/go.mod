@@ -8,7 +8,7 @@ require github.com/grafana/grafana-foundation-sdk/go v0.0.18
 
 require (
 	github.com/influxdata/influxql v1.1.1-0.20200828144457-65d3ef77d385
-	go.yaml.in/yaml/v3 v3.0.6
+	go.yaml.in/yaml/v4 v4.0.0
 )
 
 require (

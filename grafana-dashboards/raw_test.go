@@ -10,7 +10,7 @@ import (
 
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/influxdata/influxql"
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/output/point"

@@ -8,9 +8,10 @@ require (
 	github.com/influxdata/telegraf v1.39.0
 	github.com/prometheus/client_model v0.6.3
 	github.com/prometheus/common v0.72.0
-	go.yaml.in/yaml/v3 v3.0.6
-	oneway.example v0.0.0
+	go.yaml.in/yaml/v3 v3.0.6 // indirect
+	go.yaml.in/yaml/v4 v4.0.0
 	google.golang.org/protobuf v1.36.12
+	oneway.example v0.0.0
 )
 
 require (

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 
 	"oneway.example/tests/await"
 	"oneway.example/tests/freeport"

@@ -76,7 +76,7 @@ func TestLinksOfAPathAreAWordOrAListOfDifferentNames(t *testing.T) {
 		"[]":               "",
 		"''":               `x.yml:1:56: paths[0].link is ""; it must begin with a letter`,
 		"[up link]":        `x.yml:1:56: paths[0].link is "up link"; it must begin with a letter`,
-		"[a, -]":           `x.yml:1:60: paths[0].link[1] is "-"; it must begin with a letter`,
+		"[a, '-']":         `x.yml:1:60: paths[0].link[1] is "-"; it must begin with a letter`,
 		"[a, b, a]":        `x.yml:1:63: paths[0].link[2] is "a" for the second time; name each link once`,
 		"{a: b}":           `x.yml:1:56: paths[0].link `,
 	} {

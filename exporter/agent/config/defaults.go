@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 )
 
 // WithDefaults is the options of a probe with the defaults of its type: a key that the probe lacks has the value, the place

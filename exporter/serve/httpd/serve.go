@@ -15,7 +15,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/prometheus/exporter-toolkit/web"
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 
 	"oneway.example/exporter/core/keyfile"
 	"oneway.example/exporter/core/memlimit"

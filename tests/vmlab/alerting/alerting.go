@@ -10,7 +10,7 @@ import (
 	"regexp"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 )
 
 // Expect is what is to be seen of alerts between two seconds.

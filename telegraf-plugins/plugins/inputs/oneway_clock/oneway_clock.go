@@ -15,7 +15,7 @@ import (
 	"github.com/influxdata/telegraf"
 	telegrafconfig "github.com/influxdata/telegraf/config"
 	"github.com/influxdata/telegraf/plugins/inputs"
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/agent/config"
