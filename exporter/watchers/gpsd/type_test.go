@@ -3,7 +3,7 @@ package gpsd
 import (
 	"testing"
 
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 
 	"oneway.example/exporter/watcher"
 )
