@@ -54,13 +54,16 @@ func undeclared(key, name string, declared []string) error {
 	return option.Errorf(key, "is %q, which is not in links; add it there, or use one of %s", name, strings.Join(declared, ", "))
 }
 
-// checkLoadTest reports a load test without a proof of who this host is, or on a link that is not declared.
+// checkLoadTest reports a load test without an option that it requires, or on a link that is not declared.
 func (m *maker) checkLoadTest(t probe.Type, options config.Section) config.Problems {
-	if _, ok := t.(probe.LoadTest); !ok {
+	test, ok := t.(probe.LoadTest)
+	if !ok {
 		return nil
 	}
-	return options.Problems(errors.Join(
-		option.Missing(options.Text("token_file") == "" && options.Text("cert_file") == "", "token_file", `"oneway token new" on the load server's host makes a token for this agent`),
-		undeclared("link", options.Text("link"), m.plan.shared.names()),
-	))
+	wrong := []error{undeclared(test.LinkKey(), options.Text(test.LinkKey()), m.plan.shared.names())}
+	for _, r := range test.Requirements() {
+		given := options.Text(r.Key) != "" || r.Instead != "" && options.Text(r.Instead) != ""
+		wrong = append(wrong, option.Missing(!given, r.Key, "%s", r.Hint))
+	}
+	return options.Problems(errors.Join(wrong...))
 }

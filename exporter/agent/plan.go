@@ -215,7 +215,7 @@ func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile
 	t := &task{
 		key: path.Name + "\x00" + p.Name, target: probe.Target{Path: path.Name, Probe: p.Name, Peer: path.Peer}, log: m.log,
 	}
-	if _, ok := kind.(probe.LoadTest); ok && !options.Has("link") {
+	if test, ok := kind.(probe.LoadTest); ok && !options.Has(test.LinkKey()) {
 		t.target.Link = firstLink(path.Links)
 	}
 	t.identity = [...]string{p.Type, path.Peer, meaning, env.Calibration.Fingerprint(), profile.String(), t.target.Link}

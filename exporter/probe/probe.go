@@ -112,7 +112,21 @@ type Starter interface {
 }
 
 // LoadTest is implemented by a Type of load tests: its Probers are LinkUsers, and use Target.Link.
-type LoadTest interface{ FillsLink() }
+type LoadTest interface {
+	// LinkKey is the key of the option that names the link which the test fills.
+	LinkKey() string
+	// Requirements are the options that each probe must have.
+	Requirements() []Requirement
+}
+
+// Requirement is an option that a probe must have.
+type Requirement struct {
+	Key string
+	// Instead is the key of an option that replaces it; empty: none does.
+	Instead string
+	// Hint tells how to get a value.
+	Hint string
+}
 
 // LinkUser is implemented by a Prober that fills a link.
 type LinkUser interface {

@@ -55,7 +55,7 @@ func TestFilesOfAdditionsExist(t *testing.T) {
 // TestRegistriesAreComplete: a directory with the declaration that a registry lists is in it.
 func TestRegistriesAreComplete(t *testing.T) {
 	for registry, of := range map[string]struct{ directory, declaration string }{
-		"exporter/probes/probes.go":                  {"exporter/probes", `(?m)^func New\(\) (loadtest\.Type\[Options\]|\*Type) `},
+		"exporter/probes/probes.go":                  {"exporter/probes", `(?m)^func New\(\) (load(?:session|test)\.Type\[.*\]|\*Type) `},
 		"exporter/load/traffictypes/traffictypes.go": {"exporter/load/traffictypes", `(?m)^func \([^)]+\) New\(\w+ traffic\.Env\) traffic\.Remote `},
 		"exporter/outputs/outputs.go":                {"exporter/outputs", `(?m)^func \([^)]*\) New\(\w+ output\.Env, `},
 		"exporter/watchers/watchers.go":              {"exporter/watchers", `(?m)^func \([^)]+\) New\(\w+ watcher\.Env, `},

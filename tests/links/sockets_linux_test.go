@@ -90,7 +90,7 @@ func overEmulated(t *testing.T, name string) (late time.Duration, wrong []string
 	var outcome *loadtest.Outcome
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: &metrictest.Sink{}, Clock: static.New(time.Millisecond, metric.Discard{})}
 	if err := network.Client.Do(func() (err error) {
-		outcome, err = loadtest.RunOnce(t.Context(), env, probe.Target{Path: "lab", Probe: "saturation"}, shared, kind, nil, nil)
+		outcome, err = loadtesttest.RunKind(t.Context(), env, probe.Target{Path: "lab", Probe: "saturation"}, shared, kind, nil)
 		return err
 	}); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"context"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -14,34 +15,59 @@ import (
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadserver"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/loadtesttest"
 	"oneway.example/exporter/load/traffic"
-	"oneway.example/exporter/load/traffictypes"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/link"
 	"oneway.example/tests/await"
-	"oneway.example/tests/loadtcp"
 )
 
-// A type of traffic that packages loadcontrol, loadserver and loadtest do not know runs with a link, a quota,
-// a session and an outcome.
+// bulk is a load test of one TCP transfer in one direction.
+type bulk struct {
+	direction sample.Direction
+	lasts     time.Duration
+	most      int64
+}
+
+func (bulk) Kind() string                                      { return "bulk" }
+func (b bulk) Bytes(int64) int64                               { return b.most }
+func (b bulk) Duration() time.Duration                         { return b.lasts }
+func (bulk) Publish(*loadtest.Values, *loadtest.Run)           {}
+func (bulk) Traffic() loadsession.Traffic[*tcptraffic.Session] { return tcptraffic.Local{} }
+func (b bulk) Perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.Run) error {
+	t, err := s.Transfer(ctx, tcptraffic.Plan{
+		Direction: b.direction, Duration: b.lasts, Most: b.most, Interval: 100 * time.Millisecond, Idle: 5 * time.Second,
+		Flows: []tcptraffic.Flow{{MessageBytes: 64 << 10}},
+	})
+	if err == nil {
+		r.Body = [2]int64{t.Sender[0].Payload, t.Receiver[0].Payload}
+	}
+	return err
+}
+
+// A load server with a type of traffic of its own, which packages loadcontrol, loadserver and loadtest do not know, runs a test
+// with a link, a quota, a session and an outcome.
 func TestSecondTypeOfTrafficRuns(t *testing.T) {
 	remote := link.NewTable(nil)
-	r, o := respondWith(t, remote, append(traffictypes.All(), loadtcp.Type{}), loadcontrol.Limits{})
+	r, o := respondWith(t, remote, []traffic.Type{tcptraffic.Traffic{}}, loadcontrol.Limits{})
 	local := link.NewTable(nil)
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}), Links: local}
 	target := probe.Target{Path: "office", Probe: "bulk", Peer: "127.0.0.1"}
 	for _, d := range sample.Directions() {
-		test := loadtcp.Bulk{Direction: d, For: time.Second, Most: 64 << 20}
-		out, err := loadtest.RunOnce(t.Context(), env, target, o, test, nil, nil)
+		test := bulk{d, time.Second, 64 << 20}
+		out, err := loadtesttest.RunKind(t.Context(), env, target, o, test, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", d, err)
 		}
-		res := out.Body.(loadtcp.Result)
+		res := out.Body.([2]int64)
 		moved := map[sample.Direction]int64{sample.Forward: out.ForwardBytes, sample.Reverse: out.ReverseBytes}[d]
-		t.Logf("%s: %d bytes at this end, %d at the remote end", d, res.Sent, res.Received)
-		if res.Sent == 0 || res.Received < res.Sent/2 || moved != res.Sent || res.Sent > test.Most+64<<10 {
-			t.Errorf("%s: %+v, %d counted, want at most %d", d, res, moved, test.Most)
+		t.Logf("%s: %d bytes at this end, %d at the remote end", d, res[0], res[1])
+		if res[0] == 0 || res[1] < res[0]/2 || moved < res[0] || moved > test.most+64<<10 {
+			t.Errorf("%s: %+v, %d counted, want at most %d", d, res, moved, test.most)
 		}
 		ended(t, r)
 	}
@@ -67,13 +93,13 @@ func ended(t *testing.T, r *loadserver.LoadServer) {
 // The rate is that of all sessions of a token together, in each direction.
 func TestRateOfATokenHoldsForASecondTypeOfTraffic(t *testing.T) {
 	const rate, atOnce, chunk, lasts = 2e6, 256 << 10, 64 << 10, 700 * time.Millisecond
-	r, o := respondWith(t, link.NewTable(nil), []traffic.Type{loadtcp.Type{}}, loadcontrol.Limits{BytesPerSecond: rate})
+	r, o := respondWith(t, link.NewTable(nil), []traffic.Type{tcptraffic.Traffic{}}, loadcontrol.Limits{BytesPerSecond: rate})
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}), Links: link.NewTable(nil)}
 	target := probe.Target{Path: "office", Probe: "bulk", Peer: "127.0.0.1"}
 	for _, d := range sample.Directions() {
 		begin := time.Now()
 		for range 2 {
-			if _, err := loadtest.RunOnce(t.Context(), env, target, o, loadtcp.Bulk{Direction: d, For: lasts, Most: 64 << 20}, nil, nil); err != nil {
+			if _, err := loadtesttest.RunKind(t.Context(), env, target, o, bulk{d, lasts, 64 << 20}, nil); err != nil {
 				t.Fatalf("%s: %v", d, err)
 			}
 			ended(t, r)
@@ -93,20 +119,20 @@ func TestRateOfATokenHoldsForASecondTypeOfTraffic(t *testing.T) {
 
 // A load server without this type of traffic reports those it has.
 func TestUnknownTrafficIsRefusedByNameWithThoseKnown(t *testing.T) {
-	_, o := respondWith(t, link.NewTable(nil), traffictypes.All(), loadcontrol.Limits{})
+	_, o := respondWith(t, link.NewTable(nil), []traffic.Type{udptraffic.Traffic{}}, loadcontrol.Limits{})
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}), Links: link.NewTable(nil)}
 	target := probe.Target{Path: "office", Probe: "bulk", Peer: "127.0.0.1"}
-	out, err := loadtest.RunOnce(t.Context(), env, target, o, loadtcp.Bulk{For: time.Second, Most: 1 << 20}, nil, nil)
-	want := "load server " + o.LoadServer + `: refused: wrong_version: traffic "bulk" is unknown to this load server, oneway 1.2.3; it has udp, tcp, mixed`
+	out, err := loadtesttest.RunKind(t.Context(), env, target, o, bulk{sample.Forward, time.Second, 1 << 20}, nil)
+	want := "load server " + o.LoadServer + `: refused: wrong_version: traffic "tcp" is unknown to this load server, oneway 1.2.3; it has udp`
 	if err == nil || out.Error != want || out.Result != loadtest.Refused || out.Reason != string(loadcontrol.WrongVersion) {
 		t.Errorf("%+v\n got %v\nwant %s", out, err, want)
 	}
 }
 
-func respondWith(t *testing.T, links *link.Table, types []traffic.Type, limits loadcontrol.Limits) (*loadserver.LoadServer, loadtest.Options) {
+func respondWith(t *testing.T, links *link.Table, types []traffic.Type, limits loadcontrol.Limits) (*loadserver.LoadServer, loadsession.Options) {
 	t.Helper()
 	dir := t.TempDir()
-	o := loadtest.DefaultOptions()
+	o := loadsession.DefaultOptions()
 	o.TokenFile = filepath.Join(dir, "token")
 	token, text, err := loadserver.NewToken("test", limits)
 	if err == nil {

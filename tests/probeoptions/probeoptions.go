@@ -16,7 +16,7 @@ import (
 	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/clocks/static"
 	"oneway.example/exporter/core/metric"
-	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/probe"
 )
 
@@ -86,7 +86,7 @@ func Example[O any](t *testing.T, of probe.Type, defaults O) {
 	for _, path := range c.Paths {
 		for _, one := range path.Probes {
 			if one.Type == of.Name() {
-				shared, got := loadtest.DefaultOptions(), *new(O)
+				shared, got := loadsession.DefaultOptions(), *new(O)
 				if err := one.Options.DecodeAll(&shared, &got); err != nil {
 					t.Error(err)
 				}

@@ -13,7 +13,9 @@ import (
 
 	"oneway.example/exporter/clocks/static"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/loadtesttest"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/probe"
 	"oneway.example/tests/loadsite"
@@ -36,11 +38,11 @@ type transfer struct {
 	result *tcptraffic.Result
 }
 
-func (*transfer) Kind() string                            { return "test" }
-func (*transfer) Bytes() int64                            { return 1 << 30 }
-func (x *transfer) Duration() time.Duration               { return x.plan.Duration }
-func (x *transfer) Traffic() loadtest.Traffic             { return tcptraffic.Near(x) }
-func (*transfer) Publish(*loadtest.Values, *loadtest.Run) {}
+func (*transfer) Kind() string                                      { return "test" }
+func (*transfer) Bytes(int64) int64                                 { return 1 << 30 }
+func (x *transfer) Duration() time.Duration                         { return x.plan.Duration }
+func (*transfer) Traffic() loadsession.Traffic[*tcptraffic.Session] { return tcptraffic.Local{} }
+func (*transfer) Publish(*loadtest.Values, *loadtest.Run)           {}
 
 func (x *transfer) Perform(ctx context.Context, s *tcptraffic.Session, _ *loadtest.Run) (err error) {
 	x.result, err = s.Transfer(ctx, x.plan)
@@ -53,10 +55,10 @@ func clientMain() int {
 	err := json.Unmarshal([]byte(os.Getenv(isClient)), &r)
 	x := &transfer{plan: r.Plan}
 	if err == nil {
-		o := loadtest.DefaultOptions()
+		o := loadsession.DefaultOptions()
 		o.LoadServer, o.Pin, o.TokenFile = r.LoadServer, r.Pin, r.TokenFile
 		env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{})}
-		_, err = loadtest.RunOnce(context.Background(), env, probe.Target{Path: "lab", Probe: "test"}, o, x, nil, nil)
+		_, err = loadtesttest.RunKind(context.Background(), env, probe.Target{Path: "lab", Probe: "test"}, o, x, nil)
 	}
 	if err == nil {
 		err = gob.NewEncoder(os.Stdout).Encode(x.result)

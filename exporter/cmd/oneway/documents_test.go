@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/document"
-	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/probes/saturation"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/tests/documents"
@@ -85,7 +85,7 @@ func TestInterruptionAfterTheLastPacketLeavesTheResultComplete(t *testing.T) {
 }
 
 func TestTestWithAWrongFlagIsADocument(t *testing.T) {
-	f := &testFlags{directions: both, json: true, options: loadtest.DefaultOptions(), clock: clockFlags{source: "none"}}
+	f := &testFlags{directions: both, json: true, options: loadsession.DefaultOptions(), clock: clockFlags{source: "none"}}
 	f.options.LoadServer, f.options.DSCP = "127.0.0.1:9", 64
 	k := saturationTest()
 	k.options.(*saturation.Options).Rate.Forward, k.options.(*saturation.Options).Rate.Reverse = 1000, 1000

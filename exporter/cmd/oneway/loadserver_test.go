@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
+
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadserver"

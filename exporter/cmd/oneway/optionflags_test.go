@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"oneway.example/exporter/core/option"
-	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/probe/target"
 	"oneway.example/exporter/probes/saturation"
 	"oneway.example/exporter/probes/sizesweep"
@@ -37,7 +37,7 @@ var noFlag = map[string]string{
 }
 
 func TestEachKeyOfALoadTestProbeHasAFlagOrAReason(t *testing.T) {
-	shared := loadtest.DefaultOptions()
+	shared := loadsession.DefaultOptions()
 	for _, k := range testKinds() {
 		app := kingpin.New("oneway", "")
 		cmd := app.Command(k.word, "")
@@ -61,9 +61,9 @@ func TestEachKeyOfALoadTestProbeHasAFlagOrAReason(t *testing.T) {
 }
 
 // parse sets the options of a test from a command line.
-func parse(t *testing.T, k testKind, args ...string) loadtest.Options {
+func parse(t *testing.T, k testKind, args ...string) loadsession.Options {
 	t.Helper()
-	app, shared := kingpin.New("oneway", "").Terminate(nil), loadtest.DefaultOptions()
+	app, shared := kingpin.New("oneway", "").Terminate(nil), loadsession.DefaultOptions()
 	registerOptions(app.Command(k.word, ""), k.options, k.agent)
 	registerOptions(app.GetCommand(k.word), &shared, &shared)
 	if _, err := app.Parse(append([]string{k.word}, args...)); err != nil {
@@ -79,7 +79,7 @@ func TestOmittedFlagsKeepTheDefaults(t *testing.T) {
 		if diff := cmp.Diff(before.options, parsed[i].options); diff != "" {
 			t.Errorf("%s: options before and after:\n%s", word, diff)
 		}
-		if diff := cmp.Diff(loadtest.DefaultOptions(), shared, cmpopts.IgnoreUnexported(loadtest.Options{}, target.Addressing{})); diff != "" {
+		if diff := cmp.Diff(loadsession.DefaultOptions(), shared, cmpopts.IgnoreUnexported(loadsession.Options{}, target.Addressing{})); diff != "" {
 			t.Errorf("%s: shared options before and after:\n%s", word, diff)
 		}
 	}

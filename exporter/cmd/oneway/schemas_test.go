@@ -18,6 +18,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/doc/schema"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probe"
@@ -131,7 +132,7 @@ func withKinds(g *documents.Generator, run part) {
 			"if": part{"properties": part{"kind": part{"const": k.name}}},
 			"then": part{"properties": part{
 				"results":  g.Of(reflect.TypeOf(results()[k.name])),
-				"settings": part{"anyOf": []any{part{"type": "null"}, g.Settings(clock, loadtest.Options{}, k.options)}},
+				"settings": part{"anyOf": []any{part{"type": "null"}, g.Settings(clock, loadsession.Options{}, k.options)}},
 			}},
 		})
 	}

@@ -82,7 +82,7 @@ func longResults() map[string]func(io.Writer) error {
 	distribution := &stamp.Distribution{Min: &delay, P50: &delay, P95: &delay, P99: &delay, Max: &delay, ErrorBound: &delay}
 	way := stamp.DirectionReport{Sent: &count, Received: &count, Lost: &count, Delay: distribution, PDV: distribution, Jitter: &delay, LowConfidence: count, Negative: count}
 	quantile := &tcpshort.Quantile{Value: delay, Lower: delay, Upper: &delay}
-	outcome := &loadtest.Outcome{Run: &loadtest.Run{ID: "20261123t165813z-3063a6f0", Kind: "tcp_sweep", LoadServer: "[2001:db8:1234:5678:9abc:def0:1234:5678]:8620", Directions: sample.Directions(), Summary: []probe.Result{
+	outcome := &loadtest.Outcome{Run: &loadtest.Run{ID: "20261123t165813z-3063a6f0", Kind: "tcp_sweep", Remote: "[2001:db8:1234:5678:9abc:def0:1234:5678]:8620", Directions: sample.Directions(), Summary: []probe.Result{
 		{Quantity: "sufficient receive buffer", Direction: "forward", Value: "unknown: " + strings.Repeat("because ", 20)}, {Quantity: "cells", Value: "1 of 36, order by seed 2369357916"},
 	}}, Result: loadtest.Incomplete}
 	end := calibration.Direction{Count: 5000, Systematic: 123456 * time.Nanosecond, Random: 12345 * time.Nanosecond, Largest: time.Second}

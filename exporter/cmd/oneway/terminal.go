@@ -88,7 +88,7 @@ func printSummary(out io.Writer, o *loadtest.Outcome) error {
 	if o.Result != loadtest.Completed {
 		state += ": the results are partial"
 	}
-	t := newTable(out, "%s to %s, %s: %s, %s forward, %s reverse\n\n", o.Kind, o.LoadServer, o.ID, state,
+	t := newTable(out, "%s to %s, %s: %s, %s forward, %s reverse\n\n", o.Kind, o.Remote, o.ID, state,
 		unit.Bytes.Format(float64(o.ForwardBytes)), unit.Bytes.Format(float64(o.ReverseBytes)))
 	var names []string
 	cells := map[[2]string]string{}

@@ -12,6 +12,7 @@ import (
 
 	"oneway.example/exporter/agent/linklease"
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/saturation"
@@ -51,7 +52,7 @@ type testFlags struct {
 	json       bool
 	agent      bool
 	socket     string
-	options    loadtest.Options
+	options    loadsession.Options
 	clock      clockFlags
 }
 
@@ -61,8 +62,8 @@ type testKind struct {
 	name, word, help string           // name is that of the type, word the command
 	options          option.Described // of the probe, which the flags set
 	agent            option.Described // the defaults of the agent
-	unused           []string         // keys of loadtest.Options without effect
-	kind             func(probe.Env, probe.Target, loadtest.Options) (loadtest.Kind, error)
+	unused           []string         // keys of loadsession.Options without effect
+	test             func(probe.Target, loadsession.Options) (loadtest.Test, error)
 	print            func(out io.Writer, body any) error
 }
 
@@ -70,11 +71,11 @@ type testKind struct {
 func testOf[O any, P interface {
 	*O
 	option.Described
-}](t loadtest.Type[O], own O, k testKind) testKind {
+}](t loadsession.Type[O], own O, k testKind) testKind {
 	agent := t.Defaults()
 	k.name, k.word, k.options, k.agent, k.unused = t.TypeName, strings.ReplaceAll(t.TypeName, "_", "-"), P(&own), P(&agent), t.Unused
-	k.kind = func(env probe.Env, target probe.Target, shared loadtest.Options) (loadtest.Kind, error) {
-		return t.Make(env, target, shared, own)
+	k.test = func(target probe.Target, shared loadsession.Options) (loadtest.Test, error) {
+		return t.Make(target, shared, own)
 	}
 	return k
 }
@@ -98,7 +99,7 @@ const (
 )
 
 func (f *testFlags) register(cmd *kingpin.CmdClause, k testKind) {
-	agent := loadtest.DefaultOptions()
+	agent := loadsession.DefaultOptions()
 	f.options = agent
 	f.options.MaxWait = 10 * time.Second
 	cmd.Arg("host", "Load server: name or address, with an optional :port (8620).").Required().StringVar(&f.options.LoadServer)
@@ -141,15 +142,15 @@ func (f *testFlags) measure(ctx context.Context, k testKind, progress io.Writer)
 	target := probe.Target{Path: strings.Trim(f.options.LoadServer, "[]"), Probe: k.name, Peer: f.options.LoadServer}
 	live, begin := newLiveLine(progress), time.Now()
 	defer live.announceEnd(ctx)()
-	lessor, err := f.lessor(ctx, env.Links, &target, live.say)
-	if err != nil {
-		return nil, err
-	}
-	kind, err := k.kind(env, target, f.options)
+	test, err := k.test(target, f.options)
 	if err != nil {
 		return nil, asUsage(err)
 	}
-	outcome, err := loadtest.RunOnce(ctx, env, target, f.options, kind, lessor, func(p loadtest.Progress) {
+	lessor, err := f.lessor(ctx, test, env.Links, &target, live.say)
+	if err != nil {
+		return nil, err
+	}
+	outcome, err := loadtest.RunOnce(ctx, env, target, f.options.Options, test, lessor, func(p loadtest.Progress) {
 		if p.Share <= 0 {
 			begin = time.Now() // waiting, connecting and the idle link are no part of the share
 		}

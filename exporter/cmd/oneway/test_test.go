@@ -19,6 +19,7 @@ import (
 	"oneway.example/exporter/core/document"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadserver"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/net/tcpsocket"
 	"oneway.example/exporter/probe"
@@ -51,7 +52,7 @@ func TestProgressLineHasShareBytesAndTimeLeft(t *testing.T) {
 }
 
 func TestSummaryHasAColumnPerDirection(t *testing.T) {
-	o := &loadtest.Outcome{Run: &loadtest.Run{ID: "id", Kind: "train", LoadServer: "192.0.2.7:8620", Summary: []probe.Result{
+	o := &loadtest.Outcome{Run: &loadtest.Run{ID: "id", Kind: "train", Remote: "192.0.2.7:8620", Summary: []probe.Result{
 		{Quantity: "capacity", Direction: "forward", Value: "2.5 Mb/s"},
 		{Quantity: "capacity", Direction: "reverse", Value: "unknown: " + strings.Repeat("because ", 20)},
 		{Quantity: "working delay", Direction: "forward", Value: "round trip idle 44 ms, working 101 ms"},
@@ -226,12 +227,12 @@ func TestLoadTestRunsFromTheTerminal(t *testing.T) {
 	address, pin, token := remoteEnd(t)
 	o := train.DefaultOptions()
 	o.PayloadBytes, o.Trains, o.TrainInterval, o.PathMTU = []int{200}, 3, 20*time.Millisecond, true
-	f := &testFlags{directions: both, json: true, options: loadtest.DefaultOptions(), clock: clockFlags{source: "none"}}
+	f := &testFlags{directions: both, json: true, options: loadsession.DefaultOptions(), clock: clockFlags{source: "none"}}
 	f.options.LoadServer, f.options.TokenFile, f.options.Pin, f.options.MaxWait = address, token, pin, time.Second
 	k := testKind{
 		word: "train", print: printTrain,
-		kind: func(_ probe.Env, _ probe.Target, shared loadtest.Options) (loadtest.Kind, error) {
-			return train.NewKind(shared, o)
+		test: func(at probe.Target, shared loadsession.Options) (loadtest.Test, error) {
+			return train.New().Make(at, shared, o)
 		},
 	}
 	var out, progress bytes.Buffer

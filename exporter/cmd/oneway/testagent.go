@@ -26,14 +26,11 @@ type lessee struct {
 
 // lessor finds the agent of this host and takes the link and the path's names from it; nil if there is no agent or it
 // is not to be used.
-func (f *testFlags) lessor(ctx context.Context, links *link.Table, target *probe.Target, say func(string, ...any)) (loadtest.Lessor, error) {
+func (f *testFlags) lessor(ctx context.Context, test loadtest.Test, links *link.Table, target *probe.Target, say func(string, ...any)) (loadtest.Lessor, error) {
 	if !f.agent {
 		return nil, nil
 	}
-	host, port, err := loadtest.Address(&f.options, *target)
-	if err != nil {
-		return nil, asUsage(err)
-	}
+	host, port := test.Remote()
 	b := &lessee{
 		socket: f.socket, links: links, say: say,
 		ask: linklease.Test{Kind: target.Probe, Host: host, Port: port, Link: f.options.Link},

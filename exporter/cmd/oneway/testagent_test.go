@@ -20,7 +20,7 @@ import (
 	"oneway.example/exporter/agent/linklease"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
-	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/probe/link"
 	"oneway.example/exporter/probes/saturation"
 	"oneway.example/exporter/probes/tcpshort"
@@ -122,7 +122,7 @@ func (h *host) load(t *testing.T, seconds int, change func(*testFlags)) *running
 // start starts a test, forward.
 func (h *host) start(t *testing.T, k testKind, change func(*testFlags)) *running {
 	t.Helper()
-	f := &testFlags{directions: "forward", agent: true, socket: h.socket, options: loadtest.DefaultOptions(), clock: clockFlags{source: "none"}}
+	f := &testFlags{directions: "forward", agent: true, socket: h.socket, options: loadsession.DefaultOptions(), clock: clockFlags{source: "none"}}
 	f.options.LoadServer, f.options.TokenFile, f.options.Pin, f.options.MaxWait = h.address, h.token, h.pin, 30*time.Second
 	f.options.DrainTimeout = time.Second
 	if change != nil {

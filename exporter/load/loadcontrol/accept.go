@@ -42,7 +42,7 @@ func Accept(w http.ResponseWriter, r *http.Request) (*Conn, error) {
 		err = nc.SetDeadline(time.Now().Add(frameTime)) // the deadline of the HTTP server may still be set
 	}
 	if err == nil {
-		_, err = io.WriteString(nc, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+protocol+"\r\n"+offersHeader+": "+offersReflect+"\r\n\r\n")
+		_, err = io.WriteString(nc, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+protocol+"\r\n\r\n")
 	}
 	if err == nil {
 		err = nc.SetDeadline(time.Time{})

@@ -28,7 +28,6 @@ type Client struct {
 	*Conn
 	welcome    Welcome
 	part       *openedPart     // nil: the client of a whole session
-	offers     bool            // the load server offers a reflector
 	reflecting chan Reflecting // its reply; one place
 }
 
@@ -50,7 +49,7 @@ func (c *Client) Open(ctx context.Context, o Open, deliver func(s *TrafficMessag
 	m, _, err := c.Read(ctx)
 	switch {
 	case err != nil && c.Err() == nil:
-		return Opened{}, fmt.Errorf("loadcontrol: %s: open: %w", c.Remote(), context.Cause(ctx))
+		return Opened{}, c.Wrap(fmt.Errorf("open: %w", context.Cause(ctx)))
 	case err != nil:
 		return Opened{}, err
 	case m.Opened == nil:
@@ -190,7 +189,7 @@ func handshake(ctx context.Context, nc net.Conn, trust *tls.Config, o *ClientOpt
 		return nil, &phaseError{"TLS", err}
 	}
 	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
-	early, offers, err := upgrade(secure, o, address)
+	early, err := upgrade(secure, o, address)
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
@@ -204,7 +203,7 @@ func handshake(ctx context.Context, nc net.Conn, trust *tls.Config, o *ClientOpt
 	case m.Welcome == nil:
 		err = fmt.Errorf("%w: %s before welcome", ErrProtocol, m.name())
 	default:
-		return &Client{Conn: conn, welcome: *m.Welcome, offers: offers, reflecting: make(chan Reflecting, 1)}, nil
+		return &Client{Conn: conn, welcome: *m.Welcome, reflecting: make(chan Reflecting, 1)}, nil
 	}
 	conn.end(err)
 	_ = conn.Close() // err is returned
@@ -212,12 +211,12 @@ func handshake(ctx context.Context, nc net.Conn, trust *tls.Config, o *ClientOpt
 }
 
 // upgrade requests the session over HTTP/1.1. It returns the bytes after the response that are
-// already read, and whether the response offers a reflector.
-func upgrade(nc net.Conn, o *ClientOptions, address string) (early []byte, offers bool, err error) {
+// already read.
+func upgrade(nc net.Conn, o *ClientOptions, address string) (early []byte, err error) {
 	address = strings.Replace(address, "%", "%25", 1) // a zone (RFC 6874); the Host header has none
 	request, err := http.NewRequest(http.MethodGet, "https://"+address+Path, http.NoBody)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	request.Header.Set("Connection", "Upgrade")
 	request.Header.Set("Upgrade", protocol)
@@ -226,7 +225,7 @@ func upgrade(nc net.Conn, o *ClientOptions, address string) (early []byte, offer
 		request.Header.Set("Authorization", "Bearer "+o.Token)
 	}
 	if err := request.Write(nc); err != nil {
-		return nil, false, &phaseError{"HTTP", err}
+		return nil, &phaseError{"HTTP", err}
 	}
 	limited := &io.LimitedReader{R: nc, N: maxHeaderBytes}
 	in := bufio.NewReader(limited)
@@ -235,17 +234,16 @@ func upgrade(nc net.Conn, o *ClientOptions, address string) (early []byte, offer
 		if limited.N <= 0 {
 			err = fmt.Errorf("more than %d bytes of headers", maxHeaderBytes)
 		}
-		return nil, false, &phaseError{"HTTP", err}
+		return nil, &phaseError{"HTTP", err}
 	}
 	defer reply.Body.Close()
 	if reply.StatusCode != http.StatusSwitchingProtocols {
 		limited.N = maxHeaderBytes
-		return nil, false, refused(reply)
+		return nil, refused(reply)
 	}
 	if reply.Header.Get("Upgrade") != protocol {
-		return nil, false, &phaseError{"HTTP", fmt.Errorf("the response upgrades to the protocol %.40q, want %q", reply.Header.Get("Upgrade"), protocol)}
+		return nil, &phaseError{"HTTP", fmt.Errorf("the response upgrades to the protocol %.40q, want %q", reply.Header.Get("Upgrade"), protocol)}
 	}
 	limited.N = math.MaxInt64
-	early, err = in.Peek(in.Buffered())
-	return early, offered(reply.Header), err
+	return in.Peek(in.Buffered())
 }

@@ -295,7 +295,7 @@ func (c *Conn) take(e event) error {
 		return ErrClosed
 	case m.Refusal != nil:
 		m.Refusal.Detail = Printable(m.Refusal.Detail)
-		return fmt.Errorf("loadcontrol: %s: %w", c.remote, m.Refusal)
+		return &ServerError{c.remote.String(), m.Refusal}
 	}
 	select {
 	case c.inbox <- e:

@@ -147,7 +147,7 @@ func TestDialErrorsNameTheCause(t *testing.T) {
 			t.Errorf("%s: no error", c.name)
 			continue
 		}
-		if !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "loadcontrol: "+c.o.Address) || strings.Contains(err.Error(), "\n") {
+		if !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "load server "+c.o.Address) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s:\n got %v\nwant %s", c.name, err, c.want)
 		}
 	}
@@ -269,7 +269,7 @@ func TestAddressWithoutAPortHasTheDefault(t *testing.T) {
 		"host.example":     "host.example:8620",
 		"host.example:99":  "host.example:99",
 	} {
-		if _, err := Dial(ended, ClientOptions{Address: address}); err == nil || !strings.HasPrefix(err.Error(), "loadcontrol: "+want+": ") {
+		if _, err := Dial(ended, ClientOptions{Address: address}); err == nil || !strings.HasPrefix(err.Error(), "load server "+want+": ") {
 			t.Errorf("%s: %v, want %s", address, err, want)
 		}
 	}
@@ -297,7 +297,7 @@ func TestUpgradeOverALinkLocalAddressHasNoZoneInItsHost(t *testing.T) {
 		}
 		hosts <- r.Host
 	}()
-	_, _, err := upgrade(near, &ClientOptions{}, "[fe80::1%eth0]:8620")
+	_, err := upgrade(near, &ClientOptions{}, "[fe80::1%eth0]:8620")
 	_ = near.Close()
 	if host := <-hosts; host != "[fe80::1]:8620" {
 		t.Errorf("host %q: %v", host, err)

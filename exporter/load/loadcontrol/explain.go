@@ -22,6 +22,22 @@ import (
 // errNoReply is the cause of a Dial that timed out.
 var errNoReply = fmt.Errorf("no reply within %v", DialTimeout)
 
+// ServerError is an error of a client's session with the load server at Address.
+type ServerError struct {
+	// Address is the host:port of the load server.
+	Address string
+	Err     error
+}
+
+// Error is "load server 192.0.2.1:8620: ...".
+func (e *ServerError) Error() string { return "load server " + e.Address + ": " + e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *ServerError) Unwrap() error { return e.Err }
+
+// Wrap returns an error of the session with the load server.
+func (c *Client) Wrap(err error) error { return &ServerError{c.Remote().String(), err} }
+
 // phaseError names the step at which the connection failed.
 type phaseError struct {
 	step string
@@ -37,9 +53,9 @@ func explain(ctx context.Context, address string, err error) error {
 		err = context.Cause(ctx)
 	}
 	if hint := hint(err); hint != "" {
-		return fmt.Errorf("loadcontrol: %s: %w: %s", address, err, hint)
+		err = fmt.Errorf("%w: %s", err, hint)
 	}
-	return fmt.Errorf("loadcontrol: %s: %w", address, err)
+	return &ServerError{address, err}
 }
 
 // hint returns a remedy for an error; empty: none is known.

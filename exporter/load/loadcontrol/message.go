@@ -29,6 +29,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"time"
 
@@ -76,6 +77,14 @@ type Limits struct {
 	// BytesPerDay in both directions together, of which LeftToday are left.
 	BytesPerDay int64 `json:"bytes_per_day,omitempty"`
 	LeftToday   int64 `json:"left_today_bytes,omitempty"`
+}
+
+// LeftOfDay returns LeftToday, or without a limit of the day the largest number.
+func (l Limits) LeftOfDay() int64 {
+	if l.BytesPerDay == 0 {
+		return math.MaxInt64
+	}
+	return l.LeftToday
 }
 
 // Open requests a session with one type of traffic.

@@ -66,11 +66,11 @@ func (c *Client) OpenParts(ctx context.Context, o Open, names ...string) ([]*Cli
 	}
 	var replies PartReplies
 	if err := strict(opened.Reply, &replies); err != nil {
-		return nil, fmt.Errorf("loadcontrol: %s: reply to open: %w", c.Remote(), err)
+		return nil, c.Wrap(fmt.Errorf("reply to open: %w", err))
 	}
 	for name, p := range parts {
 		if p.reply = replies.Replies[name]; p.reply == nil {
-			return nil, fmt.Errorf("loadcontrol: %s: reply to open has no part %s", c.Remote(), name)
+			return nil, c.Wrap(fmt.Errorf("reply to open has no part %s", name))
 		}
 	}
 	return clients, nil

@@ -2,21 +2,14 @@ package loadcontrol
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
+
+	"oneway.example/exporter/probe"
 )
 
 // Test packets of the light kind beside the load: a session may have one reflector (STAMP, authenticated mode) at the
-// load server, for the address of the control connection. An HTTP header of the upgrade offers it, which older clients
-// ignore and without which newer ones do not ask: a message that a peer does not know ends the session.
+// load server, for the address of the control connection.
 const (
-	offersHeader  = "Oneway-Offers"
-	offersReflect = "reflect"
-
-	// ReflectBytes is the largest payload of a packet to the reflector, and of its replies: an authenticated statistics
-	// query of package probes/stamp.
-	ReflectBytes = 260
 	// reflectRate is the most packets a second, and reflectShare the most of the token's rate that they may take.
 	reflectRate  = 200
 	reflectShare = 0.1
@@ -56,33 +49,13 @@ func (l Limits) ReflectRate() int {
 	if l.BytesPerSecond <= 0 {
 		return reflectRate
 	}
-	return int(min(reflectRate, reflectShare*l.BytesPerSecond/ReflectBytes))
+	return int(min(reflectRate, reflectShare*l.BytesPerSecond/probe.LightBytes))
 }
 
-// UDPHeaderBytes returns the bytes of IP and UDP headers of a packet, IP options and extensions excluded.
-func UDPHeaderBytes(ipv6 bool) int64 {
-	if ipv6 {
-		return 48
-	}
-	return 28
-}
-
-// ErrNoReflector means that the load server does not offer a reflector.
-var ErrNoReflector = errors.New("loadcontrol: the load server has an older version, without reflectors in sessions")
-
-// OffersReflector reports whether the load server has reflectors.
-func (c *Client) OffersReflector() bool { return c.offers }
-
-// offered reports whether a response to the upgrade offers a reflector.
-func offered(h http.Header) bool { return h.Get(offersHeader) == offersReflect }
-
-// Reflect requests a reflector for packets of the session, once after Open. The error is ErrNoReflector, a *Refusal, or
-// that of the connection.
+// Reflect requests a reflector for packets of the session, once after Open. The error is a *Refusal, or the one of the
+// connection.
 func (c *Client) Reflect(ctx context.Context, r Reflect) (Reflecting, error) {
-	if !c.offers {
-		return Reflecting{}, ErrNoReflector
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, ReplyTimeout, fmt.Errorf("loadcontrol: %s: reflect: no reply within %v", c.Remote(), ReplyTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, ReplyTimeout, c.Wrap(fmt.Errorf("reflect: no reply within %v", ReplyTimeout)))
 	defer cancel()
 	if err := c.Write(Message{Reflect: &r}); err != nil {
 		return Reflecting{}, err

@@ -1,10 +1,8 @@
 package loadcontrol
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -67,28 +65,6 @@ func TestReflectingWithoutAPortOrAKeyViolatesTheProtocol(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-}
-
-// A load server of an older version has no such header; the client then does not ask, which would end the session.
-func TestLoadServerOffersItsReflectorAndWithoutTheOfferNothingIsSent(t *testing.T) {
-	c := &Client{}
-	if _, err := c.Reflect(t.Context(), Reflect{Bytes: 1}); !errors.Is(err, ErrNoReflector) {
-		t.Errorf("%v", err)
-	}
-	const older = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: oneway-test/2\r\n\r\n"
-	reply, err := http.ReadResponse(bufio.NewReader(strings.NewReader(older)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = reply.Body.Close() }() // it returns no error
-	if offered(reply.Header) {
-		t.Errorf("offered by %q", older)
-	}
-	synctest.Test(t, func(t *testing.T) {
-		if c := converse(t, func(c *Conn) { <-c.Done() }); !c.offers {
-			t.Error("the load server does not offer its reflector")
-		}
-	})
 }
 
 func TestPacketsTakeATenthOfTheTokensRate(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/probe"
 	"oneway.example/exporter/reflector"
 )
 
@@ -70,7 +71,7 @@ func (s *session) openReflector(m *loadcontrol.Reflect) (reply loadcontrol.Refle
 	remote := s.Remote().Addr().WithZone("")
 	o := reflector.Options{
 		Keys: []*stampfmt.Key{stampfmt.NewKey(reply.Key)}, RequireKey: true, RatePackets: limits.ReflectRate(), MaxReplyBytes: uint64(m.Bytes),
-		MaxRequestBytes: loadcontrol.ReflectBytes, NoRejections: true, MaxSessions: reflectSessions, MemoryLimit: -1, ReceiveBufferBytes: reflectBuffer,
+		MaxRequestBytes: probe.LightBytes, NoRejections: true, MaxSessions: reflectSessions, MemoryLimit: -1, ReceiveBufferBytes: reflectBuffer,
 		Allow: []netip.Prefix{netip.PrefixFrom(remote, remote.BitLen())},
 	}
 	var err error
@@ -79,7 +80,7 @@ func (s *session) openReflector(m *loadcontrol.Reflect) (reply loadcontrol.Refle
 		s.r.env.Log.Warn("Session has no reflector", "token", s.token.Name, "run", s.run, "err", err)
 		return reply, &loadcontrol.Refusal{Reason: loadcontrol.TooMany, Detail: fmt.Sprintf("no UDP port of %v is free for test packets beside the load", s.r.options.Ports), RetryAfter: tooManyWait}
 	}
-	s.reflecting.headers = loadcontrol.UDPHeaderBytes(remote.Is6())
+	s.reflecting.headers = probe.UDPHeaderBytes(remote.Is6())
 	reply.Port = s.reflecting.reflector.Addrs()[0].Port()
 	return reply, nil
 }

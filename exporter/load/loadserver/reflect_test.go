@@ -12,6 +12,7 @@ import (
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/net/wire/timefmt"
+	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/link"
 	"oneway.example/tests/remoteend"
 )
@@ -45,7 +46,7 @@ func exchange(t *testing.T, c *net.UDPConn, b []byte, within time.Duration) int 
 		return 0 // the port is closed
 	}
 	_ = c.SetReadDeadline(time.Now().Add(within))
-	n, _ := c.Read(make([]byte, 2*loadcontrol.ReflectBytes))
+	n, _ := c.Read(make([]byte, 2*probe.LightBytes))
 	return n
 }
 
@@ -74,7 +75,7 @@ func TestReflectorRepliesToItsClientOnlyAndNotWithMore(t *testing.T) {
 	if n := replies(t, "127.0.0.1", r.Port, b, remoteend.Timeout); n != len(b) {
 		t.Errorf("%d bytes, want the %d of the request", n, len(b))
 	}
-	long := append(request(1, r.Key), make([]byte, loadcontrol.ReflectBytes)...)
+	long := append(request(1, r.Key), make([]byte, probe.LightBytes)...)
 	for name, n := range map[string]int{
 		"another address":   replies(t, "127.0.0.2", r.Port, request(1, r.Key), silence),
 		"another key":       replies(t, "127.0.0.1", r.Port, request(1, append(r.Key[1:], 1)), silence),

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/working"
-	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/quota"
 	"oneway.example/exporter/probe/report"
@@ -34,14 +32,13 @@ const (
 )
 
 // beside sends light test packets beside the load of one attempt of a run, from a moment before the load until its end, to
-// a reflector in the session with the load server. Nothing that goes wrong with them ends the run: they are off then, and
+// the reflector of the session. Nothing that goes wrong with them ends the run: they are off then, and
 // the result has the reason. nil: they are not configured.
 type beside struct {
 	env      probe.Env
 	light    probe.LightOptions
 	longest  time.Duration // most time of sending
-	client   *loadcontrol.Client
-	off      string // why there are none
+	off      string        // why there are none
 	stream   probe.LightStream
 	listener *record.Listener[record.Packet]
 	stop     func() // ends keep
@@ -56,12 +53,13 @@ type beside struct {
 
 // newBeside returns the packets of an attempt.
 func (r *runner) newBeside() *beside {
-	_, alone := r.kind.(Undisturbed)
-	if r.opts.WorkingDelayInterval == 0 || r.env.Light == nil || alone {
+	a, ok := r.test.(Accompanied)
+	if !ok || r.env.Light == nil || a.Beside().Interval == 0 {
 		return nil
 	}
+	o := a.Beside()
 	b := &beside{env: r.env, longest: min(r.timeout(), r.usualTimeout(), maxSending) + idleTime, light: probe.LightOptions{
-		Target: r.target, DSCP: r.opts.DSCP, Interval: r.opts.WorkingDelayInterval, LossTimeout: min(r.opts.DrainTimeout, maxLossTimeout),
+		Target: r.target, DSCP: o.DSCP, Interval: o.Interval, LossTimeout: min(o.LossTimeout, maxLossTimeout),
 	}}
 	b.light.Interval = max(b.light.Interval, b.longest/maxPackets)
 	b.light.MaxBytes = b.payload()
@@ -70,7 +68,7 @@ func (r *runner) newBeside() *beside {
 
 // payload is the most payload in one direction.
 func (b *beside) payload() int64 {
-	return loadcontrol.ReflectBytes * b.count()
+	return probe.LightBytes * b.count()
 }
 
 // count is the most packets.
@@ -81,51 +79,43 @@ func (b *beside) bytes() int64 {
 	if b == nil || b.off != "" {
 		return 0
 	}
-	return 2 * (b.light.MaxBytes + loadcontrol.UDPHeaderBytes(true)*b.count()) // IPv6 has the most
+	return 2 * (b.light.MaxBytes + probe.UDPHeaderBytes(true)*b.count()) // IPv6 has the most
 }
 
 // cancel gives up the packets.
 func (b *beside) cancel(format string, args ...any) { b.off = fmt.Sprintf(format, args...) }
 
 // reserve reserves the bytes of a run, with those of the packets beside the load if the quota suffices for them.
-func (r *runner) reserve(lease Lease, bytes int64, b *beside) (*quota.Reservation, error) {
+func (r *runner) reserve(lease Lease, a *Attempt) (*quota.Reservation, error) {
 	for {
-		reservation, err := r.links.Reserve(r.link, bytes+b.bytes())
+		reservation, err := r.links.Reserve(r.link, a.Bytes+a.BesideBytes())
 		if err == nil {
-			if err = lease.Reserve(bytes + b.bytes()); err == nil {
+			if err = lease.Reserve(a.Bytes + a.BesideBytes()); err == nil {
 				return reservation, nil
 			}
 			reservation.Settle(0)
 		}
-		if b.bytes() == 0 || !errors.As(err, new(*quota.ExceededError)) {
+		if a.BesideBytes() == 0 || !errors.As(err, new(*quota.ExceededError)) {
 			return nil, reserveError(err)
 		}
-		b.cancel("the link's quota of the day does not suffice for its packets")
+		a.beside.cancel("the link's quota of the day does not suffice for its packets")
 	}
 }
 
-// fit adapts the packets to the token and the load server, before the session is opened for a run of bytes.
-func (b *beside) fit(client *loadcontrol.Client, bytes int64) {
+// limit adapts the packets to the limits of the session: see Attempt.LimitBeside.
+func (b *beside) limit(rate int, load, left int64) {
 	if b == nil || b.off != "" {
 		return
 	}
-	limits := client.Welcome().Limits
-	rate := limits.ReflectRate()
-	switch {
-	case !client.OffersReflector():
-		b.cancel("the load server is of an older version, without reflectors in sessions")
-		return
-	case rate < 1:
+	if rate < 1 {
 		b.cancel("the token's rate is too low for its packets")
 		return
 	}
 	b.light.Interval = max(b.light.Interval, time.Second/time.Duration(rate))
 	b.light.MaxBytes = b.payload()
-	if limits.BytesPerDay > 0 && limits.LeftToday < bytes+b.bytes() {
+	if left >= 0 && left < load+b.bytes() {
 		b.cancel("the token's bytes of the day do not suffice for its packets")
-		return
 	}
-	b.client = client
 }
 
 // loaded adds the time in which a direction was loaded.
@@ -139,18 +129,22 @@ func (b *beside) loaded(d sample.Direction, from, to instant.Time) {
 }
 
 // begin begins the packets and measures the idle link.
-func (b *beside) begin(ctx context.Context, run *Run) {
-	if b == nil || b.off != "" || b.client == nil {
+func (b *beside) begin(ctx context.Context, run *Run, s Session) {
+	if b == nil || b.off != "" {
+		return
+	}
+	reflecting, ok := s.(Reflecting)
+	if !ok {
+		b.cancel("the remote end has no reflector")
 		return
 	}
 	run.Phase("delay of the idle link")
-	r, err := b.client.Reflect(ctx, loadcontrol.Reflect{Bytes: b.light.MaxBytes})
+	r, err := reflecting.Reflect(ctx, b.light.MaxBytes)
 	if err != nil {
-		b.cancel("load server: %v", err)
+		b.cancel("%v", err)
 		return
 	}
-	b.light.Peer, b.light.Key = netip.AddrPortFrom(b.client.Remote().Addr(), r.Port), r.Key
-	b.light.Local = b.client.Local().Addr()
+	b.light.Peer, b.light.Local, b.light.Key = r.Peer, r.Local, r.Key
 	env, recorder := b.env, &record.Recorder{}
 	b.listener, env.Recorder = recorder.Packets().Listen(keepQueue), recorder
 	if b.stream, err = b.env.Light(ctx, env, b.light); err != nil {
@@ -203,7 +197,7 @@ func (b *beside) end(ctx context.Context, run *Run) {
 		b.stop()
 		b.keep()
 		b.listener.Close()
-		headers := loadcontrol.UDPHeaderBytes(b.light.Peer.Addr().Is6())
+		headers := probe.UDPHeaderBytes(b.light.Peer.Addr().Is6())
 		mean := bytes/max(1, packets) + headers
 		b.sent = [2]int64{bytes + packets*headers, min(b.replied, packets) * mean}
 		switch {

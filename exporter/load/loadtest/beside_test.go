@@ -19,6 +19,7 @@ import (
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/working"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/loadtesttest"
 	"oneway.example/exporter/load/stream"
@@ -33,9 +34,8 @@ type burdenKind struct {
 	perform func(ctx context.Context) error // instead; nil: sends
 }
 
-func (k *burdenKind) Traffic() loadtest.Traffic { return udptraffic.NewLocal(k) }
-func (*burdenKind) Bytes() int64                { return 100_000 }
-func (*burdenKind) Duration() time.Duration     { return time.Second }
+func (*burdenKind) Bytes(int64) int64       { return 100_000 }
+func (*burdenKind) Duration() time.Duration { return time.Second }
 
 func (k *burdenKind) Perform(ctx context.Context, s *udptraffic.Session, r *loadtest.Run) error {
 	r.Body = 1
@@ -102,7 +102,7 @@ func (s *fakeStream) Stop(ctx context.Context) (packets, bytes int64) {
 }
 
 // beside runs the kind with a real load server on loopback.
-func beside(t *testing.T, k loadtest.Kind, f *fakeLight, change func(*loadtest.Options, *probe.Env), limits ...string) (*loadtest.Outcome, *metrictest.Sink) {
+func beside(t *testing.T, k loadsession.Kind[*udptraffic.Session], f *fakeLight, change func(*loadsession.Options, *probe.Env), limits ...string) (*loadtest.Outcome, *metrictest.Sink) {
 	t.Helper()
 	sink := &metrictest.Keeping{}
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: sink, Clock: goodClock{}, Links: links(t), Light: f.begin}
@@ -111,7 +111,7 @@ func beside(t *testing.T, k loadtest.Kind, f *fakeLight, change func(*loadtest.O
 	if change != nil {
 		change(&o, &env)
 	}
-	out, err := loadtest.RunOnce(t.Context(), env, target, o, k, nil, nil)
+	out, err := loadtesttest.RunKind(t.Context(), env, target, o, k, nil)
 	if out == nil {
 		t.Fatal(err)
 	}
@@ -156,14 +156,14 @@ func TestWorkingDelayIsOfThePacketsDuringTheLoad(t *testing.T) {
 }
 
 func TestWhatPreventsWorkingDelayIsANoteOfACompletedRun(t *testing.T) {
-	quota := func(bytes int64) func(*loadtest.Options, *probe.Env) {
-		return func(_ *loadtest.Options, env *probe.Env) {
+	quota := func(bytes int64) func(*loadsession.Options, *probe.Env) {
+		return func(_ *loadsession.Options, env *probe.Env) {
 			env.Links = links(t, link.Options{Name: "office", QuotaBytes: bytes})
 		}
 	}
 	for name, c := range map[string]struct {
 		light  fakeLight
-		change func(*loadtest.Options, *probe.Env)
+		change func(*loadsession.Options, *probe.Env)
 		limits []string
 		want   string
 	}{
@@ -196,11 +196,11 @@ func TestWhatPreventsWorkingDelayIsANoteOfACompletedRun(t *testing.T) {
 func TestNoPacketsWithoutAnIntervalOrBesideAKindThatTheyDisturb(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		kind   loadtest.Kind
-		change func(*loadtest.Options, *probe.Env)
+		kind   loadsession.Kind[*udptraffic.Session]
+		change func(*loadsession.Options, *probe.Env)
 	}{
-		"interval 0":  {&burdenKind{}, func(o *loadtest.Options, _ *probe.Env) { o.WorkingDelayInterval = 0 }},
-		"no light":    {&burdenKind{}, func(_ *loadtest.Options, env *probe.Env) { env.Light = nil }},
+		"interval 0":  {&burdenKind{}, func(o *loadsession.Options, _ *probe.Env) { o.WorkingDelayInterval = 0 }},
+		"no light":    {&burdenKind{}, func(_ *loadsession.Options, env *probe.Env) { env.Light = nil }},
 		"undisturbed": {&quietKind{}, nil},
 	} {
 		f := &fakeLight{}
@@ -212,21 +212,19 @@ func TestNoPacketsWithoutAnIntervalOrBesideAKindThatTheyDisturb(t *testing.T) {
 
 type quietKind struct{ burdenKind }
 
-func (k *quietKind) Traffic() loadtest.Traffic { return udptraffic.NewLocal(k) }
-func (*quietKind) Undisturbed()                {}
+func (*quietKind) Undisturbed() {}
 
 // longKind takes hours.
 type longKind struct{ burdenKind }
 
-func (k *longKind) Traffic() loadtest.Traffic { return udptraffic.NewLocal(k) }
-func (*longKind) Duration() time.Duration     { return 12 * time.Hour }
+func (*longKind) Duration() time.Duration { return 12 * time.Hour }
 
 // All packets are kept until the end of the run: those of four hours at 10 ms would need 140 MB, and as much to evaluate them.
 func TestPacketsBesideALongRunAreFew(t *testing.T) {
 	t.Parallel()
 	f, k := &fakeLight{}, &longKind{}
 	k.perform = func(context.Context) error { return nil }
-	out, _ := beside(t, k, f, func(o *loadtest.Options, _ *probe.Env) { o.WorkingDelayInterval = 10 * time.Millisecond })
+	out, _ := beside(t, k, f, func(o *loadsession.Options, _ *probe.Env) { o.WorkingDelayInterval = 10 * time.Millisecond })
 	if v := f.options.Interval; out.Result != loadtest.Completed || 4*time.Hour/v > 1<<17 || v > 120*time.Millisecond {
 		t.Errorf("%s, interval %v: %d packets in four hours", out.Result, v, 4*time.Hour/v)
 	}
@@ -240,17 +238,11 @@ func TestFailedRunEndsItsPackets(t *testing.T) {
 		t.Errorf("%s, stopped %d times, %+v", out.Result, f.stopped, out.Working)
 	}
 	f, k = &fakeLight{silent: true}, &burdenKind{perform: func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }}
-	out, _ := beside(t, k, f, func(o *loadtest.Options, _ *probe.Env) { o.Timeout = 3 * time.Second })
+	out, _ := beside(t, k, f, func(o *loadsession.Options, _ *probe.Env) { o.Timeout = 3 * time.Second })
 	if out.Reason != loadtest.ReasonTimeout || f.stopped != 1 || f.alive {
 		t.Errorf("%s, stopped %d times, in time %v", out.Reason, f.stopped, f.alive)
 	}
 	if want := "the run ended before a reply to its packets"; out.Working.Reason != want { // which says nothing of the path
 		t.Errorf("%q, want %q", out.Working.Reason, want)
-	}
-}
-
-func TestOlderLoadServerIsAReasonAndNotAFailure(t *testing.T) {
-	if got := loadtest.BesideOlder(); got != "the load server is of an older version, without reflectors in sessions" {
-		t.Errorf("%q", got)
 	}
 }

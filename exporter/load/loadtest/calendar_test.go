@@ -50,7 +50,7 @@ func TestNextRunMetricIsAbsentIfNoneIsPlanned(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		b.end()
-		once, err := loadtest.OnceWith(t.Context(), b.env, target, b.opts, b.kind, b.connect, func(loadtest.Progress) {})
+		once, err := loadtest.RunOnce(t.Context(), b.env, target, b.opts, b.test(), nil, func(loadtest.Progress) {})
 		if err != nil || once.Result != loadtest.Completed || len(b.sink.History(metric.RunNext, "office", "saturation")) != 0 {
 			t.Errorf("once: %+v, %v", once, err)
 		}

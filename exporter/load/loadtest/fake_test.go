@@ -12,6 +12,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/loadtesttest"
 	"oneway.example/exporter/load/stream"
@@ -28,7 +29,7 @@ func (goodClock) Quality(instant.Time) clock.Quality {
 }
 func (goodClock) Run(ctx context.Context) error { <-ctx.Done(); return nil }
 
-// loadKind sends 100 packets of 1000 bytes in 10 s, forward, and publishes how many arrived.
+// loadKind is a kind that sends 100 packets of 1000 bytes in 10 s, forward, and publishes how many arrived.
 type loadKind struct {
 	during  func(ctx context.Context, run int64) error // after the transfer; nil: nothing
 	publish func(v *loadtest.Values, arrived int)
@@ -37,10 +38,10 @@ type loadKind struct {
 
 const loadBytes = 100 * 1000
 
-func (*loadKind) Kind() string                { return "saturation" }
-func (k *loadKind) Traffic() loadtest.Traffic { return udptraffic.NewLocal(k) }
-func (*loadKind) Bytes() int64                { return loadBytes }
-func (*loadKind) Duration() time.Duration     { return 10 * time.Second }
+func (*loadKind) Kind() string                                      { return "saturation" }
+func (*loadKind) Traffic() loadsession.Traffic[*udptraffic.Session] { return udptraffic.Local{} }
+func (*loadKind) Bytes(int64) int64                                 { return loadBytes }
+func (*loadKind) Duration() time.Duration                           { return 10 * time.Second }
 
 func (k *loadKind) Perform(ctx context.Context, s *udptraffic.Session, r *loadtest.Run) error {
 	run := k.runs.Add(1)
@@ -69,21 +70,23 @@ func (k *loadKind) Publish(v *loadtest.Values, r *loadtest.Run) {
 
 // bench is a prober with a simulated remote end.
 type bench struct {
-	t       *testing.T
-	sink    *metrictest.Sink
-	links   *link.Table
-	link    *loadtesttest.Link
-	kind    *loadKind
-	opts    loadtest.Options
-	env     probe.Env
-	prober  *loadtest.Prober
-	lost    chan struct{} // close it to end the session of the next run
-	why     error
-	dials   atomic.Int64
-	refuse  func(n int64) error // of dial n, from 1; nil: none
-	open    atomic.Int64        // sessions
-	stopped chan struct{}
-	stop    context.CancelFunc
+	t          *testing.T
+	sink       *metrictest.Sink
+	links      *link.Table
+	link       *loadtesttest.Link
+	kind       *loadKind
+	opts       loadtest.Options
+	env        probe.Env
+	prober     *loadtest.Prober
+	lost       chan struct{} // close it to end the session of the next run
+	why        error
+	dials      atomic.Int64
+	refuse     func(n int64) error // of dial n, from 1; nil: none
+	open       atomic.Int64        // sessions
+	left       []int64             // of the quota, of each attempt
+	directions []sample.Direction
+	stopped    chan struct{}
+	stop       context.CancelFunc
 }
 
 func newBench(t *testing.T, change func(*bench)) *bench {
@@ -92,17 +95,17 @@ func newBench(t *testing.T, change func(*bench)) *bench {
 		t: t, sink: &metrictest.Sink{}, link: &loadtesttest.Link{Sleep: true}, kind: &loadKind{},
 		opts: loadtest.DefaultOptions(), lost: make(chan struct{}), stopped: make(chan struct{}),
 	}
-	b.opts.Every, b.opts.Directions = time.Hour, []string{"forward"}
+	b.opts.Every, b.directions = time.Hour, []sample.Direction{sample.Forward}
 	b.links = links(t)
 	if change != nil {
 		change(b)
 	}
 	b.env = probe.Env{Log: slog.New(slog.DiscardHandler), Sink: b.sink, Clock: goodClock{}, Links: b.links, Reports: b.env.Reports, Recorder: b.env.Recorder}
 	var err error
-	if b.prober, err = loadtest.NewProber(b.env, target, b.opts, b.kind); err != nil {
+	if b.prober, err = loadtest.NewProber(b.env, target, b.opts, b.test()); err != nil {
 		t.Fatal(err)
 	}
-	b.prober.SetConnect(b.connect)
+	b.prober.Exactly()
 	return b
 }
 
@@ -117,18 +120,45 @@ func links(t *testing.T, all ...link.Options) *link.Table {
 	return l
 }
 
-func (b *bench) connect(context.Context, int64) (*loadtest.Remote, error) {
-	n := b.dials.Add(1)
-	if b.refuse != nil {
-		if err := b.refuse(n); err != nil {
-			return nil, err
+// fakeTest is the test of a bench: a kind with sessions whose remote end is simulated.
+type fakeTest struct {
+	*loadKind
+	b *bench
+}
+
+func (b *bench) test() loadtest.Test { return fakeTest{b.kind, b} }
+
+func (fakeTest) Remote() (host string, port uint16) { return "192.0.2.1", 8620 }
+func (x fakeTest) Directions() []sample.Direction   { return x.b.directions }
+func (x fakeTest) Counters(s *metric.Scope)         { x.Traffic().Counters(s, x.Directions()) }
+
+func (x fakeTest) Bytes(left int64) int64 {
+	x.b.left = append(x.b.left, left)
+	return x.loadKind.Bytes(left)
+}
+
+func (x fakeTest) Open(_ context.Context, a *loadtest.Attempt) (loadtest.Session, error) {
+	n := x.b.dials.Add(1)
+	if x.b.refuse != nil {
+		if err := x.b.refuse(n); err != nil {
+			return nil, loadsession.Refused(err)
 		}
 	}
-	b.open.Add(1)
-	return &loadtest.Remote{
-		Flow: udptraffic.NewFlow(udptraffic.NewSession(b.link, udptraffic.SessionOptions{}), b.kind, nil), Lost: b.lost, Why: b.why,
-		Close: func() { b.open.Add(-1) },
-	}, nil
+	x.b.open.Add(1)
+	return fakeSession{udptraffic.NewSession(x.b.link, udptraffic.SessionOptions{Progress: a.Progress}), x.b}, nil
+}
+
+type fakeSession struct {
+	*udptraffic.Session
+	b *bench
+}
+
+func (fakeSession) Remote() string          { return "192.0.2.1:8620" }
+func (s fakeSession) Done() <-chan struct{} { return s.b.lost }
+func (s fakeSession) Err() error            { return s.b.why }
+func (s fakeSession) Close()                { s.b.open.Add(-1) }
+func (s fakeSession) Perform(ctx context.Context, r *loadtest.Run) error {
+	return loadsession.Refused(s.b.kind.Perform(ctx, s.Session, r))
 }
 
 // start runs the prober; its first run is due at once.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -163,6 +164,36 @@ func TestQuotaIsSettledWithWhatWasSent(t *testing.T) {
 		}
 		b.end()
 	})
+}
+
+// A path's first link is the link of its load tests, unless their option names another. A reservation is the run's own and does not
+// reduce what is left for it.
+func TestQuotaLeftIsThatOfTheLinkThatTheRunFills(t *testing.T) {
+	for _, c := range []struct {
+		option, ofPath string
+		want           int64
+	}{{"uplink", "", 1e6}, {"", "", 2e6}, {"other", "", -1}, {"", "uplink", 1e6}, {"other", "uplink", -1}} {
+		in(t, func(t *testing.T) {
+			b := newBench(t, func(b *bench) {
+				b.opts.Link = c.option
+				b.links = links(t, link.Options{Name: "uplink", QuotaBytes: 1e6}, link.Options{Name: "office", QuotaBytes: 2e6})
+			})
+			at := target
+			at.Link = c.ofPath
+			for range 2 {
+				if _, err := loadtest.RunOnce(t.Context(), b.env, at, b.opts, b.test(), nil, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := []int64{c.want, c.want - loadBytes}
+			if c.want < 0 {
+				want = []int64{-1, -1}
+			}
+			if !slices.Equal(b.left, want) {
+				t.Errorf("option %q, link of the path %q: %d bytes left, want %d", c.option, c.ofPath, b.left, want)
+			}
+		})
+	}
 }
 
 func busy(retry time.Duration) error {
@@ -356,7 +387,7 @@ func TestOnceReturnsTheResultsUntilItsEnd(t *testing.T) {
 		defer cancel()
 		b.kind.during = func(ctx context.Context, _ int64) error { <-ctx.Done(); return ctx.Err() }
 		var shares []float64
-		o, err := loadtest.OnceWith(ctx, b.env, target, b.opts, b.kind, b.connect, func(p loadtest.Progress) { shares = append(shares, p.Share) })
+		o, err := loadtest.RunOnce(ctx, b.env, target, b.opts, b.test(), nil, func(p loadtest.Progress) { shares = append(shares, p.Share) })
 		if err == nil || o == nil || o.Result != loadtest.Incomplete || o.Reason != loadtest.ReasonStopped {
 			t.Fatalf("%+v, %v", o, err)
 		}
@@ -375,7 +406,7 @@ func TestRunThatWaitsAtTheEndOfTheContextIsCounted(t *testing.T) {
 		o := make(chan *loadtest.Outcome, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
-			out, _ := loadtest.OnceWith(ctx, b.env, target, b.opts, b.kind, b.connect, nil)
+			out, _ := loadtest.RunOnce(ctx, b.env, target, b.opts, b.test(), nil, nil)
 			o <- out
 		}()
 		time.Sleep(30 * time.Second) // simulated time (synctest)
@@ -385,5 +416,3 @@ func TestRunThatWaitsAtTheEndOfTheContextIsCounted(t *testing.T) {
 		}
 	})
 }
-
-var _ loadtest.Kind = (*loadKind)(nil)

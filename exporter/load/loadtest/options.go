@@ -1,80 +1,37 @@
 package loadtest
 
 import (
-	"errors"
-	"fmt"
-	"net/netip"
-	"slices"
 	"time"
 
-	"oneway.example/exporter/core/keyfile"
 	"oneway.example/exporter/core/option"
-	"oneway.example/exporter/core/sample"
-	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/probe/calendar"
-	"oneway.example/exporter/probe/target"
 )
 
-// Options are the keys common to all load-test probes. Describe has their meanings, defaults and bounds.
+// Options are the keys common to the runs of all load-test probes. Describe has their meanings, defaults and bounds.
 type Options struct {
-	Every      time.Duration     `yaml:"every"`
-	Jitter     time.Duration     `yaml:"jitter"`
-	Windows    []calendar.Window `yaml:"windows"`
-	Link       string            `yaml:"link"`
-	LoadServer string            `yaml:"load_server"`
-	TokenFile  string            `yaml:"token_file"`
-	CAFile     string            `yaml:"ca_file"`
-	Pin        string            `yaml:"pin"`
-	CertFile   string            `yaml:"cert_file"`
-	KeyFile    string            `yaml:"key_file"`
-	Directions []string          `yaml:"directions"`
-	DSCP       int               `yaml:"dscp"`
-	// Addressing has the address family of the load server and the source address.
-	target.Addressing    `yaml:",inline"`
-	Checksum             bool          `yaml:"checksum"`
-	MaxWait              time.Duration `yaml:"max_wait"`
-	Timeout              time.Duration `yaml:"timeout"`
-	DrainTimeout         time.Duration `yaml:"drain_timeout"`
-	WorkingDelayInterval time.Duration `yaml:"working_delay_interval"`
-
-	directions []sample.Direction
+	Every   time.Duration     `yaml:"every"`
+	Jitter  time.Duration     `yaml:"jitter"`
+	Windows []calendar.Window `yaml:"windows"`
+	Link    string            `yaml:"link"`
+	MaxWait time.Duration     `yaml:"max_wait"`
+	Timeout time.Duration     `yaml:"timeout"`
 }
+
+// LinkKey is the key of Options.Link.
+const LinkKey = "link"
 
 // Describe returns the descriptions of the keys.
 func (o *Options) Describe() []option.Description {
-	return slices.Concat([]option.Description{
+	return []option.Description{
 		option.Number(&o.Every, 30*time.Minute, minEvery, maxEvery, "Time between runs.").FileOnly(),
 		option.Number(&o.Jitter, 0, 0, maxEvery/2, "Range of the random shift of each run, earlier or later, so that agents that start together do not stay together; at most half of {every}.").FileOnly().
 			Checked(func(key string) error { return option.Between(key, o.Jitter, 0, max(o.Every, minEvery)/2) }), // the limit of calendar.Calendar is Every
 		option.Value(&o.Windows, nil, "Local times of the day in which runs may begin.").Unset("any time").Such(`["22:00-06:00", "mon-fri 09:00-17:00"]`).FileOnly(),
 		option.Text(&o.Link, "Link that the test fills, by its name in {links}; one test at a time uses a link.").Unset("the first link of the path, or one with the path's name").Such("uplink"),
-		option.Text(&o.LoadServer, "The remote end, with its port.").Unset(fmt.Sprintf("the path's peer, port %d", loadcontrol.DefaultPort)).
-			Such(fmt.Sprintf("core.example.net:%d", loadcontrol.DefaultPort)).FileOnly(),
-		option.Text(&o.TokenFile, "File with the token that the operator of the load server provided, in its first line. Each run reads it.").Such("core.token"),
-		option.Text(&o.Pin, "Hash of the load server's key (sha256:...), as the load server logs it: it verifies the certificate instead of an authority, or both do.").
-			Such("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08").Checked(o.checkPin),
-		option.Text(&o.CAFile, "CA certificates (PEM) for the load server.").Unset("those of the system, without {pin}").Such("core-ca.pem").Checked(func(key string) error {
-			_, err := keyfile.CAs(o.CAFile)
-			return cannotUse(key, err)
-		}),
-		option.Text(&o.CertFile, "Client certificate (PEM), if the load server requires one.").Such("agent.pem"),
-		option.Text(&o.KeyFile, "Private key of the client certificate (PEM).").Such("agent.key"),
-		option.Value(&o.Directions, []string{"forward", "reverse"}, "Directions that are tested one after the other, in this order.").FileOnly().Checked(o.checkDirections),
-		option.Number(&o.DSCP, 0, 0, maxDSCP, "Code point (DSCP) of the test packets."),
-	}, o.Addressing.Describe(), []option.Description{
-		option.Switch(&o.Checksum, true, "Send with UDP checksum; without it (IPv4) corrupted packets arrive and are counted."),
 		option.Number(&o.MaxWait, 5*time.Minute, 0, 24*time.Hour, "Longest wait of a due run for its link, here or at the load server, while another test uses it."),
 		option.Number(&o.Timeout, 0, 0, 24*time.Hour, "Longest duration of a run.").Unset("twice the planned duration plus one minute"),
-		option.Number(&o.DrainTimeout, 5*time.Second, 100*time.Millisecond, loadcontrol.MaxIdle, "Waiting time for packets after the last one was sent (tests of TCP: for the light packets beside the load): "+
-			"longer than the delay of the link's queue, with {together} several times the delay of both queues."),
-		option.Number(&o.WorkingDelayInterval, 100*time.Millisecond, 10*time.Millisecond, time.Second, "Time between light test packets beside the load, and in 2 s before it, "+
-			"which measure the delay, loss and R that others have meanwhile; 0: none. At 100ms they take 17 kb/s in each direction: choose more on a link below 1 Mb/s.").Unset("none"),
-	})
+	}
 }
-
-// PacketKeys are the keys of Options for tests that send packets of their own: they have no effect on TCP, whose packets the
-// kernel makes.
-func PacketKeys() []string { return []string{"checksum"} }
 
 // DefaultOptions returns the options of an empty configuration.
 func DefaultOptions() Options { return option.Defaults[Options]() }
@@ -83,77 +40,4 @@ func DefaultOptions() Options { return option.Defaults[Options]() }
 const (
 	minEvery = 10 * time.Second
 	maxEvery = 7 * 24 * time.Hour
-	maxDSCP  = 63
 )
-
-// TestedDirections returns the directions to be tested, in order. It is valid after NewProber or RunOnce has
-// checked the options.
-func (o *Options) TestedDirections() []sample.Direction { return o.directions }
-
-// LocalAddr returns the source address; the zero value: the kernel chooses.
-func (o *Options) LocalAddr() netip.Addr {
-	local, _ := netip.ParseAddr(o.Local) // checked before
-	return local.Unmap()
-}
-
-// check validates the options and sets the derived fields. It returns all errors.
-func (o *Options) check() error {
-	errs := []error{o.checkTrust(), option.Check(o)}
-	if !o.Checksum && o.Family == "ipv6" {
-		errs = append(errs, option.Errorf("checksum", "is false, which is for IPv4 only (RFC 8200 section 8.1); %s is ipv6", option.Key("family")))
-	}
-	return errors.Join(errs...)
-}
-
-// checkTrust reads what each run reads: the token, and the certificate of this end.
-func (o *Options) checkTrust() error {
-	var errs []error
-	if _, err := readToken(o.TokenFile); err != nil {
-		errs = append(errs, cannotUse("token_file", err))
-	}
-	switch certificate, key := option.Key("cert_file"), option.Key("key_file"); {
-	case o.CertFile != "" && o.KeyFile == "":
-		errs = append(errs, option.Missing(true, string(key), "it has the private key of %s", certificate))
-	case o.CertFile == "" && o.KeyFile != "":
-		errs = append(errs, option.Missing(true, string(certificate), "%s is the private key of its certificate", key))
-	case o.CertFile != "":
-		if _, err := keyfile.KeyPair(o.CertFile, o.KeyFile); err != nil {
-			errs = append(errs, option.Errorf(string(certificate), "cannot be used with %s: %v", key, err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// cannotUse is the error of a file that cannot be used; nil without err.
-func cannotUse(key string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return option.Errorf(key, "cannot be used: %v", err)
-}
-
-func (o *Options) checkPin(key string) error {
-	if err := loadcontrol.CheckPin(o.Pin); err != nil {
-		return option.Errorf(key, "is %.80q; %v", o.Pin, err)
-	}
-	return nil
-}
-
-// checkDirections reads the directions.
-func (o *Options) checkDirections(key string) error {
-	o.directions = nil
-	for i, word := range o.Directions {
-		j := slices.IndexFunc(sample.Directions(), func(d sample.Direction) bool { return d.String() == word })
-		if j < 0 {
-			return option.Errorf(fmt.Sprintf("%s[%d]", key, i), "is %q; it must be forward or reverse", word)
-		}
-		if slices.Contains(o.directions, sample.Directions()[j]) {
-			return option.Errorf(fmt.Sprintf("%s[%d]", key, i), "is %q for the second time; name each direction once", word)
-		}
-		o.directions = append(o.directions, sample.Directions()[j])
-	}
-	if len(o.directions) == 0 {
-		return option.Errorf(key, "is empty; it must be [forward], [reverse] or both")
-	}
-	return nil
-}

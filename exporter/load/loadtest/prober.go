@@ -9,10 +9,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/ctxtime"
-	"oneway.example/exporter/core/option"
-	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/probe"
-	peers "oneway.example/exporter/probe/target"
 )
 
 // Prober runs a load test on a schedule.
@@ -24,8 +21,8 @@ type Prober struct {
 
 // NewProber checks the options and makes a prober. It opens nothing and sends nothing before
 // Run. An error is a *probe.OptionError.
-func NewProber(env probe.Env, target probe.Target, o Options, k Kind) (*Prober, error) {
-	r, err := newRunner(env, target, o, k)
+func NewProber(env probe.Env, target probe.Target, o Options, t Test) (*Prober, error) {
+	r, err := newRunner(env, target, o, t)
 	if err != nil {
 		return nil, err
 	}
@@ -68,14 +65,15 @@ func (p *Prober) Status() probe.Status { return p.status.of(time.Now()) }
 // UsedLink returns the link that the runs fill.
 func (p *Prober) UsedLink() probe.LinkUse {
 	r := p.runner
-	return probe.LinkUse{Kind: r.kind.Kind(), Link: r.link, Host: r.host, Port: r.port, Share: r.kind.Duration().Seconds() / r.opts.Every.Seconds()}
+	host, port := r.test.Remote()
+	return probe.LinkUse{Kind: r.test.Kind(), Link: r.link, Host: host, Port: port, Share: r.test.Duration().Seconds() / r.opts.Every.Seconds()}
 }
 
 // RunOnce runs the test now, regardless of its calendar, and calls progress, which may be nil, several
 // times a second. from leases the link if another process manages it; nil: none does. With an error
 // the outcome has the results so far; without one the run has completed.
-func RunOnce(ctx context.Context, env probe.Env, target probe.Target, o Options, k Kind, from Lessor, progress func(Progress)) (*Outcome, error) {
-	r, err := newRunner(env, target, o, k)
+func RunOnce(ctx context.Context, env probe.Env, target probe.Target, o Options, t Test, from Lessor, progress func(Progress)) (*Outcome, error) {
+	r, err := newRunner(env, target, o, t)
 	if err != nil {
 		return nil, err
 	}
@@ -98,68 +96,10 @@ func (r *runner) runSingle(ctx context.Context, progress func(Progress)) (*Outco
 	return outcome, nil
 }
 
-// Address returns the load server's address: as configured, or the path's peer with the default
-// port of load servers.
-func Address(o *Options, target probe.Target) (host string, port uint16, err error) {
-	if o.LoadServer != "" {
-		host, port, err = peers.Host(o.LoadServer, loadcontrol.DefaultPort)
-		if wrong, ok := errors.AsType[*option.Error](err); ok {
-			return "", 0, &option.Error{Key: "load_server", Problem: wrong.Problem}
-		}
-		return host, port, nil
-	}
-	host, _, err = peers.Host(target.Peer, loadcontrol.DefaultPort) // the port of the peer is for another service
-	return host, loadcontrol.DefaultPort, err
-}
-
 var (
 	_ probe.Prober   = (*Prober)(nil)
 	_ probe.LinkUser = (*Prober)(nil)
 )
-
-// Type makes probers of a kind of load test with options O.
-type Type[O any] struct {
-	// TypeName is the name of the type.
-	TypeName string
-	Defaults func() O
-	// Make checks the options and makes the Kind for one path. It opens nothing.
-	Make func(env probe.Env, target probe.Target, shared Options, own O) (Kind, error)
-	// Full are the keys of O without effect in profile slim.
-	Full []string
-	// Unused are the keys of Options without effect on this type.
-	Unused []string
-}
-
-// Name returns TypeName.
-func (t Type[O]) Name() string { return t.TypeName }
-
-// FullKeys returns Full.
-func (t Type[O]) FullKeys() []string { return t.Full }
-
-// UnusedKeys returns Unused.
-func (t Type[O]) UnusedKeys() []string { return t.Unused }
-
-// FillsLink makes it a probe.LoadTest.
-func (Type[O]) FillsLink() {}
-
-// New checks the options of one path. It opens nothing.
-func (t Type[O]) New(env probe.Env, target probe.Target, decode func(into ...any) error) (probe.Prober, error) {
-	shared, own := DefaultOptions(), t.Defaults()
-	if err := decode(&shared, &own); err != nil {
-		return nil, err
-	}
-	kind, err := t.Make(env, target, shared, own)
-	if err != nil {
-		_, _, wrong := Address(&shared, target)
-		return nil, errors.Join(err, shared.check(), wrong)
-	}
-	p, err := NewProber(env, target, shared, kind)
-	if err != nil {
-		return nil, err
-	}
-	p.runner.settings, p.runner.configured = option.Settings(&shared, &own), configuredOf(own)
-	return p, nil
-}
 
 // status has the state and the last results of a prober.
 type status struct {

@@ -16,10 +16,12 @@ func (r *runner) open() {
 	r.scope.Update(func() {
 		r.running(false)
 		r.scope.Set(metric.RunInterval, r.opts.Every.Seconds())
-		for _, d := range r.opts.directions {
+		for _, d := range r.test.Directions() {
 			r.scope.Series(metric.RunBytes, d.String())
 		}
-		r.kind.Traffic().Counters(r.scope, r.opts.directions)
+		if c, ok := r.test.(Counting); ok {
+			c.Counters(r.scope)
+		}
 	})
 }
 
@@ -53,10 +55,10 @@ func (r *runner) tally(result Result, reason string) {
 }
 
 // account counts what a run sent and received damaged, also of a run that failed.
-func (r *runner) account(c *connection, o *Outcome) {
+func (r *runner) account(s Session, light *beside, o *Outcome) {
 	r.scope.Update(func() {
-		c.Account(o, r.scope)
-		c.beside.account(o)
+		s.Account(o, r.scope)
+		light.account(o)
 		for d, n := range map[sample.Direction]int64{sample.Forward: o.ForwardBytes, sample.Reverse: o.ReverseBytes} {
 			if n > 0 || slices.Contains(o.Directions, d) { // light packets and their replies go in both
 				r.scope.Series(metric.RunBytes, d.String()).Add(float64(n))
@@ -70,7 +72,7 @@ func (r *runner) publish(o *Outcome) {
 	results := r.env.Recorder.Results()
 	r.values.recorded, r.values.listened = recorded{}, results.HasListeners()
 	r.values.Replace(o.ID, func(v *Values) {
-		r.kind.Publish(v, o.Run)
+		r.test.Publish(v, o.Run)
 		o.Working.publish(v)
 		r.scope.Set(metric.RunLast, float64(o.End)/float64(time.Second))
 		v.Set(metric.RunDuration, o.End.Sub(o.Begin).Seconds())

@@ -85,10 +85,10 @@ func TestPointsOfARunHaveTheNumbersOfTheScrape(t *testing.T) {
 		b.kind.publish = func(v *loadtest.Values, _ int) { publishAll(rng, v) }
 		b.env.Recorder, b.env.Sink = recorder, sink
 		var err error
-		if b.prober, err = loadtest.NewProber(b.env, target, b.opts, b.kind); err != nil {
+		if b.prober, err = loadtest.NewProber(b.env, target, b.opts, b.test()); err != nil {
 			t.Fatal(err)
 		}
-		b.prober.SetConnect(b.connect)
+		b.prober.Exactly()
 		listener := recorder.Results().Listen(1)
 		defer listener.Close()
 		b.start()

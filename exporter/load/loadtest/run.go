@@ -10,12 +10,11 @@ import (
 	"oneway.example/exporter/core/document"
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/sample"
-	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/report"
 )
 
-// Run is one run of a load test. Flow.Perform reads it and sets the results; the runner sets the
+// Run is one run of a load test. Session.Perform reads it and sets the results; the runner sets the
 // rest.
 type Run struct {
 	// ID names the run in reports, logs and exemplars; it sorts by time.
@@ -26,8 +25,8 @@ type Run struct {
 	Kind  string `json:"kind"`
 	Peer  string `json:"peer"`
 	Link  string `json:"link"`
-	// LoadServer is the address of the load server; empty before the session.
-	LoadServer string `json:"load_server,omitempty"`
+	// Remote is the address of the remote end, such as that of the load server; empty before the session.
+	Remote string `json:"load_server,omitempty"`
 	// Directions to test, in order.
 	Directions []sample.Direction `json:"-"`
 	// Begin is when the run had its session; zero before.
@@ -58,7 +57,7 @@ func (r *Run) Phase(words string) {
 }
 
 // Share reports the completed share of the run, 0..1, for a Kind with long pauses between
-// transfers. Without it the share follows from the transfers and Kind.Duration.
+// transfers. Without it the share follows from the transfers and Test.Duration.
 func (r *Run) Share(done float64) {
 	if r.share != nil {
 		r.share(done)
@@ -71,13 +70,13 @@ func (r *Run) Note(words string) { r.Notes = append(r.Notes, words) }
 // Result is the outcome of a run that was due: the label result of metric.Runs.
 type Result string
 
-// The results. The label reason has the cause; see the Reason constants and loadcontrol.Reasons.
+// The results. The label reason has the cause.
 const (
 	// Completed: it ran to its end and its values are published. Reason "ok".
 	Completed Result = "completed"
 	// Incomplete: it began to send and did not reach its end.
 	Incomplete Result = "incomplete"
-	// Refused: the remote end refused it; the reason is a loadcontrol.Reason.
+	// Refused: the remote end refused it.
 	Refused Result = "refused"
 	// Failed: it could not begin.
 	Failed Result = "failed"
@@ -166,9 +165,13 @@ type Progress struct {
 
 // Failure is an error with the reason that metric.Runs counts it under.
 type Failure struct {
-	// Reason is one of the Reason constants.
+	// Reason is a value of the label reason.
 	Reason string
 	Err    error
+	// Refused: the remote end refused the run.
+	Refused bool
+	// RetryAfter is when to open a session again, as the remote end is busy; zero: not at all.
+	RetryAfter time.Duration
 }
 
 // Error is that of Err.
@@ -202,13 +205,11 @@ func (r *runner) outcome(run *Run, err error) *Outcome {
 		if f.Reason == ReasonStopped {
 			o.Error = stoppedIn(r.status.phase(), f.Err)
 		}
-		if slices.Contains(skipReasons(), f.Reason) {
+		switch {
+		case f.Refused:
+			o.Result = Refused
+		case slices.Contains(skipReasons(), f.Reason):
 			o.Result = Skipped
-		}
-	} else if refusal, ok := errors.AsType[*loadcontrol.Refusal](err); ok {
-		o.Result, o.Reason = Refused, string(refusal.Reason)
-		if !slices.Contains(loadcontrol.Reasons(), refusal.Reason) { // labels are a fixed set
-			o.Reason = string(loadcontrol.BadRequest)
 		}
 	}
 	if run.Begin != 0 && o.Result != Refused {

@@ -3,23 +3,7 @@ package loadtest
 import (
 	"cmp"
 	"math/rand/v2"
-
-	"oneway.example/exporter/probe"
 )
-
-// LeftOfQuota returns a function that returns the rest of the quota of a run's link; negative: the link has none.
-func LeftOfQuota(env probe.Env, target probe.Target, o Options) func() int64 {
-	link := target.FilledLink(o.Link)
-	return func() int64 {
-		if env.Links != nil {
-			// A reservation is this run's own: the run that reserves holds the link.
-			if u := env.Links.Usage(link); u.Limit > 0 {
-				return max(0, u.Limit-u.Used)
-			}
-		}
-		return -1
-	}
-}
 
 // Seed returns the seed of a run's order; a random one, for a configured zero, has at most 32 bits, to be typed easily.
 func Seed(configured uint64) uint64 { return cmp.Or(configured, 1+rand.Uint64N(1<<32)) }

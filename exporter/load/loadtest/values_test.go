@@ -93,7 +93,7 @@ func TestExemplarOfARunIsInTheScrape(t *testing.T) {
 func TestDamageIsCountedForEveryRun(t *testing.T) {
 	in(t, func(t *testing.T) {
 		b := newBench(t, func(b *bench) {
-			b.opts.Directions = []string{"forward", "reverse"}
+			b.directions = sample.Directions()
 			b.link.Each = func(d sample.Direction, c *udptraffic.CarrierResult) error {
 				if d == sample.Forward {
 					c.Received.Packets[3].Damage, c.Received.ChecksumErrors = 2, 7

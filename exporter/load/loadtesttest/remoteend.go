@@ -14,6 +14,7 @@ import (
 	"oneway.example/exporter/clocks/static"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/load/loadserver"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes"
 	"oneway.example/exporter/probe"
@@ -29,13 +30,13 @@ type End struct {
 // RemoteEnd runs a load server until ctx ends, which must be before the end of the test, and returns
 // the options to reach it with a token of these limits (loadserver.ParseLimits). The zero End is on
 // loopback.
-func RemoteEnd(ctx context.Context, t testing.TB, at End, limits ...string) loadtest.Options {
+func RemoteEnd(ctx context.Context, t testing.TB, at End, limits ...string) loadsession.Options {
 	t.Helper()
 	if !at.Address.IsValid() {
 		at = End{Address: netip.MustParseAddr("127.0.0.1"), Do: func(f func() error) error { return f() }}
 	}
 	dir := t.TempDir()
-	o := loadtest.DefaultOptions()
+	o := loadsession.DefaultOptions()
 	o.TokenFile = filepath.Join(dir, "token")
 	WriteToken(t, filepath.Join(dir, "tokens"), o.TokenFile, limits...)
 	r, err := loadserver.New(loadserver.Options{
@@ -64,15 +65,15 @@ func RemoteEnd(ctx context.Context, t testing.TB, at End, limits ...string) load
 }
 
 // Run runs a test of a type once, for path a-to-b and a probe with the name of the type. progress may be nil.
-func Run[O any](t *testing.T, of loadtest.Type[O], shared loadtest.Options, own O, sink metric.Sink, progress func(loadtest.Progress)) (*loadtest.Outcome, error) {
+func Run[O any](t *testing.T, of loadsession.Type[O], shared loadsession.Options, own O, sink metric.Sink, progress func(loadtest.Progress)) (*loadtest.Outcome, error) {
 	t.Helper()
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: sink, Clock: static.New(time.Millisecond, metric.Discard{})}
 	target := probe.Target{Path: "a-to-b", Probe: of.TypeName, Peer: "127.0.0.1"}
-	k, err := of.Make(env, target, shared, own)
+	test, err := of.Make(target, shared, own)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return loadtest.RunOnce(t.Context(), env, target, shared, k, nil, progress)
+	return loadtest.RunOnce(t.Context(), env, target, shared.Options, test, nil, progress)
 }
 
 // WriteToken makes a token with these limits. It appends the hash to the file tokens and writes the
@@ -93,4 +94,13 @@ func WriteToken(t testing.TB, tokens, secret string, limits ...string) {
 	if err := os.WriteFile(secret, []byte("# ours\n"+text+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// RunKind runs a kind once with these options.
+func RunKind[S loadsession.Session](ctx context.Context, env probe.Env, target probe.Target, o loadsession.Options, k loadsession.Kind[S], progress func(loadtest.Progress)) (*loadtest.Outcome, error) {
+	test, err := loadsession.NewTest(target, o, k)
+	if err != nil {
+		return nil, err
+	}
+	return loadtest.RunOnce(ctx, env, target, o.Options, test, nil, progress)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/net/kernelcounts"
 	"oneway.example/exporter/net/sched"

@@ -18,11 +18,9 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/mixed"
-	"oneway.example/exporter/load/traffictypes/tcptraffic"
-	"oneway.example/exporter/load/traffictypes/udptraffic"
-	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/report"
 )
 
@@ -33,7 +31,7 @@ type Kind struct {
 }
 
 // NewKind checks the options.
-func NewKind(shared loadtest.Options, own Options) (*Kind, error) {
+func NewKind(shared loadsession.Options, own Options) (*Kind, error) {
 	if err := own.check(); err != nil {
 		return nil, err
 	}
@@ -41,20 +39,18 @@ func NewKind(shared loadtest.Options, own Options) (*Kind, error) {
 }
 
 // New makes the type for the registry.
-func New() loadtest.Type[Options] {
-	return loadtest.Type[Options]{TypeName: "message", Defaults: DefaultOptions, Make: func(_ probe.Env, _ probe.Target, shared loadtest.Options, own Options) (loadtest.Kind, error) {
-		return NewKind(shared, own)
-	}}
+func New() loadsession.Type[Options] {
+	return loadsession.NewType("message", DefaultOptions, NewKind)
 }
 
 // Kind is "message".
 func (*Kind) Kind() string { return "message" }
 
 // Traffic is UDP streams and TCP transfers.
-func (k *Kind) Traffic() loadtest.Traffic { return mixed.Near(k) }
+func (*Kind) Traffic() loadsession.Traffic[*mixed.Session] { return mixed.Local{} }
 
 // Bytes is the limit of all directions and transports.
-func (k *Kind) Bytes() int64 { return int64(k.directions) * k.opts.most() }
+func (k *Kind) Bytes(int64) int64 { return int64(k.directions) * k.opts.most() }
 
 // Duration is the time of all of them.
 func (k *Kind) Duration() time.Duration {
@@ -74,18 +70,18 @@ const (
 func transports() []Transport { return []Transport{UDP, TCP, TCPNoDelay} }
 
 // Perform measures all transports in each direction.
-func (k *Kind) Perform(ctx context.Context, u *udptraffic.Session, t *tcptraffic.Session, r *loadtest.Run) error {
+func (k *Kind) Perform(ctx context.Context, s *mixed.Session, r *loadtest.Run) error {
 	res := &Result{MessageBytes: int(k.opts.MessageBytes), MessageRate: float64(k.opts.MessageRate), Duration: report.Seconds(k.opts.Duration)}
 	r.Body = res
 	defer res.conclude(r)
-	r.NoteTokenRate(u.Limits(), float64(k.opts.MessageRate)*float64(k.opts.MessageBytes))
+	loadsession.NoteTokenRate(r, s.UDP.Limits(), float64(k.opts.MessageRate)*float64(k.opts.MessageBytes))
 	complete := 0
 	var failed error
 	for _, d := range r.Directions {
 		for _, name := range transports() {
 			r.Phase(fmt.Sprintf("%v: %s", d, name.Words()))
 			r.Share(float64(len(res.Parts)) / float64(len(r.Directions)*len(transports())))
-			one, err := k.measure(ctx, u, t, d, name)
+			one, err := k.measure(ctx, s, d, name)
 			if err == nil && one.Partial == "" {
 				complete++
 			}
@@ -118,19 +114,19 @@ func single(err error) bool {
 }
 
 // measure measures one transport in one direction.
-func (k *Kind) measure(ctx context.Context, u *udptraffic.Session, t *tcptraffic.Session, d sample.Direction, by Transport) (Part, error) {
+func (k *Kind) measure(ctx context.Context, s *mixed.Session, d sample.Direction, by Transport) (Part, error) {
 	if by == UDP {
-		x, err := u.Transfer(ctx, d, u.Plan(k.opts.segment()), nil)
+		x, err := s.UDP.Transfer(ctx, d, s.UDP.Plan(k.opts.segment()), nil)
 		if x == nil {
 			return Part{}, err
 		}
 		return k.ofUDP(x), err
 	}
-	x, err := t.Transfer(ctx, k.opts.plan(d, by == TCPNoDelay))
+	x, err := s.TCP.Transfer(ctx, k.opts.plan(d, by == TCPNoDelay))
 	if x == nil {
 		return Part{}, err
 	}
-	return k.ofTCP(x, t.Remote().Addr().Is6()), err
+	return k.ofTCP(x, s.TCP.Remote().Addr().Is6()), err
 }
 
 // Publish sets the values of the parts that are complete.
@@ -151,4 +147,4 @@ func (k *Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 	}
 }
 
-var _ mixed.Test = (*Kind)(nil)
+var _ loadsession.Kind[*mixed.Session] = (*Kind)(nil)

@@ -8,6 +8,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/stream"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
@@ -37,7 +38,7 @@ func TestThroughputIsThatOfTheTimeOfSending(t *testing.T) {
 	const begin = instant.Time(1_800_000_000_000_000_000)
 	own := DefaultOptions()
 	own.MessageBytes = 100
-	k, err := NewKind(loadtest.DefaultOptions(), own)
+	k, err := NewKind(loadsession.DefaultOptions(), own)
 	if err != nil {
 		t.Fatal(err)
 	}

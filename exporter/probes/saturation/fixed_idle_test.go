@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/stream"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
@@ -19,7 +20,7 @@ func TestIdlePacketsLeaveAtRandomTimesBeforeTheLoadAndAfterIt(t *testing.T) {
 	var plan stream.Plan
 	link := wibro()
 	c := &planRecorder{link: link, plan: &plan}
-	shared, own := loadtest.DefaultOptions(), saturation.DefaultOptions()
+	shared, own := loadsession.DefaultOptions(), saturation.DefaultOptions()
 	kind, err := saturation.NewKind(shared, own)
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/queue"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/loadtesttest"
 	"oneway.example/exporter/load/stream"
@@ -154,7 +155,7 @@ func TestTransferThatIsCutIsNoResult(t *testing.T) {
 
 func TestDirectionsFollowEachOtherUnlessConfigured(t *testing.T) {
 	for _, together := range []bool{false, true} {
-		shared, own := loadtest.DefaultOptions(), saturation.DefaultOptions()
+		shared, own := loadsession.DefaultOptions(), saturation.DefaultOptions()
 		own.Together = together
 		kind, err := saturation.NewKind(shared, own)
 		if err != nil {
@@ -189,7 +190,7 @@ func TestLoopbackRunIsPublishedAndReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	sink := &metrictest.Keeping{}
-	outcome, err := loadtest.RunOnce(t.Context(), envWith(sink), target, shared, kind, nil, nil)
+	outcome, err := loadtesttest.RunKind(t.Context(), envWith(sink), target, shared, kind, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,9 +19,9 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
-	"oneway.example/exporter/probe"
 )
 
 // Kind is the load test "saturation". Make it with NewKind.
@@ -32,7 +32,7 @@ type Kind struct {
 }
 
 // NewKind checks the options.
-func NewKind(shared loadtest.Options, own Options) (*Kind, error) {
+func NewKind(shared loadsession.Options, own Options) (*Kind, error) {
 	if err := own.check(); err != nil {
 		return nil, err
 	}
@@ -56,20 +56,20 @@ func NewKind(shared loadtest.Options, own Options) (*Kind, error) {
 }
 
 // New makes the type for the registry.
-func New() loadtest.Type[Options] {
-	return loadtest.Type[Options]{TypeName: "saturation", Defaults: DefaultOptions, Make: func(_ probe.Env, _ probe.Target, shared loadtest.Options, own Options) (loadtest.Kind, error) {
-		return NewKind(shared, own)
-	}, Full: []string{"elapsed_bins", "elapsed_range"}}
+func New() loadsession.Type[Options] {
+	t := loadsession.NewType("saturation", DefaultOptions, NewKind)
+	t.Full = []string{"elapsed_bins", "elapsed_range"}
+	return t
 }
 
 // Kind is "saturation".
 func (*Kind) Kind() string { return "saturation" }
 
 // Traffic is streams of UDP packets.
-func (k *Kind) Traffic() loadtest.Traffic { return udptraffic.NewLocal(k) }
+func (*Kind) Traffic() loadsession.Traffic[*udptraffic.Session] { return udptraffic.Local{} }
 
 // Bytes is the most IP bytes that a run sends.
-func (k *Kind) Bytes() int64 { return k.bytes }
+func (k *Kind) Bytes(int64) int64 { return k.bytes }
 
 // Duration is the planned time of all transfers.
 func (k *Kind) Duration() time.Duration { return k.lasts }
@@ -150,4 +150,4 @@ func (k *Kind) checked(t *udptraffic.Transfer, err error) (*udptraffic.Transfer,
 	return t, nil
 }
 
-var _ loadtest.Kind = (*Kind)(nil)
+var _ loadsession.Kind[*udptraffic.Session] = (*Kind)(nil)

@@ -11,6 +11,7 @@ import (
 
 	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/loadtesttest"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
@@ -45,7 +46,7 @@ func long(t *testing.T, takes time.Duration) {
 }
 
 // runOver is one run of the probe from the lab's client.
-func runOver(t *testing.T, network *lab.Lab, shared loadtest.Options, own saturation.Options) *loadtest.Outcome {
+func runOver(t *testing.T, network *lab.Lab, shared loadsession.Options, own saturation.Options) *loadtest.Outcome {
 	t.Helper()
 	kind, err := saturation.NewKind(shared, own)
 	if err != nil {
@@ -53,7 +54,7 @@ func runOver(t *testing.T, network *lab.Lab, shared loadtest.Options, own satura
 	}
 	var outcome *loadtest.Outcome
 	err = network.Client.Do(func() (err error) {
-		outcome, err = loadtest.RunOnce(t.Context(), envWith(&metrictest.Sink{}), target, shared, kind, nil, nil)
+		outcome, err = loadtesttest.RunKind(t.Context(), envWith(&metrictest.Sink{}), target, shared, kind, nil)
 		return err
 	})
 	if err != nil {
@@ -63,7 +64,7 @@ func runOver(t *testing.T, network *lab.Lab, shared loadtest.Options, own satura
 }
 
 // overWiBro emulates the WiBro link, with a load server, and returns the options to reach that.
-func overWiBro(t *testing.T) (lab.Profile, *lab.Lab, loadtest.Options) {
+func overWiBro(t *testing.T) (lab.Profile, *lab.Lab, loadsession.Options) {
 	t.Helper()
 	profile, err := lab.LoadProfile("wibro")
 	if err != nil {

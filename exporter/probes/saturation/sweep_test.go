@@ -8,6 +8,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/stream"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
@@ -75,7 +76,7 @@ func TestSearchFindsTheHighestRateOfTheLink(t *testing.T) {
 func TestSearchKeepsToTheToken(t *testing.T) {
 	own := saturation.DefaultOptions()
 	own.Mode = saturation.ModeSearch
-	kind, err := saturation.NewKind(loadtest.DefaultOptions(), own)
+	kind, err := saturation.NewKind(loadsession.DefaultOptions(), own)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
-	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/loadsession"
 )
 
 // noQuota has the overhead of IPv4 and no limit.
@@ -24,7 +24,7 @@ func TestDefaultsAreTheCellsOfTheReport(t *testing.T) {
 		t.Errorf("%d cells in a direction, want 6 sizes x 3 rates", n)
 	}
 	k := kindOf(t, DefaultOptions())
-	if got, want := k.Bytes(), int64(2*3484*11_100*10); got != want {
+	if got, want := k.Bytes(-1), int64(2*3484*11_100*10); got != want {
 		t.Errorf("a run moves %d bytes, want %d", got, want)
 	}
 	if k.Duration() != 6*time.Minute {
@@ -108,12 +108,10 @@ func TestCellsTooSmallForIPv6AreOmitted(t *testing.T) {
 
 func TestSmallQuotaOmitsCellsAndNotTheRun(t *testing.T) {
 	k := kindOf(t, DefaultOptions())
-	k.left = func() int64 { return 50e6 }
-	if got := k.Bytes(); got > 50e6 || got < 20e6 {
+	if got := k.Bytes(50e6); got > 50e6 || got < 20e6 {
 		t.Errorf("%d bytes announced with 50 MB left", got)
 	}
-	k.left = func() int64 { return 10 }
-	if got := k.Bytes(); got != 64_000 {
+	if got := k.Bytes(10); got != 64_000 {
 		t.Errorf("%d bytes announced with no cell that fits, want those of the smallest cell", got)
 	}
 }
@@ -127,8 +125,8 @@ func TestSegmentIsTheCell(t *testing.T) {
 
 func kindOf(t *testing.T, o Options) *Kind {
 	t.Helper()
-	shared := loadtest.DefaultOptions()
-	k, err := NewKind(probeEnv(), probeTarget(), shared, o)
+	shared := loadsession.DefaultOptions()
+	k, err := NewKind(shared, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,7 @@ import (
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probe"
@@ -38,37 +39,33 @@ import (
 type Kind struct {
 	opts       Options
 	directions int
-	// left returns the rest of the link's quota; negative: the link has none.
-	left func() int64
 	// quota is the rest at the last call of Bytes: Perform keeps to it.
 	quota int64
 }
 
 var (
-	_ loadtest.Kind     = (*Kind)(nil)
-	_ udptraffic.Fitter = (*Kind)(nil)
+	_ loadsession.Kind[*udptraffic.Session] = (*Kind)(nil)
+	_ loadsession.Fitter                    = (*Kind)(nil)
 )
 
-// NewKind checks the options. env and target determine the link and its quota.
-func NewKind(env probe.Env, target probe.Target, shared loadtest.Options, o Options) (*Kind, error) {
+// NewKind checks the options.
+func NewKind(shared loadsession.Options, o Options) (*Kind, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	return &Kind{opts: o, directions: len(shared.Directions), quota: -1, left: loadtest.LeftOfQuota(env, target, shared)}, nil
+	return &Kind{opts: o, directions: len(shared.Directions), quota: -1}, nil
 }
 
 // New makes the type for the registry.
-func New() loadtest.Type[Options] {
-	return loadtest.Type[Options]{TypeName: "size_sweep", Defaults: DefaultOptions, Make: func(env probe.Env, target probe.Target, shared loadtest.Options, own Options) (loadtest.Kind, error) {
-		return NewKind(env, target, shared, own)
-	}}
+func New() loadsession.Type[Options] {
+	return loadsession.NewType("size_sweep", DefaultOptions, NewKind)
 }
 
 // Kind is "size_sweep".
 func (*Kind) Kind() string { return "size_sweep" }
 
 // Traffic is streams of UDP packets.
-func (k *Kind) Traffic() loadtest.Traffic { return udptraffic.NewLocal(k) }
+func (*Kind) Traffic() loadsession.Traffic[*udptraffic.Session] { return udptraffic.Local{} }
 
 // cells are the configured cells of these directions.
 func (k *Kind) cells(directions []sample.Direction) (all []Cell) {
@@ -84,8 +81,8 @@ func (k *Kind) cells(directions []sample.Direction) (all []Cell) {
 
 // Bytes is the size of the cells that the rest of the link's quota allows: a small quota omits some cells, not the
 // run. If none fits, it is the size of the smallest.
-func (k *Kind) Bytes() int64 {
-	k.quota = k.left()
+func (k *Kind) Bytes(left int64) int64 {
+	k.quota = left
 	if n := k.moves(space{quota: k.quota}); n > 0 {
 		return n
 	}

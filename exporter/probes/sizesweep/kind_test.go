@@ -15,7 +15,6 @@ import (
 	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/endclock"
-	linktable "oneway.example/exporter/probe/link"
 )
 
 func probeEnv() probe.Env       { return probe.Env{} }
@@ -213,45 +212,5 @@ func TestNoCellAllowedIsAnErrorWithItsReason(t *testing.T) {
 	_, _, err := perform(t, wibro(), loadcontrol.Limits{Duration: time.Second}, short())
 	if err == nil || !strings.Contains(err.Error(), "the token allows 1s") {
 		t.Errorf("error %v", err)
-	}
-}
-
-func TestQuotaOfTheRightLinkIsKept(t *testing.T) {
-	links := linktable.NewTable(nil)
-	if err := links.SetLinks([]linktable.Options{{Name: "uplink", QuotaBytes: 1e6}, {Name: "a-to-b", QuotaBytes: 2e6}}); err != nil {
-		t.Fatal(err)
-	}
-	env := probe.Env{Links: links}
-	for _, c := range []struct {
-		option, ofPath string
-		link           string
-		want           int64
-	}{
-		{"uplink", "", "uplink", 1e6},
-		{"", "", probeTarget().Path, 2e6},
-		{"other", "", "other", -1},
-		{"", "uplink", "uplink", 1e6},
-		{"other", "uplink", "other", -1},
-	} {
-		link, want := c.link, c.want
-		shared, target := loadtest.DefaultOptions(), probeTarget()
-		shared.Link, target.Link = c.option, c.ofPath
-		k, err := NewKind(env, target, shared, short())
-		if err != nil {
-			t.Fatal(err)
-		}
-		need := k.Bytes()
-		if k.quota != want || want > 0 && need > want {
-			t.Errorf("link %q: %d bytes needed of a quota of %d, want %d", link, need, k.quota, want)
-		}
-		// The reservation is the run's own and does not reduce the quota for it.
-		reservation, err := links.Reserve(link, need)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if again := k.Bytes(); again != need {
-			t.Errorf("link %q: %d bytes, and %d after their reservation", link, need, again)
-		}
-		reservation.Settle(0)
 	}
 }

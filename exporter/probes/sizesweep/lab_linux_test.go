@@ -11,6 +11,7 @@ import (
 	"oneway.example/exporter/clocks/static"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/unit"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/loadtesttest"
 	"oneway.example/exporter/probe"
@@ -66,16 +67,16 @@ func TestCellsOfTheEmulatedLinkAreThoseOfItsRate(t *testing.T) {
 }
 
 // measure runs the probe from the lab's client.
-func measure(t *testing.T, l *lab.Lab, shared loadtest.Options, o Options) *loadtest.Outcome {
+func measure(t *testing.T, l *lab.Lab, shared loadsession.Options, o Options) *loadtest.Outcome {
 	t.Helper()
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{})}
-	k, err := NewKind(env, probeTarget(), shared, o)
+	k, err := NewKind(shared, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var run *loadtest.Outcome
 	err = l.Client.Do(func() (err error) {
-		run, err = loadtest.RunOnce(t.Context(), env, probeTarget(), shared, k, nil, nil)
+		run, err = loadtesttest.RunKind(t.Context(), env, probeTarget(), shared, k, nil)
 		return err
 	})
 	if err != nil {

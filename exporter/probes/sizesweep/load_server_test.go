@@ -22,11 +22,11 @@ func TestTokensDailyQuotaOmitsCellsAndNotTheRun(t *testing.T) {
 	once := func(perDay string) (*loadtest.Outcome, *Result, error) {
 		shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}, "per-day="+perDay)
 		env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{})}
-		k, err := NewKind(env, probeTarget(), shared, own)
+		k, err := NewKind(shared, own)
 		if err != nil {
 			t.Fatal(err)
 		}
-		outcome, err := loadtest.RunOnce(t.Context(), env, probeTarget(), shared, k, nil, nil)
+		outcome, err := loadtesttest.RunKind(t.Context(), env, probeTarget(), shared, k, nil)
 		res, _ := outcome.Body.(*Result)
 		return outcome, res, err
 	}
@@ -56,11 +56,11 @@ func TestRunWithARealRemoteEndIsPublished(t *testing.T) {
 	own.CellDuration, own.Repetitions = 300*time.Millisecond, 2
 	sink := &metrictest.Keeping{}
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: sink, Clock: static.New(time.Millisecond, metric.Discard{})}
-	k, err := NewKind(env, probeTarget(), shared, own)
+	k, err := NewKind(shared, own)
 	if err != nil {
 		t.Fatal(err)
 	}
-	outcome, err := loadtest.RunOnce(t.Context(), env, probeTarget(), shared, k, nil, nil)
+	outcome, err := loadtesttest.RunKind(t.Context(), env, probeTarget(), shared, k, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,10 +6,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/sample"
-	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/stream"
-	"oneway.example/exporter/load/traffictypes/mixed"
-	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
 )
 
@@ -37,22 +34,6 @@ type Idle struct {
 	Bound *float64 `json:"least_delay_error_bound_seconds,omitempty"`
 
 	least time.Duration
-}
-
-// withUDP sends UDP packets before the transfers.
-type withUDP struct{ *Kind }
-
-// Perform measures the round trip of UDP over the idle path, and then performs the transfers. Without UDP that evidence is
-// absent.
-func (k withUDP) Perform(ctx context.Context, u *udptraffic.Session, t *tcptraffic.Session, r *loadtest.Run) error {
-	res := &Result{}
-	if err := res.idle(ctx, u, t.Left()); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		r.Note(fmt.Sprintf("no round trip of UDP to compare with: %v", err))
-	}
-	return k.perform(ctx, t, r, res, udpBytes)
 }
 
 // idle sends UDP packets in both directions. left is what the session may move.
@@ -108,5 +89,3 @@ func (r *Result) udpRoundTrip() time.Duration {
 	}
 	return time.Duration(*r.UDPRoundTrip * float64(time.Second))
 }
-
-var _ mixed.Test = withUDP{}

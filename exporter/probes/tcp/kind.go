@@ -19,6 +19,8 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/tcpstate"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/mixed"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
@@ -32,7 +34,7 @@ type Kind struct {
 }
 
 // NewKind checks the options.
-func NewKind(shared loadtest.Options, own Options) (*Kind, error) {
+func NewKind(shared loadsession.Options, own Options) (*Kind, error) {
 	if err := own.check(len(shared.Directions)); err != nil {
 		return nil, err
 	}
@@ -40,25 +42,25 @@ func NewKind(shared loadtest.Options, own Options) (*Kind, error) {
 }
 
 // New makes the type for the registry.
-func New() loadtest.Type[Options] {
-	return loadtest.Type[Options]{TypeName: "tcp", Defaults: DefaultOptions, Make: func(_ probe.Env, _ probe.Target, shared loadtest.Options, own Options) (loadtest.Kind, error) {
-		return NewKind(shared, own)
-	}, Unused: loadtest.PacketKeys()}
+func New() loadsession.Type[Options] {
+	t := loadsession.NewType("tcp", DefaultOptions, NewKind)
+	t.Unused = loadsession.PacketKeys()
+	return t
 }
 
 // Kind is "tcp".
 func (*Kind) Kind() string { return "tcp" }
 
 // Traffic is TCP transfers, with stamps after some UDP packets.
-func (k *Kind) Traffic() loadtest.Traffic {
-	if k.opts.Stamps {
-		return mixed.NearOptional(withUDP{k})
-	}
-	return tcptraffic.Near(k)
+func (k *Kind) Traffic() loadsession.Traffic[*mixed.Session] {
+	return mixed.Local{NoUDP: !k.opts.Stamps, Optional: true}
 }
 
 // Bytes is the limit of all directions, with the UDP packets.
-func (k *Kind) Bytes() int64 { return int64(k.directions) * k.opts.most() }
+func (k *Kind) Bytes(int64) int64 { return int64(k.directions) * k.opts.most() }
+
+// Fit limits a run to what the token has left of its day.
+func (*Kind) Fit(l loadcontrol.Limits, _ int) int64 { return l.LeftOfDay() }
 
 // Duration is the time of sending.
 func (k *Kind) Duration() time.Duration {
@@ -72,9 +74,20 @@ func (k *Kind) Duration() time.Duration {
 	return all
 }
 
-// Perform performs one transfer in each direction.
-func (k *Kind) Perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.Run) error {
-	return k.perform(ctx, s, r, &Result{}, 0)
+// Perform performs one transfer in each direction. With stamps it first measures the round trip of UDP over the idle path;
+// without a reply to UDP that evidence is absent.
+func (k *Kind) Perform(ctx context.Context, s *mixed.Session, r *loadtest.Run) error {
+	if !k.opts.Stamps {
+		return k.perform(ctx, s.TCP, r, &Result{}, 0)
+	}
+	res := &Result{}
+	if err := res.idle(ctx, s.UDP, s.TCP.Left()); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		r.Note(fmt.Sprintf("no round trip of UDP to compare with: %v", err))
+	}
+	return k.perform(ctx, s.TCP, r, res, udpBytes)
 }
 
 // perform performs the transfers of a run, which keep this many bytes of the session for others.
@@ -97,7 +110,7 @@ func (k *Kind) perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 			r.Summary = append(r.Summary, d.summary()...)
 			d.note(r)
 			if d.Throughput != nil {
-				r.NoteTokenRate(s.Limits(), *d.Throughput)
+				loadsession.NoteTokenRate(r, s.Limits(), *d.Throughput)
 			}
 		}
 		if k.opts.OverlapDuration > 0 {
@@ -287,4 +300,4 @@ func (*Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 	}
 }
 
-var _ tcptraffic.Test = (*Kind)(nil)
+var _ loadsession.Kind[*mixed.Session] = (*Kind)(nil)

@@ -23,9 +23,10 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/unit"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
-	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/report"
 )
 
@@ -36,7 +37,7 @@ type Kind struct {
 }
 
 // NewKind checks the options.
-func NewKind(shared loadtest.Options, own Options) (*Kind, error) {
+func NewKind(shared loadsession.Options, own Options) (*Kind, error) {
 	if err := option.Check(&own); err != nil {
 		return nil, err
 	}
@@ -44,25 +45,28 @@ func NewKind(shared loadtest.Options, own Options) (*Kind, error) {
 }
 
 // New makes the type for the registry.
-func New() loadtest.Type[Options] {
-	return loadtest.Type[Options]{TypeName: "tcp_short", Defaults: DefaultOptions, Make: func(_ probe.Env, _ probe.Target, shared loadtest.Options, own Options) (loadtest.Kind, error) {
-		return NewKind(shared, own)
-	}, Unused: loadtest.PacketKeys()}
+func New() loadsession.Type[Options] {
+	t := loadsession.NewType("tcp_short", DefaultOptions, NewKind)
+	t.Unused = loadsession.PacketKeys()
+	return t
 }
 
 // Kind is "tcp_short".
 func (*Kind) Kind() string { return "tcp_short" }
 
 // Traffic is TCP transfers.
-func (k *Kind) Traffic() loadtest.Traffic { return tcptraffic.Near(k) }
+func (*Kind) Traffic() loadsession.Traffic[*tcptraffic.Session] { return tcptraffic.Local{} }
 
 // Bytes is the limit of all flows.
-func (k *Kind) Bytes() (n int64) {
+func (k *Kind) Bytes(int64) (n int64) {
 	for _, size := range k.opts.FlowBytes {
 		n += int64(k.directions*k.opts.Repetitions) * most(int64(size))
 	}
 	return n
 }
+
+// Fit limits a run to what the token has left of its day.
+func (*Kind) Fit(l loadcontrol.Limits, _ int) int64 { return l.LeftOfDay() }
 
 // Duration is half the limit of time of all flows: the default timeout of a run is twice that, and most flows are short.
 func (k *Kind) Duration() time.Duration {
@@ -105,7 +109,7 @@ func (k *Kind) Perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 			return err
 		}
 		done[turn] = append(done[turn], f)
-		r.NoteTokenRate(s.Limits(), k.meanRate(f, g.bytes))
+		loadsession.NoteTokenRate(r, s.Limits(), k.meanRate(f, g.bytes))
 		if f.Unfinished == "" {
 			failures = 0
 			continue
@@ -168,4 +172,4 @@ func (*Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 	}
 }
 
-var _ tcptraffic.Test = (*Kind)(nil)
+var _ loadsession.Kind[*tcptraffic.Session] = (*Kind)(nil)

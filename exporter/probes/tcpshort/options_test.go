@@ -6,7 +6,7 @@ import (
 
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
-	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/tests/probeoptions"
 )
 
@@ -34,13 +34,13 @@ func TestExampleShowsTheDefaults(t *testing.T) {
 }
 
 func TestLimitsOfARunAreThoseOfAllFlows(t *testing.T) {
-	shared := loadtest.DefaultOptions()
+	shared := loadsession.DefaultOptions()
 	k, err := NewKind(shared, DefaultOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := int64(2 * 20 * (2*1_110_000 + 3*(64<<10))); k.Bytes() != want {
-		t.Errorf("%d bytes, want %d", k.Bytes(), want)
+	if want := int64(2 * 20 * (2*1_110_000 + 3*(64<<10))); k.Bytes(-1) != want {
+		t.Errorf("%d bytes, want %d", k.Bytes(-1), want)
 	}
 	if want := 2 * 20 * 3 * 30 * time.Second; 2*k.Duration() != want {
 		t.Errorf("%v, want half of %v", k.Duration(), want)

@@ -8,6 +8,7 @@ import (
 
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/probe"
@@ -72,7 +73,7 @@ func TestOnlyFlowsNearTheTokensRateAreLimitedByIt(t *testing.T) {
 		{1_000_000, 0, 2_500_000, false},
 	} {
 		r := &loadtest.Run{}
-		r.NoteTokenRate(loadcontrol.Limits{BytesPerSecond: c.rate}, k.meanRate(Flow{took: c.took}, c.bytes))
+		loadsession.NoteTokenRate(r, loadcontrol.Limits{BytesPerSecond: c.rate}, k.meanRate(Flow{took: c.took}, c.bytes))
 		if got := len(r.Notes) == 1; got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}

@@ -22,6 +22,7 @@ import (
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/tcpstate"
 	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/net/tcpsocket"
@@ -34,30 +35,28 @@ import (
 type Kind struct {
 	opts       Options
 	directions int
-	// left returns the rest of the link's quota; negative: the link has none.
-	left func() int64
 }
 
-// NewKind checks the options. env and target determine the link and its quota.
-func NewKind(env probe.Env, target probe.Target, shared loadtest.Options, own Options) (*Kind, error) {
+// NewKind checks the options.
+func NewKind(shared loadsession.Options, own Options) (*Kind, error) {
 	if err := own.check(); err != nil {
 		return nil, err
 	}
-	return &Kind{own, len(shared.Directions), loadtest.LeftOfQuota(env, target, shared)}, nil
+	return &Kind{own, len(shared.Directions)}, nil
 }
 
 // New makes the type for the registry.
-func New() loadtest.Type[Options] {
-	return loadtest.Type[Options]{TypeName: "tcp_sweep", Defaults: DefaultOptions, Make: func(env probe.Env, target probe.Target, shared loadtest.Options, own Options) (loadtest.Kind, error) {
-		return NewKind(env, target, shared, own)
-	}, Unused: loadtest.PacketKeys()}
+func New() loadsession.Type[Options] {
+	t := loadsession.NewType("tcp_sweep", DefaultOptions, NewKind)
+	t.Unused = loadsession.PacketKeys()
+	return t
 }
 
 // Kind is "tcp_sweep".
 func (*Kind) Kind() string { return "tcp_sweep" }
 
 // Traffic is TCP transfers.
-func (k *Kind) Traffic() loadtest.Traffic { return tcptraffic.Near(k) }
+func (*Kind) Traffic() loadsession.Traffic[*tcptraffic.Session] { return tcptraffic.Local{} }
 
 // measurements is their number in a run.
 func (k *Kind) measurements() int {
@@ -65,13 +64,16 @@ func (k *Kind) measurements() int {
 }
 
 // Bytes is the limit of all measurements, or what the link's quota has left: a small quota ends the measurements early.
-func (k *Kind) Bytes() int64 {
+func (k *Kind) Bytes(left int64) int64 {
 	all, one := int64(k.measurements())*int64(k.opts.MaxBytes), int64(k.opts.MaxBytes)
-	if left := k.left(); left >= 0 {
+	if left >= 0 {
 		return max(one, min(all, left))
 	}
 	return all
 }
+
+// Fit limits a run to what the token has left of its day.
+func (*Kind) Fit(l loadcontrol.Limits, _ int) int64 { return l.LeftOfDay() }
 
 // Duration is the time of all measurements.
 func (k *Kind) Duration() time.Duration {
@@ -140,7 +142,7 @@ func (k *Kind) measure(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 	if t != nil {
 		m = k.evaluate(t, s.Remote().Addr().Is6())
 		if m.Throughput != nil {
-			r.NoteTokenRate(s.Limits(), *m.Throughput)
+			loadsession.NoteTokenRate(r, s.Limits(), *m.Throughput)
 		}
 	}
 	if err == nil {
@@ -233,4 +235,4 @@ func (*Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 	}
 }
 
-var _ tcptraffic.Test = (*Kind)(nil)
+var _ loadsession.Kind[*tcptraffic.Session] = (*Kind)(nil)

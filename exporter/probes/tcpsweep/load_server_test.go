@@ -12,10 +12,10 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/loadtesttest"
 	"oneway.example/exporter/probe"
-	linktable "oneway.example/exporter/probe/link"
 )
 
 func target() probe.Target {
@@ -133,12 +133,12 @@ func TestCanceledRunKeepsItsResultsSoFar(t *testing.T) {
 	own.Repetitions = 2
 	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{})
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{})}
-	k, err := NewKind(env, target(), shared, own)
+	k, err := NewKind(shared, own)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	out, err := loadtest.RunOnce(ctx, env, target(), shared, k, nil, func(p loadtest.Progress) {
+	out, err := loadtesttest.RunKind(ctx, env, target(), shared, k, func(p loadtest.Progress) {
 		if strings.HasPrefix(p.Phase, "3 of 8") {
 			cancel()
 		}
@@ -162,19 +162,13 @@ func TestCanceledRunKeepsItsResultsSoFar(t *testing.T) {
 }
 
 func TestReservationIsWhatTheQuotaHasLeft(t *testing.T) {
-	links := linktable.NewTable(nil)
-	if err := links.SetLinks([]linktable.Options{{Name: "uplink", QuotaBytes: 5e9}, {Name: "a-to-b", QuotaBytes: 1e6}}); err != nil {
+	k, err := NewKind(loadsession.DefaultOptions(), DefaultOptions())
+	if err != nil {
 		t.Fatal(err)
 	}
-	for link, want := range map[string]int64{"uplink": 5e9, "": 200e6, "other": 9.6e9} {
-		shared := loadtest.DefaultOptions()
-		shared.Link = link
-		k, err := NewKind(probe.Env{Links: links}, target(), shared, DefaultOptions())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := k.Bytes(); got != want || k.Duration() != 8*time.Minute {
-			t.Errorf("link %q: %d bytes, want %d; %v", link, got, want, k.Duration())
+	for left, want := range map[int64]int64{5e9: 5e9, 1e6: 200e6, -1: 9.6e9} {
+		if got := k.Bytes(left); got != want || k.Duration() != 8*time.Minute {
+			t.Errorf("%d left: %d bytes, want %d; %v", left, got, want, k.Duration())
 		}
 	}
 }

@@ -29,9 +29,9 @@ import (
 	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/capacity"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
-	"oneway.example/exporter/probe"
 )
 
 // Kind is the load test "train". Make it with NewKind.
@@ -47,10 +47,10 @@ type Kind struct {
 	timeout timeout
 }
 
-var _ loadtest.Kind = (*Kind)(nil)
+var _ loadsession.Kind[*udptraffic.Session] = (*Kind)(nil)
 
 // NewKind checks the options.
-func NewKind(shared loadtest.Options, o Options) (*Kind, error) {
+func NewKind(shared loadsession.Options, o Options) (*Kind, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -58,10 +58,8 @@ func NewKind(shared loadtest.Options, o Options) (*Kind, error) {
 }
 
 // New makes the type for the registry.
-func New() loadtest.Type[Options] {
-	return loadtest.Type[Options]{TypeName: "train", Defaults: DefaultOptions, Make: func(_ probe.Env, _ probe.Target, shared loadtest.Options, own Options) (loadtest.Kind, error) {
-		return NewKind(shared, own)
-	}}
+func New() loadsession.Type[Options] {
+	return loadsession.NewType("train", DefaultOptions, NewKind)
 }
 
 // Undisturbed marks a test without packets beside the load: one between those of a train changes their dispersion, and
@@ -72,13 +70,13 @@ func (*Kind) Undisturbed() {}
 func (*Kind) Kind() string { return "train" }
 
 // Traffic is streams of UDP packets.
-func (k *Kind) Traffic() loadtest.Traffic { return udptraffic.NewLocal(k) }
+func (*Kind) Traffic() loadsession.Traffic[*udptraffic.Session] { return udptraffic.Local{} }
 
 // maxProbedSizes is the largest number of sizes that the MTU search probes.
 const maxProbedSizes = 20
 
 // Bytes is the size of a run with the largest number of discarded trains.
-func (k *Kind) Bytes() (n int64) {
+func (k *Kind) Bytes(int64) (n int64) {
 	for _, payload := range k.opts.PayloadBytes {
 		n += int64(k.opts.Trains+k.opts.Repeats+1) * int64(k.opts.TrainPackets) * int64(payload+48)
 	}

@@ -14,6 +14,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/unit"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/loadtesttest"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
@@ -25,7 +26,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(lab.Main(m.Run)) }
 
 // runOver is one run of a kind from the lab's client, with a remote end at an address of its server.
-func runOver(t *testing.T, l *lab.Lab, address func(*lab.Host) netip.Addr, drain time.Duration, make func(loadtest.Options) (loadtest.Kind, error), directions ...string) *loadtest.Outcome {
+func runOver(t *testing.T, l *lab.Lab, address func(*lab.Host) netip.Addr, drain time.Duration, make func(loadsession.Options) (loadsession.Kind[*udptraffic.Session], error), directions ...string) *loadtest.Outcome {
 	t.Helper()
 	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{Address: address(l.Server), Do: l.Server.Do})
 	shared.Directions, shared.DrainTimeout = directions, drain
@@ -36,7 +37,7 @@ func runOver(t *testing.T, l *lab.Lab, address func(*lab.Host) netip.Addr, drain
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{})}
 	var out *loadtest.Outcome
 	err = l.Client.Do(func() (err error) {
-		out, err = loadtest.RunOnce(t.Context(), env, probe.Target{Path: "lab", Probe: "train", Peer: "far"}, shared, k, nil, nil)
+		out, err = loadtesttest.RunKind(t.Context(), env, probe.Target{Path: "lab", Probe: "train", Peer: "far"}, shared, k, nil)
 		return err
 	})
 	if err != nil {
@@ -80,7 +81,9 @@ func TestTrainsFindTheEmulatedLinksCapacity(t *testing.T) {
 			o := DefaultOptions()
 			o.PayloadBytes, o.Trains, o.MinClean = c.payload, 7, 3
 			o.TrainInterval, o.GroupPause = 200*time.Millisecond, 0
-			make := func(shared loadtest.Options) (loadtest.Kind, error) { return NewKind(shared, o) }
+			make := func(shared loadsession.Options) (loadsession.Kind[*udptraffic.Session], error) {
+				return NewKind(shared, o)
+			}
 			check(t, runOver(t, lab.Start(t, lab.Options{Profile: profile, Seed: 1}), address, 500*time.Millisecond, make, c.direction.String()), float64(link.Rate)/8)
 		})
 	}
@@ -139,7 +142,7 @@ func TestPathMTUIsFoundThroughABlackHole(t *testing.T) {
 				t.Fatalf("%v: %s", err, out)
 			}
 			k := mtuOnly{}
-			runOver(t, l, address, 200*time.Millisecond, func(loadtest.Options) (loadtest.Kind, error) { return k, nil }, "forward", "reverse")
+			runOver(t, l, address, 200*time.Millisecond, func(loadsession.Options) (loadsession.Kind[*udptraffic.Session], error) { return k, nil }, "forward", "reverse")
 			for d, want := range map[sample.Direction]int{sample.Forward: 1404, sample.Reverse: 1400} {
 				if got := k[d]; got != want {
 					t.Errorf("%v: path MTU %d, want %d", d, got, want)
@@ -152,11 +155,11 @@ func TestPathMTUIsFoundThroughABlackHole(t *testing.T) {
 // mtuOnly is the probe without its trains: the MTU found.
 type mtuOnly map[sample.Direction]int
 
-func (mtuOnly) Kind() string                            { return "train" }
-func (mtuOnly) Bytes() int64                            { return 10e6 }
-func (mtuOnly) Duration() time.Duration                 { return time.Minute }
-func (k mtuOnly) Traffic() loadtest.Traffic             { return udptraffic.NewLocal(k) }
-func (mtuOnly) Publish(*loadtest.Values, *loadtest.Run) {}
+func (mtuOnly) Kind() string                                      { return "train" }
+func (mtuOnly) Bytes(int64) int64                                 { return 10e6 }
+func (mtuOnly) Duration() time.Duration                           { return time.Minute }
+func (mtuOnly) Traffic() loadsession.Traffic[*udptraffic.Session] { return udptraffic.Local{} }
+func (mtuOnly) Publish(*loadtest.Values, *loadtest.Run)           {}
 
 func (k mtuOnly) Perform(ctx context.Context, s *udptraffic.Session, r *loadtest.Run) (err error) {
 	for _, d := range r.Directions {

@@ -11,7 +11,6 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/estimate/capacity"
-	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/loadtesttest"
 	"oneway.example/exporter/probe"
 )
@@ -28,7 +27,7 @@ func TestRunWithARealRemoteEndIsPublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	target := probe.Target{Path: "a-to-b", Probe: "train", Peer: "b"}
-	outcome, err := loadtest.RunOnce(t.Context(), env, target, shared, k, nil, nil)
+	outcome, err := loadtesttest.RunKind(t.Context(), env, target, shared, k, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/tests/probeoptions"
 )
 
@@ -42,7 +42,7 @@ func TestCleanTrainsNeededFollowTheirNumber(t *testing.T) {
 func TestTimeOutLeavesSpaceForASlowLink(t *testing.T) {
 	o := DefaultOptions()
 	o.Trains, o.TrainInterval, o.GroupPause = 10, 200*time.Millisecond, 0
-	k, err := NewKind(loadtest.DefaultOptions(), o)
+	k, err := NewKind(loadsession.DefaultOptions(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

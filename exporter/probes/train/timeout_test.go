@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/stream"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
@@ -94,7 +95,7 @@ func TestLostTrainsAreAwaitedByTheLagOfOthers(t *testing.T) {
 		// One packet of the second train is lost, and one of some later ones.
 		r := &slowSimulatedPath{simulatedPath: &simulatedPath{rate: wibro, stamps: sample.Kernel, nic: 5 * time.Microsecond, lose: func(n int) bool { return n%60 == 50 }}, lag: 100 * time.Millisecond}
 		o.PathMTU = false
-		k, err := NewKind(loadtest.DefaultOptions(), o)
+		k, err := NewKind(loadsession.DefaultOptions(), o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/loadtesttest"
 	"oneway.example/exporter/load/traffictypes/mixed"
@@ -28,19 +29,19 @@ type kind struct {
 	perform func(ctx context.Context, u *udptraffic.Session, t *tcptraffic.Session) error
 }
 
-func (kind) Kind() string                            { return "test" }
-func (kind) Bytes() int64                            { return 1 << 30 }
-func (kind) Duration() time.Duration                 { return 10 * time.Second }
-func (k kind) Traffic() loadtest.Traffic             { return mixed.Near(k) }
-func (kind) Publish(*loadtest.Values, *loadtest.Run) {}
-func (k kind) Perform(ctx context.Context, u *udptraffic.Session, t *tcptraffic.Session, _ *loadtest.Run) error {
-	return k.perform(ctx, u, t)
+func (kind) Kind() string                                 { return "test" }
+func (kind) Bytes(int64) int64                            { return 1 << 30 }
+func (kind) Duration() time.Duration                      { return 10 * time.Second }
+func (kind) Traffic() loadsession.Traffic[*mixed.Session] { return mixed.Local{} }
+func (kind) Publish(*loadtest.Values, *loadtest.Run)      {}
+func (k kind) Perform(ctx context.Context, s *mixed.Session, _ *loadtest.Run) error {
+	return k.perform(ctx, s.UDP, s.TCP)
 }
 
-func once(t *testing.T, o loadtest.Options, perform func(ctx context.Context, u *udptraffic.Session, t *tcptraffic.Session) error) (*loadtest.Outcome, error) {
+func once(t *testing.T, o loadsession.Options, perform func(ctx context.Context, u *udptraffic.Session, t *tcptraffic.Session) error) (*loadtest.Outcome, error) {
 	t.Helper()
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{})}
-	return loadtest.RunOnce(t.Context(), env, probe.Target{Path: "office", Probe: "test", Peer: "127.0.0.1"}, o, kind{perform}, nil, nil)
+	return loadtesttest.RunKind(t.Context(), env, probe.Target{Path: "office", Probe: "test", Peer: "127.0.0.1"}, o, kind{perform}, nil)
 }
 
 func stream(u *udptraffic.Session, d sample.Direction) func(context.Context) error {
@@ -114,7 +115,7 @@ func TestReplyWithoutThePartsIsAnError(t *testing.T) {
 	}
 }
 
-func dial(t *testing.T, o loadtest.Options) *loadcontrol.Client {
+func dial(t *testing.T, o loadsession.Options) *loadcontrol.Client {
 	t.Helper()
 	text, err := os.ReadFile(o.TokenFile)
 	if err != nil {

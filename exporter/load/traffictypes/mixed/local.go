@@ -3,127 +3,87 @@ package mixed
 import (
 	"context"
 	"errors"
-	"net/netip"
 
+	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
 )
 
-// Test is a load test with streams of UDP packets and TCP transfers.
-type Test interface {
-	// Perform runs the test with calls of Transfer of both sessions: see loadtest.Flow.
-	Perform(ctx context.Context, u *udptraffic.Session, t *tcptraffic.Session, r *loadtest.Run) error
+// Local is the local half of the traffic: streams of UDP packets and TCP transfers.
+type Local struct {
+	// NoUDP: there are TCP transfers only, and the session has a nil UDP.
+	NoUDP bool
+	// Optional: the test can do without UDP, and its UDP packets count as no load. Where no UDP packet gets a reply, the session
+	// has a nil UDP.
+	Optional bool
 }
 
-// Near returns the local half of the traffic for one test.
-func Near(t Test) loadtest.Traffic { return local{test: t} }
-
-// NearOptional is Near for a test of TCP that can do without UDP: where no UDP packet gets a reply, Perform gets a nil session of
-// UDP. A session announces no more than the token has left. The UDP packets count as no load.
-func NearOptional(t Test) loadtest.Traffic { return local{t, true} }
-
-type local struct {
-	test     Test
-	optional bool
+// Session has the sessions of both parts.
+type Session struct {
+	UDP *udptraffic.Session
+	TCP *tcptraffic.Session
 }
 
-// Counters creates those of the UDP part; TCP has none.
-func (local) Counters(s *metric.Scope, directions []sample.Direction) {
-	udptraffic.NewLocal(nil).Counters(s, directions)
+// Counters creates the counters of the UDP part; TCP has none.
+func (t Local) Counters(s *metric.Scope, directions []sample.Direction) {
+	if !t.NoUDP {
+		udptraffic.Local{}.Counters(s, directions)
+	}
 }
 
 // Connect opens a session with both parts.
-func (n local) Connect(ctx context.Context, d *loadtest.ControlConn) (loadtest.Flow, error) {
-	o := d.Open
-	o.Traffic = Name
-	if n.optional {
-		if limits := d.Client.Welcome().Limits; limits.BytesPerDay > 0 && limits.LeftToday > 0 {
-			o.Bytes = min(o.Bytes, limits.LeftToday)
-		}
-		o.Bytes += d.Beside
-	}
-	clients, err := d.Client.OpenParts(ctx, o, udptraffic.Name, tcptraffic.Name)
-	if err != nil {
-		return nil, d.Failed(ctx, &loadtest.RemoteError{Err: err, Package: "loadcontrol"})
-	}
-	f := &flow{test: n.test}
-	connect := func(part int, t loadtest.Traffic) (loadtest.Flow, error) {
-		one := *d
-		one.Client = clients[part]
-		if n.optional && part == 0 {
-			one.Loaded = nil
-		}
-		return t.Connect(ctx, &one)
-	}
-	if f.udp, err = connect(0, udptraffic.NewLocal(ofUDP{f})); err != nil {
-		failure, ok := errors.AsType[*loadtest.Failure](err)
-		if !n.optional || !ok || failure.Reason != loadtest.ReasonNoTraffic {
+func (t Local) Connect(ctx context.Context, d *loadsession.Conn) (*Session, error) {
+	if t.NoUDP {
+		transfers, err := tcptraffic.Local{}.Connect(ctx, d)
+		if err != nil {
 			return nil, err
 		}
-		f.udp = nil
+		return &Session{TCP: transfers}, nil
 	}
-	if f.tcp, err = connect(1, tcptraffic.Near(ofTCP{f})); err != nil {
-		if f.udp != nil {
-			f.udp.Close()
+	o := d.Open()
+	o.Traffic = Name
+	clients, err := d.Client.OpenParts(ctx, o, udptraffic.Name, tcptraffic.Name)
+	if err != nil {
+		return nil, d.Failed(ctx, err)
+	}
+	part := func(i int) *loadsession.Conn {
+		one := *d
+		one.Client = clients[i]
+		return &one
+	}
+	s, streams := &Session{}, part(0)
+	if t.Optional {
+		streams.Loaded = func(sample.Direction, instant.Time, instant.Time) {}
+	}
+	if s.UDP, err = (udptraffic.Local{}).Connect(ctx, streams); err != nil {
+		failure, ok := errors.AsType[*loadtest.Failure](err)
+		if !t.Optional || !ok || failure.Reason != loadtest.ReasonNoTraffic {
+			return nil, err
 		}
+		s.UDP = nil
+	}
+	if s.TCP, err = (tcptraffic.Local{}).Connect(ctx, part(1)); err != nil {
+		s.Close()
 		return nil, err
 	}
-	return f, nil
-}
-
-// flow is a test with its sessions. Each part gives its session to its test: ofUDP, and then ofTCP.
-type flow struct {
-	test     Test
-	udp, tcp loadtest.Flow
-	streams  *udptraffic.Session // nil: UDP does not pass
-}
-
-type (
-	ofUDP struct{ *flow }
-	ofTCP struct{ *flow }
-)
-
-func (o ofUDP) Perform(ctx context.Context, s *udptraffic.Session, r *loadtest.Run) error {
-	o.streams = s
-	return o.tcp.Perform(ctx, r)
-}
-
-func (o ofTCP) Perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.Run) error {
-	return o.test.Perform(ctx, o.streams, s, r)
-}
-
-func (f *flow) Remote() netip.AddrPort { return f.tcp.Remote() }
-
-func (f *flow) Perform(ctx context.Context, r *loadtest.Run) error {
-	return f.parts()[0].Perform(ctx, r)
-}
-
-// parts are those that are connected; the last one is TCP.
-func (f *flow) parts() []loadtest.Flow {
-	if f.udp == nil {
-		return []loadtest.Flow{f.tcp}
-	}
-	return []loadtest.Flow{f.udp, f.tcp}
-}
-
-func (f *flow) Follow(to func(loadtest.Progress)) {
-	for _, part := range f.parts() {
-		part.Follow(to)
-	}
+	return s, nil
 }
 
 // Account adds the bytes of both parts.
-func (f *flow) Account(o *loadtest.Outcome, s *metric.Scope) {
-	for _, part := range f.parts() {
-		part.Account(o, s)
+func (s *Session) Account(o *loadtest.Outcome, counters *metric.Scope) {
+	if s.UDP != nil {
+		s.UDP.Account(o, counters)
 	}
+	s.TCP.Account(o, counters)
 }
 
-func (f *flow) Close() {
-	for _, part := range f.parts() {
-		part.Close()
+// Close releases the sockets of the UDP part; TCP has none between transfers.
+func (s *Session) Close() {
+	if s.UDP != nil {
+		s.UDP.Close()
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadserver"
-	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtesttest"
 	"oneway.example/exporter/load/traffic"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
@@ -104,10 +104,10 @@ func TestFalseReportsAreErrorsOfTheRun(t *testing.T) {
 }
 
 // serveFalsely is loadtesttest.RemoteEnd with another traffic.
-func serveFalsely(t *testing.T, f traffic.Type) loadtest.Options {
+func serveFalsely(t *testing.T, f traffic.Type) loadsession.Options {
 	t.Helper()
 	dir := t.TempDir()
-	o := loadtest.DefaultOptions()
+	o := loadsession.DefaultOptions()
 	o.TokenFile = filepath.Join(dir, "token")
 	loadtesttest.WriteToken(t, filepath.Join(dir, "tokens"), o.TokenFile)
 	r, err := loadserver.New(loadserver.Options{

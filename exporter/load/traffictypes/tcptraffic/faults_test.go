@@ -12,7 +12,7 @@ import (
 
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
-	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtesttest"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/net/tcpsocket"
@@ -25,7 +25,7 @@ type rawClient struct {
 	said chan *loadcontrol.TrafficMessage
 }
 
-func connect(t *testing.T, o loadtest.Options) (c *rawClient) {
+func connect(t *testing.T, o loadsession.Options) (c *rawClient) {
 	t.Helper()
 	remoteend.Eventually(t, "the link is free", func() bool {
 		c = tryConnect(t, o)
@@ -35,7 +35,7 @@ func connect(t *testing.T, o loadtest.Options) (c *rawClient) {
 }
 
 // tryConnect returns nil while the load server is busy.
-func tryConnect(t *testing.T, o loadtest.Options) *rawClient {
+func tryConnect(t *testing.T, o loadsession.Options) *rawClient {
 	t.Helper()
 	text, err := os.ReadFile(o.TokenFile)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/loadtesttest"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
@@ -29,11 +30,12 @@ type kind struct {
 	perform func(ctx context.Context, s *tcptraffic.Session, r *loadtest.Run) error
 }
 
-func (kind) Kind() string                            { return "test" }
-func (k kind) Bytes() int64                          { return k.most }
-func (kind) Duration() time.Duration                 { return time.Second }
-func (k kind) Traffic() loadtest.Traffic             { return tcptraffic.Near(k) }
-func (kind) Publish(*loadtest.Values, *loadtest.Run) {}
+func (kind) Kind() string                                      { return "test" }
+func (k kind) Bytes(int64) int64                               { return k.most }
+func (kind) Duration() time.Duration                           { return time.Second }
+func (kind) Traffic() loadsession.Traffic[*tcptraffic.Session] { return tcptraffic.Local{} }
+func (kind) Publish(*loadtest.Values, *loadtest.Run)           {}
+func (kind) Fit(l loadcontrol.Limits, _ int) int64             { return l.LeftOfDay() }
 func (k kind) Perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.Run) error {
 	return k.perform(ctx, s, r)
 }
@@ -41,16 +43,16 @@ func (k kind) Perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.Ru
 const most = 1 << 38
 
 // once runs a function in a session with a load server.
-func once(t *testing.T, o loadtest.Options, f func(ctx context.Context, s *tcptraffic.Session) error) (*loadtest.Outcome, error) {
+func once(t *testing.T, o loadsession.Options, f func(ctx context.Context, s *tcptraffic.Session) error) (*loadtest.Outcome, error) {
 	t.Helper()
 	return onceWithin(t.Context(), o, f)
 }
 
-func onceWithin(ctx context.Context, o loadtest.Options, f func(ctx context.Context, s *tcptraffic.Session) error) (*loadtest.Outcome, error) {
+func onceWithin(ctx context.Context, o loadsession.Options, f func(ctx context.Context, s *tcptraffic.Session) error) (*loadtest.Outcome, error) {
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}), Links: link.NewTable(nil)}
 	target := probe.Target{Path: "office", Probe: "test", Peer: "127.0.0.1"}
 	k := kind{most, func(ctx context.Context, s *tcptraffic.Session, _ *loadtest.Run) error { return f(ctx, s) }}
-	return loadtest.RunOnce(ctx, env, target, o, k, nil, nil)
+	return loadtesttest.RunKind(ctx, env, target, o, k, nil)
 }
 
 // plan is a transfer of one flow by time.

@@ -16,40 +16,30 @@ import (
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe/endclock"
 )
 
-// Test is a load test with TCP transfers.
-type Test interface {
-	// Perform runs the test with calls of Session.Transfer: see loadtest.Flow.
-	Perform(ctx context.Context, s *Session, r *loadtest.Run) error
-}
+// Local is the local half of the traffic: TCP transfers.
+type Local struct{}
 
-// Near returns the local half of the traffic for one test.
-func Near(t Test) loadtest.Traffic { return local{t} }
-
-type local struct{ test Test }
-
-func (local) Counters(*metric.Scope, []sample.Direction) {}
+// Counters creates none.
+func (Local) Counters(*metric.Scope, []sample.Direction) {}
 
 // Connect opens a session over the control connection. A transfer opens its connections.
-func (n local) Connect(ctx context.Context, d *loadtest.ControlConn) (loadtest.Flow, error) {
+func (Local) Connect(ctx context.Context, d *loadsession.Conn) (*Session, error) {
 	s := &Session{
-		test: n.test, client: d.Client, from: d.Options.From(d.Client.Remote().Addr()), dscp: d.Options.DSCP,
+		client: d.Client, from: d.Options.From(d.Client.Remote().Addr()), dscp: d.Options.DSCP,
 		limits: d.Client.Welcome().Limits, pending: map[uint16]*pending{},
-		clock: d.Env.Clock, recorder: d.Env.Recorder, path: d.Target.Path, probe: d.Target.Probe, run: d.Open.Run,
+		clock: d.Env.Clock, recorder: d.Env.Recorder, path: d.Target.Path, probe: d.Target.Probe, run: d.Run,
+		announced: d.Announced, loaded: d.Loaded, progress: d.Progress,
 	}
-	o := d.Open
+	o := d.Open()
 	o.Traffic, o.Parameters = Name, json.RawMessage("{}")
-	if left := s.limits.LeftToday; s.limits.BytesPerDay > 0 && left > 0 {
-		o.Bytes = min(o.Bytes, left)
-	}
-	s.announced, s.loaded = o.Bytes, d.Loaded
-	o.Bytes += d.Beside
 	opened, err := d.Client.Open(ctx, o, s.deliver)
 	if err != nil {
-		return nil, d.Failed(ctx, &loadtest.RemoteError{Err: err, Package: Name})
+		return nil, d.Failed(ctx, err)
 	}
 	var kernel endclock.Kernel
 	if json.Unmarshal(opened.Reply, &kernel) == nil { // a load server without it may be any host
@@ -61,7 +51,6 @@ func (n local) Connect(ctx context.Context, d *loadtest.ControlConn) (loadtest.F
 
 // Session performs the transfers of a test. Its methods are safe for concurrent use.
 type Session struct {
-	test      Test
 	client    *loadcontrol.Client
 	from      netip.Addr
 	dscp      int
@@ -71,23 +60,21 @@ type Session struct {
 	ends      bound.Ends // errors of timestamps
 	// sharedClock: both ends read one clock (package hostid).
 	sharedClock bool
-	loaded      func(d sample.Direction, from, to instant.Time) // as in loadtest.ControlConn; nil: nobody
+	loaded      func(d sample.Direction, from, to instant.Time) // as in loadtest.Attempt
 	// recorder receives the samples of each transfer that has ended, labeled path, probe and run.
 	recorder         *record.Recorder
 	path, probe, run string
+	progress         func(loadtest.Progress)
 
-	mu       sync.Mutex
-	last     uint16
-	pending  map[uint16]*pending
-	moved    [2]int64      // IP bytes sent, by direction
-	done     time.Duration // planned time of ended transfers
-	running  int           // transfers in progress, since a time, and their planned end after it
-	since    time.Time
-	planned  time.Duration
-	progress func(loadtest.Progress)
+	mu      sync.Mutex
+	last    uint16
+	pending map[uint16]*pending
+	moved   [2]int64      // IP bytes sent, by direction
+	done    time.Duration // planned time of ended transfers
+	running int           // transfers in progress, since a time, and their planned end after it
+	since   time.Time
+	planned time.Duration
 }
-
-var _ loadtest.Flow = (*Session)(nil)
 
 // pending is a transfer whose end the load server has not reported; it remains if the client has given up. replies
 // has one place for each message.
@@ -120,18 +107,6 @@ func (s *Session) Left() int64 {
 
 // Remote returns the address of the load server.
 func (s *Session) Remote() netip.AddrPort { return s.client.Remote() }
-
-// Follow sets the receiver of progress.
-func (s *Session) Follow(f func(loadtest.Progress)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.progress = f
-}
-
-// Perform runs the test.
-func (s *Session) Perform(ctx context.Context, r *loadtest.Run) error {
-	return s.test.Perform(ctx, s, r)
-}
 
 // Account adds the IP bytes sent to the outcome.
 func (s *Session) Account(o *loadtest.Outcome, _ *metric.Scope) {

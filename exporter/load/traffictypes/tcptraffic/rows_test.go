@@ -59,7 +59,7 @@ func TestSamplesOfATransferAreRecorded(t *testing.T) {
 		return nil
 	}}
 	target := probe.Target{Path: "office", Probe: "test", Peer: "127.0.0.1"}
-	if _, err := loadtest.RunOnce(t.Context(), env, target, loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}), k, nil, nil); err != nil {
+	if _, err := loadtesttest.RunKind(t.Context(), env, target, loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}), k, nil); err != nil {
 		t.Fatal(err)
 	}
 }

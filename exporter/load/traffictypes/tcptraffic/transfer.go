@@ -63,7 +63,7 @@ func (s *Session) Transfer(ctx context.Context, p Plan) (*Result, error) {
 	if err != nil {
 		x.cancel()
 		refusal, refused := errors.AsType[*loadcontrol.Refusal](err)
-		err = fmt.Errorf("%s transfer: %w", p.Direction, &loadtest.RemoteError{Err: err, Package: "loadcontrol"})
+		err = fmt.Errorf("%s transfer: %w", p.Direction, err)
 		if refused && refusal.Reason == loadcontrol.ShuttingDown {
 			err = &loadtest.Failure{Reason: loadtest.ReasonLost, Err: err}
 		}

@@ -47,7 +47,7 @@ func Open(ctx context.Context, over *loadcontrol.Client, o loadcontrol.Open) (*C
 		return nil, err
 	}
 	if err := json.Unmarshal(opened.Reply, &c.Reply); err != nil || c.Reply.Port == 0 || c.Reply.Session == 0 {
-		return nil, fmt.Errorf("udp: %s: reply to open has no port or no session", c.Remote())
+		return nil, c.Wrap(errors.New("reply to open has no port or no session"))
 	}
 	return c, nil
 }
@@ -113,7 +113,7 @@ func (c *Client) await(ctx context.Context, what string, from <-chan reply) (a r
 		err = a.refusal
 	}
 	if err != nil {
-		err = fmt.Errorf("udp: %s: %s: %w", c.Remote(), what, err)
+		err = c.Wrap(fmt.Errorf("%s: %w", what, err))
 	}
 	return a, err
 }
@@ -127,7 +127,7 @@ func (c *Client) removePending(id uint16) {
 // Sent reports the number of packets sent of a forward transfer.
 func (c *Client) Sent(ctx context.Context, id uint16, packets int) error {
 	if err := context.Cause(ctx); err != nil {
-		return fmt.Errorf("udp: %s: transfer %d: %w", c.Remote(), id, err)
+		return c.Wrap(fmt.Errorf("transfer %d: %w", id, err))
 	}
 	return c.SendMessage(msgSent, Sent{ID: id, Packets: packets})
 }

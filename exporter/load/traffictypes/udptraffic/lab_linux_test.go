@@ -13,6 +13,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/loadtesttest"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
@@ -31,11 +32,11 @@ type overload struct {
 	seen [2]*udptraffic.Transfer
 }
 
-func (*overload) Kind() string                            { return "saturation" }
-func (o *overload) Traffic() loadtest.Traffic             { return udptraffic.NewLocal(o) }
-func (o *overload) Bytes() int64                          { return int64(2.2 * float64(o.rate) * o.last.Seconds()) }
-func (o *overload) Duration() time.Duration               { return 2 * o.last }
-func (*overload) Publish(*loadtest.Values, *loadtest.Run) {}
+func (*overload) Kind() string                                      { return "saturation" }
+func (*overload) Traffic() loadsession.Traffic[*udptraffic.Session] { return udptraffic.Local{} }
+func (o *overload) Bytes(int64) int64                               { return int64(2.2 * float64(o.rate) * o.last.Seconds()) }
+func (o *overload) Duration() time.Duration                         { return 2 * o.last }
+func (*overload) Publish(*loadtest.Values, *loadtest.Run)           {}
 
 func (o *overload) Perform(ctx context.Context, s *udptraffic.Session, _ *loadtest.Run) error {
 	var both sync.WaitGroup
@@ -76,7 +77,7 @@ func TestSessionsUnderARealFullQueue(t *testing.T) {
 			var out *loadtest.Outcome
 			begin := time.Now()
 			err := l.Client.Do(func() (err error) {
-				out, err = loadtest.RunOnce(t.Context(), env, probe.Target{Path: "lab", Probe: "saturation"}, opts, k, nil, nil)
+				out, err = loadtesttest.RunKind(t.Context(), env, probe.Target{Path: "lab", Probe: "saturation"}, opts, k, nil)
 				return err
 			})
 			if err != nil {

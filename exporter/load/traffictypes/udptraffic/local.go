@@ -14,34 +14,17 @@ import (
 	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
-	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/stream"
 	"oneway.example/exporter/probe/endclock"
 )
 
-// Test is a load test with streams of UDP packets.
-type Test interface {
-	// Perform runs the test with calls of Session.Transfer: see loadtest.Flow.
-	Perform(ctx context.Context, s *Session, r *loadtest.Run) error
-}
+// Local is the local half of the traffic: streams of UDP packets.
+type Local struct{}
 
-// Fitter is an optional interface of a Test that adapts a run to the token's limits. Without it, a run
-// that exceeds the token's bytes of the day is refused.
-type Fitter interface {
-	// Fit gets the token's limits and the bytes of IP and UDP headers of a packet, before the session
-	// is opened: after Bytes and before Perform. It returns the most IP bytes that the run will send,
-	// which are announced instead of Bytes; 0 if nothing fits, and the load server may then
-	// refuse.
-	Fit(limits loadcontrol.Limits, overhead int) int64
-}
-
-// NewLocal returns the local half of the traffic for one test.
-func NewLocal(t Test) loadtest.Traffic { return local{t} }
-
-type local struct{ test Test }
-
-func (local) Counters(s *metric.Scope, directions []sample.Direction) {
+// Counters creates the counters of checksum errors.
+func (Local) Counters(s *metric.Scope, directions []sample.Direction) {
 	for _, d := range directions {
 		s.Series(metric.KernelChecksumErrors, d.String())
 	}
@@ -49,52 +32,46 @@ func (local) Counters(s *metric.Scope, directions []sample.Direction) {
 
 // Connect opens a session over the control connection and its UDP socket, and proves the address of
 // the socket.
-func (n local) Connect(ctx context.Context, d *loadtest.ControlConn) (loadtest.Flow, error) {
-	o, where := d.Open, d.Client.Remote()
-	if f, ok := n.test.(Fitter); ok {
-		if fits := f.Fit(d.Client.Welcome().Limits, Overhead(where.Addr().Is6())); fits > 0 {
-			o.Bytes = min(o.Bytes, fits)
-		}
-	}
-	o.Bytes += d.Beside
-	client, err := Open(ctx, d.Client, o)
+func (Local) Connect(ctx context.Context, d *loadsession.Conn) (*Session, error) {
+	client, err := Open(ctx, d.Client, d.Open())
 	if err != nil {
-		return nil, d.Failed(ctx, &loadtest.RemoteError{Err: err, Package: Name})
+		return nil, d.Failed(ctx, err)
 	}
+	where := d.Client.Remote()
 	remote := netip.AddrPortFrom(where.Addr(), client.Reply.Port)
 	endpoint, err := stream.Open(stream.Options{Local: netip.AddrPortFrom(d.Options.From(remote.Addr()), 0), Log: d.Log})
 	if err != nil {
 		return nil, &loadtest.Failure{Reason: loadtest.ReasonSocket, Err: err}
 	}
-	f := &flow{test: n.test}
 	running, stop := context.WithCancel(context.Background())
 	var served sync.WaitGroup
 	served.Go(func() {
 		if err := endpoint.Run(running); err != nil {
-			d.Log.Error("Receive of test packets failed", "run", o.Run, "err", err)
+			d.Log.Error("Receive of test packets failed", "run", d.Run, "err", err)
 		}
 	})
-	s := endpoint.Join(client.Reply.Session)
-	f.close = func() {
-		s.Leave()
+	joined := endpoint.Join(client.Reply.Session)
+	leave := func() {
+		joined.Leave()
 		stop()
 		served.Wait()
 	}
 	d.Phase("proving the address for test packets")
-	cookie, err := proveAddress(ctx, s, remote)
+	cookie, err := proveAddress(ctx, joined, remote)
 	if err == nil {
 		if err = client.Prove(ctx, cookie); err != nil {
-			err = d.Failed(ctx, &loadtest.RemoteError{Err: err, Package: Name})
+			err = d.Failed(ctx, err)
 		}
 	}
 	if err != nil {
-		f.close()
+		leave()
 		return nil, err
 	}
-	c := &carrier{client: client, session: s, remote: remote, clock: d.Env.Clock, drain: d.Options.DrainTimeout}
+	c := &carrier{client: client, session: joined, remote: remote, clock: d.Env.Clock, drain: d.Options.DrainTimeout}
 	served.Go(func() { c.hello(running) })
-	f.Session = NewSession(c, sessionOptions(ctx, d, client, remote))
-	return f, nil
+	s := NewSession(c, sessionOptions(ctx, d, client, remote))
+	s.leave = leave
+	return s, nil
 }
 
 // proveAddress obtains the cookie that proves the local address.
@@ -111,37 +88,12 @@ func proveAddress(ctx context.Context, s *stream.Session, remote netip.AddrPort)
 	return cookie, err
 }
 
-func sessionOptions(ctx context.Context, d *loadtest.ControlConn, c *Client, remote netip.AddrPort) SessionOptions {
+func sessionOptions(ctx context.Context, d *loadsession.Conn, c *Client, remote netip.AddrPort) SessionOptions {
 	return SessionOptions{
 		IPv6: remote.Addr().Is6(), DSCP: uint8(d.Options.DSCP), NoChecksum: !d.Options.Checksum,
 		Limits: c.Welcome().Limits, Remote: remote,
-		Loaded: d.Loaded, Rows: d.Env.Recorder.Rows(), Path: d.Target.Path, Probe: d.Target.Probe, Run: d.Open.Run,
+		Loaded: d.Loaded, Progress: d.Progress, Rows: d.Env.Recorder.Rows(), Path: d.Target.Path, Probe: d.Target.Probe, Run: d.Run,
 		SharedClock: c.Reply.Here(), Local: endclock.LocalStamps(ctx, d.Env.Calibration, d.Options.LocalAddr(), remote, d.Log),
-	}
-}
-
-// flow is a test with its session.
-type flow struct {
-	*Session
-	test  Test
-	close func()
-}
-
-// NewFlow returns a test with a session whose remote end is simulated; close may be nil.
-func NewFlow(s *Session, t Test, close func()) loadtest.Flow {
-	return &flow{s, t, close}
-}
-
-func (f *flow) Perform(ctx context.Context, r *loadtest.Run) error {
-	if f.opts.NoChecksum && f.opts.IPv6 {
-		r.Note("checksum: false is for IPv4, and the load server was reached over IPv6: packets have a checksum")
-	}
-	return f.test.Perform(ctx, f.Session, r)
-}
-
-func (f *flow) Close() {
-	if f.close != nil {
-		f.close()
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"oneway.example/exporter/clocks/static"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/loadtesttest"
 	"oneway.example/exporter/load/stream"
@@ -26,7 +27,7 @@ import (
 )
 
 // remoteEnd runs a load server on loopback until ctx ends.
-func remoteEnd(ctx context.Context, t *testing.T, limits ...string) loadtest.Options {
+func remoteEnd(ctx context.Context, t *testing.T, limits ...string) loadsession.Options {
 	t.Helper()
 	o := loadtesttest.RemoteEnd(ctx, t, loadtesttest.End{}, limits...)
 	o.DrainTimeout = 20 * time.Second // no packet is lost here, but a busy host may stall
@@ -36,9 +37,9 @@ func remoteEnd(ctx context.Context, t *testing.T, limits ...string) loadtest.Opt
 var target = probe.Target{Path: "office", Probe: "saturation", Peer: "192.0.2.1"}
 
 // once is loadtest.RunOnce; it retries if a busy host has delayed the hello packets by 5 s.
-func once(ctx context.Context, e probe.Env, at probe.Target, o loadtest.Options, k loadtest.Kind, progress func(loadtest.Progress)) (out *loadtest.Outcome, err error) {
+func once(ctx context.Context, e probe.Env, at probe.Target, o loadsession.Options, k loadsession.Kind[*udptraffic.Session], progress func(loadtest.Progress)) (out *loadtest.Outcome, err error) {
 	for range 3 {
-		out, err = loadtest.RunOnce(ctx, e, at, o, k, nil, progress)
+		out, err = loadtesttest.RunKind(ctx, e, at, o, k, progress)
 		if out == nil || out.Reason != loadtest.ReasonNoTraffic {
 			break
 		}
@@ -51,11 +52,11 @@ type scriptKind struct {
 	perform func(ctx context.Context, s *udptraffic.Session, r *loadtest.Run) error
 }
 
-func (scriptKind) Kind() string                            { return "saturation" }
-func (k scriptKind) Traffic() loadtest.Traffic             { return udptraffic.NewLocal(k) }
-func (scriptKind) Bytes() int64                            { return 4_000_000 }
-func (scriptKind) Duration() time.Duration                 { return time.Second }
-func (scriptKind) Publish(*loadtest.Values, *loadtest.Run) {}
+func (scriptKind) Kind() string                                      { return "saturation" }
+func (scriptKind) Traffic() loadsession.Traffic[*udptraffic.Session] { return udptraffic.Local{} }
+func (scriptKind) Bytes(int64) int64                                 { return 4_000_000 }
+func (scriptKind) Duration() time.Duration                           { return time.Second }
+func (scriptKind) Publish(*loadtest.Values, *loadtest.Run)           {}
 func (k scriptKind) Perform(ctx context.Context, s *udptraffic.Session, r *loadtest.Run) error {
 	return k.perform(ctx, s, r)
 }
@@ -97,7 +98,7 @@ func TestTransferOverLoopbackIsJoinedInBothDirections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.ForwardBytes != 600_000 || o.ReverseBytes != 600_000 || len(o.Transfers.([]*udptraffic.Series)) != 2 || o.LoadServer != opts.LoadServer {
+	if o.ForwardBytes != 600_000 || o.ReverseBytes != 600_000 || len(o.Transfers.([]*udptraffic.Series)) != 2 || o.Remote != opts.LoadServer {
 		t.Errorf("%+v", o)
 	}
 }
@@ -194,16 +195,16 @@ func TestErrorsHaveTheCauseTheAddressAndARemedy(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		change func(*loadtest.Options)
+		change func(*loadsession.Options)
 		result loadtest.Result
 		reason string
 		want   []string
 	}{
-		"no listener": {func(o *loadtest.Options) { o.LoadServer = free }, loadtest.Failed, loadtest.ReasonUnreachable, []string{"load server " + free, "is a load server listening"}},
-		"wrong token": {func(o *loadtest.Options) { o.TokenFile = wrong }, loadtest.Refused, "unauthorized", []string{"load server " + opts.LoadServer + ": refused: unauthorized"}},
-		"no token":    {func(o *loadtest.Options) { o.TokenFile = empty }, "", "", []string{"token_file", "holds no token"}}, // an option, so there is no run
-		"wrong pin":   {func(o *loadtest.Options) { o.Pin = "sha256:" + strings.Repeat("00", 32) }, loadtest.Failed, loadtest.ReasonUnreachable, []string{"load server ", "pin"}},
-		"too fast":    {func(*loadtest.Options) {}, loadtest.Refused, "rate_limit", []string{"refused: rate_limit"}},
+		"no listener": {func(o *loadsession.Options) { o.LoadServer = free }, loadtest.Failed, loadtest.ReasonUnreachable, []string{"load server " + free, "is a load server listening"}},
+		"wrong token": {func(o *loadsession.Options) { o.TokenFile = wrong }, loadtest.Refused, "unauthorized", []string{"load server " + opts.LoadServer + ": refused: unauthorized"}},
+		"no token":    {func(o *loadsession.Options) { o.TokenFile = empty }, "", "", []string{"token_file", "holds no token"}}, // an option, so there is no run
+		"wrong pin":   {func(o *loadsession.Options) { o.Pin = "sha256:" + strings.Repeat("00", 32) }, loadtest.Failed, loadtest.ReasonUnreachable, []string{"load server ", "pin"}},
+		"too fast":    {func(*loadsession.Options) {}, loadtest.Refused, "rate_limit", []string{"refused: rate_limit"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts := opts
@@ -250,7 +251,7 @@ func TestPathWithoutUDPIsReported(t *testing.T) {
 	at := relay(t, "127.0.0.2:0", opts.LoadServer)
 	opts.LoadServer = at
 	host, _, _ := net.SplitHostPort(at)
-	o, err := loadtest.RunOnce(t.Context(), env(staticClock()), target, opts, scriptKind{nil}, nil, nil)
+	o, err := loadtesttest.RunKind(t.Context(), env(staticClock()), target, opts, scriptKind{nil}, nil)
 	if o.Result != loadtest.Failed || o.Reason != loadtest.ReasonNoTraffic {
 		t.Fatalf("%s, %s: %v", o.Result, o.Reason, err)
 	}
@@ -306,9 +307,11 @@ func (emptying) Return(_, _ int64)   {}
 // TestTokenFileThatIsEmptiedAfterTheStartFailsTheRun: options are checked when they are read, files are read by each run.
 func TestTokenFileThatIsEmptiedAfterTheStartFailsTheRun(t *testing.T) {
 	opts := remoteEnd(t.Context(), t, "rate=1Mbit")
-	o, err := loadtest.RunOnce(t.Context(), env(staticClock()), target, opts, scriptKind{func(context.Context, *udptraffic.Session, *loadtest.Run) error {
-		return nil
-	}}, emptying{opts.TokenFile}, nil)
+	test, err := loadsession.NewTest(target, opts, scriptKind{func(context.Context, *udptraffic.Session, *loadtest.Run) error { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := loadtest.RunOnce(t.Context(), env(staticClock()), target, opts.Options, test, emptying{opts.TokenFile}, nil)
 	if err == nil || o == nil || o.Result != loadtest.Failed || o.Reason != loadtest.ReasonConfiguration || !strings.Contains(err.Error(), "holds no token") {
 		t.Errorf("%+v, %v; want failed, configuration", o, err)
 	}

@@ -39,6 +39,7 @@ import (
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/endclock"
 )
 
@@ -170,4 +171,4 @@ func gap(p stream.Plan) (most time.Duration) {
 }
 
 // Overhead returns the bytes of IP and UDP headers of a packet.
-func Overhead(ipv6 bool) int { return int(loadcontrol.UDPHeaderBytes(ipv6)) }
+func Overhead(ipv6 bool) int { return int(probe.UDPHeaderBytes(ipv6)) }

@@ -56,8 +56,9 @@ type SessionOptions struct {
 	// Limits of the token; Remote is the load server's UDP address.
 	Limits loadcontrol.Limits
 	Remote netip.AddrPort
-	// Loaded receives the times of load (loadtest.ControlConn); nil: nobody does.
-	Loaded func(d sample.Direction, from, to instant.Time)
+	// Loaded receives the times of load (loadtest.Attempt), Progress how much of the traffic is done; nil: nobody does.
+	Loaded   func(d sample.Direction, from, to instant.Time)
+	Progress func(loadtest.Progress)
 	// Rows receives the rows of each transfer that has ended, labeled Path, Probe and Run; nil: none.
 	Rows             *record.Stream[record.Rows]
 	Path, Probe, Run string
@@ -72,7 +73,8 @@ type Session struct {
 	sentBytes [2]int64      // IP bytes sent, by direction
 	done      time.Duration // planned time of completed transfers
 	recorder  recorder
-	progress  func(loadtest.Progress)
+
+	leave func() // ends the use of the socket; nil: the remote end is simulated
 }
 
 // Overhead returns the bytes of IP and UDP headers of a packet: 28 for IPv4, 48 for IPv6.
@@ -164,12 +166,12 @@ func (s *Session) watch(d sample.Direction, p stream.Plan, progress func(loadtes
 		if progress != nil {
 			progress(at)
 		}
-		s.mu.Lock()
-		to, done := s.progress, s.done
-		s.mu.Unlock()
-		if to != nil {
+		if s.opts.Progress != nil {
+			s.mu.Lock()
+			done := s.done
+			s.mu.Unlock()
 			at.Elapsed = done + min(at.Elapsed, p.Duration())
-			to(at)
+			s.opts.Progress(at)
 		}
 	}
 }
@@ -202,11 +204,11 @@ func (s *Session) record(t *Transfer) {
 	s.recorder.add(series)
 }
 
-// Follow sets the receiver of progress.
-func (s *Session) Follow(f func(loadtest.Progress)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.progress = f
+// Close releases the socket; the control connection is closed already.
+func (s *Session) Close() {
+	if s.leave != nil {
+		s.leave()
+	}
 }
 
 // Account adds the results of the session to the outcome and to the counters.
@@ -217,6 +219,9 @@ func (s *Session) Account(o *loadtest.Outcome, counters *metric.Scope) {
 	o.ReverseBytes += s.sentBytes[sample.Reverse]
 	if all := s.recorder.series; len(all) > 0 {
 		o.Transfers = all
+	}
+	if s.opts.NoChecksum && s.opts.IPv6 {
+		o.Note("checksum: false is for IPv4, and the load server was reached over IPv6: packets have a checksum")
 	}
 	for _, d := range o.Directions {
 		var all Counts

@@ -146,7 +146,7 @@ func (x *transferring) request(sending, ctx context.Context, to *stream.Receptio
 // failed is the error of a transfer. A load server that shuts down has ended it.
 func failed(d sample.Direction, err error) error {
 	refusal, refused := errors.AsType[*loadcontrol.Refusal](err)
-	err = fmt.Errorf("%s transfer: %w", d, &loadtest.RemoteError{Err: &loadtest.RemoteError{Err: err, Package: "loadcontrol"}, Package: Name})
+	err = fmt.Errorf("%s transfer: %w", d, err)
 	if refused && refusal.Reason == loadcontrol.ShuttingDown {
 		return &loadtest.Failure{Reason: loadtest.ReasonLost, Err: err}
 	}

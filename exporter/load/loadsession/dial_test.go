@@ -1,4 +1,4 @@
-package loadtest_test
+package loadsession_test
 
 import (
 	"os"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/loadsession"
 )
 
 func TestTokenIsTheFirstLineThatIsNotAComment(t *testing.T) {
@@ -17,7 +17,7 @@ func TestTokenIsTheFirstLineThatIsNotAComment(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		got, err := loadtest.ReadToken(file)
+		got, err := loadsession.ReadToken(file)
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("%q holds %q, %v; want %q", text, got, err, want)
 		}
@@ -25,7 +25,7 @@ func TestTokenIsTheFirstLineThatIsNotAComment(t *testing.T) {
 			t.Errorf("error is %v; it must name the command that makes a token", err)
 		}
 	}
-	if got, err := loadtest.ReadToken(""); got != "" || err != nil {
+	if got, err := loadsession.ReadToken(""); got != "" || err != nil {
 		t.Errorf("without a file: %q, %v", got, err)
 	}
 }

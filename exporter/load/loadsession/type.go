@@ -1,0 +1,67 @@
+package loadsession
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"oneway.example/exporter/core/keyfile"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/probe"
+	peers "oneway.example/exporter/probe/target"
+)
+
+// Type makes probers of a kind of load test with a load server; O are its own options.
+type Type[O any] = loadtest.Type[Options, O]
+
+// NewType returns the type of this name. newKind checks the options of a path and makes its Kind.
+func NewType[O any, S Session, K Kind[S]](name string, defaults func() O, newKind func(shared Options, own O) (K, error)) Type[O] {
+	return Type[O]{
+		TypeName: name, Shared: DefaultOptions, Defaults: defaults, Run: func(o *Options) *loadtest.Options { return &o.Options },
+		Make: func(target probe.Target, shared Options, own O) (loadtest.Test, error) {
+			k, err := newKind(shared, own)
+			if err != nil {
+				_, _, wrong := shared.address(target)
+				return nil, errors.Join(err, shared.check(), wrong)
+			}
+			return NewTest[S](target, shared, k)
+		},
+		Required: []probe.Requirement{{
+			Key: "token_file", Instead: "cert_file", Hint: `"oneway token new" on the load server's host makes a token for this agent`,
+		}},
+	}
+}
+
+// address returns the load server's address: as configured, or the path's peer with the default
+// port of load servers.
+func (o *Options) address(target probe.Target) (host string, port uint16, err error) {
+	if o.LoadServer != "" {
+		host, port, err = peers.Host(o.LoadServer, loadcontrol.DefaultPort)
+		if wrong, ok := errors.AsType[*option.Error](err); ok {
+			return "", 0, &option.Error{Key: "load_server", Problem: wrong.Problem}
+		}
+		return host, port, nil
+	}
+	host, _, err = peers.Host(target.Peer, loadcontrol.DefaultPort) // the port of the peer is for another service
+	return host, loadcontrol.DefaultPort, err
+}
+
+// readToken returns the first line of a file that is neither empty nor a comment. An empty name
+// returns no token; a client certificate may replace it.
+func readToken(file string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	content, err := keyfile.Read(file)
+	if err != nil {
+		return "", err
+	}
+	for line := range bytes.Lines(content) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
+			return string(line), nil
+		}
+	}
+	return "", fmt.Errorf("%s holds no token; \"oneway token new\" makes one", file)
+}

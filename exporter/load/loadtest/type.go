@@ -1,0 +1,64 @@
+package loadtest
+
+import (
+	"errors"
+
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/probe"
+)
+
+// Type makes probers of a kind of load test. R are the options of its way to perform a run, among them those of Options; O
+// are its own.
+type Type[R, O any] struct {
+	// TypeName is the name of the type.
+	TypeName string
+	// Shared and Defaults return the options of an empty configuration.
+	Shared   func() R
+	Defaults func() O
+	// Run returns the options of runs in R.
+	Run func(*R) *Options
+	// Make checks the options and makes the test of one path. It opens nothing.
+	Make func(target probe.Target, shared R, own O) (Test, error)
+	// Full are the keys of O without effect in profile slim.
+	Full []string
+	// Unused are the keys of R without effect on this type.
+	Unused []string
+	// Required are the keys of R that a probe must have.
+	Required []probe.Requirement
+}
+
+// Name returns TypeName.
+func (t Type[R, O]) Name() string { return t.TypeName }
+
+// FullKeys returns Full.
+func (t Type[R, O]) FullKeys() []string { return t.Full }
+
+// UnusedKeys returns Unused.
+func (t Type[R, O]) UnusedKeys() []string { return t.Unused }
+
+// LinkKey returns the key of Options.Link.
+func (Type[R, O]) LinkKey() string { return LinkKey }
+
+// Requirements returns Required.
+func (t Type[R, O]) Requirements() []probe.Requirement { return t.Required }
+
+// New checks the options of one path. It opens nothing.
+func (t Type[R, O]) New(env probe.Env, target probe.Target, decode func(into ...any) error) (probe.Prober, error) {
+	shared, own := t.Shared(), t.Defaults()
+	if err := decode(&shared, &own); err != nil {
+		return nil, err
+	}
+	run := t.Run(&shared)
+	test, err := t.Make(target, shared, own)
+	if err != nil {
+		return nil, errors.Join(err, option.Check(run))
+	}
+	p, err := NewProber(env, target, *run, test)
+	if err != nil {
+		return nil, err
+	}
+	p.runner.settings, p.runner.configured = option.Settings(&shared, &own), configuredOf(own)
+	return p, nil
+}
+
+var _ probe.LoadTest = Type[Options, struct{}]{}
