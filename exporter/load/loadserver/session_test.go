@@ -12,6 +12,7 @@ import (
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/stream"
 	"oneway.example/exporter/load/traffic"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/tests/remoteend"
 )
 
@@ -19,6 +20,7 @@ func TestStreamsRunInBothDirections(t *testing.T) {
 	s := newSite(t, Options{}, "a rate=20Mbit per-day=1MB")
 	p := s.ready("a", 200_000)
 	forward := transferOf(1, sample.Forward)
+	forward.Idle = udptraffic.MaxIdle // all packets arrive, but a busy machine may pause
 	if _, err := p.Start(t.Context(), forward); err != nil {
 		t.Fatal(err)
 	}
@@ -39,6 +41,7 @@ func TestStreamsRunInBothDirections(t *testing.T) {
 	}
 
 	reverse := transferOf(2, sample.Reverse)
+	reverse.Idle = udptraffic.MaxIdle
 	reception, err := p.session.Expect(2, reverse.Plan)
 	if err != nil {
 		t.Fatal(err)
