@@ -60,7 +60,7 @@ func TestKilledProcessLosesNoRecord(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testseed.Of(t), 1))
 	dir := filepath.Join(t.TempDir(), "spool")
 	appended, delivered := -1, -1
-	for range 40 {
+	for round := range 40 {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), writerDir+"="+dir)
 		in, err := cmd.StdinPipe()
@@ -75,8 +75,14 @@ func TestKilledProcessLosesNoRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 		fmt.Fprintln(in, appended+1)
-		killed := time.AfterFunc(time.Duration(rng.IntN(40))*time.Millisecond, func() { _ = cmd.Process.Kill() })
+		// Every other process is killed some time after its first line: on a busy machine none has one within 40 ms.
+		life, begun := time.Duration(rng.IntN(40))*time.Millisecond, round%2 == 0
+		killed := time.AfterFunc(map[bool]time.Duration{true: life, false: time.Minute}[begun], func() { _ = cmd.Process.Kill() })
 		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if !begun {
+				killed.Reset(life)
+				begun = true
+			}
 			var what string
 			var n int
 			if _, err := fmt.Sscan(lines.Text(), &what, &n); err != nil {
