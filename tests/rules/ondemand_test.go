@@ -2,12 +2,12 @@ package rules
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"oneway.example/tests/await"
 	"oneway.example/tests/freeport"
+	"oneway.example/tests/promserver"
 )
 
 const onDemandFile = deploy + "/on-demand.yml"
@@ -61,12 +61,7 @@ func TestOnDemandProbesReachPrometheus(t *testing.T) {
 				"scrape_interval: 30s", "scrape_interval: 4s", "scrape_timeout: 10s", "scrape_timeout: 4s", "scrape_interval: 10s", "scrape_interval: 1s",
 				"refresh_interval: 1m", "refresh_interval: 1s",
 			).Replace(string(text))
-			dir, address := t.TempDir(), freeport.Address(t)
-			config := filepath.Join(dir, "prometheus.yml")
-			if err := os.WriteFile(config, []byte(filled), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			start(t, program, "--config.file="+config, "--storage.tsdb.path="+dir+"/data", "--web.listen-address="+address)
+			server := promserver.Start(t, promserver.Options{Program: program, Config: filled})
 			for _, want := range []string{
 				`probe_success{job="reachability",instance="` + reflector + `"} == 1`,
 				`probe_success{job="reachability",instance="[::1]:` + port + `"} == 1`,
@@ -80,9 +75,9 @@ func TestOnDemandProbesReachPrometheus(t *testing.T) {
 				`count(up{job="oneway-peers",peer_of=~"self-ipv[46]"} == 1) == 2`,
 				`oneway_on_demand_requests_total{job="oneway-peers",result="success"} > 0`,
 			} {
-				await.That(t, want, func() bool { return len(query(t, "http://"+address, want)) > 0 })
+				await.That(t, want, func() bool { return len(query(t, server.URL, want)) > 0 })
 			}
-			if dropped := query(t, "http://"+address, `{__name__=~"oneway_.*_total",job!="oneway-peers"}`); len(dropped) > 0 {
+			if dropped := query(t, server.URL, `{__name__=~"oneway_.*_total",job!="oneway-peers"}`); len(dropped) > 0 {
 				t.Errorf("counters of single measurements are kept: %v", dropped)
 			}
 		})

@@ -19,6 +19,7 @@ import (
 	"oneway.example/tests/await"
 	"oneway.example/tests/expr"
 	"oneway.example/tests/freeport"
+	"oneway.example/tests/promserver"
 )
 
 // Each server that we ship a scrape file for ingests a real agent's histograms in its own way. Whatever
@@ -138,13 +139,7 @@ func (s store) holds(t *testing.T, agent string) {
 	}
 	filled := strings.NewReplacer(`"a.example:9862", "b.example:9862"`, `"`+agent+`"`, "rules/", rules+"/",
 		"scrape_interval: 10s", "scrape_interval: 1s").Replace(string(text))
-	dir, address := t.TempDir(), freeport.Address(t)
-	config := filepath.Join(dir, "prometheus.yml")
-	if err := os.WriteFile(config, []byte(filled), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	start(t, s.program, append(s.flags, "--config.file="+config, "--storage.tsdb.path="+dir+"/data", "--web.listen-address="+address)...)
-	server := "http://" + address
+	server := promserver.Start(t, promserver.Options{Program: s.program, Config: filled, Args: s.flags}).URL
 	// Two windows of 1 s, and rates of a range need two scrapes.
 	await.That(t, "both profiles are scraped", func() bool {
 		return len(query(t, server, `count by (path) (count_over_time(oneway_delay_quantile_seconds{quantile_rank="0.5"}[1m]) > 5)`)) == 2

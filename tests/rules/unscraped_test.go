@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -24,7 +23,7 @@ import (
 
 	"oneway.example/tests/await"
 	"oneway.example/tests/freeport"
-	"oneway.example/tests/process"
+	"oneway.example/tests/promserver"
 )
 
 // unscraped is the directory of the files for agents that a server cannot reach.
@@ -84,24 +83,30 @@ func (d delivery) holds(t *testing.T) {
 	scrapes := &exposed{agent: startAgent(t), values: map[string][]string{}}
 	exporter := httptest.NewServer(scrapes)
 	t.Cleanup(exporter.Close)
-	dir, address := t.TempDir(), freeport.Address(t)
-	receive := func() (kill func()) {
-		return startKillable(t, d.receiver, append(d.receiverFlags, "--web.enable-remote-write-receiver", "--config.file="+unscraped+"/prometheus-server.yml",
-			"--storage.tsdb.path="+dir+"/server", "--web.listen-address="+address)...)
+	config, err := os.ReadFile(unscraped + "/prometheus-server.yml")
+	if err != nil {
+		t.Fatal(err)
 	}
-	kill := receive()
+	dir, address := t.TempDir(), freeport.Address(t)
+	receive := func() *promserver.Server {
+		return promserver.Start(t, promserver.Options{
+			Program: d.receiver, Config: string(config), Data: dir + "/server", Address: address,
+			Args: append(d.receiverFlags, "--web.enable-remote-write-receiver"),
+		})
+	}
+	receiver := receive()
 	link := &cutLink{to: address}
 	link.listen(t)
 	start(t, d.sender, append(d.senderFlags, "--config.file="+d.config(t, dir, exporter.URL, link.address), "--storage.agent.path="+dir+"/agent",
 		"--storage.agent.retention.max-time=3d", "--web.listen-address="+freeport.Address(t))...)
-	server := "http://" + address
+	server := receiver.URL
 	await.That(t, "samples arrive", func() bool { return len(query(t, server, `oneway_packets_sent_total{path="full"}`)) > 0 })
 
 	link.cut(true)
-	kill()
+	receiver.Kill(t)
 	before := scrapes.taken()
 	time.Sleep(outage / 2) // the outage is what is tested
-	kill = receive()
+	receiver = receive()
 	time.Sleep(outage / 2) // as above; the server is back before the link
 	if n := scrapes.taken() - before; n < int(outage/time.Second)*3/4 {
 		t.Errorf("%d scrapes in an outage of %v: the sender has stopped to scrape", n, outage)
@@ -141,7 +146,7 @@ func (d delivery) holds(t *testing.T) {
 	}
 	// A busy host scrapes late: the gap is the sender's, not one of the delivery.
 	t.Logf("%d scrapes of 1 s, %d series with %d samples are compared; %.1f s are the longest time without a scrape", scrapes.taken(), len(want), length(want), gap)
-	kill()
+	receiver.Kill(t)
 }
 
 func length(all map[string][]string) (n int) {
@@ -326,16 +331,4 @@ func series(t *testing.T, server, selector string) (all []stored) {
 		all = append(all, one)
 	}
 	return all
-}
-
-// startKillable runs a program until kill, which is SIGKILL.
-func startKillable(t *testing.T, name string, args ...string) (kill func()) {
-	t.Helper()
-	p := process.Run(t, exec.Command(name, args...))
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("%s: %.8000s", filepath.Base(name), p.Stderr.String())
-		}
-	})
-	return func() { p.Kill(t) }
 }

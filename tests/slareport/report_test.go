@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,8 +17,7 @@ import (
 
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/serve/slareport"
-	"oneway.example/tests/await"
-	"oneway.example/tests/process"
+	"oneway.example/tests/promserver"
 )
 
 // serve runs a Prometheus with the history.
@@ -32,37 +29,10 @@ func serve(t *testing.T, all []minute) *slareport.Server {
 // serveText runs a Prometheus with the samples of OpenMetrics text.
 func serveText(t *testing.T, text func(io.Writer)) *slareport.Server {
 	t.Helper()
-	prometheus, err := exec.LookPath("prometheus")
-	if err != nil {
-		t.Skip("NOT TESTED: prometheus is not installed (Debian package prometheus)")
-	}
-	dir := t.TempDir()
-	data, config := filepath.Join(dir, "data"), filepath.Join(dir, "prometheus.yml")
+	program, data := promserver.Debian(t), filepath.Join(t.TempDir(), "data")
 	store(t, data, text)
-	if err := os.WriteFile(config, []byte("{}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
-	p := process.Run(t, exec.Command(prometheus, "--config.file="+config, "--storage.tsdb.path="+data, "--storage.tsdb.retention.time=100y", "--web.listen-address="+address))
-	await.That(t, "Prometheus is ready", func() bool {
-		select {
-		case <-p.Done:
-			t.Fatal(p.Stderr.String())
-		default:
-		}
-		r, err := http.Get("http://" + address + "/-/ready")
-		if err != nil {
-			return false
-		}
-		r.Body.Close()
-		return r.StatusCode == http.StatusOK
-	})
-	return &slareport.Server{URL: "http://" + address}
+	s := promserver.Start(t, promserver.Options{Program: program, Data: data, Args: []string{"--storage.tsdb.retention.time=100y"}})
+	return &slareport.Server{URL: s.URL}
 }
 
 // exact are the figures of a period by the history.
