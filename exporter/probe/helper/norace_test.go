@@ -1,0 +1,5 @@
+//go:build !race
+
+package helper
+
+const race = false
