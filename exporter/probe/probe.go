@@ -159,7 +159,7 @@ type Status struct {
 	State, Reason string
 	// LastSuccess is when the last reply arrived; zero: never.
 	LastSuccess time.Time
-	// Results are formatted, in display order. Light has the values of a light probe as numbers.
+	// Results are in display order. Light has the values of a light probe as numbers.
 	Results []Result
 	Light   LightValues
 	// Cause is why it is faulty, in one word; empty: it is not. Next is when a load test is due; zero: it runs, or never.
@@ -167,7 +167,7 @@ type Status struct {
 	Next  time.Time
 }
 
-// Result is one line of a Status, such as {"delay", "forward", "30.1 ms +- 0.2 ms"}.
+// Result is one line of a Status, such as the delay forward: 30.1 ms ± 0.2 ms.
 type Result = report.Line
 
 // OptionError names a wrong option; Key is inside the probe's own options.

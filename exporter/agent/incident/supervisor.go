@@ -46,7 +46,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -361,7 +360,7 @@ func (p *path) piece(trigger string, left []deviation, now time.Time) *piece {
 	h := report.Header{
 		ID: report.NewID(now, nil), Path: p.Path.Path, Probe: p.Probe, Kind: report.Incident, Peer: p.Peer,
 		Begin: begin.Time(), End: end.Time(), Result: report.Completed, Reason: trigger, Error: strings.Join(why, "; "),
-		Summary: []report.Line{{Quantity: "packets", Value: strconv.Itoa(len(rows))}},
+		Summary: []report.Line{{Quantity: "packets", Numbers: []report.Number{{Value: new(float64(len(rows)))}}}},
 	}
 	return &piece{h, Body{Trigger: trigger, Deviations: deviations, Begin: begin, Columns: record.RingColumns(), Rows: table{kept, begin}}}
 }

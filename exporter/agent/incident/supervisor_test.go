@@ -249,7 +249,7 @@ func TestStateOfARemovedPathIsDeleted(t *testing.T) {
 		if all := b.sink.All(metric.IncidentReports); len(all) != 0 {
 			t.Errorf("series of a path that is gone: %v", all)
 		}
-		if h, err := b.Store("b", "stamp"); err != nil || h.Summary[0].Value != "60" {
+		if h, err := b.Store("b", "stamp"); err != nil || h.Summary[0].Text() != "60" {
 			t.Errorf("path that stays: %v, %v", h, err)
 		}
 	})

@@ -96,7 +96,7 @@ func printSummary(out io.Writer, o *loadtest.Outcome) error {
 		if !slices.Contains(names, s.Quantity) {
 			names = append(names, s.Quantity)
 		}
-		cells[[2]string{s.Quantity, s.Direction}] = s.Value
+		cells[[2]string{s.Quantity, s.Direction}] = s.Text()
 	}
 	t.row("", sample.Forward.String(), sample.Reverse.String())
 	for _, n := range names {

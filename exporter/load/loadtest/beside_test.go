@@ -132,7 +132,9 @@ func TestWorkingDelayIsOfThePacketsDuringTheLoad(t *testing.T) {
 	if len(parts) != 2 || parts[0].Loaded != working.None || parts[1].Loaded != working.Forward || parts[1].Packets < 12 || parts[1].Packets > 22 {
 		t.Fatalf("%+v, want the idle second and one of load", out.Working)
 	}
-	if !slices.Contains(out.Summary, probe.Result{Quantity: "working delay", Direction: "forward", Value: "idle 10 ms, working 110 ms; R 92 -> 90"}) {
+	if !slices.ContainsFunc(out.Summary, func(l probe.Result) bool {
+		return l.Quantity == "working delay" && l.Direction == "forward" && l.Text() == "idle 10 ms, working 110 ms, R 92 -> 90"
+	}) {
 		t.Errorf("%+v", out.Summary)
 	}
 	for want, got := range map[float64][]string{0.01: {"forward", "none", "0.5"}, 0.11: {"forward", "forward", "0.95"}} {

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/probe/report"
@@ -37,12 +39,7 @@ func TestConfiguredSettingsAreThoseOfTheFile(t *testing.T) {
 		Other   int
 	}{Rate: 625_000, Sizes: []int{64, 1500}, Idle: section{time.Second}, Other: 7})
 	want := []report.Line{{Quantity: "rate", Value: "5Mbit"}, {Quantity: "sizes", Value: "64, 1500"}, {Quantity: "idle.interval", Value: "1s"}}
-	if len(got) != len(want) {
-		t.Fatalf("%v", got)
-	}
-	for i := range want {
-		if got[i] != want[i] {
-			t.Errorf("%v, want %v", got[i], want[i])
-		}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

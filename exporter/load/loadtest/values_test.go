@@ -135,7 +135,7 @@ func TestRunsThatBeganHaveReports(t *testing.T) {
 		b.end()
 		var results []string
 		for _, h := range store.List() {
-			results = append(results, h.Result+" "+h.Path+" "+h.Kind+" "+h.Summary[0].Value)
+			results = append(results, h.Result+" "+h.Path+" "+h.Kind+" "+h.Summary[0].Text())
 		}
 		if diff := cmp.Diff([]string{"completed office saturation all", "completed office saturation all"}, results); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)

@@ -1,10 +1,6 @@
 package loadtest
 
 import (
-	"fmt"
-	"strings"
-	"time"
-
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/unit"
@@ -41,24 +37,25 @@ func (w *Working) lines(directions []sample.Direction) (lines []probe.Result) {
 	}
 	idle := w.part(working.None)
 	for _, d := range directions {
-		text, most := "not measured", 0
+		line, most := probe.Result{Value: "not measured"}, 0
 		for _, name := range []working.Loaded{[2]working.Loaded{working.Forward, working.Reverse}[d], working.Both} {
 			if loaded := w.part(name); loaded != nil && loaded.Packets >= most {
-				if words := compare(idle, loaded, d); words != "" {
-					text, most = words, loaded.Packets
+				if numbers := compare(idle, loaded, d); numbers != nil {
+					line, most = probe.Result{Numbers: numbers}, loaded.Packets
 				} else if most == 0 {
-					text = "unknown: fewer than 10 replies"
+					line = probe.Result{Unknown: "fewer than 10 replies"}
 				}
 			}
 		}
-		lines = append(lines, probe.Result{Quantity: "working delay", Direction: d.String(), Value: text})
+		line.Quantity, line.Direction = "working delay", d.String()
+		lines = append(lines, line)
 	}
 	return lines
 }
 
-// compare is "idle 14 ms, working 880 ms; R 91 -> 12": the medians in one direction, or of round trips without synchronized
-// clocks; empty if there is neither.
-func compare(idle, loaded *working.Part, d sample.Direction) string {
+// compare is "idle 14 ms, working 880 ms, R 91 -> 12": the medians in one direction, or of round trips without synchronized
+// clocks; nil if there is neither.
+func compare(idle, loaded *working.Part, d sample.Direction) []report.Number {
 	own := loaded.Way(d)
 	before := &working.Way{}
 	if idle != nil {
@@ -66,30 +63,27 @@ func compare(idle, loaded *working.Part, d sample.Direction) string {
 	}
 	switch {
 	case own.Delay != nil:
-		text := medians(before.Delay, own.Delay)
+		numbers := medians("", before.Delay, own.Delay)
 		if own.R != nil && before.R != nil {
-			text += fmt.Sprintf("; R %.0f -> %.0f", *before.R, *own.R)
+			numbers = append(numbers, report.Number{Label: "R", Before: before.R, Value: own.R, Unit: unit.RFactor})
 		}
-		return text
+		return numbers
 	case loaded.RoundTrip != nil:
 		var trip *working.Quantiles
 		if idle != nil {
 			trip = idle.RoundTrip
 		}
-		return "round trip " + medians(trip, loaded.RoundTrip)
+		return medians("round trip ", trip, loaded.RoundTrip)
 	}
-	return ""
+	return nil
 }
 
-func medians(idle, loaded *working.Quantiles) string {
-	show := func(q *working.Quantiles) string {
-		return unit.Duration(time.Duration(q.P50 * float64(time.Second)))
-	}
-	var words []string
+// medians has the words before the first label.
+func medians(before string, idle, loaded *working.Quantiles) (all []report.Number) {
 	if idle != nil {
-		words = append(words, "idle "+show(idle))
+		all, before = append(all, report.Number{Label: before + "idle", Value: &idle.P50, Unit: unit.Seconds}), ""
 	}
-	return strings.Join(append(words, "working "+show(loaded)), ", ")
+	return append(all, report.Number{Label: before + "working", Value: &loaded.P50, Unit: unit.Seconds})
 }
 
 // publish sets the gauges of all parts.

@@ -7,7 +7,6 @@ import (
 
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/working"
-	"oneway.example/exporter/probe"
 )
 
 func TestLineOfEachDirectionTellsIdleAndWorkingDelay(t *testing.T) {
@@ -23,11 +22,11 @@ func TestLineOfEachDirectionTellsIdleAndWorkingDelay(t *testing.T) {
 	}{
 		"one after the other": {
 			Working{Parts: []working.Part{idle, {Loaded: working.Forward, Forward: way(0.38, 25)}, {Loaded: working.Reverse, Reverse: way(0.88, 12)}}},
-			"idle 30 ms, working 380 ms; R 92 -> 25", "idle 14 ms, working 880 ms; R 92 -> 12",
+			"idle 30 ms, working 380 ms, R 92 -> 25", "idle 14 ms, working 880 ms, R 92 -> 12",
 		},
 		"together": {
 			Working{Parts: []working.Part{idle, {Loaded: working.Both, Forward: way(0.38, 25), Reverse: way(0.88, 12)}}},
-			"idle 30 ms, working 380 ms; R 92 -> 25", "idle 14 ms, working 880 ms; R 92 -> 12",
+			"idle 30 ms, working 380 ms, R 92 -> 25", "idle 14 ms, working 880 ms, R 92 -> 12",
 		},
 		"together, one direction first": {
 			Working{Parts: []working.Part{
@@ -36,11 +35,11 @@ func TestLineOfEachDirectionTellsIdleAndWorkingDelay(t *testing.T) {
 				{Loaded: working.Reverse, Packets: 12, Reverse: way(0.1, 60)},
 				{Loaded: working.Both, Packets: 49, Forward: way(0.38, 25), Reverse: way(0.88, 12)},
 			}},
-			"idle 30 ms, working 380 ms; R 92 -> 25", "idle 14 ms, working 880 ms; R 92 -> 12",
+			"idle 30 ms, working 380 ms, R 92 -> 25", "idle 14 ms, working 880 ms, R 92 -> 12",
 		},
 		"all lost in most of the time": {
 			Working{Parts: []working.Part{idle, {Loaded: working.Forward, Packets: 12, Forward: way(0.38, 25)}, {Loaded: working.Both, Packets: 49}}},
-			"idle 30 ms, working 380 ms; R 92 -> 25", "unknown: fewer than 10 replies",
+			"idle 30 ms, working 380 ms, R 92 -> 25", "unknown: fewer than 10 replies",
 		},
 		"clocks unknown": {
 			Working{Parts: []working.Part{blind, {Loaded: working.Forward, RoundTrip: trip(0.4)}, {Loaded: working.Reverse, RoundTrip: trip(0.9)}}},
@@ -55,8 +54,11 @@ func TestLineOfEachDirectionTellsIdleAndWorkingDelay(t *testing.T) {
 			"unknown: fewer than 10 replies", "not measured",
 		},
 	} {
-		want := []probe.Result{{Quantity: "working delay", Direction: "forward", Value: c.forward}, {Quantity: "working delay", Direction: "reverse", Value: c.reverse}}
-		if diff := cmp.Diff(want, c.working.lines(sample.Directions())); diff != "" {
+		var got []string
+		for _, l := range c.working.lines(sample.Directions()) {
+			got = append(got, l.Quantity+" "+l.Direction+": "+l.Text())
+		}
+		if diff := cmp.Diff([]string{"working delay forward: " + c.forward, "working delay reverse: " + c.reverse}, got); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
 		}
 	}

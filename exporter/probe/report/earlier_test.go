@@ -18,7 +18,7 @@ func TestReportOfAnEarlierVersionIsListedAndShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := open(t, Options{Dir: dir})
-	want := []Line{{"throughput", "forward", "4.98 Mb/s"}}
+	want := []Line{{Quantity: "throughput", Direction: "forward", Value: "4.98 Mb/s"}}
 	list := s.List()
 	if len(list) != 1 || list[0].Result != Completed || list[0].Path != "office" {
 		t.Fatalf("listed %+v", list)

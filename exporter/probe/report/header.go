@@ -67,13 +67,6 @@ const (
 // reports use at most a quarter of both limits.
 const Incident = "incident"
 
-// Line is one result, such as {"throughput", "forward", "4.98 Mb/s"}.
-type Line struct {
-	Quantity  string `json:"quantity"`
-	Direction string `json:"direction,omitempty"`
-	Value     string `json:"value"`
-}
-
 // Limits of a header in memory; they bound what a remote end's text can use.
 const (
 	// maxLines is the most lines of a summary.
@@ -128,14 +121,6 @@ func (h Header) bounded() Header {
 	}
 	h.Summary, h.Values = lines(h.Summary, maxLines), h.Values.bounded()
 	return h
-}
-
-// lines returns at most limit lines, cut to the limits of texts.
-func lines(all []Line, limit int) (kept []Line) {
-	for _, l := range all[:min(len(all), limit)] {
-		kept = append(kept, Line{truncate(l.Quantity), truncate(l.Direction), truncate(l.Value)})
-	}
-	return kept
 }
 
 // truncate returns a copy of s as valid UTF-8 of at most maxText bytes, without characters that control a display or

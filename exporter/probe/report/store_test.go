@@ -34,7 +34,7 @@ func header(n int) Header {
 	begin := epoch.Add(time.Duration(n) * time.Minute)
 	return Header{
 		ID: NewID(begin, rand.New(rand.NewPCG(1, uint64(n)))), Path: "calgary-to-seoul", Probe: "saturation", Kind: "saturation", Peer: "h",
-		Begin: begin, End: begin.Add(time.Minute), Result: "completed", Summary: []Line{{"throughput", "forward", "4.98 Mb/s"}},
+		Begin: begin, End: begin.Add(time.Minute), Result: "completed", Summary: []Line{{Quantity: "throughput", Direction: "forward", Value: "4.98 Mb/s"}},
 	}
 }
 
@@ -297,7 +297,7 @@ func TestHeaderIsBoundedInMemory(t *testing.T) {
 	h := header(0)
 	h.Path, h.Peer, h.Result, h.Reason = long, long, "bad \xff", strings.Repeat("a", maxText-1)+"é"
 	for range 1000 {
-		h.Summary = append(h.Summary, Line{long, long, long})
+		h.Summary = append(h.Summary, Line{Quantity: long, Direction: long, Value: long})
 	}
 	dir := t.TempDir()
 	write(t, open(t, Options{Dir: dir}), h, nil)

@@ -30,10 +30,20 @@ type Viewed interface{ View() View }
 
 // Drawing is a chart of some series. The kind of the report decides its content; any reader can draw it.
 type Drawing struct {
-	Title  string      `json:"title"`
-	X      Axis        `json:"x_axis"`
-	Y      Axis        `json:"y_axis"`
-	Series few[Series] `json:"series"`
+	Title string `json:"title"`
+	// Direction is forward or reverse; empty: both.
+	Direction string      `json:"direction,omitempty"`
+	X         Axis        `json:"x_axis"`
+	Y         Axis        `json:"y_axis"`
+	Series    few[Series] `json:"series"`
+}
+
+// Toward sets the direction of drawings.
+func Toward(direction string, drawings ...Drawing) []Drawing {
+	for i := range drawings {
+		drawings[i].Direction = direction
+	}
+	return drawings
 }
 
 // Axis is what an axis shows.
@@ -135,7 +145,7 @@ func (v View) bounded() (kept View) {
 	kept.Remedy, kept.Evidence, kept.Settings = truncate(v.Remedy), lines(v.Evidence, maxItems), lines(v.Settings, maxItems)
 	points := 0
 	for _, d := range v.Drawings[:min(len(v.Drawings), maxItems)] {
-		d.Title = truncate(d.Title)
+		d.Title, d.Direction = truncate(d.Title), truncate(d.Direction)
 		d.X.Name, d.Y.Name, d.X.Unit, d.Y.Unit = truncate(d.X.Name), truncate(d.Y.Name), unit.Unit(truncate(string(d.X.Unit))), unit.Unit(truncate(string(d.Y.Unit)))
 		all := d.Series[:min(len(d.Series), maxItems)]
 		d.Series = nil

@@ -3,7 +3,6 @@ package message
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"oneway.example/exporter/core/instant"
@@ -161,22 +160,21 @@ const heldBack = 0.01
 func (res *Result) conclude(r *loadtest.Run) {
 	planned := res.MessageRate * res.Duration.Seconds()
 	for _, p := range res.Parts {
-		var words []string
+		var numbers []report.Number
 		if p.Throughput != nil && p.Offered != nil {
-			rate := unit.BytesPerSecond.Format(*p.Throughput)
+			numbers = append(numbers, report.Number{Value: p.Throughput, Unit: unit.BytesPerSecond})
 			if *p.Throughput < (1-heldBack)**p.Offered {
-				rate += " of " + unit.BytesPerSecond.Format(*p.Offered)
+				numbers = append(numbers, report.Number{Label: "of", Value: p.Offered, Unit: unit.BytesPerSecond})
 			}
-			words = append(words, rate)
 		}
 		if p.Loss != nil {
-			words = append(words, fmt.Sprintf("lost %.2g %%", 100**p.Loss))
+			numbers = append(numbers, report.Number{Label: "lost", Value: p.Loss, Unit: unit.Ratio})
 		}
 		if p.Retransmitted != nil {
-			words = append(words, fmt.Sprintf("retransmitted %.2g %%", 100**p.Retransmitted))
+			numbers = append(numbers, report.Number{Label: "retransmitted", Value: p.Retransmitted, Unit: unit.Ratio})
 		}
-		if len(words) > 0 {
-			r.Summary = append(r.Summary, probe.Result{Quantity: p.Transport.Words(), Direction: p.Direction, Value: strings.Join(words, ", ")})
+		if len(numbers) > 0 {
+			r.Summary = append(r.Summary, probe.Result{Quantity: p.Transport.Words(), Direction: p.Direction, Numbers: numbers})
 		}
 		switch share := float64(p.Sent) / planned; {
 		case p.Partial != "":

@@ -98,7 +98,7 @@ func (b *bench) absent(t *testing.T, all ...*metric.Desc) {
 func (b *bench) words() string {
 	var all []string
 	for _, l := range b.run.Summary {
-		all = append(all, l.Quantity+" "+l.Direction+": "+l.Value)
+		all = append(all, l.Quantity+" "+l.Direction+": "+l.Text())
 	}
 	return strings.Join(append(all, b.run.Notes...), "\n")
 }

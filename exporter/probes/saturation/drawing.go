@@ -25,19 +25,25 @@ func (r *Result) EvidenceLines() (all []report.Line) {
 func (r *Result) Drawings() (all []report.Drawing) {
 	for _, d := range r.Directions {
 		if d.Load != nil {
-			all = append(all,
-				drawRates(d.Direction+": throughput by second", d.Load.PerSecond), drawDelays(d.Direction+": delay by second", d.Load.PerSecond),
-				drawRates(d.Direction+": throughput, first seconds", d.Load.First), drawDelays(d.Direction+": delay, first seconds", d.Load.First))
-			if n := len(d.Load.delays); n > 0 {
-				all = append(all, report.Drawing{
-					Title: d.Direction + ": share of packets by delay", X: report.Axis{Name: "one-way delay", Unit: unit.Seconds},
-					Y: report.Axis{Name: "packets", Unit: unit.Ratio}, Series: []report.Series{report.Distribution("arrived packets of the load", d.Load.delays, n)},
-				})
-			}
+			all = append(all, report.Toward(d.Direction, d.Load.drawings()...)...)
 		}
 		if len(d.Steps) > 0 {
-			all = append(all, d.drawSteps()...)
+			all = append(all, report.Toward(d.Direction, d.drawSteps()...)...)
 		}
+	}
+	return all
+}
+
+func (l *Load) drawings() []report.Drawing {
+	all := []report.Drawing{
+		drawRates("throughput by second", l.PerSecond), drawDelays("delay by second", l.PerSecond),
+		drawRates("throughput, first seconds", l.First), drawDelays("delay, first seconds", l.First),
+	}
+	if n := len(l.delays); n > 0 {
+		all = append(all, report.Drawing{
+			Title: "share of packets by delay", X: report.Axis{Name: "one-way delay", Unit: unit.Seconds},
+			Y: report.Axis{Name: "packets", Unit: unit.Ratio}, Series: []report.Series{report.Distribution("arrived packets of the load", l.delays, n)},
+		})
 	}
 	return all
 }
@@ -89,7 +95,7 @@ func (d *Direction) drawSteps() []report.Drawing {
 	}
 	by := report.Axis{Name: "offered", Unit: unit.BytesPerSecond}
 	return []report.Drawing{
-		{Title: d.Direction + ": throughput by offered rate", X: by, Y: report.Axis{Name: "received", Unit: unit.BytesPerSecond}, Series: []report.Series{received}},
-		{Title: d.Direction + ": loss by offered rate", X: by, Y: report.Axis{Name: "loss", Unit: unit.Ratio}, Series: []report.Series{loss}},
+		{Title: "throughput by offered rate", X: by, Y: report.Axis{Name: "received", Unit: unit.BytesPerSecond}, Series: []report.Series{received}},
+		{Title: "loss by offered rate", X: by, Y: report.Axis{Name: "loss", Unit: unit.Ratio}, Series: []report.Series{loss}},
 	}
 }

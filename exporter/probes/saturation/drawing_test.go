@@ -12,7 +12,7 @@ import (
 func titles(all []report.Drawing) string {
 	var text []string
 	for _, d := range all {
-		text = append(text, d.Title)
+		text = append(text, d.Direction+": "+d.Title)
 	}
 	return strings.Join(text, "; ")
 }

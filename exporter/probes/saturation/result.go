@@ -139,46 +139,56 @@ func duration(d queue.Duration, more time.Duration) (value, off *report.Seconds)
 
 // summary describes a direction in a few lines.
 func (d *Direction) summary() (lines []probe.Result) {
-	line := func(quantity, format string, args ...any) {
-		lines = append(lines, probe.Result{Quantity: quantity, Direction: d.Direction, Value: fmt.Sprintf(format, args...)})
+	line := func(quantity string, numbers ...report.Number) {
+		lines = append(lines, probe.Result{Quantity: quantity, Direction: d.Direction, Numbers: numbers})
+	}
+	rate := func(label string, v float64) report.Number {
+		return report.Number{Label: label, Value: &v, Unit: unit.BytesPerSecond}
 	}
 	if d.idle != nil {
-		line("idle delay", "%s ± %s", unit.Duration(d.idle.Value), unit.Duration(d.idle.Bound))
+		line("idle delay", report.Number{Value: new(d.idle.Value.Seconds()), Bound: new(d.idle.Bound.Seconds()), Unit: unit.Seconds})
 	}
 	if l := d.Load; l != nil {
-		line("throughput", "%s of %s%s", unit.BytesPerSecond.Format(l.Throughput), unit.BytesPerSecond.Format(l.Offered), l.variation())
-		line("loss under load", "%.2f %%", 100*l.Loss)
-		switch {
-		case l.SizeBytes != nil && l.Queue != nil:
-			line("queue", "%s, %s", unit.Bytes.FormatBound(*l.SizeBytes, *l.SizeBound), unit.Duration(l.Queue[1].Duration()))
-		case l.Queue != nil:
-			line("queue", "%s ± %s", unit.Duration(l.Queue[1].Duration()), unit.Duration(l.QueueBound[1].Duration()))
-		default:
-			line("queue", "%s", words(l.State))
+		numbers := []report.Number{rate("", l.Throughput), rate("of", l.Offered)}
+		if l.Varies && l.Rates != nil {
+			numbers = append(numbers, report.Number{Label: "varies:", Range: &[2]float64{l.Rates[0], l.Rates[2]}, Unit: unit.BytesPerSecond, Text: "in nine of ten seconds"})
 		}
+		line("throughput", numbers...)
+		line("loss under load", report.Number{Value: &l.Loss, Unit: unit.Ratio})
+		lines = append(lines, l.queue(d.Direction))
 	}
 	switch {
 	case d.Sustained != nil:
-		line("highest rate", "%s", unit.BytesPerSecond.Format(d.Sustained.Received))
+		line("highest rate", rate("", d.Sustained.Received))
 	case d.Unsteady:
-		line("highest rate", "unknown, up to %s in a second", unit.BytesPerSecond.Format(*d.Maximum))
+		most := rate("up to", *d.Maximum)
+		most.Text = "in a second"
+		line("highest rate", report.Number{Text: "unknown"}, most)
 	case d.Unlimited:
-		line("highest rate", "at least %s", unit.BytesPerSecond.Format(*d.Maximum))
+		line("highest rate", rate("at least", *d.Maximum))
 	case len(d.Steps) > 0:
-		line("throughput", "at most %s", unit.BytesPerSecond.Format(d.best().Received))
+		line("throughput", rate("at most", d.best().Received))
 	}
 	if d.Lossless != nil {
-		line("lossless", "up to %s", unit.BytesPerSecond.Format(*d.Lossless))
+		line("lossless", rate("up to", *d.Lossless))
 	}
 	return lines
 }
 
-// variation describes the spread of a varying rate.
-func (l *Load) variation() string {
-	if !l.Varies || l.Rates == nil {
-		return ""
+// queue is the line of the queue: its size and delay, its delay only, or its state.
+func (l *Load) queue(direction string) probe.Result {
+	line := probe.Result{Quantity: "queue", Direction: direction}
+	switch {
+	case l.SizeBytes != nil && l.Queue != nil:
+		line.Numbers = []report.Number{
+			{Value: l.SizeBytes, Bound: l.SizeBound, Unit: unit.Bytes}, {Value: new(l.Queue[1].Seconds()), Unit: unit.Seconds},
+		}
+	case l.Queue != nil:
+		line.Numbers = []report.Number{{Value: new(l.Queue[1].Seconds()), Bound: new(l.QueueBound[1].Seconds()), Unit: unit.Seconds}}
+	default:
+		line.Value = words(l.State)
 	}
-	return fmt.Sprintf(", varies: %s to %s in nine of ten seconds", unit.BytesPerSecond.Format(l.Rates[0]), unit.BytesPerSecond.Format(l.Rates[2]))
+	return line
 }
 
 // best is the step with the highest received rate.

@@ -31,7 +31,7 @@ func (r *Result) Drawings() (all []report.Drawing) {
 			}
 			if series[c.DirectionName] == nil {
 				at[c.DirectionName], series[c.DirectionName] = len(all), map[int]int{}
-				all = append(all, report.Drawing{Title: fmt.Sprintf("%s: %s by packet size", c.DirectionName, of.title), X: by, Y: report.Axis{Name: of.name, Unit: of.unit}})
+				all = append(all, report.Drawing{Title: of.title + " by packet size", Direction: c.DirectionName, X: by, Y: report.Axis{Name: of.name, Unit: of.unit}})
 			}
 			d := &all[at[c.DirectionName]]
 			k, known := series[c.DirectionName][c.PacketRate]

@@ -167,7 +167,7 @@ func (k *Kind) conclude(res *Result, r *loadtest.Run, all []Cell, done map[Cell]
 		if m, any := best[d]; any {
 			r.Summary = append(r.Summary, probe.Result{
 				Quantity: "highest rate", Direction: d.String(),
-				Value: fmt.Sprintf("%s (%d B x %d/s)", unit.BytesPerSecond.Format(*m.Median.Received), m.PacketBytes, m.PacketRate),
+				Numbers: []report.Number{{Value: m.Median.Received, Unit: unit.BytesPerSecond, Text: fmt.Sprintf("(%d B x %d/s)", m.PacketBytes, m.PacketRate)}},
 			})
 		}
 	}

@@ -113,7 +113,7 @@ func TestSizeSweepReportsWhichCellsTheLinkCarries(t *testing.T) {
 	if strings.Contains(strings.Join(run.Notes, "\n"), "seed") {
 		t.Errorf("notes %q have the seed, and a run with notes is impaired", run.Notes)
 	}
-	if len(run.Summary) != 3 || !strings.Contains(run.Summary[1].Value, "Mb/s") || run.Summary[2].Value != "36 of 36, order by seed 7" {
+	if len(run.Summary) != 3 || !strings.Contains(run.Summary[1].Text(), "Mb/s") || run.Summary[2].Value != "36 of 36, order by seed 7" {
 		t.Errorf("summary %v", run.Summary)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/report"
 )
 
 // Status returns the state of the path for the landing page.
@@ -110,29 +111,26 @@ func (v *snapshot) results() (all []probe.Result) {
 	for _, dir := range sample.Directions() {
 		d := &v.window.directions[dir]
 		if median := d.delay.ranks[0]; median.known {
-			all = append(all, probe.Result{Quantity: "delay", Direction: dir.String(), Value: figures(median) + " ± " + figures(d.delay.bound)})
+			all = append(all, probe.Result{Quantity: "delay", Direction: dir.String(), Numbers: []report.Number{{Value: median.pointer(), Bound: d.delay.bound.pointer(), Unit: unit.Seconds}}})
 		}
 		if d.lossRatio.known {
-			all = append(all, probe.Result{Quantity: "loss", Direction: dir.String(), Value: fmt.Sprintf("%.2f %%", 100*d.lossRatio.value)})
+			all = append(all, probe.Result{Quantity: "loss", Direction: dir.String(), Numbers: []report.Number{{Value: d.lossRatio.pointer(), Unit: unit.Ratio}}})
 		}
 		if i := slices.IndexFunc(d.ratings, func(c rated) bool { return c.ok && c.model == "g107" }); i >= 0 {
 			c := &d.ratings[i]
-			all = append(all, probe.Result{Quantity: "R (" + c.codec + ")", Direction: dir.String(), Value: rating(c.R, c.off)})
+			all = append(all, probe.Result{Quantity: "R", Of: c.codec, Direction: dir.String(), Numbers: []report.Number{rating(c.R, c.off)}})
 		}
 	}
-	return append(all, probe.Result{Quantity: "round trip", Value: figures(v.window.roundTrip.min)})
+	return append(all, probe.Result{Quantity: "round trip", Numbers: []report.Number{{Value: v.window.roundTrip.min.pointer(), Unit: unit.Seconds}}})
 }
 
-func figures(s maybe[float64]) string {
-	return unit.Duration(time.Duration(math.Round(s.value * 1e9)))
-}
-
-// rating formats R, with its bound where it matters.
-func rating(r, off float64) string {
-	if off < 0.5 {
-		return fmt.Sprintf("%.0f", r)
+// rating is R, with its bound where it matters.
+func rating(r, off float64) report.Number {
+	n := report.Number{Value: &r, Unit: unit.RFactor}
+	if off >= 0.5 {
+		n.Bound = new(math.Ceil(off))
 	}
-	return fmt.Sprintf("%.0f ± %.0f", r, math.Ceil(off))
+	return n
 }
 
 // snapshot is the exported state of a session: for the series, the landing page and the terminal. It does not

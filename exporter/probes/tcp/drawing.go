@@ -41,17 +41,17 @@ func (r *Result) Drawings() (all []report.Drawing) {
 		first := scope{fmt.Sprintf("%s, first %.0f s", of, traceFor.Seconds()), int64(traceFor)}
 		whole := scope{of + ", whole run", latest(flows)}
 		rates := drawRates(flows, first.until)
-		rates.Title = fmt.Sprintf("%s: throughput%s", d.Direction, first.title)
-		all = append(all, d.drawPerSecond(), rates)
+		rates.Title = "throughput" + first.title
+		own := []report.Drawing{d.drawPerSecond(), rates}
 		for _, draw := range []func([]Flow, int64) report.Drawing{drawRTT, drawWindows, drawBytes, drawBuffers} {
 			for _, s := range []scope{first, whole} {
 				one := draw(flows, s.until)
-				one.Title = d.Direction + ": " + one.Title + s.title
-				all = append(all, one)
+				one.Title += s.title
+				own = append(own, one)
 			}
 		}
-		all = append(all, shares(d.Direction+": share of samples by round-trip time"+of, drawRTT(flows, whole.until)))
-		all = append(all, d.drawStamps()...)
+		own = append(own, shares("share of samples by round-trip time"+of, drawRTT(flows, whole.until)))
+		all = append(all, report.Toward(d.Direction, append(own, d.drawStamps()...)...)...)
 	}
 	if r.TwoWay != nil {
 		all = append(all, r.TwoWay.draw())
@@ -235,7 +235,7 @@ func drawRates(flows []Flow, until int64) report.Drawing {
 // of the link.
 func (d *Direction) drawPerSecond() report.Drawing {
 	s := perSecond("all flows", d.PerSecond)
-	one := over(d.Direction+": throughput by second", "throughput", unit.BytesPerSecond, []report.Series{s})
+	one := over("throughput by second", "throughput", unit.BytesPerSecond, []report.Series{s})
 	for _, level := range []struct {
 		name string
 		rate *float64

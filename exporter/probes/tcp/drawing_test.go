@@ -38,6 +38,7 @@ func drawingsOf(t *testing.T, r *tcptraffic.Result) map[string]report.Drawing {
 	t.Helper()
 	all := map[string]report.Drawing{}
 	for _, d := range (&Result{Directions: []*Direction{evaluated(r, time.Second)}}).Drawings() {
+		d.Title = strings.TrimPrefix(d.Direction+": "+d.Title, ": ")
 		if _, double := all[d.Title]; double {
 			t.Errorf("two drawings are %q", d.Title)
 		}
@@ -62,7 +63,7 @@ func TestDrawingsOfAFlowHaveBothTimeScales(t *testing.T) {
 		t.Errorf("%d drawings", len(all))
 	}
 	for title, names := range map[string]string{
-		"bytes": "sent, acknowledged, received", "congestion window": "cwnd, ssthresh, outstanding, retransmitted (2.9 kB)", "round-trip time": "RTT",
+		"bytes": "sent, acknowledged, received", "congestion window": "cwnd, ssthresh, outstanding, retransmitted (2.896 kB)", "round-trip time": "RTT",
 		"buffers": "send buffer, receive buffer, outstanding, not sent",
 	} {
 		for _, scale := range []struct {
@@ -100,7 +101,7 @@ func TestDrawnValuesAreThoseOfTheSamples(t *testing.T) {
 	if s := series(t, windows, "ssthresh"); s.X[0] != 2 || s.Y[0] != 50*1448 { // unlimited before
 		t.Errorf("threshold of %v bytes from %v s on", s.Y[0], s.X[0])
 	}
-	if m := series(t, windows, "retransmitted (2.9 kB)"); len(m.X) != 1 || m.X[0] != 2 || m.Y[0] != 210*1448 {
+	if m := series(t, windows, "retransmitted (2.896 kB)"); len(m.X) != 1 || m.X[0] != 2 || m.Y[0] != 210*1448 {
 		t.Errorf("marks at %v, %v", m.X, m.Y)
 	}
 	if s := series(t, all["forward: round-trip time, first 3 s"], "RTT"); s.X[0] != 0.01 || s.Y[0] < 0.1 || s.Y[0] > 0.101 { // unknown before
@@ -130,7 +131,7 @@ func TestDrawingsOfManyFlowsShowTheFirstOnes(t *testing.T) {
 			t.Errorf("%d flows: %d series", c.flows, n)
 		}
 		windows := all["forward: congestion window"+c.of+", first 3 s"]
-		if n := len(windows.Series); n != 2*c.drawn || windows.Series[1].Name != "cwnd 2 (cubic)" || windows.Series[5].Name != "retransmitted (2.9 kB) 2 (cubic)" {
+		if n := len(windows.Series); n != 2*c.drawn || windows.Series[1].Name != "cwnd 2 (cubic)" || windows.Series[5].Name != "retransmitted (2.896 kB) 2 (cubic)" {
 			t.Errorf("%d flows: %d series of windows, %q and %q", c.flows, n, windows.Series[1].Name, windows.Series[5].Name)
 		}
 		if s := series(t, all["forward: throughput by second"], "all flows"); s.Y[3] < 0.99e6*float64(c.flows) {

@@ -4,11 +4,13 @@ import (
 	"fmt"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/fairness"
 	"oneway.example/exporter/estimate/order"
 	"oneway.example/exporter/estimate/tcpstate"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/report"
 )
 
 // Fairness is how the flows of a direction shared the path while all of them sent (Halepovic 2008 figure 13).
@@ -62,15 +64,16 @@ func (d *Direction) compareFlows(r *tcpstate.FlowRates) {
 }
 
 // summary has a line for the index and, of mixed flows, one for each congestion control.
-func (f *Fairness) summary(line func(quantity, value string) probe.Result) []probe.Result {
+func (f *Fairness) summary(line func(quantity string, numbers ...report.Number) probe.Result) []probe.Result {
 	flows := 0
 	for _, v := range f.Variants {
 		flows += v.Flows
 	}
-	lines := []probe.Result{line("fairness", fmt.Sprintf("%.2f (Jain, %d flows)", f.Jain, flows))}
+	lines := []probe.Result{line("fairness", report.Number{Value: &f.Jain, Unit: unit.Index, Text: fmt.Sprintf("(Jain, %d flows)", flows)})}
 	if len(f.Variants) > 1 {
 		for _, v := range f.Variants {
-			lines = append(lines, line("share of "+v.CongestionControl, fmt.Sprintf("%.2f (%.2f of its fair share)", v.Share, v.OfFair)))
+			lines = append(lines, line("share of "+v.CongestionControl,
+				report.Number{Value: &v.Share, Unit: unit.Index}, report.Number{Value: &v.OfFair, Unit: unit.Index, Text: "of its fair share"}))
 		}
 	}
 	return lines

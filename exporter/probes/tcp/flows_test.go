@@ -34,7 +34,7 @@ func shaped(d sample.Direction, first time.Duration, flows ...[]int64) *tcptraff
 func summaryOf(lines []probe.Result) string {
 	var words []string
 	for _, line := range lines {
-		words = append(words, strings.TrimSpace(line.Direction+" "+line.Quantity)+": "+line.Value)
+		words = append(words, strings.TrimSpace(line.Direction+" "+line.Quantity)+": "+line.Text())
 	}
 	return strings.Join(words, "; ")
 }
@@ -74,7 +74,7 @@ func TestFairnessOfKnownFlows(t *testing.T) {
 		}
 	}
 	near(t, "throughput of a flow", d.Flows[2].Throughput, 5e6, 1e-6)
-	if got, want := summaryOf(d.summary()[:4]), "forward TCP throughput: 80 Mb/s; forward fairness: 0.69 (Jain, 4 flows); forward share of cubic: 0.80 (1.60 of its fair share); forward share of reno: 0.20 (0.40 of its fair share)"; got != want {
+	if got, want := summaryOf(d.summary()[:4]), "forward TCP throughput: 80 Mb/s; forward fairness: 0.69 (Jain, 4 flows); forward share of cubic: 0.80, 1.60 of its fair share; forward share of reno: 0.20, 0.40 of its fair share"; got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
 }
@@ -179,7 +179,7 @@ func TestTwoWayPartsAndCorrelationOfKnownTransfers(t *testing.T) {
 	}
 	x := twoWay(sample.Reverse, sample.Forward, 0)
 	x.Correlation = &Correlation{-0.714, -0.778, -0.621}
-	if got, want := summaryOf(x.summary(new(10.0), nil)), "reverse before the overlap: 74.67 b/s (93.3 % of the link); reverse during the overlap: 40.8 b/s (51.0 % of the link); reverse after the overlap: 72 b/s (90.0 % of the link); forward during the overlap: 151.2 b/s; correlation of both: -0.71 (-0.78 to -0.62)"; got != want {
+	if got, want := summaryOf(x.summary(new(10.0), nil)), "reverse before the overlap: 74.67 b/s, 93.3 % of the link; reverse during the overlap: 40.8 b/s, 51 % of the link; reverse after the overlap: 72 b/s, 90 % of the link; forward during the overlap: 151.2 b/s; correlation of both: -0.71 (-0.78 to -0.62)"; got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
 }

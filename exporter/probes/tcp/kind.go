@@ -25,6 +25,7 @@ import (
 	"oneway.example/exporter/load/traffictypes/mixed"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/report"
 )
 
 // Kind is the load test "tcp". Make it with NewKind.
@@ -203,40 +204,41 @@ func limited(t *tcptraffic.Result) bool {
 
 // summary has the main values in a few lines.
 func (d *Direction) summary() []probe.Result {
-	line := func(quantity, value string) probe.Result {
-		return probe.Result{Quantity: quantity, Direction: d.Direction, Value: value}
+	line := func(quantity string, numbers ...report.Number) probe.Result {
+		return probe.Result{Quantity: quantity, Direction: d.Direction, Numbers: numbers}
 	}
 	var lines []probe.Result
 	if d.Throughput != nil {
-		lines = append(lines, line("TCP throughput", unit.BytesPerSecond.Format(*d.Throughput)))
+		lines = append(lines, line("TCP throughput", report.Number{Value: d.Throughput, Unit: unit.BytesPerSecond}))
 	}
 	if d.LinkUsed != nil {
-		lines = append(lines, line("of the link", fmt.Sprintf("%.1f %% of %s", 100**d.LinkUsed, unit.BytesPerSecond.Format(*d.LinkRate))))
+		lines = append(lines, line("of the link", report.Number{Value: d.LinkUsed, Unit: unit.Ratio}, report.Number{Label: "of", Value: d.LinkRate, Unit: unit.BytesPerSecond}))
 	}
 	if d.Fairness != nil {
 		lines = append(lines, d.Fairness.summary(line)...)
 	}
 	if d.RTT != nil {
-		ms := func(s float64) string { return unit.Duration(time.Duration(s * 1e9)) }
-		lines = append(lines, line("RTT under load", fmt.Sprintf("%s (%s to %s)", ms(d.RTT[1]), ms(d.RTT[0]), ms(d.RTT[2]))), line("least RTT", ms(*d.RTTMin)))
+		lines = append(lines, line("RTT under load", report.Number{Value: &d.RTT[1], Range: &[2]float64{d.RTT[0], d.RTT[2]}, Unit: unit.Seconds}),
+			line("least RTT", report.Number{Value: d.RTTMin, Unit: unit.Seconds}))
 	}
 	if d.Retransmitted != nil {
-		lines = append(lines, line("retransmitted", fmt.Sprintf("%.3g %%", 100**d.Retransmitted)))
+		lines = append(lines, line("retransmitted", report.Number{Value: d.Retransmitted, Unit: unit.Ratio}))
 	}
 	if d.Limit != "" {
-		lines = append(lines, line("limited by", fmt.Sprintf("%s, %.0f %% of the time", strings.ReplaceAll(string(d.Limit), "_", " "), 100*d.Limited[d.Limit])))
+		lines = append(lines, line("limited by", report.Number{Text: strings.ReplaceAll(string(d.Limit), "_", " ")},
+			report.Number{Value: new(d.Limited[d.Limit]), Unit: unit.Ratio, Text: "of the time"}))
 	}
 	if d.Models != nil && len(d.Models.Throughput) > 0 {
-		var rates []string
+		var rates []report.Number
 		for _, m := range tcpstate.Models() {
 			if rate, ok := d.Models.Throughput[m.Name]; ok {
-				rates = append(rates, m.Name+" "+unit.BytesPerSecond.Format(rate))
+				rates = append(rates, report.Number{Label: m.Name, Value: &rate, Unit: unit.BytesPerSecond})
 			}
 		}
-		lines = append(lines, line("models", strings.Join(rates, ", ")))
+		lines = append(lines, line("models", rates...))
 	}
 	if d.RFC6349.TransferTime != nil {
-		lines = append(lines, line("transfer time", fmt.Sprintf("%.3g of the ideal", *d.RFC6349.TransferTime)))
+		lines = append(lines, line("transfer time", report.Number{Value: d.RFC6349.TransferTime, Unit: unit.Index, Text: "of the ideal"}))
 	}
 	return append(lines, d.stampLines(line)...)
 }

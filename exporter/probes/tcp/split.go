@@ -13,6 +13,7 @@ import (
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/net/tcpsocket"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/report"
 )
 
 // Split is whether a host between both ends ends the TCP connections of a direction and opens others (split TCP), with the
@@ -216,29 +217,29 @@ func (s *Split) publish(v *loadtest.Values, direction string) {
 }
 
 // stampLines are the lines of the timestamps in the summary.
-func (d *Direction) stampLines(line func(quantity, value string) probe.Result) (lines []probe.Result) {
-	ms := func(s float64) string { return unit.Duration(time.Duration(s * 1e9)) }
+func (d *Direction) stampLines(line func(quantity string, numbers ...report.Number) probe.Result) (lines []probe.Result) {
 	if one := d.Delay; one != nil {
 		if half, ok := one.Quantiles["0.5"]; ok {
-			value := ms(half)
+			numbers := []report.Number{{Value: &half, Bound: one.Bound, Unit: unit.Seconds}}
 			if most, ok := one.Quantiles["0.95"]; ok {
-				value += ", 95 % " + ms(most)
+				numbers = append(numbers, report.Number{Label: "95 %", Value: &most, Bound: one.Bound, Unit: unit.Seconds})
 			}
-			lines = append(lines, line("delay of TCP data", value+" ± "+ms(*one.Bound)))
+			lines = append(lines, line("delay of TCP data", numbers...))
 		}
 		if half, ok := one.Recovery["0.5"]; ok {
-			lines = append(lines, line("recovery", ms(half)+" (median)"))
+			lines = append(lines, line("recovery", report.Number{Value: &half, Unit: unit.Seconds, Text: "(median)"}))
 		}
 	}
 	if a := d.Acks; a != nil && a.Compressed != nil {
-		lines = append(lines, line("ACKs compressed", fmt.Sprintf("%.1f %% of %d", 100**a.Compressed, a.Tested)))
+		lines = append(lines, line("ACKs compressed", report.Number{Value: a.Compressed, Unit: unit.Ratio}, report.Number{Label: "of", Value: new(float64(a.Tested))}))
 	}
 	if s := d.Split; s != nil {
-		value := s.State
+		verdict := line("split TCP")
+		verdict.Value = s.State
 		if s.Reason != "" {
-			value += " (" + s.Reason + ")"
+			verdict.Value += " (" + s.Reason + ")"
 		}
-		lines = append(lines, line("split TCP", value))
+		lines = append(lines, verdict)
 	}
 	return lines
 }

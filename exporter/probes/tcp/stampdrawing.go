@@ -3,7 +3,6 @@ package tcp
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadtest"
@@ -28,8 +27,8 @@ func (d *Direction) drawStamps() (all []report.Drawing) {
 		if len(again.X) > 0 {
 			series = append(series, again)
 		}
-		over := over(d.Direction+": one-way delay of TCP data", "delay", unit.Seconds, series)
-		share := shares(d.Direction+": share of sampled bytes by one-way delay", over)
+		over := over("one-way delay of TCP data", "delay", unit.Seconds, series)
+		share := shares("share of sampled bytes by one-way delay", over)
 		all = append(all, over, share)
 	}
 	if a := d.Acks; a != nil {
@@ -48,7 +47,7 @@ func (d *Direction) drawStamps() (all []report.Drawing) {
 			s.Add(last, 0)
 		}
 		all = append(all, report.Drawing{
-			Title: d.Direction + ": time between acknowledgments", X: report.Axis{Name: "time", Unit: unit.Seconds, Log: true},
+			Title: "time between acknowledgments", X: report.Axis{Name: "time", Unit: unit.Seconds, Log: true},
 			Y: report.Axis{Name: "acknowledgments", Unit: unit.Ratio}, Series: []report.Series{s},
 		})
 	}
@@ -67,11 +66,10 @@ func (r *Result) EvidenceLines() (lines []report.Line) {
 				lines = append(lines, report.Line{Quantity: quantity, Direction: d.Direction, Value: value})
 			}
 		}
-		ms := func(v *float64) string {
-			if v == nil {
-				return ""
+		time := func(quantity string, seconds *float64) {
+			if seconds != nil {
+				lines = append(lines, report.Line{Quantity: quantity, Direction: d.Direction, Numbers: []report.Number{{Value: seconds, Unit: unit.Seconds}}})
 			}
-			return unit.Duration(time.Duration(*v * 1e9))
 		}
 		verdict := s.State
 		if s.By+s.Reason != "" {
@@ -79,16 +77,16 @@ func (r *Result) EvidenceLines() (lines []report.Line) {
 		}
 		add("split TCP", verdict)
 		add("bytes acknowledged before they arrived", fmt.Sprintf("%d of %d that could have been", s.Early, s.Tested))
-		add("largest lead of an acknowledgment", ms(s.Lead))
-		add("round trip of acknowledgments", ms(s.AckRoundTrip))
+		time("largest lead of an acknowledgment", s.Lead)
+		time("round trip of acknowledgments", s.AckRoundTrip)
 		add("SYN that arrived", s.SYN)
 		add("handshake at the client", s.Client.words())
 		add("handshake at the server", s.Server.words())
-		add("least round trip of TCP at the sender", ms(s.TCPRoundTrip))
-		add("least round trip of TCP at the receiver", ms(s.ReceiverRoundTrip))
-		add("round trip of UDP", ms(s.UDPRoundTrip))
+		time("least round trip of TCP at the sender", s.TCPRoundTrip)
+		time("least round trip of TCP at the receiver", s.ReceiverRoundTrip)
+		time("round trip of UDP", s.UDPRoundTrip)
 		if a := d.Acks; a != nil {
-			add("times between ACKs", fmt.Sprintf("%d; %.0f %% are uncertain by more than a tenth, since the socket was in use", a.Count, 100*a.Uncertain))
+			add("times between ACKs", fmt.Sprintf("%d; %s are uncertain by more than a tenth, since the socket was in use", a.Count, unit.Ratio.Format(a.Uncertain)))
 		}
 	}
 	return lines

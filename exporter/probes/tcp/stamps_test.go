@@ -86,7 +86,7 @@ func TestBytesAcknowledgedBeforeTheyArriveAreSplitTCP(t *testing.T) {
 		t.Errorf("notes %q", all)
 	}
 	for _, one := range d.summary() {
-		if one.Quantity == "split TCP" && one.Value != "yes" {
+		if one.Quantity == "split TCP" && one.Text() != "yes" {
 			t.Errorf("%+v", one)
 		}
 	}
@@ -109,7 +109,7 @@ func TestWithoutClocksNoByteHasADelay(t *testing.T) {
 func TestStampsAreDrawn(t *testing.T) {
 	names := map[string]bool{}
 	for _, one := range (&Result{Directions: []*Direction{evaluateStamps(stamped(40 * ms))}}).Drawings() {
-		names[one.Title] = true
+		names[one.Direction+": "+one.Title] = true
 	}
 	for _, want := range []string{"forward: one-way delay of TCP data", "forward: share of sampled bytes by one-way delay", "forward: time between acknowledgments"} {
 		if !names[want] {

@@ -1,7 +1,6 @@
 package tcp
 
 import (
-	"fmt"
 	"math"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/report"
 )
 
 // TwoWay compares two directions, of which the second sent in the middle of the first (Halepovic 2008 figure 17 and
@@ -135,15 +135,15 @@ func (x *TwoWay) summary(ideal ...*float64) (lines []probe.Result) {
 			if part.rate == nil {
 				continue
 			}
-			line := probe.Result{Quantity: part.name + " the overlap", Direction: p.Direction, Value: unit.BytesPerSecond.Format(*part.rate)}
+			line := probe.Result{Quantity: part.name + " the overlap", Direction: p.Direction, Numbers: []report.Number{{Value: part.rate, Unit: unit.BytesPerSecond}}}
 			if ideal[i] != nil {
-				line.Value += fmt.Sprintf(" (%.1f %% of the link)", 100**part.rate / *ideal[i])
+				line.Numbers = append(line.Numbers, report.Number{Value: new(*part.rate / *ideal[i]), Unit: unit.Ratio, Text: "of the link"})
 			}
 			lines = append(lines, line)
 		}
 	}
 	if c := x.Correlation; c != nil {
-		lines = append(lines, probe.Result{Quantity: "correlation of both", Value: fmt.Sprintf("%.2f (%.2f to %.2f)", c.Value, c.Lower, c.Upper)})
+		lines = append(lines, probe.Result{Quantity: "correlation of both", Numbers: []report.Number{{Value: &c.Value, Range: &[2]float64{c.Lower, c.Upper}, Unit: unit.Index}}})
 	}
 	return lines
 }

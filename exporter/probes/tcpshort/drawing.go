@@ -15,11 +15,10 @@ var _ loadtest.Drawn = (*Result)(nil)
 func (r *Result) Drawings() (all []report.Drawing) {
 	for i := range r.Sizes {
 		z := &r.Sizes[i]
-		title := z.Direction + ": completion time, share of the flows"
-		at := slices.IndexFunc(all, func(d report.Drawing) bool { return d.Title == title })
+		at := slices.IndexFunc(all, func(d report.Drawing) bool { return d.Direction == z.Direction })
 		if at < 0 {
 			at, all = len(all), append(all, report.Drawing{
-				Title: title, X: report.Axis{Name: "completion time", Unit: unit.Seconds, Log: true}, Y: report.Axis{Name: "flows", Unit: unit.Ratio},
+				Title: "completion time, share of the flows", Direction: z.Direction, X: report.Axis{Name: "completion time", Unit: unit.Seconds, Log: true}, Y: report.Axis{Name: "flows", Unit: unit.Ratio},
 			})
 		}
 		all[at].Series = append(all[at].Series, z.distribution())

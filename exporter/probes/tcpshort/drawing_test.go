@@ -5,7 +5,7 @@ import "testing"
 func TestDrawingIsTheDistributionOfAllFlows(t *testing.T) {
 	flows := []Flow{{Completion: new(0.3)}, {Completion: new(0.1)}, {Unfinished: "timeout"}, {Completion: new(0.2)}}
 	all := (&Result{Sizes: []Size{{Direction: "forward", FlowBytes: 10_000, Flows: flows}, {Direction: "forward", FlowBytes: 100_000}, {Direction: "reverse"}}}).Drawings()
-	if len(all) != 2 || len(all[0].Series) != 2 || all[1].Title != "reverse: completion time, share of the flows" {
+	if len(all) != 2 || len(all[0].Series) != 2 || all[1].Direction+": "+all[1].Title != "reverse: completion time, share of the flows" {
 		t.Fatalf("%+v", all)
 	}
 	s := all[0].Series[0]

@@ -3,7 +3,6 @@ package tcpshort
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"oneway.example/exporter/core/unit"
@@ -151,16 +150,16 @@ func quantile(c tcpstate.Completions, q float64) *Quantile {
 // conclude summarizes the result in a few lines.
 func (res *Result) conclude(r *loadtest.Run) {
 	for _, z := range res.Sizes {
-		var words []string
+		var numbers []report.Number
 		if z.Unfinished > 0 {
-			words = append(words, fmt.Sprintf("%d of %d unfinished", z.Unfinished, len(z.Flows)))
+			numbers = append(numbers, report.Number{Value: new(float64(z.Unfinished))}, report.Number{Label: "of", Value: new(float64(len(z.Flows))), Text: "unfinished"})
 		}
 		if q := z.Completion.Median; q != nil {
-			words = append(words, "median "+unit.Seconds.Format(q.Value))
+			numbers = append(numbers, report.Number{Label: "median", Value: &q.Value, Unit: unit.Seconds})
 		}
 		if q := z.Completion.Tail; q != nil {
-			words = append(words, "95 %: "+unit.Seconds.Format(q.Value))
+			numbers = append(numbers, report.Number{Label: "95 %:", Value: &q.Value, Unit: unit.Seconds})
 		}
-		r.Summary = append(r.Summary, probe.Result{Quantity: "completion of " + z.Words(), Direction: z.Direction, Value: strings.Join(words, ", ")})
+		r.Summary = append(r.Summary, probe.Result{Quantity: "completion of " + z.Words(), Direction: z.Direction, Numbers: numbers})
 	}
 }

@@ -29,9 +29,9 @@ func (r *Result) Drawings() (all []report.Drawing) {
 			}
 		}
 		rtt := r.byBuffer(d, func(m *MeasuredCell) *[3]float64 { return m.RTT })
-		all = append(all,
-			report.Drawing{Title: d.String() + ": throughput by buffer", X: by, Y: report.Axis{Name: "median throughput", Unit: unit.BytesPerSecond}, Series: throughput},
-			report.Drawing{Title: d.String() + ": round-trip time by buffer", X: by, Y: report.Axis{Name: "median RTT", Unit: unit.Seconds}, Series: rtt})
+		all = append(all, report.Toward(d.String(),
+			report.Drawing{Title: "throughput by buffer", X: by, Y: report.Axis{Name: "median throughput", Unit: unit.BytesPerSecond}, Series: throughput},
+			report.Drawing{Title: "round-trip time by buffer", X: by, Y: report.Axis{Name: "median RTT", Unit: unit.Seconds}, Series: rtt})...)
 	}
 	return all
 }

@@ -17,7 +17,7 @@ func TestDrawingsStandAtTheSmallerBufferAndShowAutoTuningAsALevel(t *testing.T) 
 		r.Cells[i].Used = "cubic"
 	}
 	all := r.Drawings()
-	if len(all) != 2 || all[0].Title != "reverse: throughput by buffer" || !all[0].X.Log {
+	if len(all) != 2 || all[0].Direction+": "+all[0].Title != "reverse: throughput by buffer" || !all[0].X.Log {
 		t.Fatalf("%+v", all)
 	}
 	s := all[0].Series

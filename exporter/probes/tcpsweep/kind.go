@@ -182,13 +182,13 @@ func (k *Kind) conclude(res *Result, r *loadtest.Run, all []Cell, done map[Cell]
 	}
 	res.Knees = knees(res.Cells)
 	for _, knee := range res.Knees {
-		line := func(quantity, value string) {
-			r.Summary = append(r.Summary, probe.Result{Quantity: quantity + ", " + knee.CongestionControl, Direction: knee.Direction.String(), Value: value})
+		line := func(quantity string, numbers ...report.Number) {
+			r.Summary = append(r.Summary, probe.Result{Quantity: quantity + ", " + knee.CongestionControl, Direction: knee.Direction.String(), Numbers: numbers})
 		}
-		line("best throughput", unit.BytesPerSecond.Format(knee.Best))
-		line("sufficient buffer", knee.words())
+		line("best throughput", report.Number{Value: &knee.Best, Unit: unit.BytesPerSecond})
+		line("sufficient buffer", knee.numbers()...)
 		if knee.BDP != nil {
-			line("bandwidth x delay", unit.BufferBytes.Format(*knee.BDP))
+			line("bandwidth x delay", report.Number{Value: knee.BDP, Unit: unit.BufferBytes})
 		}
 	}
 	r.Summary = append(r.Summary, probe.Result{Quantity: "cells", Value: fmt.Sprintf("%d of %d, order by seed %d", complete, len(all), res.Seed)})

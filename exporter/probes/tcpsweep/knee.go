@@ -3,13 +3,13 @@ package tcpsweep
 import (
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/tcpstate"
 	"oneway.example/exporter/net/tcpsocket"
+	"oneway.example/exporter/probe/report"
 )
 
 // Knee is the smallest buffer that reaches 95 % of the best median, of one direction and congestion control. A cell counts
@@ -109,23 +109,23 @@ func finite(buffer int64) *int64 {
 	return &buffer
 }
 
-// words is "128 KiB", or the interval that the repetitions leave.
-func (k *Knee) words() string {
-	if !k.Overlap {
-		if k.Buffer == nil {
-			return auto
-		}
-		return unit.BufferBytes.Format(float64(*k.Buffer))
+// numbers are the buffer: "128 KiB", or the interval that the repetitions leave.
+func (k *Knee) numbers() []report.Number {
+	size := func(label string, bytes *int64) report.Number {
+		return report.Number{Label: label, Value: new(float64(*bytes)), Unit: unit.BufferBytes}
 	}
-	var limits []string
+	switch {
+	case !k.Overlap && k.Buffer == nil:
+		return []report.Number{{Text: auto}}
+	case !k.Overlap:
+		return []report.Number{size("", k.Buffer)}
+	}
+	all := []report.Number{{Text: "cannot tell"}}
 	if k.Above != nil {
-		limits = append(limits, "> "+unit.BufferBytes.Format(float64(*k.Above)))
+		all = append(all, size(">", k.Above))
 	}
 	if k.AtMost != nil {
-		limits = append(limits, "≤ "+unit.BufferBytes.Format(float64(*k.AtMost)))
+		all = append(all, size("≤", k.AtMost))
 	}
-	if len(limits) == 0 {
-		return "cannot tell"
-	}
-	return "cannot tell (" + strings.Join(limits, ", ") + ")" // the terminal has room for about 35 characters
+	return all
 }

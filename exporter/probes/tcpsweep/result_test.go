@@ -8,6 +8,7 @@ import (
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/tcpstate"
 	"oneway.example/exporter/net/tcpsocket"
+	"oneway.example/exporter/probe/report"
 	single "oneway.example/exporter/probes/tcp"
 )
 
@@ -72,7 +73,7 @@ func TestKneeIsOfTheSmallerBufferInEffect(t *testing.T) {
 		}
 		k := all[0]
 		if kib(k.Buffer) != c.buffer || kib(k.Above) != c.above || kib(k.AtMost) != c.most || k.Overlap != c.undecided || k.CongestionControl != "cubic" || *k.BDP != 100 {
-			t.Errorf("%s: %s; %+v", c.what, k.words(), k)
+			t.Errorf("%s: %s; %+v", c.what, report.Line{Numbers: k.numbers()}.Text(), k)
 		}
 	}
 	if got := knees([]MeasuredCell{measured(64, 64, 1024, enough...)}); len(got) != 0 {
@@ -102,13 +103,13 @@ func TestKneesAreSeparateByDirectionAndCongestionControl(t *testing.T) {
 
 func TestWordsOfAKnee(t *testing.T) {
 	for want, k := range map[string]Knee{
-		"128 KiB":                           {Buffer: new(int64(128 << 10))},
-		"auto":                              {},
-		"cannot tell (> 64 KiB, ≤ 256 KiB)": {Buffer: new(int64(128 << 10)), Above: new(int64(64 << 10)), AtMost: new(int64(256 << 10)), Overlap: true},
-		"cannot tell (≤ 17.5 KiB)":          {Buffer: new(int64(17920)), AtMost: new(int64(17920)), Overlap: true},
-		"cannot tell":                       {Buffer: new(int64(17920)), Overlap: true},
+		"128 KiB":                          {Buffer: new(int64(128 << 10))},
+		"auto":                             {},
+		"cannot tell, > 64 KiB, ≤ 256 KiB": {Buffer: new(int64(128 << 10)), Above: new(int64(64 << 10)), AtMost: new(int64(256 << 10)), Overlap: true},
+		"cannot tell, ≤ 17.5 KiB":          {Buffer: new(int64(17920)), AtMost: new(int64(17920)), Overlap: true},
+		"cannot tell":                      {Buffer: new(int64(17920)), Overlap: true},
 	} {
-		if got := k.words(); got != want {
+		if got := (report.Line{Numbers: k.numbers()}).Text(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -20,7 +20,7 @@ var (
 func (r *Result) Drawings() (all []report.Drawing) {
 	for _, d := range r.Directions {
 		one := report.Drawing{
-			Title: d.DirectionName + ": share of clean trains by capacity", X: report.Axis{Name: "capacity", Unit: unit.BytesPerSecond},
+			Title: "share of clean trains by capacity", Direction: d.DirectionName, X: report.Axis{Name: "capacity", Unit: unit.BytesPerSecond},
 			Y: report.Axis{Name: "trains", Unit: unit.Ratio},
 		}
 		for _, z := range d.Sizes {

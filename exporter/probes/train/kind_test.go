@@ -125,7 +125,7 @@ func TestTooManyDiscardedTrainsAreARefusalWithItsReason(t *testing.T) {
 	if n := z.Trains["lost"]; n != o.Repeats+1 {
 		t.Errorf("%d trains discarded, want %d", n, o.Repeats+1)
 	}
-	if len(run.Notes) == 0 || run.Summary[0].Value == "" {
+	if len(run.Notes) == 0 || run.Summary[0].Text() == "" {
 		t.Errorf("notes %q, summary %v: want the refusal in them", run.Notes, run.Summary)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"oneway.example/exporter/estimate/capacity"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/report"
 )
 
 // Result is the result of a run: the report's "result".
@@ -134,20 +135,21 @@ func (d *Direction) best() (best *Size) {
 
 // summary describes a direction in a few lines.
 func (d *Direction) summary() (lines []probe.Result) {
-	line := func(quantity, value string) {
-		lines = append(lines, probe.Result{Quantity: quantity, Direction: d.DirectionName, Value: value})
+	line := func(one probe.Result) {
+		one.Direction = d.DirectionName
+		lines = append(lines, one)
 	}
 	switch {
 	case d.Capacity != nil:
-		line("capacity", fmt.Sprintf("%s ± %s", unit.BytesPerSecond.Format(*d.Capacity), unit.BytesPerSecond.Format(*d.Bound)))
-		line("not detected", fmt.Sprintf("a token bucket above %.3g kB", float64(d.HiddenBucket)/1e3))
+		line(probe.Result{Quantity: "capacity", Numbers: []report.Number{{Value: d.Capacity, Bound: d.Bound, Unit: unit.BytesPerSecond}}})
+		line(probe.Result{Quantity: "not detected", Numbers: []report.Number{{Label: "a token bucket above", Value: new(float64(d.HiddenBucket)), Unit: unit.Bytes}}})
 	case d.Refusal != "":
-		line("capacity", "unknown: "+d.Refusal)
+		line(probe.Result{Quantity: "capacity", Unknown: d.Refusal})
 	case len(d.Sizes) > 0 && d.Sizes[0].Refusal != "":
-		line("capacity", "unknown: "+d.Sizes[0].Refusal)
+		line(probe.Result{Quantity: "capacity", Unknown: d.Sizes[0].Refusal})
 	}
 	if d.PathMTU > 0 {
-		line("path MTU", fmt.Sprintf("%d B", d.PathMTU))
+		line(probe.Result{Quantity: "path MTU", Numbers: []report.Number{{Value: new(float64(d.PathMTU)), Unit: unit.PacketBytes}}})
 	}
 	return lines
 }

@@ -7,6 +7,7 @@ import (
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/agent/ondemand"
 	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/output"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/report"
@@ -46,15 +47,33 @@ func (s *fakeSource) StoreIncident(path, probe string) (report.Header, error) {
 
 var errReload = errors.New("oneway.yml:12:17: paths[0].probes[0].interval is 0s; it must be between 100µs and 1h0m0s")
 
-func results(forward, reverse, loss, r, both string) []probe.Result {
+func number(v, bound float64, u unit.Unit) report.Number {
+	n := report.Number{Value: &v, Unit: u}
+	if bound > 0 {
+		n.Bound = &bound
+	}
+	return n
+}
+
+func line(quantity, direction string, numbers ...report.Number) report.Line {
+	return report.Line{Quantity: quantity, Direction: direction, Numbers: numbers}
+}
+
+func results(forward, reverse, loss, r, both float64) []probe.Result {
+	const bound = 310e-6
+	rated := func(direction string, r float64) report.Line {
+		l := line("R", direction, number(r, 0, unit.RFactor))
+		l.Of = "G.711-PLC"
+		return l
+	}
 	return []probe.Result{
-		{Quantity: "delay", Direction: "forward", Value: forward},
-		{Quantity: "loss", Direction: "forward", Value: loss},
-		{Quantity: "R (G.711-PLC)", Direction: "forward", Value: r},
-		{Quantity: "delay", Direction: "reverse", Value: reverse},
-		{Quantity: "loss", Direction: "reverse", Value: "0.00 %"},
-		{Quantity: "R (G.711-PLC)", Direction: "reverse", Value: "92"},
-		{Quantity: "round trip", Value: both},
+		line("delay", "forward", number(forward, bound, unit.Seconds)),
+		line("loss", "forward", number(loss, 0, unit.Ratio)),
+		rated("forward", r),
+		line("delay", "reverse", number(reverse, bound, unit.Seconds)),
+		line("loss", "reverse", number(0, 0, unit.Ratio)),
+		rated("reverse", 92),
+		line("round trip", "", number(both, 0, unit.Seconds)),
 	}
 }
 
@@ -66,11 +85,13 @@ func sample() agent.Status {
 	}
 	paths := []agent.PathStatus{
 		one("calgary-to-seoul", "reflector.seoul.example.net", agent.Up, probe.Status{
-			Up: true, State: "measuring", LastSuccess: at(time.Second), Results: results("81.2 ms ± 310 µs", "79.8 ms ± 310 µs", "0.10 %", "86", "161 ms"),
+			Up: true, State: "measuring", LastSuccess: at(time.Second), Results: results(0.0812, 0.0798, 0.001, 86, 0.161),
 		}),
 		one("bus-12-to-core", "[2001:db8::7]:8620", agent.Impaired, probe.Status{
 			Up: true, State: "measuring", LastSuccess: at(time.Second), Reason: "one-way delay is not valid: remote_unsynchronized",
-			Results: []probe.Result{{Quantity: "loss", Direction: "forward", Value: "1.25 %"}, {Quantity: "loss", Direction: "reverse", Value: "0.40 %"}, {Quantity: "round trip", Value: "212 ms"}},
+			Results: []probe.Result{
+				line("loss", "forward", number(0.0125, 0, unit.Ratio)), line("loss", "reverse", number(0.004, 0, unit.Ratio)), line("round trip", "", number(0.212, 0, unit.Seconds)),
+			},
 		}),
 		one("office-to-router", "192.0.2.1", agent.Down, probe.Status{
 			State: "no reply", LastSuccess: at(17 * time.Minute), Reason: "udp 192.0.2.1:862 does not reply; is a STAMP reflector running there, is the port open?",
@@ -80,7 +101,7 @@ func sample() agent.Status {
 	}
 	paths[3].Probes[0].Restarts = 4
 	paths[0].Probes = append(paths[0].Probes, ofProbe("voice-50pps", agent.Up, probe.Status{
-		Up: true, State: "measuring", LastSuccess: at(0), Results: results("82.9 ms ± 310 µs", "80.4 ms ± 310 µs", "0.31 %", "84", "163 ms"),
+		Up: true, State: "measuring", LastSuccess: at(0), Results: results(0.0829, 0.0804, 0.0031, 84, 0.163),
 	}))
 	paths[1].Probes[0].Incident = &report.Header{
 		ID: "20260301t113100z-00000006", Path: "bus-12-to-core", Probe: "stamp", Kind: report.Incident, Peer: "[2001:db8::7]:8620", Begin: at(39 * time.Minute), End: at(29 * time.Minute),
@@ -149,19 +170,19 @@ func sampleTests(at func(time.Duration) time.Time) (paths []agent.PathStatus) {
 		}
 		paths = append(paths, agent.PathStatus{Name: path, Peer: peer, Host: probe.Target{Peer: peer}.Host(), Probes: []agent.ProbeStatus{one}})
 	}
-	line := func(quantity, direction, value string) report.Line {
-		return report.Line{Quantity: quantity, Direction: direction, Value: value}
-	}
 	test("calgary-load", "reflector.seoul.example.net", "saturation", "saturation", agent.Up, probe.Status{Up: true, State: "next run at 15:47", LastSuccess: at(12 * time.Minute)}, &report.Header{
 		ID: "20260301t114700z-00000004", Result: "completed", Begin: at(13 * time.Minute), End: at(13*time.Minute - 71*time.Second), FileBytes: 412_345,
 		Summary: []report.Line{
-			line("throughput", "forward", "4.98 Mb/s"), line("loss under load", "forward", "0.8 %"), line("queue", "forward", "252 kB ± 4 kB"), line("working delay", "forward", "idle 81 ms, working 480 ms"),
-			line("throughput", "reverse", "11.9 Mb/s"), line("queue", "reverse", "not filled"),
+			line("throughput", "forward", number(4.98e6/8, 0, unit.BytesPerSecond)), line("loss under load", "forward", number(0.008, 0, unit.Ratio)),
+			line("queue", "forward", number(252_000, 4000, unit.Bytes)),
+			line("working delay", "forward", report.Number{Label: "idle", Value: new(0.081), Unit: unit.Seconds}, report.Number{Label: "working", Value: new(0.48), Unit: unit.Seconds}),
+			line("throughput", "reverse", number(11.9e6/8, 0, unit.BytesPerSecond)),
+			{Quantity: "queue", Direction: "reverse", Value: "not filled"},
 		},
 	})
 	test("bus-12-load", "[2001:db8::7]:8620", "train", "train", agent.Down, probe.Status{State: "next run at 12:30", Reason: "last run incomplete: the sender's own pace bounds 18 trains of 30"}, &report.Header{
 		ID: "20260301t113000z-00000003", Result: "incomplete", Reason: "session_lost", Begin: at(30 * time.Minute), End: at(30*time.Minute - 9*time.Second), FileBytes: 20_480,
-		Summary: []report.Line{line("capacity, 1500 B", "forward", "1.82 Mb/s"), line("trains", "", "12 of 30 clean")},
+		Summary: []report.Line{line("capacity, 1500 B", "forward", number(1.82e6/8, 0, unit.BytesPerSecond)), {Quantity: "trains", Value: "12 of 30 clean"}},
 	})
 	test("office-load", "192.0.2.1", "saturation", "saturation", agent.Down, probe.Status{State: "next run at 13:00", Reason: "last run refused: the load server refuses: token unknown"}, nil)
 	test("lab-load", "lab.example.net", "size-sweep-nightly", "size_sweep", agent.Starting, probe.Status{State: "next run at 22:00"}, &report.Header{

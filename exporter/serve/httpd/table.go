@@ -118,9 +118,8 @@ func tabulated(rows []row) table {
 		var own []column
 		for _, r := range rows {
 			for _, one := range byDirection(r.Results)[i] {
-				title, of := quantity(one.Quantity)
-				if !slices.ContainsFunc(own, func(c column) bool { return c.Title == title }) {
-					own = append(own, column{Direction: d.title, Title: title, Of: of, First: len(own) == 0})
+				if !slices.ContainsFunc(own, func(c column) bool { return c.Title == one.Quantity }) {
+					own = append(own, column{Direction: d.title, Title: one.Quantity, Of: one.Of, First: len(own) == 0})
 				}
 			}
 		}
@@ -140,22 +139,16 @@ func (t *table) cells(results []probe.Result) []cell {
 	by := byDirection(results)
 	for i, d := range directions {
 		for _, one := range by[i] {
-			title, of := quantity(one.Quantity)
-			at := slices.IndexFunc(t.Columns, func(c column) bool { return c.Direction == d.title && c.Title == title })
+			at := slices.IndexFunc(t.Columns, func(c column) bool { return c.Direction == d.title && c.Title == one.Quantity })
+			of := one.Of
 			if of == t.Columns[at].Of {
 				of = ""
 			}
-			value, bound, _ := strings.Cut(one.Value, " ± ")
+			value, bound := one.Cell()
 			cells[at] = cell{value, bound, of}
 		}
 	}
 	return cells
-}
-
-// quantity separates what a quantity is of, in parentheses.
-func quantity(s string) (title, of string) {
-	title, of, _ = strings.Cut(s, " (")
-	return title, strings.TrimSuffix(of, ")")
 }
 
 // section is the results of a direction.
@@ -171,21 +164,6 @@ func mainResults(all []probe.Result, most int) (main []section) {
 		main = append(main, section{directions[i].title, results[:min(len(results), most)]})
 	}
 	return main
-}
-
-// value is a result in which no line break separates a number from its unit.
-func value(s string) string {
-	words := strings.Split(strings.NewReplacer(" -> ", "\u00a0→\u00a0", " ± ", " ±\u00a0").Replace(s), " ")
-	s = words[0]
-	for i, w := range words[1:] {
-		last, unit := words[i], w != "" && (strings.HasPrefix(w, "µ") || strings.IndexByte("%bBkMGsm", w[0]) >= 0)
-		if last != "" && last[len(last)-1] >= '0' && last[len(last)-1] <= '9' && unit {
-			s += "\u00a0" + w
-		} else {
-			s += " " + w
-		}
-	}
-	return s
 }
 
 // breaks escapes a name and permits line breaks after its separators, so that a long one need not break within a word.

@@ -66,7 +66,7 @@ func (v *runView) tabulate() {
 			if at < 0 {
 				at, v.Lines = len(v.Lines), append(v.Lines, resultLine{r.Quantity, make([]string, len(used))})
 			}
-			v.Lines[at].Values[i] = r.Value
+			v.Lines[at].Values[i] = r.Page()
 		}
 	}
 }
@@ -107,14 +107,11 @@ func (s *server) view(w http.ResponseWriter, r *http.Request) {
 // noRun is the reply about an ID without a run.
 const noRun = "No run has this ID. The oldest reports are deleted when the directory of reports is full; /runs lists those that exist."
 
-// add draws a drawing in the set of its direction, which begins its title.
+// add draws a drawing in the set of its direction.
 func (v *runView) add(i int, d *report.Drawing) {
-	own, title, found := strings.Cut(d.Title, ": ")
-	at := slices.IndexFunc(directions, func(d struct{ name, title string }) bool { return d.name == own })
-	if !found || at < 0 {
-		own = ""
-	} else {
-		own, d.Title = directions[at].title, capital(title)
+	own := ""
+	if at := slices.IndexFunc(directions, func(one struct{ name, title string }) bool { return d.Direction != "" && one.name == d.Direction }); at >= 0 {
+		own, d.Title = directions[at].title, capital(d.Title)
 	}
 	if n := len(v.Figures); n == 0 || v.Figures[n-1].Title != own {
 		v.Figures = append(v.Figures, figures{Title: own})
@@ -147,7 +144,7 @@ func sentence(h report.Header) string {
 		if first.Quantity != last {
 			what, last = first.Quantity+" ", first.Quantity
 		}
-		parts = append(parts, strings.TrimSpace(what+first.Value+" "+d.name))
+		parts = append(parts, strings.TrimSpace(what+first.Page()+" "+d.name))
 	}
 	if len(parts) == 0 {
 		return "Completed"
