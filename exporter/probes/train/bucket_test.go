@@ -39,7 +39,7 @@ func TestBucketLargerThanATrainIsFoundByLongTrains(t *testing.T) {
 				o.LongTrainPackets = 0
 			}
 			d, run := must(t, &r, o)
-			summary := d.summary()[0].Value
+			summary := d.summary()[0].Text()
 			if c.told == 0 {
 				if d.Capacity != nil || d.Sizes[0].Median != nil || !strings.Contains(summary, "bucket") || len(run.Notes) == 0 {
 					t.Errorf("%+v: %s, notes %q, want a refusal", d, summary, run.Notes)
