@@ -79,6 +79,12 @@ const (
 	MaxPacketBytes = 9216
 	// DefaultMaxSessions is the default of Options.MaxSessions.
 	DefaultMaxSessions = 1 << 16
+	// DefaultRate is the default of Options.RatePackets.
+	DefaultRate = 20_000
+	// MaxRate is the largest rate limit.
+	MaxRate = 10_000_000
+
+	defaultExpiry = 15 * time.Minute
 
 	// receiveBufferBytes is the default receive buffer of a socket: of the requests of 10,000 sessions of one packet a
 	// second during a stall of more than three seconds.
@@ -93,7 +99,6 @@ const (
 	// Limits of Options, and keys of the two that are a section of their own.
 	maxMaxSessions = 1 << 22
 	maxExpiry      = 24 * time.Hour
-	maxRate        = 10_000_000
 	keyRate        = "rate_limit.packets_per_second"
 	keyBurst       = "rate_limit.burst"
 	// Limits of invalid HMACs per second: of one source, and in total.
@@ -101,6 +106,21 @@ const (
 	// Limits of rejections: one per second and source, after a burst for the queries with which a sender begins.
 	rejectionBurst, rejectionsInTotal = 3, 100
 )
+
+// Describe returns the descriptions of the keys of Options. The agent has the others of its section.
+func (o *Options) Describe() []option.Description {
+	return []option.Description{
+		option.Switch(&o.RequireKey, false, "Reflect authenticated packets only."),
+		option.Switch(&o.Stateless, false, "Copy the test packet's number into the reply and keep no sessions: no counts by direction."),
+		option.Number(&o.MaxSessions, DefaultMaxSessions, max(1, len(o.Listen)), maxMaxSessions, "Maximum number of sessions. Where memory is limited (GOMEMLIMIT, or four fifths of the control "+
+			"group's limit), at most one for each 16 KiB of it. An eighth of them may begin in a second (a quarter of that from one address or /64, half from one /24 "+
+			"or /48), with bursts of four seconds' worth: so known peers keep their sessions in a flood from spoofed addresses."),
+		option.Number(&o.Expiry, defaultExpiry, time.Second, maxExpiry, "Idle timeout of a session."),
+		option.Value(&o.Allow, nil, "Permitted sources.").Unset("all").Such(`[192.0.2.0/24, "2001:db8::/32"]`),
+		option.Text(&o.Hardware, "Use the hardware timestamps of this interface, which test packets must pass. Enable them first: hwstamp_ctl -i eth0 -t 1 -r 1").
+			Unset("the kernel's timestamps").Such("eth0"),
+	}
+}
 
 func (o *Options) given(key string) bool { return o.Given != nil && o.Given(key) }
 
@@ -112,11 +132,11 @@ func (o *Options) complete() error {
 			netip.AddrPortFrom(netip.IPv6Unspecified(), stampfmt.Port),
 		}
 	}
-	option.Default(o.given(keyRate), &o.RatePackets, 20_000)
+	option.Default(o.given(keyRate), &o.RatePackets, DefaultRate)
 	option.Default(o.given(keyBurst), &o.RateBurst, max(1, o.RatePackets/4))
 	option.Default(o.given("max_sessions"), &o.MaxSessions, DefaultMaxSessions)
 	option.Default(false, &o.MemoryLimit, memlimit.Process())
-	option.Default(o.given("session_expiry"), &o.Expiry, 15*time.Minute)
+	option.Default(o.given("session_expiry"), &o.Expiry, defaultExpiry)
 	option.Default(false, &o.LossWait, 3*time.Second)
 	option.Default(false, &o.MaxRequestBytes, MaxPacketBytes)
 	option.Default(false, &o.ReceiveBufferBytes, memlimit.Buffer(receiveBufferBytes))
@@ -135,15 +155,14 @@ func (o Options) Check() error { return o.complete() }
 
 func (o *Options) check() error {
 	errs := []error{
-		option.Between("max_sessions", o.MaxSessions, len(o.Listen), maxMaxSessions),
-		option.Between("session_expiry", o.Expiry, time.Second, maxExpiry),
+		option.Check(o),
 		option.Missing(o.RequireKey && len(o.Keys) == 0, "key_file", "%s needs it", option.Key("require_key")),
 	}
 	if o.given(keyRate) {
-		errs = append(errs, option.Between(keyRate, o.RatePackets, 1, maxRate))
+		errs = append(errs, option.Between(keyRate, o.RatePackets, 1, MaxRate))
 	}
 	if o.given(keyBurst) {
-		errs = append(errs, option.Between(keyBurst, o.RateBurst, 1, maxRate))
+		errs = append(errs, option.Between(keyBurst, o.RateBurst, 1, MaxRate))
 	}
 	return errors.Join(errs...)
 }

@@ -84,6 +84,37 @@ const (
 	maxMaxSessions    = 1 << 12
 )
 
+// Describe returns the descriptions of the keys of Options. The agent has the others of its section.
+func (o *Options) Describe() []option.Description {
+	most := maxMaxSessions
+	if o.MaxConnections >= 1 {
+		most = min(most, o.MaxConnections)
+	}
+	return []option.Description{
+		option.Value(&o.Ports, loadcontrol.DefaultPorts(), "Ports for further sockets of a test: TCP, for tests of TCP, each during its transfer; UDP, one for each session, for the test packets "+
+			"beside the load.").Checked(o.checkPorts),
+		option.Text(&o.TokensFile, "File with the tokens of the clients and their limits: \"oneway token new --file tokens --name NAME --out NAME.token\" adds a line, and makes the "+
+			"client's file. It is read again when it changes; a client without a line is refused.").Such("tokens").
+			Required(`it says who may run tests: "oneway token new --file tokens --name NAME" makes one`),
+		option.Text(&o.CertFile, "Certificate (PEM). Its pin is logged for the clients (pin: sha256:...).").Unset("a generated key, which is stored in {state_dir}").Such("cert.pem"),
+		option.Text(&o.KeyFile, "Private key of the certificate (PEM).").Such("key.pem"),
+		option.Text(&o.ClientCAFile, "Authorities (PEM) of client certificates, for clients with one instead of a token.").Such("clients.pem"),
+		option.Text(&o.Link, "Link of its tests: one at a time, and none during a test of this agent's own probes on a link of the same name. Paths over it, and those to the "+
+			"client, have no alerts of loss and delay meanwhile.").Such(DefaultLink).Checked(func(key string) error { return option.Name(key, o.Link) }),
+		option.Number(&o.MaxConnections, DefaultMaxConnections, 1, maxMaxConnections, "Maximum number of control connections; at most a quarter of them of unknown peers from one address."),
+		option.Number(&o.MaxSessions, DefaultMaxSessions, 1, most, "Maximum number of authorized control connections. A token has 2 at the same time, unless its line has sessions=N."),
+		option.Value(&o.Allow, nil, "Permitted sources.").Unset("all that have a token").Such(`[192.0.2.0/24, "2001:db8::/32"]`),
+	}
+}
+
+// checkPorts reports a range that is none.
+func (o *Options) checkPorts(key string) error {
+	if o.Ports.First == 0 || o.Ports.First > o.Ports.Last {
+		return option.Errorf(key, "is %v; it must be a range of ports, such as %v", o.Ports, loadcontrol.DefaultPorts())
+	}
+	return nil
+}
+
 func (o *Options) given(key string) bool { return o.Given != nil && o.Given(key) }
 
 // complete sets the defaults and checks o.
@@ -109,20 +140,10 @@ func (o *Options) complete() error {
 }
 
 func (o *Options) check() error {
-	mostSessions := maxMaxSessions
-	if o.MaxConnections >= 1 {
-		mostSessions = min(mostSessions, o.MaxConnections)
-	}
 	errs := []error{
-		option.Missing(o.TokensFile == "", "tokens_file", `it says who may run tests: "oneway token new --file tokens --name NAME" makes one`),
+		option.Check(o),
 		option.Missing(o.CertFile != "" && o.KeyFile == "", "key_file", "%s needs it", option.Key("cert_file")),
 		option.Missing(o.KeyFile != "" && o.CertFile == "", "cert_file", "%s needs it", option.Key("key_file")),
-		option.Name("link", o.Link),
-		option.Between("max_connections", o.MaxConnections, 1, maxMaxConnections),
-		option.Between("max_sessions", o.MaxSessions, 1, mostSessions),
-	}
-	if o.Ports.First == 0 || o.Ports.First > o.Ports.Last {
-		errs = append(errs, option.Errorf("ports", "is %v; it must be a range of ports, such as 8621-8640", o.Ports))
 	}
 	if slices.ContainsFunc(o.Listen, func(a netip.AddrPort) bool { return !a.IsValid() }) {
 		errs = append(errs, errors.New("loadserver: listen: not an address with a port"))

@@ -39,17 +39,17 @@ func DefaultOptions() Options {
 
 // Limits of options.
 const (
-	minInterval, maxInterval = time.Second, time.Hour
-	maxFirstRows             = time.Hour
-	maxMaxRows               = 10_000_000
+	MinInterval, MaxInterval = time.Second, time.Hour
+	MaxFirstRows             = time.Hour
+	MaxMaxRows               = 10_000_000
 )
 
 // Check reports values beyond their limits, by the keys interval, first_rows and max_rows; CheckTags has those of tags.
 func (o *Options) Check() error {
 	return errors.Join(
-		option.Between("interval", o.Interval, minInterval, maxInterval),
-		option.Between("first_rows", o.FirstRows, 0, maxFirstRows),
-		option.Between("max_rows", o.MaxRows, 0, maxMaxRows),
+		option.Between("interval", o.Interval, MinInterval, MaxInterval),
+		option.Between("first_rows", o.FirstRows, 0, MaxFirstRows),
+		option.Between("max_rows", o.MaxRows, 0, MaxMaxRows),
 	)
 }
 
@@ -146,7 +146,7 @@ func (c *collector) close() {
 }
 
 // interval is a duration of series; it is not zero.
-func (c *collector) interval() int64 { return max(int64(c.options.Interval), int64(minInterval)) }
+func (c *collector) interval() int64 { return max(int64(c.options.Interval), int64(MinInterval)) }
 
 // untilDue is the time to the next multiple of the interval since 1970: all agents have their series at the same times.
 func (c *collector) untilDue() time.Duration {

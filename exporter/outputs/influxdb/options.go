@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net/netip"
 	"net/url"
 	"os"
@@ -84,16 +85,51 @@ const (
 	minBatchBytes          = 4 << 10
 	maxBatchBytes          = 64 << 20
 	minSpoolBytes          = 256 << 10
+	newest                 = 3 // version of the write API
 	maxSpoolBytes          = 1 << 40
 )
 
-// DefaultOptions are the values of keys that are not given.
-func DefaultOptions() Options {
+// Describe returns the descriptions of the keys.
+func (o *Options) Describe() []option.Description {
 	c := collect.DefaultOptions()
-	return Options{
-		Version: 2, Interval: c.Interval, FirstRows: c.FirstRows, MaxRows: c.MaxRows,
-		BatchPoints: 5000, BatchBytes: 1_000_000, Gzip: true, Timeout: 10 * time.Second,
+	return []option.Description{
+		option.Text(&o.URL, "Base of the store's write API.").Such("https://influxdb.example.net:8086").Required("it must be the address of the store, %s", urlExample),
+		option.Number(&o.Version, 2, 1, newest, "Version of the write API: 1 for InfluxDB 1.8 and for Telegraf's influxdb_listener, 2, or 3."),
+		option.Text(&o.Org, "Organization, of version 2.").Such("example"),
+		option.Text(&o.Bucket, "Bucket, of version 2.").Such("oneway"),
+		option.Text(&o.Database, "Database, of versions 1 and 3.").Such("oneway"),
+		option.Text(&o.RetentionPolicy, "Retention policy, of version 1.").Unset("the database's default").Such("raw"),
+		option.Text(&o.TokenFile, "File with the token. It is read for each request.").Such("influxdb.token"),
+		option.Text(&o.Username, "Name of the user, with a {password_file} instead of a token.").Such("oneway"),
+		option.Text(&o.PasswordFile, "File with the password of {username}. It is read for each request.").Such("influxdb.password"),
+		option.Text(&o.CAFile, "CA certificates (PEM) for the store.").Unset("those of the system").Such("clients.pem"),
+		option.Text(&o.CertFile, "Certificate of this client (PEM).").Such("cert.pem"),
+		option.Text(&o.KeyFile, "Private key of {cert_file} (PEM).").Such("key.pem"),
+		option.Text(&o.ServerName, "Name in the store's certificate.").Unset("the host of {url}").Such("influxdb.example.net"),
+		option.Number(&o.Interval, c.Interval, collect.MinInterval, collect.MaxInterval, "Interval of the series.").Checked(nil), // collect checks it, and the next ones
+		option.Value(&o.Tags, nil, "Tags of every point. The tag host is this host's name unless it is set; an empty value removes it.").Such("{site: lab}"),
+		option.Number(&o.FirstRows, c.FirstRows, 0, collect.MaxFirstRows, "Time at the beginning of each transfer of a load test of which all packets are delivered.").Checked(nil),
+		option.Number(&o.MaxRows, c.MaxRows, 0, collect.MaxMaxRows, "Number of packets of a transfer that are delivered, with those of {first_rows}.").Checked(nil),
+		option.Number(&o.BatchPoints, 5000, 1, maxBatchPoints, "Largest number of points of a request."),
+		option.Number(&o.BatchBytes, 1_000_000, minBatchBytes, maxBatchBytes, "Largest size of a request, before it is compressed."),
+		option.Switch(&o.Gzip, true, "Compress the requests."),
+		option.Number(&o.Timeout, 10*time.Second, minTimeout, maxTimeout, "Time for a request with its reply."),
+		option.Value(&o.Spool.Directory, nil, "Directory of the compressed points that wait, an absolute path; \"\" keeps them in memory.").Unset("outputs/NAME in {state_dir}").
+			Such("/var/lib/oneway/outputs/influxdb").Checked(o.checkSpool),
+		option.Number(&o.Spool.MaxBytes, 0, minSpoolBytes, maxSpoolBytes, "Limit of the compressed points that wait; the oldest are dropped.").
+			Unset(fmt.Sprintf("%s, or %s in memory", option.String(option.Bytes(spoolBytes)), option.String(option.Bytes(memoryBytes)))),
 	}
+}
+
+// DefaultOptions are the values of keys that are not given.
+func DefaultOptions() Options { return option.Defaults[Options]() }
+
+// checkSpool checks the directory of the spool.
+func (o *Options) checkSpool(key string) error {
+	if d := *o.Spool.Directory; d != "" && !filepath.IsAbs(d) {
+		return option.Errorf(key, "is %q; it must be an absolute path, such as /var/lib/oneway/outputs/influxdb", d)
+	}
+	return nil
 }
 
 // collect are the options of the collector, with its tags.
@@ -107,37 +143,28 @@ func (o *Options) check() (target *url.URL, config *tls.Config, err error) {
 	collected := o.collect(nil)
 	errs := []error{wrong, o.checkTarget(), o.checkSecrets(), collected.Check()}
 	config, wrong = o.tls()
-	errs = append(
-		errs, wrong,
-		option.Between("timeout", o.Timeout, minTimeout, maxTimeout),
-		option.Between("batch_points", o.BatchPoints, 1, maxBatchPoints),
-		option.Between("batch_bytes", o.BatchBytes, minBatchBytes, maxBatchBytes),
-	)
-	if o.Spool.MaxBytes != 0 {
-		errs = append(errs, option.Between("spool.max_bytes", o.Spool.MaxBytes, minSpoolBytes, maxSpoolBytes))
-	}
-	if d := o.Spool.Directory; d != nil && *d != "" && !filepath.IsAbs(*d) {
-		errs = append(errs, option.Errorf("spool.directory", "is %q; it must be an absolute path, such as /var/lib/oneway/outputs/influxdb", *d))
-	}
+	errs = append(errs, wrong, option.Check(o))
 	return target, config, errors.Join(errs...)
 }
 
+// urlExample is a part of messages.
+const urlExample = "such as https://influxdb.example.net:8086"
+
 // address reads the URL, which has no secret: it is shown in the status.
 func address(text string) (*url.URL, error) {
-	const example = "such as https://influxdb.example.net:8086"
 	if text == "" {
-		return nil, option.Missing(true, "url", "it must be the address of the store, "+example)
+		return nil, nil // the description reports it
 	}
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return nil, option.Errorf("url", "is no address of a store; it must begin with http:// or https:// and a host, %s", example)
+		return nil, option.Errorf("url", "is no address of a store; it must begin with http:// or https:// and a host, %s", urlExample)
 	case u.User != nil:
 		return nil, option.Errorf("url", "has a user name; use the keys username and password_file")
 	case u.RawQuery != "" || u.Fragment != "":
-		return nil, option.Errorf("url", "has a query; it must end with the host or a path, %s", example)
+		return nil, option.Errorf("url", "has a query; it must end with the host or a path, %s", urlExample)
 	case strings.HasSuffix(u.Path, "/write") || strings.HasSuffix(u.Path, "/write_lp"):
-		return nil, option.Errorf("url", "has the path of a write API, which the output adds; leave it out, %s", example)
+		return nil, option.Errorf("url", "has the path of a write API, which the output adds; leave it out, %s", urlExample)
 	}
 	return u, nil
 }
@@ -154,8 +181,8 @@ func (o *Options) checkTarget() error {
 		{"org", o.Org, []int{2}, true},
 		{"bucket", o.Bucket, []int{2}, true},
 	}
-	if err := option.Between("version", o.Version, 1, 3); err != nil {
-		return err
+	if o.Version < 1 || o.Version > newest {
+		return nil // the description reports it
 	}
 	if o.Version == 2 && o.Database != "" && o.Org+o.Bucket == "" {
 		return option.Errorf("database", "is not an option of version 2, the default; set version: 1 for InfluxDB 1.8, 3 for InfluxDB 3, or org and bucket")

@@ -1,0 +1,7 @@
+package option
+
+// Documented is a type of probes, outputs, watchers or clock sources whose options are described.
+type Documented interface {
+	// Document returns what the type does, in sentences, and its options.
+	Document() (doc string, options []Described)
+}
