@@ -22,39 +22,48 @@ run() { # title, command, --, packages
   took "$1" "$begin" "$SECONDS"
 }
 
-# Runs a stage that waits in the background of one that needs processors, and shows it when both have
-# ended. It has its own process group, which ends with this script.
-beside() { # title, command, --, packages; then run the other stage, and call both
-  title=$1 part=build/test-beside.json since=$SECONDS
+# Runs a stage in the background, in a process group of its own, which ends with this script; finish waits for it and shows
+# its output.
+declare -A jobs=() titles=() begins=()
+beside() { # name, title, command, --, packages
+  local name=$1 part=build/test-$1.json
+  titles[$name]=$2 begins[$name]=$SECONDS
   rm -f "$part"
   set -m
   {
-    "$results" run "$part" "$@" >"$part.txt" 2>&1
+    "$results" run "$part" "${@:2}" >"$part.txt" 2>&1 </dev/null
     code=$?
     echo "$SECONDS" >"$part.end"
     exit "$code"
   } &
-  other=$!
+  jobs[$name]=$!
   set +m
-  trap 'kill -- "-$other" 2>/dev/null' EXIT
 }
 
-both() {
-  wait "$other"
+finish() { # name
+  local part=build/test-$1.json
+  wait "${jobs[$1]}"
   [[ $? -lt 2 ]] || status=1
-  trap - EXIT
-  took "$title, in the background" "$since" "$(<"$part.end")"
+  unset "jobs[$1]"
+  took "${titles[$1]}, in the background" "${begins[$1]}" "$(<"$part.end")"
   cat "$part.txt"
   cat "$part" >>"$log"
 }
 
+end() {
+  for job in "${jobs[@]}"; do
+    kill -- "-$job" 2>/dev/null
+  done
+}
+trap end EXIT
+
 # Of the system tests, those in one list wait for real time without measuring it: more of them at once than there are
-# processors. Those in the other list compute. All others, also new ones, measure time: one package after another, without the
-# race detector, and with only a process of low priority in the background. No step of .ci/run that shares the lock
-# build/quiet runs beside them.
+# processors. Those in the other list compute, at a low priority. All others, also new ones, measure time: one package after
+# another, without the race detector, and with only that process of low priority in the background. No step of .ci/run that
+# shares the lock build/quiet runs beside them.
 # tests/bench has only benchmarks, which make bench-peers runs.
 waiting=(./tests/abuse ./tests/chronyconfig ./tests/demo ./tests/faults ./tests/influx ./tests/mesh ./tests/pulse ./tests/pulse/host ./tests/receiver)
-computing=(./tests/docs ./tests/documents ./tests/imports ./tests/links ./tests/oneway ./tests/pages ./tests/results ./tests/rules ./tests/words)
+computing=(./tests/docs ./tests/documents ./tests/imports ./tests/links ./tests/oneway ./tests/pages ./tests/results ./tests/rules ./tests/slareport ./tests/words)
 benchmarks=(./tests/bench)
 system=$(go list ./tests/...) || exit 1
 mapfile -t measuring < <(sed 's#^oneway.example#.#' <<<"$system" | grep -vxF -f <(printf '%s\n' "${waiting[@]}" "${computing[@]}" "${benchmarks[@]}"))
@@ -74,19 +83,19 @@ go build ./... && CGO_ENABLED=1 go build -race ./exporter/... && go build -o "$O
 took "build" "$begin" "$SECONDS"
 # The store of tests/influx; they skip without it, and report the skip.
 tests/influx/influxdb1.sh || { echo "build of InfluxDB 1.8 failed"; status=1; }
-beside "tests: system, waiting" "${test[@]}" -p 2 -parallel 6 -count=1 -timeout 15m -- "${waiting[@]}"
+beside waiting "tests: system, waiting" "${test[@]}" -p 2 -parallel 6 -count=1 -timeout 15m -- "${waiting[@]}"
 run "exporter: unit tests, race detector" env CGO_ENABLED=1 "${test[@]}" -p 4 -race -shuffle=on -timeout 15m -- ./exporter/...
 # Under the race detector the simulated days have coarse steps.
 run "clock: simulated days" "${test[@]}" -count=1 -run 'TestBoundCovers|TestCoverage|TestSender|TestNothingIs' -- ./exporter/clocks/chrony
 run "dashboards" go test -C grafana-dashboards -json -count=1 -- ./...
 run "telegraf plugins" go test -C telegraf-plugins -json -count=1 -timeout 15m -- ./...
-both
+beside computing "tests: system, computing" nice -n 19 env GOMAXPROCS=1 "${test[@]}" -p 1 -count=1 -timeout 30m -- "${computing[@]}"
+finish waiting
 exec 9>build/quiet
 flock 9
-beside "tests: system, computing" nice -n 19 env GOMAXPROCS=1 "${test[@]}" -p 1 -count=1 -timeout 20m -- "${computing[@]}"
 run "tests: system, measuring time" "${test[@]}" -p 1 -parallel 4 -count=1 -timeout 25m -- "${measuring[@]}"
-both
 exec 9>&-
+finish computing
 
 echo "== minutes"
 printf '%s\n' "${times[@]}"

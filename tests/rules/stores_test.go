@@ -19,6 +19,7 @@ import (
 	"oneway.example/tests/await"
 	"oneway.example/tests/expr"
 	"oneway.example/tests/freeport"
+	"oneway.example/tests/oneway"
 	"oneway.example/tests/promserver"
 )
 
@@ -99,8 +100,11 @@ func startAgent(t *testing.T) string {
 func startAgentOf(t *testing.T, configuration string) (metrics string) {
 	t.Helper()
 	dir := t.TempDir()
-	binary, config, metrics := filepath.Join(dir, "oneway"), filepath.Join(dir, "agent.yml"), freeport.Address(t)
-	run(t, "go", "build", "-o", binary, "oneway.example/exporter/cmd/oneway")
+	config, metrics := filepath.Join(dir, "agent.yml"), freeport.Address(t)
+	binary, err := oneway.Build(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(config, []byte(configuration), 0o600); err != nil {
 		t.Fatal(err)
 	}
