@@ -6,7 +6,6 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/record"
-	"oneway.example/exporter/output/point"
 )
 
 const noIncident = "No report of an incident of this path and probe in this time range"
@@ -16,8 +15,8 @@ func rawIncidentBoard() *boardBuilder {
 	b := rawBoard("Incident", rawIncidentUID, "now-7d", "The packets of a light path in the minutes before delay or loss left its baseline: delays with their error bounds, lost packets, round-trip time. From InfluxDB.",
 		toPage(page{"Path", pathUID, "Delay, loss and voice quality of this path over time"}, samePath+"&var-"+metric.Probe+"=${probe}"),
 		toPage(rawTrackPage(), ""))
-	rawPathVariables(b, point.IncidentPacket)
-	b.WithVariable(idVariable(reportField, "Report", point.IncidentPacket))
+	rawPathVariables(b, record.IncidentPackets.Name)
+	b.WithVariable(idVariable(reportField, "Report", record.IncidentPackets.Name))
 	b.WithRow(dashboard.NewRowBuilder("Packet by packet"))
 	b.WithPanel(incidentDelay("forward", incident("forward_delay_seconds"), incident("forward_delay_error_bound_seconds")))
 	b.WithPanel(incidentDelay("reverse", incident("reverse_delay_seconds"), incident("reverse_delay_error_bound_seconds")))
@@ -36,7 +35,7 @@ func inReport(more ...string) []string {
 
 // ofIncident selects a column of the report's packets.
 func ofIncident(alias, expr string, more ...string) influxQuery {
-	return rawSeries(selection{columns: []string{expr}, from: name(point.IncidentPacket), where: inReport(more...)}.String(), alias)
+	return rawSeries(selection{columns: []string{expr}, from: name(record.IncidentPackets.Name), where: inReport(more...)}.String(), alias)
 }
 
 // lostPackets has a lost packet at 0: it has no delay.
@@ -72,7 +71,7 @@ func incidentLosses() *timeseries.PanelBuilder {
 		"Packets without a reply within the loss timeout, by the interval in which they were sent. The direction of the loss is not known from one packet.",
 		"none", noIncident + ", or no packet was lost",
 	}, rawSeries(selection{
-		columns: []string{"COUNT(" + incident("seq") + ")"}, from: name(point.IncidentPacket), where: inReport(is(incident("outcome"), record.Lost.String())),
+		columns: []string{"COUNT(" + incident("seq") + ")"}, from: name(record.IncidentPackets.Name), where: inReport(is(incident("outcome"), record.Lost.String())),
 		by: []string{"time($__interval)"}, fill: "none",
 	}.String(), "lost"))).Span(12).Height(8).Decimals(0).AxisSoftMax(3).
 		OverrideByName("lost", props{color(red)})

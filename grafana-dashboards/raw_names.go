@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/output/point"
 )
 
@@ -40,10 +41,10 @@ func ofRun(d *metric.Desc) string {
 
 // packet, flow, tcpByte, incident and position are quoted fields or tags of raw samples.
 func packet(key string) string   { return rawName(point.RunPacket, key) }
-func flow(key string) string     { return rawName(point.TCPTrace, key) }
-func tcpByte(key string) string  { return rawName(point.TCPByte, key) }
-func incident(key string) string { return rawName(point.IncidentPacket, key) }
-func position(key string) string { return rawName(point.Track, key) }
+func flow(key string) string     { return rawName(record.TCPTrace.Name, key) }
+func tcpByte(key string) string  { return rawName(record.TCPBytes.Name, key) }
+func incident(key string) string { return rawName(record.IncidentPackets.Name, key) }
+func position(key string) string { return rawName(record.Track.Name, key) }
 
 // rawName quotes a field or a tag that the measurement has: a renamed one fails the generation.
 func rawName(measurement, key string) string {

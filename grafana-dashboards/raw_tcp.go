@@ -8,6 +8,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/output/point"
 )
 
@@ -20,9 +21,9 @@ func rawTCPBoard() *boardBuilder {
 		toPage(page{"Buffer sweep", bufferSweepUID, "TCP on this path by buffer size, over time"}, samePath),
 		toPage(page{"Fairness and two-way", fairnessUID, "How TCP flows share this path, over time"}, samePath),
 		toPage(rawPacketsPage(), samePath), toPage(rawTrainsPage(), samePath), toPage(rawSizeSweepPage(), samePath))
-	rawPathVariables(b, point.TCPTrace)
+	rawPathVariables(b, record.TCPTrace.Name)
 	b.WithVariable(directionVariable())
-	b.WithVariable(idVariable(point.RunField, "Run", point.TCPTrace))
+	b.WithVariable(idVariable(point.RunField, "Run", record.TCPTrace.Name))
 	b.WithRow(dashboard.NewRowBuilder("Connections of the run, $direction"))
 	b.WithPanel(traceBytes())
 	b.WithPanel(traceRate())
@@ -40,7 +41,7 @@ func rawTCPBoard() *boardBuilder {
 // trace selects a field of one end of the run's connections, by connection.
 func trace(end, alias, expr string, more ...string) influxQuery {
 	return rawSeries(selection{
-		columns: []string{expr}, from: name(point.TCPTrace), by: []string{flow("flow")},
+		columns: []string{expr}, from: name(record.TCPTrace.Name), by: []string{flow("flow")},
 		where: append(inRun(is(name(metric.Direction), "$direction"), is(flow("end"), end)), more...),
 	}.String(), alias+" $tag_flow")
 }
@@ -63,7 +64,7 @@ func traceBytes() *timeseries.PanelBuilder {
 		"Payload bytes of each connection since its begin: sent with retransmissions, acknowledged (dotted; Linux tcp_info, tcpi_bytes_sent, tcpi_bytes_acked), and read by the application of the receiver (dashed; its clock begins with its own end). The distance of sent and acknowledged is outstanding, or was retransmitted.",
 		"decbytes", noTrace,
 	},
-		trace(point.SenderEnd, "sent", flow("sent_bytes")), trace(point.SenderEnd, "acknowledged", flow("acked_bytes")), trace(point.ReceiverEnd, "read", flow("payload_bytes")),
+		trace(record.SenderEnd, "sent", flow("sent_bytes")), trace(record.SenderEnd, "acknowledged", flow("acked_bytes")), trace(record.ReceiverEnd, "read", flow("payload_bytes")),
 	).OverrideByRegexp(ofFlow("read"), props{dashed()}).OverrideByRegexp(ofFlow("acknowledged"), props{dotted()})
 }
 
@@ -74,8 +75,8 @@ func traceRate() *timeseries.PanelBuilder {
 		inBits, noTrace,
 	}, rawSeries(selection{
 		columns: []string{"8 * NON_NEGATIVE_DERIVATIVE(LAST(" + flow("payload_bytes") + "), 1s)"},
-		from:    name(point.TCPTrace), by: []string{"time(1s)", flow("flow")}, fill: "none",
-		where: inRun(is(name(metric.Direction), "$direction"), is(flow("end"), point.ReceiverEnd)),
+		from:    name(record.TCPTrace.Name), by: []string{"time(1s)", flow("flow")}, fill: "none",
+		where: inRun(is(name(metric.Direction), "$direction"), is(flow("end"), record.ReceiverEnd)),
 	}.String(), "flow $tag_flow"))
 }
 
@@ -88,7 +89,7 @@ func traceWindow() *timeseries.PanelBuilder {
 		"Congestion window of the sender and slow start threshold (dashed; absent until the first reduction), in segments (Linux tcp_info, tcpi_snd_cwnd, tcpi_snd_ssthresh). Corresponds to thesis figures 6.3 and 6.4.",
 		"none", noTrace,
 	},
-		trace(point.SenderEnd, "cwnd", flow("cwnd_segments")), trace(point.SenderEnd, "ssthresh", flow("ssthresh_segments"), flow("ssthresh_segments")+" < "+noSsthresh),
+		trace(record.SenderEnd, "cwnd", flow("cwnd_segments")), trace(record.SenderEnd, "ssthresh", flow("ssthresh_segments"), flow("ssthresh_segments")+" < "+noSsthresh),
 	).OverrideByRegexp(ofFlow("ssthresh"), props{dashed()}).Decimals(0).AxisLabel("segments")
 }
 
@@ -98,7 +99,7 @@ func traceRTT() *timeseries.PanelBuilder {
 		"Smoothed round-trip time of the sender, and its mean deviation (dashed) (RFC 6298; Linux tcp_info, tcpi_rtt, tcpi_rttvar).",
 		"s", noTrace,
 	},
-		trace(point.SenderEnd, "RTT", flow("rtt_seconds"), flow("rtt_seconds")+" > 0"), trace(point.SenderEnd, "deviation", flow("rttvar_seconds"), flow("rtt_seconds")+" > 0"),
+		trace(record.SenderEnd, "RTT", flow("rtt_seconds"), flow("rtt_seconds")+" > 0"), trace(record.SenderEnd, "deviation", flow("rttvar_seconds"), flow("rtt_seconds")+" > 0"),
 	).OverrideByRegexp(ofFlow("deviation"), props{dashed()})
 }
 
@@ -108,7 +109,7 @@ func traceRetransmitted() *timeseries.PanelBuilder {
 		"Bytes retransmitted since the begin of the connection, bytes outstanding (dashed: sent and not acknowledged, not lost), and bytes that wait in the send buffer (dotted) (Linux tcp_info, tcpi_bytes_retrans, tcpi_unacked, tcpi_notsent_bytes).",
 		"decbytes", noTrace,
 	},
-		trace(point.SenderEnd, "retransmitted", flow("retransmitted_bytes")), trace(point.SenderEnd, "outstanding", flow("outstanding_bytes")), trace(point.SenderEnd, "waiting", flow("not_sent_bytes")),
+		trace(record.SenderEnd, "retransmitted", flow("retransmitted_bytes")), trace(record.SenderEnd, "outstanding", flow("outstanding_bytes")), trace(record.SenderEnd, "waiting", flow("not_sent_bytes")),
 	).
 		OverrideByRegexp(ofFlow("retransmitted"), props{prop("custom.lineWidth", 2)}).
 		OverrideByRegexp(ofFlow("outstanding"), props{dashed()}).
@@ -120,8 +121,8 @@ func traceLimits() *timeseries.PanelBuilder {
 	share := func(alias, field string) influxQuery {
 		return rawSeries(selection{
 			columns: []string{"NON_NEGATIVE_DERIVATIVE(LAST(" + field + "), 1s)"},
-			from:    name(point.TCPTrace), by: []string{"time(1s)", flow("flow")}, fill: "none",
-			where: inRun(is(name(metric.Direction), "$direction"), is(flow("end"), point.SenderEnd)),
+			from:    name(record.TCPTrace.Name), by: []string{"time(1s)", flow("flow")}, fill: "none",
+			where: inRun(is(name(metric.Direction), "$direction"), is(flow("end"), record.SenderEnd)),
 		}.String(), alias+" $tag_flow")
 	}
 	return rawTrace(text{
@@ -139,7 +140,7 @@ func traceLimits() *timeseries.PanelBuilder {
 func byteDelays() *timeseries.PanelBuilder {
 	of := func(alias, field, again string) influxQuery {
 		return rawSeries(selection{
-			columns: []string{field}, from: name(point.TCPByte),
+			columns: []string{field}, from: name(record.TCPBytes.Name),
 			where: inRun(is(name(metric.Direction), "$direction"), tcpByte("retransmitted")+" = "+again),
 		}.String(), alias)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/geomap"
 
 	"oneway.example/exporter/core/metric"
-	"oneway.example/exporter/output/point"
+	"oneway.example/exporter/core/record"
 )
 
 const (
@@ -22,7 +22,7 @@ func rawTrackBoard() *boardBuilder {
 		toPage(page{"Clock", clockUID, "The receiver and the clocks of the agents"}, ""),
 		toPage(rawIncidentPage(), samePath+"&var-"+metric.Probe+"=${probe}"))
 	delays, _ := place(metric.DelayQuantile, "0.5")
-	rawHostVariable(b, point.Track)
+	rawHostVariable(b, record.Track.Name)
 	b.WithVariable(tagValues(metric.Path, "Path", delays, onHost()...))
 	b.WithVariable(tagValues(metric.Probe, "Probe", delays, append(onHost(), is(name(metric.Path), "$path"))...))
 	b.WithVariable(directionVariable())
@@ -33,7 +33,7 @@ func rawTrackBoard() *boardBuilder {
 		"velocityms", noTrack,
 	}, "speed", []step{{0, green}, {8, yellow}, {17, orange}, {28, red}}, rawTable(selection{
 		columns: []string{as(position("latitude_degrees"), latitude), as(position("longitude_degrees"), longitude), as(position("speed_meters_per_second"), "speed")},
-		from:    name(point.Track), where: onHost(), limit: "10000",
+		from:    name(record.Track.Name), where: onHost(), limit: "10000",
 	}.String())))
 	b.WithPanel(trackMap(text{
 		"Track, by delay, $direction",
@@ -45,7 +45,7 @@ func rawTrackBoard() *boardBuilder {
 	b.WithPanel(rawLines(text{
 		"Speed", "Speed over ground by the receiver.", "velocityms", noTrack,
 	}, rawSeries(selection{
-		columns: []string{"MEAN(" + position("speed_meters_per_second") + ")"}, from: name(point.Track), where: onHost(), by: []string{"time($__interval)", name(hostTag)}, fill: "none",
+		columns: []string{"MEAN(" + position("speed_meters_per_second") + ")"}, from: name(record.Track.Name), where: onHost(), by: []string{"time($__interval)", name(hostTag)}, fill: "none",
 	}.String(), "$tag_"+hostTag)).Span(12).Interval("1s"))
 	b.WithPanel(rawLines(text{
 		"Delay, $direction", "Median and 95th percentile (dashed) of the delay of the path in the windows of the agent; in a long time range their means over an interval, which are no quantiles of it.", "s", noTrackLink,
@@ -89,7 +89,7 @@ func trackMap(t text, of string, colors []step, qs ...influxQuery) *geomap.Panel
 func meanPosition() influxQuery {
 	return rawTable(selection{
 		columns: []string{as("MEAN("+position("latitude_degrees")+")", latitude), as("MEAN("+position("longitude_degrees")+")", longitude)},
-		from:    name(point.Track), where: onHost(), by: []string{"time($__interval)"}, fill: "none",
+		from:    name(record.Track.Name), where: onHost(), by: []string{"time($__interval)"}, fill: "none",
 	}.String())
 }
 

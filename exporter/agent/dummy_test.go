@@ -3,7 +3,6 @@ package agent_test
 import (
 	"context"
 	"fmt"
-	"math"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +15,9 @@ import (
 
 // dummyLevel is the metric of the dummy.
 var dummyLevel = &metric.Desc{Name: "oneway_dummy_level", Kind: metric.Gauge, Labels: []string{"dummy", "band"}, Help: "Level of a dummy."}
+
+// dummyLevels is the dummy's raw data.
+var dummyLevels = &record.Schema{Name: "oneway_dummy", TimeOnly: true, Columns: []record.Column{{Name: "at_ns"}, {Name: "level"}}}
 
 // dummyType makes watchers of nothing: all that a new type of watcher needs.
 type dummyType struct{}
@@ -49,7 +51,7 @@ func (d *dummy) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if level := d.level.Add(1); level <= d.Most {
 			series.Set(dummyLevel, float64(level), "low")
-			d.env.Recorder.Points().Record(&record.Point{At: instant.Now(), Latitude: float64(level), Speed: math.NaN()})
+			d.env.Recorder.Tables().Record(&record.Table{Schema: dummyLevels, Begin: instant.Now(), Rows: [][]int64{{0, level}}})
 		}
 		select {
 		case <-ctx.Done():

@@ -78,16 +78,17 @@ func TestReceiverAndPulseAreStartedAndStoppedByAReload(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	clockUnit, track := r.unit("clock"), r.recorder.Points().Listen(1)
+	clockUnit, track := r.unit("clock"), r.recorder.Tables().Listen(1)
 	reload(with(gnss + pulsed))
 	await.That(t, "the status has the receiver's fix", func() bool {
 		s := receiver(r.Status())
 		return s.Connected && s.Fix == "3D" && s.Used != nil && *s.Used == 9 && s.Seen != nil && *s.Seen == 14 && !s.LastMessage.IsZero()
 	})
-	where := make([]record.Point, 1)
+	where := make([]record.Table, 1)
 	await.That(t, "its position is recorded", func() bool { n, _ := track.Take(where); return n == 1 })
-	if p := where[0]; p.Latitude != 37.387458333 || p.Longitude != -121.97236 || !math.IsNaN(p.Speed) || p.At.IsZero() {
-		t.Errorf("%+v", p)
+	if p := where[0].Rows[0]; record.OfReal(p[record.TrackLatitude]) != 37.387458333 || record.OfReal(p[record.TrackLongitude]) != -121.97236 ||
+		!math.IsNaN(record.OfReal(p[record.TrackSpeed])) || where[0].Begin.IsZero() {
+		t.Errorf("%+v", where[0])
 	}
 	if s := receiver(r.Status()); s.Name != "roof" || s.Address != address || s.Device != "/dev/ttyS0" || s.PulseOffset != nil || s.Error != "" {
 		t.Errorf("%+v", s)

@@ -47,7 +47,7 @@ func TestFilesOfAdditionsExist(t *testing.T) {
 			}
 		}
 	}
-	if want := []string{"light probe", "load test", "traffic type", "sink", "output", "watcher", "clock source", "metric", "rule or alert", "dashboard panel"}; !slices.Equal(kinds, want) {
+	if want := []string{"light probe", "load test", "traffic type", "sink", "output", "watcher", "clock source", "metric", "raw data", "rule or alert", "dashboard panel"}; !slices.Equal(kinds, want) {
 		t.Errorf("the list has %q, want %q", kinds, want)
 	}
 }

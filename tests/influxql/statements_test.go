@@ -52,18 +52,18 @@ func fill(raw *point.Raw, path, run, report string, at instant.Time, emit func(*
 			rows.Rows = append(rows.Rows, r)
 		}
 		raw.Rows(&rows, point.Thin{}, emit)
-		bytes := record.Delays{Path: path, Probe: "test", Run: run, Direction: d, Begin: at.Add(time.Second)}
-		for i := range packets { // in the order of record.DelayColumns
-			row := record.DelayRow{0, int64(i+1) << 12, int64(i) * 10e6, delayAt(d, i), 1e5}
+		bytes := record.Table{Schema: record.TCPBytes, Tags: []string{d.String(), path, "test"}, ID: run, Begin: at.Add(time.Second)}
+		for i := range packets {
+			row := []int64{0, int64(i+1) << 12, int64(i) * 10e6, delayAt(d, i), 1e5, 0}
 			if lostAt(i) {
-				row[5] = 1
+				row[record.ByteAgain] = 1
 			}
 			bytes.Rows = append(bytes.Rows, row)
 		}
-		raw.Delays(&bytes, emit)
+		raw.Table(&bytes, emit)
 		for index := range 2 {
-			for _, sender := range []bool{true, false} {
-				flow := record.Flow{Path: path, Probe: "test", Run: run, Direction: d, Index: index, Sender: sender, Begin: at.Add(time.Second)}
+			for _, end := range []string{record.SenderEnd, record.ReceiverEnd} {
+				flow := record.Table{Schema: record.TCPTrace, Tags: []string{d.String(), end, strconv.Itoa(index), path, "test"}, ID: run, Begin: at.Add(time.Second)}
 				for i := range flowRows {
 					n := int64(i * (index + 1))
 					ssthresh := int64(math.MaxInt32)
@@ -71,26 +71,26 @@ func fill(raw *point.Raw, path, run, report string, at instant.Time, emit func(*
 						ssthresh = 44
 					}
 					at := int64(i) * 100e6
-					row := record.FlowRow{at, n * 1000} // what the receiver has read; the rest is that of its own sending
-					if sender {                         // in the order of record.FlowColumns
-						row = record.FlowRow{at, n * 1200, n * 900, n * 1100, n * 10, 5000, 2000, 10 + n, ssthresh, 40e6 + n*1e6, 2e6, at, n * 1e6, n * 2e6, 1 << 17, 1 << 17}
+					row := append([]int64{at, n * 1000}, make([]int64, 14)...) // what the receiver has read; the rest is that of its own sending
+					if end == record.SenderEnd {
+						row = []int64{at, n * 1200, n * 900, n * 1100, n * 10, 5000, 2000, 10 + n, ssthresh, 40e6 + n*1e6, 2e6, at, n * 1e6, n * 2e6, 1 << 17, 1 << 17}
 					}
 					flow.Rows = append(flow.Rows, row)
 				}
-				raw.Flow(&flow, emit)
+				raw.Table(&flow, emit)
 			}
 		}
 	}
-	ring := record.Ring{Path: path, Probe: "test", Report: report}
+	ring := record.Table{Schema: record.IncidentPackets, Tags: []string{path, "test"}, ID: report}
 	for i := range incidents {
 		sent := int64(at) + int64(i)*100e6
-		row := record.RingRow{int64(i), sent, int64(record.Received), delayAt(sample.Forward, i), 1e5, 0, delayAt(sample.Reverse, i), 1e5, 0, delayAt(sample.Forward, i) + delayAt(sample.Reverse, i)}
+		row := []int64{int64(i), sent, int64(record.Received), delayAt(sample.Forward, i), 1e5, 0, delayAt(sample.Reverse, i), 1e5, 0, delayAt(sample.Forward, i) + delayAt(sample.Reverse, i)}
 		if lostAt(i) {
-			row = record.RingRow{int64(i), sent, int64(record.Lost), record.NoTime, record.NoTime, 0, record.NoTime, record.NoTime, 0, record.NoTime}
+			row = []int64{int64(i), sent, int64(record.Lost), record.NoTime, record.NoTime, 0, record.NoTime, record.NoTime, 0, record.NoTime}
 		}
 		ring.Rows = append(ring.Rows, row)
 	}
-	raw.Ring(&ring, emit)
+	raw.Table(&ring, emit)
 	raw.Result(results(path, run, at), emit)
 }
 
@@ -138,7 +138,8 @@ func fillAgent(raw *point.Raw, at instant.Time, emit func(*point.Point)) {
 	wide := point.NewWide(point.NewTable())
 	for i := range positions {
 		now := at.Add(time.Duration(i) * time.Second)
-		raw.Position(&record.Point{At: now, Latitude: 37 + float64(i)/1000, Longitude: 127 - float64(i)/1000, Speed: float64(i)}, emit)
+		place := []int64{0, record.Real(37 + float64(i)/1000), record.Real(127 - float64(i)/1000), record.Real(float64(i))}
+		raw.Table(&record.Table{Schema: record.Track, Begin: now, Rows: [][]int64{place}}, emit)
 		if i%10 != 0 {
 			continue
 		}

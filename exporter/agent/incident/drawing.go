@@ -13,11 +13,11 @@ func (b Body) View() report.View {
 	delays := []report.Series{{Name: "forward", Form: report.AsLine}, {Name: "reverse", Form: report.AsLine}, {Name: "round trip", Form: report.AsLine}}
 	lost := report.Series{Name: "lost", Form: report.AsMarks}
 	for _, r := range b.Rows.of.rows() {
-		at := float64(r[record.RingSent]-int64(b.Begin)) / 1e9
-		if record.Outcome(r[record.RingOutcome]) == record.Lost {
+		at := float64(r[record.IncidentSent]-int64(b.Begin)) / 1e9
+		if record.Outcome(r[record.IncidentOutcome]) == record.Lost {
 			lost.Add(at, 0)
 		}
-		for i, column := range []int{record.RingForward, record.RingReverse, record.RingRoundTrip} {
+		for i, column := range []int{record.IncidentForward, record.IncidentReverse, record.IncidentRoundTrip} {
 			if r[column] != record.NoTime {
 				delays[i].Add(at, float64(r[column])/1e9)
 			}

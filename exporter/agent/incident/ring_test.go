@@ -60,7 +60,7 @@ func TestRingKeepsTheNewestPacketsUnchanged(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(testseed.Of(t), seed))
 		var r ring
-		var put []record.RingRow
+		var put []row
 		for seq := range uint64(5000) {
 			p := anyPacket(rng, seq)
 			p.T1.At = instant.Time(1_790_000_000e9) + p.T1.At%instant.Time(span/2)
@@ -85,11 +85,11 @@ func TestRingKeepsTheNewestPacketsUnchanged(t *testing.T) {
 func TestRowHasTheDefinedValuesOfAPacket(t *testing.T) {
 	p := replied(7, 1000, 30*ms, 10*ms)
 	p.Reverse.Reason = sample.BoundTooLarge
-	want := record.RingRow{7, 1000, int64(record.Received), int64(30 * ms), int64(50 * us), int64(sample.OK), record.NoTime, record.NoTime, int64(sample.BoundTooLarge), int64(40 * ms)}
+	want := row{7, 1000, int64(record.Received), int64(30 * ms), int64(50 * us), int64(sample.OK), record.NoTime, record.NoTime, int64(sample.BoundTooLarge), int64(40 * ms)}
 	if got := rowOf(p); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
-	want = record.RingRow{7, 1000, int64(record.Lost), record.NoTime, record.NoTime, int64(sample.NoStamp), record.NoTime, record.NoTime, int64(sample.NoStamp), record.NoTime}
+	want = row{7, 1000, int64(record.Lost), record.NoTime, record.NoTime, int64(sample.NoStamp), record.NoTime, record.NoTime, int64(sample.NoStamp), record.NoTime}
 	if got := rowOf(lost(7, 1000)); got != want {
 		t.Errorf("lost: %v, want %v", got, want)
 	}

@@ -321,14 +321,18 @@ func (s *Supervisor) write(p *piece) error {
 
 // record passes the packets of a report to the recorder.
 func (s *Supervisor) record(p *piece) {
-	if to := s.options.Recorder.Rings(); to.HasListeners() {
+	if to := s.options.Recorder.Tables(); to.HasListeners() {
 		rows := p.body.Rows.of.rows()
 		slices.SortStableFunc(rows, bySent)
-		to.Record(&record.Ring{Path: p.header.Path, Probe: p.header.Probe, Report: p.header.ID, Rows: rows})
+		t := record.Table{Schema: record.IncidentPackets, Tags: []string{p.header.Path, p.header.Probe}, ID: p.header.ID}
+		for i := range rows {
+			t.Rows = append(t.Rows, rows[i][:])
+		}
+		to.Record(&t)
 	}
 }
 
-func bySent(a, b record.RingRow) int { return cmp.Compare(a[record.RingSent], b[record.RingSent]) }
+func bySent(a, b row) int { return cmp.Compare(a[record.IncidentSent], b[record.IncidentSent]) }
 
 // piece is a report to be written.
 type piece struct {
@@ -352,7 +356,7 @@ type Body struct {
 func (p *path) piece(trigger string, left []deviation, now time.Time) *piece {
 	kept := ring{blocks: slices.Clone(p.ring.blocks)}
 	rows := kept.rows()
-	begin, end := instant.Time(slices.MinFunc(rows, bySent)[record.RingSent]), instant.Time(slices.MaxFunc(rows, bySent)[record.RingSent])
+	begin, end := instant.Time(slices.MinFunc(rows, bySent)[record.IncidentSent]), instant.Time(slices.MaxFunc(rows, bySent)[record.IncidentSent])
 	why, deviations := []string{}, []Deviation{}
 	for _, d := range left {
 		why, deviations = append(why, d.String()), append(deviations, d.document())
@@ -362,5 +366,5 @@ func (p *path) piece(trigger string, left []deviation, now time.Time) *piece {
 		Begin: begin.Time(), End: end.Time(), Result: report.Completed, Reason: trigger, Error: strings.Join(why, "; "),
 		Summary: []report.Line{{Quantity: "packets", Numbers: []report.Number{{Value: new(float64(len(rows)))}}}},
 	}
-	return &piece{h, Body{Trigger: trigger, Deviations: deviations, Begin: begin, Columns: record.RingColumns(), Rows: table{kept, begin}}}
+	return &piece{h, Body{Trigger: trigger, Deviations: deviations, Begin: begin, Columns: record.IncidentPackets.Names(), Rows: table{kept, begin}}}
 }

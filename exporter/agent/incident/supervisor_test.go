@@ -313,7 +313,7 @@ func TestIncidentWithoutADirectoryIsRefused(t *testing.T) {
 func TestPacketsOfAReportAreRecordedInTheOrderOfSending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, onePath())
-		listener := b.recorder.Rings().Listen(2)
+		listener := b.recorder.Tables().Listen(2)
 		defer listener.Close()
 		b.send(time.Minute, 30*ms, "a")
 		early := lost(1, instant.Time(time.Now().Add(-30*time.Second).UnixNano())) // recorded after its loss timeout
@@ -323,11 +323,11 @@ func TestPacketsOfAReportAreRecordedInTheOrderOfSending(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got [2]record.Ring
-		if n, _ := listener.Take(got[:]); n != 1 || got[0].Report != h.ID || got[0].Path != "a" || got[0].Probe != "stamp" || len(got[0].Rows) != 62 {
-			t.Fatalf("%d rings, %+v; want that of report %s with 62 packets", n, got[0], h.ID)
+		var got [2]record.Table
+		if n, _ := listener.Take(got[:]); n != 1 || got[0].Schema != record.IncidentPackets || got[0].ID != h.ID || !slices.Equal(got[0].Tags, []string{"a", "stamp"}) || len(got[0].Rows) != 62 {
+			t.Fatalf("%d tables, %+v; want that of report %s with 62 packets", n, got[0], h.ID)
 		}
-		if !slices.IsSortedFunc(got[0].Rows, bySent) || got[0].Rows[61][record.RingOutcome] != int64(record.Received) {
+		if !slices.IsSortedFunc(got[0].Rows, func(a, b []int64) int { return bySent(row(a), row(b)) }) || got[0].Rows[61][record.IncidentOutcome] != int64(record.Received) {
 			t.Errorf("rows %v", got[0].Rows)
 		}
 	})

@@ -1,5 +1,5 @@
-// Package record passes raw samples from the measuring packages to their readers: packets of light probes, rows of
-// runs, samples of their TCP connections, points of a track.
+// Package record passes raw samples from the measuring packages to their readers: packets of light probes, packets and values of
+// runs, and tables of any other kind, such as samples of TCP connections or a track. A new kind needs a Schema only.
 //
 // A Recorder is passed to every prober (probe.Env). The prober records its samples; a reader opens a Listener,
 // which has a bounded queue of its own. Recording never waits: a sample that does not fit into a queue is dropped
@@ -22,11 +22,8 @@ import (
 type Recorder struct {
 	packets Stream[Packet]
 	rows    Stream[Rows]
-	flows   Stream[Flow]
-	delays  Stream[Delays]
-	points  Stream[Point]
 	results Stream[Result]
-	rings   Stream[Ring]
+	tables  Stream[Table]
 }
 
 // Packets is the stream of light probes' packets.
@@ -45,30 +42,6 @@ func (r *Recorder) Rows() *Stream[Rows] {
 	return &r.rows
 }
 
-// Flows is the stream of samples of runs' TCP connections, one end of a connection at a time.
-func (r *Recorder) Flows() *Stream[Flow] {
-	if r == nil {
-		return nil
-	}
-	return &r.flows
-}
-
-// Delays is the stream of delays of sampled bytes of runs' TCP streams, one direction at a time.
-func (r *Recorder) Delays() *Stream[Delays] {
-	if r == nil {
-		return nil
-	}
-	return &r.delays
-}
-
-// Points is the stream of points of the track.
-func (r *Recorder) Points() *Stream[Point] {
-	if r == nil {
-		return nil
-	}
-	return &r.points
-}
-
 // Results is the stream of the values of completed runs.
 func (r *Recorder) Results() *Stream[Result] {
 	if r == nil {
@@ -77,12 +50,12 @@ func (r *Recorder) Results() *Stream[Result] {
 	return &r.results
 }
 
-// Rings is the stream of the packets that reports of incidents have.
-func (r *Recorder) Rings() *Stream[Ring] {
+// Tables is the stream of tables of every kind.
+func (r *Recorder) Tables() *Stream[Table] {
 	if r == nil {
 		return nil
 	}
-	return &r.rings
+	return &r.tables
 }
 
 // Stream carries the samples of one kind. Its methods are safe for concurrent use.

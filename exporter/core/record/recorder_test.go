@@ -74,7 +74,7 @@ func TestNothingIsRecordedAfterTheLastListenerHasClosed(t *testing.T) {
 
 func TestNilRecorderHasNoListeners(t *testing.T) {
 	var r *Recorder
-	if r.Packets().HasListeners() || r.Rows().HasListeners() || r.Points().HasListeners() {
+	if r.Packets().HasListeners() || r.Rows().HasListeners() || r.Tables().HasListeners() {
 		t.Error("it has listeners")
 	}
 	r.Packets().Record(packet(0))

@@ -97,14 +97,3 @@ func (r Row) MarshalJSON() ([]byte, error) {
 	}
 	return append(b, ']'), nil
 }
-
-// Point is a position of this host.
-type Point struct {
-	// At is the time of the position by the receiver or, if the receiver has no valid time, the time by this host's
-	// clock at which the receiver's report was read.
-	At instant.Time
-	// Latitude and Longitude in degrees, WGS 84, north and east positive.
-	Latitude, Longitude float64
-	// Speed is the speed over ground in meters per second; NaN: unknown.
-	Speed float64
-}

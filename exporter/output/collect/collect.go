@@ -116,11 +116,8 @@ type collector struct {
 	stepsBack    instant.Time // of the clock, a nanosecond each
 
 	rows    queue[record.Rows]
-	flows   queue[record.Flow]
-	delays  queue[record.Delays]
 	results queue[record.Result]
-	rings   queue[record.Ring]
-	points  queue[record.Point]
+	tables  queue[record.Table]
 }
 
 func newCollector(env output.Env, o Options, emit func([]point.Point)) *collector {
@@ -129,19 +126,15 @@ func newCollector(env output.Env, o Options, emit func([]point.Point)) *collecto
 		missed: env.Sink.Series(metric.SamplesDropped, env.Name),
 	}
 	if r := env.Recorder; r != nil {
-		c.rows, c.flows, c.delays = listen(r.Rows(), rowsQueue), listen(r.Flows(), flowsQueue), listen(r.Delays(), resultsQueue)
-		c.results, c.rings, c.points = listen(r.Results(), resultsQueue), listen(r.Rings(), ringsQueue), listen(r.Points(), pointsQueue)
+		c.rows, c.results, c.tables = listen(r.Rows(), rowsQueue), listen(r.Results(), resultsQueue), listen(r.Tables(), tablesQueue)
 	}
 	return c
 }
 
 func (c *collector) close() {
 	c.rows.close()
-	c.flows.close()
-	c.delays.close()
 	c.results.close()
-	c.rings.close()
-	c.points.close()
+	c.tables.close()
 	c.missed.Close()
 }
 
@@ -183,10 +176,7 @@ func (c *collector) take() {
 	thin := point.Thin{First: c.options.FirstRows, Most: c.options.MaxRows}
 	missed := c.results.each(func(v *record.Result) { c.raw.Result(v, c.batch.add) })
 	missed += c.rows.each(func(v *record.Rows) { c.raw.Rows(v, thin, c.batch.add) })
-	missed += c.flows.each(func(v *record.Flow) { c.raw.Flow(v, c.batch.add) })
-	missed += c.delays.each(func(v *record.Delays) { c.raw.Delays(v, c.batch.add) })
-	missed += c.rings.each(func(v *record.Ring) { c.raw.Ring(v, c.batch.add) })
-	missed += c.points.each(func(v *record.Point) { c.raw.Position(v, c.batch.add) })
+	missed += c.tables.each(func(v *record.Table) { c.raw.Table(v, c.batch.add) })
 	c.batch.flush()
 	if missed > 0 {
 		c.missed.Add(float64(missed))

@@ -88,8 +88,7 @@ func (b *bench) taken() (lines []string) {
 
 func (b *bench) listening() bool {
 	r := &b.recorder
-	return r.Packets().HasListeners() || r.Rows().HasListeners() || r.Flows().HasListeners() || r.Points().HasListeners() ||
-		r.Results().HasListeners() || r.Rings().HasListeners()
+	return r.Packets().HasListeners() || r.Rows().HasListeners() || r.Tables().HasListeners() || r.Results().HasListeners()
 }
 
 func TestSeriesAreAtMultiplesOfTheInterval(t *testing.T) {
@@ -110,13 +109,17 @@ func TestSeriesAreAtMultiplesOfTheInterval(t *testing.T) {
 	})
 }
 
+// newKind is a kind of table that nothing of an output knows.
+var newKind = &record.Schema{Name: "oneway_new", TimeOnly: true, Columns: []record.Column{{Name: "at_ns"}, {Name: "cell"}}}
+
 // record records one sample of each kind.
 func (b *bench) record() {
 	r := &b.recorder
 	r.Rows().Record(&record.Rows{Path: "a", Run: "1", Rows: make([]record.Row, 2), Begin: 1e18})
-	r.Flows().Record(&record.Flow{Path: "a", Run: "1", Rows: make([]record.FlowRow, 2), Begin: 1e18})
-	r.Points().Record(&record.Point{At: 1e18})
-	r.Rings().Record(&record.Ring{Path: "a", Rows: []record.RingRow{{record.RingSent: 1e18}}})
+	r.Tables().Record(&record.Table{Schema: record.TCPTrace, Tags: make([]string, 5), ID: "1", Rows: [][]int64{make([]int64, 16), make([]int64, 16)}, Begin: 1e18})
+	r.Tables().Record(&record.Table{Schema: record.Track, Begin: 1e18, Rows: [][]int64{make([]int64, 4)}})
+	r.Tables().Record(&record.Table{Schema: record.IncidentPackets, Tags: []string{"a", ""}, Rows: [][]int64{{record.IncidentSent: 1e18, 9: 0}}})
+	r.Tables().Record(&record.Table{Schema: newKind, Begin: 1e18, Rows: [][]int64{{0, 1}}})
 	r.Results().Record(&record.Result{Path: "a", Run: "1", Begin: 1e18, Values: []record.Value{{Desc: metric.RunDuration, Values: []float64{1}}}})
 }
 
@@ -129,7 +132,7 @@ func measurements(lines []string) (names []string) {
 }
 
 var one = []string{
-	"oneway_incident_packet", "oneway_run_packet", "oneway_run_packet", "oneway_run_test", "oneway_tcp_trace", "oneway_tcp_trace", "oneway_track",
+	"oneway_incident_packet", "oneway_new", "oneway_run_packet", "oneway_run_packet", "oneway_run_test", "oneway_tcp_trace", "oneway_tcp_trace", "oneway_track",
 }
 
 func TestRawSamplesAreCollectedWithinASecond(t *testing.T) {
@@ -198,15 +201,15 @@ func TestSamplesThatDoNotFitAreCounted(t *testing.T) {
 		time.Sleep(2 * time.Second) // simulated time: the rest is collected
 		synctest.Wait()
 		missed, _ := b.sink.Value(metric.SamplesDropped, "store")
-		queued := rowsQueue + flowsQueue + resultsQueue + ringsQueue + pointsQueue
-		if want := float64(5*1000 - queued); missed < want-4 || missed > want {
+		queued := rowsQueue + resultsQueue + tablesQueue
+		if want := float64(6*1000 - queued); missed < want-6 || missed > want {
 			t.Errorf("%v samples missed, want %v, or less by those taken after emit began to wait", missed, want)
 		}
 		taken := 0
 		for _, n := range b.batches {
 			taken += n
 		}
-		if want := 7 + queued + rowsQueue + flowsQueue; taken < want || taken > want+6 { // a transfer and a connection have two points
+		if want := 8 + queued + rowsQueue + tablesQueue/4; taken < want || taken > want+8 { // a transfer and a connection have two points
 			t.Errorf("%d points, want %d", taken, want)
 		}
 		b.stop()

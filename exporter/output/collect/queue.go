@@ -2,14 +2,12 @@ package collect
 
 import "oneway.example/exporter/core/record"
 
-// Queues of raw samples, in samples. A transfer, an end of a connection, a report and a run are one sample each. A transfer may
-// have a million rows, and the connections of a transfer are recorded together.
+// Queues of raw samples, in samples. A transfer, a run and a table are one sample each. A transfer may have a million rows, and the
+// tables of all connections of a transfer are recorded together.
 const (
 	rowsQueue    = 16
-	flowsQueue   = 512
 	resultsQueue = 64
-	ringsQueue   = 32
-	pointsQueue  = 256
+	tablesQueue  = 1024
 )
 
 // queue is a listener with the memory of one batch. The zero value is empty.

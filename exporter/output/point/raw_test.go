@@ -157,7 +157,7 @@ func TestPointsOfASteppedClockKeepTheirTimes(t *testing.T) {
 	r := NewRaw()
 	var got kept
 	for _, at := range []instant.Time{begin, begin - 3600e9, begin - 3600e9, begin} {
-		r.Position(&record.Point{At: at, Speed: math.NaN()}, got.add)
+		r.Table(position(at, 0, 0, math.NaN()), got.add)
 	}
 	for i, want := range []instant.Time{begin, begin - 3600e9, begin - 3600e9 + 1, begin} {
 		if got[i].At != want {
@@ -202,79 +202,6 @@ func TestThinnedTransferRepresentsEachPacketOnce(t *testing.T) {
 			t.Errorf("%+v: the first %d packets are complete, of %d points", c, complete, len(got))
 		}
 	}
-}
-
-func TestSamplesOfAConnection(t *testing.T) {
-	var got kept
-	r := NewRaw()
-	row := record.FlowRow{5e6, 1, 2, 3, 4, 5, 6, 7, 8, 9e6, 10e6, 11e6, 12e6, 13e6, 14, 15}
-	for _, sender := range []bool{true, false} {
-		r.Flow(&record.Flow{Path: "a", Probe: "tcp", Run: "run-1", Index: 3, Sender: sender, Begin: begin, Rows: []record.FlowRow{row, row}}, got.add)
-	}
-	got.check(t)
-	fields := `at_seconds=0.005,payload_bytes=1i,acked_bytes=2i,sent_bytes=3i,retransmitted_bytes=4i,outstanding_bytes=5i,not_sent_bytes=6i,cwnd_segments=7i,ssthresh_segments=8i,` +
-		`rtt_seconds=0.009,rttvar_seconds=0.01,busy_seconds=0.011,receive_window_limited_seconds=0.012,send_buffer_limited_seconds=0.013,send_buffer_bytes=14i,receive_buffer_bytes=15i`
-	lines(t, got, []string{
-		`oneway_tcp_trace,direction=forward,end=sender,flow=3,path=a,probe=tcp run="run-1",` + fields + ` 1790000000005000000`,
-		`oneway_tcp_trace,direction=forward,end=sender,flow=3,path=a,probe=tcp run="run-1",` + fields + ` 1790000000005000001`,
-		`oneway_tcp_trace,direction=forward,end=receiver,flow=3,path=a,probe=tcp run="run-1",` + fields + ` 1790000000005000000`,
-		`oneway_tcp_trace,direction=forward,end=receiver,flow=3,path=a,probe=tcp run="run-1",` + fields + ` 1790000000005000001`,
-	})
-}
-
-func ringRow(seq int64, sent instant.Time, outcome record.Outcome) record.RingRow {
-	if outcome == record.Lost {
-		return record.RingRow{seq, int64(sent), int64(outcome), record.NoTime, record.NoTime, int64(sample.NoStamp), record.NoTime, record.NoTime, int64(sample.NoStamp), record.NoTime}
-	}
-	return record.RingRow{seq, int64(sent), int64(outcome), 30e6, 1e3, int64(sample.OK), record.NoTime, record.NoTime, int64(sample.BoundTooLarge), 40e6}
-}
-
-func TestPacketsOfAReport(t *testing.T) {
-	var got kept
-	NewRaw().Ring(&record.Ring{Path: "a", Probe: "stamp", Report: "r", Rows: []record.RingRow{
-		ringRow(1, begin, record.Lost), ringRow(1, begin, record.Late), ringRow(2, begin+1e9, record.Received),
-	}}, got.add)
-	got.check(t)
-	lines(t, got, []string{
-		`oneway_incident_packet,path=a,probe=stamp report="r",seq=1i,outcome="lost",forward_reason="no_timestamp",reverse_reason="no_timestamp" 1790000000000000000`,
-		`oneway_incident_packet,path=a,probe=stamp report="r",seq=1i,outcome="late",forward_delay_seconds=0.03,forward_delay_error_bound_seconds=1e-06,forward_reason="ok",reverse_reason="bound_too_large",round_trip_time_seconds=0.04 1790000000000000001`,
-		`oneway_incident_packet,path=a,probe=stamp report="r",seq=2i,outcome="received",forward_delay_seconds=0.03,forward_delay_error_bound_seconds=1e-06,forward_reason="ok",reverse_reason="bound_too_large",round_trip_time_seconds=0.04 1790000001000000000`,
-	})
-}
-
-// TestReportsWithTheSamePacketsHavePointsOfTheirOwn: a report each 10 s for an hour, each of 10 minutes.
-func TestReportsWithTheSamePacketsHavePointsOfTheirOwn(t *testing.T) {
-	r := NewRaw()
-	var got kept
-	for report := range 360 {
-		ring := &record.Ring{Path: "a", Probe: "stamp", Report: fmt.Sprint(report)}
-		for i := range 60 {
-			sent := begin + instant.Time(report+i)*10e9
-			ring.Rows = append(ring.Rows, ringRow(int64(report+i), sent, record.Lost), ringRow(int64(report+i), sent, record.Late))
-		}
-		r.Ring(ring, got.add)
-	}
-	got.check(t)
-	for _, p := range got {
-		if moved := p.At % 10e9; moved > 1100 {
-			t.Fatalf("%v is moved by %d ns", p.At, moved)
-		}
-	}
-	if len(got) != 360*120 {
-		t.Errorf("%d points", len(got))
-	}
-}
-
-func TestTrackHasNoUnknownSpeed(t *testing.T) {
-	var got kept
-	r := NewRaw()
-	r.Position(&record.Point{At: begin, Latitude: 37.5, Longitude: -127.25, Speed: 3.5}, got.add)
-	r.Position(&record.Point{At: begin, Latitude: 37.5, Longitude: -127.25, Speed: math.NaN()}, got.add)
-	got.check(t)
-	lines(t, got, []string{
-		`oneway_track latitude_degrees=37.5,longitude_degrees=-127.25,speed_meters_per_second=3.5 1790000000000000000`,
-		`oneway_track latitude_degrees=37.5,longitude_degrees=-127.25 1790000000000000001`,
-	})
 }
 
 func TestValuesOfARun(t *testing.T) {
@@ -322,12 +249,9 @@ func TestFieldsOfRawSamplesAreComplete(t *testing.T) {
 	var got kept
 	r := NewRaw()
 	r.Rows(packets(1, 0), Thin{}, got.add)
-	r.Flow(&record.Flow{Rows: make([]record.FlowRow, 1)}, got.add)
-	r.Delays(&record.Delays{Rows: make([]record.DelayRow, 1)}, got.add)
-	full := ringRow(1, begin, record.Received)
-	full[record.RingReverse], full[record.RingReverse+1] = 1, 1
-	r.Ring(&record.Ring{Rows: []record.RingRow{full}}, got.add)
-	r.Position(&record.Point{At: begin}, got.add)
+	for _, s := range record.Schemas() {
+		r.Table(&record.Table{Schema: s, Tags: make([]string, len(s.Tags)), Begin: begin, Rows: [][]int64{make([]int64, len(s.Columns))}}, got.add)
+	}
 	for i, m := range RawMeasurements() {
 		p := &got[i]
 		if p.Measurement != m.Name || len(p.Fields) != len(m.Columns) {

@@ -62,19 +62,20 @@ const (
 
 // overlap is when the last report of a path ends, and the number of reports before it without a gap.
 type overlap struct {
-	end    int64
-	number int64
+	end    instant.Time
+	number instant.Time
 }
 
 // shift is the time by which the packets of a report, in the order of sending, are moved.
-func (r *Raw) shift(p *Point, rows []record.RingRow) int64 {
+func (r *Raw) shift(p *Point, from *record.Table) instant.Time {
+	rows, time := from.Rows, from.Schema.Time
 	if len(rows) == 0 {
 		return 0
 	}
 	key := keyOf(p)
 	before, known := r.overlap[key]
-	now := overlap{end: rows[len(rows)-1][record.RingSent]}
-	if known && rows[0][record.RingSent] <= before.end+overlaps*sameTime {
+	now := overlap{end: from.Begin + instant.Time(rows[len(rows)-1][time])}
+	if known && from.Begin+instant.Time(rows[0][time]) <= before.end+overlaps*sameTime {
 		now.number = before.number + 1
 	}
 	if len(r.overlap) >= maxTimes {

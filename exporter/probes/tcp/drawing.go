@@ -2,12 +2,12 @@ package tcp
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/net/tcpsocket"
 	"oneway.example/exporter/probe/report"
 )
@@ -83,7 +83,7 @@ func perSecond(name string, rates []float64) report.Series {
 // latest is the time of the last sample.
 func latest(flows []Flow) (at int64) {
 	for i := range flows {
-		for _, samples := range [][]record.FlowRow{flows[i].SenderRows, flows[i].ReceiverRows} {
+		for _, samples := range [][]tcptraffic.Row{flows[i].SenderRows, flows[i].ReceiverRows} {
 			if n := len(samples); n > 0 {
 				at = max(at, samples[n-1][0])
 			}
@@ -93,7 +93,7 @@ func latest(flows []Flow) (at int64) {
 }
 
 // column is the index of a column in a row; the first one is the time.
-func column(name string) int { return slices.Index(record.FlowColumns(), name) }
+func column(name string) int { return record.TCPTrace.Column(name) }
 
 // quantity is a column as it is drawn.
 type quantity struct {
@@ -211,7 +211,7 @@ func drawRates(flows []Flow, until int64) report.Drawing {
 	var series []report.Series
 	for i := range flows {
 		s := report.Series{Name: "received" + named(flows, i), Form: report.AsSteps}
-		var from record.FlowRow
+		var from tcptraffic.Row
 		rate, payload := 0.0, column("payload_bytes")
 		for k, one := range flows[i].ReceiverRows {
 			if one[0] > until {

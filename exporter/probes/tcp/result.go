@@ -88,8 +88,8 @@ type Flow struct {
 	Receiver          tcptraffic.Ended `json:"receiver_ended"`
 	// SenderRows and ReceiverRows are samples, with these Columns.
 	Columns      []string         `json:"columns"`
-	SenderRows   []record.FlowRow `json:"sender_rows"`
-	ReceiverRows []record.FlowRow `json:"receiver_rows"`
+	SenderRows   []tcptraffic.Row `json:"sender_rows"`
+	ReceiverRows []tcptraffic.Row `json:"receiver_rows"`
 }
 
 // rttRanks are the label values of Direction.RTT.
@@ -105,7 +105,7 @@ func Evaluate(t *tcptraffic.Result, o *Options, ipv6 bool) *Direction {
 			Payload: to.Payload, Sent: from.Final.Sent, Retransmitted: from.Final.Retransmitted, RetransmittedSegments: from.Final.RetransmittedSegments, MSS: from.Final.MSS,
 			CongestionControl: from.CongestionControl, SendBuffer: from.Buffer, ReceiveBuffer: to.Buffer,
 			ECN: from.Final.Negotiated&tcpsocket.ECN != 0, Sender: from.Ended, Receiver: to.Ended,
-			Columns: record.FlowColumns(), SenderRows: tcptraffic.Rows(from.Samples), ReceiverRows: tcptraffic.Rows(to.Samples),
+			Columns: record.TCPTrace.Names(), SenderRows: tcptraffic.Rows(from.Samples), ReceiverRows: tcptraffic.Rows(to.Samples),
 		})
 	}
 	d.throughput(t, o.Omit)

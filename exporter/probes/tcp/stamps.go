@@ -34,13 +34,16 @@ type Delay struct {
 	// sent_ns.
 	Begin int64 `json:"begin_ns"`
 	// Rows are the sampled bytes with a delay, at most 4,000, with these Columns; of more, each one of Every is there.
-	Every   int               `json:"every"`
-	Columns []string          `json:"columns"`
-	Rows    []record.DelayRow `json:"rows"`
+	Every   int       `json:"every"`
+	Columns []string  `json:"columns"`
+	Rows    []byteRow `json:"rows"`
 
 	values []time.Duration
-	all    []record.DelayRow
+	all    [][]int64 // of record.TCPBytes
 }
+
+// byteRow is a sampled byte, with the columns of record.TCPBytes.
+type byteRow [6]int64
 
 // maxDelayRows is the most rows of a direction in a report.
 const maxDelayRows = 4000
@@ -88,7 +91,7 @@ func (d *Direction) stamps(t *tcptraffic.Result, udp time.Duration) {
 func newDelay(r *tcpdelay.Result) *Delay {
 	d := &Delay{
 		Samples: map[string]int{}, Quantiles: quantiles(r.Delays, delayRanks()), Socket: quantiles(r.Socket, queueRanks()), HostQueue: quantiles(r.HostQueue, queueRanks()),
-		Recovery: quantiles(r.Recovery, recoverRanks()), Resend: quantiles(r.Resend, recoverRanks()), Columns: record.DelayColumns(), values: r.Delays,
+		Recovery: quantiles(r.Recovery, recoverRanks()), Resend: quantiles(r.Resend, recoverRanks()), Columns: record.TCPBytes.Names(), values: r.Delays,
 	}
 	for c, n := range r.Counts {
 		d.Samples[tcpdelay.Class(c).String()] = n
@@ -96,7 +99,7 @@ func newDelay(r *tcpdelay.Result) *Delay {
 	if len(r.Delays) > 0 {
 		d.Bound = new(r.Bound.Seconds())
 	}
-	rows := make([]record.DelayRow, 0, len(r.Samples))
+	rows := make([]byteRow, 0, len(r.Samples))
 	for _, s := range r.Samples {
 		if s.Class != tcpdelay.Delay && s.Class != tcpdelay.Retransmitted {
 			continue
@@ -105,21 +108,24 @@ func newDelay(r *tcpdelay.Result) *Delay {
 		if s.Class == tcpdelay.Retransmitted {
 			again = 1
 		}
-		rows = append(rows, record.DelayRow{int64(s.Flow), s.Offset, int64(s.Sent), int64(s.Value), int64(s.Bound), again})
+		rows = append(rows, byteRow{
+			record.ByteFlow: int64(s.Flow), record.ByteOffset: s.Offset, record.ByteSent: int64(s.Sent), record.ByteDelay: int64(s.Value),
+			record.ByteBound: int64(s.Bound), record.ByteAgain: again,
+		})
 	}
-	slices.SortStableFunc(rows, func(a, b record.DelayRow) int { return int(a[2] - b[2]) })
+	slices.SortStableFunc(rows, func(a, b byteRow) int { return int(a[record.ByteSent] - b[record.ByteSent]) })
 	d.Every = max(1, (len(rows)+maxDelayRows-1)/maxDelayRows)
 	if len(rows) > 0 {
-		d.Begin = rows[0][2]
+		d.Begin = rows[0][record.ByteSent]
 	}
-	d.Rows = make([]record.DelayRow, 0, len(rows)/d.Every+1)
+	d.Rows = make([]byteRow, 0, len(rows)/d.Every+1)
 	for i := range rows {
-		rows[i][2] -= d.Begin
+		rows[i][record.ByteSent] -= d.Begin
 		if i%d.Every == 0 {
 			d.Rows = append(d.Rows, rows[i])
 		}
+		d.all = append(d.all, rows[i][:])
 	}
-	d.all = rows
 	return d
 }
 

@@ -63,7 +63,7 @@ func TestDelayOfTCPDataIsThatOfBytesSentOnce(t *testing.T) {
 	if got := d.Delay.HostQueue["0.5"]; got != 0.001 {
 		t.Errorf("host queue %g s, want 0.001", got)
 	}
-	if n := len(d.Delay.Rows); n != 400 || d.Delay.Rows[1][2] != int64(10*ms) || len(d.Delay.Columns) != len(record.DelayRow{}) {
+	if n := len(d.Delay.Rows); n != 400 || d.Delay.Rows[1][record.ByteSent] != int64(10*ms) || len(d.Delay.Columns) != len(d.Delay.Rows[1]) {
 		t.Errorf("%d rows, second %v", n, d.Delay.Rows[1])
 	}
 	// The retransmitted bytes arrive 100 ms after their acknowledgments in time, which come closer together than that.

@@ -4,7 +4,7 @@
 // with its sawtooth error, and the delay of the serial time. The error bound of a delay does not depend on it, only on
 // the clock daemon (clock/chrony); the reports explain changes of that bound.
 //
-// The receiver's position is passed to the listeners of the recorder (record.Point) only: it is neither logged nor a
+// The receiver's position is passed to the listeners of the recorder (record.Track) only: it is neither logged nor a
 // metric.
 //
 // gpsd may be absent, hang, or send false reports or too many; probes are not affected:

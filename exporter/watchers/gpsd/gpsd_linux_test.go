@@ -186,7 +186,7 @@ func TestRealGpsdReportsFixSatellitesAndTime(t *testing.T) {
 	line := openSerialLine(t)
 	d := startGpsd(t, line.path)
 	recorder := &record.Recorder{}
-	track := recorder.Points().Listen(100)
+	track := recorder.Tables().Listen(100)
 	any, sink := d.watch(Options{Env: watcher.Env{Recorder: recorder}})
 	named, _ := d.watch(Options{Device: line.path})
 	until(t, "an idle device", 20*time.Second, any, func(s State) bool { return s.Connected })
@@ -213,16 +213,18 @@ func TestRealGpsdReportsFixSatellitesAndTime(t *testing.T) {
 			t.Errorf("%s = %v (%v), want %v", desc.Name, got, ok, want)
 		}
 	}
-	points := make([]record.Point, 100)
+	points := make([]record.Table, 100)
 	n, _ := track.Take(points)
 	if n == 0 {
 		t.Error("no point of the track was recorded")
 	}
 	circle := moving().Track
 	for _, p := range points[:n] { // of a whole second, and where the receiver was then
-		want := circle.At(p.At.Time())
-		if off := math.Hypot(p.Latitude-want.Latitude, p.Longitude-want.Longitude); off > 1e-5 || p.At%1e9 != 0 || math.Abs(p.Speed-circle.Speed) > 1e-2 {
-			t.Errorf("recorded %+v, of %v", p, p.At)
+		element := func(column int) float64 { return record.OfReal(p.Rows[0][column]) }
+		want := circle.At(p.Begin.Time())
+		off := math.Hypot(element(record.TrackLatitude)-want.Latitude, element(record.TrackLongitude)-want.Longitude)
+		if off > 1e-5 || p.Begin%1e9 != 0 || math.Abs(element(record.TrackSpeed)-circle.Speed) > 1e-2 {
+			t.Errorf("recorded %+v, of %v", p, p.Begin)
 		}
 	}
 	for _, m := range malformations() {

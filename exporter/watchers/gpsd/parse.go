@@ -175,16 +175,19 @@ func (p *position) check() error {
 	return cmp.Or(required("mode", p.Mode == nil), within("mode", p.Mode, 0, maxMode))
 }
 
-// point is the point of the track in a TPV; false if it has none or an invalid one. At is the TPV's time, that of the fix;
-// if that is absent, invalid, or more than maxApart from now, At is now: the system clock when the report was read.
-func point(line []byte, now time.Time) (record.Point, bool) {
+// point is the point of the track in a TPV; false if it has none or an invalid one. Its time is the TPV's time, that of the fix;
+// if that is absent, invalid, or more than maxApart from now, it is now: the system clock when the report was read.
+func point(line []byte, now time.Time) (record.Table, bool) {
 	p := location{Latitude: math.NaN(), Longitude: math.NaN(), Speed: math.NaN()}
 	err := decode(line, &p)
 	at, wrong := time.Parse(time.RFC3339, p.Time)
 	if wrong != nil || at.Sub(now).Abs() > maxApart {
 		at = now
 	}
-	return record.Point{At: instant.FromTime(at), Latitude: p.Latitude, Longitude: p.Longitude, Speed: p.Speed},
+	row := []int64{
+		record.TrackLatitude: record.Real(p.Latitude), record.TrackLongitude: record.Real(p.Longitude), record.TrackSpeed: record.Real(p.Speed),
+	}
+	return record.Table{Schema: record.Track, Begin: instant.FromTime(at), Rows: [][]int64{row}},
 		err == nil && math.Abs(p.Latitude) <= 90 && math.Abs(p.Longitude) <= 180 && !(p.Speed < 0)
 }
 

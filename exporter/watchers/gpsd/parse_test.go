@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/record"
 )
 
 // realLines are what gpsd has said: 3.22 with a receiver on a serial line, and
@@ -135,8 +136,10 @@ func FuzzParse(f *testing.F) {
 		}
 		now := time.Unix(1_795_272_300, 0)
 		if p, ok := point(line, now); ok {
-			off := p.At.Time().Sub(now).Abs()
-			if off > maxApart || math.IsNaN(p.Latitude) || math.Abs(p.Latitude) > 90 || math.IsNaN(p.Longitude) || math.Abs(p.Longitude) > 180 || p.Speed < 0 {
+			off := p.Begin.Time().Sub(now).Abs()
+			latitude, longitude := record.OfReal(p.Rows[0][record.TrackLatitude]), record.OfReal(p.Rows[0][record.TrackLongitude])
+			if off > maxApart || math.IsNaN(latitude) || math.Abs(latitude) > 90 || math.IsNaN(longitude) || math.Abs(longitude) > 180 ||
+				record.OfReal(p.Rows[0][record.TrackSpeed]) < 0 {
 				t.Errorf("%q became %+v", line, p)
 			}
 		}

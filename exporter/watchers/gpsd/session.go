@@ -154,13 +154,13 @@ func (s *session) take(report any, line []byte) {
 
 // track records the position in a TPV with a fix if there is a listener.
 func (s *session) track(report any, line []byte, now time.Time) {
-	points := s.options.Recorder.Points()
+	to := s.options.Recorder.Tables()
 	p, ok := report.(*position)
-	if !ok || Fix(*p.Mode) < Fix2D || !points.HasListeners() {
+	if !ok || Fix(*p.Mode) < Fix2D || !to.HasListeners() {
 		return
 	}
-	if at, ok := point(line, now); ok {
-		points.Record(&at)
+	if one, ok := point(line, now); ok {
+		to.Record(&one)
 	}
 }
 

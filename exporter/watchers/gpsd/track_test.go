@@ -3,6 +3,8 @@ package gpsd
 import (
 	"log/slog"
 	"math"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -63,9 +65,8 @@ func TestPointIsThatOfTheTPV(t *testing.T) {
 		if !ok {
 			continue
 		}
-		if got.At != instant.FromTime(c.at) || got.Latitude != 37.387458333 || got.Longitude != -121.97236 ||
-			got.Speed != c.speed && !(math.IsNaN(got.Speed) && math.IsNaN(c.speed)) {
-			t.Errorf("%s: %+v of %v, want that of %v and speed %v", name, got, got.At, c.at, c.speed)
+		if want := []int64{0, record.Real(37.387458333), record.Real(-121.97236), record.Real(c.speed)}; got.Begin != instant.FromTime(c.at) || !slices.Equal(got.Rows[0], want) {
+			t.Errorf("%s: %+v of %v, want that of %v and speed %v", name, got, got.Begin, c.at, c.speed)
 		}
 	}
 }
@@ -75,7 +76,7 @@ func TestTrackIsThatOfTheReceiverWhileThereIsAListener(t *testing.T) {
 	recorder, log := &record.Recorder{}, &clocktest.Log{}
 	inTestbed(t, Options{Env: watcher.Env{Recorder: recorder, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}}, nil, func(b *testbed) {
 		b.send(tpv) // without a listener
-		l := recorder.Points().Listen(10)
+		l := recorder.Tables().Listen(10)
 		defer l.Close()
 		later := time.Now().Add(-time.Second).UTC().Format("2006-01-02T15:04:05.000Z")
 		b.send(noFix, fix3D, skyView, pulse,
@@ -86,13 +87,14 @@ func TestTrackIsThatOfTheReceiverWhileThereIsAListener(t *testing.T) {
 			strings.Replace(tpv, "2026-11-21T14:44:59.000Z", later, 1))
 		now := instant.Now()
 		b.tick()
-		got := make([]record.Point, 10)
+		got := make([]record.Table, 10)
 		n, missed := l.Take(got)
 		if n != 2 || missed != 0 {
 			t.Fatalf("%d points and %d missed, want 2: %+v", n, missed, got[:n])
 		}
 		for i, at := range []instant.Time{now, now.Add(-time.Second)} {
-			if want := (record.Point{At: at, Latitude: 37.387458333, Longitude: -121.97236, Speed: 0.067}); got[i] != want {
+			want := record.Table{Schema: record.Track, Begin: at, Rows: [][]int64{{0, record.Real(37.387458333), record.Real(-121.97236), record.Real(0.067)}}}
+			if !reflect.DeepEqual(got[i], want) {
 				t.Errorf("point %d is %+v, want %+v", i, got[i], want)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/influxdata/line-protocol/v2/lineprotocol"
 
+	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/output/point"
 )
 
@@ -58,7 +59,7 @@ func between(text, begin, end, with string) (string, error) {
 func metrics(groups []string) string {
 	var b strings.Builder
 	for _, m := range point.Measurements() {
-		if len(groups) > 0 && !slices.Contains(groups, m.Group) && m.Name != point.Track {
+		if len(groups) > 0 && !slices.Contains(groups, m.Group) && m.Name != record.Track.Name {
 			continue
 		}
 		fmt.Fprintf(&b, "\n- %s\n", m.Name)

@@ -3,6 +3,7 @@ package tcptraffic_test
 import (
 	"context"
 	"log/slog"
+	"strconv"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ import (
 // A listener gets the samples of both ends of each connection, once, after each transfer.
 func TestSamplesOfATransferAreRecorded(t *testing.T) {
 	recorder := &record.Recorder{}
-	l := recorder.Flows().Listen(10)
+	l := recorder.Tables().Listen(10)
 	defer l.Close()
 	env := probe.Env{
 		Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}), Links: link.NewTable(nil), Recorder: recorder,
@@ -37,18 +38,24 @@ func TestSamplesOfATransferAreRecorded(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			got := make([]record.Flow, 10)
+			got := make([]record.Table, 10)
 			n, missed := l.Take(got)
 			if n != 4 || missed != 0 {
 				t.Errorf("%s: %d ends of connections, %d missed", d, n, missed)
 			}
 			for i, f := range got[:n] {
-				of := res.Receiver[i/2]
-				if f.Sender {
-					of = res.Sender[i/2]
+				of, end := res.Sender[i/2], "sender"
+				if i%2 == 1 {
+					of, end = res.Receiver[i/2], "receiver"
 				}
-				want := record.Flow{Path: "office", Probe: "test", Run: r.ID, Direction: d, Index: i / 2, Sender: i%2 == 0, Begin: instant.FromTime(res.Begin), Rows: tcptraffic.Rows(of.Samples)}
-				if diff := cmp.Diff(want, f); diff != "" || len(f.Rows) < 10 {
+				want := record.Table{
+					Schema: record.TCPTrace, Tags: []string{d.String(), end, strconv.Itoa(i / 2), "office", "test"}, ID: r.ID,
+					Begin: instant.FromTime(res.Begin),
+				}
+				for _, row := range tcptraffic.Rows(of.Samples) {
+					want.Rows = append(want.Rows, row[:])
+				}
+				if diff := cmp.Diff(want, f, cmp.Comparer(func(a, b *record.Schema) bool { return a == b })); diff != "" || len(f.Rows) < 10 {
 					t.Errorf("%d rows (-want +got):\n%s", len(f.Rows), diff)
 				}
 			}
@@ -69,8 +76,8 @@ func TestRowsHaveTheColumnsOfTheRecord(t *testing.T) {
 		At: 1, Payload: 2, Acked: 3, Sent: 4, Retransmitted: 5, Outstanding: 6, NotSent: 7, Cwnd: 8, Ssthresh: 9, RTT: 10, RTTVar: 11,
 		Busy: 12, RwndLimited: 13, SndbufLimited: 14, SendBuffer: 15, ReceiveBuffer: 16,
 	}
-	want := record.FlowRow{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
-	if got := tcptraffic.Rows([]tcptraffic.Sample{s}); got[0] != want || len(record.FlowColumns()) != len(want) {
-		t.Errorf("%v for %d columns", got, len(record.FlowColumns()))
+	want := tcptraffic.Row{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
+	if got := tcptraffic.Rows([]tcptraffic.Sample{s}); got[0] != want || len(record.TCPTrace.Columns) != len(want) {
+		t.Errorf("%v for %d columns", got, len(record.TCPTrace.Columns))
 	}
 }
