@@ -110,14 +110,14 @@ func (f *testFlags) document(ctx context.Context, k testKind, o *loadtest.Outcom
 	if o == nil {
 		how := outcomeOf(ctx, err)
 		o = &loadtest.Outcome{
-			Run:    &loadtest.Run{ID: report.NewID(time.Now(), nil), Path: f.options.LoadServer, Probe: k.name, Kind: k.name, Peer: f.options.LoadServer},
+			Run:    &loadtest.Run{ID: report.NewID(time.Now(), nil), Path: f.host, Probe: k.name, Kind: k.name, Peer: f.host},
 			Result: loadtest.Result(how.Result), Reason: how.Reason, Error: how.Error, Ended: time.Now().UTC(),
 		}
 	}
 	if ctx.Err() != nil && o.Reason == loadtest.ReasonStopped {
 		o.Reason = reasonInterrupted
 	}
-	o.Settings = settings(f.clock, option.Settings(&f.options, k.options))
+	o.Settings = settings(f.clock, option.Settings(k.Shared, k.Own))
 	return testDocument{document.New(document.Test), o}
 }
 

@@ -85,10 +85,10 @@ func TestInterruptionAfterTheLastPacketLeavesTheResultComplete(t *testing.T) {
 }
 
 func TestTestWithAWrongFlagIsADocument(t *testing.T) {
-	f := &testFlags{directions: both, json: true, options: loadsession.DefaultOptions(), clock: clockFlags{source: "none"}}
-	f.options.LoadServer, f.options.DSCP = "127.0.0.1:9", 64
-	k := saturationTest()
-	k.options.(*saturation.Options).Rate.Forward, k.options.(*saturation.Options).Rate.Reverse = 1000, 1000
+	f := &testFlags{directions: both, json: true, host: "127.0.0.1:9", clock: clockFlags{source: "none"}}
+	k := kindOf("saturation")
+	k.Shared.(*loadsession.Options).DSCP = 64
+	k.Own.(*saturation.Options).Rate.Forward, k.Own.(*saturation.Options).Rate.Reverse = 1000, 1000
 	var out, live bytes.Buffer
 	if _, usage := errors.AsType[usageError](f.run(t.Context(), k, &out, &live)); !usage {
 		t.Error("no usage error")

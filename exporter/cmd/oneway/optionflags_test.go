@@ -41,9 +41,9 @@ func TestEachKeyOfALoadTestProbeHasAFlagOrAReason(t *testing.T) {
 	for _, k := range testKinds() {
 		app := kingpin.New("oneway", "")
 		cmd := app.Command(k.word, "")
-		registerOptions(cmd, k.options, k.agent)
+		registerOptions(cmd, k.Own, k.AgentOwn)
 		registerOptions(cmd, &shared, &shared)
-		for _, d := range append(option.All(k.options), option.All(&shared)...) {
+		for _, d := range append(option.All(k.Own), option.All(&shared)...) {
 			flag := cmd.GetFlag(flagName(d.Key))
 			if noFlag[d.Key] != "" != (flag == nil) {
 				t.Errorf("%s: the key %s has the flag %v", k.word, d.Key, flag)
@@ -52,7 +52,7 @@ func TestEachKeyOfALoadTestProbeHasAFlagOrAReason(t *testing.T) {
 				t.Errorf("%s: --%s has the help %q", k.word, flagName(d.Key), d.Doc(flagOf))
 			}
 		}
-		for _, o := range []option.Described{k.options, &shared} {
+		for _, o := range []option.Described{k.Own, &shared} {
 			if missing := option.Undescribed(o); len(missing) > 0 {
 				t.Errorf("%s: without description: %q", k.word, missing)
 			}
@@ -64,7 +64,7 @@ func TestEachKeyOfALoadTestProbeHasAFlagOrAReason(t *testing.T) {
 func parse(t *testing.T, k testKind, args ...string) loadsession.Options {
 	t.Helper()
 	app, shared := kingpin.New("oneway", "").Terminate(nil), loadsession.DefaultOptions()
-	registerOptions(app.Command(k.word, ""), k.options, k.agent)
+	registerOptions(app.Command(k.word, ""), k.Own, k.AgentOwn)
 	registerOptions(app.GetCommand(k.word), &shared, &shared)
 	if _, err := app.Parse(append([]string{k.word}, args...)); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestOmittedFlagsKeepTheDefaults(t *testing.T) {
 	parsed := testKinds()
 	for i, before := range testKinds() {
 		word, shared := before.word, parse(t, parsed[i])
-		if diff := cmp.Diff(before.options, parsed[i].options); diff != "" {
+		if diff := cmp.Diff(before.Own, parsed[i].Own); diff != "" {
 			t.Errorf("%s: options before and after:\n%s", word, diff)
 		}
 		if diff := cmp.Diff(loadsession.DefaultOptions(), shared, cmpopts.IgnoreUnexported(loadsession.Options{}, target.Addressing{})); diff != "" {
@@ -86,33 +86,33 @@ func TestOmittedFlagsKeepTheDefaults(t *testing.T) {
 }
 
 func TestFlagsSetOptionsOfEachType(t *testing.T) {
-	k := saturationTest()
+	k := kindOf("saturation")
 	shared := parse(t, k, "--mode=sweep", "--rate-forward=7Mbit", "--sweep-step=3s", "--sweep-factor=1.5", "--sweep-from-reverse=100kbit", "--idle-interval=10ms", "--together", "--dscp=46", "--max-wait=3m")
-	s := k.options.(*saturation.Options)
+	s := k.Own.(*saturation.Options)
 	want := saturation.DefaultOptions()
 	want.Mode, want.Rate.Forward, want.Sweep.Step, want.Sweep.Factor, want.Sweep.From.Reverse = "sweep", 7e6/8, 3*time.Second, 1.5, 100e3/8
 	want.Idle.Interval, want.Together = 10*time.Millisecond, true
 	if diff := cmp.Diff(&want, s); diff != "" || shared.DSCP != 46 || shared.MaxWait != 3*time.Minute {
 		t.Errorf("DSCP %d, wait %v, options:\n%s", shared.DSCP, shared.MaxWait, diff)
 	}
-	k = sizeSweepTest()
+	k = kindOf("size-sweep")
 	parse(t, k, "--packet-bytes=64", "--packet-bytes=1500", "--seed=18446744073709551615")
-	if m := k.options.(*sizesweep.Options); !slices.Equal(m.PacketBytes, []int{64, 1500}) || m.Seed != 1<<64-1 {
+	if m := k.Own.(*sizesweep.Options); !slices.Equal(m.PacketBytes, []int{64, 1500}) || m.Seed != 1<<64-1 {
 		t.Errorf("%+v", m)
 	}
-	k = tcpSweepTest()
+	k = kindOf("tcp-sweep")
 	parse(t, k, "--send-buffer-bytes=64KiB", "--send-buffer-bytes=auto", "--congestion-control=reno", "--congestion-control=cubic")
-	if o := k.options.(*tcpsweep.Options); !slices.Equal(o.SendBuffers, []tcpsweep.Size{64 << 10, 0}) || o.ReceiveBuffers != nil || len(o.CongestionControl) != 2 {
+	if o := k.Own.(*tcpsweep.Options); !slices.Equal(o.SendBuffers, []tcpsweep.Size{64 << 10, 0}) || o.ReceiveBuffers != nil || len(o.CongestionControl) != 2 {
 		t.Errorf("%+v", o)
 	}
-	k = tcpShortTest()
+	k = kindOf("tcp-short")
 	parse(t, k, "--flow-bytes=10kB", "--flow-bytes=2MB", "--flow-timeout=5s")
-	if o := k.options.(*tcpshort.Options); !slices.Equal(o.FlowBytes, []option.Bytes{10_000, 2_000_000}) || o.FlowTimeout != 5*time.Second {
+	if o := k.Own.(*tcpshort.Options); !slices.Equal(o.FlowBytes, []option.Bytes{10_000, 2_000_000}) || o.FlowTimeout != 5*time.Second {
 		t.Errorf("%+v", o)
 	}
-	k = trainTest()
+	k = kindOf("train")
 	parse(t, k, "--no-path-mtu", "--min-clean=4")
-	if o := k.options.(*train.Options); o.PathMTU || o.MinClean != 4 {
+	if o := k.Own.(*train.Options); o.PathMTU || o.MinClean != 4 {
 		t.Errorf("%+v", o)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/link"
@@ -199,10 +200,10 @@ func printReport(out io.Writer, r stamp.Report) error {
 		{"delay max", func(d stamp.Distribution) *float64 { return d.Max }},
 		{"error bound ±", func(d stamp.Distribution) *float64 { return d.ErrorBound }},
 	} {
-		t.row(row.name, seconds(row.get(fwd)), seconds(row.get(rev)), seconds(row.get(rtt)))
+		t.row(row.name, unit.MillisecondsOrDash(row.get(fwd)), unit.MillisecondsOrDash(row.get(rev)), unit.MillisecondsOrDash(row.get(rtt)))
 	}
-	t.row("PDV p95", seconds(orEmpty(r.Forward.PDV).P95), seconds(orEmpty(r.Reverse.PDV).P95))
-	t.row("jitter (RFC 3550)", seconds(r.Forward.Jitter), seconds(r.Reverse.Jitter))
+	t.row("PDV p95", unit.MillisecondsOrDash(orEmpty(r.Forward.PDV).P95), unit.MillisecondsOrDash(orEmpty(r.Reverse.PDV).P95))
+	t.row("jitter (RFC 3550)", unit.MillisecondsOrDash(r.Forward.Jitter), unit.MillisecondsOrDash(r.Reverse.Jitter))
 	for i, v := range r.Forward.Voice {
 		if i < len(r.Reverse.Voice) {
 			t.row(fmt.Sprintf("R %s, %s", v.Codec, v.Model), fmt.Sprintf("%.1f", v.R), fmt.Sprintf("%.1f", r.Reverse.Voice[i].R))
@@ -274,7 +275,7 @@ func sendingLine(r stamp.Report, count uint64, interval time.Duration) string {
 		left = fmt.Sprintf("  %v left", (time.Duration(count-sent) * interval).Round(time.Second))
 	}
 	return fmt.Sprintf("%d sent  %d replies  forward %s  reverse %s%s", sent, r.RoundTrip.Received,
-		seconds(orEmpty(r.Forward.Delay).P50), seconds(orEmpty(r.Reverse.Delay).P50), left)
+		unit.MillisecondsOrDash(orEmpty(r.Forward.Delay).P50), unit.MillisecondsOrDash(orEmpty(r.Reverse.Delay).P50), left)
 }
 
 // peerWithPort joins a host and the --port flag.

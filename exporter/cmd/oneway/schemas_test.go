@@ -18,19 +18,11 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/doc/schema"
-	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/report"
-	"oneway.example/exporter/probes/message"
-	"oneway.example/exporter/probes/saturation"
-	"oneway.example/exporter/probes/sizesweep"
 	"oneway.example/exporter/probes/stamp"
-	"oneway.example/exporter/probes/tcp"
-	"oneway.example/exporter/probes/tcpshort"
-	"oneway.example/exporter/probes/tcpsweep"
-	"oneway.example/exporter/probes/train"
 	"oneway.example/exporter/serve/httpd"
 	"oneway.example/exporter/watcher"
 	"oneway.example/exporter/watchers"
@@ -40,14 +32,6 @@ import (
 var update = flag.Bool("update", false, "rewrite exporter/doc/schema")
 
 type part = map[string]any
-
-// results are those of each kind of load test.
-func results() map[string]any {
-	return map[string]any{
-		"saturation": saturation.Result{}, "size_sweep": sizesweep.Result{}, "train": train.Result{}, "tcp": tcp.Result{},
-		"tcp_sweep": tcpsweep.Result{}, "tcp_short": tcpshort.Result{}, "message": message.Result{},
-	}
-}
 
 // reasons are the values of a label, without their meanings, and others.
 func reasons(d *metric.Desc, label string, others ...string) part {
@@ -131,8 +115,8 @@ func withKinds(g *documents.Generator, run part) {
 		all = append(all, part{
 			"if": part{"properties": part{"kind": part{"const": k.name}}},
 			"then": part{"properties": part{
-				"results":  g.Of(reflect.TypeOf(results()[k.name])),
-				"settings": part{"anyOf": []any{part{"type": "null"}, g.Settings(clock, loadsession.Options{}, k.options)}},
+				"results":  g.Of(reflect.TypeOf(k.Results)),
+				"settings": part{"anyOf": []any{part{"type": "null"}, g.Settings(clock, k.Shared, k.Own)}},
 			}},
 		})
 	}

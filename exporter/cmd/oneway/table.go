@@ -10,9 +10,6 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
-
-	"oneway.example/exporter/core/unit"
-	"oneway.example/exporter/probe/report"
 )
 
 // widthOf is the number of columns to write for: those of the terminal, else those of the environment variable COLUMNS. Zero: no
@@ -66,13 +63,6 @@ func (t *table) names(cells ...string) {
 }
 
 func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
-
-// interval adds a row with a value and its bound, if there is a value.
-func (t *table) interval(name string, value, bound *report.Seconds) {
-	if value != nil {
-		t.row(name, unit.Milliseconds(value.Seconds())+" ± "+orDash(bound, func(d report.Seconds) string { return unit.Milliseconds(d.Seconds()) }))
-	}
-}
 
 // count adds a row with a count above zero.
 func (t *table) count(name string, n uint64) {

@@ -91,33 +91,33 @@ func longResults() map[string]func(io.Writer) error {
 		"summary": func(out io.Writer) error { return printSummary(out, outcome) },
 		"notes":   func(out io.Writer) error { return printLines(out, []string{strings.Repeat("a note, ", 30)}) },
 		"saturation": func(out io.Writer) error {
-			return printSaturation(out, &saturation.Result{Directions: []*saturation.Direction{{Direction: "forward", Load: load, Steps: []saturation.Step{step, step}, StepsDescription: "bursts of 2s, each from an idle link: its queue is empty then, and a token bucket full"}}})
+			return printTables(out, &saturation.Result{Directions: []*saturation.Direction{{Direction: "forward", Load: load, Steps: []saturation.Step{step, step}, StepsDescription: "bursts of 2s, each from an idle link: its queue is empty then, and a token bucket full"}}})
 		},
 		"size-sweep": func(out io.Writer) error {
 			m := sizesweep.CellValues{Sent: &rate, Received: &rate, Loss: &ratio, Delay: &delay, Bound: &delay, IPDV: &delay, Underrun: &ratio}
 			one := sizesweep.MeasuredCell{DirectionName: "forward", Median: m}
-			return printSizeSweep(out, &sizesweep.Result{Cells: []sizesweep.MeasuredCell{one, one, one}})
+			return printTables(out, &sizesweep.Result{Cells: []sizesweep.MeasuredCell{one, one, one}})
 		},
 		"train": func(out io.Writer) error {
 			z := &train.Size{PayloadBytes: 1472, PacketBytes: 1500, Median: &rate, Bound: &rate, P5: &rate, P95: &rate, Dispersion: &delay, Fragmented: &mtu, Trains: map[string]int{"clean": 300, "sender_pace": 200, "lost": 100}}
-			return printTrain(out, &train.Result{Directions: []*train.Direction{{DirectionName: "forward", Sizes: []*train.Size{z, z}}}})
+			return printTables(out, &train.Result{Directions: []*train.Direction{{DirectionName: "forward", Sizes: []*train.Size{z, z}}}})
 		},
 		"tcp": func(out io.Writer) error {
 			d := &tcp.Direction{Direction: "forward", Flows: []tcp.Flow{flow, flow, flow}, PerSecond: make([]float64, 100)}
-			return printTCP(out, &tcp.Result{Directions: []*tcp.Direction{d}})
+			return printTables(out, &tcp.Result{Directions: []*tcp.Direction{d}})
 		},
 		"tcp-sweep": func(out io.Writer) error {
 			c := tcpsweep.MeasuredCell{DirectionName: "forward", Used: "cubic", Send: buffer, Receive: buffer, Throughput: &three, RTT: &three, RTTMin: &delay, Retransmitted: &ratio}
-			return printTCPSweep(out, &tcpsweep.Result{Cells: []tcpsweep.MeasuredCell{c, c, c, c, c}})
+			return printTables(out, &tcpsweep.Result{Cells: []tcpsweep.MeasuredCell{c, c, c, c, c}})
 		},
 		"tcp-short": func(out io.Writer) error {
 			z := tcpshort.Size{Direction: "forward", Connect: &delay, Retransmitted: &ratio}
 			z.Completion.Median, z.Completion.Tail, z.Completion.Least = quantile, quantile, &delay
-			return printTCPShort(out, &tcpshort.Result{Sizes: []tcpshort.Size{z, z}})
+			return printTables(out, &tcpshort.Result{Sizes: []tcpshort.Size{z, z}})
 		},
 		"message": func(out io.Writer) error {
 			p := message.Part{Direction: "forward", Transport: message.TCPNoDelay, Sent: 123456, Offered: &rate, Throughput: &rate, Loss: &ratio, Retransmitted: &ratio, RTT: &three}
-			return printMessage(out, &message.Result{Parts: []message.Part{p, p, p}})
+			return printTables(out, &message.Result{Parts: []message.Part{p, p, p}})
 		},
 		"probe": func(out io.Writer) error {
 			r := stamp.Report{Peer: "[2001:db8:1234:5678:9abc:def0:1234:5678]:8620", Reflector: "stateless", Forward: way, Reverse: way, SharedClock: true}

@@ -120,25 +120,8 @@ func printSummary(out io.Writer, o *loadtest.Outcome) error {
 	return t.end()
 }
 
-// orDash is a value as text, or "-" for nil.
-func orDash[T any](v *T, words func(T) string) string {
-	if v == nil {
-		return "-"
-	}
-	return words(*v)
-}
-
-// seconds prints a value of seconds in milliseconds, or "-" for nil.
-func seconds(v *float64) string { return orDash(v, unit.Milliseconds) }
-
-func ratioOf(v *float64) string { return orDash(v, unit.Ratio.Format) }
-
-func rateOf(v *float64) string {
-	return orDash(v, unit.BytesPerSecond.Format)
-}
-
 func number(n *uint64) string {
-	return orDash(n, func(n uint64) string { return strconv.FormatUint(n, 10) })
+	return unit.OrDash(n, func(n uint64) string { return strconv.FormatUint(n, 10) })
 }
 
 // mostBar and leastBar are the lengths of the bar, in characters; without space for the least one there is none.

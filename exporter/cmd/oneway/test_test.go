@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -90,7 +88,7 @@ func TestSummaryHasAColumnPerDirection(t *testing.T) {
 func TestRefusedTrainsArePrintedAsSuch(t *testing.T) {
 	fragmented, rate, bound := true, 312_500.0, 1_500.0
 	var out bytes.Buffer
-	err := printTrain(&out, &train.Result{Directions: []*train.Direction{{DirectionName: "forward", Sizes: []*train.Size{
+	err := printTables(&out, &train.Result{Directions: []*train.Direction{{DirectionName: "forward", Sizes: []*train.Size{
 		{PayloadBytes: 1472, PacketBytes: 1500, Median: &rate, Bound: &bound, P5: &rate, P95: &rate, Fragmented: &fragmented, Trains: map[string]int{"clean": 30, "lost": 2}},
 		{PayloadBytes: 800, PacketBytes: 828, Refusal: "x", Trains: map[string]int{"sender_pace": 9}},
 	}}}})
@@ -111,7 +109,7 @@ func TestCellsOfASweepArePrintedWithTheirBuffersAndModels(t *testing.T) {
 		Retransmitted: new(0.01), Limit: "receive_window", Send: tcpsocket.Buffer{Asked: 1 << 20, Effective: 416 << 10, Clipped: true}, Receive: tcpsocket.Buffer{Effective: 128 << 10},
 		Repetitions: []tcpsweep.Repetition{{Models: &tcp.Models{Throughput: map[string]float64{"mathis": 2.5e6}}}},
 	}
-	if err := printTCPSweep(&out, &tcpsweep.Result{Cells: []tcpsweep.MeasuredCell{full, {DirectionName: "forward"}}}); err != nil {
+	if err := printTables(&out, &tcpsweep.Result{Cells: []tcpsweep.MeasuredCell{full, {DirectionName: "forward"}}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"10 Mb/s", "8 Mb/s", "12 Mb/s", "200 ms", "94.000 ms", "1.00 %", "receive window", "1024 KiB (416, limited)", "auto (128)", "20 Mb/s", "forward"} {
@@ -119,6 +117,12 @@ func TestCellsOfASweepArePrintedWithTheirBuffersAndModels(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
 	}
+}
+
+// kindOf is the command of this name.
+func kindOf(word string) testKind {
+	all := testKinds()
+	return all[slices.IndexFunc(all, func(k testKind) bool { return k.word == word })]
 }
 
 // A test has no flags that have no effect on it.
@@ -138,7 +142,7 @@ func TestSizesOfShortFlowsArePrintedWithTheirIntervals(t *testing.T) {
 		Direction: "reverse", FlowBytes: 10_000, Connect: new(0.02), Retransmitted: new(0.01), Unfinished: 1, Flows: make([]tcpshort.Flow, 20),
 		Completion: tcpshort.Completion{Least: new(0.04), Median: &tcpshort.Quantile{Value: 0.05, Lower: 0.045, Upper: new(0.055)}, Tail: &tcpshort.Quantile{Value: 0.08, Lower: 0.07}},
 	}
-	if err := printTCPShort(&out, &tcpshort.Result{Sizes: []tcpshort.Size{full, {Direction: "forward", FlowBytes: 1_000_000}}}); err != nil {
+	if err := printTables(&out, &tcpshort.Result{Sizes: []tcpshort.Size{full, {Direction: "forward", FlowBytes: 1_000_000}}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"reverse", "10 kB", "50.000 ms", "45.000 ms to 55.000 ms", "80.000 ms", "70.000 ms to -", "40.000 ms", "20.000 ms", "1.00 %", "1 of 20", "1 MB", "0 of 0"} {
@@ -150,7 +154,7 @@ func TestSizesOfShortFlowsArePrintedWithTheirIntervals(t *testing.T) {
 
 func TestTransportsOfMessagesArePrintedInOneTable(t *testing.T) {
 	var out bytes.Buffer
-	err := printMessage(&out, &message.Result{Parts: []message.Part{
+	err := printTables(&out, &message.Result{Parts: []message.Part{
 		{Direction: "forward", Transport: message.UDP, Sent: 1000, PerMessage: new(1.0), Offered: new(51_200.0), Throughput: new(50_000.0), Loss: new(0.02), Delay: &message.Delay{Median: new(0.03), Bound: 0.001}},
 		{Direction: "forward", Transport: message.TCP, Sent: 999, PerMessage: new(0.4), Retransmitted: new(0.01), RTT: &[3]float64{0.05, 0.06, 0.07}},
 	}})
@@ -225,16 +229,11 @@ func (a *announced) Write(b []byte) (int, error) {
 
 func TestLoadTestRunsFromTheTerminal(t *testing.T) {
 	address, pin, token := remoteEnd(t)
-	o := train.DefaultOptions()
+	k := kindOf("train")
+	o, shared := k.Own.(*train.Options), k.Shared.(*loadsession.Options)
 	o.PayloadBytes, o.Trains, o.TrainInterval, o.PathMTU = []int{200}, 3, 20*time.Millisecond, true
-	f := &testFlags{directions: both, json: true, options: loadsession.DefaultOptions(), clock: clockFlags{source: "none"}}
-	f.options.LoadServer, f.options.TokenFile, f.options.Pin, f.options.MaxWait = address, token, pin, time.Second
-	k := testKind{
-		word: "train", print: printTrain,
-		test: func(at probe.Target, shared loadsession.Options) (loadtest.Test, error) {
-			return train.New().Make(at, shared, o)
-		},
-	}
+	f := &testFlags{directions: both, json: true, host: address, clock: clockFlags{source: "none"}}
+	shared.TokenFile, shared.Pin, shared.MaxWait = token, pin, time.Second
 	var out, progress bytes.Buffer
 	if err := f.run(t.Context(), k, &out, &progress); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
@@ -285,7 +284,7 @@ func TestLoadTestErrorsHaveCauseAndAdvice(t *testing.T) {
 
 func TestTwoWayRunIsPrintedOnOneTimeAxis(t *testing.T) {
 	var out bytes.Buffer
-	err := printTCP(&out, &tcp.Result{
+	err := printTables(&out, &tcp.Result{
 		Directions: []*tcp.Direction{
 			{Direction: "reverse", Throughput: new(1e6), Flows: []tcp.Flow{{Payload: 3e6, Sent: 3e6, CongestionControl: "cubic"}}},
 			{Direction: "forward", Throughput: new(2e5), Flows: []tcp.Flow{{Throughput: new(5e4)}, {Throughput: new(1.5e5)}}},
@@ -306,23 +305,7 @@ func TestTwoWayRunIsPrintedOnOneTimeAxis(t *testing.T) {
 		}
 	}
 	out.Reset()
-	if err := printTCP(&out, &tcp.Result{}); err != nil || out.Len() > 0 {
+	if err := printTables(&out, &tcp.Result{}); err != nil || out.Len() > 0 {
 		t.Errorf("a run without results: %v, %q", err, out.String())
-	}
-}
-
-func TestSecondsOfALongRunAreJoined(t *testing.T) {
-	for n, want := range map[int]string{0: "[]", 3: "[1 2 3]", 30: "30", 31: "16", 3600: "30"} {
-		got := spans(n)
-		if text := fmt.Sprint(got); text != want && strconv.Itoa(len(got)) != want {
-			t.Errorf("%d seconds: %s, want %s", n, text, want)
-		}
-		if n > 0 && got[len(got)-1].to != n {
-			t.Errorf("%d seconds end at %d", n, got[len(got)-1].to)
-		}
-	}
-	rates := slices.Repeat([]float64{125_000, 375_000}, 20)
-	if s := spans(len(rates))[19]; s.String() != "39 to 40" || s.mean(rates) != "2 Mb/s" {
-		t.Errorf("%v: %s", s, s.mean(rates))
 	}
 }

@@ -26,14 +26,14 @@ type lessee struct {
 
 // lessor finds the agent of this host and takes the link and the path's names from it; nil if there is no agent or it
 // is not to be used.
-func (f *testFlags) lessor(ctx context.Context, test loadtest.Test, links *link.Table, target *probe.Target, say func(string, ...any)) (loadtest.Lessor, error) {
+func (f *testFlags) lessor(ctx context.Context, test loadtest.Test, run *loadtest.Options, links *link.Table, target *probe.Target, say func(string, ...any)) (loadtest.Lessor, error) {
 	if !f.agent {
 		return nil, nil
 	}
 	host, port := test.Remote()
 	b := &lessee{
 		socket: f.socket, links: links, say: say,
-		ask: linklease.Test{Kind: target.Probe, Host: host, Port: port, Link: f.options.Link},
+		ask: linklease.Test{Kind: target.Probe, Host: host, Port: port, Link: run.Link},
 	}
 	l, err := linklease.Dial(ctx, b.socket, b.ask)
 	none, isNone := errors.AsType[*linklease.NoAgentError](err)
@@ -49,7 +49,7 @@ func (f *testFlags) lessor(ctx context.Context, test loadtest.Test, links *link.
 	l.Close()
 	t := l.Terms()
 	target.Path, target.Probe = t.Path, t.Probe
-	f.options.Link, b.ask.Link = t.Link, t.Link
+	run.Link, b.ask.Link = t.Link, t.Link
 	return b, nil
 }
 

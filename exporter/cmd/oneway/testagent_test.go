@@ -110,23 +110,24 @@ type running struct {
 }
 
 // load starts a test of the given number of seconds at 125 kB/s, forward.
-func (h *host) load(t *testing.T, seconds int, change func(*testFlags)) *running {
+func (h *host) load(t *testing.T, seconds int, change func(*testFlags, *loadsession.Options)) *running {
 	t.Helper()
-	o := saturation.DefaultOptions()
+	k := kindOf("saturation")
+	o := k.Own.(*saturation.Options)
 	o.Rate = option.PerDirection{Forward: 125_000, Reverse: 125_000}
 	o.Duration, o.Skip = time.Duration(seconds)*time.Second, 200*time.Millisecond
 	o.Idle.Duration, o.Idle.Interval = 200*time.Millisecond, 20*time.Millisecond
-	return h.start(t, testOf(saturation.New(), o, testKind{print: func(io.Writer, any) error { return nil }}), change)
+	return h.start(t, k, change)
 }
 
 // start starts a test, forward.
-func (h *host) start(t *testing.T, k testKind, change func(*testFlags)) *running {
+func (h *host) start(t *testing.T, k testKind, change func(*testFlags, *loadsession.Options)) *running {
 	t.Helper()
-	f := &testFlags{directions: "forward", agent: true, socket: h.socket, options: loadsession.DefaultOptions(), clock: clockFlags{source: "none"}}
-	f.options.LoadServer, f.options.TokenFile, f.options.Pin, f.options.MaxWait = h.address, h.token, h.pin, 30*time.Second
-	f.options.DrainTimeout = time.Second
+	f := &testFlags{directions: "forward", agent: true, socket: h.socket, host: h.address, clock: clockFlags{source: "none"}}
+	o := k.Shared.(*loadsession.Options)
+	o.TokenFile, o.Pin, o.MaxWait, o.DrainTimeout = h.token, h.pin, 30*time.Second, time.Second
 	if change != nil {
-		change(f)
+		change(f, o)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
@@ -163,7 +164,7 @@ func TestTestWithoutAnAgentReportsThatItRunsAlone(t *testing.T) {
 	if said, err := h.load(t, 1, nil).finish(t); err != nil || !strings.HasPrefix(said, "No agent runs on this host (") || !strings.Contains(said, "this test runs alone") {
 		t.Errorf("%q, %v", said, err)
 	}
-	if said, err := h.load(t, 1, func(f *testFlags) { f.agent = false }).finish(t); err != nil || said != "" {
+	if said, err := h.load(t, 1, func(f *testFlags, _ *loadsession.Options) { f.agent = false }).finish(t); err != nil || said != "" {
 		t.Errorf("%q, %v", said, err)
 	}
 }
@@ -172,8 +173,8 @@ func TestTestWithoutAnAgentReportsThatItRunsAlone(t *testing.T) {
 func TestTestCountsAsThatOfTheAgentOfTheSameType(t *testing.T) {
 	h := newHost(t)
 	h.agent(t, strings.Replace(h.office("1GB"), "type: saturation", "name: pages, type: tcp_short", 1))
-	k := tcpShortTest()
-	o := k.options.(*tcpshort.Options)
+	k := kindOf("tcp-short")
+	o := k.Own.(*tcpshort.Options)
 	o.FlowBytes, o.Repetitions = []option.Bytes{1000}, 8
 	if said, err := h.start(t, k, nil).finish(t); err != nil || !strings.Contains(said, "leases link uplink, for path office and probe pages: ") {
 		t.Errorf("%q, %v", said, err)
@@ -194,12 +195,12 @@ func TestTestBesideAnAgentHasItsLinkItsQuotaAndItsMetric(t *testing.T) {
 	await.That(h.t, "bytes are reserved", func() bool { return h.gauge(metric.QuotaLeft, "uplink") < 10e6 })
 	second := h.load(t, 1, nil)
 	second.said.says(t, "Waiting for link uplink, for 30s at the most: office/saturation (oneway test, process ")
-	if _, err := h.load(t, 1, func(f *testFlags) { f.options.MaxWait = 0 }).finish(t); err == nil ||
+	if _, err := h.load(t, 1, func(_ *testFlags, o *loadsession.Options) { o.MaxWait = 0 }).finish(t); err == nil ||
 		!strings.Contains(err.Error(), "link uplink was not free in 0s, it is held by office/saturation (oneway test") || !strings.Contains(err.Error(), "--max-wait") {
 		t.Errorf("error is %v", err)
 	}
 	// The remote end has one link only, so a refusal by the remote end shows that the local link was leased.
-	if _, err := h.load(t, 1, func(f *testFlags) { f.options.Link, f.options.MaxWait = "lab", 0 }).finish(t); err == nil || strings.Contains(err.Error(), "uplink") {
+	if _, err := h.load(t, 1, func(_ *testFlags, o *loadsession.Options) { o.Link, o.MaxWait = "lab", 0 }).finish(t); err == nil || strings.Contains(err.Error(), "uplink") {
 		t.Errorf("error of a test on another link is %v", err)
 	}
 	// The prober of the same path is restarted meanwhile.
@@ -252,7 +253,7 @@ func TestTestBeyondTheAgentsQuotaDoesNotRun(t *testing.T) {
 	if n := h.gauge(metric.RunBytes, "office", "saturation", "forward"); n != 0 {
 		t.Errorf("%v bytes were sent", n)
 	}
-	if _, err := h.load(t, 1, func(f *testFlags) { f.options.Link = "uplnk" }).finish(t); err == nil ||
+	if _, err := h.load(t, 1, func(_ *testFlags, o *loadsession.Options) { o.Link = "uplnk" }).finish(t); err == nil ||
 		!strings.Contains(err.Error(), `knows no link uplnk; did you mean "uplink"?`) || !strings.Contains(err.Error(), "--no-agent") {
 		t.Errorf("error is %v", err)
 	}

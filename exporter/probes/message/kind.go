@@ -40,7 +40,9 @@ func NewKind(shared loadsession.Options, own Options) (*Kind, error) {
 
 // New makes the type for the registry.
 func New() loadsession.Type[Options] {
-	return loadsession.NewType("message", DefaultOptions, NewKind)
+	t := loadsession.NewType("message", DefaultOptions, NewKind)
+	t.Help, t.Results = help, Result{}
+	return t
 }
 
 // Kind is "message".

@@ -59,6 +59,7 @@ func NewKind(shared loadsession.Options, own Options) (*Kind, error) {
 func New() loadsession.Type[Options] {
 	t := loadsession.NewType("saturation", DefaultOptions, NewKind)
 	t.Full = []string{"elapsed_bins", "elapsed_range"}
+	t.Help, t.Results = help, Result{}
 	return t
 }
 

@@ -58,7 +58,9 @@ func NewKind(shared loadsession.Options, o Options) (*Kind, error) {
 
 // New makes the type for the registry.
 func New() loadsession.Type[Options] {
-	return loadsession.NewType("size_sweep", DefaultOptions, NewKind)
+	t := loadsession.NewType("size_sweep", DefaultOptions, NewKind)
+	t.Help, t.Results, t.Terminal = help, Result{}, terminalOptions
+	return t
 }
 
 // Kind is "size_sweep".

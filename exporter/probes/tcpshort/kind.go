@@ -48,6 +48,7 @@ func NewKind(shared loadsession.Options, own Options) (*Kind, error) {
 func New() loadsession.Type[Options] {
 	t := loadsession.NewType("tcp_short", DefaultOptions, NewKind)
 	t.Unused = loadsession.PacketKeys()
+	t.Help, t.Results = help, Result{}
 	return t
 }
 

@@ -49,6 +49,7 @@ func NewKind(shared loadsession.Options, own Options) (*Kind, error) {
 func New() loadsession.Type[Options] {
 	t := loadsession.NewType("tcp_sweep", DefaultOptions, NewKind)
 	t.Unused = loadsession.PacketKeys()
+	t.Help, t.Results = help, Result{}
 	return t
 }
 

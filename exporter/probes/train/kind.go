@@ -59,7 +59,9 @@ func NewKind(shared loadsession.Options, o Options) (*Kind, error) {
 
 // New makes the type for the registry.
 func New() loadsession.Type[Options] {
-	return loadsession.NewType("train", DefaultOptions, NewKind)
+	t := loadsession.NewType("train", DefaultOptions, NewKind)
+	t.Help, t.Results, t.Terminal = help, Result{}, terminalOptions
+	return t
 }
 
 // Undisturbed marks a test without packets beside the load: one between those of a train changes their dispersion, and

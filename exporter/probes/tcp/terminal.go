@@ -1,16 +1,16 @@
-package main
+package tcp
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/net/tcpsocket"
-	"oneway.example/exporter/probes/tcp"
+	"oneway.example/exporter/probe/report"
 )
 
-const testTCPHelp = `Measure the throughput of TCP, its round-trip time, and what limits it, one direction after the other.
+// help is the help text of the command.
+const help = `Measure the throughput of TCP, its round-trip time, and what limits it, one direction after the other.
 Several flows are also compared: Jain's index (1: all are equal), and the share of each congestion control.
 
 Throughput is the payload that arrived, without the first second (--omit). The other values are those
@@ -31,44 +31,30 @@ Examples:
 
 Exit status: 0 completed, 1 not completed (prints the reason and partial results), 2 wrong usage.`
 
-func tcpTest() testKind {
-	return testOf(tcp.New(), tcp.DefaultOptions(), testKind{
-		help: testTCPHelp, print: printTCP,
-	})
-}
-
-// printTCP writes a table of the flows, and one of the throughput by second.
-func printTCP(out io.Writer, body any) error {
-	r := body.(*tcp.Result)
+// Tables returns a table of the flows, and one of the throughput by second.
+func (r *Result) Tables() []report.Table {
 	if len(r.Directions) == 0 {
 		return nil
 	}
-	t := newTable(out, "")
-	t.names("direction", "flow", "received", "throughput", "sent", "retransmitted", "congestion control", "MSS", "send buffer", "receive buffer", "ended")
+	flows := report.Table{Columns: []string{"direction", "flow", "received", "throughput", "sent", "retransmitted", "congestion control", "MSS", "send buffer", "receive buffer", "ended"}}
+	seconds := report.Table{Columns: []string{"direction", "second", "throughput"}}
 	for _, d := range r.Directions {
 		for i, f := range d.Flows {
 			rate := f.Throughput
 			if len(d.Flows) == 1 {
 				rate = d.Throughput
 			}
-			t.row(d.Direction, strconv.Itoa(i+1), unit.Bytes.Format(float64(f.Payload)), rateOf(rate), unit.Bytes.Format(float64(f.Sent)), unit.Ratio.Format(float64(f.Retransmitted)/float64(max(1, f.Sent))),
+			flows.Row(d.Direction, strconv.Itoa(i+1), unit.Bytes.Format(float64(f.Payload)), unit.BytesPerSecond.OrDash(rate), unit.Bytes.Format(float64(f.Sent)), unit.Ratio.Format(float64(f.Retransmitted)/float64(max(1, f.Sent))),
 				f.CongestionControl, strconv.FormatInt(f.MSS, 10), bufferOf(f.SendBuffer), bufferOf(f.ReceiveBuffer), string(f.Sender))
 		}
-	}
-	if err := t.end(); err != nil {
-		return err
-	}
-	if r.TwoWay != nil {
-		return printTwoWay(out, r.TwoWay)
-	}
-	t = newTable(out, "")
-	t.names("direction", "second", "throughput")
-	for _, d := range r.Directions {
 		for _, s := range spans(len(d.PerSecond)) {
-			t.row(d.Direction, s.String(), s.mean(d.PerSecond))
+			seconds.Row(d.Direction, s.String(), s.mean(d.PerSecond))
 		}
 	}
-	return t.end()
+	if r.TwoWay != nil {
+		return []report.Table{flows, r.TwoWay.table()}
+	}
+	return []report.Table{flows, seconds}
 }
 
 // mostSpans is the most rows of a direction: the summary before them stays on the screen.
@@ -102,15 +88,17 @@ func (s span) mean(rates []float64) string {
 	return unit.BytesPerSecond.Format(sum / float64(s.to-s.from))
 }
 
-// printTwoWay writes both directions on one time axis.
-func printTwoWay(out io.Writer, x *tcp.TwoWay) error {
+// table has both directions on one time axis.
+func (x *TwoWay) table() report.Table {
 	long, other := &x.Directions[0], &x.Directions[1]
-	t := newTable(out, "%s sent from %.2f s to %.2f s of %s (± %.3f s)\n", other.Direction, x.Begin, x.End, long.Direction, x.Bound)
-	t.names("second", long.Direction, other.Direction)
-	for _, s := range spans(len(long.PerSecond)) {
-		t.row(s.String(), s.mean(long.PerSecond), s.mean(other.PerSecond))
+	t := report.Table{
+		Heading: fmt.Sprintf("%s sent from %.2f s to %.2f s of %s (± %.3f s)", other.Direction, x.Begin, x.End, long.Direction, x.Bound),
+		Columns: []string{"second", long.Direction, other.Direction},
 	}
-	return t.end()
+	for _, s := range spans(len(long.PerSecond)) {
+		t.Row(s.String(), s.mean(long.PerSecond), s.mean(other.PerSecond))
+	}
+	return t
 }
 
 // bufferOf is the effective size of a buffer.

@@ -1,14 +1,14 @@
-package main
+package tcpshort
 
 import (
 	"fmt"
-	"io"
 
 	"oneway.example/exporter/core/unit"
-	"oneway.example/exporter/probes/tcpshort"
+	"oneway.example/exporter/probe/report"
 )
 
-const testTCPShortHelp = `Measure how long short TCP flows take, as those of web pages do: one new connection each.
+// help is the help text of the command.
+const help = `Measure how long short TCP flows take, as those of web pages do: one new connection each.
 
 The completion time begins with the handshake and ends with the last byte, by this host's clock. In
 reverse direction the load server sends when it has read this host's first bytes, as an HTTP server
@@ -25,29 +25,22 @@ Examples:
 
 Exit status: 0 completed, 1 not completed (prints the reason and partial results), 2 wrong usage.`
 
-func tcpShortTest() testKind {
-	return testOf(tcpshort.New(), tcpshort.DefaultOptions(), testKind{
-		help: testTCPShortHelp, print: printTCPShort,
-	})
-}
-
-// printTCPShort writes a table of the sizes.
-func printTCPShort(out io.Writer, body any) error {
-	t := newTable(out, "")
-	t.names("direction", "size", "median", "interval", "95 %", "interval", "least", "handshake", "retransmitted", "unfinished")
-	for _, z := range body.(*tcpshort.Result).Sizes {
+// Tables returns a table of the sizes.
+func (r *Result) Tables() []report.Table {
+	t := report.Table{Columns: []string{"direction", "size", "median", "interval", "95 %", "interval", "least", "handshake", "retransmitted", "unfinished"}}
+	for _, z := range r.Sizes {
 		row := []string{z.Direction, z.Words()}
 		row = append(row, completionQuantile(z.Completion.Median)...)
 		row = append(row, completionQuantile(z.Completion.Tail)...)
-		t.row(append(row, seconds(z.Completion.Least), seconds(z.Connect), ratioOf(z.Retransmitted), fmt.Sprintf("%d of %d", z.Unfinished, len(z.Flows)))...)
+		t.Row(append(row, unit.MillisecondsOrDash(z.Completion.Least), unit.MillisecondsOrDash(z.Connect), unit.Ratio.OrDash(z.Retransmitted), fmt.Sprintf("%d of %d", z.Unfinished, len(z.Flows)))...)
 	}
-	return t.end()
+	return []report.Table{t}
 }
 
 // completionQuantile is the value and its interval.
-func completionQuantile(q *tcpshort.Quantile) []string {
+func completionQuantile(q *Quantile) []string {
 	if q == nil {
 		return []string{"-", "-"}
 	}
-	return []string{unit.Milliseconds(q.Value), unit.Milliseconds(q.Lower) + " to " + seconds(q.Upper)}
+	return []string{unit.Milliseconds(q.Value), unit.Milliseconds(q.Lower) + " to " + unit.MillisecondsOrDash(q.Upper)}
 }

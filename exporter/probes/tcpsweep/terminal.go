@@ -1,16 +1,16 @@
-package main
+package tcpsweep
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/net/tcpsocket"
-	"oneway.example/exporter/probes/tcpsweep"
+	"oneway.example/exporter/probe/report"
 )
 
-const testTCPSweepHelp = `Measure TCP with each size of its buffers, and find the smallest that is enough.
+// help is the help text of the command.
+const help = `Measure TCP with each size of its buffers, and find the smallest that is enough.
 
 A cell is a send buffer, a receive buffer and a congestion control in one direction. Cells are
 measured one after the other, repeatedly, in random order. A sufficient buffer reaches 95 % of the
@@ -27,31 +27,24 @@ Examples:
 
 Exit status: 0 completed, 1 not completed (prints the reason and partial results), 2 wrong usage.`
 
-func tcpSweepTest() testKind {
-	return testOf(tcpsweep.New(), tcpsweep.DefaultOptions(), testKind{
-		help: testTCPSweepHelp, print: printTCPSweep,
-	})
-}
-
-// printTCPSweep writes a table of the cells.
-func printTCPSweep(out io.Writer, body any) error {
-	t := newTable(out, "")
-	t.names("direction", "congestion control", "send (in effect)", "receive (in effect)", "throughput", "25 %", "75 %", "RTT", "25 %", "75 %", "least", "retransmitted", "limited by", "0.75 W/RTT", "Mathis", "Padhye", "measured")
-	for _, m := range body.(*tcpsweep.Result).Cells {
+// Tables returns a table of the cells.
+func (r *Result) Tables() []report.Table {
+	t := report.Table{Columns: []string{"direction", "congestion control", "send (in effect)", "receive (in effect)", "throughput", "25 %", "75 %", "RTT", "25 %", "75 %", "least", "retransmitted", "limited by", "0.75 W/RTT", "Mathis", "Padhye", "measured"}}
+	for _, m := range r.Cells {
 		limit := strings.ReplaceAll(string(m.Limit), "_", " ")
 		if limit == "" {
 			limit = "-"
 		}
 		row := []string{m.DirectionName, m.Used, sweptBuffer(m.Send), sweptBuffer(m.Receive)}
-		row = append(row, quartiles(m.Throughput, unit.BytesPerSecond.Format)...)
-		row = append(row, quartiles(m.RTT, unit.Seconds.Format)...)
-		row = append(row, seconds(m.RTTMin), ratioOf(m.Retransmitted), limit)
+		row = append(row, unit.BytesPerSecond.Quartiles(m.Throughput)...)
+		row = append(row, unit.Seconds.Quartiles(m.RTT)...)
+		row = append(row, unit.MillisecondsOrDash(m.RTTMin), unit.Ratio.OrDash(m.Retransmitted), limit)
 		for _, name := range []string{"sawtooth", "mathis", "padhye"} {
-			row = append(row, rateOf(m.Model(name)))
+			row = append(row, unit.BytesPerSecond.OrDash(m.Model(name)))
 		}
-		t.row(append(row, fmt.Sprint(len(m.Repetitions)))...)
+		t.Row(append(row, fmt.Sprint(len(m.Repetitions)))...)
 	}
-	return t.end()
+	return []report.Table{t}
 }
 
 // sweptBuffer is the size as an application sets it, and that of the kernel: "128 KiB (256)".
@@ -64,12 +57,4 @@ func sweptBuffer(b tcpsocket.Buffer) string {
 		mark = ", limited"
 	}
 	return fmt.Sprintf("%s (%d%s)", set, b.Effective/1024, mark)
-}
-
-// quartiles are the median, and the lower and upper quartile.
-func quartiles(v *[3]float64, words func(float64) string) []string {
-	if v == nil {
-		return []string{"-", "-", "-"}
-	}
-	return []string{words(v[1]), words(v[0]), words(v[2])}
 }

@@ -1,0 +1,65 @@
+package loadtest
+
+import (
+	"time"
+
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/report"
+)
+
+// Commander is implemented by a Type that `oneway test` runs.
+type Commander interface {
+	probe.Type
+	// Command returns a new command of this type.
+	Command() *Command
+}
+
+// Command is a load test with the options of a command line.
+type Command struct {
+	// Help is the help text of the command.
+	Help string
+	// Shared and Own are the options that flags set; AgentShared and AgentOwn have the defaults of the agent.
+	Shared, Own, AgentShared, AgentOwn option.Described
+	// Run are the options of the run in Shared.
+	Run *Options
+	// Unused are the keys of Shared without effect, Required those that a command line must give.
+	Unused, Required []string
+	// SetRemote sets the remote end, SetDirections the directions to test; nil: the type has one direction, or chooses itself.
+	SetRemote     func(host string)
+	SetDirections func(names []string)
+	// Make checks the options and makes the test.
+	Make func(target probe.Target) (Test, error)
+	// Results is the zero value of Run.Body.
+	Results any
+}
+
+// terminalMaxWait is the default of max_wait on a command line: a person waits.
+const terminalMaxWait = 10 * time.Second
+
+// Command returns a new command of this type.
+func (t Type[R, O]) Command() *Command {
+	shared, agentShared, own, agentOwn := t.Shared(), t.Shared(), t.Defaults(), t.Defaults()
+	if t.Terminal != nil {
+		own = t.Terminal()
+	}
+	c := &Command{
+		Help: t.Help, Shared: described(&shared), Own: described(&own), AgentShared: described(&agentShared), AgentOwn: described(&agentOwn),
+		Run: t.Run(&shared), Unused: t.Unused, Results: t.Results,
+		SetRemote: func(host string) { t.SetRemote(&shared, host) },
+		Make:      func(target probe.Target) (Test, error) { return t.Make(target, shared, own) },
+	}
+	for _, r := range t.Required {
+		c.Required = append(c.Required, r.Key)
+	}
+	if t.SetDirections != nil {
+		c.SetDirections = func(names []string) { t.SetDirections(&shared, names) }
+	}
+	c.Run.MaxWait = terminalMaxWait
+	return c
+}
+
+func described(options any) option.Described { return options.(option.Described) }
+
+// Tabled is a Run's Body with tables of its results, for the terminal.
+type Tabled interface{ Tables() []report.Table }

@@ -1,0 +1,62 @@
+package train
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"oneway.example/exporter/core/unit"
+	"oneway.example/exporter/probe/report"
+)
+
+// help is the help text of the command.
+const help = `Measure the capacity of the path by packet trains, which the slowest link disperses.
+
+A train whose packet spacing has another cause is discarded and sent again; with too few
+clean trains there is no capacity, and the reason is printed. The path's MTU is measured
+first, and trains of larger packets are marked as fragmented.
+
+Examples:
+  oneway test train server.example.net --token-file token --pin sha256:...
+  oneway test train 192.0.2.7 --token-file token --payload-bytes 1472 --payload-bytes 800 --trains 10 --train-interval 200ms
+  oneway test train 192.0.2.7 --token-file token --json > trains.json
+
+Exit status: 0 completed, 1 not completed (prints the reason and partial results), 2 wrong usage.`
+
+// Tables returns a table of the sizes.
+func (r *Result) Tables() []report.Table {
+	t := report.Table{Columns: []string{"direction", "payload", "IP bytes", "capacity", "±", "5th percentile", "95th", "dispersion", "trains", ""}}
+	for _, d := range r.Directions {
+		for _, z := range d.Sizes {
+			dispersion := unit.OrDash(z.Dispersion, func(s float64) string { return time.Duration(s * 1e9).Round(time.Microsecond).String() })
+			mark := "" // the notes have the reason of a missing capacity
+			if z.Fragmented != nil && *z.Fragmented {
+				mark = "fragmented"
+			}
+			t.Row(d.DirectionName, strconv.Itoa(z.PayloadBytes), strconv.Itoa(z.PacketBytes), unit.BytesPerSecond.OrDash(z.Median), unit.BytesPerSecond.OrDash(z.Bound), unit.BytesPerSecond.OrDash(z.P5), unit.BytesPerSecond.OrDash(z.P95),
+				dispersion, trainCounts(z.Trains), mark)
+		}
+	}
+	return []report.Table{t}
+}
+
+// trainCounts is "30 clean, 2 lost".
+func trainCounts(m map[string]int) string {
+	var words []string
+	for _, result := range slices.Sorted(maps.Keys(m)) {
+		if n := m[result]; n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", n, strings.ReplaceAll(result, "_", " ")))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// terminalOptions are the defaults of the command: trains in a shorter time.
+func terminalOptions() Options {
+	o := DefaultOptions()
+	o.TrainInterval, o.GroupPause = 200*time.Millisecond, time.Second
+	return o
+}
