@@ -57,8 +57,7 @@ const whyUndecided = "\"cannot tell\": fewer than 3 repetitions, or repetitions 
 
 func bufferSummaryRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("The last run"))
-	b.WithPanel(kneeTile("forward", forward))
-	b.WithPanel(kneeTile("reverse", reverse))
+	both(b, kneeTile)
 	b.WithPanel(lastRunTile(swept).Span(4))
 	b.WithPanel(quotaTile().Span(4))
 	b.WithPanel(kneeTable())

@@ -48,8 +48,7 @@ func directionVariable() *dashboard.CustomVariableBuilder {
 
 func capacitySummaryRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("The last run"))
-	b.WithPanel(capacityTile("forward", forward))
-	b.WithPanel(capacityTile("reverse", reverse))
+	both(b, capacityTile)
 	b.WithPanel(tile(text{
 		"Path MTU", "Largest IP packet that passes without fragmentation, measured with probe packets (RFC 8899). Larger packets of trains are fragmented; their capacity is that of the fragments.", "decbytes",
 		"No path MTU measured",

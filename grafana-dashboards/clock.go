@@ -72,13 +72,9 @@ func runbooks() cog.Builder[dashboard.DashboardLink] {
 // clockAnnotations marks the start of each alert and not its duration: areas of several alerts would hide the thresholds.
 func clockAnnotations(b *boardBuilder) {
 	firing := `ALERTS{alertname=~"Oneway.*",component="clock",alertstate="firing",` + thisAgent + `}`
-	note := func(name, colorName, expr, title, txt, tags string) {
-		b.Annotation(dashboard.NewAnnotationQueryBuilder().Name(name).Datasource(datasource()).Enable(true).
-			IconColor(colorName).Expr(expr).Step("60s").TitleFormat(title).TextFormat(txt).TagKeys(tags))
-	}
-	note("Clock alerts", red, firing+" unless "+firing+" offset 1m",
+	annotate(b, "Clock alerts", red, firing+" unless "+firing+" offset 1m",
 		"{{alertname}}", "{{instance}} {{path}} {{direction}}", "severity")
-	note("Clock steps", purple, "increase("+agents(metric.ClockSteps)+"[1m]) > 0",
+	annotate(b, "Clock steps", purple, "increase("+agents(metric.ClockSteps)+"[1m]) > 0",
 		"Clock stepped", byInstance, metric.ClockL)
 }
 

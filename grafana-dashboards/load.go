@@ -34,10 +34,8 @@ func loadBoard() *boardBuilder {
 
 func loadSummaryRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("The last run"))
-	b.WithPanel(throughputTile("forward", forward))
-	b.WithPanel(throughputTile("reverse", reverse))
-	b.WithPanel(queueTile("forward", forward))
-	b.WithPanel(queueTile("reverse", reverse))
+	both(b, throughputTile)
+	both(b, queueTile)
 	b.WithPanel(tile(text{
 		"Result", "State of the link in the last run: filled (the queue drops at its tail), not filled, policer (loss without delay), aqm (drops before the queue was full), time limited (drops after a time in the queue). A queue size is reported for state filled only.", "none",
 		noState,

@@ -12,8 +12,7 @@ const noLoadedDelay = slimOr + "no valid delay under load: no completed run, or 
 
 func loadedDelayRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Delay under load"))
-	b.WithPanel(firstSeconds("forward", forward))
-	b.WithPanel(firstSeconds("reverse", reverse))
+	both(b, firstSeconds)
 	b.WithPanel(loadedCDF())
 	b.WithPanel(loadedDelayOverTime())
 }

@@ -103,9 +103,7 @@ func probeVariable(name, label string, of *metric.Desc) *dashboard.QueryVariable
 func loadTestAnnotations(b *boardBuilder) {
 	testAnnotation(b, false)
 	firing := `ALERTS{alertname=~"Oneway.*",alertstate="firing",` + anyTest + `}`
-	b.Annotation(dashboard.NewAnnotationQueryBuilder().Name("Alerts").Datasource(datasource()).Enable(true).
-		IconColor(red).Expr(firing + " unless " + firing + " offset 1m").Step("60s").
-		TitleFormat("{{alertname}}").TextFormat("{{path}} {{probe}} {{direction}}").TagKeys("severity,direction"))
+	annotate(b, "Alerts", red, firing+" unless "+firing+" offset 1m", "{{alertname}}", "{{path}} {{probe}} {{direction}}", "severity,direction")
 }
 
 // testAnnotation marks the time in which a load test of any path affects this one, and the minute after: a short test falls

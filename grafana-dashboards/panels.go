@@ -38,6 +38,18 @@ type text struct {
 	none string
 }
 
+// both adds a panel of each direction, which has the name and the matcher of the direction.
+func both[P cog.Builder[dashboard.Panel]](b *boardBuilder, panel func(name, matcher string) P) {
+	b.WithPanel(panel("forward", forward))
+	b.WithPanel(panel("reverse", reverse))
+}
+
+// annotate adds an annotation where expr has a series: title and detail are templates, tags are labels.
+func annotate(b *boardBuilder, name, colorName, expr, title, detail, tags string) {
+	b.Annotation(dashboard.NewAnnotationQueryBuilder().Name(name).Datasource(datasource()).Enable(true).
+		IconColor(colorName).Expr(expr).Step("60s").TitleFormat(title).TextFormat(detail).TagKeys(tags))
+}
+
 func targets(qs []*prometheus.DataqueryBuilder) []cog.Builder[variants.Dataquery] {
 	out := make([]cog.Builder[variants.Dataquery], len(qs))
 	for i, q := range qs {

@@ -80,16 +80,12 @@ func labelValues(name, label, of string) *dashboard.QueryVariableBuilder {
 // on every panel.
 func annotations(b *boardBuilder) {
 	testAnnotation(b, true)
-	note := func(name, colorName, expr, title, txt, tags string) {
-		b.Annotation(dashboard.NewAnnotationQueryBuilder().Name(name).Datasource(datasource()).Enable(true).
-			IconColor(colorName).Expr(expr).Step("60s").TitleFormat(title).TextFormat(txt).TagKeys(tags))
-	}
-	note("Alerts", red,
+	annotate(b, "Alerts", red,
 		`ALERTS{alertname=~"Oneway.*",alertstate="firing",`+thisAgent+`,path=~"$path|"}`,
 		"{{alertname}}", "{{path}} {{probe}} {{direction}}", "severity,direction")
-	note("Clock steps", purple, "increase("+of(metric.ClockSteps)+"[1m]) > 0",
+	annotate(b, "Clock steps", purple, "increase("+of(metric.ClockSteps)+"[1m]) > 0",
 		"Clock stepped", "{{instance}}", metric.ClockL)
-	note("Remote end restarts", yellow, "increase("+of(metric.RemoteRestarts)+"[1m]) > 0",
+	annotate(b, "Remote end restarts", yellow, "increase("+of(metric.RemoteRestarts)+"[1m]) > 0",
 		"Reflector restarted: session state lost", "{{path}}", metric.Probe)
 }
 

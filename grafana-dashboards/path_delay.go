@@ -15,10 +15,8 @@ const noPackets = "No valid delay (see Clock), or profile slim without native hi
 
 func delayRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("One-way delay"))
-	b.WithPanel(delayLines("forward", forward))
-	b.WithPanel(delayLines("reverse", reverse))
-	b.WithPanel(delayHeat("forward", forward))
-	b.WithPanel(delayHeat("reverse", reverse))
+	both(b, delayLines)
+	both(b, delayHeat)
 	b.WithPanel(delayCDF())
 	b.WithPanel(delayExcess())
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
@@ -11,16 +12,11 @@ import (
 // selfRow shows errors of the measuring host, which must not be attributed to the path.
 func selfRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Measuring host"))
-	b.WithPanel(lines(text{
+	b.WithPanel(hostTime(text{
 		"Send lateness",
 		"Time from the scheduled to the actual start of sending a test packet. The kernel timestamp keeps the delay correct; the send schedule (RFC 3432) requires small lateness. Resolution: 9 % with native histograms, else classic buckets at 1 and 10 ms.",
 		"s", "No packet was sent" + orSlim,
-	},
-		ranged(quantile("0.5", metric.ProbeLateness, ""), "p50"),
-		ranged(quantile("0.99", metric.ProbeLateness, ""), "p99"),
-	).
-		OverrideByName("p50", props{color(purple), prop("custom.lineWidth", 2)}).
-		OverrideByName("p99", props{color(purple), dashed()}))
+	}, metric.ProbeLateness))
 	b.WithPanel(counted(text{
 		"Skipped and late packets",
 		"Share of the scheduled test packets of 5 minutes that were skipped, or sent more than 10 ms late. They do not count as loss. The dashed line is the default threshold of " + rules.ProbeSelfLimited.Name + ".",
@@ -65,4 +61,11 @@ func selfRow(b *boardBuilder) {
 // quantileBy is quantile for a family of the agent: by agent and event.
 func quantileBy(q string, d *metric.Desc) string {
 	return "(" + quantile(q, d, "job, instance, "+metric.EventL) + ")"
+}
+
+// hostTime shows the median and the 99th percentile of a time that a host takes.
+func hostTime(t text, d *metric.Desc) *timeseries.PanelBuilder {
+	return lines(t, ranged(quantile("0.5", d, ""), "p50"), ranged(quantile("0.99", d, ""), "p99")).
+		OverrideByName("p50", props{color(purple), prop("custom.lineWidth", 2)}).
+		OverrideByName("p99", props{color(purple), dashed()})
 }

@@ -51,14 +51,9 @@ func variationRow(b *boardBuilder) {
 		OverrideByName("p95", props{color(green), dashed()}).
 		OverrideByName("p50", props{color(green), prop("custom.lineWidth", 2)}).
 		OverrideByName("min", props{color("dark-green"), dotted()}))
-	b.WithPanel(lines(text{
+	b.WithPanel(hostTime(text{
 		"Residence time in the reflector",
 		"T3−T2 by the reflector's clock. It is excluded from all delays; a large value indicates an overloaded reflector, whose timestamps may be late, too. Resolution: 9 % with native histograms, else classic buckets at 1 and 10 ms.",
 		"s", "No reply with both timestamps of the reflector" + orSlim,
-	},
-		ranged(quantile("0.5", metric.Residence, ""), "p50"),
-		ranged(quantile("0.99", metric.Residence, ""), "p99"),
-	).
-		OverrideByName("p50", props{color(purple), prop("custom.lineWidth", 2)}).
-		OverrideByName("p99", props{color(purple), dashed()}))
+	}, metric.Residence))
 }

@@ -36,10 +36,8 @@ func tcpBoard() *boardBuilder {
 
 func tcpSummaryRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("The last run"))
-	b.WithPanel(goodputTile("forward", forward))
-	b.WithPanel(goodputTile("reverse", reverse))
-	b.WithPanel(loadedRTTTile("forward", forward))
-	b.WithPanel(loadedRTTTile("reverse", reverse))
+	both(b, goodputTile)
+	both(b, loadedRTTTile)
 	b.WithPanel(tile(text{
 		"Limited by", "What limited the sender for more than half of the last run: network (the congestion window or the pacing), receive window, send buffer, application (nothing to send); or no single limit. Linux tcp_info.", "none",
 		noTCPDetail,

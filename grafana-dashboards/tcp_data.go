@@ -22,8 +22,7 @@ const (
 // tcpDataRow shows what the kernels' timestamps of the stream itself say.
 func tcpDataRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("TCP data: delay, ACKs, split TCP"))
-	b.WithPanel(dataDelay("forward", forward))
-	b.WithPanel(dataDelay("reverse", reverse))
+	both(b, dataDelay)
 	b.WithPanel(dataDelayCDF())
 	b.WithPanel(hostQueue())
 	b.WithPanel(recovery())

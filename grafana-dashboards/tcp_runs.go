@@ -17,8 +17,7 @@ import (
 func tcpThroughputRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Throughput, and what limited the sender"))
 	b.WithPanel(goodputOverTime())
-	b.WithPanel(limitShares("forward", forward))
-	b.WithPanel(limitShares("reverse", reverse))
+	both(b, limitShares)
 	b.WithPanel(modelsTable())
 }
 

@@ -92,7 +92,6 @@ func splitEvidence() *tablepanel.PanelBuilder {
 
 // splitAnnotation marks the runs whose verdict differs from the last one before: the series exists in one evaluation after a change.
 func splitAnnotation(b *boardBuilder) {
-	b.Annotation(dashboard.NewAnnotationQueryBuilder().Name("Split TCP").Datasource(datasource()).Enable(true).
-		IconColor(purple).Expr("last_over_time(" + recFrom(transferred, rules.SplitTCPVerdictChanged.Name) + "[1m])").Step("60s").
-		TitleFormat("Split TCP changed").TextFormat("{{path}} {{direction}}").TagKeys(metric.Direction))
+	annotate(b, "Split TCP", purple, "last_over_time("+recFrom(transferred, rules.SplitTCPVerdictChanged.Name)+"[1m])",
+		"Split TCP changed", "{{path}} {{direction}}", metric.Direction)
 }
