@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 )
 
 // Reasons why a series may be absent in a healthy system.
@@ -47,33 +48,34 @@ func quiet(query string) string {
 		metric.LossBurst.Name:             noLoss,
 		metric.LossBurstRatio.Name:        noLoss,
 
-		"oneway:load_test:recent":                             noLoadTest,
-		"oneway:capacity_bytes_per_second:median":             noLoadTest,
-		"oneway:capacity_bytes_per_second:median2h":           noLoadTest,
-		"oneway:capacity_bytes_per_second:baseline7d":         noHistory,
-		"oneway:udp_throughput_bytes_per_second:median2h":     noLoadTest,
-		"oneway:udp_throughput_bytes_per_second:baseline7d":   noHistory,
-		"oneway:tcp_throughput_bytes_per_second:median2h":     noLoadTest,
-		"oneway:tcp_throughput_bytes_per_second:baseline7d":   noHistory,
-		"oneway:working_delay_excess_seconds":                 noLoadTest,
-		"oneway:working_delay_excess:runs_below":              noLoadTest,
-		"oneway:clock_disagreement_seconds":                   noPulse,
-		"oneway:clock_disagreement_bound_seconds":             noPulse,
-		"oneway:schedule_skipped:ratio5m":                     neverHappened,
-		"oneway:delay_excess:cause":                           neverHappened,
-		"oneway:delay_seconds:quantile_baseline7d":            noHistory,
-		"oneway:round_trip_time_seconds:quantile_baseline7d":  noHistory,
-		"oneway:delay_min_seconds:baseline7d":                 noHistory,
-		"oneway:delay_min_seconds:min1h":                      noHistory,
-		"oneway:delay_seconds:histogram_quantile1h":           noHistory,
-		"oneway:round_trip_time_seconds:histogram_quantile1h": noHistory,
-		"oneway:delay_seconds:histogram_quantile1d":           noHistory,
-		"oneway:delay_seconds:quantile1h":                     noHistory,
-		"oneway:round_trip_time_seconds:quantile1h":           noHistory,
-		"oneway:delay_excess_seconds":                         noHistory,
-		"oneway:round_trip_time_excess_seconds":               noHistory,
-		"oneway:delay_min_excess_seconds":                     noHistory,
-		"oneway:calendar":                                     noHistory,
+		rules.LoadTestRecent.Name:        noLoadTest,
+		rules.CapacityMedian.Name:        noLoadTest,
+		rules.CapacityMedian2h.Name:      noLoadTest,
+		rules.CapacityBaseline.Name:      noHistory,
+		rules.UDPThroughputMedian.Name:   noLoadTest,
+		rules.UDPThroughputBaseline.Name: noHistory,
+		rules.TCPThroughputMedian.Name:   noLoadTest,
+		rules.TCPThroughputBaseline.Name: noHistory,
+		rules.WorkingDelayExcess.Name:    noLoadTest,
+		rules.WorkingDelayRunsBelow.Name: noLoadTest,
+		rules.Disagreement.Name:          noPulse,
+		rules.DisagreementBound.Name:     noPulse,
+		rules.ScheduleSkippedRatio.Name:  neverHappened,
+		rules.DelayExcessCause.Name:      neverHappened,
+		rules.DelayBaseline.Name:         noHistory,
+		rules.RoundTripBaseline.Name:     noHistory,
+		rules.DelayFloorBaseline.Name:    noHistory,
+		rules.DelayFloor1h.Name:          noHistory,
+		// The first rule of such a series is the quantile of the histogram.
+		rules.DelayQuantiles1h.Rules[0].Name:     noHistory,
+		rules.RoundTripQuantiles1h.Rules[0].Name: noHistory,
+		rules.DelayQuantiles1d.Rules[0].Name:     noHistory,
+		rules.DelayQuantiles1h.Name:              noHistory,
+		rules.RoundTripQuantiles1h.Name:          noHistory,
+		rules.DelayExcess.Name:                   noHistory,
+		rules.RoundTripExcess.Name:               noHistory,
+		rules.DelayFloorExcess.Name:              noHistory,
+		rules.Calendar.Name:                      noHistory,
 	}
 	for _, s := range Selectors(query) {
 		name := Family(s.Name)
@@ -92,8 +94,7 @@ func quiet(query string) string {
 
 // ofLoadTests are the groups of families that only agents with load tests have.
 var ofLoadTests = []string{
-	"Runs of load tests", "Link under load", "Packet size by packet rate", "Capacity by packet trains", "TCP",
-	"Working delay: of others while a load test runs", "Load server",
+	metric.TitleRuns, metric.TitleLoad, metric.TitleSizeSweep, metric.TitleCapacity, metric.TitleTCP, metric.TitleWorking, metric.TitleLoadServer,
 }
 
 // unconfigured is why an agent may not have a family at all: receiver, pulse and load tests are optional.
