@@ -64,6 +64,9 @@ type fakeProber struct {
 	status probe.Status
 }
 
+// RecordsPackets implements probe.IncidentSource.
+func (*fakeProber) RecordsPackets() {}
+
 func (p *fakeProber) Run(ctx context.Context) error {
 	up := p.env.Scope(p.target).Series(metric.ProbeUp)
 	up.Set(1)

@@ -256,11 +256,11 @@ func (a *Agent) StoreIncident(path, probe string) (report.Header, error) {
 	return a.incident.Store(path, probe)
 }
 
-// incidentPaths are the light probes of a plan, except those of profile slim, whose number makes the memory for incidents
-// too large.
+// incidentPaths are the probes of a plan that record their packets, except those of profile slim, whose number makes the memory
+// for incidents too large.
 func incidentPaths(p *plan) (all []incident.Path) {
 	for _, j := range p.jobs {
-		if _, loadTest := j.running().(probe.LinkUser); !loadTest && j.profile == metric.Full {
+		if _, records := j.running().(probe.IncidentSource); records && j.profile == metric.Full {
 			all = append(all, incident.Path{Path: j.target.Path, Probe: j.target.Probe, Peer: j.target.Peer})
 		}
 	}

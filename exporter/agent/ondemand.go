@@ -71,8 +71,11 @@ func (m *maker) module(p *config.Probe) (out ondemand.Module, err error) {
 	if i < 0 {
 		return out, option.Errorf("type", "is %q; it must be a light probe, such as stamp", p.Type)
 	}
-	kind, light := m.options.Types[i].(probe.OnDemand)
-	if !light {
+	kind, onDemand := m.options.Types[i].(probe.OnDemand)
+	if _, loadTest := m.options.Types[i].(probe.LoadTest); !onDemand && !loadTest {
+		return out, option.Errorf("type", "is %q, which measures continuously only; it must be a light probe that measures on demand, such as stamp", p.Type)
+	}
+	if !onDemand {
 		return out, option.Errorf("type", "is %q, a load test; on-demand probes are light, since every client of the web server could fill the link. "+
 			"Give the load test a path and a schedule, or use \"oneway test\"", p.Type)
 	}

@@ -93,6 +93,8 @@ type ProbeStatus struct {
 	State   string         `json:"-"`
 	Results []probe.Result `json:"-"`
 	probe.LightValues
+	// Values has what the type measures besides the values that light probes share.
+	Values any `json:"values,omitempty"`
 	// LastRun is the newest run of a load test that had a session, since when reports are stored.
 	LastRun *report.Header `json:"last_run,omitempty"`
 	// Incident is the newest report of its last minutes; nil: none.
@@ -145,7 +147,7 @@ func (j *job) status() ProbeStatus {
 	restarts, err := j.unit.state()
 	s := ProbeStatus{
 		Name: j.target.Probe, Type: j.kind, State: now.State, Reason: now.Reason, LastSuccess: now.LastSuccess.UTC(), Restarts: restarts, Results: now.Results,
-		Cause: now.Cause, Next: now.Next.UTC(), LightValues: now.Light,
+		Cause: now.Cause, Next: now.Next.UTC(), LightValues: now.Light, Values: now.Values,
 	}
 	_, s.LoadTest = prober.(probe.LinkUser)
 	switch {

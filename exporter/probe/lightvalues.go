@@ -2,8 +2,8 @@ package probe
 
 import "oneway.example/exporter/core/document"
 
-// LightValues has the values of a light probe, by quantity and then by direction: those of the last window, or of the whole
-// measurement. What is unknown is null or absent.
+// LightValues has the values that light probes share, by quantity and then by direction, of the last window or of the whole
+// measurement. What is unknown, or not measured by the type of the probe, is null or absent.
 type LightValues struct {
 	// Delay is the one-way delay; lost packets count as infinite in its quantiles. It is unknown without trusted clocks.
 	Delay *document.ByDirection[*Distribution] `json:"delay_seconds,omitempty"`

@@ -159,9 +159,11 @@ type Status struct {
 	State, Reason string
 	// LastSuccess is when the last reply arrived; zero: never.
 	LastSuccess time.Time
-	// Results are in display order. Light has the values of a light probe as numbers.
+	// Results are in display order. Light has the values that light probes share as numbers; Values is a struct with the
+	// others, or nil, whose type is told by Valued.
 	Results []Result
 	Light   LightValues
+	Values  any
 	// Cause is why it is faulty, in one word; empty: it is not. Next is when a load test is due; zero: it runs, or never.
 	Cause string
 	Next  time.Time

@@ -23,41 +23,40 @@ func Valid(t testing.TB, kind document.Kind, text []byte) {
 
 // Check returns an error for a document that is not valid, and for one of another kind.
 func Check(kind document.Kind, text []byte) error {
-	compiled, err := compile(kind)
+	of, err := schema.Files.ReadFile(string(kind) + ".json")
 	if err != nil {
-		return err
+		return fmt.Errorf("documents: %w", err)
 	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		return fmt.Errorf("documents: document %s: %w", kind, err)
-	}
-	if err := compiled.Validate(value); err != nil {
+	if err := CheckBy(of, text); err != nil {
 		return fmt.Errorf("documents: document %s: %w", kind, err)
 	}
 	return nil
 }
 
-// compile reads the schema of a kind.
-func compile(kind document.Kind) (*jsonschema.Schema, error) {
-	file, err := schema.Files.Open(string(kind) + ".json")
+// CheckBy returns an error for a document that is not valid by a JSON Schema.
+func CheckBy(schema, text []byte) error {
+	compiled, err := compile(schema)
 	if err != nil {
-		return nil, fmt.Errorf("documents: %w", err)
+		return err
 	}
-	defer func() { _ = file.Close() }() // opened for reading only
-	doc, err := jsonschema.UnmarshalJSON(file)
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
-		return nil, fmt.Errorf("documents: schema %s: %w", kind, err)
+		return err
+	}
+	return compiled.Validate(value)
+}
+
+func compile(schema []byte) (*jsonschema.Schema, error) {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
+	if err != nil {
+		return nil, fmt.Errorf("documents: schema: %w", err)
 	}
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()
-	if err := c.AddResource(string(kind), doc); err != nil {
-		return nil, fmt.Errorf("documents: schema %s: %w", kind, err)
+	if err := c.AddResource("schema", doc); err != nil {
+		return nil, fmt.Errorf("documents: schema: %w", err)
 	}
-	compiled, err := c.Compile(string(kind))
-	if err != nil {
-		return nil, fmt.Errorf("documents: schema %s: %w", kind, err)
-	}
-	return compiled, nil
+	return c.Compile("schema")
 }
 
 // KindOf is the kind that a document states; empty: none.

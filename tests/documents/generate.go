@@ -25,6 +25,8 @@ type Generator struct {
 	Types map[reflect.Type]map[string]any
 	// Fields are the schemas of fields whose types do not tell them, by type and name: "report.Header.Result".
 	Fields map[string]map[string]any
+	// Variants are the types of fields that hold values of several types, by type and name. Without any, the field is an object.
+	Variants map[string][]reflect.Type
 	// Words describe fields without a comment, by their names in JSON.
 	Words map[string]string
 	// Present are embedded pointers that are never nil.
@@ -166,7 +168,9 @@ func (g *Generator) fields(t reflect.Type, always bool, properties object, requi
 func (g *Generator) property(t reflect.Type, field reflect.StructField, options string, docs map[string]string) object {
 	fixed, ok := g.Fields[t.String()+"."+field.Name]
 	out := clone(fixed)
-	if !ok {
+	if variants, several := g.Variants[t.String()+"."+field.Name]; several {
+		out = g.anyOf(variants)
+	} else if !ok {
 		if out = g.Of(field.Type); options != "" && field.Type.Kind() == reflect.Pointer {
 			out = g.Of(field.Type.Elem()) // never null
 		}
@@ -178,6 +182,17 @@ func (g *Generator) property(t reflect.Type, field reflect.StructField, options 
 		out["description"] = words
 	}
 	return out
+}
+
+func (g *Generator) anyOf(variants []reflect.Type) object {
+	var all []any
+	for _, t := range variants {
+		all = append(all, g.Of(t))
+	}
+	if all == nil {
+		return object{"type": "object"}
+	}
+	return object{"anyOf": all}
 }
 
 // Settings is the schema of the options that structs have, as option.Settings names them, and of others.

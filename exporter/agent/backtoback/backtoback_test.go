@@ -184,7 +184,7 @@ func TestAForeignReflectorOrAnUnknownClockGivesNoCalibration(t *testing.T) {
 func TestAPeerWithoutAReplyIsAnError(t *testing.T) {
 	o := options(calibration.Peer)
 	o.Peer, o.Count, o.Stamp.LossTimeout = "127.0.0.1:9", calibration.MinCount, 50*time.Millisecond
-	if _, err := Run(t.Context(), o, environment(t, known()), quiet); !errors.Is(err, stamp.ErrNoReply) {
+	if _, err := Run(t.Context(), o, environment(t, known()), quiet); !errors.Is(err, probe.ErrNoReply) {
 		t.Error(err)
 	}
 }

@@ -149,7 +149,7 @@ func (f *calibrateFlags) measure(ctx context.Context, progress io.Writer) (*back
 	defer stop()
 	live := newLiveLine(progress)
 	result, err := backtoback.Run(ctx, f.options, env, func(r stamp.Report) {
-		live.show(sendingLine(r, f.options.Count, f.options.Stamp.Interval))
+		live.show(r.Progress(f.options.Count, f.options.Stamp.Interval))
 	})
 	live.clear()
 	if err != nil {

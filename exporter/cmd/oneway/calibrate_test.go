@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/calibration"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/tests/documents"
@@ -166,7 +167,7 @@ func TestCalibrateWithoutAReplyGivesAdvice(t *testing.T) {
 	f.options.Peer, f.options.Count, f.options.Stamp.LossTimeout = "127.0.0.1:9", 200, 50*time.Millisecond
 	var out, live bytes.Buffer
 	err := f.run(t.Context(), &out, &live)
-	if _, usage := errors.AsType[usageError](err); usage || !errors.Is(err, stamp.ErrNoReply) || !strings.Contains(err.Error(), "oneway reflect") {
+	if _, usage := errors.AsType[usageError](err); usage || !errors.Is(err, probe.ErrNoReply) || !strings.Contains(err.Error(), "oneway reflect") {
 		t.Error(err)
 	}
 }

@@ -46,7 +46,7 @@ func outcomeOf(ctx context.Context, err error) document.Outcome {
 		o.Reason = reasonUsage
 	case lookup:
 		o.Reason = reasonUnresolved
-	case errors.Is(err, stamp.ErrNoReply):
+	case errors.Is(err, probe.ErrNoReply):
 		o.Reason = string(probe.NoReply)
 	}
 	return o
@@ -70,30 +70,39 @@ func settings(clock clockFlags, all ...document.Settings) document.Settings {
 	return s
 }
 
-// probeDocument is the output of `oneway probe --json`.
+// probeDocument is the output of `oneway probe --json`, and of the commands of other light probes.
 type probeDocument struct {
+	probeHead
+	// values are the fields of the type of the probe; nil without a test packet.
+	values any
+}
+
+// probeHead has the fields that the documents of all light probes begin with.
+type probeHead struct {
 	document.Envelope
 	// Settings are the options in force.
 	Settings document.Settings `json:"settings"`
 	document.Outcome
-	// Document is nil without a test packet.
-	*stamp.Document
 }
 
-// document returns the result of a measurement; a nil report: there was none.
-func (f *probeFlags) document(ctx context.Context, r *stamp.Report, err error) probeDocument {
-	d := probeDocument{
-		Envelope: document.New(document.Probe), Outcome: outcomeOf(ctx, err),
-		Settings: settings(f.clock, option.Settings(&f.options), document.Settings{"count": f.count}),
-	}
-	if r == nil {
+// MarshalJSON makes one object of the fields.
+func (d probeDocument) MarshalJSON() ([]byte, error) { return document.Join(d.probeHead, d.values) }
+
+// document returns the result of a measurement; a nil result: there was none.
+func (f *probeFlags) document(ctx context.Context, found *probe.Measured, err error) probeDocument {
+	own, _ := f.measurement.Options()
+	d := probeDocument{probeHead: probeHead{
+		Envelope: document.New(f.measurement.Command().Document), Outcome: outcomeOf(ctx, err),
+		Settings: settings(f.clock, option.Settings(own), document.Settings{"count": f.count}),
+	}}
+	if found == nil {
 		return d
 	}
-	d.Document = r.Document()
+	d.values = found.Values
 	switch {
-	case errors.Is(err, stamp.ErrNoReply) && r.Failure != "":
-		d.Reason = string(r.Failure)
-	case err == nil && !f.stopped(ctx, r): // also Ctrl-C after the last packet, or without a number of packets
+	case errors.Is(err, probe.ErrNoReply) && found.Failure != "":
+		d.Reason = string(found.Failure)
+	case err == nil && !f.stopped(ctx, found): // also Ctrl-C after the last packet, or without a number of packets
 		d.Outcome = document.Outcome{Result: document.Completed, Reason: document.OK}
 	}
 	return d

@@ -10,6 +10,7 @@ import (
 
 	"oneway.example/exporter/core/document"
 	"oneway.example/exporter/load/loadsession"
+	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/saturation"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/tests/documents"
@@ -35,7 +36,7 @@ func TestFailedProbeIsADocumentWithItsReason(t *testing.T) {
 		"no reflector": {"127.0.0.1:9", 255, "unreachable", false},
 		"wrong flag":   {"127.0.0.1:9", 999, "usage", true},
 	} {
-		f := &probeFlags{host: c.host, count: 2, json: true, options: stamp.DefaultOptions(), clock: clockFlags{source: "none"}}
+		f := stampFlags(probeFlags{host: c.host, count: 2, json: true, clock: clockFlags{source: "none"}})
 		f.options.Interval, f.options.LossTimeout, f.options.TTL = time.Millisecond, 50*time.Millisecond, c.ttl
 		var out, live bytes.Buffer
 		err := f.run(t.Context(), &out, &live)
@@ -49,7 +50,7 @@ func TestFailedProbeIsADocumentWithItsReason(t *testing.T) {
 }
 
 func TestInterruptedProbeIsADocumentWithItsValues(t *testing.T) {
-	f := &probeFlags{host: startReflector(t), count: 100_000, json: true, options: stamp.DefaultOptions(), clock: clockFlags{source: "none"}}
+	f := stampFlags(probeFlags{host: startReflector(t), count: 100_000, json: true, clock: clockFlags{source: "none"}})
 	f.options.Interval, f.options.LossTimeout = time.Millisecond, time.Second
 	ctx, interrupt := context.WithTimeoutCause(t.Context(), 300*time.Millisecond, errors.New("interrupt signal received")) // some packets
 	defer interrupt()
@@ -72,13 +73,14 @@ func TestInterruptionAfterTheLastPacketLeavesTheResultComplete(t *testing.T) {
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	interrupt(errors.New("interrupt signal received"))
 	for sent, want := range map[uint64]string{4: document.Incomplete, 5: document.Completed} {
-		f := &probeFlags{count: 5, options: stamp.DefaultOptions()}
+		f := stampFlags(probeFlags{count: 5})
 		r := &stamp.Report{Forward: stamp.DirectionReport{Sent: &sent}, RoundTrip: stamp.RoundTripReport{Received: sent}}
-		if o := f.document(ctx, r, nil).Outcome; o.Result != want || (o.Error == "") != (want == document.Completed) {
+		found := r.Printed()
+		if o := f.document(ctx, &found, nil).Outcome; o.Result != want || (o.Error == "") != (want == document.Completed) {
 			t.Errorf("%d of 5 packets sent: %+v", sent, o)
 		}
 		var out bytes.Buffer
-		if err := f.printPartial(ctx, &out, *r); err != nil || (out.Len() == 0) != (want == document.Completed) {
+		if err := f.print(ctx, &out, &probe.Measured{Sent: sent, Received: sent}); err != nil || (out.Len() == 0) != (want == document.Completed) {
 			t.Errorf("%d of 5 packets sent: %q, %v", sent, &out, err)
 		}
 	}

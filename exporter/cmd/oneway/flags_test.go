@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/tests/documents"
 )
@@ -25,6 +26,18 @@ func TestListenTakesAddressesOfBothFamilies(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
+}
+
+// stampTest are the flags of `oneway probe` with their options.
+type stampTest struct {
+	*probeFlags
+	options *stamp.Options
+}
+
+func stampFlags(f probeFlags) stampTest {
+	f.name, f.measurement = "stamp", stamp.New().Terminal()
+	own, _ := f.measurement.Options()
+	return stampTest{&f, own.(*stamp.Options)}
 }
 
 func TestPortFlagJoinsHost(t *testing.T) {
@@ -74,7 +87,7 @@ func (l *lines) Write(b []byte) (int, error) {
 func TestProbePrintsATableAndJSON(t *testing.T) {
 	at := startReflector(t)
 	for _, asJSON := range []bool{false, true} {
-		f := &probeFlags{host: at, count: 20, json: asJSON, options: stamp.DefaultOptions(), clock: clockFlags{source: "static", bound: time.Millisecond}}
+		f := stampFlags(probeFlags{host: at, count: 20, json: asJSON, clock: clockFlags{source: "static", bound: time.Millisecond}})
 		f.options.Interval = 2 * time.Millisecond
 		var out, live bytes.Buffer
 		if err := f.run(t.Context(), &out, &live); err != nil {
@@ -97,7 +110,7 @@ func TestProbePrintsATableAndJSON(t *testing.T) {
 
 // Delays over loopback are microseconds, the clock's error bound is 50 ms.
 func TestProbeNotesDelaysBelowTheirBound(t *testing.T) {
-	f := &probeFlags{host: startReflector(t), count: 20, options: stamp.DefaultOptions(), clock: clockFlags{source: "static", bound: 50 * time.Millisecond}}
+	f := stampFlags(probeFlags{host: startReflector(t), count: 20, clock: clockFlags{source: "static", bound: 50 * time.Millisecond}})
 	f.options.Interval = 2 * time.Millisecond
 	var out, live bytes.Buffer
 	if err := f.run(t.Context(), &out, &live); err != nil {
@@ -114,7 +127,7 @@ func TestProbeNotesDelaysBelowTheirBound(t *testing.T) {
 }
 
 func TestUnderscoresOfAnOptionAreHyphensInItsFlag(t *testing.T) {
-	f := &probeFlags{host: "h", options: stamp.DefaultOptions(), clock: clockFlags{source: "none"}}
+	f := stampFlags(probeFlags{host: "h", clock: clockFlags{source: "none"}})
 	f.options.Interval, f.options.PathMinimum = time.Second, -1
 	var out, live bytes.Buffer
 	if err := f.run(t.Context(), &out, &live); err == nil || !strings.HasPrefix(err.Error(), "--path-minimum is -1ns; it must be between") {
@@ -159,17 +172,17 @@ func checkJSON(t *testing.T, text []byte) {
 }
 
 func TestProbeWithoutAReplyGivesAdvice(t *testing.T) {
-	f := &probeFlags{host: "127.0.0.1:9", count: 2, options: stamp.DefaultOptions(), clock: clockFlags{source: "none"}}
+	f := stampFlags(probeFlags{host: "127.0.0.1:9", count: 2, clock: clockFlags{source: "none"}})
 	f.options.Interval, f.options.LossTimeout = time.Millisecond, 50*time.Millisecond
 	var out, live bytes.Buffer
 	err := f.run(t.Context(), &out, &live)
-	if !errors.Is(err, stamp.ErrNoReply) || !strings.Contains(err.Error(), "oneway reflect") || !strings.Contains(err.Error(), "127.0.0.1:9") {
+	if !errors.Is(err, probe.ErrNoReply) || !strings.Contains(err.Error(), "oneway reflect") || !strings.Contains(err.Error(), "127.0.0.1:9") {
 		t.Error(err)
 	}
 }
 
 func TestInvalidOptionIsAUsageErrorWithTheFlag(t *testing.T) {
-	f := &probeFlags{host: "h", options: stamp.DefaultOptions(), clock: clockFlags{source: "none"}}
+	f := stampFlags(probeFlags{host: "h", clock: clockFlags{source: "none"}})
 	f.options.Interval, f.options.LossTimeout = time.Second, time.Hour
 	var out, live bytes.Buffer
 	err := f.run(t.Context(), &out, &live)

@@ -14,6 +14,7 @@ import (
 	"oneway.example/exporter/probes/message"
 	"oneway.example/exporter/probes/saturation"
 	"oneway.example/exporter/probes/sizesweep"
+	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/probes/tcp"
 	"oneway.example/exporter/probes/tcpshort"
 	"oneway.example/exporter/probes/tcpsweep"
@@ -66,7 +67,7 @@ func TestEachNumberInJSONHasItsUnit(t *testing.T) {
 		}
 	}
 	for name, v := range map[string]any{
-		"probe": probeDocument{}, "voice": voiceDocument{}, "calibrate": calibrationDocument{}, "test": testDocument{},
+		"probe": probeHead{}, "stamp": stamp.Document{}, "voice": voiceDocument{}, "calibrate": calibrationDocument{}, "test": testDocument{},
 		"saturation": saturation.Result{}, "size_sweep": sizesweep.Result{}, "train": train.Result{}, "tcp": tcp.Result{}, "tcp_sweep": tcpsweep.Result{}, "tcp_short": tcpshort.Result{}, "message": message.Result{}, "transfer": udptraffic.Transfer{},
 		"status": agent.Status{}, "runs": httpd.Runs{}, "report": report.Document{}, "incident": incident.Body{},
 	} {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/agent"
-	"oneway.example/exporter/probes/stamp"
+	"oneway.example/exporter/probe"
 	"oneway.example/tests/await"
 	"oneway.example/tests/freeport"
 )
@@ -133,10 +133,10 @@ func TestProbeSaysThatItIsTheKey(t *testing.T) {
 	}
 	at := freeport.Address(t)
 	startWhole(t, fmt.Sprintf("clock: {source: static, bound: 1us}\nreflector: {listen: [%q], key_file: %q, require_key: true}\n", at, file))
-	f := probeFlags{host: at, count: 3, options: stamp.DefaultOptions()}
+	f := stampFlags(probeFlags{host: at, count: 3})
 	f.clock.source, f.options.Interval, f.options.LossTimeout = "none", 10*time.Millisecond, 100*time.Millisecond
 	err := f.run(t.Context(), io.Discard, io.Discard)
-	if want := "no reply in 100ms: the reflector at udp " + at + " requires a key"; !errors.Is(err, stamp.ErrNoReply) || !strings.Contains(err.Error(), want) {
+	if want := "no reply in 100ms: the reflector at udp " + at + " requires a key"; !errors.Is(err, probe.ErrNoReply) || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"oneway.example/exporter/probe/target"
 	"oneway.example/exporter/probes/saturation"
 	"oneway.example/exporter/probes/sizesweep"
-	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/probes/tcpshort"
 	"oneway.example/exporter/probes/tcpsweep"
 	"oneway.example/exporter/probes/train"
@@ -149,7 +148,7 @@ func TestProbeNamesAKeyFileAsWritten(t *testing.T) {
 	if err := os.Chmod("stamp_key", 0o644); err != nil {
 		t.Fatal(err)
 	}
-	f := probeFlags{host: "127.0.0.1:1", count: 1, options: stamp.DefaultOptions()}
+	f := stampFlags(probeFlags{host: "127.0.0.1:1", count: 1})
 	f.clock.source, f.options.KeyFile = "none", "stamp_key"
 	if err := f.run(t.Context(), io.Discard, io.Discard); err == nil || !strings.HasPrefix(err.Error(), "--key-file cannot be used: keyfile: stamp_key has mode 0644") {
 		t.Errorf("got %v", err)

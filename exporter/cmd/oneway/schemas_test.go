@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"maps"
 	"os"
@@ -22,6 +23,7 @@ import (
 	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/report"
+	"oneway.example/exporter/probes"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/serve/httpd"
 	"oneway.example/exporter/watcher"
@@ -71,7 +73,7 @@ func values() part {
 	return part{"type": "object", "properties": properties, "additionalProperties": false}
 }
 
-func generator() *documents.Generator {
+func generator(types []probe.Type) *documents.Generator {
 	of := func(v any) reflect.Type { return reflect.TypeOf(v) }
 	row, _ := reflect.TypeFor[incident.Body]().FieldByName("Rows")
 	points, _ := reflect.TypeFor[report.Series]().FieldByName("X")
@@ -98,8 +100,9 @@ func generator() *documents.Generator {
 			"report.Header.Result":  reasons(metric.Runs, metric.ResultL, report.Unreadable),
 			"report.Line.Direction": direction, "saturation.Direction.Direction": direction, "tcp.Direction.Direction": direction,
 		},
-		Words:   fieldWords(),
-		Present: []reflect.Type{of(loadtest.Outcome{}), of(loadtest.Run{})},
+		Variants: map[string][]reflect.Type{"agent.ProbeStatus.Values": statusValues(types)},
+		Words:    fieldWords(),
+		Present:  []reflect.Type{of(loadtest.Outcome{}), of(loadtest.Run{})},
 	}
 }
 
@@ -145,6 +148,41 @@ func withWatchers(t *testing.T, g *documents.Generator, status part) {
 	status["watchers"].(part)["items"] = part{"allOf": append(all, status["watchers"].(part)["items"])}
 }
 
+// probeSchemas are the schemas of the documents of light probes. flags are settings that all have.
+func probeSchemas(t *testing.T, g *documents.Generator, flags part, types []probe.Type) map[document.Kind][]byte {
+	t.Helper()
+	all := map[document.Kind][]byte{}
+	for _, one := range types {
+		kind, ok := one.(probe.Terminal)
+		if !ok {
+			continue
+		}
+		m := kind.Terminal()
+		c := m.Command()
+		own, _ := m.Options()
+		text, err := g.Schema(c.Document, "oneway "+cmp.Or(c.Name, flagName(one.Name()))+" --json", probeHead{}, func(whole part) {
+			properties := whole["properties"].(part)
+			maps.Copy(properties, g.Object(reflect.TypeOf(c.Values))["properties"].(part)) // absent without a test packet
+			properties["settings"] = g.Settings(flags, own)
+		})
+		if err != nil {
+			t.Fatalf("%s: %v", c.Document, err)
+		}
+		all[c.Document] = text
+	}
+	return all
+}
+
+// statusValues are the types of the values that light probes have in the status.
+func statusValues(types []probe.Type) (all []reflect.Type) {
+	for _, one := range types {
+		if kind, ok := one.(probe.Valued); ok {
+			all = append(all, reflect.TypeOf(kind.StatusValues()))
+		}
+	}
+	return all
+}
+
 // schemas are those of all kinds.
 func schemas(t *testing.T) map[document.Kind][]byte {
 	t.Helper()
@@ -155,18 +193,20 @@ func schemas(t *testing.T) map[document.Kind][]byte {
 	call := part{
 		"codec": text, "model": text, "mouth_to_ear_delay_seconds": number, "loss_ratio": number, "loss_burst_ratio": number, "talker_echo_loudness_rating_db": number,
 	}
-	g := generator()
+	g := generator(probes.All())
 	settings := func(others part, structs ...any) func(part) {
 		return func(whole part) { whole["properties"].(part)["settings"] = g.Settings(others, structs...) }
 	}
 	all := map[document.Kind][]byte{}
+	for kind, text := range probeSchemas(t, g, flags, probes.All()) {
+		all[kind] = text
+	}
 	for _, one := range []struct {
 		kind  document.Kind
 		title string
 		value any
 		add   func(part)
 	}{
-		{document.Probe, "oneway probe --json", probeDocument{}, settings(flags, stamp.Options{})},
 		{document.Test, "oneway test --json", testDocument{}, func(whole part) { withKinds(g, whole) }},
 		{document.Calibration, "oneway calibrate --json", calibrationDocument{}, settings(calibrated, stamp.Options{})},
 		{document.Voice, "oneway voice --json", voiceDocument{}, settings(call)},

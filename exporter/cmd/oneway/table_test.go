@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -122,7 +123,8 @@ func longResults() map[string]func(io.Writer) error {
 		"probe": func(out io.Writer) error {
 			r := stamp.Report{Peer: "[2001:db8:1234:5678:9abc:def0:1234:5678]:8620", Reflector: "stateless", Forward: way, Reverse: way, SharedClock: true}
 			r.RoundTrip.Received, r.RoundTrip.Lost, r.RoundTrip.Time = count, count, distribution
-			return printReport(out, r)
+			found := r.Printed()
+			return (&probeFlags{}).print(context.Background(), out, &found)
 		},
 		"calibrate": func(out io.Writer) error {
 			f := &calibrateFlags{output: "/etc/oneway/calibration.json"}

@@ -25,7 +25,7 @@ func TestMeasurementEndsWithoutARoute(t *testing.T) {
 	defer cancel()
 	var r Report
 	namespace.Do(t, host, func() { r, err = p.Measure(ctx, 5, func(Report) {}) })
-	if ctx.Err() != nil || err != nil && !errors.Is(err, ErrNoReply) {
+	if ctx.Err() != nil || err != nil && !errors.Is(err, probe.ErrNoReply) {
 		t.Fatalf("%v, %v", ctx.Err(), err)
 	}
 	if r.RoundTrip.Received != 0 || len(r.Skipped) == 0 {

@@ -135,7 +135,7 @@ func TestRepliesOfAWrongEchoAreNotTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := p.Measure(t.Context(), 20, func(Report) {})
-	if !errors.Is(err, ErrNoReply) || r.Discarded["bad_echo"] == 0 {
+	if !errors.Is(err, probe.ErrNoReply) || r.Discarded["bad_echo"] == 0 {
 		t.Errorf("%v, %s", err, asJSON(t, r))
 	}
 }
@@ -152,7 +152,7 @@ func TestSilentPeerIsNamedWithWhatToDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := p.Measure(t.Context(), 5, func(Report) {})
-	if !errors.Is(err, ErrNoReply) || !strings.Contains(r.Error, "refused") {
+	if !errors.Is(err, probe.ErrNoReply) || !strings.Contains(r.Error, "refused") {
 		t.Errorf("%v, %s", err, asJSON(t, r))
 	}
 }

@@ -2,7 +2,6 @@ package stamp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"net/netip"
@@ -154,9 +153,6 @@ func (p *Prober) calibrate(ctx context.Context, s *session) {
 
 var _ sched.Task = (*session)(nil)
 
-// ErrNoReply means: the peer replied to no test packet.
-var ErrNoReply = errors.New("no reply")
-
 // Measure sends count test packets (0: until ctx ends), waits for the last replies and the remote end's final
 // counts, and reports. Twice a second it calls progress with the current state.
 func (p *Prober) Measure(ctx context.Context, count uint64, progress func(Report)) (Report, error) {
@@ -169,7 +165,7 @@ func (p *Prober) Measure(ctx context.Context, count uint64, progress func(Report
 	r := reportOf(found)
 	if found.roundTripsReceived == 0 && found.answeredLate == 0 {
 		r.Failure, _ = found.failure()
-		return r, fmt.Errorf("%w in %v: %s", ErrNoReply, p.opts.LossTimeout, found.silence())
+		return r, fmt.Errorf("%w in %v: %s", probe.ErrNoReply, p.opts.LossTimeout, found.silence())
 	}
 	return r, nil
 }
@@ -268,7 +264,12 @@ func (s *session) poll(ctx context.Context, every, most time.Duration, done func
 	}
 }
 
+// RecordsPackets implements probe.IncidentSource.
+func (*Prober) RecordsPackets() {}
+
 var (
-	_ probe.Prober  = (*Prober)(nil)
-	_ probe.Starter = (*Prober)(nil)
+	_ probe.Prober         = (*Prober)(nil)
+	_ probe.Starter        = (*Prober)(nil)
+	_ probe.IncidentSource = (*Prober)(nil)
+	_ probe.Terminal       = (*Type)(nil)
 )

@@ -1,0 +1,195 @@
+package stamp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/unit"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/report"
+)
+
+const probeHelp = `Measure both directions of the path to a STAMP or TWAMP-Light reflector, from the terminal.
+
+One-way delay needs the error bound of this host's clock: by default the command asks
+chronyd; for hosts that share one clock use --clock=static --clock-bound=50us. Without
+a bound, round-trip time, loss and delay variation are still measured.
+
+Examples:
+  oneway probe reflector.example.net
+  oneway probe 192.0.2.7 --port 862 --count 500 --interval 20ms --payload-bytes 172 --dscp 46
+  oneway probe [2001:db8::7]:8620 --key-file /etc/oneway/key --json > result.json
+
+Exit status: 0 measured, 1 no reply, 2 wrong usage.`
+
+// measurement is a measurement from the terminal.
+type measurement struct {
+	kind           *Type
+	options, agent Options
+}
+
+// Terminal implements probe.Terminal.
+func (t *Type) Terminal() probe.Measurement {
+	m := &measurement{kind: t, options: DefaultOptions(), agent: DefaultOptions()}
+	m.options.Interval = OnceInterval
+	return m
+}
+
+// Command implements probe.Measurement.
+func (*measurement) Command() probe.Command {
+	return probe.Command{
+		Name: "probe", Help: probeHelp, Host: "Reflector: name or address, with an optional :port.", Port: "UDP port of the reflector (default 862).",
+		Letters: map[string]rune{"interval": 'i', "payload_bytes": 's'}, Document: document.Probe, Values: Document{},
+	}
+}
+
+// Options implements probe.Measurement.
+func (m *measurement) Options() (own, agent option.Described) { return &m.options, &m.agent }
+
+// Measure implements probe.Measurement.
+func (m *measurement) Measure(ctx context.Context, env probe.Env, target probe.Target, count uint64, progress func(line string)) (out probe.Measured, err error) {
+	prober, err := m.kind.NewProber(env, target, m.options)
+	if err != nil {
+		return out, err
+	}
+	m.options = prober.Options()
+	found, err := prober.Measure(ctx, count, func(r Report) { progress(r.Progress(count, m.options.Interval)) })
+	var warnings []string
+	if why := clock.Explain(env.Clock); why != "" && !found.SharedClock {
+		warnings = []string{"note: one-way delays have no error bound: " + why}
+	}
+	if err != nil && !errors.Is(err, probe.ErrNoReply) {
+		return probe.Measured{Warnings: warnings}, err
+	}
+	out = found.Printed()
+	out.Warnings = warnings
+	return out, err
+}
+
+// Printed returns the report as the terminal shows it. Without a reply there is no table.
+func (r *Report) Printed() probe.Measured {
+	out := probe.Measured{Received: r.RoundTrip.Received, Failure: r.Failure, Values: r.Document()}
+	if r.Forward.Sent != nil {
+		out.Sent = *r.Forward.Sent
+	}
+	if out.Received > 0 {
+		out.Table = report.Table{Heading: fmt.Sprintf("%s (%s reflector)\n", r.Peer, r.Reflector), Rows: r.rows()}
+		out.Notes = r.notes()
+	}
+	return out
+}
+
+// rows are a table with a column per direction.
+func (r *Report) rows() (rows [][]string) {
+	row := func(cells ...string) { rows = append(rows, cells) }
+	number := func(n *uint64) string {
+		return unit.OrDash(n, func(n uint64) string { return strconv.FormatUint(n, 10) })
+	}
+	row("", "forward", "reverse", "round trip")
+	count := func(name string, get func(*DirectionReport) *uint64, trip string) {
+		row(name, number(get(&r.Forward)), number(get(&r.Reverse)), trip)
+	}
+	count("sent", func(d *DirectionReport) *uint64 { return d.Sent }, "")
+	count("received", func(d *DirectionReport) *uint64 { return d.Received }, strconv.FormatUint(r.RoundTrip.Received, 10))
+	count("lost", func(d *DirectionReport) *uint64 { return d.Lost }, strconv.FormatUint(r.RoundTrip.Lost, 10))
+	count("outstanding", func(d *DirectionReport) *uint64 { return d.Outstanding }, "")
+	count("duplicated", func(d *DirectionReport) *uint64 { return d.Duplicated }, "")
+	count("reordered", func(d *DirectionReport) *uint64 { return d.Reordered }, "")
+	count("late", func(d *DirectionReport) *uint64 { return d.Late }, "")
+	count("corrupted", func(d *DirectionReport) *uint64 { return d.Corrupted }, "")
+	row("")
+	fwd, rev, rtt := orEmpty(r.Forward.Delay), orEmpty(r.Reverse.Delay), orEmpty(r.RoundTrip.Time)
+	for _, one := range []struct {
+		name string
+		get  func(Distribution) *float64
+	}{
+		{"delay min", func(d Distribution) *float64 { return d.Min }},
+		{"delay p50", func(d Distribution) *float64 { return d.P50 }},
+		{"delay p95", func(d Distribution) *float64 { return d.P95 }},
+		{"delay p99", func(d Distribution) *float64 { return d.P99 }},
+		{"delay max", func(d Distribution) *float64 { return d.Max }},
+		{"error bound ±", func(d Distribution) *float64 { return d.ErrorBound }},
+	} {
+		row(one.name, unit.MillisecondsOrDash(one.get(fwd)), unit.MillisecondsOrDash(one.get(rev)), unit.MillisecondsOrDash(one.get(rtt)))
+	}
+	row("PDV p95", unit.MillisecondsOrDash(orEmpty(r.Forward.PDV).P95), unit.MillisecondsOrDash(orEmpty(r.Reverse.PDV).P95))
+	row("jitter (RFC 3550)", unit.MillisecondsOrDash(r.Forward.Jitter), unit.MillisecondsOrDash(r.Reverse.Jitter))
+	for i, v := range r.Forward.Voice {
+		if i < len(r.Reverse.Voice) {
+			row(fmt.Sprintf("R %s, %s", v.Codec, v.Model), fmt.Sprintf("%.1f", v.R), fmt.Sprintf("%.1f", r.Reverse.Voice[i].R))
+		}
+	}
+	return rows
+}
+
+// notes are what a reader must know to interpret the table.
+func (r *Report) notes() (notes []string) {
+	if r.SharedClock {
+		notes = append(notes, "both ends run on one kernel and read the same clock; these delays need no clock synchronization")
+	}
+	for _, d := range []struct {
+		name string
+		of   DirectionReport
+	}{{"forward", r.Forward}, {"reverse", r.Reverse}} {
+		for _, reason := range slices.Sorted(maps.Keys(d.of.Invalid)) {
+			notes = append(notes, d.name+": "+whyInvalid(reason, d.of.Invalid[reason]))
+		}
+		if n := d.of.HostDropped; n != nil && *n > 0 {
+			notes = append(notes, fmt.Sprintf("%s: %d packets were dropped by the receiving host, not by the path: it is overloaded, or its socket buffer is too small (net.core.rmem_max)", d.name, *n))
+		}
+		if d.of.LowConfidence > 0 {
+			notes = append(notes, fmt.Sprintf("%s: %d delays are smaller than their own error bound: even their sign is not known", d.name, d.of.LowConfidence))
+		}
+		if d.of.Negative > 0 {
+			notes = append(notes, fmt.Sprintf("%s: %d delays are negative by more than their error bound: one of the clocks is wrong", d.name, d.of.Negative))
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(r.Skipped)) {
+		notes = append(notes, fmt.Sprintf("%d test packets not sent: %s", r.Skipped[reason], strings.ReplaceAll(reason, "_", " ")))
+	}
+	for _, reason := range slices.Sorted(maps.Keys(r.Discarded)) {
+		notes = append(notes, fmt.Sprintf("%d received packets discarded: %s", r.Discarded[reason], strings.ReplaceAll(reason, "_", " ")))
+	}
+	if r.Reflector == "stateless" && r.RoundTrip.Lost > 0 {
+		notes = append(notes, "the reflector does not number its replies; losses have no direction")
+	}
+	return notes
+}
+
+// whyInvalid states why delays are not reported.
+func whyInvalid(reason string, n uint64) string {
+	if reason != sample.BoundTooLarge.String() {
+		return fmt.Sprintf("%d delays without a bound: %s", n, strings.ReplaceAll(reason, "_", " "))
+	}
+	return fmt.Sprintf("%d delays are not reported: one end reports an error bound above one hour or below zero", n)
+}
+
+func orEmpty(d *Distribution) Distribution {
+	if d == nil {
+		return Distribution{}
+	}
+	return *d
+}
+
+// Progress is "20 sent  20 replies  forward 1.234 ms  reverse 1.200 ms  3s left".
+func (r *Report) Progress(count uint64, interval time.Duration) string {
+	if r.Forward.Sent == nil {
+		return ""
+	}
+	sent, left := *r.Forward.Sent, ""
+	if count > sent {
+		left = fmt.Sprintf("  %v left", (time.Duration(count-sent) * interval).Round(time.Second))
+	}
+	return fmt.Sprintf("%d sent  %d replies  forward %s  reverse %s%s", sent, r.RoundTrip.Received,
+		unit.MillisecondsOrDash(orEmpty(r.Forward.Delay).P50), unit.MillisecondsOrDash(orEmpty(r.Reverse.Delay).P50), left)
+}
