@@ -57,7 +57,7 @@ const whyUndecided = "\"cannot tell\": fewer than 3 repetitions, or repetitions 
 
 func bufferSummaryRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("The last run"))
-	both(b, kneeTile)
+	bothDirections(b, kneeTile)
 	b.WithPanel(lastRunTile(swept).Span(4))
 	b.WithPanel(quotaTile().Span(4))
 	b.WithPanel(kneeTable())

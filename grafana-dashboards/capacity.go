@@ -48,7 +48,7 @@ func directionVariable() *dashboard.CustomVariableBuilder {
 
 func capacitySummaryRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("The last run"))
-	both(b, capacityTile)
+	bothDirections(b, capacityTile)
 	b.WithPanel(tile(text{
 		"Path MTU", "Largest IP packet that passes without fragmentation, measured with probe packets (RFC 8899). Larger packets of trains are fragmented; their capacity is that of the fragments.", "decbytes",
 		"No path MTU measured",

@@ -34,8 +34,8 @@ func loadBoard() *boardBuilder {
 
 func loadSummaryRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("The last run"))
-	both(b, throughputTile)
-	both(b, queueTile)
+	bothDirections(b, throughputTile)
+	bothDirections(b, queueTile)
 	b.WithPanel(tile(text{
 		"Result", "State of the link in the last run: filled (the queue drops at its tail), not filled, policer (loss without delay), aqm (drops before the queue was full), time limited (drops after a time in the queue). A queue size is reported for state filled only.", "none",
 		noState,

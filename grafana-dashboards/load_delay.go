@@ -12,7 +12,7 @@ const noLoadedDelay = slimOr + "no valid delay under load: no completed run, or 
 
 func loadedDelayRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Delay under load"))
-	both(b, firstSeconds)
+	bothDirections(b, firstSeconds)
 	b.WithPanel(loadedCDF())
 	b.WithPanel(loadedDelayOverTime())
 }

@@ -38,8 +38,8 @@ type text struct {
 	none string
 }
 
-// both adds a panel of each direction, which has the name and the matcher of the direction.
-func both[P cog.Builder[dashboard.Panel]](b *boardBuilder, panel func(name, matcher string) P) {
+// bothDirections adds a panel of each direction, which has the name and the matcher of the direction.
+func bothDirections[P cog.Builder[dashboard.Panel]](b *boardBuilder, panel func(name, matcher string) P) {
 	b.WithPanel(panel("forward", forward))
 	b.WithPanel(panel("reverse", reverse))
 }

@@ -15,8 +15,8 @@ const noPackets = "No valid delay (see Clock), or profile slim without native hi
 
 func delayRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("One-way delay"))
-	both(b, delayLines)
-	both(b, delayHeat)
+	bothDirections(b, delayLines)
+	bothDirections(b, delayHeat)
 	b.WithPanel(delayCDF())
 	b.WithPanel(delayExcess())
 }

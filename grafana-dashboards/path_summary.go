@@ -29,8 +29,8 @@ func summaryRow(b *boardBuilder) {
 		Mappings(values(map[string]dashboard.ValueMappingResult{
 			"1": word("up", green, 0), "0": word("no reply", red, 1),
 		})))
-	both(b, lossTile)
-	both(b, delayTile)
+	bothDirections(b, lossTile)
+	bothDirections(b, delayTile)
 	b.WithPanel(clockTile())
 	b.WithPanel(tile(text{
 		"Call quality R, $codec", "Transmission rating factor R of the last window by ITU-T G.107, for codec $codec (selected above) and an adaptive playout buffer. Good from 80, bad below 70 (thesis section 7.1; G.107 Annex B).", "none",

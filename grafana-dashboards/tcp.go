@@ -36,8 +36,8 @@ func tcpBoard() *boardBuilder {
 
 func tcpSummaryRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("The last run"))
-	both(b, goodputTile)
-	both(b, loadedRTTTile)
+	bothDirections(b, goodputTile)
+	bothDirections(b, loadedRTTTile)
 	b.WithPanel(tile(text{
 		"Limited by", "What limited the sender for more than half of the last run: network (the congestion window or the pacing), receive window, send buffer, application (nothing to send); or no single limit. Linux tcp_info.", "none",
 		noTCPDetail,

@@ -22,7 +22,7 @@ const (
 // tcpDataRow shows what the kernels' timestamps of the stream itself say.
 func tcpDataRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("TCP data: delay, ACKs, split TCP"))
-	both(b, dataDelay)
+	bothDirections(b, dataDelay)
 	b.WithPanel(dataDelayCDF())
 	b.WithPanel(hostQueue())
 	b.WithPanel(recovery())

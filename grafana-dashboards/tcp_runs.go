@@ -17,7 +17,7 @@ import (
 func tcpThroughputRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Throughput, and what limited the sender"))
 	b.WithPanel(goodputOverTime())
-	both(b, limitShares)
+	bothDirections(b, limitShares)
 	b.WithPanel(modelsTable())
 }
 

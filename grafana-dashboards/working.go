@@ -29,7 +29,7 @@ func ownLoad(base string, d *metric.Desc, matchers ...string) string {
 func workingRow(b *boardBuilder, base string) {
 	b.WithRow(dashboard.NewRowBuilder("Working delay: what others feel while this test runs"))
 	b.WithPanel(workingTable(base))
-	both(b, func(name, matcher string) *timeseries.PanelBuilder { return workingDelay(name, base, matcher) })
+	bothDirections(b, func(name, matcher string) *timeseries.PanelBuilder { return workingDelay(name, base, matcher) })
 	b.WithPanel(idleAndLoaded(text{
 		"R of a call beside the load, run by run",
 		"Transmission rating R (G.107, codec G.711) of a call in each direction while its direction was loaded, and before the load (dotted). The line is at " + plain(rules.ThresholdRFactor.Default) + ": many users are dissatisfied below it (Annex B).",

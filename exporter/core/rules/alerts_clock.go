@@ -20,7 +20,7 @@ unless ignoring (state) $clockState{state=~"none|silent"} == 1`, names{
 			Severity: Warning, Component: Clock, For: 5 * time.Minute,
 			Summary: "The clock of {{ $labels.instance }} is not synchronized",
 			Description: "Clock {{ $labels.clock }} of {{ $labels.instance }} has been unsynchronized for 5 minutes" +
-				lookup(metric.ClockState.Name+ofClock+" == 1", " (state {{ .Labels.state }})") + ". Its one-way delays are counted in " + metric.DelayInvalid.Name + " and not reported; loss, round trips and variation continue.",
+				lookup(metric.ClockState.Name+sameClock+" == 1", " (state {{ .Labels.state }})") + ". Its one-way delays are counted in " + metric.DelayInvalid.Name + " and not reported; loss, round trips and variation continue.",
 		},
 	}
 	ClockDataAbsent = Rule{
@@ -83,7 +83,7 @@ either, and OnewayClockErrorTooLarge is silent.`,
 			Summary: "{{ $labels.direction }} delays of {{ $labels.path }} are withheld: their bound is above its limit",
 			Description: "{{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }}: {{ $value | humanize }} delays of the last 5 minutes were counted and not reported, because their error bound is above max_bound, or above an hour" +
 				lookup(metric.ClockErrorBound.Name+"{instance}", "; this end's clock {{ .Value | humanizeDuration }}") +
-				lookup(metric.RemoteClockErrorBound.Name+ofProbe, ", the remote end's {{ .Value | humanizeDuration }}") + ". Loss, round trips and variation continue.",
+				lookup(metric.RemoteClockErrorBound.Name+sameProbe, ", the remote end's {{ .Value | humanizeDuration }}") + ". Loss, round trips and variation continue.",
 		},
 	}
 	ClockStepped = Rule{
@@ -93,7 +93,7 @@ either, and OnewayClockErrorTooLarge is silent.`,
 			Severity: Warning, Component: Clock,
 			Summary: "The clock of {{ $labels.instance }} was stepped",
 			Description: "Clock {{ $labels.clock }} of {{ $labels.instance }} was stepped {{ if eq $value 1.0 }}once{{ else }}{{ $value }} times{{ end }} in the last 15 minutes" +
-				lookup(metric.ClockState.Name+ofClock+" == 1", " (state now {{ .Labels.state }})") + ". No delay was reported until it had settled; either the daemon had lost the clock, or another program sets it, too.",
+				lookup(metric.ClockState.Name+sameClock+" == 1", " (state now {{ .Labels.state }})") + ". No delay was reported until it had settled; either the daemon had lost the clock, or another program sets it, too.",
 		},
 	}
 	ClockHoldover = Rule{
@@ -103,8 +103,8 @@ either, and OnewayClockErrorTooLarge is silent.`,
 			Severity: Warning, Component: Clock, For: 10 * time.Minute,
 			Summary: "The clock of {{ $labels.instance }} has lost its source",
 			Description: "Clock {{ $labels.clock }} of {{ $labels.instance }} has run without its source for more than 10 minutes" +
-				lookup(metric.ClockErrorBound.Name+ofClock, "; its bound is {{ .Value | humanizeDuration }}") +
-				lookup("3600 * deriv("+metric.ClockErrorBound.Name+ofClock+"[10m]) > 0", " and grows by {{ .Value | humanizeDuration }} an hour") + ". Its delays are valid within that bound.",
+				lookup(metric.ClockErrorBound.Name+sameClock, "; its bound is {{ .Value | humanizeDuration }}") +
+				lookup("3600 * deriv("+metric.ClockErrorBound.Name+sameClock+"[10m]) > 0", " and grows by {{ .Value | humanizeDuration }} an hour") + ". Its delays are valid within that bound.",
 		},
 	}
 	ClockReferenceDegraded = Rule{
@@ -122,8 +122,8 @@ and on (job, instance, clock) $clockSynchronized == 1`, names{
 			Severity: Warning, Component: Clock, For: 2 * time.Minute,
 			Summary: "The clock of {{ $labels.instance }} follows {{ $labels.kind }} and no longer a pulse",
 			Description: "Clock {{ $labels.clock }} of {{ $labels.instance }} followed a pulse per second within the last day and follows {{ $labels.kind }} now" +
-				lookup(metric.ClockReferenceInfo.Name+ofClock, " ({{ .Labels.reference_id }}, stratum {{ .Labels.stratum }})") +
-				lookup(metric.ClockErrorBound.Name+ofClock, "; its bound is {{ .Value | humanizeDuration }}") + ". Delays are reported with the larger bound.",
+				lookup(metric.ClockReferenceInfo.Name+sameClock, " ({{ .Labels.reference_id }}, stratum {{ .Labels.stratum }})") +
+				lookup(metric.ClockErrorBound.Name+sameClock, "; its bound is {{ .Value | humanizeDuration }}") + ". Delays are reported with the larger bound.",
 		},
 	}
 	ClockDisagreement = Rule{
@@ -173,7 +173,7 @@ unless on (job, instance) $clockState{state="none"} == 1`, names{
 			Severity: Warning, Component: Clock, For: 10 * time.Minute,
 			Summary: "The remote end of {{ $labels.path }} reports an unsynchronized clock",
 			Description: "The reflector of {{ $labels.path }}/{{ $labels.probe }} has sent S=0 in its Error Estimate for 10 minutes" +
-				lookup(metric.PathInfo.Name+ofProbe, " (peer {{ .Labels.peer }})") + ". One-way delays of this path are counted in " + metric.DelayInvalid.Name + " and not reported; loss, round trips and variation continue.",
+				lookup(metric.PathInfo.Name+sameProbe, " (peer {{ .Labels.peer }})") + ". One-way delays of this path are counted in " + metric.DelayInvalid.Name + " and not reported; loss, round trips and variation continue.",
 		},
 	}
 	PPSLost = Rule{

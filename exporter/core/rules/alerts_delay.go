@@ -33,13 +33,13 @@ unless sum without (reason) (increase($delayInvalid{reason=~"remote_.*|local_.*"
 		}) + unlessLoadTest("OnewayDelayBlowUp"),
 		Alert: &Alert{
 			Severity: Warning, Component: Path, Absolute: true, For: 15 * time.Second, KeepFiringFor: 5 * time.Minute,
-			Summary: "The {{ $labels.direction }} delay of {{ $labels.path }} is {{ $value | humanizeDuration }} above its baseline" + lookup(DelayExcessCause.Name+ofDirection, `: probably {{ if eq .Labels.cause "route" }}the route{{ else }}a {{ .Labels.cause }}{{ end }}`),
+			Summary: "The {{ $labels.direction }} delay of {{ $labels.path }} is {{ $value | humanizeDuration }} above its baseline" + lookup(DelayExcessCause.Name+sameDirection, `: probably {{ if eq .Labels.cause "route" }}the route{{ else }}a {{ .Labels.cause }}{{ end }}`),
 			Description: "95 % of the {{ $labels.direction }} packets of {{ $labels.path }}/{{ $labels.probe }} took up to" +
 				lookup(DelayQuantiles5m.Name+"{instance,path,probe,direction,quantile_rank='0.95'}", " {{ .Value | humanizeDuration }}") + " in the last 5 minutes; the 7-day baseline is" +
-				lookup(DelayBaseline.Name+ofDirection, " {{ .Value | humanizeDuration }}") + "." +
-				lookup(DelayExcessCause.Name+ofDirection, `{{ if eq .Labels.cause "clock" }} Probable cause: a clock; the round trip did not grow with it.{{ else if eq .Labels.cause "host" }} Probable cause: a host at an end and not the path`+
-					lookup("increase("+metric.PacketsHostDropped.Name+ofProbe+"[5m]) > 0", `; {{ if eq .Labels.direction "forward" }}the remote end{{ else }}this host{{ end }} dropped {{ printf "%.0f" .Value }} of its packets`)+
-					lookup("max by (path) (("+ScheduleLateRatio.Name+ofProbe+" > 0.05) or "+ScheduleSkippedRatio.Name+ofProbe+" > 0.05)", "; this host sent {{ .Value | humanizePercentage }} of them late or not at all")+`.{{ else if eq .Labels.cause "route" }} Probable cause: a change of route; the delay floor moved with it.{{ else if eq .Labels.cause "queue or route" }} Probable cause: a queue that did not empty in the last 30 s, or a change of route: the floor tells after 5 minutes.{{ else }} Probable cause: a queue; the delay floor did not move.{{ end }}`),
+				lookup(DelayBaseline.Name+sameDirection, " {{ .Value | humanizeDuration }}") + "." +
+				lookup(DelayExcessCause.Name+sameDirection, `{{ if eq .Labels.cause "clock" }} Probable cause: a clock; the round trip did not grow with it.{{ else if eq .Labels.cause "host" }} Probable cause: a host at an end and not the path`+
+					lookup("increase("+metric.PacketsHostDropped.Name+sameProbe+"[5m]) > 0", `; {{ if eq .Labels.direction "forward" }}the remote end{{ else }}this host{{ end }} dropped {{ printf "%.0f" .Value }} of its packets`)+
+					lookup("max by (path) (("+ScheduleLateRatio.Name+sameProbe+" > 0.05) or "+ScheduleSkippedRatio.Name+sameProbe+" > 0.05)", "; this host sent {{ .Value | humanizePercentage }} of them late or not at all")+`.{{ else if eq .Labels.cause "route" }} Probable cause: a change of route; the delay floor moved with it.{{ else if eq .Labels.cause "queue or route" }} Probable cause: a queue that did not empty in the last 30 s, or a change of route: the floor tells after 5 minutes.{{ else }} Probable cause: a queue; the delay floor did not move.{{ end }}`),
 		},
 	}
 )

@@ -22,9 +22,9 @@ and sum without (quantile_rank) ($queueDelay{quantile_rank="0.5"}) > sum without
 			Summary: "A full queue adds {{ $value | humanizeDuration }} to the {{ $labels.direction }} delay of {{ $labels.path }}",
 			Description: "In the last run of {{ $labels.path }}/{{ $labels.probe }} a full queue added {{ $value | humanizeDuration }} to the {{ $labels.direction }} delay of half of the packets that filled it" +
 				lookup(metric.QueueDelayBound.Name+"{instance,path,probe,direction,quantile_rank='0.5'}", " (± {{ .Value | humanizeDuration }})") +
-				lookup(metric.QueueIdleDelay.Name+ofDirection, ", which is {{ .Value | humanizeDuration }} when the link is idle") +
-				lookup(metric.QueueSize.Name+ofDirection, "; the queue holds {{ .Value | humanize }}B") +
-				lookup(metric.UDPThroughput.Name+ofDirection, " and drains at {{ .Value | humanize }}B/s") + ". Any load on this link does the same to all its users.",
+				lookup(metric.QueueIdleDelay.Name+sameDirection, ", which is {{ .Value | humanizeDuration }} when the link is idle") +
+				lookup(metric.QueueSize.Name+sameDirection, "; the queue holds {{ .Value | humanize }}B") +
+				lookup(metric.UDPThroughput.Name+sameDirection, " and drains at {{ .Value | humanize }}B/s") + ". Any load on this link does the same to all its users.",
 		},
 	}
 	WorkingDelayHigh = Rule{
@@ -46,13 +46,12 @@ and
   )
   > 2.5
 )
-and on (job, instance, path, probe) time() - $runLast < 1.5 * $runInterval`, names{
+and on (job, instance, path, probe) $recentRun`, names{
+			"recentRun":             recentRun(),
 			"workingDelayExcess":    WorkingDelayExcess.Name,
 			"workingDelaySeconds":   ThresholdWorkingDelaySeconds.ByPath.Name,
 			"runs":                  metric.Runs.Name,
 			"workingDelayRunsBelow": WorkingDelayRunsBelow.Name,
-			"runLast":               metric.RunLast.Name,
-			"runInterval":           metric.RunInterval.Name,
 		}),
 		Alert: &Alert{
 			Severity: Warning, Component: Path,
@@ -81,8 +80,8 @@ unless on (job, instance, path, probe, direction) $saturationState{state="not_fi
 			Severity: Warning, Component: Path,
 			Summary: "The {{ $labels.direction }} throughput of {{ $labels.path }} has fallen to {{ $value | humanize }}B/s",
 			Description: "The median of the runs of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} in the last 2 hours is {{ $value | humanize }}B/s" +
-				lookup(UDPThroughputBaseline.Name+ofDirection, "; in the same hours of the last 7 days it was {{ .Value | humanize }}B/s") +
-				lookup(metric.LoadedLoss.Name+ofDirection, "; loss under load {{ .Value | humanizePercentage }}") + ".",
+				lookup(UDPThroughputBaseline.Name+sameDirection, "; in the same hours of the last 7 days it was {{ .Value | humanize }}B/s") +
+				lookup(metric.LoadedLoss.Name+sameDirection, "; loss under load {{ .Value | humanizePercentage }}") + ".",
 		},
 	}
 	CapacityDegraded = Rule{
@@ -98,7 +97,7 @@ $capacityMedian2h
 			Severity: Warning, Component: Path,
 			Summary: "The {{ $labels.direction }} capacity of {{ $labels.path }} has fallen to {{ $value | humanize }}B/s",
 			Description: "By packet trains the {{ $labels.direction }} capacity of {{ $labels.path }}/{{ $labels.probe }} was {{ $value | humanize }}B/s in the last 2 hours" +
-				lookup(CapacityBaseline.Name+ofDirection, "; in the last 7 days it was {{ .Value | humanize }}B/s") + ". Trains do not fill the link: the link itself is slower, or the route changed.",
+				lookup(CapacityBaseline.Name+sameDirection, "; in the last 7 days it was {{ .Value | humanize }}B/s") + ". Trains do not fill the link: the link itself is slower, or the route changed.",
 		},
 	}
 	TCPThroughputDegraded = Rule{
@@ -108,20 +107,19 @@ fails is old after one and a half intervals.`,
 		Expr: promql(`
 $tcpThroughputMedian
 < $tcpThroughputBaseline * on (path) group_left () $throughputRatio
-and on (job, instance, path, probe) time() - $runLast < 1.5 * $runInterval`, names{
+and on (job, instance, path, probe) $recentRun`, names{
+			"recentRun":             recentRun(),
 			"tcpThroughputMedian":   TCPThroughputMedian.Name,
 			"tcpThroughputBaseline": TCPThroughputBaseline.Name,
 			"throughputRatio":       ThresholdThroughputRatio.ByPath.Name,
-			"runLast":               metric.RunLast.Name,
-			"runInterval":           metric.RunInterval.Name,
 		}),
 		Alert: &Alert{
 			Severity: Warning, Component: Path,
 			Summary: "The {{ $labels.direction }} throughput of TCP on {{ $labels.path }} has fallen to {{ $value | humanize }}B/s",
 			Description: "The median of the runs of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} in the last 2 hours is {{ $value | humanize }}B/s" +
-				lookup(TCPThroughputBaseline.Name+ofDirection, "; in the same hours of the last 7 days it was {{ .Value | humanize }}B/s") +
-				lookup(metric.TCPRetransmitted.Name+ofDirection, "; retransmitted {{ .Value | humanizePercentage }}") +
-				lookup("topk(1, "+metric.TCPLimited.Name+ofDirection+")", "; limited by {{ .Labels.state }} for {{ .Value | humanizePercentage }} of the last run") + ".",
+				lookup(TCPThroughputBaseline.Name+sameDirection, "; in the same hours of the last 7 days it was {{ .Value | humanize }}B/s") +
+				lookup(metric.TCPRetransmitted.Name+sameDirection, "; retransmitted {{ .Value | humanizePercentage }}") +
+				lookup("topk(1, "+metric.TCPLimited.Name+sameDirection+")", "; limited by {{ .Labels.state }} for {{ .Value | humanizePercentage }} of the last run") + ".",
 		},
 	}
 	TCPBufferLimited = Rule{
@@ -129,16 +127,15 @@ and on (job, instance, path, probe) time() - $runLast < 1.5 * $runInterval`, nam
 		Doc:  `A window that just fills the link limits the sender and costs nothing.`,
 		Expr: promql(`
 sum without (state) ($tcpLimited{state=~"receive_window|send_buffer"}) > on (path) group_left () $tcpBufferLimitedRatio
-and on (job, instance, path, probe) time() - $runLast < 1.5 * $runInterval
+and on (job, instance, path, probe) $recentRun
 unless on (job, instance, path, probe, direction)
 (
   $tcpThroughput
   > on (job, instance, path, direction) group_left () (0.9 * max without (probe) ($pathCapacity))
 )`, names{
+			"recentRun":             recentRun(),
 			"tcpLimited":            metric.TCPLimited.Name,
 			"tcpBufferLimitedRatio": ThresholdTCPBufferLimitedRatio.ByPath.Name,
-			"runLast":               metric.RunLast.Name,
-			"runInterval":           metric.RunInterval.Name,
 			"tcpThroughput":         metric.TCPThroughput.Name,
 			"pathCapacity":          metric.PathCapacity.Name,
 		}),
@@ -147,7 +144,7 @@ unless on (job, instance, path, probe, direction)
 			Summary: "A socket buffer limits TCP {{ $labels.direction }} on {{ $labels.path }}",
 			Description: "For an hour buffers of sockets and not the path have limited {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} for {{ $value | humanizePercentage }} of a run" +
 				lookup(metric.TCPLimited.Name+"{instance,path,probe,direction,state=~'receive_window|send_buffer'}", "; {{ .Labels.state }} {{ .Value | humanizePercentage }}") +
-				lookup(metric.TCPThroughput.Name+ofDirection, "; throughput {{ .Value | humanize }}B/s") +
+				lookup(metric.TCPThroughput.Name+sameDirection, "; throughput {{ .Value | humanize }}B/s") +
 				lookup(metric.TCPRTT.Name+"{instance,path,probe,direction,quantile_rank='0.5'}", "; median round-trip time {{ .Value | humanizeDuration }}") + ".",
 		},
 	}
@@ -155,18 +152,17 @@ unless on (job, instance, path, probe, direction)
 		Name: "OnewayTCPRetransmissions",
 		Expr: promql(`
 $tcpRetransmitted > on (path) group_left () $tcpRetransmittedRatio
-and on (job, instance, path, probe) time() - $runLast < 1.5 * $runInterval`, names{
+and on (job, instance, path, probe) $recentRun`, names{
+			"recentRun":             recentRun(),
 			"tcpRetransmitted":      metric.TCPRetransmitted.Name,
 			"tcpRetransmittedRatio": ThresholdTCPRetransmittedRatio.ByPath.Name,
-			"runLast":               metric.RunLast.Name,
-			"runInterval":           metric.RunInterval.Name,
 		}),
 		Alert: &Alert{
 			Severity: Warning, Component: Path, For: time.Hour,
 			Summary: "TCP retransmits {{ $value | humanizePercentage }} {{ $labels.direction }} on {{ $labels.path }}",
 			Description: "For an hour the runs of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} have sent {{ $value | humanizePercentage }} of their payload more than once" +
-				lookup(metric.TCPThroughput.Name+ofDirection, "; throughput {{ .Value | humanize }}B/s") +
-				lookup("increase("+metric.TCPTimeouts.Name+ofDirection+"[2h])", `; {{ printf "%.0f" .Value }} timeouts in 2 hours`) + ".",
+				lookup(metric.TCPThroughput.Name+sameDirection, "; throughput {{ .Value | humanize }}B/s") +
+				lookup("increase("+metric.TCPTimeouts.Name+sameDirection+"[2h])", `; {{ printf "%.0f" .Value }} timeouts in 2 hours`) + ".",
 		},
 	}
 	SplitTCPChanged = Rule{
@@ -178,12 +174,12 @@ verdict; one that changes back and forth is one alert.`,
 			Severity: Info, Component: Path,
 			Summary: "{{ if eq $value 1.0 }}A host on the path terminates TCP connections {{ $labels.direction }} on {{ $labels.path }} (split TCP){{ else }}TCP is no longer split {{ $labels.direction }} on {{ $labels.path }}{{ end }}",
 			Description: "{{ if eq $value 1.0 }}TCP of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} was end to end and is split now: round-trip times and retransmissions of TCP are those of a part of the path{{ else }}TCP of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} was split and is end to end now{{ end }}" +
-				lookup(metric.TCPSplitLead.Name+ofDirection+" > 0", "; data was acknowledged {{ .Value | humanizeDuration }} before it can have arrived") +
-				lookup(metric.TCPConnect.Name+ofDirection, "; handshake {{ .Value | humanizeDuration }}") +
-				lookup(metric.TCPRTTMin.Name+ofDirection, "; least round trip of TCP {{ .Value | humanizeDuration }}") +
-				lookup(metric.TCPUDPRoundTrip.Name+ofProbe, "; least round trip of UDP {{ .Value | humanizeDuration }}") +
-				lookup(metric.TCPSplitUndecided.Name+ofDirection, "; the last run could not tell ({{ .Labels.reason }})") +
-				lookup("changes("+SplitTCPVerdictLast.Name+ofDirection+"[7d]) > 1", `; {{ printf "%.0f" .Value }} changes in 7 days`) + ".",
+				lookup(metric.TCPSplitLead.Name+sameDirection+" > 0", "; data was acknowledged {{ .Value | humanizeDuration }} before it can have arrived") +
+				lookup(metric.TCPConnect.Name+sameDirection, "; handshake {{ .Value | humanizeDuration }}") +
+				lookup(metric.TCPRTTMin.Name+sameDirection, "; least round trip of TCP {{ .Value | humanizeDuration }}") +
+				lookup(metric.TCPUDPRoundTrip.Name+sameProbe, "; least round trip of UDP {{ .Value | humanizeDuration }}") +
+				lookup(metric.TCPSplitUndecided.Name+sameDirection, "; the last run could not tell ({{ .Labels.reason }})") +
+				lookup("changes("+SplitTCPVerdictLast.Name+sameDirection+"[7d]) > 1", `; {{ printf "%.0f" .Value }} changes in 7 days`) + ".",
 		},
 	}
 	LinkNotFilled = Rule{
@@ -193,8 +189,8 @@ verdict; one that changes back and forth is one alert.`,
 			Severity: Warning, Component: Path, For: time.Hour,
 			Summary: "The {{ $labels.direction }} runs of {{ $labels.path }}/{{ $labels.probe }} do not fill the link",
 			Description: "For an hour no run of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} has filled the link" +
-				lookup(metric.UDPOffered.Name+ofDirection, ": {{ .Value | humanize }}B/s were offered") +
-				lookup(metric.UDPThroughput.Name+ofDirection, ", {{ .Value | humanize }}B/s arrived") + ". The throughput is that of the test and not of the link, and the queue is unknown.",
+				lookup(metric.UDPOffered.Name+sameDirection, ": {{ .Value | humanize }}B/s were offered") +
+				lookup(metric.UDPThroughput.Name+sameDirection, ", {{ .Value | humanize }}B/s arrived") + ". The throughput is that of the test and not of the link, and the queue is unknown.",
 		},
 	}
 	PacketsCorrupted = Rule{
@@ -212,7 +208,7 @@ sum without (kind) (
 			Severity: Warning, Component: Path,
 			Summary: "{{ $labels.path }} delivers corrupted packets {{ $labels.direction }}",
 			Description: `About {{ printf "%.0f" $value }} packets of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} arrived in the last hour with content that was not sent` +
-				lookup(metric.RunPacketsCorrupted.Name+ofDirection, "; {{ .Labels.kind }}: {{ .Value | humanize }} since the agent started") + ". Samples of them are in the run's report.",
+				lookup(metric.RunPacketsCorrupted.Name+sameDirection, "; {{ .Labels.kind }}: {{ .Value | humanize }} since the agent started") + ". Samples of them are in the run's report.",
 		},
 	}
 )

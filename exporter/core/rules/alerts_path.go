@@ -34,10 +34,10 @@ and on (job, instance, path, probe)
 			Severity: Critical, Component: Path, For: 30 * time.Second,
 			Summary: "The peer of {{ $labels.path }} does not reply",
 			Description: "The peer of {{ $labels.path }}/{{ $labels.probe }} replied during {{ $value | humanizePercentage }} of the last 15 minutes" +
-				lookup("time() - "+metric.ProbeLastSuccess.Name+ofProbe, "; its last reply was {{ .Value | humanizeDuration }} ago") +
-				lookup("increase("+metric.ResolveFailures.Name+ofProbe+"[15m]) > 0", "; its name did not resolve {{ .Value | humanize }} times") +
-				lookup("sum by (reason) (increase("+metric.PacketsDiscarded.Name+ofProbe+"[15m])) > 0", "; {{ .Value | humanize }} replies were discarded for reason {{ .Labels.reason }}") +
-				lookup(metric.PathInfo.Name+ofProbe, "; it is {{ .Labels.peer }}") + `{{ range query "sort_desc(sum by (instance) (increase(` + metric.ReflectorPackets.Name + `{result=~'bad_hmac|hmac_limited'}[5m])) > 2)" }}; if it is {{ .Labels.instance }}: its reflector rejects packets for their key{{ end }}.`,
+				lookup("time() - "+metric.ProbeLastSuccess.Name+sameProbe, "; its last reply was {{ .Value | humanizeDuration }} ago") +
+				lookup("increase("+metric.ResolveFailures.Name+sameProbe+"[15m]) > 0", "; its name did not resolve {{ .Value | humanize }} times") +
+				lookup("sum by (reason) (increase("+metric.PacketsDiscarded.Name+sameProbe+"[15m])) > 0", "; {{ .Value | humanize }} replies were discarded for reason {{ .Labels.reason }}") +
+				lookup(metric.PathInfo.Name+sameProbe, "; it is {{ .Labels.peer }}") + `{{ range query "sort_desc(sum by (instance) (increase(` + metric.ReflectorPackets.Name + `{result=~'bad_hmac|hmac_limited'}[5m])) > 2)" }}; if it is {{ .Labels.instance }}: its reflector rejects packets for their key{{ end }}.`,
 		},
 	}
 	ResultStale = Rule{
@@ -78,8 +78,8 @@ and increase($packetsLost[1h]) > on (path) group_left () $lossPackets`, names{
 			Severity: Warning, Component: Path, For: time.Minute,
 			Summary: "{{ $labels.path }} loses {{ $value | humanizePercentage }} {{ $labels.direction }}",
 			Description: "{{ $labels.path }}/{{ $labels.probe }} lost {{ $value | humanizePercentage }} of its {{ $labels.direction }} packets in the last 5 minutes" +
-				lookup(LossRatio1h.Name+ofDirection, " and {{ .Value | humanizePercentage }} in the last hour") +
-				lookup(metric.LossBurstRatio.Name+ofDirection, "; burst ratio {{ .Value | humanize }} (1 is random)") + ".",
+				lookup(LossRatio1h.Name+sameDirection, " and {{ .Value | humanizePercentage }} in the last hour") +
+				lookup(metric.LossBurstRatio.Name+sameDirection, "; burst ratio {{ .Value | humanize }} (1 is random)") + ".",
 		},
 	}
 	RoundTripLoss = Rule{
@@ -110,8 +110,8 @@ unless
 			Severity: Warning, Component: Path, For: time.Minute,
 			Summary: "{{ $labels.path }} loses {{ $value | humanizePercentage }} of its round trips, direction unknown",
 			Description: "{{ $value | humanizePercentage }} of the test packets of {{ $labels.path }}/{{ $labels.probe }} had no reply in the last 5 minutes and the direction of the loss is unknown" +
-				lookup(metric.PathInfo.Name+ofProbe, " (reflector: {{ .Labels.reflector }})") +
-				lookup("sum by (reason) (increase("+metric.DirectionUnknown.Name+ofProbe+"[5m])) > 0", "; {{ .Value | humanize }} for reason {{ .Labels.reason }}") + ".",
+				lookup(metric.PathInfo.Name+sameProbe, " (reflector: {{ .Labels.reflector }})") +
+				lookup("sum by (reason) (increase("+metric.DirectionUnknown.Name+sameProbe+"[5m])) > 0", "; {{ .Value | humanize }} for reason {{ .Labels.reason }}") + ".",
 		},
 	}
 	DelayFloorStep = Rule{
@@ -134,7 +134,7 @@ and
 			Severity: Info, Component: Path, Absolute: true,
 			Summary: "The {{ $labels.direction }} delay floor of {{ $labels.path }} moved by {{ $value | humanizeDuration }}",
 			Description: "The smallest {{ $labels.direction }} delay of {{ $labels.path }}/{{ $labels.probe }} in the last 15 minutes differs by {{ $value | humanizeDuration }} from that of the hour before." +
-				lookup(RoundTripFloorShift.Name+ofProbe, " The round trip's floor moved by {{ .Value | humanizeDuration }}: if that is about as much, the route changed; if it is much less, a clock did."),
+				lookup(RoundTripFloorShift.Name+sameProbe, " The round trip's floor moved by {{ .Value | humanizeDuration }}: if that is about as much, the route changed; if it is much less, a clock did."),
 		},
 	}
 	RFactorLow = Rule{
@@ -156,7 +156,7 @@ max without (codec, model, buffer) (
 			Summary: `Calls over {{ $labels.path }} {{ $labels.direction }} would be bad: R is {{ printf "%.0f" $value }} at the most`,
 			Description: `With the best codec and playout buffer a call over {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} has R = {{ printf "%.0f" $value }} at the most, including the delay's bound, and was below the threshold for 10 minutes` +
 				lookup(DelayQuantiles5m.Name+"{instance,path,probe,direction,quantile_rank='0.5'}", "; median delay {{ .Value | humanizeDuration }}") +
-				lookup(LossRatio5m.Name+ofDirection, "; loss {{ .Value | humanizePercentage }}") + ".",
+				lookup(LossRatio5m.Name+sameDirection, "; loss {{ .Value | humanizePercentage }}") + ".",
 		},
 	}
 )

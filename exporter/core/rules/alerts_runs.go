@@ -20,22 +20,21 @@ or
 (
   $runsFailedCount1d > 1.5
   and $runsFailedCount1d / $runsCount1d > on (path) group_left () $runsFailedRatio
-  unless time() - $runLast < 1.5 * $runInterval
+  unless $recentRun
 )`, names{
+			"recentRun":         recentRun(),
 			"runsFailedCount1h": RunsFailedCount1h.Name,
 			"runsCount1h":       RunsCount1h.Name,
 			"runsFailedRatio":   ThresholdRunsFailedRatio.ByPath.Name,
 			"runsFailedCount1d": RunsFailedCount1d.Name,
 			"runsCount1d":       RunsCount1d.Name,
-			"runLast":           metric.RunLast.Name,
-			"runInterval":       metric.RunInterval.Name,
 		}),
 		Alert: &Alert{
 			Severity: Warning, Component: Path, For: 5 * time.Minute,
 			Summary: "Load tests of {{ $labels.path }}/{{ $labels.probe }} fail",
 			Description: "More than half of the runs of {{ $labels.path }}/{{ $labels.probe }} that were due were refused, failed or were incomplete" +
 				lookup(metric.Runs.Name+"{instance,path,probe,result=~'refused|failed|incomplete'} > 0", "; {{ .Labels.result }} ({{ .Labels.reason }}): {{ .Value | humanize }} since the agent started") +
-				lookup("time() - "+metric.RunLast.Name+ofProbe, "; the last completed run ended {{ .Value | humanizeDuration }} ago") + ".",
+				lookup("time() - "+metric.RunLast.Name+sameProbe, "; the last completed run ended {{ .Value | humanizeDuration }} ago") + ".",
 		},
 	}
 	RunResultStale = Rule{
@@ -78,7 +77,7 @@ and on (job, instance, path, probe)
 			Severity: Warning, Component: Path, For: time.Minute,
 			Summary: "The last completed run of {{ $labels.path }}/{{ $labels.probe }} is old",
 			Description: "The last completed run of {{ $labels.path }}/{{ $labels.probe }} ended {{ $value | humanizeDuration }} ago" +
-				lookup(metric.RunInterval.Name+ofProbe, "; one is due every {{ .Value | humanizeDuration }}") +
+				lookup(metric.RunInterval.Name+sameProbe, "; one is due every {{ .Value | humanizeDuration }}") +
 				lookup("sum by (result, reason) (increase("+metric.Runs.Name+"{instance,path,probe,result!='completed'}[6h])) > 0.5", `; {{ printf "%.0f" .Value }} {{ .Labels.result }} ({{ .Labels.reason }}) in 6 hours`) + ". Its gauges show old values.",
 		},
 	}

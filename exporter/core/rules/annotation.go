@@ -10,9 +10,9 @@ import (
 
 // Selectors of the series with the labels of the alert; see lookup.
 const (
-	ofClock     = "{instance,clock}"
-	ofProbe     = "{instance,path,probe}"
-	ofDirection = "{instance,path,probe,direction}"
+	sameClock     = "{instance,clock}"
+	sameProbe     = "{instance,path,probe}"
+	sameDirection = "{instance,path,probe,direction}"
 )
 
 // lookup is the part of an annotation that exists if a query has a result: text, in which .Value and .Labels are of the result.
@@ -59,7 +59,7 @@ unless on (job, instance, path)
 )`, names{"recent": LoadTestRecent.Name, "firing": firing(alert)})
 }
 
-// unlessDead ends an expression: the alert is not of a dead peer.
+// unlessDead ends an expression: the alert excludes a dead peer.
 func unlessDead() string {
 	return "\n" + promql(`
 # Of a dead peer, and while its outage is among the last 5 min: OnewayProbeFailing.

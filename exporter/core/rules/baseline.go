@@ -20,13 +20,13 @@ var (
 hour excluded, so that a fault does not become its own baseline at once.
 Before 7 days: of the hours that exist, from baseline_hours on (12 steps of
 5 min each); before that there is none, and its alerts do not fire.`,
-		Expr: weekly(DelayQuantiles1h.Name, `{quantile_rank="0.95"}`, "1h"),
+		Expr: weekMedian(DelayQuantiles1h.Name, `{quantile_rank="0.95"}`, "1h"),
 	}
 	RoundTripBaseline = Rule{
 		Name: recorded(metric.RoundTripTime, "quantile_baseline7d"),
-		Expr: weekly(RoundTripQuantiles1h.Name, `{quantile_rank="0.95"}`, "1h"),
+		Expr: weekMedian(RoundTripQuantiles1h.Name, `{quantile_rank="0.95"}`, "1h"),
 	}
-	DelayFloorBaseline = Rule{Name: recorded(metric.DelayMin, "baseline7d"), Expr: weekly(DelayFloor1h.Name, "", "1h")}
+	DelayFloorBaseline = Rule{Name: recorded(metric.DelayMin, "baseline7d"), Expr: weekMedian(DelayFloor1h.Name, "", "1h")}
 	Calendar           = Rule{
 		Name: "oneway:calendar",
 		Doc:  `{hour="0".."23", daytype="weekday"|"weekend"} 1: now, in local time.`,
@@ -59,14 +59,14 @@ avg_over_time(...[30d]) or quantile_over_time.`,
 	}
 )
 
-// weekly is the median of a recorded series over the last 7 days without the last hours, with the history that a baseline needs.
-func weekly(series, selector, offset string) string {
+// weekMedian is the median of a recorded series over the last 7 days without the last hours, with the history that a baseline needs.
+func weekMedian(series, selector, offset string) string {
 	return promql("\nquantile_over_time(0.5, $series[7d] offset $offset)\nand\n", names{"series": series + selector, "offset": offset}) + "\n" +
-		enough(series+selector, offset)
+		withHistory(series+selector, offset)
 }
 
-// enough has a series where the last 7 days have as much history as a baseline needs, in steps of 5 minutes.
-func enough(series, offset string) string {
+// withHistory has a series where the last 7 days have as much history as a baseline needs, in steps of 5 minutes.
+func withHistory(series, offset string) string {
 	return promql(`
 (
   count_over_time($series[7d] offset $offset)

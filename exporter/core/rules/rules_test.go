@@ -153,7 +153,7 @@ func TestWordWithoutASeriesPanics(t *testing.T) {
 
 func TestLookupSelectsTheLabelsOfTheAlert(t *testing.T) {
 	for query, want := range map[string]string{
-		"a" + ofProbe: `{{ range printf "a{instance=%q,path=%q,probe=%q}" $labels.instance $labels.path $labels.probe | query }}x{{ end }}`,
+		"a" + sameProbe: `{{ range printf "a{instance=%q,path=%q,probe=%q}" $labels.instance $labels.path $labels.probe | query }}x{{ end }}`,
 		"a{path,loaded=~'$direction|both'} or b{path}": `{{ range printf "a{path=%q,loaded=~'%s|both'} or b{path=%q}" $labels.path $labels.direction $labels.path | query }}x{{ end }}`,
 		"a{quantile_rank='0.5'}":                       `{{ range printf "a{quantile_rank='0.5'}" | query }}x{{ end }}`,
 	} {

@@ -94,3 +94,8 @@ sum without (result, reason) (
   increase($runs[$window])
 )`, names{"runs": metric.Runs.Name + selector, "window": window})}
 }
+
+// recentRun selects the probes whose last completed run is no older than one and a half intervals: their gauges are current.
+func recentRun() string {
+	return "time() - " + metric.RunLast.Name + " < 1.5 * " + metric.RunInterval.Name
+}

@@ -26,19 +26,19 @@ func limit(quantity string, value float64, doc string) Threshold {
 // limitOfPath is a threshold of paths with light probes.
 func limitOfPath(quantity string, value float64, doc string) Threshold {
 	t := limit(quantity, value, doc)
-	t.ByPath = inForce(quantity, t.Name, metric.ProbeInterval.Name+" or "+metric.ProbeUp.Name)
+	t.ByPath = effective(quantity, t.Name, metric.ProbeInterval.Name+" or "+metric.ProbeUp.Name)
 	return t
 }
 
 // limitOfRuns is a threshold of paths with load tests.
 func limitOfRuns(quantity string, value float64, doc string) Threshold {
 	t := limit(quantity, value, doc)
-	t.ByPath, t.ofRuns = inForce(quantity, t.Name, metric.RunInterval.Name), true
+	t.ByPath, t.ofRuns = effective(quantity, t.Name, metric.RunInterval.Name), true
 	return t
 }
 
-// inForce is the threshold by path, for the paths of a series: the value of the path if it has one, else the default.
-func inForce(quantity, threshold, paths string) Rule {
+// effective is the threshold by path, for the paths of a series: the value of the path if it has one, else the default.
+func effective(quantity, threshold, paths string) Rule {
 	return Rule{Name: "oneway:path_threshold:" + quantity, Expr: promql(`
 max by (path) ($threshold{path!=""})
 or on (path)

@@ -60,7 +60,7 @@ and begin with as much history as the baseline of delays (12 steps an hour).`,
 	}
 	CapacityBaseline = Rule{
 		Name: recorded(metric.Capacity, "baseline7d"),
-		Expr: weekly(CapacityMedian.Name, "", "2h"),
+		Expr: weekMedian(CapacityMedian.Name, "", "2h"),
 	}
 	SplitTCPVerdictChanged = Rule{
 		Name: "oneway:tcp_split_detected:changed",
@@ -108,5 +108,5 @@ sum without (hour, daytype) (
   and count_over_time($byHour[7d] offset 2h) >= 12
 )
 and
-$enough`, names{"byHour": byHour, "calendar": Calendar.Name, "enough": enough(series, "2h")})
+$withHistory`, names{"byHour": byHour, "calendar": Calendar.Name, "withHistory": withHistory(series, "2h")})
 }
