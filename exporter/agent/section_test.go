@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"errors"
 	"net/netip"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"oneway.example/exporter/clocks"
 	"oneway.example/exporter/clocks/chrony"
 	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/document"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/output"
 	"oneway.example/exporter/probe"
@@ -23,6 +25,7 @@ import (
 	"oneway.example/exporter/watchers/gpsd"
 	"oneway.example/exporter/watchers/pps"
 	"oneway.example/tests/badfiles"
+	"oneway.example/tests/documents"
 )
 
 // TestBadSectionsStateTheExpectation reads the expected messages from the last lines of the files, where they are without
@@ -122,6 +125,11 @@ func TestWatchersOfTheClockAreReadWithDefaults(t *testing.T) {
 		}
 		a.release()
 		s := a.Status()
+		text, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents.Valid(t, document.Status, text)
 		if diff := cmp.Diff(want, [2]any{s.Receiver, s.Pulse}); diff != "" || len(s.Watchers) != 2 || s.Watchers[0].Type != "gpsd" {
 			t.Errorf("%s (-want +got):\n%s", clock, diff)
 		}
