@@ -2,13 +2,11 @@ package metric
 
 // Clock.
 var (
-	// ClockSynchronized is oneway_clock_synchronized.
-	ClockSynchronized = clockGroup.add(Desc{
+	ClockSynchronized = family(Desc{
 		Name: "oneway_clock_synchronized", Kind: Gauge, Labels: []string{ClockL}, Source: "RFC 7679 section 3.7.1",
 		Help: "1 if this host's clock is trusted, else 0.",
 	})
-	// ClockState is oneway_clock_state.
-	ClockState = clockGroup.add(Desc{
+	ClockState = family(Desc{
 		Name: "oneway_clock_state", Kind: Gauge, Labels: []string{ClockL, "state"}, Source: "design",
 		Help: "1 for the current state of the clock, 0 for the others.",
 		Values: Values{
@@ -22,53 +20,45 @@ var (
 			},
 		},
 	})
-	// ClockErrorBound is oneway_clock_error_bound_seconds.
-	ClockErrorBound = clockGroup.add(Desc{
+	ClockErrorBound = family(Desc{
 		Name: "oneway_clock_error_bound_seconds", Kind: Gauge, Labels: []string{ClockL},
 		Help:   "Largest possible offset of this host's clock to UTC, in seconds: |offset| + root dispersion aged by the skew + root delay/2, plus the largest slew until the next reply.",
 		Absent: "While the clock is not trusted.",
 		Source: "chrony manual, tracking; RFC 5905 section 11.2",
 	})
-	// ClockOffset is oneway_clock_offset_seconds.
-	ClockOffset = clockGroup.add(Desc{
+	ClockOffset = family(Desc{
 		Name: "oneway_clock_offset_seconds", Kind: Gauge, Labels: []string{ClockL}, Source: "chrony manual, tracking: System time",
 		Help:   "Offset of the system clock that the daemon is still correcting, in seconds, positive if the clock is fast.",
 		Absent: "While the clock daemon does not reply.",
 	})
-	// ClockFrequency is oneway_clock_frequency_error_ratio.
-	ClockFrequency = clockGroup.add(Desc{
+	ClockFrequency = family(Desc{
 		Name: "oneway_clock_frequency_error_ratio", Kind: Gauge, Labels: []string{ClockL},
 		Help:   "Rate at which the uncorrected clock would gain or lose, as a ratio; positive if fast.",
 		Absent: "While the clock daemon does not reply.",
 		Source: "chrony manual, tracking: Frequency",
 	})
-	// ClockSkew is oneway_clock_skew_ratio.
-	ClockSkew = clockGroup.add(Desc{
+	ClockSkew = family(Desc{
 		Name: "oneway_clock_skew_ratio", Kind: Gauge, Labels: []string{ClockL}, Source: "chrony manual, tracking: Skew",
 		Help:   "Error bound of the frequency, as a ratio.",
 		Absent: "While the clock daemon does not reply.",
 	})
-	// ClockReferenceInfo is oneway_clock_reference_info.
-	ClockReferenceInfo = clockGroup.add(Desc{
+	ClockReferenceInfo = family(Desc{
 		Name: "oneway_clock_reference_info", Kind: Gauge, Labels: []string{ClockL, "reference_id", "stratum", "leap_status", "kind"},
 		Help:   "Always 1; the reference of the clock. kind is pps (a pulse), nmea (only a receiver's NMEA sentences), ptp (a hardware clock), ntp, local or other.",
 		Absent: "While the clock daemon does not reply.",
 		Source: "chrony manual, tracking: Reference ID",
 	})
-	// ClockLastUpdate is oneway_clock_last_update_timestamp_seconds.
-	ClockLastUpdate = clockGroup.add(Desc{
+	ClockLastUpdate = family(Desc{
 		Name: "oneway_clock_last_update_timestamp_seconds", Kind: Gauge, Labels: []string{ClockL},
 		Help:   "Unix time of the daemon's last update from its source.",
 		Absent: "While the clock daemon does not reply.",
 		Source: "chrony manual, tracking: Ref time",
 	})
-	// ClockSteps is oneway_clock_steps_total.
-	ClockSteps = clockGroup.add(Desc{
+	ClockSteps = family(Desc{
 		Name: "oneway_clock_steps_total", Kind: Counter, Labels: []string{ClockL}, Source: "Linux clock_gettime(2)",
 		Help: "Detected steps of CLOCK_REALTIME against CLOCK_MONOTONIC.",
 	})
-	// ClockQueryFailures is oneway_clock_query_failures_total.
-	ClockQueryFailures = clockGroup.add(Desc{
+	ClockQueryFailures = family(Desc{
 		Name: "oneway_clock_query_failures_total", Kind: Counter, Labels: []string{ClockL, ReasonL}, Source: "chrony candm.h",
 		Help: "Requests to the clock daemon without a usable reply, by reason.",
 		Values: Values{
@@ -85,22 +75,19 @@ var (
 			},
 		},
 	})
-	// RemoteClockSynchronized is oneway_remote_clock_synchronized.
-	RemoteClockSynchronized = clockGroup.add(Desc{
+	RemoteClockSynchronized = family(Desc{
 		Name: "oneway_remote_clock_synchronized", Kind: Gauge, Labels: []string{Path, Probe},
 		Help:   "1 if the remote end reports that its clock is synchronized (S bit of its Error Estimate, accepted only with an error of at most one hour), else 0.",
 		Absent: "Before the first reply of the remote end and after it stops replying.",
 		Source: "RFC 8762 section 4.2.1, RFC 4656 section 4.1.2",
 	})
-	// RemoteClockErrorBound is oneway_remote_clock_error_bound_seconds.
-	RemoteClockErrorBound = clockGroup.add(Desc{
+	RemoteClockErrorBound = family(Desc{
 		Name: "oneway_remote_clock_error_bound_seconds", Kind: Gauge, Labels: []string{Path, Probe},
 		Help:   "Largest offset of the remote end's clock by its Error Estimate, in seconds.",
 		Absent: "While the remote end is not synchronized or does not reply.",
 		Source: "RFC 8762 section 4.2.1, RFC 4656 section 4.1.2",
 	})
-	// TimestampCalibration is oneway_timestamp_calibration_seconds.
-	TimestampCalibration = clockGroup.add(Desc{
+	TimestampCalibration = family(Desc{
 		Name: "oneway_timestamp_calibration_seconds", Kind: Gauge, Labels: []string{"interface", "kind"},
 		Help:   "Calibration error of the timestamps of an interface, in seconds: kind systematic (removed from delays) or random (part of their bound).",
 		Absent: "For an interface without a calibration (oneway calibrate).",

@@ -53,6 +53,17 @@ func TestEveryDescriptorIsInAGroup(t *testing.T) {
 	}
 }
 
+// TestFamiliesOfAGroupAreInTheOrderOfNames: each once.
+func TestFamiliesOfAGroupAreInTheOrderOfNames(t *testing.T) {
+	for _, g := range metric.Groups() {
+		for i := 1; i < len(g.Descs); i++ {
+			if before, name := g.Descs[i-1].Name, g.Descs[i].Name; before >= name {
+				t.Errorf("%s: %s comes after %s", g.Title, name, before)
+			}
+		}
+	}
+}
+
 // TestLabelsWithAFixedSetListTheirValues: a label of these names has a list, in which no value is twice.
 func TestLabelsWithAFixedSetListTheirValues(t *testing.T) {
 	for _, d := range all() {

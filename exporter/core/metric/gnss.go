@@ -8,60 +8,50 @@ const (
 
 // GNSS receiver, as reported by gpsd.
 var (
-	// GNSSConnected is oneway_gnss_connected.
-	GNSSConnected = pulseGroup.add(Desc{
+	GNSSConnected = family(Desc{
 		Name: "oneway_gnss_connected", Kind: Gauge, Labels: []string{ReceiverL}, Source: "gpsd_json(5), DEVICES",
 		Help: "1 while gpsd is connected and has a device that was found or sent data in the last 15 s, else 0.",
 	})
-	// GNSSFix is oneway_gnss_fix.
-	GNSSFix = pulseGroup.add(Desc{
+	GNSSFix = family(Desc{
 		Name: "oneway_gnss_fix", Kind: Gauge, Labels: []string{ReceiverL}, Source: "gpsd_json(5), TPV mode",
 		Help:   "Kind of fix: 1 none, 2 two-dimensional, 3 three-dimensional.",
 		Absent: "Until the receiver reports it, and while the receiver sends no data.",
 	})
-	// GNSSSatellitesUsed is oneway_gnss_satellites_used.
-	GNSSSatellitesUsed = pulseGroup.add(Desc{
+	GNSSSatellitesUsed = family(Desc{
 		Name: "oneway_gnss_satellites_used", Kind: Gauge, Labels: []string{ReceiverL}, Source: "gpsd_json(5), SKY uSat",
 		Help:   "Satellites used in the solution.",
 		Absent: "Until the receiver reports it, and while the receiver sends no data.",
 	})
-	// GNSSSatellitesSeen is oneway_gnss_satellites_seen.
-	GNSSSatellitesSeen = pulseGroup.add(Desc{
+	GNSSSatellitesSeen = family(Desc{
 		Name: "oneway_gnss_satellites_seen", Kind: Gauge, Labels: []string{ReceiverL}, Source: "gpsd_json(5), SKY nSat",
 		Help:   "Satellites in view.",
 		Absent: "Until the receiver reports it, and while the receiver sends no data.",
 	})
-	// GNSSPulseOffset is oneway_gnss_pulse_offset_seconds.
-	GNSSPulseOffset = pulseGroup.add(Desc{
+	GNSSPulseOffset = family(Desc{
 		Name: "oneway_gnss_pulse_offset_seconds", Kind: Gauge, Labels: []string{ReceiverL}, Source: "gpsd_json(5), PPS",
 		Help:   "System clock minus the true second at gpsd's last pulse, in seconds; positive: the clock is fast.",
 		Absent: "After 5 s without a pulse.",
 	})
-	// GNSSSawtooth is oneway_gnss_sawtooth_seconds.
-	GNSSSawtooth = pulseGroup.add(Desc{
+	GNSSSawtooth = family(Desc{
 		Name: "oneway_gnss_sawtooth_seconds", Kind: Gauge, Labels: []string{ReceiverL}, Source: "gpsd_json(5), PPS qErr",
 		Help:   "Quantization error of the last pulse as reported by the receiver (qErr), in seconds.",
 		Absent: "With a receiver that does not report it, and after 5 s without a pulse.",
 	})
-	// GNSSTimeOffset is oneway_gnss_time_offset_seconds.
-	GNSSTimeOffset = pulseGroup.add(Desc{
+	GNSSTimeOffset = family(Desc{
 		Name: "oneway_gnss_time_offset_seconds", Kind: Gauge, Labels: []string{ReceiverL}, Source: "gpsd_json(5), TOFF",
 		Help:   "System clock minus the time in the receiver's last NMEA sentence, in seconds; includes the delay of the sentence.",
 		Absent: "After 5 s without such a message.",
 	})
-	// GNSSLastMessage is oneway_gnss_last_message_timestamp_seconds.
-	GNSSLastMessage = pulseGroup.add(Desc{
+	GNSSLastMessage = family(Desc{
 		Name: "oneway_gnss_last_message_timestamp_seconds", Kind: Gauge, Labels: []string{ReceiverL}, Source: "gpsd_json(5)",
 		Help:   "Unix time of the receiver's last message.",
 		Absent: "Before the first.",
 	})
-	// GNSSConnections is oneway_gnss_connections_total.
-	GNSSConnections = pulseGroup.add(Desc{
+	GNSSConnections = family(Desc{
 		Name: "oneway_gnss_connections_total", Kind: Counter, Labels: []string{ReceiverL}, Source: "gpsd",
 		Help: "Connections made to gpsd: more than one means that a connection was lost.",
 	})
-	// GNSSMalformed is oneway_gnss_malformed_total.
-	GNSSMalformed = pulseGroup.add(Desc{
+	GNSSMalformed = family(Desc{
 		Name: "oneway_gnss_malformed_total", Kind: Counter, Labels: []string{ReceiverL, ReasonL}, Source: "gpsd",
 		Help: "Lines from gpsd that could not be decoded, by reason.",
 		Values: Values{
@@ -77,31 +67,26 @@ var (
 
 // Pulse per second, as timestamped by the kernel.
 var (
-	// PPSPulses is oneway_pps_pulses_total.
-	PPSPulses = pulseGroup.add(Desc{
+	PPSPulses = family(Desc{
 		Name: "oneway_pps_pulses_total", Kind: Counter, Labels: []string{PulseL},
 		Help:   "Pulses of the PPS signal that the kernel timestamped.",
 		Source: "RFC 2783; Linux Documentation/driver-api/pps.rst",
 	})
-	// PPSMissed is oneway_pps_missed_total.
-	PPSMissed = pulseGroup.add(Desc{
+	PPSMissed = family(Desc{
 		Name: "oneway_pps_missed_total", Kind: Counter, Labels: []string{PulseL}, Source: "RFC 2783",
 		Help: "Seconds without a pulse between two pulses.",
 	})
-	// PPSJitter is oneway_pps_jitter_seconds.
-	PPSJitter = pulseGroup.add(Desc{
+	PPSJitter = family(Desc{
 		Name: "oneway_pps_jitter_seconds", Kind: Gauge, Labels: []string{PulseL}, Source: "thesis, figure 4.2",
 		Help:   "Standard deviation of the last 64 intervals between pulses on CLOCK_MONOTONIC_RAW, in seconds.",
 		Absent: "Before eight intervals, and after 5 s without a pulse.",
 	})
-	// PPSLast is oneway_pps_last_pulse_timestamp_seconds.
-	PPSLast = pulseGroup.add(Desc{
+	PPSLast = family(Desc{
 		Name: "oneway_pps_last_pulse_timestamp_seconds", Kind: Gauge, Labels: []string{PulseL}, Source: "RFC 2783",
 		Help:   "Unix time of the last pulse.",
 		Absent: "Before the first.",
 	})
-	// PPSRejected is oneway_pps_rejected_total.
-	PPSRejected = pulseGroup.add(Desc{
+	PPSRejected = family(Desc{
 		Name: "oneway_pps_rejected_total", Kind: Counter, Labels: []string{PulseL, ReasonL},
 		Help:   "Pulses that the interpolation of oneway_pps_fit_offset_seconds did not use, by reason.",
 		Source: "thesis, figure 4.2: median filter, relative threshold 1e-4",
@@ -116,15 +101,13 @@ var (
 			},
 		},
 	})
-	// PPSFitOffset is oneway_pps_fit_offset_seconds.
-	PPSFitOffset = pulseGroup.add(Desc{
+	PPSFitOffset = family(Desc{
 		Name: "oneway_pps_fit_offset_seconds", Kind: Gauge, Labels: []string{PulseL},
 		Help:   "System clock minus the time interpolated between filtered pulses over CLOCK_MONOTONIC_RAW, modulo one second, in seconds: the method of the thesis, independent of the clock daemon.",
 		Absent: "Until enough pulses agree, and after 5 s without a pulse.",
 		Source: "thesis, chapter 4, figures 4.1 to 4.3",
 	})
-	// PPSFitBound is oneway_pps_fit_error_bound_seconds.
-	PPSFitBound = pulseGroup.add(Desc{
+	PPSFitBound = family(Desc{
 		Name: "oneway_pps_fit_error_bound_seconds", Kind: Gauge, Labels: []string{PulseL}, Source: "estimate/ppsfit",
 		Help:   "Error bound of the interpolation itself, in seconds.",
 		Absent: "As oneway_pps_fit_offset_seconds.",

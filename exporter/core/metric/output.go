@@ -2,12 +2,9 @@ package metric
 
 const outputL = "output"
 
-var outputGroup = &Group{Title: TitleOutputs}
-
 // Outputs: delivery to stores that do not scrape the agent.
 var (
-	// OutputPoints is oneway_output_points_total.
-	OutputPoints = outputGroup.add(Desc{
+	OutputPoints = family(Desc{
 		Name: "oneway_output_points_total", Kind: Counter, Labels: []string{outputL, ResultL}, Source: "design",
 		Help:   "Points of the line protocol that left the output, by result.",
 		Absent: "Without outputs.",
@@ -17,8 +14,7 @@ var (
 			"dropped: given up, because the spool was full, could not be written, or was damaged",
 		}},
 	})
-	// OutputRequests is oneway_output_requests_total.
-	OutputRequests = outputGroup.add(Desc{
+	OutputRequests = family(Desc{
 		Name: "oneway_output_requests_total", Kind: Counter, Labels: []string{outputL, ResultL}, Source: "InfluxDB 1.8, 2 and 3: HTTP write API",
 		Help:   "Write requests, by result.",
 		Absent: "Until the first of that result.",
@@ -34,26 +30,22 @@ var (
 			"unreachable: no reply",
 		}},
 	})
-	// OutputSpool is oneway_output_spool_bytes.
-	OutputSpool = outputGroup.add(Desc{
+	OutputSpool = family(Desc{
 		Name: "oneway_output_spool_bytes", Kind: Gauge, Labels: []string{outputL}, Source: "design",
 		Help:   "Bytes of the points that are not yet delivered, on disk and in memory.",
 		Absent: "Without outputs, and while the spool of the output cannot be opened.",
 	})
-	// OutputSpoolLimit is oneway_output_spool_limit_bytes.
-	OutputSpoolLimit = outputGroup.add(Desc{
+	OutputSpoolLimit = family(Desc{
 		Name: "oneway_output_spool_limit_bytes", Kind: Gauge, Labels: []string{outputL}, Source: "design",
 		Help:   "Limit of oneway_output_spool_bytes; above it the oldest points are dropped.",
 		Absent: "Without outputs.",
 	})
-	// OutputWaiting is oneway_output_waiting_points.
-	OutputWaiting = outputGroup.add(Desc{
+	OutputWaiting = family(Desc{
 		Name: "oneway_output_waiting_points", Kind: Gauge, Labels: []string{outputL}, Source: "design",
 		Help:   "Points that are not yet delivered.",
 		Absent: "Without outputs, and while the spool of the output cannot be opened.",
 	})
-	// OutputLastSuccess is oneway_output_last_success_timestamp_seconds.
-	OutputLastSuccess = outputGroup.add(Desc{
+	OutputLastSuccess = family(Desc{
 		Name: "oneway_output_last_success_timestamp_seconds", Kind: Gauge, Labels: []string{outputL}, Source: "design",
 		Help:   "Unix time at which the store last accepted points.",
 		Absent: "Before the first time.",

@@ -1,10 +1,5 @@
 package metric
 
-import (
-	"cmp"
-	"slices"
-)
-
 // Label names. Label values are names from the configuration or members of a fixed set; never an address, a port, a
 // session or a sequence number.
 const (
@@ -62,43 +57,8 @@ func burstBuckets() []float64 {
 	return []float64{1.5, 5.5}
 }
 
-// Group is a section of the documentation and its families, sorted by name.
-type Group struct {
-	Title string
-	// Experimental families may change their name, labels or meaning in any version, as the changelog lists. The others are
-	// stable: they change only in a major version, after a version that exports both.
-	Experimental bool
-	Descs        []*Desc
-}
-
-// The groups. A declaration adds its family to one of them.
-var (
-	probeGroup      = &Group{Title: TitleProbes}
-	packetGroup     = &Group{Title: TitlePackets}
-	delayGroup      = &Group{Title: TitleDelay}
-	voiceGroup      = &Group{Title: TitleVoice}
-	runGroup        = &Group{Title: TitleRuns}
-	loadGroup       = &Group{Title: TitleLoad, Experimental: true}
-	sizeSweepGroup  = &Group{Title: TitleSizeSweep, Experimental: true}
-	capacityGroup   = &Group{Title: TitleCapacity, Experimental: true}
-	clockGroup      = &Group{Title: TitleClock}
-	pulseGroup      = &Group{Title: TitlePulse}
-	loadServerGroup = &Group{Title: TitleLoadServer}
-	selfGroup       = &Group{Title: TitleSelf}
-)
-
-// add adds a family to the group, in the order of names.
-func (g *Group) add(d Desc) *Desc {
-	at, _ := slices.BinarySearchFunc(g.Descs, d.Name, func(one *Desc, name string) int { return cmp.Compare(one.Name, name) })
+// family completes the descriptor of a family.
+func family(d Desc) *Desc {
 	d.derive()
-	g.Descs = slices.Insert(g.Descs, at, &d)
 	return &d
-}
-
-// Groups lists all families, in the order of the documentation.
-func Groups() []Group {
-	return []Group{
-		*probeGroup, *packetGroup, *delayGroup, *voiceGroup, *runGroup, *loadGroup,
-		*workingGroup, *sizeSweepGroup, *capacityGroup, *tcpGroup, *clockGroup, *pulseGroup, *loadServerGroup, *outputGroup, *onDemandGroup, *replyGroup, *selfGroup,
-	}
 }

@@ -2,47 +2,40 @@ package metric
 
 // Voice.
 var (
-	// VoiceR is oneway_voice_r_factor.
-	VoiceR = voiceGroup.add(Desc{
+	VoiceR = family(Desc{
 		Name: "oneway_voice_r_factor", Kind: Gauge, Labels: perVoice,
 		Help:   "Transmission rating R of a call over this direction, 0..100, from the measured delay, loss, burstiness and a playout buffer; good from 80, bad below 70.",
 		Absent: "In a window without a valid delay, or that decided fewer than 10 packets.",
 		Source: "ITU-T G.107 (06/2015) clause 7; Woo 2010 section 7.1",
 	})
-	// VoiceRError is oneway_voice_error_bound_r_factor.
-	VoiceRError = voiceGroup.add(Desc{
+	VoiceRError = family(Desc{
 		Name: "oneway_voice_error_bound_r_factor", Kind: Gauge, Labels: perVoice,
 		Help:   "Error bound of R caused by the error bound of the one-way delay: the largest change of R within that bound.",
 		Absent: "Where oneway_voice_r_factor is absent.",
 		Source: "ITU-T G.107 (06/2015) clause 7.4; design, invariant 1",
 	})
-	// VoiceMOS is oneway_voice_mos.
-	VoiceMOS = voiceGroup.add(Desc{
+	VoiceMOS = family(Desc{
 		Name: "oneway_voice_mos", Kind: Gauge, Labels: perVoice, Source: "ITU-T G.107 Annex B",
 		Help:   "Estimated mean opinion score MOS-CQE, 1..4.5.",
 		Absent: "Where oneway_voice_r_factor is absent.",
 	})
-	// VoiceDelayImpairment is oneway_voice_delay_impairment.
-	VoiceDelayImpairment = voiceGroup.add(Desc{
+	VoiceDelayImpairment = family(Desc{
 		Name: "oneway_voice_delay_impairment", Kind: Gauge, Labels: perVoice, Source: "ITU-T G.107 clause 7.4",
 		Help:   "Delay impairment Id in units of R.",
 		Absent: "Where oneway_voice_r_factor is absent.",
 	})
-	// VoiceEquipmentImpairment is oneway_voice_equipment_impairment.
-	VoiceEquipmentImpairment = voiceGroup.add(Desc{
+	VoiceEquipmentImpairment = family(Desc{
 		Name: "oneway_voice_equipment_impairment", Kind: Gauge, Labels: perVoice, Source: "ITU-T G.107 clause 7.5",
 		Help:   "Effective equipment impairment Ie,eff in units of R.",
 		Absent: "Where oneway_voice_r_factor is absent.",
 	})
-	// VoiceMouthToEar is oneway_voice_mouth_to_ear_delay_seconds.
-	VoiceMouthToEar = voiceGroup.add(Desc{
+	VoiceMouthToEar = family(Desc{
 		Name: "oneway_voice_mouth_to_ear_delay_seconds", Kind: Gauge, Labels: []string{Path, Probe, Direction, CodecL, BufferL},
 		Help:   "Mouth-to-ear delay in seconds: packetization, look-ahead, network and playout buffer.",
 		Absent: "Where oneway_voice_r_factor is absent.",
 		Source: "ITU-T G.107 clause 7.4; G.114",
 	})
-	// VoicePlayoutLoss is oneway_voice_playout_loss_ratio.
-	VoicePlayoutLoss = voiceGroup.add(Desc{
+	VoicePlayoutLoss = family(Desc{
 		Name: "oneway_voice_playout_loss_ratio", Kind: Gauge, Labels: []string{Path, Probe, Direction, CodecL, BufferL},
 		Help:   "Packets lost on the path or too late for the playout buffer divided by all packets, 0..1.",
 		Absent: "Where oneway_voice_r_factor is absent.",
