@@ -125,8 +125,3 @@ func (p *Playout) Snapshot() Buffered {
 func (p *Playout) Reset() {
 	p.played, p.late, p.bursts, p.held, p.anyLate = 0, 0, 0, 0, false
 }
-
-// Restart begins a new window and a new call.
-func (p *Playout) Restart() {
-	*p = Playout{adaptive: p.adaptive, depth: p.depth, limit: p.limit}
-}

@@ -121,18 +121,6 @@ func TestAdaptiveBufferDoesNotExceedItsLimit(t *testing.T) {
 	}
 }
 
-func TestRestartBeginsANewCall(t *testing.T) {
-	p := AdaptivePlayout(0)
-	for i := range uint64(100) {
-		p.Add(i, time.Duration(i%7)*10*msec)
-	}
-	p.Restart()
-	p.Add(100, 0)
-	if diff := cmp.Diff(Buffered{Played: 1, Delay: 10 * msec}, p.Snapshot()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 func TestBufferNames(t *testing.T) {
 	for want, p := range map[string]*Playout{
 		"fixed_60ms": FixedPlayout(60 * msec), "adaptive": AdaptivePlayout(0), "fixed_0s": FixedPlayout(-msec),
