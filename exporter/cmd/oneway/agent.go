@@ -38,7 +38,9 @@ import (
 	"oneway.example/exporter/watchers"
 )
 
-const agentHelp = `Measure the paths of a configuration, reflect test packets of other hosts, serve /metrics, and deliver to InfluxDB.
+const agentHelp = `Measure the paths of a configuration and export the results.
+
+The agent also reflects the test packets of other hosts, serves /metrics, and delivers to InfluxDB.
 
 SIGHUP and POST /-/reload read the configuration again; paths that do not change keep their sessions
 and counters. A configuration with an error is rejected, and the agent keeps the one in use. The page
@@ -175,7 +177,7 @@ func together(ctx context.Context, a *agent.Agent, log *slog.Logger, serve func(
 	return errors.Join(err, served)
 }
 
-const checkConfigHelp = `Check a configuration as the agent does at its start, without starting it.
+const checkConfigHelp = `Check a configuration as the agent does at its start.
 
 Each error has the line, the path of the key and the expected value. A warning tells what is allowed, but probably
 not meant, such as load tests on a link without a quota.

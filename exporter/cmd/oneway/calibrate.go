@@ -18,9 +18,10 @@ import (
 	"oneway.example/exporter/probes/stamp"
 )
 
-const calibrateHelp = `Measure the error of the timestamps back to back (RFC 7679 section 3.7.3).
+const calibrateHelp = `Measure the error of the timestamps back to back.
 
-Runs the sender and a reflector over a path of known delay: this host's loopback
+RFC 7679 section 3.7.3 describes the calibration. The command
+runs the sender and a reflector over a path of known delay: this host's loopback
 (the default), a veth pair that the command creates (--veth, needs root), or a
 cable to another host that runs "oneway reflect" (--peer). It prints the systematic
 error (median) and the random error (95 %) of both directions, and --output

@@ -93,6 +93,7 @@ func application() *kingpin.Application {
 	} {
 		register(app)
 	}
+	shortHelp(app)
 	nameFlagsInErrors(app)
 	fitExamples(app, widthOf(os.Stdout))
 	return app

@@ -20,8 +20,10 @@ import (
 	"oneway.example/exporter/serve/slareport"
 )
 
-const reportHelp = `Print availability, loss and delay of a path by month, week or day as CSV, for service agreements, from the series
-that Prometheus has scraped from the agent.
+const reportHelp = `Print availability, loss and delay of a path as CSV.
+
+One row for each month, week or day, for service agreements, from the series that Prometheus has scraped
+from the agent.
 
 Availability is the share of the measured intervals (one minute) with a reply. Intervals without data count
 neither as up nor as down: no_data_seconds has them. A quantile of delays has the limits of its error,

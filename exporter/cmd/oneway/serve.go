@@ -104,7 +104,7 @@ func (f *serveFlags) serve(ctx context.Context, listen []netip.AddrPort, open fu
 	return errors.Join(err, <-watching)
 }
 
-const reflectHelp = `Reflect STAMP (RFC 8762) and TWAMP-Light test packets until interrupted.
+const reflectHelp = `Reflect STAMP (RFC 8762) and TWAMP-Light test packets.
 
 An agent can run a reflector of its own (section reflector of its configuration); this
 command runs a reflector without an agent. It needs root (or CAP_NET_BIND_SERVICE) only
@@ -175,7 +175,7 @@ func printReplies(out io.Writer, s reflector.Stats) error {
 	return t.end()
 }
 
-const loadServerHelp = `Run the remote end of load tests ("oneway test") until interrupted.
+const loadServerHelp = `Run the remote end of load tests until interrupted.
 
 An agent can run a load server of its own (section load_server of its configuration);
 this command runs a load server without an agent. Clients need a token, which

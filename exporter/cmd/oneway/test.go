@@ -16,10 +16,10 @@ import (
 	"oneway.example/exporter/probes"
 )
 
-const testHelp = `Run a load test from the terminal: fill the link and measure its rate and queue (saturation),
-measure packet sizes by packet rates (size-sweep), measure the capacity by packet trains (train), or
-measure what TCP achieves (tcp), also by the sizes of its buffers (tcp-sweep), how long short flows take
-(tcp-short), or UDP against TCP with messages of one size (message).
+const testHelp = `Run a load test from the terminal.
+
+A load test saturates the link, or sends as much as an application would, to measure throughput, queueing,
+capacity and what TCP achieves.
 
 The remote end must run a load server ("oneway load-server", or an agent with the section
 load_server) and provide a token for this client ("oneway token new").
@@ -33,9 +33,10 @@ same remote end, the first of its path to that host, or the only one that the ag
 otherwise --link is required. If the agent ends, the test continues. Without an agent, the
 test runs alone and prints this.
 
-Light test packets go beside each load but that of trains, and for two seconds before it, to a
-reflector that the load server opens for the session on one of its UDP ports (8621 to 8640): "working
-delay" is the delay and the rating R of a call that others have meanwhile, against those of the idle link.
+Every test except train also sends light test packets during the load, and for two seconds before it, to a
+reflector that the load server opens for the session on one of its UDP ports (8621 to 8640). "Working delay"
+compares the delay during the load with the delay of the idle link, and the R factor that a concurrent call
+would get.
 
 Examples:
   sudo oneway test saturation 192.0.2.7 --token-file token --max-wait 5m

@@ -12,7 +12,7 @@ import (
 	"oneway.example/exporter/load/loadserver"
 )
 
-const tokenNewHelp = `Make a token that allows a client to run load tests against a load server.
+const tokenNewHelp = `Make a token for a client of a load server.
 
 Writes the token to --out, or once to standard output, and what to do with it to standard error. Move it to the client, into a file that only
 the agent's user can read (token_file). The token's hash and limits are added to the load

@@ -13,7 +13,9 @@ import (
 	"oneway.example/exporter/estimate/voice"
 )
 
-const voiceHelp = `Compute R and MOS of a telephone call (ITU-T G.107) from its delay and loss, without a measurement.
+const voiceHelp = `Compute R and MOS of a call from its delay and loss.
+
+The command measures nothing; the model is ITU-T G.107.
 
 Examples:
   oneway voice --codec G.711-PLC --delay 150ms --loss 1%

@@ -9,8 +9,9 @@ import (
 )
 
 // help is the help text of the command.
-const help = `Send messages of one size at one rate over UDP, over TCP, and over TCP without Nagle's algorithm.
+const help = `Send messages at one rate over UDP and over TCP.
 
+All messages have one size. TCP is measured with and without Nagle's algorithm.
 One transport after the other, in each direction. UDP sends each message in a packet of its own. TCP
 writes it at its time, and a socket that cannot take it holds back the later ones: less is offered.
 Nagle's algorithm joins messages in fewer packets while another is not acknowledged. "lost" is the

@@ -9,7 +9,9 @@ import (
 )
 
 // help is the help text of the command.
-const help = `Fill the link with UDP packets, one direction after the other.
+const help = `Fill the link with UDP and measure its rate and queue.
+
+One direction follows the other.
 
 Mode fixed offers one rate, which must exceed the rate of the link. The received rate is
 the rate of the link, and the delay of the full queue minus that of the idle link is the

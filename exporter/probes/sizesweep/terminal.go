@@ -9,7 +9,9 @@ import (
 )
 
 // help is the help text of the command.
-const help = `Measure every combination of packet sizes and packet rates (defaults from the D-ITG report).
+const help = `Measure combinations of packet sizes and packet rates.
+
+The default sizes and rates are those of the D-ITG report.
 
 A cell is one size at one rate in one direction. Packets that the sender could not send are
 counted separately from packets that the path lost. mean |IPDV| is the mean absolute

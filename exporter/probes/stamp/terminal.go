@@ -19,7 +19,9 @@ import (
 	"oneway.example/exporter/probe/report"
 )
 
-const probeHelp = `Measure both directions of the path to a STAMP or TWAMP-Light reflector, from the terminal.
+const probeHelp = `Measure both directions of the path to a reflector.
+
+The reflector is one of STAMP (RFC 8762) or TWAMP-Light.
 
 One-way delay needs the error bound of this host's clock: by default the command asks
 chronyd; for hosts that share one clock use --clock=static --clock-bound=50us. Without

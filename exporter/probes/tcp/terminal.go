@@ -10,7 +10,9 @@ import (
 )
 
 // help is the help text of the command.
-const help = `Measure the throughput of TCP, its round-trip time, and what limits it, one direction after the other.
+const help = `Measure the throughput of TCP and what limits it.
+
+The round-trip time is measured too. One direction follows the other.
 Several flows are also compared: Jain's index (1: all are equal), and the share of each congestion control.
 
 Throughput is the payload that arrived, without the first second (--omit). The other values are those

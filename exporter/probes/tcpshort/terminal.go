@@ -8,7 +8,9 @@ import (
 )
 
 // help is the help text of the command.
-const help = `Measure how long short TCP flows take, as those of web pages do: one new connection each.
+const help = `Measure how long short TCP flows take.
+
+Each flow has a new connection, as flows of web pages often have.
 
 The completion time begins with the handshake and ends with the last byte, by this host's clock. In
 reverse direction the load server sends when it has read this host's first bytes, as an HTTP server

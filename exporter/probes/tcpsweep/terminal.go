@@ -10,7 +10,9 @@ import (
 )
 
 // help is the help text of the command.
-const help = `Measure TCP with each size of its buffers, and find the smallest that is enough.
+const help = `Measure TCP with each size of its buffers.
+
+The result has the smallest buffer that is enough.
 
 A cell is a send buffer, a receive buffer and a congestion control in one direction. Cells are
 measured one after the other, repeatedly, in random order. A sufficient buffer reaches 95 % of the

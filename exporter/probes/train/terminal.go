@@ -13,7 +13,9 @@ import (
 )
 
 // help is the help text of the command.
-const help = `Measure the capacity of the path by packet trains, which the slowest link disperses.
+const help = `Measure the capacity of the path by packet trains.
+
+The slowest link of the path disperses a train.
 
 A train whose packet spacing has another cause is discarded and sent again; with too few
 clean trains there is no capacity, and the reason is printed. The path's MTU is measured

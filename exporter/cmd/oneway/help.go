@@ -1,0 +1,65 @@
+package main
+
+import (
+	"strings"
+	"text/template"
+
+	"github.com/alecthomas/kingpin/v2"
+)
+
+// helpTemplate is kingpin's usage template, but for the list of commands, which has one line each.
+const helpTemplate = `{{define "Command" -}}
+{{if .FlagSummary}} {{.FlagSummary}}{{end -}}
+{{range .Args}}{{if not .Hidden}} {{if .Required}}<{{.Name}}>{{else}}[<{{.Name}}>]{{end}}{{if .Value|IsCumulative}}...{{end}}{{end}}{{end -}}
+{{end -}}
+
+{{define "Usage" -}}
+{{template "Command" .}}{{if .Commands}} <command> [<args> ...]{{end}}
+{{if .Help}}
+{{.Help|Wrap 0 -}}
+{{end -}}
+{{end -}}
+
+{{if .Context.SelectedCommand -}}
+usage: {{.App.Name}} {{.Context.SelectedCommand}}{{template "Usage" .Context.SelectedCommand}}
+{{- if .Context.SelectedCommand.Commands}}
+Commands:
+{{.Context.SelectedCommand.FlattenedCommands|CommandsToTwoColumns|FormatTwoColumns}}{{end}}
+{{else -}}
+usage: {{.App.Name}}{{template "Usage" .App}}
+Commands:
+{{.App.FlattenedCommands|CommandsToTwoColumns|FormatTwoColumns}}
+Examples:
+
+  oneway reflect
+  oneway probe 192.0.2.7
+  oneway agent --config.file=/etc/oneway/oneway.yml
+
+"oneway COMMAND --help" has the flags and examples of a command.
+
+{{end -}}
+{{if .Context.Flags -}}
+Flags:
+{{.Context.Flags|FlagsToTwoColumns|FormatTwoColumns}}
+{{end -}}
+{{if .Context.Args -}}
+Args:
+{{.Context.Args|ArgsToTwoColumns|FormatTwoColumns}}
+{{end -}}
+`
+
+// shortHelp makes --help list the commands below with one line each.
+func shortHelp(app *kingpin.Application) {
+	app.UsageFuncs(template.FuncMap{"CommandsToTwoColumns": summaries}).UsageTemplate(helpTemplate)
+}
+
+// summaries are the commands, without the hidden ones, with the first sentence of their help.
+func summaries(all []*kingpin.CmdModel) (rows [][2]string) {
+	for _, c := range all {
+		if !c.Hidden {
+			first, _, _ := strings.Cut(c.Help, "\n")
+			rows = append(rows, [2]string{c.FullCommand, first})
+		}
+	}
+	return rows
+}

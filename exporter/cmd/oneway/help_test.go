@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// printedHelp is what the program prints for the arguments.
+func printedHelp(t *testing.T, args ...string) string {
+	t.Helper()
+	t.Setenv("COLUMNS", "80")
+	var out bytes.Buffer
+	func() {
+		defer func() { _ = recover() }() // in the place of the end of the program: the command does not run
+		_, _ = application().UsageWriter(&out).Terminate(func(int) { panic("end") }).Parse(append(args, "--help"))
+	}()
+	return out.String()
+}
+
+func TestHelpListsEachCommandInOneLine(t *testing.T) {
+	main, tests := printedHelp(t), printedHelp(t, "test")
+	for _, c := range application().Model().FlattenedCommands() {
+		if c.Hidden {
+			continue
+		}
+		first, _, _ := strings.Cut(c.Help, "\n")
+		for _, help := range []string{main, tests} {
+			if help == tests && !strings.HasPrefix(c.FullCommand, "test ") {
+				continue
+			}
+			var found []string
+			for line := range strings.Lines(help) {
+				if strings.HasPrefix(line, "  "+c.FullCommand+"  ") {
+					found = append(found, strings.TrimSpace(line))
+				}
+			}
+			if len(found) != 1 || !strings.HasSuffix(found[0], first) {
+				t.Errorf("%s: %q, want one line that ends with %q", c.FullCommand, found, first)
+			}
+		}
+	}
+	for name, help := range map[string]string{"oneway": main, "oneway test": tests} {
+		if n := strings.Count(help, "\n"); n > 60 || !strings.Contains(help, "Examples:\n") {
+			t.Errorf("%s --help: %d lines, want at most 60, with examples:\n%s", name, n, help)
+		}
+		for line := range strings.Lines(help) {
+			if utf8.RuneCountInString(strings.TrimSpace(line)) > 80 {
+				t.Errorf("%s --help: more than 80 columns: %s", name, line)
+			}
+		}
+	}
+}
+
+func TestHelpOfACommandHasItsTextItsFlagsAndItsExamples(t *testing.T) {
+	for _, c := range application().Model().FlattenedCommands() {
+		if c.Hidden || c.Name == "help" {
+			continue
+		}
+		help := printedHelp(t, strings.Fields(c.FullCommand)...)
+		want := []string{"usage: oneway " + c.FullCommand}
+		for _, f := range c.Flags {
+			if !f.Hidden {
+				want = append(want, f.Name)
+			}
+		}
+		if strings.Contains(c.Help, "Examples:") {
+			want = append(want, "Examples:")
+		}
+		for _, w := range want {
+			if !strings.Contains(help, w) {
+				t.Errorf("%s: no %q in\n%s", c.FullCommand, w, help)
+			}
+		}
+	}
+}
