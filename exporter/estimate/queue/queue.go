@@ -125,10 +125,6 @@ type Result struct {
 	Size Amount
 	// AtLeast is the largest backlog in IP bytes, the only value of a queue that was never full. Zero: unknown.
 	AtLeast float64
-	// Table61Bytes is the queue's size in IP bytes by table 6.1 of Woo 2010: Delay times Rate. It lacks packets
-	// included in Size: at a tail-drop queue, those behind which the packet with the smallest delay did not wait.
-	// Zero: Delay or Rate is unknown.
-	Table61Bytes float64
 	// Offered is the achieved send rate, and Loss the share of it that did not arrive, both of the part of the load
 	// from From to To.
 	Offered float64

@@ -51,9 +51,6 @@ func (r *run) fill(res *Result, best *evaluation, low, high, others float64) {
 		}
 		res.Delay[i] = Duration{Value: d - r.base.least, Bound: bound + blur, OK: bound+blur < d-r.base.least}
 	}
-	if res.Full.OK {
-		res.Table61Bytes = seconds(full[0]-r.base.least) * res.Rate.Value
-	}
 	if res.State == Filled {
 		// A packet that left the queue within the uncertainty of the base may be counted or not.
 		doubt := min(packet/2, res.Rate.Value*seconds(r.base.high-r.base.low+r.o.StampError))

@@ -110,8 +110,8 @@ func (k *Kind) load(t *udptraffic.Transfer, load int, q *queue.Result) *Directio
 		State: q.State.String(), Evidence: q.Evidence,
 		Offered: q.Offered, Throughput: k.throughput(q), From: report.Seconds(q.From), To: report.Seconds(q.To), Varies: q.Varies,
 		Underrun:     float64(max(0, planned-q.Sent-t.Counts.Withheld)) / float64(max(1, planned)),
-		Table61Bytes: known(q.Table61Bytes, q.Table61Bytes > 0), AtLeastBytes: known(q.AtLeast, q.AtLeast > 0),
-		SizeBytes: known(q.Size.Value, q.Size.OK), SizeBound: known(q.Size.Bound, q.Size.OK),
+		AtLeastBytes: known(q.AtLeast, q.AtLeast > 0),
+		SizeBytes:    known(q.Size.Value, q.Size.OK), SizeBound: known(q.Size.Bound, q.Size.OK),
 		Rates: known(q.Rates, q.Rate.OK),
 		Drift: t.Drift(), Trusted: clocks.Reason == sample.OK, ClocksReason: clocks.Reason.String(),
 	}

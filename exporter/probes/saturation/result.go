@@ -82,18 +82,16 @@ type Load struct {
 	FullBound *report.Seconds `json:"full_delay_error_bound_seconds,omitempty"`
 	// Queue is the delay of the full queue above the idle delay, the quantiles 0.05, 0.5 and 0.95. A constant clock
 	// offset cancels: it does not need trusted clocks, and its bounds include their drift.
-	Queue      *[3]report.Seconds `json:"queue_delay_quantiles_seconds,omitempty"`
-	QueueBound *[3]report.Seconds `json:"queue_delay_error_bounds_seconds,omitempty"`
-	Drift      float64            `json:"clock_drift_ratio"`
-	SizeBytes  *float64           `json:"queue_size_bytes,omitempty"`
-	SizeBound  *float64           `json:"queue_size_error_bound_bytes,omitempty"`
-	// Table61Bytes is Full less Idle, times the median rate: the queue size by table 6.1 of Woo 2010.
-	Table61Bytes *float64 `json:"queue_size_by_woo_2010_bytes,omitempty"`
-	AtLeastBytes *float64 `json:"queue_at_least_bytes,omitempty"`
-	Trusted      bool     `json:"clocks_synchronized"`
-	ClocksReason string   `json:"clocks_reason"`
-	PerSecond    []Bin    `json:"per_second"`
-	First        []Bin    `json:"first_seconds"`
+	Queue        *[3]report.Seconds `json:"queue_delay_quantiles_seconds,omitempty"`
+	QueueBound   *[3]report.Seconds `json:"queue_delay_error_bounds_seconds,omitempty"`
+	Drift        float64            `json:"clock_drift_ratio"`
+	SizeBytes    *float64           `json:"queue_size_bytes,omitempty"`
+	SizeBound    *float64           `json:"queue_size_error_bound_bytes,omitempty"`
+	AtLeastBytes *float64           `json:"queue_at_least_bytes,omitempty"`
+	Trusted      bool               `json:"clocks_synchronized"`
+	ClocksReason string             `json:"clocks_reason"`
+	PerSecond    []Bin              `json:"per_second"`
+	First        []Bin              `json:"first_seconds"`
 
 	delays []float64 // valid ones, in seconds
 }
