@@ -116,7 +116,9 @@ func (f *testFlags) run(ctx context.Context, k testKind, out, progress io.Writer
 
 // measure runs the test. Without an outcome it did not come to a run.
 func (f *testFlags) measure(ctx context.Context, k testKind, progress io.Writer) (*loadtest.Outcome, error) {
-	k.SetRemote(f.host)
+	if k.SetRemote != nil {
+		k.SetRemote(f.host)
+	}
 	if k.SetDirections != nil && f.directions != both {
 		k.SetDirections(strings.Split(f.directions, "-"))
 	}

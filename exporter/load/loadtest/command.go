@@ -25,7 +25,8 @@ type Command struct {
 	Run *Options
 	// Unused are the keys of Shared without effect, Required those that a command line must give.
 	Unused, Required []string
-	// SetRemote sets the remote end, SetDirections the directions to test; nil: the type has one direction, or chooses itself.
+	// SetRemote sets the remote end in Shared; nil: it is the peer of the target. SetDirections sets the directions to test;
+	// nil: the type chooses them.
 	SetRemote     func(host string)
 	SetDirections func(names []string)
 	// Make checks the options and makes the test.
@@ -46,11 +47,13 @@ func (t Type[R, O]) Command() *Command {
 	c := &Command{
 		Help: t.Help, Shared: described(&shared), Own: described(&own), AgentShared: described(&agentShared), AgentOwn: described(&agentOwn),
 		Run: t.Run(&shared), Unused: t.Unused, Results: t.Results,
-		SetRemote: func(host string) { t.SetRemote(&shared, host) },
-		Make:      func(target probe.Target) (Test, error) { return t.Make(target, shared, own) },
+		Make: func(target probe.Target) (Test, error) { return t.Make(target, shared, own) },
 	}
 	for _, r := range t.Required {
 		c.Required = append(c.Required, r.Key)
+	}
+	if t.SetRemote != nil {
+		c.SetRemote = func(host string) { t.SetRemote(&shared, host) }
 	}
 	if t.SetDirections != nil {
 		c.SetDirections = func(names []string) { t.SetDirections(&shared, names) }

@@ -25,8 +25,8 @@ type Type[R, O any] struct {
 	Unused []string
 	// Required are the keys of R that a probe must have.
 	Required []probe.Requirement
-	// SetRemote and SetDirections set the remote end and the directions in R, for a command line; nil SetDirections: R has no
-	// directions.
+	// SetRemote and SetDirections set the remote end and the directions in R, for a command line; nil: R has no such option, and the
+	// remote end is the peer of the target.
 	SetRemote     func(r *R, host string)
 	SetDirections func(r *R, names []string)
 	// Help is the help text of the command `oneway test`, Terminal returns the defaults of its flags; nil: Defaults.
