@@ -13,7 +13,7 @@ import (
 // watchersSection configures the watchers: the list watchers, and the two sections of the clock.
 type watchersSection struct {
 	clock    *clockSection
-	watchers []plannedWatcher // those of the clock first
+	watchers []plannedWatcher // the two of the clock come first
 }
 
 // plannedWatcher is a watcher and its task.

@@ -73,7 +73,7 @@ type Status struct {
 type Line struct {
 	// Name is the quantity, such as "Satellites".
 	Name string
-	// Value is a string, a time.Duration, or a time.Time, of which the page shows the age; nil: unknown.
+	// Value is a string, a time.Duration, or a time.Time, whose age the page shows; nil if the value is unknown.
 	Value any
 	// Bound is the error bound of a duration; zero: there is no bound.
 	Bound time.Duration

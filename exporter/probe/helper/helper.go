@@ -74,8 +74,8 @@ func New(o Options) (*Helper, error) {
 }
 
 // Call sends a request and decodes its result into a pointer; nil: the result is ignored. It starts the program if it does not run.
-// One request runs at a time; others wait. A request that has no reply when ctx ends, or within the time limit, ends the program. The
-// error is an *Error.
+// One request runs at a time; others wait. A request that has no reply when ctx ends, or within the time limit, ends the program, which
+// may take some seconds more. The error is an *Error.
 func (h *Helper) Call(ctx context.Context, method string, params, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, h.options.Timeout)
 	defer cancel()
