@@ -83,7 +83,7 @@ go build ./... && CGO_ENABLED=1 go build -race ./exporter/... && go build -o "$O
 took "build" "$begin" "$SECONDS"
 # The store of tests/influx; they skip without it, and report the skip.
 tests/influx/influxdb1.sh || { echo "build of InfluxDB 1.8 failed"; status=1; }
-beside waiting "tests: system, waiting" "${test[@]}" -p 2 -parallel 6 -count=1 -timeout 15m -- "${waiting[@]}"
+beside waiting "tests: system, waiting" "${test[@]}" -p 3 -parallel 6 -count=1 -timeout 15m -- "${waiting[@]}"
 run "exporter: unit tests, race detector" env CGO_ENABLED=1 "${test[@]}" -p 4 -race -shuffle=on -timeout 15m -- ./exporter/...
 # Under the race detector the simulated days have coarse steps.
 run "clock: simulated days" "${test[@]}" -count=1 -run 'TestBoundCovers|TestCoverage|TestSender|TestNothingIs' -- ./exporter/clocks/chrony
