@@ -11,7 +11,7 @@ import (
 	"oneway.example/tests/flaky"
 )
 
-// Limits of a failure's printed lines, of those from its beginning, and of those of a second output.
+// Limits of a failure's printed lines, of the lines from its beginning, and of the lines of a second output.
 const (
 	maxLines      = 60
 	firstLines    = 20

@@ -92,7 +92,7 @@ func (o *entry) failedParts() (failed []*entry) {
 	return failed
 }
 
-// pattern matches a test, with only those of its subtests that failed, if it failed because of them alone.
+// pattern matches a test. If it failed because of subtests alone, only these run.
 func (o *entry) pattern() string {
 	var parts []string
 	for _, p := range o.failedParts() {
