@@ -5,18 +5,13 @@ package probeoptions
 import (
 	"errors"
 	"log/slog"
-	"os"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/clocks/static"
 	"oneway.example/exporter/core/metric"
-	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/probe"
 )
 
@@ -57,43 +52,6 @@ func Refused(t *testing.T, of probe.Type, table map[string]string) {
 		err := Configured(t, of, options)
 		if wrong, ok := errors.AsType[*probe.OptionError](err); !ok || wrong.Error() != want {
 			t.Errorf("%q: %v\nwant %s", options, err, want)
-		}
-	}
-}
-
-// Example checks that the options of each load-test probe of a type in the example configuration, with the #
-// removed from its settings, are the defaults. The test's directory is that of a probe.
-func Example[O any](t *testing.T, of probe.Type, defaults O) {
-	t.Helper()
-	text, err := os.ReadFile("../../../deploy/oneway.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	kind := "      - type: " + of.Name() + "\n"
-	head, block, found := strings.Cut(string(text), kind)
-	if !found {
-		t.Fatal("the probe is not in the example")
-	}
-	end := regexp.MustCompile(`(?m)^ *- `).FindStringIndex(block) // the next item of a list
-	if end == nil {
-		end = []int{len(block)}
-	}
-	settings := regexp.MustCompile(`(?m)^( *)#([a-z_]+: )`).ReplaceAllString(block[:end[0]], "$1$2")
-	c, err := config.Parse("oneway.yml", []byte(head+kind+settings+block[end[0]:]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range c.Paths {
-		for _, one := range path.Probes {
-			if one.Type == of.Name() {
-				shared, got := loadsession.DefaultOptions(), *new(O)
-				if err := one.Options.DecodeAll(&shared, &got); err != nil {
-					t.Error(err)
-				}
-				if diff := cmp.Diff(defaults, got); diff != "" {
-					t.Errorf("the example and the defaults differ:\n%s", diff)
-				}
-			}
 		}
 	}
 }

@@ -175,15 +175,10 @@ func (d *decoder) unknown(p pair, key string, names []string) {
 func fieldsOf(structs []reflect.Value) (fields map[string]reflect.Value, place reflect.Value, rest bool) {
 	fields = map[string]reflect.Value{}
 	for _, v := range structs {
-		for i := range v.NumField() {
-			switch name, kind, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ","); {
-			case kind == "inline":
-				inner, _, _ := fieldsOf([]reflect.Value{v.Field(i)})
-				maps.Copy(fields, inner)
-			case kind != "":
-				place, rest = v.Field(i), kind == "rest"
-			case name != "" && name != "-":
-				fields[name] = v.Field(i)
+		maps.Insert(fields, option.Fields(v))
+		for field, value := range v.Fields() {
+			if _, kind, _ := strings.Cut(field.Tag.Get("yaml"), ","); kind == "place" || kind == "rest" {
+				place, rest = value, kind == "rest"
 			}
 		}
 	}

@@ -31,7 +31,7 @@ func (s *Source) Describe() []option.Description {
 		option.Number(&s.Interval, defaultInterval, 100*time.Millisecond, time.Minute, "Time between queries."),
 		option.Text(&s.SocketDir, "Directory of the agent's end of chronyd's Unix socket; chronyd must be able to write to it.").
 			Unset("beside chronyd's own, which needs root or chronyd's user").Such("/run/oneway").Checked(s.checkSocketDir),
-		option.Value(&s.MaxClockError, defaultMaxClockError, "chrony.conf's maxclockerror as a ratio, if it is set there (1 ppm is 1e-6).").Checked(s.checkMaxClockError),
+		option.Value(&s.MaxClockError, defaultMaxClockError, "chrony.conf's maxclockerror as a ratio, if it is set there (1 ppm is 1e-6).").Such("1e-6").Checked(s.checkMaxClockError),
 		option.Switch(&s.TrustLocal, false, "Accept chronyd's local mode (local stratum) as synchronized. Right only on the one host whose clock is the reference of an isolated site."),
 	}
 }

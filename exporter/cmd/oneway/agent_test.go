@@ -38,33 +38,20 @@ import (
 
 const exampleFile = "../../../deploy/oneway.yml"
 
-// setting is a line of the example that has a setting commented out.
-var setting = regexp.MustCompile(`(?m)^( *)#((?:- )?[a-z_]+:( |$))`)
+// Lines of the example: one that has a setting commented out, and one of its path with load tests.
+var (
+	setting  = regexp.MustCompile(`(?m)^( *)#((?:- )?[a-z_]+:( |$))`)
+	loadTest = regexp.MustCompile(`(?m)^  #(- |  )`)
+)
 
-// exampleWithToken is a copy of the example beside the file with the token of its load tests.
-func exampleWithToken(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	text, err := os.ReadFile(exampleFile)
-	file := filepath.Join(dir, "oneway.yml")
-	err = errors.Join(err, os.WriteFile(file, text, 0o600), os.WriteFile(filepath.Join(dir, "core.token"), []byte("secret\n"), 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
-// TestExampleNamesItsMissingToken: the example alone lacks the file of a load server's token.
-func TestExampleNamesItsMissingToken(t *testing.T) {
-	const want = `probes[0].token_file is "core.token"; `
-	if _, _, err := agent.Check(agent.Options{ConfigFile: exampleFile, Types: probes.All()}); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%v, want %s", err, want)
-	}
+// uncommented is the example with all settings.
+func uncommented(example []byte) string {
+	return setting.ReplaceAllString(loadTest.ReplaceAllString(string(example), "  $1"), "$1$2")
 }
 
 func TestExampleConfigurationIsValid(t *testing.T) {
-	got, _, err := agent.Check(agent.Options{ConfigFile: exampleWithToken(t), Types: probes.All()})
-	if got.Warnings = nil; err != nil || !reflect.DeepEqual(got, agent.Summary{Paths: 5, Probes: 13, Reflector: true}) {
+	got, _, err := agent.Check(agent.Options{ConfigFile: exampleFile, Types: probes.All()})
+	if got.Warnings = nil; err != nil || !reflect.DeepEqual(got, agent.Summary{Paths: 4, Probes: 6, Reflector: true}) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -76,7 +63,7 @@ func TestEverySettingOfTheExampleIsValid(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	all := setting.ReplaceAllString(string(example), "$1$2")
+	all := uncommented(example)
 	for name, content := range map[string]string{
 		"reflector.key": "secret\n", "office.key": "secret\n", "tokens": "", "core.token": "secret\n", "influxdb.token": "secret\n", "calibration.json": `{"version": 1, "interfaces": []}`,
 	} {
@@ -139,7 +126,7 @@ func TestDefaultsOfTheExampleAreTheDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := setting.ReplaceAllString(string(example), "$1$2")
+	all := uncommented(example)
 	all = regexp.MustCompile(`(?m)^( *bound|include): .*\n`).ReplaceAllString(all, "")
 	c, err := config.Parse(exampleFile, []byte(all))
 	if err != nil {
@@ -233,12 +220,12 @@ func TestExitStatusDistinguishesUsageFromFailure(t *testing.T) {
 		args []string
 		want int
 	}{
-		{[]string{"check-config", exampleWithToken(t)}, 0},
+		{[]string{"check-config", exampleFile}, 0},
 		{[]string{"check-config", bad}, exitFailure},
 		{[]string{"check-config"}, exitUsage},
 		{[]string{"agent", "--config.file=" + bad}, exitUsage},
 		{[]string{"agent", "--no-metrics.classic-histograms", "--no-metrics.native-histograms"}, exitUsage},
-		{[]string{"agent", "--config.file=" + exampleWithToken(t), "--web.listen-address=203.0.113.1:0"}, exitFailure},
+		{[]string{"agent", "--config.file=" + exampleFile, "--web.listen-address=203.0.113.1:0"}, exitFailure},
 		{[]string{"agent", "--web.external-host=http://probe"}, exitUsage},
 		{[]string{"agent", "--log.level=loud"}, exitUsage},
 		{[]string{"agent", "--no-such-flag"}, exitUsage},

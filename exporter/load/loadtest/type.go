@@ -12,6 +12,8 @@ import (
 type Type[R, O any] struct {
 	// TypeName is the name of the type.
 	TypeName string
+	// Doc is what the test does, in sentences.
+	Doc string
 	// Shared and Defaults return the options of an empty configuration.
 	Shared   func() R
 	Defaults func() O
@@ -38,6 +40,25 @@ type Type[R, O any] struct {
 
 // Name returns TypeName.
 func (t Type[R, O]) Name() string { return t.TypeName }
+
+// Document returns Doc and the options: those of R and those of O, as far as these are described.
+func (t Type[R, O]) Document() (doc string, options []option.Described) {
+	shared, own := t.Shared(), t.Defaults()
+	for _, o := range []any{&shared, &own} {
+		if described, ok := o.(option.Described); ok {
+			options = append(options, described)
+		}
+	}
+	return t.Doc, options
+}
+
+// RequiredKeys are the keys that a probe must have.
+func (t Type[R, O]) RequiredKeys() (keys []string) {
+	for _, r := range t.Required {
+		keys = append(keys, r.Key)
+	}
+	return keys
+}
 
 // FullKeys returns Full.
 func (t Type[R, O]) FullKeys() []string { return t.Full }

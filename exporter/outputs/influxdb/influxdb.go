@@ -17,6 +17,7 @@ import (
 
 	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/output"
 	"oneway.example/exporter/output/collect"
 	"oneway.example/exporter/output/point"
@@ -31,6 +32,12 @@ func New() Type { return Type{} }
 
 // Name is "influxdb".
 func (Type) Name() string { return "influxdb" }
+
+// Document describes the output.
+func (Type) Document() (doc string, options []option.Described) {
+	o := DefaultOptions()
+	return "InfluxDB 1.8, 2 and 3, and Telegraf's influxdb_listener (version: 1). deploy/influxdb has scripts that create the database, with retention and downsampling.", []option.Described{&o}
+}
 
 // New checks the options.
 func (Type) New(env output.Env, decode func(into ...any) error) (output.Output, error) {

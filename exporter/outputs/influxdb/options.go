@@ -117,7 +117,7 @@ func (o *Options) Describe() []option.Description {
 		option.Value(&o.Spool.Directory, nil, "Directory of the compressed points that wait, an absolute path; \"\" keeps them in memory.").Unset("outputs/NAME in {state_dir}").
 			Such("/var/lib/oneway/outputs/influxdb").Checked(o.checkSpool),
 		option.Number(&o.Spool.MaxBytes, 0, minSpoolBytes, maxSpoolBytes, "Limit of the compressed points that wait; the oldest are dropped.").
-			Unset(fmt.Sprintf("%s, or %s in memory", option.String(option.Bytes(spoolBytes)), option.String(option.Bytes(memoryBytes)))),
+			Unset(fmt.Sprintf("%s, or %s in memory", option.String(option.Bytes(spoolBytes)), option.String(option.Bytes(memoryBytes)))).Such(option.String(option.Bytes(spoolBytes))),
 	}
 }
 

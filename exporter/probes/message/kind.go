@@ -42,6 +42,7 @@ func NewKind(shared loadsession.Options, own Options) (*Kind, error) {
 func New() loadsession.Type[Options] {
 	t := loadsession.NewType("message", DefaultOptions, NewKind)
 	t.Help, t.Results = help, Result{}
+	t.Doc = "Messages of one size at one rate over UDP, TCP with Nagle's algorithm, and TCP without it, one after the other."
 	return t
 }
 

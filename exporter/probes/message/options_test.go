@@ -25,12 +25,6 @@ func TestWrongOptionsNameTheExpectation(t *testing.T) {
 	})
 }
 
-func TestExampleShowsTheDefaults(t *testing.T) {
-	want := DefaultOptions()
-	want.CongestionControl = "cubic" // the default is none
-	probeoptions.Example(t, New(), want)
-}
-
 func TestPlansOfAllTransportsHaveTheSameMessages(t *testing.T) {
 	k, err := NewKind(loadsession.DefaultOptions(), DefaultOptions())
 	if err != nil {

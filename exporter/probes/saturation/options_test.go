@@ -146,7 +146,3 @@ func TestPacedSegmentsKeepTheirRate(t *testing.T) {
 		}
 	}
 }
-
-func TestExampleShowsTheDefaults(t *testing.T) {
-	probeoptions.Example(t, saturation.New(), saturation.DefaultOptions())
-}

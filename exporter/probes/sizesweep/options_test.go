@@ -24,7 +24,3 @@ func TestWrongOptionsNameTheExpectation(t *testing.T) {
 		"packet_rates: [1,2,3,4,5,6,7,8,9]\n": "packet_bytes times packet_rates are 54 cells; at most 48 are allowed",
 	})
 }
-
-func TestExampleShowsTheDefaults(t *testing.T) {
-	probeoptions.Example(t, New(), DefaultOptions())
-}

@@ -29,6 +29,7 @@ import (
 
 	"oneway.example/exporter/clock/phc"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/net/tstamp"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
@@ -88,6 +89,12 @@ func New() *Type { return &Type{openCard: openCard, hubs: map[hubKey]*hub{}} }
 
 // Name is "stamp".
 func (*Type) Name() string { return "stamp" }
+
+// Document describes the probe.
+func (*Type) Document() (doc string, options []option.Described) {
+	o := DefaultOptions()
+	return "Delay, loss, delay variation and voice quality of both directions, by test packets.", []option.Described{&o}
+}
 
 // FullKeys are those of voice quality.
 func (*Type) FullKeys() []string {

@@ -45,6 +45,7 @@ func NewKind(shared loadsession.Options, own Options) (*Kind, error) {
 // New makes the type for the registry.
 func New() loadsession.Type[Options] {
 	t := loadsession.NewType("tcp", DefaultOptions, NewKind)
+	t.Doc = "Throughput of TCP, its round-trip time while it sends, retransmissions, and what limits the sender."
 	t.Unused = loadsession.PacketKeys()
 	t.Help, t.Results = help, Result{}
 	return t

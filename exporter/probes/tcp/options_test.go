@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
@@ -39,13 +38,6 @@ func TestWrongOptionsNameTheExpectation(t *testing.T) {
 		"overlap_duration: 4s\ndirections: [forward]\n": "overlap_duration is 4s; it needs both directions",
 		"flows: 2\ncongestion_control: [x, y, z]\n":     "congestion_control has 3 names for 2 flows; each must have as many flows as the others",
 	})
-}
-
-func TestExampleShowsTheDefaults(t *testing.T) {
-	want := DefaultOptions()
-	want.CongestionControl, want.PacingRate = []string{"cubic"}, 100e6/8 // the default is none
-	want.LinkRate = option.PerDirection{Forward: 5e6 / 8, Reverse: 12e6 / 8}
-	probeoptions.Example(t, New(), want)
 }
 
 // Any accepted options give a valid plan.

@@ -47,6 +47,7 @@ func NewKind(shared loadsession.Options, own Options) (*Kind, error) {
 // New makes the type for the registry.
 func New() loadsession.Type[Options] {
 	t := loadsession.NewType("tcp_short", DefaultOptions, NewKind)
+	t.Doc = "Completion time of short TCP flows, one connection each: from the beginning of the handshake to the last byte."
 	t.Unused = loadsession.PacketKeys()
 	t.Help, t.Results = help, Result{}
 	return t

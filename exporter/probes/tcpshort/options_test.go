@@ -27,12 +27,6 @@ func TestWrongOptionsNameTheExpectation(t *testing.T) {
 	})
 }
 
-func TestExampleShowsTheDefaults(t *testing.T) {
-	want := DefaultOptions()
-	want.CongestionControl = "cubic" // the default is none
-	probeoptions.Example(t, New(), want)
-}
-
 func TestLimitsOfARunAreThoseOfAllFlows(t *testing.T) {
 	shared := loadsession.DefaultOptions()
 	k, err := NewKind(shared, DefaultOptions())

@@ -48,6 +48,7 @@ func NewKind(shared loadsession.Options, own Options) (*Kind, error) {
 // New makes the type for the registry.
 func New() loadsession.Type[Options] {
 	t := loadsession.NewType("tcp_sweep", DefaultOptions, NewKind)
+	t.Doc = "TCP with each size of its buffers, and the smallest that is enough. Measurements end when the token's day or the rest of the quota does not suffice for one more, with a note in the report."
 	t.Unused = loadsession.PacketKeys()
 	t.Help, t.Results = help, Result{}
 	return t

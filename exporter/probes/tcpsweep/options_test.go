@@ -48,9 +48,3 @@ func TestCellsCombineBuffersAndCongestionControls(t *testing.T) {
 		t.Errorf("the longest measurement: %v", p.Check())
 	}
 }
-
-func TestExampleShowsTheDefaults(t *testing.T) {
-	want := DefaultOptions()
-	want.ReceiveBuffers, want.CongestionControl = []Size{64 << 10, 0}, []string{"cubic"} // the default is none
-	probeoptions.Example(t, New(), want)
-}

@@ -51,7 +51,3 @@ func TestTimeOutLeavesSpaceForASlowLink(t *testing.T) {
 		t.Errorf("a run may take %v", got)
 	}
 }
-
-func TestExampleShowsTheDefaults(t *testing.T) {
-	probeoptions.Example(t, New(), DefaultOptions())
-}

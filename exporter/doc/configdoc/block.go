@@ -1,0 +1,97 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"oneway.example/exporter/core/option"
+)
+
+// width is the longest line of a comment.
+const width = 120
+
+// block is a part of the configuration.
+type block struct{ lines []string }
+
+func (b *block) line(indent int, text string) {
+	b.lines = append(b.lines, strings.Repeat(" ", indent)+text)
+}
+
+// comment writes words in lines that begin with #.
+func (b *block) comment(indent int, text string) {
+	line := "#"
+	for word := range strings.FieldsSeq(text) {
+		if len(line)+1+len(word) > width-indent {
+			b.line(indent, line)
+			line = "#"
+		}
+		line += " " + word
+	}
+	b.line(indent, line)
+}
+
+// options writes the options of structs with their defaults or examples, commented out unless active lists their keys. A group, such as
+// sweep in sweep.step, is a line of its own.
+func (b *block) options(indent int, active []string, structs ...option.Described) {
+	var open []string
+	for _, d := range all(structs) {
+		path := strings.Split(d.Key, ".")
+		groups := path[:len(path)-1]
+		for i, group := range groups {
+			if i >= len(open) || !slices.Equal(open[:i+1], groups[:i+1]) {
+				b.line(indent+2*i, "#"+group+":")
+			}
+		}
+		open = groups
+		b.comment(indent+2*len(groups), explained(d))
+		mark := "#"
+		if slices.Contains(active, d.Key) {
+			mark = ""
+		}
+		b.line(indent+2*len(groups), mark+path[len(path)-1]+": "+shown(d))
+	}
+}
+
+func all(structs []option.Described) (all []option.Description) {
+	for _, s := range structs {
+		all = append(all, option.All(s)...)
+	}
+	return all
+}
+
+// explained is what the comment of an option says.
+func explained(d option.Description) string {
+	key := func(key string) string { return key }
+	text := d.Doc(key)
+	if r := d.Range(); r != "" {
+		text += " " + r + "."
+	}
+	if len(d.Words) > 0 {
+		text += " One of " + strings.Join(d.Words, ", ") + "."
+	}
+	if meaning := d.Meaning(key); meaning != "" {
+		text += " Default: " + meaning + "."
+	}
+	return text
+}
+
+// shown is the value of an option in the file.
+func shown(d option.Description) string {
+	if value := d.Shown(); value != "" {
+		return value
+	}
+	return `""`
+}
+
+// hidden is the block with all lines commented out, from a column on.
+func (b *block) hidden(column int) string {
+	for i, line := range b.lines {
+		if !strings.HasPrefix(line[column:], "# ") {
+			b.lines[i] = line[:column] + "#" + line[column:]
+		}
+	}
+	return b.String()
+}
+
+// String is the text.
+func (b *block) String() string { return strings.Join(b.lines, "\n") + "\n" }

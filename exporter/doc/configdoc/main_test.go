@@ -1,0 +1,120 @@
+package main
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"oneway.example/exporter/agent/config"
+	"oneway.example/exporter/clocks"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/load/loadserver"
+	"oneway.example/exporter/outputs"
+	"oneway.example/exporter/probes"
+	"oneway.example/exporter/reflector"
+)
+
+func TestCommittedConfigurationIsCurrent(t *testing.T) {
+	committed, err := os.ReadFile("../../../deploy/oneway.yml")
+	if err != nil || string(committed) != text() {
+		t.Errorf("deploy/oneway.yml is not current (%v): run go generate ./exporter/doc/configdoc", err)
+	}
+}
+
+// described are the structs of all options that the configuration lists from their descriptions, by the type that has them.
+func described() map[string][]option.Described {
+	all := map[string][]option.Described{"reflector": {&reflector.Options{}}, "load_server": {&loadserver.Options{}}}
+	for _, p := range probes.All() {
+		_, all[p.Name()] = p.(option.Documented).Document()
+	}
+	for _, o := range outputs.All() {
+		_, all[o.Name()] = o.(option.Documented).Document()
+	}
+	for _, c := range clocks.All() {
+		if d, ok := c.(option.Described); ok {
+			all["clock "+c.Name()] = []option.Described{d}
+		}
+	}
+	return all
+}
+
+// uncommented removes the # of settings.
+func uncommented(text string) string {
+	return regexp.MustCompile(`(?m)^( *)#([a-z_]+:)`).ReplaceAllString(text, "$1$2")
+}
+
+func TestEachOptionIsDescribedAndItsShownValueIsItsDefaultOrAnExample(t *testing.T) {
+	for name, structs := range described() {
+		var b block
+		b.line(0, "paths:\n  - name: p\n    peer: h\n    probes:\n      - type: x")
+		b.options(8, nil, structs...)
+		c, err := config.Parse("oneway.yml", []byte(uncommented(b.String())))
+		if err != nil {
+			t.Errorf("%s: %v\n%s", name, err, b.String())
+			continue
+		}
+		var into []any
+		for _, s := range structs {
+			option.SetDefaults(s)
+			into = append(into, s)
+			if missing := option.Undescribed(s); len(missing) > 0 {
+				t.Errorf("%s: without description: %q", name, missing)
+			}
+		}
+		if err := c.Paths[0].Probes[0].Options.DecodeAll(into...); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, d := range all(structs) {
+			got := reflect.ValueOf(d.Pointer()).Elem()
+			if d.Shown() == option.String(d.Default()) && !reflect.DeepEqual(got.Interface(), d.Default()) && !(got.IsZero() && d.Shown() == "") {
+				t.Errorf("%s: %s is %v, and its default %v", name, d.Key, got, d.Default())
+			}
+			if strings.ContainsAny(explained(d), "{}") {
+				t.Errorf("%s: the reference in %q is no key", name, explained(d))
+			}
+		}
+	}
+}
+
+// A value below the least, and one above the largest, is refused with the name of the key.
+func TestValuesBeyondTheBoundsAreRefused(t *testing.T) {
+	checked := 0
+	for name, structs := range described() {
+		for _, s := range structs {
+			for i := range s.Describe() {
+				option.SetDefaults(s)
+				d := option.All(s)[i]
+				_, high := d.Bounds()
+				v := reflect.ValueOf(d.Pointer()).Elem()
+				limit := reflect.ValueOf(high)
+				if high == nil || !v.CanInt() || limit.Int()+1 < limit.Int() {
+					continue
+				}
+				v.SetInt(limit.Int() + 1)
+				checked++
+				if err := s.Describe()[i].Check(); err == nil && d.Key != "interval" && d.Key != "first_rows" && d.Key != "max_rows" {
+					t.Errorf("%s: %s accepts %v, more than %v", name, d.Key, v, high)
+				}
+			}
+		}
+	}
+	if checked < 60 {
+		t.Errorf("%d options were checked", checked)
+	}
+}
+
+func TestLoadTestsBeginWhenTheirFirstCharacterIsRemoved(t *testing.T) {
+	_, tests := byKind()
+	active := regexp.MustCompile(`(?m)^  #(- |  )`).ReplaceAllString(tests, "  $1")
+	c, err := config.Parse("oneway.yml", []byte("paths:\n"+active))
+	if err != nil || len(c.Paths) != 1 || len(c.Paths[0].Probes) != len(probes.All())-1 {
+		t.Fatalf("%v\n%s", err, active)
+	}
+	for _, p := range c.Paths[0].Probes {
+		if !p.Options.Has("token_file") {
+			t.Errorf("%s has no token", p.Type)
+		}
+	}
+}
