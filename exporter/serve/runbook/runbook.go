@@ -1,14 +1,18 @@
 // Package runbook has a page for each alert of deploy/prometheus/rules: the command to type, what its output means, and what
-// to do. The pages are written in a small part of Markdown: headings, paragraphs, lists, indented code, `code`, **bold**
-// and [text](address).
+// to do. The pages are written in Markdown.
 package runbook
 
 import (
+	"bytes"
 	"embed"
-	"html"
 	"html/template"
-	"regexp"
 	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
 )
 
 //go:embed *.md
@@ -40,53 +44,35 @@ func Summary(name string) string {
 	return strings.ReplaceAll(text, "\n", " ")
 }
 
-// HTML renders a page. Names of alerts become links to their pages, relative to the directory of all pages.
+// HTML renders a page. Names of alerts in code become links to their pages, relative to the directory of all pages. HTML in a page
+// is left out, and so is a link with an address that runs code.
 func HTML(text string) template.HTML {
-	var b strings.Builder
-	for _, block := range regexp.MustCompile(`\n{2,}`).Split(strings.TrimSpace(text), -1) {
-		render(&b, block)
+	var b bytes.Buffer
+	markdown := goldmark.New(goldmark.WithParserOptions(parser.WithASTTransformers(util.Prioritized(links{}, 0))))
+	if err := markdown.Convert([]byte(text), &b); err != nil {
+		return template.HTML(template.HTMLEscapeString(text)) //nolint:gosec // the text is escaped
 	}
-	return template.HTML(b.String()) //nolint:gosec // every text is escaped below
+	return template.HTML(b.String()) //nolint:gosec // goldmark escapes every text
 }
 
-func render(b *strings.Builder, block string) {
-	switch {
-	case strings.HasPrefix(block, "    "):
-		b.WriteString("<pre><code>" + html.EscapeString(strings.ReplaceAll(block[4:], "\n    ", "\n")) + "</code></pre>\n")
-	case strings.HasPrefix(block, "- "):
-		b.WriteString("<ul>\n")
-		for item := range strings.SplitSeq(block[2:], "\n- ") {
-			b.WriteString("<li>" + inline(item) + "</li>\n")
-		}
-		b.WriteString("</ul>\n")
-	case strings.HasPrefix(block, "# "), strings.HasPrefix(block, "## "):
-		level, title, _ := strings.Cut(block, " ")
-		tag := map[string]string{"#": "h1", "##": "h2"}[level]
-		b.WriteString("<" + tag + ">" + inline(title) + "</" + tag + ">\n")
-	default:
-		// A list directly after its paragraph.
-		paragraph, list, found := strings.Cut(block, "\n- ")
-		b.WriteString("<p>" + inline(paragraph) + "</p>\n")
-		if found {
-			render(b, "- "+list)
-		}
-	}
-}
+// links makes links of the names of alerts.
+type links struct{}
 
-// inline renders the text of a block. Code is split off first: nothing in it has a meaning.
-func inline(text string) string {
-	var b strings.Builder
-	for i, part := range strings.Split(text, "`") {
-		escaped := html.EscapeString(part)
-		switch {
-		case i%2 == 0:
-			escaped = regexp.MustCompile(`\*\*([^*]+)\*\*`).ReplaceAllString(escaped, "<strong>$1</strong>")
-			b.WriteString(regexp.MustCompile(`\[([^]]+)\]\(([^)]+)\)`).ReplaceAllString(escaped, `<a href="$2">$1</a>`))
-		case Text(part) != "":
-			b.WriteString(`<a href="` + escaped + `"><code>` + escaped + "</code></a>")
-		default:
-			b.WriteString("<code>" + escaped + "</code>")
+// Transform replaces each name of an alert in code by a link.
+func (links) Transform(page *ast.Document, from text.Reader, _ parser.Context) {
+	names := map[*ast.CodeSpan][]byte{}
+	_ = ast.Walk(page, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if code, ok := n.(*ast.CodeSpan); ok && entering {
+			if part, ok := code.FirstChild().(*ast.Text); ok && Text(string(part.Value(from.Source()))) != "" {
+				names[code] = part.Value(from.Source())
+			}
 		}
+		return ast.WalkContinue, nil
+	})
+	for code, name := range names {
+		link := ast.NewLink()
+		link.Destination = name
+		code.Parent().ReplaceChild(code.Parent(), code, link)
+		link.AppendChild(link, code)
 	}
-	return b.String()
 }

@@ -7,11 +7,22 @@ import (
 
 func TestPageIsRendered(t *testing.T) {
 	const text = "# A `b`\n\n    curl -s 'http://a/<x>' | jq .\n    second\n\n- one **two**\n  three\n- [four](f.html)\n\nSee `OnewayLossHigh`, `<i>`:\n- five\n"
-	const want = "<h1>A <code>b</code></h1>\n<pre><code>curl -s &#39;http://a/&lt;x&gt;&#39; | jq .\nsecond</code></pre>\n" +
-		"<ul>\n<li>one <strong>two</strong>\n  three</li>\n<li><a href=\"f.html\">four</a></li>\n</ul>\n" +
+	const want = "<h1>A <code>b</code></h1>\n<pre><code>curl -s 'http://a/&lt;x&gt;' | jq .\nsecond\n</code></pre>\n" +
+		"<ul>\n<li>one <strong>two</strong>\nthree</li>\n<li><a href=\"f.html\">four</a></li>\n</ul>\n" +
 		"<p>See <a href=\"OnewayLossHigh\"><code>OnewayLossHigh</code></a>, <code>&lt;i&gt;</code>:</p>\n<ul>\n<li>five</li>\n</ul>\n"
 	if got := string(HTML(text)); got != want {
 		t.Errorf("rendered\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestPageRunsNoCode(t *testing.T) {
+	for _, text := range []string{"<script>alert(1)</script>", "a <b onclick=alert(1)>b</b>", "[a](javascript:alert(1))", "<img src=x onerror=alert(1)>"} {
+		got := strings.ToLower(string(HTML(text)))
+		for _, bad := range []string{"<script", "onclick", "onerror", "javascript:"} {
+			if strings.Contains(got, bad) {
+				t.Errorf("%s became %s", text, got)
+			}
+		}
 	}
 }
 
