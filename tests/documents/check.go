@@ -46,17 +46,33 @@ func CheckBy(schema, text []byte) error {
 	return compiled.Validate(value)
 }
 
-func compile(schema []byte) (*jsonschema.Schema, error) {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
+func compile(text []byte) (*jsonschema.Schema, error) {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("documents: schema: %w", err)
 	}
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()
-	if err := c.AddResource("schema", doc); err != nil {
+	c.UseLoader(stored{})
+	if err := c.AddResource(directory+"schema", doc); err != nil {
 		return nil, fmt.Errorf("documents: schema: %w", err)
 	}
-	return c.Compile("schema")
+	return c.Compile(directory + "schema")
+}
+
+// directory is the URL under which the schemas refer to each other.
+const directory = "http://agent.example/api/v1/schema/"
+
+// stored loads the schemas that the agent serves.
+type stored struct{}
+
+// Load returns the schema with this URL.
+func (stored) Load(url string) (any, error) {
+	text, err := schema.Files.ReadFile(strings.TrimPrefix(url, directory))
+	if err != nil {
+		return nil, fmt.Errorf("documents: schema %s: %w", url, err)
+	}
+	return jsonschema.UnmarshalJSON(bytes.NewReader(text))
 }
 
 // KindOf is the kind that a document states; empty: none.

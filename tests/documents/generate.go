@@ -39,12 +39,12 @@ type Generator struct {
 	defs   object
 }
 
-// Schema returns the JSON Schema of a kind of document, whose type is that of v. add completes it.
+// Schema returns the JSON Schema of a kind of document, whose type is that of v. add completes it. It has no $id: a reference to
+// another schema is relative to where it was read, a directory or a URL of the agent.
 func (g *Generator) Schema(kind document.Kind, title string, v any, add func(schema map[string]any)) ([]byte, error) {
 	g.source, g.defs = &source{packages: map[string]*types{}}, object{}
 	whole := g.Object(reflect.TypeOf(v))
 	whole["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-	whole["$id"] = "urn:oneway:" + string(kind) + ":" + document.Version
 	whole["title"] = title
 	whole["properties"].(object)["schema"].(object)["const"] = kind.Schema()
 	if add != nil {
@@ -56,6 +56,9 @@ func (g *Generator) Schema(kind document.Kind, title string, v any, add func(sch
 	text, err := json.MarshalIndent(whole, "", "  ")
 	return append(text, '\n'), err
 }
+
+// Define adds a definition, to which other schemas refer by its name.
+func (g *Generator) Define(name string, schema map[string]any) { g.defs[name] = schema }
 
 // Of returns the schema of a type, a reference for a struct.
 func (g *Generator) Of(t reflect.Type) map[string]any {

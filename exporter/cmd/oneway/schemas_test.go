@@ -87,7 +87,7 @@ func generator(types []probe.Type) *documents.Generator {
 	direction := part{"type": "string", "enum": []string{"forward", "reverse"}}
 	return &documents.Generator{
 		Types: map[reflect.Type]map[string]any{
-			of(report.Seconds(0)): {"type": "number"}, of(instant.Time(0)): {"type": "integer"}, of(report.Values{}): values(),
+			of(report.Seconds(0)): {"type": "number"}, of(instant.Time(0)): {"type": "integer"},
 			row.Type:                 {"type": "array", "items": part{"type": "array"}},
 			points.Type:              {"type": "array", "items": part{"type": "number"}},
 			of(record.Row{}):         {"type": "array", "items": part{"type": []string{"integer", "null"}}, "minItems": 6, "maxItems": 7},
@@ -106,15 +106,23 @@ func generator(types []probe.Type) *documents.Generator {
 	}
 }
 
-// runs adds the results and settings of each kind of load test to a schema of a run.
-func withKinds(g *documents.Generator, run part) {
-	clock := part{"clock": part{"type": "string"}, "clock_bound_seconds": part{"type": "number"}}
+// withKinds completes a schema of a run; reference is the place of the results and settings of each kind.
+func withKinds(g *documents.Generator, run part, reference string) {
 	properties := run["properties"].(part)
 	properties["transfers"] = g.Of(reflect.TypeFor[[]udptraffic.Series]())
-	var kinds []string
+	var names []string
+	for _, k := range testKinds() {
+		names = append(names, k.name)
+	}
+	properties["kind"] = part{"type": "string", "enum": names}
+	run["allOf"] = []any{part{"$ref": reference}}
+}
+
+// kinds are the results and settings of a run, by its kind.
+func kinds(g *documents.Generator) part {
+	clock := part{"clock": part{"type": "string"}, "clock_bound_seconds": part{"type": "number"}}
 	var all []any
 	for _, k := range testKinds() {
-		kinds = append(kinds, k.name)
 		all = append(all, part{
 			"if": part{"properties": part{"kind": part{"const": k.name}}},
 			"then": part{"properties": part{
@@ -123,8 +131,7 @@ func withKinds(g *documents.Generator, run part) {
 			}},
 		})
 	}
-	properties["kind"] = part{"type": "string", "enum": kinds}
-	run["allOf"] = all
+	return part{"allOf": all}
 }
 
 // withWatchers adds the details of each type of watcher to the schema of the status.
@@ -207,20 +214,29 @@ func schemas(t *testing.T) map[document.Kind][]byte {
 		value any
 		add   func(part)
 	}{
-		{document.Test, "oneway test --json", testDocument{}, func(whole part) { withKinds(g, whole) }},
+		{document.Test, "oneway test --json", testDocument{}, func(whole part) {
+			g.Define("kinds", kinds(g))
+			g.Define("values", values())
+			withKinds(g, whole, "#/$defs/kinds")
+		}},
 		{document.Calibration, "oneway calibrate --json", calibrationDocument{}, settings(calibrated, stamp.Options{})},
 		{document.Voice, "oneway voice --json", voiceDocument{}, settings(call)},
 		{document.Status, "/api/v1/status", agent.Status{}, func(whole part) { withWatchers(t, g, whole["properties"].(part)) }},
 		{document.Runs, "/runs", httpd.Runs{}, nil},
 		{document.Report, "/runs/ID", report.Document{}, func(whole part) {
 			run := g.Object(reflect.TypeFor[loadtest.Outcome]())
-			withKinds(g, run)
+			withKinds(g, run, "test.json#/$defs/kinds")
 			whole["properties"].(part)["body"] = part{
 				"if":   part{"properties": part{"trigger": true}, "required": []string{"trigger"}},
 				"then": g.Of(reflect.TypeFor[incident.Body]()), "else": run,
 			}
 		}},
 	} {
+		place := "test.json" // has the values of a run, to which the others refer
+		if one.kind == document.Test {
+			place = ""
+		}
+		g.Types[reflect.TypeFor[report.Values]()] = part{"$ref": place + "#/$defs/values"}
 		text, err := g.Schema(one.kind, one.title, one.value, one.add)
 		if err != nil {
 			t.Fatalf("%s: %v", one.kind, err)
