@@ -66,7 +66,7 @@ var boundaries = []struct {
 	{[]string{"load/stream"}, []string{"load", "core/metric"}, "streams of test packets; no session, no limit"},
 	{[]string{"load/traffic"}, []string{"load/traffictypes", "load/loadserver", "load/loadtest", "load/loadsession"}, "what a type of traffic is"},
 	{[]string{"load/loadserver"}, []string{"load/traffictypes", "load/loadtest", "load/loadsession", "estimate"}, "a type of traffic is passed to the server"},
-	{[]string{"load/loadtest"}, []string{"load/traffictypes", "load/loadserver", "load/loadsession", "load/stream", "load/traffic"}, "a run does not depend on the way in which it is performed"},
+	{[]string{"load/loadtest"}, []string{"load"}, "a run does not depend on the way in which it is performed"},
 	{[]string{"load/loadsession"}, []string{"load/traffictypes", "load/loadserver", "load/stream", "load/traffic"}, "a session does not depend on a type of traffic"},
 	{[]string{"load/traffictypes"}, []string{"load/loadserver", "estimate"}, "traffic types join the records of both ends; the probe evaluates them"},
 	{[]string{"agent"}, []string{"load/traffictypes/"}, "the registry has the traffic types"},

@@ -1,6 +1,10 @@
 package metric
 
-import "slices"
+import (
+	"slices"
+
+	"oneway.example/exporter/core/runreason"
+)
 
 // Labels of load tests.
 const (
@@ -21,16 +25,6 @@ const (
 	// kindL is a member of a fixed set of kinds.
 	kindL = "kind"
 )
-
-// refusals are the reasons of a load server (loadcontrol.Reasons), as values of a label.
-func refusals() []string {
-	return []string{
-		"unauthorized: no token, or an unknown one", "wrong_version", "bad_request: not valid",
-		"busy: another session uses the link", "too_many: connections, or sessions of the token",
-		"rate_limit: above the token's rate", "time_limit: above a limit of time", "day_limit: above the token's bytes of a day",
-		"unsaved: the usage of the day cannot be saved", "unproved: a stream to an address that is not proved", "shutting_down",
-	}
-}
 
 // Runs of load tests and their quotas.
 var (
@@ -61,23 +55,7 @@ var (
 				"failed: it could not begin",
 				"skipped: a condition for its start was not met",
 			},
-			ReasonL: slices.Concat([]string{
-				"ok: completed",
-				"link_busy: another test used the link throughout max_wait",
-				"remote_busy: the same at the remote end",
-				"quota: too little of the day's data quota is left",
-				"overrun: it was due during the previous run",
-				"window_closed: its window closed before the link was free",
-				"stopped: the agent stopped or reloaded",
-				"configuration: a configured file cannot be used",
-				"unreachable: no control connection",
-				"no_udp_reply: the control connection works, but no test packet gets a reply",
-				"socket: an error of this host's socket, or no TCP connection to a port of the load server",
-				"timeout: it exceeded timeout",
-				"session_lost: the control connection ended",
-				"clock_stepped: a clock was stepped during the run",
-				"internal: any other error",
-			}, refusals()),
+			ReasonL: runreason.Values(false),
 		},
 	})
 	RunLast = family(Desc{
@@ -163,7 +141,7 @@ var (
 			ResultL: slices.Concat([]string{
 				"opened: a session",
 				"started: a transfer",
-			}, refusals()),
+			}, runreason.Values(true)),
 		},
 	})
 	LoadServerEnded = family(Desc{

@@ -34,6 +34,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/runreason"
 )
 
 // DefaultPort is the TCP port of control and the UDP port of test traffic.
@@ -142,22 +143,27 @@ type Reason string
 
 // The reasons.
 const (
-	Unauthorized Reason = "unauthorized" // no token, or an unknown one
-	WrongVersion Reason = "wrong_version"
-	BadRequest   Reason = "bad_request"   // the request is invalid
-	Busy         Reason = "busy"          // another session uses the link
-	TooMany      Reason = "too_many"      // too many connections, or sessions of the token
-	RateLimit    Reason = "rate_limit"    // above the token's rate
-	TimeLimit    Reason = "time_limit"    // above a limit of time
-	DayLimit     Reason = "day_limit"     // above the token's bytes of a day
-	Unsaved      Reason = "unsaved"       // the load server cannot save the usage of the day: its disk is full or read-only
-	Unproved     Reason = "unproved"      // a stream to an address that is not proved
-	ShuttingDown Reason = "shutting_down" // retry soon
+	Unauthorized Reason = runreason.Unauthorized // no token, or an unknown one
+	WrongVersion Reason = runreason.WrongVersion
+	BadRequest   Reason = runreason.BadRequest   // the request is invalid
+	Busy         Reason = runreason.Busy         // another session uses the link
+	TooMany      Reason = runreason.TooMany      // too many connections, or sessions of the token
+	RateLimit    Reason = runreason.RateLimit    // above the token's rate
+	TimeLimit    Reason = runreason.TimeLimit    // above a limit of time
+	DayLimit     Reason = runreason.DayLimit     // above the token's bytes of a day
+	Unsaved      Reason = runreason.Unsaved      // the load server cannot save the usage of the day: its disk is full or read-only
+	Unproved     Reason = runreason.Unproved     // a stream to an address that is not proved
+	ShuttingDown Reason = runreason.ShuttingDown // retry soon
 )
 
 // Reasons returns all values, in order.
-func Reasons() []Reason {
-	return []Reason{Unauthorized, WrongVersion, BadRequest, Busy, TooMany, RateLimit, TimeLimit, DayLimit, Unsaved, Unproved, ShuttingDown}
+func Reasons() (all []Reason) {
+	for _, r := range runreason.All() {
+		if r.Refusal {
+			all = append(all, Reason(r.Name))
+		}
+	}
+	return all
 }
 
 // Check validates a refusal from a peer. Its errors wrap ErrProtocol.

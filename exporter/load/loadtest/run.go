@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"oneway.example/exporter/core/document"
 	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/report"
@@ -86,24 +86,24 @@ const (
 
 // Reasons of results.
 const (
-	ReasonOK = "ok" // completed
+	ReasonOK = runreason.OK // completed
 
-	ReasonLinkBusy     = "link_busy"     // skipped: another test held the link throughout max_wait
-	ReasonRemoteBusy   = "remote_busy"   // skipped: the same at the remote end
-	ReasonQuota        = "quota"         // skipped: too little of the day's data quota is left
-	ReasonOverrun      = "overrun"       // skipped: it was due during the previous run
-	ReasonWindowClosed = "window_closed" // skipped: its window closed before the link was free
-	ReasonStopped      = "stopped"       // skipped, incomplete: the agent stops or reloads
+	ReasonLinkBusy     = runreason.LinkBusy     // skipped: another test held the link throughout max_wait
+	ReasonRemoteBusy   = runreason.RemoteBusy   // skipped: the same at the remote end
+	ReasonQuota        = runreason.Quota        // skipped: too little of the day's data quota is left
+	ReasonOverrun      = runreason.Overrun      // skipped: it was due during the previous run
+	ReasonWindowClosed = runreason.WindowClosed // skipped: its window closed before the link was free
+	ReasonStopped      = runreason.Stopped      // skipped, incomplete: the agent stops or reloads
 
-	ReasonUnsaved       = "unsaved"       // failed: the reservation of data quota cannot be saved
-	ReasonConfiguration = "configuration" // failed: a configured file cannot be used
-	ReasonUnreachable   = "unreachable"   // failed: no control connection
-	ReasonNoTraffic     = "no_udp_reply"  // failed: the control connection works, but no reply to test packets arrives
-	ReasonSocket        = "socket"        // failed, incomplete: an error of this host's socket, or no connection of TCP
-	ReasonTimeout       = "timeout"       // incomplete: it exceeded its timeout
-	ReasonLost          = "session_lost"  // incomplete: the control connection ended
-	ReasonClock         = "clock_stepped" // incomplete: a clock was stepped during the run
-	ReasonInternal      = "internal"      // failed, incomplete: any other error
+	ReasonUnsaved       = runreason.Unsaved       // failed: the reservation of data quota cannot be saved
+	ReasonConfiguration = runreason.Configuration // failed: a configured file cannot be used
+	ReasonUnreachable   = runreason.Unreachable   // failed: no control connection
+	ReasonNoTraffic     = runreason.NoTraffic     // failed: the control connection works, but no reply to test packets arrives
+	ReasonSocket        = runreason.Socket        // failed, incomplete: an error of this host's socket, or no connection of TCP
+	ReasonTimeout       = runreason.Timeout       // incomplete: it exceeded its timeout
+	ReasonLost          = runreason.Lost          // incomplete: the control connection ended
+	ReasonClock         = runreason.Clock         // incomplete: a clock was stepped during the run
+	ReasonInternal      = runreason.Internal      // failed, incomplete: any other error
 )
 
 // Outcome is the result of a run that has ended.
@@ -137,7 +137,7 @@ type Evident interface{ EvidenceLines() []report.Line }
 
 // View is what the page of the run's report shows.
 func (o *Outcome) View() report.View {
-	v := report.View{Notes: o.Notes, Remedy: remedy(o.Reason), Settings: o.Configured}
+	v := report.View{Notes: o.Notes, Remedy: runreason.Find(o.Reason).Remedy, Settings: o.Configured}
 	if d, ok := o.Body.(Drawn); ok {
 		v.Drawings = d.Drawings()
 	}
@@ -208,7 +208,7 @@ func (r *runner) outcome(run *Run, err error) *Outcome {
 		switch {
 		case f.Refused:
 			o.Result = Refused
-		case slices.Contains(skipReasons(), f.Reason):
+		case runreason.Find(f.Reason).Skips:
 			o.Result = Skipped
 		}
 	}
@@ -225,9 +225,4 @@ func stoppedIn(phase string, why error) string {
 		return words
 	}
 	return words + ": " + why.Error()
-}
-
-// skipReasons returns the reasons that make a run skipped, not failed, if it has not begun to send.
-func skipReasons() []string {
-	return []string{ReasonLinkBusy, ReasonRemoteBusy, ReasonQuota, ReasonOverrun, ReasonWindowClosed, ReasonStopped}
 }

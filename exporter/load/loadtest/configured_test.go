@@ -7,24 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oneway.example/exporter/core/option"
-	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/probe/report"
 )
-
-func TestEachReasonHasARemedyThatFitsAReport(t *testing.T) {
-	reasons := append(skipReasons(), ReasonUnsaved, ReasonConfiguration, ReasonUnreachable, ReasonNoTraffic, ReasonSocket, ReasonTimeout, ReasonLost, ReasonClock, ReasonInternal)
-	for _, r := range loadcontrol.Reasons() {
-		reasons = append(reasons, string(r))
-	}
-	for _, r := range reasons {
-		if words := remedy(r); words == "" || len(words) > 200 {
-			t.Errorf("%s: %q", r, words)
-		}
-	}
-	if remedy(ReasonOK) != "" {
-		t.Error("a completed run has a remedy")
-	}
-}
 
 func TestConfiguredSettingsAreThoseOfTheFile(t *testing.T) {
 	type section struct {

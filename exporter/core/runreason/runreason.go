@@ -1,0 +1,177 @@
+// Package runreason has the reasons of the results of load-test runs: the values of a label, what each means, and what a person
+// can do about it.
+package runreason
+
+// Reason is one reason.
+type Reason struct {
+	// Name is the value of the label reason.
+	Name string
+	// Meaning completes the name in METRICS.md; empty: the name says it.
+	Meaning string
+	// Remedy is what a person can do; empty: nothing is needed.
+	Remedy string
+	// Skips: a run that has not begun to send is skipped, not failed. Refusal: a load server gives it.
+	Skips, Refusal bool
+}
+
+// The names.
+const (
+	OK            = "ok"
+	LinkBusy      = "link_busy"
+	RemoteBusy    = "remote_busy"
+	Quota         = "quota"
+	Overrun       = "overrun"
+	WindowClosed  = "window_closed"
+	Stopped       = "stopped"
+	Configuration = "configuration"
+	Unreachable   = "unreachable"
+	NoTraffic     = "no_udp_reply"
+	Socket        = "socket"
+	Timeout       = "timeout"
+	Lost          = "session_lost"
+	Clock         = "clock_stepped"
+	Internal      = "internal"
+	Unauthorized  = "unauthorized"
+	WrongVersion  = "wrong_version"
+	BadRequest    = "bad_request"
+	Busy          = "busy"
+	TooMany       = "too_many"
+	RateLimit     = "rate_limit"
+	TimeLimit     = "time_limit"
+	DayLimit      = "day_limit"
+	Unsaved       = "unsaved"
+	Unproved      = "unproved"
+	ShuttingDown  = "shutting_down"
+)
+
+// All returns all reasons, those of refusals last.
+func All() []Reason {
+	return []Reason{
+		{Name: OK, Meaning: "completed"},
+		{
+			Name: LinkBusy, Meaning: "another test used the link throughout max_wait", Skips: true,
+			Remedy: "Other tests held the link throughout max_wait: give them other times with windows or jitter, or a longer max_wait.",
+		},
+		{
+			Name: RemoteBusy, Meaning: "the same at the remote end", Skips: true,
+			Remedy: "Other sessions used the load server: give the tests of its clients different times, or a longer max_wait.",
+		},
+		{
+			Name: Quota, Meaning: "too little of the day's data quota is left", Skips: true,
+			Remedy: "The day's quota of the link does not suffice: raise quota_bytes under links, or make the test shorter or rarer.",
+		},
+		{
+			Name: Overrun, Meaning: "it was due during the previous run", Skips: true,
+			Remedy: "The previous run still went on: choose a longer every.",
+		},
+		{
+			Name: WindowClosed, Meaning: "its window closed before the link was free", Skips: true,
+			Remedy: "The window closed while the run waited for its link: choose a longer window, or other times for the tests of this link.",
+		},
+		{
+			Name: Stopped, Meaning: "the agent stopped or reloaded", Skips: true,
+			Remedy: "The agent stopped or its configuration changed; the next run is not affected.",
+		},
+		{
+			Name: Configuration, Meaning: "a configured file cannot be used",
+			Remedy: "A configured file cannot be used: oneway check-config names it.",
+		},
+		{
+			Name: Unreachable, Meaning: "no control connection",
+			Remedy: "Check that the load server runs at this address and that its TCP port (8620 by default) is open on the way.",
+		},
+		{
+			Name: NoTraffic, Meaning: "the control connection works, but no test packet gets a reply",
+			Remedy: "Control works but UDP does not: open the UDP port of the load server (8620 by default) on the way, for both directions.",
+		},
+		{
+			Name: Socket, Meaning: "an error of this host's socket, or no TCP connection to a port of the load server",
+			Remedy: "An error of a socket of this host: check its routes, its firewall, and for TCP that the ports of the load server (8621-8640) are open.",
+		},
+		{
+			Name: Timeout, Meaning: "it exceeded timeout",
+			Remedy: "The run took longer than its timeout: choose a longer timeout, or less traffic.",
+		},
+		{
+			Name: Lost, Meaning: "the control connection ended",
+			Remedy: "The control connection ended: check that the load server still runs, and whether the path was interrupted at that time.",
+		},
+		{
+			Name: Clock, Meaning: "a clock was stepped during the run",
+			Remedy: "A clock was stepped during the run: check the clock of both hosts; the next run is not affected.",
+		},
+		{
+			Name: Internal, Meaning: "any other error",
+			Remedy: "An error that is not expected: the log of the agent has details; please report it.",
+		},
+		{
+			Name: Unauthorized, Meaning: "no token, or an unknown one", Refusal: true,
+			Remedy: "The load server does not know the token: compare token_file with its tokens_file (oneway token new makes both).",
+		},
+		{
+			Name: WrongVersion, Refusal: true,
+			Remedy: "The two ends do not understand each other: install the same version of oneway on both.",
+		},
+		{
+			Name: BadRequest, Meaning: "not valid", Refusal: true,
+			Remedy: "The load server rejects the request: compare the options of the test with its log.",
+		},
+		{
+			Name: Busy, Meaning: "another session uses the link", Refusal: true,
+			Remedy: "Other sessions used the load server: give the tests of its clients different times, or a longer max_wait.",
+		},
+		{
+			Name: TooMany, Meaning: "connections, or sessions of the token", Refusal: true,
+			Remedy: "Other sessions used the load server: give the tests of its clients different times, or a longer max_wait.",
+		},
+		{
+			Name: RateLimit, Meaning: "above the token's rate", Refusal: true,
+			Remedy: "A limit of the token is below what the test needs: raise it in the tokens_file of the load server, or reduce the test.",
+		},
+		{
+			Name: TimeLimit, Meaning: "above a limit of time", Refusal: true,
+			Remedy: "A limit of the token is below what the test needs: raise it in the tokens_file of the load server, or reduce the test.",
+		},
+		{
+			Name: DayLimit, Meaning: "above the token's bytes of a day", Refusal: true,
+			Remedy: "A limit of the token is below what the test needs: raise it in the tokens_file of the load server, or reduce the test.",
+		},
+		{
+			Name: Unsaved, Meaning: "the usage of the day cannot be saved", Refusal: true,
+			Remedy: "The usage of a quota cannot be saved: check that state_dir is writable and the disk is not full, here and at the load server.",
+		},
+		{
+			Name: Unproved, Meaning: "a stream to an address that is not proved", Refusal: true,
+			Remedy: "The load server did not receive test packets from this address: check for address translation that changes during a run.",
+		},
+		{
+			Name: ShuttingDown, Refusal: true,
+			Remedy: "The load server was stopping; the next run is not affected unless it stays away.",
+		},
+	}
+}
+
+// Find returns the reason of this name; the zero value: there is none.
+func Find(name string) Reason {
+	for _, r := range All() {
+		if r.Name == name {
+			return r
+		}
+	}
+	return Reason{}
+}
+
+// Values returns the names with their meanings, as metric.Desc.Values has them: those of refusals, or all.
+func Values(refusals bool) (all []string) {
+	for _, r := range All() {
+		if refusals && !r.Refusal {
+			continue
+		}
+		text := r.Name
+		if r.Meaning != "" {
+			text += ": " + r.Meaning
+		}
+		all = append(all, text)
+	}
+	return all
+}

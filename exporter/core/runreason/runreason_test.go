@@ -1,0 +1,23 @@
+package runreason_test
+
+import (
+	"testing"
+
+	"oneway.example/exporter/core/runreason"
+)
+
+func TestEachReasonHasARemedyThatFitsAReport(t *testing.T) {
+	seen := map[string]bool{}
+	for _, r := range runreason.All() {
+		if (r.Remedy == "") != (r.Name == runreason.OK) || len(r.Remedy) > 200 {
+			t.Errorf("%s: %q", r.Name, r.Remedy)
+		}
+		if seen[r.Name] || runreason.Find(r.Name) != r {
+			t.Errorf("%s is there twice", r.Name)
+		}
+		seen[r.Name] = true
+	}
+	if r := runreason.Find("weather"); r != (runreason.Reason{}) {
+		t.Errorf("%+v", r)
+	}
+}
