@@ -51,7 +51,7 @@ func reserve(first, n int) (release func(), ok bool) {
 	var locks []net.PacketConn
 	release = func() {
 		for _, l := range locks {
-			l.Close() // no data are lost
+			_ = l.Close() // no data are lost
 		}
 	}
 	for port := first; port < first+n; port++ {
@@ -76,11 +76,11 @@ func free(port int) bool {
 	if err != nil {
 		return false
 	}
-	l.Close()
+	_ = l.Close()
 	c, err := net.ListenPacket("udp", address)
 	if err != nil {
 		return false
 	}
-	c.Close()
+	_ = c.Close()
 	return true
 }

@@ -40,11 +40,12 @@ func (o *entry) top() *entry {
 
 // output is its own text and the texts of its parts.
 func (o *entry) output() string {
-	text := o.text.String()
+	var all strings.Builder
+	all.WriteString(o.text.String())
 	for _, p := range o.parts {
-		text += p.output()
+		all.WriteString(p.output())
 	}
-	return text
+	return all.String()
 }
 
 // run has the entries of all stages, in the order of their begin.

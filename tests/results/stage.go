@@ -36,7 +36,7 @@ func runStage(w io.Writer, log, title string, command, packages []string) (faile
 	if err == nil {
 		err = writeEvent(both, event{Action: endAction(failed)})
 	}
-	out.Close() // it always succeeds
+	_ = out.Close() // it always succeeds
 	return failed || err != nil, errors.Join(err, <-shown, f.Close())
 }
 

@@ -35,7 +35,7 @@ var functionWords = words(`above across after again ahead always among and anoth
 
 func words(text string) map[string]bool {
 	set := map[string]bool{}
-	for _, w := range strings.Fields(text) {
+	for w := range strings.FieldsSeq(text) {
 		set[w] = true
 	}
 	return set
