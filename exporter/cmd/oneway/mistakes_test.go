@@ -56,8 +56,8 @@ var mistakes = []struct{ name, yaml, want string }{
 	{"authority without PEM", trainWith("token_file: token, ca_file: text", ""), `:5:51: paths[0].probes[0].ca_file cannot be used: DIR/text: no certificate in PEM in it; such a file begins with -----BEGIN CERTIFICATE-----`},
 	{"key of another certificate", trainWith("cert_file: cert.pem, key_file: other-key.pem", ""), `:5:34: paths[0].probes[0].cert_file cannot be used with key_file: keyfile: DIR/cert.pem and DIR/other-key.pem: tls: private key does not match public key`},
 	{"key of another certificate, load server", "load_server: {tokens_file: tokens, cert_file: cert.pem, key_file: other-key.pem}\n", `:1:47: load_server.cert_file cannot be used: loadserver: certificate: keyfile: DIR/cert.pem and DIR/other-key.pem: tls: private key does not match public key`},
-	{"no brackets", fileOf(`"2001:db8::7:862"`), `:3:11: paths[0].peer is "2001:db8::7:862"; write "[2001:db8::7]:862" if 862 is the port, or "[2001:db8::7:862]" if it is a part of the address`},
-	{"no brackets, load server", trainWith(`token_file: token, load_server: "2001:db8::7:8620"`, ""), `:5:55: paths[0].probes[0].load_server is "2001:db8::7:8620"; write "[2001:db8::7]:8620" if 8620 is the port, or "[2001:db8::7:8620]" if it is a part of the address`},
+	{"no brackets", fileOf(`"2001:db8::7:18620"`), `:3:11: paths[0].peer is "2001:db8::7:18620"; an IPv6 address with a port needs brackets; write "[2001:db8::7]:18620"`},
+	{"no brackets, load server", trainWith(`token_file: token, load_server: "2001:db8::7:18620"`, ""), `:5:55: paths[0].probes[0].load_server is "2001:db8::7:18620"; an IPv6 address with a port needs brackets; write "[2001:db8::7]:18620"`},
 	{"no brackets, reflector", "reflector: {listen: [\"2001:db8::7:862\"]}\n", `:1:22: reflector.listen[0] is "2001:db8::7:862"; an IPv6 address with a port needs brackets; write "[2001:db8::7]:862"`},
 	{"port", fileOf("192.0.2.1:99999"), `:3:11: paths[0].peer is "192.0.2.1:99999"; its port must be between 1 and 65535`},
 	{"URL", fileOf("http://r.example.net:862"), `:3:11: paths[0].peer is "http://r.example.net:862"; it must be a host with an optional port, and no URL; write "r.example.net:862"`},
@@ -107,9 +107,9 @@ func TestMistakesInArgumentsNameTheFlag(t *testing.T) {
 	t.Chdir(dir)
 	beside(t, dir)
 	for args, want := range map[string]string{
-		"probe 2001:db8::7:862":                                                              `HOST is "2001:db8::7:862"; write "[2001:db8::7]:862" if 862 is the port`,
+		"probe 2001:db8::7:18620":                                                            `HOST is "2001:db8::7:18620"; an IPv6 address with a port needs brackets; write "[2001:db8::7]:18620"`,
 		"reflect --listen=:99999":                                                            `--listen is ":99999"; its port must be between 0 and 65535`,
-		"calibrate --peer=2001:db8::7:862":                                                   `--peer is "2001:db8::7:862"; write "[2001:db8::7]:862"`,
+		"calibrate --peer=2001:db8::7:18620":                                                 `--peer is "2001:db8::7:18620"; an IPv6 address with a port needs brackets; write "[2001:db8::7]:18620"`,
 		"test train h --no-agent --token-file=tokn":                                          "--token-file cannot be used: keyfile: open " + dir + `/tokn: no such file or directory ("tokn" is relative to the working directory)`,
 		"test train h --no-agent --token-file=token --cert-file=cert.pem":                    "--key-file is missing; it has the private key of --cert-file",
 		"test train h --no-agent --token-file=empty --pin=sha256:12":                         "--token-file cannot be used: empty holds no token; \"oneway token new\" makes one\noneway: --pin is \"sha256:12\"",

@@ -20,13 +20,11 @@ var (
 )
 
 // Split splits "host", "host:862", "192.0.2.1", "192.0.2.1:862", "2001:db8::1", "[2001:db8::1]" or "[2001:db8::1]:862",
-// with or without a zone. The host has no brackets; it is not checked for being a name. Without a port, port is missing. An
-// address whose end may be a port, such as 2001:db8::7:862, needs brackets.
+// with or without a zone. The host has no brackets; it is not checked for being a name. Without a port, port is missing. A text that is an
+// IPv6 address, such as 2001:db8::7:862, has no port (RFC 3986 section 3.2.2 requires brackets before one).
 func Split(s string, missing uint16) (host string, port uint16, err error) {
 	host, text, given := s, "", false
-	if _, notAddress := netip.ParseAddr(s); notAddress == nil {
-		err = ambiguous(s)
-	} else {
+	if !isAddress(s) {
 		host, text, given, err = cut(s)
 	}
 	switch {
@@ -68,20 +66,6 @@ func cut(s string) (host, port string, given bool, err error) {
 	}
 	host, port, given = strings.Cut(s, ":")
 	return host, port, given, nil
-}
-
-// minPortDigits is the number of digits of the last group of an IPv6 address from which on it may be a port: 2001:db8::7 has
-// none.
-const minPortDigits = 3
-
-// ambiguous is an error if the last group of an address may be a port.
-func ambiguous(s string) error {
-	address, end := last(s)
-	n, err := strconv.ParseUint(end, 10, 16)
-	if err != nil || len(end) < minPortDigits || n < 100 || !isAddress(address) || strings.ContainsAny(address, "[]") {
-		return nil
-	}
-	return fmt.Errorf("write \"[%s]:%s\" if %s is the port, or \"[%s]\" if it is a part of the address", address, end, end, s)
 }
 
 // last divides at the last colon.

@@ -15,7 +15,7 @@ func TestHostsAreReadWithAndWithoutAPort(t *testing.T) {
 		err  error
 	}{
 		"host": {"host", 7, nil}, "host:862": {"host", 862, nil}, "192.0.2.1": {"192.0.2.1", 7, nil}, "192.0.2.1:1": {"192.0.2.1", 1, nil},
-		"2001:db8::1": {"2001:db8::1", 7, nil}, "2001:db8::100": {"2001:db8::100", 7, nil}, "2001:db8::7:82": {"2001:db8::7:82", 7, nil}, "[2001:db8::7:862]": {"2001:db8::7:862", 7, nil},
+		"2001:db8::1": {"2001:db8::1", 7, nil}, "2001:db8::100": {"2001:db8::100", 7, nil}, "2001:db8::7:82": {"2001:db8::7:82", 7, nil}, "[2001:db8::7:862]": {"2001:db8::7:862", 7, nil}, "2001:db8::7:862": {"2001:db8::7:862", 7, nil},
 		"2001:db8:1:2:3:4:5:8620": {"2001:db8:1:2:3:4:5:8620", 7, nil}, "[2001:db8::1]": {"2001:db8::1", 7, nil}, "[2001:db8::1]:65535": {"2001:db8::1", 65535, nil},
 		"fe80::1%eth0": {"fe80::1%eth0", 7, nil}, "[fe80::1%eth0]:9000": {"fe80::1%eth0", 9000, nil},
 		"": {"", 0, errHost}, ":1": {"", 0, errHost}, "[]:1": {"", 0, errHost}, "a b": {"", 0, errSpace}, "192.0.2.300": {"", 0, errIPv4}, "192.0.2": {"", 0, errIPv4}, "fe80::1%eth0]:9000": {"", 0, errHost},
@@ -30,7 +30,6 @@ func TestHostsAreReadWithAndWithoutAPort(t *testing.T) {
 
 func TestWhatIsProbablyMeantIsOffered(t *testing.T) {
 	for s, want := range map[string]string{
-		"2001:db8::7:862":   `write "[2001:db8::7]:862" if 862 is the port, or "[2001:db8::7:862]" if it is a part of the address`,
 		"2001:db8::7:18620": `an IPv6 address with a port needs brackets; write "[2001:db8::7]:18620"`,
 		"http://host:862/x": `it must be a host with an optional port, and no URL; write "host:862"`,
 	} {
