@@ -7,6 +7,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/output"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes"
 	"oneway.example/exporter/watcher"
 	"oneway.example/exporter/watchers"
 	"oneway.example/exporter/watchers/gpsd"
@@ -38,6 +40,16 @@ func TestBadSectionsStateTheExpectation(t *testing.T) {
 		}
 		return err
 	})
+}
+
+func TestLoadTestIsRefusedOnDemand(t *testing.T) {
+	_, _, err := Check(Options{ConfigFile: "x.yml", Types: probes.All(), Load: func(file string) (*config.Config, error) {
+		return config.Parse(file, []byte("on_demand: {targets: [192.0.2.0/24], modules: [{type: saturation}]}"))
+	}})
+	if err == nil || !strings.Contains(err.Error(), `on_demand.modules[0].type is "saturation", a load test; on-demand probes are light, since every client of the web server could fill the link. `+
+		`Give the load test a path and a schedule, or use "oneway test"`) {
+		t.Error(err)
+	}
 }
 
 // decoded are the sections of a configuration; sections that need no other file are planned.
