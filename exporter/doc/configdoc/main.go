@@ -15,6 +15,7 @@ import (
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes"
 	"oneway.example/exporter/reflector"
+	"oneway.example/exporter/watchers"
 )
 
 //go:generate go run . ../../../deploy/oneway.yml
@@ -46,12 +47,20 @@ func text() string {
 		stores.line(4, "#name: "+one.Name())
 		stores.options(4, nil, options...)
 	}
+	var watches block
+	for _, one := range watchers.All() {
+		doc, options := one.(option.Documented).Document()
+		watches.comment(2, doc)
+		watches.line(2, "#- type: "+one.Name())
+		watches.line(4, "#name: "+one.Name())
+		watches.options(4, nil, options...)
+	}
 	var reflects, serves block
 	reflects.options(2, nil, &reflector.Options{})
 	serves.options(2, nil, &loadserver.Options{})
 	light, tests := byKind()
 	return strings.NewReplacer(
-		"{{clocks}}", sources.String(), "{{outputs}}", stores.String(), "{{reflector}}", reflects.String(), "{{load_server}}", serves.String(),
+		"{{clocks}}", sources.String(), "{{outputs}}", stores.String(), "{{watchers}}", watches.String(), "{{reflector}}", reflects.String(), "{{load_server}}", serves.String(),
 		"{{light}}", light, "{{load_tests}}", tests,
 	).Replace(template)
 }

@@ -14,6 +14,7 @@ import (
 	"oneway.example/exporter/outputs"
 	"oneway.example/exporter/probes"
 	"oneway.example/exporter/reflector"
+	"oneway.example/exporter/watchers"
 )
 
 func TestCommittedConfigurationIsCurrent(t *testing.T) {
@@ -31,6 +32,9 @@ func described() map[string][]option.Described {
 	}
 	for _, o := range outputs.All() {
 		_, all[o.Name()] = o.(option.Documented).Document()
+	}
+	for _, w := range watchers.All() {
+		_, all[w.Name()] = w.(option.Documented).Document()
 	}
 	for _, c := range clocks.All() {
 		if d, ok := c.(option.Described); ok {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/watcher"
 )
 
@@ -14,12 +15,28 @@ type Type struct{}
 // Name is gpsd.
 func (Type) Name() string { return "gpsd" }
 
+// settings are the options in the configuration.
+type settings struct {
+	Address string `yaml:"address"`
+	Device  string `yaml:"device"`
+}
+
+// Describe describes each option.
+func (s *settings) Describe() []option.Description {
+	return []option.Description{
+		option.Value(&s.Address, DefaultAddress, "Host and TCP port of gpsd, which should be this host: the offsets are by its clock."),
+		option.Text(&s.Device, "The name of the receiver in gpsd, such as /dev/ttyS0; by default the first device that reports."),
+	}
+}
+
+// Document describes the type.
+func (Type) Document() (doc string, options []option.Described) {
+	return "A GNSS receiver, by gpsd: fix, satellites, pulse and sentence against this clock.", []option.Described{&settings{}}
+}
+
 // New makes the client of a gpsd.
 func (Type) New(env watcher.Env, decode func(into ...any) error) (watcher.Watcher, error) {
-	var o struct {
-		Address string `yaml:"address"`
-		Device  string `yaml:"device"`
-	}
+	var o settings
 	if err := decode(&o); err != nil {
 		return nil, err
 	}

@@ -23,12 +23,29 @@ const (
 	edgeClear  = "clear"
 )
 
+// settings are the options in the configuration.
+type settings struct {
+	Device string `yaml:"device"`
+	Edge   string `yaml:"edge"`
+}
+
+// Describe describes each option.
+func (s *settings) Describe() []option.Description {
+	return []option.Description{
+		option.Value(&s.Device, DefaultDevice, "The device of the pulse, an absolute path."),
+		option.Word(&s.Edge, edgeAssert, []string{edgeAssert, edgeClear}, "The edge at the second: clear is for a receiver that inverts the pulse."),
+	}
+}
+
+// Document describes the type.
+func (Type) Document() (doc string, options []option.Described) {
+	return "A pulse per second, with kernel timestamps: counted and missed pulses, jitter, and this clock's offset from them, independent of chronyd.",
+		[]option.Described{&settings{}}
+}
+
 // New makes the watcher of a pulse.
 func (Type) New(env watcher.Env, decode func(into ...any) error) (watcher.Watcher, error) {
-	var o struct {
-		Device string `yaml:"device"`
-		Edge   string `yaml:"edge"`
-	}
+	var o settings
 	if err := decode(&o); err != nil {
 		return nil, err
 	}
