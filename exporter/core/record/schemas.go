@@ -5,7 +5,7 @@ import "oneway.example/exporter/core/sample"
 // runHelp is the help of the field run.
 const runHelp = "Id of the run, the name of its report."
 
-// Schemas are those of all tables that an agent records.
+// Schemas are the schemas of all tables that an agent records.
 func Schemas() []*Schema { return []*Schema{TCPTrace, TCPBytes, IncidentPackets, Track} }
 
 // Values of the tag end of TCPTrace: whose samples they are.
@@ -102,7 +102,7 @@ const (
 	TrackSpeed            // over ground in meters per second; unknown if the receiver reports none
 )
 
-// Track has positions of this host. Their time is that of the receiver or, if the receiver has no valid time, the time by this
+// Track has positions of this host. Their time is the time by the receiver or, if the receiver has no valid time, the time by this
 // host's clock at which the receiver's report was read.
 var Track = &Schema{
 	Name: "oneway_track", Time: TrackAt, TimeOnly: true,

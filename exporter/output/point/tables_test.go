@@ -30,7 +30,7 @@ func TestSampledBytesOfTCPArePointsAtTheirTimeOfSending(t *testing.T) {
 	})
 }
 
-// TestNewKindOfTableNeedsASchemaOnly: numbers, times, real numbers and names, each of which may be unknown but a name.
+// TestNewKindOfTableNeedsASchemaOnly: numbers, times, real numbers and names; each but a name may be unknown.
 func TestNewKindOfTableNeedsASchemaOnly(t *testing.T) {
 	radio := &record.Schema{
 		Name: "oneway_radio", Tags: []string{"path"}, ID: "modem", IDHelp: "Id of the modem.", Time: 1, TimeOnly: true,
