@@ -44,7 +44,7 @@ const (
 	ShuttingDown  = "shutting_down"
 )
 
-// All returns all reasons, those of refusals last.
+// All returns all reasons, reasons of refusals last.
 func All() []Reason {
 	return []Reason{
 		{Name: OK, Meaning: "completed"},
@@ -161,7 +161,7 @@ func Find(name string) Reason {
 	return Reason{}
 }
 
-// Values returns the names with their meanings, as metric.Desc.Values has them: those of refusals, or all.
+// Values returns the names with their meanings, as metric.Desc.Values has them: refusals only, or all.
 func Values(refusals bool) (all []string) {
 	for _, r := range All() {
 		if refusals && !r.Refusal {

@@ -83,7 +83,7 @@ func byKind() (light, others string) {
 		tests.comment(6, doc)
 		tests.line(6, "- type: "+one.Name())
 		required := one.(interface{ RequiredKeys() []string }).RequiredKeys()
-		if begun { // the shared options are those of the first one
+		if begun { // the first one has the shared options
 			for _, d := range option.All(options[0]) {
 				for _, key := range required {
 					if d.Key == key {

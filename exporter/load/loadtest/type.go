@@ -7,7 +7,7 @@ import (
 	"oneway.example/exporter/probe"
 )
 
-// Type makes probers of a kind of load test. R are the options of its way to perform a run, among them those of Options; O
+// Type makes probers of a kind of load test. R are the options of its way to perform a run, among them Options; O
 // are its own.
 type Type[R, O any] struct {
 	// TypeName is the name of the type.
@@ -41,7 +41,7 @@ type Type[R, O any] struct {
 // Name returns TypeName.
 func (t Type[R, O]) Name() string { return t.TypeName }
 
-// Document returns Doc and the options: those of R and those of O, as far as these are described.
+// Document returns Doc and the options of R and O, as far as these are described.
 func (t Type[R, O]) Document() (doc string, options []option.Described) {
 	shared, own := t.Shared(), t.Defaults()
 	for _, o := range []any{&shared, &own} {
