@@ -18,7 +18,7 @@ const (
 // lookup is the part of an annotation that exists if a query has a result: text, in which .Value and .Labels are of the result.
 // In a selector of the query, {path} selects the path of the alert, as $path does within a text.
 func lookup(query, text string) string {
-	arguments := ""
+	var arguments []string
 	format := regexp.MustCompile(`\{[^{}]*\}`).ReplaceAllStringFunc(query, func(selector string) string {
 		matchers := strings.Split(strings.Trim(selector, "{}"), ",")
 		for i, m := range matchers {
@@ -32,11 +32,11 @@ func lookup(query, text string) string {
 			default:
 				continue
 			}
-			arguments += " $labels." + label
+			arguments = append(arguments, " $labels."+label)
 		}
 		return "{" + strings.Join(matchers, ",") + "}"
 	})
-	return "{{ range printf " + strconv.Quote(format) + arguments + " | query }}" + text + "{{ end }}"
+	return "{{ range printf " + strconv.Quote(format) + strings.Join(arguments, "") + " | query }}" + text + "{{ end }}"
 }
 
 // runbookURL is the address of the runbook of an alert, by the series RunbooksURL: an agent serves it.

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"oneway.example/exporter/core/metric"
@@ -98,12 +99,9 @@ func (d distribution) quantiles(window, doc string, ranks ...rank) Series {
 	for _, r := range ranks {
 		rules = append(rules, d.bucketEnd(lowerEnd, r, window, d.lower, "1e-9"), d.bucketEnd(upperEnd, r, window, d.upper, "1"))
 	}
-	windows := ""
+	windows := make([]string, len(ranks))
 	for i, r := range ranks {
-		if i > 0 {
-			windows += "\nor "
-		}
-		windows += "quantile_over_time(" + r.ordinary + ", " + d.quantile.Name + `{quantile_rank="` + r.q + `"}[` + window + "])"
+		windows[i] = "quantile_over_time(" + r.ordinary + ", " + d.quantile.Name + `{quantile_rank="` + r.q + `"}[` + window + "])"
 	}
 	rules = append(rules,
 		Rule{Name: lower, Expr: promql(`
@@ -118,7 +116,7 @@ and
   count_over_time($quantile[$window])
   >= $scraped
 )`, names{"quantile": d.quantile.Name, "window": window, "scraped": d.scraped(window)})},
-		Rule{Name: ordinary, Expr: windows},
+		Rule{Name: ordinary, Expr: strings.Join(windows, "\nor ")},
 		Rule{Name: result, Expr: promql(`
 ($lower > $upperEnd)
 or ($upper < ($lowerEnd > 1e-9))
