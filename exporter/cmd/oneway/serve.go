@@ -205,7 +205,7 @@ func loadServerCommand(app *kingpin.Application) {
 	cmd.Flag("cert-file", "Certificate (PEM); without it, a generated key.").PlaceHolder("FILE").StringVar(&o.CertFile)
 	cmd.Flag("key-file", "Private key of the certificate (PEM).").PlaceHolder("FILE").StringVar(&o.KeyFile)
 	cmd.Flag("client-ca-file", "CA certificates (PEM) for client certificates.").PlaceHolder("FILE").StringVar(&o.ClientCAFile)
-	cmd.Flag("ports", "Ports for further sockets of a test, TCP and UDP, open only while it runs.").Default("8621-8640").SetValue(textFlag{&o.Ports})
+	cmd.Flag("ports", "Ports for further sockets of a test, TCP and UDP, open only while it runs.").Default(loadcontrol.DefaultPorts().String()).SetValue(textFlag{&o.Ports})
 	cmd.Flag("max-connections", "Maximum number of control connections.").Default("256").IntVar(&o.MaxConnections)
 	cmd.Flag("max-sessions", "Maximum number of authorized control connections.").Default("64").IntVar(&o.MaxSessions)
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, os.Stdout) }))

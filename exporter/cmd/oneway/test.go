@@ -34,7 +34,7 @@ otherwise --link is required. If the agent ends, the test continues. Without an 
 test runs alone and prints this.
 
 Every test except train also sends light test packets during the load, and for two seconds before it, to a
-reflector that the load server opens for the session on one of its UDP ports (8621 to 8640). "Working delay"
+reflector that the load server opens for the session on one of its UDP ports (see its flag --ports). "Working delay"
 compares the delay during the load with the delay of the idle link, and the R factor that a concurrent call
 would get.
 

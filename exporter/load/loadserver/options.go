@@ -43,7 +43,7 @@ type Options struct {
 	// MaxSessions limits the authorized ones among them. Default 64. At the limit one of a token
 	// with fewer sessions replaces one that is not open.
 	MaxSessions int `yaml:"max_sessions"`
-	// Ports for further sockets of a session, TCP for its transfers and UDP for its reflector; default 8621 to 8640.
+	// Ports for further sockets of a session, TCP for its transfers and UDP for its reflector; default loadcontrol.DefaultPorts.
 	Ports option.Ports `yaml:"ports"`
 	// Allow lists the allowed sources; empty: all.
 	Allow []netip.Prefix `yaml:"allow"`

@@ -44,7 +44,7 @@ func (o *Options) Describe() []option.Description {
 		option.Text(&o.TokenFile, "File with the token that the operator of the load server provided, in its first line. Each run reads it.").Such("core.token"),
 		option.Text(&o.Pin, "Hash of the load server's key (sha256:...), as the load server logs it: it verifies the certificate instead of an authority, or both do.").
 			Such("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08").Checked(o.checkPin),
-		option.Text(&o.CAFile, "CA certificates (PEM) for the load server.").Unset("those of the system, without {pin}").Such("core-ca.pem").Checked(func(key string) error {
+		option.Text(&o.CAFile, "CA certificates (PEM) for the load server.").Unset("the authorities of the system, without {pin}").Such("core-ca.pem").Checked(func(key string) error {
 			_, err := keyfile.CAs(o.CAFile)
 			return cannotUse(key, err)
 		}),

@@ -53,7 +53,7 @@ func (o *Options) Describe() []option.Description {
 		tcptraffic.DescribeBuffer(&o.ReceiveBuffer, "Receive"),
 		option.Number(&o.MessageBytes, 128<<10, 1, tcptraffic.MaxMessage, "Size of each write."),
 		option.Switch(&o.NoDelay, false, "Disable Nagle's algorithm."),
-		option.Number(&o.MSS, 0, tcpsocket.MinMSS, tcpsocket.MaxMSS, "Largest segment.").Unset("that of the path"),
+		option.Number(&o.MSS, 0, tcpsocket.MinMSS, tcpsocket.MaxMSS, "Largest segment.").Unset("the largest of the path"),
 		option.Value(&o.PacingRate, 0, "Highest rate of each flow, in IP bytes.").Unset("unlimited, except by congestion control").Such("100Mbit"),
 		option.Value(&o.LinkRate.Forward, 0, "Known rate of the path to the load server, in IP bytes: the results have the share of it that TCP used, and the "+
 			"transfer time ratio of RFC 6349. It limits nothing.").Unset("unknown").Such("5Mbit"),
