@@ -275,7 +275,7 @@ func describe(n *yaml.Node) string {
 			return strconv.Quote(n.Value)
 		}
 		return n.Value
-	case yaml.DocumentNode, yaml.AliasNode: // never here: resolve follows aliases
+	case yaml.DocumentNode, yaml.AliasNode, yaml.StreamNode: // never here: resolve follows aliases
 	}
 	return "something else"
 }

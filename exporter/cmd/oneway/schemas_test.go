@@ -204,10 +204,7 @@ func schemas(t *testing.T) map[document.Kind][]byte {
 	settings := func(others part, structs ...any) func(part) {
 		return func(whole part) { whole["properties"].(part)["settings"] = g.Settings(others, structs...) }
 	}
-	all := map[document.Kind][]byte{}
-	for kind, text := range probeSchemas(t, g, flags, probes.All()) {
-		all[kind] = text
-	}
+	all := maps.Clone(probeSchemas(t, g, flags, probes.All()))
 	for _, one := range []struct {
 		kind  document.Kind
 		title string

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -118,10 +117,6 @@ func printSummary(out io.Writer, o *loadtest.Outcome) error {
 		t.rows = nil
 	}
 	return t.end()
-}
-
-func number(n *uint64) string {
-	return unit.OrDash(n, func(n uint64) string { return strconv.FormatUint(n, 10) })
 }
 
 // mostBar and leastBar are the lengths of the bar, in characters; without space for the least one there is none.

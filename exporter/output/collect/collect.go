@@ -39,9 +39,10 @@ func DefaultOptions() Options {
 
 // Limits of options.
 const (
-	MinInterval, MaxInterval = time.Second, time.Hour
-	MaxFirstRows             = time.Hour
-	MaxMaxRows               = 10_000_000
+	MinInterval  = time.Second
+	MaxInterval  = time.Hour
+	MaxFirstRows = time.Hour
+	MaxMaxRows   = 10_000_000
 )
 
 // Check reports values beyond their limits, by the keys interval, first_rows and max_rows; CheckTags has those of tags.

@@ -17,7 +17,6 @@ import (
 	"oneway.example/exporter/probe/endclock"
 )
 
-func probeEnv() probe.Env       { return probe.Env{} }
 func probeTarget() probe.Target { return probe.Target{Path: "a-to-b", Probe: "size_sweep", Peer: "b"} }
 
 // simulatedPath carries streams over a link each way. It implements udp.Carrier.
