@@ -54,7 +54,8 @@ func (s *stack) startPrometheus(ctx context.Context) error {
 	}
 	s.prometheus = "http://" + address
 	step("starting Prometheus with %s", "deploy/prometheus/rules")
-	cmd := exec.CommandContext(ctx, "prometheus", "--config.file="+config, "--storage.tsdb.path="+data, "--web.listen-address="+address)
+	// Without native histograms the CDFs of the dashboards are a few points.
+	cmd := exec.CommandContext(ctx, "prometheus", "--enable-feature=native-histograms", "--config.file="+config, "--storage.tsdb.path="+data, "--web.listen-address="+address)
 	cmd.Cancel = func() error { return nil } // stop ends it in order
 	if err := s.start("prometheus", cmd); err != nil {
 		return err
