@@ -18,10 +18,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"go.yaml.in/yaml/v4"
@@ -224,31 +221,6 @@ func parse(name string, content []byte) (*yaml.Node, *Problem) {
 		return nil, syntaxProblem(name, string(content), err)
 	}
 	return document.Content[0], nil
-}
-
-// yamlLine matches the beginning of the messages of yaml.v3.
-var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)
-
-// unknownAnchor matches the error of an alias, which has no line.
-var unknownAnchor = regexp.MustCompile(`unknown anchor '([^']*)' referenced`)
-
-func syntaxProblem(name, content string, err error) *Problem {
-	message := err.Error()
-	if found := unknownAnchor.FindStringSubmatch(message); found != nil {
-		line := 1 + strings.Count(content[:max(0, strings.Index(content, "*"+found[1]))], "\n")
-		return &Problem{File: name, Line: line, Text: fmt.Sprintf("the anchor &%s of the alias *%s is missing before it; quote a value that begins with *", found[1], found[1])}
-	}
-	if s := findSlip(content); s != nil {
-		return &Problem{File: name, Line: s.line, Column: s.column, Text: s.text}
-	}
-	found := yamlLine.FindStringSubmatch(message)
-	// 0 without a line. It may be a line or two early, since the parser reports the beginning of the construct that it
-	// was reading.
-	line, _ := strconv.Atoi(found[1])
-	if line == 0 {
-		return &Problem{File: name, Text: "this is not YAML: " + message[len(found[0]):]}
-	}
-	return &Problem{File: name, Line: line, Text: "at or after this line it is not YAML: " + message[len(found[0]):]}
 }
 
 // Check reports errors in the paths of a decoded file, and sets the names of probes without a name to their types.

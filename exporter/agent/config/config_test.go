@@ -212,6 +212,10 @@ func FuzzParse(f *testing.F) {
 		}
 		f.Add(content)
 	}
+	for _, s := range slips {
+		f.Add([]byte(s.file))
+	}
+	f.Add([]byte("- &a\n- # b\n- - c\n-\n? d\n]\n'\n\"\\"))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		if bytes.Contains(content, []byte("include")) {
 			return // it reads other files

@@ -22,7 +22,7 @@ import (
 // size of the file limits the others.
 const maxVisits = 1_000_000
 
-// decoder fills Go values from YAML nodes. The decoder of yaml.v3 does not report the key of an error, reads "5" as five
+// decoder fills Go values from YAML nodes. The decoder of the YAML library does not report the key of an error, reads "5" as five
 // nanoseconds, and accepts a missing value as the default.
 type decoder struct {
 	file     string
