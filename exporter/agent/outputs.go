@@ -44,11 +44,7 @@ func (s *outputsSection) plan(c *config.Config, m *maker) (found config.Problems
 		if wrong := s.place(m, o.Options, o.Name, o.Type, o.Options.Fingerprint(), func(env output.Env) (output.Output, error) {
 			return kind.New(env, o.Options.DecodeAll)
 		}); len(wrong) > 0 {
-			found = append(found, wrong.With(further(o.Options, &o.Options, func(decode func(into ...any) error) error {
-				env := output.Env{Name: o.Name, Recorder: &m.recorder, Log: m.log, Sink: metric.Discard{}, Scopes: new(metric.Scopes)}
-				_, err := kind.New(env, decode)
-				return err
-			}))...)
+			found = append(found, wrong.With(checkEach(o.Options, &o.Options, kind))...)
 		}
 	}
 	if always := m.options.Output; always != nil {

@@ -228,12 +228,11 @@ func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile
 	planned, wrong := m.place(at, t)
 	also := append(withoutEffect(kind, p.Options, profile), m.checkLoadTest(kind, p.Options)...)
 	if len(wrong) > 0 {
-		return wrong.With(further(at, options, func(decode func(into ...any) error) error {
-			env := *env
-			env.Sink, env.Profile, env.Scopes = metric.Discard{}, profile, new(metric.Scopes)
-			_, err := kind.New(env, t.target, decode)
-			return err
-		})).With(also)
+		var peer error
+		if checker, ok := kind.(probe.PeerChecker); ok {
+			peer = checker.CheckPeer(path.Peer)
+		}
+		return wrong.With(at.Problems(peer)).With(checkEach(at, options, kind)).With(also)
 	}
 	if m.meanings[meaning] == nil {
 		m.meanings[meaning] = options
@@ -243,21 +242,25 @@ func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile
 	return also
 }
 
-// further are the errors that checks find in options that could not be decoded completely: what could not has its default.
-// make makes what has the options; nothing runs.
-func further(at placer, options *config.Section, make func(decode func(into ...any) error) error) (found config.Problems) {
-	var undecoded error
-	defer func() {
-		_ = recover() // in values that no decoded options have; the errors of decoding are reported
-	}()
-	err := make(func(into ...any) error {
-		undecoded = options.DecodeAll(into...)
+// checkEach checks each option that could be decoded by its description, if others could not be decoded: kind has made nothing then.
+func checkEach(at placer, options *config.Section, kind any) config.Problems {
+	documented, ok := kind.(option.Documented)
+	if !ok {
 		return nil
-	})
-	if undecoded == nil {
+	}
+	_, all := documented.Document()
+	var into []any
+	for _, o := range all {
+		into = append(into, o)
+	}
+	if len(into) == 0 || options.DecodeAll(into...) == nil {
 		return nil // there are only errors of checks, which are known
 	}
-	return at.Problems(err)
+	var wrong []error
+	for _, o := range all {
+		wrong = append(wrong, option.Check(o))
+	}
+	return at.Problems(errors.Join(wrong...))
 }
 
 // typed is the type of that name.

@@ -85,12 +85,7 @@ func (s *watchersSection) add(m *maker, options config.Section, w plannedWatcher
 	if len(found) == 0 {
 		return nil
 	}
-	return found.With(further(options, &options, func(decode func(into ...any) error) error {
-		env := env
-		env.Log, env.Sink, env.Scopes = m.log, metric.Discard{}, new(metric.Scopes)
-		_, err := kind.New(env, decode)
-		return err
-	}))
+	return found.With(checkEach(options, &options, kind))
 }
 
 // twice is an error if a watcher of the same type has the name: their metrics would be the same.

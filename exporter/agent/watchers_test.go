@@ -89,7 +89,7 @@ func TestFaultsOfWatchersAreFoundInTheConfiguration(t *testing.T) {
 		"watchers: [{most: 1}]":                                            `watchers[0].type is missing; it must be the type of the watcher, such as gpsd`,
 		"watchers: [{type: dummy, most: 1}, {type: dummy, most: 2}]":       `watchers[1].name is "dummy", which is also the name of another watcher; names must differ`,
 		"watchers: [{type: gpsd, name: g}]\nclock: {gpsd: {name: g}}":      `watchers[0].name is "g", which is also the name of another watcher of type gpsd; names must differ`,
-		"watchers: [{type: pps, name: p, device: pps1, edge: rising}]":     `watchers[0].edge is "rising"; it must be one of ["assert" "clear"]`,
+		"watchers: [{type: pps, name: p, device: pps1, edge: rising}]":     `watchers[0].edge is "rising"; it must be assert or clear`,
 		"clock: {pps: {device: pps1, nam: p}}":                             `clock.pps.device is "pps1"; it must be an absolute path, such as /dev/pps0`,
 		"clock: {pps: {device: pps1, name: [p]}, gpsd: {device: \"a b\"}}": `clock.gpsd.device is "a b", with an invalid character at position 2; it must be a path such as /dev/ttyS0`,
 	} {

@@ -88,6 +88,12 @@ type FullOnly interface {
 	FullKeys() []string
 }
 
+// PeerChecker is implemented by a Type that can check a peer without the other options.
+type PeerChecker interface {
+	// CheckPeer returns the *OptionError of a peer, with the key PeerKey; nil: it is right.
+	CheckPeer(peer string) error
+}
+
 // Sharing is implemented by a Type whose options include those of other types.
 type Sharing interface {
 	// UnusedKeys are the keys of options without effect on probes of this type. A configuration that gives one is wrong.

@@ -101,6 +101,12 @@ func (*Type) FullKeys() []string {
 	return []string{"codecs", "voice_models", "voice_impairments", "playout", "playout_delay"}
 }
 
+// CheckPeer checks the peer of a path.
+func (*Type) CheckPeer(peer string) error {
+	_, _, err := target.Host(peer, stampfmt.Port)
+	return err
+}
+
 // New checks the options of one path. It opens nothing.
 func (t *Type) New(env probe.Env, path probe.Target, decode func(...any) error) (probe.Prober, error) {
 	o := DefaultOptions()
@@ -113,8 +119,7 @@ func (t *Type) New(env probe.Env, path probe.Target, decode func(...any) error) 
 // NewProber is New with given options, for a single measurement of a terminal.
 func (t *Type) NewProber(env probe.Env, path probe.Target, o Options) (*Prober, error) {
 	if err := o.check(); err != nil {
-		_, _, wrong := target.Host(path.Peer, stampfmt.Port)
-		return nil, errors.Join(err, wrong)
+		return nil, errors.Join(err, t.CheckPeer(path.Peer))
 	}
 	if o.slim = env.Profile == metric.Slim; o.slim {
 		o.Codecs = nil

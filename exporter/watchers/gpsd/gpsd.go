@@ -55,11 +55,7 @@ type Client struct {
 // New checks the options and returns a client without data. It opens nothing.
 func New(o Options) (*Client, error) {
 	o.Address = cmp.Or(o.Address, DefaultAddress)
-	host, port, err := net.SplitHostPort(o.Address)
-	if n, wrong := strconv.ParseUint(port, 10, 16); err != nil || host == "" || wrong != nil || n == 0 {
-		err = option.Errorf("address", "is %q; it must be a host and a port, such as 127.0.0.1:2947 or [::1]:2947", o.Address)
-	}
-	if err = errors.Join(err, checkDevice(o.Device)); err != nil {
+	if err := errors.Join(checkAddress(o.Address), checkDevice(o.Device)); err != nil {
 		return nil, err
 	}
 	o.maxBackOff = cmp.Or(o.maxBackOff, defaultMaxBackOff)
@@ -76,6 +72,14 @@ func New(o Options) (*Client, error) {
 	c := &Client{options: o}
 	c.reset()
 	return c, nil
+}
+
+func checkAddress(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if n, wrong := strconv.ParseUint(port, 10, 16); err != nil || host == "" || wrong != nil || n == 0 {
+		return option.Errorf("address", "is %q; it must be a host and a port, such as 127.0.0.1:2947 or [::1]:2947", address)
+	}
+	return nil
 }
 
 // State is the current state of the receiver. It does not block.

@@ -24,19 +24,19 @@ type settings struct {
 // Describe describes each option.
 func (s *settings) Describe() []option.Description {
 	return []option.Description{
-		option.Value(&s.Address, DefaultAddress, "Host and TCP port of gpsd, which should be this host: the offsets are by its clock."),
-		option.Text(&s.Device, "The name of the receiver in gpsd, such as /dev/ttyS0; by default the first device that reports."),
+		option.Value(&s.Address, DefaultAddress, "Host and TCP port of gpsd, which should be this host: the offsets are by its clock.").Checked(func(string) error { return checkAddress(s.Address) }),
+		option.Text(&s.Device, "The name of the receiver in gpsd, such as /dev/ttyS0; by default the first device that reports.").Checked(func(string) error { return checkDevice(s.Device) }),
 	}
 }
 
 // Document describes the type.
 func (Type) Document() (doc string, options []option.Described) {
-	return "A GNSS receiver, by gpsd: fix, satellites, pulse and sentence against this clock.", []option.Described{&settings{}}
+	return "A GNSS receiver, by gpsd: fix, satellites, pulse and sentence against this clock.", []option.Described{new(option.Defaults[settings]())}
 }
 
 // New makes the client of a gpsd.
 func (Type) New(env watcher.Env, decode func(into ...any) error) (watcher.Watcher, error) {
-	var o settings
+	o := option.Defaults[settings]()
 	if err := decode(&o); err != nil {
 		return nil, err
 	}

@@ -96,8 +96,8 @@ type Watcher struct {
 // New checks the options. It opens nothing.
 func New(o Options) (*Watcher, error) {
 	o.Device = cmp.Or(o.Device, DefaultDevice)
-	if !filepath.IsAbs(o.Device) {
-		return nil, option.Errorf("device", "is %q; it must be an absolute path, such as %s", o.Device, DefaultDevice)
+	if err := checkPath(o.Device); err != nil {
+		return nil, err
 	}
 	o.Name = cmp.Or(o.Name, filepath.Base(o.Device))
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler)).With("pps", o.Name, "device", o.Device)
@@ -107,6 +107,13 @@ func New(o Options) (*Watcher, error) {
 	w := &Watcher{options: o}
 	w.state.Store(&State{})
 	return w, nil
+}
+
+func checkPath(device string) error {
+	if !filepath.IsAbs(device) {
+		return option.Errorf("device", "is %q; it must be an absolute path, such as %s", device, DefaultDevice)
+	}
+	return nil
 }
 
 // State returns the current state.

@@ -1,8 +1,6 @@
 package pps
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"time"
 
@@ -32,7 +30,7 @@ type settings struct {
 // Describe describes each option.
 func (s *settings) Describe() []option.Description {
 	return []option.Description{
-		option.Value(&s.Device, DefaultDevice, "The device of the pulse, an absolute path."),
+		option.Value(&s.Device, DefaultDevice, "The device of the pulse, an absolute path.").Checked(func(string) error { return checkPath(s.Device) }),
 		option.Word(&s.Edge, edgeAssert, []string{edgeAssert, edgeClear}, "The edge at the second: clear is for a receiver that inverts the pulse."),
 	}
 }
@@ -40,24 +38,19 @@ func (s *settings) Describe() []option.Description {
 // Document describes the type.
 func (Type) Document() (doc string, options []option.Described) {
 	return "A pulse per second, with kernel timestamps: counted and missed pulses, jitter, and this clock's offset from them, independent of chronyd.",
-		[]option.Described{&settings{}}
+		[]option.Described{new(option.Defaults[settings]())}
 }
 
 // New makes the watcher of a pulse.
 func (Type) New(env watcher.Env, decode func(into ...any) error) (watcher.Watcher, error) {
-	var o settings
+	o := option.Defaults[settings]()
 	if err := decode(&o); err != nil {
 		return nil, err
 	}
-	o.Edge = cmp.Or(o.Edge, edgeAssert)
-	w, err := New(Options{Env: env, Device: o.Device, Clear: o.Edge == edgeClear})
-	if o.Edge != edgeAssert && o.Edge != edgeClear {
-		err = errors.Join(err, option.Errorf("edge", "is %q; it must be one of %q", o.Edge, []string{edgeAssert, edgeClear}))
-	}
-	if err != nil {
+	if err := option.Check(&o); err != nil {
 		return nil, err
 	}
-	return w, nil
+	return New(Options{Env: env, Device: o.Device, Clear: o.Edge == edgeClear})
 }
 
 // Details is the state of the pulse. Unknown values are absent.
