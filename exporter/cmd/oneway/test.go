@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"oneway.example/exporter/probes"
 )
 
+// testHelp is the help text, with the tests that send no light packets.
 const testHelp = `Run a load test from the terminal.
 
 A load test saturates the link, or sends as much as an application would, to measure throughput, queueing,
@@ -33,7 +35,7 @@ same remote end, the first of its path to that host, or the only one that the ag
 otherwise --link is required. If the agent ends, the test continues. Without an agent, the
 test runs alone and prints this.
 
-Every test except train also sends light test packets during the load, and for two seconds before it, to a
+Every test%s also sends light test packets during the load, and for two seconds before it, to a
 reflector that the load server opens for the session on one of its UDP ports (see its flag --ports). "Working delay"
 compares the delay during the load with the delay of the idle link, and the R factor that a concurrent call
 would get.
@@ -70,8 +72,19 @@ func testKinds() (all []testKind) {
 }
 
 func testCommand(app *kingpin.Application) {
-	parent := app.Command("test", testHelp)
-	for _, k := range testKinds() {
+	kinds := testKinds()
+	var alone []string
+	for _, k := range kinds {
+		if !k.Accompanied {
+			alone = append(alone, k.word)
+		}
+	}
+	except := ""
+	if len(alone) > 0 {
+		except = " except " + strings.Join(alone, ", ")
+	}
+	parent := app.Command("test", fmt.Sprintf(testHelp, except))
+	for _, k := range kinds {
 		(&testFlags{}).register(parent.Command(k.word, k.Help), k)
 	}
 }

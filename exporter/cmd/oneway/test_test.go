@@ -136,6 +136,14 @@ func TestTestsOfTCPHaveNoFlagsOfPackets(t *testing.T) {
 	}
 }
 
+func TestHelpOfTestsNamesThoseWithoutLightPackets(t *testing.T) {
+	app := kingpin.New("oneway", "")
+	testCommand(app)
+	if help := app.GetCommand("test").Model().Help; !strings.Contains(help, "Every test except train also sends light test packets during the load") {
+		t.Error(help)
+	}
+}
+
 func TestSizesOfShortFlowsArePrintedWithTheirIntervals(t *testing.T) {
 	var out bytes.Buffer
 	full := tcpshort.Size{

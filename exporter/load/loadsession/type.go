@@ -18,8 +18,10 @@ type Type[O any] = loadtest.Type[Options, O]
 
 // NewType returns the type of this name. newKind checks the options of a path and makes its Kind.
 func NewType[O any, S Session, K Kind[S]](name string, defaults func() O, newKind func(shared Options, own O) (K, error)) Type[O] {
+	var kind K
+	_, alone := any(kind).(Undisturbed)
 	return Type[O]{
-		TypeName: name, Shared: DefaultOptions, Defaults: defaults, Run: func(o *Options) *loadtest.Options { return &o.Options },
+		TypeName: name, Accompanied: !alone, Shared: DefaultOptions, Defaults: defaults, Run: func(o *Options) *loadtest.Options { return &o.Options },
 		Make: func(target probe.Target, shared Options, own O) (loadtest.Test, error) {
 			k, err := newKind(shared, own)
 			if err != nil {

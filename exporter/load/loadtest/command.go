@@ -25,6 +25,8 @@ type Command struct {
 	Run *Options
 	// Unused are the keys of Shared without effect, Required those that a command line must give.
 	Unused, Required []string
+	// Accompanied: light test packets go beside the load.
+	Accompanied bool
 	// SetRemote sets the remote end in Shared; nil: it is the peer of the target. SetDirections sets the directions to test;
 	// nil: the type chooses them.
 	SetRemote     func(host string)
@@ -46,7 +48,7 @@ func (t Type[R, O]) Command() *Command {
 	}
 	c := &Command{
 		Help: t.Help, Shared: described(&shared), Own: described(&own), AgentShared: described(&agentShared), AgentOwn: described(&agentOwn),
-		Run: t.Run(&shared), Unused: t.Unused, Results: t.Results,
+		Run: t.Run(&shared), Unused: t.Unused, Accompanied: t.Accompanied, Results: t.Results,
 		Make: func(target probe.Target) (Test, error) { return t.Make(target, shared, own) },
 	}
 	for _, r := range t.Required {

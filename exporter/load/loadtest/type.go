@@ -27,6 +27,8 @@ type Type[R, O any] struct {
 	Unused []string
 	// Required are the keys of R that a probe must have.
 	Required []probe.Requirement
+	// Accompanied: the tests are Accompanied, and so have light test packets beside their load.
+	Accompanied bool
 	// SetRemote and SetDirections set the remote end and the directions in R, for a command line; nil: R has no such option, and the
 	// remote end is the peer of the target.
 	SetRemote     func(r *R, host string)
