@@ -49,7 +49,7 @@ type clockSection struct {
 
 func (s *clockSection) decode(c *config.Config) error {
 	s.sources = clocks.All()
-	s.Source = s.sources[0].Name()
+	option.SetDefaults(s)
 	into := []any{s}
 	for _, one := range s.sources {
 		into = append(into, one)

@@ -35,7 +35,7 @@ type reflectorSection struct {
 }
 
 func (s *reflectorSection) decode(c *config.Config) error {
-	s.Listen = option.Listens{{Port: stampfmt.Port}}
+	option.SetDefaults(s)
 	return c.Reflector.DecodeAll(s, &s.options)
 }
 
@@ -138,7 +138,7 @@ type loadServerSection struct {
 }
 
 func (s *loadServerSection) decode(c *config.Config) error {
-	s.Listen = option.Listens{{Port: loadcontrol.DefaultPort}}
+	option.SetDefaults(s)
 	return c.LoadServer.DecodeAll(s, &s.options)
 }
 

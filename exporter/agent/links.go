@@ -41,15 +41,21 @@ const (
 // sharedSection has the keys of what all load tests of this host share: the sections state_dir, links and reports.
 type sharedSection struct {
 	stateDir string
-	links    []struct {
-		Name  string       `yaml:"name"`
-		Quota option.Bytes `yaml:"quota_bytes"`
-	}
-	reports struct {
-		Dir      string       `yaml:"dir"`
-		MaxBytes option.Bytes `yaml:"max_bytes"`
-		MaxRuns  int          `yaml:"max_runs"`
-	}
+	links    []linkOptions
+	reports  reportOptions
+}
+
+// linkOptions are the keys of a link.
+type linkOptions struct {
+	Name  string       `yaml:"name"`
+	Quota option.Bytes `yaml:"quota_bytes"`
+}
+
+// reportOptions are the keys of reports; zero means the default.
+type reportOptions struct {
+	Dir      string       `yaml:"dir"`
+	MaxBytes option.Bytes `yaml:"max_bytes"`
+	MaxRuns  int          `yaml:"max_runs"`
 }
 
 func (s *sharedSection) decode(c *config.Config) error {

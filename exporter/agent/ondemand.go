@@ -10,7 +10,6 @@ import (
 	"oneway.example/exporter/agent/ondemand"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
-	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
 )
 
@@ -38,7 +37,7 @@ type moduleOptions struct {
 }
 
 func (s *onDemandSection) decode(c *config.Config) error {
-	s.Ports, s.MaxConcurrent, s.TargetPause = []int{stampfmt.Port}, 4, time.Second
+	option.SetDefaults(s)
 	return c.OnDemand.Decode(s)
 }
 
@@ -50,8 +49,7 @@ func (s *onDemandSection) plan(c *config.Config, m *maker) config.Problems {
 	found := slices.Concat(config.CheckModules(s.Modules), c.OnDemand.Problems(errors.Join(
 		err,
 		option.Missing(len(s.Modules) == 0, "modules", "list at least one, such as {name: voice, type: stamp, count: 20, interval: 20ms}"),
-		option.Between("max_concurrent", s.MaxConcurrent, 1, maxOnDemandRunning),
-		option.Between("target_pause", s.TargetPause, 0, time.Minute),
+		option.Check(s),
 	)))
 	if len(found) > 0 {
 		return found
@@ -91,12 +89,12 @@ func (m *maker) module(p *config.Probe) (out ondemand.Module, err error) {
 		}
 		return kind.NewOnce(env, t, func(into ...any) error { return options.DecodeAll(append(into, own)...) })
 	}
-	own := moduleOptions{Count: defaultOnDemandCount}
+	own := option.Defaults[moduleOptions]()
 	once, err := construct(metric.Discard{}, m.log, probe.Target{Path: p.Name, Probe: p.Name, Peer: ondemand.Placeholder}, &own)
 	if err != nil {
 		return out, err
 	}
-	if err := option.Between("count", own.Count, 1, maxOnDemandCount); err != nil {
+	if err := option.Check(&own); err != nil {
 		return out, err
 	}
 	if longest := once.Longest(own.Count); longest > ondemand.MaxTime {

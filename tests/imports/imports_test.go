@@ -47,7 +47,7 @@ var exceptions = map[string][]string{
 	"agent/backtoback":  {"probes/stamp"},  // runs both ends of a probe
 	"load/loadtesttest": {"clocks/static"}, // both ends of a load test, for tests
 	// lists the options of all of them in the commented configuration
-	"doc/configdoc": {"clocks", "load/loadserver", "outputs", "probe", "probes", "reflector", "watchers"},
+	"doc/configdoc": {"agent", "agent/config", "outputs", "probe", "probes", "watchers"},
 }
 
 // boundaries are the rules inside a room: a package of from imports no package of to.

@@ -31,21 +31,32 @@ const auto = "auto"
 // maxHosts limits the hosts of a file.
 const maxHosts = 10_000
 
-// options are the keys of a mesh.
-type options struct {
-	HostsFile string `yaml:"hosts_file"`
-	// Self is the name of this host in the file, or auto.
-	Self  string `yaml:"self"`
-	Shape string `yaml:"shape"`
-	// Neighbors is the number of peers of each host, of ShapeNeighbors only.
-	Neighbors int `yaml:"neighbors"`
-	// Representatives is the number of hosts of each site that measure other sites, of ShapeSite only.
-	Representatives int `yaml:"representatives"`
-	// Prefix is the beginning of the names of the paths.
-	Prefix string `yaml:"prefix"`
-	// Link is that of the paths of a host without its own.
-	Link   config.Words   `yaml:"link"`
-	Probes []config.Probe `yaml:"probes"`
+// Options are the keys of a mesh. Describe has their meanings, defaults and bounds.
+type Options struct {
+	HostsFile       string         `yaml:"hosts_file"`
+	Self            string         `yaml:"self"`
+	Shape           string         `yaml:"shape"`
+	Neighbors       int            `yaml:"neighbors"`
+	Representatives int            `yaml:"representatives"`
+	Prefix          string         `yaml:"prefix"`
+	Link            config.Words   `yaml:"link"`
+	Probes          []config.Probe `yaml:"probes"`
+}
+
+// Describe returns the descriptions of the keys.
+func (o *Options) Describe() []option.Description {
+	return []option.Description{
+		option.Text(&o.HostsFile, "A list of the hosts, each with its name, address, link and labels.").Such("hosts.yml").
+			Required("it must be the file with the hosts of the mesh"),
+		option.Value(&o.Self, auto, "The name of this host in the file; auto: by its host name, else by an address of its interfaces."),
+		option.Word(&o.Shape, Full, []string{Full, Ring, Neighbors, Site}, "full: each other host; ring: the hosts before and after it; neighbors: several of these; site: the others of its "+
+			"site, and between sites the first hosts (representatives) of each."),
+		option.Number(&o.Neighbors, 4, 2, maxHosts, "The number of peers of each host, an even number, of shape neighbors only.").Conditional(),
+		option.Number(&o.Representatives, 1, 1, maxHosts, "The number of hosts of each site that measure other sites, of shape site only.").Conditional(),
+		option.Text(&o.Prefix, "The beginning of the names of the paths."),
+		option.Value(&o.Link, nil, "The link of a host that has none in the file, one name or a list.").Such("uplink"),
+		option.Value(&o.Probes, nil, "The probes of each path.").Such("[{type: stamp}]"),
+	}
 }
 
 // host is an entry of the file.
@@ -100,7 +111,7 @@ func Expand(c *config.Config, on Machine) (found config.Problems) {
 
 // pathsOf makes the paths of one mesh.
 func pathsOf(section config.Section, on Machine) ([]config.Path, error) {
-	o := options{Self: auto, Shape: Full, Neighbors: 4, Representatives: 1}
+	o := option.Defaults[Options]()
 	if err := section.Decode(&o); err != nil {
 		return nil, err
 	}
@@ -131,13 +142,10 @@ func pathsOf(section config.Section, on Machine) ([]config.Path, error) {
 }
 
 // check checks the keys without the file.
-func (o *options) check(section config.Section) error {
+func (o *Options) check(section config.Section) error {
 	errs := []error{
-		option.Missing(o.HostsFile == "", "hosts_file", "it must be the file with the hosts of the mesh"),
+		option.Check(o),
 		option.Missing(len(o.Probes) == 0, "probes", "a mesh needs at least one, such as {type: stamp}"),
-		option.OneOf("shape", o.Shape, Full, Ring, Neighbors, Site),
-		option.Between("neighbors", o.Neighbors, 2, maxHosts),
-		option.Between("representatives", o.Representatives, 1, maxHosts),
 	}
 	if o.Neighbors%2 != 0 {
 		errs = append(errs, option.Errorf("neighbors", "is %d; it must be even: half of them are before the host in the file, half after it", o.Neighbors))
@@ -151,7 +159,7 @@ func (o *options) check(section config.Section) error {
 }
 
 // hosts reads and checks the file.
-func (o *options) hosts() ([]host, error) {
+func (o *Options) hosts() ([]host, error) {
 	section, err := config.LoadSection(o.HostsFile)
 	if _, content := errors.AsType[config.Problems](err); err != nil && !content {
 		return nil, option.Errorf("hosts_file", "cannot be used: %v", err)
@@ -207,7 +215,7 @@ func endpoint(address string) (string, error) {
 }
 
 // find finds this host in the file: by self, or by its name, or else by an address of its interfaces.
-func (o *options) find(hosts []host, on Machine) (int, error) {
+func (o *Options) find(hosts []host, on Machine) (int, error) {
 	file := filepath.Base(o.HostsFile)
 	if o.Self != auto {
 		if i := slices.IndexFunc(hosts, func(h host) bool { return h.Name == o.Self }); i >= 0 {

@@ -16,7 +16,7 @@ const (
 const siteLabel = "site"
 
 // peers are the indices of the hosts that one host measures, in the order of the file.
-func (o *options) peers(hosts []host, self int) (peers []int) {
+func (o *Options) peers(hosts []host, self int) (peers []int) {
 	speaks := map[int]bool{} // for its site
 	if o.Shape == Site {
 		members := map[string]int{}

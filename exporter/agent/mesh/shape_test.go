@@ -16,23 +16,23 @@ func sites(n, size int) (all []host) {
 
 func TestPeersAreThoseOfTheShape(t *testing.T) {
 	for _, c := range []struct {
-		of   options
+		of   Options
 		n    int
 		self int
 		want []int
 	}{
-		{options{Shape: Full}, 4, 1, []int{0, 2, 3}},
-		{options{Shape: Ring}, 2, 0, []int{1}},
-		{options{Shape: Ring}, 3, 0, []int{1, 2}},
-		{options{Shape: Ring}, 6, 0, []int{1, 5}},
-		{options{Shape: Ring}, 6, 5, []int{0, 4}},
-		{options{Shape: Neighbors, Neighbors: 4}, 8, 1, []int{0, 2, 3, 7}},
-		{options{Shape: Neighbors, Neighbors: 6}, 6, 0, []int{1, 2, 3, 4, 5}},
-		{options{Shape: Neighbors, Neighbors: 100}, 5, 0, []int{1, 2, 3, 4}},
-		{options{Shape: Site, Representatives: 1}, 9, 0, []int{1, 2, 3, 6}},
-		{options{Shape: Site, Representatives: 1}, 9, 1, []int{0, 2}},
-		{options{Shape: Site, Representatives: 2}, 9, 4, []int{0, 1, 3, 5, 6, 7}},
-		{options{Shape: Site, Representatives: 3}, 6, 5, []int{0, 1, 2, 3, 4}},
+		{Options{Shape: Full}, 4, 1, []int{0, 2, 3}},
+		{Options{Shape: Ring}, 2, 0, []int{1}},
+		{Options{Shape: Ring}, 3, 0, []int{1, 2}},
+		{Options{Shape: Ring}, 6, 0, []int{1, 5}},
+		{Options{Shape: Ring}, 6, 5, []int{0, 4}},
+		{Options{Shape: Neighbors, Neighbors: 4}, 8, 1, []int{0, 2, 3, 7}},
+		{Options{Shape: Neighbors, Neighbors: 6}, 6, 0, []int{1, 2, 3, 4, 5}},
+		{Options{Shape: Neighbors, Neighbors: 100}, 5, 0, []int{1, 2, 3, 4}},
+		{Options{Shape: Site, Representatives: 1}, 9, 0, []int{1, 2, 3, 6}},
+		{Options{Shape: Site, Representatives: 1}, 9, 1, []int{0, 2}},
+		{Options{Shape: Site, Representatives: 2}, 9, 4, []int{0, 1, 3, 5, 6, 7}},
+		{Options{Shape: Site, Representatives: 3}, 6, 5, []int{0, 1, 2, 3, 4}},
 	} {
 		if got := c.of.peers(sites(c.n, 3), c.self); !slices.Equal(got, c.want) {
 			t.Errorf("%+v: the peers of host %d of %d are %v, want %v", c.of, c.self, c.n, got, c.want)
@@ -43,7 +43,7 @@ func TestPeersAreThoseOfTheShape(t *testing.T) {
 func TestShapesAreSymmetricAndConnected(t *testing.T) {
 	for n := 2; n < 30; n++ {
 		hosts := sites(n, 4)
-		for _, o := range []options{
+		for _, o := range []Options{
 			{Shape: Full},
 			{Shape: Ring},
 			{Shape: Neighbors, Neighbors: 2},

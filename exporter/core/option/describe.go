@@ -24,7 +24,7 @@ type Description struct {
 	// Words are the permitted values; empty: any.
 	Words []string
 
-	doc, unit, unset, example string
+	doc, unit, unset, example, limits string
 
 	required func(key string) error // the error of a missing value; nil: it may be missing
 
@@ -33,6 +33,7 @@ type Description struct {
 	low, high   any           // bounds of the value, or of each value of a list; nil: unlimited
 	least, most int           // number of the values of a list; most is 0 without a limit
 	fileOnly    bool
+	conditional bool
 	check       func(key string) error
 }
 
@@ -116,6 +117,12 @@ func (d Description) Such(example string) Description {
 	return d
 }
 
+// Limited returns d with the words for its range, such as "At least 64KiB".
+func (d Description) Limited(limits string) Description {
+	d.limits = limits
+	return d
+}
+
 // Count returns d, a list, with limits of the number of its values.
 func (d Description) Count(least, most int) Description {
 	d.least, d.most = least, most
@@ -134,6 +141,15 @@ func (d Description) FileOnly() Description {
 	return d
 }
 
+// Conditional returns d, an option that is an error with the defaults of others: a commented configuration has it in words.
+func (d Description) Conditional() Description {
+	d.conditional = true
+	return d
+}
+
+// IsConditional reports whether the option is an error with the defaults of others.
+func (d Description) IsConditional() bool { return d.conditional }
+
 // Checked returns d with another check of a value that is not zero.
 func (d Description) Checked(check func(key string) error) Description {
 	d.check = check
@@ -145,6 +161,16 @@ func (d Description) IsFileOnly() bool { return d.fileOnly }
 
 // IsRequired reports whether the option must have a value.
 func (d Description) IsRequired() bool { return d.required != nil }
+
+// IsSection reports whether the value has keys of its own, which others describe, or is a list of such values.
+func (d Description) IsSection() bool {
+	t := d.field.Type()
+	if t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	_, text := reflect.TypeAssert[encoding.TextUnmarshaler](reflect.New(t))
+	return t.Kind() == reflect.Struct && !text
+}
 
 // Pointer points at the field of the option.
 func (d Description) Pointer() any { return d.field.Addr().Interface() }

@@ -52,6 +52,9 @@ func (l *Listen) UnmarshalText(b []byte) error {
 	return fmt.Errorf(`%q is no address; write an address of this host, such as "127.0.0.1:%d", or ":%d" for all`, host, n, n)
 }
 
+// Pattern matches the texts of UnmarshalText.
+func (Listen) Pattern() string { return `^[^/]*:[0-9]+$` }
+
 // meant is the error of a text that is no address with a port: it has the spelling that is probably meant.
 func meant(s string) error {
 	if n, err := strconv.ParseUint(s, 10, 16); err == nil {
@@ -138,6 +141,9 @@ func (p *Ports) UnmarshalText(text []byte) error {
 	*p = Ports{uint16(first), uint16(last)}
 	return nil
 }
+
+// Pattern matches the texts of UnmarshalText.
+func (Ports) Pattern() string { return `^[0-9]+-[0-9]+$` }
 
 // String is a text that UnmarshalText accepts.
 func (p Ports) String() string { return fmt.Sprintf("%d-%d", p.First, p.Last) }

@@ -72,7 +72,10 @@ func bytesText(n int64) string {
 
 // Range is the permitted range of the value in words, such as "10ms to 1s"; empty: there is none.
 func (d Description) Range() string {
-	if d.low == nil {
+	switch {
+	case d.limits != "":
+		return d.limits
+	case d.low == nil:
 		return ""
 	}
 	low, high := String(d.low), String(d.high)
@@ -97,10 +100,29 @@ func (d Description) Unit() string {
 	return ""
 }
 
-// Shown is the value that a document shows: the default, or an example where the default says nothing.
+// Shown is the value that a document shows: the default, or an example where the default says nothing; empty for a section without one.
 func (d Description) Shown() string {
-	if d.example != "" {
+	switch {
+	case d.example != "":
 		return d.example
+	case d.IsSection():
+		return ""
 	}
 	return String(d.standard)
+}
+
+// Explained is what a document says about the option: its meaning, its range and its words, and the meaning of its zero value.
+func (d Description) Explained() string {
+	key := func(key string) string { return key }
+	text := d.Doc(key)
+	if r := d.Range(); r != "" {
+		text += " " + r + "."
+	}
+	if len(d.Words) > 0 {
+		text += " One of " + strings.Join(d.Words, ", ") + "."
+	}
+	if meaning := d.Meaning(key); meaning != "" {
+		text += " Default: " + meaning + "."
+	}
+	return text
 }

@@ -29,6 +29,9 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// Pattern matches the texts of UnmarshalText.
+func (Bytes) Pattern() string { return `^([0-9]+|([0-9]+(\.[0-9]*)?([kKMGTPE]i?)?B)+)$` }
+
 // Ratio is a share of a whole, 0 to 1, written as "0.05" or "5%".
 type Ratio float64
 
@@ -45,6 +48,9 @@ func (r *Ratio) UnmarshalText(text []byte) error {
 	*r = Ratio(v)
 	return nil
 }
+
+// Pattern matches the texts of UnmarshalText.
+func (Ratio) Pattern() string { return `^[0-9.]+([eE][-+]?[0-9]+)?( *%)?$` }
 
 // Rate is in IP bytes per second, header included and no link layer (RFC 9097 section 5.3). Its text form is in bits per
 // second: "2.5Mbit", "64kbit/s", "1Gb/s".
@@ -76,6 +82,9 @@ func (r *Rate) UnmarshalText(text []byte) error {
 	*r = Rate(number * worth / 8)
 	return nil
 }
+
+// Pattern matches the texts of UnmarshalText.
+func (Rate) Pattern() string { return `^ *[0-9.]+ *[kKMG]?(bit|bps|b)(/s)? *$` }
 
 // maxBits is a limit in bits per second above the rate of any interface.
 const maxBits = 1e12

@@ -30,7 +30,7 @@ func (b *block) comment(indent int, text string) {
 	b.line(indent, line)
 }
 
-// options writes the options of structs with their defaults or examples, commented out unless active lists their keys. A group, such as
+// options writes the options of structs with their defaults or examples, commented out unless active lists their keys; a conditional one in words. A group, such as
 // sweep in sweep.step, is a line of its own.
 func (b *block) options(indent int, active []string, structs ...option.Described) {
 	var open []string
@@ -43,13 +43,31 @@ func (b *block) options(indent int, active []string, structs ...option.Described
 			}
 		}
 		open = groups
-		b.comment(indent+2*len(groups), explained(d))
+		if d.IsConditional() {
+			b.comment(indent+2*len(groups), d.Key+": "+d.Explained()+" Default: "+d.Shown()+".")
+			continue
+		}
+		b.comment(indent+2*len(groups), d.Explained())
 		mark := "#"
 		if slices.Contains(active, d.Key) {
 			mark = ""
 		}
-		b.line(indent+2*len(groups), mark+path[len(path)-1]+": "+shown(d))
+		b.line(indent+2*len(groups), strings.TrimSuffix(mark+path[len(path)-1]+": "+shown(d), " "))
 	}
+}
+
+// asItem makes the options an item of a list, whose dash is two columns before them at the first key that is not commented out.
+func (b *block) asItem() *block {
+	for i, line := range b.lines {
+		text := strings.TrimLeft(line, " ")
+		indent := line[:len(line)-len(text)-2]
+		if text[0] != '#' {
+			b.lines[i] = indent + "- " + text
+			break
+		}
+		b.lines[i] = indent + text
+	}
+	return b
 }
 
 func all(structs []option.Described) (all []option.Description) {
@@ -59,25 +77,9 @@ func all(structs []option.Described) (all []option.Description) {
 	return all
 }
 
-// explained is what the comment of an option says.
-func explained(d option.Description) string {
-	key := func(key string) string { return key }
-	text := d.Doc(key)
-	if r := d.Range(); r != "" {
-		text += " " + r + "."
-	}
-	if len(d.Words) > 0 {
-		text += " One of " + strings.Join(d.Words, ", ") + "."
-	}
-	if meaning := d.Meaning(key); meaning != "" {
-		text += " Default: " + meaning + "."
-	}
-	return text
-}
-
 // shown is the value of an option in the file.
 func shown(d option.Description) string {
-	if value := d.Shown(); value != "" {
+	if value := d.Shown(); value != "" || d.IsSection() {
 		return value
 	}
 	return `""`

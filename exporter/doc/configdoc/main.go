@@ -1,5 +1,5 @@
-// Command configdoc writes deploy/oneway.yml, the commented configuration: the template beside it, and the options of all clock sources,
-// outputs, probes, the reflector and the load server from their descriptions.
+// Command configdoc writes deploy/oneway.yml, the commented configuration, and its JSON Schema, exporter/doc/schema/config.json, from
+// the descriptions of all options. The template beside it has the examples of paths.
 package main
 
 import (
@@ -8,61 +8,82 @@ import (
 	"os"
 	"strings"
 
-	"oneway.example/exporter/clocks"
+	"oneway.example/exporter/agent"
+	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/core/option"
-	"oneway.example/exporter/load/loadserver"
 	"oneway.example/exporter/outputs"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes"
-	"oneway.example/exporter/reflector"
 	"oneway.example/exporter/watchers"
 )
 
-//go:generate go run . ../../../deploy/oneway.yml
+//go:generate go run . ../../../deploy/oneway.yml ../schema/config.json
 
 //go:embed oneway.yml.tmpl
 var template string
 
 func main() {
-	if err := os.WriteFile(os.Args[1], []byte(text()), 0o644); err != nil {
-		fmt.Fprintln(os.Stderr, "configdoc:", err)
-		os.Exit(1)
+	for i, content := range [][]byte{[]byte(text()), schema()} {
+		if err := os.WriteFile(os.Args[i+1], content, 0o644); err != nil {
+			fmt.Fprintln(os.Stderr, "configdoc:", err)
+			os.Exit(1)
+		}
 	}
 }
 
 // text is the commented configuration.
 func text() string {
-	var sources block
-	for _, one := range clocks.All() {
-		if described, ok := one.(option.Described); ok {
-			sources.options(2, nil, described)
+	var path, probe block
+	path.options(4, []string{"name", "peer", "probes"}, &config.Path{})
+	probe.options(8, []string{"type"}, &config.Probe{})
+	light, tests := byKind()
+	return strings.NewReplacer("{{sections}}", sections(), "{{path}}", path.asItem().String(), "{{probe}}", probe.asItem().String(), "{{light}}", light, "{{load_tests}}", tests).Replace(template)
+}
+
+// sections are all sections of a file; the last one is paths, whose items follow.
+func sections() string {
+	active := map[string][]string{"version": nil, "clock": {"source"}, "reflector": {"listen"}, "paths": nil}
+	described := agent.Sections()
+	var all block
+	for i, d := range option.All(&config.Config{}) {
+		if i > 0 {
+			all.lines = append(all.lines, "")
+		}
+		all.comment(0, d.Explained())
+		shown, isActive := active[d.Key]
+		mark := "#"
+		if isActive {
+			mark = ""
+		}
+		all.line(0, strings.TrimSuffix(mark+d.Key+": "+d.Shown(), " "))
+		switch d.Key {
+		case "outputs":
+			for _, one := range outputs.All() {
+				all.item(one.(option.Documented), one.Name(), `The label "output" of its metrics, and the directory in state_dir/outputs.`)
+			}
+		case "watchers":
+			for _, one := range watchers.All() {
+				all.item(one.(option.Documented), one.Name(), "")
+			}
+		default:
+			if d.Shown() == "" {
+				all.options(2, shown, described[d.Key]...)
+			}
 		}
 	}
-	var stores block
-	for _, one := range outputs.All() {
-		doc, options := one.(option.Documented).Document()
-		stores.comment(2, doc)
-		stores.line(2, "#- type: "+one.Name())
-		stores.comment(4, `The label "output" of its metrics, and the directory in state_dir/outputs.`)
-		stores.line(4, "#name: "+one.Name())
-		stores.options(4, nil, options...)
+	return all.String()
+}
+
+// item writes the options of a type of outputs or watchers. named is what its name is; empty: the section says it.
+func (b *block) item(kind option.Documented, name, named string) {
+	doc, options := kind.Document()
+	b.comment(2, doc)
+	b.line(2, "#- type: "+name)
+	if named != "" {
+		b.comment(4, named)
 	}
-	var watches block
-	for _, one := range watchers.All() {
-		doc, options := one.(option.Documented).Document()
-		watches.comment(2, doc)
-		watches.line(2, "#- type: "+one.Name())
-		watches.line(4, "#name: "+one.Name())
-		watches.options(4, nil, options...)
-	}
-	var reflects, serves block
-	reflects.options(2, nil, &reflector.Options{})
-	serves.options(2, nil, &loadserver.Options{})
-	light, tests := byKind()
-	return strings.NewReplacer(
-		"{{clocks}}", sources.String(), "{{outputs}}", stores.String(), "{{watchers}}", watches.String(), "{{reflector}}", reflects.String(), "{{load_server}}", serves.String(),
-		"{{light}}", light, "{{load_tests}}", tests,
-	).Replace(template)
+	b.line(4, "#name: "+name)
+	b.options(4, nil, options...)
 }
 
 // byKind are the options of the light probe of the example, and the paths with the other types.

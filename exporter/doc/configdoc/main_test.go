@@ -7,13 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"oneway.example/exporter/agent"
 	"oneway.example/exporter/agent/config"
-	"oneway.example/exporter/clocks"
 	"oneway.example/exporter/core/option"
-	"oneway.example/exporter/load/loadserver"
 	"oneway.example/exporter/outputs"
 	"oneway.example/exporter/probes"
-	"oneway.example/exporter/reflector"
 	"oneway.example/exporter/watchers"
 )
 
@@ -26,7 +24,7 @@ func TestCommittedConfigurationIsCurrent(t *testing.T) {
 
 // described are the structs of all options that the configuration lists from their descriptions, by the type that has them.
 func described() map[string][]option.Described {
-	all := map[string][]option.Described{"reflector": {&reflector.Options{}}, "load_server": {&loadserver.Options{}}}
+	all := agent.Sections()
 	for _, p := range probes.All() {
 		_, all[p.Name()] = p.(option.Documented).Document()
 	}
@@ -35,11 +33,6 @@ func described() map[string][]option.Described {
 	}
 	for _, w := range watchers.All() {
 		_, all[w.Name()] = w.(option.Documented).Document()
-	}
-	for _, c := range clocks.All() {
-		if d, ok := c.(option.Described); ok {
-			all["clock "+c.Name()] = []option.Described{d}
-		}
 	}
 	return all
 }
@@ -75,8 +68,8 @@ func TestEachOptionIsDescribedAndItsShownValueIsItsDefaultOrAnExample(t *testing
 			if d.Shown() == option.String(d.Default()) && !reflect.DeepEqual(got.Interface(), d.Default()) && (!got.IsZero() || d.Shown() != "") {
 				t.Errorf("%s: %s is %v, and its default %v", name, d.Key, got, d.Default())
 			}
-			if strings.ContainsAny(explained(d), "{}") {
-				t.Errorf("%s: the reference in %q is no key", name, explained(d))
+			if strings.ContainsAny(d.Explained(), "{}") {
+				t.Errorf("%s: the reference in %q is no key", name, d.Explained())
 			}
 		}
 	}
@@ -109,12 +102,16 @@ func TestValuesBeyondTheBoundsAreRefused(t *testing.T) {
 	}
 }
 
+// active removes the first # of the load tests.
+func active(tests string) string {
+	return regexp.MustCompile(`(?m)^  #(- |  )`).ReplaceAllString(tests, "  $1")
+}
+
 func TestLoadTestsBeginWhenTheirFirstCharacterIsRemoved(t *testing.T) {
 	_, tests := byKind()
-	active := regexp.MustCompile(`(?m)^  #(- |  )`).ReplaceAllString(tests, "  $1")
-	c, err := config.Parse("oneway.yml", []byte("paths:\n"+active))
+	c, err := config.Parse("oneway.yml", []byte("paths:\n"+active(tests)))
 	if err != nil || len(c.Paths) != 1 || len(c.Paths[0].Probes) != len(probes.All())-1 {
-		t.Fatalf("%v\n%s", err, active)
+		t.Fatalf("%v\n%s", err, active(tests))
 	}
 	for _, p := range c.Paths[0].Probes {
 		if !p.Options.Has("token_file") {

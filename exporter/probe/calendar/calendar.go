@@ -143,6 +143,9 @@ func (w *Window) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
+// Pattern matches the texts of UnmarshalText.
+func (Window) Pattern() string { return `^[A-Za-z,-]* *([0-9]{1,2}:[0-9]{2}-[0-9]{1,2}:[0-9]{2})?$` }
+
 func (w *Window) setTimes(s string) error {
 	from, to, ok := strings.Cut(s, "-")
 	first, okFrom := minute(from)

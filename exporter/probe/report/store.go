@@ -23,7 +23,7 @@ type Options struct {
 	// MaxBytes is the limit of all files together, without the one being written; 0:
 	// DefaultMaxBytes. The oldest are removed after the new one is complete.
 	MaxBytes int64
-	// MaxRuns is the limit of runs kept and listed; 0: defaultMaxRuns.
+	// MaxRuns is the limit of runs kept and listed; 0: DefaultMaxRuns.
 	MaxRuns int
 	// Log; nil: discarded.
 	Log *slog.Logger
@@ -32,7 +32,7 @@ type Options struct {
 // Defaults of Options.
 const (
 	DefaultMaxBytes = 256_000_000
-	defaultMaxRuns  = 1000
+	DefaultMaxRuns  = 1000
 )
 
 // Names of files.
@@ -85,7 +85,7 @@ func Open(o Options) *Store {
 
 // Configure sets new options, as a reload does.
 func (s *Store) Configure(o Options) {
-	o.MaxBytes, o.MaxRuns = cmp.Or(o.MaxBytes, DefaultMaxBytes), cmp.Or(o.MaxRuns, defaultMaxRuns)
+	o.MaxBytes, o.MaxRuns = cmp.Or(o.MaxBytes, DefaultMaxBytes), cmp.Or(o.MaxRuns, DefaultMaxRuns)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

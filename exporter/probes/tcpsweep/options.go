@@ -24,6 +24,9 @@ func (s *Size) UnmarshalText(text []byte) error {
 
 const auto = "auto"
 
+// Pattern matches the texts of UnmarshalText.
+func (Size) Pattern() string { return "^" + auto + "$|" + option.Bytes(0).Pattern() }
+
 // String is "64KiB", "1500" or "auto".
 func (s Size) String() string {
 	if s == 0 {

@@ -13,7 +13,7 @@ import (
 func TestSchemaOfEachDocumentIsServed(t *testing.T) {
 	h := newHandler(t, &fakeSource{status: sample(), reports: report.Open(report.Options{})})
 	var urls []string
-	if err := json.Unmarshal(get(t, h, http.MethodGet, "/api/v1/schema").Body.Bytes(), &urls); err != nil || len(urls) != 7 {
+	if err := json.Unmarshal(get(t, h, http.MethodGet, "/api/v1/schema").Body.Bytes(), &urls); err != nil || len(urls) != 8 {
 		t.Fatalf("%q, %v", urls, err)
 	}
 	for _, url := range urls {

@@ -1,0 +1,105 @@
+package agent
+
+import (
+	"math"
+	"time"
+
+	"oneway.example/exporter/agent/mesh"
+	"oneway.example/exporter/clocks"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadserver"
+	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/probe/report"
+	"oneway.example/exporter/reflector"
+)
+
+// Sections are the options of the sections of a configuration, by key; for a list, the options of each item. Modules has the keys
+// that a module of on_demand has besides the keys of a probe. Probes, outputs and watchers describe theirs.
+func Sections() map[string][]option.Described {
+	all := map[string][]option.Described{
+		"clock":       {&clockSection{}},
+		"links":       {&linkOptions{}},
+		"reports":     {&reportOptions{}},
+		"reflector":   {&reflectorSection{}, &reflector.Options{}},
+		"load_server": {&loadServerSection{}, &loadserver.Options{}},
+		"on_demand":   {&onDemandSection{}},
+		"modules":     {&moduleOptions{}},
+		"mesh":        {&mesh.Options{}},
+	}
+	for _, one := range clocks.All() {
+		if described, ok := one.(option.Described); ok {
+			all["clock"] = append(all["clock"], described)
+		}
+	}
+	return all
+}
+
+// Describe returns the descriptions of the keys of the clock that do not belong to a source.
+func (s *clockSection) Describe() []option.Description {
+	return []option.Description{
+		option.Word(&s.Source, clocks.Names()[0], clocks.Names(), "chrony: query chronyd; static: use the bound below (hosts or containers that share one clock); none: report no one-way "+
+			"delay, but loss, round trips and variation."),
+		option.Value(&s.GPSD, s.GPSD, "The GNSS receiver, by gpsd: fix, satellites, pulse and sentence against this clock. An empty device is any of gpsd's; the name is the label "+
+			"\"receiver\".").Such(`{address: "127.0.0.1:2947", device: "", name: gps0}`),
+		option.Value(&s.PPS, s.PPS, "The pulse per second, with kernel timestamps: counted and missed pulses, jitter, and this clock's offset from them, independent of chronyd. The edge at "+
+			"the second is assert or clear; the name is the label \"pps\".").Such("{device: /dev/pps0, edge: assert, name: pps0}"),
+	}
+}
+
+// Describe returns the descriptions of the keys of a link.
+func (l *linkOptions) Describe() []option.Description {
+	return []option.Description{
+		option.Text(&l.Name, "The name of the link.").Such("uplink").Required("every link needs one"),
+		option.Number(&l.Quota, 0, 1, math.MaxInt64, "The quota of a day.").Unset("no limit").Such("500MB").Limited("Above 0"),
+	}
+}
+
+// Describe returns the descriptions of the keys of reports.
+func (r *reportOptions) Describe() []option.Description {
+	return []option.Description{
+		option.Text(&r.Dir, "The directory.").Unset("reports in {state_dir}").Such("/var/lib/oneway/reports"),
+		option.Number(&r.MaxBytes, report.DefaultMaxBytes, minReportBytes, math.MaxInt64, "Limit of the size of all reports.").Limited("At least 64KiB"),
+		option.Number(&r.MaxRuns, report.DefaultMaxRuns, 1, maxReportRuns, "Limit of their number."),
+	}
+}
+
+// Describe returns the descriptions of the keys of the section that are not options of the reflector itself.
+func (s *reflectorSection) Describe() []option.Description {
+	return []option.Description{
+		option.Value(&s.Listen, option.Listens{{Port: stampfmt.Port}}, "UDP addresses. \":862\" means all addresses of both families. Ports below 1024 need root or CAP_NET_BIND_SERVICE; the "+
+			"standard port is 862.").Such(`[":862"]`),
+		option.Text(&s.KeyFile, "Shared secrets, one a line, all accepted: to change one, add the new secret as second line everywhere, swap the lines everywhere, remove the old one. A "+
+			"reload reads the file again.").Such("reflector.key"),
+		option.Number(&s.RateLimit.PacketsPerSecond, reflector.DefaultRate, 1, reflector.MaxRate, "Limit of one source address (IPv4) or /64 (IPv6); protects this host, not the network. Known "+
+			"peers keep their rate when others send from their address."),
+		option.Number(&s.RateLimit.Burst, 0, 1, reflector.MaxRate, "Packets that may exceed it at once.").Unset("a quarter of {rate_limit.packets_per_second}").Such("5000"),
+	}
+}
+
+// Describe returns the description of the key of the section that is not an option of the load server itself.
+func (s *loadServerSection) Describe() []option.Description {
+	return []option.Description{
+		option.Value(&s.Listen, option.Listens{{Port: loadcontrol.DefaultPort}}, "Control over TLS (TCP) and test traffic (UDP) on one port number; \":8620\" means all addresses.").
+			Such(`[":8620"]`),
+	}
+}
+
+// Describe returns the descriptions of the keys of on-demand probes.
+func (s *onDemandSection) Describe() []option.Description {
+	return []option.Description{
+		option.Value(&s.Targets, nil, "What may be measured: names, \"*.\" and the end of names, addresses and networks. A name is measured only at an address that the list has too. Loopback "+
+			"and link-local addresses need a network of their own range.").Such(`["*.example.net", 192.0.2.0/24, "2001:db8::/32"]`),
+		option.Value(&s.Ports, []int{stampfmt.Port}, "The UDP ports that may be measured; a target without a port has the first one."),
+		option.Value(&s.Modules, nil, "Sets of options: a light probe (type stamp, all of its keys and their defaults but an interval of 200ms), and the number of test packets, count. "+
+			"A measurement takes up to 1.25 s, count times interval and two times loss_timeout; scrape_timeout must be longer by 0.5 s.").
+			Such("[{name: reachable, type: stamp, count: 5}, {name: voice, type: stamp, count: 100, interval: 20ms, dscp: 46, loss_timeout: 1s}]"),
+		option.Number(&s.MaxConcurrent, 4, 1, maxOnDemandRunning, "Measurements at the same time, of one client one fewer; others wait while their scrape_timeout allows it."),
+		option.Number(&s.TargetPause, time.Second, 0, time.Minute, "Least time between the begins of two measurements of one address."),
+	}
+}
+
+// Describe returns the description of the key of a module.
+func (o *moduleOptions) Describe() []option.Description {
+	return []option.Description{option.Number(&o.Count, defaultOnDemandCount, 1, maxOnDemandCount, "Number of test packets.")}
+}
