@@ -39,10 +39,8 @@ type tallies struct {
 // account counts the packets of one session in both directions and decides about each. It handles neither sockets nor
 // delays, except that a delay above the loss timeout is a loss.
 type account struct {
-	opts    *Options
+	opts    *LedgerOptions
 	decided func(verdict)
-	// dropped returns how many of the reverse losses decided now were dropped by this host's socket, at most ago old;
-	// nil: none.
 	dropped func(lost uint64, ago time.Duration) uint64
 
 	outstandingPackets outstandingPackets
@@ -71,10 +69,11 @@ type account struct {
 	now, started, lastReply, lastRefused time.Duration // monotonic; the last two 0: never
 }
 
-// newAccount makes an account at the monotonic time now. It passes its verdicts to decided, in their order.
-func newAccount(o *Options, now time.Duration, decided func(verdict)) *account {
+// newAccount makes an account at the monotonic time now. It passes its verdicts to decided, in their order. dropped
+// returns how many of a number of reverse losses were dropped by this host's socket, at most ago old; it may be nil.
+func newAccount(o LedgerOptions, now time.Duration, decided func(verdict), dropped func(lost uint64, ago time.Duration) uint64) *account {
 	a := &account{
-		opts: o, decided: decided, outstandingPackets: newOutstandingPackets(o), now: now, started: now,
+		opts: &o, decided: decided, dropped: dropped, outstandingPackets: newOutstandingPackets(&o), now: now, started: now,
 		fwd: counts{dir: sample.Forward, decided: decided}, rev: counts{dir: sample.Reverse, decided: decided},
 	}
 	a.outstandingPackets.lose = a.unanswered
@@ -102,19 +101,19 @@ func (a *account) keyRefused(now time.Duration) bool {
 	return a.refused.ofKey() && a.lastRefused > a.lastReply && now-a.lastRefused < max(keyFaultMemory, 10*a.opts.Interval)
 }
 
-func (a *account) discard(why discardReason) { used(&a.faults).discarded[why]++ }
+func (a *account) discard(why discardReason) { a.fault().discarded[why]++ }
 
 // undirected counts lost packets without a direction.
 func (a *account) undirected(why lowConfidenceReason, n uint64) {
 	if n > 0 {
-		used(&a.faults).lowConfidence[why] += n
+		a.fault().lowConfidence[why] += n
 	}
 }
 
 // skip counts due packets that were not sent.
 func (a *account) skip(why skipReason, n uint64) {
 	if n > 0 {
-		used(&a.faults).skipped[why] += n
+		a.fault().skipped[why] += n
 	}
 }
 
@@ -252,7 +251,7 @@ func (a *account) remoteLost(seq uint64) bool {
 
 // expire applies the loss timeout at this end.
 func (a *account) expire(now time.Duration) {
-	a.setLate(a.late() + max(0, now-a.now-tickInterval))
+	a.setLate(a.late() + max(0, now-a.now-TickInterval))
 	a.now = now
 	a.lose(a.outstandingPackets.expire(now, a.opts.LossTimeout))
 	if a.reverseOn {
@@ -272,7 +271,7 @@ func (a *account) guessForward() {
 		f.received = a.answered() - min(a.answered(), a.fwd.overdue)
 		a.fwd.known, a.rev.known = false, false
 		if a.roundTripsLost > 0 {
-			used(&a.faults).lowConfidence[lowConfidenceForeign] = a.roundTripsLost
+			a.fault().lowConfidence[lowConfidenceForeign] = a.roundTripsLost
 		}
 		return
 	default:
@@ -311,8 +310,9 @@ func (a *account) guessable() bool {
 	return a.statsQuery.finished || last != nil && (last.state == packetReplied || last.state == packetRepliedLate)
 }
 
-// end closes the account: packets still outstanding stay without an outcome.
+// end concludes the waiting replies and closes the account: packets still outstanding stay without an outcome.
 func (a *account) end() {
+	a.flush(math.MaxInt64)
 	a.outstandingPackets.lose = nil // their loss is not known either
 	a.lose(a.outstandingPackets.expire(math.MaxInt64, 0))
 	if a.fwd.known {

@@ -32,7 +32,10 @@ type wheel struct {
 	replies []tstamp.In
 	hub     hubSeries
 	at      int
+	passed  time.Duration // since the start, in addition to the time of the test
 }
+
+func (w *wheel) now() time.Duration { return sched.Now() + w.passed }
 
 // wheelTurn is how many replies are made before the timer starts.
 const wheelTurn = 1 << 12
@@ -101,16 +104,17 @@ func (w *wheel) reply(seq uint32) []byte {
 // turn passes one packet through everything but the socket: sending, its transmit timestamp, its reply.
 func (w *wheel) turn() {
 	seq := uint32(w.at)
-	w.s.account.outstandingPackets.add(uint64(seq), sched.Now(), userTime(seq), clockThen{bound: sample.Bound{Reason: sample.OK}})
+	w.s.account.send(w.now(), userTime(seq), clockThen{bound: sample.Bound{Reason: sample.OK}})
 	w.s.transmitted(w.s.cookie(uint64(seq)), sample.Stamp{At: userTime(seq) + 20_000, Origin: sample.Kernel}, &w.hub)
-	w.s.received(&w.replies[seq], sched.Now())
+	w.s.received(&w.replies[seq], w.now())
 	w.at++
 }
 
 func (w *wheel) check() {
 	w.tb.Helper()
-	if n := w.s.account.roundTripsReceived; n != uint64(w.at) || w.s.account.fwd.now.received != uint64(w.at) {
-		w.tb.Fatalf("%d of %d replies accepted, %d received forward; discarded %v", n, w.at, w.s.account.fwd.now.received, copied(w.s.account.faults).discarded)
+	n, received := w.s.account.roundTripsReceived, w.s.account.direction(sample.Forward).received
+	if n != uint64(w.at) || received.value != uint64(w.at) {
+		w.tb.Fatalf("%d of %d replies accepted, %+v received forward; discarded %v", n, w.at, received, w.s.account.faultCounts().discarded)
 	}
 }
 
@@ -154,10 +158,10 @@ func BenchmarkTick(b *testing.B) {
 	for range 1000 {
 		w.turn()
 	}
-	w.s.account.statsQuery.opened = true
+	now := sched.Now()
 	b.ReportAllocs()
 	for b.Loop() {
-		now := w.s.account.now + time.Microsecond
+		now += time.Microsecond
 		w.s.tick(now, now)
 	}
 }
@@ -286,7 +290,7 @@ func (c *crowd) sums() (sum crowdSums) {
 		s.mu.Lock()
 		sum.received += s.account.roundTripsReceived
 		sum.lost += s.account.roundTripsLost
-		for _, n := range copied(s.account.faults).skipped {
+		for _, n := range s.account.faultCounts().skipped {
 			sum.skipped += n
 		}
 		s.mu.Unlock()

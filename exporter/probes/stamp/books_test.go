@@ -11,6 +11,7 @@ import (
 	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/sched"
 )
 
 func idleSession(t *testing.T) *session {
@@ -49,7 +50,7 @@ func TestEndedSessionPublishesNothing(t *testing.T) {
 	s.series = newSeries(book, "p", "stamp")
 	s.end()
 	s.series.scope.Close()
-	now := s.account.now + time.Second
+	now := sched.Now() + time.Second
 	s.tick(now, now) // writing to a closed series panics
 	if book.Open() > 0 {
 		t.Errorf("published after the end: %v", book.Present(""))

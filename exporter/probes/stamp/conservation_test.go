@@ -5,27 +5,43 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/loss"
 	"oneway.example/exporter/estimate/seqwin"
 	"oneway.example/exporter/net/sched"
+	"oneway.example/exporter/net/tstamp"
 	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/net/wire/timefmt"
 )
 
 // idleAccount is an account without a session, made now.
-func idleAccount(t *testing.T) *account {
-	t.Helper()
-	return idleAccountOf(t, sched.Now())
-}
+func idleAccount() *account { return idleAccountOf(sched.Now()) }
 
 // idleAccountOf is an account without a session, made at a monotonic time of the test.
-func idleAccountOf(t *testing.T, made time.Duration) *account {
-	t.Helper()
-	o := quick()
-	if err := o.check(); err != nil {
-		t.Fatal(err)
+func idleAccountOf(made time.Duration) *account {
+	o := LedgerOptions{Interval: 2 * time.Millisecond, LossTimeout: 500 * time.Millisecond, TAIOffset: timefmt.TAIOffset, TTL: 255}
+	return newAccount(o, made, func(verdict) {}, nil)
+}
+
+// testStart is the time of day at which simulated sessions begin.
+var testStart = instant.FromUnix(1_800_000_000, 0)
+
+// answerOf joins the timestamps of a reply, whose remote clock is as its Error Estimate reports, with a local clock of 50 us.
+func answerOf(in *tstamp.In, r *reply, q request) pendingReply {
+	decode := func(raw uint64) sample.Stamp {
+		return sample.Stamp{At: timefmt.NTP.Decode(raw, 0, in.At), Origin: sample.InPacket}
 	}
-	return newAccount(&o, made, func(verdict) {})
+	a := pendingReply{clock: clockThen{bound: sample.Bound{Error: 50 * time.Microsecond, Reason: sample.OK}}, packet: sample.Packet{
+		Seq: q.seq, T2: decode(r.packet.T2), T3: decode(r.packet.T3), T4: in.Stamp, Remote: sample.Bound{Reason: sample.RemoteUnsynchronized},
+	}}
+	if q.outstanding != nil {
+		a.packet.T1 = q.outstanding.sentAt()
+	}
+	if e := r.packet.Error; e.Synchronized() && e.Valid() {
+		a.packet.Remote = sample.Bound{Error: e.Bound(), Reason: sample.OK}
+	}
+	return a
 }
 
 // tally sums verdicts about one direction.
@@ -65,7 +81,7 @@ func allReceived() (w [stampfmt.MaxReceiptWords]uint64) {
 
 // TestHostDropsAreNotLostToo: the remote host drops 50 packets; then the reflector restarts.
 func TestHostDropsAreNotLostToo(t *testing.T) {
-	s := idleAccount(t)
+	s := idleAccount()
 	asks(s, 1000)
 	told := func(rc stampfmt.Receipt) {
 		rc.Filled, rc.Words = true, 4
@@ -79,7 +95,7 @@ func TestHostDropsAreNotLostToo(t *testing.T) {
 	told(stampfmt.Receipt{Epoch: 6, Next: 1000, Base: 1000, Received: 200, Tx: 200, Host: true, SocketDrops: 0, Recent: [4]uint64{^uint64(0), ^uint64(0), ^uint64(0), 0xff}})
 	s.fwd.now.sent = s.outstandingPackets.next
 	d := s.fwd.now
-	t.Logf("sent %d received %d lost %d dropped %d outstanding %d; unknown direction %d", d.sent, d.received, d.lost, d.dropped, d.outstanding(), copied(s.faults).lowConfidence[lowConfidenceRemoteRestart])
+	t.Logf("sent %d received %d lost %d dropped %d outstanding %d; unknown direction %d", d.sent, d.received, d.lost, d.dropped, d.outstanding(), s.faultCounts().lowConfidence[lowConfidenceRemoteRestart])
 	if d.lost != 0 || d.sent != d.received+d.lost+d.dropped+d.outstanding() {
 		t.Errorf("got lost %d, true 0; %d sent != %d received + %d lost + %d dropped + %d outstanding", d.lost, d.sent, d.received, d.lost, d.dropped, d.outstanding())
 	}
@@ -87,7 +103,7 @@ func TestHostDropsAreNotLostToo(t *testing.T) {
 
 // TestOvertakenReplyDoesNotDoubleTheDrops: a reply overtaken by later ones carries an older total of drops.
 func TestOvertakenReplyDoesNotDoubleTheDrops(t *testing.T) {
-	s := idleAccount(t)
+	s := idleAccount()
 	asks(s, 1000)
 	told := func(rc stampfmt.Receipt) {
 		rc.Filled, rc.Words, rc.Epoch, rc.Host = true, 3, 5, true
@@ -124,7 +140,7 @@ func TestDropsOfAnHourDoNotExplainAnOutageOfThePath(t *testing.T) {
 
 // TestDropsToldAreModulo32Bits: the Receipt has their total modulo 2^32 (receipt.go).
 func TestDropsToldAreModulo32Bits(t *testing.T) {
-	s := idleAccount(t)
+	s := idleAccount()
 	asks(s, 1000)
 	for _, total := range []uint32{0, 0x7fffffff, 0xfffffff0, 0x10} { // 32 dropped in the last step
 		s.remoteDrops.take(1<<40, sched.Now(), time.Hour)
@@ -179,7 +195,7 @@ func TestOverdueAndLostSideBySideAreOneRun(t *testing.T) {
 // TestReplyOfAFormerLifeHasNoNumberInThePresentOne: the reply arrives after the first one of the new session,
 // reordered or as a duplicate.
 func TestReplyOfAFormerLifeHasNoNumberInThePresentOne(t *testing.T) {
-	s := idleAccount(t)
+	s := idleAccount()
 	asks(s, 1000)
 	now := time.Second
 	in := func(epoch, tx, next uint32) {

@@ -28,6 +28,14 @@ func (t totals) plus(c seqwin.Counts) totals {
 	return t
 }
 
+// knownCounts are the packets of one direction, as far as they are known.
+type knownCounts struct {
+	// sent = received + lost + dropped (by the receiving host) + outstanding.
+	sent, received, lost, dropped, outstanding maybe[uint64]
+	// duplicated, reordered, late and corrupted packets are counted separately.
+	duplicated, reordered, late, corrupted maybe[uint64]
+}
+
 // counts are the account of one direction.
 type counts struct {
 	dir sample.Direction
@@ -193,20 +201,12 @@ type faults struct {
 	lowConfidence [lowConfidenceReasons]uint64
 }
 
-// used returns *p, and allocates it at its first use.
-func used[T any](p **T) *T {
-	if *p == nil {
-		*p = new(T)
+// fault returns the counts of faults, which are allocated at their first use.
+func (a *account) fault() *faults {
+	if a.faults == nil {
+		a.faults = new(faults)
 	}
-	return *p
-}
-
-// copied returns a copy of *p; the zero value if it was never used.
-func copied[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
+	return a.faults
 }
 
 // drops attributes a socket's drops (SO_RXQ_OVFL) to the losses that are decided after them: these are losses of

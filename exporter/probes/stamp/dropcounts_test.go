@@ -105,7 +105,7 @@ func TestDropsExplainLossesDecidedLongAfterThem(t *testing.T) {
 		{30 * time.Second, time.Second, 3},
 	} {
 		now := time.Hour
-		a := idleAccountOf(t, now)
+		a := idleAccountOf(now)
 		a.opts.Interval, a.opts.LossTimeout = c.interval, 3*time.Second
 		asks(a, 100)
 		var d drops
@@ -149,7 +149,7 @@ func TestDropsExplainOnlyLossesThatTheyMayHaveCaused(t *testing.T) {
 		dropped uint64
 	}{{time.Second, 1}, {4 * time.Second, 0}, {10 * time.Second, 0}} {
 		now := time.Hour
-		a := idleAccountOf(t, now)
+		a := idleAccountOf(now)
 		a.opts.Interval, a.opts.LossTimeout = time.Second, 3*time.Second
 		asks(a, 100)
 		var d drops

@@ -203,6 +203,22 @@ func (e *estimator) measure(w *direction, a *pendingReply, seq uint64, from, to 
 	return v
 }
 
+// used returns *p, and allocates it at its first use.
+func used[T any](p **T) *T {
+	if *p == nil {
+		*p = new(T)
+	}
+	return *p
+}
+
+// copied returns a copy of *p; the zero value if it was never used.
+func copied[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
 // hasDifference reports whether differences between delays with this reason are valid, even if the delays are not.
 func hasDifference(r sample.Reason) bool {
 	return r != sample.NoStamp && r != sample.LocalStepped && r != sample.RemoteStepped

@@ -12,7 +12,7 @@ import (
 )
 
 func outstandingPacketsOf(interval, timeout time.Duration) outstandingPackets {
-	return newOutstandingPackets(&Options{Interval: interval, LossTimeout: timeout})
+	return newOutstandingPackets(&LedgerOptions{Interval: interval, LossTimeout: timeout})
 }
 
 func TestOutstandingPacketsExpireOnceAndOnlyTheUnanswered(t *testing.T) {

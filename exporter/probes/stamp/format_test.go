@@ -52,7 +52,7 @@ func TestPacketsOfEverySizeAreWrittenIntoNoSpace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &session{opts: &o, layout: plan, account: &account{}}
+			s := &session{opts: &o, layout: plan, account: newAccount(o.ledger(), 0, nil, nil)}
 			if keyFile != "" {
 				s.keys = o.keys
 			}

@@ -25,7 +25,7 @@ func (h *hops) arrived(left, arrived uint8) {
 
 // countHops adds the hops of a reply. Our reflector sends with TTL 255 (RFC 5357 section 4.2.1).
 func (a *account) countHops(in *tstamp.In, r *reply) {
-	a.hops[sample.Forward].arrived(uint8(a.opts.TTL), r.packet.SenderTTL)
+	a.hops[sample.Forward].arrived(a.opts.TTL, r.packet.SenderTTL)
 	left := uint8(255)
 	if a.kind != remoteOurs {
 		left = usualTTL(in.TTL)

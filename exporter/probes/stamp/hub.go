@@ -285,12 +285,9 @@ func (h *hub) upTo(now time.Duration) time.Duration {
 	return time.Duration(h.heard.Load())
 }
 
-// tickInterval is the interval of the periodic work of sessions: timeouts, windows, publishing.
-const tickInterval = time.Second
-
 // keep ticks all sessions until ctx ends.
 func (h *hub) keep(ctx context.Context) {
-	ticker := time.NewTicker(tickInterval)
+	ticker := time.NewTicker(TickInterval)
 	defer ticker.Stop()
 	var sessions []*session
 	for {

@@ -7,13 +7,15 @@ import (
 
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/tstamp"
 	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/net/wire/timefmt"
 )
 
 // TestClockOfWideBoundMakesNoLoss: both directions take 300 ms, the loss timeout is 500 ms. The remote clock is 300
 // ms fast, and its bound of 400 ms covers that.
 func TestClockOfWideBoundMakesNoLoss(t *testing.T) {
-	s := idleAccount(t)
+	s := idleAccount()
 	s.opts.LossTimeout = 500 * time.Millisecond
 	at := instant.Time(1_800_000_000 * int64(time.Second))
 	remote := 300 * time.Millisecond
@@ -31,8 +33,7 @@ func TestClockOfWideBoundMakesNoLoss(t *testing.T) {
 // more than its bitmap has, and replies first to 10.
 func TestLatePacketThatDecidesItselfIsLostOnce(t *testing.T) {
 	for _, late := range []uint32{0, 1} {
-		s := idleSession(t)
-		a := s.account
+		a := idleAccount()
 		asks(a, 611)
 		learn := func(rc stampfmt.Receipt) {
 			rc.Filled, rc.Words, rc.Epoch = true, 4, 5
@@ -56,14 +57,14 @@ func TestLatePacketThatDecidesItselfIsLostOnce(t *testing.T) {
 // TestOverdueRepliesEndWithTheirSession: three replies that wait for their true T3 are too late, and the remote end
 // restarts.
 func TestOverdueRepliesEndWithTheirSession(t *testing.T) {
-	a, sum := idleAccount(t), &tally{}
+	a, sum := idleAccount(), &tally{}
 	a.decided, a.rev.decided = sum.take, sum.take
 	asks(a, 1000)
 	now := time.Second
 	for n := range uint32(1000) {
 		a.number(&stampfmt.ReflectorPacket{Seq: n}, request{}, now, false)
 	}
-	at := wheelStart
+	at := testStart
 	for n := uint64(997); n < 1000; n++ {
 		a.replies.put(&pendingReply{undecided: true, arrived: now, clock: clockThen{bound: sample.Bound{Reason: sample.OK}}, packet: sample.Packet{
 			ReverseSeq: n, T3: sample.Stamp{At: at, Origin: sample.InPacket}, T4: sample.Stamp{At: at.Add(time.Hour), Origin: sample.Kernel},
@@ -74,5 +75,30 @@ func TestOverdueRepliesEndWithTheirSession(t *testing.T) {
 	a.number(&stampfmt.ReflectorPacket{Seq: 0}, request{}, now, false)
 	if v := a.rev; v.now.lost != 3 || v.ended.lost != 3 || v.now.received != 998 || !slices.Equal(sum.bursts, []int{3}) {
 		t.Errorf("%d lost, %d of them in the old session, %d received, bursts of %d; want 3, 3, 998 and one burst of 3", v.now.lost, v.ended.lost, v.now.received, sum.bursts)
+	}
+}
+
+// TestBusyReflectorMakesNoLossOfItsReplies: our reflector reads T3 and sends the reply 800 ms later; the loss timeout is
+// 500 ms. It reports its true T3 with the next reply.
+func TestBusyReflectorMakesNoLossOfItsReplies(t *testing.T) {
+	for _, c := range []struct {
+		held time.Duration // by the reflector
+		lost uint64
+	}{{799 * time.Millisecond, 0}, {0, 1}} {
+		a := idleAccountOf(0)
+		at := instant.Time(1_800_000_000 * int64(time.Second))
+		encode := func(d time.Duration) uint64 { return timefmt.NTP.Encode(at.Add(d), 0) }
+		a.send(0, at, clockThen{bound: sample.Bound{Reason: sample.OK}})
+		r := reply{hasReceipt: true, receipt: stampfmt.Receipt{Filled: true, T2Origin: sample.Kernel}}
+		r.packet.T2, r.packet.T3 = encode(time.Millisecond), encode(2*time.Millisecond)
+		r.packet.Error = timefmt.MakeErrorEstimate(time.Microsecond, true, timefmt.NTP)
+		arrived := at.Add(802 * time.Millisecond)
+		in, q := &tstamp.In{Stamp: sample.Stamp{At: arrived, Origin: sample.Kernel}, At: arrived}, request{outstanding: a.outstandingPackets.get(0)}
+		one := answerOf(in, &r, q)
+		a.judge(in, &r, q, &one, 802*time.Millisecond, true)
+		a.replies.left(0, stampfmt.ReplyTX{Known: true, After: c.held}, a.conclude)
+		if got := a.rev.now; got.lost != c.lost || got.received != 1-c.lost {
+			t.Errorf("held for %v: %d lost and %d received, want %d lost", c.held, got.lost, got.received, c.lost)
+		}
 	}
 }

@@ -21,7 +21,7 @@ const LightBytes = stampfmt.AuthenticatedBytes + followUpBytes + hmacTLVBytes
 func lightPackets(o *probe.LightOptions) uint64 {
 	query := int64(defaultSize(true))
 	perSecond := LightBytes/o.Interval.Seconds() + float64(query)
-	seconds := float64(max(0, o.MaxBytes-openTries*query)) / perSecond
+	seconds := float64(max(0, o.MaxBytes-OpenTries*query)) / perSecond
 	return max(1, uint64(seconds/o.Interval.Seconds()))
 }
 
@@ -68,10 +68,10 @@ type lightStream struct {
 func (l *lightStream) Stop(ctx context.Context) (packets, bytes int64) {
 	l.unschedule()
 	s := l.session
-	s.poll(ctx, pollInterval, s.opts.LossTimeout+time.Second, func() bool { return s.account.outstandingPackets.outstanding() == 0 })
+	s.poll(ctx, pollInterval, s.opts.LossTimeout+time.Second, func() bool { return s.account.outstanding() == 0 })
 	s.mu.Lock()
 	s.account.flush(math.MaxInt64)
-	tests, queries := int64(s.account.outstandingPackets.next), int64(s.account.statsQuery.count)
+	tests, queries := int64(s.account.next()), int64(s.account.queries())
 	s.mu.Unlock()
 	l.end()
 	return tests + queries, tests*LightBytes + queries*int64(defaultSize(true))

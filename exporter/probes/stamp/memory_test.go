@@ -8,7 +8,6 @@ import (
 
 	"oneway.example/exporter/clocks/static"
 	"oneway.example/exporter/core/metric"
-	"oneway.example/exporter/net/sched"
 )
 
 // heapBytes is the live heap.
@@ -44,13 +43,12 @@ func bytesOfASession(t *testing.T, o Options, profile metric.Profile, lost int) 
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.run, s.account.statsQuery.opened = 7, true
-		all[i], w.s, w.at = s, s, 0
+		s.run = 7
+		all[i], w.s, w.at, w.passed = s, s, 0, 0
 		perWindow := int(o.Window / o.Interval)
 		for range 2 {
 			w.seconds(perWindow, lost)
-			s.windowFrom -= o.Window
-			s.tick(sched.Now(), sched.Now())
+			s.tick(w.now(), w.now())
 		}
 		w.seconds(perWindow/2, lost)
 		if lost == 0 {
@@ -66,18 +64,15 @@ func bytesOfASession(t *testing.T, o Options, profile metric.Profile, lost int) 
 
 // seconds passes n packets through the session, as if they were sent one interval apart.
 func (w *wheel) seconds(n, lost int) {
-	sent := &w.s.account.outstandingPackets
 	for range n {
 		if lost > 0 && w.at%lost == 1 {
-			sent.add(uint64(w.at), sched.Now(), userTime(uint32(w.at)), clockThen{})
+			w.s.account.send(w.now(), userTime(uint32(w.at)), clockThen{})
 			w.at++
 		} else {
 			w.turn()
 		}
-		for i := range sent.ring {
-			sent.ring[i].sent -= w.s.opts.Interval
-		}
-		w.s.account.expire(sched.Now())
+		w.passed += w.s.opts.Interval
+		w.s.account.expire(w.now())
 	}
 }
 

@@ -183,7 +183,10 @@ func (a *numbered) add(seq, n uint64, now time.Duration) {
 		a.again++ // counted before
 		return
 	}
-	o := used(&a.orders)
+	if a.orders == nil {
+		a.orders = new(orders)
+	}
+	o := a.orders
 	for _, p := range [...]*answered{&o.newest, &o.settling} {
 		if p.known && seq < p.seq && n > p.n {
 			p.behind++

@@ -57,8 +57,7 @@ func TestLowerNumberToALaterRequestIsARestart(t *testing.T) {
 // remoteAgent simulates a path to a reflector that numbers its replies.
 type remoteAgent struct {
 	t    *testing.T
-	all  *session
-	s    *account // of the agent's session
+	s    *account // of the path's sender
 	rng  *rand.Rand
 	now  time.Duration
 	next uint32
@@ -80,11 +79,10 @@ type replyOnWay struct {
 }
 
 func newRemoteAgent(t *testing.T, kind remoteKind, rng *rand.Rand) *remoteAgent {
-	all := idleSession(t)
-	s := all.account
-	s.kind, s.now, s.started = kind, time.Second, time.Second
+	s := idleAccountOf(time.Second)
+	s.kind = kind
 	return &remoteAgent{
-		t: t, all: all, s: s, rng: rng, now: s.now, asked: map[uint64]uint64{}, every: 2 * time.Millisecond,
+		t: t, s: s, rng: rng, now: s.now, asked: map[uint64]uint64{}, every: 2 * time.Millisecond,
 		copies: []int{0, 1, 1, 1, 1, 1, 1, 1, 1, 2}, losses: 10,
 	}
 }
@@ -92,7 +90,7 @@ func newRemoteAgent(t *testing.T, kind remoteKind, rng *rand.Rand) *remoteAgent 
 // ask sends a request, and delivers what arrives until the next one.
 func (f *remoteAgent) ask() {
 	seq := f.s.outstandingPackets.next
-	user := wheelStart.Add(f.now)
+	user := testStart.Add(f.now)
 	f.s.lose(f.s.outstandingPackets.add(seq, f.now, user, clockThen{}))
 	f.asked[seq] = timefmt.NTP.Encode(user, 0)
 	copies := 1
@@ -143,14 +141,14 @@ func (f *remoteAgent) earliest() int {
 
 // bring delivers a reply, true or forged.
 func (f *remoteAgent) bring(seq, t1 uint64, number uint32) {
-	at := wheelStart.Add(f.now)
+	at := testStart.Add(f.now)
 	in := tstamp.In{Stamp: sample.Stamp{At: at, Origin: sample.Kernel}, At: at}
 	var r reply
 	r.packet.Seq, r.packet.SenderSeq, r.packet.SenderT1 = number, uint32(seq), t1
 	r.packet.T2 = timefmt.NTP.Encode(at, 0)
 	r.packet.T3 = r.packet.T2
 	if q, why, ok := f.s.requestOf(&r); ok {
-		one := f.all.pendingOf(&in, &r, q)
+		one := answerOf(&in, &r, q)
 		f.s.judge(&in, &r, q, &one, f.now, true)
 	} else {
 		f.s.discard(why)
@@ -243,10 +241,10 @@ func TestPathIsMeasuredAgainAfterEveryDisturbance(t *testing.T) {
 					}
 					f.wait(50 * time.Millisecond)
 					if got := f.s.answered() - answered; got != calm {
-						t.Fatalf("%d of %d replies accepted; refused %v", got, calm, copied(f.s.faults).discarded)
+						t.Fatalf("%d of %d replies accepted; refused %v", got, calm, f.s.faultCounts().discarded)
 					}
 					if got := f.s.rev.now.received - received; got != calm {
-						t.Fatalf("%d of %d replies received; refused %v, %+v", got, calm, copied(f.s.faults).discarded, f.s.order)
+						t.Fatalf("%d of %d replies received; refused %v, %+v", got, calm, f.s.faultCounts().discarded, f.s.order)
 					}
 				}
 				// Packets that were not sent are not lost: at most twice the outstanding ones per disturbance.
@@ -274,7 +272,7 @@ func TestRestartLosesNoMoreThanWasOutstanding(t *testing.T) {
 	if s.restarts != 4 || s.roundTripsReceived != 1500 || s.fwd.now.received != 1500 || s.fwd.now.lost != 0 || s.rev.now.lost != 0 {
 		t.Errorf("%d restarts, %d answered, forward %+v, reverse %+v", s.restarts, s.roundTripsReceived, s.fwd.now, s.rev.now)
 	}
-	if refused := copied(s.faults).discarded[discardWrongNumber] + s.rev.now.late; s.rev.now.received+refused != 1500 || refused > 4*(5+agreeing) {
+	if refused := s.faultCounts().discarded[discardWrongNumber] + s.rev.now.late; s.rev.now.received+refused != 1500 || refused > 4*(5+agreeing) {
 		t.Errorf("%d received, %d refused or late", s.rev.now.received, refused)
 	}
 }
@@ -323,8 +321,8 @@ func TestBadPathIsNoRestart(t *testing.T) {
 				for range 5000 {
 					f.ask()
 				}
-				if f.s.restarts > 0 || copied(f.s.faults).discarded[discardWrongNumber] > 0 {
-					t.Errorf("%d restarts, refused %v", f.s.restarts, copied(f.s.faults).discarded)
+				if f.s.restarts > 0 || f.s.faultCounts().discarded[discardWrongNumber] > 0 {
+					t.Errorf("%d restarts, refused %v", f.s.restarts, f.s.faultCounts().discarded)
 				}
 			})
 		}

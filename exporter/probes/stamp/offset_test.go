@@ -30,7 +30,6 @@ func variation(t *testing.T, seed uint64, theta time.Duration) (told *ledger, re
 	for range 400 {
 		c.bring(draw(), draw())
 	}
-	c.account.fwd.now.received, c.account.fwd.known = 400, true
 	report = reportOf(c.partial()).Forward
 	c.closed()
 	return c.ledger, report
@@ -68,16 +67,19 @@ func TestVariationDoesNotFeelAConstantOffset(t *testing.T) {
 func (c *sessionFixture) answered(t *testing.T, forward, reverse time.Duration, stepping bool) {
 	t.Helper()
 	c.now = c.now.Add(20 * time.Millisecond)
-	c.account.outstandingPackets.add(c.seq, 0, c.now, thenOf(c.clock.Quality(c.now)))
-	q := request{seq: c.seq, outstanding: c.account.outstandingPackets.get(c.seq)}
-	q.outstanding.stamped(sample.Stamp{At: c.now, Origin: sample.Kernel})
+	c.account.transmitted(c.account.send(0, c.now, thenOf(c.clock.Quality(c.now))), sample.Stamp{At: c.now, Origin: sample.Kernel})
 	came, left := c.now.Add(forward+c.theta), c.now.Add(forward+c.theta+50*us)
 	encode := func(at instant.Time) uint64 { return timefmt.NTP.Encode(at, 0) }
 	r := reply{hasReceipt: true, receipt: stampfmt.Receipt{Filled: true, T2Origin: sample.Kernel}}
+	r.packet.SenderSeq, r.packet.SenderT1 = uint32(c.seq), encode(c.now)
 	r.packet.T2, r.packet.T3 = encode(came), encode(left)
 	r.packet.Error = timefmt.MakeErrorEstimate(us, !stepping, timefmt.NTP)
 	if stepping {
 		r.receipt.Clock = stampfmt.ClockStepped
+	}
+	q, why, ok := c.account.requestOf(&r)
+	if !ok {
+		t.Fatalf("refused: %v", why)
 	}
 	back := left.Add(reverse - c.theta)
 	a := c.pendingOf(inAt(back), &r, q)

@@ -34,12 +34,12 @@ func (o once) Fits(peer netip.Addr) bool { return o.opts.Fits(peer) }
 
 // Longest is the time of the opening queries, of the packets and of settling.
 func (o once) Longest(count uint64) time.Duration {
-	return openTries*statsQueryInterval + time.Duration(count)*o.opts.Interval + o.settling()
+	return OpenTries*StatsQueryInterval + time.Duration(count)*o.opts.Interval + o.settling()
 }
 
 // settling is the time in which the last packet is decided, since a reply of twice the loss timeout is not lost but late, and
 // the remote end reports its final counts.
-func (o once) settling() time.Duration { return 2*o.opts.LossTimeout + 2*statsQueryInterval }
+func (o once) settling() time.Duration { return 2*o.opts.LossTimeout + 2*StatsQueryInterval }
 
 // Measure sends count packets, fewer if a Poisson schedule leaves no time to settle before the end of ctx.
 func (o once) Measure(ctx context.Context, count uint64) (probe.Outcome, error) {

@@ -112,8 +112,8 @@ func TestSilentTargetIsLostWithinTheLongestTime(t *testing.T) {
 	if took, most := time.Since(begin), p.Longest(20); took > most+time.Second { // a loaded host is late
 		t.Errorf("took %v, the longest time is %v", took, most)
 	}
-	if n := packets.Load(); n < 20 || n > 20+openTries {
-		t.Errorf("%d packets arrived, want 20 test packets and at most %d queries", n, openTries)
+	if n := packets.Load(); n < 20 || n > 20+OpenTries {
+		t.Errorf("%d packets arrived, want 20 test packets and at most %d queries", n, OpenTries)
 	}
 }
 

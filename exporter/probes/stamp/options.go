@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/keyfile"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/estimate/delay"
@@ -70,8 +69,6 @@ const (
 	maxWindow     = 10 * time.Minute
 	windowPackets = 20
 	leastWindow   = 10 * time.Second
-	// maxOutstanding is the most packets sent within the loss timeout; both ends remember at least as many.
-	maxOutstanding = 1 << 16
 )
 
 // Describe returns the descriptions of the probe's keys, those of target.Options included.
@@ -87,7 +84,7 @@ func (o *Options) Describe() []option.Description {
 		option.Text(&o.KeyFile, "File with the shared secret of authenticated mode; the first line signs.").Such("office.key").
 			Checked(func(key string) error { return o.loadKeys(key) }),
 		option.Number(&o.LossTimeout, 3*time.Second, 10*time.Millisecond, time.Minute,
-			fmt.Sprintf("Waiting time of each direction and of the round trip, after which a packet is lost (Tmax of RFC 7680); at most %d times {interval}.", maxOutstanding)),
+			fmt.Sprintf("Waiting time of each direction and of the round trip, after which a packet is lost (Tmax of RFC 7680); at most %d times {interval}.", MaxOutstanding)),
 		option.Number(&o.Window, 0, time.Second, maxWindow, "The window of minima, medians, maxima, variation and voice quality.").
 			Unset(fmt.Sprintf("the time of %d packets, at least %v", windowPackets, leastWindow)).FileOnly(),
 	}, o.Options.Describe(), []option.Description{
@@ -120,7 +117,7 @@ func (o *Options) check() error {
 	err := option.Check(o)
 	if err == nil {
 		err = errors.Join(
-			o.checkCount("loss_timeout", o.LossTimeout, maxOutstanding, "packets can be waited for"),
+			o.checkCount("loss_timeout", o.LossTimeout, MaxOutstanding, "packets can be waited for"),
 			o.checkCount("window", o.Window, delay.PDVLimit, "packets make a window"),
 		)
 	}
@@ -175,22 +172,10 @@ func checkEach[T any](key string, names []string, find func(name string) (T, err
 	return nil
 }
 
-// encode writes a time in the timestamp format of this session's packets.
-func (o *Options) encode(t instant.Time) uint64 { return o.format.Encode(t, o.TAIOffset) }
-
-// decode reads a timestamp of the remote end, in the format that the reply's own Error Estimate names (RFC 8762
-// section 4.2.1).
-func (o *Options) decode(r *reply, raw uint64, local instant.Time) instant.Time {
-	return r.packet.Error.Format().Decode(raw, o.TAIOffset, local)
+// ledger returns what the ledger needs to know of the test packets.
+func (o *Options) ledger() LedgerOptions {
+	return LedgerOptions{Interval: o.Interval, LossTimeout: o.LossTimeout, TAIOffset: o.TAIOffset, TTL: uint8(o.TTL), Format: o.format}
 }
-
-// explains is the longest time between a drop and the decision of a loss attributed to it, if the next packet arrives
-// at once and this host is not late.
-func (o *Options) explains() time.Duration { return o.LossTimeout + 2*tickInterval }
-
-// replyWait is the longest time for which a reply waits for its true T3: until the next two or three replies should
-// have arrived.
-func (o *Options) replyWait() time.Duration { return max(time.Second, replyWait*o.Interval) }
 
 // layout is the content of a test packet of a given size. Bytes count UDP payload.
 type layout struct {

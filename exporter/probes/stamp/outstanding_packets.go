@@ -98,7 +98,7 @@ type outstandingPackets struct {
 }
 
 // The lengths of the shortest ring, and of the longest one of a session with few packets. The longest of all, for
-// maxOutstanding packets within the loss timeout, has four times that number.
+// MaxOutstanding packets within the loss timeout, has four times that number.
 const (
 	minOutstandingPackets  = 8
 	fullOutstandingPackets = 16
@@ -106,16 +106,16 @@ const (
 
 // newOutstandingPackets makes a ring for regularly sent packets, which are kept as long as a reply in time in both
 // directions may arrive, or a reply waits for its true T3. Its limit leaves space for clusters of Poisson arrivals.
-func newOutstandingPackets(o *Options) outstandingPackets {
+func newOutstandingPackets(o *LedgerOptions) outstandingPackets {
 	length := func(least int, of time.Duration) int {
-		for least < 4*maxOutstanding && time.Duration(least)*o.Interval < of {
+		for least < 4*MaxOutstanding && time.Duration(least)*o.Interval < of {
 			least *= 2
 		}
 		return least
 	}
 	return outstandingPackets{
-		ring: make([]outstanding, length(minOutstandingPackets, o.LossTimeout+max(o.LossTimeout, o.replyWait())+tickInterval)),
-		most: length(fullOutstandingPackets, 3*o.LossTimeout+3*tickInterval/2),
+		ring: make([]outstanding, length(minOutstandingPackets, o.LossTimeout+max(o.LossTimeout, o.replyWait())+TickInterval)),
+		most: length(fullOutstandingPackets, 3*o.LossTimeout+3*TickInterval/2),
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // replies and the periodic work come only once a second, and its state survives the growth of the ring.
 func TestRingHoldsThePacketsOfTwiceTheLossTimeout(t *testing.T) {
 	for _, c := range []struct{ interval, timeout time.Duration }{
-		{minInterval, maxOutstanding * minInterval},
+		{minInterval, MaxOutstanding * minInterval},
 		{minInterval, 10 * time.Millisecond},
 		{time.Millisecond, time.Minute},
 		{time.Second, 3 * time.Second},
@@ -21,14 +21,14 @@ func TestRingHoldsThePacketsOfTwiceTheLossTimeout(t *testing.T) {
 	} {
 		f, now, ticked, expired := outstandingPacketsOf(c.interval, c.timeout), time.Duration(0), time.Duration(0), 0
 		first := len(f.ring)
-		packets := uint64(5 * (c.timeout + tickInterval) / c.interval)
+		packets := uint64(5 * (c.timeout + TickInterval) / c.interval)
 		for seq := range max(packets, 100) {
 			now += c.interval
 			if lost := f.add(seq, now, instant.Time(seq+1), clockThen{}); lost != 0 {
 				t.Fatalf("%+v: packet %d pushes out %d of %d", c, seq, lost, len(f.ring))
 			}
 			f.get(seq).stamped(sample.Stamp{At: instant.Time(seq + 2), Origin: sample.Kernel})
-			if now-ticked >= tickInterval {
+			if now-ticked >= TickInterval {
 				ticked = now
 				expired += f.expire(now, c.timeout)
 			}

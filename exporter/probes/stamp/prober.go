@@ -222,19 +222,18 @@ func (s *session) partial() snapshot {
 // awaitOpening waits until our reflector has replied to the opening query, so that its counts include the first
 // test packet.
 func (s *session) awaitOpening(ctx context.Context, every time.Duration) {
-	s.poll(ctx, every, openTries*statsQueryInterval, func() bool { return s.account.statsQuery.opened || s.account.statsQuery.foreign })
+	s.poll(ctx, every, OpenTries*StatsQueryInterval, s.account.opened)
 }
 
 // settle waits for the last replies and then for the remote end's final counts.
 func (s *session) settle(ctx context.Context, wait time.Duration) {
-	s.poll(ctx, pollInterval, 2*wait+statsQueryInterval, func() bool { return s.account.outstandingPackets.outstanding() == 0 })
+	s.poll(ctx, pollInterval, 2*wait+StatsQueryInterval, func() bool { return s.account.outstanding() == 0 })
 	s.mu.Lock()
-	s.account.statsQuery.finish = s.account.kind != remoteUnknown
-	s.account.statsQuery.foreign = s.account.statsQuery.finish && s.account.kind != remoteOurs
+	s.account.finish()
 	s.mu.Unlock()
-	s.poll(ctx, pollInterval, min(8*statsQueryInterval, wait+statsQueryInterval), func() bool { return !s.account.statsQuery.finish || s.account.statsQuery.finished })
+	s.poll(ctx, pollInterval, min(8*StatsQueryInterval, wait+StatsQueryInterval), s.account.finished)
 	// A missing reply is awaited since a later one arrived, which is not older than the last request.
-	s.poll(ctx, pollInterval, wait+statsQueryInterval, func() bool { return s.account.kind != remoteStateful || s.account.guessable() })
+	s.poll(ctx, pollInterval, wait+StatsQueryInterval, s.account.settled)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.account.flush(math.MaxInt64)

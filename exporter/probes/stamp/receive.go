@@ -25,7 +25,7 @@ func (s *session) received(in *tstamp.In, now time.Duration) {
 	reply, why, ok := s.open(in)
 	if !ok {
 		if why == discardReasons {
-			a.rev.now.corrupted++
+			a.corrupt()
 		} else {
 			a.refuse(why, now)
 		}
@@ -67,8 +67,8 @@ func (s *session) pendingOf(in *tstamp.In, r *reply, q request) (a pendingReply)
 func (s *session) sampleOf(in *tstamp.In, r *reply, q request) sample.Packet {
 	p := sample.Packet{
 		Seq: q.seq, T4: in.Stamp,
-		T2:     sample.Stamp{At: s.opts.decode(r, r.packet.T2, in.At), Origin: sample.InPacket},
-		T3:     sample.Stamp{At: s.opts.decode(r, r.packet.T3, in.At), Origin: sample.InPacket},
+		T2:     sample.Stamp{At: r.decode(r.packet.T2, s.opts.TAIOffset, in.At), Origin: sample.InPacket},
+		T3:     sample.Stamp{At: r.decode(r.packet.T3, s.opts.TAIOffset, in.At), Origin: sample.InPacket},
 		Remote: remoteBound(r),
 	}
 	if q.outstanding != nil {
@@ -86,18 +86,6 @@ func (s *session) sampleOf(in *tstamp.In, r *reply, q request) sample.Packet {
 	}
 	return p
 }
-
-// reply is one parsed reply.
-type reply struct {
-	packet     stampfmt.ReflectorPacket
-	followUp   stampfmt.FollowUp
-	receipt    stampfmt.Receipt
-	hasFollow  bool
-	hasReceipt bool
-}
-
-// filled reports whether our reflector wrote its counts.
-func (r *reply) filled() bool { return r.hasReceipt && r.receipt.Filled }
 
 // open parses and checks a datagram. why is discardReasons for a damaged one that is still of this session.
 func (s *session) open(in *tstamp.In) (r reply, why discardReason, ok bool) {

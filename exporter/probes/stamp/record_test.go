@@ -7,6 +7,7 @@ import (
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/wire/timefmt"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/reflector"
 )
@@ -38,18 +39,31 @@ func TestEveryPacketOfARunIsRecorded(t *testing.T) {
 	}
 }
 
+// replyArrives passes the reply to packet seq, sent at user, to the account at the monotonic time now.
+func replyArrives(t *testing.T, s *session, seq uint64, user instant.Time, now time.Duration) {
+	t.Helper()
+	in, r := inAt(user), reply{}
+	r.packet.Seq, r.packet.SenderSeq, r.packet.SenderT1 = uint32(seq), uint32(seq), timefmt.NTP.Encode(user, 0)
+	q, ok := s.account.accept(&r, now)
+	if !ok {
+		t.Fatal("the reply is refused")
+	}
+	one := s.pendingOf(in, &r, q)
+	s.account.judge(in, &r, q, &one, now, true)
+}
+
 func TestPacketThatIsNotAnsweredIsRecordedAsLostOnce(t *testing.T) {
 	s := idleSession(t)
-	var r record.Recorder
-	l := r.Packets().Listen(10)
-	s.estimator.recordTo(&r, &probe.Target{Path: "p", Probe: "stamp"})
+	var recorder record.Recorder
+	l := recorder.Packets().Listen(10)
+	s.estimator.recordTo(&recorder, &probe.Target{Path: "p", Probe: "stamp"})
 	for seq := range uint64(3) {
-		s.account.outstandingPackets.add(seq, 0, instant.Time(1e9*(seq+1)), clockThen{})
+		s.account.send(0, instant.Time(1e9*(seq+1)), clockThen{})
 	}
-	s.account.outstandingPackets.reply(s.account.outstandingPackets.get(1), packetReplied)
-	s.account.outstandingPackets.expire(time.Second/2, time.Second)
-	s.account.outstandingPackets.expire(2*time.Second, time.Second)
-	s.account.outstandingPackets.expire(4*time.Second, time.Second)
+	replyArrives(t, s, 1, 2e9, 0)
+	for _, timeouts := range []float64{0.5, 2, 4} {
+		s.account.expire(time.Duration(timeouts * float64(s.opts.LossTimeout)))
+	}
 	all := make([]record.Packet, 10)
 	n, _ := l.Take(all)
 	if n != 2 || all[0].Seq != 0 || all[1].Seq != 2 || all[1].Outcome != record.Lost || all[1].T1.At != 3e9 || all[1].Forward.Reason != sample.NoStamp {
@@ -59,10 +73,10 @@ func TestPacketThatIsNotAnsweredIsRecordedAsLostOnce(t *testing.T) {
 
 func TestPacketsOutstandingAtTheEndAreNotRecordedAsLost(t *testing.T) {
 	s := idleSession(t)
-	var r record.Recorder
-	l := r.Packets().Listen(10)
-	s.estimator.recordTo(&r, &probe.Target{Path: "p", Probe: "stamp"})
-	s.account.outstandingPackets.add(0, 0, 1, clockThen{})
+	var recorder record.Recorder
+	l := recorder.Packets().Listen(10)
+	s.estimator.recordTo(&recorder, &probe.Target{Path: "p", Probe: "stamp"})
+	s.account.send(0, 1, clockThen{})
 	s.end()
 	if n, _ := l.Take(make([]record.Packet, 10)); n != 0 {
 		t.Errorf("%d packets", n)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/reflector"
@@ -72,10 +73,10 @@ func TestRejectionOfAGuessIsNotTheReason(t *testing.T) {
 // TestPeerThatIsDownRejectsNoKey: a peer whose reflector rejected the key, and that is silent since, is one without a reply.
 func TestPeerThatIsDownRejectsNoKey(t *testing.T) {
 	f := newSessionFixture(t, time.Millisecond, nil)
-	f.account.now = time.Minute
-	f.account.refuse(discardKeyRejected, f.account.now)
+	rejected := sched.Now() + time.Minute
+	f.account.refuse(discardKeyRejected, rejected)
 	for after, want := range map[time.Duration]bool{2 * time.Second: true, time.Minute: false, 4 * time.Minute: false} {
-		f.account.now = time.Minute + after
+		f.account.expire(rejected + after)
 		v := f.snapshot()
 		if text := v.silence(); strings.Contains(text, "requires a key") != want {
 			t.Errorf("%v after the last rejection: %s", after, text)

@@ -230,6 +230,14 @@ func (s *series) publishHops(dir sample.Direction, h hops) {
 	}
 }
 
+func (s *series) publishTrafficClass(dir sample.Direction, t trafficClass) {
+	label, shown := dir.String(), &s.full.trafficClass[dir]
+	s.scope.SetIfAt(&s.full.dscp[dir], metric.DSCP, float64(t.dscp.value), t.dscp.known, label)
+	s.ifAny(metric.DSCPRemarked, t.remarked-shown.remarked, t.remarked, label)
+	s.ifAny(metric.CongestionExperienced, t.ce-shown.ce, t.ce, label)
+	*shown = t
+}
+
 // publishWindow publishes the values of a whole window.
 func (s *series) publishWindow(w *window) {
 	c := s.scope

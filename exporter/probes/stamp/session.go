@@ -2,7 +2,6 @@ package stamp
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"net/netip"
 	"sync"
@@ -56,11 +55,11 @@ func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *s
 		hub: h, peer: peer, opts: o, layout: plan, series: out, run: rand.Uint32(),
 		windowFrom: now, estimator: newEstimator(o, c, &out.observed),
 	}
-	s.account = newAccount(o, now, s.estimator.take)
+	var dropped func(lost uint64, ago time.Duration) uint64
 	if h != nil {
-		s.estimator.card = h.card
-		s.account.dropped = h.dropped
+		s.estimator.card, dropped = h.card, h.dropped
 	}
+	s.account = newAccount(o.ledger(), now, s.estimator.take, dropped)
 	s.hostToken = hostid.Read().Token(s.run)
 	s.useKeys(o.keys)
 	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
@@ -116,10 +115,9 @@ func (s *session) Fire(due, now time.Duration) time.Duration {
 
 // build writes the next test packet into out and records it as outstanding. The caller holds s.mu.
 func (s *session) build(out *tstamp.Out, now time.Duration) (seq uint64) {
-	seq = s.account.outstandingPackets.next
 	user := instant.Now()
 	quality := s.estimator.clock.Quality(user)
-	s.account.lose(s.account.outstandingPackets.add(seq, now, user, thenOf(quality)))
+	seq = s.account.send(now, user, thenOf(quality))
 	out.Payload = s.writeTest(out.Payload, uint32(seq), user, quality)
 	s.address(out)
 	out.Cookie = s.cookie(seq)
@@ -146,8 +144,7 @@ func (s *session) cookie(seq uint64) uint64 {
 func (s *session) withdraw(seq uint64, why skipReason, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.account.outstandingPackets.withdraw(seq)
-	s.account.skip(why, 1)
+	s.account.withdraw(seq, why)
 	if err != nil {
 		s.peerError, s.unsent = fmt.Errorf("this host does not send to it: %w", err), unsent{err, sched.Now()}
 	}
@@ -162,16 +159,12 @@ func (s *session) transmitted(cookie uint64, stamp sample.Stamp, out *hubSeries)
 		return
 	}
 	// The number is the newest with these low bits.
-	if past := s.account.outstandingPackets.next - 1; past >= seq {
+	if past := s.account.next() - 1; past >= seq {
 		seq = past - (past-seq)%statsQueryCookie
 	}
-	f := s.account.outstandingPackets.get(seq)
-	if f == nil || f.origin > stamp.Origin {
-		return
-	}
-	f.stamped(stamp)
-	if stamp.Origin == sample.Kernel {
-		out.hostTx.Observe(stamp.At.Sub(f.user).Seconds())
+	user, taken := s.account.transmitted(seq, stamp)
+	if taken && stamp.Origin == sample.Kernel {
+		out.hostTx.Observe(stamp.At.Sub(user).Seconds())
 	}
 }
 
@@ -189,9 +182,7 @@ func (s *session) tick(now, heard time.Duration) {
 	if s.ended {
 		return
 	}
-	s.account.setLate(now - heard)
-	s.account.expire(heard)
-	s.account.flush(heard - s.opts.replyWait())
+	s.account.tick(now, heard)
 	s.queryStatistics(now)
 	if now-s.windowFrom >= s.opts.Window {
 		s.window, s.windowFrom = s.estimator.close(s.account.known()), now
@@ -222,7 +213,6 @@ func (s *session) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = true
-	s.account.flush(math.MaxInt64)
 	s.account.end()
 	s.window = s.estimator.close(s.account.known())
 	s.estimator.remote = remoteClock{}
@@ -231,12 +221,10 @@ func (s *session) end() {
 
 // queryStatistics sends a statistics query if one is due. The caller holds s.mu.
 func (s *session) queryStatistics(now time.Duration) {
-	a := s.account
-	needed := !s.layout.receipt && a.kind != remoteStateful && a.kind != remoteStateless
-	if !a.statsQuery.due(now, needed, s.opts.Interval) {
+	if s.hub == nil || !s.account.queryDue(now, s.layout.receipt) {
 		return
 	}
-	out := tstamp.Out{Payload: s.writeStatsQuery(a.statsQuery.finish), Cookie: uint64(s.ssid)<<sequenceBits | statsQueryCookie}
+	out := tstamp.Out{Payload: s.writeStatsQuery(), Cookie: uint64(s.ssid)<<sequenceBits | statsQueryCookie}
 	s.address(&out)
 	if err := s.hub.sendNow(out); err != nil {
 		s.peerError = err
@@ -272,7 +260,7 @@ func (s *session) report(now time.Duration) {
 	s.mu.Lock()
 	err := s.unsent.present(now, s.opts.Interval)
 	up, decided := s.account.up()
-	silent := s.account.now - max(s.account.started, s.account.lastReply)
+	silent := s.account.silent()
 	decided = decided && !s.ended
 	s.mu.Unlock()
 	s.target.LogFault(unsendable, err)

@@ -1,13 +1,10 @@
 package stamp
 
 import (
-	"encoding/binary"
 	"slices"
 	"time"
 
-	"oneway.example/exporter/clock"
 	"oneway.example/exporter/core/instant"
-	"oneway.example/exporter/net/wire/stampfmt"
 )
 
 // statisticsPoller decides when to send a statistics query to our reflector: to open the session before the first
@@ -34,8 +31,10 @@ type statisticsPoller struct {
 }
 
 const (
-	openTries          = 3
-	statsQueryInterval = 250 * time.Millisecond
+	// OpenTries is how many queries open a session whose remote end does not reply to them, StatsQueryInterval apart.
+	OpenTries = 3
+	// StatsQueryInterval is the least time between two queries.
+	StatsQueryInterval = 250 * time.Millisecond
 	// statsQueriesKept is how many of the last queries are remembered: those of a minute, the longest loss timeout.
 	statsQueriesKept = 64
 	// leap is the distance of the number of a foreign reflector's last query from the test packets' numbers: a
@@ -57,10 +56,10 @@ func (q *statisticsPoller) due(now time.Duration, needed bool, interval time.Dur
 		if q.finished {
 			return false
 		}
-		q.next = now + statsQueryInterval
-	case !q.opened && q.tries < openTries:
+		q.next = now + StatsQueryInterval
+	case !q.opened && q.tries < OpenTries:
 		q.tries++
-		q.next = now + statsQueryInterval
+		q.next = now + StatsQueryInterval
 	case needed:
 		q.next = now + max(interval, time.Second)
 	default:
@@ -93,77 +92,37 @@ func (q *statisticsPoller) answered(finish bool) {
 	q.finished = q.finished || finish
 }
 
-// writeTest writes test packet seq into b. It does not allocate if the capacity of b suffices. The caller holds
-// s.mu.
-func (s *session) writeTest(b []byte, seq uint32, t1 instant.Time, q clock.Quality) []byte {
-	b = s.writeBase(b[:0], seq, t1, q)
-	if s.layout.followUp {
-		b = stampfmt.FollowUp{}.AppendTo(b)
-	}
-	if s.layout.receipt {
-		r := s.receipt(s.layout.words)
-		r.Next = seq + 1
-		b = r.AppendTo(b)
-	}
-	if s.layout.padding >= 0 {
-		b = stampfmt.AppendPadding(b, s.layout.padding, seq)
-	}
-	return s.seal(b)
+// queryDue reports whether a statistics query is to be sent now, and records it. receipts: the test packets have space for
+// a Receipt.
+func (a *account) queryDue(now time.Duration, receipts bool) bool {
+	return a.statsQuery.due(now, !receipts && a.kind != remoteStateful && a.kind != remoteStateless, a.opts.Interval)
 }
 
-// writeStatsQuery returns a packet that requests counts and is not a test packet.
-func (s *session) writeStatsQuery(finish bool) []byte {
-	now := instant.Now()
-	next := uint32(s.account.outstandingPackets.next)
-	s.account.statsQuery.note(s.opts.encode(now))
-	seq := next
-	if finish && s.account.kind != remoteOurs {
+// query records the T1 of a query that is being sent. It returns the query's number, and whether the remote end is to
+// decide all sent packets.
+func (a *account) query(t1 instant.Time) (seq uint64, finish bool) {
+	a.statsQuery.note(a.opts.encode(t1))
+	seq, finish = a.next(), a.statsQuery.finish
+	if finish && a.kind != remoteOurs {
 		seq += leap
 	}
-	b := s.writeBase(make([]byte, 0, defaultSize(true)), seq, now, s.estimator.clock.Quality(now))
-	b = stampfmt.FollowUp{}.AppendTo(b)
-	r := s.receipt(receiptWords)
-	r.StatsQuery, r.Finish, r.Next = true, finish, next
-	return s.seal(r.AppendTo(b))
+	return seq, finish
 }
 
-// receipt returns the TLV of every request: session, kernel, the loss timeout in milliseconds in the field that
-// counts replies on the way back, and the flag for host blocks.
-func (s *session) receipt(words int) stampfmt.Receipt {
-	return stampfmt.Receipt{
-		Words: words, Run: s.run, Base: s.hostToken, Epoch: s.account.remote.epoch, Received: stampfmt.HostRequest(uint8(s.opts.DSCP)),
-		Tx: uint32(s.opts.LossTimeout.Milliseconds()),
-	}
+// queries counts the statistics queries.
+func (a *account) queries() uint64 { return uint64(a.statsQuery.count) }
+
+// opened reports whether the remote end has replied to a statistics query.
+func (a *account) opened() bool { return a.statsQuery.opened || a.statsQuery.foreign }
+
+// finish requests that the remote end decides all sent packets, if it is known.
+func (a *account) finish() {
+	a.statsQuery.finish = a.kind != remoteUnknown
+	a.statsQuery.foreign = a.statsQuery.finish && a.kind != remoteOurs
 }
 
-func (s *session) writeBase(b []byte, seq uint32, t1 instant.Time, q clock.Quality) []byte {
-	p := stampfmt.SenderPacket{
-		Seq: seq, T1: s.opts.encode(t1), SSID: s.ssid,
-		Error: q.ErrorEstimate(s.opts.format),
-	}
-	if s.layout.authenticated {
-		return p.AppendAuthenticatedTo(b, s.keys[0])
-	}
-	return p.AppendTo(b)
-}
+// finished reports whether the remote end has decided all sent packets, or was not requested to.
+func (a *account) finished() bool { return !a.statsQuery.finish || a.statsQuery.finished }
 
-// seal adds the CRC of the Receipt and the HMAC of the TLVs, which is last because it covers the CRC.
-func (s *session) seal(b []byte) []byte {
-	hasTLVs := max(len(b), s.layout.size) > s.layout.base // a payload size may leave space for the HMAC TLV alone
-	if s.layout.authenticated && hasTLVs {
-		b = stampfmt.AppendTLVHMAC(b)
-	}
-	stampfmt.SealCRC(b, s.layout.authenticated)
-	if s.layout.authenticated && hasTLVs {
-		stampfmt.PutTLVHMAC(b, s.layout.base, s.keys[0])
-	}
-	return b
-}
-
-// ssidOf reads the SSID of either kind of packet.
-func ssidOf(b []byte, authenticated bool) uint16 {
-	if authenticated {
-		return binary.BigEndian.Uint16(b[26:])
-	}
-	return binary.BigEndian.Uint16(b[14:])
-}
+// settled reports whether the outcomes of all packets are known, as far as they can be.
+func (a *account) settled() bool { return a.kind != remoteStateful || a.guessable() }

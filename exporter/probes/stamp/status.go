@@ -157,47 +157,33 @@ type snapshot struct {
 
 // directionSnapshot is the counts of one direction, as far as they are known.
 type directionSnapshot struct {
-	sent, received, lost, dropped, outstanding maybe[uint64]
-	duplicated, reordered, late, corrupted     maybe[uint64]
-	jitter                                     maybe[float64]
-	negative, lowConfidence, txUncertain       uint64
-	invalid                                    [reasonCount]uint64
+	knownCounts
+	jitter                               maybe[float64]
+	negative, lowConfidence, txUncertain uint64
+	invalid                              [reasonCount]uint64
 }
 
 // snapshot returns the current state. The caller holds s.mu.
 func (s *session) snapshot() snapshot {
 	a, e := s.account, s.estimator
 	v := snapshot{
-		opts: s.opts, peer: s.peer, peerError: s.peerError, tallies: a.tallies, faults: copied(a.faults), clockState: e.clockState, stamps: copied(e.stamps), window: s.window,
-		local: e.clock.Quality(e.lastConcluded).Bound.Reason, refused: maybe[discardReason]{a.refused, a.lastRefused > a.lastReply && (!a.refused.ofKey() || a.keyRefused(a.now))},
+		opts: s.opts, peer: s.peer, peerError: s.peerError, tallies: a.tallies, faults: a.faultCounts(), clockState: e.clockState, stamps: copied(e.stamps), window: s.window,
+		local: e.clock.Quality(e.lastConcluded).Bound.Reason, refused: a.refusal(),
 	}
 	if v.up, v.decided = a.up(); s.full != nil {
 		// The wait for the last outcomes may be longer than the time after which a path is down.
 		v.up, v.decided = a.roundTripsReceived > 0, true
 	}
 	v.stampError, v.calibrated = e.ends.Local.Receive()
-	a.fwd.now.sent = a.outstandingPackets.next
 	invalid := copied(e.invalid)
 	v.noRoundTrip = invalid.roundTrips
-	for i, c := range []*counts{&a.fwd, &a.rev} {
-		v.directions[i] = a.direction(c, &e.ways[i])
-		v.directions[i].invalid = invalid.delays[i]
+	for _, dir := range sample.Directions() {
+		w := &e.ways[dir]
+		jitter, any := w.variation.Jitter()
+		v.directions[dir] = directionSnapshot{
+			knownCounts: a.direction(dir), jitter: seconds(jitter, any), negative: w.negative,
+			lowConfidence: w.lowConfidence, txUncertain: w.txUncertain, invalid: invalid.delays[dir],
+		}
 	}
 	return v
-}
-
-// direction returns the known counts of one direction.
-func (a *account) direction(c *counts, w *direction) directionSnapshot {
-	n, forward, exact := c.now, c.dir == sample.Forward, c.known && (a.kind == remoteOurs || c.dir == sample.Reverse)
-	counted := func(n uint64, known bool) maybe[uint64] { return maybe[uint64]{n, known} }
-	jitter, any := w.variation.Jitter()
-	return directionSnapshot{
-		sent:     counted(n.sent, c.known || forward),
-		received: counted(n.received, a.kind != remoteUnknown && (a.kind != remoteStateful || c.known)),
-		lost:     counted(n.lost, c.known), outstanding: counted(n.outstanding(), c.known),
-		dropped:    counted(n.dropped, c.known && (!forward || a.remoteHost)),
-		duplicated: counted(n.duplicated, exact), reordered: counted(n.reordered, exact),
-		late: counted(n.late, exact), corrupted: counted(n.corrupted, exact),
-		jitter: seconds(jitter, any), negative: w.negative, lowConfidence: w.lowConfidence, txUncertain: w.txUncertain,
-	}
 }

@@ -1,7 +1,6 @@
 package stamp
 
 import (
-	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/net/tstamp"
 	"oneway.example/exporter/net/wire/stampfmt"
@@ -47,12 +46,4 @@ func (a *account) takeHostBlock(rc *stampfmt.Receipt) {
 	m.remarked += uint64((rc.Remarked - a.lastHostBlock.remarked) % stampfmt.CountModulus)
 	m.ce += uint64((rc.CE - a.lastHostBlock.ce) % stampfmt.CountModulus)
 	a.lastHostBlock = lastHostBlock{remarked: rc.Remarked, ce: rc.CE}
-}
-
-func (s *series) publishTrafficClass(dir sample.Direction, t trafficClass) {
-	label, shown := dir.String(), &s.full.trafficClass[dir]
-	s.scope.SetIfAt(&s.full.dscp[dir], metric.DSCP, float64(t.dscp.value), t.dscp.known, label)
-	s.ifAny(metric.DSCPRemarked, t.remarked-shown.remarked, t.remarked, label)
-	s.ifAny(metric.CongestionExperienced, t.ce-shown.ce, t.ce, label)
-	*shown = t
 }

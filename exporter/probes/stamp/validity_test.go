@@ -15,6 +15,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/net/wire/timefmt"
 	"oneway.example/exporter/probe"
 	"oneway.example/tests/testseed"
@@ -219,7 +220,8 @@ func TestWindowHasThePacketsThatAreFasterThanTheirBound(t *testing.T) {
 func TestRemoteClockIsToldWhileItIsHeard(t *testing.T) {
 	sessionFixture := newSessionFixture(t, us, nil)
 	say := func(e timefmt.ErrorEstimate) {
-		sessionFixture.account.lastReply = sessionFixture.account.now
+		user := wheelStart
+		replyArrives(t, sessionFixture.session, sessionFixture.account.send(sched.Now(), user, clockThen{}), user, sched.Now())
 		sessionFixture.estimator.remote.heard(e)
 		sessionFixture.closed()
 	}
@@ -243,7 +245,7 @@ func TestRemoteClockIsToldWhileItIsHeard(t *testing.T) {
 	check("not to be used", 0, 0, true)
 	say(timefmt.MakeErrorEstimate(2*time.Second, true, timefmt.PTP))
 	check("a poor clock", 1, 2, true)
-	sessionFixture.account.now += time.Minute
+	sessionFixture.account.expire(sched.Now() + time.Minute)
 	sessionFixture.closed()
 	check("silent for a minute", 0, 0, false)
 }

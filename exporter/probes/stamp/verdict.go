@@ -91,7 +91,7 @@ func (a *account) judge(in *tstamp.In, r *reply, q request, one *pendingReply, n
 	a.countTrafficClass(in)
 	n, where, first := a.take(&r.packet, q, now, one.lost, present)
 	if r.hasFollow && r.followUp.Mode != 0 && !r.filled() {
-		a.replies.settle(seqwin.Extend(n, r.followUp.Seq), a.opts.decode(r, r.followUp.T3, in.At), a.conclude)
+		a.replies.settle(seqwin.Extend(n, r.followUp.Seq), r.decode(r.followUp.T3, a.opts.TAIOffset, in.At), a.conclude)
 	}
 	one.packet.ReverseSeq = n
 	switch {

@@ -161,20 +161,6 @@ func (m *parts) add(p *sample.Packet, clocks sample.Bound, delays ...sample.Dela
 	}
 }
 
-// maybe is a value that may be unknown.
-type maybe[T any] struct {
-	value T
-	known bool
-}
-
-// pointer returns nil for an unknown value.
-func (m maybe[T]) pointer() *T {
-	if !m.known {
-		return nil
-	}
-	return &m.value
-}
-
 func seconds(v time.Duration, known bool) maybe[float64] { return maybe[float64]{v.Seconds(), known} }
 
 // spread is a distribution, in seconds. Its values are unknown if it is empty; a quantile is unknown if it is
