@@ -69,6 +69,7 @@ var boundaries = []struct {
 	{[]string{"load/loadtest"}, []string{"load"}, "a run does not depend on the way in which it is performed"},
 	{[]string{"load/loadsession"}, []string{"load/traffictypes", "load/loadserver", "load/stream", "load/traffic"}, "a session does not depend on a type of traffic"},
 	{[]string{"load/traffictypes"}, []string{"load/loadserver", "estimate"}, "traffic types join the records of both ends; the probe evaluates them"},
+	{[]string{"probes/stamp/ledger"}, []string{"estimate/delay", "estimate/feasible", "estimate/voice", "core/metric", "probe", "probes"}, "the ledger decides about packets; an estimator takes its verdicts"},
 	{[]string{"agent"}, []string{"load/traffictypes/"}, "the registry has the traffic types"},
 	{[]string{"probe/quota", "probe/link", "probe/calendar"}, []string{"core/metric", "net"}, "a quota counts bytes and does not transfer them"},
 }

@@ -20,6 +20,7 @@ import (
 	"oneway.example/exporter/net/wire/timefmt"
 	"oneway.example/exporter/output/promsink"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/stamp/ledger"
 	"oneway.example/exporter/reflector"
 )
 
@@ -104,7 +105,7 @@ func (w *wheel) reply(seq uint32) []byte {
 // turn passes one packet through everything but the socket: sending, its transmit timestamp, its reply.
 func (w *wheel) turn() {
 	seq := uint32(w.at)
-	w.s.account.send(w.now(), userTime(seq), clockThen{bound: sample.Bound{Reason: sample.OK}})
+	w.s.account.Send(w.now(), userTime(seq), ledger.ClockThen{Bound: sample.Bound{Reason: sample.OK}})
 	w.s.transmitted(w.s.cookie(uint64(seq)), sample.Stamp{At: userTime(seq) + 20_000, Origin: sample.Kernel}, &w.hub)
 	w.s.received(&w.replies[seq], w.now())
 	w.at++
@@ -112,9 +113,9 @@ func (w *wheel) turn() {
 
 func (w *wheel) check() {
 	w.tb.Helper()
-	n, received := w.s.account.roundTripsReceived, w.s.account.direction(sample.Forward).received
-	if n != uint64(w.at) || received.value != uint64(w.at) {
-		w.tb.Fatalf("%d of %d replies accepted, %+v received forward; discarded %v", n, w.at, received, w.s.account.faultCounts().discarded)
+	n, received := w.s.account.RoundTripsReceived, w.s.account.Direction(sample.Forward).Received
+	if n != uint64(w.at) || received.Value != uint64(w.at) {
+		w.tb.Fatalf("%d of %d replies accepted, %+v received forward; discarded %v", n, w.at, received, w.s.account.Faults().Discarded)
 	}
 }
 
@@ -174,7 +175,7 @@ func BenchmarkPublish(b *testing.B) {
 			for range 1000 {
 				w.turn()
 			}
-			w.s.window = w.s.estimator.close(w.s.account.known())
+			w.s.window = w.s.estimator.close(w.s.account.Known())
 			v := w.s.snapshot()
 			all := make([]*series, 10_000)
 			for i := range all {
@@ -203,13 +204,13 @@ func BenchmarkPublish(b *testing.B) {
 
 // next changes the snapshot to one of a second later.
 func (v *snapshot) next() {
-	v.roundTripsReceived++
-	v.lastSuccess = v.lastSuccess.Add(time.Second)
+	v.RoundTripsReceived++
+	v.LastSuccess = v.LastSuccess.Add(time.Second)
 	for i := range v.directions {
 		d := &v.directions[i]
-		d.sent.value++
-		d.received.value++
-		d.jitter.value += 1e-9
+		d.Sent.Value++
+		d.Received.Value++
+		d.jitter.Value += 1e-9
 	}
 	for event := range v.stamps {
 		v.stamps[event][sample.Kernel]++
@@ -221,7 +222,7 @@ func TestPublishingASecondTimeAllocatesNothing(t *testing.T) {
 	for range 100 {
 		w.turn()
 	}
-	w.s.window = w.s.estimator.close(w.s.account.known())
+	w.s.window = w.s.estimator.close(w.s.account.Known())
 	s, v := newSeries(promsink.New(promsink.Options{}), "p", "stamp"), w.s.snapshot()
 	defer s.scope.Close()
 	s.publish(&v)
@@ -288,9 +289,9 @@ type crowdSums struct{ received, lost, skipped uint64 }
 func (c *crowd) sums() (sum crowdSums) {
 	for _, s := range c.kind.anyHub().all(nil) {
 		s.mu.Lock()
-		sum.received += s.account.roundTripsReceived
-		sum.lost += s.account.roundTripsLost
-		for _, n := range s.account.faultCounts().skipped {
+		sum.received += s.account.RoundTripsReceived
+		sum.lost += s.account.RoundTripsLost
+		for _, n := range s.account.Faults().Skipped {
 			sum.skipped += n
 		}
 		s.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/net/tstamp"
 	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/probes/stamp/ledger"
 )
 
 // arrived passes a packet to the session that it is for.
@@ -43,10 +44,10 @@ func (h *hub) arrivedWithoutKey(in *tstamp.In, now time.Duration) {
 
 // find returns the session of a reply: by its SSID (RFC 8972 section 3), which an RFC 8762 reflector leaves zero,
 // else by the peer if it has one session.
-func (h *hub) find(in *tstamp.In) (*session, discardReason) {
+func (h *hub) find(in *tstamp.In) (*session, ledger.DiscardReason) {
 	b := in.Payload
 	if len(b) < stampfmt.UnauthenticatedBytes-3 {
-		return nil, discardShort
+		return nil, ledger.DiscardShort
 	}
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -62,12 +63,12 @@ func (h *hub) find(in *tstamp.In) (*session, discardReason) {
 	if same := h.byPeer[in.Peer]; len(same) == 1 {
 		return same[0], 0
 	} else if len(same) > 1 {
-		return nil, discardUnknownSession
+		return nil, ledger.DiscardUnknownSession
 	}
 	if s != nil {
-		return nil, discardWrongPeer
+		return nil, ledger.DiscardWrongPeer
 	}
-	return nil, discardUnknownSession
+	return nil, ledger.DiscardUnknownSession
 }
 
 // failed passes an ICMP error to all sessions of its address.

@@ -19,8 +19,8 @@ func TestDropsBeforeTheFirstTickCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.close()
-	h.drops.update(7, time.Second)
-	if n := h.drops.take(9, time.Second, time.Second); n != 7 {
+	h.drops.Update(7, time.Second)
+	if n := h.drops.Take(9, time.Second, time.Second); n != 7 {
 		t.Errorf("%d losses attributed to 7 drops of a new socket, want 7", n)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"oneway.example/exporter/estimate/delay"
 	"oneway.example/exporter/estimate/feasible"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/stamp/ledger"
 )
 
 // Sizes of arrays indexed by the enumerations of package sample.
@@ -85,23 +86,23 @@ func newEstimator(o *Options, c clock.Monitor, out *observed) *estimator {
 }
 
 // take adds a verdict of the ledger.
-func (e *estimator) take(v verdict) {
-	switch v.kind {
-	case packetAnswered:
-		e.conclude(v.packet)
-	case packetUnanswered:
-		e.recordLost(v.seq, v.sent)
-	case roundTripsDecided:
-		e.times.AddDecided(int(v.losses.Received), int(v.losses.Lost))
-	case packetsDecided:
-		e.ways[v.direction].decided(v.losses)
-	case packetOverdue:
-		e.ways[v.direction].tooLate(v.losses)
-	case burstEnded:
-		e.ways[v.direction].burst(int(v.losses.Lost))
-	case remoteIdentified:
+func (e *estimator) take(v ledger.Verdict) {
+	switch v.Kind {
+	case ledger.PacketAnswered:
+		e.conclude(v.Packet)
+	case ledger.PacketUnanswered:
+		e.recordLost(v.Seq, v.Sent)
+	case ledger.RoundTripsDecided:
+		e.times.AddDecided(int(v.Losses.Received), int(v.Losses.Lost))
+	case ledger.PacketsDecided:
+		e.ways[v.Direction].decided(v.Losses)
+	case ledger.PacketOverdue:
+		e.ways[v.Direction].tooLate(v.Losses)
+	case ledger.BurstEnded:
+		e.ways[v.Direction].burst(int(v.Losses.Lost))
+	case ledger.RemoteIdentified:
 		e.ends.Remote.RunsOneway = true
-	case remoteRenumbered:
+	case ledger.RemoteRenumbered:
 		e.renumber()
 	}
 }
@@ -118,8 +119,8 @@ func (e *estimator) arrived(remote sample.Bound) (era uint64) {
 }
 
 // conclude processes one answered packet.
-func (e *estimator) conclude(a *pendingReply) {
-	p := &a.packet
+func (e *estimator) conclude(a *ledger.PendingReply) {
+	p := &a.Packet
 	if e.stamps != nil {
 		for i, stamp := range []sample.Stamp{p.T1, p.T2, p.T3, p.T4} {
 			e.stamps[i][stamp.Origin]++
@@ -130,7 +131,7 @@ func (e *estimator) conclude(a *pendingReply) {
 		e.steps = quality.Steps
 		e.stepped()
 	}
-	p.Local = a.clock.and(quality).bound
+	p.Local = a.Clock.And(quality).Bound
 	e.ends.Local.Conversion = e.conversion()
 	clocks := e.judge(a)
 	e.lastConcluded, e.remoteReason = p.T4.At, p.Remote.Reason
@@ -156,9 +157,9 @@ func (e *estimator) conversion() time.Duration {
 }
 
 // judge returns the combined clock error bound for this reply.
-func (e *estimator) judge(a *pendingReply) sample.Bound {
-	p := &a.packet
-	if e.shared = a.shared && bound.SharedClock(p.Local, p.Remote); e.shared {
+func (e *estimator) judge(a *ledger.PendingReply) sample.Bound {
+	p := &a.Packet
+	if e.shared = a.Shared && bound.SharedClock(p.Local, p.Remote); e.shared {
 		p.Local, p.Remote = sample.Bound{Reason: sample.OK}, sample.Bound{Reason: sample.OK}
 	}
 	e.narrow(p)
@@ -177,9 +178,9 @@ func (e *estimator) judge(a *pendingReply) sample.Bound {
 //
 // A packet whose delay in this direction exceeded the loss timeout is lost; its delay is infinite (RFC 7680 section
 // 2.4, RFC 7679 section 3.4) and in no distribution.
-func (e *estimator) measure(w *direction, a *pendingReply, seq uint64, from, to sample.Stamp, clocks sample.Bound) sample.Delay {
+func (e *estimator) measure(w *direction, a *ledger.PendingReply, seq uint64, from, to sample.Stamp, clocks sample.Bound) sample.Delay {
 	v, fault := e.ends.Delay(w.dir, from, to, clocks)
-	if a.lost[w.dir] {
+	if a.Lost[w.dir] {
 		return v
 	}
 	if fault {
@@ -197,7 +198,7 @@ func (e *estimator) measure(w *direction, a *pendingReply, seq uint64, from, to 
 	default:
 		used(&e.invalid).delays[w.dir][v.Reason]++
 	}
-	if hasDifference(v.Reason) && a.era == e.era { // differences between eras are undefined
+	if hasDifference(v.Reason) && a.Era == e.era { // differences between eras are undefined
 		w.add(seq, v)
 	}
 	return v
@@ -226,8 +227,8 @@ func hasDifference(r sample.Reason) bool {
 
 // measureRoundTrip measures the round trip and the residence time in the reflector. Two timestamps of one clock
 // that was stepped between them have no difference, and a reflector does not send before it receives.
-func (e *estimator) measureRoundTrip(a *pendingReply) {
-	p := &a.packet
+func (e *estimator) measureRoundTrip(a *ledger.PendingReply) {
+	p := &a.Packet
 	residence, known := p.Residence()
 	switch {
 	case p.Local.Reason == sample.LocalStepped:
@@ -239,7 +240,7 @@ func (e *estimator) measureRoundTrip(a *pendingReply) {
 	case known:
 		e.out.residence.Observe(residence.Seconds())
 	}
-	if rtt, ok := p.RoundTrip(); ok && !a.expired {
+	if rtt, ok := p.RoundTrip(); ok && !a.Expired {
 		e.times.Add(plain(rtt))
 		e.out.roundTrip.Observe(rtt.Seconds())
 	}

@@ -10,13 +10,14 @@ import (
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/net/wire/timefmt"
+	"oneway.example/exporter/probes/stamp/ledger"
 )
 
 // Every one of the 65,536 patterns gives a bound of at most an hour, or none.
 func TestRemoteEndsErrorEstimateIsBelievedUpToAnHour(t *testing.T) {
 	for pattern := range 1 << 16 {
 		e := timefmt.ErrorEstimate(pattern)
-		got := remoteBound(&reply{packet: stampfmt.ReflectorPacket{Error: e}})
+		got := remoteBound(&ledger.Reply{Packet: stampfmt.ReflectorPacket{Error: e}})
 		want := sample.Bound{Error: e.Bound(), Reason: sample.OK}
 		switch {
 		case pattern&0x8000 == 0 || pattern&0xff == 0:
@@ -44,7 +45,7 @@ func TestSenderOfAnUnknownClockSaysThatItDoesNotKnow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &session{opts: &o, layout: plan, account: newAccount(o.ledger(), 0, nil, nil)}
+		s := &session{opts: &o, layout: plan, account: ledger.New(o.ledger(), 0, nil, nil)}
 		for name, q := range map[string]clock.Quality{"none": none.New(metric.Discard{}).Quality(0), "no reply yet": {}} {
 			p, err := stampfmt.ParseSender(s.writeTest(nil, 7, 1, q))
 			if want := timefmt.ErrorEstimate(0x3fff | uint16(format)<<14); err != nil || p.Error != want {

@@ -12,6 +12,7 @@ import (
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/net/wire/timefmt"
+	"oneway.example/exporter/probes/stamp/ledger"
 	"oneway.example/exporter/reflector"
 )
 
@@ -52,7 +53,7 @@ func TestPacketsOfEverySizeAreWrittenIntoNoSpace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &session{opts: &o, layout: plan, account: newAccount(o.ledger(), 0, nil, nil)}
+			s := &session{opts: &o, layout: plan, account: ledger.New(o.ledger(), 0, nil, nil)}
 			if keyFile != "" {
 				s.keys = o.keys
 			}

@@ -10,6 +10,7 @@ import (
 	"oneway.example/exporter/net/tstamp"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/net/wire/timefmt"
+	"oneway.example/exporter/probes/stamp/ledger"
 )
 
 // A sender without the key changes no state of an authenticated session: its packets are discarded and counted.
@@ -24,7 +25,7 @@ func FuzzAuthenticatedReplies(f *testing.F) {
 		f.Add(stampfmt.PutTLVHMAC(stampfmt.AppendTLVHMAC(rc.AppendTo(p.AppendAuthenticatedTo(nil, key))), stampfmt.AuthenticatedBytes, key))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, kind := range []remoteKind{0, remoteOurs} {
+		for _, kind := range []ledger.RemoteKind{0, ledger.RemoteOurs} {
 			for _, sealed := range []bool{false, true} {
 				s := askedSession(t, peer, kind, run, asked, key)
 				pendingReply := append([]byte{}, b...)
@@ -38,10 +39,10 @@ func FuzzAuthenticatedReplies(f *testing.F) {
 				s.received(&tstamp.In{Payload: pendingReply, Peer: peer, Stamp: sample.Stamp{At: at, Origin: sample.Kernel}, At: at}, sched.Now())
 				checkCounts(t, s.account)
 				n := uint64(0)
-				for _, of := range s.account.faultCounts().discarded {
+				for _, of := range s.account.Faults().Discarded {
 					n += of
 				}
-				if after := bothOf(s.account); !sealed && (n != 1 || after != before || s.account.epoch() != 0) {
+				if after := bothOf(s.account); !sealed && (n != 1 || after != before || s.account.Epoch() != 0) {
 					t.Errorf("%x lacks the key: %d discarded, %+v, before it %+v", b, n, after, before)
 				}
 			}

@@ -12,10 +12,11 @@ import (
 	"oneway.example/exporter/net/tstamp"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/net/wire/timefmt"
+	"oneway.example/exporter/probes/stamp/ledger"
 )
 
 // askedSession is a session of a run with asked outstanding requests to a remote end of that kind.
-func askedSession(t *testing.T, peer netip.AddrPort, kind remoteKind, run uint32, asked uint64, keys ...*stampfmt.Key) *session {
+func askedSession(t *testing.T, peer netip.AddrPort, kind ledger.RemoteKind, run uint32, asked uint64, keys ...*stampfmt.Key) *session {
 	t.Helper()
 	o := DefaultOptions()
 	o.Codecs, o.keys = nil, keys // a session without codecs is created quickly
@@ -26,23 +27,23 @@ func askedSession(t *testing.T, peer netip.AddrPort, kind remoteKind, run uint32
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.account.kind, s.run = kind, run
+	s.account.Kind, s.run = kind, run
 	for range asked {
-		s.account.send(sched.Now(), wheelStart, clockThen{})
+		s.account.Send(sched.Now(), wheelStart, ledger.ClockThen{})
 	}
 	return s
 }
 
 // bothOf returns the counts of both directions.
-func bothOf(a *account) [2]knownCounts {
-	return [2]knownCounts{a.direction(sample.Forward), a.direction(sample.Reverse)}
+func bothOf(a *ledger.Account) [2]ledger.DirectionCounts {
+	return [2]ledger.DirectionCounts{a.Direction(sample.Forward), a.Direction(sample.Reverse)}
 }
 
 // checkCounts: no packet is counted twice.
-func checkCounts(t *testing.T, a *account) {
+func checkCounts(t *testing.T, a *ledger.Account) {
 	t.Helper()
 	for dir, c := range bothOf(a) {
-		if c.lost.known && c.received.value+c.lost.value+c.dropped.value > c.sent.value {
+		if c.Lost.Known && c.Received.Value+c.Lost.Value+c.Dropped.Value > c.Sent.Value {
 			t.Fatalf("%v: %+v", sample.Direction(dir), c)
 		}
 	}
@@ -71,7 +72,7 @@ func FuzzReplies(f *testing.F) {
 	f.Add(replyTo(9, &stampfmt.Receipt{Epoch: 5, Next: 10, Base: 10, Received: 5, Lost: 5, Tx: 5, Host: true, SocketDrops: 5}), replyTo(12, &stampfmt.Receipt{Epoch: 6, Next: 13, Received: 1, Tx: 1, Host: true}), true)
 	f.Add(replyTo(9, &stampfmt.Receipt{StatsQuery: true, Finish: true, Epoch: 5, Next: 10}), []byte{}, true)
 	f.Fuzz(func(t *testing.T, first, second []byte, sealed bool) {
-		for _, kind := range []remoteKind{0, remoteOurs} {
+		for _, kind := range []ledger.RemoteKind{0, ledger.RemoteOurs} {
 			s := askedSession(t, peer, kind, run, asked)
 			at := wheelStart.Add(time.Millisecond)
 			for _, b := range [][]byte{first, second} {

@@ -19,6 +19,7 @@ import (
 	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/stamp/ledger"
 	"oneway.example/exporter/reflector"
 	"oneway.example/tests/await"
 )
@@ -212,7 +213,7 @@ func TestBoundOfADelayKnowsWhichEndIsNear(t *testing.T) {
 		{kernel, card, card, kernel, software + remote, remote + software},
 	} {
 		p.T1, p.T2, p.T3, p.T4 = w.t1, w.t2, w.t3, w.t4
-		c.estimator.conclude(&pendingReply{clock: thenOf(c.clock.Quality(0)), packet: p})
+		c.estimator.conclude(&ledger.PendingReply{Clock: ledger.ThenOf(c.clock.Quality(0)), Packet: p})
 		if forward, reverse := c.judged[0], c.judged[1]; forward.Bound != w.forward || reverse.Bound != w.reverse {
 			t.Errorf("bounds %v and %v, want %v and %v", forward.Bound, reverse.Bound, w.forward, w.reverse)
 		}

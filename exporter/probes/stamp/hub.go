@@ -21,6 +21,7 @@ import (
 	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/net/tstamp"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/stamp/ledger"
 )
 
 // hub is one socket and all sessions that use it: thousands of sessions share one socket, one goroutine and the
@@ -51,8 +52,8 @@ type hub struct {
 	// heard is the monotonic time up to which all packets that have arrived are processed.
 	heard atomic.Int64
 
-	drops  drops
-	stray  [discardReasons]uint64 // guarded by mu
+	drops  ledger.Drops
+	stray  [ledger.DiscardReasons]uint64 // guarded by mu
 	errors map[syscall.Errno]uint64
 	series hubSeries
 }
@@ -90,7 +91,7 @@ func newHub(key hubKey, openCard func(string, *slog.Logger) (card, error), env p
 		}
 		return nil, err
 	}
-	h.drops.begin()
+	h.drops.Begin()
 	h.series = newHubSeries(env.Sink, key.local)
 	return h, nil
 }
@@ -181,26 +182,26 @@ func (h *hub) flush() {
 }
 
 // skipOf returns why a send failed, and whether the next packet would fail too.
-func skipOf(err error) (why skipReason, everyone bool) {
+func skipOf(err error) (why ledger.SkipReason, everyone bool) {
 	switch {
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM):
-		return skipBufferFull, true
+		return ledger.SkipBufferFull, true
 	case errors.Is(err, syscall.ENOBUFS): // the queue of its interface; other sessions may use another
-		return skipBufferFull, false
+		return ledger.SkipBufferFull, false
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETDOWN),
 		errors.Is(err, syscall.EADDRNOTAVAIL):
-		return skipUnreachable, false
+		return ledger.SkipUnreachable, false
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES):
-		return skipRefusedByHost, false
+		return ledger.SkipRefusedByHost, false
 	}
-	return skipError, false
+	return ledger.SkipError, false
 }
 
 // dropped returns how many of the losses decided now are attributed to drops of the socket, at most ago old.
 func (h *hub) dropped(lost uint64, ago time.Duration) uint64 {
 	now := sched.Now()
-	h.drops.update(h.conn.Stats().Dropped, now)
-	return h.drops.take(lost, now, ago)
+	h.drops.Update(h.conn.Stats().Dropped, now)
+	return h.drops.Take(lost, now, ago)
 }
 
 func (h *hub) count(err error) {
@@ -287,7 +288,7 @@ func (h *hub) upTo(now time.Duration) time.Duration {
 
 // keep ticks all sessions until ctx ends.
 func (h *hub) keep(ctx context.Context) {
-	ticker := time.NewTicker(TickInterval)
+	ticker := time.NewTicker(ledger.TickInterval)
 	defer ticker.Stop()
 	var sessions []*session
 	for {
@@ -297,7 +298,7 @@ func (h *hub) keep(ctx context.Context) {
 		case <-ticker.C:
 		}
 		now := sched.Now()
-		h.drops.update(h.conn.Stats().Dropped, now)
+		h.drops.Update(h.conn.Stats().Dropped, now)
 		heard := h.upTo(now)
 		sessions = h.all(sessions[:0])
 		for _, s := range sessions {
@@ -321,7 +322,7 @@ func (h *hub) publish() {
 	}
 	for reason, n := range stray {
 		if n > 0 {
-			c.Total(metric.SocketDiscarded, float64(n), name, discardReason(reason).String())
+			c.Total(metric.SocketDiscarded, float64(n), name, ledger.DiscardReason(reason).String())
 		}
 	}
 }

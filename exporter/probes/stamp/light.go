@@ -11,6 +11,7 @@ import (
 	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/stamp/ledger"
 )
 
 // LightBytes is the payload of a packet of Light, with Follow-Up Telemetry, which gives the true T3, and without a Receipt: a query
@@ -21,7 +22,7 @@ const LightBytes = stampfmt.AuthenticatedBytes + followUpBytes + hmacTLVBytes
 func lightPackets(o *probe.LightOptions) uint64 {
 	query := int64(defaultSize(true))
 	perSecond := LightBytes/o.Interval.Seconds() + float64(query)
-	seconds := float64(max(0, o.MaxBytes-OpenTries*query)) / perSecond
+	seconds := float64(max(0, o.MaxBytes-ledger.OpenTries*query)) / perSecond
 	return max(1, uint64(seconds/o.Interval.Seconds()))
 }
 
@@ -68,10 +69,10 @@ type lightStream struct {
 func (l *lightStream) Stop(ctx context.Context) (packets, bytes int64) {
 	l.unschedule()
 	s := l.session
-	s.poll(ctx, pollInterval, s.opts.LossTimeout+time.Second, func() bool { return s.account.outstanding() == 0 })
+	s.poll(ctx, pollInterval, s.opts.LossTimeout+time.Second, func() bool { return s.account.Outstanding() == 0 })
 	s.mu.Lock()
-	s.account.flush(math.MaxInt64)
-	tests, queries := int64(s.account.next()), int64(s.account.queries())
+	s.account.Flush(math.MaxInt64)
+	tests, queries := int64(s.account.Next()), int64(s.account.Queries())
 	s.mu.Unlock()
 	l.end()
 	return tests + queries, tests*LightBytes + queries*int64(defaultSize(true))

@@ -8,6 +8,7 @@ import (
 
 	"oneway.example/exporter/clocks/static"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/probes/stamp/ledger"
 )
 
 // heapBytes is the live heap.
@@ -29,7 +30,7 @@ func bytesOfASession(t *testing.T, o Options, profile metric.Profile, lost int) 
 	}
 	w, clock, peer := newWheel(t), static.New(time.Microsecond, metric.Discard{}), netip.MustParseAddrPort("127.0.0.1:862")
 	w.seconds(100, 0)
-	w.s.window = w.s.estimator.close(w.s.account.known())
+	w.s.window = w.s.estimator.close(w.s.account.Known())
 	shown := w.s.snapshot()
 	all, made := make([]*session, sessions), make([]*series, sessions)
 	for i := range made {
@@ -66,13 +67,13 @@ func bytesOfASession(t *testing.T, o Options, profile metric.Profile, lost int) 
 func (w *wheel) seconds(n, lost int) {
 	for range n {
 		if lost > 0 && w.at%lost == 1 {
-			w.s.account.send(w.now(), userTime(uint32(w.at)), clockThen{})
+			w.s.account.Send(w.now(), userTime(uint32(w.at)), ledger.ClockThen{})
 			w.at++
 		} else {
 			w.turn()
 		}
 		w.passed += w.s.opts.Interval
-		w.s.account.expire(w.now())
+		w.s.account.Tick(w.now(), w.now())
 	}
 }
 

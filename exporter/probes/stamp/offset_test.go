@@ -13,12 +13,13 @@ import (
 	"oneway.example/exporter/net/tstamp"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/net/wire/timefmt"
+	"oneway.example/exporter/probes/stamp/ledger"
 	"oneway.example/tests/testseed"
 )
 
 // variation runs a path whose remote clock has a constant offset, and returns its exported variation and voice
 // ratings.
-func variation(t *testing.T, seed uint64, theta time.Duration) (told *ledger, report DirectionReport) {
+func variation(t *testing.T, seed uint64, theta time.Duration) (told *pathSink, report DirectionReport) {
 	t.Helper()
 	c := newSessionFixture(t, us, nil)
 	c.theta = theta
@@ -67,23 +68,23 @@ func TestVariationDoesNotFeelAConstantOffset(t *testing.T) {
 func (c *sessionFixture) answered(t *testing.T, forward, reverse time.Duration, stepping bool) {
 	t.Helper()
 	c.now = c.now.Add(20 * time.Millisecond)
-	c.account.transmitted(c.account.send(0, c.now, thenOf(c.clock.Quality(c.now))), sample.Stamp{At: c.now, Origin: sample.Kernel})
+	c.account.Transmitted(c.account.Send(0, c.now, ledger.ThenOf(c.clock.Quality(c.now))), sample.Stamp{At: c.now, Origin: sample.Kernel})
 	came, left := c.now.Add(forward+c.theta), c.now.Add(forward+c.theta+50*us)
 	encode := func(at instant.Time) uint64 { return timefmt.NTP.Encode(at, 0) }
-	r := reply{hasReceipt: true, receipt: stampfmt.Receipt{Filled: true, T2Origin: sample.Kernel}}
-	r.packet.SenderSeq, r.packet.SenderT1 = uint32(c.seq), encode(c.now)
-	r.packet.T2, r.packet.T3 = encode(came), encode(left)
-	r.packet.Error = timefmt.MakeErrorEstimate(us, !stepping, timefmt.NTP)
+	r := ledger.Reply{HasReceipt: true, Receipt: stampfmt.Receipt{Filled: true, T2Origin: sample.Kernel}}
+	r.Packet.SenderSeq, r.Packet.SenderT1 = uint32(c.seq), encode(c.now)
+	r.Packet.T2, r.Packet.T3 = encode(came), encode(left)
+	r.Packet.Error = timefmt.MakeErrorEstimate(us, !stepping, timefmt.NTP)
 	if stepping {
-		r.receipt.Clock = stampfmt.ClockStepped
+		r.Receipt.Clock = stampfmt.ClockStepped
 	}
-	q, why, ok := c.account.requestOf(&r)
+	q, why, ok := c.account.RequestOf(&r)
 	if !ok {
 		t.Fatalf("refused: %v", why)
 	}
 	back := left.Add(reverse - c.theta)
 	a := c.pendingOf(inAt(back), &r, q)
-	a.packet.ReverseSeq = c.seq
+	a.Packet.ReverseSeq = c.seq
 	c.estimator.conclude(&a)
 	c.seq++
 }
@@ -130,17 +131,17 @@ func TestStepOfTheNearClockMakesNoRoundTrip(t *testing.T) {
 	c := newSessionFixture(t, us, nil)
 	for i := range 20 {
 		c.now = c.now.Add(20 * time.Millisecond)
-		then := thenOf(c.clock.Quality(c.now))
+		then := ledger.ThenOf(c.clock.Quality(c.now))
 		left := c.now
 		if i == 10 { // set back by a second while the packet is outstanding
 			c.clock.steps++
 			c.now = c.now.Add(-time.Second)
 		}
 		at := func(d time.Duration) sample.Stamp { return sample.Stamp{At: c.now.Add(d), Origin: sample.Kernel} }
-		c.estimator.conclude(&pendingReply{clock: then, packet: sample.Packet{
+		c.estimator.conclude(&ledger.PendingReply{Clock: then, Packet: sample.Packet{
 			Seq: uint64(i), ReverseSeq: uint64(i), Remote: sample.Bound{Error: us, Reason: sample.OK},
 			T1: sample.Stamp{At: left, Origin: sample.Kernel}, T2: at(20 * time.Millisecond), T3: at(20 * time.Millisecond), T4: at(40 * time.Millisecond),
-		}, era: c.estimator.era})
+		}, Era: c.estimator.era})
 	}
 	c.closed()
 	seen := c.ledger.observed(metric.RoundTripTime)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/stamp/ledger"
 )
 
 // OnceInterval is the default interval between test packets of single measurements.
@@ -34,12 +35,12 @@ func (o once) Fits(peer netip.Addr) bool { return o.opts.Fits(peer) }
 
 // Longest is the time of the opening queries, of the packets and of settling.
 func (o once) Longest(count uint64) time.Duration {
-	return OpenTries*StatsQueryInterval + time.Duration(count)*o.opts.Interval + o.settling()
+	return ledger.OpenTries*ledger.StatsQueryInterval + time.Duration(count)*o.opts.Interval + o.settling()
 }
 
 // settling is the time in which the last packet is decided, since a reply of twice the loss timeout is not lost but late, and
 // the remote end reports its final counts.
-func (o once) settling() time.Duration { return 2*o.opts.LossTimeout + 2*StatsQueryInterval }
+func (o once) settling() time.Duration { return 2*o.opts.LossTimeout + 2*ledger.StatsQueryInterval }
 
 // Measure sends count packets, fewer if a Poisson schedule leaves no time to settle before the end of ctx.
 func (o once) Measure(ctx context.Context, count uint64) (probe.Outcome, error) {
@@ -53,7 +54,7 @@ func (o once) Measure(ctx context.Context, count uint64) (probe.Outcome, error) 
 	if err != nil {
 		return probe.Outcome{}, err
 	}
-	out := probe.Outcome{Received: v.roundTripsReceived, Lost: v.roundTripsLost}
+	out := probe.Outcome{Received: v.RoundTripsReceived, Lost: v.RoundTripsLost}
 	if out.Received == 0 {
 		out.Failure, out.Detail = v.failure()
 	}
@@ -62,14 +63,14 @@ func (o once) Measure(ctx context.Context, count uint64) (probe.Outcome, error) 
 
 // failure is why no reply was received.
 func (v *snapshot) failure() (probe.Failure, string) {
-	switch sent := v.directions[0].sent; {
-	case sent.value == 0 && v.peerError != nil:
+	switch sent := v.directions[0].Sent; {
+	case sent.Value == 0 && v.peerError != nil:
 		return probe.NotSent, v.peerError.Error()
-	case sent.value == 0:
+	case sent.Value == 0:
 		return probe.NotSent, "no packet was sent in time"
 	case v.peerError != nil:
 		return probe.Unreachable, v.silence()
-	case v.refused.known:
+	case v.refused.Known:
 		return probe.Discarded, v.silence()
 	}
 	return probe.NoReply, v.silence()

@@ -14,6 +14,7 @@ import (
 	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/stamp/ledger"
 	"oneway.example/exporter/reflector"
 )
 
@@ -112,8 +113,8 @@ func TestSilentTargetIsLostWithinTheLongestTime(t *testing.T) {
 	if took, most := time.Since(begin), p.Longest(20); took > most+time.Second { // a loaded host is late
 		t.Errorf("took %v, the longest time is %v", took, most)
 	}
-	if n := packets.Load(); n < 20 || n > 20+OpenTries {
-		t.Errorf("%d packets arrived, want 20 test packets and at most %d queries", n, OpenTries)
+	if n := packets.Load(); n < 20 || n > 20+ledger.OpenTries {
+		t.Errorf("%d packets arrived, want 20 test packets and at most %d queries", n, ledger.OpenTries)
 	}
 }
 

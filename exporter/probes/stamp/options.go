@@ -15,6 +15,7 @@ import (
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/net/wire/timefmt"
 	"oneway.example/exporter/probe/target"
+	"oneway.example/exporter/probes/stamp/ledger"
 )
 
 // Options are the probe's own keys in the configuration. Describe has their meanings, defaults and bounds.
@@ -84,7 +85,7 @@ func (o *Options) Describe() []option.Description {
 		option.Text(&o.KeyFile, "File with the shared secret of authenticated mode; the first line signs.").Such("office.key").
 			Checked(func(key string) error { return o.loadKeys(key) }),
 		option.Number(&o.LossTimeout, 3*time.Second, 10*time.Millisecond, time.Minute,
-			fmt.Sprintf("Waiting time of each direction and of the round trip, after which a packet is lost (Tmax of RFC 7680); at most %d times {interval}.", MaxOutstanding)),
+			fmt.Sprintf("Waiting time of each direction and of the round trip, after which a packet is lost (Tmax of RFC 7680); at most %d times {interval}.", ledger.MaxOutstanding)),
 		option.Number(&o.Window, 0, time.Second, maxWindow, "The window of minima, medians, maxima, variation and voice quality.").
 			Unset(fmt.Sprintf("the time of %d packets, at least %v", windowPackets, leastWindow)).FileOnly(),
 	}, o.Options.Describe(), []option.Description{
@@ -117,7 +118,7 @@ func (o *Options) check() error {
 	err := option.Check(o)
 	if err == nil {
 		err = errors.Join(
-			o.checkCount("loss_timeout", o.LossTimeout, MaxOutstanding, "packets can be waited for"),
+			o.checkCount("loss_timeout", o.LossTimeout, ledger.MaxOutstanding, "packets can be waited for"),
 			o.checkCount("window", o.Window, delay.PDVLimit, "packets make a window"),
 		)
 	}
@@ -173,8 +174,8 @@ func checkEach[T any](key string, names []string, find func(name string) (T, err
 }
 
 // ledger returns what the ledger needs to know of the test packets.
-func (o *Options) ledger() LedgerOptions {
-	return LedgerOptions{Interval: o.Interval, LossTimeout: o.LossTimeout, TAIOffset: o.TAIOffset, TTL: uint8(o.TTL), Format: o.format}
+func (o *Options) ledger() ledger.Options {
+	return ledger.Options{Interval: o.Interval, LossTimeout: o.LossTimeout, TAIOffset: o.TAIOffset, TTL: uint8(o.TTL), Format: o.format}
 }
 
 // layout is the content of a test packet of a given size. Bytes count UDP payload.

@@ -15,6 +15,7 @@ import (
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/calibration"
 	"oneway.example/exporter/probe/target"
+	"oneway.example/exporter/probes/stamp/ledger"
 )
 
 // Prober measures one path.
@@ -163,7 +164,7 @@ func (p *Prober) Measure(ctx context.Context, count uint64, progress func(Report
 		return Report{}, err
 	}
 	r := reportOf(found)
-	if found.roundTripsReceived == 0 && found.answeredLate == 0 {
+	if found.RoundTripsReceived == 0 && found.AnsweredLate == 0 {
 		r.Failure, _ = found.failure()
 		return r, fmt.Errorf("%w in %v: %s", probe.ErrNoReply, p.opts.LossTimeout, found.silence())
 	}
@@ -215,28 +216,28 @@ func (s *session) partial() snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := s.snapshot()
-	v.window = s.estimator.window(s.account.known())
+	v.window = s.estimator.window(s.account.Known())
 	return v
 }
 
 // awaitOpening waits until our reflector has replied to the opening query, so that its counts include the first
 // test packet.
 func (s *session) awaitOpening(ctx context.Context, every time.Duration) {
-	s.poll(ctx, every, OpenTries*StatsQueryInterval, s.account.opened)
+	s.poll(ctx, every, ledger.OpenTries*ledger.StatsQueryInterval, s.account.Opened)
 }
 
 // settle waits for the last replies and then for the remote end's final counts.
 func (s *session) settle(ctx context.Context, wait time.Duration) {
-	s.poll(ctx, pollInterval, 2*wait+StatsQueryInterval, func() bool { return s.account.outstanding() == 0 })
+	s.poll(ctx, pollInterval, 2*wait+ledger.StatsQueryInterval, func() bool { return s.account.Outstanding() == 0 })
 	s.mu.Lock()
-	s.account.finish()
+	s.account.Finish()
 	s.mu.Unlock()
-	s.poll(ctx, pollInterval, min(8*StatsQueryInterval, wait+StatsQueryInterval), s.account.finished)
+	s.poll(ctx, pollInterval, min(8*ledger.StatsQueryInterval, wait+ledger.StatsQueryInterval), s.account.Finished)
 	// A missing reply is awaited since a later one arrived, which is not older than the last request.
-	s.poll(ctx, pollInterval, wait+StatsQueryInterval, s.account.settled)
+	s.poll(ctx, pollInterval, wait+ledger.StatsQueryInterval, s.account.Settled)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.account.flush(math.MaxInt64)
+	s.account.Flush(math.MaxInt64)
 }
 
 // pollInterval is how often a terminal's run checks whether it is complete.

@@ -13,6 +13,7 @@ import (
 	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/output/promsink"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/stamp/ledger"
 	"oneway.example/exporter/reflector"
 	"oneway.example/tests/await"
 )
@@ -107,19 +108,19 @@ func TestFaultsAddNoMoreSeriesThanStated(t *testing.T) {
 		for range 100 {
 			w.turn()
 		}
-		w.s.window = w.s.estimator.close(w.s.account.known())
+		w.s.window = w.s.estimator.close(w.s.account.Known())
 		v := w.s.snapshot()
-		all(v.noRoundTrip[:], v.skipped[:], v.discarded[:], v.lowConfidence[:])
+		all(v.noRoundTrip[:], v.Skipped[:], v.Discarded[:], v.LowConfidence[:])
 		for i := range v.directions {
 			d := &v.directions[i]
 			all(d.invalid[:])
 			d.negative, d.lowConfidence, d.txUncertain = 1, 1, 1
-			v.trafficClass[i] = trafficClass{maybe[uint8]{1, true}, 1, 1}
-			v.hops[i] = hops{maybe[uint8]{1, true}, 1}
-			for _, m := range []*maybe[uint64]{
-				&d.sent, &d.received, &d.lost, &d.dropped, &d.outstanding, &d.duplicated, &d.reordered, &d.late, &d.corrupted,
+			v.TrafficClass[i] = ledger.TrafficClass{DSCP: ledger.OptionalOf[uint8](1, true), Remarked: 1, CE: 1}
+			v.Hops[i] = ledger.Hops{Last: ledger.OptionalOf[uint8](1, true), Changes: 1}
+			for _, m := range []*ledger.Optional[uint64]{
+				&d.Sent, &d.Received, &d.Lost, &d.Dropped, &d.Outstanding, &d.Duplicated, &d.Reordered, &d.Late, &d.Corrupted,
 			} {
-				*m = maybe[uint64]{1, true}
+				*m = ledger.OptionalOf[uint64](1, true)
 			}
 		}
 		for i := range v.stamps {
@@ -151,7 +152,7 @@ func TestImpairmentsAreSeriesOnlyIfConfigured(t *testing.T) {
 			w.turn()
 		}
 		w.s.opts.Impairments = wanted
-		w.s.window = w.s.estimator.close(w.s.account.known())
+		w.s.window = w.s.estimator.close(w.s.account.Known())
 		v, s := w.s.snapshot(), newSeries(sink, "p", "stamp")
 		s.publish(&v)
 		for _, d := range []*metric.Desc{metric.VoiceDelayImpairment, metric.VoiceEquipmentImpairment} {

@@ -3,6 +3,7 @@ package stamp
 import (
 	"time"
 
+	"oneway.example/exporter/clock"
 	"oneway.example/exporter/core/bound"
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/sample"
@@ -10,6 +11,7 @@ import (
 	"oneway.example/exporter/net/tstamp"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/net/wire/timefmt"
+	"oneway.example/exporter/probes/stamp/ledger"
 )
 
 // received processes one datagram of this session, which arrived at now: the account finds the request of the reply, takes
@@ -21,63 +23,63 @@ func (s *session) received(in *tstamp.In, now time.Duration) {
 		return
 	}
 	a := s.account
-	a.setLate(sched.Now() - now)
+	a.SetLate(sched.Now() - now)
 	reply, why, ok := s.open(in)
 	if !ok {
-		if why == discardReasons {
-			a.corrupt()
+		if why == ledger.DiscardReasons {
+			a.Corrupt()
 		} else {
-			a.refuse(why, now)
+			a.Refuse(why, now)
 		}
-		if why.ofKey() {
+		if why.OfKey() {
 			s.peerError = nil // something replies
 		}
 		return
 	}
-	q, ok := a.accept(&reply, now)
+	q, ok := a.Accept(&reply, now)
 	if !ok {
 		return
 	}
 	s.peerError = nil
-	s.estimator.remote.heard(reply.packet.Error)
-	present := a.report(&reply, q, now)
-	if !q.statsQuery {
+	s.estimator.remote.heard(reply.Packet.Error)
+	present := a.Report(&reply, q, now)
+	if !q.StatsQuery {
 		one := s.pendingOf(in, &reply, q)
-		a.judge(in, &reply, q, &one, now, present)
+		a.Judge(in, &reply, q, &one, now, present)
 	}
 }
 
 // pendingOf joins the timestamps of a reply to test packet q, and the states of the clocks. Of a packet that is not remembered,
 // T1 is the copy in the reply; the clock is taken since its last step.
-func (s *session) pendingOf(in *tstamp.In, r *reply, q request) (a pendingReply) {
+func (s *session) pendingOf(in *tstamp.In, r *ledger.Reply, q ledger.Request) (a ledger.PendingReply) {
 	e := s.estimator
-	a.packet = s.sampleOf(in, r, q)
-	a.shared = r.filled() && r.receipt.Clock == stampfmt.ClockShared
-	if f := q.outstanding; f != nil {
-		a.clock = f.clock()
-		a.era = e.arrived(a.packet.Remote)
+	a.Packet = s.sampleOf(in, r, q)
+	a.Shared = r.Filled() && r.Receipt.Clock == stampfmt.ClockShared
+	if f := q.Outstanding; f != nil {
+		a.Clock = f.Clock()
+		a.Era = e.arrived(a.Packet.Remote)
 	} else {
-		a.clock = clockThen{uint32(e.steps), sample.Bound{Reason: sample.OK}}
+		a.Clock = ledger.ThenOf(clock.Quality{Steps: e.steps, Bound: sample.Bound{Reason: sample.OK}})
 	}
-	a.clock = a.clock.and(e.clock.Quality(instant.Now()))
+	a.Clock = a.Clock.And(e.clock.Quality(instant.Now()))
 	return a
 }
 
 // sampleOf joins the four timestamps of one packet.
-func (s *session) sampleOf(in *tstamp.In, r *reply, q request) sample.Packet {
+func (s *session) sampleOf(in *tstamp.In, r *ledger.Reply, q ledger.Request) sample.Packet {
 	p := sample.Packet{
-		Seq: q.seq, T4: in.Stamp,
-		T2:     sample.Stamp{At: r.decode(r.packet.T2, s.opts.TAIOffset, in.At), Origin: sample.InPacket},
-		T3:     sample.Stamp{At: r.decode(r.packet.T3, s.opts.TAIOffset, in.At), Origin: sample.InPacket},
+		Seq: q.Seq, T4: in.Stamp,
+		T2:     sample.Stamp{At: r.Decode(r.Packet.T2, s.opts.TAIOffset, in.At), Origin: sample.InPacket},
+		T3:     sample.Stamp{At: r.Decode(r.Packet.T3, s.opts.TAIOffset, in.At), Origin: sample.InPacket},
 		Remote: remoteBound(r),
 	}
-	if q.outstanding != nil {
-		p.T1 = q.outstanding.sentAt()
+	if q.Outstanding != nil {
+		p.T1 = q.Outstanding.SentAt()
 	} else {
-		p.T1 = sample.Stamp{At: s.opts.format.Decode(r.packet.SenderT1, s.opts.TAIOffset, in.At), Origin: sample.User}
+		p.T1 = sample.Stamp{At: s.opts.format.Decode(r.Packet.SenderT1, s.opts.TAIOffset, in.At), Origin: sample.User}
 	}
-	if r.filled() && r.receipt.T2Origin != sample.Absent {
-		p.T2.Origin = r.receipt.T2Origin
+	if r.Filled() && r.Receipt.T2Origin != sample.Absent {
+		p.T2.Origin = r.Receipt.T2Origin
 	}
 	for _, t := range []*sample.Stamp{&p.T2, &p.T3} {
 		if t.At.IsZero() {
@@ -88,51 +90,51 @@ func (s *session) sampleOf(in *tstamp.In, r *reply, q request) sample.Packet {
 }
 
 // open parses and checks a datagram. why is discardReasons for a damaged one that is still of this session.
-func (s *session) open(in *tstamp.In) (r reply, why discardReason, ok bool) {
+func (s *session) open(in *tstamp.In) (r ledger.Reply, why ledger.DiscardReason, ok bool) {
 	if in.Truncated {
-		return r, discardTruncated, false
+		return r, ledger.DiscardTruncated, false
 	}
 	b := in.Payload
 	if len(b) < s.layout.base {
-		return r, discardShort, false
+		return r, ledger.DiscardShort, false
 	}
 	if p, ok := stampfmt.ParseRejection(b); ok {
-		if _, _, ours := s.account.requestOf(&reply{packet: p}); ours {
-			return r, discardKeyRejected, false
+		if _, _, ours := s.account.RequestOf(&ledger.Reply{Packet: p}); ours {
+			return r, ledger.DiscardKeyRejected, false
 		}
 	}
-	authentic, err := s.parse(b, &r.packet)
+	authentic, err := s.parse(b, &r.Packet)
 	if err != nil {
-		return r, discardShort, false
+		return r, ledger.DiscardShort, false
 	}
 	switch {
 	case authentic:
 	case stampfmt.RepliesWithoutKey(b):
-		if p, err := stampfmt.ParseReflector(b); err != nil || !s.account.recentRequest(p.SenderSeq) {
-			return r, discardBadHMAC, false
+		if p, err := stampfmt.ParseReflector(b); err != nil || !s.account.RecentRequest(p.SenderSeq) {
+			return r, ledger.DiscardBadHMAC, false
 		}
-		return r, discardNoKey, false
+		return r, ledger.DiscardNoKey, false
 	default:
-		return r, discardBadHMAC, false
+		return r, ledger.DiscardBadHMAC, false
 	}
 	intact := s.readTLVs(b, &r)
 	switch {
-	case !intact, r.filled() && !stampfmt.CheckCRC(b, s.layout.authenticated),
+	case !intact, r.Filled() && !stampfmt.CheckCRC(b, s.layout.authenticated),
 		// Our reflector puts a Receipt into every reply to such a request.
-		s.account.kind == remoteOurs && s.layout.receipt && !r.filled():
+		s.account.Kind == ledger.RemoteOurs && s.layout.receipt && !r.Filled():
 		return r, s.damaged(&r), false
-	case r.filled() && r.receipt.Run != s.run:
-		return r, discardBadReceipt, false
+	case r.Filled() && r.Receipt.Run != s.run:
+		return r, ledger.DiscardBadReceipt, false
 	}
 	return r, 0, true
 }
 
 // damaged returns why the damaged reply r is refused; discardReasons if its echo or its Receipt still identifies
 // this session.
-func (s *session) damaged(r *reply) discardReason {
-	q, why, ok := s.account.requestOf(r)
-	if ok && !q.forgotten() || r.hasReceipt && r.receipt.Run == s.run {
-		return discardReasons
+func (s *session) damaged(r *ledger.Reply) ledger.DiscardReason {
+	q, why, ok := s.account.RequestOf(r)
+	if ok && !q.Forgotten() || r.HasReceipt && r.Receipt.Run == s.run {
+		return ledger.DiscardReasons
 	}
 	return why
 }
@@ -157,7 +159,7 @@ func (s *session) verifyTLVs(b []byte, k *stampfmt.Key) bool {
 }
 
 // readTLVs reads the TLVs in use; false: the padding, whose pattern the sender chose, is damaged.
-func (s *session) readTLVs(b []byte, r *reply) (intact bool) {
+func (s *session) readTLVs(b []byte, r *ledger.Reply) (intact bool) {
 	rest := b[s.layout.base:]
 	for len(rest) > 0 {
 		var t stampfmt.TLV
@@ -173,7 +175,7 @@ func (s *session) readTLVs(b []byte, r *reply) (intact bool) {
 		switch t.Type {
 		case stampfmt.TypeFollowUp:
 			if f, err := stampfmt.ParseFollowUp(t.Value); err == nil && !unknown {
-				r.followUp, r.hasFollow = f, true
+				r.FollowUp, r.HasFollow = f, true
 			}
 		case stampfmt.TypeReceipt:
 			rc, err := stampfmt.ParseReceipt(t.Value)
@@ -181,9 +183,9 @@ func (s *session) readTLVs(b []byte, r *reply) (intact bool) {
 				return false
 			}
 			rc.Filled = rc.Filled && !unknown
-			r.receipt, r.hasReceipt = rc, true
+			r.Receipt, r.HasReceipt = rc, true
 		case stampfmt.TypeExtraPadding:
-			if !stampfmt.CheckPadding(t.Value, r.packet.SenderSeq) {
+			if !stampfmt.CheckPadding(t.Value, r.Packet.SenderSeq) {
 				return false
 			}
 		default: // not requested
@@ -194,10 +196,10 @@ func (s *session) readTLVs(b []byte, r *reply) (intact bool) {
 
 // remoteBound returns the remote end's clock error bound: the Error Estimate of the reply (RFC 8762 section 4.2.1),
 // refined by our reflector's Receipt. An estimate above bound.Limit is ignored, whatever the S bit.
-func remoteBound(r *reply) sample.Bound {
-	e := r.packet.Error
+func remoteBound(r *ledger.Reply) sample.Bound {
+	e := r.Packet.Error
 	switch {
-	case r.filled() && r.receipt.Clock == stampfmt.ClockStepped:
+	case r.Filled() && r.Receipt.Clock == stampfmt.ClockStepped:
 		return sample.Bound{Reason: sample.RemoteStepped}
 	case !e.Synchronized() || !e.Valid():
 		return sample.Bound{Reason: sample.RemoteUnsynchronized}

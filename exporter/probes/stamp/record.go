@@ -5,6 +5,7 @@ import (
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/delay"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/stamp/ledger"
 )
 
 // recordTo records each packet whose outcome is known to r.
@@ -13,15 +14,15 @@ func (e *estimator) recordTo(r *record.Recorder, path *probe.Target) {
 }
 
 // record records an answered packet.
-func (e *estimator) record(a *pendingReply, forward, reverse sample.Delay) {
+func (e *estimator) record(a *ledger.PendingReply, forward, reverse sample.Delay) {
 	if e.collect == nil && !e.packets.HasListeners() {
 		return
 	}
 	p := record.Packet{
-		Path: e.path.Path, Probe: e.path.Probe, Era: a.era, Restarts: e.restarts, Packet: a.packet,
-		Forward: forward, Reverse: reverse, TooLate: a.lost,
+		Path: e.path.Path, Probe: e.path.Probe, Era: a.Era, Restarts: e.restarts, Packet: a.Packet,
+		Forward: forward, Reverse: reverse, TooLate: a.Lost,
 	}
-	if a.expired {
+	if a.Expired {
 		p.Outcome = record.Late
 	}
 	if e.collect != nil {
@@ -31,12 +32,12 @@ func (e *estimator) record(a *pendingReply, forward, reverse sample.Delay) {
 }
 
 // recordLost records a packet without a reply within the loss timeout.
-func (e *estimator) recordLost(seq uint64, f *outstanding) {
+func (e *estimator) recordLost(seq uint64, f *ledger.Outstanding) {
 	if !e.packets.HasListeners() {
 		return
 	}
 	p := record.Packet{Path: e.path.Path, Probe: e.path.Probe, Outcome: record.Lost, Era: e.era, Restarts: e.restarts}
-	p.Seq, p.T1, p.Local = seq, f.sentAt(), f.clock().bound
+	p.Seq, p.T1, p.Local = seq, f.SentAt(), f.Clock().Bound
 	p.Forward.Reason, p.Reverse.Reason = sample.NoStamp, sample.NoStamp
 	e.packets.Record(&p)
 }

@@ -11,6 +11,7 @@ import (
 	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/stamp/ledger"
 	"oneway.example/exporter/reflector"
 )
 
@@ -47,12 +48,12 @@ func TestForgedRejectionChangesNothing(t *testing.T) {
 func TestRejectionOfAGuessIsNotTheReason(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(b []byte)
-		want   discardReason
+		want   ledger.DiscardReason
 	}{
-		"seen":                   {func([]byte) {}, discardKeyRejected},
-		"another T1":             {func(b []byte) { b[70] ^= 1 }, discardUnknownSequence},
-		"with an HMAC":           {func(b []byte) { b[100] = 1 }, discardUnknownSequence},
-		"with a time in T2 only": {func(b []byte) { b[39] = 1 }, discardUnknownSequence},
+		"seen":                   {func([]byte) {}, ledger.DiscardKeyRejected},
+		"another T1":             {func(b []byte) { b[70] ^= 1 }, ledger.DiscardUnknownSequence},
+		"with an HMAC":           {func(b []byte) { b[100] = 1 }, ledger.DiscardUnknownSequence},
+		"with a time in T2 only": {func(b []byte) { b[39] = 1 }, ledger.DiscardUnknownSequence},
 	} {
 		peer := fakePeer(t, func(q []byte) [][]byte {
 			b := rejectionOf(q)
@@ -64,7 +65,7 @@ func TestRejectionOfAGuessIsNotTheReason(t *testing.T) {
 			t.Fatal(err)
 		}
 		r, _ := p.Measure(t.Context(), 10, func(Report) {})
-		if n := r.Discarded[discardKeyRejected.String()]; (n > 0) != (c.want == discardKeyRejected) {
+		if n := r.Discarded[ledger.DiscardKeyRejected.String()]; (n > 0) != (c.want == ledger.DiscardKeyRejected) {
 			t.Errorf("%s: discarded %v", name, r.Discarded)
 		}
 	}
@@ -74,9 +75,9 @@ func TestRejectionOfAGuessIsNotTheReason(t *testing.T) {
 func TestPeerThatIsDownRejectsNoKey(t *testing.T) {
 	f := newSessionFixture(t, time.Millisecond, nil)
 	rejected := sched.Now() + time.Minute
-	f.account.refuse(discardKeyRejected, rejected)
+	f.account.Refuse(ledger.DiscardKeyRejected, rejected)
 	for after, want := range map[time.Duration]bool{2 * time.Second: true, time.Minute: false, 4 * time.Minute: false} {
-		f.account.expire(rejected + after)
+		f.account.Tick(rejected+after, rejected+after)
 		v := f.snapshot()
 		if text := v.silence(); strings.Contains(text, "requires a key") != want {
 			t.Errorf("%v after the last rejection: %s", after, text)
@@ -92,21 +93,21 @@ func TestPacketsOfAnotherServiceAreOfNoKey(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		packet func(q []byte) []byte
-		want   discardReason
+		want   ledger.DiscardReason
 	}{
-		"zeros": {func(q []byte) []byte { return make([]byte, len(q)) }, discardBadHMAC},
-		"text":  {func([]byte) []byte { return append([]byte("220 service ready, say hello"), make([]byte, 228)...) }, discardBadHMAC},
+		"zeros": {func(q []byte) []byte { return make([]byte, len(q)) }, ledger.DiscardBadHMAC},
+		"text":  {func([]byte) []byte { return append([]byte("220 service ready, say hello"), make([]byte, 228)...) }, ledger.DiscardBadHMAC},
 		"a reflector without a key": {func(q []byte) []byte {
 			b := make([]byte, len(q))
 			copy(b[4:], q[16:28]) // any time and Error Estimate
 			copy(b[24:], q[:4])
 			return b
-		}, discardNoKey},
+		}, ledger.DiscardNoKey},
 		"another number": {func(q []byte) []byte {
 			b := replyTo(q, 0)
 			b[24] ^= 1
 			return b
-		}, discardBadHMAC},
+		}, ledger.DiscardBadHMAC},
 	} {
 		o := quick()
 		o.KeyFile = key

@@ -11,6 +11,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/net/sched"
+	"oneway.example/exporter/probes/stamp/ledger"
 	"oneway.example/tests/testseed"
 )
 
@@ -42,7 +43,7 @@ func TestBurstAfterAStallLosesNothing(t *testing.T) {
 			order := make([]int, wheelTurn)
 			for seq := range order {
 				order[seq] = seq
-				s.account.send(sched.Now(), userTime(uint32(seq)), clockThen{bound: sample.Bound{Reason: sample.OK}})
+				s.account.Send(sched.Now(), userTime(uint32(seq)), ledger.ClockThen{Bound: sample.Bound{Reason: sample.OK}})
 				s.transmitted(s.cookie(uint64(seq)), sample.Stamp{At: userTime(uint32(seq)) + 20_000, Origin: sample.Kernel}, &w.hub)
 			}
 			arrange(order)
@@ -53,10 +54,10 @@ func TestBurstAfterAStallLosesNothing(t *testing.T) {
 			if waiting := wheelTurn - len(concluded); waiting > most {
 				t.Errorf("%d replies wait for their T3, want at most %d", waiting, most)
 			}
-			s.account.flush(1 << 62)
-			a, reverse := s.account, s.account.direction(sample.Reverse)
-			if a.roundTripsReceived != wheelTurn || reverse.received.value != wheelTurn || a.roundTripsLost+reverse.lost.value+reverse.late.value != 0 {
-				t.Errorf("%d round trips, %d lost; reverse %+v; want %d, none lost", a.roundTripsReceived, a.roundTripsLost, reverse, wheelTurn)
+			s.account.Flush(1 << 62)
+			a, reverse := s.account, s.account.Direction(sample.Reverse)
+			if a.RoundTripsReceived != wheelTurn || reverse.Received.Value != wheelTurn || a.RoundTripsLost+reverse.Lost.Value+reverse.Late.Value != 0 {
+				t.Errorf("%d round trips, %d lost; reverse %+v; want %d, none lost", a.RoundTripsReceived, a.RoundTripsLost, reverse, wheelTurn)
 			}
 			for seq := range uint64(wheelTurn) {
 				if concluded[seq] != 1 {

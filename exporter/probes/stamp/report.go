@@ -3,6 +3,7 @@ package stamp
 import (
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/stamp/ledger"
 )
 
 // Report is the result of one measurement. Durations are in seconds; unknown values are nil, never zero. Document is its
@@ -96,17 +97,17 @@ type VoiceReport = probe.Voice
 // reportOf makes the report of a snapshot.
 func reportOf(v snapshot) Report {
 	r := Report{
-		Peer: v.peer.String(), Reflector: v.kind.String(), SharedClock: v.shared,
+		Peer: v.peer.String(), Reflector: v.Kind.String(), SharedClock: v.shared,
 		Forward: v.report(sample.Forward), Reverse: v.report(sample.Reverse),
-		RoundTrip: RoundTripReport{Received: v.roundTripsReceived, Lost: v.roundTripsLost, Loss: v.window.lossRatio.pointer(), Time: v.window.roundTrip.distribution()},
+		RoundTrip: RoundTripReport{Received: v.RoundTripsReceived, Lost: v.RoundTripsLost, Loss: v.window.lossRatio.Pointer(), Time: v.window.roundTrip.distribution()},
 		Skipped:   map[string]uint64{}, Discarded: map[string]uint64{}, Stamps: map[string]map[string]uint64{},
 		StampError: ReceiveStamp{v.stampError.Seconds(), v.calibrated},
 	}
-	for i, n := range v.skipped {
-		addIfAny(r.Skipped, skipReason(i).String(), n)
+	for i, n := range v.Skipped {
+		addIfAny(r.Skipped, ledger.SkipReason(i).String(), n)
 	}
-	for i, n := range v.discarded {
-		addIfAny(r.Discarded, discardReason(i).String(), n)
+	for i, n := range v.Discarded {
+		addIfAny(r.Discarded, ledger.DiscardReason(i).String(), n)
 	}
 	for event, name := range []string{"t1", "t2", "t3", "t4"} {
 		r.Stamps[name] = map[string]uint64{}
@@ -123,10 +124,10 @@ func reportOf(v snapshot) Report {
 func (v *snapshot) report(dir sample.Direction) DirectionReport {
 	d, w := &v.directions[dir], &v.window.directions[dir]
 	r := DirectionReport{
-		Sent: d.sent.pointer(), Received: d.received.pointer(), Lost: d.lost.pointer(), HostDropped: d.dropped.pointer(),
-		Duplicated: d.duplicated.pointer(), Reordered: d.reordered.pointer(), Late: d.late.pointer(),
-		Corrupted: d.corrupted.pointer(), Outstanding: d.outstanding.pointer(), Loss: w.lossRatio.pointer(), BurstRatio: w.burstRatio.pointer(),
-		Delay: w.delay.distribution(), Jitter: d.jitter.pointer(), Negative: d.negative, LowConfidence: d.lowConfidence, TXUncertain: d.txUncertain, Invalid: map[string]uint64{},
+		Sent: d.Sent.Pointer(), Received: d.Received.Pointer(), Lost: d.Lost.Pointer(), HostDropped: d.Dropped.Pointer(),
+		Duplicated: d.Duplicated.Pointer(), Reordered: d.Reordered.Pointer(), Late: d.Late.Pointer(),
+		Corrupted: d.Corrupted.Pointer(), Outstanding: d.Outstanding.Pointer(), Loss: w.lossRatio.Pointer(), BurstRatio: w.burstRatio.Pointer(),
+		Delay: w.delay.distribution(), Jitter: d.jitter.Pointer(), Negative: d.negative, LowConfidence: d.lowConfidence, TXUncertain: d.txUncertain, Invalid: map[string]uint64{},
 	}
 	if w.spreads != nil {
 		r.IPDV, r.PDV = w.spreads.ipdv.distribution(), w.spreads.pdv.distribution()
@@ -144,12 +145,12 @@ func (v *snapshot) report(dir sample.Direction) DirectionReport {
 
 // distribution returns nil for an empty spread.
 func (s *spread) distribution() *Distribution {
-	if !s.min.known {
+	if !s.min.Known {
 		return nil
 	}
 	return &Distribution{
-		Min: s.min.pointer(), P50: s.ranks[0].pointer(), P95: s.ranks[1].pointer(), P99: s.ranks[2].pointer(),
-		Max: s.max.pointer(), ErrorBound: s.bound.pointer(),
+		Min: s.min.Pointer(), P50: s.ranks[0].Pointer(), P95: s.ranks[1].Pointer(), P99: s.ranks[2].Pointer(),
+		Max: s.max.Pointer(), ErrorBound: s.bound.Pointer(),
 	}
 }
 

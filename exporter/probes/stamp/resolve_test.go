@@ -180,7 +180,7 @@ func TestCountersGoOnWhenThePeersAddressChanges(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	lives := [2]uint64{former.account.next(), present.account.next()}
+	lives := [2]uint64{former.account.Next(), present.account.Next()}
 	if v, _ := sink.Value(metric.PacketsSent, "p", "stamp", "forward"); v != float64(lives[0]+lives[1]) {
 		t.Errorf("%v packets counted as sent, want the sum of %d", v, lives)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/probes/stamp/ledger"
 )
 
 // observed are the histograms, updated for each packet; all other series are updated from snapshots.
@@ -44,15 +45,15 @@ type full struct {
 	stampErrorAssumed, stampErrorCalibrated                metric.Place
 	stamps                                                 [events][sample.FollowUp + 1]metric.Place
 	// The exported totals of counters that most paths do not have.
-	trafficClass  [2]trafficClass
+	trafficClass  [2]ledger.TrafficClass
 	invalid       [2][reasonCount]uint64
 	noRoundTrip   [reasonCount]uint64
-	skipped       [skipReasons]uint64
-	discarded     [discardReasons]uint64
-	lowConfidence [lowConfidenceReasons]uint64
+	skipped       [ledger.SkipReasons]uint64
+	discarded     [ledger.DiscardReasons]uint64
+	lowConfidence [ledger.LowConfidenceReasons]uint64
 	// The peer and reflector kind in the labels of oneway_path_info.
 	peer netip.AddrPort
-	kind remoteKind
+	kind ledger.RemoteKind
 }
 
 // seriesOf opens the series of a path in its scope.
@@ -102,15 +103,15 @@ func (s *series) publishSnapshot() {
 	for _, d := range sample.Directions() {
 		s.publishDirection(d, &v.directions[d])
 		if s.full != nil {
-			s.publishHops(d, v.hops[d])
-			s.publishTrafficClass(d, v.trafficClass[d])
+			s.publishHops(d, v.Hops[d])
+			s.publishTrafficClass(d, v.TrafficClass[d])
 		}
 	}
 	if v.window != nil && v.window != s.window {
 		s.window = v.window
 		s.publishWindow(v.window)
 	}
-	s.scope.TotalAt(&s.roundTripsLost, metric.RoundTripLost, v.roundTripsLost)
+	s.scope.TotalAt(&s.roundTripsLost, metric.RoundTripLost, v.RoundTripsLost)
 	s.scope.SetIfAt(&s.up, metric.ProbeUp, metric.Flag(v.up), v.decided)
 	if s.full != nil {
 		s.publishCounts(v)
@@ -123,21 +124,21 @@ func (s *series) publishState(v *snapshot) {
 	remote := v.remote.known && v.up
 	c.SetIfAt(&f.remoteSynchronized, metric.RemoteClockSynchronized, metric.Flag(v.remote.synchronized), remote)
 	c.SetIfAt(&f.remoteBound, metric.RemoteClockErrorBound, v.remote.bound.Seconds(), remote && v.remote.synchronized)
-	c.SetIfAt(&f.lastSuccess, metric.ProbeLastSuccess, float64(v.lastSuccess)/1e9, !v.lastSuccess.IsZero())
+	c.SetIfAt(&f.lastSuccess, metric.ProbeLastSuccess, float64(v.LastSuccess)/1e9, !v.LastSuccess.IsZero())
 	c.SetIfAt(&f.interval, metric.ProbeInterval, v.opts.Interval.Seconds(), true)
 	c.SetIfAt(&f.stampErrorAssumed, metric.TimestampErrorBound, v.stampError.Seconds(), !v.calibrated, "assumed")
 	c.SetIfAt(&f.stampErrorCalibrated, metric.TimestampErrorBound, v.stampError.Seconds(), v.calibrated, "calibration")
-	if v.peer != f.peer || v.kind != f.kind {
+	if v.peer != f.peer || v.Kind != f.kind {
 		c.DropAll(metric.PathInfo)
-		f.peer, f.kind = v.peer, v.kind
+		f.peer, f.kind = v.peer, v.Kind
 		c.Set(metric.PathInfo, 1, v.facts()...)
 	}
 }
 
 func (s *series) publishCounts(v *snapshot) {
 	c, f := s.scope, s.full
-	c.TotalAt(&f.roundTripsReceived, metric.RoundTripReceived, v.roundTripsReceived)
-	c.TotalAt(&f.restarts, metric.RemoteRestarts, v.restarts)
+	c.TotalAt(&f.roundTripsReceived, metric.RoundTripReceived, v.RoundTripsReceived)
+	c.TotalAt(&f.restarts, metric.RemoteRestarts, v.Restarts)
 	s.publishReasons(v)
 	for i := range v.stamps {
 		event := [events]string{"t1", "t2", "t3", "t4"}[i]
@@ -156,22 +157,22 @@ func (s *series) publishCounts(v *snapshot) {
 // publishReasons looks up the counters of the reasons that occurred since the last call.
 func (s *series) publishReasons(v *snapshot) {
 	shown := s.full
-	if v.noRoundTrip == shown.noRoundTrip && v.skipped == shown.skipped && v.discarded == shown.discarded && v.lowConfidence == shown.lowConfidence {
+	if v.noRoundTrip == shown.noRoundTrip && v.Skipped == shown.skipped && v.Discarded == shown.discarded && v.LowConfidence == shown.lowConfidence {
 		return
 	}
 	for i, n := range v.noRoundTrip {
 		s.ifAny(metric.RoundTripInvalid, n-shown.noRoundTrip[i], n, sample.Reason(i).String())
 	}
-	for i, n := range v.skipped {
-		s.ifAny(metric.ProbeSkipped, n-shown.skipped[i], n, skipReason(i).String())
+	for i, n := range v.Skipped {
+		s.ifAny(metric.ProbeSkipped, n-shown.skipped[i], n, ledger.SkipReason(i).String())
 	}
-	for i, n := range v.discarded {
-		s.ifAny(metric.PacketsDiscarded, n-shown.discarded[i], n, discardReason(i).String())
+	for i, n := range v.Discarded {
+		s.ifAny(metric.PacketsDiscarded, n-shown.discarded[i], n, ledger.DiscardReason(i).String())
 	}
-	for i, n := range v.lowConfidence {
-		s.ifAny(metric.DirectionUnknown, n-shown.lowConfidence[i], n, lowConfidenceReason(i).String())
+	for i, n := range v.LowConfidence {
+		s.ifAny(metric.DirectionUnknown, n-shown.lowConfidence[i], n, ledger.LowConfidenceReason(i).String())
 	}
-	shown.noRoundTrip, shown.skipped, shown.discarded, shown.lowConfidence = v.noRoundTrip, v.skipped, v.discarded, v.lowConfidence
+	shown.noRoundTrip, shown.skipped, shown.discarded, shown.lowConfidence = v.noRoundTrip, v.Skipped, v.Discarded, v.LowConfidence
 }
 
 // ifAny publishes a total if it has grown: a reason that never occurs has no series.
@@ -184,8 +185,8 @@ func (s *series) ifAny(d *metric.Desc, more, total uint64, labels ...string) {
 func (s *series) publishDirection(dir sample.Direction, d *directionSnapshot) {
 	c, label := s.scope, dir.String()
 	if f := s.full; f != nil {
-		c.SetIfAt(&f.jitter[dir], metric.Jitter, d.jitter.value, d.jitter.known, label)
-		c.SetIfAt(&f.outstanding[dir], metric.PacketsOutstanding, float64(d.outstanding.value), d.outstanding.known, label)
+		c.SetIfAt(&f.jitter[dir], metric.Jitter, d.jitter.Value, d.jitter.Known, label)
+		c.SetIfAt(&f.outstanding[dir], metric.PacketsOutstanding, float64(d.Outstanding.Value), d.Outstanding.Known, label)
 		if f.invalid[dir] != d.invalid {
 			for i, n := range d.invalid {
 				s.ifAny(metric.DelayInvalid, n-f.invalid[dir][i], n, label, sample.Reason(i).String())
@@ -195,46 +196,46 @@ func (s *series) publishDirection(dir sample.Direction, d *directionSnapshot) {
 	}
 	// A packet that was counted as received and arrived too late is lost; it is published after another has been
 	// received, since a counter does not decrease and no sum exceeds sent.
-	if d.received.known {
-		s.received[dir] = max(s.received[dir], d.received.value)
+	if d.Received.Known {
+		s.received[dir] = max(s.received[dir], d.Received.Value)
 	}
-	lost := d.lost
-	lost.value -= min(lost.value, s.received[dir]-d.received.value)
+	lost := d.Lost
+	lost.Value -= min(lost.Value, s.received[dir]-d.Received.Value)
 	for i, one := range [directionTotals]struct {
 		desc  *metric.Desc
-		total maybe[uint64]
+		total ledger.Optional[uint64]
 	}{
-		{metric.DelayNegative, maybe[uint64]{d.negative, true}},
-		{metric.DelayTXUncertainty, maybe[uint64]{d.txUncertain, d.txUncertain > 0}},
-		{metric.DelayLowConfidence, maybe[uint64]{d.lowConfidence, d.lowConfidence > 0}},
-		{metric.PacketsSent, d.sent},
-		{metric.PacketsReceived, d.received},
+		{metric.DelayNegative, ledger.OptionalOf(d.negative, true)},
+		{metric.DelayTXUncertainty, ledger.OptionalOf(d.txUncertain, d.txUncertain > 0)},
+		{metric.DelayLowConfidence, ledger.OptionalOf(d.lowConfidence, d.lowConfidence > 0)},
+		{metric.PacketsSent, d.Sent},
+		{metric.PacketsReceived, d.Received},
 		{metric.PacketsLost, lost},
-		{metric.PacketsHostDropped, d.dropped},
-		{metric.PacketsDuplicated, d.duplicated},
-		{metric.PacketsReordered, d.reordered},
-		{metric.PacketsLate, d.late},
-		{metric.PacketsCorrupted, d.corrupted},
+		{metric.PacketsHostDropped, d.Dropped},
+		{metric.PacketsDuplicated, d.Duplicated},
+		{metric.PacketsReordered, d.Reordered},
+		{metric.PacketsLate, d.Late},
+		{metric.PacketsCorrupted, d.Corrupted},
 	} {
-		if one.total.known {
-			c.TotalAt(&s.totals[dir][i], one.desc, one.total.value, label)
+		if one.total.Known {
+			c.TotalAt(&s.totals[dir][i], one.desc, one.total.Value, label)
 		}
 	}
 }
 
-func (s *series) publishHops(dir sample.Direction, h hops) {
+func (s *series) publishHops(dir sample.Direction, h ledger.Hops) {
 	c, f, label := s.scope, s.full, dir.String()
-	c.SetIfAt(&f.hops[dir], metric.Hops, float64(h.last.value), h.last.known, label)
-	if h.last.known {
-		c.TotalAt(&f.hopChanges[dir], metric.HopChanges, h.changes, label)
+	c.SetIfAt(&f.hops[dir], metric.Hops, float64(h.Last.Value), h.Last.Known, label)
+	if h.Last.Known {
+		c.TotalAt(&f.hopChanges[dir], metric.HopChanges, h.Changes, label)
 	}
 }
 
-func (s *series) publishTrafficClass(dir sample.Direction, t trafficClass) {
+func (s *series) publishTrafficClass(dir sample.Direction, t ledger.TrafficClass) {
 	label, shown := dir.String(), &s.full.trafficClass[dir]
-	s.scope.SetIfAt(&s.full.dscp[dir], metric.DSCP, float64(t.dscp.value), t.dscp.known, label)
-	s.ifAny(metric.DSCPRemarked, t.remarked-shown.remarked, t.remarked, label)
-	s.ifAny(metric.CongestionExperienced, t.ce-shown.ce, t.ce, label)
+	s.scope.SetIfAt(&s.full.dscp[dir], metric.DSCP, float64(t.DSCP.Value), t.DSCP.Known, label)
+	s.ifAny(metric.DSCPRemarked, t.Remarked-shown.Remarked, t.Remarked, label)
+	s.ifAny(metric.CongestionExperienced, t.CE-shown.CE, t.CE, label)
 	*shown = t
 }
 
@@ -242,16 +243,16 @@ func (s *series) publishTrafficClass(dir sample.Direction, t trafficClass) {
 func (s *series) publishWindow(w *window) {
 	c := s.scope
 	s.spread(w.roundTrip, metric.RoundTripTimeMin, metric.RoundTripTimeMax, metric.RoundTripTimeQuantile)
-	c.SetIf(metric.RoundTripLossRatio, w.lossRatio.value, w.lossRatio.known)
+	c.SetIf(metric.RoundTripLossRatio, w.lossRatio.Value, w.lossRatio.Known)
 	c.SetIf(metric.DelayErrorComponent, w.parts.local.Seconds(), w.parts.any, "local_clock")
 	c.SetIf(metric.DelayErrorComponent, w.parts.remote.Seconds(), w.parts.any, "remote_clock")
 	c.SetIf(metric.DelayErrorComponent, w.parts.timestamps.Seconds(), w.parts.any, "timestamps")
 	for _, dir := range sample.Directions() {
 		d, label := &w.directions[dir], dir.String()
 		s.spread(d.delay, metric.DelayMin, metric.DelayMax, metric.DelayQuantile, label)
-		c.SetIf(metric.DelayErrorBound, d.delay.bound.value, d.delay.bound.known, label)
-		c.SetIf(metric.LossRatio, d.lossRatio.value, d.lossRatio.known, label)
-		c.SetIf(metric.LossBurstRatio, d.burstRatio.value, d.burstRatio.known, label)
+		c.SetIf(metric.DelayErrorBound, d.delay.bound.Value, d.delay.bound.Known, label)
+		c.SetIf(metric.LossRatio, d.lossRatio.Value, d.lossRatio.Known, label)
+		c.SetIf(metric.LossBurstRatio, d.burstRatio.Value, d.burstRatio.Known, label)
 		for _, v := range d.ratings {
 			c.SetIf(metric.VoiceR, v.R, v.ok, label, v.codec, v.model, v.buffer)
 			c.SetIf(metric.VoiceRError, v.off, v.ok, label, v.codec, v.model, v.buffer)
@@ -267,11 +268,11 @@ func (s *series) publishWindow(w *window) {
 }
 
 func (s *series) spread(v spread, least, most, quantile *metric.Desc, more ...string) {
-	s.scope.SetIf(least, v.min.value, v.min.known, more...)
-	s.scope.SetIf(most, v.max.value, v.max.known, more...)
+	s.scope.SetIf(least, v.min.Value, v.min.Known, more...)
+	s.scope.SetIf(most, v.max.Value, v.max.Known, more...)
 	for i, r := range ranks() {
 		if d := s.scope.Profile().Quantile(quantile, r.q); d != nil {
-			s.scope.SetIf(d, v.ranks[i].value, v.ranks[i].known, append(slices.Clone(more), r.label)...)
+			s.scope.SetIf(d, v.ranks[i].Value, v.ranks[i].Known, append(slices.Clone(more), r.label)...)
 		}
 	}
 }
@@ -282,7 +283,7 @@ func (v *snapshot) facts() []string {
 	if v.peer.Addr().Is4() {
 		family = "ipv4"
 	}
-	return []string{v.peer.String(), family, strconv.Itoa(v.opts.DSCP), v.kind.String(), v.opts.Schedule, strconv.Itoa(v.opts.Size)}
+	return []string{v.peer.String(), family, strconv.Itoa(v.opts.DSCP), v.Kind.String(), v.opts.Schedule, strconv.Itoa(v.opts.Size)}
 }
 
 // hubSeries are the series of a socket.

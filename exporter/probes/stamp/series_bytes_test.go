@@ -15,7 +15,7 @@ func TestSeriesOfAPathKeepToTheirMemory(t *testing.T) {
 	for range 100 {
 		w.turn()
 	}
-	w.s.window = w.s.estimator.close(w.s.account.known())
+	w.s.window = w.s.estimator.close(w.s.account.Known())
 	v := w.s.snapshot()
 	names := make([]string, 1000)
 	for i := range names {

@@ -15,6 +15,7 @@ import (
 	"oneway.example/exporter/net/tstamp"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe/target"
+	"oneway.example/exporter/probes/stamp/ledger"
 )
 
 // session is one stream of test packets to one peer: its schedule, its keys, its account and its estimator. It owns
@@ -37,7 +38,7 @@ type session struct {
 
 	mu         sync.Mutex
 	keys       []*stampfmt.Key // all are accepted, the first one signs; none: unauthenticated
-	account    *account
+	account    *ledger.Account
 	estimator  *estimator
 	window     *window // the last one that has ended; nil: none
 	windowFrom time.Duration
@@ -59,7 +60,7 @@ func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *s
 	if h != nil {
 		s.estimator.card, dropped = h.card, h.dropped
 	}
-	s.account = newAccount(o.ledger(), now, s.estimator.take, dropped)
+	s.account = ledger.New(o.ledger(), now, s.estimator.take, dropped)
 	s.hostToken = hostid.Read().Token(s.run)
 	s.useKeys(o.keys)
 	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
@@ -103,7 +104,7 @@ func (s *session) Fire(due, now time.Duration) time.Duration {
 	s.fired++ // also if the host refuses to send it: its number is used again
 	reached := s.limit > 0 && s.fired >= s.limit
 	next, missed := sched.Skip(s.plan, due, now)
-	s.account.skip(skipLate, missed)
+	s.account.Skip(ledger.SkipLate, missed)
 	s.mu.Unlock()
 	s.hub.commit(s, seq)
 	if reached {
@@ -117,7 +118,7 @@ func (s *session) Fire(due, now time.Duration) time.Duration {
 func (s *session) build(out *tstamp.Out, now time.Duration) (seq uint64) {
 	user := instant.Now()
 	quality := s.estimator.clock.Quality(user)
-	seq = s.account.send(now, user, thenOf(quality))
+	seq = s.account.Send(now, user, ledger.ThenOf(quality))
 	out.Payload = s.writeTest(out.Payload, uint32(seq), user, quality)
 	s.address(out)
 	out.Cookie = s.cookie(seq)
@@ -141,10 +142,10 @@ func (s *session) cookie(seq uint64) uint64 {
 }
 
 // withdraw is called by the hub when the kernel refused a packet: it was never sent, and its number is reused.
-func (s *session) withdraw(seq uint64, why skipReason, err error) {
+func (s *session) withdraw(seq uint64, why ledger.SkipReason, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.account.withdraw(seq, why)
+	s.account.Withdraw(seq, why)
 	if err != nil {
 		s.peerError, s.unsent = fmt.Errorf("this host does not send to it: %w", err), unsent{err, sched.Now()}
 	}
@@ -159,10 +160,10 @@ func (s *session) transmitted(cookie uint64, stamp sample.Stamp, out *hubSeries)
 		return
 	}
 	// The number is the newest with these low bits.
-	if past := s.account.next() - 1; past >= seq {
+	if past := s.account.Next() - 1; past >= seq {
 		seq = past - (past-seq)%statsQueryCookie
 	}
-	user, taken := s.account.transmitted(seq, stamp)
+	user, taken := s.account.Transmitted(seq, stamp)
 	if taken && stamp.Origin == sample.Kernel {
 		out.hostTx.Observe(stamp.At.Sub(user).Seconds())
 	}
@@ -182,10 +183,10 @@ func (s *session) tick(now, heard time.Duration) {
 	if s.ended {
 		return
 	}
-	s.account.tick(now, heard)
+	s.account.Tick(now, heard)
 	s.queryStatistics(now)
 	if now-s.windowFrom >= s.opts.Window {
-		s.window, s.windowFrom = s.estimator.close(s.account.known()), now
+		s.window, s.windowFrom = s.estimator.close(s.account.Known()), now
 	}
 	s.publish()
 }
@@ -213,15 +214,15 @@ func (s *session) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = true
-	s.account.end()
-	s.window = s.estimator.close(s.account.known())
+	s.account.End()
+	s.window = s.estimator.close(s.account.Known())
 	s.estimator.remote = remoteClock{}
 	s.publish()
 }
 
-// queryStatistics sends a statistics query if one is due. The caller holds s.mu.
+// queryStatistics sends a statistics query if one is due; a session without a hub sends none. The caller holds s.mu.
 func (s *session) queryStatistics(now time.Duration) {
-	if s.hub == nil || !s.account.queryDue(now, s.layout.receipt) {
+	if s.hub == nil || !s.account.QueryDue(now, s.layout.receipt) {
 		return
 	}
 	out := tstamp.Out{Payload: s.writeStatsQuery(), Cookie: uint64(s.ssid)<<sequenceBits | statsQueryCookie}
@@ -259,8 +260,8 @@ func (s *session) report(now time.Duration) {
 	}
 	s.mu.Lock()
 	err := s.unsent.present(now, s.opts.Interval)
-	up, decided := s.account.up()
-	silent := s.account.silent()
+	up, decided := s.account.Up()
+	silent := s.account.Silent()
 	decided = decided && !s.ended
 	s.mu.Unlock()
 	s.target.LogFault(unsendable, err)

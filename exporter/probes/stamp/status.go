@@ -13,6 +13,7 @@ import (
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/report"
+	"oneway.example/exporter/probes/stamp/ledger"
 )
 
 // Status returns the state of the path for the landing page.
@@ -32,7 +33,7 @@ func (p *Prober) Status() probe.Status {
 }
 
 func (v *snapshot) status() probe.Status {
-	st := probe.Status{Up: v.up, State: "measuring", LastSuccess: v.lastSuccess.Time(), Results: v.results(), Light: v.light()}
+	st := probe.Status{Up: v.up, State: "measuring", LastSuccess: v.LastSuccess.Time(), Results: v.results(), Light: v.light()}
 	switch {
 	case !v.decided:
 		st.State = "waiting for the first reply"
@@ -55,17 +56,17 @@ func (v *snapshot) silence() string {
 		return fmt.Sprintf("udp %s: %v: is the host up? `ip route get %s` shows the route to it", v.peer, v.peerError, v.peer.Addr())
 	case v.peerError != nil:
 		return fmt.Sprintf("udp %s: %v", v.peer, v.peerError)
-	case !v.refused.known:
-	case v.refused.value == discardKeyRejected && key:
+	case !v.refused.Known:
+	case v.refused.Value == ledger.DiscardKeyRejected && key:
 		return fmt.Sprintf("the reflector at udp %s rejects our key; use the same key file at both ends", v.peer)
-	case v.refused.value == discardKeyRejected:
+	case v.refused.Value == ledger.DiscardKeyRejected:
 		return fmt.Sprintf("the reflector at udp %s requires a key, and this path has none; use the key file of the reflector", v.peer)
-	case v.refused.value == discardNoKey:
+	case v.refused.Value == ledger.DiscardNoKey:
 		return fmt.Sprintf("the reflector at udp %s has no key, and this path has one; use the same key file at both ends, or none", v.peer)
-	case v.refused.value == discardBadHMAC:
+	case v.refused.Value == ledger.DiscardBadHMAC:
 		return fmt.Sprintf("packets from udp %s fail the verification by our key: they have another key (use the same key file at both ends), or are of no reflector", v.peer)
 	default:
-		return fmt.Sprintf("packets from udp %s are discarded: %s", v.peer, v.refused.value)
+		return fmt.Sprintf("packets from udp %s are discarded: %s", v.peer, v.refused.Value)
 	}
 	return fmt.Sprintf("udp %s does not reply: no reflector (`oneway reflect`), a firewall, or another key: compare the key files; the remote end counts oneway_reflector_packets_total{result=\"bad_hmac\"}", v.peer)
 }
@@ -80,7 +81,7 @@ func (v *snapshot) defect() (cause, sentence string) {
 		return v.remoteReason.String(), invalid + v.remoteReason.String()
 	case v.contradictory:
 		return "path_minimum", "path_minimum exceeds what the path's delays allow, or a clock was stepped; the clocks' own bounds are used"
-	case v.kind == remoteStateless && v.roundTripsLost > 0:
+	case v.Kind == ledger.RemoteStateless && v.RoundTripsLost > 0:
 		return "stateless_reflector", "the reflector does not number its replies; losses have no direction"
 	}
 	return "", ""
@@ -88,7 +89,7 @@ func (v *snapshot) defect() (cause, sentence string) {
 
 // measured: the last window has values.
 func (v *snapshot) measured() bool {
-	return v.window != nil && v.window.roundTrip.min.known && v.roundTripsReceived > 0
+	return v.window != nil && v.window.roundTrip.min.Known && v.RoundTripsReceived > 0
 }
 
 // light has the values of the last window.
@@ -98,7 +99,7 @@ func (v *snapshot) light() probe.LightValues {
 	}
 	r := Report{
 		Forward: v.report(sample.Forward), Reverse: v.report(sample.Reverse),
-		RoundTrip: RoundTripReport{Loss: v.window.lossRatio.pointer(), Time: v.window.roundTrip.distribution()},
+		RoundTrip: RoundTripReport{Loss: v.window.lossRatio.Pointer(), Time: v.window.roundTrip.distribution()},
 	}
 	return r.light()
 }
@@ -110,18 +111,18 @@ func (v *snapshot) results() (all []probe.Result) {
 	}
 	for _, dir := range sample.Directions() {
 		d := &v.window.directions[dir]
-		if median := d.delay.ranks[0]; median.known {
-			all = append(all, probe.Result{Quantity: "delay", Direction: dir.String(), Numbers: []report.Number{{Value: median.pointer(), Bound: d.delay.bound.pointer(), Unit: unit.Seconds}}})
+		if median := d.delay.ranks[0]; median.Known {
+			all = append(all, probe.Result{Quantity: "delay", Direction: dir.String(), Numbers: []report.Number{{Value: median.Pointer(), Bound: d.delay.bound.Pointer(), Unit: unit.Seconds}}})
 		}
-		if d.lossRatio.known {
-			all = append(all, probe.Result{Quantity: "loss", Direction: dir.String(), Numbers: []report.Number{{Value: d.lossRatio.pointer(), Unit: unit.Ratio}}})
+		if d.lossRatio.Known {
+			all = append(all, probe.Result{Quantity: "loss", Direction: dir.String(), Numbers: []report.Number{{Value: d.lossRatio.Pointer(), Unit: unit.Ratio}}})
 		}
 		if i := slices.IndexFunc(d.ratings, func(c rated) bool { return c.ok && c.model == "g107" }); i >= 0 {
 			c := &d.ratings[i]
 			all = append(all, probe.Result{Quantity: "R", Of: c.codec, Direction: dir.String(), Numbers: []report.Number{rating(c.R, c.off)}})
 		}
 	}
-	return append(all, probe.Result{Quantity: "round trip", Numbers: []report.Number{{Value: v.window.roundTrip.min.pointer(), Unit: unit.Seconds}}})
+	return append(all, probe.Result{Quantity: "round trip", Numbers: []report.Number{{Value: v.window.roundTrip.min.Pointer(), Unit: unit.Seconds}}})
 }
 
 // rating is R, with its bound where it matters.
@@ -139,15 +140,15 @@ type snapshot struct {
 	opts      *Options // immutable
 	peer      netip.AddrPort
 	peerError error
-	tallies
-	faults
+	ledger.Tallies
+	ledger.Faults
 	clockState
 	stamps      [events]stampCounts
 	noRoundTrip [reasonCount]uint64 // replies without a valid round-trip time
 	local       sample.Reason       // state of this host's clock
 	// up: the peer replies; decided is false until enough time has passed.
 	up, decided bool
-	refused     maybe[discardReason] // since the last reply
+	refused     ledger.Optional[ledger.DiscardReason] // since the last reply
 	directions  [2]directionSnapshot
 	// stampError is the error limit of a receive timestamp of this host's kernel: calibrated, or assumed.
 	stampError time.Duration
@@ -157,8 +158,8 @@ type snapshot struct {
 
 // directionSnapshot is the counts of one direction, as far as they are known.
 type directionSnapshot struct {
-	knownCounts
-	jitter                               maybe[float64]
+	ledger.DirectionCounts
+	jitter                               ledger.Optional[float64]
 	negative, lowConfidence, txUncertain uint64
 	invalid                              [reasonCount]uint64
 }
@@ -167,12 +168,12 @@ type directionSnapshot struct {
 func (s *session) snapshot() snapshot {
 	a, e := s.account, s.estimator
 	v := snapshot{
-		opts: s.opts, peer: s.peer, peerError: s.peerError, tallies: a.tallies, faults: a.faultCounts(), clockState: e.clockState, stamps: copied(e.stamps), window: s.window,
-		local: e.clock.Quality(e.lastConcluded).Bound.Reason, refused: a.refusal(),
+		opts: s.opts, peer: s.peer, peerError: s.peerError, Tallies: a.Tallies, Faults: a.Faults(), clockState: e.clockState, stamps: copied(e.stamps), window: s.window,
+		local: e.clock.Quality(e.lastConcluded).Bound.Reason, refused: a.Refusal(),
 	}
-	if v.up, v.decided = a.up(); s.full != nil {
+	if v.up, v.decided = a.Up(); s.full != nil {
 		// The wait for the last outcomes may be longer than the time after which a path is down.
-		v.up, v.decided = a.roundTripsReceived > 0, true
+		v.up, v.decided = a.RoundTripsReceived > 0, true
 	}
 	v.stampError, v.calibrated = e.ends.Local.Receive()
 	invalid := copied(e.invalid)
@@ -181,7 +182,7 @@ func (s *session) snapshot() snapshot {
 		w := &e.ways[dir]
 		jitter, any := w.variation.Jitter()
 		v.directions[dir] = directionSnapshot{
-			knownCounts: a.direction(dir), jitter: seconds(jitter, any), negative: w.negative,
+			DirectionCounts: a.Direction(dir), jitter: seconds(jitter, any), negative: w.negative,
 			lowConfidence: w.lowConfidence, txUncertain: w.txUncertain, invalid: invalid.delays[dir],
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/target"
+	"oneway.example/exporter/probes/stamp/ledger"
 )
 
 // The log has one line when a host begins to refuse packets, and one when it has accepted all for a while.
@@ -57,16 +58,16 @@ func TestRefusedPacketsAreOneLineAndTheirEndAnother(t *testing.T) {
 // another.
 func TestRefusalOfOnePacketSkipsNoOther(t *testing.T) {
 	for err, want := range map[error]struct {
-		why      skipReason
+		why      ledger.SkipReason
 		everyone bool
 	}{
-		syscall.EAGAIN:      {skipBufferFull, true},
-		syscall.ENOMEM:      {skipBufferFull, true},
-		syscall.ENOBUFS:     {skipBufferFull, false},
-		syscall.ENETUNREACH: {skipUnreachable, false}, syscall.EHOSTUNREACH: {skipUnreachable, false}, syscall.ENETDOWN: {skipUnreachable, false},
-		syscall.EADDRNOTAVAIL: {skipUnreachable, false},
-		syscall.EPERM:         {skipRefusedByHost, false}, syscall.EACCES: {skipRefusedByHost, false},
-		syscall.EINVAL: {skipError, false}, errors.New("other"): {skipError, false},
+		syscall.EAGAIN:      {ledger.SkipBufferFull, true},
+		syscall.ENOMEM:      {ledger.SkipBufferFull, true},
+		syscall.ENOBUFS:     {ledger.SkipBufferFull, false},
+		syscall.ENETUNREACH: {ledger.SkipUnreachable, false}, syscall.EHOSTUNREACH: {ledger.SkipUnreachable, false}, syscall.ENETDOWN: {ledger.SkipUnreachable, false},
+		syscall.EADDRNOTAVAIL: {ledger.SkipUnreachable, false},
+		syscall.EPERM:         {ledger.SkipRefusedByHost, false}, syscall.EACCES: {ledger.SkipRefusedByHost, false},
+		syscall.EINVAL: {ledger.SkipError, false}, errors.New("other"): {ledger.SkipError, false},
 	} {
 		if why, everyone := skipOf(err); why != want.why || everyone != want.everyone {
 			t.Errorf("%v: %v, %v; want %v, %v", err, why, everyone, want.why, want.everyone)

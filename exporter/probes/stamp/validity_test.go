@@ -18,14 +18,15 @@ import (
 	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/net/wire/timefmt"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/stamp/ledger"
 	"oneway.example/tests/testseed"
 )
 
-// ledger is the sink of path p and probe stamp.
-type ledger struct{ metrictest.Sink }
+// pathSink is the sink of path p and probe stamp.
+type pathSink struct{ metrictest.Sink }
 
 // value is that of a series; of a histogram, its number of observations.
-func (l *ledger) value(d *metric.Desc, more ...string) (float64, bool) {
+func (l *pathSink) value(d *metric.Desc, more ...string) (float64, bool) {
 	if d.Kind == metric.Histogram {
 		n := len(l.observed(d, more...))
 		return float64(n), n > 0
@@ -34,7 +35,7 @@ func (l *ledger) value(d *metric.Desc, more ...string) (float64, bool) {
 }
 
 // observed returns all observations of a histogram.
-func (l *ledger) observed(d *metric.Desc, more ...string) []float64 {
+func (l *pathSink) observed(d *metric.Desc, more ...string) []float64 {
 	return l.History(d, append([]string{"p", "stamp"}, more...)...)
 }
 
@@ -54,7 +55,7 @@ func (*fixedClock) Run(context.Context) error { return nil }
 type sessionFixture struct {
 	*session
 	clock  *fixedClock
-	ledger *ledger
+	ledger *pathSink
 	seq    uint64
 	now    instant.Time
 	theta  time.Duration // remote minus local clock
@@ -72,14 +73,14 @@ func newSessionFixture(t *testing.T, bound time.Duration, change func(*Options))
 	if err := o.check(); err != nil {
 		t.Fatal(err)
 	}
-	c := &sessionFixture{clock: &fixedClock{bound: bound}, ledger: &ledger{}, now: instant.FromUnix(1_780_000_000, 0)}
+	c := &sessionFixture{clock: &fixedClock{bound: bound}, ledger: &pathSink{}, now: instant.FromUnix(1_780_000_000, 0)}
 	var err error
 	c.session, err = newSession(nil, netip.MustParseAddrPort("127.0.0.1:862"), &o, c.clock, newSeries(c.ledger, "p", "stamp"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.estimator.observe = func(_ sample.Packet, forward, reverse sample.Delay) { c.judged = [2]sample.Delay{forward, reverse} }
-	c.account.kind, c.estimator.ends.Remote.RunsOneway = remoteOurs, true
+	c.account.Kind, c.estimator.ends.Remote.RunsOneway = ledger.RemoteOurs, true
 	return c
 }
 
@@ -88,7 +89,7 @@ func (c *sessionFixture) bring(forward, reverse time.Duration) (f, r sample.Dela
 	c.now = c.now.Add(20 * time.Millisecond)
 	stamp := func(at instant.Time) sample.Stamp { return sample.Stamp{At: at, Origin: sample.Kernel} }
 	left := c.now.Add(forward + 100*time.Microsecond)
-	c.estimator.conclude(&pendingReply{clock: thenOf(c.clock.Quality(c.now)), packet: sample.Packet{
+	c.estimator.conclude(&ledger.PendingReply{Clock: ledger.ThenOf(c.clock.Quality(c.now)), Packet: sample.Packet{
 		Seq: c.seq, ReverseSeq: c.seq, Remote: sample.Bound{Error: c.clock.bound, Reason: sample.OK},
 		T1: stamp(c.now), T2: stamp(c.now.Add(forward + c.theta)), T3: stamp(left.Add(c.theta)), T4: stamp(left.Add(reverse)),
 	}})
@@ -100,7 +101,7 @@ func (c *sessionFixture) bring(forward, reverse time.Duration) (f, r sample.Dela
 func (c *sessionFixture) closed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.window = c.estimator.close(c.account.known())
+	c.window = c.estimator.close(c.account.Known())
 	c.publish()
 }
 
@@ -221,7 +222,7 @@ func TestRemoteClockIsToldWhileItIsHeard(t *testing.T) {
 	sessionFixture := newSessionFixture(t, us, nil)
 	say := func(e timefmt.ErrorEstimate) {
 		user := wheelStart
-		replyArrives(t, sessionFixture.session, sessionFixture.account.send(sched.Now(), user, clockThen{}), user, sched.Now())
+		replyArrives(t, sessionFixture.session, sessionFixture.account.Send(sched.Now(), user, ledger.ClockThen{}), user, sched.Now())
 		sessionFixture.estimator.remote.heard(e)
 		sessionFixture.closed()
 	}
@@ -245,7 +246,8 @@ func TestRemoteClockIsToldWhileItIsHeard(t *testing.T) {
 	check("not to be used", 0, 0, true)
 	say(timefmt.MakeErrorEstimate(2*time.Second, true, timefmt.PTP))
 	check("a poor clock", 1, 2, true)
-	sessionFixture.account.expire(sched.Now() + time.Minute)
+	later := sched.Now() + time.Minute
+	sessionFixture.account.Tick(later, later)
 	sessionFixture.closed()
 	check("silent for a minute", 0, 0, false)
 }

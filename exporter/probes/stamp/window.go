@@ -7,6 +7,7 @@ import (
 	"oneway.example/exporter/estimate/delay"
 	"oneway.example/exporter/estimate/loss"
 	"oneway.example/exporter/estimate/voice"
+	"oneway.example/exporter/probes/stamp/ledger"
 )
 
 // direction is the estimates of one direction. All but the counts at its end are of the current window.
@@ -88,7 +89,7 @@ func (w *direction) reset() {
 // window is the result of one window of time. It does not change.
 type window struct {
 	roundTrip  spread
-	lossRatio  maybe[float64] // of round trips
+	lossRatio  ledger.Optional[float64] // of round trips
 	parts      parts
 	directions [2]windowOf
 }
@@ -97,7 +98,7 @@ type window struct {
 type windowOf struct {
 	delay                 spread
 	spreads               *spreads // nil: not for a report
-	lossRatio, burstRatio maybe[float64]
+	lossRatio, burstRatio ledger.Optional[float64]
 	ratings               []rated
 }
 
@@ -109,7 +110,7 @@ func (e *estimator) window(known [2]bool) *window {
 	times := e.times.Snapshot()
 	w := &window{roundTrip: spreadOf(times, 0, true), parts: e.parts}
 	if decided := times.Received + times.Lost; decided > 0 {
-		w.lossRatio = maybe[float64]{float64(times.Lost) / float64(decided), true}
+		w.lossRatio = ledger.OptionalOf(float64(times.Lost)/float64(decided), true)
 	}
 	for i := range e.ways {
 		d, out := &e.ways[i], &w.directions[i]
@@ -121,9 +122,9 @@ func (e *estimator) window(known [2]bool) *window {
 		out.delay = spreadOf(delays, 0, lossesKnown)
 		out.delay.bound = seconds(delays.Bound(), delays.Count > 0)
 		ratio, any := d.losses.Ratio()
-		out.lossRatio = maybe[float64]{ratio, any && known[i]}
+		out.lossRatio = ledger.OptionalOf(ratio, any && known[i])
 		ratio, any = d.losses.BurstRatio()
-		out.burstRatio = maybe[float64]{ratio, any && known[i]}
+		out.burstRatio = ledger.OptionalOf(ratio, any && known[i])
 		out.ratings = d.rate(e.opts, delays, lossesKnown)
 		if e.collect != nil {
 			all := e.collect.delays[i].Snapshot()
@@ -161,13 +162,15 @@ func (m *parts) add(p *sample.Packet, clocks sample.Bound, delays ...sample.Dela
 	}
 }
 
-func seconds(v time.Duration, known bool) maybe[float64] { return maybe[float64]{v.Seconds(), known} }
+func seconds(v time.Duration, known bool) ledger.Optional[float64] {
+	return ledger.OptionalOf(v.Seconds(), known)
+}
 
 // spread is a distribution, in seconds. Its values are unknown if it is empty; a quantile is unknown if it is
 // infinite.
 type spread struct {
-	min, max, bound maybe[float64]
-	ranks           [3]maybe[float64] // see ranks
+	min, max, bound ledger.Optional[float64]
+	ranks           [3]ledger.Optional[float64] // see ranks
 }
 
 // ranks are the exported quantiles and their labels.

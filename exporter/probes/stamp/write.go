@@ -29,11 +29,11 @@ func (s *session) writeTest(b []byte, seq uint32, t1 instant.Time, q clock.Quali
 // writeStatsQuery returns a packet that requests counts and is not a test packet.
 func (s *session) writeStatsQuery() []byte {
 	now := instant.Now()
-	seq, finish := s.account.query(now)
+	seq, finish := s.account.Query(now)
 	b := s.writeBase(make([]byte, 0, defaultSize(true)), uint32(seq), now, s.estimator.clock.Quality(now))
 	b = stampfmt.FollowUp{}.AppendTo(b)
 	r := s.receipt(receiptWords)
-	r.StatsQuery, r.Finish, r.Next = true, finish, uint32(s.account.next())
+	r.StatsQuery, r.Finish, r.Next = true, finish, uint32(s.account.Next())
 	return s.seal(r.AppendTo(b))
 }
 
@@ -41,7 +41,7 @@ func (s *session) writeStatsQuery() []byte {
 // counts replies on the way back, and the flag for host blocks.
 func (s *session) receipt(words int) stampfmt.Receipt {
 	return stampfmt.Receipt{
-		Words: words, Run: s.run, Base: s.hostToken, Epoch: s.account.epoch(), Received: stampfmt.HostRequest(uint8(s.opts.DSCP)),
+		Words: words, Run: s.run, Base: s.hostToken, Epoch: s.account.Epoch(), Received: stampfmt.HostRequest(uint8(s.opts.DSCP)),
 		Tx: uint32(s.opts.LossTimeout.Milliseconds()),
 	}
 }

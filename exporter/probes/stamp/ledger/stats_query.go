@@ -1,4 +1,4 @@
-package stamp
+package ledger
 
 import (
 	"slices"
@@ -92,37 +92,37 @@ func (q *statisticsPoller) answered(finish bool) {
 	q.finished = q.finished || finish
 }
 
-// queryDue reports whether a statistics query is to be sent now, and records it. receipts: the test packets have space for
+// QueryDue reports whether a statistics query is to be sent now, and records it. receipts: the test packets have space for
 // a Receipt.
-func (a *account) queryDue(now time.Duration, receipts bool) bool {
-	return a.statsQuery.due(now, !receipts && a.kind != remoteStateful && a.kind != remoteStateless, a.opts.Interval)
+func (a *Account) QueryDue(now time.Duration, receipts bool) bool {
+	return a.statsQuery.due(now, !receipts && a.Kind != RemoteStateful && a.Kind != RemoteStateless, a.opts.Interval)
 }
 
-// query records the T1 of a query that is being sent. It returns the query's number, and whether the remote end is to
+// Query records the T1 of a query that is being sent. It returns the query's number, and whether the remote end is to
 // decide all sent packets.
-func (a *account) query(t1 instant.Time) (seq uint64, finish bool) {
+func (a *Account) Query(t1 instant.Time) (seq uint64, finish bool) {
 	a.statsQuery.note(a.opts.encode(t1))
-	seq, finish = a.next(), a.statsQuery.finish
-	if finish && a.kind != remoteOurs {
+	seq, finish = a.Next(), a.statsQuery.finish
+	if finish && a.Kind != RemoteOurs {
 		seq += leap
 	}
 	return seq, finish
 }
 
-// queries counts the statistics queries.
-func (a *account) queries() uint64 { return uint64(a.statsQuery.count) }
+// Queries counts the statistics queries.
+func (a *Account) Queries() uint64 { return uint64(a.statsQuery.count) }
 
-// opened reports whether the remote end has replied to a statistics query.
-func (a *account) opened() bool { return a.statsQuery.opened || a.statsQuery.foreign }
+// Opened reports whether the remote end has replied to a statistics query.
+func (a *Account) Opened() bool { return a.statsQuery.opened || a.statsQuery.foreign }
 
-// finish requests that the remote end decides all sent packets, if it is known.
-func (a *account) finish() {
-	a.statsQuery.finish = a.kind != remoteUnknown
-	a.statsQuery.foreign = a.statsQuery.finish && a.kind != remoteOurs
+// Finish requests that the remote end decides all sent packets, if it is known.
+func (a *Account) Finish() {
+	a.statsQuery.finish = a.Kind != RemoteUnknown
+	a.statsQuery.foreign = a.statsQuery.finish && a.Kind != RemoteOurs
 }
 
-// finished reports whether the remote end has decided all sent packets, or was not requested to.
-func (a *account) finished() bool { return !a.statsQuery.finish || a.statsQuery.finished }
+// Finished reports whether the remote end has decided all sent packets, or was not requested to.
+func (a *Account) Finished() bool { return !a.statsQuery.finish || a.statsQuery.finished }
 
-// settled reports whether the outcomes of all packets are known, as far as they can be.
-func (a *account) settled() bool { return a.kind != remoteStateful || a.guessable() }
+// Settled reports whether the outcomes of all packets are known, as far as they can be.
+func (a *Account) Settled() bool { return a.Kind != RemoteStateful || a.guessable() }

@@ -1,4 +1,4 @@
-package stamp
+package ledger
 
 import (
 	"slices"
@@ -20,10 +20,10 @@ func TestClockOfWideBoundMakesNoLoss(t *testing.T) {
 	at := instant.Time(1_800_000_000 * int64(time.Second))
 	remote := 300 * time.Millisecond
 	stamp := func(d time.Duration) sample.Stamp { return sample.Stamp{At: at.Add(d), Origin: sample.Kernel} }
-	a := pendingReply{packet: sample.Packet{
+	a := PendingReply{Packet: sample.Packet{
 		T1: stamp(0), T2: stamp(300*time.Millisecond + remote), T3: stamp(300*time.Millisecond + remote), T4: stamp(600 * time.Millisecond),
 		Remote: sample.Bound{Error: 400 * time.Millisecond, Reason: sample.OK},
-	}, clock: clockThen{bound: sample.Bound{Error: time.Millisecond, Reason: sample.OK}}}
+	}, Clock: ClockThen{Bound: sample.Bound{Error: time.Millisecond, Reason: sample.OK}}}
 	if lost := s.overdue(&a); lost[sample.Forward] {
 		t.Errorf("true delay 300 ms, measured 600 +- 401 ms, loss timeout 500 ms: got lost, want received")
 	}
@@ -37,14 +37,14 @@ func TestLatePacketThatDecidesItselfIsLostOnce(t *testing.T) {
 		asks(a, 611)
 		learn := func(rc stampfmt.Receipt) {
 			rc.Filled, rc.Words, rc.Epoch = true, 4, 5
-			r := reply{receipt: rc, hasReceipt: true}
-			r.packet.Seq = rc.Tx - 1
+			r := Reply{Receipt: rc, HasReceipt: true}
+			r.Packet.Seq = rc.Tx - 1
 			a.learn(&r, time.Second, true)
 		}
 		learn(stampfmt.Receipt{Next: 611, Base: 10, Received: 610, Tx: 610, Recent: [4]uint64{1<<10 - 1}})
 		learn(stampfmt.Receipt{Next: 611, Base: 611, Received: 611 - late, Lost: late, Late: late, Tx: 611, Recent: allReceived()})
-		q := request{seq: 10, outstanding: a.outstandingPackets.get(10)}
-		if q.outstanding == nil {
+		q := Request{Seq: 10, Outstanding: a.outstandingPackets.get(10)}
+		if q.Outstanding == nil {
 			t.Fatal("request 10 is not remembered")
 		}
 		a.take(&stampfmt.ReflectorPacket{Seq: 610}, q, time.Second, [2]bool{sample.Forward: true}, true)
@@ -62,17 +62,17 @@ func TestOverdueRepliesEndWithTheirSession(t *testing.T) {
 	asks(a, 1000)
 	now := time.Second
 	for n := range uint32(1000) {
-		a.number(&stampfmt.ReflectorPacket{Seq: n}, request{}, now, false)
+		a.number(&stampfmt.ReflectorPacket{Seq: n}, Request{}, now, false)
 	}
 	at := testStart
 	for n := uint64(997); n < 1000; n++ {
-		a.replies.put(&pendingReply{undecided: true, arrived: now, clock: clockThen{bound: sample.Bound{Reason: sample.OK}}, packet: sample.Packet{
+		a.replies.put(&PendingReply{undecided: true, arrived: now, Clock: ClockThen{Bound: sample.Bound{Reason: sample.OK}}, Packet: sample.Packet{
 			ReverseSeq: n, T3: sample.Stamp{At: at, Origin: sample.InPacket}, T4: sample.Stamp{At: at.Add(time.Hour), Origin: sample.Kernel},
 			Remote: sample.Bound{Reason: sample.OK},
 		}}, a.conclude)
 	}
 	a.renumber(0, now)
-	a.number(&stampfmt.ReflectorPacket{Seq: 0}, request{}, now, false)
+	a.number(&stampfmt.ReflectorPacket{Seq: 0}, Request{}, now, false)
 	if v := a.rev; v.now.lost != 3 || v.ended.lost != 3 || v.now.received != 998 || !slices.Equal(sum.bursts, []int{3}) {
 		t.Errorf("%d lost, %d of them in the old session, %d received, bursts of %d; want 3, 3, 998 and one burst of 3", v.now.lost, v.ended.lost, v.now.received, sum.bursts)
 	}
@@ -88,14 +88,14 @@ func TestBusyReflectorMakesNoLossOfItsReplies(t *testing.T) {
 		a := idleAccountOf(0)
 		at := instant.Time(1_800_000_000 * int64(time.Second))
 		encode := func(d time.Duration) uint64 { return timefmt.NTP.Encode(at.Add(d), 0) }
-		a.send(0, at, clockThen{bound: sample.Bound{Reason: sample.OK}})
-		r := reply{hasReceipt: true, receipt: stampfmt.Receipt{Filled: true, T2Origin: sample.Kernel}}
-		r.packet.T2, r.packet.T3 = encode(time.Millisecond), encode(2*time.Millisecond)
-		r.packet.Error = timefmt.MakeErrorEstimate(time.Microsecond, true, timefmt.NTP)
+		a.Send(0, at, ClockThen{Bound: sample.Bound{Reason: sample.OK}})
+		r := Reply{HasReceipt: true, Receipt: stampfmt.Receipt{Filled: true, T2Origin: sample.Kernel}}
+		r.Packet.T2, r.Packet.T3 = encode(time.Millisecond), encode(2*time.Millisecond)
+		r.Packet.Error = timefmt.MakeErrorEstimate(time.Microsecond, true, timefmt.NTP)
 		arrived := at.Add(802 * time.Millisecond)
-		in, q := &tstamp.In{Stamp: sample.Stamp{At: arrived, Origin: sample.Kernel}, At: arrived}, request{outstanding: a.outstandingPackets.get(0)}
-		one := answerOf(in, &r, q)
-		a.judge(in, &r, q, &one, 802*time.Millisecond, true)
+		in, q := &tstamp.In{Stamp: sample.Stamp{At: arrived, Origin: sample.Kernel}, At: arrived}, Request{Outstanding: a.outstandingPackets.get(0)}
+		one := pendingOf(in, &r, q)
+		a.Judge(in, &r, q, &one, 802*time.Millisecond, true)
 		a.replies.left(0, stampfmt.ReplyTX{Known: true, After: c.held}, a.conclude)
 		if got := a.rev.now; got.lost != c.lost || got.received != 1-c.lost {
 			t.Errorf("held for %v: %d lost and %d received, want %d lost", c.held, got.lost, got.received, c.lost)

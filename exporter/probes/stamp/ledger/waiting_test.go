@@ -1,4 +1,4 @@
-package stamp
+package ledger
 
 import (
 	"slices"
@@ -11,8 +11,8 @@ import (
 func TestReplyOvertakenByManyTakesNoOthersPlace(t *testing.T) {
 	var a replies
 	var done []uint64
-	keep := func(w *pendingReply) { done = append(done, w.packet.ReverseSeq) }
-	put := func(n uint64) { a.put(&pendingReply{packet: sample.Packet{ReverseSeq: n}}, keep) }
+	keep := func(w *PendingReply) { done = append(done, w.Packet.ReverseSeq) }
+	put := func(n uint64) { a.put(&PendingReply{Packet: sample.Packet{ReverseSeq: n}}, keep) }
 	put(36)
 	put(28)
 	if !slices.Equal(done, []uint64{28}) {

@@ -1,4 +1,7 @@
-package stamp
+// Package ledger counts the test packets of a session in both directions: sent, received, lost, dropped by a host,
+// outstanding. It decides about each packet from its reply, or from the absence of one, and passes verdicts to an estimator.
+// It knows neither sockets nor estimators.
+package ledger
 
 import (
 	"math"
@@ -11,36 +14,47 @@ import (
 	"oneway.example/exporter/net/wire/stampfmt"
 )
 
-// remoteKind is the kind of reflector at the remote end, as its replies show it.
-type remoteKind uint8
+// RemoteKind is the kind of reflector at the remote end, as its replies show it.
+type RemoteKind uint8
 
 const (
-	remoteUnknown   remoteKind = iota
-	remoteOurs                 // fills in the Receipt: both directions are exact
-	remoteStateful             // numbers its replies: losses are attributed to a direction
-	remoteStateless            // copies the sender's number: losses are not attributed
+	// RemoteUnknown has not replied yet.
+	RemoteUnknown RemoteKind = iota
+	// RemoteOurs fills in the Receipt: both directions are exact.
+	RemoteOurs
+	// RemoteStateful numbers its replies: losses are attributed to a direction.
+	RemoteStateful
+	// RemoteStateless copies the sender's number: losses are not attributed.
+	RemoteStateless
 )
 
-func (k remoteKind) String() string {
+// String is the kind in reports and in the label `reflector` of oneway_path_info.
+func (k RemoteKind) String() string {
 	return [...]string{"unknown", "oneway", "stateful", "stateless"}[k]
 }
 
-// tallies are counts that are exported unchanged.
-type tallies struct {
-	kind                               remoteKind
-	lastSuccess                        instant.Time // the zero Time: never
-	roundTripsLost, roundTripsReceived uint64
-	answeredLate                       uint64  // after the loss timeout
-	restarts                           uint64  // of the remote end
-	hops                               [2]hops // by direction
-	trafficClass                       [2]trafficClass
+// Tallies are counts that are exported unchanged.
+type Tallies struct {
+	// Kind is the kind of the remote end.
+	Kind RemoteKind
+	// LastSuccess is when the last reply in time arrived; the zero Time: never.
+	LastSuccess instant.Time
+	// RoundTripsLost had no reply within the loss timeout, RoundTripsReceived had one.
+	RoundTripsLost, RoundTripsReceived uint64
+	// AnsweredLate had the first reply after the loss timeout; they are lost.
+	AnsweredLate uint64
+	// Restarts counts the restarts of the remote end.
+	Restarts uint64
+	// Hops and TrafficClass are of each direction.
+	Hops         [2]Hops
+	TrafficClass [2]TrafficClass
 }
 
-// account counts the packets of one session in both directions and decides about each. It handles neither sockets nor
+// Account counts the packets of one session in both directions and decides about each. It handles neither sockets nor
 // delays, except that a delay above the loss timeout is a loss.
-type account struct {
-	opts    *LedgerOptions
-	decided func(verdict)
+type Account struct {
+	opts    *Options
+	decided func(Verdict)
 	dropped func(lost uint64, ago time.Duration) uint64
 
 	outstandingPackets outstandingPackets
@@ -55,24 +69,24 @@ type account struct {
 	reverse               seqwin.Window
 	reverseOn, renumbered bool
 	remoteHost            bool          // the remote end reports the drops of its socket
-	refused               discardReason // the last one
+	refused               DiscardReason // the last one
 	// lateMillis is how long after its time the present decision is taken, in ms: a busy host reads packets and ticks late.
 	lateMillis  int32
-	remoteDrops drops
+	remoteDrops Drops
 	// silence is the longest time without a reply since reply numbers are missing.
 	silence       time.Duration
 	lastHostBlock lastHostBlock
 
-	tallies
-	faults *faults // nil: none
+	Tallies
+	faults *Faults // nil before the first one
 
 	now, started, lastReply, lastRefused time.Duration // monotonic; the last two 0: never
 }
 
-// newAccount makes an account at the monotonic time now. It passes its verdicts to decided, in their order. dropped
+// New makes an account at the monotonic time now. It passes its verdicts to decided, in their order. dropped
 // returns how many of a number of reverse losses were dropped by this host's socket, at most ago old; it may be nil.
-func newAccount(o LedgerOptions, now time.Duration, decided func(verdict), dropped func(lost uint64, ago time.Duration) uint64) *account {
-	a := &account{
+func New(o Options, now time.Duration, decided func(Verdict), dropped func(lost uint64, ago time.Duration) uint64) *Account {
+	a := &Account{
 		opts: &o, decided: decided, dropped: dropped, outstandingPackets: newOutstandingPackets(&o), now: now, started: now,
 		fwd: counts{dir: sample.Forward, decided: decided}, rev: counts{dir: sample.Reverse, decided: decided},
 	}
@@ -82,12 +96,12 @@ func newAccount(o LedgerOptions, now time.Duration, decided func(verdict), dropp
 }
 
 // reserve makes space for the replies of one loss timeout, doubled because Poisson arrivals cluster.
-func (a *account) reserve() { a.reverse.Reserve(2 * int(a.opts.LossTimeout/a.opts.Interval)) }
+func (a *Account) reserve() { a.reverse.Reserve(2 * int(a.opts.LossTimeout/a.opts.Interval)) }
 
-// refuse counts an arriving packet that is not a reply to a request of this session.
-func (a *account) refuse(why discardReason, now time.Duration) {
+// Refuse counts an arriving packet that is not a reply to a request of this session.
+func (a *Account) Refuse(why DiscardReason, now time.Duration) {
 	a.discard(why)
-	if why.ofKey() || !a.keyRefused(now) {
+	if why.OfKey() || !a.keyRefused(now) {
 		a.refused, a.lastRefused = why, now
 	}
 }
@@ -97,95 +111,97 @@ func (a *account) refuse(why discardReason, now time.Duration) {
 const keyFaultMemory = 30 * time.Second
 
 // keyRefused reports whether the last packets that were no replies show that the keys differ.
-func (a *account) keyRefused(now time.Duration) bool {
-	return a.refused.ofKey() && a.lastRefused > a.lastReply && now-a.lastRefused < max(keyFaultMemory, 10*a.opts.Interval)
+func (a *Account) keyRefused(now time.Duration) bool {
+	return a.refused.OfKey() && a.lastRefused > a.lastReply && now-a.lastRefused < max(keyFaultMemory, 10*a.opts.Interval)
 }
 
-func (a *account) discard(why discardReason) { a.fault().discarded[why]++ }
+func (a *Account) discard(why DiscardReason) { a.fault().Discarded[why]++ }
 
 // undirected counts lost packets without a direction.
-func (a *account) undirected(why lowConfidenceReason, n uint64) {
+func (a *Account) undirected(why LowConfidenceReason, n uint64) {
 	if n > 0 {
-		a.fault().lowConfidence[why] += n
+		a.fault().LowConfidence[why] += n
 	}
 }
 
-// skip counts due packets that were not sent.
-func (a *account) skip(why skipReason, n uint64) {
+// Skip counts due packets that were not sent.
+func (a *Account) Skip(why SkipReason, n uint64) {
 	if n > 0 {
-		a.fault().skipped[why] += n
+		a.fault().Skipped[why] += n
 	}
 }
 
 // lose counts round trips without a reply within the loss timeout.
-func (a *account) lose(n int) {
-	a.roundTripsLost += uint64(n)
-	a.decided(verdict{kind: roundTripsDecided, losses: loss.Delta{Lost: uint64(n)}})
+func (a *Account) lose(n int) {
+	a.RoundTripsLost += uint64(n)
+	a.decided(Verdict{Kind: RoundTripsDecided, Losses: loss.Delta{Lost: uint64(n)}})
 }
 
 // unanswered reports the loss of the round trip of test packet seq.
-func (a *account) unanswered(seq uint64, f *outstanding) {
-	a.decided(verdict{kind: packetUnanswered, sent: f, seq: seq})
+func (a *Account) unanswered(seq uint64, f *Outstanding) {
+	a.decided(Verdict{Kind: PacketUnanswered, Sent: f, Seq: seq})
 }
 
 // answered counts first replies, late ones included.
-func (a *account) answered() uint64 { return a.roundTripsReceived + a.answeredLate }
+func (a *Account) answered() uint64 { return a.RoundTripsReceived + a.AnsweredLate }
 
-// request is the request that a reply refers to.
-type request struct {
-	statsQuery bool
-	seq        uint64
-	// outstanding is the state of test packet seq; nil: no longer remembered.
-	outstanding *outstanding
+// Request is the request that a reply refers to.
+type Request struct {
+	// StatsQuery: it is a statistics query; otherwise it is test packet Seq.
+	StatsQuery bool
+	Seq        uint64
+	// Outstanding is the state of test packet Seq; nil: no longer remembered.
+	Outstanding *Outstanding
 }
 
-func (q *request) forgotten() bool { return !q.statsQuery && q.outstanding == nil }
+// Forgotten reports whether it is a test packet that is no longer remembered.
+func (q *Request) Forgotten() bool { return !q.StatsQuery && q.Outstanding == nil }
 
 // first reports whether this is the first reply to the request.
-func (q *request) first() bool { return q.outstanding != nil && q.outstanding.unheard() }
+func (q *Request) first() bool { return q.Outstanding != nil && q.Outstanding.unheard() }
 
-// requestOf finds the request by its number and its T1, which only this host and observers of the packet have. A reply
+// RequestOf finds the request by its number and its T1, which only this host and observers of the packet have. A reply
 // that matches no request changes no state. For a request that is no longer remembered, the random Run in our
 // reflector's Receipt identifies the session.
-func (a *account) requestOf(r *reply) (q request, why discardReason, ok bool) {
-	test := !r.filled() || !r.receipt.StatsQuery
+func (a *Account) RequestOf(r *Reply) (q Request, why DiscardReason, ok bool) {
+	test := !r.Filled() || !r.Receipt.StatsQuery
 	if test {
-		q.seq = seqwin.Extend(a.outstandingPackets.next, r.packet.SenderSeq)
-		q.outstanding = a.outstandingPackets.get(q.seq)
-		why = discardUnknownSequence
-		if q.outstanding != nil {
-			why = discardBadEcho
-			if r.packet.SenderT1 == a.opts.encode(q.outstanding.user) {
+		q.Seq = seqwin.Extend(a.outstandingPackets.next, r.Packet.SenderSeq)
+		q.Outstanding = a.outstandingPackets.get(q.Seq)
+		why = DiscardUnknownSequence
+		if q.Outstanding != nil {
+			why = DiscardBadEcho
+			if r.Packet.SenderT1 == a.opts.encode(q.Outstanding.user) {
 				return q, 0, true
 			}
 		}
 	}
-	if !test || !r.filled() {
-		q.statsQuery, _ = a.statsQuery.contains(r.packet.SenderT1)
-		return q, why, q.statsQuery
+	if !test || !r.Filled() {
+		q.StatsQuery, _ = a.statsQuery.contains(r.Packet.SenderT1)
+		return q, why, q.StatsQuery
 	}
-	return q, why, q.outstanding == nil && q.seq < a.outstandingPackets.next
+	return q, why, q.Outstanding == nil && q.Seq < a.outstandingPackets.next
 }
 
-// recentRequest reports whether a recent request has this number.
-func (a *account) recentRequest(seq uint32) bool {
+// RecentRequest reports whether a recent request has this number.
+func (a *Account) RecentRequest(seq uint32) bool {
 	return a.outstandingPackets.get(seqwin.Extend(a.outstandingPackets.next, seq)) != nil
 }
 
 // fresh reports whether the request was sent after the last reply of the reflector's current session arrived, and
 // this is its first reply. A replayed reply of another session is never fresh.
-func (a *account) fresh(r *reply, q request) bool {
-	if !q.statsQuery {
-		return q.first() && q.outstanding.sent > a.remote.heard
+func (a *Account) fresh(r *Reply, q Request) bool {
+	if !q.StatsQuery {
+		return q.first() && q.Outstanding.sent > a.remote.heard
 	}
-	_, last := a.statsQuery.contains(r.packet.SenderT1)
+	_, last := a.statsQuery.contains(r.Packet.SenderT1)
 	return last && a.statsQuery.heard != a.statsQuery.count
 }
 
 // take records the reply to a test packet. lost gives the directions whose delay exceeded the loss timeout;
 // present: the reply is of the remote end's current session (packets of an earlier session were counted as lost in
 // reverse when it ended). n is the reply's own number; only a first reply gives a sample.
-func (a *account) take(p *stampfmt.ReflectorPacket, q request, now time.Duration, lost [2]bool, present bool) (n uint64, verdict seqwin.Verdict, first bool) {
+func (a *Account) take(p *stampfmt.ReflectorPacket, q Request, now time.Duration, lost [2]bool, present bool) (n uint64, verdict seqwin.Verdict, first bool) {
 	first, verdict = q.first(), seqwin.Late
 	switch {
 	case present:
@@ -197,49 +213,49 @@ func (a *account) take(p *stampfmt.ReflectorPacket, q request, now time.Duration
 	switch {
 	case verdict == seqwin.Duplicate:
 		return n, verdict, false
-	case q.outstanding == nil:
-		a.refuse(discardUnknownSequence, now) // no longer remembered
+	case q.Outstanding == nil:
+		a.Refuse(DiscardUnknownSequence, now) // no longer remembered
 		return n, verdict, false
 	case !first:
 		a.numbered.again++
 		return n, verdict, false
 	}
-	inTime := q.outstanding.state == packetOutstanding
+	inTime := q.Outstanding.state == packetOutstanding
 	a.reply(q)
 	switch {
 	case verdict != seqwin.Late:
 		a.lastReply = now
 	case inTime:
-		a.refused, a.lastRefused = discardWrongNumber, now
+		a.refused, a.lastRefused = DiscardWrongNumber, now
 	}
-	if lost[sample.Forward] && present && q.seq >= a.numbered.begin && !a.remoteLost(q.seq) {
-		a.fwd.tooLate(q.seq)
+	if lost[sample.Forward] && present && q.Seq >= a.numbered.begin && !a.remoteLost(q.Seq) {
+		a.fwd.tooLate(q.Seq)
 	}
 	return n, verdict, true
 }
 
 // reply records the first reply to q, which is remembered.
-func (a *account) reply(q request) {
-	f := q.outstanding
-	if q.seq < a.numbered.begin {
+func (a *Account) reply(q Request) {
+	f := q.Outstanding
+	if q.Seq < a.numbered.begin {
 		a.numbered.before++
 	}
 	if f.state == packetOutstanding {
 		a.outstandingPackets.reply(f, packetReplied)
-		a.roundTripsReceived++
-		a.decided(verdict{kind: roundTripsDecided, losses: loss.Delta{Received: 1}})
+		a.RoundTripsReceived++
+		a.decided(Verdict{Kind: RoundTripsDecided, Losses: loss.Delta{Received: 1}})
 		return
 	}
 	a.outstandingPackets.reply(f, packetRepliedLate)
-	a.answeredLate++
+	a.AnsweredLate++
 }
 
 // remoteLost reports whether the remote end itself counted number seq as lost, because higher numbers arrived more
 // than a loss timeout before it. Of a number below the reported outcomes it reports whether it was decided before
 // the newest Receipt, or that one counts a late packet: the arrival of a late packet may decide its number and many more.
-func (a *account) remoteLost(seq uint64) bool {
+func (a *Account) remoteLost(seq uint64) bool {
 	c := &a.remote.counts
-	if a.kind != remoteOurs || seq >= c.Base {
+	if a.Kind != RemoteOurs || seq >= c.Base {
 		return false
 	}
 	back := c.Base - 1 - seq
@@ -250,8 +266,8 @@ func (a *account) remoteLost(seq uint64) bool {
 }
 
 // expire applies the loss timeout at this end.
-func (a *account) expire(now time.Duration) {
-	a.setLate(a.late() + max(0, now-a.now-TickInterval))
+func (a *Account) expire(now time.Duration) {
+	a.SetLate(a.late() + max(0, now-a.now-TickInterval))
 	a.now = now
 	a.lose(a.outstandingPackets.expire(now, a.opts.LossTimeout))
 	if a.reverseOn {
@@ -263,15 +279,15 @@ func (a *account) expire(now time.Duration) {
 
 // guessForward derives the forward counts from a reflector other than ours. If it numbers its replies, a lost round
 // trip whose reply was not lost in reverse was lost forward.
-func (a *account) guessForward() {
+func (a *Account) guessForward() {
 	f := &a.fwd.now
-	switch a.kind {
-	case remoteStateful:
-	case remoteStateless:
+	switch a.Kind {
+	case RemoteStateful:
+	case RemoteStateless:
 		f.received = a.answered() - min(a.answered(), a.fwd.overdue)
 		a.fwd.known, a.rev.known = false, false
-		if a.roundTripsLost > 0 {
-			a.fault().lowConfidence[lowConfidenceForeign] = a.roundTripsLost
+		if a.RoundTripsLost > 0 {
+			a.fault().LowConfidence[LowConfidenceForeign] = a.RoundTripsLost
 		}
 		return
 	default:
@@ -295,13 +311,13 @@ func (a *account) guessForward() {
 	received := max(f.received, decided-min(decided, lost))
 	delta := loss.Delta{Lost: lost - f.lost, PatternLost: lost - f.lost, Unordered: lost - f.lost, Received: received - f.received}
 	delta.Decided = delta.Lost + delta.Received
-	a.fwd.decide(packetsDecided, delta)
+	a.fwd.decide(PacketsDecided, delta)
 	f.lost, f.received = lost, received
 }
 
 // guessable reports whether the outcomes of all requests and replies are known. Those after the last reply are not
 // until a higher number arrives.
-func (a *account) guessable() bool {
+func (a *Account) guessable() bool {
 	c := a.reverse.Counts()
 	if c.Pending() > 0 || a.outstandingPackets.outstanding() > 0 {
 		return false
@@ -310,24 +326,24 @@ func (a *account) guessable() bool {
 	return a.statsQuery.finished || last != nil && (last.state == packetReplied || last.state == packetRepliedLate)
 }
 
-// end concludes the waiting replies and closes the account: packets still outstanding stay without an outcome.
-func (a *account) end() {
-	a.flush(math.MaxInt64)
+// End concludes the waiting replies and closes the account: packets still outstanding stay without an outcome.
+func (a *Account) End() {
+	a.Flush(math.MaxInt64)
 	a.outstandingPackets.lose = nil // their loss is not known either
 	a.lose(a.outstandingPackets.expire(math.MaxInt64, 0))
 	if a.fwd.known {
 		a.fwd.now.sent = a.outstandingPackets.next
-		a.undirected(lowConfidenceEnded, a.fwd.now.outstanding())
+		a.undirected(LowConfidenceEnded, a.fwd.now.outstanding())
 		a.fwd.now.lost += a.fwd.now.outstanding()
 		a.rev.now.lost += a.rev.now.outstanding()
 	}
 }
 
-// known reports for each direction whether its losses are distinguished from those of the other.
-func (a *account) known() [2]bool { return [...]bool{a.fwd.known, a.rev.known} }
+// Known reports for each direction whether its losses are distinguished from those of the other.
+func (a *Account) Known() [2]bool { return [...]bool{a.fwd.known, a.rev.known} }
 
-// up reports whether the peer replies; decided is false until enough time has passed.
-func (a *account) up() (up, decided bool) {
+// Up reports whether the peer replies; decided is false until enough time has passed.
+func (a *Account) Up() (up, decided bool) {
 	timeout := max(3*a.opts.Interval, 3*time.Second) + a.opts.LossTimeout
 	if a.lastReply == 0 {
 		return false, a.now-a.started > timeout
@@ -336,21 +352,22 @@ func (a *account) up() (up, decided bool) {
 }
 
 // heard measures the silence that ends with a reply: the missing replies may have been dropped at its beginning.
-func (a *account) heard(now time.Duration) {
+func (a *Account) heard(now time.Duration) {
 	if c := a.reverse.Counts(); c.Pending() == 0 {
 		a.silence = 0
 	}
 	a.silence = max(a.silence, now-a.order.at)
 }
 
-func (a *account) late() time.Duration { return time.Duration(a.lateMillis) * time.Millisecond }
+func (a *Account) late() time.Duration { return time.Duration(a.lateMillis) * time.Millisecond }
 
-func (a *account) setLate(d time.Duration) {
+// SetLate takes how long after its time the present decision is taken; below zero is zero.
+func (a *Account) SetLate(d time.Duration) {
 	a.lateMillis = int32(min(max(d.Milliseconds(), 0), math.MaxInt32))
 }
 
 // droppedHere returns how many of the reverse losses decided now were dropped by this host's socket.
-func (a *account) droppedHere(lost uint64) uint64 {
+func (a *Account) droppedHere(lost uint64) uint64 {
 	if a.dropped == nil || lost == 0 {
 		return 0
 	}
@@ -360,7 +377,7 @@ func (a *account) droppedHere(lost uint64) uint64 {
 // droppedThere is the same for forward losses and the remote end's socket, whose drops some replies and statistics
 // replies report; the decision is taken when a.late has passed since now. The reply that decides the end of a run follows
 // a loss timeout without replies: the last drops were reported before it.
-func (a *account) droppedThere(lost uint64, now time.Duration) uint64 {
+func (a *Account) droppedThere(lost uint64, now time.Duration) uint64 {
 	now += a.late()
-	return a.remoteDrops.take(lost, now, a.opts.explains()+a.late()+max(8*a.opts.Interval, a.silence, now-a.order.at))
+	return a.remoteDrops.Take(lost, now, a.opts.explains()+a.late()+max(8*a.opts.Interval, a.silence, now-a.order.at))
 }

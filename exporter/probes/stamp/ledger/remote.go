@@ -1,4 +1,4 @@
-package stamp
+package ledger
 
 import (
 	"math"
@@ -103,8 +103,8 @@ func (r *remote) widen(rc *stampfmt.Receipt) remote {
 // learn applies our reflector's report on the forward direction and on the timestamps of its earlier replies. It
 // returns false for a reply of a previous session, whose numbers are undefined in the current one. Only a fresh
 // reply begins another session: others may be replayed.
-func (a *account) learn(r *reply, now time.Duration, fresh bool) (present bool) {
-	rc := &r.receipt
+func (a *Account) learn(r *Reply, now time.Duration, fresh bool) (present bool) {
+	rc := &r.Receipt
 	if a.remote.known && rc.Epoch != a.remote.epoch && !fresh {
 		return false
 	}
@@ -113,12 +113,12 @@ func (a *account) learn(r *reply, now time.Duration, fresh bool) (present bool) 
 		a.statsQuery.heard = a.statsQuery.count
 	}
 	if seqwin.Extend(a.outstandingPackets.next, rc.Next) > a.outstandingPackets.next || rc.Base > rc.Next && a.outstandingPackets.next < 1<<32 {
-		a.discard(discardBadReceipt)
+		a.discard(DiscardBadReceipt)
 		return true
 	}
-	if a.kind != remoteOurs {
-		a.kind = remoteOurs
-		a.decided(verdict{kind: remoteIdentified})
+	if a.Kind != RemoteOurs {
+		a.Kind = RemoteOurs
+		a.decided(Verdict{Kind: RemoteIdentified})
 	}
 	switch a.remote.update(rc) {
 	case receiptStale:
@@ -139,7 +139,7 @@ func (a *account) learn(r *reply, now time.Duration, fresh bool) (present bool) 
 	if !a.reverseOn {
 		a.beginReverse(0, now)
 	}
-	next := seqwin.Extend(a.reverse.Counts().Next, r.packet.Seq)
+	next := seqwin.Extend(a.reverse.Counts().Next, r.Packet.Seq)
 	if rc.StatsQuery {
 		// Tx in a statistics reply is how many replies were sent: the final count.
 		if next = a.remote.tx; rc.Finish {
@@ -156,29 +156,29 @@ func (a *account) learn(r *reply, now time.Duration, fresh bool) (present bool) 
 
 // remoteBegins begins the remote end's count of received packets, after unaccounted packets that it has not
 // counted.
-func (a *account) remoteBegins(unaccounted uint64, rc *stampfmt.Receipt, now time.Duration) {
-	a.remoteDrops.begin()
+func (a *Account) remoteBegins(unaccounted uint64, rc *stampfmt.Receipt, now time.Duration) {
+	a.remoteDrops.Begin()
 	a.lastHostBlock = lastHostBlock{}
 	a.takeRemoteDrops(rc, now)
 	a.fwd.restart(unaccounted, a.droppedThere(unaccounted, now), true)
 }
 
-func (a *account) takeRemoteDrops(rc *stampfmt.Receipt, now time.Duration) {
+func (a *Account) takeRemoteDrops(rc *stampfmt.Receipt, now time.Duration) {
 	if rc.Host {
 		a.remoteHost = true
-		a.remoteDrops.update(a.remote.drops, now)
+		a.remoteDrops.Update(a.remote.drops, now)
 		a.takeHostBlock(rc)
 	}
 }
 
-func (a *account) countForward(rc *stampfmt.Receipt, now time.Duration) {
+func (a *Account) countForward(rc *stampfmt.Receipt, now time.Duration) {
 	a.takeRemoteDrops(rc, now)
 	a.fwd.count(a.remote.counts, 64*rc.Words, func(lost uint64) uint64 { return a.droppedThere(lost, now) })
 	a.fwd.now.corrupted = a.fwd.ended.corrupted + a.remote.corrupted
 }
 
 // finishReverse decides all replies below number end.
-func (a *account) finishReverse(end uint64, now time.Duration) {
+func (a *Account) finishReverse(end uint64, now time.Duration) {
 	if a.order.fits(end, a.requests()) {
 		a.heard(now)
 		a.reverse.Finish(end, now)
@@ -187,7 +187,7 @@ func (a *account) finishReverse(end uint64, now time.Duration) {
 }
 
 // remoteRestarted closes the account of the remote end's previous session.
-func (a *account) remoteRestarted(rc *stampfmt.Receipt, now time.Duration) {
+func (a *Account) remoteRestarted(rc *stampfmt.Receipt, now time.Duration) {
 	// Packets not accounted for by the previous session were received if they have a reply, else their outcome is
 	// unknown; the numbers from First on are of the new session.
 	first := firstOf(&a.remote.counts, rc.Words)
@@ -195,7 +195,7 @@ func (a *account) remoteRestarted(rc *stampfmt.Receipt, now time.Duration) {
 	received := min(unaccounted, a.outstandingPackets.answered(a.remote.former, first))
 	a.fwd.answered(received)
 	lost := unaccounted - received
-	a.undirected(lowConfidenceRemoteRestart, lost)
+	a.undirected(LowConfidenceRemoteRestart, lost)
 	a.remoteBegins(lost, rc, now)
 	// Replies to requests that it had not received by then may have overtaken this one.
 	later := a.outstandingPackets.next - min(a.outstandingPackets.next, a.remote.counts.Next)
@@ -207,25 +207,25 @@ func (a *account) remoteRestarted(rc *stampfmt.Receipt, now time.Duration) {
 
 // endLife closes the forward account of a foreign reflector whose numbers began anew with the reply to request seq.
 // Earlier requests that are neither accounted for nor answered are lost, in an unknown direction.
-func (a *account) endLife(seq uint64) {
+func (a *Account) endLife(seq uint64) {
 	d := &a.fwd
 	answered, known := a.answered()-a.numbered.before, d.now.received-d.ended.received+d.overdue
 	unaccounted := seq - min(seq, d.now.received+d.now.lost)
 	received := min(unaccounted, answered-min(answered, known))
 	d.answered(received)
 	lost := unaccounted - received
-	a.undirected(lowConfidenceRemoteRestart, lost)
+	a.undirected(LowConfidenceRemoteRestart, lost)
 	d.restart(lost, 0, false)
 	d.known = true
 	a.numbered = numbered{begin: seq, before: a.answered()}
 }
 
 // renumber begins a new range of the remote end's numbers with n. Missing replies of the old range are lost.
-func (a *account) renumber(n uint64, now time.Duration) {
-	a.restarts++
-	a.flush(math.MaxInt64) // first: it decides replies of the old range
+func (a *Account) renumber(n uint64, now time.Duration) {
+	a.Restarts++
+	a.Flush(math.MaxInt64) // first: it decides replies of the old range
 	a.replies = replies{}
-	a.decided(verdict{kind: remoteRenumbered})
+	a.decided(Verdict{Kind: RemoteRenumbered})
 	a.rev.restart(a.rev.now.outstanding(), 0, false)
 	a.reverse.Reset()
 	a.reserve()
@@ -234,19 +234,19 @@ func (a *account) renumber(n uint64, now time.Duration) {
 
 // foreignStatsQuery processes the reply of a reflector that treats a statistics query as a test packet. If it
 // numbers its replies, those to test packets are between the replies to the first query and to the last.
-func (a *account) foreignStatsQuery(r *reply, now time.Duration) {
-	if a.kind == remoteOurs {
-		a.discard(discardBadReceipt) // our reflector fills it in
+func (a *Account) foreignStatsQuery(r *Reply, now time.Duration) {
+	if a.Kind == RemoteOurs {
+		a.discard(DiscardBadReceipt) // our reflector fills it in
 		return
 	}
 	q := &a.statsQuery
-	_, last := q.contains(r.packet.SenderT1)
-	switch n := seqwin.Extend(a.reverse.Counts().Next, r.packet.Seq); {
+	_, last := q.contains(r.Packet.SenderT1)
+	switch n := seqwin.Extend(a.reverse.Counts().Next, r.Packet.Seq); {
 	case !q.foreign && q.tries == 1 && !a.reverseOn:
 		q.begin = n + 1
 	case q.ended && last:
-		if q.finished = true; r.packet.Seq != r.packet.SenderSeq { // otherwise it copies the sender's number
-			a.kind = remoteStateful
+		if q.finished = true; r.Packet.Seq != r.Packet.SenderSeq { // otherwise it copies the sender's number
+			a.Kind = RemoteStateful
 			a.finishReverse(n, now)
 		}
 	}

@@ -1,4 +1,4 @@
-package stamp
+package ledger
 
 import (
 	"time"
@@ -22,14 +22,14 @@ const (
 	packetUnreplied // within twice the loss timeout
 )
 
-// outstanding is one test packet without a decided outcome.
-type outstanding struct {
+// Outstanding is one test packet without a decided outcome.
+type Outstanding struct {
 	sent time.Duration // monotonic
 	user instant.Time  // T1 as written into the packet
 	// t1 is the kernel's timestamp, when available, with its origin and uncertainty.
 	t1            instant.Time
 	txUncertainty time.Duration
-	// clockError, clockSteps and clockReason are the clockThen of this host at the time of sending.
+	// clockError, clockSteps and clockReason are the ClockThen of this host at the time of sending.
 	clockError  time.Duration
 	clockSteps  uint32
 	clockReason sample.Reason
@@ -37,18 +37,18 @@ type outstanding struct {
 	state       packetState
 }
 
-// clock is the quality of this host's clock at the time of sending.
-func (f *outstanding) clock() clockThen {
-	return clockThen{f.clockSteps, sample.Bound{Error: f.clockError, Reason: f.clockReason}}
+// Clock is the quality of this host's clock at the time of sending.
+func (f *Outstanding) Clock() ClockThen {
+	return ClockThen{f.clockSteps, sample.Bound{Error: f.clockError, Reason: f.clockReason}}
 }
 
 // stamped takes the kernel's timestamp.
-func (f *outstanding) stamped(t1 sample.Stamp) {
+func (f *Outstanding) stamped(t1 sample.Stamp) {
 	f.t1, f.origin, f.txUncertainty = t1.At, t1.Origin, t1.TXUncertainty
 }
 
-// sentAt is T1: the kernel's timestamp, or the one in the packet if there is none.
-func (f *outstanding) sentAt() sample.Stamp {
+// SentAt is T1: the kernel's timestamp, or the one in the packet if there is none.
+func (f *Outstanding) SentAt() sample.Stamp {
 	if f.origin != sample.Absent {
 		return sample.Stamp{At: f.t1, Origin: f.origin, TXUncertainty: f.txUncertainty}
 	}
@@ -56,29 +56,31 @@ func (f *outstanding) sentAt() sample.Stamp {
 }
 
 // unheard reports whether the packet has no reply yet.
-func (f *outstanding) unheard() bool {
+func (f *Outstanding) unheard() bool {
 	return f.state == packetOutstanding || f.state == packetExpired || f.state == packetUnreplied
 }
 
-// clockThen is the quality of this host's clock at one time or the worst of several. The newest quality alone does
+// ClockThen is the quality of this host's clock at one time or the worst of several. The newest quality alone does
 // not cover earlier timestamps: the clock may have been corrected since.
-type clockThen struct {
+type ClockThen struct {
 	steps uint32 // the low bits of the number of steps
-	bound sample.Bound
+	// Bound is the error bound of the clock, or why it is not known.
+	Bound sample.Bound
 }
 
-func thenOf(q clock.Quality) clockThen { return clockThen{uint32(q.Steps), q.Bound} }
+// ThenOf returns the quality at one time.
+func ThenOf(q clock.Quality) ClockThen { return ClockThen{uint32(q.Steps), q.Bound} }
 
-// and returns the worse of both.
-func (c clockThen) and(q clock.Quality) clockThen {
+// And returns the worse of both.
+func (c ClockThen) And(q clock.Quality) ClockThen {
 	switch {
 	case uint32(q.Steps) != c.steps:
-		c.bound = sample.Bound{Reason: sample.LocalStepped}
-	case c.bound.Reason != sample.OK:
+		c.Bound = sample.Bound{Reason: sample.LocalStepped}
+	case c.Bound.Reason != sample.OK:
 	case q.Bound.Reason != sample.OK:
-		c.bound = q.Bound
+		c.Bound = q.Bound
 	default:
-		c.bound.Error = max(c.bound.Error, q.Bound.Error)
+		c.Bound.Error = max(c.Bound.Error, q.Bound.Error)
 	}
 	return c
 }
@@ -86,7 +88,7 @@ func (c clockThen) and(q clock.Quality) clockThen {
 // outstandingPackets keeps the packets of twice the loss timeout in a ring. The ring is doubled while it is full of
 // packets that may still get a reply, up to its limit; then a packet that is overwritten counts as expired.
 type outstandingPackets struct {
-	ring   []outstanding // length a power of two; number n is at n modulo the length
+	ring   []Outstanding // length a power of two; number n is at n modulo the length
 	most   int           // limit of the length
 	oldest uint64        // first number not yet answered or expired
 	kept   uint64        // first number that may still get a reply
@@ -94,7 +96,7 @@ type outstandingPackets struct {
 	// unheard counts the packets in the ring without a reply.
 	unheard uint64
 	// lose is called with each packet whose round trip is given up; nil: no callback.
-	lose func(seq uint64, f *outstanding)
+	lose func(seq uint64, f *Outstanding)
 }
 
 // The lengths of the shortest ring, and of the longest one of a session with few packets. The longest of all, for
@@ -106,7 +108,7 @@ const (
 
 // newOutstandingPackets makes a ring for regularly sent packets, which are kept as long as a reply in time in both
 // directions may arrive, or a reply waits for its true T3. Its limit leaves space for clusters of Poisson arrivals.
-func newOutstandingPackets(o *LedgerOptions) outstandingPackets {
+func newOutstandingPackets(o *Options) outstandingPackets {
 	length := func(least int, of time.Duration) int {
 		for least < 4*MaxOutstanding && time.Duration(least)*o.Interval < of {
 			least *= 2
@@ -114,15 +116,15 @@ func newOutstandingPackets(o *LedgerOptions) outstandingPackets {
 		return least
 	}
 	return outstandingPackets{
-		ring: make([]outstanding, length(minOutstandingPackets, o.LossTimeout+max(o.LossTimeout, o.replyWait())+TickInterval)),
+		ring: make([]Outstanding, length(minOutstandingPackets, o.LossTimeout+max(o.LossTimeout, o.replyWait())+TickInterval)),
 		most: length(fullOutstandingPackets, 3*o.LossTimeout+3*TickInterval/2),
 	}
 }
 
-func (f *outstandingPackets) at(seq uint64) *outstanding { return &f.ring[seq&uint64(len(f.ring)-1)] }
+func (f *outstandingPackets) at(seq uint64) *Outstanding { return &f.ring[seq&uint64(len(f.ring)-1)] }
 
 // get finds the packet numbered seq, if it is still remembered.
-func (f *outstandingPackets) get(seq uint64) *outstanding {
+func (f *outstandingPackets) get(seq uint64) *Outstanding {
 	if seq >= f.next || f.next-seq > uint64(len(f.ring)) {
 		return nil
 	}
@@ -134,7 +136,7 @@ func (f *outstandingPackets) get(seq uint64) *outstanding {
 
 // add records that seq, which must be f.next, is being sent. It returns how many round trips were given up because
 // the ring was full. It allocates only when the ring grows.
-func (f *outstandingPackets) add(seq uint64, sent time.Duration, user instant.Time, then clockThen) (lost int) {
+func (f *outstandingPackets) add(seq uint64, sent time.Duration, user instant.Time, then ClockThen) (lost int) {
 	for seq-f.kept >= uint64(len(f.ring)) {
 		if len(f.ring) < f.most {
 			f.grow()
@@ -149,8 +151,8 @@ func (f *outstandingPackets) add(seq uint64, sent time.Duration, user instant.Ti
 	if !e.unheard() {
 		f.unheard++
 	}
-	*e = outstanding{
-		sent: sent, user: user, clockError: then.bound.Error, clockSteps: then.steps, clockReason: then.bound.Reason,
+	*e = Outstanding{
+		sent: sent, user: user, clockError: then.Bound.Error, clockSteps: then.steps, clockReason: then.Bound.Reason,
 		state: packetOutstanding,
 	}
 	f.next = seq + 1
@@ -160,7 +162,7 @@ func (f *outstandingPackets) add(seq uint64, sent time.Duration, user instant.Ti
 // grow doubles the ring.
 func (f *outstandingPackets) grow() {
 	old := *f
-	f.ring = make([]outstanding, 2*len(old.ring))
+	f.ring = make([]Outstanding, 2*len(old.ring))
 	for seq := f.next - min(f.next, uint64(len(old.ring))); seq < f.next; seq++ {
 		*f.at(seq) = *old.at(seq)
 	}
@@ -178,7 +180,7 @@ func (f *outstandingPackets) withdraw(seq uint64) {
 }
 
 // reply records the first reply to e.
-func (f *outstandingPackets) reply(e *outstanding, state packetState) {
+func (f *outstandingPackets) reply(e *Outstanding, state packetState) {
 	e.state = state
 	f.unheard--
 }

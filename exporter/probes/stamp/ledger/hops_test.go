@@ -1,20 +1,20 @@
-package stamp
+package ledger
 
 import "testing"
 
 func TestHopsAreCountedAndTheirChanges(t *testing.T) {
-	var h hops
+	var h Hops
 	for _, step := range []struct {
 		left, arrived uint8
-		want          hops
+		want          Hops
 	}{
-		{255, 0, hops{}},  // not reported
-		{64, 255, hops{}}, // impossible
-		{255, 250, hops{maybe[uint8]{5, true}, 0}},
-		{255, 250, hops{maybe[uint8]{5, true}, 0}},
-		{255, 249, hops{maybe[uint8]{6, true}, 1}},
-		{255, 0, hops{maybe[uint8]{6, true}, 1}},
-		{255, 255, hops{maybe[uint8]{0, true}, 2}},
+		{255, 0, Hops{}},  // not reported
+		{64, 255, Hops{}}, // impossible
+		{255, 250, Hops{Optional[uint8]{5, true}, 0}},
+		{255, 250, Hops{Optional[uint8]{5, true}, 0}},
+		{255, 249, Hops{Optional[uint8]{6, true}, 1}},
+		{255, 0, Hops{Optional[uint8]{6, true}, 1}},
+		{255, 255, Hops{Optional[uint8]{0, true}, 2}},
 	} {
 		if h.arrived(step.left, step.arrived); h != step.want {
 			t.Errorf("left with %d, arrived with %d: %+v, want %+v", step.left, step.arrived, h, step.want)

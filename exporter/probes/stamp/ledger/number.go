@@ -1,4 +1,4 @@
-package stamp
+package ledger
 
 import (
 	"time"
@@ -9,7 +9,7 @@ import (
 
 // number returns the reply's own number and the verdict of the reverse window on it. A reply with an impossible
 // number is late: its request counts as answered, and the window does not change.
-func (a *account) number(p *stampfmt.ReflectorPacket, q request, now time.Duration, overdue bool) (uint64, seqwin.Verdict) {
+func (a *Account) number(p *stampfmt.ReflectorPacket, q Request, now time.Duration, overdue bool) (uint64, seqwin.Verdict) {
 	if !a.reverseOn {
 		a.beginReverse(a.firstNumber(uint64(p.Seq)), now)
 	}
@@ -17,24 +17,24 @@ func (a *account) number(p *stampfmt.ReflectorPacket, q request, now time.Durati
 	a.heard(now)
 	n := seqwin.Extend(a.reverse.Counts().Next, p.Seq)
 	first := q.first()
-	switch where := a.order.judge(n, a.requests(), first && q.outstanding.sent > a.order.at, a.kind == remoteOurs); {
+	switch where := a.order.judge(n, a.requests(), first && q.Outstanding.sent > a.order.at, a.Kind == RemoteOurs); {
 	case where == placeRestarted:
 		n = uint64(p.Seq)
-		if a.kind != remoteOurs {
-			a.endLife(q.seq)
+		if a.Kind != RemoteOurs {
+			a.endLife(q.Seq)
 		}
 		a.renumber(n, now)
 		a.renumbered = true
 	case where == placeRefused, first && a.reverse.Seen(n): // the number is of a reply to another request
-		a.discard(discardWrongNumber)
+		a.discard(DiscardWrongNumber)
 		return n, seqwin.Late
 	}
 	switch {
-	case a.kind == remoteOurs:
+	case a.Kind == RemoteOurs:
 	case p.Seq != p.SenderSeq:
-		a.kind = remoteStateful
-	case a.kind == remoteUnknown:
-		a.kind = remoteStateless
+		a.Kind = RemoteStateful
+	case a.Kind == RemoteUnknown:
+		a.Kind = RemoteStateless
 	}
 	verdict := seqwin.Late
 	if overdue {
@@ -49,35 +49,35 @@ func (a *account) number(p *stampfmt.ReflectorPacket, q request, now time.Durati
 		unheard--
 	}
 	a.order.take(n, a.requests(), unheard, now)
-	if a.kind == remoteStateful && verdict != seqwin.Duplicate {
-		a.numbered.add(q.seq, n, now)
+	if a.Kind == RemoteStateful && verdict != seqwin.Duplicate {
+		a.numbered.add(q.Seq, n, now)
 	}
 	a.countReverse()
 	return n, verdict
 }
 
 // requests counts test packets and statistics queries.
-func (a *account) requests() uint64 { return a.outstandingPackets.next + uint64(a.statsQuery.count) }
+func (a *Account) requests() uint64 { return a.outstandingPackets.next + uint64(a.statsQuery.count) }
 
-func (a *account) beginReverse(first uint64, now time.Duration) {
+func (a *Account) beginReverse(first uint64, now time.Duration) {
 	a.reverse.Start(first)
 	a.order.begin(first, now)
 	a.reverseOn = true
 }
 
 // firstNumber returns the number of the first reply to a test packet, given that n is the first one received.
-func (a *account) firstNumber(n uint64) uint64 {
+func (a *Account) firstNumber(n uint64) uint64 {
 	if begin := a.statsQuery.begin; begin > 0 && begin <= n && n-begin <= 2*a.requests() {
 		return begin
 	}
 	return n
 }
 
-func (a *account) countReverse() {
+func (a *Account) countReverse() {
 	c := a.reverse.Counts()
 	a.rev.count(c, seqwin.RecentBits, a.droppedHere)
 	sent := c.Next - c.First
-	if a.kind == remoteOurs && a.order.fits(a.remote.tx, a.requests()) {
+	if a.Kind == RemoteOurs && a.order.fits(a.remote.tx, a.requests()) {
 		sent = max(sent, a.remote.tx-min(a.remote.tx, c.First))
 	}
 	a.rev.now.sent = a.rev.ended.sent + sent

@@ -1,36 +1,37 @@
-package stamp
+package ledger
 
 import (
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/net/tstamp"
 )
 
-// hops is the number of routers on the path of one direction.
-type hops struct {
-	last    maybe[uint8]
-	changes uint64
+// Hops is the number of routers on the path of one direction.
+type Hops struct {
+	// Last is the number of the last packet for which it is known; Changes counts its changes.
+	Last    Optional[uint8]
+	Changes uint64
 }
 
 // arrived adds one packet's TTL or hop limit at the sender and at the receiver; 0: unknown.
-func (h *hops) arrived(left, arrived uint8) {
+func (h *Hops) arrived(left, arrived uint8) {
 	if arrived == 0 || arrived > left {
 		return
 	}
 	passed := left - arrived
-	if h.last.known && h.last.value != passed {
-		h.changes++
+	if h.Last.Known && h.Last.Value != passed {
+		h.Changes++
 	}
-	h.last = maybe[uint8]{passed, true}
+	h.Last = Optional[uint8]{passed, true}
 }
 
 // countHops adds the hops of a reply. Our reflector sends with TTL 255 (RFC 5357 section 4.2.1).
-func (a *account) countHops(in *tstamp.In, r *reply) {
-	a.hops[sample.Forward].arrived(a.opts.TTL, r.packet.SenderTTL)
+func (a *Account) countHops(in *tstamp.In, r *Reply) {
+	a.Hops[sample.Forward].arrived(a.opts.TTL, r.Packet.SenderTTL)
 	left := uint8(255)
-	if a.kind != remoteOurs {
+	if a.Kind != RemoteOurs {
 		left = usualTTL(in.TTL)
 	}
-	a.hops[sample.Reverse].arrived(left, in.TTL)
+	a.Hops[sample.Reverse].arrived(left, in.TTL)
 }
 
 // usualTTL returns the smallest common initial TTL that is not below the received one.

@@ -1,4 +1,4 @@
-package stamp
+package ledger
 
 import (
 	"time"
@@ -13,23 +13,29 @@ import (
 // replies in a row loses a timestamp.
 const replyWait = 4
 
-// pendingReply is a received reply whose T3 may still be refined.
-type pendingReply struct {
-	packet  sample.Packet
+// PendingReply is a received reply whose T3 may still be refined.
+type PendingReply struct {
+	// Packet has the timestamps, and both numbers of the packet.
+	Packet  sample.Packet
 	arrived time.Duration // monotonic
-	clock   clockThen     // of this host, at sending and at arrival
-	era     uint64        // of the clocks, at arrival
-	shared  bool          // both ends read one clock
-	lost    [2]bool       // by direction: the delay exceeded the loss timeout
+	// Clock is the quality of this host's clock at sending and at arrival.
+	Clock ClockThen
+	// Era is the one of the clocks at arrival.
+	Era uint64
+	// Shared: both ends read one clock.
+	Shared bool
+	// Lost, by direction: the delay exceeded the loss timeout.
+	Lost [2]bool
 	// undecided: the delay from T3 to T4 exceeded it, but the remote host may have been busy between T3 and sending: the
 	// true T3 decides.
 	undecided bool
-	expired   bool // the round trip exceeded it
+	// Expired: the round trip exceeded the loss timeout.
+	Expired bool
 }
 
 // replies holds the pending replies.
 type replies struct {
-	waiting []pendingReply // by reverse number
+	waiting []PendingReply // by reverse number
 	next    uint64         // highest reverse number seen + 1
 	// seen has bit i set if number next-1-i has arrived.
 	seen uint64
@@ -48,23 +54,23 @@ type txReport struct {
 }
 
 // settle sets the true T3 of the reply numbered reverseSeq and passes it to done.
-func (a *replies) settle(reverseSeq uint64, t3 instant.Time, done func(*pendingReply)) {
+func (a *replies) settle(reverseSeq uint64, t3 instant.Time, done func(*PendingReply)) {
 	if !t3.IsZero() {
 		a.apply(txReport{number: reverseSeq + 1, t3: t3}, done)
 	}
 }
 
 // left does the same for our reflector's report.
-func (a *replies) left(reverseSeq uint64, l stampfmt.ReplyTX, done func(*pendingReply)) {
+func (a *replies) left(reverseSeq uint64, l stampfmt.ReplyTX, done func(*PendingReply)) {
 	if l.Known {
 		a.apply(txReport{number: reverseSeq + 1, left: l}, done)
 	}
 }
 
-func (a *replies) apply(t txReport, done func(*pendingReply)) {
+func (a *replies) apply(t txReport, done func(*PendingReply)) {
 	n := t.number - 1
 	for i := range a.waiting {
-		if w := &a.waiting[i]; w.packet.ReverseSeq == n {
+		if w := &a.waiting[i]; w.Packet.ReverseSeq == n {
 			w.settle(t)
 			a.conclude(i, done)
 			return
@@ -91,8 +97,8 @@ func (a *replies) see(n uint64) {
 	a.seen |= 1 << (a.next - 1 - n)
 }
 
-func (w *pendingReply) settle(t txReport) {
-	t3 := &w.packet.T3
+func (w *PendingReply) settle(t txReport) {
+	t3 := &w.Packet.T3
 	switch {
 	case !t.left.Known:
 		*t3 = sample.Stamp{At: t.t3, Origin: sample.FollowUp}
@@ -102,25 +108,25 @@ func (w *pendingReply) settle(t txReport) {
 }
 
 // conclude passes a waiting reply to done, which must not change a.
-func (a *replies) conclude(i int, done func(*pendingReply)) {
+func (a *replies) conclude(i int, done func(*PendingReply)) {
 	done(&a.waiting[i])
 	a.waiting = append(a.waiting[:i], a.waiting[i+1:]...)
 }
 
 // pass passes a reply that does not wait to done.
-func (a *replies) pass(w *pendingReply, done func(*pendingReply)) {
+func (a *replies) pass(w *PendingReply, done func(*PendingReply)) {
 	a.waiting = append(a.waiting, *w)
 	a.conclude(len(a.waiting)-1, done)
 }
 
 // put adds a reply. Those too old for a report of the remote end are passed to done unchanged. It allocates only if
 // more replies wait than ever before.
-func (a *replies) put(w *pendingReply, done func(*pendingReply)) {
-	n := w.packet.ReverseSeq
+func (a *replies) put(w *PendingReply, done func(*PendingReply)) {
+	n := w.Packet.ReverseSeq
 	a.see(n)
 	at := len(a.waiting)
 	a.waiting = append(a.waiting, *w)
-	for ; at > 0 && a.waiting[at-1].packet.ReverseSeq > n; at-- {
+	for ; at > 0 && a.waiting[at-1].Packet.ReverseSeq > n; at-- {
 		a.waiting[at], a.waiting[at-1] = a.waiting[at-1], a.waiting[at]
 	}
 	if a.early != nil {
@@ -129,13 +135,13 @@ func (a *replies) put(w *pendingReply, done func(*pendingReply)) {
 			a.conclude(at, done)
 		}
 	}
-	for len(a.waiting) > 0 && a.waiting[0].packet.ReverseSeq+replyWait < a.next {
+	for len(a.waiting) > 0 && a.waiting[0].Packet.ReverseSeq+replyWait < a.next {
 		a.conclude(0, done)
 	}
 }
 
 // flush passes all replies that arrived before the given time to done, oldest first.
-func (a *replies) flush(before time.Duration, done func(*pendingReply)) {
+func (a *replies) flush(before time.Duration, done func(*PendingReply)) {
 	for i := 0; i < len(a.waiting); {
 		if a.waiting[i].arrived < before {
 			a.conclude(i, done)

@@ -1,4 +1,4 @@
-package stamp
+package ledger
 
 import (
 	"math/rand/v2"
@@ -14,11 +14,11 @@ func (f *remoteAgent) tells(epoch, next, sent uint32) {
 	for i := range min(sent, 192) {
 		rc.Recent[i/64] |= 1 << (i % 64)
 	}
-	f.s.learn(&reply{receipt: rc, hasReceipt: true}, f.now, true)
+	f.s.learn(&Reply{Receipt: rc, HasReceipt: true}, f.now, true)
 }
 
 // known returns an agent on a path without losses, whose kind is known.
-func known(t *testing.T, kind remoteKind) *remoteAgent {
+func known(t *testing.T, kind RemoteKind) *remoteAgent {
 	f := newRemoteAgent(t, kind, rand.New(rand.NewPCG(1, 2)))
 	f.calm = true
 	return f
@@ -33,7 +33,7 @@ func (f *remoteAgent) askTimes(n int) {
 // Replies to test packets may overtake the reply to the query that is the first to report the restart.
 func TestRestartCountsOnceWhateverOvertakesTheQuerysReply(t *testing.T) {
 	for overtook := range uint64(4) {
-		f := known(t, remoteOurs)
+		f := known(t, RemoteOurs)
 		f.tells(5, 0, 0)
 		f.askTimes(200)
 		f.wait(100 * time.Millisecond)
@@ -45,8 +45,8 @@ func TestRestartCountsOnceWhateverOvertakesTheQuerysReply(t *testing.T) {
 		f.tells(6, uint32(200+sent), uint32(sent))
 		f.askTimes(200)
 		f.wait(5 * time.Second)
-		if d := f.s.rev.now; f.s.restarts != 1 || d.lost > 0 || d.sent > 450 {
-			t.Errorf("overtaken by %d: %d restarts, %+v; want 1, nothing lost, and at most 450 sent", overtook, f.s.restarts, d)
+		if d := f.s.rev.now; f.s.Restarts != 1 || d.lost > 0 || d.sent > 450 {
+			t.Errorf("overtaken by %d: %d restarts, %+v; want 1, nothing lost, and at most 450 sent", overtook, f.s.Restarts, d)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestRestartCountsOnceWhateverOvertakesTheQuerysReply(t *testing.T) {
 // An observer on the path forges replies; later the reflector restarts while the reverse path is down.
 func TestForgedNumbersHideNoLaterRestart(t *testing.T) {
 	for _, forged := range []int{0, 3} {
-		f := known(t, remoteOurs)
+		f := known(t, RemoteOurs)
 		f.tells(5, 0, 0)
 		f.askTimes(20)
 		f.wait(100 * time.Millisecond)
@@ -70,7 +70,7 @@ func TestForgedNumbersHideNoLaterRestart(t *testing.T) {
 			f.wait(100 * time.Millisecond)
 			f.tells(5, uint32(f.s.outstandingPackets.next), f.next)
 		}
-		before := f.s.restarts
+		before := f.s.Restarts
 		f.next = 0
 		f.losses, f.calm = 100, false
 		f.copies = []int{1}
@@ -78,14 +78,14 @@ func TestForgedNumbersHideNoLaterRestart(t *testing.T) {
 		f.calm = true
 		f.tells(6, uint32(f.s.outstandingPackets.next), f.next)
 		f.wait(5 * time.Second)
-		if f.s.restarts != before+1 {
-			t.Errorf("%d replies forged: %d restarts and then %d, want one more", forged, before, f.s.restarts)
+		if f.s.Restarts != before+1 {
+			t.Errorf("%d replies forged: %d restarts and then %d, want one more", forged, before, f.s.Restarts)
 		}
 	}
 }
 
 func TestReflectorOfAnotherReplacedByOursBooksNoPacketTwice(t *testing.T) {
-	f := known(t, remoteUnknown)
+	f := known(t, RemoteUnknown)
 	f.next = 1
 	f.askTimes(50)
 	f.wait(5 * time.Second)

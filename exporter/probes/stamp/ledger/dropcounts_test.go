@@ -1,4 +1,4 @@
-package stamp
+package ledger
 
 import (
 	"sync"
@@ -11,39 +11,39 @@ import (
 )
 
 func TestLossesAreTheHostsOnlyAsFarAsItsSocketDropped(t *testing.T) {
-	var d drops
+	var d Drops
 	const keep = 3 * time.Second
-	d.update(1000, 0) // before this measurement
-	if n := d.take(50, time.Second, keep); n != 0 {
+	d.Update(1000, 0) // before this measurement
+	if n := d.Take(50, time.Second, keep); n != 0 {
 		t.Errorf("%d losses attributed to earlier drops, want 0", n)
 	}
-	d.update(1010, time.Second)
-	if n := d.take(4, 2*time.Second, keep); n != 4 {
+	d.Update(1010, time.Second)
+	if n := d.Take(4, 2*time.Second, keep); n != 4 {
 		t.Errorf("%d of 4 losses attributed, want all", n)
 	}
-	if n := d.take(50, 3*time.Second, keep); n != 6 {
+	if n := d.Take(50, 3*time.Second, keep); n != 6 {
 		t.Errorf("%d of 50 losses attributed, want the 6 remaining drops", n)
 	}
-	d.update(1020, 4*time.Second)
-	if n := d.take(5, 8*time.Second, keep); n != 0 {
+	d.Update(1020, 4*time.Second)
+	if n := d.Take(5, 8*time.Second, keep); n != 0 {
 		t.Errorf("%d losses attributed to drops of 4 s ago, want 0", n)
 	}
-	d.update(7, 9*time.Second) // another socket's total
-	if n := d.take(5, 9*time.Second, keep); n != 0 {
+	d.Update(7, 9*time.Second) // another socket's total
+	if n := d.Take(5, 9*time.Second, keep); n != 0 {
 		t.Errorf("%d losses attributed to a total that fell, want 0", n)
 	}
 }
 
 func TestDropsAreSharedOutOnce(t *testing.T) {
-	var d drops
-	d.update(0, 0)
-	d.update(1000, 0)
+	var d Drops
+	d.Update(0, 0)
+	d.Update(1000, 0)
 	var all sync.WaitGroup
 	taken := make([]uint64, 8)
 	for i := range taken {
 		all.Go(func() {
 			for range 300 {
-				taken[i] += d.take(1, 0, time.Second)
+				taken[i] += d.Take(1, 0, time.Second)
 			}
 		})
 	}
@@ -108,20 +108,20 @@ func TestDropsExplainLossesDecidedLongAfterThem(t *testing.T) {
 		a := idleAccountOf(now)
 		a.opts.Interval, a.opts.LossTimeout = c.interval, 3*time.Second
 		asks(a, 100)
-		var d drops
-		d.begin()
-		a.dropped = func(lost uint64, ago time.Duration) uint64 { return d.take(lost, now, ago) }
+		var d Drops
+		d.Begin()
+		a.dropped = func(lost uint64, ago time.Duration) uint64 { return d.Take(lost, now, ago) }
 		next := uint32(0)
 		reply := func() {
 			now += c.interval
-			a.number(&stampfmt.ReflectorPacket{Seq: next}, request{}, now, false)
+			a.number(&stampfmt.ReflectorPacket{Seq: next}, Request{}, now, false)
 			a.now, a.lateMillis = now, 0 // of the last tick
 			next++
 		}
 		for range 5 {
 			reply()
 		}
-		d.update(uint64(c.inARow), now)
+		d.Update(uint64(c.inARow), now)
 		now += time.Duration(c.inARow) * c.interval
 		next += c.inARow
 		reply()
@@ -152,20 +152,20 @@ func TestDropsExplainOnlyLossesThatTheyMayHaveCaused(t *testing.T) {
 		a := idleAccountOf(now)
 		a.opts.Interval, a.opts.LossTimeout = time.Second, 3*time.Second
 		asks(a, 100)
-		var d drops
-		d.begin()
-		a.dropped = func(lost uint64, ago time.Duration) uint64 { return d.take(lost, now, ago) }
+		var d Drops
+		d.Begin()
+		a.dropped = func(lost uint64, ago time.Duration) uint64 { return d.Take(lost, now, ago) }
 		next := uint32(0)
 		seconds := func(n int) {
 			for range n {
 				now += time.Second
-				a.number(&stampfmt.ReflectorPacket{Seq: next}, request{}, now, false)
+				a.number(&stampfmt.ReflectorPacket{Seq: next}, Request{}, now, false)
 				a.expire(now)
 				next++
 			}
 		}
 		seconds(5)
-		d.update(1, now)
+		d.Update(1, now)
 		seconds(int(c.after/time.Second) - 1)
 		next++ // lost
 		seconds(6)

@@ -1,4 +1,4 @@
-package stamp
+package ledger
 
 import (
 	"slices"
@@ -12,13 +12,13 @@ import (
 )
 
 func outstandingPacketsOf(interval, timeout time.Duration) outstandingPackets {
-	return newOutstandingPackets(&LedgerOptions{Interval: interval, LossTimeout: timeout})
+	return newOutstandingPackets(&Options{Interval: interval, LossTimeout: timeout})
 }
 
 func TestOutstandingPacketsExpireOnceAndOnlyTheUnanswered(t *testing.T) {
 	f := outstandingPacketsOf(100*time.Millisecond, time.Second)
 	for seq := range uint64(10) {
-		f.add(seq, time.Duration(seq)*100*time.Millisecond, 1, clockThen{})
+		f.add(seq, time.Duration(seq)*100*time.Millisecond, 1, ClockThen{})
 	}
 	f.get(3).state = packetReplied
 	if lost := f.expire(1500*time.Millisecond, time.Second); lost != 4 {
@@ -43,7 +43,7 @@ func TestOutstandingPacketsPushedOutOfTheRingAreGivenUp(t *testing.T) {
 	f := outstandingPacketsOf(time.Second, time.Second)
 	lost := 0
 	for seq := range uint64(fullOutstandingPackets + 5) {
-		lost += f.add(seq, 0, 1, clockThen{})
+		lost += f.add(seq, 0, 1, ClockThen{})
 	}
 	if lost != 5 || f.outstanding() != fullOutstandingPackets || f.get(4) != nil || f.get(5) == nil {
 		t.Errorf("%d lost, %d outstanding; 4: %v, 5: %v", lost, f.outstanding(), f.get(4), f.get(5))
@@ -52,8 +52,8 @@ func TestOutstandingPacketsPushedOutOfTheRingAreGivenUp(t *testing.T) {
 
 func TestWithdrawnNumberIsUsedAgain(t *testing.T) {
 	f := outstandingPacketsOf(time.Second, time.Second)
-	f.add(0, 0, 1, clockThen{})
-	f.add(1, 0, 1, clockThen{})
+	f.add(0, 0, 1, ClockThen{})
+	f.add(1, 0, 1, ClockThen{})
 	f.withdraw(1)
 	if f.next != 1 || f.get(1) != nil || f.outstanding() != 1 {
 		t.Errorf("next %d, outstanding %d", f.next, f.outstanding())
@@ -82,22 +82,22 @@ func TestClockIsTakenAtItsWorst(t *testing.T) {
 		{[]clock.Quality{good, stepped}, sample.Bound{Reason: sample.LocalStepped}},
 		{[]clock.Quality{good, stepped, stepped}, sample.Bound{Reason: sample.LocalStepped}},
 	} {
-		got := thenOf(c.then[0])
+		got := ThenOf(c.then[0])
 		for _, q := range c.then[1:] {
-			got = got.and(q)
+			got = got.And(q)
 		}
-		if got.bound != c.want {
-			t.Errorf("%+v: %+v, want %+v", c.then, got.bound, c.want)
+		if got.Bound != c.want {
+			t.Errorf("%+v: %+v, want %+v", c.then, got.Bound, c.want)
 		}
 	}
 }
 
 func TestRepliesWaitForTheirTrueT3(t *testing.T) {
 	var done []sample.Packet
-	keep := func(a *pendingReply) { done = append(done, a.packet) }
+	keep := func(a *PendingReply) { done = append(done, a.Packet) }
 	var a replies
 	put := func(n uint64) {
-		a.put(&pendingReply{packet: sample.Packet{ReverseSeq: n, T3: sample.Stamp{At: 1, Origin: sample.InPacket}}, arrived: time.Duration(n)}, keep)
+		a.put(&PendingReply{Packet: sample.Packet{ReverseSeq: n, T3: sample.Stamp{At: 1, Origin: sample.InPacket}}, arrived: time.Duration(n)}, keep)
 	}
 	put(0)
 	put(1)
@@ -130,9 +130,9 @@ func TestRepliesWaitForTheirTrueT3(t *testing.T) {
 
 func TestOurReflectorTellsHowLongAReplyWasHeld(t *testing.T) {
 	var a replies
-	a.put(&pendingReply{packet: sample.Packet{ReverseSeq: 3, T3: sample.Stamp{At: 1000, Origin: sample.InPacket}}}, nil)
+	a.put(&PendingReply{Packet: sample.Packet{ReverseSeq: 3, T3: sample.Stamp{At: 1000, Origin: sample.InPacket}}}, nil)
 	var got sample.Stamp
-	a.left(3, stampfmt.ReplyTX{Known: true, After: 70, TXUncertainty: 500}, func(w *pendingReply) { got = w.packet.T3 })
+	a.left(3, stampfmt.ReplyTX{Known: true, After: 70, TXUncertainty: 500}, func(w *PendingReply) { got = w.Packet.T3 })
 	if want := (sample.Stamp{At: 1070, Origin: sample.FollowUp, TXUncertainty: 500}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -141,9 +141,9 @@ func TestOurReflectorTellsHowLongAReplyWasHeld(t *testing.T) {
 func TestStampOfAnOvertakenReplyIsRemembered(t *testing.T) {
 	var a replies
 	var got []sample.Stamp
-	keep := func(w *pendingReply) { got = append(got, w.packet.T3) }
+	keep := func(w *PendingReply) { got = append(got, w.Packet.T3) }
 	put := func(n uint64) {
-		a.put(&pendingReply{packet: sample.Packet{ReverseSeq: n, T3: sample.Stamp{At: 1000, Origin: sample.InPacket}}}, keep)
+		a.put(&PendingReply{Packet: sample.Packet{ReverseSeq: n, T3: sample.Stamp{At: 1000, Origin: sample.InPacket}}}, keep)
 	}
 	a.left(0, stampfmt.ReplyTX{Known: true, After: 70}, keep)
 	a.settle(1, 2000, keep)

@@ -1,4 +1,4 @@
-package stamp
+package ledger
 
 import (
 	"fmt"
@@ -57,7 +57,7 @@ func TestLowerNumberToALaterRequestIsARestart(t *testing.T) {
 // remoteAgent simulates a path to a reflector that numbers its replies.
 type remoteAgent struct {
 	t    *testing.T
-	s    *account // of the path's sender
+	s    *Account // of the path's sender
 	rng  *rand.Rand
 	now  time.Duration
 	next uint32
@@ -78,9 +78,9 @@ type replyOnWay struct {
 	number uint32
 }
 
-func newRemoteAgent(t *testing.T, kind remoteKind, rng *rand.Rand) *remoteAgent {
+func newRemoteAgent(t *testing.T, kind RemoteKind, rng *rand.Rand) *remoteAgent {
 	s := idleAccountOf(time.Second)
-	s.kind = kind
+	s.Kind = kind
 	return &remoteAgent{
 		t: t, s: s, rng: rng, now: s.now, asked: map[uint64]uint64{}, every: 2 * time.Millisecond,
 		copies: []int{0, 1, 1, 1, 1, 1, 1, 1, 1, 2}, losses: 10,
@@ -91,7 +91,7 @@ func newRemoteAgent(t *testing.T, kind remoteKind, rng *rand.Rand) *remoteAgent 
 func (f *remoteAgent) ask() {
 	seq := f.s.outstandingPackets.next
 	user := testStart.Add(f.now)
-	f.s.lose(f.s.outstandingPackets.add(seq, f.now, user, clockThen{}))
+	f.s.lose(f.s.outstandingPackets.add(seq, f.now, user, ClockThen{}))
 	f.asked[seq] = timefmt.NTP.Encode(user, 0)
 	copies := 1
 	if !f.calm {
@@ -125,7 +125,7 @@ func (f *remoteAgent) wait(d time.Duration) {
 		f.bring(a.seq, f.asked[a.seq], a.number)
 	}
 	f.s.expire(f.now)
-	f.s.flush(f.now - time.Second)
+	f.s.Flush(f.now - time.Second)
 	f.check()
 }
 
@@ -143,13 +143,13 @@ func (f *remoteAgent) earliest() int {
 func (f *remoteAgent) bring(seq, t1 uint64, number uint32) {
 	at := testStart.Add(f.now)
 	in := tstamp.In{Stamp: sample.Stamp{At: at, Origin: sample.Kernel}, At: at}
-	var r reply
-	r.packet.Seq, r.packet.SenderSeq, r.packet.SenderT1 = number, uint32(seq), t1
-	r.packet.T2 = timefmt.NTP.Encode(at, 0)
-	r.packet.T3 = r.packet.T2
-	if q, why, ok := f.s.requestOf(&r); ok {
-		one := answerOf(&in, &r, q)
-		f.s.judge(&in, &r, q, &one, f.now, true)
+	var r Reply
+	r.Packet.Seq, r.Packet.SenderSeq, r.Packet.SenderT1 = number, uint32(seq), t1
+	r.Packet.T2 = timefmt.NTP.Encode(at, 0)
+	r.Packet.T3 = r.Packet.T2
+	if q, why, ok := f.s.RequestOf(&r); ok {
+		one := pendingOf(&in, &r, q)
+		f.s.Judge(&in, &r, q, &one, f.now, true)
 	} else {
 		f.s.discard(why)
 	}
@@ -182,15 +182,15 @@ func (f *remoteAgent) check() {
 func TestPathIsMeasuredAgainAfterEveryDisturbance(t *testing.T) {
 	seed := testseed.Of(t)
 	const rounds, calm = 40, 30
-	for _, kind := range []remoteKind{remoteUnknown, remoteOurs} {
+	for _, kind := range []RemoteKind{RemoteUnknown, RemoteOurs} {
 		disturb := map[string]func(f *remoteAgent){
 			"restart with zero": func(f *remoteAgent) {
-				if kind != remoteOurs {
+				if kind != RemoteOurs {
 					f.next = 0
 				}
 			},
 			"restart with any number": func(f *remoteAgent) {
-				if kind != remoteOurs {
+				if kind != RemoteOurs {
 					f.next = f.rng.Uint32()
 				}
 			},
@@ -241,10 +241,10 @@ func TestPathIsMeasuredAgainAfterEveryDisturbance(t *testing.T) {
 					}
 					f.wait(50 * time.Millisecond)
 					if got := f.s.answered() - answered; got != calm {
-						t.Fatalf("%d of %d replies accepted; refused %v", got, calm, f.s.faultCounts().discarded)
+						t.Fatalf("%d of %d replies accepted; refused %v", got, calm, f.s.Faults().Discarded)
 					}
 					if got := f.s.rev.now.received - received; got != calm {
-						t.Fatalf("%d of %d replies received; refused %v, %+v", got, calm, f.s.faultCounts().discarded, f.s.order)
+						t.Fatalf("%d of %d replies received; refused %v, %+v", got, calm, f.s.Faults().Discarded, f.s.order)
 					}
 				}
 				// Packets that were not sent are not lost: at most twice the outstanding ones per disturbance.
@@ -259,7 +259,7 @@ func TestPathIsMeasuredAgainAfterEveryDisturbance(t *testing.T) {
 // TestRestartLosesNoMoreThanWasOutstanding checks the counts of both directions, for a reflector that restarts four
 // times on a path without losses.
 func TestRestartLosesNoMoreThanWasOutstanding(t *testing.T) {
-	f := newRemoteAgent(t, remoteUnknown, nil)
+	f := newRemoteAgent(t, RemoteUnknown, nil)
 	f.calm = true
 	for _, first := range []uint32{0, 0, 1 << 31, 1<<32 - 5, 7} {
 		f.next = first
@@ -269,10 +269,10 @@ func TestRestartLosesNoMoreThanWasOutstanding(t *testing.T) {
 	}
 	f.wait(3 * f.s.opts.LossTimeout)
 	s := f.s
-	if s.restarts != 4 || s.roundTripsReceived != 1500 || s.fwd.now.received != 1500 || s.fwd.now.lost != 0 || s.rev.now.lost != 0 {
-		t.Errorf("%d restarts, %d answered, forward %+v, reverse %+v", s.restarts, s.roundTripsReceived, s.fwd.now, s.rev.now)
+	if s.Restarts != 4 || s.RoundTripsReceived != 1500 || s.fwd.now.received != 1500 || s.fwd.now.lost != 0 || s.rev.now.lost != 0 {
+		t.Errorf("%d restarts, %d answered, forward %+v, reverse %+v", s.Restarts, s.RoundTripsReceived, s.fwd.now, s.rev.now)
 	}
-	if refused := s.faultCounts().discarded[discardWrongNumber] + s.rev.now.late; s.rev.now.received+refused != 1500 || refused > 4*(5+agreeing) {
+	if refused := s.Faults().Discarded[DiscardWrongNumber] + s.rev.now.late; s.rev.now.received+refused != 1500 || refused > 4*(5+agreeing) {
 		t.Errorf("%d received, %d refused or late", s.rev.now.received, refused)
 	}
 }
@@ -280,7 +280,7 @@ func TestRestartLosesNoMoreThanWasOutstanding(t *testing.T) {
 // TestLossesAfterARestartHaveTheirDirection: of 300 requests before a restart 10 are lost forward, of 400 after it
 // 38, and 19 replies are lost in reverse.
 func TestLossesAfterARestartHaveTheirDirection(t *testing.T) {
-	f := newRemoteAgent(t, remoteUnknown, nil)
+	f := newRemoteAgent(t, RemoteUnknown, nil)
 	f.calm = true
 	lost := func() { f.onWay, f.next = f.onWay[:len(f.onWay)-1], f.next-1 } // the request never arrived
 	for i := range 300 {
@@ -300,8 +300,8 @@ func TestLossesAfterARestartHaveTheirDirection(t *testing.T) {
 		}
 	}
 	f.wait(4 * f.s.opts.LossTimeout)
-	if s := f.s; s.restarts != 1 || s.fwd.now.lost != 48 || s.rev.now.lost != 19 || s.fwd.now.received+s.fwd.now.lost != 700 {
-		t.Errorf("%d restarts, forward %+v, reverse %+v", s.restarts, s.fwd.now, s.rev.now)
+	if s := f.s; s.Restarts != 1 || s.fwd.now.lost != 48 || s.rev.now.lost != 19 || s.fwd.now.received+s.fwd.now.lost != 700 {
+		t.Errorf("%d restarts, forward %+v, reverse %+v", s.Restarts, s.fwd.now, s.rev.now)
 	}
 }
 
@@ -316,13 +316,13 @@ func TestBadPathIsNoRestart(t *testing.T) {
 	} {
 		for _, every := range []time.Duration{2 * time.Millisecond, 100 * time.Millisecond, time.Second} {
 			t.Run(fmt.Sprintf("%s/%v", name, every), func(t *testing.T) {
-				f := newRemoteAgent(t, remoteUnknown, rand.New(rand.NewPCG(seed, uint64(every))))
+				f := newRemoteAgent(t, RemoteUnknown, rand.New(rand.NewPCG(seed, uint64(every))))
 				f.copies, f.losses, f.every = bad.copies, bad.losses, every
 				for range 5000 {
 					f.ask()
 				}
-				if f.s.restarts > 0 || f.s.faultCounts().discarded[discardWrongNumber] > 0 {
-					t.Errorf("%d restarts, refused %v", f.s.restarts, f.s.faultCounts().discarded)
+				if f.s.Restarts > 0 || f.s.Faults().Discarded[DiscardWrongNumber] > 0 {
+					t.Errorf("%d restarts, refused %v", f.s.Restarts, f.s.Faults().Discarded)
 				}
 			})
 		}

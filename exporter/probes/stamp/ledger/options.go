@@ -1,4 +1,4 @@
-package stamp
+package ledger
 
 import (
 	"time"
@@ -7,8 +7,8 @@ import (
 	"oneway.example/exporter/net/wire/timefmt"
 )
 
-// LedgerOptions describe the test packets of a session.
-type LedgerOptions struct {
+// Options describe the test packets of a session.
+type Options struct {
 	// Interval is the time between test packets (the mean, with a Poisson schedule); above zero.
 	Interval time.Duration
 	// LossTimeout is the waiting time of each direction and of the round trip, after which a packet is lost; at most
@@ -30,12 +30,12 @@ const (
 )
 
 // encode writes a time in the timestamp format of test packets.
-func (o *LedgerOptions) encode(t instant.Time) uint64 { return o.Format.Encode(t, o.TAIOffset) }
+func (o *Options) encode(t instant.Time) uint64 { return o.Format.Encode(t, o.TAIOffset) }
 
 // explains is the longest time between a drop and the decision of a loss attributed to it, if the next packet arrives
 // at once and this host is not late.
-func (o *LedgerOptions) explains() time.Duration { return o.LossTimeout + 2*TickInterval }
+func (o *Options) explains() time.Duration { return o.LossTimeout + 2*TickInterval }
 
 // replyWait is the longest time for which a reply waits for its true T3: until the next two or three replies should
 // have arrived.
-func (o *LedgerOptions) replyWait() time.Duration { return max(time.Second, replyWait*o.Interval) }
+func (o *Options) replyWait() time.Duration { return max(time.Second, replyWait*o.Interval) }

@@ -1,4 +1,4 @@
-package stamp
+package ledger
 
 import (
 	"slices"
@@ -28,14 +28,6 @@ func (t totals) plus(c seqwin.Counts) totals {
 	return t
 }
 
-// knownCounts are the packets of one direction, as far as they are known.
-type knownCounts struct {
-	// sent = received + lost + dropped (by the receiving host) + outstanding.
-	sent, received, lost, dropped, outstanding maybe[uint64]
-	// duplicated, reordered, late and corrupted packets are counted separately.
-	duplicated, reordered, late, corrupted maybe[uint64]
-}
-
 // counts are the account of one direction.
 type counts struct {
 	dir sample.Direction
@@ -44,7 +36,7 @@ type counts struct {
 	// overdueRun is the length of the run of overdue packets up to lastOverdue that is not reported yet.
 	overdueRun uint32
 	// decided takes the verdicts.
-	decided func(verdict)
+	decided func(Verdict)
 	// ended are the totals of earlier sessions of the remote end; now includes them and the current one.
 	ended, now totals
 	tracker    loss.Tracker
@@ -54,12 +46,12 @@ type counts struct {
 	lastOverdue      uint64 // its number + 1
 }
 
-func (d *counts) decide(kind verdictKind, losses loss.Delta) {
-	d.decided(verdict{kind: kind, direction: d.dir, losses: losses})
+func (d *counts) decide(kind VerdictKind, losses loss.Delta) {
+	d.decided(Verdict{Kind: kind, Direction: d.dir, Losses: losses})
 }
 
 // endBurst reports a run of lost packets.
-func (d *counts) endBurst(length int) { d.decide(burstEnded, loss.Delta{Lost: uint64(length)}) }
+func (d *counts) endBurst(length int) { d.decide(BurstEnded, loss.Delta{Lost: uint64(length)}) }
 
 // count adds the receiver's counts of this direction; the newest known numbers are reported one by one. hostDropped
 // returns how many of a number of losses the receiving host dropped.
@@ -69,7 +61,7 @@ func (d *counts) count(c seqwin.Counts, known int, hostDropped func(lost uint64)
 		d.dropped += n
 		delta.Exclude(n)
 	}
-	d.decide(packetsDecided, delta)
+	d.decide(PacketsDecided, delta)
 	for _, n := range delta.Completed {
 		d.endBurst(n)
 	}
@@ -95,7 +87,7 @@ func (d *counts) tooLate(seq uint64) {
 	d.now.late++
 	d.overdueRun++
 	d.lastOverdue = seq + 1
-	d.decide(packetOverdue, d.tracker.AddOverdue(seq))
+	d.decide(PacketOverdue, d.tracker.AddOverdue(seq))
 }
 
 // endOverdueRun reports the run of overdue packets.
@@ -109,7 +101,7 @@ func (d *counts) endOverdueRun() {
 // answered counts packets as received because each has a reply.
 func (d *counts) answered(received uint64) {
 	d.now.received += received
-	d.decide(packetsDecided, loss.Delta{Decided: received, Received: received})
+	d.decide(PacketsDecided, loss.Delta{Decided: received, Received: received})
 }
 
 // restart begins the counts of a new session of the remote end. Unaccounted packets of the old one are lost, less
@@ -123,7 +115,7 @@ func (d *counts) restart(unaccounted, dropped uint64, inARow bool) {
 		delta.PatternLost, delta.Unordered, delta.Bursts = 0, 0, 1
 		d.endBurst(int(unaccounted))
 	}
-	d.decide(packetsDecided, delta)
+	d.decide(PacketsDecided, delta)
 	d.now.lost += delta.Lost
 	d.now.dropped += dropped
 	d.ended = d.now
@@ -132,88 +124,102 @@ func (d *counts) restart(unaccounted, dropped uint64, inARow bool) {
 	d.tracker.Reset()
 }
 
-// discardReason is why an arriving packet belongs to no measurement.
-type discardReason uint8
+// DiscardReason is why an arriving packet belongs to no measurement.
+type DiscardReason uint8
 
 const (
-	discardShort discardReason = iota
-	discardBadHMAC
-	discardUnknownSession
-	discardWrongPeer
-	discardUnknownSequence
-	discardBadEcho
-	discardBadReceipt
-	discardTruncated
-	discardWrongNumber
-	// discardKeyRejected is a rejection; discardNoKey is the reply of a reflector without a key to an authenticated request.
-	discardKeyRejected
-	discardNoKey
-	discardReasons
+	// DiscardShort: it is shorter than a reply, or has no reply's structure; DiscardBadHMAC: no key verifies it.
+	DiscardShort DiscardReason = iota
+	DiscardBadHMAC
+	// DiscardUnknownSession: it has the SSID of none; DiscardWrongPeer: it is from another address than the peer's.
+	DiscardUnknownSession
+	DiscardWrongPeer
+	// DiscardUnknownSequence: no packet with its number is remembered; DiscardBadEcho: its copy of T1 is not that packet's.
+	DiscardUnknownSequence
+	DiscardBadEcho
+	// DiscardBadReceipt: its Receipt is of another session, or counts what was not sent.
+	DiscardBadReceipt
+	// DiscardTruncated: it is longer than the buffer; DiscardWrongNumber: no reflector can have numbered it so.
+	DiscardTruncated
+	DiscardWrongNumber
+	// DiscardKeyRejected is a rejection; DiscardNoKey is the reply of a reflector without a key to an authenticated request.
+	DiscardKeyRejected
+	DiscardNoKey
+	// DiscardReasons is the number of reasons; as a reason it is a damaged packet of this session.
+	DiscardReasons
 )
 
 // String is the value of the label `reason` of oneway_packets_discarded_total.
-func (r discardReason) String() string {
-	return [discardReasons]string{
+func (r DiscardReason) String() string {
+	return [DiscardReasons]string{
 		"short", "bad_hmac", "unknown_session", "wrong_peer", "unknown_sequence",
 		"bad_echo", "bad_receipt", "truncated", "wrong_number", "key_rejected", "no_key",
 	}[r]
 }
 
-// ofKey reports whether the keys of the two ends are the reason.
-func (r discardReason) ofKey() bool { return r >= discardKeyRejected && r < discardReasons }
+// OfKey reports whether the keys of the two ends are the reason.
+func (r DiscardReason) OfKey() bool { return r >= DiscardKeyRejected && r < DiscardReasons }
 
-// skipReason is why a due test packet was not sent.
-type skipReason uint8
+// SkipReason is why a due test packet was not sent.
+type SkipReason uint8
 
 const (
-	skipLate skipReason = iota
-	skipBufferFull
-	skipUnreachable
-	skipRefusedByHost
-	skipError
-	skipReasons
+	// SkipLate: its time had passed.
+	SkipLate SkipReason = iota
+	// SkipBufferFull: the socket's send buffer was full; SkipUnreachable: this host knows no route; SkipRefusedByHost: its
+	// firewall does not permit it; SkipError: the kernel gave another error.
+	SkipBufferFull
+	SkipUnreachable
+	SkipRefusedByHost
+	SkipError
+	// SkipReasons is the number of reasons.
+	SkipReasons
 )
 
 // String is the value of the label `reason` of oneway_probe_schedule_skipped_total.
-func (r skipReason) String() string {
-	return [skipReasons]string{"late", "send_buffer_full", "unreachable", "not_permitted", "send_error"}[r]
+func (r SkipReason) String() string {
+	return [SkipReasons]string{"late", "send_buffer_full", "unreachable", "not_permitted", "send_error"}[r]
 }
 
-// lowConfidenceReason is why a lost round trip has no direction.
-type lowConfidenceReason uint8
+// LowConfidenceReason is why a lost round trip has no direction.
+type LowConfidenceReason uint8
 
 const (
-	lowConfidenceForeign lowConfidenceReason = iota
-	lowConfidenceRemoteRestart
-	lowConfidenceEnded
-	lowConfidenceReasons
+	// LowConfidenceForeign: the reflector does not number its replies.
+	LowConfidenceForeign LowConfidenceReason = iota
+	// LowConfidenceRemoteRestart: the reflector lost its counts; LowConfidenceEnded: the session ended before the outcome.
+	LowConfidenceRemoteRestart
+	LowConfidenceEnded
+	// LowConfidenceReasons is the number of reasons.
+	LowConfidenceReasons
 )
 
 // String is the value of the label `reason` of oneway_round_trips_lost_direction_unknown_total.
-func (r lowConfidenceReason) String() string {
-	return [lowConfidenceReasons]string{"foreign_reflector", "remote_restarted", "session_ended"}[r]
+func (r LowConfidenceReason) String() string {
+	return [LowConfidenceReasons]string{"foreign_reflector", "remote_restarted", "session_ended"}[r]
 }
 
-// faults are counts of what most sessions never have.
-type faults struct {
-	discarded     [discardReasons]uint64
-	skipped       [skipReasons]uint64
-	lowConfidence [lowConfidenceReasons]uint64
+// Faults are counts of what most sessions never have.
+type Faults struct {
+	// Discarded arriving packets, Skipped due packets and lost round trips of LowConfidence, by reason.
+	Discarded     [DiscardReasons]uint64
+	Skipped       [SkipReasons]uint64
+	LowConfidence [LowConfidenceReasons]uint64
 }
 
 // fault returns the counts of faults, which are allocated at their first use.
-func (a *account) fault() *faults {
+func (a *Account) fault() *Faults {
 	if a.faults == nil {
-		a.faults = new(faults)
+		a.faults = new(Faults)
 	}
 	return a.faults
 }
 
-// drops attributes a socket's drops (SO_RXQ_OVFL) to the losses that are decided after them: these are losses of
+// Drops attributes a socket's drops (SO_RXQ_OVFL) to the losses that are decided after them: these are losses of
 // the host, not of the path. The kernel does not report whose packet was dropped. If several sessions share a
 // socket and the path loses packets too, at most as many losses are attributed to the host as its socket dropped.
 // It is safe for concurrent use.
-type drops struct {
+type Drops struct {
 	mu     sync.Mutex
 	seen   uint64 // the total, plus 1; 0: unknown
 	recent []drop // not attributed to a loss yet, the oldest first
@@ -231,9 +237,9 @@ const (
 	dropsKept     = 10 * time.Minute
 )
 
-// update takes the socket's total. Drops before the first update are not counted. A total that falls is of another
+// Update takes the socket's total. Drops before the first update are not counted. A total that falls is of another
 // socket.
-func (d *drops) update(total uint64, now time.Duration) {
+func (d *Drops) Update(total uint64, now time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.seen > 0 && total >= d.seen {
@@ -248,16 +254,16 @@ func (d *drops) update(total uint64, now time.Duration) {
 	d.recent = slices.DeleteFunc(d.recent, func(r drop) bool { return r.n == 0 || now-r.at > dropsKept })
 }
 
-// begin is called when the total of another socket begins at zero.
-func (d *drops) begin() {
+// Begin is called when the total of another socket begins at zero.
+func (d *Drops) Begin() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.seen, d.recent = 1, d.recent[:0]
 }
 
-// take returns how many of the lost packets decided now the socket dropped; keep is the longest time between a drop
+// Take returns how many of the lost packets decided now the socket dropped; keep is the longest time between a drop
 // and the decision of a loss attributed to it.
-func (d *drops) take(lost uint64, now, keep time.Duration) uint64 {
+func (d *Drops) Take(lost uint64, now, keep time.Duration) uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	found := uint64(0)

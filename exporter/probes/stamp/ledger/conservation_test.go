@@ -1,4 +1,4 @@
-package stamp
+package ledger
 
 import (
 	"slices"
@@ -16,30 +16,30 @@ import (
 )
 
 // idleAccount is an account without a session, made now.
-func idleAccount() *account { return idleAccountOf(sched.Now()) }
+func idleAccount() *Account { return idleAccountOf(sched.Now()) }
 
 // idleAccountOf is an account without a session, made at a monotonic time of the test.
-func idleAccountOf(made time.Duration) *account {
-	o := LedgerOptions{Interval: 2 * time.Millisecond, LossTimeout: 500 * time.Millisecond, TAIOffset: timefmt.TAIOffset, TTL: 255}
-	return newAccount(o, made, func(verdict) {}, nil)
+func idleAccountOf(made time.Duration) *Account {
+	o := Options{Interval: 2 * time.Millisecond, LossTimeout: 500 * time.Millisecond, TAIOffset: timefmt.TAIOffset, TTL: 255}
+	return New(o, made, func(Verdict) {}, nil)
 }
 
 // testStart is the time of day at which simulated sessions begin.
 var testStart = instant.FromUnix(1_800_000_000, 0)
 
-// answerOf joins the timestamps of a reply, whose remote clock is as its Error Estimate reports, with a local clock of 50 us.
-func answerOf(in *tstamp.In, r *reply, q request) pendingReply {
+// pendingOf joins the timestamps of a reply, whose remote clock is as its Error Estimate reports, with a local clock of 50 us.
+func pendingOf(in *tstamp.In, r *Reply, q Request) PendingReply {
 	decode := func(raw uint64) sample.Stamp {
 		return sample.Stamp{At: timefmt.NTP.Decode(raw, 0, in.At), Origin: sample.InPacket}
 	}
-	a := pendingReply{clock: clockThen{bound: sample.Bound{Error: 50 * time.Microsecond, Reason: sample.OK}}, packet: sample.Packet{
-		Seq: q.seq, T2: decode(r.packet.T2), T3: decode(r.packet.T3), T4: in.Stamp, Remote: sample.Bound{Reason: sample.RemoteUnsynchronized},
+	a := PendingReply{Clock: ClockThen{Bound: sample.Bound{Error: 50 * time.Microsecond, Reason: sample.OK}}, Packet: sample.Packet{
+		Seq: q.Seq, T2: decode(r.Packet.T2), T3: decode(r.Packet.T3), T4: in.Stamp, Remote: sample.Bound{Reason: sample.RemoteUnsynchronized},
 	}}
-	if q.outstanding != nil {
-		a.packet.T1 = q.outstanding.sentAt()
+	if q.Outstanding != nil {
+		a.Packet.T1 = q.Outstanding.SentAt()
 	}
-	if e := r.packet.Error; e.Synchronized() && e.Valid() {
-		a.packet.Remote = sample.Bound{Error: e.Bound(), Reason: sample.OK}
+	if e := r.Packet.Error; e.Synchronized() && e.Valid() {
+		a.Packet.Remote = sample.Bound{Error: e.Bound(), Reason: sample.OK}
 	}
 	return a
 }
@@ -50,12 +50,12 @@ type tally struct {
 	bursts []int
 }
 
-func (c *tally) take(v verdict) {
-	switch v.kind {
-	case burstEnded:
-		c.bursts = append(c.bursts, int(v.losses.Lost))
-	case packetsDecided, packetOverdue:
-		c.losses.Add(v.losses)
+func (c *tally) take(v Verdict) {
+	switch v.Kind {
+	case BurstEnded:
+		c.bursts = append(c.bursts, int(v.Losses.Lost))
+	case PacketsDecided, PacketOverdue:
+		c.losses.Add(v.Losses)
 	default:
 	}
 }
@@ -66,9 +66,9 @@ func countsOf(d sample.Direction) (*counts, *tally) {
 	return &counts{dir: d, decided: sum.take}, sum
 }
 
-func asks(s *account, n uint64) {
+func asks(s *Account, n uint64) {
 	for s.outstandingPackets.next < n {
-		s.outstandingPackets.add(s.outstandingPackets.next, 0, 1, clockThen{})
+		s.outstandingPackets.add(s.outstandingPackets.next, 0, 1, ClockThen{})
 	}
 }
 
@@ -85,7 +85,7 @@ func TestHostDropsAreNotLostToo(t *testing.T) {
 	asks(s, 1000)
 	told := func(rc stampfmt.Receipt) {
 		rc.Filled, rc.Words = true, 4
-		s.learn(&reply{receipt: rc, hasReceipt: true}, sched.Now(), true)
+		s.learn(&Reply{Receipt: rc, HasReceipt: true}, sched.Now(), true)
 	}
 	told(stampfmt.Receipt{Epoch: 5, Next: 500, Base: 500, Received: 500, Tx: 500, Host: true, SocketDrops: 0, Recent: allReceived()})
 	told(stampfmt.Receipt{Epoch: 5, Next: 800, Base: 800, Received: 750, Lost: 50, Bursts: 1, Tx: 750, Host: true, SocketDrops: 50, Recent: allReceived()})
@@ -95,7 +95,7 @@ func TestHostDropsAreNotLostToo(t *testing.T) {
 	told(stampfmt.Receipt{Epoch: 6, Next: 1000, Base: 1000, Received: 200, Tx: 200, Host: true, SocketDrops: 0, Recent: [4]uint64{^uint64(0), ^uint64(0), ^uint64(0), 0xff}})
 	s.fwd.now.sent = s.outstandingPackets.next
 	d := s.fwd.now
-	t.Logf("sent %d received %d lost %d dropped %d outstanding %d; unknown direction %d", d.sent, d.received, d.lost, d.dropped, d.outstanding(), s.faultCounts().lowConfidence[lowConfidenceRemoteRestart])
+	t.Logf("sent %d received %d lost %d dropped %d outstanding %d; unknown direction %d", d.sent, d.received, d.lost, d.dropped, d.outstanding(), s.Faults().LowConfidence[LowConfidenceRemoteRestart])
 	if d.lost != 0 || d.sent != d.received+d.lost+d.dropped+d.outstanding() {
 		t.Errorf("got lost %d, true 0; %d sent != %d received + %d lost + %d dropped + %d outstanding", d.lost, d.sent, d.received, d.lost, d.dropped, d.outstanding())
 	}
@@ -108,7 +108,7 @@ func TestOvertakenReplyDoesNotDoubleTheDrops(t *testing.T) {
 	told := func(rc stampfmt.Receipt) {
 		rc.Filled, rc.Words, rc.Epoch, rc.Host = true, 3, 5, true
 		rc.Recent = allReceived()
-		s.learn(&reply{receipt: rc, hasReceipt: true}, sched.Now(), true)
+		s.learn(&Reply{Receipt: rc, HasReceipt: true}, sched.Now(), true)
 	}
 	told(stampfmt.Receipt{Next: 100, Base: 100, Received: 100, Tx: 100, SocketDrops: 0})
 	for i := uint32(1); i <= 10; i++ { // 10 pairs of reordered replies; 5 packets dropped once
@@ -124,16 +124,16 @@ func TestOvertakenReplyDoesNotDoubleTheDrops(t *testing.T) {
 
 // TestDropsOfAnHourDoNotExplainAnOutageOfThePath: one drop every 2 s, of any session's packets, precedes an outage.
 func TestDropsOfAnHourDoNotExplainAnOutageOfThePath(t *testing.T) {
-	var d drops
+	var d Drops
 	const keep = 4 * time.Second
 	now := time.Duration(0)
-	d.update(0, now)
+	d.Update(0, now)
 	for i := uint64(1); i <= 1800; i++ {
 		now += 2 * time.Second
-		d.update(i, now)
-		d.take(0, now, keep)
+		d.Update(i, now)
+		d.Take(0, now, keep)
 	}
-	if n := d.take(1800, now+time.Second, keep); n > 3 {
+	if n := d.Take(1800, now+time.Second, keep); n > 3 {
 		t.Errorf("%d losses of a path outage attributed to the host, want 2 or 3, the packets dropped within %v", n, keep)
 	}
 }
@@ -143,10 +143,10 @@ func TestDropsToldAreModulo32Bits(t *testing.T) {
 	s := idleAccount()
 	asks(s, 1000)
 	for _, total := range []uint32{0, 0x7fffffff, 0xfffffff0, 0x10} { // 32 dropped in the last step
-		s.remoteDrops.take(1<<40, sched.Now(), time.Hour)
-		s.learn(&reply{receipt: stampfmt.Receipt{Filled: true, Words: 3, Epoch: 5, Host: true, SocketDrops: total, Recent: allReceived()}, hasReceipt: true}, sched.Now(), true)
+		s.remoteDrops.Take(1<<40, sched.Now(), time.Hour)
+		s.learn(&Reply{Receipt: stampfmt.Receipt{Filled: true, Words: 3, Epoch: 5, Host: true, SocketDrops: total, Recent: allReceived()}, HasReceipt: true}, sched.Now(), true)
 	}
-	if n := s.remoteDrops.take(100, sched.Now(), time.Second); n != 32 {
+	if n := s.remoteDrops.Take(100, sched.Now(), time.Second); n != 32 {
 		t.Errorf("%d losses attributed to drops, want 32", n)
 	}
 }
@@ -200,10 +200,10 @@ func TestReplyOfAFormerLifeHasNoNumberInThePresentOne(t *testing.T) {
 	now := time.Second
 	in := func(epoch, tx, next uint32) {
 		rc := stampfmt.Receipt{Filled: true, Words: 4, Epoch: epoch, Next: next, Base: next, Received: tx, Tx: tx, Recent: allReceived()}
-		r := reply{receipt: rc, hasReceipt: true}
-		r.packet.Seq, r.packet.SenderSeq = tx-1, next-1
+		r := Reply{Receipt: rc, HasReceipt: true}
+		r.Packet.Seq, r.Packet.SenderSeq = tx-1, next-1
 		if s.learn(&r, now, true) {
-			s.number(&r.packet, request{}, now, false)
+			s.number(&r.Packet, Request{}, now, false)
 		}
 		now += 2 * time.Millisecond
 	}

@@ -1,0 +1,53 @@
+package ledger
+
+import (
+	"time"
+
+	"oneway.example/exporter/core/sample"
+)
+
+// DirectionCounts are the packets of one direction, as far as they are known.
+type DirectionCounts struct {
+	// Sent = received + lost + dropped (by the receiving host) + outstanding.
+	Sent, Received, Lost, Dropped, Outstanding Optional[uint64]
+	// Duplicated, Reordered, Late and Corrupted packets are counted separately.
+	Duplicated, Reordered, Late, Corrupted Optional[uint64]
+}
+
+// Epoch returns the session of our reflector; 0: unknown.
+func (a *Account) Epoch() uint32 { return a.remote.epoch }
+
+// Silent returns the time since the last reply, or since the session began.
+func (a *Account) Silent() time.Duration { return a.now - max(a.started, a.lastReply) }
+
+// Refusal returns why the packets since the last reply were no replies, if there were any.
+func (a *Account) Refusal() Optional[DiscardReason] {
+	return Optional[DiscardReason]{a.refused, a.lastRefused > a.lastReply && (!a.refused.OfKey() || a.keyRefused(a.now))}
+}
+
+// Faults returns the counts of faults.
+func (a *Account) Faults() (v Faults) {
+	if a.faults != nil {
+		v = *a.faults
+	}
+	return v
+}
+
+// Direction returns the known counts of one direction.
+func (a *Account) Direction(dir sample.Direction) DirectionCounts {
+	a.fwd.now.sent = a.outstandingPackets.next
+	c, forward := &a.rev, dir == sample.Forward
+	if forward {
+		c = &a.fwd
+	}
+	n, exact := c.now, c.known && (a.Kind == RemoteOurs || !forward)
+	counted := OptionalOf[uint64]
+	return DirectionCounts{
+		Sent:     counted(n.sent, c.known || forward),
+		Received: counted(n.received, a.Kind != RemoteUnknown && (a.Kind != RemoteStateful || c.known)),
+		Lost:     counted(n.lost, c.known), Outstanding: counted(n.outstanding(), c.known),
+		Dropped:    counted(n.dropped, c.known && (!forward || a.remoteHost)),
+		Duplicated: counted(n.duplicated, exact), Reordered: counted(n.reordered, exact),
+		Late: counted(n.late, exact), Corrupted: counted(n.corrupted, exact),
+	}
+}
