@@ -127,6 +127,7 @@ func (d *counts) restart(unaccounted, dropped uint64, inARow bool) {
 // DiscardReason is why an arriving packet belongs to no measurement.
 type DiscardReason uint8
 
+// Reasons of discarded packets.
 const (
 	// DiscardShort: it is shorter than a reply, or has no reply's structure; DiscardBadHMAC: no key verifies it.
 	DiscardShort DiscardReason = iota
@@ -163,6 +164,7 @@ func (r DiscardReason) OfKey() bool { return r >= DiscardKeyRejected && r < Disc
 // SkipReason is why a due test packet was not sent.
 type SkipReason uint8
 
+// Reasons of test packets that were not sent.
 const (
 	// SkipLate: its time had passed.
 	SkipLate SkipReason = iota
@@ -184,6 +186,7 @@ func (r SkipReason) String() string {
 // LowConfidenceReason is why a lost round trip has no direction.
 type LowConfidenceReason uint8
 
+// Reasons of losses without a direction.
 const (
 	// LowConfidenceForeign: the reflector does not number its replies.
 	LowConfidenceForeign LowConfidenceReason = iota

@@ -166,6 +166,12 @@ func (f *remoteAgent) check() {
 			f.t.Fatalf("%v: sent %d, but %+v", d.dir, sent, d.now)
 		}
 	}
+	f.checkReplies()
+}
+
+// checkReplies counts the packets without a reply again.
+func (f *remoteAgent) checkReplies() {
+	f.t.Helper()
 	unheard := uint64(0)
 	for _, e := range f.s.outstandingPackets.ring {
 		if e.unheard() {

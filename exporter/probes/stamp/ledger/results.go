@@ -8,7 +8,7 @@ import (
 
 // DirectionCounts are the packets of one direction, as far as they are known.
 type DirectionCounts struct {
-	// Sent = received + lost + dropped (by the receiving host) + outstanding.
+	// Sent = Received + Lost + Dropped (by the receiving host) + Outstanding.
 	Sent, Received, Lost, Dropped, Outstanding Optional[uint64]
 	// Duplicated, Reordered, Late and Corrupted packets are counted separately.
 	Duplicated, Reordered, Late, Corrupted Optional[uint64]

@@ -13,6 +13,7 @@ import (
 // VerdictKind is what a verdict is about.
 type VerdictKind uint8
 
+// Kinds of verdicts.
 const (
 	// PacketAnswered: a test packet has a reply, and its true T3 is known or no longer awaited.
 	PacketAnswered VerdictKind = iota
