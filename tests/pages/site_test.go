@@ -93,10 +93,7 @@ func load(t *testing.T, kind string) (r recording) {
 		t.Fatal(err)
 	}
 	var plain struct {
-		Header struct {
-			report.Header
-			Summary []report.Line // of files of earlier versions
-		}
+		Header  report.Header
 		Summary []report.Line
 		View    report.View
 		Body    json.RawMessage
@@ -104,8 +101,8 @@ func load(t *testing.T, kind string) (r recording) {
 	if err := json.NewDecoder(zipped).Decode(&plain); err != nil {
 		t.Fatal(err)
 	}
-	h := plain.Header.Header
-	if h.Summary = append(plain.Header.Summary, plain.Summary...); len(h.Summary) == 0 {
+	h := plain.Header
+	if h.Summary = plain.Summary; len(h.Summary) == 0 {
 		t.Fatalf("the recorded report of %s has no summary", kind)
 	}
 	return recording{h, plain.View, plain.Body}

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -171,5 +172,24 @@ func TestDirectoryOfManyIsBoundedInMemory(t *testing.T) {
 	}
 	if n := strings.Count(log.String(), "cannot be read"); n != 10 {
 		t.Errorf("%d headers were read", n)
+	}
+}
+
+func TestValuesOfADamagedFileAreLimited(t *testing.T) {
+	deep, many := Values{}, Values{}
+	deep.Set(1, "a", "b", "c", "d", "e")
+	for n := range maxNumbers + 1 {
+		many.Set(1, fmt.Sprint(n), "forward")
+	}
+	fits := Values{}
+	fits.Set(0.031, "queue_delay_seconds", "forward", "0.5")
+	fits.Set(2.5e6, "udp_throughput_bytes_per_second", "reverse")
+	for name, c := range map[string]struct{ v, want Values }{
+		"deep": {deep, nil}, "many": {many, nil}, "none": {nil, nil},
+		"fits": {fits, Values{"queue_delay_seconds": map[string]any{"forward": map[string]any{"p50": 0.031}}, "udp_throughput_bytes_per_second": map[string]any{"reverse": 2.5e6}}},
+	} {
+		if diff := cmp.Diff(c.want, c.v.bounded()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }

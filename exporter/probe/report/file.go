@@ -111,26 +111,20 @@ func headerFrom(d *json.Decoder, id string) (h Header, next json.Token, err erro
 			return h, nil, errHeader
 		}
 	}
-	var read struct {
-		Header
-		Summary []Line `json:"summary"` // of earlier versions
+	if err := d.Decode(&h); err != nil {
+		return Header{}, nil, err
 	}
-	if err := d.Decode(&read); err != nil {
-		return h, nil, err
-	}
-	if read.ID != id {
-		return h, nil, errHeader
+	if h.ID != id {
+		return Header{}, nil, errHeader
 	}
 	if next, err = d.Token(); err == nil && next == "summary" {
-		if err = d.Decode(&read.Summary); err == nil {
+		if err = d.Decode(&h.Summary); err == nil {
 			next, err = d.Token()
 		}
 	}
 	if err != nil { // the file is cut behind the header
 		next = nil
 	}
-	h = read.Header
-	h.Summary = read.Summary
 	return h.bounded(), next, nil
 }
 

@@ -4,7 +4,7 @@
 // A report is {"schema": "oneway/report/1", "time": ..., "host": ..., "version": ..., "header": {...}, "summary": [...],
 // "view": {...}, "body": ...}. The header comes before the body, so that a directory can be listed without reading the bodies, then
 // what a page shows: the summary, and the View if the body has one. All may hold text from a remote end: escape it before
-// display. Reports of earlier versions begin with the header, which has the summary.
+// display.
 //
 // A report that cannot be written does not fail its run: the error is returned, counted and
 // logged, and the header is still listed.
@@ -39,8 +39,7 @@ type Header struct {
 	// Result is Completed, incomplete, refused, failed or skipped; Unreadable for a file that
 	// cannot be read.
 	Result string `json:"result"`
-	// Reason is ok, or why the run did not complete, in one word; of an incident its trigger. A report of an earlier version
-	// has no reason if it completed, and of an incident a text.
+	// Reason is ok, or why the run did not complete, in one word; of an incident its trigger.
 	Reason string `json:"reason,omitempty"`
 	// Error is the reason in a sentence.
 	Error string `json:"error,omitempty"`

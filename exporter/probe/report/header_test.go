@@ -23,7 +23,7 @@ func zip(tb testing.TB, text string) []byte {
 }
 
 func FuzzDecodeHeader(f *testing.F) {
-	f.Add(zip(f, `{"header":{"id":"a","path":"p","summary":[{"quantity":"q","value":"v"}]},"body":[1,2`))
+	f.Add(zip(f, `{"header":{"id":"a","path":"p"},"summary":[{"quantity":"q","value":"v"}],"body":[1,2`))
 	f.Add(zip(f, `{"body":1}`))
 	f.Add([]byte("\x1f\x8b"))
 	f.Fuzz(func(t *testing.T, content []byte) {
