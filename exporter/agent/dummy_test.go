@@ -22,21 +22,36 @@ var dummyLevels = &record.Schema{Name: "oneway_dummy", TimeOnly: true, Columns: 
 // dummyType makes watchers of nothing: all that a new type of watcher needs.
 type dummyType struct{}
 
-func (dummyType) Name() string { return "dummy" }
+// Name has a word that no registered type has.
+func (dummyType) Name() string { return "agent_test_dummy" }
+
+// Document describes the type and its options.
+func (dummyType) Document() (doc string, options []option.Described) {
+	return "A number that grows to a limit.", []option.Described{&dummyOptions{}}
+}
+
+// StatusDetails implements watcher.Detailed.
+func (dummyType) StatusDetails() any { return dummyDetails{} }
+
+type dummyOptions struct {
+	Most int64 `yaml:"most"`
+}
+
+// Describe describes the options.
+func (o *dummyOptions) Describe() []option.Description {
+	return []option.Description{option.Number(&o.Most, 1000, 1, 1e9, "Limit of the level.")}
+}
 
 func (dummyType) New(env watcher.Env, decode func(into ...any) error) (watcher.Watcher, error) {
-	d := &dummy{env: env}
-	if err := decode(d); err != nil {
+	o := option.Defaults[dummyOptions]()
+	if err := decode(&o); err != nil {
 		return nil, err
 	}
-	if d.Most <= 0 {
-		return nil, option.Errorf("most", "is %d; it must be positive", d.Most)
-	}
-	return d, nil
+	return &dummy{env: env, most: o.Most}, option.Check(&o)
 }
 
 type dummy struct {
-	Most  int64 `yaml:"most"`
+	most  int64
 	env   watcher.Env
 	level atomic.Int64
 }
@@ -49,7 +64,7 @@ type dummyDetails struct {
 func (d *dummy) Run(ctx context.Context) error {
 	series := d.env.Scope()
 	for ctx.Err() == nil {
-		if level := d.level.Add(1); level <= d.Most {
+		if level := d.level.Add(1); level <= d.most {
 			series.Set(dummyLevel, float64(level), "low")
 			d.env.Recorder.Tables().Record(&record.Table{Schema: dummyLevels, Begin: instant.Now(), Rows: [][]int64{{0, level}}})
 		}
@@ -63,8 +78,8 @@ func (d *dummy) Run(ctx context.Context) error {
 
 func (d *dummy) Status() watcher.Status {
 	level := d.level.Load()
-	s := watcher.Status{Title: "Dummy", Up: level < d.Most, State: "counting", Details: dummyDetails{min(level, d.Most)}}
-	s.Lines = []watcher.Line{{Name: "Level", Value: fmt.Sprint(min(level, d.Most))}, {Name: "Period", Value: time.Millisecond, Bound: 2 * time.Microsecond}, {Name: "Unknown"}}
+	s := watcher.Status{Title: "Dummy", Up: level < d.most, State: "counting", Details: dummyDetails{min(level, d.most)}}
+	s.Lines = []watcher.Line{{Name: "Level", Value: fmt.Sprint(min(level, d.most))}, {Name: "Period", Value: time.Millisecond, Bound: 2 * time.Microsecond}, {Name: "Unknown"}}
 	if !s.Up {
 		s.State, s.Reason, s.Warnings = "full", "it counts no further", []string{"The dummy " + d.env.Name + " is full."}
 	}

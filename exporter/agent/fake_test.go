@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/output/promsink"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/watchers"
@@ -33,6 +34,8 @@ func newFake() *fakeType {
 }
 
 func (*fakeType) Name() string { return "fake" }
+
+func (*fakeType) Document() (doc string, options []option.Described) { return "", nil }
 
 type fakeOptions struct {
 	Interval time.Duration `yaml:"interval"`

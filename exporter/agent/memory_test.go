@@ -11,16 +11,18 @@ import (
 	"testing"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/probe"
 )
 
 // still is a prober that measures nothing, without a goroutine.
 type still struct{}
 
-func (still) Name() string                          { return "still" }
-func (still) Run(context.Context) error             { return nil }
-func (still) Start(context.Context) (func(), error) { return func() {}, nil }
-func (still) Status() probe.Status                  { return probe.Status{} }
+func (still) Document() (doc string, options []option.Described) { return "", nil }
+func (still) Name() string                                       { return "still" }
+func (still) Run(context.Context) error                          { return nil }
+func (still) Start(context.Context) (func(), error)              { return func() {}, nil }
+func (still) Status() probe.Status                               { return probe.Status{} }
 func (still) New(_ probe.Env, _ probe.Target, decode func(...any) error) (probe.Prober, error) {
 	o := struct {
 		Interval string `yaml:"interval"`

@@ -31,6 +31,8 @@ func newFakeOutputs() *fakeOutputs {
 
 func (*fakeOutputs) Name() string { return "fake" }
 
+func (*fakeOutputs) Document() (doc string, options []option.Described) { return "", nil }
+
 func (f *fakeOutputs) New(env output.Env, decode func(...any) error) (output.Output, error) {
 	var o struct {
 		URL string `yaml:"url"`

@@ -243,12 +243,8 @@ func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile
 }
 
 // checkEach checks each option that could be decoded by its description, if others could not be decoded: kind has made nothing then.
-func checkEach(at placer, options *config.Section, kind any) config.Problems {
-	documented, ok := kind.(option.Documented)
-	if !ok {
-		return nil
-	}
-	_, all := documented.Document()
+func checkEach(at placer, options *config.Section, kind option.Documented) config.Problems {
+	_, all := kind.Document()
 	var into []any
 	for _, o := range all {
 		into = append(into, o)

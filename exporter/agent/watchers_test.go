@@ -30,7 +30,7 @@ func TestNewTypeOfWatcherNeedsNoFurtherCode(t *testing.T) {
 		}
 		return agent.New(agent.Options{ConfigFile: file, Watchers: []watcher.Type{dummyType{}}, Sink: sink, Notify: func(string) {}})
 	}
-	a, err := configured("clock: {source: none}\nwatchers: [{type: dummy, name: a, most: 3}, {type: dummy, most: 1000000}]")
+	a, err := configured("clock: {source: none}\nwatchers: [{type: agent_test_dummy, name: a, most: 3}, {type: agent_test_dummy, name: dummy, most: 1000000}]")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestNewTypeOfWatcherNeedsNoFurtherCode(t *testing.T) {
 	if err := json.Unmarshal([]byte(get("/api/v1/status")), &status); err != nil || len(status.Watchers) != 2 {
 		t.Fatalf("%+v, %v", status, err)
 	}
-	if w := status.Watchers[0]; w.Name != "a" || w.Type != "dummy" || w.Health != "impaired" || w.State != "full" || w.Details.Level != 3 || len(w.Warnings) != 1 {
+	if w := status.Watchers[0]; w.Name != "a" || w.Type != "agent_test_dummy" || w.Health != "impaired" || w.State != "full" || w.Details.Level != 3 || len(w.Warnings) != 1 {
 		t.Errorf("the first is %+v", w)
 	}
 	if w := status.Watchers[1]; w.Name != "dummy" || w.Health != "up" || w.State != "counting" || w.Error != "" || w.Details.Level == 0 {
@@ -83,11 +83,11 @@ func TestNewTypeOfWatcherNeedsNoFurtherCode(t *testing.T) {
 
 func TestFaultsOfWatchersAreFoundInTheConfiguration(t *testing.T) {
 	for text, want := range map[string]string{
-		"watchers: [{type: dummy, most: 0}]":                               `watchers[0].most is 0; it must be positive`,
-		"watchers: [{type: dummy, mst: 1}]":                                `watchers[0].mst is unknown; did you mean "most"?`,
-		"watchers: [{type: dumy, most: 1}]":                                `watchers[0].type is "dumy"; did you mean "dummy"?`,
+		"watchers: [{type: agent_test_dummy, most: 0}]":                    `watchers[0].most is 0; it must be between 1 and 1000000000`,
+		"watchers: [{type: agent_test_dummy, mst: 1}]":                     `watchers[0].mst is unknown; did you mean "most"?`,
+		"watchers: [{type: agent_test_dumy, most: 1}]":                     `watchers[0].type is "agent_test_dumy"; did you mean "agent_test_dummy"?`,
 		"watchers: [{most: 1}]":                                            `watchers[0].type is missing; it must be the type of the watcher, such as gpsd`,
-		"watchers: [{type: dummy, most: 1}, {type: dummy, most: 2}]":       `watchers[1].name is "dummy", which is also the name of another watcher; names must differ`,
+		"watchers: [{type: agent_test_dummy}, {type: agent_test_dummy}]":   `watchers[1].name is "agent_test_dummy", which is also the name of another watcher; names must differ`,
 		"watchers: [{type: gpsd, name: g}]\nclock: {gpsd: {name: g}}":      `watchers[0].name is "g", which is also the name of another watcher of type gpsd; names must differ`,
 		"watchers: [{type: pps, name: p, device: pps1, edge: rising}]":     `watchers[0].edge is "rising"; it must be assert or clear`,
 		"clock: {pps: {device: pps1, nam: p}}":                             `clock.pps.device is "pps1"; it must be an absolute path, such as /dev/pps0`,

@@ -12,6 +12,7 @@ import (
 
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/output/point"
 )
@@ -37,6 +38,8 @@ type Series func(at instant.Time, emit func(*point.Point)) error
 
 // Type is a kind of output.
 type Type interface {
+	// Document describes the type and its options in deploy/oneway.yml.
+	option.Documented
 	// Name is the word used in the configuration, such as "influxdb".
 	Name() string
 	// New checks the options and makes an output. It opens nothing and sends nothing, since check-config calls it too.

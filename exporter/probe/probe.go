@@ -75,6 +75,8 @@ func (t Target) Host() string {
 
 // Type is a kind of probe.
 type Type interface {
+	// Document describes the type and its options in deploy/oneway.yml.
+	option.Documented
 	// Name is the word used in the configuration, such as "stamp".
 	Name() string
 	// New checks the options and makes a prober. It opens nothing and sends nothing, since check-config calls it

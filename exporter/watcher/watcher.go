@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/record"
 )
 
@@ -32,6 +33,8 @@ func (e *Env) Scope() *metric.Scope { return e.Scopes.Add(metric.NewScope(e.Sink
 
 // Type is a kind of watcher.
 type Type interface {
+	// Document describes the type and its options in deploy/oneway.yml.
+	option.Documented
 	// Name is the word used in the configuration, such as "gpsd".
 	Name() string
 	// New checks the options and makes a watcher. It opens nothing, since check-config calls it too. decode fills structs from the
@@ -77,4 +80,10 @@ type Line struct {
 	Value any
 	// Bound is the error bound of a duration; zero: there is no bound.
 	Bound time.Duration
+}
+
+// Detailed is implemented by a Type whose Status has Details.
+type Detailed interface {
+	// StatusDetails is a zero value of the struct in Details, for its JSON Schema.
+	StatusDetails() any
 }

@@ -45,6 +45,12 @@ type countingValues struct {
 
 func (counting) Name() string { return "counting" }
 
+// Document describes the probe and its options in deploy/oneway.yml.
+func (counting) Document() (doc string, options []option.Described) {
+	o := option.Defaults[countingOptions]()
+	return "A count of what the probe would send.", []option.Described{&o}
+}
+
 func (counting) New(env probe.Env, to probe.Target, decode func(...any) error) (probe.Prober, error) {
 	o := option.Defaults[countingOptions]()
 	if err := decode(&o); err != nil {

@@ -33,8 +33,13 @@ func (b *block) comment(indent int, text string) {
 // options writes the options of structs with their defaults or examples, commented out unless active lists their keys; a conditional one in words. A group, such as
 // sweep in sweep.step, is a line of its own.
 func (b *block) options(indent int, active []string, structs ...option.Described) {
+	b.descriptions(indent, active, all(structs))
+}
+
+// descriptions writes these options.
+func (b *block) descriptions(indent int, active []string, options []option.Description) {
 	var open []string
-	for _, d := range all(structs) {
+	for _, d := range options {
 		path := strings.Split(d.Key, ".")
 		groups := path[:len(path)-1]
 		for i, group := range groups {

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"oneway.example/exporter/agent"
@@ -36,8 +37,7 @@ func text() string {
 	var path, probe block
 	path.options(4, []string{"name", "peer", "probes"}, &config.Path{})
 	probe.options(8, []string{"type"}, &config.Probe{})
-	light, tests := byKind()
-	return strings.NewReplacer("{{sections}}", sections(), "{{path}}", path.asItem().String(), "{{probe}}", probe.asItem().String(), "{{light}}", light, "{{load_tests}}", tests).Replace(template)
+	return strings.NewReplacer("{{sections}}", sections(), "{{path}}", path.asItem().String(), "{{probe}}", probe.asItem().String(), "{{light}}", lightProbes(), "{{load_tests}}", loadTests()).Replace(template)
 }
 
 // sections are all sections of a file; the last one is paths, whose items follow.
@@ -59,11 +59,11 @@ func sections() string {
 		switch d.Key {
 		case "outputs":
 			for _, one := range outputs.All() {
-				all.item(one.(option.Documented), one.Name(), `The label "output" of its metrics, and the directory in state_dir/outputs.`)
+				all.item(one, one.Name(), `The label "output" of its metrics, and the directory in state_dir/outputs.`)
 			}
 		case "watchers":
 			for _, one := range watchers.All() {
-				all.item(one.(option.Documented), one.Name(), "")
+				all.item(one, one.Name(), "")
 			}
 		default:
 			if d.Shown() == "" {
@@ -86,36 +86,62 @@ func (b *block) item(kind option.Documented, name, named string) {
 	b.options(4, nil, options...)
 }
 
-// byKind are the options of the light probe of the example, and the paths with the other types.
-func byKind() (light, others string) {
-	var first, tests block
-	tests.comment(2, "Load tests, which fill the link on purpose. The peer runs a load server (see above), and gives this agent a token; a test needs its link, "+
-		"here and at the remote end, and its data quota. The first test lists the options of all of them.")
-	tests.line(2, "- name: branch-to-core")
-	tests.line(4, "peer: core.example.net")
-	tests.line(4, "probes:")
-	begun := false
+// lightOfTemplate is the type of the light probe that the template has active; the other types follow it as comments.
+const lightOfTemplate = "stamp"
+
+// lightProbes are the options of the light probe of the template, and the other types of light probes.
+func lightProbes() string {
+	var first, others block
 	for _, one := range probes.All() {
-		doc, options := one.(option.Documented).Document()
-		if _, fills := one.(probe.LoadTest); !fills {
+		doc, options := one.Document()
+		if _, fills := one.(probe.LoadTest); fills {
+			continue
+		}
+		if one.Name() == lightOfTemplate {
 			first.options(8, nil, options...)
 			continue
 		}
+		others.comment(6, doc)
+		others.line(6, "#- type: "+one.Name())
+		others.options(8, nil, options...)
+	}
+	first.lines = append(first.lines, others.lines...)
+	return first.String()
+}
+
+// loadTests is a path with each type of load test.
+func loadTests() string {
+	var tests block
+	tests.comment(2, "Load tests, which fill the link on purpose. The peer runs a load server (see above), and gives this agent a token, if the test has the option token_file; a test needs "+
+		"its link, here and at the remote end, and its data quota. An option that several tests share is described at the first of them.")
+	tests.line(2, "- name: branch-to-core")
+	tests.line(4, "peer: core.example.net")
+	tests.line(4, "probes:")
+	listed := map[string]bool{}
+	for _, one := range probes.All() {
+		test, fills := one.(probe.LoadTest)
+		if !fills {
+			continue
+		}
+		doc, options := one.Document()
 		tests.comment(6, doc)
 		tests.line(6, "- type: "+one.Name())
-		required := one.(interface{ RequiredKeys() []string }).RequiredKeys()
-		if begun { // the first one has the shared options
-			for _, d := range option.All(options[0]) {
-				for _, key := range required {
-					if d.Key == key {
-						tests.line(8, key+": "+shown(d))
-					}
-				}
-			}
-			options = options[1:]
+		var required []string
+		for _, r := range test.Requirements() {
+			required = append(required, r.Key)
 		}
-		begun = true
-		tests.options(8, required, options...)
+		var shared []option.Description
+		for _, d := range option.All(options[0]) {
+			switch {
+			case !listed[d.Key]:
+				shared = append(shared, d)
+			case slices.Contains(required, d.Key):
+				tests.line(8, d.Key+": "+d.Shown())
+			}
+			listed[d.Key] = true
+		}
+		tests.descriptions(8, required, shared)
+		tests.options(8, required, options[1:]...)
 	}
-	return first.String(), tests.hidden(2)
+	return tests.hidden(2)
 }

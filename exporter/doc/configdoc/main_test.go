@@ -11,6 +11,7 @@ import (
 	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/outputs"
+	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes"
 	"oneway.example/exporter/watchers"
 )
@@ -26,13 +27,13 @@ func TestCommittedConfigurationIsCurrent(t *testing.T) {
 func described() map[string][]option.Described {
 	all := agent.Sections()
 	for _, p := range probes.All() {
-		_, all[p.Name()] = p.(option.Documented).Document()
+		_, all[p.Name()] = p.Document()
 	}
 	for _, o := range outputs.All() {
-		_, all[o.Name()] = o.(option.Documented).Document()
+		_, all[o.Name()] = o.Document()
 	}
 	for _, w := range watchers.All() {
-		_, all[w.Name()] = w.(option.Documented).Document()
+		_, all[w.Name()] = w.Document()
 	}
 	return all
 }
@@ -108,14 +109,28 @@ func active(tests string) string {
 }
 
 func TestLoadTestsBeginWhenTheirFirstCharacterIsRemoved(t *testing.T) {
-	_, tests := byKind()
-	c, err := config.Parse("oneway.yml", []byte("paths:\n"+active(tests)))
-	if err != nil || len(c.Paths) != 1 || len(c.Paths[0].Probes) != len(probes.All())-1 {
-		t.Fatalf("%v\n%s", err, active(tests))
+	text := active(loadTests())
+	c, err := config.Parse("oneway.yml", []byte("paths:\n"+text))
+	if err != nil || len(c.Paths) != 1 {
+		t.Fatalf("%v\n%s", err, text)
 	}
-	for _, p := range c.Paths[0].Probes {
-		if !p.Options.Has("token_file") {
-			t.Errorf("%s has no token", p.Type)
+	next := 0
+	for _, one := range probes.All() {
+		test, fills := one.(probe.LoadTest)
+		if !fills {
+			continue
 		}
+		if next == len(c.Paths[0].Probes) || c.Paths[0].Probes[next].Type != one.Name() {
+			t.Fatalf("%s is not at its place in\n%s", one.Name(), text)
+		}
+		for _, r := range test.Requirements() {
+			if !c.Paths[0].Probes[next].Options.Has(r.Key) {
+				t.Errorf("%s has no %s", one.Name(), r.Key)
+			}
+		}
+		next++
+	}
+	if next != len(c.Paths[0].Probes) {
+		t.Errorf("%d load tests in\n%s", len(c.Paths[0].Probes), text)
 	}
 }

@@ -23,8 +23,8 @@ type object = map[string]any
 type kinds map[string][]option.Described
 
 // add adds a type whose options are described.
-func (k kinds) add(name string, one any) {
-	_, k[name] = one.(option.Documented).Document()
+func (k kinds) add(name string, one option.Documented) {
+	_, k[name] = one.Document()
 }
 
 // generator makes the JSON Schema (draft 2020-12) of a configuration file from the descriptions of all options. It is for one file:

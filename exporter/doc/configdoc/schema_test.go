@@ -53,9 +53,9 @@ func TestShippedConfigurationsAreValidByTheSchema(t *testing.T) {
 
 // Each example and default of the commented configuration is valid.
 func TestShownValuesAreValidByTheSchema(t *testing.T) {
-	_, tests := byKind()
+	tests := loadTests()
 	whole := strings.Replace(text(), tests, active(tests), 1)
-	whole = uncommented(strings.ReplaceAll(whole, "\n  #- type:", "\n  - type:"))
+	whole = uncommented(regexp.MustCompile(`(?m)^( *)#- type:`).ReplaceAllString(whole, "$1- type:"))
 	if err := documents.CheckBy(schema(), asJSON(t, []byte(whole))); err != nil {
 		t.Errorf("%v\n%s", err, whole)
 	}

@@ -54,14 +54,6 @@ func (t Type[R, O]) Document() (doc string, options []option.Described) {
 	return t.Doc, options
 }
 
-// RequiredKeys are the keys that a probe must have.
-func (t Type[R, O]) RequiredKeys() (keys []string) {
-	for _, r := range t.Required {
-		keys = append(keys, r.Key)
-	}
-	return keys
-}
-
 // FullKeys returns Full.
 func (t Type[R, O]) FullKeys() []string { return t.Full }
 

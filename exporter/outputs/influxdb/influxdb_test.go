@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -315,12 +316,17 @@ func TestExampleHasEveryKeyWithItsDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	at := slices.IndexFunc(c.Outputs, func(o config.Item) bool { return o.Type == Type{}.Name() })
+	if at < 0 {
+		t.Fatal("the example has no output of this type")
+	}
+	configured := c.Outputs[at].Options
 	got, want := Options{}, DefaultOptions()
-	if err := c.Outputs[0].Options.DecodeAll(&got); err != nil {
+	if err := configured.DecodeAll(&got); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range config.Keys(&want) {
-		if !c.Outputs[0].Options.Has(key) {
+		if !configured.Has(key) {
 			t.Errorf("%s is not in the example", key)
 		}
 	}

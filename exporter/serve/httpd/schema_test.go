@@ -2,10 +2,12 @@ package httpd
 
 import (
 	"encoding/json"
+	"io/fs"
 	"net/http"
 	"testing"
 
 	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/doc/schema"
 	"oneway.example/exporter/probe/report"
 	"oneway.example/tests/documents"
 )
@@ -13,8 +15,12 @@ import (
 func TestSchemaOfEachDocumentIsServed(t *testing.T) {
 	h := newHandler(t, &fakeSource{status: sample(), reports: report.Open(report.Options{})})
 	var urls []string
-	if err := json.Unmarshal(get(t, h, http.MethodGet, "/api/v1/schema").Body.Bytes(), &urls); err != nil || len(urls) != 8 {
-		t.Fatalf("%q, %v", urls, err)
+	if err := json.Unmarshal(get(t, h, http.MethodGet, "/api/v1/schema").Body.Bytes(), &urls); err != nil {
+		t.Fatal(err)
+	}
+	files, err := fs.Glob(schema.Files, "*.json")
+	if err != nil || len(urls) < 8 || len(urls) != len(files) {
+		t.Fatalf("%q of %q, %v", urls, files, err)
 	}
 	for _, url := range urls {
 		w := get(t, h, http.MethodGet, "/"+url)

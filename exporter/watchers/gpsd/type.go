@@ -43,6 +43,9 @@ func (Type) New(env watcher.Env, decode func(into ...any) error) (watcher.Watche
 	return New(Options{Env: env, Address: o.Address, Device: o.Device})
 }
 
+// StatusDetails implements watcher.Detailed.
+func (Type) StatusDetails() any { return Details{} }
+
 // Details is the state of the receiver. Unknown values are absent.
 type Details struct {
 	// Name and Address are configured, Device is the name of the device in gpsd.

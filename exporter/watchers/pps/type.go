@@ -53,6 +53,9 @@ func (Type) New(env watcher.Env, decode func(into ...any) error) (watcher.Watche
 	return New(Options{Env: env, Device: o.Device, Clear: o.Edge == edgeClear})
 }
 
+// StatusDetails implements watcher.Detailed.
+func (Type) StatusDetails() any { return Details{} }
+
 // Details is the state of the pulse. Unknown values are absent.
 type Details struct {
 	// Name, Device and Edge are configured.
