@@ -19,7 +19,7 @@ func TestPeerThatAProbeRefusesIsReportedAtItsPlaceOnce(t *testing.T) {
 		"":             noHost,
 		"-h":           `"-h" is no host name: it must have letters, digits and hyphens between its dots, such as reflector.example.net`,
 	} {
-		for _, kinds := range []string{"{type: stamp}", "{type: stamp, name: other}, {type: stamp}", "{type: saturation, token_file: token}"} {
+		for _, kinds := range []string{"{type: stamp}", "{type: stamp, name: other}, {type: stamp}", "{type: saturation, token_file: token, rate: {forward: 1Mbit, reverse: 1Mbit}}"} {
 			file := filepath.Join(t.TempDir(), "x.yml")
 			content := "paths:\n  - {name: fine, peer: h, probes: [{type: stamp}]}\n  - {name: a, peer: \"" + peer + "\", probes: [" + kinds + "]}\n"
 			if err := os.WriteFile(filepath.Join(filepath.Dir(file), "token"), []byte("secret"), 0o600); err != nil {

@@ -77,7 +77,7 @@ func TestInterruptedSaturationPrintsItsResults(t *testing.T) {
 // Ctrl-C at the begin of a run: what is said of it has no other reason than Ctrl-C, and no rate is above that of the link.
 func TestInterruptedRunsBlameNothingElse(t *testing.T) {
 	for kind, args := range map[string][]string{
-		"saturation": {"--mode=search", "--direction=forward", "--clock-bound=1ms"},
+		"saturation": {"--mode=search", "--direction=forward", "--rate-forward=5Mbit", "--clock-bound=1ms"},
 		"message":    {"--direction=forward"},
 		"tcp":        {"--direction=forward", "--omit=1s", "--duration=10s"},
 	} {

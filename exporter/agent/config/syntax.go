@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -208,8 +209,8 @@ func (x *explainer) indentation(begins []token) *Problem {
 	one, inner := begins[0], token{}
 	for line := x.previous(one.line); line > 0; line = x.previous(line) {
 		tokens, _, _ := x.tokens(line)
-		for i := len(tokens) - 1; i >= 0; i-- {
-			switch t := tokens[i]; {
+		for _, t := range slices.Backward(tokens) {
+			switch {
 			case inner.line > 0 && t.column > inner.column && t.column > one.column:
 			case t.column > one.column:
 				inner = t

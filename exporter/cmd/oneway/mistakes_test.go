@@ -115,6 +115,7 @@ func TestMistakesInArgumentsNameTheFlag(t *testing.T) {
 		"test train h --no-agent --token-file=empty --pin=sha256:12":                         "--token-file cannot be used: empty holds no token; \"oneway token new\" makes one\noneway: --pin is \"sha256:12\"",
 		"test tcp h --no-agent --token-file=token --overlap-duration=10s --overlap-start=1s": "--overlap-start is 1s; with an --overlap-duration of 10s",
 		"test saturation h --no-agent --token-file=token --rate-forward=12M":                 `--rate-forward is "12M"; write 12Mbit for bits a second, or 96Mbit`,
+		"test saturation h --no-agent --token-file=token":                                    "--rate-forward is missing; write a rate above the link's, such as 5Mbit",
 		"report --path=a --prometheus.url=192.0.2.1:9090":                                    `--prometheus.url is "192.0.2.1:9090"; it must begin with http://`,
 		"report --path=a --prometheus.url=localhost:9090":                                    `--prometheus.url is "localhost:9090"; it must begin with http://`,
 		"token new --name=a --rate=20M":                                                      `--rate is "20M"; write 20Mbit for bits a second, or 160Mbit`,

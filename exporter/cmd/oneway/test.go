@@ -41,7 +41,7 @@ compares the delay during the load with the delay of the idle link, and the R fa
 would get.
 
 Examples:
-  sudo oneway test saturation 192.0.2.7 --token-file token --max-wait 5m
+  sudo oneway test saturation 192.0.2.7 --token-file token --max-wait 5m --rate-forward 5Mbit --rate-reverse 12Mbit
   sudo oneway test train 192.0.2.7 --token-file token --link uplink
   oneway test train 192.0.2.7 --token-file token --no-agent`
 

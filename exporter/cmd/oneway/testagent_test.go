@@ -54,7 +54,7 @@ func (h *host) office(quota string) string {
 	return fmt.Sprintf(`clock: {source: none}
 state_dir: %s
 links: [{name: uplink, quota_bytes: %s}, {name: lab}]
-paths: [{name: office, peer: 127.0.0.1, probes: [{type: saturation, every: 168h, windows: ["sun 00:00-00:01"], link: uplink, load_server: %q, token_file: %s, pin: %q}]}]
+paths: [{name: office, peer: 127.0.0.1, probes: [{type: saturation, every: 168h, windows: ["sun 00:00-00:01"], link: uplink, load_server: %q, token_file: %s, pin: %q, rate: {forward: 1Mbit, reverse: 1Mbit}}]}]
 `, h.dir, quota, h.address, h.token, h.pin)
 }
 
@@ -172,7 +172,7 @@ func TestTestWithoutAnAgentReportsThatItRunsAlone(t *testing.T) {
 // The word of a command has a hyphen where the type in a configuration has an underscore.
 func TestTestCountsAsThatOfTheAgentOfTheSameType(t *testing.T) {
 	h := newHost(t)
-	h.agent(t, strings.Replace(h.office("1GB"), "type: saturation", "name: pages, type: tcp_short", 1))
+	h.agent(t, strings.NewReplacer("type: saturation", "name: pages, type: tcp_short", ", rate: {forward: 1Mbit, reverse: 1Mbit}", "").Replace(h.office("1GB")))
 	k := kindOf("tcp-short")
 	o := k.Own.(*tcpshort.Options)
 	o.FlowBytes, o.Repetitions = []option.Bytes{1000}, 8

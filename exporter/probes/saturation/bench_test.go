@@ -32,9 +32,16 @@ type bench struct {
 	sent int64
 }
 
+// wibroOptions are the default options with 5 and 12 Mb/s, for the thesis' links of 2.5 and 10 Mb/s.
+func wibroOptions() saturation.Options {
+	o := saturation.DefaultOptions()
+	o.Rate.Forward, o.Rate.Reverse = 5e6/8, 12e6/8
+	return o
+}
+
 func perform(t *testing.T, link *bottleneck, change func(*saturation.Options), directions ...string) (*bench, error) {
 	t.Helper()
-	shared, own := loadsession.DefaultOptions(), saturation.DefaultOptions()
+	shared, own := loadsession.DefaultOptions(), wibroOptions()
 	shared.Directions = directions
 	if change != nil {
 		change(&own)

@@ -20,7 +20,7 @@ func TestIdlePacketsLeaveAtRandomTimesBeforeTheLoadAndAfterIt(t *testing.T) {
 	var plan stream.Plan
 	link := wibro()
 	c := &planRecorder{link: link, plan: &plan}
-	shared, own := loadsession.DefaultOptions(), saturation.DefaultOptions()
+	shared, own := loadsession.DefaultOptions(), wibroOptions()
 	kind, err := saturation.NewKind(shared, own)
 	if err != nil {
 		t.Fatal(err)

@@ -155,7 +155,7 @@ func TestTransferThatIsCutIsNoResult(t *testing.T) {
 
 func TestDirectionsFollowEachOtherUnlessConfigured(t *testing.T) {
 	for _, together := range []bool{false, true} {
-		shared, own := loadsession.DefaultOptions(), saturation.DefaultOptions()
+		shared, own := loadsession.DefaultOptions(), wibroOptions()
 		own.Together = together
 		kind, err := saturation.NewKind(shared, own)
 		if err != nil {
@@ -183,7 +183,7 @@ func TestDirectionsFollowEachOtherUnlessConfigured(t *testing.T) {
 func TestLoopbackRunIsPublishedAndReported(t *testing.T) {
 	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{})
 	shared.Every, shared.DrainTimeout = 10*time.Second, 20*time.Second // nothing is lost, but a busy host may pause
-	own := saturation.DefaultOptions()
+	own := wibroOptions()
 	own.Duration, own.Idle.Duration = time.Second, 200*time.Millisecond
 	kind, err := saturation.NewKind(shared, own)
 	if err != nil {

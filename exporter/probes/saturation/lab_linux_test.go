@@ -79,7 +79,7 @@ func overWiBro(t *testing.T) (lab.Profile, *lab.Lab, loadsession.Options) {
 // wibroRound is one run; late is the largest delay that the emulated link added by mistake.
 func wibroRound(t *testing.T) (late time.Duration, err error) {
 	profile, network, shared := overWiBro(t)
-	own := saturation.DefaultOptions()
+	own := wibroOptions()
 	own.Rate.Reverse = 30e6 / 8 // fills its 880 ms of queue in half a second, not in five
 	own.Duration, own.Idle.Duration, own.Skip = 5*time.Second, time.Second, time.Second
 	outcome := runOver(t, network, shared, own)
@@ -131,7 +131,7 @@ func TestSearchOverTheEmulatedWiBroLinkFindsItsRate(t *testing.T) {
 
 func searchRound(t *testing.T) error {
 	profile, network, shared := overWiBro(t)
-	own := saturation.DefaultOptions()
+	own := wibroOptions()
 	own.Mode, own.Rate.Reverse, own.Duration = saturation.ModeSearch, 15e6/8, 8*time.Second
 	outcome := runOver(t, network, shared, own)
 	if len(outcome.Transfers.([]*udptraffic.Series)) != 2 {
@@ -168,7 +168,7 @@ func TestRunOverIPv6CountsItsHeadersAndHasItsChecksums(t *testing.T) {
 	network := lab.Start(t, lab.Options{})
 	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{Address: network.Server.Addr6, Do: network.Server.Do})
 	shared.Checksum, shared.DrainTimeout = false, 20*time.Second
-	own := saturation.DefaultOptions()
+	own := wibroOptions()
 	own.Duration, own.Idle.Duration, own.PacketBytes = time.Second, 0, 1000
 	outcome := runOver(t, network, shared, own)
 	if outcome.ForwardBytes != 625_000 || outcome.ReverseBytes != 1_499_000 { // at intervals of 666.667 us 1499 fit
@@ -191,7 +191,7 @@ func TestRunOutlastsTenTimesTheLinksRate(t *testing.T) {
 	profile, network, shared := overWiBro(t)
 	shared.Directions = []string{"forward"}
 	shared.DrainTimeout = 2 * time.Second // the queue takes 0.35 s; with it the session's idle timeout is 6.9 s
-	own := saturation.DefaultOptions()
+	own := wibroOptions()
 	own.Rate.Forward = 25e6 / 8
 	own.Duration, own.Idle.Duration, own.Skip = 20*time.Second, time.Second, time.Second
 	l := runOver(t, network, shared, own).Body.(*saturation.Result).Directions[0].Load

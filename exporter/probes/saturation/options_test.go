@@ -53,10 +53,13 @@ search: {step: 500ms, lower: 20ms, upper: 60ms}
 
 func TestWrongOptionsNameTheExpectation(t *testing.T) {
 	for options, want := range map[string]string{
-		"token_file: /absent":                           "token_file cannot be used: keyfile: open /absent: no such file or directory",
-		"cert_file: /absent\nkey_file: /absent":         "cert_file cannot be used with key_file: keyfile: open /absent",
-		"ca_file: /absent":                              "ca_file cannot be used: open /absent",
-		"mode: fast":                                    "mode is \"fast\"; it must be fixed, sweep or search",
+		"token_file: /absent":                   "token_file cannot be used: keyfile: open /absent: no such file or directory",
+		"cert_file: /absent\nkey_file: /absent": "cert_file cannot be used with key_file: keyfile: open /absent",
+		"ca_file: /absent":                      "ca_file cannot be used: open /absent",
+		"mode: fast":                            "mode is \"fast\"; it must be fixed, sweep or search",
+		"":                                      "rate.forward is missing; write a rate above the link's, such as 5Mbit",
+		"rate: {forward: 5Mbit}":                "rate.reverse is missing; write a rate above the link's, such as 5Mbit",
+		"directions: [reverse]\nrate: {forward: 5Mbit}": "rate.reverse is missing",
 		"rate: {forward: 5}":                            "it has no unit; write 5bit, 5kbit or 5Mbit",
 		"rate: {forward: 5MB}":                          "a rate is in bits a second; write 40Mbit",
 		"packet_bytes: 40":                              "packet_bytes is 40; it must be between 80 and 65535",
@@ -75,14 +78,14 @@ func TestWrongOptionsNameTheExpectation(t *testing.T) {
 		"local: 192.0.2.7\nfamily: ipv6":                "local is 192.0.2.7, which is not of family ipv6",
 		"checksum: false\nfamily: ipv6":                 "checksum is false, which is for IPv4 only",
 		"rate: {forward: 10Gbit}\nduration: 10m":        "more than the 4194304 packets",
-		"mode: sweep\nsweep: {factor: 1}":               "sweep is invalid in direction forward",
-		"mode: sweep\nsweep: {from: {forward: 50Mbit}}": "sweep is invalid in direction forward: from is above rate",
-		"mode: sweep\ntogether: true":                   "together is for mode fixed",
-		"sweep: {max_loss: 1}":                          "sweep.max_loss is 1; it must be a share",
-		"sweep: {lossy_steps: -1}":                      "sweep.lossy_steps is -1",
-		"mode: search\nsearch: {step: 40s}":             "search is invalid in direction forward",
-		"drain_timeout: 1ms":                            "drain_timeout is 1ms; it must be between 100ms and 2m",
-		"speed: 5":                                      "is unknown",
+		"mode: sweep\nrate: {forward: 5Mbit}\nsweep: {factor: 1}":               "sweep is invalid in direction forward",
+		"mode: sweep\nrate: {forward: 5Mbit}\nsweep: {from: {forward: 50Mbit}}": "sweep is invalid in direction forward: from is above rate",
+		"mode: sweep\ntogether: true":                                           "together is for mode fixed",
+		"sweep: {max_loss: 1}":                                                  "sweep.max_loss is 1; it must be a share",
+		"sweep: {lossy_steps: -1}":                                              "sweep.lossy_steps is -1",
+		"mode: search\nrate: {forward: 5Mbit}\nsearch: {step: 40s}":             "search is invalid in direction forward",
+		"drain_timeout: 1ms":                                                    "drain_timeout is 1ms; it must be between 100ms and 2m",
+		"speed: 5":                                                              "is unknown",
 	} {
 		if err := probeoptions.Configured(t, saturation.New(), options); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want one with %q", options, err, want)
@@ -91,7 +94,7 @@ func TestWrongOptionsNameTheExpectation(t *testing.T) {
 }
 
 func TestLoadServerIsThePeerOnItsOwnPortUnlessConfigured(t *testing.T) {
-	shared, own := loadsession.DefaultOptions(), saturation.DefaultOptions()
+	shared, own := loadsession.DefaultOptions(), wibroOptions()
 	kind, err := saturation.NewKind(shared, own)
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +110,7 @@ func TestLoadServerIsThePeerOnItsOwnPortUnlessConfigured(t *testing.T) {
 }
 
 func TestBytesAreThoseOfThePlan(t *testing.T) {
-	shared, own := loadsession.DefaultOptions(), saturation.DefaultOptions()
+	shared, own := loadsession.DefaultOptions(), wibroOptions()
 	kind, err := saturation.NewKind(shared, own)
 	if err != nil {
 		t.Fatal(err)

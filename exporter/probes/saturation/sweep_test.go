@@ -74,7 +74,7 @@ func TestSearchFindsTheHighestRateOfTheLink(t *testing.T) {
 
 // The transfer lasts as long as the whole search: the load server applies both limits to its plan.
 func TestSearchKeepsToTheToken(t *testing.T) {
-	own := saturation.DefaultOptions()
+	own := wibroOptions()
 	own.Mode = saturation.ModeSearch
 	kind, err := saturation.NewKind(loadsession.DefaultOptions(), own)
 	if err != nil {

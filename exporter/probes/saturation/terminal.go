@@ -13,6 +13,8 @@ const help = `Fill the link with UDP and measure its rate and queue.
 
 One direction follows the other.
 
+Each tested direction needs its rate: --rate-forward, --rate-reverse.
+
 Mode fixed offers one rate, which must exceed the rate of the link. The received rate is
 the rate of the link, and the delay of the full queue minus that of the idle link is the
 queueing delay; the queue size is estimated from the levels that delivered and dropped
@@ -24,10 +26,10 @@ loss (RFC 9097) and finds the sustained rate of the full link.
 Rates and sizes count IP packets, header included, without the link layer.
 
 Examples:
-  oneway test saturation server.example.net --token-file token --pin sha256:...
+  oneway test saturation server.example.net --token-file token --pin sha256:... --rate-forward 5Mbit --rate-reverse 12Mbit
   oneway test saturation 192.0.2.7 --token-file token --rate-forward 5Mbit --rate-reverse 12Mbit --duration 5m
   oneway test saturation 192.0.2.7 --token-file token --mode sweep --direction reverse --rate-reverse 3Mbit
-  oneway test saturation 192.0.2.7 --token-file token --json > run.json
+  oneway test saturation 192.0.2.7 --token-file token --rate-forward 5Mbit --rate-reverse 12Mbit --json > run.json
 
 Exit status: 0 completed, 1 not completed (prints the reason and partial results), 2 wrong usage.`
 
