@@ -117,7 +117,7 @@ func (o *Options) Describe() []option.Description {
 			"or /48), with bursts of four seconds' worth: so known peers keep their sessions in a flood from spoofed addresses."),
 		option.Number(&o.Expiry, defaultExpiry, time.Second, maxExpiry, "Idle timeout of a session."),
 		option.Value(&o.Allow, nil, "Permitted sources.").Unset("all").Such(`[192.0.2.0/24, "2001:db8::/32"]`),
-		option.Text(&o.Hardware, "Use the hardware timestamps of this interface, which test packets must pass. Enable them first: hwstamp_ctl -i eth0 -t 1 -r 1").
+		option.Text(&o.Hardware, "Use the hardware timestamps of this interface, which test packets must pass. Enable them first (hwstamp_ctl -i eth0 -t 1 -r 1).").
 			Unset("the kernel's timestamps").Such("eth0"),
 	}
 }

@@ -51,6 +51,9 @@ func registerOptions(cmd *kingpin.CmdClause, options, agent option.Described, un
 		if !v.IsZero() {
 			clause.Default(texts(v)...)
 		}
+		if d.IsRequired() {
+			clause.Required()
+		}
 		setValue(clause, d.Pointer(), v)
 	}
 }

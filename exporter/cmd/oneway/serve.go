@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -35,7 +36,8 @@ type serveFlags struct {
 	clock         clockFlags
 }
 
-func (f *serveFlags) register(cmd *kingpin.CmdClause, listenHelp, listen string) {
+func (f *serveFlags) register(cmd *kingpin.CmdClause, listenHelp string, port uint16) {
+	listen := option.Listen{Port: port}.String()
 	cmd.Flag("listen", listenHelp+" Default: "+listen+", all addresses of both families.").Default(listen).PlaceHolder("ADDR:PORT").StringsVar(&f.listen)
 	cmd.Flag("allow", "Accept only sources in this prefix; repeatable. Default: all.").PlaceHolder("CIDR").StringsVar(&f.allow)
 	f.clock.register(cmd)
@@ -125,14 +127,11 @@ func reflectCommand(app *kingpin.Application) {
 	f := &reflectFlags{}
 	o := &f.options
 	cmd := app.Command("reflect", reflectHelp)
-	f.register(cmd, "Address and port to listen on; repeatable.", ":862")
+	f.register(cmd, "Address and port to listen on; repeatable.", stampfmt.Port)
 	cmd.Flag("key-file", "File with shared secrets, one per line; all are accepted.").PlaceHolder("FILE").StringVar(&f.keyFile)
-	cmd.Flag("require-key", "Reflect authenticated packets only.").BoolVar(&o.RequireKey)
-	cmd.Flag("stateless", "Copy the sequence number of the test packet; keep no session state.").BoolVar(&o.Stateless)
-	cmd.Flag("rate-limit", "Reflected packets per second and source (/32 or /64); -1: no limit.").Default("20000").IntVar(&o.RatePackets)
-	cmd.Flag("max-sessions", "Maximum number of sessions; lower if memory is limited.").Default("65536").IntVar(&o.MaxSessions)
-	cmd.Flag("session-expiry", "Idle timeout of a session.").Default("15m").DurationVar(&o.Expiry)
-	cmd.Flag("hardware", "Use the hardware timestamps of this interface.").PlaceHolder("IFACE").StringVar(&o.Hardware)
+	cmd.Flag("rate-limit", "Reflected packets per second and source (/32 or /64); -1: no limit.").Default(strconv.Itoa(reflector.DefaultRate)).IntVar(&o.RatePackets)
+	option.SetDefaults(o)
+	registerOptions(cmd, o, o, "allow")
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, os.Stdout) }))
 }
 
@@ -199,15 +198,10 @@ func loadServerCommand(app *kingpin.Application) {
 	f := &loadServerFlags{}
 	o := &f.options
 	cmd := app.Command("load-server", loadServerHelp)
-	f.register(cmd, "Address and port, TCP and UDP; repeatable.", ":8620")
-	cmd.Flag("tokens-file", "File with the tokens of the clients and their limits.").Required().PlaceHolder("FILE").StringVar(&o.TokensFile)
+	f.register(cmd, "Address and port, TCP and UDP; repeatable.", loadcontrol.DefaultPort)
 	cmd.Flag("state-dir", "Directory for the generated key and for today's use of the tokens.").PlaceHolder("DIR").StringVar(&o.StateDir)
-	cmd.Flag("cert-file", "Certificate (PEM); without it, a generated key.").PlaceHolder("FILE").StringVar(&o.CertFile)
-	cmd.Flag("key-file", "Private key of the certificate (PEM).").PlaceHolder("FILE").StringVar(&o.KeyFile)
-	cmd.Flag("client-ca-file", "CA certificates (PEM) for client certificates.").PlaceHolder("FILE").StringVar(&o.ClientCAFile)
-	cmd.Flag("ports", "Ports for further sockets of a test, TCP and UDP, open only while it runs.").Default(loadcontrol.DefaultPorts().String()).SetValue(textFlag{&o.Ports})
-	cmd.Flag("max-connections", "Maximum number of control connections.").Default("256").IntVar(&o.MaxConnections)
-	cmd.Flag("max-sessions", "Maximum number of authorized control connections.").Default("64").IntVar(&o.MaxSessions)
+	option.SetDefaults(o)
+	registerOptions(cmd, o, o, "allow", "link")
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, os.Stdout) }))
 }
 
