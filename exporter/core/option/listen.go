@@ -127,7 +127,13 @@ func (all Listens) Addrs() (addrs []netip.AddrPort) {
 	return addrs
 }
 
-// Ports is an inclusive range of ports, written as "8621-8640".
+// LoadServerPort is the default TCP port of control of a load server, and the default UDP port of test traffic.
+const LoadServerPort = 8620
+
+// LoadServerPorts are the default ports of the further sockets of a session: TCP for transfers, UDP for the packets beside the load.
+func LoadServerPorts() Ports { return Ports{First: LoadServerPort + 1, Last: LoadServerPort + 20} }
+
+// Ports is an inclusive range of ports, written as "9000-9010".
 type Ports struct{ First, Last uint16 }
 
 // UnmarshalText reads two ports; the first must not exceed the second.
@@ -136,7 +142,7 @@ func (p *Ports) UnmarshalText(text []byte) error {
 	first, err := strconv.ParseUint(from, 10, 16)
 	last, wrong := strconv.ParseUint(to, 10, 16)
 	if err != nil || wrong != nil || first == 0 || first > last {
-		return errors.New("it must be a range of ports, such as 8621-8640")
+		return fmt.Errorf("it must be a range of ports, such as %v", LoadServerPorts())
 	}
 	*p = Ports{uint16(first), uint16(last)}
 	return nil

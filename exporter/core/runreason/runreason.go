@@ -2,6 +2,12 @@
 // can do about it.
 package runreason
 
+import (
+	"fmt"
+
+	"oneway.example/exporter/core/option"
+)
+
 // Reason is one reason.
 type Reason struct {
 	// Name is the value of the label reason.
@@ -78,15 +84,15 @@ func All() []Reason {
 		},
 		{
 			Name: Unreachable, Meaning: "no control connection",
-			Remedy: "Check that the load server runs at this address and that its TCP port (8620 by default) is open on the way.",
+			Remedy: fmt.Sprintf("Check that the load server runs at this address and that its TCP port (%d by default) is open on the way.", option.LoadServerPort),
 		},
 		{
 			Name: NoTraffic, Meaning: "the control connection works, but no test packet gets a reply",
-			Remedy: "Control works but UDP does not: open the UDP port of the load server (8620 by default) on the way, for both directions.",
+			Remedy: fmt.Sprintf("Control works but UDP does not: open the UDP port of the load server (%d by default) on the way, for both directions.", option.LoadServerPort),
 		},
 		{
 			Name: Socket, Meaning: "an error of this host's socket, or no TCP connection to a port of the load server",
-			Remedy: "An error of a socket of this host: check its routes, its firewall, and for TCP that the ports of the load server (8621-8640) are open.",
+			Remedy: fmt.Sprintf("An error of a socket of this host: check its routes, its firewall, and for TCP that the ports of the load server (%v) are open.", option.LoadServerPorts()),
 		},
 		{
 			Name: Timeout, Meaning: "it exceeded timeout",

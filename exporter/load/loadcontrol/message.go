@@ -38,13 +38,13 @@ import (
 )
 
 // DefaultPort is the TCP port of control and the UDP port of test traffic.
-const DefaultPort = 8620
+const DefaultPort = option.LoadServerPort
 
 // MaxIdle is the longest time that a session waits for packets after the last one was sent, and for progress.
 const MaxIdle = 2 * time.Minute
 
 // DefaultPorts are the ports of the further sockets of a session: TCP for transfers, UDP for the packets beside the load.
-func DefaultPorts() option.Ports { return option.Ports{First: DefaultPort + 1, Last: DefaultPort + 20} }
+func DefaultPorts() option.Ports { return option.LoadServerPorts() }
 
 // Message is one JSON message of a frame: exactly one field is set.
 type Message struct {
