@@ -199,7 +199,7 @@ func (a *Agent) begin(ctx context.Context) {
 	a.mu.Unlock()
 	a.apply(a.inForce)
 	a.log.Info("Measuring", "version", version.Version, "config_file", a.options.ConfigFile, "paths", len(a.inForce.paths),
-		"probes", len(a.inForce.jobs), "addresses", strings.Join(a.addresses(), ", "))
+		"probes", len(a.inForce.jobs), "watchers", len(a.inForce.watchers.watchers), "addresses", strings.Join(a.addresses(), ", "))
 }
 
 // addresses are all on which this program listens, by the configuration.

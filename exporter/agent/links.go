@@ -262,11 +262,17 @@ func (a *Agent) StoreIncident(path, probe string) (report.Header, error) {
 	return a.incident.Store(path, probe)
 }
 
-// incidentPaths are the probes of a plan that record their packets, except those of profile slim, whose number makes the memory
-// for incidents too large.
+// storesIncidents: the probe records its packets. In profile slim it does not: the number of such probes makes the memory for
+// incidents too large.
+func (j *job) storesIncidents() bool {
+	_, records := j.running().(probe.IncidentSource)
+	return records && j.profile == metric.Full
+}
+
+// incidentPaths are the probes of a plan that store incidents.
 func incidentPaths(p *plan) (all []incident.Path) {
 	for _, j := range p.jobs {
-		if _, records := j.running().(probe.IncidentSource); records && j.profile == metric.Full {
+		if j.storesIncidents() {
 			all = append(all, incident.Path{Path: j.target.Path, Probe: j.target.Probe, Peer: j.target.Peer})
 		}
 	}

@@ -99,6 +99,8 @@ type ProbeStatus struct {
 	LastRun *report.Header `json:"last_run,omitempty"`
 	// Incident is the newest report of its last minutes; nil: none.
 	Incident *report.Header `json:"incident,omitempty"`
+	// StoresIncidents: its last packets can be stored, for display.
+	StoresIncidents bool `json:"-"`
 	// LoadTest: it fills a link, for display.
 	LoadTest bool `json:"-"`
 }
@@ -150,6 +152,7 @@ func (j *job) status() ProbeStatus {
 		Cause: now.Cause, Next: now.Next.UTC(), LightValues: now.Light, Values: now.Values,
 	}
 	_, s.LoadTest = prober.(probe.LinkUser)
+	s.StoresIncidents = j.storesIncidents()
 	switch {
 	case err != nil:
 		s.Health, s.State, s.Cause, s.Reason = Failed, "failed, will be tried again", "failed", err.Error()

@@ -16,7 +16,7 @@ import (
 
 // Summary is the size of a configuration, and what is suspicious in it.
 type Summary struct {
-	Paths, Probes, Outputs int
+	Paths, Probes, Outputs, Watchers int
 	// Meshed is the number of the paths that meshes make.
 	Meshed int
 	// Modules are those of on-demand probes.
@@ -56,7 +56,7 @@ func Check(o Options) (Summary, []PathSummary, error) {
 // summarize is the summary of a plan without errors.
 func summarize(c *config.Config, p *plan) Summary {
 	s := Summary{
-		Paths: len(p.paths), Meshed: p.meshed, Probes: len(p.jobs), Outputs: len(p.outputs.outputs), Modules: len(p.onDemand.Modules),
+		Paths: len(p.paths), Meshed: p.meshed, Probes: len(p.jobs), Outputs: len(p.outputs.outputs), Watchers: len(p.watchers.watchers), Modules: len(p.onDemand.Modules),
 		Reflector: p.reflector.task != nil, LoadServer: p.loadServer.task != nil,
 	}
 	s.Warnings = append(p.warnState(c), p.warnLinks(c)...).Sort()

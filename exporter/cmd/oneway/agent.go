@@ -256,7 +256,7 @@ func sizeOf(s agent.Summary) string {
 	for _, one := range []struct {
 		n    int
 		noun string
-	}{{s.Outputs, "output"}, {s.Modules, "on-demand module"}} {
+	}{{s.Watchers, "watcher"}, {s.Outputs, "output"}, {s.Modules, "on-demand module"}} {
 		if one.n > 0 {
 			parts = append(parts, count(one.n, one.noun))
 		}

@@ -305,3 +305,9 @@ func getPage(url string) (string, error) {
 	}
 	return string(body), err
 }
+
+func TestSizeOfConfigurationCountsWatchers(t *testing.T) {
+	if got, want := sizeOf(agent.Summary{Paths: 1, Probes: 2, Watchers: 2, Outputs: 1}), "1 path, 2 probes, 2 watchers, 1 output"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

@@ -9,17 +9,14 @@ import (
 
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/agent/incident"
+	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
+	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/report"
-	"oneway.example/exporter/probes/message"
-	"oneway.example/exporter/probes/saturation"
-	"oneway.example/exporter/probes/sizesweep"
-	"oneway.example/exporter/probes/stamp"
-	"oneway.example/exporter/probes/tcp"
-	"oneway.example/exporter/probes/tcpshort"
-	"oneway.example/exporter/probes/tcpsweep"
-	"oneway.example/exporter/probes/train"
+	"oneway.example/exporter/probes"
 	"oneway.example/exporter/serve/httpd"
+	"oneway.example/exporter/watcher"
+	"oneway.example/exporter/watchers"
 )
 
 var (
@@ -66,11 +63,31 @@ func TestEachNumberInJSONHasItsUnit(t *testing.T) {
 			}
 		}
 	}
-	for name, v := range map[string]any{
-		"probe": probeHead{}, "stamp": stamp.Document{}, "voice": voiceDocument{}, "calibrate": calibrationDocument{}, "test": testDocument{},
-		"saturation": saturation.Result{}, "size_sweep": sizesweep.Result{}, "train": train.Result{}, "tcp": tcp.Result{}, "tcp_sweep": tcpsweep.Result{}, "tcp_short": tcpshort.Result{}, "message": message.Result{}, "transfer": udptraffic.Transfer{},
+	documents := map[string]any{
+		"probe": probeHead{}, "voice": voiceDocument{}, "calibrate": calibrationDocument{}, "test": testDocument{}, "transfer": udptraffic.Transfer{},
 		"status": agent.Status{}, "runs": httpd.Runs{}, "report": report.Document{}, "incident": incident.Body{},
-	} {
+	}
+	for _, one := range probes.All() {
+		if kind, ok := one.(loadtest.Commander); ok {
+			documents[one.Name()] = kind.Command().Results
+		}
+		if kind, ok := one.(probe.Terminal); ok {
+			documents[one.Name()] = kind.Terminal().Command().Values
+		}
+		if kind, ok := one.(probe.Valued); ok {
+			documents["status of "+one.Name()] = kind.StatusValues()
+		}
+	}
+	for _, one := range watchers.All() {
+		if kind, ok := one.(watcher.Detailed); ok {
+			documents["watcher "+one.Name()] = kind.StatusDetails()
+		}
+	}
+	for name, v := range documents {
+		if v == nil {
+			t.Errorf("%s has no type", name)
+			continue
+		}
 		walk(reflect.TypeOf(v), name, false)
 	}
 	if numbers < 100 {

@@ -70,7 +70,7 @@ func TestStartAndEndAreLogged(t *testing.T) {
 		t.Error(err)
 	}
 	for _, want := range []string{
-		"msg=Measuring version=", fmt.Sprintf(`config_file=%s paths=0 probes=0 addresses="http %s, reflector %s"`, f.config, at, reflector),
+		"msg=Measuring version=", fmt.Sprintf(`config_file=%s paths=0 probes=0 watchers=0 addresses="http %s, reflector %s"`, f.config, at, reflector),
 		"msg=Ending signal=SIGTERM\n", "msg=Ended ran_seconds=",
 	} {
 		if strings.Count(said.String(), want) != 1 {

@@ -23,8 +23,8 @@ const testHelp = `Run a load test from the terminal.
 A load test saturates the link, or sends as much as an application would, to measure throughput, queueing,
 capacity and what TCP achieves.
 
-The remote end must run a load server ("oneway load-server", or an agent with the section
-load_server) and provide a token for this client ("oneway token new").
+For a test with the flag --token-file the remote end must run a load server ("oneway load-server", or an
+agent with the section load_server) and provide a token for this client ("oneway token new").
 
 If an agent runs on this host, the test leases its link from the agent and prints this:
 none of the agent's tests runs on that link meanwhile, the bytes sent count in the link's
@@ -96,14 +96,14 @@ const (
 )
 
 func (f *testFlags) register(cmd *kingpin.CmdClause, k testKind) {
-	cmd.Arg("host", "Load server: name or address, with an optional :port (8620).").Required().StringVar(&f.host)
+	cmd.Arg("host", "Remote end: name or address; of a load server with an optional :port (8620).").Required().StringVar(&f.host)
 	registerOptions(cmd, k.Own, k.AgentOwn)
 	registerOptions(cmd, k.Shared, k.AgentShared, k.Unused...)
 	for _, key := range k.Required {
 		cmd.GetFlag(flagName(key)).Required()
 	}
 	if k.SetDirections != nil {
-		cmd.Flag("direction", "Direction: forward (to the load server), reverse, both, one after the other, or reverse-forward, the same in this order.").Default(both).EnumVar(&f.directions, both, "forward", "reverse", reverseForward)
+		cmd.Flag("direction", "Direction: forward (to the remote end), reverse, both, one after the other, or reverse-forward, the same in this order.").Default(both).EnumVar(&f.directions, both, "forward", "reverse", reverseForward)
 	}
 	cmd.Flag("agent-socket", "UNIX socket on which the agent of this host leases links. Default: "+linklease.DefaultSocket+".").Default(linklease.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
 	cmd.Flag("agent", "Lease the link from the agent of this host, if one runs. With --no-agent the test may run at the same time as a test of the agent on the same link, which invalidates both; the quota does not count it, and alerts are not inhibited.").Default("true").BoolVar(&f.agent)

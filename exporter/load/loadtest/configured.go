@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe/report"
 )
 
@@ -29,6 +30,9 @@ func appendConfigured(all []report.Line, prefix string, of reflect.Value) []repo
 }
 
 func configured(v reflect.Value) string {
+	if amount, ok := reflect.TypeAssert[option.Bytes](v); ok {
+		return unit.Bytes.Format(float64(amount))
+	}
 	if v.Kind() != reflect.Slice {
 		return fmt.Sprint(v.Interface())
 	}

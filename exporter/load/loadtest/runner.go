@@ -204,6 +204,7 @@ func (r *runner) perform(ctx context.Context, run *Run, s Session, light *beside
 		}
 	}()
 	run.Begin = instant.Now()
+	r.setPhase("measuring")
 	r.running(true)
 	emptied := r.links.Fill(link.Use{Link: r.link, Path: r.target.Path})
 	light.begin(ctx, run, s)

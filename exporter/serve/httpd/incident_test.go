@@ -51,3 +51,19 @@ func TestIncidentIsProtectedAsAReload(t *testing.T) {
 		}
 	}
 }
+
+func TestPageOffersIncidentsOnlyOfProbesThatStoreThem(t *testing.T) {
+	const offer = "To store the packets of a path"
+	s := sample()
+	if body := get(t, newHandler(t, &fakeSource{status: s}), http.MethodGet, "/").Body.String(); !strings.Contains(body, offer) {
+		t.Error("no offer with such probes")
+	}
+	for i := range s.Paths {
+		for j := range s.Paths[i].Probes {
+			s.Paths[i].Probes[j].StoresIncidents = false
+		}
+	}
+	if body := get(t, newHandler(t, &fakeSource{status: s}), http.MethodGet, "/").Body.String(); strings.Contains(body, offer) {
+		t.Error("an offer without such probes")
+	}
+}

@@ -37,6 +37,8 @@ type view struct {
 	Tests  []row
 	Hidden int
 	Now    time.Time
+	// StoresIncidents: a report of the last packets of a path can be requested.
+	StoresIncidents bool
 }
 
 // verdict is a summary of the status in one sentence, and notes on problems.
@@ -61,6 +63,7 @@ func newView(s agent.Status, host string, now time.Time, all bool) view {
 			v.Tests = append(v.Tests, r)
 		} else {
 			light = append(light, r)
+			v.StoresIncidents = v.StoresIncidents || s.Reports.Dir != "" && r.ProbeStatus.StoresIncidents
 		}
 	}
 	v.Paths = tabulated(light)

@@ -158,7 +158,7 @@ func sample() agent.Status {
 }
 
 func ofProbe(name string, h agent.Health, s probe.Status) agent.ProbeStatus {
-	return agent.ProbeStatus{Name: name, Type: "stamp", Health: h, State: s.State, Reason: s.Reason, LastSuccess: s.LastSuccess, Results: s.Results, Cause: s.Cause, LightValues: s.Light}
+	return agent.ProbeStatus{Name: name, Type: "stamp", Health: h, State: s.State, Reason: s.Reason, LastSuccess: s.LastSuccess, Results: s.Results, Cause: s.Cause, LightValues: s.Light, StoresIncidents: true}
 }
 
 // sampleTests are paths with load tests: completed, incomplete, failed, before the first run, and after a restart of the agent.
