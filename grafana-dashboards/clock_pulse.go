@@ -52,13 +52,13 @@ func clockJudgeRow(b *boardBuilder) {
 	b.WithPanel(fitLines())
 	b.WithPanel(lines(text{
 		"Disagreement",
-		"Absolute difference of the two offsets, modulo one second (a pulse does not identify its second), and the sum of both error bounds (dashed). " + rules.ClockDisagreement.Name + " fires if the difference exceeds that sum and " + inMicros(rules.ThresholdClockDisagreementSeconds) + " (the line) for 2 minutes: one of the two offsets is wrong by more than its bound.",
+		"Absolute difference of the two offsets, modulo one second (a pulse does not identify its second), and the sum of both error bounds (dashed). " + rules.ClockDisagreement.Name + " fires if the difference exceeds that sum and " + inMicros(rules.ThresholdClockDisagreementSeconds) + " (the line) for " + rules.ClockDisagreement.Alert.ForText() + ": one of the two offsets is wrong by more than its bound.",
 		"s", noPulse + "; or too few consistent pulses",
 	},
 		ranged(agentsRec(rules.Disagreement.Name), byPulse),
 		ranged(agentsRec(rules.DisagreementBound.Name), byPulse+" allowed"),
 	).Span(24).Height(7).AxisSoftMax(1.2e-4).
-		Thresholds(steps(step{0, "transparent"}, step{1e-4, red})).ThresholdsStyle(line()).
+		Thresholds(steps(step{0, "transparent"}, step{rules.ThresholdClockDisagreementSeconds.Default, red})).ThresholdsStyle(line()).
 		OverrideByRegexp("/ allowed$/", props{dashed()}))
 }
 

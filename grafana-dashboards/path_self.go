@@ -19,7 +19,7 @@ func selfRow(b *boardBuilder) {
 	}, metric.ProbeLateness))
 	b.WithPanel(counted(text{
 		"Skipped and late packets",
-		"Share of the scheduled test packets of 5 minutes that were skipped, or sent more than 10 ms late. They do not count as loss. The dashed line is the default threshold of " + rules.ProbeSelfLimited.Name + ".",
+		"Share of the scheduled test packets of 5 minutes that were skipped, or sent more than " + amount(rules.LateSeconds*1e3, "ms") + " late. They do not count as loss. The dashed line is the default threshold of " + rules.ProbeSelfLimited.Name + ".",
 		"percentunit", "No packet was skipped" + orSlim,
 	}, leastRatio,
 		ranged(rec(rules.ScheduleSkippedRatio.Name), "skipped"),

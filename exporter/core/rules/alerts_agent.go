@@ -15,7 +15,7 @@ var (
 		Alert: &Alert{
 			Severity: Critical, Component: Agent, For: 2 * time.Minute,
 			Summary:     "oneway agent {{ $labels.instance }} cannot be scraped",
-			Description: "Prometheus has had no reply from {{ $labels.instance }} (job {{ $labels.job }}) for 2 minutes. The state of its paths is unknown; the host, its network or the agent is down.",
+			Description: "Prometheus has had no reply from {{ $labels.instance }} (job {{ $labels.job }}) for ${for}. The state of its paths is unknown; the host, its network or the agent is down.",
 		},
 	}
 	JobAbsent = Rule{
@@ -69,7 +69,7 @@ or
 		Alert: &Alert{
 			Severity: Warning, Component: Agent, For: 10 * time.Minute,
 			Summary:     "{{ $labels.instance }} cannot keep the schedule of {{ $labels.path }}/{{ $labels.probe }}",
-			Description: "{{ $value | humanizePercentage }} of the test packets of {{ $labels.path }}/{{ $labels.probe }} were skipped or sent more than 10 ms late over the last 5 minutes. The cause is this host (CPU, socket buffer, firewall), not the path; the measurement may miss events.",
+			Description: "{{ $value | humanizePercentage }} of the test packets of {{ $labels.path }}/{{ $labels.probe }} were skipped or sent more than " + inMillis(LateSeconds) + " late over the last 5 minutes. The cause is this host (CPU, socket buffer, firewall), not the path; the measurement may miss events.",
 		},
 	}
 	SocketDrops = Rule{

@@ -19,7 +19,7 @@ unless ignoring (state) $clockState{state=~"none|silent"} == 1`, names{
 		Alert: &Alert{
 			Severity: Warning, Component: Clock, For: 5 * time.Minute,
 			Summary: "The clock of {{ $labels.instance }} is not synchronized",
-			Description: "Clock {{ $labels.clock }} of {{ $labels.instance }} has been unsynchronized for 5 minutes" +
+			Description: "Clock {{ $labels.clock }} of {{ $labels.instance }} has been unsynchronized for ${for}" +
 				lookup(metric.ClockState.Name+sameClock+" == 1", " (state {{ .Labels.state }})") + ". Its one-way delays are counted in " + metric.DelayInvalid.Name + " and not reported; loss, round trips and variation continue.",
 		},
 	}
@@ -36,7 +36,7 @@ group by (job, instance) ($probeUp) unless on (job, instance) $clockSynchronized
 		Alert: &Alert{
 			Severity: Warning, Component: Clock, For: 5 * time.Minute,
 			Summary: "The state of the clock is unknown on {{ $labels.instance }}",
-			Description: "The clock daemon of {{ $labels.instance }} has not replied to the agent for 5 minutes" +
+			Description: "The clock daemon of {{ $labels.instance }} has not replied to the agent for ${for}" +
 				lookup("sum by (reason) (increase("+metric.ClockQueryFailures.Name+"{instance}[5m])) > 0", " ({{ .Labels.reason }})") + ". The clock may be right; one-way delays have no bound and are not reported.",
 		},
 	}
@@ -102,7 +102,7 @@ either, and OnewayClockErrorTooLarge is silent.`,
 		Alert: &Alert{
 			Severity: Warning, Component: Clock, For: 10 * time.Minute,
 			Summary: "The clock of {{ $labels.instance }} has lost its source",
-			Description: "Clock {{ $labels.clock }} of {{ $labels.instance }} has run without its source for more than 10 minutes" +
+			Description: "Clock {{ $labels.clock }} of {{ $labels.instance }} has run without its source for more than ${for}" +
 				lookup(metric.ClockErrorBound.Name+sameClock, "; its bound is {{ .Value | humanizeDuration }}") +
 				lookup("3600 * deriv("+metric.ClockErrorBound.Name+sameClock+"[10m]) > 0", " and grows by {{ .Value | humanizeDuration }} an hour") + ". Its delays are valid within that bound.",
 		},
@@ -172,7 +172,7 @@ unless on (job, instance) $clockState{state="none"} == 1`, names{
 		Alert: &Alert{
 			Severity: Warning, Component: Clock, For: 10 * time.Minute,
 			Summary: "The remote end of {{ $labels.path }} reports an unsynchronized clock",
-			Description: "The reflector of {{ $labels.path }}/{{ $labels.probe }} has sent S=0 in its Error Estimate for 10 minutes" +
+			Description: "The reflector of {{ $labels.path }}/{{ $labels.probe }} has sent S=0 in its Error Estimate for ${for}" +
 				lookup(metric.PathInfo.Name+sameProbe, " (peer {{ .Labels.peer }})") + ". One-way delays of this path are counted in " + metric.DelayInvalid.Name + " and not reported; loss, round trips and variation continue.",
 		},
 	}
@@ -209,7 +209,7 @@ unless $ppsPulses > $ppsPulses offset 30s`, names{
 		Alert: &Alert{
 			Severity: Warning, Component: Clock, For: 5 * time.Minute,
 			Summary: "Receiver {{ $labels.receiver }} of {{ $labels.instance }} has no fix",
-			Description: "Receiver {{ $labels.receiver }} of {{ $labels.instance }} has had no fix for 5 minutes" +
+			Description: "Receiver {{ $labels.receiver }} of {{ $labels.instance }} has had no fix for ${for}" +
 				lookup(metric.GNSSSatellitesUsed.Name+"{instance,receiver}", "; it uses {{ .Value }} satellites") +
 				lookup(metric.GNSSSatellitesSeen.Name+"{instance,receiver}", " of {{ .Value }} in view") + ". Its time and its pulse follow its own crystal.",
 		},

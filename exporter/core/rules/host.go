@@ -7,6 +7,10 @@ import (
 	"oneway.example/exporter/core/metric"
 )
 
+// LateSeconds is the lateness in seconds above which a test packet counts as late. It is a bound of the classic buckets of
+// metric.ProbeLateness.
+const LateSeconds = 0.01
+
 // What the hosts of a path did: the peer, the schedule, and the two opinions about the clock.
 var (
 	PathHost = Rule{
@@ -60,7 +64,7 @@ abs(
 	ScheduleSkippedRatio = Rule{
 		Name: "oneway:schedule_skipped:ratio5m",
 		Doc: `Share of due test packets that this host did not send, or passed to the
-kernel more than 10 ms late.`,
+kernel more than ` + inMillis(LateSeconds) + ` late.`,
 		Expr: promql(`
 sum without (reason) (rate($probeSkipped[5m]))
 / (
@@ -75,13 +79,14 @@ sum without (reason) (rate($probeSkipped[5m]))
 	ScheduleLateRatio = Rule{
 		Name: "oneway:schedule_late:ratio5m",
 		Expr: promql(`
-(histogram_fraction(0.01, +Inf, rate($probeLateness[5m])) > -Inf)
+(histogram_fraction($late, +Inf, rate($probeLateness[5m])) > -Inf)
 or
 (
-  1 - sum without (le) (rate(${probeLateness}_bucket{le="0.01"}[5m]))
+  1 - sum without (le) (rate(${probeLateness}_bucket{le="$late"}[5m]))
   / (rate(${probeLateness}_count[5m]) > 0)
 )`, names{
 			"probeLateness": metric.ProbeLateness.Name,
+			"late":          decimal(LateSeconds),
 		}),
 	}
 )

@@ -5,7 +5,11 @@
 // rule does not follow does not compile.
 package rules
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // Rule is a recording rule or an alert.
 type Rule struct {
@@ -43,11 +47,14 @@ type Alert struct {
 	For time.Duration
 	// KeepFiringFor is how long the alert fires after the expression holds no more.
 	KeepFiringFor time.Duration
-	// Summary and Description are texts of the template language of Prometheus.
+	// Summary and Description are texts of the template language of Prometheus. ${for} in Description is For in words.
 	Summary, Description string
 	// RunbookURL is the address of the runbook if it is not the usual one.
 	RunbookURL string
 }
+
+// ForText is For in a sentence, such as "5 minutes". For is two minutes or more.
+func (a *Alert) ForText() string { return fmt.Sprintf("%.0f minutes", a.For.Minutes()) }
 
 // Severity is how soon the alert needs an action.
 type Severity string
@@ -90,7 +97,7 @@ func (r Rule) Annotations() []Label {
 	if url == "" {
 		url = runbookURL(r.Name)
 	}
-	return []Label{{"summary", r.Alert.Summary}, {"description", r.Alert.Description}, {"runbook_url", url}}
+	return []Label{{"summary", r.Alert.Summary}, {"description", strings.ReplaceAll(r.Alert.Description, "${for}", r.Alert.ForText())}, {"runbook_url", url}}
 }
 
 // Group is a group of rules, which Prometheus evaluates one after the other, in this order.

@@ -6,8 +6,11 @@ import (
 	"go/token"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"oneway.example/exporter/core/metric"
 )
 
 func all() (out []Rule) {
@@ -174,5 +177,12 @@ func TestThresholdsAreOfOneFile(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestLatenessHasABucket: without a bucket at the limit, the share of late packets by classic histograms would be absent.
+func TestLatenessHasABucket(t *testing.T) {
+	if !slices.Contains(metric.ProbeLateness.Buckets, LateSeconds) {
+		t.Errorf("buckets %v, want one at %v", metric.ProbeLateness.Buckets, LateSeconds)
 	}
 }

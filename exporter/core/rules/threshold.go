@@ -20,8 +20,12 @@ type Threshold struct {
 
 // limit is a threshold that does not depend on the path. Its doc names the alerts.
 func limit(quantity string, value float64, doc string) Threshold {
-	return Threshold{Default: value, Rule: Rule{Name: "oneway:threshold:" + quantity, Doc: doc, Expr: strconv.FormatFloat(value, 'f', -1, 64)}}
+	return Threshold{Default: value, Rule: Rule{Name: "oneway:threshold:" + quantity, Doc: doc, Expr: decimal(value)}}
 }
+
+func decimal(value float64) string { return strconv.FormatFloat(value, 'f', -1, 64) }
+
+func inMillis(seconds float64) string { return decimal(seconds*1e3) + " ms" }
 
 // limitOfPath is a threshold of paths with light probes.
 func limitOfPath(quantity string, value float64, doc string) Threshold {

@@ -37,7 +37,7 @@ of the pulse's interrupt is part of one of them only. Not by path.`)
 	ThresholdFloorStepSeconds = limitOfPath("floor_step_seconds", 0.005, `OnewayDelayFloorStep: the smallest delay moved by more than this many
 seconds, and by more than this share of what it was.`)
 	ThresholdFloorStepRatio   = limitOfPath("floor_step_ratio", 0.2, ``)
-	ThresholdSelfLimitedRatio = limitOfPath("self_limited_ratio", 0.01, `OnewayProbeSelfLimited: share of test packets skipped or sent over 10 ms late.`)
+	ThresholdSelfLimitedRatio = limitOfPath("self_limited_ratio", 0.01, `OnewayProbeSelfLimited: share of test packets skipped or sent over `+inMillis(LateSeconds)+` late.`)
 	ThresholdProbeUpRatio     = limitOfPath("probe_up_ratio", 0.5, `OnewayProbeFailing: share of 15 min during which the peer replied; a peer that has
 not replied at all for 2 min is reported earlier.`)
 	ThresholdStaleIntervals = limitOfPath("stale_intervals", 3, `OnewayResultStale: intervals without a reply, plus seconds of slack for
