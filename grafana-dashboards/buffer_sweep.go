@@ -11,7 +11,10 @@ import (
 )
 
 // bufferSweepUID is the uid that links refer to.
-const bufferSweepUID = "oneway-buffer-sweep"
+const (
+	bufferSweepTitle = "Buffer sweep"
+	bufferSweepUID   = "oneway-buffer-sweep"
+)
 
 const (
 	swept         = anyTest + `,probe="$tcp_sweep"`
@@ -28,7 +31,7 @@ const (
 // control, the smallest sufficient buffer, models, and all cells.
 func bufferSweepBoard() *boardBuilder {
 	return loadTestPage{
-		title: "Buffer sweep", uid: bufferSweepUID, from: "now-7d",
+		title: bufferSweepTitle, uid: bufferSweepUID, from: "now-7d",
 		description: "TCP by size of the socket buffers and congestion control: throughput, round-trip time, retransmissions, the smallest sufficient buffer, bandwidth-delay product, and models.",
 		raw:         []cog.Builder[dashboard.DashboardLink]{toRaw(rawTCPPage(), "tcp_sweep")},
 		variables: []cog.Builder[dashboard.VariableModel]{

@@ -10,14 +10,17 @@ import (
 )
 
 // capacityUID is the uid that links and runbooks refer to.
-const capacityUID = "oneway-capacity"
+const (
+	capacityTitle = "Capacity"
+	capacityUID   = "oneway-capacity"
+)
 
 const noTrains = slimOr + "no clean trains: no completed run, or all rejected (see Trains by result)"
 
 // capacityBoard shows the capacity by packet trains, which do not fill the link, and the size sweep.
 func capacityBoard() *boardBuilder {
 	return loadTestPage{
-		title: "Capacity", uid: capacityUID, from: "now-7d",
+		title: capacityTitle, uid: capacityUID, from: "now-7d",
 		description: "Capacity of a path by packet trains of several sizes, path MTU, and throughput, loss and delay by packet size and packet rate (size sweep).",
 		raw:         []cog.Builder[dashboard.DashboardLink]{toRaw(rawTrainsPage(), "train"), toRaw(rawSizeSweepPage(), "size_sweep")},
 		variables: []cog.Builder[dashboard.VariableModel]{

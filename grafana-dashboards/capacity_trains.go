@@ -15,7 +15,7 @@ import (
 const chosen = `direction="$direction"`
 
 func capacityRow(b *boardBuilder) {
-	b.WithRow(dashboard.NewRowBuilder("Capacity by packet trains"))
+	b.WithRow(dashboard.NewRowBuilder(metric.TitleCapacity))
 	b.WithPanel(capacityBySize())
 	b.WithPanel(capacityCDF())
 	b.WithPanel(capacityOverTime())

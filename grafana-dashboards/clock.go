@@ -11,7 +11,10 @@ import (
 )
 
 // clockUID is the uid that links and runbooks refer to.
-const clockUID = "oneway-clock"
+const (
+	clockTitle = "Clock"
+	clockUID   = "oneway-clock"
+)
 
 // Legends with the instance, since the page can show several agents.
 const (
@@ -30,9 +33,9 @@ const (
 // clockBoard shows the clocks of one or several agents: state, error bounds, pulse, comparison with the pulses, receiver,
 // remote clocks, and the effect on the delays.
 func clockBoard() *boardBuilder {
-	b := board("Clock", clockUID, "now-2h",
+	b := board(clockTitle, clockUID, "now-2h",
 		"The clocks that the one-way delays depend on: state, error bound, source, pulse per second, comparison with the pulses, receiver, remote clocks, and the effect on the delays.").
-		Refresh("30s").Links(append(links(page{"Path", pathUID, "Delay, loss and voice quality of this agent's paths"}), runbooks()))
+		Refresh("30s").Links(append(links(page{pathTitle, pathUID, "Delay, loss and voice quality of this agent's paths"}), runbooks()))
 	agentVariables(b, metric.ClockSynchronized.Name)
 	clockAnnotations(b)
 	clockNowRow(b)

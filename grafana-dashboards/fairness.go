@@ -12,7 +12,10 @@ import (
 )
 
 // fairnessUID is the uid that links refer to.
-const fairnessUID = "oneway-fairness"
+const (
+	fairnessTitle = "Fairness and two-way"
+	fairnessUID   = "oneway-fairness"
+)
 
 // Selectors and texts: each kind of run is usually a probe of its own.
 const (
@@ -26,7 +29,7 @@ const (
 // of messages beside UDP.
 func fairnessBoard() *boardBuilder {
 	return loadTestPage{
-		title: "Fairness and two-way", uid: fairnessUID, from: "now-7d",
+		title: fairnessTitle, uid: fairnessUID, from: "now-7d",
 		description: "How TCP flows share a path: Jain's index, least and largest flow, both directions at once, completion time of short flows, and UDP against TCP at one message size.",
 		raw:         []cog.Builder[dashboard.DashboardLink]{toRaw(rawTCPPage(), "flows")},
 		variables: []cog.Builder[dashboard.VariableModel]{

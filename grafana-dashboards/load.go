@@ -14,13 +14,16 @@ import (
 )
 
 // loadUID is the uid that links and runbooks refer to.
-const loadUID = "oneway-load"
+const (
+	loadTitle = "Link under load"
+	loadUID   = "oneway-load"
+)
 
 // loadBoard shows the results of load tests of a link: throughput, delay under load, queue, rate sweep, corrupted packets,
 // and the runs.
 func loadBoard() *boardBuilder {
 	return loadTestPage{
-		title: "Link under load", uid: loadUID, from: "now-24h",
+		title: loadTitle, uid: loadUID, from: "now-24h",
 		description: "Load tests of a link, both directions: throughput, delay under load, queue delay and size, loss by offered rate, corrupted packets, runs and data quota.",
 		raw:         []cog.Builder[dashboard.DashboardLink]{toRaw(rawPacketsPage(), "saturation")},
 		variables: []cog.Builder[dashboard.VariableModel]{

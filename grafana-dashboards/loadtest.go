@@ -52,12 +52,12 @@ func runs(p *timeseries.PanelBuilder) *timeseries.PanelBuilder {
 // loadTestPages are the pages of a path except one: Path first, then those of load tests.
 func loadTestPages(but string) []page {
 	return slices.DeleteFunc([]page{
-		{"Path", pathUID, "Delay, loss and voice quality of this path"},
-		{"Link under load", loadUID, "Throughput, queue and delay of this path under load"},
-		{"Capacity", capacityUID, "Packet trains, path MTU, and packet size by packet rate on this path"},
-		{"TCP", tcpUID, "Throughput of TCP on this path, and what limits it"},
-		{"Buffer sweep", bufferSweepUID, "TCP on this path by buffer size and congestion control"},
-		{"Fairness and two-way", fairnessUID, "How TCP flows share this path"},
+		{pathTitle, pathUID, "Delay, loss and voice quality of this path"},
+		{loadTitle, loadUID, "Throughput, queue and delay of this path under load"},
+		{capacityTitle, capacityUID, "Packet trains, path MTU, and packet size by packet rate on this path"},
+		{tcpTitle, tcpUID, "Throughput of TCP on this path, and what limits it"},
+		{bufferSweepTitle, bufferSweepUID, "TCP on this path by buffer size and congestion control"},
+		{fairnessTitle, fairnessUID, "How TCP flows share this path"},
 	}, func(p page) bool { return p.uid == but })
 }
 

@@ -10,6 +10,7 @@ import (
 
 // Uids that provisioning, links and runbooks refer to.
 const (
+	pathTitle     = "Path"
 	pathUID       = "oneway-path"
 	prometheusUID = "oneway-prometheus"
 )
@@ -17,9 +18,9 @@ const (
 // pathBoard shows one path: a summary, delay, variation, loss and voice, then the quality of the clocks and of the
 // measuring host.
 func pathBoard() *boardBuilder {
-	b := board("Path", pathUID, "now-2h",
+	b := board(pathTitle, pathUID, "now-2h",
 		"One path, both directions: delay with its error bound, delay variation, loss, voice quality, and the state of the clocks and of the measuring host.").
-		Refresh("30s").Links(append(links(append([]page{{"Clock", clockUID, "The clocks behind these delays"}}, loadTestPages(pathUID)...)...), runbooks())).
+		Refresh("30s").Links(append(links(append([]page{{clockTitle, clockUID, "The clocks behind these delays"}}, loadTestPages(pathUID)...)...), runbooks())).
 		Link(toRaw(rawIncidentPage(), metric.Probe)).Link(toRaw(rawTrackPage(), metric.Probe))
 	variables(b)
 	annotations(b)

@@ -13,7 +13,7 @@ const noIncident = "No report of an incident of this path and probe in this time
 // rawIncidentBoard shows the packets that a report of an incident has: the minutes before a blow-up.
 func rawIncidentBoard() *boardBuilder {
 	b := rawBoard("Incident", rawIncidentUID, "now-7d", "The packets of a light path in the minutes before delay or loss left its baseline: delays with their error bounds, lost packets, round-trip time. From InfluxDB.",
-		toPage(page{"Path", pathUID, "Delay, loss and voice quality of this path over time"}, samePath+"&var-"+metric.Probe+"=${probe}"),
+		toPage(page{pathTitle, pathUID, "Delay, loss and voice quality of this path over time"}, samePath+"&var-"+metric.Probe+"=${probe}"),
 		toPage(rawTrackPage(), ""))
 	rawPathVariables(b, record.IncidentPackets.Name)
 	b.WithVariable(idVariable(reportField, "Report", record.IncidentPackets.Name))

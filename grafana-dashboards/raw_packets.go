@@ -20,7 +20,7 @@ const mostPoints = "20000"
 // rawPacketsBoard shows a run of a load test over UDP packet by packet, and its results by cell.
 func rawPacketsBoard() *boardBuilder {
 	b := rawBoard("Raw packets", rawPacketsUID, "now-24h", "A run of a load test over UDP packet by packet, both directions: the first seconds of the load, and the steps of a rate sweep. From InfluxDB.",
-		toPage(page{"Link under load", loadUID, "Load tests of this path over time"}, samePath),
+		toPage(page{loadTitle, loadUID, "Load tests of this path over time"}, samePath),
 		toPage(rawTrainsPage(), samePath), toPage(rawSizeSweepPage(), samePath), toPage(rawTCPPage(), samePath))
 	rawPathVariables(b, point.RunPacket)
 	b.WithVariable(idVariable(point.RunField, "Run", point.RunPacket))

@@ -15,7 +15,7 @@ func rawSizeSweepBoard() *boardBuilder {
 	measurement, _ := place(metric.SizeSweepReceived, "")
 	measurement = point.OfRun(measurement)
 	b := rawBoard("Raw size sweep", rawSizeSweepUID, "now-24h", "The cells of one run of a size sweep: rates, loss and delay by packet size and packet rate. From InfluxDB.",
-		toPage(page{"Capacity", capacityUID, "Size sweeps of this path over time"}, samePath),
+		toPage(page{capacityTitle, capacityUID, "Size sweeps of this path over time"}, samePath),
 		toPage(rawPacketsPage(), samePath), toPage(rawTrainsPage(), samePath), toPage(rawTCPPage(), samePath))
 	rawPathVariables(b, measurement)
 	b.WithVariable(idVariable(point.RunField, "Run", measurement))
@@ -37,7 +37,7 @@ func rawSizeSweepBoard() *boardBuilder {
 			OverrideByName("sent again", props{color(gray), prop("displayName", "all of it"), prop("custom.pointSize", map[string]int{"fixed": 4})}).
 			OverrideByName("received", props{color(colorOf(d))}))
 	}
-	b.WithRow(dashboard.NewRowBuilder("Packet size by packet rate"))
+	b.WithRow(dashboard.NewRowBuilder(metric.TitleSizeSweep))
 	rate := func(title string, d *metric.Desc) cell {
 		return cell{title: title, expr: "8 * " + fieldOf(d, ""), unit: inBits, own: props{prop("decimals", 2)}}
 	}

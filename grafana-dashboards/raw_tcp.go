@@ -17,9 +17,9 @@ const noTrace = "No TCP connection of a run of this path, probe and direction in
 // rawTCPBoard shows the connections of a run sample by sample, and the cells of a buffer sweep.
 func rawTCPBoard() *boardBuilder {
 	b := rawBoard("TCP trace", rawTCPUID, "now-24h", "The TCP connections of a run sample by sample: bytes sent and acknowledged, congestion window, round-trip time, retransmissions, what limited the sender; and the cells of a buffer sweep. From InfluxDB.",
-		toPage(page{"TCP", tcpUID, "TCP on this path over time"}, samePath),
-		toPage(page{"Buffer sweep", bufferSweepUID, "TCP on this path by buffer size, over time"}, samePath),
-		toPage(page{"Fairness and two-way", fairnessUID, "How TCP flows share this path, over time"}, samePath),
+		toPage(page{tcpTitle, tcpUID, "TCP on this path over time"}, samePath),
+		toPage(page{bufferSweepTitle, bufferSweepUID, "TCP on this path by buffer size, over time"}, samePath),
+		toPage(page{fairnessTitle, fairnessUID, "How TCP flows share this path, over time"}, samePath),
 		toPage(rawPacketsPage(), samePath), toPage(rawTrainsPage(), samePath), toPage(rawSizeSweepPage(), samePath))
 	rawPathVariables(b, record.TCPTrace.Name)
 	b.WithVariable(directionVariable())

@@ -18,8 +18,8 @@ const (
 // rawTrackBoard shows where the agent was, and what it measured there.
 func rawTrackBoard() *boardBuilder {
 	b := rawBoard("Track", rawTrackUID, "now-6h", "Positions of an agent that moves, colored by its speed and by the delay of a path. From InfluxDB; the map needs no internet.",
-		toPage(page{"Path", pathUID, "Delay, loss and voice quality of this path over time"}, samePath+"&var-"+metric.Probe+"=${probe}"),
-		toPage(page{"Clock", clockUID, "The receiver and the clocks of the agents"}, ""),
+		toPage(page{pathTitle, pathUID, "Delay, loss and voice quality of this path over time"}, samePath+"&var-"+metric.Probe+"=${probe}"),
+		toPage(page{clockTitle, clockUID, "The receiver and the clocks of the agents"}, ""),
 		toPage(rawIncidentPage(), samePath+"&var-"+metric.Probe+"=${probe}"))
 	delays, _ := place(metric.DelayQuantile, "0.5")
 	rawHostVariable(b, record.Track.Name)

@@ -21,7 +21,7 @@ func rawTrainsBoard() *boardBuilder {
 	measurement, _ := place(metric.TrainDispersion, "")
 	measurement = point.OfRun(measurement)
 	b := rawBoard("Raw trains", rawTrainsUID, "now-24h", "The packet trains of a run, packet by packet, and their dispersion by packet size. From InfluxDB.",
-		toPage(page{"Capacity", capacityUID, "Packet trains of this path over time"}, samePath),
+		toPage(page{capacityTitle, capacityUID, "Packet trains of this path over time"}, samePath),
 		toPage(rawPacketsPage(), samePath), toPage(rawSizeSweepPage(), samePath), toPage(rawTCPPage(), samePath))
 	rawPathVariables(b, measurement)
 	b.WithVariable(idVariable(point.RunField, "Run", measurement))

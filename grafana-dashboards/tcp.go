@@ -11,7 +11,10 @@ import (
 )
 
 // tcpUID is the uid that links and runbooks refer to.
-const tcpUID = "oneway-tcp"
+const (
+	tcpTitle = "TCP"
+	tcpUID   = "oneway-tcp"
+)
 
 const (
 	transferred = anyTest + `,probe="$tcp"`
@@ -22,7 +25,7 @@ const (
 // tcpBoard shows what TCP achieves over a path: throughput, its limits, round-trip time, retransmissions.
 func tcpBoard() *boardBuilder {
 	return loadTestPage{
-		title: "TCP", uid: tcpUID, from: "now-7d",
+		title: tcpTitle, uid: tcpUID, from: "now-7d",
 		description: "TCP over a path, both directions: throughput, what limited the sender, round-trip time under load, retransmissions, timeouts, connect time, ECN marks, runs and data quota.",
 		raw:         []cog.Builder[dashboard.DashboardLink]{toRaw(rawTCPPage(), "tcp")},
 		variables: []cog.Builder[dashboard.VariableModel]{

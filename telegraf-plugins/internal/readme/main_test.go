@@ -4,11 +4,13 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"oneway.example/exporter/core/metric"
 )
 
 // TestCommittedListsAreCurrent has the arguments of the go:generate lines of the plugins.
 func TestCommittedListsAreCurrent(t *testing.T) {
-	for plugin, groups := range map[string][]string{"oneway": nil, "oneway_clock": {"Clock", "Pulse and receiver"}} {
+	for plugin, groups := range map[string][]string{"oneway": nil, "oneway_clock": {metric.TitleClock, metric.TitlePulse}} {
 		from, dir := filepath.Join("../../plugins/inputs", plugin), t.TempDir()
 		var want []byte
 		for _, name := range []string{"sample.conf", "README.md"} {
