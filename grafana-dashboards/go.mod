@@ -12,6 +12,7 @@ require (
 )
 
 require (
+	github.com/alecthomas/units v0.0.0-20240927000941-0f3dac36c52b // indirect
 	github.com/gogo/protobuf v1.3.1 // indirect
 	github.com/influxdata/line-protocol/v2 v2.2.1 // indirect
 )
