@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"log/slog"
 	"time"
 
@@ -161,9 +160,6 @@ func (s *loadServerSection) plan(c *config.Config, m *maker) (found config.Probl
 	}, s.Listen.Check(loadcontrol.DefaultPort))
 	return found
 }
-
-// link is the name of the link that its load tests use.
-func (s *loadServerSection) link() string { return cmp.Or(s.options.Link, loadserver.DefaultLink) }
 
 // LoadServerStatus is the status of the load server.
 type LoadServerStatus struct {

@@ -81,7 +81,7 @@ func (p *plan) knownLinks() map[string]bool {
 		}
 	}
 	if p.serves {
-		known[p.loadServer.link()] = true
+		known[p.loadServer.options.LinkName()] = true
 	}
 	return known
 }

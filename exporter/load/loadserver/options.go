@@ -1,6 +1,7 @@
 package loadserver
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"net/netip"
@@ -116,6 +117,9 @@ func (o *Options) checkPorts(key string) error {
 	return nil
 }
 
+// LinkName is the link of its tests: Link, or the default if it is empty.
+func (o *Options) LinkName() string { return cmp.Or(o.Link, DefaultLink) }
+
 func (o *Options) given(key string) bool { return o.Given != nil && o.Given(key) }
 
 // complete sets the defaults and checks o.
@@ -126,7 +130,7 @@ func (o *Options) complete() error {
 			netip.AddrPortFrom(netip.IPv6Unspecified(), loadcontrol.DefaultPort),
 		}
 	}
-	option.Default(o.given("link"), &o.Link, DefaultLink)
+	option.Default(o.given("link"), &o.Link, o.LinkName())
 	option.Default(o.given("max_connections"), &o.MaxConnections, DefaultMaxConnections)
 	option.Default(o.given("max_sessions"), &o.MaxSessions, min(DefaultMaxSessions, o.MaxConnections))
 	option.Default(false, &o.Ports, loadcontrol.DefaultPorts())
