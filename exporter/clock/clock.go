@@ -1,9 +1,10 @@
 // Package clock determines the error bound of this host's clock relative to UTC, and whether the clock is trusted.
 //
 // A Monitor is queried for every packet, so it never blocks and never allocates; Run updates its state in the background.
-// The sub-packages implement the sources: clock/chrony chronyd's command protocol, clock/static a configured bound for
-// hosts that share one clock. clock/gpsd and clock/pps are not Monitors: they report the state of the receiver and the
-// pulse that the clock daemon uses, and do not contribute to the bound.
+// The packages below clocks implement the sources: clocks/chrony chronyd's command protocol, clocks/static a configured
+// bound for hosts that share one clock, clocks/none a clock that is not trusted. watchers/gpsd and watchers/pps are not
+// Monitors: they report the state of the receiver and the pulse that the clock daemon uses, and do not contribute to the
+// bound.
 package clock
 
 import (

@@ -1,7 +1,7 @@
 // Package clocksim simulates a host's clock and its chronyd: a day takes about a second, and the true time is known to
 // the nanosecond.
 //
-// Purpose: tests/vmlab checks the error bound of clock/chrony with real kernels for minutes; this package checks what
+// Purpose: tests/vmlab checks the error bound of clocks/chrony with real kernels for minutes; this package checks what
 // takes hours, such as an outage of a receiver for ten minutes or six hours. A fake with a generous bound would prove
 // nothing, so the simulated daemon computes its reports as chronyd does, from its measurements, without the true time:
 //

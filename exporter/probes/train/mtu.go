@@ -230,7 +230,7 @@ func (p *timeout) add(t *udptraffic.Transfer) {
 	}
 }
 
-// idle is the timeout for udp.Session.TransferWithin; zero: as configured.
+// idle is the timeout for udptraffic.Session.TransferWithin; zero: as configured.
 func (p *timeout) idle(least time.Duration) time.Duration {
 	if !p.known {
 		return 0

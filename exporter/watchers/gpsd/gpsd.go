@@ -2,7 +2,7 @@
 //
 // It reads gpsd's JSON reports (gpsd_json(5), protocol 3) over TCP: the kind of fix, the satellites, the pulse per second
 // with its sawtooth error, and the delay of the serial time. The error bound of a delay does not depend on it, only on
-// the clock daemon (clock/chrony); the reports explain changes of that bound.
+// the clock daemon (clocks/chrony); the reports explain changes of that bound.
 //
 // The receiver's position is passed to the listeners of the recorder (record.Track) only: it is neither logged nor a
 // metric.
