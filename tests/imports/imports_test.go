@@ -38,8 +38,8 @@ var rooms = map[string]room{
 	"probes":    {[]string{"clock", "core", "estimate", "load", "net", "probe"}, "the probes and their registry"},
 	"agent":     {[]string{"clock", "clocks", "core", "estimate", "load", "net", "output", "probe", "reflector", "watcher"}, "no concrete probe, output or watcher, no HTTP"},
 	"doc":       {[]string{"core", "output"}, "documents that are generated"},
-	"serve":     {[]string{"agent", "clock", "core", "doc", "probe", "reflector", "watcher"}, "the agent's data over HTTP, and reports of stored data"},
-	"cmd":       {[]string{"agent", "clock", "clocks", "core", "estimate", "load", "net", "output", "outputs", "probe", "probes", "reflector", "serve", "watcher", "watchers"}, "joins everything"},
+	"serve":     {[]string{"agent", "core", "doc", "probe", "watcher"}, "the agent's data over HTTP, and reports of stored data"},
+	"cmd":       {[]string{"agent", "clock", "clocks", "core", "estimate", "load", "net", "output", "outputs", "probe", "probes", "reflector", "serve", "watchers"}, "joins everything"},
 }
 
 // exceptions are single imports that the rule of the room forbids.
@@ -74,7 +74,25 @@ var boundaries = []struct {
 	{[]string{"probe/quota", "probe/link", "probe/calendar"}, []string{"core/metric", "net"}, "a quota counts bytes and does not transfer them"},
 }
 
+// permissions are the permitted imports of rooms, each written "from -> to".
+func permissions() map[string]bool {
+	all := map[string]bool{}
+	for place, r := range rooms {
+		for _, other := range r.may {
+			all[place+" -> "+other] = true
+		}
+	}
+	for from, to := range exceptions {
+		for _, dep := range to {
+			all[from+" -> "+dep] = true
+		}
+	}
+	return all
+}
+
+// TestImportsGoInOneDirection compares the imports with the permissions: each import has one, and each is needed.
 func TestImportsGoInOneDirection(t *testing.T) {
+	unused := permissions()
 	for _, p := range packages(t) {
 		name, own := strings.CutPrefix(p.ImportPath, module)
 		if !own {
@@ -88,10 +106,16 @@ func TestImportsGoInOneDirection(t *testing.T) {
 		}
 		for _, imported := range p.Imports {
 			dep, ours := strings.CutPrefix(imported, module)
-			if !ours || slices.Contains(exceptions[name], dep) {
+			if !ours {
 				continue
 			}
-			if other, _, _ := strings.Cut(dep, "/"); other != place && !slices.Contains(r.may, other) {
+			if slices.Contains(exceptions[name], dep) {
+				delete(unused, name+" -> "+dep)
+				continue
+			}
+			other, _, _ := strings.Cut(dep, "/")
+			delete(unused, place+" -> "+other)
+			if other != place && !slices.Contains(r.may, other) {
 				t.Errorf("%s (%s) imports %s", name, r.why, dep)
 			}
 			for _, b := range boundaries {
@@ -100,6 +124,9 @@ func TestImportsGoInOneDirection(t *testing.T) {
 				}
 			}
 		}
+	}
+	for permission := range unused {
+		t.Errorf("%s is permitted, and no package does it: remove the permission", permission)
 	}
 }
 
