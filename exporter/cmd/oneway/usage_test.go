@@ -28,7 +28,7 @@ func TestErrorsOfArgumentsStateTheFlagAndTheExpectation(t *testing.T) {
 		"report --prometheus=h":       "--prometheus is unknown; did you mean --prometheus.url or --prometheus.basic-auth-file or --prometheus.bearer-file?",
 		"probe h --everything":        "--everything is unknown; `oneway probe --help` has all flags",
 		"--everything":                "--everything is unknown; `oneway --help` has all flags",
-		"test":                        "the command is incomplete; it must be one of test saturation, test size-sweep, test train",
+		"test":                        "the command is incomplete; it must be one of test " + testKinds()[0].word + ", test " + testKinds()[1].word + ", test ",
 	} {
 		app := application().Terminate(nil)
 		_, err := app.Parse(strings.Fields(args))
