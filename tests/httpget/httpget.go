@@ -12,6 +12,7 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadtest"
@@ -95,7 +96,7 @@ func (s *session) Perform(ctx context.Context, r *loadtest.Run) error {
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return &loadtest.Failure{Reason: loadtest.ReasonUnreachable, Err: err}
+		return &loadtest.Failure{Reason: runreason.Unreachable, Err: err}
 	}
 	defer response.Body.Close()
 	s.moved, err = io.Copy(io.Discard, io.LimitReader(response.Body, s.most))

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe/report"
 	"oneway.example/tests/await"
@@ -128,7 +129,7 @@ func (s *site) store(t *testing.T, kind, path, peer string, ago time.Duration, c
 // failed makes a run incomplete, with the error that the runner writes.
 func failed(r *recording) {
 	o := loadtest.Outcome{
-		Run: &loadtest.Run{}, Result: loadtest.Incomplete, Reason: loadtest.ReasonLost,
+		Run: &loadtest.Run{}, Result: loadtest.Incomplete, Reason: runreason.Lost,
 		Error: "the session with the load server at [2001:db8::7]:8620 ended: read tcp [2001:db8::2]:41734->[2001:db8::7]:8620: connection reset by peer",
 	}
 	r.Header.Result, r.Header.Reason, r.Header.Error, r.Header.Summary = string(o.Result), o.Reason, o.Error, nil

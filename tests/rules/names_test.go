@@ -11,6 +11,7 @@ import (
 
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/capacity"
 	"oneway.example/exporter/estimate/queue"
@@ -170,7 +171,7 @@ func TestEveryMatcherOfAClosedSetMatchesSomething(t *testing.T) {
 	for _, r := range sample.Reasons() {
 		sets[metric.ReasonL] = append(sets[metric.ReasonL], r.String())
 	}
-	sets[metric.ReasonL] = append(sets[metric.ReasonL], loadtest.ReasonQuota, loadtest.ReasonUnsaved)
+	sets[metric.ReasonL] = append(sets[metric.ReasonL], runreason.Quota, runreason.Unsaved)
 	for _, r := range []loadtest.Result{loadtest.Completed, loadtest.Incomplete, loadtest.Refused, loadtest.Failed, loadtest.Skipped} {
 		sets[metric.ResultL] = append(sets[metric.ResultL], string(r))
 	}

@@ -13,6 +13,7 @@ import (
 	"oneway.example/exporter/core/bound"
 	"oneway.example/exporter/core/document"
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/calibration"
@@ -123,7 +124,7 @@ func (f *testFlags) document(ctx context.Context, k testKind, o *loadtest.Outcom
 			Result: loadtest.Result(how.Result), Reason: how.Reason, Error: how.Error, Ended: time.Now().UTC(),
 		}
 	}
-	if ctx.Err() != nil && o.Reason == loadtest.ReasonStopped {
+	if ctx.Err() != nil && o.Reason == runreason.Stopped {
 		o.Reason = reasonInterrupted
 	}
 	o.Settings = settings(f.clock, option.Settings(k.Shared, k.Own))

@@ -10,6 +10,7 @@ import (
 
 	"oneway.example/exporter/agent/linklease"
 	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe"
@@ -73,12 +74,12 @@ func (b *lessee) Lease(ctx context.Context, most time.Duration) (loadtest.Lease,
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case isBusy:
-		return nil, &loadtest.Failure{Reason: loadtest.ReasonLinkBusy, Err: fmt.Errorf("%w; --max-wait sets a longer waiting time", busy)}
+		return nil, &loadtest.Failure{Reason: runreason.LinkBusy, Err: fmt.Errorf("%w; --max-wait sets a longer waiting time", busy)}
 	case errors.As(err, new(*linklease.NoAgentError)), errors.Is(err, linklease.ErrClosed):
 		b.say("The agent on this host has ended: this test runs alone, and other tests can use its link.")
 		return &leasedLink{from: b}, nil
 	default:
-		return nil, &loadtest.Failure{Reason: loadtest.ReasonConfiguration, Err: withoutAgent(err)}
+		return nil, &loadtest.Failure{Reason: runreason.Configuration, Err: withoutAgent(err)}
 	}
 	t := l.Terms()
 	b.say("The agent on this host leases link %s, for path %s and probe %s: %s.", t.Link, t.Path, t.Probe, quotaOf(t))

@@ -17,6 +17,7 @@ import (
 
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadtest"
@@ -96,7 +97,7 @@ func failed(ctx context.Context, address string, err error) error {
 	if refusal, ok := errors.AsType[*loadcontrol.Refusal](err); ok {
 		return Refused(&loadcontrol.ServerError{Address: address, Err: refusal})
 	}
-	return &loadtest.Failure{Reason: loadtest.ReasonUnreachable, Err: err}
+	return &loadtest.Failure{Reason: runreason.Unreachable, Err: err}
 }
 
 // Refused returns a *loadtest.Failure of an error that is a refusal of the load server; other errors are returned as they are.
@@ -159,13 +160,13 @@ const connectTimeout = 25 * time.Second
 func (t *test[S]) Open(ctx context.Context, a *loadtest.Attempt) (loadtest.Session, error) {
 	address := net.JoinHostPort(t.host, strconv.Itoa(int(t.port)))
 	ctx, cancel := context.WithTimeoutCause(ctx, connectTimeout, &loadtest.Failure{
-		Reason: loadtest.ReasonUnreachable, Err: fmt.Errorf("load server %s: no session within %v", address, connectTimeout),
+		Reason: runreason.Unreachable, Err: fmt.Errorf("load server %s: no session within %v", address, connectTimeout),
 	})
 	defer cancel()
 	o := &t.options
 	token, err := readToken(o.TokenFile)
 	if err != nil {
-		return nil, &loadtest.Failure{Reason: loadtest.ReasonConfiguration, Err: fmt.Errorf("token_file: %w", err)}
+		return nil, &loadtest.Failure{Reason: runreason.Configuration, Err: fmt.Errorf("token_file: %w", err)}
 	}
 	a.Phase("connecting")
 	client, err := loadcontrol.Dial(ctx, loadcontrol.ClientOptions{

@@ -17,6 +17,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/working"
 	"oneway.example/exporter/load/loadsession"
@@ -241,7 +242,7 @@ func TestFailedRunEndsItsPackets(t *testing.T) {
 	}
 	f, k = &fakeLight{silent: true}, &burdenKind{perform: func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }}
 	out, _ := beside(t, k, f, func(o *loadsession.Options, _ *probe.Env) { o.Timeout = 3 * time.Second })
-	if out.Reason != loadtest.ReasonTimeout || f.stopped != 1 || f.alive {
+	if out.Reason != runreason.Timeout || f.stopped != 1 || f.alive {
 		t.Errorf("%s, stopped %d times, in time %v", out.Reason, f.stopped, f.alive)
 	}
 	if want := "the run ended before a reply to its packets"; out.Working.Reason != want { // which says nothing of the path

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/load/loadtest"
 )
 
@@ -64,7 +65,7 @@ func TestLeasedLinkIsReturnedAfterEveryOutcome(t *testing.T) {
 			leased: leased{quota: errors.New("nothing is left")},
 			want:   []string{"lease within 5m0s", "reserve 100000", "return 0 0, 0 sessions open"}, runs: "skipped,quota",
 		},
-		"busy": {leased: leased{denied: &loadtest.Failure{Reason: loadtest.ReasonLinkBusy, Err: errors.New("somebody has it")}}, runs: "skipped,link_busy"},
+		"busy": {leased: leased{denied: &loadtest.Failure{Reason: runreason.LinkBusy, Err: errors.New("somebody has it")}}, runs: "skipped,link_busy"},
 		"remote end busy": { // the link is returned during the wait: decision 8
 			change: func(b *bench) {
 				b.refuse = func(n int64) error {

@@ -15,6 +15,7 @@ import (
 
 	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadtest"
@@ -271,8 +272,8 @@ func TestRefusalsAndFailuresAreCountedByReason(t *testing.T) {
 	}{
 		"refused":     {&loadcontrol.Refusal{Reason: loadcontrol.RateLimit}, "refused,rate_limit"},
 		"unknown":     {&loadcontrol.Refusal{Reason: "because"}, "refused,bad_request"},
-		"unreachable": {&loadtest.Failure{Reason: loadtest.ReasonUnreachable, Err: errors.New("x")}, "failed,unreachable"},
-		"no UDP":      {&loadtest.Failure{Reason: loadtest.ReasonNoTraffic, Err: errors.New("x")}, "failed,no_udp_reply"},
+		"unreachable": {&loadtest.Failure{Reason: runreason.Unreachable, Err: errors.New("x")}, "failed,unreachable"},
+		"no UDP":      {&loadtest.Failure{Reason: runreason.NoTraffic, Err: errors.New("x")}, "failed,no_udp_reply"},
 		"anything":    {errors.New("x"), "failed,internal"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -388,7 +389,7 @@ func TestOnceReturnsTheResultsUntilItsEnd(t *testing.T) {
 		b.kind.during = func(ctx context.Context, _ int64) error { <-ctx.Done(); return ctx.Err() }
 		var shares []float64
 		o, err := loadtest.RunOnce(ctx, b.env, target, b.opts, b.test(), nil, func(p loadtest.Progress) { shares = append(shares, p.Share) })
-		if err == nil || o == nil || o.Result != loadtest.Incomplete || o.Reason != loadtest.ReasonStopped {
+		if err == nil || o == nil || o.Result != loadtest.Incomplete || o.Reason != runreason.Stopped {
 			t.Fatalf("%+v, %v", o, err)
 		}
 		if o.Body != 100 || o.ForwardBytes != loadBytes || len(o.Transfers.([]*udptraffic.Series)) != 1 {
@@ -411,7 +412,7 @@ func TestRunThatWaitsAtTheEndOfTheContextIsCounted(t *testing.T) {
 		}()
 		time.Sleep(30 * time.Second) // simulated time (synctest)
 		cancel()
-		if out := <-o; out.Result != loadtest.Skipped || out.Reason != loadtest.ReasonStopped {
+		if out := <-o; out.Result != loadtest.Skipped || out.Reason != runreason.Stopped {
 			t.Errorf("%s, %s", out.Result, out.Reason)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/probe"
 )
 
@@ -52,7 +53,7 @@ func (p *Prober) Run(ctx context.Context) error {
 		now := time.Now()
 		due = p.next(now.Add(due.Sub(now)))
 		for ; !due.IsZero() && !due.After(time.Now()); due = p.next(due) {
-			r.tally(Skipped, ReasonOverrun)
+			r.tally(Skipped, runreason.Overrun)
 		}
 	}
 }

@@ -84,28 +84,6 @@ const (
 	Skipped Result = "skipped"
 )
 
-// Reasons of results.
-const (
-	ReasonOK = runreason.OK // completed
-
-	ReasonLinkBusy     = runreason.LinkBusy     // skipped: another test held the link throughout max_wait
-	ReasonRemoteBusy   = runreason.RemoteBusy   // skipped: the same at the remote end
-	ReasonQuota        = runreason.Quota        // skipped: too little of the day's data quota is left
-	ReasonOverrun      = runreason.Overrun      // skipped: it was due during the previous run
-	ReasonWindowClosed = runreason.WindowClosed // skipped: its window closed before the link was free
-	ReasonStopped      = runreason.Stopped      // skipped, incomplete: the agent stops or reloads
-
-	ReasonUnsaved       = runreason.Unsaved       // failed: the reservation of data quota cannot be saved
-	ReasonConfiguration = runreason.Configuration // failed: a configured file cannot be used
-	ReasonUnreachable   = runreason.Unreachable   // failed: no control connection
-	ReasonNoTraffic     = runreason.NoTraffic     // failed: the control connection works, but no reply to test packets arrives
-	ReasonSocket        = runreason.Socket        // failed, incomplete: an error of this host's socket, or no connection of TCP
-	ReasonTimeout       = runreason.Timeout       // incomplete: it exceeded its timeout
-	ReasonLost          = runreason.Lost          // incomplete: the control connection ended
-	ReasonClock         = runreason.Clock         // incomplete: a clock was stepped during the run
-	ReasonInternal      = runreason.Internal      // failed, incomplete: any other error
-)
-
 // Outcome is the result of a run that has ended.
 type Outcome struct {
 	*Run
@@ -188,21 +166,21 @@ func WithCause(ctx context.Context, err error) error {
 	if f, ok := errors.AsType[*Failure](context.Cause(ctx)); ok {
 		return f
 	}
-	return &Failure{Reason: ReasonStopped, Err: context.Cause(ctx)}
+	return &Failure{Reason: runreason.Stopped, Err: context.Cause(ctx)}
 }
 
 // outcome is that of a run that ended with err.
 func (r *runner) outcome(run *Run, err error) *Outcome {
-	o := &Outcome{Run: run, End: instant.Now(), Result: Completed, Reason: ReasonOK, Lines: run.Summary}
+	o := &Outcome{Run: run, End: instant.Now(), Result: Completed, Reason: runreason.OK, Lines: run.Summary}
 	o.Begun, o.Ended = run.Begin.Time(), o.End.Time()
 	if err == nil {
 		return o
 	}
 	o.Error = err.Error()
-	o.Result, o.Reason = Failed, ReasonInternal
+	o.Result, o.Reason = Failed, runreason.Internal
 	if f, ok := errors.AsType[*Failure](err); ok {
 		o.Reason = f.Reason
-		if f.Reason == ReasonStopped {
+		if f.Reason == runreason.Stopped {
 			o.Error = stoppedIn(r.status.phase(), f.Err)
 		}
 		switch {

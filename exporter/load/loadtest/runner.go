@@ -15,6 +15,7 @@ import (
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/calendar"
 	"oneway.example/exporter/probe/link"
@@ -85,7 +86,7 @@ func (r *runner) once(ctx context.Context) *Outcome {
 	for {
 		outcome, again, busy := r.attempt(ctx, run, deadline)
 		if outcome == nil && time.Now().Add(again).After(deadline) {
-			outcome = r.outcome(run, &Failure{Reason: ReasonRemoteBusy, Err: busy})
+			outcome = r.outcome(run, &Failure{Reason: runreason.RemoteBusy, Err: busy})
 		}
 		if outcome == nil {
 			// The random part keeps two that wait for each other from colliding again.
@@ -93,7 +94,7 @@ func (r *runner) once(ctx context.Context) *Outcome {
 			if ctxtime.Sleep(ctx, again+rand.N(again/2+1)) {
 				continue
 			}
-			outcome = r.outcome(run, &Failure{Reason: ReasonStopped, Err: context.Cause(ctx)})
+			outcome = r.outcome(run, &Failure{Reason: runreason.Stopped, Err: context.Cause(ctx)})
 		}
 		// The link is released before the results are written.
 		if outcome.Result == Completed {
@@ -128,10 +129,10 @@ func (r *runner) attempt(ctx context.Context, run *Run, deadline time.Time) (o *
 	forward, reverse := int64(0), int64(0)
 	defer func() { lease.Return(forward, reverse) }()
 	if ctx.Err() != nil {
-		return r.outcome(run, &Failure{Reason: ReasonStopped, Err: context.Cause(ctx)}), 0, nil
+		return r.outcome(run, &Failure{Reason: runreason.Stopped, Err: context.Cause(ctx)}), 0, nil
 	}
 	if !r.calendar.Open(time.Now()) {
-		return r.outcome(run, &Failure{Reason: ReasonWindowClosed, Err: errors.New("the window closed before the link was free")}), 0, nil
+		return r.outcome(run, &Failure{Reason: runreason.WindowClosed, Err: errors.New("the window closed before the link was free")}), 0, nil
 	}
 	a := &Attempt{
 		Run: run.ID, Bytes: r.test.Bytes(r.left()), Timeout: r.timeout(), Env: r.env, Target: r.target, Log: r.log, Phase: r.setPhase, Progress: r.follow,
@@ -169,18 +170,18 @@ func (r *runner) left() int64 {
 // reserveError converts an error of Reserve.
 func reserveError(err error) error {
 	if errors.As(err, new(*quota.UnsavedError)) {
-		return &Failure{Reason: ReasonUnsaved, Err: err}
+		return &Failure{Reason: runreason.Unsaved, Err: err}
 	}
-	return &Failure{Reason: ReasonQuota, Err: err}
+	return &Failure{Reason: runreason.Quota, Err: err}
 }
 
 // acquireError is the error of a link that was not acquired in time.
 func (r *runner) acquireError(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return &Failure{Reason: ReasonStopped, Err: context.Cause(ctx)}
+		return &Failure{Reason: runreason.Stopped, Err: context.Cause(ctx)}
 	}
 	holder, _, _ := r.links.Holder(r.link)
-	return &Failure{Reason: ReasonLinkBusy, Err: fmt.Errorf("link %s was not free in %v, it is held by %s", r.link, r.opts.MaxWait, holder)}
+	return &Failure{Reason: runreason.LinkBusy, Err: fmt.Errorf("link %s was not free in %v, it is held by %s", r.link, r.opts.MaxWait, holder)}
 }
 
 func (r *runner) holder() string { return r.target.Path + "/" + r.target.Probe }
@@ -190,7 +191,7 @@ func (r *runner) perform(ctx context.Context, run *Run, s Session, light *beside
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ctx, expire := context.WithTimeoutCause(ctx, r.timeout(), &Failure{
-		Reason: ReasonTimeout, Err: fmt.Errorf("the run took longer than %v", r.timeout()),
+		Reason: runreason.Timeout, Err: fmt.Errorf("the run took longer than %v", r.timeout()),
 	})
 	defer expire()
 	ended := make(chan struct{})
@@ -227,12 +228,12 @@ func broken(s Session) <-chan struct{} {
 
 // lost is the error of a session that has ended by itself.
 func lost(s Session) error {
-	return &Failure{Reason: ReasonLost, Err: s.(Breakable).Err()}
+	return &Failure{Reason: runreason.Lost, Err: s.(Breakable).Err()}
 }
 
 // verdict is the error of a run: the end of the session or of ctx takes precedence over err, unless it says more than these.
 func verdict(ctx context.Context, s Session, err error) error {
-	if f, ok := errors.AsType[*Failure](err); err == nil || ok && (f.Refused || f.Reason == ReasonLost) {
+	if f, ok := errors.AsType[*Failure](err); err == nil || ok && (f.Refused || f.Reason == runreason.Lost) {
 		return err
 	}
 	select {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadsession"
@@ -92,7 +93,7 @@ func (k *Kind) Perform(ctx context.Context, s *mixed.Session, r *loadtest.Run) e
 				failed = fmt.Errorf("message: %v, %s: %w", d, name.Words(), err)
 				one.Partial = err.Error()
 			} else if one.Partial != "" {
-				failed = cmp.Or(failed, error(&loadtest.Failure{Reason: loadtest.ReasonTimeout, Err: fmt.Errorf("message: %v, %s: ended early: %s", d, name.Words(), one.Partial)}))
+				failed = cmp.Or(failed, error(&loadtest.Failure{Reason: runreason.Timeout, Err: fmt.Errorf("message: %v, %s: ended early: %s", d, name.Words(), one.Partial)}))
 			}
 			one.Direction, one.Transport = d.String(), name
 			res.Parts = append(res.Parts, one)
@@ -113,7 +114,7 @@ func single(err error) bool {
 		return refusal.ID != 0
 	}
 	f, ok := errors.AsType[*loadtest.Failure](err)
-	return ok && f.Reason == loadtest.ReasonSocket
+	return ok && f.Reason == runreason.Socket
 }
 
 // measure measures one transport in one direction.

@@ -13,6 +13,7 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/queue"
 	"oneway.example/exporter/load/loadsession"
@@ -131,7 +132,7 @@ func TestClockStepInvalidatesTheRun(t *testing.T) {
 	link.Remote = loadtesttest.GoodClock()
 	link.Remote.After.Steps++
 	_, err := perform(t, link, nil, "forward")
-	if f, ok := errors.AsType[*loadtest.Failure](err); !ok || f.Reason != loadtest.ReasonClock {
+	if f, ok := errors.AsType[*loadtest.Failure](err); !ok || f.Reason != runreason.Clock {
 		t.Errorf("%v", err)
 	}
 }
@@ -282,7 +283,7 @@ func TestSenderThatCannotSendIsAFailure(t *testing.T) {
 				return nil
 			}
 			_, err := perform(t, link, func(o *saturation.Options) { o.Mode = mode }, "reverse")
-			if f, ok := errors.AsType[*loadtest.Failure](err); !ok || f.Reason != loadtest.ReasonSocket || !strings.Contains(err.Error(), "MTU") {
+			if f, ok := errors.AsType[*loadtest.Failure](err); !ok || f.Reason != runreason.Socket || !strings.Contains(err.Error(), "MTU") {
 				t.Errorf("%s, %s: %v", name, mode, err)
 			}
 		}

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
@@ -143,11 +144,11 @@ func (k *Kind) checked(t *udptraffic.Transfer, err error) (*udptraffic.Transfer,
 	case t.Cut != "":
 		return nil, fmt.Errorf("saturation: %s transfer was cut short: %s", t.Direction, t.Cut)
 	case t.Counts.Sent == 0:
-		return nil, &loadtest.Failure{Reason: loadtest.ReasonSocket, Err: fmt.Errorf(
+		return nil, &loadtest.Failure{Reason: runreason.Socket, Err: fmt.Errorf(
 			"saturation: none of the %d %s packets left the sender; check that its interface's MTU is at least %d bytes (packet_bytes) and that its firewall allows them",
 			t.Counts.Planned, t.Direction, k.opts.PacketBytes)}
 	case t.Stepped():
-		return nil, &loadtest.Failure{Reason: loadtest.ReasonClock, Err: fmt.Errorf("saturation: a clock was stepped during the %s transfer: its times are invalid", t.Direction)}
+		return nil, &loadtest.Failure{Reason: runreason.Clock, Err: fmt.Errorf("saturation: a clock was stepped during the %s transfer: its times are invalid", t.Direction)}
 	}
 	return t, nil
 }

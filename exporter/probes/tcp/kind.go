@@ -17,6 +17,7 @@ import (
 
 	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/tcpstate"
 	"oneway.example/exporter/load/loadcontrol"
@@ -185,10 +186,10 @@ func Failed(t *tcptraffic.Result) error {
 	if t.Cut == "" || limited(t) {
 		return nil
 	}
-	reason := loadtest.ReasonSocket
+	reason := runreason.Socket
 	for _, f := range slices.Concat(t.Sender, t.Receiver) {
 		if f.Ended == tcptraffic.EndedIdle || f.Ended == tcptraffic.EndedTime && t.Plan.Bytes > 0 {
-			reason = loadtest.ReasonTimeout
+			reason = runreason.Timeout
 		}
 	}
 	return &loadtest.Failure{Reason: reason, Err: fmt.Errorf("tcp: %s: ended early: %s", t.Plan.Direction, t.Cut)}

@@ -9,6 +9,7 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/estimate/tcpstate"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/loadtesttest"
@@ -176,7 +177,7 @@ func TestMissingCongestionControlEndsARunAtOnce(t *testing.T) {
 		result     loadtest.Result
 		reason     string
 	}{
-		{[]string{"forward", "reverse"}, "forward transfer: this host: ", loadtest.Incomplete, loadtest.ReasonConfiguration},
+		{[]string{"forward", "reverse"}, "forward transfer: this host: ", loadtest.Incomplete, runreason.Configuration},
 		{[]string{"reverse", "forward"}, "reverse transfer: refused: ", loadtest.Refused, "bad_request"},
 	} {
 		begin := time.Now()
@@ -214,7 +215,7 @@ func TestRunThatDoesNotMoveItsBytesIsPartial(t *testing.T) {
 	own := DefaultOptions()
 	own.Duration, own.Omit, own.Bytes, own.PacingRate = time.Second, 0, 10_000_000, 1_000_000
 	out, err := run(t, own, metric.Discard{})
-	if err == nil || out.Result != loadtest.Incomplete || out.Reason != loadtest.ReasonTimeout {
+	if err == nil || out.Result != loadtest.Incomplete || out.Reason != runreason.Timeout {
 		t.Fatalf("%s, %s, %v", out.Result, out.Reason, err)
 	}
 	if res := out.Body.(*Result); len(res.Directions) != 1 || res.Directions[0].Partial == "" || *res.Directions[0].Throughput < 1e5 || *res.Directions[0].Throughput > 2e6 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/tcpstate"
 	"oneway.example/exporter/load/loadtest"
@@ -146,10 +147,10 @@ func TestEarlyEndsAreErrorsWithTheirReason(t *testing.T) {
 		reason           string
 	}{
 		{tcptraffic.EndedLimit, tcptraffic.EndedClosed, ""},
-		{tcptraffic.EndedIdle, tcptraffic.EndedIdle, loadtest.ReasonTimeout},
-		{tcptraffic.EndedReset, tcptraffic.EndedIdle, loadtest.ReasonTimeout},
-		{tcptraffic.EndedReset, tcptraffic.EndedFailed, loadtest.ReasonSocket},
-		{tcptraffic.EndedLimit, tcptraffic.EndedReset, loadtest.ReasonSocket},
+		{tcptraffic.EndedIdle, tcptraffic.EndedIdle, runreason.Timeout},
+		{tcptraffic.EndedReset, tcptraffic.EndedIdle, runreason.Timeout},
+		{tcptraffic.EndedReset, tcptraffic.EndedFailed, runreason.Socket},
+		{tcptraffic.EndedLimit, tcptraffic.EndedReset, runreason.Socket},
 	} {
 		r := steady(1, 1e6)
 		r.Cut, r.Sender[0].Ended, r.Receiver[0].Ended = "x", c.sender, c.receiver

@@ -22,6 +22,7 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadsession"
@@ -121,7 +122,7 @@ func (k *Kind) Perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 			unfinished = true
 		}
 		if failures++; failures >= max(minFailures, len(all)) {
-			return &loadtest.Failure{Reason: loadtest.ReasonTimeout, Err: fmt.Errorf("tcpshort: %d flows one after the other did not end; the last: %s", failures, f.Unfinished)}
+			return &loadtest.Failure{Reason: runreason.Timeout, Err: fmt.Errorf("tcpshort: %d flows one after the other did not end; the last: %s", failures, f.Unfinished)}
 		}
 	}
 	return nil
@@ -136,7 +137,7 @@ func (k *Kind) meanRate(f Flow, bytes int64) float64 {
 func (k *Kind) measure(ctx context.Context, s *tcptraffic.Session, g group) (f Flow, err error) {
 	t, err := s.Transfer(ctx, k.opts.plan(g))
 	failure, failed := errors.AsType[*loadtest.Failure](err)
-	if err != nil && (!failed || failure.Reason != loadtest.ReasonSocket || ctx.Err() != nil) {
+	if err != nil && (!failed || failure.Reason != runreason.Socket || ctx.Err() != nil) {
 		return f, err
 	}
 	if t != nil {

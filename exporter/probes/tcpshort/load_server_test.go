@@ -9,6 +9,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/loadtesttest"
@@ -88,7 +89,7 @@ func TestRunEndsIfNoFlowEnds(t *testing.T) {
 	own.FlowBytes, own.FlowTimeout = []option.Bytes{20_000_000}, time.Second
 	sink := &metrictest.Keeping{}
 	out, res, err := run(t, own, sink, "rate=10Mbit")
-	if err == nil || out.Result != loadtest.Incomplete || out.Reason != loadtest.ReasonTimeout || !strings.Contains(err.Error(), "3 flows one after the other did not end") {
+	if err == nil || out.Result != loadtest.Incomplete || out.Reason != runreason.Timeout || !strings.Contains(err.Error(), "3 flows one after the other did not end") {
 		t.Fatalf("%s, %s, %v", out.Result, out.Reason, err)
 	}
 	unfinished := 0

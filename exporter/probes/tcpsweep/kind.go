@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/tcpstate"
@@ -125,7 +126,7 @@ func (k *Kind) Perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 		}
 		failed = fmt.Errorf("tcpsweep: %v: %w", c, err)
 		failures++
-		if f, ok := errors.AsType[*loadtest.Failure](err); !ok || ctx.Err() != nil || f.Reason == loadtest.ReasonLost || failures == maxFailures {
+		if f, ok := errors.AsType[*loadtest.Failure](err); !ok || ctx.Err() != nil || f.Reason == runreason.Lost || failures == maxFailures {
 			return failed
 		}
 	}

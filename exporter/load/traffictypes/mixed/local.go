@@ -6,6 +6,7 @@ import (
 
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
@@ -61,7 +62,7 @@ func (t Local) Connect(ctx context.Context, d *loadsession.Conn) (*Session, erro
 	}
 	if s.UDP, err = (udptraffic.Local{}).Connect(ctx, streams); err != nil {
 		failure, ok := errors.AsType[*loadtest.Failure](err)
-		if !t.Optional || !ok || failure.Reason != loadtest.ReasonNoTraffic {
+		if !t.Optional || !ok || failure.Reason != runreason.NoTraffic {
 			return nil, err
 		}
 		s.UDP = nil

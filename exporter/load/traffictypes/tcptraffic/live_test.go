@@ -12,6 +12,7 @@ import (
 	"oneway.example/exporter/clocks/static"
 	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadsession"
@@ -232,7 +233,7 @@ func TestMissingCongestionControlIsReportedWithTheList(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "nonesuch: the kernel has") || !strings.Contains(err.Error(), "reno") {
 			t.Errorf("%s: %v", d, err)
 		}
-		if want := map[sample.Direction]string{sample.Forward: loadtest.ReasonConfiguration, sample.Reverse: string(loadcontrol.BadRequest)}[d]; out.Reason != want {
+		if want := map[sample.Direction]string{sample.Forward: runreason.Configuration, sample.Reverse: string(loadcontrol.BadRequest)}[d]; out.Reason != want {
 			t.Errorf("%s: reason %s, want %s", d, out.Reason, want)
 		}
 	}
@@ -356,7 +357,7 @@ func TestLoadServerThatShutsDownEndsTheRun(t *testing.T) {
 			}
 			return err
 		})
-		if err == nil || out.Result != loadtest.Incomplete || out.Reason != loadtest.ReasonLost || !strings.Contains(err.Error(), "shut") {
+		if err == nil || out.Result != loadtest.Incomplete || out.Reason != runreason.Lost || !strings.Contains(err.Error(), "shut") {
 			t.Errorf("%s: %s, %s, %v", d, out.Result, out.Reason, err)
 		}
 	}

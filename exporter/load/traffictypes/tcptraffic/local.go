@@ -14,6 +14,7 @@ import (
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadsession"
@@ -188,7 +189,7 @@ func (s *Session) register(p *Plan) *pending {
 func (x *pending) wait(ctx context.Context, limit time.Duration) (reply, error) {
 	client := x.session.client
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, &loadtest.Failure{
-		Reason: loadtest.ReasonLost, Err: fmt.Errorf("no message from the load server at %s for %v", client.Remote(), limit),
+		Reason: runreason.Lost, Err: fmt.Errorf("no message from the load server at %s for %v", client.Remote(), limit),
 	})
 	defer cancel()
 	select {
@@ -197,7 +198,7 @@ func (x *pending) wait(ctx context.Context, limit time.Duration) (reply, error) 
 			return r, r.refusal
 		}
 		if r.finished != nil && r.finished.Error != "" {
-			return r, &loadtest.Failure{Reason: loadtest.ReasonSocket, Err: errors.New("load server: " + r.finished.Error)}
+			return r, &loadtest.Failure{Reason: runreason.Socket, Err: errors.New("load server: " + r.finished.Error)}
 		}
 		return r, nil
 	case <-client.Done():

@@ -12,6 +12,7 @@ import (
 
 	"oneway.example/exporter/core/bound"
 	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadtest"
@@ -54,7 +55,7 @@ func (s *Session) Transfer(ctx context.Context, p Plan) (*Result, error) {
 	if p.Direction == sample.Forward {
 		for _, f := range p.Flows {
 			if err := tcpsocket.CheckCongestionControl(f.CongestionControl); err != nil {
-				return nil, &loadtest.Failure{Reason: loadtest.ReasonConfiguration, Err: fmt.Errorf("%s transfer: this host: %w", p.Direction, err)}
+				return nil, &loadtest.Failure{Reason: runreason.Configuration, Err: fmt.Errorf("%s transfer: this host: %w", p.Direction, err)}
 			}
 		}
 	}
@@ -65,7 +66,7 @@ func (s *Session) Transfer(ctx context.Context, p Plan) (*Result, error) {
 		refusal, refused := errors.AsType[*loadcontrol.Refusal](err)
 		err = fmt.Errorf("%s transfer: %w", p.Direction, err)
 		if refused && refusal.Reason == loadcontrol.ShuttingDown {
-			err = &loadtest.Failure{Reason: loadtest.ReasonLost, Err: err}
+			err = &loadtest.Failure{Reason: runreason.Lost, Err: err}
 		}
 	}
 	s.end()
@@ -230,7 +231,7 @@ func (x *pending) open(ctx context.Context, to *listening, res *Result) (conns [
 		limit = min(limit, x.plan.Duration)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, &loadtest.Failure{
-		Reason: loadtest.ReasonSocket, Err: fmt.Errorf("no connection to TCP %d of the load server within %v; is it open there and on the path?", to.Ports[0], limit),
+		Reason: runreason.Socket, Err: fmt.Errorf("no connection to TCP %d of the load server within %v; is it open there and on the path?", to.Ports[0], limit),
 	})
 	defer cancel()
 	n, forward := len(x.plan.Flows), x.plan.Direction == sample.Forward
@@ -265,7 +266,7 @@ func (x *pending) open(ctx context.Context, to *listening, res *Result) (conns [
 	if ctx.Err() != nil {
 		return nil, nil, context.Cause(ctx)
 	}
-	return nil, nil, &loadtest.Failure{Reason: loadtest.ReasonSocket, Err: fmt.Errorf("connection to TCP %d of the load server: %w; is it open there and on the path?", to.Ports[i], errs[i])}
+	return nil, nil, &loadtest.Failure{Reason: runreason.Socket, Err: fmt.Errorf("connection to TCP %d of the load server: %w; is it open there and on the path?", to.Ports[i], errs[i])}
 }
 
 // tell forwards progress to the run.

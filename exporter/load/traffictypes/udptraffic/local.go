@@ -13,6 +13,7 @@ import (
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
@@ -41,7 +42,7 @@ func (Local) Connect(ctx context.Context, d *loadsession.Conn) (*Session, error)
 	remote := netip.AddrPortFrom(where.Addr(), client.Reply.Port)
 	endpoint, err := stream.Open(stream.Options{Local: netip.AddrPortFrom(d.Options.From(remote.Addr()), 0), Log: d.Log})
 	if err != nil {
-		return nil, &loadtest.Failure{Reason: loadtest.ReasonSocket, Err: err}
+		return nil, &loadtest.Failure{Reason: runreason.Socket, Err: err}
 	}
 	running, stop := context.WithCancel(context.Background())
 	var served sync.WaitGroup
@@ -79,9 +80,9 @@ func proveAddress(ctx context.Context, s *stream.Session, remote netip.AddrPort)
 	cookie, err = s.Hello(ctx, remote)
 	switch {
 	case errors.Is(err, stream.ErrNoReply):
-		err = &loadtest.Failure{Reason: loadtest.ReasonNoTraffic, Err: fmt.Errorf("no reply to UDP at %s; is UDP %d open there and on the path?", remote, remote.Port())}
+		err = &loadtest.Failure{Reason: runreason.NoTraffic, Err: fmt.Errorf("no reply to UDP at %s; is UDP %d open there and on the path?", remote, remote.Port())}
 	case err != nil && ctx.Err() == nil:
-		err = &loadtest.Failure{Reason: loadtest.ReasonSocket, Err: err}
+		err = &loadtest.Failure{Reason: runreason.Socket, Err: err}
 	case err != nil:
 		err = loadtest.WithCause(ctx, err)
 	}

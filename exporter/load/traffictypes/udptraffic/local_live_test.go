@@ -14,6 +14,7 @@ import (
 
 	"oneway.example/exporter/clocks/static"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadtest"
@@ -164,7 +165,7 @@ func TestTimeoutNamesTheLoadServer(t *testing.T) {
 	ctx, ended := context.WithCancelCause(t.Context())
 	x.watch(ctx, ended)
 	var f *loadtest.Failure
-	if why := context.Cause(ctx); !errors.As(why, &f) || f.Reason != loadtest.ReasonLost || !strings.HasPrefix(why.Error(), "nothing was received from the load server at "+p.at().String()) {
+	if why := context.Cause(ctx); !errors.As(why, &f) || f.Reason != runreason.Lost || !strings.HasPrefix(why.Error(), "nothing was received from the load server at "+p.at().String()) {
 		t.Errorf("%v", why)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"oneway.example/exporter/clocks/none"
 	"oneway.example/exporter/clocks/static"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
@@ -40,7 +41,7 @@ var target = probe.Target{Path: "office", Probe: "saturation", Peer: "192.0.2.1"
 func once(ctx context.Context, e probe.Env, at probe.Target, o loadsession.Options, k loadsession.Kind[*udptraffic.Session], progress func(loadtest.Progress)) (out *loadtest.Outcome, err error) {
 	for range 3 {
 		out, err = loadtesttest.RunKind(ctx, e, at, o, k, progress)
-		if out == nil || out.Reason != loadtest.ReasonNoTraffic {
+		if out == nil || out.Reason != runreason.NoTraffic {
 			break
 		}
 	}
@@ -167,7 +168,7 @@ func TestEndOfTheLoadServerEndsTheRun(t *testing.T) {
 				})
 				return err
 			}}, nil)
-			if err == nil || o.Result != loadtest.Incomplete || o.Reason != loadtest.ReasonLost {
+			if err == nil || o.Result != loadtest.Incomplete || o.Reason != runreason.Lost {
 				t.Fatalf("%s %s: %v", o.Result, o.Reason, err)
 			}
 			t.Logf("the run ended %v after its load server", time.Since(died)) // the plan takes 30 s; no tighter limit, for a busy host
@@ -200,10 +201,10 @@ func TestErrorsHaveTheCauseTheAddressAndARemedy(t *testing.T) {
 		reason string
 		want   []string
 	}{
-		"no listener": {func(o *loadsession.Options) { o.LoadServer = free }, loadtest.Failed, loadtest.ReasonUnreachable, []string{"load server " + free, "is a load server listening"}},
+		"no listener": {func(o *loadsession.Options) { o.LoadServer = free }, loadtest.Failed, runreason.Unreachable, []string{"load server " + free, "is a load server listening"}},
 		"wrong token": {func(o *loadsession.Options) { o.TokenFile = wrong }, loadtest.Refused, "unauthorized", []string{"load server " + opts.LoadServer + ": refused: unauthorized"}},
 		"no token":    {func(o *loadsession.Options) { o.TokenFile = empty }, "", "", []string{"token_file", "holds no token"}}, // an option, so there is no run
-		"wrong pin":   {func(o *loadsession.Options) { o.Pin = "sha256:" + strings.Repeat("00", 32) }, loadtest.Failed, loadtest.ReasonUnreachable, []string{"load server ", "pin"}},
+		"wrong pin":   {func(o *loadsession.Options) { o.Pin = "sha256:" + strings.Repeat("00", 32) }, loadtest.Failed, runreason.Unreachable, []string{"load server ", "pin"}},
 		"too fast":    {func(*loadsession.Options) {}, loadtest.Refused, "rate_limit", []string{"refused: rate_limit"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -235,7 +236,7 @@ func TestSecondClientIsRefusedAsBusy(t *testing.T) {
 		o, err := once(ctx, env(staticClock()), target, opts, scriptKind{func(context.Context, *udptraffic.Session, *loadtest.Run) error {
 			return errors.New("both run")
 		}}, nil)
-		if o.Result != loadtest.Skipped || o.Reason != loadtest.ReasonRemoteBusy || !strings.Contains(err.Error(), "refused: busy") {
+		if o.Result != loadtest.Skipped || o.Reason != runreason.RemoteBusy || !strings.Contains(err.Error(), "refused: busy") {
 			t.Errorf("%s, %s: %v", o.Result, o.Reason, err)
 		}
 		return nil
@@ -252,7 +253,7 @@ func TestPathWithoutUDPIsReported(t *testing.T) {
 	opts.LoadServer = at
 	host, _, _ := net.SplitHostPort(at)
 	o, err := loadtesttest.RunKind(t.Context(), env(staticClock()), target, opts, scriptKind{nil}, nil)
-	if o.Result != loadtest.Failed || o.Reason != loadtest.ReasonNoTraffic {
+	if o.Result != loadtest.Failed || o.Reason != runreason.NoTraffic {
 		t.Fatalf("%s, %s: %v", o.Result, o.Reason, err)
 	}
 	if want := "no reply to UDP at " + host + ":"; !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "open there and on the path?") {
@@ -312,7 +313,7 @@ func TestTokenFileThatIsEmptiedAfterTheStartFailsTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	o, err := loadtest.RunOnce(t.Context(), env(staticClock()), target, opts.Options, test, emptying{opts.TokenFile}, nil)
-	if err == nil || o == nil || o.Result != loadtest.Failed || o.Reason != loadtest.ReasonConfiguration || !strings.Contains(err.Error(), "holds no token") {
+	if err == nil || o == nil || o.Result != loadtest.Failed || o.Reason != runreason.Configuration || !strings.Contains(err.Error(), "holds no token") {
 		t.Errorf("%+v, %v; want failed, configuration", o, err)
 	}
 }

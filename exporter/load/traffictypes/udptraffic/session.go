@@ -13,6 +13,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadtest"
@@ -144,7 +145,7 @@ func (s *Session) transfer(ctx context.Context, d sample.Direction, p stream.Pla
 	case err != nil:
 		c.Cut = err.Error()
 	case !complete:
-		return nil, &loadtest.Failure{Reason: loadtest.ReasonInternal, Err: fmt.Errorf("udp: %s transfer: the records of one end are missing", d)}
+		return nil, &loadtest.Failure{Reason: runreason.Internal, Err: fmt.Errorf("udp: %s transfer: the records of one end are missing", d)}
 	}
 	t := &Transfer{
 		Direction: d, Plan: p, Sent: c.Sent, Received: c.Received, Local: c.Local, Remote: c.Remote,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadtest"
@@ -67,7 +68,7 @@ func (x *transferring) forward(sending, ctx context.Context) (*CarrierResult, er
 		out.Packets, out.PayloadBytes = out.Sent.Totals(x.Plan)
 	}
 	if err != nil {
-		return out, &loadtest.Failure{Reason: loadtest.ReasonSocket, Err: err}
+		return out, &loadtest.Failure{Reason: runreason.Socket, Err: err}
 	}
 	x.over.Store(time.Now().UnixNano())
 	if err := x.client.Sent(ctx, x.ID, out.Packets); err != nil {
@@ -88,7 +89,7 @@ func (x *transferring) forward(sending, ctx context.Context) (*CarrierResult, er
 func (x *transferring) reverse(sending, ctx context.Context) (*CarrierResult, error) {
 	reception, err := x.session.Expect(x.ID, x.Plan)
 	if err != nil {
-		return nil, &loadtest.Failure{Reason: loadtest.ReasonSocket, Err: err}
+		return nil, &loadtest.Failure{Reason: runreason.Socket, Err: err}
 	}
 	x.reception.Store(reception)
 	// The goroutine finishes the reception in any case.
@@ -148,7 +149,7 @@ func failed(d sample.Direction, err error) error {
 	refusal, refused := errors.AsType[*loadcontrol.Refusal](err)
 	err = fmt.Errorf("%s transfer: %w", d, err)
 	if refused && refusal.Reason == loadcontrol.ShuttingDown {
-		return &loadtest.Failure{Reason: loadtest.ReasonLost, Err: err}
+		return &loadtest.Failure{Reason: runreason.Lost, Err: err}
 	}
 	return err
 }
@@ -178,7 +179,7 @@ func (x *transferring) watch(ctx context.Context, ended context.CancelCauseFunc)
 		}
 		lastReceived = latest(lastReceived, x.client.LastReceived())
 		if since, limit := x.remoteTimeout(lastReceived, time.Now()); time.Since(since) > limit {
-			ended(&loadtest.Failure{Reason: loadtest.ReasonLost, Err: fmt.Errorf("nothing was received from the load server at %s for %v", x.remote, limit)})
+			ended(&loadtest.Failure{Reason: runreason.Lost, Err: fmt.Errorf("nothing was received from the load server at %s for %v", x.remote, limit)})
 			return
 		}
 	}
