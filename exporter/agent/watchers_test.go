@@ -63,7 +63,7 @@ func TestNewTypeOfWatcherNeedsNoFurtherCode(t *testing.T) {
 	page := strings.Join(strings.Fields(get("/")), " ")
 	for _, want := range []string{
 		"The dummy a is full.", `<a href="#dummy">Dummy</a>`, `<a href="#dummy-dummy">Dummy dummy</a>`, `<section class="card" id="dummy"> <h3>Dummy</h3>`,
-		"<dt>Name</dt><dd>a</dd>", "<dt>Level</dt><dd>3</dd>", "<dt>Period</dt><dd>1 ms ± 0.002 ms</dd>", "<dt>Unknown</dt><dd>unknown</dd>", `<p class="reason">it counts no further</p>`,
+		"<dt>Name</dt><dd>a</dd>", "<dt>Level</dt><dd>3</dd>", "<dt>Period</dt><dd>1.0000 ms ± 0.0020 ms</dd>", "<dt>Unknown</dt><dd>unknown</dd>", `<p class="reason">it counts no further</p>`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %q", want)

@@ -88,6 +88,8 @@ func (s Scale) Number(v float64) string {
 	switch s.unit { //nolint:exhaustive // others have a number of significant digits
 	case Ratio:
 		switch {
+		case abs > 99.9 && abs < 100: // not 100 %, which is all
+			return strconv.FormatFloat(math.Copysign(math.Min(abs, 99.99), v), 'f', 2, 64)
 		case abs >= 9.995:
 			return significant(v, 3)
 		case abs == 0 || abs >= 0.005:
@@ -138,10 +140,31 @@ func (s Scale) FormatWith(separator string, v float64) string {
 // Format is a single value with its unit: "30.1 ms".
 func (u Unit) Format(v float64) string { return u.ScaleOf(v).Format(v) }
 
-// FormatBound is a value with its error bound, both in one scale: "110.7 kB ± 0.7788 kB".
+// FormatBound is a value with its error bound, both in one scale: "110.70 kB ± 0.78 kB".
 func (u Unit) FormatBound(v, bound float64) string {
-	s := u.ScaleOf(v, bound)
-	return s.Format(v) + " ± " + s.Format(bound)
+	value, limit := u.ScaleOf(v, bound).FormatBound(" ", v, bound)
+	return value + " ± " + limit
+}
+
+// FormatBound is a value and its error bound, each with its symbol after the separator. The bound has two significant digits, and
+// the value as many decimals as the bound. The bound includes what the rounding of the value adds, and is rounded up, so that
+// the printed interval contains the measured one.
+func (s Scale) FormatBound(separator string, v, bound float64) (value, limit string) {
+	v, bound = v*s.Factor, bound*s.Factor
+	if !(bound > 0) || math.IsInf(bound, 0) || math.IsNaN(v) || math.IsInf(v, 0) {
+		return s.FormatWith(separator, v/s.Factor), s.FormatWith(separator, bound/s.Factor)
+	}
+	places := min(max(0, 1-int(math.Floor(math.Log10(bound)))), 12)
+	value = strconv.FormatFloat(v, 'f', places, 64)
+	if rounded, err := strconv.ParseFloat(value, 64); err == nil {
+		bound += math.Abs(rounded - v)
+	}
+	step := math.Pow(10, max(-float64(places), math.Floor(math.Log10(bound))-1))
+	limit = strconv.FormatFloat(math.Ceil(bound/step*(1-1e-9))*step, 'f', places, 64)
+	if s.Symbol != "" {
+		value, limit = value+separator+s.Symbol, limit+separator+s.Symbol
+	}
+	return value, limit
 }
 
 // Duration is a duration with its unit.

@@ -38,6 +38,8 @@ func TestNumbersHaveTheirUnits(t *testing.T) {
 		{unit.Ratio, 0.0000123, "0.001 %"}, // not zero
 		{unit.Ratio, 0.1234, "12.3 %"},
 		{unit.Ratio, 0.5, "50 %"},
+		{unit.Ratio, 0.9996, "99.96 %"},
+		{unit.Ratio, 0.999996, "99.99 %"}, // not 100 %, which is all
 		{unit.Ratio, 1, "100 %"},
 		{unit.PacketBytes, 1500, "1500 B"},
 		{unit.BufferBytes, 65536, "64 KiB"},
@@ -67,11 +69,16 @@ func TestValueAndBoundHaveOneUnit(t *testing.T) {
 		value, bound float64
 		want         string
 	}{
-		{unit.Bytes, 110_700, 778.8, "110.7 kB ± 0.7788 kB"},
-		{unit.Seconds, 0.0301, 0.0002, "30.1 ms ± 0.2 ms"},
-		{unit.Seconds, 3e-6, 1.2e-3, "0.003 ms ± 1.2 ms"},
-		{unit.Seconds, 1.5, 45e-6, "1.5 s ± 0.000045 s"},
-		{unit.RFactor, 92, 3, "92 ± 3"},
+		{unit.Bytes, 110_700, 778.8, "110.70 kB ± 0.78 kB"},
+		{unit.Seconds, 0.0301, 0.0002, "30.10 ms ± 0.20 ms"},
+		{unit.Seconds, 3e-6, 1.2e-3, "0.0 ms ± 1.3 ms"},
+		{unit.Seconds, 1.5, 45e-6, "1.500000 s ± 0.000045 s"},
+		{unit.RFactor, 92, 3, "92.0 ± 3.0"},
+		{unit.Bytes, 1_098_000, 1562, "1.0980 MB ± 0.0016 MB"}, // a bound is rounded up
+		{unit.Seconds, 0.35, 135.01e-6, "350.00 ms ± 0.14 ms"},
+		{unit.Seconds, 0.35, 99.1e-3, "350 ms ± 100 ms"},
+		{unit.Seconds, 0.0123456, 10e-6, "12.346 ms ± 0.011 ms"}, // with the rounding of the value
+		{unit.Seconds, 0.35, 0, "350 ms ± 0 ms"},
 	} {
 		if got := c.unit.FormatBound(c.value, c.bound); got != c.want {
 			t.Errorf("%g, %g %s: got %q, want %q", c.value, c.bound, c.unit, got, c.want)

@@ -57,9 +57,9 @@ func (l Line) Page() string { return l.text(page, true) }
 
 // Cell is Text with the error bound of the first number apart; empty: no bound is known.
 func (l Line) Cell() (value, bound string) {
-	if len(l.Numbers) > 0 && l.Numbers[0].Bound != nil {
+	if len(l.Numbers) > 0 && l.Numbers[0].Bound != nil && l.Numbers[0].Value != nil {
 		n := l.Numbers[0]
-		bound = l.scales()[n.Unit].Format(*n.Bound)
+		_, bound = l.scales()[n.Unit].FormatBound(" ", *n.Value, *n.Bound)
 	}
 	return l.text(terminal, false), bound
 }
@@ -111,12 +111,15 @@ func (n Number) text(scale unit.Scale, s style, bound bool) string {
 		words = append(words, n.Label)
 	}
 	if n.Value != nil {
-		value := scale.FormatWith(s.space, *n.Value)
+		value, limit := scale.FormatWith(s.space, *n.Value), ""
+		if n.Bound != nil {
+			value, limit = scale.FormatBound(s.space, *n.Value, *n.Bound)
+		}
 		if n.Before != nil {
 			value = scale.FormatWith(s.space, *n.Before) + s.arrow + value
 		}
-		if n.Bound != nil && bound {
-			value += s.bound + scale.FormatWith(s.space, *n.Bound)
+		if limit != "" && bound {
+			value += s.bound + limit
 		}
 		words = append(words, value)
 	}

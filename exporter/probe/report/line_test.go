@@ -21,7 +21,7 @@ func TestLinesHaveOneUnitForEachQuantity(t *testing.T) {
 	}{
 		{Line{Value: "4 of 4"}, "4 of 4"},
 		{Line{Unknown: "too few trains"}, "unknown: too few trains"},
-		{Line{Numbers: []Number{{Value: new(110_700.0), Bound: new(778.8), Unit: unit.Bytes}, {Value: new(0.203), Unit: unit.Seconds}}}, "110.7 kB ± 0.7788 kB, 203 ms"},
+		{Line{Numbers: []Number{{Value: new(110_700.0), Bound: new(778.8), Unit: unit.Bytes}, {Value: new(0.203), Unit: unit.Seconds}}}, "110.70 kB ± 0.78 kB, 203 ms"},
 		{Line{Numbers: []Number{rate("", 120_000), rate("of", 125_000)}}, "0.96 Mb/s of 1 Mb/s"},
 		{Line{Numbers: []Number{{Text: "unknown"}, {Label: "up to", Value: new(125_000.0), Unit: unit.BytesPerSecond, Text: "in a second"}}}, "unknown, up to 1 Mb/s in a second"},
 		{Line{Numbers: []Number{{Label: "R", Before: new(92.0), Value: new(25.4), Unit: unit.RFactor}}}, "R 92 -> 25"},
@@ -33,11 +33,11 @@ func TestLinesHaveOneUnitForEachQuantity(t *testing.T) {
 		}
 	}
 	page := Line{Numbers: []Number{{Before: new(92.0), Value: new(25.0), Unit: unit.RFactor}, {Value: new(0.03), Bound: new(2e-3), Unit: unit.Seconds}}}.Page()
-	if want := strings.ReplaceAll("92_→_25, 30_ms ±_2_ms", "_", "\u00a0"); page != want {
+	if want := strings.ReplaceAll("92_→_25, 30.0_ms ±_2.0_ms", "_", "\u00a0"); page != want {
 		t.Errorf("on a page: %q, want %q", page, want)
 	}
 	value, bound := Line{Numbers: []Number{{Value: new(0.0812), Bound: new(310e-6), Unit: unit.Seconds}}}.Cell()
-	if value != "81.2 ms" || bound != "0.31 ms" {
+	if value != "81.20 ms" || bound != "0.31 ms" {
 		t.Errorf("in a cell: %q and %q", value, bound)
 	}
 }
@@ -49,7 +49,7 @@ func TestLineOfADocumentHasItsTextAndItsNumbers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := `{"quantity":"queue","direction":"forward","value":"110.7 kB ± 0.7788 kB","numbers":[{"value":110700,"error_bound":778.8,"unit":"bytes"}]}`; string(text) != want {
+	if want := `{"quantity":"queue","direction":"forward","value":"110.70 kB ± 0.78 kB","numbers":[{"value":110700,"error_bound":778.8,"unit":"bytes"}]}`; string(text) != want {
 		t.Errorf("\n got %s\nwant %s", text, want)
 	}
 	var again Line
