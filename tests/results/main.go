@@ -4,8 +4,9 @@
 // appends the events to LOG and prints them without the lines of passed tests.
 //
 // `results report LOG EXPECTED DIR` runs each failed test of all stages in LOG once more, alone, with the command of its
-// stage. A test that passes then is flaky: DIR gets its first output, and more than flaky.Max of them fail the run. A test that
-// fails again fails the run, and so does a skip that the file EXPECTED does not list, and a package without a test that ran.
+// stage; after a crash, its whole package. What passes then is flaky: DIR gets its first output, and more than flaky.Max fail
+// the run. A test that fails again fails the run, and so does a skip that the file EXPECTED does not list, a package without a
+// test that ran or without an end, and a go command that a signal ended.
 // The failures and their last lines are printed at the end, where a cut log still has them.
 //
 // The exit status is 1 if a test failed, and 2 if the program could not do its work.
@@ -29,8 +30,11 @@ type event struct {
 	Action, Package, Test, Output string
 	// ImportPath is the package of a build, and FailedBuild the one whose failed build ends a package.
 	ImportPath, FailedBuild string
-	// Command is the command of a stage without its packages. Only the action stage has it; its Output is the title.
-	Command []string
+	// Command is the command of a stage, and Packages are the import paths of its packages. Only the action stage has them;
+	// its Output is the title.
+	Command, Packages []string
+	// Code is the exit status of the command; -1 after a signal. Only the action stageEnd has it.
+	Code int
 }
 
 func main() {

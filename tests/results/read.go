@@ -27,6 +27,14 @@ type entry struct {
 	rerun *rerun
 }
 
+// owner is the package of a test; a package itself.
+func (o *entry) owner() *entry {
+	for o.parent != nil {
+		o = o.parent
+	}
+	return o
+}
+
 // top is the top-level test that it is or belongs to; nil for a package.
 func (o *entry) top() *entry {
 	if o.name == "" {
@@ -109,11 +117,11 @@ func (o *entry) endEarly() {
 func (r *run) take(e event) {
 	switch e.Action {
 	case "stage":
-		r.stages = append(r.stages, &stage{title: e.Output, command: e.Command})
-	case stagePassed, stageFailed:
+		r.stages = append(r.stages, &stage{title: e.Output, command: e.Command, packages: e.Packages})
+	case stageEnd:
 		if len(r.stages) > 0 {
 			s := r.stages[len(r.stages)-1]
-			s.ended, s.failed = true, e.Action == stageFailed
+			s.ended, s.code = true, e.Code
 		}
 	case "said":
 		r.said.WriteString(e.Output)

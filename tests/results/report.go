@@ -27,7 +27,7 @@ func (r *run) report(expected string, w io.Writer) (failed bool) {
 			may[words[0]] = true
 		}
 	}
-	count, skipped, failedStages := map[string]int{}, map[string]bool{}, map[*stage]bool{}
+	count, skipped := map[string]int{}, map[string]bool{}
 	for _, o := range r.all {
 		if o.name == "" && o.result == "pass" && len(o.parts) == 0 && o.stage != nil {
 			o.result = "fail"
@@ -43,9 +43,6 @@ func (r *run) report(expected string, w io.Writer) (failed bool) {
 		if o.top() == o && !excused {
 			count[o.result]++
 		}
-		if o.result == "fail" {
-			failedStages[o.stage] = true
-		}
 		if o.result == "fail" && !excused {
 			failed = true
 			o.report(w)
@@ -55,9 +52,9 @@ func (r *run) report(expected string, w io.Writer) (failed bool) {
 		fmt.Fprintf(w, "\nthe go command said:\n%s", cut(r.said.String(), maxLines))
 	}
 	for _, s := range r.stages {
-		if (!s.ended || s.failed) && !failedStages[s] {
+		if why := r.broken(s); why != "" {
 			failed = true
-			fmt.Fprintf(w, "\nfailed: stage %s, without a failed test\n%s", s.title, cut(r.said.String(), maxLines))
+			fmt.Fprintf(w, "\nfailed: stage %s, %s\n%s", s.title, why, cut(r.said.String(), maxLines))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(skipped)) {
@@ -68,6 +65,31 @@ func (r *run) report(expected string, w io.Writer) (failed bool) {
 	}
 	fmt.Fprintf(w, "\n%d passed, %d flaky, %d failed, %d skipped\n", count["pass"], count["flaky"], count["fail"], count["skip"])
 	return failed || len(skipped) > 0 || count["flaky"] > flaky.Max
+}
+
+// broken is why no rerun excuses a stage; empty if its go command ended by itself, reported each package, and failed only
+// with a test or a package.
+func (r *run) broken(s *stage) string {
+	switch {
+	case !s.ended:
+		return "its command did not end"
+	case s.code != 0 && s.code != 1:
+		return fmt.Sprintf("exit status %d, want 0 or 1", s.code)
+	}
+	failed, missing := false, slices.Clone(s.packages)
+	for _, o := range r.all {
+		if o.stage == s {
+			failed = failed || o.result == "fail"
+			missing = slices.DeleteFunc(missing, func(pkg string) bool { return pkg == o.pkg })
+		}
+	}
+	switch {
+	case len(missing) > 0:
+		return "no result of package " + missing[0]
+	case s.code != 0 && !failed:
+		return "without a failed test"
+	}
+	return ""
 }
 
 // String is the name of a test with its package.

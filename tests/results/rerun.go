@@ -13,14 +13,12 @@ import (
 // maxReruns limits the reruns of one run. More failures have one cause, which is not chance.
 const maxReruns = 10
 
-// rerun is a second run of a failed test, alone, or of those tests of a package that its process ended or kept from starting.
+// rerun is a second run of a failed test, alone, or of a package that crashed or failed after its tests.
 type rerun struct {
 	command []string
 	result  *run
 	err     error // it did not run
-	passed  bool
-	// flaky: it passed, and no other failure of the package explains the first result.
-	flaky bool
+	flaky   bool  // it passed
 	// file has the first output of a flaky test.
 	file string
 }
@@ -44,39 +42,33 @@ func (r *run) rerunFailed(execute func(command []string) ([]byte, error)) {
 		if o.rerun.err = err; err != nil {
 			continue
 		}
-		o.rerun.passed = o.passesIn(o.rerun.result)
-		o.rerun.flaky = o.rerun.passed && (o.name != "" || len(o.failedTests()) == 0)
-		if o.rerun.passed && o.name == "" && o.crashed() { // tests of the package ended here only
-			r.all = append(r.all, o.rerun.result.all...)
+		o.rerun.flaky = o.passesIn(o.rerun.result)
+		if o.rerun.flaky && o.crashed() {
+			r.all = append(r.all, o.endedOnlyIn(o.rerun.result)...)
 		}
 	}
 }
 
-// rerunCommand is the command that runs a failed test alone, or the rest of a crashed package; nil if nothing is to be run.
-// No second run excuses a data race, which is a fault whenever it occurs, or the end of a whole stage, which has kept
-// other packages from starting.
+// fault is the report of a data race, or of a state of memory that only a fault of the program leads to.
+var fault = regexp.MustCompile(`WARNING: DATA RACE|race detected during execution|fatal error:`)
+
+// rerunCommand is the command that runs a failed test alone, or a whole package that crashed, since a test that had ended may
+// be the cause; nil if nothing is to be run. No second run excuses a fault, which may be in the output of another test, or the
+// end of a whole stage, which has kept other packages from starting.
 func (o *entry) rerunCommand() []string {
-	if o.result != "fail" || o.stage == nil || o.unbuilt || o.name == "" && o.unfinished || strings.Contains(o.output(), "WARNING: DATA RACE") {
+	owner := o.owner()
+	if o.result != "fail" || o.stage == nil || owner.unbuilt || owner.name == "" && owner.unfinished || fault.MatchString(owner.output()) {
 		return nil
 	}
-	var which string
+	command := append(slices.Clone(o.stage.command), "-count=1")
 	switch {
-	case o.name != "" && o.top() == o && !o.unfinished:
-		which = "-run=" + o.pattern()
-	case o.name == "" && o.crashed():
-		var done []string
-		for _, t := range o.parts {
-			if !t.unfinished {
-				done = append(done, regexp.QuoteMeta(t.name))
-			}
-		}
-		which = "-skip=^(" + strings.Join(done, "|") + ")$"
-	case o.name == "" && len(o.failedTests()) == 0: // the process failed after its tests
-		which = "-skip=^$"
+	case o == owner && (o.crashed() || len(o.failedTests()) == 0): // or the process failed after its tests
+	case o != owner && o.top() == o && !owner.crashed():
+		command = append(command, "-run="+o.pattern())
 	default:
 		return nil
 	}
-	return append(slices.Clone(o.stage.command), "-count=1", which, o.pkg)
+	return append(command, o.pkg)
 }
 
 // failedParts are the subtests that failed, if the test failed because of them alone.
@@ -106,19 +98,21 @@ func (o *entry) pattern() string {
 }
 
 // crashed reports whether the process of a package ended before its last test, by a panic, a time limit, an exit or a signal.
-func (o *entry) crashed() bool { return !o.complete }
+func (o *entry) crashed() bool {
+	return o.name == "" && (!o.complete || slices.ContainsFunc(o.parts, func(t *entry) bool { return t.unfinished }))
+}
 
-// failedTests are the tests of a package that failed by themselves.
+// failedTests are the tests of a package that failed.
 func (o *entry) failedTests() (failed []*entry) {
 	for _, t := range o.parts {
-		if t.result == "fail" && !t.unfinished {
+		if t.result == "fail" {
 			failed = append(failed, t)
 		}
 	}
 	return failed
 }
 
-// passesIn reports whether it passed in a rerun without any failure: a test with the subtests that failed, or a package.
+// passesIn reports whether a test or a package passed in a rerun without any failure, and so did each part that had failed.
 func (o *entry) passesIn(r *run) bool {
 	passed := map[string]bool{}
 	for _, again := range r.all {
@@ -127,26 +121,37 @@ func (o *entry) passesIn(r *run) bool {
 		}
 		passed[again.name] = again.result == "pass" && again.pkg == o.pkg
 	}
-	return passed[o.name] && !slices.ContainsFunc(o.failedParts(), func(p *entry) bool { return o.name != "" && !passed[p.name] })
+	return o.failuresIn(passed)
 }
 
-// excused reports whether what failed passed in a rerun.
-func (o *entry) excused() bool {
-	top := o.top()
-	switch {
-	case top == nil:
-		failed := o.failedTests()
-		if slices.ContainsFunc(failed, func(t *entry) bool { return !t.excused() }) {
-			return false
-		}
-		return o.passedAgain() || o.rerun == nil && o.complete && len(failed) > 0
-	case top.unfinished:
-		return top.parent != nil && top.parent.passedAgain()
+// failuresIn reports whether a set of names has the test or the package, if it failed, and each part that failed.
+func (o *entry) failuresIn(names map[string]bool) bool {
+	return (o.result != "fail" || names[o.name]) && !slices.ContainsFunc(o.parts, func(p *entry) bool { return !p.failuresIn(names) })
+}
+
+// endedOnlyIn are the tests of a rerun of a crashed package that did not pass before the crash.
+func (o *entry) endedOnlyIn(r *run) []*entry {
+	ended := map[string]bool{}
+	for _, t := range o.parts {
+		ended[t.name] = t.result != "fail"
 	}
-	return top.passedAgain()
+	return slices.DeleteFunc(slices.Clone(r.all), func(again *entry) bool {
+		return again.name == "" || ended[again.top().name]
+	})
 }
 
-func (o *entry) passedAgain() bool { return o.rerun != nil && o.rerun.passed }
+// excused reports whether what failed passed in a rerun: of the package, of the test, or of each failed test of the package.
+func (o *entry) excused() bool {
+	owner := o.owner()
+	switch {
+	case owner.rerun != nil:
+		return owner.rerun.flaky
+	case o != owner:
+		return o.top().rerun != nil && o.top().rerun.flaky
+	}
+	failed := o.failedTests()
+	return o.complete && len(failed) > 0 && !slices.ContainsFunc(failed, func(t *entry) bool { return !t.excused() })
+}
 
 // keepFlaky writes the first output of each flaky test to a file in dir. The names of the files begin with prefix.
 func (r *run) keepFlaky(dir, prefix string) error {
@@ -159,7 +164,7 @@ func (r *run) keepFlaky(dir, prefix string) error {
 			continue
 		}
 		text := fmt.Sprintf("stage: %s\nalone: %s\n\n%s", o.stage.title, strings.Join(o.rerun.command, " "), o.output())
-		if o.rerun.file, err = kept.Add(strings.Trim(o.pkg+"."+o.name, "."), text); err != nil {
+		if o.rerun.file, err = kept.Add(o.stage.title+" "+strings.Trim(o.pkg+"."+o.name, "."), text); err != nil {
 			return err
 		}
 	}

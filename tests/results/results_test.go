@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -51,6 +52,14 @@ var unstable = map[string]string{
 	"many/m_test.go":    once + "\nfunc TestA(t *testing.T) { if first(\"a\") { t.Error(1) } }\nfunc TestB(t *testing.T) { if first(\"b\") { t.Error(2) } }\nfunc TestC(t *testing.T) { if first(\"c\") { t.Error(3) } }\nfunc TestD(t *testing.T) { if first(\"d\") { t.Error(4) } }\n",
 	"environ/e_test.go": once + "\nfunc TestE(t *testing.T) { if first(\"e\") || os.Getenv(\"GIVEN\") != \"x\" || !testing.Short() { t.Error(\"by chance\") } }\n",
 	"races/r_test.go":   once + "\nfunc TestR(t *testing.T) { if first(\"r\") { t.Error(\"WARNING: DATA RACE\") } }\n",
+	"beside/b_test.go":  once + "\nfunc TestOther(t *testing.T) { t.Log(\"WARNING: DATA RACE\") }\nfunc TestR(t *testing.T) { if first(\"r\") { t.Error(\"found\") } }\n",
+	"told/t_test.go":    once + "\nfunc TestR(t *testing.T) { if first(\"r\") { t.Error(\"race detected during execution of test\") } }\n",
+	"maps/m_test.go":    once + "\nfunc TestM(t *testing.T) { if first(\"m\") { println(\"fatal error: concurrent map writes\"); os.Exit(2) } }\n",
+	"late/l_test.go":    "package l\n\nimport (\n\t\"testing\"\n\t\"time\"\n)\n\nfunc TestA(t *testing.T) { time.AfterFunc(30*time.Millisecond, func() { panic(\"of A, each time\") }) }\nfunc TestB(t *testing.T) { time.Sleep(5 * time.Second) }\n",
+	"slow/s_test.go":    "package s\n\nimport (\n\t\"testing\"\n\t\"time\"\n)\n\nfunc TestA(t *testing.T) { time.Sleep(1500 * time.Millisecond) }\nfunc TestB(t *testing.T) { time.Sleep(1500 * time.Millisecond) }\n",
+	"held/h_test.go":    once + "\nfunc TestH(t *testing.T) { if first(\"h\") { select {} }; t.Skip(\"a lock is held\") }\n",
+	"quiet/q_test.go":   "package q\n\nimport \"testing\"\n\nfunc TestQ(t *testing.T) {}\n",
+	"quits/q_test.go":   "package q\n\nimport (\n\t\"syscall\"\n\t\"testing\"\n)\n\nfunc TestA(t *testing.T) {}\nfunc TestQ(t *testing.T) { syscall.Exit(0) }\nfunc TestZ(t *testing.T) { t.Error(\"never seen\") }\n",
 }
 
 func write(t *testing.T, module map[string]string) (dir string) {
@@ -78,7 +87,7 @@ func stageEvents(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "log")
 	command := append([]string{"env", "GIVEN=x", "go", "test", "-C", dir, "-json", "-vet=off"}, args[:len(args)-1]...)
-	if _, err := runStage(io.Discard, log, "a title", command, args[len(args)-1:]); err != nil {
+	if _, err := runStage(io.Discard, log, "a title", command, strings.Fields(args[len(args)-1])); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(log)
@@ -145,7 +154,7 @@ func TestEachKindOfFailureIsReportedAtTheEnd(t *testing.T) {
 
 // TestStagesAreCountedApart: a package may be in two stages, and fail in the first.
 func TestStagesAreCountedApart(t *testing.T) {
-	good := events(t, "./twice")
+	good := events(t, "./twice ./untested")
 	if text, failed := output(t, good+good); failed || text != "\n2 passed, 0 flaky, 0 failed, 0 skipped\n" {
 		t.Errorf("failed %v: %s", failed, text)
 	}
@@ -168,10 +177,10 @@ func TestFailedTestsRunOnceMoreAlone(t *testing.T) {
 		fail bool
 	}{
 		"a subtest": {[]string{"./fails"}, []string{
-			"FLAKY: TestF (m/fails) passed when run alone: env GIVEN=x go test ", " -count=1 -run=^TestF$/^(sub)$ m/fails\n", "kept in DIR/test-m-fails.TestF.txt:\n", "by chance",
+			"FLAKY: TestF (m/fails) passed when run alone: env GIVEN=x go test ", " -count=1 -run=^TestF$/^(sub)$ m/fails\n", "kept in DIR/test-a-title-m-fails.TestF.txt:\n", "by chance",
 		}, "1 passed, 1 flaky, 0 failed, 0 skipped", false},
-		"a panic, which keeps another test from starting": {[]string{"./panics"}, []string{"FLAKY: TestP (m/panics) ", "panic: by chance"}, "2 passed, 1 flaky, 0 failed, 0 skipped", false},
-		"a panic, which hides another failure":            {[]string{"./victim"}, []string{"FLAKY: TestP (m/victim) ", "and again, alone: the package itself (m/victim): ", "always"}, "0 passed, 1 flaky, 0 failed, 0 skipped", true},
+		"a panic, which keeps another test from starting": {[]string{"./panics"}, []string{"FLAKY: the package itself (m/panics) ", "panic: by chance"}, "3 passed, 1 flaky, 0 failed, 0 skipped", false},
+		"a panic, which hides another failure":            {[]string{"./victim"}, []string{"failed: TestP (m/victim)\n", "and again, alone: the package itself (m/victim): ", "always"}, "0 passed, 0 flaky, 1 failed, 0 skipped", true},
 		"an exit":                                         {[]string{"./exits"}, []string{"FLAKY: the package itself (m/exits) "}, "2 passed, 1 flaky, 0 failed, 0 skipped", false},
 		"a time limit":                                    {[]string{"-timeout=2s", "./hangs"}, []string{"panic: test timed out after 2s"}, "2 passed, 1 flaky, 0 failed, 0 skipped", false},
 		"a failure after the tests":                       {[]string{"./badmain"}, []string{"FLAKY: the package itself (m/badmain) ", "left over"}, "1 passed, 1 flaky, 0 failed, 0 skipped", false},
@@ -179,6 +188,13 @@ func TestFailedTestsRunOnceMoreAlone(t *testing.T) {
 		"too many":                                        {[]string{"./many"}, []string{"\n4 flaky tests: at most 3 are accepted\n"}, "0 passed, 4 flaky, 0 failed, 0 skipped", true},
 		"environment and flags are the same":              {[]string{"-short", "./environ"}, []string{"FLAKY: TestE (m/environ) "}, "0 passed, 1 flaky, 0 failed, 0 skipped", false},
 		"a data race is a fault whenever it is":           {[]string{"./races"}, []string{"failed: TestR (m/races)\n", "WARNING: DATA RACE"}, "0 passed, 0 flaky, 1 failed, 0 skipped", true},
+		"a data race in the output of another test":       {[]string{"./beside"}, []string{"failed: TestR (m/beside)\n"}, "1 passed, 0 flaky, 1 failed, 0 skipped", true},
+		"a data race without its report":                  {[]string{"./told"}, []string{"failed: TestR (m/told)\n"}, "0 passed, 0 flaky, 1 failed, 0 skipped", true},
+		"a map without a lock":                            {[]string{"./maps"}, []string{"fatal error: concurrent map writes\n"}, "0 passed, 0 flaky, 1 failed, 0 skipped", true},
+		"a crash each time, by a test that had passed":    {[]string{"./late"}, []string{"panic: of A, each time\n", "and again, alone: the package itself (m/late): "}, "1 passed, 0 flaky, 1 failed, 0 skipped", true},
+		"a time limit that is always too short":           {[]string{"-timeout=2s", "./slow"}, []string{"panic: test timed out after 2s\n"}, "1 passed, 0 flaky, 1 failed, 0 skipped", true},
+		"a time limit, then a skip":                       {[]string{"-timeout=1s", "./held"}, []string{"panic: test timed out after 1s\n"}, "0 passed, 0 flaky, 1 failed, 0 skipped", true},
+		"an exit without a failure":                       {[]string{"./quits"}, []string{"failed: the package itself (m/quits)\n(it did not end)\n"}, "2 passed, 0 flaky, 0 failed, 0 skipped", true},
 		"a stage without a package cannot be run":         {[]string{"./missing"}, nil, "0 passed, 0 flaky, 0 failed, 0 skipped", true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -196,6 +212,46 @@ func TestFailedTestsRunOnceMoreAlone(t *testing.T) {
 				t.Log(text)
 			}
 		})
+	}
+}
+
+// TestNoRerunExcusesABrokenStage: a flaky test of the same stage does not hide packages that never ran.
+func TestNoRerunExcusesABrokenStage(t *testing.T) {
+	good := stageEvents(t, write(t, unstable), "./fails ./quiet")
+	without := func(text string) string {
+		return strings.Join(slices.DeleteFunc(slices.Collect(strings.Lines(good)), func(l string) bool { return strings.Contains(l, text) }), "")
+	}
+	for want, events := range map[string]string{
+		"":                             good,
+		"exit status -1, want 0 or 1":  strings.Replace(good, `"Code":1`, `"Code":-1`, 1),
+		"exit status 2, want 0 or 1":   strings.Replace(good, `"Code":1`, `"Code":2`, 1),
+		"no result of package m/quiet": without(`"Package":"m/quiet"`),
+		"its command did not end":      without(`"Action":"stage-end"`),
+	} {
+		text, failed := output(t, events)
+		if failed != (want != "") || want != "" && !strings.Contains(text, "\nfailed: stage a title, "+want+"\n") || !strings.Contains(text, "FLAKY: TestF (m/fails)") {
+			t.Errorf("failed %v, want %q: %s", failed, want, text)
+		}
+	}
+	if code, err := start([]string{"sh", "-c", "kill -9 $$"}, io.Discard); code != -1 || err != nil {
+		t.Errorf("exit status %d, %v after a signal; want -1", code, err)
+	}
+}
+
+// TestStagesKeepTheirFilesApart: one test that is flaky in two stages is two flaky tests.
+func TestStagesKeepTheirFilesApart(t *testing.T) {
+	events := stageEvents(t, write(t, unstable), "./fails")
+	r, err := read(strings.NewReader(events + strings.Replace(events, "a title", "another", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.rerunFailed(func(command []string) ([]byte, error) { return execute(command, io.Discard) })
+	dir := t.TempDir()
+	if err := r.keepFlaky(dir, "test"); err != nil {
+		t.Fatal(err)
+	}
+	if files, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(files) != 2 {
+		t.Errorf("%q, %v; want two files", files, err)
 	}
 }
 

@@ -8,19 +8,44 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // stage is a go test of several packages.
 type stage struct {
-	title   string
-	command []string // without the packages
-	ended   bool
-	failed  bool
+	title    string
+	command  []string // without the packages
+	packages []string // import paths
+	ended    bool
+	code     int // exit status of the command; -1 after a signal
+}
+
+// importPaths are the packages that the arguments of a go test name.
+func importPaths(command, packages []string) ([]string, error) {
+	i := slices.Index(command, "test")
+	if i < 1 || filepath.Base(command[i-1]) != "go" {
+		return nil, fmt.Errorf("command %q: expected go test", command)
+	}
+	list := append(slices.Clone(command[:i]), "list")
+	if i+2 < len(command) && command[i+1] == "-C" {
+		list = append(list, command[i+1:i+3]...)
+	}
+	list = append(append(list, "-e"), packages...) // go test reports those that do not load
+	out, err := exec.Command(list[0], list[1:]...).Output()
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", list, err)
+	}
+	return strings.Fields(string(out)), nil
 }
 
 // runStage runs a stage, appends its events to the log and shows them in w.
 func runStage(w io.Writer, log, title string, command, packages []string) (failed bool, err error) {
+	paths, err := importPaths(command, packages)
+	if err != nil {
+		return true, err
+	}
 	f, err := os.OpenFile(log, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
 	if err != nil {
 		return true, err
@@ -29,29 +54,20 @@ func runStage(w io.Writer, log, title string, command, packages []string) (faile
 	shown := make(chan error)
 	go func() { shown <- show(in, w) }()
 	both := io.MultiWriter(f, out)
-	err = writeEvent(both, event{Action: "stage", Output: title, Command: command})
+	err = writeEvent(both, event{Action: "stage", Output: title, Command: command, Packages: paths})
+	code := 0
 	if err == nil {
-		failed, err = start(slices.Concat(command, packages), both)
+		code, err = start(slices.Concat(command, packages), both)
 	}
 	if err == nil {
-		err = writeEvent(both, event{Action: endAction(failed)})
+		err = writeEvent(both, event{Action: stageEnd, Code: code})
 	}
 	_ = out.Close() // it always succeeds
-	return failed || err != nil, errors.Join(err, <-shown, f.Close())
+	return code != 0 || err != nil, errors.Join(err, <-shown, f.Close())
 }
 
-// Actions of the event that ends a stage.
-const (
-	stagePassed = "stage-passed"
-	stageFailed = "stage-failed"
-)
-
-func endAction(failed bool) string {
-	if failed {
-		return stageFailed
-	}
-	return stagePassed
-}
+// stageEnd is the action of the event that ends a stage.
+const stageEnd = "stage-end"
 
 func writeEvent(w io.Writer, e event) error {
 	line, err := json.Marshal(e)
@@ -62,15 +78,15 @@ func writeEvent(w io.Writer, e event) error {
 	return err
 }
 
-// start runs a command and reports whether it failed; err is set if it did not start.
-func start(command []string, w io.Writer) (failed bool, err error) {
+// start runs a command and returns its exit status, -1 after a signal; err is set if it did not start.
+func start(command []string, w io.Writer) (code int, err error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdout, cmd.Stderr = w, w
 	err = cmd.Run()
 	if status := (*exec.ExitError)(nil); errors.As(err, &status) {
-		return true, nil
+		return status.ExitCode(), nil
 	}
-	return err != nil, err
+	return 0, err
 }
 
 // execute returns the output of a command, which it also writes to log.
