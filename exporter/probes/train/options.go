@@ -36,7 +36,7 @@ func (o *Options) Describe() []option.Description {
 		option.Number(&o.Group, 10, 1, maxTrains, "Number of trains in a group, after which there is a pause."),
 		option.Number(&o.GroupPause, 10*time.Second, 0, maxInterval, "Pause after each group of trains."),
 		option.Number(&o.Repeats, 30, 0, maxTrains, "Number of trains of a size that may be discarded and sent again, for example because of loss."),
-		option.Number(&o.MinClean, 0, capacity.MinClean, maxTrains, "Number of clean trains that a capacity needs: with fewer the result is the reason.").Unset("a third of {trains}"),
+		option.Number(&o.MinClean, 0, capacity.MinClean, maxTrains, "Number of clean trains that a capacity needs: with fewer the result is the reason.").Unset("a third of {trains}").Checked(o.checkMinClean),
 		option.Switch(&o.PathMTU, true, "Search for the largest packet that passes unfragmented."),
 		option.Number(&o.MaxMTU, 9000, base6, 65_535, "Largest IP packet to try for the path's MTU."),
 	}
@@ -54,12 +54,20 @@ const (
 )
 
 func (o *Options) check() error {
+	if err := option.Check(o); err != nil {
+		return err
+	}
 	if o.MinClean == 0 {
 		o.MinClean = max(capacity.MinClean, o.Trains/3)
 	}
-	err := option.Check(o)
-	if err == nil {
-		err = option.Between("min_clean", o.MinClean, capacity.MinClean, o.Trains)
+	return nil
+}
+
+// checkMinClean reports a number that is out of range or above that of trains, unless this is itself out of range.
+func (o *Options) checkMinClean(key string) error {
+	most := o.Trains
+	if option.Between("trains", o.Trains, capacity.MinClean, maxTrains) != nil {
+		most = maxTrains
 	}
-	return err
+	return option.Between(key, o.MinClean, capacity.MinClean, most)
 }

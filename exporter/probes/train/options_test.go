@@ -1,6 +1,7 @@
 package train
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -24,6 +25,7 @@ func TestWrongOptionsNameTheExpectation(t *testing.T) {
 		"group_pause: 1h\n":          "group_pause is 1h0m0s; it must be between 0s and 1m0s",
 		"max_repeats: -1\n":          "max_repeats is -1; it must be between 0 and 1000",
 		"min_clean: 31\n":            "min_clean is 31; it must be between 3 and 30",
+		"min_clean: -1\n":            "min_clean is -1; it must be between 3 and 30",
 		"max_mtu_bytes: 1000\n":      "max_mtu_bytes is 1000; it must be between 1280 and 65535",
 		"every: 1s\n":                "every is 1s; it must be between 10s and 168h0m0s",
 	})
@@ -35,6 +37,18 @@ func TestCleanTrainsNeededFollowTheirNumber(t *testing.T) {
 		o.Trains = trains
 		if err := o.check(); err != nil || o.MinClean != want {
 			t.Errorf("of %d trains %d must be clean, want %d (%v)", trains, o.MinClean, want, err)
+		}
+	}
+}
+
+func TestWrongNumberOfTrainsIsTheOnlyErrorOfIt(t *testing.T) {
+	for _, trains := range []int{2, 100_000_000} {
+		for _, clean := range []int{0, 5} {
+			o := DefaultOptions()
+			o.Trains, o.MinClean = trains, clean
+			if err := o.check(); err == nil || err.Error() != fmt.Sprintf("trains is %d; it must be between 3 and 1000", trains) {
+				t.Errorf("%d trains, %d of them clean: error is %v", trains, clean, err)
+			}
 		}
 	}
 }
