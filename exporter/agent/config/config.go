@@ -243,8 +243,12 @@ func (c *Config) Check() (found Problems) {
 		default:
 			seen[p.Name] = i
 		}
-		if p.Peer == "" && !p.Place.Has("peer") {
-			found.add(p.Place, option.Errorf("peer", "is missing; it must be a host, such as reflector.example.net or 192.0.2.1:862"))
+		if p.Peer == "" {
+			problem := "is empty"
+			if !p.Place.Has("peer") {
+				problem = "is missing"
+			}
+			found.add(p.Place, option.Errorf("peer", "%s; it must be a host, such as reflector.example.net or 192.0.2.1:862", problem))
 		}
 		checkLinks(p, &found)
 		if len(p.Probes) == 0 {

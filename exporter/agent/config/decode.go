@@ -31,11 +31,20 @@ type decoder struct {
 	visits   int // values from aliases
 	aliased  int // depth of aliases; 0: the value is in its place
 	merging  int // depth of merge keys
+
+	merged map[*yaml.Node]bool // what the outermost mapping has merged in completely
 }
 
 func (d *decoder) fail(n *yaml.Node, key, format string, args ...any) {
+	d.report(n, key, "", format, args...)
+}
+
+// report is fail for an unknown key that probably is the key meant.
+func (d *decoder) report(n *yaml.Node, key, meant, format string, args ...any) {
 	if len(d.problems) < maxProblems {
-		d.problems = append(d.problems, problemAt(d.file, n, key, format, args...))
+		one := problemAt(d.file, n, key, format, args...)
+		one.meant = meant
+		d.problems = append(d.problems, one)
 	}
 }
 
@@ -139,6 +148,7 @@ func (d *decoder) mapping(n *yaml.Node, key string, taken []string, into ...refl
 	if place.IsValid() {
 		place.Set(reflect.ValueOf(Section{at: n, given: true, taken: sortedKeys(fields), key: key, file: d.file, dir: d.dir}))
 	}
+	var unknown []pair
 	for _, p := range pairs {
 		field, known := fields[p.name()]
 		switch {
@@ -146,8 +156,11 @@ func (d *decoder) mapping(n *yaml.Node, key string, taken []string, into ...refl
 			d.value(p.value, join(key, p.name()), field)
 			d.locate(p.name(), field)
 		case !rest && !slices.Contains(taken, p.name()):
-			d.unknown(p, key, slices.Concat(sortedKeys(fields), taken))
+			unknown = append(unknown, p)
 		}
+	}
+	if len(unknown) > 0 {
+		d.unknown(unknown, key, slices.Concat(sortedKeys(fields), taken), pairs)
 	}
 }
 
@@ -160,14 +173,21 @@ func (d *decoder) locate(key string, field reflect.Value) {
 
 func isFileKey(name string) bool { return strings.HasSuffix(name, "_file") }
 
-func (d *decoder) unknown(p pair, key string, names []string) {
+// unknown reports keys that are none of names. A key that the mapping has already, in given, is not what another one means.
+func (d *decoder) unknown(unknown []pair, key string, names []string, given []pair) {
 	slices.Sort(names)
-	if local := option.Nearest(p.name(), names); local != "" {
-		d.fail(p.keyNode, join(key, p.name()), "is unknown; did you mean %q?", local)
-		d.problems[len(d.problems)-1].meant = join(key, local)
-		return
+	has := map[string]bool{}
+	for _, p := range given {
+		has[p.name()] = true
 	}
-	d.fail(p.keyNode, join(key, p.name()), "is unknown; the keys here are %s", strings.Join(names, ", "))
+	missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return has[name] })
+	for _, p := range unknown[:min(len(unknown), maxProblems)] {
+		if meant := option.Nearest(p.name(), missing); meant != "" {
+			d.report(p.keyNode, join(key, p.name()), join(key, meant), "is unknown; did you mean %q?", meant)
+			continue
+		}
+		d.fail(p.keyNode, join(key, p.name()), "is unknown; the keys here are %s", strings.Join(names, ", "))
+	}
 }
 
 // fieldsOf lists the fields of structs by their names in YAML; a field without a tag has none. place is the field for the
@@ -191,7 +211,19 @@ func Keys(into any) []string {
 	return sortedKeys(fields)
 }
 
+// maxShownName is the length in bytes from which a name of the file is cut in messages: some lines may have megabytes.
+const maxShownName = 200
+
+// cut is the begin of a text of the file, for a message.
+func cut(text string) string {
+	if len(text) <= maxShownName {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxShownName], "") + "..."
+}
+
 func join(key, name string) string {
+	name = cut(name)
 	if key == "" || name == "" || name[0] == '[' {
 		return key + name
 	}
@@ -226,13 +258,13 @@ func (d *decoder) pairs(n *yaml.Node, key string) ([]pair, bool) {
 			all = append(all, pair{k, value})
 		}
 	}
-	d.merging++
-	defer func() { d.merging-- }()
+	if len(merged) == 0 {
+		return all, true
+	}
+	if d.merging == 0 {
+		d.merged = map[*yaml.Node]bool{}
+	}
 	for _, m := range merged {
-		if d.merging > maxMerging {
-			d.fail(m, key, "merges mappings in mappings, more than %d deep", maxMerging)
-			break
-		}
 		all = d.merge(all, own, m, key)
 	}
 	return all, true
@@ -241,9 +273,20 @@ func (d *decoder) pairs(n *yaml.Node, key string) ([]pair, bool) {
 // maxMerging limits the nesting of merged mappings, since a mapping can merge itself.
 const maxMerging = 4
 
-// merge appends the pairs of a mapping, or of each of a list of mappings.
+// merge appends the pairs of a mapping, or of each of a list of mappings. A node that was merged before has no further keys: aliases
+// may name it any number of times.
 func (d *decoder) merge(all []pair, own map[string]*yaml.Node, from *yaml.Node, key string) []pair {
+	if d.merged[resolved(from)] {
+		return all
+	}
+	if d.merging == maxMerging {
+		d.fail(from, key, "merges mappings in mappings, more than %d deep", maxMerging)
+		return all
+	}
+	d.merging++
+	defer func() { d.merging-- }()
 	d.resolve(from, key, func(from *yaml.Node) {
+		defer func() { d.merged[from] = true }()
 		if from.Kind == yaml.SequenceNode {
 			for _, one := range from.Content {
 				all = d.merge(all, own, one, key)
@@ -272,9 +315,9 @@ func describe(n *yaml.Node) string {
 		return "a list"
 	case yaml.ScalarNode:
 		if n.ShortTag() == "!!str" {
-			return strconv.Quote(n.Value)
+			return strconv.Quote(cut(n.Value))
 		}
-		return n.Value
+		return cut(n.Value)
 	case yaml.DocumentNode, yaml.AliasNode, yaml.StreamNode: // never here: resolve follows aliases
 	}
 	return "something else"
@@ -345,7 +388,7 @@ func (d *decoder) string(n *yaml.Node, key string, v reflect.Value) {
 		d.fail(n, key, "is %s; it must be text", describe(n))
 	case n.ShortTag() != "!!str":
 		// Unquoted 010 could mean 8, and 1.0 could mean 1.
-		d.fail(n, key, "is %s; it must be text: write %q, with the quotes", n.Value, n.Value)
+		d.fail(n, key, "is %s; it must be text: write %q, with the quotes", cut(n.Value), cut(n.Value))
 	default:
 		v.SetString(n.Value)
 	}
@@ -358,7 +401,7 @@ func (d *decoder) integer(n *yaml.Node, key string, v reflect.Value) {
 	}
 	fresh := reflect.New(v.Type())
 	if n.Decode(fresh.Interface()) != nil {
-		d.fail(n, key, "is %s; it is out of range", n.Value)
+		d.fail(n, key, "is %s; it is out of range", cut(n.Value))
 		return
 	}
 	v.Set(fresh.Elem())

@@ -5,11 +5,20 @@ import (
 	"strings"
 )
 
-// Nearest returns the candidate that word is probably a misspelling of: at most two edits away, or the only one that begins
-// with word and an underscore; empty: none.
+// shortWord is the length in bytes of the longest word that has at most one edit: two make another short word of many.
+const shortWord = 4
+
+// Nearest returns the candidate that word is probably a misspelling of: at most two edits away, one if word is short, or the only
+// one that begins with word and an underscore; empty: none.
 func Nearest(word string, candidates []string) string {
 	best, distance := "", 3
+	if len(word) <= shortWord {
+		distance = 2
+	}
 	for _, c := range candidates {
+		if max(len(word)-len(c), len(c)-len(word)) >= distance {
+			continue // the least distance of these lengths; a word may be very long
+		}
 		if d := Distance(word, c); d < distance && d < len(c) {
 			best, distance = c, d
 		}

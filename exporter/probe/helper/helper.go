@@ -8,7 +8,10 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"oneway.example/exporter/core/option"
 )
@@ -201,11 +204,21 @@ func (h *Helper) interrupted(ctx context.Context) *Error {
 	return h.fault(Timeout, "an earlier request used the time", ctx.Err())
 }
 
-// shortened is a text of the program for a message.
+// shortened is a text of the program for a message: one line of at most 300 bytes and an ellipsis.
 func shortened(text string) string {
 	const most = 300
+	end := ""
 	if len(text) > most {
-		return text[:most] + "..."
+		cut := most
+		for cut > most-utf8.UTFMax && !utf8.RuneStart(text[cut]) {
+			cut--
+		}
+		text, end = text[:cut], "..."
 	}
-	return text
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, string(utf8.RuneError))) + end
 }

@@ -98,6 +98,51 @@ func echoes(t *testing.T, h *Helper) {
 	}
 }
 
+func TestReplyThatIsTooLongIsAnErrorOfItsRequest(t *testing.T) {
+	h := newHelper(t, "serve", nil)
+	echoes(t, h)
+	first := h.process.cmd.Process.Pid
+	for _, method := range []string{"long", "long refusal"} {
+		err := h.Call(t.Context(), method, nil, nil)
+		if wrong, ok := errors.AsType[*Error](err); !ok || wrong.Reason != Refused || !strings.Contains(err.Error(), "bytes; it must have at most 1048575") {
+			t.Errorf("%s: error is %.300v", method, err)
+		}
+	}
+	echoes(t, h)
+	if h.process.cmd.Process.Pid != first {
+		t.Error("the program was started again")
+	}
+}
+
+func TestReplyOfTheLargestLengthArrives(t *testing.T) {
+	for _, length := range []int{MaxLine - 1, MaxLine} {
+		frame, _ := json.Marshal(message{ID: 1, Result: json.RawMessage(`""`)})
+		text, err := encoded(message{ID: 1, Result: json.RawMessage(`"` + strings.Repeat("x", length-len(frame)) + `"`)})
+		_, why := readLine(bufio.NewReader(bytes.NewReader(append(text, '\n'))))
+		if refused := bytes.Contains(text, []byte("error")); err != nil || why != "" || refused != (length == MaxLine) {
+			t.Errorf("%d bytes: %.100s, %q, %v", length, text, why, err)
+		}
+	}
+}
+
+func TestTextsOfTheProgramAreShortenedToOneLineOfRunes(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                              "",
+		"the URL has no host":           "the URL has no host",
+		"a\nb\x1b[31m\x00":              "a b [31m ",
+		"a\xffb":                        "a\uFFFDb",
+		strings.Repeat("x", 300):        strings.Repeat("x", 300),
+		strings.Repeat("x", 301):        strings.Repeat("x", 300) + "...",
+		strings.Repeat("x", 299) + "€":  strings.Repeat("x", 299) + "...",
+		strings.Repeat("x", 297) + "€€": strings.Repeat("x", 297) + "€...",
+		strings.Repeat("\xbf", 2000):    "\uFFFD...",
+	} {
+		if got := shortened(text); got != want {
+			t.Errorf("%.20q of %d bytes: got %q, want %q", text, len(text), got, want)
+		}
+	}
+}
+
 func TestRequestsAreAnsweredByOneProcess(t *testing.T) {
 	h := newHelper(t, "serve", nil)
 	echoes(t, h)

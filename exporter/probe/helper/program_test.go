@@ -71,8 +71,12 @@ func flood(f *os.File, line []byte) Handler {
 
 func handlers() map[string]Handler {
 	return map[string]Handler{
-		"echo":         func(_ context.Context, params json.RawMessage) (any, error) { return params, nil },
-		"refuse":       func(context.Context, json.RawMessage) (any, error) { return nil, errors.New("the URL has no host") },
+		"echo":   func(_ context.Context, params json.RawMessage) (any, error) { return params, nil },
+		"refuse": func(context.Context, json.RawMessage) (any, error) { return nil, errors.New("the URL has no host") },
+		"long":   func(context.Context, json.RawMessage) (any, error) { return strings.Repeat("x", MaxLine), nil },
+		"long refusal": func(context.Context, json.RawMessage) (any, error) {
+			return nil, errors.New(strings.Repeat("x", MaxLine))
+		},
 		"crash":        func(context.Context, json.RawMessage) (any, error) { panic("a fault") },
 		"exit":         func(context.Context, json.RawMessage) (any, error) { os.Exit(0); return nil, nil },
 		"hang":         func(context.Context, json.RawMessage) (any, error) { select {} },

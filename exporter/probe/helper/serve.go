@@ -74,13 +74,22 @@ func handle(handlers map[string]Handler, r request) message {
 
 // send sends a message. Without an agent the program ends.
 func send(m message) {
-	text, err := json.Marshal(m)
+	text, err := encoded(m)
 	if err == nil {
 		_, err = os.Stdout.Write(append(text, '\n'))
 	}
 	if err != nil {
 		endGroup()
 	}
+}
+
+// encoded is a message without its newline. An error replaces a reply that is longer than MaxLine.
+func encoded(m message) ([]byte, error) {
+	text, err := json.Marshal(m)
+	if len(text) < MaxLine {
+		return text, err
+	}
+	return json.Marshal(message{ID: m.ID, Error: fmt.Sprintf("the reply has %d bytes; it must have at most %d", len(text), MaxLine-1)})
 }
 
 // endGroup ends this process with all others of its group. Helper makes it the leader of one.
