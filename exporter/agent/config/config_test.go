@@ -215,6 +215,7 @@ func FuzzParse(f *testing.F) {
 	for _, s := range slips {
 		f.Add([]byte(s.file))
 	}
+	f.Add([]byte("paths:\n  - name: A\n    peer: A0\n    probes: &standard\n      - !00000 {type: A}\n  - {name: B,peer: \"\",probes: *standard}"))
 	f.Add([]byte("- &a\n- # b\n- - c\n-\n? d\n]\n'\n\"\\"))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		if bytes.Contains(content, []byte("include")) {

@@ -276,23 +276,28 @@ const maxMerging = 4
 // merge appends the pairs of a mapping, or of each of a list of mappings. A node that was merged before has no further keys: aliases
 // may name it any number of times.
 func (d *decoder) merge(all []pair, own map[string]*yaml.Node, from *yaml.Node, key string) []pair {
-	if d.merged[resolved(from)] {
-		return all
+	mappings := []*yaml.Node{from}
+	if list := resolved(from); list.Kind == yaml.SequenceNode && !d.merged[list] {
+		d.merged[list] = true
+		mappings = list.Content
 	}
-	if d.merging == maxMerging {
-		d.fail(from, key, "merges mappings in mappings, more than %d deep", maxMerging)
-		return all
+	for _, m := range mappings {
+		if resolved(m).Kind == yaml.MappingNode && d.merged[resolved(m)] {
+			continue
+		}
+		if d.merging == maxMerging {
+			d.fail(m, key, "merges mappings in mappings, more than %d deep", maxMerging)
+			break
+		}
+		all = d.mergeOne(all, own, m, key)
 	}
+	return all
+}
+
+func (d *decoder) mergeOne(all []pair, own map[string]*yaml.Node, from *yaml.Node, key string) []pair {
 	d.merging++
 	defer func() { d.merging-- }()
 	d.resolve(from, key, func(from *yaml.Node) {
-		defer func() { d.merged[from] = true }()
-		if from.Kind == yaml.SequenceNode {
-			for _, one := range from.Content {
-				all = d.merge(all, own, one, key)
-			}
-			return
-		}
 		pairs, _ := d.pairs(from, join(key, "<<"))
 		for _, p := range pairs {
 			if own[p.name()] == nil {
@@ -300,6 +305,7 @@ func (d *decoder) merge(all []pair, own map[string]*yaml.Node, from *yaml.Node, 
 				all = append(all, p)
 			}
 		}
+		d.merged[from] = true
 	})
 	return all
 }
