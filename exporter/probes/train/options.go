@@ -63,7 +63,7 @@ func (o *Options) check() error {
 	return nil
 }
 
-// checkMinClean reports a number that is out of range or above that of trains, unless this is itself out of range.
+// checkMinClean reports a number that is out of range or above the number of trains, unless that is out of range itself.
 func (o *Options) checkMinClean(key string) error {
 	most := o.Trains
 	if option.Between("trains", o.Trains, capacity.MinClean, maxTrains) != nil {
