@@ -2,6 +2,9 @@ module oneway.example
 
 go 1.26.0
 
+// tests/stack mounts a root file system below it, which ./... must not read.
+ignore ./build
+
 require (
 	github.com/alecthomas/kingpin/v2 v2.4.0
 	github.com/alecthomas/units v0.0.0-20240927000941-0f3dac36c52b

@@ -63,7 +63,7 @@ func newView(s agent.Status, host string, now time.Time, all bool) view {
 			v.Tests = append(v.Tests, r)
 		} else {
 			light = append(light, r)
-			v.StoresIncidents = v.StoresIncidents || s.Reports.Dir != "" && r.ProbeStatus.StoresIncidents
+			v.StoresIncidents = v.StoresIncidents || s.Reports.Dir != "" && r.StoresIncidents
 		}
 	}
 	v.Paths = tabulated(light)
