@@ -81,10 +81,14 @@ func (s *Stream[T]) Record(v *T) {
 }
 
 // Listen opens a listener whose queue holds so many samples, at least one. The caller closes it.
-func (s *Stream[T]) Listen(queue int) *Listener[T] {
+func (s *Stream[T]) Listen(queue int) *Listener[T] { return s.ListenWeighed(queue, 0, nil) }
+
+// ListenWeighed is Listen with a limit of the sum of the queued samples' weights too. One sample of any weight fits into an empty
+// queue. A nil weigh is without this limit.
+func (s *Stream[T]) ListenWeighed(queue, most int, weigh func(*T) int) *Listener[T] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := &Listener[T]{stream: s, ring: make([]T, max(queue, 1))}
+	l := &Listener[T]{stream: s, ring: make([]T, max(queue, 1)), most: most, weigh: weigh}
 	s.listeners = append(s.listeners, l)
 	s.hasListeners.Store(true)
 	return l
@@ -93,11 +97,21 @@ func (s *Stream[T]) Listen(queue int) *Listener[T] {
 // Listener takes the samples of a stream. Its methods are safe for concurrent use.
 type Listener[T any] struct {
 	stream *Stream[T]
+	most   int // limit of weight
+	weigh  func(*T) int
 
 	mu          sync.Mutex
 	ring        []T
 	first, held int // the oldest sample, and the number of queued ones
+	weight      int // of the queued samples
 	missed      uint64
+}
+
+func (l *Listener[T]) weightOf(v *T) int {
+	if l.weigh == nil {
+		return 0
+	}
+	return l.weigh(v)
 }
 
 // Take moves the oldest samples to into. It returns their number, at most len(into), and the number dropped since
@@ -106,6 +120,7 @@ func (l *Listener[T]) Take(into []T) (n int, missed uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for ; n < len(into) && l.held > 0; n++ {
+		l.weight -= l.weightOf(&l.ring[l.first])
 		into[n], l.ring[l.first] = l.ring[l.first], *new(T) // drops the references of the sample
 		l.first = (l.first + 1) % len(l.ring)
 		l.held--
@@ -130,6 +145,14 @@ func (l *Listener[T]) put(v *T) {
 		l.missed++
 		return
 	}
-	l.ring[(l.first+l.held)%len(l.ring)] = *v
+	to := &l.ring[(l.first+l.held)%len(l.ring)]
+	*to = *v // weigh gets the copy: v would be allocated for it
+	weight := l.weightOf(to)
+	if l.held > 0 && weight > 0 && l.weight+weight > l.most {
+		*to = *new(T)
+		l.missed++
+		return
+	}
+	l.weight += weight
 	l.held++
 }

@@ -72,6 +72,26 @@ func TestNothingIsRecordedAfterTheLastListenerHasClosed(t *testing.T) {
 	}
 }
 
+func TestWeightOfQueuedSamplesIsLimited(t *testing.T) {
+	var r Recorder
+	l := r.Tables().ListenWeighed(8, 10, func(v *Table) int { return len(v.Rows) })
+	defer l.Close()
+	into := make([]Table, 8)
+	for round := range 3 {
+		for _, rows := range []int{6, 5, 4, 1} { // the second and the last do not fit
+			r.Tables().Record(&Table{Rows: make([][]int64, rows)})
+		}
+		if n, missed := l.Take(into); n != 2 || missed != 2 || len(into[0].Rows) != 6 || len(into[1].Rows) != 4 {
+			t.Errorf("round %d: %d taken, %d missed", round, n, missed)
+		}
+		r.Tables().Record(&Table{Rows: make([][]int64, 100)})
+		r.Tables().Record(&Table{Rows: make([][]int64, 1)})
+		if n, missed := l.Take(into); n != 1 || missed != 1 || len(into[0].Rows) != 100 {
+			t.Errorf("round %d: of a table above the limit and one more, %d taken, %d missed", round, n, missed)
+		}
+	}
+}
+
 func TestNilRecorderHasNoListeners(t *testing.T) {
 	var r *Recorder
 	if r.Packets().HasListeners() || r.Rows().HasListeners() || r.Tables().HasListeners() {

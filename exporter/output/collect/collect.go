@@ -127,7 +127,8 @@ func newCollector(env output.Env, o Options, emit func([]point.Point)) *collecto
 		missed: env.Sink.Series(metric.SamplesDropped, env.Name),
 	}
 	if r := env.Recorder; r != nil {
-		c.rows, c.results, c.tables = listen(r.Rows(), rowsQueue), listen(r.Results(), resultsQueue), listen(r.Tables(), tablesQueue)
+		c.rows, c.results = newQueue(r.Rows().Listen(rowsQueue)), newQueue(r.Results().Listen(resultsQueue))
+		c.tables = newQueue(r.Tables().ListenWeighed(tablesQueue, tableRows, rowsOf))
 	}
 	return c
 }

@@ -123,6 +123,20 @@ func (b *bench) record() {
 	r.Results().Record(&record.Result{Path: "a", Run: "1", Begin: 1e18, Values: []record.Value{{Desc: metric.RunDuration, Values: []float64{1}}}})
 }
 
+func TestQueuedTablesAreBoundedByTheirRows(t *testing.T) {
+	var r record.Recorder
+	var sink metrictest.Sink
+	c := newCollector(output.Env{Recorder: &r, Sink: &sink}, Options{}, func([]point.Point) {})
+	defer c.close()
+	half := make([][]int64, tableRows/2)
+	for range 5 {
+		r.Tables().Record(&record.Table{Schema: newKind, Rows: half})
+	}
+	if missed := c.tables.each(func(*record.Table) {}); missed != 3 {
+		t.Errorf("%d of 5 tables of half the rows are missed, want 3", missed)
+	}
+}
+
 func measurements(lines []string) (names []string) {
 	for _, l := range lines {
 		names = append(names, l[:strings.IndexAny(l, ", ")])

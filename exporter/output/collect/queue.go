@@ -3,11 +3,13 @@ package collect
 import "oneway.example/exporter/core/record"
 
 // Queues of raw samples, in samples. A transfer, a run and a table are one sample each. A transfer may have a million rows, and the
-// tables of all connections of a transfer are recorded together.
+// tables of all connections of a transfer are recorded together: tableRows limits the rows of all queued tables, which are about 50
+// reports of incidents, or the samples of two transfers.
 const (
 	rowsQueue    = 16
 	resultsQueue = 64
 	tablesQueue  = 1024
+	tableRows    = 1 << 18
 )
 
 // queue is a listener with the memory of one batch. The zero value is empty.
@@ -16,9 +18,9 @@ type queue[T any] struct {
 	into []T
 }
 
-func listen[T any](s *record.Stream[T], samples int) queue[T] {
-	return queue[T]{s.Listen(samples), make([]T, 16)}
-}
+func newQueue[T any](from *record.Listener[T]) queue[T] { return queue[T]{from, make([]T, 16)} }
+
+func rowsOf(t *record.Table) int { return len(t.Rows) }
 
 // each calls f with every queued sample, and returns the number of missed ones.
 func (q *queue[T]) each(f func(*T)) (missed uint64) {
