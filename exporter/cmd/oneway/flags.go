@@ -110,6 +110,8 @@ func placeholder(d option.Description, v reflect.Value) string {
 		t = t.Elem()
 	}
 	switch {
+	case d.Placeholder() != "":
+		return d.Placeholder()
 	case strings.HasSuffix(d.Key, "_file"):
 		return "FILE"
 	case t == reflect.TypeFor[option.Bytes]() && (v.IsZero() || v.Kind() == reflect.Slice):

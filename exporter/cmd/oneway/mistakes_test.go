@@ -108,6 +108,8 @@ func TestMistakesInArgumentsNameTheFlag(t *testing.T) {
 	beside(t, dir)
 	for args, want := range map[string]string{
 		"probe 2001:db8::7:18620":                                                            `HOST is "2001:db8::7:18620"; an IPv6 address with a port needs brackets; write "[2001:db8::7]:18620"`,
+		"probe [2001:db8::7]:862 --port=5":                                                   `HOST is "[2001:db8::7]:862", which has the port 862; --port is for a host without one`,
+		"probe h:862 --port=5":                                                               `HOST is "h:862", which has the port 862; --port is for a host without one`,
 		"reflect --listen=:99999":                                                            `--listen is ":99999"; its port must be between 0 and 65535`,
 		"calibrate --peer=2001:db8::7:18620":                                                 `--peer is "2001:db8::7:18620"; an IPv6 address with a port needs brackets; write "[2001:db8::7]:18620"`,
 		"test train h --no-agent --token-file=tokn":                                          "--token-file cannot be used: keyfile: open " + dir + `/tokn: no such file or directory ("tokn" is relative to the working directory)`,

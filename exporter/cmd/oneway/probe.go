@@ -80,6 +80,11 @@ func (f *probeFlags) run(ctx context.Context, out, progress io.Writer) error {
 
 // measure returns nil without a test packet. The error may be probe.ErrNoReply.
 func (f *probeFlags) measure(ctx context.Context, progress io.Writer) (*probe.Measured, error) {
+	if f.port != 0 {
+		if _, port, err := net.SplitHostPort(f.host); err == nil && port != "" {
+			return nil, usageError{fmt.Errorf("HOST is %q, which has the port %s; --port is for a host without one", f.host, port)}
+		}
+	}
 	env, stop, err := environment(f.clock)
 	if err != nil {
 		return nil, err
@@ -175,5 +180,8 @@ func peerWithPort(host string, port uint16) string {
 	if port == 0 {
 		return host
 	}
-	return net.JoinHostPort(strings.Trim(host, "[]"), strconv.Itoa(int(port)))
+	if inner, bracket := strings.CutPrefix(host, "["); bracket && strings.HasSuffix(inner, "]") {
+		host = strings.TrimSuffix(inner, "]")
+	}
+	return net.JoinHostPort(host, strconv.Itoa(int(port)))
 }

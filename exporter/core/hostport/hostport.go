@@ -24,7 +24,7 @@ var (
 // IPv6 address, such as 2001:db8::7:862, has no port (RFC 3986 section 3.2.2 requires brackets before one).
 func Split(s string, missing uint16) (host string, port uint16, err error) {
 	host, text, given := s, "", false
-	if !isAddress(s) {
+	if !isAddress(s) || hasSpace(s) { // a zone may be any text
 		host, text, given, err = cut(s)
 	}
 	switch {
@@ -46,7 +46,7 @@ func Split(s string, missing uint16) (host string, port uint16, err error) {
 
 // cut divides what is no address.
 func cut(s string) (host, port string, given bool, err error) {
-	if strings.ContainsAny(s, " \t\n") {
+	if hasSpace(s) {
 		return "", "", false, errSpace
 	}
 	if _, address, isURL := strings.Cut(s, "://"); isURL {
@@ -67,6 +67,8 @@ func cut(s string) (host, port string, given bool, err error) {
 	host, port, given = strings.Cut(s, ":")
 	return host, port, given, nil
 }
+
+func hasSpace(s string) bool { return strings.ContainsAny(s, " \t\n") }
 
 // last divides at the last colon.
 func last(s string) (before, after string) {

@@ -24,7 +24,7 @@ type Description struct {
 	// Words are the permitted values; empty: any.
 	Words []string
 
-	doc, unit, unset, example, limits string
+	doc, unit, unset, example, limits, placeholder string
 
 	required func(key string) error // the error of a missing value; nil: it may be missing
 
@@ -116,6 +116,15 @@ func (d Description) Such(example string) Description {
 	d.example = example
 	return d
 }
+
+// WithPlaceholder returns d with the word for its value in the help of a flag, such as "ADDR".
+func (d Description) WithPlaceholder(word string) Description {
+	d.placeholder = word
+	return d
+}
+
+// Placeholder is the word for the value in the help of a flag; empty: by the type or the key.
+func (d Description) Placeholder() string { return d.placeholder }
 
 // Limited returns d with the words for its range, such as "At least 64KiB".
 func (d Description) Limited(limits string) Description {

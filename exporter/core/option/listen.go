@@ -43,6 +43,8 @@ func (l *Listen) UnmarshalText(b []byte) error {
 	}
 	addr, err := netip.ParseAddr(host)
 	switch {
+	case err == nil && strings.ContainsAny(addr.Zone(), " \t\n"):
+		return errors.New("it has a space in it; remove the space")
 	case err == nil:
 		*l = Listen{Addr: addr.Unmap(), Port: uint16(n)}
 		return nil

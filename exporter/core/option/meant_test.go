@@ -24,6 +24,7 @@ func TestErrorsOfValuesOfferWhatMayBeMeant(t *testing.T) {
 		{new(Listen), "[2001:db8::7]", `it has no port; write "[2001:db8::7]:862"`},
 		{new(Listen), "*:862", `write ":862", which means all addresses of this host`},
 		{new(Listen), "localhost:862", `"localhost" is no address; write an address of this host, such as "127.0.0.1:862", or ":862" for all`},
+		{new(Listen), "[fe80::1%e h]:862", "it has a space in it; remove the space"},
 		{new(Listen), ":99999", errPort.Error()},
 		{new(Listen), "http://192.0.2.1:862", errListen.Error()},
 	} {

@@ -26,7 +26,7 @@ type Addressing struct {
 func (a *Addressing) Describe() []option.Description {
 	return []option.Description{
 		option.Word(&a.Family, familyAny, []string{familyAny, familyIPv4, familyIPv6}, "Address family of a name's addresses: any, ipv4 or ipv6."),
-		option.Text(&a.Local, "Address to send from.").Unset("the kernel's choice").Such("192.0.2.2").Checked(a.checkLocal),
+		option.Text(&a.Local, "Address to send from.").Unset("the kernel's choice").Such("192.0.2.2").WithPlaceholder("ADDR").Checked(a.checkLocal),
 	}
 }
 
@@ -71,7 +71,7 @@ func (o *Options) checkInterface(key string) error {
 // checkLocal reads the source address.
 func (a *Addressing) checkLocal(key string) error {
 	addr, err := netip.ParseAddr(a.Local)
-	if err != nil {
+	if err != nil || strings.ContainsAny(addr.Zone(), " \t\n") {
 		return option.Errorf(key, "is %q; it must be an IP address of this host", a.Local)
 	}
 	a.local = netip.Addr{}

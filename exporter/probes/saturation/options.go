@@ -73,7 +73,7 @@ func (o *Options) Describe() []option.Description {
 		option.Value(&o.Sweep.Factor, ratesearch.DefaultFactor, "Ratio of consecutive rates of a sweep."),
 		option.Number(&o.Sweep.Step, ratesearch.DefaultStep, 100*time.Millisecond, maxDuration, "Duration of each step of a sweep. "+
 			"A step that ends before the link's queue is full has no losses, even if its rate is a little above the link's."),
-		option.Number(&o.Sweep.MaxLoss, ratesearch.DefaultMaxLoss, 0, 1, "Share of lost packets up to which a step of a sweep counts as lossless, below 1.").Checked(o.checkMaxLoss),
+		option.Number(&o.Sweep.MaxLoss, ratesearch.DefaultMaxLoss, 0, 1, "Share of lost packets up to which a step of a sweep counts as lossless.").Limited("0 to below 1").Checked(o.checkMaxLoss),
 		option.Value(&o.Sweep.LossySteps, 2, "Number of lossy steps in a row that ends a sweep; 0: no such end.").
 			Checked(func(key string) error { return option.Between(key, o.Sweep.LossySteps, 0, math.MaxInt) }),
 		option.Value(&o.Search.From.Forward, 0, "Lowest rate of a search to the load server.").Unset("a packet in each interval of reports").Such("500kbit"),

@@ -90,7 +90,7 @@ func (o *Options) Describe() []option.Description {
 			Unset(fmt.Sprintf("the time of %d packets, at least %v", windowPackets, leastWindow)).FileOnly(),
 	}, o.Options.Describe(), []option.Description{
 		option.Number(&o.LocalPort, 0, 0, math.MaxUint16, "UDP source port, for a reflector that replies to one port only.").Unset("the kernel's choice"),
-		option.Text(&o.Hardware, "Use the hardware timestamps of this interface, which test packets and replies must pass.").Unset("the kernel's timestamps").Such("eth0"),
+		option.Text(&o.Hardware, "Use the hardware timestamps of this interface, which test packets and replies must pass.").Unset("the kernel's timestamps").Such("eth0").WithPlaceholder("IFACE"),
 		option.Word(&o.TimestampFormat, formatNTP, []string{formatNTP, formatPTP}, "Timestamp format to request of the peer.").FileOnly(),
 		option.Number(&o.TAIOffset, timefmt.TAIOffset, 0, time.Minute, "TAI-UTC, used with {timestamp_format} ptp.").FileOnly(),
 		option.Number(&o.MaxBound, 0, 0, time.Hour, "Delays with a larger combined bound are counted as invalid.").Unset("no limit").FileOnly(),
