@@ -104,8 +104,11 @@ type placer interface {
 	Problems(err error) config.Problems
 }
 
-// probePlace is the placer of a probe; the peer is an option of its path.
-type probePlace struct{ options, path config.Section }
+// probePlace is the placer of a probe; the peer is an option of its path, and config has reported one that is empty.
+type probePlace struct {
+	options, path config.Section
+	noPeer        bool
+}
 
 func (p probePlace) Problems(err error) (found config.Problems) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -115,6 +118,9 @@ func (p probePlace) Problems(err error) (found config.Problems) {
 		return found
 	}
 	if wrong, ok := errors.AsType[*option.Error](err); ok && wrong.Key == probe.PeerKey {
+		if p.noPeer {
+			return nil
+		}
 		return p.path.Problems(err)
 	}
 	return p.options.Problems(err)
@@ -224,7 +230,7 @@ func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile
 		env.Sink, env.Profile, env.Scopes = sink, profile, scopes
 		return kind.New(env, t.target, options.DecodeAll)
 	}
-	at := probePlace{p.Options, path.Place}
+	at := probePlace{p.Options, path.Place, path.Peer == ""}
 	planned, wrong := m.place(at, t)
 	also := append(withoutEffect(kind, p.Options, profile), m.checkLoadTest(kind, p.Options)...)
 	if len(wrong) > 0 {

@@ -39,7 +39,7 @@ func TestUnknownKeyIsNotMeantAsOneThatIsGiven(t *testing.T) {
 		"{name: a, rate: 5, peer: b, probes: [{type: c}]}":         `paths[0].rate is unknown; the keys here are labels, link, name, peer, probes, profile`,
 		"{name: a, rate: 5, probes: [{type: c}]}":                  `paths[0].rate is unknown; the keys here are labels, link, name, peer, probes, profile`,
 		"{name: a, proffle: full, peer: b, probes: [{type: c}]}":   `paths[0].proffle is unknown; did you mean "profile"?`,
-		"{name: a, lnik: full, peer: b, probes: [{type: c}]}":      `paths[0].lnik is unknown; the keys here are labels, link, name, peer, probes, profile`,
+		"{name: a, lxyk: full, peer: b, probes: [{type: c}]}":      `paths[0].lxyk is unknown; the keys here are labels, link, name, peer, probes, profile`,
 		"{<<: {name: a}, nam: b, peer: b, probes: [{type: c}]}":    `paths[0].nam is unknown; the keys here are labels, link, name, peer, probes, profile`,
 		"{name: a, nam: b, nam2: c, peer: b, probes: [{type: c}]}": `paths[0].nam2 is unknown; the keys here are labels, link, name, peer, probes, profile`,
 	} {

@@ -8,7 +8,7 @@ import (
 func TestNearestIsOneEditAwayFromAShortWordAndTwoFromALongerOne(t *testing.T) {
 	keys := []string{"name", "type", "interval", "payload_bytes"}
 	for word, want := range map[string]string{
-		"nam": "name", "nme": "name", "rate": "", "tpye": "", "intervall": "interval", "intrevals": "", "intreval": "interval",
+		"nam": "name", "nme": "name", "rate": "", "tpye": "type", "intervall": "interval", "intrevals": "interval", "intreval": "interval",
 		"payload": "payload_bytes", "": "", "names": "name", strings.Repeat("x", 50_000_000): "",
 	} {
 		if got := Nearest(word, keys); got != want {
