@@ -2,6 +2,7 @@ package faults
 
 import (
 	"bytes"
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -119,7 +120,7 @@ func TestUserWithoutAccessToTheAgentGetsARemedy(t *testing.T) {
 		"another network namespace": {0, "No agent runs on this host (the agent at " + socket + " is in another network namespace)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cmd := exec.Command(binary, "test", "train", "127.0.0.1:1", "--token-file="+s.TokenFile, "--clock=none", "--agent-socket="+socket)
+			cmd := exec.Command(binary, "test", "train", "127.0.0.1:1", "--token-file="+ownToken(t, s.TokenFile, c.user), "--clock=none", "--agent-socket="+socket)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(c.user), Gid: uint32(c.user)}}
 			var said bytes.Buffer
 			cmd.Stderr = &said
@@ -132,4 +133,23 @@ func TestUserWithoutAccessToTheAgentGetsARemedy(t *testing.T) {
 			}
 		})
 	}
+}
+
+// ownToken copies a token file for a user, since the options, with their files, are checked before a link is leased.
+func ownToken(t *testing.T, file string, user int) string {
+	t.Helper()
+	token, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "token") // t.TempDir is closed to other users
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	own := filepath.Join(dir, "token")
+	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(own, token, 0o600), os.Chown(own, user, user)); err != nil {
+		t.Fatal(err)
+	}
+	return own
 }

@@ -66,7 +66,8 @@ func TestSecondTypeOfTrafficRuns(t *testing.T) {
 		res := out.Body.([2]int64)
 		moved := map[sample.Direction]int64{sample.Forward: out.ForwardBytes, sample.Reverse: out.ReverseBytes}[d]
 		t.Logf("%s: %d bytes at this end, %d at the remote end", d, res[0], res[1])
-		if res[0] == 0 || res[1] < res[0]/2 || moved < res[0] || moved > test.most+64<<10 {
+		// The plan limits the payload; headers of segments and bytes that TCP sends again are counted on top.
+		if res[0] == 0 || res[0] > test.most || res[1] < res[0]/2 || moved < res[0] || moved > test.most+test.most/8 {
 			t.Errorf("%s: %+v, %d counted, want at most %d", d, res, moved, test.most)
 		}
 		ended(t, r)
