@@ -70,7 +70,7 @@ func (g *group) remove() {
 	}
 	_ = g.dir.Close() // opened for reading only
 	for begin := time.Now(); os.Remove(g.dir.Name()) != nil && time.Since(begin) < removeTimeout; {
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // the kernel removes killed processes a little later, and rmdir has no wait
 	}
 }
 
