@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"oneway.example/exporter/net/tcpsocket"
 )
 
 // half is one end of a transfer, at the client or at the load server.
@@ -40,9 +42,14 @@ type flow struct {
 	payload, first, last atomic.Int64 // first, last: time.Duration since half.begin
 	end                  FlowEnd
 	over                 time.Duration // since half.begin: it knew that the receiver had all, or failed
-	samples              []Sample      // of watch, as are the next two
-	acked, retransmitted int64
+	samples              []Sample      // of watch, as is acked
+	acked                int64
+	retransmitted        atomic.Int64 // bytes taken from the limits
 }
+
+// resentWithin is the payload after which a sender takes what TCP has retransmitted from the limits: a sample may be late for
+// a fast flow.
+const resentWithin = 1 << 20
 
 // connectionBytes allows for the IP bytes of a connection besides its segments with payload: handshake, cookie, end,
 // and window updates.
@@ -123,6 +130,7 @@ func (h *half) send(ctx context.Context, f *flow, message []byte) Ended {
 	}
 	p := &pace{half: h, interval: f.MessageInterval, timer: time.NewTimer(0)}
 	defer p.timer.Stop()
+	var unseen int64
 	for {
 		if more, ok := p.wait(ctx); !ok {
 			return h.failed(ctx.Err())
@@ -133,8 +141,15 @@ func (h *half) send(ctx context.Context, f *flow, message []byte) Ended {
 		if n == 0 {
 			return h.flush(f)
 		}
+		resent := true
+		if unseen += n; unseen >= resentWithin {
+			unseen = 0
+			if i, err := f.conn.Info(); err == nil {
+				resent = h.resent(ctx, f, &i)
+			}
+		}
 		segments := (n + mss - 1) / mss
-		if !h.permitted(ctx, n, n+2*segments*header) { // each segment may have an acknowledgment
+		if !resent || !h.permitted(ctx, n, n+2*segments*header) { // each segment may have an acknowledgment
 			if ended := h.flush(f); ended != EndedBytes {
 				return ended
 			}
@@ -205,6 +220,12 @@ func (h *half) take(n int64) int64 {
 // permitted takes payload and its IP bytes from the limits, or returns false.
 func (h *half) permitted(ctx context.Context, payload, ip int64) bool {
 	return h.most.Add(-ip) >= 0 && (h.permit == nil || h.permit(ctx, payload, ip) == nil)
+}
+
+// resent takes what TCP has retransmitted since the last call from the limits, or returns false.
+func (h *half) resent(ctx context.Context, f *flow, i *tcpsocket.Info) bool {
+	n := i.Retransmitted - f.retransmitted.Swap(i.Retransmitted)
+	return n <= 0 || h.permitted(ctx, 0, n)
 }
 
 // flush waits until the receiver has read all and closes.
@@ -338,14 +359,15 @@ func (h *half) watch(ctx context.Context, ended <-chan struct{}) {
 
 // sample samples all open flows and returns the bytes that were acknowledged or read so far.
 func (h *half) sample(ctx context.Context, now time.Duration) (moved int64) {
-	var payload, again int64
+	var payload int64
 	for _, f := range h.flows {
 		n := f.payload.Load()
 		payload += n
 		if i, err := f.conn.Info(); err == nil { // it has not ended
 			f.acked = i.Acked
-			again += i.Retransmitted - f.retransmitted
-			f.retransmitted = i.Retransmitted
+			if h.sends && !h.resent(ctx, f, &i) && ctx.Err() == nil {
+				h.stop(EndedLimit)
+			}
 			if len(f.samples) < h.plan.samples() {
 				m, _ := f.conn.Memory()
 				f.samples = append(f.samples, Sample{
@@ -364,9 +386,6 @@ func (h *half) sample(ctx context.Context, now time.Duration) (moved int64) {
 	}
 	if !h.sends {
 		return payload
-	}
-	if again > 0 && !h.permitted(ctx, 0, again) && ctx.Err() == nil {
-		h.stop(EndedLimit)
 	}
 	return moved
 }

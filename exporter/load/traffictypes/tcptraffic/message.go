@@ -109,7 +109,7 @@ type Plan struct {
 	// earlier; 0: none.
 	Duration time.Duration `json:"duration_ns"`
 	Bytes    int64         `json:"bytes,omitempty"`
-	// Most limits the IP bytes of both directions: the transfer then ends.
+	// Most limits the IP bytes of both directions: the transfer then ends. What TCP retransmits afterwards is beyond it.
 	Most int64 `json:"most_ip_bytes"`
 	// Interval is that of samples; in the first TraceFor it is TraceInterval.
 	Interval      time.Duration `json:"interval_ns"`

