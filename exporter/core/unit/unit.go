@@ -89,24 +89,33 @@ func (s Scale) Number(v float64) string {
 	case Ratio:
 		switch {
 		case abs > 99.9 && abs < 100: // not 100 %, which is all
-			return strconv.FormatFloat(math.Copysign(math.Min(abs, 99.99), v), 'f', 2, 64)
+			return fixed(math.Copysign(math.Min(abs, 99.99), v), 2)
 		case abs >= 9.995:
 			return significant(v, 3)
 		case abs == 0 || abs >= 0.005:
-			return strconv.FormatFloat(v, 'f', 2, 64)
+			return fixed(v, 2)
 		}
 		return significant(v, 1)
 	case RFactor:
-		return strconv.FormatFloat(v, 'f', 0, 64)
+		return fixed(v, 0)
 	case Index:
-		return strconv.FormatFloat(v, 'f', 2, 64)
+		return fixed(v, 2)
 	case Seconds:
 		return significant(v, 3)
 	}
 	if v == math.Trunc(v) && abs < 1e15 {
-		return strconv.FormatFloat(v, 'f', 0, 64)
+		return fixed(v, 0)
 	}
 	return significant(v, 4)
+}
+
+// fixed has so many decimals, and no minus sign before a zero.
+func fixed(v float64, places int) string {
+	text := strconv.FormatFloat(v, 'f', places, 64)
+	if zero := strings.TrimPrefix(text, "-"); strings.Trim(zero, "0.") == "" {
+		return zero
+	}
+	return text
 }
 
 // significant has so many significant digits without trailing zeros, and all those before the decimal point; an exponent only of
@@ -155,12 +164,12 @@ func (s Scale) FormatBound(separator string, v, bound float64) (value, limit str
 		return s.FormatWith(separator, v/s.Factor), s.FormatWith(separator, bound/s.Factor)
 	}
 	places := min(max(0, 1-int(math.Floor(math.Log10(bound)))), 12)
-	value = strconv.FormatFloat(v, 'f', places, 64)
+	value = fixed(v, places)
 	if rounded, err := strconv.ParseFloat(value, 64); err == nil {
 		bound += math.Abs(rounded - v)
 	}
 	step := math.Pow(10, max(-float64(places), math.Floor(math.Log10(bound))-1))
-	limit = strconv.FormatFloat(math.Ceil(bound/step*(1-1e-9))*step, 'f', places, 64)
+	limit = fixed(math.Ceil(bound/step*(1-1e-9))*step, places)
 	if s.Symbol != "" {
 		value, limit = value+separator+s.Symbol, limit+separator+s.Symbol
 	}
@@ -172,5 +181,5 @@ func Duration(d time.Duration) string { return Seconds.Format(d.Seconds()) }
 
 // Milliseconds are seconds as a column of a table has them: all in one unit, to the microsecond.
 func Milliseconds(seconds float64) string {
-	return strconv.FormatFloat(seconds*1e3, 'f', 3, 64) + " ms"
+	return fixed(seconds*1e3, 3) + " ms"
 }

@@ -2,6 +2,7 @@ package unit_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +47,8 @@ func TestNumbersHaveTheirUnits(t *testing.T) {
 		{unit.BufferBytes, 66048, "64.5 KiB"},
 		{unit.RFactor, 92.4, "92"},
 		{unit.Index, 0.5, "0.50"},
+		{unit.Index, -0.001, "0.00"}, // zero has no sign
+		{unit.Count, math.Copysign(0, -1), "0"},
 		{unit.Count, 123_456, "123456"},
 		{unit.Count, 1.23456, "1.235"},
 		{"packets", 3, "3 packets"},
@@ -72,6 +75,7 @@ func TestValueAndBoundHaveOneUnit(t *testing.T) {
 		{unit.Bytes, 110_700, 778.8, "110.70 kB ± 0.78 kB"},
 		{unit.Seconds, 0.0301, 0.0002, "30.10 ms ± 0.20 ms"},
 		{unit.Seconds, 3e-6, 1.2e-3, "0.0 ms ± 1.3 ms"},
+		{unit.Seconds, -3e-6, 1.2e-3, "0.0 ms ± 1.3 ms"}, // zero has no sign
 		{unit.Seconds, 1.5, 45e-6, "1.500000 s ± 0.000045 s"},
 		{unit.RFactor, 92, 3, "92.0 ± 3.0"},
 		{unit.Bytes, 1_098_000, 1562, "1.0980 MB ± 0.0016 MB"}, // a bound is rounded up
@@ -92,7 +96,7 @@ func FuzzFormat(f *testing.F) {
 	f.Add("", math.Inf(1))
 	f.Add("ratio", math.NaN())
 	f.Fuzz(func(t *testing.T, name string, v float64) {
-		if got := unit.Unit(name).Format(v); got == "" || len(got) > 330+len(name) {
+		if got := unit.Unit(name).Format(v); got == "" || len(got) > 330+len(name) || strings.HasPrefix(got, "-0 ") {
 			t.Errorf("%g %q: %q", v, name, got)
 		}
 	})
