@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -67,8 +68,8 @@ func (r *reportOptions) Describe() []option.Description {
 // Describe returns the descriptions of the keys of the section that are not options of the reflector itself.
 func (s *reflectorSection) Describe() []option.Description {
 	return []option.Description{
-		option.Value(&s.Listen, option.Listens{{Port: stampfmt.Port}}, "UDP addresses. \":862\" means all addresses of both families. Ports below 1024 need root or CAP_NET_BIND_SERVICE; the "+
-			"standard port is 862.").Such(`[":862"]`),
+		option.Value(&s.Listen, option.Listens{{Port: stampfmt.Port}}, fmt.Sprintf("UDP addresses. \":%d\" means all addresses of both families. Ports below 1024 need root or CAP_NET_BIND_SERVICE; the "+
+			"standard port is %[1]d.", stampfmt.Port)).Such(fmt.Sprintf(`[":%d"]`, stampfmt.Port)),
 		option.Text(&s.KeyFile, "Shared secrets, one a line, all accepted: to change one, add the new secret as second line everywhere, swap the lines everywhere, remove the old one. A "+
 			"reload reads the file again.").Such("reflector.key"),
 		option.Number(&s.RateLimit.PacketsPerSecond, reflector.DefaultRate, 1, reflector.MaxRate, "Limit of one source address (IPv4) or /64 (IPv6); protects this host, not the network. Known "+
@@ -80,8 +81,8 @@ func (s *reflectorSection) Describe() []option.Description {
 // Describe returns the description of the key of the section that is not an option of the load server itself.
 func (s *loadServerSection) Describe() []option.Description {
 	return []option.Description{
-		option.Value(&s.Listen, option.Listens{{Port: loadcontrol.DefaultPort}}, "Control over TLS (TCP) and test traffic (UDP) on one port number; \":8620\" means all addresses.").
-			Such(`[":8620"]`),
+		option.Value(&s.Listen, option.Listens{{Port: loadcontrol.DefaultPort}}, fmt.Sprintf("Control over TLS (TCP) and test traffic (UDP) on one port number; \":%d\" means all addresses.", loadcontrol.DefaultPort)).
+			Such(fmt.Sprintf(`[":%d"]`, loadcontrol.DefaultPort)),
 	}
 }
 

@@ -68,7 +68,7 @@
 // session before is exempt from the limit.
 //
 // Loops: two reflectors that reply to each other would do so forever after one spoofed packet. A request is refused if
-// it comes from UDP port 862 or a local listening port (where reflectors are), or if it looks like a reply: a reply has
+// it comes from UDP port stampfmt.Port or a local listening port (where reflectors are), or if it looks like a reply: a reply has
 // T3 and T2 of one clock, at most ten seconds apart, where a request has its T1 and zeros or padding. The second rule
 // alone ends a loop with a reflector on any port, or with an echo service, after one round.
 //

@@ -20,8 +20,8 @@ type Options struct {
 	// Given reports whether a key, such as "max_sessions", is set in the configuration, so that an explicit zero is an
 	// error and not the default; nil: no key is set.
 	Given func(key string) bool
-	// Listen are the addresses to listen on; an unspecified address means all of its family. Default: 0.0.0.0:862 and
-	// [::]:862.
+	// Listen are the addresses to listen on; an unspecified address means all of its family. Default: both of them
+	// at stampfmt.Port.
 	Listen []netip.AddrPort
 	// Keys are the shared secrets that authenticate requests, all valid at the same time; a reply is signed with the
 	// key of its request. None: no authenticated mode. The reflector works on clones.

@@ -14,10 +14,11 @@ import (
 	"strings"
 	"time"
 
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/tests/lab"
 )
 
-const loadServerPort = 8620
+const loadServerPort = hostport.LoadServer
 
 // loadServerConfig makes the server the remote end of load tests.
 const loadServerConfig = `load_server:

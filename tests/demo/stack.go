@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/tests/lab"
 )
 
@@ -53,8 +54,8 @@ type process struct {
 }
 
 const (
-	agentPort     = 9862
-	reflectorPort = 862
+	agentPort     = hostport.Agent
+	reflectorPort = hostport.Reflector
 	// scrapeEvery is short so that the table is ready in two minutes.
 	scrapeEvery = time.Second
 )
@@ -172,7 +173,7 @@ func (s *stack) agent(binary string, host, peer *lab.Host, path, more string) er
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		return err
 	}
-	inside := fmt.Sprintf("127.0.0.1:%d", agentPort)
+	inside := fmt.Sprintf("127.0.0.1:%s", agentPort)
 	cmd := host.Command(binary, "agent", "--test.socket=", "--config.file="+config, "--web.listen-address="+inside)
 	if err := s.start(host.Name+"-agent", cmd); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/loadsite"
@@ -72,7 +73,7 @@ func TestRunsOfTwoPathsOnOneLinkNeverOverlapAndEachIsCountedOnce(t *testing.T) {
 // busy, and there is no deadlock.
 func TestAgentsThatTestEachOtherTakeTurns(t *testing.T) {
 	s := newSite(t, loadsite.OverSlow())
-	const port = 8621
+	const port = hostport.LoadServer + 1
 	hosts := []*lab.Host{s.Network.Client, s.Network.Server}
 	var agents [2]*loadsite.Agent
 	var pins, loadServers [2]string

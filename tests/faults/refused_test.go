@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/loadsite"
@@ -58,7 +59,7 @@ func wide() lab.Options {
 	return lab.Options{Profile: lab.Profile{Name: "wide", Forward: link, Reverse: link}, SpareOthers: true}
 }
 
-const stampPort = 862
+const stampPort = hostport.Reflector
 
 // refusing is an agent with paths of both families to a reflector over two networks, on which a host
 // refuses for a time to send.
@@ -296,7 +297,7 @@ func TestStreamThatAHostRefusesIsNoLossOfThePath(t *testing.T) {
 func TestScrapeGetsAResponseAgainAfterAFirewallRefusedIt(t *testing.T) {
 	s := newSite(t, wide())
 	a := s.Agent(t, "paths: []\n")
-	mend := forbid(t, s.Network.Client, "tcp sport 9862")
+	mend := forbid(t, s.Network.Client, "tcp sport "+hostport.Agent)
 	a.HTTP.Timeout = time.Second
 	if r, err := a.HTTP.Get("http://" + loadsite.AgentAddress + "/metrics"); err == nil {
 		r.Body.Close()

@@ -1,10 +1,12 @@
 package faults
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/tests/loadsite"
 	"oneway.example/tests/program"
@@ -32,7 +34,7 @@ func TestShortFlowsInAnOutageAreUnfinished(t *testing.T) {
 // A path without a way for the flows, beside the control connection, ends the run after some flows of each size.
 func TestShortFlowsOnABlockedPathEndTheRun(t *testing.T) {
 	s := newSite(t, loadsite.OverSlow())
-	nft(t, s.Network.Server, "inet", "input", "tcp dport != 8620")
+	nft(t, s.Network.Server, "inet", "input", fmt.Sprintf("tcp dport != %d", hostport.LoadServer))
 	r := s.StartShort(t, "--flow-bytes=10kB", "--flow-bytes=20kB", "--flow-timeout=1s").FinishShort(t, 1)
 	unfinished := 0
 	for _, z := range r.Result.Sizes {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/tests/documents"
 
 	"oneway.example/tests/lab"
@@ -31,7 +32,7 @@ type Agent struct {
 }
 
 // AgentAddress is where it serves HTTP.
-const AgentAddress = "127.0.0.1:9862"
+const AgentAddress = "127.0.0.1:" + hostport.Agent
 
 // Agent starts an agent on the client with a configuration, and waits until it serves.
 func (s *Site) Agent(t *testing.T, config string) *Agent {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 	"golang.org/x/sys/unix"
 
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/tests/capture"
 	"oneway.example/tests/lab"
@@ -64,7 +65,8 @@ func TestNothingElseIsSent(t *testing.T) {
 
 // beside reports whether an address is that of a session's reflector, for the packets beside a load test.
 func beside(a netip.AddrPort, server netip.Addr) bool {
-	return a.Addr() == server && a.Port() >= 8621 && a.Port() <= 8640
+	ports := option.LoadServerPorts()
+	return a.Addr() == server && a.Port() >= ports.First && a.Port() <= ports.Last
 }
 
 // sent has the numbers of packets of a host by address, without DNS requests, and the requested

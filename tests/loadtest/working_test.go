@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/order"
 	"oneway.example/exporter/estimate/working"
@@ -20,7 +21,8 @@ import (
 
 // lightPackets selects the light test packets, by the ports of the load server's reflector and their length.
 func lightPackets(payload []byte, src, dst netip.AddrPort) (key uint64, ok bool) {
-	of := func(p uint16) bool { return p >= 8621 && p <= 8640 }
+	ports := option.LoadServerPorts()
+	of := func(p uint16) bool { return ports.First <= p && p <= ports.Last }
 	return 0, len(payload) == stamp.LightBytes && (of(src.Port()) || of(dst.Port()))
 }
 

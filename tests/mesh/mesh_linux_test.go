@@ -18,13 +18,14 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/tests/await"
 	"oneway.example/tests/namespace"
 	"oneway.example/tests/oneway"
 	"oneway.example/tests/process"
 )
 
-const web = "127.0.0.1:9862"
+const web = "127.0.0.1:" + hostport.Agent
 
 // station is an agent in a namespace.
 type station struct {

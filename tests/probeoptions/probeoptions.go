@@ -19,7 +19,7 @@ import (
 func Configured(t *testing.T, of probe.Type, options string) error {
 	t.Helper()
 	var text strings.Builder
-	text.WriteString("paths:\n  - name: p\n    peer: 192.0.2.1:862\n    probes:\n      - type: " + of.Name() + "\n")
+	text.WriteString("paths:\n  - name: p\n    peer: 192.0.2.1\n    probes:\n      - type: " + of.Name() + "\n")
 	for line := range strings.Lines(options) {
 		text.WriteString("        " + line)
 	}

@@ -15,13 +15,14 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/memlimit"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/program"
 )
 
 // agentAddress is that of each agent's HTTP server, in its host's own network.
-const agentAddress = "127.0.0.1:9862"
+const agentAddress = "127.0.0.1:" + hostport.Agent
 
 // agent is one on a host of the site.
 type agent struct {

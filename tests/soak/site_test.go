@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/tests/await"
@@ -33,7 +34,7 @@ const (
 	voices   = moving + 5 // the last two of them are authenticated
 	smallest = 172
 
-	loadServerPort = 8620
+	loadServerPort = hostport.LoadServer
 )
 
 // site is a link, the agent of 1,000 paths on its client, and one with reflector and load server on

@@ -44,7 +44,7 @@ reflector: {listen: ["%s:862"]}
 `
 
 // loadServer is the remote end of load tests.
-const loadServer = `load_server: {listen: [":8620"], tokens_file: tokens}
+const loadServer = `load_server: {tokens_file: tokens}
 `
 
 const (

@@ -23,6 +23,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/option"
 )
 
@@ -248,7 +249,7 @@ func (c *Config) Check() (found Problems) {
 			if !p.Place.Has("peer") {
 				problem = "is missing"
 			}
-			found.add(p.Place, option.Errorf("peer", "%s; it must be a host, such as reflector.example.net or 192.0.2.1:862", problem))
+			found.add(p.Place, option.Errorf("peer", "%s; it must be a host, such as reflector.example.net or 192.0.2.1:%d", problem, hostport.Reflector))
 		}
 		checkLinks(p, &found)
 		if len(p.Probes) == 0 {

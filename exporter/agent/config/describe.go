@@ -1,6 +1,11 @@
 package config
 
-import "oneway.example/exporter/core/option"
+import (
+	"fmt"
+
+	"oneway.example/exporter/core/hostport"
+	"oneway.example/exporter/core/option"
+)
 
 // Describe returns the descriptions of the sections of a file, in the order of documents; their owners describe the keys of each. An
 // example is what a commented configuration shows of a section without descriptions of its own.
@@ -45,7 +50,8 @@ func (c *Config) Describe() []option.Description {
 func (p *Path) Describe() []option.Description {
 	return []option.Description{
 		option.Text(&p.Name, "The label \"path\" of every metric: unique, a letter or digit and up to 99 more letters, digits and _ . : / -").Such("office-to-core"),
-		option.Text(&p.Peer, "A name or address, with :port if it is not 862; it must run \"oneway agent\", \"oneway reflect\" or any STAMP or TWAMP-Light reflector.").Such(`"[2001:db8::7]:862"`),
+		option.Text(&p.Peer, fmt.Sprintf("A name or address, with :port if it is not %d; it must run \"oneway agent\", \"oneway reflect\" or any STAMP or TWAMP-Light reflector.", hostport.Reflector)).
+			Such(fmt.Sprintf(`"[2001:db8::7]:%d"`, hostport.Reflector)),
 		option.Text(&p.Profile, "The profile of its probes.").Unset("the one of the file").Such("full"),
 		option.Value(&p.Links, nil, "The links that its packets pass and that load tests fill, one name or a list: a test of any path over one of them affects this path. A load test of this "+
 			"path without a link uses the first.").Unset("those of its load tests, or one with the path's name").Such("[uplink, lab]"),

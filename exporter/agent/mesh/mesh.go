@@ -202,7 +202,7 @@ func (o *Options) hosts() ([]host, error) {
 // endpoint is an address in a form in which equal ones are equal.
 func endpoint(address string) (string, error) {
 	if address == "" {
-		return "", option.Errorf("address", "is missing; it must be a host, such as reflector.example.net or 192.0.2.1:862")
+		return "", option.Errorf("address", "is missing; it must be a host, such as reflector.example.net or 192.0.2.1:%d", hostport.Reflector)
 	}
 	name, port, err := hostport.Split(address, 0)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/probe/target"
 )
@@ -27,7 +28,7 @@ func NewTargets(list []string, ports []int) (t Targets, err error) {
 		return t, option.Errorf("targets", "is missing; list the names and networks that may be measured, such as [\"*.example.net\", 192.0.2.0/24]")
 	}
 	if len(ports) == 0 {
-		return t, option.Errorf("ports", "is empty; list the UDP ports that may be measured, or leave the key out for 862")
+		return t, option.Errorf("ports", "is empty; list the UDP ports that may be measured, or leave the key out for %d", hostport.Reflector)
 	}
 	for i, entry := range list {
 		if err := t.add(entry); err != nil {
@@ -98,7 +99,7 @@ func (t *Targets) parse(given string, defaultPort uint16) (h host, err error) {
 	}
 	name, port, err := target.Host(given, defaultPort)
 	if err != nil {
-		return h, refused(Malformed, "The target %q is no host name or address with an optional port, such as reflector.example.net:862, 192.0.2.1 or [2001:db8::1]:862.", given)
+		return h, refused(Malformed, "The target %q is no host name or address with an optional port, such as reflector.example.net:%d, 192.0.2.1 or [2001:db8::1]:%[2]d.", given, hostport.Reflector)
 	}
 	h.port = port
 	if !slices.Contains(t.ports, port) {

@@ -25,6 +25,7 @@ import (
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/agent/linklease"
 	"oneway.example/exporter/agent/pathlabel"
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/memlimit"
 	"oneway.example/exporter/output"
@@ -52,7 +53,7 @@ RuntimeDirectory=oneway creates its directory.
 
 Examples:
   oneway agent --config.file=/etc/oneway/oneway.yml
-  oneway agent --web.listen-address=127.0.0.1:9862 --log.level=debug
+  oneway agent --web.listen-address=127.0.0.1:` + hostport.Agent + ` --log.level=debug
   oneway agent --web.config.file=/etc/oneway/web.yml   (TLS, passwords)
   oneway agent --test.socket-group=netops              (its members may run tests through the agent)
 
@@ -72,7 +73,7 @@ func agentCommand(app *kingpin.Application) {
 	f := &agentFlags{}
 	cmd := app.Command("agent", agentHelp)
 	cmd.Flag("config.file", "Configuration file; deploy/oneway.yml is a commented example.").Default("oneway.yml").StringVar(&f.config)
-	f.web = kingpinflag.AddFlags(cmd, ":9862")
+	f.web = kingpinflag.AddFlags(cmd, ":"+hostport.Agent)
 	cmd.Flag("web.enable-pprof", "Serve Go's profiles at /debug/pprof/.").BoolVar(&f.pprof)
 	cmd.Flag("web.external-host", "Additional host name accepted in POST /-/reload; repeatable. The host's own name, IP addresses and localhost are always accepted.").PlaceHolder("NAME").StringsVar(&f.hosts)
 	cmd.Flag("metrics.classic-histograms", "Classic buckets of histograms; a Prometheus that accepts native histograms needs none.").Default("true").BoolVar(&f.classic)

@@ -42,7 +42,7 @@ Examples:
   oneway calibrate
   oneway calibrate --output /etc/oneway/calibration.json
   oneway calibrate --veth --interface eth0 --output /etc/oneway/calibration.json
-  oneway calibrate --peer 192.0.2.7:862 --true-delay 2us --output calibration.json
+  oneway calibrate --peer 192.0.2.7 --true-delay 2us --output calibration.json
   oneway calibrate --count 20000 --trust --json
 
 Exit status: 0 calibrated, 1 failure (no reply, too few timestamps, clock), 2 wrong usage.`

@@ -114,7 +114,7 @@ for ports below 1024.
 
 Examples:
   oneway reflect
-  oneway reflect --listen 192.0.2.7:8620 --listen [2001:db8::7]:8620
+  oneway reflect --listen 192.0.2.7:9000 --listen [2001:db8::7]:9000
   oneway reflect --key-file /etc/oneway/key --require-key --allow 192.0.2.0/24`
 
 type reflectFlags struct {
@@ -186,7 +186,7 @@ streams of UDP use the same port number. Tests of TCP, and the test packets besi
 Examples:
   oneway token new --file tokens --name berlin --out berlin.token --rate 20Mbit --duration 5m --per-day 10GB
   oneway load-server --tokens-file tokens --state-dir /var/lib/oneway
-  oneway load-server --tokens-file tokens --listen 192.0.2.7:8620 --cert-file cert.pem --key-file key.pem
+  oneway load-server --tokens-file tokens --listen 192.0.2.7:9000 --cert-file cert.pem --key-file key.pem
   oneway load-server --tokens-file tokens --state-dir . --allow 192.0.2.0/24`
 
 type loadServerFlags struct {

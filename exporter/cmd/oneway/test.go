@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"oneway.example/exporter/agent/linklease"
+	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes"
@@ -96,7 +97,7 @@ const (
 )
 
 func (f *testFlags) register(cmd *kingpin.CmdClause, k testKind) {
-	cmd.Arg("host", "Remote end: name or address; of a load server with an optional :port (8620).").Required().StringVar(&f.host)
+	cmd.Arg("host", fmt.Sprintf("Remote end: name or address; of a load server with an optional :port (%d).", loadcontrol.DefaultPort)).Required().StringVar(&f.host)
 	registerOptions(cmd, k.Own, k.AgentOwn)
 	registerOptions(cmd, k.Shared, k.AgentShared, k.Unused...)
 	for _, key := range k.Required {

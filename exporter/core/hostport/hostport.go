@@ -1,4 +1,4 @@
-// Package hostport parses a host with an optional port.
+// Package hostport parses a host with an optional port, and has the default ports of the program.
 package hostport
 
 import (
@@ -9,13 +9,25 @@ import (
 	"strings"
 )
 
+// Default ports. Texts, examples and checks take them from here.
+const (
+	// Reflector is the UDP port of a STAMP reflector (RFC 8762 section 4.1).
+	Reflector = 862
+	// LoadServer is the TCP port of control of a load server, and the UDP port of its test traffic.
+	LoadServer = 8620
+	// Agent is the TCP port of an agent's web server.
+	Agent = "9862"
+)
+
+// examples are hosts with and without a port.
+var examples = fmt.Sprintf("reflector.example.net:%d, 192.0.2.1 or [2001:db8::1]:%[1]d", Reflector)
+
 // Errors of Split, which the caller completes with the option. Further ones have the spelling that is probably meant.
 var (
-	errHost = errors.New("it must be a host name or address with an optional port, " +
-		"such as reflector.example.net:862, 192.0.2.1 or [2001:db8::1]:862")
+	errHost     = errors.New("it must be a host name or address with an optional port, such as " + examples)
 	errSpace    = errors.New("it has a space in it; remove the space")
 	errPort     = errors.New("its port must be between 1 and 65535")
-	errBrackets = errors.New("after the bracket that closes the address there may be a colon and a port, such as [2001:db8::1]:862")
+	errBrackets = fmt.Errorf("after the bracket that closes the address there may be a colon and a port, such as [2001:db8::1]:%d", Reflector)
 	errIPv4     = errors.New("it must have four numbers from 0 to 255 as an IPv4 address, such as 192.0.2.1")
 )
 

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"oneway.example/exporter/core/hostport"
 )
 
 // Listen is an address to listen on. The zero Addr means all addresses of this host, in both address families.
@@ -20,7 +22,7 @@ type Listen struct {
 
 // Errors of an address to listen on.
 var (
-	errListen = errors.New(`it must be an address and a port, such as ":862", "192.0.2.1:862" or "[2001:db8::1]:862"`)
+	errListen = fmt.Errorf(`it must be an address and a port, such as ":%d", "192.0.2.1:%[1]d" or "[2001:db8::1]:%[1]d"`, hostport.Reflector)
 	errPort   = errors.New("its port must be between 0 and 65535")
 )
 
@@ -68,7 +70,7 @@ func meant(s string) error {
 		}
 	}
 	if addr, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil {
-		return fmt.Errorf(`it has no port; write %q`, net.JoinHostPort(addr.String(), "862"))
+		return fmt.Errorf(`it has no port; write %q`, netip.AddrPortFrom(addr, hostport.Reflector).String())
 	}
 	return errListen
 }
@@ -129,11 +131,10 @@ func (all Listens) Addrs() (addrs []netip.AddrPort) {
 	return addrs
 }
 
-// LoadServerPort is the default TCP port of control of a load server, and the default UDP port of test traffic.
-const LoadServerPort = 8620
-
 // LoadServerPorts are the default ports of the further sockets of a session: TCP for transfers, UDP for the packets beside the load.
-func LoadServerPorts() Ports { return Ports{First: LoadServerPort + 1, Last: LoadServerPort + 20} }
+func LoadServerPorts() Ports {
+	return Ports{First: hostport.LoadServer + 1, Last: hostport.LoadServer + 20}
+}
 
 // Ports is an inclusive range of ports, written as "9000-9010".
 type Ports struct{ First, Last uint16 }

@@ -3,6 +3,7 @@ package rules
 import (
 	"time"
 
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/metric"
 )
 
@@ -44,7 +45,7 @@ group($runInterval) unless on () $bufferbloatSeconds`, names{
 			Severity: Warning, Component: Agent, For: 5 * time.Minute,
 			Summary:     "The thresholds of the oneway alerts are not loaded",
 			Description: "There are oneway paths and no " + ThresholdLossRatio.Name + ", or load tests and no " + ThresholdBufferbloatSeconds.Name + ": the file oneway-thresholds.yml is not among the rule files, or a copy of it is older than the alerts, so that those with a threshold cannot fire.",
-			RunbookURL:  `{{ range query "topk(1, ` + RunbooksURL.Name + ` or on () label_replace(up{job=~\".*oneway.*\"} == 1, \"url\", \"http://$1/runbooks\", \"instance\", \"(.*)\"))" }}{{ .Labels.url }}{{ else }}http://localhost:9862/runbooks{{ end }}/OnewayThresholdsMissing`,
+			RunbookURL:  `{{ range query "topk(1, ` + RunbooksURL.Name + ` or on () label_replace(up{job=~\".*oneway.*\"} == 1, \"url\", \"http://$1/runbooks\", \"instance\", \"(.*)\"))" }}{{ .Labels.url }}{{ else }}http://localhost:` + hostport.Agent + `/runbooks{{ end }}/OnewayThresholdsMissing`,
 		},
 	}
 	ConfigReloadFailed = Rule{

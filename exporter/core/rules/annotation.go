@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/metric"
 )
 
@@ -43,7 +44,7 @@ func lookup(query, text string) string {
 func runbookURL(alert string) string {
 	one := `"topk(1, ` + RunbooksURL.Name + `{instance=%q}) or on () topk(1, ` + RunbooksURL.Name + `)"`
 	return "{{ range printf " + one + " $labels.instance | query }}{{ .Labels.url }}{{ else }}" +
-		`http://{{ or $labels.instance "localhost:9862" }}/runbooks{{ end }}/` + alert
+		`http://{{ or $labels.instance "localhost:` + hostport.Agent + `" }}/runbooks{{ end }}/` + alert
 }
 
 // firing selects an alert that fires.

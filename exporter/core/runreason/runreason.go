@@ -5,6 +5,7 @@ package runreason
 import (
 	"fmt"
 
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/option"
 )
 
@@ -84,11 +85,11 @@ func All() []Reason {
 		},
 		{
 			Name: Unreachable, Meaning: "no control connection",
-			Remedy: fmt.Sprintf("Check that the load server runs at this address and that its TCP port (%d by default) is open on the way.", option.LoadServerPort),
+			Remedy: fmt.Sprintf("Check that the load server runs at this address and that its TCP port (%d by default) is open on the way.", hostport.LoadServer),
 		},
 		{
 			Name: NoTraffic, Meaning: "the control connection works, but no test packet gets a reply",
-			Remedy: fmt.Sprintf("Control works but UDP does not: open the UDP port of the load server (%d by default) on the way, for both directions.", option.LoadServerPort),
+			Remedy: fmt.Sprintf("Control works but UDP does not: open the UDP port of the load server (%d by default) on the way, for both directions.", hostport.LoadServer),
 		},
 		{
 			Name: Socket, Meaning: "an error of this host's socket, or no TCP connection to a port of the load server",

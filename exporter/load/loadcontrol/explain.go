@@ -29,7 +29,7 @@ type ServerError struct {
 	Err     error
 }
 
-// Error is "load server 192.0.2.1:8620: ...".
+// Error is "load server ADDRESS:PORT: ...".
 func (e *ServerError) Error() string { return "load server " + e.Address + ": " + e.Err.Error() }
 
 // Unwrap returns Err.

@@ -33,18 +33,15 @@ import (
 	"slices"
 	"time"
 
-	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/runreason"
 )
 
 // DefaultPort is the TCP port of control and the UDP port of test traffic.
-const DefaultPort = option.LoadServerPort
+const DefaultPort = hostport.LoadServer
 
 // MaxIdle is the longest time that a session waits for packets after the last one was sent, and for progress.
 const MaxIdle = 2 * time.Minute
-
-// DefaultPorts are the ports of the further sockets of a session: TCP for transfers, UDP for the packets beside the load.
-func DefaultPorts() option.Ports { return option.LoadServerPorts() }
 
 // Message is one JSON message of a frame: exactly one field is set.
 type Message struct {

@@ -24,7 +24,7 @@ type Options struct {
 	Given func(key string) bool
 	// Listen has the addresses of control (TCP) and of test traffic (UDP, the same port number);
 	// an unspecified address stands for all of its family. Port 0: a port that is free for both.
-	// Default: 0.0.0.0:8620 and [::]:8620.
+	// Default: both of them at loadcontrol.DefaultPort.
 	Listen []netip.AddrPort
 	// CertFile and KeyFile are the certificate (PEM, with its chain) and its key. Neither: a
 	// generated key in StateDir, for clients to pin.
@@ -44,7 +44,7 @@ type Options struct {
 	// MaxSessions limits the authorized ones among them. Default 64. At the limit one of a token
 	// with fewer sessions replaces one that is not open.
 	MaxSessions int `yaml:"max_sessions"`
-	// Ports for further sockets of a session, TCP for its transfers and UDP for its reflector; default loadcontrol.DefaultPorts.
+	// Ports for further sockets of a session, TCP for its transfers and UDP for its reflector; default option.LoadServerPorts.
 	Ports option.Ports `yaml:"ports"`
 	// Allow lists the allowed sources; empty: all.
 	Allow []netip.Prefix `yaml:"allow"`
@@ -92,7 +92,7 @@ func (o *Options) Describe() []option.Description {
 		most = min(most, o.MaxConnections)
 	}
 	return []option.Description{
-		option.Value(&o.Ports, loadcontrol.DefaultPorts(), "Ports for further sockets of a test: TCP, for tests of TCP, each during its transfer; UDP, one for each session, for the test packets "+
+		option.Value(&o.Ports, option.LoadServerPorts(), "Ports for further sockets of a test: TCP, for tests of TCP, each during its transfer; UDP, one for each session, for the test packets "+
 			"beside the load.").Checked(o.checkPorts),
 		option.Text(&o.TokensFile, "File with the tokens of the clients and their limits: \"oneway token new --file tokens --name NAME --out NAME.token\" adds a line, and makes the "+
 			"client's file. It is read again when it changes; a client without a line is refused.").Such("tokens").
@@ -112,7 +112,7 @@ func (o *Options) Describe() []option.Description {
 // checkPorts reports a range that is none.
 func (o *Options) checkPorts(key string) error {
 	if o.Ports.First == 0 || o.Ports.First > o.Ports.Last {
-		return option.Errorf(key, "is %v; it must be a range of ports, such as %v", o.Ports, loadcontrol.DefaultPorts())
+		return option.Errorf(key, "is %v; it must be a range of ports, such as %v", o.Ports, option.LoadServerPorts())
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (o *Options) complete() error {
 	option.Default(o.given("link"), &o.Link, o.LinkName())
 	option.Default(o.given("max_connections"), &o.MaxConnections, DefaultMaxConnections)
 	option.Default(o.given("max_sessions"), &o.MaxSessions, min(DefaultMaxSessions, o.MaxConnections))
-	option.Default(false, &o.Ports, loadcontrol.DefaultPorts())
+	option.Default(false, &o.Ports, option.LoadServerPorts())
 	option.Default(false, &o.headers, headerTimeout)
 	option.Default(false, &o.opening, openTime)
 	option.Default(false, &o.idle, idleTime)

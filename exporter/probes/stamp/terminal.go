@@ -15,6 +15,7 @@ import (
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/unit"
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/report"
 )
@@ -29,8 +30,8 @@ a bound, round-trip time, loss and delay variation are still measured.
 
 Examples:
   oneway probe reflector.example.net
-  oneway probe 192.0.2.7 --port 862 --count 500 --interval 20ms --payload-bytes 172 --dscp 46
-  oneway probe [2001:db8::7]:8620 --key-file /etc/oneway/key --json > result.json
+  oneway probe 192.0.2.7 --count 500 --interval 20ms --payload-bytes 172 --dscp 46
+  oneway probe [2001:db8::7]:9000 --key-file /etc/oneway/key --json > result.json
 
 Exit status: 0 measured, 1 no reply, 2 wrong usage.`
 
@@ -50,7 +51,7 @@ func (t *Type) Terminal() probe.Measurement {
 // Command implements probe.Measurement.
 func (*measurement) Command() probe.Command {
 	return probe.Command{
-		Name: "probe", Help: probeHelp, Host: "Reflector: name or address, with an optional :port.", Port: "UDP port of the reflector (default 862).",
+		Name: "probe", Help: probeHelp, Host: "Reflector: name or address, with an optional :port.", Port: fmt.Sprintf("UDP port of the reflector (default %d).", stampfmt.Port),
 		Letters: map[string]rune{"interval": 'i', "payload_bytes": 's'}, Document: document.Probe, Values: Document{},
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/vishvananda/netns"
 
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/tests/await"
 	"oneway.example/tests/namespace"
 	"oneway.example/tests/oneway"
@@ -23,7 +24,7 @@ import (
 )
 
 const (
-	agentAddress   = "127.0.0.1:9862"
+	agentAddress   = "127.0.0.1:" + hostport.Agent
 	controlAddress = "127.0.0.1:9863"
 )
 

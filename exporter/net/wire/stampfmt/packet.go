@@ -48,12 +48,13 @@ import (
 	"errors"
 	"fmt"
 
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/net/wire/timefmt"
 )
 
 const (
 	// Port is the reflector's UDP port (RFC 8762 section 4.1).
-	Port = 862
+	Port = hostport.Reflector
 	// UnauthenticatedBytes is the length of an unauthenticated base packet, request and reply alike, in octets of UDP
 	// payload (RFC 8762 sections 4.2.1 and 4.3.1).
 	UnauthenticatedBytes = 44

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"google.golang.org/protobuf/encoding/protodelim"
 
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/keyfile"
 	"oneway.example/exporter/output/point"
@@ -56,7 +57,7 @@ func newAttached(o *Oneway) (*attached, error) {
 	u, err := url.Parse(o.URL)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return nil, fmt.Errorf("url is %q; it must be the address of an agent, such as http://127.0.0.1:9862", o.URL)
+		return nil, fmt.Errorf("url is %q; it must be the address of an agent, such as http://127.0.0.1:%s", o.URL, hostport.Agent)
 	case u.User != nil:
 		return nil, errors.New("url has a user; use username and password_file")
 	case (o.Username == "") != (o.PasswordFile == ""):
