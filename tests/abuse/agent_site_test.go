@@ -18,14 +18,15 @@ import (
 	"time"
 
 	"oneway.example/tests/await"
+	"oneway.example/tests/oneway"
 )
 
 // buildProgram builds the program under attack.
 func buildProgram(t *testing.T) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "oneway")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "oneway.example/exporter/cmd/oneway").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	binary, err := oneway.Build(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
 	return binary
 }

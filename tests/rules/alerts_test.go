@@ -1,13 +1,10 @@
 package rules
 
 import (
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-
-	"go.yaml.in/yaml/v4"
 
 	"oneway.example/tests/expr"
 )
@@ -46,31 +43,14 @@ func TestEveryAlertHasItsSeverityAndText(t *testing.T) {
 // A rule that is only tested to fire may fire always, and one that is only tested to
 // be silent may never fire.
 func TestEveryAlertIsSeenFiringAndSilent(t *testing.T) {
-	type file struct {
-		Tests []struct {
-			Alerts []struct {
-				Alert    string `yaml:"alertname"`
-				Expected []any  `yaml:"exp_alerts"`
-			} `yaml:"alert_rule_test"`
-		} `yaml:"tests"`
-	}
 	firing, silent := map[string]bool{}, map[string]bool{}
 	for _, name := range files(t, "*.yml") {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var f file
-		if err := yaml.Unmarshal(text, &f); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		for _, test := range f.Tests {
-			for _, a := range test.Alerts {
-				if len(a.Expected) > 0 {
-					firing[a.Alert] = true
-				} else {
-					silent[a.Alert] = true
-				}
+		u := readUnitTests(t, name)
+		for _, e := range u.expectations() {
+			if fires, ok := e.Rest["exp_alerts"].([]any); ok && len(fires) > 0 {
+				firing[e.Alert] = true
+			} else {
+				silent[e.Alert] = true
 			}
 		}
 	}

@@ -61,7 +61,8 @@ func TestRulesBehave(t *testing.T) {
 	for _, name := range files(t, "*.yml") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run(t, promtool, "test", "rules", name)
+			dir := t.TempDir()
+			run(t, promtool, "test", "rules", narrow(t, name, dir), coarsen(t, name, dir))
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/serve/runbook"
 	"oneway.example/tests/expr"
+	"oneway.example/tests/oneway"
 )
 
 // runbookURL is the template of every alert's runbook_url, before the alert's name.
@@ -130,8 +131,10 @@ func jsonFields(of reflect.Type, out map[string]bool, seen map[reflect.Type]bool
 
 // The program itself tells which commands and flags it has.
 func TestOnewayCommandsOfRunbooksExist(t *testing.T) {
-	binary := t.TempDir() + "/oneway"
-	run(t, "go", "build", "-o", binary, "oneway.example/exporter/cmd/oneway")
+	binary, err := oneway.Build(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	inline := regexp.MustCompile("`(oneway [a-z][^`]*)`")
 	help, checked := map[string]string{}, 0
 	for _, name := range runbook.Names() {

@@ -23,6 +23,7 @@ import (
 
 	"oneway.example/tests/await"
 	"oneway.example/tests/freeport"
+	"oneway.example/tests/oneway"
 	"oneway.example/tests/promserver"
 )
 
@@ -42,10 +43,11 @@ func TestConfigurationsOfUnscrapedAgentsLoad(t *testing.T) {
 func TestConfigurationOfAnUnscrapedAgentIsValid(t *testing.T) {
 	dir := t.TempDir()
 	config, err := os.ReadFile(unscraped + "/oneway.yml")
-	if err := errors.Join(err, os.WriteFile(dir+"/oneway.yml", config, 0o600), os.WriteFile(dir+"/influxdb.token", []byte("secret\n"), 0o600)); err != nil {
+	binary, building := oneway.Build(dir)
+	if err := errors.Join(err, building, os.WriteFile(dir+"/oneway.yml", config, 0o600), os.WriteFile(dir+"/influxdb.token", []byte("secret\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	run(t, "go", "run", "oneway.example/exporter/cmd/oneway", "check-config", dir+"/oneway.yml")
+	run(t, binary, "check-config", dir+"/oneway.yml")
 }
 
 // An agent that cannot be scraped, a Prometheus in agent mode beside it, and a server: after an outage of the link in which the
