@@ -27,9 +27,11 @@ import (
 	"oneway.example/exporter/agent/mesh"
 	"oneway.example/exporter/agent/ondemand"
 	"oneway.example/exporter/agent/pathlabel"
+	"oneway.example/exporter/clock"
 	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/load/traffic"
 	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/output"
 	"oneway.example/exporter/probe"
@@ -45,13 +47,10 @@ type Options struct {
 	Load func(file string) (*config.Config, error)
 	// Addresses are those of the program besides the reflector's and the load server's, for the log; nil: none.
 	Addresses func() []string
-	// Types are the available probe types.
-	Types []probe.Type
-	// Watchers are the available watcher types.
-	Watchers []watcher.Type
-	// Outputs are the available output types, Series the points of all series, which they deliver; nil: there are none.
-	Outputs []output.Type
-	Series  output.Series
+	// Types are those that a configuration can name.
+	Types Types
+	// Series has the points of all series, which outputs deliver; nil: there are none.
+	Series output.Series
 	// Output makes an output that needs no configuration, for a program of which this agent is a part; nil: none.
 	Output func(output.Env) output.Output
 	// Light begins the light packets beside load tests; nil: there are none.
@@ -70,6 +69,17 @@ type Options struct {
 	retry       retry         // set by tests only
 	reloadPause time.Duration // set by tests only
 	machine     func() mesh.Machine
+}
+
+// Types are the members of the registries. Clocks is required, and its first is the default; without a type of another kind no
+// configuration can name one.
+type Types struct {
+	Clocks   []clock.Type
+	Probes   []probe.Type
+	Outputs  []output.Type
+	Watchers []watcher.Type
+	// Traffic are the types of traffic that the load server serves.
+	Traffic []traffic.Type
 }
 
 // Agent runs a configuration. Make one with New; Run runs it once.

@@ -13,7 +13,6 @@ import (
 
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/net/sched"
-	"oneway.example/exporter/probe"
 	"oneway.example/tests/await"
 )
 
@@ -271,7 +270,7 @@ func TestAgentDoesNotStartWithABadConfiguration(t *testing.T) {
 	if err := os.WriteFile(file, []byte("paths: [{name: a, peer: h, probes: [{type: fake, interval: 0s}]}]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	types := []probe.Type{newFake()}
+	types := typesWith(newFake())
 	want := file + ":1:60: paths[0].probes[0].interval is 0s; it must be above zero"
 	if _, err := New(Options{ConfigFile: file, Types: types}); err == nil || err.Error() != want {
 		t.Errorf("New: got %v, want %s", err, want)
@@ -286,7 +285,7 @@ func TestCheckCounts(t *testing.T) {
 	if err := os.WriteFile(file, []byte(twoPaths), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := Check(Options{ConfigFile: file, Types: []probe.Type{newFake()}})
+	got, _, err := Check(Options{ConfigFile: file, Types: typesWith(newFake())})
 	if err != nil || !reflect.DeepEqual(got, Summary{Paths: 2, Probes: 2}) {
 		t.Errorf("got %+v, %v", got, err)
 	}

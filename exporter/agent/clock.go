@@ -10,7 +10,6 @@ import (
 
 	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/clocks"
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
@@ -43,38 +42,44 @@ type clockSection struct {
 	GPSD config.Section `yaml:"gpsd"`
 	PPS  config.Section `yaml:"pps"`
 
-	sources []clock.Source
+	types   []clock.Type
+	options [][]option.Described // of each type
 	task    *task
 }
 
 func (s *clockSection) decode(c *config.Config) error {
-	s.sources = clocks.All()
 	option.SetDefaults(s)
 	into := []any{s}
-	for _, one := range s.sources {
-		into = append(into, one)
+	for _, t := range s.types {
+		own, same := structsOf(t)
+		s.options, into = append(s.options, own), append(into, same...)
 	}
 	return c.Clock.DecodeAll(into...)
 }
 
 func (s *clockSection) plan(c *config.Config, m *maker) (found config.Problems) {
-	i := slices.Index(clocks.Names(), s.Source)
-	if i < 0 {
-		return c.Clock.Problems(option.Errorf("source", "is %q; it must be one of %q", s.Source, clocks.Names()))
+	chosen := slices.IndexFunc(s.types, func(t clock.Type) bool { return t.Name() == s.Source })
+	if chosen < 0 {
+		return c.Clock.Problems(option.Errorf("source", "is %q; it must be one of %q", s.Source, clock.Names(s.types)))
 	}
-	source := s.sources[i]
 	var errs []error
-	for _, other := range s.sources {
-		for _, key := range config.Keys(other) {
-			if other != source && c.Clock.Has(key) {
-				errs = append(errs, option.Errorf(key, "is not an option of source %s; it is one of source %s", s.Source, other.Name()))
+	for i, other := range s.types {
+		for _, options := range s.options[i] {
+			for _, key := range config.Keys(options) {
+				if i != chosen && c.Clock.Has(key) {
+					errs = append(errs, option.Errorf(key, "is not an option of source %s; it is one of source %s", s.Source, other.Name()))
+				}
 			}
 		}
 	}
+	kind, options := s.types[chosen], s.options[chosen] // c would stay in memory
 	s.task, found = m.place(c.Clock, &task{
-		key: "clock", what: "the clock monitor", log: m.log.With("component", "clock"), identity: source,
+		key: "clock", what: "the clock monitor", log: m.log.With("component", "clock"), identity: [...]any{s.Source, options},
 		make: func(sink metric.Sink, _ *metric.Scopes, log *slog.Logger) (runner, error) {
-			return source.New(clock.Env{Sink: sink, Log: log})
+			return kind.New(clock.Env{Sink: sink, Log: log}, func(into ...any) error {
+				option.Fill(options, into...)
+				return nil
+			})
 		},
 	}, errs...)
 	return found

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/agent/mesh"
-	"oneway.example/exporter/clocks"
+	"oneway.example/exporter/clock"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadserver"
@@ -16,10 +16,10 @@ import (
 )
 
 // Sections are the options of the sections of a configuration, by key; for a list, the options of each item. Modules has the keys
-// that a module of on_demand has besides the keys of a probe. Probes, outputs and watchers describe theirs.
-func Sections() map[string][]option.Described {
+// that a module of on_demand has besides the keys of a probe. The options of clocks are in clock; probes, outputs and watchers describe theirs.
+func Sections(clocks []clock.Type) map[string][]option.Described {
 	all := map[string][]option.Described{
-		"clock":       {&clockSection{}},
+		"clock":       {&clockSection{types: clocks}},
 		"links":       {&linkOptions{}},
 		"reports":     {&reportOptions{}},
 		"reflector":   {&reflectorSection{}, &reflector.Options{}},
@@ -28,10 +28,9 @@ func Sections() map[string][]option.Described {
 		"modules":     {&moduleOptions{}},
 		"mesh":        {&mesh.Options{}},
 	}
-	for _, one := range clocks.All() {
-		if described, ok := one.(option.Described); ok {
-			all["clock"] = append(all["clock"], described)
-		}
+	for _, one := range clocks {
+		_, options := one.Document()
+		all["clock"] = append(all["clock"], options...)
 	}
 	return all
 }
@@ -39,8 +38,7 @@ func Sections() map[string][]option.Described {
 // Describe returns the descriptions of the keys of the clock that do not belong to a source.
 func (s *clockSection) Describe() []option.Description {
 	return []option.Description{
-		option.Word(&s.Source, clocks.Names()[0], clocks.Names(), "chrony: query chronyd; static: use the bound below (hosts or containers that share one clock); none: report no one-way "+
-			"delay, but loss, round trips and variation."),
+		clock.Choice(&s.Source, s.types),
 		option.Value(&s.GPSD, s.GPSD, "The GNSS receiver, by gpsd: fix, satellites, pulse and sentence against this clock. An empty device is any of gpsd's; the name is the label "+
 			"\"receiver\".").Such(`{address: "127.0.0.1:2947", device: "", name: gps0}`),
 		option.Value(&s.PPS, s.PPS, "The pulse per second, with kernel timestamps: counted and missed pulses, jitter, and this clock's offset from them, independent of chronyd. The edge at "+

@@ -13,7 +13,6 @@ import (
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadserver"
-	"oneway.example/exporter/load/traffictypes"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe/calibration"
 	"oneway.example/exporter/probe/report"
@@ -154,7 +153,7 @@ func (s *loadServerSection) plan(c *config.Config, m *maker) (found config.Probl
 		make: func(sink metric.Sink, _ *metric.Scopes, log *slog.Logger) (runner, error) {
 			return loadserver.New(o, loadserver.Env{
 				Log: log, Sink: sink, Clock: clock.Widen(m.clock, calibration.ModerationAt(o.Listen)), Links: m.shared.links,
-				Traffic: traffictypes.All(), Version: version.Version,
+				Traffic: m.options.Types.Traffic, Version: version.Version,
 			})
 		},
 	}, s.Listen.Check(loadcontrol.DefaultPort))

@@ -12,8 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/clocks"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/load/traffictypes"
 	"oneway.example/exporter/output/promsink"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/watchers"
@@ -137,6 +139,11 @@ type rig struct {
 	ended  chan error
 }
 
+// typesWith are the types of the registries, except outputs, with these probes.
+func typesWith(all ...probe.Type) Types {
+	return Types{Clocks: clocks.All(), Probes: all, Watchers: watchers.All(), Traffic: traffictypes.All()}
+}
+
 // newRig starts an agent with a configuration; the end of the test stops it and checks that nothing is left running.
 func newRig(t *testing.T, fake *fakeType, yaml string) *rig {
 	t.Helper()
@@ -151,7 +158,7 @@ func newRigWith(t *testing.T, fake *fakeType, yaml string, change func(*Options)
 	r.write(yaml)
 	r.reg = promsink.New(promsink.Options{})
 	o := Options{
-		ConfigFile: r.file, Types: []probe.Type{fake}, Watchers: watchers.All(), Sink: r.reg,
+		ConfigFile: r.file, Types: typesWith(fake), Sink: r.reg,
 		Notify: func(s string) { r.states <- s }, retry: retry{first: time.Millisecond, most: 10 * time.Millisecond}, reloadPause: time.Nanosecond,
 	}
 	change(&o)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/agent"
+	"oneway.example/exporter/clocks"
 	"oneway.example/exporter/clocks/static"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/probes"
@@ -61,7 +62,7 @@ func TestPacketsOfARunningPathBecomeAnIncident(t *testing.T) {
 	}
 	configure("[" + probed("a") + ", " + probed("b") + "]")
 	ready := make(chan string, 100)
-	a, err := agent.New(agent.Options{ConfigFile: file, Types: probes.All(), Notify: func(state string) { ready <- state }})
+	a, err := agent.New(agent.Options{ConfigFile: file, Types: agent.Types{Clocks: clocks.All(), Probes: probes.All()}, Notify: func(state string) { ready <- state }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -135,7 +135,7 @@ func TestCheckCreatesNoDirectory(t *testing.T) {
 	if err := os.WriteFile(file, []byte(noPaths+"state_dir: state\nlinks: [{name: l, quota_bytes: 5}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Check(Options{ConfigFile: file}); err != nil {
+	if _, _, err := Check(Options{ConfigFile: file, Types: typesWith()}); err != nil {
 		t.Fatal(err)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {

@@ -43,7 +43,7 @@ func TestPathsTakeLittleMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, goroutines := live(), runtime.NumGoroutine()
-	a, err := New(Options{ConfigFile: file, Types: []probe.Type{still{}}, Sink: metric.Discard{}, Log: slog.New(slog.DiscardHandler)})
+	a, err := New(Options{ConfigFile: file, Types: typesWith(still{}), Sink: metric.Discard{}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"oneway.example/exporter/agent/mesh"
-	"oneway.example/exporter/probe"
 )
 
 // hostsFile has n hosts in sites of ten.
@@ -45,7 +44,7 @@ func TestFiftyHostsWithOneConfigurationMakeTheMesh(t *testing.T) {
 		for i := range hosts {
 			self := fmt.Sprintf("h%02d", i)
 			s, paths, err := Check(Options{
-				ConfigFile: file, Types: []probe.Type{newFake()}, machine: func() mesh.Machine { return mesh.Machine{Name: self + ".example.net"} },
+				ConfigFile: file, Types: typesWith(newFake()), machine: func() mesh.Machine { return mesh.Machine{Name: self + ".example.net"} },
 			})
 			if err != nil || s.Meshed != len(paths) || s.Probes != 2*len(paths) {
 				t.Fatalf("%s of %s: %+v, %v", self, shape, s, err)
@@ -86,7 +85,7 @@ func TestUndeclaredLinkOfAHostHasItsPlaceInTheFileOfHosts(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, _, err := Check(Options{ConfigFile: file, Types: []probe.Type{newFake()}}); err == nil || err.Error() != want {
+		if _, _, err := Check(Options{ConfigFile: file, Types: typesWith(newFake())}); err == nil || err.Error() != want {
 			t.Errorf("%q\ngot  %v\nwant %s", own, err, want)
 		}
 	}
@@ -166,7 +165,7 @@ func TestErrorsOfDefaultsAreReportedOnce(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, _, err := Check(Options{ConfigFile: file, Types: []probe.Type{newFake()}})
+		_, _, err := Check(Options{ConfigFile: file, Types: typesWith(newFake())})
 		if got := strings.ReplaceAll(fmt.Sprint(err), filepath.Dir(file)+"/", ""); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}

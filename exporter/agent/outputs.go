@@ -36,7 +36,7 @@ func (s *outputsSection) plan(c *config.Config, m *maker) (found config.Problems
 		if o.Type == "" {
 			continue // reported by config
 		}
-		kind, err := typed(m.options.Outputs, o.Type)
+		kind, err := typed(m.options.Types.Outputs, o.Type)
 		if err != nil {
 			found = append(found, o.Options.Problems(err)...)
 			continue

@@ -95,7 +95,7 @@ const twoOutputs = noPaths + "state_dir: /nonexistent\noutputs: [{type: fake, na
 func newOutputRig(t *testing.T, f *fakeOutputs, yaml string) *rig {
 	t.Helper()
 	return newRigWith(t, newFake(), yaml, func(o *Options) {
-		o.Outputs = []output.Type{f}
+		o.Types.Outputs = []output.Type{f}
 		o.Series = func(instant.Time, func(*point.Point)) error { return nil }
 	})
 }

@@ -31,7 +31,7 @@ func TestPeerThatAProbeRefusesIsReportedAtItsPlaceOnce(t *testing.T) {
 			if peer == "" {
 				want = file + ":3:21: paths[1].peer is " + problem
 			}
-			if _, _, err := Check(Options{ConfigFile: file, Types: probes.All()}); err == nil || err.Error() != want {
+			if _, _, err := Check(Options{ConfigFile: file, Types: typesWith(probes.All()...)}); err == nil || err.Error() != want {
 				t.Errorf("%s of %q:\n%v\nwant\n%s", kinds, peer, err, want)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/agent/mesh"
 	"oneway.example/exporter/agent/pathlabel"
+	"oneway.example/exporter/clock"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/probe"
@@ -44,8 +45,8 @@ type plan struct {
 	adopted map[*task]*task // running tasks, by the new tasks whose secrets they get
 }
 
-func newPlan(c *config.Config) *plan {
-	p := &plan{serves: c.LoadServer.Given(), links: map[string][]string{}, adopted: map[*task]*task{}}
+func newPlan(c *config.Config, clocks []clock.Type) *plan {
+	p := &plan{clock: clockSection{types: clocks}, serves: c.LoadServer.Given(), links: map[string][]string{}, adopted: map[*task]*task{}}
 	p.watchers.clock, p.loadServer.shared, p.outputs.shared = &p.clock, &p.shared, &p.shared
 	return p
 }
@@ -69,7 +70,7 @@ func (a *Agent) plan() (*plan, error) {
 	if c == nil {
 		return nil, err
 	}
-	p := newPlan(c)
+	p := newPlan(c, a.options.Types.Clocks)
 	own := len(c.Paths)
 	undecoded := append(config.Section{}.Problems(err), mesh.Expand(c, a.options.machine())...)
 	p.meshed = len(c.Paths) - own
@@ -213,7 +214,7 @@ func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile
 	if p.Type == "" {
 		return nil // reported by config
 	}
-	kind, err := typed(m.options.Types, p.Type)
+	kind, err := typed(m.options.Types.Probes, p.Type)
 	if err != nil {
 		return p.Options.Problems(err)
 	}
@@ -250,11 +251,7 @@ func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile
 
 // checkEach checks each option that could be decoded by its description, if others could not be decoded: kind has made nothing then.
 func checkEach(at placer, options *config.Section, kind option.Documented) config.Problems {
-	_, all := kind.Document()
-	var into []any
-	for _, o := range all {
-		into = append(into, o)
-	}
+	all, into := structsOf(kind)
 	if len(into) == 0 || options.DecodeAll(into...) == nil {
 		return nil // there are only errors of checks, which are known
 	}
@@ -263,6 +260,15 @@ func checkEach(at placer, options *config.Section, kind option.Documented) confi
 		wrong = append(wrong, option.Check(o))
 	}
 	return at.Problems(errors.Join(wrong...))
+}
+
+// structsOf are the structs of a type's options; into has the same ones for a decoder.
+func structsOf(kind option.Documented) (all []option.Described, into []any) {
+	_, all = kind.Document()
+	for _, o := range all {
+		into = append(into, o)
+	}
+	return all, into
 }
 
 // typed is the type of that name.

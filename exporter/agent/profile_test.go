@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"oneway.example/exporter/core/metric"
-	"oneway.example/exporter/probe"
 )
 
 // TestProfileIsTheNearestOneThatIsSet: of the probe, the path or the file.
@@ -39,7 +38,7 @@ func TestUnknownProfileIsRefusedAtItsPlace(t *testing.T) {
 		if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := Check(Options{ConfigFile: file, Types: []probe.Type{newFake()}}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := Check(Options{ConfigFile: file, Types: typesWith(newFake())}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", yaml, err, want)
 		}
 	}

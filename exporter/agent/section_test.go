@@ -9,18 +9,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/clocks"
-	"oneway.example/exporter/clocks/chrony"
-	"oneway.example/exporter/clocks/static"
 	"oneway.example/exporter/core/document"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/output"
-	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes"
 	"oneway.example/exporter/watchers"
 	"oneway.example/exporter/watchers/gpsd"
@@ -33,7 +29,9 @@ import (
 // the name of the file.
 func TestBadSectionsStateTheExpectation(t *testing.T) {
 	badfiles.Run(t, 50, func(t *testing.T, name string) error {
-		_, _, err := Check(Options{ConfigFile: name, Types: []probe.Type{newFake()}, Outputs: []output.Type{newFakeOutputs()}, Watchers: watchers.All()})
+		types := typesWith(newFake())
+		types.Outputs = []output.Type{newFakeOutputs()}
+		_, _, err := Check(Options{ConfigFile: name, Types: types})
 		if _, ok := errors.AsType[config.Problems](err); !ok {
 			t.Fatalf("error is %v, want Problems", err)
 		}
@@ -42,7 +40,7 @@ func TestBadSectionsStateTheExpectation(t *testing.T) {
 }
 
 func TestLoadTestIsRefusedOnDemand(t *testing.T) {
-	_, _, err := Check(Options{ConfigFile: "x.yml", Types: probes.All(), Load: func(file string) (*config.Config, error) {
+	_, _, err := Check(Options{ConfigFile: "x.yml", Types: typesWith(probes.All()...), Load: func(file string) (*config.Config, error) {
 		return config.Parse(file, []byte("on_demand: {targets: [192.0.2.0/24], modules: [{type: saturation}]}"))
 	}})
 	if err == nil || !strings.Contains(err.Error(), `on_demand.modules[0].type is "saturation", a load test; on-demand probes are light, since every client of the web server could fill the link. `+
@@ -54,7 +52,7 @@ func TestLoadTestIsRefusedOnDemand(t *testing.T) {
 // decoded are the sections of a configuration; sections that need no other file are planned.
 func decoded(t *testing.T, c *config.Config) *plan {
 	t.Helper()
-	p := newPlan(c)
+	p := newPlan(c, clocks.All())
 	for _, s := range p.sections() {
 		if err := s.decode(c); err != nil {
 			t.Fatal(err)
@@ -81,7 +79,7 @@ func TestAllSectionsAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := decoded(t, c)
-	if s := p.clock; s.Source != "static" || *s.sources[1].(*static.Source).Bound != 20*time.Microsecond {
+	if s := p.clock; s.Source != "static" || option.Settings(s.options[1][0])["bound_seconds"] != 20e-6 {
 		t.Errorf("clock is %+v", s)
 	}
 	s := p.shared
@@ -128,7 +126,7 @@ func TestWatchersOfTheClockAreReadWithDefaults(t *testing.T) {
 			gpsd.Details{Name: "a", Address: "h:1", Fix: "unknown"}, pps.Details{Name: "a", Device: "/dev/p", Edge: "clear"},
 		},
 	} {
-		a, err := New(Options{ConfigFile: "x.yml", Watchers: watchers.All(), Load: func(file string) (*config.Config, error) {
+		a, err := New(Options{ConfigFile: "x.yml", Types: typesWith(), Load: func(file string) (*config.Config, error) {
 			return config.Parse(file, []byte("clock: {"+clock+"}"))
 		}})
 		if err != nil {
@@ -149,8 +147,8 @@ func TestWatchersOfTheClockAreReadWithDefaults(t *testing.T) {
 
 func TestClockOfChronyIsReadWhole(t *testing.T) {
 	p := parsed(t, "x.yml", "clock: {socket_dir: /run/oneway, max_clock_error: 1e-5, trust_local: true}\npaths: []")
-	want := &chrony.Source{Interval: time.Second, SocketDir: "/run/oneway", MaxClockError: 1e-5, TrustLocal: true}
-	if diff := cmp.Diff(want, p.clock.sources[0]); diff != "" {
+	want := map[string]any{"address": "", "interval_seconds": 1.0, "socket_dir": "/run/oneway", "max_clock_error": option.Ratio(1e-5), "trust_local": true}
+	if diff := cmp.Diff(want, option.Settings(p.clock.options[0][0])); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -174,16 +172,15 @@ func TestExampleHasEveryKeyOfTheSections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newPlan(&config.Config{})
+	p := newPlan(&config.Config{}, clocks.All())
 	into := []any{&p.clock, &p.reflector, &p.reflector.options, &p.reflector.RateLimit, &p.loadServer, &p.loadServer.options, &p.shared.reports}
-	for _, s := range clocks.All() {
-		into = append(into, s)
+	for _, kind := range clocks.All() {
+		_, own := structsOf(kind)
+		into = append(into, own...)
 	}
 	for _, kind := range watchers.All() {
-		_, options := kind.Document()
-		for _, o := range options {
-			into = append(into, o)
-		}
+		_, own := structsOf(kind)
+		into = append(into, own...)
 	}
 	for _, one := range into {
 		for _, key := range config.Keys(one) {

@@ -64,7 +64,7 @@ func problems(t *testing.T, yaml string) string {
 	if err := os.WriteFile(file, []byte("version: 1\nclock: {source: none}\n"+yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Check(Options{ConfigFile: file, Types: probes.All()}); err != nil {
+	if _, _, err := Check(Options{ConfigFile: file, Types: typesWith(probes.All()...)}); err != nil {
 		return err.Error()
 	}
 	return ""

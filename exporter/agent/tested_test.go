@@ -172,7 +172,7 @@ func TestLoadTestUsesTheFirstLinkOfItsPath(t *testing.T) {
 		}
 	}
 	write("")
-	a, err := New(Options{ConfigFile: file, Types: probes.All()})
+	a, err := New(Options{ConfigFile: file, Types: typesWith(probes.All()...)})
 	if err != nil {
 		t.Fatal(err)
 	}

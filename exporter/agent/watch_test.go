@@ -13,7 +13,6 @@ import (
 	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/output/promsink"
-	"oneway.example/exporter/watchers"
 	"oneway.example/exporter/watchers/gpsd"
 	"oneway.example/exporter/watchers/pps"
 	"oneway.example/tests/await"
@@ -155,7 +154,7 @@ func TestAClockAloneIsMeasured(t *testing.T) {
 	sink := promsink.New(promsink.Options{})
 	text := fmt.Sprintf("clock: {source: static, bound: 1ms, gpsd: {address: %q}}", replyingGPSD(t))
 	a, err := New(Options{
-		ConfigFile: "elsewhere", Watchers: watchers.All(), Sink: sink,
+		ConfigFile: "elsewhere", Types: typesWith(), Sink: sink,
 		Load: func(file string) (*config.Config, error) { return config.Parse(file, []byte(text)) },
 	})
 	if err != nil {

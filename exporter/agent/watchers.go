@@ -64,7 +64,7 @@ func (s *watchersSection) placed(m *maker, at config.Section, kind, usual string
 
 // add adds a watcher to the plan.
 func (s *watchersSection) add(m *maker, options config.Section, w plannedWatcher) config.Problems {
-	kind, err := typed(m.options.Watchers, w.kind)
+	kind, err := typed(m.options.Types.Watchers, w.kind)
 	if err == nil {
 		err = s.twice(w)
 	}

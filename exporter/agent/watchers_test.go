@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/agent"
+	"oneway.example/exporter/clocks"
 	"oneway.example/exporter/output/promsink"
 	"oneway.example/exporter/serve/httpd"
 	"oneway.example/exporter/watcher"
@@ -28,7 +29,7 @@ func TestNewTypeOfWatcherNeedsNoFurtherCode(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return agent.New(agent.Options{ConfigFile: file, Watchers: []watcher.Type{dummyType{}}, Sink: sink, Notify: func(string) {}})
+		return agent.New(agent.Options{ConfigFile: file, Types: agent.Types{Clocks: clocks.All(), Watchers: []watcher.Type{dummyType{}}}, Sink: sink, Notify: func(string) {}})
 	}
 	a, err := configured("clock: {source: none}\nwatchers: [{type: agent_test_dummy, name: a, most: 3}, {type: agent_test_dummy, name: dummy, most: 1000000}]")
 	if err != nil {
@@ -95,7 +96,7 @@ func TestFaultsOfWatchersAreFoundInTheConfiguration(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), "oneway.yml")
 		err := os.WriteFile(file, []byte("paths: []\n"+text), 0o600)
-		_, _, found := agent.Check(agent.Options{ConfigFile: file, Watchers: append(watchers.All(), dummyType{})})
+		_, _, found := agent.Check(agent.Options{ConfigFile: file, Types: agent.Types{Clocks: clocks.All(), Watchers: append(watchers.All(), dummyType{})}})
 		if err = errors.Join(err, found); found == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v\nwant %s", text, err, want)
 		}

@@ -1,4 +1,4 @@
-// Package clocks is the registry of clock sources.
+// Package clocks is the registry of clock sources: one line each.
 package clocks
 
 import (
@@ -8,19 +8,11 @@ import (
 	"oneway.example/exporter/clocks/static"
 )
 
-// All makes one of each source, with its default settings. The first is the default.
-func All() []clock.Source {
-	return []clock.Source{
-		chrony.DefaultSource(),
-		&static.Source{},
-		&none.Source{},
+// All makes one of each type. The first is the default.
+func All() []clock.Type {
+	return []clock.Type{
+		chrony.NewType(),
+		static.NewType(),
+		none.NewType(),
 	}
-}
-
-// Names are the names of All.
-func Names() (all []string) {
-	for _, s := range All() {
-		all = append(all, s.Name())
-	}
-	return all
 }

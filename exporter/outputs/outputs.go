@@ -9,6 +9,6 @@ import (
 // All makes one of each type.
 func All() []output.Type {
 	return []output.Type{
-		influxdb.New(),
+		influxdb.NewType(),
 	}
 }

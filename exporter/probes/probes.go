@@ -16,13 +16,13 @@ import (
 // All makes one of each type. A Type may own sockets that its probers share, so every agent calls this once.
 func All() []probe.Type {
 	return []probe.Type{
-		stamp.New(),
-		saturation.New(),
-		sizesweep.New(),
-		train.New(),
-		tcp.New(),
-		tcpsweep.New(),
-		tcpshort.New(),
-		message.New(),
+		stamp.NewType(),
+		saturation.NewType(),
+		sizesweep.NewType(),
+		train.NewType(),
+		tcp.NewType(),
+		tcpsweep.NewType(),
+		tcpshort.NewType(),
+		message.NewType(),
 	}
 }

@@ -10,7 +10,7 @@ import (
 // All makes one of each type.
 func All() []watcher.Type {
 	return []watcher.Type{
-		gpsd.Type{},
-		pps.Type{},
+		gpsd.NewType(),
+		pps.NewType(),
 	}
 }

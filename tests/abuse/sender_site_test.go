@@ -43,7 +43,7 @@ func newSenders(t *testing.T, sink metric.Sink) *senders {
 	const secret = "a secret of both ends, not of the attacker"
 	s := &senders{
 		env:  probe.Env{Log: slog.New(slog.DiscardHandler), Sink: sink, Clock: clock, Pacer: pacer},
-		kind: stamp.New(), keyFile: filepath.Join(t.TempDir(), "key"), key: stampfmt.NewKey([]byte(secret)),
+		kind: stamp.NewType(), keyFile: filepath.Join(t.TempDir(), "key"), key: stampfmt.NewKey([]byte(secret)),
 	}
 	if err := os.WriteFile(s.keyFile, []byte(secret+"\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -165,7 +165,7 @@ func measure(b *testing.B, network *lab.Lab) []time.Duration {
 	o := stamp.DefaultOptions()
 	o.Interval, o.LossTimeout = slot, time.Second
 	err = network.Client.Do(func() error {
-		p, err := stamp.New().NewProber(env, probe.Target{Path: "bench", Probe: "stamp", Peer: at}, o)
+		p, err := stamp.NewType().NewProber(env, probe.Target{Path: "bench", Probe: "stamp", Peer: at}, o)
 		if err != nil {
 			return err
 		}

@@ -69,7 +69,7 @@ func sessions(args []string) (any, error) {
 		})
 	}
 	run(pacer.Run)
-	kind := stamp.New()
+	kind := stamp.NewType()
 	for i := range count {
 		p, err := kind.NewProber(env, probe.Target{Path: fmt.Sprint("p", i), Probe: "stamp", Peer: args[0]}, stamp.DefaultOptions())
 		if err != nil {

@@ -11,8 +11,7 @@ import (
 
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/agent/config"
-	"oneway.example/exporter/clocks/chrony"
-	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/clocks"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/watchers"
 )
@@ -127,7 +126,14 @@ func TestEveryFileIsNamedByAPage(t *testing.T) {
 // snippet is a configuration of the agent in a page.
 type snippet struct {
 	where string
-	clock *chrony.Source
+	clock daemon
+}
+
+// daemon has the options of a clock section that name chronyd's sockets.
+type daemon struct {
+	Address   string         `yaml:"address"`
+	SocketDir string         `yaml:"socket_dir"`
+	Others    config.Section `yaml:",rest"`
 }
 
 // snippets are the blocks marked yaml. A block is a clock section; the other required sections are added.
@@ -148,16 +154,11 @@ func snippets(t *testing.T, name string) (all []snippet) {
 		}
 		c, err := config.Load(file)
 		if err == nil {
-			_, _, err = agent.Check(agent.Options{ConfigFile: file, Watchers: watchers.All()})
+			_, _, err = agent.Check(agent.Options{ConfigFile: file, Types: agent.Types{Clocks: clocks.All(), Watchers: watchers.All()}})
 		}
-		one := snippet{where: name, clock: chrony.DefaultSource()}
-		var others struct {
-			Source string         `yaml:"source"`
-			GPSD   config.Section `yaml:"gpsd"`
-			PPS    config.Section `yaml:"pps"`
-		}
+		one := snippet{where: name}
 		if err == nil {
-			err = c.Clock.DecodeAll(&others, one.clock, &static.Source{})
+			err = c.Clock.Decode(&one.clock)
 		}
 		if err != nil {
 			t.Errorf("%s: %v\n%s", name, err, text)

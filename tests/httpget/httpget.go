@@ -32,8 +32,8 @@ func (o *Options) Describe() []option.Description {
 	return []option.Description{option.Number(&o.MaxBytes, 1_000_000, 1, 1e9, "Limit of the bytes of the page.")}
 }
 
-// New makes the type.
-func New() loadtest.Type[loadtest.Options, Options] {
+// NewType makes the type for the registry.
+func NewType() loadtest.Type[loadtest.Options, Options] {
 	return loadtest.Type[loadtest.Options, Options]{
 		TypeName: "http_get", Shared: loadtest.DefaultOptions, Defaults: option.Defaults[Options], Results: Result{}, Help: "Load a page.",
 		Run: func(o *loadtest.Options) *loadtest.Options { return o },

@@ -52,39 +52,37 @@ func TestFilesOfAdditionsExist(t *testing.T) {
 	}
 }
 
-// registries are the files with a line for each member, and the declaration that makes a directory a member.
-func registries() map[string]string {
-	return map[string]string{
-		"exporter/probes/probes.go":                  `(?m)^func New\(\) (load(?:session|test)\.Type\[.*\]|\*Type) `,
-		"exporter/load/traffictypes/traffictypes.go": `(?m)^func \([^)]+\) New\(\w+ traffic\.Env\) traffic\.Remote `,
-		"exporter/outputs/outputs.go":                `(?m)^func \([^)]*\) New\(\w+ output\.Env, `,
-		"exporter/watchers/watchers.go":              `(?m)^func \([^)]+\) New\(\w+ watcher\.Env, `,
-		"exporter/clocks/clocks.go":                  `(?m)^func \([^)]+\) New\(\w+ clock\.Env\) \(clock\.Monitor, error\) `,
-	}
-}
+// registries are the packages that list the members in the directories beside them. Each member has the declaration.
+var (
+	registries  = []string{"exporter/clocks/clocks.go", "exporter/load/traffictypes/traffictypes.go", "exporter/outputs/outputs.go", "exporter/probes/probes.go", "exporter/watchers/watchers.go"}
+	declaration = regexp.MustCompile(`(?m)^func NewType\(\) `)
+)
 
-// TestRegistriesAreComplete: a directory with the declaration that a registry lists is in it.
+// TestRegistriesAreComplete: a registry has a line for each directory with the declaration, and no other.
 func TestRegistriesAreComplete(t *testing.T) {
-	for registry, pattern := range registries() {
+	for _, registry := range registries {
 		directory := filepath.Dir(registry)
-		list, declaration, found := read(t, registry), regexp.MustCompile(pattern), 0
+		var members []string
 		err := filepath.WalkDir(root+directory, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
 			}
-			file := strings.TrimPrefix(path, root)
-			if !declaration.MatchString(read(t, file)) {
-				return nil
-			}
-			found++
-			if imported := `"oneway.example/` + filepath.Dir(file) + `"`; !strings.Contains(list, imported) {
-				t.Errorf("%s does not list %s", registry, filepath.Dir(file))
+			if file := strings.TrimPrefix(path, root); declaration.MatchString(read(t, file)) {
+				members = append(members, filepath.Base(filepath.Dir(file)))
 			}
 			return nil
 		})
-		lines := len(regexp.MustCompile(`(?m)^\t\t.+,$`).FindAllString(list, -1)) // one for each entry in All
-		if err != nil || found == 0 || found != lines {
-			t.Errorf("%s lists %d, want the %d of %s: %v", registry, lines, found, directory, err)
+		var listed []string
+		for _, m := range regexp.MustCompile(`(?m)^\t\t(.+),$`).FindAllStringSubmatch(read(t, registry), -1) {
+			name, found := strings.CutSuffix(m[1], ".NewType()")
+			if !found {
+				t.Errorf("%s: %s is not made by NewType", registry, m[1])
+			}
+			listed = append(listed, name)
+		}
+		slices.Sort(listed)
+		if err != nil || len(members) == 0 || !slices.Equal(listed, members) {
+			t.Errorf("%s lists %q, want %q: %v", registry, listed, members, err)
 		}
 	}
 }
@@ -95,7 +93,7 @@ func TestTheMapNamesEachPackage(t *testing.T) {
 	list, _, _ = strings.Cut(list, "\n## ")
 	for _, p := range packages(t) {
 		name, _, _ := strings.Cut(strings.TrimPrefix(p.ImportPath, module), "/internal/") // an internal package belongs to its parent
-		if directory, _ := filepath.Split(name); registries()["exporter/"+directory+filepath.Base(directory)+".go"] != "" {
+		if directory, _ := filepath.Split(name); slices.Contains(registries, "exporter/"+directory+filepath.Base(directory)+".go") {
 			name = directory
 		}
 		for part := range strings.SplitSeq(strings.TrimSuffix(name, "/"), "/") {

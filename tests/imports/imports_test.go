@@ -36,7 +36,7 @@ var rooms = map[string]room{
 	"reflector": {[]string{"clock", "core", "estimate", "net"}, "the remote end of light probes"},
 	"load":      {[]string{"clock", "core", "estimate", "net", "probe", "reflector"}, "runs of load tests, and the load server; no concrete probe"},
 	"probes":    {[]string{"clock", "core", "estimate", "load", "net", "probe"}, "the probes and their registry"},
-	"agent":     {[]string{"clock", "clocks", "core", "estimate", "load", "net", "output", "probe", "reflector", "watcher"}, "no concrete probe, output or watcher, no HTTP"},
+	"agent":     {[]string{"clock", "core", "estimate", "load", "net", "output", "probe", "reflector", "watcher"}, "no member of a registry, no HTTP"},
 	"doc":       {[]string{"core", "output"}, "documents that are generated"},
 	"serve":     {[]string{"agent", "core", "doc", "probe", "watcher"}, "the agent's data over HTTP, and reports of stored data"},
 	"cmd":       {[]string{"agent", "clock", "clocks", "core", "estimate", "load", "net", "output", "outputs", "probe", "probes", "reflector", "serve", "watchers"}, "joins everything"},
@@ -47,7 +47,7 @@ var exceptions = map[string][]string{
 	"agent/backtoback":  {"probes/stamp"},  // runs both ends of a probe
 	"load/loadtesttest": {"clocks/static"}, // both ends of a load test, for tests
 	// lists the options of all of them in the commented configuration
-	"doc/configdoc": {"agent", "agent/config", "outputs", "probe", "probes", "watchers"},
+	"doc/configdoc": {"agent", "agent/config", "clocks", "outputs", "probe", "probes", "watchers"},
 }
 
 // boundaries are the rules inside a room: a package of from imports no package of to.
@@ -70,7 +70,7 @@ var boundaries = []struct {
 	{[]string{"load/loadsession"}, []string{"load/traffictypes", "load/loadserver", "load/stream", "load/traffic"}, "a session does not depend on a type of traffic"},
 	{[]string{"load/traffictypes"}, []string{"load/loadserver", "estimate"}, "traffic types join the records of both ends; the probe evaluates them"},
 	{[]string{"probes/stamp/ledger"}, []string{"estimate/delay", "estimate/feasible", "estimate/voice", "core/metric", "probe", "probes"}, "the ledger decides about packets; an estimator takes its verdicts"},
-	{[]string{"agent"}, []string{"load/traffictypes/"}, "the registry has the traffic types"},
+	{[]string{"agent"}, []string{"load/traffictypes"}, "cmd passes the types of traffic"},
 	{[]string{"probe/quota", "probe/link", "probe/calendar"}, []string{"core/metric", "net"}, "a quota counts bytes and does not transfer them"},
 }
 

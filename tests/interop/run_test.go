@@ -23,7 +23,7 @@ func TestDaemonDoesNotCountStatsQueriesAsLostReplies(t *testing.T) {
 		env := newEnv(t)
 		counts := &metrictest.Keeping{}
 		env.Sink = counts
-		p, err := stamp.New().NewProber(env, probe.Target{Path: "p", Probe: "stamp", Peer: peer}, o)
+		p, err := stamp.NewType().NewProber(env, probe.Target{Path: "p", Probe: "stamp", Peer: peer}, o)
 		if err != nil {
 			t.Fatal(err)
 		}

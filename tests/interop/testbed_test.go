@@ -43,7 +43,7 @@ func newEnv(t *testing.T) probe.Env {
 // measure is `oneway probe`.
 func measure(t *testing.T, env probe.Env, peer string, o stamp.Options, count uint64) (stamp.Report, error) {
 	t.Helper()
-	p, err := stamp.New().NewProber(env, probe.Target{Path: "interop", Probe: "stamp", Peer: peer}, o)
+	p, err := stamp.NewType().NewProber(env, probe.Target{Path: "interop", Probe: "stamp", Peer: peer}, o)
 	if err != nil {
 		t.Fatal(err)
 	}

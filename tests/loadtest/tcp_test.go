@@ -53,7 +53,7 @@ func (b bulk) Perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.Ru
 // with a link, a quota, a session and an outcome.
 func TestSecondTypeOfTrafficRuns(t *testing.T) {
 	remote := link.NewTable(nil)
-	r, o := respondWith(t, remote, []traffic.Type{tcptraffic.Traffic{}}, loadcontrol.Limits{})
+	r, o := respondWith(t, remote, []traffic.Type{tcptraffic.NewType()}, loadcontrol.Limits{})
 	local := link.NewTable(nil)
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}), Links: local}
 	target := probe.Target{Path: "office", Probe: "bulk", Peer: "127.0.0.1"}
@@ -94,7 +94,7 @@ func ended(t *testing.T, r *loadserver.LoadServer) {
 // The rate is that of all sessions of a token together, in each direction.
 func TestRateOfATokenHoldsForASecondTypeOfTraffic(t *testing.T) {
 	const rate, atOnce, chunk, lasts = 2e6, 256 << 10, 64 << 10, 700 * time.Millisecond
-	r, o := respondWith(t, link.NewTable(nil), []traffic.Type{tcptraffic.Traffic{}}, loadcontrol.Limits{BytesPerSecond: rate})
+	r, o := respondWith(t, link.NewTable(nil), []traffic.Type{tcptraffic.NewType()}, loadcontrol.Limits{BytesPerSecond: rate})
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}), Links: link.NewTable(nil)}
 	target := probe.Target{Path: "office", Probe: "bulk", Peer: "127.0.0.1"}
 	for _, d := range sample.Directions() {
@@ -120,7 +120,7 @@ func TestRateOfATokenHoldsForASecondTypeOfTraffic(t *testing.T) {
 
 // A load server without this type of traffic reports those it has.
 func TestUnknownTrafficIsRefusedByNameWithThoseKnown(t *testing.T) {
-	_, o := respondWith(t, link.NewTable(nil), []traffic.Type{udptraffic.Traffic{}}, loadcontrol.Limits{})
+	_, o := respondWith(t, link.NewTable(nil), []traffic.Type{udptraffic.NewType()}, loadcontrol.Limits{})
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}), Links: link.NewTable(nil)}
 	target := probe.Target{Path: "office", Probe: "bulk", Peer: "127.0.0.1"}
 	out, err := loadtesttest.RunKind(t.Context(), env, target, o, bulk{sample.Forward, time.Second, 1 << 20}, nil)

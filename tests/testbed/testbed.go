@@ -63,7 +63,7 @@ func Measure(t *testing.T, network *lab.Lab, o Run) (report stamp.Report) {
 	defer stop()
 	<-r.Started()
 	err = network.Client.Do(func() error {
-		p, err := stamp.New().NewProber(env, probe.Target{Path: "bed", Probe: "stamp", Peer: at.String()}, options)
+		p, err := stamp.NewType().NewProber(env, probe.Target{Path: "bed", Probe: "stamp", Peer: at.String()}, options)
 		if err != nil {
 			return err
 		}

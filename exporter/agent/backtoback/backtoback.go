@@ -90,7 +90,7 @@ func Run(ctx context.Context, o Options, env probe.Env, progress func(stamp.Repo
 	o.Stamp.MaxBound = 0
 	collector := calibration.NewCollector(want, int(o.Count))
 	err = p.inLocal(func() error {
-		prober, err := stamp.New().NewProber(env, probe.Target{Path: "calibration", Probe: "stamp", Peer: p.at}, o.Stamp)
+		prober, err := stamp.NewType().NewProber(env, probe.Target{Path: "calibration", Probe: "stamp", Peer: p.at}, o.Stamp)
 		if err != nil {
 			return err
 		}

@@ -25,9 +25,11 @@ import (
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/agent/linklease"
 	"oneway.example/exporter/agent/pathlabel"
+	"oneway.example/exporter/clocks"
 	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/memlimit"
+	"oneway.example/exporter/load/traffictypes"
 	"oneway.example/exporter/output"
 	"oneway.example/exporter/output/point"
 	"oneway.example/exporter/output/point/series"
@@ -67,6 +69,11 @@ type agentFlags struct {
 	classic, native bool // kinds of histograms
 	web             *web.FlagConfig
 	log             promslog.Config
+}
+
+// registered are all types of the registries.
+func registered() agent.Types {
+	return agent.Types{Clocks: clocks.All(), Probes: probes.All(), Outputs: outputs.All(), Watchers: watchers.All(), Traffic: traffictypes.All()}
 }
 
 func agentCommand(app *kingpin.Application) {
@@ -115,7 +122,7 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 	var web []string
 	a, err := agent.New(agent.Options{
 		Addresses:  func() []string { return web },
-		ConfigFile: f.config, Types: probes.All(), Outputs: outputs.All(), Watchers: watchers.All(), Series: seriesOf(sink), Light: stamp.Light, Sink: sink, Log: log,
+		ConfigFile: f.config, Types: registered(), Series: seriesOf(sink), Light: stamp.Light, Sink: sink, Log: log,
 		Socket: f.socket, SocketGroup: f.group,
 	})
 	if err != nil {
@@ -209,7 +216,7 @@ func checkConfigs(out, problems io.Writer, files []string, webConfig string, pat
 		wrong++
 	}
 	for _, file := range files {
-		s, all, err := agent.Check(agent.Options{ConfigFile: file, Types: probes.All(), Outputs: outputs.All(), Watchers: watchers.All()})
+		s, all, err := agent.Check(agent.Options{ConfigFile: file, Types: registered()})
 		if err != nil {
 			fmt.Fprintln(problems, err)
 			wrong++

@@ -28,10 +28,7 @@ import (
 
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/agent/config"
-	"oneway.example/exporter/outputs"
-	"oneway.example/exporter/probes"
 	"oneway.example/exporter/probes/stamp"
-	"oneway.example/exporter/watchers"
 	"oneway.example/tests/await"
 	"oneway.example/tests/freeport"
 )
@@ -50,7 +47,7 @@ func uncommented(example []byte) string {
 }
 
 func TestExampleConfigurationIsValid(t *testing.T) {
-	got, _, err := agent.Check(agent.Options{ConfigFile: exampleFile, Types: probes.All()})
+	got, _, err := agent.Check(agent.Options{ConfigFile: exampleFile, Types: registered()})
 	if got.Warnings = nil; err != nil || !reflect.DeepEqual(got, agent.Summary{Paths: 4, Probes: 6, Reflector: true}) {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -86,7 +83,7 @@ func TestEverySettingOfTheExampleIsValid(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := agent.Check(agent.Options{ConfigFile: file, Types: probes.All(), Outputs: outputs.All(), Watchers: watchers.All()}); err != nil {
+		if _, _, err := agent.Check(agent.Options{ConfigFile: file, Types: registered()}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -114,7 +114,7 @@ func (f *calibrateFlags) complete() error {
 	}
 	o.Stamp.Codecs, o.Stamp.Playout = nil, nil // no voice here
 	if o.Setup != calibration.Peer {
-		f.clock = clockFlags{source: "static", bound: calibrateClockBound}
+		f.clock = staticClock(calibrateClockBound)
 	}
 	return nil
 }
@@ -154,7 +154,7 @@ func (f *calibrateFlags) measure(ctx context.Context, progress io.Writer) (*back
 	})
 	live.clear()
 	if err != nil {
-		return nil, asUsage(err)
+		return nil, asUsage(err, flagOf)
 	}
 	if f.output != "" {
 		if err := table.Put(result.Record); err != nil {

@@ -53,15 +53,6 @@ func outcomeOf(ctx context.Context, err error) document.Outcome {
 	return o
 }
 
-// settings are the clock's flags.
-func (f *clockFlags) settings() document.Settings {
-	s := document.Settings{"clock": f.source}
-	if f.source == "static" {
-		s["clock_bound_seconds"] = f.bound.Seconds()
-	}
-	return s
-}
-
 // settings joins flags, and those of the clock.
 func settings(clock clockFlags, all ...document.Settings) document.Settings {
 	s := clock.settings()

@@ -2,9 +2,7 @@ package main
 
 import (
 	"encoding"
-	"errors"
 	"fmt"
-	"log/slog"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,12 +10,6 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"oneway.example/exporter/clock"
-	"oneway.example/exporter/clocks"
-	"oneway.example/exporter/clocks/chrony"
-	"oneway.example/exporter/clocks/static"
-	"oneway.example/exporter/core/instant"
-	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/probe"
 )
@@ -43,19 +35,26 @@ func registerOptions(cmd *kingpin.CmdClause, options, agent option.Described, un
 			continue
 		}
 		v := reflect.ValueOf(d.Pointer()).Elem()
-		help := helpOf(d, v)
+		more := ""
 		if other := reflect.ValueOf(others[i].Pointer()).Elem(); !reflect.DeepEqual(v.Interface(), other.Interface()) {
-			help += fmt.Sprintf(" The agent's default: %s.", option.String(other.Interface()))
+			more = fmt.Sprintf(" The agent's default: %s.", option.String(other.Interface()))
 		}
-		clause := cmd.Flag(flagName(d.Key), help).PlaceHolder(placeholder(d, v)).HintOptions(d.Words...)
-		if !v.IsZero() {
-			clause.Default(texts(v)...)
-		}
+		clause := registerOption(cmd, d, flagOf, more)
 		if d.IsRequired() {
 			clause.Required()
 		}
-		setValue(clause, d.Pointer(), v)
 	}
+}
+
+// registerOption adds the flag of an option, whose value is the default. flag is the flag of a key; more follows the help.
+func registerOption(cmd *kingpin.CmdClause, d option.Description, flag func(key string) string, more string) *kingpin.FlagClause {
+	v := reflect.ValueOf(d.Pointer()).Elem()
+	clause := cmd.Flag(strings.TrimPrefix(flag(d.Key), "--"), helpOf(d, v, flag)+more).PlaceHolder(placeholder(d, v)).HintOptions(d.Words...)
+	if !v.IsZero() {
+		clause.Default(texts(v)...)
+	}
+	setValue(clause, d.Pointer(), v)
+	return clause
 }
 
 // setValue makes a flag set the option that p points at; v is its field.
@@ -81,20 +80,25 @@ func setValue(clause *kingpin.FlagClause, p any, v reflect.Value) {
 	case encoding.TextUnmarshaler:
 		clause.SetValue(textFlag{p})
 	default:
+		if v.Kind() == reflect.Pointer {
+			v.Set(reflect.New(v.Type().Elem()))
+			setValue(clause, v.Interface(), v.Elem())
+			return
+		}
 		clause.SetValue(&textsFlag{list: v})
 	}
 }
 
-// helpOf is the help of a flag whose value is v now.
-func helpOf(d option.Description, v reflect.Value) string {
-	help := d.Doc(flagOf)
+// helpOf is the help of a flag whose value is v now. flag is the flag of a key.
+func helpOf(d option.Description, v reflect.Value, flag func(key string) string) string {
+	help := d.Doc(flag)
 	if r := d.Range(); r != "" {
 		help += " " + r + "."
 	}
 	if v.Kind() == reflect.Slice {
 		help += " Repeatable."
 	}
-	switch meaning := d.Meaning(flagOf); {
+	switch meaning := d.Meaning(flag); {
 	case v.IsZero() && meaning != "":
 		help += " Default: " + meaning + "."
 	case v.Kind() == reflect.Slice && v.Len() > 0:
@@ -173,51 +177,3 @@ func (f *textsFlag) String() string { return strings.Join(texts(f.list), ", ") }
 
 // IsCumulative lets kingpin accept the flag more than once.
 func (*textsFlag) IsCumulative() bool { return true }
-
-// clockFlags select the source of the clock's quality for a command without a configuration file.
-type clockFlags struct {
-	source, address string
-	bound           time.Duration
-}
-
-func (f *clockFlags) register(cmd *kingpin.CmdClause) {
-	cmd.Flag("clock", "Source of the error bound of this host's clock: chrony (chronyd), static (see --clock-bound), none.").
-		Default(clocks.Names()[0]).EnumVar(&f.source, clocks.Names()...)
-	cmd.Flag("clock-address", "Socket of chronyd: unix:///path or udp://address:port; empty: its default sockets.").StringVar(&f.address)
-	cmd.Flag("clock-bound", "With --clock=static: error bound of the clock.").Default("1ms").DurationVar(&f.bound)
-}
-
-func (f *clockFlags) monitor(sink metric.Sink, log *slog.Logger) (clock.Monitor, error) {
-	all := clocks.All()
-	source := all[max(0, slices.Index(clocks.Names(), f.source))]
-	switch s := source.(type) {
-	case *chrony.Source:
-		s.Address = f.address
-	case *static.Source:
-		if f.bound <= 0 {
-			return nil, usageError{fmt.Errorf("--clock-bound is %v; it must be above zero", f.bound)}
-		}
-		s.Bound = &f.bound
-	}
-	m, err := source.New(clock.Env{Sink: sink, Log: log})
-	if wrong, ok := errors.AsType[*option.Error](err); ok {
-		return nil, usageError{fmt.Errorf("%s %s", clockFlag(wrong.Key), wrong.Named(clockFlag))}
-	}
-	return m, err
-}
-
-// clockFlag is the flag of an option of a clock source.
-func clockFlag(key string) string { return "--clock-" + flagName(key) }
-
-// awaitStep is the polling interval of await.
-const awaitStep = 20 * time.Millisecond
-
-// await waits for the first reply of the clock daemon, so that the first packets of a short run have an error bound;
-// after most the run starts without one.
-func (*clockFlags) await(m clock.Monitor, most time.Duration) {
-	ticker := time.NewTicker(awaitStep)
-	defer ticker.Stop()
-	for deadline := time.Now().Add(most); time.Now().Before(deadline) && m.Quality(instant.Now()).State == clock.Silent; {
-		<-ticker.C
-	}
-}

@@ -35,7 +35,7 @@ type stampTest struct {
 }
 
 func stampFlags(f probeFlags) stampTest {
-	f.name, f.measurement = "stamp", stamp.New().Terminal()
+	f.name, f.measurement = "stamp", stamp.NewType().Terminal()
 	own, _ := f.measurement.Options()
 	return stampTest{&f, own.(*stamp.Options)}
 }
@@ -56,7 +56,7 @@ func TestPortFlagJoinsHost(t *testing.T) {
 func startReflector(t *testing.T) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	f := &reflectFlags{serveFlags: serveFlags{listen: []string{"127.0.0.1:0"}, clock: clockFlags{source: "static", bound: time.Millisecond}}}
+	f := &reflectFlags{serveFlags: serveFlags{listen: []string{"127.0.0.1:0"}, clock: staticClock(time.Millisecond)}}
 	out := &lines{first: make(chan string, 8)}
 	done := make(chan error, 1)
 	go func() { done <- f.run(ctx, out) }()
@@ -87,7 +87,7 @@ func (l *lines) Write(b []byte) (int, error) {
 func TestProbePrintsATableAndJSON(t *testing.T) {
 	at := startReflector(t)
 	for _, asJSON := range []bool{false, true} {
-		f := stampFlags(probeFlags{host: at, count: 20, json: asJSON, clock: clockFlags{source: "static", bound: time.Millisecond}})
+		f := stampFlags(probeFlags{host: at, count: 20, json: asJSON, clock: staticClock(time.Millisecond)})
 		f.options.Interval = 2 * time.Millisecond
 		var out, live bytes.Buffer
 		if err := f.run(t.Context(), &out, &live); err != nil {
@@ -110,7 +110,7 @@ func TestProbePrintsATableAndJSON(t *testing.T) {
 
 // Delays over loopback are microseconds, the clock's error bound is 50 ms.
 func TestProbeNotesDelaysBelowTheirBound(t *testing.T) {
-	f := stampFlags(probeFlags{host: startReflector(t), count: 20, clock: clockFlags{source: "static", bound: 50 * time.Millisecond}})
+	f := stampFlags(probeFlags{host: startReflector(t), count: 20, clock: staticClock(50 * time.Millisecond)})
 	f.options.Interval = 2 * time.Millisecond
 	var out, live bytes.Buffer
 	if err := f.run(t.Context(), &out, &live); err != nil {

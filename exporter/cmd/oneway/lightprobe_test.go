@@ -102,13 +102,20 @@ func (c *countingOnce) Measure(_ context.Context, _ probe.Env, to probe.Target, 
 	}, option.Check(&c.own)
 }
 
+// registeredWith are all registered types, with these types of probes instead of the registered ones.
+func registeredWith(types ...probe.Type) agent.Types {
+	all := registered()
+	all.Probes = types
+	return all
+}
+
 // TestLightProbeOfATypeAloneIsEverywhere: a type that is in the registry is in the configuration, the metrics, the status, the page,
 // the terminal and the JSON documents.
 func TestLightProbeOfATypeAloneIsEverywhere(t *testing.T) {
 	types := append(probes.All(), counting{})
 	file := write(t, "clock: {source: static, bound: 20us}\npaths:\n- {name: p, peer: h, probes: [{type: counting, step: 7}]}\n")
 	sink := promsink.New(promsink.Options{})
-	a, err := agent.New(agent.Options{ConfigFile: file, Types: types, Sink: sink, Notify: func(string) {}})
+	a, err := agent.New(agent.Options{ConfigFile: file, Types: registeredWith(types...), Sink: sink, Notify: func(string) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +154,7 @@ func TestLightProbeOfATypeAloneIsEverywhere(t *testing.T) {
 		t.Error(err)
 	}
 	wrong := write(t, "paths:\n- {name: p, peer: h, probes: [{type: counting, step: 11}]}\n")
-	if _, _, err := agent.Check(agent.Options{ConfigFile: wrong, Types: types}); err == nil || !strings.Contains(err.Error(), "probes[0].step is 11; it must be between 1 and 10") {
+	if _, _, err := agent.Check(agent.Options{ConfigFile: wrong, Types: registeredWith(types...)}); err == nil || !strings.Contains(err.Error(), "probes[0].step is 11; it must be between 1 and 10") {
 		t.Error(err)
 	}
 }

@@ -29,7 +29,7 @@ func TestLoadServerPrintsItsAddressAndPin(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, _, _ := strings.Cut(made.String(), "\n")
-	f := &loadServerFlags{serveFlags: serveFlags{listen: []string{"127.0.0.1:0"}, clock: clockFlags{source: "static", bound: time.Millisecond}}}
+	f := &loadServerFlags{serveFlags: serveFlags{listen: []string{"127.0.0.1:0"}, clock: staticClock(time.Millisecond)}}
 	f.options = loadserver.Options{TokensFile: tokens, StateDir: dir}
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &lines{first: make(chan string, 64)}

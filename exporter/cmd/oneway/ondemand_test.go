@@ -16,7 +16,6 @@ import (
 
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/output/promsink"
-	"oneway.example/exporter/probes"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/serve/httpd"
 	"oneway.example/tests/await"
@@ -41,7 +40,7 @@ func changingAgent(t *testing.T, section string) (server *httptest.Server, refle
 	}
 	file := write(t, text("on_demand:\n"+section))
 	sink := promsink.New(promsink.Options{})
-	a, err := agent.New(agent.Options{ConfigFile: file, Types: probes.All(), Light: stamp.Light, Sink: sink, Notify: func(string) {}})
+	a, err := agent.New(agent.Options{ConfigFile: file, Types: registered(), Light: stamp.Light, Sink: sink, Notify: func(string) {}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -134,7 +134,7 @@ func TestErrorsNameFlagsAndNoFiles(t *testing.T) {
 		"--key-file is missing; it has the private key of --cert-file": option.Missing(true, "key_file", "it has the private key of %s", option.Key("cert_file")),
 		"HOST is wrong": option.Errorf("load_server", "is wrong"),
 	} {
-		if got := asUsage(err); got.Error() != want {
+		if got := asUsage(err, flagOf); got.Error() != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -17,7 +17,6 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/output/promsink"
-	"oneway.example/exporter/probe"
 	"oneway.example/exporter/serve/httpd"
 	"oneway.example/tests/await"
 	"oneway.example/tests/httpget"
@@ -60,7 +59,7 @@ paths: [{name: web, peer: %q, link: uplink, probes: [{type: http_get, every: 10s
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a, err := agent.New(agent.Options{ConfigFile: file, Types: []probe.Type{httpget.New()}, Sink: sink, Notify: func(string) {}})
+	a, err := agent.New(agent.Options{ConfigFile: file, Types: registeredWith(httpget.NewType()), Sink: sink, Notify: func(string) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +100,7 @@ paths: [{name: web, peer: %q, link: uplink, probes: [{type: http_get, every: 10s
 
 // Its command needs neither a token nor directions.
 func TestRunWithoutALoadServerIsACommand(t *testing.T) {
-	k := testKind{"http_get", "http-get", httpget.New().Command()}
+	k := testKind{"http_get", "http-get", httpget.NewType().Command()}
 	f := &testFlags{host: webServer(t), clock: clockFlags{source: "none"}}
 	var out, progress bytes.Buffer
 	if err := f.run(t.Context(), k, &out, &progress); err != nil {
@@ -112,7 +111,7 @@ func TestRunWithoutALoadServerIsACommand(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
 	}
-	f.json, k.Command = true, httpget.New().Command()
+	f.json, k.Command = true, httpget.NewType().Command()
 	out.Reset()
 	if err := f.run(t.Context(), k, &out, &progress); err != nil {
 		t.Fatal(err)

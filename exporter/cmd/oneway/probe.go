@@ -99,7 +99,7 @@ func (f *probeFlags) measure(ctx context.Context, progress io.Writer) (*probe.Me
 		live.say("%s", w)
 	}
 	if err != nil && !errors.Is(err, probe.ErrNoReply) {
-		return nil, asUsage(err)
+		return nil, asUsage(err, flagOf)
 	}
 	return &found, err
 }
@@ -125,15 +125,18 @@ func (f *probeFlags) stopped(ctx context.Context, found *probe.Measured) bool {
 	return ctx.Err() != nil && found.Sent < f.count
 }
 
-// asUsage makes option errors, one or several joined, a usage error with the names of the flags: exit status 2.
-func asUsage(err error) error {
+// asUsage makes option errors, one or several joined, a usage error with the names of the flags: exit status 2. flag is the flag of a key.
+func asUsage(err error, flag func(key string) string) error {
+	if err == nil {
+		return nil
+	}
 	var lines []string
 	for _, one := range joined(err) {
 		var wrong *probe.OptionError
 		if !errors.As(one, &wrong) {
 			return err
 		}
-		lines = append(lines, flagOf(wrong.Key)+" "+wrong.Named(flagOf))
+		lines = append(lines, flag(wrong.Key)+" "+wrong.Named(flag))
 	}
 	if lines == nil {
 		return err

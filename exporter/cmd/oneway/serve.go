@@ -88,7 +88,7 @@ func (f *serveFlags) serve(ctx context.Context, listen []netip.AddrPort, open fu
 	}
 	s, err := open(log, clock.Widen(monitor, calibration.ModerationAt(listen)))
 	if err != nil {
-		return usageError{asUsage(err)}
+		return usageError{asUsage(err, flagOf)}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -146,7 +146,7 @@ func (f *testFlags) measure(ctx context.Context, k testKind, progress io.Writer)
 	defer live.announceEnd(ctx)()
 	test, err := k.Make(target)
 	if err != nil {
-		return nil, asUsage(err)
+		return nil, asUsage(err, flagOf)
 	}
 	lessor, err := f.lessor(ctx, test, k.Run, env.Links, &target, live.say)
 	if err != nil {
@@ -160,7 +160,7 @@ func (f *testFlags) measure(ctx context.Context, k testKind, progress io.Writer)
 	})
 	live.clear()
 	if outcome == nil {
-		return nil, asUsage(err)
+		return nil, asUsage(err, flagOf)
 	}
 	return outcome, err
 }

@@ -20,8 +20,24 @@ func Settings(structs ...any) map[string]any {
 	return all
 }
 
+// Fill sets structs to the values of others of the same types, such as those that flags have set; the rest of into keeps its values.
+func Fill(values []Described, into ...any) {
+	for _, to := range into {
+		for _, from := range values {
+			if reflect.TypeOf(from) == reflect.TypeOf(to) {
+				reflect.ValueOf(to).Elem().Set(reflect.ValueOf(from).Elem())
+			}
+		}
+	}
+}
+
 func addSettings(all map[string]any, v reflect.Value) {
 	for key, value := range Fields(v) {
+		if value.Kind() == reflect.Pointer {
+			if value = value.Elem(); !value.IsValid() {
+				continue // nil: no value
+			}
+		}
 		all[key+UnitOf(key, value.Type())] = setting(value)
 	}
 }
@@ -47,6 +63,9 @@ func Fields(v reflect.Value) iter.Seq2[string, reflect.Value] {
 
 // UnitOf is what the name of a setting needs besides its key: the unit of its type, if the key has none.
 func UnitOf(key string, t reflect.Type) string {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
 	unit := map[reflect.Type]string{
 		reflect.TypeFor[time.Duration](): "_seconds", reflect.TypeFor[Rate](): "_bytes_per_second",
 		reflect.TypeFor[PerDirection](): "_bytes_per_second", reflect.TypeFor[Bytes](): "_bytes",

@@ -11,6 +11,7 @@ import (
 
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/agent/config"
+	"oneway.example/exporter/clocks"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/outputs"
 	"oneway.example/exporter/probe"
@@ -43,7 +44,7 @@ func text() string {
 // sections are all sections of a file; the last one is paths, whose items follow.
 func sections() string {
 	active := map[string][]string{"version": nil, "clock": {"source"}, "reflector": {"listen"}, "paths": nil}
-	described := agent.Sections()
+	described := agent.Sections(clocks.All())
 	var all block
 	for i, d := range option.All(&config.Config{}) {
 		if i > 0 {

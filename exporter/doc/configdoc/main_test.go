@@ -9,6 +9,7 @@ import (
 
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/agent/config"
+	"oneway.example/exporter/clocks"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/outputs"
 	"oneway.example/exporter/probe"
@@ -25,7 +26,7 @@ func TestCommittedConfigurationIsCurrent(t *testing.T) {
 
 // described are the structs of all options that the configuration lists from their descriptions, by the type that has them.
 func described() map[string][]option.Described {
-	all := agent.Sections()
+	all := agent.Sections(clocks.All())
 	for _, p := range probes.All() {
 		_, all[p.Name()] = p.Document()
 	}

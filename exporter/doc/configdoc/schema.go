@@ -8,6 +8,7 @@ import (
 
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/agent/config"
+	"oneway.example/exporter/clocks"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/outputs"
@@ -36,7 +37,7 @@ type generator struct {
 
 // schema is the JSON Schema of a configuration file.
 func schema() []byte {
-	g := &generator{agent.Sections(), object{}}
+	g := &generator{agent.Sections(clocks.All()), object{}}
 	whole := g.properties(&config.Config{})
 	into := func(key string, part object) { maps.Copy(whole[key].(object), part) }
 	for _, key := range []string{"calibration_file", "state_dir"} {

@@ -1,4 +1,4 @@
-// Package traffictypes lists the types of traffic that load servers serve.
+// Package traffictypes is the registry of types of traffic that load servers serve: one line each.
 package traffictypes
 
 import (
@@ -8,11 +8,11 @@ import (
 	"oneway.example/exporter/load/traffictypes/udptraffic"
 )
 
-// All returns the types of traffic.
+// All makes one of each type.
 func All() []traffic.Type {
 	return []traffic.Type{
-		udptraffic.Traffic{},
-		tcptraffic.Traffic{},
-		mixed.Traffic{},
+		udptraffic.NewType(),
+		tcptraffic.NewType(),
+		mixed.NewType(),
 	}
 }

@@ -27,8 +27,8 @@ import (
 // Type makes these outputs.
 type Type struct{}
 
-// New makes the type.
-func New() Type { return Type{} }
+// NewType makes the type for the registry.
+func NewType() Type { return Type{} }
 
 // Name is "influxdb".
 func (Type) Name() string { return "influxdb" }

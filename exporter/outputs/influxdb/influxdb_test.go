@@ -238,7 +238,7 @@ func configured(t *testing.T, yaml string) (*Output, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := New().New(output.Env{Name: "n", Log: slog.New(slog.DiscardHandler)}, c.Outputs[0].Options.DecodeAll)
+	out, err := NewType().New(output.Env{Name: "n", Log: slog.New(slog.DiscardHandler)}, c.Outputs[0].Options.DecodeAll)
 	if err != nil {
 		return nil, err
 	}

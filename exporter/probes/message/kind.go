@@ -39,8 +39,8 @@ func NewKind(shared loadsession.Options, own Options) (*Kind, error) {
 	return &Kind{own, len(shared.Directions)}, nil
 }
 
-// New makes the type for the registry.
-func New() loadsession.Type[Options] {
+// NewType makes the type for the registry.
+func NewType() loadsession.Type[Options] {
 	t := loadsession.NewType("message", DefaultOptions, NewKind)
 	t.Help, t.Results = help, Result{}
 	t.Doc = "Messages of one size at one rate over UDP, TCP with Nagle's algorithm, and TCP without it, one after the other."

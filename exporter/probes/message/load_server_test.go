@@ -19,7 +19,7 @@ import (
 // run runs the probe with a load server on loopback.
 func run(t *testing.T, own Options, sink metric.Sink, limits ...string) (*loadtest.Outcome, *Result, error) {
 	t.Helper()
-	out, err := loadtesttest.Run(t, New(), loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}, limits...), own, sink, nil)
+	out, err := loadtesttest.Run(t, NewType(), loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}, limits...), own, sink, nil)
 	res, _ := out.Body.(*Result)
 	return out, res, err
 }

@@ -10,11 +10,11 @@ import (
 )
 
 func TestOptionsOfTheProbeAndOfAllLoadTestsStandTogether(t *testing.T) {
-	probeoptions.Accepted(t, New(), "message_bytes: 64\nmessage_rate: 1000\nduration: 1m\ncongestion_control: bbr\nevery: 1h\ndirections: [forward]\n", "message_byte", "message_bytes")
+	probeoptions.Accepted(t, NewType(), "message_bytes: 64\nmessage_rate: 1000\nduration: 1m\ncongestion_control: bbr\nevery: 1h\ndirections: [forward]\n", "message_byte", "message_bytes")
 }
 
 func TestWrongOptionsNameTheExpectation(t *testing.T) {
-	probeoptions.Refused(t, New(), map[string]string{
+	probeoptions.Refused(t, NewType(), map[string]string{
 		"message_bytes: 31\n":                      "message_bytes is 31; it must be between 32 and 1452",
 		"message_bytes: 1453\n":                    "message_bytes is 1453; it must be between 32 and 1452",
 		"message_rate: 0\n":                        "message_rate is 0; it must be between 1 and 10000",

@@ -24,7 +24,7 @@ func TestAllOptionsAreRead(t *testing.T) {
 	if err := os.WriteFile(token, []byte("secret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := probeoptions.Configured(t, saturation.New(), `mode: sweep
+	err := probeoptions.Configured(t, saturation.NewType(), `mode: sweep
 every: 1h
 jitter: 10m
 windows: ["22:00-06:00", "sat,sun"]
@@ -87,7 +87,7 @@ func TestWrongOptionsNameTheExpectation(t *testing.T) {
 		"drain_timeout: 1ms":                                                    "drain_timeout is 1ms; it must be between 100ms and 2m",
 		"speed: 5":                                                              "is unknown",
 	} {
-		if err := probeoptions.Configured(t, saturation.New(), options); err == nil || !strings.Contains(err.Error(), want) {
+		if err := probeoptions.Configured(t, saturation.NewType(), options); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want one with %q", options, err, want)
 		}
 	}

@@ -56,8 +56,8 @@ func NewKind(shared loadsession.Options, o Options) (*Kind, error) {
 	return &Kind{opts: o, directions: len(shared.Directions), quota: -1}, nil
 }
 
-// New makes the type for the registry.
-func New() loadsession.Type[Options] {
+// NewType makes the type for the registry.
+func NewType() loadsession.Type[Options] {
 	t := loadsession.NewType("size_sweep", DefaultOptions, NewKind)
 	t.Help, t.Results, t.Terminal = help, Result{}, terminalOptions
 	t.Doc = "Every packet size at every packet rate: throughput of both ends, delay, its variation, loss. Cells beyond the token's limits or the rest of the quota are skipped, with a note in the report."

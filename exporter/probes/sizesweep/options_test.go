@@ -7,11 +7,11 @@ import (
 )
 
 func TestOptionsOfTheProbeAndOfAllLoadTestsStandTogether(t *testing.T) {
-	probeoptions.Accepted(t, New(), "packet_bytes: [64, 1500]\npacket_rates: [100]\ncell_duration: 1s\nrepetitions: 20\nseed: 3\nevery: 1h\ndirections: [reverse]\n", "packet_byte", "packet_bytes")
+	probeoptions.Accepted(t, NewType(), "packet_bytes: [64, 1500]\npacket_rates: [100]\ncell_duration: 1s\nrepetitions: 20\nseed: 3\nevery: 1h\ndirections: [reverse]\n", "packet_byte", "packet_bytes")
 }
 
 func TestWrongOptionsNameTheExpectation(t *testing.T) {
-	probeoptions.Refused(t, New(), map[string]string{
+	probeoptions.Refused(t, NewType(), map[string]string{
 		"packet_bytes: []\n":                  "packet_bytes has 0 values; it must have 1 to 48",
 		"packet_bytes: [64, 20]\n":            "packet_bytes[1] is 20; it must be between 60 and 9000",
 		"packet_bytes: [64, 64]\n":            "packet_bytes[1] is 64 for the second time",

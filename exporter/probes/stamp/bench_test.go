@@ -304,7 +304,7 @@ func newCrowd(b *testing.B, sessions int) *crowd {
 	env, peer, stopTestbed := openTestbed(b, reflector.Options{
 		Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}, RatePackets: -1,
 	})
-	c := &crowd{kind: New()}
+	c := &crowd{kind: NewType()}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for i := range sessions {

@@ -29,7 +29,7 @@ func TestCalibrationOfTheInterfaceIsAppliedToItsOwnStampsOnly(t *testing.T) {
 	b := newTestbed(t, reflector.Options{})
 	for iface, shift := range map[string]time.Duration{"lo": 4 * time.Microsecond, "eth7": 0} {
 		b.env.Calibration = calibratedAs(t, iface)
-		p, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: b.peer}, quick())
+		p, err := NewType().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: b.peer}, quick())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,7 +41,7 @@ func TestSteadyLossOfAForeignReflectorIsToldDuringTheRun(t *testing.T) {
 	b := newTestbed(t, reflector.Options{})
 	o := quick()
 	o.LossTimeout = 200 * time.Millisecond
-	p, err := New().NewProber(b.env, probe.Target{Peer: fakePeer(t, remote.reply)}, o)
+	p, err := NewType().NewProber(b.env, probe.Target{Peer: fakePeer(t, remote.reply)}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestReflectorThatRepliesToOnePort(t *testing.T) {
 	o := quick()
 	o.LossTimeout = 100 * time.Millisecond
 	o.LocalPort = port
-	kind := New()
+	kind := NewType()
 	var running sync.WaitGroup
 	for _, from := range []int{0, port, port} {
 		o.LocalPort = from

@@ -64,7 +64,7 @@ func (s *slot) counts() (opened, open int) {
 func TestProbersShareASocketOnlyWithTheSameCard(t *testing.T) {
 	b := newTestbed(t, reflector.Options{})
 	s := &slot{}
-	kind := New()
+	kind := NewType()
 	kind.openCard = s.openCard
 	local := netip.MustParseAddrPort("127.0.0.1:0")
 	plain, eth0, eth1 := hubKey{local: local}, hubKey{local: local, hardware: "eth0"}, hubKey{local: local, hardware: "eth1"}
@@ -86,7 +86,7 @@ func TestProbersShareASocketOnlyWithTheSameCard(t *testing.T) {
 
 func TestCardIsClosedIfThereIsNoSocketForIt(t *testing.T) {
 	s := &slot{}
-	kind := New()
+	kind := NewType()
 	kind.openCard = s.openCard
 	elsewhere := hubKey{local: netip.MustParseAddrPort("192.0.2.1:0"), hardware: "eth0"} // TEST-NET-1: no address of this host
 	_, err := kind.acquire(elsewhere, probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}})
@@ -99,7 +99,7 @@ func TestCardIsClosedIfThereIsNoSocketForIt(t *testing.T) {
 func TestProberWaitsForItsCard(t *testing.T) {
 	b := newTestbed(t, reflector.Options{})
 	s := &slot{failures: 1}
-	kind := New()
+	kind := NewType()
 	kind.openCard = s.openCard
 	o := quick()
 	o.Hardware = "eth0"
@@ -135,7 +135,7 @@ func TestPathWithoutASessionHasNoGauges(t *testing.T) {
 	server.known.Store(true)
 	sink, s := &metrictest.Sink{}, &slot{}
 	b.env.Sink = sink
-	kind := New()
+	kind := NewType()
 	kind.openCard = s.openCard
 	o := quick()
 	o.Hardware, o.ResolveInterval = "eth0", time.Second
@@ -173,7 +173,7 @@ func TestTerminalIsToldWhatTheInterfaceLacks(t *testing.T) {
 	b := newTestbed(t, reflector.Options{})
 	o := quick()
 	o.Hardware = "lo"
-	p, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: b.peer}, o)
+	p, err := NewType().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: b.peer}, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func TestRouterOfAPathIsAHop(t *testing.T) {
 	namespace.Do(t, remote, func() { tellTTL(t, peer) })
 	b, sink := newTestbed(t, reflector.Options{}), &metrictest.Sink{}
 	b.env.Sink = sink
-	p, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: peer.String()}, quick())
+	p, err := NewType().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: peer.String()}, quick())
 	namespace.Check(t, err)
 	// The socket is of the namespace in which the session is opened.
 	series := newSeries(sink, "p", "stamp")

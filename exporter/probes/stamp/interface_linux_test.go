@@ -62,7 +62,7 @@ func (w *twoWays) ask(b testbed, by string, count uint64) (Report, error) {
 	w.t.Helper()
 	o := quick()
 	o.Interface = by
-	p, err := New().NewProber(b.env, probe.Target{Peer: twoWaysPeer.String()}, o)
+	p, err := NewType().NewProber(b.env, probe.Target{Peer: twoWaysPeer.String()}, o)
 	namespace.Check(w.t, err)
 	var r Report
 	namespace.Do(w.t, w.host, func() { r, err = p.Measure(w.t.Context(), count, func(Report) {}) })

@@ -41,7 +41,7 @@ func Light(ctx context.Context, env probe.Env, o probe.LightOptions) (probe.Ligh
 	env.Sink, env.Scopes, env.Profile = metric.Discard{}, nil, metric.Slim
 	path := o.Target
 	path.Peer = o.Peer.String()
-	p, err := New().NewProber(env, path, opts)
+	p, err := NewType().NewProber(env, path, opts)
 	if err != nil {
 		return nil, fmt.Errorf("stamp: packets beside a load test: %w", err)
 	}

@@ -69,7 +69,7 @@ func openTestbed(t testing.TB, o reflector.Options) (env probe.Env, peer string,
 
 func (b testbed) measure(t *testing.T, o Options, count uint64) Report {
 	t.Helper()
-	p, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: b.peer}, o)
+	p, err := NewType().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: b.peer}, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func TestMeasurementEndsWithoutARoute(t *testing.T) {
 	b.env.Sink = &metrictest.Sink{}
 	o := quick()
 	o.Interval = 10 * time.Millisecond
-	p, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: "192.0.2.1:862"}, o)
+	p, err := NewType().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: "192.0.2.1:862"}, o)
 	namespace.Check(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

@@ -21,7 +21,7 @@ import (
 // onceTo makes a prober of one measurement with these options.
 func onceTo(t *testing.T, b testbed, change func(*Options)) probe.Once {
 	t.Helper()
-	p, err := New().NewOnce(b.env, probe.Target{Path: "p", Probe: "m", Peer: b.peer}, func(into ...any) error {
+	p, err := NewType().NewOnce(b.env, probe.Target{Path: "p", Probe: "m", Peer: b.peer}, func(into ...any) error {
 		o := into[0].(*Options)
 		o.Interval, o.LossTimeout = 2*time.Millisecond, 200*time.Millisecond
 		change(o)

@@ -14,7 +14,7 @@ import (
 func TestOutageOfTheRemoteEndIsInTheWindow(t *testing.T) {
 	b := newTestbed(t, reflector.Options{})
 	at, stopFirst := b.reflect(t, netip.MustParseAddrPort("127.0.0.1:0"))
-	p, err := New().NewProber(b.env, probe.Target{Peer: at.String()}, quick())
+	p, err := NewType().NewProber(b.env, probe.Target{Peer: at.String()}, quick())
 	if err != nil {
 		t.Fatal(err)
 	}

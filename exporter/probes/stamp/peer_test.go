@@ -130,7 +130,7 @@ func TestRepliesOfAWrongEchoAreNotTaken(t *testing.T) {
 		a[30] ^= 1 // T1
 		return [][]byte{a}
 	})
-	p, err := New().NewProber(newTestbed(t, reflector.Options{}).env, probe.Target{Peer: peer}, quick())
+	p, err := NewType().NewProber(newTestbed(t, reflector.Options{}).env, probe.Target{Peer: peer}, quick())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestSilentPeerIsNamedWithWhatToDo(t *testing.T) {
 	}
 	closed := conn.LocalAddr().String()
 	conn.Close()
-	p, err := New().NewProber(newTestbed(t, reflector.Options{}).env, probe.Target{Peer: closed}, quick())
+	p, err := NewType().NewProber(newTestbed(t, reflector.Options{}).env, probe.Target{Peer: closed}, quick())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func (b testbed) reflect(t *testing.T, at netip.AddrPort) (addr netip.AddrPort, 
 func TestRestartOfTheRemoteEndIsSeenAndTheBooksStayBalanced(t *testing.T) {
 	b := newTestbed(t, reflector.Options{})
 	at, stopFirst := b.reflect(t, netip.MustParseAddrPort("127.0.0.1:0"))
-	p, err := New().NewProber(b.env, probe.Target{Peer: at.String()}, quick())
+	p, err := NewType().NewProber(b.env, probe.Target{Peer: at.String()}, quick())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func TestRestartOfTheRemoteEndIsSeenAndTheBooksStayBalanced(t *testing.T) {
 func TestFloodOfBadRepliesIsCountedAndCostsNothing(t *testing.T) {
 	const each = 100_000
 	b := newTestbed(t, reflector.Options{})
-	p, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: b.peer}, quick())
+	p, err := NewType().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: b.peer}, quick())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func runInto(t *testing.T, sink metric.Sink, profile metric.Profile, shown func(
 	b.env.Sink, b.env.Profile = sink, profile
 	o := DefaultOptions()
 	o.Interval, o.Window = 10*time.Millisecond, time.Second
-	made, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: b.peer}, o)
+	made, err := NewType().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: b.peer}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestUnknownVoiceModelIsRefused(t *testing.T) {
 func TestSeriesOfASocketDoNotDependOnTheProfileOfTheFirstPath(t *testing.T) {
 	b, sink := newTestbed(t, reflector.Options{}), &metrictest.Sink{}
 	b.env.Sink, b.env.Profile = sink, metric.Slim
-	kind := New()
+	kind := NewType()
 	key := hubKey{local: netip.MustParseAddrPort("127.0.0.1:0")}
 	if _, err := kind.acquire(key, b.env); err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ func TestEveryPacketOfARunIsRecorded(t *testing.T) {
 	b := newTestbed(t, reflector.Options{})
 	b.env.Recorder = &record.Recorder{}
 	l := b.env.Recorder.Packets().Listen(1000)
-	p, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "voice", Peer: b.peer}, quick())
+	p, err := NewType().NewProber(b.env, probe.Target{Path: "p", Probe: "voice", Peer: b.peer}, quick())
 	if err != nil {
 		t.Fatal(err)
 	}

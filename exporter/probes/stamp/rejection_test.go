@@ -60,7 +60,7 @@ func TestRejectionOfAGuessIsNotTheReason(t *testing.T) {
 			c.change(b)
 			return [][]byte{b}
 		})
-		p, err := New().NewProber(newTestbed(t, reflector.Options{}).env, probe.Target{Peer: peer}, quick())
+		p, err := NewType().NewProber(newTestbed(t, reflector.Options{}).env, probe.Target{Peer: peer}, quick())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func TestPacketsOfAnotherServiceAreOfNoKey(t *testing.T) {
 		o := quick()
 		o.KeyFile = key
 		peer := fakePeer(t, func(q []byte) [][]byte { return [][]byte{c.packet(q)} })
-		p, err := New().NewProber(newTestbed(t, reflector.Options{}).env, probe.Target{Peer: peer}, o)
+		p, err := NewType().NewProber(newTestbed(t, reflector.Options{}).env, probe.Target{Peer: peer}, o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -101,7 +101,7 @@ func TestNameThatStopsResolvingIsOneLine(t *testing.T) {
 	o := DefaultOptions()
 	o.Interval, o.ResolveInterval = 100*time.Millisecond, time.Second
 	_, port, _ := net.SplitHostPort(b.peer)
-	p, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: net.JoinHostPort("peer.test", port)}, o)
+	p, err := NewType().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: net.JoinHostPort("peer.test", port)}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestCountersGoOnWhenThePeersAddressChanges(t *testing.T) {
 	b.env.Sink = sink
 	o := quick()
 	o.ResolveInterval = time.Second
-	p, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: net.JoinHostPort("peer.test", strconv.Itoa(int(first.Port())))}, o)
+	p, err := NewType().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: net.JoinHostPort("peer.test", strconv.Itoa(int(first.Port())))}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestPathWhoseNameNeverResolvedIsDown(t *testing.T) {
 	serveNames(t)
 	b, sink := newTestbed(t, reflector.Options{}), &metrictest.Sink{}
 	b.env.Sink = sink
-	p, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: "peer.test:862"}, quick())
+	p, err := NewType().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: "peer.test:862"}, quick())
 	if err != nil {
 		t.Fatal(err)
 	}

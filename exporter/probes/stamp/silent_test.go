@@ -25,7 +25,7 @@ func TestTargetThatIsDownHasLossOfOne(t *testing.T) {
 		b.env.Sink, b.env.Profile = sink, profile
 		o := DefaultOptions()
 		o.Interval, o.Window, o.LossTimeout = 10*time.Millisecond, time.Second, 100*time.Millisecond
-		made, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: at.String()}, o)
+		made, err := NewType().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: at.String()}, o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ import (
 // TestRepliesThatWaitToBeReadAreInTime: the goroutine that reads the replies stalls for three loss timeouts, as on a
 // busy host. The kernel received them in time.
 func TestRepliesThatWaitToBeReadAreInTime(t *testing.T) {
-	b, kind := newTestbed(t, reflector.Options{}), New()
+	b, kind := newTestbed(t, reflector.Options{}), NewType()
 	p, err := kind.NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: b.peer}, quick())
 	if err != nil {
 		t.Fatal(err)

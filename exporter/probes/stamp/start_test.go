@@ -10,7 +10,7 @@ import (
 )
 
 func TestSessionsThatBeginTogetherStartOneByOne(t *testing.T) {
-	kind := New()
+	kind := NewType()
 	const now = time.Hour
 	for i := range time.Duration(1000) {
 		if got := kind.startDelay(now); got != i*startGap {
@@ -26,7 +26,7 @@ func TestSessionsThatBeginTogetherStartOneByOne(t *testing.T) {
 }
 
 func TestPathsWithEqualOptionsShareThem(t *testing.T) {
-	kind, env := New(), probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}}
+	kind, env := NewType(), probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}}
 	made := func(change func(*Options)) *Options {
 		o := DefaultOptions()
 		change(&o)

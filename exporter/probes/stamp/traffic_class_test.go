@@ -16,7 +16,7 @@ func TestDSCPArrivesAsItWasSentOverTheLoopback(t *testing.T) {
 	b.env.Sink = sink
 	o := quick()
 	o.DSCP = 46
-	p, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: b.peer}, o)
+	p, err := NewType().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: b.peer}, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,8 +84,8 @@ func openCard(name string, log *slog.Logger) (card, error) {
 	return c, nil
 }
 
-// New returns the type without an open socket.
-func New() *Type { return &Type{openCard: openCard, hubs: map[hubKey]*hub{}} }
+// NewType makes the type for the registry, without an open socket.
+func NewType() *Type { return &Type{openCard: openCard, hubs: map[hubKey]*hub{}} }
 
 // Name is "stamp".
 func (*Type) Name() string { return "stamp" }

@@ -43,8 +43,8 @@ func NewKind(shared loadsession.Options, own Options) (*Kind, error) {
 	return &Kind{own, len(shared.Directions)}, nil
 }
 
-// New makes the type for the registry.
-func New() loadsession.Type[Options] {
+// NewType makes the type for the registry.
+func NewType() loadsession.Type[Options] {
 	t := loadsession.NewType("tcp", DefaultOptions, NewKind)
 	t.Doc = "Throughput of TCP, its round-trip time while it sends, retransmissions, and what limits the sender."
 	t.Unused = loadsession.PacketKeys()

@@ -28,7 +28,7 @@ func watched(t *testing.T, own Options, sink metric.Sink, progress func(loadtest
 	if len(directions) > 0 {
 		shared.Directions = directions
 	}
-	return loadtesttest.Run(t, New(), shared, own, sink, progress)
+	return loadtesttest.Run(t, NewType(), shared, own, sink, progress)
 }
 
 func TestRunWithARealLoadServerIsPublished(t *testing.T) {

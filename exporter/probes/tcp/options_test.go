@@ -11,7 +11,7 @@ import (
 )
 
 func TestWrongOptionsNameTheExpectation(t *testing.T) {
-	probeoptions.Refused(t, New(), map[string]string{
+	probeoptions.Refused(t, NewType(), map[string]string{
 		"duration: 10ms\n":                              "duration is 10ms; it must be between 1s and 24h0m0s",
 		"max_bytes: 1\n":                                "max_bytes is 1; it must be between 100000 and 35184372088832",
 		"omit: 6s\n":                                    "omit is 6s; it must be between 0s and 5s",

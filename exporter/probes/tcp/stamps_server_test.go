@@ -66,7 +66,7 @@ func TestRunWithStampsKeepsToASmallToken(t *testing.T) {
 		own := brief()
 		shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}, limit)
 		shared.Directions = []string{"forward"}
-		out, err := loadtesttest.Run(t, New(), shared, own, metric.Discard{}, nil)
+		out, err := loadtesttest.Run(t, NewType(), shared, own, metric.Discard{}, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", limit, err)
 		}

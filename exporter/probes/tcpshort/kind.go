@@ -45,8 +45,8 @@ func NewKind(shared loadsession.Options, own Options) (*Kind, error) {
 	return &Kind{own, len(shared.Directions)}, nil
 }
 
-// New makes the type for the registry.
-func New() loadsession.Type[Options] {
+// NewType makes the type for the registry.
+func NewType() loadsession.Type[Options] {
 	t := loadsession.NewType("tcp_short", DefaultOptions, NewKind)
 	t.Doc = "Completion time of short TCP flows, one connection each: from the beginning of the handshake to the last byte."
 	t.Unused = loadsession.PacketKeys()

@@ -11,11 +11,11 @@ import (
 )
 
 func TestOptionsOfTheProbeAndOfAllLoadTestsStandTogether(t *testing.T) {
-	probeoptions.Accepted(t, New(), "flow_bytes: [10kB, 5MB]\nrepetitions: 50\nflow_timeout: 10s\ncongestion_control: cubic\nsend_buffer_bytes: 64KiB\nseed: 3\nevery: 1h\ndirections: [reverse]\n", "flow_byte", "flow_bytes")
+	probeoptions.Accepted(t, NewType(), "flow_bytes: [10kB, 5MB]\nrepetitions: 50\nflow_timeout: 10s\ncongestion_control: cubic\nsend_buffer_bytes: 64KiB\nseed: 3\nevery: 1h\ndirections: [reverse]\n", "flow_byte", "flow_bytes")
 }
 
 func TestWrongOptionsNameTheExpectation(t *testing.T) {
-	probeoptions.Refused(t, New(), map[string]string{
+	probeoptions.Refused(t, NewType(), map[string]string{
 		"flow_bytes: []\n": "flow_bytes has 0 values; it must have 1 to 10",
 		"flow_bytes: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]\n": "flow_bytes has 11 values; it must have 1 to 10",
 		"flow_bytes: [10kB, 10000]\n":                       "flow_bytes[1] is 10000 for the second time",

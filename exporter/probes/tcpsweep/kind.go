@@ -46,8 +46,8 @@ func NewKind(shared loadsession.Options, own Options) (*Kind, error) {
 	return &Kind{own, len(shared.Directions)}, nil
 }
 
-// New makes the type for the registry.
-func New() loadsession.Type[Options] {
+// NewType makes the type for the registry.
+func NewType() loadsession.Type[Options] {
 	t := loadsession.NewType("tcp_sweep", DefaultOptions, NewKind)
 	t.Doc = "TCP with each size of its buffers, and the smallest that is enough. Measurements end when the token's day or the rest of the quota does not suffice for one more, with a note in the report."
 	t.Unused = loadsession.PacketKeys()

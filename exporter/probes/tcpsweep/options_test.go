@@ -9,11 +9,11 @@ import (
 )
 
 func TestOptionsOfTheProbeAndOfAllLoadTestsStandTogether(t *testing.T) {
-	probeoptions.Accepted(t, New(), "send_buffer_bytes: [17KiB, auto]\nreceive_buffer_bytes: [64KiB]\ncongestion_control: [cubic, bbr]\ncell_duration: 5s\nrepetitions: 20\nseed: 3\nevery: 1h\ndirections: [reverse]\n", "send_buffer_byte", "send_buffer_bytes")
+	probeoptions.Accepted(t, NewType(), "send_buffer_bytes: [17KiB, auto]\nreceive_buffer_bytes: [64KiB]\ncongestion_control: [cubic, bbr]\ncell_duration: 5s\nrepetitions: 20\nseed: 3\nevery: 1h\ndirections: [reverse]\n", "send_buffer_byte", "send_buffer_bytes")
 }
 
 func TestWrongOptionsNameTheExpectation(t *testing.T) {
-	probeoptions.Refused(t, New(), map[string]string{
+	probeoptions.Refused(t, NewType(), map[string]string{
 		"send_buffer_bytes: []\n":                       "send_buffer_bytes has 0 values; it must have 1 to 48",
 		"send_buffer_bytes: [64KiB, 64KiB]\n":           "send_buffer_bytes[1] is 64KiB for the second time",
 		"receive_buffer_bytes: [2GiB]\n":                "receive_buffer_bytes[0] is 2GiB; it must be between auto and 1GiB",

@@ -57,8 +57,8 @@ func NewKind(shared loadsession.Options, o Options) (*Kind, error) {
 	return &Kind{opts: o, directions: len(shared.Directions)}, nil
 }
 
-// New makes the type for the registry.
-func New() loadsession.Type[Options] {
+// NewType makes the type for the registry.
+func NewType() loadsession.Type[Options] {
 	t := loadsession.NewType("train", DefaultOptions, NewKind)
 	t.Help, t.Results, t.Terminal = help, Result{}, terminalOptions
 	t.Doc = "Capacity by packet trains (the slowest link spreads packets that left back to back), and the path's MTU. Some 5 MB a run and direction."

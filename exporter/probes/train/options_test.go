@@ -10,11 +10,11 @@ import (
 )
 
 func TestOptionsOfTheProbeAndOfAllLoadTestsStandTogether(t *testing.T) {
-	probeoptions.Accepted(t, New(), "payload_bytes: [1472]\ntrains: 10\ntrain_packets: 30\ntrain_interval: 200ms\ngroup: 5\ngroup_pause: 0s\nmax_repeats: 10\nmin_clean: 5\npath_mtu: false\nmax_mtu_bytes: 1500\nevery: 1h\ndirections: [reverse]\n", "payload_byte", "payload_bytes")
+	probeoptions.Accepted(t, NewType(), "payload_bytes: [1472]\ntrains: 10\ntrain_packets: 30\ntrain_interval: 200ms\ngroup: 5\ngroup_pause: 0s\nmax_repeats: 10\nmin_clean: 5\npath_mtu: false\nmax_mtu_bytes: 1500\nevery: 1h\ndirections: [reverse]\n", "payload_byte", "payload_bytes")
 }
 
 func TestWrongOptionsNameTheExpectation(t *testing.T) {
-	probeoptions.Refused(t, New(), map[string]string{
+	probeoptions.Refused(t, NewType(), map[string]string{
 		"payload_bytes: []\n":        "payload_bytes has 0 values; it must have 1 to 12",
 		"payload_bytes: [800, 31]\n": "payload_bytes[1] is 31; it must be between 32 and 8972",
 		"payload_bytes: [80, 80]\n":  "payload_bytes[1] is 80 for the second time",

@@ -12,6 +12,9 @@ import (
 // Type is the type gpsd: the GNSS receiver behind a gpsd.
 type Type struct{}
 
+// NewType makes the type for the registry.
+func NewType() Type { return Type{} }
+
 // Name is gpsd.
 func (Type) Name() string { return "gpsd" }
 

@@ -9,7 +9,7 @@ import (
 )
 
 func TestOptionsOfTheConfigurationAreUsed(t *testing.T) {
-	w, err := Type{}.New(watcher.Env{Name: "roof"}, func(into ...any) error {
+	w, err := NewType().New(watcher.Env{Name: "roof"}, func(into ...any) error {
 		return yaml.Unmarshal([]byte("{address: \"192.0.2.1:2948\", device: /dev/ttyACM0}"), into[0])
 	})
 	if err != nil {

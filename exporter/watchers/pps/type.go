@@ -12,6 +12,9 @@ import (
 // Type is the type pps: a pulse per second that the kernel timestamps.
 type Type struct{}
 
+// NewType makes the type for the registry.
+func NewType() Type { return Type{} }
+
 // Name is pps.
 func (Type) Name() string { return "pps" }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"oneway.example/exporter/agent"
+	"oneway.example/exporter/clocks"
+	"oneway.example/exporter/load/traffictypes"
 	"oneway.example/exporter/output"
 	"oneway.example/exporter/output/collect"
 	"oneway.example/exporter/output/point"
@@ -41,7 +43,8 @@ type Agent struct {
 func New(o Options) (*Agent, error) {
 	sink := promsink.New(promsink.Options{})
 	a := &Agent{}
-	o.Agent.Types, o.Agent.Light, o.Agent.Outputs, o.Agent.Watchers = probes.All(), stamp.Light, outputs.All(), watchers.All()
+	o.Agent.Types = agent.Types{Clocks: clocks.All(), Probes: probes.All(), Outputs: outputs.All(), Watchers: watchers.All(), Traffic: traffictypes.All()}
+	o.Agent.Light = stamp.Light
 	o.Agent.Sink, o.Agent.Series, o.Agent.Log = sink, series.Of(sink), o.Log
 	o.Agent.Notify = func(string) {} // Telegraf is the service, not this process
 	o.Agent.Output = func(env output.Env) output.Output { return &toTelegraf{a, env, o} }

@@ -26,14 +26,17 @@ const Name = "mixed"
 // maxParts limits the parts of a session.
 const maxParts = 4
 
-// Traffic is this type of traffic.
-type Traffic struct{}
+// Type is this type of traffic.
+type Type struct{}
+
+// NewType makes the type for the registry.
+func NewType() Type { return Type{} }
 
 // Name returns Name.
-func (Traffic) Name() string { return Name }
+func (Type) Name() string { return Name }
 
 // New implements traffic.Type.
-func (Traffic) New(env traffic.Env) traffic.Remote { return remote{env.Other} }
+func (Type) New(env traffic.Env) traffic.Remote { return remote{env.Other} }
 
 type remote struct {
 	other func(name string) traffic.Remote

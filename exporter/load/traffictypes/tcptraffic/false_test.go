@@ -24,12 +24,12 @@ import (
 
 // falseEnd is the remote end of this traffic that changes its messages.
 type falseEnd struct {
-	tcptraffic.Traffic
+	tcptraffic.Type
 	change func(name string, body []byte, data []byte) ([]byte, []byte)
 }
 
 func (f falseEnd) New(env traffic.Env) traffic.Remote {
-	return falseRemote{f.Traffic.New(env), f.change}
+	return falseRemote{f.Type.New(env), f.change}
 }
 
 type falseRemote struct {

@@ -20,14 +20,17 @@ import (
 	"oneway.example/exporter/probe/endclock"
 )
 
-// Traffic is this type of traffic.
-type Traffic struct{}
+// Type is this type of traffic.
+type Type struct{}
+
+// NewType makes the type for the registry.
+func NewType() Type { return Type{} }
 
 // Name returns Name.
-func (Traffic) Name() string { return Name }
+func (Type) Name() string { return Name }
 
 // New implements traffic.Type. Sessions share no state.
-func (Traffic) New(env traffic.Env) traffic.Remote { return remote{env.Clock, hostid.Read()} }
+func (Type) New(env traffic.Env) traffic.Remote { return remote{env.Clock, hostid.Read()} }
 
 type remote struct {
 	clock clock.Monitor

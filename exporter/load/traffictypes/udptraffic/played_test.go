@@ -151,7 +151,7 @@ func (h *host) Listen(net.ListenConfig) (net.Listener, error) { panic("UDP needs
 // newRemote returns the remote half on loopback.
 func newRemote(t *testing.T) *remote {
 	t.Helper()
-	f := Traffic{}.New(traffic.Env{
+	f := NewType().New(traffic.Env{
 		Log: slog.New(slog.DiscardHandler), Clock: static.New(time.Millisecond, metric.Discard{}),
 		Allowed: func(a netip.Addr) bool { return a != netip.MustParseAddr("127.0.0.66") },
 	}).(*remote)

@@ -23,14 +23,17 @@ import (
 	"oneway.example/exporter/probe/endclock"
 )
 
-// Traffic is this type of traffic.
-type Traffic struct{}
+// Type is this type of traffic.
+type Type struct{}
+
+// NewType makes the type for the registry.
+func NewType() Type { return Type{} }
 
 // Name returns Name.
-func (Traffic) Name() string { return Name }
+func (Type) Name() string { return Name }
 
 // New implements traffic.Type.
-func (Traffic) New(env traffic.Env) traffic.Remote { return &remote{env: env, host: hostid.Read()} }
+func (Type) New(env traffic.Env) traffic.Remote { return &remote{env: env, host: hostid.Read()} }
 
 // remote is the half of one load server: a UDP socket for each address of control, which the
 // sessions share.

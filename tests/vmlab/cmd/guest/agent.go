@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"oneway.example/exporter/agent"
+	"oneway.example/exporter/clocks"
 	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/traffictypes"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes"
 	"oneway.example/exporter/probes/stamp"
@@ -44,7 +46,7 @@ func runAgent(config, dir string) error {
 		types[i] = tracing{t, packets}
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	a, err := agent.New(agent.Options{ConfigFile: config, Types: types, Watchers: watchers.All(), Sink: sink, Log: log})
+	a, err := agent.New(agent.Options{ConfigFile: config, Types: agent.Types{Clocks: clocks.All(), Probes: types, Watchers: watchers.All(), Traffic: traffictypes.All()}, Sink: sink, Log: log})
 	if err != nil {
 		return err
 	}

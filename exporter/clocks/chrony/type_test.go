@@ -10,8 +10,11 @@ import (
 )
 
 func TestEverySettingReachesTheMonitor(t *testing.T) {
-	s := &Source{Address: "unix:///run/c.sock", Interval: 2 * time.Second, SocketDir: "/run/o", MaxClockError: 1e-5, TrustLocal: true}
-	m, err := s.New(clock.Env{Sink: metric.Discard{}, Log: slog.New(slog.DiscardHandler)})
+	s := settings{Address: "unix:///run/c.sock", Interval: 2 * time.Second, SocketDir: "/run/o", MaxClockError: 1e-5, TrustLocal: true}
+	m, err := NewType().New(clock.Env{Sink: metric.Discard{}, Log: slog.New(slog.DiscardHandler)}, func(into ...any) error {
+		*into[0].(*settings) = s
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
