@@ -36,6 +36,7 @@ import (
 	"oneway.example/exporter/output"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/calibration"
+	"oneway.example/exporter/probe/helper"
 	"oneway.example/exporter/watcher"
 )
 
@@ -100,6 +101,8 @@ type Agent struct {
 	recorder record.Recorder
 	incident *incident.Supervisor
 	onDemand *ondemand.Service
+	// helperGroup is the delegated control group for helpers of probes; empty: there is none.
+	helperGroup string
 
 	// Guarded by reloading.
 	running  map[string]*task // by key
@@ -134,7 +137,7 @@ func New(o Options) (*Agent, error) {
 	}
 	o.retry = retry{cmp.Or(o.retry.first, time.Second), cmp.Or(o.retry.most, time.Minute)}
 	o.reloadPause = cmp.Or(o.reloadPause, reloadPause)
-	a := &Agent{options: o, log: o.Log, sink: o.Sink, notify: o.Notify, clock: &leasedClock{}, shared: newShared(o.Sink, o.Log)}
+	a := &Agent{options: o, log: o.Log, sink: o.Sink, notify: o.Notify, clock: &leasedClock{}, shared: newShared(o.Sink, o.Log), helperGroup: helper.Delegated()}
 	var err error
 	if a.pacer, err = sched.NewPacer(); err != nil {
 		return nil, fmt.Errorf("agent: %w", err)
@@ -170,6 +173,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer success.Close()
 	defer loadedAt.Close()
 	sharing, keeping := a.always("the publishing of quotas", a.log, a.shared.Run), a.always("the incident supervisor", a.log, a.incident.Run)
+	helper.RemoveLeft(a.helperGroup)
 	a.begin(ctx)
 	leasing := a.lease()
 	watching, stopWatching := context.WithCancel(ctx)

@@ -85,7 +85,7 @@ func (m *maker) module(p *config.Probe) (out ondemand.Module, err error) {
 	construct := func(sink metric.Sink, log *slog.Logger, t probe.Target, own *moduleOptions) (probe.Once, error) {
 		env := probe.Env{
 			Sink: sink, Log: log, Profile: profile, Clock: m.clock, Pacer: m.pacer, Calibration: plan.calibration,
-			Links: m.shared.links, Reports: m.shared.reports,
+			Links: m.shared.links, Reports: m.shared.reports, HelperGroup: m.helperGroup,
 		}
 		return kind.NewOnce(env, t, func(into ...any) error { return options.DecodeAll(append(into, own)...) })
 	}

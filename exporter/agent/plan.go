@@ -163,7 +163,7 @@ func (m *maker) paths(c *config.Config) config.Problems {
 	found = append(found, c.CalibrationFile.Problems(err)...)
 	env := probe.Env{
 		Log: m.log, Clock: m.clock, Pacer: m.pacer, Calibration: m.plan.calibration, Links: m.shared.links, Reports: m.shared.reports,
-		Light: m.options.Light, Recorder: &m.recorder,
+		Light: m.options.Light, Recorder: &m.recorder, HelperGroup: m.helperGroup,
 	}
 	usual, wrong := m.profile(c)
 	found = append(append(found, wrong...), m.defaults(c, env)...)

@@ -41,6 +41,8 @@ type Env struct {
 	Links *link.Table
 	// Reports stores the reports of load tests' runs.
 	Reports *report.Store
+	// HelperGroup is the delegated control group for helpers (helper.Options.Cgroup); empty: there is none.
+	HelperGroup string
 	// Light begins the streams of light packets that go beside load tests; nil: there are none.
 	Light Light
 	// Recorder takes raw samples; nil: there are no readers.

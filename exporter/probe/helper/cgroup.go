@@ -3,7 +3,6 @@ package helper
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,17 +18,37 @@ type group struct {
 	limited bool // its memory is limited
 }
 
-// prefix begins the names of groups.
+// prefix begins the names of groups; the owner follows.
 const prefix = "helper-"
+
+// owner names a running process by its number and its start time, which a later process of the same number does not have; empty: it
+// does not run.
+func owner(pid string) string {
+	stat, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return ""
+	}
+	// The name in parentheses may have spaces. Field 22 is the start time in ticks since boot (proc_pid_stat(5)); field 3 is the first here.
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	return pid + "-" + string(fields[22-3]) + "-"
+}
 
 // removeTimeout is the time in which the kernel removes the processes of a killed group.
 const removeTimeout = 2 * time.Second
+
+// hasOwner reports whether the owner in the name of a group runs.
+func hasOwner(name string) bool {
+	name = strings.TrimPrefix(name, prefix)
+	pid, _, _ := strings.Cut(name, "-")
+	running := owner(pid)
+	return running != "" && strings.HasPrefix(name, running)
+}
 
 // newGroup makes a group below a delegated one, with a limit of memory in bytes if the kernel has one there; 0: no limit.
 func newGroup(parent string, memory int64) (*group, error) {
 	// Without the controller, or while processes are in the parent, the group has no limit; it still ends its processes together.
 	_ = os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), []byte("+memory"), 0)
-	name, err := os.MkdirTemp(parent, prefix)
+	name, err := os.MkdirTemp(parent, prefix+owner(strconv.Itoa(os.Getpid())))
 	if err != nil {
 		return nil, err
 	}
@@ -75,17 +94,13 @@ func (g *group) remove() {
 }
 
 // Delegated is the nearest control group around this process that the service manager has delegated to it, as systemd marks it
-// (user.delegate, since version 251), for Options.Cgroup. It ends programs that a killed agent has left there. Empty: there is none.
-func Delegated() (string, error) {
+// (user.delegate, since version 251), for Options.Cgroup. Empty: there is none.
+func Delegated() string {
 	groups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
-		return "", fmt.Errorf("helper: %w", err)
+		return "" // a kernel without control groups
 	}
-	dir := delegated("/sys/fs/cgroup", string(groups))
-	if dir != "" {
-		removeLeft(dir)
-	}
-	return dir, nil
+	return delegated("/sys/fs/cgroup", string(groups))
 }
 
 // delegated searches the groups of a process, as /proc/PID/cgroup lists them, from its own up to root.
@@ -102,10 +117,17 @@ func delegated(root, groups string) string {
 	return ""
 }
 
-// removeLeft ends and removes the groups of an agent that was killed.
-func removeLeft(parent string) {
-	left, _ := filepath.Glob(filepath.Join(parent, prefix+"*")) // the pattern is valid
-	for _, name := range left {
+// RemoveLeft ends the programs that agents which no longer run have left in a delegated control group, and removes their groups. The
+// groups of other agents of the same PID namespace stay. An empty parent has no groups.
+func RemoveLeft(parent string) {
+	if parent == "" {
+		return
+	}
+	all, _ := filepath.Glob(filepath.Join(parent, prefix+"*")) // the pattern is valid
+	for _, name := range all {
+		if hasOwner(filepath.Base(name)) {
+			continue
+		}
 		if dir, err := os.Open(name); err == nil {
 			g := &group{dir: dir}
 			g.kill()

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -63,19 +64,60 @@ func TestControlGroupEndsChildrenThatHaveLeftTheProcessGroup(t *testing.T) {
 	}
 }
 
-func TestLeftGroupsAreRemoved(t *testing.T) {
+// Two agents have helpers in one delegated group. When one is killed, the next agent ends its helper, and leaves the other's.
+func TestOnlyGroupsOfAgentsThatHaveEndedAreRemoved(t *testing.T) {
 	dir := controlGroup(t)
 	h := newHelper(t, "serve", func(o *Options) { o.Cgroup = dir })
-	var pids []int
-	if err := h.Call(t.Context(), "child", true, &pids); err != nil {
+	var ours []int
+	if err := h.Call(t.Context(), "child", true, &ours); err != nil {
 		t.Fatal(err)
 	}
-	removeLeft(dir) // by the next agent
-	for _, pid := range pids {
-		await.That(t, "no process is left", func() bool { return !alive(pid) })
+	other, theirs := startAgent(t, groupOfAgent+"="+dir)
+	RemoveLeft(dir) // by a third agent
+	groups := func() int {
+		all, err := filepath.Glob(filepath.Join(dir, prefix+"*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
 	}
-	if left, err := filepath.Glob(filepath.Join(dir, prefix+"*")); err != nil || len(left) > 0 {
-		t.Errorf("left: %q, %v", left, err)
+	for _, pid := range append(ours, theirs...) {
+		if !alive(pid) {
+			t.Errorf("process %d of a running agent has ended", pid)
+		}
+	}
+	if n := groups(); n != 2 {
+		t.Errorf("%d groups, want 2", n)
+	}
+	if err := other.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = other.Wait() // it was killed
+	RemoveLeft(dir)
+	for _, pid := range theirs {
+		await.That(t, "no process of the killed agent is left", func() bool { return !alive(pid) })
+	}
+	for _, pid := range ours {
+		if !alive(pid) {
+			t.Errorf("process %d of a running agent has ended", pid)
+		}
+	}
+	if n := groups(); n != 1 {
+		t.Errorf("%d groups, want 1", n)
+	}
+}
+
+// A number that a later process has again is no owner.
+func TestOwnerIsKnownByItsStartTime(t *testing.T) {
+	pid := strconv.Itoa(os.Getpid())
+	own := owner(pid)
+	if !regexp.MustCompile(`^[0-9]+-[0-9]+-$`).MatchString(own) || owner("0") != "" {
+		t.Errorf("owner %q, and %q of no process", own, owner("0"))
+	}
+	for name, want := range map[string]bool{own + "1": true, pid + "-1-1": false, pid: false, "1": false, "": false, "0-1-1": false} {
+		if got := hasOwner(prefix + name); got != want {
+			t.Errorf("%q has an owner: %v", name, got)
+		}
 	}
 }
 

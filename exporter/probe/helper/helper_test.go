@@ -345,22 +345,32 @@ func TestProgramHasAMinimalEnvironmentAndNoDescriptors(t *testing.T) {
 	}
 }
 
-func TestKilledAgentLeavesNoProcess(t *testing.T) {
+// startAgent starts an agent with a helper and its child, and returns the numbers of both. The end of the test kills it.
+func startAgent(t *testing.T, environment ...string) (agent *exec.Cmd, pids []int) {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	agent := exec.Command(self)
-	agent.Env = append(os.Environ(), role+"=agent")
+	agent = exec.Command(self)
+	agent.Env = append(append(os.Environ(), role+"=agent"), environment...)
 	out, err := agent.StdoutPipe()
 	if err = errors.Join(err, agent.Start()); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		_ = agent.Process.Kill() // unless the test has ended it
+		_ = agent.Wait()
+	})
 	text, err := bufio.NewReader(out).ReadString('\n')
-	var pids []int
 	if wrong := json.Unmarshal([]byte(strings.TrimSuffix(strings.TrimSpace(text), " <nil>")), &pids); err != nil || wrong != nil || len(pids) != 2 {
 		t.Fatalf("the agent wrote %q: %v", text, errors.Join(err, wrong))
 	}
+	return agent, pids
+}
+
+func TestKilledAgentLeavesNoProcess(t *testing.T) {
+	agent, pids := startAgent(t)
 	if err := agent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,9 @@ import (
 // The test binary is the program of the tests, and an agent that is killed, if this variable says so.
 const role = "ONEWAY_HELPER_ROLE"
 
+// groupOfAgent is the variable with the delegated control group of that agent, whose child then leaves the process group.
+const groupOfAgent = "ONEWAY_HELPER_CGROUP"
+
 func TestMain(m *testing.M) {
 	switch os.Getenv(role) {
 	case "":
@@ -41,10 +44,11 @@ func TestMain(m *testing.M) {
 
 // actAsAgent runs a helper with a child, prints the numbers of both, and waits until it is killed.
 func actAsAgent() {
-	h, err := New(Options{Program: "/proc/self/exe", Environment: []string{role + "=serve"}})
+	group := os.Getenv(groupOfAgent)
+	h, err := New(Options{Program: "/proc/self/exe", Environment: []string{role + "=serve"}, Cgroup: group})
 	var pids []int
 	if err == nil {
-		err = h.Call(context.Background(), "child", false, &pids)
+		err = h.Call(context.Background(), "child", group != "", &pids)
 	}
 	text, _ := json.Marshal(pids)
 	fmt.Println(string(text), err)
