@@ -56,23 +56,6 @@ type PathStatus struct {
 	Probes []ProbeStatus     `json:"probes"`
 }
 
-// Health is a summary of the state of a probe.
-type Health string
-
-// The values of Health.
-const (
-	// Up: replies are received and everything is measured.
-	Up Health = "up"
-	// Impaired: replies are received, but some quantities cannot be measured.
-	Impaired Health = "impaired"
-	// Down: no replies are received.
-	Down Health = "down"
-	// Starting: no result yet.
-	Starting Health = "starting"
-	// Failed: the prober does not run.
-	Failed Health = "failed"
-)
-
 // ProbeStatus is the status of one probe of a path.
 type ProbeStatus struct {
 	Name   string `json:"name"`
@@ -155,7 +138,7 @@ func (j *job) status() ProbeStatus {
 	s.StoresIncidents = j.storesIncidents()
 	switch {
 	case err != nil:
-		s.Health, s.State, s.Cause, s.Reason = Failed, "failed, will be tried again", "failed", err.Error()
+		s.Health, s.State, s.Cause, s.Reason = Failed, failed, "failed", err.Error()
 	case now.Up && s.Reason == "":
 		s.Health = Up
 	case now.Up:

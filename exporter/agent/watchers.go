@@ -114,7 +114,7 @@ func (s *watchersSection) show(into *Status) {
 			one.Health = Up
 		}
 		if fault := w.fault(); fault != "" {
-			one.Health, one.State, one.Reason = Failed, "failed, will be tried again", fault
+			one.Health, one.State, one.Reason = Failed, failed, fault
 		}
 		into.Watchers = append(into.Watchers, one)
 		if w.place != nil {

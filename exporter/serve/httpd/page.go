@@ -216,8 +216,8 @@ func parsed(source string) (*template.Template, error) {
 	return template.New("page").Funcs(template.FuncMap{
 		"age": age, "glyph": glyph, "bytes": func(n int64) string { return unit.Bytes.Format(float64(n)) }, "runHealth": runHealth, "runWord": runWord, "took": took, "breaks": breaks, "capital": capital,
 		"add":       func(a, b int) int { return a + b },
-		"clockPart": clockPart, "shown": shown, "reflectorPart": reflectorPart, "loadServerPart": loadServerPart,
-		"onDemandPart": onDemandPart, "linkPart": linkPart, "outputPart": outputPart, "configPart": configPart, "main": mainResults,
+		"clockPart": clockPart, "shown": shown, "partOf": partOf,
+		"main":       mainResults,
 		"figures":    func(s report.Seconds) string { return unit.Duration(time.Duration(s)) },
 		"utcSeconds": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 		"utc":        func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },

@@ -17,29 +17,47 @@ type part struct {
 	Words    string
 }
 
+// briefed is the status of a part.
+type briefed interface {
+	Brief() (h agent.Health, words string)
+}
+
+func partOf(id, name string, s briefed) part {
+	h, words := s.Brief()
+	return part{id, name, h, words}
+}
+
+func clockPart(c agent.ClockStatus) part {
+	p := partOf("clock", "Clock", c)
+	if c.Trusted {
+		p.Words += " ± " + unit.Duration(time.Duration(c.Bound))
+	}
+	return p
+}
+
 // partsOf are those that exist, in the order of their cards. Of several links or outputs, the worst counts.
 func partsOf(s agent.Status) []part {
 	all := []part{clockPart(s.Clock)}
 	for _, w := range watched(s.Watchers) {
 		all = append(all, w.Part)
 	}
-	all = append(all, reflectorPart(s.Reflector))
+	all = append(all, partOf("reflector", "Reflector", s.Reflector))
 	if s.LoadServer != nil {
-		all = append(all, loadServerPart(s.LoadServer))
+		all = append(all, partOf("load-server", "Load server", s.LoadServer))
 	}
 	if s.OnDemand != nil {
-		all = append(all, onDemandPart(s.OnDemand))
+		all = append(all, partOf("on-demand", "On-demand probes", s.OnDemand))
 	}
 	var links, outputs []part
 	for _, l := range s.Links {
-		links = append(links, linkPart(l))
+		links = append(links, partOf("", l.Name, l))
 	}
 	for _, o := range s.Outputs {
-		outputs = append(outputs, outputPart(o))
+		outputs = append(outputs, partOf("", o.Name, o))
 	}
 	all = append(all, together("links", "Links", links)...)
 	all = append(all, together("outputs", "Outputs", outputs)...)
-	return append(all, configPart(s.Config))
+	return append(all, partOf("configuration", "Configuration", s.Config))
 }
 
 // together is one part for several of a sort, or none.
@@ -62,17 +80,6 @@ func together(id, name string, all []part) []part {
 		worst.Words = fmt.Sprintf("%d of %d %s", same, len(all), worst.Words)
 	}
 	return []part{{id, name, worst.Health, worst.Words}}
-}
-
-func clockPart(c agent.ClockStatus) part {
-	p := part{"clock", "Clock", agent.Impaired, c.State}
-	switch {
-	case c.Trusted:
-		p.Health, p.Words = agent.Up, c.State+" ± "+unit.Duration(time.Duration(c.Bound))
-	case c.Source == "none":
-		p.Health = agent.Starting
-	}
-	return p
 }
 
 // watchedThing is a watcher with its part.
@@ -110,73 +117,4 @@ func shown(l watcher.Line, now time.Time) string {
 		return unit.Duration(v)
 	}
 	return "unknown"
-}
-
-// running is the state of a task that listens.
-func running(p part, listens bool, words, fault string) part {
-	switch {
-	case listens:
-		p.Health, p.Words = agent.Up, words
-	case fault != "":
-		p.Health, p.Words = agent.Failed, "failed, will be tried again"
-	default:
-		p.Health, p.Words = agent.Starting, "starting"
-	}
-	return p
-}
-
-func reflectorPart(r *agent.ReflectorStatus) part {
-	p := part{ID: "reflector", Name: "Reflector", Health: agent.Starting, Words: "not configured"}
-	if r != nil {
-		p = running(p, r.Listening, "running", r.Error)
-	}
-	return p
-}
-
-func loadServerPart(s *agent.LoadServerStatus) part {
-	p := part{ID: "load-server", Name: "Load server"}
-	if s.Sessions > 0 {
-		p.Health, p.Words = agent.Impaired, "under test"
-		return p
-	}
-	return running(p, s.Running, "ready", s.Error)
-}
-
-func onDemandPart(s *agent.OnDemandStatus) part {
-	p := part{"on-demand", "On-demand probes", agent.Up, "ready"}
-	if s.Running > 0 {
-		p.Words = fmt.Sprintf("%d of %d running", s.Running, s.MaxConcurrent)
-	}
-	return p
-}
-
-func linkPart(l agent.LinkStatus) part {
-	p := part{"", l.Name, agent.Up, "free"}
-	switch {
-	case l.Holder != "":
-		p.Health, p.Words = agent.Impaired, "under test"
-	case l.UsedUp():
-		p.Health, p.Words = agent.Starting, "quota used up"
-	}
-	return p
-}
-
-func outputPart(o agent.OutputStatus) part {
-	p := part{"", o.Name, agent.Up, "delivering"}
-	switch {
-	case o.Error != "":
-		p.Health, p.Words = agent.Failed, "failed, will be tried again"
-	case o.Reason != "":
-		p.Health, p.Words = agent.Impaired, "not delivering"
-	case o.LastSuccess.IsZero():
-		p.Health, p.Words = agent.Starting, "starting"
-	}
-	return p
-}
-
-func configPart(c agent.ConfigStatus) part {
-	if c.Error != "" {
-		return part{"configuration", "Configuration", agent.Impaired, "last reload failed"}
-	}
-	return part{"configuration", "Configuration", agent.Up, "in force"}
 }

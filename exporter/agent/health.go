@@ -1,0 +1,102 @@
+package agent
+
+import "fmt"
+
+// Health is a summary of the state of a probe, or of another part of the agent. For parts without replies Up is running, and
+// Impaired needs attention or is under test.
+type Health string
+
+// The values of Health.
+const (
+	// Up: replies are received and everything is measured.
+	Up Health = "up"
+	// Impaired: replies are received, but some quantities cannot be measured.
+	Impaired Health = "impaired"
+	// Down: no replies are received.
+	Down Health = "down"
+	// Starting: no result yet.
+	Starting Health = "starting"
+	// Failed: the prober does not run.
+	Failed Health = "failed"
+)
+
+// failed is the state of all that does not run, in words.
+const failed = "failed, will be tried again"
+
+// Brief is the state of the clock in a few words.
+func (c ClockStatus) Brief() (h Health, words string) {
+	switch {
+	case c.Trusted:
+		return Up, c.State
+	case c.Source == "none":
+		return Starting, c.State
+	}
+	return Impaired, c.State
+}
+
+// listening is the state of a task that listens.
+func listening(listens bool, words, fault string) (h Health, state string) {
+	switch {
+	case listens:
+		return Up, words
+	case fault != "":
+		return Failed, failed
+	}
+	return Starting, "starting"
+}
+
+// Brief is the state of the reflector in a few words; nil: it is not configured.
+func (r *ReflectorStatus) Brief() (h Health, words string) {
+	if r == nil {
+		return Starting, "not configured"
+	}
+	return listening(r.Listening, "running", r.Error)
+}
+
+// Brief is the state of the load server in a few words.
+func (r *LoadServerStatus) Brief() (h Health, words string) {
+	if r.Sessions > 0 {
+		return Impaired, "under test"
+	}
+	return listening(r.Running, "ready", r.Error)
+}
+
+// Brief is the state of on-demand probes in a few words.
+func (s *OnDemandStatus) Brief() (h Health, words string) {
+	if s.Running > 0 {
+		return Up, fmt.Sprintf("%d of %d running", s.Running, s.MaxConcurrent)
+	}
+	return Up, "ready"
+}
+
+// Brief is the state of the link in a few words.
+func (l LinkStatus) Brief() (h Health, words string) {
+	switch {
+	case l.Holder != "":
+		return Impaired, "under test"
+	case l.UsedUp():
+		return Starting, "quota used up"
+	}
+	return Up, "free"
+}
+
+// Brief is the state of the output in a few words.
+func (o OutputStatus) Brief() (h Health, words string) {
+	switch {
+	case o.Error != "":
+		return Failed, failed
+	case o.Reason != "":
+		return Impaired, "not delivering"
+	case o.LastSuccess.IsZero():
+		return Starting, "starting"
+	}
+	return Up, "delivering"
+}
+
+// Brief is the state of the configuration in a few words.
+func (c ConfigStatus) Brief() (h Health, words string) {
+	if c.Error != "" {
+		return Impaired, "last reload failed"
+	}
+	return Up, "in force"
+}
