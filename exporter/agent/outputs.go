@@ -41,34 +41,33 @@ func (s *outputsSection) plan(c *config.Config, m *maker) (found config.Problems
 			found = append(found, o.Options.Problems(err)...)
 			continue
 		}
-		if wrong := s.place(m, o.Options, o.Name, o.Type, o.Options.Fingerprint(), func(env output.Env) (output.Output, error) {
+		t := s.task(m, o.Name, o.Type, o.Options.Fingerprint(), func(env output.Env) (output.Output, error) {
 			return kind.New(env, o.Options.DecodeAll)
-		}); len(wrong) > 0 {
-			found = append(found, wrong.With(checkEach(o.Options, &o.Options, kind))...)
-		}
+		})
+		planned, wrong := m.placeTyped(o.Options, &o.Options, kind, t)
+		s.outputs, found = append(s.outputs, plannedOutput{o.Name, o.Type, planned}), append(found, wrong...)
 	}
 	if always := m.options.Output; always != nil {
-		found = append(found, s.place(m, config.Section{}, embedded, embedded, "", func(env output.Env) (output.Output, error) {
+		planned, wrong := m.place(config.Section{}, s.task(m, embedded, embedded, "", func(env output.Env) (output.Output, error) {
 			return always(env), nil
-		})...)
+		}))
+		s.outputs, found = append(s.outputs, plannedOutput{embedded, embedded, planned}), append(found, wrong...)
 	}
 	return found
 }
 
-// place adds an output to the plan.
-func (s *outputsSection) place(m *maker, at config.Section, name, kind, meaning string, construct func(output.Env) (output.Output, error)) config.Problems {
-	log := m.log.With("component", "output", "output", name)
+// task is the task of an output.
+func (s *outputsSection) task(m *maker, name, kind, meaning string, construct func(output.Env) (output.Output, error)) *task {
 	env := output.Env{Name: name, Recorder: &m.recorder, Series: m.options.Series, StateDir: s.shared.stateDir}
-	planned, wrong := m.place(at, &task{
-		key: "outputs/" + name, what: "output " + name, log: log, identity: [...]string{kind, meaning, s.shared.stateDir},
+	return &task{
+		key: "outputs/" + name, what: "output " + name, log: m.log.With("component", "output", "output", name),
+		identity: [...]string{kind, meaning, s.shared.stateDir},
 		make: func(sink metric.Sink, scopes *metric.Scopes, log *slog.Logger) (runner, error) {
 			env := env
 			env.Log, env.Sink, env.Scopes = log, sink, scopes
 			return construct(env)
 		},
-	})
-	s.outputs = append(s.outputs, plannedOutput{name, kind, planned})
-	return wrong
+	}
 }
 
 // OutputStatus is the status of an output.

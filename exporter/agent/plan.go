@@ -232,14 +232,14 @@ func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile
 		return kind.New(env, t.target, options.DecodeAll)
 	}
 	at := probePlace{p.Options, path.Place, path.Peer == ""}
-	planned, wrong := m.place(at, t)
+	planned, wrong := m.placeTyped(at, options, kind, t)
 	also := append(withoutEffect(kind, p.Options, profile), m.checkLoadTest(kind, p.Options)...)
 	if len(wrong) > 0 {
 		var peer error
 		if checker, ok := kind.(probe.PeerChecker); ok {
 			peer = checker.CheckPeer(path.Peer)
 		}
-		return wrong.With(at.Problems(peer)).With(checkEach(at, options, kind)).With(also)
+		return wrong.With(at.Problems(peer)).With(also)
 	}
 	if m.meanings[meaning] == nil {
 		m.meanings[meaning] = options
@@ -249,17 +249,19 @@ func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile
 	return also
 }
 
-// checkEach checks each option that could be decoded by its description, if others could not be decoded: kind has made nothing then.
-func checkEach(at placer, options *config.Section, kind option.Documented) config.Problems {
+// placeTyped is place for a task of a type of a registry. If some options cannot be decoded, the type has made nothing, and each of the
+// others is checked by its description.
+func (m *maker) placeTyped(at placer, options *config.Section, kind option.Documented, t *task) (*task, config.Problems) {
+	planned, found := m.place(at, t)
 	all, into := structsOf(kind)
-	if len(into) == 0 || options.DecodeAll(into...) == nil {
-		return nil // there are only errors of checks, which are known
+	if len(found) == 0 || len(into) == 0 || options.DecodeAll(into...) == nil {
+		return planned, found
 	}
 	var wrong []error
 	for _, o := range all {
 		wrong = append(wrong, option.Check(o))
 	}
-	return at.Problems(errors.Join(wrong...))
+	return planned, found.With(at.Problems(errors.Join(wrong...)))
 }
 
 // structsOf are the structs of a type's options; into has the same ones for a decoder.

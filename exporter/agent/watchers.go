@@ -73,7 +73,7 @@ func (s *watchersSection) add(m *maker, options config.Section, w plannedWatcher
 	}
 	env := watcher.Env{Name: w.name, Recorder: &m.recorder}
 	var found config.Problems
-	w.task, found = m.place(options, &task{
+	w.task, found = m.placeTyped(options, &options, kind, &task{
 		key: "watchers/" + w.kind + "/" + w.name, what: "watcher " + w.name, log: m.log.With("component", w.kind), identity: options.Fingerprint(),
 		make: func(sink metric.Sink, scopes *metric.Scopes, log *slog.Logger) (runner, error) {
 			env := env
@@ -82,10 +82,7 @@ func (s *watchersSection) add(m *maker, options config.Section, w plannedWatcher
 		},
 	})
 	s.watchers = append(s.watchers, w)
-	if len(found) == 0 {
-		return nil
-	}
-	return found.With(checkEach(options, &options, kind))
+	return found
 }
 
 // twice is an error if a watcher of the same type has the name: their metrics would be the same.
