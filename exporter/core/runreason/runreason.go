@@ -19,6 +19,10 @@ type Reason struct {
 	Remedy string
 	// Skips: a run that has not begun to send is skipped, not failed. Refusal: a load server gives it.
 	Skips, Refusal bool
+	// Retried: the run waits within max_wait and asks the load server again.
+	Retried bool
+	// Status is the HTTP status of a refusal before the upgrade; 0: it is no refusal.
+	Status int
 }
 
 // The names.
@@ -112,47 +116,47 @@ func All() []Reason {
 			Remedy: "An error that is not expected: the log of the agent has details; please report it.",
 		},
 		{
-			Name: Unauthorized, Meaning: "no token, or an unknown one", Refusal: true,
+			Name: Unauthorized, Meaning: "no token, or an unknown one", Refusal: true, Status: 401,
 			Remedy: "The load server does not know the token: compare token_file with its tokens_file (oneway token new makes both).",
 		},
 		{
-			Name: WrongVersion, Refusal: true,
+			Name: WrongVersion, Refusal: true, Status: 426,
 			Remedy: "The two ends do not understand each other: install the same version of oneway on both.",
 		},
 		{
-			Name: BadRequest, Meaning: "not valid", Refusal: true,
+			Name: BadRequest, Meaning: "not valid", Refusal: true, Status: 400,
 			Remedy: "The load server rejects the request: compare the options of the test with its log.",
 		},
 		{
-			Name: Busy, Meaning: "another session uses the link", Refusal: true,
+			Name: Busy, Meaning: "another session uses the link", Refusal: true, Status: 503, Retried: true,
 			Remedy: "Other sessions used the load server: give the tests of its clients different times, or a longer max_wait.",
 		},
 		{
-			Name: TooMany, Meaning: "connections, or sessions of the token", Refusal: true,
+			Name: TooMany, Meaning: "connections, or sessions of the token", Refusal: true, Status: 429, Retried: true,
 			Remedy: "Other sessions used the load server: give the tests of its clients different times, or a longer max_wait.",
 		},
 		{
-			Name: RateLimit, Meaning: "above the token's rate", Refusal: true,
+			Name: RateLimit, Meaning: "above the token's rate", Refusal: true, Status: 403,
 			Remedy: "A limit of the token is below what the test needs: raise it in the tokens_file of the load server, or reduce the test.",
 		},
 		{
-			Name: TimeLimit, Meaning: "above a limit of time", Refusal: true,
+			Name: TimeLimit, Meaning: "above a limit of time", Refusal: true, Status: 403,
 			Remedy: "A limit of the token is below what the test needs: raise it in the tokens_file of the load server, or reduce the test.",
 		},
 		{
-			Name: DayLimit, Meaning: "above the token's bytes of a day", Refusal: true,
+			Name: DayLimit, Meaning: "above the token's bytes of a day", Refusal: true, Status: 429,
 			Remedy: "A limit of the token is below what the test needs: raise it in the tokens_file of the load server, or reduce the test.",
 		},
 		{
-			Name: Unsaved, Meaning: "the usage of the day cannot be saved", Refusal: true,
+			Name: Unsaved, Meaning: "the usage of the day cannot be saved", Refusal: true, Status: 503,
 			Remedy: "The usage of a quota cannot be saved: check that state_dir is writable and the disk is not full, here and at the load server.",
 		},
 		{
-			Name: Unproved, Meaning: "a stream to an address that is not proved", Refusal: true,
+			Name: Unproved, Meaning: "a stream to an address that is not proved", Refusal: true, Status: 403,
 			Remedy: "The load server did not receive test packets from this address: check for address translation that changes during a run.",
 		},
 		{
-			Name: ShuttingDown, Refusal: true,
+			Name: ShuttingDown, Refusal: true, Status: 503, Retried: true,
 			Remedy: "The load server was stopping; the next run is not affected unless it stays away.",
 		},
 	}

@@ -15,6 +15,9 @@ func TestEachReasonHasARemedyThatFitsAReport(t *testing.T) {
 		if seen[r.Name] || runreason.Find(r.Name) != r {
 			t.Errorf("%s is there twice", r.Name)
 		}
+		if r.Refusal != (r.Status >= 400 && r.Status < 600) || r.Retried && !r.Refusal {
+			t.Errorf("%s: refusal %v, status %d, retried %v", r.Name, r.Refusal, r.Status, r.Retried)
+		}
 		seen[r.Name] = true
 	}
 	if r := runreason.Find("weather"); r != (runreason.Reason{}) {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpguts"
+
+	"oneway.example/exporter/core/runreason"
 )
 
 // Path is the HTTP path of a session; protocol is the value of Upgrade.
@@ -72,13 +74,7 @@ func upgradable(r *http.Request) *Refusal {
 
 // Status returns the HTTP status of a refusal before the upgrade.
 func (r Reason) Status() int {
-	status := map[Reason]int{
-		Unauthorized: http.StatusUnauthorized, WrongVersion: http.StatusUpgradeRequired,
-		RateLimit: http.StatusForbidden, TimeLimit: http.StatusForbidden, Unproved: http.StatusForbidden,
-		TooMany: http.StatusTooManyRequests, DayLimit: http.StatusTooManyRequests,
-		Busy: http.StatusServiceUnavailable, Unsaved: http.StatusServiceUnavailable, ShuttingDown: http.StatusServiceUnavailable,
-	}
-	return cmp.Or(status[r], http.StatusBadRequest)
+	return cmp.Or(runreason.Find(string(r)).Status, http.StatusBadRequest)
 }
 
 // Refuse replies with a refusal instead of an upgrade: the reason's Status, Retry-After in whole

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"strconv"
 	"time"
 
@@ -106,11 +105,12 @@ func Refused(err error) error {
 	if !ok || errors.As(err, new(*loadtest.Failure)) {
 		return err
 	}
-	f := &loadtest.Failure{Reason: string(refusal.Reason), Err: err, Refused: true}
-	if !slices.Contains(loadcontrol.Reasons(), refusal.Reason) { // labels are a fixed set
-		f.Reason = string(loadcontrol.BadRequest)
+	reason := runreason.Find(string(refusal.Reason))
+	f := &loadtest.Failure{Reason: reason.Name, Err: err, Refused: true}
+	if !reason.Refusal { // labels are a fixed set
+		f.Reason = runreason.BadRequest
 	}
-	if slices.Contains([]loadcontrol.Reason{loadcontrol.Busy, loadcontrol.TooMany, loadcontrol.ShuttingDown}, refusal.Reason) {
+	if reason.Retried {
 		f.RetryAfter = max(refusal.RetryAfter, time.Second)
 	}
 	return f
