@@ -8,7 +8,7 @@ import (
 
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/load/loadtest"
-	single "oneway.example/exporter/probes/tcp"
+	"oneway.example/exporter/probes/tcp"
 	"oneway.example/exporter/probes/tcpsweep"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/tcplog"
@@ -45,7 +45,7 @@ func swept(t *testing.T) []sweptCell {
 		rate := 1e6 / float64(i+1)
 		cells[i].SendBuffer = int64(17<<10) << i
 		cells[i].Throughput, cells[i].RTT = &[3]float64{rate, rate, rate}, &[3]float64{0.05, 0.05, 0.05}
-		cells[i].Repetitions = []tcpsweep.Repetition{{Models: &single.Models{Throughput: map[string]float64{"window": rate}}}}
+		cells[i].Repetitions = []tcpsweep.Repetition{{Models: &tcp.Models{Throughput: map[string]float64{"window": rate}}}}
 	}
 	return join(cells, seed, tcplog.Connections(data, acks))
 }

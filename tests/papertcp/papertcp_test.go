@@ -8,7 +8,7 @@ import (
 
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/tcpstate"
-	single "oneway.example/exporter/probes/tcp"
+	"oneway.example/exporter/probes/tcp"
 	"oneway.example/exporter/probes/tcpsweep"
 	"oneway.example/tests/flaky"
 	"oneway.example/tests/lab"
@@ -71,7 +71,7 @@ func lossy(variant string) *measured {
 		truth: counters{dropped: 20, segments: 1014, retransmitted: 20},
 		result: tcpsweep.MeasuredCell{
 			Used: variant, Throughput: &[3]float64{rate, rate, rate}, RTT: &[3]float64{0.2, 0.25, 0.3}, RTTMin: new(0.12), Retransmitted: &again,
-			Repetitions: []tcpsweep.Repetition{{Models: &single.Models{Throughput: map[string]float64{"window": 1.5 * rate}, Conditions: tcpstate.Conditions{}}}},
+			Repetitions: []tcpsweep.Repetition{{Models: &tcp.Models{Throughput: map[string]float64{"window": 1.5 * rate}, Conditions: tcpstate.Conditions{}}}},
 		},
 	}
 }

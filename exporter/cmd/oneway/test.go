@@ -59,7 +59,7 @@ type testFlags struct {
 // testKind is one kind of load test on the command line.
 type testKind struct {
 	name, word string // name is that of the type, word the command
-	*loadtest.Command
+	*loadtest.CommandLine
 }
 
 // testKinds are those of the commands, in the order of the help text.

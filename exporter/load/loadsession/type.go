@@ -10,7 +10,7 @@ import (
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe"
-	peers "oneway.example/exporter/probe/target"
+	"oneway.example/exporter/probe/target"
 )
 
 // Type makes probers of a kind of load test with a load server; O are its own options.
@@ -22,13 +22,13 @@ func NewType[O any, S Session, K Kind[S]](name string, defaults func() O, newKin
 	_, alone := any(kind).(Undisturbed)
 	return Type[O]{
 		TypeName: name, Accompanied: !alone, Shared: DefaultOptions, Defaults: defaults, Run: func(o *Options) *loadtest.Options { return &o.Options },
-		Make: func(target probe.Target, shared Options, own O) (loadtest.Test, error) {
+		Make: func(to probe.Target, shared Options, own O) (loadtest.Test, error) {
 			k, err := newKind(shared, own)
 			if err != nil {
-				_, _, wrong := shared.address(target)
+				_, _, wrong := shared.address(to)
 				return nil, errors.Join(err, shared.check(), wrong)
 			}
-			return NewTest[S](target, shared, k)
+			return NewTest[S](to, shared, k)
 		},
 		SetRemote:     func(o *Options, host string) { o.LoadServer = host },
 		SetDirections: func(o *Options, names []string) { o.Directions = names },
@@ -40,15 +40,15 @@ func NewType[O any, S Session, K Kind[S]](name string, defaults func() O, newKin
 
 // address returns the load server's address: as configured, or the path's peer with the default
 // port of load servers.
-func (o *Options) address(target probe.Target) (host string, port uint16, err error) {
+func (o *Options) address(to probe.Target) (host string, port uint16, err error) {
 	if o.LoadServer != "" {
-		host, port, err = peers.Host(o.LoadServer, loadcontrol.DefaultPort)
+		host, port, err = target.Host(o.LoadServer, loadcontrol.DefaultPort)
 		if wrong, ok := errors.AsType[*option.Error](err); ok {
 			return "", 0, &option.Error{Key: "load_server", Problem: wrong.Problem}
 		}
 		return host, port, nil
 	}
-	host, _, err = peers.Host(target.Peer, loadcontrol.DefaultPort) // the port of the peer is for another service
+	host, _, err = target.Host(to.Peer, loadcontrol.DefaultPort) // the port of the peer is for another service
 	return host, loadcontrol.DefaultPort, err
 }
 

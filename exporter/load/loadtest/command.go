@@ -12,11 +12,11 @@ import (
 type Commander interface {
 	probe.Type
 	// Command returns a new command of this type.
-	Command() *Command
+	Command() *CommandLine
 }
 
-// Command is a load test with the options of a command line.
-type Command struct {
+// CommandLine is a load test with the options of a command line.
+type CommandLine struct {
 	// Help is the help text of the command.
 	Help string
 	// Shared and Own are the options that flags set; AgentShared and AgentOwn have the defaults of the agent.
@@ -41,12 +41,12 @@ type Command struct {
 const terminalMaxWait = 10 * time.Second
 
 // Command returns a new command of this type.
-func (t Type[R, O]) Command() *Command {
+func (t Type[R, O]) Command() *CommandLine {
 	shared, agentShared, own, agentOwn := t.Shared(), t.Shared(), t.Defaults(), t.Defaults()
 	if t.Terminal != nil {
 		own = t.Terminal()
 	}
-	c := &Command{
+	c := &CommandLine{
 		Help: t.Help, Shared: described(&shared), Own: described(&own), AgentShared: described(&agentShared), AgentOwn: described(&agentOwn),
 		Run: t.Run(&shared), Unused: t.Unused, Accompanied: t.Accompanied, Results: t.Results,
 		Make: func(target probe.Target) (Test, error) { return t.Make(target, shared, own) },

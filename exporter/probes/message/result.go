@@ -14,7 +14,7 @@ import (
 	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/report"
-	bulk "oneway.example/exporter/probes/tcp"
+	"oneway.example/exporter/probes/tcp"
 )
 
 // Result is the result of a run: the report's "results".
@@ -142,7 +142,7 @@ func (k *Kind) ofTCP(t *tcptraffic.Result, ipv6 bool) Part {
 	if p.Sent > 0 {
 		p.PerMessage = new(float64(p.Packets) / float64(p.Sent))
 	}
-	d := bulk.Evaluate(t, &bulk.Options{}, ipv6)
+	d := tcp.Evaluate(t, &tcp.Options{}, ipv6)
 	p.Retransmitted, p.RTT = d.Retransmitted, d.RTT
 	return p
 }

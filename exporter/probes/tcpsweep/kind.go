@@ -29,7 +29,7 @@ import (
 	"oneway.example/exporter/net/tcpsocket"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/report"
-	single "oneway.example/exporter/probes/tcp"
+	"oneway.example/exporter/probes/tcp"
 )
 
 // Kind is the load test "tcp_sweep". Make it with NewKind.
@@ -149,7 +149,7 @@ func (k *Kind) measure(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 		}
 	}
 	if err == nil {
-		err = single.Failed(t)
+		err = tcp.Failed(t)
 	}
 	if err != nil {
 		m.Partial = err.Error()

@@ -10,7 +10,7 @@ import (
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/net/tcpsocket"
 	"oneway.example/exporter/probe/report"
-	single "oneway.example/exporter/probes/tcp"
+	"oneway.example/exporter/probes/tcp"
 )
 
 // Cell is a combination of buffers and a congestion control in one direction.
@@ -104,7 +104,7 @@ type Repetition struct {
 	Retransmitted *float64        `json:"retransmitted_ratio,omitempty"`
 	Limited       tcpstate.Limits `json:"limited_ratio,omitempty"`
 	// Models are what models predict for its conditions.
-	Models *single.Models `json:"models,omitempty"`
+	Models *tcp.Models `json:"models,omitempty"`
 
 	used          string
 	send, receive tcpsocket.Buffer
@@ -112,7 +112,7 @@ type Repetition struct {
 
 // evaluate computes the values of a transfer of one flow.
 func (k *Kind) evaluate(t *tcptraffic.Result, ipv6 bool) Repetition {
-	d := single.Evaluate(t, &single.Options{Omit: k.opts.Omit}, ipv6)
+	d := tcp.Evaluate(t, &tcp.Options{Omit: k.opts.Omit}, ipv6)
 	f := &d.Flows[0]
 	return Repetition{
 		Throughput: d.Throughput, RTT: d.RTT, RTTMin: d.RTTMin, Retransmitted: d.Retransmitted, Limited: d.Limited, Models: d.Models,

@@ -9,7 +9,7 @@ import (
 	"oneway.example/exporter/estimate/tcpstate"
 	"oneway.example/exporter/net/tcpsocket"
 	"oneway.example/exporter/probe/report"
-	single "oneway.example/exporter/probes/tcp"
+	"oneway.example/exporter/probes/tcp"
 )
 
 // measured is a cell of buffers in KiB, which the kernel limits to most, with a throughput for each repetition.
@@ -22,7 +22,7 @@ func measured(send, receive, most int, rates ...float64) MeasuredCell {
 		all = append(all, Repetition{
 			Throughput: new(r), RTT: &[3]float64{0.1, 0.2, r / 1e3}, RTTMin: new(0.1), Retransmitted: new(r / 1e6),
 			Limited: tcpstate.Limits{tcpstate.LimitNetwork: r / 1e3, tcpstate.LimitReceiver: 1 - r/1e3},
-			Models:  &single.Models{Throughput: map[string]float64{"mathis": 2 * r}}, used: "cubic", send: buffer(send), receive: buffer(receive),
+			Models:  &tcp.Models{Throughput: map[string]float64{"mathis": 2 * r}}, used: "cubic", send: buffer(send), receive: buffer(receive),
 		})
 	}
 	return summarize(Cell{sample.Reverse, int64(send) << 10, int64(receive) << 10, ""}, all)
