@@ -66,7 +66,7 @@ func TestSecondTypeOfTrafficRuns(t *testing.T) {
 		res := out.Body.([3]int64)
 		moved := map[sample.Direction]int64{sample.Forward: out.ForwardBytes, sample.Reverse: out.ReverseBytes}[d]
 		t.Logf("%s: %d bytes sent, %d received, %d retransmitted, %d IP bytes", d, res[0], res[1], res[2], moved)
-		// The limit is of IP bytes. TCP retransmits what is in flight when it is reached.
+		// The limit is of IP bytes. TCP retransmits what is outstanding when it is reached.
 		if res[0] == 0 || res[1] < res[0]/2 || moved < res[0] || moved > test.most+res[2] {
 			t.Errorf("%s: %+v, %d counted, want at most %d", d, res, moved, test.most)
 		}
