@@ -53,6 +53,27 @@ func TestExampleConfigurationIsValid(t *testing.T) {
 	}
 }
 
+// The path with load tests is valid as the example tells to use it: the first # of its lines removed, and a token.
+func TestLoadTestsOfTheExampleAreValidWithAToken(t *testing.T) {
+	example, err := os.ReadFile(exampleFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "oneway.yml")
+	last := strings.LastIndex(string(example), "  #- name:")
+	err = errors.Join(
+		os.WriteFile(file, []byte(string(example[:last])+loadTest.ReplaceAllString(string(example[last:]), "  $1")), 0o600),
+		os.WriteFile(filepath.Join(filepath.Dir(file), "core.token"), []byte("secret\n"), 0o600),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := agent.Check(agent.Options{ConfigFile: file, Types: registered()})
+	if got.Warnings = nil; err != nil || !reflect.DeepEqual(got, agent.Summary{Paths: 5, Probes: 6 + len(testKinds()), Reflector: true}) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
 // TestEverySettingOfTheExampleIsValid uncomments all of them.
 func TestEverySettingOfTheExampleIsValid(t *testing.T) {
 	example, err := os.ReadFile(exampleFile)

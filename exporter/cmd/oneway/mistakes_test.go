@@ -67,6 +67,9 @@ var mistakes = []struct{ name, yaml, want string }{
 	{"key file absent", "reflector: {key_file: keys/r.key}\n", `:1:23: reflector.key_file is "keys/r.key"; DIR/keys/r.key does not exist (relative names begin at the directory of oneway.yml)`},
 	{"quota without a unit", "paths: []\nreflector: {}\nlinks: [{name: uplink, quota_bytes: 12M}]\n", `:3:37: links[0].quota_bytes is "12M"; write 12MB for bytes, or 1500kB if 12 Mbit are meant`},
 	{"rate without a unit", "paths: [{name: a, peer: h, probes: [{type: saturation, token_file: token, rate: {forward: 12M, reverse: 12Mbit}}]}]\n", `:1:91: paths[0].probes[0].rate.forward is "12M"; write 12Mbit for bits a second, or 96Mbit if 12 MB (bytes) a second are meant`},
+	{"rates of both directions", "paths: [{name: a, peer: h, probes: [{type: saturation, token_file: token}]}]\n", `:1:37: paths[0].probes[0].rate.forward is missing; write a rate above the link's, such as 5Mbit
+:1:37: paths[0].probes[0].rate.reverse is missing; write a rate above the link's, such as 5Mbit`},
+	{"light packets beside trains", trainWith("token_file: token, working_delay_interval: 100ms", ""), `:5:66: paths[0].probes[0].working_delay_interval has no effect on probes of type train; remove it`},
 	{"overlap of the whole duration", "paths: [{name: a, peer: h, probes: [{type: tcp, token_file: token, overlap_duration: 10s, overlap_start: 1s}]}]\n", `:1:106: paths[0].probes[0].overlap_start is 1s; with an overlap_duration of 10s in a duration of 10s it must be at most 0s`},
 	{"type", "paths: [{name: a, peer: h, probes: [{type: stmp}]}]\n", `:1:44: paths[0].probes[0].type is "stmp"; did you mean "stamp"?`},
 	{"output's token of all", influxdb("token_file: open"), `:3:90: outputs[0].token_file cannot be used: keyfile: DIR/open has mode 0644: all users can access the secret in it; the mode's last digit must be 0: chmod 600, or 640 for a group`},

@@ -126,6 +126,26 @@ func TestErrorOfAnOptionNamesTheFlag(t *testing.T) {
 	}
 }
 
+// A command has no flag that its test ignores.
+func TestUnusedOptionsHaveNoFlag(t *testing.T) {
+	app := application()
+	checked := 0
+	for _, k := range testKinds() {
+		for _, key := range k.Unused {
+			checked++
+			if app.GetCommand("test").GetCommand(k.word).GetFlag(flagName(key)) != nil {
+				t.Errorf("oneway test %s has --%s", k.word, flagName(key))
+			}
+		}
+		if !k.Accompanied != slices.Contains(k.Unused, "working_delay_interval") {
+			t.Errorf("%s: accompanied %v, without effect %q", k.word, k.Accompanied, k.Unused)
+		}
+	}
+	if checked < 4 {
+		t.Errorf("%d options were checked", checked)
+	}
+}
+
 // A message names the flag of another option, and leaves the names of files alone.
 func TestErrorsNameFlagsAndNoFiles(t *testing.T) {
 	for want, err := range map[string]error{

@@ -34,6 +34,7 @@ type Description struct {
 	least, most int           // number of the values of a list; most is 0 without a limit
 	fileOnly    bool
 	conditional bool
+	needed      bool
 	check       func(key string) error
 }
 
@@ -155,6 +156,16 @@ func (d Description) Conditional() Description {
 	d.conditional = true
 	return d
 }
+
+// Needed returns d, an option without a default that a configuration needs unless other options replace it: a commented configuration
+// has it as a setting.
+func (d Description) Needed() Description {
+	d.needed = true
+	return d
+}
+
+// IsNeeded reports whether a configuration needs the option.
+func (d Description) IsNeeded() bool { return d.needed }
 
 // IsConditional reports whether the option is an error with the defaults of others.
 func (d Description) IsConditional() bool { return d.conditional }

@@ -30,8 +30,8 @@ func (b *block) comment(indent int, text string) {
 	b.line(indent, line)
 }
 
-// options writes the options of structs with their defaults or examples, commented out unless active lists their keys; a conditional one in words. A group, such as
-// sweep in sweep.step, is a line of its own.
+// options writes the options of structs with their defaults or examples, commented out unless active lists their keys or they are needed; a
+// conditional one in words. A group, such as sweep in sweep.step, is a line of its own.
 func (b *block) options(indent int, active []string, structs ...option.Described) {
 	b.descriptions(indent, active, all(structs))
 }
@@ -44,7 +44,7 @@ func (b *block) descriptions(indent int, active []string, options []option.Descr
 		groups := path[:len(path)-1]
 		for i, group := range groups {
 			if i >= len(open) || !slices.Equal(open[:i+1], groups[:i+1]) {
-				b.line(indent+2*i, "#"+group+":")
+				b.line(indent+2*i, mark(d.IsNeeded())+group+":")
 			}
 		}
 		open = groups
@@ -53,12 +53,17 @@ func (b *block) descriptions(indent int, active []string, options []option.Descr
 			continue
 		}
 		b.comment(indent+2*len(groups), d.Explained())
-		mark := "#"
-		if slices.Contains(active, d.Key) {
-			mark = ""
-		}
-		b.line(indent+2*len(groups), strings.TrimSuffix(mark+path[len(path)-1]+": "+shown(d), " "))
+		active := mark(d.IsNeeded() || slices.Contains(active, d.Key))
+		b.line(indent+2*len(groups), strings.TrimSuffix(active+path[len(path)-1]+": "+shown(d), " "))
 	}
+}
+
+// mark is what precedes a setting: # if it is not active.
+func mark(active bool) string {
+	if active {
+		return ""
+	}
+	return "#"
 }
 
 // asItem makes the options an item of a list, whose dash is two columns before them at the first key that is not commented out.

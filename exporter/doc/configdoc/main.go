@@ -52,11 +52,7 @@ func sections() string {
 		}
 		all.comment(0, d.Explained())
 		shown, isActive := active[d.Key]
-		mark := "#"
-		if isActive {
-			mark = ""
-		}
-		all.line(0, strings.TrimSuffix(mark+d.Key+": "+d.Shown(), " "))
+		all.line(0, strings.TrimSuffix(mark(isActive)+d.Key+": "+d.Shown(), " "))
 		switch d.Key {
 		case "outputs":
 			for _, one := range outputs.All() {
@@ -125,6 +121,10 @@ func loadTests() string {
 			continue
 		}
 		doc, options := one.Document()
+		unused := unusedBy(one)
+		if len(unused) > 0 {
+			doc += " Without the option " + strings.Join(unused, ", ") + "."
+		}
 		tests.comment(6, doc)
 		tests.line(6, "- type: "+one.Name())
 		var required []string
@@ -134,6 +134,8 @@ func loadTests() string {
 		var shared []option.Description
 		for _, d := range option.All(options[0]) {
 			switch {
+			case slices.Contains(unused, d.Key):
+				continue
 			case !listed[d.Key]:
 				shared = append(shared, d)
 			case slices.Contains(required, d.Key):
@@ -145,4 +147,12 @@ func loadTests() string {
 		tests.options(8, required, options[1:]...)
 	}
 	return tests.hidden(2)
+}
+
+// unusedBy are the keys of options without effect on probes of a type.
+func unusedBy(one probe.Type) []string {
+	if sharing, ok := one.(probe.Sharing); ok {
+		return sharing.UnusedKeys()
+	}
+	return nil
 }

@@ -126,6 +126,11 @@ func (g *generator) probes() (defaults object) {
 		ofType[one.Name()] = object{"$ref": "#/$defs/probe_" + one.Name(), "unevaluatedProperties": false}
 	}
 	g.definitions["probe"] = g.items("probe", all, g.properties(&config.Probe{}))
+	for _, one := range probes.All() {
+		for _, key := range unusedBy(one) {
+			delete(g.definitions["probe_"+one.Name()].(object)["properties"].(object), key)
+		}
+	}
 	g.definitions["module"] = g.items("probe", lights, g.properties(g.sections["modules"][0], &config.Probe{}))
 	return option.Object(ofType)
 }

@@ -89,6 +89,8 @@ func TestWrongConfigurationsAreNotValidByTheSchema(t *testing.T) {
 		"rate in bytes":                "paths: [{name: p, peer: h, probes: [{type: saturation, rate: {forward: 5MB}}]}]",
 		"value above its bound":        "paths: [{name: p, peer: h, probes: [{type: stamp, dscp: 64}]}]",
 		"value of a list":              "paths: [{name: p, peer: h, probes: [{type: size_sweep, packet_bytes: [20]}]}]",
+		"option of UDP at a TCP test":  "paths: [{name: p, peer: h, probes: [{type: tcp, checksum: true}]}]",
+		"light packets beside trains":  "paths: [{name: p, peer: h, probes: [{type: train, working_delay_interval: 100ms}]}]",
 		"option of a group":            "paths: [{name: p, peer: h, probes: [{type: saturation, sweep: {lower: 1ms}}]}]",
 		"default of another type":      "defaults: {stamp: {trains: 3}}",
 		"default with a name":          "defaults: {stamp: {name: x}}",

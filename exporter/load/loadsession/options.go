@@ -61,6 +61,9 @@ func (o *Options) Describe() []option.Description {
 	})
 }
 
+// workingKey is the key of the option that has no effect on tests without light packets beside the load.
+const workingKey = "working_delay_interval"
+
 // PacketKeys are the keys of Options for tests that send packets of their own: they have no effect on TCP, whose packets the
 // kernel makes.
 func PacketKeys() []string { return []string{"checksum"} }

@@ -20,7 +20,7 @@ type Type[O any] = loadtest.Type[Options, O]
 func NewType[O any, S Session, K Kind[S]](name string, defaults func() O, newKind func(shared Options, own O) (K, error)) Type[O] {
 	var kind K
 	_, alone := any(kind).(Undisturbed)
-	return Type[O]{
+	t := Type[O]{
 		TypeName: name, Accompanied: !alone, Shared: DefaultOptions, Defaults: defaults, Run: func(o *Options) *loadtest.Options { return &o.Options },
 		Make: func(to probe.Target, shared Options, own O) (loadtest.Test, error) {
 			k, err := newKind(shared, own)
@@ -36,6 +36,10 @@ func NewType[O any, S Session, K Kind[S]](name string, defaults func() O, newKin
 			Key: "token_file", Instead: "cert_file", Hint: `"oneway token new" on the load server's host makes a token for this agent`,
 		}},
 	}
+	if alone {
+		t.Unused = []string{workingKey}
+	}
+	return t
 }
 
 // address returns the load server's address: as configured, or the path's peer with the default

@@ -13,6 +13,7 @@ package saturation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -38,20 +39,22 @@ func NewKind(shared loadsession.Options, own Options) (*Kind, error) {
 		return nil, err
 	}
 	k := &Kind{opts: own}
+	var errs []error
 	for _, d := range sample.Directions() {
 		if !slices.Contains(shared.Directions, d.String()) {
 			continue
 		}
 		bytes, lasts, err := own.planned(d)
-		if err != nil {
-			return nil, err
-		}
+		errs = append(errs, err)
 		k.bytes += bytes
 		if own.Together {
 			k.lasts = max(k.lasts, lasts)
 		} else {
 			k.lasts += lasts
 		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
 	return k, nil
 }

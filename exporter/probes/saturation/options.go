@@ -57,8 +57,8 @@ func (o *Options) Describe() []option.Description {
 	return []option.Description{
 		option.Word(&o.Mode, ModeFixed, []string{ModeFixed, ModeSweep, ModeSearch}, "fixed: one rate; sweep: from low to {rate}, to find the rate at which loss begins, "+
 			"each step a burst from an idle link; search: RFC 9097, one stream without a pause."),
-		option.Value(&o.Rate.Forward, 0, "Highest offered rate to the load server, in IP packets: more than the link carries. Each tested direction needs its rate.").Unset("none").Such("5Mbit"),
-		option.Value(&o.Rate.Reverse, 0, "Highest offered rate from the load server.").Unset("none").Such("12Mbit"),
+		option.Value(&o.Rate.Forward, 0, "Highest offered rate to the load server, in IP packets: more than the link carries. Each tested direction needs its rate.").Such("5Mbit").Needed(),
+		option.Value(&o.Rate.Reverse, 0, "Highest offered rate from the load server.").Such("12Mbit").Needed(),
 		option.Number(&o.PacketBytes, 1410, minPacketBytes, maxPacket, "Size of the IP packets, headers included."),
 		option.Number(&o.Duration, 30*time.Second, time.Second, maxDuration, "Duration of the load in each direction, or of a search."),
 		option.Number(&o.Skip, queue.DefaultSkip, 0, maxDuration, "Time at the beginning and at the end of the load that is left out of the results, as the queue is not full; at most a quarter each."),
