@@ -118,7 +118,7 @@ func (o *Options) Describe() []option.Description {
 		option.Number(&o.Expiry, defaultExpiry, time.Second, maxExpiry, "Idle timeout of a session."),
 		option.Value(&o.Allow, nil, "Permitted sources.").Unset("all").Such(`[192.0.2.0/24, "2001:db8::/32"]`),
 		option.Text(&o.Hardware, "Use the hardware timestamps of this interface, which test packets must pass. Enable them first (hwstamp_ctl -i eth0 -t 1 -r 1).").
-			Unset("the kernel's timestamps").Such("eth0"),
+			Unset("the kernel's timestamps").Such("eth0").WithPlaceholder("IFACE"),
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"oneway.example/exporter/agent/backtoback"
 	"oneway.example/exporter/core/bound"
 	"oneway.example/exporter/core/hostport"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe/calibration"
 	"oneway.example/exporter/probes/stamp"
@@ -51,6 +52,9 @@ Exit status: 0 calibrated, 1 failure (no reply, too few timestamps, clock), 2 wr
 // depends on it.
 const calibrateClockBound = time.Microsecond
 
+// calibrateInterval is the default time between test packets.
+const calibrateInterval = 2 * time.Millisecond
+
 type calibrateFlags struct {
 	veth, json bool
 
@@ -68,9 +72,17 @@ func calibrateCommand(app *kingpin.Application) {
 	cmd.Flag("interface", "Interface to calibrate; default: the interface of the path. With --veth: interface to store the result for.").PlaceHolder("IFACE").StringVar(&o.Interface)
 	cmd.Flag("true-delay", "Known one-way delay: propagation delay of the cable plus packet size divided by rate.").Default("0s").DurationVar(&o.TrueDelay)
 	cmd.Flag("count", "Test packets to send, 200 to 1000000.").Short('c').Default("5000").Uint64Var(&o.Count)
-	cmd.Flag("interval", "Time between test packets.").Short('i').Default("2ms").DurationVar(&s.Interval)
-	cmd.Flag("payload-bytes", "UDP payload of the test packets, in bytes (default 172, with --key-file 256).").PlaceHolder("BYTES").Short('s').IntVar(&s.Size)
-	cmd.Flag("loss-timeout", "Waiting time for a reply, after which a packet is lost.").Default("3s").DurationVar(&s.LossTimeout)
+	s.Interval = calibrateInterval
+	for _, d := range option.All(s) {
+		switch d.Key {
+		case "interval":
+			cmd.Flag("interval", "Time between test packets. "+d.Range()+".").Short('i').Default(calibrateInterval.String()).DurationVar(&s.Interval)
+		case "payload_bytes":
+			registerOption(cmd, d, flagOf, "").Short('s')
+		case "loss_timeout":
+			registerOption(cmd, d, flagOf, "")
+		}
+	}
 	cmd.Flag("trust", "Let the agent narrow error bounds: it uses the largest error of this calibration instead of 25 µs.").BoolVar(&o.Trust)
 	cmd.Flag("output", "File to store the result in; entries of other interfaces are kept.").Short('o').PlaceHolder("FILE").StringVar(&f.output)
 	cmd.Flag("json", "Print the result as JSON.").BoolVar(&f.json)
@@ -107,10 +119,7 @@ func (f *calibrateFlags) complete() error {
 		return fmt.Errorf("--true-delay is %v; it must be between 0 and 1s", o.TrueDelay)
 	}
 	if o.Stamp.Size == 0 {
-		o.Stamp.Size = 172
-		if o.Stamp.KeyFile != "" {
-			o.Stamp.Size = 256
-		}
+		o.Stamp.Size = stamp.DefaultSize(o.Stamp.KeyFile != "")
 	}
 	o.Stamp.Codecs, o.Stamp.Playout = nil, nil // no voice here
 	if o.Setup != calibration.Peer {

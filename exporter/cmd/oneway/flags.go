@@ -98,9 +98,11 @@ func helpOf(d option.Description, v reflect.Value, flag func(key string) string)
 	if v.Kind() == reflect.Slice {
 		help += " Repeatable."
 	}
-	switch meaning := d.Meaning(flag); {
+	switch meaning := d.FlagMeaning(flag); {
 	case v.IsZero() && meaning != "":
 		help += " Default: " + meaning + "."
+	case meaning != "" && d.Zero() != "":
+		help += " " + d.Zero() + ": " + meaning + "."
 	case v.Kind() == reflect.Slice && v.Len() > 0:
 		help += " Default: " + strings.Join(texts(v), ", ") + "."
 	}
@@ -118,7 +120,7 @@ func placeholder(d option.Description, v reflect.Value) string {
 		return d.Placeholder()
 	case strings.HasSuffix(d.Key, "_file"):
 		return "FILE"
-	case t == reflect.TypeFor[option.Bytes]() && (v.IsZero() || v.Kind() == reflect.Slice):
+	case strings.HasSuffix(d.Key, "bytes") && (v.Kind() == reflect.Slice && t.Kind() != reflect.Int || v.IsZero() && d.Meaning(flagOf) != ""):
 		return "BYTES"
 	case !v.IsZero():
 		return ""
@@ -126,8 +128,10 @@ func placeholder(d option.Description, v reflect.Value) string {
 		return "RATE"
 	case t == reflect.TypeFor[time.Duration]() && d.Meaning(flagOf) != "":
 		return "DURATION"
+	case (v.CanInt() || v.CanUint()) && d.Meaning(flagOf) != "":
+		return "N"
 	case v.CanInt() || v.CanUint():
-		return "0"
+		return d.Zero()
 	case t.Kind() == reflect.String:
 		name := flagName(d.Key)
 		return strings.ToUpper(name[strings.LastIndexByte(name, '-')+1:])

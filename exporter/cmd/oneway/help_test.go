@@ -2,9 +2,13 @@ package main
 
 import (
 	"bytes"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/alecthomas/kingpin/v2"
 )
 
 // printedHelp is what the program prints for the arguments.
@@ -74,4 +78,46 @@ func TestHelpOfACommandHasItsTextItsFlagsAndItsExamples(t *testing.T) {
 			}
 		}
 	}
+}
+
+// eachLeaf calls check with each flag of each command that runs.
+func eachLeaf(check func(c *kingpin.CmdModel, f *kingpin.FlagModel)) {
+	for _, c := range application().Model().FlattenedCommands() {
+		for _, f := range c.Flags {
+			if !f.Hidden && f.Name != "help" && c.Name != "help" {
+				check(c, f)
+			}
+		}
+	}
+}
+
+// The help of a flag refers to flags of the same command, unless it shows another command in quotes or in the flag's own program.
+func TestHelpOfAFlagRefersToFlagsOfItsCommand(t *testing.T) {
+	reference, quoted := regexp.MustCompile(`--(?:no-)?([a-z][a-z0-9.-]*[a-z0-9])`), regexp.MustCompile(`"oneway [^"]*"`)
+	checked := 0
+	eachLeaf(func(c *kingpin.CmdModel, f *kingpin.FlagModel) {
+		for _, found := range reference.FindAllStringSubmatch(quoted.ReplaceAllString(f.Help, ""), -1) {
+			checked++
+			if !slices.ContainsFunc(c.Flags, func(other *kingpin.FlagModel) bool { return other.Name == found[1] }) {
+				t.Errorf("oneway %s has no --%s, which --%s refers to: %s", c.FullCommand, found[1], f.Name, f.Help)
+			}
+		}
+	})
+	if checked < 40 {
+		t.Errorf("%d references were checked", checked)
+	}
+}
+
+// A flag is not shown with a value that its help calls impossible, or that has another meaning, and its value has a word.
+func TestShownValueOfAFlagAgreesWithItsHelp(t *testing.T) {
+	beginsAbove0 := regexp.MustCompile(`(^|[ .])[1-9][0-9a-z.]* to [0-9]`)
+	eachLeaf(func(c *kingpin.CmdModel, f *kingpin.FlagModel) {
+		shown := f.FormatPlaceHolder()
+		switch {
+		case f.IsBoolFlag():
+		case shown == "0" && (strings.Contains(f.Help, "Default:") || beginsAbove0.MatchString(f.Help)),
+			shown == "0" && strings.Contains(f.Help, "0s to"), strings.Contains(shown, "-") && shown == strings.ToUpper(f.Name):
+			t.Errorf("oneway %s --%s=%s: %s", c.FullCommand, f.Name, shown, f.Help)
+		}
+	})
 }

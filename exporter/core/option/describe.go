@@ -24,7 +24,7 @@ type Description struct {
 	// Words are the permitted values; empty: any.
 	Words []string
 
-	doc, unit, unset, example, limits, placeholder string
+	doc, unit, unset, flagUnset, example, limits, placeholder string
 
 	required func(key string) error // the error of a missing value; nil: it may be missing
 
@@ -103,6 +103,12 @@ func Value[T any](p *T, standard T, doc string) Description { return describe(p,
 // Unset returns d with the meaning of the zero value, such as "auto-tuning". The zero value is then permitted whatever the bounds.
 func (d Description) Unset(meaning string) Description {
 	d.unset = meaning
+	return d
+}
+
+// UnsetFlag returns d with the meaning of the zero value of its flag, where it is not the one in a configuration.
+func (d Description) UnsetFlag(meaning string) Description {
+	d.flagUnset = meaning
 	return d
 }
 
@@ -200,6 +206,11 @@ func (d Description) Default() any { return d.standard }
 
 // Meaning is the meaning of the zero value, as Doc; empty: it has no special one.
 func (d Description) Meaning(name func(key string) string) string { return withKeys(d.unset, name) }
+
+// FlagMeaning is Meaning of the zero value of the option's flag.
+func (d Description) FlagMeaning(name func(key string) string) string {
+	return withKeys(cmp.Or(d.flagUnset, d.unset), name)
+}
 
 // Bounds are the limits of the value, or of each value of a list; nil: unlimited.
 func (d Description) Bounds() (low, high any) { return d.low, d.high }

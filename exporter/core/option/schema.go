@@ -57,7 +57,7 @@ func Object(properties map[string]any, required ...string) map[string]any {
 func (d Description) schema(types map[reflect.Type]map[string]any) map[string]any {
 	all := d.ofType(types, d.field.Type())
 	all["description"] = d.Explained()
-	if v := plain(d.standard); v != nil && d.unset == "" {
+	if v := plain(d.standard); v != nil && (d.unset == "" || !reflect.ValueOf(d.standard).IsZero()) {
 		all["default"] = v
 	}
 	return all

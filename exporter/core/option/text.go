@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -94,7 +95,7 @@ func (d Description) Unit() string {
 	switch {
 	case d.unit != "":
 		return d.unit
-	case t == reflect.TypeFor[int]() && strings.HasSuffix(d.Key, "_bytes"):
+	case strings.HasSuffix(d.Key, "_bytes") && (d.high == nil || strings.Trim(String(d.high), "0123456789") == ""):
 		return "bytes"
 	}
 	return ""
@@ -118,11 +119,23 @@ func (d Description) Explained() string {
 	if r := d.Range(); r != "" {
 		text += " " + r + "."
 	}
-	if len(d.Words) > 0 {
+	if slices.ContainsFunc(d.Words, func(word string) bool { return !strings.Contains(text, word) }) {
 		text += " One of " + strings.Join(d.Words, ", ") + "."
 	}
-	if meaning := d.Meaning(key); meaning != "" {
+	switch meaning, zero := d.Meaning(key), d.Zero(); {
+	case meaning != "" && zero != "" && d.example == "":
+		text += " " + zero + ": " + meaning + "."
+	case meaning != "":
 		text += " Default: " + meaning + "."
 	}
 	return text
+}
+
+// Zero is the text of the zero value of a number; empty: the value is none.
+func (d Description) Zero() string {
+	zero := reflect.Zero(d.field.Type())
+	if !zero.CanInt() && !zero.CanUint() && !zero.CanFloat() {
+		return ""
+	}
+	return String(zero.Interface())
 }

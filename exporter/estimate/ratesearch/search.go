@@ -240,7 +240,8 @@ const (
 	DefaultStep    = 5 * time.Second
 	DefaultMaxLoss = 0.001
 	DefaultFactor  = 1.25
-	maxSteps       = 60
+	// MaxSteps is the largest number of steps of a sweep.
+	MaxSteps = 60
 )
 
 // short is the share of a step's rate that must be sent for the rate to count as offered; below it, the sent rate
@@ -265,7 +266,7 @@ type Sweep struct {
 	lossy int // consecutive steps
 }
 
-// NewSweep returns a sweep, or an error for invalid options or more than maxSteps steps.
+// NewSweep returns a sweep, or an error for invalid options or more than MaxSteps steps.
 func NewSweep(o SweepOptions) (*Sweep, error) {
 	o.Duration, o.Factor = cmp.Or(o.Duration, DefaultStep), cmp.Or(o.Factor, DefaultFactor)
 	o.MaxLoss = max(cmp.Or(o.MaxLoss, DefaultMaxLoss), 0)
@@ -290,7 +291,7 @@ func ladder(from, to, factor float64) (rates []float64, err error) {
 		return nil, fmt.Errorf("search: sweep: factor is %v; it must be above 1", factor)
 	}
 	for r := from; r < to*(1-1e-9); r *= factor {
-		if rates = append(rates, r); len(rates) >= maxSteps {
+		if rates = append(rates, r); len(rates) >= MaxSteps {
 			return nil, errors.New("search: sweep: too many steps; use a larger factor or a smaller range")
 		}
 	}

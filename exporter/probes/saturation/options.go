@@ -1,7 +1,7 @@
 package saturation
 
 import (
-	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -55,7 +55,7 @@ type Search struct {
 // Describe returns the descriptions of the probe's own keys. The default size of packets is from Woo 2010, section 6.1.3.
 func (o *Options) Describe() []option.Description {
 	return []option.Description{
-		option.Word(&o.Mode, ModeFixed, []string{ModeFixed, ModeSweep, ModeSearch}, "fixed: one rate; sweep: from low to {rate}, to find the rate at which loss begins, "+
+		option.Word(&o.Mode, ModeFixed, []string{ModeFixed, ModeSweep, ModeSearch}, "fixed: one rate; sweep: from low to the rate, to find the rate at which loss begins, "+
 			"each step a burst from an idle link; search: RFC 9097, one stream without a pause."),
 		option.Value(&o.Rate.Forward, 0, "Highest offered rate to the load server, in IP packets: more than the link carries. Each tested direction needs its rate.").Such("5Mbit").Needed(),
 		option.Value(&o.Rate.Reverse, 0, "Highest offered rate from the load server.").Such("12Mbit").Needed(),
@@ -70,12 +70,11 @@ func (o *Options) Describe() []option.Description {
 		option.Switch(&o.ElapsedRange, false, "Whether these points of the delay have its minimum and maximum as well.").FileOnly(),
 		option.Value(&o.Sweep.From.Forward, 0, "Lowest rate of a sweep to the load server.").Unset("a tenth of {rate.forward}").Such("500kbit"),
 		option.Value(&o.Sweep.From.Reverse, 0, "Lowest rate of a sweep from the load server.").Unset("a tenth of {rate.reverse}").Such("1200kbit"),
-		option.Value(&o.Sweep.Factor, ratesearch.DefaultFactor, "Ratio of consecutive rates of a sweep."),
+		option.Number(&o.Sweep.Factor, ratesearch.DefaultFactor, 1, maxFactor, "Ratio of consecutive rates of a sweep.").Limited(fmt.Sprintf("Above 1, to %d", maxFactor)).Checked(o.checkFactor),
 		option.Number(&o.Sweep.Step, ratesearch.DefaultStep, 100*time.Millisecond, maxDuration, "Duration of each step of a sweep. "+
 			"A step that ends before the link's queue is full has no losses, even if its rate is a little above the link's."),
 		option.Number(&o.Sweep.MaxLoss, ratesearch.DefaultMaxLoss, 0, 1, "Share of lost packets up to which a step of a sweep counts as lossless.").Limited("0 to below 1").Checked(o.checkMaxLoss),
-		option.Value(&o.Sweep.LossySteps, 2, "Number of lossy steps in a row that ends a sweep; 0: no such end.").
-			Checked(func(key string) error { return option.Between(key, o.Sweep.LossySteps, 0, math.MaxInt) }),
+		option.Number(&o.Sweep.LossySteps, 2, 0, math.MaxInt, "Number of lossy steps in a row that ends a sweep.").Unset("no such end").Limited("At least 1"),
 		option.Value(&o.Search.From.Forward, 0, "Lowest rate of a search to the load server.").Unset("a packet in each interval of reports").Such("500kbit"),
 		option.Value(&o.Search.From.Reverse, 0, "Lowest rate of a search from the load server.").Unset("a packet in each interval of reports").Such("1200kbit"),
 		option.Number(&o.Search.Step, ratesearch.DefaultInterval, ratesearch.DefaultInterval, time.Minute, "Interval of the receiver's reports in a search, or the time of ten packets of the highest rate if that is longer."),
@@ -101,6 +100,8 @@ const (
 	minPacketBytes = stream.HeaderBytes + 48
 	maxPacket      = 65_535
 	maxDuration    = 30 * time.Minute
+	// maxFactor is above the ratio of any two rates of a useful sweep.
+	maxFactor = 1000
 )
 
 // check validates o.
@@ -123,6 +124,14 @@ func (o *Options) checkMaxLoss(key string) error {
 	return nil
 }
 
+// checkFactor reports a ratio that does not raise the rate.
+func (o *Options) checkFactor(key string) error {
+	if !(o.Sweep.Factor > 1 && o.Sweep.Factor <= maxFactor) {
+		return option.Errorf(key, "is %v; it must be above 1, such as %v, and at most %v", o.Sweep.Factor, ratesearch.DefaultFactor, maxFactor)
+	}
+	return nil
+}
+
 // planned is the load of one direction in IP bytes and time, or an error if it is impossible.
 func (o *Options) planned(d sample.Direction) (bytes int64, lasts time.Duration, err error) {
 	rate := o.Rate.Of(d)
@@ -134,7 +143,7 @@ func (o *Options) planned(d sample.Direction) (bytes int64, lasts time.Duration,
 	case ModeSweep:
 		sweep, err := o.sweep(d)
 		if err != nil {
-			return 0, 0, option.Errorf("sweep", "is invalid in direction %s: %v", d, err)
+			return 0, 0, err
 		}
 		steps = nil
 		for next, more := sweep.Next(); more; next, more = sweep.Next() {
@@ -143,7 +152,7 @@ func (o *Options) planned(d sample.Direction) (bytes int64, lasts time.Duration,
 		}
 	case ModeSearch:
 		if _, err := o.search(d, float64(rate), o.Duration); err != nil {
-			return 0, 0, option.Errorf("search", "is invalid in direction %s: %v", d, err)
+			return 0, 0, option.Errorf("search.step", "is %v; the %s of %v must have at least one report, here one each %v", o.Search.Step, option.Key("duration"), o.Duration, o.every(float64(rate)))
 		}
 	}
 	idle, interval := o.idle(d)
@@ -167,15 +176,19 @@ func (o *Options) sweep(d sample.Direction) (*ratesearch.Sweep, error) {
 		from = to / 10
 	}
 	if from > to {
-		return nil, errors.New("from is above rate")
+		return nil, option.Errorf("sweep.from."+d.String(), "is %v; it must be at most %s, %v", o.Sweep.From.Of(d), option.Key("rate."+d.String()), o.Rate.Of(d))
 	}
 	loss := o.Sweep.MaxLoss
 	if loss == 0 {
 		loss = -1 // none
 	}
-	return ratesearch.NewSweep(ratesearch.SweepOptions{
+	sweep, err := ratesearch.NewSweep(ratesearch.SweepOptions{
 		From: from, To: to, Factor: o.Sweep.Factor, Duration: o.Sweep.Step, MaxLoss: loss, Beyond: o.Sweep.LossySteps,
 	})
+	if err != nil {
+		return nil, option.Errorf("sweep.factor", "is %v; the sweep %s has more than %d steps; choose a larger factor or a smaller range", o.Sweep.Factor, d, ratesearch.MaxSteps)
+	}
+	return sweep, nil
 }
 
 // search returns a new search of a direction up to a rate. It begins with at least one packet in each feedback

@@ -239,7 +239,7 @@ func (w *wheel) secure(k *stampfmt.Key) {
 		return
 	}
 	var err error
-	if w.s.layout, err = planLayout(defaultSize(true), true); err != nil {
+	if w.s.layout, err = planLayout(DefaultSize(true), true); err != nil {
 		w.tb.Fatal(err)
 	}
 	w.s.useKeys([]*stampfmt.Key{k})

@@ -20,7 +20,7 @@ const LightBytes = stampfmt.AuthenticatedBytes + followUpBytes + hmacTLVBytes
 
 // lightPackets is how many packets fit MaxBytes, with the queries.
 func lightPackets(o *probe.LightOptions) uint64 {
-	query := int64(defaultSize(true))
+	query := int64(DefaultSize(true))
 	perSecond := LightBytes/o.Interval.Seconds() + float64(query)
 	seconds := float64(max(0, o.MaxBytes-ledger.OpenTries*query)) / perSecond
 	return max(1, uint64(seconds/o.Interval.Seconds()))
@@ -75,5 +75,5 @@ func (l *lightStream) Stop(ctx context.Context) (packets, bytes int64) {
 	tests, queries := int64(s.account.Next()), int64(s.account.Queries())
 	s.mu.Unlock()
 	l.end()
-	return tests + queries, tests*LightBytes + queries*int64(defaultSize(true))
+	return tests + queries, tests*LightBytes + queries*int64(DefaultSize(true))
 }

@@ -79,7 +79,7 @@ func (o *Options) Describe() []option.Description {
 		option.Word(&o.Schedule, schedulePeriodic, []string{schedulePeriodic, schedulePoisson},
 			"Schedule of the test packets: periodic (RFC 3432) or poisson (RFC 2330 section 11.1.1), which also detects periodic behavior of the path."),
 		option.Value(&o.Size, 0, "UDP payload of the test packets, in bytes.").
-			Unset(fmt.Sprintf("%d, a G.711 voice packet of 20 ms, and with a {key_file} %d", voicePacketBytes, defaultSize(true))).Such(strconv.Itoa(voicePacketBytes)),
+			Unset(fmt.Sprintf("%d, a G.711 voice packet of 20 ms, and with a {key_file} %d", voicePacketBytes, DefaultSize(true))).Such(strconv.Itoa(voicePacketBytes)),
 		option.Number(&o.DSCP, 0, 0, maxDSCP, "Code point (DSCP) of the test packets; 46 is EF, used for voice."),
 		option.Number(&o.TTL, 255, 1, 255, "TTL or hop limit of the test packets."),
 		option.Text(&o.KeyFile, "File with the shared secret of authenticated mode; the first line signs.").Such("office.key").
@@ -89,7 +89,7 @@ func (o *Options) Describe() []option.Description {
 		option.Number(&o.Window, 0, time.Second, maxWindow, "The window of minima, medians, maxima, variation and voice quality.").
 			Unset(fmt.Sprintf("the time of %d packets, at least %v", windowPackets, leastWindow)).FileOnly(),
 	}, o.Options.Describe(), []option.Description{
-		option.Number(&o.LocalPort, 0, 0, math.MaxUint16, "UDP source port, for a reflector that replies to one port only.").Unset("the kernel's choice"),
+		option.Number(&o.LocalPort, 0, 0, math.MaxUint16, "UDP source port, for a reflector that replies to one port only.").Unset("the kernel's choice").WithPlaceholder("PORT"),
 		option.Text(&o.Hardware, "Use the hardware timestamps of this interface, which test packets and replies must pass.").Unset("the kernel's timestamps").Such("eth0").WithPlaceholder("IFACE"),
 		option.Word(&o.TimestampFormat, formatNTP, []string{formatNTP, formatPTP}, "Timestamp format to request of the peer.").FileOnly(),
 		option.Number(&o.TAIOffset, timefmt.TAIOffset, 0, time.Minute, "TAI-UTC, used with {timestamp_format} ptp.").FileOnly(),
@@ -130,7 +130,7 @@ func (o *Options) check() error {
 		o.format = timefmt.PTP
 	}
 	if o.Size == 0 {
-		o.Size = defaultSize(o.KeyFile != "")
+		o.Size = DefaultSize(o.KeyFile != "")
 	}
 	if _, err := planLayout(o.Size, o.KeyFile != ""); err != nil {
 		return option.Errorf("payload_bytes", "is %d; %v", o.Size, err)
@@ -199,9 +199,9 @@ const (
 	voicePacketBytes  = 172 // RTP header and 20 ms of G.711
 )
 
-// defaultSize is that of a G.711 voice packet, or the smallest authenticated
-// packet that carries everything.
-func defaultSize(authenticated bool) int {
+// DefaultSize is the UDP payload of a test packet in bytes: of a G.711 voice packet, or of the smallest authenticated packet that carries
+// everything.
+func DefaultSize(authenticated bool) int {
 	if authenticated {
 		return stampfmt.AuthenticatedBytes + followUpBytes + receiptFixedBytes + 8*receiptWords + hmacTLVBytes
 	}

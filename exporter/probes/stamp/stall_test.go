@@ -58,7 +58,7 @@ func TestSocketHoldsTheRepliesOfAStall(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	reply := make([]byte, defaultSize(false))
+	reply := make([]byte, DefaultSize(false))
 	for range count {
 		if _, err := conn.Write(reply); err != nil {
 			t.Fatal(err)

@@ -34,7 +34,7 @@ func TestEveryPossibleSizeHasALayoutThatFillsIt(t *testing.T) {
 				t.Fatalf("size %d, authenticated %v: layout of %d bytes: %+v", size, authenticated, got, l)
 			}
 		}
-		if _, err := planLayout(defaultSize(authenticated), authenticated); err != nil {
+		if _, err := planLayout(DefaultSize(authenticated), authenticated); err != nil {
 			t.Error(err)
 		}
 	}

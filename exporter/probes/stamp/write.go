@@ -30,7 +30,7 @@ func (s *session) writeTest(b []byte, seq uint32, t1 instant.Time, q clock.Quali
 func (s *session) writeStatsQuery() []byte {
 	now := instant.Now()
 	seq, finish := s.account.Query(now)
-	b := s.writeBase(make([]byte, 0, defaultSize(true)), uint32(seq), now, s.estimator.clock.Quality(now))
+	b := s.writeBase(make([]byte, 0, DefaultSize(true)), uint32(seq), now, s.estimator.clock.Quality(now))
 	b = stampfmt.FollowUp{}.AppendTo(b)
 	r := s.receipt(receiptWords)
 	r.StatsQuery, r.Finish, r.Next = true, finish, uint32(s.account.Next())

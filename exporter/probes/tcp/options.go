@@ -47,7 +47,7 @@ func (o *Options) Describe() []option.Description {
 		option.Number(&o.OverlapDuration, 0, time.Second, tcptraffic.MaxDuration, "Duration of the second direction in a two-way run; the first one sends the whole {duration}. "+
 			"With {duration} 5m, {overlap_start} 1m and {overlap_duration} 3m: the throughput before, during and after the overlap.").Unset("no two-way run"),
 		option.Number(&o.Flows, 1, 1, tcptraffic.MaxFlows, "Number of parallel connections of a direction; at most half as many where both directions send. Several are compared (fairness)."),
-		option.Value(&o.CongestionControl, nil, "Congestion control algorithms of the sending host's kernel, which the flows have in turn.").Unset("the host's default").Such("[cubic]").
+		option.Value(&o.CongestionControl, nil, "Congestion control algorithms of the sending host's kernel, which the flows have in turn.").Unset("the host's default").Such("[cubic]").WithPlaceholder("NAME").
 			Checked(func(key string) error { return tcptraffic.CheckNames(key, o.CongestionControl) }),
 		tcptraffic.DescribeBuffer(&o.SendBuffer, "Send"),
 		tcptraffic.DescribeBuffer(&o.ReceiveBuffer, "Receive"),

@@ -36,7 +36,8 @@ func (o *Options) Describe() []option.Description {
 		option.Number(&o.Group, 10, 1, maxTrains, "Number of trains in a group, after which there is a pause."),
 		option.Number(&o.GroupPause, 10*time.Second, 0, maxInterval, "Pause after each group of trains."),
 		option.Number(&o.Repeats, 30, 0, maxTrains, "Number of trains of a size that may be discarded and sent again, for example because of loss."),
-		option.Number(&o.MinClean, 0, capacity.MinClean, maxTrains, "Number of clean trains that a capacity needs: with fewer the result is the reason.").Unset("a third of {trains}").Checked(o.checkMinClean),
+		option.Number(&o.MinClean, 0, capacity.MinClean, maxTrains, "Number of clean trains that a capacity needs: with fewer, or with fewer than were discarded for "+
+			"timestamps in groups, a token bucket or cross traffic (which counts twice), the result is the reason.").Unset("a third of {trains}").Checked(o.checkMinClean),
 		option.Switch(&o.PathMTU, true, "Search for the largest packet that passes unfragmented."),
 		option.Number(&o.MaxMTU, 9000, base6, 65_535, "Largest IP packet to try for the path's MTU."),
 	}
