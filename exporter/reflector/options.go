@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"net/netip"
@@ -114,7 +115,8 @@ func (o *Options) Describe() []option.Description {
 		option.Switch(&o.Stateless, false, "Copy the test packet's number into the reply and keep no sessions: no counts by direction."),
 		option.Number(&o.MaxSessions, DefaultMaxSessions, max(1, len(o.Listen)), maxMaxSessions, "Maximum number of sessions. Where memory is limited (GOMEMLIMIT, or four fifths of the control "+
 			"group's limit), at most one for each 16 KiB of it. An eighth of them may begin in a second (a quarter of that from one address or /64, half from one /24 "+
-			"or /48), with bursts of four seconds' worth: so known peers keep their sessions in a flood from spoofed addresses."),
+			"or /48), with bursts of four seconds' worth: so known peers keep their sessions in a flood from spoofed addresses.").
+			Limited(fmt.Sprintf("1 for each listening socket (\":%d\" opens two) to %d", stampfmt.Port, maxMaxSessions)),
 		option.Number(&o.Expiry, defaultExpiry, time.Second, maxExpiry, "Idle timeout of a session."),
 		option.Value(&o.Allow, nil, "Permitted sources.").Unset("all").Such(`[192.0.2.0/24, "2001:db8::/32"]`),
 		option.Text(&o.Hardware, "Use the hardware timestamps of this interface, which test packets must pass. Enable them first (hwstamp_ctl -i eth0 -t 1 -r 1).").

@@ -27,9 +27,9 @@ func flagOf(key string) string {
 }
 
 // registerOptions adds flags for options to a command, except those of unused keys. The values of options are the defaults. agent has those
-// of the agent: the help states those that differ.
-func registerOptions(cmd *kingpin.CmdClause, options, agent option.Described, unused ...string) {
-	others := option.All(agent)
+// of the agent: the help states those that differ. After parsing, given reports whether the command line has the flag of a key.
+func registerOptions(cmd *kingpin.CmdClause, options, agent option.Described, unused ...string) (given func(key string) bool) {
+	others, set := option.All(agent), map[string]*bool{}
 	for i, d := range option.All(options) {
 		if d.IsFileOnly() || slices.Contains(unused, d.Key) {
 			continue
@@ -39,11 +39,13 @@ func registerOptions(cmd *kingpin.CmdClause, options, agent option.Described, un
 		if other := reflect.ValueOf(others[i].Pointer()).Elem(); !reflect.DeepEqual(v.Interface(), other.Interface()) {
 			more = fmt.Sprintf(" The agent's default: %s.", option.String(other.Interface()))
 		}
-		clause := registerOption(cmd, d, flagOf, more)
+		set[d.Key] = new(bool)
+		clause := registerOption(cmd, d, flagOf, more).IsSetByUser(set[d.Key])
 		if d.IsRequired() {
 			clause.Required()
 		}
 	}
+	return func(key string) bool { return set[key] != nil && *set[key] }
 }
 
 // registerOption adds the flag of an option, whose value is the default. flag is the flag of a key; more follows the help.

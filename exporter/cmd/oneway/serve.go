@@ -129,9 +129,9 @@ func reflectCommand(app *kingpin.Application) {
 	cmd := app.Command("reflect", reflectHelp)
 	f.register(cmd, "Address and port to listen on; repeatable.", stampfmt.Port)
 	cmd.Flag("key-file", "File with shared secrets, one per line; all are accepted.").PlaceHolder("FILE").StringVar(&f.keyFile)
-	cmd.Flag("rate-limit", "Reflected packets per second and source (/32 or /64); -1: no limit.").Default(strconv.Itoa(reflector.DefaultRate)).IntVar(&o.RatePackets)
+	cmd.Flag("rate-limit", fmt.Sprintf("Reflected packets per second and source (/32 or /64). 1 to %d; -1: no limit.", reflector.MaxRate)).Default(strconv.Itoa(reflector.DefaultRate)).IntVar(&o.RatePackets)
 	option.SetDefaults(o)
-	registerOptions(cmd, o, o, "allow")
+	o.Given = registerOptions(cmd, o, o, "allow")
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, os.Stdout) }))
 }
 
@@ -140,6 +140,11 @@ func (f *reflectFlags) run(ctx context.Context, out io.Writer) (err error) {
 	o := f.options
 	if o.Listen, o.Allow, err = f.addresses(); err != nil {
 		return usageError{err}
+	}
+	if o.RatePackets != -1 && o.Given != nil {
+		if err := option.Between("rate-limit", o.RatePackets, 1, reflector.MaxRate); err != nil {
+			return usageError{fmt.Errorf("--%w, or -1", err)}
+		}
 	}
 	if f.keyFile != "" {
 		secrets, err := keyfile.Load(f.keyFile)
@@ -201,7 +206,7 @@ func loadServerCommand(app *kingpin.Application) {
 	f.register(cmd, "Address and port, TCP and UDP; repeatable.", loadcontrol.DefaultPort)
 	cmd.Flag("state-dir", "Directory for the generated key and for today's use of the tokens.").PlaceHolder("DIR").StringVar(&o.StateDir)
 	option.SetDefaults(o)
-	registerOptions(cmd, o, o, "allow", "link")
+	o.Given = registerOptions(cmd, o, o, "allow", "link")
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, os.Stdout) }))
 }
 
@@ -210,6 +215,9 @@ func (f *loadServerFlags) run(ctx context.Context, out io.Writer) (err error) {
 	o := f.options
 	if o.Listen, o.Allow, err = f.addresses(); err != nil {
 		return usageError{err}
+	}
+	if o.Given != nil && !o.Given("max_sessions") {
+		o.MaxSessions = 0 // its default depends on the number of connections
 	}
 	if o.StateDir == "" && o.CertFile == "" {
 		return usageError{errors.New("--state-dir is missing; without --cert-file the load server needs a directory for its key")}

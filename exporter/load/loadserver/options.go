@@ -132,7 +132,7 @@ func (o *Options) complete() error {
 	}
 	option.Default(o.given("link"), &o.Link, o.LinkName())
 	option.Default(o.given("max_connections"), &o.MaxConnections, DefaultMaxConnections)
-	option.Default(o.given("max_sessions"), &o.MaxSessions, min(DefaultMaxSessions, o.MaxConnections))
+	option.Default(o.given("max_sessions"), &o.MaxSessions, min(DefaultMaxSessions, max(o.MaxConnections, 1)))
 	option.Default(false, &o.Ports, option.LoadServerPorts())
 	option.Default(false, &o.headers, headerTimeout)
 	option.Default(false, &o.opening, openTime)
