@@ -60,7 +60,7 @@ func (s *clockSection) decode(c *config.Config) error {
 func (s *clockSection) plan(c *config.Config, m *maker) (found config.Problems) {
 	chosen := slices.IndexFunc(s.types, func(t clock.Type) bool { return t.Name() == s.Source })
 	if chosen < 0 {
-		return c.Clock.Problems(option.Errorf("source", "is %q; it must be one of %q", s.Source, clock.Names(s.types)))
+		return c.Clock.Problems(option.OneOf("source", s.Source, clock.Names(s.types)...))
 	}
 	var errs []error
 	for i, other := range s.types {

@@ -285,7 +285,7 @@ func typed[T interface{ Name() string }](types []T, name string) (of T, err erro
 	if meant := option.Nearest(name, names); meant != "" {
 		return of, option.Errorf("type", "is %q; did you mean %q?", name, meant)
 	}
-	return of, option.Errorf("type", "is %q; it must be one of %q", name, names)
+	return of, option.OneOf("type", name, names...)
 }
 
 // withoutEffect are the keys of a probe that its type or its profile ignores.

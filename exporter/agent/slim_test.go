@@ -41,7 +41,7 @@ func TestKeysWithoutEffectOnATypeAreErrorsAtTheirPlace(t *testing.T) {
 			continue
 		}
 		for _, key := range sharing.UnusedKeys() {
-			value := map[string]string{"checksum": "true"}[key] // the default is as wrong
+			value := map[string]string{"checksum": "true", "working_delay_interval": "100ms"}[key] // the default is as wrong
 			got := problems(t, "paths: [{name: a, peer: 192.0.2.1, probes: [{type: "+kind.Name()+", every: 1h, "+key+": "+value+"}]}]")
 			if want := "paths[0].probes[0]." + key + " has no effect on probes of type " + kind.Name() + "; remove it"; !strings.Contains(got, want) {
 				t.Errorf("%s\nwant %s", got, want)

@@ -70,6 +70,16 @@ var mistakes = []struct{ name, yaml, want string }{
 	{"rates of both directions", "paths: [{name: a, peer: h, probes: [{type: saturation, token_file: token}]}]\n", `:1:37: paths[0].probes[0].rate.forward is missing; write a rate above the link's, such as 5Mbit
 :1:37: paths[0].probes[0].rate.reverse is missing; write a rate above the link's, such as 5Mbit`},
 	{"light packets beside trains", trainWith("token_file: token, working_delay_interval: 100ms", ""), `:5:66: paths[0].probes[0].working_delay_interval has no effect on probes of type train; remove it`},
+	{"others beside what is no list", "paths: [{name: a, peer: h, probes: [{type: tcp, congestion_control: 5, load_server: \"x:y\", token_file: tokn, pin: sha256:xy, cert_file: cert.pem}]}]\n", `:1:37: paths[0].probes[0].key_file is missing; it has the private key of cert_file
+:1:69: paths[0].probes[0].congestion_control is 5; it must be a list
+:1:85: paths[0].probes[0].load_server is "x:y"; its port must be between 1 and 65535
+:1:104: paths[0].probes[0].token_file is "tokn"; DIR/tokn does not exist (relative names begin at the directory of oneway.yml)
+:1:115: paths[0].probes[0].pin is "sha256:xy"; it must be "sha256:" and 64 hex digits, as the load server logs it; "x" is no hex digit`},
+	{"one of several that is no number", "load_server: {max_connections: many, tokens_file: tokens}\nstate_dir: .\n", `:1:32: load_server.max_connections is "many"; it must be a whole number`},
+	{"names that are none", "clock: {source: ntp}\npaths: [{name: a, peer: h, probes: [{type: ping}, {type: stamp, codecs: [G711], voice_models: [mos]}]}]\n", `:1:17: clock.source is "ntp"; it must be chrony, static or none
+:2:44: paths[0].probes[0].type is "ping"; it must be stamp, saturation, size_sweep, train, tcp, tcp_sweep, tcp_short or message
+:2:74: paths[0].probes[1].codecs[0] is "G711"; it must be G.711, G.711-PLC, G.729, G.729A-VAD, G.723.1 or GSM-EFR
+:2:96: paths[0].probes[1].voice_models[0] is "mos"; it must be g107 or simplified`},
 	{"overlap of the whole duration", "paths: [{name: a, peer: h, probes: [{type: tcp, token_file: token, overlap_duration: 10s, overlap_start: 1s}]}]\n", `:1:106: paths[0].probes[0].overlap_start is 1s; with an overlap_duration of 10s in a duration of 10s it must be at most 0s`},
 	{"type", "paths: [{name: a, peer: h, probes: [{type: stmp}]}]\n", `:1:44: paths[0].probes[0].type is "stmp"; did you mean "stamp"?`},
 	{"output's token of all", influxdb("token_file: open"), `:3:90: outputs[0].token_file cannot be used: keyfile: DIR/open has mode 0644: all users can access the secret in it; the mode's last digit must be 0: chmod 600, or 640 for a group`},

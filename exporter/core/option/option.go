@@ -66,8 +66,16 @@ func OneOf(key, v string, words ...string) error {
 	if slices.Contains(words, v) {
 		return nil
 	}
+	return Errorf(key, "is %q; it must be %s", v, alternatives(words))
+}
+
+// alternatives is "a, b or c".
+func alternatives(words []string) string {
 	last := len(words) - 1
-	return Errorf(key, "is %q; it must be %s or %s", v, strings.Join(words[:last], ", "), words[last])
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // EachOnce is an *Error if a value of a list is out of range or a duplicate, and nil otherwise.

@@ -125,13 +125,18 @@ func Codecs() []Codec {
 
 // CodecByName returns a codec; the name is case-insensitive. The error lists the valid names.
 func CodecByName(name string) (Codec, error) {
-	codecs := Codecs()
-	names := make([]string, len(codecs))
-	for i, c := range codecs {
+	for _, c := range Codecs() {
 		if strings.EqualFold(c.Name, name) {
 			return c, nil
 		}
-		names[i] = c.Name
 	}
-	return Codec{}, fmt.Errorf("voice: unknown codec %q; it must be one of %s", name, strings.Join(names, ", "))
+	return Codec{}, fmt.Errorf("voice: unknown codec %q; it must be one of %s", name, strings.Join(CodecNames(), ", "))
+}
+
+// CodecNames are the names of all codecs.
+func CodecNames() (names []string) {
+	for _, c := range Codecs() {
+		names = append(names, c.Name)
+	}
+	return names
 }

@@ -14,6 +14,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 )
 
@@ -290,5 +291,13 @@ func ModelByName(name string) (Model, error) {
 			return m, nil
 		}
 	}
-	return Model{}, fmt.Errorf("voice: unknown model %q; it must be g107 or simplified", name)
+	return Model{}, fmt.Errorf("voice: unknown model %q; it must be %s", name, strings.Join(ModelNames(), " or "))
+}
+
+// ModelNames are the names of all models.
+func ModelNames() (names []string) {
+	for _, m := range Models() {
+		names = append(names, m.Name)
+	}
+	return names
 }

@@ -12,6 +12,7 @@ import (
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/target"
 )
 
@@ -40,16 +41,21 @@ type Options struct {
 func (o *Options) Describe() []option.Description {
 	return slices.Concat(o.Options.Describe(), []option.Description{
 		option.Text(&o.LoadServer, "The remote end, with its port.").Unset(fmt.Sprintf("the path's peer, port %d", loadcontrol.DefaultPort)).
-			Such(fmt.Sprintf("core.example.net:%d", loadcontrol.DefaultPort)).FileOnly(),
-		option.Text(&o.TokenFile, "File with the token that the operator of the load server provided, in its first line. Each run reads it.").Such("core.token"),
+			Such(fmt.Sprintf("core.example.net:%d", loadcontrol.DefaultPort)).FileOnly().Checked(o.checkLoadServer),
+		option.Text(&o.TokenFile, "File with the token that the operator of the load server provided, in its first line. Each run reads it.").Such("core.token").Checked(func(key string) error {
+			_, err := readToken(o.TokenFile)
+			return cannotUse(key, err)
+		}),
 		option.Text(&o.Pin, "Hash of the load server's key (sha256:...), as the load server logs it: it verifies the certificate instead of an authority, or both do.").
 			Such("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08").Checked(o.checkPin),
 		option.Text(&o.CAFile, "CA certificates (PEM) for the load server.").Unset("the authorities of the system, without {pin}").Such("core-ca.pem").Checked(func(key string) error {
 			_, err := keyfile.CAs(o.CAFile)
 			return cannotUse(key, err)
 		}),
-		option.Text(&o.CertFile, "Client certificate (PEM), if the load server requires one.").Such("agent.pem"),
-		option.Text(&o.KeyFile, "Private key of the client certificate (PEM).").Such("agent.key"),
+		option.Text(&o.CertFile, "Client certificate (PEM), if the load server requires one.").Such("agent.pem").Checked(o.checkCertificate),
+		option.Text(&o.KeyFile, "Private key of the client certificate (PEM).").Such("agent.key").Checked(func(string) error {
+			return option.Missing(o.CertFile == "", "cert_file", "%s is the private key of its certificate", option.Key("key_file"))
+		}),
 		option.Value(&o.Directions, []string{"forward", "reverse"}, "Directions that are tested one after the other, in this order.").FileOnly().Checked(o.checkDirections),
 		option.Number(&o.DSCP, 0, 0, maxDSCP, "Code point (DSCP) of the test packets."),
 	}, o.Addressing.Describe(), []option.Description{
@@ -82,30 +88,28 @@ func (o *Options) LocalAddr() netip.Addr {
 
 // check validates the options and sets the derived fields. It returns all errors.
 func (o *Options) check() error {
-	errs := []error{o.checkTrust(), option.Check(o)}
+	errs := []error{option.Check(o)}
 	if !o.Checksum && o.Family == "ipv6" {
 		errs = append(errs, option.Errorf("checksum", "is false, which is for IPv4 only (RFC 8200 section 8.1); %s is ipv6", option.Key("family")))
 	}
 	return errors.Join(errs...)
 }
 
-// checkTrust reads what each run reads: the token, and the certificate of this end.
-func (o *Options) checkTrust() error {
-	var errs []error
-	if _, err := readToken(o.TokenFile); err != nil {
-		errs = append(errs, cannotUse("token_file", err))
+// checkCertificate reads the certificate of this end.
+func (o *Options) checkCertificate(key string) error {
+	if o.KeyFile == "" {
+		return option.Missing(true, "key_file", "it has the private key of %s", option.Key(key))
 	}
-	switch certificate, key := option.Key("cert_file"), option.Key("key_file"); {
-	case o.CertFile != "" && o.KeyFile == "":
-		errs = append(errs, option.Missing(true, string(key), "it has the private key of %s", certificate))
-	case o.CertFile == "" && o.KeyFile != "":
-		errs = append(errs, option.Missing(true, string(certificate), "%s is the private key of its certificate", key))
-	case o.CertFile != "":
-		if _, err := keyfile.KeyPair(o.CertFile, o.KeyFile); err != nil {
-			errs = append(errs, option.Errorf(string(certificate), "cannot be used with %s: %v", key, err))
-		}
+	if _, err := keyfile.KeyPair(o.CertFile, o.KeyFile); err != nil {
+		return option.Errorf(key, "cannot be used with %s: %v", option.Key("key_file"), err)
 	}
-	return errors.Join(errs...)
+	return nil
+}
+
+// checkLoadServer reports an address that is none.
+func (o *Options) checkLoadServer(string) error {
+	_, _, err := o.address(probe.Target{})
+	return err
 }
 
 // cannotUse is the error of a file that cannot be used; nil without err.

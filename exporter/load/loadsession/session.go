@@ -129,8 +129,8 @@ type test[S Session] struct {
 
 // NewTest checks the options and returns the test of a path. It opens nothing.
 func NewTest[S Session](target probe.Target, o Options, k Kind[S]) (loadtest.Test, error) {
-	host, port, wrong := o.address(target)
-	if err := errors.Join(o.check(), wrong); err != nil {
+	host, port, err := o.checked(target)
+	if err != nil {
 		return nil, err
 	}
 	return &test[S]{k, o, host, port}, nil

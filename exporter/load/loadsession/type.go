@@ -25,8 +25,8 @@ func NewType[O any, S Session, K Kind[S]](name string, defaults func() O, newKin
 		Make: func(to probe.Target, shared Options, own O) (loadtest.Test, error) {
 			k, err := newKind(shared, own)
 			if err != nil {
-				_, _, wrong := shared.address(to)
-				return nil, errors.Join(err, shared.check(), wrong)
+				_, _, wrong := shared.checked(to)
+				return nil, errors.Join(err, wrong)
 			}
 			return NewTest[S](to, shared, k)
 		},
@@ -40,6 +40,15 @@ func NewType[O any, S Session, K Kind[S]](name string, defaults func() O, newKin
 		t.Unused = []string{workingKey}
 	}
 	return t
+}
+
+// checked returns the load server's address, and all errors of the options.
+func (o *Options) checked(target probe.Target) (host string, port uint16, err error) {
+	host, port, err = o.address(target)
+	if o.LoadServer != "" {
+		err = nil // the check of the option has it
+	}
+	return host, port, errors.Join(o.check(), err)
 }
 
 // address returns the load server's address: as configured, or the path's peer with the default

@@ -98,9 +98,9 @@ func (o *Options) Describe() []option.Description {
 			"directions bound the clocks' offset, which helps where there is only NTP. The possible slew of a clock during a round trip (11 %) remains in the bound. "+
 			"If the path can be shorter, the bound is wrong.").Unset("unknown"),
 		option.Value(&o.Codecs, []string{"G.711-PLC", "G.729"}, "Codecs of voice quality (E-model); [] computes none.").FileOnly().
-			Checked(func(key string) error { return checkEach(key, o.Codecs, voice.CodecByName) }),
+			Checked(func(key string) error { return checkEach(key, o.Codecs, voice.CodecByName, voice.CodecNames()) }),
 		option.Value(&o.Models, []string{"g107"}, "Models of voice quality: g107, simplified.").FileOnly().
-			Checked(func(key string) error { return checkEach(key, o.Models, voice.ModelByName) }),
+			Checked(func(key string) error { return checkEach(key, o.Models, voice.ModelByName, voice.ModelNames()) }),
 		option.Switch(&o.Impairments, false, "Whether the impairments Id and Ie,eff of each rating are series as well.").FileOnly(),
 		option.Words(&o.Playout, []string{playoutAdaptive}, []string{playoutAdaptive, playoutFixed}, "Simulated playout buffers of voice quality.").FileOnly(),
 		option.Number(&o.PlayoutDelay, 60*time.Millisecond, 0, 2*time.Second, "Depth of the fixed playout buffer.").FileOnly(),
@@ -163,11 +163,11 @@ func (o *Options) checkCount(key string, v time.Duration, most int, why string) 
 		v, option.Key("interval"), o.Interval, longest.Truncate(100*time.Millisecond), most, why)
 }
 
-// checkEach returns an error unless find knows each name.
-func checkEach[T any](key string, names []string, find func(name string) (T, error)) error {
+// checkEach returns an error unless find knows each name; it knows the names in all.
+func checkEach[T any](key string, names []string, find func(name string) (T, error), all []string) error {
 	for i, name := range names {
 		if _, err := find(name); err != nil {
-			return option.Errorf(fmt.Sprintf("%s[%d]", key, i), "is %q; %v", name, err)
+			return option.OneOf(fmt.Sprintf("%s[%d]", key, i), name, all...)
 		}
 	}
 	return nil
