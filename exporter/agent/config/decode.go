@@ -33,6 +33,9 @@ type decoder struct {
 	merging  int // depth of merge keys
 
 	merged map[*yaml.Node]bool // what the outermost mapping has merged in completely
+
+	section string // the key of what is decoded
+	into    []any  // the structs that it is decoded into, whose descriptions messages use
 }
 
 func (d *decoder) fail(n *yaml.Node, key, format string, args ...any) {
@@ -111,7 +114,7 @@ func (d *decoder) resolvedValue(n *yaml.Node, key string, v reflect.Value) {
 
 func (d *decoder) list(n *yaml.Node, key string, v reflect.Value) {
 	if n.Kind != yaml.SequenceNode {
-		d.fail(n, key, "is %s; it must be a list", describe(n))
+		d.fail(n, key, "is %s; it must be a list%s", describe(n), d.suchList(key, v))
 		return
 	}
 	items := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
@@ -238,7 +241,7 @@ func (p pair) name() string { return p.keyNode.Value }
 // pairs lists the keys of a mapping, followed by those that it merges in (<<) and does not have itself.
 func (d *decoder) pairs(n *yaml.Node, key string) ([]pair, bool) {
 	if n.Kind != yaml.MappingNode {
-		d.fail(n, key, "is %s; it must be a mapping", describe(n))
+		d.fail(n, key, "is %s; it must be a mapping%s", describe(n), d.such(key))
 		return nil, false
 	}
 	var all []pair
@@ -379,7 +382,7 @@ func (d *decoder) scalar(n *yaml.Node, key string, v reflect.Value) {
 	case v.CanFloat():
 		var f float64
 		if (tag != "!!int" && tag != "!!float") || n.Decode(&f) != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-			d.fail(n, key, "is %s; it must be a number", describe(n))
+			d.fail(n, key, "is %s; it must be a number%s", describe(n), d.within(key))
 			return
 		}
 		v.SetFloat(f)
@@ -402,7 +405,7 @@ func (d *decoder) string(n *yaml.Node, key string, v reflect.Value) {
 
 func (d *decoder) integer(n *yaml.Node, key string, v reflect.Value) {
 	if n.ShortTag() != "!!int" {
-		d.fail(n, key, "is %s; it must be a whole number", describe(n))
+		d.fail(n, key, "is %s; it must be a whole number%s", describe(n), d.within(key))
 		return
 	}
 	fresh := reflect.New(v.Type())

@@ -45,8 +45,8 @@ func (f *files) parse(name string, content []byte, depth int) *Config {
 	case root == nil:
 		return nil // as a file of comments in a directory
 	}
-	d := &decoder{file: name, dir: filepath.Dir(name), visits: f.visits}
 	c := &Config{File: name}
+	d := &decoder{file: name, dir: filepath.Dir(name), visits: f.visits, into: []any{c}}
 	d.value(root, "", reflect.ValueOf(c).Elem())
 	f.visits = d.visits
 	f.fail(d.problems...)

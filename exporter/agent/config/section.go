@@ -54,7 +54,7 @@ func (s Section) DecodeAll(into ...any) error {
 	if s.defaults != nil {
 		inherited = s.Problems(s.defaults.DecodeAll(into...))
 	}
-	d := &decoder{file: s.file, dir: s.dir, problems: inherited}
+	d := &decoder{file: s.file, dir: s.dir, problems: inherited, section: s.key, into: into}
 	var targets []reflect.Value
 	for _, one := range into {
 		targets = append(targets, reflect.ValueOf(one).Elem())

@@ -71,11 +71,18 @@ var mistakes = []struct{ name, yaml, want string }{
 :1:37: paths[0].probes[0].rate.reverse is missing; write a rate above the link's, such as 5Mbit`},
 	{"light packets beside trains", trainWith("token_file: token, working_delay_interval: 100ms", ""), `:5:66: paths[0].probes[0].working_delay_interval has no effect on probes of type train; remove it`},
 	{"others beside what is no list", "paths: [{name: a, peer: h, probes: [{type: tcp, congestion_control: 5, load_server: \"x:y\", token_file: tokn, pin: sha256:xy, cert_file: cert.pem}]}]\n", `:1:37: paths[0].probes[0].key_file is missing; it has the private key of cert_file
-:1:69: paths[0].probes[0].congestion_control is 5; it must be a list
+:1:69: paths[0].probes[0].congestion_control is 5; it must be a list, such as [cubic]
 :1:85: paths[0].probes[0].load_server is "x:y"; its port must be between 1 and 65535
 :1:104: paths[0].probes[0].token_file is "tokn"; DIR/tokn does not exist (relative names begin at the directory of oneway.yml)
 :1:115: paths[0].probes[0].pin is "sha256:xy"; it must be "sha256:" and 64 hex digits, as the load server logs it; "x" is no hex digit`},
-	{"one of several that is no number", "load_server: {max_connections: many, tokens_file: tokens}\nstate_dir: .\n", `:1:32: load_server.max_connections is "many"; it must be a whole number`},
+	{"one of several that is no number", "load_server: {max_connections: many, tokens_file: tokens}\nstate_dir: .\n", `:1:32: load_server.max_connections is "many"; it must be a whole number, 1 to 16384`},
+	{"word for a section", "clock: chrony\nreflector: true\nlinks: uplink\n", `:1:8: clock is "chrony"; it must be a mapping, such as {source: chrony}
+:2:12: reflector is true; it must be a mapping, such as {listen: [":862"]}
+:3:8: links is "uplink"; it must be a list, such as [{name: uplink}]`},
+	{"word for a list or a group", "reflector: {listen: 862}\npaths: [{name: a, peer: h, probes: [{type: saturation, token_file: token, directions: forward, rate: 5Mbit, dscp: EF}]}]\n", `:1:21: reflector.listen is 862; it must be a list, such as [":862"]
+:2:87: paths[0].probes[0].directions is "forward"; it must be a list, such as [forward, reverse]
+:2:102: paths[0].probes[0].rate is "5Mbit"; it must be a mapping, such as {forward: 5Mbit, reverse: 12Mbit}
+:2:115: paths[0].probes[0].dscp is "EF"; it must be a whole number, 0 to 63`},
 	{"names that are none", "clock: {source: ntp}\npaths: [{name: a, peer: h, probes: [{type: ping}, {type: stamp, codecs: [G711], voice_models: [mos]}]}]\n", `:1:17: clock.source is "ntp"; it must be chrony, static or none
 :2:44: paths[0].probes[0].type is "ping"; it must be stamp, saturation, size_sweep, train, tcp, tcp_sweep, tcp_short or message
 :2:74: paths[0].probes[1].codecs[0] is "G711"; it must be G.711, G.711-PLC, G.729, G.729A-VAD, G.723.1 or GSM-EFR
