@@ -114,7 +114,7 @@ func (d *decoder) resolvedValue(n *yaml.Node, key string, v reflect.Value) {
 
 func (d *decoder) list(n *yaml.Node, key string, v reflect.Value) {
 	if n.Kind != yaml.SequenceNode {
-		d.fail(n, key, "is %s; it must be a list%s", describe(n), d.suchList(key, v))
+		d.fail(n, key, "is %s; it must be a list%s", describe(n), d.listExample(key, v))
 		return
 	}
 	items := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
@@ -241,7 +241,7 @@ func (p pair) name() string { return p.keyNode.Value }
 // pairs lists the keys of a mapping, followed by those that it merges in (<<) and does not have itself.
 func (d *decoder) pairs(n *yaml.Node, key string) ([]pair, bool) {
 	if n.Kind != yaml.MappingNode {
-		d.fail(n, key, "is %s; it must be a mapping%s", describe(n), d.such(key))
+		d.fail(n, key, "is %s; it must be a mapping%s", describe(n), d.example(key))
 		return nil, false
 	}
 	var all []pair
@@ -382,7 +382,7 @@ func (d *decoder) scalar(n *yaml.Node, key string, v reflect.Value) {
 	case v.CanFloat():
 		var f float64
 		if (tag != "!!int" && tag != "!!float") || n.Decode(&f) != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-			d.fail(n, key, "is %s; it must be a number%s", describe(n), d.within(key))
+			d.fail(n, key, "is %s; it must be a number%s", describe(n), d.rangeOf(key))
 			return
 		}
 		v.SetFloat(f)
@@ -405,7 +405,7 @@ func (d *decoder) string(n *yaml.Node, key string, v reflect.Value) {
 
 func (d *decoder) integer(n *yaml.Node, key string, v reflect.Value) {
 	if n.ShortTag() != "!!int" {
-		d.fail(n, key, "is %s; it must be a whole number%s", describe(n), d.within(key))
+		d.fail(n, key, "is %s; it must be a whole number%s", describe(n), d.rangeOf(key))
 		return
 	}
 	fresh := reflect.New(v.Type())

@@ -10,7 +10,7 @@ import (
 // maxShownParts is the number of the options of a group that an example shows.
 const maxShownParts = 2
 
-// descriptions are those of the structs that describe their options.
+// descriptions are of the structs that describe their options.
 func (d *decoder) descriptions() (all []option.Description) {
 	for _, s := range d.into {
 		if described, ok := s.(option.Described); ok {
@@ -20,8 +20,8 @@ func (d *decoder) descriptions() (all []option.Description) {
 	return all
 }
 
-// such completes "it must be a mapping" with an example of the key by the descriptions of options; empty: none has one.
-func (d *decoder) such(key string) string {
+// example completes "it must be a mapping" with an example of the key by the descriptions of options; empty: none has one.
+func (d *decoder) example(key string) string {
 	if key == "" {
 		return "" // the whole file
 	}
@@ -47,21 +47,21 @@ func (d *decoder) such(key string) string {
 	return ", such as {" + strings.Join(parts, ", ") + "}"
 }
 
-// suchList is such for a list of v's type, whose items may describe their own options.
-func (d *decoder) suchList(key string, v reflect.Value) string {
-	text := d.such(key)
+// listExample is example for a list of v's type, whose items may describe their own options.
+func (d *decoder) listExample(key string, v reflect.Value) string {
+	text := d.example(key)
 	if item := key + "[0]"; text == "" {
 		items := &decoder{section: item, into: []any{reflect.New(v.Type().Elem()).Interface()}}
-		text = items.such(item)
+		text = items.example(item)
 	}
-	if example, ok := strings.CutPrefix(text, ", such as "); ok && !strings.HasPrefix(example, "[") {
-		return ", such as [" + example + "]"
+	if shown, ok := strings.CutPrefix(text, ", such as "); ok && !strings.HasPrefix(shown, "[") {
+		return ", such as [" + shown + "]"
 	}
 	return text
 }
 
-// within completes "it must be a whole number" with the permitted range by the description of the key; empty: there is none.
-func (d *decoder) within(key string) string {
+// rangeOf completes "it must be a whole number" with the permitted range by the description of the key; empty: there is none.
+func (d *decoder) rangeOf(key string) string {
 	key, _, _ = strings.Cut(d.relative(key), "[")
 	for _, one := range d.descriptions() {
 		if r := one.Range(); one.Key == key && r != "" {
