@@ -76,6 +76,11 @@ func (s *reflectorSection) Describe() []option.Description {
 	}
 }
 
+// Groups returns the description of the group of keys.
+func (*reflectorSection) Groups() map[string]string {
+	return map[string]string{"rate_limit": "The limit of replies to one source."}
+}
+
 // Describe returns the description of the key of the section that is not an option of the load server itself.
 func (s *loadServerSection) Describe() []option.Description {
 	return []option.Description{

@@ -16,6 +16,12 @@ type Described interface {
 	Describe() []Description
 }
 
+// Grouped is implemented by a Described with groups of options, such as sweep in sweep.step.
+type Grouped interface {
+	// Groups returns what each group means, by its key.
+	Groups() map[string]string
+}
+
 // Description is one option, described once: its check and its default, the help of its flag, its JSON schema and its lines in
 // the commented configuration come from it. Make one with Number, Optional, Numbers, Word, Text, Switch or Value.
 type Description struct {
@@ -23,6 +29,8 @@ type Description struct {
 	Key string
 	// Words are the permitted values; empty: any.
 	Words []string
+
+	groups map[string]string // of Grouped; All sets it
 
 	doc, unit, unset, flagUnset, example, limits, placeholder string
 
@@ -221,6 +229,9 @@ func (d Description) Lengths() (least, most int) { return d.least, d.most }
 // Type is the type of the option's field.
 func (d Description) Type() reflect.Type { return d.field.Type() }
 
+// Group is what a group of the option means, such as sweep.from of sweep.from.forward; empty: there is no description.
+func (d Description) Group(key string) string { return d.groups[key] }
+
 // reference is the key of another option in a doc.
 var reference = regexp.MustCompile(`\{([a-z_.]+)\}`)
 
@@ -262,7 +273,10 @@ func (d Description) lengths() string {
 // no key.
 func All(structs ...Described) (all []Description) {
 	for _, s := range structs {
-		keys := map[place]string{}
+		keys, groups := map[place]string{}, map[string]string{}
+		if grouped, ok := s.(Grouped); ok {
+			groups = grouped.Groups()
+		}
 		for key, v := range leaves(reflect.ValueOf(s).Elem(), "") {
 			keys[placeOf(v)] = key
 		}
@@ -271,7 +285,7 @@ func All(structs ...Described) (all []Description) {
 			if !found {
 				panic(fmt.Sprintf("option: the option %q is not a field with a key of %T", d.doc, s))
 			}
-			d.Key = key
+			d.Key, d.groups = key, groups
 			all = append(all, d)
 		}
 	}

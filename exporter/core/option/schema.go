@@ -34,7 +34,9 @@ func Properties(types map[reflect.Type]map[string]any, structs ...Described) map
 			at, key := properties, d.Key
 			for group, rest, inner := strings.Cut(key, "."); inner; group, rest, inner = strings.Cut(key, ".") {
 				if at[group] == nil {
-					at[group] = Object(map[string]any{})
+					one := Object(map[string]any{})
+					one["description"] = d.Group(strings.TrimSuffix(d.Key, "."+rest))
+					at[group] = one
 				}
 				at, key = at[group].(map[string]any)["properties"].(map[string]any), rest
 			}

@@ -44,6 +44,7 @@ func (b *block) descriptions(indent int, active []string, options []option.Descr
 		groups := path[:len(path)-1]
 		for i, group := range groups {
 			if i >= len(open) || !slices.Equal(open[:i+1], groups[:i+1]) {
+				b.comment(indent+2*i, d.Group(strings.Join(groups[:i+1], ".")))
 				b.line(indent+2*i, mark(d.IsNeeded())+group+":")
 			}
 		}

@@ -70,6 +70,11 @@ func TestEachOptionIsDescribedAndItsShownValueIsItsDefaultOrAnExample(t *testing
 			if d.Shown() == option.String(d.Default()) && !reflect.DeepEqual(got.Interface(), d.Default()) && (!got.IsZero() || d.Shown() != "") {
 				t.Errorf("%s: %s is %v, and its default %v", name, d.Key, got, d.Default())
 			}
+			for i, c := range d.Key {
+				if c == '.' && d.Group(d.Key[:i]) == "" {
+					t.Errorf("%s: the group %s is not described", name, d.Key[:i])
+				}
+			}
 			if strings.ContainsAny(d.Explained(), "{}") {
 				t.Errorf("%s: the reference in %q is no key", name, d.Explained())
 			}

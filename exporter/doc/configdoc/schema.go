@@ -132,6 +132,9 @@ func (g *generator) probes() (defaults object) {
 		}
 	}
 	g.definitions["module"] = g.items("probe", lights, g.properties(g.sections["modules"][0], &config.Probe{}))
+	maps.Copy(g.definitions["module"].(object)["properties"].(object), object{"name": object{
+		"type": "string", "description": "The name of the module, in requests as module=NAME; names must differ. Default: the type.",
+	}})
 	return option.Object(ofType)
 }
 

@@ -113,3 +113,42 @@ func TestWrongConfigurationsAreNotValidByTheSchema(t *testing.T) {
 		}
 	}
 }
+
+// undescribed are the paths of the keys without a description below a schema.
+func undescribed(path string, part any) (found []string) {
+	switch part := part.(type) {
+	case []any:
+		for _, one := range part {
+			found = append(found, undescribed(path, one)...)
+		}
+	case map[string]any:
+		properties, _ := part["properties"].(map[string]any)
+		for key, value := range properties {
+			one, isObject := value.(map[string]any)
+			if isObject && one["description"] == nil && one["$ref"] == nil && one["const"] == nil {
+				found = append(found, path+"."+key)
+			}
+			found = append(found, undescribed(path+"."+key, value)...)
+		}
+		for key, value := range part {
+			if key != "properties" {
+				found = append(found, undescribed(path+"/"+key, value)...)
+			}
+		}
+	}
+	return found
+}
+
+func TestEachKeyOfTheSchemaHasADescription(t *testing.T) {
+	var whole map[string]any
+	if err := json.Unmarshal(schema(), &whole); err != nil {
+		t.Fatal(err)
+	}
+	if missing := undescribed("", whole); len(missing) > 0 {
+		t.Errorf("without description: %q", missing)
+	}
+	name := whole["$defs"].(map[string]any)["module"].(map[string]any)["properties"].(map[string]any)["name"].(map[string]any)
+	if description := name["description"].(string); !strings.Contains(description, "module=NAME") {
+		t.Errorf("the name of a module has the description %q", description)
+	}
+}

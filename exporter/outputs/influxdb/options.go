@@ -121,6 +121,11 @@ func (o *Options) Describe() []option.Description {
 	}
 }
 
+// Groups returns the description of the group of keys.
+func (*Options) Groups() map[string]string {
+	return map[string]string{"spool": "The queue of what the store has not accepted yet."}
+}
+
 // DefaultOptions are the values of keys that are not given.
 func DefaultOptions() Options { return option.Defaults[Options]() }
 

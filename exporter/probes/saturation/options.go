@@ -84,6 +84,18 @@ func (o *Options) Describe() []option.Description {
 	}
 }
 
+// Groups returns the descriptions of the groups of keys.
+func (*Options) Groups() map[string]string {
+	return map[string]string{
+		"rate":        "The highest offered rate of each tested direction, here or in defaults.",
+		"idle":        "The measurement of the idle link, before and after the load.",
+		"sweep":       "The steps of mode sweep.",
+		"sweep.from":  "The rate of the first step.",
+		"search":      "The load adjustment of mode search (RFC 9097 section 8).",
+		"search.from": "The rate at which it begins.",
+	}
+}
+
 // Values of mode.
 const (
 	ModeFixed  = "fixed"

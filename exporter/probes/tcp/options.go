@@ -64,6 +64,11 @@ func (o *Options) Describe() []option.Description {
 	}
 }
 
+// Groups returns the description of the group of keys.
+func (*Options) Groups() map[string]string {
+	return map[string]string{"link_rate": "The known rate of the path, to compare with."}
+}
+
 // DefaultOptions are the options of an empty configuration.
 func DefaultOptions() Options { return option.Defaults[Options]() }
 
