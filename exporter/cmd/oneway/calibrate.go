@@ -70,7 +70,7 @@ func calibrateCommand(app *kingpin.Application) {
 	cmd.Flag("veth", "Use a veth pair in two private network namespaces; needs root.").BoolVar(&f.veth)
 	cmd.Flag("peer", "Use a cable to this reflector.").PlaceHolder("HOST:PORT").StringVar(&o.Peer)
 	cmd.Flag("interface", "Interface to calibrate; default: the interface of the path. With --veth: interface to store the result for.").PlaceHolder("IFACE").StringVar(&o.Interface)
-	cmd.Flag("true-delay", "Known one-way delay: propagation delay of the cable plus packet size divided by rate.").Default("0s").DurationVar(&o.TrueDelay)
+	cmd.Flag("true-delay", "Known one-way delay: propagation delay of the cable plus packet size divided by rate. 0s to 1s.").Default("0s").DurationVar(&o.TrueDelay)
 	cmd.Flag("count", "Test packets to send, 200 to 1000000.").Short('c').Default("5000").Uint64Var(&o.Count)
 	s.Interval = calibrateInterval
 	for _, d := range option.All(s) {

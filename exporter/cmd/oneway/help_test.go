@@ -121,3 +121,20 @@ func TestShownValueOfAFlagAgreesWithItsHelp(t *testing.T) {
 		}
 	})
 }
+
+// The link of `oneway test` is not chosen as in a configuration.
+func TestHelpOfLinkSaysWhatATestDoes(t *testing.T) {
+	tests := 0
+	eachLeaf(func(c *kingpin.CmdModel, f *kingpin.FlagModel) {
+		if f.Name != "link" {
+			return
+		}
+		tests++
+		if !strings.Contains(f.Help, "otherwise the flag is required") || strings.Contains(f.Help, "path's name") {
+			t.Errorf("oneway %s --link: %s", c.FullCommand, f.Help)
+		}
+	})
+	if tests != len(testKinds()) {
+		t.Errorf("%d tests have --link", tests)
+	}
+}

@@ -28,7 +28,7 @@ func (o *Options) Describe() []option.Description {
 			Checked(func(key string) error { return option.Between(key, o.Jitter, 0, max(o.Every, minEvery)/2) }), // the limit of calendar.Calendar is Every
 		option.Value(&o.Windows, nil, "Local times of the day in which runs may begin.").Unset("any time").Such(`["22:00-06:00", "mon-fri 09:00-17:00"]`).FileOnly(),
 		option.Text(&o.Link, "Link that the test fills, by its name in the section links of the agent; one test at a time uses a link.").Unset("the first link of the path, or one with the path's name").
-			UnsetFlag("the link of the agent's own test to this host, else the first of its path to it, else its only link; the flag is required if the agent has several others").
+			UnsetFlag("the link of the agent's own test to that host, else the first of its path to it, else its only link; otherwise the flag is required").
 			Such("uplink").WithPlaceholder("NAME"),
 		option.Number(&o.MaxWait, 5*time.Minute, 0, 24*time.Hour, "Longest wait of a due run for its link, here or at the load server, while another test uses it."),
 		option.Number(&o.Timeout, 0, 0, 24*time.Hour, "Longest duration of a run.").Unset("twice the planned duration plus one minute"),
