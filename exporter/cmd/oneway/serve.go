@@ -141,7 +141,7 @@ func (f *reflectFlags) run(ctx context.Context, out io.Writer) (err error) {
 	if o.Listen, o.Allow, err = f.addresses(); err != nil {
 		return usageError{err}
 	}
-	if o.RatePackets != -1 && o.Given != nil {
+	if o.RatePackets != -1 && o.Given != nil { // without a command line zero is the default
 		if err := option.Between("rate-limit", o.RatePackets, 1, reflector.MaxRate); err != nil {
 			return usageError{fmt.Errorf("--%w, or -1", err)}
 		}
