@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"oneway.example/exporter/agent/config"
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/probe"
 )
 
@@ -59,7 +60,7 @@ func summarize(c *config.Config, p *plan) Summary {
 		Paths: len(p.paths), Meshed: p.meshed, Probes: len(p.jobs), Outputs: len(p.outputs.outputs), Watchers: len(p.watchers.watchers), Modules: len(p.onDemand.Modules),
 		Reflector: p.reflector.task != nil, LoadServer: p.loadServer.task != nil,
 	}
-	s.Warnings = append(p.warnState(c), p.warnLinks(c)...).Sort()
+	s.Warnings = slices.Concat(p.warnState(c), warnPeers(c), p.warnLinks(c)).Sort()
 	return s
 }
 
@@ -79,6 +80,16 @@ func (p *plan) warnState(c *config.Config) (found config.Problems) {
 		found = append(found, c.StateDir.Problem("", "is "+dir+", which is no directory; name another one"))
 	case err != nil:
 		found = append(found, c.StateDir.Problem("", "cannot be used: "+err.Error()))
+	}
+	return found
+}
+
+// warnPeers warns of IPv6 addresses that probably are an address and a port.
+func warnPeers(c *config.Config) (found config.Problems) {
+	for i := range c.Paths {
+		if meant := hostport.BracketsMeant(c.Paths[i].Peer); meant != "" {
+			found = append(found, c.Paths[i].Place.Problem("peer", fmt.Sprintf("is the IPv6 address %s without a port; write %q if the last group is the port", c.Paths[i].Peer, meant)))
+		}
 	}
 	return found
 }

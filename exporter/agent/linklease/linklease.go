@@ -133,7 +133,7 @@ type BusyError struct {
 
 // Error names the holder and the time waited.
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("link %s was not free in %v, it is held by %s", e.Link, e.Waited, e.Holder)
+	return fmt.Sprintf("link %s was not free in %v, it is held by %s", e.Link, e.Waited.Round(100*time.Millisecond), e.Holder)
 }
 
 // network returns the network namespace of this process; empty if the kernel has none.

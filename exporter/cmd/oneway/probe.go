@@ -17,6 +17,7 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/probe"
@@ -95,6 +96,9 @@ func (f *probeFlags) measure(ctx context.Context, progress io.Writer) (*probe.Me
 	defer live.announceEnd(ctx)()
 	found, err := f.measurement.Measure(ctx, env, target, f.count, live.show)
 	live.clear()
+	if meant := hostport.BracketsMeant(f.host); meant != "" && f.port == 0 {
+		live.say("HOST is the IPv6 address %s without a port; write %s if the last group is the port", f.host, meant)
+	}
 	for _, w := range found.Warnings {
 		live.say("%s", w)
 	}

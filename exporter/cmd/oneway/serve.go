@@ -129,7 +129,7 @@ func reflectCommand(app *kingpin.Application) {
 	cmd := app.Command("reflect", reflectHelp)
 	f.register(cmd, "Address and port to listen on; repeatable.", stampfmt.Port)
 	cmd.Flag("key-file", "File with shared secrets, one per line; all are accepted.").PlaceHolder("FILE").StringVar(&f.keyFile)
-	cmd.Flag("rate-limit", fmt.Sprintf("Reflected packets per second and source (/32 or /64). 1 to %d; -1: no limit.", reflector.MaxRate)).Default(strconv.Itoa(reflector.DefaultRate)).IntVar(&o.RatePackets)
+	cmd.Flag("rate-limit", fmt.Sprintf("Reflected packets per second and source (/32 or /64). 1 to %d; no limit: --rate-limit=-1.", reflector.MaxRate)).Default(strconv.Itoa(reflector.DefaultRate)).IntVar(&o.RatePackets)
 	option.SetDefaults(o)
 	o.Given = registerOptions(cmd, o, o, "allow")
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, os.Stdout) }))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -100,6 +101,9 @@ func (f *tokenFlags) deliver(out, say io.Writer, text, server string) error {
 // another load server.
 func writeToken(file, text string) error {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("--out: %w; it may hold another token, so name a new file", err)
+	}
 	if err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}

@@ -115,6 +115,10 @@ func explain(app *kingpin.Application, args []string, err error) error {
 	if n, _ := fmt.Sscanf(err.Error(), "unknown long flag '--%s", &flag); n == 1 {
 		return unknownFlag(app, args, strings.TrimSuffix(flag, "'"))
 	}
+	if n, _ := fmt.Sscanf(err.Error(), "expected argument for flag '%s", &flag); n == 1 {
+		flag = strings.TrimSuffix(flag, "'")
+		return fmt.Errorf("%s needs a value; one that begins with - is written %[1]s=-1", longFlag(app, args, flag))
+	}
 	unknown, _ := fmt.Sscanf(err.Error(), "expected command but got %q", &word)
 	incomplete, _ := fmt.Sscanf(err.Error(), "must select a subcommand of '%s", &group)
 	if unknown+incomplete == 0 {
@@ -135,6 +139,18 @@ func explain(app *kingpin.Application, args []string, err error) error {
 		hint = fmt.Sprintf("did you mean %q? ", closest)
 	}
 	return fmt.Errorf("%q is not a command; %sthe commands are %s", word, hint, strings.Join(all, ", "))
+}
+
+// longFlag is the long name of a flag of the command, such as --count for -c.
+func longFlag(app *kingpin.Application, args []string, flag string) string {
+	if context, _ := app.ParseContext(args); context != nil && context.SelectedCommand != nil {
+		for _, f := range context.SelectedCommand.Model().Flags {
+			if f.Short != 0 && flag == "-"+string(f.Short) {
+				return "--" + f.Name
+			}
+		}
+	}
+	return flag
 }
 
 // unknownFlag names the flags that an unknown one may mean: those that begin with it, else the nearest.

@@ -20,6 +20,8 @@ func TestErrorsOfArgumentsStateTheFlagAndTheExpectation(t *testing.T) {
 		"load-server --ports 9":       `--ports is "9"; it must be a range of ports, such as 8621-8640`,
 		"test saturation h --skip=1":  `--skip is "1"; it must be a duration`,
 		"test size-sweep h --seed=-1": `--seed is "-1"; it must be a whole number`,
+		"reflect --rate-limit -1":     `--rate-limit needs a value; one that begins with - is written --rate-limit=-1`,
+		"probe h -c -1":               `--count needs a value; one that begins with - is written --count=-1`,
 		"prob h":                      `"prob" is not a command; did you mean "probe"? the commands are agent, check-config, `,
 		"saturation h":                `did you mean "test saturation"?`,
 		"everything":                  `"everything" is not a command; the commands are agent, `,

@@ -56,6 +56,17 @@ func Split(s string, missing uint16) (host string, port uint16, err error) {
 	return host, uint16(n), nil
 }
 
+// BracketsMeant returns s with brackets if s is an IPv6 address whose last group is a default port, such as 2001:db8::7:862:
+// probably an address and a port. Empty: it is none.
+func BracketsMeant(s string) string {
+	address, end := last(s)
+	port := end == strconv.Itoa(Reflector) || end == strconv.Itoa(LoadServer)
+	if !port || !isAddress(s) || !isAddress(address) || !strings.Contains(address, ":") {
+		return ""
+	}
+	return "[" + address + "]:" + end
+}
+
 // cut divides what is no address.
 func cut(s string) (host, port string, given bool, err error) {
 	if hasSpace(s) {

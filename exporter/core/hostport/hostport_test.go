@@ -39,6 +39,17 @@ func TestWhatIsProbablyMeantIsOffered(t *testing.T) {
 	}
 }
 
+func TestBracketsAreMeantAroundAnAddressBeforeADefaultPort(t *testing.T) {
+	for s, want := range map[string]string{
+		"2001:db8::7:862": "[2001:db8::7]:862", "2001:db8::7:8620": "[2001:db8::7]:8620", "2001:db8::7:863": "",
+		"2001:db8:1:2:3:4:5:862": "", "[2001:db8::7]:862": "", "192.0.2.1:862": "", "host:862": "", "::862": "", "": "",
+	} {
+		if got := BracketsMeant(s); got != want {
+			t.Errorf("%q: got %q, want %q", s, got, want)
+		}
+	}
+}
+
 // FuzzSplit: an accepted text has a host and a port, and means the same when it is written with both.
 func FuzzSplit(f *testing.F) {
 	for _, s := range []string{"host", "host:1", "192.0.2.1", "[2001:db8::1]:8620", "2001:db8::1", "[::1]", "[fe80::1%eth0]:8620", "[fe80::1%eth0]", "[h]:1", "h:0", "h:65536", ":1", ""} {

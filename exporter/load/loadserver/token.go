@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -138,6 +139,13 @@ func AppendToken(file string, t Token) error {
 	defer f.Close()
 	line := t.String() + "\n"
 	content, err := readLimited(f)
+	if err == nil {
+		var all []Token
+		all, err = ParseTokens(content)
+		if err == nil && slices.ContainsFunc(all, func(other Token) bool { return other.Name == t.Name }) {
+			err = fmt.Errorf("the name %q stands in the file already; choose another one, or remove its line first", t.Name)
+		}
+	}
 	if err == nil {
 		if len(content) > 0 && content[len(content)-1] != '\n' {
 			line = "\n" + line
