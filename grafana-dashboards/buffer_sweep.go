@@ -8,6 +8,7 @@ import (
 	tablepanel "github.com/grafana/grafana-foundation-sdk/go/table"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/probes/tcpsweep"
 )
 
 // bufferSweepUID is the uid that links refer to.
@@ -35,9 +36,9 @@ func bufferSweepBoard() *boardBuilder {
 		description: "TCP by size of the socket buffers and congestion control: throughput, round-trip time, retransmissions, the smallest sufficient buffer, bandwidth-delay product, and models.",
 		raw:         []cog.Builder[dashboard.DashboardLink]{toRaw(rawTCPPage(), "tcp_sweep")},
 		variables: []cog.Builder[dashboard.VariableModel]{
-			probeVariable("tcp_sweep", "Sweep", metric.TCPSweepThroughput),
+			probeVariable("tcp_sweep", "Sweep", tcpsweep.ThroughputDesc),
 			directionVariable(),
-			labelValues(congestionControl, "Congestion control (models)", from(swept, metric.TCPSweepThroughput)),
+			labelValues(congestionControl, "Congestion control (models)", from(swept, tcpsweep.ThroughputDesc)),
 		},
 		rows: []func(*boardBuilder){
 			bufferSummaryRow, bufferCurvesRow, bufferRunsRow, bufferCellsRow,
@@ -52,7 +53,7 @@ func undecidedWords() []dashboard.ValueMapping {
 
 // knee is the smallest sufficient buffer, or -1.
 func knee(matchers ...string) string {
-	return from(swept, metric.TCPSweepKnee, matchers...) + " or " + from(swept, metric.TCPSweepBDP, matchers...) + " * 0 - 1"
+	return from(swept, tcpsweep.KneeDesc, matchers...) + " or " + from(swept, tcpsweep.BDPDesc, matchers...) + " * 0 - 1"
 }
 
 // whyUndecided is the rule of the agent.
@@ -88,7 +89,7 @@ func kneeTable() *tablepanel.PanelBuilder {
 		column{title: "sufficient buffer", query: each(knee()), unit: "bytes", own: props{
 			prop("mappings", undecidedWords()), prop("custom.cellOptions", map[string]string{"type": "color-text"}), prop("custom.minWidth", 150),
 		}},
-		column{title: "bandwidth x delay", query: each(from(swept, metric.TCPSweepBDP)), unit: "bytes", own: props{prop("custom.minWidth", 130)}},
+		column{title: "bandwidth x delay", query: each(from(swept, tcpsweep.BDPDesc)), unit: "bytes", own: props{prop("custom.minWidth", 130)}},
 		column{title: "auto-tuned", query: bitsOf(each(sweptRate(half, bothAuto))), unit: inBits, own: props{prop("decimals", 2)}},
 		column{title: "auto / best", query: each(sweptRate(half, bothAuto)) + " / " + best, unit: "percentunit", own: props{prop("decimals", 0)}},
 	).Span(24).Height(8).Decimals(1).Thresholds(steps(step{0, gray})).
@@ -96,7 +97,7 @@ func kneeTable() *tablepanel.PanelBuilder {
 }
 
 // sweptRate selects the throughput of cells.
-func sweptRate(matchers ...string) string { return from(swept, metric.TCPSweepThroughput, matchers...) }
+func sweptRate(matchers ...string) string { return from(swept, tcpsweep.ThroughputDesc, matchers...) }
 
 // bufferRunsRow shows how the result changes from run to run.
 func bufferRunsRow(b *boardBuilder) {
@@ -118,8 +119,8 @@ func bufferRunsRow(b *boardBuilder) {
 		"Smallest buffer that reaches 95 % of the best throughput of each run, and the bandwidth-delay product (dotted). A run without a point cannot tell, or only auto-tuning reaches it.",
 		"bytes", noBufferSweep + " with this result in this time range",
 	},
-		ranged(fresh(swept, from(swept, metric.TCPSweepKnee, chosen)), "{{congestion_control}}"),
-		ranged(fresh(swept, from(swept, metric.TCPSweepBDP, chosen)), "{{congestion_control}} BDP"),
+		ranged(fresh(swept, from(swept, tcpsweep.KneeDesc, chosen)), "{{congestion_control}}"),
+		ranged(fresh(swept, from(swept, tcpsweep.BDPDesc, chosen)), "{{congestion_control}} BDP"),
 	)).Height(9).Thresholds(steps(step{0, "transparent"})).
 		OverrideByRegexp("/ BDP$/", props{dotted()})))
 }
@@ -131,9 +132,9 @@ func bufferCellsRow(b *boardBuilder) {
 		return "max by (congestion_control, send_buffer_bytes, receive_buffer_bytes) (" + expr + ")"
 	}
 	rate := func(rank string) string { return bitsOf(each(sweptRate(rank, chosen))) }
-	rtt := func(rank string) string { return each(from(swept, metric.TCPSweepRTT, rank, chosen)) }
+	rtt := func(rank string) string { return each(from(swept, tcpsweep.RTTDesc, rank, chosen)) }
 	model := func(name string) string {
-		return bitsOf(each(from(swept, metric.TCPSweepModel, metric.ModelL+`="`+name+`"`, chosen)))
+		return bitsOf(each(from(swept, tcpsweep.ModelDesc, metric.ModelL+`="`+name+`"`, chosen)))
 	}
 	size := props{prop("unit", "bytes"), prop("decimals", 1), prop("noValue", "auto"), prop("custom.align", "right")}
 	p := columns(text{
@@ -150,7 +151,7 @@ func bufferCellsRow(b *boardBuilder) {
 		column{title: "RTT", query: rtt(half), unit: "s"},
 		column{title: "RTT 25 %", query: rtt(quarter), unit: "s"},
 		column{title: "RTT 75 %", query: rtt(threeQuarters), unit: "s"},
-		column{title: "retransmitted", query: each(from(swept, metric.TCPSweepRetransmitted, chosen)), unit: "percentunit", own: props{prop("decimals", 2), prop("custom.minWidth", 105)}},
+		column{title: "retransmitted", query: each(from(swept, tcpsweep.RetransmittedDesc, chosen)), unit: "percentunit", own: props{prop("decimals", 2), prop("custom.minWidth", 105)}},
 		column{title: "0.75 W/RTT", query: model("sawtooth"), unit: inBits},
 		column{title: "Mathis", query: model("mathis"), unit: inBits},
 		column{title: "Padhye", query: model("padhye"), unit: inBits},

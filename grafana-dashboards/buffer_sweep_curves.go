@@ -7,6 +7,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/trend"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/probes/tcpsweep"
 )
 
 // Matchers of the quartiles of cells.
@@ -51,7 +52,7 @@ func bufferCurvesRow(b *boardBuilder) {
 		"Median throughput of the repetitions of the last run between their quartiles (shaded), by the size that an application sets: the send buffer, or the receive buffer where the send buffer is auto-tuned; of several cells of a size the largest. Dashed: auto-tuning at both ends. Bars: the smallest sufficient buffer (knee) and the bandwidth-delay product (BDP, thin), as high as the best throughput; without a bar \"knee\" the run cannot tell. Corresponds to thesis figure 6.5 and Halepovic figure 4.",
 		inBits, noBufferSweep,
 	}, quartilesBySize(rate)+" or "+
-		mark("knee", from(swept, metric.TCPSweepKnee, chosen), best)+" or "+mark("BDP", "round("+from(swept, metric.TCPSweepBDP, chosen)+")", best)).
+		mark("knee", from(swept, tcpsweep.KneeDesc, chosen), best)+" or "+mark("BDP", "round("+from(swept, tcpsweep.BDPDesc, chosen)+")", best)).
 		OverrideByRegexp("/ (knee|BDP)$/", props{
 			prop("custom.drawStyle", "bars"), prop("custom.barMaxWidth", 6), prop("custom.barWidthFactor", 0.1), prop("custom.fillOpacity", 60), prop("custom.lineWidth", 0), prop("custom.showPoints", "never"),
 		}).
@@ -62,14 +63,14 @@ func bufferCurvesRow(b *boardBuilder) {
 		"Median of the sender's smoothed round-trip time between its quartiles (shaded). Above the sufficient buffer a larger one adds delay and no throughput, until the queue of the link drops packets. Dashed: auto-tuning at both ends. Corresponds to thesis figure 6.7 and Halepovic figures 5 and 6.",
 		"s", noBufferSweep,
 	}, quartilesBySize(func(matchers ...string) string {
-		return from(swept, metric.TCPSweepRTT, append(matchers, chosen)...)
+		return from(swept, tcpsweep.RTTDesc, append(matchers, chosen)...)
 	})))
 	b.WithPanel(byBuffer(text{
 		"Retransmitted by buffer size, $direction",
 		"Share of the sent payload that was sent again, median of the repetitions. Dashed: auto-tuning at both ends. Corresponds to Halepovic figure 7 and table 2.",
 		"percentunit", noBufferSweep,
 	}, medianBySize(func(matchers ...string) string {
-		return from(swept, metric.TCPSweepRetransmitted, append(matchers, chosen)...)
+		return from(swept, tcpsweep.RetransmittedDesc, append(matchers, chosen)...)
 	})).AxisSoftMax(leastRatio))
 }
 
@@ -131,7 +132,7 @@ func modelsByBuffer() *trend.PanelBuilder {
 		}) + `), "` + metric.ModelL + `", "` + name + `", "", "")`
 	}
 	models := bySize(metric.ModelL, func(matchers ...string) string {
-		return bitsOf(from(swept, metric.TCPSweepModel, append(matchers, chosen, one)...))
+		return bitsOf(from(swept, tcpsweep.ModelDesc, append(matchers, chosen, one)...))
 	})
 	return curve(text{
 		"Models beside the throughput, $congestion_control $direction",

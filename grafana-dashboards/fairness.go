@@ -9,6 +9,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/probes/message"
 )
 
 // fairnessUID is the uid that links refer to.
@@ -36,7 +37,7 @@ func fairnessBoard() *boardBuilder {
 			probeVariable("flows", "Flows", metric.TCPFairness),
 			probeVariable("two_way", "Two-way", metric.TCPTwoWayThroughput),
 			probeVariable("short_flows", "Short flows", metric.TCPCompletionQuantile),
-			probeVariable("messages", "Messages", metric.MessageThroughput),
+			probeVariable("messages", "Messages", message.ThroughputDesc),
 			directionVariable(),
 		},
 		rows: []func(*boardBuilder){

@@ -6,6 +6,7 @@ import (
 	tablepanel "github.com/grafana/grafana-foundation-sdk/go/table"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/probes/message"
 )
 
 // Selectors, labels and texts of short flows and of messages.
@@ -80,8 +81,8 @@ func messagesRow(b *boardBuilder) {
 		"Payload that arrived in each run by transport and message size, and what the sender gave to UDP (dotted): TCP holds a sender back, UDP does not. Select the direction above.",
 		inBits, noMessages + " in this time range",
 	},
-		ranged(fresh(messaged, bitsOf(from(messaged, metric.MessageThroughput, chosen))), "{{transport}} {{message_bytes}}"),
-		ranged(fresh(messaged, bitsOf(from(messaged, metric.MessageOffered, chosen, transport+`="udp"`))), "offered {{message_bytes}}"),
+		ranged(fresh(messaged, bitsOf(from(messaged, message.ThroughputDesc, chosen))), "{{transport}} {{message_bytes}}"),
+		ranged(fresh(messaged, bitsOf(from(messaged, message.OfferedDesc, chosen, transport+`="udp"`))), "offered {{message_bytes}}"),
 	)).Span(10).Height(9).Thresholds(steps(step{0, "transparent"})).
 		OverrideByRegexp("/^udp /", props{color(red), prop("displayName", "UDP, ${__field.labels.message_bytes} B")}).
 		OverrideByRegexp("/^tcp /", props{color(purple), prop("displayName", "TCP, Nagle on, ${__field.labels.message_bytes} B")}).
@@ -93,7 +94,7 @@ func messagesTable() *tablepanel.PanelBuilder {
 	each := func(expr string) string {
 		return "max by (direction, message_bytes, transport) (" + expr + ")"
 	}
-	arrived, offered := each(from(messaged, metric.MessageThroughput)), each(from(messaged, metric.MessageOffered))
+	arrived, offered := each(from(messaged, message.ThroughputDesc)), each(from(messaged, message.OfferedDesc))
 	p := columns(text{
 		"UDP against TCP",
 		"Messages of one size at one rate in the last run, by transport: payload that the sender gave to it, payload that arrived, its share of the offered one, the share of the UDP packets that were lost, and of the TCP payload that was retransmitted. Nagle's algorithm joins small messages to full segments. Corresponds to the D-ITG report, section 2.2.",
@@ -107,8 +108,8 @@ func messagesTable() *tablepanel.PanelBuilder {
 		column{title: "offered", query: bitsOf(offered), unit: inBits, own: props{prop("decimals", 2)}},
 		column{title: "arrived", query: bitsOf(arrived), unit: inBits, own: props{prop("decimals", 2)}},
 		column{title: "arrived / offered", query: arrived + " / (" + offered + " > 0)", unit: "percentunit", own: props{prop("custom.minWidth", 120)}},
-		column{title: "lost", query: each(from(messaged, metric.MessageLoss)), unit: "percentunit", own: props{prop("decimals", 2)}},
-		column{title: "retransmitted", query: each(from(messaged, metric.MessageRetransmitted)), unit: "percentunit", own: props{prop("decimals", 2)}},
+		column{title: "lost", query: each(from(messaged, message.LossDesc)), unit: "percentunit", own: props{prop("decimals", 2)}},
+		column{title: "retransmitted", query: each(from(messaged, message.RetransmittedDesc)), unit: "percentunit", own: props{prop("decimals", 2)}},
 	).Span(14).Height(9).Decimals(1).Thresholds(steps(step{0, gray}))
 	return p.WithTransformation(sortedBy("transport")).WithTransformation(numberOf("message")).
 		WithTransformation(sortedBy("message")).WithTransformation(sortedBy("direction"))

@@ -5,6 +5,7 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/families"
 	"oneway.example/exporter/output/point"
 )
 
@@ -13,7 +14,7 @@ const hostTag = "host"
 
 // place is where the points have a family: the measurement and the field of a rank, which is empty without quantiles.
 func place(d *metric.Desc, rank string) (measurement, field string) {
-	for _, m := range point.Series() {
+	for _, m := range point.Series(families.All()) {
 		for _, c := range m.Columns {
 			if c.Desc != d || c.Part != point.Number {
 				continue

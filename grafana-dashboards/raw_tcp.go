@@ -10,6 +10,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/output/point"
+	"oneway.example/exporter/probes/tcpsweep"
 )
 
 const noTrace = "No TCP connection of a run of this path, probe and direction in this time range"
@@ -182,22 +183,22 @@ func dataOfRun() *tablepanel.PanelBuilder {
 func bufferCellTable(b *boardBuilder) {
 	size := props{prop("unit", "bytes"), prop("decimals", 1), prop("noValue", "auto"), prop("custom.align", "right")}
 	rate := func(title, rank string) cell {
-		return cell{title: title, expr: "8 * " + fieldOf(metric.TCPSweepThroughput, rank), unit: inBits, own: props{prop("decimals", 2)}}
+		return cell{title: title, expr: "8 * " + fieldOf(tcpsweep.ThroughputDesc, rank), unit: inBits, own: props{prop("decimals", 2)}}
 	}
 	rtt := func(title, rank string) cell {
-		return cell{title: title, expr: fieldOf(metric.TCPSweepRTT, rank), unit: "s"}
+		return cell{title: title, expr: fieldOf(tcpsweep.RTTDesc, rank), unit: "s"}
 	}
 	b.WithPanel(rawCells(text{
 		"Cells of the buffer sweep, $direction",
 		"Each combination of send buffer, receive buffer and congestion control of this run (auto: auto-tuning): quartiles of the throughput of its repetitions, quartiles of the sender's smoothed round-trip time, retransmitted share. Thesis figures 6.5 and 6.7.",
 		"none", "No completed run of the probe tcp_sweep with this ID",
-	}, selection{from: ofRun(metric.TCPSweepThroughput), where: inRun(is(name(metric.Direction), "$direction"))},
+	}, selection{from: ofRun(tcpsweep.ThroughputDesc), where: inRun(is(name(metric.Direction), "$direction"))},
 		cell{title: "algorithm", expr: name(congestionControl)},
 		cell{title: "send", expr: name(sendBuffer), own: size, text: true},
 		cell{title: "receive", expr: name(receiveBuffer), own: size, text: true},
 		rate("throughput", "0.5"), rate("25 %", "0.25"), rate("75 %", "0.75"),
 		rtt("RTT", "0.5"), rtt("RTT 25 %", "0.25"), rtt("RTT 75 %", "0.75"),
-		cell{title: "retransmitted", expr: fieldOf(metric.TCPSweepRetransmitted, ""), unit: "percentunit", own: props{prop("decimals", 2)}},
+		cell{title: "retransmitted", expr: fieldOf(tcpsweep.RetransmittedDesc, ""), unit: "percentunit", own: props{prop("decimals", 2)}},
 	).Height(7).WithTransformation(numberOf("receive")).WithTransformation(sortedBy("receive")).
 		WithTransformation(numberOf("send")).WithTransformation(sortedBy("send")).WithTransformation(sortedBy("algorithm")))
 }

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/families"
 	"oneway.example/exporter/output/point"
 )
 
@@ -129,7 +130,7 @@ func schema() map[string][]string {
 		}
 		all[name] = names
 	}
-	for _, m := range point.Series() {
+	for _, m := range point.Series(families.All()) {
 		add(m.Name, &m)
 		m.Columns = append(m.Columns, point.Column{Key: point.RunField})
 		add(point.OfRun(m.Name), &m)

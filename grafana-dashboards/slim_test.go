@@ -10,6 +10,7 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
+	"oneway.example/exporter/families"
 )
 
 // A panel without data of slim paths must mention profile slim in its noValue text.
@@ -17,7 +18,7 @@ func TestPanelsWithoutSlimDataNameTheProfile(t *testing.T) {
 	// Recorded series of full paths only; all other series of the page exist for slim paths, too.
 	fullOnly := map[string]bool{rules.DelayVariationQuantiles.Name: true, rules.RoundTripQuantiles5m.Name: true, rules.ScheduleLateRatio.Name: true, rules.ScheduleSkippedRatio.Name: true, rules.LowConfidenceRatio.Name: true}
 	has := map[string]bool{}
-	for _, g := range metric.Groups() {
+	for _, g := range families.All() {
 		for _, d := range g.Descs {
 			has[d.Name] = d.Slim || len(d.Labels) == 0 || d.Labels[0] != metric.Path
 		}

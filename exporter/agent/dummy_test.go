@@ -14,7 +14,12 @@ import (
 )
 
 // dummyLevel is the metric of the dummy.
-var dummyLevel = &metric.Desc{Name: "oneway_dummy_level", Kind: metric.Gauge, Labels: []string{"dummy", "band"}, Help: "Level of a dummy."}
+var dummyLevel = metric.Family(metric.Desc{Name: "oneway_dummy_level", Kind: metric.Gauge, Slim: true, Labels: []string{"dummy", "band"}, Help: "Level of a dummy."})
+
+// MetricGroups implements metric.Declarer.
+func (dummyType) MetricGroups() []metric.Group {
+	return []metric.Group{{Title: "Dummy", Prefix: "oneway_dummy", Descs: []*metric.Desc{dummyLevel}}}
+}
 
 // dummyLevels is the dummy's raw data.
 var dummyLevels = &record.Schema{Name: "oneway_dummy", TimeOnly: true, Columns: []record.Column{{Name: "at_ns"}, {Name: "level"}}}

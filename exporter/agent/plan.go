@@ -70,14 +70,14 @@ func (a *Agent) plan() (*plan, error) {
 	if c == nil {
 		return nil, err
 	}
-	p := newPlan(c, a.options.Types.Clocks)
+	p, groups := newPlan(c, a.options.Types.Clocks), a.options.Types.MetricGroups()
 	own := len(c.Paths)
-	undecoded := append(config.Section{}.Problems(err), mesh.Expand(c, a.options.machine())...)
+	undecoded := append(config.Section{}.Problems(err), mesh.Expand(c, a.options.machine(), groups)...)
 	p.meshed = len(c.Paths) - own
 	for _, s := range p.sections() {
 		undecoded = append(undecoded, config.Section{}.Problems(s.decode(c))...)
 	}
-	m := &maker{Agent: a, plan: p, meanings: map[string]*config.Section{}}
+	m := &maker{Agent: a, plan: p, groups: groups, meanings: map[string]*config.Section{}}
 	var found config.Problems
 	for _, s := range p.sections() {
 		found = append(found, s.plan(c, m)...)
@@ -95,6 +95,8 @@ func (a *Agent) plan() (*plan, error) {
 type maker struct {
 	*Agent
 	plan *plan
+	// groups are all metric families.
+	groups []metric.Group
 	// meanings are the options of the probes, by their fingerprints: a task keeps them for new runners, and thousands may have the
 	// same.
 	meanings map[string]*config.Section
@@ -167,7 +169,7 @@ func (m *maker) paths(c *config.Config) config.Problems {
 	}
 	usual, wrong := m.profile(c)
 	found = append(append(found, wrong...), m.defaults(c, env)...)
-	labels := pathlabel.NewChecker()
+	labels := pathlabel.NewChecker(m.groups)
 	for i := range c.Paths {
 		path := &c.Paths[i]
 		if len(path.Links) > 0 {

@@ -25,6 +25,8 @@ type Env struct {
 	// Sink receives the metrics of the output; its series go to a scope of Scopes, which the agent closes.
 	Sink   metric.Sink
 	Scopes *metric.Scopes
+	// Groups are all metric families that the agent may export: the schema of the points (package point).
+	Groups []metric.Group
 	// Recorder has the raw samples of all probes.
 	Recorder *record.Recorder
 	// Series calls emit with the points of all series, as of one instant; nil: there are none.

@@ -12,7 +12,7 @@ import (
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/clocks"
-	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/families"
 	"oneway.example/exporter/watchers"
 )
 
@@ -200,7 +200,7 @@ func TestPagesNameRealMetrics(t *testing.T) {
 
 func metricNames() map[string]bool {
 	names := map[string]bool{}
-	for _, group := range metric.Groups() {
+	for _, group := range families.All() {
 		for _, d := range group.Descs {
 			names[d.Name] = true
 		}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/families"
 )
 
 const root = "../.."
@@ -124,7 +124,7 @@ func TestSeriesOfOptionalEquipmentMayBeAbsent(t *testing.T) {
 
 func TestGroupsOfLoadTestsExist(t *testing.T) {
 	titles := map[string]bool{}
-	for _, g := range metric.Groups() {
+	for _, g := range families.All() {
 		titles[g.Title] = true
 	}
 	for _, title := range ofLoadTests {

@@ -5,6 +5,7 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
+	"oneway.example/exporter/families"
 )
 
 // Reasons why a series may be absent in a healthy system.
@@ -19,6 +20,7 @@ const (
 	noCalibration = "absent until oneway calibrate has run"
 	noNative      = "only in a server that takes native histograms"
 	noLoadTest    = "only with such a load test configured, and after its first run"
+	noSuchType    = "only with a probe, watcher or output of its type configured"
 )
 
 // quiet is why the result of a query may be empty in a healthy system, because one of its series may be absent.
@@ -97,9 +99,10 @@ var ofLoadTests = []string{
 	metric.TitleRuns, metric.TitleLoad, metric.TitleSizeSweep, metric.TitleCapacity, metric.TitleTCP, metric.TitleWorking, metric.TitleLoadServer,
 }
 
-// unconfigured is why an agent may not have a family at all: receiver, pulse and load tests are optional.
+// unconfigured is why an agent may not have a family at all: receiver, pulse and load tests are optional, and so is each type
+// that declares families.
 func unconfigured(name string) string {
-	for _, g := range metric.Groups() {
+	for _, g := range families.All() {
 		for _, d := range g.Descs {
 			switch {
 			case d.Name != name:
@@ -109,6 +112,8 @@ func unconfigured(name string) string {
 				return noReceiver
 			case slices.Contains(d.Labels, metric.PulseL):
 				return noPulse
+			case !slices.ContainsFunc(metric.Groups(), func(g metric.Group) bool { return slices.Contains(g.Descs, d) }):
+				return noSuchType
 			}
 		}
 	}

@@ -37,6 +37,7 @@ var rooms = map[string]room{
 	"load":      {[]string{"clock", "core", "estimate", "net", "probe", "reflector"}, "runs of load tests, and the load server; no concrete probe"},
 	"probes":    {[]string{"clock", "core", "estimate", "load", "net", "probe"}, "the probes and their registry"},
 	"agent":     {[]string{"clock", "core", "estimate", "load", "net", "output", "probe", "reflector", "watcher"}, "no member of a registry, no HTTP"},
+	"families":  {[]string{"agent", "clocks", "core", "load", "outputs", "probes", "watchers"}, "the metric families of all types, for documents and tests"},
 	"doc":       {[]string{"core", "output"}, "documents that are generated"},
 	"serve":     {[]string{"agent", "core", "doc", "probe", "watcher"}, "the agent's data over HTTP, and reports of stored data"},
 	"cmd":       {[]string{"agent", "clock", "clocks", "core", "estimate", "load", "net", "output", "outputs", "probe", "probes", "reflector", "serve", "watchers"}, "joins everything"},
@@ -46,6 +47,7 @@ var rooms = map[string]room{
 var exceptions = map[string][]string{
 	"agent/backtoback":  {"probes/stamp"},  // runs both ends of a probe
 	"load/loadtesttest": {"clocks/static"}, // both ends of a load test, for tests
+	"doc/metricdoc":     {"families"},      // describes the families of all types
 	// lists the options of all of them in the commented configuration
 	"doc/configdoc": {"agent", "agent/config", "clocks", "outputs", "probe", "probes", "watchers"},
 }

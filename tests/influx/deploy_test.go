@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/families"
 	"oneway.example/exporter/output/point"
 	"oneway.example/tests/await"
 )
@@ -35,7 +36,7 @@ func read(t *testing.T, file string) string {
 // TestDownsamplingHasEveryMeasurement: it lists the measurements of series, without buckets, and Flux leaves out text.
 func TestDownsamplingHasEveryMeasurement(t *testing.T) {
 	var names, texts []string
-	for _, m := range point.Series() {
+	for _, m := range point.Series(families.All()) {
 		if !slices.ContainsFunc(m.Columns, func(c point.Column) bool { return c.Part == point.Bucket }) {
 			names = append(names, strings.TrimPrefix(m.Name, point.Prefix))
 		}

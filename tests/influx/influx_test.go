@@ -16,6 +16,7 @@ import (
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/families"
 	"oneway.example/exporter/output"
 	"oneway.example/exporter/output/point"
 	"oneway.example/exporter/outputs"
@@ -58,7 +59,7 @@ func deliverSeries(t *testing.T, yaml, stateDir string, series output.Series) (o
 	t.Helper()
 	var log await.Text
 	out, err := build(yaml, output.Env{
-		Name: "test", Log: slog.New(slog.NewTextHandler(&log, nil)), Sink: metric.Discard{}, Scopes: new(metric.Scopes), Recorder: new(record.Recorder),
+		Name: "test", Groups: families.All(), Log: slog.New(slog.NewTextHandler(&log, nil)), Sink: metric.Discard{}, Scopes: new(metric.Scopes), Recorder: new(record.Recorder),
 		Series: series, StateDir: stateDir,
 	})
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/families"
 	"oneway.example/exporter/output"
 	"oneway.example/tests/await"
 )
@@ -73,7 +74,7 @@ func write(yaml string) error {
 		}
 	}()
 	out, err := build(yaml, output.Env{
-		Name: "test", Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Scopes: new(metric.Scopes), Recorder: new(record.Recorder), Series: from.series,
+		Name: "test", Groups: families.All(), Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Scopes: new(metric.Scopes), Recorder: new(record.Recorder), Series: from.series,
 	})
 	if err != nil {
 		return err

@@ -11,7 +11,9 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/families"
 	"oneway.example/exporter/output/point"
+	"oneway.example/exporter/probes/tcpsweep"
 	"oneway.example/tests/expr"
 )
 
@@ -124,10 +126,10 @@ func results(path, run string, at instant.Time) *record.Result {
 			add(metric.TrainDispersion, v/1e6, direction, size)
 			buffers := []string{direction, size, size, "cubic"}
 			for q, rank := range []string{"0.25", "0.5", "0.75"} {
-				add(metric.TCPSweepThroughput, v+float64(q), append(buffers, rank)...)
-				add(metric.TCPSweepRTT, 0.04+float64(q)/100, append(buffers, rank)...)
+				add(tcpsweep.ThroughputDesc, v+float64(q), append(buffers, rank)...)
+				add(tcpsweep.RTTDesc, 0.04+float64(q)/100, append(buffers, rank)...)
 			}
-			add(metric.TCPSweepRetransmitted, 0.01*float64(k), buffers...)
+			add(tcpsweep.RetransmittedDesc, 0.01*float64(k), buffers...)
 		}
 	}
 	return r
@@ -135,7 +137,7 @@ func results(path, run string, at instant.Time) *record.Result {
 
 // fillAgent writes a track and the delays of the paths, which belong to no run.
 func fillAgent(raw *point.Raw, at instant.Time, emit func(*point.Point)) {
-	wide := point.NewWide(point.NewTable())
+	wide := point.NewWide(point.NewTable(families.All()))
 	for i := range positions {
 		now := at.Add(time.Duration(i) * time.Second)
 		place := []int64{0, record.Real(37 + float64(i)/1000), record.Real(127 - float64(i)/1000), record.Real(float64(i))}
@@ -167,7 +169,7 @@ func filled(t *testing.T) *server {
 			t.Fatal(err)
 		}
 	}
-	raw := point.NewRaw()
+	raw := point.NewRaw(families.All())
 	fill(raw, "office", "run-0", "report-0", begin.Add(-time.Minute), emit)
 	fill(raw, "office", "run-1", "report-1", begin, emit)
 	fill(raw, "other", "run-2", "report-2", begin, emit)

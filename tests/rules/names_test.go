@@ -16,6 +16,7 @@ import (
 	"oneway.example/exporter/estimate/capacity"
 	"oneway.example/exporter/estimate/queue"
 	"oneway.example/exporter/estimate/voice"
+	"oneway.example/exporter/families"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/tests/expr"
 )
@@ -30,7 +31,7 @@ var recordedLabels = []string{
 
 func table() map[string]*metric.Desc {
 	out := map[string]*metric.Desc{}
-	for _, g := range metric.Groups() {
+	for _, g := range families.All() {
 		for _, d := range g.Descs {
 			out[d.Name] = d
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/families"
 	"oneway.example/exporter/output/point"
 	"oneway.example/tests/await"
 	"oneway.example/tests/expr"
@@ -124,7 +125,7 @@ func column(tables []table) (all []float64) {
 // field is where the line protocol has a value: its measurement, its field, and a condition on its tags.
 func (v value) field(t *testing.T) (measurement, key, condition string) {
 	t.Helper()
-	for _, m := range point.Series() {
+	for _, m := range point.Series(families.All()) {
 		for _, c := range m.Columns {
 			if c.Desc == nil || c.Desc.Name != v.family || c.Part != point.Number {
 				continue

@@ -22,6 +22,7 @@ import (
 	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/agent/pathlabel"
 	"oneway.example/exporter/core/hostport"
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 )
 
@@ -88,11 +89,12 @@ func ThisMachine() (m Machine) {
 	return m
 }
 
-// Expand appends the paths of all meshes of a configuration to its paths.
-func Expand(c *config.Config, on Machine) (found config.Problems) {
+// Expand appends the paths of all meshes of a configuration to its paths. The labels of hosts must not be labels of the families
+// of these groups.
+func Expand(c *config.Config, on Machine, groups []metric.Group) (found config.Problems) {
 	makers := map[string]int{} // mesh, by path
 	for i, section := range c.Meshes {
-		paths, err := pathsOf(section, on)
+		paths, err := pathsOf(section, on, groups)
 		if err != nil {
 			found = append(found, section.Problems(err)...)
 			continue
@@ -110,7 +112,7 @@ func Expand(c *config.Config, on Machine) (found config.Problems) {
 }
 
 // pathsOf makes the paths of one mesh.
-func pathsOf(section config.Section, on Machine) ([]config.Path, error) {
+func pathsOf(section config.Section, on Machine, groups []metric.Group) ([]config.Path, error) {
 	o := option.Defaults[Options]()
 	if err := section.Decode(&o); err != nil {
 		return nil, err
@@ -118,7 +120,7 @@ func pathsOf(section config.Section, on Machine) ([]config.Path, error) {
 	if err := o.check(section); err != nil {
 		return nil, err
 	}
-	hosts, err := o.hosts()
+	hosts, err := o.hosts(groups)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +161,7 @@ func (o *Options) check(section config.Section) error {
 }
 
 // hosts reads and checks the file.
-func (o *Options) hosts() ([]host, error) {
+func (o *Options) hosts(groups []metric.Group) ([]host, error) {
 	section, err := config.LoadSection(o.HostsFile)
 	if _, content := errors.AsType[config.Problems](err); err != nil && !content {
 		return nil, option.Errorf("hosts_file", "cannot be used: %v", err)
@@ -173,7 +175,7 @@ func (o *Options) hosts() ([]host, error) {
 	if n := len(hosts); n < 2 || n > maxHosts {
 		found = append(found, section.Problem("", fmt.Sprintf("it has %d hosts; a mesh has 2 to %d", n, maxHosts)))
 	}
-	names, addresses, labels := map[string]int{}, map[string]int{}, pathlabel.NewChecker()
+	names, addresses, labels := map[string]int{}, map[string]int{}, pathlabel.NewChecker(groups)
 	for i, h := range hosts {
 		if !h.Place.Given() {
 			continue // it could not be decoded

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"oneway.example/exporter/agent/config"
+	"oneway.example/exporter/core/metric"
 )
 
 // expanded is a configuration with the keys of a mesh, whose directory has this file of hosts; D replaces the directory in errors.
@@ -23,7 +24,7 @@ func expanded(t *testing.T, keys, hosts string, on Machine) (*config.Config, str
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := Expand(c, on); len(found) > 0 {
+	if found := Expand(c, on, metric.Groups()); len(found) > 0 {
 		return c, strings.ReplaceAll(found.Sort().Error(), dir, "D")
 	}
 	return c, ""
@@ -149,7 +150,7 @@ func TestMeshNeedsItsFileAndProbes(t *testing.T) {
 	want := `D/o.yml:1:8: mesh[0].hosts_file is missing; it must be the file with the hosts of the mesh
 D/o.yml:1:8: mesh[0].probes is missing; a mesh needs at least one, such as {type: stamp}
 D/o.yml:1:32: mesh[1].hosts_file is "none.yml"; D/none.yml does not exist (relative names begin at the directory of o.yml)`
-	if got := strings.ReplaceAll(Expand(c, Machine{}).Sort().Error(), dir, "D"); got != want {
+	if got := strings.ReplaceAll(Expand(c, Machine{}, metric.Groups()).Sort().Error(), dir, "D"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -168,7 +169,7 @@ func TestTwoMeshesNeedTwoNamesOfAPath(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := Expand(c, Machine{})
+		found := Expand(c, Machine{}, metric.Groups())
 		if got := found.Error(); got != want || want == "" && len(c.Paths) != 4 {
 			t.Errorf("got %q and %d paths, want %q", got, len(c.Paths), want)
 		}

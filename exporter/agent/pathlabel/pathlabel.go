@@ -32,14 +32,14 @@ type Checker struct {
 	reserved, names map[string]bool
 }
 
-// NewChecker reserves the labels of all families, and those that Prometheus adds to targets, histograms and alerts: a join
+// NewChecker reserves the labels of the families of these groups, and those that Prometheus adds to targets, histograms and alerts: a join
 // would replace them.
-func NewChecker() *Checker {
+func NewChecker(groups []metric.Group) *Checker {
 	c := &Checker{reserved: map[string]bool{}, names: map[string]bool{}}
 	for _, name := range []string{"job", "instance", "le", "quantile", "alertname", "alertstate", "severity"} {
 		c.reserved[name] = true
 	}
-	for _, g := range metric.Groups() {
+	for _, g := range groups {
 		for _, d := range g.Descs {
 			for _, l := range d.Labels {
 				c.reserved[l] = true

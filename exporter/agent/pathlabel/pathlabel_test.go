@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/output/promsink"
 )
 
@@ -22,7 +23,7 @@ func TestWrongLabelsAreErrors(t *testing.T) {
 		{"site", strings.Repeat("ü", 128)}: "<nil>",
 		{"site", strings.Repeat("ü", 129)}: `labels.site is "` + strings.Repeat("ü", 129) + `"; it must be text of 1 to 128 printable characters`,
 	} {
-		if got := fmt.Sprint(NewChecker().Check(map[string]string{labels[0]: labels[1]})); got != want {
+		if got := fmt.Sprint(NewChecker(metric.Groups()).Check(map[string]string{labels[0]: labels[1]})); got != want {
 			t.Errorf("%q: got %s\nwant %s", labels, got, want)
 		}
 	}
@@ -36,7 +37,7 @@ func TestNumberOfLabelsIsLimited(t *testing.T) {
 		}
 		return all
 	}
-	c := NewChecker()
+	c := NewChecker(metric.Groups())
 	for _, p := range []string{"a", "b", "a"} {
 		if err := c.Check(numbered(p, MaxLabels)); err != nil {
 			t.Error(err)
@@ -45,7 +46,7 @@ func TestNumberOfLabelsIsLimited(t *testing.T) {
 	if got, want := fmt.Sprint(c.Check(numbered("c", 1))), "labels.c00 is the name of one more label; all paths together may have 32 names"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got, want := fmt.Sprint(NewChecker().Check(numbered("d", MaxLabels+1))), "labels has 17 labels; a path may have 16"; got != want {
+	if got, want := fmt.Sprint(NewChecker(metric.Groups()).Check(numbered("d", MaxLabels+1))), "labels has 17 labels; a path may have 16"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

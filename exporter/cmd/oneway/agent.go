@@ -120,11 +120,13 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 	}
 	sink := newSink()
 	var web []string
-	a, err := agent.New(agent.Options{
+	o := agent.Options{
 		Addresses:  func() []string { return web },
-		ConfigFile: f.config, Types: registered(), Series: seriesOf(sink), Light: stamp.Light, Sink: sink, Log: log,
+		ConfigFile: f.config, Types: registered(), Light: stamp.Light, Sink: sink, Log: log,
 		Socket: f.socket, SocketGroup: f.group,
-	})
+	}
+	o.Series = seriesOf(&o.Types, sink)
+	a, err := agent.New(o)
 	if err != nil {
 		return usageError{fmt.Errorf("the configuration is rejected:\n%w", err)}
 	}
@@ -148,8 +150,8 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 }
 
 // seriesOf reads the sink for the outputs. What that needs is made at the first use: most agents have no output.
-func seriesOf(sink *promsink.Sink) output.Series {
-	of := sync.OnceValue(func() output.Series { return series.Of(sink) })
+func seriesOf(types *agent.Types, sink *promsink.Sink) output.Series {
+	of := sync.OnceValue(func() output.Series { return series.Of(types.MetricGroups(), sink) })
 	return func(at instant.Time, emit func(*point.Point)) error { return of()(at, emit) }
 }
 

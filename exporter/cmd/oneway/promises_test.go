@@ -109,7 +109,8 @@ func (w *whole) voiced() {
 	waitFor(w.t, w.url+"/metrics", func(body string) bool { return strings.Contains(body, metric.VoiceR.Name+"{") })
 }
 
-// METRICS.md: a family without a text of absence is always exported.
+// METRICS.md: a family without a text of absence is always exported. This configuration does not have the types that declare
+// families of their own.
 func TestEachFamilyWithoutAnAbsenceIsInAScrapeOfTheRunningProgram(t *testing.T) {
 	w := startWhole(t, twoSelves(freeport.Address(t)))
 	w.voiced()

@@ -47,10 +47,11 @@ func reasons(d *metric.Desc, label string, others ...string) part {
 	return part{"type": "string", "enum": slices.Compact(all)}
 }
 
-// values is the schema of report.Values: the metrics of load tests.
-func values() part {
+// values is the schema of report.Values: the metrics of these types of load tests.
+func values(types []probe.Type) part {
+	loadTests := slices.DeleteFunc(slices.Clone(types), func(t probe.Type) bool { _, ok := t.(probe.LoadTest); return !ok })
 	properties := part{}
-	for _, group := range metric.Groups() {
+	for _, group := range metric.Groups(metric.Declared(loadTests)...) {
 		if slices.Contains([]string{metric.TitleProbes, metric.TitlePackets, metric.TitleDelay, metric.TitleVoice}, group.Title) { // of light probes
 			continue
 		}
@@ -212,7 +213,7 @@ func schemas(t *testing.T) map[document.Kind][]byte {
 	}{
 		{document.Test, "oneway test --json", testDocument{}, func(whole part) {
 			g.Define("kinds", kinds(g))
-			g.Define("values", values())
+			g.Define("values", values(probes.All()))
 			withKinds(g, whole, "#/$defs/kinds")
 		}},
 		{document.Calibration, "oneway calibrate --json", calibrationDocument{}, settings(calibrated, stamp.Options{})},

@@ -1,106 +1,89 @@
 package metric
 
-// Group is a section of the documentation and its families, sorted by name.
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Group is a section of the documentation and its families.
 type Group struct {
+	// Title is the section. Groups with one title are one section.
 	Title string
 	// Experimental families may change their name, labels or meaning in any version, as the changelog lists. The others are
 	// stable: they change only in a major version, after a version that exports both.
 	Experimental bool
-	Descs        []*Desc
+	// Descs are the families, sorted by name.
+	Descs []*Desc
+	// Measurements name the measurements of the families' points (package point) by labels.
+	Measurements []Measurement
+	// Prefix begins the names of the measurements of the families whose labels no member of Measurements has, such as "oneway_web".
+	// Their labels, except path, probe and quantile_rank, follow it: oneway_web_direction_reason. Without a Prefix these families
+	// have no points.
+	Prefix string
 }
 
-// Groups lists all families, in the order of the documentation.
-func Groups() []Group {
-	return append(append(pathGroups(), loadGroups()...), hostGroups()...)
+// Measurement is the measurement of a group's families with these labels. It keeps its name and labels: InfluxDB 3 freezes the
+// tags of a table at the first write.
+type Measurement struct {
+	Name string
+	// Labels are the labels in any order, without quantile_rank.
+	Labels []string
+	// Facts are the labels that are fields instead of tags: of text, or of a number with FactIsInt at the end.
+	Facts []string
 }
 
-// pathGroups has the groups of light probes.
-func pathGroups() []Group {
-	return []Group{
-		{Title: TitleProbes, Descs: []*Desc{
-			PathInfo, PathLabels, ProbeInterval, ProbeLastSuccess, ProbeLateness, ProbeSkipped, ProbeUp, ResolveFailures,
-		}},
-		{Title: TitlePackets, Descs: []*Desc{
-			DSCP, DSCPRemarked, CongestionExperienced, HopChanges, Hops, LossBurst, LossBurstRatio, LossRatio,
-			PacketsCorrupted, PacketsDiscarded, PacketsDuplicated, PacketsHostDropped, PacketsLate, PacketsLost,
-			PacketsOutstanding, PacketsReceived, PacketsReordered, PacketsSent, RemoteRestarts, RoundTripLossRatio,
-			RoundTripInvalid, DirectionUnknown, RoundTripLost, RoundTripReceived,
-		}},
-		{Title: TitleDelay, Descs: []*Desc{
-			DelayErrorBound, DelayErrorComponent, DelayInvalid, DelayLowConfidence, DelayMax, DelayMin, DelayNegative,
-			DelayQuantile, Delay, DelayTXUncertainty, DelayVariation, IPDV, Jitter, Residence, RoundTripTimeMax,
-			RoundTripTimeMin, RoundTripTimeQuantile, RoundTripTime, TimestampErrorBound,
-		}},
-		{Title: TitleVoice, Descs: []*Desc{
-			VoiceDelayImpairment, VoiceEquipmentImpairment, VoiceRError, VoiceMOS, VoiceMouthToEar, VoicePlayoutLoss, VoiceR,
-		}},
+// FactIsInt marks a member of Measurement.Facts that is a number.
+const FactIsInt = ":int"
+
+// MeasurementFor returns the measurement of a family of the group; an empty Name: its points are in none.
+func (g *Group) MeasurementFor(d *Desc) Measurement {
+	labels := slices.DeleteFunc(slices.Sorted(slices.Values(d.Labels)), func(l string) bool { return l == QuantileL })
+	for _, m := range g.Measurements {
+		if slices.Equal(slices.Sorted(slices.Values(m.Labels)), labels) {
+			return m
+		}
 	}
+	if g.Prefix == "" {
+		return Measurement{}
+	}
+	others := slices.DeleteFunc(slices.Clone(labels), func(l string) bool { return l == Path || l == Probe })
+	return Measurement{Name: strings.Join(append([]string{g.Prefix}, others...), "_"), Labels: labels}
 }
 
-// loadGroups has the groups of load tests.
-func loadGroups() []Group {
-	return []Group{
-		{Title: TitleRuns, Descs: []*Desc{
-			QuotaLeft, QuotaLimit, QuotaSaved, QuotaUsed, KernelChecksumErrors, PathLinkInfo, PathTested, Runs, RunDuration,
-			RunInterval, RunNext, RunPacketsCorrupted, RunBytes, RunLast, TestRunning,
-		}},
-		{Title: TitleLoad, Experimental: true, Descs: []*Desc{
-			LoadedDelayElapsed, QueueAtLeast, QueueDelayBound, QueueDelay, QueueFullDelayBound, QueueFullDelay,
-			QueueIdleDelayBound, QueueIdleDelay, QueueSize, QueueSizeBound, LoadedDelay, LoadedLoss, SaturationState,
-			SearchMaximum, SweepLoss, SweepLossless, SweepMaximum, SweepThroughput, UDPOffered, UDPRate, UDPUnderrun,
-			UDPThroughput, UDPThroughputElapsed,
-		}},
-		{Title: TitleWorking, Experimental: true, Descs: []*Desc{
-			WorkingDelayBound, WorkingDelay, WorkingVariation, WorkingLoss, WorkingR, WorkingRTT, WorkingRoundTrips,
-			WorkingRStep,
-		}},
-		{Title: TitleSizeSweep, Experimental: true, Descs: []*Desc{
-			SizeSweepDelayBound, SizeSweepDelay, SizeSweepLoss, SizeSweepIPDV, SizeSweepReceived, SizeSweepSpread,
-			SizeSweepUnderrun, SizeSweepSent,
-		}},
-		{Title: TitleCapacity, Experimental: true, Descs: []*Desc{
-			Capacity, CapacityBound, PathCapacity, PathCapacityBound, PathCapacityHidden, PathMTU, TrainCapacity,
-			TrainDispersion, TrainFragmented, Trains,
-		}},
-		{Title: TitleTCP, Experimental: true, Descs: []*Desc{
-			MessageLoss, MessageOffered, MessageRetransmitted, MessageThroughput, TCPAckCompressed, TCPAckInterarrival,
-			TCPCompletionQuantile, TCPCompletion, TCPConnect, TCPDelayErrorBound, TCPDelayQuantile, TCPDelaySamples, TCPDelay,
-			TCPFairness, TCPFlowThroughput, TCPHostQueue, TCPLimited, TCPLinkRate, TCPMarked, TCPModel, TCPRecovery,
-			TCPTimeouts, TCPRetransmitted, TCPRTTMin, TCPRTT, TCPSplit, TCPSplitLead, TCPSplitUndecided, TCPSweepBDP,
-			TCPSweepKnee, TCPSweepModel, TCPSweepRetransmitted, TCPSweepRTT, TCPSweepThroughput, TCPThroughput,
-			TCPTwoWayCorrelation, TCPTwoWayThroughput, TCPUDPRoundTrip, TCPUnfinished,
-		}},
-	}
+// Declarer is implemented by a Type of a registry that has families of its own.
+type Declarer interface {
+	// MetricGroups returns the groups of these families. Families of a group with the title of another group join that one.
+	MetricGroups() []Group
 }
 
-// hostGroups has the groups of this host and its servers.
-func hostGroups() []Group {
-	return []Group{
-		{Title: TitleClock, Descs: []*Desc{
-			ClockErrorBound, ClockFrequency, ClockLastUpdate, ClockOffset, ClockQueryFailures, ClockReferenceInfo, ClockSkew,
-			ClockState, ClockSteps, ClockSynchronized, RemoteClockErrorBound, RemoteClockSynchronized, TimestampCalibration,
-		}},
-		{Title: TitlePulse, Descs: []*Desc{
-			GNSSConnected, GNSSConnections, GNSSFix, GNSSLastMessage, GNSSMalformed, GNSSPulseOffset, GNSSSatellitesSeen,
-			GNSSSatellitesUsed, GNSSSawtooth, GNSSTimeOffset, PPSFitBound, PPSFitOffset, PPSJitter, PPSLast, PPSMissed,
-			PPSPulses, PPSRejected,
-		}},
-		{Title: TitleLoadServer, Descs: []*Desc{
-			LoadServerBytes, LoadServerConnections, LoadServerDiscarded, LoadServerRequests, LoadServerSessions,
-			LoadServerEnded,
-		}},
-		{Title: TitleOutputs, Descs: []*Desc{
-			OutputLastSuccess, OutputPoints, OutputRequests, OutputSpool, OutputSpoolLimit, OutputWaiting,
-		}},
-		{Title: TitleOnDemand, Descs: []*Desc{
-			OnDemandRunning, OnDemandRequests,
-		}},
-		{Title: TitleReplies, Descs: []*Desc{
-			OnDemandDuration, OnDemandFailure, OnDemandLoss, OnDemandSuccess,
-		}},
-		{Title: TitleSelf, Descs: []*Desc{
-			ConfigReloadTime, ConfigReloadSuccess, HostDelay, IncidentReports, ReflectorPackets, ReflectorSessions,
-			SamplesDropped, SendErrors, SocketDrops, SocketDiscarded, TimestampsMissing, Timestamps,
-		}},
+// Declared returns the groups of those types that are Declarers.
+func Declared[T any](types []T) (all []Group) {
+	for _, t := range types {
+		if d, ok := any(t).(Declarer); ok {
+			all = append(all, d.MetricGroups()...)
+		}
 	}
+	return all
+}
+
+// Groups lists the families of this package and the declared ones, in the order of the documentation.
+func Groups(declared ...Group) []Group {
+	all := []Group{
+		probesGroup(), packetsGroup(), delayGroup(), voiceGroup(),
+		runsGroup(), loadGroup(), workingGroup(), sizeSweepGroup(), capacityGroup(), tcpGroup(),
+		clockGroup(), pulseGroup(), loadServerGroup(), outputsGroup(), onDemandGroup(), repliesGroup(), selfGroup(),
+	}
+	for _, g := range declared {
+		i := slices.IndexFunc(all, func(other Group) bool { return other.Title == g.Title })
+		if i < 0 {
+			all = append(all, g)
+			continue
+		}
+		joined := &all[i]
+		joined.Descs = append(joined.Descs, g.Descs...)
+		slices.SortFunc(joined.Descs, func(a, b *Desc) int { return cmp.Compare(a.Name, b.Name) })
+		joined.Measurements = append(joined.Measurements, g.Measurements...)
+	}
+	return all
 }

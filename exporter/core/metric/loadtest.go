@@ -28,21 +28,21 @@ const (
 
 // Runs of load tests and their quotas.
 var (
-	TestRunning = family(Desc{
+	TestRunning = Family(Desc{
 		Name: "oneway_test_running", Kind: Gauge, Slim: true, Labels: []string{Path, Probe, linkL}, Source: "design, invariant 6",
 		Help: "1 while a load test of this probe fills its link, else 0: it causes the delay and loss on the link at that time. A test from this host's terminal (oneway test) counts for the probe of its type to the same remote end; without such a probe, for the path to that host or for the path terminal, with its type as probe, and that series ends 7 minutes after the test.",
 	})
-	PathTested = family(Desc{
+	PathTested = Family(Desc{
 		Name: "oneway_path_test_timestamp_seconds", Kind: Gauge, Slim: true, Labels: []string{Path}, Source: "design, invariant 6",
 		Help:   "Unix time at which a load test last filled a link of the path: now, while one does. It may be a test of any path of this agent, one from this host's terminal (oneway test), or a session of the agent's load server, which also affects the paths to its client.",
 		Absent: "Until the first since the agent started.",
 	})
-	PathLinkInfo = family(Desc{
+	PathLinkInfo = Family(Desc{
 		Name: "oneway_path_link_info", Kind: Gauge, Slim: true, Labels: []string{Path, linkL}, Source: "design",
 		Help:   "Always 1; the link is one of the path: configured (link), or that of one of its load tests.",
 		Absent: "For a path with neither.",
 	})
-	Runs = family(Desc{
+	Runs = Family(Desc{
 		Name: "oneway_probe_runs_total", Kind: Counter, Slim: true, Labels: []string{Path, Probe, ResultL, ReasonL},
 		Help:   "Runs of a load test that were due, by result and reason.",
 		Absent: "Until the first of that result and reason.",
@@ -58,49 +58,49 @@ var (
 			ReasonL: runreason.Values(false),
 		},
 	})
-	RunLast = family(Desc{
+	RunLast = Family(Desc{
 		Name: "oneway_run_timestamp_seconds", Kind: Gauge, Slim: true, Labels: perProbe, Source: "design",
 		Help:   "Unix time of the end of the last completed run; the other values of the probe are from that run.",
 		Absent: "Before the first completed run.",
 	})
-	RunDuration = family(Desc{
+	RunDuration = Family(Desc{
 		Name: "oneway_run_duration_seconds", Kind: Gauge, Labels: perProbe, Source: "design",
 		Help:   "Duration of the last completed run, in seconds.",
 		Absent: "Before the first completed run.",
 	})
-	RunInterval = family(Desc{
+	RunInterval = Family(Desc{
 		Name: "oneway_run_interval_seconds", Kind: Gauge, Slim: true, Labels: perProbe, Source: "design",
 		Help: "Configured time between runs, in seconds.",
 	})
-	RunNext = family(Desc{
+	RunNext = Family(Desc{
 		Name: "oneway_run_next_timestamp_seconds", Kind: Gauge, Labels: perProbe, Source: "design",
 		Help:   "Unix time at which the next run is due, with windows of the day and jitter; in the past while a due run waits for its link or is under way.",
 		Absent: "Where no run is planned: no window ever opens, or the test runs once.",
 	})
-	RunBytes = family(Desc{
+	RunBytes = Family(Desc{
 		Name: "oneway_run_sent_bytes_total", Kind: Counter, Labels: perDirection, Source: "design, invariant 6",
 		Help: "IP bytes that load tests have sent, with the light test packets beside them and their replies, which go in both directions. Tests from this host's terminal on a link that the agent leased to them are included when they end.",
 	})
-	QuotaLimit = family(Desc{
+	QuotaLimit = Family(Desc{
 		Name: "oneway_data_quota_limit_bytes", Kind: Gauge, Labels: []string{linkL}, Source: "design, invariant 6",
 		Help:   "IP bytes that load tests may transfer over the link each day, both directions together.",
 		Absent: "For a link without a quota.",
 	})
-	QuotaUsed = family(Desc{
+	QuotaUsed = Family(Desc{
 		Name: "oneway_data_quota_used_bytes", Kind: Gauge, Labels: []string{linkL}, Source: "design, invariant 6",
 		Help: "IP bytes that load tests have transferred over the link since local midnight.",
 	})
-	QuotaLeft = family(Desc{
+	QuotaLeft = Family(Desc{
 		Name: "oneway_data_quota_left_bytes", Kind: Gauge, Labels: []string{linkL}, Source: "design, invariant 6",
 		Help:   "IP bytes of the link's quota that are left until local midnight, without those reserved for the run under way.",
 		Absent: "For a link without a quota.",
 	})
-	QuotaSaved = family(Desc{
+	QuotaSaved = Family(Desc{
 		Name: "oneway_data_quota_saved", Kind: Gauge, Labels: []string{kindL}, Source: "design, invariant 6",
 		Help:   "1 while the day's use of data quotas, reservations included, is saved in state_dir, else 0. While it is 0 no test with a quota starts; saving is tried again every 10 s. It is also 0 while the day's use is not known because the file was damaged: until the next day, or until the file that the log names is removed; the used and remaining quotas are then incomplete. kind is links (quotas of this agent's links) or tokens (per-day limits of the load server's tokens).",
 		Absent: "Without state_dir; kind tokens, while no load server runs.",
 	})
-	RunPacketsCorrupted = family(Desc{
+	RunPacketsCorrupted = Family(Desc{
 		Name: "oneway_run_packets_corrupted_total", Kind: Counter, Labels: []string{Path, Probe, Direction, kindL},
 		Help:   "Packets of load tests that arrived corrupted, by kind.",
 		Absent: "Until the first of that kind.",
@@ -114,7 +114,7 @@ var (
 			},
 		},
 	})
-	KernelChecksumErrors = family(Desc{
+	KernelChecksumErrors = Family(Desc{
 		Name: "oneway_kernel_checksum_errors_total", Kind: Counter, Labels: perDirection,
 		Help:   "Datagrams that the receiving host's kernel dropped for a wrong UDP checksum while load tests ran, over all traffic of the host.",
 		Source: "Linux /proc/net/snmp, Udp: InCsumErrors",
@@ -123,17 +123,17 @@ var (
 
 // Load server.
 var (
-	LoadServerSessions = family(Desc{
+	LoadServerSessions = Family(Desc{
 		Name: "oneway_load_server_sessions", Kind: Gauge, Source: "design",
 		Help:   "Open sessions of load tests on the load server.",
 		Absent: "While no load server runs.",
 	})
-	LoadServerConnections = family(Desc{
+	LoadServerConnections = Family(Desc{
 		Name: "oneway_load_server_connections", Kind: Gauge, Source: "design",
 		Help:   "Open control connections, authorized or not.",
 		Absent: "While no load server runs.",
 	})
-	LoadServerRequests = family(Desc{
+	LoadServerRequests = Family(Desc{
 		Name: "oneway_load_server_requests_total", Kind: Counter, Labels: []string{ResultL}, Source: "design",
 		Help:   "Requests for sessions and transfers, by result: opened, started, or the reason of the refusal.",
 		Absent: "While no load server runs.",
@@ -144,7 +144,7 @@ var (
 			}, runreason.Values(true)),
 		},
 	})
-	LoadServerEnded = family(Desc{
+	LoadServerEnded = Family(Desc{
 		Name: "oneway_load_server_sessions_ended_total", Kind: Counter, Labels: []string{ReasonL}, Source: "design",
 		Help:   "Ended sessions, by reason (closed, lost, silent, protocol, shutting_down).",
 		Absent: "While no load server runs.",
@@ -158,12 +158,12 @@ var (
 			},
 		},
 	})
-	LoadServerBytes = family(Desc{
+	LoadServerBytes = Family(Desc{
 		Name: "oneway_load_server_bytes_total", Kind: Counter, Labels: []string{tokenL, Direction}, Source: "design, invariant 6",
 		Help:   "Payload bytes of load tests, by token: forward received, reverse sent.",
 		Absent: "While no load server runs.",
 	})
-	LoadServerDiscarded = family(Desc{
+	LoadServerDiscarded = Family(Desc{
 		Name: "oneway_load_server_packets_discarded_total", Kind: Counter, Labels: []string{ReasonL}, Source: "design",
 		Help:   "Packets that reached the test port and belong to no session or transfer, by reason; they get no reply.",
 		Absent: "While no load server runs.",
@@ -183,3 +183,42 @@ var (
 		},
 	})
 )
+
+// runsGroup has the families of TitleRuns.
+func runsGroup() Group {
+	return Group{
+		Title: TitleRuns,
+		Descs: []*Desc{
+			QuotaLeft, QuotaLimit, QuotaSaved, QuotaUsed, KernelChecksumErrors, PathLinkInfo, PathTested, Runs, RunDuration,
+			RunInterval, RunNext, RunPacketsCorrupted, RunBytes, RunLast, TestRunning,
+		},
+		Measurements: []Measurement{
+			{Name: "oneway_test", Labels: perProbe},
+			{Name: "oneway_test_direction", Labels: perDirection},
+			{Name: "oneway_test_result", Labels: []string{Path, Probe, ResultL, ReasonL}},
+			{Name: "oneway_test_corruption", Labels: []string{Path, Probe, Direction, kindL}},
+			{Name: "oneway_test_link", Labels: []string{Path, Probe, linkL}},
+			{Name: "oneway_test_path", Labels: []string{Path}},
+			{Name: "oneway_test_path_link", Labels: []string{Path, linkL}},
+			{Name: "oneway_quota", Labels: []string{linkL}},
+			{Name: "oneway_quota_kind", Labels: []string{kindL}},
+		},
+	}
+}
+
+// loadServerGroup has the families of TitleLoadServer.
+func loadServerGroup() Group {
+	return Group{
+		Title: TitleLoadServer,
+		Descs: []*Desc{
+			LoadServerBytes, LoadServerConnections, LoadServerDiscarded, LoadServerRequests, LoadServerSessions,
+			LoadServerEnded,
+		},
+		Measurements: []Measurement{
+			{Name: "oneway_load_server"},
+			{Name: "oneway_load_server_token", Labels: []string{tokenL, Direction}},
+			{Name: "oneway_load_server_reason", Labels: []string{ReasonL}},
+			{Name: "oneway_load_server_result", Labels: []string{ResultL}},
+		},
+	}
+}

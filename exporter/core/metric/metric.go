@@ -1,8 +1,8 @@
-// Package metric is the table of all metric families that oneway exports, and the interface between measurements and
+// Package metric has the metric families that several packages use, the list of all families, and the interface between measurements and
 // a backend.
 //
-// Each name is defined here once. Documentation, dashboards and rules read this table, so that a rename that they do not
-// follow breaks the build. Backends (Prometheus, line protocol, terminal) implement Sink; this package imports none.
+// Each name is defined once: here, or in the directory of the Type that declares it (Declarer). Documentation, dashboards and
+// rules read the descriptors, so that a rename that they do not follow breaks the build. Backends (Prometheus, line protocol, terminal) implement Sink; this package imports none.
 package metric
 
 import (

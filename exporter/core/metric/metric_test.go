@@ -11,11 +11,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/families"
 	"oneway.example/exporter/output/promsink"
 )
 
 func all() (descs []*metric.Desc) {
-	for _, g := range metric.Groups() {
+	for _, g := range families.All() {
 		descs = append(descs, g.Descs...)
 	}
 	return descs

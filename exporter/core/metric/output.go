@@ -4,7 +4,7 @@ const outputL = "output"
 
 // Outputs: delivery to stores that do not scrape the agent.
 var (
-	OutputPoints = family(Desc{
+	OutputPoints = Family(Desc{
 		Name: "oneway_output_points_total", Kind: Counter, Labels: []string{outputL, ResultL}, Source: "design",
 		Help:   "Points of the line protocol that left the output, by result.",
 		Absent: "Without outputs.",
@@ -14,7 +14,7 @@ var (
 			"dropped: given up, because the spool was full, could not be written, or was damaged",
 		}},
 	})
-	OutputRequests = family(Desc{
+	OutputRequests = Family(Desc{
 		Name: "oneway_output_requests_total", Kind: Counter, Labels: []string{outputL, ResultL}, Source: "InfluxDB 1.8, 2 and 3: HTTP write API",
 		Help:   "Write requests, by result.",
 		Absent: "Until the first of that result.",
@@ -30,24 +30,38 @@ var (
 			"unreachable: no reply",
 		}},
 	})
-	OutputSpool = family(Desc{
+	OutputSpool = Family(Desc{
 		Name: "oneway_output_spool_bytes", Kind: Gauge, Labels: []string{outputL}, Source: "design",
 		Help:   "Bytes of the points that are not yet delivered, on disk and in memory.",
 		Absent: "Without outputs, and while the spool of the output cannot be opened.",
 	})
-	OutputSpoolLimit = family(Desc{
+	OutputSpoolLimit = Family(Desc{
 		Name: "oneway_output_spool_limit_bytes", Kind: Gauge, Labels: []string{outputL}, Source: "design",
 		Help:   "Limit of oneway_output_spool_bytes; above it the oldest points are dropped.",
 		Absent: "Without outputs.",
 	})
-	OutputWaiting = family(Desc{
+	OutputWaiting = Family(Desc{
 		Name: "oneway_output_waiting_points", Kind: Gauge, Labels: []string{outputL}, Source: "design",
 		Help:   "Points that are not yet delivered.",
 		Absent: "Without outputs, and while the spool of the output cannot be opened.",
 	})
-	OutputLastSuccess = family(Desc{
+	OutputLastSuccess = Family(Desc{
 		Name: "oneway_output_last_success_timestamp_seconds", Kind: Gauge, Labels: []string{outputL}, Source: "design",
 		Help:   "Unix time at which the store last accepted points.",
 		Absent: "Before the first time.",
 	})
 )
+
+// outputsGroup has the families of TitleOutputs.
+func outputsGroup() Group {
+	return Group{
+		Title: TitleOutputs,
+		Descs: []*Desc{
+			OutputLastSuccess, OutputPoints, OutputRequests, OutputSpool, OutputSpoolLimit, OutputWaiting,
+		},
+		Measurements: []Measurement{
+			{Name: "oneway_output", Labels: []string{outputL}},
+			{Name: "oneway_output_result", Labels: []string{outputL, ResultL}},
+		},
+	}
+}

@@ -2,17 +2,17 @@ package metric
 
 // Probes.
 var (
-	ProbeUp = family(Desc{
+	ProbeUp = Family(Desc{
 		Name: "oneway_probe_up", Kind: Gauge, Slim: true, Labels: perProbe, Source: "design",
 		Help:   "1 if a reply to a test packet was received within the last three intervals (at least 3 s) and the waiting time (loss_timeout), else 0. Discarded replies (oneway_packets_discarded_total) and replies that match no test packet do not count.",
 		Absent: "Before the first reply, until that time has passed. 0 at once while the peer's name has never given an address. In a reply of /probe it equals probe_success.",
 	})
-	ProbeLastSuccess = family(Desc{
+	ProbeLastSuccess = Family(Desc{
 		Name: "oneway_probe_last_success_timestamp_seconds", Kind: Gauge, Labels: perProbe, Source: "design",
 		Help:   "Unix time of the last received reply to a test packet.",
 		Absent: "Before the first reply.",
 	})
-	ProbeSkipped = family(Desc{
+	ProbeSkipped = Family(Desc{
 		Name: "oneway_probe_schedule_skipped_total", Kind: Counter, Labels: perReason, Source: "RFC 3432 section 4",
 		Help:   "Test packets that were due but not sent, by reason; they are not loss of the path.",
 		Absent: "Until the first of that reason.",
@@ -26,28 +26,43 @@ var (
 			},
 		},
 	})
-	ProbeLateness = family(Desc{
+	ProbeLateness = Family(Desc{
 		Name: "oneway_probe_schedule_lateness_seconds", Kind: Histogram, Labels: perProbe, Buckets: latenessBuckets(),
 		Help:   "Time from when a test packet was due until its sending began, in seconds.",
 		Source: "RFC 3432 section 4",
 	})
-	PathInfo = family(Desc{
+	PathInfo = Family(Desc{
 		Name: "oneway_path_info", Kind: Gauge, Labels: []string{Path, Probe, "peer", "family", "dscp", "reflector", "schedule", "payload_bytes"},
 		Help:   "Always 1; the labels describe the path: peer address, address family, DSCP, kind of reflector (oneway, stateful, stateless), schedule and UDP payload size.",
 		Absent: "While the peer's name does not resolve.",
 		Source: "design",
 	})
-	PathLabels = family(Desc{
+	PathLabels = Family(Desc{
 		Name: "oneway_path_labels_info", Kind: Gauge, Labels: []string{Path}, More: true, Source: "design",
 		Help:   "Always 1; the further labels are those that the configuration gives to paths, such as site and region, to be joined with other series: * on (instance, path) group_left (site) oneway_path_labels_info. A label that other paths have and this one has not is empty. Outputs deliver no point of it, since the tags of a measurement are fixed.",
 		Absent: "If no path of the configuration has labels.",
 	})
-	ProbeInterval = family(Desc{
+	ProbeInterval = Family(Desc{
 		Name: "oneway_probe_interval_seconds", Kind: Gauge, Labels: perProbe, Source: "RFC 3432 section 4",
 		Help: "Configured mean interval between test packets, in seconds.",
 	})
-	ResolveFailures = family(Desc{
+	ResolveFailures = Family(Desc{
 		Name: "oneway_resolve_failures_total", Kind: Counter, Labels: perProbe, Source: "design",
 		Help: "Failed lookups of the peer's name.",
 	})
 )
+
+// probesGroup has the families of TitleProbes.
+func probesGroup() Group {
+	return Group{
+		Title: TitleProbes,
+		Descs: []*Desc{
+			PathInfo, PathLabels, ProbeInterval, ProbeLastSuccess, ProbeLateness, ProbeSkipped, ProbeUp, ResolveFailures,
+		},
+		Measurements: []Measurement{
+			{Name: "oneway_probe", Labels: perProbe},
+			{Name: "oneway_probe_reason", Labels: perReason},
+			{Name: "oneway_path", Labels: []string{Path, Probe, "peer", "family", "dscp", "reflector", "schedule", "payload_bytes"}, Facts: []string{"peer", "family", "reflector", "schedule", "payload_bytes:int"}},
+		},
+	}
+}

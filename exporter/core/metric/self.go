@@ -2,7 +2,7 @@ package metric
 
 // Self.
 var (
-	Timestamps = family(Desc{
+	Timestamps = Family(Desc{
 		Name: "oneway_timestamps_total", Kind: Counter, Labels: []string{Path, Probe, EventL, originL},
 		Help:   "Timestamps used in samples, by event (t1, t2, t3, t4) and origin.",
 		Source: "design, invariant 4",
@@ -17,23 +17,23 @@ var (
 			},
 		},
 	})
-	TimestampsMissing = family(Desc{
+	TimestampsMissing = Family(Desc{
 		Name: "oneway_timestamps_missing_total", Kind: Counter, Labels: []string{Path, Probe, EventL},
 		Help:   "Timestamps that a sample needed but that were not reported.",
 		Absent: "Until the first of that event.",
 		Source: "design, invariant 4",
 	})
-	HostDelay = family(Desc{
+	HostDelay = Family(Desc{
 		Name: "oneway_host_delay_seconds", Kind: Histogram, Labels: []string{EventL}, Buckets: hostBuckets(),
 		Help:   "Time between user space and the kernel timestamp, in seconds: event tx from user space to the timestamp, rx from the timestamp to user space. Delays between kernel timestamps do not include it.",
 		Source: "RFC 7679 section 3.7.2",
 	})
-	SocketDrops = family(Desc{
+	SocketDrops = Family(Desc{
 		Name: "oneway_socket_drops_total", Kind: Counter, Labels: []string{"socket"},
 		Help:   "Datagrams that the kernel dropped at this process's socket because its buffer was full; they are not loss of the path. Datagrams with a wrong UDP checksum are excluded as far as the counters of the host allow.",
 		Source: "Linux SO_MEMINFO, RcvbufErrors and MemErrors of /proc/net/snmp",
 	})
-	SocketDiscarded = family(Desc{
+	SocketDiscarded = Family(Desc{
 		Name: "oneway_socket_packets_discarded_total", Kind: Counter, Labels: []string{"socket", ReasonL}, Source: "design",
 		Help:   "Packets that arrived at a sender's socket and belong to none of its sessions, by reason.",
 		Absent: "Until the first of that reason.",
@@ -45,7 +45,7 @@ var (
 			},
 		},
 	})
-	SendErrors = family(Desc{
+	SendErrors = Family(Desc{
 		Name: "oneway_send_errors_total", Kind: Counter, Labels: []string{"socket", ReasonL}, Source: "sendmmsg(2)",
 		Help:   "Failed sends, by reason; such a packet counts as skipped, not as lost.",
 		Absent: "Until the first of that reason.",
@@ -68,7 +68,7 @@ var (
 			},
 		},
 	})
-	ReflectorPackets = family(Desc{
+	ReflectorPackets = Family(Desc{
 		Name: "oneway_reflector_packets_total", Kind: Counter, Labels: []string{ResultL}, Source: "RFC 8762 section 4",
 		Help:   "Packets received by the reflector, by result. Those with a result reflected, or one that begins with reflected_, got a reply.",
 		Absent: "While no reflector runs.",
@@ -95,12 +95,12 @@ var (
 			},
 		},
 	})
-	ReflectorSessions = family(Desc{
+	ReflectorSessions = Family(Desc{
 		Name: "oneway_reflector_sessions", Kind: Gauge, Source: "RFC 8762 section 4",
 		Help:   "Sessions that the stateful reflector has state for.",
 		Absent: "While no reflector runs.",
 	})
-	IncidentReports = family(Desc{
+	IncidentReports = Family(Desc{
 		Name: "oneway_incident_reports_total", Kind: Counter, Labels: []string{Path, Probe, triggerL}, Source: "design",
 		Help:   "Stored reports of the packets of the last minutes, by trigger.",
 		Absent: "Until the first of that trigger.",
@@ -112,16 +112,38 @@ var (
 			},
 		},
 	})
-	SamplesDropped = family(Desc{
+	SamplesDropped = Family(Desc{
 		Name: "oneway_samples_dropped_total", Kind: Counter, Labels: []string{listenerL}, Source: "design, invariant 5",
 		Help: "Raw samples that a listener (incident, or the name of an output) did not receive because its queue was full. Of an output, a transfer of a run, an end of a connection, the values of a run and the packets of a report are one sample each, and are no points of oneway_output_points_total. Metrics do not depend on listeners.",
 	})
-	ConfigReloadSuccess = family(Desc{
+	ConfigReloadSuccess = Family(Desc{
 		Name: "oneway_config_last_reload_successful", Kind: Gauge, Source: "Prometheus convention",
 		Help: "1 if the last load of the configuration succeeded.",
 	})
-	ConfigReloadTime = family(Desc{
+	ConfigReloadTime = Family(Desc{
 		Name: "oneway_config_last_reload_success_timestamp_seconds", Kind: Gauge, Source: "Prometheus convention",
 		Help: "Unix time of the last successful load of the configuration.",
 	})
 )
+
+// selfGroup has the families of TitleSelf.
+func selfGroup() Group {
+	return Group{
+		Title: TitleSelf,
+		Descs: []*Desc{
+			ConfigReloadTime, ConfigReloadSuccess, HostDelay, IncidentReports, ReflectorPackets, ReflectorSessions,
+			SamplesDropped, SendErrors, SocketDrops, SocketDiscarded, TimestampsMissing, Timestamps,
+		},
+		Measurements: []Measurement{
+			{Name: "oneway_agent"},
+			{Name: "oneway_agent_host", Labels: []string{EventL}},
+			{Name: "oneway_agent_listener", Labels: []string{listenerL}},
+			{Name: "oneway_agent_socket", Labels: []string{"socket"}},
+			{Name: "oneway_agent_socket_reason", Labels: []string{"socket", ReasonL}},
+			{Name: "oneway_agent_reflector", Labels: []string{ResultL}},
+			{Name: "oneway_timestamp", Labels: []string{Path, Probe, EventL}},
+			{Name: "oneway_timestamp_origin", Labels: []string{Path, Probe, EventL, originL}},
+			{Name: "oneway_incident", Labels: []string{Path, Probe, triggerL}},
+		},
+	}
+}

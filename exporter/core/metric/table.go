@@ -57,8 +57,8 @@ func burstBuckets() []float64 {
 	return []float64{1.5, 5.5}
 }
 
-// family completes the descriptor of a family.
-func family(d Desc) *Desc {
+// Family completes the descriptor of a family: a Desc with Slim that is made without it is not in profile Slim.
+func Family(d Desc) *Desc {
 	d.derive()
 	return &d
 }

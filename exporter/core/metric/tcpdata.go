@@ -12,37 +12,37 @@ var (
 		"contradiction: the SYN, the acknowledgments and the round trips of TCP and of UDP say different things",
 	}}
 
-	TCPDelay = family(Desc{
+	TCPDelay = Family(Desc{
 		Name: "oneway_tcp_delay_seconds", Kind: Histogram, Labels: perDirection, Buckets: loadedBuckets(),
 		Help:   "One-way delay of sampled bytes of TCP streams, in seconds, of all completed runs: from the time at which the sender's host sent the byte until the receiver's host received it, by timestamps of both kernels. Only bytes that were sent once, that arrived in order, and whose delay has a bound.",
 		Absent: "Before the first completed run with stamps.",
 		Source: "RFC 7679 section 3; Linux SO_TIMESTAMPING; Woo 2010 figure 5.4",
 	})
-	TCPDelayQuantile = family(Desc{
+	TCPDelayQuantile = Family(Desc{
 		Name: "oneway_tcp_delay_quantile_seconds", Kind: Gauge, Labels: perQuantile,
 		Help:   "Quantile (0.05, 0.5, 0.95, 0.99) of the one-way delays of sampled bytes of the last run, in seconds, of which oneway_tcp_delay_seconds has all.",
 		Absent: "Before the first completed run with stamps, and where no delay has a bound, or too few have one for the quantile.",
 		Source: "RFC 7679 section 5.1; Woo 2010 figure 5.4",
 	})
-	TCPDelayErrorBound = family(Desc{
+	TCPDelayErrorBound = Family(Desc{
 		Name: "oneway_tcp_delay_error_bound_seconds", Kind: Gauge, Labels: perDirection,
 		Help:   "Largest error bound of the one-way delays of the last run, in seconds: both clocks, timestamps, and how much earlier a byte may have arrived than the data that the kernel joined it with.",
 		Absent: "Where oneway_tcp_delay_quantile_seconds is absent.",
 		Source: "RFC 7679 section 3.7; design, invariant 1",
 	})
-	TCPHostQueue = family(Desc{
+	TCPHostQueue = Family(Desc{
 		Name: "oneway_tcp_host_queue_seconds", Kind: Gauge, Labels: perQuantile,
 		Help:   "Quantile (0.5, 0.95, 0.99) of the time that sampled bytes of the last run waited in the sending host's packet scheduler before their first transmission, in seconds. It is not a part of oneway_tcp_delay_seconds.",
 		Absent: "Before the first completed run with stamps, and where too few bytes have both timestamps.",
 		Source: "Linux SO_TIMESTAMPING, SCM_TSTAMP_SCHED and SCM_TSTAMP_SND",
 	})
-	TCPRecovery = family(Desc{
+	TCPRecovery = Family(Desc{
 		Name: "oneway_tcp_recovery_seconds", Kind: Gauge, Labels: perQuantile,
 		Help:   "Quantile (0.5, 0.95) of the time from the first transmission of retransmitted sampled bytes of the last run until their arrival, in seconds.",
 		Absent: "Before the first completed run with stamps, and where too few sampled bytes were retransmitted.",
 		Source: "RFC 9293 section 3.8.1; Halepovic 2008 section 4.3",
 	})
-	TCPDelaySamples = family(Desc{
+	TCPDelaySamples = Family(Desc{
 		Name: "oneway_tcp_delay_samples_total", Kind: Counter, Labels: []string{Path, Probe, Direction, ResultL},
 		Help:   "Sampled bytes of TCP streams of all completed runs, by what is known of their delay.",
 		Absent: "Before the first completed run with stamps.",
@@ -55,37 +55,37 @@ var (
 		}},
 		Source: "design, invariant 2",
 	})
-	TCPAckInterarrival = family(Desc{
+	TCPAckInterarrival = Family(Desc{
 		Name: "oneway_tcp_ack_interarrival_seconds", Kind: Histogram, Labels: perDirection, Buckets: ackBuckets(),
 		Help:   "Times between acknowledgments that arrived at the sender of this direction and advanced, in seconds, in bursts of consecutive sampled segments, of all completed runs.",
 		Absent: "Before the first completed run with stamps and a whole burst.",
 		Source: "Halepovic 2008 section 5.3 and figure 18; Linux SO_TIMESTAMPING, SCM_TSTAMP_ACK",
 	})
-	TCPAckCompressed = family(Desc{
+	TCPAckCompressed = Family(Desc{
 		Name: "oneway_tcp_ack_compressed_ratio", Kind: Gauge, Labels: perDirection,
 		Help:   "Share of the pairs of acknowledgments of the last run's bursts that arrived compressed: in less than 0.75 of the time between the arrivals of the data that they acknowledge.",
 		Absent: "Before the first completed run with stamps, and where fewer than 20 pairs have data whose arrivals are known.",
 		Source: "Paxson 1997 section 6.1; Mogul 1992; Halepovic 2008 section 5.3",
 	})
-	TCPSplit = family(Desc{
+	TCPSplit = Family(Desc{
 		Name: "oneway_tcp_split_detected", Kind: Gauge, Slim: true, Labels: perDirection,
 		Help:   "1 if a host between both ends ended the TCP connections of the last run and opened others (split TCP: a proxy), 0 if none did.",
 		Absent: "Before the first completed run with stamps, and where the run cannot tell: see oneway_tcp_split_undecided.",
 		Source: "RFC 3135 section 2.4; Woo 2010 section 6.2; design",
 	})
-	TCPSplitUndecided = family(Desc{
+	TCPSplitUndecided = Family(Desc{
 		Name: "oneway_tcp_split_undecided", Kind: Gauge, Labels: []string{Path, Probe, Direction, ReasonL}, Values: splitReasons,
 		Help:   "Always 1: the last run cannot tell whether its connections were split, for this reason.",
 		Absent: "Before the first completed run with stamps, and where oneway_tcp_split_detected is known.",
 		Source: "design, invariant 2",
 	})
-	TCPSplitLead = family(Desc{
+	TCPSplitLead = Family(Desc{
 		Name: "oneway_tcp_split_lead_seconds", Kind: Gauge, Labels: perDirection,
 		Help:   "Largest time of the last run by which the acknowledgment of a byte came to its sender before its receiver had the byte, in seconds, beyond the error bound of both clocks: the least that a proxy was ahead.",
 		Absent: "Before the first completed run with stamps, and without such an acknowledgment.",
 		Source: "RFC 3135 section 2.4; design",
 	})
-	TCPUDPRoundTrip = family(Desc{
+	TCPUDPRoundTrip = Family(Desc{
 		Name: "oneway_tcp_udp_round_trip_seconds", Kind: Gauge, Labels: perProbe,
 		Help:   "Sum of the least one-way delays of small UDP packets in both directions over the idle path before the last run's first transfer, in seconds. The error of the clocks is not in it. A connection end to end has no shorter round trip.",
 		Absent: "Before the first completed run with stamps, and where UDP packets did not pass in both directions.",

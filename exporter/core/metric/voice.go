@@ -2,43 +2,57 @@ package metric
 
 // Voice.
 var (
-	VoiceR = family(Desc{
+	VoiceR = Family(Desc{
 		Name: "oneway_voice_r_factor", Kind: Gauge, Labels: perVoice,
 		Help:   "Transmission rating R of a call over this direction, 0..100, from the measured delay, loss, burstiness and a playout buffer; good from 80, bad below 70.",
 		Absent: "In a window without a valid delay, or that decided fewer than 10 packets.",
 		Source: "ITU-T G.107 (06/2015) clause 7; Woo 2010 section 7.1",
 	})
-	VoiceRError = family(Desc{
+	VoiceRError = Family(Desc{
 		Name: "oneway_voice_error_bound_r_factor", Kind: Gauge, Labels: perVoice,
 		Help:   "Error bound of R caused by the error bound of the one-way delay: the largest change of R within that bound.",
 		Absent: "Where oneway_voice_r_factor is absent.",
 		Source: "ITU-T G.107 (06/2015) clause 7.4; design, invariant 1",
 	})
-	VoiceMOS = family(Desc{
+	VoiceMOS = Family(Desc{
 		Name: "oneway_voice_mos", Kind: Gauge, Labels: perVoice, Source: "ITU-T G.107 Annex B",
 		Help:   "Estimated mean opinion score MOS-CQE, 1..4.5.",
 		Absent: "Where oneway_voice_r_factor is absent.",
 	})
-	VoiceDelayImpairment = family(Desc{
+	VoiceDelayImpairment = Family(Desc{
 		Name: "oneway_voice_delay_impairment", Kind: Gauge, Labels: perVoice, Source: "ITU-T G.107 clause 7.4",
 		Help:   "Delay impairment Id in units of R.",
 		Absent: "Where oneway_voice_r_factor is absent.",
 	})
-	VoiceEquipmentImpairment = family(Desc{
+	VoiceEquipmentImpairment = Family(Desc{
 		Name: "oneway_voice_equipment_impairment", Kind: Gauge, Labels: perVoice, Source: "ITU-T G.107 clause 7.5",
 		Help:   "Effective equipment impairment Ie,eff in units of R.",
 		Absent: "Where oneway_voice_r_factor is absent.",
 	})
-	VoiceMouthToEar = family(Desc{
+	VoiceMouthToEar = Family(Desc{
 		Name: "oneway_voice_mouth_to_ear_delay_seconds", Kind: Gauge, Labels: []string{Path, Probe, Direction, CodecL, BufferL},
 		Help:   "Mouth-to-ear delay in seconds: packetization, look-ahead, network and playout buffer.",
 		Absent: "Where oneway_voice_r_factor is absent.",
 		Source: "ITU-T G.107 clause 7.4; G.114",
 	})
-	VoicePlayoutLoss = family(Desc{
+	VoicePlayoutLoss = Family(Desc{
 		Name: "oneway_voice_playout_loss_ratio", Kind: Gauge, Labels: []string{Path, Probe, Direction, CodecL, BufferL},
 		Help:   "Packets lost on the path or too late for the playout buffer divided by all packets, 0..1.",
 		Absent: "Where oneway_voice_r_factor is absent.",
 		Source: "ITU-T G.1020 (07/2006) clause 8.5",
 	})
 )
+
+// voiceGroup has the families of TitleVoice.
+func voiceGroup() Group {
+	return Group{
+		Title: TitleVoice,
+		Descs: []*Desc{
+			VoiceDelayImpairment, VoiceEquipmentImpairment, VoiceRError, VoiceMOS, VoiceMouthToEar, VoicePlayoutLoss, VoiceR,
+		},
+		Measurements: []Measurement{
+			{Name: "oneway_voice", Labels: perVoice},
+			{Name: "oneway_voice_playout", Labels: []string{Path, Probe, Direction, CodecL, BufferL}},
+		},
+	}
+}

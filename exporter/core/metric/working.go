@@ -10,52 +10,67 @@ var (
 	perLoad         = []string{Path, Probe, Direction, loadedL}
 	perLoadQuantile = []string{Path, Probe, Direction, loadedL, QuantileL}
 
-	WorkingDelay = family(Desc{
+	WorkingDelay = Family(Desc{
 		Name: "oneway_working_delay_seconds", Kind: Gauge, Labels: perLoadQuantile, Values: loads,
 		Help:   "Quantile (0.5, 0.95) of the one-way delay of those light test packets of the last run that arrived, in seconds, while traffic loaded the directions of label loaded. Lost ones are in oneway_working_loss_ratio only.",
 		Absent: "Before the first completed run, with working_delay_interval 0, beside a train, without a reply of the load server's reflector, and where fewer than 10 packets had a valid delay.",
 		Source: "RFC 7679 section 5.1; RFC 9318 section 4.2.4 (working latency)",
 	})
-	WorkingDelayBound = family(Desc{
+	WorkingDelayBound = Family(Desc{
 		Name: "oneway_working_delay_error_bound_seconds", Kind: Gauge, Labels: perLoad, Values: loads,
 		Help:   "Largest error bound of the delays of oneway_working_delay_seconds, in seconds.",
 		Absent: "Where oneway_working_delay_seconds is absent.",
 		Source: "RFC 7679 section 3.7; design, invariant 1",
 	})
-	WorkingVariation = family(Desc{
+	WorkingVariation = Family(Desc{
 		Name: "oneway_working_delay_variation_seconds", Kind: Gauge, Labels: perLoadQuantile, Values: loads,
 		Help:   "Quantile (0.5, 0.95) of the packet delay variation, delay less the least delay of the same part of the run, in seconds.",
 		Absent: "Where oneway_working_delay_seconds is absent.",
 		Source: "RFC 5481 section 4.2",
 	})
-	WorkingLoss = family(Desc{
+	WorkingLoss = Family(Desc{
 		Name: "oneway_working_loss_ratio", Kind: Gauge, Labels: perLoad, Values: loads,
 		Help:   "Share of the light test packets of the last run that this direction lost, 0..1, while traffic loaded the directions of label loaded.",
 		Absent: "As oneway_working_delay_seconds, but where fewer than 10 packets, or fewer than half, were decided. Packets after the last reply are not.",
 		Source: "RFC 7680 section 4.1",
 	})
-	WorkingR = family(Desc{
+	WorkingR = Family(Desc{
 		Name: "oneway_working_r_factor", Kind: Gauge, Labels: perLoad, Values: loads,
 		Help:   "Transmission rating R, 0..100, of a call with codec G.711 beside the load, from the delay, variation and loss of the light test packets. With so few it is coarse: one of 20 packets that is lost or late for playout lowers it by 50, one of 100 by 18.",
 		Absent: "Where oneway_working_delay_seconds or oneway_working_loss_ratio is absent.",
 		Source: "ITU-T G.107 (06/2015) clause 7",
 	})
-	WorkingRStep = family(Desc{
+	WorkingRStep = Family(Desc{
 		Name: "oneway_working_step_r_factor", Kind: Gauge, Labels: perLoad, Values: loads,
 		Help:   "Largest change of oneway_working_r_factor if one light test packet more, or one less, had been lost: how coarse R of so few packets is.",
 		Absent: "Where oneway_working_r_factor is absent.",
 		Source: "ITU-T G.107 (06/2015) clause 7.5; design, invariant 1",
 	})
-	WorkingRTT = family(Desc{
+	WorkingRTT = Family(Desc{
 		Name: "oneway_working_round_trip_time_seconds", Kind: Gauge, Labels: []string{Path, Probe, loadedL, QuantileL}, Values: loads,
 		Help:   "Quantile (0.5, 0.95) of the round-trip time of those light test packets of the last run whose reply arrived within the loss timeout, the reflector's time left out, in seconds; it needs no synchronized clock.",
 		Absent: "As oneway_working_delay_seconds, but where fewer than 10 replies arrived; it needs no synchronized clocks.",
 		Source: "RFC 2681 section 2; RFC 9318 section 4.2.4",
 	})
-	WorkingRoundTrips = family(Desc{
+	WorkingRoundTrips = Family(Desc{
 		Name: "oneway_working_round_trips_per_minute", Kind: Gauge, Labels: []string{Path, Probe, loadedL}, Values: loads,
 		Help:   "60 divided by the median working round-trip time in seconds: the round trips one after another that a minute has. It is of packets beside the load, not the RPM of an HTTP transfer.",
 		Absent: "Where oneway_working_round_trip_time_seconds is absent.",
 		Source: "design; draft-ietf-ippm-responsiveness has another definition",
 	})
 )
+
+// workingGroup has the families of TitleWorking.
+func workingGroup() Group {
+	return Group{
+		Title: TitleWorking, Experimental: true,
+		Descs: []*Desc{
+			WorkingDelayBound, WorkingDelay, WorkingVariation, WorkingLoss, WorkingR, WorkingRTT, WorkingRoundTrips,
+			WorkingRStep,
+		},
+		Measurements: []Measurement{
+			{Name: "oneway_working", Labels: perLoad},
+			{Name: "oneway_working_round_trip", Labels: []string{Path, Probe, loadedL}},
+		},
+	}
+}

@@ -1,5 +1,5 @@
-// Command metricdoc writes exporter/doc/METRICS.md from the table in package metric, and MEASUREMENTS.md from the schema in package
-// point.
+// Command metricdoc writes exporter/doc/METRICS.md from all metric families (package families), and MEASUREMENTS.md from their schema
+// in package point.
 package main
 
 import (
@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/families"
 )
 
 //go:generate go run . ../METRICS.md ../MEASUREMENTS.md
@@ -28,14 +29,14 @@ func run(args []string) error {
 		return errors.New("usage: metricdoc METRICS MEASUREMENTS")
 	}
 	return errors.Join(
-		os.WriteFile(args[0], []byte(document(metric.Groups())), 0o644),
-		os.WriteFile(args[1], []byte(measurements()), 0o644),
+		os.WriteFile(args[0], []byte(document(families.All())), 0o644),
+		os.WriteFile(args[1], []byte(measurements(families.All())), 0o644),
 	)
 }
 
 const introduction = `# Metrics
 
-Generated from ` + "`exporter/core/metric`" + ` by ` + "`make generate`" + `; do not edit.
+Generated from the families of ` + "`exporter/core/metric`" + ` and of the types by ` + "`make generate`" + `; do not edit.
 
 - A series is absent while its value is not known. Unknown values are never exported as 0, -1 or NaN.
 - ` + "`path`" + ` and ` + "`probe`" + ` are names from the configuration. ` + "`direction`" + ` is ` + "`forward`" + ` (from this agent to the peer) or

@@ -6,6 +6,7 @@ import (
 
 	"github.com/influxdata/line-protocol/v2/lineprotocol"
 
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/output/point"
 )
 
@@ -43,12 +44,12 @@ The points of the line protocol: what outputs of the agent and the plugins for T
   An output's own tags are frozen too: a tag that is added later needs a new database there.
 `
 
-// measurements is the document of the schema.
-func measurements() string {
+// measurements is the document of the schema of these groups.
+func measurements(groups []metric.Group) string {
 	var b strings.Builder
 	b.WriteString(measurementsIntroduction)
 	group := ""
-	for _, m := range point.Measurements() {
+	for _, m := range point.Measurements(groups) {
 		if m.Group != group {
 			group = m.Group
 			fmt.Fprintf(&b, "\n## %s\n", group)

@@ -12,6 +12,7 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/families"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/output/point"
 	"oneway.example/exporter/output/point/series"
@@ -98,10 +99,10 @@ func TestPointsOfARunHaveTheNumbersOfTheScrape(t *testing.T) {
 			t.Fatal("no result")
 		}
 		scrape, run := map[string]string{}, map[string]string{}
-		if err := series.New().Convert(sink, 1, func(p *point.Point) { fields(p, scrape) }); err != nil {
+		if err := series.New(families.All()).Convert(sink, 1, func(p *point.Point) { fields(p, scrape) }); err != nil {
 			t.Fatal(err)
 		}
-		point.NewRaw().Result(&results[0], func(p *point.Point) { fields(p, run) })
+		point.NewRaw(families.All()).Result(&results[0], func(p *point.Point) { fields(p, run) })
 		n := 0
 		for key, value := range run {
 			switch want, found := scrape[strings.Replace(key, point.RunPrefix, point.Prefix, 1)]; {
@@ -124,7 +125,7 @@ func TestPointsOfARunHaveTheNumbersOfTheScrape(t *testing.T) {
 
 // publishAll publishes values of every family of a path and probe that the runner itself does not write.
 func publishAll(rng *rand.Rand, v *loadtest.Values) {
-	for _, g := range metric.Groups() {
+	for _, g := range families.All() {
 		for _, d := range g.Descs {
 			if len(d.Labels) < 2 || d.Labels[1] != metric.Probe || g.Title == metric.TitleRuns {
 				continue

@@ -3,6 +3,7 @@ package loadtest
 import (
 	"errors"
 
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/probe"
 )
@@ -38,6 +39,8 @@ type Type[R, O any] struct {
 	Terminal func() O
 	// Results is the zero value of Run.Body, for its JSON Schema.
 	Results any
+	// Families are the metric families that the test has of its own; empty: it publishes families in package metric only.
+	Families []metric.Group
 }
 
 // Name returns TypeName.
@@ -53,6 +56,9 @@ func (t Type[R, O]) Document() (doc string, options []option.Described) {
 	}
 	return t.Doc, options
 }
+
+// MetricGroups returns Families.
+func (t Type[R, O]) MetricGroups() []metric.Group { return t.Families }
 
 // FullKeys returns Full.
 func (t Type[R, O]) FullKeys() []string { return t.Full }

@@ -38,7 +38,7 @@ type bench struct {
 func newBench(o Options) *bench {
 	b := &bench{options: o}
 	b.env = output.Env{
-		Name: "store", Log: slog.New(slog.NewTextHandler(&b.logged, nil)), Sink: &b.sink, Recorder: &b.recorder,
+		Name: "store", Groups: metric.Groups(), Log: slog.New(slog.NewTextHandler(&b.logged, nil)), Sink: &b.sink, Recorder: &b.recorder,
 		Series: func(at instant.Time, emit func(*point.Point)) error {
 			emit(&point.Point{Measurement: "oneway_probe", Tags: []point.Tag{{Key: "path", Value: "a"}, {Key: "probe", Value: "stamp"}}, Fields: point.Int(nil, "x", 1), At: at})
 			return nil
@@ -313,12 +313,12 @@ func TestTagsOfAllPointsAreChecked(t *testing.T) {
 		`tag "b\\" cannot`:   {{Key: "b\\", Value: "x"}},
 		"this program,":      {{Key: "time", Value: "x"}},
 	} {
-		err := CheckTags(tags)
+		err := CheckTags(metric.Groups(), tags)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%v: %v, want %q", tags, err, want)
 		}
 		if want != "" {
-			if err := Run(t.Context(), output.Env{}, Options{Tags: tags}, nil); err == nil {
+			if err := Run(t.Context(), output.Env{Groups: metric.Groups()}, Options{Tags: tags}, nil); err == nil {
 				t.Errorf("%v: it ran", tags)
 			}
 		}

@@ -52,9 +52,9 @@ type Raw struct {
 	overlap map[string]overlap
 }
 
-// NewRaw makes a Raw.
-func NewRaw() *Raw {
-	t := NewTable()
+// NewRaw makes a Raw, in which the values of runs are of the families of these groups.
+func NewRaw(groups []metric.Group) *Raw {
+	t := NewTable(groups)
 	return &Raw{texts: t, wide: NewWide(t), times: times{}, fields: map[*record.Schema][]field{}, overlap: map[string]overlap{}}
 }
 
@@ -78,8 +78,8 @@ func (r *Raw) Result(from *record.Result, emit func(*Point)) {
 		byName[v.Desc.Name] = append(byName[v.Desc.Name], v)
 	}
 	var one metric.Reading
-	for _, name := range r.texts.Order() {
-		for _, v := range byName[name] {
+	for _, d := range r.texts.Order() {
+		for _, v := range byName[d.Name] {
 			one.Labels = append(append(one.Labels[:0], from.Path, from.Probe), v.Labels...)
 			read(v, &one)
 			r.wide.Add(v.Desc, &one)

@@ -40,7 +40,9 @@ func (p *Point) field(key string) string {
 func (k kept) check(t *testing.T) {
 	t.Helper()
 	schema := map[string]Measurement{}
-	for _, m := range all() {
+	for _, m := range Measurements(metric.Groups()) {
+		schema[m.Name] = m
+		m.Name, m.Columns = OfRun(m.Name), append(slices.Clone(m.Columns), Column{Key: RunField, Kind: lineprotocol.String})
 		schema[m.Name] = m
 	}
 	var e Encoder
@@ -89,7 +91,7 @@ func TestPacketsOfARun(t *testing.T) {
 	rows.Rows[1].Copies, rows.Rows[1].Arrived, rows.Rows[1].Damage = 0, record.NoTime, 0
 	rows.Rows[2].Sent = record.NoTime // not sent
 	var got kept
-	NewRaw().Rows(rows, Thin{}, got.add)
+	NewRaw(metric.Groups()).Rows(rows, Thin{}, got.add)
 	got.check(t)
 	want := []string{
 		`oneway_run_packet,direction=reverse,path=a,probe=saturation run="run-1",seq=0i,sent_seconds=0,segment=2i,ip_bytes=1500i,copies=1i,damage=1i,delay_seconds=0.03,delay_error_bound_seconds=0.001,delay_reason="ok",lost=0i,every=1i 1790000000000000000`,
@@ -103,7 +105,7 @@ func TestDelayWithoutABoundHasItsReason(t *testing.T) {
 	rows := packets(1, time.Millisecond)
 	rows.Bound = sample.Bound{Reason: sample.RemoteUnsynchronized}
 	var got kept
-	NewRaw().Rows(rows, Thin{}, got.add)
+	NewRaw(metric.Groups()).Rows(rows, Thin{}, got.add)
 	if p := got[0]; p.field("delay_error_bound_seconds") != "" || p.field("delay_reason") != `"remote_unsynchronized"` || p.field("delay_seconds") != "0.03" {
 		t.Errorf("%v", p.Fields)
 	}
@@ -124,7 +126,7 @@ func lines(t *testing.T, got kept, want []string) {
 }
 
 func TestPacketsWithOneTimeHavePointsOfTheirOwn(t *testing.T) {
-	r := NewRaw()
+	r := NewRaw(metric.Groups())
 	var got kept
 	for run := range 3 { // the second and third one begin where the first one does
 		rows := packets(100, 0)
@@ -142,7 +144,7 @@ func TestPacketsAreInTheOrderOfSendingAtTheirTimes(t *testing.T) {
 	rand.New(rand.NewPCG(testseed.Of(t), 0)).Shuffle(100, func(i, j int) { rows.Rows[i], rows.Rows[j] = rows.Rows[j], rows.Rows[i] })
 	before := slices.Clone(rows.Rows)
 	var got kept
-	NewRaw().Rows(rows, Thin{}, got.add)
+	NewRaw(metric.Groups()).Rows(rows, Thin{}, got.add)
 	for i, p := range got {
 		if p.At != begin.Add(time.Duration(i)*time.Microsecond) || p.field("seq") != fmt.Sprintf("%di", i) {
 			t.Fatalf("point %d is packet %s at %v", i, p.field("seq"), p.At)
@@ -154,7 +156,7 @@ func TestPacketsAreInTheOrderOfSendingAtTheirTimes(t *testing.T) {
 }
 
 func TestPointsOfASteppedClockKeepTheirTimes(t *testing.T) {
-	r := NewRaw()
+	r := NewRaw(metric.Groups())
 	var got kept
 	for _, at := range []instant.Time{begin, begin - 3600e9, begin - 3600e9, begin} {
 		r.Table(position(at, 0, 0, math.NaN()), got.add)
@@ -186,7 +188,7 @@ func TestThinnedTransferRepresentsEachPacketOnce(t *testing.T) {
 		var got kept
 		rows := packets(c.packets, time.Millisecond)
 		rows.Every = 2
-		NewRaw().Rows(rows, Thin{First: c.first, Most: c.most}, got.add)
+		NewRaw(metric.Groups()).Rows(rows, Thin{First: c.first, Most: c.most}, got.add)
 		sum, complete := 0, 0
 		for _, p := range got {
 			var every int
@@ -206,7 +208,7 @@ func TestThinnedTransferRepresentsEachPacketOnce(t *testing.T) {
 
 func TestValuesOfARun(t *testing.T) {
 	var got kept
-	NewRaw().Result(&record.Result{Path: "a", Probe: "saturation", Run: "run-1", Begin: begin, Values: []record.Value{
+	NewRaw(metric.Groups()).Result(&record.Result{Path: "a", Probe: "saturation", Run: "run-1", Begin: begin, Values: []record.Value{
 		{Desc: metric.LoadedDelay, Labels: []string{"forward"}, Values: []float64{0.01, 0.3, 100}},
 		{Desc: metric.QueueDelay, Labels: []string{"forward", "0.5"}, Values: []float64{0.2}},
 		{Desc: metric.QueueDelay, Labels: []string{"forward", "0.95"}, Values: []float64{math.NaN()}},
@@ -235,7 +237,7 @@ func TestValuesOfARun(t *testing.T) {
 }
 
 func TestRawPointsDoNotAllocateEach(t *testing.T) {
-	r, rows := NewRaw(), packets(10_000, time.Microsecond)
+	r, rows := NewRaw(metric.Groups()), packets(10_000, time.Microsecond)
 	var e Encoder
 	var line []byte
 	emit := func(p *Point) { line, _ = e.Append(line[:0], p) }
@@ -247,7 +249,7 @@ func TestRawPointsDoNotAllocateEach(t *testing.T) {
 // TestFieldsOfRawSamplesAreComplete: the last points of a complete sample have all columns.
 func TestFieldsOfRawSamplesAreComplete(t *testing.T) {
 	var got kept
-	r := NewRaw()
+	r := NewRaw(metric.Groups())
 	r.Rows(packets(1, 0), Thin{}, got.add)
 	for _, s := range record.Schemas() {
 		r.Table(&record.Table{Schema: s, Tags: make([]string, len(s.Tags)), Begin: begin, Rows: [][]int64{make([]int64, len(s.Columns))}}, got.add)
@@ -266,7 +268,7 @@ func TestFieldsOfRawSamplesAreComplete(t *testing.T) {
 }
 
 func BenchmarkPackets(b *testing.B) {
-	r, rows, points := NewRaw(), packets(100_000, time.Microsecond), 0
+	r, rows, points := NewRaw(metric.Groups()), packets(100_000, time.Microsecond), 0
 	b.ReportAllocs()
 	for b.Loop() {
 		r.Rows(rows, Thin{First: 10 * time.Millisecond, Most: 50_000}, func(*Point) { points++ })

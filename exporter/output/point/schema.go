@@ -67,175 +67,52 @@ const (
 // OfRun is the measurement of a run's values for a measurement of series.
 func OfRun(measurement string) string { return RunPrefix + strings.TrimPrefix(measurement, Prefix) }
 
-// place is a measurement of the families of a group that have these labels besides quantile_rank.
-type place struct {
-	name string
-	// labels are separated by spaces.
-	labels string
-	// facts are the labels that are fields: of text, or a number with ":int".
-	facts string
-}
-
-// factIsInt marks a fact that is a number.
-const factIsInt = ":int"
-
-const (
-	byProbe     = "path probe"
-	byDirection = "path probe direction"
-)
-
-// places are the measurements by title of the group. A measurement keeps its name and labels: InfluxDB 3 freezes the tags of a
-// table at the first write.
-func places() map[string][]place {
-	return map[string][]place{
-		metric.TitleProbes: {
-			{name: "oneway_probe", labels: byProbe},
-			{name: "oneway_probe_reason", labels: byProbe + " reason"},
-			{name: "oneway_path", labels: byProbe + " peer family dscp reflector schedule payload_bytes", facts: "peer family reflector schedule payload_bytes:int"},
-		},
-		metric.TitlePackets: {
-			{name: "oneway_packets", labels: byDirection},
-			{name: "oneway_packets_reason", labels: byProbe + " reason"},
-			{name: "oneway_packets_round_trip", labels: byProbe},
-		},
-		metric.TitleDelay: {
-			{name: "oneway_delay", labels: byDirection},
-			{name: "oneway_delay_reason", labels: byDirection + " reason"},
-			{name: "oneway_delay_round_trip", labels: byProbe},
-			{name: "oneway_delay_component", labels: byProbe + " component"},
-			{name: "oneway_delay_timestamp", labels: byProbe + " source"},
-		},
-		metric.TitleVoice: {
-			{name: "oneway_voice", labels: byDirection + " codec model buffer"},
-			{name: "oneway_voice_playout", labels: byDirection + " codec buffer"},
-		},
-		metric.TitleRuns: {
-			{name: "oneway_test", labels: byProbe},
-			{name: "oneway_test_direction", labels: byDirection},
-			{name: "oneway_test_result", labels: byProbe + " result reason"},
-			{name: "oneway_test_corruption", labels: byDirection + " kind"},
-			{name: "oneway_test_link", labels: byProbe + " link"},
-			{name: "oneway_test_path", labels: "path"},
-			{name: "oneway_test_path_link", labels: "path link"},
-			{name: "oneway_quota", labels: "link"},
-			{name: "oneway_quota_kind", labels: "kind"},
-		},
-		metric.TitleLoad: {
-			{name: "oneway_load", labels: byDirection},
-			{name: "oneway_load_elapsed", labels: byDirection + " elapsed_seconds"},
-			{name: "oneway_load_state", labels: byDirection + " state"},
-			{name: "oneway_load_sweep", labels: byDirection + " offered_bytes_per_second"},
-		},
-		metric.TitleWorking: {
-			{name: "oneway_working", labels: byDirection + " loaded"},
-			{name: "oneway_working_round_trip", labels: byProbe + " loaded"},
-		},
-		metric.TitleSizeSweep: {
-			{name: "oneway_size_sweep", labels: byDirection + " packet_bytes packet_rate"},
-		},
-		metric.TitleCapacity: {
-			{name: "oneway_capacity", labels: byDirection},
-			{name: "oneway_capacity_size", labels: byDirection + " packet_bytes"},
-			{name: "oneway_capacity_trains", labels: byDirection + " packet_bytes result"},
-		},
-		metric.TitleTCP: {
-			{name: "oneway_tcp", labels: byDirection},
-			{name: "oneway_tcp_round_trip", labels: byProbe},
-			{name: "oneway_tcp_state", labels: byDirection + " state"},
-			{name: "oneway_tcp_result", labels: byDirection + " result"},
-			{name: "oneway_tcp_reason", labels: byDirection + " reason"},
-			{name: "oneway_tcp_model", labels: byDirection + " model"},
-			{name: "oneway_tcp_two_way", labels: byDirection + " part"},
-			{name: "oneway_tcp_short", labels: byDirection + " flow_bytes"},
-			{name: "oneway_tcp_congestion_control", labels: byDirection + " congestion_control"},
-			{name: "oneway_tcp_sweep", labels: byDirection + " send_buffer_bytes receive_buffer_bytes congestion_control"},
-			{name: "oneway_tcp_sweep_model", labels: byDirection + " send_buffer_bytes receive_buffer_bytes congestion_control model"},
-			{name: "oneway_message", labels: byDirection + " message_bytes transport"},
-		},
-		metric.TitleClock: {
-			{name: "oneway_clock", labels: "clock"},
-			{name: "oneway_clock_reason", labels: "clock reason"},
-			{name: "oneway_clock_state", labels: "clock state"},
-			{name: "oneway_clock_reference", labels: "clock reference_id stratum leap_status kind", facts: "reference_id stratum:int leap_status kind"},
-			{name: "oneway_clock_remote", labels: byProbe},
-			{name: "oneway_clock_calibration", labels: "interface kind"},
-		},
-		metric.TitlePulse: {
-			{name: "oneway_gnss", labels: "receiver"},
-			{name: "oneway_gnss_reason", labels: "receiver reason"},
-			{name: "oneway_pps", labels: "pps"},
-			{name: "oneway_pps_reason", labels: "pps reason"},
-		},
-		metric.TitleLoadServer: {
-			{name: "oneway_load_server"},
-			{name: "oneway_load_server_token", labels: "token direction"},
-			{name: "oneway_load_server_reason", labels: "reason"},
-			{name: "oneway_load_server_result", labels: "result"},
-		},
-		metric.TitleOutputs: {
-			{name: "oneway_output", labels: "output"},
-			{name: "oneway_output_result", labels: "output result"},
-		},
-		// The replies of on-demand probes go to no output.
-		metric.TitleOnDemand: {
-			{name: "oneway_on_demand"},
-			{name: "oneway_on_demand_result", labels: "result"},
-		},
-		metric.TitleSelf: {
-			{name: "oneway_agent"},
-			{name: "oneway_agent_host", labels: "event"},
-			{name: "oneway_agent_listener", labels: "listener"},
-			{name: "oneway_agent_socket", labels: "socket"},
-			{name: "oneway_agent_socket_reason", labels: "socket reason"},
-			{name: "oneway_agent_reflector", labels: "result"},
-			{name: "oneway_timestamp", labels: byProbe + " event"},
-			{name: "oneway_timestamp_origin", labels: byProbe + " event origin"},
-			{name: "oneway_incident", labels: byProbe + " trigger"},
-		},
-	}
-}
-
-// Series lists the measurements of series, in the order of the metrics' documentation. A histogram with classic buckets has a
-// measurement for them, which follows its own.
-func Series() (all []Measurement) {
-	for _, g := range metric.Groups() {
-		for _, p := range places()[g.Title] {
-			m := Measurement{Name: p.name, Group: g.Title, Tags: without(strings.Fields(p.labels), strings.Fields(strings.ReplaceAll(p.facts, factIsInt, "")))}
-			slices.Sort(m.Tags)
-			var buckets []Measurement
-			for _, d := range g.Descs {
-				if d.More || !sameLabels(d, p.labels) { // the tags of a measurement are fixed
-					continue
-				}
-				m.add(d, strings.Fields(p.facts))
-				if d.Kind == metric.Histogram && len(d.Buckets) > 0 {
-					buckets = append(buckets, m.buckets(d))
-				}
+// Series lists the measurements of the families of these groups, in the order of the metrics' documentation. A histogram with
+// classic buckets has a measurement for them, which follows its own.
+func Series(groups []metric.Group) (all []Measurement) {
+	for i := range groups {
+		g := &groups[i]
+		places := slices.Clone(g.Measurements)
+		for _, d := range g.Descs {
+			if p := g.MeasurementFor(d); p.Name != "" && !slices.ContainsFunc(places, func(o metric.Measurement) bool { return sameTags(o, p) }) {
+				places = append(places, p)
 			}
-			if len(m.Columns) > 0 {
-				slices.SortFunc(m.Columns, func(a, b Column) int { return cmp.Compare(a.Key, b.Key) })
-				all = append(append(all, m), buckets...)
-			}
+		}
+		for _, p := range places {
+			all = append(all, seriesAt(g, p)...)
 		}
 	}
 	return all
 }
 
-func without(all, some []string) (rest []string) {
-	for _, one := range all {
-		if !slices.Contains(some, one) {
-			rest = append(rest, one)
-		}
-	}
-	return rest
+// sameTags reports whether both are one measurement. Two with one name and different labels are a fault of their group, which
+// then has two measurements of that name.
+func sameTags(a, b metric.Measurement) bool {
+	return a.Name == b.Name && slices.Equal(a.Labels, b.Labels)
 }
 
-// sameLabels reports whether d has these labels besides quantile_rank.
-func sameLabels(d *metric.Desc, labels string) bool {
-	want, have := strings.Fields(labels), without(d.Labels, []string{metric.QuantileL})
-	slices.Sort(want)
-	slices.Sort(have)
-	return slices.Equal(want, have)
+// seriesAt is a measurement of a group, followed by the classic buckets of its histograms; it is empty if no family has its labels.
+func seriesAt(g *metric.Group, place metric.Measurement) (all []Measurement) {
+	m := Measurement{Name: place.Name, Group: g.Title}
+	for _, l := range slices.Sorted(slices.Values(place.Labels)) {
+		if !slices.Contains(place.Facts, l) && !slices.Contains(place.Facts, l+metric.FactIsInt) {
+			m.Tags = append(m.Tags, l)
+		}
+	}
+	for _, d := range g.Descs {
+		if d.More || !sameTags(g.MeasurementFor(d), place) { // the tags of a measurement are fixed
+			continue
+		}
+		m.add(d, place.Facts)
+		if d.Kind == metric.Histogram && len(d.Buckets) > 0 {
+			all = append(all, m.buckets(d))
+		}
+	}
+	if len(m.Columns) == 0 {
+		return nil
+	}
+	slices.SortFunc(m.Columns, func(a, b Column) int { return cmp.Compare(a.Key, b.Key) })
+	return slices.Insert(all, 0, m)
 }
 
 // add adds the fields of a family.
@@ -252,7 +129,7 @@ func (m *Measurement) add(d *metric.Desc, facts []string) {
 	}
 	for _, f := range facts {
 		c := Column{Key: f, Kind: lineprotocol.String, Desc: d, Part: Fact}
-		if key, isInt := strings.CutSuffix(f, factIsInt); isInt {
+		if key, isInt := strings.CutSuffix(f, metric.FactIsInt); isInt {
 			c.Key, c.Kind = key, lineprotocol.Int
 		}
 		m.Columns = append(m.Columns, c)
@@ -308,12 +185,14 @@ func percentOf(rank string) string {
 	return whole + "_" + rest
 }
 
-// Measurements lists all measurements that are not of runs: of series, and of raw samples.
-func Measurements() []Measurement { return append(Series(), RawMeasurements()...) }
+// Measurements lists all measurements that are not of runs: of series of these groups, and of raw samples.
+func Measurements(groups []metric.Group) []Measurement {
+	return append(Series(groups), RawMeasurements()...)
+}
 
-// Reserved reports whether a key is a tag or a field of the schema, so that tags of all points cannot have it.
-func Reserved(key string) bool {
-	for _, m := range Measurements() {
+// Reserved reports whether a key is a tag or a field of the schema of these groups, so that tags of all points cannot have it.
+func Reserved(groups []metric.Group, key string) bool {
+	for _, m := range Measurements(groups) {
 		if slices.Contains(m.Tags, key) || slices.ContainsFunc(m.Columns, func(c Column) bool { return c.Has(key) }) {
 			return true
 		}

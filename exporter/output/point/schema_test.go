@@ -1,4 +1,4 @@
-package point
+package point_test
 
 import (
 	"slices"
@@ -8,14 +8,16 @@ import (
 	"github.com/influxdata/line-protocol/v2/lineprotocol"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/families"
+	"oneway.example/exporter/output/point"
 )
 
-// families lists all families of an agent. Those of the replies of on-demand probes, which have another prefix, go to no
-// output, nor do those whose labels the configuration chooses.
-func families() (all []*metric.Desc) {
-	for _, g := range metric.Groups() {
+// written lists all families of an agent that have points. Those of the replies of on-demand probes, which have another prefix,
+// go to no output, nor do those whose labels the configuration chooses.
+func written() (all []*metric.Desc) {
+	for _, g := range families.All() {
 		for _, d := range g.Descs {
-			if strings.HasPrefix(d.Name, Prefix) && !d.More {
+			if strings.HasPrefix(d.Name, point.Prefix) && !d.More {
 				all = append(all, d)
 			}
 		}
@@ -24,53 +26,53 @@ func families() (all []*metric.Desc) {
 }
 
 func TestEveryFamilyIsInOneMeasurement(t *testing.T) {
-	parts := map[*metric.Desc]map[Part]string{}
-	for _, m := range Series() {
+	parts := map[*metric.Desc]map[point.Part]string{}
+	for _, m := range point.Series(families.All()) {
 		for _, c := range m.Columns {
 			if parts[c.Desc] == nil {
-				parts[c.Desc] = map[Part]string{}
+				parts[c.Desc] = map[point.Part]string{}
 			}
-			if before := parts[c.Desc][c.Part]; before != "" && c.Part != Fact {
+			if before := parts[c.Desc][c.Part]; before != "" && c.Part != point.Fact {
 				t.Errorf("%s is in %s and %s", c.Desc.Name, before, m.Name)
 			}
 			parts[c.Desc][c.Part] = m.Name
 		}
 	}
-	for _, d := range families() {
-		want := []Part{Number}
+	for _, d := range written() {
+		want := []point.Part{point.Number}
 		if d.Kind == metric.Histogram {
-			want = []Part{Count, Sum}
+			want = []point.Part{point.Count, point.Sum}
 			if len(d.Buckets) > 0 {
-				want = append(want, Bucket)
+				want = append(want, point.Bucket)
 			}
 		}
 		for _, p := range want {
 			if parts[d][p] == "" {
-				t.Errorf("%s {%s} has no field for part %d; add a place in schema.go", d.Name, strings.Join(d.Labels, " "), p)
+				t.Errorf("%s {%s} has no field for part %d; its group needs a Measurement with these labels, or a Prefix", d.Name, strings.Join(d.Labels, " "), p)
 			}
 		}
 	}
 }
 
-func TestEveryPlaceHasFamilies(t *testing.T) {
+func TestEveryNamedMeasurementHasFamilies(t *testing.T) {
 	have := map[string]bool{}
-	for _, m := range Series() {
+	for _, m := range point.Series(families.All()) {
 		have[m.Name] = true
 	}
-	for title, all := range places() {
-		for _, p := range all {
-			if !have[p.name] {
-				t.Errorf("group %q has no family for %s", title, p.name)
+	for _, g := range families.All() {
+		for _, m := range g.Measurements {
+			if !have[m.Name] {
+				t.Errorf("group %q has no family for %s", g.Title, m.Name)
 			}
 		}
 	}
 }
 
 func TestEveryLabelIsATagOrAFieldOfItsMeasurement(t *testing.T) {
-	for _, m := range Series() {
+	for _, m := range point.Series(families.All()) {
 		for _, c := range m.Columns {
 			for _, l := range c.Desc.Labels {
-				fact := slices.ContainsFunc(m.Columns, func(o Column) bool { return o.Part == Fact && o.Key == l })
+				fact := slices.ContainsFunc(m.Columns, func(o point.Column) bool { return o.Part == point.Fact && o.Key == l })
 				if rank := c.Ranked && l == metric.QuantileL; !slices.Contains(m.Tags, l) && !fact && !rank {
 					t.Errorf("%s: label %s of %s is lost", m.Name, l, c.Desc.Name)
 				}
@@ -80,20 +82,20 @@ func TestEveryLabelIsATagOrAFieldOfItsMeasurement(t *testing.T) {
 }
 
 // all are the measurements with those of runs.
-func all() (list []Measurement) {
-	for _, m := range Series() {
+func all() (list []point.Measurement) {
+	for _, m := range point.Series(families.All()) {
 		list = append(list, m)
-		m.Name = OfRun(m.Name)
-		m.Columns = append(slices.Clone(m.Columns), Column{Key: RunField, Kind: lineprotocol.String})
+		m.Name = point.OfRun(m.Name)
+		m.Columns = append(slices.Clone(m.Columns), point.Column{Key: point.RunField, Kind: lineprotocol.String})
 		list = append(list, m)
 	}
-	return append(list, RawMeasurements()...)
+	return append(list, point.RawMeasurements()...)
 }
 
 func TestNamesOfMeasurementsAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, m := range all() {
-		if seen[m.Name] || !strings.HasPrefix(m.Name, Prefix) {
+		if seen[m.Name] || !strings.HasPrefix(m.Name, point.Prefix) {
 			t.Errorf("%s is there twice, or without the prefix", m.Name)
 		}
 		seen[m.Name] = true
@@ -123,7 +125,7 @@ func TestKeysAreUnique(t *testing.T) {
 				continue
 			}
 			for _, r := range ranks {
-				add(Ranked(c.Key, r), "rank "+r+" of "+c.Key)
+				add(point.Ranked(c.Key, r), "rank "+r+" of "+c.Key)
 			}
 		}
 	}
@@ -134,7 +136,7 @@ func TestRanksAreReversible(t *testing.T) {
 		"0": "p0", "1": "p100", "0.5": "p50", "0.05": "p5", "0.95": "p95", "0.999": "p99_9", "0.001": "p0_1", "0.025": "p2_5",
 		"": "", "0.50": "", "1.0": "", "2": "", ".5": "", "0.": "", "NaN": "", "1e-3": "", "0.5 ": "", "-0.5": "",
 	} {
-		got := Ranked("delay_quantile_seconds", rank)
+		got := point.Ranked("delay_quantile_seconds", rank)
 		if want != "" {
 			want = "delay_" + want + "_seconds"
 		}
@@ -146,16 +148,16 @@ func TestRanksAreReversible(t *testing.T) {
 		"tcp_rtt_seconds": "tcp_rtt_p95_seconds", "udp_rate_bytes_per_second": "udp_rate_p95_bytes_per_second",
 		"queue_delay_error_bound_seconds": "queue_delay_error_bound_p95_seconds",
 	} {
-		if got := Ranked(key, "0.95"); got != want {
+		if got := point.Ranked(key, "0.95"); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
 
 func TestTypesAreThoseOfTheKinds(t *testing.T) {
-	for _, m := range Series() {
+	for _, m := range point.Series(families.All()) {
 		for _, c := range m.Columns {
-			want := map[Part]lineprotocol.ValueKind{Number: lineprotocol.Float, Count: lineprotocol.Int, Sum: lineprotocol.Float, Bucket: lineprotocol.Int, Fact: lineprotocol.String}[c.Part]
+			want := map[point.Part]lineprotocol.ValueKind{point.Number: lineprotocol.Float, point.Count: lineprotocol.Int, point.Sum: lineprotocol.Float, point.Bucket: lineprotocol.Int, point.Fact: lineprotocol.String}[c.Part]
 			if c.Desc.Kind == metric.Counter || c.Key == "payload_bytes" || c.Key == "stratum" {
 				want = lineprotocol.Int
 			}
@@ -168,10 +170,10 @@ func TestTypesAreThoseOfTheKinds(t *testing.T) {
 
 // TestNoLabelHasTheValueOfNoLabel: an empty label and the value none would be the same tag.
 func TestNoLabelHasTheValueOfNoLabel(t *testing.T) {
-	for _, d := range families() {
+	for _, d := range written() {
 		for label, values := range d.Values {
-			if d.Values.Allows(label, NoLabel) && slices.Contains(values, "") {
-				t.Errorf("%s: label %s is empty or %s", d.Name, label, NoLabel)
+			if d.Values.Allows(label, point.NoLabel) && slices.Contains(values, "") {
+				t.Errorf("%s: label %s is empty or %s", d.Name, label, point.NoLabel)
 			}
 		}
 	}
@@ -179,12 +181,12 @@ func TestNoLabelHasTheValueOfNoLabel(t *testing.T) {
 
 func TestReservedKeysAreTagsAndFields(t *testing.T) {
 	for _, key := range []string{"path", "le", "delay_p95_seconds", "delay_p99_9_seconds", "delay_seconds_count", "run", "seq", "time", "peer", "flow"} {
-		if !Reserved(key) {
+		if !point.Reserved(families.All(), key) {
 			t.Errorf("%s is free", key)
 		}
 	}
 	for _, key := range []string{"host", "site", "region"} {
-		if Reserved(key) {
+		if point.Reserved(families.All(), key) {
 			t.Errorf("%s is reserved", key)
 		}
 	}

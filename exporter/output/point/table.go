@@ -13,7 +13,7 @@ import (
 // Table finds the place of a family in the schema. It is not safe for concurrent use. Make one with NewTable.
 type Table struct {
 	families map[string]*Family
-	order    []string
+	order    []*metric.Desc
 	texts    map[string]lineprotocol.Value
 }
 
@@ -49,10 +49,10 @@ type factOf struct {
 // maxRanks limits the ranks of one family.
 const maxRanks = 32
 
-// NewTable makes the table of all families.
-func NewTable() *Table {
+// NewTable makes the table of the families of these groups.
+func NewTable(groups []metric.Group) *Table {
 	t := &Table{families: map[string]*Family{}, texts: map[string]lineprotocol.Value{}}
-	for _, m := range Series() {
+	for _, m := range Series(groups) {
 		for _, c := range m.Columns {
 			if f := t.families[c.Desc.Name]; f != nil {
 				f.add(&m, &c)
@@ -65,7 +65,7 @@ func NewTable() *Table {
 			f.bounds = append(f.bounds, "+Inf")
 			f.add(&m, &c)
 			t.families[c.Desc.Name] = f
-			t.order = append(t.order, c.Desc.Name)
+			t.order = append(t.order, c.Desc)
 		}
 	}
 	return t
@@ -98,7 +98,7 @@ func (f *Family) add(m *Measurement, c *Column) {
 func (t *Table) Family(name string) *Family { return t.families[name] }
 
 // Order lists the families such that those of one measurement are neighbors.
-func (t *Table) Order() []string { return t.order }
+func (t *Table) Order() []*metric.Desc { return t.order }
 
 // text is a label's value as a field. Few values repeat in each scrape, so they are kept.
 func (t *Table) text(s string) lineprotocol.Value {

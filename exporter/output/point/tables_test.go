@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/core/sample"
 )
@@ -22,7 +23,7 @@ func TestSampledBytesOfTCPArePointsAtTheirTimeOfSending(t *testing.T) {
 		Rows: [][]int64{{0, 4096, 0, 20e6, 1e6, 0}, {1, 4096, 5, 3e9, 2e6, 1}, {0, 8192, 5, 7, 8, 0}},
 	}
 	var got kept
-	NewRaw().Table(from, got.add)
+	NewRaw(metric.Groups()).Table(from, got.add)
 	lines(t, got, []string{
 		`oneway_run_tcp_byte,direction=reverse,path=a,probe=tcp run="r",flow=0i,offset_bytes=4096i,sent_seconds=0,delay_seconds=0.02,delay_error_bound_seconds=0.001,retransmitted=0i 1000`,
 		`oneway_run_tcp_byte,direction=reverse,path=a,probe=tcp run="r",flow=1i,offset_bytes=4096i,sent_seconds=5e-09,delay_seconds=3,delay_error_bound_seconds=0.002,retransmitted=1i 1005`,
@@ -43,7 +44,7 @@ func TestNewKindOfTableNeedsASchemaOnly(t *testing.T) {
 		},
 	}
 	var got kept
-	NewRaw().Table(&record.Table{Schema: radio, Tags: []string{""}, ID: "m", Begin: begin, Rows: [][]int64{
+	NewRaw(metric.Groups()).Table(&record.Table{Schema: radio, Tags: []string{""}, ID: "m", Begin: begin, Rows: [][]int64{
 		{7, 0, 2e9, record.Real(-97.5), 1}, {8, 1e9, record.NoTime, record.Real(math.NaN()), 0},
 	}}, got.add)
 	lines(t, got, []string{
@@ -58,7 +59,7 @@ func TestNewKindOfTableNeedsASchemaOnly(t *testing.T) {
 
 func TestSamplesOfAConnection(t *testing.T) {
 	var got kept
-	r := NewRaw()
+	r := NewRaw(metric.Groups())
 	row := []int64{5e6, 1, 2, 3, 4, 5, 6, 7, 8, 9e6, 10e6, 11e6, 12e6, 13e6, 14, 15}
 	for _, end := range []string{record.SenderEnd, record.ReceiverEnd} {
 		r.Table(&record.Table{Schema: record.TCPTrace, Tags: []string{"forward", end, "3", "a", "tcp"}, ID: "run-1", Begin: begin, Rows: [][]int64{row, row}}, got.add)
@@ -83,7 +84,7 @@ func incidentRow(seq int64, sent instant.Time, outcome record.Outcome) []int64 {
 
 func TestPacketsOfAReport(t *testing.T) {
 	var got kept
-	NewRaw().Table(&record.Table{Schema: record.IncidentPackets, Tags: []string{"a", "stamp"}, ID: "r", Rows: [][]int64{
+	NewRaw(metric.Groups()).Table(&record.Table{Schema: record.IncidentPackets, Tags: []string{"a", "stamp"}, ID: "r", Rows: [][]int64{
 		incidentRow(1, begin, record.Lost), incidentRow(1, begin, record.Late), incidentRow(2, begin+1e9, record.Received),
 	}}, got.add)
 	got.check(t)
@@ -96,7 +97,7 @@ func TestPacketsOfAReport(t *testing.T) {
 
 // TestReportsWithTheSamePacketsHavePointsOfTheirOwn: a report each 10 s for an hour, each of 10 minutes.
 func TestReportsWithTheSamePacketsHavePointsOfTheirOwn(t *testing.T) {
-	r := NewRaw()
+	r := NewRaw(metric.Groups())
 	var got kept
 	for report := range 360 {
 		table := &record.Table{Schema: record.IncidentPackets, Tags: []string{"a", "stamp"}, ID: fmt.Sprint(report)}
@@ -119,7 +120,7 @@ func TestReportsWithTheSamePacketsHavePointsOfTheirOwn(t *testing.T) {
 
 func TestTrackHasNoUnknownSpeed(t *testing.T) {
 	var got kept
-	r := NewRaw()
+	r := NewRaw(metric.Groups())
 	r.Table(position(begin, 37.5, -127.25, 3.5), got.add)
 	r.Table(position(begin, 37.5, -127.25, math.NaN()), got.add)
 	got.check(t)

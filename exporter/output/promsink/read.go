@@ -6,10 +6,10 @@ import (
 	"oneway.example/exporter/core/metric"
 )
 
-// Read calls visit with the present series of the named families, one family after the other in this order, all as of one
-// instant. Families of any profile and histograms without classic buckets are included. The reading is valid during the
+// Read calls visit with the present series of these families, found by name, one family after the other in this order, all as of
+// one instant. Families of any profile and histograms without classic buckets are included. The reading is valid during the
 // call. The error is always nil.
-func (s *Sink) Read(names []string, visit func(*metric.Desc, *metric.Reading)) error {
+func (s *Sink) Read(wanted []*metric.Desc, visit func(*metric.Desc, *metric.Reading)) error {
 	s.scrape.Lock()
 	defer s.scrape.Unlock()
 	families, scrape := s.begin()
@@ -19,8 +19,8 @@ func (s *Sink) Read(names []string, visit func(*metric.Desc, *metric.Reading)) e
 		byName[all[0].name] = all
 	}
 	var r metric.Reading
-	for _, name := range names {
-		for _, one := range byName[name] {
+	for _, d := range wanted {
+		for _, one := range byName[d.Name] {
 			if one.reading(scrape, &r) {
 				visit(one.desc, &r)
 			}

@@ -13,9 +13,9 @@ import (
 )
 
 // readings are what Read passes, as text.
-func readings(t *testing.T, s *Sink, names ...string) (all []string) {
+func readings(t *testing.T, s *Sink, families ...*metric.Desc) (all []string) {
 	t.Helper()
-	err := s.Read(names, func(d *metric.Desc, r *metric.Reading) {
+	err := s.Read(families, func(d *metric.Desc, r *metric.Reading) {
 		all = append(all, fmt.Sprintf("%s%v %v %d %v %v", d.Name, r.Labels, r.Number, r.Count, r.Sum, r.Buckets))
 	})
 	if err != nil {
@@ -40,7 +40,7 @@ func TestReadHasTheNamedFamiliesInThisOrder(t *testing.T) {
 		"oneway_loss_burst_packets[a stamp forward] 0 3 103 [1 2]", "oneway_delay_error_bound_seconds[a stamp forward] +Inf 0 0 []",
 		"oneway_ipdv_seconds[a stamp forward] 0 1 0.5 []",
 	}
-	got := readings(t, s, metric.PacketsSent.Name, "unknown", metric.ProbeUp.Name, metric.LossBurst.Name, metric.DelayErrorBound.Name, metric.IPDV.Name)
+	got := readings(t, s, metric.PacketsSent, &metric.Desc{Name: "unknown"}, metric.ProbeUp, metric.LossBurst, metric.DelayErrorBound, metric.IPDV)
 	slices.Sort(got[:2]) // of the first family, in the order of label direction
 	slices.Sort(want[:2])
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -69,7 +69,7 @@ func TestReadIsOfOneInstant(t *testing.T) {
 	})
 	for range 200 {
 		var numbers []float64
-		err := s.Read([]string{metric.PacketsSent.Name, metric.Delay.Name, metric.PacketsReceived.Name}, func(_ *metric.Desc, r *metric.Reading) {
+		err := s.Read([]*metric.Desc{metric.PacketsSent, metric.Delay, metric.PacketsReceived}, func(_ *metric.Desc, r *metric.Reading) {
 			numbers = append(numbers, r.Number+float64(r.Count))
 			write()
 		})
@@ -79,7 +79,7 @@ func TestReadIsOfOneInstant(t *testing.T) {
 	}
 	close(stop)
 	writing.Wait()
-	if got := readings(t, s, metric.PacketsSent.Name); len(got) != 1 {
+	if got := readings(t, s, metric.PacketsSent); len(got) != 1 {
 		t.Errorf("afterwards %v", got)
 	}
 }

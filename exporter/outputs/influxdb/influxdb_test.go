@@ -205,7 +205,7 @@ func TestSeriesAndSamplesAreDelivered(t *testing.T) {
 		return nil
 	}
 	sink := promsink.New(promsink.Options{})
-	env := output.Env{Name: "n", Log: slog.New(slog.DiscardHandler), Sink: sink, Scopes: new(metric.Scopes), Recorder: new(record.Recorder), Series: series}
+	env := output.Env{Name: "n", Groups: metric.Groups(), Log: slog.New(slog.DiscardHandler), Sink: sink, Scopes: new(metric.Scopes), Recorder: new(record.Recorder), Series: series}
 	out, err := newOutput(env, o)
 	if err != nil {
 		t.Fatal(err)
@@ -238,7 +238,7 @@ func configured(t *testing.T, yaml string) (*Output, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := NewType().New(output.Env{Name: "n", Log: slog.New(slog.DiscardHandler)}, c.Outputs[0].Options.DecodeAll)
+	out, err := NewType().New(output.Env{Name: "n", Groups: metric.Groups(), Log: slog.New(slog.DiscardHandler)}, c.Outputs[0].Options.DecodeAll)
 	if err != nil {
 		return nil, err
 	}

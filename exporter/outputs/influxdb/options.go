@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/keyfile"
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/output"
 	"oneway.example/exporter/output/collect"
@@ -258,8 +259,8 @@ func (o *Options) exposed(to *url.URL) bool {
 	return err != nil || !a.IsLoopback()
 }
 
-// tags are those of every point.
-func (o *Options) tags() (tags []point.Tag, err error) {
+// tags are those of every point. They must not have a key of the points of these groups.
+func (o *Options) tags(groups []metric.Group) (tags []point.Tag, err error) {
 	if _, given := o.Tags["host"]; !given {
 		name, err := os.Hostname()
 		if err == nil && name != "" {
@@ -272,7 +273,7 @@ func (o *Options) tags() (tags []point.Tag, err error) {
 		}
 	}
 	slices.SortFunc(tags, func(a, b point.Tag) int { return cmp.Compare(a.Key, b.Key) })
-	if err := collect.CheckTags(tags); err != nil {
+	if err := collect.CheckTags(groups, tags); err != nil {
 		return nil, option.Errorf("tags", "cannot be used: %v", err)
 	}
 	return tags, nil

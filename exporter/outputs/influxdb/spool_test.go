@@ -28,7 +28,7 @@ func TestSpoolThatCannotBeOpenedIsTriedAgain(t *testing.T) {
 	for dir, want := range map[string]string{secret(t, "a file") + "/spool": "not a directory", used: "in use by another process: " + used} {
 		o.Spool.Directory = &dir
 		sink := new(metrictest.Sink)
-		out, err := newOutput(output.Env{Name: "test", Log: slog.New(slog.DiscardHandler), Sink: sink, Scopes: new(metric.Scopes)}, o)
+		out, err := newOutput(output.Env{Name: "test", Groups: metric.Groups(), Log: slog.New(slog.DiscardHandler), Sink: sink, Scopes: new(metric.Scopes)}, o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -169,7 +169,7 @@ func start(t *testing.T, o Options, stateDir string) *rig {
 	scopes, recorder := new(metric.Scopes), new(record.Recorder)
 	var err error
 	r.Output, err = newOutput(output.Env{
-		Name: "test", Log: slog.New(slog.NewTextHandler(&r.log, nil)), Sink: r.sink, Scopes: scopes, Recorder: recorder, StateDir: stateDir,
+		Name: "test", Groups: metric.Groups(), Log: slog.New(slog.NewTextHandler(&r.log, nil)), Sink: r.sink, Scopes: scopes, Recorder: recorder, StateDir: stateDir,
 	}, o)
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"time"
 
-	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
@@ -42,7 +41,7 @@ func NewKind(shared loadsession.Options, own Options) (*Kind, error) {
 // NewType makes the type for the registry.
 func NewType() loadsession.Type[Options] {
 	t := loadsession.NewType("message", DefaultOptions, NewKind)
-	t.Help, t.Results = help, Result{}
+	t.Help, t.Results, t.Families = help, Result{}, families()
 	t.Doc = "Messages of one size at one rate over UDP, TCP with Nagle's algorithm, and TCP without it, one after the other."
 	return t
 }
@@ -144,10 +143,10 @@ func (k *Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 			continue
 		}
 		labels := []string{p.Direction, strconv.Itoa(res.MessageBytes), string(p.Transport)}
-		v.Set(metric.MessageThroughput, *p.Throughput, labels...)
-		v.SetKnown(metric.MessageOffered, p.Offered, labels...)
-		v.SetKnown(metric.MessageLoss, p.Loss, labels...)
-		v.SetKnown(metric.MessageRetransmitted, p.Retransmitted, labels...)
+		v.Set(ThroughputDesc, *p.Throughput, labels...)
+		v.SetKnown(OfferedDesc, p.Offered, labels...)
+		v.SetKnown(LossDesc, p.Loss, labels...)
+		v.SetKnown(RetransmittedDesc, p.Retransmitted, labels...)
 	}
 }
 

@@ -54,11 +54,11 @@ func TestRunWithARealLoadServerIsPublished(t *testing.T) {
 		if n := *p.PerMessage; n <= 0 || n > 1.1 || by == UDP && n != 1 {
 			t.Errorf("%s, %s: %v packets per message", d, by, n)
 		}
-		lost := metric.MessageRetransmitted
+		lost := RetransmittedDesc
 		if by == UDP {
-			lost = metric.MessageLoss
+			lost = LossDesc
 		}
-		for _, family := range []*metric.Desc{metric.MessageThroughput, metric.MessageOffered, lost} {
+		for _, family := range []*metric.Desc{ThroughputDesc, OfferedDesc, lost} {
 			if v, ok := sink.Value(family, "a-to-b", "message", d, "512", string(by)); !ok || v < 0 {
 				t.Errorf("%s, %s: %s is %v, %v", d, by, family.Name, v, ok)
 			}
@@ -86,7 +86,7 @@ func TestRefusedTransportLeavesTheOthers(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 		if p.Transport == UDP {
-			if v, ok := sink.Value(metric.MessageThroughput, "a-to-b", "message", p.Direction, "1000", "udp"); ok {
+			if v, ok := sink.Value(ThroughputDesc, "a-to-b", "message", p.Direction, "1000", "udp"); ok {
 				t.Errorf("%s: throughput %v of a refused transport", p.Direction, v)
 			}
 		} else if *p.Throughput > 5e6/8*1.5 { // with what the bucket of the rate has at the beginning

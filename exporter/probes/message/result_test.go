@@ -25,7 +25,7 @@ func TestLossOfAllPacketsIsPublished(t *testing.T) {
 	v.Replace("run", func(v *loadtest.Values) {
 		k.Publish(v, &loadtest.Run{Body: &Result{MessageBytes: 512, Parts: []Part{p}}})
 	})
-	for family, want := range map[*metric.Desc]float64{metric.MessageThroughput: 0, metric.MessageLoss: 1} {
+	for family, want := range map[*metric.Desc]float64{ThroughputDesc: 0, LossDesc: 1} {
 		if got, ok := sink.Value(family, "a-to-b", "message", "forward", "512", "udp"); !ok || got != want {
 			t.Errorf("%s is %v, %v; want %v", family.Name, got, ok, want)
 		}

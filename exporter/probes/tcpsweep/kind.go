@@ -17,7 +17,6 @@ import (
 	"slices"
 	"time"
 
-	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/unit"
@@ -51,7 +50,7 @@ func NewType() loadsession.Type[Options] {
 	t := loadsession.NewType("tcp_sweep", DefaultOptions, NewKind)
 	t.Doc = "TCP with each size of its buffers, and the smallest that is enough. Measurements end when the token's day or the rest of the quota does not suffice for one more, with a note in the report."
 	t.Unused = loadsession.PacketKeys()
-	t.Help, t.Results = help, Result{}
+	t.Help, t.Results, t.Families = help, Result{}, families()
 	return t
 }
 
@@ -218,23 +217,23 @@ func (*Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 		with := func(label string) []string { return append(slices.Clone(labels), label) }
 		for i, rank := range []string{"0.25", "0.5", "0.75"} {
 			if m.Throughput != nil {
-				v.Set(metric.TCPSweepThroughput, m.Throughput[i], with(rank)...)
+				v.Set(ThroughputDesc, m.Throughput[i], with(rank)...)
 			}
 			if m.RTT != nil {
-				v.Set(metric.TCPSweepRTT, m.RTT[i], with(rank)...)
+				v.Set(RTTDesc, m.RTT[i], with(rank)...)
 			}
 		}
-		v.SetKnown(metric.TCPSweepRetransmitted, m.Retransmitted, labels...)
+		v.SetKnown(RetransmittedDesc, m.Retransmitted, labels...)
 		for _, model := range tcpstate.Models() {
-			v.SetKnown(metric.TCPSweepModel, m.Model(model.Name), with(model.Name)...)
+			v.SetKnown(ModelDesc, m.Model(model.Name), with(model.Name)...)
 		}
 	}
 	for _, knee := range res.Knees {
 		labels := []string{knee.Direction.String(), knee.CongestionControl}
 		if knee.Buffer != nil && !knee.Overlap {
-			v.Set(metric.TCPSweepKnee, float64(*knee.Buffer), labels...)
+			v.Set(KneeDesc, float64(*knee.Buffer), labels...)
 		}
-		v.SetKnown(metric.TCPSweepBDP, knee.BDP, labels...)
+		v.SetKnown(BDPDesc, knee.BDP, labels...)
 	}
 }
 

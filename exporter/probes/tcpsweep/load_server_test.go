@@ -70,24 +70,24 @@ func TestRunWithARealLoadServerIsPublished(t *testing.T) {
 			return v
 		}
 		for i, rank := range []string{"0.25", "0.5", "0.75"} {
-			if got, rtt := value(metric.TCPSweepThroughput, rank), value(metric.TCPSweepRTT, rank); got != m.Throughput[i] || rtt != m.RTT[i] {
+			if got, rtt := value(ThroughputDesc, rank), value(RTTDesc, rank); got != m.Throughput[i] || rtt != m.RTT[i] {
 				t.Errorf("%v: quantile %s: throughput %v and RTT %v, want %v and %v", m.Cell, rank, got, rtt, m.Throughput[i], m.RTT[i])
 			}
 		}
-		if v := value(metric.TCPSweepRetransmitted); v != *m.Retransmitted {
+		if v := value(RetransmittedDesc); v != *m.Retransmitted {
 			t.Errorf("%v: retransmitted %v, want %v", m.Cell, v, *m.Retransmitted)
 		}
 		for _, model := range []string{"window", "sawtooth"} {
-			if v := value(metric.TCPSweepModel, model); v != *m.Model(model) {
+			if v := value(ModelDesc, model); v != *m.Model(model) {
 				t.Errorf("%v: model %s %v, want %v", m.Cell, model, v, *m.Model(model))
 			}
 		}
 	}
 	for _, d := range sample.Directions() {
-		if v, ok := sink.Value(metric.TCPSweepBDP, "a-to-b", "tcp_sweep", d.String(), "reno"); !ok || v <= 0 {
+		if v, ok := sink.Value(BDPDesc, "a-to-b", "tcp_sweep", d.String(), "reno"); !ok || v <= 0 {
 			t.Errorf("%v: BDP %v, %v", d, v, ok)
 		}
-		if v, ok := sink.Value(metric.TCPSweepKnee, "a-to-b", "tcp_sweep", d.String(), "reno"); ok {
+		if v, ok := sink.Value(KneeDesc, "a-to-b", "tcp_sweep", d.String(), "reno"); ok {
 			t.Errorf("%v: knee %v of one repetition", d, v)
 		}
 	}

@@ -45,7 +45,7 @@ func New(o Options) (*Agent, error) {
 	a := &Agent{}
 	o.Agent.Types = agent.Types{Clocks: clocks.All(), Probes: probes.All(), Outputs: outputs.All(), Watchers: watchers.All(), Traffic: traffictypes.All()}
 	o.Agent.Light = stamp.Light
-	o.Agent.Sink, o.Agent.Series, o.Agent.Log = sink, series.Of(sink), o.Log
+	o.Agent.Sink, o.Agent.Series, o.Agent.Log = sink, series.Of(o.Agent.Types.MetricGroups(), sink), o.Log
 	o.Agent.Notify = func(string) {} // Telegraf is the service, not this process
 	o.Agent.Output = func(env output.Env) output.Output { return &toTelegraf{a, env, o} }
 	var err error

@@ -15,6 +15,7 @@ import (
 	"github.com/influxdata/line-protocol/v2/lineprotocol"
 
 	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/families"
 	"oneway.example/exporter/output/point"
 )
 
@@ -58,7 +59,7 @@ func between(text, begin, end, with string) (string, error) {
 // metrics lists measurements as the READMEs of Telegraf's plugins do.
 func metrics(groups []string) string {
 	var b strings.Builder
-	for _, m := range point.Measurements() {
+	for _, m := range point.Measurements(families.All()) {
 		if len(groups) > 0 && !slices.Contains(groups, m.Group) && m.Name != record.Track.Name {
 			continue
 		}

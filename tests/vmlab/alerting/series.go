@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/families"
 	"oneway.example/tests/vmlab/record"
 	"oneway.example/tests/vmlab/truth"
 )
@@ -91,7 +91,7 @@ func (c Clock) sampled(h Host, seconds int) ([]series, error) {
 // labeled gives name{value,value} the names of its labels, and those of a scrape.
 func labeled(key, instance string) (string, error) {
 	name, rest, braced := strings.Cut(key, "{")
-	for _, g := range metric.Groups() {
+	for _, g := range families.All() {
 		for _, d := range g.Descs {
 			if d.Name != name || !braced {
 				continue

@@ -7,6 +7,7 @@ import (
 
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/families"
 	"oneway.example/exporter/output/point"
 	"oneway.example/exporter/output/promsink"
 )
@@ -45,7 +46,7 @@ func open(sink *promsink.Sink, profile metric.Profile, path string) {
 
 // familiesOf are the families of a group.
 func familiesOf(titles ...string) (all []*metric.Desc) {
-	for _, g := range metric.Groups() {
+	for _, g := range families.All() {
 		for _, title := range titles {
 			if g.Title == title {
 				all = append(all, g.Descs...)
@@ -67,7 +68,7 @@ func BenchmarkSeries(b *testing.B) {
 				open(sink, c.profile, fmt.Sprintf("site-%05d-to-site-%05d", i, i+1))
 			}
 			before := heap()
-			convert, points, bytes := Of(sink), 0, 0
+			convert, points, bytes := Of(families.All(), sink), 0, 0
 			var e point.Encoder
 			var line []byte
 			emit := func(p *point.Point) {

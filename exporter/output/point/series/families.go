@@ -8,18 +8,18 @@ import (
 	"oneway.example/exporter/core/metric"
 )
 
-// Families are scraped families. Those that this version does not know are ignored, as are series whose labels differ from
+// Families are scraped families. Those that are not asked for are ignored, as are series whose labels differ from
 // those of their family.
 type Families []*dto.MetricFamily
 
 // Read reads the families; see Source.
-func (all Families) Read(names []string, visit func(*metric.Desc, *metric.Reading)) error {
+func (all Families) Read(families []*metric.Desc, visit func(*metric.Desc, *metric.Reading)) error {
 	byName := make(map[string]*dto.MetricFamily, len(all))
 	for _, f := range all {
 		byName[f.GetName()] = f
 	}
 	var r metric.Reading
-	for _, d := range descs(names) {
+	for _, d := range families {
 		for _, m := range byName[d.Name].GetMetric() {
 			if reading(d, m, &r) {
 				visit(d, &r)
@@ -27,22 +27,6 @@ func (all Families) Read(names []string, visit func(*metric.Desc, *metric.Readin
 		}
 	}
 	return nil
-}
-
-// descs are the descriptors of these families.
-func descs(names []string) (all []*metric.Desc) {
-	byName := map[string]*metric.Desc{}
-	for _, g := range metric.Groups() {
-		for _, d := range g.Descs {
-			byName[d.Name] = d
-		}
-	}
-	for _, name := range names {
-		if d := byName[name]; d != nil {
-			all = append(all, d)
-		}
-	}
-	return all
 }
 
 // reading converts a series, and reports whether it is one of the family.

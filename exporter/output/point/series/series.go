@@ -11,9 +11,9 @@ import (
 
 // Source has series: promsink.Sink and Families are sources.
 type Source interface {
-	// Read calls visit with the present series of the named families, one family after the other in this order, all as of
-	// one instant. The reading is valid during the call.
-	Read(names []string, visit func(*metric.Desc, *metric.Reading)) error
+	// Read calls visit with the present series of these families, found by name, one family after the other in this order, all as
+	// of one instant. The reading is valid during the call.
+	Read(families []*metric.Desc, visit func(*metric.Desc, *metric.Reading)) error
 }
 
 // Converter makes points. It keeps the memory of the largest measurement between calls. It is not safe for concurrent use.
@@ -23,9 +23,9 @@ type Converter struct {
 	wide  *point.Wide
 }
 
-// New makes a Converter.
-func New() *Converter {
-	t := point.NewTable()
+// New makes a Converter of the families of these groups.
+func New(groups []metric.Group) *Converter {
+	t := point.NewTable(groups)
 	return &Converter{table: t, wide: point.NewWide(t)}
 }
 
@@ -36,10 +36,10 @@ func (c *Converter) Convert(from Source, at instant.Time, emit func(*point.Point
 	return from.Read(c.table.Order(), c.wide.Add)
 }
 
-// Of returns the points of a source as a function (output.Series). It is safe for concurrent use.
-func Of(from Source) func(at instant.Time, emit func(*point.Point)) error {
+// Of returns the points of the families of these groups of a source, as a function (output.Series). It is safe for concurrent use.
+func Of(groups []metric.Group, from Source) func(at instant.Time, emit func(*point.Point)) error {
 	var mu sync.Mutex
-	c := New()
+	c := New(groups)
 	return func(at instant.Time, emit func(*point.Point)) error {
 		mu.Lock()
 		defer mu.Unlock()

@@ -15,6 +15,7 @@ import (
 
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/families"
 	"oneway.example/exporter/output/point"
 	"oneway.example/exporter/output/promsink"
 	"oneway.example/tests/testseed"
@@ -28,7 +29,7 @@ var ranks = []string{"0", "0.05", "0.5", "0.95", "0.999", "1"}
 // filled is a sink with series of all families.
 func filled(rng *rand.Rand) *promsink.Sink {
 	sink := promsink.New(promsink.Options{})
-	for _, g := range metric.Groups() {
+	for _, g := range families.All() {
 		for _, d := range g.Descs {
 			for i := range 8 {
 				labels := make([]string, len(d.Labels))
@@ -71,7 +72,7 @@ func fill(rng *rand.Rand, d *metric.Desc, s metric.Series) {
 
 func convert(t *testing.T, from Source) (all []point.Point) {
 	t.Helper()
-	err := New().Convert(from, at, func(p *point.Point) {
+	err := New(families.All()).Convert(from, at, func(p *point.Point) {
 		all = append(all, point.Point{Measurement: p.Measurement, Tags: slices.Clone(p.Tags), Fields: slices.Clone(p.Fields), At: p.At})
 	})
 	if err != nil {
@@ -124,7 +125,7 @@ func TestPointsHaveTheNumbersOfTheScrape(t *testing.T) {
 // expected adds the fields of a family.
 func expected(t *testing.T, f *dto.MetricFamily, to map[string]lineprotocol.Value) {
 	t.Helper()
-	for _, m := range point.Series() {
+	for _, m := range point.Series(families.All()) {
 		for _, c := range m.Columns {
 			if c.Desc.Name != f.GetName() {
 				continue
@@ -181,7 +182,7 @@ func expected(t *testing.T, f *dto.MetricFamily, to map[string]lineprotocol.Valu
 // TestEveryPointFitsTheSchema: all tags of its measurement and no others, and fields of the type of their column.
 func TestEveryPointFitsTheSchema(t *testing.T) {
 	schema := map[string]point.Measurement{}
-	for _, m := range point.Series() {
+	for _, m := range point.Series(families.All()) {
 		schema[m.Name] = m
 	}
 	var e point.Encoder

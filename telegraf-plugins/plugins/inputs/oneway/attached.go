@@ -19,6 +19,7 @@ import (
 	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/keyfile"
+	"oneway.example/exporter/families"
 	"oneway.example/exporter/output/point"
 	"oneway.example/exporter/output/point/series"
 
@@ -80,7 +81,7 @@ func newAttached(o *Oneway) (*attached, error) {
 	}
 	return &attached{
 		url: u.String(), username: o.Username, passwordFile: o.PasswordFile, interval: time.Duration(o.Interval), timeout: time.Duration(o.Timeout),
-		client: &http.Client{Transport: transport, CheckRedirect: notFollowed}, convert: series.New(),
+		client: &http.Client{Transport: transport, CheckRedirect: notFollowed}, convert: series.New(families.All()),
 	}, nil
 }
 

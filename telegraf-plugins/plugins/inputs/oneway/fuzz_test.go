@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/families"
 	"oneway.example/exporter/output/point"
 	"oneway.example/exporter/output/point/series"
 )
@@ -21,12 +22,12 @@ func FuzzReply(f *testing.F) {
 		if binary {
 			format = expfmt.NewFormat(expfmt.TypeProtoDelim)
 		}
-		families, err := decode(bytes.NewReader(reply), format)
+		scraped, err := decode(bytes.NewReader(reply), format)
 		if err != nil {
 			return
 		}
 		var encoder point.Encoder
-		_ = series.New().Convert(families, instant.Now(), func(p *point.Point) {
+		_ = series.New(families.All()).Convert(scraped, instant.Now(), func(p *point.Point) {
 			if _, err := encoder.Append(nil, p); err != nil {
 				t.Error(err)
 			}
