@@ -113,8 +113,8 @@ func (b bins) shares() string {
 		return "label_replace(" + expr + `, "le", "` + shortest(bound) + `", "", "")`
 	}
 	begin := math.Pow10(int(math.Floor(math.Log10(b.of.Buckets[0]))) - 1)
-	native := []string{at("0 * histogram_count("+in("")+")", begin)}
-	classic := []string{at("0 * "+in("_count"), begin)}
+	native := []string{at("0 * (histogram_count("+in("")+") > 0)", begin)}
+	classic := []string{at("0 * ("+in("_count")+" > 0)", begin)}
 	for i, bound := range b.of.Buckets {
 		lower, below := "-Inf", ""
 		if i > 0 {

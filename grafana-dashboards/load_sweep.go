@@ -52,7 +52,7 @@ func corruptionRow(b *boardBuilder) {
 		"Corrupted packets, by kind",
 		"Packets of load tests, in the hour before each point, that were received with changed content: truncated, overwritten from some byte on (the bug of thesis figure 5.5), with bit errors, or with a corrupted header. Only packets that passed the UDP checksum or had none (checksum: false). The report of the run contains samples.",
 		"none", slimOr + "no corrupted packet received",
-	}, leastMinute, ranged("round(increase("+from(saturated, metric.RunPacketsCorrupted)+"[1h]))", "{{direction}} {{kind}}"))).
+	}, leastMinute, ranged("round(increase("+from(saturated, metric.RunPacketsCorrupted)+"[1h])) > 0", "{{direction}} {{kind}}"))).
 		Thresholds(steps(step{0, "transparent"}, step{1, red})))
 	b.WithPanel(counted(text{
 		"UDP checksum errors counted by the kernel",

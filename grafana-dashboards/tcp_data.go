@@ -107,9 +107,9 @@ func dataSamples() *tablepanel.PanelBuilder {
 	of := func(matcher string) string {
 		return "sum by (result) (increase(" + from(transferred, metric.TCPDelaySamples, matcher) + dashboardRange + "))"
 	}
-	share := func(matcher string) string {
-		return of(matcher) + " / on () group_left () (sum(" + of(matcher) + ") > 0)"
-	}
+	some := func(matcher string) string { return "(sum(" + of(matcher) + ") > 0)" }
+	count := func(matcher string) string { return "round(" + of(matcher) + ") and on () " + some(matcher) }
+	share := func(matcher string) string { return of(matcher) + " / on () group_left () " + some(matcher) }
 	return columns(text{
 		"Samples by result, in the time range",
 		"Sampled bytes of all runs in the time range: with a delay (in the quantiles and the CDF); retransmitted (in the recovery instead); withheld because data arrived out of order about then, because a kernel gave no timestamp, or because a clock was not synchronized. A large withheld share can hide the worst delays.",
@@ -118,9 +118,9 @@ func dataSamples() *tablepanel.PanelBuilder {
 		column{title: "result", label: metric.ResultL, empty: "no run with stamps", own: props{
 			prop("mappings", sampleWords()), prop("custom.cellOptions", map[string]string{"type": "color-text"}), prop("custom.minWidth", 160),
 		}},
-		column{title: "forward", query: "round(" + of(forward) + ")", own: props{prop("decimals", 0)}},
+		column{title: "forward", query: count(forward), own: props{prop("decimals", 0)}},
 		column{title: "share", query: share(forward), unit: "percentunit", own: props{prop("decimals", 2)}},
-		column{title: "reverse", query: "round(" + of(reverse) + ")", own: props{prop("decimals", 0)}},
+		column{title: "reverse", query: count(reverse), own: props{prop("decimals", 0)}},
 		column{title: "share ", query: share(reverse), unit: "percentunit", own: props{prop("decimals", 2)}},
 	).Span(10).Height(9).Thresholds(steps(step{0, gray})).WithTransformation(sortedBy("result"))
 }

@@ -58,6 +58,7 @@ var (
 	LoadedDelay = Family(Desc{
 		Name: "oneway_saturation_delay_seconds", Kind: Histogram, Labels: perDirection, Buckets: loadedBuckets(),
 		Help:   "One-way delay under load, in seconds, of all runs; only those with trusted clocks.",
+		Absent: "In modes sweep and search.",
 		Source: "RFC 7679 section 3; Woo 2010 figures 5.3 and 6.1c",
 	})
 	LoadedDelayElapsed = Family(Desc{
@@ -234,6 +235,7 @@ var (
 	TrainCapacity = Family(Desc{
 		Name: "oneway_train_capacity_bytes_per_second", Kind: Histogram, Labels: perSize, Buckets: capacityBuckets(),
 		Help:   "Capacity by each clean train of all runs, in IP bytes per second.",
+		Absent: "Before the first session with a load server that has a name: the size of the IP header is not known.",
 		Source: "WPI EvDO report section 2.2.1 and figure 7",
 	})
 	TrainDispersion = Family(Desc{
@@ -244,6 +246,7 @@ var (
 	Trains = Family(Desc{
 		Name: "oneway_trains_total", Kind: Counter, Labels: []string{Path, Probe, Direction, PacketBytesL, ResultL},
 		Help:   "Trains sent, by result: clean, or the reason why a train gives no capacity.",
+		Absent: "Before the first session with a load server that has a name: the size of the IP header is not known.",
 		Source: "WPI EvDO report section 3.2.4",
 		Values: Values{
 			ResultL: {

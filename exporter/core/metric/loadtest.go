@@ -45,7 +45,7 @@ var (
 	Runs = Family(Desc{
 		Name: "oneway_probe_runs_total", Kind: Counter, Slim: true, Labels: []string{Path, Probe, ResultL, ReasonL},
 		Help:   "Runs of a load test that were due, by result and reason.",
-		Absent: "Until the first of that result and reason.",
+		Absent: "Until the first of that result and reason, except completed with ok, which begins with 0: a probe meets few of the combinations.",
 		Source: "design, invariant 6",
 		Values: Values{
 			ResultL: {
@@ -103,7 +103,7 @@ var (
 	RunPacketsCorrupted = Family(Desc{
 		Name: "oneway_run_packets_corrupted_total", Kind: Counter, Labels: []string{Path, Probe, Direction, kindL},
 		Help:   "Packets of load tests that arrived corrupted, by kind.",
-		Absent: "Until the first of that kind.",
+		Absent: "For a test that sends no UDP packets.",
 		Source: "Woo 2010 figure 5.5",
 		Values: Values{
 			kindL: {
@@ -117,6 +117,7 @@ var (
 	KernelChecksumErrors = Family(Desc{
 		Name: "oneway_kernel_checksum_errors_total", Kind: Counter, Labels: perDirection,
 		Help:   "Datagrams that the receiving host's kernel dropped for a wrong UDP checksum while load tests ran, over all traffic of the host.",
+		Absent: "For a test that sends no UDP packets.",
 		Source: "Linux /proc/net/snmp, Udp: InCsumErrors",
 	})
 )

@@ -72,11 +72,17 @@ type Values map[string][]string
 
 // Allows reports whether value is a listed value of label; any value of a label without a list is.
 func (v Values) Allows(label, value string) bool {
-	list, fixed := v[label]
-	return !fixed || slices.ContainsFunc(list, func(entry string) bool {
+	names := v.Names(label)
+	return names == nil || slices.Contains(names, value)
+}
+
+// Names returns the listed values of label, without their meanings; nil: label has no list.
+func (v Values) Names(label string) (names []string) {
+	for _, entry := range v[label] {
 		name, _, _ := strings.Cut(entry, ":")
-		return name == value
-	})
+		names = append(names, name)
+	}
+	return names
 }
 
 // Sink receives measurements. Implementations are safe for concurrent use.

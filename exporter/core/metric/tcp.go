@@ -44,7 +44,7 @@ var (
 	TCPTimeouts = Family(Desc{
 		Name: "oneway_tcp_retransmission_timeouts_total", Kind: Counter, Labels: perDirection, Source: "RFC 6298 section 5; Linux tcp_info, tcpi_total_rto",
 		Help:   "Expired retransmission timeouts of the sender, of all completed runs.",
-		Absent: "Before the first completed run, and where the sender's kernel is older than 6.7.",
+		Absent: "Before the first completed run, which tells whether the sender's kernel counts them: since 6.7.",
 	})
 	TCPLimited = Family(Desc{
 		Name: "oneway_tcp_limited_ratio", Kind: Gauge, Labels: []string{Path, Probe, Direction, StateL},
@@ -92,7 +92,7 @@ func tcpGroup() Group {
 			{Name: "oneway_tcp_reason", Labels: []string{Path, Probe, Direction, ReasonL}},
 			{Name: "oneway_tcp_model", Labels: []string{Path, Probe, Direction, ModelL}},
 			{Name: "oneway_tcp_two_way", Labels: []string{Path, Probe, Direction, partL}},
-			{Name: "oneway_tcp_short", Labels: []string{Path, Probe, Direction, flowBytesL}},
+			{Name: "oneway_tcp_short", Labels: []string{Path, Probe, Direction, FlowBytesL}},
 			{Name: "oneway_tcp_congestion_control", Labels: []string{Path, Probe, Direction, CongestionControlL}},
 		},
 	}

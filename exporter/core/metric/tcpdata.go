@@ -15,7 +15,7 @@ var (
 	TCPDelay = Family(Desc{
 		Name: "oneway_tcp_delay_seconds", Kind: Histogram, Labels: perDirection, Buckets: loadedBuckets(),
 		Help:   "One-way delay of sampled bytes of TCP streams, in seconds, of all completed runs: from the time at which the sender's host sent the byte until the receiver's host received it, by timestamps of both kernels. Only bytes that were sent once, that arrived in order, and whose delay has a bound.",
-		Absent: "Before the first completed run with stamps.",
+		Absent: "In runs without stamps.",
 		Source: "RFC 7679 section 3; Linux SO_TIMESTAMPING; Woo 2010 figure 5.4",
 	})
 	TCPDelayQuantile = Family(Desc{
@@ -45,7 +45,7 @@ var (
 	TCPDelaySamples = Family(Desc{
 		Name: "oneway_tcp_delay_samples_total", Kind: Counter, Labels: []string{Path, Probe, Direction, ResultL},
 		Help:   "Sampled bytes of TCP streams of all completed runs, by what is known of their delay.",
-		Absent: "Before the first completed run with stamps.",
+		Absent: "In runs without stamps.",
 		Values: Values{ResultL: {
 			"delay: it is known, with its bound",
 			"retransmitted: the byte was sent more than once, so that its time is that of a recovery",
@@ -58,7 +58,7 @@ var (
 	TCPAckInterarrival = Family(Desc{
 		Name: "oneway_tcp_ack_interarrival_seconds", Kind: Histogram, Labels: perDirection, Buckets: ackBuckets(),
 		Help:   "Times between acknowledgments that arrived at the sender of this direction and advanced, in seconds, in bursts of consecutive sampled segments, of all completed runs.",
-		Absent: "Before the first completed run with stamps and a whole burst.",
+		Absent: "In runs without stamps.",
 		Source: "Halepovic 2008 section 5.3 and figure 18; Linux SO_TIMESTAMPING, SCM_TSTAMP_ACK",
 	})
 	TCPAckCompressed = Family(Desc{

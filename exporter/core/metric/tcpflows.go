@@ -35,26 +35,25 @@ var (
 // Short flows.
 var (
 	TCPCompletion = Family(Desc{
-		Name: "oneway_tcp_completion_seconds", Kind: Histogram, Labels: []string{Path, Probe, Direction, flowBytesL}, Buckets: completionBuckets(),
+		Name: "oneway_tcp_completion_seconds", Kind: Histogram, Labels: []string{Path, Probe, Direction, FlowBytesL}, Buckets: completionBuckets(),
 		Help:   "Completion times of short flows of all completed runs, in seconds, from the beginning of the handshake to the arrival of the last byte, as the client of the flow sees it.",
-		Absent: "Before the first completed run.",
 		Source: "RFC 5166 section 2.1; RFC 6349 section 4.1",
 	})
 	TCPCompletionQuantile = Family(Desc{
-		Name: "oneway_tcp_completion_quantile_seconds", Kind: Gauge, Labels: []string{Path, Probe, Direction, flowBytesL, QuantileL},
+		Name: "oneway_tcp_completion_quantile_seconds", Kind: Gauge, Labels: []string{Path, Probe, Direction, FlowBytesL, QuantileL},
 		Help:   "Quantile (0.5, 0.95) of the completion times of the short flows of the last run, in seconds; a flow that did not end is longer than all others.",
 		Absent: "Before the first completed run, and where too few flows ended.",
 		Source: "RFC 5166 section 2.1; design",
 	})
 	TCPUnfinished = Family(Desc{
-		Name: "oneway_tcp_unfinished_flows_total", Kind: Counter, Labels: []string{Path, Probe, Direction, flowBytesL},
+		Name: "oneway_tcp_unfinished_flows_total", Kind: Counter, Labels: []string{Path, Probe, Direction, FlowBytesL},
 		Help:   "Short flows of all completed runs that did not end within their limit of time.",
-		Absent: "Before the first completed run.",
 		Source: "design, invariant 2",
 	})
 )
 
-const flowBytesL = "flow_bytes"
+// FlowBytesL is a configured size of a short flow, in payload bytes.
+const FlowBytesL = "flow_bytes"
 
 // completionBuckets range from 10 kB over a LAN to 1 MB over a slow cellular link.
 func completionBuckets() []float64 {

@@ -195,7 +195,7 @@ verdict; one that changes back and forth is one alert.`,
 	}
 	PacketsCorrupted = Rule{
 		Name: "OnewayPacketsCorrupted",
-		Doc:  `A series begins with its first event, which increase() does not see.`,
+		Doc:  `A series that is new counts as a whole: increase() does not see its first value.`,
 		Expr: promql(`
 sum without (kind) (
   ($runPacketsCorrupted unless $runPacketsCorrupted offset 1h)
@@ -208,7 +208,7 @@ sum without (kind) (
 			Severity: Warning, Component: Path,
 			Summary: "{{ $labels.path }} delivers corrupted packets {{ $labels.direction }}",
 			Description: `About {{ printf "%.0f" $value }} packets of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} arrived in the last hour with content that was not sent` +
-				lookup(metric.RunPacketsCorrupted.Name+sameDirection, "; {{ .Labels.kind }}: {{ .Value | humanize }} since the agent started") + ". Samples of them are in the run's report.",
+				lookup(metric.RunPacketsCorrupted.Name+sameDirection+" > 0", "; {{ .Labels.kind }}: {{ .Value | humanize }} since the agent started") + ". Samples of them are in the run's report.",
 		},
 	}
 )

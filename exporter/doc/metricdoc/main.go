@@ -46,7 +46,8 @@ Generated from the families of ` + "`exporter/core/metric`" + ` and of the types
 - The ` + "`profile`" + ` of a probe in the configuration selects its series. ` + "`full`" + ` has all families, at most 150 series per path and
   probe without faults and with the default voice options, and one more for each reason of a fault that occurs, at most 222. ` + "`slim`" + `, for thousands of paths, has the families marked below, at most 14 series: its histograms have no classic
   buckets, and scrapes that accept no native histograms (text) get the quantile 0.95 of ` + "`oneway_delay_quantile_seconds`" + ` instead;
-  the quantile 0.5 is always exported. The numbers hold for probe ` + "`stamp`" + ` and for ` + "`saturation`" + ` in mode ` + "`fixed`" + `; ` + "`size_sweep`" + ` and ` + "`tcp_sweep`" + ` have
+  the quantile 0.5 is always exported. The numbers hold for probe ` + "`stamp`" + `; ` + "`saturation`" + ` in mode ` + "`fixed`" + ` has at most 155 in ` + "`full`" + `, besides the
+  working delay, and 14 in ` + "`slim`" + `; ` + "`size_sweep`" + ` and ` + "`tcp_sweep`" + ` have
   one series per cell and quantity.
 - Classic buckets are few. A server that accepts native histograms gets the full distribution.
 - All series of a path in one scrape are of one instant: sent = received + lost + host_dropped + outstanding holds in every scrape.

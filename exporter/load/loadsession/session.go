@@ -54,8 +54,8 @@ type Undisturbed interface {
 
 // Traffic is the local half of a type of traffic.
 type Traffic[S Session] interface {
-	// Counters creates the counters to which Account adds.
-	Counters(s *metric.Scope, directions []sample.Direction)
+	// Counters returns the counters to which Account adds.
+	Counters() []loadtest.Counter
 	// Connect opens a session. Convert errors of c.Client with c.Failed.
 	Connect(ctx context.Context, c *Conn) (S, error)
 }
@@ -142,8 +142,14 @@ func (t *test[S]) Remote() (host string, port uint16) { return t.host, t.port }
 // Directions are those of the options.
 func (t *test[S]) Directions() []sample.Direction { return t.options.directions }
 
-// Counters creates the counters of the traffic.
-func (t *test[S]) Counters(s *metric.Scope) { t.Traffic().Counters(s, t.options.directions) }
+// Counters returns the counters of the traffic and of the Kind.
+func (t *test[S]) Counters(remote netip.Addr) []loadtest.Counter {
+	all := t.Traffic().Counters()
+	if c, ok := t.kindOf.(loadtest.Counting); ok {
+		all = append(all, c.Counters(remote)...)
+	}
+	return all
+}
 
 // Beside returns the options of the packets beside the load.
 func (t *test[S]) Beside() loadtest.BesideOptions {

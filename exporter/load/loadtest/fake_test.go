@@ -3,6 +3,7 @@ package loadtest_test
 import (
 	"context"
 	"log/slog"
+	"net/netip"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -130,7 +131,9 @@ func (b *bench) test() loadtest.Test { return fakeTest{b.kind, b} }
 
 func (fakeTest) Remote() (host string, port uint16) { return "192.0.2.1", 8620 }
 func (x fakeTest) Directions() []sample.Direction   { return x.b.directions }
-func (x fakeTest) Counters(s *metric.Scope)         { x.Traffic().Counters(s, x.Directions()) }
+func (x fakeTest) Counters(netip.Addr) []loadtest.Counter {
+	return x.Traffic().Counters()
+}
 
 func (x fakeTest) Bytes(left int64) int64 {
 	x.b.left = append(x.b.left, left)
@@ -196,11 +199,13 @@ func (b *bench) end() {
 	}
 }
 
-// runs returns metric.Runs by result and reason.
+// runs returns metric.Runs by result and reason, without zeros.
 func (b *bench) runs() map[string]float64 {
 	all := map[string]float64{}
 	for labels, n := range b.sink.All(metric.Runs) {
-		all[labels[len("office,saturation,"):]] = n
+		if n > 0 {
+			all[labels[len("office,saturation,"):]] = n
+		}
 	}
 	return all
 }

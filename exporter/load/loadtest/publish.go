@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"net/netip"
 	"slices"
 	"sort"
 	"strings"
@@ -16,13 +17,10 @@ func (r *runner) open() {
 	r.scope.Update(func() {
 		r.running(false)
 		r.scope.Set(metric.RunInterval, r.opts.Every.Seconds())
-		for _, d := range r.test.Directions() {
-			r.scope.Series(metric.RunBytes, d.String())
-		}
-		if c, ok := r.test.(Counting); ok {
-			c.Counters(r.scope)
-		}
 	})
+	host, _ := r.test.Remote()
+	addr, _ := netip.ParseAddr(host) // not valid: a name
+	r.openCounters(addr)
 }
 
 func (r *runner) close() {

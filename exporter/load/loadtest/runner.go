@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/netip"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -152,6 +153,9 @@ func (r *runner) attempt(ctx context.Context, run *Run, deadline time.Time) (o *
 	}
 	defer s.Close()
 	run.Remote = s.Remote()
+	if remote, err := netip.ParseAddrPort(run.Remote); err == nil {
+		r.openCounters(remote.Addr())
+	}
 	lease.BeginSending()
 	o = r.perform(ctx, run, s, a.beside)
 	forward, reverse = o.ForwardBytes, o.ReverseBytes

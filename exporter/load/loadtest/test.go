@@ -45,12 +45,6 @@ type Test interface {
 	Publish(v *Values, r *Run)
 }
 
-// Counting is implemented by a Test with counters of its own.
-type Counting interface {
-	// Counters creates the counters to which Session.Account adds.
-	Counters(s *metric.Scope)
-}
-
 // Accompanied is implemented by a Test that can have light test packets beside its load: the working delay. Its sessions are
 // Reflecting.
 type Accompanied interface {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"net/netip"
 	"slices"
 	"strconv"
 	"time"
@@ -242,6 +243,14 @@ func (l *Load) remark(d *Direction) {
 	if !l.Trusted {
 		d.remark("one-way delays are unknown: %s", l.ClocksReason)
 	}
+}
+
+// Counters returns the histogram of mode fixed.
+func (k *Kind) Counters(netip.Addr) []loadtest.Counter {
+	if k.opts.Mode != ModeFixed {
+		return nil
+	}
+	return []loadtest.Counter{{Desc: metric.LoadedDelay}}
 }
 
 // Publish sets the values of a completed run.

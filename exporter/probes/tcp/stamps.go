@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"net/netip"
 	"slices"
 	"time"
 
@@ -169,6 +170,14 @@ func newAcks(r *tcpdelay.Interarrival) *Acks {
 		a.Buckets[i]++
 	}
 	return a
+}
+
+// Counters returns the counters and histograms of timestamps.
+func (k *Kind) Counters(netip.Addr) []loadtest.Counter {
+	if !k.opts.Stamps {
+		return nil
+	}
+	return []loadtest.Counter{{Desc: metric.TCPDelaySamples}, {Desc: metric.TCPDelay}, {Desc: metric.TCPAckInterarrival}}
 }
 
 // publish sets the values of the timestamps of a direction.

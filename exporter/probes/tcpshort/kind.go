@@ -17,6 +17,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -154,6 +155,15 @@ const (
 	medianRank = "0.5"
 	tailRank   = "0.95"
 )
+
+// Counters returns the counters and histograms of flows.
+func (k *Kind) Counters(netip.Addr) []loadtest.Counter {
+	sizes := metric.Values{}
+	for _, size := range k.opts.FlowBytes {
+		sizes[metric.FlowBytesL] = append(sizes[metric.FlowBytesL], strconv.FormatInt(int64(size), 10))
+	}
+	return []loadtest.Counter{{Desc: metric.TCPCompletion, Values: sizes}, {Desc: metric.TCPUnfinished, Values: sizes}}
+}
 
 // Publish adds the flows to the histogram and sets the quantiles of the run.
 func (*Kind) Publish(v *loadtest.Values, r *loadtest.Run) {

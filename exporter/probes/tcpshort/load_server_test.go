@@ -103,7 +103,7 @@ func TestRunEndsIfNoFlowEnds(t *testing.T) {
 		t.Errorf("%d unfinished; notes %q", unfinished, out.Notes)
 	}
 	for _, d := range sample.Directions() {
-		if v, ok := sink.Value(metric.TCPUnfinished, "a-to-b", "tcp_short", d.String(), "20000000"); ok {
+		if v, ok := sink.Value(metric.TCPUnfinished, "a-to-b", "tcp_short", d.String(), "20000000"); v != 0 || !ok {
 			t.Errorf("%v: %v of a run that did not complete", d, v)
 		}
 	}

@@ -2,6 +2,7 @@ package train
 
 import (
 	"fmt"
+	"net/netip"
 	"strconv"
 
 	"oneway.example/exporter/core/metric"
@@ -9,6 +10,7 @@ import (
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/capacity"
 	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/report"
 )
@@ -152,6 +154,17 @@ func (d *Direction) summary() (lines []probe.Result) {
 		line(probe.Result{Quantity: "path MTU", Numbers: []report.Number{{Value: new(float64(d.PathMTU)), Unit: unit.PacketBytes}}})
 	}
 	return lines
+}
+
+// Counters returns the counters and histograms of trains. The size of a packet depends on the address of the remote end: it includes the IP header.
+func (k *Kind) Counters(remote netip.Addr) []loadtest.Counter {
+	sizes := metric.Values{}
+	for _, payload := range k.opts.PayloadBytes {
+		if remote.IsValid() {
+			sizes[metric.PacketBytesL] = append(sizes[metric.PacketBytesL], strconv.Itoa(payload+udptraffic.Overhead(remote.Is6())))
+		}
+	}
+	return []loadtest.Counter{{Desc: metric.Trains, Values: sizes}, {Desc: metric.TrainCapacity, Values: sizes}}
 }
 
 // Publish sets the values of both directions.

@@ -29,11 +29,12 @@ type Session struct {
 	TCP *tcptraffic.Session
 }
 
-// Counters creates the counters of the UDP part; TCP has none.
-func (t Local) Counters(s *metric.Scope, directions []sample.Direction) {
-	if !t.NoUDP {
-		udptraffic.Local{}.Counters(s, directions)
+// Counters returns the counters of the UDP part; TCP has none.
+func (t Local) Counters() []loadtest.Counter {
+	if t.NoUDP {
+		return nil
 	}
+	return udptraffic.Local{}.Counters()
 }
 
 // Connect opens a session with both parts.

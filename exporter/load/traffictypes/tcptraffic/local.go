@@ -25,8 +25,8 @@ import (
 // Local is the local half of the traffic: TCP transfers.
 type Local struct{}
 
-// Counters creates none.
-func (Local) Counters(*metric.Scope, []sample.Direction) {}
+// Counters returns none.
+func (Local) Counters() []loadtest.Counter { return nil }
 
 // Connect opens a session over the control connection. A transfer opens its connections.
 func (Local) Connect(ctx context.Context, d *loadsession.Conn) (*Session, error) {

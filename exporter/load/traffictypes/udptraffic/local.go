@@ -24,11 +24,9 @@ import (
 // Local is the local half of the traffic: streams of UDP packets.
 type Local struct{}
 
-// Counters creates the counters of checksum errors.
-func (Local) Counters(s *metric.Scope, directions []sample.Direction) {
-	for _, d := range directions {
-		s.Series(metric.KernelChecksumErrors, d.String())
-	}
+// Counters returns the counters of damaged packets.
+func (Local) Counters() []loadtest.Counter {
+	return []loadtest.Counter{{Desc: metric.KernelChecksumErrors}, {Desc: metric.RunPacketsCorrupted}}
 }
 
 // Connect opens a session over the control connection and its UDP socket, and proves the address of
