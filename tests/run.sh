@@ -62,8 +62,8 @@ trap end EXIT
 # another, without the race detector, and with only that process of low priority in the background. No step of .ci/run that
 # shares the lock build/quiet runs beside them.
 # tests/bench has only benchmarks, which make bench-peers runs.
-waiting=(./tests/abuse ./tests/chronyconfig ./tests/demo ./tests/faults ./tests/influx ./tests/mesh ./tests/pulse ./tests/pulse/host ./tests/receiver)
-computing=(./tests/docs ./tests/documents ./tests/imports ./tests/links ./tests/oneway ./tests/pages ./tests/results ./tests/rules ./tests/slareport ./tests/words)
+waiting=(./tests/abuse ./tests/chronyconfig ./tests/demo ./tests/faults ./tests/influx ./tests/mesh ./tests/pulse ./tests/pulse/host ./tests/receiver ./tests/rules)
+computing=(./tests/docs ./tests/documents ./tests/imports ./tests/links ./tests/oneway ./tests/pages ./tests/results ./tests/slareport ./tests/words)
 benchmarks=(./tests/bench)
 system=$(go list ./tests/...) || exit 1
 mapfile -t measuring < <(sed 's#^oneway.example#.#' <<<"$system" | grep -vxF -f <(printf '%s\n' "${waiting[@]}" "${computing[@]}" "${benchmarks[@]}"))
@@ -83,7 +83,7 @@ go build ./... && CGO_ENABLED=1 go build -race ./exporter/... && go build -o "$O
 took "build" "$begin" "$SECONDS"
 # The store of tests/influx; they skip without it, and report the skip.
 tests/influx/influxdb1.sh || { echo "build of InfluxDB 1.8 failed"; status=1; }
-beside waiting "tests: system, waiting" "${test[@]}" -p 3 -parallel 6 -count=1 -timeout 15m -- "${waiting[@]}"
+beside waiting "tests: system, waiting" "${test[@]}" -p 4 -parallel 6 -count=1 -timeout 15m -- "${waiting[@]}"
 run "exporter: unit tests, race detector" env CGO_ENABLED=1 "${test[@]}" -p 4 -race -shuffle=on -timeout 15m -- ./exporter/...
 # Under the race detector the simulated days have coarse steps.
 run "clock: simulated days" "${test[@]}" -count=1 -run 'TestBoundCovers|TestCoverage|TestSender|TestNothingIs' -- ./exporter/clocks/chrony
