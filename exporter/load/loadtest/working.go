@@ -53,7 +53,7 @@ func (w *Working) lines(directions []sample.Direction) (lines []probe.Result) {
 	return lines
 }
 
-// compare is "idle 14 ms, working 880 ms, R 91 -> 12": the medians in one direction, or of round trips without synchronized
+// compare is "idle 14 ms, working 880 ms, loss 13 %, R 91 -> 12": the medians and the loss, if any, in one direction, or of round trips without synchronized
 // clocks; nil if there is neither.
 func compare(idle, loaded *working.Part, d sample.Direction) []report.Number {
 	own := loaded.Way(d)
@@ -64,6 +64,9 @@ func compare(idle, loaded *working.Part, d sample.Direction) []report.Number {
 	switch {
 	case own.Delay != nil:
 		numbers := medians("", before.Delay, own.Delay)
+		if own.Loss != nil && *own.Loss > 0 {
+			numbers = append(numbers, report.Number{Label: "loss", Value: own.Loss, Unit: unit.Ratio})
+		}
 		if own.R != nil && before.R != nil {
 			numbers = append(numbers, report.Number{Label: "R", Before: before.R, Value: own.R, Unit: unit.RFactor})
 		}

@@ -41,6 +41,12 @@ func TestLineOfEachDirectionTellsIdleAndWorkingDelay(t *testing.T) {
 			Working{Parts: []working.Part{idle, {Loaded: working.Forward, Packets: 12, Forward: way(0.38, 25)}, {Loaded: working.Both, Packets: 49}}},
 			"idle 30 ms, working 380 ms, R 92 -> 25", "unknown: fewer than 10 replies",
 		},
+		"loss during the load": {
+			Working{Parts: []working.Part{idle, {Loaded: working.Forward, Forward: working.Way{
+				Delay: &working.Quantiles{P50: 0.38}, Loss: new(0.31), R: new(0.0),
+			}}}},
+			"idle 30 ms, working 380 ms, loss 31 %, R 92 -> 0", "not measured",
+		},
 		"clocks unknown": {
 			Working{Parts: []working.Part{blind, {Loaded: working.Forward, RoundTrip: trip(0.4)}, {Loaded: working.Reverse, RoundTrip: trip(0.9)}}},
 			"round trip idle 44 ms, working 400 ms", "round trip idle 44 ms, working 900 ms",
