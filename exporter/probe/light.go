@@ -29,14 +29,6 @@ type LightOptions struct {
 // LightBytes is the largest payload of a packet of a stream, and of its reply: an authenticated statistics reply.
 const LightBytes = 260
 
-// UDPHeaderBytes returns the bytes of IP and UDP headers of a packet, IP options and extensions excluded.
-func UDPHeaderBytes(ipv6 bool) int64 {
-	if ipv6 {
-		return 48
-	}
-	return 28
-}
-
 // LightStream is a stream that has begun.
 type LightStream interface {
 	// Stop ends the stream and returns the packets that were sent and their payload. Before, it waits until the outcome of each packet is

@@ -36,7 +36,7 @@ same remote end, the first of its path to that host, or the only one that the ag
 otherwise --link is required. If the agent ends, the test continues. Without an agent, the
 test runs alone and prints this.
 
-Every test%s also sends light test packets during the load, and for two seconds before it, to a
+Every test%s also sends light test packets during the load, and for %v before it, to a
 reflector that the load server opens for the session on one of its UDP ports (see its flag --ports). "Working delay"
 compares the delay during the load with the delay of the idle link, and the R factor that a concurrent call
 would get.
@@ -84,7 +84,7 @@ func testCommand(app *kingpin.Application) {
 	if len(alone) > 0 {
 		except = " except " + strings.Join(alone, ", ")
 	}
-	parent := app.Command("test", fmt.Sprintf(testHelp, except))
+	parent := app.Command("test", fmt.Sprintf(testHelp, except, loadtest.IdleTime))
 	for _, k := range kinds {
 		(&testFlags{}).register(parent.Command(k.word, k.Help), k)
 	}

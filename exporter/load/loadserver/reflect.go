@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"syscall"
 
+	"oneway.example/exporter/core/ipheader"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
@@ -80,7 +81,7 @@ func (s *session) openReflector(m *loadcontrol.Reflect) (reply loadcontrol.Refle
 		s.r.env.Log.Warn("Session has no reflector", "token", s.token.Name, "run", s.run, "err", err)
 		return reply, &loadcontrol.Refusal{Reason: loadcontrol.TooMany, Detail: fmt.Sprintf("no UDP port of %v is free for test packets beside the load", s.r.options.Ports), RetryAfter: tooManyWait}
 	}
-	s.reflecting.headers = probe.UDPHeaderBytes(remote.Is6())
+	s.reflecting.headers = int64(ipheader.WithIP(remote.Is6(), ipheader.UDP))
 	reply.Port = s.reflecting.reflector.Addrs()[0].Port()
 	return reply, nil
 }

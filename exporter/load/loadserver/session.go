@@ -25,8 +25,6 @@ const (
 	openTime = 10 * time.Second
 	// idleTime is the longest time that a session holds the link without a transfer.
 	idleTime = time.Minute
-	// sessionTime is the longest time that a session holds the link; a size sweep of 100 cells takes an hour.
-	sessionTime = 4 * time.Hour
 	// durationSlack is added to the announced duration of a session.
 	durationSlack = time.Minute
 	// lastWriteTimeout is the timeout of the last message.
@@ -76,7 +74,7 @@ func (s *session) serve(parent context.Context, conn *loadcontrol.Conn) {
 	s.conn = conn
 	ctx, stop := context.WithCancelCause(parent)
 	s.stop = stop
-	s.longest = s.timer(sessionTime, &loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: fmt.Sprintf("the session has reached its limit of %v", sessionTime), RetryAfter: tooManyWait})
+	s.longest = s.timer(link.MaxHold, &loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: fmt.Sprintf("the session has reached its limit of %v", link.MaxHold), RetryAfter: tooManyWait})
 	defer s.longest.Stop()
 	s.idle = s.timer(s.r.options.opening, &loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: "the session was idle for too long"})
 	err := s.exchange(ctx)
@@ -197,7 +195,7 @@ func (s *session) open(o *loadcontrol.Open) *loadcontrol.Refusal {
 	}
 	s.traffic, s.run, s.release, s.begun = t, o.Run, release, time.Now()
 	s.emptied = s.r.env.Links.Fill(link.Use{Link: s.r.options.Link, Peer: s.conn.Remote().Addr()})
-	s.longest.Reset(min(sessionTime-durationSlack, o.Duration) + durationSlack)
+	s.longest.Reset(min(link.MaxHold-durationSlack, o.Duration) + durationSlack)
 	s.mu.Lock()
 	s.ready = true
 	s.mu.Unlock()

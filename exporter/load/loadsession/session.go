@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/ipheader"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
@@ -199,7 +200,7 @@ func (t *test[S]) Open(ctx context.Context, a *loadtest.Attempt) (loadtest.Sessi
 // announced are the IP bytes of the load, for which a session is opened: the one decision about them.
 func (t *test[S]) announced(c *loadcontrol.Client, bytes int64) int64 {
 	if f, ok := t.kindOf.(Fitter); ok {
-		if fits := f.Fit(c.Welcome().Limits, int(probe.UDPHeaderBytes(c.Remote().Addr().Is6()))); fits > 0 {
+		if fits := f.Fit(c.Welcome().Limits, ipheader.WithIP(c.Remote().Addr().Is6(), ipheader.UDP)); fits > 0 {
 			return min(bytes, fits)
 		}
 	}

@@ -9,21 +9,21 @@ import (
 
 	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/ipheader"
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/working"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/link"
 	"oneway.example/exporter/probe/quota"
 	"oneway.example/exporter/probe/report"
 )
 
 const (
-	// idleTime is the time of light packets before the load.
-	idleTime = 2 * time.Second
+	// IdleTime is the time of light packets before the load.
+	IdleTime = 2 * time.Second
 	// maxLossTimeout is the longest loss timeout of light packets.
 	maxLossTimeout = time.Minute
-	// maxSending is the longest time of sending: that of a session at a load server.
-	maxSending = 4 * time.Hour
 	// maxPackets is the most packets of a run, which are kept until its end: 12 MB.
 	maxPackets = 1 << 17
 	// keepEvery is the interval at which recorded packets are taken, and keepQueue how many fit: those of seconds.
@@ -58,7 +58,7 @@ func (r *runner) newBeside() *beside {
 		return nil
 	}
 	o := a.Beside()
-	b := &beside{env: r.env, longest: min(r.timeout(), r.usualTimeout(), maxSending) + idleTime, light: probe.LightOptions{
+	b := &beside{env: r.env, longest: min(r.timeout(), r.usualTimeout(), link.MaxHold) + IdleTime, light: probe.LightOptions{
 		Target: r.target, DSCP: o.DSCP, Interval: o.Interval, LossTimeout: min(o.LossTimeout, maxLossTimeout),
 	}}
 	b.light.Interval = max(b.light.Interval, b.longest/maxPackets)
@@ -79,7 +79,7 @@ func (b *beside) bytes() int64 {
 	if b == nil || b.off != "" {
 		return 0
 	}
-	return 2 * (b.light.MaxBytes + probe.UDPHeaderBytes(true)*b.count()) // IPv6 has the most
+	return 2 * (b.light.MaxBytes + ipheader.MaxUDP*b.count())
 }
 
 // cancel gives up the packets.
@@ -164,7 +164,7 @@ func (b *beside) begin(ctx context.Context, run *Run, s Session) {
 		tasks.Wait()
 	}
 	b.idle.From = instant.Now()
-	ctxtime.Sleep(ctx, idleTime) // the idle part of the measurement itself
+	ctxtime.Sleep(ctx, IdleTime) // the idle part of the measurement itself
 	b.idle.To = instant.Now()
 }
 
@@ -197,7 +197,7 @@ func (b *beside) end(ctx context.Context, run *Run) {
 		b.stop()
 		b.keep()
 		b.listener.Close()
-		headers := probe.UDPHeaderBytes(b.light.Peer.Addr().Is6())
+		headers := int64(ipheader.WithIP(b.light.Peer.Addr().Is6(), ipheader.UDP))
 		mean := bytes/max(1, packets) + headers
 		b.sent = [2]int64{bytes + packets*headers, min(b.replied, packets) * mean}
 		switch {

@@ -8,6 +8,7 @@ import (
 
 	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/ipheader"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/stream"
@@ -51,7 +52,7 @@ func (l *Link) Transfer(ctx context.Context, d sample.Direction, p stream.Plan, 
 var _ udptraffic.Carrier = (*Link)(nil)
 
 // Overhead is the bytes of the IPv4 and UDP headers of a packet of Simulate.
-const Overhead = 28
+const Overhead = ipheader.IPv4 + ipheader.UDP
 
 // Simulate is a stream over IPv4 in simulated time with one clock. Each packet leaves when it is due, and
 // pass returns its arrival; false: it is lost. pace, if not nil, returns the interval to the next

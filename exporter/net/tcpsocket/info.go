@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"oneway.example/exporter/core/ipheader"
 )
 
 // Info is the kernel's state of a connection (TCP_INFO, linux/tcp.h). Its counters are totals of the
@@ -139,14 +141,11 @@ func (i *Info) Outstanding() int64 { return max(0, i.Sent-i.Retransmitted-i.Acke
 // HeaderBytes returns the bytes of IP and TCP headers of a data segment, without IP options and SACK
 // blocks.
 func (i *Info) HeaderBytes(ipv6 bool) int64 {
-	n := int64(20 + 20)
-	if ipv6 {
-		n += 20
-	}
+	n := ipheader.WithIP(ipv6, ipheader.TCP)
 	if i.Negotiated&Timestamps != 0 {
-		n += 12
+		n += ipheader.TCPTimestamps
 	}
-	return n
+	return int64(n)
 }
 
 // SentIPBytes returns the IP bytes that this end has sent: retransmissions, acknowledgments and headers

@@ -16,6 +16,9 @@ import (
 	"oneway.example/exporter/probe/quota"
 )
 
+// MaxHold is the longest time that a test holds a link; a size sweep of 100 cells takes an hour.
+const MaxHold = 4 * time.Hour
+
 // Options configure one link: what load tests share and must not fill at once.
 type Options struct {
 	// Name is unique and not empty.

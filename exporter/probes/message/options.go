@@ -3,6 +3,7 @@ package message
 import (
 	"time"
 
+	"oneway.example/exporter/core/ipheader"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/stream"
@@ -33,7 +34,7 @@ func (o *Options) Describe() []option.Description {
 func DefaultOptions() Options { return option.Defaults[Options]() }
 
 const (
-	maxBytes = 1500 - 48
+	maxBytes = 1500 - ipheader.MaxUDP
 	// maxMessages limits the records of a stream.
 	maxMessages = 1_000_000
 )
@@ -53,12 +54,8 @@ func (o *Options) interval() time.Duration { return time.Second / time.Duration(
 // messages returns their number in one direction with one transport.
 func (o *Options) messages() int { return int(o.Duration / o.interval()) }
 
-// Most IP bytes of headers of a message: UDP over IPv6, and TCP over IPv6 with timestamps, in each direction for the
-// acknowledgment.
-const (
-	headersUDP = 48
-	headersTCP = 2 * 72
-)
+// headersTCP are the most IP bytes of headers of a message over TCP, and of its acknowledgment.
+const headersTCP = 2 * (ipheader.IPv6 + ipheader.TCP + ipheader.TCPTimestamps)
 
 // mostTCP returns the most IP bytes of TCP in one direction: each message may take two segments, and half of them may be sent
 // again.
@@ -68,7 +65,7 @@ func (o *Options) mostTCP() int64 {
 
 // most returns the most IP bytes of one direction with all transports.
 func (o *Options) most() int64 {
-	return int64(o.messages())*(int64(o.MessageBytes)+headersUDP) + 2*o.mostTCP()
+	return int64(o.messages())*(int64(o.MessageBytes)+ipheader.MaxUDP) + 2*o.mostTCP()
 }
 
 // segment returns the stream of UDP packets.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"oneway.example/exporter/core/ipheader"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/queue"
@@ -109,7 +110,7 @@ func DefaultOptions() Options { return option.Defaults[Options]() }
 // Limits of the options.
 const (
 	// minPacketBytes leaves space for the header of a test packet under IPv6.
-	minPacketBytes = stream.HeaderBytes + 48
+	minPacketBytes = stream.HeaderBytes + ipheader.MaxUDP
 	maxPacket      = 65_535
 	maxDuration    = 30 * time.Minute
 	// maxFactor is above the ratio of any two rates of a useful sweep.

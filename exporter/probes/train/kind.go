@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/ipheader"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/capacity"
 	"oneway.example/exporter/load/loadsession"
@@ -81,9 +82,9 @@ const maxProbedSizes = 20
 // Bytes is the size of a run with the largest number of discarded trains.
 func (k *Kind) Bytes(int64) (n int64) {
 	for _, payload := range k.opts.PayloadBytes {
-		n += int64(k.opts.Trains+k.opts.Repeats+1) * int64(k.opts.TrainPackets) * int64(payload+48)
+		n += int64(k.opts.Trains+k.opts.Repeats+1) * int64(k.opts.TrainPackets) * int64(payload+ipheader.MaxUDP)
 	}
-	n += maxLongTrains * int64(k.opts.LongTrainPackets) * int64(slices.Max(k.opts.PayloadBytes)+48)
+	n += maxLongTrains * int64(k.opts.LongTrainPackets) * int64(slices.Max(k.opts.PayloadBytes)+ipheader.MaxUDP)
 	if k.opts.PathMTU {
 		n += maxProbedSizes * probes * int64(k.opts.MaxMTU+controlBytes)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"oneway.example/exporter/core/ipheader"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/stream"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
@@ -183,14 +184,10 @@ func pathMTU(ctx context.Context, s *udptraffic.Session, d sample.Direction, top
 }
 
 // isIPv6 derives the address family from the size of the headers.
-func isIPv6(s *udptraffic.Session) bool { return s.Overhead() > 28 }
+func isIPv6(s *udptraffic.Session) bool { return s.Overhead() == ipheader.MaxUDP }
 
-// Headers in bytes: IP, which each fragment repeats, and UDP.
-const (
-	header4  = 20
-	header6  = 40
-	fragment = 8 // IPv6's extension header of a fragment (RFC 8200 section 4.5)
-)
+// fragment is the length in bytes of IPv6's extension header of a fragment (RFC 8200 section 4.5).
+const fragment = 8
 
 // onTheWire is the size in IP bytes of a packet of ipBytes on a path of that MTU; a fragmented packet is larger,
 // since each fragment has its own header (RFC 791 section 3.2; RFC 8200 section 4.5). mtu 0: unknown.
@@ -198,9 +195,10 @@ func onTheWire(ipBytes, mtu int, ipv6 bool) int {
 	if mtu == 0 || ipBytes <= mtu {
 		return ipBytes
 	}
-	header, each := header4, header4
+	header := ipheader.WithIP(ipv6, 0)
+	each := header
 	if ipv6 {
-		header, each = header6, header6+fragment
+		each += fragment
 	}
 	data := ipBytes - header
 	space := (mtu - each) / 8 * 8 // all but the last carry a multiple of eight bytes

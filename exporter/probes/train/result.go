@@ -5,12 +5,12 @@ import (
 	"net/netip"
 	"strconv"
 
+	"oneway.example/exporter/core/ipheader"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/capacity"
 	"oneway.example/exporter/load/loadtest"
-	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/report"
 )
@@ -161,7 +161,7 @@ func (k *Kind) Counters(remote netip.Addr) []loadtest.Counter {
 	sizes := metric.Values{}
 	for _, payload := range k.opts.PayloadBytes {
 		if remote.IsValid() {
-			sizes[metric.PacketBytesL] = append(sizes[metric.PacketBytesL], strconv.Itoa(payload+udptraffic.Overhead(remote.Is6())))
+			sizes[metric.PacketBytesL] = append(sizes[metric.PacketBytesL], strconv.Itoa(payload+ipheader.WithIP(remote.Is6(), ipheader.UDP)))
 		}
 	}
 	return []loadtest.Counter{{Desc: metric.Trains, Values: sizes}, {Desc: metric.TrainCapacity, Values: sizes}}

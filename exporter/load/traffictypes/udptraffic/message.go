@@ -39,7 +39,6 @@ import (
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/stream"
-	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/endclock"
 )
 
@@ -169,6 +168,3 @@ func gap(p stream.Plan) (most time.Duration) {
 	}
 	return max(most, p.Feedback)
 }
-
-// Overhead returns the bytes of IP and UDP headers of a packet.
-func Overhead(ipv6 bool) int { return int(probe.UDPHeaderBytes(ipv6)) }

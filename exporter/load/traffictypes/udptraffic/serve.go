@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/ipheader"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/stream"
@@ -268,7 +269,7 @@ func (s *serving) send(x *transfer) (*stream.Sent, error) {
 }
 
 func (s *serving) count(d sample.Direction, packets int, bytes int64) {
-	s.host.CountBytes(d, bytes, int64(packets)*int64(Overhead(s.to.Load().Addr().Is6())))
+	s.host.CountBytes(d, bytes, int64(packets)*int64(ipheader.WithIP(s.to.Load().Addr().Is6(), ipheader.UDP)))
 }
 
 func (s *serving) running(d sample.Direction) bool {

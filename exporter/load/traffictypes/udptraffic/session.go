@@ -10,6 +10,7 @@ import (
 
 	"oneway.example/exporter/core/bound"
 	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/ipheader"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/record"
@@ -45,7 +46,7 @@ type CarrierResult struct {
 
 // SessionOptions configure a Session.
 type SessionOptions struct {
-	// IPv6: packets have 48 bytes of headers, not 28.
+	// IPv6: packets have larger headers.
 	IPv6 bool
 	// SharedClock: both ends read one clock (package hostid).
 	SharedClock bool
@@ -78,8 +79,8 @@ type Session struct {
 	leave func() // ends the use of the socket; nil: the remote end is simulated
 }
 
-// Overhead returns the bytes of IP and UDP headers of a packet: 28 for IPv4, 48 for IPv6.
-func (s *Session) Overhead() int { return Overhead(s.opts.IPv6) }
+// Overhead returns the bytes of IP and UDP headers of a packet.
+func (s *Session) Overhead() int { return ipheader.WithIP(s.opts.IPv6, ipheader.UDP) }
 
 // Limits returns those of the token.
 func (s *Session) Limits() loadcontrol.Limits { return s.opts.Limits }
