@@ -15,6 +15,7 @@ gpspipe    gpsd-clients test     an independent client checks the replies of gps
 tshark     tshark     test,interop an independent dissector checks our packets
 systemd-analyze systemd test     checks the unit and the drop-ins
 ip         iproute2   test,demo,bench,vmlab network namespaces
+curl       curl       test       deploy/influxdb/create.sh sends its queries with it
 nft        nftables   test       firewalls, NAT and transparent proxies on the host and on paths
 linux.uml  user-mode-linux vmlab  two guest kernels, each with its own clock
 /usr/src/linux-source-6.1.tar.xz linux-source-6.1 vmlab-pps source of a guest kernel with pulses

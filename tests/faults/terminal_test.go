@@ -109,7 +109,10 @@ func TestKilledAgentEndsNoTestAndTheNextTakesItsPlace(t *testing.T) {
 func TestUserWithoutAccessToTheAgentGetsARemedy(t *testing.T) {
 	s := newSite(t, loadsite.OverSlow())
 	_, socket := s.lessor(t)
-	if err := os.Chmod(filepath.Dir(binary), 0o755); err != nil { // so that user nobody can run it
+	program := filepath.Join(openDir(t), "oneway") // that user nobody can run
+	if content, err := os.ReadFile(binary); err != nil {
+		t.Fatal(err)
+	} else if err := os.WriteFile(program, content, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
@@ -120,7 +123,7 @@ func TestUserWithoutAccessToTheAgentGetsARemedy(t *testing.T) {
 		"another network namespace": {0, "No agent runs on this host (the agent at " + socket + " is in another network namespace)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cmd := exec.Command(binary, "test", "train", "127.0.0.1:1", "--token-file="+ownToken(t, s.TokenFile, c.user), "--clock=none", "--agent-socket="+socket)
+			cmd := exec.Command(program, "test", "train", "127.0.0.1:1", "--token-file="+ownToken(t, s.TokenFile, c.user), "--clock=none", "--agent-socket="+socket)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(c.user), Gid: uint32(c.user)}}
 			var said bytes.Buffer
 			cmd.Stderr = &said
@@ -142,14 +145,23 @@ func ownToken(t *testing.T, file string, user int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "token") // t.TempDir is closed to other users
+	own := filepath.Join(openDir(t), "token")
+	if err := errors.Join(os.WriteFile(own, token, 0o600), os.Chown(own, user, user)); err != nil {
+		t.Fatal(err)
+	}
+	return own
+}
+
+// openDir is a directory that other users can read: t.TempDir is closed to them.
+func openDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "oneway")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	own := filepath.Join(dir, "token")
-	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(own, token, 0o600), os.Chown(own, user, user)); err != nil {
+	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return own
+	return dir
 }

@@ -37,6 +37,7 @@ var (
 	TCPCompletion = Family(Desc{
 		Name: "oneway_tcp_completion_seconds", Kind: Histogram, Labels: []string{Path, Probe, Direction, FlowBytesL}, Buckets: completionBuckets(),
 		Help:   "Completion times of short flows of all completed runs, in seconds, from the beginning of the handshake to the arrival of the last byte, as the client of the flow sees it.",
+		Absent: "For probes of another type than `tcp_short`.",
 		Source: "RFC 5166 section 2.1; RFC 6349 section 4.1",
 	})
 	TCPCompletionQuantile = Family(Desc{
@@ -48,6 +49,7 @@ var (
 	TCPUnfinished = Family(Desc{
 		Name: "oneway_tcp_unfinished_flows_total", Kind: Counter, Labels: []string{Path, Probe, Direction, FlowBytesL},
 		Help:   "Short flows of all completed runs that did not end within their limit of time.",
+		Absent: "For probes of another type than `tcp_short`.",
 		Source: "design, invariant 2",
 	})
 )
