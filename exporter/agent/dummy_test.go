@@ -14,7 +14,7 @@ import (
 )
 
 // dummyLevel is the metric of the dummy.
-var dummyLevel = metric.Family(metric.Desc{Name: "oneway_dummy_level", Kind: metric.Gauge, Slim: true, Labels: []string{"dummy", "band"}, Help: "Level of a dummy."})
+var dummyLevel = metric.Family(metric.Desc{Name: "oneway_dummy_level_bytes", Kind: metric.Gauge, Slim: true, Labels: []string{"dummy", "band"}, Help: "Level of a dummy, in bytes."})
 
 // MetricGroups implements metric.Declarer.
 func (dummyType) MetricGroups() []metric.Group {
@@ -63,7 +63,7 @@ type dummy struct {
 
 type dummyDetails struct {
 	// Level is the level.
-	Level int64 `json:"level"`
+	Level int64 `json:"level_bytes"`
 }
 
 func (d *dummy) Run(ctx context.Context) error {

@@ -39,7 +39,7 @@ func (*gatherer) Status() output.Status { return output.Status{} }
 func (g *gatherer) look() bool {
 	_ = g.env.Series(instant.Now(), func(p *point.Point) {
 		tags := []point.Tag{{Key: "band", Value: "low"}, {Key: "dummy", Value: "a"}}
-		if p.Measurement == "oneway_dummy_band_dummy" && slices.Equal(p.Tags, tags) && p.Fields[0].Key == "dummy_level" {
+		if p.Measurement == "oneway_dummy_band_dummy" && slices.Equal(p.Tags, tags) && p.Fields[0].Key == "dummy_level_bytes" {
 			g.found.Store(true)
 		}
 	})

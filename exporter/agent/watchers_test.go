@@ -49,7 +49,9 @@ func TestNewTypeOfWatcherNeedsNoFurtherCode(t *testing.T) {
 		Watchers []struct {
 			Name, Type, Health, State, Error string
 			Warnings                         []string
-			Details                          struct{ Level int64 }
+			Details                          struct {
+				Level int64 `json:"level_bytes"`
+			}
 		}
 	}
 	if err := json.Unmarshal([]byte(get("/api/v1/status")), &status); err != nil || len(status.Watchers) != 2 {
@@ -70,14 +72,14 @@ func TestNewTypeOfWatcherNeedsNoFurtherCode(t *testing.T) {
 			t.Errorf("the page has no %q", want)
 		}
 	}
-	if text := get("/metrics"); !strings.Contains(text, `oneway_dummy_level{band="low",dummy="a"} 3`) {
+	if text := get("/metrics"); !strings.Contains(text, `oneway_dummy_level_bytes{band="low",dummy="a"} 3`) {
 		t.Errorf("the metrics are\n%s", text)
 	}
 	end()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if text := get("/metrics"); strings.Contains(text, "oneway_dummy_level{") {
+	if text := get("/metrics"); strings.Contains(text, "oneway_dummy_level_bytes{") {
 		t.Error("a watcher that has ended has a metric")
 	}
 }

@@ -50,7 +50,7 @@ func NewType() loadtest.Type[loadtest.Options, Options] {
 // Result is the result of a run.
 type Result struct {
 	// Bytes arrived in Took.
-	Bytes int64          `json:"bytes"`
+	Bytes int64          `json:"received_bytes"`
 	Took  report.Seconds `json:"duration_seconds"`
 }
 

@@ -40,7 +40,7 @@ func (o *countingOptions) Describe() []option.Description {
 
 type countingValues struct {
 	// Reached is the number that was reached.
-	Reached uint64 `json:"reached"`
+	Reached uint64 `json:"reached_packets"`
 }
 
 func (counting) Name() string { return "counting" }
@@ -137,7 +137,7 @@ func TestLightProbeOfATypeAloneIsEverywhere(t *testing.T) {
 		return string(text)
 	}
 	for path, want := range map[string]string{
-		"/metrics": `oneway_probe_up{path="p",probe="counting"} 1`, "/api/v1/status": `"values":{"reached":7}`, "/": "seven",
+		"/metrics": `oneway_probe_up{path="p",probe="counting"} 1`, "/api/v1/status": `"values":{"reached_packets":7}`, "/": "seven",
 	} {
 		await.That(t, want+" in "+path, func() bool {
 			return strings.Contains(strings.NewReplacer("\n", "", " 1", " 1", "  ", "", ": ", ":").Replace(get(path)), strings.ReplaceAll(want, ": ", ":"))
@@ -189,7 +189,7 @@ func TestLightProbeOfATypeAloneMeasuresFromTheTerminal(t *testing.T) {
 	}
 	g := generator(nil)
 	of := probeSchemas(t, g, part{"clock": part{"type": "string"}, "count": part{"type": "integer"}}, []probe.Type{counting{}})["counting"]
-	for count, want := range map[string]string{"4": `"reached": 4`, "0": `"reason": "not_sent"`} {
+	for count, want := range map[string]string{"4": `"reached_packets": 4`, "0": `"reason": "not_sent"`} {
 		text, err := measured(t, "--json", "--count="+count)
 		if (err != nil) != (count == "0") || !strings.Contains(text, want) || documents.KindOf([]byte(text)) != "counting" {
 			t.Errorf("count %s: %s, %v", count, text, err)

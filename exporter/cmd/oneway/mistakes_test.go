@@ -6,7 +6,19 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"oneway.example/exporter/probes"
 )
+
+// probeTypes is the list of all types in a message.
+func probeTypes() string {
+	var names []string
+	for _, one := range probes.All() {
+		names = append(names, one.Name())
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
 
 // beside are files beside a wrong configuration.
 func beside(t *testing.T, dir string) {
@@ -84,7 +96,7 @@ var mistakes = []struct{ name, yaml, want string }{
 :2:102: paths[0].probes[0].rate is "5Mbit"; it must be a mapping, such as {forward: 5Mbit, reverse: 12Mbit}
 :2:115: paths[0].probes[0].dscp is "EF"; it must be a whole number, 0 to 63`},
 	{"names that are none", "clock: {source: ntp}\npaths: [{name: a, peer: h, probes: [{type: ping}, {type: stamp, codecs: [G711], voice_models: [mos]}]}]\n", `:1:17: clock.source is "ntp"; it must be chrony, static or none
-:2:44: paths[0].probes[0].type is "ping"; it must be stamp, saturation, size_sweep, train, tcp, tcp_sweep, tcp_short or message
+:2:44: paths[0].probes[0].type is "ping"; it must be ` + probeTypes() + `
 :2:74: paths[0].probes[1].codecs[0] is "G711"; it must be G.711, G.711-PLC, G.729, G.729A-VAD, G.723.1 or GSM-EFR
 :2:96: paths[0].probes[1].voice_models[0] is "mos"; it must be g107 or simplified`},
 	{"overlap of the whole duration", "paths: [{name: a, peer: h, probes: [{type: tcp, token_file: token, overlap_duration: 10s, overlap_start: 1s}]}]\n", `:1:106: paths[0].probes[0].overlap_start is 1s; with an overlap_duration of 10s in a duration of 10s it must be at most 0s`},

@@ -120,7 +120,7 @@ func TestRunWithoutALoadServerIsACommand(t *testing.T) {
 		Result  loadtest.Result `json:"result"`
 		Sent    int64           `json:"reverse_sent_bytes"`
 		Results struct {
-			Bytes int64 `json:"bytes"`
+			Bytes int64 `json:"received_bytes"`
 		} `json:"results"`
 	}
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil || got.Result != loadtest.Completed || got.Sent != pageBytes || got.Results.Bytes != pageBytes {

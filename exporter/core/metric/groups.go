@@ -21,6 +21,9 @@ type Group struct {
 	// Their labels, except path, probe and quantile_rank, follow it: oneway_web_direction_reason. Without a Prefix these families
 	// have no points.
 	Prefix string
+
+	// joined are the measurements of families that another group brought with it.
+	joined map[*Desc]Measurement
 }
 
 // Measurement is the measurement of a group's families with these labels. It keeps its name and labels: InfluxDB 3 freezes the
@@ -38,6 +41,9 @@ const FactIsInt = ":int"
 
 // MeasurementFor returns the measurement of a family of the group; an empty Name: its points are in none.
 func (g *Group) MeasurementFor(d *Desc) Measurement {
+	if m, ok := g.joined[d]; ok {
+		return m
+	}
 	labels := slices.DeleteFunc(slices.Sorted(slices.Values(d.Labels)), func(l string) bool { return l == QuantileL })
 	for _, m := range g.Measurements {
 		if slices.Equal(slices.Sorted(slices.Values(m.Labels)), labels) {
@@ -53,7 +59,8 @@ func (g *Group) MeasurementFor(d *Desc) Measurement {
 
 // Declarer is implemented by a Type of a registry that has families of its own.
 type Declarer interface {
-	// MetricGroups returns the groups of these families. Families of a group with the title of another group join that one.
+	// MetricGroups returns the groups of these families. Families of a group with the title of another group join that one, and keep
+	// the measurements that their own group names.
 	MetricGroups() []Group
 }
 
@@ -81,6 +88,14 @@ func Groups(declared ...Group) []Group {
 			continue
 		}
 		joined := &all[i]
+		for _, d := range g.Descs {
+			if m := g.MeasurementFor(d); m.Name != "" {
+				if joined.joined == nil {
+					joined.joined = map[*Desc]Measurement{}
+				}
+				joined.joined[d] = m
+			}
+		}
 		joined.Descs = append(joined.Descs, g.Descs...)
 		slices.SortFunc(joined.Descs, func(a, b *Desc) int { return cmp.Compare(a.Name, b.Name) })
 		joined.Measurements = append(joined.Measurements, g.Measurements...)

@@ -34,6 +34,20 @@ func TestDeclaredGroupsFollowOrJoin(t *testing.T) {
 	}
 }
 
+// TestJoiningFamiliesKeepTheirMeasurements: the group that they join has a measurement of the same labels.
+func TestJoiningFamiliesKeepTheirMeasurements(t *testing.T) {
+	own := &metric.Desc{Name: "oneway_web_seconds", Labels: []string{metric.Path, metric.Probe, metric.Direction}}
+	further := &metric.Desc{Name: "oneway_web_by_page_seconds", Labels: []string{metric.Path, metric.Probe, "page"}}
+	all := metric.Groups(metric.Group{Title: metric.TitleTCP, Prefix: "oneway_web", Descs: []*metric.Desc{further, own}})
+	g := all[slices.IndexFunc(all, func(g metric.Group) bool { return g.Title == metric.TitleTCP })]
+	if a, b := g.MeasurementFor(own).Name, g.MeasurementFor(further).Name; a != "oneway_web_direction" || b != "oneway_web_page" {
+		t.Errorf("measurements %q and %q, want oneway_web_direction and oneway_web_page", a, b)
+	}
+	if m := g.MeasurementFor(&metric.Desc{Labels: own.Labels}).Name; m != "oneway_tcp" {
+		t.Errorf("a family of the group itself has measurement %q, want oneway_tcp", m)
+	}
+}
+
 // TestNamesOfMeasurementsDependOnTheLabelsAlone: a family that is added later must not rename a measurement.
 func TestNamesOfMeasurementsDependOnTheLabelsAlone(t *testing.T) {
 	g := metric.Group{Prefix: "oneway_web", Measurements: []metric.Measurement{{Name: "oneway_page", Labels: []string{metric.Path, metric.Probe, "page"}}}}

@@ -164,7 +164,7 @@ func (b *beside) begin(ctx context.Context, run *Run, s Session) {
 		tasks.Wait()
 	}
 	b.idle.From = instant.Now()
-	ctxtime.Sleep(ctx, IdleTime) // the idle part of the measurement itself
+	ctxtime.Sleep(ctx, IdleTime) // the light packets of this time measure the idle link, for comparison with the load (help of working_delay_interval)
 	b.idle.To = instant.Now()
 }
 
