@@ -17,7 +17,8 @@ const (
 )
 
 // lookup is the part of an annotation that exists if a query has a result: text, in which .Value and .Labels are of the result.
-// In a selector of the query, {path} selects the path of the alert, as $path does within a text.
+// In a selector of the query, {path} selects the path of the alert, as $path does within a text. Several results are in the order
+// of the labels that the text has: Prometheus returns them in any order, and the text of an alert changed from one evaluation to the next.
 func lookup(query, text string) string {
 	var arguments []string
 	format := regexp.MustCompile(`\{[^{}]*\}`).ReplaceAllStringFunc(query, func(selector string) string {
@@ -37,7 +38,13 @@ func lookup(query, text string) string {
 		}
 		return "{" + strings.Join(matchers, ",") + "}"
 	})
-	return "{{ range printf " + strconv.Quote(format) + strings.Join(arguments, "") + " | query }}" + text + "{{ end }}"
+	sorted := "" // the sort is stable: the first label comes last
+	for _, label := range regexp.MustCompile(`\.Labels\.(\w+)`).FindAllStringSubmatch(text, -1) {
+		if by := " | sortByLabel " + strconv.Quote(label[1]); !strings.Contains(sorted, by) {
+			sorted = by + sorted
+		}
+	}
+	return "{{ range printf " + strconv.Quote(format) + strings.Join(arguments, "") + " | query" + sorted + " }}" + text + "{{ end }}"
 }
 
 // runbookURL is the address of the runbook of an alert, by the series RunbooksURL: an agent serves it.

@@ -164,6 +164,10 @@ func TestLookupSelectsTheLabelsOfTheAlert(t *testing.T) {
 			t.Errorf("%s is\n%s, want\n%s", query, got, want)
 		}
 	}
+	const several = `{{ range printf "a" | query | sortByLabel "reason" | sortByLabel "state" }}; {{ .Labels.state }} ({{ .Labels.reason }}) {{ .Value }}{{ end }}`
+	if got := lookup("a", "; {{ .Labels.state }} ({{ .Labels.reason }}) {{ .Value }}"); got != several {
+		t.Errorf("a lookup with several results is\n%s, want\n%s", got, several)
+	}
 }
 
 // TestThresholdsAreOfOneFile: users replace oneway-thresholds.yml by their own copy, which has nothing else.
