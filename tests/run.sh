@@ -59,14 +59,15 @@ trap end EXIT
 
 # Of the system tests, those in one list wait for real time without measuring it: more of them at once than there are
 # processors. Those in the other list compute, at a low priority. All others, also new ones, measure time: one package after
-# another, without the race detector, and with only that process of low priority in the background. No step of .ci/run that
+# another, without the race detector, and with only the processes of low priority in the background. No step of .ci/run that
 # shares the lock build/quiet runs beside them.
 # tests/bench has only benchmarks, which make bench-peers runs.
-waiting=(./tests/abuse ./tests/chronyconfig ./tests/demo ./tests/faults ./tests/influx ./tests/mesh ./tests/pulse ./tests/pulse/host ./tests/receiver ./tests/rules)
-computing=(./tests/docs ./tests/documents ./tests/imports ./tests/links ./tests/oneway ./tests/pages ./tests/results ./tests/slareport ./tests/words)
+waiting=(./tests/abuse ./tests/chronyconfig ./tests/demo ./tests/faults ./tests/influx ./tests/mesh ./tests/pulse ./tests/pulse/host ./tests/receiver)
+computing=(./tests/links ./tests/docs ./tests/documents ./tests/imports ./tests/oneway ./tests/pages ./tests/results ./tests/rules ./tests/slareport ./tests/words)
 benchmarks=(./tests/bench)
 system=$(go list ./tests/...) || exit 1
 mapfile -t measuring < <(sed 's#^oneway.example#.#' <<<"$system" | grep -vxF -f <(printf '%s\n' "${waiting[@]}" "${computing[@]}" "${benchmarks[@]}"))
+mapfile -t concurrent < <(go list ./exporter/... | grep -v '^oneway.example/exporter/estimate/')
 # A package outside of exporter/ and tests/ would not run.
 others=$(go list ./... | grep -vE '^oneway\.example/(exporter|tests)(/|$)')
 if [[ -n $others ]]; then
@@ -84,12 +85,16 @@ took "build" "$begin" "$SECONDS"
 # The store of tests/influx; they skip without it, and report the skip.
 tests/influx/influxdb1.sh || { echo "build of InfluxDB 1.8 failed"; status=1; }
 beside waiting "tests: system, waiting" "${test[@]}" -p 4 -parallel 6 -count=1 -timeout 15m -- "${waiting[@]}"
-run "exporter: unit tests, race detector" env CGO_ENABLED=1 "${test[@]}" -p 4 -race -shuffle=on -timeout 15m -- ./exporter/...
+# The plugins wait for Telegraf.
+beside telegraf "telegraf plugins" go test -C telegraf-plugins -json -count=1 -timeout 15m -- ./...
+# Estimators have neither goroutines nor locks (.golangci.yml): the race detector would only make their simulations slow.
+run "exporter: unit tests, race detector" env CGO_ENABLED=1 "${test[@]}" -p 4 -race -shuffle=on -timeout 15m -- "${concurrent[@]}"
+run "exporter: estimators" "${test[@]}" -p 2 -shuffle=on -timeout 15m -- ./exporter/estimate/...
 # Under the race detector the simulated days have coarse steps.
 run "clock: simulated days" "${test[@]}" -count=1 -run 'TestBoundCovers|TestCoverage|TestSender|TestNothingIs' -- ./exporter/clocks/chrony
 run "dashboards" go test -C grafana-dashboards -json -count=1 -- ./...
-run "telegraf plugins" go test -C telegraf-plugins -json -count=1 -timeout 15m -- ./...
-beside computing "tests: system, computing" nice -n 19 env GOMAXPROCS=1 "${test[@]}" -p 1 -count=1 -timeout 30m -- "${computing[@]}"
+finish telegraf
+beside computing "tests: system, computing" nice -n 19 env GOMAXPROCS=1 "${test[@]}" -p 2 -count=1 -timeout 30m -- "${computing[@]}"
 finish waiting
 exec 9>build/quiet
 flock 9
