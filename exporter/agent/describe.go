@@ -40,24 +40,24 @@ func (s *clockSection) Describe() []option.Description {
 	return []option.Description{
 		clock.Choice(&s.Source, s.types),
 		option.Value(&s.GPSD, s.GPSD, "The GNSS receiver, by gpsd: fix, satellites, pulse and sentence against this clock. An empty device is any of gpsd's; the name is the label "+
-			"\"receiver\".").Such(`{address: "127.0.0.1:2947", device: "", name: gps0}`),
+			"\"receiver\".").WithExample(`{address: "127.0.0.1:2947", device: "", name: gps0}`),
 		option.Value(&s.PPS, s.PPS, "The pulse per second, with kernel timestamps: counted and missed pulses, jitter, and this clock's offset from them, independent of chronyd. The edge at "+
-			"the second is assert or clear; the name is the label \"pps\".").Such("{device: /dev/pps0, edge: assert, name: pps0}"),
+			"the second is assert or clear; the name is the label \"pps\".").WithExample("{device: /dev/pps0, edge: assert, name: pps0}"),
 	}
 }
 
 // Describe returns the descriptions of the keys of a link.
 func (l *linkOptions) Describe() []option.Description {
 	return []option.Description{
-		option.Text(&l.Name, "The name of the link.").Such("uplink").Required("every link needs one"),
-		option.Number(&l.Quota, 0, 1, math.MaxInt64, "The quota of a day.").Unset("no limit").Such("500MB").Limited("Above 0"),
+		option.Text(&l.Name, "The name of the link.").WithExample("uplink").Required("every link needs one"),
+		option.Number(&l.Quota, 0, 1, math.MaxInt64, "The quota of a day.").Unset("no limit").WithExample("500MB").Limited("Above 0"),
 	}
 }
 
 // Describe returns the descriptions of the keys of reports.
 func (r *reportOptions) Describe() []option.Description {
 	return []option.Description{
-		option.Text(&r.Dir, "The directory.").Unset("reports in {state_dir}").Such("/var/lib/oneway/reports"),
+		option.Text(&r.Dir, "The directory.").Unset("reports in {state_dir}").WithExample("/var/lib/oneway/reports"),
 		option.Number(&r.MaxBytes, report.DefaultMaxBytes, minReportBytes, math.MaxInt64, "Limit of the size of all reports.").Limited("At least 64KiB"),
 		option.Number(&r.MaxRuns, report.DefaultMaxRuns, 1, maxReportRuns, "Limit of their number."),
 	}
@@ -67,12 +67,12 @@ func (r *reportOptions) Describe() []option.Description {
 func (s *reflectorSection) Describe() []option.Description {
 	return []option.Description{
 		option.Value(&s.Listen, option.Listens{{Port: stampfmt.Port}}, fmt.Sprintf("UDP addresses. \":%d\" means all addresses of both families. Ports below 1024 need root or CAP_NET_BIND_SERVICE; the "+
-			"standard port is %[1]d.", stampfmt.Port)).Such(fmt.Sprintf(`[":%d"]`, stampfmt.Port)),
+			"standard port is %[1]d.", stampfmt.Port)).WithExample(fmt.Sprintf(`[":%d"]`, stampfmt.Port)),
 		option.Text(&s.KeyFile, "Shared secrets, one a line, all accepted: to change one, add the new secret as second line everywhere, swap the lines everywhere, remove the old one. A "+
-			"reload reads the file again.").Such("reflector.key"),
+			"reload reads the file again.").WithExample("reflector.key"),
 		option.Number(&s.RateLimit.PacketsPerSecond, reflector.DefaultRate, 1, reflector.MaxRate, "Limit of one source address (IPv4) or /64 (IPv6); protects this host, not the network. Known "+
 			"peers keep their rate when others send from their address."),
-		option.Number(&s.RateLimit.Burst, 0, 1, reflector.MaxRate, "Packets that may exceed it at once.").Unset("a quarter of {rate_limit.packets_per_second}").Such("5000"),
+		option.Number(&s.RateLimit.Burst, 0, 1, reflector.MaxRate, "Packets that may exceed it at once.").Unset("a quarter of {rate_limit.packets_per_second}").WithExample("5000"),
 	}
 }
 
@@ -85,7 +85,7 @@ func (*reflectorSection) Groups() map[string]string {
 func (s *loadServerSection) Describe() []option.Description {
 	return []option.Description{
 		option.Value(&s.Listen, option.Listens{{Port: loadcontrol.DefaultPort}}, fmt.Sprintf("Control over TLS (TCP) and test traffic (UDP) on one port number; \":%d\" means all addresses.", loadcontrol.DefaultPort)).
-			Such(fmt.Sprintf(`[":%d"]`, loadcontrol.DefaultPort)),
+			WithExample(fmt.Sprintf(`[":%d"]`, loadcontrol.DefaultPort)),
 	}
 }
 
@@ -93,11 +93,11 @@ func (s *loadServerSection) Describe() []option.Description {
 func (s *onDemandSection) Describe() []option.Description {
 	return []option.Description{
 		option.Value(&s.Targets, nil, "What may be measured: names, \"*.\" and the end of names, addresses and networks. A name is measured only at an address that the list has too. Loopback "+
-			"and link-local addresses need a network of their own range.").Such(`["*.example.net", 192.0.2.0/24, "2001:db8::/32"]`),
+			"and link-local addresses need a network of their own range.").WithExample(`["*.example.net", 192.0.2.0/24, "2001:db8::/32"]`),
 		option.Value(&s.Ports, []int{stampfmt.Port}, "The UDP ports that may be measured; a target without a port has the first one."),
 		option.Value(&s.Modules, nil, "Sets of options: a light probe (type stamp, all of its keys and their defaults but an interval of 200ms), and the number of test packets, count. "+
 			"A measurement takes up to 1.25 s, count times interval and two times loss_timeout; scrape_timeout must be longer by 0.5 s.").
-			Such("[{name: reachable, type: stamp, count: 5}, {name: voice, type: stamp, count: 100, interval: 20ms, dscp: 46, loss_timeout: 1s}]"),
+			WithExample("[{name: reachable, type: stamp, count: 5}, {name: voice, type: stamp, count: 100, interval: 20ms, dscp: 46, loss_timeout: 1s}]"),
 		option.Number(&s.MaxConcurrent, 4, 1, maxOnDemandRunning, "Measurements at the same time, of one client one fewer; others wait while their scrape_timeout allows it."),
 		option.Number(&s.TargetPause, time.Second, 0, time.Minute, "Least time between the begins of two measurements of one address."),
 	}

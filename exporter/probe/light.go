@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Light begins a stream of light test packets to one reflector, beside a load test. Package probes/stamp has one; a load
+// Light begins a stream of light test packets to one reflector, during a load test. Package probes/stamp has one; a load
 // test imports no concrete probe. Each packet whose outcome is known goes to env.Recorder; nothing goes to env.Sink.
 type Light func(ctx context.Context, env Env, o LightOptions) (LightStream, error)
 

@@ -118,9 +118,9 @@ func (o *Options) Describe() []option.Description {
 			"or /48), with bursts of four seconds' worth: so known peers keep their sessions in a flood from spoofed addresses.").
 			Limited(fmt.Sprintf("1 for each listening socket (\":%d\" opens two) to %d", stampfmt.Port, maxMaxSessions)),
 		option.Number(&o.Expiry, defaultExpiry, time.Second, maxExpiry, "Idle timeout of a session."),
-		option.Value(&o.Allow, nil, "Permitted sources.").Unset("all").Such(`[192.0.2.0/24, "2001:db8::/32"]`),
+		option.Value(&o.Allow, nil, "Permitted sources.").Unset("all").WithExample(`[192.0.2.0/24, "2001:db8::/32"]`),
 		option.Text(&o.Hardware, "Use the hardware timestamps of this interface, which test packets must pass. Enable them first (hwstamp_ctl -i eth0 -t 1 -r 1).").
-			Unset("the kernel's timestamps").Such("eth0").WithPlaceholder("IFACE"),
+			Unset("the kernel's timestamps").WithExample("eth0").WithPlaceholder("IFACE"),
 	}
 }
 

@@ -35,7 +35,7 @@ func (o *Options) Describe() []option.Description {
 // NewType makes the type for the registry.
 func NewType() loadtest.Type[loadtest.Options, Options] {
 	return loadtest.Type[loadtest.Options, Options]{
-		TypeName: "http_get", Shared: loadtest.DefaultOptions, Defaults: option.Defaults[Options], Results: Result{}, Help: "Load a page.",
+		TypeName: "http_get", Shared: option.Defaults[loadtest.Options], Defaults: option.Defaults[Options], Results: Result{}, Help: "Load a page.",
 		Run: func(o *loadtest.Options) *loadtest.Options { return o },
 		Make: func(at probe.Target, _ loadtest.Options, own Options) (loadtest.Test, error) {
 			host, port, err := target.Host(at.Peer, 80)

@@ -63,7 +63,7 @@ func TestNothingElseIsSent(t *testing.T) {
 	}
 }
 
-// beside reports whether an address is that of a session's reflector, for the packets beside a load test.
+// beside reports whether an address is that of a session's reflector, for the packets during a load test.
 func beside(a netip.AddrPort, server netip.Addr) bool {
 	ports := option.LoadServerPorts()
 	return a.Addr() == server && a.Port() >= ports.First && a.Port() <= ports.Last

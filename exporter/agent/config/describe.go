@@ -15,18 +15,18 @@ func (c *Config) Describe() []option.Description {
 		option.Value(&c.Version, 1, "The version of this file's format. An agent rejects other versions."),
 		section(&c.Include, "Further files: names, directories (their *.yml and *.yaml, in the order of names) and patterns, relative to this file. Paths, meshes, outputs and watchers "+
 			"of all files are joined; any other section is in one file only. A directory may be empty, a file must exist. Files that a file names are relative to its own directory. "+
-			"A reload sees new files.").Such("[conf.d]"),
+			"A reload sees new files.").WithExample("[conf.d]"),
 		section(&c.Clock, "The source of this host's clock error bound. A one-way delay is reported only while both clocks are synchronized, and always with its bound."),
 		option.Value(&c.Watchers, nil, "Watchers observe something beside the packets, and have a state at / and in /api/v1/status. The receiver and the pulse of {clock} are watchers too; "+
 			"here there can be several of a type. The name is the label of the metrics, by default the type; names must differ."),
-		section(&c.CalibrationFile, "The errors of this host's timestamps, measured by \"oneway calibrate\"; by default general limits are used.").Such("calibration.json"),
+		section(&c.CalibrationFile, "The errors of this host's timestamps, measured by \"oneway calibrate\"; by default general limits are used.").WithExample("calibration.json"),
 		section(&c.StateDir, "Directory of the data that must survive a restart: the daily usage of each link's quota, the reports of load tests, a load server's own key. A relative path "+
-			"begins at this file's directory. Without it, nothing is stored.").Such("/var/lib/oneway"),
+			"begins at this file's directory. Without it, nothing is stored.").WithExample("/var/lib/oneway"),
 		section(&c.Links, "Links, which load tests share: one test at a time on each. Once there are any, each \"link\" elsewhere must be one of them. A link that is not listed has no quota; a "+
 			"load test without the option \"link\" uses the first of its path (key link), or one with the path's name. While a test fills a link, and 6 minutes after, no alert begins "+
 			"for the loss and delay of any path over it. The quota is the number of bytes of IP packets that load tests may move over the link between two local midnights, both "+
 			"directions; a run that could need more than the rest is skipped. A reload changes it at once. \"oneway test\" on this host leases links and uses quotas through the agent's socket, /run/oneway/agent.sock (systemd: "+
-			"RuntimeDirectory=oneway).").Such("[{name: uplink, quota_bytes: 500MB}, {name: branch-to-core, quota_bytes: 2GB}, {name: load_server}, {name: lab}]"),
+			"RuntimeDirectory=oneway).").WithExample("[{name: uplink, quota_bytes: 500MB}, {name: branch-to-core, quota_bytes: 2GB}, {name: load_server}, {name: lab}]"),
 		section(&c.Reports, "Reports of load test runs, and incident reports (at most a quarter), one gzip file of JSON each, shown at /runs; the oldest are deleted when a limit is reached."),
 		option.Value(&c.Outputs, nil, "Outputs deliver all measurements to stores that do not scrape this agent: its series at an interval, and what a scrape cannot hold (packets of runs, "+
 			"samples of TCP connections, packets around an incident, the track). An output never blocks the agent. What the store has not accepted yet waits in a spool on disk; above "+
@@ -38,8 +38,8 @@ func (c *Config) Describe() []option.Description {
 			"a password or a certificate."),
 		section(&c.Profile, "The series of each probe; a path or probe may override it (key profile). full: at most 150 without faults. slim: at most 14, for a thousand paths: native "+
 			"histograms of the delay, its quantiles, sent, lost, error bound, round trip; without voice quality and incident reports: keys of voice quality, elapsed_bins and "+
-			"elapsed_range are an error with slim.").Such("full"),
-		option.Value(&c.Defaults, nil, "Options of all probes of a type; a key that a probe of a path or a mesh has itself replaces the one of its type as a whole.").Such("{stamp: {interval: 1s}}"),
+			"elapsed_range are an error with slim.").WithExample("full"),
+		option.Value(&c.Defaults, nil, "Options of all probes of a type; a key that a probe of a path or a mesh has itself replaces the one of its type as a whole.").WithExample("{stamp: {interval: 1s}}"),
 		option.Value(&c.Meshes, nil, "Paths to the other hosts of a mesh, from one file that is the same on all hosts; see exporter/doc/mesh.md. One mesh, or a list of them. The name of a "+
 			"path is SELF-to-PEER, after the prefix; its labels are those of the peer."),
 		option.Value(&c.Paths, nil, "The measured paths."),
@@ -49,13 +49,13 @@ func (c *Config) Describe() []option.Description {
 // Describe returns the descriptions of the keys of a path.
 func (p *Path) Describe() []option.Description {
 	return []option.Description{
-		option.Text(&p.Name, "The label \"path\" of every metric: unique, a letter or digit and up to 99 more letters, digits and _ . : / -").Such("office-to-core"),
+		option.Text(&p.Name, "The label \"path\" of every metric: unique, a letter or digit and up to 99 more letters, digits and _ . : / -").WithExample("office-to-core"),
 		option.Text(&p.Peer, fmt.Sprintf("A name or address, with :port if it is not %d; it must run \"oneway agent\", \"oneway reflect\" or any STAMP or TWAMP-Light reflector.", hostport.Reflector)).
-			Such(fmt.Sprintf(`"[2001:db8::7]:%d"`, hostport.Reflector)),
-		option.Text(&p.Profile, "The profile of its probes.").Unset("the one of the file").Such("full"),
+			WithExample(fmt.Sprintf(`"[2001:db8::7]:%d"`, hostport.Reflector)),
+		option.Text(&p.Profile, "The profile of its probes.").Unset("the one of the file").WithExample("full"),
 		option.Value(&p.Links, nil, "The links that its packets pass and that load tests fill, one name or a list: a test of any path over one of them affects this path. A load test of this "+
-			"path without a link uses the first.").Unset("those of its load tests, or one with the path's name").Such("[uplink, lab]"),
-		option.Value(&p.Labels, nil, "Labels of the path in oneway_path_labels_info, to group other series by: at most 16.").Such("{site: seoul, region: asia}"),
+			"path without a link uses the first.").Unset("those of its load tests, or one with the path's name").WithExample("[uplink, lab]"),
+		option.Value(&p.Labels, nil, "Labels of the path in oneway_path_labels_info, to group other series by: at most 16.").WithExample("{site: seoul, region: asia}"),
 		option.Value(&p.Probes, nil, "The measurements of the path.").Count(1, 0),
 	}
 }
@@ -63,8 +63,8 @@ func (p *Path) Describe() []option.Description {
 // Describe returns the descriptions of the keys that all probes have.
 func (p *Probe) Describe() []option.Description {
 	return []option.Description{
-		option.Text(&p.Type, "The type of the probe.").Such("stamp"),
-		option.Text(&p.Name, "The label \"probe\". Needed where a path has two of one type.").Unset("the type").Such("stamp"),
-		option.Text(&p.Profile, "full or slim, see {profile} of the file; a path may have the key, too.").Such("full"),
+		option.Text(&p.Type, "The type of the probe.").WithExample("stamp"),
+		option.Text(&p.Name, "The label \"probe\". Needed where a path has two of one type.").Unset("the type").WithExample("stamp"),
+		option.Text(&p.Profile, "full or slim, see {profile} of the file; a path may have the key, too.").WithExample("full"),
 	}
 }

@@ -47,7 +47,7 @@ type Options struct {
 // Describe returns the descriptions of the keys.
 func (o *Options) Describe() []option.Description {
 	return []option.Description{
-		option.Text(&o.HostsFile, "A list of the hosts, each with its name, address, link and labels.").Such("hosts.yml").
+		option.Text(&o.HostsFile, "A list of the hosts, each with its name, address, link and labels.").WithExample("hosts.yml").
 			Required("it must be the file with the hosts of the mesh"),
 		option.Value(&o.Self, auto, "The name of this host in the file; auto: by its host name, else by an address of its interfaces."),
 		option.Word(&o.Shape, Full, []string{Full, Ring, Neighbors, Site}, "full: each other host; ring: the hosts before and after it; neighbors: several of these; site: the others of its "+
@@ -55,8 +55,8 @@ func (o *Options) Describe() []option.Description {
 		option.Number(&o.Neighbors, 4, 2, maxHosts, "The number of peers of each host, an even number, of shape neighbors only.").Conditional(),
 		option.Number(&o.Representatives, 1, 1, maxHosts, "The number of hosts of each site that measure other sites, of shape site only.").Conditional(),
 		option.Text(&o.Prefix, "The beginning of the names of the paths."),
-		option.Value(&o.Link, nil, "The link of a host that has none in the file, one name or a list.").Such("uplink"),
-		option.Value(&o.Probes, nil, "The probes of each path.").Such("[{type: stamp}]"),
+		option.Value(&o.Link, nil, "The link of a host that has none in the file, one name or a list.").WithExample("uplink"),
+		option.Value(&o.Probes, nil, "The probes of each path.").WithExample("[{type: stamp}]"),
 	}
 }
 

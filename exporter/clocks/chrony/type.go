@@ -36,12 +36,12 @@ type settings struct {
 // Describe describes each option.
 func (s *settings) Describe() []option.Description {
 	return []option.Description{
-		option.Text(&s.Address, "Address of chronyd: unix:///path or udp://address:port.").Unset("the Unix socket, and UDP port 323, of this host").Such("unix:///run/chrony/chronyd.sock").
+		option.Text(&s.Address, "Address of chronyd: unix:///path or udp://address:port.").Unset("the Unix socket, and UDP port 323, of this host").WithExample("unix:///run/chrony/chronyd.sock").
 			Checked(s.checkAddress),
 		option.Number(&s.Interval, defaultInterval, 100*time.Millisecond, time.Minute, "Time between queries.").FileOnly(),
 		option.Text(&s.SocketDir, "Directory of the agent's end of chronyd's Unix socket; chronyd must be able to write to it.").
-			Unset("beside chronyd's own, which needs root or chronyd's user").Such("/run/oneway").Checked(s.checkSocketDir).FileOnly(),
-		option.Value(&s.MaxClockError, defaultMaxClockError, "chrony.conf's maxclockerror as a ratio, if it is set there (1 ppm is 1e-6).").Such("1e-6").Checked(s.checkMaxClockError).FileOnly(),
+			Unset("beside chronyd's own, which needs root or chronyd's user").WithExample("/run/oneway").Checked(s.checkSocketDir).FileOnly(),
+		option.Value(&s.MaxClockError, defaultMaxClockError, "chrony.conf's maxclockerror as a ratio, if it is set there (1 ppm is 1e-6).").WithExample("1e-6").Checked(s.checkMaxClockError).FileOnly(),
 		option.Switch(&s.TrustLocal, false, "Accept chronyd's local mode (local stratum) as synchronized. Right only on the one host whose clock is the reference of an isolated site.").FileOnly(),
 	}
 }

@@ -33,7 +33,7 @@ type Settings struct {
 // Describe describes each option.
 func (s *Settings) Describe() []option.Description {
 	return []option.Description{
-		option.Optional(&s.Bound, 0, maxBound, "With {source} static only: the clock's largest error.").Such("1ms").Required("source static needs it, such as 1ms"),
+		option.Optional(&s.Bound, 0, maxBound, "With {source} static only: the clock's largest error.").WithExample("1ms").Required("source static needs it, such as 1ms"),
 	}
 }
 

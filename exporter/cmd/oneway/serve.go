@@ -115,7 +115,9 @@ for ports below 1024.
 Examples:
   oneway reflect
   oneway reflect --listen 192.0.2.7:9000 --listen [2001:db8::7]:9000
-  oneway reflect --key-file /etc/oneway/key --require-key --allow 192.0.2.0/24`
+  oneway reflect --key-file /etc/oneway/key --require-key --allow 192.0.2.0/24
+
+Exit status: 0 ended by a signal, 1 failure, 2 wrong usage.`
 
 type reflectFlags struct {
 	serveFlags
@@ -185,14 +187,16 @@ An agent can run a load server of its own (section load_server of its configurat
 this command runs a load server without an agent. Clients need a token, which
 "oneway token new" makes, and the pin that this command prints unless they trust its
 certificate. Clients open all connections: the control connection (TLS over TCP) and the
-streams of UDP use the same port number. Tests of TCP, and the test packets beside a load
+streams of UDP use the same port number. Tests of TCP, and the test packets during a load
 (UDP), use --ports: open these in a firewall, too, for TCP and UDP.
 
 Examples:
   oneway token new --file tokens --name berlin --out berlin.token --rate 20Mbit --duration 5m --per-day 10GB
   oneway load-server --tokens-file tokens --state-dir /var/lib/oneway
   oneway load-server --tokens-file tokens --listen 192.0.2.7:9000 --cert-file cert.pem --key-file key.pem
-  oneway load-server --tokens-file tokens --state-dir . --allow 192.0.2.0/24`
+  oneway load-server --tokens-file tokens --state-dir . --allow 192.0.2.0/24
+
+Exit status: 0 ended by a signal, 1 failure, 2 wrong usage.`
 
 type loadServerFlags struct {
 	serveFlags

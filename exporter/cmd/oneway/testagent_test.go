@@ -224,7 +224,7 @@ func TestTestBesideAnAgentHasItsLinkItsQuotaAndItsMetric(t *testing.T) {
 	if sent < 120_000 || sent > 62*130_000 {
 		t.Errorf("%v bytes were sent, want those of one second and a part of 60 s at 125 kB/s", sent)
 	}
-	sent += h.gauge(metric.RunBytes, "office", "saturation", "reverse") // replies to the light packets beside the load
+	sent += h.gauge(metric.RunBytes, "office", "saturation", "reverse") // replies to the light packets during the load
 	h.wants(metric.QuotaUsed, sent, "uplink")
 	h.wants(metric.QuotaLeft, 20e6-sent, "uplink")
 }

@@ -15,10 +15,10 @@ import (
 
 const tokenNewHelp = `Make a token for a client of a load server.
 
-Writes the token to --out, or once to standard output, and what to do with it to standard error. Move it to the client, into a file that only
-the agent's user can read (token_file). The token's hash and limits are added to the load
-server's tokens file, which the load server reads again when it changes. To revoke a token,
-remove its line.
+Writes the token to --out, or once to standard output, and what to do with it to standard
+error. Move it to the client, into a file that only the agent's user can read (token_file).
+The token's hash and limits are added to the load server's tokens file, which the load
+server reads again when it changes. To revoke a token, remove its line.
 
 Limits count payload of UDP and TCP. Without --rate, --duration or --per-day there is no such
 limit; without --sessions, the limit is two sessions at the same time.
@@ -26,7 +26,9 @@ limit; without --sessions, the limit is two sessions at the same time.
 Examples:
   oneway token new --file /etc/oneway/tokens --name berlin --out berlin.token
   oneway token new --file /etc/oneway/tokens --name berlin --out berlin.token --rate 20Mbit --duration 5m --per-day 10GB
-  oneway token new --name berlin --rate 20Mbit      (prints the line for the tokens file)`
+  oneway token new --name berlin --rate 20Mbit      (prints the line for the tokens file)
+
+Exit status: 0 made, 1 failure, 2 wrong usage.`
 
 type tokenFlags struct {
 	file, out, name, rate, duration, sessions, perDay string

@@ -36,7 +36,7 @@ var (
 	})
 	WorkingR = Family(Desc{
 		Name: "oneway_working_r_factor", Kind: Gauge, Labels: perLoad, Values: loads,
-		Help:   "Transmission rating R, 0..100, of a call with codec G.711 beside the load, from the delay, variation and loss of the light test packets. With so few it is coarse: one of 20 packets that is lost or late for playout lowers it by 50, one of 100 by 18.",
+		Help:   "Transmission rating R, 0..100, of a call with codec G.711 during the load, from the delay, variation and loss of the light test packets. With so few it is coarse: one of 20 packets that is lost or late for playout lowers it by 50, one of 100 by 18.",
 		Absent: "Where oneway_working_delay_seconds or oneway_working_loss_ratio is absent.",
 		Source: "ITU-T G.107 (06/2015) clause 7",
 	})
@@ -54,7 +54,7 @@ var (
 	})
 	WorkingRoundTrips = Family(Desc{
 		Name: "oneway_working_round_trips_per_minute", Kind: Gauge, Labels: []string{Path, Probe, loadedL}, Values: loads,
-		Help:   "60 divided by the median working round-trip time in seconds: the round trips one after another that a minute has. It is of packets beside the load, not the RPM of an HTTP transfer.",
+		Help:   "60 divided by the median working round-trip time in seconds: the round trips one after another that a minute has. It is of packets during the load, not the RPM of an HTTP transfer.",
 		Absent: "Where oneway_working_round_trip_time_seconds is absent.",
 		Source: "design; draft-ietf-ippm-responsiveness has another definition",
 	})

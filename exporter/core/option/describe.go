@@ -126,8 +126,8 @@ func (d Description) In(unit string) Description {
 	return d
 }
 
-// Such returns d with an example, for documents that show a value where there is no default.
-func (d Description) Such(example string) Description {
+// WithExample returns d with an example, for documents that show a value where there is no default.
+func (d Description) WithExample(example string) Description {
 	d.example = example
 	return d
 }
@@ -222,9 +222,6 @@ func (d Description) FlagMeaning(name func(key string) string) string {
 
 // Bounds are the limits of the value, or of each value of a list; nil: unlimited.
 func (d Description) Bounds() (low, high any) { return d.low, d.high }
-
-// Lengths are the limits of the number of the values of a list; most is 0 without a limit.
-func (d Description) Lengths() (least, most int) { return d.least, d.most }
 
 // Type is the type of the option's field.
 func (d Description) Type() reflect.Type { return d.field.Type() }

@@ -131,7 +131,7 @@ func (all Listens) Addrs() (addrs []netip.AddrPort) {
 	return addrs
 }
 
-// LoadServerPorts are the default ports of the further sockets of a session: TCP for transfers, UDP for the packets beside the load.
+// LoadServerPorts are the default ports of the further sockets of a session: TCP for transfers, UDP for the packets during the load.
 func LoadServerPorts() Ports {
 	return Ports{First: hostport.LoadServer + 1, Last: hostport.LoadServer + 20}
 }

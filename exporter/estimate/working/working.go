@@ -1,4 +1,4 @@
-// Package working evaluates light test packets that were sent beside a load test: their delay, variation and loss, and
+// Package working evaluates light test packets that were sent during a load test: their delay, variation and loss, and
 // the voice quality that these give, while the link was idle and while it was loaded in each direction (RFC 9318,
 // section 4.2.4: working latency).
 //

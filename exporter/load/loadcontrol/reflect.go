@@ -7,7 +7,7 @@ import (
 	"oneway.example/exporter/probe"
 )
 
-// Test packets of the light kind beside the load: a session may have one reflector (STAMP, authenticated mode) at the
+// Test packets of the light kind during the load: a session may have one reflector (STAMP, authenticated mode) at the
 // load server, for the address of the control connection.
 const (
 	// reflectRate is the most packets a second, and reflectShare the most of the token's rate that they may take.

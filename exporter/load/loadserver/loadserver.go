@@ -16,7 +16,7 @@
 //	                 address that is to receive; streams are sent only there
 //	Transfer         rate, duration and bytes within the token's limits and the announced ones
 //
-// On request a session has a reflector (package reflector) on a UDP port of Ports, for test packets beside the load. It
+// On request a session has a reflector (package reflector) on a UDP port of Ports, for test packets during the load. It
 // replies to packets that the session's random key authenticates, from the address of the control connection, with no
 // more bytes than it receives; their number is announced, and their bytes count as those of the transfers.
 //

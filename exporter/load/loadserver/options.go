@@ -93,19 +93,19 @@ func (o *Options) Describe() []option.Description {
 	}
 	return []option.Description{
 		option.Value(&o.Ports, option.LoadServerPorts(), "Ports for further sockets of a test: TCP, for tests of TCP, each during its transfer; UDP, one for each session, for the test packets "+
-			"beside the load.").Checked(o.checkPorts),
+			"during the load.").Checked(o.checkPorts),
 		option.Text(&o.TokensFile, "File with the tokens of the clients and their limits: \"oneway token new --file tokens --name NAME --out NAME.token\" adds a line, and makes the "+
-			"client's file. It is read again when it changes; a client without a line is refused.").Such("tokens").
+			"client's file. It is read again when it changes; a client without a line is refused.").WithExample("tokens").
 			Required(`it says who may run tests: "oneway token new --file tokens --name NAME" makes one`),
-		option.Text(&o.CertFile, "Certificate (PEM). Its pin is logged for the clients (pin: sha256:...).").Unset("a generated key, which is stored in {state_dir}").Such("cert.pem"),
-		option.Text(&o.KeyFile, "Private key of the certificate (PEM).").Such("key.pem"),
-		option.Text(&o.ClientCAFile, "Authorities (PEM) of client certificates, for clients with one instead of a token.").Such("clients.pem"),
+		option.Text(&o.CertFile, "Certificate (PEM). Its pin is logged for the clients (pin: sha256:...).").Unset("a generated key, which is stored in {state_dir}").WithExample("cert.pem"),
+		option.Text(&o.KeyFile, "Private key of the certificate (PEM).").WithExample("key.pem"),
+		option.Text(&o.ClientCAFile, "Authorities (PEM) of client certificates, for clients with one instead of a token.").WithExample("clients.pem"),
 		option.Text(&o.Link, "Link of its tests: one at a time, and none during a test of this agent's own probes on a link of the same name. Paths over it, and those to the "+
-			"client, have no alerts of loss and delay meanwhile.").Such(DefaultLink).Checked(func(key string) error { return option.Name(key, o.Link) }),
+			"client, have no alerts of loss and delay meanwhile.").WithExample(DefaultLink).Checked(func(key string) error { return option.Name(key, o.Link) }),
 		option.Number(&o.MaxConnections, DefaultMaxConnections, 1, maxMaxConnections, "Maximum number of control connections; at most a quarter of them of unknown peers from one address."),
 		option.Number(&o.MaxSessions, DefaultMaxSessions, 1, maxMaxSessions, "Maximum number of authorized control connections, at most {max_connections}. A token has 2 at the same time, unless its line has sessions=N.").
 			Checked(func(key string) error { return option.Between(key, o.MaxSessions, 1, most) }),
-		option.Value(&o.Allow, nil, "Permitted sources.").Unset("all that have a token").Such(`[192.0.2.0/24, "2001:db8::/32"]`),
+		option.Value(&o.Allow, nil, "Permitted sources.").Unset("all that have a token").WithExample(`[192.0.2.0/24, "2001:db8::/32"]`),
 	}
 }
 

@@ -39,14 +39,13 @@ type reflecting struct {
 }
 
 // reflect opens the session's reflector. Whatever prevents it ends only the request, not the session.
-func (s *session) reflect(m *loadcontrol.Reflect) *loadcontrol.Refusal {
+func (s *session) reflect(m *loadcontrol.Reflect) {
 	reply, refusal := s.openReflector(m)
 	if refusal != nil {
 		s.r.counts.request(refusal.Reason)
 		reply = loadcontrol.Reflecting{Refusal: refusal}
 	}
 	_ = s.conn.Write(loadcontrol.Message{Reflecting: &reply}) // an error ends the connection, and Read returns it
-	return nil
 }
 
 func (s *session) openReflector(m *loadcontrol.Reflect) (reply loadcontrol.Reflecting, refusal *loadcontrol.Refusal) {
@@ -62,7 +61,7 @@ func (s *session) openReflector(m *loadcontrol.Reflect) (reply loadcontrol.Refle
 	case m.Bytes <= 0 || m.Bytes > maxAnnounced:
 		return reply, badRequest("bytes is %d; it must be the most payload to be reflected, above 0", m.Bytes)
 	case limits.ReflectRate() < 1:
-		return reply, &loadcontrol.Refusal{Reason: loadcontrol.RateLimit, Detail: "the token's rate is too low for test packets beside the load"}
+		return reply, &loadcontrol.Refusal{Reason: loadcontrol.RateLimit, Detail: "the token's rate is too low for test packets during the load"}
 	}
 	if refusal := s.Take(2 * m.Bytes); refusal != nil {
 		return reply, refusal
@@ -79,7 +78,7 @@ func (s *session) openReflector(m *loadcontrol.Reflect) (reply loadcontrol.Refle
 	if s.reflecting, err = s.r.runReflector(o, s.Local().Addr()); err != nil {
 		_ = s.Take(-2 * m.Bytes) // returns them
 		s.r.env.Log.Warn("Session has no reflector", "token", s.token.Name, "run", s.run, "err", err)
-		return reply, &loadcontrol.Refusal{Reason: loadcontrol.TooMany, Detail: fmt.Sprintf("no UDP port of %v is free for test packets beside the load", s.r.options.Ports), RetryAfter: tooManyWait}
+		return reply, &loadcontrol.Refusal{Reason: loadcontrol.TooMany, Detail: fmt.Sprintf("no UDP port of %v is free for test packets during the load", s.r.options.Ports), RetryAfter: tooManyWait}
 	}
 	s.reflecting.headers = int64(ipheader.WithIP(remote.Is6(), ipheader.UDP))
 	reply.Port = s.reflecting.reflector.Addrs()[0].Port()

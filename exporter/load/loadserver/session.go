@@ -140,7 +140,7 @@ func (s *session) handle(m *loadcontrol.Message) error {
 	case m.Traffic != nil && s.traffic != nil:
 		refusal = s.traffic.Handle(m.Traffic)
 	case m.Reflect != nil && s.traffic != nil:
-		refusal = s.reflect(m.Reflect)
+		s.reflect(m.Reflect)
 	default:
 		refusal = badRequest("the session is not open")
 	}

@@ -41,33 +41,33 @@ type Options struct {
 func (o *Options) Describe() []option.Description {
 	return slices.Concat(o.Options.Describe(), []option.Description{
 		option.Text(&o.LoadServer, "The remote end, with its port.").Unset(fmt.Sprintf("the path's peer, port %d", loadcontrol.DefaultPort)).
-			Such(fmt.Sprintf("core.example.net:%d", loadcontrol.DefaultPort)).FileOnly().Checked(o.checkLoadServer),
-		option.Text(&o.TokenFile, "File with the token that the operator of the load server provided, in its first line. Each run reads it.").Such("core.token").Checked(func(key string) error {
+			WithExample(fmt.Sprintf("core.example.net:%d", loadcontrol.DefaultPort)).FileOnly().Checked(o.checkLoadServer),
+		option.Text(&o.TokenFile, "File with the token that the operator of the load server provided, in its first line. Each run reads it.").WithExample("core.token").Checked(func(key string) error {
 			_, err := readToken(o.TokenFile)
 			return cannotUse(key, err)
 		}),
 		option.Text(&o.Pin, "Hash of the load server's key (sha256:...), as the load server logs it: it verifies the certificate instead of an authority, or both do.").
-			Such("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08").Checked(o.checkPin),
-		option.Text(&o.CAFile, "CA certificates (PEM) for the load server.").Unset("the authorities of the system, without {pin}").Such("core-ca.pem").Checked(func(key string) error {
+			WithExample("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08").Checked(o.checkPin),
+		option.Text(&o.CAFile, "CA certificates (PEM) for the load server.").Unset("the authorities of the system, without {pin}").WithExample("core-ca.pem").Checked(func(key string) error {
 			_, err := keyfile.CAs(o.CAFile)
 			return cannotUse(key, err)
 		}),
-		option.Text(&o.CertFile, "Client certificate (PEM), if the load server requires one.").Such("agent.pem").Checked(o.checkCertificate),
-		option.Text(&o.KeyFile, "Private key of the client certificate (PEM).").Such("agent.key").Checked(func(string) error {
+		option.Text(&o.CertFile, "Client certificate (PEM), if the load server requires one.").WithExample("agent.pem").Checked(o.checkCertificate),
+		option.Text(&o.KeyFile, "Private key of the client certificate (PEM).").WithExample("agent.key").Checked(func(string) error {
 			return option.Missing(o.CertFile == "", "cert_file", "%s is the private key of its certificate", option.Key("key_file"))
 		}),
 		option.Value(&o.Directions, []string{"forward", "reverse"}, "Directions that are tested one after the other, in this order.").FileOnly().Checked(o.checkDirections),
 		option.Number(&o.DSCP, 0, 0, maxDSCP, "Code point (DSCP) of the test packets."),
 	}, o.Addressing.Describe(), []option.Description{
 		option.Switch(&o.Checksum, true, "Send with UDP checksum; without it (IPv4) corrupted packets arrive and are counted."),
-		option.Number(&o.DrainTimeout, 5*time.Second, 100*time.Millisecond, loadcontrol.MaxIdle, "Waiting time for packets after the last one was sent (tests of TCP: for the light packets beside the load): "+
+		option.Number(&o.DrainTimeout, 5*time.Second, 100*time.Millisecond, loadcontrol.MaxIdle, "Waiting time for packets after the last one was sent (tests of TCP: for the light packets during the load): "+
 			"longer than the delay of the link's queue, when both directions are loaded at once several times the delay of both queues."),
 		option.Number(&o.WorkingDelayInterval, 100*time.Millisecond, 10*time.Millisecond, time.Second, fmt.Sprintf("Time between light test packets during the load, and for %v before it, "+
 			"which measure the delay, loss and R that others have meanwhile. At 100ms they take 17 kb/s in each direction: choose more on a link below 1 Mb/s.", loadtest.IdleTime)).Unset("none"),
 	})
 }
 
-// workingKey is the key of the option that has no effect on tests without light packets beside the load.
+// workingKey is the key of the option that has no effect on tests without light packets during the load.
 const workingKey = "working_delay_interval"
 
 // PacketKeys are the keys of Options for tests that send packets of their own: they have no effect on TCP, whose packets the

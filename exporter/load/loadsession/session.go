@@ -1,6 +1,6 @@
 // Package loadsession has the sessions of load tests with a load server of this program, which are one way to perform a run
 // (package loadtest): the control connection, the token and its limits, the type of traffic, and a reflector for the packets
-// beside the load. A Kind decides what is sent and evaluates it.
+// during the load. A Kind decides what is sent and evaluates it.
 //
 //	loadcontrol.Dial -> Welcome: the token's limits -> Traffic.Connect -> Kind.Perform -> Close
 package loadsession
@@ -47,7 +47,7 @@ type Fitter interface {
 	Fit(limits loadcontrol.Limits, overhead int) int64
 }
 
-// Undisturbed is implemented by a Kind whose result the packets of others change: no light packets go beside it.
+// Undisturbed is implemented by a Kind whose result the packets of others change: no light packets are sent during its load.
 type Undisturbed interface {
 	// Undisturbed does nothing.
 	Undisturbed()
@@ -84,7 +84,7 @@ type Conn struct {
 
 // Open is the request for the session, with all fields but Traffic and Parameters.
 func (c *Conn) Open() loadcontrol.Open {
-	return loadcontrol.Open{Test: c.kind, Run: c.Run, Bytes: c.Announced + c.BesideBytes(), Duration: c.Timeout}
+	return loadcontrol.Open{Test: c.kind, Run: c.Run, Bytes: c.Announced + c.LightBytes(), Duration: c.Timeout}
 }
 
 // Failed converts an error of opening a session into the error of the run.
@@ -152,12 +152,12 @@ func (t *test[S]) Counters(remote netip.Addr) []loadtest.Counter {
 	return all
 }
 
-// Beside returns the options of the packets beside the load.
-func (t *test[S]) Beside() loadtest.BesideOptions {
+// LightPackets returns the options of the packets during the load.
+func (t *test[S]) LightPackets() loadtest.LightPackets {
 	if _, alone := t.kindOf.(Undisturbed); alone {
-		return loadtest.BesideOptions{}
+		return loadtest.LightPackets{}
 	}
-	return loadtest.BesideOptions{Interval: t.options.WorkingDelayInterval, LossTimeout: t.options.DrainTimeout, DSCP: t.options.DSCP}
+	return loadtest.LightPackets{Interval: t.options.WorkingDelayInterval, LossTimeout: t.options.DrainTimeout, DSCP: t.options.DSCP}
 }
 
 // connectTimeout is the limit of the time until a session is open.
@@ -186,7 +186,7 @@ func (t *test[S]) Open(ctx context.Context, a *loadtest.Attempt) (loadtest.Sessi
 	if limits.BytesPerDay > 0 {
 		left = limits.LeftToday
 	}
-	a.LimitBeside(limits.ReflectRate(), a.Bytes, left)
+	a.LimitLight(limits.ReflectRate(), a.Bytes, left)
 	traffic, err := t.Traffic().Connect(ctx, &Conn{
 		Attempt: a, Client: client, Options: o, Announced: t.announced(client, a.Bytes), Loaded: a.Loaded, kind: t.Kind(), address: address,
 	})

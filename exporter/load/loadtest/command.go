@@ -25,7 +25,7 @@ type CommandLine struct {
 	Run *Options
 	// Unused are the keys of Shared without effect, Required those that a command line must give.
 	Unused, Required []string
-	// Accompanied: light test packets go beside the load.
+	// Accompanied: light test packets are sent during the load.
 	Accompanied bool
 	// SetRemote sets the remote end in Shared; nil: it is the peer of the target. SetDirections sets the directions to test;
 	// nil: the type chooses them.

@@ -12,6 +12,7 @@ import (
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
@@ -94,7 +95,7 @@ func newBench(t *testing.T, change func(*bench)) *bench {
 	t.Helper()
 	b := &bench{
 		t: t, sink: &metrictest.Sink{}, link: &loadtesttest.Link{Sleep: true}, kind: &loadKind{},
-		opts: loadtest.DefaultOptions(), lost: make(chan struct{}), stopped: make(chan struct{}),
+		opts: option.Defaults[loadtest.Options](), lost: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	b.opts.Every, b.directions = time.Hour, []sample.Direction{sample.Forward}
 	b.links = links(t)

@@ -26,17 +26,14 @@ func (o *Options) Describe() []option.Description {
 		option.Number(&o.Every, 30*time.Minute, minEvery, maxEvery, "Time between runs.").FileOnly(),
 		option.Number(&o.Jitter, 0, 0, maxEvery/2, "Range of the random shift of each run, earlier or later, so that agents that start together do not stay together; at most half of {every}.").FileOnly().
 			Checked(func(key string) error { return option.Between(key, o.Jitter, 0, max(o.Every, minEvery)/2) }), // the limit of calendar.Calendar is Every
-		option.Value(&o.Windows, nil, "Local times of the day in which runs may begin.").Unset("any time").Such(`["22:00-06:00", "mon-fri 09:00-17:00"]`).FileOnly(),
+		option.Value(&o.Windows, nil, "Local times of the day in which runs may begin.").Unset("any time").WithExample(`["22:00-06:00", "mon-fri 09:00-17:00"]`).FileOnly(),
 		option.Text(&o.Link, "Link that the test fills, by its name in the section links of the agent; one test at a time uses a link.").Unset("the first link of the path, or one with the path's name").
 			UnsetFlag("the link of the agent's own test to that host, else the first of its path to it, else its only link; otherwise the flag is required").
-			Such("uplink").WithPlaceholder("NAME"),
+			WithExample("uplink").WithPlaceholder("NAME"),
 		option.Number(&o.MaxWait, 5*time.Minute, 0, 24*time.Hour, "Longest wait of a due run for its link, here or at the load server, while another test uses it."),
 		option.Number(&o.Timeout, 0, 0, 24*time.Hour, "Longest duration of a run.").Unset("twice the planned duration plus one minute"),
 	}
 }
-
-// DefaultOptions returns the options of an empty configuration.
-func DefaultOptions() Options { return option.Defaults[Options]() }
 
 // Limits of the options.
 const (

@@ -53,7 +53,7 @@ func (r *runner) tally(result Result, reason string) {
 }
 
 // account counts what a run sent and received damaged, also of a run that failed.
-func (r *runner) account(s Session, light *beside, o *Outcome) {
+func (r *runner) account(s Session, light *lightPackets, o *Outcome) {
 	r.scope.Update(func() {
 		s.Account(o, r.scope)
 		light.account(o)

@@ -38,7 +38,7 @@ type Run struct {
 	Body any `json:"results,omitempty"`
 	// Summary has a few lines for the landing page, the list of runs and the terminal.
 	Summary []probe.Result `json:"-"`
-	// Working is the delay of light packets beside the load; nil: none were sent.
+	// Working is the delay of light packets during the load, or nil if none were sent.
 	Working *Working `json:"working,omitempty"`
 	// Configured are the options of the kind that are set, for the page of the run; empty: unknown.
 	Configured []report.Line `json:"-"`

@@ -137,7 +137,7 @@ func (r *runner) attempt(ctx context.Context, run *Run, deadline time.Time) (o *
 	}
 	a := &Attempt{
 		Run: run.ID, Bytes: r.test.Bytes(r.left()), Timeout: r.timeout(), Env: r.env, Target: r.target, Log: r.log, Phase: r.setPhase, Progress: r.follow,
-		beside: r.newBeside(),
+		light: r.newLightPackets(),
 	}
 	reservation, err := r.reserve(lease, a)
 	if err != nil {
@@ -157,7 +157,7 @@ func (r *runner) attempt(ctx context.Context, run *Run, deadline time.Time) (o *
 		r.openCounters(remote.Addr())
 	}
 	lease.BeginSending()
-	o = r.perform(ctx, run, s, a.beside)
+	o = r.perform(ctx, run, s, a.light)
 	forward, reverse = o.ForwardBytes, o.ReverseBytes
 	return o, 0, nil
 }
@@ -191,7 +191,7 @@ func (r *runner) acquireError(ctx context.Context) error {
 func (r *runner) holder() string { return r.target.Path + "/" + r.target.Probe }
 
 // perform performs the run in a session. From here on the run counts as begun.
-func (r *runner) perform(ctx context.Context, run *Run, s Session, light *beside) *Outcome {
+func (r *runner) perform(ctx context.Context, run *Run, s Session, light *lightPackets) *Outcome {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ctx, expire := context.WithTimeoutCause(ctx, r.timeout(), &Failure{

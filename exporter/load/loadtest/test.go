@@ -45,15 +45,15 @@ type Test interface {
 	Publish(v *Values, r *Run)
 }
 
-// Accompanied is implemented by a Test that can have light test packets beside its load: the working delay. Its sessions are
+// Accompanied is implemented by a Test that can have light test packets during its load: the working delay. Its sessions are
 // Reflecting.
 type Accompanied interface {
-	// Beside returns the options of the packets.
-	Beside() BesideOptions
+	// LightPackets returns the options of the packets.
+	LightPackets() LightPackets
 }
 
-// BesideOptions are the options of light packets beside the load.
-type BesideOptions struct {
+// LightPackets are the options of light packets during the load.
+type LightPackets struct {
 	// Interval is the time between packets; zero: none are sent.
 	Interval time.Duration
 	// LossTimeout is the time after which a packet is lost.
@@ -82,7 +82,7 @@ type Breakable interface {
 	Err() error
 }
 
-// Reflecting is implemented by a Session whose remote end has a STAMP reflector for packets beside the load.
+// Reflecting is implemented by a Session whose remote end has a STAMP reflector for packets during the load.
 type Reflecting interface {
 	// Reflect opens the reflector for at most this payload of packets.
 	Reflect(ctx context.Context, bytes int64) (Reflector, error)
@@ -100,7 +100,7 @@ type Reflector struct {
 type Attempt struct {
 	// Run is the ID of the run.
 	Run string
-	// Bytes is what Test.Bytes has returned. It is reserved, as are the bytes of the packets beside the load.
+	// Bytes is what Test.Bytes has returned. It is reserved, as are the bytes of the packets during the load.
 	Bytes int64
 	// Timeout is the limit of the run's time after Open.
 	Timeout time.Duration
@@ -111,19 +111,19 @@ type Attempt struct {
 	Phase    func(string)
 	Progress func(Progress)
 
-	beside *beside
+	light *lightPackets
 }
 
-// BesideBytes is the most IP bytes of light packets beside the load, both directions together; 0: none will be sent.
-func (a *Attempt) BesideBytes() int64 { return a.beside.bytes() }
+// LightBytes is the most IP bytes of light packets during the load, both directions together; 0: none will be sent.
+func (a *Attempt) LightBytes() int64 { return a.light.bytes() }
 
-// LimitBeside limits the packets beside the load to a rate in packets a second, and to what is left of a limit of IP bytes
+// LimitLight limits the packets during the load to a rate in packets a second, and to what is left of a limit of IP bytes
 // after this many bytes of the load. It is called by Open, if at all. A negative left is no limit.
-func (a *Attempt) LimitBeside(rate int, load, left int64) { a.beside.limit(rate, load, left) }
+func (a *Attempt) LimitLight(rate int, load, left int64) { a.light.limit(rate, load, left) }
 
 // Loaded reports a time in which the traffic loaded a direction, by this host's clock: from its first packet to the
 // last one that the sender sent.
-func (a *Attempt) Loaded(d sample.Direction, from, to instant.Time) { a.beside.loaded(d, from, to) }
+func (a *Attempt) Loaded(d sample.Direction, from, to instant.Time) { a.light.loaded(d, from, to) }
 
 // Lessor leases the link from another process of this host: from the agent, to a test of the
 // terminal. The limits of this process apply too.

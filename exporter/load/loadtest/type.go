@@ -28,7 +28,7 @@ type Type[R, O any] struct {
 	Unused []string
 	// Required are the keys of R that a probe must have.
 	Required []probe.Requirement
-	// Accompanied: the tests are Accompanied, and so have light test packets beside their load.
+	// Accompanied: the tests are Accompanied, and so have light test packets during their load.
 	Accompanied bool
 	// SetRemote and SetDirections set the remote end and the directions in R, for a command line; nil: R has no such option, and the
 	// remote end is the peer of the target.

@@ -9,7 +9,7 @@ import (
 	"oneway.example/exporter/probe/report"
 )
 
-// Working is the working delay of a run: that of light test packets beside its load, against the idle link.
+// Working is the working delay of a run: the delay of light test packets during its load, compared with the idle link.
 type Working struct {
 	// Interval is the time between packets.
 	Interval report.Seconds `json:"interval_seconds"`

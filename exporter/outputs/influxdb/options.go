@@ -94,21 +94,21 @@ const (
 func (o *Options) Describe() []option.Description {
 	c := collect.DefaultOptions()
 	return []option.Description{
-		option.Text(&o.URL, "Base of the store's write API.").Such("https://influxdb.example.net:8086").Required("it must be the address of the store, %s", urlExample),
+		option.Text(&o.URL, "Base of the store's write API.").WithExample("https://influxdb.example.net:8086").Required("it must be the address of the store, %s", urlExample),
 		option.Number(&o.Version, 2, 1, newest, "Version of the write API: 1 for InfluxDB 1.8 and for Telegraf's influxdb_listener, 2, or 3."),
-		option.Text(&o.Org, "Organization, of version 2.").Such("example"),
-		option.Text(&o.Bucket, "Bucket, of version 2.").Such("oneway"),
-		option.Text(&o.Database, "Database, of versions 1 and 3.").Such("oneway"),
-		option.Text(&o.RetentionPolicy, "Retention policy, of version 1.").Unset("the database's default").Such("raw"),
-		option.Text(&o.TokenFile, "File with the token. It is read for each request.").Such("influxdb.token"),
-		option.Text(&o.Username, "Name of the user, with a {password_file} instead of a token.").Such("oneway"),
-		option.Text(&o.PasswordFile, "File with the password of {username}. It is read for each request.").Such("influxdb.password"),
-		option.Text(&o.CAFile, "CA certificates (PEM) for the store.").Unset("the authorities of the system").Such("clients.pem"),
-		option.Text(&o.CertFile, "Certificate of this client (PEM).").Such("cert.pem"),
-		option.Text(&o.KeyFile, "Private key of {cert_file} (PEM).").Such("key.pem"),
-		option.Text(&o.ServerName, "Name in the store's certificate.").Unset("the host of {url}").Such("influxdb.example.net"),
+		option.Text(&o.Org, "Organization, of version 2.").WithExample("example"),
+		option.Text(&o.Bucket, "Bucket, of version 2.").WithExample("oneway"),
+		option.Text(&o.Database, "Database, of versions 1 and 3.").WithExample("oneway"),
+		option.Text(&o.RetentionPolicy, "Retention policy, of version 1.").Unset("the database's default").WithExample("raw"),
+		option.Text(&o.TokenFile, "File with the token. It is read for each request.").WithExample("influxdb.token"),
+		option.Text(&o.Username, "Name of the user, with a {password_file} instead of a token.").WithExample("oneway"),
+		option.Text(&o.PasswordFile, "File with the password of {username}. It is read for each request.").WithExample("influxdb.password"),
+		option.Text(&o.CAFile, "CA certificates (PEM) for the store.").Unset("the authorities of the system").WithExample("clients.pem"),
+		option.Text(&o.CertFile, "Certificate of this client (PEM).").WithExample("cert.pem"),
+		option.Text(&o.KeyFile, "Private key of {cert_file} (PEM).").WithExample("key.pem"),
+		option.Text(&o.ServerName, "Name in the store's certificate.").Unset("the host of {url}").WithExample("influxdb.example.net"),
 		option.Number(&o.Interval, c.Interval, collect.MinInterval, collect.MaxInterval, "Interval of the series.").Checked(nil), // collect checks it, and the next ones
-		option.Value(&o.Tags, nil, "Tags of every point. The tag host is this host's name unless it is set; an empty value removes it.").Such("{site: lab}"),
+		option.Value(&o.Tags, nil, "Tags of every point. The tag host is this host's name unless it is set; an empty value removes it.").WithExample("{site: lab}"),
 		option.Number(&o.FirstRows, c.FirstRows, 0, collect.MaxFirstRows, "Time at the beginning of each transfer of a load test of which all packets are delivered.").Checked(nil),
 		option.Number(&o.MaxRows, c.MaxRows, 0, collect.MaxMaxRows, "Number of packets of a transfer that are delivered, {first_rows} included.").Checked(nil),
 		option.Number(&o.BatchPoints, 5000, 1, maxBatchPoints, "Largest number of points of a request."),
@@ -116,9 +116,9 @@ func (o *Options) Describe() []option.Description {
 		option.Switch(&o.Gzip, true, "Compress the requests."),
 		option.Number(&o.Timeout, 10*time.Second, minTimeout, maxTimeout, "Time for a request with its reply."),
 		option.Value(&o.Spool.Directory, nil, "Directory of the compressed points that wait, an absolute path; \"\" keeps them in memory.").Unset("outputs/NAME in {state_dir}").
-			Such("/var/lib/oneway/outputs/influxdb").Checked(o.checkSpool),
+			WithExample("/var/lib/oneway/outputs/influxdb").Checked(o.checkSpool),
 		option.Number(&o.Spool.MaxBytes, 0, minSpoolBytes, maxSpoolBytes, "Limit of the compressed points that wait; the oldest are dropped.").
-			Unset(fmt.Sprintf("%s, or %s in memory", option.String(option.Bytes(spoolBytes)), option.String(option.Bytes(memoryBytes)))).Such(option.String(option.Bytes(spoolBytes))),
+			Unset(fmt.Sprintf("%s, or %s in memory", option.String(option.Bytes(spoolBytes)), option.String(option.Bytes(memoryBytes)))).WithExample(option.String(option.Bytes(spoolBytes))),
 	}
 }
 

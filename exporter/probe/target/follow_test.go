@@ -46,7 +46,7 @@ type scenario struct {
 func newScenario(t *testing.T, peer string) *scenario {
 	t.Helper()
 	s := &scenario{}
-	o := DefaultOptions()
+	o := option.Defaults[Options]()
 	if err := option.Check(&o); err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ type Addressing struct {
 func (a *Addressing) Describe() []option.Description {
 	return []option.Description{
 		option.Word(&a.Family, familyAny, []string{familyAny, familyIPv4, familyIPv6}, "Address family of a name's addresses: any, ipv4 or ipv6."),
-		option.Text(&a.Local, "Address to send from.").Unset("the kernel's choice").Such("192.0.2.2").WithPlaceholder("ADDR").Checked(a.checkLocal),
+		option.Text(&a.Local, "Address to send from.").Unset("the kernel's choice").WithExample("192.0.2.2").WithPlaceholder("ADDR").Checked(a.checkLocal),
 	}
 }
 
@@ -42,7 +42,7 @@ func (o *Options) Describe() []option.Description {
 	family, local := o.Addressing.Describe()[0], o.Addressing.Describe()[1]
 	return []option.Description{
 		local, family.FileOnly(),
-		option.Text(&o.Interface, "Network interface or VRF of test packets and replies (SO_BINDTODEVICE). It does not apply to name resolution.").Unset("by the kernel's routes").Such("eth1").FileOnly().Checked(o.checkInterface),
+		option.Text(&o.Interface, "Network interface or VRF of test packets and replies (SO_BINDTODEVICE). It does not apply to name resolution.").Unset("by the kernel's routes").WithExample("eth1").FileOnly().Checked(o.checkInterface),
 		option.Number(&o.ResolveInterval, time.Minute, time.Second, 24*time.Hour, "Interval at which the peer's name is resolved again.").FileOnly(),
 	}
 }
@@ -56,9 +56,6 @@ const (
 
 // maxInterface is the maximum length of an interface name (IFNAMSIZ of linux/if.h, without its NUL).
 const maxInterface = 15
-
-// DefaultOptions are the options without any key.
-func DefaultOptions() Options { return option.Defaults[Options]() }
 
 // checkInterface reports a name that no interface has.
 func (o *Options) checkInterface(key string) error {

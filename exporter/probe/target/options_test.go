@@ -23,7 +23,7 @@ func TestWrongOptionIsNamedWithWhatWouldBeRight(t *testing.T) {
 		`interface is "eth0/1"; it must be the name of a network interface or VRF of this host, such as eth0`:           func(o *Options) { o.Interface = "eth0/1" },
 		`interface is "0123456789abcdef"; it must be the name of a network interface or VRF of this host, such as eth0`: func(o *Options) { o.Interface = "0123456789abcdef" },
 	} {
-		o := DefaultOptions()
+		o := option.Defaults[Options]()
 		change(&o)
 		switch err := option.Check(&o); {
 		case want == "" && err != nil, want != "" && (err == nil || err.Error() != want):

@@ -6,12 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/probe"
 )
 
 func TestOutageIsLoggedOnceAndItsEndHasItsLength(t *testing.T) {
 	var said strings.Builder
-	o := DefaultOptions()
+	o := option.Defaults[Options]()
 	one, err := New(&probe.Target{Path: "p", Probe: "stamp", Peer: "192.0.2.1"}, 862, &o, slog.New(slog.NewTextHandler(&said, nil)))
 	if err != nil {
 		t.Fatal(err)

@@ -58,8 +58,8 @@ func (o *Options) Describe() []option.Description {
 	return []option.Description{
 		option.Word(&o.Mode, ModeFixed, []string{ModeFixed, ModeSweep, ModeSearch}, "fixed: one rate; sweep: from low to the rate, to find the rate at which loss begins, "+
 			"each step a burst from an idle link; search: RFC 9097, one stream without a pause."),
-		option.Value(&o.Rate.Forward, 0, "Highest offered rate to the load server, in IP packets: more than the link carries. Each tested direction needs its rate.").Such("5Mbit").Needed(),
-		option.Value(&o.Rate.Reverse, 0, "Highest offered rate from the load server.").Such("12Mbit").Needed(),
+		option.Value(&o.Rate.Forward, 0, "Highest offered rate to the load server, in IP packets: more than the link carries. Each tested direction needs its rate.").WithExample("5Mbit").Needed(),
+		option.Value(&o.Rate.Reverse, 0, "Highest offered rate from the load server.").WithExample("12Mbit").Needed(),
 		option.Number(&o.PacketBytes, 1410, minPacketBytes, maxPacket, "Size of the IP packets, headers included."),
 		option.Number(&o.Duration, 30*time.Second, time.Second, maxDuration, "Duration of the load in each direction, or of a search."),
 		option.Number(&o.Skip, queue.DefaultSkip, 0, maxDuration, "Time at the beginning and at the end of the load that is left out of the results, as the queue is not full; at most a quarter each."),
@@ -69,15 +69,15 @@ func (o *Options) Describe() []option.Description {
 		option.Number(&o.ElapsedBins, 15, 0, queue.MaxBins, "Points of a direction's throughput, and of its delay, that are series with the label elapsed_seconds (mode fixed). "+
 			"The report has all points.").FileOnly(),
 		option.Switch(&o.ElapsedRange, false, "Whether these points of the delay have its minimum and maximum as well.").FileOnly(),
-		option.Value(&o.Sweep.From.Forward, 0, "Lowest rate of a sweep to the load server.").Unset("a tenth of {rate.forward}").Such("500kbit"),
-		option.Value(&o.Sweep.From.Reverse, 0, "Lowest rate of a sweep from the load server.").Unset("a tenth of {rate.reverse}").Such("1200kbit"),
+		option.Value(&o.Sweep.From.Forward, 0, "Lowest rate of a sweep to the load server.").Unset("a tenth of {rate.forward}").WithExample("500kbit"),
+		option.Value(&o.Sweep.From.Reverse, 0, "Lowest rate of a sweep from the load server.").Unset("a tenth of {rate.reverse}").WithExample("1200kbit"),
 		option.Number(&o.Sweep.Factor, ratesearch.DefaultFactor, 1, maxFactor, "Ratio of consecutive rates of a sweep.").Limited(fmt.Sprintf("Above 1, to %d", maxFactor)).Checked(o.checkFactor),
 		option.Number(&o.Sweep.Step, ratesearch.DefaultStep, 100*time.Millisecond, maxDuration, "Duration of each step of a sweep. "+
 			"A step that ends before the link's queue is full has no losses, even if its rate is a little above the link's."),
 		option.Number(&o.Sweep.MaxLoss, ratesearch.DefaultMaxLoss, 0, 1, "Share of lost packets up to which a step of a sweep counts as lossless.").Limited("0 to below 1").Checked(o.checkMaxLoss),
 		option.Number(&o.Sweep.LossySteps, 2, 0, math.MaxInt, "Number of lossy steps in a row that ends a sweep.").Unset("no such end").Limited("At least 1"),
-		option.Value(&o.Search.From.Forward, 0, "Lowest rate of a search to the load server.").Unset("a packet in each interval of reports").Such("500kbit"),
-		option.Value(&o.Search.From.Reverse, 0, "Lowest rate of a search from the load server.").Unset("a packet in each interval of reports").Such("1200kbit"),
+		option.Value(&o.Search.From.Forward, 0, "Lowest rate of a search to the load server.").Unset("a packet in each interval of reports").WithExample("500kbit"),
+		option.Value(&o.Search.From.Reverse, 0, "Lowest rate of a search from the load server.").Unset("a packet in each interval of reports").WithExample("1200kbit"),
 		option.Number(&o.Search.Step, ratesearch.DefaultInterval, ratesearch.DefaultInterval, time.Minute, "Interval of the receiver's reports in a search, or the time of ten packets of the highest rate if that is longer."),
 		option.Number(&o.Search.Lower, 30*time.Millisecond, time.Millisecond, time.Minute, "Delay variation below which a search raises the rate."),
 		option.Number(&o.Search.Upper, 90*time.Millisecond, time.Millisecond, time.Minute, "Delay variation above which a search lowers the rate.").

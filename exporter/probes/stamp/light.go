@@ -30,7 +30,7 @@ func lightPackets(o *probe.LightOptions) uint64 {
 // and the attribution of their drops do not change while a load test runs.
 func Light(ctx context.Context, env probe.Env, o probe.LightOptions) (probe.LightStream, error) {
 	if env.Pacer == nil {
-		return nil, errors.New("stamp: packets beside a load test: there is no pacer")
+		return nil, errors.New("stamp: packets during a load test: there is no pacer")
 	}
 	opts := DefaultOptions()
 	opts.Interval, opts.LossTimeout, opts.Size, opts.DSCP = o.Interval, o.LossTimeout, LightBytes, o.DSCP
@@ -43,7 +43,7 @@ func Light(ctx context.Context, env probe.Env, o probe.LightOptions) (probe.Ligh
 	path.Peer = o.Peer.String()
 	p, err := NewType().NewProber(env, path, opts)
 	if err != nil {
-		return nil, fmt.Errorf("stamp: packets beside a load test: %w", err)
+		return nil, fmt.Errorf("stamp: packets during a load test: %w", err)
 	}
 	series := seriesOf(p.env.Scope(p.path))
 	s, end, err := p.begin(ctx, o.Peer, p.opts, series, func(s *session) { s.endAfter(lightPackets(&o)) })

@@ -79,10 +79,10 @@ func (o *Options) Describe() []option.Description {
 		option.Word(&o.Schedule, schedulePeriodic, []string{schedulePeriodic, schedulePoisson},
 			"Schedule of the test packets: periodic (RFC 3432) or poisson (RFC 2330 section 11.1.1), which also detects periodic behavior of the path."),
 		option.Value(&o.Size, 0, "UDP payload of the test packets, in bytes.").
-			Unset(fmt.Sprintf("%d, a G.711 voice packet of 20 ms, and with a {key_file} %d", voicePacketBytes, DefaultSize(true))).Such(strconv.Itoa(voicePacketBytes)),
+			Unset(fmt.Sprintf("%d, a G.711 voice packet of 20 ms, and with a {key_file} %d", voicePacketBytes, DefaultSize(true))).WithExample(strconv.Itoa(voicePacketBytes)),
 		option.Number(&o.DSCP, 0, 0, maxDSCP, "Code point (DSCP) of the test packets; 46 is EF, used for voice."),
 		option.Number(&o.TTL, 255, 1, 255, "TTL or hop limit of the test packets."),
-		option.Text(&o.KeyFile, "File with the shared secret of authenticated mode; the first line signs.").Such("office.key").
+		option.Text(&o.KeyFile, "File with the shared secret of authenticated mode; the first line signs.").WithExample("office.key").
 			Checked(func(key string) error { return o.loadKeys(key) }),
 		option.Number(&o.LossTimeout, 3*time.Second, 10*time.Millisecond, time.Minute,
 			fmt.Sprintf("Waiting time of each direction and of the round trip, after which a packet is lost (Tmax of RFC 7680); at most %d times {interval}.", ledger.MaxOutstanding)),
@@ -90,7 +90,7 @@ func (o *Options) Describe() []option.Description {
 			Unset(fmt.Sprintf("the time of %d packets, at least %v", windowPackets, leastWindow)).FileOnly(),
 	}, o.Options.Describe(), []option.Description{
 		option.Number(&o.LocalPort, 0, 0, math.MaxUint16, "UDP source port, for a reflector that replies to one port only.").Unset("the kernel's choice").WithPlaceholder("PORT"),
-		option.Text(&o.Hardware, "Use the hardware timestamps of this interface, which test packets and replies must pass.").Unset("the kernel's timestamps").Such("eth0").WithPlaceholder("IFACE"),
+		option.Text(&o.Hardware, "Use the hardware timestamps of this interface, which test packets and replies must pass.").Unset("the kernel's timestamps").WithExample("eth0").WithPlaceholder("IFACE"),
 		option.Word(&o.TimestampFormat, formatNTP, []string{formatNTP, formatPTP}, "Timestamp format to request of the peer.").FileOnly(),
 		option.Number(&o.TAIOffset, timefmt.TAIOffset, 0, time.Minute, "TAI-UTC, used with {timestamp_format} ptp.").FileOnly(),
 		option.Number(&o.MaxBound, 0, 0, time.Hour, "Delays with a larger combined bound are counted as invalid.").Unset("no limit").FileOnly(),

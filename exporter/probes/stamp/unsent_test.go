@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/target"
 	"oneway.example/exporter/probes/stamp/ledger"
@@ -17,7 +18,7 @@ import (
 // The log has one line when a host begins to refuse packets, and one when it has accepted all for a while.
 func TestRefusedPacketsAreOneLineAndTheirEndAnother(t *testing.T) {
 	var log bytes.Buffer
-	o := target.DefaultOptions()
+	o := option.Defaults[target.Options]()
 	peer, err := target.New(&probe.Target{Path: "p", Probe: "stamp", Peer: "192.0.2.1"}, 862, &o, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)

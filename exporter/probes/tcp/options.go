@@ -47,17 +47,17 @@ func (o *Options) Describe() []option.Description {
 		option.Number(&o.OverlapDuration, 0, time.Second, tcptraffic.MaxDuration, "Duration of the second direction in a two-way run; the first one sends the whole {duration}. "+
 			"With {duration} 5m, {overlap_start} 1m and {overlap_duration} 3m: the throughput before, during and after the overlap.").Unset("no two-way run"),
 		option.Number(&o.Flows, 1, 1, tcptraffic.MaxFlows, "Number of parallel connections of a direction; at most half as many where both directions send. Several are compared (fairness)."),
-		option.Value(&o.CongestionControl, nil, "Congestion control algorithms of the sending host's kernel, which the flows have in turn.").Unset("the host's default").Such("[cubic]").WithPlaceholder("NAME").
+		option.Value(&o.CongestionControl, nil, "Congestion control algorithms of the sending host's kernel, which the flows have in turn.").Unset("the host's default").WithExample("[cubic]").WithPlaceholder("NAME").
 			Checked(func(key string) error { return tcptraffic.CheckNames(key, o.CongestionControl) }),
 		tcptraffic.DescribeBuffer(&o.SendBuffer, "Send"),
 		tcptraffic.DescribeBuffer(&o.ReceiveBuffer, "Receive"),
 		option.Number(&o.MessageBytes, 128<<10, 1, tcptraffic.MaxMessage, "Size of each write."),
 		option.Switch(&o.NoDelay, false, "Disable Nagle's algorithm."),
 		option.Number(&o.MSS, 0, tcpsocket.MinMSS, tcpsocket.MaxMSS, "Largest segment.").Unset("the largest of the path"),
-		option.Value(&o.PacingRate, 0, "Highest rate of each flow, in IP bytes.").Unset("unlimited, except by congestion control").Such("100Mbit"),
+		option.Value(&o.PacingRate, 0, "Highest rate of each flow, in IP bytes.").Unset("unlimited, except by congestion control").WithExample("100Mbit"),
 		option.Value(&o.LinkRate.Forward, 0, "Known rate of the path to the load server, in IP bytes: the results have the share of it that TCP used, and the "+
-			"transfer time ratio of RFC 6349. It limits nothing.").Unset("unknown").Such("5Mbit"),
-		option.Value(&o.LinkRate.Reverse, 0, "Known rate of the path from the load server.").Unset("unknown").Such("12Mbit"),
+			"transfer time ratio of RFC 6349. It limits nothing.").Unset("unknown").WithExample("5Mbit"),
+		option.Value(&o.LinkRate.Reverse, 0, "Known rate of the path from the load server.").Unset("unknown").WithExample("12Mbit"),
 		tcptraffic.DescribeIdle(&o.IdleTimeout, "run"),
 		option.Switch(&o.Discard, false, "Do not copy the payload to the receiving process: needs less CPU time."),
 		option.Switch(&o.Stamps, true, "Measure the delay of sampled bytes, the times between ACKs, and split TCP. The run sends some UDP packets before."),

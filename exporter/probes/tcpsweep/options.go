@@ -55,8 +55,8 @@ func (o *Options) Describe() []option.Description {
 		option.Numbers(&o.SendBuffers, []Size{17 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 0}, 0, tcpsocket.MaxBuffer,
 			"Send buffers, as an application sets them; auto: auto-tuning.").Limited("1 to "+option.String(option.Bytes(tcpsocket.MaxBuffer))+", or auto").Count(1, maxCells),
 		option.Numbers(&o.ReceiveBuffers, nil, 0, tcpsocket.MaxBuffer, "Receive buffers, each combined with each send buffer.").
-			Limited("1 to " + option.String(option.Bytes(tcpsocket.MaxBuffer)) + ", or auto").Unset("as large as the send buffer").Such("[64KiB, auto]"),
-		option.Value(&o.CongestionControl, nil, "Congestion control algorithms of the sending host's kernel, each combined with each buffer.").Unset("the host's default").Such("[cubic]").WithPlaceholder("NAME").
+			Limited("1 to " + option.String(option.Bytes(tcpsocket.MaxBuffer)) + ", or auto").Unset("as large as the send buffer").WithExample("[64KiB, auto]"),
+		option.Value(&o.CongestionControl, nil, "Congestion control algorithms of the sending host's kernel, each combined with each buffer.").Unset("the host's default").WithExample("[cubic]").WithPlaceholder("NAME").
 			Checked(func(key string) error { return tcptraffic.CheckNames(key, o.CongestionControl) }),
 		option.Number(&o.CellDuration, 10*time.Second, time.Second, maxCell, "Duration of sending of each measurement of a cell."),
 		option.Number(&o.Omit, 2*time.Second, 0, maxCell/2, "Time at the beginning of each measurement that is left out of the results."),

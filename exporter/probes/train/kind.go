@@ -66,7 +66,7 @@ func NewType() loadsession.Type[Options] {
 	return t
 }
 
-// Undisturbed marks a test without packets beside the load: one between those of a train changes their dispersion, and
+// Undisturbed marks a test without packets during the load: one between those of a train changes their dispersion, and
 // a train loads the link for milliseconds only.
 func (*Kind) Undisturbed() {}
 

@@ -10,7 +10,7 @@ import (
 
 // DescribeCongestionControl describes the option of a load test for the congestion control of all its flows.
 func DescribeCongestionControl(name *string) option.Description {
-	return option.Text(name, "Congestion control algorithm of the sending host's kernel.").Unset("the host's default").Such("cubic").WithPlaceholder("NAME").
+	return option.Text(name, "Congestion control algorithm of the sending host's kernel.").Unset("the host's default").WithExample("cubic").WithPlaceholder("NAME").
 		Checked(func(key string) error { return CheckName(key, *name) })
 }
 

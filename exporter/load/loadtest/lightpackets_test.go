@@ -102,8 +102,8 @@ func (s *fakeStream) Stop(ctx context.Context) (packets, bytes int64) {
 	return s.sent, 152 * s.sent
 }
 
-// beside runs the kind with a real load server on loopback.
-func beside(t *testing.T, k loadsession.Kind[*udptraffic.Session], f *fakeLight, change func(*loadsession.Options, *probe.Env), limits ...string) (*loadtest.Outcome, *metrictest.Sink) {
+// withLightPackets runs the kind with a real load server on loopback.
+func withLightPackets(t *testing.T, k loadsession.Kind[*udptraffic.Session], f *fakeLight, change func(*loadsession.Options, *probe.Env), limits ...string) (*loadtest.Outcome, *metrictest.Sink) {
 	t.Helper()
 	sink := &metrictest.Keeping{}
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: sink, Clock: goodClock{}, Links: links(t), Light: f.begin}
@@ -122,7 +122,7 @@ func beside(t *testing.T, k loadsession.Kind[*udptraffic.Session], f *fakeLight,
 func TestWorkingDelayIsOfThePacketsDuringTheLoad(t *testing.T) {
 	t.Parallel()
 	f := &fakeLight{from: 2 * time.Second}
-	out, sink := beside(t, &burdenKind{}, f, nil)
+	out, sink := withLightPackets(t, &burdenKind{}, f, nil)
 	if out.Result != loadtest.Completed || len(out.Notes) > 0 || f.stopped != 1 || !f.alive {
 		t.Fatalf("%s, %v, stopped %d times", out.Result, out.Notes, f.stopped)
 	}
@@ -154,7 +154,7 @@ func TestWorkingDelayIsOfThePacketsDuringTheLoad(t *testing.T) {
 	// 51 packets of the load; the light ones have headers, and as many replies.
 	light := f.sent * 180
 	if out.ReverseBytes != light || out.ForwardBytes != 50*1000+128+light {
-		t.Errorf("%d and %d bytes, want those of the load and %d of light packets", out.ForwardBytes, out.ReverseBytes, light)
+		t.Errorf("%d and %d bytes, want the bytes of the load and %d of light packets", out.ForwardBytes, out.ReverseBytes, light)
 	}
 }
 
@@ -182,7 +182,7 @@ func TestWhatPreventsWorkingDelayIsANoteOfACompletedRun(t *testing.T) {
 			if name == "token's rate" {
 				k.perform = func(context.Context) error { return nil } // the transfer is beyond it too
 			}
-			out, sink := beside(t, k, &c.light, c.change, c.limits...)
+			out, sink := withLightPackets(t, k, &c.light, c.change, c.limits...)
 			if out.Result != loadtest.Completed || out.Working == nil || !strings.HasPrefix(out.Working.Reason, c.want) {
 				t.Fatalf("%s %s, %+v", out.Result, out.Error, out.Working)
 			}
@@ -196,7 +196,7 @@ func TestWhatPreventsWorkingDelayIsANoteOfACompletedRun(t *testing.T) {
 	}
 }
 
-func TestNoPacketsWithoutAnIntervalOrBesideAKindThatTheyDisturb(t *testing.T) {
+func TestNoLightPacketsWithoutAnIntervalOrForAKindThatTheyDisturb(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		kind   loadsession.Kind[*udptraffic.Session]
@@ -207,7 +207,7 @@ func TestNoPacketsWithoutAnIntervalOrBesideAKindThatTheyDisturb(t *testing.T) {
 		"undisturbed": {&quietKind{}, nil},
 	} {
 		f := &fakeLight{}
-		if out, _ := beside(t, c.kind, f, c.change); out.Result != loadtest.Completed || out.Working != nil || f.options.Peer != (netip.AddrPort{}) || len(out.Notes) > 0 {
+		if out, _ := withLightPackets(t, c.kind, f, c.change); out.Result != loadtest.Completed || out.Working != nil || f.options.Peer != (netip.AddrPort{}) || len(out.Notes) > 0 {
 			t.Errorf("%s: %s, %+v, %q", name, out.Result, out.Working, out.Notes)
 		}
 	}
@@ -222,12 +222,12 @@ type longKind struct{ burdenKind }
 
 func (*longKind) Duration() time.Duration { return 12 * time.Hour }
 
-// All packets are kept until the end of the run: those of four hours at 10 ms would need 140 MB, and as much to evaluate them.
-func TestPacketsBesideALongRunAreFew(t *testing.T) {
+// All packets are kept until the end of the run: four hours at 10 ms would need 140 MB, and as much to evaluate them.
+func TestLightPacketsOfALongRunAreFew(t *testing.T) {
 	t.Parallel()
 	f, k := &fakeLight{}, &longKind{}
 	k.perform = func(context.Context) error { return nil }
-	out, _ := beside(t, k, f, func(o *loadsession.Options, _ *probe.Env) { o.WorkingDelayInterval = 10 * time.Millisecond })
+	out, _ := withLightPackets(t, k, f, func(o *loadsession.Options, _ *probe.Env) { o.WorkingDelayInterval = 10 * time.Millisecond })
 	if v := f.options.Interval; out.Result != loadtest.Completed || 4*time.Hour/v > 1<<17 || v > 120*time.Millisecond {
 		t.Errorf("%s, interval %v: %d packets in four hours", out.Result, v, 4*time.Hour/v)
 	}
@@ -237,11 +237,11 @@ func TestFailedRunEndsItsPackets(t *testing.T) {
 	t.Parallel()
 	f := &fakeLight{}
 	k := &burdenKind{perform: func(context.Context) error { return fmt.Errorf("as the test wants") }}
-	if out, _ := beside(t, k, f, nil); out.Result != loadtest.Incomplete || f.stopped != 1 || len(out.Working.Parts) != 1 {
+	if out, _ := withLightPackets(t, k, f, nil); out.Result != loadtest.Incomplete || f.stopped != 1 || len(out.Working.Parts) != 1 {
 		t.Errorf("%s, stopped %d times, %+v", out.Result, f.stopped, out.Working)
 	}
 	f, k = &fakeLight{silent: true}, &burdenKind{perform: func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }}
-	out, _ := beside(t, k, f, func(o *loadsession.Options, _ *probe.Env) { o.Timeout = 3 * time.Second })
+	out, _ := withLightPackets(t, k, f, func(o *loadsession.Options, _ *probe.Env) { o.Timeout = 3 * time.Second })
 	if out.Reason != runreason.Timeout || f.stopped != 1 || f.alive {
 		t.Errorf("%s, stopped %d times, in time %v", out.Reason, f.stopped, f.alive)
 	}

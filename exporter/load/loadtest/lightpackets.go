@@ -26,15 +26,15 @@ const (
 	maxLossTimeout = time.Minute
 	// maxPackets is the most packets of a run, which are kept until its end: 12 MB.
 	maxPackets = 1 << 17
-	// keepEvery is the interval at which recorded packets are taken, and keepQueue how many fit: those of seconds.
+	// keepEvery is the interval at which recorded packets are taken, and keepQueue how many fit: the packets of seconds.
 	keepEvery = 500 * time.Millisecond
 	keepQueue = 4096
 )
 
-// beside sends light test packets beside the load of one attempt of a run, from a moment before the load until its end, to
+// lightPackets sends light test packets during the load of one attempt of a run, from a moment before the load until its end, to
 // the reflector of the session. Nothing that goes wrong with them ends the run: they are off then, and
-// the result has the reason. nil: they are not configured.
-type beside struct {
+// the result has the reason. It is nil if they are not configured.
+type lightPackets struct {
 	env      probe.Env
 	light    probe.LightOptions
 	longest  time.Duration // most time of sending
@@ -51,14 +51,14 @@ type beside struct {
 	loads []working.Load
 }
 
-// newBeside returns the packets of an attempt.
-func (r *runner) newBeside() *beside {
+// newLightPackets returns the packets of an attempt.
+func (r *runner) newLightPackets() *lightPackets {
 	a, ok := r.test.(Accompanied)
-	if !ok || r.env.Light == nil || a.Beside().Interval == 0 {
+	if !ok || r.env.Light == nil || a.LightPackets().Interval == 0 {
 		return nil
 	}
-	o := a.Beside()
-	b := &beside{env: r.env, longest: min(r.timeout(), r.usualTimeout(), link.MaxHold) + IdleTime, light: probe.LightOptions{
+	o := a.LightPackets()
+	b := &lightPackets{env: r.env, longest: min(r.timeout(), r.usualTimeout(), link.MaxHold) + IdleTime, light: probe.LightOptions{
 		Target: r.target, DSCP: o.DSCP, Interval: o.Interval, LossTimeout: min(o.LossTimeout, maxLossTimeout),
 	}}
 	b.light.Interval = max(b.light.Interval, b.longest/maxPackets)
@@ -67,15 +67,15 @@ func (r *runner) newBeside() *beside {
 }
 
 // payload is the most payload in one direction.
-func (b *beside) payload() int64 {
+func (b *lightPackets) payload() int64 {
 	return probe.LightBytes * b.count()
 }
 
 // count is the most packets.
-func (b *beside) count() int64 { return int64(b.longest/b.light.Interval) + 1 }
+func (b *lightPackets) count() int64 { return int64(b.longest/b.light.Interval) + 1 }
 
 // bytes is the most IP bytes, both directions together.
-func (b *beside) bytes() int64 {
+func (b *lightPackets) bytes() int64 {
 	if b == nil || b.off != "" {
 		return 0
 	}
@@ -83,27 +83,27 @@ func (b *beside) bytes() int64 {
 }
 
 // cancel gives up the packets.
-func (b *beside) cancel(format string, args ...any) { b.off = fmt.Sprintf(format, args...) }
+func (b *lightPackets) cancel(format string, args ...any) { b.off = fmt.Sprintf(format, args...) }
 
-// reserve reserves the bytes of a run, with those of the packets beside the load if the quota suffices for them.
+// reserve reserves the bytes of a run and, if the quota suffices, of its light packets.
 func (r *runner) reserve(lease Lease, a *Attempt) (*quota.Reservation, error) {
 	for {
-		reservation, err := r.links.Reserve(r.link, a.Bytes+a.BesideBytes())
+		reservation, err := r.links.Reserve(r.link, a.Bytes+a.LightBytes())
 		if err == nil {
-			if err = lease.Reserve(a.Bytes + a.BesideBytes()); err == nil {
+			if err = lease.Reserve(a.Bytes + a.LightBytes()); err == nil {
 				return reservation, nil
 			}
 			reservation.Settle(0)
 		}
-		if a.BesideBytes() == 0 || !errors.As(err, new(*quota.ExceededError)) {
+		if a.LightBytes() == 0 || !errors.As(err, new(*quota.ExceededError)) {
 			return nil, reserveError(err)
 		}
-		a.beside.cancel("the link's quota of the day does not suffice for its packets")
+		a.light.cancel("the link's quota of the day does not suffice for its packets")
 	}
 }
 
-// limit adapts the packets to the limits of the session: see Attempt.LimitBeside.
-func (b *beside) limit(rate int, load, left int64) {
+// limit adapts the packets to the limits of the session: see Attempt.LimitLight.
+func (b *lightPackets) limit(rate int, load, left int64) {
 	if b == nil || b.off != "" {
 		return
 	}
@@ -119,7 +119,7 @@ func (b *beside) limit(rate int, load, left int64) {
 }
 
 // loaded adds the time in which a direction was loaded.
-func (b *beside) loaded(d sample.Direction, from, to instant.Time) {
+func (b *lightPackets) loaded(d sample.Direction, from, to instant.Time) {
 	if b == nil || from == 0 || to < from {
 		return
 	}
@@ -129,7 +129,7 @@ func (b *beside) loaded(d sample.Direction, from, to instant.Time) {
 }
 
 // begin begins the packets and measures the idle link.
-func (b *beside) begin(ctx context.Context, run *Run, s Session) {
+func (b *lightPackets) begin(ctx context.Context, run *Run, s Session) {
 	if b == nil || b.off != "" {
 		return
 	}
@@ -169,7 +169,7 @@ func (b *beside) begin(ctx context.Context, run *Run, s Session) {
 }
 
 // keep takes the recorded packets.
-func (b *beside) keep() {
+func (b *lightPackets) keep() {
 	var some [64]record.Packet
 	for {
 		n, _ := b.listener.Take(some[:])
@@ -186,7 +186,7 @@ func (b *beside) keep() {
 }
 
 // end waits for the last replies and sets the result in the run.
-func (b *beside) end(ctx context.Context, run *Run) {
+func (b *lightPackets) end(ctx context.Context, run *Run) {
 	if b == nil {
 		return
 	}
@@ -219,7 +219,7 @@ func (b *beside) end(ctx context.Context, run *Run) {
 }
 
 // account adds what was sent.
-func (b *beside) account(o *Outcome) {
+func (b *lightPackets) account(o *Outcome) {
 	if b != nil {
 		o.ForwardBytes += b.sent[sample.Forward]
 		o.ReverseBytes += b.sent[sample.Reverse]
