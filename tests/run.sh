@@ -75,7 +75,7 @@ if [[ -n $others ]]; then
   status=1
 fi
 
-test=(go test -json -vet=off) # make lint runs vet
+test=(go test -json -vet=off -ldflags=-w) # make lint runs vet; no test reads debugging information
 # Compiled before any test runs: on a machine with an empty cache compilers would take the processors from the tests for
 # minutes. The system tests share one build of the program.
 export ONEWAY_PROGRAM=$PWD/build/test-oneway CGO_ENABLED=${CGO_ENABLED:-0}
