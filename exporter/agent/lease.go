@@ -94,9 +94,8 @@ func (p *plan) unconfigured(test linklease.Test, known map[string]bool) (linklea
 	}
 	target := probe.Target{Path: place.Path, Link: firstLink(p.links[place.Path])}
 	switch {
-	case place.Link != "":
-	case target.Link != "", len(known) == 0:
-		place.Link = target.FilledLink("")
+	case place.Link != "", target.Link != "", len(known) == 0:
+		place.Link = target.FilledLink(place.Link)
 	case len(known) == 1:
 		place.Link = list(known)
 	default:

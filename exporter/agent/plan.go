@@ -224,10 +224,12 @@ func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile
 	t := &task{
 		key: path.Name + "\x00" + p.Name, target: probe.Target{Path: path.Name, Probe: p.Name, Peer: path.Peer}, log: m.log,
 	}
-	if test, ok := kind.(probe.LoadTest); ok && !options.Has(test.LinkKey()) {
+	filled := "" // a link of the path that the test does not fill may change while it runs
+	if test, ok := kind.(probe.LoadTest); ok {
 		t.target.Link = firstLink(path.Links)
+		filled = t.target.FilledLink(options.Text(test.LinkKey()))
 	}
-	t.identity = [...]string{p.Type, path.Peer, meaning, env.Calibration.Fingerprint(), profile.String(), t.target.Link}
+	t.identity = [...]string{p.Type, path.Peer, meaning, env.Calibration.Fingerprint(), profile.String(), filled}
 	t.make = func(sink metric.Sink, scopes *metric.Scopes, _ *slog.Logger) (runner, error) {
 		env := *env
 		env.Sink, env.Profile, env.Scopes = sink, profile, scopes

@@ -157,9 +157,9 @@ func TestTestFromTheTerminalTakesTheLinkOfItsPath(t *testing.T) {
 	}
 }
 
-// A load test without a link of its own uses the first of its path, and begins anew when that changes. Light probes continue.
+// A load test without a link of its own, or with an empty one, uses the first of its path, and begins anew when that changes. Light probes continue.
 func TestLoadTestUsesTheFirstLinkOfItsPath(t *testing.T) {
-	const loadTest = "{name: NAME, peer: 192.0.2.1, LINKprobes: [{type: stamp}, {type: train, token_file: token}, {name: own, type: train, token_file: token, link: lab}]}\n"
+	const loadTest = "{name: NAME, peer: 192.0.2.1, LINKprobes: [{type: stamp}, {type: train, token_file: token}, {name: own, type: train, token_file: token, link: lab}, {name: empty, type: train, token_file: token, link: ''}]}\n"
 	file := filepath.Join(t.TempDir(), "oneway.yml")
 	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "token"), []byte("a token"), 0o600); err != nil {
 		t.Fatal(err)
@@ -187,13 +187,15 @@ func TestLoadTestUsesTheFirstLinkOfItsPath(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := p.jobs[1].running().(probe.LinkUser).UsedLink().Link; got != c.want {
-			t.Errorf("%q: the load test uses link %s, want %s", c.links, got, c.want)
+		for _, i := range []int{1, 3} {
+			if got := p.jobs[i].running().(probe.LinkUser).UsedLink().Link; got != c.want {
+				t.Errorf("%q: load test %d uses link %s, want %s", c.links, i, got, c.want)
+			}
 		}
 		if got := p.jobs[2].running().(probe.LinkUser).UsedLink().Link; got != "lab" {
 			t.Errorf("%q: the load test with a link uses link %s", c.links, got)
 		}
-		for i, kept := range []bool{true, c.kept, true} {
+		for i, kept := range []bool{true, c.kept, true, c.kept} {
 			if before.jobs[i].same(p.jobs[i].task) != kept {
 				t.Errorf("%q: probe %d is kept: %t, want %t", c.links, i, !kept, kept)
 			}
