@@ -9,6 +9,7 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
+	"oneway.example/exporter/core/runreason"
 )
 
 const always = common.VisibilityModeAlways
@@ -81,8 +82,8 @@ func toLastRun() []map[string]any {
 
 func resultWords() []dashboard.ValueMapping {
 	return values(map[string]dashboard.ValueMappingResult{
-		"completed": word("completed", green, 0), "incomplete": word("incomplete", orange, 1),
-		"refused": word("refused", red, 2), "failed": word("failed", red, 3), "skipped": word("skipped", yellow, 4),
+		runreason.Completed: word(runreason.Completed, green, 0), runreason.Incomplete: word(runreason.Incomplete, orange, 1),
+		runreason.Refused: word(runreason.Refused, red, 2), runreason.Failed: word(runreason.Failed, red, 3), runreason.Skipped: word(runreason.Skipped, yellow, 4),
 	})
 }
 

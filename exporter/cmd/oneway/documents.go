@@ -26,15 +26,14 @@ const (
 	reasonInterrupted = "interrupted" // by Ctrl-C or SIGTERM
 	reasonUsage       = "usage"       // a wrong flag or argument
 	reasonUnresolved  = "unresolved"  // the name has no address
-	reasonInternal    = "internal"    // any other error
 )
 
 // outcomeOf is the outcome of a measurement that ended with err.
 func outcomeOf(ctx context.Context, err error) document.Outcome {
 	if err == nil && ctx.Err() == nil {
-		return document.Outcome{Result: document.Completed, Reason: document.OK}
+		return document.Outcome{Result: runreason.Completed, Reason: runreason.OK}
 	}
-	o := document.Outcome{Result: document.Failed, Reason: reasonInternal}
+	o := document.Outcome{Result: runreason.Failed, Reason: runreason.Internal}
 	if err != nil {
 		o.Error = err.Error()
 	}
@@ -42,7 +41,7 @@ func outcomeOf(ctx context.Context, err error) document.Outcome {
 	_, lookup := errors.AsType[*net.DNSError](err)
 	switch {
 	case ctx.Err() != nil:
-		o.Result, o.Reason, o.Error = document.Incomplete, reasonInterrupted, context.Cause(ctx).Error()
+		o.Result, o.Reason, o.Error = runreason.Incomplete, reasonInterrupted, context.Cause(ctx).Error()
 	case usage:
 		o.Reason = reasonUsage
 	case lookup:
@@ -95,7 +94,7 @@ func (f *probeFlags) document(ctx context.Context, found *probe.Measured, err er
 	case errors.Is(err, probe.ErrNoReply) && found.Failure != "":
 		d.Reason = string(found.Failure)
 	case err == nil && !f.stopped(ctx, found): // also Ctrl-C after the last packet, or without a number of packets
-		d.Outcome = document.Outcome{Result: document.Completed, Reason: document.OK}
+		d.Outcome = document.Outcome{Result: runreason.Completed, Reason: runreason.OK}
 	}
 	return d
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/saturation"
@@ -43,7 +44,7 @@ func TestFailedProbeIsADocumentWithItsReason(t *testing.T) {
 		if _, usage := errors.AsType[usageError](err); err == nil || usage != c.usage {
 			t.Errorf("%s: %v", name, err)
 		}
-		if o := ended(t, document.Probe, out.Bytes()); o.Result != document.Failed || o.Reason != c.reason || o.Error == "" {
+		if o := ended(t, document.Probe, out.Bytes()); o.Result != runreason.Failed || o.Reason != c.reason || o.Error == "" {
 			t.Errorf("%s: %+v", name, o)
 		}
 	}
@@ -58,7 +59,7 @@ func TestInterruptedProbeIsADocumentWithItsValues(t *testing.T) {
 	if err := f.run(ctx, &out, &live); err != nil {
 		t.Error(err)
 	}
-	if o := ended(t, document.Probe, out.Bytes()); o.Result != document.Incomplete || o.Reason != reasonInterrupted || o.Error == "" {
+	if o := ended(t, document.Probe, out.Bytes()); o.Result != runreason.Incomplete || o.Reason != reasonInterrupted || o.Error == "" {
 		t.Errorf("%+v", o)
 	}
 	var d struct {
@@ -72,15 +73,15 @@ func TestInterruptedProbeIsADocumentWithItsValues(t *testing.T) {
 func TestInterruptionAfterTheLastPacketLeavesTheResultComplete(t *testing.T) {
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	interrupt(errors.New("interrupt signal received"))
-	for sent, want := range map[uint64]string{4: document.Incomplete, 5: document.Completed} {
+	for sent, want := range map[uint64]string{4: runreason.Incomplete, 5: runreason.Completed} {
 		f := stampFlags(probeFlags{count: 5})
 		r := &stamp.Report{Forward: stamp.DirectionReport{Sent: &sent}, RoundTrip: stamp.RoundTripReport{Received: sent}}
 		found := r.Printed()
-		if o := f.document(ctx, &found, nil).Outcome; o.Result != want || (o.Error == "") != (want == document.Completed) {
+		if o := f.document(ctx, &found, nil).Outcome; o.Result != want || (o.Error == "") != (want == runreason.Completed) {
 			t.Errorf("%d of 5 packets sent: %+v", sent, o)
 		}
 		var out bytes.Buffer
-		if err := f.print(ctx, &out, &probe.Measured{Sent: sent, Received: sent}); err != nil || (out.Len() == 0) != (want == document.Completed) {
+		if err := f.print(ctx, &out, &probe.Measured{Sent: sent, Received: sent}); err != nil || (out.Len() == 0) != (want == runreason.Completed) {
 			t.Errorf("%d of 5 packets sent: %q, %v", sent, &out, err)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/doc/schema"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
@@ -79,9 +80,9 @@ func generator(types []probe.Type) *documents.Generator {
 	row, _ := reflect.TypeFor[incident.Body]().FieldByName("Rows")
 	points, _ := reflect.TypeFor[report.Series]().FieldByName("X")
 	text := part{"type": "string"}
-	outcome := reasons(metric.Runs, metric.ReasonL, reasonInterrupted, reasonUsage, reasonUnresolved, reasonInternal)
+	outcome := reasons(metric.Runs, metric.ReasonL, reasonInterrupted, reasonUsage, reasonUnresolved, runreason.Internal)
 	lights := []string{
-		document.OK, reasonInterrupted, reasonUsage, reasonUnresolved, reasonInternal, string(probe.NoReply), string(probe.Unreachable), string(probe.Discarded), string(probe.NotSent),
+		runreason.OK, reasonInterrupted, reasonUsage, reasonUnresolved, runreason.Internal, string(probe.NoReply), string(probe.Unreachable), string(probe.Discarded), string(probe.NotSent),
 	}
 	slices.Sort(lights)
 	states := reasons(metric.DelayInvalid, metric.ReasonL, slices.Concat(lights, outcome["enum"].([]string), []string{"failed", "limited", "path_minimum", "stateless_reflector"})...)
@@ -89,13 +90,14 @@ func generator(types []probe.Type) *documents.Generator {
 	return &documents.Generator{
 		Types: map[reflect.Type]map[string]any{
 			of(report.Seconds(0)): {"type": "number"}, of(instant.Time(0)): {"type": "integer"},
+			of(loadtest.Completed):   reasons(metric.Runs, metric.ResultL),
 			row.Type:                 {"type": "array", "items": part{"type": "array"}},
 			points.Type:              {"type": "array", "items": part{"type": "number"}},
 			of(record.Row{}):         {"type": "array", "items": part{"type": []string{"integer", "null"}}, "minItems": 6, "maxItems": 7},
 			of(udptraffic.Damaged{}): {"type": "object", "additionalProperties": part{"type": "integer"}},
 		},
 		Fields: map[string]map[string]any{
-			"document.Outcome.Result":  {"type": "string", "enum": []string{document.Completed, document.Incomplete, document.Failed}},
+			"document.Outcome.Result":  {"type": "string", "enum": []string{runreason.Completed, runreason.Incomplete, runreason.Failed}},
 			"document.Outcome.Reason":  {"type": "string", "enum": lights},
 			"document.Envelope.Schema": text, "loadtest.Outcome.Reason": outcome, "agent.ProbeStatus.Cause": states, "incident.Deviation.Direction": direction,
 			"report.Header.Result":  reasons(metric.Runs, metric.ResultL, report.Unreadable),

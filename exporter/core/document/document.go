@@ -58,16 +58,6 @@ type Outcome struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Results of measurements from the terminal, as those of runs.
-const (
-	Completed  = "completed"
-	Incomplete = "incomplete"
-	Failed     = "failed"
-)
-
-// OK is the reason of a completed measurement.
-const OK = "ok"
-
 // Settings are the options in force, by their names in the configuration, with units.
 type Settings map[string]any
 

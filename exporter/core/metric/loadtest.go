@@ -48,13 +48,7 @@ var (
 		Absent: "Until the first of that result and reason, except completed with ok, which begins with 0: a probe meets few of the combinations.",
 		Source: "design, invariant 6",
 		Values: Values{
-			ResultL: {
-				"completed: the metrics of the probe are from it",
-				"incomplete: it began to send and did not reach its end",
-				"refused: by the load server",
-				"failed: it could not begin",
-				"skipped: a condition for its start was not met",
-			},
+			ResultL: runreason.Results(),
 			ReasonL: runreason.Values(false),
 		},
 	})

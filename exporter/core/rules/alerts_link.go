@@ -36,11 +36,11 @@ $workingDelayExcess > on (path) group_left () $workingDelaySeconds
 and
 (
   $workingDelayExcess * 0
-  + on (job, instance, path, probe) group_left () sum without (result, reason) ($runs{result="completed"})
+  + on (job, instance, path, probe) group_left () sum without (result, reason) ($completed)
   - (
     (
       $workingDelayRunsBelow
-      <= on (job, instance, path, probe) group_left () sum without (result, reason) ($runs{result="completed"})
+      <= on (job, instance, path, probe) group_left () sum without (result, reason) ($completed)
     )
     or $workingDelayExcess * 0
   )
@@ -50,7 +50,7 @@ and on (job, instance, path, probe) $recentRun`, names{
 			"recentRun":             recentRun(),
 			"workingDelayExcess":    WorkingDelayExcess.Name,
 			"workingDelaySeconds":   ThresholdWorkingDelaySeconds.ByPath.Name,
-			"runs":                  metric.Runs.Name,
+			"completed":             metric.Runs.Name + completed,
 			"workingDelayRunsBelow": WorkingDelayRunsBelow.Name,
 		}),
 		Alert: &Alert{

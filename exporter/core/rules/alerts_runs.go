@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/runreason"
 )
 
 // The alerts of group oneway-load-test-runs.
@@ -33,7 +34,7 @@ or
 			Severity: Warning, Component: Path, For: 5 * time.Minute,
 			Summary: "Load tests of {{ $labels.path }}/{{ $labels.probe }} fail",
 			Description: "More than half of the runs of {{ $labels.path }}/{{ $labels.probe }} that were due were refused, failed or were incomplete" +
-				lookup(metric.Runs.Name+"{instance,path,probe,result=~'refused|failed|incomplete'} > 0", "; {{ .Labels.result }} ({{ .Labels.reason }}): {{ .Value | humanize }} since the agent started") +
+				lookup(metric.Runs.Name+"{instance,path,probe,result=~'"+failedResults+"'} > 0", "; {{ .Labels.result }} ({{ .Labels.reason }}): {{ .Value | humanize }} since the agent started") +
 				lookup("time() - "+metric.RunLast.Name+sameProbe, "; the last completed run ended {{ .Value | humanizeDuration }} ago") + ".",
 		},
 	}
@@ -78,7 +79,7 @@ and on (job, instance, path, probe)
 			Summary: "The last completed run of {{ $labels.path }}/{{ $labels.probe }} is old",
 			Description: "The last completed run of {{ $labels.path }}/{{ $labels.probe }} ended {{ $value | humanizeDuration }} ago" +
 				lookup(metric.RunInterval.Name+sameProbe, "; one is due every {{ .Value | humanizeDuration }}") +
-				lookup("sum by (result, reason) (increase("+metric.Runs.Name+"{instance,path,probe,result!='completed'}[6h])) > 0.5", `; {{ printf "%.0f" .Value }} {{ .Labels.result }} ({{ .Labels.reason }}) in 6 hours`) + ". Its gauges show old values.",
+				lookup("sum by (result, reason) (increase("+metric.Runs.Name+"{instance,path,probe,result!='"+runreason.Completed+"'}[6h])) > 0.5", `; {{ printf "%.0f" .Value }} {{ .Labels.result }} ({{ .Labels.reason }}) in 6 hours`) + ". Its gauges show old values.",
 		},
 	}
 	DataQuotaExhausted = Rule{
@@ -94,16 +95,16 @@ or
     $testRunning
     and on (job, instance, path, probe)
     (
-      ($runs{result="skipped",reason="quota"} unless $runs{result="skipped",reason="quota"} offset 3h)
+      ($noQuota unless $noQuota offset 3h)
       or
-      increase($runs{result="skipped",reason="quota"}[3h]) > 0
+      increase($noQuota[3h]) > 0
     )
   )
   unless $quotaUsed < max_over_time($quotaUsed[3h])
 )`, names{
 			"quotaLeft":   metric.QuotaLeft.Name,
 			"testRunning": metric.TestRunning.Name,
-			"runs":        metric.Runs.Name,
+			"noQuota":     metric.Runs.Name + `{result="` + runreason.Skipped + `",reason="` + runreason.Quota + `"}`,
 			"quotaUsed":   metric.QuotaUsed.Name,
 		}),
 		Alert: &Alert{

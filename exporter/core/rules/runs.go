@@ -4,13 +4,18 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/runreason"
 )
 
 // workingDelayRunsBelow is a constant because the rule uses its own last value.
 const workingDelayRunsBelow = "oneway:working_delay_excess:runs_below"
 
-// failed selects the runs without a result.
-const failed = `{result=~"refused|failed|incomplete"}`
+// failedResults matches the results of runs that give no values, failed selects these runs, and completed all others that began.
+const (
+	failedResults = runreason.Refused + "|" + runreason.Failed + "|" + runreason.Incomplete
+	failed        = `{result=~"` + failedResults + `"}`
+	completed     = `{result="` + runreason.Completed + `"}`
+)
 
 // Runs of load tests, and the paths that they disturb.
 var (
@@ -34,7 +39,7 @@ count: a series that is new counts as a whole.`)
 	RunsCount1d        = runsOf("oneway:runs:count1d", "", "1d", ``)
 	RunsFailedCount1h  = runsOf("oneway:runs_failed:count1h", failed, "1h", ``)
 	RunsFailedCount1d  = runsOf("oneway:runs_failed:count1d", failed, "1d", ``)
-	RunsMissedCount6h  = runsOf("oneway:runs_missed:count6h", `{result!="completed"}`, "6h", ``)
+	RunsMissedCount6h  = runsOf("oneway:runs_missed:count6h", `{result!="`+runreason.Completed+`"}`, "6h", ``)
 	WorkingDelayExcess = Rule{
 		Name: "oneway:working_delay_excess_seconds",
 		Doc: `What the load of a direction adds to the median delay of others in it. Both delays are
@@ -56,16 +61,16 @@ a working delay: the rule keeps its own value while it is above, across an hour 
 evaluation. Absent where it always was above.`,
 		Expr: promql(`
 (
-  label_replace(sum without (result, reason) ($runs{result="completed"}), "direction", "forward", "", "")
+  label_replace(sum without (result, reason) ($completed), "direction", "forward", "", "")
   or
-  label_replace(sum without (result, reason) ($runs{result="completed"}), "direction", "reverse", "", "")
+  label_replace(sum without (result, reason) ($completed), "direction", "reverse", "", "")
 )
 and on (job, instance, path, probe) $runInterval
 unless on (job, instance, path, probe, direction)
 ($workingDelayExcess > on (path) group_left () $workingDelaySeconds)
 or
 (last_over_time($workingDelayRunsBelow[1h]) and $workingDelayExcess)`, names{
-			"runs":                  metric.Runs.Name,
+			"completed":             metric.Runs.Name + completed,
 			"runInterval":           metric.RunInterval.Name,
 			"workingDelayExcess":    WorkingDelayExcess.Name,
 			"workingDelaySeconds":   ThresholdWorkingDelaySeconds.ByPath.Name,

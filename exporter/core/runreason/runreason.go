@@ -1,5 +1,5 @@
-// Package runreason has the reasons of the results of load-test runs: the values of a label, what each means, and what a person
-// can do about it.
+// Package runreason has the results of load-test runs and their reasons: the values of two labels, what each means, and what a
+// person can do about a reason.
 package runreason
 
 import (
@@ -55,6 +55,11 @@ const (
 	ShuttingDown  = "shutting_down"
 )
 
+const (
+	otherTimes  = "Other sessions used the load server: give the tests of its clients different times, or a longer max_wait."
+	raiseLimits = "A limit of the token is below what the test needs: raise it in the tokens_file of the load server, or reduce the test."
+)
+
 // All returns all reasons, reasons of refusals last.
 func All() []Reason {
 	return []Reason{
@@ -65,7 +70,7 @@ func All() []Reason {
 		},
 		{
 			Name: RemoteBusy, Meaning: "the same at the remote end", Skips: true,
-			Remedy: "Other sessions used the load server: give the tests of its clients different times, or a longer max_wait.",
+			Remedy: otherTimes,
 		},
 		{
 			Name: Quota, Meaning: "too little of the day's data quota is left", Skips: true,
@@ -129,23 +134,23 @@ func All() []Reason {
 		},
 		{
 			Name: Busy, Meaning: "another session uses the link", Refusal: true, Status: 503, Retried: true,
-			Remedy: "Other sessions used the load server: give the tests of its clients different times, or a longer max_wait.",
+			Remedy: otherTimes,
 		},
 		{
 			Name: TooMany, Meaning: "connections, or sessions of the token", Refusal: true, Status: 429, Retried: true,
-			Remedy: "Other sessions used the load server: give the tests of its clients different times, or a longer max_wait.",
+			Remedy: otherTimes,
 		},
 		{
 			Name: RateLimit, Meaning: "above the token's rate", Refusal: true, Status: 403,
-			Remedy: "A limit of the token is below what the test needs: raise it in the tokens_file of the load server, or reduce the test.",
+			Remedy: raiseLimits,
 		},
 		{
 			Name: TimeLimit, Meaning: "above a limit of time", Refusal: true, Status: 403,
-			Remedy: "A limit of the token is below what the test needs: raise it in the tokens_file of the load server, or reduce the test.",
+			Remedy: raiseLimits,
 		},
 		{
 			Name: DayLimit, Meaning: "above the token's bytes of a day", Refusal: true, Status: 429,
-			Remedy: "A limit of the token is below what the test needs: raise it in the tokens_file of the load server, or reduce the test.",
+			Remedy: raiseLimits,
 		},
 		{
 			Name: Unsaved, Meaning: "the usage of the day cannot be saved", Refusal: true, Status: 503,

@@ -138,19 +138,19 @@ type Refusal struct {
 // Reason is the cause of a refusal; its values are those of the metric label reason.
 type Reason string
 
-// The reasons.
+// The reasons; package runreason has their meanings.
 const (
-	Unauthorized Reason = runreason.Unauthorized // no token, or an unknown one
+	Unauthorized Reason = runreason.Unauthorized
 	WrongVersion Reason = runreason.WrongVersion
-	BadRequest   Reason = runreason.BadRequest   // the request is invalid
-	Busy         Reason = runreason.Busy         // another session uses the link
-	TooMany      Reason = runreason.TooMany      // too many connections, or sessions of the token
-	RateLimit    Reason = runreason.RateLimit    // above the token's rate
-	TimeLimit    Reason = runreason.TimeLimit    // above a limit of time
-	DayLimit     Reason = runreason.DayLimit     // above the token's bytes of a day
-	Unsaved      Reason = runreason.Unsaved      // the load server cannot save the usage of the day: its disk is full or read-only
-	Unproved     Reason = runreason.Unproved     // a stream to an address that is not proved
-	ShuttingDown Reason = runreason.ShuttingDown // retry soon
+	BadRequest   Reason = runreason.BadRequest
+	Busy         Reason = runreason.Busy
+	TooMany      Reason = runreason.TooMany
+	RateLimit    Reason = runreason.RateLimit
+	TimeLimit    Reason = runreason.TimeLimit
+	DayLimit     Reason = runreason.DayLimit
+	Unsaved      Reason = runreason.Unsaved
+	Unproved     Reason = runreason.Unproved
+	ShuttingDown Reason = runreason.ShuttingDown
 )
 
 // Reasons returns all values, in order.

@@ -73,15 +73,15 @@ type Result string
 // The results. The label reason has the cause.
 const (
 	// Completed: it ran to its end and its values are published. Reason "ok".
-	Completed Result = "completed"
+	Completed Result = runreason.Completed
 	// Incomplete: it began to send and did not reach its end.
-	Incomplete Result = "incomplete"
+	Incomplete Result = runreason.Incomplete
 	// Refused: the remote end refused it.
-	Refused Result = "refused"
+	Refused Result = runreason.Refused
 	// Failed: it could not begin.
-	Failed Result = "failed"
+	Failed Result = runreason.Failed
 	// Skipped: a condition for its start was not met.
-	Skipped Result = "skipped"
+	Skipped Result = runreason.Skipped
 )
 
 // Outcome is the result of a run that has ended.

@@ -20,7 +20,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/core/runreason"
 )
 
 // Header is the list entry of a run.
@@ -57,7 +57,7 @@ type Header struct {
 
 // Results.
 const (
-	Completed = document.Completed
+	Completed = runreason.Completed
 	// Unreadable is the result of a report whose file is damaged.
 	Unreadable = "unreadable"
 )
@@ -104,7 +104,7 @@ func (h Header) Why() string {
 	switch {
 	case h.Error != "":
 		return h.Error
-	case h.Reason == document.OK:
+	case h.Reason == runreason.OK:
 		return ""
 	case h.Reason == "request":
 		return "on request"

@@ -15,7 +15,7 @@ import (
 
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/agent/incident"
-	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/probe/report"
 )
 
@@ -108,9 +108,9 @@ func runHealth(h report.Header) agent.Health {
 			return agent.Impaired
 		}
 		return agent.Up
-	case document.Incomplete, report.Unreadable:
+	case runreason.Incomplete, report.Unreadable:
 		return agent.Impaired
-	case "skipped":
+	case runreason.Skipped:
 		return agent.Starting
 	}
 	return agent.Failed
