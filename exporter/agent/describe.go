@@ -50,7 +50,7 @@ func (s *clockSection) Describe() []option.Description {
 func (l *linkOptions) Describe() []option.Description {
 	return []option.Description{
 		option.Text(&l.Name, "The name of the link.").WithExample("uplink").Required("every link needs one"),
-		option.Number(&l.Quota, 0, 1, math.MaxInt64, "The quota of a day.").Unset("no limit").WithExample("500MB").Limited("Above 0"),
+		option.Number(&l.Quota, 0, 1, math.MaxInt64, "The quota of a day.").Unset("no limit").WithExample("500MB"),
 	}
 }
 
@@ -58,7 +58,7 @@ func (l *linkOptions) Describe() []option.Description {
 func (r *reportOptions) Describe() []option.Description {
 	return []option.Description{
 		option.Text(&r.Dir, "The directory.").Unset("reports in {state_dir}").WithExample("/var/lib/oneway/reports"),
-		option.Number(&r.MaxBytes, report.DefaultMaxBytes, minReportBytes, math.MaxInt64, "Limit of the size of all reports.").Limited("At least 64KiB"),
+		option.Number(&r.MaxBytes, report.DefaultMaxBytes, minReportBytes, math.MaxInt64, "Limit of the size of all reports."),
 		option.Number(&r.MaxRuns, report.DefaultMaxRuns, 1, maxReportRuns, "Limit of their number."),
 	}
 }

@@ -51,7 +51,7 @@ type linkOptions struct {
 	Quota option.Bytes `yaml:"quota_bytes"`
 }
 
-// reportOptions are the keys of reports; zero means the default.
+// reportOptions are the keys of reports.
 type reportOptions struct {
 	Dir      string       `yaml:"dir"`
 	MaxBytes option.Bytes `yaml:"max_bytes"`
@@ -59,6 +59,7 @@ type reportOptions struct {
 }
 
 func (s *sharedSection) decode(c *config.Config) error {
+	option.SetDefaults(&s.reports)
 	return errors.Join(c.StateDir.Decode(&s.stateDir), c.Links.Decode(&s.links), c.Reports.Decode(&s.reports))
 }
 
@@ -74,17 +75,11 @@ func (s *sharedSection) plan(c *config.Config, _ *maker) config.Problems {
 	default:
 		reports = append(reports, option.Missing(c.Reports.Given() && r.Dir == "" && s.stateDir == "", "dir", "reports need it without state_dir"))
 	}
-	if c.Reports.Has("max_bytes") && r.MaxBytes < minReportBytes {
-		reports = append(reports, option.Errorf("max_bytes", "is %d; it must be at least 64KiB", r.MaxBytes))
-	}
-	if c.Reports.Has("max_runs") {
-		reports = append(reports, option.Between("max_runs", r.MaxRuns, 1, maxReportRuns))
-	}
+	reports = append(reports, option.Check(r))
 	s.stateDir, r.Dir = c.StateDir.Path(s.stateDir), c.Reports.Path(r.Dir)
 	if r.Dir == "" && s.stateDir != "" {
 		r.Dir = filepath.Join(s.stateDir, reportsDir)
 	}
-	r.MaxBytes = cmp.Or(r.MaxBytes, report.DefaultMaxBytes)
 	return slices.Concat(c.StateDir.Problems(errors.Join(state...)), c.Reports.Problems(errors.Join(reports...)), c.Links.Problems(s.checkLinks(c)))
 }
 
@@ -100,7 +95,7 @@ func (s *sharedSection) checkLinks(c *config.Config) error {
 		} else {
 			seen[l.Name] = i
 		}
-		if c.Links.Has(quota) && l.Quota == 0 {
+		if c.Links.Has(quota) && l.Quota == 0 { // a link without the key has no limit
 			errs = append(errs, option.Errorf(quota, "is 0; it must be above 0, or leave the key out for no limit"))
 		}
 	}

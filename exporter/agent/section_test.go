@@ -17,6 +17,7 @@ import (
 	"oneway.example/exporter/core/document"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/output"
+	"oneway.example/exporter/probe/report"
 	"oneway.example/exporter/probes"
 	"oneway.example/exporter/watchers"
 	"oneway.example/exporter/watchers/gpsd"
@@ -160,7 +161,7 @@ func TestReportsAreKeptInTheStateDirectoryByDefault(t *testing.T) {
 		"paths: []\nstate_dir: s\nreports: {dir: r, max_runs: 7}": "/etc/oneway/r",
 	} {
 		r := parsed(t, "/etc/oneway/x.yml", yaml).shared.reports
-		if r.Dir != want || r.MaxBytes != 256_000_000 || r.MaxRuns != 0 && r.MaxRuns != 7 {
+		if r.Dir != want || r.MaxBytes != 256_000_000 || r.MaxRuns != report.DefaultMaxRuns && r.MaxRuns != 7 {
 			t.Errorf("%s: got %+v", yaml, r)
 		}
 	}

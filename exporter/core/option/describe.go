@@ -141,7 +141,7 @@ func (d Description) WithPlaceholder(word string) Description {
 // Placeholder is the word for the value in the help of a flag; empty: by the type or the key.
 func (d Description) Placeholder() string { return d.placeholder }
 
-// Limited returns d with the words for its range, such as "At least 64KiB".
+// Limited returns d with the words for its range, where the numbers alone do not say it.
 func (d Description) Limited(limits string) Description {
 	d.limits = limits
 	return d

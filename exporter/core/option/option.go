@@ -55,6 +55,9 @@ func Between[T cmp.Ordered](key string, v, low, high T) error {
 	if v >= low && v <= high {
 		return nil
 	}
+	if unlimited(high) {
+		return Errorf(key, "is %v; it must be %s", v, atLeast(low))
+	}
 	if low >= high {
 		return Errorf(key, "is %v; it must be %v", v, low)
 	}

@@ -78,6 +78,9 @@ func (d Description) Range() string {
 		return d.limits
 	case d.low == nil:
 		return ""
+	case unlimited(d.high):
+		text := atLeast(d.low)
+		return strings.ToUpper(text[:1]) + text[1:]
 	}
 	low, high := String(d.low), String(d.high)
 	if unit := d.Unit(); unit != "" {
@@ -85,6 +88,15 @@ func (d Description) Range() string {
 	}
 	return low + " to " + high
 }
+
+// unlimited reports whether a bound of a number, which is of a type of int64, permits all.
+func unlimited(high any) bool {
+	v := reflect.ValueOf(high)
+	return v.CanInt() && v.Int() == math.MaxInt64
+}
+
+// atLeast is a range without an upper bound in words.
+func atLeast(low any) string { return "at least " + String(low) }
 
 // Unit is the unit of a number; empty: its text has the unit, or it has none.
 func (d Description) Unit() string {

@@ -75,7 +75,7 @@ func (o *Options) Describe() []option.Description {
 		option.Number(&o.Sweep.Step, ratesearch.DefaultStep, 100*time.Millisecond, maxDuration, "Duration of each step of a sweep. "+
 			"A step that ends before the link's queue is full has no losses, even if its rate is a little above the link's."),
 		option.Number(&o.Sweep.MaxLoss, ratesearch.DefaultMaxLoss, 0, 1, "Share of lost packets up to which a step of a sweep counts as lossless.").Limited("0 to below 1").Checked(o.checkMaxLoss),
-		option.Number(&o.Sweep.LossySteps, 2, 0, math.MaxInt, "Number of lossy steps in a row that ends a sweep.").Unset("no such end").Limited("At least 1"),
+		option.Number(&o.Sweep.LossySteps, 2, 1, math.MaxInt, "Number of lossy steps in a row that ends a sweep.").Unset("no such end"),
 		option.Value(&o.Search.From.Forward, 0, "Lowest rate of a search to the load server.").Unset("a packet in each interval of reports").WithExample("500kbit"),
 		option.Value(&o.Search.From.Reverse, 0, "Lowest rate of a search from the load server.").Unset("a packet in each interval of reports").WithExample("1200kbit"),
 		option.Number(&o.Search.Step, ratesearch.DefaultInterval, ratesearch.DefaultInterval, time.Minute, "Interval of the receiver's reports in a search, or the time of ten packets of the highest rate if that is longer."),
