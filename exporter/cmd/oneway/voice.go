@@ -36,7 +36,7 @@ func voiceCommand(app *kingpin.Application) {
 	cmd.Flag("delay", "Mouth-to-ear delay, codec and playout buffer included, such as 150ms.").Default("0ms").StringVar(&f.delay)
 	cmd.Flag("loss", "Packet loss in percent, such as 1%.").Default("0%").StringVar(&f.loss)
 	cmd.Flag("burst-ratio", "BurstR: 1 is random loss, above 1 bursty.").Default("1").StringVar(&f.burst)
-	cmd.Flag("model", "g107 (the full E-model) or simplified (Woo 2010, section 7.1).").Default("g107").HintOptions("g107", "simplified").StringVar(&f.model)
+	cmd.Flag("model", "g107 (the full E-model) or simplified (Woo 2010, section 7.1).").Default(voice.NameG107).HintOptions(voice.ModelNames()...).StringVar(&f.model)
 	cmd.Flag("telr", "Talker echo loudness rating in dB, 5..65; g107 only (default 65, a working echo canceller).").StringVar(&f.telr)
 	cmd.Flag("json", "Print JSON.").BoolVar(&f.json)
 	cmd.Action(action(func() error { return f.run(os.Stdout) }))
@@ -109,7 +109,7 @@ func (f *voiceFlags) rate() (v voiceRating, err error) {
 	}
 	p := voice.Defaults().WithCodec(codec).WithDelay(delay)
 	p.Ppl, p.BurstR = loss, burst
-	full := model.Name == "g107"
+	full := model.Name == voice.NameG107
 	if f.telr != "" {
 		p.TELR, err = strconv.ParseFloat(f.telr, 64)
 		switch {

@@ -272,16 +272,19 @@ func ms(d time.Duration) float64 { return max(0, float64(d)/float64(time.Millise
 
 // Model is a way to compute a Rating. The names are values of the label `model`.
 type Model struct {
-	// Name is "g107" or "simplified".
+	// Name is NameG107 or "simplified".
 	Name string
 	// Rate computes the rating.
 	Rate func(Parameters) Rating
 }
 
+// NameG107 is the name of the full E-model.
+const NameG107 = "g107"
+
 // Models lists all models. They are reported side by side: the thesis and much of the literature use the simplified
 // one.
 func Models() []Model {
-	return []Model{{"g107", G107}, {"simplified", Simplified}}
+	return []Model{{NameG107, G107}, {"simplified", Simplified}}
 }
 
 // ModelByName returns a model. The error lists the valid names.

@@ -354,7 +354,7 @@ func why(reasons map[sample.Reason]int, valid int) string {
 // rate returns R of a call with G.711 and an adaptive playout buffer; delays are in the order of sending.
 func rate(path voice.Path, delays []time.Duration) *float64 {
 	codec, err := voice.CodecByName("G.711")
-	model, unknown := voice.ModelByName("g107")
+	model, unknown := voice.ModelByName(voice.NameG107)
 	if err != nil || unknown != nil {
 		return nil
 	}

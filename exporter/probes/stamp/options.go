@@ -99,7 +99,7 @@ func (o *Options) Describe() []option.Description {
 			"If the path can be shorter, the bound is wrong.").Unset("unknown"),
 		option.Value(&o.Codecs, []string{"G.711-PLC", "G.729"}, "Codecs of voice quality (E-model); [] computes none.").FileOnly().
 			Checked(func(key string) error { return checkEach(key, o.Codecs, voice.CodecByName, voice.CodecNames()) }),
-		option.Value(&o.Models, []string{"g107"}, "Models of voice quality: g107, simplified.").FileOnly().
+		option.Value(&o.Models, []string{voice.NameG107}, "Models of voice quality: g107, simplified.").FileOnly().
 			Checked(func(key string) error { return checkEach(key, o.Models, voice.ModelByName, voice.ModelNames()) }),
 		option.Switch(&o.Impairments, false, "Whether the impairments Id and Ie,eff of each rating are series as well.").FileOnly(),
 		option.Words(&o.Playout, []string{playoutAdaptive}, []string{playoutAdaptive, playoutFixed}, "Simulated playout buffers of voice quality.").FileOnly(),

@@ -99,7 +99,7 @@ func reportOf(v snapshot) Report {
 	r := Report{
 		Peer: v.peer.String(), Reflector: v.Kind.String(), SharedClock: v.shared,
 		Forward: v.report(sample.Forward), Reverse: v.report(sample.Reverse),
-		RoundTrip: RoundTripReport{Received: v.RoundTripsReceived, Lost: v.RoundTripsLost, Loss: v.window.lossRatio.Pointer(), Time: v.window.roundTrip.distribution()},
+		RoundTrip: v.roundTrip(),
 		Skipped:   map[string]uint64{}, Discarded: map[string]uint64{}, Stamps: map[string]map[string]uint64{},
 		StampError: ReceiveStamp{v.stampError.Seconds(), v.calibrated},
 	}
@@ -137,10 +137,18 @@ func (v *snapshot) report(dir sample.Direction) DirectionReport {
 	}
 	for _, c := range w.ratings {
 		if c.ok {
-			r.Voice = append(r.Voice, VoiceReport{Codec: c.codec, Buffer: c.buffer, Model: c.model, R: c.R, ErrorBound: c.off, MOS: c.MOS})
+			r.Voice = append(r.Voice, c.report())
 		}
 	}
 	return r
+}
+
+func (c *rated) report() VoiceReport {
+	return VoiceReport{Codec: c.codec, Buffer: c.buffer, Model: c.model, R: c.R, ErrorBound: c.off, MOS: c.MOS}
+}
+
+func (v *snapshot) roundTrip() RoundTripReport {
+	return RoundTripReport{Received: v.RoundTripsReceived, Lost: v.RoundTripsLost, Loss: v.window.lossRatio.Pointer(), Time: v.window.roundTrip.distribution()}
 }
 
 // distribution returns nil for an empty spread.

@@ -11,6 +11,7 @@ import (
 
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/unit"
+	"oneway.example/exporter/estimate/voice"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/report"
 	"oneway.example/exporter/probes/stamp/ledger"
@@ -97,10 +98,7 @@ func (v *snapshot) light() probe.LightValues {
 	if !v.measured() {
 		return probe.LightValues{}
 	}
-	r := Report{
-		Forward: v.report(sample.Forward), Reverse: v.report(sample.Reverse),
-		RoundTrip: RoundTripReport{Loss: v.window.lossRatio.Pointer(), Time: v.window.roundTrip.distribution()},
-	}
+	r := Report{Forward: v.report(sample.Forward), Reverse: v.report(sample.Reverse), RoundTrip: v.roundTrip()}
 	return r.light()
 }
 
@@ -117,21 +115,23 @@ func (v *snapshot) results() (all []probe.Result) {
 		if d.lossRatio.Known {
 			all = append(all, probe.Result{Quantity: "loss", Direction: dir.String(), Numbers: []report.Number{{Value: d.lossRatio.Pointer(), Unit: unit.Ratio}}})
 		}
-		if i := slices.IndexFunc(d.ratings, func(c rated) bool { return c.ok && c.model == "g107" }); i >= 0 {
-			c := &d.ratings[i]
-			all = append(all, probe.Result{Quantity: "R", Of: c.codec, Direction: dir.String(), Numbers: []report.Number{rating(c.R, c.off)}})
+		if i := slices.IndexFunc(d.ratings, func(c rated) bool { return c.ok && c.model == voice.NameG107 }); i >= 0 {
+			rated := d.ratings[i].report()
+			result := rating(&rated)
+			result.Quantity, result.Of, result.Direction = "R", d.ratings[i].codec, dir.String()
+			all = append(all, result)
 		}
 	}
 	return append(all, probe.Result{Quantity: "round trip", Numbers: []report.Number{{Value: v.window.roundTrip.min.Pointer(), Unit: unit.Seconds}}})
 }
 
 // rating is R, with its bound where it matters.
-func rating(r, off float64) report.Number {
-	n := report.Number{Value: &r, Unit: unit.RFactor}
-	if off >= 0.5 {
-		n.Bound = new(math.Ceil(off))
+func rating(v *VoiceReport) probe.Result {
+	n := report.Number{Value: &v.R, Unit: unit.RFactor}
+	if v.ErrorBound >= 0.5 {
+		n.Bound = new(math.Ceil(v.ErrorBound))
 	}
-	return n
+	return probe.Result{Numbers: []report.Number{n}}
 }
 
 // snapshot is the exported state of a session: for the series, the landing page and the terminal. It does not

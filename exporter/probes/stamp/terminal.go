@@ -129,7 +129,7 @@ func (r *Report) rows() (rows [][]string) {
 	row("jitter (RFC 3550)", unit.MillisecondsOrDash(r.Forward.Jitter), unit.MillisecondsOrDash(r.Reverse.Jitter))
 	for i, v := range r.Forward.Voice {
 		if i < len(r.Reverse.Voice) {
-			row(fmt.Sprintf("R %s, %s", v.Codec, v.Model), fmt.Sprintf("%.1f", v.R), fmt.Sprintf("%.1f", r.Reverse.Voice[i].R))
+			row(fmt.Sprintf("R %s, %s", v.Codec, v.Model), rating(&v).Text(), rating(&r.Reverse.Voice[i]).Text())
 		}
 	}
 	return rows
