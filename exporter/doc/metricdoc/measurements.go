@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/influxdata/line-protocol/v2/lineprotocol"
-
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/output/point"
 )
@@ -66,7 +64,7 @@ func measurements(groups []metric.Group) string {
 			if c.Ranked {
 				key = strings.Replace(point.Ranked(c.Key, "1"), "100", "*", 1)
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", key, c.Kind, unit(&c), source(&c))
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", key, c.Kind, c.Unit(), source(&c))
 		}
 	}
 	return b.String()
@@ -90,28 +88,4 @@ func source(c *point.Column) string {
 	case point.Number:
 	}
 	return family
-}
-
-// unit is the unit of a field by its name.
-func unit(c *point.Column) string {
-	switch {
-	case c.Kind == lineprotocol.String:
-		return ""
-	case c.Part == point.Count || c.Part == point.Bucket:
-		return "1"
-	}
-	key := strings.TrimSuffix(strings.TrimSuffix(c.Key, "_sum"), "_total")
-	for _, u := range [...]struct{ suffix, unit string }{
-		{"_timestamp_seconds", "s since 1970"},
-		{"_meters_per_second", "m/s"},
-		{"_bytes_per_second", "B/s"},
-		{"_seconds", "s"},
-		{"_bytes", "B"},
-		{"_degrees", "°"},
-	} {
-		if strings.HasSuffix(key, u.suffix) {
-			return u.unit
-		}
-	}
-	return "1"
 }

@@ -144,6 +144,34 @@ func (m *Measurement) buckets(d *metric.Desc) Measurement {
 	return Measurement{Name: d.Name + "_bucket", Group: m.Group, Tags: tags, Columns: []Column{column}}
 }
 
+// units are the ends of the names of fields and the units that they mean; an end of another one stands before it.
+var units = [...]struct{ suffix, unit string }{
+	{"_timestamp_seconds", "s since 1970"},
+	{"_meters_per_second", "m/s"},
+	{"_bytes_per_second", "B/s"},
+	{"_seconds", "s"},
+	{"_bytes", "B"},
+	{"_degrees", "°"},
+	{"_ratio", "1"},
+}
+
+// Unit is the unit of a field by its name, for documents; "1" without one, and empty for a text.
+func (c *Column) Unit() string {
+	switch {
+	case c.Kind == lineprotocol.String:
+		return ""
+	case c.Part == Count || c.Part == Bucket:
+		return "1"
+	}
+	key := strings.TrimSuffix(strings.TrimSuffix(c.Key, "_sum"), "_total")
+	for _, u := range units {
+		if strings.HasSuffix(key, u.suffix) {
+			return u.unit
+		}
+	}
+	return "1"
+}
+
 // Ranked is the field of a quantile of a Ranked column: the rank in percent is before the unit and in place of the word
 // quantile, so that delay_quantile_seconds of rank 0.95 is delay_p95_seconds, and 0.999 is p99_9. It is empty for a rank that
 // is not a decimal number between 0 and 1 in its shortest form.
@@ -153,9 +181,9 @@ func Ranked(key, rank string) string {
 		return ""
 	}
 	base, unit := key, ""
-	for _, u := range []string{"_bytes_per_second", "_seconds", "_bytes", "_ratio"} {
-		if before, found := strings.CutSuffix(key, u); found {
-			base, unit = before, u
+	for _, u := range units {
+		if before, found := strings.CutSuffix(key, u.suffix); found {
+			base, unit = before, u.suffix
 			break
 		}
 	}
