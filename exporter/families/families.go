@@ -1,4 +1,5 @@
-// Package families lists the metric families of the whole program, for documents, schemas, dashboards and tests.
+// Package families lists the types of the whole program and their metric families, for programs, documents, schemas, dashboards
+// and tests.
 package families
 
 import (
@@ -11,8 +12,13 @@ import (
 	"oneway.example/exporter/watchers"
 )
 
+// Types are the types of all registries.
+func Types() agent.Types {
+	return agent.Types{Probes: probes.All(), Watchers: watchers.All(), Outputs: outputs.All(), Clocks: clocks.All(), Traffic: traffictypes.All()}
+}
+
 // All lists all families, with the ones that the types of each registry declare, in the order of the documentation.
 func All() []metric.Group {
-	types := agent.Types{Probes: probes.All(), Watchers: watchers.All(), Outputs: outputs.All(), Clocks: clocks.All(), Traffic: traffictypes.All()}
+	types := Types()
 	return types.MetricGroups()
 }

@@ -37,10 +37,10 @@ var rooms = map[string]room{
 	"load":      {[]string{"clock", "core", "estimate", "net", "probe", "reflector"}, "runs of load tests, and the load server; no concrete probe"},
 	"probes":    {[]string{"clock", "core", "estimate", "load", "net", "probe"}, "the probes and their registry"},
 	"agent":     {[]string{"clock", "core", "estimate", "load", "net", "output", "probe", "reflector", "watcher"}, "no member of a registry, no HTTP"},
-	"families":  {[]string{"agent", "clocks", "core", "load", "outputs", "probes", "watchers"}, "the metric families of all types, for documents and tests"},
+	"families":  {[]string{"agent", "clocks", "core", "load", "outputs", "probes", "watchers"}, "the types of all registries and their metric families"},
 	"doc":       {[]string{"core", "output"}, "documents that are generated"},
 	"serve":     {[]string{"agent", "core", "doc", "probe", "watcher"}, "the agent's data over HTTP, and reports of stored data"},
-	"cmd":       {[]string{"agent", "clock", "clocks", "core", "estimate", "load", "net", "output", "outputs", "probe", "probes", "reflector", "serve", "watchers"}, "joins everything"},
+	"cmd":       {[]string{"agent", "clock", "clocks", "core", "estimate", "families", "load", "net", "output", "probe", "probes", "reflector", "serve"}, "joins everything"},
 }
 
 // exceptions are single imports that the rule of the room forbids.

@@ -25,20 +25,16 @@ import (
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/agent/linklease"
 	"oneway.example/exporter/agent/pathlabel"
-	"oneway.example/exporter/clocks"
 	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/memlimit"
-	"oneway.example/exporter/load/traffictypes"
+	"oneway.example/exporter/families"
 	"oneway.example/exporter/output"
 	"oneway.example/exporter/output/point"
 	"oneway.example/exporter/output/point/series"
 	"oneway.example/exporter/output/promsink"
-	"oneway.example/exporter/outputs"
-	"oneway.example/exporter/probes"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/serve/httpd"
-	"oneway.example/exporter/watchers"
 )
 
 const agentHelp = `Measure the paths of a configuration and export the results.
@@ -69,11 +65,6 @@ type agentFlags struct {
 	classic, native bool // kinds of histograms
 	web             *web.FlagConfig
 	log             promslog.Config
-}
-
-// registered are all types of the registries.
-func registered() agent.Types {
-	return agent.Types{Clocks: clocks.All(), Probes: probes.All(), Outputs: outputs.All(), Watchers: watchers.All(), Traffic: traffictypes.All()}
 }
 
 func agentCommand(app *kingpin.Application) {
@@ -122,7 +113,7 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 	var web []string
 	o := agent.Options{
 		Addresses:  func() []string { return web },
-		ConfigFile: f.config, Types: registered(), Light: stamp.Light, Sink: sink, Log: log,
+		ConfigFile: f.config, Types: families.Types(), Light: stamp.Light, Sink: sink, Log: log,
 		Socket: f.socket, SocketGroup: f.group,
 	}
 	o.Series = seriesOf(&o.Types, sink)
@@ -218,7 +209,7 @@ func checkConfigs(out, problems io.Writer, files []string, webConfig string, pat
 		wrong++
 	}
 	for _, file := range files {
-		s, all, err := agent.Check(agent.Options{ConfigFile: file, Types: registered()})
+		s, all, err := agent.Check(agent.Options{ConfigFile: file, Types: families.Types()})
 		if err != nil {
 			fmt.Fprintln(problems, err)
 			wrong++

@@ -28,6 +28,7 @@ import (
 
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/agent/config"
+	"oneway.example/exporter/families"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/tests/await"
 	"oneway.example/tests/freeport"
@@ -47,7 +48,7 @@ func uncommented(example []byte) string {
 }
 
 func TestExampleConfigurationIsValid(t *testing.T) {
-	got, _, err := agent.Check(agent.Options{ConfigFile: exampleFile, Types: registered()})
+	got, _, err := agent.Check(agent.Options{ConfigFile: exampleFile, Types: families.Types()})
 	if got.Warnings = nil; err != nil || !reflect.DeepEqual(got, agent.Summary{Paths: 4, Probes: 6, Reflector: true}) {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -68,7 +69,7 @@ func TestLoadTestsOfTheExampleAreValidWithAToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := agent.Check(agent.Options{ConfigFile: file, Types: registered()})
+	got, _, err := agent.Check(agent.Options{ConfigFile: file, Types: families.Types()})
 	if got.Warnings = nil; err != nil || !reflect.DeepEqual(got, agent.Summary{Paths: 5, Probes: 6 + len(testKinds()), Reflector: true}) {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -104,7 +105,7 @@ func TestEverySettingOfTheExampleIsValid(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := agent.Check(agent.Options{ConfigFile: file, Types: registered()}); err != nil {
+		if _, _, err := agent.Check(agent.Options{ConfigFile: file, Types: families.Types()}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -19,16 +19,16 @@ func flagName(key string) string { return strings.NewReplacer("_", "-", ".", "-"
 
 // flagOf is the flag of the option with a key such as "packet_bytes[0]", as messages and help texts name it.
 func flagOf(key string) string {
-	if key == probe.PeerKey || key == "load_server" {
+	if key == probe.PeerKey {
 		return "HOST"
 	}
 	key, _, _ = strings.Cut(key, "[")
 	return "--" + flagName(key)
 }
 
-// registerOptions adds flags for options to a command, except those of unused keys. The values of options are the defaults. agent has those
-// of the agent: the help states those that differ. After parsing, given reports whether the command line has the flag of a key.
-func registerOptions(cmd *kingpin.CmdClause, options, agent option.Described, unused ...string) (given func(key string) bool) {
+// registerOptions adds flags for options to a command, except for unused keys. flag names the flag of a key. The values of options are the
+// defaults. agent has the defaults of the agent: the help states those that differ. After parsing, given reports whether the command line has the flag of a key.
+func registerOptions(cmd *kingpin.CmdClause, flag func(key string) string, options, agent option.Described, unused ...string) (given func(key string) bool) {
 	others, set := option.All(agent), map[string]*bool{}
 	for i, d := range option.All(options) {
 		if d.IsFileOnly() || slices.Contains(unused, d.Key) {
@@ -40,7 +40,7 @@ func registerOptions(cmd *kingpin.CmdClause, options, agent option.Described, un
 			more = fmt.Sprintf(" The agent's default: %s.", option.String(other.Interface()))
 		}
 		set[d.Key] = new(bool)
-		clause := registerOption(cmd, d, flagOf, more).IsSetByUser(set[d.Key])
+		clause := registerOption(cmd, d, flag, more).IsSetByUser(set[d.Key])
 		if d.IsRequired() {
 			clause.Required()
 		}

@@ -16,6 +16,7 @@ import (
 	"oneway.example/exporter/core/document"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/families"
 	"oneway.example/exporter/output/promsink"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/report"
@@ -104,7 +105,7 @@ func (c *countingOnce) Measure(_ context.Context, _ probe.Env, to probe.Target, 
 
 // registeredWith are all registered types, with these types of probes instead of the registered ones.
 func registeredWith(types ...probe.Type) agent.Types {
-	all := registered()
+	all := families.Types()
 	all.Probes = types
 	return all
 }

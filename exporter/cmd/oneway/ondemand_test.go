@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/agent"
+	"oneway.example/exporter/families"
 	"oneway.example/exporter/output/promsink"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/serve/httpd"
@@ -40,7 +41,7 @@ func changingAgent(t *testing.T, section string) (server *httptest.Server, refle
 	}
 	file := write(t, text("on_demand:\n"+section))
 	sink := promsink.New(promsink.Options{})
-	a, err := agent.New(agent.Options{ConfigFile: file, Types: registered(), Light: stamp.Light, Sink: sink, Notify: func(string) {}})
+	a, err := agent.New(agent.Options{ConfigFile: file, Types: families.Types(), Light: stamp.Light, Sink: sink, Notify: func(string) {}})
 	if err != nil {
 		t.Fatal(err)
 	}

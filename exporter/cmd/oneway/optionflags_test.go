@@ -40,8 +40,8 @@ func TestEachKeyOfALoadTestProbeHasAFlagOrAReason(t *testing.T) {
 	for _, k := range testKinds() {
 		app := kingpin.New("oneway", "")
 		cmd := app.Command(k.word, "")
-		registerOptions(cmd, k.Own, k.AgentOwn)
-		registerOptions(cmd, &shared, &shared)
+		registerOptions(cmd, k.flagOf, k.Own, k.AgentOwn)
+		registerOptions(cmd, flagOf, &shared, &shared)
 		for _, d := range append(option.All(k.Own), option.All(&shared)...) {
 			flag := cmd.GetFlag(flagName(d.Key))
 			if noFlag[d.Key] != "" != (flag == nil) {
@@ -63,8 +63,8 @@ func TestEachKeyOfALoadTestProbeHasAFlagOrAReason(t *testing.T) {
 func parse(t *testing.T, k testKind, args ...string) loadsession.Options {
 	t.Helper()
 	app, shared := kingpin.New("oneway", "").Terminate(nil), loadsession.DefaultOptions()
-	registerOptions(app.Command(k.word, ""), k.Own, k.AgentOwn)
-	registerOptions(app.GetCommand(k.word), &shared, &shared)
+	registerOptions(app.Command(k.word, ""), k.flagOf, k.Own, k.AgentOwn)
+	registerOptions(app.GetCommand(k.word), flagOf, &shared, &shared)
 	if _, err := app.Parse(append([]string{k.word}, args...)); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestErrorsNameFlagsAndNoFiles(t *testing.T) {
 		"--key-file is missing; it has the private key of --cert-file": option.Missing(true, "key_file", "it has the private key of %s", option.Key("cert_file")),
 		"HOST is wrong": option.Errorf("load_server", "is wrong"),
 	} {
-		if got := asUsage(err, flagOf); got.Error() != want {
+		if got := asUsage(err, kindOf("train").flagOf); got.Error() != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -57,7 +57,7 @@ func (f *probeFlags) register(app *kingpin.Application) {
 	}
 	cmd.Flag("count", "Number of test packets; 0: until interrupted.").Short('c').Default("10").Uint64Var(&f.count)
 	own, agent := f.measurement.Options()
-	registerOptions(cmd, own, agent)
+	registerOptions(cmd, flagOf, own, agent)
 	for key, letter := range c.Letters {
 		cmd.GetFlag(flagName(key)).Short(letter)
 	}

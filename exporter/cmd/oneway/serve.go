@@ -133,7 +133,7 @@ func reflectCommand(app *kingpin.Application) {
 	cmd.Flag("key-file", "File with shared secrets, one per line; all are accepted.").PlaceHolder("FILE").StringVar(&f.keyFile)
 	cmd.Flag("rate-limit", fmt.Sprintf("Reflected packets per second and source (/32 or /64). 1 to %d; no limit: --rate-limit=-1.", reflector.MaxRate)).Default(strconv.Itoa(reflector.DefaultRate)).IntVar(&o.RatePackets)
 	option.SetDefaults(o)
-	o.Given = registerOptions(cmd, o, o, "allow")
+	o.Given = registerOptions(cmd, flagOf, o, o, "allow")
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, os.Stdout) }))
 }
 
@@ -210,7 +210,7 @@ func loadServerCommand(app *kingpin.Application) {
 	f.register(cmd, "Address and port, TCP and UDP; repeatable.", loadcontrol.DefaultPort)
 	cmd.Flag("state-dir", "Directory for the generated key and for today's use of the tokens.").PlaceHolder("DIR").StringVar(&o.StateDir)
 	option.SetDefaults(o)
-	o.Given = registerOptions(cmd, o, o, "allow", "link")
+	o.Given = registerOptions(cmd, flagOf, o, o, "allow", "link")
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, os.Stdout) }))
 }
 

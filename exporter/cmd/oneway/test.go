@@ -62,6 +62,14 @@ type testKind struct {
 	*loadtest.CommandLine
 }
 
+// flagOf is the flag of a key, or the word for the remote end.
+func (k testKind) flagOf(key string) string {
+	if key == k.RemoteKey {
+		key = probe.PeerKey
+	}
+	return flagOf(key)
+}
+
 // testKinds are those of the commands, in the order of the help text.
 func testKinds() (all []testKind) {
 	for _, t := range probes.All() {
@@ -98,8 +106,8 @@ const (
 
 func (f *testFlags) register(cmd *kingpin.CmdClause, k testKind) {
 	cmd.Arg("host", fmt.Sprintf("Remote end: name or address; of a load server with an optional :port (%d).", loadcontrol.DefaultPort)).Required().StringVar(&f.host)
-	registerOptions(cmd, k.Own, k.AgentOwn)
-	registerOptions(cmd, k.Shared, k.AgentShared, k.Unused...)
+	registerOptions(cmd, k.flagOf, k.Own, k.AgentOwn)
+	registerOptions(cmd, k.flagOf, k.Shared, k.AgentShared, k.Unused...)
 	for _, key := range k.Required {
 		cmd.GetFlag(flagName(key)).Required()
 	}
@@ -146,7 +154,7 @@ func (f *testFlags) measure(ctx context.Context, k testKind, progress io.Writer)
 	defer live.announceEnd(ctx)()
 	test, err := k.Make(target)
 	if err != nil {
-		return nil, asUsage(err, flagOf)
+		return nil, asUsage(err, k.flagOf)
 	}
 	lessor, err := f.lessor(ctx, test, k.Run, env.Links, &target, live.say)
 	if err != nil {
@@ -160,7 +168,7 @@ func (f *testFlags) measure(ctx context.Context, k testKind, progress io.Writer)
 	})
 	live.clear()
 	if outcome == nil {
-		return nil, asUsage(err, flagOf)
+		return nil, asUsage(err, k.flagOf)
 	}
 	return outcome, err
 }

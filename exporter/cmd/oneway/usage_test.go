@@ -53,7 +53,7 @@ func (o *twoTimes) Describe() []option.Description {
 // TestHelpStatesWhereADefaultOfTheAgentDiffers compares two flags, of which one has the agent's default.
 func TestHelpStatesWhereADefaultOfTheAgentDiffers(t *testing.T) {
 	cmd := kingpin.New("oneway", "").Command("test", "")
-	registerOptions(cmd, &twoTimes{1, 2}, &twoTimes{1, 3})
+	registerOptions(cmd, flagOf, &twoTimes{1, 2}, &twoTimes{1, 3})
 	if one, two := cmd.GetFlag("same").Model().Help, cmd.GetFlag("other").Model().Help; one != "One." || two != "Two. The agent's default: 3ns." {
 		t.Errorf("%q, %q", one, two)
 	}

@@ -30,7 +30,7 @@ func NewType[O any, S Session, K Kind[S]](name string, defaults func() O, newKin
 			}
 			return NewTest[S](to, shared, k)
 		},
-		SetRemote:     func(o *Options, host string) { o.LoadServer = host },
+		RemoteKey:     "load_server",
 		SetDirections: func(o *Options, names []string) { o.Directions = names },
 		Required: []probe.Requirement{{
 			Key: "token_file", Instead: "cert_file", Hint: `"oneway token new" on the load server's host makes a token for this agent`,

@@ -27,8 +27,9 @@ type CommandLine struct {
 	Unused, Required []string
 	// Accompanied: light test packets are sent during the load.
 	Accompanied bool
-	// SetRemote sets the remote end in Shared; nil: it is the peer of the target. SetDirections sets the directions to test;
+	// SetRemote sets the option RemoteKey in Shared; nil: the remote end is the peer of the target. SetDirections sets the directions to test;
 	// nil: the type chooses them.
+	RemoteKey     string
 	SetRemote     func(host string)
 	SetDirections func(names []string)
 	// Make checks the options and makes the test.
@@ -48,14 +49,16 @@ func (t Type[R, O]) Command() *CommandLine {
 	}
 	c := &CommandLine{
 		Help: t.Help, Shared: described(&shared), Own: described(&own), AgentShared: described(&agentShared), AgentOwn: described(&agentOwn),
-		Run: t.Run(&shared), Unused: t.Unused, Accompanied: t.Accompanied, Results: t.Results,
+		Run: t.Run(&shared), Unused: t.Unused, Accompanied: t.Accompanied, Results: t.Results, RemoteKey: t.RemoteKey,
 		Make: func(target probe.Target) (Test, error) { return t.Make(target, shared, own) },
 	}
 	for _, r := range t.Required {
 		c.Required = append(c.Required, r.Key)
 	}
-	if t.SetRemote != nil {
-		c.SetRemote = func(host string) { t.SetRemote(&shared, host) }
+	for _, d := range option.All(c.Shared) {
+		if remote, ok := d.Pointer().(*string); ok && d.Key == t.RemoteKey {
+			c.SetRemote = func(host string) { *remote = host }
+		}
 	}
 	if t.SetDirections != nil {
 		c.SetDirections = func(names []string) { t.SetDirections(&shared, names) }

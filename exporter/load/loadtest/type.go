@@ -30,9 +30,9 @@ type Type[R, O any] struct {
 	Required []probe.Requirement
 	// Accompanied: the tests are Accompanied, and so have light test packets during their load.
 	Accompanied bool
-	// SetRemote and SetDirections set the remote end and the directions in R, for a command line; nil: R has no such option, and the
-	// remote end is the peer of the target.
-	SetRemote     func(r *R, host string)
+	// RemoteKey is the key of R that is the remote end on a command line; empty: the peer of the target is the remote end.
+	RemoteKey string
+	// SetDirections sets the directions in R, for a command line; nil: R has no such option.
 	SetDirections func(r *R, names []string)
 	// Help is the help text of the command `oneway test`, Terminal returns the defaults of its flags; nil: Defaults.
 	Help     string

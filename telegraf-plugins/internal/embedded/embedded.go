@@ -7,17 +7,13 @@ import (
 	"slices"
 
 	"oneway.example/exporter/agent"
-	"oneway.example/exporter/clocks"
-	"oneway.example/exporter/load/traffictypes"
+	"oneway.example/exporter/families"
 	"oneway.example/exporter/output"
 	"oneway.example/exporter/output/collect"
 	"oneway.example/exporter/output/point"
 	"oneway.example/exporter/output/point/series"
 	"oneway.example/exporter/output/promsink"
-	"oneway.example/exporter/outputs"
-	"oneway.example/exporter/probes"
 	"oneway.example/exporter/probes/stamp"
-	"oneway.example/exporter/watchers"
 
 	"oneway.example/telegraf-plugins/internal/feed"
 )
@@ -43,7 +39,7 @@ type Agent struct {
 func New(o Options) (*Agent, error) {
 	sink := promsink.New(promsink.Options{})
 	a := &Agent{}
-	o.Agent.Types = agent.Types{Clocks: clocks.All(), Probes: probes.All(), Outputs: outputs.All(), Watchers: watchers.All(), Traffic: traffictypes.All()}
+	o.Agent.Types = families.Types()
 	o.Agent.Light = stamp.Light
 	o.Agent.Sink, o.Agent.Series, o.Agent.Log = sink, series.Of(o.Agent.Types.MetricGroups(), sink), o.Log
 	o.Agent.Notify = func(string) {} // Telegraf is the service, not this process
