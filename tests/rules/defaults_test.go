@@ -1,0 +1,47 @@
+package rules
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"oneway.example/exporter/core/rules"
+	"oneway.example/exporter/serve/runbook"
+)
+
+// TestRunbooksHaveTheDefaultsOfTheThresholds: a default that changes changes the text.
+func TestRunbooksHaveTheDefaultsOfTheThresholds(t *testing.T) {
+	millis := func(t rules.Threshold) string { return fmt.Sprintf("%g ms", t.Default*1000) }
+	minutes := func(t rules.Threshold) string { return fmt.Sprintf("%g minutes", t.Default/60) }
+	percent := func(t rules.Threshold) string { return fmt.Sprintf("%g %%", t.Default*100) }
+	inWords := func(t rules.Threshold) string {
+		return map[float64]string{0.1: "a tenth", 0.5: "half", 3: "three"}[t.Default] + " "
+	}
+	for alert, wants := range map[string][]string{
+		"OnewayBufferbloat":           {millis(rules.ThresholdBufferbloatSeconds)},
+		"OnewayCapacityDegraded":      {percent(rules.ThresholdThroughputRatio)},
+		"OnewayClockErrorTooLarge":    {inWords(rules.ThresholdClockErrorRatio)},
+		"OnewayDelayBlowUp":           {inWords(rules.ThresholdDelayBlowUpRatio) + "times", millis(rules.ThresholdDelayBlowUpSeconds)},
+		"OnewayLossHigh":              {percent(rules.ThresholdLossRatio)},
+		"OnewayOutputBehind":          {minutes(rules.ThresholdOutputBehindSeconds), inWords(rules.ThresholdOutputSpoolRatio)},
+		"OnewayPPSLost":               {fmt.Sprintf("%g s", rules.ThresholdPPSLostSeconds.Default)},
+		"OnewayProbeFailing":          {inWords(rules.ThresholdProbeUpRatio)},
+		"OnewayProbeSelfLimited":      {percent(rules.ThresholdSelfLimitedRatio)},
+		"OnewayRFactorLow":            {fmt.Sprintf("%g", rules.ThresholdRFactor.Default)},
+		"OnewayRunResultStale":        {inWords(rules.ThresholdRunStaleIntervals) + "intervals"},
+		"OnewayRunsFailing":           {inWords(rules.ThresholdRunsFailedRatio)},
+		"OnewaySenderTooSlow":         {percent(rules.ThresholdSenderUnderrunRatio)},
+		"OnewayTCPBufferLimited":      {inWords(rules.ThresholdTCPBufferLimitedRatio)},
+		"OnewayTCPRetransmissions":    {percent(rules.ThresholdTCPRetransmittedRatio)},
+		"OnewayTCPThroughputDegraded": {percent(rules.ThresholdThroughputRatio)},
+		"OnewayThroughputDegraded":    {percent(rules.ThresholdThroughputRatio)},
+		"OnewayWorkingDelayHigh":      {millis(rules.ThresholdWorkingDelaySeconds)},
+	} {
+		text := strings.ReplaceAll(runbook.Text(alert), "\n", " ")
+		for _, want := range wants {
+			if want == " " || !strings.Contains(strings.ToLower(text), want) {
+				t.Errorf("the runbook of %s has no %q, the default of its threshold", alert, want)
+			}
+		}
+	}
+}
