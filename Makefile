@@ -79,11 +79,6 @@ lint: ## golangci-lint, gofumpt, go mod tidy, shell syntax
 	$(GO) mod tidy -diff
 	bash -n tests/*.sh tests/*/*.sh telegraf-plugins/*.sh deploy/*/*.sh .ci/run
 
-.PHONY: lint-programs
-lint-programs: ## download and compile the programs of lint
-	$(GO) run $(GOLANGCI) version
-	$(GO) run $(GOFUMPT) -version
-
 .PHONY: fmt
 fmt: ## gofumpt in place
 	$(GO) run $(GOFUMPT) -w exporter tests grafana-dashboards telegraf-plugins

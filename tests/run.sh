@@ -58,9 +58,9 @@ end() {
 trap end EXIT
 
 # Of the system tests, those in one list wait for real time without measuring it: more of them at once than there are
-# processors. Those in the other list compute, at a low priority. All others, also new ones, measure time: one package after
-# another, without the race detector, and with only the processes of low priority in the background. No step of .ci/run that
-# shares the lock build/quiet runs beside them.
+# processors. Those in the other list compute, at a low priority. All others, also new ones, measure time: two packages at
+# once, which mostly wait, without the race detector, and with only the processes of low priority in the background. No step of
+# .ci/run that shares the lock build/quiet runs beside them.
 # tests/bench has only benchmarks, which make bench-peers runs.
 waiting=(./tests/abuse ./tests/chronyconfig ./tests/demo ./tests/faults ./tests/influx ./tests/mesh ./tests/pulse ./tests/pulse/host ./tests/receiver)
 computing=(./tests/links ./tests/docs ./tests/documents ./tests/imports ./tests/oneway ./tests/pages ./tests/results ./tests/rules ./tests/slareport ./tests/words)
@@ -98,7 +98,7 @@ beside computing "tests: system, computing" nice -n 19 env GOMAXPROCS=1 "${test[
 finish waiting
 exec 9>build/quiet
 flock 9
-run "tests: system, measuring time" "${test[@]}" -p 1 -parallel 4 -count=1 -timeout 25m -- "${measuring[@]}"
+run "tests: system, measuring time" "${test[@]}" -p 2 -parallel 4 -count=1 -timeout 25m -- "${measuring[@]}"
 exec 9>&-
 finish computing
 
