@@ -62,8 +62,7 @@ func (m *maker) checkLoadTest(t probe.Type, options config.Section) config.Probl
 	}
 	wrong := []error{undeclared(test.LinkKey(), options.Text(test.LinkKey()), m.plan.shared.names())}
 	for _, r := range test.Requirements() {
-		given := options.Text(r.Key) != "" || r.Instead != "" && options.Text(r.Instead) != ""
-		wrong = append(wrong, option.Missing(!given, r.Key, "%s", r.Hint))
+		wrong = append(wrong, r.Check(func(key string) bool { return options.Text(key) != "" }))
 	}
 	return options.Problems(errors.Join(wrong...))
 }

@@ -138,6 +138,11 @@ type Requirement struct {
 	Hint string
 }
 
+// Check is the error of an option that is missing; given reports whether a key has a value.
+func (r Requirement) Check(given func(key string) bool) error {
+	return option.Missing(!given(r.Key) && (r.Instead == "" || !given(r.Instead)), r.Key, "%s", r.Hint)
+}
+
 // LinkUser is implemented by a Prober that fills a link.
 type LinkUser interface {
 	// UsedLink returns the link, the test and the remote end.

@@ -107,10 +107,7 @@ const (
 func (f *testFlags) register(cmd *kingpin.CmdClause, k testKind) {
 	cmd.Arg("host", fmt.Sprintf("Remote end: name or address; of a load server with an optional :port (%d).", loadcontrol.DefaultPort)).Required().StringVar(&f.host)
 	registerOptions(cmd, k.flagOf, k.Own, k.AgentOwn)
-	registerOptions(cmd, k.flagOf, k.Shared, k.AgentShared, k.Unused...)
-	for _, key := range k.Required {
-		cmd.GetFlag(flagName(key)).Required()
-	}
+	given := registerOptions(cmd, k.flagOf, k.Shared, k.AgentShared, k.Unused...)
 	if k.SetDirections != nil {
 		cmd.Flag("direction", "Direction: forward (to the remote end), reverse, both, one after the other, or reverse-forward, the same in this order.").Default(both).EnumVar(&f.directions, both, "forward", "reverse", reverseForward)
 	}
@@ -118,7 +115,16 @@ func (f *testFlags) register(cmd *kingpin.CmdClause, k testKind) {
 	cmd.Flag("agent", "Lease the link from the agent of this host, if one runs. With --no-agent the test may run at the same time as a test of the agent on the same link, which invalidates both; the quota does not count it, and alerts are not inhibited.").Default("true").BoolVar(&f.agent)
 	cmd.Flag("json", "Print the complete result as JSON, with a row per packet, or sample of a TCP flow.").BoolVar(&f.json)
 	f.clock.register(cmd)
-	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, k, os.Stdout, os.Stderr) }))
+	cmd.Action(interruptible(func(ctx context.Context) error {
+		var missing []error
+		for _, r := range k.Required {
+			missing = append(missing, r.Check(given))
+		}
+		if err := errors.Join(missing...); err != nil {
+			return asUsage(err, k.flagOf)
+		}
+		return f.run(ctx, k, os.Stdout, os.Stderr)
+	}))
 }
 
 // run runs the test and prints its results. Ctrl-C ends it; the results so far are printed.

@@ -33,7 +33,7 @@ func NewType[O any, S Session, K Kind[S]](name string, defaults func() O, newKin
 		RemoteKey:     "load_server",
 		SetDirections: func(o *Options, names []string) { o.Directions = names },
 		Required: []probe.Requirement{{
-			Key: "token_file", Instead: "cert_file", Hint: `"oneway token new" on the load server's host makes a token for this agent`,
+			Key: "token_file", Instead: "cert_file", Hint: `"oneway token new" on the load server's host makes one for this host`,
 		}},
 	}
 	if alone {

@@ -23,8 +23,10 @@ type CommandLine struct {
 	Shared, Own, AgentShared, AgentOwn option.Described
 	// Run are the options of the run in Shared.
 	Run *Options
-	// Unused are the keys of Shared without effect, Required those that a command line must give.
-	Unused, Required []string
+	// Unused are the keys of Shared without effect.
+	Unused []string
+	// Required are the keys of Shared that a command line must give.
+	Required []probe.Requirement
 	// Accompanied: light test packets are sent during the load.
 	Accompanied bool
 	// SetRemote sets the option RemoteKey in Shared; nil: the remote end is the peer of the target. SetDirections sets the directions to test;
@@ -49,11 +51,8 @@ func (t Type[R, O]) Command() *CommandLine {
 	}
 	c := &CommandLine{
 		Help: t.Help, Shared: described(&shared), Own: described(&own), AgentShared: described(&agentShared), AgentOwn: described(&agentOwn),
-		Run: t.Run(&shared), Unused: t.Unused, Accompanied: t.Accompanied, Results: t.Results, RemoteKey: t.RemoteKey,
+		Run: t.Run(&shared), Unused: t.Unused, Required: t.Required, Accompanied: t.Accompanied, Results: t.Results, RemoteKey: t.RemoteKey,
 		Make: func(target probe.Target) (Test, error) { return t.Make(target, shared, own) },
-	}
-	for _, r := range t.Required {
-		c.Required = append(c.Required, r.Key)
 	}
 	for _, d := range option.All(c.Shared) {
 		if remote, ok := d.Pointer().(*string); ok && d.Key == t.RemoteKey {
