@@ -6,6 +6,7 @@ import (
 	tablepanel "github.com/grafana/grafana-foundation-sdk/go/table"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 )
 
 const noSizeSweep = slimOr + "no completed run of the probe size_sweep on this path"
@@ -61,7 +62,7 @@ func sizeSweepRow(b *boardBuilder) {
 				"Sender underrun", "Share of the cell's planned packets that the sending host did not send or sent too late, maximum of the repetitions. Cells with underrun show a limit of the host, not of the path. Corresponds to figure 21 of the D-ITG report.",
 				"percentunit", noSizeSweep,
 			},
-			from(crossed, metric.SizeSweepUnderrun), byStep, steps(step{0, green}, step{0.001, yellow}, step{0.02, orange}, step{0.1, red}),
+			from(crossed, metric.SizeSweepUnderrun), byStep, steps(step{0, green}, step{0.001, yellow}, step{rules.ThresholdSenderUnderrunRatio.Default, orange}, step{0.1, red}),
 		},
 		{
 			text{

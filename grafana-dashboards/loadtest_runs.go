@@ -80,11 +80,17 @@ func toLastRun() []map[string]any {
 	return []map[string]any{to(rawPacketsPage()), to(rawTrainsPage()), to(rawSizeSweepPage()), to(rawTCPPage())}
 }
 
+// results are the results of runs and their colors.
+var results = []struct{ name, color string }{
+	{runreason.Completed, green}, {runreason.Incomplete, orange}, {runreason.Refused, red}, {runreason.Failed, red}, {runreason.Skipped, yellow},
+}
+
 func resultWords() []dashboard.ValueMapping {
-	return values(map[string]dashboard.ValueMappingResult{
-		runreason.Completed: word(runreason.Completed, green, 0), runreason.Incomplete: word(runreason.Incomplete, orange, 1),
-		runreason.Refused: word(runreason.Refused, red, 2), runreason.Failed: word(runreason.Failed, red, 3), runreason.Skipped: word(runreason.Skipped, yellow, 4),
-	})
+	words := map[string]dashboard.ValueMappingResult{}
+	for i, r := range results {
+		words[r.name] = word(r.name, r.color, int32(i))
+	}
+	return values(words)
 }
 
 // runsIn counts the runs of a time. The first of a series is counted, too: increase begins at its value.
@@ -94,16 +100,16 @@ func runsIn(time string) string {
 }
 
 func runsByResult() *timeseries.PanelBuilder {
-	return bars(counted(text{
+	panel := bars(counted(text{
 		"Runs per hour",
 		"Runs that were due in the hour before each point, by result and reason. " + rules.RunsFailing.Name + " counts the results refused, failed and incomplete. For skipped runs see " + rules.RunResultStale.Name + " and " + rules.DataQuotaExhausted.Name + ".",
 		"none", noRun,
 	}, leastMinute, ranged(runsIn("1h"), "{{probe}}: {{result}} {{reason}}"))).
-		Thresholds(steps(step{0, "transparent"})).
-		OverrideByRegexp("/: completed /", props{color(green)}).
-		OverrideByRegexp("/: incomplete /", props{color(orange)}).
-		OverrideByRegexp("/: (refused|failed) /", props{color(red)}).
-		OverrideByRegexp("/: skipped /", props{color(yellow)})
+		Thresholds(steps(step{0, "transparent"}))
+	for _, r := range results {
+		panel.OverrideByRegexp("/: "+r.name+" /", props{color(r.color)})
+	}
+	return panel
 }
 
 // ofLink selects a family by the links that the path's load tests use.

@@ -15,20 +15,20 @@ func TestRunbooksHaveTheDefaultsOfTheThresholds(t *testing.T) {
 	minutes := func(t rules.Threshold) string { return fmt.Sprintf("%g minutes", t.Default/60) }
 	percent := func(t rules.Threshold) string { return fmt.Sprintf("%g %%", t.Default*100) }
 	inWords := func(t rules.Threshold) string {
-		return map[float64]string{0.1: "a tenth", 0.5: "half", 3: "three"}[t.Default] + " "
+		return map[float64]string{0.001: "a millisecond", 0.1: "a tenth", 0.5: "half", 2: "two", 3: "three", 900: "a quarter of an hour"}[t.Default] + " "
 	}
 	for alert, wants := range map[string][]string{
 		"OnewayBufferbloat":           {millis(rules.ThresholdBufferbloatSeconds)},
 		"OnewayCapacityDegraded":      {percent(rules.ThresholdThroughputRatio)},
-		"OnewayClockErrorTooLarge":    {inWords(rules.ThresholdClockErrorRatio)},
+		"OnewayClockErrorTooLarge":    {inWords(rules.ThresholdClockErrorRatio), strings.TrimSpace(inWords(rules.ThresholdClockErrorSeconds))},
 		"OnewayDelayBlowUp":           {inWords(rules.ThresholdDelayBlowUpRatio) + "times", millis(rules.ThresholdDelayBlowUpSeconds)},
-		"OnewayLossHigh":              {percent(rules.ThresholdLossRatio)},
+		"OnewayLossHigh":              {percent(rules.ThresholdLossRatio), inWords(rules.ThresholdLossPackets)},
 		"OnewayOutputBehind":          {minutes(rules.ThresholdOutputBehindSeconds), inWords(rules.ThresholdOutputSpoolRatio)},
 		"OnewayPPSLost":               {fmt.Sprintf("%g s", rules.ThresholdPPSLostSeconds.Default)},
 		"OnewayProbeFailing":          {inWords(rules.ThresholdProbeUpRatio)},
 		"OnewayProbeSelfLimited":      {percent(rules.ThresholdSelfLimitedRatio)},
 		"OnewayRFactorLow":            {fmt.Sprintf("%g", rules.ThresholdRFactor.Default)},
-		"OnewayRunResultStale":        {inWords(rules.ThresholdRunStaleIntervals) + "intervals"},
+		"OnewayRunResultStale":        {inWords(rules.ThresholdRunStaleIntervals) + "intervals", strings.TrimSpace(inWords(rules.ThresholdRunStaleSeconds))},
 		"OnewayRunsFailing":           {inWords(rules.ThresholdRunsFailedRatio)},
 		"OnewaySenderTooSlow":         {percent(rules.ThresholdSenderUnderrunRatio)},
 		"OnewayTCPBufferLimited":      {inWords(rules.ThresholdTCPBufferLimitedRatio)},
@@ -39,7 +39,7 @@ func TestRunbooksHaveTheDefaultsOfTheThresholds(t *testing.T) {
 	} {
 		text := strings.ReplaceAll(runbook.Text(alert), "\n", " ")
 		for _, want := range wants {
-			if want == " " || !strings.Contains(strings.ToLower(text), want) {
+			if strings.TrimSpace(want) == "" || !strings.Contains(strings.ToLower(text), want) {
 				t.Errorf("the runbook of %s has no %q, the default of its threshold", alert, want)
 			}
 		}

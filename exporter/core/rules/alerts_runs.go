@@ -33,7 +33,7 @@ or
 		Alert: &Alert{
 			Severity: Warning, Component: Path, For: 5 * time.Minute,
 			Summary: "Load tests of {{ $labels.path }}/{{ $labels.probe }} fail",
-			Description: "More than half of the runs of {{ $labels.path }}/{{ $labels.probe }} that were due were refused, failed or were incomplete" +
+			Description: "Too many runs of {{ $labels.path }}/{{ $labels.probe }} that were due were refused, failed or were incomplete" +
 				lookup(metric.Runs.Name+"{instance,path,probe,result=~'"+failedResults+"'} > 0", "; {{ .Labels.result }} ({{ .Labels.reason }}): {{ .Value | humanize }} since the agent started") +
 				lookup("time() - "+metric.RunLast.Name+sameProbe, "; the last completed run ended {{ .Value | humanizeDuration }} ago") + ".",
 		},
