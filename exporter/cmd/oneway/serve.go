@@ -36,10 +36,12 @@ type serveFlags struct {
 	clock         clockFlags
 }
 
-func (f *serveFlags) register(cmd *kingpin.CmdClause, listenHelp string, port uint16) {
+func (f *serveFlags) register(cmd *kingpin.CmdClause, options option.Described, listenHelp string, port uint16) {
 	listen := option.Listen{Port: port}.String()
 	cmd.Flag("listen", listenHelp+" Default: "+listen+", all addresses of both families.").Default(listen).PlaceHolder("ADDR:PORT").StringsVar(&f.listen)
-	cmd.Flag("allow", "Accept only sources in this prefix; repeatable. Default: all.").PlaceHolder("CIDR").StringsVar(&f.allow)
+	all := option.All(options)
+	allow := all[slices.IndexFunc(all, func(d option.Description) bool { return d.Key == "allow" })]
+	cmd.Flag("allow", allow.Doc(flagOf)+" A prefix; repeatable. Default: "+allow.Meaning(flagOf)+".").PlaceHolder("CIDR").StringsVar(&f.allow)
 	f.clock.register(cmd)
 }
 
@@ -129,7 +131,7 @@ func reflectCommand(app *kingpin.Application) {
 	f := &reflectFlags{}
 	o := &f.options
 	cmd := app.Command("reflect", reflectHelp)
-	f.register(cmd, "Address and port to listen on; repeatable.", stampfmt.Port)
+	f.register(cmd, o, "Address and port to listen on; repeatable.", stampfmt.Port)
 	cmd.Flag("key-file", "File with shared secrets, one per line; all are accepted.").PlaceHolder("FILE").StringVar(&f.keyFile)
 	cmd.Flag("rate-limit", fmt.Sprintf("Reflected packets per second and source (/32 or /64). 1 to %d; no limit: --rate-limit=-1.", reflector.MaxRate)).Default(strconv.Itoa(reflector.DefaultRate)).IntVar(&o.RatePackets)
 	option.SetDefaults(o)
@@ -207,7 +209,7 @@ func loadServerCommand(app *kingpin.Application) {
 	f := &loadServerFlags{}
 	o := &f.options
 	cmd := app.Command("load-server", loadServerHelp)
-	f.register(cmd, "Address and port, TCP and UDP; repeatable.", loadcontrol.DefaultPort)
+	f.register(cmd, o, "Address and port, TCP and UDP; repeatable.", loadcontrol.DefaultPort)
 	cmd.Flag("state-dir", "Directory for the generated key and for today's use of the tokens.").PlaceHolder("DIR").StringVar(&o.StateDir)
 	option.SetDefaults(o)
 	o.Given = registerOptions(cmd, flagOf, o, o, "allow", "link")

@@ -225,20 +225,7 @@ func formatLimits(l loadcontrol.Limits) (words []string) {
 		words = append(words, "sessions="+strconv.Itoa(l.Sessions))
 	}
 	if l.BytesPerDay > 0 {
-		words = append(words, "per-day="+formatBytes(l.BytesPerDay))
+		words = append(words, "per-day="+option.String(option.Bytes(l.BytesPerDay)))
 	}
 	return words
-}
-
-// formatBytes uses the largest unit that is exact.
-func formatBytes(n int64) string {
-	for _, u := range []struct {
-		name  string
-		bytes int64
-	}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}} {
-		if n%u.bytes == 0 {
-			return strconv.FormatInt(n/u.bytes, 10) + u.name
-		}
-	}
-	return strconv.FormatInt(n, 10)
 }

@@ -137,14 +137,10 @@ func (v *snapshot) report(dir sample.Direction) DirectionReport {
 	}
 	for _, c := range w.ratings {
 		if c.ok {
-			r.Voice = append(r.Voice, c.report())
+			r.Voice = append(r.Voice, VoiceReport{Codec: c.codec, Buffer: c.buffer, Model: c.model, R: c.R, ErrorBound: c.off, MOS: c.MOS})
 		}
 	}
 	return r
-}
-
-func (c *rated) report() VoiceReport {
-	return VoiceReport{Codec: c.codec, Buffer: c.buffer, Model: c.model, R: c.R, ErrorBound: c.off, MOS: c.MOS}
 }
 
 func (v *snapshot) roundTrip() RoundTripReport {

@@ -108,18 +108,21 @@ func (v *snapshot) results() (all []probe.Result) {
 		return nil
 	}
 	for _, dir := range sample.Directions() {
-		d := &v.window.directions[dir]
-		if median := d.delay.ranks[0]; median.Known {
-			all = append(all, probe.Result{Quantity: "delay", Direction: dir.String(), Numbers: []report.Number{{Value: median.Pointer(), Bound: d.delay.bound.Pointer(), Unit: unit.Seconds}}})
+		d := v.report(dir)
+		add := func(r probe.Result) {
+			r.Direction = dir.String()
+			all = append(all, r)
 		}
-		if d.lossRatio.Known {
-			all = append(all, probe.Result{Quantity: "loss", Direction: dir.String(), Numbers: []report.Number{{Value: d.lossRatio.Pointer(), Unit: unit.Ratio}}})
+		if d.Delay != nil && d.Delay.P50 != nil {
+			add(probe.Result{Quantity: "delay", Numbers: []report.Number{{Value: d.Delay.P50, Bound: d.Delay.ErrorBound, Unit: unit.Seconds}}})
 		}
-		if i := slices.IndexFunc(d.ratings, func(c rated) bool { return c.ok && c.model == voice.NameG107 }); i >= 0 {
-			rated := d.ratings[i].report()
-			result := rating(&rated)
-			result.Quantity, result.Of, result.Direction = "R", d.ratings[i].codec, dir.String()
-			all = append(all, result)
+		if d.Loss != nil {
+			add(probe.Result{Quantity: "loss", Numbers: []report.Number{{Value: d.Loss, Unit: unit.Ratio}}})
+		}
+		if i := slices.IndexFunc(d.Voice, func(r VoiceReport) bool { return r.Model == voice.NameG107 }); i >= 0 {
+			r := rating(&d.Voice[i])
+			r.Quantity, r.Of = "R", d.Voice[i].Codec
+			add(r)
 		}
 	}
 	return append(all, probe.Result{Quantity: "round trip", Numbers: []report.Number{{Value: v.window.roundTrip.min.Pointer(), Unit: unit.Seconds}}})

@@ -33,7 +33,7 @@ func (r *Result) Tables() []report.Table {
 	t := report.Table{Columns: []string{"direction", "payload", "IP bytes", "capacity", "±", "5th percentile", "95th", "dispersion", "trains", ""}}
 	for _, d := range r.Directions {
 		for _, z := range d.Sizes {
-			dispersion := unit.OrDash(z.Dispersion, func(s float64) string { return time.Duration(s * 1e9).Round(time.Microsecond).String() })
+			dispersion := unit.Seconds.OrDash(z.Dispersion)
 			mark := "" // the notes have the reason of a missing capacity
 			if z.Fragmented != nil && *z.Fragmented {
 				mark = "fragmented"
