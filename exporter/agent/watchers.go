@@ -33,7 +33,8 @@ func (s *watchersSection) decode(c *config.Config) error {
 
 func (s *watchersSection) plan(c *config.Config, m *maker) (found config.Problems) {
 	receiver, pulse := func(to *Status) *any { return &to.Receiver }, func(to *Status) *any { return &to.Pulse }
-	found = append(s.placed(m, s.clock.GPSD, "gpsd", "gps0", receiver), s.placed(m, s.clock.PPS, "pps", "pps0", pulse)...)
+	of := ClockWatchers()
+	found = append(s.placed(m, s.clock.GPSD, of[0], receiver), s.placed(m, s.clock.PPS, of[1], pulse)...)
 	for i := range c.Watchers {
 		w := &c.Watchers[i]
 		if w.Type == "" {
@@ -44,8 +45,17 @@ func (s *watchersSection) plan(c *config.Config, m *maker) (found config.Problem
 	return found
 }
 
+// ClockWatcher is a watcher that has a key of its own in the section clock.
+type ClockWatcher struct {
+	// Type is the type, and the key. Name is the default of the key name.
+	Type, Name string
+}
+
+// ClockWatchers are the receiver and the pulse.
+func ClockWatchers() [2]ClockWatcher { return [...]ClockWatcher{{"gpsd", "gps0"}, {"pps", "pps0"}} }
+
 // placed adds a watcher whose section is in the clock's.
-func (s *watchersSection) placed(m *maker, at config.Section, kind, usual string, place func(*Status) *any) config.Problems {
+func (s *watchersSection) placed(m *maker, at config.Section, of ClockWatcher, place func(*Status) *any) config.Problems {
 	if !at.Given() {
 		return nil
 	}
@@ -54,10 +64,10 @@ func (s *watchersSection) placed(m *maker, at config.Section, kind, usual string
 		Options config.Section `yaml:",rest"`
 	}
 	err := at.Decode(&one)
-	name := cmp.Or(one.Name, usual)
+	name := cmp.Or(one.Name, of.Name)
 	found := append(at.Problems(err), at.Problems(option.Name("name", name))...)
 	if one.Options.Given() {
-		found = append(found, s.add(m, one.Options, plannedWatcher{name: name, kind: kind, place: place})...)
+		found = append(found, s.add(m, one.Options, plannedWatcher{name: name, kind: of.Type, place: place})...)
 	}
 	return found
 }

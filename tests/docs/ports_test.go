@@ -47,7 +47,7 @@ func otherPorts() []string {
 // A document has the default ports, and otherPorts, but no further one: after a change of a default the documents
 // with the old one fail.
 func TestDocumentsHaveTheDefaultPorts(t *testing.T) {
-	port := regexp.MustCompile(`(?:[a-z0-9][]"'*]?:|\bports? |-p |--port |(?:UDP|TCP) |" to )([1-9][0-9]{2,4})\b`)
+	port := regexp.MustCompile(`(?:[A-Za-z0-9][]"'*]?:|\bports? \(?|-p |--port |(?:UDP|TCP) |\b[0-9]{4} to )([1-9][0-9]{2,4})\b`)
 	allowed := slices.Concat(defaultPorts(), otherPorts())
 	for _, path := range files(t, ".md") {
 		if strings.Contains(path, "CHANGELOG") {

@@ -26,7 +26,7 @@ func TestRunbooksHaveTheDefaultsOfTheThresholds(t *testing.T) {
 		"OnewayOutputBehind":          {minutes(rules.ThresholdOutputBehindSeconds), inWords(rules.ThresholdOutputSpoolRatio)},
 		"OnewayPPSLost":               {fmt.Sprintf("%g s", rules.ThresholdPPSLostSeconds.Default)},
 		"OnewayProbeFailing":          {inWords(rules.ThresholdProbeUpRatio)},
-		"OnewayProbeSelfLimited":      {percent(rules.ThresholdSelfLimitedRatio)},
+		"OnewayProbeSelfLimited":      {percent(rules.ThresholdSelfLimitedRatio), fmt.Sprintf("%g ms", rules.LateSeconds*1000)},
 		"OnewayRFactorLow":            {fmt.Sprintf("%g", rules.ThresholdRFactor.Default)},
 		"OnewayRunResultStale":        {inWords(rules.ThresholdRunStaleIntervals) + "intervals", strings.TrimSpace(inWords(rules.ThresholdRunStaleSeconds))},
 		"OnewayRunsFailing":           {inWords(rules.ThresholdRunsFailedRatio)},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"oneway.example/exporter/core/hostport"
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 )
 
@@ -36,7 +37,7 @@ func (c *Config) Describe() []option.Description {
 		section(&c.OnDemand, "Single measurements on request, for users of blackbox_exporter: GET /probe?target=HOST[:PORT]&module=NAME returns the metrics of one measurement, and "+
 			"probe_success. Off without this section; deploy/prometheus/README.md has the scrape configuration. Every client of the web server may use it: with --web.config.file it needs "+
 			"a password or a certificate."),
-		section(&c.Profile, "The series of each probe; a path or probe may override it (key profile). full: at most 150 without faults. slim: at most 14, for a thousand paths: native "+
+		section(&c.Profile, fmt.Sprintf("The series of each probe; a path or probe may override it (key profile). full: at most %d without faults. slim: at most %d, for a thousand paths: native ", metric.MaxFull, metric.MaxSlim)+
 			"histograms of the delay, its quantiles, sent, lost, error bound, round trip; without voice quality and incident reports: keys of voice quality, elapsed_bins and "+
 			"elapsed_range are an error with slim.").WithExample("full"),
 		option.Value(&c.Defaults, nil, "Options of all probes of a type; a key that a probe of a path or a mesh has itself replaces the one of its type as a whole.").WithExample("{stamp: {interval: 1s}}"),

@@ -95,8 +95,8 @@ var mistakes = []struct{ name, yaml, want string }{
 :2:87: paths[0].probes[0].directions is "forward"; it must be a list, such as [forward, reverse]
 :2:102: paths[0].probes[0].rate is "5Mbit"; it must be a mapping, such as {forward: 5Mbit, reverse: 12Mbit}
 :2:115: paths[0].probes[0].dscp is "EF"; it must be a whole number, 0 to 63`},
-	{"names that are none", "clock: {source: ntp}\npaths: [{name: a, peer: h, probes: [{type: ping}, {type: stamp, codecs: [G711], voice_models: [mos]}]}]\n", `:1:17: clock.source is "ntp"; it must be chrony, static or none
-:2:44: paths[0].probes[0].type is "ping"; it must be ` + probeTypes() + `
+	{"names that are none", "clock: {source: ntp}\npaths: [{name: a, peer: h, probes: [{type: nope}, {type: stamp, codecs: [G711], voice_models: [mos]}]}]\n", `:1:17: clock.source is "ntp"; it must be chrony, static or none
+:2:44: paths[0].probes[0].type is "nope"; it must be ` + probeTypes() + `
 :2:74: paths[0].probes[1].codecs[0] is "G711"; it must be G.711, G.711-PLC, G.729, G.729A-VAD, G.723.1 or GSM-EFR
 :2:96: paths[0].probes[1].voice_models[0] is "mos"; it must be g107 or simplified`},
 	{"overlap of the whole duration", "paths: [{name: a, peer: h, probes: [{type: tcp, token_file: token, overlap_duration: 10s, overlap_start: 1s}]}]\n", `:1:106: paths[0].probes[0].overlap_start is 1s; with an overlap_duration of 10s in a duration of 10s it must be at most 0s`},

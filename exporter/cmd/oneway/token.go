@@ -21,7 +21,7 @@ The token's hash and limits are added to the load server's tokens file, which th
 server reads again when it changes. To revoke a token, remove its line.
 
 Limits count payload of UDP and TCP. Without --rate, --duration or --per-day there is no such
-limit; without --sessions, the limit is two sessions at the same time.
+limit.
 
 Examples:
   oneway token new --file /etc/oneway/tokens --name berlin --out berlin.token
@@ -43,7 +43,7 @@ func tokenCommand(app *kingpin.Application) {
 	cmd.Flag("name", "Name of the client, for logs and metrics.").Required().StringVar(&f.name)
 	cmd.Flag("rate", "Maximum rate in one direction, such as 20Mbit.").PlaceHolder("RATE").StringVar(&f.rate)
 	cmd.Flag("duration", "Maximum duration of a stream, 1s to 1h.").PlaceHolder("DURATION").StringVar(&f.duration)
-	cmd.Flag("sessions", "Maximum number of sessions at the same time; default: 2.").PlaceHolder("N").StringVar(&f.sessions)
+	cmd.Flag("sessions", fmt.Sprintf("Maximum number of sessions at the same time; default: %d.", loadserver.DefaultTokenSessions)).PlaceHolder("N").StringVar(&f.sessions)
 	cmd.Flag("per-day", "Maximum amount of data per day, both directions together, such as 10GB.").PlaceHolder("BYTES").StringVar(&f.perDay)
 	cmd.Action(action(func() error { return f.run(os.Stdout, os.Stderr) }))
 }

@@ -8,12 +8,20 @@ import (
 // Profile selects the families that a probe of a path exports.
 type Profile uint8
 
+// The largest numbers of series of a path and probe in the profiles: without faults, and with every reason and event that has a
+// series. The tests of probes check them.
+const (
+	MaxFull       = 155
+	MaxFullFaults = 222
+	MaxSlim       = 14
+)
+
 // The profiles.
 const (
-	// Full is all families: at most 150 series per path and probe without faults, at most 222 with every reason and event
+	// Full is all families: at most MaxFull series per path and probe without faults, at most MaxFullFaults with every reason and event
 	// that has a series.
 	Full Profile = iota
-	// Slim is the families for monitoring thousands of paths, at most 14 series per path and probe. Its histograms have
+	// Slim is the families for monitoring thousands of paths, at most MaxSlim series per path and probe. Its histograms have
 	// native buckets only; scrapes that accept none get quantile gauges instead.
 	Slim
 )

@@ -60,8 +60,8 @@ func schema() []byte {
 	for _, one := range watchers.All() {
 		watches.add(one.Name(), one)
 	}
-	into("outputs", object{"items": g.items("output", stores, object{"name": named})})
-	into("watchers", object{"items": g.items("watcher", watches, object{"name": named})})
+	into("outputs", object{"items": g.items("output", stores, object{"name": named("the type")})})
+	into("watchers", object{"items": g.items("watcher", watches, object{"name": named("the type")})})
 	into("clock", g.clock(watches))
 
 	all := option.Object(whole)
@@ -78,8 +78,10 @@ func oneOrMany(one object) object {
 	return object{"anyOf": []any{one, object{"type": "array", "items": one}}}
 }
 
-// named is the name of an item.
-var named = object{"type": "string", "description": "The name, a label of its metrics. Default: the type."}
+// named is the name of an item; usual is its default.
+func named(usual string) object {
+	return object{"type": "string", "description": "The name, a label of its metrics. Default: " + usual + "."}
+}
 
 // properties are the schemas of the options of structs, by key.
 func (g *generator) properties(structs ...option.Described) object {
@@ -147,10 +149,10 @@ func (g *generator) onDemand() object {
 // clock is the schema of the clock, with its two watchers.
 func (g *generator) clock(watches kinds) object {
 	all := g.section("clock")
-	for _, name := range []string{"gpsd", "pps"} {
-		own := g.properties(watches[name]...)
-		own["name"] = named
-		maps.Copy(all["properties"].(object)[name].(object), option.Object(own))
+	for _, of := range agent.ClockWatchers() {
+		own := g.properties(watches[of.Type]...)
+		own["name"] = named(of.Name)
+		maps.Copy(all["properties"].(object)[of.Type].(object), option.Object(own))
 	}
 	return all
 }

@@ -83,7 +83,7 @@ func TestWrongConfigurationsAreNotValidByTheSchema(t *testing.T) {
 	for name, text := range map[string]string{
 		"unknown key of a file":        "unknown: 1",
 		"unknown key of a probe":       "paths: [{name: p, peer: h, probes: [{type: stamp, rate: 5Mbit}]}]",
-		"unknown type":                 "paths: [{name: p, peer: h, probes: [{type: ping}]}]",
+		"unknown type":                 "paths: [{name: p, peer: h, probes: [{type: nope}]}]",
 		"key of another type":          "paths: [{name: p, peer: h, probes: [{type: train, packet_rates: [1]}]}]",
 		"path without a probe":         "paths: [{name: p, peer: h, probes: []}]",
 		"rate in bytes":                "paths: [{name: p, peer: h, probes: [{type: saturation, rate: {forward: 5MB}}]}]",
@@ -97,7 +97,7 @@ func TestWrongConfigurationsAreNotValidByTheSchema(t *testing.T) {
 		"module of a load test":        "on_demand: {targets: [h], modules: [{type: tcp}]}",
 		"count of a probe":             "paths: [{name: p, peer: h, probes: [{type: stamp, count: 3}]}]",
 		"mesh without hosts":           "mesh: {probes: [{type: stamp}]}",
-		"watcher of an unknown type":   "watchers: [{type: radio}]",
+		"watcher of an unknown type":   "watchers: [{type: nope}]",
 		"profile of an unknown name":   "profile: small",
 		"version of another format":    "version: 2",
 		"list instead of a section":    "reflector: []",

@@ -3,6 +3,7 @@ package loadserver
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"slices"
@@ -103,7 +104,7 @@ func (o *Options) Describe() []option.Description {
 		option.Text(&o.Link, "Link of its tests: one at a time, and none during a test of this agent's own probes on a link of the same name. Paths over it, and those to the "+
 			"client, have no alerts of loss and delay meanwhile.").WithExample(DefaultLink).Checked(func(key string) error { return option.Name(key, o.Link) }),
 		option.Number(&o.MaxConnections, DefaultMaxConnections, 1, maxMaxConnections, "Maximum number of control connections; at most a quarter of them of unknown peers from one address."),
-		option.Number(&o.MaxSessions, DefaultMaxSessions, 1, maxMaxSessions, "Maximum number of authorized control connections, at most {max_connections}. A token has 2 at the same time, unless its line has sessions=N.").
+		option.Number(&o.MaxSessions, DefaultMaxSessions, 1, maxMaxSessions, fmt.Sprintf("Maximum number of authorized control connections, at most {max_connections}. A token has %d at the same time, unless its line has sessions=N.", DefaultTokenSessions)).
 			Checked(func(key string) error { return option.Between(key, o.MaxSessions, 1, most) }),
 		option.Value(&o.Allow, nil, "Permitted sources.").Unset("all that have a token").WithExample(`[192.0.2.0/24, "2001:db8::/32"]`),
 	}

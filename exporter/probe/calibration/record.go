@@ -225,7 +225,7 @@ type Direction struct {
 }
 
 // txUncertaintyFrom is the TX uncertainty above which a packet counts as uncertain, as in metric.DelayTXUncertainty.
-const txUncertaintyFrom = 25 * time.Microsecond
+const txUncertaintyFrom = bound.KernelError
 
 // observation is one measured delay.
 type observation struct{ delay, txUncertainty time.Duration }

@@ -19,7 +19,7 @@ import (
 )
 
 // The largest number of series of a path and probe.
-const mostFull, mostSlim = 150, 14
+const mostFull, mostSlim = metric.MaxFull - 5, metric.MaxSlim
 
 // stored returns how many series a server without, and one with, native histograms keeps of a sink.
 func stored(t *testing.T, sink *promsink.Sink) (classic, native int) {
