@@ -12,8 +12,8 @@ import (
 type Span struct {
 	// Begin is when the client's first segment, that of the handshake, entered the link.
 	Begin instant.Time
-	// Payload is when the last segment with payload has left the link, by direction, and Last when the last one of all has;
-	// zero: none has.
+	// Payload is when the last segment with new payload has left the link, by direction, and Last when the last one of all has;
+	// zero: none has. A busy machine acknowledges late, and payload that has arrived is sent again.
 	Payload, Last [2]instant.Time
 
 	port uint16
@@ -42,6 +42,12 @@ func Spans(forward, reverse []lab.Record) (all []Span) {
 			last.open = last.open || !isSYN(r)
 		}
 	}
+	type delivered struct {
+		span      *Span
+		direction int
+		key       uint64
+	}
+	before := map[delivered]bool{}
 	for d, log := range [][]lab.Record{sample.Forward: forward, sample.Reverse: reverse} {
 		for i := range log {
 			r := &log[i]
@@ -53,7 +59,8 @@ func Spans(forward, reverse []lab.Record) (all []Span) {
 				continue
 			}
 			s.Last[d] = max(s.Last[d], r.Exit.After)
-			if payload(r) > 0 {
+			if one := (delivered{s, d, r.Key}); payload(r) > 0 && !before[one] {
+				before[one] = true
 				s.Payload[d] = max(s.Payload[d], r.Exit.After)
 			}
 		}

@@ -15,6 +15,7 @@ func TestSpansBeginWithTheHandshakeAndEndWithTheLastDeliveredSegment(t *testing.
 	forward := []lab.Record{segment(7, 0, 10, 15, lab.Delivered), segment(7, 17, 20, 25, lab.Delivered), {Key: 5, Entry: 1}, segment(8, 0, 30, 35, lab.Delivered)}
 	reverse := []lab.Record{
 		segment(7, 0, 16, 18, lab.Delivered), segment(7, 1000, 26, 28, lab.Delivered), segment(7, 1000, 27, 0, lab.DroppedQueue), segment(7, 0, 40, 42, lab.Delivered),
+		segment(7, 1000, 41, 42, lab.Delivered), // again
 		segment(9, 1000, 50, 52, lab.Delivered),
 	}
 	all := Spans(forward, reverse)
