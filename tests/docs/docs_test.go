@@ -52,7 +52,9 @@ func read(t *testing.T, path string) string {
 	return string(b)
 }
 
-func TestTestsNamedByDocumentsExist(t *testing.T) {
+// tests are the names of all tests.
+func tests(t *testing.T) map[string]bool {
+	t.Helper()
 	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 	exist := map[string]bool{}
 	for _, path := range files(t, "_test.go") {
@@ -60,6 +62,23 @@ func TestTestsNamedByDocumentsExist(t *testing.T) {
 			exist[m[1]] = true
 		}
 	}
+	return exist
+}
+
+// A test that was renamed skips unexpectedly where it cannot run, and its old name would excuse another.
+func TestExpectedSkipsNameTests(t *testing.T) {
+	exist := tests(t)
+	for line := range strings.Lines(read(t, filepath.Join(root, "tests/expected-skips.txt"))) {
+		name, reason, _ := strings.Cut(strings.TrimSpace(line), " ")
+		top, _, _ := strings.Cut(name, "/")
+		if name != "#" && (!exist[top] || reason == "") {
+			t.Errorf("expected-skips.txt: %q has reason %q; it must name a test and the reason", name, reason)
+		}
+	}
+}
+
+func TestTestsNamedByDocumentsExist(t *testing.T) {
+	exist := tests(t)
 	for _, path := range files(t, ".md") {
 		for _, name := range named.FindAllString(read(t, path), -1) {
 			if !exist[name] {

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
 
 	"oneway.example/exporter/agent/linklease"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe"
@@ -70,6 +73,20 @@ func (k testKind) flagOf(key string) string {
 	return flagOf(key)
 }
 
+// missing is the error of required options that have no value.
+func (k testKind) missing() error {
+	given := func(key string) bool {
+		return slices.ContainsFunc(option.All(k.Shared), func(d option.Description) bool {
+			return d.Key == key && !reflect.ValueOf(d.Pointer()).Elem().IsZero()
+		})
+	}
+	var errs []error
+	for _, r := range k.Required {
+		errs = append(errs, r.Check(given))
+	}
+	return errors.Join(errs...)
+}
+
 // testKinds are those of the commands, in the order of the help text.
 func testKinds() (all []testKind) {
 	for _, t := range probes.All() {
@@ -107,7 +124,7 @@ const (
 func (f *testFlags) register(cmd *kingpin.CmdClause, k testKind) {
 	cmd.Arg("host", fmt.Sprintf("Remote end: name or address; of a load server with an optional :port (%d).", loadcontrol.DefaultPort)).Required().StringVar(&f.host)
 	registerOptions(cmd, k.flagOf, k.Own, k.AgentOwn)
-	given := registerOptions(cmd, k.flagOf, k.Shared, k.AgentShared, k.Unused...)
+	registerOptions(cmd, k.flagOf, k.Shared, k.AgentShared, k.Unused...)
 	if k.SetDirections != nil {
 		cmd.Flag("direction", "Direction: forward (to the remote end), reverse, both, one after the other, or reverse-forward, the same in this order.").Default(both).EnumVar(&f.directions, both, "forward", "reverse", reverseForward)
 	}
@@ -115,16 +132,7 @@ func (f *testFlags) register(cmd *kingpin.CmdClause, k testKind) {
 	cmd.Flag("agent", "Lease the link from the agent of this host, if one runs. With --no-agent the test may run at the same time as a test of the agent on the same link, which invalidates both; the quota does not count it, and alerts are not inhibited.").Default("true").BoolVar(&f.agent)
 	cmd.Flag("json", "Print the complete result as JSON, with a row per packet, or sample of a TCP flow.").BoolVar(&f.json)
 	f.clock.register(cmd)
-	cmd.Action(interruptible(func(ctx context.Context) error {
-		var missing []error
-		for _, r := range k.Required {
-			missing = append(missing, r.Check(given))
-		}
-		if err := errors.Join(missing...); err != nil {
-			return asUsage(err, k.flagOf)
-		}
-		return f.run(ctx, k, os.Stdout, os.Stderr)
-	}))
+	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, k, os.Stdout, os.Stderr) }))
 }
 
 // run runs the test and prints its results. Ctrl-C ends it; the results so far are printed.
@@ -144,6 +152,9 @@ func (f *testFlags) run(ctx context.Context, k testKind, out, progress io.Writer
 
 // measure runs the test. Without an outcome it did not come to a run.
 func (f *testFlags) measure(ctx context.Context, k testKind, progress io.Writer) (*loadtest.Outcome, error) {
+	if err := k.missing(); err != nil {
+		return nil, asUsage(err, k.flagOf)
+	}
 	if k.SetRemote != nil {
 		k.SetRemote(f.host)
 	}

@@ -164,7 +164,7 @@ func (b *lightPackets) begin(ctx context.Context, run *Run, s Session) {
 		tasks.Wait()
 	}
 	b.idle.From = instant.Now()
-	ctxtime.Sleep(ctx, IdleTime) // the light packets of this time measure the idle link, for comparison with the load (help of working_delay_interval)
+	ctxtime.Sleep(ctx, IdleTime) // the duration of the measurement of the idle link, whose delay is compared with the delay under load; ctx ends it
 	b.idle.To = instant.Now()
 }
 

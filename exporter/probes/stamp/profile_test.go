@@ -100,7 +100,7 @@ func TestProfilesKeepToTheirNumberOfSeries(t *testing.T) {
 }
 
 // The most series of a full path with every reason and event that has one.
-const mostFaulty = 222
+const mostFaulty = metric.MaxFullFaults
 
 func TestFaultsAddNoMoreSeriesThanStated(t *testing.T) {
 	for profile, most := range map[metric.Profile]int{metric.Full: mostFaulty, metric.Slim: mostSlim} {
