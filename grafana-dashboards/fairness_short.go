@@ -6,6 +6,7 @@ import (
 	tablepanel "github.com/grafana/grafana-foundation-sdk/go/table"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 	"oneway.example/exporter/probes/message"
 )
 
@@ -58,7 +59,7 @@ func shortFlowsRow(b *boardBuilder) {
 	},
 		column{title: "direction", label: metric.Direction, empty: "no completed run"},
 		column{title: "size", label: flowBytes, own: inBytes},
-		column{title: "unfinished", query: "round(" + each("(("+unfinished+" unless "+unfinished+" offset $__range) or increase("+unfinished+dashboardRange+"))") + ")", own: props{prop("decimals", 0)}},
+		column{title: "unfinished", query: "round(" + each(rules.Increase(unfinished, "$__range")) + ")", own: props{prop("decimals", 0)}},
 		column{title: "median", query: quantiles(half), unit: "s"},
 		column{title: "95 %", query: quantiles(most), unit: "s"},
 	).Span(24).Height(8).Decimals(1).Thresholds(steps(step{0, gray}))

@@ -93,10 +93,9 @@ func resultWords() []dashboard.ValueMapping {
 	return values(words)
 }
 
-// runsIn counts the runs of a time. The first of a series is counted, too: increase begins at its value.
+// runsIn counts the runs of a time.
 func runsIn(time string) string {
-	n := from(anyTest, metric.Runs)
-	return "round(sum by (probe, result, reason) ((" + n + " unless " + n + " offset " + time + ") or increase(" + n + "[" + time + "]))) > 0"
+	return "round(sum by (probe, result, reason) (" + rules.Increase(from(anyTest, metric.Runs), time) + ")) > 0"
 }
 
 func runsByResult() *timeseries.PanelBuilder {

@@ -128,7 +128,7 @@ func tcpLossRow(b *boardBuilder) {
 		"Timeouts per hour",
 		"Expired retransmission timeouts of the sender in the hour before each point (RFC 6298 section 5). Each stops the transfer for at least 200 ms on Linux and restarts it with one segment.",
 		"none", slimOr + "no completed run of the probe tcp, or the sender's kernel is older than 6.7",
-	}, leastMinute, ranged("round(sum by (direction) (("+timeouts+" unless "+timeouts+" offset 1h) or increase("+timeouts+"[1h])))", "{{direction}}"))).Span(8).
+	}, leastMinute, ranged("round(sum by (direction) ("+rules.Increase(timeouts, "1h")+"))", "{{direction}}"))).Span(8).
 		Thresholds(steps(step{0, "transparent"})), ""))
 	b.WithPanel(colored(runs(counted(text{
 		"ECN marks, run by run",

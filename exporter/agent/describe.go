@@ -3,28 +3,32 @@ package agent
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
+	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/agent/mesh"
+	"oneway.example/exporter/agent/ondemand"
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadserver"
 	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/report"
 	"oneway.example/exporter/reflector"
 )
 
 // Sections are the options of the sections of a configuration, by key; for a list, the options of each item. Modules has the keys
 // that a module of on_demand has besides the keys of a probe. The options of clocks are in clock; probes, outputs and watchers describe theirs.
-func Sections(clocks []clock.Type) map[string][]option.Described {
+func Sections(clocks []clock.Type, probes []probe.Type) map[string][]option.Described {
 	all := map[string][]option.Described{
 		"clock":       {&clockSection{types: clocks}},
 		"links":       {&linkOptions{}},
 		"reports":     {&reportOptions{}},
 		"reflector":   {&reflectorSection{}, &reflector.Options{}},
 		"load_server": {&loadServerSection{}, &loadserver.Options{}},
-		"on_demand":   {&onDemandSection{}},
+		"on_demand":   {&onDemandSection{probes: probes}},
 		"modules":     {&moduleOptions{}},
 		"mesh":        {&mesh.Options{}},
 	}
@@ -39,11 +43,15 @@ func Sections(clocks []clock.Type) map[string][]option.Described {
 func (s *clockSection) Describe() []option.Description {
 	return []option.Description{
 		clock.Choice(&s.Source, s.types),
-		option.Value(&s.GPSD, s.GPSD, "The GNSS receiver, by gpsd: fix, satellites, pulse and sentence against this clock. An empty device is any of gpsd's; the name is the label "+
-			"\"receiver\".").WithExample(`{address: "127.0.0.1:2947", device: "", name: gps0}`),
-		option.Value(&s.PPS, s.PPS, "The pulse per second, with kernel timestamps: counted and missed pulses, jitter, and this clock's offset from them, independent of chronyd. The edge at "+
-			"the second is assert or clear; the name is the label \"pps\".").WithExample("{device: /dev/pps0, edge: assert, name: pps0}"),
+		clockWatcher(&s.GPSD, ClockWatchers()[0]),
+		clockWatcher(&s.PPS, ClockWatchers()[1]),
 	}
+}
+
+// clockWatcher describes the key of a watcher in the section clock.
+func clockWatcher(at *config.Section, w ClockWatcher) option.Description {
+	return option.Value(at, config.Section{}, fmt.Sprintf("%s of this clock: a watcher of type %s, with the options that {watchers} has for it. Its name is %s by default.", w.Doc, w.Type, w.Name)).
+		WithExample("{name: " + w.Name + "}")
 }
 
 // Describe returns the descriptions of the keys of a link.
@@ -68,8 +76,8 @@ func (s *reflectorSection) Describe() []option.Description {
 	return []option.Description{
 		option.Value(&s.Listen, option.Listens{{Port: stampfmt.Port}}, fmt.Sprintf("UDP addresses. \":%d\" means all addresses of both families. Ports below 1024 need root or CAP_NET_BIND_SERVICE; the "+
 			"standard port is %[1]d.", stampfmt.Port)).WithExample(fmt.Sprintf(`[":%d"]`, stampfmt.Port)),
-		option.Text(&s.KeyFile, "Shared secrets, one a line, all accepted: to change one, add the new secret as second line everywhere, swap the lines everywhere, remove the old one. A "+
-			"reload reads the file again.").WithExample("reflector.key"),
+		option.Text(&s.KeyFile, "Shared secrets, one a line, all accepted. To change one, add the new secret as second line everywhere, swap the lines everywhere, remove the old one. "+
+			"A reload of an agent reads the file again.").WithExample("reflector.key"),
 		option.Number(&s.RateLimit.PacketsPerSecond, reflector.DefaultRate, 1, reflector.MaxRate, "Limit of one source address (IPv4) or /64 (IPv6); protects this host, not the network. Known "+
 			"peers keep their rate when others send from their address."),
 		option.Number(&s.RateLimit.Burst, 0, 1, reflector.MaxRate, "Packets that may exceed it at once.").Unset("a quarter of {rate_limit.packets_per_second}").WithExample("5000"),
@@ -93,14 +101,26 @@ func (s *loadServerSection) Describe() []option.Description {
 func (s *onDemandSection) Describe() []option.Description {
 	return []option.Description{
 		option.Value(&s.Targets, nil, "What may be measured: names, \"*.\" and the end of names, addresses and networks. A name is measured only at an address that the list has too. Loopback "+
-			"and link-local addresses need a network of their own range.").WithExample(`["*.example.net", 192.0.2.0/24, "2001:db8::/32"]`),
+			"and link-local addresses need a network of their own range.").WithExample(`["*.example.net", 192.0.2.0/24, "2001:db8::/32"]`).
+			Required(`list the names and networks that may be measured, such as ["*.example.net", 192.0.2.0/24]`),
 		option.Value(&s.Ports, []int{stampfmt.Port}, "The UDP ports that may be measured; a target without a port has the first one."),
-		option.Value(&s.Modules, nil, "Sets of options: a light probe (type stamp, all of its keys and their defaults but an interval of 200ms), and the number of test packets, count. "+
-			"A measurement takes up to 1.25 s, count times interval and two times loss_timeout; scrape_timeout must be longer by 0.5 s.").
-			WithExample("[{name: reachable, type: stamp, count: 5}, {name: voice, type: stamp, count: 100, interval: 20ms, dscp: 46, loss_timeout: 1s}]"),
+		option.Value(&s.Modules, nil, "Sets of options: the keys of a light probe, and the number of test packets, count. scrape_timeout must be "+ondemand.ReplyTime.String()+
+			" longer than the measurement."+strings.Join(s.onceDocs(), "")).
+			WithExample("[{name: reachable, type: stamp, count: 5}, {name: voice, type: stamp, count: 100, interval: 20ms, dscp: 46, loss_timeout: 1s}]").
+			Required("list at least one, such as {name: voice, type: stamp, count: 20, interval: 20ms}"),
 		option.Number(&s.MaxConcurrent, 4, 1, maxOnDemandRunning, "Measurements at the same time, of one client one fewer; others wait while their scrape_timeout allows it."),
 		option.Number(&s.TargetPause, time.Second, 0, time.Minute, "Least time between the begins of two measurements of one address."),
 	}
+}
+
+// onceDocs are what the types say of single measurements.
+func (s *onDemandSection) onceDocs() (docs []string) {
+	for _, t := range s.probes {
+		if once, ok := t.(probe.OnDemand); ok {
+			docs = append(docs, " Type "+t.Name()+": "+once.OnceDoc())
+		}
+	}
+	return docs
 }
 
 // Describe returns the description of the key of a module.

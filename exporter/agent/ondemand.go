@@ -28,6 +28,7 @@ type onDemandSection struct {
 	MaxConcurrent int            `yaml:"max_concurrent"`
 	TargetPause   time.Duration  `yaml:"target_pause"`
 
+	probes []probe.Type     // that describe their single measurements
 	config *ondemand.Config // nil: not configured
 }
 
@@ -46,11 +47,7 @@ func (s *onDemandSection) plan(c *config.Config, m *maker) config.Problems {
 		return nil
 	}
 	targets, err := ondemand.NewTargets(s.Targets, s.Ports)
-	found := slices.Concat(config.CheckModules(s.Modules), c.OnDemand.Problems(errors.Join(
-		err,
-		option.Missing(len(s.Modules) == 0, "modules", "list at least one, such as {name: voice, type: stamp, count: 20, interval: 20ms}"),
-		option.Check(s),
-	)))
+	found := slices.Concat(config.CheckModules(s.Modules), c.OnDemand.Problems(errors.Join(err, option.Check(s))))
 	if len(found) > 0 {
 		return found
 	}

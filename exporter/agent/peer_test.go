@@ -15,7 +15,7 @@ func TestPeerThatAProbeRefusesIsReportedAtItsPlaceOnce(t *testing.T) {
 		"h:99999":      "its port must be between 1 and 65535",
 		"http://h/":    `it must be a host with an optional port, and no URL; write "h"`,
 		"two hosts":    "it has a space in it; remove the space",
-		"":             "empty; it must be a host, such as reflector.example.net or 192.0.2.1:862",
+		"":             "missing; it must be a host, such as reflector.example.net or 192.0.2.1:862",
 		"-h":           `"-h" is no host name: it must have letters, digits and hyphens between its dots, such as reflector.example.net`,
 	} {
 		for _, kinds := range []string{"{type: stamp}", "{type: stamp, name: other}, {type: stamp}", "{type: saturation, token_file: token, rate: {forward: 1Mbit, reverse: 1Mbit}}"} {

@@ -47,12 +47,14 @@ func (s *watchersSection) plan(c *config.Config, m *maker) (found config.Problem
 
 // ClockWatcher is a watcher that has a key of its own in the section clock.
 type ClockWatcher struct {
-	// Type is the type, and the key. Name is the default of the key name.
-	Type, Name string
+	// Type is the type, and the key. Name is the default of the key name. Doc is what it is, in words.
+	Type, Name, Doc string
 }
 
 // ClockWatchers are the receiver and the pulse.
-func ClockWatchers() [2]ClockWatcher { return [...]ClockWatcher{{"gpsd", "gps0"}, {"pps", "pps0"}} }
+func ClockWatchers() [2]ClockWatcher {
+	return [...]ClockWatcher{{"gpsd", "gps0", "The GNSS receiver"}, {"pps", "pps0", "The pulse per second"}}
+}
 
 // placed adds a watcher whose section is in the clock's.
 func (s *watchersSection) placed(m *maker, at config.Section, of ClockWatcher, place func(*Status) *any) config.Problems {

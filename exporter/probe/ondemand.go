@@ -12,6 +12,9 @@ type OnDemand interface {
 	// NewOnce is Type.New for one measurement. What it opens, it shares with no other prober, so that the series of a
 	// measurement are those of its own packets.
 	NewOnce(env Env, target Target, decode func(into ...any) error) (Once, error)
+	// OnceDoc says, in sentences, which defaults of NewOnce differ from New, and how long a measurement takes. Keys of options
+	// stand in braces: {count}.
+	OnceDoc() string
 }
 
 // Once is one measurement.

@@ -23,9 +23,11 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"oneway.example/exporter/core/bound"
 	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/calibration"
@@ -39,15 +41,38 @@ type Options struct {
 	Setup, Peer string
 	// Interface is the interface to calibrate. Loopback and Peer determine it and reject another one; for Veth it is the
 	// veth interface that the result applies to; empty: the created pair.
-	Interface string
+	Interface string `yaml:"interface"`
 	// Stamp are the sender's options.
 	Stamp stamp.Options
-	// Count is the number of packets, at least calibration.MinCount.
-	Count uint64
+	// Count is the number of packets.
+	Count uint64 `yaml:"count"`
 	// TrueDelay is the known one-way delay.
-	TrueDelay time.Duration
+	TrueDelay time.Duration `yaml:"true_delay"`
 	// Trust requests a calibration that may narrow bounds.
-	Trust bool
+	Trust bool `yaml:"trust"`
+}
+
+// Limits of Options.
+const (
+	maxCount     = 1_000_000
+	maxTrueDelay = time.Second
+)
+
+// Describe returns the descriptions of the options besides Stamp. Describe of stamp.Options has the others.
+func (o *Options) Describe() []option.Description {
+	return []option.Description{
+		option.Text(&o.Interface, "Interface to calibrate. With {veth}: interface to store the result for.").Unset("the interface of the path").WithPlaceholder("IFACE"),
+		option.Number(&o.TrueDelay, 0, 0, maxTrueDelay, "Known one-way delay: propagation delay of the cable plus packet size divided by rate."),
+		option.Number(&o.Count, 5000, calibration.MinCount, maxCount, "Test packets to send.").Checked(o.checkCount),
+		option.Switch(&o.Trust, false, fmt.Sprintf("Let the agent narrow error bounds: it uses the largest error of this calibration instead of %s.", unit.Duration(bound.KernelError))),
+	}
+}
+
+func (o *Options) checkCount(key string) error {
+	if o.Trust && o.Count >= calibration.MinCount && o.Count < calibration.MinTrustedCount {
+		return option.Errorf(key, "is %d; trust needs at least %d", o.Count, calibration.MinTrustedCount)
+	}
+	return option.Between(key, o.Count, calibration.MinCount, maxCount)
 }
 
 // Result is a calibration and the report of its run.
@@ -111,11 +136,8 @@ func Run(ctx context.Context, o Options, env probe.Env, progress func(stamp.Repo
 }
 
 func prepare(ctx context.Context, o *Options) (*path, error) {
-	if o.Count < calibration.MinCount {
-		return nil, option.Errorf("count", "is %d; it must be at least %d", o.Count, calibration.MinCount)
-	}
-	if o.Trust && o.Count < calibration.MinTrustedCount {
-		return nil, option.Errorf("count", "is %d; trust needs at least %d", o.Count, calibration.MinTrustedCount)
+	if err := option.Check(o); err != nil {
+		return nil, err
 	}
 	switch o.Setup {
 	case calibration.Loopback:

@@ -201,7 +201,7 @@ func TestAnInterruptedRunIsNoCalibration(t *testing.T) {
 
 func TestWrongOptionsAreNamed(t *testing.T) {
 	for want, change := range map[string]func(*Options){
-		"count is 199; it must be at least 200":                    func(o *Options) { o.Count = 199 },
+		"count is 199; it must be between 200 and 1000000":         func(o *Options) { o.Count = 199 },
 		"count is 400; trust needs at least 3000":                  func(o *Options) { o.Trust = true },
 		`setup is "wifi"; it must be "loopback", "veth" or "peer"`: func(o *Options) { o.Setup = "wifi" },
 		`interface is "eth7", but packets to 127.0.0.1 pass "lo"`:  func(o *Options) { o.Interface = "eth7" },

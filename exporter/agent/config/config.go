@@ -23,7 +23,6 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/option"
 )
 
@@ -236,25 +235,11 @@ func (c *Config) Check() (found Problems) {
 			found.add(p.Place, option.Errorf("name", "is %q, which is also the name of %s; names must differ",
 				p.Name, c.Paths[first].Place.Seen("name", p.Place)))
 		}
-		switch {
-		case p.Name == "" && !p.Place.Has("name"):
-			found.add(p.Place, option.Errorf("name", "is missing; every path needs one"))
-		case option.Name("name", p.Name) != nil:
-			found.add(p.Place, option.Name("name", p.Name))
-		default:
+		if option.Name("name", p.Name) == nil {
 			seen[p.Name] = i
 		}
-		if p.Peer == "" {
-			problem := "is empty"
-			if !p.Place.Has("peer") {
-				problem = "is missing"
-			}
-			found.add(p.Place, option.Errorf("peer", "%s; it must be a host, such as reflector.example.net or 192.0.2.1:%d", problem, hostport.Reflector))
-		}
+		found = append(found, p.Place.Problems(option.Check(p))...)
 		checkLinks(p, &found)
-		if len(p.Probes) == 0 {
-			found.add(p.Place, option.Errorf("probes", "has no probe; a path needs at least one, such as {type: stamp}"))
-		}
 		checkProbes(p.Probes, "probe of this path", &found)
 	}
 	return found

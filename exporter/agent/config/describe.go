@@ -2,10 +2,13 @@ package config
 
 import (
 	"fmt"
+	"strconv"
 
+	"oneway.example/exporter/agent/pathlabel"
 	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/load/loadserver"
 )
 
 // Describe returns the descriptions of the sections of a file, in the order of documents; their owners describe the keys of each. An
@@ -21,17 +24,17 @@ func (c *Config) Describe() []option.Description {
 		option.Value(&c.Watchers, nil, "Watchers observe something beside the packets, and have a state at / and in /api/v1/status. The receiver and the pulse of {clock} are watchers too; "+
 			"here there can be several of a type. The name is the label of the metrics, by default the type; names must differ."),
 		section(&c.CalibrationFile, "The errors of this host's timestamps, measured by \"oneway calibrate\"; by default general limits are used.").WithExample("calibration.json"),
-		section(&c.StateDir, "Directory of the data that must survive a restart: the daily usage of each link's quota, the reports of load tests, a load server's own key. A relative path "+
+		section(&c.StateDir, "Directory of the data that must survive a restart: the daily usage of each link's quota, the reports of load tests, and of a load server "+loadserver.StateDoc+". A relative path "+
 			"begins at this file's directory. Without it, nothing is stored.").WithExample("/var/lib/oneway"),
 		section(&c.Links, "Links, which load tests share: one test at a time on each. Once there are any, each \"link\" elsewhere must be one of them. A link that is not listed has no quota; a "+
-			"load test without the option \"link\" uses the first of its path (key link), or one with the path's name. While a test fills a link, and 6 minutes after, no alert begins "+
+			"load test without the option \"link\" uses the first of its path (key link), or one with the path's name. While a test fills a link, and "+fmt.Sprintf("%.0f minutes", metric.TestedRecent.Minutes())+" after, no alert begins "+
 			"for the loss and delay of any path over it. The quota is the number of bytes of IP packets that load tests may move over the link between two local midnights, both "+
 			"directions; a run that could need more than the rest is skipped. A reload changes it at once. \"oneway test\" on this host leases links and uses quotas through the agent's socket, /run/oneway/agent.sock (systemd: "+
 			"RuntimeDirectory=oneway).").WithExample("[{name: uplink, quota_bytes: 500MB}, {name: branch-to-core, quota_bytes: 2GB}, {name: load_server}, {name: lab}]"),
 		section(&c.Reports, "Reports of load test runs, and incident reports (at most a quarter), one gzip file of JSON each, shown at /runs; the oldest are deleted when a limit is reached."),
 		option.Value(&c.Outputs, nil, "Outputs deliver all measurements to stores that do not scrape this agent: its series at an interval, and what a scrape cannot hold (packets of runs, "+
 			"samples of TCP connections, packets around an incident, the track). An output never blocks the agent. What the store has not accepted yet waits in a spool on disk; above "+
-			"its limit the oldest is dropped. Without {state_dir} the spool is in memory (16 MB)."),
+			"its limit the oldest is dropped. Without {state_dir} the spool is in memory."),
 		section(&c.Reflector, "Replies to the test packets of other agents and of any STAMP or TWAMP-Light sender. Without this section the agent has no reflector."),
 		section(&c.LoadServer, "The remote end of load tests: lets clients fill this host's link on purpose, within the limits of their tokens. Off without this section."),
 		section(&c.OnDemand, "Single measurements on request, for users of blackbox_exporter: GET /probe?target=HOST[:PORT]&module=NAME returns the metrics of one measurement, and "+
@@ -50,14 +53,16 @@ func (c *Config) Describe() []option.Description {
 // Describe returns the descriptions of the keys of a path.
 func (p *Path) Describe() []option.Description {
 	return []option.Description{
-		option.Text(&p.Name, "The label \"path\" of every metric: unique, a letter or digit and up to 99 more letters, digits and _ . : / -").WithExample("office-to-core"),
+		option.Text(&p.Name, "The label \"path\" of every metric: unique, a letter or digit and up to 99 more letters, digits and _ . : / -").WithExample("office-to-core").
+			Required("every path needs one").Checked(func(key string) error { return option.Name(key, p.Name) }),
 		option.Text(&p.Peer, fmt.Sprintf("A name or address, with :port if it is not %d; it must run \"oneway agent\", \"oneway reflect\" or any STAMP or TWAMP-Light reflector.", hostport.Reflector)).
-			WithExample(fmt.Sprintf(`"[2001:db8::7]:%d"`, hostport.Reflector)),
+			WithExample(fmt.Sprintf(`"[2001:db8::7]:%d"`, hostport.Reflector)).
+			Required("it must be a host, such as reflector.example.net or 192.0.2.1:%d", hostport.Reflector),
 		option.Text(&p.Profile, "The profile of its probes.").Unset("the one of the file").WithExample("full"),
 		option.Value(&p.Links, nil, "The links that its packets pass and that load tests fill, one name or a list: a test of any path over one of them affects this path. A load test of this "+
 			"path without a link uses the first.").Unset("those of its load tests, or one with the path's name").WithExample("[uplink, lab]"),
-		option.Value(&p.Labels, nil, "Labels of the path in oneway_path_labels_info, to group other series by: at most 16.").WithExample("{site: seoul, region: asia}"),
-		option.Value(&p.Probes, nil, "The measurements of the path.").Count(1, 0),
+		option.Value(&p.Labels, nil, "Labels of the path in oneway_path_labels_info, to group other series by: at most "+strconv.Itoa(pathlabel.MaxLabels)+".").WithExample("{site: seoul, region: asia}"),
+		option.Value(&p.Probes, nil, "The measurements of the path.").Required("a path needs at least one, such as {type: stamp}"),
 	}
 }
 

@@ -23,7 +23,7 @@ func refusal(t *testing.T, content string) string {
 
 func TestEmptyPeerIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		`{name: a, peer: "", probes: [{type: c}]}`: `x.yml:1:25: paths[0].peer is empty; it must be a host, such as reflector.example.net or 192.0.2.1:862`,
+		`{name: a, peer: "", probes: [{type: c}]}`: `x.yml:1:25: paths[0].peer is missing; it must be a host, such as reflector.example.net or 192.0.2.1:862`,
 		`{name: a, probes: [{type: c}]}`:           `x.yml:1:9: paths[0].peer is missing; it must be a host, such as reflector.example.net or 192.0.2.1:862`,
 	} {
 		if got := refusal(t, "paths: ["+text+"]"); got != want {

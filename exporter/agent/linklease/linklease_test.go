@@ -241,7 +241,7 @@ func TestSeriesOfATestStayForSeveralScrapes(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.eventually("the series end", func() bool { return l.sink.Open() == 0 })
-	if seriesRetention < 6*time.Minute {
-		t.Errorf("seriesRetention is %v; a scrape a minute must see them", seriesRetention)
+	if metric.TerminalRetention < 6*time.Minute {
+		t.Errorf("the series stay for %v; a scrape a minute must see them", metric.TerminalRetention)
 	}
 }

@@ -46,13 +46,11 @@ const (
 	maxLeases = 32
 	// again is the retry interval of a socket that could not be opened.
 	again = 10 * time.Second
-	// seriesRetention is how long the series of a test stay after its end, so that several scrapes have its bytes.
-	seriesRetention = 7 * time.Minute
 )
 
 // NewServer opens nothing; see Run.
 func NewServer(o Options) *Server {
-	o.idleTimeout, o.seriesRetention = cmp.Or(o.idleTimeout, idleTimeout), cmp.Or(o.seriesRetention, seriesRetention)
+	o.idleTimeout, o.seriesRetention = cmp.Or(o.idleTimeout, idleTimeout), cmp.Or(o.seriesRetention, metric.TerminalRetention)
 	return &Server{options: o, places: make(chan struct{}, maxLeases)}
 }
 

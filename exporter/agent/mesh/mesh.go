@@ -56,7 +56,7 @@ func (o *Options) Describe() []option.Description {
 		option.Number(&o.Representatives, 1, 1, maxHosts, "The number of hosts of each site that measure other sites, of shape site only.").Conditional(),
 		option.Text(&o.Prefix, "The beginning of the names of the paths."),
 		option.Value(&o.Link, nil, "The link of a host that has none in the file, one name or a list.").WithExample("uplink"),
-		option.Value(&o.Probes, nil, "The probes of each path.").WithExample("[{type: stamp}]"),
+		option.Value(&o.Probes, nil, "The probes of each path.").WithExample("[{type: stamp}]").Required("a mesh needs at least one, such as {type: stamp}"),
 	}
 }
 
@@ -147,7 +147,6 @@ func pathsOf(section config.Section, on Machine, groups []metric.Group) ([]confi
 func (o *Options) check(section config.Section) error {
 	errs := []error{
 		option.Check(o),
-		option.Missing(len(o.Probes) == 0, "probes", "a mesh needs at least one, such as {type: stamp}"),
 	}
 	if o.Neighbors%2 != 0 {
 		errs = append(errs, option.Errorf("neighbors", "is %d; it must be even: half of them are before the host in the file, half after it", o.Neighbors))

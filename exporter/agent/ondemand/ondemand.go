@@ -271,8 +271,13 @@ func (s *Service) enter() (*Config, context.Context, error) {
 // Placeholder is the target of a prober of which only the options are used (TEST-NET-1, RFC 5737).
 const Placeholder = "192.0.2.1"
 
-// MaxTime is the most time that a measurement may take; scrapes take less.
-const MaxTime = time.Minute
+// Limits of the time of a measurement.
+const (
+	// MaxTime is the most time that a measurement may take; scrapes take less.
+	MaxTime = time.Minute
+	// ReplyTime is the part of a scrape_timeout that is for the reply and the network, as in blackbox_exporter.
+	ReplyTime = 500 * time.Millisecond
+)
 
 // admit checks the request.
 func (c *Config) admit(r Request, log *slog.Logger) (m *Module, to host, check probe.Once, err error) {

@@ -22,11 +22,8 @@ type Targets struct {
 
 // NewTargets reads the allow list: names, "*.suffix" for all names below it, addresses, and networks. A name is measured
 // only at an address that the list allows too. Ports are the UDP ports that may be used. An error is an *option.Error of
-// the key targets or ports.
+// the key targets or ports. An empty list allows none.
 func NewTargets(list []string, ports []int) (t Targets, err error) {
-	if len(list) == 0 {
-		return t, option.Errorf("targets", "is missing; list the names and networks that may be measured, such as [\"*.example.net\", 192.0.2.0/24]")
-	}
 	if len(ports) == 0 {
 		return t, option.Errorf("ports", "is empty; list the UDP ports that may be measured, or leave the key out for %d", hostport.Reflector)
 	}
@@ -35,7 +32,7 @@ func NewTargets(list []string, ports []int) (t Targets, err error) {
 			return t, option.Errorf(fmt.Sprintf("targets[%d]", i), "is %q; %v", entry, err)
 		}
 	}
-	if len(t.networks) == 0 {
+	if len(list) > 0 && len(t.networks) == 0 {
 		return t, option.Errorf("targets", "has names but no address or network; add the networks of the addresses that the names may have: "+
 			"whoever controls a name chooses its address")
 	}

@@ -63,7 +63,6 @@ func TestAllowListStatesTheExpectation(t *testing.T) {
 		port int
 		want string
 	}{
-		{nil, 862, `targets is missing; list the names and networks that may be measured, such as ["*.example.net", 192.0.2.0/24]`},
 		{[]string{"a.example.net"}, 862, "targets has names but no address or network; add the networks of the addresses that the names may have: whoever controls a name chooses its address"},
 		{[]string{"192.0.2.1/24"}, 862, `targets[0] is "192.0.2.1/24"; it has bits beyond its length; write 192.0.2.0/24`},
 		{[]string{"192.0.2.0/24", "a.*.net"}, 862, `targets[1] is "a.*.net"; it must be a name, "*." and the end of names, an address or a network`},

@@ -35,7 +35,7 @@ clock), and give its address as --peer. Two hosts must be synchronized by the sa
 pulse per second (PPS), see --clock.
 
 The agent removes the systematic error from delays over the interface. It widens
-their error bound where the random error exceeds the assumed 25 µs, and narrows it
+their error bound where the random error exceeds the assumed one, and narrows it
 only with --trust. The random error grows with the load of the host: calibrate
 under the load of normal operation.
 
@@ -69,26 +69,21 @@ func calibrateCommand(app *kingpin.Application) {
 	cmd := app.Command("calibrate", calibrateHelp)
 	cmd.Flag("veth", "Use a veth pair in two private network namespaces; needs root.").BoolVar(&f.veth)
 	cmd.Flag("peer", "Use a cable to this reflector.").PlaceHolder("HOST:PORT").StringVar(&o.Peer)
-	cmd.Flag("interface", "Interface to calibrate; default: the interface of the path. With --veth: interface to store the result for.").PlaceHolder("IFACE").StringVar(&o.Interface)
-	cmd.Flag("true-delay", "Known one-way delay: propagation delay of the cable plus packet size divided by rate. 0s to 1s.").Default("0s").DurationVar(&o.TrueDelay)
-	cmd.Flag("count", "Test packets to send, 200 to 1000000.").Short('c').Default("5000").Uint64Var(&o.Count)
+	option.SetDefaults(o)
+	registerOptions(cmd, flagOf, o, o)
 	s.Interval = calibrateInterval
+	const ofPeer = " For --peer."
+	more := map[string]string{"interval": "", "payload_bytes": "", "loss_timeout": "", "key_file": ofPeer, "local": ofPeer, "hardware": ofPeer}
 	for _, d := range option.All(s) {
-		switch d.Key {
-		case "interval":
-			cmd.Flag("interval", "Time between test packets. "+d.Range()+".").Short('i').Default(calibrateInterval.String()).DurationVar(&s.Interval)
-		case "payload_bytes":
-			registerOption(cmd, d, flagOf, "").Short('s')
-		case "loss_timeout":
-			registerOption(cmd, d, flagOf, "")
+		if text, used := more[d.Key]; used {
+			registerOption(cmd, d, flagOf, text)
 		}
 	}
-	cmd.Flag("trust", "Let the agent narrow error bounds: it uses the largest error of this calibration instead of 25 µs.").BoolVar(&o.Trust)
+	for key, letter := range map[string]rune{"count": 'c', "interval": 'i', "payload_bytes": 's'} {
+		cmd.GetFlag(flagName(key)).Short(letter)
+	}
 	cmd.Flag("output", "File to store the result in; entries of other interfaces are kept.").Short('o').PlaceHolder("FILE").StringVar(&f.output)
 	cmd.Flag("json", "Print the result as JSON.").BoolVar(&f.json)
-	cmd.Flag("key-file", "With --peer: file with the shared secret of authenticated mode.").PlaceHolder("FILE").StringVar(&s.KeyFile)
-	cmd.Flag("local", "With --peer: address to send from.").PlaceHolder("ADDR").StringVar(&s.Local)
-	cmd.Flag("hardware", "With --peer: use the hardware timestamps of this interface.").PlaceHolder("IFACE").StringVar(&s.Hardware)
 	f.clock.register(cmd)
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, os.Stdout, os.Stderr) }))
 }
@@ -113,10 +108,6 @@ func (f *calibrateFlags) complete() error {
 		return errors.New("--key-file, --local and --hardware are for --peer")
 	case f.veth && f.output != "" && o.Interface == "":
 		return errors.New("--veth with --output needs --interface, the interface that the result is stored for")
-	case o.Count > 1_000_000:
-		return fmt.Errorf("--count is %d; it must be between %d and 1000000", o.Count, calibration.MinCount)
-	case o.TrueDelay < 0 || o.TrueDelay > time.Second:
-		return fmt.Errorf("--true-delay is %v; it must be between 0 and 1s", o.TrueDelay)
 	}
 	if o.Stamp.Size == 0 {
 		o.Stamp.Size = stamp.DefaultSize(o.Stamp.KeyFile != "")

@@ -112,7 +112,7 @@ var mistakes = []struct{ name, yaml, want string }{
 :7:52: paths[0].probes[1].interval is 20; it must be a duration with a unit, such as 20ms, 10s or 1h30m
 :7:62: paths[0].probes[1].dscp is 99; it must be between 0 and 63
 :8:5: paths[1].peer is missing; it must be a host, such as reflector.example.net or 192.0.2.1:862
-:8:5: paths[1].probes has no probe; a path needs at least one, such as {type: stamp}
+:8:5: paths[1].probes is missing; a path needs at least one, such as {type: stamp}
 :8:11: paths[1].name is "a", which is also the name of paths[0] in line 5; names must differ`},
 }
 

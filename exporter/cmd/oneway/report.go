@@ -25,7 +25,7 @@ const reportHelp = `Print availability, loss and delay of a path as CSV.
 One row for each month, week or day, for service agreements, from the series that Prometheus has scraped
 from the agent.
 
-Availability is the share of the measured intervals (one minute) with a reply. Intervals without data count
+Availability is the share of the measured intervals (--interval) with a reply. Intervals without data count
 neither as up nor as down: no_data_seconds has them. A quantile of delays has the limits of its error,
 those of its histogram bucket, in the columns lower and upper; native histograms have the narrowest ones.
 The page exporter/doc/report.md of the source defines each column, with its query for Grafana.
@@ -46,6 +46,9 @@ type reportFlags struct {
 	url, basic, bearer                        string
 }
 
+// Limits of --interval.
+const leastInterval, mostInterval = 10 * time.Second, time.Hour
+
 func reportCommand(app *kingpin.Application) {
 	f := &reportFlags{}
 	cmd := app.Command("report", reportHelp)
@@ -54,7 +57,7 @@ func reportCommand(app *kingpin.Application) {
 	cmd.Flag("to", "End, not included: a date in --timezone, or a time of RFC 3339; default: one month after --from.").PlaceHolder("2026-11-01").StringVar(&f.to)
 	cmd.Flag("by", "Period of a row: month, week (from Monday) or day.").Default(string(slareport.Month)).EnumVar(&f.by, slareport.Units()...)
 	cmd.Flag("timezone", "Time zone of dates and periods, such as Europe/Berlin or UTC; default: that of this host.").PlaceHolder("ZONE").StringVar(&f.zone)
-	cmd.Flag("interval", "Interval of availability, 10s to 1h; at least the scrape interval.").Default("1m").DurationVar(&f.interval)
+	cmd.Flag("interval", fmt.Sprintf("Interval of availability, %s to %s; at least the scrape interval.", option.String(leastInterval), option.String(mostInterval))).Default("1m").DurationVar(&f.interval)
 	cmd.Flag("probe", "Light probe of the path, if it has several.").PlaceHolder("NAME").StringVar(&f.probe)
 	cmd.Flag("instance", "Agent that measures the path, by its label instance, if several do.").PlaceHolder("NAME").StringVar(&f.instance)
 	cmd.Flag("prometheus.url", "Address of Prometheus, or of a compatible server, with its path prefix.").Default("http://127.0.0.1:9090").StringVar(&f.url)
@@ -106,8 +109,8 @@ func (f *reportFlags) options(now time.Time) (o slareport.Options, err error) {
 			return o, fmt.Errorf("--timezone is %q; it must be a name such as Europe/Berlin or UTC", f.zone)
 		}
 	}
-	if f.interval < 10*time.Second || f.interval > time.Hour || (24*time.Hour)%f.interval != 0 || f.interval%time.Second != 0 {
-		return o, fmt.Errorf("--interval is %v; it must be between 10s and 1h, and a day a multiple of it", f.interval)
+	if f.interval < leastInterval || f.interval > mostInterval || (24*time.Hour)%f.interval != 0 || f.interval%time.Second != 0 {
+		return o, fmt.Errorf("--interval is %v; it must be between %s and %s, and a day a multiple of it", f.interval, option.String(leastInterval), option.String(mostInterval))
 	}
 	o = slareport.Options{Path: f.path, Probe: f.probe, Instance: f.instance, By: slareport.By(f.by), Interval: f.interval}
 	o.From, o.To = slareport.PreviousMonth(now.In(zone))

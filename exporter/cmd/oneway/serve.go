@@ -10,12 +10,12 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/version"
 
+	"oneway.example/exporter/agent"
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/core/keyfile"
 	"oneway.example/exporter/core/memlimit"
@@ -36,13 +36,23 @@ type serveFlags struct {
 	clock         clockFlags
 }
 
-func (f *serveFlags) register(cmd *kingpin.CmdClause, options option.Described, listenHelp string, port uint16) {
+// register adds the flags. keys are the keys of the agent's section of this server.
+func (f *serveFlags) register(cmd *kingpin.CmdClause, keys []option.Description, port uint16) {
 	listen := option.Listen{Port: port}.String()
-	cmd.Flag("listen", listenHelp+" Default: "+listen+", all addresses of both families.").Default(listen).PlaceHolder("ADDR:PORT").StringsVar(&f.listen)
-	all := option.All(options)
-	allow := all[slices.IndexFunc(all, func(d option.Description) bool { return d.Key == "allow" })]
+	cmd.Flag("listen", keyOf(keys, "listen").Doc(flagOf)+" Repeatable. Default: "+listen+".").Default(listen).PlaceHolder("ADDR:PORT").StringsVar(&f.listen)
+	allow := keyOf(keys, "allow")
 	cmd.Flag("allow", allow.Doc(flagOf)+" A prefix; repeatable. Default: "+allow.Meaning(flagOf)+".").PlaceHolder("CIDR").StringsVar(&f.allow)
 	f.clock.register(cmd)
+}
+
+// sectionKeys are the descriptions of the keys of a section of the agent's configuration.
+func sectionKeys(section string) []option.Description {
+	return option.All(agent.Sections(nil, nil)[section]...)
+}
+
+// keyOf is the description of a key.
+func keyOf(keys []option.Description, key string) option.Description {
+	return keys[slices.IndexFunc(keys, func(d option.Description) bool { return d.Key == key })]
 }
 
 // addresses are those to listen on, and the accepted sources.
@@ -131,9 +141,11 @@ func reflectCommand(app *kingpin.Application) {
 	f := &reflectFlags{}
 	o := &f.options
 	cmd := app.Command("reflect", reflectHelp)
-	f.register(cmd, o, "Address and port to listen on; repeatable.", stampfmt.Port)
-	cmd.Flag("key-file", "File with shared secrets, one per line; all are accepted.").PlaceHolder("FILE").StringVar(&f.keyFile)
-	cmd.Flag("rate-limit", fmt.Sprintf("Reflected packets per second and source (/32 or /64). 1 to %d; no limit: --rate-limit=-1.", reflector.MaxRate)).Default(strconv.Itoa(reflector.DefaultRate)).IntVar(&o.RatePackets)
+	keys := sectionKeys("reflector")
+	f.register(cmd, keys, stampfmt.Port)
+	cmd.Flag("key-file", keyOf(keys, "key_file").Doc(flagOf)).PlaceHolder("FILE").StringVar(&f.keyFile)
+	rate := keyOf(keys, "rate_limit.packets_per_second")
+	cmd.Flag("rate-limit", rate.Doc(flagOf)+" "+rate.Range()+"; no limit: --rate-limit=-1.").Default(option.String(rate.Default())).IntVar(&o.RatePackets)
 	option.SetDefaults(o)
 	o.Given = registerOptions(cmd, flagOf, o, o, "allow")
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, os.Stdout) }))
@@ -209,8 +221,8 @@ func loadServerCommand(app *kingpin.Application) {
 	f := &loadServerFlags{}
 	o := &f.options
 	cmd := app.Command("load-server", loadServerHelp)
-	f.register(cmd, o, "Address and port, TCP and UDP; repeatable.", loadcontrol.DefaultPort)
-	cmd.Flag("state-dir", "Directory for the generated key and for today's use of the tokens.").PlaceHolder("DIR").StringVar(&o.StateDir)
+	f.register(cmd, sectionKeys("load_server"), loadcontrol.DefaultPort)
+	cmd.Flag("state-dir", "Directory of the data that must survive a restart: "+loadserver.StateDoc+".").PlaceHolder("DIR").StringVar(&o.StateDir)
 	option.SetDefaults(o)
 	o.Given = registerOptions(cmd, flagOf, o, o, "allow", "link")
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, os.Stdout) }))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/load/loadserver"
 )
 
@@ -42,7 +43,7 @@ func tokenCommand(app *kingpin.Application) {
 	cmd.Flag("out", "New file for the token (mode 0600), instead of printing it.").PlaceHolder("FILE").StringVar(&f.out)
 	cmd.Flag("name", "Name of the client, for logs and metrics.").Required().StringVar(&f.name)
 	cmd.Flag("rate", "Maximum rate in one direction, such as 20Mbit.").PlaceHolder("RATE").StringVar(&f.rate)
-	cmd.Flag("duration", "Maximum duration of a stream, 1s to 1h.").PlaceHolder("DURATION").StringVar(&f.duration)
+	cmd.Flag("duration", fmt.Sprintf("Maximum duration of a stream, %s to %s.", option.String(loadserver.MinTokenDuration), option.String(loadserver.MaxTokenDuration))).PlaceHolder("DURATION").StringVar(&f.duration)
 	cmd.Flag("sessions", fmt.Sprintf("Maximum number of sessions at the same time; default: %d.", loadserver.DefaultTokenSessions)).PlaceHolder("N").StringVar(&f.sessions)
 	cmd.Flag("per-day", "Maximum amount of data per day, both directions together, such as 10GB.").PlaceHolder("BYTES").StringVar(&f.perDay)
 	cmd.Action(action(func() error { return f.run(os.Stdout, os.Stderr) }))

@@ -28,6 +28,9 @@ type voiceFlags struct {
 	json                                   bool
 }
 
+// Limits of the talker echo loudness rating, in dB (ITU-T G.107 table 2).
+const minTELR, maxTELR = 5, 65
+
 // voiceCommand registers `oneway voice`.
 func voiceCommand(app *kingpin.Application) {
 	var f voiceFlags
@@ -37,7 +40,7 @@ func voiceCommand(app *kingpin.Application) {
 	cmd.Flag("loss", "Packet loss in percent, such as 1%.").Default("0%").StringVar(&f.loss)
 	cmd.Flag("burst-ratio", "BurstR: 1 is random loss, above 1 bursty.").Default("1").StringVar(&f.burst)
 	cmd.Flag("model", "g107 (the full E-model) or simplified (Woo 2010, section 7.1).").Default(voice.NameG107).HintOptions(voice.ModelNames()...).StringVar(&f.model)
-	cmd.Flag("telr", "Talker echo loudness rating in dB, 5..65; g107 only (default 65, a working echo canceller).").StringVar(&f.telr)
+	cmd.Flag("telr", fmt.Sprintf("Talker echo loudness rating in dB, %d (loud echo) to %d (none); g107 only. Default: %g.", minTELR, maxTELR, voice.Defaults().TELR)).StringVar(&f.telr)
 	cmd.Flag("json", "Print JSON.").BoolVar(&f.json)
 	cmd.Action(action(func() error { return f.run(os.Stdout) }))
 }
@@ -115,8 +118,8 @@ func (f *voiceFlags) rate() (v voiceRating, err error) {
 		switch {
 		case !full:
 			return v, fmt.Errorf("--telr is %q, but model %s has no echo; leave it out or use --model g107", f.telr, model.Name)
-		case err != nil || !(p.TELR >= 5 && p.TELR <= 65):
-			return v, fmt.Errorf("--telr is %q; it must be a number of dB from 5 (loud echo) to 65 (none)", f.telr)
+		case err != nil || !(p.TELR >= minTELR && p.TELR <= maxTELR):
+			return v, fmt.Errorf("--telr is %q; it must be a number of dB from %d (loud echo) to %d (none)", f.telr, minTELR, maxTELR)
 		}
 	}
 	r := model.Rate(p)

@@ -1,5 +1,10 @@
 package metric
 
+import (
+	"oneway.example/exporter/core/bound"
+	"oneway.example/exporter/core/unit"
+)
+
 // Delay.
 var (
 	Delay = Family(Desc{
@@ -34,12 +39,12 @@ var (
 	})
 	DelayTXUncertainty = Family(Desc{
 		Name: "oneway_delay_tx_uncertain_total", Kind: Counter, Labels: perDirection, Source: "decision 4 (exporter/doc/decisions)",
-		Help:   "Delays of packets that may have left the sending host more than 25 us after their TX timestamp (for example because a virtual machine was paused); such a delay may be too large by that time.",
+		Help:   "Delays of packets that may have left the sending host more than " + unit.Duration(bound.KernelError) + " after their TX timestamp (for example because a virtual machine was paused); such a delay may be too large by that time.",
 		Absent: "Until the first.",
 	})
 	TimestampErrorBound = Family(Desc{
 		Name: "oneway_timestamp_error_bound_seconds", Kind: Gauge, Labels: []string{Path, Probe, "source"},
-		Help:   "Error of a receive timestamp of this host's kernel in the error bound of a delay, in seconds. source is calibration (measured on the path's interface) or assumed (25 us plus the interrupt moderation that the driver reports as rx-usecs; not measured).",
+		Help:   "Error of a receive timestamp of this host's kernel in the error bound of a delay, in seconds. source is calibration (measured on the path's interface) or assumed (" + unit.Duration(bound.KernelError) + " plus the interrupt moderation that the driver reports as rx-usecs; not measured).",
 		Source: "decision 4 (exporter/doc/decisions); RFC 7679 section 3.7.3; ethtool(8)",
 	})
 	DelayLowConfidence = Family(Desc{

@@ -1,7 +1,9 @@
 package metric
 
 import (
+	"fmt"
 	"slices"
+	"time"
 
 	"oneway.example/exporter/core/runreason"
 )
@@ -26,12 +28,22 @@ const (
 	kindL = "kind"
 )
 
+// Times after a load test.
+const (
+	// TestedRecent is the time in which the paths of the test have no alerts of loss and delay: the 5 min that alerts look back, and a
+	// minute.
+	TestedRecent = 6 * time.Minute
+	// TerminalRetention is the time after which the series of a test from the terminal end.
+	TerminalRetention = TestedRecent + time.Minute
+)
+
 // Runs of load tests and their quotas.
 var (
 	TestRunning = Family(Desc{
 		Name: "oneway_test_running", Kind: Gauge, Slim: true, Labels: []string{Path, Probe, linkL}, Source: "design, invariant 6",
-		Help: "1 while a load test of this probe fills its link, else 0: it causes the delay and loss on the link at that time. A test from this host's terminal (oneway test) counts for the probe of its type to the same remote end; without such a probe, for the path to that host or for the path terminal, with its type as probe, and that series ends 7 minutes after the test.",
+		Help: "1 while a load test of this probe fills its link, else 0: it causes the delay and loss on the link at that time. A test from this host's terminal (oneway test) counts for the probe of its type to the same remote end; without such a probe, for the path to that host or for the path terminal, with its type as probe, and that series ends " + fmt.Sprintf("%.0f minutes", TerminalRetention.Minutes()) + " after the test.",
 	})
+	// PathTested is recent for TestedRecent.
 	PathTested = Family(Desc{
 		Name: "oneway_path_test_timestamp_seconds", Kind: Gauge, Slim: true, Labels: []string{Path}, Source: "design, invariant 6",
 		Help:   "Unix time at which a load test last filled a link of the path: now, while one does. It may be a test of any path of this agent, one from this host's terminal (oneway test), or a session of the agent's load server, which also affects the paths to its client.",

@@ -156,6 +156,9 @@ func (d Description) Count(least, most int) Description {
 // Required returns d, an option that must have a value. why is that of Missing.
 func (d Description) Required(why string, args ...any) Description {
 	d.required = func(key string) error { return Missing(true, key, why, args...) }
+	if d.field.Kind() == reflect.Slice {
+		d.least = max(d.least, 1)
+	}
 	return d
 }
 
@@ -241,13 +244,14 @@ func withKeys(text string, name func(key string) string) string {
 
 // Check returns the error of the current value, an *Error; nil: it is right.
 func (d Description) Check() error {
+	isList := d.field.Kind() == reflect.Slice
 	switch zero := d.field.IsZero(); {
-	case zero && d.required != nil:
+	case (zero || isList && d.field.Len() == 0) && d.required != nil:
 		return d.required(d.Key)
 	case zero && (d.unset != "" || d.field.Kind() == reflect.Pointer || d.field.Kind() == reflect.String && d.standard == ""):
 		return nil
 	}
-	if d.field.Kind() == reflect.Slice {
+	if isList {
 		if n := d.field.Len(); n < d.least || d.most > 0 && n > d.most {
 			return Errorf(d.Key, "has %d values; it must have %s", n, d.lengths())
 		}

@@ -46,6 +46,16 @@ func Properties(types map[reflect.Type]map[string]any, structs ...Described) map
 	return properties
 }
 
+// RequiredKeys are the keys of the options of structs that must have a value.
+func RequiredKeys(structs ...Described) (keys []string) {
+	for _, d := range All(structs...) {
+		if d.IsRequired() {
+			keys = append(keys, d.Key)
+		}
+	}
+	return keys
+}
+
 // Object is the schema of an object with these properties and no others.
 func Object(properties map[string]any, required ...string) map[string]any {
 	all := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}

@@ -195,14 +195,9 @@ verdict; one that changes back and forth is one alert.`,
 	}
 	PacketsCorrupted = Rule{
 		Name: "OnewayPacketsCorrupted",
-		Doc:  `A series that is new counts as a whole: increase() does not see its first value.`,
 		Expr: promql(`
-sum without (kind) (
-  ($runPacketsCorrupted unless $runPacketsCorrupted offset 1h)
-  or
-  increase($runPacketsCorrupted[1h])
-) > 0.5`, names{
-			"runPacketsCorrupted": metric.RunPacketsCorrupted.Name,
+sum without (kind) $runPacketsCorrupted > 0.5`, names{
+			"runPacketsCorrupted": Increase(metric.RunPacketsCorrupted.Name, "1h"),
 		}),
 		Alert: &Alert{
 			Severity: Warning, Component: Path,

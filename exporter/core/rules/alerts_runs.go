@@ -93,18 +93,13 @@ or
   and on (job, instance, link)
   (
     $testRunning
-    and on (job, instance, path, probe)
-    (
-      ($noQuota unless $noQuota offset 3h)
-      or
-      increase($noQuota[3h]) > 0
-    )
+    and on (job, instance, path, probe) $noQuota > 0
   )
   unless $quotaUsed < max_over_time($quotaUsed[3h])
 )`, names{
 			"quotaLeft":   metric.QuotaLeft.Name,
 			"testRunning": metric.TestRunning.Name,
-			"noQuota":     metric.Runs.Name + `{result="` + runreason.Skipped + `",reason="` + runreason.Quota + `"}`,
+			"noQuota":     Increase(metric.Runs.Name+`{result="`+runreason.Skipped+`",reason="`+runreason.Quota+`"}`, "3h"),
 			"quotaUsed":   metric.QuotaUsed.Name,
 		}),
 		Alert: &Alert{

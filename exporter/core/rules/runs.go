@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"time"
 
 	"oneway.example/exporter/core/metric"
@@ -27,15 +28,15 @@ paths a test affects. The maximum keeps a test that a restart has followed. By a
 agent that is wrong, or was, a time is recent if it changes, and none that lies ahead is.`,
 		Expr: promql(`
 group by (job, instance, path) (
-  -60 < time() - max_over_time($pathTested[6m]) < 360
+  -60 < time() - max_over_time($pathTested[${recent}]) < $recentSeconds
   or
-  changes($pathTested[6m]) > 0
+  changes($pathTested[${recent}]) > 0
 )`, names{
-			"pathTested": metric.PathTested.Name,
+			"pathTested": metric.PathTested.Name, "recent": fmt.Sprintf("%.0fm", metric.TestedRecent.Minutes()), "recentSeconds": fmt.Sprintf("%.0f", metric.TestedRecent.Seconds()),
 		}),
 	}
-	RunsCount1h = runsOf("oneway:runs:count1h", "", "1h", `Runs that were due. A series begins with its first event, which increase() does not
-count: a series that is new counts as a whole.`)
+	RunsCount1h = runsOf("oneway:runs:count1h", "", "1h", `Runs that were due. increase() does not see the first value of a series: one that is new
+counts as a whole.`)
 	RunsCount1d        = runsOf("oneway:runs:count1d", "", "1d", ``)
 	RunsFailedCount1h  = runsOf("oneway:runs_failed:count1h", failed, "1h", ``)
 	RunsFailedCount1d  = runsOf("oneway:runs_failed:count1d", failed, "1d", ``)
@@ -93,11 +94,13 @@ func runs() Group {
 // runsOf counts the runs of a window that a selector selects.
 func runsOf(name, selector, window, doc string) Rule {
 	return Rule{Name: name, Doc: doc, Expr: promql(`
-sum without (result, reason) (
-  ($runs unless $runs offset $window)
-  or
-  increase($runs[$window])
-)`, names{"runs": metric.Runs.Name + selector, "window": window})}
+sum without (result, reason) $runs`, names{"runs": Increase(metric.Runs.Name+selector, window)})}
+}
+
+// Increase is how much a counter of runs increased in a window, in parentheses. increase() does not see the first value of a series: one
+// that is new counts as a whole.
+func Increase(counter, window string) string {
+	return "(" + counter + " unless " + counter + " offset " + window + " or increase(" + counter + "[" + window + "]))"
 }
 
 // recentRun selects the probes whose last completed run is no older than one and a half intervals: their gauges are current.

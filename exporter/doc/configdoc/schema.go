@@ -37,7 +37,7 @@ type generator struct {
 
 // schema is the JSON Schema of a configuration file.
 func schema() []byte {
-	g := &generator{agent.Sections(clocks.All()), object{}}
+	g := &generator{agent.Sections(clocks.All(), probes.All()), object{}}
 	whole := g.properties(&config.Config{})
 	into := func(key string, part object) { maps.Copy(whole[key].(object), part) }
 	for _, key := range []string{"calibration_file", "state_dir"} {
@@ -47,10 +47,10 @@ func schema() []byte {
 	into("profile", object{"enum": []string{metric.Full.String(), metric.Slim.String()}})
 	into("reports", g.section("reports"))
 	into("reflector", g.section("reflector"))
-	into("load_server", g.section("load_server", "tokens_file"))
-	into("links", object{"type": "array", "items": g.section("links", "name")})
-	g.definitions["path"] = option.Object(g.properties(&config.Path{}), "name", "peer", "probes")
-	g.definitions["mesh"] = g.section("mesh", "hosts_file", "probes")
+	into("load_server", g.section("load_server"))
+	into("links", object{"type": "array", "items": g.section("links")})
+	g.definitions["path"] = option.Object(g.properties(&config.Path{}), option.RequiredKeys(&config.Path{})...)
+	g.definitions["mesh"] = g.section("mesh")
 	into("defaults", g.probes())
 	into("on_demand", g.onDemand())
 	stores, watches := kinds{}, kinds{}
@@ -98,8 +98,8 @@ func (g *generator) properties(structs ...option.Described) object {
 }
 
 // section is the schema of a section of the agent.
-func (g *generator) section(key string, required ...string) object {
-	return option.Object(g.properties(g.sections[key]...), required...)
+func (g *generator) section(key string) object {
+	return option.Object(g.properties(g.sections[key]...), option.RequiredKeys(g.sections[key]...)...)
 }
 
 // items is the schema of an item whose options depend on its type. own are the options of all types.
@@ -141,14 +141,14 @@ func (g *generator) probes() (defaults object) {
 }
 
 func (g *generator) onDemand() object {
-	all := g.section("on_demand", "modules", "targets")
+	all := g.section("on_demand")
 	all["properties"].(object)["modules"].(object)["items"] = object{"$ref": "#/$defs/module"}
 	return all
 }
 
 // clock is the schema of the clock, with its two watchers.
 func (g *generator) clock(watches kinds) object {
-	all := g.section("clock")
+	all := option.Object(g.properties(g.sections["clock"]...)) // a key is required by its source only
 	for _, of := range agent.ClockWatchers() {
 		own := g.properties(watches[of.Type]...)
 		own["name"] = named(of.Name)

@@ -86,6 +86,9 @@ const (
 	maxMaxSessions    = 1 << 12
 )
 
+// StateDoc is what a load server stores in StateDir, in words.
+const StateDoc = "the generated key and today's use of the tokens"
+
 // Describe returns the descriptions of the keys of Options. The agent has the others of its section.
 func (o *Options) Describe() []option.Description {
 	most := maxMaxSessions

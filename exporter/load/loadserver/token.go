@@ -184,8 +184,8 @@ func ParseLimits(words []string) (l loadcontrol.Limits, err error) {
 			}
 			l.BytesPerSecond = float64(r)
 		case "duration":
-			if l.Duration, err = time.ParseDuration(value); err != nil || l.Duration < time.Second || l.Duration > maxTransfer {
-				want = fmt.Sprintf("between 1s and %v, such as 30s or 5m", maxTransfer)
+			if l.Duration, err = time.ParseDuration(value); err != nil || l.Duration < MinTokenDuration || l.Duration > MaxTokenDuration {
+				want = fmt.Sprintf("between %v and %v, such as 30s or 5m", MinTokenDuration, option.String(MaxTokenDuration))
 			}
 		case "sessions":
 			if l.Sessions, err = strconv.Atoi(value); err != nil || l.Sessions < 1 || l.Sessions > maxMaxSessions {
@@ -210,8 +210,11 @@ func ParseLimits(words []string) (l loadcontrol.Limits, err error) {
 	return l, nil
 }
 
-// maxTransfer exceeds the longest transfer of any type of traffic.
-const maxTransfer = time.Hour
+// Limits of the duration that a token permits. The longest exceeds the longest transfer of any type of traffic.
+const (
+	MinTokenDuration = time.Second
+	MaxTokenDuration = time.Hour
+)
 
 // formatLimits returns the format that ParseLimits parses.
 func formatLimits(l loadcontrol.Limits) (words []string) {

@@ -34,7 +34,7 @@ type Document struct {
 	Negative document.ByDirection[uint64] `json:"negative_delays"`
 	// LowConfidence counts valid delays that are smaller than their own bound, so that not even the sign is known.
 	LowConfidence document.ByDirection[uint64] `json:"low_confidence_delays"`
-	// TXUncertain counts delays of packets that may have left the sending host more than 25 us after their timestamp.
+	// TXUncertain counts delays of packets that may have left the sending host later after their timestamp than its error bound allows.
 	TXUncertain document.ByDirection[uint64] `json:"tx_uncertain_delays"`
 	// Invalid counts delays without a valid bound, by reason.
 	Invalid document.ByDirection[map[string]uint64] `json:"invalid_delays"`

@@ -2,20 +2,34 @@ package stamp
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"time"
 
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp/ledger"
 )
 
-// OnceInterval is the default interval between test packets of single measurements.
-const OnceInterval = 200 * time.Millisecond
+// onceInterval is the default interval between test packets of single measurements.
+const onceInterval = 200 * time.Millisecond
+
+// Longest times of the queries before the packets, and of those for the final counts.
+const (
+	openingTime = ledger.OpenTries * ledger.StatsQueryInterval
+	closingTime = 2 * ledger.StatsQueryInterval
+)
+
+// OnceDoc returns what a single measurement differs in.
+func (*Type) OnceDoc() string {
+	return fmt.Sprintf("The default of {interval} is %v. A measurement takes up to %s, {count} times {interval}, and two times {loss_timeout}, in which a packet without reply is decided.",
+		onceInterval, unit.Duration(openingTime+closingTime))
+}
 
 // NewOnce makes a prober with a socket of its own for one measurement.
 func (t *Type) NewOnce(env probe.Env, path probe.Target, decode func(...any) error) (probe.Once, error) {
 	o := DefaultOptions()
-	o.Interval = OnceInterval
+	o.Interval = onceInterval
 	if err := decode(&o); err != nil {
 		return nil, err
 	}
@@ -35,12 +49,12 @@ func (o once) Fits(peer netip.Addr) bool { return o.opts.Fits(peer) }
 
 // Longest is the time of the opening queries, of the packets and of settling.
 func (o once) Longest(count uint64) time.Duration {
-	return ledger.OpenTries*ledger.StatsQueryInterval + time.Duration(count)*o.opts.Interval + o.settling()
+	return openingTime + time.Duration(count)*o.opts.Interval + o.settling()
 }
 
 // settling is the time in which the last packet is decided, since a reply of twice the loss timeout is not lost but late, and
 // the remote end reports its final counts.
-func (o once) settling() time.Duration { return 2*o.opts.LossTimeout + 2*ledger.StatsQueryInterval }
+func (o once) settling() time.Duration { return 2*o.opts.LossTimeout + closingTime }
 
 // Measure sends count packets, fewer if a Poisson schedule leaves no time to settle before the end of ctx.
 func (o once) Measure(ctx context.Context, count uint64) (probe.Outcome, error) {

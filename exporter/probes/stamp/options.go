@@ -75,9 +75,9 @@ const (
 // Describe returns the descriptions of the probe's keys, those of target.Options included.
 func (o *Options) Describe() []option.Description {
 	return slices.Concat([]option.Description{
-		option.Number(&o.Interval, time.Second, minInterval, maxInterval, "Time between test packets (the mean, if {schedule} is poisson)."),
+		option.Number(&o.Interval, time.Second, minInterval, maxInterval, "Time between test packets."),
 		option.Word(&o.Schedule, schedulePeriodic, []string{schedulePeriodic, schedulePoisson},
-			"Schedule of the test packets: periodic (RFC 3432) or poisson (RFC 2330 section 11.1.1), which also detects periodic behavior of the path."),
+			"Schedule of the test packets: periodic (RFC 3432) or poisson (RFC 2330 section 11.1.1), which also detects periodic behavior of the path; {interval} is its mean."),
 		option.Value(&o.Size, 0, "UDP payload of the test packets, in bytes.").
 			Unset(fmt.Sprintf("%d, a G.711 voice packet of 20 ms, and with a {key_file} %d", voicePacketBytes, DefaultSize(true))).WithExample(strconv.Itoa(voicePacketBytes)),
 		option.Number(&o.DSCP, 0, 0, maxDSCP, "Code point (DSCP) of the test packets; 46 is EF, used for voice."),

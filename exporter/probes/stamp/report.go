@@ -72,8 +72,8 @@ type DirectionReport struct {
 	// LowConfidence counts valid delays that are smaller than their own bound, so that not even the sign is known.
 	// They are part of every distribution.
 	LowConfidence uint64
-	// TXUncertain counts delays of packets that may have left the sending host more than 25 us after their
-	// timestamp.
+	// TXUncertain counts delays of packets that may have left the sending host more than bound.KernelError
+	// after their timestamp.
 	TXUncertain uint64
 	// Invalid counts delays without a valid bound, by reason.
 	Invalid map[string]uint64

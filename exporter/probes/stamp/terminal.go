@@ -44,7 +44,7 @@ type measurement struct {
 // Terminal implements probe.Terminal.
 func (t *Type) Terminal() probe.Measurement {
 	m := &measurement{kind: t, options: DefaultOptions(), agent: DefaultOptions()}
-	m.options.Interval = OnceInterval
+	m.options.Interval = onceInterval
 	return m
 }
 

@@ -26,10 +26,8 @@ type ProbeSink interface {
 }
 
 const (
-	// timeoutHeader is sent by Prometheus: its scrape_timeout in seconds. timeoutOffset is the time for the reply and
-	// the network, as in blackbox_exporter.
+	// timeoutHeader is sent by Prometheus: its scrape_timeout in seconds.
 	timeoutHeader = "X-Prometheus-Scrape-Timeout-Seconds"
-	timeoutOffset = 500 * time.Millisecond
 	// maxQuery is the length of a query with the longest target and module.
 	maxQuery = 1 << 10
 	// maxSteps limits the log of a request.
@@ -107,10 +105,10 @@ func probeTime(h http.Header) (within time.Duration, wrong string) {
 	if err != nil || math.IsNaN(seconds) || seconds <= 0 {
 		return 0, fmt.Sprintf("%s is %.100q; it must be seconds above zero.", timeoutHeader, text)
 	}
-	if most := ondemand.MaxTime + timeoutOffset; seconds > most.Seconds() {
+	if most := ondemand.MaxTime + ondemand.ReplyTime; seconds > most.Seconds() {
 		return ondemand.MaxTime, ""
 	}
-	return time.Duration(seconds*float64(time.Second)) - timeoutOffset, ""
+	return time.Duration(seconds*float64(time.Second)) - ondemand.ReplyTime, ""
 }
 
 // notProbed replies that nothing was measured.
