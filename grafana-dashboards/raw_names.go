@@ -49,7 +49,7 @@ func position(key string) string { return rawName(record.Track.Name, key) }
 
 // rawName quotes a field or a tag that the measurement has: a renamed one fails the generation.
 func rawName(measurement, key string) string {
-	for _, m := range point.RawMeasurements() {
+	for _, m := range point.RawMeasurements(families.Tables()) {
 		if m.Name == measurement && (slices.Contains(m.Tags, key) || slices.ContainsFunc(m.Columns, func(c point.Column) bool { return c.Key == key })) {
 			return name(key)
 		}

@@ -135,7 +135,7 @@ func schema() map[string][]string {
 		m.Columns = append(m.Columns, point.Column{Key: point.RunField})
 		add(point.OfRun(m.Name), &m)
 	}
-	for _, m := range point.RawMeasurements() {
+	for _, m := range point.RawMeasurements(families.Tables()) {
 		add(m.Name, &m)
 	}
 	return all

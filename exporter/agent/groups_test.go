@@ -72,7 +72,7 @@ func TestFamiliesOfATypeAreInPointsAndInTheChecksOfLabels(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if err := collect.CheckTags(out.env.Groups, []point.Tag{{Key: "band", Value: "x"}}); err == nil {
+	if err := collect.CheckTags(out.env, []point.Tag{{Key: "band", Value: "x"}}); err == nil {
 		t.Error("a tag of all points may have the name of a label of the dummy")
 	}
 	if dummyLevel.In(metric.Slim) == nil {

@@ -6,6 +6,7 @@ import (
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/clocks"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/load/traffictypes"
 	"oneway.example/exporter/outputs"
 	"oneway.example/exporter/probes"
@@ -21,4 +22,10 @@ func Types() agent.Types {
 func All() []metric.Group {
 	types := Types()
 	return types.MetricGroups()
+}
+
+// Tables lists the schemas of all tables of raw samples.
+func Tables() []*record.Schema {
+	types := Types()
+	return types.Tables()
 }

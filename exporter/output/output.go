@@ -27,6 +27,8 @@ type Env struct {
 	Scopes *metric.Scopes
 	// Groups are all metric families that the agent may export: the schema of the points (package point).
 	Groups []metric.Group
+	// Tables are the schemas of all raw samples that the agent may record.
+	Tables []*record.Schema
 	// Recorder has the raw samples of all probes.
 	Recorder *record.Recorder
 	// Series calls emit with the points of all series, as of one instant; nil: there are none.

@@ -65,7 +65,7 @@ func TestDownsamplingHasEveryMeasurement(t *testing.T) {
 		t.Errorf("downsample.flux does not leave out %s", want)
 	}
 	in := regexp.MustCompile(strings.Trim(list, "/"))
-	for _, m := range point.RawMeasurements() {
+	for _, m := range point.RawMeasurements(families.Tables()) {
 		if in.MatchString(m.Name) {
 			t.Errorf("raw samples %s are downsampled", m.Name)
 		}

@@ -5,8 +5,21 @@ import "oneway.example/exporter/core/sample"
 // runHelp is the help of the field run.
 const runHelp = "Id of the run, the name of its report."
 
-// Schemas are the schemas of all tables that an agent records.
-func Schemas() []*Schema { return []*Schema{TCPTrace, TCPBytes, IncidentPackets, Track} }
+// Declarer is implemented by a Type of a registry that records tables.
+type Declarer interface {
+	// Tables returns their schemas.
+	Tables() []*Schema
+}
+
+// Declared returns the schemas of those types that are Declarers.
+func Declared[T any](types []T) (all []*Schema) {
+	for _, t := range types {
+		if d, ok := any(t).(Declarer); ok {
+			all = append(all, d.Tables()...)
+		}
+	}
+	return all
+}
 
 // Values of the tag end of TCPTrace: whose samples they are.
 const (

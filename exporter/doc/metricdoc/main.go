@@ -30,7 +30,7 @@ func run(args []string) error {
 	}
 	return errors.Join(
 		os.WriteFile(args[0], []byte(document(families.All())), 0o644),
-		os.WriteFile(args[1], []byte(measurements(families.All())), 0o644),
+		os.WriteFile(args[1], []byte(measurements(families.All(), families.Tables())), 0o644),
 	)
 }
 

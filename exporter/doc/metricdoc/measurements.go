@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/output/point"
 )
 
@@ -42,12 +43,12 @@ The points of the line protocol: what outputs of the agent and the plugins for T
   An output's own tags are frozen too: a tag that is added later needs a new database there.
 `
 
-// measurements is the document of the schema of these groups.
-func measurements(groups []metric.Group) string {
+// measurements is the document of the schema of these groups and tables.
+func measurements(groups []metric.Group, tables []*record.Schema) string {
 	var b strings.Builder
 	b.WriteString(measurementsIntroduction)
 	group := ""
-	for _, m := range point.Measurements(groups) {
+	for _, m := range point.Measurements(groups, tables) {
 		if m.Group != group {
 			group = m.Group
 			fmt.Fprintf(&b, "\n## %s\n", group)

@@ -61,7 +61,7 @@ const takeInterval = 500 * time.Millisecond
 // during the call, which must not block for long: raw samples that do not fit into the queues meanwhile are dropped and
 // counted.
 func Run(ctx context.Context, env output.Env, o Options, emit func([]point.Point)) error {
-	if err := CheckTags(env.Groups, o.Tags); err != nil {
+	if err := CheckTags(env, o.Tags); err != nil {
 		return err
 	}
 	c := newCollector(env, o, emit)
@@ -87,16 +87,16 @@ func Run(ctx context.Context, env output.Env, o Options, emit func([]point.Point
 	}
 }
 
-// CheckTags checks the tags that are added to every point: they have a key and a value, and no key of the schema of these groups or
+// CheckTags checks the tags that are added to every point: they have a key and a value, and no key of the schema of env or
 // one that the line protocol does not have.
-func CheckTags(groups []metric.Group, tags []point.Tag) error {
+func CheckTags(env output.Env, tags []point.Tag) error {
 	for i, t := range tags {
 		switch {
 		case t.Key == "" || t.Value == "":
 			return fmt.Errorf("collect: tag %q with value %q, want a key and a value", t.Key, t.Value)
 		case point.CleanTag(t.Key) != t.Key:
 			return fmt.Errorf("collect: tag %q cannot be written, want a key without control characters, of at most %d bytes", t.Key, point.MaxTagBytes)
-		case point.Reserved(groups, t.Key):
+		case point.Reserved(env.Groups, env.Tables, t.Key):
 			return fmt.Errorf("collect: tag %q is a tag or field of this program, want another key", t.Key)
 		case slices.ContainsFunc(tags[:i], func(other point.Tag) bool { return other.Key == t.Key }):
 			return fmt.Errorf("collect: tag %q twice, want it once", t.Key)

@@ -313,7 +313,7 @@ func TestTagsOfAllPointsAreChecked(t *testing.T) {
 		`tag "b\\" cannot`:   {{Key: "b\\", Value: "x"}},
 		"this program,":      {{Key: "time", Value: "x"}},
 	} {
-		err := CheckTags(metric.Groups(), tags)
+		err := CheckTags(output.Env{Groups: metric.Groups()}, tags)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%v: %v, want %q", tags, err, want)
 		}

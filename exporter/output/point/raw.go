@@ -13,8 +13,8 @@ const RunPacket = "oneway_run_packet"
 // RawTitle is the Group of the measurements of raw samples.
 const RawTitle = "Raw samples"
 
-// RawMeasurements lists the measurements of raw samples.
-func RawMeasurements() []Measurement {
+// RawMeasurements lists the measurements of raw samples: of the packets of runs, and of these tables.
+func RawMeasurements(tables []*record.Schema) []Measurement {
 	text := func(key, help string) Column { return Column{Key: key, Kind: lineprotocol.String, Help: help} }
 	count := func(key, help string) Column { return Column{Key: key, Kind: lineprotocol.Int, Help: help} }
 	seconds := func(key, help string) Column { return Column{Key: key, Kind: lineprotocol.Float, Help: help} }
@@ -32,7 +32,7 @@ func RawMeasurements() []Measurement {
 		seconds("sent_seconds", "Time of sending after the begin of the transfer, in seconds: InfluxQL cannot subtract times, and Grafana reads them in milliseconds."),
 		count("seq", "Number of the packet in its transfer."),
 	}}}
-	for _, s := range record.Schemas() {
+	for _, s := range tables {
 		all = append(all, measurementOf(s))
 	}
 	return all

@@ -8,6 +8,7 @@ import (
 	"github.com/influxdata/line-protocol/v2/lineprotocol"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/record"
 )
 
 // Measurement is a measurement of the schema.
@@ -214,13 +215,13 @@ func percentOf(rank string) string {
 }
 
 // Measurements lists all measurements that are not of runs: of series of these groups, and of raw samples.
-func Measurements(groups []metric.Group) []Measurement {
-	return append(Series(groups), RawMeasurements()...)
+func Measurements(groups []metric.Group, tables []*record.Schema) []Measurement {
+	return append(Series(groups), RawMeasurements(tables)...)
 }
 
-// Reserved reports whether a key is a tag or a field of the schema of these groups, so that tags of all points cannot have it.
-func Reserved(groups []metric.Group, key string) bool {
-	for _, m := range Measurements(groups) {
+// Reserved reports whether a key is a tag or a field of the schema of these groups and tables, so that tags of all points cannot have it.
+func Reserved(groups []metric.Group, tables []*record.Schema, key string) bool {
+	for _, m := range Measurements(groups, tables) {
 		if slices.Contains(m.Tags, key) || slices.ContainsFunc(m.Columns, func(c Column) bool { return c.Has(key) }) {
 			return true
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/influxdata/line-protocol/v2/lineprotocol"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/families"
 	"oneway.example/exporter/output/point"
 )
@@ -89,7 +90,7 @@ func all() (list []point.Measurement) {
 		m.Columns = append(slices.Clone(m.Columns), point.Column{Key: point.RunField, Kind: lineprotocol.String})
 		list = append(list, m)
 	}
-	return append(list, point.RawMeasurements()...)
+	return append(list, point.RawMeasurements(families.Tables())...)
 }
 
 func TestNamesOfMeasurementsAreUnique(t *testing.T) {
@@ -181,13 +182,26 @@ func TestNoLabelHasTheValueOfNoLabel(t *testing.T) {
 
 func TestReservedKeysAreTagsAndFields(t *testing.T) {
 	for _, key := range []string{"path", "le", "delay_p95_seconds", "delay_p99_9_seconds", "delay_seconds_count", "run", "seq", "time", "peer", "flow"} {
-		if !point.Reserved(families.All(), key) {
+		if !point.Reserved(families.All(), families.Tables(), key) {
 			t.Errorf("%s is free", key)
 		}
 	}
 	for _, key := range []string{"host", "site", "region"} {
-		if point.Reserved(families.All(), key) {
+		if point.Reserved(families.All(), families.Tables(), key) {
 			t.Errorf("%s is reserved", key)
 		}
+	}
+}
+
+func TestTestedTablesAreTheTablesOfTheProgram(t *testing.T) {
+	names := func(tables []*record.Schema) (all []string) {
+		for _, s := range tables {
+			all = append(all, s.Name)
+		}
+		slices.Sort(all)
+		return all
+	}
+	if tested, all := names(point.TestedTables), names(families.Tables()); !slices.Equal(tested, all) {
+		t.Errorf("tests of %q, the program has %q", tested, all)
 	}
 }

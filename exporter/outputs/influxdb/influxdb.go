@@ -56,7 +56,7 @@ func newOutput(env output.Env, o Options) (*Output, error) {
 	if err != nil {
 		return nil, err
 	}
-	tags, err := o.tags(env.Groups)
+	tags, err := o.tags(env)
 	if err != nil {
 		return nil, err
 	}

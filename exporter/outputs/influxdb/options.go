@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/keyfile"
-	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/output"
 	"oneway.example/exporter/output/collect"
@@ -260,7 +259,7 @@ func (o *Options) exposed(to *url.URL) bool {
 }
 
 // tags are those of every point. They must not have a key of the points of these groups.
-func (o *Options) tags(groups []metric.Group) (tags []point.Tag, err error) {
+func (o *Options) tags(env output.Env) (tags []point.Tag, err error) {
 	if _, given := o.Tags["host"]; !given {
 		name, err := os.Hostname()
 		if err == nil && name != "" {
@@ -273,7 +272,7 @@ func (o *Options) tags(groups []metric.Group) (tags []point.Tag, err error) {
 		}
 	}
 	slices.SortFunc(tags, func(a, b point.Tag) int { return cmp.Compare(a.Key, b.Key) })
-	if err := collect.CheckTags(groups, tags); err != nil {
+	if err := collect.CheckTags(env, tags); err != nil {
 		return nil, option.Errorf("tags", "cannot be used: %v", err)
 	}
 	return tags, nil

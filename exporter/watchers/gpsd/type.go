@@ -6,6 +6,7 @@ import (
 
 	"oneway.example/exporter/core/document"
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/watcher"
 )
 
@@ -17,6 +18,9 @@ func NewType() Type { return Type{} }
 
 // Name is gpsd.
 func (Type) Name() string { return "gpsd" }
+
+// Tables implements record.Declarer.
+func (Type) Tables() []*record.Schema { return []*record.Schema{record.Track} }
 
 // settings are the options in the configuration.
 type settings struct {

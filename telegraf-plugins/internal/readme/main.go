@@ -59,7 +59,7 @@ func between(text, begin, end, with string) (string, error) {
 // metrics lists measurements as the READMEs of Telegraf's plugins do.
 func metrics(groups []string) string {
 	var b strings.Builder
-	for _, m := range point.Measurements(families.All()) {
+	for _, m := range point.Measurements(families.All(), families.Tables()) {
 		if len(groups) > 0 && !slices.Contains(groups, m.Group) && m.Name != record.Track.Name {
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/hostid"
+	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/traffic"
@@ -28,6 +29,9 @@ func NewType() Type { return Type{} }
 
 // Name returns Name.
 func (Type) Name() string { return Name }
+
+// Tables implements record.Declarer.
+func (Type) Tables() []*record.Schema { return []*record.Schema{record.TCPTrace, record.TCPBytes} }
 
 // New implements traffic.Type. Sessions share no state.
 func (Type) New(env traffic.Env) traffic.Remote { return remote{env.Clock, hostid.Read()} }
