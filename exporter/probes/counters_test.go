@@ -12,7 +12,6 @@ import (
 	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/loadtesttest"
-	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes"
 	"oneway.example/exporter/probes/message"
 	"oneway.example/exporter/probes/saturation"
@@ -53,7 +52,8 @@ func TestCountersOfARunExistBefore(t *testing.T) {
 	}
 	var types []string
 	for _, one := range probes.All() {
-		if test, ok := one.(probe.LoadTest); ok && slices.ContainsFunc(test.Requirements(), func(r probe.Requirement) bool { return r.Key == "token_file" }) {
+		_, options := one.Document()
+		if slices.ContainsFunc(options, func(d option.Described) bool { _, ok := d.(*loadsession.Options); return ok }) {
 			types = append(types, one.Name()) // a load server of this program is its remote end
 		}
 	}

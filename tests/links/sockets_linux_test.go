@@ -14,7 +14,7 @@ import (
 	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
-	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/orderstat"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/loadtesttest"
 	"oneway.example/exporter/probe"
@@ -134,7 +134,7 @@ func ownBytes(log []lab.Record) (held, refused float64) {
 		waiting = append(waiting, *r)
 	}
 	slices.Sort(all)
-	return held, order.Quantile(all, 0.5)
+	return held, orderstat.Quantile(all, 0.5)
 }
 
 func holds(d *saturation.Direction, states []string, sized bool, held, refused float64) (wrong []string) {

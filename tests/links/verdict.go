@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/orderstat"
 	"oneway.example/exporter/estimate/queue"
 	"oneway.example/tests/bottleneck"
 )
@@ -63,7 +63,7 @@ func (v *Verdict) size(truth *Truth) {
 		v.True = [2]float64{float64(v.Case.Limit) - size, float64(v.Case.Limit)}
 	case v.Sized && len(refused) > 0:
 		// It held at most the backlog of a refused packet and that packet.
-		v.True = [2]float64{order.Quantile(refused, 0.5), order.Quantile(refused, 0.5) + size}
+		v.True = [2]float64{orderstat.Quantile(refused, 0.5), orderstat.Quantile(refused, 0.5) + size}
 	default: // it expires
 		v.True = [2]float64{0, math.Inf(1)}
 	}
@@ -105,7 +105,7 @@ func (v *Verdict) delay(truth *Truth) {
 		return
 	}
 	for i, q := range [...]float64{0.05, 0.5, 0.95} {
-		v.Delays[i] = order.Quantile(full, q) - least
+		v.Delays[i] = orderstat.Quantile(full, q) - least
 		off := (v.Told.Delay[i].Value - v.Delays[i]).Abs()
 		v.WorstDelay = max(v.WorstDelay, off.Seconds()/v.Told.Delay[i].Bound.Seconds())
 		v.Delay = v.Delay && off <= v.Told.Delay[i].Bound

@@ -12,7 +12,7 @@ import (
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
-	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/orderstat"
 	"oneway.example/exporter/estimate/working"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/tests/lab"
@@ -127,7 +127,7 @@ func agrees(what string, w *working.Way, d sample.Direction, all []passed) error
 	for _, q := range []struct {
 		at, got float64
 	}{{0.5, w.Delay.P50}, {0.95, w.Delay.P95}} {
-		want := order.Quantile(delays, q.at).Seconds()
+		want := orderstat.Quantile(delays, q.at).Seconds()
 		if math.Abs(q.got-want) > *w.Delay.ErrorBound {
 			wrong = append(wrong, fmt.Errorf("%s: quantile %v is %v s, that of the log %v; bound %v", what, q.at, q.got, want, *w.Delay.ErrorBound))
 		}

@@ -2,9 +2,14 @@ package rules
 
 import (
 	"fmt"
+	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
 	"oneway.example/exporter/serve/runbook"
 )
@@ -43,5 +48,41 @@ func TestRunbooksHaveTheDefaultsOfTheThresholds(t *testing.T) {
 				t.Errorf("the runbook of %s has no %q, the default of its threshold", alert, want)
 			}
 		}
+	}
+}
+
+// TestRunbooksHaveTheTimesOfTheirAlerts: "for 10 minutes" is the time for which the condition holds before the alert fires.
+func TestRunbooksHaveTheTimesOfTheirAlerts(t *testing.T) {
+	others := map[string]time.Duration{
+		rules.AlertsSilenced.Name: metric.TestedRecent,
+		rules.OutputBehind.Name:   time.Duration(rules.ThresholdOutputBehindSeconds.Default) * time.Second,
+		rules.ProbeFailing.Name:   rules.ProbeFailing.Alert.For + 90*time.Second, // the range of the expression
+	}
+	text := regexp.MustCompile(`(?i)\bfor (an hour|a minute|(\d+) minutes)\b`)
+	found := 0
+	var all []rules.Rule
+	for _, f := range rules.Files() {
+		for _, g := range f.Groups {
+			all = append(all, g.Rules...)
+		}
+	}
+	for _, r := range all {
+		for _, m := range text.FindAllStringSubmatch(strings.ReplaceAll(runbook.Text(r.Name), "\n", " "), -1) {
+			found++
+			d := map[string]time.Duration{"an hour": time.Hour, "a minute": time.Minute}[m[1]]
+			if n, err := strconv.Atoi(m[2]); err == nil {
+				d = time.Duration(n) * time.Minute
+			}
+			if d != r.Alert.For && d != others[r.Name] {
+				t.Errorf("the runbook of %s has %q; the alert has %v", r.Name, m[0], r.Alert.For)
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("%d times found", found)
+	}
+	readme, err := os.ReadFile("../../deploy/prometheus/README.md")
+	if want := fmt.Sprintf("the %.0f minutes that the rules look back", metric.TestedRecent.Minutes()); err != nil || !strings.Contains(string(readme), want) {
+		t.Errorf("deploy/prometheus/README.md has no %q: %v", want, err)
 	}
 }

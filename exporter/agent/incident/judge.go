@@ -10,7 +10,7 @@ import (
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/unit"
-	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/orderstat"
 )
 
 // Constants of the judgment; see the package documentation.
@@ -111,9 +111,9 @@ func (d *delays) close(length time.Duration, now time.Time) (found deviation, ri
 	if len(d.values) < minDelays {
 		return found, false
 	}
-	value, bound := order.Quantile(order.Sorted(d.values), 0.5), order.Quantile(order.Sorted(d.bounds), 0.5)
-	tops := order.Sorted(d.baseline)
-	before := order.Quantile(tops, 0.5)
+	value, bound := orderstat.Quantile(orderstat.Sorted(d.values), 0.5), orderstat.Quantile(orderstat.Sorted(d.bounds), 0.5)
+	tops := orderstat.Sorted(d.baseline)
+	before := orderstat.Quantile(tops, 0.5)
 	switch {
 	case !d.deviating.IsZero():
 		if now.Sub(d.deviating) >= newNormal {
@@ -122,7 +122,7 @@ func (d *delays) close(length time.Duration, now time.Time) (found deviation, ri
 			d.deviating = time.Time{}
 		}
 		return found, false
-	case d.established >= baselineTime && len(tops) == memoryDelays && value-bound > max(before+minShift, before+before/4, order.Quantile(tops, baselineQuantile)):
+	case d.established >= baselineTime && len(tops) == memoryDelays && value-bound > max(before+minShift, before+before/4, orderstat.Quantile(tops, baselineQuantile)):
 		d.deviating, d.recovery = now, before+(value-before)/2
 		return deviation{Quantity: delay, Value: value.Seconds(), Baseline: before.Seconds(), Bound: bound.Seconds()}, true
 	}

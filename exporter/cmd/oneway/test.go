@@ -15,7 +15,6 @@ import (
 
 	"oneway.example/exporter/agent/linklease"
 	"oneway.example/exporter/core/option"
-	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes"
@@ -122,7 +121,11 @@ const (
 )
 
 func (f *testFlags) register(cmd *kingpin.CmdClause, k testKind) {
-	cmd.Arg("host", fmt.Sprintf("Remote end: name or address; of a load server with an optional :port (%d).", loadcontrol.DefaultPort)).Required().StringVar(&f.host)
+	host := "The remote end: a name or address."
+	if k.RemoteKey != "" {
+		host = keyOf(option.All(k.Shared), k.RemoteKey).Doc(k.flagOf)
+	}
+	cmd.Arg("host", host).Required().StringVar(&f.host)
 	registerOptions(cmd, k.flagOf, k.Own, k.AgentOwn)
 	registerOptions(cmd, k.flagOf, k.Shared, k.AgentShared, k.Unused...)
 	if k.SetDirections != nil {

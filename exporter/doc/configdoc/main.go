@@ -109,7 +109,7 @@ func lightProbes() string {
 // loadTests is a path with each type of load test.
 func loadTests() string {
 	var tests block
-	tests.comment(2, "Load tests, which fill the link on purpose. The peer runs a load server (see above), and gives this agent a token, if the test has the option token_file; a test needs "+
+	tests.comment(2, "Load tests, which fill the link on purpose. Most need a load server (see above) at the peer, and its token; a test needs "+
 		"its link, here and at the remote end, and its data quota. An option that several tests share is described at the first of them.")
 	tests.line(2, "- name: branch-to-core")
 	tests.line(4, "peer: core.example.net")

@@ -21,7 +21,7 @@ import (
 
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/unit"
-	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/orderstat"
 )
 
 // Packet is a packet of a train, in the order of sending.
@@ -191,8 +191,8 @@ func Summarize(verdicts []Verdict, least int) (s Summary) {
 	slices.Sort(s.Capacities)
 	slices.Sort(lows)
 	slices.Sort(highs)
-	p5, p95 := order.Quantile(s.Capacities, 0.05), order.Quantile(s.Capacities, 0.95)
-	low, high := order.Quantile(lows, 0.05), order.Quantile(highs, 0.95)
+	p5, p95 := orderstat.Quantile(s.Capacities, 0.05), orderstat.Quantile(s.Capacities, 0.95)
+	low, high := orderstat.Quantile(lows, 0.05), orderstat.Quantile(highs, 0.95)
 	if want := max(least, MinClean, contaminated); clean < want {
 		s.Refusal = fmt.Sprintf("%d of %d trains are clean, %d are needed", clean, len(verdicts), want)
 		worst := slices.MaxFunc(Results()[Lost:], func(a, b Result) int { return s.Trains[a] - s.Trains[b] })
@@ -201,13 +201,13 @@ func Summarize(verdicts []Verdict, least int) (s Summary) {
 		}
 		return s
 	}
-	if order.Quantile(lows, 0.95) > (1+agree)*order.Quantile(highs, 0.05) {
+	if orderstat.Quantile(lows, 0.95) > (1+agree)*orderstat.Quantile(highs, 0.05) {
 		s.Refusal = fmt.Sprintf("the trains disagree: 5 %% found %s or less, 5 %% %s or more; the link's rate varies, or others use it",
 			unit.BytesPerSecond.Format(p5), unit.BytesPerSecond.Format(p95))
 		return s
 	}
 	few := extension(clean) * (p95 - p5)
-	s.OK, s.P5, s.Median, s.P95, s.Low, s.High = true, p5, order.Median(s.Capacities), p95, max(0, low-few), high+few
+	s.OK, s.P5, s.Median, s.P95, s.Low, s.High = true, p5, orderstat.Median(s.Capacities), p95, max(0, low-few), high+few
 	return s
 }
 

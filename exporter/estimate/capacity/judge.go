@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/unit"
-	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/orderstat"
 )
 
 const (
@@ -48,7 +48,7 @@ func Evaluate(t Train, o Options) Verdict {
 		gaps[i] = t.Packets[i+1].Arrived.Sub(t.Packets[i].Arrived).Seconds()
 	}
 	if !v.paced(t.Packets) {
-		if order.Quantile(order.Sorted(gaps), grouped) == 0 {
+		if orderstat.Quantile(orderstat.Sorted(gaps), grouped) == 0 {
 			v.is(Coalesced, "at least %s of the packets have the timestamp of the previous one", unit.Ratio.Format(grouped))
 		}
 		return v
@@ -89,12 +89,12 @@ func (v *Verdict) tooShort(o Options) bool {
 // with jitter alone the gaps below the median spread like those above. Other scatter also differs from train to
 // train, and is as large over a quarter of the train as over all of it, unless the gaps vary independently.
 func (v *Verdict) uneven(gaps []float64) {
-	ascending, n := order.Sorted(gaps), float64(len(gaps))
-	even, usual := v.Dispersion.Seconds()/n, order.Median(ascending)
-	small, widest := order.Quantile(ascending, grouped), ascending[len(gaps)-1]
+	ascending, n := orderstat.Sorted(gaps), float64(len(gaps))
+	even, usual := v.Dispersion.Seconds()/n, orderstat.Median(ascending)
+	small, widest := orderstat.Quantile(ascending, grouped), ascending[len(gaps)-1]
 	// The half below the median is 0.67 standard deviations wide; the median's standard error is 1.25/sqrt(n) of
 	// one.
-	uncertain := 1.25 / 0.67 * (usual - order.Quantile(ascending, 0.25)) / math.Sqrt(n)
+	uncertain := 1.25 / 0.67 * (usual - orderstat.Quantile(ascending, 0.25)) / math.Sqrt(n)
 	one, quarter := spread(gaps, even, 1), spread(gaps, even, max(1, len(gaps)/4))
 	result, off, limit := Interleaved, quarter, maxUncertain
 	switch longer := even - usual; {

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/sample"
-	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/orderstat"
 )
 
 // ExactLimit is the number of delays up to which a window has exact quantiles. Larger windows keep a histogram, whose
@@ -172,7 +172,7 @@ func (s Snapshot) rank(q float64) (uint64, bool) {
 	if s.Count == 0 || !(q >= 0 && q <= 1) {
 		return 0, false
 	}
-	rank := order.Rank(s.Received+s.Lost, q)
+	rank := orderstat.Rank(s.Received+s.Lost, q)
 	if s.Received == s.Count {
 		return rank, rank <= s.Count // else infinite
 	}

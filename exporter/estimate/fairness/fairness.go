@@ -6,7 +6,7 @@ package fairness
 import (
 	"slices"
 
-	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/orderstat"
 )
 
 // Jain returns Jain's index of rates: 1 if all are equal, 1/n if one has all (Halepovic 2008 section 4.4, whose fair
@@ -57,7 +57,7 @@ func Over(rates []float64, windows [][]float64) (x Index, ok bool) {
 	}
 	if x.Windows = len(all); x.Windows > 0 {
 		slices.Sort(all)
-		x.Quartiles = &[3]float64{order.Quantile(all, 0.25), order.Quantile(all, 0.5), order.Quantile(all, 0.75)}
+		x.Quartiles = &[3]float64{orderstat.Quantile(all, 0.25), orderstat.Quantile(all, 0.5), orderstat.Quantile(all, 0.75)}
 	}
 	return x, true
 }

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/orderstat"
 )
 
 // evaluation is the result of the load under the assumption that the path's delay without queue is base.
@@ -12,7 +12,7 @@ type evaluation struct {
 	base time.Duration
 	// admitted and refused count the packets that arrived, and those that did not, by the bytes that the queue had
 	// to hold with each.
-	admitted, refused order.Histogram
+	admitted, refused orderstat.Histogram
 	// least is the largest backlog admitted, without the last few; most is the smallest refused, without the first
 	// few.
 	least, most float64
@@ -64,7 +64,7 @@ func (r *run) evaluate(base time.Duration) (l evaluation) {
 	l.base = base
 	width := max(binShare*float64(r.bytes), r.most/maxBins)
 	n := int(r.most/width) + 1
-	l.admitted, l.refused = order.NewHistogram(width, n), order.NewHistogram(width, n)
+	l.admitted, l.refused = orderstat.NewHistogram(width, n), orderstat.NewHistogram(width, n)
 	r.backlogs(base, func(i int, bytes float64) {
 		p := &r.load[i]
 		switch {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/unit"
-	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/orderstat"
 )
 
 const (
@@ -75,13 +75,13 @@ func (r *run) judge(res *Result) {
 	}
 	switch {
 	case lost > 0 && lost < minLosses && best.least > fewPackets*packet && !r.growing():
-		conclude(Unknown, "undetermined: %d of %d packets were lost, too few for a cause, and the backlog was up to %.0f bytes", lost, len(r.load), best.least)
+		conclude(Unknown, "undetermined: %d of %d packets were lost, too few for a cause, and the backlog was up to %s", lost, len(r.load), unit.Bytes.Format(best.least))
 	case lost < minLosses && r.outages > 0 && !r.growing():
-		conclude(Unknown, "undetermined: all but %d of the losses do not depend on the backlog, which was up to %.0f bytes", lost, best.least)
+		conclude(Unknown, "undetermined: all but %d of the losses do not depend on the backlog, which was up to %s", lost, unit.Bytes.Format(best.least))
 	case lost < minLosses:
 		conclude(NotFilled, "%d of %d packets were lost: the link carried %s, or its queue grew to the end", lost, len(r.load), unit.BytesPerSecond.Format(res.Offered))
 	case r.moved(res.Rate.Value):
-		conclude(Unknown, "undetermined: the delay of idle packets after the load differs by %v from that before it: the path or a clock has changed", r.base.moved.Round(time.Microsecond))
+		conclude(Unknown, "undetermined: the delay of idle packets after the load differs by %s from that before it: the path or a clock has changed", unit.Duration(r.base.moved))
 	case best.refused.Quantile(0.5) <= (shallow+1)*packet && seconds(r.longest(0.95))*res.Rate.Value <= 2*(shallow+1)*packet && r.variation() < regular:
 		conclude(Policer, "%s were lost, half of them with a backlog of at most %.0f packets: load above a rate is dropped without queuing", unit.Ratio.Format(share), best.refused.Quantile(0.5)/packet-1)
 	case r.timed(stretches):
@@ -89,19 +89,19 @@ func (r *run) judge(res *Result) {
 	case last > (1+headShare)*best.refused.Quantile(0.95)+sharpPackets*packet:
 		low, high = last, last
 		best.random, best.upTo, best.enoughPackets = 0, 0, true
-		conclude(Filled, "the backlog after the last loss was %.0f bytes, more than admitted before: packets are dropped at the queue's head", last)
+		conclude(Filled, "the backlog after the last loss was %s, more than admitted before: packets are dropped at the queue's head", unit.Bytes.Format(last))
 	case (best.excess < refusals+2/math.Sqrt(float64(lost)) && r.variation() > regular || lost < 3*minLosses/2) && r.growing():
 		conclude(NotFilled, "%s were lost at random, whatever the backlog: the queue dropped nothing", unit.Ratio.Format(share))
 	case best.least <= (shallow+1)*packet && r.variation() > regular:
 		conclude(NotFilled, "%s were lost at random, with almost no backlog: the link carried %s", unit.Ratio.Format(share), unit.BytesPerSecond.Format(res.Offered))
 	case best.excess >= refusals && best.spread(packet) <= blur && best.refusedAbove(max(1.5*packet, edgeShare*best.least)+apart+missing) > pure && !r.scattered(&best):
-		conclude(Filled, "packets were dropped above a backlog of %.0f to %.0f bytes, and admitted below", low, high)
+		conclude(Filled, "packets were dropped above a backlog of %s to %s, and admitted below", unit.Bytes.Format(low), unit.Bytes.Format(high))
 	case best.excess >= refusals && others > minOthers:
-		conclude(Filled, "packets were dropped at a backlog of this test of %.0f to %.0f bytes", low, high)
+		conclude(Filled, "packets were dropped at a backlog of this test of %s to %s", unit.Bytes.Format(low), unit.Bytes.Format(high))
 	case !alone && best.refused.Quantile(0.5) > strong*best.least:
-		conclude(Unknown, "undetermined: half of the lost packets had a backlog above %.0f bytes, and others were admitted at %.0f: the cause may be active queue management, cross traffic, a varying rate or losses behind the queue", best.refused.Quantile(0.5), best.least)
+		conclude(Unknown, "undetermined: half of the lost packets had a backlog above %s, and others were admitted at %s: the cause may be active queue management, cross traffic, a varying rate or losses behind the queue", unit.Bytes.Format(best.refused.Quantile(0.5)), unit.Bytes.Format(best.least))
 	default:
-		conclude(AQM, "packets were dropped at a backlog of %.0f bytes, and others admitted at %.0f", best.refused.Quantile(0.1), best.least)
+		conclude(AQM, "packets were dropped at a backlog of %s, and others admitted at %s", unit.Bytes.Format(best.refused.Quantile(0.1)), unit.Bytes.Format(best.least))
 	}
 	if others > minOthers && res.State == Filled {
 		whose := "others have"
@@ -128,8 +128,8 @@ func (l *evaluation) refusedAbove(margin float64) float64 {
 // in the middle: a queue that keeps its length is limited.
 func (r *run) growing() bool {
 	n := len(r.waits)
-	middle := order.Quantile(order.Sorted(r.waits[n*45/100:n*55/100]), 0.5)
-	end := order.Quantile(order.Sorted(r.waits[n*9/10:]), 0.5)
+	middle := orderstat.Quantile(orderstat.Sorted(r.waits[n*45/100:n*55/100]), 0.5)
+	end := orderstat.Quantile(orderstat.Sorted(r.waits[n*9/10:]), 0.5)
 	return middle <= (shallow+1)*float64(r.bytes) || end > 1.3*middle
 }
 
@@ -186,9 +186,9 @@ func (r *run) timed(all []stretch) bool {
 	slices.Sort(delays)
 	slices.Sort(bytes)
 	wide := func(v []float64) float64 {
-		return (order.Quantile(v, 0.9) - order.Quantile(v, 0.1)) / max(order.Quantile(v, 0.5), 1e-9)
+		return (orderstat.Quantile(v, 0.9) - orderstat.Quantile(v, 0.1)) / max(orderstat.Quantile(v, 0.5), 1e-9)
 	}
-	return wide(delays) < steadyDelay && wide(bytes) > 3*steadyDelay && order.Quantile(bytes, 0.5) > fewPackets*float64(r.bytes)
+	return wide(delays) < steadyDelay && wide(bytes) > 3*steadyDelay && orderstat.Quantile(bytes, 0.5) > fewPackets*float64(r.bytes)
 }
 
 // scattered reports whether a queue of a few packets dropped one in twenty although it had space for another by
@@ -214,13 +214,13 @@ func (r *run) scattered(best *evaluation) bool {
 	slices.Sort(admitted)
 	slices.Sort(refused)
 	packet := float64(r.bytes)
-	above, _ := slices.BinarySearch(admitted, order.Quantile(refused, 0.5)+0.3*packet)
-	return order.Quantile(refused, 0.05) < order.Quantile(admitted, 0.5)-0.5*packet || len(admitted)-above > len(refused)/10
+	above, _ := slices.BinarySearch(admitted, orderstat.Quantile(refused, 0.5)+0.3*packet)
+	return orderstat.Quantile(refused, 0.05) < orderstat.Quantile(admitted, 0.5)-0.5*packet || len(admitted)-above > len(refused)/10
 }
 
 // longest is the delay above the smallest that the share q of the load's packets does not exceed.
 func (r *run) longest(q float64) time.Duration {
-	return order.Quantile(order.Sorted(r.delays(r.load)), q) - r.base.least
+	return orderstat.Quantile(orderstat.Sorted(r.delays(r.load)), q) - r.base.least
 }
 
 // moved reports whether the empty path's delay changed by more than clock drift, some packets' time, and a part of

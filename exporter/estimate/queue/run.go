@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/instant"
-	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/orderstat"
 )
 
 // run is the state derived from all packets before the judgment.
@@ -130,14 +130,14 @@ func (r *run) rateOf(p part) float64 {
 
 // standstill is the time without an arrival that a steady stream does not have.
 func (r *run) standstill() time.Duration {
-	gaps := order.Sample(len(r.arrived)-1, func(i int) time.Duration { return r.arrived[i+1].at - r.arrived[i].at })
-	return max(50*time.Millisecond, 5*order.Quantile(gaps, 0.95))
+	gaps := orderstat.Sample(len(r.arrived)-1, func(i int) time.Duration { return r.arrived[i+1].at - r.arrived[i].at })
+	return max(50*time.Millisecond, 5*orderstat.Quantile(gaps, 0.95))
 }
 
 // txUncertaintyLimit is twice the TX uncertainty that three quarters of the packets do not exceed, and the largest
 // one up to there.
 func txUncertaintyLimit(packets []Packet) (txUncertainty time.Duration) {
-	limit := 2*order.Quantile(order.Sample(len(packets), func(i int) time.Duration { return packets[i].TXUncertainty }), 0.75) + 20*time.Microsecond
+	limit := 2*orderstat.Quantile(orderstat.Sample(len(packets), func(i int) time.Duration { return packets[i].TXUncertainty }), 0.75) + 20*time.Microsecond
 	for i := range packets {
 		if h := packets[i].TXUncertainty; h <= limit {
 			txUncertainty = max(txUncertainty, h)
@@ -240,13 +240,13 @@ func (r *run) empty(packets []Packet) (b base) {
 	if b.n = len(delays); b.n < minIdlePackets {
 		return b
 	}
-	delays = order.Sorted(delays)
+	delays = orderstat.Sorted(delays)
 	b.least = delays[0]
 	k := min(max(3, b.n/5), b.n)
 	// For fewer than 25 packets that limit would be too large to be useful: 5 usually suffices.
 	c := min(math.Pow(missProbability, -1/float64(k-1))-1, 5)
 	b.early = duration(c * seconds(delays[k-1]-delays[0]))
-	b.low, b.high = b.least-b.early, order.Quantile(delays, 0.9)
+	b.low, b.high = b.least-b.early, orderstat.Quantile(delays, 0.9)
 	return b
 }
 

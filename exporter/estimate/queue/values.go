@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/orderstat"
 )
 
 // fill sets the values of the state.
@@ -22,7 +22,7 @@ func (r *run) fill(res *Result, best *evaluation, low, high, others float64) {
 	}
 	packet := float64(r.bytes)
 	edge := min(best.least, best.most) - packet/2
-	full := order.Sorted(r.full(best.base, edge))
+	full := orderstat.Sorted(r.full(best.base, edge))
 	if len(full) == 0 || res.State != Filled && res.State != TimeLimited {
 		return
 	}
@@ -41,13 +41,13 @@ func (r *run) fill(res *Result, best *evaluation, low, high, others float64) {
 	}
 	sets := r.otherSets(best, low, high, margin)
 	for i, q := range [...]float64{0.05, 0.5, 0.95} {
-		d, blur := order.Quantile(full, q), time.Duration(0)
+		d, blur := orderstat.Quantile(full, q), time.Duration(0)
 		for _, set := range sets {
-			blur = max(blur, (d - order.Quantile(set, q)).Abs())
+			blur = max(blur, (d - orderstat.Quantile(set, q)).Abs())
 		}
 		// A fifth of the link may be cross traffic.
 		if high-low > 2*sharpPackets*packet || res.Varies && (!best.enoughPackets || best.random > lossy || r.outages > 0 || r.window().length() < minRateTime) {
-			blur = max(blur, order.Quantile(full, q+0.2)-order.Quantile(full, max(q-0.2, 0)))
+			blur = max(blur, orderstat.Quantile(full, q+0.2)-orderstat.Quantile(full, max(q-0.2, 0)))
 		}
 		res.Delay[i] = Duration{Value: d - r.base.least, Bound: bound + blur, OK: bound+blur < d-r.base.least}
 	}
@@ -79,7 +79,7 @@ func (r *run) otherSets(best *evaluation, low, high, margin float64) (sets [][]t
 	packet := float64(r.bytes)
 	add := func(base time.Duration, edge float64) {
 		full := r.full(base, edge)
-		sets = append(sets, order.Sample(len(full), func(i int) time.Duration { return full[i] }))
+		sets = append(sets, orderstat.Sample(len(full), func(i int) time.Duration { return full[i] }))
 	}
 	if add(best.base, low-packet/2-margin); margin == 0 {
 		return sets
@@ -143,13 +143,13 @@ func (r *run) others(w part, lost float64) (share float64, known bool) {
 		arrived, span = arrived+b.bytes-a.bytes, span+seconds(b.at-a.at)
 		if gaps = append(gaps, seconds(b.at-a.at)/(b.bytes-a.bytes)); len(gaps) == block {
 			slices.Sort(gaps)
-			least = append(least, order.Quantile(gaps, blockShare))
+			least = append(least, orderstat.Quantile(gaps, blockShare))
 			gaps = gaps[:0]
 		}
 	}
 	slices.Sort(least)
-	usual := order.Quantile(least, 0.5)
-	if len(least) < 5 || usual <= 0 || order.Quantile(least, 0.98)-order.Quantile(least, 0.02) > oneRate*usual {
+	usual := orderstat.Quantile(least, 0.5)
+	if len(least) < 5 || usual <= 0 || orderstat.Quantile(least, 0.98)-orderstat.Quantile(least, 0.02) > oneRate*usual {
 		return 0, false
 	}
 	// This number of packets could occur by chance.
@@ -167,17 +167,17 @@ func (r *run) rate(res *Result, w part) {
 	bins := r.rates(w.from, width, n)
 	slices.Sort(bins)
 	// The error of a second's bytes is that of its ends, from errors of an arrival time, and a packet.
-	off := order.Quantile(bins, 0.5)*seconds(2*r.o.StampError+r.txUncertainty)/seconds(width) + float64(r.bytes)/seconds(width)/float64(n)
+	off := orderstat.Quantile(bins, 0.5)*seconds(2*r.o.StampError+r.txUncertainty)/seconds(width) + float64(r.bytes)/seconds(width)/float64(n)
 	for i, q := range [...]float64{0.05, 0.5, 0.95} {
-		res.Rates[i] = order.Quantile(bins, q)
+		res.Rates[i] = orderstat.Quantile(bins, q)
 	}
 	res.Rate = Amount{Value: res.Rates[1], Bound: off, OK: true}
 	// For a few seconds, parts of them give the variation.
 	if few := 5; n < few {
 		width = w.length() / time.Duration(few)
-		bins = order.Sorted(r.rates(w.from, width, few))
+		bins = orderstat.Sorted(r.rates(w.from, width, few))
 	}
-	res.Varies = order.Quantile(bins, 0.95)-order.Quantile(bins, 0.05) > max(0.1*res.Rate.Value, 4*float64(r.bytes)/seconds(width))
+	res.Varies = orderstat.Quantile(bins, 0.95)-orderstat.Quantile(bins, 0.05) > max(0.1*res.Rate.Value, 4*float64(r.bytes)/seconds(width))
 }
 
 // rates are the receive rates in each of n parts, a packet being spread evenly over the time since the previous
@@ -205,7 +205,7 @@ func (r *run) rates(begin, width time.Duration, n int) []float64 {
 // throughput is the median of the whole seconds in a part in which the sender did not pause.
 func (r *run) throughput(w part) float64 {
 	first := (w.from + time.Second - 1).Truncate(time.Second)
-	return order.Median(order.Sorted(r.rates(first, time.Second, int((w.to-first)/time.Second))))
+	return orderstat.Median(orderstat.Sorted(r.rates(first, time.Second, int((w.to-first)/time.Second))))
 }
 
 // series are the load in bins of whole seconds, and its first seconds in finer ones.
@@ -242,11 +242,11 @@ func (r *run) bins(width time.Duration, n int) []Bin {
 		}
 	}
 	for k := range bins {
-		b, delays := &bins[k], order.Sorted(delays[k])
+		b, delays := &bins[k], orderstat.Sorted(delays[k])
 		b.Elapsed, b.Count = time.Duration(k+1)*width, len(delays)
 		b.Sent /= seconds(width)
 		b.Received /= seconds(width)
-		b.Min, b.Median, b.Max = order.Quantile(delays, 0), order.Quantile(delays, 0.5), order.Quantile(delays, 1)
+		b.Min, b.Median, b.Max = orderstat.Quantile(delays, 0), orderstat.Quantile(delays, 0.5), orderstat.Quantile(delays, 1)
 	}
 	return bins
 }

@@ -12,7 +12,7 @@ import (
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/tcpstamp"
-	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/orderstat"
 )
 
 // Class is what is known of the delay of a sampled byte. String is the value of the metric label result.
@@ -116,7 +116,7 @@ func Quantile(ascending []time.Duration, q float64) (time.Duration, bool) {
 	if n := float64(len(ascending)); n*min(q, 1-q) < 1 {
 		return 0, false
 	}
-	return order.Quantile(ascending, q), true
+	return orderstat.Quantile(ascending, q), true
 }
 
 func (r *Result) join(flow int, f *Flow, e Errors) {

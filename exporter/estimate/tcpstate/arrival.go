@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/orderstat"
 )
 
 // Arrival is the payload of a flow that had arrived at a time.
@@ -176,7 +176,7 @@ func Sent(flows [][]State, interval, omit time.Duration) (r Sending, ok bool) {
 	}
 	slices.Sort(all)
 	for i := range r.Quartiles {
-		r.Quartiles[i] = order.Quantile(all, float64(i+1)/4)
+		r.Quartiles[i] = orderstat.Quantile(all, float64(i+1)/4)
 	}
 	r.Mean = time.Duration(sum / float64(len(all)))
 	if r.OfBytes = r.Mean; bytes > 0 {

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/orderstat"
 )
 
 // Completions are the times that short flows took (RFC 5166 section 2.1).
@@ -16,7 +16,7 @@ type Completions struct {
 // NewCompletions takes the times of flows that ended, and the number of those that did not: they are longer than all
 // others, by an unknown time.
 func NewCompletions(times []time.Duration, unfinished int) Completions {
-	return Completions{order.Sorted(times), max(0, unfinished)}
+	return Completions{orderstat.Sorted(times), max(0, unfinished)}
 }
 
 // Quantile is a quantile of the times, by the nearest rank, with a confidence interval of about 95 %.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/orderstat"
 )
 
 // Cell is a buffer size of a sweep.
@@ -38,8 +38,8 @@ func FindKnee(cells []Cell) (k Knee, ok bool) {
 		if len(c.Rates) == 0 {
 			continue
 		}
-		s := order.Sorted(c.Rates)
-		all[c.Buffer] = spread{order.Quantile(s, 0.25), order.Median(s), order.Quantile(s, 0.75)}
+		s := orderstat.Sorted(c.Rates)
+		all[c.Buffer] = spread{orderstat.Quantile(s, 0.25), orderstat.Median(s), orderstat.Quantile(s, 0.75)}
 		sizes, k.Best = append(sizes, c.Buffer), max(k.Best, all[c.Buffer].median)
 	}
 	if len(sizes) < 2 || k.Best <= 0 {

@@ -16,7 +16,7 @@ import (
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/core/sample"
-	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/orderstat"
 	"oneway.example/exporter/estimate/voice"
 )
 
@@ -265,7 +265,7 @@ func evaluate(loaded Loaded, packets []Packet, outcomes [][2]outcome, in []int) 
 
 // quantiles are those of ascending values less base.
 func quantiles(ascending []time.Duration, base time.Duration) *Quantiles {
-	return &Quantiles{P50: (order.Quantile(ascending, 0.5) - base).Seconds(), P95: (order.Quantile(ascending, 0.95) - base).Seconds()}
+	return &Quantiles{P50: (orderstat.Quantile(ascending, 0.5) - base).Seconds(), P95: (orderstat.Quantile(ascending, 0.95) - base).Seconds()}
 }
 
 // way evaluates one direction.
@@ -307,7 +307,7 @@ func way(packets []Packet, outcomes [][2]outcome, in []int, d sample.Direction) 
 		w.Reason = why(reasons, len(delays))
 		return w
 	}
-	sorted := order.Sorted(delays)
+	sorted := orderstat.Sorted(delays)
 	w.Delay, w.Variation = quantiles(sorted, 0), quantiles(sorted, sorted[0])
 	limit := bound.Seconds()
 	w.Delay.ErrorBound = &limit

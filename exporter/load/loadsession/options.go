@@ -40,7 +40,7 @@ type Options struct {
 // Describe returns the descriptions of the keys.
 func (o *Options) Describe() []option.Description {
 	return slices.Concat(o.Options.Describe(), []option.Description{
-		option.Text(&o.LoadServer, "The remote end, with its port.").Unset(fmt.Sprintf("the path's peer, port %d", loadcontrol.DefaultPort)).
+		option.Text(&o.LoadServer, fmt.Sprintf("The load server: a name or address, with :port if it is not %d.", loadcontrol.DefaultPort)).Unset(fmt.Sprintf("the path's peer, port %d", loadcontrol.DefaultPort)).
 			WithExample(fmt.Sprintf("core.example.net:%d", loadcontrol.DefaultPort)).FileOnly().Checked(o.checkLoadServer),
 		option.Text(&o.TokenFile, "File with the token that the operator of the load server provided, in its first line. Each run reads it.").WithExample("core.token").Checked(func(key string) error {
 			_, err := readToken(o.TokenFile)

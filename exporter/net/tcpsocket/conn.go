@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"oneway.example/exporter/core/unit"
 )
 
 // Conn is a TCP connection whose state can be read. One goroutine may call Discard, ReadStamped and Reception, and one
@@ -142,6 +144,18 @@ type Buffer struct {
 	Effective int `json:"effective_bytes"`
 	// Clipped: the kernel's limit (net.core.wmem_max, rmem_max) is below Asked.
 	Clipped bool `json:"clipped,omitempty"`
+}
+
+// String is the nominal size and the effective one, such as "128 KiB (256 KiB)", "auto (2.5 MiB)" or "4 MiB (416 KiB, limited)".
+func (b Buffer) String() string {
+	nominal, mark := "auto", ""
+	if b.Asked > 0 {
+		nominal = unit.BufferBytes.Format(float64(b.Asked))
+	}
+	if b.Clipped {
+		mark = ", limited"
+	}
+	return nominal + " (" + unit.BufferBytes.Format(float64(b.Effective)) + mark + ")"
 }
 
 // Buffers returns both buffers of a socket with the options.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/orderstat"
 	"oneway.example/tests/testseed"
 )
 
@@ -103,7 +103,7 @@ func TestPercentileIsThatOfTheEmpiricalDistribution(t *testing.T) {
 		}
 		slices.SortFunc(all, func(a, b observation) int { return int(a.delay - b.delay) })
 		for _, p := range []float64{2.5, 50, 97.5} {
-			if got, want := order.Quantile(all, p/100).delay, slowPercentile(all, p); got != want {
+			if got, want := orderstat.Quantile(all, p/100).delay, slowPercentile(all, p); got != want {
 				t.Fatalf("percentile %v of %v is %v, want %v", p, all, got, want)
 			}
 		}

@@ -48,7 +48,7 @@ import (
 
 	"oneway.example/exporter/core/bound"
 	"oneway.example/exporter/core/sample"
-	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/orderstat"
 )
 
 // Setups of a back-to-back run.
@@ -233,7 +233,7 @@ type observation struct{ delay, txUncertainty time.Duration }
 // summarize sorts all and computes their error; all must not be empty.
 func summarize(all []observation, trueDelay time.Duration) Direction {
 	slices.SortFunc(all, func(a, b observation) int { return cmp.Compare(a.delay, b.delay) })
-	at := func(q float64) time.Duration { return order.Quantile(all, q).delay }
+	at := func(q float64) time.Duration { return orderstat.Quantile(all, q).delay }
 	d := Direction{Count: len(all), Systematic: at(0.5) - trueDelay}
 	d.Random = max(at(0.5)-at(0.025), at(0.975)-at(0.5))
 	for _, o := range all {

@@ -8,7 +8,7 @@ import (
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/unit"
-	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/orderstat"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
@@ -117,7 +117,7 @@ func delays(t *udptraffic.Transfer, lost int) *Delay {
 	}
 	slices.Sort(known)
 	quantile := func(q float64) *float64 {
-		rank := order.Rank(len(known)+max(0, lost), q)
+		rank := orderstat.Rank(len(known)+max(0, lost), q)
 		if rank > len(known) {
 			return nil
 		}

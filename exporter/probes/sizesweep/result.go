@@ -6,7 +6,7 @@ import (
 
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/sample"
-	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/orderstat"
 	"oneway.example/exporter/load/stream"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probe/report"
@@ -80,10 +80,10 @@ func summarize(repetitions []Repetition) (f CellValues) {
 		return ascending
 	}
 	received := known(func(m *Repetition) *float64 { return m.Received })
-	f.Sent, f.Received = joined(known(func(m *Repetition) *float64 { return m.Sent }), order.Median), joined(received, order.Median)
-	f.Loss = joined(known(func(m *Repetition) *float64 { return m.Loss }), order.Median)
-	f.Delay = joined(known(func(m *Repetition) *float64 { return m.Delay }), order.Median)
-	f.IPDV = joined(known(func(m *Repetition) *float64 { return m.IPDV }), order.Median)
+	f.Sent, f.Received = joined(known(func(m *Repetition) *float64 { return m.Sent }), orderstat.Median), joined(received, orderstat.Median)
+	f.Loss = joined(known(func(m *Repetition) *float64 { return m.Loss }), orderstat.Median)
+	f.Delay = joined(known(func(m *Repetition) *float64 { return m.Delay }), orderstat.Median)
+	f.IPDV = joined(known(func(m *Repetition) *float64 { return m.IPDV }), orderstat.Median)
 	f.Bound = joined(known(func(m *Repetition) *float64 { return m.Bound }), slices.Max)
 	f.Underrun = joined(known(func(m *Repetition) *float64 { return m.Underrun }), slices.Max)
 	if len(received) > 1 {
@@ -232,7 +232,7 @@ func median(packets []packet, lost int) (value, bound *float64) {
 			ascending[i] = d.Value + side*d.Bound
 		}
 		slices.Sort(ascending)
-		return order.Quantile(ascending, float64(rank)/float64(arrived))
+		return orderstat.Quantile(ascending, float64(rank)/float64(arrived))
 	}
 	delay := middle(0)
 	off := max(delay-middle(-1), middle(1)-delay)

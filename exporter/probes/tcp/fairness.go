@@ -6,7 +6,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/fairness"
-	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/orderstat"
 	"oneway.example/exporter/estimate/tcpstate"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe"
@@ -55,10 +55,10 @@ func (d *Direction) compareFlows(r *tcpstate.FlowRates) {
 	d.Fairness = &Fairness{Seconds: r.Seconds, Jain: index.Whole, Quartiles: index.Quartiles}
 	shares, _ := fairness.Shares(names, r.Rates) // known as the index is
 	for _, s := range shares {
-		rates := order.Sorted(by[s.Variant])
+		rates := orderstat.Sorted(by[s.Variant])
 		d.Fairness.Variants = append(d.Fairness.Variants, Variant{
 			CongestionControl: s.Variant, Flows: s.Flows, Share: s.Ratio, OfFair: s.OfFair,
-			Throughput: [3]float64{rates[0], order.Median(rates), rates[len(rates)-1]},
+			Throughput: [3]float64{rates[0], orderstat.Median(rates), rates[len(rates)-1]},
 		})
 	}
 }

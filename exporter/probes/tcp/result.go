@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/record"
-	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/orderstat"
 	"oneway.example/exporter/estimate/tcpstate"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/net/tcpsocket"
@@ -111,7 +111,7 @@ func Evaluate(t *tcptraffic.Result, o *Options, ipv6 bool) *Direction {
 	d.throughput(t, o.Omit)
 	d.compare(t, d.sender(t, o.Omit), o.LinkRate.Of(t.Plan.Direction), ipv6)
 	if len(t.Connect) > 0 {
-		d.Connect = new(order.Quantile(order.Sorted(t.Connect), 0.5).Seconds())
+		d.Connect = new(orderstat.Quantile(orderstat.Sorted(t.Connect), 0.5).Seconds())
 	}
 	return d
 }

@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"oneway.example/exporter/core/unit"
-	"oneway.example/exporter/net/tcpsocket"
 	"oneway.example/exporter/probe/report"
 )
 
@@ -47,7 +46,7 @@ func (r *Result) Tables() []report.Table {
 				rate = d.Throughput
 			}
 			flows.Row(d.Direction, strconv.Itoa(i+1), unit.Bytes.Format(float64(f.Payload)), unit.BytesPerSecond.OrDash(rate), unit.Bytes.Format(float64(f.Sent)), unit.Ratio.Format(float64(f.Retransmitted)/float64(max(1, f.Sent))),
-				f.CongestionControl, strconv.FormatInt(f.MSS, 10), bufferOf(f.SendBuffer), bufferOf(f.ReceiveBuffer), string(f.Sender))
+				f.CongestionControl, strconv.FormatInt(f.MSS, 10), f.SendBuffer.String(), f.ReceiveBuffer.String(), string(f.Sender))
 		}
 		for _, s := range spans(len(d.PerSecond)) {
 			seconds.Row(d.Direction, s.String(), s.mean(d.PerSecond))
@@ -101,16 +100,4 @@ func (x *TwoWay) table() report.Table {
 		t.Row(s.String(), s.mean(long.PerSecond), s.mean(other.PerSecond))
 	}
 	return t
-}
-
-// bufferOf is the effective size of a buffer.
-func bufferOf(b tcpsocket.Buffer) string {
-	size := unit.BufferBytes.Format(float64(b.Effective))
-	switch {
-	case b.Asked == 0:
-		return size + " (auto)"
-	case b.Clipped:
-		return size + " (limited)"
-	}
-	return size
 }

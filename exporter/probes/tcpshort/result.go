@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/unit"
-	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/orderstat"
 	"oneway.example/exporter/estimate/tcpstate"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
@@ -125,7 +125,7 @@ func (k *Kind) summarize(g group, flows []Flow) Size {
 		z.Retransmitted = &v
 	}
 	if len(connect) > 0 {
-		z.Connect = new(order.Median(order.Sorted(connect)))
+		z.Connect = new(orderstat.Median(orderstat.Sorted(connect)))
 	}
 	if len(times) > 0 {
 		z.Completion.Least = new(slices.Min(times).Seconds())

@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"oneway.example/exporter/core/sample"
-	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/orderstat"
 	"oneway.example/exporter/estimate/tcpstate"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/net/tcpsocket"
@@ -148,16 +148,16 @@ func summarize(c Cell, all []Repetition) MeasuredCell {
 			limits[limit] += share
 		}
 	}
-	if s := order.Sorted(throughput); len(s) > 0 {
-		m.Throughput = &[3]float64{order.Quantile(s, 0.25), order.Median(s), order.Quantile(s, 0.75)}
+	if s := orderstat.Sorted(throughput); len(s) > 0 {
+		m.Throughput = &[3]float64{orderstat.Quantile(s, 0.25), orderstat.Median(s), orderstat.Quantile(s, 0.75)}
 	}
-	if s := order.Sorted(retransmitted); len(s) > 0 {
-		m.Retransmitted = new(order.Median(s))
+	if s := orderstat.Sorted(retransmitted); len(s) > 0 {
+		m.Retransmitted = new(orderstat.Median(s))
 	}
 	if len(rtt[0]) > 0 {
 		m.RTT = new([3]float64)
 		for i := range rtt {
-			m.RTT[i] = order.Median(order.Sorted(rtt[i]))
+			m.RTT[i] = orderstat.Median(orderstat.Sorted(rtt[i]))
 		}
 	}
 	if len(limits) > 0 {
@@ -190,5 +190,5 @@ func (m *MeasuredCell) Model(name string) *float64 {
 	if len(rates) == 0 {
 		return nil
 	}
-	return new(order.Median(order.Sorted(rates)))
+	return new(orderstat.Median(orderstat.Sorted(rates)))
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"oneway.example/exporter/core/unit"
-	"oneway.example/exporter/net/tcpsocket"
 	"oneway.example/exporter/probe/report"
 )
 
@@ -37,7 +36,7 @@ func (r *Result) Tables() []report.Table {
 		if limit == "" {
 			limit = "-"
 		}
-		row := []string{m.DirectionName, m.Used, sweptBuffer(m.Send), sweptBuffer(m.Receive)}
+		row := []string{m.DirectionName, m.Used, m.Send.String(), m.Receive.String()}
 		row = append(row, unit.BytesPerSecond.Quartiles(m.Throughput)...)
 		row = append(row, unit.Seconds.Quartiles(m.RTT)...)
 		row = append(row, unit.MillisecondsOrDash(m.RTTMin), unit.Ratio.OrDash(m.Retransmitted), limit)
@@ -47,16 +46,4 @@ func (r *Result) Tables() []report.Table {
 		t.Row(append(row, fmt.Sprint(len(m.Repetitions)))...)
 	}
 	return []report.Table{t}
-}
-
-// sweptBuffer is the size as an application sets it, and that of the kernel: "128 KiB (256)".
-func sweptBuffer(b tcpsocket.Buffer) string {
-	set, mark := "auto", ""
-	if b.Asked > 0 {
-		set = fmt.Sprintf("%.4g KiB", float64(b.Asked)/1024)
-	}
-	if b.Clipped {
-		mark = ", limited"
-	}
-	return fmt.Sprintf("%s (%d%s)", set, b.Effective/1024, mark)
 }

@@ -8,7 +8,7 @@ import (
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/capacity"
-	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/estimate/orderstat"
 	"oneway.example/exporter/load/stream"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
 )
@@ -69,7 +69,7 @@ func (c *trainPlan) next() (trains int, pause bool) {
 func (c *trainPlan) interval(payload int, limit float64) time.Duration {
 	d := c.opts.TrainInterval
 	if len(c.gaps) > 0 {
-		took := order.Quantile(order.Sorted(c.gaps), 0.5) * time.Duration(c.length)
+		took := orderstat.Quantile(orderstat.Sorted(c.gaps), 0.5) * time.Duration(c.length)
 		d = max(d, min(took*apart/100, maxApart))
 	}
 	return min(max(d, minTime(c.length*payload, limit)), maxInterval)

@@ -1,5 +1,5 @@
-// Package order provides the order statistics of the estimators.
-package order
+// Package orderstat provides the order statistics of the estimators.
+package orderstat
 
 import (
 	"cmp"
