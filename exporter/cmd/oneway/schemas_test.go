@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"flag"
+	"fmt"
 	"maps"
 	"os"
 	"reflect"
@@ -250,6 +251,10 @@ func schemas(t *testing.T) map[document.Kind][]byte {
 
 // The schemas of the types are those of exporter/doc/schema, which the agent serves.
 func TestSchemasAreThoseOfTheDocuments(t *testing.T) {
+	list, err := os.ReadFile("../../doc/json.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for kind, text := range schemas(t) {
 		name := string(kind) + ".json"
 		if *update {
@@ -262,6 +267,9 @@ func TestSchemasAreThoseOfTheDocuments(t *testing.T) {
 			if name := regexp.MustCompile(`\b[A-Z][a-z]+[A-Z][a-z]\w+|\bnil\b|\b[a-z]+\.[A-Z]\w+`).FindString(words); name != "" && name != "InCsumErrors" {
 				t.Errorf("%s: the name %s of the program is in %s", kind, name, words)
 			}
+		}
+		if row := fmt.Sprintf("| `%s` |", kind); !bytes.Contains(list, []byte(row)) {
+			t.Errorf("the table of kinds in exporter/doc/json.md has no row %q", row)
 		}
 		if stored, err := schema.Files.ReadFile(name); err != nil || !bytes.Equal(stored, text) {
 			t.Errorf("exporter/doc/schema/%s differs from the types of the document (%v); go generate ./exporter/doc/schema writes it", name, err)

@@ -153,7 +153,7 @@ var (
 	})
 	LoadServerEnded = Family(Desc{
 		Name: "oneway_load_server_sessions_ended_total", Kind: Counter, Labels: []string{ReasonL}, Source: "design",
-		Help:   "Ended sessions, by reason (closed, lost, silent, protocol, shutting_down).",
+		Help:   "Ended sessions, by reason.",
 		Absent: "While no load server runs.",
 		Values: Values{
 			ReasonL: {

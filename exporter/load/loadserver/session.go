@@ -249,19 +249,19 @@ func (s *session) disconnect(err error) (reason string) {
 		_ = s.conn.Refuse(refusal) // the client may have closed
 		late.Stop()
 		if refusal.Reason == loadcontrol.ShuttingDown {
-			return "shutting_down"
+			return endShuttingDown
 		}
-		return "protocol"
+		return endProtocol
 	}
 	switch {
 	case errors.Is(err, loadcontrol.ErrClosed):
-		return "closed"
+		return endClosed
 	case errors.Is(err, traffic.ErrIdleTimeout):
-		return "silent"
+		return endSilent
 	case errors.Is(err, loadcontrol.ErrProtocol):
-		return "protocol"
+		return endProtocol
 	}
-	return "lost"
+	return endLost
 }
 
 // finish releases the resources of the session after its traffic has ended.

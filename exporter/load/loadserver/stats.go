@@ -81,8 +81,14 @@ func (c *counts) status() (s Status) {
 	return s
 }
 
-// ends returns the reasons of the end of a session.
-func ends() []string { return []string{"closed", "lost", "silent", "protocol", "shutting_down"} }
+// Reasons of the end of a session: the values of a label, whose meanings metric.LoadServerEnded has.
+const (
+	endClosed       = "closed"
+	endLost         = "lost"
+	endSilent       = "silent"
+	endProtocol     = "protocol"
+	endShuttingDown = "shutting_down"
+)
 
 // publish updates the metrics until ctx ends.
 func (r *LoadServer) publish(ctx context.Context, series *metric.Scope) {
@@ -115,7 +121,7 @@ func (r *LoadServer) export(series *metric.Scope) {
 		for _, reason := range loadcontrol.Reasons() {
 			series.Total(metric.LoadServerRequests, float64(s.Refused[reason]), string(reason))
 		}
-		for _, reason := range ends() {
+		for _, reason := range metric.LoadServerEnded.Values.Names(metric.ReasonL) {
 			series.Total(metric.LoadServerEnded, float64(s.Ended[reason]), reason)
 		}
 		for key, n := range bytes {

@@ -18,8 +18,11 @@ import (
 // Sizes of arrays indexed by the enumerations of package sample.
 const (
 	reasonCount = sample.BoundTooLarge + 1
-	events      = 4 // T1..T4
+	events      = 4 // eventNames
 )
+
+// eventNames are the values of the label event: the timestamps T1 to T4 of a packet and its reply.
+func eventNames() [events]string { return [...]string{"t1", "t2", "t3", "t4"} }
 
 // stampCounts counts timestamps by origin, sample.Absent for the missing ones.
 type stampCounts [sample.FollowUp + 1]uint64

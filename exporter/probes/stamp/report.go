@@ -109,7 +109,7 @@ func reportOf(v snapshot) Report {
 	for i, n := range v.Discarded {
 		addIfAny(r.Discarded, ledger.DiscardReason(i).String(), n)
 	}
-	for event, name := range []string{"t1", "t2", "t3", "t4"} {
+	for event, name := range eventNames() {
 		r.Stamps[name] = map[string]uint64{}
 		for origin, n := range v.stamps[event] {
 			addIfAny(r.Stamps[name], sample.Origin(origin).String(), n)

@@ -140,8 +140,7 @@ func (s *series) publishCounts(v *snapshot) {
 	c.TotalAt(&f.roundTripsReceived, metric.RoundTripReceived, v.RoundTripsReceived)
 	c.TotalAt(&f.restarts, metric.RemoteRestarts, v.Restarts)
 	s.publishReasons(v)
-	for i := range v.stamps {
-		event := [events]string{"t1", "t2", "t3", "t4"}[i]
+	for i, event := range eventNames() {
 		for origin, n := range v.stamps[i] {
 			switch {
 			case n == 0:

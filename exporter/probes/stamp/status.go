@@ -98,8 +98,13 @@ func (v *snapshot) light() probe.LightValues {
 	if !v.measured() {
 		return probe.LightValues{}
 	}
-	r := Report{Forward: v.report(sample.Forward), Reverse: v.report(sample.Reverse), RoundTrip: v.roundTrip()}
+	r := v.ofWindow()
 	return r.light()
+}
+
+// ofWindow is the report of the last window.
+func (v *snapshot) ofWindow() Report {
+	return Report{Forward: v.report(sample.Forward), Reverse: v.report(sample.Reverse), RoundTrip: v.roundTrip()}
 }
 
 // results are those of the last window, for display.
@@ -107,10 +112,10 @@ func (v *snapshot) results() (all []probe.Result) {
 	if !v.measured() {
 		return nil
 	}
-	for _, dir := range sample.Directions() {
-		d := v.report(dir)
+	r := v.ofWindow()
+	for i, d := range []*DirectionReport{&r.Forward, &r.Reverse} {
 		add := func(r probe.Result) {
-			r.Direction = dir.String()
+			r.Direction = sample.Direction(i).String()
 			all = append(all, r)
 		}
 		if d.Delay != nil && d.Delay.P50 != nil {
@@ -125,7 +130,7 @@ func (v *snapshot) results() (all []probe.Result) {
 			add(r)
 		}
 	}
-	return append(all, probe.Result{Quantity: "round trip", Numbers: []report.Number{{Value: v.window.roundTrip.min.Pointer(), Unit: unit.Seconds}}})
+	return append(all, probe.Result{Quantity: "round trip", Numbers: []report.Number{{Value: r.RoundTrip.Time.Min, Unit: unit.Seconds}}})
 }
 
 // rating is R, with its bound where it matters.
