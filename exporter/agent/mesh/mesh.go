@@ -111,16 +111,43 @@ func Expand(c *config.Config, on Machine, groups []metric.Group) (found config.P
 	return found
 }
 
-// pathsOf makes the paths of one mesh.
-func pathsOf(section config.Section, on Machine, groups []metric.Group) ([]config.Path, error) {
-	o := option.Defaults[Options]()
+// Host is a host of a mesh.
+type Host struct {
+	// Name is its name in the file, Address its address there, with a port if it has one.
+	Name, Address string
+	Labels        map[string]string
+}
+
+// Hosts returns the hosts of all meshes of a configuration, those with one name and address once.
+func Hosts(c *config.Config, groups []metric.Group) (all []Host, found config.Problems) {
+	for _, section := range c.Meshes {
+		_, hosts, err := read(section, groups)
+		found = append(found, section.Problems(err)...)
+		for _, h := range hosts {
+			if !slices.ContainsFunc(all, func(other Host) bool { return other.Name == h.Name && other.Address == h.Address }) {
+				all = append(all, Host{h.Name, h.Address, h.Labels})
+			}
+		}
+	}
+	return all, found
+}
+
+// read reads a section and its file.
+func read(section config.Section, groups []metric.Group) (o Options, hosts []host, err error) {
+	o = option.Defaults[Options]()
 	if err := section.Decode(&o); err != nil {
-		return nil, err
+		return o, nil, err
 	}
 	if err := o.check(section); err != nil {
-		return nil, err
+		return o, nil, err
 	}
-	hosts, err := o.hosts(groups)
+	hosts, err = o.hosts(groups)
+	return o, hosts, err
+}
+
+// pathsOf makes the paths of one mesh.
+func pathsOf(section config.Section, on Machine, groups []metric.Group) ([]config.Path, error) {
+	o, hosts, err := read(section, groups)
 	if err != nil {
 		return nil, err
 	}

@@ -89,7 +89,7 @@ func application() *kingpin.Application {
 	app.Version(version.Print("oneway"))
 	app.HelpFlag.Short('h')
 	for _, register := range []func(*kingpin.Application){
-		agentCommand, checkConfigCommand, reflectCommand, loadServerCommand, tokenCommand, lightProbeCommands, testCommand, calibrateCommand, voiceCommand, reportCommand, manCommand,
+		agentCommand, checkConfigCommand, targetsCommand, reflectCommand, loadServerCommand, tokenCommand, lightProbeCommands, testCommand, calibrateCommand, voiceCommand, reportCommand, manCommand,
 	} {
 		register(app)
 	}

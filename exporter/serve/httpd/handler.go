@@ -238,22 +238,30 @@ func (s *server) json(w http.ResponseWriter, v any) {
 	}
 }
 
-// targetGroup is a target group of Prometheus' http_sd.
-type targetGroup struct {
-	Targets []string          `json:"targets"`
-	Labels  map[string]string `json:"labels"`
+// TargetGroup is a target group of Prometheus' http_sd and file_sd.
+type TargetGroup struct {
+	Targets []string `json:"targets"`
+	// Labels are for relabeling: Prometheus removes labels whose names begin with __meta_.
+	Labels map[string]string `json:"labels"`
+}
+
+// NewTargetGroup has one target, and the labels of a path or a host with the prefix __meta_oneway_label_.
+func NewTargetGroup(target string, labels map[string]string) TargetGroup {
+	g := TargetGroup{Targets: []string{target}, Labels: map[string]string{}}
+	for name, value := range labels {
+		g.Labels["__meta_oneway_label_"+name] = value
+	}
+	return g
 }
 
 // discovery lists the hosts of the peers, so that other exporters there (this one, node_exporter) can be scraped after
 // relabeling.
 func (s *server) discovery(w http.ResponseWriter, _ *http.Request) {
-	groups := []targetGroup{}
+	groups := []TargetGroup{}
 	for _, p := range s.Source.Status().Paths {
-		labels := map[string]string{"__meta_oneway_path": p.Name, "__meta_oneway_peer": p.Peer}
-		for name, value := range p.Labels {
-			labels["__meta_oneway_label_"+name] = value
-		}
-		groups = append(groups, targetGroup{Targets: []string{p.Host}, Labels: labels})
+		g := NewTargetGroup(p.Host, p.Labels)
+		g.Labels["__meta_oneway_path"], g.Labels["__meta_oneway_peer"] = p.Name, p.Peer
+		groups = append(groups, g)
 	}
 	s.json(w, groups)
 }

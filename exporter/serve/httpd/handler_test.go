@@ -78,7 +78,7 @@ func TestDiscoveryListsHosts(t *testing.T) {
 	status := sample()
 	status.Paths[1].Labels = map[string]string{"site": "Seoul"}
 	w := get(t, newHandler(t, &fakeSource{status: status}), http.MethodGet, "/sd")
-	var groups []targetGroup
+	var groups []TargetGroup
 	if err := json.Unmarshal(w.Body.Bytes(), &groups); err != nil {
 		t.Fatal(err)
 	}
