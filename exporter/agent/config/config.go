@@ -19,11 +19,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 
 	"go.yaml.in/yaml/v4"
 
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/textfile"
 )
 
 // Config is a complete file. Its sections are decoded by their owners.
@@ -143,9 +143,6 @@ const maxFileBytes = 64 << 20
 func Load(name string) (*Config, error) {
 	content, err := read(name, maxFileBytes)
 	if err != nil {
-		if tried, wrong := filepath.Abs(name); wrong == nil && tried != name {
-			return nil, fmt.Errorf("config: %w (%s; relative names begin at the working directory)", err, tried)
-		}
 		return nil, fmt.Errorf("config: %w", err)
 	}
 	return Parse(name, content)
@@ -153,7 +150,7 @@ func Load(name string) (*Config, error) {
 
 // read reads a file of at most limit bytes.
 func read(name string, limit int) ([]byte, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // of a named pipe nobody may write to, os.Open waits without end
+	f, err := textfile.Open(name)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +159,7 @@ func read(name string, limit int) ([]byte, error) {
 	if err == nil && len(content) > limit {
 		err = fmt.Errorf("read %s: it is larger than the limit of %d MiB", name, maxFileBytes>>20)
 	}
-	return content, err
+	return textfile.WithoutMarks(content), err // the parser of YAML accepts UTF-16
 }
 
 // regular refuses what is there and is no file: reading from a pipe may not end.

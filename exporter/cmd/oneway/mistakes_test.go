@@ -138,7 +138,18 @@ func TestMistakesInArgumentsNameTheFlag(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	beside(t, dir)
+	if err := os.WriteFile("stamp_key", []byte("k"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("tokens_new", []byte("k"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for args, want := range map[string]string{
+		// Files that are named as options are.
+		"probe 127.0.0.1:1 --key-file=stamp_key":                                              "--key-file cannot be used: keyfile: stamp_key has mode 0644",
+		"reflect --key-file=stamp_key":                                                        "--key-file cannot be used: keyfile: stamp_key has mode 0644",
+		"load-server --state-dir=. --tokens-file=tokens_new":                                  "--tokens-file cannot be used: tokens_new: line 1: ",
+		"test train h --no-agent --token-file=stamp_key":                                      "--token-file cannot be used: keyfile: stamp_key has mode 0644",
 		"probe 2001:db8::7:18620":                                                             `HOST is "2001:db8::7:18620"; an IPv6 address with a port needs brackets; write "[2001:db8::7]:18620"`,
 		"probe [2001:db8::7]:862 --port=5":                                                    `HOST is "[2001:db8::7]:862", which has the port 862; --port is for a host without one`,
 		"probe h:862 --port=5":                                                                `HOST is "h:862", which has the port 862; --port is for a host without one`,

@@ -14,11 +14,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"syscall"
+	"unicode"
+	"unicode/utf8"
+
+	"oneway.example/exporter/core/textfile"
 )
 
 const (
@@ -38,25 +39,12 @@ var ErrMode = errors.New("all users can access the secret in it; the mode's last
 func Check(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
-		return fmt.Errorf("keyfile: %w", Located(err))
+		return fmt.Errorf("keyfile: %w", textfile.Located(err))
 	}
 	if err := check(path, info); err != nil {
 		return fmt.Errorf("keyfile: %w", err)
 	}
 	return nil
-}
-
-// Located is the error of a file with its absolute path, if its name is relative.
-func Located(err error) error {
-	failed, ok := errors.AsType[*fs.PathError](err)
-	if !ok || filepath.IsAbs(failed.Path) {
-		return err
-	}
-	abs, unknown := filepath.Abs(failed.Path)
-	if unknown != nil {
-		return err
-	}
-	return fmt.Errorf("%w (%q is relative to the working directory)", &fs.PathError{Op: failed.Op, Path: abs, Err: failed.Err}, failed.Path)
 }
 
 func check(path string, info fs.FileInfo) error {
@@ -69,43 +57,13 @@ func check(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// Open opens a file for reading. A named pipe that nobody writes to is empty: os.Open would wait without end.
-func Open(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, Located(err)
-	}
-	return f, nil
-}
-
 // Read reads a file with a secret; it fails with ErrMode if all users can access it.
 func Read(path string) ([]byte, error) {
-	content, err := read(path, maxBytes, check)
+	content, err := textfile.Read(path, maxBytes, check)
 	if err != nil {
 		return nil, fmt.Errorf("keyfile: %w", err)
 	}
 	return content, nil
-}
-
-// read reads a file of at most limit bytes that passes a check.
-func read(path string, limit int64, check func(string, fs.FileInfo) error) ([]byte, error) {
-	f, err := Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err == nil {
-		err = check(path, info)
-	}
-	if err != nil {
-		return nil, err
-	}
-	content, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(content)) > limit {
-		err = fmt.Errorf("%s: larger than %d bytes: not a file of keys or certificates", path, limit)
-	}
-	return content, err
 }
 
 // public is the check of a file without secrets.
@@ -113,7 +71,7 @@ func public(string, fs.FileInfo) error { return nil }
 
 // KeyPair reads a certificate (PEM, with its chain), and its key with Read.
 func KeyPair(certFile, keyFile string) (tls.Certificate, error) {
-	cert, err := read(certFile, maxCertificates, public)
+	cert, err := textfile.Read(certFile, maxCertificates, public)
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("keyfile: %w", err)
 	}
@@ -130,7 +88,7 @@ func KeyPair(certFile, keyFile string) (tls.Certificate, error) {
 
 // CAs reads CA certificates (PEM).
 func CAs(file string) (*x509.CertPool, error) {
-	pem, err := read(file, maxCertificates, public)
+	pem, err := textfile.Read(file, maxCertificates, public)
 	if err != nil {
 		return nil, err
 	}
@@ -171,6 +129,8 @@ func parse(content []byte) ([][]byte, error) {
 				return nil, fmt.Errorf("line %d: after \"hex:\" an even number of hex digits is needed", i+1)
 			}
 			line = raw
+		} else if r := invisible(line); r != 0 {
+			return nil, fmt.Errorf("line %d: it has the invisible character %U; remove it, or write the bytes after \"hex:\"", i+1, r)
 		}
 		keys = append(keys, bytes.Clone(line))
 	}
@@ -178,4 +138,17 @@ func parse(content []byte) ([][]byte, error) {
 		return nil, errEmpty
 	}
 	return keys, nil
+}
+
+// invisible is the first character of a text that no editor shows, such as a byte order mark or a zero-width space; 0: there is
+// none. Bytes that are no UTF-8 are no characters.
+func invisible(line []byte) rune {
+	for len(line) > 0 {
+		r, n := utf8.DecodeRune(line)
+		if unicode.Is(unicode.Cf, r) {
+			return r
+		}
+		line = line[n:]
+	}
+	return 0
 }

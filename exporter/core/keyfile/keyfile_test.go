@@ -33,6 +33,26 @@ func TestParseNamesTheLineAndNotTheSecret(t *testing.T) {
 	}
 }
 
+// TestInvisibleCharactersAreNoPartOfASecret: the other end has the same text without them.
+func TestInvisibleCharactersAreNoPartOfASecret(t *testing.T) {
+	for content, want := range map[string]string{
+		"\uFEFFsecret\n": "secret", "\uFEFFhex:00ff\n": "\x00\xff", "\uFEFF# two\n\uFEFFsecret\r\n": "secret", "\u00A0secret\n": "secret",
+		"\x80\xFFraw\n": "\x80\xFFraw", "pass w\u00F6rd\n": "pass w\u00F6rd",
+		"secret\uFEFF\n": "", "\u200Bsecret\n": "", "se\u00ADcret\n": "", "secret\u200E\n": "", "\xFF\xFEs\x00": "",
+	} {
+		file := filepath.Join(t.TempDir(), "key")
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		switch keys, err := Load(file); {
+		case want == "" && (err == nil || !strings.Contains(err.Error(), "line 1: ")):
+			t.Errorf("%q: %q, %v; want an error of line 1", content, keys, err)
+		case want != "" && (err != nil || len(keys) != 1 || string(keys[0]) != want):
+			t.Errorf("%q: %q, %v; want %q", content, keys, err, want)
+		}
+	}
+}
+
 func TestLoadRefusesEmptyHugeAndMissingFiles(t *testing.T) {
 	dir := t.TempDir()
 	empty, huge := filepath.Join(dir, "empty"), filepath.Join(dir, "huge")

@@ -11,7 +11,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"math/big"
@@ -23,6 +22,7 @@ import (
 
 	"oneway.example/exporter/core/atomicfile"
 	"oneway.example/exporter/core/keyfile"
+	"oneway.example/exporter/core/textfile"
 	"oneway.example/exporter/load/loadcontrol"
 )
 
@@ -209,36 +209,23 @@ func (t *tokens) named(name string) (Token, bool) {
 }
 
 func loadTokens(file string) ([]Token, error) {
-	f, err := keyfile.Open(file)
+	content, err := textfile.Read(file, maxTokensFile, writable)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if info.Mode().Perm()&0o002 != 0 {
-		return nil, fmt.Errorf("%s: mode is %#o; it must not be writable by others: chmod 600", file, info.Mode().Perm())
-	}
-	content, err := readLimited(f)
-	var all []Token
-	if err == nil {
-		all, err = ParseTokens(content)
-	}
+	all, err := ParseTokens(content)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return all, nil
 }
 
-// readLimited reads a file of at most maxTokensFile bytes.
-func readLimited(f io.Reader) ([]byte, error) {
-	content, err := io.ReadAll(io.LimitReader(f, maxTokensFile+1))
-	if err == nil && len(content) > maxTokensFile {
-		err = fmt.Errorf("it has more than %d bytes", maxTokensFile)
+// writable refuses a file that all users can change.
+func writable(file string, info fs.FileInfo) error {
+	if info.Mode().Perm()&0o002 != 0 {
+		return fmt.Errorf("%s: mode is %#o; it must not be writable by others: chmod 600", file, info.Mode().Perm())
 	}
-	return content, err
+	return nil
 }
 
 // version identifies the content of a file by the inode and the time of the last status change (ctime),

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/textfile"
 	"oneway.example/exporter/load/loadcontrol"
 )
 
@@ -138,7 +139,10 @@ func AppendToken(file string, t Token) error {
 	}
 	defer f.Close()
 	line := t.String() + "\n"
-	content, err := readLimited(f)
+	content, err := textfile.Limited(f, maxTokensFile)
+	if err == nil {
+		content, err = textfile.Decode(content)
+	}
 	if err == nil {
 		var all []Token
 		all, err = ParseTokens(content)

@@ -39,6 +39,22 @@ func TestNewTokenIsFoundByItsTextOnly(t *testing.T) {
 	}
 }
 
+func TestByteOrderMarkIsNoPartOfTheFirstName(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(file, []byte("\uFEFFa certificate\r\n\uFEFFb certificate\r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := AppendToken(file, Token{Name: "a", Certificate: true}); err == nil || !strings.Contains(err.Error(), `the name "a" stands in the file already`) {
+		t.Error(err)
+	}
+	if err := AppendToken(file, Token{Name: "c", Certificate: true}); err != nil {
+		t.Error(err)
+	}
+	if all, err := loadTokens(file); err != nil || len(all) != 3 || all[0].Name != "a" || all[1].Name != "b" {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
 func TestCertificateHasNoText(t *testing.T) {
 	// The zero hash of such a line must match no token.
 	if _, ok := byText([]Token{{Name: "c", Certificate: true, Hash: sha256.Sum256([]byte("x"))}}, "x"); ok {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"oneway.example/exporter/core/atomicfile"
 	"oneway.example/exporter/core/bound"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/textfile"
 )
 
 // Table has one record per interface. A nil table, and the zero value, has none. It is safe for concurrent use as long as
@@ -32,17 +32,9 @@ const maxBytes = 4 << 20
 // Load reads a calibration file. Errors have the name of the file. Trust is checked against the system that loads the
 // file, see For.
 func Load(path string) (*Table, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a named pipe without a writer is empty
+	content, err := textfile.Read(path, maxBytes, func(string, fs.FileInfo) error { return nil })
 	if err != nil {
 		return nil, fmt.Errorf("calibration: %w", err)
-	}
-	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("calibration: %w", err)
-	}
-	if len(content) > maxBytes {
-		return nil, fmt.Errorf("calibration: %s: larger than %d bytes, the limit of a calibration file", path, maxBytes)
 	}
 	records, err := parse(content)
 	if err != nil {

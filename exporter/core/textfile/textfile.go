@@ -1,0 +1,102 @@
+// Package textfile reads files that people write: configurations, keys, tokens, passwords, certificates.
+package textfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Byte order marks (Unicode 16.0, table 23-5).
+var (
+	mark     = []byte("\uFEFF")
+	utf16Big = []byte{0xFE, 0xFF}
+	utf16Low = []byte{0xFF, 0xFE}
+)
+
+// errUTF16 reports a file in UTF-16, which is in this program the encoding of no file but a configuration.
+var errUTF16 = errors.New("line 1: the text is UTF-16; save it as UTF-8")
+
+// errNoName reports an empty name, as an unset variable of a shell gives.
+var errNoName = errors.New("the name of the file is empty; /dev/stdin is standard input")
+
+// Open opens a file for reading. A named pipe that nobody writes to is empty: os.Open would wait without end.
+func Open(path string) (*os.File, error) {
+	if path == "" {
+		return nil, errNoName
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, Located(err)
+	}
+	return f, nil
+}
+
+// Located is the error of a file with its absolute path, if its name is relative.
+func Located(err error) error {
+	failed, ok := errors.AsType[*fs.PathError](err)
+	if !ok || filepath.IsAbs(failed.Path) {
+		return err
+	}
+	abs, unknown := filepath.Abs(failed.Path)
+	if unknown != nil {
+		return err
+	}
+	return fmt.Errorf("%w (%q is relative to the working directory)", &fs.PathError{Op: failed.Op, Path: abs, Err: failed.Err}, failed.Path)
+}
+
+// Read reads a file of at most limit bytes that passes a check of its type and mode, and decodes it.
+func Read(path string, limit int64, check func(path string, info fs.FileInfo) error) ([]byte, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil {
+		err = check(path, info)
+	}
+	if err != nil {
+		return nil, err
+	}
+	content, err := Limited(f, limit)
+	if err == nil {
+		content, err = Decode(content)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return content, nil
+}
+
+// Limited reads all of r, at most limit bytes.
+func Limited(r io.Reader, limit int64) ([]byte, error) {
+	content, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(content)) > limit {
+		err = fmt.Errorf("larger than %d bytes", limit)
+	}
+	return content, err
+}
+
+// Decode is a text without byte order marks; UTF-16 is an error.
+func Decode(content []byte) ([]byte, error) {
+	if bytes.HasPrefix(content, utf16Big) || bytes.HasPrefix(content, utf16Low) {
+		return nil, errUTF16
+	}
+	return WithoutMarks(content), nil
+}
+
+// WithoutMarks is a text in UTF-8 without the byte order marks at the beginning of its lines: editors of other systems begin a
+// file with one, and joined files keep all their marks.
+func WithoutMarks(content []byte) []byte {
+	if !bytes.Contains(content, mark) {
+		return content
+	}
+	content = bytes.TrimPrefix(content, mark)
+	return bytes.ReplaceAll(content, append([]byte{'\n'}, mark...), []byte{'\n'})
+}
