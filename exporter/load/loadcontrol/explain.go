@@ -75,6 +75,8 @@ func hint(err error) string {
 		return alertHint(remote.Err.Error())
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "is a load server listening on this port?"
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EACCES):
+		return "the host is down, a route to it is missing, or a firewall rejects the port: `ip route get` shows the route"
 	case errors.Is(err, errNoReply), errors.Is(err, os.ErrDeadlineExceeded):
 		return "is a load server listening there, and does a firewall pass this TCP port?"
 	case errors.As(err, new(*phaseError)) && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)):

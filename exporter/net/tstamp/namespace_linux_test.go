@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/vishvananda/netns"
+
 	"oneway.example/tests/namespace"
 )
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"syscall"
 
@@ -246,28 +245,6 @@ func (c *Conn) sort(i int) {
 		// Send reported the rest, SO_EE_ORIGIN_LOCAL.
 		c.errors.push(c.icmpError(i, &q))
 	}
-}
-
-// ICMPError is an ICMP message that refers to a sent packet (IP_RECVERR, ip(7)).
-type ICMPError struct {
-	// Peer is the destination of the packet.
-	Peer netip.AddrPort
-	// Offender is the sender of the message: a router, or the peer. The zero Addr if the kernel did not report it.
-	Offender netip.Addr
-	// Type and Code are those of the message: of ICMP (RFC 792) if Peer is of IPv4, of ICMPv6 (RFC 4443) if it is of
-	// IPv6.
-	Type, Code uint8
-	// Err is the errno that the kernel maps them to: ECONNREFUSED for an unreachable port, EHOSTUNREACH for an exceeded
-	// TTL, EMSGSIZE for a packet that is too big.
-	Err syscall.Errno
-	// MTU is that of the link that the packet was too big for, in bytes with the IP header; 0 if Err is not EMSGSIZE,
-	// or the router did not report it (RFC 1191 section 4).
-	MTU int
-	// Cookie is that of the Out, if Matched: the message quotes the first 16 bytes of its payload, or all of them, and
-	// none of the last 4,096 packets with another Cookie begins with the same bytes. Messages of routers that quote no
-	// payload (RFC 792 requires none) and packets of SendOptions.Unstamped are not matched.
-	Cookie  uint64
-	Matched bool
 }
 
 // beginning is the first bytes of a payload, padded with zeros.

@@ -77,6 +77,6 @@ func (h *hub) failed(e tstamp.ICMPError) {
 	same := slices.Clone(h.byPeer[e.Peer]) // remove modifies the slice
 	h.mu.RUnlock()
 	for _, s := range same {
-		s.failed(e.Err)
+		s.failed(e)
 	}
 }

@@ -1,12 +1,10 @@
 package stamp
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"net/netip"
 	"slices"
-	"syscall"
 	"time"
 
 	"oneway.example/exporter/core/sample"
@@ -51,12 +49,8 @@ func (v *snapshot) status() probe.Status {
 func (v *snapshot) silence() string {
 	key := len(v.opts.keys) > 0
 	switch {
-	case errors.Is(v.peerError, syscall.ECONNREFUSED):
-		return fmt.Sprintf("udp %s: %v: no reflector listens there; start one: `oneway reflect`, or `reflector:` in its agent's configuration", v.peer, v.peerError)
-	case errors.Is(v.peerError, syscall.EHOSTUNREACH), errors.Is(v.peerError, syscall.ENETUNREACH):
-		return fmt.Sprintf("udp %s: %v: is the host up? `ip route get %s` shows the route to it", v.peer, v.peerError, v.peer.Addr())
 	case v.peerError != nil:
-		return fmt.Sprintf("udp %s: %v", v.peer, v.peerError)
+		return fmt.Sprintf("udp %s: %s", v.peer, v.explained())
 	case !v.refused.Known:
 	case v.refused.Value == ledger.DiscardKeyRejected && key:
 		return fmt.Sprintf("the reflector at udp %s rejects our key; use the same key file at both ends", v.peer)
