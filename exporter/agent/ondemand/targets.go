@@ -48,8 +48,8 @@ func NewTargets(list []string, ports []int) (t Targets, err error) {
 func (t *Targets) add(entry string) error {
 	const want = "it must be a name, \"*.\" and the end of names, an address or a network"
 	network, err := netip.ParsePrefix(entry)
-	if addr, notAddress := netip.ParseAddr(entry); notAddress == nil && addr.Zone() == "" {
-		addr = addr.Unmap()
+	if addr, notAddress := netip.ParseAddr(entry); notAddress == nil {
+		addr = addr.WithZone("").Unmap()
 		network, err = addr.Prefix(addr.BitLen())
 	}
 	switch {
@@ -57,6 +57,14 @@ func (t *Targets) add(entry string) error {
 		return fmt.Errorf("it has bits beyond its length; write %s", network.Masked())
 	case err == nil && network.Addr().Is4In6():
 		return fmt.Errorf("write it as an IPv4 network")
+	case err == nil && network.Addr().Is6() && network.Addr().IsLinkLocalUnicast():
+		return errors.New("a link-local IPv6 address cannot be measured on demand: it needs an interface, which a client may not choose")
+	case err == nil && network.Addr().IsMulticast():
+		return errors.New("multicast addresses cannot be measured")
+	case err == nil && network.IsSingleIP() && hostport.CheckHost(network.Addr()) != nil:
+		return hostport.CheckHost(network.Addr())
+	case err == nil && strings.Contains(entry, "%"):
+		return fmt.Errorf("only a link-local address has an interface; write %s", network.Addr())
 	case err == nil:
 		t.networks = append(t.networks, network)
 		return nil
@@ -95,6 +103,9 @@ func (t *Targets) parse(given string, defaultPort uint16) (h host, err error) {
 		return h, refused(Malformed, "The target has %d bytes; a host with a port has at most %d.", len(given), maxTarget)
 	}
 	name, port, err := target.Host(given, defaultPort)
+	if wrong, ok := errors.AsType[*option.Error](err); ok && isAddress(given) {
+		return h, refused(Malformed, "The target %s.", wrong.Problem)
+	}
 	if err != nil {
 		return h, refused(Malformed, "The target %q is no host name or address with an optional port, such as reflector.example.net:%d, 192.0.2.1 or [2001:db8::1]:%[2]d.", given, hostport.Reflector)
 	}
@@ -109,7 +120,7 @@ func (t *Targets) parse(given string, defaultPort uint16) (h host, err error) {
 		return h, nil
 	}
 	if h.addr.Zone() != "" {
-		return h, refused(Malformed, "The target %q has a zone; a link-local address cannot be measured on demand.", name)
+		return h, refused(Malformed, "The target %q has a zone; a link-local IPv6 address cannot be measured on demand.", name)
 	}
 	if h.addr = h.addr.Unmap(); !t.contains(h.addr) {
 		return h, refused(NotAllowed, "The target %q is not in the targets of on_demand.", name)
@@ -121,10 +132,18 @@ func (t *Targets) named(name string) bool {
 	return slices.Contains(t.names, name) || slices.ContainsFunc(t.suffixes, func(s string) bool { return strings.HasSuffix(name, s) })
 }
 
-// contains reports whether an address may be measured. Loopback and link-local ones, which belong to this host and its
-// neighbors, need a network within their own range: 0.0.0.0/0 and ::/0 do not contain them. Groups are never measured.
+// isAddress reports whether a client gave an address, perhaps with a port or a zone.
+func isAddress(given string) bool {
+	_, err := netip.ParseAddr(strings.Trim(given, "[]"))
+	_, withPort := netip.ParseAddrPort(given)
+	return err == nil || withPort == nil
+}
+
+// contains reports whether an address may be measured. Loopback addresses, and link-local ones of IPv4, which belong to this host
+// and its neighbors, need a network within their own range: 0.0.0.0/0 and ::/0 do not contain them. Addresses that no host has,
+// and link-local ones of IPv6, which need an interface, are never measured.
 func (t *Targets) contains(a netip.Addr) bool {
-	if a.IsUnspecified() || a.IsMulticast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+	if hostport.CheckHost(a) != nil {
 		return false
 	}
 	return slices.ContainsFunc(t.networks, func(n netip.Prefix) bool {

@@ -32,7 +32,7 @@ var (
 )
 
 // Split splits "host", "host:862", "192.0.2.1", "192.0.2.1:862", "2001:db8::1", "[2001:db8::1]" or "[2001:db8::1]:862",
-// with or without a zone. The host has no brackets; it is not checked for being a name. Without a port, port is missing. A text that is an
+// with or without a zone. The host has no brackets; it is not checked for being a name, but an address must pass CheckHost. Without a port, port is missing. A text that is an
 // IPv6 address, such as 2001:db8::7:862, has no port (RFC 3986 section 3.2.2 requires brackets before one).
 func Split(s string, missing uint16) (host string, port uint16, err error) {
 	host, text, given := s, "", false
@@ -46,8 +46,12 @@ func Split(s string, missing uint16) (host string, port uint16, err error) {
 		return "", 0, errHost
 	case strings.Contains(host, ".") && strings.Trim(host, "0123456789.") == "" && !isAddress(host):
 		return "", 0, errIPv4
-	case !given:
-		return host, missing, nil
+	}
+	if a, notAddress := netip.ParseAddr(host); notAddress == nil {
+		err = CheckHost(a)
+	}
+	if err != nil || !given {
+		return host, missing, err
 	}
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || n == 0 {

@@ -47,9 +47,12 @@ func (l *Listen) UnmarshalText(b []byte) error {
 	switch {
 	case err == nil && strings.ContainsAny(addr.Zone(), " \t\n"):
 		return errors.New("it has a space in it; remove the space")
-	case err == nil:
+	case err == nil && addr.IsUnspecified():
 		*l = Listen{Addr: addr.Unmap(), Port: uint16(n)}
 		return nil
+	case err == nil:
+		*l = Listen{Addr: addr.Unmap(), Port: uint16(n)}
+		return hostport.CheckHost(addr)
 	case host == "*":
 		return fmt.Errorf(`write ":%d", which means all addresses of this host`, n)
 	}

@@ -2,6 +2,7 @@ package loadcontrol
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -148,6 +149,10 @@ func Dial(ctx context.Context, o ClientOptions) (*Client, error) {
 	host, port, err := hostport.Split(o.Address, DefaultPort)
 	if err != nil {
 		return nil, fmt.Errorf("loadcontrol: address %q: %w", o.Address, err)
+	}
+	at, _ := netip.ParseAddr(host) // a name has no zone
+	if err := cmp.Or(hostport.CheckZone(at), hostport.CheckZone(o.Local)); err != nil {
+		return nil, &ServerError{o.Address, err}
 	}
 	network, known := map[string]string{"": "tcp", "any": "tcp", "ipv4": "tcp4", "ipv6": "tcp6"}[o.Family]
 	if !known {

@@ -203,6 +203,41 @@ func TestAddressThatDoesNotFitIsRefused(t *testing.T) {
 	}
 }
 
+// TestNameWithoutTheAddressOfAHostIsSaid: filters of names reply with 0.0.0.0.
+func TestNameWithoutTheAddressOfAHostIsSaid(t *testing.T) {
+	for addrs, want := range map[string]string{
+		"0.0.0.0":             `target: peer "peer.test" has the address 0.0.0.0: this address means no host`,
+		"::":                  `target: peer "peer.test" has the address ::: this address means no host`,
+		"fe80::1":             `target: peer "peer.test" has the address fe80::1: a link-local address needs the interface`,
+		"224.0.0.5":           `target: peer "peer.test" has the address 224.0.0.5: this is a multicast address`,
+		"fe80::1 192.0.2.1":   "",
+		"192.0.2.1 224.0.0.5": "",
+	} {
+		s := newScenario(t, "peer.test")
+		s.addrs = strings.Fields(addrs)
+		at, err := s.Resolve(t.Context(), netip.AddrPort{})
+		if want == "" && (err != nil || at.String() != "192.0.2.1:862") || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("%s: %v, %v; want %q", addrs, at, err, want)
+		}
+	}
+}
+
+func TestZoneOfNoInterfaceIsUnmeasurable(t *testing.T) {
+	const want = "target: it cannot be measured: this host has no interface nosuch"
+	s := newScenario(t, "fe80::1%nosuch")
+	if _, err := s.Resolve(t.Context(), netip.AddrPort{}); err == nil || err.Error() != want {
+		t.Error(err)
+	}
+	s = newScenario(t, "fe80::1%lo")
+	s.options.Local = "fe80::2%nosuch"
+	if err := option.Check(s.options); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Resolve(t.Context(), netip.AddrPort{}); err == nil || err.Error() != want {
+		t.Error(err)
+	}
+}
+
 func TestAddressIsRenewedUntilItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScenario(t, "192.0.2.1")

@@ -72,7 +72,13 @@ func (a *Addressing) checkLocal(key string) error {
 		return option.Errorf(key, "is %q; it must be an IP address of this host", a.Local)
 	}
 	a.local = netip.Addr{}
-	if addr = addr.Unmap(); !a.Fits(addr) {
+	if addr = addr.Unmap(); addr.IsUnspecified() {
+		return option.Errorf(key, "is %s, which is no address of a host; leave it out for the kernel's choice", addr)
+	}
+	if err := hostport.CheckHost(addr); err != nil {
+		return option.Errorf(key, "is %s; %v", addr, err)
+	}
+	if !a.Fits(addr) {
 		return option.Errorf(key, "is %s, which is not of %s %s", addr, option.Key("family"), a.Family)
 	}
 	a.local = addr

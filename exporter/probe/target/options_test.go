@@ -14,14 +14,17 @@ import (
 func TestWrongOptionIsNamedWithWhatWouldBeRight(t *testing.T) {
 	for want, change := range map[string]func(*Options){
 		"": func(*Options) {},
-		`family is "ipv5"; it must be any, ipv4 or ipv6`:                                                                func(o *Options) { o.Family = "ipv5" },
-		`local is "here"; it must be an IP address of this host`:                                                        func(o *Options) { o.Local = "here" },
-		`local is ::1, which is not of family ipv4`:                                                                     func(o *Options) { o.Local, o.Family = "::1", "ipv4" },
-		`local is 192.0.2.1, which is not of family ipv6`:                                                               func(o *Options) { o.Local, o.Family = "::ffff:192.0.2.1", "ipv6" },
-		`resolve_interval is 1ms; it must be between 1s and 24h0m0s`:                                                    func(o *Options) { o.ResolveInterval = time.Millisecond },
-		`resolve_interval is 48h0m0s; it must be between 1s and 24h0m0s`:                                                func(o *Options) { o.ResolveInterval = 48 * time.Hour },
-		`interface is "eth0/1"; it must be the name of a network interface or VRF of this host, such as eth0`:           func(o *Options) { o.Interface = "eth0/1" },
-		`interface is "0123456789abcdef"; it must be the name of a network interface or VRF of this host, such as eth0`: func(o *Options) { o.Interface = "0123456789abcdef" },
+		`family is "ipv5"; it must be any, ipv4 or ipv6`:                                                                    func(o *Options) { o.Family = "ipv5" },
+		`local is "here"; it must be an IP address of this host`:                                                            func(o *Options) { o.Local = "here" },
+		`local is ::1, which is not of family ipv4`:                                                                         func(o *Options) { o.Local, o.Family = "::1", "ipv4" },
+		`local is 192.0.2.1, which is not of family ipv6`:                                                                   func(o *Options) { o.Local, o.Family = "::ffff:192.0.2.1", "ipv6" },
+		`local is ::, which is no address of a host; leave it out for the kernel's choice`:                                  func(o *Options) { o.Local = "::" },
+		`local is 224.0.0.1; this is a multicast address; write the address of one host, such as 192.0.2.1`:                 func(o *Options) { o.Local = "224.0.0.1" },
+		`local is fe80::1; a link-local address needs the interface of this host; write it after a %, such as fe80::1%eth0`: func(o *Options) { o.Local = "fe80::1" },
+		`resolve_interval is 1ms; it must be between 1s and 24h0m0s`:                                                        func(o *Options) { o.ResolveInterval = time.Millisecond },
+		`resolve_interval is 48h0m0s; it must be between 1s and 24h0m0s`:                                                    func(o *Options) { o.ResolveInterval = 48 * time.Hour },
+		`interface is "eth0/1"; it must be the name of a network interface or VRF of this host, such as eth0`:               func(o *Options) { o.Interface = "eth0/1" },
+		`interface is "0123456789abcdef"; it must be the name of a network interface or VRF of this host, such as eth0`:     func(o *Options) { o.Interface = "0123456789abcdef" },
 	} {
 		o := option.Defaults[Options]()
 		change(&o)

@@ -7,6 +7,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/probe"
 )
 
@@ -186,6 +188,9 @@ func (t *Target) Resolve(ctx context.Context, keep netip.AddrPort) (netip.AddrPo
 		if !t.options.Fits(addr) {
 			return netip.AddrPort{}, fmt.Errorf("target: peer %s is not of family %s", t.host, t.options.Family)
 		}
+		if err := cmp.Or(hostport.CheckZone(addr), hostport.CheckZone(t.options.local)); err != nil {
+			return netip.AddrPort{}, fmt.Errorf("target: it cannot be measured: %w", err)
+		}
 		return netip.AddrPortFrom(addr, t.port), nil
 	}
 	found, err := t.lookup(ctx, "ip", t.host)
@@ -193,14 +198,20 @@ func (t *Target) Resolve(ctx context.Context, keep netip.AddrPort) (netip.AddrPo
 		return netip.AddrPort{}, fmt.Errorf("target: peer %q: %w; correct the name, or its entry: `getent hosts %s` asks as the agent does", t.host, err, t.host)
 	}
 	first := netip.AddrPort{}
+	var wrong error // of an address that no host has
 	for _, a := range found {
 		at := netip.AddrPortFrom(a.Unmap(), t.port)
 		if at == keep {
 			return keep, nil
 		}
-		if !first.IsValid() && t.options.Fits(at.Addr()) {
+		if err := hostport.CheckHost(at.Addr()); err != nil {
+			wrong = fmt.Errorf("target: peer %q has the address %s: %w", t.host, a, err)
+		} else if !first.IsValid() && t.options.Fits(at.Addr()) {
 			first = at
 		}
+	}
+	if !first.IsValid() && wrong != nil {
+		return first, wrong
 	}
 	if !first.IsValid() {
 		return first, fmt.Errorf("target: peer %q has no %s address", t.host, t.options.Family)

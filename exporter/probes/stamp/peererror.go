@@ -20,8 +20,10 @@ func (v *snapshot) explained() string {
 	switch {
 	case errors.Is(v.peerError, syscall.EHOSTUNREACH), errors.Is(v.peerError, syscall.ENETUNREACH):
 		return fmt.Sprintf("%v: %s", v.peerError, route)
-	case errors.Is(v.peerError, syscall.EACCES), errors.Is(v.peerError, syscall.EINVAL):
-		return fmt.Sprintf("%v: a route of this host may prohibit it or drop its packets: %s", v.peerError, route)
+	case errors.Is(v.peerError, syscall.EACCES):
+		return fmt.Sprintf("%v: a route of this host prohibits it, or it is the broadcast address of a network: %s", v.peerError, route)
+	case errors.Is(v.peerError, syscall.EINVAL):
+		return fmt.Sprintf("%v: a route of this host drops its packets (blackhole): %s", v.peerError, route)
 	case errors.Is(v.peerError, syscall.EPERM):
 		return fmt.Sprintf("%v: a firewall of this host does not let its packets out: `nft list ruleset` shows the rules", v.peerError)
 	}
