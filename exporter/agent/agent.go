@@ -29,6 +29,7 @@ import (
 	"oneway.example/exporter/agent/pathlabel"
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/localzone"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/load/traffic"
@@ -212,8 +213,13 @@ func (a *Agent) begin(ctx context.Context) {
 	a.ctx, a.started = ctx, time.Now().UTC()
 	a.mu.Unlock()
 	a.apply(a.inForce)
+	zone := localzone.Host()
+	if err := zone.Check(); err != nil {
+		a.log.Warn("Windows of load tests and days of quotas are in UTC", "err", err)
+	}
 	a.log.Info("Measuring", "version", version.Version, "config_file", a.options.ConfigFile, "paths", len(a.inForce.paths),
-		"probes", len(a.inForce.jobs), "watchers", len(a.inForce.watchers.watchers), "addresses", strings.Join(a.addresses(), ", "))
+		"probes", len(a.inForce.jobs), "watchers", len(a.inForce.watchers.watchers), "addresses", strings.Join(a.addresses(), ", "),
+		"time_zone", zone.Name(time.Now()))
 }
 
 // addresses are all on which this program listens, by the configuration.

@@ -12,6 +12,7 @@ import (
 
 	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/core/hostport"
+	"oneway.example/exporter/core/localzone"
 	"oneway.example/exporter/probe"
 )
 
@@ -60,8 +61,16 @@ func summarize(c *config.Config, p *plan) Summary {
 		Paths: len(p.paths), Meshed: p.meshed, Probes: len(p.jobs), Outputs: len(p.outputs.outputs), Watchers: len(p.watchers.watchers), Modules: len(p.onDemand.Modules),
 		Reflector: p.reflector.task != nil, LoadServer: p.loadServer.task != nil,
 	}
-	s.Warnings = slices.Concat(p.warnState(c), warnPeers(c), p.warnLinks(c)).Sort()
+	s.Warnings = slices.Concat(warnZone(c), p.warnState(c), warnPeers(c), p.warnLinks(c)).Sort()
 	return s
+}
+
+// warnZone warns of a time zone that is set and unknown: windows and the days of quotas would be in UTC.
+func warnZone(c *config.Config) config.Problems {
+	if err := localzone.Host().Check(); err != nil {
+		return config.Problems{{File: c.File, Text: err.Error()}}
+	}
+	return nil
 }
 
 // warnState warns of a directory of state that does not exist: quotas and reports are lost at a restart if it cannot be made.

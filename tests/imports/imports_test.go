@@ -57,7 +57,7 @@ var boundaries = []struct {
 	from, to []string
 	why      string
 }{
-	{[]string{"core/instant", "core/hostid", "core/textfile", "core/hostport", "core/ipheader", "core/atomicfile", "core/ctxtime"}, []string{""}, "imports no package of this module"},
+	{[]string{"core/instant", "core/hostid", "core/localzone", "core/textfile", "core/hostport", "core/ipheader", "core/atomicfile", "core/ctxtime"}, []string{""}, "imports no package of this module"},
 	{[]string{"output/spool"}, []string{""}, "a bounded queue on disk, which does not know its content"},
 	{[]string{"core"}, []string{"core/metric/metrictest"}, "only tests import it"},
 	{[]string{"agent", "load", "probe", "probes", "reflector", "watchers"}, []string{"core/rules"}, "Prometheus evaluates the rules, not the agent"},

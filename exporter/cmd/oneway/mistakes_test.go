@@ -185,6 +185,17 @@ func TestMistakesInArgumentsNameTheFlag(t *testing.T) {
 	}
 }
 
+func TestUnknownTimeZoneIsAWarning(t *testing.T) {
+	file := write(t, "reflector: {}\n")
+	for zone, want := range map[string]string{"CET-1CEST,M3.5.0,M10.5.0/3": "warning: " + file + ": the time zone TZ=CET-1CEST,M3.5.0,M10.5.0/3 is unknown, and UTC is used", "UTC": ""} {
+		t.Setenv("TZ", zone)
+		var out, problems bytes.Buffer
+		if err := checkConfigs(&out, &problems, []string{file}, "", false); err != nil || !strings.HasPrefix(problems.String(), want) || want == "" && problems.Len() > 0 {
+			t.Errorf("%s: %v: %s; want %q", zone, err, &problems, want)
+		}
+	}
+}
+
 func TestWarningsDoNotFailTheCheck(t *testing.T) {
 	file := write(t, "state_dir: nowhere\nreflector: {}\non_demand: {targets: [192.0.2.0/24], modules: [{name: a, type: stamp}, {name: b, type: stamp}]}\npaths:\n  - name: a\n    peer: h\n    probes:\n"+
 		"      - {type: train, name: N, token_file: token, every: 1m}\n      - {type: tcp, every: 1m, duration: 5m, token_file: token}\n")
