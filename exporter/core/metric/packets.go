@@ -55,7 +55,7 @@ var (
 		Absent: "Until the first of that reason.",
 		Values: Values{
 			ReasonL: {
-				"short: shorter than a reply",
+				"short: shorter than a reply, which has at least 41 bytes, and with a key 112",
 				"bad_hmac: corrupted, forged, or of another key",
 				"unknown_session",
 				"wrong_peer: from another address than the peer's",
@@ -64,6 +64,7 @@ var (
 				"bad_receipt: its Receipt is invalid",
 				"truncated: longer than the receive buffer",
 				"wrong_number: its own number is impossible or a duplicate; the round trip counts",
+				"corrupted: a damaged reply, which also counts as a corrupted packet",
 				"key_rejected: the reflector reports that it has another key, or requires one",
 				"no_key: the reply of a reflector without a key to an authenticated test packet",
 			},

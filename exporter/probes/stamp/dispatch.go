@@ -14,6 +14,9 @@ import (
 func (h *hub) arrived(in *tstamp.In, now time.Duration) {
 	s, why := h.find(in)
 	if s == nil {
+		s = h.findByEcho(in, why, now)
+	}
+	if s == nil {
 		h.mu.Lock()
 		h.stray[why]++
 		h.mu.Unlock()
@@ -42,16 +45,56 @@ func (h *hub) arrivedWithoutKey(in *tstamp.In, now time.Duration) {
 	}
 }
 
+// findByEcho returns the session of a reply without an SSID, from a peer with several sessions: the one whose request it
+// repeats. A reply to none was refused for a reason of the peer, which all of them tell.
+func (h *hub) findByEcho(in *tstamp.In, why ledger.DiscardReason, now time.Duration) *session {
+	h.mu.RLock()
+	h.same = append(h.same[:0], h.byPeer[in.Peer]...) // remove modifies the slice
+	h.mu.RUnlock()
+	defer clear(h.same)
+	for _, s := range h.same {
+		if s.repeated(in.Payload) {
+			return s
+		}
+	}
+	for _, s := range h.same {
+		s.hint(why, len(in.Payload), now)
+	}
+	return nil
+}
+
+// repeated reports whether b repeats the number and time of a request of s: then the remote end replies without SSID.
+func (s *session) repeated(b []byte) bool {
+	var r ledger.Reply
+	ok := false
+	if r.Packet.SenderSeq, r.Packet.SenderT1, ok = stampfmt.ParseEcho(b, s.layout.authenticated); !ok {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q, _, ok := s.account.RequestOf(&r)
+	s.sharedNumbers = s.sharedNumbers || ok && !q.Forgotten()
+	return ok && !q.Forgotten()
+}
+
+// hint takes why a packet of n bytes from the peer, which may be of another session, was refused.
+func (s *session) hint(why ledger.DiscardReason, n int, now time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.peerError, s.refusedBytes = nil, n
+	s.account.Hint(why, now)
+}
+
 // find returns the session of a reply: by its SSID (RFC 8972 section 3), which an RFC 8762 reflector leaves zero,
 // else by the peer if it has one session.
 func (h *hub) find(in *tstamp.In) (*session, ledger.DiscardReason) {
 	b := in.Payload
-	if len(b) < stampfmt.UnauthenticatedBytes-3 {
-		return nil, ledger.DiscardShort
-	}
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	s := h.sessions[ssidOf(b, false)]
+	var s *session
+	if len(b) >= stampfmt.MinReplyBytes {
+		s = h.sessions[ssidOf(b, false)]
+	}
 	if (s == nil || s.layout.authenticated) && len(b) >= stampfmt.AuthenticatedBytes {
 		if a := h.sessions[ssidOf(b, true)]; a != nil && (a.layout.authenticated || s == nil && stampfmt.InAuthenticatedFormat(b)) {
 			s = a // also a rejection
@@ -60,12 +103,13 @@ func (h *hub) find(in *tstamp.In) (*session, ledger.DiscardReason) {
 	if s != nil && s.peer == in.Peer {
 		return s, 0
 	}
-	if same := h.byPeer[in.Peer]; len(same) == 1 {
+	same := h.byPeer[in.Peer]
+	switch {
+	case len(same) == 1:
 		return same[0], 0
-	} else if len(same) > 1 {
-		return nil, ledger.DiscardUnknownSession
-	}
-	if s != nil {
+	case len(b) < stampfmt.MinReplyBytes:
+		return nil, ledger.DiscardShort
+	case len(same) == 0 && s != nil:
 		return nil, ledger.DiscardWrongPeer
 	}
 	return nil, ledger.DiscardUnknownSession

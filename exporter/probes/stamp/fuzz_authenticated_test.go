@@ -10,7 +10,6 @@ import (
 	"oneway.example/exporter/net/tstamp"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/net/wire/timefmt"
-	"oneway.example/exporter/probes/stamp/ledger"
 )
 
 // A sender without the key changes no state of an authenticated session: its packets are discarded and counted.
@@ -25,9 +24,9 @@ func FuzzAuthenticatedReplies(f *testing.F) {
 		f.Add(stampfmt.PutTLVHMAC(stampfmt.AppendTLVHMAC(rc.AppendTo(p.AppendAuthenticatedTo(nil, key))), stampfmt.AuthenticatedBytes, key))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, kind := range []ledger.RemoteKind{0, ledger.RemoteOurs} {
+		for _, of := range remotes() {
 			for _, sealed := range []bool{false, true} {
-				s := askedSession(t, peer, kind, run, asked, key)
+				s := of.session(t, peer, run, asked, key)
 				pendingReply := append([]byte{}, b...)
 				if sealed {
 					seal(pendingReply, key)

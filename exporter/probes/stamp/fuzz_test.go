@@ -34,6 +34,24 @@ func askedSession(t *testing.T, peer netip.AddrPort, kind ledger.RemoteKind, run
 	return s
 }
 
+// remoteOf is what a session knows of its remote end.
+type remoteOf struct {
+	kind        ledger.RemoteKind
+	returnsTLVs bool
+}
+
+func remotes() []remoteOf {
+	return []remoteOf{{}, {ledger.RemoteStateful, true}, {ledger.RemoteOurs, true}}
+}
+
+// session is askedSession with a remote end of this kind.
+func (r remoteOf) session(t *testing.T, peer netip.AddrPort, run uint32, asked uint64, keys ...*stampfmt.Key) *session {
+	t.Helper()
+	s := askedSession(t, peer, r.kind, run, asked, keys...)
+	s.returnsTLVs = r.returnsTLVs
+	return s
+}
+
 // bothOf returns the counts of both directions.
 func bothOf(a *ledger.Account) [2]ledger.DirectionCounts {
 	return [2]ledger.DirectionCounts{a.Direction(sample.Forward), a.Direction(sample.Reverse)}
@@ -72,8 +90,8 @@ func FuzzReplies(f *testing.F) {
 	f.Add(replyTo(9, &stampfmt.Receipt{Epoch: 5, Next: 10, Base: 10, Received: 5, Lost: 5, Tx: 5, Host: true, SocketDrops: 5}), replyTo(12, &stampfmt.Receipt{Epoch: 6, Next: 13, Received: 1, Tx: 1, Host: true}), true)
 	f.Add(replyTo(9, &stampfmt.Receipt{StatsQuery: true, Finish: true, Epoch: 5, Next: 10}), []byte{}, true)
 	f.Fuzz(func(t *testing.T, first, second []byte, sealed bool) {
-		for _, kind := range []ledger.RemoteKind{0, ledger.RemoteOurs} {
-			s := askedSession(t, peer, kind, run, asked)
+		for _, of := range remotes() {
+			s := of.session(t, peer, run, asked)
 			at := wheelStart.Add(time.Millisecond)
 			for _, b := range [][]byte{first, second} {
 				b = append([]byte{}, b...)

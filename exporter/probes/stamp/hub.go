@@ -41,6 +41,8 @@ type hub struct {
 	sessions map[uint16]*session
 	byPeer   map[netip.AddrPort][]*session
 	nextSSID uint16
+	// same are the sessions of one peer, used by the receiving goroutine only.
+	same []*session
 
 	// The batch, used by the pacer's thread only.
 	batch  []tstamp.Out

@@ -247,6 +247,14 @@ func planLayout(size int, authenticated bool) (layout, error) {
 		free, l.base, l.base+stampfmt.TLVHeaderBytes)
 }
 
+// leastReply is the length of the shortest reply, in bytes.
+func (l *layout) leastReply() int {
+	if l.authenticated {
+		return stampfmt.AuthenticatedBytes
+	}
+	return stampfmt.MinReplyBytes
+}
+
 func layoutsByWorth() []layout {
 	var all []layout
 	for words := receiptWords; words >= 0; words-- {

@@ -165,8 +165,11 @@ func (p *Prober) Measure(ctx context.Context, count uint64, progress func(Report
 	}
 	r := reportOf(found)
 	if found.RoundTripsReceived == 0 && found.AnsweredLate == 0 {
-		r.Failure, _ = found.failure()
-		return r, fmt.Errorf("%w in %v: %s", probe.ErrNoReply, p.opts.LossTimeout, found.silence())
+		what := ""
+		if r.Failure, _ = found.failure(); r.Failure == probe.Discarded {
+			what = " that is valid"
+		}
+		return r, fmt.Errorf("%w%s in %v: %s", probe.ErrNoReply, what, p.opts.LossTimeout, found.silence())
 	}
 	return r, nil
 }

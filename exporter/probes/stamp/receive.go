@@ -24,23 +24,21 @@ func (s *session) received(in *tstamp.In, now time.Duration) {
 	}
 	a := s.account
 	a.SetLate(sched.Now() - now)
+	s.peerError = nil // something replies
 	reply, why, ok := s.open(in)
 	if !ok {
-		if why == ledger.DiscardReasons {
-			a.Corrupt()
-		} else {
-			a.Refuse(why, now)
-		}
-		if why.OfKey() {
-			s.peerError = nil // something replies
-		}
+		s.refusedBytes = len(in.Payload)
+		a.Refuse(why, now)
 		return
 	}
 	q, ok := a.Accept(&reply, now)
 	if !ok {
 		return
 	}
-	s.peerError = nil
+	s.returnsTLVs = s.returnsTLVs || reply.Returned
+	if s.sharedNumbers && !reply.Filled() {
+		a.Unnumber(&reply)
+	}
 	s.estimator.remote.heard(reply.Packet.Error)
 	present := a.Report(&reply, q, now)
 	if !q.StatsQuery {
@@ -89,73 +87,58 @@ func (s *session) sampleOf(in *tstamp.In, r *ledger.Reply, q ledger.Request) sam
 	return p
 }
 
-// open parses and checks a datagram. why is discardReasons for a damaged one that is still of this session.
+// open parses and checks a datagram.
 func (s *session) open(in *tstamp.In) (r ledger.Reply, why ledger.DiscardReason, ok bool) {
-	if in.Truncated {
-		return r, ledger.DiscardTruncated, false
-	}
 	b := in.Payload
-	if len(b) < s.layout.base {
-		return r, ledger.DiscardShort, false
-	}
 	if p, ok := stampfmt.ParseRejection(b); ok {
 		if _, _, ours := s.account.RequestOf(&ledger.Reply{Packet: p}); ours {
 			return r, ledger.DiscardKeyRejected, false
 		}
 	}
-	authentic, err := s.parse(b, &r.Packet)
-	if err != nil {
-		return r, ledger.DiscardShort, false
+	key, why, ok := s.parse(b, &r.Packet)
+	if !ok {
+		return r, why, false
 	}
-	switch {
-	case authentic:
-	case stampfmt.RepliesWithoutKey(b):
-		if p, err := stampfmt.ParseReflector(b); err != nil || !s.account.RecentRequest(p.SenderSeq) {
-			return r, ledger.DiscardBadHMAC, false
-		}
-		return r, ledger.DiscardNoKey, false
-	default:
-		return r, ledger.DiscardBadHMAC, false
+	if why, ok = s.readTail(in, key, &r); !ok {
+		return r, why, false
 	}
-	intact := s.readTLVs(b, &r)
-	switch {
-	case !intact, r.Filled() && !stampfmt.CheckCRC(b, s.layout.authenticated),
-		// Our reflector puts a Receipt into every reply to such a request.
-		s.account.Kind == ledger.RemoteOurs && s.layout.receipt && !r.Filled():
-		return r, s.damaged(&r), false
-	case r.Filled() && r.Receipt.Run != s.run:
-		return r, ledger.DiscardBadReceipt, false
+	if s.account.Kind == ledger.RemoteOurs && s.layout.receipt && !r.Filled() {
+		return r, s.damaged(&r), false // our reflector puts a Receipt into every reply to such a request
 	}
 	return r, 0, true
 }
 
-// damaged returns why the damaged reply r is refused; discardReasons if its echo or its Receipt still identifies
-// this session.
+// damaged returns why the damaged reply r is refused: as corrupted if its echo or its Receipt still identifies this session.
 func (s *session) damaged(r *ledger.Reply) ledger.DiscardReason {
 	q, why, ok := s.account.RequestOf(r)
 	if ok && !q.Forgotten() || r.HasReceipt && r.Receipt.Run == s.run {
-		return ledger.DiscardReasons
+		return ledger.DiscardCorrupted
 	}
 	return why
 }
 
-// parse reads the base packet, trying each key in authenticated mode.
-func (s *session) parse(b []byte, p *stampfmt.ReflectorPacket) (authentic bool, err error) {
-	if !s.layout.authenticated {
-		*p, err = stampfmt.ParseReflector(b)
-		return true, err
+// parse reads the base packet. In authenticated mode it returns the key that verifies it.
+func (s *session) parse(b []byte, p *stampfmt.ReflectorPacket) (key *stampfmt.Key, why ledger.DiscardReason, ok bool) {
+	why = ledger.DiscardShort
+	if len(b) >= s.layout.leastReply() {
+		if !s.layout.authenticated {
+			*p, _ = stampfmt.ParseReflector(b) // it is long enough
+			return nil, 0, true
+		}
+		for _, k := range s.keys {
+			if read, err := stampfmt.ParseReflectorAuthenticated(b, k); err == nil {
+				*p = read
+				return k, 0, true
+			}
+		}
+		why = ledger.DiscardBadHMAC
 	}
-	for _, k := range s.keys {
-		if *p, err = stampfmt.ParseReflectorAuthenticated(b, k); err == nil {
-			return s.verifyTLVs(b, k), nil
+	if s.layout.authenticated && stampfmt.RepliesWithoutKey(b) {
+		if p, err := stampfmt.ParseReflector(b); err == nil && s.account.RecentRequest(p.SenderSeq) {
+			return nil, ledger.DiscardNoKey, false
 		}
 	}
-	return false, nil
-}
-
-// verifyTLVs checks the HMAC TLV, the last one of ours.
-func (s *session) verifyTLVs(b []byte, k *stampfmt.Key) bool {
-	return len(b) == s.layout.base || k.VerifyTLVs(b, s.layout.base, len(b)-hmacTLVBytes)
+	return nil, why, false
 }
 
 // readTLVs reads the TLVs in use; false: the padding, whose pattern the sender chose, is damaged.

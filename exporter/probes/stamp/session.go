@@ -43,7 +43,12 @@ type session struct {
 	window     *window // the last one that has ended; nil: none
 	windowFrom time.Duration
 	peerError  error
-	unsent     unsent
+	// refusedBytes is the length of the last refused packet.
+	refusedBytes int
+	// returnsTLVs: a reply had the TLVs of its request. sharedNumbers: the remote end numbers the replies to several sessions of the
+	// hub together.
+	returnsTLVs, sharedNumbers bool
+	unsent                     unsent
 }
 
 func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *series) (*session, error) {

@@ -47,21 +47,11 @@ func (v *snapshot) status() probe.Status {
 
 // silence is why there are no replies. A forged packet can change no more than this text (decision 17).
 func (v *snapshot) silence() string {
-	key := len(v.opts.keys) > 0
 	switch {
 	case v.peerError != nil:
 		return fmt.Sprintf("udp %s: %s", v.peer, v.explained())
-	case !v.refused.Known:
-	case v.refused.Value == ledger.DiscardKeyRejected && key:
-		return fmt.Sprintf("the reflector at udp %s rejects our key; use the same key file at both ends", v.peer)
-	case v.refused.Value == ledger.DiscardKeyRejected:
-		return fmt.Sprintf("the reflector at udp %s requires a key, and this path has none; use the key file of the reflector", v.peer)
-	case v.refused.Value == ledger.DiscardNoKey:
-		return fmt.Sprintf("the reflector at udp %s has no key, and this path has one; use the same key file at both ends, or none", v.peer)
-	case v.refused.Value == ledger.DiscardBadHMAC:
-		return fmt.Sprintf("packets from udp %s fail the verification by our key: they have another key (use the same key file at both ends), or are of no reflector", v.peer)
-	default:
-		return fmt.Sprintf("packets from udp %s are discarded: %s", v.peer, v.refused.Value)
+	case v.refused.Known:
+		return v.refusal()
 	}
 	return fmt.Sprintf("udp %s does not reply: no reflector (`oneway reflect`), a firewall, or another key: compare the key files; the remote end counts oneway_reflector_packets_total{result=\"bad_hmac\"}", v.peer)
 }
@@ -76,6 +66,8 @@ func (v *snapshot) defect() (cause, sentence string) {
 		return v.remoteReason.String(), invalid + v.remoteReason.String()
 	case v.contradictory:
 		return "path_minimum", "path_minimum exceeds what the path's delays allow, or a clock was stepped; the clocks' own bounds are used"
+	case v.Kind == ledger.RemoteStateless && v.RoundTripsLost > 0 && v.sharedNumbers:
+		return "stateless_reflector", "the reflector replies without session identifiers, and may number the replies to several probes of this host together; losses have no direction. Give each probe a local_port of its own"
 	case v.Kind == ledger.RemoteStateless && v.RoundTripsLost > 0:
 		return "stateless_reflector", "the reflector does not number its replies; losses have no direction"
 	}
@@ -151,7 +143,11 @@ type snapshot struct {
 	// up: the peer replies; decided is false until enough time has passed.
 	up, decided bool
 	refused     ledger.Optional[ledger.DiscardReason] // since the last reply
-	directions  [2]directionSnapshot
+	// refusedBytes is the length of the last refused packet. sharedNumbers: the remote end numbers the replies to several probes
+	// together.
+	refusedBytes  int
+	sharedNumbers bool
+	directions    [2]directionSnapshot
 	// stampError is the error limit of a receive timestamp of this host's kernel: calibrated, or assumed.
 	stampError time.Duration
 	calibrated bool
@@ -172,6 +168,7 @@ func (s *session) snapshot() snapshot {
 	v := snapshot{
 		opts: s.opts, peer: s.peer, peerError: s.peerError, Tallies: a.Tallies, Faults: a.Faults(), clockState: e.clockState, stamps: copied(e.stamps), window: s.window,
 		local: e.clock.Quality(e.lastConcluded).Bound.Reason, refused: a.Refusal(),
+		refusedBytes: s.refusedBytes, sharedNumbers: s.sharedNumbers,
 	}
 	if v.up, v.decided = a.Up(); s.full != nil {
 		// The wait for the last outcomes may be longer than the time after which a path is down.

@@ -17,6 +17,7 @@ const (
 type Key struct {
 	secret []byte
 	mac    hash.Hash
+	number [4]byte // of VerifyTLVsOf
 	sum    [sha256.Size]byte
 }
 
@@ -66,9 +67,15 @@ func PutTLVHMAC(b []byte, base int, k *Key) []byte {
 // VerifyTLVs checks the HMAC TLV at offset at of b, in constant time; base is the length of the base packet. False if
 // there is no HMAC TLV.
 func (k *Key) VerifyTLVs(b []byte, base, at int) bool {
+	return len(b) >= 4 && k.VerifyTLVsOf(be.Uint32(b), b, base, at)
+}
+
+// VerifyTLVsOf is VerifyTLVs for TLVs that were signed in a packet with another Sequence Number.
+func (k *Key) VerifyTLVsOf(seq uint32, b []byte, base, at int) bool {
 	if base < UnauthenticatedBytes || at < base || at > len(b)-hmacTLVSize ||
 		TLVType(b[at+1]) != TypeHMAC || be.Uint16(b[at+2:]) != hmacBytes {
 		return false
 	}
-	return hmac.Equal(b[at+TLVHeaderBytes:at+hmacTLVSize], k.of(b[:4], b[base:at]))
+	be.PutUint32(k.number[:], seq)
+	return hmac.Equal(b[at+TLVHeaderBytes:at+hmacTLVSize], k.of(k.number[:], b[base:at]))
 }

@@ -61,10 +61,12 @@ const (
 	// AuthenticatedBytes is that of an authenticated one (RFC 8762 sections 4.2.2
 	// and 4.3.2).
 	AuthenticatedBytes = 112
-	// MinSenderBytes is the shortest request: that of TWAMP-Test with the 27 octets of padding that make it as long as
-	// its reply, whose last field is the Sender TTL in octet 40 (RFC 5357 sections 4.1.2 and 4.2.1, RFC 8762 section
-	// 4.6).
-	MinSenderBytes = 41
+	// MinReplyBytes is the shortest unauthenticated reply: the last field of TWAMP-Test's is the Sender TTL in octet 40 (RFC 5357
+	// section 4.2.1).
+	MinReplyBytes = 41
+	// MinSenderBytes is the shortest request that is as long as its reply: that of TWAMP-Test with 27 octets of padding (RFC 5357
+	// section 4.1.2, RFC 8762 section 4.6).
+	MinSenderBytes = MinReplyBytes
 	// TLVHeaderBytes is what precedes the value of each TLV (RFC 8972 section 4).
 	TLVHeaderBytes = 4
 )
@@ -192,11 +194,10 @@ func (p ReflectorPacket) AppendUnsignedTo(b []byte) []byte {
 	return append(b, zeros[:31]...)
 }
 
-// ParseReflector reads an unauthenticated reply of MinSenderBytes or more: one of TWAMP-Light ends with the Sender TTL.
-// The error is ErrShort.
+// ParseReflector reads an unauthenticated reply of MinReplyBytes or more. The error is ErrShort.
 func ParseReflector(b []byte) (p ReflectorPacket, err error) {
-	if len(b) < MinSenderBytes {
-		return p, fmt.Errorf("%w: %d bytes, want %d", ErrShort, len(b), MinSenderBytes)
+	if len(b) < MinReplyBytes {
+		return p, fmt.Errorf("%w: %d bytes, want %d", ErrShort, len(b), MinReplyBytes)
 	}
 	return ReflectorPacket{
 		Seq: be.Uint32(b), T3: be.Uint64(b[4:]), Error: timefmt.ErrorEstimate(be.Uint16(b[12:])), SSID: be.Uint16(b[14:]),
@@ -225,6 +226,18 @@ func parseReflectorAuthenticated(b []byte) ReflectorPacket {
 		T2: be.Uint64(b[32:]), SenderSeq: be.Uint32(b[48:]), SenderT1: be.Uint64(b[64:]),
 		SenderError: timefmt.ErrorEstimate(be.Uint16(b[72:])), SenderTTL: b[80],
 	}
+}
+
+// ParseEcho reads the copies of the request's number and T1 in a reply, also in one that ends after them; false: b is shorter.
+func ParseEcho(b []byte, authenticated bool) (seq uint32, t1 uint64, ok bool) {
+	number, time := 24, 28
+	if authenticated {
+		number, time = 48, 64
+	}
+	if len(b) < time+8 {
+		return 0, 0, false
+	}
+	return be.Uint32(b[number:]), be.Uint64(b[time:]), true
 }
 
 // PutT3 overwrites the transmit timestamp of a base packet in place: T1 of a request, T3 of a reply. An HMAC over it

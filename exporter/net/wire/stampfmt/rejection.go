@@ -25,7 +25,7 @@ func ParseRejection(b []byte) (p ReflectorPacket, ok bool) {
 // RepliesWithoutKey reports whether b is the reply of a reflector without a key, which reads an authenticated request as one of
 // the other format: T1, with the fields after it, is zero there.
 func RepliesWithoutKey(b []byte) bool {
-	return len(b) >= AuthenticatedBytes && !InAuthenticatedFormat(b) && bytes.Equal(b[28:40], zeros[:12])
+	return len(b) >= MinReplyBytes && !InAuthenticatedFormat(b) && bytes.Equal(b[28:40], zeros[:12])
 }
 
 // InAuthenticatedFormat distinguishes the formats of requests and of replies: octets 4 to 15 are zero in authenticated mode,

@@ -101,18 +101,27 @@ func (a *Account) reserve() { a.reverse.Reserve(2 * int(a.opts.LossTimeout/a.opt
 // Refuse counts an arriving packet that is not a reply to a request of this session.
 func (a *Account) Refuse(why DiscardReason, now time.Duration) {
 	a.discard(why)
-	if why.OfKey() || !a.keyRefused(now) {
+	if why == DiscardCorrupted {
+		a.rev.now.corrupted++
+	}
+	a.Hint(why, now)
+}
+
+// Hint takes why a packet of the peer was refused that may be of another session of this host.
+func (a *Account) Hint(why DiscardReason, now time.Duration) {
+	if why.OfKey() || !a.refusing(now) || !a.refused.OfKey() {
 		a.refused, a.lastRefused = why, now
 	}
 }
 
-// keyFaultMemory is how long the reflector is known to have another key, or none, without a further packet that tells: several
-// times the second between its rejections, and short, since a peer that is down then rejects nothing either.
-const keyFaultMemory = 30 * time.Second
+// refusalMemory is how long a refused packet is the reason of a silent path: several times the second between the rejections of
+// a reflector with another key, and short, since a peer that is down sends nothing.
+const refusalMemory = 30 * time.Second
 
-// keyRefused reports whether the last packets that were no replies show that the keys differ.
-func (a *Account) keyRefused(now time.Duration) bool {
-	return a.refused.OfKey() && a.lastRefused > a.lastReply && now-a.lastRefused < max(keyFaultMemory, 10*a.opts.Interval)
+// refusing reports whether the last packets were no replies.
+func (a *Account) refusing(now time.Duration) bool {
+	memory := max(refusalMemory, 10*a.opts.Interval, 3*a.opts.LossTimeout)
+	return a.lastRefused > a.lastReply && now-a.lastRefused < memory
 }
 
 func (a *Account) discard(why DiscardReason) { a.fault().Discarded[why]++ }

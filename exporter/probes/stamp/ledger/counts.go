@@ -129,7 +129,7 @@ type DiscardReason uint8
 
 // Reasons of discarded packets.
 const (
-	// DiscardShort: it is shorter than a reply, or has no reply's structure; DiscardBadHMAC: no key verifies it.
+	// DiscardShort: it is shorter than a reply; DiscardBadHMAC: no key verifies it.
 	DiscardShort DiscardReason = iota
 	DiscardBadHMAC
 	// DiscardUnknownSession: it has the SSID of none; DiscardWrongPeer: it is from another address than the peer's.
@@ -143,10 +143,12 @@ const (
 	// DiscardTruncated: it is longer than the buffer; DiscardWrongNumber: no reflector can have numbered it so.
 	DiscardTruncated
 	DiscardWrongNumber
+	// DiscardCorrupted is a damaged reply of this session.
+	DiscardCorrupted
 	// DiscardKeyRejected is a rejection; DiscardNoKey is the reply of a reflector without a key to an authenticated request.
 	DiscardKeyRejected
 	DiscardNoKey
-	// DiscardReasons is the number of reasons; as a reason it is a damaged packet of this session.
+	// DiscardReasons is the number of reasons.
 	DiscardReasons
 )
 
@@ -154,7 +156,7 @@ const (
 func (r DiscardReason) String() string {
 	return [DiscardReasons]string{
 		"short", "bad_hmac", "unknown_session", "wrong_peer", "unknown_sequence",
-		"bad_echo", "bad_receipt", "truncated", "wrong_number", "key_rejected", "no_key",
+		"bad_echo", "bad_receipt", "truncated", "wrong_number", "corrupted", "key_rejected", "no_key",
 	}[r]
 }
 

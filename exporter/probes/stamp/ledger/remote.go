@@ -223,13 +223,29 @@ func (a *Account) endLife(seq uint64) {
 // renumber begins a new range of the remote end's numbers with n. Missing replies of the old range are lost.
 func (a *Account) renumber(n uint64, now time.Duration) {
 	a.Restarts++
+	a.endNumbers(a.rev.now.outstanding)
+	a.beginReverse(n, now)
+}
+
+// endNumbers ends a range of the remote end's numbers; lost of its replies are missing.
+func (a *Account) endNumbers(lost func() uint64) {
 	a.Flush(math.MaxInt64) // first: it decides replies of the old range
 	a.replies = replies{}
 	a.decided(Verdict{Kind: RemoteRenumbered})
-	a.rev.restart(a.rev.now.outstanding(), 0, false)
+	a.rev.restart(lost(), 0, false)
 	a.reverse.Reset()
 	a.reserve()
-	a.beginReverse(n, now)
+}
+
+// Unnumber ignores the number of r, the reply of a remote end that numbers the replies to several sessions of this host
+// together: it cannot be told which of them are missing.
+func (a *Account) Unnumber(r *Reply) {
+	r.Packet.Seq, r.HasFollow = r.Packet.SenderSeq, false
+	if a.Kind == RemoteStateful {
+		a.Kind = RemoteStateless
+		a.endNumbers(func() uint64 { return 0 })
+		a.reverseOn = false
+	}
 }
 
 // foreignStatsQuery processes the reply of a reflector that treats a statistics query as a test packet. If it

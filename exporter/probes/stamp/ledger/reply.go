@@ -16,6 +16,8 @@ type Reply struct {
 	// HasFollow and HasReceipt: the reply contains that TLV.
 	HasFollow  bool
 	HasReceipt bool
+	// Returned: it has all TLVs of its test packet, intact. Otherwise the bytes after the base packet may be padding.
+	Returned bool
 }
 
 // Filled reports whether our reflector wrote its counts.

@@ -20,9 +20,9 @@ func (a *Account) Epoch() uint32 { return a.remote.epoch }
 // Silent returns the time since the last reply, or since the session began.
 func (a *Account) Silent() time.Duration { return a.now - max(a.started, a.lastReply) }
 
-// Refusal returns why the packets since the last reply were no replies, if there were any.
+// Refusal returns why the last packets since the last reply were no replies, if there were any lately.
 func (a *Account) Refusal() Optional[DiscardReason] {
-	return Optional[DiscardReason]{a.refused, a.lastRefused > a.lastReply && (!a.refused.OfKey() || a.keyRefused(a.now))}
+	return Optional[DiscardReason]{a.refused, a.refusing(a.now)}
 }
 
 // Faults returns the counts of faults.

@@ -44,6 +44,3 @@ func (a *Account) Tick(now, heard time.Duration) {
 	a.expire(heard)
 	a.Flush(heard - a.opts.replyWait())
 }
-
-// Corrupt counts a damaged reply.
-func (a *Account) Corrupt() { a.rev.now.corrupted++ }
