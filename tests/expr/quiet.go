@@ -77,7 +77,10 @@ func quiet(query string) string {
 		rules.DelayExcess.Name:                   noHistory,
 		rules.RoundTripExcess.Name:               noHistory,
 		rules.DelayFloorExcess.Name:              noHistory,
-		rules.Calendar.Name:                      noHistory,
+		rules.Calendar1h.Name:                    noHistory,
+		rules.DelayFloorExcess30s.Name:           noHistory,
+		rules.Calendar2h.Name:                    noLoadTest,
+		rules.CalendarOfRun.Name:                 noLoadTest,
 	}
 	for _, s := range Selectors(query) {
 		name := Family(s.Name)

@@ -26,7 +26,7 @@ func TestRunbooksHaveTheDefaultsOfTheThresholds(t *testing.T) {
 		"OnewayBufferbloat":           {millis(rules.ThresholdBufferbloatSeconds)},
 		"OnewayCapacityDegraded":      {percent(rules.ThresholdThroughputRatio)},
 		"OnewayClockErrorTooLarge":    {inWords(rules.ThresholdClockErrorRatio), strings.TrimSpace(inWords(rules.ThresholdClockErrorSeconds))},
-		"OnewayDelayBlowUp":           {inWords(rules.ThresholdDelayBlowUpRatio) + "times", millis(rules.ThresholdDelayBlowUpSeconds)},
+		"OnewayDelayBlowUp":           {inWords(rules.ThresholdDelayBlowUpRatio) + "times", millis(rules.ThresholdDelayBlowUpSeconds), millis(rules.ThresholdDelaySeconds)},
 		"OnewayLossHigh":              {percent(rules.ThresholdLossRatio), inWords(rules.ThresholdLossPackets)},
 		"OnewayOutputBehind":          {minutes(rules.ThresholdOutputBehindSeconds), inWords(rules.ThresholdOutputSpoolRatio)},
 		"OnewayPPSLost":               {fmt.Sprintf("%g s", rules.ThresholdPPSLostSeconds.Default)},
@@ -55,6 +55,7 @@ func TestRunbooksHaveTheDefaultsOfTheThresholds(t *testing.T) {
 func TestRunbooksHaveTheTimesOfTheirAlerts(t *testing.T) {
 	others := map[string]time.Duration{
 		rules.AlertsSilenced.Name: metric.TestedRecent,
+		rules.RFactorLow.Name:     rules.BadCallsFor,
 		rules.OutputBehind.Name:   time.Duration(rules.ThresholdOutputBehindSeconds.Default) * time.Second,
 		rules.ProbeFailing.Name:   rules.ProbeFailing.Alert.For + 90*time.Second, // the range of the expression
 	}

@@ -6,22 +6,37 @@ import (
 	"oneway.example/exporter/core/metric"
 )
 
+// p95Delay is the p95 of 5 minutes by direction.
+var p95Delay = "sum without (quantile_rank) (" + DelayQuantiles5m.Name + `{quantile_rank="0.95"})`
+
 // The alerts of group oneway-path-delay.
 var (
 	DelayBlowUp = Rule{
 		Name: "OnewayDelayBlowUp",
+		Doc: `A path without a baseline, which needs a day of history, has an absolute limit: its value is the delay itself. A delay
+that is long and steady, as of a satellite, is no blow-up.`,
 		Expr: promql(`
-$delayExcess > on (path) group_left () $delayBlowUpSeconds
-and $delayExcess > max_over_time($delayErrorBound[5m])
-and ignoring (quantile_rank)
 (
-  $delayQuantiles5m{quantile_rank="0.95"} / $delayBaseline
-  > on (path) group_left () $delayBlowUpRatio
+  $delayExcess > on (path) group_left () $delayBlowUpSeconds
+  and $delayExcess > max_over_time($delayErrorBound[5m])
+  and ignoring (quantile_rank)
+  (
+    $delayQuantiles5m{quantile_rank="0.95"}
+    > clamp_min($delayBaseline, 0) * on (path) group_left () $delayBlowUpRatio
+  )
+  or
+  $p95
+  and ($p95 - max_over_time($delayErrorBound[5m]) > on (path) group_left () $delaySeconds)
+  unless ($p95 - min_over_time($delayMin[1h]) <= on (path) group_left () $delayBlowUpSeconds)
+  unless ignoring (quantile_rank) $delayBaseline
 )
 unless on (job, instance) $clockSynchronized == 0
 unless on (job, instance) increase($clockSteps[10m]) > 0
 unless sum without (reason) (increase($delayInvalid{reason=~"remote_.*|local_.*"}[5m])) > 0`, names{
 			"delayExcess":        DelayExcess.Name,
+			"p95":                p95Delay,
+			"delayMin":           metric.DelayMin.Name,
+			"delaySeconds":       ThresholdDelaySeconds.ByPath.Name,
 			"delayBlowUpSeconds": ThresholdDelayBlowUpSeconds.ByPath.Name,
 			"delayErrorBound":    metric.DelayErrorBound.Name,
 			"delayQuantiles5m":   DelayQuantiles5m.Name,
@@ -30,13 +45,15 @@ unless sum without (reason) (increase($delayInvalid{reason=~"remote_.*|local_.*"
 			"clockSynchronized":  metric.ClockSynchronized.Name,
 			"clockSteps":         metric.ClockSteps.Name,
 			"delayInvalid":       metric.DelayInvalid.Name,
-		}) + unlessLoadTest("OnewayDelayBlowUp"),
+		}) + unlessLoadTest("OnewayDelayBlowUp", p95Delay),
 		Alert: &Alert{
 			Severity: Warning, Component: Path, Absolute: true, For: 15 * time.Second, KeepFiringFor: 5 * time.Minute,
-			Summary: "The {{ $labels.direction }} delay of {{ $labels.path }} is {{ $value | humanizeDuration }} above its baseline" + lookup(DelayExcessCause.Name+sameDirection, `: probably {{ if eq .Labels.cause "route" }}the route{{ else }}a {{ .Labels.cause }}{{ end }}`),
+			Summary: "The {{ $labels.direction }} delay of {{ $labels.path }} is {{ $value | humanizeDuration }}" +
+				orElse(lookup(DelayBaseline.Name+sameDirection, " above its baseline"), ", above the limit of a path without a day of history") + lookup(DelayExcessCause.Name+sameDirection, `: probably {{ if eq .Labels.cause "route" }}the route{{ else }}a {{ .Labels.cause }}{{ end }}`),
 			Description: "95 % of the {{ $labels.direction }} packets of {{ $labels.path }}/{{ $labels.probe }} took up to" +
-				lookup(DelayQuantiles5m.Name+"{instance,path,probe,direction,quantile_rank='0.95'}", " {{ .Value | humanizeDuration }}") + " in the last 5 minutes; the 7-day baseline is" +
-				lookup(DelayBaseline.Name+sameDirection, " {{ .Value | humanizeDuration }}") + "." +
+				lookup(DelayQuantiles5m.Name+"{instance,path,probe,direction,quantile_rank='0.95'}", " {{ .Value | humanizeDuration }}") + " in the last 5 minutes; " +
+				orElse(lookup(DelayBaseline.Name+sameDirection, "the 7-day baseline is {{ .Value | humanizeDuration }}"), "a baseline needs a day of history, and the limit until then is"+
+					lookup(ThresholdDelaySeconds.ByPath.Name+"{path}", " {{ .Value | humanizeDuration }}")) + "." +
 				lookup(DelayExcessCause.Name+sameDirection, `{{ if eq .Labels.cause "clock" }} Probable cause: a clock; the round trip did not grow with it.{{ else if eq .Labels.cause "host" }} Probable cause: a host at an end and not the path`+
 					lookup("increase("+metric.PacketsHostDropped.Name+sameProbe+"[5m]) > 0", `; {{ if eq .Labels.direction "forward" }}the remote end{{ else }}this host{{ end }} dropped {{ printf "%.0f" .Value }} of its packets`)+
 					lookup("max by (path) (("+ScheduleLateRatio.Name+sameProbe+" > 0.05) or "+ScheduleSkippedRatio.Name+sameProbe+" > 0.05)", "; this host sent {{ .Value | humanizePercentage }} of them late or not at all")+`.{{ else if eq .Labels.cause "route" }} Probable cause: a change of route; the delay floor moved with it.{{ else if eq .Labels.cause "queue or route" }} Probable cause: a queue that did not empty in the last 30 s, or a change of route: the floor tells after 5 minutes.{{ else }} Probable cause: a queue; the delay floor did not move.{{ end }}`),

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"time"
 
 	"oneway.example/exporter/core/metric"
@@ -73,7 +74,7 @@ and increase($packetsLost[1h]) > on (path) group_left () $lossPackets`, names{
 			"lossRatio1h": LossRatio1h.Name,
 			"packetsLost": metric.PacketsLost.Name,
 			"lossPackets": ThresholdLossPackets.ByPath.Name,
-		}) + unlessLoadTest("OnewayLossHigh") + unlessDead(),
+		}) + unlessLoadTest("OnewayLossHigh", LossRatio5m.Name) + unlessDead(),
 		Alert: &Alert{
 			Severity: Warning, Component: Path, For: time.Minute,
 			Summary: "{{ $labels.path }} loses {{ $value | humanizePercentage }} {{ $labels.direction }}",
@@ -105,7 +106,7 @@ unless
 			"lossPackets":          ThresholdLossPackets.ByPath.Name,
 			"packetsLost":          metric.PacketsLost.Name,
 			"packetsHostDropped":   metric.PacketsHostDropped.Name,
-		}) + unlessLoadTest("OnewayRoundTripLoss") + unlessDead(),
+		}) + unlessLoadTest("OnewayRoundTripLoss", RoundTripLossRatio5m.Name) + unlessDead(),
 		Alert: &Alert{
 			Severity: Warning, Component: Path, For: time.Minute,
 			Summary: "{{ $labels.path }} loses {{ $value | humanizePercentage }} of its round trips, direction unknown",
@@ -116,13 +117,14 @@ unless
 	}
 	DelayFloorStep = Rule{
 		Name: "OnewayDelayFloorStep",
+		Doc:  `Within its bound a floor may be negative: then any step is a large share of it.`,
 		Expr: promql(`
 abs($delayFloorShift) > on (path) group_left () $floorStepSeconds
 and abs($delayFloorShift) > 2 * max_over_time($delayErrorBound[15m])
 and
 (
-  abs($delayFloorShift) / min_over_time($delayMin[1h] offset 15m)
-  > on (path) group_left () $floorStepRatio
+  abs($delayFloorShift)
+  > clamp_min(min_over_time($delayMin[1h] offset 15m), 0) * on (path) group_left () $floorStepRatio
 )`, names{
 			"delayFloorShift":  DelayFloorShift.Name,
 			"floorStepSeconds": ThresholdFloorStepSeconds.ByPath.Name,
@@ -139,27 +141,43 @@ and
 	}
 	RFactorLow = Rule{
 		Name: "OnewayRFactorLow",
-		Doc: `The best of all codecs and buffers: if that is bad, every call is.
-By G.107 only, as on the dashboard: the simplified model rates higher. R is uncertain by
-the delay's bound: the alert uses the best R within it.`,
+		Doc: `10 minutes without a load test, in one piece or between the tests of an hour: a test in between does not
+begin them anew. During a test the alert does not begin; one that fires continues.`,
 		Expr: promql(`
-max without (codec, model, buffer) (
-  $voiceR{model="g107"} + $voiceRError{model="g107"}
-)
-< on (path) group_left () $rFactor`, names{
-			"voiceR":      metric.VoiceR.Name,
-			"voiceRError": metric.VoiceRError.Name,
-			"rFactor":     ThresholdRFactor.ByPath.Name,
-		}) + unlessLoadTest("OnewayRFactorLow"),
+$most < on (path) group_left () $rFactor
+and
+(
+  $lowFor10m
+  or
+  $lowFor30m
+  or
+  $lowFor1h
+  or
+  $most and on (job, instance, path, probe, direction) $firing
+)`, names{
+			"most": VoiceRMost.Name, "rFactor": ThresholdRFactor.ByPath.Name, "firing": firing("OnewayRFactorLow"),
+			"lowFor10m": lowUntested("10m"), "lowFor30m": lowUntested("30m"), "lowFor1h": lowUntested("1h"),
+		}),
 		Alert: &Alert{
-			Severity: Warning, Component: Path, Absolute: true, For: 10 * time.Minute,
+			Severity: Warning, Component: Path, Absolute: true,
 			Summary: `Calls over {{ $labels.path }} {{ $labels.direction }} would be bad: R is {{ printf "%.0f" $value }} at the most`,
-			Description: `With the best codec and playout buffer a call over {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} has R = {{ printf "%.0f" $value }} at the most, including the delay's bound, and was below the threshold for ${for}` +
+			Description: `With the best codec and playout buffer a call over {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} has R = {{ printf "%.0f" $value }} at the most, including the delay's bound, and was below the threshold for 10 minutes without a load test` +
 				lookup(DelayQuantiles5m.Name+"{instance,path,probe,direction,quantile_rank='0.5'}", "; median delay {{ .Value | humanizeDuration }}") +
 				lookup(LossRatio5m.Name+sameDirection, "; loss {{ .Value | humanizePercentage }}") + ".",
 		},
 	}
 )
+
+// BadCallsFor is how long R was below its threshold, without a load test, before OnewayRFactorLow fires.
+const BadCallsFor = 10 * time.Minute
+
+// lowUntested has R where it was below its threshold in all of a window but for load tests, and in BadCallsFor of it.
+func lowUntested(window string) string {
+	return promql(`(
+    max_over_time($untested[$window:1m]) < on (path) group_left () $rFactor
+    and count_over_time($untested[$window:1m]) >= $minutes
+  )`, names{"minutes": fmt.Sprint(BadCallsFor.Minutes()), "untested": VoiceRUntested.Name, "window": window, "rFactor": ThresholdRFactor.ByPath.Name})
+}
 
 // pathAlerts is the group of these alerts.
 func pathAlerts() Group {

@@ -140,8 +140,8 @@ or
 	AlertsSilenced = Rule{
 		Name: "OnewayAlertsSilenced",
 		Doc: `A load test every few minutes, of anybody with a token too, keeps the alerts of
-its paths silent: minutes with a recent test, of six hours.`,
-		Expr: "sum_over_time(" + LoadTestRecent.Name + "[6h:1m]) > 300",
+its paths silent: minutes with a recent test, of six hours. Where a quarter of the time is left, the alerts begin in it.`,
+		Expr: "sum_over_time(" + LoadTestRecent.Name + "[6h:1m]) > 270",
 		Alert: &Alert{
 			Severity: Warning, Component: Path,
 			Summary:     "Load tests keep the alerts of {{ $labels.path }} silent",

@@ -47,6 +47,11 @@ func lookup(query, text string) string {
 	return "{{ range printf " + strconv.Quote(format) + strings.Join(arguments, "") + " | query" + sorted + " }}" + text + "{{ end }}"
 }
 
+// orElse adds the text where a lookup has no result.
+func orElse(found, text string) string {
+	return strings.TrimSuffix(found, "{{ end }}") + "{{ else }}" + text + "{{ end }}"
+}
+
 // runbookURL is the address of the runbook of an alert, by the series RunbooksURL: an agent serves it.
 func runbookURL(alert string) string {
 	one := `"topk(1, ` + RunbooksURL.Name + `{instance=%q}) or on () topk(1, ` + RunbooksURL.Name + `)"`
@@ -57,14 +62,16 @@ func runbookURL(alert string) string {
 // firing selects an alert that fires.
 func firing(alert string) string { return `ALERTS{alertname="` + alert + `",alertstate="firing"}` }
 
-// unlessLoadTest ends an expression: the alert does not begin while a load test affects the path.
-func unlessLoadTest(alert string) string {
+// unlessLoadTest ends an expression: the alert does not begin while a load test affects the path. values has the labels of the
+// alert: one that fires continues, in its own direction only.
+func unlessLoadTest(alert, values string) string {
 	return "\n" + promql(`
-unless on (job, instance, path)
+unless on (job, instance, path, probe, direction)
 (
-  $recent
-  unless on (job, instance, path) $firing
-)`, names{"recent": LoadTestRecent.Name, "firing": firing(alert)})
+  $values
+  and on (job, instance, path) $recent
+  unless on (job, instance, path, probe, direction) $firing
+)`, names{"values": values, "recent": LoadTestRecent.Name, "firing": firing(alert)})
 }
 
 // unlessDead ends an expression: the alert excludes a dead peer.

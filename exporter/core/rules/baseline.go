@@ -27,28 +27,18 @@ Before 7 days: of the hours that exist, from baseline_hours on (12 steps of
 		Expr: weekMedian(RoundTripQuantiles1h.Name, `{quantile_rank="0.95"}`, "1h"),
 	}
 	DelayFloorBaseline = Rule{Name: recorded(metric.DelayMin, "baseline7d"), Expr: weekMedian(DelayFloor1h.Name, "", "1h")}
-	Calendar           = Rule{
-		Name: "oneway:calendar",
-		Doc:  `{hour="0".."23", daytype="weekday"|"weekend"} 1: now, in local time.`,
-		Expr: promql(`
-count_values("hour", hour(vector(time() + 3600 * scalar(max($utcOffsetHours)))))
-* on () group_left (daytype)
-(
-  label_replace(day_of_week(vector(time() + 3600 * scalar(max($utcOffsetHours)))) % 6 > 0, "daytype", "weekday", "", "")
-  or
-  label_replace(day_of_week(vector(time() + 3600 * scalar(max($utcOffsetHours)))) % 6 == 0, "daytype", "weekend", "", "")
-) ^ 0`, names{
-			"utcOffsetHours": ThresholdUTCOffsetHours.Name,
-		}),
-	}
+	// Calendar1h and Calendar2h belong to values of an hour and of two hours, CalendarOfRun to values of the last run of a load test.
+	Calendar1h          = calendar("window1h", "the middle of the last hour", "vector(time() - 1800)", "")
+	Calendar2h          = calendar("window2h", "the middle of the last two hours", "vector(time() - 3600)", "")
+	CalendarOfRun       = calendar("run", "the last completed run of the probe", metric.RunLast.Name, "job, instance, path, probe")
 	DelayQuantileByHour = Rule{
 		Name: byHour(metric.Delay, "quantile1h"),
 		Doc: `Weekday against weekend by hour (WPI 2006, figures 8..13): read them with
 avg_over_time(...[30d]) or quantile_over_time.`,
-		Expr: atHour(DelayQuantiles1h.Name),
+		Expr: atHour(DelayQuantiles1h.Name, Calendar1h, ""),
 	}
-	RoundTripQuantileByHour = Rule{Name: byHour(metric.RoundTripTime, "quantile1h"), Expr: atHour(RoundTripQuantiles1h.Name)}
-	LossRatioByHour         = Rule{Name: byHour(metric.PacketsLost, "ratio1h"), Expr: atHour(LossRatio1h.Name)}
+	RoundTripQuantileByHour = Rule{Name: byHour(metric.RoundTripTime, "quantile1h"), Expr: atHour(RoundTripQuantiles1h.Name, Calendar1h, "")}
+	LossRatioByHour         = Rule{Name: byHour(metric.PacketsLost, "ratio1h"), Expr: atHour(LossRatio1h.Name, Calendar1h, "")}
 	DelayFloor1d            = Rule{
 		Name: "oneway:delay_min_seconds:min1d",
 		Expr: "min_over_time(" + metric.DelayMin.Name + "[1d])",
@@ -74,9 +64,26 @@ func withHistory(series, offset string) string {
 )`, names{"series": series, "offset": offset, "hours": ThresholdBaselineHours.Name})
 }
 
-// atHour is a series with the labels of Calendar.
-func atHour(series string) string {
-	return series + " * on () group_left (hour, daytype) " + Calendar.Name
+// calendar is the hour and the kind of day of a value: when the middle of its window was, so that most of its packets are of that hour.
+// instant is that time in Unix seconds, by the labels by.
+func calendar(name, doc, instant, by string) Rule {
+	return Rule{
+		Name: "oneway:calendar:" + name,
+		Doc:  `{hour="0".."23", daytype="weekday"|"weekend"} 1: ` + doc + `, in local time.`,
+		Expr: promql(`
+count_values by ($by) ("hour", hour($instant + 3600 * scalar(max($utcOffsetHours))))
+* on ($by) group_left (daytype)
+(
+  label_replace(day_of_week($instant + 3600 * scalar(max($utcOffsetHours))) % 6 > 0, "daytype", "weekday", "", "")
+  or
+  label_replace(day_of_week($instant + 3600 * scalar(max($utcOffsetHours))) % 6 == 0, "daytype", "weekend", "", "")
+) ^ 0`, names{"by": by, "instant": instant, "utcOffsetHours": ThresholdUTCOffsetHours.Name}),
+	}
+}
+
+// atHour is a series with the labels of a calendar by the labels by.
+func atHour(series string, of Rule, by string) string {
+	return series + " * on (" + by + ") group_left (hour, daytype) " + of.Name
 }
 
 // hours is the group of the values of an hour, and of the baselines.
@@ -85,7 +92,7 @@ func hours() Group {
 		Name: "oneway-5m", Interval: 5 * time.Minute,
 		Rules: slices.Concat(DelayQuantiles1h.Rules, RoundTripQuantiles1h.Rules, []Rule{
 			DelayFloor1h, DelayBaseline, RoundTripBaseline, DelayFloorBaseline,
-			Calendar, DelayQuantileByHour, RoundTripQuantileByHour, LossRatioByHour,
+			Calendar1h, DelayQuantileByHour, RoundTripQuantileByHour, LossRatioByHour,
 		}),
 	}
 }

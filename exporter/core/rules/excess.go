@@ -37,6 +37,15 @@ sum without (quantile_rank) (
 		Name: "oneway:delay_min_excess_seconds",
 		Expr: "min_over_time(" + metric.DelayMin.Name + "[5m]) - " + DelayFloorBaseline.Name,
 	}
+	DelayFloorExcess30s = Rule{
+		Name: "oneway:delay_min_excess_seconds:last30s",
+		Doc:  `Of the last 30 s, or of the last window where windows are longer: it grows long before the floor of 5 min can.`,
+		Expr: promql(`
+(min_over_time($delayMin[30s]) or $delayMin)
+- $delayFloorBaseline`, names{
+			"delayMin": metric.DelayMin.Name, "delayFloorBaseline": DelayFloorBaseline.Name,
+		}),
+	}
 	// DelayExcessCause has the label cause.
 	DelayExcessCause = Series{Name: delayExcessCause, Rules: causes()}
 	DelayFloorShift  = Rule{
@@ -62,8 +71,26 @@ min_over_time($roundTripTimeMin[15m])
 func excesses() Group {
 	return Group{
 		Name: "oneway-excess", Interval: 15 * time.Second,
-		Rules: slices.Concat([]Rule{DelayExcess, RoundTripExcess, DelayFloorExcess}, DelayExcessCause.Rules, []Rule{DelayFloorShift, RoundTripFloorShift}),
+		Rules: slices.Concat([]Rule{DelayExcess, RoundTripExcess, DelayFloorExcess, DelayFloorExcess30s}, DelayExcessCause.Rules, []Rule{DelayFloorShift, RoundTripFloorShift}),
 	}
+}
+
+// otherDirection is a series by direction, for each direction the value of the other one.
+func otherDirection(series string) string {
+	return promql(`(
+    label_replace($series{direction="reverse"}, "direction", "forward", "", "")
+    or
+    label_replace($series{direction="forward"}, "direction", "reverse", "", "")
+  )`, names{"series": series})
+}
+
+// userTimestamps are the events with more than a share of their timestamps from user space, among events that a regular expression
+// matches. window is the range of rate().
+func userTimestamps(events, share, window string) string {
+	return promql(`(
+    sum without (origin) (rate($timestamps{event=~"$events",origin="user"}$window))
+    > $share * sum without (origin) (rate($timestamps{event=~"$events"}$window))
+  )`, names{"timestamps": metric.Timestamps.Name, "events": events, "share": share, "window": window})
 }
 
 // causes are the rules of the probable cause: each applies where the ones before it do not.
@@ -71,11 +98,13 @@ func causes() []Rule {
 	return []Rule{
 		{
 			Name: delayExcessCause,
-			Doc: `cause="clock": the round trip grew by less than half of it, and the floor of the other direction, if it is
-  known, shrank by more than half of it, which only clocks cause.
+			Doc: `cause="clock": where the floors of both directions are known, the own floor grew and the other one
+  shrank, each by more than half of it and by about as much, which only clocks cause, whatever queues add; where one of
+  them is not known, the other one moved so and the round trip grew by less than half of it; where none is, that alone.
 cause="host": a host at either end dropped packets of this direction, this one did not keep the
-  schedule, or kernel timestamps gave way to those of user space, which they had not before. Of
-  less than 5 % of the packets neither lateness nor timestamps move a p95; fewer drops than 1 % are no stall.
+  schedule, or kernel timestamps of this direction gave way to those of user space, which they had not before. Of
+  less than 5 % of the packets neither lateness nor timestamps move a p95; fewer drops than 1 % are no stall. A late
+  packet with a kernel timestamp has the time of its sending: of the forward direction lateness counts with user timestamps only.
 cause="route": the floor grew by more than half of it: even the fastest
   packet is slow (or the queue never empties).
 cause="queue or route": the floor of 30 s grew so, and that of 5 min cannot yet.
@@ -83,21 +112,22 @@ cause="queue": the floor did not move and packets wait.
 No cause where round trip and floor are not known, as of profile slim.`,
 			Expr: promql(`
 $delayExcess
-> ignoring (direction) group_left () (2 * clamp_min($roundTripExcess, 0))
 > on (path) group_left () $delayBlowUpSeconds
-unless
+unless $delayExcess >= 2 * $delayFloorExcess30s
+unless $delayExcess >= -2 * $otherFloorExcess
+and
 (
-  $delayExcess
-  > -2 * (
-    label_replace($delayFloorExcess{direction="reverse"}, "direction", "forward", "", "")
-    or
-    label_replace($delayFloorExcess{direction="forward"}, "direction", "reverse", "", "")
-  )
+  -1 * $otherFloorExcess > 0.75 * $delayFloorExcess
+  or
+  $delayExcess > ignoring (direction) group_left () (2 * clamp_min($roundTripExcess, 0))
+  unless ($delayFloorExcess and $otherFloorExcess)
 )`, names{
-				"delayExcess":        DelayExcess.Name,
-				"roundTripExcess":    RoundTripExcess.Name,
-				"delayBlowUpSeconds": ThresholdDelayBlowUpSeconds.ByPath.Name,
-				"delayFloorExcess":   DelayFloorExcess.Name,
+				"delayExcess":         DelayExcess.Name,
+				"roundTripExcess":     RoundTripExcess.Name,
+				"delayBlowUpSeconds":  ThresholdDelayBlowUpSeconds.ByPath.Name,
+				"delayFloorExcess":    DelayFloorExcess.Name,
+				"delayFloorExcess30s": DelayFloorExcess30s.Name,
+				"otherFloorExcess":    otherDirection(DelayFloorExcess.Name),
 			}),
 			Labels: []Label{{"cause", "clock"}},
 		},
@@ -114,19 +144,21 @@ and
     increase($packetsHostDropped[1h] offset 10m) > 0.01 * increase($packetsSent[1h] offset 10m)
   )
   or
-  $delayExcess and on (job, instance, path, probe)
+  (
+    $delayExcess{direction="reverse"}
+    or
+    $delayExcess{direction="forward"} and on (job, instance, path, probe) $userAtSending
+  )
+  and on (job, instance, path, probe)
   (
     ($scheduleLateRatio > 0.05 unless avg_over_time($scheduleLateRatio[1h] offset 10m) > 0.05)
     or
     ($scheduleSkippedRatio > 0.05 unless avg_over_time($scheduleSkippedRatio[1h] offset 10m) > 0.05)
-    or
-    (
-      sum without (event, origin) (rate($timestamps{origin="user"}[5m]))
-      > 0.05 * sum without (event, origin) (rate($timestamps[5m]))
-      unless sum without (event, origin) (rate($timestamps{origin="user"}[1h] offset 10m))
-      > 0.01 * sum without (event, origin) (rate($timestamps[1h] offset 10m))
-    )
   )
+  or
+  $delayExcess{direction="forward"} and on (job, instance, path, probe) ($userForward unless $userForwardBefore)
+  or
+  $delayExcess{direction="reverse"} and on (job, instance, path, probe) ($userReverse unless $userReverseBefore)
 )
 unless ignoring (cause) $delayExcessCause{cause="clock"}`, names{
 				"delayExcess":          DelayExcess.Name,
@@ -135,7 +167,11 @@ unless ignoring (cause) $delayExcessCause{cause="clock"}`, names{
 				"packetsSent":          metric.PacketsSent.Name,
 				"scheduleLateRatio":    ScheduleLateRatio.Name,
 				"scheduleSkippedRatio": ScheduleSkippedRatio.Name,
-				"timestamps":           metric.Timestamps.Name,
+				"userAtSending":        userTimestamps("t1", "0.05", "[5m]"),
+				"userForward":          userTimestamps("t1|t2", "0.05", "[5m]"),
+				"userForwardBefore":    userTimestamps("t1|t2", "0.01", "[1h] offset 10m"),
+				"userReverse":          userTimestamps("t3|t4", "0.05", "[5m]"),
+				"userReverseBefore":    userTimestamps("t3|t4", "0.01", "[1h] offset 10m"),
 				"delayExcessCause":     delayExcessCause,
 			}),
 			Labels: []Label{{"cause", "host"}},
@@ -156,14 +192,13 @@ unless ignoring (cause) $delayExcessCause{cause=~"clock|host"}`, names{
 		{
 			Name: delayExcessCause,
 			Expr: promql(`
-($delayExcess < 2 * (min_over_time($delayMin[30s]) - $delayFloorBaseline))
+($delayExcess < 2 * $delayFloorExcess30s)
 > on (path) group_left () $delayBlowUpSeconds
 unless ignoring (cause) $delayExcessCause{cause=~"clock|host|route"}`, names{
-				"delayExcess":        DelayExcess.Name,
-				"delayMin":           metric.DelayMin.Name,
-				"delayFloorBaseline": DelayFloorBaseline.Name,
-				"delayBlowUpSeconds": ThresholdDelayBlowUpSeconds.ByPath.Name,
-				"delayExcessCause":   delayExcessCause,
+				"delayExcess":         DelayExcess.Name,
+				"delayFloorExcess30s": DelayFloorExcess30s.Name,
+				"delayBlowUpSeconds":  ThresholdDelayBlowUpSeconds.ByPath.Name,
+				"delayExcessCause":    delayExcessCause,
 			}),
 			Labels: []Label{{"cause", "queue or route"}},
 		},

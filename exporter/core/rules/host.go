@@ -91,13 +91,32 @@ or
 	}
 )
 
+// The best R of a call by direction.
+var (
+	VoiceRMost = Rule{
+		Name: "oneway:voice_r_factor:most",
+		Doc: `The best R of all codecs and buffers: if that is bad, every call is.
+By G.107 only, as on the dashboard: the simplified model rates higher. R is uncertain by
+the delay's bound: this is the best R within it.`,
+		Expr: promql(`
+max without (codec, model, buffer) (
+  $voiceR{model="g107"} + $voiceRError{model="g107"}
+)`, names{"voiceR": metric.VoiceR.Name, "voiceRError": metric.VoiceRError.Name}),
+	}
+	VoiceRUntested = Rule{
+		Name: "oneway:voice_r_factor:untested",
+		Doc:  `The same while no load test affects the path.`,
+		Expr: VoiceRMost.Name + " unless on (job, instance, path) " + LoadTestRecent.Name,
+	}
+)
+
 // lastMinutes is the group of the other values of the last minutes.
 func lastMinutes() Group {
 	return Group{
 		Name: "oneway-30s", Interval: 30 * time.Second,
 		Rules: slices.Concat([]Rule{LowConfidenceRatio}, DelayVariationQuantiles.Rules, []Rule{
 			LossRatio5m, LossRatio1h, RoundTripLossRatio5m, RoundTripLossRatio1h,
-			Disagreement, DisagreementBound, ScheduleSkippedRatio, ScheduleLateRatio,
+			Disagreement, DisagreementBound, ScheduleSkippedRatio, ScheduleLateRatio, VoiceRMost, VoiceRUntested,
 		}),
 	}
 }

@@ -19,8 +19,11 @@ take "expr: 1" and "labels: {url: https://wiki.example/oneway}".`,
 var (
 	ThresholdDelayBlowUpRatio   = limitOfPath("delay_blow_up_ratio", 3, `OnewayDelayBlowUp: p95 of 5 min over this many times its baseline ...`)
 	ThresholdDelayBlowUpSeconds = limitOfPath("delay_blow_up_seconds", 0.05, `... and over the baseline by more than this many seconds.`)
-	ThresholdBaselineHours      = limit("baseline_hours", 24, `Hours of history before a baseline exists. One day, so that it includes a busy
-hour; until then alerts with a baseline do not fire. Not by path.`)
+	ThresholdDelaySeconds       = limitOfPath("delay_seconds", 0.15, `OnewayDelayBlowUp of a path without a baseline: p95 of 5 min over this many seconds (ITU-T
+G.114 clause 3: most applications are unaffected below), and over the smallest delay of the hour by more than
+delay_blow_up_seconds.`)
+	ThresholdBaselineHours = limit("baseline_hours", 24, `Hours of history before a baseline exists. One day, so that it includes a busy
+hour; until then alerts with a baseline do not fire, except for OnewayDelayBlowUp by delay_seconds. Not by path.`)
 	ThresholdLossRatio = limitOfPath("loss_ratio", 0.01, `OnewayLossHigh, OnewayRoundTripLoss: lost over decided packets, 0..1, in
 the last 5 min and in the last hour ...`)
 	ThresholdLossPackets = limitOfPath("loss_packets", 2, `... and more lost packets than this in the last hour: one lost packet of a
@@ -73,7 +76,7 @@ path_hour series: PromQL has UTC only. Not by path.`)
 // thresholds are all thresholds, in the order of their file.
 func thresholds() []Threshold {
 	return []Threshold{
-		ThresholdDelayBlowUpRatio, ThresholdDelayBlowUpSeconds, ThresholdBaselineHours, ThresholdLossRatio, ThresholdLossPackets,
+		ThresholdDelayBlowUpRatio, ThresholdDelayBlowUpSeconds, ThresholdDelaySeconds, ThresholdBaselineHours, ThresholdLossRatio, ThresholdLossPackets,
 		ThresholdRFactor, ThresholdClockErrorRatio, ThresholdClockErrorSeconds, ThresholdPPSLostSeconds,
 		ThresholdClockDisagreementSeconds, ThresholdFloorStepSeconds, ThresholdFloorStepRatio, ThresholdSelfLimitedRatio,
 		ThresholdProbeUpRatio, ThresholdStaleIntervals, ThresholdStaleSeconds, ThresholdOutputDroppedPoints,

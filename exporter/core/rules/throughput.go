@@ -35,16 +35,16 @@ or quantile_over_time(0.5, $searchMaximum[2h])`, names{
 	}
 	UDPThroughputByHour = Rule{
 		Name: byHour(metric.UDPThroughput, "median2h"),
-		Doc:  `By hour and kind of day: see oneway:calendar in oneway-baselines.yml.`,
-		Expr: atHour(UDPThroughputMedian.Name),
+		Doc:  `By hour and kind of day: see the calendars in oneway-baselines.yml.`,
+		Expr: atHour(UDPThroughputMedian.Name, Calendar2h, ""),
 	}
 	TCPThroughputByHour = Rule{
 		Name: byHour(metric.TCPThroughput, "median2h"),
-		Expr: atHour(TCPThroughputMedian.Name),
+		Expr: atHour(TCPThroughputMedian.Name, Calendar2h, ""),
 	}
 	CapacityByHour = Rule{
 		Name: byHour(metric.Capacity, "median"),
-		Expr: atHour(CapacityMedian.Name),
+		Expr: atHour(CapacityMedian.Name, CalendarOfRun, "job, instance, path, probe"),
 	}
 	UDPThroughputBaseline = Rule{
 		Name: recorded(metric.UDPThroughput, "baseline7d"),
@@ -91,7 +91,7 @@ func throughput() Group {
 	return Group{
 		Name: "oneway-load-test-baselines", Interval: 5 * time.Minute,
 		Rules: []Rule{
-			CapacityMedian, UDPThroughputMedian, TCPThroughputMedian, CapacityMedian2h,
+			CapacityMedian, UDPThroughputMedian, TCPThroughputMedian, CapacityMedian2h, Calendar2h, CalendarOfRun,
 			UDPThroughputByHour, TCPThroughputByHour, CapacityByHour,
 			UDPThroughputBaseline, TCPThroughputBaseline, CapacityBaseline,
 			SplitTCPVerdictChanged, SplitTCPVerdictLast,
@@ -108,5 +108,5 @@ sum without (hour, daytype) (
   and count_over_time($byHour[7d] offset 2h) >= 12
 )
 and
-$withHistory`, names{"byHour": byHour, "calendar": Calendar.Name, "withHistory": withHistory(series, "2h")})
+$withHistory`, names{"byHour": byHour, "calendar": Calendar2h.Name, "withHistory": withHistory(series, "2h")})
 }
