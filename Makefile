@@ -96,6 +96,11 @@ bench-peers: build ## the same work by oneway and other programs in one run, as 
 	@tests/deps.sh bench
 	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 30m ./tests/bench/...
 
+.PHONY: bench-server
+bench-server: build ## what a Prometheus takes that scrapes many paths and evaluates all rules: half an hour
+	@tests/deps.sh bench
+	ONEWAY_BENCH_SERVER=7m $(GO) test -run '^$$' -bench '^BenchmarkServer$$' -benchtime 1x -timeout 60m ./tests/bench/
+
 .PHONY: interop
 interop: build ## foreign implementations: tshark's dissector, stamp-suite
 	@tests/deps.sh interop

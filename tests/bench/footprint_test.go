@@ -164,10 +164,11 @@ func BenchmarkFootprint(b *testing.B) {
 	})
 }
 
-func agentFootprint(b *testing.B, host *lab.Host, count int, profile string) {
+// startAgent starts an agent with many paths to a reflector on the same host, which it starts too. The agent serves at an address.
+func startAgent(b *testing.B, host *lab.Host, count int, profile, at string, more ...string) (remote *process, agent *program.Program) {
 	b.Helper()
-	const reflectorAt, at = "127.0.0.1:862", "127.0.0.1:9862"
-	remote := ours(b, host, "reflect", reflectorAt)
+	const reflectorAt = "127.0.0.1:862"
+	remote = ours(b, host, "reflect", reflectorAt)
 	remote.ready(b)
 	var config strings.Builder
 	fmt.Fprintf(&config, "version: 1\nclock: {source: static, bound: 1ms}\nprofile: %s\npaths:\n", profile)
@@ -179,11 +180,18 @@ func agentFootprint(b *testing.B, host *lab.Host, count int, profile string) {
 		b.Fatal(err)
 	}
 	args := []string{"agent", "--config.file=" + file, "--web.listen-address=" + at, "--test.socket="}
+	return remote, program.Start(b, host, binary, append(args, more...)...)
+}
+
+func agentFootprint(b *testing.B, host *lab.Host, count int, profile string) {
+	b.Helper()
+	const at = "127.0.0.1:9862"
 	profiles := os.Getenv(profilesVariable)
+	var more []string
 	if profiles != "" {
-		args = append(args, "--web.enable-pprof") // its tables are part of what is measured then
+		more = append(more, "--web.enable-pprof") // its tables are part of what is measured then
 	}
-	p := program.Start(b, host, binary, args...)
+	remote, p := startAgent(b, host, count, profile, at, more...)
 	c := program.Client(b, host)
 	p.Serves(b, c, at)
 	time.Sleep(windowTime + time.Duration(count)*startGap) // all of its sessions have ended a window
