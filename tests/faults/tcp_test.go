@@ -185,8 +185,8 @@ func TestTCPRunOfAKilledLoadServerEndsWithTheReason(t *testing.T) {
 	}
 }
 
-// A client that stands still, as a receiver that does not read and a sender that does not send, loses its transfers to the idle
-// timeout, and reports that when it goes on.
+// A client that stands still, as a receiver that does not read and a sender that does not send, reports that when it goes on,
+// and not what became of its transfers.
 func TestTCPClientThatStandsStillLosesItsTransfers(t *testing.T) {
 	s := newSite(t, loadsite.OverSlow())
 	s.limitToken(t)
@@ -198,7 +198,24 @@ func TestTCPClientThatStandsStillLosesItsTransfers(t *testing.T) {
 	for _, d := range r.Result.Directions {
 		t.Logf("%s: %d bytes; %s", d.Direction, d.Payload, d.Partial)
 	}
-	partial(t, &r, 2, "timeout")
+	partial(t, &r, 2, "host_paused")
+	if !strings.Contains(r.Error, "this host did not run for 5") && !strings.Contains(r.Error, "this host did not run for 4.9") {
+		t.Errorf("the error is %q", r.Error)
+	}
+	s.freeTCP(t)
+}
+
+// So does a run of the load server that stands still, for less than any timeout; it serves the next.
+func TestRunOfALoadServerThatStandsStillIsIncomplete(t *testing.T) {
+	s := newSite(t, loadsite.OverSlow())
+	p := s.startFaulty(t, []sample.Direction{sample.Forward}, "--duration=4s")
+	s.LoadServer.Signal(t, syscall.SIGSTOP)
+	time.Sleep(2 * time.Second) // longer than what counts as a busy host
+	s.LoadServer.Signal(t, syscall.SIGCONT)
+	r := p.FinishTCP(t, 1)
+	if r.Outcome != "incomplete" || r.Reason != "remote_paused" || !strings.Contains(r.Error, "the load server did not run for ") {
+		t.Errorf("%s, %s: %s", r.Outcome, r.Reason, r.Error)
+	}
 	s.freeTCP(t)
 }
 

@@ -162,6 +162,7 @@ var (
 				"silent: no message or test packet of the client",
 				"protocol: an invalid message",
 				"shutting_down: the load server stops",
+				"paused: the load server did not run for a second or more",
 			},
 		},
 	})

@@ -19,6 +19,8 @@ type Reason struct {
 	Remedy string
 	// Skips: a run that has not begun to send is skipped, not failed. Refusal: a load server gives it.
 	Skips, Refusal bool
+	// Ends: it ends a session that runs, and refuses nothing.
+	Ends bool
 	// Retried: the run waits within max_wait and asks the load server again.
 	Retried bool
 	// Status is the HTTP status of a refusal before the upgrade; 0: it is no refusal.
@@ -40,6 +42,8 @@ const (
 	Socket        = "socket"
 	Timeout       = "timeout"
 	Lost          = "session_lost"
+	HostPaused    = "host_paused"
+	RemotePaused  = "remote_paused"
 	Clock         = "clock_stepped"
 	Internal      = "internal"
 	Unauthorized  = "unauthorized"
@@ -111,6 +115,14 @@ func All() []Reason {
 		{
 			Name: Lost, Meaning: "the control connection ended",
 			Remedy: "The control connection ended: check that the load server still runs, and whether the path was interrupted at that time.",
+		},
+		{
+			Name: HostPaused, Meaning: "this host, or this process, did not run for a second or more",
+			Remedy: "This host was suspended, its virtual machine or the process was stopped, or other processes used all processors: the next run is not affected if that does not happen again.",
+		},
+		{
+			Name: RemotePaused, Meaning: "the same at the load server", Refusal: true, Ends: true, Status: 503,
+			Remedy: "The host of the load server was suspended or too busy, or its process was stopped; the next run is not affected if that does not happen again.",
 		},
 		{
 			Name: Clock, Meaning: "a clock was stepped during the run",

@@ -151,6 +151,7 @@ const (
 	Unsaved      Reason = runreason.Unsaved
 	Unproved     Reason = runreason.Unproved
 	ShuttingDown Reason = runreason.ShuttingDown
+	Paused       Reason = runreason.RemotePaused
 )
 
 // Reasons returns all values, in order.

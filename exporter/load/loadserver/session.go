@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/standstill"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/traffic"
 	"oneway.example/exporter/probe/link"
@@ -42,6 +43,7 @@ type session struct {
 	admitted time.Time
 	idle     *time.Timer
 	longest  *time.Timer
+	watch    *standstill.Watch
 	stop     context.CancelCauseFunc
 
 	// Set by open and constant after it.
@@ -71,14 +73,15 @@ var _ traffic.Host = (*session)(nil)
 
 // serve runs the session until its connection ends.
 func (s *session) serve(parent context.Context, conn *loadcontrol.Conn) {
-	s.conn = conn
+	s.conn, s.watch = conn, standstill.New()
 	ctx, stop := context.WithCancelCause(parent)
 	s.stop = stop
 	s.longest = s.timer(link.MaxHold, &loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: fmt.Sprintf("the session has reached its limit of %v", link.MaxHold), RetryAfter: tooManyWait})
 	defer s.longest.Stop()
 	s.idle = s.timer(s.r.options.opening, &loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: "the session was idle for too long"})
+	go s.watch.Run(ctx, func(time.Duration) { s.checkRan() })
 	err := s.exchange(ctx)
-	stop(nil)
+	stop(nil) // ends the watch, too
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -241,15 +244,18 @@ func (s *session) refuseUntilRenewed(again bool, renewed time.Time, detail strin
 func (s *session) disconnect(err error) (reason string) {
 	defer func() { _ = s.conn.Close() }() // it returns no error
 	if refusal, ok := errors.AsType[*loadcontrol.Refusal](err); ok {
-		if refusal.Reason == loadcontrol.ShuttingDown || refusal.Reason == loadcontrol.TimeLimit {
+		if slices.Contains([]loadcontrol.Reason{loadcontrol.ShuttingDown, loadcontrol.TimeLimit, loadcontrol.Paused}, refusal.Reason) {
 			s.r.counts.request(refusal.Reason) // not a reply to a message, so not counted yet
 		}
 		// A client that does not read must not block the end of the session.
 		late := time.AfterFunc(lastWriteTimeout, func() { _ = s.conn.Close() })
 		_ = s.conn.Refuse(refusal) // the client may have closed
 		late.Stop()
-		if refusal.Reason == loadcontrol.ShuttingDown {
+		switch refusal.Reason { //nolint:exhaustive // the others are of the client
+		case loadcontrol.ShuttingDown:
 			return endShuttingDown
+		case loadcontrol.Paused:
+			return endPaused
 		}
 		return endProtocol
 	}
@@ -356,7 +362,21 @@ func (s *session) busyFor() (left time.Duration, opened bool) {
 	return max(0, time.Until(s.until)), s.ready
 }
 
+// checkRan ends the session if this process did not run for a time: what the session has measured is not of the path.
+func (s *session) checkRan() error {
+	d := s.watch.Longest()
+	if d == 0 {
+		return nil
+	}
+	refusal := &loadcontrol.Refusal{Reason: loadcontrol.Paused, Detail: fmt.Sprintf("the load server did not run for %v", d.Round(100*time.Millisecond))}
+	s.stop(refusal)
+	return refusal
+}
+
 func (s *session) SendMessage(name string, body any, data []byte) error {
+	if err := s.checkRan(); err != nil {
+		return err
+	}
 	return s.conn.SendMessage(name, body, data)
 }
 

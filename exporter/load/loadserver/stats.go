@@ -24,7 +24,7 @@ type Status struct {
 	Opened, Started uint64
 	Refused         map[loadcontrol.Reason]uint64
 	// Ended counts ended sessions by reason: closed, lost, silent, protocol,
-	// shutting_down.
+	// shutting_down, paused.
 	Ended map[string]uint64
 	// Received and Sent are bytes of UDP payload.
 	Received, Sent int64
@@ -88,6 +88,7 @@ const (
 	endSilent       = "silent"
 	endProtocol     = "protocol"
 	endShuttingDown = "shutting_down"
+	endPaused       = "paused"
 )
 
 // publish updates the metrics until ctx ends.

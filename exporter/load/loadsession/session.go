@@ -107,7 +107,7 @@ func Refused(err error) error {
 		return err
 	}
 	reason := runreason.Find(string(refusal.Reason))
-	f := &loadtest.Failure{Reason: reason.Name, Err: err, Refused: true}
+	f := &loadtest.Failure{Reason: reason.Name, Err: err, Refused: !reason.Ends}
 	if !reason.Refusal { // labels are a fixed set
 		f.Reason = runreason.BadRequest
 	}
@@ -241,7 +241,11 @@ func (s *session[S]) Done() <-chan struct{} { return s.client.Done() }
 
 // Err is why the control connection has ended.
 func (s *session[S]) Err() error {
-	return fmt.Errorf("the session with the load server at %s ended: %w", s.Remote(), s.client.Err())
+	err := s.client.Err()
+	if refusal, ok := errors.AsType[*loadcontrol.Refusal](err); ok && runreason.Find(string(refusal.Reason)).Ends {
+		return &loadtest.Failure{Reason: string(refusal.Reason), Err: fmt.Errorf("the session with the load server at %s ended: %s", s.Remote(), refusal.Detail)}
+	}
+	return fmt.Errorf("the session with the load server at %s ended: %w", s.Remote(), err)
 }
 
 // Close ends the control connection, and then the traffic.

@@ -17,6 +17,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/runreason"
+	"oneway.example/exporter/core/standstill"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/calendar"
 	"oneway.example/exporter/probe/link"
@@ -208,6 +209,8 @@ func (r *runner) perform(ctx context.Context, run *Run, s Session, light *lightP
 		case <-ended:
 		}
 	}()
+	watch := standstill.New()
+	go watch.Run(ctx, func(d time.Duration) { cancel(paused(d)) })
 	run.Begin = instant.Now()
 	r.setPhase("measuring")
 	r.running(true)
@@ -217,7 +220,11 @@ func (r *runner) perform(ctx context.Context, run *Run, s Session, light *lightP
 	light.end(ctx, run)
 	emptied()
 	r.running(false)
-	o := r.outcome(run, verdict(ctx, s, err))
+	err = verdict(ctx, s, err)
+	if d := watch.Longest(); d > 0 { // it explains what has ended the session meanwhile
+		err = paused(d)
+	}
+	o := r.outcome(run, err)
 	r.account(s, light, o)
 	return o
 }
@@ -232,7 +239,16 @@ func broken(s Session) <-chan struct{} {
 
 // lost is the error of a session that has ended by itself.
 func lost(s Session) error {
-	return &Failure{Reason: runreason.Lost, Err: s.(Breakable).Err()}
+	err := s.(Breakable).Err()
+	if f, ok := errors.AsType[*Failure](err); ok {
+		return f
+	}
+	return &Failure{Reason: runreason.Lost, Err: err}
+}
+
+// paused is the error of a run in which this host did not run for a time.
+func paused(d time.Duration) error {
+	return &Failure{Reason: runreason.HostPaused, Err: fmt.Errorf("this host did not run for %v", d.Round(100*time.Millisecond))}
 }
 
 // verdict is the error of a run: the end of the session or of ctx takes precedence over err, unless it says more than these.

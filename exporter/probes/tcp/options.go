@@ -136,7 +136,7 @@ func (o *Options) most() int64 {
 // plan returns the transfer of a direction.
 func (o *Options) plan(d sample.Direction, most int64) tcptraffic.Plan {
 	p := tcptraffic.Plan{
-		Direction: d, Duration: o.Duration, Bytes: int64(o.Bytes), Most: most, Idle: o.IdleTimeout, Discard: o.Discard, Stamps: o.Stamps,
+		Direction: d, Duration: o.Duration, Bytes: int64(o.Bytes), Most: most, Idle: o.IdleTimeout, Outage: o.IdleTimeout, Discard: o.Discard, Stamps: o.Stamps,
 		TraceFor: traceFor, TraceInterval: traceInterval,
 	}
 	for i := range o.Flows {

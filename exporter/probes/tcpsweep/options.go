@@ -128,7 +128,7 @@ const messageBytes = 128 << 10
 // plan returns the transfer that measures a cell.
 func (o *Options) plan(c Cell) tcptraffic.Plan {
 	return tcptraffic.Plan{
-		Direction: c.Direction, Duration: o.CellDuration, Most: int64(o.MaxBytes), Idle: o.IdleTimeout, Interval: sampleInterval,
+		Direction: c.Direction, Duration: o.CellDuration, Most: int64(o.MaxBytes), Idle: o.IdleTimeout, Outage: o.IdleTimeout, Interval: sampleInterval,
 		Flows: []tcptraffic.Flow{{MessageBytes: messageBytes, Options: tcpsocket.Options{
 			SendBuffer: int(c.SendBuffer), ReceiveBuffer: int(c.ReceiveBuffer), CongestionControl: c.CongestionControl,
 		}}},

@@ -16,14 +16,12 @@ type ending struct {
 
 func (e *ending) End(why error) { e.why = why }
 
-func (e *ending) SetBusy(time.Time) {}
-
-// An outage longer than the idle timeout of UDP does not end the transfer of TCP beside it, which waits longer.
-func TestIdlePartEndsTheSessionOnlyIfNoOtherHasTraffic(t *testing.T) {
+// A client whose UDP packets get lost may still send over TCP: the session ends when nothing comes from it, however long
+// a transfer is planned.
+func TestIdlePartEndsTheSessionWhenAllPartsAreIdle(t *testing.T) {
 	e := &ending{}
-	s := &serving{host: e, until: map[string]time.Time{}}
+	s := &serving{host: e, parts: map[string]traffic.Session{"udp": nil, "tcp": nil}, until: map[string]time.Time{}, idle: map[string]time.Time{}}
 	udp, tcp := &host{e, s, "udp"}, &host{e, s, "tcp"}
-	tcp.SetBusy(time.Now().Add(time.Hour))
 	if udp.End(traffic.ErrIdleTimeout); e.why != nil {
 		t.Errorf("the idle part ended the session of another one: %v", e.why)
 	}
@@ -32,8 +30,11 @@ func TestIdlePartEndsTheSessionOnlyIfNoOtherHasTraffic(t *testing.T) {
 		t.Errorf("another reason did not end the session: %v", e.why)
 	}
 	e.why = nil
-	tcp.SetBusy(time.Time{})
+	s.idle["udp"] = time.Now().Add(-time.Second)
+	if tcp.End(traffic.ErrIdleTimeout); e.why != nil {
+		t.Errorf("a part that is no longer idle did not keep the session: %v", e.why)
+	}
 	if udp.End(traffic.ErrIdleTimeout); !errors.Is(e.why, traffic.ErrIdleTimeout) {
-		t.Errorf("without other traffic: %v", e.why)
+		t.Errorf("both parts are idle: %v", e.why)
 	}
 }

@@ -83,9 +83,12 @@ func (s *Session) Account(o *loadtest.Outcome, counters *metric.Scope) {
 	s.TCP.Account(o, counters)
 }
 
-// Close releases the sockets of the UDP part; TCP has none between transfers.
+// Close ends both parts.
 func (s *Session) Close() {
 	if s.UDP != nil {
 		s.UDP.Close()
+	}
+	if s.TCP != nil {
+		s.TCP.Close()
 	}
 }

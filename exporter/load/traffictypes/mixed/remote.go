@@ -52,7 +52,7 @@ func (r remote) Open(host traffic.Host, parameters json.RawMessage) (traffic.Ses
 	if err := json.Unmarshal(parameters, &p); err != nil || len(p.Parts) == 0 || len(p.Parts) > maxParts {
 		return nil, nil, badRequest("%d parts; a mixed session must have 1 to %d", len(p.Parts), maxParts)
 	}
-	s := &serving{host: host, parts: map[string]traffic.Session{}, until: map[string]time.Time{}}
+	s := &serving{host: host, parts: map[string]traffic.Session{}, until: map[string]time.Time{}, idle: map[string]time.Time{}}
 	replies := loadcontrol.PartReplies{Replies: map[string]json.RawMessage{}}
 	for _, name := range p.Parts {
 		reply, refusal := s.open(r, name)
@@ -76,6 +76,7 @@ type serving struct {
 
 	mu    sync.Mutex
 	until map[string]time.Time // planned end of the transfers of each part
+	idle  map[string]time.Time // when each part last was idle
 }
 
 // open opens a part and returns its reply.
@@ -133,25 +134,26 @@ func (h *host) SetBusy(until time.Time) {
 	s.host.SetBusy(slices.MaxFunc(all, time.Time.Compare))
 }
 
-// End ends the session, unless the part lacks packets of the client while another one has traffic, which has an idle timeout of
-// its own: a transfer of TCP may wait for the end of an outage.
+// End ends the session. A part that lacks packets of the client ends it when all parts do: a part repeats this
+// while it is so.
 func (h *host) End(why error) {
-	if errors.Is(why, traffic.ErrIdleTimeout) && h.session.otherBusy(h.part, time.Now()) {
+	if errors.Is(why, traffic.ErrIdleTimeout) && !h.session.allIdle(h.part, time.Now()) {
 		return
 	}
 	h.Host.End(why)
 }
 
-// otherBusy reports whether another part has traffic planned.
-func (s *serving) otherBusy(part string, now time.Time) bool {
+// allIdle records that a part is idle, and reports whether all are.
+func (s *serving) allIdle(part string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name, until := range s.until {
-		if name != part && until.After(now) {
-			return true
+	s.idle[part] = now
+	for name := range s.parts {
+		if now.Sub(s.idle[name]) > 2*traffic.WatchInterval {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 func (h *host) SendMessage(name string, body any, data []byte) error {

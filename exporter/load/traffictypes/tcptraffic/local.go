@@ -11,6 +11,7 @@ import (
 
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/core/bound"
+	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/record"
@@ -46,6 +47,9 @@ func (Local) Connect(ctx context.Context, d *loadsession.Conn) (*Session, error)
 	if json.Unmarshal(opened.Reply, &kernel) == nil { // a load server without it may be any host
 		s.sharedClock = kernel.Here()
 	}
+	running, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.tasks.Go(func() { s.alive(running) })
 	s.ends = bound.Ends{Local: endclock.LocalStamps(ctx, d.Env.Calibration, d.Options.LocalAddr(), d.Client.Remote(), d.Log), Remote: endclock.RemoteStamps()}
 	return s, nil
 }
@@ -66,6 +70,8 @@ type Session struct {
 	recorder         *record.Recorder
 	path, probe, run string
 	progress         func(loadtest.Progress)
+	stop             context.CancelFunc // ends tasks
+	tasks            sync.WaitGroup
 
 	mu      sync.Mutex
 	last    uint16
@@ -117,8 +123,24 @@ func (s *Session) Account(o *loadtest.Outcome, _ *metric.Scope) {
 	o.ReverseBytes += s.moved[sample.Reverse]
 }
 
-// Close does nothing: each transfer closes its connections.
-func (*Session) Close() {}
+// aliveInterval is the interval of the message alive. The timeouts of the load server allow for an outage of some seconds,
+// after which TCP takes as long again to send it.
+const aliveInterval = 2 * time.Second
+
+// alive tells the load server that this end does not hang, until ctx ends.
+func (s *Session) alive(ctx context.Context) {
+	for ctxtime.Sleep(ctx, aliveInterval) {
+		if s.client.SendMessage(sayAlive, struct{}{}) != nil {
+			return // the session has ended
+		}
+	}
+}
+
+// Close ends the messages to the load server. Each transfer closes its connections.
+func (s *Session) Close() {
+	s.stop()
+	s.tasks.Wait()
+}
 
 // deliver passes a message of the load server to its transfer.
 func (s *Session) deliver(m *loadcontrol.TrafficMessage, data []byte) error {

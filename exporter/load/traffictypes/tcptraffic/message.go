@@ -12,12 +12,14 @@
 //	  forward: sent, when the client has ended ->
 //	                                       <- finished: its clock, and records of its end
 //	cancel at any time                     ->
+//	alive, every two seconds               ->
 //
 // Transfers are performed one after another, or overlap. The client opens all connections, so that both
 // directions work through NAT. The sending end writes messages until the plan's time or bytes are over: after its
 // bytes it closes the stream and waits for the receiver; after its time it resets the connection, so that no full
 // send buffer keeps the link. A flow whose messages have an interval closes the stream after its time too. Either end
-// stops a transfer without progress for Plan.Idle. Both ends sample the kernel's state of each connection.
+// stops a transfer without progress for Plan.Idle. Without messages and payload of the client the load server ends the
+// session (traffic.IdleTimeout, Plan.Outage). Both ends sample the kernel's state of each connection.
 //
 // A token's rate limits the payload: the sending end paces its segments, and the load server sends and reads no
 // faster. Its data limits include retransmissions, headers and acknowledgments.
@@ -45,6 +47,7 @@ const (
 	sayStarted   = "started"
 	saySent      = "sent"
 	sayCancel    = "cancel"
+	sayAlive     = "alive"
 	sayFinished  = "finished"
 	sayRefused   = "refused"
 )
@@ -117,6 +120,9 @@ type Plan struct {
 	TraceInterval time.Duration `json:"trace_interval_ns,omitempty"`
 	// Idle ends a transfer without progress.
 	Idle time.Duration `json:"idle_ns"`
+	// Outage is the longest interruption of the path that the session survives during the transfer; below
+	// traffic.IdleTimeout: that.
+	Outage time.Duration `json:"outage_ns,omitempty"`
 	// Short: the time of a flow begins with its handshake, which must end within Duration, and in forward direction the
 	// client sends without waiting for the message started.
 	Short bool `json:"-"`
@@ -193,6 +199,7 @@ func (p *Plan) Check() error {
 		between("duration", p.Duration, MinInterval, MaxDuration),
 		between("interval", p.Interval, MinInterval, MaxDuration),
 		between("idle timeout", p.Idle, MinIdle, MaxIdle),
+		between("outage", p.Outage, 0, MaxIdle),
 	}
 	if p.TraceFor != 0 {
 		checks = append(checks, between("trace", p.TraceFor, 0, MaxDuration), between("interval of the trace", p.TraceInterval, MinInterval, MaxDuration))

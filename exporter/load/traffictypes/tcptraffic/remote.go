@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"oneway.example/exporter/clock"
@@ -17,6 +18,7 @@ import (
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/traffic"
+	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/net/tcpsocket"
 	"oneway.example/exporter/probe/endclock"
 )
@@ -49,6 +51,8 @@ func (remote) Discarded() map[string]uint64          { return nil }
 func (r remote) Open(host traffic.Host, _ json.RawMessage) (traffic.Session, any, *loadcontrol.Refusal) {
 	s := &serving{host: host, clock: r.clock, used: map[uint16]bool{}, active: map[uint16]*serve{}}
 	s.ctx, s.end = context.WithCancel(context.Background())
+	s.recordReceived()
+	s.tasks.Go(func() { traffic.EndIdle(s.ctx, host, s.idleTime) })
 	return s, endclock.NewKernel(r.host), nil
 }
 
@@ -67,9 +71,25 @@ type serving struct {
 	end   context.CancelFunc
 	tasks sync.WaitGroup
 	used  map[uint16]bool // IDs; only the goroutine of Handle uses it
+	// received is when a message or payload was last received from the client, by sched.Now. Acknowledgments do not
+	// count: the kernel of a client that hangs sends them.
+	received atomic.Int64
 
 	mu     sync.Mutex
 	active map[uint16]*serve
+}
+
+func (s *serving) recordReceived() { s.received.Store(int64(sched.Now())) }
+
+// idleTime returns the time since the last message or payload, less what Plan.Outage allows beyond the idle timeout.
+func (s *serving) idleTime() time.Duration {
+	outage := traffic.IdleTimeout
+	s.mu.Lock()
+	for _, x := range s.active {
+		outage = max(outage, x.Plan.Outage)
+	}
+	s.mu.Unlock()
+	return sched.Now() - time.Duration(s.received.Load()) + traffic.IdleTimeout - outage
 }
 
 // serve is a transfer in progress.
@@ -87,7 +107,10 @@ type serve struct {
 // Handle implements traffic.Session.
 func (s *serving) Handle(m *loadcontrol.TrafficMessage) *loadcontrol.Refusal {
 	var one only
+	s.recordReceived()
 	switch m.Name {
+	case sayAlive:
+		return nil
 	case sayTransfer:
 		var x start
 		if err := m.Into(&x); err != nil {
@@ -248,6 +271,9 @@ func (s *serving) permitting(d sample.Direction) func(context.Context, int64, in
 		}
 		if payload == 0 {
 			return nil
+		}
+		if d == sample.Forward {
+			s.recordReceived()
 		}
 		if refusal := s.host.ConsumeRate(d, 0, draw); refusal != nil {
 			return refusal

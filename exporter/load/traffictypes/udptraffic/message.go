@@ -39,6 +39,7 @@ import (
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/load/traffic"
 	"oneway.example/exporter/probe/endclock"
 )
 
@@ -124,10 +125,8 @@ func (t *Start) length(most time.Duration) time.Duration {
 
 // Timeouts of the ends.
 const (
-	// Outage is the longest interruption of the path that a stream survives. Radio links stall for
-	// seconds: of eight recorded in cars, LTE, UMTS and EVDO, six stalled for over a second in
-	// every two minutes.
-	Outage = 10 * time.Second
+	// Outage is the longest interruption of the path that a stream survives.
+	Outage = traffic.IdleTimeout
 	// grace is the time for control messages after a stream: they wait in the queue that the stream
 	// has filled, and for retransmissions of TCP.
 	grace = time.Minute

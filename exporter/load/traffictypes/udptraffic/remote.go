@@ -116,7 +116,8 @@ func (f *remote) Open(host traffic.Host, _ json.RawMessage) (traffic.Session, an
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.stream = e.Join(s.id)
 	f.byID.Store(s.id, s)
-	s.tasks.Go(s.watch)
+	s.recordReceived()
+	s.tasks.Go(func() { traffic.EndIdle(s.ctx, host, func() time.Duration { return s.idleTime(sched.Now()) }) })
 	return s, Reply{Session: s.id, Port: e.LocalAddr().Port(), Kernel: endclock.NewKernel(f.host)}, nil
 }
 
@@ -157,7 +158,7 @@ const (
 
 // consent is the consent of the client to a stream (stream.Consent): it sends hello packets, or packets
 // of a stream of its own, from the proved address. Without consent a stream pauses; the end of the
-// session ends it, see serving.watch.
+// session ends it, see traffic.EndIdle.
 type consent struct {
 	*serving
 	begun time.Duration // when the stream began, by sched.Now

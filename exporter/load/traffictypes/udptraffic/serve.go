@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/ipheader"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
@@ -308,32 +307,21 @@ func (s *serving) cancel(m *Cancel) *loadcontrol.Refusal {
 	return nil
 }
 
-// watchInterval is the interval of watch.
-const watchInterval = 250 * time.Millisecond
-
-// watch ends the session, and so its streams, after Outage without packets from the client.
-func (s *serving) watch() {
-	for ctxtime.Sleep(s.ctx, watchInterval) {
-		if s.to.Load() != nil && s.idleTime(sched.Now()) > Outage {
-			s.host.End(traffic.ErrIdleTimeout)
-			return
-		}
-	}
-}
-
 // recordReceived records a packet from the proved address.
 func (s *serving) recordReceived() {
 	s.hello.Store(int64(sched.Now()))
 	s.refused.Store(0)
 }
 
-// idleTime returns an upper bound of the time since the last packet from the proved address.
+// idleTime returns an upper bound of the time since the last packet from the proved address, before the proof since the
+// session was opened.
 func (s *serving) idleTime(now time.Duration) time.Duration {
 	ago := now - time.Duration(s.hello.Load())
 	if ago <= consentLasts && s.hello.Load() > s.consentEnded.Load() { // otherwise packets of a stream since then may count
 		return ago
 	}
-	if from, since, ok := s.stream.LastStreamPacket(); ok && from == *s.to.Load() {
+	to := s.to.Load()
+	if from, since, ok := s.stream.LastStreamPacket(); ok && to != nil && from == *to {
 		ago = min(ago, since)
 	}
 	return ago
