@@ -60,6 +60,7 @@ func queueTable() *tablepanel.PanelBuilder {
 		column{title: "95 %", query: each(metric.QueueDelay, most), unit: "s", own: props{prop("decimals", 1)}},
 		column{title: "size", query: each(metric.QueueSize), unit: "decbytes", own: props{prop("decimals", 2)}},
 		column{title: "± ", query: each(metric.QueueSizeBound), unit: "decbytes", own: props{prop("decimals", 1)}},
+		column{title: "size at most", query: each(metric.QueueAtMost), unit: "decbytes", own: props{prop("decimals", 2)}},
 		column{title: "rate", query: bitsOf(each(metric.UDPThroughput)), unit: inBits, own: props{prop("decimals", 2), prop("custom.minWidth", 95)}},
 		column{title: "full", query: each(metric.QueueFullDelay), unit: "s", own: props{prop("decimals", 1)}},
 		column{title: "idle", query: each(metric.QueueIdleDelay), unit: "s", own: props{prop("decimals", 1)}},

@@ -39,6 +39,7 @@ func fieldWords() map[string]string {
 		"per_second": "The load by second.", "plan": "The planned packets.", "planned_packets": "Packets that were to be sent.", "probes": "The probes of the path.",
 		"quantity": "The quantity, in words.", "queue_at_least_bytes": "The queue has at least this size.",
 		"queue_delay_error_bounds_seconds": "The error bounds of queue_delay_quantiles_seconds.",
+		"queue_size_range_bytes":           "The least and the largest size of the queue.",
 		"queue_size_bytes":                 "The size of the queue.", "queue_size_error_bound_bytes": "The error bound of queue_size_bytes.", "reason": "The reason.",
 		"receive_buffer": "The receive buffer at the end.", "received": "What the receiver recorded.", "received_bytes_per_second": "The rate that arrived.",
 		"received_packets": "Packets that arrived.", "receiver_ended": "Why the receiving end ended.", "reordered_packets": "Packets that arrived out of order.",

@@ -101,7 +101,7 @@ var (
 	QueueSize = Family(Desc{
 		Name: "oneway_queue_size_bytes", Kind: Gauge, Slim: true, Labels: perDirection,
 		Help:   "IP bytes of this test in the path's full queues that were delivered: a value between the level reached with accepted packets and the level that dropped packets would have reached. Cross traffic and packets that a timer discards from the queue are not included.",
-		Absent: "Where the link was not filled, or the finding is not a queue (see oneway_saturation_state).",
+		Absent: "Where the link was not filled, or the finding is not a queue (see oneway_saturation_state), and where only the ends of its interval are known (see oneway_queue_at_most_bytes).",
 		Source: "decision 7 (exporter/doc/decisions); Woo 2010 table 6.1",
 	})
 	QueueSizeBound = Family(Desc{
@@ -113,6 +113,11 @@ var (
 		Name: "oneway_queue_at_least_bytes", Kind: Gauge, Labels: perDirection, Source: "decision 7 (exporter/doc/decisions)",
 		Help:   "Lower bound of the IP bytes of this test that the path's queues held, full or not.",
 		Absent: "Where no packet was queued, and where the idle delay is not known.",
+	})
+	QueueAtMost = Family(Desc{
+		Name: "oneway_queue_at_most_bytes", Kind: Gauge, Labels: perDirection, Source: "decision 7 (exporter/doc/decisions)",
+		Help:   "Upper end of the interval of the queue's size in IP bytes, where losses, outages or few idle packets widened the interval to one side, so that its middle is no estimate: the size is between oneway_queue_at_least_bytes and this.",
+		Absent: "Where oneway_queue_size_bytes is present, and where the link was not filled or the finding is not a queue (see oneway_saturation_state).",
 	})
 	SaturationState = Family(Desc{
 		Name: "oneway_saturation_state", Kind: Gauge, Labels: []string{Path, Probe, Direction, StateL},
@@ -281,7 +286,7 @@ func loadGroup() Group {
 	return Group{
 		Title: TitleLoad, Experimental: true,
 		Descs: []*Desc{
-			LoadedDelayElapsed, QueueAtLeast, QueueDelayBound, QueueDelay, QueueFullDelayBound, QueueFullDelay,
+			LoadedDelayElapsed, QueueAtLeast, QueueAtMost, QueueDelayBound, QueueDelay, QueueFullDelayBound, QueueFullDelay,
 			QueueIdleDelayBound, QueueIdleDelay, QueueSize, QueueSizeBound, LoadedDelay, LoadedLoss, SaturationState,
 			SearchMaximum, SweepLoss, SweepLossless, SweepMaximum, SweepThroughput, UDPOffered, UDPRate, UDPUnderrun,
 			UDPThroughput, UDPThroughputElapsed,

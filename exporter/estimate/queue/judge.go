@@ -81,7 +81,7 @@ func (r *run) judge(res *Result) {
 	case lost < minLosses:
 		conclude(NotFilled, "%d of %d packets were lost: the link carried %s, or its queue grew to the end", lost, len(r.load), unit.BytesPerSecond.Format(res.Offered))
 	case r.moved(res.Rate.Value):
-		conclude(Unknown, "undetermined: the delay of idle packets after the load differs by %s from that before it: the path or a clock has changed", unit.Duration(r.base.moved))
+		conclude(Unknown, "undetermined: the delay of idle packets after the load differs by %s from that before it: %s", unit.Duration(r.base.moved.Abs()), r.base.causes())
 	case best.refused.Quantile(0.5) <= (shallow+1)*packet && seconds(r.longest(0.95))*res.Rate.Value <= 2*(shallow+1)*packet && r.variation() < regular:
 		conclude(Policer, "%s were lost, half of them with a backlog of at most %.0f packets: load above a rate is dropped without queuing", unit.Ratio.Format(share), best.refused.Quantile(0.5)/packet-1)
 	case r.timed(stretches):
@@ -226,7 +226,7 @@ func (r *run) longest(q float64) time.Duration {
 // moved reports whether the empty path's delay changed by more than clock drift, some packets' time, and a part of
 // the longest queuing delay: then the backlog is unknown.
 func (r *run) moved(rate float64) bool {
-	by := r.base.moved - r.drift(r.length())
+	by := r.base.moved.Abs() - r.drift(r.length())
 	return seconds(by)*rate > sharpPackets*float64(r.bytes) && float64(by) > movedShare*float64(r.longest(1))
 }
 

@@ -101,6 +101,9 @@ type Duration struct {
 type Amount struct {
 	Value, Bound float64
 	OK           bool
+	// OneSided: the most likely value is far from the middle of the interval, so Value is no estimate, and only the
+	// ends count.
+	OneSided bool
 }
 
 // Result is the result of a run.
@@ -121,7 +124,8 @@ type Result struct {
 	Rates  [3]float64
 	Rate   Amount
 	Varies bool
-	// Size is the size of the queue in IP bytes.
+	// Size is the size of the queue in IP bytes; one-sided if losses, outages or the base widened its interval more to
+	// one side.
 	Size Amount
 	// AtLeast is the largest backlog in IP bytes, the only value of a queue that was never full. Zero: unknown.
 	AtLeast float64

@@ -52,7 +52,7 @@ type arrival struct {
 // base is the path's delay without queue, as an interval.
 type base struct {
 	// n packets met no others; least is the smallest of their delays, early the most by which the true one may be
-	// smaller, given n; moved is the change of least after the load.
+	// smaller, given n; moved is by how much least is larger after the load than before it.
 	n                              int
 	least, early, moved, low, high time.Duration
 }
@@ -172,82 +172,6 @@ func (r *run) delays(packets []Packet) (all []time.Duration) {
 		}
 	}
 	return all
-}
-
-// missProbability is the probability that base.early is too small, minIdlePackets the least number of usable idle
-// packets.
-const (
-	missProbability = 1e-3
-	minIdlePackets  = 2
-)
-
-// findBase evaluates the idle packets before and after the load. If they differ, the path or a clock has changed in
-// between, and the base is between both.
-func (r *run) findBase(before, after []Packet) {
-	a, b := r.empty(before), r.empty(after)
-	switch {
-	case a.n >= minIdlePackets && b.n >= minIdlePackets:
-		r.base = base{n: a.n + b.n, least: min(a.least, b.least), early: max(a.early, b.early), moved: (a.least - b.least).Abs(), low: min(a.low, b.low), high: max(a.high, b.high)}
-	case a.n >= minIdlePackets:
-		r.base = a
-	case b.n >= minIdlePackets:
-		r.base = b
-	default:
-		r.base = base{least: r.shift, low: r.shift, high: r.shift}
-		return
-	}
-	// The clocks drift between the idle packets and the load's.
-	span := r.length()
-	if a.n >= minIdlePackets && b.n >= minIdlePackets {
-		span /= 2
-	}
-	apart := r.o.StampError + r.drift(span)
-	// No packet was faster than the path without queue.
-	least := min(r.base.least, r.shift)
-	r.base.early += r.base.least - least
-	r.base.least = least
-	r.base.low = min(r.base.low, least) - apart
-	r.base.high += apart + r.idleUncertainty
-}
-
-// empty evaluates idle packets.
-//
-// The smallest of n delays is above the smallest possible one. If delays are uniformly dense there, the k smallest
-// limit the difference: it exceeds c times their width with a probability of (1+c)^-(k-1), the gaps between them
-// being exponential. Nine of ten delays are below the upper end, since one in ten may have been delayed by the
-// host.
-//
-// A packet that was sent before the previous one can have arrived is left out: it queued behind that one.
-func (r *run) empty(packets []Packet) (b base) {
-	var delays []time.Duration
-	least := r.smallest(packets)
-	until := instant.Time(0)
-	for i := range r.load { // those after the load queue behind it
-		if len(packets) > 0 && packets[0].Sent > r.begin {
-			until = max(until, r.load[i].Arrived.Add(-least))
-		}
-	}
-	for i := range packets {
-		p := &packets[i]
-		d, ok := r.delay(p)
-		if ok && p.Sent >= until {
-			delays = append(delays, d)
-		}
-		if ok {
-			until = max(until, p.Arrived.Add(-least))
-		}
-	}
-	if b.n = len(delays); b.n < minIdlePackets {
-		return b
-	}
-	delays = orderstat.Sorted(delays)
-	b.least = delays[0]
-	k := min(max(3, b.n/5), b.n)
-	// For fewer than 25 packets that limit would be too large to be useful: 5 usually suffices.
-	c := min(math.Pow(missProbability, -1/float64(k-1))-1, 5)
-	b.early = duration(c * seconds(delays[k-1]-delays[0]))
-	b.low, b.high = b.least-b.early, orderstat.Quantile(delays, 0.9)
-	return b
 }
 
 // length is the duration of the load.

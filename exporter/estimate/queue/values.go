@@ -34,7 +34,7 @@ func (r *run) fill(res *Result, best *evaluation, low, high, others float64) {
 		res.Evidence += "; without packets before or after the load the delay of the empty path is unknown"
 		return
 	}
-	bound := 2*r.o.StampError + max(r.txUncertainty, r.idleUncertainty) + r.base.early + r.base.moved + r.drift(r.length())
+	bound := 2*r.o.StampError + max(r.txUncertainty, r.idleUncertainty) + r.base.early + r.base.moved.Abs() + r.drift(r.length())
 	margin := 0.0
 	if res.Varies || r.outages > 0 || high-low > 1.5*packet {
 		margin = 2*packet + 2*best.random*best.least
@@ -52,6 +52,7 @@ func (r *run) fill(res *Result, best *evaluation, low, high, others float64) {
 		res.Delay[i] = Duration{Value: d - r.base.least, Bound: bound + blur, OK: bound+blur < d-r.base.least}
 	}
 	if res.State == Filled {
+		likely := [2]float64{min(max(best.least, low), max(best.most, low), high), max(min(best.least, high), min(best.most, high), low) + packet}
 		// A packet that left the queue within the uncertainty of the base may be counted or not.
 		doubt := min(packet/2, res.Rate.Value*seconds(r.base.high-r.base.low+r.o.StampError))
 		low, high = low-doubt, max(high, low+packet)+doubt
@@ -70,6 +71,8 @@ func (r *run) fill(res *Result, best *evaluation, low, high, others float64) {
 			return
 		}
 		res.Size = Amount{Value: (low + high) / 2, Bound: (high - low) / 2, OK: true}
+		margin := max(sharpPackets*packet, sharpShare*likely[1])
+		res.Size.OneSided = res.Size.Value < likely[0]-margin || res.Size.Value > likely[1]+margin
 	}
 }
 

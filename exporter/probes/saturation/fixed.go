@@ -111,7 +111,8 @@ func (k *Kind) load(t *udptraffic.Transfer, load int, q *queue.Result) *Directio
 		Offered: q.Offered, Throughput: k.throughput(q), From: report.Seconds(q.From), To: report.Seconds(q.To), Varies: q.Varies,
 		Underrun:     float64(max(0, planned-q.Sent-t.Counts.Withheld)) / float64(max(1, planned)),
 		AtLeastBytes: known(q.AtLeast, q.AtLeast > 0),
-		SizeBytes:    known(q.Size.Value, q.Size.OK), SizeBound: known(q.Size.Bound, q.Size.OK),
+		SizeRange:    known([2]float64{q.Size.Value - q.Size.Bound, q.Size.Value + q.Size.Bound}, q.Size.OK && q.Size.OneSided),
+		SizeBytes:    known(q.Size.Value, q.Size.OK && !q.Size.OneSided), SizeBound: known(q.Size.Bound, q.Size.OK && !q.Size.OneSided),
 		Rates: known(q.Rates, q.Rate.OK),
 		Drift: t.Drift(), Trusted: clocks.Reason == sample.OK, ClocksReason: clocks.Reason.String(),
 	}

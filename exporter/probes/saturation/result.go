@@ -83,16 +83,18 @@ type Load struct {
 	FullBound *report.Seconds `json:"full_delay_error_bound_seconds,omitempty"`
 	// Queue is the delay of the full queue above the idle delay, the quantiles 0.05, 0.5 and 0.95. A constant clock
 	// offset cancels: it does not need trusted clocks, and its bounds include their drift.
-	Queue        *[3]report.Seconds `json:"queue_delay_quantiles_seconds,omitempty"`
-	QueueBound   *[3]report.Seconds `json:"queue_delay_error_bounds_seconds,omitempty"`
-	Drift        float64            `json:"clock_drift_ratio"`
-	SizeBytes    *float64           `json:"queue_size_bytes,omitempty"`
-	SizeBound    *float64           `json:"queue_size_error_bound_bytes,omitempty"`
-	AtLeastBytes *float64           `json:"queue_at_least_bytes,omitempty"`
-	Trusted      bool               `json:"clocks_synchronized"`
-	ClocksReason string             `json:"clocks_reason"`
-	PerSecond    []Bin              `json:"per_second"`
-	First        []Bin              `json:"first_seconds"`
+	Queue      *[3]report.Seconds `json:"queue_delay_quantiles_seconds,omitempty"`
+	QueueBound *[3]report.Seconds `json:"queue_delay_error_bounds_seconds,omitempty"`
+	Drift      float64            `json:"clock_drift_ratio"`
+	SizeBytes  *float64           `json:"queue_size_bytes,omitempty"`
+	SizeBound  *float64           `json:"queue_size_error_bound_bytes,omitempty"`
+	// SizeRange is the interval of a size whose middle is no estimate; SizeBytes is nil then.
+	SizeRange    *[2]float64 `json:"queue_size_range_bytes,omitempty"`
+	AtLeastBytes *float64    `json:"queue_at_least_bytes,omitempty"`
+	Trusted      bool        `json:"clocks_synchronized"`
+	ClocksReason string      `json:"clocks_reason"`
+	PerSecond    []Bin       `json:"per_second"`
+	First        []Bin       `json:"first_seconds"`
 
 	delays []float64 // valid ones, in seconds
 }
@@ -182,6 +184,8 @@ func (l *Load) queue(direction string) probe.Result {
 		line.Numbers = []report.Number{
 			{Value: l.SizeBytes, Bound: l.SizeBound, Unit: unit.Bytes}, {Value: new(l.Queue[1].Seconds()), Unit: unit.Seconds},
 		}
+	case l.SizeRange != nil && l.Queue != nil:
+		line.Numbers = []report.Number{{Range: l.SizeRange, Unit: unit.Bytes}, {Value: new(l.Queue[1].Seconds()), Unit: unit.Seconds}}
 	case l.Queue != nil:
 		line.Numbers = []report.Number{{Value: new(l.Queue[1].Seconds()), Bound: new(l.QueueBound[1].Seconds()), Unit: unit.Seconds}}
 	default:
@@ -305,6 +309,9 @@ func (l *Load) publish(v *loadtest.Values, d string) {
 		metric.QueueAtLeast: l.AtLeastBytes, metric.QueueSize: l.SizeBytes, metric.QueueSizeBound: l.SizeBound,
 	} {
 		v.SetKnown(desc, value, d)
+	}
+	if l.SizeRange != nil {
+		v.Set(metric.QueueAtMost, l.SizeRange[1], d)
 	}
 	for i, q := range [...]string{"0.05", "0.5", "0.95"} {
 		if l.Queue != nil {

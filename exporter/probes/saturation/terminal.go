@@ -73,6 +73,9 @@ func (d *Direction) loadTable() report.Table {
 	if l.SizeBytes != nil && l.SizeBound != nil {
 		t.Row("queue size", unit.Bytes.FormatBound(*l.SizeBytes, *l.SizeBound))
 	}
+	if l.SizeRange != nil {
+		t.Row("queue size", unit.Bytes.Format(l.SizeRange[0])+" to "+unit.Bytes.Format(l.SizeRange[1]))
+	}
 	if l.AtLeastBytes != nil {
 		t.Row("queue size", "at least "+unit.Bytes.Format(*l.AtLeastBytes))
 	}
