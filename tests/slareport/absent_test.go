@@ -57,6 +57,19 @@ func TestLossOfAnUnknownDirectionIsUnknown(t *testing.T) {
 	}
 }
 
+// The reflector restarts often: of a fifth of the packets nobody knows whether it received them.
+func TestUndecidedPacketsWidenTheLoss(t *testing.T) {
+	s := serveText(t, minutes([]constant{
+		{name: "oneway_probe_up", value: 1},
+		{name: "oneway_packets_sent_total", labels: `,direction="forward"`, step: 60},
+		{name: "oneway_packets_lost_total", labels: `,direction="forward"`, step: 6},
+		{name: "oneway_packets_undecided_total", labels: `,direction="forward"`, step: 12},
+	}, 24*60))
+	w := reportOf(t, s, begin().AddDate(0, 1, 0)).Ways[0]
+	near(t, "least loss", w.Loss, 0.1)
+	near(t, "highest loss", w.LossHighest, 0.3)
+}
+
 // Profile slim counts neither withheld delays nor those of low confidence.
 func TestSharesThatAreNotCountedAreUnknown(t *testing.T) {
 	slim := []constant{

@@ -36,8 +36,12 @@ func conserved(all []record.Metrics, in Span) (seen int, err error) {
 			if sent == nil || received == nil || lost == nil || flying == nil || dropped == nil {
 				continue // at first not both directions are known
 			}
-			if *sent != *received+*lost+*dropped+*flying {
-				return seen, fmt.Errorf("%.0f packets sent are not %.0f received + %.0f lost + %.0f dropped by the host + %.0f outstanding (%s)", *sent, *received, *lost, *dropped, *flying, strings.TrimSuffix(labels, "}"))
+			undecided := 0.0 // absent until the first
+			if n := now["oneway_packets_undecided_total{"+labels]; n != nil {
+				undecided = *n
+			}
+			if *sent != *received+*lost+*dropped+undecided+*flying {
+				return seen, fmt.Errorf("%.0f packets sent are not %.0f received + %.0f lost + %.0f dropped by the host + %.0f undecided + %.0f outstanding (%s)", *sent, *received, *lost, *dropped, undecided, *flying, strings.TrimSuffix(labels, "}"))
 			}
 			seen++
 		}

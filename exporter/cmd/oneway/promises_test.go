@@ -135,7 +135,7 @@ func TestEachFamilyWithoutAnAbsenceIsInAScrapeOfTheRunningProgram(t *testing.T) 
 	}
 }
 
-// METRICS.md: sent = received + lost + outstanding holds in every scrape.
+// METRICS.md: sent = received + lost + undecided + outstanding holds in every scrape.
 func TestPacketsAreConservedInEveryScrapeOfTheRunningProgram(t *testing.T) {
 	w := startWhole(t, twoSelves(freeport.Address(t)))
 	w.voiced()
@@ -148,8 +148,9 @@ func TestPacketsAreConservedInEveryScrapeOfTheRunningProgram(t *testing.T) {
 				return m.GetCounter().GetValue() + m.GetGauge().GetValue()
 			}
 			sent, received, lost, under := value(metric.PacketsSent), value(metric.PacketsReceived), value(metric.PacketsLost), value(metric.PacketsOutstanding)
-			if sent != received+lost+under || sent == 0 {
-				t.Fatalf("%s: sent %v, received %v, lost %v, outstanding %v", direction, sent, received, lost, under)
+			undecided := value(metric.PacketsUndecided)
+			if sent != received+lost+undecided+under || sent == 0 {
+				t.Fatalf("%s: sent %v, received %v, lost %v, undecided %v, outstanding %v", direction, sent, received, lost, undecided, under)
 			}
 			grown = max(grown, sent)
 		}

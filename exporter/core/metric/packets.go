@@ -4,7 +4,7 @@ package metric
 var (
 	PacketsSent = Family(Desc{
 		Name: "oneway_packets_sent_total", Kind: Counter, Slim: true, Labels: perDirection, Source: "RFC 7680 section 2",
-		Help:   "Test packets sent in the direction. Reverse: reflected packets, as counted by the reflector. Always sent = received + lost + host_dropped + outstanding.",
+		Help:   "Test packets sent in the direction. Reverse: reflected packets, as counted by the reflector. Always sent = received + lost + host_dropped + undecided + outstanding.",
 		Absent: "Reverse, with a reflector that does not number its replies itself.",
 	})
 	PacketsReceived = Family(Desc{
@@ -23,9 +23,14 @@ var (
 		Absent: "Forward, until the remote end reports its drops, which a foreign reflector never does. Reverse, where oneway_packets_lost_total is absent.",
 		Source: "socket(7) SO_RXQ_OVFL, Linux 2.6.33; /proc/net/snmp",
 	})
+	PacketsUndecided = Family(Desc{
+		Name: "oneway_packets_undecided_total", Kind: Counter, Slim: true, Labels: perDirection, Source: "design, invariant 3",
+		Help:   "Test packets whose outcome in the direction stays unknown: they are neither received nor lost. The reflector restarted, or began, before it told which of them it had received, or the probe ended (a reload, another address of the peer) within the waiting time or before a reply told the direction of the loss. Lost round trips among them are in oneway_round_trips_lost_direction_unknown_total.",
+		Absent: "Until the first one.",
+	})
 	PacketsOutstanding = Family(Desc{
 		Name: "oneway_packets_outstanding", Kind: Gauge, Labels: perDirection, Source: "RFC 7680 section 2.4",
-		Help:   "Test packets that are neither received nor lost yet.",
+		Help:   "Test packets that are neither received nor lost yet. After the last reply of a path that is down, these are the packets whose loss has no direction yet.",
 		Absent: "Where oneway_packets_lost_total is absent.",
 	})
 	PacketsDuplicated = Family(Desc{
@@ -77,14 +82,14 @@ var (
 		Values: Values{
 			ReasonL: {
 				"foreign_reflector: it does not number its replies",
-				"remote_restarted: the reflector's session restarted meanwhile",
+				"remote_restarted: the reflector's session restarted, or began, meanwhile",
 				"session_ended: the probe ended before the direction was known",
 			},
 		},
 	})
 	RoundTripLost = Family(Desc{
 		Name: "oneway_round_trips_lost_total", Kind: Counter, Slim: true, Labels: perProbe, Source: "RFC 8762 section 4",
-		Help: "Test packets without a reply within the waiting time, lost in either direction.",
+		Help: "Test packets without a reply within the waiting time, lost in either direction. Those that wait for a reply when the probe ends are not lost.",
 	})
 	RoundTripLossRatio = Family(Desc{
 		Name: "oneway_round_trip_loss_ratio", Kind: Gauge, Slim: true, Labels: perProbe, Source: "RFC 8762 section 4",
@@ -119,11 +124,11 @@ var (
 	LossRatio = Family(Desc{
 		Name: "oneway_loss_ratio", Kind: Gauge, Labels: perDirection, Source: "RFC 7680 section 4.1",
 		Help:   "Lost over decided packets of the last window, 0..1.",
-		Absent: "In a window without a decided packet.",
+		Absent: "In a window without a decided packet, or in which packets have no outcome: no reply came after them, or the reflector restarted.",
 	})
 	RemoteRestarts = Family(Desc{
 		Name: "oneway_remote_restarts_total", Kind: Counter, Labels: perProbe, Source: "design; RFC 8762 section 4.2",
-		Help: "Detected restarts of the reflector's session (process restart, or expiry of the session) and of its reply numbers: a test packet sent after a reply was received gets a lower number than that reply, or three replies in a row have numbers above the number of test packets. Outstanding packets without a reply are lost.",
+		Help: "Detected restarts of the reflector's session (process restart, or expiry of the session) and of its reply numbers: a test packet sent after a reply was received gets a lower number than that reply, or three replies in a row have numbers above the number of test packets. Test packets without an outcome are then undecided (oneway_packets_undecided_total).",
 	})
 )
 
@@ -134,7 +139,7 @@ func packetsGroup() Group {
 		Descs: []*Desc{
 			DSCP, DSCPRemarked, CongestionExperienced, HopChanges, Hops, LossBurst, LossBurstRatio, LossRatio,
 			PacketsCorrupted, PacketsDiscarded, PacketsDuplicated, PacketsHostDropped, PacketsLate, PacketsLost,
-			PacketsOutstanding, PacketsReceived, PacketsReordered, PacketsSent, RemoteRestarts, RoundTripLossRatio,
+			PacketsOutstanding, PacketsReceived, PacketsReordered, PacketsSent, PacketsUndecided, RemoteRestarts, RoundTripLossRatio,
 			RoundTripInvalid, DirectionUnknown, RoundTripLost, RoundTripReceived,
 		},
 		Measurements: []Measurement{

@@ -17,12 +17,16 @@ type Document struct {
 	// SharedClock: both ends run on one kernel and read one clock.
 	SharedClock bool `json:"shared_clock"`
 	probe.LightValues
-	// Sent are the test packets that were sent. They are those received, lost, dropped by the receiving host or outstanding.
+	// Sent are the test packets that were sent. They are those received, lost, dropped by the receiving host, undecided or outstanding.
 	Sent        counted `json:"sent_packets"`
 	Received    counted `json:"received_packets"`
 	Lost        counted `json:"lost_packets"`
 	HostDropped counted `json:"host_dropped_packets"`
 	Outstanding counted `json:"outstanding_packets"`
+	// Undecided packets have an outcome that stays unknown, because the reflector restarted before it told.
+	Undecided *counted `json:"undecided_packets,omitempty"`
+	// LossLimits replace the loss ratio, R and the quantiles of the delay where packets without an outcome could change them.
+	LossLimits *document.ByDirection[*LossLimits] `json:"loss_ratio_limits,omitempty"`
 	// Duplicated, Reordered, Late and Corrupted packets are counted separately.
 	Duplicated counted `json:"duplicated_packets"`
 	Reordered  counted `json:"reordered_packets"`
@@ -66,6 +70,8 @@ func (r *Report) Document() *Document {
 		Lost:          each(r, func(d *DirectionReport) *uint64 { return d.Lost }),
 		HostDropped:   each(r, func(d *DirectionReport) *uint64 { return d.HostDropped }),
 		Outstanding:   each(r, func(d *DirectionReport) *uint64 { return d.Outstanding }),
+		Undecided:     ifKnown(each(r, func(d *DirectionReport) *uint64 { return d.Undecided })),
+		LossLimits:    ifKnown(each(r, func(d *DirectionReport) *LossLimits { return d.LossLimits })),
 		Duplicated:    each(r, func(d *DirectionReport) *uint64 { return d.Duplicated }),
 		Reordered:     each(r, func(d *DirectionReport) *uint64 { return d.Reordered }),
 		Late:          each(r, func(d *DirectionReport) *uint64 { return d.Late }),

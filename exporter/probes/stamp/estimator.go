@@ -99,6 +99,8 @@ func (e *estimator) take(v ledger.Verdict) {
 		e.times.AddDecided(int(v.Losses.Received), int(v.Losses.Lost))
 	case ledger.PacketsDecided:
 		e.ways[v.Direction].decided(v.Losses)
+	case ledger.PacketsUndecided:
+		e.ways[v.Direction].undecided += v.Losses.Decided
 	case ledger.PacketOverdue:
 		e.ways[v.Direction].tooLate(v.Losses)
 	case ledger.BurstEnded:

@@ -49,15 +49,19 @@ type DirectionReport struct {
 	Received *uint64
 	Lost     *uint64
 	// HostDropped counts packets dropped by the receiving host: neither received nor lost. Sent = Received + Lost +
-	// HostDropped + Outstanding.
+	// HostDropped + Undecided + Outstanding.
 	HostDropped *uint64
+	// Undecided counts packets whose outcome stays unknown, because the reflector restarted before it told; nil if there are none.
+	Undecided   *uint64
 	Duplicated  *uint64
 	Reordered   *uint64
 	Late        *uint64
 	Corrupted   *uint64
 	Outstanding *uint64
 	// Loss is the share of lost packets. BurstRatio is BurstR of G.107; nil without loss.
-	Loss       *float64
+	Loss *float64
+	// LossLimits replace Loss where packets without an outcome could change it.
+	LossLimits *LossLimits
 	BurstRatio *float64
 	// Delay is the one-way delay; lost packets count as infinite in its quantiles. It is absent without trusted
 	// clocks: see Invalid.
@@ -82,6 +86,15 @@ type DirectionReport struct {
 
 // Distribution is in seconds.
 type Distribution = probe.Distribution
+
+// LossLimits are the limits of an unknown loss ratio.
+type LossLimits struct {
+	// Low and High are the loss ratios if none and all of the undecided packets were lost in the direction, 0..1.
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+	// Undecided are the packets that no later reply, and no count of the remote end, assigns to a direction.
+	Undecided uint64 `json:"undecided_packets"`
+}
 
 // RoundTripReport is the counts of round trips and their distribution.
 type RoundTripReport struct {
@@ -124,9 +137,9 @@ func reportOf(v snapshot) Report {
 func (v *snapshot) report(dir sample.Direction) DirectionReport {
 	d, w := &v.directions[dir], &v.window.directions[dir]
 	r := DirectionReport{
-		Sent: d.Sent.Pointer(), Received: d.Received.Pointer(), Lost: d.Lost.Pointer(), HostDropped: d.Dropped.Pointer(),
+		Sent: d.Sent.Pointer(), Received: d.Received.Pointer(), Lost: d.Lost.Pointer(), HostDropped: d.Dropped.Pointer(), Undecided: d.Undecided.Pointer(),
 		Duplicated: d.Duplicated.Pointer(), Reordered: d.Reordered.Pointer(), Late: d.Late.Pointer(),
-		Corrupted: d.Corrupted.Pointer(), Outstanding: d.Outstanding.Pointer(), Loss: w.lossRatio.Pointer(), BurstRatio: w.burstRatio.Pointer(),
+		Corrupted: d.Corrupted.Pointer(), Outstanding: d.Outstanding.Pointer(), Loss: w.lossRatio.Pointer(), LossLimits: w.lossLimits, BurstRatio: w.burstRatio.Pointer(),
 		Delay: w.delay.distribution(), Jitter: d.jitter.Pointer(), Negative: d.negative, LowConfidence: d.lowConfidence, TXUncertain: d.txUncertain, Invalid: map[string]uint64{},
 	}
 	if w.spreads != nil {

@@ -17,7 +17,7 @@ type observed struct {
 }
 
 // directionTotals is the number of counters of a direction.
-const directionTotals = 11
+const directionTotals = 12
 
 type observedDirection struct{ delay, pdv, ipdv, burst metric.Series }
 
@@ -211,6 +211,7 @@ func (s *series) publishDirection(dir sample.Direction, d *directionSnapshot) {
 		{metric.PacketsReceived, d.Received},
 		{metric.PacketsLost, lost},
 		{metric.PacketsHostDropped, d.Dropped},
+		{metric.PacketsUndecided, d.Undecided},
 		{metric.PacketsDuplicated, d.Duplicated},
 		{metric.PacketsReordered, d.Reordered},
 		{metric.PacketsLate, d.Late},

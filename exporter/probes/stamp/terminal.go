@@ -150,6 +150,10 @@ func (r *Report) notes() (notes []string) {
 		if n := d.of.HostDropped; n != nil && *n > 0 {
 			notes = append(notes, fmt.Sprintf("%s: %d packets were dropped by the receiving host, not by the path: it is overloaded, or its socket buffer is too small (net.core.rmem_max)", d.name, *n))
 		}
+		if l := d.of.LossLimits; l != nil {
+			notes = append(notes, fmt.Sprintf("%s: %d packets have no outcome: no reply after them tells in which direction they were lost. Loss is between %s and %s; without it there are no quantiles of the delay, and no R",
+				d.name, l.Undecided, unit.Ratio.Format(l.Low), unit.Ratio.Format(l.High)))
+		}
 		if d.of.LowConfidence > 0 {
 			notes = append(notes, fmt.Sprintf("%s: %d delays are smaller than their own error bound: even their sign is not known", d.name, d.of.LowConfidence))
 		}

@@ -15,7 +15,9 @@ type direction struct {
 	dir    sample.Direction
 	out    *observedDirection
 	losses loss.Window
-	delays delay.Window
+	// undecided counts packets whose outcome stays unknown.
+	undecided uint64
+	delays    delay.Window
 	// variation holds the window's delays by number, valid or not: a constant clock offset does not change their
 	// differences.
 	variation delay.Variation
@@ -77,6 +79,7 @@ func (w *direction) drain() {
 // reset begins a new window.
 func (w *direction) reset() {
 	w.losses.Reset()
+	w.undecided = 0
 	w.delays.Reset()
 	if w.played != nil {
 		w.played.pdv.Reset()
@@ -99,14 +102,28 @@ type windowOf struct {
 	delay                 spread
 	spreads               *spreads // nil: not for a report
 	lossRatio, burstRatio ledger.Optional[float64]
+	lossLimits            *LossLimits // nil: the ratio is known, or the directions are not distinguished
 	ratings               []rated
+}
+
+// limits returns the lowest and the highest loss ratio that undecided packets permit. Each was lost in one of the two
+// directions; in reverse there were only those that were not lost forward.
+func (w *direction) limits(undecided uint64) *LossLimits {
+	lost, decided := float64(w.losses.Lost()), float64(w.losses.Decided())
+	all := decided + float64(undecided)
+	l := &LossLimits{Low: lost / all, High: (lost + float64(undecided)) / all, Undecided: undecided}
+	if w.dir == sample.Reverse {
+		l.Low = lost / max(1, decided)
+	}
+	return l
 }
 
 // spreads are the delay variation of one direction.
 type spreads struct{ ipdv, pdv spread }
 
-// window returns the current one; known: the losses of that direction are distinguished from those of the other.
-func (e *estimator) window(known [2]bool) *window {
+// window returns the current one. While packets are undecided, no loss ratio of a direction is known: a path that died has
+// not lost nothing.
+func (e *estimator) window(known ledger.Known) *window {
 	times := e.times.Snapshot()
 	w := &window{roundTrip: spreadOf(times, 0, true), parts: e.parts}
 	if decided := times.Received + times.Lost; decided > 0 {
@@ -115,16 +132,21 @@ func (e *estimator) window(known [2]bool) *window {
 	for i := range e.ways {
 		d, out := &e.ways[i], &w.directions[i]
 		d.drain()
+		undecided := known.Undecided + d.undecided
+		directed := known.Directions[i] && undecided == 0
 		// Losses that are not attributed to a direction are known only if no round trip was lost. Otherwise no
 		// quantile is defined, since the number of infinite delays is unknown, and no call is rated.
-		lossesKnown := known[i] || e.times.Lost() == 0 && d.losses.Lost() == 0
+		lossesKnown := directed || e.times.Lost() == 0 && d.losses.Lost() == 0 && d.undecided == 0
+		if known.Directions[i] && undecided > 0 {
+			out.lossLimits = d.limits(undecided)
+		}
 		delays := d.delays.Snapshot()
 		out.delay = spreadOf(delays, 0, lossesKnown)
 		out.delay.bound = seconds(delays.Bound(), delays.Count > 0)
 		ratio, any := d.losses.Ratio()
-		out.lossRatio = ledger.OptionalOf(ratio, any && known[i])
+		out.lossRatio = ledger.OptionalOf(ratio, any && directed)
 		ratio, any = d.losses.BurstRatio()
-		out.burstRatio = ledger.OptionalOf(ratio, any && known[i])
+		out.burstRatio = ledger.OptionalOf(ratio, any && directed)
 		out.ratings = d.rate(e.opts, delays, lossesKnown)
 		if e.collect != nil {
 			all := e.collect.delays[i].Snapshot()
@@ -135,7 +157,7 @@ func (e *estimator) window(known [2]bool) *window {
 }
 
 // close ends the current window and begins the next one.
-func (e *estimator) close(known [2]bool) *window {
+func (e *estimator) close(known ledger.Known) *window {
 	w := e.window(known)
 	for i := range e.ways {
 		e.ways[i].reset()

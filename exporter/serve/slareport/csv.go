@@ -53,6 +53,7 @@ func columns() []column {
 			all = append(all, column{fmt.Sprintf(name, d), func(r *Row) string { return cell(&r.Ways[d]) }})
 		}
 		way("loss_%s_ratio", func(w *Way) string { return known(w.Loss) })
+		way("loss_%s_highest_ratio", func(w *Way) string { return known(w.LossHighest) })
 		for _, q := range quantiles {
 			for _, limit := range limits {
 				way("delay_%s_"+q.name+limit.ending+"_seconds", func(w *Way) string {

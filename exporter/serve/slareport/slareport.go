@@ -46,7 +46,9 @@ type Row struct {
 
 // Way is one direction of a row.
 type Way struct {
+	// Loss and LossHighest are the loss ratio if none and all of the undecided packets were lost in the direction.
 	Loss          *float64
+	LossHighest   *float64
 	P50, P95, P99 *Quantile
 	Max           *float64
 	Withheld      *float64 // share of the measured delays that were not reported
@@ -60,6 +62,7 @@ type Way struct {
 type counts struct {
 	sent         float64
 	lost, of     float64 // lost packets of those that reached a host and were not dropped there, where the direction of a loss is known
+	undecided    float64 // of these, packets whose outcome stays unknown
 	invalid, low float64 // of parts that count them
 	counting     float64 // reported delays of these parts
 }
@@ -279,6 +282,7 @@ func (p *part) increases(d *metric.Desc) map[string]float64 {
 // add adds the counts of the part.
 func (p *part) add(ways *[2]Way) {
 	sent, lost, drop := p.increases(metric.PacketsSent), p.increases(metric.PacketsLost), p.increases(metric.PacketsHostDropped)
+	undecided := p.increases(metric.PacketsUndecided)
 	invalid, low := p.increases(metric.DelayInvalid), p.increases(metric.DelayLowConfidence)
 	// Both begin with their first event; profile slim has neither, nor the interval.
 	counting := len(p.at("count(count_over_time("+p.series(metric.ProbeInterval.Name)+"))")) > 0
@@ -288,6 +292,7 @@ func (p *part) add(ways *[2]Way) {
 		w.counts.sent += sent[name]
 		if n, known := lost[name]; known { // else the reflector does not number its replies
 			w.counts.lost += n
+			w.counts.undecided += undecided[name]
 			w.counts.of += sent[name] - drop[name]
 		}
 		for limits, n := range delays[name] {
@@ -345,6 +350,7 @@ func (w *Way) conclude() {
 		return new(min(1, max(0, of/all)))
 	}
 	w.Loss = share(w.counts.lost, w.counts.of)
+	w.LossHighest = share(w.counts.lost+w.counts.undecided, w.counts.of)
 	w.Withheld = share(w.counts.invalid, w.counts.invalid+w.counts.counting)
 	w.LowConfidence = share(w.counts.low, w.counts.counting)
 	w.P50, w.P95, w.P99 = w.histogram.quantile(0.5), w.histogram.quantile(0.95), w.histogram.quantile(0.99)

@@ -68,8 +68,7 @@ type Account struct {
 	// began anew started it, and the reflector has not reported a restart since.
 	reverse               seqwin.Window
 	reverseOn, renumbered bool
-	remoteHost            bool          // the remote end reports the drops of its socket
-	refused               DiscardReason // the last one
+	remoteHost            bool // the remote end reports the drops of its socket
 	// lateMillis is how long after its time the present decision is taken, in ms: a busy host reads packets and ticks late.
 	lateMillis  int32
 	remoteDrops Drops
@@ -80,7 +79,7 @@ type Account struct {
 	Tallies
 	faults *Faults // nil before the first one
 
-	now, started, lastReply, lastRefused time.Duration // monotonic; the last two 0: never
+	now, started, lastReply time.Duration // monotonic; the last one 0: never
 }
 
 // New makes an account at the monotonic time now. It passes its verdicts to decided, in their order. dropped
@@ -109,9 +108,14 @@ func (a *Account) Refuse(why DiscardReason, now time.Duration) {
 
 // Hint takes why a packet of the peer was refused that may be of another session of this host.
 func (a *Account) Hint(why DiscardReason, now time.Duration) {
-	if why.OfKey() || !a.refusing(now) || !a.refused.OfKey() {
-		a.refused, a.lastRefused = why, now
+	if why.OfKey() || !a.refusing(now) || !a.fault().refused.OfKey() {
+		a.refuse(why, now)
 	}
+}
+
+func (a *Account) refuse(why DiscardReason, now time.Duration) {
+	f := a.fault()
+	f.refused, f.lastRefused = why, now
 }
 
 // refusalMemory is how long a refused packet is the reason of a silent path: several times the second between the rejections of
@@ -121,7 +125,8 @@ const refusalMemory = 30 * time.Second
 // refusing reports whether the last packets were no replies.
 func (a *Account) refusing(now time.Duration) bool {
 	memory := max(refusalMemory, 10*a.opts.Interval, 3*a.opts.LossTimeout)
-	return a.lastRefused > a.lastReply && now-a.lastRefused < memory
+	f := a.faults
+	return f != nil && f.lastRefused > a.lastReply && now-f.lastRefused < memory
 }
 
 func (a *Account) discard(why DiscardReason) { a.fault().Discarded[why]++ }
@@ -226,7 +231,9 @@ func (a *Account) take(p *stampfmt.ReflectorPacket, q Request, now time.Duration
 		a.Refuse(DiscardUnknownSequence, now) // no longer remembered
 		return n, verdict, false
 	case !first:
-		a.numbered.again++
+		if o := a.numbered.orders; o != nil {
+			o.again++
+		}
 		return n, verdict, false
 	}
 	inTime := q.Outstanding.state == packetOutstanding
@@ -235,7 +242,7 @@ func (a *Account) take(p *stampfmt.ReflectorPacket, q Request, now time.Duration
 	case verdict != seqwin.Late:
 		a.lastReply = now
 	case inTime:
-		a.refused, a.lastRefused = DiscardWrongNumber, now
+		a.refuse(DiscardWrongNumber, now)
 	}
 	if lost[sample.Forward] && present && q.Seq >= a.numbered.begin && !a.remoteLost(q.Seq) {
 		a.fwd.tooLate(q.Seq)
@@ -312,12 +319,12 @@ func (a *Account) guessForward() {
 		unanswered := asked - min(asked, answered)
 		missing = unanswered - min(unanswered, c.Lost-min(c.Lost, c.Late))
 	}
-	if decided <= f.lost+f.received {
+	if decided <= f.accounted() {
 		return
 	}
 	a.fwd.known = true
 	lost := max(f.lost, a.fwd.ended.lost+missing+a.fwd.overdue)
-	received := max(f.received, decided-min(decided, lost))
+	received := max(f.received, decided-min(decided, lost+f.undecided))
 	delta := loss.Delta{Lost: lost - f.lost, PatternLost: lost - f.lost, Unordered: lost - f.lost, Received: received - f.received}
 	delta.Decided = delta.Lost + delta.Received
 	a.fwd.decide(PacketsDecided, delta)
@@ -335,21 +342,43 @@ func (a *Account) guessable() bool {
 	return a.statsQuery.finished || last != nil && (last.state == packetReplied || last.state == packetRepliedLate)
 }
 
-// End concludes the waiting replies and closes the account: packets still outstanding stay without an outcome.
+// End concludes the waiting replies and closes the account. Packets still outstanding stay undecided: those that await a
+// reply are not lost, and nobody will tell the direction of the lost ones.
 func (a *Account) End() {
 	a.Flush(math.MaxInt64)
-	a.outstandingPackets.lose = nil // their loss is not known either
-	a.lose(a.outstandingPackets.expire(math.MaxInt64, 0))
 	if a.fwd.known {
 		a.fwd.now.sent = a.outstandingPackets.next
-		a.undirected(LowConfidenceEnded, a.fwd.now.outstanding())
-		a.fwd.now.lost += a.fwd.now.outstanding()
-		a.rev.now.lost += a.rev.now.outstanding()
+		n := a.fwd.now.outstanding()
+		a.undirected(LowConfidenceEnded, n-min(n, a.outstandingPackets.awaited()))
+		a.fwd.undecide(n)
+		a.rev.undecide(a.rev.now.outstanding())
 	}
 }
 
-// Known reports for each direction whether its losses are distinguished from those of the other.
-func (a *Account) Known() [2]bool { return [...]bool{a.fwd.known, a.rev.known} }
+// Known is what is known about the directions of losses.
+type Known struct {
+	// Directions reports for each direction whether its losses are distinguished from those of the other.
+	Directions [2]bool
+	// Undecided counts the lost round trips that neither a later reply nor the remote end's counts assign to a direction
+	// so far: the last ones.
+	Undecided uint64
+}
+
+// Known returns what is known about the directions of losses.
+func (a *Account) Known() Known {
+	k := Known{Directions: [2]bool{a.fwd.known, a.rev.known}}
+	told := uint64(0)
+	switch {
+	case a.statsQuery.finished:
+		return k
+	case a.Kind == RemoteOurs:
+		told = a.remote.counts.Base
+	case a.numbered.orders != nil && a.numbered.orders.newest.known:
+		told = a.numbered.orders.newest.seq + 1
+	}
+	k.Undecided = a.outstandingPackets.unansweredSince(told)
+	return k
+}
 
 // Up reports whether the peer replies; decided is false until enough time has passed.
 func (a *Account) Up() (up, decided bool) {

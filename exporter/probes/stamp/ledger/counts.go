@@ -13,11 +13,15 @@ import (
 // totals are counts of one direction over the whole run.
 type totals struct {
 	sent, received, lost, duplicated, reordered, late, corrupted uint64
-	// dropped by the receiving host's socket: neither received nor lost.
-	dropped uint64
+	// dropped by the receiving host's socket: neither received nor lost. Nor are undecided packets: who counted them
+	// ended before their outcome.
+	dropped, undecided uint64
 }
 
-func (t totals) outstanding() uint64 { return t.sent - min(t.sent, t.received+t.lost+t.dropped) }
+// accounted counts the packets that have an outcome, or will get none.
+func (t totals) accounted() uint64 { return t.received + t.lost + t.dropped + t.undecided }
+
+func (t totals) outstanding() uint64 { return t.sent - min(t.sent, t.accounted()) }
 
 func (t totals) plus(c seqwin.Counts) totals {
 	t.received += c.Received
@@ -104,20 +108,22 @@ func (d *counts) answered(received uint64) {
 	d.decide(PacketsDecided, loss.Delta{Decided: received, Received: received})
 }
 
-// restart begins the counts of a new session of the remote end. Unaccounted packets of the old one are lost, less
-// those that the receiving host dropped; inARow: as one burst.
-func (d *counts) restart(unaccounted, dropped uint64, inARow bool) {
-	delta := loss.Delta{Decided: unaccounted, Lost: unaccounted, PatternLost: unaccounted, Unordered: unaccounted}
-	switch {
-	case dropped > 0:
-		delta.Exclude(dropped)
-	case inARow && unaccounted > 0:
-		delta.PatternLost, delta.Unordered, delta.Bursts = 0, 0, 1
-		d.endBurst(int(unaccounted))
+// missed counts packets as lost in an unknown order.
+func (d *counts) missed(lost uint64) {
+	d.now.lost += lost
+	d.decide(PacketsDecided, loss.Delta{Decided: lost, Lost: lost, PatternLost: lost, Unordered: lost})
+}
+
+// undecide counts packets whose outcome in this direction stays unknown.
+func (d *counts) undecide(n uint64) {
+	if n > 0 {
+		d.now.undecided += n
+		d.decide(PacketsUndecided, loss.Delta{Decided: n})
 	}
-	d.decide(PacketsDecided, delta)
-	d.now.lost += delta.Lost
-	d.now.dropped += dropped
+}
+
+// restart begins the counts of a new session of the remote end.
+func (d *counts) restart() {
 	d.ended = d.now
 	d.endOverdueRun() // its numbers are undefined in the next session
 	d.overdue, d.dropped = 0, 0
@@ -192,7 +198,8 @@ type LowConfidenceReason uint8
 const (
 	// LowConfidenceForeign: the reflector does not number its replies.
 	LowConfidenceForeign LowConfidenceReason = iota
-	// LowConfidenceRemoteRestart: the reflector lost its counts; LowConfidenceEnded: the session ended before the outcome.
+	// LowConfidenceRemoteRestart: the reflector began to count after them, or lost its counts; LowConfidenceEnded: the
+	// session ended before the direction was known.
 	LowConfidenceRemoteRestart
 	LowConfidenceEnded
 	// LowConfidenceReasons is the number of reasons.
@@ -210,6 +217,9 @@ type Faults struct {
 	Discarded     [DiscardReasons]uint64
 	Skipped       [SkipReasons]uint64
 	LowConfidence [LowConfidenceReasons]uint64
+	// refused is the reason of the last arriving packet that was no reply, at lastRefused (monotonic; 0: never).
+	refused     DiscardReason
+	lastRefused time.Duration
 }
 
 // fault returns the counts of faults, which are allocated at their first use.

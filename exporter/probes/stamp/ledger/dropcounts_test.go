@@ -80,7 +80,8 @@ func TestBooksBalanceWithDropsAndLatePackets(t *testing.T) {
 	if got.dropped != 4 || got.lost != 10+5-4 || got.received != 87-5 || got.late != 5 || got.outstanding() != 3 {
 		t.Errorf("%+v, %d outstanding", got, got.outstanding())
 	}
-	d.restart(got.outstanding(), 0, false)
+	d.missed(got.outstanding())
+	d.restart()
 	d.now.sent = 110
 	w.Reset()
 	for n := range uint64(10) {

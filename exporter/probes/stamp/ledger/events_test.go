@@ -194,10 +194,12 @@ func TestRestartKeepsTheBooksBalanced(t *testing.T) {
 	none := func(uint64) uint64 { return 0 }
 	d.now.sent = 10
 	d.count(seqwin.Counts{Base: 8, Next: 8, Received: 7, Lost: 1}, seqwin.RecentBits, none)
-	d.restart(2, 1, false)
+	d.now.dropped++
+	d.undecide(1)
+	d.restart()
 	d.now.sent = 15
 	d.count(seqwin.Counts{Base: 14, Next: 14, Received: 4}, seqwin.RecentBits, none)
-	if d.now.received != 11 || d.now.lost != 2 || d.now.dropped != 1 || d.now.outstanding() != 1 {
+	if d.now.received != 11 || d.now.lost != 1 || d.now.dropped != 1 || d.now.undecided != 1 || d.now.outstanding() != 1 {
 		t.Errorf("%+v, outstanding %d", d.now, d.now.outstanding())
 	}
 }

@@ -44,7 +44,7 @@ func (a *Account) number(p *stampfmt.ReflectorPacket, q Request, now time.Durati
 	} else {
 		verdict = a.reverse.Add(n, now)
 	}
-	unheard := a.outstandingPackets.unheard
+	unheard := uint64(a.outstandingPackets.unheard)
 	if first {
 		unheard--
 	}
@@ -154,8 +154,6 @@ func (o *order) take(n, asked, unheard uint64, now time.Duration) {
 // higher numbers.
 type numbered struct {
 	orders *orders // nil: no reply of a foreign reflector that numbers them
-	// again counts further replies to a request: the request was duplicated.
-	again uint64
 	// begin is the first request of the reflector's current session; before counts first replies to earlier
 	// requests.
 	begin, before uint64
@@ -166,6 +164,8 @@ type orders struct {
 	// newest is the request with the highest number of those answered in order, settling one that is checked after
 	// the loss timeout.
 	newest, settling answered
+	// again counts further replies to a request: the request was duplicated.
+	again uint64
 }
 
 // answered is a request and the number of its reply.
@@ -179,14 +179,14 @@ type answered struct {
 
 // add takes the first reply to request seq, numbered n.
 func (a *numbered) add(seq, n uint64, now time.Duration) {
-	if seq < a.begin {
-		a.again++ // counted before
-		return
-	}
 	if a.orders == nil {
 		a.orders = new(orders)
 	}
 	o := a.orders
+	if seq < a.begin {
+		o.again++ // counted before
+		return
+	}
 	for _, p := range [...]*answered{&o.newest, &o.settling} {
 		if p.known && seq < p.seq && n > p.n {
 			p.behind++
@@ -210,8 +210,21 @@ func (a *numbered) settle(first uint64, now, wait time.Duration) (decided, missi
 		}
 		return 0, 0
 	}
-	decided = p.seq + 1
-	received := p.n + 1 + p.behind - min(p.n+1+p.behind, first+a.again)
+	decided, missing = p.seq+1, a.missingTo(p, first)
 	*p = answered{}
-	return decided, decided - a.begin - min(decided-a.begin, received)
+	return decided, missing
+}
+
+// missing returns how many requests up to the newest one answered in order were not received, or not yet.
+func (a *numbered) missing(first uint64) uint64 {
+	if a.orders == nil || !a.orders.newest.known {
+		return 0
+	}
+	return a.missingTo(&a.orders.newest, first)
+}
+
+func (a *numbered) missingTo(p *answered, first uint64) uint64 {
+	asked, received := p.seq+1-a.begin, p.n+1+p.behind
+	received -= min(received, first+a.orders.again)
+	return asked - min(asked, received)
 }

@@ -172,7 +172,7 @@ func (f *remoteAgent) check() {
 // checkReplies counts the packets without a reply again.
 func (f *remoteAgent) checkReplies() {
 	f.t.Helper()
-	unheard := uint64(0)
+	unheard := uint32(0)
 	for _, e := range f.s.outstandingPackets.ring {
 		if e.unheard() {
 			unheard++

@@ -11,7 +11,7 @@ func TestRequestsThatOvertakeAreCountedByNumbersOfReplies(t *testing.T) {
 	var n numbered
 	for i, seq := range []uint64{1, 4, 5, 5, 2, 6} {
 		if i == 3 {
-			n.again++
+			n.orders.again++
 			continue
 		}
 		n.add(seq, 100+uint64(i), time.Duration(i))

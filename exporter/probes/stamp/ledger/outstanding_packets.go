@@ -88,13 +88,13 @@ func (c ClockThen) And(q clock.Quality) ClockThen {
 // outstandingPackets keeps the packets of twice the loss timeout in a ring. The ring is doubled while it is full of
 // packets that may still get a reply, up to its limit; then a packet that is overwritten counts as expired.
 type outstandingPackets struct {
-	ring   []Outstanding // length a power of two; number n is at n modulo the length
-	most   int           // limit of the length
-	oldest uint64        // first number not yet answered or expired
-	kept   uint64        // first number that may still get a reply
-	next   uint64
+	ring []Outstanding // length a power of two; number n is at n modulo the length
+	most uint32        // limit of the length
 	// unheard counts the packets in the ring without a reply.
-	unheard uint64
+	unheard uint32
+	oldest  uint64 // first number not yet answered or expired
+	kept    uint64 // first number that may still get a reply
+	next    uint64
 	// lose is called with each packet whose round trip is given up; nil: no callback.
 	lose func(seq uint64, f *Outstanding)
 }
@@ -117,7 +117,7 @@ func newOutstandingPackets(o *Options) outstandingPackets {
 	}
 	return outstandingPackets{
 		ring: make([]Outstanding, length(minOutstandingPackets, o.LossTimeout+max(o.LossTimeout, o.replyWait())+TickInterval)),
-		most: length(fullOutstandingPackets, 3*o.LossTimeout+3*TickInterval/2),
+		most: uint32(length(fullOutstandingPackets, 3*o.LossTimeout+3*TickInterval/2)),
 	}
 }
 
@@ -138,7 +138,7 @@ func (f *outstandingPackets) get(seq uint64) *Outstanding {
 // the ring was full. It allocates only when the ring grows.
 func (f *outstandingPackets) add(seq uint64, sent time.Duration, user instant.Time, then ClockThen) (lost int) {
 	for seq-f.kept >= uint64(len(f.ring)) {
-		if len(f.ring) < f.most {
+		if len(f.ring) < int(f.most) {
 			f.grow()
 			continue
 		}
@@ -227,9 +227,29 @@ func (f *outstandingPackets) answered(from, to uint64) (n uint64) {
 }
 
 // outstanding counts packets that may still get a reply.
-func (f *outstandingPackets) outstanding() (n uint64) {
+func (f *outstandingPackets) outstanding() uint64 {
+	return f.count(packetOutstanding) + f.count(packetExpired)
+}
+
+// unansweredSince counts the given up round trips from number told on, without those before the last one with a reply.
+func (f *outstandingPackets) unansweredSince(told uint64) uint64 {
+	last := f.oldest - min(f.oldest, told)
+	for n := range last {
+		if e := f.get(f.oldest - 1 - n); e == nil {
+			break
+		} else if !e.unheard() {
+			return n
+		}
+	}
+	return last
+}
+
+// awaited counts packets whose reply would be in time.
+func (f *outstandingPackets) awaited() uint64 { return f.count(packetOutstanding) }
+
+func (f *outstandingPackets) count(state packetState) (n uint64) {
 	for seq := f.kept; seq < f.next; seq++ {
-		if s := f.at(seq).state; s == packetOutstanding || s == packetExpired {
+		if f.at(seq).state == state {
 			n++
 		}
 	}

@@ -42,7 +42,7 @@ func TestRingHoldsThePacketsOfTwiceTheLossTimeout(t *testing.T) {
 				t.Fatalf("%+v: packet %d is %+v, sent %v ago", c, seq-1, e, time.Duration(f.next-seq)*c.interval)
 			}
 		}
-		if len(f.ring) > max(2*first, f.most) || f.unheard > uint64(len(f.ring)) {
+		if len(f.ring) > max(2*first, int(f.most)) || f.unheard > uint32(len(f.ring)) {
 			t.Errorf("%+v: %d places, %d at the start, %d without a reply", c, len(f.ring), first, f.unheard)
 		}
 	}

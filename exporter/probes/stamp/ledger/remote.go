@@ -125,9 +125,8 @@ func (a *Account) learn(r *Reply, now time.Duration, fresh bool) (present bool) 
 	case receiptFormer:
 		return false
 	case receiptFirst:
-		// Packets sent before the remote end began to count never reached it.
 		first := firstOf(&a.remote.counts, rc.Words) // less the counts derived as from a foreign reflector
-		a.remoteBegins(first-min(first, a.fwd.now.received+a.fwd.now.lost+a.fwd.now.dropped), rc, now)
+		a.remoteBegins(first-min(first, a.fwd.now.accounted()), rc, now)
 		a.countForward(rc, now)
 	case receiptRestart:
 		a.remoteRestarted(rc, now)
@@ -154,13 +153,18 @@ func (a *Account) learn(r *Reply, now time.Duration, fresh bool) (present bool) 
 	return true
 }
 
-// remoteBegins begins the remote end's count of received packets, after unaccounted packets that it has not
-// counted.
+// remoteBegins begins the remote end's count of received packets, after unaccounted packets without a reply that it has not
+// counted. Those that its host did not drop may have reached its previous session: neither direction is known to have
+// lost them.
 func (a *Account) remoteBegins(unaccounted uint64, rc *stampfmt.Receipt, now time.Duration) {
 	a.remoteDrops.Begin()
 	a.lastHostBlock = lastHostBlock{}
 	a.takeRemoteDrops(rc, now)
-	a.fwd.restart(unaccounted, a.droppedThere(unaccounted, now), true)
+	dropped := a.droppedThere(unaccounted, now)
+	a.fwd.now.dropped += dropped
+	a.undirected(LowConfidenceRemoteRestart, unaccounted-dropped)
+	a.fwd.undecide(unaccounted - dropped)
+	a.fwd.restart()
 }
 
 func (a *Account) takeRemoteDrops(rc *stampfmt.Receipt, now time.Duration) {
@@ -191,12 +195,10 @@ func (a *Account) remoteRestarted(rc *stampfmt.Receipt, now time.Duration) {
 	// Packets not accounted for by the previous session were received if they have a reply, else their outcome is
 	// unknown; the numbers from First on are of the new session.
 	first := firstOf(&a.remote.counts, rc.Words)
-	unaccounted := first - min(first, a.fwd.now.received+a.fwd.now.lost+a.fwd.now.dropped)
+	unaccounted := first - min(first, a.fwd.now.accounted())
 	received := min(unaccounted, a.outstandingPackets.answered(a.remote.former, first))
 	a.fwd.answered(received)
-	lost := unaccounted - received
-	a.undirected(LowConfidenceRemoteRestart, lost)
-	a.remoteBegins(lost, rc, now)
+	a.remoteBegins(unaccounted-received, rc, now)
 	// Replies to requests that it had not received by then may have overtaken this one.
 	later := a.outstandingPackets.next - min(a.outstandingPackets.next, a.remote.counts.Next)
 	if !a.renumbered || a.order.next > a.remote.tx+later { // otherwise replies of the new session have begun its numbers
@@ -206,16 +208,21 @@ func (a *Account) remoteRestarted(rc *stampfmt.Receipt, now time.Duration) {
 }
 
 // endLife closes the forward account of a foreign reflector whose numbers began anew with the reply to request seq.
-// Earlier requests that are neither accounted for nor answered are lost, in an unknown direction.
+// Earlier requests that are neither accounted for nor answered are lost: forward, as far as the old numbers tell, the others
+// in an unknown direction.
 func (a *Account) endLife(seq uint64) {
 	d := &a.fwd
 	answered, known := a.answered()-a.numbered.before, d.now.received-d.ended.received+d.overdue
-	unaccounted := seq - min(seq, d.now.received+d.now.lost)
+	unaccounted := seq - min(seq, d.now.accounted())
 	received := min(unaccounted, answered-min(answered, known))
 	d.answered(received)
-	lost := unaccounted - received
-	a.undirected(LowConfidenceRemoteRestart, lost)
-	d.restart(lost, 0, false)
+	missing, before := a.numbered.missing(a.reverse.Counts().First), d.now.lost-d.ended.lost-d.overdue
+	lost := min(unaccounted-received, missing-min(missing, before))
+	d.missed(lost)
+	unknown := unaccounted - received - lost
+	a.undirected(LowConfidenceRemoteRestart, unknown)
+	d.undecide(unknown)
+	d.restart()
 	d.known = true
 	a.numbered = numbered{begin: seq, before: a.answered()}
 }
@@ -232,7 +239,8 @@ func (a *Account) endNumbers(lost func() uint64) {
 	a.Flush(math.MaxInt64) // first: it decides replies of the old range
 	a.replies = replies{}
 	a.decided(Verdict{Kind: RemoteRenumbered})
-	a.rev.restart(lost(), 0, false)
+	a.rev.missed(lost())
+	a.rev.restart()
 	a.reverse.Reset()
 	a.reserve()
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/net/wire/stampfmt"
 )
 
@@ -92,5 +93,42 @@ func TestReflectorOfAnotherReplacedByOursBooksNoPacketTwice(t *testing.T) {
 	f.tells(5, uint32(f.s.outstandingPackets.next), 0)
 	if d := f.s.fwd.now; d.received+d.lost > 50 {
 		t.Errorf("%+v of 50 packets", d)
+	}
+}
+
+// TestRestartBlamesNoDirection: replies are lost while the reflector restarts, before the first reply or later. Which requests
+// arrived before it did, nobody knows.
+func TestRestartBlamesNoDirection(t *testing.T) {
+	for _, met := range []bool{true, false} {
+		f := known(t, RemoteOurs)
+		if met {
+			f.tells(5, 0, 0)
+			f.askTimes(100)
+			f.wait(100 * time.Millisecond)
+			f.tells(5, 100, 100)
+		}
+		f.losses, f.calm, f.copies = 100, false, []int{1}
+		f.askTimes(100) // no reply arrives
+		f.wait(5 * time.Second)
+		lost := f.s.outstandingPackets.next
+		if met {
+			lost -= 100
+		}
+		if got := f.s.Known().Undecided; got != lost {
+			t.Errorf("%d round trips are undecided before a reply, want %d", got, lost)
+		}
+		f.calm, f.next = true, 0
+		f.tells(6, uint32(f.s.outstandingPackets.next), 0)
+		f.askTimes(50)
+		f.wait(100 * time.Millisecond)
+		f.tells(6, uint32(f.s.outstandingPackets.next), 50)
+		a := f.s
+		d := a.Direction(sample.Forward)
+		if d.Lost.Value != 0 || d.Undecided.Value != lost || a.Faults().LowConfidence[LowConfidenceRemoteRestart] != lost || a.Known().Undecided != 0 {
+			t.Errorf("met before: %v: %+v, %v; want %d undecided and none lost", met, d, a.Faults().LowConfidence, lost)
+		}
+		if sum := d.Received.Value + d.Lost.Value + d.Dropped.Value + d.Undecided.Value + d.Outstanding.Value; sum != d.Sent.Value {
+			t.Errorf("%+v: the sum is %d", d, sum)
+		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 
 // DirectionCounts are the packets of one direction, as far as they are known.
 type DirectionCounts struct {
-	// Sent = Received + Lost + Dropped (by the receiving host) + Outstanding.
-	Sent, Received, Lost, Dropped, Outstanding Optional[uint64]
+	// Sent = Received + Lost + Dropped (by the receiving host) + Undecided (whose outcome stays unknown) + Outstanding.
+	Sent, Received, Lost, Dropped, Undecided, Outstanding Optional[uint64]
 	// Duplicated, Reordered, Late and Corrupted packets are counted separately.
 	Duplicated, Reordered, Late, Corrupted Optional[uint64]
 }
@@ -22,7 +22,7 @@ func (a *Account) Silent() time.Duration { return a.now - max(a.started, a.lastR
 
 // Refusal returns why the last packets since the last reply were no replies, if there were any lately.
 func (a *Account) Refusal() Optional[DiscardReason] {
-	return Optional[DiscardReason]{a.refused, a.refusing(a.now)}
+	return Optional[DiscardReason]{a.Faults().refused, a.refusing(a.now)}
 }
 
 // Faults returns the counts of faults.
@@ -46,6 +46,7 @@ func (a *Account) Direction(dir sample.Direction) DirectionCounts {
 		Sent:     counted(n.sent, c.known || forward),
 		Received: counted(n.received, a.Kind != RemoteUnknown && (a.Kind != RemoteStateful || c.known)),
 		Lost:     counted(n.lost, c.known), Outstanding: counted(n.outstanding(), c.known),
+		Undecided:  counted(n.undecided, n.undecided > 0),
 		Dropped:    counted(n.dropped, c.known && (!forward || a.remoteHost)),
 		Duplicated: counted(n.duplicated, exact), Reordered: counted(n.reordered, exact),
 		Late: counted(n.late, exact), Corrupted: counted(n.corrupted, exact),

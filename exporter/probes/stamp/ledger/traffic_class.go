@@ -18,7 +18,7 @@ type TrafficClass struct {
 type lastHostBlock struct {
 	remarked, ce uint16
 	// other counts the replies since then that have another DSCP than the block, with which the reflector sends.
-	other uint64
+	other uint32
 }
 
 // congestionExperienced is the ECN codepoint of RFC 3168 section 5.
@@ -42,7 +42,7 @@ func (a *Account) countTrafficClass(in *tstamp.In) {
 func (a *Account) takeHostBlock(rc *stampfmt.Receipt) {
 	m, dscp := &a.TrafficClass[sample.Forward], rc.TrafficClass>>2
 	if m.DSCP.Known && m.DSCP.Value == dscp {
-		a.TrafficClass[sample.Reverse].Remarked += a.lastHostBlock.other
+		a.TrafficClass[sample.Reverse].Remarked += uint64(a.lastHostBlock.other)
 	}
 	m.DSCP = Optional[uint8]{dscp, true}
 	m.Remarked += uint64((rc.Remarked - a.lastHostBlock.remarked) % stampfmt.CountModulus)

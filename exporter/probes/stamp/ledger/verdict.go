@@ -24,6 +24,8 @@ const (
 	// PacketsDecided: packets of one direction were received or lost, dropped by the receiving host, duplicated,
 	// reordered or late.
 	PacketsDecided
+	// PacketsUndecided: the outcome of packets of one direction stays unknown; Decided is their number.
+	PacketsUndecided
 	// PacketOverdue: a packet that its receiver counted as received took longer than the loss timeout, and is lost.
 	PacketOverdue
 	// BurstEnded: a run of lost packets has ended; Lost is its length.

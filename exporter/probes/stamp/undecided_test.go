@@ -1,0 +1,88 @@
+package stamp
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/reflector"
+	"oneway.example/tests/await"
+)
+
+// TestPathThatDiesHasNoLossOfADirection: from packet 80 of 100 on one direction loses all, also the queries at the end.
+func TestPathThatDiesHasNoLossOfADirection(t *testing.T) {
+	for _, dead := range sample.Directions() {
+		b := newTestbed(t, reflector.Options{})
+		died := false
+		p := newProxy(t, b.peer, func(d sample.Direction, _ time.Duration, payload []byte) (time.Duration, bool) {
+			if d != dead {
+				return 0, false
+			}
+			died = died || !isStatsQuery(payload) && numberOf(d, payload) >= 80
+			return 0, died
+		})
+		o := quick()
+		o.Interval, o.LossTimeout, o.Codecs = 5*time.Millisecond, 200*time.Millisecond, []string{"G.711"}
+		r := b.to(p.addr).measure(t, o, 100)
+		if r.RoundTrip.Lost != 20 || r.RoundTrip.Loss == nil || *r.RoundTrip.Loss != 0.2 {
+			t.Errorf("%v: round trips %s, want 20 lost", dead, asJSON(t, r.RoundTrip))
+		}
+		for i, d := range []DirectionReport{r.Forward, r.Reverse} {
+			if l := d.LossLimits; d.Loss != nil || l == nil || l.Low != 0 || l.High < 0.19 || l.High > 0.21 || l.Undecided != 20 {
+				t.Errorf("%v is dead, %v: loss %s within %s, want none known, between 0 and 0.2", dead, sample.Direction(i), asJSON(t, d.Loss), asJSON(t, l))
+			}
+			if len(d.Voice) > 0 || d.Delay == nil || d.Delay.Min == nil || d.Delay.P95 != nil {
+				t.Errorf("%v is dead, %v: voice %s, delay %s; want neither R nor quantiles", dead, sample.Direction(i), asJSON(t, d.Voice), asJSON(t, d.Delay))
+			}
+		}
+		if said := strings.Join(r.notes(), "\n"); strings.Count(said, "20 packets have no outcome") != 2 || !strings.Contains(said, "between 0.00 % and 20 %") {
+			t.Errorf("the notes do not say why:\n%s", said)
+		}
+		if doc := r.Document(); doc.Loss != nil || doc.LossLimits == nil {
+			t.Errorf("%v: the document has loss %s", dead, asJSON(t, doc))
+		}
+	}
+}
+
+// TestPacketsOutstandingAtTheEndAreNotLost: a session ends (a reload, another address) while the path has packets of 100 ms.
+func TestPacketsOutstandingAtTheEndAreNotLost(t *testing.T) {
+	b, sink := newTestbed(t, reflector.Options{}), &metrictest.Sink{}
+	p := newProxy(t, b.peer, func(sample.Direction, time.Duration, []byte) (time.Duration, bool) {
+		return 100 * time.Millisecond, false
+	})
+	b.env.Sink = sink
+	o := quick()
+	o.Interval = 5 * time.Millisecond
+	made, err := NewType().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: p.addr}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- made.Run(ctx) }()
+	value := func(d *metric.Desc, labels ...string) float64 {
+		v, _ := sink.Value(d, append([]string{"p", "stamp"}, labels...)...)
+		return v
+	}
+	await.That(t, "a hundred replies", func() bool { return value(metric.RoundTripReceived) >= 100 })
+	last := made.session.Load()
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if n := last.account.RoundTripsLost; n > 0 {
+		t.Errorf("%d round trips are lost, want none: all packets arrived, or were on their way", n)
+	}
+	d := last.account.Direction(sample.Forward)
+	if d.Lost.Value > 0 || d.Undecided.Value < 20 || d.Outstanding.Value > 0 || d.Sent.Value != d.Received.Value+d.Undecided.Value {
+		t.Errorf("forward %+v; want none lost, and those outstanding undecided", d)
+	}
+	if back := last.account.Direction(sample.Reverse); back.Lost.Value > 0 {
+		t.Errorf("reverse %+v", back)
+	}
+}
