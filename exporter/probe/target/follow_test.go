@@ -20,6 +20,10 @@ import (
 func (s *scenario) lookup(context.Context, string, string) (found []netip.Addr, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.lookups++
+	if s.turns && len(s.addrs) > 0 { // one of the addresses in turn
+		return []netip.Addr{netip.MustParseAddr(s.addrs[s.lookups%len(s.addrs)])}, nil
+	}
 	for _, a := range s.addrs {
 		found = append(found, netip.MustParseAddr(a))
 	}
@@ -41,6 +45,9 @@ type scenario struct {
 	failed  int
 	renewed int
 	onRenew func() // nil: nothing
+	turns   bool   // each lookup finds one of addrs, the next one
+	lookups int
+	replies bool // what the measurement reports
 }
 
 func newScenario(t *testing.T, peer string) *scenario {
@@ -73,7 +80,8 @@ func (s *scenario) follow(ctx context.Context) {
 					s.onRenew()
 				}
 			},
-			End: func() { s.change(func() { s.events = append(s.events, "end "+peer.String()) }) },
+			End:     func() { s.change(func() { s.events = append(s.events, "end "+peer.String()) }) },
+			Replies: func() bool { return s.replies },
 		}, nil
 	})
 	<-ctx.Done()
@@ -245,6 +253,54 @@ func TestAddressIsRenewedUntilItsEnd(t *testing.T) {
 		time.Sleep(time.Hour)                                           // simulated time (synctest)
 		if s.renewed != 3 || s.failed != 0 {
 			t.Errorf("renewed %d times in three minutes and an hour after the end, want 3; %d failures", s.renewed, s.failed)
+		}
+	})
+}
+
+// TestAddressThatRepliesStaysWhileTheNameHasItInTurn: name servers give one of several addresses. A peer that was moved is
+// followed, even if the old one still replies.
+func TestAddressThatRepliesStaysWhileTheNameHasItInTurn(t *testing.T) {
+	for _, several := range [][]string{{"192.0.2.1", "192.0.2.2"}, {"192.0.2.1", "192.0.2.2", "192.0.2.3"}, {"192.0.2.1", "2001:db8::2", "192.0.2.3", "192.0.2.4"}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newScenario(t, "peer.test")
+			s.addrs, s.turns, s.replies = several, true, true
+			s.during(t, func() {
+				time.Sleep(time.Hour + time.Second) // simulated time (synctest)
+				s.change(func() {
+					if len(s.events) != 1 || s.lookups != 61 {
+						t.Errorf("%d addresses in turn: %q, %d lookups; want one measurement and 61 lookups", len(several), s.events, s.lookups)
+					}
+					s.addrs = []string{"192.0.2.9"}
+				})
+				time.Sleep(maxLacking * time.Minute) // simulated time (synctest)
+			})
+			if want := "open 192.0.2.9:862"; len(s.events) != 4 || s.events[2] != want {
+				t.Errorf("moved: %q, want %q at the end", s.events, want)
+			}
+			if said := s.log.String(); strings.Count(said, "\n") != 1 || !strings.Contains(said, "Address of the peer has changed") {
+				t.Errorf("the log says\n%s", said)
+			}
+		})
+	}
+}
+
+// TestCheckedAddressIsOpened: the address that was found is measured, without another lookup; changes are limited in the log.
+func TestCheckedAddressIsOpened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScenario(t, "peer.test")
+		s.addrs, s.turns = []string{"192.0.2.1", "192.0.2.2"}, true
+		s.during(t, func() { time.Sleep(20*time.Minute + time.Second) }) // simulated time (synctest)
+		opened := map[string]int{}
+		for i, e := range s.events {
+			if e == "open "+netip.AddrPortFrom(netip.MustParseAddr(s.addrs[(i/2+1)%2]), 862).String() {
+				opened[e]++
+			}
+		}
+		if s.lookups != 21 || len(s.events) != 42 || len(opened) != 2 {
+			t.Errorf("%d lookups, %q; want one lookup for each of 21 measurements, at each address in turn", s.lookups, s.events)
+		}
+		if said := s.log.String(); strings.Count(said, "\n") != 4 || strings.Count(said, "changes_not_logged=4") != 3 {
+			t.Errorf("20 changes in 20 minutes; the log says\n%s", said)
 		}
 	})
 }

@@ -3,11 +3,12 @@ package target
 import (
 	"cmp"
 	"log/slog"
+	"net/netip"
 	"time"
 )
 
-// quietTime is the least time between two outages of one path in the log: a path that flaps has at most one line for its
-// end and one for its return in this time.
+// quietTime is the least time between two outages of one path in the log, and between two changes of its address: a path
+// that flaps has at most one line for its end and one for its return in this time.
 const quietTime = 5 * time.Minute
 
 // outage is the present or the last outage of a host.
@@ -54,4 +55,23 @@ func (t *Target) logOutage(now time.Duration, why func() string) {
 	}
 	o.logged, o.line, o.skipped = true, now, 0
 	t.Log().Warn("The path has no replies", attributes...)
+}
+
+// changes are the changes of a host's address in the log: at most one in quietTime.
+type changes struct {
+	line    time.Time // of the last one; the zero Time: never
+	skipped int       // since then
+}
+
+func (c *changes) log(to *slog.Logger, from, now netip.AddrPort) {
+	if !c.line.IsZero() && time.Since(c.line) < quietTime {
+		c.skipped++
+		return
+	}
+	attributes := []any{"old", from.String(), "new", now.String()}
+	if c.skipped > 0 {
+		attributes = append(attributes, slog.Int("changes_not_logged", c.skipped))
+	}
+	to.Info("Address of the peer has changed", attributes...)
+	c.line, c.skipped = time.Now(), 0
 }

@@ -58,21 +58,25 @@ const (
 )
 
 // Measurement measures the host at one address. Renew is called at each interval of resolution, and End, once, ends it and
-// releases what Open has opened.
-type Measurement struct{ Renew, End func() }
+// releases what Open has opened. Replies reports whether the host replies at this address; nil if that is not known.
+type Measurement struct {
+	Renew, End func()
+	Replies    func() bool
+}
 
 // Open begins to measure the peer at one address.
 type Open func(ctx context.Context, peer netip.AddrPort) (Measurement, error)
 
 // Follow measures the host at its current address, and returns when that has begun. Name resolution and Open are retried
 // after an error; failed is called after each failed lookup. When the measured address is no longer one of the name, the
-// measurement ends and another one begins. The caller calls end when ctx has ended; end is nil if nothing was measured by
+// measurement ends and another one begins; an address that replies stays until several lookups in a row lack it, since name
+// servers give the addresses of a name in turn. The caller calls end when ctx has ended; end is nil if nothing was measured by
 // then. No goroutine waits meanwhile, since thousands would.
 func (t *Target) Follow(ctx context.Context, failed func(), open Open) (end func()) {
 	f := &follower{target: t, failed: failed, open: open}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.begin(ctx) {
+	if !f.begin(ctx, netip.AddrPort{}) {
 		return nil
 	}
 	f.timer = time.AfterFunc(t.options.ResolveInterval, func() { f.keep(ctx) })
@@ -89,14 +93,23 @@ type follower struct {
 	timer    *time.Timer
 	peer     netip.AddrPort
 	current  Measurement // the zero Measurement: none
+	lacking  int         // lookups in a row without the address
+	changes  changes
 	finished bool
 }
 
-// begin begins a measurement: false if ctx ended before.
-func (f *follower) begin(ctx context.Context) bool {
+// maxLacking is how many lookups in a row may lack an address that replies.
+const maxLacking = 5
+
+// begin begins a measurement at the given address, or, if that is the zero AddrPort or fails, at one of the name: false if ctx
+// ended before.
+func (f *follower) begin(ctx context.Context, peer netip.AddrPort) bool {
 	t := f.target
-	for delay := minRetry; ctx.Err() == nil; {
-		peer, err := t.resolveLogged(ctx, netip.AddrPort{}, f.failed)
+	for delay := minRetry; ctx.Err() == nil; peer = (netip.AddrPort{}) {
+		var err error
+		if !peer.IsValid() {
+			peer, err = t.resolveLogged(ctx, netip.AddrPort{}, f.failed)
+		}
 		if err == nil {
 			delay = minRetry
 			if f.current, err = f.open(ctx, peer); err == nil {
@@ -146,18 +159,28 @@ func (f *follower) check(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	if err != nil || now == f.peer && f.current.Renew != nil {
+	if err != nil {
 		return
 	}
-	if now != f.peer {
-		f.target.Log().Info("Address of the peer has changed", "old", f.peer.String(), "new", now.String())
+	if now == f.peer {
+		f.lacking = 0
+		if f.current.Renew != nil {
+			return
+		}
+	} else {
+		f.lacking++
+		if f.lacking < maxLacking && f.current.Replies != nil && f.current.Replies() {
+			return
+		}
+		f.changes.log(f.target.Log(), f.peer, now)
 	}
+	f.lacking = 0
 	old := f.current
 	f.current = Measurement{} // before: its end may panic
 	if old.End != nil {
 		old.End()
 	}
-	f.begin(ctx)
+	f.begin(ctx, now)
 }
 
 // end ends what is measured.

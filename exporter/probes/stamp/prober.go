@@ -93,7 +93,7 @@ func (p *Prober) open(ctx context.Context, peer netip.AddrPort, series *series) 
 		unschedule()
 		p.session.Store(nil)
 		remove()
-	}}, nil
+	}, Replies: s.replies}, nil
 }
 
 // renew reads the keys, and the calibration of the interface that s sends from: its route may have changed.

@@ -275,6 +275,14 @@ func (s *session) report(now time.Duration) {
 	}
 }
 
+// replies reports whether the peer replies.
+func (s *session) replies() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	up, _ := s.account.Up()
+	return up
+}
+
 // silence is why the peer does not reply.
 func (s *session) silence() string {
 	s.mu.Lock()
