@@ -63,8 +63,8 @@ var (
 	})
 	TCPAckCompressed = Family(Desc{
 		Name: "oneway_tcp_ack_compressed_ratio", Kind: Gauge, Labels: perDirection,
-		Help:   "Share of the pairs of acknowledgments of the last run's bursts that arrived compressed: in less than 0.75 of the time between the arrivals of the data that they acknowledge.",
-		Absent: "Before the first completed run with stamps, and where fewer than 20 pairs have data whose arrivals are known.",
+		Help:   "Share of the pairs of acknowledgments of the last run's bursts that arrived compressed: in less than 0.75 of the time between the arrivals of the data that they acknowledge. A pair counts only if 0.75 of that time exceeds the error of the comparison, which is at least 0.2 ms.",
+		Absent: "Before the first completed run with stamps, and where fewer than 20 pairs count: their data's arrivals are not known, or are too close, as above some 120 Mb/s.",
 		Source: "Paxson 1997 section 6.1; Mogul 1992; Halepovic 2008 section 5.3",
 	})
 	TCPSplit = Family(Desc{

@@ -21,7 +21,8 @@ type Interarrival struct {
 	// Tested is the number of pairs of acknowledgments, the next ones for which it is known when the last byte of each arrived
 	// at the receiver, and Compressed that of the pairs that came in less than 0.75 of the time between those arrivals
 	// (Paxson 1997 section 6.1, after Mogul 1992): data that arrive in clumps are no ACK compression. The clocks need
-	// not be synchronized.
+	// not be synchronized. A pair is not tested if 0.75 of that time is within the errors, so that it could not be found
+	// compressed.
 	Compressed, Tested int
 }
 
@@ -93,10 +94,12 @@ func (r *Interarrival) compress(all []tcpstamp.Ack, received []tcpstamp.Received
 		}
 		at := received[k].At
 		if before != nil && possible(sent, at) {
-			gap, from := b.At.Sub(before.At)+b.Early, at.Sub(sent)-received[k].Early
-			r.Tested++
-			if float64(gap+lagError) < compressed*float64(from) {
-				r.Compressed++
+			gap, err := b.At.Sub(before.At), b.Early+lagError
+			if limit := time.Duration(compressed * float64(at.Sub(sent)-received[k].Early)); limit > err {
+				r.Tested++
+				if gap+err < limit {
+					r.Compressed++
+				}
 			}
 		}
 		before, sent = b, at
