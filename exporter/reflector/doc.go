@@ -3,7 +3,8 @@
 //
 // # What is answered
 //
-// A request of at least 41 bytes gets one reply of exactly its length, never a longer one: there is no amplification.
+// A request of at least 41 bytes gets one reply of exactly its length, never a longer one: there is no amplification. With
+// Options.ShortRequests one of 14 to 43 bytes gets a base packet.
 // T2 is the kernel's receive timestamp, T3 is read in user space after the whole batch has been prepared; the kernel's
 // transmit timestamp follows in the next reply (Follow-Up Telemetry) and in the two after that (Receipt). Timestamps
 // are in the format (Z bit) of the request's Error Estimate.

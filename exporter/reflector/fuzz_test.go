@@ -12,7 +12,7 @@ import (
 )
 
 // FuzzHandle passes arbitrary bytes to reflectors of all kinds. It checks that none panics, that a reply is exactly as
-// long as its request, and that the tables stay consistent.
+// long as its request, or a base packet where short requests are permitted, and that the tables stay consistent.
 func FuzzHandle(f *testing.F) {
 	key := stampfmt.NewKey([]byte("a secret of the fuzzer's own"))
 	l := newLab(f, nil)
@@ -31,6 +31,7 @@ func FuzzHandle(f *testing.F) {
 		func(o *Options) { o.Stateless = true },
 		func(o *Options) { o.Keys = []*stampfmt.Key{key} },
 		func(o *Options) { o.Keys, o.RequireKey = []*stampfmt.Key{key}, true },
+		func(o *Options) { o.ShortRequests, o.Allow = true, anywhere() },
 	}
 	f.Fuzz(func(t *testing.T, b []byte, port uint16, later int64) {
 		for _, change := range kinds {
@@ -42,6 +43,11 @@ func FuzzHandle(f *testing.F) {
 			}
 		}
 	})
+}
+
+// anywhere permits all sources.
+func anywhere() []netip.Prefix {
+	return []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 }
 
 func (l *lab) fuzz(t *testing.T, b []byte, port uint16, seal bool) {
@@ -56,7 +62,11 @@ func (l *lab) fuzz(t *testing.T, b []byte, port uint16, seal bool) {
 		stampfmt.SealCRC(in.Payload, l.s.options.RequireKey)
 	}
 	pendingReply, _, r := l.deliverIn(&in)
-	if r.Answered() && (len(pendingReply) != len(b) || len(b) < minRequestBytes) {
+	want := len(b)
+	if l.s.options.ShortRequests {
+		want = max(want, stampfmt.UnauthenticatedBytes)
+	}
+	if r.Answered() && (len(pendingReply) != want || len(b) < l.s.options.leastRequest()) {
 		t.Fatalf("%v: reply to %d bytes has %d", r, len(b), len(pendingReply))
 	}
 	l.s.table.check(t)

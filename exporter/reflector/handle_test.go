@@ -78,6 +78,46 @@ func TestTWAMPLightRequestsOf41BytesGetReplies(t *testing.T) {
 	}
 }
 
+// TestShortRequestsGetABasePacketIfPermitted: twampy and others send 14 bytes, without padding (RFC 8762 section 4.6).
+func TestShortRequestsGetABasePacketIfPermitted(t *testing.T) {
+	for _, stateless := range []bool{false, true} {
+		l := newLab(t, func(o *Options) {
+			o.ShortRequests, o.Stateless, o.Allow = true, stateless, []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+		})
+		k, unlisted := l.poller("192.0.2.1:5000", 1), netip.MustParseAddrPort("198.51.100.1:5000")
+		answered := uint32(0)
+		for n := range 60 {
+			for _, padding := range []byte{0, 0xff} {
+				q := append(k.base(3)[:14], bytes.Repeat([]byte{padding}, 46)...)[:n]
+				neighbor := append(bytes.Clone(q), bytes.Repeat([]byte{0xa5}, 60)...)
+				in := inOf(l, k.peer, nil)
+				in.Payload = neighbor[:n] // its capacity is of other packets
+				got, _, r := l.deliverIn(&in)
+				if want := n >= 14; r.Answered() != want || !want && r != Short {
+					t.Fatalf("%d bytes: %v, want a reply %v", n, r, want)
+				}
+				if !bytes.Equal(neighbor[n:], bytes.Repeat([]byte{0xa5}, 60)) {
+					t.Fatalf("%d bytes: the reply was written over another packet", n)
+				}
+				if _, _, r := l.deliver(unlisted, q); r.Answered() {
+					t.Fatalf("%d bytes of a source that is not listed: %v", n, r)
+				}
+				if n < 14 {
+					continue
+				}
+				p, err := stampfmt.ParseReflector(got)
+				seq := answered
+				if answered++; stateless {
+					seq = 3
+				}
+				if err != nil || len(got) != max(n, stampfmt.UnauthenticatedBytes) || p.Seq != seq || p.SenderSeq != 3 || p.SenderTTL != 61 || p.T2 == 0 || p.T3 == 0 {
+					t.Fatalf("%d bytes: reply of %d, number %d: %+v, %v", n, len(got), seq, p, err)
+				}
+			}
+		}
+	}
+}
+
 // RFC 4656 section 4.1.2, to which RFC 5357 refers, requires random padding; it begins where STAMP has its SSID.
 func TestRandomPaddingOfTWAMPLightIsOneSession(t *testing.T) {
 	l := newLab(t, nil)

@@ -53,6 +53,9 @@ type Options struct {
 	LossWait time.Duration
 	// Allow lists the sources that get replies. None: all do.
 	Allow []netip.Prefix `yaml:"allow"`
+	// ShortRequests replies to requests of stampfmt.UnpaddedSenderBytes or more with a base packet, which is longer (RFC 8762 section
+	// 4.6). Allow must list their sources, since they could be spoofed.
+	ShortRequests bool `yaml:"short_requests"`
 	// Hardware names the interface whose card's timestamps are used; empty: the kernel's only. Requests must arrive
 	// through that card.
 	Hardware string `yaml:"hardware"`
@@ -119,6 +122,9 @@ func (o *Options) Describe() []option.Description {
 			Limited(fmt.Sprintf("1 for each listening socket (\":%d\" opens two) to %d", stampfmt.Port, maxMaxSessions)),
 		option.Number(&o.Expiry, defaultExpiry, time.Second, maxExpiry, "Idle timeout of a session."),
 		option.Value(&o.Allow, nil, "Permitted sources.").Unset("all").WithExample(`[192.0.2.0/24, "2001:db8::/32"]`),
+		option.Switch(&o.ShortRequests, false, fmt.Sprintf("Reply with %d bytes to test packets of %d to %d bytes (RFC 8762 section 4.6), as TWAMP-Light senders without padding send, such as twampy. "+
+			"Otherwise a test packet has at least %d bytes, and no reply is longer than its test packet: who spoofs the source of short ones makes this host send more than it gets. "+
+			"It needs {allow}, with these senders only.", stampfmt.UnauthenticatedBytes, stampfmt.UnpaddedSenderBytes, stampfmt.UnauthenticatedBytes-1, stampfmt.MinSenderBytes)),
 		option.Text(&o.Hardware, "Use the hardware timestamps of this interface, which test packets must pass. Enable them first (hwstamp_ctl -i eth0 -t 1 -r 1).").
 			Unset("the kernel's timestamps").WithExample("eth0").WithPlaceholder("IFACE"),
 	}
@@ -152,6 +158,14 @@ func (o *Options) complete() error {
 	return nil
 }
 
+// leastRequest is the length of the shortest request that gets a reply, in bytes.
+func (o *Options) leastRequest() int {
+	if o.ShortRequests {
+		return stampfmt.UnpaddedSenderBytes
+	}
+	return stampfmt.MinSenderBytes
+}
+
 // Check returns all errors: of configuration keys (*option.Error), and others.
 func (o Options) Check() error { return o.complete() }
 
@@ -159,6 +173,7 @@ func (o *Options) check() error {
 	errs := []error{
 		option.Check(o),
 		option.Missing(o.RequireKey && len(o.Keys) == 0, "key_file", "%s needs it", option.Key("require_key")),
+		option.Missing(o.ShortRequests && len(o.Allow) == 0, "allow", "%s needs it", option.Key("short_requests")),
 	}
 	if o.given(keyRate) {
 		errs = append(errs, option.Between(keyRate, o.RatePackets, 1, MaxRate))

@@ -16,7 +16,8 @@ import (
 // fails.
 type pendingReply struct {
 	payload []byte
-	cookie  uint64 // 0: no transmit timestamp
+	short   [stampfmt.UnauthenticatedBytes]byte // the payload if it is longer than the request
+	cookie  uint64                              // 0: no transmit timestamp
 
 	format        timefmt.Format
 	authenticated bool
@@ -35,6 +36,9 @@ type pendingReply struct {
 // reply turns b into the reply to q. Without a session it is a stateless one.
 func (s *shard) reply(in *tstamp.In, q *request, known *session, verified bool, now time.Duration, a *pendingReply) {
 	b := in.Payload
+	if len(b) < len(a.short) && s.options.ShortRequests {
+		b = a.short[:]
+	}
 	t2 := in.Stamp
 	if !t2.Present() {
 		t2 = sample.Stamp{At: in.At, Origin: sample.User}

@@ -10,10 +10,6 @@ import (
 	"oneway.example/exporter/net/wire/stampfmt"
 )
 
-// minRequestBytes is the shortest TWAMP-Light request: the unauthenticated sender packet is padded to the length of the
-// reply, whose last used field is byte 40, the sender's TTL (RFC 5357 section 4.2.1).
-const minRequestBytes = 41
-
 // maxTLVs limits the work for one packet.
 const maxTLVs = 64
 
@@ -56,6 +52,9 @@ func (q *request) read(b []byte) error {
 	if q.authenticated {
 		parse, zeros, end = stampfmt.ParseSenderUnverified, 28, 96 // RFC 8762 figure 4
 		q.baseBytes = stampfmt.AuthenticatedBytes
+	}
+	if !q.authenticated && len(b) < stampfmt.MinSenderBytes {
+		parse, zeros = stampfmt.ParseUnpaddedSender, len(b)
 	}
 	var err error
 	if q.base, err = parse(b); err != nil {
@@ -130,6 +129,9 @@ const replySeconds = uint32(10 * time.Second / time.Second)
 // timestamp (NTP and PTP alike), and T2 and T3 of a reply are of one clock, so the local clock is not needed. In a
 // request T2's place has zeros or padding; random padding matches these ten seconds once in 400 million packets.
 func looksLikeReply(b []byte) bool {
+	if len(b) < stampfmt.MinReplyBytes {
+		return false
+	}
 	t3, t2 := 4, 16 // RFC 8762 figure 5
 	if stampfmt.InAuthenticatedFormat(b) {
 		t3, t2 = 16, 32 // figure 6

@@ -158,6 +158,8 @@ func TestOptionsAreChecked(t *testing.T) {
 		want string
 	}{
 		{Options{RequireKey: true}, "key_file is missing; require_key needs it"},
+		{Options{ShortRequests: true}, "allow is missing; short_requests needs it"},
+		{Options{ShortRequests: true, Allow: []netip.Prefix{}}, "allow is missing; short_requests needs it"},
 		{Options{MaxSessions: 1}, "max_sessions is 1"},
 		{Options{Expiry: time.Millisecond}, "session_expiry is 1ms"},
 	} {

@@ -77,7 +77,7 @@ func (s *shard) handle(in *tstamp.In, now time.Duration, a *pendingReply) Result
 		return Oversized
 	case s.options.MaxReplyBytes > 0 && s.replyBytes+uint64(len(b)) > s.options.MaxReplyBytes:
 		return RateLimited
-	case len(b) < minRequestBytes:
+	case len(b) < s.options.leastRequest():
 		return Short
 	}
 	if r := s.addressResult(in.Peer, in.Local); r != Answered {

@@ -31,7 +31,7 @@ const (
 	AnsweredWithoutKey
 	// SendFailed: the kernel refused the reply.
 	SendFailed
-	// Short: shorter than a request: 41 bytes, or 112 if a key is required.
+	// Short: shorter than a request: 41 bytes, 14 with Options.ShortRequests, or 112 if a key is required.
 	Short
 	// Oversized: larger than Options.MaxRequestBytes.
 	Oversized
@@ -92,7 +92,7 @@ type Stats struct {
 	Sessions int
 	// SocketDrops counts requests that the kernel dropped because the buffer was full.
 	SocketDrops uint64
-	// ReplyBytes is the payload of all replies, and so that of their requests.
+	// ReplyBytes is the payload of all replies.
 	ReplyBytes uint64
 	// KeyFaults are the requests of the last minutes whose sender has another key, or one of the ends has none.
 	KeyFaults KeyFaults

@@ -80,7 +80,7 @@ var (
 				"reflected_unverified: the TLVs fail verification, the reply has their I flag",
 				"reflected_without_key: in authenticated mode, while the reflector has no key: the sender discards the reply",
 				"send_failed: the kernel did not send the reply, see oneway_send_errors_total",
-				"short: shorter than a test packet",
+				"short: shorter than a test packet, which has at least 41 bytes, 14 with short_requests, and 112 with require_key",
 				"oversized: longer than the reflector supports",
 				"corrupted: corrupted on the path",
 				"bad_hmac: of another key, without the key that is required, corrupted, or forged",

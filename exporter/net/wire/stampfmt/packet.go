@@ -67,6 +67,9 @@ const (
 	// MinSenderBytes is the shortest request that is as long as its reply: that of TWAMP-Test with 27 octets of padding (RFC 5357
 	// section 4.1.2, RFC 8762 section 4.6).
 	MinSenderBytes = MinReplyBytes
+	// UnpaddedSenderBytes is a request of TWAMP-Test without padding: Sequence Number, T1 and Error Estimate (RFC 5357 section
+	// 4.1.2).
+	UnpaddedSenderBytes = 14
 	// TLVHeaderBytes is what precedes the value of each TLV (RFC 8972 section 4).
 	TLVHeaderBytes = 4
 )
@@ -137,6 +140,14 @@ func (p SenderPacket) AppendAuthenticatedTo(b []byte, k *Key) []byte {
 // ParseSender reads an unauthenticated request of MinSenderBytes or more: the missing octets of a TWAMP-Light one are
 // zero. The error is ErrShort.
 func ParseSender(b []byte) (SenderPacket, error) { return parseSender(b, MinSenderBytes, 4) }
+
+// ParseUnpaddedSender reads a request of UnpaddedSenderBytes or more: what follows is padding, without SSID. The error is ErrShort.
+func ParseUnpaddedSender(b []byte) (p SenderPacket, err error) {
+	if len(b) < UnpaddedSenderBytes {
+		return p, fmt.Errorf("%w: %d bytes, want %d", ErrShort, len(b), UnpaddedSenderBytes)
+	}
+	return SenderPacket{Seq: be.Uint32(b), T1: be.Uint64(b[4:]), Error: timefmt.ErrorEstimate(be.Uint16(b[12:]))}, nil
+}
 
 // ParseSenderUnverified reads an authenticated request without checking its
 // HMAC. The error is ErrShort.
