@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -138,6 +139,9 @@ func (f *calibrateFlags) measure(ctx context.Context, progress io.Writer) (*back
 	}
 	table := &calibration.Table{}
 	if f.output != "" { // an unusable file must fail before the measurement
+		if dir, err := os.Stat(filepath.Dir(f.output)); err != nil || !dir.IsDir() {
+			return nil, usageError{fmt.Errorf("--output is %q; its directory does not exist", f.output)}
+		}
 		var err error
 		if table, err = calibration.LoadOrNew(f.output); err != nil {
 			return nil, fmt.Errorf("%w; move the file away to start a new one", err)

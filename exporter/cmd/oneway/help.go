@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"strings"
 	"text/template"
 
@@ -62,4 +64,22 @@ func summaries(all []*kingpin.CmdModel) (rows [][2]string) {
 		}
 	}
 	return rows
+}
+
+// overview writes what the program prints without arguments: its commands, and where to go on.
+func overview(out io.Writer, app *kingpin.ApplicationModel) error {
+	var page strings.Builder
+	fmt.Fprintf(&page, "Measure network paths: one-way delay, loss, voice quality, throughput.\n\nusage: oneway <command> [<args> ...]\n\n")
+	for _, row := range summaries(app.FlattenedCommands()) {
+		if row[0] != "help" {
+			fmt.Fprintf(&page, "  %-15s  %s\n", row[0], row[1])
+		}
+	}
+	page.WriteString(`
+First results:  "oneway reflect" on one host, "oneway probe HOST" on another.
+All the time:   "oneway agent --config.file=oneway.yml" on each host.
+Go on with:     "oneway COMMAND --help" (flags, examples), or "man oneway".
+`)
+	_, err := io.WriteString(out, page.String())
+	return err
 }

@@ -84,7 +84,7 @@ func main() { os.Exit(run(application(), os.Args[1:])) }
 // application has all commands and flags.
 func application() *kingpin.Application {
 	app := kingpin.New("oneway", "Measure network paths: one-way delay with its error bound, loss, delay variation, voice quality.").
-		UsageWriter(os.Stdout)
+		UsageWriter(helpWriter{os.Stdout})
 	identify()
 	app.Version(version.Print("oneway"))
 	app.HelpFlag.Short('h')
@@ -116,6 +116,10 @@ func identify() {
 
 // run parses the arguments, runs the subcommand and returns the exit status.
 func run(app *kingpin.Application, args []string) int {
+	if len(args) == 0 {
+		_ = overview(helpWriter{os.Stdout}, app.Model()) // an error ends the process
+		return 0
+	}
 	_, err := app.Parse(args)
 	if err == nil {
 		return 0

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -27,5 +29,40 @@ func TestPlainBuildHasAVersion(t *testing.T) {
 	}
 	if !regexp.MustCompile(want).Match(out) {
 		t.Errorf("want %s, got\n%s", want, out)
+	}
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	for _, args := range [][]string{{}, {"help"}, {"--help"}, {"probe", "--help"}, {"--version"}} {
+		var said bytes.Buffer
+		c := exec.Command(program, args...)
+		c.Stdout, c.Stderr = full, &said
+		if err := c.Run(); c.ProcessState.ExitCode() != exitFailure || !strings.HasPrefix(said.String(), "oneway: print the help: ") || strings.Contains(said.String(), "panic") {
+			t.Errorf("oneway %v without space for its output: %v: %s", args, err, &said)
+		}
+	}
+}
+
+// TestOverviewFitsAScreen: without arguments the program shows its commands and where to go on.
+func TestOverviewFitsAScreen(t *testing.T) {
+	var page strings.Builder
+	if err := overview(&page, application().Model()); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(page.String()), "\n")
+	for _, line := range lines {
+		if len(line) > 80 {
+			t.Errorf("%d columns: %s", len(line), line)
+		}
+	}
+	for _, want := range []string{"  probe  ", "  agent  ", "  test saturation  ", "  token new  ", "oneway COMMAND --help", "man oneway"} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("no %q in\n%s", want, &page)
+		}
+	}
+	if len(lines) > 28 {
+		t.Errorf("%d lines, want at most 28\n%s", len(lines), &page)
 	}
 }

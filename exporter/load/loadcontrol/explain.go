@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"time"
 	"unicode"
+
+	"oneway.example/exporter/core/hostport"
 )
 
 // errNoReply is the cause of a Dial that timed out.
@@ -73,6 +75,8 @@ func hint(err error) string {
 		return "the reply is not TLS: is it the load server's port?"
 	case isRemote && remote.Op == "remote error":
 		return alertHint(remote.Err.Error())
+	case hostport.LookupRemedy(err) != "":
+		return hostport.LookupRemedy(err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "is a load server listening on this port?"
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EACCES):

@@ -218,7 +218,7 @@ func (t *Target) Resolve(ctx context.Context, keep netip.AddrPort) (netip.AddrPo
 	}
 	found, err := t.lookup(ctx, "ip", t.host)
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("target: peer %q: %w; correct the name, or its entry: `getent hosts %s` asks as the agent does", t.host, err, t.host)
+		return netip.AddrPort{}, withRemedy(fmt.Errorf("target: peer %q: %w", t.host, err))
 	}
 	first := netip.AddrPort{}
 	var wrong error // of an address that no host has
@@ -240,6 +240,14 @@ func (t *Target) Resolve(ctx context.Context, keep netip.AddrPort) (netip.AddrPo
 		return first, fmt.Errorf("target: peer %q has no %s address", t.host, t.options.Family)
 	}
 	return first, nil
+}
+
+// withRemedy adds what to do after a failed lookup.
+func withRemedy(err error) error {
+	if remedy := hostport.LookupRemedy(err); remedy != "" {
+		return fmt.Errorf("%w; %s", err, remedy)
+	}
+	return err
 }
 
 // literal is the host if it is an IP address; else the zero Addr.

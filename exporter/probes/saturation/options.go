@@ -171,8 +171,8 @@ func (o *Options) planned(d sample.Direction) (bytes int64, lasts time.Duration,
 	idle, interval := o.idle(d)
 	around := 2 * time.Duration(idle) * interval
 	if longest := around + steps[0].Duration; float64(rate)*longest.Seconds()/float64(o.PacketBytes) > 0.99*stream.MaxPackets {
-		return 0, 0, option.Errorf("rate."+d.String(), "of %v for %v is more than the %d packets that one transfer may have; shorten it or make the packets larger",
-			rate, longest, stream.MaxPackets)
+		return 0, 0, option.Errorf("rate."+d.String(), "of %v for %v, with %v of idle before and after the load, is more than the %d packets that one transfer may have; shorten it or make the packets larger",
+			rate, longest, around, stream.MaxPackets)
 	}
 	sum := 2 * float64(idle*o.PacketBytes)
 	for _, s := range steps {

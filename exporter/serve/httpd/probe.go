@@ -82,11 +82,21 @@ func probeQuery(r *http.Request) (p probeRequest, wrong string) {
 	if err != nil {
 		return p, "The query is not valid."
 	}
-	for key, into := range map[string]*string{"target": &p.Target, "module": &p.Module} {
-		if len(values[key]) != 1 || values[key][0] == "" {
-			return p, fmt.Sprintf("The query has %d values of %s; it must have one: /probe?target=HOST[:PORT]&module=NAME", len(values[key]), key)
+	for _, parameter := range []struct {
+		key  string
+		into *string
+	}{{"target", &p.Target}, {"module", &p.Module}} {
+		key := parameter.key
+		const form = "it must have one: /probe?target=HOST[:PORT]&module=NAME"
+		switch given := values[key]; {
+		case len(given) == 0:
+			return p, fmt.Sprintf("The query has no %s; %s", key, form)
+		case len(given) > 1:
+			return p, fmt.Sprintf("The query has %d values of %s; %s", len(given), key, form)
+		case given[0] == "":
+			return p, fmt.Sprintf("The %s of the query is empty; %s", key, form)
 		}
-		*into = values[key][0]
+		*parameter.into = values[key][0]
 	}
 	if p.Log = slog.New(slog.DiscardHandler); values.Get("debug") == "true" {
 		p.steps = new(steps)

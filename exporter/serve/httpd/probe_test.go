@@ -116,9 +116,12 @@ func TestProbeIsRefusedWithAReason(t *testing.T) {
 			want                 int
 			text                 string
 		}{
-			{http.MethodGet, "/probe", "", 400, "The query has 0 values of "},
+			{http.MethodGet, "/probe", "", 400, "The query has no target; it must have one"},
+			{http.MethodGet, "/probe?target=192.0.2.1", "", 400, "The query has no module; it must have one"},
+			{http.MethodGet, "/probe?target=&module=m", "", 400, "The target of the query is empty; it must have one"},
+			{http.MethodGet, "/probe?target=fe80::1&module=m", "", 400, "a link-local address needs the interface"},
 			{http.MethodGet, good + "&target=192.0.2.2", "", 400, "The query has 2 values of target"},
-			{http.MethodGet, "/probe?target=192.0.2.1&module=", "", 400, "The query has 1 values of module"},
+			{http.MethodGet, "/probe?target=192.0.2.1&module=", "", 400, "The module of the query is empty"},
 			{http.MethodGet, good + "&x=" + strings.Repeat("y", maxQuery), "", 400, "bytes; it may have 1024"},
 			{http.MethodGet, good + "&%zz", "", 400, "not valid"},
 			{http.MethodGet, "/probe?target=a%20b&module=m", "", 400, "is no host name"},
