@@ -44,6 +44,7 @@ const (
 	Lost          = "session_lost"
 	HostPaused    = "host_paused"
 	RemotePaused  = "remote_paused"
+	TooLarge      = "packet_too_large"
 	Clock         = "clock_stepped"
 	Internal      = "internal"
 	Unauthorized  = "unauthorized"
@@ -123,6 +124,10 @@ func All() []Reason {
 		{
 			Name: RemotePaused, Meaning: "the same at the load server", Refusal: true, Ends: true, Status: 503,
 			Remedy: "The host of the load server was suspended or too busy, or its process was stopped; the next run is not affected if that does not happen again.",
+		},
+		{
+			Name: TooLarge, Meaning: "no packet of its size passed the path, whose MTU is smaller or may be",
+			Remedy: "Choose smaller packets: the error names the option, and the path's MTU if a router has reported it. `oneway test train` measures the MTU.",
 		},
 		{
 			Name: Clock, Meaning: "a clock was stepped during the run",

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"syscall"
 	"time"
 
 	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/ipheader"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/net/tstamp"
@@ -283,6 +285,17 @@ func (x *sending) markUnsent(g group) {
 	}
 }
 
+// tooLarge records the MTU that a router has reported, and ends a stream whose packets are all larger.
+func (x *sending) tooLarge(mtu int) {
+	if known := x.pathMTU.Load(); known == 0 || int64(mtu) < known {
+		x.pathMTU.Store(int64(mtu))
+	}
+	smallest := slices.MinFunc(x.plan.Segments, func(a, b Segment) int { return a.PayloadBytes - b.PayloadBytes }).PayloadBytes
+	if !x.plan.Fragment && smallest+ipheader.WithIP(x.to.Addr().Unmap().Is6(), ipheader.UDP) > mtu {
+		x.cancel()
+	}
+}
+
 // unreachable passes ICMP errors to their streams.
 func (e *Endpoint) unreachable(all []tstamp.ICMPError) {
 	if len(all) == 0 {
@@ -293,7 +306,13 @@ func (e *Endpoint) unreachable(all []tstamp.ICMPError) {
 	for i := range all {
 		at := unmapped(all[i].Peer)
 		for _, x := range e.sending {
-			if x.consent != nil && unmapped(x.to) == at {
+			if unmapped(x.to) != at {
+				continue
+			}
+			if all[i].MTU > 0 {
+				x.tooLarge(all[i].MTU)
+			}
+			if x.consent != nil {
 				x.consent.Unreachable(all[i].Err)
 			}
 		}

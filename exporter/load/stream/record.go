@@ -27,6 +27,9 @@ type Sent struct {
 	// TooLarge are those of Refused that exceed the MTU of the sending host's interface or the known one of the path: a
 	// search for the path's MTU sends such packets.
 	TooLarge int `json:"too_large_packets,omitempty"`
+	// PathMTU is the smallest MTU, in bytes with the IP header, that routers reported during the stream, as its packets were
+	// larger; zero: none did. If all packets of the plan are larger, and may not be fragmented, the stream ended early.
+	PathMTU int `json:"path_mtu_bytes,omitempty"`
 	// Late were sent more than 1 ms after they were due.
 	Late int `json:"late_packets"`
 	// Begin and End are the times of the first and the last packet sent.

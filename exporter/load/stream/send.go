@@ -102,6 +102,7 @@ type sending struct {
 
 	sentPackets, sentBytes atomic.Int64
 	firstDue               atomic.Int64
+	pathMTU                atomic.Int64 // zero: no router has reported one
 }
 
 // SendOptions has the options of Send.
@@ -343,7 +344,7 @@ func (x *sending) await(ctx context.Context) {
 // conclude returns the result. No timestamp is written afterwards.
 func (x *sending) conclude() *Sent {
 	x.unregister()
-	x.result.Planned = len(x.packets)
+	x.result.Planned, x.result.PathMTU = len(x.packets), int(x.pathMTU.Load())
 	tried := x.prepared - (len(x.out) - x.from) // the rest was only prepared
 	x.result.Packets = x.packets[:tried]
 	if x.adjustRate != nil { // the plan is an upper limit

@@ -113,7 +113,7 @@ func single(err error) bool {
 		return refusal.ID != 0
 	}
 	f, ok := errors.AsType[*loadtest.Failure](err)
-	return ok && f.Reason == runreason.Socket
+	return ok && (f.Reason == runreason.Socket || f.Reason == runreason.TooLarge)
 }
 
 // measure measures one transport in one direction.
@@ -122,6 +122,9 @@ func (k *Kind) measure(ctx context.Context, s *mixed.Session, d sample.Direction
 		x, err := s.UDP.Transfer(ctx, d, s.UDP.Plan(k.opts.segment()), nil)
 		if x == nil {
 			return Part{}, err
+		}
+		if large := x.Oversized("message_bytes", s.UDP.Overhead()); err == nil && large != nil {
+			return Part{}, large
 		}
 		return k.ofUDP(x), err
 	}

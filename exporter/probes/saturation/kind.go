@@ -144,6 +144,8 @@ func (k *Kind) checked(t *udptraffic.Transfer, err error) (*udptraffic.Transfer,
 		return nil, err
 	case err != nil:
 		return t, err
+	case t.Oversized("packet_bytes", 0) != nil:
+		return nil, t.Oversized("packet_bytes", 0)
 	case t.Cut != "":
 		return nil, fmt.Errorf("saturation: %s transfer was cut short: %s", t.Direction, t.Cut)
 	case t.Counts.Sent == 0:

@@ -126,6 +126,7 @@ func (k *Kind) Perform(ctx context.Context, s *udptraffic.Session, r *loadtest.R
 	}
 	turns := loadtest.Turns(len(fits), k.opts.Repetitions, res.Seed)
 	refused := map[Cell]bool{}
+	var tooLarge error
 	for i, turn := range turns {
 		c := fits[turn]
 		if refused[c] {
@@ -142,12 +143,20 @@ func (k *Kind) Perform(ctx context.Context, s *udptraffic.Session, r *loadtest.R
 		if err != nil {
 			return fmt.Errorf("sizesweep: %v: %w", c, err)
 		}
+		if large := t.Oversized("packet_bytes", 0); large != nil {
+			refused[c], tooLarge = true, large
+			res.Omitted = append(res.Omitted, Omission{c, c.Direction.String(), large.Error()})
+			continue
+		}
 		if t.Cut != "" {
 			return fmt.Errorf("sizesweep: %v: cut short: %s", c, t.Cut)
 		}
 		m := evaluate(packets(t), c.PacketBytes, segment, uint64(t.HostDropped()))
 		*m.Underrun -= float64(t.Counts.Withheld) / float64(m.PlannedPackets) // withheld packets are no underrun of the sender
 		done[c] = append(done[c], m)
+	}
+	if len(done) == 0 {
+		return tooLarge
 	}
 	return nil
 }

@@ -104,7 +104,7 @@ type carrier struct {
 	clock   clock.Monitor
 	drain   time.Duration
 	last    atomic.Uint32 // ID of the last transfer
-	sending atomic.Bool   // a stream without long pauses replaces the hello packets
+	sending atomic.Bool   // a stream without long pauses, of packets that pass every path, replaces the hello packets
 
 	mu      sync.Mutex
 	planned time.Time // planned end of all transfers

@@ -34,8 +34,10 @@ package udptraffic
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"oneway.example/exporter/core/ipheader"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/stream"
@@ -166,4 +168,13 @@ func gap(p stream.Plan) (most time.Duration) {
 		most = max(most, s.Pause+s.Interval)
 	}
 	return max(most, p.Feedback)
+}
+
+// anyPath is a size of packets that nearly every path carries, in bytes with the IP header (BASE_PLPMTU of RFC 8899 section
+// 5.1.2).
+const anyPath = 1200
+
+// fitsAnyPath reports whether nearly every path carries all packets of a plan.
+func fitsAnyPath(p stream.Plan) bool {
+	return !slices.ContainsFunc(p.Segments, func(s stream.Segment) bool { return s.PayloadBytes+ipheader.MaxUDP > anyPath })
 }
