@@ -57,7 +57,7 @@ func knee(matchers ...string) string {
 }
 
 // whyUndecided is the rule of the agent.
-const whyUndecided = "\"cannot tell\": fewer than 3 repetitions, or repetitions of neighboring sizes that overlap, or no fixed size reaches it, only auto-tuning; the run's report has the interval."
+const whyUndecided = "\"cannot tell\": fewer than 3 repetitions, or repetitions that vary too much for a decision between neighboring sizes, or no fixed size reaches it, only auto-tuning; the run's report has the interval."
 
 func bufferSummaryRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("The last run"))
@@ -69,7 +69,7 @@ func bufferSummaryRow(b *boardBuilder) {
 
 func kneeTile(name, matcher string) *stat.PanelBuilder {
 	return tile(text{
-		"Sufficient buffer " + name, "Smallest buffer of the last run whose median throughput reaches 95 % of the best, by congestion control: the smaller of both buffers, as the kernel limits them. " + whyUndecided + " Thesis section 6.3.", "bytes",
+		"Sufficient buffer " + name, "Smallest buffer of the last run that reaches 95 % of the best throughput, by congestion control: the smaller of both buffers, as the kernel limits them. " + whyUndecided + " Thesis section 6.3.", "bytes",
 		noBufferSweep,
 	}, instant(knee(matcher), "{{congestion_control}}")).Span(8).Decimals(1).
 		TextMode(common.BigValueTextModeValueAndName).Mappings(undecidedWords()).Thresholds(steps(step{0, colorOf(name)}))
@@ -80,7 +80,7 @@ func kneeTable() *tablepanel.PanelBuilder {
 	best := each(sweptRate(half))
 	return columns(text{
 		"Best throughput and sufficient buffer",
-		"By congestion control algorithm: best median throughput of the last run; smallest buffer that reaches 95 % of it; best throughput times the least round-trip time, which a window needs to fill the path (RFC 6349 section 3.3.1); throughput with auto-tuning at both ends, and its share of the best. " + whyUndecided,
+		"By congestion control algorithm: best throughput of the last run; smallest buffer that reaches 95 % of it; best throughput times the least round-trip time, which a window needs to fill the path (RFC 6349 section 3.3.1); throughput with auto-tuning at both ends, and its share of the best. " + whyUndecided,
 		"none", noBufferSweep,
 	},
 		column{title: "direction", label: metric.Direction, empty: "no completed run"},
@@ -107,7 +107,7 @@ func bufferRunsRow(b *boardBuilder) {
 	}
 	b.WithPanel(inAlgorithms(runs(lines(text{
 		"Best throughput, run by run",
-		"Best median throughput of each run by congestion control, and that of auto-tuning at both ends (dashed). Far apart: the limits of auto-tuning (tcp_rmem, tcp_wmem) are too small for this path.",
+		"Best throughput of each run by congestion control, and that of auto-tuning at both ends (dashed). Far apart: the limits of auto-tuning (tcp_rmem, tcp_wmem) are too small for this path.",
 		inBits, noBufferSweep + " in this time range",
 	},
 		ranged(fresh(swept, bitsOf(best())), "{{congestion_control}}"),

@@ -21,7 +21,7 @@ func TestKneeIsTheSmallestBufferThatReachesTheBest(t *testing.T) {
 		{"clear, in any order", []Cell{k(512, 990, 1), k(17, 150, 1), k(64, 560, 1), k(128, 1000, 1)}, Knee{128 << 10, 64 << 10, 128 << 10, 1000}},
 		{"quartiles overlap", []Cell{k(17, 150, 1), k(64, 940, 20), k(128, 960, 20), k(256, 1000, 1)}, Knee{128 << 10, 17 << 10, 256 << 10, 1000}},
 		{"smallest is enough", []Cell{k(17, 1000, 1), k(64, 1000, 1)}, Knee{17 << 10, 0, 17 << 10, 1000}},
-		{"never reliable", []Cell{k(17, 100, 1), k(64, 1000, 300)}, Knee{64 << 10, 17 << 10, 0, 1000}},
+		{"never reliable", []Cell{k(17, 100, 1), k(64, 1000, 300)}, Knee{64 << 10, 0, 0, 1000}},
 		// Larger buffers can be worse: loss by the own queue.
 		{"falls again", []Cell{k(17, 150, 1), k(128, 1000, 1), k(1024, 700, 1)}, Knee{128 << 10, 17 << 10, 128 << 10, 1000}},
 		{"a cell failed", []Cell{k(17, 150, 1), {Buffer: 64 << 10}, k(128, 1000, 1)}, Knee{128 << 10, 17 << 10, 128 << 10, 1000}},
@@ -33,6 +33,54 @@ func TestKneeIsTheSmallestBufferThatReachesTheBest(t *testing.T) {
 	for _, none := range [][]Cell{nil, {k(17, 1, 0)}, {{Buffer: 1}, {Buffer: 2}}, {k(1, 0, 0), k(2, 0, 0)}} {
 		if got, ok := FindKnee(none); ok {
 			t.Errorf("%v: %+v", none, got)
+		}
+	}
+}
+
+// TestKneeIsDecidedWronglyInAtMostFivePercent has nine sizes. The last five reach the plateau, and the one before
+// them reaches a share of it.
+func TestKneeIsDecidedWronglyInAtMostFivePercent(t *testing.T) {
+	rng := rand.New(rand.NewPCG(testseed.Of(t), 3))
+	const runs = 1000
+	for _, share := range []float64{0.5, 0.9, 0.94, 0.96, 1} {
+		for _, sigma := range []float64{0.01, 0.03, 0.05, 0.1} {
+			for _, repetitions := range []int{3, 5} {
+				decided, wrong, outside := 0, 0, 0
+				for range runs {
+					truth, cells := int64(5), []Cell(nil)
+					for i, mean := range []float64{0.1, 0.2, 0.4, share, 1, 1, 1, 1, 1} {
+						c := Cell{Buffer: int64(i + 1)}
+						for range repetitions {
+							c.Rates = append(c.Rates, 1e6*mean*(1+sigma*rng.NormFloat64()))
+						}
+						cells = append(cells, c)
+					}
+					if share >= 0.95 {
+						truth = 4
+					}
+					k, _ := FindKnee(cells)
+					if k.AtMost == k.Above+1 {
+						if decided++; k.Buffer != k.AtMost {
+							t.Fatalf("%+v: the buffer is not in the interval", k)
+						}
+					}
+					switch inside := k.Above < truth && (k.AtMost == 0 || k.AtMost >= truth); {
+					case inside:
+					case k.AtMost == k.Above+1:
+						wrong++
+					default:
+						outside++
+					}
+				}
+				t.Logf("share %.2f, sigma %.2f, %d repetitions: decided %d of %d, wrong %d, intervals without the knee %d", share, sigma, repetitions, decided, runs, wrong, outside)
+				if wrong > runs/20 || outside > (runs-decided)/20+5 {
+					t.Errorf("share %.2f, sigma %.2f, %d repetitions: wrong %d, intervals without the knee %d of %d", share, sigma, repetitions, wrong, outside, runs-decided)
+				}
+				easy := share < 0.94 || share == 1
+				if least := map[float64]int{0.01: runs * 9 / 10, 0.03: runs / 5}[sigma]; easy && decided < least {
+					t.Errorf("share %.2f, sigma %.2f, %d repetitions: decided %d of %d", share, sigma, repetitions, decided, runs)
+				}
+			}
 		}
 	}
 }

@@ -12,20 +12,21 @@ import (
 	"oneway.example/exporter/probe/report"
 )
 
-// Knee is the smallest buffer that reaches 95 % of the best median, of one direction and congestion control. A cell counts
+// Knee is the smallest buffer that reaches 95 % of the best throughput, of one direction and congestion control. A cell counts
 // with the smaller of its buffers, as the kernel has limited them; with both auto-tuned it has none.
 type Knee struct {
 	Direction         sample.Direction `json:"-"`
 	DirectionName     string           `json:"direction"`
 	CongestionControl string           `json:"congestion_control"`
-	// Buffer is by the medians; nil: auto-tuning alone reaches it.
+	// Buffer is by the means; nil: auto-tuning alone reaches it.
 	Buffer *int64 `json:"buffer_bytes,omitempty"`
-	// Above and AtMost are by the quartiles of the repetitions; nil: that end is not known.
+	// Above and AtMost hold with a confidence of 99 % each, by the spread of the repetitions; nil: that end is not known.
 	Above  *int64 `json:"more_than_bytes,omitempty"`
 	AtMost *int64 `json:"at_most_bytes,omitempty"`
-	// Overlap: the repetitions cannot tell, as they are too few, or because those of neighboring sizes overlap.
+	// Overlap: the repetitions cannot tell, as they are too few, or because they vary too much for a decision between
+	// neighboring sizes.
 	Overlap bool `json:"undecided"`
-	// Best is the best median throughput, and BDP that times the least RTT of all cells of the direction.
+	// Best is the mean throughput of the cells that overlap the best one, and BDP that times the least RTT of all cells of the direction.
 	Best float64  `json:"best_throughput_bytes_per_second"`
 	BDP  *float64 `json:"bandwidth_delay_product_bytes,omitempty"`
 }
@@ -33,7 +34,7 @@ type Knee struct {
 // unlimited is the buffer of cells with auto-tuning at both ends.
 const unlimited = math.MaxInt64
 
-// fewest repetitions have quartiles that say something about their spread.
+// fewest repetitions say something about their spread.
 const fewest = 3
 
 // buffer is the smaller buffer in effect.

@@ -15,7 +15,7 @@ The result has the smallest buffer that is enough.
 
 A cell is a send buffer, a receive buffer and a congestion control in one direction. Cells are
 measured one after the other, repeatedly, in random order. A sufficient buffer reaches 95 % of the
-best median throughput; if the repetitions overlap, its limits are printed. The kernel doubles
+best throughput; if the repetitions vary too much to tell, its limits are printed. The kernel doubles
 each size, and limits it by net.core.wmem_max and rmem_max; the size in effect is in parentheses.
 The models have the conditions of the same cell: 0.75 W/RTT, and those of Mathis (after losses)
 and of Padhye, for which each retransmission is a loss.
