@@ -4,6 +4,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 
+	"oneway.example/exporter/core/bound"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
 )
@@ -64,7 +65,7 @@ func clockDelayRow(b *boardBuilder) {
 			step{1e-3, red},
 		},
 		{
-			"TX uncertainty", "Packets per minute that may have left the sending host more than 25 us after their TX timestamp, for example because a virtual machine was paused. Their delays may be too large by that time; their error bounds include it.",
+			"TX uncertainty", "Packets per minute that may have left the sending host more than " + amount(bound.KernelError.Seconds()*1e6, "us") + " after their TX timestamp, for example because a virtual machine was paused. Their delays may be too large by that time; their error bounds include it.",
 			"No packet with TX uncertainty in this time range" + orSlim, metric.DelayTXUncertainty,
 			step{60, orange},
 		},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -129,3 +130,16 @@ func (b bins) shares() string {
 
 // shortest is the label le of a bucket.
 func shortest(bound float64) string { return strconv.FormatFloat(bound, 'g', -1, 64) }
+
+// resolution is how exactly quantiles of a histogram in seconds are known.
+func resolution(d *metric.Desc) string {
+	if d.NativeOnly {
+		return "Resolution: 9 %; a server without native histograms has no values."
+	}
+	var bounds []string
+	for _, b := range d.Buckets {
+		bounds = append(bounds, fmt.Sprintf("%g", b*1e3))
+	}
+	last := len(bounds) - 1
+	return "Resolution: 9 % with native histograms, else classic buckets at " + strings.Join(bounds[:last], ", ") + " and " + bounds[last] + " ms."
+}

@@ -14,7 +14,7 @@ func selfRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Measuring host"))
 	b.WithPanel(hostTime(text{
 		"Send lateness",
-		"Time from the scheduled to the actual start of sending a test packet. The kernel timestamp keeps the delay correct; the send schedule (RFC 3432) requires small lateness. Resolution: 9 % with native histograms, else classic buckets at 1 and 10 ms.",
+		"Time from the scheduled to the actual start of sending a test packet. The kernel timestamp keeps the delay correct; the send schedule (RFC 3432) requires small lateness. " + resolution(metric.ProbeLateness),
 		"s", "No packet was sent" + orSlim,
 	}, metric.ProbeLateness))
 	b.WithPanel(counted(text{

@@ -11,7 +11,7 @@ func variationRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Delay variation and round-trip time"))
 	b.WithPanel(lines(text{
 		"Delay variation (PDV)",
-		"Delay minus the smallest delay of its window (RFC 5481 section 4.2), which a playout buffer has to cover. A constant clock offset cancels, so PDV is valid even if the delay is not. Over 5 minutes. Resolution: 9 % with native histograms, else interpolation between classic bucket bounds at 1, 5, 20 and 100 ms; values below 1 ms are then not reliable.",
+		"Delay minus the smallest delay of its window (RFC 5481 section 4.2), which a playout buffer has to cover. A constant clock offset cancels, so PDV is valid even if the delay is not. Over 5 minutes. " + resolution(metric.DelayVariation) + " Between the bounds of classic buckets values are interpolated, and those below the first are not reliable.",
 		"s", noRules,
 	},
 		ranged(rec(rules.DelayVariationQuantiles.Name, `quantile_rank="0.5"`), "{{direction}} p50"),
@@ -53,7 +53,7 @@ func variationRow(b *boardBuilder) {
 		OverrideByName("min", props{color("dark-green"), dotted()}))
 	b.WithPanel(hostTime(text{
 		"Residence time in the reflector",
-		"T3−T2 by the reflector's clock. It is excluded from all delays; a large value indicates an overloaded reflector, whose timestamps may be late, too. Resolution: 9 % with native histograms, else classic buckets at 1 and 10 ms.",
+		"T3−T2 by the reflector's clock. It is excluded from all delays; a large value indicates an overloaded reflector, whose timestamps may be late, too. " + resolution(metric.Residence),
 		"s", "No reply with both timestamps of the reflector" + orSlim,
 	}, metric.Residence))
 }

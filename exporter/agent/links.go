@@ -28,8 +28,6 @@ const (
 	// quotaInterval is the interval at which quotas and the times of load tests are published: midnight or a clock step
 	// renews quotas without a call.
 	quotaInterval = time.Second
-	// saveInterval is the interval at which a failed save of the quotas is tried again.
-	saveInterval = 10 * time.Second
 )
 
 // Limits of reports.
@@ -185,7 +183,7 @@ func (s *shared) publish() {
 
 // Run updates the published quotas until ctx ends.
 func (s *shared) Run(ctx context.Context) error {
-	ticker, saving := time.NewTicker(quotaInterval), time.NewTicker(saveInterval)
+	ticker, saving := time.NewTicker(quotaInterval), time.NewTicker(metric.QuotaSaveInterval)
 	defer ticker.Stop()
 	defer saving.Stop()
 	for {

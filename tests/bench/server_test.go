@@ -60,7 +60,7 @@ func serverFootprint(b *testing.B, host *lab.Host, prometheus string, count int,
 	time.Sleep(whole * 3 / 4) // the server works meanwhile
 	proc := fmt.Sprintf("/proc/%d/", p.Cmd.Process.Pid)
 	start, before := time.Now(), cpuOf(b, proc)
-	time.Sleep(whole / 4)
+	time.Sleep(whole / 4) // the measured part
 	core := (cpuOf(b, proc) - before).Seconds() / time.Since(start).Seconds()
 	resident := 1024 * numberAfter(b, read(b, proc+"status"), "VmRSS:")
 	own := string(scrape(b, c, "http://"+server+"/metrics", acceptText).text)

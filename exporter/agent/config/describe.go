@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"oneway.example/exporter/agent/linklease"
 	"oneway.example/exporter/agent/pathlabel"
 	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/metric"
@@ -29,7 +30,7 @@ func (c *Config) Describe() []option.Description {
 		section(&c.Links, "Links, which load tests share: one test at a time on each. Once there are any, each \"link\" elsewhere must be one of them. A link that is not listed has no quota; a "+
 			"load test without the option \"link\" uses the first of its path (key link), or one with the path's name. While a test fills a link, and "+fmt.Sprintf("%.0f minutes", metric.TestedRecent.Minutes())+" after, no alert begins "+
 			"for the loss and delay of any path over it. The quota is the number of bytes of IP packets that load tests may move over the link between two local midnights, both "+
-			"directions; a run that could need more than the rest is skipped. A reload changes it at once. \"oneway test\" on this host leases links and uses quotas through the agent's socket, /run/oneway/agent.sock (systemd: "+
+			"directions; a run that could need more than the rest is skipped. A reload changes it at once. \"oneway test\" on this host leases links and uses quotas through the agent's socket, "+linklease.DefaultSocket+" (systemd: "+
 			"RuntimeDirectory=oneway).").WithExample("[{name: uplink, quota_bytes: 500MB}, {name: branch-to-core, quota_bytes: 2GB}, {name: load_server}, {name: lab}]"),
 		section(&c.Reports, "Reports of load test runs, and incident reports (at most a quarter), one gzip file of JSON each, shown at /runs; the oldest are deleted when a limit is reached."),
 		option.Value(&c.Outputs, nil, "Outputs deliver all measurements to stores that do not scrape this agent: its series at an interval, and what a scrape cannot hold (packets of runs, "+
@@ -41,8 +42,7 @@ func (c *Config) Describe() []option.Description {
 			"probe_success. Off without this section; deploy/prometheus/README.md has the scrape configuration. Every client of the web server may use it: with --web.config.file it needs "+
 			"a password or a certificate."),
 		section(&c.Profile, fmt.Sprintf("The series of each probe; a path or probe may override it (key profile). full: at most %d without faults. slim: at most %d, for a thousand paths: native ", metric.MaxFull, metric.MaxSlim)+
-			"histograms of the delay, its quantiles, sent, lost, error bound, round trip; without voice quality and incident reports: keys of voice quality, elapsed_bins and "+
-			"elapsed_range are an error with slim.").WithExample("full"),
+			"histograms of the delay, its quantiles, sent, lost, error bound, round trip; without voice quality and incident reports. A key of a probe that concerns what slim leaves out, such as codecs, is an error.").WithExample("full"),
 		option.Value(&c.Defaults, nil, "Options of all probes of a type; a key that a probe of a path or a mesh has itself replaces the one of its type as a whole.").WithExample("{stamp: {interval: 1s}}"),
 		option.Value(&c.Meshes, nil, "Paths to the other hosts of a mesh, from one file that is the same on all hosts; see exporter/doc/mesh.md. One mesh, or a list of them. The name of a "+
 			"path is SELF-to-PEER, after the prefix; its labels are those of the peer."),
@@ -53,7 +53,7 @@ func (c *Config) Describe() []option.Description {
 // Describe returns the descriptions of the keys of a path.
 func (p *Path) Describe() []option.Description {
 	return []option.Description{
-		option.Text(&p.Name, "The label \"path\" of every metric: unique, a letter or digit and up to 99 more letters, digits and _ . : / -").WithExample("office-to-core").
+		option.Text(&p.Name, fmt.Sprintf("The label \"path\" of every metric: unique, a letter or digit and up to %d more letters, digits and _ . : / -", option.MaxName-1)).WithExample("office-to-core").
 			Required("every path needs one").Checked(func(key string) error { return option.Name(key, p.Name) }),
 		option.Text(&p.Peer, fmt.Sprintf("A name or address, with :port if it is not %d; it must run \"oneway agent\", \"oneway reflect\" or any STAMP or TWAMP-Light reflector.", hostport.Reflector)).
 			WithExample(fmt.Sprintf(`"[2001:db8::7]:%d"`, hostport.Reflector)).

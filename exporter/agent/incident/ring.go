@@ -51,7 +51,7 @@ const (
 func (g *ring) add(r *row, most int) {
 	if n := len(g.blocks); n == 0 || len(g.blocks[n-1].data)+longest > cap(g.blocks[n-1].data) {
 		g.blocks, g.last = append(g.blocks, block{data: make([]byte, 0, max(most/blocks, longest))}), row{}
-		for len(g.blocks) > 1 && (g.size() > most || r[record.IncidentSent]-g.blocks[0].newest > int64(span)) {
+		for len(g.blocks) > 1 && (g.size() > most || r[record.IncidentSent]-g.blocks[0].newest > int64(Span)) {
 			g.blocks = slices.Delete(g.blocks, 0, 1)
 		}
 	}
@@ -84,7 +84,7 @@ func (g *ring) rows() (all []row) {
 		}
 		newest = max(newest, b.newest)
 	}
-	return slices.DeleteFunc(all, func(r row) bool { return newest-r[record.IncidentSent] > int64(span) })
+	return slices.DeleteFunc(all, func(r row) bool { return newest-r[record.IncidentSent] > int64(Span) })
 }
 
 // table is expanded from the ring only when it is written, so that a waiting report takes no additional memory.

@@ -63,7 +63,7 @@ func TestRingKeepsTheNewestPacketsUnchanged(t *testing.T) {
 		var put []row
 		for seq := range uint64(5000) {
 			p := anyPacket(rng, seq)
-			p.T1.At = instant.Time(1_790_000_000e9) + p.T1.At%instant.Time(span/2)
+			p.T1.At = instant.Time(1_790_000_000e9) + p.T1.At%instant.Time(Span/2)
 			one := rowOf(p)
 			put = append(put, one)
 			r.add(&one, 8192)
@@ -122,7 +122,7 @@ func TestRingDropsPacketsOlderThanItsSpan(t *testing.T) {
 		p := rowOf(replied(seq, instant.Time(int64(seq)*int64(time.Second)), ms, ms))
 		r.add(&p, perPath)
 	}
-	if want := int(span/time.Second) + 1; len(r.rows()) != want || r.size() > perPath/2 {
+	if want := int(Span/time.Second) + 1; len(r.rows()) != want || r.size() > perPath/2 {
 		t.Errorf("%d packets of one a second in %d bytes, want %d", len(r.rows()), r.size(), want)
 	}
 }

@@ -59,9 +59,11 @@ import (
 	"oneway.example/exporter/probe/report"
 )
 
+// Span is the time of the packets that a report has.
+const Span = 10 * time.Minute
+
 // Limits of memory.
 const (
-	span        = 10 * time.Minute
 	perPath     = 96 << 10 // bytes of a ring
 	allPaths    = 32 << 20 // of all rings
 	memoryShare = 16       // of the memory limit, for all rings
@@ -97,8 +99,8 @@ var (
 	ErrUnknown = errors.New("incident: no such light probe, the path has several and none was named, or its profile is slim")
 	// ErrNoPackets: the probe has sent nothing in the last minutes.
 	ErrNoPackets = errors.New("incident: no packets were sent in the last minutes")
-	// ErrTooMany: the requests exceed one in 10 s.
-	ErrTooMany = errors.New("incident: too many requests; one in 10 s is allowed")
+	// ErrTooMany: the requests exceed one in requestInterval.
+	ErrTooMany = fmt.Errorf("incident: too many requests; one in %v is allowed", requestInterval)
 	// ErrNoDirectory: reports are not stored.
 	ErrNoDirectory = errors.New("incident: reports.dir is empty; it must be a directory")
 )

@@ -119,7 +119,7 @@ func TestIncidentIsReportedWithTheMinutesBeforeIt(t *testing.T) {
 		if first[2] != "received" || first[3].(float64) > 31e6 || last[3].(float64) < 399e6 || last[5] != "ok" || first[1].(float64) != 0 {
 			t.Errorf("first row %v, last row %v", first, last)
 		}
-		if got := all[0].End.Sub(all[0].Begin); got < 9*time.Minute || got > span {
+		if got := all[0].End.Sub(all[0].Begin); got < 9*time.Minute || got > Span {
 			t.Errorf("it covers %v", got)
 		}
 		if v, ok := b.sink.Value(metric.IncidentReports, "a", "stamp", "delay"); !ok || v != 1 {

@@ -34,7 +34,7 @@ var (
 	})
 	UDPThroughputElapsed = Family(Desc{
 		Name: "oneway_udp_throughput_elapsed_bytes_per_second", Kind: Gauge, Labels: []string{Path, Probe, Direction, ElapsedL},
-		Help:   "Received IP bytes per second in one part of the last run, at most elapsed_bins parts (15), by the time of its end since the beginning of the load; the report of the run has each second.",
+		Help:   "Received IP bytes per second in one part of the last run, at most elapsed_bins parts, by the time of its end since the beginning of the load; the report of the run has each second.",
 		Absent: "Before the first completed run.",
 		Source: "Woo 2010 figure 6.1a",
 	})
@@ -63,7 +63,7 @@ var (
 	})
 	LoadedDelayElapsed = Family(Desc{
 		Name: "oneway_delay_elapsed_seconds", Kind: Gauge, Labels: []string{Path, Probe, Direction, ElapsedL, QuantileL},
-		Help:   "Median one-way delay in a bin of the first seconds of the last run, in seconds, at most elapsed_bins bins (15), by the time of its end since the beginning of the load; with elapsed_range also the smallest and the largest (quantile_rank 0 and 1). The report of the run has 60 bins.",
+		Help:   "Median one-way delay in a bin of the first seconds of the last run, in seconds, at most elapsed_bins bins, by the time of its end since the beginning of the load; with elapsed_range also the smallest and the largest (quantile_rank 0 and 1). The report of the run has 60 bins.",
 		Absent: "Before the first completed run, and for a bin without a valid delay.",
 		Source: "Woo 2010 figure 6.1b",
 	})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/runreason"
+	"oneway.example/exporter/core/unit"
 )
 
 // Labels of load tests.
@@ -27,6 +28,9 @@ const (
 	// kindL is a member of a fixed set of kinds.
 	kindL = "kind"
 )
+
+// QuotaSaveInterval is the interval at which a failed save of the day's use of quotas is tried again.
+const QuotaSaveInterval = 10 * time.Second
 
 // Times after a load test.
 const (
@@ -103,7 +107,7 @@ var (
 	})
 	QuotaSaved = Family(Desc{
 		Name: "oneway_data_quota_saved", Kind: Gauge, Labels: []string{kindL}, Source: "design, invariant 6",
-		Help:   "1 while the day's use of data quotas, reservations included, is saved in state_dir, else 0. While it is 0 no test with a quota starts; saving is tried again every 10 s. It is also 0 while the day's use is not known because the file was damaged: until the next day, or until the file that the log names is removed; the used and remaining quotas are then incomplete. kind is links (quotas of this agent's links) or tokens (per-day limits of the load server's tokens).",
+		Help:   "1 while the day's use of data quotas, reservations included, is saved in state_dir, else 0. While it is 0 no test with a quota starts; saving is tried again every " + unit.Duration(QuotaSaveInterval) + ". It is also 0 while the day's use is not known because the file was damaged: until the next day, or until the file that the log names is removed; the used and remaining quotas are then incomplete. kind is links (quotas of this agent's links) or tokens (per-day limits of the load server's tokens).",
 		Absent: "Without state_dir; kind tokens, while no load server runs.",
 	})
 	RunPacketsCorrupted = Family(Desc{

@@ -105,14 +105,17 @@ func Missing(so bool, key, why string, args ...any) error {
 }
 
 // namePattern is the form of names that become label values and parts of dashboard URLs.
-var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,99}$`)
+var namePattern = regexp.MustCompile(fmt.Sprintf(`^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,%d}$`, MaxName-1))
+
+// MaxName is the most characters of a name.
+const MaxName = 100
 
 // Name is an *Error if v does not match namePattern, and nil otherwise.
 func Name(key, v string) error {
 	if namePattern.MatchString(v) {
 		return nil
 	}
-	return Errorf(key, "is %q; it must begin with a letter or digit, and have at most 100 letters, digits, and _ . : / -", v)
+	return Errorf(key, "is %q; it must begin with a letter or digit, and have at most %d letters, digits, and _ . : / -", v, MaxName)
 }
 
 // Default sets v to d if it is zero and was not given.

@@ -1,18 +1,28 @@
 package rules
 
 import (
+	"strings"
 	"time"
 
 	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/metric"
 )
 
+// up is the series of the agents as targets: of each job whose name contains "oneway".
+const up = `up{job=~".*oneway.*"}`
+
+// rejectedForKey is the number of packets that a reflector rejected in 5 minutes, if it is more than damage on a path causes. In
+// annotations single quotes are needed.
+func rejectedForKey() string {
+	return "(increase(" + metric.ReflectorPackets.Name + `{result=~'bad_hmac|hmac_limited'}[5m])) > 2`
+}
+
 // The alerts of group oneway-agent.
 var (
 	TargetDown = Rule{
 		Name: "OnewayTargetDown",
 		Doc:  `As late as OnewayProbeFailing of the paths to this host, which it inhibits by the label host.`,
-		Expr: `label_replace(up{job=~".*oneway.*"} == 0, "host", "$1", "instance", "\\[?(.*?)\\]?(:[0-9]+)?")`,
+		Expr: `label_replace(` + up + ` == 0, "host", "$1", "instance", "\\[?(.*?)\\]?(:[0-9]+)?")`,
 		Alert: &Alert{
 			Severity: Critical, Component: Agent, For: 2 * time.Minute,
 			Summary:     "oneway agent {{ $labels.instance }} cannot be scraped",
@@ -21,11 +31,11 @@ var (
 	}
 	JobAbsent = Rule{
 		Name: "OnewayJobAbsent",
-		Expr: `absent(up{job=~".*oneway.*"})`,
+		Expr: "absent(" + up + ")",
 		Alert: &Alert{
 			Severity: Critical, Component: Agent, For: 10 * time.Minute,
 			Summary:     "Prometheus scrapes no oneway agent",
-			Description: `No target has a job name that contains "oneway". Either service discovery finds none, or the job has another name: then change it in this rule and in OnewayTargetDown.`,
+			Description: `No target has a job name that contains "oneway". Either service discovery finds none, or the job has another name: then replace ` + strings.ReplaceAll(up, `"`, "'") + ` in all rule files of oneway.`,
 		},
 	}
 	ThresholdsMissing = Rule{
@@ -45,7 +55,7 @@ group($runInterval) unless on () $bufferbloatSeconds`, names{
 			Severity: Warning, Component: Agent, For: 5 * time.Minute,
 			Summary:     "The thresholds of the oneway alerts are not loaded",
 			Description: "There are oneway paths and no " + ThresholdLossRatio.Name + ", or load tests and no " + ThresholdBufferbloatSeconds.Name + ": the file oneway-thresholds.yml is not among the rule files, or a copy of it is older than the alerts, so that those with a threshold cannot fire.",
-			RunbookURL:  `{{ range query "topk(1, ` + RunbooksURL.Name + ` or on () label_replace(up{job=~\".*oneway.*\"} == 1, \"url\", \"http://$1/runbooks\", \"instance\", \"(.*)\"))" }}{{ .Labels.url }}{{ else }}http://localhost:` + hostport.Agent + `/runbooks{{ end }}/OnewayThresholdsMissing`,
+			RunbookURL:  `{{ range query "topk(1, ` + RunbooksURL.Name + ` or on () label_replace(` + strings.ReplaceAll(up, `"`, `\"`) + ` == 1, \"url\", \"http://$1/runbooks\", \"instance\", \"(.*)\"))" }}{{ .Labels.url }}{{ else }}http://localhost:` + hostport.Agent + `/runbooks{{ end }}/OnewayThresholdsMissing`,
 		},
 	}
 	ConfigReloadFailed = Rule{
@@ -153,7 +163,7 @@ or
 	KeyRejected = Rule{
 		Name: "OnewayKeyRejected",
 		Doc:  `At the reflector, before anyone asks the sender why its peer does not reply. A single corrupted packet is no wrong key.`,
-		Expr: "sum without (result) (increase(" + metric.ReflectorPackets.Name + `{result=~"bad_hmac|hmac_limited"}[5m])) > 2`,
+		Expr: "sum without (result) " + rejectedForKey(),
 		Alert: &Alert{
 			Severity: Warning, Component: Agent,
 			Summary:     "The reflector of {{ $labels.instance }} rejects test packets for their key",

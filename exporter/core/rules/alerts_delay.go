@@ -56,7 +56,7 @@ unless sum without (reason) (increase($delayInvalid{reason=~"remote_.*|local_.*"
 					lookup(ThresholdDelaySeconds.ByPath.Name+"{path}", " {{ .Value | humanizeDuration }}")) + "." +
 				lookup(DelayExcessCause.Name+sameDirection, `{{ if eq .Labels.cause "clock" }} Probable cause: a clock; the round trip did not grow with it.{{ else if eq .Labels.cause "host" }} Probable cause: a host at an end and not the path`+
 					lookup("increase("+metric.PacketsHostDropped.Name+sameProbe+"[5m]) > 0", `; {{ if eq .Labels.direction "forward" }}the remote end{{ else }}this host{{ end }} dropped {{ printf "%.0f" .Value }} of its packets`)+
-					lookup("max by (path) (("+ScheduleLateRatio.Name+sameProbe+" > 0.05) or "+ScheduleSkippedRatio.Name+sameProbe+" > 0.05)", "; this host sent {{ .Value | humanizePercentage }} of them late or not at all")+`.{{ else if eq .Labels.cause "route" }} Probable cause: a change of route; the delay floor moved with it.{{ else if eq .Labels.cause "queue or route" }} Probable cause: a queue that did not empty in the last 30 s, or a change of route: the floor tells after 5 minutes.{{ else }} Probable cause: a queue; the delay floor did not move.{{ end }}`),
+					lookup("max by (path) (("+ScheduleLateRatio.Name+sameProbe+" > "+hostShare+") or "+ScheduleSkippedRatio.Name+sameProbe+" > "+hostShare+")", "; this host sent {{ .Value | humanizePercentage }} of them late or not at all")+`.{{ else if eq .Labels.cause "route" }} Probable cause: a change of route; the delay floor moved with it.{{ else if eq .Labels.cause "queue or route" }} Probable cause: a queue that did not empty in the last 30 s, or a change of route: the floor tells after 5 minutes.{{ else }} Probable cause: a queue; the delay floor did not move.{{ end }}`),
 		},
 	}
 )

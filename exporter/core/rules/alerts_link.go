@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"time"
 
 	"oneway.example/exporter/core/metric"
@@ -44,7 +45,7 @@ and
     )
     or $workingDelayExcess * 0
   )
-  > 2.5
+  > $runs - 0.5
 )
 and on (job, instance, path, probe) $recentRun`, names{
 			"recentRun":             recentRun(),
@@ -52,11 +53,12 @@ and on (job, instance, path, probe) $recentRun`, names{
 			"workingDelaySeconds":   ThresholdWorkingDelaySeconds.ByPath.Name,
 			"completed":             metric.Runs.Name + completed,
 			"workingDelayRunsBelow": WorkingDelayRunsBelow.Name,
+			"runs":                  fmt.Sprint(WorkingDelayRuns),
 		}),
 		Alert: &Alert{
 			Severity: Warning, Component: Path,
 			Summary: "A load on {{ $labels.path }} adds {{ $value | humanizeDuration }} to the {{ $labels.direction }} delay of others",
-			Description: "While {{ $labels.path }}/{{ $labels.probe }} loaded the {{ $labels.direction }} direction, half of the packets of others took {{ $value | humanizeDuration }} longer than before, in at least 3 runs" +
+			Description: "While {{ $labels.path }}/{{ $labels.probe }} loaded the {{ $labels.direction }} direction, half of the packets of others took {{ $value | humanizeDuration }} longer than before, in at least " + fmt.Sprint(WorkingDelayRuns) + " runs" +
 				lookup("max("+metric.WorkingDelay.Name+"{instance,path,probe,direction,loaded='none',quantile_rank='0.5'})", "; idle {{ .Value | humanizeDuration }}") +
 				lookup("max("+metric.WorkingDelay.Name+"{instance,path,probe,direction,loaded=~'$direction|both',quantile_rank='0.5'})", ", loaded {{ .Value | humanizeDuration }}") +
 				lookup("max("+metric.WorkingDelayBound.Name+"{instance,path,probe,direction,loaded=~'$direction|both'})", " (± {{ .Value | humanizeDuration }})") +
@@ -131,18 +133,19 @@ and on (job, instance, path, probe) $recentRun
 unless on (job, instance, path, probe, direction)
 (
   $tcpThroughput
-  > on (job, instance, path, direction) group_left () (0.9 * max without (probe) ($pathCapacity))
+  > on (job, instance, path, direction) group_left () ($usedCapacity * max without (probe) ($pathCapacity))
 )`, names{
 			"recentRun":             recentRun(),
 			"tcpLimited":            metric.TCPLimited.Name,
 			"tcpBufferLimitedRatio": ThresholdTCPBufferLimitedRatio.ByPath.Name,
 			"tcpThroughput":         metric.TCPThroughput.Name,
 			"pathCapacity":          metric.PathCapacity.Name,
+			"usedCapacity":          fmt.Sprint(UsedCapacityRatio),
 		}),
 		Alert: &Alert{
 			Severity: Warning, Component: Path, For: time.Hour,
 			Summary: "A socket buffer limits TCP {{ $labels.direction }} on {{ $labels.path }}",
-			Description: "For an hour buffers of sockets and not the path have limited {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} for {{ $value | humanizePercentage }} of a run" +
+			Description: "For ${for} buffers of sockets and not the path have limited {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} for {{ $value | humanizePercentage }} of a run" +
 				lookup(metric.TCPLimited.Name+"{instance,path,probe,direction,state=~'receive_window|send_buffer'}", "; {{ .Labels.state }} {{ .Value | humanizePercentage }}") +
 				lookup(metric.TCPThroughput.Name+sameDirection, "; throughput {{ .Value | humanize }}B/s") +
 				lookup(metric.TCPRTT.Name+"{instance,path,probe,direction,quantile_rank='0.5'}", "; median round-trip time {{ .Value | humanizeDuration }}") + ".",
@@ -160,7 +163,7 @@ and on (job, instance, path, probe) $recentRun`, names{
 		Alert: &Alert{
 			Severity: Warning, Component: Path, For: time.Hour,
 			Summary: "TCP retransmits {{ $value | humanizePercentage }} {{ $labels.direction }} on {{ $labels.path }}",
-			Description: "For an hour the runs of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} have sent {{ $value | humanizePercentage }} of their payload more than once" +
+			Description: "For ${for} the runs of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} have sent {{ $value | humanizePercentage }} of their payload more than once" +
 				lookup(metric.TCPThroughput.Name+sameDirection, "; throughput {{ .Value | humanize }}B/s") +
 				lookup("increase("+metric.TCPTimeouts.Name+sameDirection+"[2h])", `; {{ printf "%.0f" .Value }} timeouts in 2 hours`) + ".",
 		},
@@ -188,7 +191,7 @@ verdict; one that changes back and forth is one alert.`,
 		Alert: &Alert{
 			Severity: Warning, Component: Path, For: time.Hour,
 			Summary: "The {{ $labels.direction }} runs of {{ $labels.path }}/{{ $labels.probe }} do not fill the link",
-			Description: "For an hour no run of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} has filled the link" +
+			Description: "For ${for} no run of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} has filled the link" +
 				lookup(metric.UDPOffered.Name+sameDirection, ": {{ .Value | humanize }}B/s were offered") +
 				lookup(metric.UDPThroughput.Name+sameDirection, ", {{ .Value | humanize }}B/s arrived") + ". The throughput is that of the test and not of the link, and the queue is unknown.",
 		},

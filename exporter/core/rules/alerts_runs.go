@@ -5,6 +5,7 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/runreason"
+	"oneway.example/exporter/core/unit"
 )
 
 // The alerts of group oneway-load-test-runs.
@@ -115,7 +116,7 @@ or
 		Alert: &Alert{
 			Severity: Warning, Component: Agent, For: time.Minute,
 			Summary:     "{{ $labels.instance }} cannot save the usage of its data quotas ({{ $labels.kind }})",
-			Description: `{{ if eq $labels.kind "tokens" }}The load server of {{ $labels.instance }} refuses tests of tokens with a limit a day{{ else }}{{ $labels.instance }} runs no load test on a link with a data quota{{ end }}: their usage cannot be saved in state_dir, and the next restart would lose it. The disk is full, read-only or broken, or the file was damaged and has to be removed; the agent's log has the reason and the file. It retries every 10 s.`,
+			Description: `{{ if eq $labels.kind "tokens" }}The load server of {{ $labels.instance }} refuses tests of tokens with a limit a day{{ else }}{{ $labels.instance }} runs no load test on a link with a data quota{{ end }}: their usage cannot be saved in state_dir, and the next restart would lose it. The disk is full, read-only or broken, or the file was damaged and has to be removed; the agent's log has the reason and the file. It retries every ` + unit.Duration(metric.QuotaSaveInterval) + `.`,
 		},
 	}
 	SenderTooSlow = Rule{
@@ -134,7 +135,7 @@ or
 		Alert: &Alert{
 			Severity: Warning, Component: Agent, For: time.Hour,
 			Summary:     "The sender of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} cannot keep its rate",
-			Description: `For an hour {{ $value | humanizePercentage }} of the planned packets of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} were not sent, by {{ if eq $labels.direction "forward" }}this host{{ else }}the remote end{{ end }}. Such a run measures the host and not the path.`,
+			Description: `For ${for} {{ $value | humanizePercentage }} of the planned packets of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} were not sent, by {{ if eq $labels.direction "forward" }}this host{{ else }}the remote end{{ end }}. Such a run measures the host and not the path.`,
 		},
 	}
 	AlertsSilenced = Rule{

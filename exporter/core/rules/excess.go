@@ -151,9 +151,9 @@ and
   )
   and on (job, instance, path, probe)
   (
-    ($scheduleLateRatio > 0.05 unless avg_over_time($scheduleLateRatio[1h] offset 10m) > 0.05)
+    ($scheduleLateRatio > $hostShare unless avg_over_time($scheduleLateRatio[1h] offset 10m) > $hostShare)
     or
-    ($scheduleSkippedRatio > 0.05 unless avg_over_time($scheduleSkippedRatio[1h] offset 10m) > 0.05)
+    ($scheduleSkippedRatio > $hostShare unless avg_over_time($scheduleSkippedRatio[1h] offset 10m) > $hostShare)
   )
   or
   $delayExcess{direction="forward"} and on (job, instance, path, probe) ($userForward unless $userForwardBefore)
@@ -167,10 +167,11 @@ unless ignoring (cause) $delayExcessCause{cause="clock"}`, names{
 				"packetsSent":          metric.PacketsSent.Name,
 				"scheduleLateRatio":    ScheduleLateRatio.Name,
 				"scheduleSkippedRatio": ScheduleSkippedRatio.Name,
-				"userAtSending":        userTimestamps("t1", "0.05", "[5m]"),
-				"userForward":          userTimestamps("t1|t2", "0.05", "[5m]"),
+				"hostShare":            hostShare,
+				"userAtSending":        userTimestamps("t1", hostShare, "[5m]"),
+				"userForward":          userTimestamps("t1|t2", hostShare, "[5m]"),
 				"userForwardBefore":    userTimestamps("t1|t2", "0.01", "[1h] offset 10m"),
-				"userReverse":          userTimestamps("t3|t4", "0.05", "[5m]"),
+				"userReverse":          userTimestamps("t3|t4", hostShare, "[5m]"),
 				"userReverseBefore":    userTimestamps("t3|t4", "0.01", "[1h] offset 10m"),
 				"delayExcessCause":     delayExcessCause,
 			}),

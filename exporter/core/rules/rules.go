@@ -54,7 +54,12 @@ type Alert struct {
 }
 
 // ForText is For in a sentence, such as "5 minutes". For is two minutes or more.
-func (a *Alert) ForText() string { return fmt.Sprintf("%.0f minutes", a.For.Minutes()) }
+func (a *Alert) ForText() string {
+	if a.For == time.Hour {
+		return "an hour"
+	}
+	return fmt.Sprintf("%.0f minutes", a.For.Minutes())
+}
 
 // Severity is how soon the alert needs an action.
 type Severity string

@@ -97,6 +97,18 @@ func runsOf(name, selector, window, doc string) Rule {
 sum without (result, reason) $runs`, names{"runs": Increase(metric.Runs.Name+selector, window)})}
 }
 
+// Numbers of conditions, which texts repeat.
+const (
+	// RecentIntervals is the age of a run, in intervals of its probe, up to which its values are current.
+	RecentIntervals = 1.5
+	// WorkingDelayRuns is the number of runs one after the other after which WorkingDelayHigh fires.
+	WorkingDelayRuns = 3
+	// UsedCapacityRatio is the share of the capacity that a transfer reaches where its buffers do not limit it.
+	UsedCapacityRatio = 0.9
+	// hostShare is the share of late or skipped packets, or of timestamps of user space, from which a host is a cause of delay.
+	hostShare = "0.05"
+)
+
 // Increase is how much a counter of runs increased in a window, in parentheses. increase() does not see the first value of a series: one
 // that is new counts as a whole.
 func Increase(counter, window string) string {
@@ -105,5 +117,5 @@ func Increase(counter, window string) string {
 
 // recentRun selects the probes whose last completed run is no older than one and a half intervals: their gauges are current.
 func recentRun() string {
-	return "time() - " + metric.RunLast.Name + " < 1.5 * " + metric.RunInterval.Name
+	return "time() - " + metric.RunLast.Name + " < " + fmt.Sprint(RecentIntervals) + " * " + metric.RunInterval.Name
 }

@@ -12,7 +12,7 @@ var RunbooksURL = Rule{
 agent serves the runbooks: that of the alert if it is up, else another. With TLS, or
 where instance is not host:port, change the address; for your own copy on a wiki
 take "expr: 1" and "labels: {url: https://wiki.example/oneway}".`,
-	Expr: `label_replace(group by (instance) (up{job=~".*oneway.*"} == 1), "url", "http://$1/runbooks", "instance", "(.*)")`,
+	Expr: `label_replace(group by (instance) (` + up + ` == 1), "url", "http://$1/runbooks", "instance", "(.*)")`,
 }
 
 // The thresholds of the alerts.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"oneway.example/exporter/core/metric"
@@ -34,7 +35,11 @@ func run(args []string) error {
 	)
 }
 
-const introduction = `# Metrics
+// introduction is the beginning of METRICS.md.
+func introduction() string {
+	return strings.NewReplacer(
+		"MAXFULL", strconv.Itoa(metric.MaxFull), "MAXFAULTS", strconv.Itoa(metric.MaxFullFaults), "MAXSLIM", strconv.Itoa(metric.MaxSlim),
+	).Replace(`# Metrics
 
 Generated from the families of ` + "`exporter/core/metric`" + ` and of the types by ` + "`make generate`" + `; do not edit.
 
@@ -43,11 +48,11 @@ Generated from the families of ` + "`exporter/core/metric`" + ` and of the types
   ` + "`reverse`" + `. No label is an address, a port, a session or a sequence number, except ` + "`peer`" + ` of ` + "`oneway_path_info`" + `.
 - Histograms have native buckets (schema 3, a bucket is 9 % wide) and, where listed, classic buckets. This query works with both:
   ` + "`histogram_quantile(0.95, sum by (path, direction, le) (rate(oneway_delay_seconds_bucket[5m]))) or histogram_quantile(0.95, sum by (path, direction) (rate(oneway_delay_seconds[5m])))`" + `
-- The ` + "`profile`" + ` of a probe in the configuration selects its series. ` + "`full`" + ` has all families, at most 150 series per path and
-  probe without faults and with the default voice options, and one more for each reason of a fault that occurs, at most 222. ` + "`slim`" + `, for thousands of paths, has the families marked below, at most 14 series: its histograms have no classic
+- The ` + "`profile`" + ` of a probe in the configuration selects its series. ` + "`full`" + ` has all families, at most MAXFULL series per path and
+  probe without faults and with the default voice options, and one more for each reason of a fault that occurs, at most MAXFAULTS. ` + "`slim`" + `, for thousands of paths, has the families marked below, at most MAXSLIM series: its histograms have no classic
   buckets, and scrapes that accept no native histograms (text) get the quantile 0.95 of ` + "`oneway_delay_quantile_seconds`" + ` instead;
-  the quantile 0.5 is always exported. The numbers hold for probe ` + "`stamp`" + `; ` + "`saturation`" + ` in mode ` + "`fixed`" + ` has at most 155 in ` + "`full`" + `, besides the
-  working delay, and 14 in ` + "`slim`" + `; ` + "`size_sweep`" + ` and ` + "`tcp_sweep`" + ` have
+  the quantile 0.5 is always exported. The numbers hold for probe ` + "`stamp`" + `; ` + "`saturation`" + ` in mode ` + "`fixed`" + ` has at most MAXFULL in ` + "`full`" + `, besides the
+  working delay, and MAXSLIM in ` + "`slim`" + `; ` + "`size_sweep`" + ` and ` + "`tcp_sweep`" + ` have
   one series per cell and quantity.
 - Classic buckets are few. A server that accepts native histograms gets the full distribution.
 - All series of a path in one scrape are of one instant: sent = received + lost + host_dropped + outstanding holds in every scrape.
@@ -61,11 +66,12 @@ Generated from the families of ` + "`exporter/core/metric`" + ` and of the types
 - Values of labels with a fixed set are listed; a later version may add values, but changes the meaning of none.
 - The name, labels and meaning of a stable family change only in a major version, after a version that exports both the old and
   the new family; those of an experimental family may change in any version. CHANGELOG.md lists both as [CHANGE].
-`
+`)
+}
 
 func document(groups []metric.Group) string {
 	var b strings.Builder
-	b.WriteString(introduction)
+	b.WriteString(introduction())
 	having := map[string]int{} // number of families by label
 	for _, g := range groups {
 		fmt.Fprintf(&b, "\n## %s\n", g.Title)

@@ -53,8 +53,6 @@ type counts struct {
 const (
 	// publishEvery is the interval of updates of the metrics.
 	publishEvery = time.Second
-	// saveEvery is the interval of retries to save the usage.
-	saveEvery = 10 * time.Second
 )
 
 func newCounts() counts {
@@ -93,7 +91,7 @@ const (
 
 // publish updates the metrics until ctx ends.
 func (r *LoadServer) publish(ctx context.Context, series *metric.Scope) {
-	again, saving := time.NewTicker(publishEvery), time.NewTicker(saveEvery)
+	again, saving := time.NewTicker(publishEvery), time.NewTicker(metric.QuotaSaveInterval)
 	defer again.Stop()
 	defer saving.Stop()
 	for {

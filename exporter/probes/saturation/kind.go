@@ -62,7 +62,7 @@ func NewKind(shared loadsession.Options, own Options) (*Kind, error) {
 // NewType makes the type for the registry.
 func NewType() loadsession.Type[Options] {
 	t := loadsession.NewType("saturation", DefaultOptions, NewKind)
-	t.Doc = "More than the link carries: throughput, loss, and the queue before the link. At rates of 5 and 12 Mb/s some 65 MB a run."
+	t.Doc = "More than the link carries: throughput, loss, and the queue before the link."
 	t.Full = []string{"elapsed_bins", "elapsed_range"}
 	t.Help, t.Results = help, Result{}
 	return t

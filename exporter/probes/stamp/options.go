@@ -95,7 +95,7 @@ func (o *Options) Describe() []option.Description {
 		option.Number(&o.TAIOffset, timefmt.TAIOffset, 0, time.Minute, "TAI-UTC, used with {timestamp_format} ptp.").FileOnly(),
 		option.Number(&o.MaxBound, 0, 0, time.Hour, "Delays with a larger combined bound are counted as invalid.").Unset("no limit").FileOnly(),
 		option.Number(&o.PathMinimum, 0, 0, maxMinimum, "Known lower limit of the delay of each direction (4.9 us per km of fiber): with it, the smallest delays of both "+
-			"directions bound the clocks' offset, which helps where there is only NTP. The possible slew of a clock during a round trip (11 %) remains in the bound. "+
+			"directions bound the clocks' offset, which helps where there is only NTP. The possible slew of a clock during a round trip remains in the bound. "+
 			"If the path can be shorter, the bound is wrong.").Unset("unknown"),
 		option.Value(&o.Codecs, []string{"G.711-PLC", "G.729"}, "Codecs of voice quality (E-model); [] computes none.").FileOnly().
 			Checked(func(key string) error { return checkEach(key, o.Codecs, voice.CodecByName, voice.CodecNames()) }),

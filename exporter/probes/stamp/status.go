@@ -56,6 +56,9 @@ func (v *snapshot) silence() string {
 	return fmt.Sprintf("udp %s does not reply: no reflector (`oneway reflect`), a firewall, or another key: compare the key files; the remote end counts oneway_reflector_packets_total{result=\"bad_hmac\"}", v.peer)
 }
 
+// undirected is why losses have no direction.
+const undirected = "the reflector does not number its replies; losses have no direction"
+
 // defect is what makes a continuing measurement incomplete: in one word, the reason of invalid delays (METRICS.md), and in a sentence.
 func (v *snapshot) defect() (cause, sentence string) {
 	const invalid = "one-way delay is not valid: "
@@ -69,7 +72,7 @@ func (v *snapshot) defect() (cause, sentence string) {
 	case v.Kind == ledger.RemoteStateless && v.RoundTripsLost > 0 && v.sharedNumbers:
 		return "stateless_reflector", "the reflector replies without session identifiers, and may number the replies to several probes of this host together; losses have no direction. Give each probe a local_port of its own"
 	case v.Kind == ledger.RemoteStateless && v.RoundTripsLost > 0:
-		return "stateless_reflector", "the reflector does not number its replies; losses have no direction"
+		return "stateless_reflector", undirected
 	}
 	return "", ""
 }

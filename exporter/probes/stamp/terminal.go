@@ -18,6 +18,7 @@ import (
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/report"
+	"oneway.example/exporter/probes/stamp/ledger"
 )
 
 const probeHelp = `Measure both directions of the path to a reflector.
@@ -167,8 +168,8 @@ func (r *Report) notes() (notes []string) {
 	for _, reason := range slices.Sorted(maps.Keys(r.Discarded)) {
 		notes = append(notes, fmt.Sprintf("%d received packets discarded: %s", r.Discarded[reason], strings.ReplaceAll(reason, "_", " ")))
 	}
-	if r.Reflector == "stateless" && r.RoundTrip.Lost > 0 {
-		notes = append(notes, "the reflector does not number its replies; losses have no direction")
+	if r.Reflector == ledger.RemoteStateless.String() && r.RoundTrip.Lost > 0 {
+		notes = append(notes, undirected)
 	}
 	return notes
 }

@@ -62,7 +62,7 @@ func NewKind(shared loadsession.Options, o Options) (*Kind, error) {
 func NewType() loadsession.Type[Options] {
 	t := loadsession.NewType("train", DefaultOptions, NewKind)
 	t.Help, t.Results, t.Terminal = help, Result{}, terminalOptions
-	t.Doc = "Capacity by packet trains (the slowest link spreads packets that left back to back), and the path's MTU. Some 5 MB a run and direction."
+	t.Doc = "Capacity by packet trains (the slowest link spreads packets that left back to back), and the path's MTU."
 	return t
 }
 

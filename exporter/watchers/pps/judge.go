@@ -210,13 +210,14 @@ func (c *counter) add(p Pulse) (missed uint64) {
 }
 
 const (
-	jitterOver = 64
-	jitterFrom = 8
+	// JitterIntervals is the number of the last intervals that the jitter is of.
+	JitterIntervals = 64
+	jitterFrom      = 8
 )
 
 // jitter is the standard deviation of the last intervals between pulses.
 type jitter struct {
-	intervals [jitterOver]float64 // minus one second, in ns
+	intervals [JitterIntervals]float64 // minus one second, in ns
 	n, next   int
 }
 
@@ -226,8 +227,8 @@ func (j *jitter) add(interval time.Duration) {
 		return
 	}
 	j.intervals[j.next] = float64(interval - time.Second)
-	j.next = (j.next + 1) % jitterOver
-	j.n = min(j.n+1, jitterOver)
+	j.next = (j.next + 1) % JitterIntervals
+	j.n = min(j.n+1, JitterIntervals)
 }
 
 // deviation is the standard deviation; ok is false before eight intervals.

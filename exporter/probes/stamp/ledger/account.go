@@ -380,9 +380,15 @@ func (a *Account) Known() Known {
 	return k
 }
 
+// A peer is up if it has replied within UpIntervals, and at least UpTime, and the waiting time.
+const (
+	UpIntervals = 3
+	UpTime      = 3 * time.Second
+)
+
 // Up reports whether the peer replies; decided is false until enough time has passed.
 func (a *Account) Up() (up, decided bool) {
-	timeout := max(3*a.opts.Interval, 3*time.Second) + a.opts.LossTimeout
+	timeout := max(UpIntervals*a.opts.Interval, UpTime) + a.opts.LossTimeout
 	if a.lastReply == 0 {
 		return false, a.now-a.started > timeout
 	}

@@ -1,0 +1,81 @@
+package docs
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"oneway.example/exporter/agent/incident"
+	"oneway.example/exporter/agent/linklease"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
+	"oneway.example/exporter/core/unit"
+	"oneway.example/exporter/net/tstamp"
+	"oneway.example/exporter/probes/stamp/ledger"
+	"oneway.example/exporter/watchers/pps"
+)
+
+// TestTextsHaveTheNumbersOfTheProgram: a constant that changes changes the texts that have it by hand.
+func TestTextsHaveTheNumbersOfTheProgram(t *testing.T) {
+	const runbooks, metrics = "exporter/serve/runbook/", "exporter/doc/METRICS.md"
+	words := map[int]string{3: "three", 24: "a day"}
+	incidents := fmt.Sprintf("last %.0f minutes", incident.Span.Minutes())
+	for _, c := range []struct{ file, text string }{
+		{runbooks + "OnewayDataQuotaNotSaved.md", "retries every " + unit.Duration(metric.QuotaSaveInterval)},
+		{runbooks + "OnewayDataQuotaNotSaved.md", "within " + unit.Duration(metric.QuotaSaveInterval)},
+		{runbooks + "OnewaySocketDrops.md", fmt.Sprintf("Below %d,", tstamp.DefaultBufferBytes)},
+		{runbooks + "OnewaySocketDrops.md", fmt.Sprintf("than the %d MiB", tstamp.DefaultBufferBytes>>20)},
+		{runbooks + "OnewaySocketDrops.md", fmt.Sprintf("rmem_max=%d`", tstamp.DefaultBufferBytes)},
+		{runbooks + "OnewayDelayBlowUp.md", incidents},
+		{"exporter/serve/httpd/page.html", incidents},
+		{metrics, fmt.Sprintf("within the last %s intervals (at least %s)", words[ledger.UpIntervals], unit.Duration(ledger.UpTime))},
+		{"exporter/doc/report.md", fmt.Sprintf("within the %s test intervals before (at least %s)", words[ledger.UpIntervals], unit.Duration(ledger.UpTime))},
+		{metrics, fmt.Sprintf("last %d intervals between pulses", pps.JitterIntervals)},
+		{"grafana-dashboards/dashboards/clock.json", fmt.Sprintf("last %d intervals between pulses", pps.JitterIntervals)},
+		{"deploy/systemd/oneway-agent.service", "RuntimeDirectory=" + filepath.Base(filepath.Dir(linklease.DefaultSocket)) + "\n"},
+		{"deploy/prometheus/README.md", fmt.Sprintf("the %.0f minutes that the rules look back", metric.TestedRecent.Minutes())},
+		{"deploy/prometheus/README.md", words[int(rules.ThresholdBaselineHours.Default)] + " of history"},
+	} {
+		if text := read(t, filepath.Join(root, c.file)); !strings.Contains(text, c.text) {
+			t.Errorf("%s has no %q", c.file, c.text)
+		}
+	}
+}
+
+// TestRunbooksNameDashboardsThatExist by their titles.
+func TestRunbooksNameDashboardsThatExist(t *testing.T) {
+	var titles []string
+	boards, err := filepath.Glob(filepath.Join(root, "grafana-dashboards/dashboards/*.json"))
+	if err != nil || len(boards) == 0 {
+		t.Fatalf("no dashboards: %v", err)
+	}
+	for _, path := range boards {
+		var board struct {
+			Title string `json:"title"`
+		}
+		if err := json.Unmarshal([]byte(read(t, path)), &board); err != nil {
+			t.Fatal(err)
+		}
+		titles = append(titles, strings.TrimPrefix(board.Title, "oneway / "))
+	}
+	named, found := regexp.MustCompile(`dashboards? ("[^"]+"(?:(?:, | and |, and )"[^"]+")*)`), 0
+	for _, path := range files(t, ".md") {
+		if !strings.Contains(path, "runbook") {
+			continue
+		}
+		for _, m := range named.FindAllStringSubmatch(strings.ReplaceAll(read(t, path), "\n", " "), -1) {
+			for _, title := range regexp.MustCompile(`"([^"]+)"`).FindAllStringSubmatch(m[1], -1) {
+				if found++; !slices.Contains(titles, title[1]) {
+					t.Errorf("%s: no dashboard has the title %q; they are %q", path, title[1], titles)
+				}
+			}
+		}
+	}
+	if found < 5 {
+		t.Errorf("%d names of dashboards found", found)
+	}
+}
