@@ -3,6 +3,9 @@ package slareport
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -107,5 +110,100 @@ func TestReportOfAPartShorterThanTheInterval(t *testing.T) {
 		if r := rows[0]; r.Measured != after.Truncate(scrape) || r.Up != r.Measured || r.NoData != after-r.Measured || !r.Partial {
 			t.Errorf("%v after the begin: %+v", after, r)
 		}
+	}
+}
+
+// An agent that ends in an outage leaves packets without an outcome: they are neither lost nor received.
+func TestPacketsWithoutAnOutcomeAreNotCountedAsReceived(t *testing.T) {
+	r := reportOf(t, serveText(t, minutes([]constant{
+		{name: "oneway_probe_up", value: 1},
+		{name: "oneway_packets_sent_total", labels: `,direction="forward"`, step: 60},
+		{name: "oneway_packets_lost_total", labels: `,direction="forward"`, step: 3},
+		{name: "oneway_packets_received_total", labels: `,direction="forward"`, step: 27},
+		{name: "oneway_round_trips_lost_total", step: 6},
+		{name: "oneway_round_trips_received_total", step: 24},
+	}, 24*60)), begin().AddDate(0, 1, 0))
+	near(t, "loss", r.Ways[0].Loss, 0.1)
+	near(t, "loss of round trips", r.RoundTrip, 0.2)
+}
+
+// A load test each half an hour takes a minute, and loses all that the path loses; in one hour the path is down as well.
+func loadTests(clock float64) func(io.Writer) {
+	return func(w io.Writer) {
+		values := map[string]func(i int) float64{
+			`oneway_probe_up{path="berlin",probe="stamp",instance="a:9862"}`: func(i int) float64 {
+				if i%30 == 10 || i > 600 && i <= 660 {
+					return 0
+				}
+				return 1
+			},
+			`oneway_path_test_timestamp_seconds{path="berlin",instance="a:9862"}`:                              func(i int) float64 { return clock + float64(begin().Unix()+int64((i-10)/30*30+10)*60-20) },
+			`oneway_packets_sent_total{path="berlin",probe="stamp",instance="a:9862",direction="forward"}`:     func(i int) float64 { return float64(60 * i) },
+			`oneway_packets_lost_total{path="berlin",probe="stamp",instance="a:9862",direction="forward"}`:     func(i int) float64 { return float64((i + 20) / 30 * 30) },
+			`oneway_packets_received_total{path="berlin",probe="stamp",instance="a:9862",direction="forward"}`: func(i int) float64 { return float64(60*i - (i+20)/30*30) },
+			`oneway_delay_max_seconds{path="berlin",probe="stamp",instance="a:9862",direction="forward"}`: func(i int) float64 {
+				if i%30 == 10 {
+					return 1
+				}
+				return 0.02
+			},
+			`oneway_path_info{path="berlin",probe="stamp",instance="a:9862",peer="192.0.2.9:862"}`:     func(int) float64 { return 1 },
+			`oneway_path_labels_info{path="berlin",instance="a:9862",site="berlin-1",region="europe"}`: func(int) float64 { return 1 },
+			`oneway_probe_up{path="dead",probe="stamp",instance="b:9862"}`:                             func(int) float64 { return 0 },
+			`oneway_probe_up{path="dead",probe="voice",instance="b:9862"}`:                             func(int) float64 { return 0 },
+		}
+		for _, series := range slices.Sorted(maps.Keys(values)) {
+			name, _, _ := strings.Cut(series, "{")
+			fmt.Fprintf(w, "# TYPE %s unknown\n", name)
+			for i := 11; i < 24*60; i++ {
+				fmt.Fprintf(w, "%s %v %d\n", series, values[series](i), begin().Add(time.Duration(i)*time.Minute).Unix())
+			}
+		}
+	}
+}
+
+// The clock of the agent is right, or a day behind: then a time is recent where it changes.
+func TestLoadTestsAreLeftOut(t *testing.T) {
+	for _, clock := range []float64{0, -86400} {
+		s := serveText(t, loadTests(clock))
+		r := reportOf(t, s, begin().AddDate(0, 1, 0))
+		near(t, "loss", r.Ways[0].Loss, 0)
+		if tests := 48 * 2 * time.Minute; r.LoadTest < tests-4*time.Minute || r.LoadTest > tests || r.Measured+r.NoData+r.LoadTest != 24*time.Hour {
+			t.Errorf("clock %v: %v of load tests, %v measured, %v without data", clock, r.LoadTest, r.Measured, r.NoData)
+		}
+		if r.Outages != 1 || r.Longest != 56*time.Minute {
+			t.Errorf("%d outages of at most %v, want one of an hour without its 4 minutes of load tests", r.Outages, r.Longest)
+		}
+		if r.Ways[0].Max == nil || *r.Ways[0].Max != 0.02 {
+			t.Errorf("the largest delay is %s, want 0.02: a load test's is left out", shown(r.Ways[0].Max))
+		}
+		o := slareport.Options{Path: path, From: begin(), To: begin().AddDate(0, 0, 1), By: slareport.Day, Interval: scrape, WithLoadTests: true}
+		rows, err := slareport.Make(t.Context(), s, o, begin().AddDate(0, 1, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, "loss with load tests", rows[0].Ways[0].Loss, 0.5/30)
+		if rows[0].LoadTest != r.LoadTest || rows[0].Measured != r.Measured+r.LoadTest {
+			t.Errorf("with load tests: %v of them, %v measured; want %v, %v", rows[0].LoadTest, rows[0].Measured, r.LoadTest, r.Measured+r.LoadTest)
+		}
+	}
+}
+
+func TestReportOfAllPathsHasTheirTargetsAndLabels(t *testing.T) {
+	o := slareport.Options{From: begin(), To: begin().AddDate(0, 0, 1), By: slareport.Day, Interval: scrape}
+	rows, err := slareport.Make(t.Context(), serveText(t, loadTests(0)), o, begin().AddDate(0, 1, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range rows {
+		got = append(got, fmt.Sprint(r.Path, " ", r.Probe, " ", r.Instance, " ", r.Target, " ", r.Labels, " ", *r.Availability > 0.9))
+	}
+	want := []string{
+		"berlin stamp a:9862 192.0.2.9:862 map[region:europe site:berlin-1] true",
+		"dead stamp b:9862  map[] false", "dead voice b:9862  map[] false",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
 	}
 }

@@ -20,13 +20,14 @@ import (
 	"oneway.example/exporter/serve/slareport"
 )
 
-const reportHelp = `Print availability, loss and delay of a path as CSV.
+const reportHelp = `Print availability, loss and delay of paths as CSV.
 
-One row for each month, week or day, for service agreements, from the series that Prometheus has scraped
+One row for each path and month, week or day, for service agreements, from the series that Prometheus has scraped
 from the agent.
 
 Availability is the share of the measured intervals (--interval) with a reply. Intervals without data count
-neither as up nor as down: no_data_seconds has them. A quantile of delays has the limits of its error,
+neither as up nor as down: no_data_seconds has them. The times at which load tests affected the path are left out:
+load_test_seconds has them; --with-load-tests includes them. A quantile of delays has the limits of its error,
 those of its histogram bucket, in the columns lower and upper; native histograms have the narrowest ones.
 The page exporter/doc/report.md of the source defines each column, with its query for Grafana.
 
@@ -36,12 +37,14 @@ Examples:
   oneway report --path=berlin
   oneway report --path=berlin --from=2026-01-01 --to=2027-01-01 > berlin.csv
   oneway report --path=berlin --from=2026-10-01 --to=2026-11-01 --by=day --timezone=Europe/Berlin
+  oneway report --all --from=2026-10-01 --to=2026-11-01 > october.csv   (with target, site and labels)
   oneway report --path=berlin --prometheus.url=https://prometheus.example.net --prometheus.bearer-file=token
 
 Exit status: 0 printed, 1 failure (Prometheus not reached, no such path, no data), 2 wrong usage.`
 
 type reportFlags struct {
 	path, probe, instance, from, to, by, zone string
+	all, withLoadTests                        bool
 	interval                                  time.Duration
 	url, basic, bearer                        string
 }
@@ -52,7 +55,9 @@ const leastInterval, mostInterval = 10 * time.Second, time.Hour
 func reportCommand(app *kingpin.Application) {
 	f := &reportFlags{}
 	cmd := app.Command("report", reportHelp)
-	cmd.Flag("path", "Path, by its name in the agent's configuration.").Required().PlaceHolder("NAME").StringVar(&f.path)
+	cmd.Flag("path", "Path, by its name in the agent's configuration.").PlaceHolder("NAME").StringVar(&f.path)
+	cmd.Flag("all", "All paths that Prometheus knows, with each of their light probes.").BoolVar(&f.all)
+	cmd.Flag("with-load-tests", "Include the times at which load tests affected the path.").BoolVar(&f.withLoadTests)
 	cmd.Flag("from", "Begin: a date in --timezone, or a time of RFC 3339.").PlaceHolder("2026-10-01").StringVar(&f.from)
 	cmd.Flag("to", "End, not included: a date in --timezone, or a time of RFC 3339; default: one month after --from.").PlaceHolder("2026-11-01").StringVar(&f.to)
 	cmd.Flag("by", "Period of a row: month, week (from Monday) or day.").Default(string(slareport.Month)).EnumVar(&f.by, slareport.Units()...)
@@ -67,6 +72,9 @@ func reportCommand(app *kingpin.Application) {
 }
 
 func (f *reportFlags) run(ctx context.Context, out io.Writer, now time.Time) error {
+	if f.all == (f.path != "") {
+		return usageError{errors.New("--path or --all is required, and not both")}
+	}
 	o, err := f.options(now)
 	if err != nil {
 		return usageError{err}
@@ -112,20 +120,20 @@ func (f *reportFlags) options(now time.Time) (o slareport.Options, err error) {
 	if f.interval < leastInterval || f.interval > mostInterval || (24*time.Hour)%f.interval != 0 || f.interval%time.Second != 0 {
 		return o, fmt.Errorf("--interval is %v; it must be between %s and %s, and a day a multiple of it", f.interval, option.String(leastInterval), option.String(mostInterval))
 	}
-	o = slareport.Options{Path: f.path, Probe: f.probe, Instance: f.instance, By: slareport.By(f.by), Interval: f.interval}
+	o = slareport.Options{Path: f.path, Probe: f.probe, Instance: f.instance, By: slareport.By(f.by), Interval: f.interval, WithLoadTests: f.withLoadTests}
 	o.From, o.To = slareport.PreviousMonth(now.In(zone))
 	if f.from != "" {
 		if o.From, err = slareport.ParseTime(f.from, zone); err != nil {
 			return o, fmt.Errorf("--from %w", err)
 		}
-		o.To = o.From.AddDate(0, 1, 0)
+		o.To = slareport.AddMonths(o.From, 1)
 	}
 	if f.to != "" {
 		if o.To, err = slareport.ParseTime(f.to, zone); err != nil {
 			return o, fmt.Errorf("--to %w", err)
 		}
 		if f.from == "" {
-			o.From = o.To.AddDate(0, -1, 0)
+			o.From = slareport.AddMonths(o.To, -1)
 		}
 	}
 	if !o.From.Before(o.To) {

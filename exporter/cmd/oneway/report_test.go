@@ -63,7 +63,9 @@ func TestReportFlags(t *testing.T) {
 		`--timezone is "Berlin"; it must be a name`:  {zone: "Berlin"},
 		"--from is 2026-10-02T00:00:00Z; it must be": {from: "2026-10-02", to: "2026-10-01", zone: "UTC"},
 		"--interval is 7m0s; it must be between":     {interval: 7 * time.Minute},
+		"--path or --all is required":                {path: "none"},
 	} {
+		f.path, f.all = map[bool]string{false: "berlin"}[f.path != ""], false
 		if f.interval == 0 {
 			f.interval = time.Minute
 		}

@@ -228,13 +228,13 @@ func (w Window) opens(t time.Time, days int) (begin, end time.Time, ok bool) {
 	if to <= w.From {
 		to += minutesOfDay
 	}
-	return wall(year, month, day+days, w.From, t.Location()), wall(year, month, day+days, to, t.Location()), true
+	return Wall(year, month, day+days, w.From, t.Location()), Wall(year, month, day+days, to, t.Location()), true
 }
 
-// wall returns the first instant at which local time in loc is minute of a date. If a change to
+// Wall returns the first instant at which local time in loc is minute of a date. If a change to
 // daylight saving time skips that minute, it is the instant of the change. minute may be 1440 or
 // more (the next date), and day outside its month, as in time.Date.
-func wall(year int, month time.Month, day, minute int, loc *time.Location) time.Time {
+func Wall(year int, month time.Month, day, minute int, loc *time.Location) time.Time {
 	// A change of offset is between the zones in force around the guess.
 	shown := time.Date(year, month, day, 0, minute, 0, 0, time.UTC)
 	guess := time.Date(year, month, day, 0, minute, 0, 0, loc)
@@ -273,7 +273,7 @@ func onWall(t time.Time) time.Time {
 // are put back over midnight, a date begins twice.
 func NextMidnight(t time.Time) time.Time {
 	year, month, day := t.Date()
-	if next := wall(year, month, day+1, 0, t.Location()); next.After(t) {
+	if next := Wall(year, month, day+1, 0, t.Location()); next.After(t) {
 		return next
 	}
 	return t.Add(time.Date(year, month, day+1, 0, 0, 0, 0, time.UTC).Sub(onWall(t)))

@@ -257,7 +257,7 @@ func TestWallIsTheFirstMomentThatIsShown(t *testing.T) {
 		if exact.IsZero() {
 			exact = later
 		}
-		if got := wall(year, month, day, minute, loc); !got.Equal(exact) {
+		if got := Wall(year, month, day, minute, loc); !got.Equal(exact) {
 			t.Fatalf("%v, %s and %d minutes: %v, want %v", loc, shown.Format(time.DateOnly), minute, got, exact)
 		}
 	}

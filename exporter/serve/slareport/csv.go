@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"oneway.example/exporter/agent/pathlabel"
 	"oneway.example/exporter/core/sample"
 )
 
@@ -20,12 +21,19 @@ type column struct {
 // columns have their units in their names.
 func columns() []column {
 	all := []column{
+		{"path", func(r *Row) string { return r.Path }},
+		{"probe", func(r *Row) string { return r.Probe }},
+		{"instance", func(r *Row) string { return r.Instance }},
+		{"target", func(r *Row) string { return r.Target }},
+		{"site", func(r *Row) string { return r.Labels["site"] }},
+		{"labels", func(r *Row) string { return pathlabel.Text(r.Labels) }},
 		{"from", func(r *Row) string { return r.From.Format(time.RFC3339) }},
 		{"to", func(r *Row) string { return r.To.Format(time.RFC3339) }},
 		{"partial", func(r *Row) string { return strconv.FormatBool(r.Partial) }},
 		{"period_seconds", func(r *Row) string { return number(r.To.Sub(r.From).Seconds()) }},
 		{"measured_seconds", func(r *Row) string { return number(r.Measured.Seconds()) }},
 		{"no_data_seconds", func(r *Row) string { return number(r.NoData.Seconds()) }},
+		{"load_test_seconds", func(r *Row) string { return number(r.LoadTest.Seconds()) }},
 		{"up_seconds", func(r *Row) string { return number(r.Up.Seconds()) }},
 		{"availability_ratio", func(r *Row) string { return known(r.Availability) }},
 		{"outages", func(r *Row) string { return strconv.Itoa(r.Outages) }},

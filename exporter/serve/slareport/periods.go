@@ -3,6 +3,8 @@ package slareport
 import (
 	"fmt"
 	"time"
+
+	"oneway.example/exporter/probe/calendar"
 )
 
 // By is the length of a row's period, in local time.
@@ -35,19 +37,29 @@ func (b By) begin(t time.Time) time.Time {
 		d -= (int(t.Weekday()) + 6) % 7
 	default: // a day
 	}
-	return time.Date(y, m, d, 0, 0, 0, 0, t.Location())
+	return calendar.Wall(y, m, d, 0, t.Location())
 }
 
-// next is the begin of the next period; a day of daylight saving time has 23 or 25 hours.
+// next is the begin of the next period; a day of daylight saving time has 23 or 25 hours, and may begin at 01:00.
 func (b By) next(begin time.Time) time.Time {
+	y, m, d := begin.Date()
 	switch b {
 	case Month:
-		return begin.AddDate(0, 1, 0)
+		m, d = m+1, 1
 	case Week:
-		return begin.AddDate(0, 0, 7)
+		d += 7
 	default:
-		return begin.AddDate(0, 0, 1)
+		d++
 	}
+	return calendar.Wall(y, m, d, 0, begin.Location())
+}
+
+// AddMonths adds months to a time; the begin of a day remains one.
+func AddMonths(t time.Time, months int) time.Time {
+	if y, m, d := t.Date(); t.Equal(calendar.Wall(y, m, d, 0, t.Location())) {
+		return calendar.Wall(y, m+time.Month(months), d, 0, t.Location())
+	}
+	return t.AddDate(0, months, 0)
 }
 
 // periods divides a time.
@@ -67,8 +79,9 @@ func (b By) periods(from, to time.Time) (all []Period) {
 
 // ParseTime parses a date, its begin in the zone, or a time of RFC 3339.
 func ParseTime(text string, zone *time.Location) (time.Time, error) {
-	if t, err := time.ParseInLocation(time.DateOnly, text, zone); err == nil {
-		return t, nil
+	if t, err := time.Parse(time.DateOnly, text); err == nil {
+		y, m, d := t.Date()
+		return calendar.Wall(y, m, d, 0, zone), nil
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {

@@ -109,18 +109,77 @@ func TestPeriodsFollowTheZone(t *testing.T) {
 	}
 }
 
+// Daylight saving time begins or ends at midnight in these zones: a day begins at its first instant, at 01:00 where there is no midnight.
+func TestPeriodsBeginAtTheFirstInstantOfTheirDate(t *testing.T) {
+	for _, c := range []struct{ zone, from, to string }{
+		{"Africa/Cairo", "2026-04-20", "2026-05-10"},
+		{"Africa/Cairo", "2026-10-20", "2026-11-10"},
+		{"America/Santiago", "2026-09-01", "2026-10-01"},
+		{"America/Santiago", "2026-03-28", "2026-04-12"},
+		{"Asia/Beirut", "2026-03-25", "2026-04-03"},
+		{"America/Havana", "2026-03-05", "2026-03-12"},
+		{"America/Havana", "2026-10-28", "2026-11-05"},
+		{"America/Asuncion", "2023-09-28", "2023-10-05"},
+		{"Asia/Amman", "2021-03-20", "2021-04-05"},
+		{"Asia/Gaza", "2021-03-20", "2021-04-05"},
+		{"America/Sao_Paulo", "2018-11-01", "2018-11-10"},
+		{"Atlantic/Azores", "2026-03-25", "2026-04-02"},
+		{"Europe/Berlin", "2026-10-20", "2026-11-01"},
+		{"Pacific/Apia", "2011-12-25", "2012-01-03"},
+	} {
+		zone, err := time.LoadLocation(c.zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from, err1 := ParseTime(c.from, zone)
+		to, err2 := ParseTime(c.to, zone)
+		if err1 != nil || err2 != nil {
+			t.Fatal(err1, err2)
+		}
+		for _, by := range []By{Day, Week, Month} {
+			end := from
+			for _, p := range by.periods(from, to) {
+				before := p.From.Add(-time.Second)
+				if !p.From.Equal(end) || before.Format(time.DateOnly) == p.From.Format(time.DateOnly) || p.From.Hour() > 1 {
+					t.Errorf("%s by %s: a period begins at %s, a second after %s", c.zone, by, p.From.Format(time.RFC3339), before.Format(time.RFC3339))
+				}
+				end = p.To
+			}
+			if !end.Equal(to) {
+				t.Errorf("%s by %s: ends at %v, want %v", c.zone, by, end, to)
+			}
+		}
+	}
+}
+
+func TestMonthsFromAMidnightThatDoesNotExist(t *testing.T) {
+	zone, err := time.LoadLocation("America/Santiago")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for from, want := range map[string]string{
+		"2026-09-06": "2026-10-06T00:00:00-03:00", "2026-08-06": "2026-09-06T01:00:00-03:00", "2026-08-06T12:00:00-04:00": "2026-09-06T12:00:00-03:00",
+	} {
+		begin, err := ParseTime(from, zone)
+		if got := AddMonths(begin, 1).Format(time.RFC3339); err != nil || got != want {
+			t.Errorf("a month from %s is %s, want %s (%v)", from, got, want, err)
+		}
+	}
+}
+
 func TestUnknownValuesAreEmptyCells(t *testing.T) {
 	var out bytes.Buffer
 	at := time.Date(2026, time.October, 1, 0, 0, 0, 0, time.UTC)
-	if err := WriteCSV(&out, []Row{{Period: Period{From: at, To: at.AddDate(0, 1, 0)}, NoData: 31 * 24 * time.Hour}}); err != nil {
+	source := Source{Path: "berlin", Probe: "stamp", Instance: "a:9862", Labels: map[string]string{"site": "b", "region": "eu"}}
+	if err := WriteCSV(&out, []Row{{Source: source, Period: Period{From: at, To: at.AddDate(0, 1, 0)}, NoData: 31 * 24 * time.Hour}}); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(out.String(), "\n")
-	if !strings.HasPrefix(lines[0], "from,to,partial,period_seconds,measured_seconds,no_data_seconds,up_seconds,availability_ratio,") ||
+	if !strings.HasPrefix(lines[0], "path,probe,instance,target,site,labels,from,to,partial,period_seconds,measured_seconds,no_data_seconds,load_test_seconds,up_seconds,availability_ratio,") ||
 		!strings.Contains(lines[0], ",delay_forward_p95_seconds,delay_forward_p95_lower_seconds,delay_forward_p95_upper_seconds,") {
 		t.Errorf("columns %s", lines[0])
 	}
-	if !strings.HasPrefix(lines[1], "2026-10-01T00:00:00Z,2026-11-01T00:00:00Z,false,2678400,0,2678400,0,,0,0,,") || strings.Count(lines[0], ",") != strings.Count(lines[1], ",") {
+	if !strings.HasPrefix(lines[1], `berlin,stamp,a:9862,,b,"region=eu,site=b",2026-10-01T00:00:00Z,2026-11-01T00:00:00Z,false,2678400,0,2678400,0,0,,0,0,,`) || strings.Count(lines[0], ",") != strings.Count(lines[1], ",")-1 {
 		t.Errorf("row %s", lines[1])
 	}
 }

@@ -1,0 +1,136 @@
+package slareport
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
+)
+
+func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) + "s" }
+
+// part is a time of at most a day.
+type part struct {
+	client *client
+	match  string
+	to     time.Time
+	length time.Duration
+}
+
+// series selects a series of the path over the part.
+func (p *part) series(name string) string {
+	return name + "{" + p.match + "}[" + seconds(p.length) + "]"
+}
+
+// family is the label of the values of a query for several families.
+const family = "family"
+
+// counts are the increases of the counters in the part, and the largest delay, by name of the family and direction.
+func (p *part) counts(ctx context.Context) (map[string]map[string]float64, error) {
+	queries := []string{
+		p.named("max by (direction) (max_over_time(", metric.DelayMax),
+		p.named("count(count_over_time(", metric.ProbeInterval),
+	}
+	for _, d := range []*metric.Desc{
+		metric.PacketsSent, metric.PacketsReceived, metric.PacketsLost, metric.PacketsUndecided, metric.PacketsHostDropped, metric.DelayInvalid, metric.DelayLowConfidence,
+		metric.RoundTripLost, metric.RoundTripReceived,
+	} {
+		queries = append(queries, p.named("sum by (direction) (increase(", d))
+	}
+	values, err := p.client.at(ctx, strings.Join(queries, " or "), p.to)
+	all := map[string]model.Vector{}
+	for _, v := range values {
+		name := string(v.Metric[family])
+		all[name] = append(all[name], v)
+	}
+	sums := map[string]map[string]float64{}
+	for name, some := range all {
+		sums[name] = byDirection(some)
+	}
+	return sums, err
+}
+
+// named is a query with two functions whose values have the name of the family.
+func (p *part) named(functions string, d *metric.Desc) string {
+	return "label_replace(" + functions + p.series(d.Name) + ")), " + strconv.Quote(family) + ", " + strconv.Quote(d.Name) + `, "", "")`
+}
+
+// add adds the counts of the part.
+func (p *part) add(ctx context.Context, r *Row) error {
+	all, err := p.counts(ctx)
+	if err != nil {
+		return err
+	}
+	delays, err := p.delays(ctx)
+	if err != nil {
+		return err
+	}
+	_, counting := all[metric.ProbeInterval.Name] // invalid and low begin with their first event; profile slim has neither, nor the interval
+	for d := range r.Ways {
+		name, w := sample.Direction(d).String(), &r.Ways[d]
+		if n, known := all[metric.PacketsLost.Name][name]; known { // else the reflector does not number its replies
+			undecided := all[metric.PacketsUndecided.Name][name]
+			w.counts.lost += n
+			w.counts.undecided += undecided
+			w.counts.of += counted(all, metric.PacketsReceived, n+undecided, all[metric.PacketsSent.Name][name]-all[metric.PacketsHostDropped.Name][name], name)
+		}
+		for limits, n := range delays[name] {
+			w.histogram.add(bucket{limits[0], limits[1], n})
+		}
+		if counting {
+			w.counts.invalid += all[metric.DelayInvalid.Name][name]
+			w.counts.low += all[metric.DelayLowConfidence.Name][name]
+			w.counts.counting += delays[name].count()
+		}
+		if v, known := all[metric.DelayMax.Name][name]; known && (w.Max == nil || v > *w.Max) {
+			w.Max = new(v)
+		}
+	}
+	lost := all[metric.RoundTripLost.Name][""]
+	r.trips.lost += lost
+	r.trips.of += counted(all, metric.RoundTripReceived, lost, all[metric.PacketsSent.Name][sample.Forward.String()], "")
+	return nil
+}
+
+// counted are the packets in the denominator of a loss: received packets and the others with an outcome. A session that ends in an outage
+// leaves packets without one. Where received packets are not counted, as by profile slim, they are the packets that were sent.
+func counted(all map[string]map[string]float64, received *metric.Desc, others, sent float64, direction string) float64 {
+	if n, known := all[received.Name][direction]; known {
+		return n + others
+	}
+	return sent
+}
+
+// delays are the delays of the part by direction, from native histograms, else from classic ones.
+func (p *part) delays(ctx context.Context) (map[string]histogram, error) {
+	values, err := p.client.at(ctx, "sum by (direction) (increase("+p.series(metric.Delay.Name)+")) or sum by (direction, le) (increase("+p.series(metric.Delay.Name+"_bucket")+"))", p.to)
+	if err != nil {
+		return nil, err
+	}
+	all, classic := map[string]histogram{}, map[string]map[string]float64{}
+	for _, one := range values {
+		d := string(one.Metric[metric.Direction])
+		switch {
+		case one.Histogram != nil && len(one.Histogram.Buckets) > 0:
+			all[d] = histogram{}
+			all[d].addNative(one.Histogram)
+		case one.Histogram == nil:
+			if classic[d] == nil {
+				classic[d] = map[string]float64{}
+			}
+			classic[d][string(one.Metric[model.BucketLabel])] = float64(one.Value)
+		}
+	}
+	for d, counts := range classic {
+		if all[d] == nil {
+			all[d] = histogram{}
+			all[d].addClassic(counts)
+		}
+	}
+	return all, nil
+}
