@@ -243,7 +243,7 @@ func TestEveryOutcomeGivesAReport(t *testing.T) {
 		}
 	}
 	for name, each := range map[string]func(sample.Direction, *udptraffic.CarrierResult) error{
-		"none arrives": keep(0), "one arrives": keep(1), "the idle ones arrive": keep(50), "one of the load": keep(51), "ten of the load": keep(60),
+		"one arrives": keep(1), "the idle ones arrive": keep(50), "one of the load": keep(51), "ten of the load": keep(60),
 	} {
 		for _, mode := range []string{saturation.ModeFixed, saturation.ModeSweep, saturation.ModeSearch} {
 			for _, idle := range []time.Duration{0, 2 * time.Second} {
@@ -286,6 +286,21 @@ func TestSenderThatCannotSendIsAFailure(t *testing.T) {
 			if f, ok := errors.AsType[*loadtest.Failure](err); !ok || f.Reason != runreason.Socket || !strings.Contains(err.Error(), "MTU") {
 				t.Errorf("%s, %s: %v", name, mode, err)
 			}
+		}
+	}
+}
+
+// Without arrivals the packets may be too large for the path: there is no throughput of zero, and no loss of all.
+func TestTransferWithoutArrivalsIsNoResult(t *testing.T) {
+	for _, mode := range []string{saturation.ModeFixed, saturation.ModeSweep, saturation.ModeSearch} {
+		link := wibro()
+		link.Each = func(_ sample.Direction, c *udptraffic.CarrierResult) error {
+			c.Received.Packets = nil
+			return nil
+		}
+		_, err := perform(t, link, func(o *saturation.Options) { o.Mode = mode }, "forward")
+		if f, ok := errors.AsType[*loadtest.Failure](err); !ok || f.Reason != runreason.TooLarge || !strings.Contains(err.Error(), "choose a smaller packet_bytes") {
+			t.Errorf("%s: %v", mode, err)
 		}
 	}
 }

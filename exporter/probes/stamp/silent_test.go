@@ -63,6 +63,20 @@ func TestUnreachablePeerHasARemedy(t *testing.T) {
 	}
 }
 
+// TestSilenceOfLargePacketsMayBeTheMTU: a router that drops them may send no message.
+func TestSilenceOfLargePacketsMayBeTheMTU(t *testing.T) {
+	for payload, want := range map[int]bool{172: false, 1172: false, 1472: true} {
+		f := newSessionFixture(t, time.Millisecond, nil)
+		v := f.snapshot()
+		o := *v.opts
+		o.Size = payload
+		v.opts, v.peer = &o, netip.MustParseAddrPort("192.0.2.7:862")
+		if got := v.silence(); strings.Contains(got, "an MTU of the path below the 1500 bytes of its packets (lower payload_bytes to see)") != want {
+			t.Errorf("%d: %s", payload, got)
+		}
+	}
+}
+
 // TestICMPMessageNamesItsCause: an errno stands for several messages with different remedies.
 func TestICMPMessageNamesItsCause(t *testing.T) {
 	host, router := netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("198.51.100.1")

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"oneway.example/exporter/core/ipheader"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/voice"
@@ -53,7 +54,21 @@ func (v *snapshot) silence() string {
 	case v.refused.Known:
 		return v.refusal()
 	}
-	return fmt.Sprintf("udp %s does not reply: no reflector (`oneway reflect`), a firewall, or another key: compare the key files; the remote end counts oneway_reflector_packets_total{result=\"bad_hmac\"}", v.peer)
+	return fmt.Sprintf("udp %s does not reply: no reflector (`oneway reflect`), a firewall, %sor another key: compare the key files; the remote end counts oneway_reflector_packets_total{result=\"bad_hmac\"}", v.peer, v.oversized())
+}
+
+// anyPath is the size of packets that nearly every path carries, in bytes with the IP header (BASE_PLPMTU of RFC 8899 section
+// 5.1.2).
+const anyPath = 1200
+
+// oversized is the cause that large packets have besides others: a router that drops them may send no message. Empty: the
+// packets are small.
+func (v *snapshot) oversized() string {
+	size := v.opts.Size + ipheader.WithIP(v.peer.Addr().Unmap().Is6(), ipheader.UDP)
+	if size <= anyPath {
+		return ""
+	}
+	return fmt.Sprintf("an MTU of the path below the %d bytes of its packets (lower payload_bytes to see), ", size)
 }
 
 // undirected is why losses have no direction.
