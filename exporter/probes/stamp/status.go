@@ -134,7 +134,10 @@ func (v *snapshot) results() (all []probe.Result) {
 			add(r)
 		}
 	}
-	return append(all, probe.Result{Quantity: "round trip", Numbers: []report.Number{{Value: r.RoundTrip.Time.Min, Unit: unit.Seconds}}})
+	if t := r.RoundTrip.Time; t != nil && t.P50 != nil { // the median, as of the delays beside it
+		all = append(all, probe.Result{Quantity: "round trip", Numbers: []report.Number{{Value: t.P50, Unit: unit.Seconds}}})
+	}
+	return all
 }
 
 // rating is R, with its bound where it matters.

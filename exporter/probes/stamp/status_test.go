@@ -1,0 +1,49 @@
+package stamp
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/probe"
+)
+
+// TestStatusHasTheMedianOfEachDelay: a reader compares the three figures.
+func TestStatusHasTheMedianOfEachDelay(t *testing.T) {
+	f := newSessionFixture(t, 20*us, nil)
+	for i := range 21 {
+		busy := time.Duration(0)
+		if i >= 5 { // most packets wait in a queue
+			busy = 80 * time.Millisecond
+		}
+		f.bring(10*time.Millisecond+busy, 5*time.Millisecond+busy)
+		f.account.RoundTripsReceived++
+	}
+	f.closed()
+	medians := map[string]float64{}
+	for _, r := range f.told().results() {
+		if r.Quantity == "delay" || r.Quantity == "round trip" {
+			medians[r.Direction+r.Quantity] = *r.Numbers[0].Value
+		}
+	}
+	for name, want := range map[string]float64{"forwarddelay": 0.090, "reversedelay": 0.085, "round trip": 0.175} {
+		if got := medians[name]; math.Abs(got-want) > 0.01*want {
+			t.Errorf("%s: %v s, want the median %v s; %v", name, got, want, medians)
+		}
+	}
+}
+
+// TestStatusWithoutAMedianHasNoRoundTrip: most packets were lost, so that the median is beyond all limits.
+func TestStatusWithoutAMedianHasNoRoundTrip(t *testing.T) {
+	f := newSessionFixture(t, 20*us, nil)
+	f.bring(time.Millisecond, time.Millisecond)
+	f.account.RoundTripsReceived++
+	f.closed()
+	v := f.told()
+	v.window.roundTrip.ranks[0].Known = false
+	for _, r := range append([]probe.Result{{}}, v.results()...) {
+		if r.Quantity == "round trip" {
+			t.Errorf("%+v", r)
+		}
+	}
+}
