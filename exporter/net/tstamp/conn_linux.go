@@ -1,7 +1,6 @@
 package tstamp
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -19,14 +18,15 @@ import (
 // Conn is a UDP socket with timestamps. Send and Receive may run concurrently; concurrent Sends are serialized, and so
 // are concurrent Receives.
 //
-// Locks are taken in the order sendMu or receiveMu, drainMu, pending.mu.
+// Locks are taken in the order renewMu, sendMu or receiveMu, drainMu, pending.mu.
 type Conn struct {
-	fd    int // guarded by sendMu, receiveMu or drainMu: Close takes them all
-	v6    bool
-	local netip.AddrPort
-	hw    HardwareClock
-	setup setup
-	poll  poll
+	v6      bool
+	options Options
+	asked   netip.AddrPort // the address of Open
+	// renewMu is held while Close or Renew replaces what follows, which needs sendMu, receiveMu and drainMu, too. To read
+	// it, one of them suffices.
+	renewMu sync.Mutex
+	socket
 
 	closed atomic.Bool
 	alarm  alarm
@@ -36,6 +36,7 @@ type Conn struct {
 	sendMu      sync.Mutex
 	out         messageBatch
 	outZones    zones
+	coalescing  bool
 	sendOptions SendOptions // of the last send
 	suspect     bool        // a send failed: see pending.stamping
 
@@ -77,14 +78,13 @@ func Open(local netip.AddrPort, o Options) (*Conn, error) {
 	if !local.Addr().IsValid() {
 		return nil, errors.New("tstamp: no local address")
 	}
-	c := &Conn{v6: local.Addr().Unmap().Is6(), hw: o.Hardware, fd: -1, wait: StampWait, delay: StampDelay}
-	if err := c.open(local, o); err != nil {
-		if c.fd >= 0 {
-			_ = unix.Close(c.fd)
-		}
-		c.drops.kernel.Close()
-		return nil, fmt.Errorf("tstamp: open %v: %w", local, err)
+	c := &Conn{v6: local.Addr().Unmap().Is6(), options: o, asked: local, wait: StampWait, delay: StampDelay}
+	var err error
+	if c.socket, err = openSocket(local, o); err != nil {
+		return nil, err
 	}
+	c.alarm.file = c.poll.file
+	c.drops.begin()
 	c.out, c.queue = newMessageBatch(sendBatch), newMessageBatch(queueBatch)
 	for i := range c.quotes {
 		c.queue.setPayload(i, c.quotes[i][:])
@@ -98,59 +98,20 @@ func Open(local netip.AddrPort, o Options) (*Conn, error) {
 	return c, nil
 }
 
-func (c *Conn) open(local netip.AddrPort, o Options) error {
-	family := unix.AF_INET
-	if c.v6 {
-		family = unix.AF_INET6
-	}
-	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
-	if err != nil {
-		return fmt.Errorf("socket: %w", err)
-	}
-	c.fd = fd
-	if c.setup, err = configure(fd, c.v6, o); err != nil {
-		return err
-	}
-	if err := unix.Bind(fd, sockaddr(local, &c.outZones)); err != nil {
-		return fmt.Errorf("bind: %w", err)
-	}
-	name, err := unix.Getsockname(fd)
-	if err != nil {
-		return fmt.Errorf("getsockname: %w", err)
-	}
-	switch s := name.(type) {
-	case *unix.SockaddrInet4:
-		c.local = netip.AddrPortFrom(netip.AddrFrom4(s.Addr), uint16(s.Port))
-	case *unix.SockaddrInet6:
-		c.local = netip.AddrPortFrom(netip.AddrFrom16(s.Addr).WithZone(local.Addr().Zone()), uint16(s.Port))
-	}
-	c.drops.begin()
-	if err := c.poll.open(fd); err != nil {
-		return err
-	}
-	c.alarm.file = c.poll.file
-	return nil
-}
-
-func sockaddr(a netip.AddrPort, z *zones) unix.Sockaddr {
-	if ip := a.Addr().Unmap(); ip.Is4() {
-		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: ip.As4()}
-	}
-	s := &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}
-	if zone := a.Addr().Zone(); zone != "" {
-		s.ZoneId = z.index(zone)
-	}
-	return s
-}
-
 // LocalAddr is the address bound to, with the port that the kernel chose.
-func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
+func (c *Conn) LocalAddr() netip.AddrPort {
+	c.drainMu.Lock()
+	defer c.drainMu.Unlock()
+	return c.local
+}
 
 // Close frees the socket. A running Receive, and all later calls, return net.ErrClosed, as does a second Close.
 func (c *Conn) Close() error {
 	if c.closed.Swap(true) {
 		return net.ErrClosed
 	}
+	c.renewMu.Lock()
+	defer c.renewMu.Unlock()
 	err := c.poll.file.Close() // wakes a waiting Receive
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
@@ -176,13 +137,13 @@ func (c *Conn) Stats() Stats {
 	if c.fd >= 0 {
 		c.drops.read(c.fd, false)
 	}
-	dropped := c.drops.total
+	dropped, granted := c.drops.total, c.setup
 	c.drainMu.Unlock()
 	s := Stats{
 		Sent: c.counts.sent.Load(), SendErrors: c.counts.sendErrors.Load(),
 		Received: c.counts.received.Load(), Truncated: c.counts.truncated.Load(),
 		Dropped:            dropped,
-		ReceiveBufferBytes: c.setup.receiveBytes, SendBufferBytes: c.setup.sendBytes,
+		ReceiveBufferBytes: granted.receiveBytes, SendBufferBytes: granted.sendBytes,
 	}
 	for i := range s.RxStamps {
 		s.RxStamps[i] = c.counts.rx[i].Load()
@@ -192,109 +153,6 @@ func (c *Conn) Stats() Stats {
 	defer p.mu.Unlock()
 	s.TxStamps, s.TxMissing, s.TxRejected = p.txStamps, p.missing, p.rejected
 	return s
-}
-
-// setup is what the kernel granted a socket.
-type setup struct {
-	receiveBytes, sendBytes int
-	stamps                  int // the flags of SO_TIMESTAMPING; 0: no kernel timestamps
-	hardware                bool
-	discovery               int // the system's default IP_MTU_DISCOVER
-}
-
-// configure sets all options of a new socket.
-func configure(fd int, v6 bool, o Options) (s setup, err error) {
-	if o.Device != "" {
-		if err := unix.BindToDevice(fd, o.Device); err != nil {
-			return s, explainDevice(o.Device, err)
-		}
-	}
-	if v6 {
-		if err := unix.SetsockoptInt(fd, unix.SOL_IPV6, unix.IPV6_V6ONLY, 1); err != nil {
-			return s, fmt.Errorf("IPV6_V6ONLY: %w", err)
-		}
-	}
-	if s.receiveBytes, err = buffer(fd, o.ReceiveBufferBytes, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF); err != nil {
-		return s, err
-	}
-	if s.sendBytes, err = buffer(fd, o.SendBufferBytes, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF); err != nil {
-		return s, err
-	}
-	level, discover := discovery(v6)
-	wanted := []int{unix.IP_PKTINFO, unix.IP_RECVTTL, unix.IP_RECVTOS, unix.IP_RECVERR}
-	if v6 {
-		wanted = []int{unix.IPV6_RECVPKTINFO, unix.IPV6_RECVHOPLIMIT, unix.IPV6_RECVTCLASS, unix.IPV6_RECVERR}
-	}
-	for _, option := range wanted {
-		if err := unix.SetsockoptInt(fd, level, option, 1); err != nil {
-			return s, fmt.Errorf("socket option %d of level %d: %w", option, level, err)
-		}
-	}
-	if !o.UserTimestamps {
-		s.enableStamps(fd, o.Hardware != nil)
-	}
-	if s.discovery, err = unix.GetsockoptInt(fd, level, discover); err != nil {
-		return s, fmt.Errorf("path MTU discovery: %w", err)
-	}
-	return s, nil
-}
-
-// explainDevice adds the remedy to an error of SO_BINDTODEVICE.
-func explainDevice(name string, err error) error {
-	advice := ""
-	switch {
-	case errors.Is(err, unix.ENODEV), errors.Is(err, unix.EINVAL): // EINVAL: the name is too long
-		advice = ": want the name of an interface or a VRF of this network namespace, as `ip link` shows it"
-	case errors.Is(err, unix.EPERM):
-		advice = ": before Linux 5.7 this needs CAP_NET_RAW"
-	}
-	return fmt.Errorf("bind to device %q: %w%s", name, err, advice)
-}
-
-// discovery returns the socket option of path MTU discovery.
-func discovery(v6 bool) (level, option int) {
-	if v6 {
-		return unix.SOL_IPV6, unix.IPV6_MTU_DISCOVER
-	}
-	return unix.SOL_IP, unix.IP_MTU_DISCOVER
-}
-
-// buffer sets a buffer size, beyond the system's limit if the process may (CAP_NET_ADMIN), and reads back what the
-// kernel granted: the kernel clips silently at the limit.
-func buffer(fd, bytes, force, option int) (granted int, err error) {
-	bytes = cmp.Or(bytes, DefaultBufferBytes)
-	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, force, bytes) != nil {
-		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, option, bytes); err != nil {
-			return 0, fmt.Errorf("buffer of %d bytes: %w", bytes, err)
-		}
-	}
-	if granted, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, option); err != nil {
-		return 0, fmt.Errorf("buffer size: %w", err)
-	}
-	return granted, nil
-}
-
-// The flags of SO_TIMESTAMPING. OPT_TSONLY keeps the packet itself off the error queue: less memory, and no privilege
-// required.
-const (
-	softwareFlags = unix.SOF_TIMESTAMPING_TX_SOFTWARE | unix.SOF_TIMESTAMPING_RX_SOFTWARE |
-		unix.SOF_TIMESTAMPING_SOFTWARE | unix.SOF_TIMESTAMPING_OPT_ID | unix.SOF_TIMESTAMPING_OPT_TSONLY
-	hardwareFlags = softwareFlags | unix.SOF_TIMESTAMPING_TX_HARDWARE | unix.SOF_TIMESTAMPING_RX_HARDWARE |
-		unix.SOF_TIMESTAMPING_RAW_HARDWARE | unix.SOF_TIMESTAMPING_OPT_TX_SWHW
-	// markFlags are the flags of a marked packet in addition to the socket's.
-	markFlags = unix.SOF_TIMESTAMPING_TX_SCHED
-	// packetFlags can be set for each packet (Linux 4.6).
-	packetFlags = unix.SOF_TIMESTAMPING_TX_SOFTWARE | unix.SOF_TIMESTAMPING_TX_HARDWARE
-)
-
-// enableStamps enables the timestamps that the kernel offers (SO_TIMESTAMPING_NEW, Linux 5.1).
-func (s *setup) enableStamps(fd int, hardware bool) {
-	for _, flags := range []int{hardwareFlags, softwareFlags} {
-		if (hardware || flags == softwareFlags) && unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING_NEW, flags) == nil {
-			s.stamps, s.hardware = flags, flags == hardwareFlags
-			return
-		}
-	}
 }
 
 // dropCount counts packets that the kernel dropped at a socket because its buffer was full.

@@ -2,9 +2,7 @@ package tstamp
 
 import (
 	"encoding/binary"
-	"net"
 	"net/netip"
-	"strconv"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -95,80 +93,6 @@ func recvmmsg(fd int, m []message, flags uintptr) (int, unix.Errno) {
 		return 0, errno
 	}
 	return int(n), 0
-}
-
-// putAddress writes a socket address; b has space for one of IPv6. ok is false if a is of the other family.
-func (z *zones) putAddress(b []byte, a netip.AddrPort, v6 bool) (n uint32, ok bool) {
-	ip := a.Addr().Unmap()
-	if !ip.IsValid() || ip.Is6() != v6 {
-		return 0, false
-	}
-	if !v6 {
-		b = b[:unix.SizeofSockaddrInet4]
-		clear(b)
-		binary.NativeEndian.PutUint16(b, unix.AF_INET)
-		binary.BigEndian.PutUint16(b[2:], a.Port())
-		*(*[4]byte)(b[4:]) = ip.As4()
-		return unix.SizeofSockaddrInet4, true
-	}
-	b = b[:unix.SizeofSockaddrInet6]
-	clear(b)
-	binary.NativeEndian.PutUint16(b, unix.AF_INET6)
-	binary.BigEndian.PutUint16(b[2:], a.Port())
-	*(*[16]byte)(b[8:]) = ip.As16()
-	if zone := ip.Zone(); zone != "" {
-		binary.NativeEndian.PutUint32(b[24:], z.index(zone))
-	}
-	return unix.SizeofSockaddrInet6, true
-}
-
-// parseAddress reads a socket address; it returns the zero AddrPort if b has none.
-func (z *zones) parseAddress(b []byte) netip.AddrPort {
-	if len(b) < 2 {
-		return netip.AddrPort{}
-	}
-	switch family := binary.NativeEndian.Uint16(b); {
-	case family == unix.AF_INET && len(b) >= unix.SizeofSockaddrInet4:
-		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), binary.BigEndian.Uint16(b[2:]))
-	case family == unix.AF_INET6 && len(b) >= unix.SizeofSockaddrInet6:
-		ip := netip.AddrFrom16([16]byte(b[8:24]))
-		if index := binary.NativeEndian.Uint32(b[24:]); index != 0 {
-			ip = z.with(ip, index)
-		}
-		return netip.AddrPortFrom(ip, binary.BigEndian.Uint16(b[2:]))
-	}
-	return netip.AddrPort{}
-}
-
-// zones caches the last zone of a link-local address: a socket sees few, and a lookup costs system calls. Not safe for
-// concurrent use.
-type zones struct {
-	name string
-	at   uint32 // its index; 0: nothing is cached
-}
-
-func (z *zones) index(name string) uint32 {
-	if z.at != 0 && z.name == name {
-		return z.at
-	}
-	var index uint32
-	if ifi, err := net.InterfaceByName(name); err == nil {
-		index = uint32(ifi.Index)
-	} else if n, err := strconv.ParseUint(name, 10, 32); err == nil {
-		index = uint32(n)
-	}
-	*z = zones{name, index}
-	return index
-}
-
-func (z *zones) with(ip netip.Addr, index uint32) netip.Addr {
-	if z.at != index {
-		*z = zones{strconv.FormatUint(uint64(index), 10), index}
-		if ifi, err := net.InterfaceByIndex(int(index)); err == nil {
-			z.name = ifi.Name
-		}
-	}
-	return ip.WithZone(z.name)
 }
 
 // appendCmsg appends the header of a control message (cmsg(3)) and n bytes of data, which are not zeroed: the caller

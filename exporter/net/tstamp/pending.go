@@ -1,6 +1,7 @@
 package tstamp
 
 import (
+	"math"
 	"math/bits"
 	"sync"
 
@@ -295,6 +296,15 @@ func (p *pending) expire(before instant.Time) instant.Time {
 		p.giveUp(s)
 	}
 	return 0
+}
+
+// restart gives up on all packets, and begins with the numbers of another socket.
+func (p *pending) restart() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.report()
+	p.expire(math.MaxInt64)
+	p.first, p.next, p.oldest, p.marked, p.latest, p.lowConfidence = 1, 1, 1, 0, 0, false
 }
 
 // ring is a queue of limited length.

@@ -27,26 +27,26 @@ type poll struct {
 	begin, end func(ep uintptr)
 }
 
-// open starts to watch the socket. After an error nothing is left open.
-func (p *poll) open(socket int) error {
+// newPoll starts to watch the socket. After an error nothing is left open.
+func newPoll(socket int) (*poll, error) {
 	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
-		return fmt.Errorf("epoll_create1: %w", err)
+		return nil, fmt.Errorf("epoll_create1: %w", err)
 	}
-	p.socket = socket
+	p := &poll{socket: socket}
 	if errno := p.control(ep, unix.EPOLL_CTL_ADD); errno != 0 {
-		return errors.Join(fmt.Errorf("epoll_ctl: %w", errno), unix.Close(ep))
+		return nil, errors.Join(fmt.Errorf("epoll_ctl: %w", errno), unix.Close(ep))
 	}
 	if err := unix.SetNonblock(ep, true); err != nil { // the runtime polls only non-blocking files
-		return errors.Join(fmt.Errorf("fcntl: %w", err), unix.Close(ep))
+		return nil, errors.Join(fmt.Errorf("fcntl: %w", err), unix.Close(ep))
 	}
 	p.file = os.NewFile(uintptr(ep), "tstamp")
 	p.begin = func(ep uintptr) { p.control(int(ep), unix.EPOLL_CTL_ADD) }
 	p.end = func(ep uintptr) { p.control(int(ep), unix.EPOLL_CTL_DEL) }
 	if p.raw, err = p.file.SyscallConn(); err != nil {
-		return errors.Join(err, p.file.Close())
+		return nil, errors.Join(err, p.file.Close())
 	}
-	return nil
+	return p, nil
 }
 
 // control is epoll_ctl on the socket, which does not block.
@@ -82,6 +82,13 @@ func (a *alarm) within(wait time.Duration) {
 	if (a.at.IsZero() || at.Before(a.at)) && a.file.SetReadDeadline(at) == nil {
 		a.at = at
 	}
+}
+
+// moveTo resets the alarm, and makes it that of another file.
+func (a *alarm) moveTo(file interface{ SetReadDeadline(time.Time) error }) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.file, a.at = file, time.Time{}
 }
 
 // stop resets an expired alarm. The caller then does the work that it was set for.

@@ -49,18 +49,30 @@ func (c *Conn) Receive(b *Batch) error {
 	defer c.receiveMu.Unlock()
 	c.batch, c.result = b, nil
 	for {
-		err := c.poll.raw.Read(c.readBatch)
+		p := c.poll
+		err := p.raw.Read(c.readBatch)
 		switch {
 		case c.closed.Load():
 			return net.ErrClosed
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			c.overdue()
+		case err != nil && c.replaced(p, b): // at the new socket
 		case err != nil:
 			return fmt.Errorf("tstamp: receive: %w", err)
 		default:
 			return c.result
 		}
 	}
+}
+
+// replaced lets a running Renew finish, and reports whether it has replaced the socket of p. The caller holds receiveMu.
+func (c *Conn) replaced(p *poll, b *Batch) bool {
+	c.receiveMu.Unlock()
+	c.renewMu.Lock()
+	c.renewMu.Unlock() //nolint:staticcheck // it was held until the socket was replaced
+	c.receiveMu.Lock()
+	c.batch, c.result = b, nil
+	return c.poll != p
 }
 
 // overdue gives up on timestamps that exceeded StampWait.
@@ -146,7 +158,7 @@ func (c *Conn) unpack(b *Batch, n int) {
 		r := parseControls(b.messageBatch.control(i))
 		in := In{
 			Payload: b.payload(i)[:min(int(m.length), b.each)],
-			Peer:    c.inZones.parseAddress(b.messageBatch.name(i)),
+			Peer:    c.inZones.parseAddress(c.fd, b.messageBatch.name(i)),
 			Local:   r.local, At: at,
 			Stamp: c.best(r.software, r.hardware, at),
 			TTL:   r.ttl, DSCP: r.tos >> 2, ECN: r.tos & 3,
@@ -179,8 +191,8 @@ func (b *Batch) add(in In, segment int) {
 
 // best returns the card's timestamp, else the kernel's, else the user-space one.
 func (c *Conn) best(software, hardware, user instant.Time) sample.Stamp {
-	if hardware != 0 && c.hw != nil {
-		if at, ok := c.hw.System(hardware); ok {
+	if hardware != 0 && c.options.Hardware != nil {
+		if at, ok := c.options.Hardware.System(hardware); ok {
 			return sample.Stamp{At: at, Origin: sample.Hardware}
 		}
 	}
@@ -290,7 +302,7 @@ func (r *recent) find(quote []byte) (cookie uint64, found bool) {
 // icmpError decodes message i of the error queue.
 func (c *Conn) icmpError(i int, q *controls) ICMPError {
 	e := ICMPError{
-		Peer: c.queueZones.parseAddress(c.queue.name(i)), Offender: c.queueZones.parseAddress(q.offender).Addr(),
+		Peer: c.queueZones.parseAddress(c.fd, c.queue.name(i)), Offender: c.queueZones.parseAddress(c.fd, q.offender).Addr(),
 		Type: q.Type, Code: q.Code, Err: syscall.Errno(q.Errno),
 	}
 	if e.Err == unix.EMSGSIZE {

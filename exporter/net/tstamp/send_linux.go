@@ -54,6 +54,7 @@ func (c *Conn) SendAs(m SendOptions, out []Out) (sent int, err error) {
 			continue
 		}
 		c.counts.sendErrors.Add(1)
+		c.outZones.forget()
 		return sent, fmt.Errorf("tstamp: send to %v: %w", out[sent].Peer, errno)
 	}
 	return sent, nil
@@ -149,9 +150,8 @@ func (c *Conn) address(out []Out, how stamping) (n int, errno unix.Errno) {
 	for i := range out {
 		o := &out[i]
 		h, e := &c.out.messages[i].header, &c.out.envelopes[i]
-		var ok bool
-		if h.Namelen, ok = c.outZones.putAddress(e.name[:], o.Peer, c.v6); !ok {
-			return i, unix.EAFNOSUPPORT
+		if h.Namelen, errno = c.outZones.putAddress(c.fd, e.name[:], o.Peer, c.v6); errno != 0 {
+			return i, errno
 		}
 		if o.Segment > 0 && how != unstamped {
 			return i, unix.EINVAL
@@ -169,8 +169,8 @@ func (c *Conn) address(out []Out, how stamping) (n int, errno unix.Errno) {
 			control, data = appendCmsg(control, unix.SOL_UDP, unix.UDP_SEGMENT, 2)
 			binary.NativeEndian.PutUint16(data, uint16(min(o.Segment, 1<<16-1)))
 		}
-		if control, ok = c.header(control, o); !ok {
-			return i, unix.EAFNOSUPPORT
+		if control, errno = c.header(control, o); errno != 0 {
+			return i, errno
 		}
 		h.SetControllen(len(control))
 		c.out.setPayload(i, o.Payload)
@@ -179,7 +179,7 @@ func (c *Conn) address(out []Out, how stamping) (n int, errno unix.Errno) {
 }
 
 // header appends the options of the IP header.
-func (c *Conn) header(b []byte, o *Out) (_ []byte, ok bool) {
+func (c *Conn) header(b []byte, o *Out) (_ []byte, errno unix.Errno) {
 	level, tos, ttl := int32(unix.SOL_IP), int32(unix.IP_TOS), int32(unix.IP_TTL)
 	if c.v6 {
 		level, tos, ttl = unix.SOL_IPV6, unix.IPV6_TCLASS, unix.IPV6_HOPLIMIT
@@ -191,23 +191,28 @@ func (c *Conn) header(b []byte, o *Out) (_ []byte, ok bool) {
 		b = appendCmsgUint32(b, level, ttl, uint32(o.TTL))
 	}
 	a := o.Source.Unmap()
-	if !a.IsValid() || a.Is6() != c.v6 {
-		return b, !a.IsValid()
+	switch {
+	case !a.IsValid():
+		return b, 0
+	case a.Is6() != c.v6:
+		return b, unix.EAFNOSUPPORT
 	}
 	var data []byte
 	if !c.v6 { // struct in_pktinfo: interface, source address, unused
 		b, data = appendCmsg(b, unix.SOL_IP, unix.IP_PKTINFO, unix.SizeofInet4Pktinfo)
 		clear(data)
 		*(*[4]byte)(data[4:]) = a.As4()
-		return b, true
+		return b, 0
 	}
 	b, data = appendCmsg(b, unix.SOL_IPV6, unix.IPV6_PKTINFO, unix.SizeofInet6Pktinfo)
 	clear(data)
 	*(*[16]byte)(data) = a.As16()
 	if zone := a.Zone(); zone != "" {
-		binary.NativeEndian.PutUint32(data[16:], c.outZones.index(zone))
+		index, errno := c.outZones.index(c.fd, zone)
+		binary.NativeEndian.PutUint32(data[16:], index)
+		return b, errno
 	}
-	return b, true
+	return b, 0
 }
 
 // remember reads the clock and registers the packets of the call that follows.
@@ -292,6 +297,7 @@ func (c *Conn) Coalesce(on bool) error {
 	if err := setBool(c.fd, unix.SOL_UDP, unix.UDP_GRO, on); err != nil {
 		return fmt.Errorf("tstamp: UDP_GRO: %w", err)
 	}
+	c.coalescing = on
 	return nil
 }
 

@@ -15,6 +15,7 @@ func sendReasons() map[syscall.Errno]string {
 		syscall.ENETUNREACH:   "network_unreachable",
 		syscall.ENETDOWN:      "network_down",
 		syscall.EADDRNOTAVAIL: "address_not_available",
+		syscall.ENODEV:        "no_such_device",
 		syscall.EMSGSIZE:      "packet_too_large",
 		syscall.EAGAIN:        "send_buffer_full",
 		syscall.ENOBUFS:       "interface_queue_full",
