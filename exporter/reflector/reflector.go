@@ -126,6 +126,21 @@ func (r *Reflector) Run(ctx context.Context) error {
 	}
 }
 
+// renew opens the sockets of link-local addresses again whose interface was made again. While there is no interface, the
+// senders get no replies.
+func (r *Reflector) renew() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.sockets {
+		switch renewed, err := s.conn.Renew(); {
+		case err != nil:
+			r.env.Log.Debug("A socket cannot be opened again", "address", s.conn.LocalAddr().String(), "err", err)
+		case renewed:
+			r.env.Log.Info("Reflector listens again, since the interface was made again", "address", s.conn.LocalAddr().String())
+		}
+	}
+}
+
 // since is how long the reflector has been running.
 func (r *Reflector) since() time.Duration { return time.Since(r.begin) }
 

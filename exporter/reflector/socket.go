@@ -25,6 +25,7 @@ type conn interface {
 	Stamps(into []tstamp.TxStamp) []tstamp.TxStamp
 	LocalAddr() netip.AddrPort
 	Stats() tstamp.Stats
+	Renew() (renewed bool, err error)
 	Close() error
 }
 

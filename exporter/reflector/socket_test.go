@@ -44,6 +44,7 @@ func (c *faultyConn) Stamps(into []tstamp.TxStamp) []tstamp.TxStamp {
 func (*faultyConn) Receive(*tstamp.Batch) error { return net.ErrClosed }
 func (*faultyConn) LocalAddr() netip.AddrPort   { return netip.AddrPort{} }
 func (*faultyConn) Stats() tstamp.Stats         { return tstamp.Stats{} }
+func (*faultyConn) Renew() (bool, error)        { return false, nil }
 func (*faultyConn) Close() error                { return nil }
 
 // batchOf adds requests numbered from first to the socket's batch.

@@ -194,6 +194,7 @@ func (r *Reflector) publish(ctx context.Context) {
 		if shrunk {
 			debug.FreeOSMemory() // otherwise the collector would run some minutes later, and not return all
 		}
+		r.renew()
 		now := r.Stats()
 		scope.Update(func() { now.publish(scope) })
 		refused.check(&now, r.since(), r.env.Log)

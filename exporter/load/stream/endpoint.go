@@ -90,6 +90,9 @@ func (e *Endpoint) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, e.Close)
 	defer stop()
 	defer e.Close()
+	ended := make(chan struct{})
+	defer close(ended)
+	go e.keep(ended)
 	r := newReceiver(e)
 	for {
 		if err := e.conn.Receive(r.batch); err != nil {
@@ -99,6 +102,28 @@ func (e *Endpoint) Run(ctx context.Context) error {
 			return fmt.Errorf("stream: %w", err)
 		}
 		r.take()
+	}
+}
+
+// renewEvery is how often a socket is checked whose interface may have been made again.
+const renewEvery = time.Second
+
+// keep renews the socket until Run has ended: the load server's may be bound to a link-local address.
+func (e *Endpoint) keep(ended <-chan struct{}) {
+	ticker := time.NewTicker(renewEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-ticker.C:
+		}
+		switch renewed, err := e.conn.Renew(); {
+		case err != nil:
+			e.log.Debug("A socket cannot be opened again", "address", e.conn.LocalAddr().String(), "err", err)
+		case renewed:
+			e.log.Info("Test traffic is received again, since the interface was made again", "address", e.conn.LocalAddr().String())
+		}
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// putAddress writes a socket address for the socket fd; b has space for one of IPv6. errno is EAFNOSUPPORT if a is of the
-// other family, ENODEV if its zone is no interface.
-func (z *zones) putAddress(fd int, b []byte, a netip.AddrPort, v6 bool) (n uint32, errno unix.Errno) {
+// putAddress writes a socket address for a socket; b has space for one of IPv6. errno is EAFNOSUPPORT if a is of the other
+// family, ENODEV if its zone is no interface, or the socket is bound to one that is gone.
+func (z *zones) putAddress(s *socket, b []byte, a netip.AddrPort, v6 bool) (n uint32, errno unix.Errno) {
 	ip := a.Addr().Unmap()
 	if !ip.IsValid() || ip.Is6() != v6 {
 		return 0, unix.EAFNOSUPPORT
@@ -30,15 +30,15 @@ func (z *zones) putAddress(fd int, b []byte, a netip.AddrPort, v6 bool) (n uint3
 	binary.BigEndian.PutUint16(b[2:], a.Port())
 	*(*[16]byte)(b[8:]) = ip.As16()
 	if zone := ip.Zone(); zone != "" {
-		index, errno := z.index(fd, zone)
+		index, errno := z.index(s, zone)
 		binary.NativeEndian.PutUint32(b[24:], index)
 		return unix.SizeofSockaddrInet6, errno
 	}
 	return unix.SizeofSockaddrInet6, 0
 }
 
-// parseAddress reads a socket address of the socket fd; it returns the zero AddrPort if b has none.
-func (z *zones) parseAddress(fd int, b []byte) netip.AddrPort {
+// parseAddress reads a socket address of a socket; it returns the zero AddrPort for anything else.
+func (z *zones) parseAddress(s *socket, b []byte) netip.AddrPort {
 	if len(b) < 2 {
 		return netip.AddrPort{}
 	}
@@ -48,7 +48,7 @@ func (z *zones) parseAddress(fd int, b []byte) netip.AddrPort {
 	case family == unix.AF_INET6 && len(b) >= unix.SizeofSockaddrInet6:
 		ip := netip.AddrFrom16([16]byte(b[8:24]))
 		if index := binary.NativeEndian.Uint32(b[24:]); index != 0 {
-			ip = ip.WithZone(z.name(fd, index))
+			ip = ip.WithZone(z.name(s, index))
 		}
 		return netip.AddrPortFrom(ip, binary.BigEndian.Uint16(b[2:]))
 	}
@@ -72,22 +72,24 @@ func (z *zones) forget() { z.at = 0 }
 
 func (z *zones) cached() bool { return z.at != 0 && time.Now().Before(z.until) }
 
-// index returns the number of a zone, a name or a number (RFC 4007 section 11.2).
-func (z *zones) index(fd int, zone string) (uint32, unix.Errno) {
+// index returns the number of a zone, a name or a number (RFC 4007 section 11.2). The number of another interface than a socket
+// is bound to would be accepted by the kernel, and the replies would not reach the socket.
+func (z *zones) index(s *socket, zone string) (uint32, unix.Errno) {
 	if z.zone == zone && z.cached() {
 		return z.at, 0
 	}
-	*z = zones{zone, indexOf(fd, zone), time.Now().Add(zoneAge)}
-	if z.at == 0 {
+	*z = zones{zone, indexOf(s.fd, zone), time.Now().Add(zoneAge)}
+	if z.at == 0 || !s.stillBound() {
+		z.forget()
 		return 0, unix.ENODEV
 	}
 	return z.at, 0
 }
 
 // name returns the name of the interface with a number; the number if there is no such interface.
-func (z *zones) name(fd int, index uint32) string {
+func (z *zones) name(s *socket, index uint32) string {
 	if z.at != index || !z.cached() {
-		*z = zones{nameOf(fd, index), index, time.Now().Add(zoneAge)}
+		*z = zones{nameOf(s.fd, index), index, time.Now().Add(zoneAge)}
 	}
 	return z.zone
 }

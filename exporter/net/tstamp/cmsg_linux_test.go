@@ -68,7 +68,7 @@ func FuzzControl(f *testing.F) {
 		parseControls(b)
 		parseControls(b)
 		var z zones
-		z.parseAddress(-1, b)
+		z.parseAddress(&socket{fd: -1}, b)
 		n := min(len(b), controlBytes-unix.CmsgSpace(0)-8)
 		var space envelope
 		all, data := appendCmsg(space.controlSlice()[:0], 1, 2, n)
@@ -82,42 +82,42 @@ func FuzzControl(f *testing.F) {
 
 // FuzzAddress checks that a kernel socket address is unchanged after parsing and writing.
 func FuzzAddress(f *testing.F) {
-	fd := open(f, loopback(true), Options{}).fd
+	socket := &open(f, loopback(true), Options{}).socket
 	for _, s := range []string{"192.0.2.1:862", "[2001:db8::1]:65535", "[fe80::1%lo]:9", "[::ffff:192.0.2.1]:9", "[fe80::1%4294967295]:9"} {
 		a := netip.MustParseAddrPort(s)
 		b := make([]byte, unix.SizeofSockaddrInet6)
-		n, _ := new(zones).putAddress(fd, b, a, a.Addr().Unmap().Is6())
+		n, _ := new(zones).putAddress(socket, b, a, a.Addr().Unmap().Is6())
 		f.Add(b[:n])
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var z zones
-		a := z.parseAddress(fd, b)
+		a := z.parseAddress(socket, b)
 		if !a.IsValid() {
 			return
 		}
 		again := make([]byte, unix.SizeofSockaddrInet6)
-		n, errno := z.putAddress(fd, again, a, a.Addr().Unmap().Is6())
+		n, errno := z.putAddress(socket, again, a, a.Addr().Unmap().Is6())
 		if errno != 0 || int(n) > len(b) && !a.Addr().Is4In6() {
 			t.Fatalf("address %x (%v) was written in %d bytes: %v", b, a, n, errno)
 		}
 		want := netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) // an IPv6 socket has no IPv4 peers
-		if got := z.parseAddress(fd, again[:n]); got != want {
+		if got := z.parseAddress(socket, again[:n]); got != want {
 			t.Errorf("address %x (%v) was written and parsed as %v", b, a, got)
 		}
 	})
 }
 
 func TestAddressesSurviveTheRoundTrip(t *testing.T) {
-	fd := open(t, loopback(true), Options{}).fd
+	socket := &open(t, loopback(true), Options{}).socket
 	for _, s := range []string{"192.0.2.1:862", "0.0.0.0:0", "[2001:db8::1]:65535", "[fe80::1%lo]:9"} {
 		want := netip.MustParseAddrPort(s)
 		var z zones
 		var b [unix.SizeofSockaddrInet6]byte
-		n, errno := z.putAddress(fd, b[:], want, want.Addr().Is6())
-		if got := z.parseAddress(fd, b[:n]); errno != 0 || got != want {
+		n, errno := z.putAddress(socket, b[:], want, want.Addr().Is6())
+		if got := z.parseAddress(socket, b[:n]); errno != 0 || got != want {
 			t.Errorf("got %[2]v, %[3]v, want %[1]v", want, got, errno)
 		}
-		if _, errno := z.putAddress(fd, b[:], want, want.Addr().Is4()); errno != unix.EAFNOSUPPORT {
+		if _, errno := z.putAddress(socket, b[:], want, want.Addr().Is4()); errno != unix.EAFNOSUPPORT {
 			t.Errorf("address %v was accepted for the other family", want)
 		}
 	}

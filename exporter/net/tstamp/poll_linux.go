@@ -84,7 +84,7 @@ func (a *alarm) within(wait time.Duration) {
 	}
 }
 
-// moveTo resets the alarm, and makes it that of another file.
+// moveTo resets the alarm, and sets the file that it wakes.
 func (a *alarm) moveTo(file interface{ SetReadDeadline(time.Time) error }) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -158,7 +158,7 @@ func (c *Conn) unpack(b *Batch, n int) {
 		r := parseControls(b.messageBatch.control(i))
 		in := In{
 			Payload: b.payload(i)[:min(int(m.length), b.each)],
-			Peer:    c.inZones.parseAddress(c.fd, b.messageBatch.name(i)),
+			Peer:    c.inZones.parseAddress(&c.socket, b.messageBatch.name(i)),
 			Local:   r.local, At: at,
 			Stamp: c.best(r.software, r.hardware, at),
 			TTL:   r.ttl, DSCP: r.tos >> 2, ECN: r.tos & 3,
@@ -302,7 +302,7 @@ func (r *recent) find(quote []byte) (cookie uint64, found bool) {
 // icmpError decodes message i of the error queue.
 func (c *Conn) icmpError(i int, q *controls) ICMPError {
 	e := ICMPError{
-		Peer: c.queueZones.parseAddress(c.fd, c.queue.name(i)), Offender: c.queueZones.parseAddress(c.fd, q.offender).Addr(),
+		Peer: c.queueZones.parseAddress(&c.socket, c.queue.name(i)), Offender: c.queueZones.parseAddress(&c.socket, q.offender).Addr(),
 		Type: q.Type, Code: q.Code, Err: syscall.Errno(q.Errno),
 	}
 	if e.Err == unix.EMSGSIZE {

@@ -150,7 +150,7 @@ func (c *Conn) address(out []Out, how stamping) (n int, errno unix.Errno) {
 	for i := range out {
 		o := &out[i]
 		h, e := &c.out.messages[i].header, &c.out.envelopes[i]
-		if h.Namelen, errno = c.outZones.putAddress(c.fd, e.name[:], o.Peer, c.v6); errno != 0 {
+		if h.Namelen, errno = c.outZones.putAddress(&c.socket, e.name[:], o.Peer, c.v6); errno != 0 {
 			return i, errno
 		}
 		if o.Segment > 0 && how != unstamped {
@@ -208,7 +208,7 @@ func (c *Conn) header(b []byte, o *Out) (_ []byte, errno unix.Errno) {
 	clear(data)
 	*(*[16]byte)(data) = a.As16()
 	if zone := a.Zone(); zone != "" {
-		index, errno := c.outZones.index(c.fd, zone)
+		index, errno := c.outZones.index(&c.socket, zone)
 		binary.NativeEndian.PutUint32(data[16:], index)
 		return b, errno
 	}

@@ -63,7 +63,11 @@ func (s *socket) bind(local netip.AddrPort, v6 bool, o Options) (err error) {
 	case *unix.SockaddrInet4:
 		s.local = netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
 	case *unix.SockaddrInet6:
-		s.local = netip.AddrPortFrom(netip.AddrFrom16(a.Addr).WithZone(local.Addr().Zone()), uint16(a.Port))
+		ip := netip.AddrFrom16(a.Addr)
+		if a.ZoneId != 0 {
+			ip = ip.WithZone(nameOf(s.fd, a.ZoneId))
+		}
+		s.local = netip.AddrPortFrom(ip, uint16(a.Port))
 	}
 	if s.device, err = s.boundTo(); err != nil {
 		return err
@@ -81,6 +85,15 @@ func (s *socket) boundTo() (string, error) {
 	return name, nil
 }
 
+// stillBound reports whether the interface that the socket is bound to is there and has the same name, or there is none.
+func (s *socket) stillBound() bool {
+	if s.device == "" {
+		return true
+	}
+	name, err := s.boundTo()
+	return err == nil && name == s.device
+}
+
 func sockaddr(a netip.AddrPort, fd int) (unix.Sockaddr, unix.Errno) {
 	if ip := a.Addr().Unmap(); ip.Is4() {
 		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: ip.As4()}, 0
@@ -94,7 +107,7 @@ func sockaddr(a netip.AddrPort, fd int) (unix.Sockaddr, unix.Errno) {
 	return s, 0
 }
 
-// Renew replaces the socket by a new one, as that of Open, if the interface that it is bound to is gone or has another name
+// Renew replaces the socket by a new one, as Open makes it, if the interface that it is bound to is gone or has another name
 // now: the kernel binds a socket to the number of an interface, which no later interface of that name has. Otherwise it
 // does nothing, and it costs one system call if the socket is bound to an interface. Send and Receive continue with the new
 // socket, whose port is another one unless Open gave it. While no new socket can be opened, Renew returns the reason and
@@ -102,10 +115,10 @@ func sockaddr(a netip.AddrPort, fd int) (unix.Sockaddr, unix.Errno) {
 func (c *Conn) Renew() (renewed bool, err error) {
 	c.renewMu.Lock()
 	defer c.renewMu.Unlock()
-	if c.closed.Load() || c.device == "" {
+	if c.closed.Load() {
 		return false, nil
 	}
-	if name, err := c.boundTo(); err == nil && name == c.device {
+	if c.stillBound() {
 		return false, nil
 	}
 	next, err := openSocket(c.asked, c.options)

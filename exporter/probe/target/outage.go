@@ -14,6 +14,7 @@ const quietTime = 5 * time.Minute
 // outage is the present or the last outage of a host.
 type outage struct {
 	present, logged bool
+	port            bool          // another source port is logged
 	since           time.Duration // monotonic: its begin
 	line            time.Duration // monotonic: when the last one was logged; 0: never
 	skipped         int           // outages since, that were not logged
@@ -35,11 +36,22 @@ func (t *Target) LogReplies(up bool, now, silent time.Duration, why func() strin
 		}
 	case o == nil || !o.present:
 		o = cmp.Or(o, new(outage))
-		o.present, o.logged, o.since = true, false, now-silent
+		o.present, o.logged, o.port, o.since = true, false, false, now-silent
 		t.outage = o
 		t.logOutage(now, why)
 	case !o.logged:
 		t.logOutage(now, why)
+	}
+}
+
+// LogPort logs, once in an outage that is in the log, that the packets leave from another source port.
+func (t *Target) LogPort(port uint16) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if o := t.outage; o != nil && o.present && o.logged && !o.port {
+		o.port = true
+		t.Log().Info("The path has no replies and sends from another source port: a NAT or a firewall may have a wrong entry for the previous one; further changes are not logged",
+			"peer", t.path.Peer, "port", port)
 	}
 }
 

@@ -74,7 +74,7 @@ func TestProbersShareASocketOnlyWithTheSameCard(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer kind.release(key)
+		defer kind.release(h)
 		if hubs[h] = true; (h.card != nil) != (key.hardware != "") {
 			t.Errorf("%+v: card %v", key, h.card)
 		}

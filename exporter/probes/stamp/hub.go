@@ -31,6 +31,7 @@ import (
 // receives.
 type hub struct {
 	conn *tstamp.Conn
+	key  hubKey
 	card card // nil: no hardware timestamps
 	log  *slog.Logger
 	// users counts the probers of this hub; stop ends its goroutines. Both are guarded by the Type.
@@ -77,7 +78,7 @@ const (
 // newHub opens the card's clock, if one is configured, and then a socket. Without the card it returns an error.
 func newHub(key hubKey, openCard func(string, *slog.Logger) (card, error), env probe.Env) (h *hub, err error) {
 	h = &hub{
-		log: env.Log, sessions: map[uint16]*session{}, byPeer: map[netip.AddrPort][]*session{}, nextSSID: 1,
+		key: key, log: env.Log, sessions: map[uint16]*session{}, byPeer: map[netip.AddrPort][]*session{}, nextSSID: 1,
 		batch: make([]tstamp.Out, batchPackets), owners: make([]batched, batchPackets), errors: map[syscall.Errno]uint64{},
 	}
 	o := tstamp.Options{Device: key.device, ReceiveBufferBytes: memlimit.Buffer(receiveBufferBytes)}
@@ -93,6 +94,7 @@ func newHub(key hubKey, openCard func(string, *slog.Logger) (card, error), env p
 		}
 		return nil, err
 	}
+	h.heardUpTo(sched.Now())
 	h.drops.Begin()
 	h.series = newHubSeries(env.Sink, key.local)
 	return h, nil
@@ -101,20 +103,24 @@ func newHub(key hubKey, openCard func(string, *slog.Logger) (card, error), env p
 // errFull: all 65535 session identifiers of a socket are in use.
 var errFull = errors.New("stamp: 65535 sessions on one local address; give some paths another `local`")
 
-// add registers s and assigns its identifier.
+// add registers s and assigns its identifier. A session that comes from another hub keeps its own, if that is free: our
+// reflector then continues its session.
 func (h *hub) add(s *session) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.sessions) == 1<<16-1 {
 		return errFull
 	}
-	for h.nextSSID == 0 || h.sessions[h.nextSSID] != nil {
+	if s.ssid == 0 || h.sessions[s.ssid] != nil {
+		for h.nextSSID == 0 || h.sessions[h.nextSSID] != nil {
+			h.nextSSID++
+		}
+		s.ssid = h.nextSSID
 		h.nextSSID++
 	}
-	s.ssid = h.nextSSID
-	h.nextSSID++
 	h.sessions[s.ssid] = s
 	h.byPeer[s.peer] = append(h.byPeer[s.peer], s)
+	s.hub.Store(h)
 	return nil
 }
 
@@ -191,7 +197,7 @@ func skipOf(err error) (why ledger.SkipReason, everyone bool) {
 	case errors.Is(err, syscall.ENOBUFS): // the queue of its interface; other sessions may use another
 		return ledger.SkipBufferFull, false
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETDOWN),
-		errors.Is(err, syscall.EADDRNOTAVAIL):
+		errors.Is(err, syscall.EADDRNOTAVAIL), errors.Is(err, syscall.ENODEV):
 		return ledger.SkipUnreachable, false
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES):
 		return ledger.SkipRefusedByHost, false
@@ -288,8 +294,9 @@ func (h *hub) upTo(now time.Duration) time.Duration {
 	return time.Duration(h.heard.Load())
 }
 
-// keep ticks all sessions until ctx ends.
-func (h *hub) keep(ctx context.Context) {
+// keep ticks all sessions until ctx ends, and renews the socket. It passes sessions whose port has this age, and that have heard
+// nothing in this time, to unheard, which must not wait for it.
+func (h *hub) keep(ctx context.Context, portAge time.Duration, unheard func([]*session)) {
 	ticker := time.NewTicker(ledger.TickInterval)
 	defer ticker.Stop()
 	var sessions []*session
@@ -300,15 +307,33 @@ func (h *hub) keep(ctx context.Context) {
 		case <-ticker.C:
 		}
 		now := sched.Now()
+		h.renew()
 		h.drops.Update(h.conn.Stats().Dropped, now)
 		heard := h.upTo(now)
 		sessions = h.all(sessions[:0])
+		var silent []*session
 		for _, s := range sessions {
 			s.tick(now, heard)
-			s.report(now)
+			if s.report(now, portAge) {
+				silent = append(silent, s)
+			}
 		}
 		clear(sessions)
+		if len(silent) > 0 {
+			unheard(silent)
+		}
 		h.publish()
+	}
+}
+
+// renew opens the socket again if its interface was made again. While there is no interface, sending fails, which the paths
+// report.
+func (h *hub) renew() {
+	switch renewed, err := h.conn.Renew(); {
+	case err != nil:
+		h.log.Debug("A socket cannot be opened again", "interface", h.key.device, "err", err)
+	case renewed:
+		h.log.Info("Opened a socket again, since its interface was made again", "interface", h.key.device, "local", h.conn.LocalAddr().String())
 	}
 }
 

@@ -33,7 +33,8 @@ func (t *Type) NewOnce(env probe.Env, path probe.Target, decode func(...any) err
 	if err := decode(&o); err != nil {
 		return nil, err
 	}
-	own := &Type{openCard: t.openCard, hubs: map[hubKey]*hub{}}
+	own := NewType()
+	own.openCard = t.openCard
 	p, err := own.NewProber(env, path, o)
 	if err != nil {
 		return nil, err

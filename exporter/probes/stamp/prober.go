@@ -113,7 +113,7 @@ const unread target.Fault = "the key file cannot be read; the previous keys stay
 
 // begin makes a session on the hub for the peer's address and calls change before it starts; end ends it.
 func (p *Prober) begin(ctx context.Context, peer netip.AddrPort, o *Options, series *series, change func(*session)) (s *session, end func(), err error) {
-	key := hubKey{netip.AddrPortFrom(o.From(peer.Addr()), uint16(o.LocalPort)), o.Hardware, o.Interface}
+	key := hubKey{local: netip.AddrPortFrom(o.From(peer.Addr()), uint16(o.LocalPort)), hardware: o.Hardware, device: o.Interface}
 	h, err := p.hubs.acquire(key, p.env)
 	if err != nil {
 		return nil, nil, err
@@ -125,15 +125,11 @@ func (p *Prober) begin(ctx context.Context, peer netip.AddrPort, o *Options, ser
 		err = h.add(s)
 	}
 	if err != nil {
-		p.hubs.release(key)
+		p.hubs.release(h)
 		return nil, nil, err
 	}
 	p.calibrate(ctx, s)
-	return s, func() {
-		h.remove(s)
-		s.end()
-		p.hubs.release(key)
-	}, nil
+	return s, func() { p.hubs.leave(s) }, nil
 }
 
 // calibrate looks up the calibration of the interface that s sends over; without one, timestamps are not
@@ -252,7 +248,7 @@ func (s *session) poll(ctx context.Context, every, most time.Duration, done func
 	defer ticker.Stop()
 	for end := sched.Now() + most; sched.Now() < end; {
 		now := sched.Now()
-		s.tick(now, s.hub.upTo(now))
+		s.tick(now, s.hub.Load().upTo(now))
 		s.mu.Lock()
 		finished := done()
 		s.mu.Unlock()

@@ -183,10 +183,11 @@ func TestSeriesOfASocketDoNotDependOnTheProfileOfTheFirstPath(t *testing.T) {
 	b.env.Sink, b.env.Profile = sink, metric.Slim
 	kind := NewType()
 	key := hubKey{local: netip.MustParseAddrPort("127.0.0.1:0")}
-	if _, err := kind.acquire(key, b.env); err != nil {
+	h, err := kind.acquire(key, b.env)
+	if err != nil {
 		t.Fatal(err)
 	}
-	defer kind.release(key)
+	defer kind.release(h)
 	if _, found := sink.Value(metric.SocketDrops, "sender_ipv4"); !found {
 		t.Errorf("no %s of the socket that a slim path opened", metric.SocketDrops.Name)
 	}

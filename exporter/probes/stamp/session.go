@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"oneway.example/exporter/clock"
@@ -21,10 +22,11 @@ import (
 // session is one stream of test packets to one peer: its schedule, its keys, its account and its estimator. It owns
 // no socket: the hub sends what Fire writes and delivers what arrives.
 type session struct {
-	hub       *hub
+	hub       atomic.Pointer[hub] // it changes only under mu
 	peer      netip.AddrPort
-	ssid      uint16
-	ended     bool // guarded by mu
+	ssid      uint16 // guarded by mu
+	ended     bool   // guarded by mu
+	left      bool   // it moves to no other hub any more; guarded by the Type
 	opts      *Options
 	layout    layout
 	plan      sched.Schedule
@@ -49,6 +51,7 @@ type session struct {
 	// hub together.
 	returnsTLVs, sharedNumbers bool
 	unsent                     unsent
+	portSince                  time.Duration // when it began to use its present source port, or to ask for another one
 }
 
 func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *series) (*session, error) {
@@ -58,12 +61,13 @@ func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *s
 	}
 	now := sched.Now()
 	s := &session{
-		hub: h, peer: peer, opts: o, layout: plan, series: out, run: rand.Uint32(),
-		windowFrom: now, estimator: newEstimator(o, c, &out.observed),
+		peer: peer, opts: o, layout: plan, series: out, run: rand.Uint32(),
+		windowFrom: now, portSince: now, estimator: newEstimator(o, c, &out.observed),
 	}
 	var dropped func(lost uint64, ago time.Duration) uint64
 	if h != nil {
-		s.estimator.card, dropped = h.card, h.dropped
+		s.peer = h.conn.Known(peer)
+		s.estimator.card, dropped = h.card, func(lost uint64, ago time.Duration) uint64 { return s.hub.Load().dropped(lost, ago) }
 	}
 	s.account = ledger.New(o.ledger(), now, s.estimator.take, dropped)
 	s.hostToken = hostid.Read().Token(s.run)
@@ -102,7 +106,8 @@ func (s *session) useKeys(keys []*stampfmt.Key) {
 // Fire sends one test packet; the pacer calls it when one is due. Missed slots are skipped and counted, never sent
 // in a burst that would queue behind itself.
 func (s *session) Fire(due, now time.Duration) time.Duration {
-	out := s.hub.reserve(s)
+	h := s.hub.Load()
+	out := h.reserve(s)
 	s.series.observed.lateness.Observe((now - due).Seconds())
 	s.mu.Lock()
 	seq := s.build(out, now)
@@ -111,7 +116,7 @@ func (s *session) Fire(due, now time.Duration) time.Duration {
 	next, missed := sched.Skip(s.plan, due, now)
 	s.account.Skip(ledger.SkipLate, missed)
 	s.mu.Unlock()
-	s.hub.commit(s, seq)
+	h.commit(s, seq)
 	if reached {
 		close(s.full)
 		return sched.Stop
@@ -199,8 +204,9 @@ func (s *session) tick(now, heard time.Duration) {
 // publish updates the series. The caller holds s.mu.
 func (s *session) publish() {
 	var v *snapshot
-	if s.hub != nil { // thousands of sessions share a few snapshots
-		v, _ = s.hub.snapshots.Get().(*snapshot)
+	h := s.hub.Load()
+	if h != nil { // thousands of sessions share a few snapshots
+		v, _ = h.snapshots.Get().(*snapshot)
 	}
 	if v == nil {
 		v = new(snapshot)
@@ -208,8 +214,8 @@ func (s *session) publish() {
 	*v = s.snapshot()
 	s.series.publish(v)
 	*v = snapshot{}
-	if s.hub != nil {
-		s.hub.snapshots.Put(v)
+	if h != nil {
+		h.snapshots.Put(v)
 	}
 }
 
@@ -227,12 +233,13 @@ func (s *session) end() {
 
 // queryStatistics sends a statistics query if one is due; a session without a hub sends none. The caller holds s.mu.
 func (s *session) queryStatistics(now time.Duration) {
-	if s.hub == nil || !s.account.QueryDue(now, s.layout.receipt) {
+	h := s.hub.Load()
+	if h == nil || !s.account.QueryDue(now, s.layout.receipt) {
 		return
 	}
 	out := tstamp.Out{Payload: s.writeStatsQuery(), Cookie: uint64(s.ssid)<<sequenceBits | statsQueryCookie}
 	s.address(&out)
-	if err := s.hub.sendNow(out); err != nil {
+	if err := h.sendNow(out); err != nil {
 		s.peerError = err
 	}
 }
@@ -258,21 +265,37 @@ func (u *unsent) present(now, interval time.Duration) error {
 }
 
 // report reports whether this host refuses packets, and whether the peer replies. It holds no lock: sending must not wait
-// for logging.
-func (s *session) report(now time.Duration) {
+// for logging. It returns whether the session asks for another source port, which it does after an age of its port without a
+// packet of the peer.
+func (s *session) report(now, age time.Duration) (asks bool) {
 	if s.target == nil {
-		return
+		return false
 	}
 	s.mu.Lock()
 	err := s.unsent.present(now, s.opts.Interval)
 	up, decided := s.account.Up()
 	silent := s.account.Silent()
 	decided = decided && !s.ended
+	if asks = decided && !up && err == nil && s.opts.LocalPort == 0 && s.unheardFor(age, now); asks {
+		s.portSince = now
+	}
 	s.mu.Unlock()
 	s.target.LogFault(unsendable, err)
 	if decided {
 		s.target.LogReplies(up, now, silent, s.silence)
 	}
+	return asks
+}
+
+// portAge is after how long without a packet of the peer a session asks for another source port: a NAT or a firewall on the way
+// may have a wrong entry for the present one, which the session's own packets keep. Most forget an entry within three minutes
+// without packets (RFC 4787 section 4.3, RFC 5382).
+const portAge = 90 * time.Second
+
+// unheardFor reports whether the port has this age, and several packets have left from it without a packet of the peer. The
+// caller holds s.mu.
+func (s *session) unheardFor(age, now time.Duration) bool {
+	return min(s.account.Unheard(), now-s.portSince) > max(age, 3*s.opts.Interval)+s.opts.LossTimeout
 }
 
 // replies reports whether the peer replies.

@@ -40,6 +40,8 @@ import (
 type Type struct {
 	openCard func(name string, log *slog.Logger) (card, error)
 
+	portAge time.Duration // portAge, except in tests
+
 	mu   sync.Mutex
 	hubs map[hubKey]*hub
 	// lastStart is the last assigned start time (monotonic).
@@ -67,6 +69,9 @@ type hubKey struct {
 	local    netip.AddrPort
 	hardware string // an interface; empty: no hardware timestamps
 	device   string // an interface or VRF; empty: the kernel's choice
+	// port distinguishes the sockets of the same local address, which have different source ports. Sessions begin with port 0,
+	// and only move to higher ones.
+	port int
 }
 
 // card is a phc.Clock, or that of a test.
@@ -85,7 +90,7 @@ func openCard(name string, log *slog.Logger) (card, error) {
 }
 
 // NewType makes the type for the registry, without an open socket.
-func NewType() *Type { return &Type{openCard: openCard, hubs: map[hubKey]*hub{}} }
+func NewType() *Type { return &Type{openCard: openCard, portAge: portAge, hubs: map[hubKey]*hub{}} }
 
 // Name is "stamp".
 func (*Type) Name() string { return "stamp" }
@@ -149,6 +154,11 @@ func (t *Type) share(o *Options) *Options {
 func (t *Type) acquire(key hubKey, env probe.Env) (*hub, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.acquireLocked(key, env)
+}
+
+// acquireLocked is acquire for a caller that holds mu.
+func (t *Type) acquireLocked(key hubKey, env probe.Env) (*hub, error) {
 	if h := t.hubs[key]; h != nil {
 		h.users++
 		return h, nil
@@ -164,7 +174,9 @@ func (t *Type) acquire(key hubKey, env probe.Env) (*hub, error) {
 			env.Log.Error("Receiving reflected packets failed", "local", key.local.String(), "err", err)
 		}
 	})
-	running.Go(func() { h.keep(ctx) })
+	running.Go(func() {
+		h.keep(ctx, t.portAge, func(silent []*session) { go t.moveAll(silent, env) }) // a move may end this hub
+	})
 	unhook := env.Pacer.AddFlusher(h.flush)
 	h.users, h.stop = 1, func() {
 		unhook()
@@ -177,12 +189,27 @@ func (t *Type) acquire(key hubKey, env probe.Env) (*hub, error) {
 }
 
 // release removes a user from the hub; the last one closes it.
-func (t *Type) release(key hubKey) {
+func (t *Type) release(h *hub) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	h := t.hubs[key]
+	t.releaseLocked(h)
+}
+
+// releaseLocked is release for a caller that holds mu.
+func (t *Type) releaseLocked(h *hub) {
 	if h.users--; h.users == 0 {
-		delete(t.hubs, key)
+		delete(t.hubs, h.key)
 		h.stop()
 	}
+}
+
+// leave ends s and its use of its hub.
+func (t *Type) leave(s *session) {
+	t.mu.Lock()
+	s.left = true
+	h := s.hub.Load()
+	t.mu.Unlock()
+	h.remove(s)
+	s.end()
+	t.release(h)
 }

@@ -246,8 +246,9 @@ func TestRemoteClockIsToldWhileItIsHeard(t *testing.T) {
 	check("not to be used", 0, 0, true)
 	say(timefmt.MakeErrorEstimate(2*time.Second, true, timefmt.PTP))
 	check("a poor clock", 1, 2, true)
-	later := sched.Now() + time.Minute
-	sessionFixture.account.Tick(later, later)
+	for later, end := sched.Now(), sched.Now()+time.Minute; later < end; later += ledger.TickInterval {
+		sessionFixture.account.Tick(later, later)
+	}
 	sessionFixture.closed()
 	check("silent for a minute", 0, 0, false)
 }

@@ -79,14 +79,16 @@ type Account struct {
 	Tallies
 	faults *Faults // nil before the first one
 
-	now, started, lastReply time.Duration // monotonic; the last one 0: never
+	now, lastReply time.Duration // monotonic; the last one 0: never
+	// awaited is since when a reply has been awaited, less the time in which this host did not run and took none.
+	awaited time.Duration
 }
 
 // New makes an account at the monotonic time now. It passes its verdicts to decided, in their order. dropped
 // returns how many of a number of reverse losses were dropped by this host's socket, at most ago old; it may be nil.
 func New(o Options, now time.Duration, decided func(Verdict), dropped func(lost uint64, ago time.Duration) uint64) *Account {
 	a := &Account{
-		opts: &o, decided: decided, dropped: dropped, outstandingPackets: newOutstandingPackets(&o), now: now, started: now,
+		opts: &o, decided: decided, dropped: dropped, outstandingPackets: newOutstandingPackets(&o), now: now, awaited: now,
 		fwd: counts{dir: sample.Forward, decided: decided}, rev: counts{dir: sample.Reverse, decided: decided},
 	}
 	a.outstandingPackets.lose = a.unanswered
@@ -240,7 +242,7 @@ func (a *Account) take(p *stampfmt.ReflectorPacket, q Request, now time.Duration
 	a.reply(q)
 	switch {
 	case verdict != seqwin.Late:
-		a.lastReply = now
+		a.lastReply, a.awaited = now, now
 	case inTime:
 		a.refuse(DiscardWrongNumber, now)
 	}
@@ -283,8 +285,11 @@ func (a *Account) remoteLost(seq uint64) bool {
 
 // expire applies the loss timeout at this end.
 func (a *Account) expire(now time.Duration) {
-	a.SetLate(a.late() + max(0, now-a.now-TickInterval))
-	a.now = now
+	late := max(0, now-a.now-TickInterval)
+	a.SetLate(a.late() + late)
+	if a.now = max(a.now, now); late > TickInterval {
+		a.awaited += late
+	}
 	a.lose(a.outstandingPackets.expire(now, a.opts.LossTimeout))
 	if a.reverseOn {
 		a.reverse.Expire(now, a.opts.LossTimeout)
@@ -386,13 +391,13 @@ const (
 	UpTime      = 3 * time.Second
 )
 
-// Up reports whether the peer replies; decided is false until enough time has passed.
+// Up reports whether the peer replies; decided is false until enough time has passed, during which this host ran.
 func (a *Account) Up() (up, decided bool) {
-	timeout := max(UpIntervals*a.opts.Interval, UpTime) + a.opts.LossTimeout
+	in := a.now-a.awaited <= max(UpIntervals*a.opts.Interval, UpTime)+a.opts.LossTimeout
 	if a.lastReply == 0 {
-		return false, a.now-a.started > timeout
+		return false, !in
 	}
-	return a.now-a.lastReply <= timeout, true
+	return in, true
 }
 
 // heard measures the silence that ends with a reply: the missing replies may have been dropped at its beginning.

@@ -18,7 +18,17 @@ type DirectionCounts struct {
 func (a *Account) Epoch() uint32 { return a.remote.epoch }
 
 // Silent returns the time since the last reply, or since the session began.
-func (a *Account) Silent() time.Duration { return a.now - max(a.started, a.lastReply) }
+func (a *Account) Silent() time.Duration {
+	if a.lastReply == 0 {
+		return a.now - a.awaited
+	}
+	return a.now - a.lastReply
+}
+
+// Unheard returns for how long this host has run without a packet of the peer, whether a reply or not.
+func (a *Account) Unheard() time.Duration {
+	return a.now - max(a.awaited, a.Faults().lastRefused)
+}
 
 // Refusal returns why the last packets since the last reply were no replies, if there were any lately.
 func (a *Account) Refusal() Optional[DiscardReason] {

@@ -1,0 +1,234 @@
+package stamp
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/target"
+	"oneway.example/exporter/probes/stamp/ledger"
+	"oneway.example/exporter/reflector"
+	"oneway.example/tests/await"
+)
+
+// firewall passes the packets of each source port to a reflector over a socket of its own, except from blocked ports.
+type firewall struct {
+	t    *testing.T
+	near *net.UDPConn
+	to   string
+
+	mu      sync.Mutex
+	flows   map[netip.AddrPort]net.Conn
+	blocked []uint16
+	blocks  int // so many more ports are blocked when they are first seen
+}
+
+func newFirewall(t *testing.T, to string) *firewall {
+	t.Helper()
+	near, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &firewall{t: t, near: near, to: to, flows: map[netip.AddrPort]net.Conn{}}
+	var running sync.WaitGroup
+	running.Go(func() { f.run(&running) })
+	t.Cleanup(func() {
+		_ = near.Close()
+		f.mu.Lock()
+		for _, c := range f.flows {
+			_ = c.Close()
+		}
+		f.mu.Unlock()
+		running.Wait()
+	})
+	return f
+}
+
+// block blocks the ports in use, and so many new ones.
+func (f *firewall) block(more int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.blocks = more
+	for from := range f.flows {
+		f.blocked = append(f.blocked, from.Port())
+	}
+}
+
+func (f *firewall) run(running *sync.WaitGroup) {
+	b := make([]byte, 1<<16)
+	for {
+		n, from, err := f.near.ReadFromUDPAddrPort(b)
+		if err != nil {
+			return
+		}
+		if c := f.flow(running, from); c != nil {
+			_, _ = c.Write(b[:n])
+		}
+	}
+}
+
+// flow returns the socket of a source port; nil: it is blocked.
+func (f *firewall) flow(running *sync.WaitGroup, from netip.AddrPort) net.Conn {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case slices.Contains(f.blocked, from.Port()):
+		return nil
+	case f.flows[from] != nil:
+		return f.flows[from]
+	case f.blocks > 0:
+		f.blocks, f.blocked = f.blocks-1, append(f.blocked, from.Port())
+		return nil
+	}
+	c, err := net.Dial("udp4", f.to)
+	if err != nil {
+		f.t.Error(err)
+		return nil
+	}
+	f.flows[from] = c
+	running.Go(func() {
+		b := make([]byte, 1<<16)
+		for {
+			n, err := c.Read(b)
+			if err != nil {
+				return
+			}
+			_, _ = f.near.WriteToUDPAddrPort(b[:n], from)
+		}
+	})
+	return c
+}
+
+// port is the present source port of a path.
+func (p *Prober) port() uint16 { return p.session.Load().hub.Load().conn.LocalAddr().Port() }
+
+func (p *Prober) counts() (received, lost, restarts uint64) {
+	s := p.session.Load()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.account.RoundTripsReceived, s.account.RoundTripsLost, s.account.Restarts
+}
+
+// TestSilentPathTakesAnotherSourcePort: what is on the way blocks the source port of a path and the next one, but not a path to
+// another address, which shares the socket.
+func TestSilentPathTakesAnotherSourcePort(t *testing.T) {
+	b := newTestbed(t, reflector.Options{})
+	f := newFirewall(t, b.peer)
+	var out await.Text
+	b.env.Log = slog.New(slog.NewTextHandler(&out, nil))
+	kind := NewType()
+	kind.portAge = 500 * time.Millisecond
+	o := DefaultOptions()
+	o.Interval, o.LossTimeout = 10*time.Millisecond, 500*time.Millisecond
+	start := func(peer string) *Prober {
+		p, err := kind.NewProber(b.env, probe.Target{Path: "to " + peer, Probe: "stamp", Peer: peer}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- p.Run(ctx) }()
+		t.Cleanup(func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+		await.That(t, "replies", func() bool { return p.Status().Up })
+		return p
+	}
+	silent, live := start(f.near.LocalAddr().String()), start(b.peer)
+	port := live.port()
+	if silent.port() != port {
+		t.Fatalf("the paths send from the ports %d and %d, want one", silent.port(), port)
+	}
+	f.block(1)
+	await.That(t, "outage", func() bool { return !silent.Status().Up })
+	await.That(t, "replies at a third port", func() bool { return silent.Status().Up })
+	if silent.port() == port || live.port() != port {
+		t.Errorf("ports: %d of the silent path, %d of the live one, both had %d", silent.port(), live.port(), port)
+	}
+	if _, lost, _ := live.counts(); lost != 0 {
+		t.Errorf("the live path lost %d packets", lost)
+	}
+	replies := func(more uint64) {
+		before, _, _ := silent.counts()
+		await.That(t, "more replies", func() bool { now, _, _ := silent.counts(); return now > before+more })
+	}
+	replies(2 * uint64(o.LossTimeout/o.Interval)) // the packets that were blocked are lost by then
+	_, lost, _ := silent.counts()
+	replies(100)
+	if _, now, restarts := silent.counts(); now != lost || restarts != 0 {
+		t.Errorf("after the return %d more packets are lost, %d restarts of the reflector", now-lost, restarts)
+	}
+	if n := strings.Count(out.String(), "sends from another source port"); n != 1 {
+		t.Errorf("%d lines, want 1: %s", n, out.String())
+	}
+	kind.mu.Lock()
+	defer kind.mu.Unlock()
+	if len(kind.hubs) != 2 {
+		t.Errorf("%d sockets are open, want 2", len(kind.hubs))
+	}
+}
+
+// TestSessionAsksForAnotherSourcePort after a time without a packet of the peer in which this host ran and sent, once in that
+// time, unless the configuration sets the port.
+func TestSessionAsksForAnotherSourcePort(t *testing.T) {
+	const second = time.Second
+	silent := int((portAge+DefaultOptions().LossTimeout)/second) + 2
+	for name, c := range map[string]struct {
+		change  func(*Options)
+		seconds int
+		leap    time.Duration // by which the clock advances at once
+		each    func(s *session, now time.Duration)
+		want    int
+	}{
+		"silent":                           {seconds: silent, want: 1},
+		"for twice the time":               {seconds: 2 * silent, want: 2},
+		"not long enough":                  {seconds: silent - 5},
+		"local_port":                       {seconds: silent, change: func(o *Options) { o.LocalPort = 5000 }},
+		"a long interval":                  {seconds: silent, change: func(o *Options) { o.Interval = time.Minute }},
+		"a host that did not run":          {seconds: 30, leap: time.Hour},
+		"a host that refuses":              {seconds: silent, each: func(s *session, now time.Duration) { s.unsent = unsent{net.ErrClosed, now} }},
+		"packets of the peer, not replies": {seconds: silent, each: func(s *session, now time.Duration) { s.account.Refuse(ledger.DiscardNoKey, now) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSessionFixture(t, time.Millisecond, c.change)
+			s.target = targetOf(t)
+			asked, now := 0, s.portSince
+			for i := range c.seconds {
+				if now += second; i == c.seconds/2 {
+					now += c.leap
+				}
+				if c.each != nil {
+					c.each(s.session, now)
+				}
+				s.account.Tick(now, now)
+				if s.report(now, portAge) {
+					asked++
+				}
+			}
+			if asked != c.want {
+				t.Errorf("asked %d times for another port in %d s, want %d", asked, c.seconds, c.want)
+			}
+		})
+	}
+}
+
+func targetOf(t *testing.T) *target.Target {
+	t.Helper()
+	o := DefaultOptions()
+	made, err := target.New(&probe.Target{Path: "p", Probe: "stamp", Peer: "192.0.2.1"}, stampfmt.Port, &o.Options, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
