@@ -47,7 +47,7 @@ func ratesOf(c Cell) rates {
 	return r
 }
 
-// plateau is the cells whose repetitions overlap those of the best cell. Their pooled mean is the best throughput: the
+// plateau is the cells whose repetitions overlap the best cell's. Their pooled mean is the best throughput: the
 // largest of several means exceeds it the more, the more cells there are and the more they vary.
 type plateau struct {
 	n, mean, variance, freedom float64
@@ -71,7 +71,7 @@ func plateauOf(all []rates) (p plateau) {
 func (p *plateau) holds(c rates) bool { return c.most >= p.edge }
 
 // excess is by how much a cell exceeds 95 % of the plateau, and the error that this has with a probability of at most
-// 1 %. The variance is that of the plateau, below it in proportion, or the cell's own if that is larger: few repetitions do
+// 1 %. The variance is the plateau's, below it in proportion, or the cell's own if that is larger: few repetitions do
 // not show theirs.
 func (p *plateau) excess(c rates) (value, bound float64) {
 	variance := p.variance

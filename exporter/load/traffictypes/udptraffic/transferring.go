@@ -161,8 +161,8 @@ func (x *transferring) progress(p stream.Progress) {
 	}
 }
 
-// answerTimeout is the time for the load server's records of a stream of which nothing arrived.
-const answerTimeout = 5 * time.Second
+// recordsTimeout is the time for the load server's records of a stream without an arrival.
+const recordsTimeout = 5 * time.Second
 
 // watchEvery is the interval of watch.
 const watchEvery = 200 * time.Millisecond
@@ -183,7 +183,7 @@ func (x *transferring) watch(ctx context.Context, ended context.CancelCauseFunc)
 		lastReceived = latest(lastReceived, x.client.LastReceived())
 		since, limit := x.remoteTimeout(lastReceived, time.Now())
 		if !asked.IsZero() {
-			since, limit = asked, answerTimeout
+			since, limit = asked, recordsTimeout
 		}
 		switch silent := time.Since(since) > limit; {
 		case silent && x.Direction == sample.Reverse && received == 0 && asked.IsZero():
