@@ -191,7 +191,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		ended <- nil
 	}
 	a.notify("STOPPING=1")
-	stuck := errors.Join(stopAll(leasing...), stopAll(keeping), a.end(), stopAll(sharing))
+	stuck := errors.Join(stopAll(nil, leasing...), stopAll(nil, keeping), a.end(), stopAll(nil, sharing))
 	stopPacing()
 	stopWatching()
 	watchers.Wait()
@@ -248,7 +248,7 @@ func (a *Agent) end() error {
 	a.ctx = nil
 	a.mu.Unlock()
 	a.onDemand.Stop()
-	err := stopAll(slices.Collect(maps.Values(a.running))...)
+	err := stopAll(nil, slices.Collect(maps.Values(a.running))...)
 	a.calibrated(nil)
 	a.incident.SetPaths(nil)
 	a.shared.tested.put(&plan{})
@@ -288,7 +288,7 @@ func (a *Agent) apply(p *plan) (kept int) {
 			delete(gone, t.key)
 		}
 	}
-	if err := stopAll(slices.Collect(maps.Values(gone))...); err != nil {
+	if err := stopAll(reloaded{}, slices.Collect(maps.Values(gone))...); err != nil {
 		a.log.Error("Obsolete tasks did not end", "err", err)
 	}
 	a.running = wanted

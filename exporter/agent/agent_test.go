@@ -73,8 +73,14 @@ func TestChangedPeerOrOptionsRestartTheProber(t *testing.T) {
 		t.Fatal(err)
 	}
 	fake.expect(t, "stop a", "start a", "stop b", "start b")
+	if why := fake.cause("a"); !errors.Is(why, context.Canceled) || why.Error() != "a reload of the configuration changed or removed it" {
+		t.Errorf("the reload ended it with the cause %v", why)
+	}
 	r.stop()
 	fake.expect(t, "stop a", "stop b")
+	if why := fake.cause("a"); errors.Is(why, reloaded{}) {
+		t.Errorf("the end of the agent ended it with the cause %v", why)
+	}
 }
 
 func TestFailedReloadChangesNothing(t *testing.T) {

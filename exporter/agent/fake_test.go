@@ -29,10 +29,11 @@ type fakeType struct {
 	panics map[string]bool
 	fails  map[string]error
 	lazy   map[string]chan struct{} // by path: the prober ends only when the channel is closed
+	causes map[string]error         // by path: why its last prober was ended
 }
 
 func newFake() *fakeType {
-	return &fakeType{events: make(chan string, 100), panics: map[string]bool{}, fails: map[string]error{}, lazy: map[string]chan struct{}{}}
+	return &fakeType{events: make(chan string, 100), panics: map[string]bool{}, fails: map[string]error{}, lazy: map[string]chan struct{}{}, causes: map[string]error{}}
 }
 
 func (*fakeType) Name() string { return "fake" }
@@ -93,6 +94,9 @@ func (p *fakeProber) Run(ctx context.Context) error {
 		<-lazy
 	}
 	up.Close()
+	p.f.mu.Lock()
+	p.f.causes[p.target.Path] = context.Cause(ctx)
+	p.f.mu.Unlock()
 	p.f.events <- "stop " + p.target.Path
 	return nil
 }
@@ -101,6 +105,13 @@ func (p *fakeProber) Status() probe.Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.status
+}
+
+// cause is why the last prober of a path was ended.
+func (f *fakeType) cause(path string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.causes[path]
 }
 
 // expect fails unless the next events are these, in any order, and no more follow.

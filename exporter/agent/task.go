@@ -156,12 +156,22 @@ func (t *task) adopt(later *task) {
 	t.log.Info("Keys changed", "keys", len(t.secrets))
 }
 
-// stopAll ends tasks together and waits until they have ended, at most for stopTimeout.
-func stopAll(tasks ...*task) error {
+// reloaded is the cause of the end of a task that a reload has changed or removed: a load test that runs then has it in its result.
+type reloaded struct{}
+
+// Error is the cause in words.
+func (reloaded) Error() string { return "a reload of the configuration changed or removed it" }
+
+// Is lets errors.Is find context.Canceled: the task was stopped, and has no fault.
+func (reloaded) Is(err error) bool { return err == context.Canceled }
+
+// stopAll ends tasks together and waits until they have ended, at most for stopTimeout. why is the cause that their contexts have;
+// nil: context.Canceled.
+func stopAll(why error, tasks ...*task) error {
 	deadline, end := context.WithTimeout(context.Background(), stopTimeout)
 	defer end()
 	for _, t := range tasks {
-		t.unit.halt()
+		t.unit.halt(why)
 	}
 	var errs []error
 	for _, t := range tasks {
@@ -180,7 +190,7 @@ type unit struct {
 	// run runs until its context ends, or returns the function that ends what it has started (probe.Starter).
 	run func(context.Context) (end func(), err error)
 
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 	done   chan struct{}
 
 	mu       sync.Mutex
@@ -194,7 +204,7 @@ func newUnit(log func() *slog.Logger, r retry, run func(context.Context) (end fu
 }
 
 func (u *unit) start(ctx context.Context) {
-	ctx, u.cancel = context.WithCancel(ctx)
+	ctx, u.cancel = context.WithCancelCause(ctx)
 	go u.keep(ctx)
 }
 
@@ -225,9 +235,9 @@ func (u *unit) holds(ctx context.Context, end func()) bool {
 	return u.end != nil
 }
 
-// halt requests the end, without waiting for it.
-func (u *unit) halt() {
-	u.cancel()
+// halt requests the end for a cause, without waiting for it.
+func (u *unit) halt(why error) {
+	u.cancel(why)
 	u.mu.Lock()
 	end := u.end
 	u.end = nil

@@ -53,7 +53,7 @@ func TestTaskRunsThePreparedRunnerAndMakesAnotherAfterAFailure(t *testing.T) {
 		if got := k.fault(); got != "" || len(made) != 2 || made[0].runs != 1 || made[1].runs != 1 || k.running() != made[1] {
 			t.Errorf("fault is %q, %d runners were made", got, len(made))
 		}
-		if err := stopAll(k); err != nil {
+		if err := stopAll(nil, k); err != nil {
 			t.Error(err)
 		}
 	})

@@ -58,7 +58,7 @@ func TestUnitThatDoesNotStopIsReported(t *testing.T) {
 			})
 		}
 		begin := time.Now()
-		err := stopAll(tasks...)
+		err := stopAll(nil, tasks...)
 		if took := time.Since(begin); took != stopTimeout {
 			t.Errorf("took %v, want %v for all together", took, stopTimeout)
 		}
@@ -102,7 +102,7 @@ func TestStartedRunnerEndsWithItsTask(t *testing.T) {
 			if n := bubbleGoroutines(t); n != before || sink.Open() != 1 || k.fault() != "" {
 				t.Errorf("%d goroutines, want %d; %d series, want 1; fault %q", n, before, sink.Open(), k.fault())
 			}
-			if err := stopAll(k); err != nil || sink.Open() != 0 {
+			if err := stopAll(nil, k); err != nil || sink.Open() != 0 {
 				t.Errorf("%v; %d series are open after the end", err, sink.Open())
 			}
 		}
@@ -138,7 +138,7 @@ func TestUnitStoppedDuringItsStartEnds(t *testing.T) {
 			return func() { ended = true }, nil
 		})
 		u.start(t.Context())
-		if err := stopAll(&task{what: "it", unit: u}); err != nil || !ended {
+		if err := stopAll(nil, &task{what: "it", unit: u}); err != nil || !ended {
 			t.Errorf("%v, ended %v", err, ended)
 		}
 	})

@@ -153,5 +153,7 @@ func TestReloadEndsOnlyTheRunsOfProbesThatItChanges(t *testing.T) {
 	stopped := slices.IndexFunc(got, func(r loadsite.Reported) bool { return r.Result == "incomplete" && r.Reason == "stopped" })
 	if stopped != 0 && stopped != 1 || got[1-stopped].Result != "completed" || got[2].Result != "completed" {
 		t.Errorf("the reports: %+v", got)
+	} else if !strings.Contains(got[stopped].Error, "a reload of the configuration changed or removed it") {
+		t.Errorf("the report does not name the reload: %+v", got[stopped])
 	}
 }

@@ -154,6 +154,7 @@ type Reported struct {
 	Path   string `json:"path"`
 	Result string `json:"result"`
 	Reason string `json:"reason"`
+	Error  string `json:"error"`
 }
 
 // Runs returns all runs with reports, the newest first.
