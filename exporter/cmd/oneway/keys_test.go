@@ -136,7 +136,7 @@ func TestProbeSaysThatItIsTheKey(t *testing.T) {
 	f := stampFlags(probeFlags{host: at, count: 3})
 	f.clock.source, f.options.Interval, f.options.LossTimeout = "none", 10*time.Millisecond, 100*time.Millisecond
 	err := f.run(t.Context(), io.Discard, io.Discard)
-	if want := "no reply in 100ms: the reflector at udp " + at + " requires a key"; !errors.Is(err, probe.ErrNoReply) || !strings.Contains(err.Error(), want) {
+	if want := "no reply that is valid in 100ms: the reflector at udp " + at + " requires a key"; !errors.Is(err, probe.ErrNoReply) || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
