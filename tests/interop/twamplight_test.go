@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The packets of TWAMP-Test, unauthenticated (RFC 5357 sections 4.1.2 and 4.2.1), written and read from the text of that RFC and
+// The packets of TWAMP-Test, unauthenticated (RFC 5357 sections 4.1.2 and 4.2.1), written and read from the texts of this RFC and
 // of RFC 4656, and by no code of oneway.
 const (
 	senderBytes = 14 // Sequence Number 0-3, Timestamp 4-11, Error Estimate 12-13; Packet Padding follows
@@ -135,7 +135,7 @@ func (s *twampSender) ask(padding []byte, want int) error {
 		return fmt.Errorf("reply of %d bytes to %d, want %d", n, len(q), want)
 	}
 	sent, received, replied, now := ntpNanoseconds(q[4:]), ntpNanoseconds(b[16:]), ntpNanoseconds(b[4:]), ntpNanoseconds(ntpNow())
-	const rounding = 1000 // ns: of the timestamps' fractions, and of the kernel's clock and that of the process
+	const rounding = 1000 // ns: of the timestamps' fractions, and of a reading of the clock in the kernel and in a process
 	switch {
 	case binary.BigEndian.Uint32(b) != number:
 		return fmt.Errorf("reply %d to request %d", binary.BigEndian.Uint32(b), number)

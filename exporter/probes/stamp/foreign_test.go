@@ -73,6 +73,24 @@ func TestSteadyLossOfAForeignReflectorIsToldDuringTheRun(t *testing.T) {
 	}
 }
 
+// TestNumbersThatBeginAsTheSendersAreTheReflectors: it starts after the opening queries, so that only the last reply shows
+// that it numbers its replies itself.
+func TestNumbersThatBeginAsTheSendersAreTheReflectors(t *testing.T) {
+	next, started := uint32(0), false
+	peer := fakePeer(t, func(q []byte) [][]byte {
+		if started = started || !isStatsQuery(q); !started {
+			return nil
+		}
+		b := replyTo(q, next)
+		next++
+		return [][]byte{b}
+	})
+	r := newTestbed(t, reflector.Options{}).to(peer).measure(t, quick(), 50)
+	if f := r.Forward; r.Reflector != "stateful" || f.Lost == nil || *f.Lost != 0 || *f.Received != 50 || *f.Outstanding != 0 {
+		t.Error(asJSON(t, r))
+	}
+}
+
 // TestReflectorThatRepliesToOnePort: as a router's TWAMP-Light reflector whose session names the sender's port. Two probes share it.
 func TestReflectorThatRepliesToOnePort(t *testing.T) {
 	free, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})

@@ -324,7 +324,8 @@ func (a *Account) guessForward() {
 		unanswered := asked - min(asked, answered)
 		missing = unanswered - min(unanswered, c.Lost-min(c.Lost, c.Late))
 	}
-	if decided <= f.accounted() {
+	// Until a number differs from the sender's, its requests are counted as received from a stateless reflector.
+	if n := f.accounted(); decided == 0 || decided < n || decided == n && a.fwd.known {
 		return
 	}
 	a.fwd.known = true
