@@ -1,7 +1,7 @@
 // Package interop tests oneway with other implementations of STAMP and of TWAMP-Light.
 //
-// The sender and the reflector of TWAMP-Light are of this package, from the text of RFC 5357, with the paddings that it permits
-// and those of Nokia's twampy, which no package registry has.
+// The sender and the reflector of TWAMP-Light are of this package, from the text of RFC 5357, with each padding that it permits
+// and of the lengths of Nokia's twampy, which no package registry has.
 //
 // stamp-suite (crates.io) is taken from STAMP_SUITE, from PATH or from build/tools; with ONEWAY_INTEROP=1 it is built
 // there if it is missing.

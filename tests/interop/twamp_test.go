@@ -19,7 +19,7 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-// paddings are those that RFC 5357 section 4.2.1 and RFC 6038 permit a Session-Reflector, and those of twampy. Replies are as long
+// paddings are what RFC 5357 section 4.2.1 and RFC 6038 permit a Session-Reflector, and what twampy sends. Replies are as long
 // as requests or not.
 func paddings(rng *rand.Rand) map[string]func(q []byte) []byte {
 	random := noise(rng, 10_000)
