@@ -34,6 +34,8 @@ func newClient(o Options, base *url.URL, config *tls.Config) *client {
 			Transport: &http.Transport{
 				Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true, DisableCompression: true,
 				MaxIdleConns: 1, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: maxReplyBytes,
+				// A connection that a NAT or a firewall has forgotten is not used for the next request.
+				HTTP2: &http.HTTP2Config{SendPingTimeout: o.Timeout / 2, PingTimeout: o.Timeout / 2},
 			},
 			// A redirect could send the secrets to another host; its address is in the status instead.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
