@@ -88,7 +88,7 @@ func TestInterruptionAfterTheLastPacketLeavesTheResultComplete(t *testing.T) {
 }
 
 func TestTestWithAWrongFlagIsADocument(t *testing.T) {
-	f := &testFlags{directions: both, json: true, host: "127.0.0.1:9", clock: clockFlags{source: "none"}}
+	f := &testFlags{directions: both, json: jsonFlag{full: true}, host: "127.0.0.1:9", clock: clockFlags{source: "none"}}
 	k := kindOf("saturation")
 	k.Shared.(*loadsession.Options).DSCP = 64
 	k.Own.(*saturation.Options).Rate.Forward, k.Own.(*saturation.Options).Rate.Reverse = 1000, 1000

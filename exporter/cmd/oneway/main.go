@@ -120,7 +120,7 @@ func run(app *kingpin.Application, args []string) int {
 		_ = overview(helpWriter{os.Stdout}, app.Model()) // an error ends the process
 		return 0
 	}
-	_, err := app.Parse(args)
+	_, err := app.Parse(withSummaryFlag(args))
 	if err == nil {
 		return 0
 	}

@@ -111,7 +111,7 @@ func TestRunWithoutALoadServerIsACommand(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
 	}
-	f.json, k.CommandLine = true, httpget.NewType().Command()
+	f.json.full, k.CommandLine = true, httpget.NewType().Command()
 	out.Reset()
 	if err := f.run(t.Context(), k, &out, &progress); err != nil {
 		t.Fatal(err)

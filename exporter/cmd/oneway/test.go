@@ -51,7 +51,7 @@ Examples:
 // testFlags are the flags of all load tests.
 type testFlags struct {
 	directions string
-	json       bool
+	json       jsonFlag
 	agent      bool
 	socket     string
 	host       string
@@ -133,7 +133,7 @@ func (f *testFlags) register(cmd *kingpin.CmdClause, k testKind) {
 	}
 	cmd.Flag("agent-socket", "UNIX socket on which the agent of this host leases links. Default: "+linklease.DefaultSocket+".").Default(linklease.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
 	cmd.Flag("agent", "Lease the link from the agent of this host, if one runs. With --no-agent the test may run at the same time as a test of the agent on the same link, which invalidates both; the quota does not count it, and alerts are not inhibited.").Default("true").BoolVar(&f.agent)
-	cmd.Flag("json", "Print the complete result as JSON, with a row per packet, or sample of a TCP flow.").BoolVar(&f.json)
+	f.json.register(cmd, "Print the complete result as JSON, with a row per packet, or sample of a TCP flow; --json=summary leaves out the rows.")
 	f.clock.register(cmd)
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, k, os.Stdout, os.Stderr) }))
 }
@@ -141,8 +141,8 @@ func (f *testFlags) register(cmd *kingpin.CmdClause, k testKind) {
 // run runs the test and prints its results. Ctrl-C ends it; the results so far are printed.
 func (f *testFlags) run(ctx context.Context, k testKind, out, progress io.Writer) error {
 	outcome, err := f.measure(ctx, k, progress)
-	if f.json {
-		return printed(out, f.document(ctx, k, outcome, err), err)
+	if f.json.wanted() {
+		return f.json.printed(out, f.document(ctx, k, outcome, err), err)
 	}
 	if outcome == nil {
 		return err

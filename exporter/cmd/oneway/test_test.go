@@ -247,7 +247,7 @@ func TestLoadTestRunsFromTheTerminal(t *testing.T) {
 	k := kindOf("train")
 	o, shared := k.Own.(*train.Options), k.Shared.(*loadsession.Options)
 	o.PayloadBytes, o.Trains, o.TrainInterval, o.PathMTU = []int{200}, 3, 20*time.Millisecond, true
-	f := &testFlags{directions: both, json: true, host: address, clock: clockFlags{source: "none"}}
+	f := &testFlags{directions: both, json: jsonFlag{full: true}, host: address, clock: clockFlags{source: "none"}}
 	shared.TokenFile, shared.Pin, shared.MaxWait = token, pin, time.Second
 	var out, progress bytes.Buffer
 	if err := f.run(t.Context(), k, &out, &progress); err != nil {
