@@ -58,10 +58,11 @@ const (
 )
 
 // Measurement measures the host at one address. Renew is called at each interval of resolution, and End, once, ends it and
-// releases what Open has opened. Replies reports whether the host replies at this address; nil if that is not known.
+// releases what Open has opened. Replies reports whether the host replies at this address; nil if that is not known. Replaced
+// reports whether another host or program has taken the address, so that the measurement must begin anew; nil: never.
 type Measurement struct {
-	Renew, End func()
-	Replies    func() bool
+	Renew, End        func()
+	Replies, Replaced func() bool
 }
 
 // Open begins to measure the peer at one address.
@@ -164,7 +165,7 @@ func (f *follower) check(ctx context.Context) {
 	}
 	if now == f.peer {
 		f.lacking = 0
-		if f.current.Renew != nil {
+		if replaced := f.current.Replaced; f.current.Renew != nil && (replaced == nil || !replaced()) {
 			return
 		}
 	} else {

@@ -2,19 +2,23 @@ package stamp
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/keyfile"
+	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/net/tstamp"
@@ -23,6 +27,7 @@ import (
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp/ledger"
 	"oneway.example/exporter/reflector"
+	"oneway.example/tests/await"
 	"oneway.example/tests/testseed"
 )
 
@@ -164,6 +169,67 @@ func TestPathWithDamagedRepliesOnlyIsNotSilent(t *testing.T) {
 	v := s.snapshot()
 	if text := v.silence(); v.Discarded[ledger.DiscardCorrupted] != 1 || !strings.Contains(text, "damaged") {
 		t.Errorf("discarded %v: %s", v.Discarded, text)
+	}
+}
+
+// TestReflectorThatIsReplacedIsMeasured: a router takes the address of our reflector, and then our reflector takes it again.
+func TestReflectorThatIsReplacedIsMeasured(t *testing.T) {
+	b := newTestbed(t, reflector.Options{})
+	var to atomic.Pointer[net.UDPAddr] // nil: the router, which pads with ones
+	ours := net.UDPAddrFromAddrPort(netip.MustParseAddrPort(b.peer))
+	to.Store(ours)
+	next := uint32(0)
+	peer := fakePeer(t, func(q []byte) [][]byte {
+		at := to.Load()
+		if at == nil {
+			next++
+			return [][]byte{padded(q, next-1, bytes.Repeat([]byte{255}, 128))}
+		}
+		conn, err := net.DialUDP("udp4", nil, at)
+		if err != nil {
+			return nil
+		}
+		defer conn.Close()
+		reply := make([]byte, 2000)
+		_ = conn.SetReadDeadline(time.Now().Add(time.Second)) // it cannot fail
+		if _, err := conn.Write(q); err != nil {
+			return nil
+		}
+		n, err := conn.Read(reply)
+		if err != nil {
+			return nil
+		}
+		return [][]byte{reply[:n]}
+	})
+	sink := &metrictest.Sink{}
+	b.env.Sink = sink
+	o := DefaultOptions()
+	o.Interval, o.LossTimeout, o.ResolveInterval = 20*time.Millisecond, 100*time.Millisecond, time.Second
+	p, err := NewType().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: peer}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	is := func(kind string) func() bool {
+		return func() bool {
+			s := p.session.Load()
+			if s == nil {
+				return false
+			}
+			r := reportOf(s.partial())
+			return s.replies() && r.Reflector == kind && r.RoundTrip.Received > 20
+		}
+	}
+	await.That(t, "our reflector is measured", is("oneway"))
+	to.Store(nil)
+	await.That(t, "the router is measured", is("stateful"))
+	to.Store(ours)
+	await.That(t, "our reflector is measured again", is("oneway"))
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -93,7 +93,7 @@ func (p *Prober) open(ctx context.Context, peer netip.AddrPort, series *series) 
 		unschedule()
 		p.session.Store(nil)
 		remove()
-	}, Replies: s.replies}, nil
+	}, Replies: s.replies, Replaced: s.replaced}, nil
 }
 
 // renew reads the keys, and the calibration of the interface that s sends from: its route may have changed.

@@ -306,6 +306,16 @@ func (s *session) replies() bool {
 	return up
 }
 
+// replaced reports whether the replies are of another reflector than before: the path has none that is valid, and those that
+// repeat a test packet are not as the former reflector's.
+func (s *session) replaced() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	up, decided := s.account.Up()
+	refused := s.account.Refusal()
+	return decided && !up && refused.Known && refused.Value == ledger.DiscardCorrupted
+}
+
 // silence is why the peer does not reply.
 func (s *session) silence() string {
 	s.mu.Lock()
