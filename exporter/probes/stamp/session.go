@@ -306,7 +306,7 @@ func (s *session) replies() bool {
 	return up
 }
 
-// replaced reports whether the replies are of another reflector than before: the path has none that is valid, and those that
+// replaced reports whether the replies are of another reflector than before: none is valid lately, and those that
 // repeat a test packet are not as the former reflector's.
 func (s *session) replaced() bool {
 	s.mu.Lock()

@@ -30,11 +30,6 @@ func (a *Account) Unheard() time.Duration {
 	return a.now - max(a.awaited, a.Faults().lastRefused)
 }
 
-// Refusal returns why the last packets since the last reply were no replies, if there were any lately.
-func (a *Account) Refusal() Optional[DiscardReason] {
-	return Optional[DiscardReason]{a.Faults().refused, a.refusing(a.now)}
-}
-
 // Faults returns the counts of faults.
 func (a *Account) Faults() (v Faults) {
 	if a.faults != nil {
