@@ -79,9 +79,11 @@ func (s *session) serve(parent context.Context, conn *loadcontrol.Conn) {
 	s.longest = s.timer(link.MaxHold, &loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: fmt.Sprintf("the session has reached its limit of %v", link.MaxHold), RetryAfter: tooManyWait})
 	defer s.longest.Stop()
 	s.idle = s.timer(s.r.options.opening, &loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: "the session was idle for too long"})
-	go s.watch.Run(ctx, func(time.Duration) { s.checkRan() })
+	watching, unwatch := context.WithCancel(context.WithoutCancel(parent)) // also while a session that was stopped ends
+	defer unwatch()
+	go s.watch.Run(watching, func(time.Duration) { s.checkRan() })
 	err := s.exchange(ctx)
-	stop(nil) // ends the watch, too
+	stop(nil)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -209,8 +209,10 @@ func (r *runner) perform(ctx context.Context, run *Run, s Session, light *lightP
 		case <-ended:
 		}
 	}()
+	watching, unwatch := context.WithCancel(context.WithoutCancel(ctx)) // also while a run that was stopped ends
+	defer unwatch()
 	watch := standstill.New()
-	go watch.Run(ctx, func(d time.Duration) { cancel(paused(d)) })
+	go watch.Run(watching, func(d time.Duration) { cancel(paused(d)) })
 	run.Begin = instant.Now()
 	r.setPhase("measuring")
 	r.running(true)
