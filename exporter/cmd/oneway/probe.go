@@ -19,6 +19,7 @@ import (
 
 	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/link"
@@ -33,6 +34,7 @@ type probeFlags struct {
 	port        uint16
 	count       uint64
 	json        bool
+	verbose     bool
 	clock       clockFlags
 	measurement probe.Measurement
 }
@@ -61,6 +63,7 @@ func (f *probeFlags) register(app *kingpin.Application) {
 	for key, letter := range c.Letters {
 		cmd.GetFlag(flagName(key)).Short(letter)
 	}
+	cmd.Flag("verbose", "Print a line per packet as soon as its outcome is known; with --json to standard error.").Short('v').BoolVar(&f.verbose)
 	cmd.Flag("json", "Print the result as JSON.").BoolVar(&f.json)
 	f.clock.register(cmd)
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, os.Stdout, os.Stderr) }))
@@ -68,7 +71,7 @@ func (f *probeFlags) register(app *kingpin.Application) {
 
 // run measures and prints. Ctrl-C ends the sending; the results so far are printed.
 func (f *probeFlags) run(ctx context.Context, out, progress io.Writer) error {
-	found, err := f.measure(ctx, progress)
+	found, err := f.measure(ctx, out, progress)
 	if f.json {
 		err = printed(out, f.document(ctx, found, err), err)
 	} else if found != nil {
@@ -79,8 +82,8 @@ func (f *probeFlags) run(ctx context.Context, out, progress io.Writer) error {
 	return err
 }
 
-// measure returns nil without a test packet. The error may be probe.ErrNoReply.
-func (f *probeFlags) measure(ctx context.Context, progress io.Writer) (*probe.Measured, error) {
+// measure returns nil without a test packet. The error may be probe.ErrNoReply. Lines of packets go to out.
+func (f *probeFlags) measure(ctx context.Context, out, progress io.Writer) (*probe.Measured, error) {
 	if f.port != 0 {
 		if _, port, err := net.SplitHostPort(f.host); err == nil && port != "" {
 			return nil, usageError{fmt.Errorf("HOST is %q, which has the port %s; --port is for a host without one", f.host, port)}
@@ -94,7 +97,17 @@ func (f *probeFlags) measure(ctx context.Context, progress io.Writer) (*probe.Me
 	target := probe.Target{Path: f.host, Probe: f.name, Peer: peerWithPort(f.host, f.port)}
 	live := newLiveLine(progress)
 	defer live.announceEnd(ctx)()
-	found, err := f.measurement.Measure(ctx, env, target, f.count, live.show)
+	show, listed := live.show, func() {}
+	if f.verbose {
+		show = func(string) {} // the lines of packets are the progress
+		if f.json {
+			out = progress
+		}
+		env.Recorder = new(record.Recorder)
+		listed = printPackets(out, env.Recorder.Packets())
+	}
+	found, err := f.measurement.Measure(ctx, env, target, f.count, show)
+	listed()
 	live.clear()
 	if meant := hostport.BracketsMeant(f.host); meant != "" && f.port == 0 {
 		live.say("HOST is the IPv6 address %s without a port; write %s if the last group is the port", f.host, meant)

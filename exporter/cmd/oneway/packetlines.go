@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/core/unit"
+)
+
+const (
+	// packetLinesEvery is the time between two looks at the recorded packets.
+	packetLinesEvery = 100 * time.Millisecond
+	// packetLinesQueue is the number of packets that may be recorded meanwhile.
+	packetLinesQueue = 1 << 14
+)
+
+// printPackets prints a line for each packet whose outcome is known, as it becomes known, until stop is called.
+func printPackets(out io.Writer, packets *record.Stream[record.Packet]) (stop func()) {
+	listener := packets.Listen(packetLinesQueue)
+	stopped, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(packetLinesEvery)
+		defer tick.Stop()
+		some := make([]record.Packet, 100)
+		for more := true; more; {
+			select {
+			case <-tick.C:
+			case <-stopped:
+				more = false
+			}
+			for n, missed := len(some), uint64(0); n == len(some); {
+				n, missed = listener.Take(some)
+				for i := range some[:n] {
+					fmt.Fprintln(out, packetLine(&some[i]))
+				}
+				if missed > 0 {
+					fmt.Fprintf(out, "%d packets are not listed: they are too many for this output\n", missed)
+				}
+			}
+		}
+	}()
+	return func() {
+		listener.Close()
+		close(stopped)
+		<-ended
+	}
+}
+
+// packetLine is "seq 3  forward 1.234 ms  reverse 1.200 ms  round trip 2.434 ms".
+func packetLine(p *record.Packet) string {
+	if p.Outcome == record.Lost {
+		return fmt.Sprintf("seq %d  lost", p.Seq)
+	}
+	line := fmt.Sprintf("seq %d", p.Seq)
+	if p.Outcome == record.Late {
+		line += "  late, counted as lost"
+	}
+	if p.Forward.OK() {
+		line += "  forward " + unit.Milliseconds(p.Forward.Value.Seconds())
+	}
+	if p.Reverse.OK() {
+		line += "  reverse " + unit.Milliseconds(p.Reverse.Value.Seconds())
+	}
+	if trip, known := p.RoundTrip(); known {
+		line += "  round trip " + unit.Milliseconds(trip.Seconds())
+	}
+	return line
+}
