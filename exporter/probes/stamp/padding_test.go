@@ -119,6 +119,12 @@ func TestReflectorsOwnPaddingIsNoDamage(t *testing.T) {
 		"the sender's, truncated":   func(q []byte, seq uint32) []byte { return padded(q, seq, q[44:100]) },
 		"the sender's, and zeros":   func(q []byte, seq uint32) []byte { return padded(q, seq, append(bytes.Clone(q[44:]), 0, 0, 0)) },
 		"the first TLV alone":       func(q []byte, seq uint32) []byte { return padded(q, seq, q[44:64]) },
+		"the request's, or random": func(q []byte, seq uint32) []byte {
+			if seq%2 == 0 {
+				return padded(q, seq, q[44:])
+			}
+			return padded(q, seq, noise(len(q)-44))
+		},
 		"TLVs, and padding of its own": func(q []byte, seq uint32) []byte {
 			b := padded(q, seq, q[44:])
 			if len(b) > DefaultSize(false) { // a test packet with Extra Padding

@@ -38,6 +38,7 @@ func (v *snapshot) refusal() string {
 		return fmt.Sprintf("udp %s: no reflector can have numbered its replies so: two reflectors reply, or their numbers begin anew all the time", v.peer)
 	case ledger.DiscardBadReceipt:
 		return fmt.Sprintf("udp %s: replies report counts of another session, or of more test packets than were sent", v.peer)
+	default: // not of packets from the peer
+		return fmt.Sprintf("packets from udp %s are discarded: %s", v.peer, v.refused.Value)
 	}
-	return fmt.Sprintf("packets from udp %s are discarded: %s", v.peer, v.refused.Value)
 }

@@ -69,16 +69,17 @@ func (s *session) returns(b []byte) (all, any, test bool) {
 	return all, any, false
 }
 
-// readTail reads what follows the base packet of a reply, which key verifies in authenticated mode. Before the first reply with
-// the TLVs of its test packet, other bytes are padding of any content and length: a reflector of RFC 5357 has its own (section
-// 4.2.1), and one of RFC 8762 may know no TLVs. After it, they are damage.
+// readTail reads what follows the base packet of a reply, which key verifies in authenticated mode. Bytes that are not in the form
+// of the request's TLVs are padding of any content and length: a reflector of RFC 5357 has its own (section 4.2.1), and one of RFC
+// 8762 may know no TLVs. TLVs that differ from the sent ones are damage if an earlier reply had them intact. Our reflector's
+// replies have TLVs only.
 func (s *session) readTail(in *tstamp.In, key *stampfmt.Key, r *ledger.Reply) (why ledger.DiscardReason, ok bool) {
 	b := in.Payload
 	if len(b) <= s.layout.base {
 		return 0, true
 	}
-	expected := s.returnsTLVs || s.account.Kind == ledger.RemoteOurs
 	all, any, test := s.returns(b)
+	expected := s.account.Kind == ledger.RemoteOurs || s.returnsTLVs && any
 	switch at := len(b) - hmacTLVBytes; {
 	case in.Truncated && expected:
 		return ledger.DiscardTruncated, false
