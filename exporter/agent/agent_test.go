@@ -189,6 +189,18 @@ func TestAgentStartsWithFailingParts(t *testing.T) {
 	await.That(t, "the reflector runs when the port is free", func() bool { return r.Status().Reflector.Listening })
 }
 
+func TestServersListenWhereTheyCan(t *testing.T) {
+	r := newRig(t, newFake(), twoPaths+"reflector: {listen: [\"127.0.0.1:0\", \"192.0.2.77:862\"]}\n")
+	await.That(t, "the reflector listens, and the status has the address without a socket", func() bool {
+		s := r.Status().Reflector
+		if s == nil || !s.Listening {
+			return false
+		}
+		health, words := s.Brief()
+		return health == Impaired && words == "running, not on all addresses" && strings.Contains(s.Error, "192.0.2.77:862: bind: cannot assign requested address: this host does not have this address")
+	})
+}
+
 func TestReflectorWithoutHardwareTimestampsIsShownAndTheRestRuns(t *testing.T) {
 	r := newRig(t, newFake(), twoPaths+"reflector: {listen: [\"127.0.0.1:0\"], hardware: lo}\n")
 	await.That(t, "path b is measured", func() bool { return r.Status().Paths[1].Probes[0].Health == Up })

@@ -74,7 +74,7 @@ func (r *reportOptions) Describe() []option.Description {
 // Describe returns the descriptions of the keys of the section that are not options of the reflector itself.
 func (s *reflectorSection) Describe() []option.Description {
 	return []option.Description{
-		option.Value(&s.Listen, option.Listens{{Port: stampfmt.Port}}, fmt.Sprintf("UDP addresses. \":%d\" means all addresses of both families. Ports below 1024 need root or CAP_NET_BIND_SERVICE; the "+
+		option.Value(&s.Listen, option.Listens{{Port: stampfmt.Port}}, fmt.Sprintf("UDP addresses; one that this host does not have is tried again. \":%d\" means all addresses of both families. Ports below 1024 need root or CAP_NET_BIND_SERVICE; the "+
 			"standard port is %[1]d.", stampfmt.Port)).WithExample(fmt.Sprintf(`[":%d"]`, stampfmt.Port)),
 		option.Text(&s.KeyFile, "Shared secrets, one a line, all accepted. To change one, add the new secret as second line everywhere, swap the lines everywhere, remove the old one. "+
 			"A reload of an agent reads the file again.").WithExample("reflector.key"),
@@ -92,7 +92,7 @@ func (*reflectorSection) Groups() map[string]string {
 // Describe returns the description of the key of the section that is not an option of the load server itself.
 func (s *loadServerSection) Describe() []option.Description {
 	return []option.Description{
-		option.Value(&s.Listen, option.Listens{{Port: loadcontrol.DefaultPort}}, fmt.Sprintf("Control over TLS (TCP) and test traffic (UDP) on one port number; \":%d\" means all addresses.", loadcontrol.DefaultPort)).
+		option.Value(&s.Listen, option.Listens{{Port: loadcontrol.DefaultPort}}, fmt.Sprintf("Control over TLS (TCP) and test traffic (UDP) on one port number; \":%d\" means all addresses; one that this host does not have is tried again.", loadcontrol.DefaultPort)).
 			WithExample(fmt.Sprintf(`[":%d"]`, loadcontrol.DefaultPort)),
 	}
 }

@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"cmp"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/prometheus/common/version"
@@ -13,6 +15,7 @@ import (
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadserver"
+	"oneway.example/exporter/net/listen"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe/calibration"
 	"oneway.example/exporter/probe/report"
@@ -69,7 +72,7 @@ func (s *reflectorSection) plan(c *config.Config, m *maker) (found config.Proble
 type ReflectorStatus struct {
 	// Listen are the configured addresses.
 	Listen []string `json:"listen"`
-	// Listening: its sockets are open. Error is why they are not.
+	// Listening: its sockets are open. Error is why they are not, or on which addresses it does not listen.
 	Listening bool   `json:"listening"`
 	Error     string `json:"error,omitempty"`
 	// Packets is the number of received packets, Replied the number of reflected ones.
@@ -112,6 +115,15 @@ func keyFaults(found reflector.KeyFaults, now time.Time) *KeyFaults {
 	return k
 }
 
+// notListening is why a server that runs does not listen on some of its addresses; empty if it listens on all.
+func notListening(failed []listen.Failed) string {
+	var all []string
+	for _, f := range failed {
+		all = append(all, f.Err.Error())
+	}
+	return strings.Join(all, "; ")
+}
+
 func (s *reflectorSection) show(into *Status) {
 	if s.task == nil {
 		return
@@ -122,6 +134,7 @@ func (s *reflectorSection) show(into *Status) {
 		r.Listen = append(r.Listen, l.String())
 	}
 	r.Listening = r.Error == "" && len(stats.Addrs) > 0
+	r.Error = cmp.Or(r.Error, notListening(stats.NotListening))
 	r.KeyFaults = keyFaults(stats.KeyFaults, time.Now())
 	into.Reflector = r
 }
@@ -164,7 +177,7 @@ func (s *loadServerSection) plan(c *config.Config, m *maker) (found config.Probl
 type LoadServerStatus struct {
 	// Listen are the configured addresses.
 	Listen []string `json:"listen"`
-	// Running: its sockets are open. Error is why they are not.
+	// Running: its sockets are open. Error is why they are not, or on which addresses it does not listen.
 	Running bool   `json:"running"`
 	Error   string `json:"error,omitempty"`
 	// Pin is the hash of its key, for clients.
@@ -195,5 +208,6 @@ func (s *loadServerSection) show(into *Status) {
 		r.Refused += n
 	}
 	r.Running = r.Error == "" && len(now.Addrs) > 0
+	r.Error = cmp.Or(r.Error, notListening(now.NotListening))
 	into.LoadServer = r
 }

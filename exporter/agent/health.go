@@ -37,6 +37,8 @@ func (c ClockStatus) Brief() (h Health, words string) {
 // listening is the state of a task that listens.
 func listening(listens bool, words, fault string) (h Health, state string) {
 	switch {
+	case listens && fault != "":
+		return Impaired, words + ", not on all addresses"
 	case listens:
 		return Up, words
 	case fault != "":

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock/phc"
+	"oneway.example/exporter/net/listen"
 	"oneway.example/exporter/net/tstamp"
 	"oneway.example/exporter/net/wire/stampfmt"
 )
@@ -30,6 +31,7 @@ type Reflector struct {
 	// openCard starts the card's clock: phc.Start, except in tests
 	openCard func(name string, log *slog.Logger) (card, error)
 	card     card // nil: no card timestamps; used by Run only
+	listened *listen.Addresses
 
 	mu      sync.Mutex // guards what follows
 	sockets []*socket
@@ -56,7 +58,7 @@ func New(o Options, env Env) (*Reflector, error) {
 		env.Log.Warn("Reduced max_sessions of the reflector to fit the memory limit",
 			"max_sessions", wanted, "sessions", o.MaxSessions, "memory_limit_bytes", o.MemoryLimit)
 	}
-	r := &Reflector{options: o, env: env, started: make(chan struct{})}
+	r := &Reflector{options: o, env: env, started: make(chan struct{}), listened: listen.New(env.Log, o.Listen)}
 	r.openCard = func(name string, log *slog.Logger) (card, error) { return phc.Start(name, log) }
 	for range o.Listen {
 		r.shards = append(r.shards, newShard(&r.options, rand.Uint32))
@@ -64,7 +66,7 @@ func New(o Options, env Env) (*Reflector, error) {
 	return r, nil
 }
 
-// Started is closed when all sockets are open.
+// Started is closed when the sockets are open, of all addresses that this host has.
 func (r *Reflector) Started() <-chan struct{} { return r.started }
 
 // Addrs are the listening addresses, with the actual ports. It is empty before Started and after Run.
@@ -98,14 +100,11 @@ func (r *Reflector) SetKeys(keys []*stampfmt.Key) error {
 // ended.
 func (r *Reflector) Run(ctx context.Context) error {
 	r.begin = time.Now()
-	if err := r.open(); err != nil {
-		return err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	failures := make(chan error, len(r.sockets))
-	var running sync.WaitGroup
-	for _, s := range r.sockets {
+	failures := make(chan error, len(r.options.Listen))
+	var running, retrying sync.WaitGroup
+	if err := r.open(func(s *socket) {
 		running.Go(func() {
 			if err := s.serve(); err != nil {
 				failures <- err
@@ -113,9 +112,13 @@ func (r *Reflector) Run(ctx context.Context) error {
 			}
 		})
 		r.env.Log.Info("Reflector listens", "address", s.conn.LocalAddr().String())
+	}); err != nil {
+		return err
 	}
+	retrying.Go(func() { r.listened.Retry(ctx) })
 	close(r.started)
 	r.publish(ctx)
+	retrying.Wait()
 	err := r.close()
 	running.Wait()
 	select {
@@ -144,7 +147,8 @@ func (r *Reflector) renew() {
 // since is how long the reflector has been running.
 func (r *Reflector) since() time.Duration { return time.Since(r.begin) }
 
-func (r *Reflector) open() error {
+// open opens the sockets, and calls serve with each, also with those that are opened later.
+func (r *Reflector) open(serve func(*socket)) error {
 	o := tstamp.Options{ReceiveBufferBytes: r.options.ReceiveBufferBytes, SendBufferBytes: sendBufferBytes}
 	if name := r.options.Hardware; name != "" {
 		c, err := r.openCard(name, r.env.Log)
@@ -153,29 +157,43 @@ func (r *Reflector) open() error {
 		}
 		r.card, o.Hardware = c, c
 	}
-	for i, a := range r.options.Listen {
+	err := r.listened.Open(func(i int) error {
+		a := r.options.Listen[i]
 		c, err := tstamp.Open(a, o)
-		if err != nil && r.dispensable(a, err) {
-			continue
+		switch {
+		case err != nil && r.dispensable(a, err):
+			return nil
+		case err != nil:
+			return explain(a, err)
 		}
-		if err != nil {
-			return errors.Join(explain(a, err), r.close())
-		}
+		s := newSocket(c, r.shards[i], r.env.Clock, r.since)
 		r.mu.Lock()
-		r.sockets = append(r.sockets, newSocket(c, r.shards[i], r.env.Clock, r.since))
+		r.sockets = append(r.sockets, s)
 		r.mu.Unlock()
+		r.refuseOwnPorts()
+		serve(s)
+		return nil
+	})
+	if err == nil && len(r.Addrs()) == 0 {
+		err = errors.New("reflector: listen: this host has neither IPv4 nor IPv6")
 	}
-	if len(r.Addrs()) == 0 {
-		return errors.Join(errors.New("reflector: listen: this host has neither IPv4 nor IPv6"), r.close())
+	if err != nil {
+		return errors.Join(err, r.close())
 	}
+	return nil
+}
+
+// refuseOwnPorts makes all shards ignore packets from ports of reflectors.
+func (r *Reflector) refuseOwnPorts() {
 	ports := []uint16{stampfmt.Port}
 	for _, a := range r.Addrs() {
 		ports = append(ports, a.Port())
 	}
 	for _, s := range r.shards {
+		s.mu.Lock()
 		s.refusedPorts = ports
+		s.mu.Unlock()
 	}
-	return nil
 }
 
 // dispensable reports whether the reflector can run without address a: the unspecified address of a family that this

@@ -128,18 +128,46 @@ func TestRunClosesAllAndExplainsAFailedListen(t *testing.T) {
 	}
 	defer taken.Close()
 	port := taken.LocalAddr().(*net.UDPAddr).AddrPort()
-	r, err := New(Options{Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0"), port}},
+	r, err := New(Options{Listen: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.77:0"), port}},
 		Env{Sink: metric.Discard{}, Clock: goodClock()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = r.Run(context.Background())
 	if !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), "reflector: listen udp "+port.String()) ||
-		!strings.Contains(err.Error(), "another program") {
+		!strings.Contains(err.Error(), "another program") || !strings.Contains(err.Error(), "192.0.2.77:0: bind: cannot assign requested address: this host does not have this address") {
 		t.Errorf("Run: %v", err)
 	}
 	if len(r.Addrs()) != 0 {
 		t.Errorf("open sockets after Run: %v", r.Addrs())
+	}
+}
+
+// TestAddressThatIsMissingTakesNoOtherDown: the reflector replies at the others, and there when the address is free.
+func TestAddressThatIsMissingTakesNoOtherDown(t *testing.T) {
+	taken, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	port := taken.LocalAddr().(*net.UDPAddr).AddrPort()
+	r := running(t, Options{Listen: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.77:0"), port, netip.MustParseAddrPort("127.0.0.1:0")}}, metric.Discard{})
+	replies := func(at netip.AddrPort) {
+		t.Helper()
+		k := newLab(t, nil).poller("192.0.2.1:1", 5)
+		if rep := k.exchange(dial(t, at), k.request(0, nil)); rep.receipt.Received != 1 {
+			t.Errorf("%v: reply %+v", at, rep.base)
+		}
+	}
+	if s := r.Stats(); len(s.Addrs) != 1 || len(s.NotListening) != 2 || s.NotListening[1].Address != port {
+		t.Fatalf("listens on %v, not on %v", s.Addrs, s.NotListening)
+	}
+	replies(r.Addrs()[0])
+	taken.Close()
+	await.That(t, "the reflector listens on the address that is free now", func() bool { return len(r.Addrs()) == 2 })
+	replies(port)
+	if s := r.Stats(); len(s.NotListening) != 1 || !errors.Is(s.NotListening[0].Err, syscall.EADDRNOTAVAIL) {
+		t.Errorf("not on %v, want the address that this host does not have", s.NotListening)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/net/listen"
 	"oneway.example/exporter/net/tstamp"
 )
 
@@ -100,6 +101,8 @@ type Stats struct {
 	SendErrors map[syscall.Errno]uint64
 	// Addrs are the listening addresses.
 	Addrs []netip.AddrPort
+	// NotListening are the addresses of Options.Listen without a socket, which are tried again.
+	NotListening []listen.Failed
 }
 
 // Packets is how many packets reached the reflector.
@@ -122,7 +125,7 @@ func (s *Stats) Answered() (n uint64) {
 
 // Stats may be called at any time, after Run too.
 func (r *Reflector) Stats() Stats {
-	s := Stats{Addrs: r.Addrs(), SendErrors: map[syscall.Errno]uint64{}}
+	s := Stats{Addrs: r.Addrs(), NotListening: r.listened.Failed(), SendErrors: map[syscall.Errno]uint64{}}
 	select {
 	case <-r.started:
 		s.Running = r.since()

@@ -73,6 +73,7 @@ import (
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/traffic"
+	"oneway.example/exporter/net/listen"
 	"oneway.example/exporter/probe/quota"
 )
 
@@ -89,6 +90,7 @@ type LoadServer struct {
 	remote    map[string]traffic.Remote // by the name of the traffic
 	types     []string                  // the names in order
 	started   chan struct{}
+	listened  *listen.Addresses
 
 	// Of Run.
 	identity *identity
@@ -96,7 +98,8 @@ type LoadServer struct {
 
 	mu        sync.Mutex
 	listeners []*net.TCPListener
-	shut      []func() // close the sockets of the traffic
+	accept    func(net.Listener) // serves a listener; nil before Run does
+	shut      []func()           // close the sockets of the traffic
 	closing   bool
 	sessions  map[*session]struct{} // the authorized ones
 	running   sync.WaitGroup        // of sessions
@@ -112,7 +115,7 @@ func New(o Options, env Env) (*LoadServer, error) {
 	if env.Log == nil {
 		env.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &LoadServer{options: o, env: env, counts: newCounts(), rates: rates{buckets: map[[2]string]bucket{}}, remote: map[string]traffic.Remote{}, started: make(chan struct{}), sessions: map[*session]struct{}{}}
+	r := &LoadServer{options: o, env: env, counts: newCounts(), rates: rates{buckets: map[[2]string]bucket{}}, remote: map[string]traffic.Remote{}, started: make(chan struct{}), listened: listen.New(env.Log, o.Listen), sessions: map[*session]struct{}{}}
 	for _, t := range env.Traffic {
 		r.types = append(r.types, t.Name())
 		r.remote[t.Name()] = t.New(traffic.Env{Log: env.Log, Clock: env.Clock, Allowed: o.allowed, Other: func(name string) traffic.Remote { return r.remote[name] }})
@@ -153,7 +156,7 @@ func (r *LoadServer) read(o Options) (errs []error) {
 // errNoIdentity is the error of a load server that clients could not verify.
 var errNoIdentity = errors.New("state_dir is missing; without cert_file the load server needs a directory for its generated key, such as state_dir: /var/lib/oneway")
 
-// Started is closed when all sockets are open.
+// Started is closed when the sockets are open, of all addresses that this host has.
 func (r *LoadServer) Started() <-chan struct{} { return r.started }
 
 // Run opens the sockets and serves until ctx ends, which is no error. It returns after all its
@@ -167,12 +170,23 @@ func (r *LoadServer) Run(ctx context.Context) error {
 	series := metric.NewScope(r.env.Sink)
 	defer series.Close()
 	server := r.server(ctx)
-	failures := make(chan error, len(r.listeners)+len(r.remote))
+	failures := make(chan error, len(r.options.Listen)+len(r.remote))
 	var serving sync.WaitGroup
-	for _, l := range r.listeners {
+	serve := func(l net.Listener) {
 		secured := tls.NewListener(gatedListener{allowedListener{l, r.gate}}, loadcontrol.ServerTLS(r.identity.certificate, r.clientCAs))
 		serving.Go(func() { failures <- server.Serve(secured) })
 	}
+	r.mu.Lock()
+	r.accept = serve
+	for _, l := range r.listeners {
+		serve(l)
+	}
+	r.mu.Unlock()
+	retrying := make(chan struct{})
+	go func() {
+		defer close(retrying)
+		r.listened.Retry(ctx)
+	}()
 	sharing, stopSharing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopSharing()
 	for _, f := range r.remote {
@@ -191,6 +205,7 @@ func (r *LoadServer) Run(ctx context.Context) error {
 	case err = <-failures:
 	}
 	cancel()
+	<-retrying
 	r.end(server)
 	stopSharing()
 	serving.Wait()
@@ -202,25 +217,25 @@ const usageFile = "load-server-usage.json"
 
 // prepare opens the resources of Run: all of them or none.
 func (r *LoadServer) prepare() (err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.identity == nil {
-		if r.identity, err = newIdentity(r.options, r.options.now(), r.env.Log); err != nil {
-			return err
-		}
+	if err = r.identify(); err != nil {
+		return err
 	}
 	file := ""
 	if r.options.StateDir != "" {
 		file = filepath.Join(r.options.StateDir, usageFile)
 	}
 	r.usage = quota.New(quota.Options{File: file, Now: r.options.now, Log: r.env.Log})
-	for _, a := range r.options.Listen {
-		if err := r.listen(a); err != nil {
-			r.closeSockets()
-			return err
-		}
+	return r.listened.Open(func(i int) error { return r.listen(r.options.Listen[i]) })
+}
+
+// identify loads or makes the key, if New did not.
+func (r *LoadServer) identify() (err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.identity == nil {
+		r.identity, err = newIdentity(r.options, r.options.now(), r.env.Log)
 	}
-	return nil
+	return err
 }
 
 // portTries is the most attempts to find a free port if the port is 0.
@@ -241,7 +256,12 @@ func (r *LoadServer) listen(a netip.AddrPort) error {
 		at := netip.AddrPortFrom(a.Addr(), l.Addr().(*net.TCPAddr).AddrPort().Port())
 		shut, err := r.share(at)
 		if err == nil {
+			r.mu.Lock()
+			defer r.mu.Unlock()
 			r.listeners, r.shut = append(r.listeners, l), append(r.shut, shut...)
+			if r.accept != nil {
+				r.accept(l)
+			}
 			return nil
 		}
 		_ = l.Close() // unused

@@ -9,12 +9,15 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/net/listen"
 )
 
 // Status has the state of a load server and its counters since the start.
 type Status struct {
 	// Addrs are the listening addresses; empty: it does not run.
 	Addrs []netip.AddrPort
+	// NotListening are the addresses of Options.Listen without sockets, which are tried again.
+	NotListening []listen.Failed
 	// Pin is the hash of its key.
 	Pin string
 	// Connections and Sessions are open now.
@@ -36,7 +39,7 @@ type Status struct {
 // Status is safe for concurrent use.
 func (r *LoadServer) Status() Status {
 	s := r.counts.status()
-	s.Addrs, s.Connections, s.Discarded = r.Addrs(), r.gate.connections(), r.discarded()
+	s.Addrs, s.NotListening, s.Connections, s.Discarded = r.Addrs(), r.listened.Failed(), r.gate.connections(), r.discarded()
 	if len(s.Addrs) > 0 {
 		s.Pin = r.Pin()
 	}

@@ -98,7 +98,9 @@ func judge(s agent.Status, rows []row, now time.Time) verdict {
 			}
 		}
 	}
-	if r := s.Reflector; r != nil && r.Error != "" {
+	if r := s.Reflector; r != nil && r.Error != "" && r.Listening {
+		v.note("The reflector does not listen on all of its addresses: %s.", r.Error)
+	} else if r != nil && r.Error != "" {
 		v.note("The reflector does not run: test packets of other hosts get no reply from this host.")
 	}
 	if r := s.Reflector; r != nil && r.KeyFaults != nil && len(r.KeyFaults.Sources) > 0 {
@@ -107,7 +109,9 @@ func judge(s agent.Status, rows []row, now time.Time) verdict {
 	if s.Reports.Error != "" {
 		v.note("The last report of a load test was not stored; its results are available as metrics.")
 	}
-	if r := s.LoadServer; r != nil && r.Error != "" {
+	if r := s.LoadServer; r != nil && r.Error != "" && r.Running {
+		v.note("The load server does not listen on all of its addresses: %s.", r.Error)
+	} else if r != nil && r.Error != "" {
 		v.note("The load server does not run: other hosts cannot run load tests to this host.")
 	}
 	for _, o := range s.Outputs {

@@ -43,7 +43,8 @@ type remote struct {
 	byID sync.Map // *serving by session ID, for packets
 
 	mu        sync.Mutex
-	endpoints []*stream.Endpoint // also closed ones, for their counts
+	endpoints []*stream.Endpoint     // also closed ones, for their counts
+	serve     func(*stream.Endpoint) // receives at a test port; nil while Run does not run
 }
 
 func (f *remote) Listen(at netip.AddrPort) (shut func(), err error) {
@@ -54,6 +55,9 @@ func (f *remote) Listen(at netip.AddrPort) (shut func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.endpoints = append(f.endpoints, e)
+	if f.serve != nil {
+		f.serve(e)
+	}
 	return e.Close, nil
 }
 
@@ -61,13 +65,23 @@ func (f *remote) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var running sync.WaitGroup
-	for _, e := range f.open() {
+	serve := func(e *stream.Endpoint) {
 		running.Go(func() {
 			if err := e.Run(ctx); err != nil {
 				cancel(fmt.Errorf("test traffic: %w", err))
 			}
 		})
 	}
+	f.mu.Lock()
+	f.serve = serve
+	for _, e := range f.endpoints {
+		serve(e)
+	}
+	f.mu.Unlock()
+	<-ctx.Done()
+	f.mu.Lock()
+	f.serve = nil
+	f.mu.Unlock()
 	running.Wait()
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return err
