@@ -12,9 +12,15 @@ import (
 
 // arrived passes a packet to the session that it is for.
 func (h *hub) arrived(in *tstamp.In, now time.Duration) {
-	s, why := h.find(in)
+	s, other, why := h.find(in)
+	if other != nil && other.misaddressed(in, now) {
+		return
+	}
 	if s == nil {
 		s = h.findByEcho(in, why, now)
+	}
+	if s == nil && h.fromElsewhere(in, now) {
+		return
 	}
 	if s == nil {
 		h.mu.Lock()
@@ -63,11 +69,52 @@ func (h *hub) findByEcho(in *tstamp.In, why ledger.DiscardReason, now time.Durat
 	return nil
 }
 
+// searchInterval is the least time between two searches of all sessions for a packet from an address of no peer.
+const searchInterval = 100 * time.Millisecond
+
+// fromElsewhere refuses a reply without an SSID from another address or port than the one that its request was sent to, and
+// reports whether it is one.
+func (h *hub) fromElsewhere(in *tstamp.In, now time.Duration) bool {
+	if now-h.searched < searchInterval {
+		return false
+	}
+	h.searched = now
+	h.same = h.all(h.same[:0])
+	defer func() { clear(h.same) }()
+	return slices.ContainsFunc(h.same, func(s *session) bool { return s.peer != in.Peer && s.misaddressed(in, now) })
+}
+
+// misaddressed refuses a packet from another address or port than the peer's, if it repeats a request of s. The path tells the
+// address.
+func (s *session) misaddressed(in *tstamp.In, now time.Duration) bool {
+	r, ok := s.echo(in.Payload)
+	if !ok {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q, _, ok := s.account.RequestOf(&r); !ok || q.Forgotten() || s.ended {
+		return false
+	}
+	s.peerError = nil
+	if s.repliesFrom == nil || *s.repliesFrom != in.Peer {
+		from := in.Peer // in is used again
+		s.repliesFrom = &from
+	}
+	s.account.Refuse(ledger.DiscardWrongPeer, now)
+	return true
+}
+
+// echo reads the copy of a request in b.
+func (s *session) echo(b []byte) (r ledger.Reply, ok bool) {
+	r.Packet.SenderSeq, r.Packet.SenderT1, ok = stampfmt.ParseEcho(b, s.layout.authenticated)
+	return r, ok
+}
+
 // repeated reports whether b repeats the number and time of a request of s: then the remote end replies without SSID.
 func (s *session) repeated(b []byte) bool {
-	var r ledger.Reply
-	ok := false
-	if r.Packet.SenderSeq, r.Packet.SenderT1, ok = stampfmt.ParseEcho(b, s.layout.authenticated); !ok {
+	r, ok := s.echo(b)
+	if !ok {
 		return false
 	}
 	s.mu.Lock()
@@ -86,8 +133,8 @@ func (s *session) hint(why ledger.DiscardReason, n int, now time.Duration) {
 }
 
 // find returns the session of a reply: by its SSID (RFC 8972 section 3), which an RFC 8762 reflector leaves zero,
-// else by the peer if it has one session.
-func (h *hub) find(in *tstamp.In) (*session, ledger.DiscardReason) {
+// else by the peer if it has one session. other is the session of its SSID if that has another peer.
+func (h *hub) find(in *tstamp.In) (found, other *session, why ledger.DiscardReason) {
 	b := in.Payload
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -101,18 +148,18 @@ func (h *hub) find(in *tstamp.In) (*session, ledger.DiscardReason) {
 		}
 	}
 	if s != nil && s.peer == in.Peer {
-		return s, 0
+		return s, nil, 0
 	}
 	same := h.byPeer[in.Peer]
 	switch {
 	case len(same) == 1:
-		return same[0], 0
+		return same[0], s, 0
 	case len(b) < stampfmt.MinReplyBytes:
-		return nil, ledger.DiscardShort
+		return nil, s, ledger.DiscardShort
 	case len(same) == 0 && s != nil:
-		return nil, ledger.DiscardWrongPeer
+		return nil, s, ledger.DiscardWrongPeer
 	}
-	return nil, ledger.DiscardUnknownSession
+	return nil, s, ledger.DiscardUnknownSession
 }
 
 // failed passes an ICMP error to all sessions of its address.

@@ -44,6 +44,8 @@ type hub struct {
 	nextSSID uint16
 	// same are the sessions of one peer, used by the receiving goroutine only.
 	same []*session
+	// searched is when all sessions were last searched for a packet from an address of no peer (monotonic).
+	searched time.Duration
 
 	// The batch, used by the pacer's thread only.
 	batch  []tstamp.Out

@@ -26,6 +26,8 @@ func (v *snapshot) refusal() string {
 			least, mode = stampfmt.AuthenticatedBytes, " in authenticated mode"
 		}
 		return fmt.Sprintf("udp %s: replies of %d bytes, at least %d are needed%s (RFC 5357 section 4.2.1, RFC 8762 section 4.3)", v.peer, v.refusedBytes, least, mode)
+	case ledger.DiscardWrongPeer:
+		return fmt.Sprintf("replies come from udp %s, not from udp %s; make that the peer, or let the reflector (or the NAT before it) reply from the address that it is asked at", v.repliesFrom, v.peer)
 	case ledger.DiscardTruncated:
 		return fmt.Sprintf("udp %s: replies of more than %d bytes", v.peer, maxSize)
 	case ledger.DiscardCorrupted:

@@ -47,6 +47,7 @@ type session struct {
 	peerError  error
 	// refusedBytes is the length of the last refused packet.
 	refusedBytes int
+	repliesFrom  *netip.AddrPort // the other address that the last reply came from; nil if there was none
 	// returnsTLVs: a reply had the TLVs of its request. sharedNumbers: the remote end numbers the replies to several sessions of the
 	// hub together.
 	returnsTLVs, sharedNumbers bool

@@ -167,6 +167,7 @@ type snapshot struct {
 	// refusedBytes is the length of the last refused packet. sharedNumbers: the remote end numbers the replies to several probes
 	// together.
 	refusedBytes  int
+	repliesFrom   *netip.AddrPort
 	sharedNumbers bool
 	directions    [2]directionSnapshot
 	// stampError is the error limit of a receive timestamp of this host's kernel: calibrated, or assumed.
@@ -189,7 +190,7 @@ func (s *session) snapshot() snapshot {
 	v := snapshot{
 		opts: s.opts, peer: s.peer, peerError: s.peerError, Tallies: a.Tallies, Faults: a.Faults(), clockState: e.clockState, stamps: copied(e.stamps), window: s.window,
 		local: e.clock.Quality(e.lastConcluded).Bound.Reason, refused: a.Refusal(),
-		refusedBytes: s.refusedBytes, sharedNumbers: s.sharedNumbers,
+		refusedBytes: s.refusedBytes, repliesFrom: s.repliesFrom, sharedNumbers: s.sharedNumbers,
 	}
 	if v.up, v.decided = a.Up(); s.full != nil {
 		// The wait for the last outcomes may be longer than the time after which a path is down.
