@@ -87,6 +87,9 @@ func (a *Agent) plan() (*plan, error) {
 	if found = undecoded.With(found); len(found) > 0 {
 		return nil, found.Sort()
 	}
+	if found = p.checkQuotas(c); len(found) > 0 {
+		return nil, found.Sort()
+	}
 	p.summary = summarize(c, p)
 	return p, nil
 }

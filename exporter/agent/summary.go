@@ -13,6 +13,8 @@ import (
 	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/localzone"
+	"oneway.example/exporter/core/metric"
+	units "oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe"
 )
 
@@ -106,33 +108,59 @@ func warnPeers(c *config.Config) (found config.Problems) {
 // maxShare is the share of the time that the load tests of a link may plan without a warning.
 const maxShare = 1
 
-// usage is the use of a link by the load tests of the agent.
-type usage struct {
-	tests []string
-	share float64
-	place config.Section // of the first
+// use is the use of a link by a load test of the agent.
+type use struct {
+	probe.LinkUse
+	name  string // path/probe
+	place config.Section
 }
 
-// warnLinks warns of links that have no quota, and of those whose load tests need more time than there is.
-func (p *plan) warnLinks(c *config.Config) (found config.Problems) {
-	links := map[string]*usage{}
+// uses are the uses of links by load tests, in the order of the configuration.
+func (p *plan) uses(c *config.Config) (all []use) {
 	next := 0 // of p.jobs, which are in the order of the configuration
 	for i := range c.Paths {
 		for j := range c.Paths[i].Probes {
 			if filler, ok := p.jobs[next].running().(probe.LinkUser); ok {
-				used := filler.UsedLink()
-				if links[used.Link] == nil {
-					links[used.Link] = &usage{place: c.Paths[i].Probes[j].Options}
-				}
-				u := links[used.Link]
-				u.share += used.Share
-				u.tests = append(u.tests, p.jobs[next].target.Path+"/"+p.jobs[next].target.Probe)
+				all = append(all, use{filler.UsedLink(), p.jobs[next].target.Path + "/" + p.jobs[next].target.Probe, c.Paths[i].Probes[j].Options})
 			}
 			next++
 		}
 	}
+	return all
+}
+
+// checkQuotas reports load tests that the quota of their link can never allow.
+func (p *plan) checkQuotas(c *config.Config) (found config.Problems) {
+	for _, u := range p.uses(c) {
+		if quota := p.shared.quotaOf(u.Link); quota > 0 && u.Bytes > quota {
+			found = append(found, u.place.Problem("", fmt.Sprintf("needs %s for a run, and the quota of link %s is %s a day: every run would be skipped; raise quota_bytes, or lower the bytes of a run",
+				units.Bytes.Format(float64(u.Bytes)), u.Link, units.Bytes.Format(float64(quota)))))
+		}
+	}
+	return found
+}
+
+// warnLinks warns of links that have no quota, of those whose load tests need more time than there is, and of paths with alerts that load
+// tests keep silent.
+func (p *plan) warnLinks(c *config.Config) (found config.Problems) {
+	links := map[string][]use{}
+	for _, u := range p.uses(c) {
+		links[u.Link] = append(links[u.Link], u)
+	}
 	for _, name := range slices.Sorted(maps.Keys(links)) {
-		found = append(found, links[name].warn(name, p.shared.quotaOf(name) > 0)...)
+		found = append(found, warnLink(name, links[name], p.shared.quotaOf(name) > 0)...)
+	}
+	warned := map[string]bool{}
+	paths := p.pathLinks()
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
+		var all []use
+		for _, name := range paths[path].all {
+			all = append(all, links[name]...)
+		}
+		if text := warnSilent(path, all); text != "" && !warned[names(all)] {
+			warned[names(all)] = true
+			found = append(found, all[0].place.Problem("", text))
+		}
 	}
 	return found
 }
@@ -150,16 +178,44 @@ func (s *sharedSection) quotaOf(name string) int64 {
 // maxNamed limits the names in a message.
 const maxNamed = 3
 
-func (u *usage) warn(link string, limited bool) (found config.Problems) {
-	tests := strings.Join(u.tests[:min(len(u.tests), maxNamed)], ", ")
-	if more := len(u.tests) - maxNamed; more > 0 {
-		tests += fmt.Sprintf(" and %d more", more)
+// names are the names of load tests in a message.
+func names(all []use) string {
+	var some []string
+	for _, u := range all[:min(len(all), maxNamed)] {
+		some = append(some, u.name)
+	}
+	text := strings.Join(some, ", ")
+	if more := len(all) - maxNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// warnLink warns of the load tests of one link.
+func warnLink(link string, all []use, limited bool) (found config.Problems) {
+	share := 0.0
+	for _, u := range all {
+		share += u.Share
 	}
 	if !limited {
-		found = append(found, u.place.Problem("", fmt.Sprintf("fills link %s (%s) without a quota; limit the bytes of a day: links: [{name: %s, quota_bytes: 5GB}]", link, tests, link)))
+		found = append(found, all[0].place.Problem("", fmt.Sprintf("fills link %s (%s) without a quota; limit the bytes of a day: links: [{name: %s, quota_bytes: 5GB}]", link, names(all), link)))
 	}
-	if u.share > maxShare {
-		found = append(found, u.place.Problem("", fmt.Sprintf("and others need link %s for %.0f %% of the time (%s); one runs at a time, the rest is skipped: raise every", link, 100*u.share, tests)))
+	if share > maxShare {
+		found = append(found, all[0].place.Problem("", fmt.Sprintf("and others need link %s for %.0f %% of the time (%s); one runs at a time, the rest is skipped: raise every", link, 100*share, names(all))))
 	}
 	return found
+}
+
+// warnSilent is a warning of load tests that keep the alerts of a path silent; empty: they do not. Runs that are due independently of each
+// other overlap by chance.
+func warnSilent(path string, all []use) string {
+	loud := 1.0
+	for _, u := range all {
+		loud *= max(0, 1-u.Share-metric.TestedRecent.Seconds()/u.Every.Seconds())
+	}
+	if 1-loud <= metric.SilencedRatio {
+		return ""
+	}
+	return fmt.Sprintf("keeps the alerts of loss, delay and voice of path %s silent for %.0f %% of the time (%s): during a run and the %.0f minutes after it none begins; leave half an hour between runs (every)",
+		path, 100*(1-loud), names(all), metric.TestedRecent.Minutes())
 }

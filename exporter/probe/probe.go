@@ -158,6 +158,10 @@ type LinkUse struct {
 	Port uint16
 	// Share is the part of the time that its runs take by their plan, without waiting.
 	Share float64
+	// Every is the time between two runs.
+	Every time.Duration
+	// Bytes are the IP bytes that the link's quota must have left for a run.
+	Bytes int64
 }
 
 // Addressed is implemented by a Prober that sends to its peer all the time.

@@ -31,7 +31,7 @@ func (c *Config) Describe() []option.Description {
 			"load test without the option \"link\" uses the first of its path (key link), or one with the path's name. While a test fills a link, and "+fmt.Sprintf("%.0f minutes", metric.TestedRecent.Minutes())+" after, no alert begins "+
 			"for the loss and delay of any path over it. The quota is the number of bytes of IP packets that load tests may move over the link between two local midnights, both "+
 			"directions; a run that could need more than the rest is skipped. A reload changes it at once. \"oneway test\" on this host leases links and uses quotas through the agent's socket, "+linklease.DefaultSocket+" (systemd: "+
-			"RuntimeDirectory=oneway).").WithExample("[{name: uplink, quota_bytes: 500MB}, {name: branch-to-core, quota_bytes: 2GB}, {name: load_server}, {name: lab}]"),
+			"RuntimeDirectory=oneway).").WithExample("[{name: uplink, quota_bytes: 500MB}, {name: branch-to-core, quota_bytes: 10GB}, {name: load_server}, {name: lab}]"),
 		section(&c.Reports, "Reports of load test runs, and incident reports (at most a quarter), one gzip file of JSON each, shown at /runs; the oldest are deleted when a limit is reached."),
 		option.Value(&c.Outputs, nil, "Outputs deliver all measurements to stores that do not scrape this agent: its series at an interval, and what a scrape cannot hold (packets of runs, "+
 			"samples of TCP connections, packets around an incident, the track). An output never blocks the agent. What the store has not accepted yet waits in a spool on disk; above "+

@@ -196,6 +196,52 @@ func TestUnknownTimeZoneIsAWarning(t *testing.T) {
 	}
 }
 
+// The bytes of a run follow from the options of each type; a sweep that can adapt needs the least of its runs only.
+func TestLoadTestsThatTheirQuotaNeverAllowsAreErrors(t *testing.T) {
+	for _, c := range []struct{ quota, probe, want string }{
+		{"500MB", "{type: tcp, token_file: token}", "needs 4 GB for a run, and the quota of link up is 500 MB a day: every run would be skipped"},
+		{"4GB", "{type: tcp, token_file: token}", ""},
+		{"3999MB", "{type: tcp, token_file: token}", "needs 4 GB"},
+		{"3GB", "{type: tcp, token_file: token, directions: [forward]}", ""},
+		{"500MB", "{type: tcp, token_file: token, max_bytes: 100MB}", ""},
+		{"10MB", "{type: saturation, token_file: token, rate: {forward: 20Mbit, reverse: 20Mbit}}", "for a run, and the quota of link up is 10 MB a day"},
+		{"1MB", "{type: train, token_file: token}", "for a run, and the quota of link up is 1 MB a day"},
+		{"100MB", "{type: tcp_sweep, token_file: token}", "for a run, and the quota of link up is 100 MB a day"},
+	} {
+		file := write(t, "links: [{name: up, quota_bytes: "+c.quota+"}]\npaths:\n  - name: a\n    peer: h\n    link: up\n    probes:\n      - "+c.probe+"\n")
+		beside(t, filepath.Dir(file))
+		var out, problems bytes.Buffer
+		err := checkConfigs(&out, &problems, []string{file}, "", false)
+		text := problems.String()
+		if (err != nil) != (c.want != "") || !strings.Contains(text, c.want) || c.want != "" && !strings.Contains(text, file+":7:9: paths[0].probes[0] needs ") {
+			t.Errorf("%s with %s: %v, %s; want %q", c.probe, c.quota, err, text, c.want)
+		}
+	}
+}
+
+func TestLoadTestsThatKeepAlertsSilentAreAWarning(t *testing.T) {
+	const silent = "keeps the alerts of loss, delay and voice of path a silent for "
+	for _, c := range []struct {
+		probes string
+		want   bool
+	}{
+		{"[{type: tcp, token_file: token, every: 3m, duration: 10s}]", true},
+		{"[{type: tcp, token_file: token, every: 7m, duration: 10s}]", true},
+		{"[{type: tcp, token_file: token, every: 9m, duration: 10s}]", false},
+		{"[{type: tcp, name: b, token_file: token, every: 30m}, {type: tcp, token_file: token, every: 30m}]", false},
+		{"[{type: tcp, name: b, token_file: token, every: 10m}, {type: tcp, token_file: token, every: 10m}]", true},
+		{"[{type: tcp, name: b, token_file: token, every: 10m}, {type: tcp, token_file: token, every: 10m, link: other}]", true},
+		{"[{type: tcp, token_file: token, every: 10m, duration: 2m}]", true},
+	} {
+		file := write(t, "links: [{name: up}, {name: other}]\npaths:\n  - name: a\n    peer: h\n    link: [up, other]\n    probes: "+c.probes+"\n")
+		beside(t, filepath.Dir(file))
+		var out, problems bytes.Buffer
+		if err := checkConfigs(&out, &problems, []string{file}, "", false); err != nil || strings.Contains(problems.String(), silent) != c.want {
+			t.Errorf("%s: %v, %s", c.probes, err, &problems)
+		}
+	}
+}
+
 func TestWarningsDoNotFailTheCheck(t *testing.T) {
 	file := write(t, "state_dir: nowhere\nreflector: {}\non_demand: {targets: [192.0.2.0/24], modules: [{name: a, type: stamp}, {name: b, type: stamp}]}\npaths:\n  - name: a\n    peer: h\n    probes:\n"+
 		"      - {type: train, name: N, token_file: token, every: 1m}\n      - {type: tcp, every: 1m, duration: 5m, token_file: token}\n")

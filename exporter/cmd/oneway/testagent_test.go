@@ -244,9 +244,9 @@ func TestExhaustedQuotaIsNotAnUnlimitedQuota(t *testing.T) {
 
 func TestTestBeyondTheAgentsQuotaDoesNotRun(t *testing.T) {
 	h := newHost(t)
-	h.agent(t, h.office("1000"))
-	said, err := h.load(t, 1, nil).finish(t)
-	if err == nil || !strings.Contains(err.Error(), "the data quota of uplink has 1000 bytes left, ") || !strings.Contains(err.Error(), "renewed at") {
+	h.agent(t, h.office("8MB"))
+	said, err := h.load(t, 100, nil).finish(t)
+	if err == nil || !strings.Contains(err.Error(), "the data quota of uplink has 8000000 bytes left, ") || !strings.Contains(err.Error(), "renewed at") {
 		t.Errorf("%q, %v", said, err)
 	}
 	h.wants(metric.QuotaUsed, 0, "uplink")

@@ -39,6 +39,8 @@ const (
 	TestedRecent = 6 * time.Minute
 	// TerminalRetention is the time after which the series of a test from the terminal end.
 	TerminalRetention = TestedRecent + time.Minute
+	// SilencedRatio is the share of the time above which load tests keep the alerts of a path silent.
+	SilencedRatio = 0.75
 )
 
 // Runs of load tests and their quotas.
@@ -77,6 +79,10 @@ var (
 		Name: "oneway_run_duration_seconds", Kind: Gauge, Labels: perProbe, Source: "design",
 		Help:   "Duration of the last completed run, in seconds.",
 		Absent: "Before the first completed run.",
+	})
+	RunRequired = Family(Desc{
+		Name: "oneway_run_required_bytes", Kind: Gauge, Slim: true, Labels: []string{Path, Probe, linkL}, Source: "design, invariant 6",
+		Help: "IP bytes that the quota of the link must have left for a run, both directions together: the most that the run may move, or the least to which it can adapt.",
 	})
 	RunInterval = Family(Desc{
 		Name: "oneway_run_interval_seconds", Kind: Gauge, Slim: true, Labels: perProbe, Source: "design",
@@ -202,7 +208,7 @@ func runsGroup() Group {
 		Title: TitleRuns,
 		Descs: []*Desc{
 			QuotaLeft, QuotaLimit, QuotaSaved, QuotaUsed, KernelChecksumErrors, PathLinkInfo, PathTested, Runs, RunDuration,
-			RunInterval, RunNext, RunPacketsCorrupted, RunBytes, RunLast, TestRunning,
+			RunInterval, RunNext, RunPacketsCorrupted, RunRequired, RunBytes, RunLast, TestRunning,
 		},
 		Measurements: []Measurement{
 			{Name: "oneway_test", Labels: perProbe},

@@ -8,6 +8,9 @@ import (
 	"oneway.example/exporter/core/unit"
 )
 
+// tooSmall is a query for the quota of a day, where a run needs more.
+var tooSmall = metric.QuotaLimit.Name + "{instance,link} < on (instance, link) group_left () max by (instance, link) (" + metric.RunRequired.Name + "{instance,link})"
+
 // The alerts of group oneway-load-test-runs.
 var (
 	RunsFailing = Rule{
@@ -85,29 +88,21 @@ and on (job, instance, path, probe)
 	}
 	DataQuotaExhausted = Rule{
 		Name: "OnewayDataQuotaExhausted",
-		Doc:  `Used, or a run of the last 3 hours did not fit; not if the day has ended since.`,
+		Doc: `Less is left than a run needs. A run that takes place has its bytes reserved; what it did not use is left again
+after it.`,
 		Expr: promql(`
 $quotaLeft == 0
 or
-(
-  $quotaLeft
-  and on (job, instance, link)
-  (
-    $testRunning
-    and on (job, instance, path, probe) $noQuota > 0
-  )
-  unless $quotaUsed < max_over_time($quotaUsed[3h])
-)`, names{
-			"quotaLeft":   metric.QuotaLeft.Name,
-			"testRunning": metric.TestRunning.Name,
-			"noQuota":     Increase(metric.Runs.Name+`{result="`+runreason.Skipped+`",reason="`+runreason.Quota+`"}`, "3h"),
-			"quotaUsed":   metric.QuotaUsed.Name,
+$quotaLeft < on (job, instance, link) max by (job, instance, link) ($runRequired)
+unless on (job, instance, link) $testRunning == 1`, names{
+			"quotaLeft": metric.QuotaLeft.Name, "runRequired": metric.RunRequired.Name, "testRunning": metric.TestRunning.Name,
 		}),
 		Alert: &Alert{
-			Severity: Warning, Component: Agent,
-			Summary: "The data quota of link {{ $labels.link }} of {{ $labels.instance }} is used",
-			Description: "Load tests on link {{ $labels.link }} of {{ $labels.instance }} are skipped until local midnight: {{ $value | humanize }}B" +
-				lookup(metric.QuotaLimit.Name+"{instance,link}", " of {{ .Value | humanize }}B a day") + " are left, less than the next run may need. Gauges keep the last results.",
+			Severity: Warning, Component: Agent, For: 2 * time.Minute,
+			Summary: "The data quota of link {{ $labels.link }} of {{ $labels.instance }} " + orElse(lookup(tooSmall, "is too small for a load test"), "is used up"),
+			Description: "Load tests on link {{ $labels.link }} of {{ $labels.instance }} are skipped" + orElse(lookup(tooSmall, ""), " until local midnight") + ": {{ $value | humanize }}B" +
+				lookup(metric.QuotaLimit.Name+"{instance,link}", " of {{ .Value | humanize }}B a day") + " are left" +
+				lookup("topk(1, "+metric.RunRequired.Name+"{instance,link})", "; a run of {{ .Labels.path }}/{{ .Labels.probe }} needs {{ .Value | humanize }}B") + ". Gauges keep the last results.",
 		},
 	}
 	DataQuotaNotSaved = Rule{
@@ -142,7 +137,7 @@ or
 		Name: "OnewayAlertsSilenced",
 		Doc: `A load test every few minutes, of anybody with a token too, keeps the alerts of
 its paths silent: minutes with a recent test, of six hours. Where a quarter of the time is left, the alerts begin in it.`,
-		Expr: "sum_over_time(" + LoadTestRecent.Name + "[6h:1m]) > 270",
+		Expr: "sum_over_time(" + LoadTestRecent.Name + "[6h:1m]) > " + decimal(metric.SilencedRatio*6*60),
 		Alert: &Alert{
 			Severity: Warning, Component: Path,
 			Summary:     "Load tests keep the alerts of {{ $labels.path }} silent",

@@ -17,6 +17,7 @@ func (r *runner) open() {
 	r.scope.Update(func() {
 		r.running(false)
 		r.scope.Set(metric.RunInterval, r.opts.Every.Seconds())
+		r.scope.Set(metric.RunRequired, float64(r.required), r.link)
 	})
 	host, _ := r.test.Remote()
 	addr, _ := netip.ParseAddr(host) // not valid: a name

@@ -44,6 +44,7 @@ type runner struct {
 	scope       *metric.Scope
 	values      *Values
 	status      *status
+	required    int64 // bytes that the quota must have left for a run
 }
 
 func newRunner(env probe.Env, target probe.Target, o Options, t Test) (*runner, error) {
@@ -54,7 +55,7 @@ func newRunner(env probe.Env, target probe.Target, o Options, t Test) (*runner, 
 		env: env, target: target, opts: o, test: t, link: target.FilledLink(o.Link), links: env.Links, lessor: ownLink{},
 		calendar: calendar.Calendar{Every: o.Every, Jitter: o.Jitter, Windows: o.Windows},
 		log:      env.Log.With("path", target.Path, "probe", target.Probe),
-		status:   &status{},
+		status:   &status{}, required: t.Bytes(0),
 	}
 	if err := r.calendar.Check(); err != nil {
 		return nil, &probe.OptionError{Key: "windows", Problem: "cannot be used: " + err.Error()} // every and jitter are checked

@@ -33,7 +33,8 @@ type Test interface {
 	// Directions returns the directions to be tested, in order.
 	Directions() []sample.Direction
 	// Bytes returns the most IP bytes that a run sends, both directions together: the runner reserves them. left is the rest
-	// of the link's quota; negative: the link has no quota. The runner calls it once for each attempt of a run.
+	// of the link's quota; negative: the link has no quota. The runner calls it once for each attempt of a run, and before the first with 0:
+	// the least that a run needs.
 	Bytes(left int64) int64
 	// Duration is the planned time of all of a run's traffic, both directions together. The default
 	// timeout of the run and its progress follow from it.
