@@ -3,6 +3,8 @@ package stamp
 import (
 	"net"
 	"net/netip"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -245,6 +247,9 @@ func TestBothDirectionsTogetherMayTakeLongerThanTheWaitingTime(t *testing.T) {
 	p.check(t, r, wait)
 	if r.RoundTrip.Lost != 100 || r.RoundTrip.Received != 0 || r.RoundTrip.Time != nil {
 		t.Errorf("round trips of 500 ms, want lost: %s", asJSON(t, r.RoundTrip))
+	}
+	if shown := r.Printed(); len(shown.Table.Rows) == 0 || !slices.ContainsFunc(shown.Notes, func(n string) bool { return strings.Contains(n, "after the waiting time") }) {
+		t.Errorf("a terminal shows %+v", shown)
 	}
 	for _, d := range []DirectionReport{r.Forward, r.Reverse} {
 		if d.Delay == nil || d.Delay.P50 == nil || *d.Delay.P50 < each.Seconds() || *d.Delay.P50 > wait.Seconds() {

@@ -86,7 +86,7 @@ func (r *Report) Printed() probe.Measured {
 	if r.Forward.Sent != nil {
 		out.Sent = *r.Forward.Sent
 	}
-	if out.Received > 0 {
+	if r.Failure == "" { // also if all replies are late
 		out.Table = report.Table{Heading: fmt.Sprintf("%s (%s reflector)\n", r.Peer, r.Reflector), Rows: r.rows()}
 		out.Notes = r.notes()
 	}
@@ -138,6 +138,9 @@ func (r *Report) rows() (rows [][]string) {
 
 // notes are what a reader must know to interpret the table.
 func (r *Report) notes() (notes []string) {
+	if r.RoundTrip.Received == 0 && r.RoundTrip.Lost > 0 {
+		notes = append(notes, "all replies came after the waiting time (--loss-timeout): every round trip is lost")
+	}
 	if r.SharedClock {
 		notes = append(notes, "both ends run on one kernel and read the same clock; these delays need no clock synchronization")
 	}
