@@ -100,5 +100,5 @@ func (c ConfigStatus) Brief() (h Health, words string) {
 	if c.Error != "" {
 		return Impaired, "last reload failed"
 	}
-	return Up, "in force"
+	return Up, "active"
 }

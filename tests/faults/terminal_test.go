@@ -95,7 +95,7 @@ func TestKilledAgentEndsNoTestAndTheNextTakesItsPlace(t *testing.T) {
 	}
 	alone := s.saturation(t, "--direction=reverse", at) // with the socket of the killed agent
 	alone.Finish(t, 0)
-	if said := alone.Stderr.String(); !strings.HasPrefix(said, "No agent runs on this host (no process listens at "+socket+"): this test runs alone") {
+	if said := alone.Stderr.String(); !strings.HasPrefix(said, "No agent runs on this host (no process listens at "+socket+"): the link is not reserved") {
 		t.Errorf("stderr is %q", said)
 	}
 	s.leaseAt(t, socket)

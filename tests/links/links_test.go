@@ -79,7 +79,7 @@ func TestLoadTestsFindTheQueueOfAnyLink(t *testing.T) {
 	steady := func(v *Verdict) bool { return v.Sized && v.Case.Steady }
 	count("the state is right", every, func(v *Verdict) bool { return v.Kind }, 95)
 	count("the interval contains the size, or there is none", every, func(v *Verdict) bool { return v.Covered }, 99)
-	count("its half is three packets or 10 % at the most", sized, func(v *Verdict) bool { return v.Narrow }, 80)
+	count("its half is at most three packets or 10 %", sized, func(v *Verdict) bool { return v.Narrow }, 80)
 	count("the reported least is no more than was held", every, func(v *Verdict) bool { return v.AtLeast }, 100)
 	count("the delays are within their bounds", sized, func(v *Verdict) bool { return v.Delay }, 98)
 	count("each second's rate is within 2 %", every, func(v *Verdict) bool { return v.Throughput }, 100)

@@ -31,7 +31,7 @@ load_test_seconds has them; --with-load-tests includes them. A quantile of delay
 those of its histogram bucket, in the columns lower and upper; native histograms have the narrowest ones.
 The page exporter/doc/report.md of the source defines each column, with its query for Grafana.
 
-Without --from and --to the report has the last whole month. --to is not included.
+Default: the last full month. --to is exclusive.
 
 Examples:
   oneway report --path=berlin

@@ -40,7 +40,7 @@ func (f *testFlags) lessor(ctx context.Context, test loadtest.Test, run *loadtes
 	none, isNone := errors.AsType[*linklease.NoAgentError](err)
 	switch {
 	case isNone:
-		say("No agent runs on this host (%s): this test runs alone, and other tests can use its link.", none.Why)
+		say("No agent runs on this host (%s): the link is not reserved, so that another test may run on it at the same time.", none.Why)
 		return nil, nil
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("%w: run this as root, as the agent's user, or as a member of the group of its flag --test.socket-group; or add --no-agent (see --help)", err)
@@ -63,7 +63,7 @@ func (b *lessee) Lease(ctx context.Context, most time.Duration) (loadtest.Lease,
 	l, err := linklease.Dial(ctx, b.socket, b.ask)
 	if err == nil {
 		if err = l.Acquire(ctx, most, func(t linklease.Terms) {
-			b.say("Waiting for link %s, for %v at the most: %s has it since %s.", t.Link, most.Round(time.Second), t.Holder, t.Since.Local().Format(time.TimeOnly))
+			b.say("Waiting for link %s, for at most %v: %s has it since %s.", t.Link, most.Round(time.Second), t.Holder, t.Since.Local().Format(time.TimeOnly))
 		}); err != nil {
 			l.Close()
 		}
@@ -76,7 +76,7 @@ func (b *lessee) Lease(ctx context.Context, most time.Duration) (loadtest.Lease,
 	case isBusy:
 		return nil, &loadtest.Failure{Reason: runreason.LinkBusy, Err: fmt.Errorf("%w; --max-wait sets a longer waiting time", busy)}
 	case errors.As(err, new(*linklease.NoAgentError)), errors.Is(err, linklease.ErrClosed):
-		b.say("The agent on this host has ended: this test runs alone, and other tests can use its link.")
+		b.say("The agent on this host has ended: the link is no longer reserved, so that another test may run on it at the same time.")
 		return &leasedLink{from: b}, nil
 	default:
 		return nil, &loadtest.Failure{Reason: runreason.Configuration, Err: withoutAgent(err)}

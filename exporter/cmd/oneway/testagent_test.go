@@ -161,7 +161,7 @@ func (h *host) wants(d *metric.Desc, want float64, labels ...string) {
 
 func TestTestWithoutAnAgentReportsThatItRunsAlone(t *testing.T) {
 	h := newHost(t)
-	if said, err := h.load(t, 1, nil).finish(t); err != nil || !strings.HasPrefix(said, "No agent runs on this host (") || !strings.Contains(said, "this test runs alone") {
+	if said, err := h.load(t, 1, nil).finish(t); err != nil || !strings.HasPrefix(said, "No agent runs on this host (") || !strings.Contains(said, "the link is not reserved") {
 		t.Errorf("%q, %v", said, err)
 	}
 	if said, err := h.load(t, 1, func(f *testFlags, _ *loadsession.Options) { f.agent = false }).finish(t); err != nil || said != "" {

@@ -160,8 +160,8 @@ and
 		}),
 		Alert: &Alert{
 			Severity: Warning, Component: Path, Absolute: true,
-			Summary: `Calls over {{ $labels.path }} {{ $labels.direction }} would be bad: R is {{ printf "%.0f" $value }} at the most`,
-			Description: `With the best codec and playout buffer a call over {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} has R = {{ printf "%.0f" $value }} at the most, including the delay's bound, and was below the threshold for 10 minutes without a load test` +
+			Summary: `Calls over {{ $labels.path }} {{ $labels.direction }} would be bad: R is at most {{ printf "%.0f" $value }}`,
+			Description: `With the best codec and playout buffer a call over {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} has R of at most {{ printf "%.0f" $value }}, including the delay's bound, and was below the threshold for 10 minutes without a load test` +
 				lookup(DelayQuantiles5m.Name+"{instance,path,probe,direction,quantile_rank='0.5'}", "; median delay {{ .Value | humanizeDuration }}") +
 				lookup(LossRatio5m.Name+sameDirection, "; loss {{ .Value | humanizePercentage }}") + ".",
 		},

@@ -164,6 +164,21 @@ func Reasons() []Reason {
 	}
 }
 
+// InWords is a reason, by the value of its label, as a sentence has it; other texts stay.
+func InWords(reason string) string {
+	words := map[string]string{
+		NoStamp.String(): "timestamps are missing", NoClock.String(): "no synchronized clock (the clock source is none)",
+		ClockSilent.String(): "this host's clock daemon does not reply", LocalUnsynchronized.String(): "this host's clock is not synchronized",
+		LocalStepped.String(): "this host's clock was stepped", RemoteUnsynchronized.String(): "the remote clock is not synchronized",
+		RemoteStepped.String(): "the remote clock was stepped", BoundTooLarge.String(): "the error bound is too large",
+		Unknown.String(): "the quality of the clocks is not known",
+	}
+	if w, known := words[reason]; known {
+		return w
+	}
+	return reason
+}
+
 // String is the value of the metric label `reason`.
 func (r Reason) String() string {
 	words := [...]string{

@@ -185,7 +185,7 @@ func (res *Result) conclude(r *loadtest.Run) {
 			r.Note(fmt.Sprintf("%s, %s: the socket took %s of the messages and held back the others", p.Direction, p.Transport.Words(), unit.Ratio.Format(share)))
 		}
 		if p.DelayUnknown != "" {
-			r.Note(fmt.Sprintf("%s: one-way delays are unknown: %s", p.Direction, p.DelayUnknown))
+			r.Note(fmt.Sprintf("%s: one-way delays are unknown: %s", p.Direction, sample.InWords(p.DelayUnknown)))
 		}
 	}
 }

@@ -77,7 +77,7 @@ func TestQueueIsKnownWithUntrustedClocks(t *testing.T) {
 		if n, _ := b.sink.Observed(metric.LoadedDelay, "office", "saturation", "forward"); n != 0 {
 			t.Errorf("%d delays with untrusted clocks", n)
 		}
-		if !strings.Contains(b.words(), "one-way delays are unknown: local_unsynchronized") {
+		if !strings.Contains(b.words(), "one-way delays are unknown: this host's clock is not synchronized") {
 			t.Errorf("%s", b.words())
 		}
 		// The bound includes 100 ppm of two oscillators over the 30 s of the run.

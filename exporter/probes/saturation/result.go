@@ -245,7 +245,7 @@ func (l *Load) remark(d *Direction) {
 		d.remark("the sender did not send %s of the planned packets: %s", unit.Ratio.Format(l.Underrun), why)
 	}
 	if !l.Trusted {
-		d.remark("one-way delays are unknown: %s", l.ClocksReason)
+		d.remark("one-way delays are unknown: %s", sample.InWords(l.ClocksReason))
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"oneway.example/exporter/core/sample"
+
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe/report"
 )
@@ -80,7 +82,7 @@ func (d *Direction) loadTable() report.Table {
 		t.Row("queue size", "at least "+unit.Bytes.Format(*l.AtLeastBytes))
 	}
 	if !l.Trusted {
-		t.Row("one-way delays", "not known: "+l.ClocksReason)
+		t.Row("one-way delays", "unknown: "+sample.InWords(l.ClocksReason))
 	}
 	return t
 }

@@ -79,9 +79,9 @@ func (v *snapshot) defect() (cause, sentence string) {
 	const invalid = "one-way delay is not valid: "
 	switch {
 	case !v.shared && v.local != sample.OK:
-		return v.local.String(), invalid + v.local.String()
+		return v.local.String(), invalid + sample.InWords(v.local.String())
 	case !v.shared && v.remoteReason != sample.OK && v.remoteReason != sample.Unknown:
-		return v.remoteReason.String(), invalid + v.remoteReason.String()
+		return v.remoteReason.String(), invalid + sample.InWords(v.remoteReason.String())
 	case v.contradictory:
 		return "path_minimum", "path_minimum exceeds what the path's delays allow, or a clock was stepped; the clocks' own bounds are used"
 	case v.Kind == ledger.RemoteStateless && v.RoundTripsLost > 0 && v.sharedNumbers:

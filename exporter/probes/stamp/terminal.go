@@ -180,7 +180,7 @@ func (r *Report) notes() (notes []string) {
 // whyInvalid states why delays are not reported.
 func whyInvalid(reason string, n uint64) string {
 	if reason != sample.BoundTooLarge.String() {
-		return fmt.Sprintf("%d delays without a bound: %s", n, strings.ReplaceAll(reason, "_", " "))
+		return fmt.Sprintf("%d delays without a bound: %s", n, sample.InWords(reason))
 	}
 	return fmt.Sprintf("%d delays are not reported: one end reports an error bound above one hour or below zero", n)
 }

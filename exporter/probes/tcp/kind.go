@@ -222,7 +222,7 @@ func (d *Direction) summary() []probe.Result {
 	}
 	if d.RTT != nil {
 		lines = append(lines, line("RTT under load", report.Number{Value: &d.RTT[1], Range: &[2]float64{d.RTT[0], d.RTT[2]}, Unit: unit.Seconds}),
-			line("least RTT", report.Number{Value: d.RTTMin, Unit: unit.Seconds}))
+			line("min RTT", report.Number{Value: d.RTTMin, Unit: unit.Seconds}))
 	}
 	if d.Retransmitted != nil {
 		lines = append(lines, line("retransmitted", report.Number{Value: d.Retransmitted, Unit: unit.Ratio}))

@@ -55,7 +55,7 @@ func (Local) Connect(ctx context.Context, d *loadsession.Conn) (*Session, error)
 		stop()
 		served.Wait()
 	}
-	d.Phase("proving the address for test packets")
+	d.Phase("verifying this host's address")
 	cookie, err := proveAddress(ctx, joined, remote)
 	if err == nil {
 		if err = client.Prove(ctx, cookie); err != nil {
