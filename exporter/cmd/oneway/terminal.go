@@ -77,7 +77,7 @@ func (l *liveLine) say(format string, args ...any) {
 // announceEnd says that the results follow when ctx ends, which may take seconds. The returned function ends that.
 func (l *liveLine) announceEnd(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
-		l.say("Stopping: waiting a few seconds for packets in flight; partial results follow, if there are any. Ctrl-C again ends at once.")
+		l.say("Stopping: waiting a few seconds for outstanding packets; partial results follow, if there are any. Ctrl-C again ends at once.")
 	})
 }
 
