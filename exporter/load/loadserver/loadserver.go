@@ -74,6 +74,7 @@ import (
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/traffic"
 	"oneway.example/exporter/net/listen"
+	"oneway.example/exporter/net/relisten"
 	"oneway.example/exporter/probe/quota"
 )
 
@@ -97,7 +98,7 @@ type LoadServer struct {
 	usage    *quota.Store // usage of today by the token's name
 
 	mu        sync.Mutex
-	listeners []*net.TCPListener
+	listeners []*relisten.Listener
 	accept    func(net.Listener) // serves a listener; nil before Run does
 	shut      []func()           // close the sockets of the traffic
 	closing   bool
@@ -248,11 +249,10 @@ func (r *LoadServer) listen(a netip.AddrPort) error {
 		network = "tcp6"
 	}
 	for try := 1; ; try++ {
-		made, err := o.Listen(context.Background(), network, a.String())
+		l, err := relisten.Listen(context.Background(), o, network, a.String())
 		if err != nil {
 			return listenError(err)
 		}
-		l := made.(*net.TCPListener)
 		at := netip.AddrPortFrom(a.Addr(), l.Addr().(*net.TCPAddr).AddrPort().Port())
 		shut, err := r.share(at)
 		if err == nil {

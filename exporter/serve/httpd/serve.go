@@ -19,6 +19,7 @@ import (
 
 	"oneway.example/exporter/core/keyfile"
 	"oneway.example/exporter/core/memlimit"
+	"oneway.example/exporter/net/relisten"
 )
 
 // Limits against clients that are slow, many or send much. Writing a scrape of 10,000 paths may take long.
@@ -46,7 +47,7 @@ func Listen(flags *web.FlagConfig) ([]net.Listener, error) {
 	}
 	var all []net.Listener
 	for _, address := range *flags.WebListenAddresses {
-		l, err := net.Listen("tcp", address)
+		l, err := relisten.Listen(context.Background(), net.ListenConfig{}, "tcp", address)
 		if err != nil {
 			for _, open := range all {
 				_ = open.Close() // the first error is returned

@@ -1,0 +1,105 @@
+// Package relisten is a TCP listener that outlives its interface. One for a link-local address is bound to the number of an
+// interface (ipv6(7)), which no later interface of that name has: a VPN or a container may delete its interface and make it
+// again.
+package relisten
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// renewEvery is how often the listener of a link-local address looks whether its interface is there.
+const renewEvery = time.Second
+
+// Listener is a net.Listener of TCP.
+type Listener struct {
+	config  net.ListenConfig
+	network string
+
+	mu      sync.Mutex
+	current *net.TCPListener
+	// bound is the interface of a link-local address; nil for any other address.
+	bound  *net.Interface
+	closed bool
+}
+
+// Listen listens on an address of a TCP network.
+func Listen(ctx context.Context, config net.ListenConfig, network, address string) (*Listener, error) {
+	made, err := config.Listen(ctx, network, address)
+	if err != nil {
+		return nil, err // it has the address
+	}
+	l := &Listener{config: config, network: network, current: made.(*net.TCPListener)}
+	if at, err := netip.ParseAddrPort(address); err == nil && at.Addr().Zone() != "" {
+		if l.bound, err = interfaceOf(at.Addr().Zone()); err != nil {
+			return nil, errors.Join(fmt.Errorf("relisten: %s: %w", address, err), l.current.Close())
+		}
+	}
+	return l, nil
+}
+
+// interfaceOf returns the interface of a zone, a name or a number (RFC 4007 section 11.2).
+func interfaceOf(zone string) (*net.Interface, error) {
+	if number, err := strconv.Atoi(zone); err == nil {
+		return net.InterfaceByIndex(number)
+	}
+	return net.InterfaceByName(zone)
+}
+
+// Accept returns the next connection, possibly of a new socket.
+func (l *Listener) Accept() (net.Conn, error) {
+	for {
+		l.mu.Lock()
+		now, bound := l.current, l.bound != nil
+		l.mu.Unlock()
+		if bound {
+			_ = now.SetDeadline(time.Now().Add(renewEvery)) // fails only after Close, as Accept does
+		}
+		c, err := now.Accept()
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return c, err
+		}
+		l.renew()
+	}
+}
+
+// renew listens again if the interface has another number now. After an error the old socket remains until the next call.
+func (l *Listener) renew() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now, err := net.InterfaceByName(l.bound.Name)
+	if l.closed || err != nil || now.Index == l.bound.Index {
+		return
+	}
+	// By its number: for a name, package net would use the previous number for up to a minute.
+	at := l.current.Addr().(*net.TCPAddr).AddrPort()
+	at = netip.AddrPortFrom(at.Addr().WithZone(strconv.Itoa(now.Index)), at.Port())
+	next, err := l.config.Listen(context.Background(), l.network, at.String())
+	if err != nil {
+		return
+	}
+	_ = l.current.Close() // its interface is gone
+	l.current, l.bound = next.(*net.TCPListener), now
+}
+
+// Addr is the address, with the port that the kernel chose.
+func (l *Listener) Addr() net.Addr {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.current.Addr()
+}
+
+// Close ends Accept with net.ErrClosed.
+func (l *Listener) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	return l.current.Close()
+}

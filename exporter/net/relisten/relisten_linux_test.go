@@ -1,0 +1,89 @@
+package relisten
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"oneway.example/tests/namespace"
+)
+
+const limit = 30 * time.Second // a hang
+
+// TestListenerOutlivesItsInterface: the interface of a link-local address is deleted and made again.
+func TestListenerOutlivesItsInterface(t *testing.T) {
+	p := namespace.NewPair(t)
+	address := func() {
+		namespace.Up(t, p.Local, "near", "fe80::a/64")
+		namespace.Up(t, p.Remote, "far", "fe80::b/64")
+	}
+	address()
+	var l *Listener
+	namespace.Do(t, p.Local, func() {
+		var err error
+		l, err = Listen(t.Context(), net.ListenConfig{}, "tcp6", "[fe80::a%near]:0")
+		namespace.Check(t, err)
+	})
+	accepted := make(chan error, 1)
+	accept := func() {
+		namespace.Do(t, p.Local, func() {
+			c, err := l.Accept()
+			if err == nil {
+				err = c.Close()
+			}
+			accepted <- err
+		})
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	connect := func() {
+		t.Helper()
+		ctx, end := context.WithTimeout(t.Context(), limit)
+		defer end()
+		for {
+			var err error
+			namespace.Do(t, p.Remote, func() {
+				far, found := net.InterfaceByName("far")
+				namespace.Check(t, found)
+				var c *net.TCPConn
+				if c, err = net.DialTCP("tcp6", nil, &net.TCPAddr{IP: net.ParseIP("fe80::a"), Port: port, Zone: strconv.Itoa(far.Index)}); err == nil {
+					err = c.Close()
+				}
+			})
+			if err == nil {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				t.Fatal(err)
+			case <-time.After(50 * time.Millisecond): // the listener looks once a second
+			}
+		}
+		if err := <-accepted; err != nil {
+			t.Fatal(err)
+		}
+	}
+	go accept()
+	connect()
+	namespace.Do(t, p.Local, func() {
+		near, err := netlink.LinkByName("near")
+		namespace.Check(t, err)
+		namespace.Check(t, netlink.LinkDel(near))
+	})
+	go accept()
+	namespace.Veth(t, p.Local, "near", p.Remote, "far", 0)
+	address()
+	connect()
+	if got := l.Addr().(*net.TCPAddr).Port; got != port {
+		t.Errorf("port %d, want %d", got, port)
+	}
+	go accept()
+	namespace.Check(t, l.Close())
+	if err := <-accepted; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("accept after close: %v", err)
+	}
+}
