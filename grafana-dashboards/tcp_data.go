@@ -36,13 +36,13 @@ func tcpDataRow(b *boardBuilder) {
 // dataDelay shows one direction run by run, beside the light probe's packets on the same path.
 func dataDelay(name, matcher string) *timeseries.PanelBuilder {
 	quantile := func(rank string) string { return from(transferred, metric.TCPDelayQuantile, rank, matcher) }
-	median, bound := "sum without (quantile_rank) ("+quantile(half)+")", from(transferred, metric.TCPDelayErrorBound, matcher)
+	median, bound := "sum without (quantile_rank) ("+quantile(half)+")", "sum without (quantile_rank) ("+from(transferred, metric.TCPDelayQuantileBound, half, matcher)+")"
 	main := colorOf(name)
 	hidden := prop("custom.hideFrom", map[string]bool{"legend": true, "tooltip": true, "viz": false})
 	edge := props{color(main), prop("custom.lineWidth", 0), prop("custom.showPoints", "never"), hidden}
 	return runs(plot(text{
 		"Delay of TCP data " + name + ", run by run",
-		"One-way delay of the bytes of the transfer itself, from the first departure from the sending host to the arrival at the receiving one (kernel timestamps of both ends), of bytes sent once: median with the largest error bound of a sample (shaded), 5th (dotted), 95th and 99th percentile (dashed) of each run. UDP: median over 5 minutes of the packets of the light probes on the same path; the distance is the queue that the transfer makes. Corresponds to thesis figure 5.4.",
+		"One-way delay of the bytes of the transfer itself, from the first departure from the sending host to the arrival at the receiving one (kernel timestamps of both ends), of bytes sent once: median with its error bound (shaded), 5th (dotted), 95th and 99th percentile (dashed) of each run. UDP: median over 5 minutes of the packets of the light probes on the same path; the distance is the queue that the transfer makes. Corresponds to thesis figure 5.4.",
 		"s", noDataDelay + " in this time range",
 	},
 		ranged(fresh(transferred, quantile(half)), "median"),

@@ -20,7 +20,7 @@ func (s *stack) tcpDataRows(ctx context.Context, profile lab.Profile, d sample.D
 	median := row{
 		Name: "tcp_delay_median_seconds", Direction: d.String(), Configured: link.Delay.Seconds() + queue, Unit: "seconds",
 		Measured:  s.value(ctx, fmt.Sprintf(`%s{%s,direction=%q,quantile_rank="0.5"}`, metric.TCPDelayQuantile.Name, selector, d)),
-		Bound:     orZero(s.value(ctx, metric.TCPDelayErrorBound.Name+of(d))),
+		Bound:     orZero(s.value(ctx, fmt.Sprintf(`%s{%s,direction=%q,quantile_rank="0.5"}`, metric.TCPDelayQuantileBound.Name, selector, d))),
 		Tolerance: 0.25*queue + 0.01, Why: "a quarter of the queue: the link's log could not be joined",
 	}
 	if c != nil {

@@ -104,7 +104,7 @@ func results(path, run string, at instant.Time) *record.Result {
 	}
 	for i, direction := range []string{"forward", "reverse"} {
 		for q, rank := range []string{"0.05", "0.5", "0.95", "0.99"} {
-			for k, d := range []*metric.Desc{metric.TCPDelayQuantile, metric.TCPHostQueue, metric.TCPRecovery} {
+			for k, d := range []*metric.Desc{metric.TCPDelayQuantile, metric.TCPHostQueue, metric.TCPRecovery, metric.TCPDelayQuantileBound} {
 				add(d, float64(100*k+10*i+q), direction, rank)
 			}
 		}

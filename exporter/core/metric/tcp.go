@@ -80,7 +80,7 @@ func tcpGroup() Group {
 		Title: TitleTCP, Experimental: true,
 		Descs: []*Desc{
 			TCPAckCompressed, TCPAckInterarrival, TCPCompletionQuantile, TCPCompletion, TCPConnect, TCPDelayErrorBound,
-			TCPDelayQuantile, TCPDelaySamples, TCPDelay, TCPFairness, TCPFlowThroughput, TCPHostQueue, TCPLimited, TCPLinkRate,
+			TCPDelayQuantile, TCPDelayQuantileBound, TCPDelaySamples, TCPDelayWithheld, TCPDelay, TCPFairness, TCPFlowThroughput, TCPHostQueue, TCPLimited, TCPLinkRate,
 			TCPMarked, TCPModel, TCPRecovery, TCPTimeouts, TCPRetransmitted, TCPRTTMin, TCPRTT, TCPSplit, TCPSplitLead,
 			TCPSplitUndecided, TCPThroughput, TCPTwoWayCorrelation, TCPTwoWayThroughput, TCPUDPRoundTrip, TCPUnfinished,
 		},

@@ -14,20 +14,32 @@ var (
 
 	TCPDelay = Family(Desc{
 		Name: "oneway_tcp_delay_seconds", Kind: Histogram, Labels: perDirection, Buckets: loadedBuckets(),
-		Help:   "One-way delay of sampled bytes of TCP streams, in seconds, of all completed runs: from the time at which the sender's host sent the byte until the receiver's host received it, by timestamps of both kernels. Only bytes that were sent once, that arrived in order, and whose delay has a bound.",
-		Absent: "In runs without stamps.",
+		Help:   "One-way delay of sampled bytes of TCP streams, in seconds, of all completed runs: from the time at which the sender's host sent the byte until the receiver's host received it, by timestamps of both kernels. Only bytes that were sent once, that arrived in order, and whose delay has a bound, at the same distance in all parts of a stream. The other bytes, which were mostly sent after a loss and while the queue was full, are missing: see oneway_tcp_delay_withheld_ratio.",
+		Absent: "In runs without stamps, and in runs whose oneway_tcp_delay_withheld_ratio exceeds 0.3.",
 		Source: "RFC 7679 section 3; Linux SO_TIMESTAMPING; Woo 2010 figure 5.4",
 	})
 	TCPDelayQuantile = Family(Desc{
 		Name: "oneway_tcp_delay_quantile_seconds", Kind: Gauge, Labels: perQuantile,
-		Help:   "Quantile (0.05, 0.5, 0.95, 0.99) of the one-way delays of sampled bytes of the last run, in seconds, of which oneway_tcp_delay_seconds has all.",
-		Absent: "Before the first completed run with stamps, and where no delay has a bound, or too few have one for the quantile.",
+		Help:   "Quantile (0.05, 0.5, 0.95, 0.99) of the one-way delays of sampled bytes of the last run that were sent once, in seconds: the middle of the interval from the quantile of all lower ends to the quantile of all upper ends. Withheld bytes have the interval that the bytes around them leave.",
+		Absent: "Before the first completed run with stamps, where no delay has a bound, or too few have one for the quantile, where the withheld bytes leave no upper end, and where oneway_tcp_delay_withheld_ratio exceeds 0.3.",
 		Source: "RFC 7679 section 5.1; Woo 2010 figure 5.4",
+	})
+	TCPDelayQuantileBound = Family(Desc{
+		Name: "oneway_tcp_delay_quantile_error_bound_seconds", Kind: Gauge, Labels: perQuantile,
+		Help:   "Error bound of oneway_tcp_delay_quantile_seconds, in seconds: both clocks, timestamps, how much earlier a byte may have arrived than the data that the kernel joined it with, the intervals of withheld bytes, and that the samples are one byte in some 32 KiB.",
+		Absent: "Where oneway_tcp_delay_quantile_seconds is absent.",
+		Source: "RFC 7679 section 3.7; design, invariant 1",
+	})
+	TCPDelayWithheld = Family(Desc{
+		Name: "oneway_tcp_delay_withheld_ratio", Kind: Gauge, Labels: perDirection,
+		Help:   "Share of the sampled bytes of the last run that were sent once, whose delay is only known as an interval: data arrived out of order about then, or a timestamp is missing.",
+		Absent: "Before the first completed run with stamps, and where no delay has a bound.",
+		Source: "design, invariant 2",
 	})
 	TCPDelayErrorBound = Family(Desc{
 		Name: "oneway_tcp_delay_error_bound_seconds", Kind: Gauge, Labels: perDirection,
 		Help:   "Largest error bound of the one-way delays of the last run, in seconds: both clocks, timestamps, and how much earlier a byte may have arrived than the data that the kernel joined it with.",
-		Absent: "Where oneway_tcp_delay_quantile_seconds is absent.",
+		Absent: "Before the first completed run with stamps, and where no delay has a bound.",
 		Source: "RFC 7679 section 3.7; design, invariant 1",
 	})
 	TCPHostQueue = Family(Desc{
@@ -44,7 +56,7 @@ var (
 	})
 	TCPDelaySamples = Family(Desc{
 		Name: "oneway_tcp_delay_samples_total", Kind: Counter, Labels: []string{Path, Probe, Direction, ResultL},
-		Help:   "Sampled bytes of TCP streams of all completed runs, by what is known of their delay.",
+		Help:   "Sampled bytes of TCP streams of all completed runs, at the same distance in all parts of a stream, by what is known of their delay.",
 		Absent: "In runs without stamps.",
 		Values: Values{ResultL: {
 			"delay: it is known, with its bound",

@@ -4,15 +4,12 @@
 package tcpdelay
 
 import (
-	"math/bits"
-	"slices"
 	"time"
 
 	"oneway.example/exporter/core/bound"
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/tcpstamp"
-	"oneway.example/exporter/estimate/orderstat"
 )
 
 // Class is what is known of the delay of a sampled byte. String is the value of the metric label result.
@@ -70,7 +67,8 @@ type Sample struct {
 	Class        Class
 }
 
-// Result is the values of some flows of one direction. Those that are sorted ascend.
+// Result is the values of some flows of one direction. Those that are sorted ascend. All but the comparison of arrivals and
+// acknowledgments, from Tested on, are of bytes at the same distance in all parts of all flows (see spacing).
 type Result struct {
 	// Samples are in the order of flow and offset.
 	Samples []Sample
@@ -78,6 +76,11 @@ type Result struct {
 	// Delays are the sorted values of the class Delay, and Bound is their largest error bound.
 	Delays []time.Duration
 	Bound  time.Duration
+	// Low and High are the sorted ends of the delays of all bytes that were sent once. Withheld is the number of those
+	// without a value, of the classes Reordered and NoStamp, whose ends are limited by other bytes.
+	Low, High []time.Duration
+	Withheld  int
+	likely    []time.Duration // their middles in the order of Samples
 	// Socket is how long bytes waited in the socket, from their write until they entered the packet scheduler; HostQueue
 	// how long in the packet scheduler of the sending host; Acked the time from the transmission of a byte to its
 	// acknowledgment. All are sorted, of bytes that left once.
@@ -101,58 +104,44 @@ const lagError = 200 * time.Microsecond
 
 // Evaluate joins the records of flows of one direction.
 func Evaluate(flows []Flow, e Errors) *Result {
-	r := &Result{}
+	r, all, apart := &Result{}, make([][]pair, len(flows)), int64(0)
 	for i := range flows {
-		r.join(i, &flows[i], e)
+		all[i] = flows[i].pairs()
+		apart = max(apart, spacing(all[i]))
 	}
-	for _, one := range []*[]time.Duration{&r.Delays, &r.Socket, &r.HostQueue, &r.Acked, &r.Recovery, &r.Resend} {
-		slices.Sort(*one)
+	for i := range all {
+		r.flow(i, all[i], apart, e)
 	}
+	sorted(&r.Delays, &r.Low, &r.High, &r.Socket, &r.HostQueue, &r.Acked, &r.Recovery, &r.Resend)
 	return r
 }
 
-// Quantile returns a quantile of sorted values; false if they are too few to have a value beyond it.
-func Quantile(ascending []time.Duration, q float64) (time.Duration, bool) {
-	if n := float64(len(ascending)); n*min(q, 1-q) < 1 {
-		return 0, false
-	}
-	return orderstat.Quantile(ascending, q), true
-}
-
-func (r *Result) join(flow int, f *Flow, e Errors) {
-	if len(f.Received) == 0 {
-		return
-	}
-	// The receiver may have kept every second, fourth, ... byte only.
-	all := uint64(0)
-	for i := range f.Received {
-		all |= uint64(f.Received[i].Offset)
-	}
-	step, last := int64(1)<<bits.TrailingZeros64(all|1<<62), f.Received[len(f.Received)-1].Offset
-	k := 0
-	for i := range f.Sent {
-		s := &f.Sent[i]
-		if s.Offset > last {
-			break // on the way at the end
-		}
-		if s.Offset%step != 0 {
+// flow evaluates the pairs of a flow; those on the spacing are in distributions.
+func (r *Result) flow(flow int, all []pair, apart int64, e Errors) {
+	var spaced []pair
+	first, before := len(r.Samples), int64(0)
+	for _, p := range all {
+		r.compare(p, e)
+		if p.sent.Offset-before < apart {
 			continue
 		}
-		for k < len(f.Received) && f.Received[k].Offset < s.Offset {
-			k++
-		}
-		one := Sample{Flow: flow, Offset: s.Offset, Sent: s.First, Class: NoStamp}
-		if k < len(f.Received) && f.Received[k].Offset == s.Offset {
-			r.classify(&one, s, &f.Received[k], e)
+		before = p.sent.Offset
+		one := Sample{Flow: flow, Offset: p.sent.Offset, Sent: p.sent.First, Class: NoStamp}
+		if p.received != nil {
+			r.classify(&one, p.sent, p.received, e)
 		}
 		r.Counts[one.Class]++
-		r.Samples = append(r.Samples, one)
+		r.Samples, spaced = append(r.Samples, one), append(spaced, p)
 	}
+	r.intervals(spaced, r.Samples[first:], e)
 }
 
-// classify sets the class and the value of a byte that both ends have recorded.
-func (r *Result) classify(one *Sample, s *tcpstamp.Sent, at *tcpstamp.Received, e Errors) {
-	r.times(s)
+// compare compares the arrival of a byte with its acknowledgment.
+func (r *Result) compare(p pair, e Errors) {
+	s, at := p.sent, p.received
+	if at == nil {
+		return
+	}
 	r.test(s, at, e)
 	if s.Transmissions == 1 && s.Acked != 0 && at.At != 0 && !at.Reordered && at.Early+s.AckedEarly <= lagError {
 		if lag := s.Acked.Sub(at.At); r.Lags == 0 || lag < r.Lag {
@@ -160,6 +149,11 @@ func (r *Result) classify(one *Sample, s *tcpstamp.Sent, at *tcpstamp.Received, 
 		}
 		r.Lags++
 	}
+}
+
+// classify sets the class and the value of a byte that both ends have recorded.
+func (r *Result) classify(one *Sample, s *tcpstamp.Sent, at *tcpstamp.Received, e Errors) {
+	r.times(s)
 	switch {
 	case s.First == 0 || at.At == 0:
 		return

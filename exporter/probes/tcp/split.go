@@ -220,11 +220,15 @@ func (s *Split) publish(v *loadtest.Values, direction string) {
 func (d *Direction) stampLines(line func(quantity string, numbers ...report.Number) probe.Result) (lines []probe.Result) {
 	if one := d.Delay; one != nil {
 		if half, ok := one.Quantiles["0.5"]; ok {
-			numbers := []report.Number{{Value: &half, Bound: one.Bound, Unit: unit.Seconds}}
+			numbers := []report.Number{{Value: &half, Bound: new(one.QuantileBounds["0.5"]), Unit: unit.Seconds}}
 			if most, ok := one.Quantiles["0.95"]; ok {
-				numbers = append(numbers, report.Number{Label: "95 %", Value: &most, Bound: one.Bound, Unit: unit.Seconds})
+				numbers = append(numbers, report.Number{Label: "95 %", Value: &most, Bound: new(one.QuantileBounds["0.95"]), Unit: unit.Seconds})
 			}
 			lines = append(lines, line("delay of TCP data", numbers...))
+		} else if one.NoQuantiles != "" {
+			unknown := line("delay of TCP data")
+			unknown.Value = "unknown (" + one.NoQuantiles + ")"
+			lines = append(lines, unknown)
 		}
 		if half, ok := one.Recovery["0.5"]; ok {
 			lines = append(lines, line("recovery", report.Number{Value: &half, Unit: unit.Seconds, Text: "(median)"}))

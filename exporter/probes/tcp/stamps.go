@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/tcpdelay"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
@@ -18,9 +20,14 @@ import (
 type Delay struct {
 	// Samples are the sampled bytes by what is known of their delay: delay, retransmitted, reordered, no_stamp, clocks.
 	Samples map[string]int `json:"samples"`
-	// Quantiles are those of the delays, by rank: of bytes that were sent once, in order, and have a bound. A rank for which
-	// there are too few is absent.
-	Quantiles map[string]float64 `json:"delay_quantiles_seconds,omitempty"`
+	// Quantiles are those of the delays of bytes that were sent once, by rank, each within its QuantileBounds, whatever the
+	// delays of the withheld ones. A rank for which there are too few, or whose interval has no end, is absent.
+	Quantiles      map[string]float64 `json:"delay_quantiles_seconds,omitempty"`
+	QuantileBounds map[string]float64 `json:"delay_quantile_error_bounds_seconds,omitempty"`
+	// Withheld is the share of the bytes that were sent once whose delay is only known as an interval, absent without bytes
+	// that were sent once. NoQuantiles is why it leaves no quantiles; empty: it does.
+	Withheld    *float64 `json:"withheld_ratio,omitempty"`
+	NoQuantiles string   `json:"no_quantiles_reason,omitempty"`
 	// Bound is the largest error bound of the delays, absent without delays.
 	Bound *float64 `json:"delay_error_bound_seconds,omitempty"`
 	// Socket has the quantiles of the time from the write of a byte until it entered the packet scheduler, HostQueue those
@@ -53,12 +60,16 @@ func delayRanks() []string   { return []string{"0.05", "0.5", "0.95", "0.99"} }
 func queueRanks() []string   { return []string{"0.5", "0.95", "0.99"} }
 func recoverRanks() []string { return []string{"0.5", "0.95"} }
 
+// ofRank is the quantile of a rank.
+func ofRank(rank string) float64 {
+	return map[string]float64{"0.05": 0.05, "0.5": 0.5, "0.95": 0.95, "0.99": 0.99}[rank]
+}
+
 // quantiles returns those of sorted values by rank; nil: there are too few for each.
 func quantiles(ascending []time.Duration, ranks []string) map[string]float64 {
 	var all map[string]float64
 	for _, rank := range ranks {
-		q := map[string]float64{"0.05": 0.05, "0.5": 0.5, "0.95": 0.95, "0.99": 0.99}[rank]
-		if v, ok := tcpdelay.Quantile(ascending, q); ok {
+		if v, ok := tcpdelay.Quantile(ascending, ofRank(rank)); ok {
 			if all == nil {
 				all = map[string]float64{}
 			}
@@ -91,9 +102,10 @@ func (d *Direction) stamps(t *tcptraffic.Result, udp time.Duration) {
 
 func newDelay(r *tcpdelay.Result) *Delay {
 	d := &Delay{
-		Samples: map[string]int{}, Quantiles: quantiles(r.Delays, delayRanks()), Socket: quantiles(r.Socket, queueRanks()), HostQueue: quantiles(r.HostQueue, queueRanks()),
+		Samples: map[string]int{}, Socket: quantiles(r.Socket, queueRanks()), HostQueue: quantiles(r.HostQueue, queueRanks()),
 		Recovery: quantiles(r.Recovery, recoverRanks()), Resend: quantiles(r.Resend, recoverRanks()), Columns: record.TCPBytes.Names(), values: r.Delays,
 	}
+	d.setQuantiles(r)
 	for c, n := range r.Counts {
 		d.Samples[tcpdelay.Class(c).String()] = n
 	}
@@ -128,6 +140,24 @@ func newDelay(r *tcpdelay.Result) *Delay {
 		d.all = append(d.all, rows[i][:])
 	}
 	return d
+}
+
+// setQuantiles sets the quantiles of the delay with their bounds, or why there are none.
+func (d *Delay) setQuantiles(r *tcpdelay.Result) {
+	if len(r.Low) == 0 {
+		return
+	}
+	withheld := r.WithheldRatio()
+	if d.Withheld = &withheld; withheld > tcpdelay.MaxWithheld {
+		d.NoQuantiles = fmt.Sprintf("the delay of %s of the bytes that were sent once is not known, more than %s", unit.Ratio.Format(withheld), unit.Ratio.Format(tcpdelay.MaxWithheld))
+		return
+	}
+	d.Quantiles, d.QuantileBounds = map[string]float64{}, map[string]float64{}
+	for _, rank := range delayRanks() {
+		if value, bound, ok := r.Quantile(ofRank(rank)); ok {
+			d.Quantiles[rank], d.QuantileBounds[rank] = value.Seconds(), bound.Seconds()
+		}
+	}
 }
 
 // Acks is the times between acknowledgments that advanced, in bursts of consecutive sampled segments.
@@ -186,16 +216,19 @@ func (d *Direction) publishStamps(v *loadtest.Values) {
 		for _, c := range []struct {
 			desc   *metric.Desc
 			values map[string]float64
-		}{{metric.TCPDelayQuantile, one.Quantiles}, {metric.TCPHostQueue, one.HostQueue}, {metric.TCPRecovery, one.Recovery}} {
+		}{{metric.TCPDelayQuantile, one.Quantiles}, {metric.TCPDelayQuantileBound, one.QuantileBounds}, {metric.TCPHostQueue, one.HostQueue}, {metric.TCPRecovery, one.Recovery}} {
 			for rank, x := range c.values {
 				v.Set(c.desc, x, d.Direction, rank)
 			}
 		}
 		v.SetKnown(metric.TCPDelayErrorBound, one.Bound, d.Direction)
+		v.SetKnown(metric.TCPDelayWithheld, one.Withheld, d.Direction)
 		for class, n := range one.Samples {
 			v.Add(metric.TCPDelaySamples, float64(n), d.Direction, class)
 		}
-		v.ObserveAll(metric.TCPDelay, inSeconds(one.values), d.Direction)
+		if one.NoQuantiles == "" {
+			v.ObserveAll(metric.TCPDelay, inSeconds(one.values), d.Direction)
+		}
 	}
 	if a := d.Acks; a != nil {
 		v.SetKnown(metric.TCPAckCompressed, a.Compressed, d.Direction)
