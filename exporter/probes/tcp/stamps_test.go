@@ -11,7 +11,9 @@ import (
 	"oneway.example/exporter/core/tcpstamp"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
+	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/endclock"
+	"oneway.example/exporter/probe/report"
 )
 
 // stamped is a transfer of 400 sampled bytes with a delay of 20 ms, of which the sender gets acknowledgments after `acked`; each
@@ -114,6 +116,30 @@ func TestStampsAreDrawn(t *testing.T) {
 	for _, want := range []string{"forward: one-way delay of TCP data", "forward: share of sampled bytes by one-way delay", "forward: time between acknowledgments"} {
 		if !names[want] {
 			t.Errorf("no drawing %q", want)
+		}
+	}
+}
+
+func TestWithTooManyWithheldBytesThereIsNoQuantile(t *testing.T) {
+	for every, known := range map[int]bool{7: true, 2: false} {
+		r := stamped(40 * ms)
+		for i := range r.Receiver[0].Received {
+			r.Receiver[0].Received[i].Reordered = i%every == 0
+		}
+		d := evaluateStamps(r)
+		text := ""
+		for _, line := range d.stampLines(func(quantity string, numbers ...report.Number) probe.Result {
+			return probe.Result{Quantity: quantity, Numbers: numbers}
+		}) {
+			if line.Quantity == "delay of TCP data" {
+				text = line.Value
+			}
+		}
+		if _, ok := d.Delay.Quantiles["0.5"]; ok != known || len(d.Delay.QuantileBounds) != len(d.Delay.Quantiles) || (d.Delay.NoQuantiles == "") != known || strings.HasPrefix(text, "unknown (") == known {
+			t.Errorf("one of %d withheld: %v ± %v, %q, %q", every, d.Delay.Quantiles, d.Delay.QuantileBounds, d.Delay.NoQuantiles, text)
+		}
+		if d.Delay.Withheld == nil || *d.Delay.Withheld > 0.3 == known {
+			t.Errorf("one of %d withheld: %v", every, d.Delay.Withheld)
 		}
 	}
 }
