@@ -31,7 +31,7 @@ var (
 	WorkingLoss = Family(Desc{
 		Name: "oneway_working_loss_ratio", Kind: Gauge, Labels: perLoad, Values: loads,
 		Help:   "Share of the light test packets of the last run that this direction lost, 0..1, while traffic loaded the directions of label loaded.",
-		Absent: "As oneway_working_delay_seconds, but where fewer than 10 packets, or fewer than half, were decided. Packets after the last reply are not.",
+		Absent: "As oneway_working_delay_seconds, but where fewer than 10 packets were decided, or some were not: of those after the last reply nobody knows which direction lost them.",
 		Source: "RFC 7680 section 4.1",
 	})
 	WorkingR = Family(Desc{

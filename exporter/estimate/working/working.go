@@ -87,8 +87,10 @@ type Quantiles struct {
 type Way struct {
 	Decided int `json:"decided_packets"`
 	Lost    int `json:"lost_packets"`
-	// Loss needs 10 decided packets, and no more that are not decided than are.
-	Loss *float64 `json:"loss_ratio,omitempty"`
+	// Loss needs 10 decided packets, and none that is not decided: after the last reply nobody knows which direction lost them.
+	// LossLimits replace it then.
+	Loss       *float64    `json:"loss_ratio,omitempty"`
+	LossLimits *LossLimits `json:"loss_ratio_limits,omitempty"`
 	// Delay needs 10 valid delays of packets that arrived; lost ones are in Loss only, so that Delay is the one of those
 	// packets that others receive. Reason is why it is absent.
 	Delay  *Quantiles `json:"delay_seconds,omitempty"`
@@ -99,6 +101,26 @@ type Way struct {
 	// been lost: R of few packets is coarse.
 	R     *float64 `json:"r_factor,omitempty"`
 	RStep *float64 `json:"r_factor_step,omitempty"`
+}
+
+// LossLimits are the limits of an unknown loss ratio, 0..1.
+type LossLimits struct {
+	// Low is the ratio if none of the undecided packets was lost in the direction, High if all were.
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+	// Undecided are the packets that no later reply assigns to a direction.
+	Undecided int `json:"undecided_packets"`
+}
+
+// limits returns the limits of the loss of a direction with undecided packets. In reverse only those were sent that were not
+// lost forward.
+func (w *Way) limits(d sample.Direction, undecided int) *LossLimits {
+	all := w.Decided + undecided
+	l := &LossLimits{Low: float64(w.Lost) / float64(all), High: float64(w.Lost+undecided) / float64(all), Undecided: undecided}
+	if d == sample.Reverse {
+		l.Low = float64(w.Lost) / float64(max(1, w.Decided))
+	}
+	return l
 }
 
 // Part is the result of one part of the run.
@@ -299,7 +321,10 @@ func way(packets []Packet, outcomes [][2]outcome, in []int, d sample.Direction) 
 			reasons[v.reason]++
 		}
 	}
-	if w.Decided >= minPackets && 2*unknown <= len(in) {
+	switch {
+	case unknown > 0 && len(in) >= minPackets:
+		w.LossLimits = w.limits(d, unknown)
+	case w.Decided >= minPackets:
 		ratio := float64(w.Lost) / float64(w.Decided)
 		w.Loss = &ratio
 	}

@@ -299,3 +299,21 @@ func TestOnePacketLowersRByWhatTheMetricSays(t *testing.T) {
 		}
 	}
 }
+
+// TestPathThatDiesHasNoLossOfADirection: 49 of 100 packets have no reply to the end.
+func TestPathThatDiesHasNoLossOfADirection(t *testing.T) {
+	p := path{}
+	for i := range 100 {
+		p.send(time.Duration(i)*100*ms, 20*ms, 20*ms, false, i >= 51)
+	}
+	part := Evaluate(p.all, Span{}, []Load{{sample.Forward, span(0, time.Hour)}})[0]
+	for _, d := range sample.Directions() {
+		w := part.Way(d)
+		if w.Loss != nil || w.R != nil || w.Decided != 51 || w.Delay == nil {
+			t.Errorf("%s: %d decided, loss %v, R %v; want 51 and neither", d, w.Decided, show(w.Loss), show(w.R))
+		}
+		if l := w.LossLimits; l == nil || l.Low != 0 || l.High != 0.49 || l.Undecided != 49 {
+			t.Errorf("%s: loss within %+v, want 0 to 0.49", d, l)
+		}
+	}
+}

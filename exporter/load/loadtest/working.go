@@ -67,6 +67,9 @@ func compare(idle, loaded *working.Part, d sample.Direction) []report.Number {
 		if own.Loss != nil && *own.Loss > 0 {
 			numbers = append(numbers, report.Number{Label: "loss", Value: own.Loss, Unit: unit.Ratio})
 		}
+		if l := own.LossLimits; l != nil {
+			numbers = append(numbers, report.Number{Label: "loss", Range: &[2]float64{l.Low, l.High}, Unit: unit.Ratio})
+		}
 		if own.R != nil && before.R != nil {
 			numbers = append(numbers, report.Number{Label: "R", Before: before.R, Value: own.R, Unit: unit.RFactor})
 		}

@@ -47,6 +47,12 @@ func TestLineOfEachDirectionTellsIdleAndWorkingDelay(t *testing.T) {
 			}}}},
 			"idle 30 ms, working 380 ms, loss 31 %, R 92 -> 0", "not measured",
 		},
+		"the path dies during the load": {
+			Working{Parts: []working.Part{idle, {Loaded: working.Forward, Forward: working.Way{
+				Delay: &working.Quantiles{P50: 0.38}, LossLimits: &working.LossLimits{High: 0.49, Undecided: 49},
+			}}}},
+			"idle 30 ms, working 380 ms, loss 0.00 % to 49 %", "not measured",
+		},
 		"clocks unknown": {
 			Working{Parts: []working.Part{blind, {Loaded: working.Forward, RoundTrip: trip(0.4)}, {Loaded: working.Reverse, RoundTrip: trip(0.9)}}},
 			"round trip idle 44 ms, working 400 ms", "round trip idle 44 ms, working 900 ms",
