@@ -268,7 +268,7 @@ func wantBooks(t *testing.T, r stamp.Report) {
 		if d.Lost == nil {
 			continue
 		}
-		if dropped := cmp.Or(d.HostDropped, new(uint64)); *d.Sent != *d.Received+*d.Lost+*dropped+*d.Outstanding || *d.Outstanding != 0 {
+		if dropped, undecided := cmp.Or(d.HostDropped, new(uint64)), cmp.Or(d.Undecided, new(uint64)); *d.Sent != *d.Received+*d.Lost+*dropped+*undecided+*d.Outstanding || *d.Outstanding != 0 {
 			t.Errorf("%s: sent %d, received %d, lost %d, dropped %d, outstanding %d", name, *d.Sent, *d.Received, *d.Lost, *dropped, *d.Outstanding)
 		}
 	}

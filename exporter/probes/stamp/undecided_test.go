@@ -14,6 +14,14 @@ import (
 	"oneway.example/tests/await"
 )
 
+// undecided is the number of packets whose outcome stays unknown.
+func undecided(d DirectionReport) uint64 {
+	if d.Undecided == nil {
+		return 0
+	}
+	return *d.Undecided
+}
+
 // TestPathThatDiesHasNoLossOfADirection: from packet 80 of 100 on one direction loses all, also the queries at the end.
 func TestPathThatDiesHasNoLossOfADirection(t *testing.T) {
 	for _, dead := range sample.Directions() {
