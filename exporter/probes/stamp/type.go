@@ -1,8 +1,9 @@
 // Package stamp is the probe that measures one-way delay, loss, variation and
 // voice quality with STAMP test packets (RFC 8762, RFC 8972).
 //
-// A Type owns one hub (a socket) for each local address, address family, timestamping card and interface; a Prober
-// is one path, and adds its session to the hub of the address it resolves to:
+// A Type owns one hub (a socket) for each local address, address family, timestamping card and interface, and a further one
+// for sessions without replies, which move to another source port; a Prober is one path, and adds its session to the hub of
+// the address it resolves to:
 //
 //	pacer thread --Fire--> session --build--> hub batch --sendmmsg--> peer
 //	hub goroutine <--recvmmsg-- replies, kernel TX timestamps, ICMP errors
