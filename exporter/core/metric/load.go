@@ -226,6 +226,26 @@ var (
 		Help:   "Size in bytes above which the trains of the last run cannot detect a token bucket that at least halves the rate; the capacity is then that of the line before the bucket.",
 		Absent: "Where oneway_path_capacity_bytes_per_second is absent.",
 	})
+	ShaperRate = Family(Desc{
+		Name: "oneway_path_shaper_rate_bytes_per_second", Kind: Gauge, Labels: perDirection, Source: "exporter/estimate/capacity",
+		Help:   "Rate of the token bucket that the trains of the last run have emptied, in IP bytes per second: the rate that remains after a burst.",
+		Absent: "Where the trains have emptied no token bucket, or too few of them agree.",
+	})
+	ShaperRateBound = Family(Desc{
+		Name: "oneway_path_shaper_rate_error_bound_bytes_per_second", Kind: Gauge, Labels: perDirection, Source: "exporter/estimate/capacity",
+		Help:   "Error bound of oneway_path_shaper_rate_bytes_per_second, from the timestamps' errors and the spread of the trains.",
+		Absent: "Where oneway_path_shaper_rate_bytes_per_second is absent.",
+	})
+	ShaperBurst = Family(Desc{
+		Name: "oneway_path_shaper_burst_bytes", Kind: Gauge, Labels: perDirection, Source: "exporter/estimate/capacity",
+		Help:   "Size of the token bucket that the trains of the last run have emptied, in IP bytes: the burst that passes at the rate of the line before the shaper.",
+		Absent: "Where oneway_path_shaper_rate_bytes_per_second is absent, or the pauses between the trains do not fill the bucket.",
+	})
+	ShaperBurstBound = Family(Desc{
+		Name: "oneway_path_shaper_burst_error_bound_bytes", Kind: Gauge, Labels: perDirection, Source: "exporter/estimate/capacity",
+		Help:   "Error bound of oneway_path_shaper_burst_bytes.",
+		Absent: "Where oneway_path_shaper_burst_bytes is absent.",
+	})
 	Capacity = Family(Desc{
 		Name: "oneway_capacity_bytes_per_second", Kind: Gauge, Labels: []string{Path, Probe, Direction, PacketBytesL, QuantileL},
 		Help:   "Capacity by packet trains, in IP bytes per second: quantile (0.05, 0.5, 0.95) of the trains of a size in the last run, b = (N-1) L / dispersion.",
@@ -319,7 +339,8 @@ func capacityGroup() Group {
 	return Group{
 		Title: TitleCapacity, Experimental: true,
 		Descs: []*Desc{
-			Capacity, CapacityBound, PathCapacity, PathCapacityBound, PathCapacityHidden, PathMTU, TrainCapacity,
+			Capacity, CapacityBound, PathCapacity, PathCapacityBound, PathCapacityHidden, PathMTU, ShaperBurst, ShaperBurstBound,
+			ShaperRate, ShaperRateBound, TrainCapacity,
 			TrainDispersion, TrainFragmented, Trains,
 		},
 		Measurements: []Measurement{

@@ -13,7 +13,7 @@ const (
 func Results() []string {
 	return []string{
 		Completed + ": the metrics of the probe are from it",
-		Incomplete + ": it began to send and did not reach its end",
+		Incomplete + ": it began to send and did not reach its end, or measured nothing",
 		Refused + ": by the load server",
 		Failed + ": it could not begin",
 		Skipped + ": a condition for its start was not met",

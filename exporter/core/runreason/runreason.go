@@ -45,6 +45,7 @@ const (
 	HostPaused    = "host_paused"
 	RemotePaused  = "remote_paused"
 	TooLarge      = "packet_too_large"
+	NoResult      = "nothing_measured"
 	Clock         = "clock_stepped"
 	Internal      = "internal"
 	Unauthorized  = "unauthorized"
@@ -128,6 +129,10 @@ func All() []Reason {
 		{
 			Name: TooLarge, Meaning: "no packet of its size passed the path, whose MTU is smaller or may be",
 			Remedy: "Choose smaller packets: the error names the option, and the path's MTU if a router has reported it. `oneway test train` measures the MTU.",
+		},
+		{
+			Name: NoResult, Meaning: "it reached its end, and has no result: the error has the reason",
+			Remedy: "The error has the reason why nothing was measured, such as packets that this host sends too slowly, or other traffic: repeat the test, or choose another kind.",
 		},
 		{
 			Name: Clock, Meaning: "a clock was stepped during the run",

@@ -74,7 +74,7 @@ type Result string
 const (
 	// Completed: it ran to its end and its values are published. Reason "ok".
 	Completed Result = runreason.Completed
-	// Incomplete: it began to send and did not reach its end.
+	// Incomplete: it began to send and did not reach its end, or measured nothing.
 	Incomplete Result = runreason.Incomplete
 	// Refused: the remote end refused it.
 	Refused Result = runreason.Refused

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -43,6 +44,16 @@ func TestBucketLargerThanATrainIsFoundByLongTrains(t *testing.T) {
 			if c.told == 0 {
 				if d.Capacity != nil || d.Sizes[0].Median != nil || !strings.Contains(summary, "bucket") || len(run.Notes) == 0 {
 					t.Errorf("%+v: %s, notes %q, want a refusal", d, summary, run.Notes)
+				}
+				s := d.Shaper
+				if s == nil || math.Abs(s.Rate-r.rate) > s.RateBound || s.Burst == nil || math.Abs(*s.Burst-c.bucket) > *s.BurstBound {
+					t.Fatalf("shaper %v ± %v, burst %v ± %v; want %v B/s after %v B", s.Rate, s.RateBound, *s.Burst, *s.BurstBound, r.rate, c.bucket)
+				}
+				if s.RateBound > 0.02*s.Rate || *s.BurstBound > 0.05**s.Burst+1500 {
+					t.Errorf("the bounds of %v ± %v and %v ± %v are wide", s.Rate, s.RateBound, *s.Burst, *s.BurstBound)
+				}
+				if told := d.summary()[1].Text(); !strings.Contains(told, "after a burst of") {
+					t.Errorf("the summary of the shaper is %q", told)
 				}
 				return
 			}

@@ -117,13 +117,14 @@ func (r *simulatedPath) packet(out *udptraffic.CarrierResult, p stream.Plan, pay
 	if backlog := max(0, r.free.Sub(at)).Seconds() * r.rate; r.queue > 0 && int(backlog) > r.queue {
 		return
 	}
-	begins, rate := max(r.free, at), r.rate
+	begins := max(r.free, at)
 	r.tokens = min(r.bucket, r.tokens+begins.Sub(r.filled).Seconds()*r.rate)
-	if r.filled = begins; r.tokens >= float64(wire) {
-		rate = r.line
+	took := (float64(wire) - r.tokens) / r.rate
+	if r.line > 0 {
+		took = max(took, float64(wire)/r.line)
 	}
-	r.tokens = max(0, r.tokens-float64(wire))
-	r.free = begins.Add(time.Duration(float64(wire) / rate * 1e9))
+	r.free = begins.Add(time.Duration(took * 1e9))
+	r.filled, r.tokens = r.free, max(0, r.tokens+took*r.rate-float64(wire))
 	arrived := r.free.Add(30 * time.Millisecond)
 	if r.arrival != nil {
 		arrived = r.arrival(arrived, int(seq))

@@ -132,7 +132,7 @@ func (k *Kind) Perform(ctx context.Context, s *udptraffic.Session, r *loadtest.R
 			return err
 		}
 	}
-	return nil
+	return res.verdict()
 }
 
 func (k *Kind) direction(ctx context.Context, s *udptraffic.Session, r *loadtest.Run, one *Direction) error {
@@ -165,6 +165,9 @@ func (k *Kind) direction(ctx context.Context, s *udptraffic.Session, r *loadtest
 			r.Note(fmt.Sprintf("%s: trains of %d B were shortened to %d packets, the limit of a queue on the path", one.DirectionName, z.PacketBytes, z.TrainPackets))
 		}
 	}
+	if z := one.bucket(); z != nil {
+		one.shaped(z.shaper)
+	}
 	return k.long(ctx, s, r, one)
 }
 
@@ -184,6 +187,7 @@ func (k *Kind) size(ctx context.Context, s *udptraffic.Session, r *loadtest.Run,
 	err := k.sendTrains(ctx, s, r, d, c, z)
 	z.TrainPackets = c.length
 	z.conclude(c.verdicts, k.opts.MinClean)
+	z.shaper = capacity.FindShaper(c.trains, c.evaluate)
 	return z, err
 }
 
@@ -228,6 +232,7 @@ func (k *Kind) long(ctx context.Context, s *udptraffic.Session, r *loadtest.Run,
 	if o.TrainPackets >= 2*z.TrainPackets && z.TrainPackets == k.opts.TrainPackets && d.bucket() == nil { // otherwise a queue holds no more, or the bucket is known
 		err = k.sendTrains(ctx, s, r, d, c, z)
 	}
+	d.shaped(capacity.FindShaper(c.trains, c.evaluate))
 	if d.conclude(z, c.verdicts); d.Refusal != "" {
 		r.Note(d.DirectionName + ": no capacity: " + d.Refusal)
 	}
@@ -255,6 +260,7 @@ func (k *Kind) group(ctx context.Context, s *udptraffic.Session, d sample.Direct
 	k.timeout.add(t)
 	k.planned += plan.Duration()
 	o := capacity.Options{StampError: t.SpacingError(), Drift: t.Drift()}
+	c.evaluate = capacity.Options{StampError: max(c.evaluate.StampError, o.StampError), Drift: max(c.evaluate.Drift, o.Drift)}
 	for _, one := range trainsOf(t, length, z.WireBytes) {
 		if c.long {
 			one = untilLoss(one)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
@@ -45,14 +46,17 @@ func perform(t *testing.T, r *simulatedPath, o Options) (res *Result, run *loadt
 	return run.Body.(*Result), run, err
 }
 
-// must is perform without an error.
+// must is perform without an error but that nothing was measured.
 func must(t *testing.T, r *simulatedPath, o Options) (*Direction, *loadtest.Run) {
 	t.Helper()
 	res, run, err := perform(t, r, o)
-	if err != nil {
+	d := res.Directions[0]
+	if f, ok := errors.AsType[*loadtest.Failure](err); err != nil && (!ok || f.Reason != runreason.NoResult) {
 		t.Fatal(err)
+	} else if nothing := d.Capacity == nil && d.Shaper == nil; ok != nothing {
+		t.Errorf("capacity %v, shaper %+v, and the error %v", d.Capacity, d.Shaper, err)
 	}
-	return res.Directions[0], run
+	return d, run
 }
 
 func near(t *testing.T, what string, got *float64, want, share float64) {

@@ -18,7 +18,9 @@ import (
 type trainPlan struct {
 	opts     Options
 	verdicts []capacity.Verdict
-	clean    int // clean ones
+	trains   []capacity.Train // of verdicts
+	evaluate capacity.Options // the largest errors of a transfer
+	clean    int              // clean ones
 	// transient: a train was discarded for a transient reason.
 	transient bool
 	// length is the length of the next trains, in packets.
@@ -84,7 +86,7 @@ const (
 
 // observe adds the result of a train.
 func (c *trainPlan) observe(t capacity.Train, v capacity.Verdict) {
-	c.verdicts = append(c.verdicts, v)
+	c.verdicts, c.trains = append(c.verdicts, v), append(c.trains, t)
 	c.sent++
 	if v.Result == capacity.Clean {
 		c.clean++

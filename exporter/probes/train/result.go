@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"oneway.example/exporter/core/ipheader"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/capacity"
@@ -35,10 +37,26 @@ type Direction struct {
 	// HiddenBucket is, with a Capacity, the least size of a token bucket of a shaper that the trains do not detect;
 	// the capacity may then be that of the line before it.
 	HiddenBucket int `json:"hidden_bucket_bytes,omitempty"`
+	// Shaper is the token bucket that the trains have emptied: without a Capacity it is what limits the direction. Nil: none
+	// is known.
+	Shaper *Shaper `json:"shaper,omitempty"`
 	// LongTrains counts the long trains by result; their size is PacketBytes, and no Size includes them.
 	LongTrains map[string]int `json:"long_trains,omitempty"`
 	// Refusal is why there is no Capacity although some sizes have one, in words.
 	Refusal string `json:"no_capacity_reason,omitempty"`
+}
+
+// Shaper is a token bucket that passes a burst at the rate of the line before it, and the rest at its own rate. Both are in IP
+// bytes, without the headers of a link that the shaper may count.
+type Shaper struct {
+	// Rate is that of the bucket.
+	Rate float64 `json:"rate_bytes_per_second"`
+	// RateBound is the error bound of Rate.
+	RateBound float64 `json:"rate_error_bound_bytes_per_second"`
+	// Burst is the size of the bucket; nil: it is not known.
+	Burst *float64 `json:"burst_bytes,omitempty"`
+	// BurstBound is the error bound of Burst.
+	BurstBound *float64 `json:"burst_error_bound_bytes,omitempty"`
 }
 
 // Size is the result of the trains of one size. Rates are in IP bytes a second.
@@ -71,6 +89,7 @@ type Size struct {
 	Evidence map[string]string `json:"evidence,omitempty"`
 
 	summary capacity.Summary
+	shaper  capacity.Shaper
 }
 
 // conclude sets the results of the verdicts.
@@ -113,6 +132,33 @@ func (d *Direction) conclude(z *Size, long []capacity.Verdict) {
 	}
 }
 
+// shaped sets the Shaper, unless none was found.
+func (d *Direction) shaped(s capacity.Shaper) {
+	if !s.RateOK {
+		return
+	}
+	d.Shaper = &Shaper{Rate: s.Rate, RateBound: s.RateBound}
+	if s.BurstOK {
+		d.Shaper.Burst, d.Shaper.BurstBound = &s.Burst, &s.BurstBound
+	}
+}
+
+// verdict is the error of a run that has measured nothing: no direction has a capacity or a shaper. Nil: one has.
+func (r *Result) verdict() error {
+	var why []string
+	for _, d := range r.Directions {
+		if d.Capacity != nil || d.Shaper != nil {
+			return nil
+		}
+		reason := d.Refusal
+		if reason == "" && len(d.Sizes) > 0 {
+			reason = d.Sizes[0].Refusal
+		}
+		why = append(why, d.DirectionName+": "+reason)
+	}
+	return &loadtest.Failure{Reason: runreason.NoResult, Err: fmt.Errorf("train: nothing was measured: %s", strings.Join(why, "; "))}
+}
+
 // bucket returns a size most of whose trains show a token bucket that smaller ones do not empty; nil: none.
 func (d *Direction) bucket() *Size {
 	for _, z := range d.Sizes {
@@ -150,6 +196,13 @@ func (d *Direction) summary() (lines []probe.Result) {
 	case len(d.Sizes) > 0 && d.Sizes[0].Refusal != "":
 		line(probe.Result{Quantity: "capacity", Unknown: d.Sizes[0].Refusal})
 	}
+	if s := d.Shaper; s != nil {
+		numbers := []report.Number{{Value: &s.Rate, Bound: &s.RateBound, Unit: unit.BytesPerSecond}}
+		if s.Burst != nil {
+			numbers = append(numbers, report.Number{Label: "after a burst of", Value: s.Burst, Bound: s.BurstBound, Unit: unit.Bytes})
+		}
+		line(probe.Result{Quantity: "shaper", Numbers: numbers})
+	}
 	if d.PathMTU > 0 {
 		line(probe.Result{Quantity: "path MTU", Numbers: []report.Number{{Value: new(float64(d.PathMTU)), Unit: unit.PacketBytes}}})
 	}
@@ -181,6 +234,12 @@ func (*Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 			v.Set(metric.PathCapacity, *d.Capacity, d.DirectionName)
 			v.Set(metric.PathCapacityBound, *d.Bound, d.DirectionName)
 			v.Set(metric.PathCapacityHidden, float64(d.HiddenBucket), d.DirectionName)
+		}
+		if s := d.Shaper; s != nil {
+			v.Set(metric.ShaperRate, s.Rate, d.DirectionName)
+			v.Set(metric.ShaperRateBound, s.RateBound, d.DirectionName)
+			v.SetKnown(metric.ShaperBurst, s.Burst, d.DirectionName)
+			v.SetKnown(metric.ShaperBurstBound, s.BurstBound, d.DirectionName)
 		}
 		for _, z := range d.Sizes {
 			size := strconv.Itoa(z.PacketBytes)

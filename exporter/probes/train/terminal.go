@@ -15,7 +15,8 @@ import (
 // help is the help text of the command.
 const help = `Measure the capacity of the path by packet trains.
 
-The slowest link of the path disperses a train.
+The slowest link of the path disperses a train. A shaper that passes a burst before it
+limits the rate is reported with both: the rate after the burst, and its size.
 
 A train whose packet spacing has another cause is discarded and sent again; with too few
 clean trains there is no capacity, and the reason is printed. The path's MTU is measured
@@ -26,7 +27,8 @@ Examples:
   oneway test train 192.0.2.7 --token-file token --payload-bytes 1472 --payload-bytes 800 --trains 10 --train-interval 200ms
   oneway test train 192.0.2.7 --token-file token --json > trains.json
 
-Exit status: 0 completed, 1 not completed (prints the reason and partial results), 2 wrong usage.`
+Exit status: 0 completed, 1 not completed, or neither a capacity nor a shaper was measured
+(prints the reason and partial results), 2 wrong usage.`
 
 // Tables returns a table of the sizes.
 func (r *Result) Tables() []report.Table {
