@@ -69,7 +69,7 @@ func bufferSummaryRow(b *boardBuilder) {
 
 func kneeTile(name, matcher string) *stat.PanelBuilder {
 	return tile(text{
-		"Sufficient buffer " + name, "Smallest buffer of the last run that reaches 95 % of the best throughput, by congestion control: the smaller of both buffers, as the kernel limits them. " + whyUndecided + " Thesis section 6.3.", "bytes",
+		"Sufficient buffer " + name, "Smallest buffer of the last run that reaches 95 % of the best throughput, by congestion control: the smaller of both buffers, as the kernel limits them. " + whyUndecided + "", "bytes",
 		noBufferSweep,
 	}, instant(knee(matcher), "{{congestion_control}}")).Span(8).Decimals(1).
 		TextMode(common.BigValueTextModeValueAndName).Mappings(undecidedWords()).Thresholds(steps(step{0, colorOf(name)}))
@@ -139,7 +139,7 @@ func bufferCellsRow(b *boardBuilder) {
 	size := props{prop("unit", "bytes"), prop("decimals", 1), prop("noValue", "auto"), prop("custom.align", "right")}
 	p := columns(text{
 		"Cells, $direction",
-		"Each combination of send buffer, receive buffer and congestion control: quartiles of the throughput of its repetitions, quartiles of the sender's smoothed round-trip time, retransmitted share, and what models predict (Mathis: only with retransmissions). auto: auto-tuning. Corresponds to thesis figures 6.5 and 6.7 and Halepovic table 2.",
+		"Each combination of send buffer, receive buffer and congestion control: quartiles of the throughput of its repetitions, quartiles of the sender's smoothed round-trip time, retransmitted share, and what models predict (Mathis: only with retransmissions). auto: auto-tuning.",
 		"none", noBufferSweep,
 	},
 		column{title: "algorithm", label: congestionControl, empty: "no completed run"},

@@ -49,7 +49,7 @@ func bufferCurvesRow(b *boardBuilder) {
 	best := "max by (congestion_control) (" + rate(half) + ")"
 	b.WithPanel(byBuffer(text{
 		"Throughput by buffer size, $direction",
-		"Median throughput of the repetitions of the last run between their quartiles (shaded), by the size that an application sets: the send buffer, or the receive buffer where the send buffer is auto-tuned; of several cells of a size the largest. Dashed: auto-tuning at both ends. Bars: the smallest sufficient buffer (knee) and the bandwidth-delay product (BDP, thin), as high as the best throughput; without a bar \"knee\" the run cannot tell. Corresponds to thesis figure 6.5 and Halepovic figure 4.",
+		"Median throughput of the repetitions of the last run between their quartiles (shaded), by the size that an application sets: the send buffer, or the receive buffer where the send buffer is auto-tuned; of several cells of a size the largest. Dashed: auto-tuning at both ends. Bars: the smallest sufficient buffer (knee) and the bandwidth-delay product (BDP, thin), as high as the best throughput; without a bar \"knee\" the run cannot tell.",
 		inBits, noBufferSweep,
 	}, quartilesBySize(rate)+" or "+
 		mark("knee", from(swept, tcpsweep.KneeDesc, chosen), best)+" or "+mark("BDP", "round("+from(swept, tcpsweep.BDPDesc, chosen)+")", best)).
@@ -60,7 +60,7 @@ func bufferCurvesRow(b *boardBuilder) {
 	b.WithPanel(modelsByBuffer())
 	b.WithPanel(byBuffer(text{
 		"Round-trip time by buffer size, $direction",
-		"Median of the sender's smoothed round-trip time between its quartiles (shaded). Above the sufficient buffer a larger one adds delay and no throughput, until the queue of the link drops packets. Dashed: auto-tuning at both ends. Corresponds to thesis figure 6.7 and Halepovic figures 5 and 6.",
+		"Median of the sender's smoothed round-trip time between its quartiles (shaded). Above the sufficient buffer a larger one adds delay and no throughput, until the queue of the link drops packets. Dashed: auto-tuning at both ends.",
 		"s", noBufferSweep,
 	}, quartilesBySize(func(matchers ...string) string {
 		return from(swept, tcpsweep.RTTDesc, append(matchers, chosen)...)

@@ -32,14 +32,14 @@ func clockPulseRow(b *boardBuilder) {
 		Thresholds(steps(step{0, "transparent"}, step{rules.ThresholdPPSLostSeconds.Default, red})).ThresholdsStyle(line()))
 	b.WithPanel(lines(text{
 		"Pulse jitter",
-		"Standard deviation of the last 64 intervals between pulses on the raw counter (thesis figure 4.2); it is mostly interrupt latency. Some microseconds are usual. The line is at 10 us: larger values indicate a pulse over USB or CPU idle states.",
+		"Standard deviation of the last 64 intervals between pulses on the raw counter; it is mostly interrupt latency. Some microseconds are usual. The line is at 10 us: larger values indicate a pulse over USB or CPU idle states.",
 		"s", noPulse,
 	}, ranged(agents(metric.PPSJitter), byPulse)).
 		AxisSoftMax(1.2e-5).
 		Thresholds(steps(step{0, "transparent"}, step{1e-5, orange}, step{1e-4, red})).ThresholdsStyle(line()))
 	b.WithPanel(bars(counted(text{
 		"Pulses rejected",
-		"Pulses per minute that the fit of the pulses excludes, by reason: doubled (two within a second), noisy (interval error above 1e-4), gap (missing pulses before it), step (clock step), garbled (impossible timestamp), late (read too late to assign it to the raw counter). This is the filter of thesis figure 4.2.",
+		"Pulses per minute that the fit of the pulses excludes, by reason: doubled (two within a second), noisy (interval error above 1e-4), gap (missing pulses before it), step (clock step), garbled (impossible timestamp), late (read too late to assign it to the raw counter).",
 		perMinute, "No pulse rejected, or no pulse configured (clock: pps)",
 	}, leastMinute, ranged(minutely(agents(metric.PPSRejected)), byPulse+" {{reason}}")).
 		Thresholds(steps(step{0, "transparent"}, step{6, orange}))))
@@ -68,7 +68,7 @@ func fitLines() *timeseries.PanelBuilder {
 	hidden := prop("custom.hideFrom", map[string]bool{"legend": true, "tooltip": true, "viz": false})
 	return plot(text{
 		"Offset by daemon and by pulses, $instance",
-		"Clock offset reported by the clock daemon, and offset from the fit of the filtered pulses on the raw counter, which is independent of the daemon (thesis chapter 4, figures 4.1 to 4.3). The band is the error bound of the fit. The line of the daemon is expected in or near the band.",
+		"Clock offset reported by the clock daemon, and offset from the fit of the filtered pulses on the raw counter, which is independent of the daemon. The band is the error bound of the fit. The line of the daemon is expected in or near the band.",
 		"s", noPulse + "; or too few consistent pulses",
 	},
 		ranged(fit, "by the pulses"),

@@ -56,7 +56,7 @@ func loadSummaryRow(b *boardBuilder) {
 
 func throughputTile(name, matcher string) *stat.PanelBuilder {
 	return tile(text{
-		"Throughput " + name, "Median throughput per second of the last run without its first and last part, in IP-layer bits (RFC 9097 section 5.3), and the offered rate. In mode search: the maximum IP-layer capacity found (RFC 9097 section 6). Thesis figure 6.1a.", inBits,
+		"Throughput " + name, "Median throughput per second of the last run without its first and last part, in IP-layer bits (RFC 9097 section 5.3), and the offered rate. In mode search: the maximum IP-layer capacity found (RFC 9097 section 6).", inBits,
 		noLoad,
 	},
 		instant(bitsOf("("+from(saturated, metric.UDPThroughput, matcher)+" or "+from(saturated, metric.SearchMaximum, matcher)+")"), "throughput"),
@@ -69,7 +69,7 @@ func throughputTile(name, matcher string) *stat.PanelBuilder {
 // queueTile shows the delay that a full queue adds to all packets on the link.
 func queueTile(name, matcher string) *stat.PanelBuilder {
 	return tile(text{
-		"Queue " + name, "Delay that a full queue adds (median and 95th percentile), the error bound of the median, and the size of the queue. Red above " + inMillis(rules.ThresholdBufferbloatSeconds) + ", the default of " + rules.Bufferbloat.Name + ". Thesis table 6.1.", "s",
+		"Queue " + name, "Delay that a full queue adds (median and 95th percentile), the error bound of the median, and the size of the queue. Red above " + inMillis(rules.ThresholdBufferbloatSeconds) + ", the default of " + rules.Bufferbloat.Name + ".", "s",
 		"Not filled, no queue, or no completed run",
 	},
 		instant(from(saturated, metric.QueueDelay, matcher, half), "median"),

@@ -26,7 +26,7 @@ func firstSeconds(name, matcher string) *trend.PanelBuilder {
 	main := colorOf(name)
 	return curve(text{
 		"First seconds " + name,
-		"One-way delay in the first seconds of the last run: median of each time bin, with elapsed_range also the smallest and the largest. The linear rise is the queue being filled at the difference between offered rate and link rate; where the curve flattens the queue is full and drops packets. Corresponds to thesis figure 6.1b.",
+		"One-way delay in the first seconds of the last run: median of each time bin, with elapsed_range also the smallest and the largest. The linear rise is the queue being filled at the difference between offered rate and link rate; where the curve flattens the queue is full and drops packets.",
 		"s", noLoadedDelay,
 	}, axis{label: metric.ElapsedL, column: metric.QuantileL, unit: "s"},
 		one("0", "smallest")+" or "+one("0.5", "median")+" or "+one("1", "largest")).
@@ -43,7 +43,7 @@ func firstSeconds(name, matcher string) *trend.PanelBuilder {
 func loadedCDF() *trend.PanelBuilder {
 	return cdf(text{
 		"Delay under load, CDF",
-		"Share of the received packets of all runs in the time range with at most this delay. Corresponds to thesis figure 6.1c. " + readOff,
+		"Share of the received packets of all runs in the time range with at most this delay. " + readOff,
 		"percentunit", noLoadedDelay,
 	}, distribution{metric.LoadedDelay, saturated, nil, metric.Direction, false}.curves())
 }
@@ -52,7 +52,7 @@ func loadedCDF() *trend.PanelBuilder {
 func loadedDelayOverTime() *timeseries.PanelBuilder {
 	return runs(plot(text{
 		"Delay under load, run by run",
-		"Median and 99th percentile of the delay of the packets received in each run (in the thesis about half of the packets took more than one second). Values far above the queue delay indicate buffering or retransmission on the link layer. Resolution: 9 % with native histograms, else a few classic buckets.",
+		"Median and 99th percentile of the delay of the packets received in each run. Values far above the queue delay indicate buffering or retransmission on the link layer. Resolution: 9 % with native histograms, else a few classic buckets.",
 		"s", noLoadedDelay + ", in this time range",
 	},
 		ranged(quantileIn("0.5", saturated, metric.LoadedDelay), "{{direction}} p50"),

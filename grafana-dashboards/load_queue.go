@@ -48,7 +48,7 @@ func queueTable() *tablepanel.PanelBuilder {
 	}
 	return columns(text{
 		"Queue, last run",
-		"Delay added by the full queue (median, 5th and 95th percentile, error bound), queue size, throughput, and smallest delay with full queue and with idle link. A constant clock offset cancels in the added delay. The size is counted in IP bytes of this test, between the fill level at which packets were still accepted and the one at which packets were dropped. Corresponds to thesis table 6.1, which uses the smallest delay, and its product with the rate as size.",
+		"Delay added by the full queue (median, 5th and 95th percentile, error bound), queue size, throughput, and smallest delay with full queue and with idle link. A constant clock offset cancels in the added delay. The size is counted in IP bytes of this test, between the fill level at which packets were still accepted and the one at which packets were dropped.",
 		"s", noQueue,
 	},
 		column{title: "direction", label: metric.Direction, empty: "no queue measured"},
@@ -70,7 +70,7 @@ func queueTable() *tablepanel.PanelBuilder {
 func queueDelayLines() *timeseries.PanelBuilder {
 	return banded(text{
 		"Queue delay, run by run",
-		"Median delay added by a full queue (thesis table 6.1, over time) with its error bound: drift of both clocks during the run, timestamp errors, and change of the idle delay. Dotted: 5th and 95th percentile, which are far apart if the rate of the link varies. The line is at " + inMillis(rules.ThresholdBufferbloatSeconds) + ", the default of " + rules.Bufferbloat.Name + "; links with a small queue or with AQM stay far below it.",
+		"Median delay added by a full queue with its error bound: drift of both clocks during the run, timestamp errors, and change of the idle delay. Dotted: 5th and 95th percentile, which are far apart if the rate of the link varies. The line is at " + inMillis(rules.ThresholdBufferbloatSeconds) + ", the default of " + rules.Bufferbloat.Name + "; links with a small queue or with AQM stay far below it.",
 		"s", noQueue + " in this time range",
 	}, metric.QueueDelay, metric.QueueDelayBound, half).
 		WithTarget(ranged(fresh(saturated, from(saturated, metric.QueueDelay, least)), "{{direction}} 5 %")).

@@ -50,13 +50,13 @@ func corruptionRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Corrupted packets"))
 	b.WithPanel(bars(counted(text{
 		"Corrupted packets, by kind",
-		"Packets of load tests, in the hour before each point, that were received with changed content: truncated, overwritten from some byte on (the bug of thesis figure 5.5), with bit errors, or with a corrupted header. Only packets that passed the UDP checksum or had none (checksum: false). The report of the run contains samples.",
+		"Packets of load tests, in the hour before each point, that were received with changed content: truncated, overwritten from some byte on, with bit errors, or with a corrupted header. Only packets that passed the UDP checksum or had none (checksum: false). The report of the run contains samples.",
 		"none", slimOr + "no corrupted packet received",
 	}, leastMinute, ranged("round(increase("+from(saturated, metric.RunPacketsCorrupted)+"[1h])) > 0", "{{direction}} {{kind}}"))).
 		Thresholds(steps(step{0, "transparent"}, step{1, red})))
 	b.WithPanel(counted(text{
 		"UDP checksum errors counted by the kernel",
-		"Datagrams, in the hour before each point, that the kernel of the receiving host dropped for a wrong UDP checksum while load tests ran (Udp: InCsumErrors), including other traffic of the host (thesis figure 5.5).",
+		"Datagrams, in the hour before each point, that the kernel of the receiving host dropped for a wrong UDP checksum while load tests ran (Udp: InCsumErrors), including other traffic of the host.",
 		"none", noDetail,
 	}, leastMinute, ranged("round(increase("+from(saturated, metric.KernelChecksumErrors)+"[1h]))", "{{direction}}")).
 		DrawStyle(common.GraphDrawStyleBars).FillOpacity(60).LineWidth(0).

@@ -67,7 +67,7 @@ func rateDistribution() *timeseries.PanelBuilder {
 func throughputElapsed() *trend.PanelBuilder {
 	return curve(text{
 		"Throughput in the last run",
-		"Throughput in each second (or time bin) of the last run, by the kernel timestamps at the receiver. Steps indicate a radio link that changes its coding; a high first second indicates a token bucket. Corresponds to thesis figure 6.1a.",
+		"Throughput in each second (or time bin) of the last run, by the kernel timestamps at the receiver. Steps indicate a radio link that changes its coding; a high first second indicates a token bucket.",
 		inBits, noDetail,
 	}, axis{label: metric.ElapsedL, column: metric.Direction, unit: "s"},
 		"max by (elapsed_seconds, direction) ("+bitsOf(from(saturated, metric.UDPThroughputElapsed))+")").
@@ -79,7 +79,7 @@ func throughputElapsed() *trend.PanelBuilder {
 func throughputOverTime() *timeseries.PanelBuilder {
 	return runs(lines(text{
 		"Throughput, run by run",
-		"A point where a run was completed: its median second (thesis figure 5.1: bandwidth over time), what was offered (dotted), and the median of the same hours of the last 7 days (dashed), below " + inPercent(rules.ThresholdThroughputRatio) + " of which is " + rules.ThroughputDegraded.Name + ".",
+		"A point where a run was completed: its median second, what was offered (dotted), and the median of the same hours of the last 7 days (dashed), below " + inPercent(rules.ThresholdThroughputRatio) + " of which is " + rules.ThroughputDegraded.Name + ".",
 		inBits, noLoad + " in this time range",
 	},
 		ranged(fresh(saturated, bitsOf(from(saturated, metric.UDPThroughput))), "{{direction}}"),

@@ -30,7 +30,7 @@ func delayLines(name, matcher string) *timeseries.PanelBuilder {
 	main := colorOf(name)
 	return plot(text{
 		"Delay " + name,
-		"Median and smallest delay of each window (the smallest is close to the delay with empty queues), and 95th percentile over 5 minutes. Profile slim has no smallest delay. Strong band: error bound of the window's median, which contains the true median. Pale band: from the smallest delay to p95. The axis does not begin at zero. No line in windows without a valid delay; no median where half of the packets were lost. Corresponds to thesis figures 5.3, 5.4 and 6.1b, which show the delay of the load itself; here it is the delay of test packets at a low rate beside the traffic of the path.",
+		"Median and smallest delay of each window (the smallest is close to the delay with empty queues), and 95th percentile over 5 minutes. Profile slim has no smallest delay. Strong band: error bound of the window's median, which contains the true median. Pale band: from the smallest delay to p95. The axis does not begin at zero. No line in windows without a valid delay; no median where half of the packets were lost.",
 		"s", noDelay,
 	},
 		ranged(rec(rules.DelayQuantiles5m.Name, matcher, `quantile_rank="0.95"`), "p95"),
@@ -81,7 +81,7 @@ func delayCDF() *trend.PanelBuilder {
 	all := distribution{metric.Delay, thisPath, nil, metric.Direction, false}
 	return cdf(text{
 		"Delay CDF",
-		"Share of the received test packets of the time range with at most this delay. \"of sent\" counts lost packets with infinite delay. Corresponds to thesis figures 5.4c and 6.1c, which show packets of the load. " + readOff,
+		"Share of the received test packets of the time range with at most this delay. \"of sent\" counts lost packets with infinite delay. " + readOff,
 		"percentunit", noPackets,
 	}, all.curves()+" or "+all.scaled(arrived, ", of sent")).
 		OverrideByRegexp("/of sent/", props{dashed()})

@@ -39,7 +39,7 @@ func lossRow(b *boardBuilder) {
 		OverrideByName("reverse mean burst length, packets", props{color(orange), dashed(), prop("custom.axisPlacement", "right")}))
 	b.WithPanel(counted(text{
 		"Duplicated, reordered, late, corrupted",
-		"Packets per minute that were received duplicated, out of order, after their waiting time (late), or with a corrupted payload (thesis figure 5.5). They are separate counts; none of them reduces the loss.",
+		"Packets per minute that were received duplicated, out of order, after their waiting time (late), or with a corrupted payload. They are separate counts; none of them reduces the loss.",
 		perMinute, "None in this time range, or not reported by this reflector" + orSlim,
 	}, leastMinute,
 		ranged(minutely(of(metric.PacketsDuplicated)), "{{direction}} duplicated"),

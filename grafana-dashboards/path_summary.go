@@ -33,7 +33,7 @@ func summaryRow(b *boardBuilder) {
 	bothDirections(b, delayTile)
 	b.WithPanel(clockTile())
 	b.WithPanel(tile(text{
-		"Call quality R, $codec", "Transmission rating factor R of the last window by ITU-T G.107, for codec $codec (selected above) and an adaptive playout buffer. Good from 80, bad below " + plain(rules.ThresholdRFactor.Default) + " (thesis section 7.1; G.107 Annex B).", "none",
+		"Call quality R, $codec", "Transmission rating factor R of the last window by ITU-T G.107, for codec $codec (selected above) and an adaptive playout buffer. Good from 80, bad below " + plain(rules.ThresholdRFactor.Default) + " (G.107 Annex B).", "none",
 		noRating,
 	}, instant(call(metric.VoiceR), "{{direction}}")).Span(6).Decimals(1).
 		TextMode(common.BigValueTextModeValueAndName).

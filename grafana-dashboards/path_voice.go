@@ -16,7 +16,7 @@ func voiceRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Voice quality: R, and the loss and delay that it depends on"))
 	b.WithPanel(lines(text{
 		"R, $codec",
-		"Transmission rating factor R by ITU-T G.107 of a call in this direction with codec $codec (selected above) and an adaptive playout buffer. Colored areas: user satisfaction by Annex B (from 90 very satisfied, 80 satisfied, 70 some users dissatisfied, 60 many, 50 nearly all). Dotted: range of R within the error bound of the delay. Corresponds to thesis figure 7.2 (c), which uses a simplified model.",
+		"Transmission rating factor R by ITU-T G.107 of a call in this direction with codec $codec (selected above) and an adaptive playout buffer. Colored areas: user satisfaction by Annex B (from 90 very satisfied, 80 satisfied, 70 some users dissatisfied, 60 many, 50 nearly all). Dotted: range of R within the error bound of the delay.",
 		"none", noRating,
 	},
 		ranged(call(metric.VoiceR), "{{direction}}"),
@@ -31,13 +31,13 @@ func voiceRow(b *boardBuilder) {
 		OverrideByRegexp("/^reverse, /", props{color("super-light-orange"), dotted(), prop("custom.lineWidth", 1)}))
 	b.WithPanel(counted(text{
 		"Loss ratio of the same windows",
-		"Lost packets divided by packets received or lost, per window. Corresponds to thesis figure 7.2 (a).",
+		"Lost packets divided by packets received or lost, per window.",
 		"percentunit", "The reflector does not report loss by direction, or no packet was received or lost" + orSlim,
 	}, leastRatio, ranged(of(metric.LossRatio), "{{direction}}")).Span(24).Height(6).AxisWidth(axisWidth).
 		OverrideByName("forward", props{color(blue)}).OverrideByName("reverse", props{color(orange)}))
 	b.WithPanel(lines(text{
 		"Median delay of the same windows",
-		"Median of each window, with lost packets counted as infinite delay: no line where half of the packets were lost or no delay is valid. Corresponds to thesis figure 7.2 (b).",
+		"Median of each window, with lost packets counted as infinite delay: no line where half of the packets were lost or no delay is valid.",
 		"s", noDelay,
 	}, ranged(of(metric.DelayQuantile, `quantile_rank="0.5"`), "{{direction}}")).Span(24).Height(6).AxisWidth(axisWidth).
 		OverrideByName("forward", props{color(blue)}).OverrideByName("reverse", props{color(orange)}))

@@ -59,7 +59,7 @@ func firstSecondsRow(b *boardBuilder) {
 		since := packet("sent_seconds") + " - " + numberIn("begin_"+d)
 		b.WithPanel(packetsBy(text{
 			"Delay, packet by packet, " + d,
-			"One-way delay of each packet over the time at which it was sent, since the begin of the load; a lost packet is at 0, in red. The delay rises while the queue fills, and packets are lost when it is full. The load is the part of the transfer with the most packets; before it are single packets on the idle link. At most " + mostPoints + " packets. Thesis figure 6.1b.",
+			"One-way delay of each packet over the time at which it was sent, since the begin of the load; a lost packet is at 0, in red. The delay rises while the queue fills, and packets are lost when it is full. The load is the part of the transfer with the most packets; before it are single packets on the idle link. At most " + mostPoints + " packets.",
 			"s", noRunPackets,
 		}, d, since, elapsedTitle,
 			packet("sent_seconds")+" >= "+numberIn("begin_"+d)+" - 0.5", packet("sent_seconds")+" <= "+numberIn("begin_"+d)+" + $first").

@@ -87,7 +87,7 @@ const noSsthresh = "2147483647"
 func traceWindow() *timeseries.PanelBuilder {
 	return rawTrace(text{
 		"Congestion window",
-		"Congestion window of the sender and slow start threshold (dashed; absent until the first reduction), in segments (Linux tcp_info, tcpi_snd_cwnd, tcpi_snd_ssthresh). Corresponds to thesis figures 6.3 and 6.4.",
+		"Congestion window of the sender and slow start threshold (dashed; absent until the first reduction), in segments (Linux tcp_info, tcpi_snd_cwnd, tcpi_snd_ssthresh).",
 		"none", noTrace,
 	},
 		trace(record.SenderEnd, "cwnd", flow("cwnd_segments")), trace(record.SenderEnd, "ssthresh", flow("ssthresh_segments"), flow("ssthresh_segments")+" < "+noSsthresh),
@@ -147,7 +147,7 @@ func byteDelays() *timeseries.PanelBuilder {
 	}
 	return rawLines(text{
 		"Delay of TCP data, byte by byte",
-		"One-way delay of each sampled byte of all connections, at the time at which it was sent (kernel timestamps of both ends), and the error bound of each delay. Red: bytes that were retransmitted, from the first departure to the arrival. Bytes without a certain delay are absent; the page TCP counts them by reason. Corresponds to thesis figure 5.4.",
+		"One-way delay of each sampled byte of all connections, at the time at which it was sent (kernel timestamps of both ends), and the error bound of each delay. Red: bytes that were retransmitted, from the first departure to the arrival. Bytes without a certain delay are absent; the page TCP counts them by reason.",
 		"s", noTrace + ", or no stamps or no synchronized clock",
 	},
 		of("delay", tcpByte("delay_seconds"), "0"), of("recovery", tcpByte("delay_seconds"), "1"), of("± bound", tcpByte("delay_error_bound_seconds"), "0"),
@@ -164,7 +164,7 @@ func dataOfRun() *tablepanel.PanelBuilder {
 	}
 	return rawCells(text{
 		"TCP data of the run, $direction",
-		"One-way delay of the bytes of the transfers (kernel timestamps at both ends, of bytes sent once) with the error bound of the median, queue of the sending host, time from the first departure of retransmitted bytes to their arrival, share of compressed ACKs, and whether a device on the path splits connections: a dash if the run cannot tell. Thesis figures 5.4, 6.2 and 6.3, Halepovic figure 18.",
+		"One-way delay of the bytes of the transfers (kernel timestamps at both ends, of bytes sent once) with the error bound of the median, queue of the sending host, time from the first departure of retransmitted bytes to their arrival, share of compressed ACKs, and whether a device on the path splits connections: a dash if the run cannot tell.",
 		"none", "No completed run of the probe tcp with stamps and this ID",
 	}, selection{from: ofRun(metric.TCPDelayQuantile), where: inRun(is(name(metric.Direction), "$direction"))},
 		value("delay", metric.TCPDelayQuantile, "0.5"), value("5 %", metric.TCPDelayQuantile, "0.05"), value("95 %", metric.TCPDelayQuantile, "0.95"),
@@ -190,7 +190,7 @@ func bufferCellTable(b *boardBuilder) {
 	}
 	b.WithPanel(rawCells(text{
 		"Cells of the buffer sweep, $direction",
-		"Each combination of send buffer, receive buffer and congestion control of this run (auto: auto-tuning): quartiles of the throughput of its repetitions, quartiles of the sender's smoothed round-trip time, retransmitted share. Thesis figures 6.5 and 6.7.",
+		"Each combination of send buffer, receive buffer and congestion control of this run (auto: auto-tuning): quartiles of the throughput of its repetitions, quartiles of the sender's smoothed round-trip time, retransmitted share.",
 		"none", "No completed run of the probe tcp_sweep with this ID",
 	}, selection{from: ofRun(tcpsweep.ThroughputDesc), where: inRun(is(name(metric.Direction), "$direction"))},
 		cell{title: "algorithm", expr: name(congestionControl)},

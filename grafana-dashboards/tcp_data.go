@@ -42,7 +42,7 @@ func dataDelay(name, matcher string) *timeseries.PanelBuilder {
 	edge := props{color(main), prop("custom.lineWidth", 0), prop("custom.showPoints", "never"), hidden}
 	return runs(plot(text{
 		"Delay of TCP data " + name + ", run by run",
-		"One-way delay of the bytes of the transfer itself, from the first departure from the sending host to the arrival at the receiving one (kernel timestamps of both ends), of bytes sent once: median with its error bound (shaded), 5th (dotted), 95th and 99th percentile (dashed) of each run. UDP: median over 5 minutes of the packets of the light probes on the same path; the distance is the queue that the transfer makes. Corresponds to thesis figure 5.4.",
+		"One-way delay of the bytes of the transfer itself, from the first departure from the sending host to the arrival at the receiving one (kernel timestamps of both ends), of bytes sent once: median with its error bound (shaded), 5th (dotted), 95th and 99th percentile (dashed) of each run. UDP: median over 5 minutes of the packets of the light probes on the same path; the distance is the queue that the transfer makes.",
 		"s", noDataDelay + " in this time range",
 	},
 		ranged(fresh(transferred, quantile(half)), "median"),
@@ -66,7 +66,7 @@ func dataDelay(name, matcher string) *timeseries.PanelBuilder {
 func dataDelayCDF() *trend.PanelBuilder {
 	return cdf(text{
 		"Delay of TCP data, CDF",
-		"Share of the sampled bytes of all runs in the time range, sent once, with at most this one-way delay. Corresponds to thesis figure 5.4: for good and bad signal select two time ranges. " + readOff,
+		"Share of the sampled bytes of all runs in the time range, sent once, with at most this one-way delay. " + readOff,
 		"percentunit", noDataDelay,
 	}, distribution{metric.TCPDelay, transferred, nil, metric.Direction, false}.curves()).Span(8)
 }

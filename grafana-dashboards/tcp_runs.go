@@ -43,7 +43,7 @@ func modelsTable() *tablepanel.PanelBuilder {
 func goodputOverTime() *timeseries.PanelBuilder {
 	p := runs(lines(text{
 		"TCP throughput, run by run",
-		"Payload per second of each completed run, and the rate of the link (dotted), configured (link_rate) or by the probes train or saturation, in IP-layer bits: with full packets TCP can reach about 96.5 % of it. Far below that line, see what limited the sender. Dashed: the median of the same hours of the last 7 days, below " + inPercent(rules.ThresholdThroughputRatio) + " of which is " + rules.TCPThroughputDegraded.Name + ". Corresponds to thesis figure 6.5 and Halepovic figure 4.",
+		"Payload per second of each completed run, and the rate of the link (dotted), configured (link_rate) or by the probes train or saturation, in IP-layer bits: with full packets TCP can reach about 96.5 % of it. Far below that line, see what limited the sender. Dashed: the median of the same hours of the last 7 days, below " + inPercent(rules.ThresholdThroughputRatio) + " of which is " + rules.TCPThroughputDegraded.Name + ".",
 		inBits, noTCP + " in this time range",
 	},
 		ranged(fresh(transferred, bitsOf(from(transferred, metric.TCPThroughput))), "{{direction}}"),
@@ -97,7 +97,7 @@ func loadedRTT() *timeseries.PanelBuilder {
 	}
 	p := runs(lines(text{
 		"RTT under its own load, run by run",
-		"Median of the sender's smoothed round-trip time while it sent, between the quartiles (shaded), and the least of the run (dotted). The distance from the least is the queue that the transfer keeps; it grows with the buffers of the sockets and of the link. Corresponds to thesis figure 6.7 and Halepovic figures 5 and 6.",
+		"Median of the sender's smoothed round-trip time while it sent, between the quartiles (shaded), and the least of the run (dotted). The distance from the least is the queue that the transfer keeps; it grows with the buffers of the sockets and of the link.",
 		"s", noTCPDetail + " in this time range",
 	},
 		ranged(rtt("0.5"), "{{direction}}"), ranged(rtt("0.75"), "{{direction}} 75 %"), ranged(rtt("0.25"), "{{direction}} 25 %"),

@@ -56,7 +56,7 @@ func splitOverTime() *statetimeline.PanelBuilder {
 	words["-1"] = word(noSplit, faint, int32(len(words)))
 	return states(text{
 		"Split TCP",
-		"Whether a device on the path terminates the connections of each direction (a transparent proxy): yes, no, or cannot tell with the reason, of the last run, shown until the next one. " + rules.SplitTCPChanged.Name + " fires when it changes. Corresponds to thesis section 6.2 and figures 6.2 and 6.3.",
+		"Whether a device on the path terminates the connections of each direction (a transparent proxy): yes, no, or cannot tell with the reason, of the last run, shown until the next one. " + rules.SplitTCPChanged.Name + " fires when it changes.",
 		"none", noSplit,
 	}, ranged("("+splitState()+`) or on () label_replace(vector(-1), "direction", "no run", "", "")`, "{{direction}}")).
 		Span(10).Height(7).ShowValue(common.VisibilityModeAuto).
