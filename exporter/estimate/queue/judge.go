@@ -95,9 +95,9 @@ func (r *run) judge(res *Result) {
 	case best.least <= (shallow+1)*packet && r.variation() > regular:
 		conclude(NotFilled, "%s were lost at random, with almost no backlog: the link carried %s", unit.Ratio.Format(share), unit.BytesPerSecond.Format(res.Offered))
 	case best.excess >= refusals && best.spread(packet) <= blur && best.refusedAbove(max(1.5*packet, edgeShare*best.least)+apart+missing) > pure && !r.scattered(&best):
-		conclude(Filled, "the queue drops packets above a backlog of %s", between(low, high))
+		conclude(Filled, "the queue drops packets above a backlog of %s", spanText(low, high))
 	case best.excess >= refusals && others > minOthers:
-		conclude(Filled, "packets were dropped at a backlog of this test of %s", between(low, high))
+		conclude(Filled, "packets were dropped at a backlog of this test of %s", spanText(low, high))
 	case !alone && best.refused.Quantile(0.5) > strong*best.least:
 		conclude(Unknown, "undetermined: half of the lost packets had a backlog above %s, and others were admitted at %s: the cause may be active queue management, cross traffic, a varying rate or losses behind the queue", unit.Bytes.Format(best.refused.Quantile(0.5)), unit.Bytes.Format(best.least))
 	default:
@@ -315,8 +315,8 @@ func (r *run) findOutages() {
 // refused reports whether a packet was lost outside of such a stretch.
 func (r *run) refused(i int) bool { return r.load[i].Arrived == 0 && !r.inOutages[i] }
 
-// between is an interval of bytes in words; one value if both ends have the same text.
-func between(low, high float64) string {
+// spanText is an interval of bytes in words; one value if both ends have the same text.
+func spanText(low, high float64) string {
 	from, to := unit.Bytes.Format(low), unit.Bytes.Format(high)
 	if from == to {
 		return "about " + from
