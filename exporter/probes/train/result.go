@@ -49,7 +49,7 @@ type Direction struct {
 // Shaper is a token bucket that passes a burst at the rate of the line before it, and the rest at its own rate. Both are in IP
 // bytes, without the headers of a link that the shaper may count.
 type Shaper struct {
-	// Rate is that of the bucket.
+	// Rate is the speed of the bucket after a burst.
 	Rate float64 `json:"rate_bytes_per_second"`
 	// RateBound is the error bound of Rate.
 	RateBound float64 `json:"rate_error_bound_bytes_per_second"`
