@@ -14,6 +14,8 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
 	"oneway.example/exporter/core/unit"
+	"oneway.example/exporter/estimate/tcpdelay"
+	"oneway.example/exporter/estimate/tcpstate"
 	"oneway.example/exporter/net/tstamp"
 	"oneway.example/exporter/probes/stamp/ledger"
 	"oneway.example/exporter/watchers/pps"
@@ -36,6 +38,14 @@ func TestTextsHaveTheNumbersOfTheProgram(t *testing.T) {
 		{"exporter/doc/report.md", fmt.Sprintf("within the %s test intervals before (at least %s)", words[ledger.UpIntervals], unit.Duration(ledger.UpTime))},
 		{metrics, fmt.Sprintf("last %d intervals between pulses", pps.JitterIntervals)},
 		{"grafana-dashboards/dashboards/clock.json", fmt.Sprintf("last %d intervals between pulses", pps.JitterIntervals)},
+		{metrics, fmt.Sprintf("in less than %g of the time between", tcpdelay.CompressedRatio)},
+		{"exporter/doc/tcpdelay.md", fmt.Sprintf("less than %g of the time between", tcpdelay.CompressedRatio)},
+		{"grafana-dashboards/dashboards/tcp.json", fmt.Sprintf("in less than %g of the time between", tcpdelay.CompressedRatio)},
+		{"exporter/doc/tcpdelay.md", fmt.Sprintf("at least %d sampled bytes were acknowledged", tcpdelay.LeastEarly)},
+		{"exporter/doc/tcpdelay.md", fmt.Sprintf("among at least %d sampled bytes", tcpdelay.LeastTested)},
+		{runbooks + "OnewaySplitTCPChanged.md", fmt.Sprintf("at least %d sampled bytes", tcpdelay.LeastEarly)},
+		{metrics, fmt.Sprintf("reaches %g %% of the best", tcpstate.KneeShare*100)},
+		{"grafana-dashboards/dashboards/buffer_sweep.json", fmt.Sprintf("reaches %g %% of", tcpstate.KneeShare*100)},
 		{"deploy/systemd/oneway-agent.service", "RuntimeDirectory=" + filepath.Base(filepath.Dir(linklease.DefaultSocket)) + "\n"},
 		{"deploy/prometheus/README.md", fmt.Sprintf("the %.0f minutes that the rules look back", metric.TestedRecent.Minutes())},
 		{"deploy/prometheus/README.md", words[int(rules.ThresholdBaselineHours.Default)] + " of history"},

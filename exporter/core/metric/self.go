@@ -58,6 +58,7 @@ var (
 				"network_unreachable: ENETUNREACH",
 				"network_down: ENETDOWN",
 				"address_not_available: EADDRNOTAVAIL",
+				"no_such_device: ENODEV, the interface is gone",
 				"packet_too_large: EMSGSIZE",
 				"send_buffer_full: EAGAIN",
 				"interface_queue_full: ENOBUFS",

@@ -26,8 +26,8 @@ type Interarrival struct {
 	Compressed, Tested int
 }
 
-// compressed is the ratio below which acknowledgments are compressed.
-const compressed = 0.75
+// CompressedRatio is the ratio below which acknowledgments are compressed.
+const CompressedRatio = 0.75
 
 // Acks evaluates the acknowledgments of flows of one direction, each in the order of arrival.
 func Acks(flows ...Flow) *Interarrival {
@@ -95,7 +95,7 @@ func (r *Interarrival) compress(all []tcpstamp.Ack, received []tcpstamp.Received
 		at := received[k].At
 		if before != nil && possible(sent, at) {
 			gap, err := b.At.Sub(before.At), b.Early+lagError
-			if limit := time.Duration(compressed * float64(at.Sub(sent)-received[k].Early)); limit > err {
+			if limit := time.Duration(CompressedRatio * float64(at.Sub(sent)-received[k].Early)); limit > err {
 				r.Tested++
 				if gap+err < limit {
 					r.Compressed++

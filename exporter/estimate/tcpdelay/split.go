@@ -68,9 +68,9 @@ type Evidence struct {
 
 // Limits of evidence.
 const (
-	// leastEarly is the least number of early acknowledgments that prove a split, leastTested that of tested bytes without
+	// LeastEarly is the least number of early acknowledgments that prove a split, LeastTested that of tested bytes without
 	// one that excludes it.
-	leastEarly, leastTested = 3, 20
+	LeastEarly, LeastTested = 3, 20
 	// A round trip is clearly shorter than another one if it is shorter by this ratio and time.
 	shorterRatio = 0.7
 	shorterTime  = 300 * time.Microsecond
@@ -143,7 +143,7 @@ type Verdict struct {
 func (e *Evidence) Judge() Verdict {
 	identity := e.Identity()
 	switch {
-	case e.Early >= leastEarly:
+	case e.Early >= LeastEarly:
 		return Verdict{State: Split, By: "bytes were acknowledged before they arrived"}
 	case e.Early == 0 && e.AckKnown && e.path() > 0 && e.AckRoundTrip > max(e.AckError+ackSlack, e.path()/4):
 		return Verdict{State: EndToEnd, By: "in both directions together, acknowledgments follow the bytes after a round trip of the path"}
@@ -157,7 +157,7 @@ func (e *Evidence) Judge() Verdict {
 		return Verdict{State: Split, By: "the SYN was rewritten, and connections of the other direction are split"}
 	case e.Early > 0:
 		return Verdict{Reason: FewSamples}
-	case identity == SameSYN && e.Tested >= leastTested:
+	case identity == SameSYN && e.Tested >= LeastTested:
 		return Verdict{State: EndToEnd, By: "the client's SYN arrived, and no byte was acknowledged before it arrived"}
 	case identity == SameSYN && e.TCPRoundTrip > 0 && e.UDPRoundTrip > 0 && !e.shorter(e.TCPRoundTrip):
 		return Verdict{State: EndToEnd, By: "the client's SYN arrived, and the round trip of TCP is not shorter than that of UDP"}

@@ -15,8 +15,8 @@ type Cell struct {
 	Rates []float64
 }
 
-// kneeShare is the share of the best throughput that a sufficient buffer reaches.
-const kneeShare = 0.95
+// KneeShare is the share of the best throughput that a sufficient buffer reaches.
+const KneeShare = 0.95
 
 // Knee is the buffer from which on more brings little.
 type Knee struct {
@@ -81,8 +81,8 @@ func (p *plateau) excess(c rates) (value, bound float64) {
 		share := c.mean / p.mean
 		variance = max(p.variance*share*share, c.deviations/max(c.n-1, 1))
 	}
-	total := variance/c.n + kneeShare*kneeShare*p.variance/p.n - 2*kneeShare*covariance
-	return c.mean - kneeShare*p.mean, onePercent(p.freedom) * math.Sqrt(total)
+	total := variance/c.n + KneeShare*KneeShare*p.variance/p.n - 2*KneeShare*covariance
+	return c.mean - KneeShare*p.mean, onePercent(p.freedom) * math.Sqrt(total)
 }
 
 // onePercent is the value that Student's t with so many degrees of freedom exceeds with a probability of 1 %: from a table,
