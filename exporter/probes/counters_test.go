@@ -9,6 +9,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/loadtesttest"
@@ -72,12 +73,13 @@ func countersOf[O any](of loadsession.Type[O], change func(*O)) func(*testing.T)
 		own, sink := of.Defaults(), &metrictest.Keeping{}
 		change(&own)
 		var before map[string]float64
-		_, err := loadtesttest.Run(t, of, loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}), own, sink, func(loadtest.Progress) {
+		outcome, err := loadtesttest.Run(t, of, loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}), own, sink, func(loadtest.Progress) {
 			if before == nil {
 				before = counters(sink)
 			}
 		})
-		if err != nil {
+		// On a busy host the trains leave with gaps, and none may be clean: the counters say so.
+		if err != nil && outcome.Reason != runreason.NoResult {
 			t.Fatal(err)
 		}
 		for key, v := range before {

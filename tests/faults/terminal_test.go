@@ -59,7 +59,7 @@ func TestKilledTerminalGivesTheAgentsLinkBack(t *testing.T) {
 	}
 	waiting := s.saturation(t, "--direction=reverse", "--max-wait=40s", at)
 	program.Eventually(t, "the second waits", func() bool {
-		return strings.Contains(waiting.Stderr.String(), "Waiting for link uplink, for 40s at the most: terminal/saturation (oneway test, process ")
+		return strings.Contains(waiting.Stderr.String(), "Waiting for link uplink, for at most 40s: terminal/saturation (oneway test, process ")
 	})
 	c.Kill(t)
 	if r := waiting.Finish(t, 0); r.Outcome != "completed" {

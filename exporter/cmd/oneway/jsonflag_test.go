@@ -7,8 +7,8 @@ import (
 )
 
 func TestSummaryHasAllFieldsAndNoRows(t *testing.T) {
-	const whole = `{"z":1.50,"a":{"rows":[[1,null],[2,3]],"columns":["x"],"b":[{"sender_rows":[[1]],"count":12345678901234567890},{"receiver_rows":null}]},"rows":"text","ü\\"":[],"first_rows":7}`
-	const want = `{"z":1.50,"a":{"rows":[],"columns":["x"],"b":[{"sender_rows":[],"count":12345678901234567890},{"receiver_rows":null}]},"rows":"text","ü\\"":[],"first_rows":7}`
+	const whole = `{"z":1.50,"a":{"rows":[[1,null],[2,3]],"columns":["x"],"b":[{"sender_rows":[[1]],"count":12345678901234567890},{"receiver_rows":null}]},"rows":"text","ü\"":[],"first_rows":7}`
+	const want = `{"z":1.50,"a":{"rows":[],"columns":["x"],"b":[{"sender_rows":[],"count":12345678901234567890},{"receiver_rows":null}]},"rows":"text","ü\"":[],"first_rows":7}`
 	if got, err := withoutRows([]byte(whole)); err != nil || string(got) != want {
 		t.Errorf("%v\n%s\nwant\n%s", err, got, want)
 	}

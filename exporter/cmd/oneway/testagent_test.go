@@ -194,7 +194,7 @@ func TestTestBesideAnAgentHasItsLinkItsQuotaAndItsMetric(t *testing.T) {
 	h.wants(metric.QuotaUsed, 0, "uplink")
 	await.That(h.t, "bytes are reserved", func() bool { return h.gauge(metric.QuotaLeft, "uplink") < 10e6 })
 	second := h.load(t, 1, nil)
-	second.said.says(t, "Waiting for link uplink, for 30s at the most: office/saturation (oneway test, process ")
+	second.said.says(t, "Waiting for link uplink, for at most 30s: office/saturation (oneway test, process ")
 	if _, err := h.load(t, 1, func(_ *testFlags, o *loadsession.Options) { o.MaxWait = 0 }).finish(t); err == nil ||
 		!strings.Contains(err.Error(), "link uplink was not free in 0s, it is held by office/saturation (oneway test") || !strings.Contains(err.Error(), "--max-wait") {
 		t.Errorf("error is %v", err)
