@@ -44,7 +44,7 @@ func otherSources(config []byte) (others []string) {
 		if !found {
 			continue
 		}
-		for _, source := range strings.Fields(withoutActions(sources)) {
+		for source := range strings.FieldsSeq(withoutActions(sources)) {
 			if source != "files" && source != "dns" && !slices.Contains(others, source) {
 				others = append(others, source)
 			}

@@ -68,9 +68,10 @@ type Evidence struct {
 
 // Limits of evidence.
 const (
-	// LeastEarly is the least number of early acknowledgments that prove a split, LeastTested that of tested bytes without
-	// one that excludes it.
-	LeastEarly, LeastTested = 3, 20
+	// LeastEarly is the least number of early acknowledgments that prove a split.
+	LeastEarly = 3
+	// LeastTested is the least number of tested bytes without an early acknowledgment that exclude it.
+	LeastTested = 20
 	// A round trip is clearly shorter than another one if it is shorter by this ratio and time.
 	shorterRatio = 0.7
 	shorterTime  = 300 * time.Microsecond

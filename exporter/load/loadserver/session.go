@@ -81,7 +81,7 @@ func (s *session) serve(parent context.Context, conn *loadcontrol.Conn) {
 	s.idle = s.timer(s.r.options.opening, &loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: "the session was idle for too long"})
 	watching, unwatch := context.WithCancel(context.WithoutCancel(parent)) // also while a session that was stopped ends
 	defer unwatch()
-	go s.watch.Run(watching, func(time.Duration) { s.checkRan() })
+	go s.watch.Run(watching, func(time.Duration) { _ = s.checkRan() }) // it ends the session
 	err := s.exchange(ctx)
 	stop(nil)
 	ended := make(chan struct{})

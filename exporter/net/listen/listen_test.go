@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,11 +15,14 @@ import (
 func TestAddressesThatFailAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said strings.Builder
+		var mu sync.Mutex
 		all := []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:862"), netip.MustParseAddrPort("192.0.2.2:862"), netip.MustParseAddrPort("[fe80::1%eth7]:862")}
 		missing := map[netip.AddrPort]bool{all[1]: true, all[2]: true}
 		var opened []netip.AddrPort
 		a := New(slog.New(slog.NewTextHandler(&said, nil)), all)
 		err := a.Open(func(i int) error {
+			mu.Lock()
+			defer mu.Unlock()
 			one := all[i]
 			if missing[one] {
 				return errors.New("not here")
@@ -32,15 +36,19 @@ func TestAddressesThatFailAreTriedAgain(t *testing.T) {
 		ended := make(chan struct{})
 		go func() { defer close(ended); a.Retry(t.Context()) }()
 		for i, left := range [][]netip.AddrPort{{all[1], all[2]}, {all[2]}, nil} {
+			mu.Lock()
 			delete(missing, all[i])
+			mu.Unlock()
 			time.Sleep(RetryInterval + time.Second) // simulated time (synctest)
 			var got []netip.AddrPort
 			for _, f := range a.Failed() {
 				got = append(got, f.Address)
 			}
+			mu.Lock()
 			if !slices.Equal(got, left) || !slices.Equal(opened, all[:i+1]) {
 				t.Errorf("%v without a socket, want %v; opened %v", got, left, opened)
 			}
+			mu.Unlock()
 		}
 		<-ended
 		if n := strings.Count(said.String(), "\n"); n != 4 || strings.Count(said.String(), "level=WARN") != 2 {

@@ -83,7 +83,9 @@ func TestTransferWithALongOutageKeepsItsSessionForIt(t *testing.T) {
 		defer s.Close()
 		x := &serve{}
 		x.Plan.Outage = time.Minute
+		s.mu.Lock()
 		s.active[1] = x
+		s.mu.Unlock()
 		begin := time.Now()
 		<-h.ended
 		if took := time.Since(begin); took < time.Minute || took > time.Minute+2*traffic.WatchInterval {
