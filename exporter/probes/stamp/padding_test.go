@@ -263,7 +263,6 @@ func TestAuthenticatedRepliesWithoutTLVsAreMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := stampfmt.NewKey(secrets[0])
 	o := quick()
 	o.KeyFile = file
 	for name, padding := range map[string]func(q []byte) []byte{
@@ -272,6 +271,7 @@ func TestAuthenticatedRepliesWithoutTLVsAreMeasured(t *testing.T) {
 		"ones":           func(q []byte) []byte { return bytes.Repeat([]byte{255}, len(q)-stampfmt.AuthenticatedBytes) },
 		"zeros, shorter": func([]byte) []byte { return make([]byte, 7) },
 	} {
+		key := stampfmt.NewKey(secrets[0]) // a key is of one goroutine
 		peer := numberedPeer(t, func(q []byte, seq uint32) []byte { return authenticatedReply(q, seq, key, padding(q)) })
 		r := newTestbed(t, reflector.Options{}).to(peer).measure(t, o, 30)
 		if r.RoundTrip.Received != 30 || len(r.Discarded) > 0 || r.Reflector != "stateful" || *r.Forward.Lost+*r.Reverse.Lost != 0 {
@@ -279,6 +279,7 @@ func TestAuthenticatedRepliesWithoutTLVsAreMeasured(t *testing.T) {
 		}
 	}
 	// One byte of the TLVs is wrong: it is of none of these.
+	key := stampfmt.NewKey(secrets[0])
 	r, _ := refusedBy(t, o, func(q []byte, seq uint32) []byte {
 		b := authenticatedReply(q, seq, key, q[stampfmt.AuthenticatedBytes:])
 		b[len(b)-30] ^= 1
