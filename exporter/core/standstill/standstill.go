@@ -42,7 +42,7 @@ func sinceBoot() time.Duration {
 
 // Run watches until ctx ends, and calls found with each time of at least Limit in which this process did not run.
 func (w *Watch) Run(ctx context.Context, found func(time.Duration)) {
-	for ctxtime.Sleep(ctx, interval) {
+	for ctxtime.Sleep(ctx, interval) { // nothing tells a process that it was stopped: only its own lateness does
 		if d := w.look(); d >= Limit {
 			found(d)
 		}

@@ -65,7 +65,7 @@ const WatchInterval = 250 * time.Millisecond
 // EndIdle ends a session with ErrIdleTimeout while idle, the time since something came from the client, is above
 // IdleTimeout, until ctx ends. Each type of traffic runs it for each of its sessions.
 func EndIdle(ctx context.Context, host Host, idle func() time.Duration) {
-	for last := sched.Now(); ctxtime.Sleep(ctx, WatchInterval); last = sched.Now() {
+	for last := sched.Now(); ctxtime.Sleep(ctx, WatchInterval); last = sched.Now() { // silence has no event to wait for
 		// After a time in which this host did not run, what has come meanwhile is not read yet.
 		if idle() > IdleTimeout && sched.Now()-last < 2*WatchInterval {
 			host.End(ErrIdleTimeout)

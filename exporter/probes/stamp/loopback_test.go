@@ -91,18 +91,24 @@ func TestMeasuresBothDirectionsExactlyWithOurReflector(t *testing.T) {
 	checkClean(t, r, 200)
 }
 
-func TestMeasuresInAuthenticatedMode(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(file, []byte("a shared secret\n"), 0o600); err != nil {
+// quickWithKey is quick in authenticated mode, and the secret.
+func quickWithKey(t *testing.T) (o Options, secret []byte) {
+	t.Helper()
+	o = quick()
+	o.KeyFile = filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(o.KeyFile, []byte("a shared secret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	secrets, err := keyfile.Load(file)
+	secrets, err := keyfile.Load(o.KeyFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := quick()
-	o.KeyFile = file
-	b := newTestbed(t, reflector.Options{Keys: []*stampfmt.Key{stampfmt.NewKey(secrets[0])}, RequireKey: true})
+	return o, secrets[0]
+}
+
+func TestMeasuresInAuthenticatedMode(t *testing.T) {
+	o, secret := quickWithKey(t)
+	b := newTestbed(t, reflector.Options{Keys: []*stampfmt.Key{stampfmt.NewKey(secret)}, RequireKey: true})
 	checkClean(t, b.measure(t, o, 200), 200)
 }
 

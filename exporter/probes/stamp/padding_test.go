@@ -8,8 +8,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -17,7 +15,6 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/instant"
-	"oneway.example/exporter/core/keyfile"
 	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/net/sched"
@@ -255,23 +252,14 @@ func authenticatedReply(q []byte, seq uint32, key *stampfmt.Key, padding []byte)
 
 // TestAuthenticatedRepliesWithoutTLVsAreMeasured: the base packet alone is authenticated; nothing else is read.
 func TestAuthenticatedRepliesWithoutTLVsAreMeasured(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(file, []byte("a shared secret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	secrets, err := keyfile.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := quick()
-	o.KeyFile = file
+	o, secret := quickWithKey(t)
 	for name, padding := range map[string]func(q []byte) []byte{
 		"none":           func([]byte) []byte { return nil },
 		"the request's":  func(q []byte) []byte { return q[stampfmt.AuthenticatedBytes:] },
 		"ones":           func(q []byte) []byte { return bytes.Repeat([]byte{255}, len(q)-stampfmt.AuthenticatedBytes) },
 		"zeros, shorter": func([]byte) []byte { return make([]byte, 7) },
 	} {
-		key := stampfmt.NewKey(secrets[0]) // a key is of one goroutine
+		key := stampfmt.NewKey(secret) // a key is of one goroutine
 		peer := numberedPeer(t, func(q []byte, seq uint32) []byte { return authenticatedReply(q, seq, key, padding(q)) })
 		r := newTestbed(t, reflector.Options{}).to(peer).measure(t, o, 30)
 		if r.RoundTrip.Received != 30 || len(r.Discarded) > 0 || r.Reflector != "stateful" || *r.Forward.Lost+*r.Reverse.Lost != 0 {
@@ -279,7 +267,7 @@ func TestAuthenticatedRepliesWithoutTLVsAreMeasured(t *testing.T) {
 		}
 	}
 	// One byte of the TLVs is wrong: it is of none of these.
-	key := stampfmt.NewKey(secrets[0])
+	key := stampfmt.NewKey(secret)
 	r, _ := refusedBy(t, o, func(q []byte, seq uint32) []byte {
 		b := authenticatedReply(q, seq, key, q[stampfmt.AuthenticatedBytes:])
 		b[len(b)-30] ^= 1
@@ -289,7 +277,7 @@ func TestAuthenticatedRepliesWithoutTLVsAreMeasured(t *testing.T) {
 		t.Errorf("discarded %v, want bad_hmac", r.Discarded)
 	}
 	// A reflector without a key, which does not copy the rest of the request.
-	r, err = refusedBy(t, o, func(q []byte, seq uint32) []byte { return replyTo(q[:stampfmt.UnauthenticatedBytes], seq) })
+	r, err := refusedBy(t, o, func(q []byte, seq uint32) []byte { return replyTo(q[:stampfmt.UnauthenticatedBytes], seq) })
 	if r.Discarded["no_key"] < 20 || !strings.Contains(err.Error(), "has no key") {
 		t.Errorf("discarded %v: %v", r.Discarded, err)
 	}

@@ -129,7 +129,7 @@ const aliveInterval = 2 * time.Second
 
 // alive tells the load server that this end does not hang, until ctx ends.
 func (s *Session) alive(ctx context.Context) {
-	for ctxtime.Sleep(ctx, aliveInterval) {
+	for ctxtime.Sleep(ctx, aliveInterval) { // the interval of the messages
 		if s.client.SendMessage(sayAlive, struct{}{}) != nil {
 			return // the session has ended
 		}
