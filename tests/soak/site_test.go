@@ -146,7 +146,7 @@ func (s *site) configure(n int) {
 		if i >= moving {
 			more += ", interval: 20ms"
 		}
-		fmt.Fprintf(&b, "  - {name: %s, peer: %q, probes: [{type: stamp, size: %d%s}]}\n", name(i), s.at(stampfmt.Port), smallest+i, more)
+		fmt.Fprintf(&b, "  - {name: %s, peer: %q, probes: [{type: stamp, payload_bytes: %d%s}]}\n", name(i), s.at(stampfmt.Port), smallest+i, more)
 	}
 	fmt.Fprintf(&b, "  - {name: load, peer: %q, probes: [{type: saturation, every: 1m, link: uplink, load_server: %q, token_file: token, pin: %q, "+
 		"rate: {forward: 5Mbit, reverse: 5Mbit}, duration: 1s, skip: 200ms, drain_timeout: 2s, idle: {duration: 200ms, interval: 20ms}}]}\n",
