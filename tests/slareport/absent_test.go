@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/serve/slareport"
 )
 
@@ -71,6 +72,63 @@ func TestUndecidedPacketsWidenTheLoss(t *testing.T) {
 	w := reportOf(t, s, begin().AddDate(0, 1, 0)).Ways[0]
 	near(t, "least loss", w.Loss, 0.1)
 	near(t, "highest loss", w.LossHighest, 0.3)
+}
+
+// A path that is dead in the last quarter of the first day, and in the first one of the second: only then a reply tells where.
+func deadAtMidnight(slim bool) func(io.Writer) {
+	return func(w io.Writer) {
+		const day, dead = 24 * 60, 6 * 60
+		sent := func(i int) int { return 60 * i }
+		unheard := func(i int) int { return 60 * max(0, min(i, day+dead)-(day-dead)) }
+		decided := func(i int) int { return map[bool]int{true: unheard(i)}[i >= day+dead] }
+		values := []struct {
+			series string
+			full   bool
+			value  func(i int) int
+		}{
+			{`oneway_probe_up{`, false, func(i int) int { return map[bool]int{true: 1}[i < day-dead || i >= day+dead] }},
+			{`oneway_packets_sent_total{direction="forward",`, false, sent},
+			{`oneway_packets_sent_total{direction="reverse",`, false, func(i int) int { return sent(i) - unheard(i) }},
+			{`oneway_packets_received_total{direction="forward",`, true, func(i int) int { return sent(i) - unheard(i) }},
+			{`oneway_packets_received_total{direction="reverse",`, true, func(i int) int { return sent(i) - unheard(i) }},
+			{`oneway_packets_lost_total{direction="forward",`, false, decided},
+			{`oneway_packets_lost_total{direction="reverse",`, false, func(int) int { return 0 }},
+			{`oneway_packets_outstanding{direction="forward",`, true, func(i int) int { return unheard(i) - decided(i) }},
+			{`oneway_packets_outstanding{direction="reverse",`, true, func(int) int { return 0 }},
+			{`oneway_round_trips_lost_total{`, false, unheard},
+		}
+		last := ""
+		for _, v := range values {
+			if name, _, _ := strings.Cut(v.series, "{"); name != last {
+				fmt.Fprintf(w, "# TYPE %s unknown\n", name)
+				last = name
+			}
+			for i := 0; i < 2*day && !(v.full && slim); i++ {
+				fmt.Fprintf(w, "%sjob=\"oneway\",instance=\"a:9862\",path=\"berlin\",probe=\"stamp\"} %d %d\n", v.series, v.value(i), begin().Add(time.Duration(i)*time.Minute).Unix())
+			}
+		}
+	}
+}
+
+// All packets of the outage may have been lost in either direction until it ends; the next day has the loss.
+func TestOutageAtTheEndOfAPeriodMayBeLossOfEitherDirection(t *testing.T) {
+	for _, slim := range []bool{false, true} {
+		s := serveText(t, deadAtMidnight(slim))
+		o := slareport.Options{Path: path, From: begin(), To: begin().AddDate(0, 0, 2), By: slareport.Day, Interval: scrape}
+		rows, err := slareport.Make(t.Context(), s, o, begin().AddDate(0, 1, 0))
+		if err != nil || len(rows) != 2 {
+			t.Fatalf("%d rows, %v", len(rows), err)
+		}
+		for _, d := range sample.Directions() {
+			near(t, fmt.Sprintf("slim %v: highest loss %s", slim, d), rows[0].Ways[d].LossHighest, 0.25)
+		}
+		near(t, "loss forward on the day of the begin", rows[0].Ways[sample.Forward].Loss, 0)
+		next := rows[1].Ways
+		if f := next[sample.Forward]; f.Loss == nil || f.LossHighest == nil || *f.Loss < 0.25 || *f.LossHighest > *f.Loss+0.001 {
+			t.Errorf("slim %v: on the day of its end %s forward, highest %s; want the same", slim, shown(f.Loss), shown(f.LossHighest))
+		}
+		near(t, "highest loss in reverse on the day of the end", next[sample.Reverse].LossHighest, 0)
+	}
 }
 
 // Profile slim counts neither withheld delays nor those of low confidence.

@@ -70,14 +70,18 @@ func (p *part) add(ctx context.Context, r *Row) error {
 	if err != nil {
 		return err
 	}
+	r.received = r.received || len(all[metric.PacketsReceived.Name]) > 0
 	_, counting := all[metric.ProbeInterval.Name] // invalid and low begin with their first event; profile slim has neither, nor the interval
 	for d := range r.Ways {
 		name, w := sample.Direction(d).String(), &r.Ways[d]
 		if n, known := all[metric.PacketsLost.Name][name]; known { // else the reflector does not number its replies
-			undecided := all[metric.PacketsUndecided.Name][name]
+			undecided, sent := all[metric.PacketsUndecided.Name][name], all[metric.PacketsSent.Name][name]-all[metric.PacketsHostDropped.Name][name]
+			of := counted(all, metric.PacketsReceived, n+undecided, sent, name)
 			w.counts.lost += n
 			w.counts.undecided += undecided
-			w.counts.of += counted(all, metric.PacketsReceived, n+undecided, all[metric.PacketsSent.Name][name]-all[metric.PacketsHostDropped.Name][name], name)
+			w.counts.of += of
+			w.counts.outstanding += sent - of
+			w.counts.directed = true
 		}
 		for limits, n := range delays[name] {
 			w.histogram.add(bucket{limits[0], limits[1], n})
@@ -95,6 +99,16 @@ func (p *part) add(ctx context.Context, r *Row) error {
 	r.trips.lost += lost
 	r.trips.of += counted(all, metric.RoundTripReceived, lost, all[metric.PacketsSent.Name][sample.Forward.String()], "")
 	return nil
+}
+
+// begun adds the packets that had no outcome when the period began: it has the outcomes of these too.
+func (r *Row) begun(ctx context.Context, c *client) error {
+	values, err := c.at(ctx, "sum by (direction) ("+metric.PacketsOutstanding.Name+"{"+r.match()+"})", r.From)
+	before := byDirection(values)
+	for d := range r.Ways {
+		r.Ways[d].counts.outstanding += before[sample.Direction(d).String()]
+	}
+	return err
 }
 
 // counted are the packets in the denominator of a loss: received packets and the others with an outcome. A session that ends in an outage

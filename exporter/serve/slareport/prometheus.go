@@ -47,7 +47,9 @@ func (s *Server) name() string {
 
 // connect makes a client, which sends its first request when it is asked.
 func (s *Server) connect() *client {
-	return &client{server: s, http: http.Client{Timeout: timeout, CheckRedirect: sameServer}}
+	reused := http.DefaultTransport.(*http.Transport).Clone()
+	reused.MaxIdleConnsPerHost = concurrent
+	return &client{server: s, http: http.Client{Timeout: timeout, CheckRedirect: sameServer, Transport: reused}}
 }
 
 // sameServer follows no redirection to another server or port, nor from TLS to plain text: Authorization would go there too.

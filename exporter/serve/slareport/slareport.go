@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+	"golang.org/x/sync/errgroup"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
 )
 
 // Options of a report.
@@ -44,11 +46,13 @@ type Row struct {
 	RoundTrip *float64 // loss
 	Ways      [2]Way   // by sample.Direction
 	trips     struct{ lost, of float64 }
+	received  bool // the agent counted received packets; profile slim does not
 }
 
 // Way is one direction of a row.
 type Way struct {
-	// Loss and LossHighest are the loss ratio if none and all of the undecided packets were lost in the direction.
+	// Loss and LossHighest are the loss ratio if none and all of the packets without an outcome were lost in the direction: the undecided
+	// ones, and those that have none at the end of the period, as in an outage.
 	Loss          *float64
 	LossHighest   *float64
 	P50, P95, P99 *Quantile
@@ -64,6 +68,8 @@ type Way struct {
 type counts struct {
 	lost, of     float64 // lost packets of those that were received, lost or undecided, where the direction of a loss is known
 	undecided    float64 // of these, packets whose outcome stays unknown
+	outstanding  float64 // packets that were sent and have no outcome yet, since before the period
+	directed     bool    // losses have a direction
 	invalid, low float64 // of parts that count them
 	counting     float64 // reported delays of these parts
 }
@@ -87,12 +93,28 @@ func Make(ctx context.Context, s *Server, o Options, now time.Time) ([]Row, erro
 	if err != nil {
 		return nil, err
 	}
+	rows, err := o.rows(ctx, c, sources, now)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(rows, func(r Row) bool { return r.Measured+r.LoadTest > 0 }) {
+		return nil, fmt.Errorf("slareport: Prometheus at %s has no data of %s from %s to %s; the time may be before its retention (--storage.tsdb.retention.time)",
+			c.server.name(), o.subject(), o.From.Format(time.DateTime), o.To.Format(time.DateTime))
+	}
+	return rows, nil
+}
+
+// concurrent is how many rows ask the server at a time: Prometheus evaluates 20 queries at a time by default, for all clients.
+const concurrent = 8
+
+// rows fills the rows of the sources, in their order.
+func (o *Options) rows(ctx context.Context, c *client, sources []Source, now time.Time) ([]Row, error) {
+	err := inParallel(ctx, len(sources), func(ctx context.Context, i int) error { return sources[i].describe(ctx, c, *o, now) })
+	if err != nil {
+		return nil, err
+	}
 	var rows []Row
-	measured := false
 	for _, one := range sources {
-		if err := one.describe(ctx, c, o, now); err != nil {
-			return nil, err
-		}
 		for _, p := range o.By.periods(o.From, o.To) {
 			if p.From.After(now) {
 				break
@@ -101,18 +123,20 @@ func Make(ctx context.Context, s *Server, o Options, now time.Time) ([]Row, erro
 			if p.To.After(now) {
 				r.To, r.Partial = now.Truncate(time.Second), true
 			}
-			if err := r.fill(ctx, c, o); err != nil {
-				return nil, err
-			}
-			measured = measured || r.Measured+r.LoadTest > 0
 			rows = append(rows, r)
 		}
 	}
-	if !measured {
-		return nil, fmt.Errorf("slareport: Prometheus at %s has no data of %s from %s to %s; the time may be before its retention (--storage.tsdb.retention.time)",
-			c.server.name(), o.subject(), o.From.Format(time.DateTime), o.To.Format(time.DateTime))
+	return rows, inParallel(ctx, len(rows), func(ctx context.Context, i int) error { return rows[i].fill(ctx, c, *o) })
+}
+
+// inParallel calls do with 0 to n - 1, several at a time; the first error ends all.
+func inParallel(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(concurrent)
+	for i := range n {
+		group.Go(func() error { return do(ctx, i) })
 	}
-	return rows, nil
+	return group.Wait()
 }
 
 // PathError is a path that Prometheus does not know.
@@ -173,9 +197,13 @@ func (r *Row) fill(ctx context.Context, c *client, o Options) error {
 			from = to
 		}
 	}
+	if err := r.begun(ctx, c); err != nil {
+		return err
+	}
 	for d := range r.Ways {
 		r.Ways[d].conclude()
 	}
+	r.highest()
 	if r.trips.of > 0 {
 		r.RoundTrip = new(min(1, r.trips.lost/r.trips.of))
 	}
@@ -212,17 +240,36 @@ func (r *Row) availability(ctx context.Context, c *client, interval time.Duratio
 	return nil
 }
 
+// share is a ratio, 0..1; nil: of nothing.
+func share(of, all float64) *float64 {
+	if all <= 0 {
+		return nil
+	}
+	return new(min(1, max(0, of/all)))
+}
+
+// highest computes the highest loss ratios. A packet without a reply was lost forward, or in reverse after it was reflected.
+func (r *Row) highest() {
+	forward, reverse := r.Ways[sample.Forward].counts, r.Ways[sample.Reverse].counts
+	forward.outstanding, reverse.outstanding = max(0, forward.outstanding), max(0, reverse.outstanding)
+	if !r.received { // these are among the packets that were sent: round trips that are lost in no known direction
+		forward.outstanding = min(forward.of, max(0, r.trips.lost-forward.lost-reverse.lost-forward.undecided))
+		forward.of -= forward.outstanding
+	}
+	unheard := forward.undecided + forward.outstanding
+	if forward.directed {
+		r.Ways[sample.Forward].LossHighest = share(forward.lost+unheard, forward.of+forward.outstanding)
+	}
+	if reverse.directed {
+		more := unheard + reverse.outstanding
+		r.Ways[sample.Reverse].LossHighest = share(reverse.lost+reverse.undecided+more, reverse.of+more)
+	}
+}
+
 // conclude computes the shares and quantiles.
 func (w *Way) conclude() {
 	w.Delays = w.histogram.count()
-	share := func(of, all float64) *float64 {
-		if all <= 0 {
-			return nil
-		}
-		return new(min(1, max(0, of/all)))
-	}
 	w.Loss = share(w.counts.lost, w.counts.of)
-	w.LossHighest = share(w.counts.lost+w.counts.undecided, w.counts.of)
 	w.Withheld = share(w.counts.invalid, w.counts.invalid+w.counts.counting)
 	w.LowConfidence = share(w.counts.low, w.counts.counting)
 	w.P50, w.P95, w.P99 = w.histogram.quantile(0.5), w.histogram.quantile(0.95), w.histogram.quantile(0.99)

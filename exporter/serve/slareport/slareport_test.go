@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	_ "time/tzdata" // the host may lack a zone database
@@ -188,5 +191,52 @@ func TestMakeRefusesATimeInTheFuture(t *testing.T) {
 	now := time.Date(2026, time.October, 1, 0, 0, 0, 0, time.UTC)
 	if _, err := Make(context.Background(), &Server{}, Options{From: now.Add(time.Hour), To: now.Add(2 * time.Hour)}, now); err == nil || !strings.Contains(err.Error(), "in the future") {
 		t.Error(err)
+	}
+}
+
+// The server replies when so many queries have arrived: a report that asks one after the other never ends.
+func TestPathsAreAskedAtTheSameTime(t *testing.T) {
+	const paths = 40
+	var now, most atomic.Int64
+	several := make(chan struct{})
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		n := now.Add(1)
+		defer now.Add(-1)
+		for seen := most.Load(); n > seen && !most.CompareAndSwap(seen, n); seen = most.Load() {
+		}
+		switch {
+		case strings.HasSuffix(r.URL.Path, "series"):
+			var all []string
+			for i := range paths {
+				all = append(all, fmt.Sprintf(`{"path":"p%02d","probe":"stamp","instance":"a"}`, i))
+			}
+			fmt.Fprintf(w, `{"status":"success","data":[%s]}`, strings.Join(all, ","))
+			return
+		case n == concurrent:
+			select {
+			case <-several:
+			default:
+				close(several)
+			}
+		}
+		<-several
+		data := `{"result":[]}`
+		if strings.HasSuffix(r.URL.Path, "query_range") {
+			data = `{"result":[{"values":[[1,"1"]]}]}`
+		}
+		fmt.Fprintf(w, `{"status":"success","data":%s}`, data)
+	})
+	from := time.Date(2026, time.October, 1, 0, 0, 0, 0, time.UTC)
+	rows, err := Make(t.Context(), &Server{URL: url}, Options{From: from, To: from.AddDate(0, 0, 2), By: Day, Interval: time.Hour}, from.AddDate(0, 1, 0))
+	if err != nil || len(rows) != 2*paths {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	for i, r := range rows {
+		if want := fmt.Sprintf("p%02d", i/2); r.Path != want || r.From.Day() != 1+i%2 {
+			t.Errorf("row %d: %s from %v, want %s, by day", i, r.Path, r.From, want)
+		}
+	}
+	if most.Load() > concurrent {
+		t.Errorf("%d queries at a time, want at most %d", most.Load(), concurrent)
 	}
 }
