@@ -201,7 +201,7 @@ func warnLink(link string, all []use, limited bool) (found config.Problems) {
 		found = append(found, all[0].place.Problem("", fmt.Sprintf("fills link %s (%s) without a quota; limit the bytes of a day: links: [{name: %s, quota_bytes: 5GB}]", link, names(all), link)))
 	}
 	if share > maxShare {
-		found = append(found, all[0].place.Problem("", fmt.Sprintf("and others need link %s for %.0f %% of the time (%s); one runs at a time, the rest is skipped: raise every", link, 100*share, names(all))))
+		found = append(found, all[0].place.Problem("", fmt.Sprintf("and others need link %s for %s of the time (%s); one runs at a time, the rest is skipped: raise every", link, units.Ratio.Format(share), names(all))))
 	}
 	return found
 }
@@ -216,6 +216,6 @@ func warnSilent(path string, all []use) string {
 	if 1-loud <= metric.SilencedRatio {
 		return ""
 	}
-	return fmt.Sprintf("keeps the alerts of loss, delay and voice of path %s silent for %.0f %% of the time (%s): during a run and the %.0f minutes after it none begins; leave half an hour between runs (every)",
-		path, 100*(1-loud), names(all), metric.TestedRecent.Minutes())
+	return fmt.Sprintf("keeps the alerts of loss, delay and voice of path %s silent for %s of the time (%s): during a run and the %.0f minutes after it none begins; leave half an hour between runs (every)",
+		path, units.Ratio.Format(1-loud), names(all), metric.TestedRecent.Minutes())
 }

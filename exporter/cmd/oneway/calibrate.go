@@ -179,14 +179,15 @@ func (f *calibrateFlags) printTable(out io.Writer, r calibration.Record, e bound
 	row := func(name string, get func(calibration.Direction) string) { t.row(name, get(r.Forward), get(r.Reverse)) }
 	row("packets used", func(d calibration.Direction) string { return fmt.Sprint(d.Count) })
 	row("systematic (median)", func(d calibration.Direction) string { return unit.Duration(d.Systematic) })
-	row("random (95 %) ±", func(d calibration.Direction) string { return unit.Duration(d.Random) })
-	row("largest ±", func(d calibration.Direction) string { return unit.Duration(d.Largest) })
+	limit := func(d time.Duration) string { return unit.Seconds.FormatLimit(d.Seconds()) }
+	row("random (95 %)", func(d calibration.Direction) string { return limit(d.Random) })
+	row("largest", func(d calibration.Direction) string { return limit(d.Largest) })
 	if err := t.end(); err != nil {
 		return fmt.Errorf("calibrate: print the table: %w", err)
 	}
-	lines := []string{fmt.Sprintf("one timestamp of %s: %s systematic, removed from delays; %s random", r.Interface, unit.Duration(e.Systematic), unit.Duration(e.Random))}
+	lines := []string{fmt.Sprintf("one timestamp of %s: %s systematic, removed from delays; %s random", r.Interface, unit.Duration(e.Systematic), limit(e.Random))}
 	if e.Trusted {
-		lines = append(lines, fmt.Sprintf("trusted: error bounds of delays include %s for it", unit.Duration(e.Largest)))
+		lines = append(lines, fmt.Sprintf("trusted: error bounds of delays include %s for it", limit(e.Largest)))
 	}
 	if report.RoundTrip.Lost > 0 {
 		lines = append(lines, fmt.Sprintf("note: %d packets were lost; a back-to-back path should lose none", report.RoundTrip.Lost))

@@ -43,11 +43,11 @@ func runCalibrate(t *testing.T, f *calibrateFlags) string {
 
 func TestCalibratePrintsAnAlignedTable(t *testing.T) {
 	out := runCalibrate(t, calibrateDefaults())
-	figure := ` +[0-9.e+]+ [µm]s +[0-9.e+]+ [µm]s *\n`
+	figure, limit := ` +[0-9.e+]+ [µm]s +[0-9.e+]+ [µm]s *\n`, ` +± [0-9.]+ [µm]s +± [0-9.]+ [µm]s *\n`
 	want := regexp.MustCompile(`^lo \(loopback, kernel timestamps\)\n +forward +reverse\n` +
 		` *packets used +[23][0-9][0-9] +[23][0-9][0-9] *\n` +
-		` *systematic \(median\)` + figure + ` *random \(95 %\) ±` + figure + ` *largest ±` + figure + `\n` +
-		`one timestamp of lo: \S+ [µm]s systematic, removed from delays; \S+ [µm]s random\n` +
+		` *systematic \(median\)` + figure + ` *random \(95 %\)` + limit + ` *largest` + limit + `\n` +
+		`one timestamp of lo: \S+ [µm]s systematic, removed from delays; ± \S+ [µm]s random\n` +
 		`not stored; --output FILE stores it\n$`)
 	if !want.MatchString(out) {
 		t.Errorf("unexpected table:\n%s", out)

@@ -97,7 +97,7 @@ func TestProbePrintsATableAndJSON(t *testing.T) {
 			t.Errorf("a live line was written to an output that is not a terminal: %q", live.String())
 		}
 		if !asJSON {
-			for _, want := range []string{"oneway reflector", "delay p50", "error bound ±", "forward", "reverse"} {
+			for _, want := range []string{"oneway reflector", "delay p50", "error bound", "± ", "forward", "reverse"} {
 				if !strings.Contains(out.String(), want) {
 					t.Errorf("no %q in\n%s", want, out.String())
 				}

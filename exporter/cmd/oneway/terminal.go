@@ -128,7 +128,7 @@ const (
 // progressLine is "[######      ]  43 %  forward: load, 12.3 MB  35s left", with a bar that leaves space for the rest.
 func progressLine(p loadtest.Progress, since time.Duration, width int) string {
 	p.Share = min(max(p.Share, 0), 1)
-	line := fmt.Sprintf("%3.0f %%  %s", 100*p.Share, p.Phase)
+	line := fmt.Sprintf("%5s  %s", unit.Percent(p.Share), p.Phase)
 	if p.Bytes > 0 {
 		line += fmt.Sprintf(", %s", unit.Bytes.Format(float64(p.Bytes)))
 	}

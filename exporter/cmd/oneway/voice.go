@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/voice"
 )
 
@@ -142,8 +143,8 @@ func (v voiceRating) print(out io.Writer) error {
 			t.row(what, symbol, fmt.Sprintf("%6.2f", *value))
 		}
 	}
-	t.row("call", "", fmt.Sprintf("%s over %v mouth to ear, %.4g %% loss, BurstR %.4g",
-		v.Codec, time.Duration(v.Delay*float64(time.Second)).Round(time.Microsecond), 100*v.Loss, v.BurstR))
+	t.row("call", "", fmt.Sprintf("%s over %v mouth to ear, %s loss, BurstR %.4g",
+		v.Codec, time.Duration(v.Delay*float64(time.Second)).Round(time.Microsecond), unit.Ratio.Format(v.Loss), v.BurstR))
 	t.row("model", "", v.Model)
 	row("signal to noise", "Ro", &v.Ro)
 	row("- level, sidetone, quantizing", "Is", v.Is)

@@ -31,7 +31,7 @@ func runVoice(t *testing.T, f voiceFlags) string {
 func TestVoiceTableShowsEveryImpairmentAligned(t *testing.T) {
 	f := voiceDefaults()
 	f.delay, f.loss = "150ms", "1%"
-	want := `call                                   G.711 over 150ms mouth to ear, 1 % loss, BurstR 1
+	want := `call                                   G.711 over 150ms mouth to ear, 1.00 % loss, BurstR 1
 model                                  g107
 signal to noise                Ro       94.77
 - level, sidetone, quantizing  Is        1.41
@@ -51,7 +51,7 @@ users                                  some users dissatisfied
 func TestVoiceTableOfTheSimplifiedModelHasOneDelayTerm(t *testing.T) {
 	f := voiceDefaults()
 	f.codec, f.model, f.delay, f.loss = "g.729", "simplified", "277.3ms", "2%"
-	want := `call                      G.729 over 277.3ms mouth to ear, 2 % loss, BurstR 1
+	want := `call                      G.729 over 277.3ms mouth to ear, 2.00 % loss, BurstR 1
 model                     simplified
 signal to noise   Ro       94.20
 - delay           Id       17.66

@@ -22,7 +22,7 @@ and sum without (quantile_rank) ($queueDelay{quantile_rank="0.5"}) > sum without
 			Severity: Warning, Component: Path,
 			Summary: "A full queue adds {{ $value | humanizeDuration }} to the {{ $labels.direction }} delay of {{ $labels.path }}",
 			Description: "In the last run of {{ $labels.path }}/{{ $labels.probe }} a full queue added {{ $value | humanizeDuration }} to the {{ $labels.direction }} delay of half of the packets that filled it" +
-				lookup(metric.QueueDelayBound.Name+"{instance,path,probe,direction,quantile_rank='0.5'}", " (± {{ .Value | humanizeDuration }})") +
+				errorBound(metric.QueueDelayBound.Name+"{instance,path,probe,direction,quantile_rank='0.5'}") +
 				lookup(metric.QueueIdleDelay.Name+sameDirection, ", which is {{ .Value | humanizeDuration }} when the link is idle") +
 				lookup(metric.QueueSize.Name+sameDirection, "; the queue holds {{ .Value | humanize }}B") +
 				lookup(metric.UDPThroughput.Name+sameDirection, " and drains at {{ .Value | humanize }}B/s") + ". Any load on this link does the same to all its users.",
@@ -61,7 +61,7 @@ and on (job, instance, path, probe) $recentRun`, names{
 			Description: "While {{ $labels.path }}/{{ $labels.probe }} loaded the {{ $labels.direction }} direction, half of the packets of others took {{ $value | humanizeDuration }} longer than before, in at least " + fmt.Sprint(WorkingDelayRuns) + " runs" +
 				lookup("max("+metric.WorkingDelay.Name+"{instance,path,probe,direction,loaded='none',quantile_rank='0.5'})", "; idle {{ .Value | humanizeDuration }}") +
 				lookup("max("+metric.WorkingDelay.Name+"{instance,path,probe,direction,loaded=~'$direction|both',quantile_rank='0.5'})", ", loaded {{ .Value | humanizeDuration }}") +
-				lookup("max("+metric.WorkingDelayBound.Name+"{instance,path,probe,direction,loaded=~'$direction|both'})", " (± {{ .Value | humanizeDuration }})") +
+				errorBound("max("+metric.WorkingDelayBound.Name+"{instance,path,probe,direction,loaded=~'$direction|both'})") +
 				lookup("min("+metric.WorkingR.Name+"{instance,path,probe,direction,loaded=~'$direction|both'})", `; R of a call {{ printf "%.0f" .Value }}`) + ".",
 		},
 	}

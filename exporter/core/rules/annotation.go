@@ -16,6 +16,12 @@ const (
 	sameDirection = "{instance,path,probe,direction}"
 )
 
+// errorBound is the error bound of a delay that humanizeDuration prints, in seconds. It includes the rounding of a value below 10 s, and is rounded up to
+// milliseconds.
+func errorBound(query string) string {
+	return lookup("ceil("+query+" * 1e3 + 0.5) / 1e3", " (± {{ .Value | humanizeDuration }})")
+}
+
 // lookup is the part of an annotation that exists if a query has a result: text, in which .Value and .Labels are of the result.
 // In a selector of the query, {path} selects the path of the alert, as $path does within a text. Several results are in the order
 // of the labels that the text has: Prometheus returns them in any order, and the text of an alert changed from one evaluation to the next.

@@ -149,37 +149,15 @@ func (s Scale) FormatWith(separator string, v float64) string {
 // Format is a single value with its unit: "30.1 ms".
 func (u Unit) Format(v float64) string { return u.ScaleOf(v).Format(v) }
 
-// FormatBound is a value with its error bound, both in one scale: "110.70 kB ± 0.78 kB".
-func (u Unit) FormatBound(v, bound float64) string {
-	value, limit := u.ScaleOf(v, bound).FormatBound(" ", v, bound)
-	return value + " ± " + limit
-}
-
-// FormatBound is a value and its error bound, each with its symbol after the separator. The bound has two significant digits, and
-// the value as many decimals as the bound. The bound includes what the rounding of the value adds, and is rounded up, so that
-// the printed interval contains the measured one.
-func (s Scale) FormatBound(separator string, v, bound float64) (value, limit string) {
-	v, bound = v*s.Factor, bound*s.Factor
-	if !(bound > 0) || math.IsInf(bound, 0) || math.IsNaN(v) || math.IsInf(v, 0) {
-		return s.FormatWith(separator, v/s.Factor), s.FormatWith(separator, bound/s.Factor)
-	}
-	places := min(max(0, 1-int(math.Floor(math.Log10(bound)))), 12)
-	value = fixed(v, places)
-	if rounded, err := strconv.ParseFloat(value, 64); err == nil {
-		bound += math.Abs(rounded - v)
-	}
-	step := math.Pow(10, max(-float64(places), math.Floor(math.Log10(bound))-1))
-	limit = fixed(math.Ceil(bound/step*(1-1e-9))*step, places)
-	if s.Symbol != "" {
-		value, limit = value+separator+s.Symbol, limit+separator+s.Symbol
-	}
-	return value, limit
-}
-
 // Duration is a duration with its unit.
 func Duration(d time.Duration) string { return Seconds.Format(d.Seconds()) }
 
 // Milliseconds are seconds as a column of a table has them: all in one unit, to the microsecond.
 func Milliseconds(seconds float64) string {
 	return fixed(seconds*1e3, 3) + " ms"
+}
+
+// Percent is how much of a whole is done, without decimals: below 100 % until all is.
+func Percent(share float64) string {
+	return fixed(math.Floor(share*100), 0) + " %"
 }

@@ -101,3 +101,25 @@ func FuzzFormat(f *testing.F) {
 		}
 	})
 }
+
+// A printed bound is never below the measured one: alone, in a column of milliseconds, and of counts.
+func TestPrintedBoundsAreRoundedUp(t *testing.T) {
+	for want, got := range map[string]string{
+		"± 290 µs":                  unit.Seconds.FormatLimit(281e-6),
+		"± 4.9 kb/s":                unit.BytesPerSecond.FormatLimit(601),
+		"± 0 s":                     unit.Seconds.FormatLimit(0),
+		"± 0.289 ms":                unit.MillisecondsLimit(288.2e-6), // with half a microsecond of the values
+		"± 0.288 ms":                unit.MillisecondsLimit(287.5e-6),
+		"4294967295 ± 2":            unit.Count.FormatBound(1<<32-1, 2),
+		"1.00 s ± 0.15 s":           unit.Seconds.BoundOrDash(new(1.0), new(0.1401)),
+		"1 s":                       unit.Seconds.BoundOrDash(new(1.0), nil),
+		"-":                         unit.Seconds.BoundOrDash(nil, new(1.0)),
+		"99 %":                      unit.Percent(0.999),
+		"100 %":                     unit.Percent(1),
+		"2.5000 Mb/s ± 0.0049 Mb/s": unit.BytesPerSecond.FormatBound(312_500, 601),
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 
 	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/runreason"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe"
 )
 
@@ -197,7 +198,7 @@ func (s *status) state(now time.Time) string {
 		return "starting"
 	case !s.idle:
 		if s.at.Share > 0 {
-			return fmt.Sprintf("%s, %.0f %% done", s.at.Phase, 100*s.at.Share)
+			return fmt.Sprintf("%s, %s done", s.at.Phase, unit.Percent(s.at.Share))
 		}
 		return s.at.Phase
 	case s.due.IsZero():

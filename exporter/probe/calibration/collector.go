@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/unit"
 )
 
 const (
@@ -75,8 +76,8 @@ var ErrTooFewPackets = errors.New("too few usable packets for a calibration")
 func (c *Collector) Result(trueDelay time.Duration) (forward, reverse Direction, err error) {
 	for i, all := range c.delays {
 		if len(all) < MinCount || float64(len(all)) < keptShare*float64(c.answered) {
-			return forward, reverse, fmt.Errorf("calibration: %w: %s: %d of %d replies, want at least %d and %.0f %% of them%s",
-				ErrTooFewPackets, sample.Direction(i), len(all), c.answered, MinCount, 100*keptShare, c.because())
+			return forward, reverse, fmt.Errorf("calibration: %w: %s: %d of %d replies, want at least %d and %s of them%s",
+				ErrTooFewPackets, sample.Direction(i), len(all), c.answered, MinCount, unit.Ratio.Format(keptShare), c.because())
 		}
 	}
 	return summarize(c.delays[sample.Forward], trueDelay), summarize(c.delays[sample.Reverse], trueDelay), nil

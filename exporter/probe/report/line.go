@@ -41,12 +41,12 @@ type Number struct {
 	Text string `json:"text,omitempty"`
 }
 
-// style is how a number and its symbol, a change and a bound are joined.
-type style struct{ space, arrow, bound string }
+// style is how a number and its symbol, and a change, are joined.
+type style struct{ space, arrow string }
 
 var (
-	terminal = style{" ", " -> ", " ± "}
-	page     = style{"\u00a0", "\u00a0→\u00a0", " ±\u00a0"} // no line break within a number
+	terminal = style{" ", " -> "}
+	page     = style{"\u00a0", "\u00a0→\u00a0"} // no line break within a number
 )
 
 // Text is the result for a terminal or a document: "30.1 ms ± 0.2 ms".
@@ -55,7 +55,7 @@ func (l Line) Text() string { return l.text(terminal, true) }
 // Page is the result for a page: no line break separates a number from its unit.
 func (l Line) Page() string { return l.text(page, true) }
 
-// Cell is Text with the error bound of the first number apart; empty: no bound is known.
+// Cell is Text with the error bound of the first number apart, as "± 0.2 ms"; empty: no bound is known.
 func (l Line) Cell() (value, bound string) {
 	if len(l.Numbers) > 0 && l.Numbers[0].Bound != nil && l.Numbers[0].Value != nil {
 		n := l.Numbers[0]
@@ -119,7 +119,7 @@ func (n Number) text(scale unit.Scale, s style, bound bool) string {
 			value = scale.FormatWith(s.space, *n.Before) + s.arrow + value
 		}
 		if limit != "" && bound {
-			value += s.bound + limit
+			value += " " + limit
 		}
 		words = append(words, value)
 	}

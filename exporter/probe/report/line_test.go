@@ -37,7 +37,7 @@ func TestLinesHaveOneUnitForEachQuantity(t *testing.T) {
 		t.Errorf("on a page: %q, want %q", page, want)
 	}
 	value, bound := Line{Numbers: []Number{{Value: new(0.0812), Bound: new(310e-6), Unit: unit.Seconds}}}.Cell()
-	if value != "81.20 ms" || bound != "0.31 ms" {
+	if value != "81.20 ms" || bound != "± 0.31 ms" {
 		t.Errorf("in a cell: %q and %q", value, bound)
 	}
 }

@@ -27,15 +27,15 @@ Exit status: 0 completed, 1 not completed (prints the reason and partial results
 
 // Tables returns a table of the transports.
 func (r *Result) Tables() []report.Table {
-	t := report.Table{Columns: []string{"direction", "transport", "messages", "packets per message", "offered", "throughput", "lost", "retransmitted", "RTT", "25 %", "75 %", "delay", "95 %", "±"}}
+	t := report.Table{Columns: []string{"direction", "transport", "messages", "packets per message", "offered", "throughput", "lost", "retransmitted", "RTT", "25 %", "75 %", "delay", "95 %"}}
 	for _, p := range r.Parts {
 		row := []string{p.Direction, p.Transport.Words(), strconv.FormatInt(p.Sent, 10), unit.OrDash(p.PerMessage, func(n float64) string { return fmt.Sprintf("%.2f", n) })}
 		row = append(row, unit.BytesPerSecond.OrDash(p.Offered), unit.BytesPerSecond.OrDash(p.Throughput), unit.Ratio.OrDash(p.Loss), unit.Ratio.OrDash(p.Retransmitted))
 		row = append(row, unit.Seconds.Quartiles(p.RTT)...)
 		if p.Delay == nil {
-			row = append(row, "-", "-", "-")
+			row = append(row, "-", "-")
 		} else {
-			row = append(row, unit.MillisecondsOrDash(p.Delay.Median), unit.MillisecondsOrDash(p.Delay.Tail), unit.Milliseconds(p.Delay.Bound))
+			row = append(row, unit.Seconds.BoundOrDash(p.Delay.Median, &p.Delay.Bound), unit.Seconds.BoundOrDash(p.Delay.Tail, &p.Delay.Bound))
 		}
 		t.Row(row...)
 	}

@@ -90,7 +90,11 @@ func (d *Direction) loadTable() report.Table {
 // interval adds a row with a value and its bound, if there is a value.
 func interval(t *report.Table, name string, value, bound *report.Seconds) {
 	if value != nil {
-		t.Row(name, unit.Milliseconds(value.Seconds())+" ± "+unit.OrDash(bound, func(d report.Seconds) string { return unit.Milliseconds(d.Seconds()) }))
+		words := unit.Seconds.Format(value.Seconds())
+		if bound != nil {
+			words = unit.Seconds.FormatBound(value.Seconds(), bound.Seconds())
+		}
+		t.Row(name, words)
 	}
 }
 

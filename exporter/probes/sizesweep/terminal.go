@@ -26,11 +26,11 @@ Exit status: 0 completed, 1 not completed (prints the reason and partial results
 
 // Tables returns a table of the cells.
 func (r *Result) Tables() []report.Table {
-	t := report.Table{Columns: []string{"direction", "bytes", "packets/s", "sent", "received", "lost", "delay", "±", "mean |IPDV|", "not sent"}}
+	t := report.Table{Columns: []string{"direction", "bytes", "packets/s", "sent", "received", "lost", "delay", "mean |IPDV|", "not sent"}}
 	for _, c := range r.Cells {
 		m := c.Median
 		t.Row(c.DirectionName, strconv.Itoa(c.PacketBytes), strconv.Itoa(c.PacketRate), unit.BytesPerSecond.OrDash(m.Sent), unit.BytesPerSecond.OrDash(m.Received), unit.Ratio.OrDash(m.Loss),
-			unit.MillisecondsOrDash(m.Delay), unit.MillisecondsOrDash(m.Bound), unit.MillisecondsOrDash(m.IPDV), unit.Ratio.OrDash(m.Underrun))
+			unit.Seconds.BoundOrDash(m.Delay, m.Bound), unit.MillisecondsOrDash(m.IPDV), unit.Ratio.OrDash(m.Underrun))
 	}
 	return []report.Table{t}
 }

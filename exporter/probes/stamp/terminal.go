@@ -122,10 +122,11 @@ func (r *Report) rows() (rows [][]string) {
 		{"delay p95", func(d Distribution) *float64 { return d.P95 }},
 		{"delay p99", func(d Distribution) *float64 { return d.P99 }},
 		{"delay max", func(d Distribution) *float64 { return d.Max }},
-		{"error bound ±", func(d Distribution) *float64 { return d.ErrorBound }},
 	} {
 		row(one.name, unit.MillisecondsOrDash(one.get(fwd)), unit.MillisecondsOrDash(one.get(rev)), unit.MillisecondsOrDash(one.get(rtt)))
 	}
+	limit := func(d Distribution) string { return unit.OrDash(d.ErrorBound, unit.MillisecondsLimit) }
+	row("error bound", limit(fwd), limit(rev), limit(rtt))
 	row("PDV p95", unit.MillisecondsOrDash(orEmpty(r.Forward.PDV).P95), unit.MillisecondsOrDash(orEmpty(r.Reverse.PDV).P95))
 	row("jitter (RFC 3550)", unit.MillisecondsOrDash(r.Forward.Jitter), unit.MillisecondsOrDash(r.Reverse.Jitter))
 	for i, v := range r.Forward.Voice {

@@ -111,7 +111,7 @@ func (h *Handshake) words() string {
 		all = append(all, fmt.Sprintf("TTL %d", *h.TTL))
 	}
 	if h.TSval != nil {
-		all = append(all, fmt.Sprintf("TSval %d ± %d", *h.TSval, *h.TSvalError))
+		all = append(all, "TSval "+unit.Count.FormatBound(float64(*h.TSval), float64(*h.TSvalError)))
 	} else if !h.Timestamps {
 		all = append(all, "no timestamps")
 	}

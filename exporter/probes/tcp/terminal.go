@@ -93,7 +93,7 @@ func (s span) mean(rates []float64) string {
 func (x *TwoWay) table() report.Table {
 	long, other := &x.Directions[0], &x.Directions[1]
 	t := report.Table{
-		Heading: fmt.Sprintf("%s sent from %.2f s to %.2f s of %s (± %.3f s)", other.Direction, x.Begin, x.End, long.Direction, x.Bound),
+		Heading: fmt.Sprintf("%s sent from %s to %s of %s", other.Direction, unit.Seconds.FormatBound(x.Begin, x.Bound), unit.Seconds.FormatBound(x.End, x.Bound), long.Direction),
 		Columns: []string{"second", long.Direction, other.Direction},
 	}
 	for _, s := range spans(len(long.PerSecond)) {

@@ -32,7 +32,7 @@ Exit status: 0 completed, 1 not completed, or neither a capacity nor a shaper wa
 
 // Tables returns a table of the sizes.
 func (r *Result) Tables() []report.Table {
-	t := report.Table{Columns: []string{"direction", "payload", "IP bytes", "capacity", "±", "5th percentile", "95th", "dispersion", "trains", ""}}
+	t := report.Table{Columns: []string{"direction", "payload", "IP bytes", "capacity", "5th percentile", "95th", "dispersion", "trains", ""}}
 	for _, d := range r.Directions {
 		for _, z := range d.Sizes {
 			dispersion := unit.Seconds.OrDash(z.Dispersion)
@@ -40,7 +40,7 @@ func (r *Result) Tables() []report.Table {
 			if z.Fragmented != nil && *z.Fragmented {
 				mark = "fragmented"
 			}
-			t.Row(d.DirectionName, strconv.Itoa(z.PayloadBytes), strconv.Itoa(z.PacketBytes), unit.BytesPerSecond.OrDash(z.Median), unit.BytesPerSecond.OrDash(z.Bound), unit.BytesPerSecond.OrDash(z.P5), unit.BytesPerSecond.OrDash(z.P95),
+			t.Row(d.DirectionName, strconv.Itoa(z.PayloadBytes), strconv.Itoa(z.PacketBytes), unit.BytesPerSecond.BoundOrDash(z.Median, z.Bound), unit.BytesPerSecond.OrDash(z.P5), unit.BytesPerSecond.OrDash(z.P95),
 				dispersion, trainCounts(z.Trains), mark)
 		}
 	}

@@ -223,6 +223,7 @@ func parsed(source string) (*template.Template, error) {
 		"clockPart": clockPart, "shown": shown, "partOf": partOf,
 		"main":       mainResults,
 		"figures":    func(s report.Seconds) string { return unit.Duration(time.Duration(s)) },
+		"limit":      func(s report.Seconds) string { return unit.Seconds.FormatLimit(s.Seconds()) },
 		"utcSeconds": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 		"utc":        func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
 	}).Parse(source)

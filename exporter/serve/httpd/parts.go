@@ -30,7 +30,7 @@ func partOf(id, name string, s briefed) part {
 func clockPart(c agent.ClockStatus) part {
 	p := partOf("clock", "Clock", c)
 	if c.Trusted {
-		p.Words += " ± " + unit.Duration(time.Duration(c.Bound))
+		p.Words += " " + unit.Seconds.FormatLimit(c.Bound.Seconds())
 	}
 	return p
 }
