@@ -100,7 +100,7 @@ func capacityByHour() *trend.PanelBuilder {
 	mean := bitsOf(`avg by (hour, direction) (avg_over_time(` + recFrom(trained, rules.CapacityByHour.Name) + dashboardRange + `))`)
 	return curve(text{
 		"Capacity by time of day",
-		"Mean over the dashboard's time range of the median capacity, by hour of the day (local time: " + rules.ThresholdUTCOffsetHours.Name + "). A decrease at some hours indicates cross traffic. Corresponds to WPI figures 8 to 13.",
+		"Mean over the dashboard's time range of the median capacity, by hour of the day (local time of the agent). A decrease at some hours indicates cross traffic. Corresponds to WPI figures 8 to 13.",
 		inBits, "No recorded hours so far: load deploy/prometheus/rules into Prometheus",
 	}, axis{label: "hour", column: metric.Direction, unit: "suffix:h", least: new(0.0), most: new(24.0)}, mean).
 		Min(0).

@@ -157,14 +157,16 @@ func (s *shared) follow(c *sharedSection, series *metric.Scope) {
 	}
 }
 
-// publish sets the quotas of configured links, and whether they are saved.
+// publish sets the quotas of configured links, whether they are saved, and the offset of the local time of their days.
 func (s *shared) publish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.series == nil {
 		return
 	}
+	_, offset := time.Now().Zone()
 	s.series.Update(func() {
+		s.series.Set(metric.UTCOffset, float64(offset))
 		for _, l := range s.wanted.links {
 			u := s.links.Usage(l.Name)
 			s.series.Set(metric.QuotaUsed, float64(u.Used), l.Name)

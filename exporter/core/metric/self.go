@@ -125,6 +125,10 @@ var (
 		Name: "oneway_config_last_reload_success_timestamp_seconds", Kind: Gauge, Source: "Prometheus convention",
 		Help: "Unix time of the last successful load of the configuration.",
 	})
+	UTCOffset = Family(Desc{
+		Name: "oneway_utc_offset_seconds", Kind: Gauge, Source: "tzset(3)",
+		Help: "Local time minus UTC at present, by the time zone of the agent (TZ, else /etc/localtime): windows of load tests, days of quotas, and the labels hour and daytype of the recorded path_hour series are in local time. Daylight saving time changes it.",
+	})
 )
 
 // selfGroup has the families of TitleSelf.
@@ -133,7 +137,7 @@ func selfGroup() Group {
 		Title: TitleSelf,
 		Descs: []*Desc{
 			ConfigReloadTime, ConfigReloadSuccess, HostDelay, IncidentReports, ReflectorPackets, ReflectorSessions,
-			SamplesDropped, SendErrors, SocketDrops, SocketDiscarded, TimestampsMissing, Timestamps,
+			SamplesDropped, SendErrors, SocketDrops, SocketDiscarded, TimestampsMissing, Timestamps, UTCOffset,
 		},
 		Measurements: []Measurement{
 			{Name: "oneway_agent"},

@@ -28,17 +28,17 @@ Before 7 days: of the hours that exist, from baseline_hours on (12 steps of
 	}
 	DelayFloorBaseline = Rule{Name: recorded(metric.DelayMin, "baseline7d"), Expr: weekMedian(DelayFloor1h.Name, "", "1h")}
 	// Calendar1h and Calendar2h belong to values of an hour and of two hours, CalendarOfRun to values of the last run of a load test.
-	Calendar1h          = calendar("window1h", "the middle of the last hour", "vector(time() - 1800)", "")
-	Calendar2h          = calendar("window2h", "the middle of the last two hours", "vector(time() - 3600)", "")
-	CalendarOfRun       = calendar("run", "the last completed run of the probe", metric.RunLast.Name, "job, instance, path, probe")
+	Calendar1h          = calendar("window1h", "the middle of the last hour", metric.UTCOffset.Name+" + time() - 1800", agentLabels)
+	Calendar2h          = calendar("window2h", "the middle of the last two hours", metric.UTCOffset.Name+" + time() - 3600", agentLabels)
+	CalendarOfRun       = calendar("run", "the last completed run of the probe", metric.RunLast.Name+" + on ("+agentLabels+") group_left () "+metric.UTCOffset.Name, agentLabels+", path, probe")
 	DelayQuantileByHour = Rule{
 		Name: byHour(metric.Delay, "quantile1h"),
 		Doc: `Weekday against weekend by hour (WPI 2006, figures 8..13): read them with
 avg_over_time(...[30d]) or quantile_over_time.`,
-		Expr: atHour(DelayQuantiles1h.Name, Calendar1h, ""),
+		Expr: atHour(DelayQuantiles1h.Name, Calendar1h, agentLabels),
 	}
-	RoundTripQuantileByHour = Rule{Name: byHour(metric.RoundTripTime, "quantile1h"), Expr: atHour(RoundTripQuantiles1h.Name, Calendar1h, "")}
-	LossRatioByHour         = Rule{Name: byHour(metric.PacketsLost, "ratio1h"), Expr: atHour(LossRatio1h.Name, Calendar1h, "")}
+	RoundTripQuantileByHour = Rule{Name: byHour(metric.RoundTripTime, "quantile1h"), Expr: atHour(RoundTripQuantiles1h.Name, Calendar1h, agentLabels)}
+	LossRatioByHour         = Rule{Name: byHour(metric.PacketsLost, "ratio1h"), Expr: atHour(LossRatio1h.Name, Calendar1h, agentLabels)}
 	DelayFloor1d            = Rule{
 		Name: "oneway:delay_min_seconds:min1d",
 		Expr: "min_over_time(" + metric.DelayMin.Name + "[1d])",
@@ -64,20 +64,23 @@ func withHistory(series, offset string) string {
 )`, names{"series": series, "offset": offset, "hours": ThresholdBaselineHours.Name})
 }
 
+// agentLabels are the labels of an agent.
+const agentLabels = "job, instance"
+
 // calendar is the hour and the kind of day of a value: when the middle of its window was, so that most of its packets are of that hour.
-// instant is that time in Unix seconds, by the labels by.
+// instant is that time in Unix seconds plus the agent's offset from UTC at present, by the labels by: PromQL knows no zones.
 func calendar(name, doc, instant, by string) Rule {
 	return Rule{
 		Name: "oneway:calendar:" + name,
-		Doc:  `{hour="0".."23", daytype="weekday"|"weekend"} 1: ` + doc + `, in local time.`,
+		Doc:  `{hour="0".."23", daytype="weekday"|"weekend"} 1: ` + doc + `, in the local time of the agent.`,
 		Expr: promql(`
-count_values by ($by) ("hour", hour($instant + 3600 * scalar(max($utcOffsetHours))))
+count_values by ($by) ("hour", hour($instant))
 * on ($by) group_left (daytype)
 (
-  label_replace(day_of_week($instant + 3600 * scalar(max($utcOffsetHours))) % 6 > 0, "daytype", "weekday", "", "")
+  label_replace(day_of_week($instant) % 6 > 0, "daytype", "weekday", "", "")
   or
-  label_replace(day_of_week($instant + 3600 * scalar(max($utcOffsetHours))) % 6 == 0, "daytype", "weekend", "", "")
-) ^ 0`, names{"by": by, "instant": instant, "utcOffsetHours": ThresholdUTCOffsetHours.Name}),
+  label_replace(day_of_week($instant) % 6 == 0, "daytype", "weekend", "", "")
+) ^ 0`, names{"by": by, "instant": instant}),
 	}
 }
 

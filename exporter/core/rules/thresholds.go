@@ -69,8 +69,6 @@ for jitter, for waiting for the link, and for the run itself ...`)
 	ThresholdRunClosedSeconds = limitOfRuns("run_closed_seconds", 100000, `... while runs are due; if none was due in 6 hours, when the last is older than
 this many seconds: longer than the windows of the probe are ever closed, except
 for those with an exported end (oneway_run_next_timestamp_seconds).`)
-	ThresholdUTCOffsetHours = limit("utc_offset_hours", 0, `Local time minus UTC in hours, for the hour and daytype labels of the
-path_hour series: PromQL has UTC only. Not by path.`)
 )
 
 // thresholds are all thresholds, in the order of their file.
@@ -83,7 +81,6 @@ func thresholds() []Threshold {
 		ThresholdOutputBehindSeconds, ThresholdOutputSpoolRatio, ThresholdBufferbloatSeconds, ThresholdWorkingDelaySeconds,
 		ThresholdThroughputRatio, ThresholdTCPBufferLimitedRatio, ThresholdTCPRetransmittedRatio, ThresholdSenderUnderrunRatio,
 		ThresholdRunsFailedRatio, ThresholdRunStaleIntervals, ThresholdRunStaleSeconds, ThresholdRunClosedSeconds,
-		ThresholdUTCOffsetHours,
 	}
 }
 

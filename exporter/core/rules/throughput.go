@@ -36,15 +36,15 @@ or quantile_over_time(0.5, $searchMaximum[2h])`, names{
 	UDPThroughputByHour = Rule{
 		Name: byHour(metric.UDPThroughput, "median2h"),
 		Doc:  `By hour and kind of day: see the calendars in oneway-baselines.yml.`,
-		Expr: atHour(UDPThroughputMedian.Name, Calendar2h, ""),
+		Expr: atHour(UDPThroughputMedian.Name, Calendar2h, agentLabels),
 	}
 	TCPThroughputByHour = Rule{
 		Name: byHour(metric.TCPThroughput, "median2h"),
-		Expr: atHour(TCPThroughputMedian.Name, Calendar2h, ""),
+		Expr: atHour(TCPThroughputMedian.Name, Calendar2h, agentLabels),
 	}
 	CapacityByHour = Rule{
 		Name: byHour(metric.Capacity, "median"),
-		Expr: atHour(CapacityMedian.Name, CalendarOfRun, "job, instance, path, probe"),
+		Expr: atHour(CapacityMedian.Name, CalendarOfRun, agentLabels+", path, probe"),
 	}
 	UDPThroughputBaseline = Rule{
 		Name: recorded(metric.UDPThroughput, "baseline7d"),
@@ -104,9 +104,9 @@ func sameHours(byHour, series string) string {
 	return promql(`
 sum without (hour, daytype) (
   quantile_over_time(0.5, $byHour[7d] offset 2h)
-  and on (hour, daytype) $calendar
+  and on ($agent, hour, daytype) $calendar
   and count_over_time($byHour[7d] offset 2h) >= 12
 )
 and
-$withHistory`, names{"byHour": byHour, "calendar": Calendar2h.Name, "withHistory": withHistory(series, "2h")})
+$withHistory`, names{"byHour": byHour, "agent": agentLabels, "calendar": Calendar2h.Name, "withHistory": withHistory(series, "2h")})
 }
