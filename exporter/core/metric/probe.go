@@ -22,6 +22,7 @@ var (
 				"send_buffer_full: no space in the socket's send buffer or the interface's queue",
 				"unreachable: no route, or the interface is down",
 				"not_permitted: this host's firewall or security policy",
+				"no_address: this host had no address that replies reach",
 				"send_error: any other error, see oneway_send_errors_total",
 			},
 		},

@@ -19,6 +19,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/net/sched"
+	"oneway.example/exporter/net/source"
 	"oneway.example/exporter/net/tstamp"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp/ledger"
@@ -31,9 +32,13 @@ import (
 // receives.
 type hub struct {
 	conn *tstamp.Conn
-	key  hubKey
-	card card // nil: no hardware timestamps
-	log  *slog.Logger
+	// sources checks the addresses of this host. addresses counts the changes after which each peer has to be checked again; it is
+	// used by the pacer's thread only.
+	sources   *source.Checker
+	addresses uint64
+	key       hubKey
+	card      card // nil: no hardware timestamps
+	log       *slog.Logger
 	// users counts the probers of this hub; stop ends its goroutines. Both are guarded by the Type.
 	users int
 	stop  func()
@@ -80,7 +85,7 @@ const (
 // newHub opens the card's clock, if one is configured, and then a socket. Without the card it returns an error.
 func newHub(key hubKey, openCard func(string, *slog.Logger) (card, error), env probe.Env) (h *hub, err error) {
 	h = &hub{
-		key: key, log: env.Log, sessions: map[uint16]*session{}, byPeer: map[netip.AddrPort][]*session{}, nextSSID: 1,
+		key: key, log: env.Log, sessions: map[uint16]*session{}, byPeer: map[netip.AddrPort][]*session{}, nextSSID: 1, addresses: 1,
 		batch: make([]tstamp.Out, batchPackets), owners: make([]batched, batchPackets), errors: map[syscall.Errno]uint64{},
 	}
 	o := tstamp.Options{Device: key.device, ReceiveBufferBytes: memlimit.Buffer(receiveBufferBytes)}
@@ -91,9 +96,12 @@ func newHub(key hubKey, openCard func(string, *slog.Logger) (card, error), env p
 		o.Hardware = h.card
 	}
 	if h.conn, err = tstamp.Open(key.local, o); err != nil {
-		if h.card != nil {
-			h.card.Close()
-		}
+		h.closeCard()
+		return nil, err
+	}
+	if h.sources, err = source.Open(key.device); err != nil {
+		_ = h.conn.Close() // nothing was sent
+		h.closeCard()
 		return nil, err
 	}
 	h.heardUpTo(sched.Now())
@@ -141,6 +149,15 @@ func (h *hub) all(to []*session) []*session {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	return slices.AppendSeq(to, maps.Values(h.sessions))
+}
+
+// addressChanges returns the number of changes of this host's addresses so far. It looks for new ones once in a batch, before its first packet is
+// made.
+func (h *hub) addressChanges() uint64 {
+	if h.used == 0 && h.sources.Changed() {
+		h.addresses++
+	}
+	return h.addresses
 }
 
 // reserve returns the next place of the batch for a packet of s. A session has at most one packet in a batch, so
@@ -198,9 +215,10 @@ func skipOf(err error) (why ledger.SkipReason, everyone bool) {
 		return ledger.SkipBufferFull, true
 	case errors.Is(err, syscall.ENOBUFS): // the queue of its interface; other sessions may use another
 		return ledger.SkipBufferFull, false
-	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETDOWN),
-		errors.Is(err, syscall.EADDRNOTAVAIL), errors.Is(err, syscall.ENODEV):
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETDOWN), errors.Is(err, syscall.ENODEV):
 		return ledger.SkipUnreachable, false
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return ledger.SkipNoAddress, false
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES):
 		return ledger.SkipRefusedByHost, false
 	}
@@ -360,8 +378,13 @@ func (h *hub) close() {
 	if err := h.conn.Close(); err != nil {
 		h.log.Warn("Closing a socket failed", "err", err)
 	}
+	h.sources.Close()
+	h.closeCard()
+	h.series.scope.Close()
+}
+
+func (h *hub) closeCard() {
 	if h.card != nil {
 		h.card.Close()
 	}
-	h.series.scope.Close()
 }

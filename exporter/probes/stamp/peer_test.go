@@ -33,7 +33,7 @@ func fakePeer(t *testing.T, f peerFunc) string {
 
 func fakePeerAt(t *testing.T, at netip.AddrPort, f peerFunc) string {
 	t.Helper()
-	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
+	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
 	if err != nil {
 		t.Fatal(err)
 	}

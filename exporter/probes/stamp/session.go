@@ -35,6 +35,7 @@ type session struct {
 	run       uint32         // random; our reflector's replies contain it
 	limit     uint64         // packets to send, those that the host refuses included; 0: no limit
 	fired     uint64         // packets so far, those that the host refused included
+	source    origin         // used by the pacer's thread only
 	full      chan struct{}  // closed when the limit is reached
 	target    *target.Target // it logs faults and outages; nil: nothing is logged
 
@@ -108,16 +109,25 @@ func (s *session) useKeys(keys []*stampfmt.Key) {
 // in a burst that would queue behind itself.
 func (s *session) Fire(due, now time.Duration) time.Duration {
 	h := s.hub.Load()
-	out := h.reserve(s)
 	s.series.observed.lateness.Observe((now - due).Seconds())
+	failed := s.source.check(s, h, now)
+	out := h.reserve(s)
 	s.mu.Lock()
-	seq := s.build(out, now)
+	seq := uint64(0)
+	if failed == nil {
+		seq = s.build(out, now)
+	} else {
+		s.account.Skip(ledger.SkipNoAddress, 1)
+		s.refuse(failed)
+	}
 	s.fired++ // also if the host refuses to send it: its number is used again
 	reached := s.limit > 0 && s.fired >= s.limit
 	next, missed := sched.Skip(s.plan, due, now)
 	s.account.Skip(ledger.SkipLate, missed)
 	s.mu.Unlock()
-	h.commit(s, seq)
+	if failed == nil {
+		h.commit(s, seq)
+	}
 	if reached {
 		close(s.full)
 		return sched.Stop
@@ -158,8 +168,13 @@ func (s *session) withdraw(seq uint64, why ledger.SkipReason, err error) {
 	defer s.mu.Unlock()
 	s.account.Withdraw(seq, why)
 	if err != nil {
-		s.peerError, s.unsent = fmt.Errorf("this host does not send to it: %w", err), unsent{err, sched.Now()}
+		s.refuse(err)
 	}
+}
+
+// refuse takes why this host did not send a packet. The caller holds s.mu.
+func (s *session) refuse(err error) {
+	s.peerError, s.unsent = fmt.Errorf("this host does not send to it: %w", err), unsent{err, sched.Now()}
 }
 
 // transmitted is called by the hub with the kernel's timestamp of a sent packet.

@@ -66,7 +66,7 @@ func TestRefusalOfOnePacketSkipsNoOther(t *testing.T) {
 		syscall.ENOMEM:      {ledger.SkipBufferFull, true},
 		syscall.ENOBUFS:     {ledger.SkipBufferFull, false},
 		syscall.ENETUNREACH: {ledger.SkipUnreachable, false}, syscall.EHOSTUNREACH: {ledger.SkipUnreachable, false}, syscall.ENETDOWN: {ledger.SkipUnreachable, false},
-		syscall.EADDRNOTAVAIL: {ledger.SkipUnreachable, false},
+		syscall.EADDRNOTAVAIL: {ledger.SkipNoAddress, false},
 		syscall.EPERM:         {ledger.SkipRefusedByHost, false}, syscall.EACCES: {ledger.SkipRefusedByHost, false},
 		syscall.EINVAL: {ledger.SkipError, false}, errors.New("other"): {ledger.SkipError, false},
 	} {

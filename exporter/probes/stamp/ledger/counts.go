@@ -181,6 +181,8 @@ const (
 	SkipBufferFull
 	SkipUnreachable
 	SkipRefusedByHost
+	// SkipNoAddress: this host had no address that replies reach.
+	SkipNoAddress
 	SkipError
 	// SkipReasons is the number of reasons.
 	SkipReasons
@@ -188,7 +190,7 @@ const (
 
 // String is the value of the label `reason` of oneway_probe_schedule_skipped_total.
 func (r SkipReason) String() string {
-	return [SkipReasons]string{"late", "send_buffer_full", "unreachable", "not_permitted", "send_error"}[r]
+	return [SkipReasons]string{"late", "send_buffer_full", "unreachable", "not_permitted", "no_address", "send_error"}[r]
 }
 
 // LowConfidenceReason is why a lost round trip has no direction.
