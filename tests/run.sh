@@ -88,7 +88,7 @@ beside waiting "tests: system, waiting" "${test[@]}" -p 4 -parallel 6 -count=1 -
 # The plugins wait for Telegraf.
 beside telegraf "telegraf plugins" go test -C telegraf-plugins -json -count=1 -timeout 15m -- ./...
 # Estimators have neither goroutines nor locks (.golangci.yml): the race detector would only make their simulations slow.
-run "exporter: unit tests, race detector" env CGO_ENABLED=1 "${test[@]}" -p 4 -race -shuffle=on -timeout 15m -- "${concurrent[@]}"
+run "exporter: unit tests, race detector" env CGO_ENABLED=1 "${test[@]}" -p 4 -parallel 8 -race -shuffle=on -timeout 15m -- "${concurrent[@]}"
 run "exporter: estimators" "${test[@]}" -p 2 -shuffle=on -timeout 15m -- ./exporter/estimate/...
 # Under the race detector the simulated days have coarse steps.
 run "clock: simulated days" "${test[@]}" -count=1 -run 'TestBoundCovers|TestCoverage|TestSender|TestNothingIs' -- ./exporter/clocks/chrony

@@ -54,6 +54,7 @@ func rawBad(t *testing.T, fd int, from, to netip.AddrPort, payload []byte) {
 // wrong UDP checksum and adds the packet to the socket's drops (udp_queue_rcv_one_skb of Linux). By RFC 7680
 // section 2.5 it is lost.
 func TestDamagedPacketsAreLostByThePath(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("NOT TESTED: a raw socket and a network namespace need root")
 	}

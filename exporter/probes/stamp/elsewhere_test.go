@@ -58,6 +58,7 @@ func withoutSSID(q []byte) []byte {
 // TestRepliesFromAnotherAddressAreNamed: from another address or port, of reflectors with and without SSID, to one path and
 // to two.
 func TestRepliesFromAnotherAddressAreNamed(t *testing.T) {
+	t.Parallel()
 	for name, reply := range map[string]func([]byte) []byte{"with SSID": withSSID, "without SSID": withoutSSID} {
 		for _, ip := range []string{"127.0.0.1", "127.0.0.2"} {
 			b := newTestbed(t, reflector.Options{})
@@ -80,6 +81,7 @@ func TestRepliesFromAnotherAddressAreNamed(t *testing.T) {
 
 // TestRepliesFromThePeerOfAnotherPathBlameItNot: the address of the replies is the peer of a second path, which is measured.
 func TestRepliesFromThePeerOfAnotherPathBlameItNot(t *testing.T) {
+	t.Parallel()
 	b := newTestbed(t, reflector.Options{})
 	b.env.Sink = &metrictest.Sink{}
 	second := socketAt(t, "127.0.0.2")

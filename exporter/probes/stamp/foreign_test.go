@@ -34,6 +34,7 @@ func TestStatelessReflectorsLossesAreOfNoDirection(t *testing.T) {
 
 // TestSteadyLossOfAForeignReflectorIsToldDuringTheRun: some packets are always outstanding.
 func TestSteadyLossOfAForeignReflectorIsToldDuringTheRun(t *testing.T) {
+	t.Parallel()
 	lostThere := func(seq uint64) bool { return seq%5 < 3 }
 	remote := &bareReflector{stateful: true, lost: func(seq uint32) (there, back bool) {
 		return lostThere(uint64(seq)), seq%10 == 4

@@ -80,6 +80,7 @@ func TestStreamBesideALoadTestRecordsTheOutcomeOfEachPacket(t *testing.T) {
 
 // A reflector without this key, or none at all, gives packets that are lost, and the end is not late.
 func TestStreamWithoutRepliesEndsInTime(t *testing.T) {
+	t.Parallel()
 	b := newTestbed(t, reflector.Options{Keys: []*stampfmt.Key{stampfmt.NewKey([]byte("another secret"))}, RequireKey: true})
 	_, _, all := beside(t, b.env, lightOptions(b.peer, "a secret of this session"))
 	for _, p := range all {

@@ -113,6 +113,7 @@ func TestMeasuresInAuthenticatedMode(t *testing.T) {
 }
 
 func TestMeasuresWithPTPStampsAndEverySizeThatFits(t *testing.T) {
+	t.Parallel()
 	b := newTestbed(t, reflector.Options{})
 	for _, size := range []int{44, 48, 64, 68, 120, 124, 128, 140, 143, 172, 173, 176, 500, 1472} {
 		o := quick()

@@ -120,6 +120,7 @@ func (p *Prober) counts() (received, lost, restarts uint64) {
 // TestSilentPathTakesAnotherSourcePort: what is on the way blocks the source port of a path and the next one, but not a path to
 // another address, which shares the socket.
 func TestSilentPathTakesAnotherSourcePort(t *testing.T) {
+	t.Parallel()
 	b := newTestbed(t, reflector.Options{})
 	f := newFirewall(t, b.peer)
 	var out await.Text

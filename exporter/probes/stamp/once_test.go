@@ -80,6 +80,7 @@ func TestOneMeasurementLeavesItsSeriesAndNothingElse(t *testing.T) {
 // TestTargetThatRepliedIsUpAfterTheWaitForALostPacket: its outcome is known after two times the loss timeout, which is longer
 // than the time after which a path is down.
 func TestTargetThatRepliedIsUpAfterTheWaitForALostPacket(t *testing.T) {
+	t.Parallel()
 	b, sink := newTestbed(t, reflector.Options{}), &metrictest.Sink{}
 	b.env.Sink = sink
 	at, stop := b.reflect(t, netip.MustParseAddrPort("127.0.0.1:0"))
@@ -97,6 +98,7 @@ func TestTargetThatRepliedIsUpAfterTheWaitForALostPacket(t *testing.T) {
 
 // A silent target costs no more than count test packets and the opening queries.
 func TestSilentTargetIsLostWithinTheLongestTime(t *testing.T) {
+	t.Parallel()
 	b, sink := newTestbed(t, reflector.Options{}), &metrictest.Sink{}
 	b.env.Sink = sink
 	var packets *atomic.Int64
@@ -134,6 +136,7 @@ func TestEndOfTheContextEndsAMeasurement(t *testing.T) {
 }
 
 func TestFailureOfAMeasurementHasItsReason(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(file, []byte("another secret\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 // TestOutageOfTheRemoteEndIsInTheWindow: the reflector is stopped from the run's first report until 1800 of 2300
 // packets have been sent, and returns with a new session.
 func TestOutageOfTheRemoteEndIsInTheWindow(t *testing.T) {
+	t.Parallel()
 	b := newTestbed(t, reflector.Options{})
 	at, stopFirst := b.reflect(t, netip.MustParseAddrPort("127.0.0.1:0"))
 	p, err := NewType().NewProber(b.env, probe.Target{Peer: at.String()}, quick())

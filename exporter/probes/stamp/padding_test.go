@@ -59,6 +59,7 @@ func refusedBy(t *testing.T, o Options, reply func(q []byte, seq uint32) []byte)
 
 // TestRefusedRepliesAreCountedAndAreTheReason: a peer that sends something does not count as silent.
 func TestRefusedRepliesAreCountedAndAreTheReason(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		reply  func(q []byte, seq uint32) []byte
 		reason string // of the count
@@ -146,6 +147,7 @@ func TestReflectorsOwnPaddingIsNoDamage(t *testing.T) {
 
 // TestDamagedTLVsOfAForeignReflectorAreCounted: once a reply has returned the TLVs of its request.
 func TestDamagedTLVsOfAForeignReflectorAreCounted(t *testing.T) {
+	t.Parallel()
 	o := quick()
 	o.Size = 300 // with Extra Padding, whose content is known
 	r := newTestbed(t, reflector.Options{}).to(numberedPeer(t, func(q []byte, seq uint32) []byte {
@@ -177,6 +179,7 @@ func TestPathWithDamagedRepliesOnlyIsNotSilent(t *testing.T) {
 
 // TestReflectorThatIsReplacedIsMeasured: a router takes the address of our reflector, and then our reflector takes it again.
 func TestReflectorThatIsReplacedIsMeasured(t *testing.T) {
+	t.Parallel()
 	b := newTestbed(t, reflector.Options{})
 	var to atomic.Pointer[net.UDPAddr] // nil: the router, which pads with ones
 	ours := net.UDPAddrFromAddrPort(netip.MustParseAddrPort(b.peer))
@@ -252,6 +255,7 @@ func authenticatedReply(q []byte, seq uint32, key *stampfmt.Key, padding []byte)
 
 // TestAuthenticatedRepliesWithoutTLVsAreMeasured: the base packet alone is authenticated; nothing else is read.
 func TestAuthenticatedRepliesWithoutTLVsAreMeasured(t *testing.T) {
+	t.Parallel()
 	o, secret := quickWithKey(t)
 	for name, padding := range map[string]func(q []byte) []byte{
 		"none":           func([]byte) []byte { return nil },

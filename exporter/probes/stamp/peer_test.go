@@ -83,6 +83,7 @@ func replyTo(q []byte, seq uint32) []byte {
 func (b testbed) to(peer string) testbed { b.peer = peer; return b }
 
 func TestStatelessForeignReflectorLeavesDirectionsUnknown(t *testing.T) {
+	t.Parallel()
 	n := 0
 	peer := fakePeer(t, func(q []byte) [][]byte {
 		n++
@@ -125,6 +126,7 @@ func TestStatefulForeignReflectorTellsDirectionsApart(t *testing.T) {
 }
 
 func TestRepliesOfAWrongEchoAreNotTaken(t *testing.T) {
+	t.Parallel()
 	peer := fakePeer(t, func(q []byte) [][]byte {
 		a := replyTo(q, 0)
 		a[30] ^= 1 // T1
@@ -141,6 +143,7 @@ func TestRepliesOfAWrongEchoAreNotTaken(t *testing.T) {
 }
 
 func TestSilentPeerIsNamedWithWhatToDo(t *testing.T) {
+	t.Parallel()
 	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)

@@ -46,6 +46,7 @@ func TestForgedRejectionChangesNothing(t *testing.T) {
 
 // TestRejectionOfAGuessIsNotTheReason: only the text for a silent peer is the general one.
 func TestRejectionOfAGuessIsNotTheReason(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(b []byte)
 		want   ledger.DiscardReason
@@ -87,6 +88,7 @@ func TestPeerThatIsDownRejectsNoKey(t *testing.T) {
 
 // TestPacketsOfAnotherServiceAreOfNoKey: only a reply to a request tells that a reflector has no key.
 func TestPacketsOfAnotherServiceAreOfNoKey(t *testing.T) {
+	t.Parallel()
 	key := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(key, []byte("0123456789abcdef\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 // TestTargetThatIsDownHasLossOfOne: it replies, then it is stopped. The direction of its losses is not known, but the
 // loss of round trips is, in both profiles.
 func TestTargetThatIsDownHasLossOfOne(t *testing.T) {
+	t.Parallel()
 	for _, profile := range []metric.Profile{metric.Full, metric.Slim} {
 		b := newTestbed(t, reflector.Options{})
 		at, stopReflector := b.reflect(t, netip.MustParseAddrPort("127.0.0.1:0"))

@@ -24,6 +24,7 @@ func undecided(d DirectionReport) uint64 {
 
 // TestPathThatDiesHasNoLossOfADirection: from packet 80 of 100 on one direction loses all, also the queries at the end.
 func TestPathThatDiesHasNoLossOfADirection(t *testing.T) {
+	t.Parallel()
 	for _, dead := range sample.Directions() {
 		b := newTestbed(t, reflector.Options{})
 		died := false
