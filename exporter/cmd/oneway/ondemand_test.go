@@ -172,7 +172,7 @@ func TestNothingIsLeftOfThousandsOfRequests(t *testing.T) {
 	server, reflector := onDemandAgent(t, `  targets: [127.0.0.0/8]
   ports: [%[1]s, 9]
   target_pause: 0s
-  max_concurrent: 16
+  max_concurrent: 32
   modules: [{name: m, type: stamp, count: 2, interval: 1ms, loss_timeout: 300ms}]
 `)
 	probed(t, server, reflector, "m")
@@ -181,7 +181,7 @@ func TestNothingIsLeftOfThousandsOfRequests(t *testing.T) {
 	goroutines, files := runtime.NumGoroutine(), descriptors(t)
 	var succeeded, others, next atomic.Int64
 	var all sync.WaitGroup
-	for range 16 {
+	for range 32 {
 		all.Go(func() {
 			for i := next.Add(1); i <= int64(requests); i = next.Add(1) {
 				switch {
