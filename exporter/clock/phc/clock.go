@@ -72,18 +72,27 @@ func begin(name string, log *slog.Logger, m machine) (*Clock, error) {
 // advice ends each message about an interface that cannot be used.
 const advice = `, or leave "hardware" out`
 
-// open opens the clock; an error includes the remedy.
-func (c *Clock) open() (device, Info, error) {
+// usable returns what the card of the interface can do at the moment; an error includes the remedy.
+func (c *Clock) usable() (Info, error) {
 	info, err := c.machine.inspect(c.name)
 	switch {
 	case errors.Is(err, syscall.ENODEV):
-		return nil, info, fmt.Errorf("phc: interface %s does not exist: correct its name"+advice+" (%w)", c.name, err)
+		return info, fmt.Errorf("phc: interface %s does not exist: correct its name"+advice+" (%w)", c.name, err)
 	case err != nil:
-		return nil, info, fmt.Errorf("%w: name another interface"+advice, err)
+		return info, fmt.Errorf("%w: name another interface"+advice, err)
 	case info.Clock < 0 || !info.Hardware:
-		return nil, info, fmt.Errorf("phc: interface %s has no PTP clock, so its card cannot timestamp: name the interface that test packets use"+advice, c.name)
+		return info, fmt.Errorf("phc: interface %s has no PTP clock, so its card cannot timestamp: name the interface that test packets use"+advice, c.name)
 	case !info.Enabled:
-		return nil, info, fmt.Errorf("phc: timestamping is disabled on the card of %s: enable it with hwstamp_ctl -i %[1]s -t 1 -r 1"+advice, c.name)
+		return info, fmt.Errorf("phc: timestamping is disabled on the card of %s: enable it with hwstamp_ctl -i %[1]s -t 1 -r 1"+advice, c.name)
+	}
+	return info, nil
+}
+
+// open opens the clock; an error includes the remedy.
+func (c *Clock) open() (device, Info, error) {
+	info, err := c.usable()
+	if err != nil {
+		return nil, info, err
 	}
 	d, err := c.machine.open(info.Clock)
 	switch {
@@ -92,12 +101,32 @@ func (c *Clock) open() (device, Info, error) {
 	case err != nil:
 		return nil, info, fmt.Errorf("%w (the clock of %s)", err, c.name)
 	}
-	return d, info, nil
+	return &cardClock{device: d, of: c, number: info.Clock}, info, nil
+}
+
+// cardClock is the open clock of a card, as long as the interface has that card. An interface that is deleted and made again may have
+// another one, or no timestamping, while the clock of the former card can still be read.
+type cardClock struct {
+	device
+	of     *Clock
+	number int
+}
+
+// Read returns an error if the interface has another clock now, or its card does not timestamp.
+func (d *cardClock) Read() (Reading, error) {
+	info, err := d.of.usable()
+	if err == nil && info.Clock != d.number {
+		err = fmt.Errorf("phc: interface %s has the clock %d now, and had %d", d.of.name, info.Clock, d.number)
+	}
+	if err != nil {
+		return Reading{}, err
+	}
+	return d.device.Read()
 }
 
 const (
 	// maxRetry limits the wait between attempts to read a card again.
-	maxRetry = 30 * time.Second
+	maxRetry = 10 * time.Second
 	// healthy is how many successful readings in a row end a failure. A card that fails intermittently is not logged
 	// each time.
 	healthy = 10

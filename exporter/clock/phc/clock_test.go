@@ -29,9 +29,10 @@ var (
 // fakeMachine has one card, and a system clock that a test steps.
 type fakeMachine struct {
 	began   time.Time
-	stepped atomic.Int64 // total steps of the system clock, ns
-	midway  atomic.Int64 // step of the system clock during the next reading, ns
-	broken  atomic.Bool  // reading the card fails
+	stepped atomic.Int64         // total steps of the system clock, ns
+	midway  atomic.Int64         // step of the system clock during the next reading, ns
+	broken  atomic.Bool          // reading the card fails
+	info    atomic.Pointer[Info] // what the interface shows; nil: good
 	opened  atomic.Int32
 	open    atomic.Int32 // number of open devices
 }
@@ -56,9 +57,9 @@ func (m *fakeMachine) Close() error { m.open.Add(-1); return nil }
 func (m *fakeMachine) machine() machine {
 	m.began = time.Now()
 	return machine{
-		inspect: func(string) (Info, error) { return good, nil },
+		inspect: func(string) (Info, error) { return m.shown() },
 		open: func(number int) (device, error) {
-			if number != good.Clock {
+			if info, _ := m.shown(); number != info.Clock {
 				return nil, fmt.Errorf("opened clock %d", number)
 			}
 			m.opened.Add(1)
@@ -69,6 +70,51 @@ func (m *fakeMachine) machine() machine {
 			Read:  func() clock.Reading { return clock.Reading{Wall: m.now(), Mono: time.Since(m.began)} },
 			Watch: func(context.Context, func()) error { return nil },
 		},
+	}
+}
+
+// gone is what an interface shows that does not exist.
+var gone = Info{Clock: -2}
+
+func (m *fakeMachine) shown() (Info, error) {
+	switch info := m.info.Load(); {
+	case info == nil:
+		return good, nil
+	case *info == gone:
+		return gone, fmt.Errorf("phc: ETHTOOL_GET_TS_INFO of eth0: %w", syscall.ENODEV)
+	default:
+		return *info, nil
+	}
+}
+
+// TestInterfaceThatIsMadeAgainUsesItsPresentCard: the clock of the former card can still be read.
+func TestInterfaceThatIsMadeAgainUsesItsPresentCard(t *testing.T) {
+	for name, c := range map[string]struct {
+		now  Info
+		said string // empty: it goes on with what the interface shows
+	}{
+		"absent":                {gone, "interface eth0 does not exist"},
+		"another card":          {Info{Clock: 4, Hardware: true, Enabled: true, AllPackets: true}, ""},
+		"no card":               {Info{Clock: -1}, "has no PTP clock"},
+		"timestamping disabled": {Info{Clock: 3, Hardware: true}, "enable it with hwstamp_ctl -i eth0 -t 1 -r 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			within(t, func(m *fakeMachine, clock *Clock, log *await.Text) {
+				m.info.Store(&c.now)
+				time.Sleep(3*Interval + Interval/2) // simulated time (synctest)
+				synctest.Wait()
+				if m.expect(t, clock, name, c.said == ""); !strings.Contains(log.String(), c.said) {
+					t.Errorf("logged %s, want %q", log, c.said)
+				}
+				if c.said == "" && m.opened.Load() != 2 {
+					t.Errorf("opened %d clocks, want the second one", m.opened.Load())
+				}
+				m.info.Store(nil)
+				time.Sleep(15 * time.Second) // simulated time (synctest)
+				synctest.Wait()
+				m.expect(t, clock, "as before", true)
+			})
+		})
 	}
 }
 
@@ -123,7 +169,7 @@ func TestLaterFailureIsLoggedOnceAndRecovered(t *testing.T) {
 		if n := strings.Count(log.String(), "Cannot read the card's clock"); n != 1 || !strings.Contains(log.String(), "device gone") || !strings.Contains(log.String(), "interface=eth0") {
 			t.Errorf("logged the failure %d times, want 1 with its cause and interface: %s", n, log)
 		}
-		if n := m.opened.Load(); n < 10 || n > 20 {
+		if n := m.opened.Load(); n < 20 || n > 40 {
 			t.Errorf("opened the device %d times in 5 minutes", n)
 		}
 		m.broken.Store(false)
