@@ -91,6 +91,7 @@ func (p *Prober) open(ctx context.Context, peer netip.AddrPort, series *series) 
 	unschedule := p.env.Pacer.Add(s, s.plan.Next(sched.Now()))
 	return target.Measurement{Renew: func() { p.renew(ctx, s) }, End: func() {
 		unschedule()
+		s.drain(ctx)
 		p.session.Store(nil)
 		remove()
 	}, Replies: s.replies, Replaced: s.replaced}, nil
@@ -223,6 +224,25 @@ func (s *session) partial() snapshot {
 // test packet.
 func (s *session) awaitOpening(ctx context.Context, every time.Duration) {
 	s.poll(ctx, every, ledger.OpenTries*ledger.StatsQueryInterval, s.account.Opened)
+}
+
+// mostDrain limits the time without test packets between two addresses of a peer.
+const mostDrain = 5 * time.Second
+
+// drain waits for the outcomes of the packets that were sent to a former address, while it replies: without them these packets stay
+// undecided. A silent address must not delay the next one. The end of the path waits for nothing, since its series end with it.
+func (s *session) drain(ctx context.Context) {
+	if ctx.Err() != nil || !s.replies() {
+		return
+	}
+	decided := func() bool { return s.account.Awaited() == 0 }
+	s.poll(ctx, pollInterval, min(s.opts.LossTimeout+pollInterval, mostDrain), decided)
+	s.mu.Lock()
+	if decided() {
+		s.account.Finish()
+	}
+	s.mu.Unlock()
+	s.poll(ctx, pollInterval, 2*ledger.StatsQueryInterval, s.account.Finished)
 }
 
 // settle waits for the last replies and then for the remote end's final counts.

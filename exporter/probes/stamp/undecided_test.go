@@ -2,6 +2,9 @@ package stamp
 
 import (
 	"context"
+	"net"
+	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -93,5 +96,45 @@ func TestPacketsOutstandingAtTheEndAreNotLost(t *testing.T) {
 	}
 	if back := last.account.Direction(sample.Reverse); back.Lost.Value > 0 {
 		t.Errorf("reverse %+v", back)
+	}
+}
+
+// TestPacketsOnTheirWayToTheFormerAddressAreDecided: the peer's name gets another address while the path has packets of 100 ms.
+func TestPacketsOnTheirWayToTheFormerAddressAreDecided(t *testing.T) {
+	server, b, sink := serveNames(t), newTestbed(t, reflector.Options{}), &metrictest.Sink{}
+	first := newProxy(t, b.peer, func(sample.Direction, time.Duration, []byte) (time.Duration, bool) {
+		return 100 * time.Millisecond, false
+	})
+	port := netip.MustParseAddrPort(first.addr).Port()
+	newTestbed(t, reflector.Options{Listen: []netip.AddrPort{netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), port)}})
+	b.env.Sink = sink
+	o := quick()
+	o.Interval, o.LossTimeout, o.ResolveInterval = 5*time.Millisecond, 3*time.Second, time.Second
+	p, err := NewType().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: net.JoinHostPort("peer.test", strconv.Itoa(int(port)))}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	server.known.Store(true)
+	await.That(t, "a hundred replies", func() bool {
+		v, _ := sink.Value(metric.RoundTripReceived, "p", "stamp")
+		return v >= 100
+	})
+	last := p.session.Load()
+	server.host.Store(2)
+	await.That(t, "the other address", func() bool { s := p.session.Load(); return s != nil && s != last })
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if n := last.account.Next(); last.account.RoundTripsReceived != n {
+		t.Errorf("%d of %d packets have a reply, %d are lost", last.account.RoundTripsReceived, n, last.account.RoundTripsLost)
+	}
+	for _, dir := range sample.Directions() {
+		if d := last.account.Direction(dir); d.Sent.Value != d.Received.Value || d.Undecided.Value > 0 {
+			t.Errorf("%v: %+v; want all received", dir, d)
+		}
 	}
 }

@@ -38,6 +38,9 @@ func (a *Account) Transmitted(seq uint64, t1 sample.Stamp) (user instant.Time, t
 // Outstanding counts the packets that may still get a reply.
 func (a *Account) Outstanding() uint64 { return a.outstandingPackets.outstanding() }
 
+// Awaited counts the packets whose reply may still come in time.
+func (a *Account) Awaited() uint64 { return a.outstandingPackets.awaited() }
+
 // Tick does the periodic work at the monotonic time now. All packets that arrived before heard were taken.
 func (a *Account) Tick(now, heard time.Duration) {
 	a.SetLate(now - heard)
