@@ -35,6 +35,7 @@ import (
 	"oneway.example/exporter/load/traffic"
 	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/output"
+	"oneway.example/exporter/output/point"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/calibration"
 	"oneway.example/exporter/probe/helper"
@@ -100,6 +101,8 @@ type Agent struct {
 	shared *shared
 	// recorder receives the raw samples of all probes.
 	recorder record.Recorder
+	// pathTags are the labels of paths for outputs.
+	pathTags point.PathLabels
 	incident *incident.Supervisor
 	onDemand *ondemand.Service
 	// helperGroup is the delegated control group for helpers of probes; empty: there is none.
@@ -301,6 +304,7 @@ func (a *Agent) apply(p *plan) (kept int) {
 	a.incident.SetPaths(incidentPaths(p))
 	a.shared.tested.put(p)
 	a.labels.Publish(a.sink, p.labels())
+	a.pathTags.Set(p.labelTags())
 	a.onDemand.Configure(p.onDemand.config)
 	for _, t := range p.tasks {
 		if fresh[t] {

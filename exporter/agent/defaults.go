@@ -34,6 +34,15 @@ func (m *maker) defaults(c *config.Config, env probe.Env) (found config.Problems
 	return found
 }
 
+// labelTags are the labels of all paths by path, for outputs.
+func (p *plan) labelTags() map[string]map[string]string {
+	all := map[string]map[string]string{}
+	for _, path := range p.paths {
+		all[path.Name] = path.Labels
+	}
+	return all
+}
+
 // labels are the labels of all paths.
 func (p *plan) labels() (all []pathlabel.Path) {
 	for _, path := range p.paths {

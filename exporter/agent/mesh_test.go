@@ -159,7 +159,7 @@ func TestErrorsOfDefaultsAreReportedOnce(t *testing.T) {
 		"defaults: {fake: {intervl: 1s}, none: {}}\npaths: []": "x.yml:1:19: defaults.fake.intervl is unknown; did you mean \"interval\"?\n" +
 			"x.yml:1:39: defaults.none is for a type of probe: it is \"none\"; it must be fake",
 		"defaults: {fake: [1]}\npaths: []": "x.yml:1:18: defaults.fake is a list; it must be a mapping",
-		"paths: [{name: a, peer: x, labels: {path: b, site: ''}, probes: [{type: fake}]}]": "x.yml:1:43: paths[0].labels.path has the name of a label of metrics or targets; choose another, such as path_path\n" +
+		"paths: [{name: a, peer: x, labels: {path: b, site: ''}, probes: [{type: fake}]}]": "x.yml:1:43: paths[0].labels.path has the name of a label of metrics or targets, or of a field of points; choose another, such as path_path\n" +
 			"x.yml:1:52: paths[0].labels.site is \"\"; it must be text of 1 to 128 printable characters",
 	} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

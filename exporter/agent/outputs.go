@@ -58,7 +58,7 @@ func (s *outputsSection) plan(c *config.Config, m *maker) (found config.Problems
 
 // task is the task of an output.
 func (s *outputsSection) task(m *maker, name, kind, meaning string, construct func(output.Env) (output.Output, error)) *task {
-	env := output.Env{Name: name, Recorder: &m.recorder, Groups: m.groups, Tables: m.options.Types.Tables(), Series: m.options.Series, StateDir: s.shared.stateDir}
+	env := output.Env{Name: name, Recorder: &m.recorder, Groups: m.groups, Tables: m.options.Types.Tables(), Labels: &m.pathTags, Series: m.options.Series, StateDir: s.shared.stateDir}
 	return &task{
 		key: "outputs/" + name, what: "output " + name, log: m.log.With("component", "output", "output", name),
 		identity: [...]string{kind, meaning, s.shared.stateDir},

@@ -118,6 +118,9 @@ func TestOutputsRunAndAreReloaded(t *testing.T) {
 	if v, found := r.value("oneway_output_waiting_points", "one"); v != 7 || !found {
 		t.Errorf("series is %v, %t", v, found)
 	}
+	if env.Labels == nil {
+		t.Error("the environment has no labels of paths")
+	}
 	r.write(strings.Replace(twoOutputs, "url: u2", "url: u3", 1))
 	if err := r.Reload(); err != nil {
 		t.Fatal(err)

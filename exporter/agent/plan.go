@@ -72,7 +72,7 @@ func (a *Agent) plan() (*plan, error) {
 	}
 	p, groups := newPlan(c, a.options.Types.Clocks), a.options.Types.MetricGroups()
 	own := len(c.Paths)
-	undecoded := append(config.Section{}.Problems(err), mesh.Expand(c, a.options.machine(), groups)...)
+	undecoded := append(config.Section{}.Problems(err), mesh.Expand(c, a.options.machine(), groups, a.options.Types.Tables())...)
 	p.meshed = len(c.Paths) - own
 	for _, s := range p.sections() {
 		undecoded = append(undecoded, config.Section{}.Problems(s.decode(c))...)
@@ -172,7 +172,7 @@ func (m *maker) paths(c *config.Config) config.Problems {
 	}
 	usual, wrong := m.profile(c)
 	found = append(append(found, wrong...), m.defaults(c, env)...)
-	labels := pathlabel.NewChecker(m.groups)
+	labels := pathlabel.NewChecker(m.groups, m.options.Types.Tables())
 	for i := range c.Paths {
 		path := &c.Paths[i]
 		if len(path.Links) > 0 {

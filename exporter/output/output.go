@@ -29,6 +29,8 @@ type Env struct {
 	Groups []metric.Group
 	// Tables are the schemas of all raw samples that the agent may record.
 	Tables []*record.Schema
+	// Labels are the labels of paths, which change with the configuration; nil: there are none.
+	Labels *point.PathLabels
 	// Recorder has the raw samples of all probes.
 	Recorder *record.Recorder
 	// Series calls emit with the points of all series, as of one instant; nil: there are none.

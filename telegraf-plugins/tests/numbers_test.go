@@ -34,6 +34,7 @@ reflector: {listen: ["127.0.0.1:%d"]}
 paths:
   - name: there
     peer: 127.0.0.1:%d
+    labels: {site: "paris, 2"}
     probes: [{type: stamp, interval: 20ms, window: 1s, loss_timeout: 100ms}]
   - name: gone
     peer: 127.0.0.1:%d
@@ -127,7 +128,7 @@ func TestTelegrafHasTheNumbersOfTheScrape(t *testing.T) {
 		t.Errorf("%d numbers, want more: the agent has not measured", compared)
 	}
 	all := w.metrics(t)
-	if up := last(named(all, "oneway_probe", "path", "gone"), "probe_up"); up != 0.0 {
+	if up := last(named(all, "oneway_probe", "path", "gone", "site", "none"), "probe_up"); up != 0.0 {
 		t.Errorf("path gone: probe_up %v, want 0", up)
 	}
 	if up := last(named(all, "oneway_probe", "path", "there"), "probe_up"); up != 1.0 {
@@ -170,7 +171,7 @@ func compare(t *testing.T, families []*dto.MetricFamily, points []telegraf.Metri
 	}
 	want := map[string]any{}
 	for _, f := range families {
-		if !strings.HasPrefix(f.GetName(), "oneway_") || f.GetName() == "oneway_build_info" {
+		if !strings.HasPrefix(f.GetName(), "oneway_") || f.GetName() == "oneway_build_info" || f.GetName() == "oneway_path_labels_info" {
 			continue
 		}
 		for _, m := range f.GetMetric() {
@@ -195,6 +196,9 @@ func expect(want map[string]any, name string, m *dto.Metric) {
 	labels := map[string]string{}
 	for _, l := range m.GetLabel() {
 		labels[l.GetName()] = l.GetValue()
+	}
+	if labels["path"] == "there" {
+		labels["site"] = "paris, 2" // by the configuration
 	}
 	if rank, ok := labels["quantile_rank"]; ok {
 		delete(labels, "quantile_rank")

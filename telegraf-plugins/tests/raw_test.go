@@ -38,6 +38,7 @@ state_dir: %q
 paths:
   - name: link
     peer: 127.0.0.1
+    labels: {region: europe}
     probes:
       - {type: train, load_server: "127.0.0.1:%d", every: 10s, token_file: %q, pin: %q, trains: 3, train_packets: 10, long_train_packets: 0, path_mtu: false,
          payload_bytes: [1000], train_interval: 50ms, group_pause: 0s, timeout: 20s}
@@ -90,7 +91,7 @@ func comparePackets(t *testing.T, w *withPlugin, state string) {
 	var packets map[string]bool
 	await.That(t, "all packets of the run", func() bool {
 		packets = map[string]bool{}
-		for _, m := range named(w.metrics(t), "oneway_run_packet", "path", "link", "probe", "train", "host", "collector") {
+		for _, m := range named(w.metrics(t), "oneway_run_packet", "path", "link", "probe", "train", "region", "europe", "host", "collector") {
 			if f := m.Fields(); f["run"] == run {
 				packets[fmt.Sprintf("%s %v %v bytes at %d", m.Tags()["direction"], f["seq"], f["ip_bytes"], m.Time().UnixNano())] = true
 			}

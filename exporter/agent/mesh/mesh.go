@@ -24,6 +24,7 @@ import (
 	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/record"
 )
 
 // auto is the value of self for which the host is found by its name and addresses.
@@ -90,11 +91,11 @@ func ThisMachine() (m Machine) {
 }
 
 // Expand appends the paths of all meshes of a configuration to its paths. The labels of hosts must not be labels of the families
-// of these groups.
-func Expand(c *config.Config, on Machine, groups []metric.Group) (found config.Problems) {
+// of these groups, nor names of points of theirs and of these tables.
+func Expand(c *config.Config, on Machine, groups []metric.Group, tables []*record.Schema) (found config.Problems) {
 	makers := map[string]int{} // mesh, by path
 	for i, section := range c.Meshes {
-		paths, err := pathsOf(section, on, groups)
+		paths, err := pathsOf(section, on, groups, tables)
 		if err != nil {
 			found = append(found, section.Problems(err)...)
 			continue
@@ -119,9 +120,9 @@ type Host struct {
 }
 
 // Hosts returns the hosts of all meshes of a configuration, those with one name and address once.
-func Hosts(c *config.Config, groups []metric.Group) (all []Host, found config.Problems) {
+func Hosts(c *config.Config, groups []metric.Group, tables []*record.Schema) (all []Host, found config.Problems) {
 	for _, section := range c.Meshes {
-		_, hosts, err := read(section, groups)
+		_, hosts, err := read(section, groups, tables)
 		found = append(found, section.Problems(err)...)
 		for _, h := range hosts {
 			if !slices.ContainsFunc(all, func(other Host) bool { return other.Name == h.Name && other.Address == h.Address }) {
@@ -133,7 +134,7 @@ func Hosts(c *config.Config, groups []metric.Group) (all []Host, found config.Pr
 }
 
 // read reads a section and its file.
-func read(section config.Section, groups []metric.Group) (o Options, hosts []host, err error) {
+func read(section config.Section, groups []metric.Group, tables []*record.Schema) (o Options, hosts []host, err error) {
 	o = option.Defaults[Options]()
 	if err := section.Decode(&o); err != nil {
 		return o, nil, err
@@ -141,13 +142,13 @@ func read(section config.Section, groups []metric.Group) (o Options, hosts []hos
 	if err := o.check(section); err != nil {
 		return o, nil, err
 	}
-	hosts, err = o.hosts(groups)
+	hosts, err = o.hosts(groups, tables)
 	return o, hosts, err
 }
 
 // pathsOf makes the paths of one mesh.
-func pathsOf(section config.Section, on Machine, groups []metric.Group) ([]config.Path, error) {
-	o, hosts, err := read(section, groups)
+func pathsOf(section config.Section, on Machine, groups []metric.Group, tables []*record.Schema) ([]config.Path, error) {
+	o, hosts, err := read(section, groups, tables)
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +188,7 @@ func (o *Options) check(section config.Section) error {
 }
 
 // hosts reads and checks the file.
-func (o *Options) hosts(groups []metric.Group) ([]host, error) {
+func (o *Options) hosts(groups []metric.Group, tables []*record.Schema) ([]host, error) {
 	section, err := config.LoadSection(o.HostsFile)
 	if _, content := errors.AsType[config.Problems](err); err != nil && !content {
 		return nil, option.Errorf("hosts_file", "cannot be used: %v", err)
@@ -201,7 +202,7 @@ func (o *Options) hosts(groups []metric.Group) ([]host, error) {
 	if n := len(hosts); n < 2 || n > maxHosts {
 		found = append(found, section.Problem("", fmt.Sprintf("it has %d hosts; a mesh has 2 to %d", n, maxHosts)))
 	}
-	names, addresses, labels := map[string]int{}, map[string]int{}, pathlabel.NewChecker(groups)
+	names, addresses, labels := map[string]int{}, map[string]int{}, pathlabel.NewChecker(groups, tables)
 	for i, h := range hosts {
 		if !h.Place.Given() {
 			continue // it could not be decoded

@@ -24,7 +24,7 @@ func expanded(t *testing.T, keys, hosts string, on Machine) (*config.Config, str
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := Expand(c, on, metric.Groups()); len(found) > 0 {
+	if found := Expand(c, on, metric.Groups(), nil); len(found) > 0 {
 		return c, strings.ReplaceAll(found.Sort().Error(), dir, "D")
 	}
 	return c, ""
@@ -130,7 +130,7 @@ func TestErrorsOfAMeshStateTheRemedy(t *testing.T) {
 			Machine{},
 			"D/hosts.yml:1:22: [0].address is \"[::1\"; after the bracket that closes the address there may be a colon and a port, such as [2001:db8::1]:862\n" +
 				"D/hosts.yml:2:3: [1].address is missing; it must be a host, such as reflector.example.net or 192.0.2.1:862\n" +
-				"D/hosts.yml:2:29: [1].labels.probe has the name of a label of metrics or targets; choose another, such as path_probe",
+				"D/hosts.yml:2:29: [1].labels.probe has the name of a label of metrics or targets, or of a field of points; choose another, such as path_probe",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestMeshNeedsItsFileAndProbes(t *testing.T) {
 	want := `D/o.yml:1:8: mesh[0].hosts_file is missing; it must be the file with the hosts of the mesh
 D/o.yml:1:8: mesh[0].probes is missing; a mesh needs at least one, such as {type: stamp}
 D/o.yml:1:32: mesh[1].hosts_file is "none.yml"; D/none.yml does not exist (relative names begin at the directory of o.yml)`
-	if got := strings.ReplaceAll(Expand(c, Machine{}, metric.Groups()).Sort().Error(), dir, "D"); got != want {
+	if got := strings.ReplaceAll(Expand(c, Machine{}, metric.Groups(), nil).Sort().Error(), dir, "D"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -169,7 +169,7 @@ func TestTwoMeshesNeedTwoNamesOfAPath(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := Expand(c, Machine{}, metric.Groups())
+		found := Expand(c, Machine{}, metric.Groups(), nil)
 		if got := found.Error(); got != want || want == "" && len(c.Paths) != 4 {
 			t.Errorf("got %q and %d paths, want %q", got, len(c.Paths), want)
 		}

@@ -14,6 +14,8 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/output/point"
 )
 
 // Limits of the labels of a path, of the names of all paths, and of the characters of a value: each label is part of a
@@ -29,13 +31,15 @@ var namePattern = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_]{0,63}$`)
 
 // Checker checks the labels of the paths of one configuration. Make one with NewChecker.
 type Checker struct {
-	reserved, names map[string]bool
+	names, reserved map[string]bool
+	groups          []metric.Group
+	tables          []*record.Schema
 }
 
 // NewChecker reserves the labels of the families of these groups, and those that Prometheus adds to targets, histograms and alerts: a join
-// would replace them.
-func NewChecker(groups []metric.Group) *Checker {
-	c := &Checker{reserved: map[string]bool{}, names: map[string]bool{}}
+// would replace them. It reserves the tags and fields of points of these groups and tables, too: labels are tags there.
+func NewChecker(groups []metric.Group, tables []*record.Schema) *Checker {
+	c := &Checker{names: map[string]bool{}, reserved: map[string]bool{}, groups: groups, tables: tables}
 	for _, name := range []string{"job", "instance", "le", "quantile", "alertname", "alertstate", "severity"} {
 		c.reserved[name] = true
 	}
@@ -49,6 +53,16 @@ func NewChecker(groups []metric.Group) *Checker {
 	return c
 }
 
+// isReserved reports whether a name is reserved.
+func (c *Checker) isReserved(name string) bool {
+	reserved, known := c.reserved[name]
+	if !known {
+		reserved = point.Reserved(c.groups, c.tables, name)
+		c.reserved[name] = reserved
+	}
+	return reserved
+}
+
 // Check reports wrong labels of one path as *option.Error, with keys such as "labels.site".
 func (c *Checker) Check(labels map[string]string) error {
 	var errs []error
@@ -60,8 +74,8 @@ func (c *Checker) Check(labels map[string]string) error {
 		switch value := labels[name]; {
 		case !namePattern.MatchString(name) || strings.Contains(name, "__"):
 			errs = append(errs, option.Errorf(key, "is no name of a label; it must begin with a letter, and have at most 64 letters, digits and single _"))
-		case c.reserved[name]:
-			errs = append(errs, option.Errorf(key, "has the name of a label of metrics or targets; choose another, such as path_%s", name))
+		case c.isReserved(name):
+			errs = append(errs, option.Errorf(key, "has the name of a label of metrics or targets, or of a field of points; choose another, such as path_%s", name))
 		case value == "" || utf8.RuneCountInString(value) > MaxRunes || strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsPrint(r) }):
 			errs = append(errs, option.Errorf(key, "is %q; it must be text of 1 to %d printable characters", value, MaxRunes))
 		case !c.names[name] && len(c.names) == MaxNames:

@@ -16,14 +16,17 @@ func TestWrongLabelsAreErrors(t *testing.T) {
 		{"__site", "a"}:                    "labels.__site is no name of a label; it must begin with a letter, and have at most 64 letters, digits and single _",
 		{"a__b", "a"}:                      "labels.a__b is no name of a label; it must begin with a letter, and have at most 64 letters, digits and single _",
 		{"a-b", "a"}:                       "labels.a-b is no name of a label; it must begin with a letter, and have at most 64 letters, digits and single _",
-		{"instance", "a"}:                  "labels.instance has the name of a label of metrics or targets; choose another, such as path_instance",
-		{"direction", "a"}:                 "labels.direction has the name of a label of metrics or targets; choose another, such as path_direction",
+		{"instance", "a"}:                  "labels.instance has the name of a label of metrics or targets, or of a field of points; choose another, such as path_instance",
+		{"direction", "a"}:                 "labels.direction has the name of a label of metrics or targets, or of a field of points; choose another, such as path_direction",
+		{"probe_up", "a"}:                  "labels.probe_up has the name of a label of metrics or targets, or of a field of points; choose another, such as path_probe_up",
+		{"delay_p95_seconds", "a"}:         "labels.delay_p95_seconds has the name of a label of metrics or targets, or of a field of points; choose another, such as path_delay_p95_seconds",
+		{"time", "a"}:                      "labels.time has the name of a label of metrics or targets, or of a field of points; choose another, such as path_time",
 		{"site", ""}:                       `labels.site is ""; it must be text of 1 to 128 printable characters`,
 		{"site", "a\n"}:                    `labels.site is "a\n"; it must be text of 1 to 128 printable characters`,
 		{"site", strings.Repeat("ü", 128)}: "<nil>",
 		{"site", strings.Repeat("ü", 129)}: `labels.site is "` + strings.Repeat("ü", 129) + `"; it must be text of 1 to 128 printable characters`,
 	} {
-		if got := fmt.Sprint(NewChecker(metric.Groups()).Check(map[string]string{labels[0]: labels[1]})); got != want {
+		if got := fmt.Sprint(NewChecker(metric.Groups(), nil).Check(map[string]string{labels[0]: labels[1]})); got != want {
 			t.Errorf("%q: got %s\nwant %s", labels, got, want)
 		}
 	}
@@ -37,7 +40,7 @@ func TestNumberOfLabelsIsLimited(t *testing.T) {
 		}
 		return all
 	}
-	c := NewChecker(metric.Groups())
+	c := NewChecker(metric.Groups(), nil)
 	for _, p := range []string{"a", "b", "a"} {
 		if err := c.Check(numbered(p, MaxLabels)); err != nil {
 			t.Error(err)
@@ -46,7 +49,7 @@ func TestNumberOfLabelsIsLimited(t *testing.T) {
 	if got, want := fmt.Sprint(c.Check(numbered("c", 1))), "labels.c00 is the name of one more label; all paths together may have 32 names"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got, want := fmt.Sprint(NewChecker(metric.Groups()).Check(numbered("d", MaxLabels+1))), "labels has 17 labels; a path may have 16"; got != want {
+	if got, want := fmt.Sprint(NewChecker(metric.Groups(), nil).Check(numbered("d", MaxLabels+1))), "labels has 17 labels; a path may have 16"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -43,7 +43,7 @@ func printTargets(out io.Writer, file string, port uint16) error {
 	if err != nil {
 		return err
 	}
-	hosts, found := mesh.Hosts(c, families.All())
+	hosts, found := mesh.Hosts(c, families.All(), families.Tables())
 	switch {
 	case len(found) > 0:
 		return found

@@ -28,6 +28,8 @@ The points of the line protocol: what outputs of the agent and the plugins for T
   tags of its measurement: an empty label is ` + "`none`" + `. A control character, and a backslash at the end or before a comma, space or equals sign, is
   replaced by U+FFFD, as the line protocol cannot express it; a tag has at most 1,024 bytes. Each output adds its own tags, by
   default ` + "`host`" + `; they cannot have a name of this page.
+  The labels of a path are tags of its points. All points of paths have the names of all paths' labels: a label that a path lacks is the output's own
+  tag of that name, else ` + "`none`" + `; a label precedes such a tag.
 - **Quantiles**: label ` + "`quantile_rank`" + ` is in the field's name, in percent, before the unit and in place of the word quantile: rank 0.95 of
   ` + "`oneway_delay_quantile_seconds`" + ` is ` + "`delay_p95_seconds`" + `, and 0.999 of ` + "`oneway_tcp_rtt_seconds`" + ` is ` + "`tcp_rtt_p99_9_seconds`" + `. They are listed as ` + "`delay_p*_seconds`" + `.
 - **Histograms** have the fields ` + "`_count`" + ` and ` + "`_sum`" + `, and their classic buckets, cumulative, in a measurement of their own with tag ` + "`le`" + `; native
@@ -40,7 +42,7 @@ The points of the line protocol: what outputs of the agent and the plugins for T
   cell, step or part of its results. Faults add one for each reason that occurs.
 - **InfluxDB 3** freezes the tags of a table and the type of a field with its first write, and allows no tag and field of one name in a table; Core
   has at most 500 columns in a table and 2,000 tables. This schema keeps to it: a later version may add measurements and fields, but no tag to a measurement.
-  An output's own tags are frozen too: a tag that is added later needs a new database there.
+  An output's own tags and the labels of paths are frozen too: a tag that is added later, or the first label of a name, needs a new database there.
 `
 
 // measurements is the document of the schema of these groups and tables.

@@ -1,7 +1,6 @@
 package collect
 
 import (
-	"cmp"
 	"slices"
 
 	"oneway.example/exporter/output/point"
@@ -10,18 +9,16 @@ import (
 // batchPoints is the largest number of points of a call of emit.
 const batchPoints = 1000
 
-// batch gathers copies of points, with the tags of all points.
+// batch gathers copies of points, with the tags of the output and the labels of paths.
 type batch struct {
-	tags   []point.Tag // sorted
+	tags   point.Tagger
 	emit   func([]point.Point)
 	points []point.Point
 	used   int
 	hold   bool // emit is called by flush only
 }
 
-func newBatch(tags []point.Tag, emit func([]point.Point)) batch {
-	tags = slices.Clone(tags)
-	slices.SortFunc(tags, func(a, b point.Tag) int { return cmp.Compare(a.Key, b.Key) })
+func newBatch(tags point.Tagger, emit func([]point.Point)) batch {
 	return batch{tags: tags, emit: emit}
 }
 
@@ -33,22 +30,11 @@ func (b *batch) add(p *point.Point) {
 	to := &b.points[b.used]
 	b.used++
 	to.Measurement, to.At = p.Measurement, p.At
-	to.Tags = merge(to.Tags[:0], p.Tags, b.tags)
+	to.Tags = b.tags.Append(to.Tags[:0], p.Tags)
 	to.Fields = append(to.Fields[:0], p.Fields...)
 	if b.used == batchPoints && !b.hold {
 		b.flush()
 	}
-}
-
-// merge appends both lists of tags in the order of keys.
-func merge(to, some, others []point.Tag) []point.Tag {
-	for _, t := range some {
-		for len(others) > 0 && others[0].Key < t.Key {
-			to, others = append(to, others[0]), others[1:]
-		}
-		to = append(to, t)
-	}
-	return append(to, others...)
 }
 
 func (b *batch) flush() {

@@ -21,7 +21,7 @@ import (
 type Options struct {
 	// Interval of the series; 0: no series.
 	Interval time.Duration
-	// Tags are added to every point.
+	// Tags are added to every point; a label of its path precedes a tag of that name.
 	Tags []point.Tag
 	// FirstRows is the time from the begin of a transfer of which every packet is collected; later ones are thinned out so that a
 	// transfer has at most MaxRows points.
@@ -123,7 +123,7 @@ type collector struct {
 
 func newCollector(env output.Env, o Options, emit func([]point.Point)) *collector {
 	c := &collector{
-		env: env, options: o, raw: point.NewRaw(env.Groups), batch: newBatch(o.Tags, emit),
+		env: env, options: o, raw: point.NewRaw(env.Groups), batch: newBatch(point.NewTagger(o.Tags, env.Labels), emit),
 		missed: env.Sink.Series(metric.SamplesDropped, env.Name),
 	}
 	if r := env.Recorder; r != nil {

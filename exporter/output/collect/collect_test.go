@@ -109,6 +109,34 @@ func TestSeriesAreAtMultiplesOfTheInterval(t *testing.T) {
 	})
 }
 
+// TestLabelsOfPathsAreTagsOfSeriesAndRawSamples: they may change while the collector runs.
+func TestLabelsOfPathsAreTagsOfSeriesAndRawSamples(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var labels point.PathLabels
+		labels.Set(map[string]map[string]string{"a": {"site": "Paris, 2"}})
+		b := newBench(Options{Interval: 10 * time.Second, Tags: []point.Tag{{Key: "host", Value: "h"}}})
+		b.env.Labels = &labels
+		b.start(t)
+		for _, want := range []string{`site=Paris\,\ 2`, "site=berlin"} {
+			b.record()
+			time.Sleep(12 * time.Second) // simulated time: one multiple of the interval
+			seen := map[string]bool{}
+			for _, line := range b.taken() {
+				measurement, _, _ := strings.Cut(line, ",")
+				seen[measurement] = true
+				if strings.Contains(line, ",path=a,") != strings.Contains(line, ","+want) {
+					t.Errorf("want %s in points of path a, and in no other: %s", want, line)
+				}
+			}
+			if !seen["oneway_probe"] || !seen["oneway_run_packet"] || !seen["oneway_incident_packet"] || !seen["oneway_run_test"] {
+				t.Errorf("points of %v", seen)
+			}
+			labels.Set(map[string]map[string]string{"a": {"site": "berlin"}})
+		}
+		b.stop()
+	})
+}
+
 // newKind is a kind of table that nothing of an output knows.
 var newKind = &record.Schema{Name: "oneway_new", TimeOnly: true, Columns: []record.Column{{Name: "at_ns"}, {Name: "cell"}}}
 

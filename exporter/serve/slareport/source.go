@@ -96,7 +96,7 @@ func (s *Source) describe(ctx context.Context, c *client, o Options, now time.Ti
 	s.Target = target["peer"]
 	labels, err := s.last(ctx, c, metric.PathLabels.Name+"{"+s.pathMatch()+"}", o, now)
 	s.Labels = map[string]string{}
-	checker := pathlabel.NewChecker(metric.Groups())
+	checker := pathlabel.NewChecker(metric.Groups(), nil)
 	for name, value := range labels {
 		if value != "" && checker.Check(map[string]string{name: value}) == nil {
 			s.Labels[name] = value

@@ -16,9 +16,11 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"google.golang.org/protobuf/encoding/protodelim"
 
+	"oneway.example/exporter/agent/pathlabel"
 	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/keyfile"
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/families"
 	"oneway.example/exporter/output/point"
 	"oneway.example/exporter/output/point/series"
@@ -120,8 +122,11 @@ func (a *attached) gather(ctx context.Context, to *feed.Feed) error {
 	own.Fields = point.Float(point.Float(nil, "up", up), "duration_seconds", time.Duration(instant.Now()-at).Seconds())
 	points := []point.Point{own}
 	if err == nil {
+		var labels point.PathLabels
+		labels.Set(labelsOf(families))
+		tags := point.NewTagger(nil, &labels)
 		err = a.convert.Convert(families, at, func(p *point.Point) {
-			if points = append(points, cloned(p)); len(points) == batch {
+			if points = append(points, cloned(p, &tags)); len(points) == batch {
 				to.Add(ctx, points)
 				points = points[:0]
 			}
@@ -131,11 +136,34 @@ func (a *attached) gather(ctx context.Context, to *feed.Feed) error {
 	return err
 }
 
-// cloned is a copy of p, which is valid during a call only.
-func cloned(p *point.Point) point.Point {
+// cloned is a copy of p, which is valid during a call only, with the labels of its path.
+func cloned(p *point.Point, tags *point.Tagger) point.Point {
 	c := *p
-	c.Tags, c.Fields = append([]point.Tag(nil), p.Tags...), append([]point.Field(nil), p.Fields...)
+	c.Tags, c.Fields = tags.Append(nil, p.Tags), append([]point.Field(nil), p.Fields...)
 	return c
+}
+
+// labelsOf are the labels of paths, by path. Names that the configuration of an agent cannot have are left out.
+func labelsOf(all series.Families) map[string]map[string]string {
+	checker, paths := pathlabel.NewChecker(families.All(), families.Tables()), map[string]map[string]string{}
+	for _, f := range all {
+		if f.GetName() != metric.PathLabels.Name {
+			continue
+		}
+		for _, m := range f.Metric {
+			path, labels := "", map[string]string{}
+			for _, l := range m.Label {
+				switch {
+				case l.GetName() == metric.Path:
+					path = l.GetValue()
+				case checker.Check(map[string]string{l.GetName(): l.GetValue()}) == nil:
+					labels[l.GetName()] = l.GetValue()
+				}
+			}
+			paths[path] = labels
+		}
+	}
+	return paths
 }
 
 // scrape reads all families.
