@@ -12,7 +12,7 @@ import (
 
 // clockUID is the uid that links and runbooks refer to.
 const (
-	clockTitle = "Clock"
+	clockTitle = metric.TitleClock
 	clockUID   = "oneway-clock"
 )
 

@@ -8,6 +8,9 @@ import (
 	"oneway.example/exporter/core/rules"
 )
 
+// offsetLimit is the offset in seconds at which a clock's line is orange.
+const offsetLimit = 1e-3
+
 // skewCoarse is a skew in ppm; it adds 3.6 ms to the bound per hour of holdover.
 const skewCoarse = 1
 
@@ -37,13 +40,13 @@ func clockBoundRow(b *boardBuilder) {
 		OverrideByRegexp("/^(smallest|largest) /", props{dashed()}))
 	b.WithPanel(plot(text{
 		"Clock offset",
-		"Offset that the clock daemon is still correcting, positive if the clock is fast, and the offset reported by gpsd from its pulse (dotted). Lines at ± 1 ms.",
+		"Offset that the clock daemon is still correcting, positive if the clock is fast, and the offset reported by gpsd from its pulse (dotted). Lines at ± " + amount(offsetLimit*1e3, "ms") + ".",
 		"s", noDaemon,
 	},
 		ranged(agents(metric.ClockOffset), byInstance),
 		ranged(agents(metric.GNSSPulseOffset), "{{instance}} by {{receiver}}"),
 	).
-		Thresholds(steps(step{0, orange}, step{-0.001, "transparent"}, step{0.001, orange})).ThresholdsStyle(line()).
+		Thresholds(steps(step{0, orange}, step{-offsetLimit, "transparent"}, step{offsetLimit, orange})).ThresholdsStyle(line()).
 		OverrideByRegexp("/ by /", props{dotted()}))
 	b.WithPanel(plot(text{
 		"Frequency and skew",

@@ -53,13 +53,13 @@ const fair = 0.8
 func fairnessRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Flows that share the path"))
 	b.WithPanel(tile(text{
-		"Jain's index", "Jain's index of the mean rates of all flows of the last run: 1 if all are equal, 1/n if one of n flows has all (RFC 5166 section 2.3.1). Orange below 0.8, that is two flows of which one has three times the rate of the other. Halepovic figure 13.", "none",
+		"Jain's index", "Jain's index of the mean rates of all flows of the last run: 1 if all are equal, 1/n if one of n flows has all (RFC 5166 section 2.3.1). Orange below " + plain(fair) + ", that is two flows of which one has three times the rate of the other. Halepovic figure 13.", "none",
 		noFlows,
 	}, instant(from(shared, metric.TCPFairness), "{{direction}}")).Span(6).Height(9).Decimals(3).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, gray}, step{-1, orange}, step{fair, green})))
 	b.WithPanel(colored(runs(plot(text{
 		"Jain's index, run by run",
-		"Jain's index of the mean rates of all flows of each run; the line is at 0.8. It is stable for one congestion control, and falls where one displaces another. Corresponds to Halepovic figure 13.",
+		"Jain's index of the mean rates of all flows of each run; the line is at " + plain(fair) + ". It is stable for one congestion control, and falls where one displaces another. Corresponds to Halepovic figure 13.",
 		"none", noFlows + " in this time range",
 	}, ranged(fresh(shared, from(shared, metric.TCPFairness)), "{{direction}}"))).
 		Span(9).Height(9).Min(0).Max(1).Thresholds(steps(step{0, "transparent"}, step{fair, orange})).ThresholdsStyle(line()), ""))

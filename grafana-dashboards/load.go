@@ -15,7 +15,7 @@ import (
 
 // loadUID is the uid that links and runbooks refer to.
 const (
-	loadTitle = "Link under load"
+	loadTitle = metric.TitleLoad
 	loadUID   = "oneway-load"
 )
 

@@ -12,7 +12,7 @@ import (
 
 // tcpUID is the uid that links and runbooks refer to.
 const (
-	tcpTitle = "TCP"
+	tcpTitle = metric.TitleTCP
 	tcpUID   = "oneway-tcp"
 )
 

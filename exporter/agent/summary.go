@@ -216,6 +216,6 @@ func warnSilent(path string, all []use) string {
 	if 1-loud <= metric.SilencedRatio {
 		return ""
 	}
-	return fmt.Sprintf("keeps the alerts of loss, delay and voice of path %s silent for %s of the time (%s): during a run and the %.0f minutes after it none begins; leave half an hour between runs (every)",
-		path, units.Ratio.Format(1-loud), names(all), metric.TestedRecent.Minutes())
+	return fmt.Sprintf("keeps the alerts of loss, delay and voice of path %s silent for %s of the time (%s): during a run and the %.0f minutes after it none begins; leave %.0f minutes between runs (every)",
+		path, units.Ratio.Format(1-loud), names(all), metric.TestedRecent.Minutes(), metric.QuietTime.Minutes())
 }

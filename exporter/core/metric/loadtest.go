@@ -39,6 +39,8 @@ const (
 	TestedRecent = 6 * time.Minute
 	// TerminalRetention is the time after which the series of a test from the terminal end.
 	TerminalRetention = TestedRecent + time.Minute
+	// QuietTime is the time between runs on a link that is recommended: the alerts of its paths have more than half of it.
+	QuietTime = 30 * time.Minute
 	// SilencedRatio is the share of the time above which load tests keep the alerts of a path silent.
 	SilencedRatio = 0.75
 )

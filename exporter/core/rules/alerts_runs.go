@@ -1,12 +1,21 @@
 package rules
 
 import (
+	"fmt"
 	"time"
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/unit"
 )
+
+// Times in which runs and recent tests are counted.
+const (
+	missedTime   = 6 * time.Hour
+	silencedTime = 6 * time.Hour
+)
+
+func missedRange() string { return fmt.Sprintf("%.0fh", missedTime.Hours()) }
 
 // tooSmall is a query for the quota of a day, where a run needs more.
 var tooSmall = metric.QuotaLimit.Name + "{instance,link} < on (instance, link) group_left () max by (instance, link) (" + metric.RunRequired.Name + "{instance,link})"
@@ -83,7 +92,7 @@ and on (job, instance, path, probe)
 			Summary: "The last completed run of {{ $labels.path }}/{{ $labels.probe }} is old",
 			Description: "The last completed run of {{ $labels.path }}/{{ $labels.probe }} ended {{ $value | humanizeDuration }} ago" +
 				lookup(metric.RunInterval.Name+sameProbe, "; one is due every {{ .Value | humanizeDuration }}") +
-				lookup("sum by (result, reason) (increase("+metric.Runs.Name+"{instance,path,probe,result!='"+runreason.Completed+"'}[6h])) > 0.5", `; {{ printf "%.0f" .Value }} {{ .Labels.result }} ({{ .Labels.reason }}) in 6 hours`) + ". Its gauges show old values.",
+				lookup("sum by (result, reason) (increase("+metric.Runs.Name+"{instance,path,probe,result!='"+runreason.Completed+"'}["+missedRange()+"])) > 0.5", fmt.Sprintf(`; {{ printf "%%.0f" .Value }} {{ .Labels.result }} ({{ .Labels.reason }}) in %.0f hours`, missedTime.Hours())) + ". Its gauges show old values.",
 		},
 	}
 	DataQuotaExhausted = Rule{
@@ -136,12 +145,12 @@ or
 	AlertsSilenced = Rule{
 		Name: "OnewayAlertsSilenced",
 		Doc: `A load test every few minutes, of anybody with a token too, keeps the alerts of
-its paths silent: minutes with a recent test, of six hours. Where a quarter of the time is left, the alerts begin in it.`,
-		Expr: "sum_over_time(" + LoadTestRecent.Name + "[6h:1m]) > " + decimal(metric.SilencedRatio*6*60),
+its paths silent: minutes with a recent test, of ` + fmt.Sprintf("%.0f", silencedTime.Hours()) + ` hours. Where a quarter of the time is left, the alerts begin in it.`,
+		Expr: "sum_over_time(" + LoadTestRecent.Name + "[" + fmt.Sprintf("%.0fm", silencedTime.Minutes()) + ":1m]) > " + decimal(metric.SilencedRatio*silencedTime.Minutes()),
 		Alert: &Alert{
 			Severity: Warning, Component: Path,
 			Summary:     "Load tests keep the alerts of {{ $labels.path }} silent",
-			Description: `In {{ $value | printf "%.0f" }} of the last 360 minutes load tests over its links silenced the alerts of loss, delay and voice of {{ $labels.path }} at {{ $labels.instance }}.`,
+			Description: `In {{ $value | printf "%.0f" }} of the last ` + fmt.Sprintf("%.0f", silencedTime.Minutes()) + ` minutes load tests over its links silenced the alerts of loss, delay and voice of {{ $labels.path }} at {{ $labels.instance }}.`,
 		},
 	}
 )

@@ -40,7 +40,7 @@ counts as a whole.`)
 	RunsCount1d        = runsOf("oneway:runs:count1d", "", "1d", ``)
 	RunsFailedCount1h  = runsOf("oneway:runs_failed:count1h", failed, "1h", ``)
 	RunsFailedCount1d  = runsOf("oneway:runs_failed:count1d", failed, "1d", ``)
-	RunsMissedCount6h  = runsOf("oneway:runs_missed:count6h", `{result!="`+runreason.Completed+`"}`, "6h", ``)
+	RunsMissedCount6h  = runsOf("oneway:runs_missed:count"+missedRange(), `{result!="`+runreason.Completed+`"}`, missedRange(), ``)
 	WorkingDelayExcess = Rule{
 		Name: "oneway:working_delay_excess_seconds",
 		Doc: `What the load of a direction adds to the median delay of others in it. Both delays are

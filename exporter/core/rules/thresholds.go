@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -66,7 +67,7 @@ incomplete, 0..1.`)
 	ThresholdRunStaleIntervals = limitOfRuns("run_stale_intervals", 3, `OnewayRunResultStale: intervals without a completed run, plus seconds of slack
 for jitter, for waiting for the link, and for the run itself ...`)
 	ThresholdRunStaleSeconds  = limitOfRuns("run_stale_seconds", 900, ``)
-	ThresholdRunClosedSeconds = limitOfRuns("run_closed_seconds", 100000, `... while runs are due; if none was due in 6 hours, when the last is older than
+	ThresholdRunClosedSeconds = limitOfRuns("run_closed_seconds", 100000, `... while runs are due; if none was due in `+fmt.Sprintf("%.0f", missedTime.Hours())+` hours, when the last is older than
 this many seconds: longer than the windows of the probe are ever closed, except
 for those with an exported end (oneway_run_next_timestamp_seconds).`)
 )

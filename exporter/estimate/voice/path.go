@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// minPackets is the least number of decided packets of a rated window: with fewer, one loss is more than 10 %.
-const minPackets = 10
+// MinPackets is the least number of decided packets of a rated window: with fewer, one loss is more than 10 %.
+const MinPackets = 10
 
 // Path is the delay and loss of one direction of a path in one window.
 type Path struct {
@@ -30,10 +30,10 @@ type Assessment struct {
 }
 
 // Assess rates a call in this direction with codec c and the result b of a playout buffer. Base holds all other
-// parameters, usually Defaults(). Ok is false if the window decided fewer than minPackets, or if nothing was
+// parameters, usually Defaults(). Ok is false if the window decided fewer than MinPackets, or if nothing was
 // received and so there is no delay.
 func (p Path) Assess(c Codec, b Buffered, base Parameters, m Model) (a Assessment, ok bool) {
-	if p.Decided < minPackets || b.Played+b.Late == 0 {
+	if p.Decided < MinPackets || b.Played+b.Late == 0 {
 		return Assessment{}, false
 	}
 	a.MouthToEar = c.Delay() + p.Delay + b.Delay

@@ -58,7 +58,7 @@ func TestBurstsRateWorseThanSingleLosses(t *testing.T) {
 
 func TestTooFewPacketsOrNoDelayIsNotRated(t *testing.T) {
 	g711 := codec(t, "G.711")
-	if a, ok := (Path{Decided: minPackets - 1}).Assess(g711, Buffered{Played: 9}, Defaults(), g107); ok {
+	if a, ok := (Path{Decided: MinPackets - 1}).Assess(g711, Buffered{Played: 9}, Defaults(), g107); ok {
 		t.Errorf("9 packets: %+v", a)
 	}
 	if a, ok := (Path{Decided: 100, Lost: 100, Bursts: 1}).Assess(g711, Buffered{}, Defaults(), g107); ok {

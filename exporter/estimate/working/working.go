@@ -72,8 +72,8 @@ const (
 	Both    Loaded = "both"
 )
 
-// minPackets is the least number of packets of a value.
-const minPackets = 10
+// MinPackets is the least number of packets of a value.
+const MinPackets = 10
 
 // Quantiles are in seconds.
 type Quantiles struct {
@@ -271,7 +271,7 @@ func evaluate(loaded Loaded, packets []Packet, outcomes [][2]outcome, in []int) 
 			trips = append(trips, t)
 		}
 	}
-	if len(trips) >= minPackets {
+	if len(trips) >= MinPackets {
 		slices.Sort(trips)
 		p.RoundTrip = quantiles(trips, 0)
 		if median := p.RoundTrip.P50; median > 0 {
@@ -322,13 +322,13 @@ func way(packets []Packet, outcomes [][2]outcome, in []int, d sample.Direction) 
 		}
 	}
 	switch {
-	case unknown > 0 && len(in) >= minPackets:
+	case unknown > 0 && len(in) >= MinPackets:
 		w.LossLimits = w.limits(d, unknown)
-	case w.Decided >= minPackets:
+	case w.Decided >= MinPackets:
 		ratio := float64(w.Lost) / float64(w.Decided)
 		w.Loss = &ratio
 	}
-	if len(delays) < minPackets {
+	if len(delays) < MinPackets {
 		w.Reason = why(reasons, len(delays))
 		return w
 	}

@@ -1,6 +1,8 @@
 package loadtest
 
 import (
+	"fmt"
+
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/unit"
@@ -43,7 +45,7 @@ func (w *Working) lines(directions []sample.Direction) (lines []probe.Result) {
 				if numbers := compare(idle, loaded, d); numbers != nil {
 					line, most = probe.Result{Numbers: numbers}, loaded.Packets
 				} else if most == 0 {
-					line = probe.Result{Unknown: "fewer than 10 replies"}
+					line = probe.Result{Unknown: fmt.Sprintf("fewer than %d replies", working.MinPackets)}
 				}
 			}
 		}

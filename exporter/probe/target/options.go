@@ -43,7 +43,7 @@ func (o *Options) Describe() []option.Description {
 	return []option.Description{
 		local, family.FileOnly(),
 		option.Text(&o.Interface, "Network interface or VRF of test packets and replies (SO_BINDTODEVICE). It does not apply to name resolution.").Unset("by the kernel's routes").WithExample("eth1").FileOnly().Checked(o.checkInterface),
-		option.Number(&o.ResolveInterval, time.Minute, time.Second, 24*time.Hour, "Interval at which the peer's name is resolved again. An address that replies stays until five lookups in a row lack it.").FileOnly(),
+		option.Number(&o.ResolveInterval, time.Minute, time.Second, 24*time.Hour, fmt.Sprintf("Interval at which the peer's name is resolved again. An address that replies stays until %d lookups in a row lack it.", maxLacking)).FileOnly(),
 	}
 }
 

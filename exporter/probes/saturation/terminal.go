@@ -78,7 +78,7 @@ func (d *Direction) loadTable() report.Table {
 	if l.SizeRange != nil {
 		t.Row("queue size", unit.Bytes.Format(l.SizeRange[0])+" to "+unit.Bytes.Format(l.SizeRange[1]))
 	}
-	if l.AtLeastBytes != nil {
+	if l.AtLeastBytes != nil && l.SizeBytes == nil {
 		t.Row("queue size", "at least "+unit.Bytes.Format(*l.AtLeastBytes))
 	}
 	if !l.Trusted {

@@ -22,6 +22,9 @@ var pageSource string
 //go:embed style.css
 var styleSource string
 
+// refreshInterval is after how long a browser reads the page again.
+const refreshInterval = 30 * time.Second
+
 // maxRows is the maximum number of probes on the page without ?all; probes with problems come first.
 const maxRows = 200
 
@@ -223,6 +226,7 @@ func parsed(source string) (*template.Template, error) {
 		"clockPart": clockPart, "shown": shown, "partOf": partOf,
 		"main":       mainResults,
 		"figures":    func(s report.Seconds) string { return unit.Duration(time.Duration(s)) },
+		"refresh":    func() report.Seconds { return report.Seconds(refreshInterval) },
 		"limit":      func(s report.Seconds) string { return unit.Seconds.FormatLimit(s.Seconds()) },
 		"utcSeconds": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 		"utc":        func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },

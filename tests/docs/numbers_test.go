@@ -1,0 +1,136 @@
+package docs
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/core/ipheader"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/unit"
+	"oneway.example/exporter/estimate/tcpdelay"
+	"oneway.example/exporter/estimate/voice"
+	"oneway.example/exporter/estimate/working"
+	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/helper"
+	"oneway.example/exporter/probes/stamp"
+)
+
+// Files with texts, and packages with constants.
+const (
+	metrics      = "exporter/doc/METRICS.md"
+	points       = "exporter/doc/MEASUREMENTS.md"
+	options      = "deploy/oneway.yml"
+	helperDoc    = "exporter/doc/decisions/0018-helper-processes.md"
+	workingDoc   = "exporter/doc/decisions/0012-working-delay.md"
+	tcpDoc       = "exporter/doc/tcpdelay.md"
+	meshDoc      = "exporter/doc/mesh.md"
+	gpsd, pulses = "exporter/watchers/gpsd", "exporter/watchers/pps"
+	reflector    = "exporter/reflector"
+	helperCode   = "exporter/probe/helper"
+	tcpCode      = "exporter/load/traffictypes/tcptraffic"
+	labels       = "exporter/agent/pathlabel"
+)
+
+// TestTextsHaveTheConstantsOfPackages: as TestTextsHaveTheNumbersOfTheProgram, of constants that need not be exported.
+func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
+	count := func(format, directory string, names ...string) string {
+		var all []any
+		for _, name := range names {
+			all = append(all, int(number(t, directory, name)))
+		}
+		return fmt.Sprintf(format, all...)
+	}
+	comments := strings.NewReplacer("# ", "", "// ", "", "//\t", "")
+	words := map[int]string{2: "half", 3: "three", 4: "quarter", 8: "eight"}
+	lost := unit.Duration(span(t, pulses, "lostAfter"))
+	gone := unit.Duration(span(t, gpsd, "pulseFor"))
+	silent := unit.Duration(span(t, gpsd, "timeout"))
+	const header = ipheader.IPv4 + ipheader.UDP
+	light := 8 * (10*(stamp.LightBytes+header) + probe.LightBytes + header) // ten packets a second, and a query
+	kilobits := fmt.Sprintf("%.0f kb/s in each direction", float64(light)/1000)
+	few := fmt.Sprintf("fewer than %d packets", working.MinPackets)
+	var damages []string
+	for d := stream.Intact; d <= stream.BadHeader; d++ {
+		damages = append(damages, fmt.Sprintf("%d %s", d, map[stream.Damage]string{
+			stream.Intact: "none", stream.Truncated: "truncated", stream.Overwritten: "overwritten", stream.BitErrors: "bit errors", stream.BadHeader: "in the header",
+		}[d]))
+	}
+	for _, c := range []struct{ file, text string }{
+		{metrics, "has a device that was found or sent data in the last " + silent},
+		{metrics, "does not report it, and after " + gone + " without a pulse"},
+		{metrics, "after " + gone + " without such a message"},
+		{metrics, "until enough pulses agree, and after " + lost + " without a pulse"},
+		{metrics, "before " + words[int(number(t, pulses, "jitterFrom"))] + " intervals, and after " + lost + " without a pulse"},
+		{gpsd + "/gpsd.go", "pauses that double up to " + unit.Duration(span(t, gpsd, "defaultMaxBackOff"))},
+		{gpsd + "/gpsd.go", "request after " + silent + " of silence, is disconnected after " + silent + " more"},
+		{gpsd + "/gpsd.go", "after " + silent + " of silence"},
+		{pulses + "/pps.go", "No pulse for " + lost},
+		{pulses + "/pps.go", "within the last " + lost},
+		{"grafana-dashboards/dashboards/clock.json", fmt.Sprintf("interval error above %g ppm", 1e6*number(t, "exporter/estimate/ppsfit", "threshold"))},
+
+		{metrics, fmt.Sprintf("decided fewer than %d packets", voice.MinPackets)},
+		{"grafana-dashboards/dashboards/path.json", fmt.Sprintf("fewer than %d packets per window", voice.MinPackets)},
+		{metrics, few + " had a valid delay"},
+		{metrics, few + " were decided"},
+		{metrics, fmt.Sprintf("fewer than %d replies arrived", working.MinPackets)},
+		{options, kilobits},
+		{workingDoc, kilobits},
+		{"exporter/doc/load-tests.md", strings.Fields(kilobits)[0] + " kb/s"},
+
+		{metrics, fmt.Sprintf("at least %d bytes, and with a key %d", stampfmt.MinReplyBytes, stampfmt.AuthenticatedBytes)},
+		{metrics, fmt.Sprintf("at least %d bytes, %d with short_requests, and %d with require_key", stampfmt.MinSenderBytes, stampfmt.UnpaddedSenderBytes, stampfmt.AuthenticatedBytes)},
+		{metrics, count("within the last %d packets or more", "exporter/estimate/seqwin", "Size")},
+		{options, fmt.Sprintf("Reply with %d bytes to test packets of %d to %d bytes", stampfmt.UnauthenticatedBytes, stampfmt.UnpaddedSenderBytes, stampfmt.UnauthenticatedBytes-1)},
+		{options, fmt.Sprintf("test packet has at least %d bytes", stampfmt.MinSenderBytes)},
+		{options, fmt.Sprintf("one for each %d KiB", int(number(t, reflector, "memoryShare")*(number(t, reflector, "sessionBytes")+number(t, reflector, "growthBytes")))>>10)},
+		{options, "(a " + words[int(number(t, reflector, "sourceShare"))] + " of that from one address"},
+		{options, words[int(number(t, reflector, "networkShare"))] + " from one /24 or /48"},
+		{options, fmt.Sprintf("bursts of %s seconds' worth", map[float64]string{4: "four"}[number(t, reflector, "newSessionBurst")])},
+		{points, "Damage of the packet: " + strings.Join(damages, ", ")},
+
+		{metrics, fmt.Sprintf("error of the comparison, which is at least %g ms", milliseconds(t, "exporter/estimate/tcpdelay", "lagError"))},
+		{metrics, count("fewer than %d pairs count", "exporter/probes/tcp", "leastTested")},
+		{metrics, fmt.Sprintf("oneway_tcp_delay_withheld_ratio exceeds %g", tcpdelay.MaxWithheld)},
+		{metrics, fmt.Sprintf("one byte in some %d KiB", int(number(t, tcpCode, "leastStep"))>>10)},
+		{metrics, count("with fewer than %d repetitions", "exporter/probes/tcpsweep", "fewest")},
+		{tcpDoc, fmt.Sprintf("the error of the comparison, %g ms and", milliseconds(t, "exporter/estimate/tcpdelay", "lagError"))},
+		{tcpDoc, count("With fewer than %d pairs", "exporter/probes/tcp", "leastTested")},
+		{tcpDoc, fmt.Sprintf("more than %g %% withheld", 100*tcpdelay.MaxWithheld)},
+		{tcpDoc, fmt.Sprintf("with at most %g %%", 100*tcpdelay.MaxWithheld)},
+		{tcpDoc, fmt.Sprintf("every %g ms", milliseconds(t, tcpCode, "spacing"))},
+		{tcpDoc, fmt.Sprintf("one in %d KiB", int(number(t, tcpCode, "leastStep"))>>10)},
+		{tcpDoc, fmt.Sprintf("buffer below %d KiB", int(number(t, tcpCode, "leastBuffer"))>>10)},
+		{tcpDoc, fmt.Sprintf("messages below %d KiB", int(number(t, tcpCode, "leastBurst"))>>10)},
+		{tcpDoc, fmt.Sprintf("message of %d KiB", int(number(t, tcpCode, "leastWhole"))>>10)},
+
+		{helperDoc, fmt.Sprintf("at most %d MiB", helper.MaxLine>>20)},
+		{helperDoc, "doubles from " + unit.Duration(span(t, helperCode, "firstPause")) + " to " + minutes(span(t, helperCode, "longestPause"))},
+		{helperDoc, count("%d lines in ", helperCode, "maxLogged") + unit.Duration(span(t, helperCode, "logPeriod"))},
+		{helperDoc, count("%d bytes of each", helperCode, "maxLogLine")},
+		{helperDoc, fmt.Sprintf("read at %d MiB/s", int(number(t, helperCode, "errorsPerSecond"))>>20)},
+
+		{meshDoc, count("at most %d labels", labels, "MaxLabels")},
+		{meshDoc, count("at most %d names", labels, "MaxNames")},
+		{meshDoc, count("a value %d characters", labels, "MaxRunes")},
+		{meshDoc, fmt.Sprintf("limited to %d MiB", int(number(t, "exporter/agent/config", "maxFileBytes"))>>20)},
+		{"exporter/serve/runbook/OnewayAlertsSilenced.md", fmt.Sprintf("leave %.0f minutes between", metric.QuietTime.Minutes())},
+		{"deploy/prometheus/README.md", fmt.Sprintf("leave %.0f minutes between", metric.QuietTime.Minutes())},
+		{"exporter/serve/runbook/OnewayAlertsSilenced.md", fmt.Sprintf("--since -%.0fh", span(t, "exporter/core/rules", "silencedTime").Hours())},
+		{"exporter/serve/runbook/OnewayRunResultStale.md", fmt.Sprintf("in the last %.0f hours", span(t, "exporter/core/rules", "missedTime").Hours())},
+	} {
+		if text := strings.Join(strings.Fields(comments.Replace(read(t, filepath.Join(root, c.file)))), " "); !strings.Contains(text, c.text) {
+			t.Errorf("%s has no %q", c.file, c.text)
+		}
+	}
+}
+
+func milliseconds(t *testing.T, directory, name string) float64 {
+	return span(t, directory, name).Seconds() * 1e3
+}
+
+func minutes(d time.Duration) string { return fmt.Sprintf("%.0f min", d.Minutes()) }
