@@ -189,17 +189,25 @@ func TestSessionAsksForAnotherSourcePort(t *testing.T) {
 		change  func(*Options)
 		seconds int
 		leap    time.Duration // by which the clock advances at once
-		each    func(s *session, now time.Duration)
+		each    func(s *session, now time.Duration, second int)
 		want    int
 	}{
-		"silent":                           {seconds: silent, want: 1},
-		"for twice the time":               {seconds: 2 * silent, want: 2},
-		"not long enough":                  {seconds: silent - 5},
+		"silent":                    {seconds: silent, want: 1},
+		"then after twice the time": {seconds: 3*silent - 4, want: 2},
+		"and four times":            {seconds: 6 * silent, want: 3},
+		"for an hour":               {seconds: 3600, want: 40},
+		"not long enough":           {seconds: silent - 5},
+		"a packet of the peer meanwhile": {seconds: 5 * silent, want: 3, each: func(s *session, now time.Duration, at int) {
+			if at == 2*silent {
+				s.account.Refuse(ledger.DiscardNoKey, now)
+			}
+		}},
+		"two of three long intervals":      {seconds: 24, change: func(o *Options) { o.Interval = 10 * second }, want: 1},
 		"local_port":                       {seconds: silent, change: func(o *Options) { o.LocalPort = 5000 }},
 		"a long interval":                  {seconds: silent, change: func(o *Options) { o.Interval = time.Minute }},
-		"a host that did not run":          {seconds: 30, leap: time.Hour},
-		"a host that refuses":              {seconds: silent, each: func(s *session, now time.Duration) { s.unsent = unsent{net.ErrClosed, now} }},
-		"packets of the peer, not replies": {seconds: silent, each: func(s *session, now time.Duration) { s.account.Refuse(ledger.DiscardNoKey, now) }},
+		"a host that did not run":          {seconds: silent - 3, leap: time.Hour},
+		"a host that refuses":              {seconds: silent, each: func(s *session, now time.Duration, _ int) { s.unsent = unsent{net.ErrClosed, now} }},
+		"packets of the peer, not replies": {seconds: silent, each: func(s *session, now time.Duration, _ int) { s.account.Refuse(ledger.DiscardNoKey, now) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSessionFixture(t, time.Millisecond, c.change)
@@ -210,7 +218,7 @@ func TestSessionAsksForAnotherSourcePort(t *testing.T) {
 					now += c.leap
 				}
 				if c.each != nil {
-					c.each(s.session, now)
+					c.each(s.session, now, i)
 				}
 				s.account.Tick(now, now)
 				if s.report(now, portAge) {

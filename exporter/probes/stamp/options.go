@@ -90,7 +90,7 @@ func (o *Options) Describe() []option.Description {
 		option.Number(&o.Window, 0, time.Second, maxWindow, "The window of minima, medians, maxima, variation and voice quality.").
 			Unset(fmt.Sprintf("the time of %d packets, at least %v", windowPackets, leastWindow)).FileOnly(),
 	}, o.Options.Describe(), []option.Description{
-		option.Number(&o.LocalPort, 0, 0, math.MaxUint16, "UDP source port, for a reflector that replies to one port only. Without one, a path that has no replies for "+unit.Duration(portAge)+" changes its port.").Unset("the kernel's choice").WithPlaceholder("PORT"),
+		option.Number(&o.LocalPort, 0, 0, math.MaxUint16, fmt.Sprintf("UDP source port, for a reflector that replies to one port only. Without one, a path changes its port when nothing comes back for %s, or for two intervals, and {loss_timeout}; then less often, up to every %s.", unit.Duration(portAge), unit.Duration(mostPortAge))).Unset("the kernel's choice").WithPlaceholder("PORT"),
 		option.Text(&o.Hardware, "Use the hardware timestamps of this interface, which test packets and replies must pass.").Unset("the kernel's timestamps").WithExample("eth0").WithPlaceholder("IFACE"),
 		option.Word(&o.TimestampFormat, formatNTP, []string{formatNTP, formatPTP}, "Timestamp format to request of the peer.").FileOnly(),
 		option.Number(&o.TAIOffset, timefmt.TAIOffset, 0, time.Minute, "TAI-UTC, used with {timestamp_format} ptp.").FileOnly(),

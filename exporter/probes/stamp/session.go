@@ -54,6 +54,7 @@ type session struct {
 	returnsTLVs, sharedNumbers bool
 	unsent                     unsent
 	portSince                  time.Duration // when it began to use its present source port, or to ask for another one
+	ports                      uint8         // source ports since the last packet of the peer, at most maxPorts
 }
 
 func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *series) (*session, error) {
@@ -292,8 +293,8 @@ func (s *session) report(now, age time.Duration) (asks bool) {
 	up, decided := s.account.Up()
 	silent := s.account.Silent()
 	decided = decided && !s.ended
-	if asks = decided && !up && err == nil && s.opts.LocalPort == 0 && s.unheardFor(age, now); asks {
-		s.portSince = now
+	if asks = !s.ended && err == nil && s.opts.LocalPort == 0 && s.unheardFor(age, now); asks {
+		s.portSince, s.ports = now, min(s.ports+1, maxPorts)
 	}
 	s.mu.Unlock()
 	s.target.LogFault(unsendable, err)
@@ -305,13 +306,24 @@ func (s *session) report(now, age time.Duration) (asks bool) {
 
 // portAge is after how long without a packet of the peer a session asks for another source port: a NAT or a firewall on the way
 // may have a wrong entry for the present one, which the session's own packets keep. Most forget an entry within three minutes
-// without packets (RFC 4787 section 4.3, RFC 5382).
-const portAge = 90 * time.Second
+// without packets (RFC 4787 section 4.3, RFC 5382). The time doubles with each port, up to mostPortAge, because each one takes an entry
+// of its own there, and a session of a reflector that receives but is not heard.
+const (
+	portAge     = 10 * time.Second
+	mostPortAge = 9 * portAge
+)
 
-// unheardFor reports whether the port has this age, and several packets have left from it without a packet of the peer. The
-// caller holds s.mu.
+// maxPorts is more than the doublings from portAge to mostPortAge.
+const maxPorts = 8
+
+// unheardFor reports whether the port has the age at which another one is taken, and packets have left from it without a packet of the
+// peer for at least two intervals: the third packet then leaves from the next port. The caller holds s.mu.
 func (s *session) unheardFor(age, now time.Duration) bool {
-	return min(s.account.Unheard(), now-s.portSince) > max(age, 3*s.opts.Interval)+s.opts.LossTimeout
+	if s.account.Unheard() < now-s.portSince {
+		s.ports = 0
+	}
+	age = min(age<<s.ports, age*(mostPortAge/portAge))
+	return min(s.account.Unheard(), now-s.portSince) > max(age, 2*s.opts.Interval)+s.opts.LossTimeout
 }
 
 // replies reports whether the peer replies.
