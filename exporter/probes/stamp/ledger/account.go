@@ -199,9 +199,6 @@ func (a *Account) take(p *stampfmt.ReflectorPacket, q Request, now time.Duration
 		a.Refuse(DiscardUnknownSequence, now) // no longer remembered
 		return n, verdict, false
 	case !first:
-		if o := a.numbered.orders; o != nil {
-			o.again++
-		}
 		return n, verdict, false
 	}
 	inTime := q.Outstanding.state == packetOutstanding

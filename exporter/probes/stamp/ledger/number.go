@@ -49,11 +49,23 @@ func (a *Account) number(p *stampfmt.ReflectorPacket, q Request, now time.Durati
 		unheard--
 	}
 	a.order.take(n, a.requests(), unheard, now)
-	if a.Kind == RemoteStateful && verdict != seqwin.Duplicate {
-		a.numbered.add(q.Seq, n, now)
+	if verdict != seqwin.Duplicate {
+		a.numberRequest(q, n, now)
 	}
 	a.countReverse()
 	return n, verdict
+}
+
+// numberRequest takes the accepted number of a reply to a request. Only another number of the same request shows that the path has
+// duplicated the request: replies whose numbers were refused, such as forged ones, show nothing.
+func (a *Account) numberRequest(q Request, n uint64, now time.Duration) {
+	again := q.Outstanding != nil && q.Outstanding.numbered
+	if q.Outstanding != nil {
+		q.Outstanding.numbered = true
+	}
+	if a.Kind == RemoteStateful {
+		a.numbered.add(q.Seq, n, again, now)
+	}
 }
 
 // requests counts test packets and statistics queries.
@@ -164,8 +176,8 @@ type orders struct {
 	// newest is the request with the highest number of those answered in order, settling one that is checked after
 	// the loss timeout.
 	newest, settling answered
-	// again counts further replies to a request: the request was duplicated.
-	again uint64
+	// again counts further numbers of a request: the request was duplicated. top is the highest of them.
+	again, top uint64
 }
 
 // answered is a request and the number of its reply.
@@ -173,18 +185,18 @@ type answered struct {
 	seq, n uint64
 	at     time.Duration
 	known  bool
-	// behind counts earlier requests that were answered after this one.
-	behind uint64
+	// behind counts earlier requests that were answered after this one, again the lower numbers that were further ones of a request.
+	behind, again uint64
 }
 
-// add takes the first reply to request seq, numbered n.
-func (a *numbered) add(seq, n uint64, now time.Duration) {
+// add takes a reply to request seq, numbered n; again: another reply to it had another number.
+func (a *numbered) add(seq, n uint64, again bool, now time.Duration) {
 	if a.orders == nil {
 		a.orders = new(orders)
 	}
 	o := a.orders
-	if seq < a.begin {
-		o.again++ // counted before
+	if again || seq < a.begin { // the latter was counted before
+		o.duplicate(n)
 		return
 	}
 	for _, p := range [...]*answered{&o.newest, &o.settling} {
@@ -192,8 +204,19 @@ func (a *numbered) add(seq, n uint64, now time.Duration) {
 			p.behind++
 		}
 	}
-	if p := &o.newest; !p.known || seq > p.seq && n > p.n {
-		*p = answered{seq: seq, n: n, at: now, known: true}
+	if p := &o.newest; n > o.top && (!p.known || seq > p.seq && n > p.n) {
+		*p = answered{seq: seq, n: n, at: now, known: true, again: o.again}
+	}
+}
+
+// duplicate counts a further number of a request.
+func (o *orders) duplicate(n uint64) {
+	o.again++
+	o.top = max(o.top, n)
+	for _, p := range [...]*answered{&o.newest, &o.settling} {
+		if p.known && n < p.n {
+			p.again++
+		}
 	}
 }
 
@@ -225,6 +248,6 @@ func (a *numbered) missing(first uint64) uint64 {
 
 func (a *numbered) missingTo(p *answered, first uint64) uint64 {
 	asked, received := p.seq+1-a.begin, p.n+1+p.behind
-	received -= min(received, first+a.orders.again)
+	received -= min(received, first+p.again)
 	return asked - min(asked, received)
 }

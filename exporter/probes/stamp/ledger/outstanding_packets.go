@@ -35,6 +35,8 @@ type Outstanding struct {
 	clockReason sample.Reason
 	origin      sample.Origin
 	state       packetState
+	// numbered: the reverse window has taken the number of a reply to it.
+	numbered bool
 }
 
 // Clock is the quality of this host's clock at the time of sending.
