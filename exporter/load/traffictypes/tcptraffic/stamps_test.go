@@ -61,36 +61,45 @@ func delays(t *testing.T, what string, sent, received *tcptraffic.FlowEnd) (n in
 	return n
 }
 
+// samplesOf ends a transfer after so many times the least distance of samples, not after a time in which a busy machine sends few
+// of them; the duration only bounds a hang.
+func samplesOf(p *tcptraffic.Plan, samples int64) {
+	p.Bytes, p.Duration = samples*32<<10, 2*time.Minute
+}
+
 // The records of both ends are of the same bytes, whose delay is not negative: both ends read one clock.
 func TestStampsOfBothEndsJoin(t *testing.T) {
 	remoteend.NothingLeft(t)
 	for what, change := range map[string]func(p *tcptraffic.Plan){
-		"bulk":           func(*tcptraffic.Plan) {},
-		"without copies": func(p *tcptraffic.Plan) { p.Discard = true },
-		"by bytes":       func(p *tcptraffic.Plan) { p.Bytes, p.Duration = 50_000_001, 20*time.Second },
-		"paced":          func(p *tcptraffic.Plan) { p.Flows[0].PacingRate, p.Flows[0].MSS = 5_000_000, 1460 },
-		"tiny messages":  func(p *tcptraffic.Plan) { p.Flows[0].MessageBytes = 7 },
+		"bulk, by time":  func(*tcptraffic.Plan) {}, // also on a busy machine it has hundreds of samples
+		"without copies": func(p *tcptraffic.Plan) { samplesOf(p, 4000); p.Discard = true },
+		"odd number":     func(p *tcptraffic.Plan) { samplesOf(p, 1600); p.Bytes++ },
+		"paced": func(p *tcptraffic.Plan) {
+			samplesOf(p, 100)
+			p.Flows[0].PacingRate, p.Flows[0].MSS = 5_000_000, 1460
+		},
+		"tiny messages": func(p *tcptraffic.Plan) { samplesOf(p, 20); p.Flows[0].MessageBytes = 7 },
 		"tiny, not delayed": func(p *tcptraffic.Plan) {
+			samplesOf(p, 20)
 			p.Flows[0].MessageBytes, p.Flows[0].NoDelay, p.Flows[0].PacingRate = 700, true, 1_000_000
 		},
 		"messages at times": func(p *tcptraffic.Plan) {
+			samplesOf(p, 80)
 			p.Flows[0].MessageBytes, p.Flows[0].MessageInterval = 20_000, 5*time.Millisecond
 		},
-		"small buffers": func(p *tcptraffic.Plan) { p.Flows[0].SendBuffer, p.Flows[0].ReceiveBuffer = 16<<10, 16<<10 },
+		"small buffers": func(p *tcptraffic.Plan) {
+			samplesOf(p, 1600) // they do not end segments, and are fewer
+			p.Flows[0].SendBuffer, p.Flows[0].ReceiveBuffer = 16<<10, 16<<10
+		},
 	} {
 		for _, d := range sample.Directions() {
-			n := 0
-			for length := 700 * time.Millisecond; n < 10 && length < 12*time.Second; length *= 2 { // a busy machine sends few messages
-				p := stamped(d, length)
-				change(&p)
-				res, _ := transfer(t, p)
-				sent, received := &res.Sender[0], &res.Receiver[0]
-				if n = delays(t, what+", "+d.String(), sent, received); res.Cut != "" {
-					t.Errorf("%s, %s: %q", what, d, res.Cut)
-				}
-				if p.Bytes > 0 && received.Payload != p.Bytes {
-					t.Errorf("%s, %s: %d bytes", what, d, received.Payload)
-				}
+			p := stamped(d, 2*time.Second)
+			change(&p)
+			res, _ := transfer(t, p)
+			sent, received := &res.Sender[0], &res.Receiver[0]
+			n := delays(t, what+", "+d.String(), sent, received)
+			if res.Cut != "" || p.Bytes > 0 && received.Payload != p.Bytes {
+				t.Errorf("%s, %s: %d bytes, cut %q", what, d, received.Payload, res.Cut)
 			}
 			if n < 10 {
 				t.Errorf("%s, %s: %d delays", what, d, n)
@@ -153,7 +162,9 @@ func TestStampsOverIPv6(t *testing.T) {
 	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{Address: netip.IPv6Loopback(), Do: func(f func() error) error { return f() }})
 	_, err := once(t, shared, func(ctx context.Context, s *tcptraffic.Session) error {
 		for _, d := range sample.Directions() {
-			res, err := s.Transfer(ctx, stamped(d, 300*time.Millisecond))
+			p := stamped(d, 0)
+			samplesOf(&p, 800)
+			res, err := s.Transfer(ctx, p)
 			if err != nil {
 				return err
 			}
@@ -204,7 +215,8 @@ func TestEndedTransferKeepsItsStamps(t *testing.T) {
 // Bursts of segments have the acknowledgments that advanced.
 func TestBurstsHaveTheirAcknowledgments(t *testing.T) {
 	for _, d := range sample.Directions() {
-		p := stamped(d, 1500*time.Millisecond)
+		p := stamped(d, 10*time.Second) // the bytes take 3 s
+		p.Bytes = 7_500_000
 		p.Flows[0].Options = tcpsocket.Options{MSS: 1460, PacingRate: 2_500_000}
 		res, _ := transfer(t, p)
 		acks := res.Sender[0].Acks
