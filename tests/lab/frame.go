@@ -38,6 +38,9 @@ type frame struct {
 	src, dst netip.AddrPort
 }
 
+// resetFlag is RST in the flags of a TCP header (RFC 9293, section 3.1).
+const resetFlag = 1 << 2
+
 // segment reads the TCP header; false if the frame is no complete TCP segment. flow ignores the ports of TCP: both are of
 // the segment only.
 func (f *frame) segment(b []byte) (s Segment, ok bool) {
@@ -53,7 +56,7 @@ func (f *frame) segment(b []byte) (s Segment, ok bool) {
 		Source:      netip.AddrPortFrom(f.src.Addr(), binary.BigEndian.Uint16(h[0:2])),
 		Destination: netip.AddrPortFrom(f.dst.Addr(), binary.BigEndian.Uint16(h[2:4])),
 		Sequence:    binary.BigEndian.Uint32(h[4:8]), Acknowledgment: binary.BigEndian.Uint32(h[8:12]),
-		Payload: len(h) - length,
+		Payload: len(h) - length, Reset: h[13]&resetFlag != 0,
 	}, true
 }
 

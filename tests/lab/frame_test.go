@@ -88,10 +88,10 @@ func TestSegmentsHaveTheirHeader(t *testing.T) {
 		tcp := b[len(b)-108:]
 		binary.BigEndian.PutUint32(tcp[4:], 0xfffffff0)
 		binary.BigEndian.PutUint32(tcp[8:], 77)
-		tcp[12] = 8 << 4
+		tcp[12], tcp[13] = 8<<4, 1<<2
 		b[map[int]int{20: 23, 40: 20}[family.header]] = protocolTCP
 		f := parseFrame(append(bytes.Clone(b), 0, 0, 0)) // Ethernet padding
-		want := Segment{Source: family.src, Destination: family.dst, Sequence: 0xfffffff0, Acknowledgment: 77, Payload: 76}
+		want := Segment{Source: family.src, Destination: family.dst, Sequence: 0xfffffff0, Acknowledgment: 77, Payload: 76, Reset: true}
 		if s, ok := f.segment(b); !ok || s != want || f.payload(b) != nil {
 			t.Errorf("%s: %+v, %v; want %+v", family.name, s, ok, want)
 		}

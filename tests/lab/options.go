@@ -44,6 +44,8 @@ type Segment struct {
 	Sequence, Acknowledgment uint32
 	// Payload is its size in bytes.
 	Payload int
+	// Reset: it has the flag RST, and its Acknowledgment may be 0, as in a SYN.
+	Reset bool
 }
 
 // Script overrides random faults: given the direction and the key of a classified

@@ -19,7 +19,8 @@ const (
 	sizeMask  = 1<<12 - 1
 )
 
-// Segments selects the connections of a client, but those with a port of the server's: the control connection.
+// Segments selects the connections of a client, but those with a port of the server's: the control connection. A reset belongs to
+// none: a host that closed a connection sends it when payload arrives late.
 func Segments(client netip.Addr, control uint16) lab.SegmentClassifier {
 	return func(s lab.Segment) (key uint64, ok bool) {
 		local, remote := s.Source, s.Destination
@@ -30,7 +31,7 @@ func Segments(client netip.Addr, control uint16) lab.SegmentClassifier {
 		if s.Payload == 0 {
 			number = s.Acknowledgment
 		}
-		return mark | uint64(s.Payload&sizeMask)<<sizeShift | uint64(local.Port())<<portShift | uint64(number), remote.Port() != control
+		return mark | uint64(s.Payload&sizeMask)<<sizeShift | uint64(local.Port())<<portShift | uint64(number), remote.Port() != control && !s.Reset
 	}
 }
 
@@ -84,6 +85,14 @@ func Connections(data, acks []lab.Record) (all []Connection) {
 func payload(r *lab.Record) int64 { return int64(r.Key >> sizeShift & sizeMask) }
 func port(r *lab.Record) uint16   { return uint16(r.Key >> portShift) }
 func number(r *lab.Record) uint32 { return uint32(r.Key) }
+
+// Time is from the entry of the first segment with payload to the exit of the last that was delivered.
+func (c *Connection) Time() (begin, end instant.Time) {
+	for _, r := range c.data {
+		end = max(end, r.Exit.Before)
+	}
+	return c.data[0].Entry, end
+}
 
 // Truth is a connection by the log.
 type Truth struct {

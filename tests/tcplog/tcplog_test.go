@@ -77,11 +77,19 @@ func TestTruthOfAConnection(t *testing.T) {
 	if got := all[0].Between(0, time.Second).RTT; got != [3]time.Duration{50 * ms, 50 * ms, 50 * ms} {
 		t.Errorf("round trips %v", got)
 	}
+	if begin, end := all[0].Time(); end.Sub(begin) != 140*ms {
+		t.Errorf("from %v to %v", begin, end)
+	}
 }
 
 func TestControlConnectionAndShortOnesAreLeftOut(t *testing.T) {
 	if _, ok := Segments(client.Addr(), control.Port())(lab.Segment{Source: client, Destination: control}); ok {
 		t.Error("the control connection is selected")
+	}
+	for _, reset := range []bool{false, true} {
+		if _, ok := Segments(client.Addr(), control.Port())(lab.Segment{Source: client, Destination: netip.AddrPortFrom(control.Addr(), 1), Reset: reset}); ok == reset {
+			t.Errorf("reset %t: selected %t", reset, ok)
+		}
 	}
 	var l logs
 	l.send(t, 0, 0, ms)
