@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"oneway.example/exporter/core/metric"
@@ -48,6 +49,7 @@ or
 			Summary: "Load tests of {{ $labels.path }}/{{ $labels.probe }} fail",
 			Description: "Too many runs of {{ $labels.path }}/{{ $labels.probe }} that were due were refused, failed or were incomplete" +
 				lookup(metric.Runs.Name+"{instance,path,probe,result=~'"+failedResults+"'} > 0", "; {{ .Labels.result }} ({{ .Labels.reason }}): {{ .Value | humanize }} since the agent started") +
+				lookup("sum("+metric.Runs.Name+"{instance,path,probe,reason=~'"+strings.Join(runreason.OfHosts(), "|")+"'}) > 0", "; {{ .Value | humanize }} of these because a host was too busy or stood still, not because of the path") +
 				lookup("time() - "+metric.RunLast.Name+sameProbe, "; the last completed run ended {{ .Value | humanizeDuration }} ago") + ".",
 		},
 	}

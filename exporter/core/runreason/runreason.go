@@ -23,6 +23,10 @@ type Reason struct {
 	Ends bool
 	// Retried: the run waits within max_wait and asks the load server again.
 	Retried bool
+	// Counted: a run that reached its end without a result has counts of why, which are published.
+	Counted bool
+	// Host: a host, and not the path, is the cause.
+	Host bool
 	// Status is the HTTP status of a refusal before the upgrade; 0: it is no refusal.
 	Status int
 }
@@ -46,6 +50,7 @@ const (
 	RemotePaused  = "remote_paused"
 	TooLarge      = "packet_too_large"
 	NoResult      = "nothing_measured"
+	SenderSlow    = "sender_too_slow"
 	Clock         = "clock_stepped"
 	Internal      = "internal"
 	Unauthorized  = "unauthorized"
@@ -119,11 +124,11 @@ func All() []Reason {
 			Remedy: "The control connection ended: check that the load server still runs, and whether the path was interrupted at that time.",
 		},
 		{
-			Name: HostPaused, Meaning: "this host, or this process, did not run for a second or more",
+			Name: HostPaused, Meaning: "this host, or this process, did not run for a second or more", Host: true,
 			Remedy: "This host was suspended, its virtual machine or the process was stopped, or other processes used all processors: the next run is not affected if that does not happen again.",
 		},
 		{
-			Name: RemotePaused, Meaning: "the same at the load server", Refusal: true, Ends: true, Status: 503,
+			Name: RemotePaused, Meaning: "the same at the load server", Refusal: true, Ends: true, Status: 503, Host: true,
 			Remedy: "The host of the load server was suspended or too busy, or its process was stopped; the next run is not affected if that does not happen again.",
 		},
 		{
@@ -131,8 +136,12 @@ func All() []Reason {
 			Remedy: "Choose smaller packets: the error names the option, and the path's MTU if a router has reported it. `oneway test train` measures the MTU.",
 		},
 		{
-			Name: NoResult, Meaning: "it reached its end, and has no result: the error has the reason",
-			Remedy: "The error has the reason why nothing was measured, such as packets that this host sends too slowly, or other traffic: repeat the test, or choose another kind.",
+			Name: NoResult, Meaning: "it reached its end, and has no result: the error has the reason", Counted: true,
+			Remedy: "The error has the reason why nothing was measured, such as other traffic: repeat the test, or choose another kind.",
+		},
+		{
+			Name: SenderSlow, Meaning: "it reached its end, and has no result: the host that sends paused between packets, or sends more slowly than the link", Counted: true, Host: true,
+			Remedy: "The host that sends was busy, or is slower than the link: end what else uses its processors and repeat the test, or choose another kind. The path is not the cause.",
 		},
 		{
 			Name: Clock, Meaning: "a clock was stepped during the run",
@@ -187,6 +196,16 @@ func All() []Reason {
 			Remedy: "The load server was stopping; the next run is not affected unless it stays away.",
 		},
 	}
+}
+
+// OfHosts are the names of the reasons that a host causes.
+func OfHosts() (names []string) {
+	for _, r := range All() {
+		if r.Host {
+			names = append(names, r.Name)
+		}
+	}
+	return names
 }
 
 // Find returns the reason of this name; the zero value: there is none.

@@ -100,7 +100,7 @@ func (r *runner) once(ctx context.Context) *Outcome {
 			outcome = r.outcome(run, &Failure{Reason: runreason.Stopped, Err: context.Cause(ctx)})
 		}
 		// The link is released before the results are written.
-		if outcome.Result == Completed || outcome.Reason == runreason.NoResult { // the latter has counts of why
+		if outcome.Result == Completed || runreason.Find(outcome.Reason).Counted {
 			r.publish(outcome)
 		}
 		if run.Begin != 0 {

@@ -143,9 +143,19 @@ func (d *Direction) shaped(s capacity.Shaper) {
 	}
 }
 
+// paced reports whether most trains were not clean because of the sender's pace.
+func (z *Size) paced() bool {
+	all := 0
+	for _, n := range z.summary.Trains {
+		all += n
+	}
+	return 2*z.summary.Trains[capacity.SenderPace] > all
+}
+
 // verdict is the error of a run that has measured nothing: no direction has a capacity or a shaper. Nil: one has.
 func (r *Result) verdict() error {
 	var why []string
+	cause := runreason.SenderSlow
 	for _, d := range r.Directions {
 		if d.Capacity != nil || d.Shaper != nil {
 			return nil
@@ -155,8 +165,11 @@ func (r *Result) verdict() error {
 			reason = d.Sizes[0].Refusal
 		}
 		why = append(why, d.DirectionName+": "+reason)
+		if d.Refusal != "" || len(d.Sizes) == 0 || !d.Sizes[0].paced() {
+			cause = runreason.NoResult
+		}
 	}
-	return &loadtest.Failure{Reason: runreason.NoResult, Err: fmt.Errorf("train: nothing was measured: %s", strings.Join(why, "; "))}
+	return &loadtest.Failure{Reason: cause, Err: fmt.Errorf("train: nothing was measured: %s", strings.Join(why, "; "))}
 }
 
 // bucket returns a size most of whose trains show a token bucket that smaller ones do not empty; nil: none.
