@@ -73,11 +73,10 @@ func delayHeat(name, matcher string) *heatmap.PanelBuilder {
 }
 
 // delayCDF covers the whole time range. "of sent" assigns lost packets an infinite delay: the curve ends below 100 % by
-// the loss ratio. Profile slim does not count received packets.
+// the loss ratio.
 func delayCDF() *trend.PanelBuilder {
-	moved := func(d *metric.Desc) string { return "sum by (direction) (increase(" + of(d) + dashboardRange + "))" }
-	received, lost, sent := moved(metric.PacketsReceived), moved(metric.PacketsLost), moved(metric.PacketsSent)
-	arrived := "(" + received + " / (" + received + " + " + lost + " > 0) or 1 - " + lost + " / (" + sent + " > 0))"
+	packets := rules.Packets{Sum: true, Series: func(d *metric.Desc, matchers ...string) string { return of(d, matchers...) + dashboardRange }}
+	arrived := "(1 - " + packets.Loss() + ")"
 	all := distribution{metric.Delay, thisPath, nil, metric.Direction, false}
 	return cdf(text{
 		"Delay CDF",

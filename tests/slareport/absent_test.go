@@ -68,6 +68,7 @@ func TestUndecidedPacketsWidenTheLoss(t *testing.T) {
 		{name: "oneway_packets_sent_total", labels: `,direction="forward"`, step: 60},
 		{name: "oneway_packets_lost_total", labels: `,direction="forward"`, step: 6},
 		{name: "oneway_packets_undecided_total", labels: `,direction="forward"`, step: 12},
+		{name: "oneway_round_trips_lost_total", step: 18},
 	}, 24*60))
 	w := reportOf(t, s, begin().AddDate(0, 1, 0)).Ways[0]
 	near(t, "least loss", w.Loss, 0.1)

@@ -123,6 +123,12 @@ func families() []family {
 		}},
 		{"oneway_probe_interval_seconds", "gauge", func(*minute, *counters) map[string]float64 { return map[string]float64{"": 1} }},
 		{"oneway_packets_sent_total", "counter", func(_ *minute, c *counters) map[string]float64 { return directed(c.sent) }},
+		{"oneway_packets_received_total", "counter", func(_ *minute, c *counters) map[string]float64 {
+			return directed([2]float64{c.sent[0] - c.lost[0], c.sent[1] - c.lost[1]})
+		}},
+		{"oneway_round_trips_received_total", "counter", func(_ *minute, c *counters) map[string]float64 {
+			return map[string]float64{"": c.sent[0] - c.trips}
+		}},
 		{"oneway_packets_lost_total", "counter", func(_ *minute, c *counters) map[string]float64 { return directed(c.lost) }},
 		{"oneway_round_trips_lost_total", "counter", func(_ *minute, c *counters) map[string]float64 { return map[string]float64{"": c.trips} }},
 		{"oneway_delay_invalid_total", "counter", func(_ *minute, c *counters) map[string]float64 {

@@ -15,6 +15,8 @@ import (
 	"time"
 	_ "time/tzdata" // the host may lack a zone database
 
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/serve/slareport"
 	"oneway.example/tests/promserver"
@@ -194,6 +196,14 @@ func TestQueriesOfTheDocumentationGiveValues(t *testing.T) {
 	text, err := os.ReadFile("../../exporter/doc/report.md")
 	if err != nil {
 		t.Fatal(err)
+	}
+	packets := rules.Packets{Sum: true, Series: func(d *metric.Desc, matchers ...string) string {
+		return d.Name + "{" + strings.Join(append([]string{`path="$path"`}, matchers...), ",") + "}[1d]"
+	}}
+	for _, query := range []string{packets.RoundTripLoss(), packets.Received()} {
+		if !strings.Contains(string(text), strings.ReplaceAll(query, "\n", "\n    ")) && !strings.Contains(string(text), query) {
+			t.Errorf("the documentation does not have the query of the report:\n%s", query)
+		}
 	}
 	blocks := strings.Split(string(text), "```promql\n")[1:]
 	for _, b := range blocks {

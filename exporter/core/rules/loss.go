@@ -1,11 +1,16 @@
 package rules
 
-import "oneway.example/exporter/core/metric"
+import (
+	"strings"
+
+	"oneway.example/exporter/core/metric"
+)
 
 // Loss ratios of packets and of round trips.
 var (
 	LossRatio5m = lossRatio("5m", `Lost over decided packets, RFC 7680 section 4.1; absent if none was decided. Profile slim does not
-count what was received: of it, over the packets sent, lost ones a waiting time later.`)
+count what was received: these are the packets sent without the lost round trips and, forward, with those that
+were lost in reverse, while a reply came.`)
 	LossRatio1h          = lossRatio("1h", ``)
 	LossRatio1d          = lossRatio("1d", ``)
 	RoundTripLossRatio5m = roundTripLossRatio("5m", `The same of round trips, whichever direction lost them.`)
@@ -14,27 +19,113 @@ count what was received: of it, over the packets sent, lost ones a waiting time 
 )
 
 func lossRatio(window, doc string) Rule {
-	return Rule{Name: recorded(metric.PacketsLost, "ratio"+window), Doc: doc, Expr: promql(`
-rate($lost[$window])
-/ (rate($received[$window]) + rate($lost[$window]) > 0)
-or
-clamp_max(rate($lost[$window]) / (rate($sent[$window]) > 0), 1)
-unless ignoring (direction) count_over_time($interval[$window])`, names{
-		"lost": metric.PacketsLost.Name, "received": metric.PacketsReceived.Name, "sent": metric.PacketsSent.Name,
-		"interval": metric.ProbeInterval.Name, "window": window,
-	})}
+	return Rule{Name: recorded(metric.PacketsLost, "ratio"+window), Doc: doc, Expr: inWindow(window).Loss()}
 }
 
 func roundTripLossRatio(window, doc string) Rule {
-	return Rule{Name: recorded(metric.RoundTripLost, "ratio"+window), Doc: doc, Expr: promql(`
-rate($lost[$window])
-/ (rate($received[$window]) + rate($lost[$window]) > 0)
-or
-clamp_max(
-  rate($lost[$window])
-  / (sum without (direction) (rate($sent{direction="forward"}[$window])) > 0), 1)
-unless count_over_time($interval[$window])`, names{
-		"lost": metric.RoundTripLost.Name, "received": metric.RoundTripReceived.Name, "sent": metric.PacketsSent.Name,
-		"interval": metric.ProbeInterval.Name, "window": window,
-	})}
+	return Rule{Name: recorded(metric.RoundTripLost, "ratio"+window), Doc: doc, Expr: inWindow(window).RoundTripLoss()}
 }
+
+// Packets are the counts of packets of a time, by which rules, dashboards and reports know what was lost.
+type Packets struct {
+	// Series selects the series of a family, with further matchers and the time as its range.
+	Series func(d *metric.Desc, matchers ...string) string
+	// Sum adds the increases of all series by direction; else each series has its rate.
+	Sum bool
+}
+
+// inWindow are the rates of each series in a window.
+func inWindow(window string) Packets {
+	return Packets{Series: func(d *metric.Desc, matchers ...string) string {
+		if len(matchers) > 0 {
+			return d.Name + "{" + matchers[0] + "}[" + window + "]"
+		}
+		return d.Name + "[" + window + "]"
+	}}
+}
+
+// change is how much a counter changed.
+func (p Packets) change(d *metric.Desc, matchers ...string) string {
+	if p.Sum {
+		return "sum by (direction) (increase(" + p.Series(d, matchers...) + "))"
+	}
+	return "rate(" + p.Series(d, matchers...) + ")"
+}
+
+// gauge is the largest value of a gauge, where it has one.
+func (p Packets) gauge(d *metric.Desc) string {
+	if p.Sum {
+		return "max(max_over_time(" + p.Series(d) + "))"
+	}
+	return "max_over_time(" + p.Series(d) + ")"
+}
+
+// Loss is the ratio of lost to decided packets by direction, 0..1; absent if none was decided.
+func (p Packets) Loss() string {
+	return ratioOfDecided(p.change(metric.PacketsLost), p.Received())
+}
+
+// RoundTripLoss is the ratio of lost to decided round trips, 0..1; absent if none was decided.
+func (p Packets) RoundTripLoss() string {
+	return ratioOfDecided(p.change(metric.RoundTripLost), p.RoundTripsReceived())
+}
+
+func ratioOfDecided(lost, received string) string {
+	return promql(`
+$lost
+/ (
+  $lost
+  + (
+    $received
+  )
+  > 0
+)`, names{"lost": lost, "received": indented(received)})
+}
+
+// Received is how many packets were received, by direction. Of a path of profile slim it needs a time with a reply: packets without an
+// outcome are not distinguished from received ones by less than the packets that wait for their replies.
+func (p Packets) Received() string {
+	return promql(`
+$received
+or
+(
+  $lostForward * 0 + ignoring (direction) group_left () $lostReverse
+  or
+  $lost * 0
+)
++ ignoring (direction) group_left () (
+  (
+    $answered
+  )
+  and
+  $up > 0
+)`, names{
+		"received": p.change(metric.PacketsReceived), "lost": p.change(metric.PacketsLost), "answered": indented(p.slimAnswered()), "up": p.gauge(metric.ProbeUp),
+		"lostForward": p.change(metric.PacketsLost, forward), "lostReverse": p.change(metric.PacketsLost, reverse),
+	})
+}
+
+// RoundTripsReceived is how many packets had a reply.
+func (p Packets) RoundTripsReceived() string {
+	return promql(`
+$received
+or
+$answered`, names{"received": p.change(metric.RoundTripReceived), "answered": p.slimAnswered()})
+}
+
+// slimAnswered is the number of packets with a reply of paths of profile slim: of those sent, the ones that are no lost round trips.
+func (p Packets) slimAnswered() string {
+	return promql(`
+clamp_min(sum without (direction) ($sent) - $lost, 0)
+unless
+$interval`, names{"sent": p.change(metric.PacketsSent, forward), "lost": p.change(metric.RoundTripLost), "interval": p.gauge(metric.ProbeInterval)})
+}
+
+// indented is an expression of several lines as an operand in two pairs of parentheses.
+func indented(expr string) string { return strings.ReplaceAll(expr, "\n", "\n    ") }
+
+// Matchers of a direction.
+const (
+	forward = metric.Direction + `="forward"`
+	reverse = metric.Direction + `="reverse"`
+)

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 	"oneway.example/exporter/core/sample"
 )
 
@@ -23,8 +24,8 @@ type part struct {
 }
 
 // series selects a series of the path over the part.
-func (p *part) series(name string) string {
-	return name + "{" + p.match + "}[" + seconds(p.length) + "]"
+func (p *part) series(name string, matchers ...string) string {
+	return name + "{" + strings.Join(append([]string{p.match}, matchers...), ",") + "}[" + seconds(p.length) + "]"
 }
 
 // family is the label of the values of a query for several families.
@@ -32,15 +33,17 @@ const family = "family"
 
 // counts are the increases of the counters in the part, and the largest delay, by name of the family and direction.
 func (p *part) counts(ctx context.Context) (map[string]map[string]float64, error) {
+	packets := rules.Packets{Sum: true, Series: func(d *metric.Desc, matchers ...string) string { return p.series(d.Name, matchers...) }}
 	queries := []string{
-		p.named("max by (direction) (max_over_time(", metric.DelayMax),
-		p.named("count(count_over_time(", metric.ProbeInterval),
+		named("max by (direction) (max_over_time("+p.series(metric.DelayMax.Name)+"))", metric.DelayMax),
+		named("count(count_over_time("+p.series(metric.ProbeInterval.Name)+"))", metric.ProbeInterval),
+		named(packets.Received(), metric.PacketsReceived), named(packets.RoundTripsReceived(), metric.RoundTripReceived),
 	}
 	for _, d := range []*metric.Desc{
-		metric.PacketsSent, metric.PacketsReceived, metric.PacketsLost, metric.PacketsUndecided, metric.PacketsHostDropped, metric.DelayInvalid, metric.DelayLowConfidence,
-		metric.RoundTripLost, metric.RoundTripReceived,
+		metric.PacketsSent, metric.PacketsLost, metric.PacketsUndecided, metric.PacketsHostDropped, metric.DelayInvalid, metric.DelayLowConfidence,
+		metric.RoundTripLost,
 	} {
-		queries = append(queries, p.named("sum by (direction) (increase(", d))
+		queries = append(queries, named("sum by (direction) (increase("+p.series(d.Name)+"))", d))
 	}
 	values, err := p.client.at(ctx, strings.Join(queries, " or "), p.to)
 	all := map[string]model.Vector{}
@@ -55,9 +58,9 @@ func (p *part) counts(ctx context.Context) (map[string]map[string]float64, error
 	return sums, err
 }
 
-// named is a query with two functions whose values have the name of the family.
-func (p *part) named(functions string, d *metric.Desc) string {
-	return "label_replace(" + functions + p.series(d.Name) + ")), " + strconv.Quote(family) + ", " + strconv.Quote(d.Name) + `, "", "")`
+// named is a query whose values have the name of a family.
+func named(query string, d *metric.Desc) string {
+	return "label_replace(" + query + ", " + strconv.Quote(family) + ", " + strconv.Quote(d.Name) + `, "", "")`
 }
 
 // add adds the counts of the part.
@@ -70,13 +73,12 @@ func (p *part) add(ctx context.Context, r *Row) error {
 	if err != nil {
 		return err
 	}
-	r.received = r.received || len(all[metric.PacketsReceived.Name]) > 0
 	_, counting := all[metric.ProbeInterval.Name] // invalid and low begin with their first event; profile slim has neither, nor the interval
 	for d := range r.Ways {
 		name, w := sample.Direction(d).String(), &r.Ways[d]
 		if n, known := all[metric.PacketsLost.Name][name]; known { // else the reflector does not number its replies
 			undecided, sent := all[metric.PacketsUndecided.Name][name], all[metric.PacketsSent.Name][name]-all[metric.PacketsHostDropped.Name][name]
-			of := counted(all, metric.PacketsReceived, n+undecided, sent, name)
+			of := all[metric.PacketsReceived.Name][name] + n + undecided
 			w.counts.lost += n
 			w.counts.undecided += undecided
 			w.counts.of += of
@@ -97,7 +99,7 @@ func (p *part) add(ctx context.Context, r *Row) error {
 	}
 	lost := all[metric.RoundTripLost.Name][""]
 	r.trips.lost += lost
-	r.trips.of += counted(all, metric.RoundTripReceived, lost, all[metric.PacketsSent.Name][sample.Forward.String()], "")
+	r.trips.of += all[metric.RoundTripReceived.Name][""] + lost
 	return nil
 }
 
@@ -109,15 +111,6 @@ func (r *Row) begun(ctx context.Context, c *client) error {
 		r.Ways[d].counts.outstanding += before[sample.Direction(d).String()]
 	}
 	return err
-}
-
-// counted are the packets in the denominator of a loss: received packets and the others with an outcome. A session that ends in an outage
-// leaves packets without one. Where received packets are not counted, as by profile slim, they are the packets that were sent.
-func counted(all map[string]map[string]float64, received *metric.Desc, others, sent float64, direction string) float64 {
-	if n, known := all[received.Name][direction]; known {
-		return n + others
-	}
-	return sent
 }
 
 // delays are the delays of the part by direction, from native histograms, else from classic ones.

@@ -46,7 +46,6 @@ type Row struct {
 	RoundTrip *float64 // loss
 	Ways      [2]Way   // by sample.Direction
 	trips     struct{ lost, of float64 }
-	received  bool // the agent counted received packets; profile slim does not
 }
 
 // Way is one direction of a row.
@@ -252,10 +251,6 @@ func share(of, all float64) *float64 {
 func (r *Row) highest() {
 	forward, reverse := r.Ways[sample.Forward].counts, r.Ways[sample.Reverse].counts
 	forward.outstanding, reverse.outstanding = max(0, forward.outstanding), max(0, reverse.outstanding)
-	if !r.received { // these are among the packets that were sent: round trips that are lost in no known direction
-		forward.outstanding = min(forward.of, max(0, r.trips.lost-forward.lost-reverse.lost-forward.undecided))
-		forward.of -= forward.outstanding
-	}
 	unheard := forward.undecided + forward.outstanding
 	if forward.directed {
 		r.Ways[sample.Forward].LossHighest = share(forward.lost+unheard, forward.of+forward.outstanding)
