@@ -167,7 +167,7 @@ func resolve(ctx context.Context, o *Options) (netip.AddrPort, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "udp", net.JoinHostPort(host, strconv.Itoa(int(port))))
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("backtoback: peer %q: %w", o.Peer, err)
+		return netip.AddrPort{}, hostport.WithRemedy(fmt.Errorf("backtoback: peer %q: %w", o.Peer, err))
 	}
 	defer func() { _ = c.Close() }() // nothing was sent
 	at := c.RemoteAddr().(*net.UDPAddr).AddrPort()

@@ -13,6 +13,7 @@ import (
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/clocks/none"
 	"oneway.example/exporter/clocks/static"
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/probe"
@@ -195,6 +196,15 @@ func TestAnInterruptedRunIsNoCalibration(t *testing.T) {
 	o.Count = 100_000
 	_, err := Run(ctx, o, environment(t, known()), func(stamp.Report) { cancel() })
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "interrupted") {
+		t.Error(err)
+	}
+}
+
+func TestUnknownNameOfThePeerHasItsRemedy(t *testing.T) {
+	o := options(calibration.Peer)
+	o.Peer = "nosuch.invalid"
+	_, err := Run(t.Context(), o, environment(t, known()), quiet)
+	if err == nil || hostport.LookupRemedy(err) == "" || !strings.HasSuffix(err.Error(), hostport.LookupRemedy(err)) {
 		t.Error(err)
 	}
 }

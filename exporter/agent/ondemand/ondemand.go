@@ -22,6 +22,7 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/probe"
 )
@@ -310,6 +311,7 @@ func (s *Service) resolve(ctx context.Context, c *Config, to host, options probe
 	}
 	found, err := s.options.Lookup(ctx, "ip", to.name)
 	if err != nil {
+		err = hostport.WithRemedy(err)
 		r.Sink.Series(metric.ResolveFailures, r.Target, r.Module).Add(1)
 		r.Log.Info("Name not resolved", "name", to.name, "err", err)
 		return at, probe.Outcome{Failure: probe.Unresolved, Detail: err.Error()}, nil

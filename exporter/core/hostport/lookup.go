@@ -24,6 +24,14 @@ func LookupRemedy(err error) string {
 	return lookupRemedy(failed, config)
 }
 
+// WithRemedy adds what to do to the error of a failed lookup of a name; it returns any other error as it is.
+func WithRemedy(err error) error {
+	if remedy := LookupRemedy(err); remedy != "" {
+		return fmt.Errorf("%w; %s", err, remedy)
+	}
+	return err
+}
+
 func lookupRemedy(failed *net.DNSError, config []byte) string {
 	if !failed.IsNotFound {
 		return "the DNS server of /etc/resolv.conf does not reply as it should; the name may be right"

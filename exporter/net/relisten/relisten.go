@@ -32,16 +32,17 @@ type Listener struct {
 
 // Listen listens on an address of a TCP network.
 func Listen(ctx context.Context, config net.ListenConfig, network, address string) (*Listener, error) {
+	l := &Listener{config: config, network: network}
+	if at, err := netip.ParseAddrPort(address); err == nil && at.Addr().Zone() != "" {
+		if l.bound, err = interfaceOf(at.Addr().Zone()); err != nil {
+			return nil, fmt.Errorf("listen %s %s: this host has no interface %s", network, address, at.Addr().Zone())
+		}
+	}
 	made, err := config.Listen(ctx, network, address)
 	if err != nil {
 		return nil, err // it has the address
 	}
-	l := &Listener{config: config, network: network, current: made.(*net.TCPListener)}
-	if at, err := netip.ParseAddrPort(address); err == nil && at.Addr().Zone() != "" {
-		if l.bound, err = interfaceOf(at.Addr().Zone()); err != nil {
-			return nil, errors.Join(fmt.Errorf("relisten: %s: %w", address, err), l.current.Close())
-		}
-	}
+	l.current = made.(*net.TCPListener)
 	return l, nil
 }
 

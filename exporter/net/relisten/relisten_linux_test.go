@@ -87,3 +87,13 @@ func TestListenerOutlivesItsInterface(t *testing.T) {
 		t.Errorf("accept after close: %v", err)
 	}
 }
+
+// TestZoneWithoutAnInterfaceIsNamed: the kernel says only that the address is invalid.
+func TestZoneWithoutAnInterfaceIsNamed(t *testing.T) {
+	for _, zone := range []string{"nosuch", "4000000"} {
+		l, err := Listen(t.Context(), net.ListenConfig{}, "tcp", "[fe80::a%"+zone+"]:0")
+		if want := "listen tcp [fe80::a%" + zone + "]:0: this host has no interface " + zone; err == nil || err.Error() != want {
+			t.Errorf("%v, %v; want %q", l, err, want)
+		}
+	}
+}

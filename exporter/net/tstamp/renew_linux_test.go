@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -223,5 +224,12 @@ func TestZoneByNumberIsTheInterface(t *testing.T) {
 		if got := c.Known(netip.MustParseAddrPort(given)); got.String() != want {
 			t.Errorf("%s is known as %s, want %s", given, got, want)
 		}
+	}
+}
+
+func TestZoneWithoutAnInterfaceIsNamed(t *testing.T) {
+	c, err := Open(netip.MustParseAddrPort("[fe80::a%nosuch]:0"), Options{})
+	if want := "tstamp: open [fe80::a%nosuch]:0: this host has no interface nosuch"; !errors.Is(err, unix.ENODEV) || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, %v; want %q", c, err, want)
 	}
 }

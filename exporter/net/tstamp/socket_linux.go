@@ -50,7 +50,7 @@ func (s *socket) bind(local netip.AddrPort, v6 bool, o Options) (err error) {
 	}
 	to, errno := sockaddr(local, s.fd)
 	if errno != 0 {
-		return fmt.Errorf("bind: %w", errno)
+		return fmt.Errorf("this host has no interface %s: %w", local.Addr().Zone(), errno)
 	}
 	if err = unix.Bind(s.fd, to); err != nil {
 		return fmt.Errorf("bind: %w", err)

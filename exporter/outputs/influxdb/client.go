@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/keyfile"
 )
 
@@ -136,7 +137,7 @@ func (c *client) explain(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Sprintf("no complete reply within %v", c.options.Timeout)
 	}
-	return clip(err.Error())
+	return clip(hostport.WithRemedy(err).Error())
 }
 
 // expand appends the lines of a record.

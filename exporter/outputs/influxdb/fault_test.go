@@ -33,6 +33,7 @@ func times(n int32, status int, body string, header ...string) func(http.Respons
 
 // TestFailuresAreRepeatedInOrder: the store fails a few times, in each way that is not the fault of a point.
 func TestFailuresAreRepeatedInOrder(t *testing.T) {
+	const foreign = " (not a message of InfluxDB: check url; a proxy or a firewall may reply, or the port may expect https)"
 	for name, c := range map[string]struct {
 		reply  func(http.ResponseWriter, request) bool
 		result string
@@ -47,8 +48,11 @@ func TestFailuresAreRepeatedInOrder(t *testing.T) {
 		"error":         {times(3, 500, `{"error":"timeout"}`), resultServerError, "status 500 Internal Server Error: timeout"},
 		"bad gateway":   {times(3, 502, "<html>\n<h1>nginx</h1>"), resultServerError, "status 502 Bad Gateway: <html> <h1>nginx</h1>"},
 		"redirect":      {times(3, 307, "", "Location", "http://127.0.0.1:1/"), resultServerError, "status 307: the store redirects to another address, which is not followed; configure it as url"},
-		"wants TLS":     {times(3, 400, "Client sent an HTTP request to an HTTPS server.\n"), resultServerError, "status 400 Bad Request: Client sent an HTTP request to an HTTPS server."},
-		"proxy's page":  {times(3, 400, "<html>"), resultServerError, "status 400 Bad Request: <html>"},
+		"wants TLS":     {times(3, 400, "Client sent an HTTP request to an HTTPS server.\n"), resultServerError, "status 400 Bad Request: Client sent an HTTP request to an HTTPS server." + foreign},
+		"proxy's page":  {times(3, 400, "<html>"), resultServerError, "status 400 Bad Request: <html>" + foreign},
+		"empty refusal": {times(3, 400, ""), resultServerError, "status 400 Bad Request" + foreign},
+		"refusal":       {times(3, 400, "Bad Request\n"), resultServerError, "status 400 Bad Request: Bad Request" + foreign},
+		"firewall":      {times(3, 422, `{"incident":"42","status":"blocked"}`), resultServerError, `status 422 Unprocessable Entity: {"incident":"42","status":"blocked"}` + foreign},
 		"long line":     {cut(strings.Repeat("A", 100_000) + "\r\n"), resultUnreachable, `net/http: HTTP/1.x transport connection broken: malformed HTTP response "` + strings.Repeat("A", maxReasonBytes-73) + "..."},
 		"no reply":      {cut(""), resultUnreachable, "EOF"},
 		"half a header": {cut("HTTP/1.1 204 No Con"), resultUnreachable, "net/http: HTTP/1.x transport connection broken: unexpected EOF"},
@@ -209,6 +213,18 @@ func TestRefusedBatchLosesOnlyTheRefusedPoints(t *testing.T) {
 				t.Errorf("status is %+v", status)
 			}
 		})
+	}
+}
+
+// TestUnknownNameOfTheStoreHasItsRemedy as it has for a peer.
+func TestUnknownNameOfTheStoreHasItsRemedy(t *testing.T) {
+	o := options(newStore(t))
+	o.URL = "http://nosuch.invalid:8086"
+	r := start(t, o, "")
+	r.add(0, 1)
+	await.That(t, "the reason", func() bool { return r.Status().Reason != "" })
+	if reason := r.Status().Reason; !strings.Contains(reason, "lookup nosuch.invalid") || !strings.Contains(reason, "; correct the name") && !strings.Contains(reason, "; the DNS server") {
+		t.Error(reason)
 	}
 }
 

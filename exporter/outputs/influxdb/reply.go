@@ -48,7 +48,9 @@ const (
 	maxRetryAfter = 5 * time.Minute
 )
 
-// classify reads a reply. InfluxDB 1.8 has "error" in its body, 2 "message", 3 "error" with "data", a list of refused lines.
+// classify reads a reply. InfluxDB 1.8 has "error" in its body, 2 "message", 3 "error" with "data", a list of refused lines. A refusal
+// without these, a page, a text or nothing, is of a proxy, a firewall or a server that expects TLS: it refuses the connection and not
+// the points.
 func classify(status int, header http.Header, body []byte, now time.Time) reply {
 	var v struct {
 		Error   string          `json:"error"`
@@ -70,7 +72,7 @@ func classify(status int, header http.Header, body []byte, now time.Time) reply 
 		r = reply{result: resultWritten}
 	case (status == http.StatusBadRequest || status == http.StatusUnprocessableEntity) && refused > 0:
 		r.result, r.refused = resultPartial, refused
-	case (status == http.StatusBadRequest || status == http.StatusUnprocessableEntity) && ofStore(reason):
+	case (status == http.StatusBadRequest || status == http.StatusUnprocessableEntity) && v.Error+v.Message != "":
 		r.result = resultRejected
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		r.result = resultUnauthorized
@@ -82,7 +84,9 @@ func classify(status int, header http.Header, body []byte, now time.Time) reply 
 	case status == http.StatusRequestEntityTooLarge:
 		r.result = resultTooLarge
 	default:
-		r.result = resultServerError
+		if r.result = resultServerError; status == http.StatusBadRequest || status == http.StatusUnprocessableEntity {
+			r.reason += " (not a message of InfluxDB: check url; a proxy or a firewall may reply, or the port may expect https)"
+		}
 		r.after = retryAfter(header.Get("Retry-After"), now)
 		if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable && r.after > 0 {
 			r.result = resultRateLimited
@@ -108,12 +112,6 @@ func clip(text string) string {
 		text = strings.ToValidUTF8(text[:maxReasonBytes], "") + "..."
 	}
 	return text
-}
-
-// ofStore reports whether a text can be a store's. A proxy's is a page, and a server that expects TLS says so: what it refuses is
-// the connection and not the points.
-func ofStore(text string) bool {
-	return !strings.HasPrefix(text, "<") && !strings.HasSuffix(text, "HTTP request to an HTTPS server.")
 }
 
 // droppedRE matches the end of a message of InfluxDB 1.8 and 2 about a partial write.

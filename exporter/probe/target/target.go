@@ -219,7 +219,7 @@ func (t *Target) Resolve(ctx context.Context, keep netip.AddrPort) (netip.AddrPo
 	}
 	found, err := t.lookup(ctx, "ip", t.host)
 	if err != nil {
-		return netip.AddrPort{}, withRemedy(fmt.Errorf("target: peer %q: %w", t.host, err))
+		return netip.AddrPort{}, hostport.WithRemedy(fmt.Errorf("target: peer %q: %w", t.host, err))
 	}
 	first := netip.AddrPort{}
 	var wrong error // of an address that no host has
@@ -241,14 +241,6 @@ func (t *Target) Resolve(ctx context.Context, keep netip.AddrPort) (netip.AddrPo
 		return first, fmt.Errorf("target: peer %q has no %s address", t.host, t.options.Family)
 	}
 	return first, nil
-}
-
-// withRemedy adds what to do after a failed lookup.
-func withRemedy(err error) error {
-	if remedy := hostport.LookupRemedy(err); remedy != "" {
-		return fmt.Errorf("%w; %s", err, remedy)
-	}
-	return err
 }
 
 // literal is the host if it is an IP address; else the zero Addr.
