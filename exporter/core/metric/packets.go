@@ -25,7 +25,7 @@ var (
 	})
 	PacketsUndecided = Family(Desc{
 		Name: "oneway_packets_undecided_total", Kind: Counter, Slim: true, Labels: perDirection, Source: "design, invariant 3",
-		Help:   "Test packets whose outcome in the direction stays unknown: they are neither received nor lost. The reflector restarted, or began, before it told which of them it had received, or the probe ended (a reload, another address of the peer) within the waiting time or before a reply told the direction of the loss. Lost round trips among them are in oneway_round_trips_lost_direction_unknown_total.",
+		Help:   "Test packets whose outcome in the direction stays unknown: they are neither received nor lost. The reflector restarted, or began, before it told which of them it had received, or the probe ended (a reload, another address of the peer) within the waiting time or before a reply told the direction of the loss. Lost round trips among them are in oneway_round_trips_lost_direction_unknown_total. Those forward may have been lost in reverse: they leave the loss of neither direction known in their window.",
 		Absent: "Until the first one.",
 	})
 	PacketsOutstanding = Family(Desc{

@@ -55,7 +55,7 @@ Generated from the families of ` + "`exporter/core/metric`" + ` and of the types
   working delay, and MAXSLIM in ` + "`slim`" + `; ` + "`size_sweep`" + ` and ` + "`tcp_sweep`" + ` have
   one series per cell and quantity.
 - Classic buckets are few. A server that accepts native histograms gets the full distribution.
-- All series of a path in one scrape are of one instant: sent = received + lost + host_dropped + outstanding holds in every scrape.
+- All series of a path in one scrape are of one instant: sent = received + lost + host_dropped + undecided + outstanding holds in every scrape.
 - Histograms and counters start at 0 when their path starts, except counters that are absent until their first event, which
   start with it: ` + "`increase`" + ` misses that event if the server ignores created timestamps. All series of a path end when it is
   removed from the configuration.

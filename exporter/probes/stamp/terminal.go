@@ -106,6 +106,17 @@ func (r *Report) rows() (rows [][]string) {
 	count("sent", func(d *DirectionReport) *uint64 { return d.Sent }, "")
 	count("received", func(d *DirectionReport) *uint64 { return d.Received }, strconv.FormatUint(r.RoundTrip.Received, 10))
 	count("lost", func(d *DirectionReport) *uint64 { return d.Lost }, strconv.FormatUint(r.RoundTrip.Lost, 10))
+	for _, one := range []struct {
+		name string
+		get  func(*DirectionReport) *uint64
+	}{
+		{"dropped by host", func(d *DirectionReport) *uint64 { return d.HostDropped }},
+		{"undecided", func(d *DirectionReport) *uint64 { return d.Undecided }},
+	} {
+		if anyOf(one.get(&r.Forward)) || anyOf(one.get(&r.Reverse)) {
+			count(one.name, one.get, "")
+		}
+	}
 	count("outstanding", func(d *DirectionReport) *uint64 { return d.Outstanding }, "")
 	count("duplicated", func(d *DirectionReport) *uint64 { return d.Duplicated }, "")
 	count("reordered", func(d *DirectionReport) *uint64 { return d.Reordered }, "")
@@ -129,9 +140,26 @@ func (r *Report) rows() (rows [][]string) {
 	row("error bound", limit(fwd), limit(rev), limit(rtt))
 	row("PDV p95", unit.MillisecondsOrDash(orEmpty(r.Forward.PDV).P95), unit.MillisecondsOrDash(orEmpty(r.Reverse.PDV).P95))
 	row("jitter (RFC 3550)", unit.MillisecondsOrDash(r.Forward.Jitter), unit.MillisecondsOrDash(r.Reverse.Jitter))
-	for i, v := range r.Forward.Voice {
-		if i < len(r.Reverse.Voice) {
-			row(fmt.Sprintf("R %s, %s", v.Codec, v.Model), rating(&v).Text(), rating(&r.Reverse.Voice[i]).Text())
+	return append(rows, r.ratings()...)
+}
+
+// anyOf reports whether a number is known and not zero.
+func anyOf(n *uint64) bool { return n != nil && *n > 0 }
+
+// ratings are a row for each call that is rated in a direction.
+func (r *Report) ratings() (rows [][]string) {
+	cell := func(all []VoiceReport, of *VoiceReport) string {
+		for _, v := range all {
+			if v.Codec == of.Codec && v.Buffer == of.Buffer && v.Model == of.Model {
+				return rating(&v).Text()
+			}
+		}
+		return "-"
+	}
+	for _, v := range slices.Concat(r.Forward.Voice, r.Reverse.Voice) {
+		row := []string{fmt.Sprintf("R %s, %s", v.Codec, v.Model), cell(r.Forward.Voice, &v), cell(r.Reverse.Voice, &v)}
+		if !slices.ContainsFunc(rows, func(other []string) bool { return slices.Equal(other, row) }) {
+			rows = append(rows, row)
 		}
 	}
 	return rows
@@ -156,7 +184,7 @@ func (r *Report) notes() (notes []string) {
 			notes = append(notes, fmt.Sprintf("%s: %d packets were dropped by the receiving host, not by the path: it is overloaded, or its socket buffer is too small (net.core.rmem_max)", d.name, *n))
 		}
 		if l := d.of.LossLimits; l != nil {
-			notes = append(notes, fmt.Sprintf("%s: %d packets have no outcome: no reply after them tells in which direction they were lost. Loss is between %s and %s; without it there are no quantiles of the delay, and no R",
+			notes = append(notes, fmt.Sprintf("%s: %d packets have no outcome: neither a reply after them nor the reflector, which may have restarted, tells in which direction they were lost. Loss is between %s and %s; without it there are no quantiles of the delay, and no R",
 				d.name, l.Undecided, unit.Ratio.Format(l.Low), unit.Ratio.Format(l.High)))
 		}
 		if d.of.LowConfidence > 0 {

@@ -2,6 +2,7 @@ package stamp
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"strconv"
@@ -12,7 +13,9 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/estimate/loss"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/stamp/ledger"
 	"oneway.example/exporter/reflector"
 	"oneway.example/tests/await"
 )
@@ -136,5 +139,53 @@ func TestPacketsOnTheirWayToTheFormerAddressAreDecided(t *testing.T) {
 		if d := last.account.Direction(dir); d.Sent.Value != d.Received.Value || d.Undecided.Value > 0 {
 			t.Errorf("%v: %+v; want all received", dir, d)
 		}
+	}
+}
+
+// TestPacketsUndecidedForwardAreInDoubtInReverse: the reflector restarted before it told which of 40 packets it had received; the
+// replies to them may have been lost.
+func TestPacketsUndecidedForwardAreInDoubtInReverse(t *testing.T) {
+	c := newSessionFixture(t, us, nil)
+	e, known := c.estimator, ledger.Known{Directions: [2]bool{true, true}}
+	for range 60 {
+		c.bring(30*time.Millisecond, 30*time.Millisecond)
+	}
+	for _, d := range sample.Directions() {
+		e.take(ledger.Verdict{Kind: ledger.PacketsDecided, Direction: d, Losses: loss.Delta{Decided: 60, Received: 60}})
+	}
+	e.take(ledger.Verdict{Kind: ledger.RoundTripsDecided, Losses: loss.Delta{Received: 60, Lost: 40}})
+	e.take(ledger.Verdict{Kind: ledger.PacketsUndecided, Direction: sample.Forward, Losses: loss.Delta{Decided: 40}})
+	w := e.window(known)
+	for i, d := range w.directions {
+		if l := d.lossLimits; d.lossRatio.Known || l == nil || l.Low != 0 || l.High != 0.4 || l.Undecided != 40 {
+			t.Errorf("%v: loss %v, limits %+v; want none known, between 0 and 0.4", sample.Direction(i), d.lossRatio, l)
+		}
+		if d.delay.ranks[1].Known || d.ratings[0].ok {
+			t.Errorf("%v: p95 %v and %+v although 40 of 100 packets may be lost", sample.Direction(i), d.delay.ranks[1], d.ratings[0])
+		}
+	}
+}
+
+// TestTableHasEachOutcomeAndEachRating: the packets of a direction add up, and a direction is rated though the other is not.
+func TestTableHasEachOutcomeAndEachRating(t *testing.T) {
+	call := VoiceReport{Codec: "G.711", Model: "g107", Buffer: "adaptive", R: 90}
+	r := Report{
+		Forward: DirectionReport{Sent: new(uint64(100)), Received: new(uint64(60)), Undecided: new(uint64(40))},
+		Reverse: DirectionReport{Sent: new(uint64(60)), Received: new(uint64(59)), HostDropped: new(uint64(1)), Voice: []VoiceReport{call}},
+	}
+	table := fmt.Sprint(r.rows())
+	for _, row := range []string{"[undecided 40 - ]", "[dropped by host - 1 ]", "[R G.711, g107 - 90"} {
+		if !strings.Contains(table, row) {
+			t.Errorf("no %s in %s", row, table)
+		}
+	}
+	call.R = 80
+	r.Forward.Voice = []VoiceReport{call}
+	if table = fmt.Sprint(r.rows()); strings.Count(table, "R G.711") != 1 || !strings.Contains(table, "[R G.711, g107 80 90") {
+		t.Errorf("want one row with 80 and 90: %s", table)
+	}
+	r = Report{}
+	if table = fmt.Sprint(r.rows()); strings.Contains(table, "undecided") || strings.Contains(table, "by host") {
+		t.Errorf("rows of outcomes that no packet has: %s", table)
 	}
 }

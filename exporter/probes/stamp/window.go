@@ -106,14 +106,24 @@ type windowOf struct {
 	ratings               []rated
 }
 
+// undecidedOf counts the packets of the window whose outcome in direction d is not known. Those that are undecided forward were
+// lost in reverse if they were not lost forward.
+func (e *estimator) undecidedOf(d *direction, known ledger.Known) uint64 {
+	n := known.Undecided + d.undecided
+	if d.dir == sample.Reverse {
+		n += e.ways[sample.Forward].undecided
+	}
+	return n
+}
+
 // limits returns the lowest and the highest loss ratio that undecided packets permit. Each was lost in one of the two
-// directions; in reverse there were only those that were not lost forward.
+// directions; in reverse there were only those that were not lost forward, and those that are undecided in reverse alone.
 func (w *direction) limits(undecided uint64) *LossLimits {
 	lost, decided := float64(w.losses.Lost()), float64(w.losses.Decided())
 	all := decided + float64(undecided)
 	l := &LossLimits{Low: lost / all, High: (lost + float64(undecided)) / all, Undecided: undecided}
 	if w.dir == sample.Reverse {
-		l.Low = lost / max(1, decided)
+		l.Low = lost / max(1, decided+float64(w.undecided))
 	}
 	return l
 }
@@ -132,11 +142,11 @@ func (e *estimator) window(known ledger.Known) *window {
 	for i := range e.ways {
 		d, out := &e.ways[i], &w.directions[i]
 		d.drain()
-		undecided := known.Undecided + d.undecided
+		undecided := e.undecidedOf(d, known)
 		directed := known.Directions[i] && undecided == 0
 		// Losses that are not attributed to a direction are known only if no round trip was lost. Otherwise no
 		// quantile is defined, since the number of infinite delays is unknown, and no call is rated.
-		lossesKnown := directed || e.times.Lost() == 0 && d.losses.Lost() == 0 && d.undecided == 0
+		lossesKnown := directed || e.times.Lost() == 0 && d.losses.Lost() == 0 && undecided == 0
 		if known.Directions[i] && undecided > 0 {
 			out.lossLimits = d.limits(undecided)
 		}
