@@ -4,8 +4,10 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/load/stream"
 )
 
 // A token bucket that trains of 25 packets do not empty, and those of 200 do, is a refusal of all sizes; a larger
@@ -89,5 +91,32 @@ func TestOneSizeRepresentsTheDirection(t *testing.T) {
 		if len(m.Labels) != 3 {
 			t.Errorf("%s has labels %v, want one value a direction", m.Name, m.Labels)
 		}
+	}
+}
+
+// The bucket is full before some trains only, and of the long ones only two arrive whole: the short trains that have emptied it show it.
+func TestBucketThatOnlySomeTrainsFindFullIsMeasured(t *testing.T) {
+	const rate, bucket = 1e6 / 8, 10_000
+	o := DefaultOptions()
+	o.PayloadBytes, o.Trains = []int{1472}, 10
+	path := &simulatedPath{rate: rate, port: 1500, line: 1e9 / 8}
+	isLong, long := false, 0
+	path.watch = func(p stream.Plan) { isLong = p.Segments[len(p.Segments)-1].Burst > o.TrainPackets }
+	path.lose = func(n int) bool { return long > 2 && n%10 == 0 }
+	path.pace = func(train int) time.Duration {
+		path.bucket = float64(train%2) * bucket // others empty it before every second train
+		if isLong {
+			path.bucket = bucket
+			long++
+		}
+		return 5 * time.Microsecond
+	}
+	d, run := must(t, path, o)
+	if n := d.Sizes[0].Trains; n["clean"] < o.Trains || n["token_bucket"] < 3 || d.Refusal == "" {
+		t.Fatalf("trains %v, refusal %q, notes %q; want clean trains, and others that show a bucket", n, d.Refusal, run.Notes)
+	}
+	s := d.Shaper
+	if s == nil || math.Abs(s.Rate-rate) > s.RateBound || s.Burst == nil || math.Abs(*s.Burst-bucket) > *s.BurstBound {
+		t.Fatalf("shaper %+v, capacity %v; want %v B/s after %v B", s, d.Capacity, rate, bucket)
 	}
 }

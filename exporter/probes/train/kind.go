@@ -234,6 +234,9 @@ func (k *Kind) long(ctx context.Context, s *udptraffic.Session, r *loadtest.Run,
 	}
 	d.shaped(capacity.FindShaper(c.trains, c.evaluate))
 	if d.conclude(z, c.verdicts); d.Refusal != "" {
+		if d.Shaper == nil { // a queue may hold no long train, and the bucket may be full before some of the others
+			d.shaped(z.shaper)
+		}
 		r.Note(d.DirectionName + ": no capacity: " + d.Refusal)
 	}
 	return err
