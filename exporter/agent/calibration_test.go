@@ -63,7 +63,7 @@ func TestACorruptCalibrationIsAProblemOfItsKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.write("calibration_file: calibration.json\n" + twoPaths)
-	if err := r.Reload(); err == nil || !strings.Contains(err.Error(), ":1:19: calibration_file cannot be used: calibration: ") {
+	if err := r.Reload(); err == nil || !strings.Contains(err.Error(), ":1:19: calibration_file cannot be used: /") || !strings.Contains(err.Error(), "calibration.json: not a calibration file: ") {
 		t.Error(err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/report"
 )
@@ -138,7 +139,7 @@ func (j *job) status() ProbeStatus {
 	s.StoresIncidents = j.storesIncidents()
 	switch {
 	case err != nil:
-		s.Health, s.State, s.Cause, s.Reason = Failed, failed, "failed", err.Error()
+		s.Health, s.State, s.Cause, s.Reason = Failed, failed, "failed", errtext.Words(err)
 	case now.Up && s.Reason == "":
 		s.Health = Up
 	case now.Up:

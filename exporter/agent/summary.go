@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"oneway.example/exporter/agent/config"
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/localzone"
 	"oneway.example/exporter/core/metric"
@@ -70,7 +71,7 @@ func summarize(c *config.Config, p *plan) Summary {
 // warnZone warns of a time zone that is set and unknown: windows and the days of quotas would be in UTC.
 func warnZone(c *config.Config) config.Problems {
 	if err := localzone.Host().Check(); err != nil {
-		return config.Problems{{File: c.File, Text: err.Error()}}
+		return config.Problems{{File: c.File, Text: errtext.Words(err)}}
 	}
 	return nil
 }
@@ -90,7 +91,7 @@ func (p *plan) warnState(c *config.Config) (found config.Problems) {
 	case err == nil && !info.IsDir():
 		found = append(found, c.StateDir.Problem("", "is "+dir+", which is no directory; name another one"))
 	case err != nil:
-		found = append(found, c.StateDir.Problem("", "cannot be used: "+err.Error()))
+		found = append(found, c.StateDir.Problem("", "cannot be used: "+errtext.Words(err)))
 	}
 	return found
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/probe"
 )
@@ -131,7 +132,7 @@ func (r *run) start(ctx context.Context) (end func(), err error) {
 // fault is why it does not run; empty: it runs.
 func (t *task) fault() string {
 	if _, err := t.unit.state(); err != nil {
-		return err.Error()
+		return errtext.Words(err)
 	}
 	return ""
 }

@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"oneway.example/exporter/core/errtext"
 )
 
 // A configuration may consist of several files: the key include names files, directories and patterns, relative to the
@@ -99,11 +101,11 @@ func (f *files) one(c *Config, name string, at *Problem, depth int) (wrong strin
 	}
 	f.seen[id] = fmt.Sprintf("%s:%d", at.File, at.Line)
 	if err := regular(name); err != nil {
-		return err.Error()
+		return errtext.Words(err)
 	}
 	content, err := read(name, f.left)
 	if err != nil {
-		return err.Error()
+		return errtext.Words(err)
 	}
 	if from := f.parse(name, content, depth+1); from != nil {
 		f.join(c, from)
@@ -168,7 +170,7 @@ func filesOf(name string) (all []string, wrong string) {
 	}
 	entries, err := os.ReadDir(name) // in the order of names
 	if err != nil {
-		return nil, err.Error()
+		return nil, errtext.Words(err)
 	}
 	for _, e := range entries {
 		one := filepath.Join(name, e.Name())

@@ -17,6 +17,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/option"
 )
 
@@ -106,7 +107,7 @@ func (s Section) Problems(err error) Problems {
 	}
 	wrong, ok := errors.AsType[*option.Error](err)
 	if !ok {
-		wrong = &option.Error{Problem: "cannot be used: " + err.Error()}
+		wrong = &option.Error{Problem: "cannot be used: " + errtext.Words(err)}
 	}
 	s = s.owner(cmp.Or(wrong.At, wrong.Key))
 	n, _ := s.find(cmp.Or(wrong.At, wrong.Key))

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/probe/link"
 	"oneway.example/exporter/probe/quota"
@@ -249,7 +250,7 @@ func (l *leased) describe(q request) error {
 	}
 	place, err := l.options.Find(*q.Test)
 	if err != nil {
-		return l.refuse(err.Error())
+		return l.refuse(errtext.Words(err))
 	}
 	l.described, l.labels = true, place
 	l.holder = fmt.Sprintf("%s/%s (oneway test, process %d)", place.Path, place.Probe, q.PID)
@@ -295,7 +296,7 @@ func (l *leased) reserve(bytes int64) error {
 		return errors.Join(write(l.conn, reply{Result: resultRefused, Unsaved: true, Error: unsaved.Err.Error()}), errProtocol)
 	}
 	if err != nil {
-		return l.refuse(err.Error())
+		return l.refuse(errtext.Words(err))
 	}
 	l.reservation, l.reserved = r, max(0, bytes)
 	return l.reply(resultOK)

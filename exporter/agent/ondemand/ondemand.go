@@ -22,6 +22,7 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/probe"
@@ -314,7 +315,7 @@ func (s *Service) resolve(ctx context.Context, c *Config, to host, options probe
 		err = hostport.WithRemedy(err)
 		r.Sink.Series(metric.ResolveFailures, r.Target, r.Module).Add(1)
 		r.Log.Info("Name not resolved", "name", to.name, "err", err)
-		return at, probe.Outcome{Failure: probe.Unresolved, Detail: err.Error()}, nil
+		return at, probe.Outcome{Failure: probe.Unresolved, Detail: errtext.Words(err)}, nil
 	}
 	r.Log.Info("Name resolved", "name", to.name, "addresses", fmt.Sprint(found))
 	fitting := 0
@@ -344,7 +345,7 @@ func (m *Module) run(ctx context.Context, r Request, peer netip.AddrPort) (out p
 	out, err = once.Measure(ctx, m.Count)
 	switch {
 	case err != nil && ctx.Err() == nil:
-		return probe.Outcome{Failure: probe.NotSent, Detail: err.Error()}, nil
+		return probe.Outcome{Failure: probe.NotSent, Detail: errtext.Words(err)}, nil
 	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		return out, nil // the packets without an outcome are outstanding
 	}

@@ -25,6 +25,7 @@ import (
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/agent/linklease"
 	"oneway.example/exporter/agent/pathlabel"
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/memlimit"
@@ -79,7 +80,9 @@ func agentCommand(app *kingpin.Application) {
 	cmd.Flag("test.socket", "UNIX socket for leases of links and quotas to this host's \"oneway test\"; empty: none. Default: "+linklease.DefaultSocket+".").Default(linklease.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
 	cmd.Flag("test.socket-group", "Group that may use this socket, besides root and the agent's user.").PlaceHolder("GROUP").StringVar(&f.group)
 	logFlags(cmd, &f.log)
-	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, promslog.New(&f.log)) }))
+	cmd.Action(interruptible(func(ctx context.Context) error {
+		return f.run(ctx, slog.New(errtext.Handler{Handler: promslog.New(&f.log).Handler()}))
+	}))
 }
 
 // logFlags registers the flags of promslog for one command.

@@ -12,6 +12,7 @@ import (
 	"oneway.example/exporter/agent/backtoback"
 	"oneway.example/exporter/core/bound"
 	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/load/loadtest"
@@ -35,13 +36,13 @@ func outcomeOf(ctx context.Context, err error) document.Outcome {
 	}
 	o := document.Outcome{Result: runreason.Failed, Reason: runreason.Internal}
 	if err != nil {
-		o.Error = err.Error()
+		o.Error = errtext.Words(err)
 	}
 	_, usage := errors.AsType[usageError](err)
 	_, lookup := errors.AsType[*net.DNSError](err)
 	switch {
 	case ctx.Err() != nil:
-		o.Result, o.Reason, o.Error = runreason.Incomplete, reasonInterrupted, context.Cause(ctx).Error()
+		o.Result, o.Reason, o.Error = runreason.Incomplete, reasonInterrupted, errtext.Words(context.Cause(ctx))
 	case usage:
 		o.Reason = reasonUsage
 	case lookup:

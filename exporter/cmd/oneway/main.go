@@ -14,6 +14,8 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/version"
 	"golang.org/x/sys/unix"
+
+	"oneway.example/exporter/core/errtext"
 )
 
 // Exit statuses, common to all subcommands.
@@ -124,7 +126,7 @@ func run(app *kingpin.Application, args []string) int {
 	if err == nil {
 		return 0
 	}
-	newLiveLine(os.Stderr).say("oneway: %v", explain(app, args, err))
+	newLiveLine(os.Stderr).say("oneway: %s", errtext.Words(explain(app, args, err)))
 	if _, failed := errors.AsType[failure](err); failed {
 		return exitFailure
 	}

@@ -17,6 +17,7 @@ import (
 
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/clock"
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/keyfile"
 	"oneway.example/exporter/core/memlimit"
 	"oneway.example/exporter/core/metric"
@@ -92,7 +93,7 @@ type server interface {
 // serve runs the server that open makes until ctx ends, and calls announce when its sockets are open. An invalid option
 // is a usage error.
 func (f *serveFlags) serve(ctx context.Context, listen []netip.AddrPort, open func(*slog.Logger, clock.Monitor) (server, error), announce func()) error {
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	log := slog.New(errtext.Handler{Handler: slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})})
 	memlimit.SetFromCgroups(log)
 	monitor, err := f.clock.monitor(metric.Discard{}, log)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
@@ -176,7 +177,7 @@ func (r *runner) outcome(run *Run, err error) *Outcome {
 	if err == nil {
 		return o
 	}
-	o.Error = err.Error()
+	o.Error = errtext.Words(err)
 	o.Result, o.Reason = Failed, runreason.Internal
 	if f, ok := errors.AsType[*Failure](err); ok {
 		o.Reason = f.Reason

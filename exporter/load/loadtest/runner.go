@@ -13,6 +13,7 @@ import (
 
 	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
@@ -58,7 +59,7 @@ func newRunner(env probe.Env, target probe.Target, o Options, t Test) (*runner, 
 		status:   &status{}, required: t.Bytes(0),
 	}
 	if err := r.calendar.Check(); err != nil {
-		return nil, &probe.OptionError{Key: "windows", Problem: "cannot be used: " + err.Error()} // every and jitter are checked
+		return nil, &probe.OptionError{Key: "windows", Problem: "cannot be used: " + errtext.Words(err)} // every and jitter are checked
 	}
 	if r.links == nil {
 		r.links = link.NewTable(nil)

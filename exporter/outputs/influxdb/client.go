@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/keyfile"
 )
@@ -60,7 +61,7 @@ func (c *client) write(ctx context.Context, lines, compressed []byte) reply {
 	content := &requestBody{Reader: bytes.NewReader(body), closed: make(chan struct{})}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint, content)
 	if err != nil {
-		return reply{result: resultUnreachable, reason: err.Error()}
+		return reply{result: resultUnreachable, reason: errtext.Words(err)}
 	}
 	request.ContentLength = int64(len(body))
 	r := c.do(request)
@@ -137,7 +138,7 @@ func (c *client) explain(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Sprintf("no complete reply within %v", c.options.Timeout)
 	}
-	return clip(hostport.WithRemedy(err).Error())
+	return clip(errtext.Words(hostport.WithRemedy(err)))
 }
 
 // expand appends the lines of a record.

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/probe"
 )
@@ -123,7 +124,7 @@ func (f *follower) begin(ctx context.Context, peer netip.AddrPort) bool {
 				t.LogFault(unopened, err)
 			}
 		}
-		t.setUnmeasurable(err.Error())
+		t.setUnmeasurable(errtext.Words(err))
 		if !ctxtime.Sleep(ctx, delay) {
 			break
 		}
@@ -259,7 +260,7 @@ func (t *Target) Unmeasurable() string {
 func (t *Target) setUnmeasurable(reason string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.reason = strings.TrimPrefix(reason, "target: ")
+	t.reason = reason
 }
 
 // Fault is a reason that impairs the measurement of a host: the attribute `fault` of the log.

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"time"
 
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
@@ -90,7 +91,7 @@ func (k *Kind) Perform(ctx context.Context, s *mixed.Session, r *loadtest.Run) e
 			}
 			if err != nil {
 				failed = fmt.Errorf("message: %v, %s: %w", d, name.Words(), err)
-				one.Partial = err.Error()
+				one.Partial = errtext.Words(err)
 			} else if one.Partial != "" {
 				failed = cmp.Or(failed, error(&loadtest.Failure{Reason: runreason.Timeout, Err: fmt.Errorf("message: %v, %s: ended early: %s", d, name.Words(), one.Partial)}))
 			}

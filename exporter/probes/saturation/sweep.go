@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
@@ -47,7 +48,7 @@ func (k *Kind) sweep(ctx context.Context, s *udptraffic.Session, r *loadtest.Run
 		out.Lossless = &rate
 	}
 	if err != nil {
-		out.Partial = err.Error()
+		out.Partial = errtext.Words(err)
 	}
 	return out, err
 }

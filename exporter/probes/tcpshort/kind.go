@@ -21,6 +21,7 @@ import (
 	"strconv"
 	"time"
 
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/runreason"
@@ -145,7 +146,7 @@ func (k *Kind) measure(ctx context.Context, s *tcptraffic.Session, g group) (f F
 		f = k.evaluate(t)
 	}
 	if err != nil {
-		f.took, f.Completion, f.Unfinished = 0, nil, err.Error()
+		f.took, f.Completion, f.Unfinished = 0, nil, errtext.Words(err)
 	}
 	return f, nil
 }

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"time"
 
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/unit"
@@ -151,7 +152,7 @@ func (k *Kind) measure(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 		err = tcp.Failed(t)
 	}
 	if err != nil {
-		m.Partial = err.Error()
+		m.Partial = errtext.Words(err)
 	}
 	return m, err
 }

@@ -53,6 +53,7 @@ import (
 
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/agent/ondemand"
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/memlimit"
 	"oneway.example/exporter/probe/report"
 )
@@ -171,7 +172,7 @@ func (s *server) ready(w http.ResponseWriter, _ *http.Request) {
 
 func (s *server) reload(w http.ResponseWriter, _ *http.Request) {
 	if err := s.Source.Reload(); err != nil {
-		http.Error(w, "The configuration was not reloaded; the previous one stays in force.\n"+err.Error(), http.StatusInternalServerError)
+		http.Error(w, "The configuration was not reloaded; the previous one stays in force.\n"+errtext.Words(err), http.StatusInternalServerError)
 		return
 	}
 	fmt.Fprintln(w, "The configuration was reloaded.")

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"oneway.example/exporter/agent/incident"
+	"oneway.example/exporter/core/errtext"
 )
 
 const incidentPath = "/-/incident?path=bus-12-to-core&probe=stamp"
@@ -27,7 +28,7 @@ func TestIncidentThatIsNotStoredHasAReason(t *testing.T) {
 		incident.ErrTooMany: http.StatusTooManyRequests, errReload: http.StatusInternalServerError,
 	} {
 		w := get(t, newHandler(t, &fakeSource{err: err}), http.MethodPost, incidentPath)
-		if w.Code != want || !strings.Contains(w.Body.String(), err.Error()) || (w.Header().Get("Retry-After") != "") != (want == http.StatusTooManyRequests) {
+		if w.Code != want || !strings.Contains(w.Body.String(), errtext.Words(err)) || (w.Header().Get("Retry-After") != "") != (want == http.StatusTooManyRequests) {
 			t.Errorf("%v: %d, %v, %s", err, w.Code, w.Header(), w.Body)
 		}
 	}

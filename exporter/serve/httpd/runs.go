@@ -15,6 +15,7 @@ import (
 
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/agent/incident"
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/probe/report"
 )
@@ -151,5 +152,5 @@ func (s *server) incident(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "10")
 		status = http.StatusTooManyRequests
 	}
-	http.Error(w, "The last minutes were not stored.\n"+err.Error(), status)
+	http.Error(w, "The last minutes were not stored.\n"+errtext.Words(err), status)
 }

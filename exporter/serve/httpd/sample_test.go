@@ -96,7 +96,7 @@ func sample() agent.Status {
 		one("office-to-router", "192.0.2.1", agent.Down, probe.Status{
 			State: "no reply", LastSuccess: at(17 * time.Minute), Reason: "udp 192.0.2.1:862 does not reply; is a STAMP reflector running there, is the port open?",
 		}),
-		one("lab-to-lab", "lab.example.net", agent.Failed, probe.Status{State: "failed, will be tried again", Reason: "stamp: open udp 10.0.0.9:0: cannot assign requested address"}),
+		one("lab-to-lab", "lab.example.net", agent.Failed, probe.Status{State: "failed, will be tried again", Reason: "open udp 10.0.0.9:0: cannot assign requested address"}),
 		one("new-site", "new.example.net", agent.Starting, probe.Status{State: "starting"}),
 	}
 	paths[3].Probes[0].Restarts = 4

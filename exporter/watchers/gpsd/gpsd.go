@@ -32,6 +32,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/watcher"
@@ -154,7 +155,7 @@ func (c *Client) connect(ctx context.Context) (answered bool, err error) {
 func (c *Client) failed(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.failure = err.Error()
+	c.failure = errtext.Words(err)
 }
 
 // reset discards the state of the connection.

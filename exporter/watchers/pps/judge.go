@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/estimate/ppsfit"
@@ -82,7 +83,7 @@ func (j *judge) take(n message) {
 		j.counter.reopened = true
 		j.pulsed = time.Now()
 	case n.err != nil:
-		j.state.Open, j.state.Fault = false, n.err.Error()
+		j.state.Open, j.state.Fault = false, errtext.Words(n.err)
 	default:
 		j.series.Update(func() {
 			j.edge(n.event, n.now)

@@ -13,6 +13,7 @@ import (
 
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/hostid"
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/core/sample"
@@ -246,7 +247,7 @@ func (s *serving) carry(x *serve) {
 		m.Flows = h.run(x.ctx, conns)
 		s.count(x, h)
 	} else {
-		m.Error = err.Error()
+		m.Error = errtext.Words(err)
 	}
 	m.Clock = endclock.Now(s.clock)
 	s.set(x.ID, nil) // the client may start the next one after finished

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/bound"
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
@@ -153,7 +154,7 @@ func (x *pending) perform(ctx context.Context) (*Result, error) {
 	}
 	if err == nil {
 		if err = verify(res); err != nil {
-			res.Cut = err.Error()
+			res.Cut = errtext.Words(err)
 		}
 	}
 	return res, err

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/ipheader"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
@@ -224,7 +225,7 @@ func (s *serving) carry(x *transfer) {
 	f.Clock = endclock.Now(s.remote.env.Clock)
 	switch {
 	case err != nil:
-		f.Error = "the stream cannot be sent: " + err.Error()
+		f.Error = "the stream cannot be sent: " + errtext.Words(err)
 	case x.ctx.Err() != nil:
 		f.Error = context.Cause(x.ctx).Error()
 	case f.Received != nil && !x.sentKnown.Load():

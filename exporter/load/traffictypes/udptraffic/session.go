@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/bound"
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/ipheader"
 	"oneway.example/exporter/core/metric"
@@ -144,7 +145,7 @@ func (s *Session) transfer(ctx context.Context, d sample.Direction, p stream.Pla
 	case err != nil && (ctx.Err() == nil || !complete):
 		return nil, err
 	case err != nil:
-		c.Cut = err.Error()
+		c.Cut = errtext.Words(err)
 	case !complete:
 		return nil, &loadtest.Failure{Reason: runreason.Internal, Err: fmt.Errorf("udp: %s transfer: the records of one end are missing", d)}
 	}
