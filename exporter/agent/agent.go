@@ -99,6 +99,7 @@ type Agent struct {
 	pacer  *sched.Pacer
 	clock  *leasedClock
 	shared *shared
+	state  stateLock // guarded by reloading
 	// recorder receives the raw samples of all probes.
 	recorder record.Recorder
 	// pathTags are the labels of paths for outputs.
@@ -167,6 +168,14 @@ func (a *Agent) release() {
 // Run measures until ctx ends, and then returns nil with nothing left running. An error means that nothing can be
 // measured.
 func (a *Agent) Run(ctx context.Context) error {
+	a.reloading.Lock()
+	err := a.state.take(a.inForce.shared.stateDir)
+	a.reloading.Unlock()
+	if err != nil {
+		a.release()
+		return err
+	}
+	defer a.state.release()
 	// The pacer ends after the probers, which remove their tasks from it.
 	pacing, stopPacing := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
@@ -186,7 +195,6 @@ func (a *Agent) Run(ctx context.Context) error {
 	watchers.Go(func() { a.watchdog(watching) })
 	watchers.Go(func() { watchDescriptors(watching, a.log, openNull) })
 	a.notify("READY=1")
-	var err error
 	select {
 	case <-ctx.Done():
 	case err = <-ended:
@@ -372,6 +380,9 @@ func (a *Agent) reload() error {
 	a.notify(reloadingState())
 	defer a.notify("READY=1")
 	p, err := a.plan()
+	if err == nil {
+		err = a.state.take(p.shared.stateDir)
+	}
 	if err != nil {
 		a.mu.Lock()
 		a.reloadErr = err
