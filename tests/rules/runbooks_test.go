@@ -15,7 +15,7 @@ import (
 )
 
 // runbookURL is the template of every alert's runbook_url, before the alert's name.
-const runbookURL = `{{ range printf "topk(1, oneway:runbooks:url{instance=%q}) or on () topk(1, oneway:runbooks:url)" $labels.instance | query }}{{ .Labels.url }}{{ else }}http://{{ or $labels.instance "localhost:9862" }}/runbooks{{ end }}/`
+const runbookURL = `{{ with printf "oneway:runbooks:url{instance=%q} or on () oneway:runbooks:url" $labels.instance | query | sortByLabel "url" }}{{ (first .).Labels.url }}{{ else }}http://{{ or $labels.instance "localhost:9862" }}/runbooks{{ end }}/`
 
 func TestEveryAlertHasARunbookAndEveryRunbookAnAlert(t *testing.T) {
 	names := map[string]bool{}

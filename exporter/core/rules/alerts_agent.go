@@ -55,7 +55,7 @@ group($runInterval) unless on () $bufferbloatSeconds`, names{
 			Severity: Warning, Component: Agent, For: 5 * time.Minute,
 			Summary:     "The thresholds of the oneway alerts are not loaded",
 			Description: "There are oneway paths and no " + ThresholdLossRatio.Name + ", or load tests and no " + ThresholdBufferbloatSeconds.Name + ": the file oneway-thresholds.yml is not among the rule files, or a copy of it is older than the alerts, so that those with a threshold cannot fire.",
-			RunbookURL:  `{{ range query "topk(1, ` + RunbooksURL.Name + ` or on () label_replace(` + strings.ReplaceAll(up, `"`, `\"`) + ` == 1, \"url\", \"http://$1/runbooks\", \"instance\", \"(.*)\"))" }}{{ .Labels.url }}{{ else }}http://localhost:` + hostport.Agent + `/runbooks{{ end }}/OnewayThresholdsMissing`,
+			RunbookURL:  `{{ with query "` + RunbooksURL.Name + ` or on () label_replace(` + strings.ReplaceAll(up, `"`, `\"`) + ` == 1, \"url\", \"http://$1/runbooks\", \"instance\", \"(.*)\")" | sortByLabel "url" }}{{ (first .).Labels.url }}{{ else }}http://localhost:` + hostport.Agent + `/runbooks{{ end }}/OnewayThresholdsMissing`,
 		},
 	}
 	ConfigReloadFailed = Rule{

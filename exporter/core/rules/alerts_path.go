@@ -38,7 +38,7 @@ and on (job, instance, path, probe)
 				lookup("time() - "+metric.ProbeLastSuccess.Name+sameProbe, "; its last reply was {{ .Value | humanizeDuration }} ago") +
 				lookup("increase("+metric.ResolveFailures.Name+sameProbe+"[15m]) > 0", "; its name did not resolve {{ .Value | humanize }} times") +
 				lookup("sum by (reason) (increase("+metric.PacketsDiscarded.Name+sameProbe+"[15m])) > 0", "; {{ .Value | humanize }} replies were discarded for reason {{ .Labels.reason }}") +
-				lookup(metric.PathInfo.Name+sameProbe, "; it is {{ .Labels.peer }}") + `{{ range query "sort_desc(sum by (instance) ` + rejectedForKey() + `)" }}; if it is {{ .Labels.instance }}: its reflector rejects packets for their key{{ end }}.`,
+				lookup(metric.PathInfo.Name+sameProbe, "; it is {{ .Labels.peer }}") + `{{ range query "sum by (instance) ` + rejectedForKey() + `" | sortByLabel "instance" }}; if it is {{ .Labels.instance }}: its reflector rejects packets for their key{{ end }}.`,
 		},
 	}
 	ResultStale = Rule{

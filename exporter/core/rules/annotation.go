@@ -58,10 +58,11 @@ func orElse(found, text string) string {
 	return strings.TrimSuffix(found, "{{ end }}") + "{{ else }}" + text + "{{ end }}"
 }
 
-// runbookURL is the address of the runbook of an alert, by the series RunbooksURL: an agent serves it.
+// runbookURL is the address of the runbook of an alert, by the series RunbooksURL: an agent serves it, the alert's own or else the
+// first by its address, so that the link does not change from one evaluation to the next.
 func runbookURL(alert string) string {
-	one := `"topk(1, ` + RunbooksURL.Name + `{instance=%q}) or on () topk(1, ` + RunbooksURL.Name + `)"`
-	return "{{ range printf " + one + " $labels.instance | query }}{{ .Labels.url }}{{ else }}" +
+	one := `"` + RunbooksURL.Name + `{instance=%q} or on () ` + RunbooksURL.Name + `"`
+	return "{{ with printf " + one + ` $labels.instance | query | sortByLabel "url" }}{{ (first .).Labels.url }}{{ else }}` +
 		`http://{{ or $labels.instance "localhost:` + hostport.Agent + `" }}/runbooks{{ end }}/` + alert
 }
 
