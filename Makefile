@@ -15,6 +15,7 @@ V         := github.com/prometheus/common/version
 LDFLAGS   := -s -w -X $(V).Version=$(VERSION) -X $(V).Revision=$(REVISION) -X $(V).BuildDate=$(DATE)
 FUZZTIME  ?= 20s
 DURATION  ?= 10m
+RUNS      ?= 3
 export CGO_ENABLED ?= 0
 
 .PHONY: help
@@ -47,6 +48,10 @@ test: deps ## every test: unit, system, rules, dashboards; fails on an unexpecte
 .PHONY: precision
 precision: deps ## the tests that measure time, on an idle machine: asserts what other runs only log
 	ONEWAY_PRECISION=1 $(GO) test -p 1 -count=1 -timeout 30m ./tests/lab ./tests/accuracy ./tests/grid ./tests/loadtest ./tests/faults ./tests/chronyconfig ./exporter/load/loadserver ./exporter/probes/train
+
+.PHONY: busy
+busy: deps ## the tests that measure time, RUNS (3) times beside three processes that spin, stopped for 200 ms now and then: tests/busy/log.txt has the result; root
+	tests/busy/run.sh $(RUNS)
 
 .PHONY: soak
 soak: deps ## for a fifth of DURATION (10m) tests with random seeds, then for DURATION 1,000 paths and load tests between two agents under random faults: conservation, coverage, growth (ONEWAY_SEED=number repeats a run)

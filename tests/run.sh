@@ -57,16 +57,9 @@ end() {
 }
 trap end EXIT
 
-# Of the system tests, those in one list wait for real time without measuring it: more of them at once than there are
-# processors. Those in the other list compute, at a low priority. All others, also new ones, measure time: two packages at
-# once, which mostly wait, without the race detector, and with only the processes of low priority in the background. No step of
-# .ci/run that shares the lock build/quiet runs beside them.
-# tests/bench has only benchmarks, which make bench-peers runs.
-waiting=(./tests/abuse ./tests/chronyconfig ./tests/demo ./tests/faults ./tests/influx ./tests/mesh ./tests/pulse ./tests/pulse/host ./tests/receiver)
-computing=(./tests/links ./tests/docs ./tests/documents ./tests/imports ./tests/oneway ./tests/pages ./tests/results ./tests/rules ./tests/slareport ./tests/words)
-benchmarks=(./tests/bench)
-system=$(go list ./tests/...) || exit 1
-mapfile -t measuring < <(sed 's#^oneway.example#.#' <<<"$system" | grep -vxF -f <(printf '%s\n' "${waiting[@]}" "${computing[@]}" "${benchmarks[@]}"))
+# Tests that measure time: two packages at once, which mostly wait, without the race detector, and with only the processes of low
+# priority in the background. No step of .ci/run that shares the lock build/quiet runs beside them. make busy runs them beside others.
+. tests/stages.sh
 mapfile -t concurrent < <(go list ./exporter/... | grep -v '^oneway.example/exporter/estimate/')
 # A package outside of exporter/ and tests/ would not run.
 others=$(go list ./... | grep -vE '^oneway\.example/(exporter|tests)(/|$)')
@@ -75,7 +68,6 @@ if [[ -n $others ]]; then
   status=1
 fi
 
-test=(go test -json -vet=off -ldflags=-w) # make lint runs vet; no test reads debugging information
 # Compiled before any test runs: on a machine with an empty cache compilers would take the processors from the tests for
 # minutes. The system tests share one build of the program.
 export ONEWAY_PROGRAM=$PWD/build/test-oneway CGO_ENABLED=${CGO_ENABLED:-0}
@@ -98,7 +90,7 @@ finish telegraf
 finish waiting
 exec 9>build/quiet
 flock 9
-run "tests: system, measuring time" "${test[@]}" -p 2 -parallel 4 -count=1 -timeout 25m -- "${measuring[@]}"
+run "tests: system, measuring time" "${measure[@]}" -- "${measuring[@]}"
 exec 9>&-
 finish computing
 

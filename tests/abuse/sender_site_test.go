@@ -2,6 +2,7 @@ package abuse
 
 import (
 	"cmp"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -20,6 +21,7 @@ import (
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/reflector"
+	"oneway.example/tests/standstill"
 	"oneway.example/tests/testbed"
 )
 
@@ -109,7 +111,8 @@ type tamperer struct {
 
 	mu      sync.Mutex
 	sender  netip.AddrPort
-	replies [][]byte // all that were forwarded
+	longest time.Duration // from a request's T1 until its reply was forwarded
+	replies [][]byte      // all that were forwarded
 }
 
 func listen(t *testing.T, at netip.AddrPort) *net.UDPConn {
@@ -175,6 +178,30 @@ func (m *tamperer) backwards() {
 		m.replies = append(m.replies, append([]byte(nil), b[:n]...))
 		m.mu.Unlock()
 		_, _ = m.local.WriteToUDPAddrPort(b[:n], to)
+		m.forwarded(b[:n])
+	}
+}
+
+// forwarded notes how long after its request a reply was forwarded: this host runs the reflector, too.
+func (m *tamperer) forwarded(reply []byte) {
+	_, t1, ok := stampfmt.ParseEcho(reply, m.authenticated)
+	if !ok {
+		return
+	}
+	now := instant.Now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.longest = max(m.longest, now.Sub(timefmt.NTP.Decode(t1, 0, now)))
+}
+
+// inTime ends the test if this host stood still and forwarded a reply after the loss timeout: its packet is lost by definition.
+func (m *tamperer) inTime(t *testing.T, timeout time.Duration, still standstill.Standstills) {
+	t.Helper()
+	m.mu.Lock()
+	longest := m.longest
+	m.mu.Unlock()
+	if longest > timeout && still.Total > timeout/2 {
+		standstill.CannotTell(t, still, fmt.Sprintf("a reply was forwarded %v after its request, later than the loss timeout of %v", longest, timeout))
 	}
 }
 

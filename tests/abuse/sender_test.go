@@ -7,12 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/tests/await"
+	"oneway.example/tests/standstill"
 	"oneway.example/tests/testbed"
 )
 
@@ -39,12 +41,14 @@ func (f remote) String() string {
 func (s *senders) measureAll(t *testing.T, all []remote, count uint64, each func(remote, *tamperer, *stamp.Options), check func(*testing.T, remote, *tamperer, stamp.Report)) {
 	t.Helper()
 	tamperers, reports, errs := make([]tamperer, len(all)), make([]stamp.Report, len(all)), make([]error, len(all))
+	timeouts, watch, begin := make([]time.Duration, len(all)), standstill.Begin(t), instant.Now()
 	var running sync.WaitGroup
 	for i, f := range all {
 		m := &tamperers[i]
 		each(f, m, &stamp.Options{})
 		peer, o := f.start(t, s, m)
 		each(f, m, &o)
+		timeouts[i] = o.LossTimeout
 		p, err := s.kind.NewProber(s.env, probe.Target{Path: f.String(), Probe: "stamp", Peer: peer}, o)
 		if err != nil {
 			t.Fatal(err)
@@ -52,11 +56,13 @@ func (s *senders) measureAll(t *testing.T, all []remote, count uint64, each func
 		running.Go(func() { reports[i], errs[i] = p.Measure(t.Context(), count, func(stamp.Report) {}) })
 	}
 	running.Wait()
+	still := watch.FoundFrom(begin)
 	for i, f := range all {
 		t.Run(f.String(), func(t *testing.T) {
 			if errs[i] != nil {
 				t.Fatal(errs[i])
 			}
+			tamperers[i].inTime(t, timeouts[i], still)
 			check(t, f, &tamperers[i], reports[i])
 		})
 	}

@@ -6,10 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/probes/tcp"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/precision"
+	"oneway.example/tests/standstill"
 )
 
 func overWibro(t *testing.T) lab.Options {
@@ -59,13 +61,11 @@ func TestTCPThroughputIsThatOfTheLink(t *testing.T) {
 
 // Fixed buffers limit the throughput to the bytes that are outstanding per round trip. The link of the thesis' TCP
 // experiments (80 ms up, 14 ms down) has 117 kB of bandwidth by delay: smaller buffers do not fill it, and larger
-// ones only lengthen the round trip. While a busy machine runs neither the sender nor the receiver, nothing is outstanding, which
-// the model does not know: one run of three is enough.
+// ones only lengthen the round trip. While this host stands still, nothing is outstanding, which the model does not know.
 func TestTCPThroughputOfFixedBuffersIsWindowByRTT(t *testing.T) {
 	o := overWibro(t)
 	o.Profile.Forward.Delay = 80 * time.Millisecond
-	s := newSite(t, o)
-	const rate = 10e6 / 8 * efficiency
+	s, w := newSite(t, o), standstill.Begin(t)
 	var longest float64
 	for _, c := range []struct {
 		flags []string
@@ -79,71 +79,73 @@ func TestTCPThroughputOfFixedBuffersIsWindowByRTT(t *testing.T) {
 		{[]string{"--send-buffer-bytes=512KiB", "--receive-buffer-bytes=512KiB"}, "receive_window", true},
 	} {
 		var d *tcp.Direction
-		var model float64
-		for run := 1; ; run++ {
-			d = s.StartTCP(t, append(c.flags, "--congestion-control=cubic", "--duration=5s", "--omit=2s", "--direction=reverse")...).FinishTCP(t, 0).Result.Directions[0]
-			var outstanding, rtt []float64
-			for _, row := range d.Flows[0].SenderRows {
-				if at := time.Duration(row[0]); at > 2*time.Second && at < 5*time.Second {
-					outstanding, rtt = append(outstanding, float64(row[5])), append(rtt, float64(row[9])/1e9)
-				}
+		standstill.Decide(t, w, func(r precision.TB) {
+			flags := append(c.flags, "--congestion-control=cubic", "--duration=5s", "--omit=2s", "--direction=reverse")
+			d = s.StartTCP(t, flags...).FinishTCP(t, 0).Result.Directions[0]
+			isWindowByRTT(r, c.flags, d)
+			const rate = 10e6 / 8 * efficiency
+			if fills := *d.Throughput >= 0.95*rate; fills != c.fills || !fills && (*d.Throughput > 0.9*rate || string(d.Limit) != c.limit) {
+				r.Errorf("%s: %.1f kB/s, limited by %s", c.flags, *d.Throughput/1e3, d.Limit)
 			}
-			model = mean(outstanding) / mean(rtt)
-			t.Logf("%s: %.1f kB/s, %.1f kB outstanding, RTT %.1f ms: model %.1f kB/s; buffers %+v, %+v; limited %v", c.flags, *d.Throughput/1e3,
-				mean(outstanding)/1e3, 1e3*mean(rtt), model/1e3, d.Flows[0].SendBuffer, d.Flows[0].ReceiveBuffer, d.Limited)
-			ratio := *d.Throughput / model
-			if math.Abs(ratio-1) <= 0.1 {
-				break
+			if c.fills && d.RTT[1] < longest {
+				r.Errorf("%s: median RTT %v after %v with smaller buffers", c.flags, d.RTT[1], longest)
 			}
-			if run == 3 {
-				t.Errorf("%s: %.3f of the model", c.flags, ratio)
-				break
-			}
-		}
-		if ratio := d.Models.Throughput["window"] / model; math.Abs(ratio-1) > 0.05 {
-			t.Errorf("%s: the result's model is %.3f of that", c.flags, ratio)
-		}
-		if fills := *d.Throughput >= 0.95*rate; fills != c.fills || !fills && (*d.Throughput > 0.9*rate || string(d.Limit) != c.limit) {
-			t.Errorf("%s: %.1f kB/s, limited by %s", c.flags, *d.Throughput/1e3, d.Limit)
-		}
-		if c.fills && d.RTT[1] < longest {
-			t.Errorf("%s: median RTT %v after %v with smaller buffers", c.flags, d.RTT[1], longest)
-		}
+		})
 		longest = max(longest, d.RTT[1])
 	}
 }
 
-// Sampling changes neither the throughput of small buffers nor what limits it. A busy machine may delay one of the runs, so
-// one pair of three is enough.
+// isWindowByRTT compares the throughput of a run of 5 s without the first 2 s, and the model of its result, with the sender's
+// samples.
+func isWindowByRTT(r precision.TB, flags []string, d *tcp.Direction) {
+	r.Helper()
+	var outstanding, rtt []float64
+	for _, row := range d.Flows[0].SenderRows {
+		if at := time.Duration(row[0]); at > 2*time.Second && at < 5*time.Second {
+			outstanding, rtt = append(outstanding, float64(row[5])), append(rtt, float64(row[9])/1e9)
+		}
+	}
+	model := mean(outstanding) / mean(rtt)
+	r.Logf("%s: %.1f kB/s, %.1f kB outstanding, RTT %.1f ms: model %.1f kB/s; buffers %+v, %+v; limited %v", flags, *d.Throughput/1e3,
+		mean(outstanding)/1e3, 1e3*mean(rtt), model/1e3, d.Flows[0].SendBuffer, d.Flows[0].ReceiveBuffer, d.Limited)
+	if ratio := *d.Throughput / model; math.Abs(ratio-1) > 0.1 {
+		r.Errorf("%s: %.3f of the model", flags, ratio)
+	}
+	if ratio := d.Models.Throughput["window"] / model; math.Abs(ratio-1) > 0.05 {
+		r.Errorf("%s: the result's model is %.3f of that", flags, ratio)
+	}
+}
+
+// Sampling changes neither the throughput of small buffers nor what limits it.
 func TestTCPStampsKeepTheThroughputOfFixedBuffers(t *testing.T) {
 	o := overWibro(t)
 	o.Profile.Forward.Delay = 80 * time.Millisecond
-	s := newSite(t, o)
+	s, w := newSite(t, o), standstill.Begin(t)
 	for _, buffers := range [][]string{
 		{"--send-buffer-bytes=17KiB"}, {"--receive-buffer-bytes=17KiB"}, {"--send-buffer-bytes=64KiB", "--receive-buffer-bytes=64KiB"},
 	} {
-		for pair := 1; ; pair++ {
-			of := map[bool]*tcp.Direction{}
+		of, still := map[bool]*tcp.Direction{}, map[bool]standstill.Standstills{}
+		standstill.Decide(t, w, func(r precision.TB) {
 			for _, stamps := range []bool{false, true} {
-				flags := append([]string{"--congestion-control=cubic", "--duration=4s", "--omit=1s", "--direction=reverse"}, buffers...)
+				if of[stamps] != nil && still[stamps].Spans == 0 {
+					continue // only the other one is to be repeated
+				}
+				begin, flags := instant.Now(), append([]string{"--congestion-control=cubic", "--duration=4s", "--omit=1s", "--direction=reverse"}, buffers...)
 				if !stamps {
 					flags = append(flags, "--no-stamps")
 				}
 				of[stamps] = s.StartTCP(t, flags...).FinishTCP(t, 0).Result.Directions[0]
+				still[stamps] = w.FoundFrom(begin)
 			}
 			ratio := *of[true].Throughput / *of[false].Throughput
 			t.Logf("%s: %.1f kB/s, limited by %q, without stamps %.1f, %q; %v", buffers, *of[true].Throughput/1e3, of[true].Limit, *of[false].Throughput/1e3, of[false].Limit, of[true].Delay.Samples)
 			if of[true].Delay.Samples["delay"] == 0 || of[false].Delay != nil {
 				t.Errorf("%s: delays %+v, without stamps %+v", buffers, of[true].Delay, of[false].Delay)
 			}
-			if math.Abs(ratio-1) <= 0.02 && of[true].Limit == of[false].Limit {
-				break
+			if math.Abs(ratio-1) > 0.02 || of[true].Limit != of[false].Limit {
+				r.Errorf("%s: stamps change the throughput to %.3f, and the limit from %q to %q", buffers, ratio, of[false].Limit, of[true].Limit)
 			}
-			if pair == 3 {
-				t.Errorf("%s: stamps change the throughput to %.3f, and the limit from %q to %q", buffers, ratio, of[false].Limit, of[true].Limit)
-				break
-			}
-		}
+		})
 	}
 }
 

@@ -5,7 +5,8 @@
 //
 // `results report LOG EXPECTED DIR` runs each failed test of all stages in LOG once more, alone, with the command of its
 // stage; after a crash, its whole package. What passes then is flaky: DIR gets its first output, and more than flaky.Max fail
-// the run. A test that fails again fails the run, and so does a skip that the file EXPECTED does not list, a package without a
+// the run. A test that cannot tell, as its host stood still (package standstill), also runs once more, and what it cannot tell then is
+// counted apart: more than maxUndecided fail the run. A test that fails again fails the run, and so does a skip that the file EXPECTED does not list, a package without a
 // test that ran or without an end, and a go command that a signal ended.
 // The failures and their last lines are printed at the end, where a cut log still has them.
 //

@@ -32,7 +32,7 @@ func (r *run) report(expected string, w io.Writer) (failed bool) {
 		if o.name == "" && o.result == "pass" && len(o.parts) == 0 && o.stage != nil {
 			o.result = "fail"
 		}
-		if o.result == "skip" && o.name != "" && !may[o.name] {
+		if o.result == "skip" && o.name != "" && !may[o.name] && !o.saysSo() {
 			skipped[o.name] = true
 		}
 		if o.rerun != nil && o.rerun.flaky {
@@ -40,7 +40,11 @@ func (r *run) report(expected string, w io.Writer) (failed bool) {
 			fmt.Fprintf(w, "\nFLAKY: %s passed when run alone: %s\nits first output, kept in %s:\n%s", o, strings.Join(o.rerun.command, " "), o.rerun.file, cut(o.output(), maxAgainLines))
 		}
 		excused := o.result == "fail" && o.excused()
-		if o.top() == o && !excused {
+		switch {
+		case o.top() != o || excused:
+		case o.undecided():
+			count[o.reportUndecided(w)]++
+		default:
 			count[o.result]++
 		}
 		if o.result == "fail" && !excused {
@@ -63,8 +67,11 @@ func (r *run) report(expected string, w io.Writer) (failed bool) {
 	if count["flaky"] > flaky.Max {
 		fmt.Fprintf(w, "\n%d flaky tests: at most %d are accepted\n", count["flaky"], flaky.Max)
 	}
+	if n := count["cannot tell"]; n > 0 {
+		fmt.Fprintf(w, "\n%d tests cannot tell: at most %d are accepted\n", n, maxUndecided)
+	}
 	fmt.Fprintf(w, "\n%d passed, %d flaky, %d failed, %d skipped\n", count["pass"], count["flaky"], count["fail"], count["skip"])
-	return failed || len(skipped) > 0 || count["flaky"] > flaky.Max
+	return failed || len(skipped) > 0 || count["flaky"] > flaky.Max || count["cannot tell"] > maxUndecided
 }
 
 // broken is why no rerun excuses a stage; empty if its go command ended by itself, reported each package, and failed only

@@ -27,8 +27,8 @@ type rerun struct {
 func (r *run) rerunFailed(execute func(command []string) ([]byte, error)) {
 	n := 0
 	for _, o := range slices.Clone(r.all) {
-		command := o.rerunCommand()
-		if command == nil {
+		command, again := o.rerunCommand(), o.undecidedCommand()
+		if command = append(command, again...); command == nil {
 			continue
 		}
 		if n++; n > maxReruns {
@@ -40,6 +40,10 @@ func (r *run) rerunFailed(execute func(command []string) ([]byte, error)) {
 			o.rerun.result, err = read(bytes.NewReader(out))
 		}
 		if o.rerun.err = err; err != nil {
+			continue
+		}
+		if again != nil {
+			o.decide()
 			continue
 		}
 		o.rerun.flaky = o.passesIn(o.rerun.result)
@@ -116,7 +120,7 @@ func (o *entry) failedTests() (failed []*entry) {
 func (o *entry) passesIn(r *run) bool {
 	passed := map[string]bool{}
 	for _, again := range r.all {
-		if again.result == "fail" {
+		if again.result == "fail" || again.saysSo() {
 			return false
 		}
 		passed[again.name] = again.result == "pass" && again.pkg == o.pkg

@@ -58,6 +58,11 @@ var unstable = map[string]string{
 	"late/l_test.go":    "package l\n\nimport (\n\t\"testing\"\n\t\"time\"\n)\n\nfunc TestA(t *testing.T) { time.AfterFunc(30*time.Millisecond, func() { panic(\"of A, each time\") }) }\nfunc TestB(t *testing.T) { time.Sleep(5 * time.Second) } // the crash of TestA ends it\n",
 	"slow/s_test.go":    "package s\n\nimport (\n\t\"testing\"\n\t\"time\"\n)\n\nfunc TestA(t *testing.T) { time.Sleep(1500 * time.Millisecond) }\nfunc TestB(t *testing.T) { time.Sleep(1500 * time.Millisecond) } // both together exceed the time limit\n",
 	"held/h_test.go":    once + "\nfunc TestH(t *testing.T) { if first(\"h\") { select {} }; t.Skip(\"a lock is held\") }\n",
+	"still/s_test.go":   once + "\nfunc TestS(t *testing.T) { t.Run(\"sub\", func(t *testing.T) { if first(\"s\") { t.Skip(\"cannot tell: this host stood still\") } }) }\n",
+	"always/a_test.go":  "package a\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) { t.Skip(\"cannot tell: this host stood still\") }\n",
+	"wrong/w_test.go":   once + "\nfunc TestW(t *testing.T) { if first(\"w\") { t.Skip(\"cannot tell: this host stood still\") }; t.Error(\"always\") }\n",
+	"both/b_test.go":    once + "\nfunc TestB(t *testing.T) { t.Run(\"still\", func(t *testing.T) { t.Skip(\"cannot tell: this host stood still\") }); if first(\"b\") { t.Error(\"by chance\") } }\n",
+	"stood/s_test.go":   "package s\n\nimport \"testing\"\n\nfunc skip(t *testing.T) { t.Skip(\"cannot tell: this host stood still\") }\nfunc TestA(t *testing.T) { skip(t) }\nfunc TestB(t *testing.T) { skip(t) }\nfunc TestC(t *testing.T) { skip(t) }\nfunc TestD(t *testing.T) { skip(t) }\n",
 	"quiet/q_test.go":   "package q\n\nimport \"testing\"\n\nfunc TestQ(t *testing.T) {}\n",
 	"quits/q_test.go":   "package q\n\nimport (\n\t\"syscall\"\n\t\"testing\"\n)\n\nfunc TestA(t *testing.T) {}\nfunc TestQ(t *testing.T) { syscall.Exit(0) }\nfunc TestZ(t *testing.T) { t.Error(\"never seen\") }\n",
 }
@@ -195,6 +200,11 @@ func TestFailedTestsRunOnceMoreAlone(t *testing.T) {
 		"a time limit that is always too short":           {[]string{"-timeout=2s", "./slow"}, []string{"panic: test timed out after 2s\n"}, "1 passed, 0 flaky, 1 failed, 0 skipped", true},
 		"a time limit, then a skip":                       {[]string{"-timeout=1s", "./held"}, []string{"panic: test timed out after 1s\n"}, "0 passed, 0 flaky, 1 failed, 0 skipped", true},
 		"an exit without a failure":                       {[]string{"./quits"}, []string{"failed: the package itself (m/quits)\n(it did not end)\n"}, "2 passed, 0 flaky, 0 failed, 0 skipped", true},
+		"cannot tell, then passes":                        {[]string{"./still"}, []string{"TestS (m/still) could not tell beside other tests, and passed when run alone: "}, "1 passed, 0 flaky, 0 failed, 0 skipped", false},
+		"never can tell":                                  {[]string{"./always"}, []string{"CANNOT TELL: TestA (m/always), nor alone: ", "\n1 tests cannot tell: "}, "0 passed, 0 flaky, 0 failed, 0 skipped", false},
+		"cannot tell, then fails":                         {[]string{"./wrong"}, []string{"failed: TestW (m/wrong)\n", "and again, alone: ", "always"}, "0 passed, 0 flaky, 1 failed, 0 skipped", true},
+		"fails, then cannot tell":                         {[]string{"./both"}, []string{"failed: TestB (m/both)\n"}, "0 passed, 0 flaky, 1 failed, 0 skipped", true},
+		"too many cannot tell":                            {[]string{"./stood"}, []string{"\n4 tests cannot tell: at most 3 are accepted\n"}, "0 passed, 0 flaky, 0 failed, 0 skipped", true},
 		"a stage without a package cannot be run":         {[]string{"./missing"}, nil, "0 passed, 0 flaky, 0 failed, 0 skipped", true},
 	} {
 		t.Run(name, func(t *testing.T) {
