@@ -16,7 +16,7 @@ func queueRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Queue"))
 	b.WithPanel(queueTable())
 	b.WithPanel(quoted(
-		"Thesis table 6.1, for comparison",
+		"Woo 2010, table 6.1, for comparison",
 		"Manual measurements by Woo on KT's WiBro Wave 2 testbed in May 2009 (chapter 6). None of these values is measured by oneway.",
 		`**Not measured here:** Woo 2010, table 6.1, WiBro, three days in May 2009.
 

@@ -77,7 +77,7 @@ var (
 		Help: "Seconds without a pulse between two pulses.",
 	})
 	PPSJitter = Family(Desc{
-		Name: "oneway_pps_jitter_seconds", Kind: Gauge, Labels: []string{PulseL}, Source: "thesis, figure 4.2",
+		Name: "oneway_pps_jitter_seconds", Kind: Gauge, Labels: []string{PulseL}, Source: "Woo 2010, figure 4.2",
 		Help:   "Standard deviation of the last 64 intervals between pulses on CLOCK_MONOTONIC_RAW, in seconds.",
 		Absent: "Before eight intervals, and after 5 s without a pulse.",
 	})
@@ -89,7 +89,7 @@ var (
 	PPSRejected = Family(Desc{
 		Name: "oneway_pps_rejected_total", Kind: Counter, Labels: []string{PulseL, ReasonL},
 		Help:   "Pulses that the interpolation of oneway_pps_fit_offset_seconds did not use, by reason.",
-		Source: "thesis, figure 4.2: median filter, relative threshold 1e-4",
+		Source: "Woo 2010, figure 4.2: median filter, relative threshold 1e-4",
 		Values: Values{
 			ReasonL: {
 				"doubled: two pulses within a second",
@@ -103,9 +103,9 @@ var (
 	})
 	PPSFitOffset = Family(Desc{
 		Name: "oneway_pps_fit_offset_seconds", Kind: Gauge, Labels: []string{PulseL},
-		Help:   "System clock minus the time interpolated between filtered pulses over CLOCK_MONOTONIC_RAW, modulo one second, in seconds: the method of the thesis, independent of the clock daemon.",
+		Help:   "System clock minus the time interpolated between filtered pulses over CLOCK_MONOTONIC_RAW, modulo one second, in seconds (the method of Woo 2010), independent of the clock daemon.",
 		Absent: "Until enough pulses agree, and after 5 s without a pulse.",
-		Source: "thesis, chapter 4, figures 4.1 to 4.3",
+		Source: "Woo 2010, chapter 4, figures 4.1 to 4.3",
 	})
 	PPSFitBound = Family(Desc{
 		Name: "oneway_pps_fit_error_bound_seconds", Kind: Gauge, Labels: []string{PulseL}, Source: "estimate/ppsfit",
