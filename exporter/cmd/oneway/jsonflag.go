@@ -17,6 +17,9 @@ type jsonFlag struct{ full, summary bool }
 // summaryFlag is what the parser of arguments sees of --json=summary: flags without a value cannot have one.
 const summaryFlag = "json-summary"
 
+// summaryArgument is what the user writes.
+const summaryArgument = "--json=summary"
+
 func (f *jsonFlag) register(cmd *kingpin.CmdClause, help string) {
 	cmd.Flag("json", help).BoolVar(&f.full)
 	cmd.Flag(summaryFlag, "As --json=summary.").Hidden().BoolVar(&f.summary)
@@ -32,7 +35,7 @@ func withSummaryFlag(args []string) []string {
 		if a == "--" {
 			break
 		}
-		if a == "--json=summary" {
+		if a == summaryArgument {
 			args[i] = "--" + summaryFlag
 		}
 	}

@@ -112,6 +112,9 @@ func name(cmd *kingpin.CmdClause, model *kingpin.CmdModel) {
 // explain adds what the user can do to errors of the arguments.
 func explain(app *kingpin.Application, args []string, err error) error {
 	var word, group, flag string
+	if err := valueOfSwitch(app, args); err != nil {
+		return err
+	}
 	if n, _ := fmt.Sscanf(err.Error(), "unknown long flag '--%s", &flag); n == 1 {
 		return unknownFlag(app, args, strings.TrimSuffix(flag, "'"))
 	}
@@ -155,10 +158,7 @@ func longFlag(app *kingpin.Application, args []string, flag string) string {
 
 // unknownFlag names the flags that an unknown one may mean: those that begin with it, else the nearest.
 func unknownFlag(app *kingpin.Application, args []string, flag string) error {
-	of, flags := app.Name, app.Model().Flags
-	if context, _ := app.ParseContext(args); context != nil && context.SelectedCommand != nil {
-		of, flags = app.Name+" "+context.SelectedCommand.FullCommand(), context.SelectedCommand.Model().Flags
-	}
+	command, flags := flagsFor(app, args)
 	var meant, all []string
 	for _, f := range flags {
 		if all = append(all, f.Name); strings.HasPrefix(f.Name, flag+"-") || strings.HasPrefix(f.Name, flag+".") {
@@ -172,7 +172,39 @@ func unknownFlag(app *kingpin.Application, args []string, flag string) error {
 	if len(meant) > 0 {
 		hint = fmt.Sprintf("did you mean %s? ", strings.Join(meant, " or "))
 	}
-	return fmt.Errorf("--%s is unknown; %s`%s --help` has all flags", flag, hint, of)
+	return fmt.Errorf("--%s is unknown; %s`%s --help` has all flags", flag, hint, command)
+}
+
+// flagsFor returns the command of the arguments and its flags.
+func flagsFor(app *kingpin.Application, args []string) (command string, flags []*kingpin.FlagModel) {
+	if context, _ := app.ParseContext(args); context != nil && context.SelectedCommand != nil {
+		return app.Name + " " + context.SelectedCommand.FullCommand(), context.SelectedCommand.Model().Flags
+	}
+	return app.Name, app.Model().Flags
+}
+
+// valueOfSwitch explains an argument that gives a value to a flag without values, such as --json=yes: the parser takes the value
+// for another argument. It is nil if no argument does.
+func valueOfSwitch(app *kingpin.Application, args []string) error {
+	_, flags := flagsFor(app, args)
+	summary := slices.ContainsFunc(flags, func(f *kingpin.FlagModel) bool { return f.Name == summaryFlag })
+	for _, a := range args {
+		if a == "--" {
+			break
+		}
+		flag, value, found := strings.Cut(a, "=")
+		known := slices.ContainsFunc(flags, func(f *kingpin.FlagModel) bool {
+			return f.IsBoolFlag() && (flag == "--"+f.Name || flag == "--no-"+f.Name)
+		})
+		switch {
+		case !found || !known || summary && a == summaryArgument:
+		case summary && flag == "--json":
+			return fmt.Errorf("%s is %q; it must be %s, or %[1]s without a value", flag, value, summaryArgument)
+		default:
+			return fmt.Errorf("%s has no value; write %[1]s without %q", flag, "="+value)
+		}
+	}
+	return nil
 }
 
 // distance is that of option.Distance, where b may have words before it: "saturation" is near "test saturation".

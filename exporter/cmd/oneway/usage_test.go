@@ -30,10 +30,14 @@ func TestErrorsOfArgumentsStateTheFlagAndTheExpectation(t *testing.T) {
 		"report --prometheus=h":       "--prometheus is unknown; did you mean --prometheus.url or --prometheus.basic-auth-file or --prometheus.bearer-file?",
 		"probe h --everything":        "--everything is unknown; `oneway probe --help` has all flags",
 		"--everything":                "--everything is unknown; `oneway --help` has all flags",
+		"probe h --json=summary":      `--json has no value; write --json without "=summary"`,
+		"probe --no-json=true h":      `--no-json has no value; write --no-json without "=true"`,
+		"test tcp h --json=full":      `--json is "full"; it must be --json=summary, or --json without a value`,
+		"test tcp --json=summary":     "required argument 'host' not provided",
 		"test":                        "the command is incomplete; it must be one of test " + testKinds()[0].word + ", test " + testKinds()[1].word + ", test ",
 	} {
 		app := application().Terminate(nil)
-		_, err := app.Parse(strings.Fields(args))
+		_, err := app.Parse(withSummaryFlag(strings.Fields(args)))
 		if err == nil || !strings.Contains(explain(app, strings.Fields(args), err).Error(), want) {
 			t.Errorf("oneway %s: %v, want %q", args, err, want)
 		}

@@ -67,7 +67,7 @@ func (z Zone) Check() error {
 	switch {
 	case !z.set:
 		return z.checkFiles()
-	case name == "" || name == utc:
+	case name == "" || isUTC(name):
 		return nil
 	case filepath.IsAbs(name):
 		if err := z.checkFile(name); err != nil {
@@ -79,6 +79,11 @@ func (z Zone) Check() error {
 		return fmt.Errorf("the time zone TZ=%s is unknown, and UTC is used%s", z.tz, remedy)
 	}
 	return nil
+}
+
+// isUTC reports a name of UTC, also as POSIX writes it. The database of zones may be missing.
+func isUTC(name string) bool {
+	return name == utc || name == "Etc/UTC" || name == "UTC0" || name == "GMT0" || name == "<UTC>0"
 }
 
 // checkFiles checks the zone of a host without TZ. A host without any setting has UTC.
@@ -93,7 +98,7 @@ func (z Zone) checkFiles() error {
 	for _, file := range []string{"etc/TZ", "etc/timezone"} { // of OpenWrt, and of Debian
 		text, err := fs.ReadFile(z.root, file)
 		zone := string(bytes.TrimSpace(text))
-		if err == nil && zone != "" && zone != utc && zone != "UTC0" && zone != "Etc/UTC" {
+		if err == nil && zone != "" && !isUTC(zone) {
 			return fmt.Errorf("the time zone of /%s, %s, is not used, but UTC: set the variable TZ to a name such as Europe/Berlin, or link /etc/localtime to a file of the zone database (tzdata)", file, zone)
 		}
 	}

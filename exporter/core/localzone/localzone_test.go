@@ -58,6 +58,8 @@ func TestZoneThatCannotBeReadIsNotTakenForUTC(t *testing.T) {
 		"misspelled":                {tz("Europe/Berln"), "TZ=Europe/Berln is unknown"},
 		"POSIX, short":              {tz("CST6"), "TZ=CST6 is unknown"},
 		"Local":                     {tz("Local"), "TZ=Local is unknown"},
+		"UTC of POSIX":              {tz("UTC0"), ""},
+		"west of UTC of POSIX":      {tz("UTC5"), "TZ=UTC5 is unknown"},
 		"space":                     {tz(" Europe/Berlin"), "is unknown"},
 		"missing file":              {tz("/zones/none"), "/zones/none does not exist"},
 		"file without a zone":       {tz(":/zones/bad"), "is unknown"},
