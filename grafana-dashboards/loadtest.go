@@ -2,12 +2,14 @@ package main
 
 import (
 	"slices"
+	"time"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 )
 
 // Selectors of the pages of load tests. Each probe type has a variable of its own, so that a link that keeps variables
@@ -110,6 +112,6 @@ func loadTestAnnotations(b *boardBuilder) {
 // between two scrapes.
 func testAnnotation(b *boardBuilder, shown bool) {
 	b.Annotation(dashboard.NewAnnotationQueryBuilder().Name("Load tests").Datasource(datasource()).Enable(shown).
-		IconColor(blue).Expr("time() - " + from(anyTest, metric.PathTested) + " < 60").Step("30s").
+		IconColor(blue).Expr(rules.Tested(from(anyTest, metric.PathTested), time.Minute, time.Minute)).Step("30s").
 		TitleFormat("Load test").TextFormat("on a link of {{path}}"))
 }

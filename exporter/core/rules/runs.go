@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"oneway.example/exporter/core/metric"
@@ -28,12 +29,8 @@ paths a test affects. The maximum keeps a test that a restart has followed. By a
 agent that is wrong, or was, a time is recent if it changes, and none that lies ahead is.`,
 		Expr: promql(`
 group by (job, instance, path) (
-  -60 < time() - max_over_time($pathTested[${recent}]) < $recentSeconds
-  or
-  changes($pathTested[${recent}]) > 0
-)`, names{
-			"pathTested": metric.PathTested.Name, "recent": fmt.Sprintf("%.0fm", metric.TestedRecent.Minutes()), "recentSeconds": fmt.Sprintf("%.0f", metric.TestedRecent.Seconds()),
-		}),
+  $recent
+)`, names{"recent": strings.ReplaceAll(Tested(metric.PathTested.Name, metric.TestedRecent, metric.TestedRecent), "\n", "\n  ")}),
 	}
 	RunsCount1h = runsOf("oneway:runs:count1h", "", "1h", `Runs that were due. increase() does not see the first value of a series: one that is new
 counts as a whole.`)
@@ -79,6 +76,25 @@ or
 		}),
 	}
 )
+
+// Tested selects the paths that a load test affected within a time before; series selects metric.PathTested. A time that lies ahead is the
+// one of a wrong clock: it is recent if it changed in changing, which may be longer, since a change is between two samples.
+func Tested(series string, within, changing time.Duration) string {
+	return promql(`
+-60 < time() - max_over_time($series[$range]) < $seconds
+or
+changes($series[$changing]) > 0`, names{
+		"series": series, "range": duration(within), "seconds": fmt.Sprintf("%g", within.Seconds()), "changing": duration(changing),
+	})
+}
+
+// duration is a time as PromQL has it.
+func duration(d time.Duration) string {
+	if d%time.Minute == 0 {
+		return fmt.Sprintf("%.0fm", d.Minutes())
+	}
+	return fmt.Sprintf("%dms", d.Milliseconds())
+}
 
 // runs is the group of these rules.
 func runs() Group {

@@ -2,20 +2,19 @@ package slareport
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"time"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 )
 
 // loadTests are the intervals that load tests affected, by their ends in Unix seconds: one ran in it or in the one before, whose
-// packets may be counted after it. By a clock of the agent that is wrong, a time is recent if it changes.
+// packets may be counted after it.
 func (r *Row) loadTests(ctx context.Context, c *client, interval time.Duration) (map[int64]bool, error) {
 	tested := map[int64]bool{}
-	series, two := metric.PathTested.Name+"{"+r.pathMatch()+"}", 2*interval
-	// A change is between two samples, so that its range is longer.
-	query := fmt.Sprintf("max(-60 < time() - max_over_time(%s[%s]) < %.0f or changes(%s[%dms]) > 0)", series, seconds(two), two.Seconds(), series, (two+interval).Milliseconds()-1)
+	series := metric.PathTested.Name + "{" + r.pathMatch() + "}"
+	query := "max(" + rules.Tested(series, 2*interval, 3*interval-time.Millisecond) + ")"
 	err := r.intervals(ctx, c, query, interval, func(end, _ float64) { tested[int64(end)] = true })
 	return tested, err
 }
