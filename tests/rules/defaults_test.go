@@ -23,10 +23,11 @@ func TestRunbooksHaveTheDefaultsOfTheThresholds(t *testing.T) {
 	}
 	recent := map[float64]string{1.5: "one and a half intervals"}[rules.RecentIntervals]
 	for alert, wants := range map[string][]string{
-		"OnewayBufferbloat":           {millis(rules.ThresholdBufferbloatSeconds)},
-		"OnewayCapacityDegraded":      {percent(rules.ThresholdThroughputRatio)},
+		"OnewayBufferbloat":           {millis(rules.ThresholdBufferbloatSeconds), recent},
+		"OnewayCapacityDegraded":      {percent(rules.ThresholdThroughputRatio), recent},
 		"OnewayClockErrorTooLarge":    {inWords(rules.ThresholdClockErrorRatio), strings.TrimSpace(inWords(rules.ThresholdClockErrorSeconds))},
 		"OnewayDelayBlowUp":           {inWords(rules.ThresholdDelayBlowUpRatio) + "times", millis(rules.ThresholdDelayBlowUpSeconds), millis(rules.ThresholdDelaySeconds)},
+		"OnewayLinkNotFilled":         {recent},
 		"OnewayLossHigh":              {percent(rules.ThresholdLossRatio), inWords(rules.ThresholdLossPackets)},
 		"OnewayOutputBehind":          {minutes(rules.ThresholdOutputBehindSeconds), inWords(rules.ThresholdOutputSpoolRatio)},
 		"OnewayPPSLost":               {fmt.Sprintf("%g s", rules.ThresholdPPSLostSeconds.Default)},
@@ -39,7 +40,7 @@ func TestRunbooksHaveTheDefaultsOfTheThresholds(t *testing.T) {
 		"OnewayTCPBufferLimited":      {inWords(rules.ThresholdTCPBufferLimitedRatio), fmt.Sprintf("below %g %% of the capacity", rules.UsedCapacityRatio*100), recent},
 		"OnewayTCPRetransmissions":    {percent(rules.ThresholdTCPRetransmittedRatio), recent},
 		"OnewayTCPThroughputDegraded": {percent(rules.ThresholdThroughputRatio), inWords(rules.ThresholdBaselineHours) + "of history"},
-		"OnewayThroughputDegraded":    {percent(rules.ThresholdThroughputRatio), inWords(rules.ThresholdBaselineHours) + "of history"},
+		"OnewayThroughputDegraded":    {percent(rules.ThresholdThroughputRatio), inWords(rules.ThresholdBaselineHours) + "of history", recent},
 		"OnewayWorkingDelayHigh":      {millis(rules.ThresholdWorkingDelaySeconds), fmt.Sprintf("in %d completed runs", rules.WorkingDelayRuns), recent},
 	} {
 		text := strings.ReplaceAll(runbook.Text(alert), "\n", " ")
@@ -54,10 +55,11 @@ func TestRunbooksHaveTheDefaultsOfTheThresholds(t *testing.T) {
 // TestRunbooksHaveTheTimesOfTheirAlerts: "for 10 minutes" is the time for which the condition holds before the alert fires.
 func TestRunbooksHaveTheTimesOfTheirAlerts(t *testing.T) {
 	others := map[string]time.Duration{
-		rules.AlertsSilenced.Name: metric.TestedRecent,
-		rules.RFactorLow.Name:     rules.BadCallsFor,
-		rules.OutputBehind.Name:   time.Duration(rules.ThresholdOutputBehindSeconds.Default) * time.Second,
-		rules.ProbeFailing.Name:   rules.ProbeFailing.Alert.For + 90*time.Second, // the range of the expression
+		rules.AlertsSilenced.Name:   metric.TestedRecent,
+		rules.RFactorLow.Name:       rules.BadCallsFor,
+		rules.TCPBufferLimited.Name: rules.HeldFor, rules.TCPRetransmissions.Name: rules.HeldFor, rules.LinkNotFilled.Name: rules.HeldFor,
+		rules.OutputBehind.Name: time.Duration(rules.ThresholdOutputBehindSeconds.Default) * time.Second,
+		rules.ProbeFailing.Name: rules.ProbeFailing.Alert.For + 90*time.Second, // the range of the expression
 	}
 	text := regexp.MustCompile(`(?i)\bfor (an hour|a minute|(\d+) minutes)\b`)
 	found := 0

@@ -42,12 +42,13 @@ group by (job, instance) ($probeUp) unless on (job, instance) $clockSynchronized
 	}
 	ClockErrorTooLarge = Rule{
 		Name: "OnewayClockErrorTooLarge",
-		Doc:  `Bound and median of the same window. A short path with a good clock is below the floor.`,
+		Doc: `Bound and median of the same window, or the last ones of 5 minutes: a window without a median does not
+end the condition. A short path with a good clock is below the floor.`,
 		Expr: promql(`
-$delayErrorBound
+last_over_time($delayErrorBound[5m])
 > ignoring (quantile_rank)
   (
-    $delayQuantile{quantile_rank="0.5"}
+    last_over_time($delayQuantile{quantile_rank="0.5"}[5m])
     * on (path) group_left () $clockErrorRatio
   )
 > on (path) group_left () $clockErrorSeconds`, names{

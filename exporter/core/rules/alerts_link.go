@@ -4,16 +4,25 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/common/model"
+
 	"oneway.example/exporter/core/metric"
 )
+
+// held is HeldFor in PromQL.
+var held = model.Duration(HeldFor).String()
 
 // The alerts of group oneway-load-test-path.
 var (
 	Bufferbloat = Rule{
 		Name: "OnewayBufferbloat",
+		Doc: `The alerts of load tests are of runs that take place: a gauge of a run that is refused or
+fails is old after one and a half intervals.`,
 		Expr: promql(`
 sum without (quantile_rank) ($queueDelay{quantile_rank="0.5"}) > on (path) group_left () $bufferbloatSeconds
-and sum without (quantile_rank) ($queueDelay{quantile_rank="0.5"}) > sum without (quantile_rank) ($queueDelayBound{quantile_rank="0.5"})`, names{
+and sum without (quantile_rank) ($queueDelay{quantile_rank="0.5"}) > sum without (quantile_rank) ($queueDelayBound{quantile_rank="0.5"})
+and on (job, instance, path, probe) $recentRun`, names{
+			"recentRun":          recentRun(),
 			"queueDelay":         metric.QueueDelay.Name,
 			"bufferbloatSeconds": ThresholdBufferbloatSeconds.ByPath.Name,
 			"queueDelayBound":    metric.QueueDelayBound.Name,
@@ -72,7 +81,9 @@ reports that; it is no property of the link.`,
 		Expr: promql(`
 $udpThroughputMedian
 < $udpThroughputBaseline * on (path) group_left () $throughputRatio
+and on (job, instance, path, probe) $recentRun
 unless on (job, instance, path, probe, direction) $saturationState{state="not_filled"} == 1`, names{
+			"recentRun":             recentRun(),
 			"udpThroughputMedian":   UDPThroughputMedian.Name,
 			"udpThroughputBaseline": UDPThroughputBaseline.Name,
 			"throughputRatio":       ThresholdThroughputRatio.ByPath.Name,
@@ -90,7 +101,9 @@ unless on (job, instance, path, probe, direction) $saturationState{state="not_fi
 		Name: "OnewayCapacityDegraded",
 		Expr: promql(`
 $capacityMedian2h
-< $capacityBaseline * on (path) group_left () $throughputRatio`, names{
+< $capacityBaseline * on (path) group_left () $throughputRatio
+and on (job, instance, path, probe) $recentRun`, names{
+			"recentRun":        recentRun(),
 			"capacityMedian2h": CapacityMedian2h.Name,
 			"capacityBaseline": CapacityBaseline.Name,
 			"throughputRatio":  ThresholdThroughputRatio.ByPath.Name,
@@ -104,8 +117,6 @@ $capacityMedian2h
 	}
 	TCPThroughputDegraded = Rule{
 		Name: "OnewayTCPThroughputDegraded",
-		Doc: `The alerts of TCP are of runs that take place: a gauge of a run that is refused or
-fails is old after one and a half intervals.`,
 		Expr: promql(`
 $tcpThroughputMedian
 < $tcpThroughputBaseline * on (path) group_left () $throughputRatio
@@ -128,7 +139,8 @@ and on (job, instance, path, probe) $recentRun`, names{
 		Name: "OnewayTCPBufferLimited",
 		Doc:  `A window that just fills the link limits the sender and costs nothing.`,
 		Expr: promql(`
-sum without (state) ($tcpLimited{state=~"receive_window|send_buffer"}) > on (path) group_left () $tcpBufferLimitedRatio
+min_over_time(sum without (state) ($tcpLimited{state=~"receive_window|send_buffer"})[$held:1m]) > on (path) group_left () $tcpBufferLimitedRatio
+and sum without (state) ($tcpLimited{state=~"receive_window|send_buffer"} offset $held)
 and on (job, instance, path, probe) $recentRun
 unless on (job, instance, path, probe, direction)
 (
@@ -136,6 +148,7 @@ unless on (job, instance, path, probe, direction)
   > on (job, instance, path, direction) group_left () ($usedCapacity * max without (probe) ($pathCapacity))
 )`, names{
 			"recentRun":             recentRun(),
+			"held":                  held,
 			"tcpLimited":            metric.TCPLimited.Name,
 			"tcpBufferLimitedRatio": ThresholdTCPBufferLimitedRatio.ByPath.Name,
 			"tcpThroughput":         metric.TCPThroughput.Name,
@@ -143,9 +156,9 @@ unless on (job, instance, path, probe, direction)
 			"usedCapacity":          fmt.Sprint(UsedCapacityRatio),
 		}),
 		Alert: &Alert{
-			Severity: Warning, Component: Path, For: time.Hour,
+			Severity: Warning, Component: Path, KeepFiringFor: HeldFor,
 			Summary: "A socket buffer limits TCP {{ $labels.direction }} on {{ $labels.path }}",
-			Description: "For ${for} buffers of sockets and not the path have limited {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} for {{ $value | humanizePercentage }} of a run" +
+			Description: "For an hour buffers of sockets and not the path have limited {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} for at least {{ $value | humanizePercentage }} of each run" +
 				lookup(metric.TCPLimited.Name+"{instance,path,probe,direction,state=~'receive_window|send_buffer'}", "; {{ .Labels.state }} {{ .Value | humanizePercentage }}") +
 				lookup(metric.TCPThroughput.Name+sameDirection, "; throughput {{ .Value | humanize }}B/s") +
 				lookup(metric.TCPRTT.Name+"{instance,path,probe,direction,quantile_rank='0.5'}", "; median round-trip time {{ .Value | humanizeDuration }}") + ".",
@@ -154,16 +167,18 @@ unless on (job, instance, path, probe, direction)
 	TCPRetransmissions = Rule{
 		Name: "OnewayTCPRetransmissions",
 		Expr: promql(`
-$tcpRetransmitted > on (path) group_left () $tcpRetransmittedRatio
+min_over_time($tcpRetransmitted[$held]) > on (path) group_left () $tcpRetransmittedRatio
+and $tcpRetransmitted offset $held
 and on (job, instance, path, probe) $recentRun`, names{
 			"recentRun":             recentRun(),
+			"held":                  held,
 			"tcpRetransmitted":      metric.TCPRetransmitted.Name,
 			"tcpRetransmittedRatio": ThresholdTCPRetransmittedRatio.ByPath.Name,
 		}),
 		Alert: &Alert{
-			Severity: Warning, Component: Path, For: time.Hour,
+			Severity: Warning, Component: Path, KeepFiringFor: HeldFor,
 			Summary: "TCP retransmits {{ $value | humanizePercentage }} {{ $labels.direction }} on {{ $labels.path }}",
-			Description: "For ${for} the runs of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} have sent {{ $value | humanizePercentage }} of their payload more than once" +
+			Description: "For an hour the runs of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} have sent at least {{ $value | humanizePercentage }} of their payload more than once" +
 				lookup(metric.TCPThroughput.Name+sameDirection, "; throughput {{ .Value | humanize }}B/s") +
 				lookup("increase("+metric.TCPTimeouts.Name+sameDirection+"[2h])", `; {{ printf "%.0f" .Value }} timeouts in 2 hours`) + ".",
 		},
@@ -187,11 +202,14 @@ verdict; one that changes back and forth is one alert.`,
 	}
 	LinkNotFilled = Rule{
 		Name: "OnewayLinkNotFilled",
-		Expr: "sum without (state) (" + metric.SaturationState.Name + `{state="not_filled"}) == 1`,
+		Expr: promql(`
+sum without (state) (min_over_time($saturationState{state="not_filled"}[$held])) == 1
+and sum without (state) ($saturationState{state="not_filled"} offset $held)
+and on (job, instance, path, probe) $recentRun`, names{"saturationState": metric.SaturationState.Name, "held": held, "recentRun": recentRun()}),
 		Alert: &Alert{
-			Severity: Warning, Component: Path, For: time.Hour,
+			Severity: Warning, Component: Path, KeepFiringFor: HeldFor,
 			Summary: "The {{ $labels.direction }} runs of {{ $labels.path }}/{{ $labels.probe }} do not fill the link",
-			Description: "For ${for} no run of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} has filled the link" +
+			Description: "For an hour no run of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} has filled the link" +
 				lookup(metric.UDPOffered.Name+sameDirection, ": {{ .Value | humanize }}B/s were offered") +
 				lookup(metric.UDPThroughput.Name+sameDirection, ", {{ .Value | humanize }}B/s arrived") + ". The throughput is that of the test and not of the link, and the queue is unknown.",
 		},

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
+
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/runreason"
 )
@@ -15,8 +17,10 @@ const workingDelayRunsBelow = "oneway:working_delay_excess:runs_below"
 // failedResults matches the results of runs that give no values, failed selects these runs, and completed all others that began.
 const (
 	failedResults = runreason.Refused + "|" + runreason.Failed + "|" + runreason.Incomplete
-	failed        = `{result=~"` + failedResults + `"}`
-	completed     = `{result="` + runreason.Completed + `"}`
+	// processStart is the time at which an agent started, which client_golang exports.
+	processStart = "process_start_time_seconds"
+	failed       = `{result=~"` + failedResults + `"}`
+	completed    = `{result="` + runreason.Completed + `"}`
 )
 
 // Runs of load tests, and the paths that they disturb.
@@ -117,6 +121,9 @@ sum without (result, reason) $runs`, names{"runs": Increase(metric.Runs.Name+sel
 const (
 	// RecentIntervals is the age of a run, in intervals of its probe, up to which its values are current.
 	RecentIntervals = 1.5
+	// HeldFor is the time for which each run was beyond the threshold of an alert that tolerates one such run. An alert's own time would begin
+	// again after each run that is refused.
+	HeldFor = time.Hour
 	// WorkingDelayRuns is the number of runs one after the other after which WorkingDelayHigh fires.
 	WorkingDelayRuns = 3
 	// UsedCapacityRatio is the share of the capacity that a transfer reaches where its buffers do not limit it.
@@ -126,12 +133,19 @@ const (
 )
 
 // Increase is how much a counter of runs increased in a window, in parentheses. increase() does not see the first value of a series: one
-// that is new counts as a whole.
+// that is new counts as a whole. It is new where its agent was scraped without it when the window began, or started in the window; where
+// Prometheus has no scrape of that time, nothing is known of it. The window is a duration, or a variable of Grafana.
 func Increase(counter, window string) string {
-	return "(" + counter + " unless " + counter + " offset " + window + " or increase(" + counter + "[" + window + "]))"
+	seconds := window + "_s"
+	if d, err := model.ParseDuration(window); err == nil {
+		seconds = fmt.Sprint(time.Duration(d).Seconds())
+	}
+	return "(" + counter + " unless " + counter + " offset " + window +
+		" and on (job, instance) (" + processStart + " offset " + window + " or " + processStart + " > time() - " + seconds + ")" +
+		" or increase(" + counter + "[" + window + "]))"
 }
 
-// recentRun selects the probes whose last completed run is no older than one and a half intervals: their gauges are current.
+// recentRun selects the probes whose last completed run is no older than RecentIntervals: their gauges are current.
 func recentRun() string {
 	return "time() - " + metric.RunLast.Name + " < " + fmt.Sprint(RecentIntervals) + " * " + metric.RunInterval.Name
 }
