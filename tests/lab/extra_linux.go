@@ -40,5 +40,8 @@ func Join(a, b Joint) error {
 	if err := connect(left, right); err != nil {
 		return err
 	}
-	return errors.Join(left.plainFrames(), right.plainFrames(), left.up(right), right.up(left), left.ready(), right.ready())
+	if err := errors.Join(left.plainFrames(), right.plainFrames(), left.up(right), right.up(left)); err != nil {
+		return err
+	}
+	return errors.Join(left.ready(), right.ready())
 }

@@ -118,8 +118,10 @@ func (l *Lab) buildLAN() error {
 	if err := connect(ends[0], ends[1]); err != nil {
 		return err
 	}
-	// The end that came up first has waited for its carrier.
-	return errors.Join(ends[0].up(ends[1]), ends[1].up(ends[0]), ends[0].ready())
+	if err := errors.Join(ends[0].up(ends[1]), ends[1].up(ends[0])); err != nil {
+		return err
+	}
+	return errors.Join(ends[0].ready(), ends[1].ready())
 }
 
 // buildLinks opens the rings before the router's ends come up and with them the

@@ -120,23 +120,37 @@ func (e end) know(h *netlink.Handle, link netlink.Link, neighbor end) error {
 	return nil
 }
 
-// ready waits until an end that came up before its peer is in use: until the
-// kernel's link watch has run, packets sent there vanish without an error.
+// ready waits until an end whose peer is up, too, is in use: until the kernel's link watch has run, packets sent there
+// vanish without an error, and until its worker for addresses has, IPv6 packets that arrive are dropped, though a socket can
+// have the address. On a busy machine both are late.
 func (e end) ready() error {
 	return e.space.withNetlink(func(h *netlink.Handle) error {
-		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		missing := ""
+		for deadline := time.Now().Add(45 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 			link, err := h.LinkByName(e.name)
 			if err != nil {
 				return fmt.Errorf("lab: %s: %w", e.name, err)
 			}
-			if link.Attrs().OperState == netlink.OperUp {
+			if missing = e.missing(h, link); missing == "" {
 				return nil
 			}
-			if time.Now().After(deadline) {
-				return fmt.Errorf("lab: %s: still %v after 5 s", e.name, link.Attrs().OperState)
-			}
 		}
+		return fmt.Errorf("lab: %s: %s after 45 s", e.name, missing)
 	})
+}
+
+// missing returns what is missing before an end is in use; empty: nothing.
+func (e end) missing(h *netlink.Handle, link netlink.Link) string {
+	if s := link.Attrs().OperState; s != netlink.OperUp {
+		return "still " + s.String()
+	}
+	for _, a := range e.addresses {
+		routes, err := h.RouteGet(a.Addr().AsSlice())
+		if err != nil || len(routes) == 0 || routes[0].Type != unix.RTN_LOCAL {
+			return fmt.Sprintf("no local route to %v yet: %v", a.Addr(), err)
+		}
+	}
+	return ""
 }
 
 // allowIPv6 undoes a host's default of no IPv6 (containers have it). The

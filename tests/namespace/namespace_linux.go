@@ -3,6 +3,7 @@
 package namespace
 
 import (
+	"net"
 	"net/netip"
 	"os"
 	"runtime"
@@ -10,6 +11,9 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"oneway.example/tests/await"
 )
 
 // New makes an empty namespace, and skips the test without root.
@@ -99,7 +103,22 @@ func NewPair(tb testing.TB) Pair {
 	Veth(tb, p.Local, "near", p.Remote, "far", 0)
 	Up(tb, p.Local, "near", "10.77.0.1/24", "fd77::1/64")
 	Up(tb, p.Remote, "far", "10.77.0.2/24", "fd77::2/64")
+	AwaitLocal(tb, p.Local, "fd77::1")
+	AwaitLocal(tb, p.Remote, "fd77::2")
 	return p
+}
+
+// AwaitLocal waits until packets to an IPv6 address of a namespace arrive: the kernel enters its local route after it has told that
+// the address is in use, on a busy machine much later, and drops them until then. The interface's peer must be up.
+func AwaitLocal(tb testing.TB, ns netns.NsHandle, address string) {
+	tb.Helper()
+	await.That(tb, "the local route to "+address, func() (local bool) {
+		Do(tb, ns, func() {
+			routes, err := netlink.RouteGet(net.ParseIP(address))
+			local = err == nil && len(routes) > 0 && routes[0].Type == unix.RTN_LOCAL
+		})
+		return local
+	})
 }
 
 // Check fails the test with an error.
