@@ -17,6 +17,8 @@ import (
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/loadsite"
+	"oneway.example/tests/precision"
+	"oneway.example/tests/standstill"
 )
 
 // lightPackets selects the light test packets, by the ports of the load server's reflector and their length.
@@ -143,21 +145,16 @@ func agrees(what string, w *working.Way, d sample.Direction, all []passed) error
 
 // The delay, loss and rating of light packets beside a saturation of the WiBro link are those of the same packets in the
 // link's log: the loaded direction has its full queue (110 kB at 2.5 Mb/s are 352 ms, 1100 kB at 10 Mb/s 880 ms), the other
-// none. A machine without time for the processes starves the load, or ends its session: such a round is repeated.
+// none. A machine without time for the processes starves the load, or ends its session.
 func TestWorkingDelayIsThatOfTheLinksLog(t *testing.T) {
 	o := overWibro(t)
 	o.Classifier = lightPackets
 	s := newSite(t, o)
-	for round := 1; ; round++ {
-		err := s.workingRound(t, o.Profile)
-		if err == nil {
-			return
+	standstill.Decide(t, standstill.Begin(t), func(r precision.TB) {
+		if err := s.workingRound(t, o.Profile); err != nil {
+			r.Errorf("%v", err)
 		}
-		if round == 4 {
-			t.Fatal(err)
-		}
-		t.Logf("round %d: %v", round, err)
-	}
+	})
 }
 
 func (s *site) workingRound(t *testing.T, profile lab.Profile) error {
@@ -209,14 +206,16 @@ func (s *site) workingRound(t *testing.T, profile lab.Profile) error {
 // TCP loads one direction after the other; the light packets go beside it, and their bytes count.
 func TestWorkingDelayOfTCP(t *testing.T) {
 	s := newSite(t, overWibro(t))
-	r := finishWorking(t, s.Test(t, "tcp", "--congestion-control=cubic", "--duration=6s"))
-	if len(r.Working.Parts) != 3 {
-		t.Fatalf("%+v", r.Working)
-	}
-	for i, d := range sample.Directions() {
-		part := r.Working.Parts[1+i]
-		if string(part.Loaded) != d.String() || part.Way(d).Delay == nil || part.Way(d).Delay.P95 < 0.15 || part.Way(1-d).Delay.P50 > 0.05 || part.Packets < 50 {
-			t.Errorf("%s loaded: %+v", d, part)
+	standstill.Decide(t, standstill.Begin(t), func(round precision.TB) {
+		r := finishWorking(t, s.Test(t, "tcp", "--congestion-control=cubic", "--duration=6s"))
+		if len(r.Working.Parts) != 3 {
+			t.Fatalf("%+v", r.Working)
 		}
-	}
+		for i, d := range sample.Directions() {
+			part := r.Working.Parts[1+i]
+			if string(part.Loaded) != d.String() || part.Way(d).Delay == nil || part.Way(d).Delay.P95 < 0.15 || part.Way(1-d).Delay.P50 > 0.05 || part.Packets < 50 {
+				round.Errorf("%s loaded: %+v", d, part)
+			}
+		}
+	})
 }
