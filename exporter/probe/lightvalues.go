@@ -23,7 +23,8 @@ type LightValues struct {
 	RoundTripLoss *float64 `json:"round_trip_loss_ratio,omitempty"`
 }
 
-// Distribution is in seconds. A quantile that lost packets make infinite is null.
+// Distribution is in seconds. A quantile that lost packets make infinite, or packets without a known delay could change by more than
+// the clocks' bound and a tenth of the median, is null.
 type Distribution struct {
 	// Min is the smallest value.
 	Min *float64 `json:"min"`
@@ -33,7 +34,8 @@ type Distribution struct {
 	P99 *float64 `json:"p99"`
 	// Max is the largest value.
 	Max *float64 `json:"max"`
-	// ErrorBound is the bound of Min and P50. Variation has none.
+	// ErrorBound is the bound of Min and P50, by the clocks, and where the delay of some packets is not known of all quantiles.
+	// Variation has none.
 	ErrorBound *float64 `json:"error_bound,omitempty"`
 }
 
@@ -47,7 +49,7 @@ type Voice struct {
 	Model string `json:"model"`
 	// R is the rating, 0 to 100 (ITU-T G.107).
 	R float64 `json:"r_factor"`
-	// ErrorBound limits the error of R caused by the bound of the delay.
+	// ErrorBound limits the error of R caused by the bound of the delay, and by packets without a known delay.
 	ErrorBound float64 `json:"r_factor_error_bound"`
 	// MOS is the mean opinion score, 1 to 4.5 (ITU-T G.107 Annex B).
 	MOS float64 `json:"mos"`

@@ -9,32 +9,32 @@ import (
 var (
 	Delay = Family(Desc{
 		Name: "oneway_delay_seconds", Kind: Histogram, Slim: true, Labels: perDirection, Buckets: delayBuckets(), Source: "RFC 7679 section 3",
-		Help: "One-way delay of received packets, in seconds, between kernel timestamps; only those with trusted clocks. A packet whose delay exceeds the waiting time (loss_timeout) is lost and is not counted here.",
+		Help: "One-way delay of received packets whose reply arrived, in seconds, between kernel timestamps; only those with trusted clocks. The forward delay of a packet whose reply was lost is not known: such packets are received (oneway_packets_received_total) and not counted here. A packet whose delay exceeds the waiting time (loss_timeout) is lost and is not counted here.",
 	})
 	DelayMin = Family(Desc{
 		Name: "oneway_delay_min_seconds", Kind: Gauge, Labels: perDirection, Source: "RFC 7679 section 5.3",
-		Help:   "Smallest one-way delay of the last window, in seconds.",
+		Help:   "Smallest known one-way delay of the last window, in seconds; the forward delay of a packet whose reply was lost is not known.",
 		Absent: "In a window without a valid delay.",
 	})
 	DelayMax = Family(Desc{
 		Name: "oneway_delay_max_seconds", Kind: Gauge, Labels: perDirection, Source: "RFC 7679 section 3",
-		Help:   "Largest one-way delay of the last window, in seconds.",
+		Help:   "Largest known one-way delay of the last window, in seconds; the forward delay of a packet whose reply was lost is not known.",
 		Absent: "In a window without a valid delay.",
 	})
 	DelayQuantile = Family(Desc{
 		Name: "oneway_delay_quantile_seconds", Kind: Gauge, Slim: true, Labels: []string{Path, Probe, Direction, QuantileL},
-		Help:   "Quantiles (0.5, 0.95, 0.99) of the one-way delay over the packets decided in the last window, in seconds: order statistics, a lost packet counts as infinite. A packet with a lost reply has no known forward delay; its delay is assumed to be distributed as those of the other packets, packets later than the waiting time included.",
-		Absent: "In a window without a valid delay, in one with so many lost packets that the quantile is infinite, and in one with lost round trips whose direction is not known.",
+		Help:   "Quantiles (0.5, 0.95, 0.99) of the one-way delay over the packets decided in the last window, in seconds: order statistics, a lost packet counts as infinite. The delay of some packets is not known: forward, of those whose reply was lost; of those without a trusted clock; and of undecided ones, which may be lost. What they can change, whatever their delays are, is within oneway_delay_error_bound_seconds.",
+		Absent: "In a window without a valid delay, in one with so many lost packets that the quantile is infinite, and where packets without a known delay could change the quantile by more than the bound of the clocks and a tenth of the median.",
 		Source: "RFC 7679 section 5.1",
 	})
 	DelayErrorBound = Family(Desc{
 		Name: "oneway_delay_error_bound_seconds", Kind: Gauge, Slim: true, Labels: perDirection, Source: "RFC 7679 section 3.7",
-		Help:   "Error bound of the reported smallest delay and median of the last window, in seconds: the sum of both clocks' error bounds and of the timestamps' errors. It covers packets with a known delay (not those whose reply was lost) and, for the smallest delay, without TX uncertainty. A single delay can have a wider bound: see oneway_delay_tx_uncertain_total and the origins in oneway_timestamps_total.",
+		Help:   "Error bound of the reported smallest delay and median of the last window, in seconds: the sum of both clocks' error bounds and of the timestamps' errors. In a window with packets whose delay is not known it also includes how far they can move each reported quantile. For the smallest delay it covers packets with a known delay and without TX uncertainty. A single delay can have a wider bound: see oneway_delay_tx_uncertain_total and the origins in oneway_timestamps_total.",
 		Absent: "In a window without a valid delay.",
 	})
 	DelayErrorComponent = Family(Desc{
 		Name: "oneway_delay_error_component_seconds", Kind: Gauge, Labels: []string{Path, Probe, "component"}, Source: "RFC 7679 section 3.7; decision 4 (exporter/doc/decisions)",
-		Help:   "Largest part of the error bounds of the last window's valid delays of both directions, in seconds, by component: local_clock and remote_clock, each clock's error bound (0 if both ends read one clock), and timestamps, the errors of both timestamps. The sum is not below oneway_delay_error_bound_seconds.",
+		Help:   "Largest part of the error bounds of the last window's valid delays of both directions, in seconds, by component: local_clock and remote_clock, each clock's error bound (0 if both ends read one clock), and timestamps, the errors of both timestamps. The sum is not below oneway_delay_error_bound_seconds, unless that includes packets without a known delay.",
 		Absent: "In a window without a valid delay.",
 	})
 	DelayTXUncertainty = Family(Desc{

@@ -5,12 +5,12 @@ var (
 	VoiceR = Family(Desc{
 		Name: "oneway_voice_r_factor", Kind: Gauge, Labels: perVoice,
 		Help:   "Transmission rating R of a call over this direction, 0..100, from the measured delay, loss, burstiness and a playout buffer; good from 80, bad below 70.",
-		Absent: "In a window without a valid delay, or that decided fewer than 10 packets.",
+		Absent: "In a window without a valid delay, or that decided fewer than 10 packets, and where packets without an outcome, or whose delay is not known since their reply was lost, could change R by more than 10.",
 		Source: "ITU-T G.107 (06/2015) clause 7; Woo 2010 section 7.1",
 	})
 	VoiceRError = Family(Desc{
 		Name: "oneway_voice_error_bound_r_factor", Kind: Gauge, Labels: perVoice,
-		Help:   "Error bound of R caused by the error bound of the one-way delay: the largest change of R within that bound.",
+		Help:   "Error bound of R caused by the error bound of the one-way delay, and by packets whose outcome or delay is not known: the largest change of R within that bound, if all of these packets were played, or all were lost in a row.",
 		Absent: "Where oneway_voice_r_factor is absent.",
 		Source: "ITU-T G.107 (06/2015) clause 7.4; design, invariant 1",
 	})

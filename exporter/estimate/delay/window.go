@@ -33,7 +33,11 @@ type Window struct {
 	// many has the delays of a window of more than ExactLimit.
 	many                           *many
 	count, lost, received, overdue uint64
-	min, max                       time.Duration
+	// undefined counts received packets without a valid delay. carried are packets that the receiver counted as received before
+	// the window began, less those that it counts later, whose delays were added before.
+	undefined uint64
+	carried   int64
+	min, max  time.Duration
 	// high is the smallest upper end, a limit of the smallest true delay; low is the smallest lower end, lowCertain
 	// that of packets without a large TX uncertainty.
 	high, low, lowCertain time.Duration
@@ -96,9 +100,12 @@ func (w *Window) beginMany() {
 	w.exact, w.ends = samples{}, nil
 }
 
+// AddUndefined adds a packet that is unique and in time, without a valid delay.
+func (w *Window) AddUndefined() { w.undefined++ }
+
 // AddDecided adds numbers of received and lost packets by the receiver's count. Lost ones are infinitely late (RFC
 // 7679 section 5.1). If more were received than delays were added, because a reply was lost or a clock was not
-// trusted, the known delays and the overdue packets represent all.
+// trusted, the delays of the others are unknown.
 func (w *Window) AddDecided(received, lost int) {
 	w.received += uint64(received)
 	w.lost += uint64(lost)
@@ -111,6 +118,20 @@ func (w *Window) AddOverdue() { w.overdue++ }
 // Lost is the number of packets that are infinitely late.
 func (w *Window) Lost() uint64 { return w.lost + w.overdue }
 
+// Next begins the next window. The delays of waiting packets, which the receiver has counted, follow in it.
+func (w *Window) Next(waiting uint64) {
+	_, carried := w.unknown(waiting)
+	w.Reset()
+	w.carried = carried
+}
+
+// unknown counts the received packets whose delay stays unknown, and returns the next window's carried.
+func (w *Window) unknown(waiting uint64) (n uint64, carried int64) {
+	more := int64(w.received-min(w.received, w.overdue)) + w.carried - int64(w.count+w.undefined)
+	carried = min(more, int64(waiting))
+	return w.undefined + uint64(max(0, more-carried)), carried
+}
+
 // Reset begins a new window and keeps the memory of the old one.
 func (w *Window) Reset() {
 	if w.many != nil {
@@ -122,67 +143,104 @@ func (w *Window) Reset() {
 }
 
 // Break discards the delays, which are of another clock than later ones, and keeps the numbers of received and lost
-// packets: later delays represent all.
+// packets: their delays are unknown.
 func (w *Window) Break() {
-	received, lost := w.received-min(w.received, w.overdue), w.Lost()
+	old := *w
 	w.Reset()
-	w.received, w.lost = received, lost
+	w.received, w.lost, w.overdue = old.received, old.lost, old.overdue
+	w.undefined, w.carried = old.undefined+old.count, old.carried
+}
+
+// Open is what a window does not know of its packets.
+type Open struct {
+	// Waiting packets were received, and their delays will be added. Undecided ones may be lost, or received with any delay.
+	Waiting, Undecided uint64
+	// Undirected: the lost packets may be lost in the other direction; they are undecided.
+	Undirected bool
 }
 
 // Snapshot is the state of a window.
 type Snapshot struct {
 	// Count is the number of delays with a value, Received the number of packets known to be received in time, Lost
-	// the number of those infinitely late.
-	Count, Received, Lost uint64
-	// Min and Max are exact, and zero if Count is.
+	// the number of those infinitely late, Undecided the number whose outcome is not known.
+	Count, Received, Lost, Undecided uint64
+	// Min and Max are exact for the packets with a known delay, and zero if Count is.
 	Min, Max time.Duration
 
 	of *Window
 }
 
-// Snapshot returns the current state. It shares the window's memory and is valid until the window changes. The
+// Snapshot returns the current state , with nothing open.
+func (w *Window) Snapshot() Snapshot { return w.SnapshotOf(Open{}) }
+
+// SnapshotOf returns the current state. It shares the window's memory and is valid until the window changes. The
 // first one after an Add sorts the window.
-func (w *Window) Snapshot() Snapshot {
+func (w *Window) SnapshotOf(o Open) Snapshot {
 	if w.exact.sorted != w.exact.len() {
 		w.exact.sort()
 		w.ends = nil
 	}
-	return Snapshot{
-		Count: w.count, Lost: w.Lost(),
-		Received: max(w.received-min(w.received, w.overdue), w.count), Min: w.min, Max: w.max, of: w,
+	unknown, _ := w.unknown(o.Waiting)
+	s := Snapshot{Count: w.count, Lost: w.Lost(), Received: w.count + unknown, Undecided: o.Undecided, Min: w.min, Max: w.max, of: w}
+	if o.Undirected {
+		s.Undecided, s.Lost = max(s.Undecided, s.Lost), 0
 	}
+	return s
 }
 
+// Unknown counts the packets whose delay is not known, finite or not.
+func (s Snapshot) Unknown() uint64 { return s.Received - s.Count + s.Undecided }
+
 // Quantile returns the smallest delay that at least the fraction q (0..1) of the packets did not exceed, lost
-// packets counting as infinite and undefined ones left out (RFC 2330 section 11.3, RFC 7679 section 5.1). ok is
-// false if it is infinite because of losses, if there is no delay, or if q is out of range. Of up to ExactLimit packets
+// packets counting as infinite (RFC 2330 section 11.3, RFC 7679 section 5.1). ok is false if it is infinite because of
+// losses, if there is no delay, or if q is out of range. Of up to ExactLimit packets
 // it is an exact order statistic; of more, it is within 0.8 % of its distance from the smallest of the first ExactLimit
 // ones (or 8 ns). It is never below Min or above Max.
+//
+// Packets with an unknown delay may be faster or slower than all others. They are assumed to be distributed as
+// the others; Bound includes what they can change. ok is false if the quantile could differ by more than the bound of the clocks and a tenth of the median.
 func (s Snapshot) Quantile(q float64) (d time.Duration, ok bool) {
-	rank, ok := s.rank(q)
+	r, ok := s.ranksOf(q)
 	if !ok {
 		return 0, false
 	}
-	d, _ = s.at(rank)
+	d, _ = s.at(r.rank)
+	if s.Unknown() > 0 && s.errorOf(r) > s.tolerance(q) {
+		return 0, false
+	}
 	return d, true
 }
 
-// rank is the rank of a quantile among the delays, 1 to Count; false if it is undefined.
-func (s Snapshot) rank(q float64) (uint64, bool) {
+// tolerance is the largest error of quantile q that packets with an unknown delay may cause: a bound that is wider than the tenth
+// of a delay is taken for the fault of a clock. The quantile must have ranks.
+func (s Snapshot) tolerance(q float64) time.Duration {
+	most := max(0, s.minBound())
+	if r, ok := s.ranksOf(min(q, 0.5)); ok {
+		reference, _ := s.at(r.rank)
+		r.low, r.high = r.rank, r.rank
+		most = max(most, s.errorOf(r), reference/10)
+	}
+	return most
+}
+
+// ranks are the rank of a quantile among the known delays, 1 to Count, and those between which it lies whatever the unknown ones
+// are.
+type ranks struct{ low, rank, high uint64 }
+
+// ranksOf returns the ranks of quantile q; false if it may be infinite or smaller than every known delay.
+func (s Snapshot) ranksOf(q float64) (r ranks, ok bool) {
 	if s.Count == 0 || !(q >= 0 && q <= 1) {
-		return 0, false
+		return r, false
 	}
-	rank := orderstat.Rank(s.Received+s.Lost, q)
-	if s.Received == s.Count {
-		return rank, rank <= s.Count // else infinite
+	unknown := s.Unknown()
+	r.high = orderstat.Rank(s.Count+unknown+s.Lost, q)
+	if r.high > s.Count || r.high <= unknown {
+		return r, false
 	}
-	// The overdue packets represent the same share of those with an unknown delay.
-	finite := float64(s.Received+s.of.overdue) * float64(s.Count) / float64(s.Count+s.of.overdue)
-	if float64(rank) > finite*(1+1e-12) {
-		return 0, false
-	}
-	share := float64(rank) / finite * float64(s.Count)
-	return min(max(1, uint64(math.Ceil(share*(1-1e-12)))), s.Count), true
+	r.low = r.high - unknown
+	finite := s.Count + unknown
+	r.rank = (r.high*s.Count + finite - 1) / finite
+	return r, true
 }
 
 // at is the delay of a rank of 1 to Count, and its error from the histogram.
@@ -199,10 +257,11 @@ func (s Snapshot) at(rank uint64) (d, width time.Duration) {
 	return min(max(s.of.many.origin+d, s.Min), s.Max), halfBucket(d)
 }
 
-// Bound is the error bound of the smallest delay and of the median; zero if Count is.
+// Bound is the error bound of the smallest delay and of the median, and, if some delays are unknown, of further quantiles that are
+// defined; zero if Count is.
 //
 // It is proven, and a few packets with a wide bound, because a host held them after their timestamp, do not widen
-// it. The smallest delay is that of the other packets: those whose bound consists by more than half of TX
+// it. The smallest delay is taken over the other packets: those whose bound consists by more than half of TX
 // uncertainty, fewer than half of all, are left out. Its true value is at most the smallest upper end, and at least
 // the smallest of the others' lower ends. The true median lies between the medians of all lower and of all upper
 // ends, since an order statistic grows with each of its values.
@@ -211,12 +270,27 @@ func (s Snapshot) at(rank uint64) (d, width time.Duration) {
 // b, the true delay of rank r lies between those of the ranks r-k and r+k, with an error of b and half a bucket;
 // the best k is used.
 //
-// Both are those of the packets with a known delay; see Quantile for the others.
-func (s Snapshot) Bound() time.Duration {
+// A packet with an unknown delay moves the rank of a quantile by one at most. The smallest delay is taken over the others.
+func (s Snapshot) Bound(quantiles ...float64) (most time.Duration) {
 	if s.Count == 0 {
 		return 0
 	}
-	return max(s.minBound(), s.medianBound())
+	most = max(s.minBound(), s.quantileBound(0.5))
+	if s.Unknown() > 0 {
+		for _, q := range quantiles {
+			most = max(most, s.quantileBound(q))
+		}
+	}
+	return most
+}
+
+// quantileBound is the error bound of a quantile; zero if it is not defined.
+func (s Snapshot) quantileBound(q float64) time.Duration {
+	if _, ok := s.Quantile(q); !ok {
+		return 0
+	}
+	r, _ := s.ranksOf(q)
+	return s.errorOf(r)
 }
 
 func (s Snapshot) minBound() time.Duration {
@@ -227,24 +301,21 @@ func (s Snapshot) minBound() time.Duration {
 	return max(s.Min-low, s.of.high-s.Min)
 }
 
-func (s Snapshot) medianBound() time.Duration {
-	rank, ok := s.rank(0.5)
-	if !ok {
-		return 0 // infinite for certain
-	}
-	median, width := s.at(rank)
+// errorOf is the largest distance of the delay of a rank from the true delay of a packet between the lowest and the highest rank.
+func (s Snapshot) errorOf(r ranks) time.Duration {
+	d, _ := s.at(r.rank)
 	if s.Count <= ExactLimit {
 		if s.of.ends == nil {
 			s.of.ends = s.of.exact.ends()
 		}
-		return max(median-s.of.ends.lows[rank-1], s.of.ends.highs[rank-1]-median)
+		return max(d-s.of.ends.lows[r.low-1], s.of.ends.highs[r.high-1]-d)
 	}
 	widest := &s.of.many.widest
-	best := widest[0] + width
-	for k := uint64(1); k < uint64(len(widest)) && k < rank && rank+k <= s.Count; k++ {
-		low, lowWidth := s.at(rank - k)
-		high, highWidth := s.at(rank + k)
-		best = min(best, max(median-low+lowWidth, high-median+highWidth)+widest[k])
+	best := time.Duration(math.MaxInt64)
+	for k := uint64(0); k < uint64(len(widest)) && k < r.low && r.high+k <= s.Count; k++ {
+		low, lowWidth := s.at(r.low - k)
+		high, highWidth := s.at(r.high + k)
+		best = min(best, max(d-low+lowWidth, high-d+highWidth)+widest[k])
 	}
 	return best
 }

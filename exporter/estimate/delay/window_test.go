@@ -246,32 +246,102 @@ func TestMemoryOfAnOutlierIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestDelaysOfAnsweredPacketsRepresentThoseWithLostReplies: 60 % of lost replies must not make the p95 of a
-// direction with 3.5 % loss infinite.
-func TestDelaysOfAnsweredPacketsRepresentThoseWithLostReplies(t *testing.T) {
-	for _, c := range []struct {
-		sent, lost, answered int
-		finite               map[float64]bool
-	}{
-		{1000, 35, 386, map[float64]bool{0.5: true, 0.95: true, 0.964: true, 0.97: false}},
-		{1000, 200, 120, map[float64]bool{0.5: true, 0.79: true, 0.95: false}},
-		{1000, 0, 1, map[float64]bool{0.5: true, 1: true}},
-		{1000, 600, 400, map[float64]bool{0.4: true, 0.5: false}},
-	} {
-		var w Window
-		w.AddDecided(c.sent-c.lost, c.lost)
-		for i := range c.answered {
-			w.Add(ok(time.Duration(i+1) * time.Second / time.Duration(c.answered)))
+// TestQuantilesHoldWhateverTheUnknownDelaysAre: the packets with an unknown delay are faster than all others, slower, lost, or any
+// of these.
+func TestQuantilesHoldWhateverTheUnknownDelaysAre(t *testing.T) {
+	seed := testseed.Of(t)
+	var defined [3]int
+	for round := range uint64(4000) {
+		rng := rand.New(rand.NewPCG(seed, round))
+		n, share := 1+rng.IntN(500), rng.Float64()*rng.Float64()/2
+		if round < 10 {
+			n = 2*ExactLimit + rng.IntN(1000)
 		}
-		s := w.Snapshot()
-		for q, finite := range c.finite {
-			got, defined := s.Quantile(q)
-			// The delays of answered packets are spread evenly over a second.
-			want := q * float64(c.sent) / float64(c.sent-c.lost)
-			if defined != finite || defined && math.Abs(got.Seconds()-want) > 1/float64(c.answered)+0.002 {
-				t.Errorf("%d sent, %d lost, %d answered: quantile %v is %v (finite %v), want %v (%v)", c.sent, c.lost, c.answered, q, got, defined, want, finite)
+		received, undecided, lost := 0, 0, rng.IntN(1+n/20)
+		slow, wide := time.Duration(rng.Int64N(int64(20*ms))), time.Duration(1+rng.Int64N(int64(20*ms)))
+		var truth []time.Duration
+		var w Window
+		for range n {
+			d := 20*ms + time.Duration(rng.Int64N(int64(wide)))
+			if rng.Float64() < share { // its delay is unknown
+				switch kind := rng.IntN(3); {
+				case round%4 == 0 || round%4 == 3 && kind == 0:
+					d = ms
+				case round%4 == 1 || kind == 1:
+					d += wide + slow
+				case undecided < n: // lost, or not even sent in this direction
+					undecided++
+					if rng.IntN(2) == 0 {
+						truth = append(truth, math.MaxInt64)
+					}
+					continue
+				}
+				received++
+			} else {
+				received++
+				w.Add(ok(d + time.Duration(rng.Int64N(int64(20*us))) - 10*us))
+			}
+			truth = append(truth, d)
+		}
+		w.AddDecided(received, lost)
+		slices.Sort(truth)
+		s := w.SnapshotOf(Open{Undecided: uint64(undecided)})
+		for i, q := range []float64{0.5, 0.95, 0.99} {
+			got, finite := s.Quantile(q)
+			if !finite {
+				continue
+			}
+			defined[i]++
+			if want, known := quantile(truth, lost, q); !known || (got-want).Abs() > s.Bound(q) {
+				t.Fatalf("round %d: quantile %v of %d is %v with the bound %v, true value %v (finite %v); %d of unknown delay, %d lost", round, q, n, got, s.Bound(q), want, known, s.Unknown(), lost)
 			}
 		}
+	}
+	for i, n := range defined {
+		if n < 100 {
+			t.Errorf("quantile %d is defined in %d of 4000 windows only", i, n)
+		}
+	}
+}
+
+// TestFewUnknownDelaysHideNoQuantile: two packets of 500 are undecided.
+func TestFewUnknownDelaysHideNoQuantile(t *testing.T) {
+	var w Window
+	for i := range 498 {
+		w.Add(ok(30*ms + time.Duration(i)*us))
+	}
+	w.AddDecided(498, 0)
+	s := w.SnapshotOf(Open{Undecided: 2})
+	for _, q := range []float64{0.5, 0.95, 0.99} {
+		if d, known := s.Quantile(q); !known || (d-30*ms-time.Duration(500*q)*us).Abs() > 3*us {
+			t.Errorf("quantile %v is %v (%v)", q, d, known)
+		}
+	}
+	if _, known := s.Quantile(1); known || s.Bound(0.95) < 11*us || s.Bound(0.95) > 15*us {
+		t.Errorf("the largest is known: %v; bound %v, want little more than 10 us", known, s.Bound(0.95))
+	}
+}
+
+// TestDelaysThatFollowAreNotUnknown: two of the received packets of each window have their delay in the next one; the receiver's
+// count is behind, then ahead.
+func TestDelaysThatFollowAreNotUnknown(t *testing.T) {
+	var w Window
+	for i, c := range []struct {
+		received, delays int
+		undefined        int
+		waiting, unknown uint64
+	}{{12, 10, 0, 2, 0}, {10, 10, 0, 2, 0}, {10, 12, 0, 0, 0}, {8, 10, 0, 0, 0}, {12, 10, 0, 0, 0}, {10, 7, 1, 2, 1}, {10, 9, 0, 2, 1}} {
+		w.AddDecided(c.received, 0)
+		for range c.delays {
+			w.Add(ok(ms))
+		}
+		for range c.undefined {
+			w.AddUndefined()
+		}
+		if s := w.SnapshotOf(Open{Waiting: c.waiting}); s.Unknown() != c.unknown || s.Received != uint64(c.delays)+c.unknown {
+			t.Errorf("window %d: %d unknown of %d, want %d", i, s.Unknown(), s.Received, c.unknown)
+		}
+		w.Next(c.waiting)
 	}
 }
 

@@ -44,13 +44,21 @@ func (p Path) Assess(c Codec, b Buffered, base Parameters, m Model) (a Assessmen
 	return a, true
 }
 
-// RError limits the error of R, which Assess computed as r, if the path's delay is known to within off: R falls as
-// the delay grows, so its values at both ends of that interval enclose the true one. A delay is not negative.
-func (p Path) RError(off time.Duration, r float64, c Codec, b Buffered, base Parameters, m Model) float64 {
-	low, high := p, p
+// RError limits the error of R, which Assess computed as r, if the path's delay is known to within off, and of some packets
+// neither the buffer nor the path knows whether they were played. R falls as the delay and the losses grow, so its values at both
+// ends of these intervals enclose the true one. A delay is not negative.
+func (p Path) RError(off time.Duration, unknown uint64, r float64, c Codec, b Buffered, base Parameters, m Model) float64 {
+	low, high, played, missed := p, p, b, b
 	low.Delay, high.Delay = max(0, p.Delay-off), max(0, p.Delay+off)
-	best, _ := low.Assess(c, b, base, m)
-	worst, _ := high.Assess(c, b, base, m)
+	if unknown > 0 { // all were played, and the others missed one by one; or all were lost next to others
+		bursts := p.Bursts + b.LateBursts
+		played.Played, played.LateBursts, missed.LateBursts = b.Played+unknown, 0, 0
+		low.Decided, low.Bursts = p.Lost+played.Played+b.Late, bursts+unknown
+		high.Lost, high.Bursts = p.Lost+unknown, max(1, bursts-min(bursts, unknown))
+		high.Decided = high.Lost + b.Played + b.Late
+	}
+	best, _ := low.Assess(c, played, base, m)
+	worst, _ := high.Assess(c, missed, base, m)
 	return max(best.R-r, r-worst.R, 0)
 }
 

@@ -1,6 +1,7 @@
 package voice
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -111,6 +112,63 @@ func TestPlayoutIsFreeOfAConstantClockOffset(t *testing.T) {
 		for _, offset := range []time.Duration{-37 * time.Second, time.Hour} {
 			if got := rate(offset, make()); got != want {
 				t.Errorf("%s, offset %v: %+v, want %+v", name, offset, got, want)
+			}
+		}
+	}
+}
+
+// TestRHoldsWhateverBecameOfUnknownPackets: some packets of a window are hidden, each lost, late, or played.
+func TestRHoldsWhateverBecameOfUnknownPackets(t *testing.T) {
+	seed := testseed.Of(t)
+	for round := range uint64(3000) {
+		rng := rand.New(rand.NewPCG(seed, round))
+		var truth, seen struct {
+			Path
+			Buffered
+		}
+		truth.Path.Delay, seen.Path.Delay = 50*time.Millisecond, 50*time.Millisecond
+		n, loss, hide, unknown := 20+rng.IntN(500), rng.Float64()*rng.Float64()/2, rng.Float64()*rng.Float64()/5, uint64(0)
+		last, lastSeen := 0, 0
+		for range n {
+			outcome, hidden := 0, rng.Float64() < hide // 1: lost, 2: late
+			if chance := rng.Float64(); chance < loss || last > 0 && chance < 0.5 {
+				outcome = 1 + rng.IntN(2)
+			}
+			count := func(p *Path, b *Buffered, last int) {
+				p.Decided++
+				switch outcome {
+				case 0:
+					b.Played++
+				case 1:
+					p.Lost++
+					if last != 1 {
+						p.Bursts++
+					}
+				case 2:
+					b.Late++
+					if last != 2 {
+						b.LateBursts++
+					}
+				}
+			}
+			count(&truth.Path, &truth.Buffered, last)
+			last = outcome
+			if hidden {
+				unknown++
+				lastSeen = 0
+				if outcome != 1 && rng.IntN(2) == 0 {
+					seen.Path.Decided++ // it was received; whether in time is unknown
+				}
+				continue
+			}
+			count(&seen.Path, &seen.Buffered, lastSeen)
+			lastSeen = outcome
+		}
+		for _, codec := range Codecs() {
+			got, ok := seen.Assess(codec, seen.Buffered, Defaults(), g107)
+			want, known := truth.Assess(codec, truth.Buffered, Defaults(), g107)
+			if off := seen.RError(0, unknown, got.R, codec, seen.Buffered, Defaults(), g107); ok && known && math.Abs(got.R-want.R) > off+1e-9 {
+				t.Fatalf("round %d, %s: R %v with the bound %v, true value %v; %d of %d unknown", round, codec.Name, got.R, off, want.R, unknown, n)
 			}
 		}
 	}

@@ -25,7 +25,7 @@ type Document struct {
 	Outstanding counted `json:"outstanding_packets"`
 	// Undecided packets have an outcome that stays unknown, because the reflector restarted before it told.
 	Undecided *counted `json:"undecided_packets,omitempty"`
-	// LossLimits replace the loss ratio, R and the quantiles of the delay where packets without an outcome could change them.
+	// LossLimits replace the loss ratio where packets without an outcome could change it.
 	LossLimits *document.ByDirection[*LossLimits] `json:"loss_ratio_limits,omitempty"`
 	// Duplicated, Reordered, Late and Corrupted packets are counted separately.
 	Duplicated counted `json:"duplicated_packets"`
@@ -40,6 +40,9 @@ type Document struct {
 	LowConfidence document.ByDirection[uint64] `json:"low_confidence_delays"`
 	// TXUncertain counts delays of packets that may have left the sending host later after their timestamp than its error bound allows.
 	TXUncertain document.ByDirection[uint64] `json:"tx_uncertain_delays"`
+	// UnknownDelays counts packets that were received or have no outcome, and whose delay is not known, because the reply was lost or
+	// a clock was not trusted. What they can change of R and of the quantiles is within the error bound, or R or the quantile is null.
+	UnknownDelays document.ByDirection[uint64] `json:"unknown_delays"`
 	// Invalid counts delays without a valid bound, by reason.
 	Invalid document.ByDirection[map[string]uint64] `json:"invalid_delays"`
 	// Skipped counts due test packets that were not sent, by reason.
@@ -80,6 +83,7 @@ func (r *Report) Document() *Document {
 		Negative:      each(r, func(d *DirectionReport) uint64 { return d.Negative }),
 		LowConfidence: each(r, func(d *DirectionReport) uint64 { return d.LowConfidence }),
 		TXUncertain:   each(r, func(d *DirectionReport) uint64 { return d.TXUncertain }),
+		UnknownDelays: each(r, func(d *DirectionReport) uint64 { return d.UnknownDelays }),
 		Invalid:       each(r, func(d *DirectionReport) map[string]uint64 { return d.Invalid }),
 		Skipped:       r.Skipped, Discarded: r.Discarded, Timestamps: r.Stamps, StampError: r.StampError,
 	}

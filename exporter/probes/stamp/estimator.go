@@ -55,7 +55,9 @@ type estimator struct {
 
 	ways  [2]direction
 	times delay.Window // the round trips of the window
-	parts parts        // of the bounds of the window
+	// replied counts the packets of the window with a reply in time.
+	replied uint64
+	parts   parts // of the bounds of the window
 	clockState
 	stamps  *[events]stampCounts // nil: not counted
 	invalid *invalid             // nil: none
@@ -96,7 +98,8 @@ func (e *estimator) take(v ledger.Verdict) {
 	case ledger.PacketUnanswered:
 		e.recordLost(v.Seq, v.Sent)
 	case ledger.RoundTripsDecided:
-		e.times.AddDecided(int(v.Losses.Received), int(v.Losses.Lost))
+		e.replied += v.Losses.Received
+		e.times.AddDecided(0, int(v.Losses.Lost))
 	case ledger.PacketsDecided:
 		e.ways[v.Direction].decided(v.Losses)
 	case ledger.PacketsUndecided:
@@ -205,6 +208,8 @@ func (e *estimator) measure(w *direction, a *ledger.PendingReply, seq uint64, fr
 	}
 	if hasDifference(v.Reason) && a.Era == e.era { // differences between eras are undefined
 		w.add(seq, v)
+	} else {
+		w.delays.AddUndefined()
 	}
 	return v
 }

@@ -60,6 +60,8 @@ type DirectionReport struct {
 	Outstanding *uint64
 	// Loss is the share of lost packets. BurstRatio is BurstR of G.107; nil without loss.
 	Loss *float64
+	// UnknownDelays counts received and undecided packets whose delay is not known.
+	UnknownDelays uint64
 	// LossLimits replace Loss where packets without an outcome could change it.
 	LossLimits *LossLimits
 	BurstRatio *float64
@@ -139,7 +141,7 @@ func (v *snapshot) report(dir sample.Direction) DirectionReport {
 	r := DirectionReport{
 		Sent: d.Sent.Pointer(), Received: d.Received.Pointer(), Lost: d.Lost.Pointer(), HostDropped: d.Dropped.Pointer(), Undecided: d.Undecided.Pointer(),
 		Duplicated: d.Duplicated.Pointer(), Reordered: d.Reordered.Pointer(), Late: d.Late.Pointer(),
-		Corrupted: d.Corrupted.Pointer(), Outstanding: d.Outstanding.Pointer(), Loss: w.lossRatio.Pointer(), LossLimits: w.lossLimits, BurstRatio: w.burstRatio.Pointer(),
+		Corrupted: d.Corrupted.Pointer(), Outstanding: d.Outstanding.Pointer(), Loss: w.lossRatio.Pointer(), LossLimits: w.lossLimits, UnknownDelays: w.unknown, BurstRatio: w.burstRatio.Pointer(),
 		Delay: w.delay.distribution(), Jitter: d.jitter.Pointer(), Negative: d.negative, LowConfidence: d.lowConfidence, TXUncertain: d.txUncertain, Invalid: map[string]uint64{},
 	}
 	if w.spreads != nil {

@@ -184,8 +184,11 @@ func (r *Report) notes() (notes []string) {
 			notes = append(notes, fmt.Sprintf("%s: %d packets were dropped by the receiving host, not by the path: it is overloaded, or its socket buffer is too small (net.core.rmem_max)", d.name, *n))
 		}
 		if l := d.of.LossLimits; l != nil {
-			notes = append(notes, fmt.Sprintf("%s: %d packets have no outcome: neither a reply after them nor the reflector, which may have restarted, tells in which direction they were lost. Loss is between %s and %s; without it there are no quantiles of the delay, and no R",
+			notes = append(notes, fmt.Sprintf("%s: %d packets have no outcome: neither a reply after them nor the reflector, which may have restarted, tells in which direction they were lost. Loss is between %s and %s",
 				d.name, l.Undecided, unit.Ratio.Format(l.Low), unit.Ratio.Format(l.High)))
+		}
+		if n := d.of.UnknownDelays; n > 0 {
+			notes = append(notes, fmt.Sprintf("%s: the delays of %d packets are not known: their replies were lost, a clock was not trusted, or they have no outcome. What they can change is within the error bounds; a quantile or R that they could change more is not reported", d.name, n))
 		}
 		if d.of.LowConfidence > 0 {
 			notes = append(notes, fmt.Sprintf("%s: %d delays are smaller than their own error bound: even their sign is not known", d.name, d.of.LowConfidence))

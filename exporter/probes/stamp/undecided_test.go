@@ -166,6 +166,46 @@ func TestPacketsUndecidedForwardAreInDoubtInReverse(t *testing.T) {
 	}
 }
 
+// TestForwardDelaysOfLostRepliesAreUnknown: 500 packets are received forward, and some of the replies are lost while the forward
+// path is slow.
+func TestForwardDelaysOfLostRepliesAreUnknown(t *testing.T) {
+	for _, c := range []struct {
+		lost         int
+		known        [3]bool
+		rated        bool
+		bound, limit float64
+	}{
+		{0, [...]bool{true, true, true}, true, 52e-6, 53e-6},
+		{1, [...]bool{true, true, true}, true, 60e-6, 70e-6},
+		{5, [...]bool{true, true, true}, true, 80e-6, 120e-6},
+		{20, [...]bool{true, true, false}, false, 150e-6, 300e-6},
+		{100, [...]bool{true, false, false}, false, 500e-6, 1.2e-3},
+		{180, [...]bool{false, false, false}, false, 52e-6, 53e-6},
+	} {
+		s := newSessionFixture(t, us, func(o *Options) { o.Codecs = []string{"G.711-PLC"} })
+		for i := range 500 - c.lost {
+			s.bring(10*time.Millisecond+time.Duration(i*7%500)*10*us, 30*time.Millisecond)
+		}
+		e := s.estimator
+		e.take(ledger.Verdict{Kind: ledger.PacketsDecided, Direction: sample.Forward, Losses: loss.Delta{Decided: 500, Received: 500}})
+		e.take(ledger.Verdict{Kind: ledger.PacketsDecided, Direction: sample.Reverse, Losses: loss.Delta{Decided: 500, Received: uint64(500 - c.lost), Lost: uint64(c.lost)}})
+		e.take(ledger.Verdict{Kind: ledger.RoundTripsDecided, Losses: loss.Delta{Received: uint64(500 - c.lost), Lost: uint64(c.lost)}})
+		w := e.window(ledger.Known{Directions: [2]bool{true, true}})
+		d := w.directions[sample.Forward]
+		for i, r := range d.delay.ranks {
+			if r.Known != c.known[i] {
+				t.Errorf("%d lost: quantile %s is %v", c.lost, ranks()[i].label, r)
+			}
+		}
+		if d.unknown != uint64(c.lost) || d.ratings[0].ok != c.rated || !d.lossRatio.Known {
+			t.Errorf("%d lost: %d unknown, loss %v, rating %+v", c.lost, d.unknown, d.lossRatio, d.ratings[0])
+		}
+		if off := d.delay.bound.Value; off < c.bound || off > c.limit {
+			t.Errorf("%d lost: bound %v, want %v to %v", c.lost, off, c.bound, c.limit)
+		}
+	}
+}
+
 // TestTableHasEachOutcomeAndEachRating: the packets of a direction add up, and a direction is rated though the other is not.
 func TestTableHasEachOutcomeAndEachRating(t *testing.T) {
 	call := VoiceReport{Codec: "G.711", Model: "g107", Buffer: "adaptive", R: 90}

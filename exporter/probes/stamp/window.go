@@ -54,6 +54,8 @@ func (w *direction) add(seq uint64, v sample.Delay) {
 	space := w.played == nil || w.played.pdv.Add(seq, v.Value)
 	if v.OK() {
 		w.delays.Add(v)
+	} else {
+		w.delays.AddUndefined()
 	}
 	if ipdv, paired := w.variation.Add(seq, v.Value); paired {
 		w.out.ipdv.Observe(ipdv.Seconds())
@@ -76,11 +78,11 @@ func (w *direction) drain() {
 	}
 }
 
-// reset begins a new window.
-func (w *direction) reset() {
+// next begins the next window. The delays of waiting packets follow in it.
+func (w *direction) next(waiting uint64) {
 	w.losses.Reset()
 	w.undecided = 0
-	w.delays.Reset()
+	w.delays.Next(waiting)
 	if w.played != nil {
 		w.played.pdv.Reset()
 		for _, buffer := range w.played.voices {
@@ -103,6 +105,7 @@ type windowOf struct {
 	spreads               *spreads // nil: not for a report
 	lossRatio, burstRatio ledger.Optional[float64]
 	lossLimits            *LossLimits // nil: the ratio is known, or the directions are not distinguished
+	unknown               uint64      // packets without a known delay, undecided ones included
 	ratings               []rated
 }
 
@@ -132,35 +135,37 @@ func (w *direction) limits(undecided uint64) *LossLimits {
 type spreads struct{ ipdv, pdv spread }
 
 // window returns the current one. While packets are undecided, no loss ratio of a direction is known: a path that died has
-// not lost nothing.
+// not lost nothing. A quantile is known, and a call is rated, if the packets without a known delay change little.
 func (e *estimator) window(known ledger.Known) *window {
 	times := e.times.Snapshot()
-	w := &window{roundTrip: spreadOf(times, 0, true), parts: e.parts}
-	if decided := times.Received + times.Lost; decided > 0 {
+	w := &window{roundTrip: spreadOf(times, 0), parts: e.parts}
+	if decided := e.replied + times.Lost; decided > 0 {
 		w.lossRatio = ledger.OptionalOf(float64(times.Lost)/float64(decided), true)
 	}
 	for i := range e.ways {
 		d, out := &e.ways[i], &w.directions[i]
 		d.drain()
 		undecided := e.undecidedOf(d, known)
-		directed := known.Directions[i] && undecided == 0
-		// Losses that are not attributed to a direction are known only if no round trip was lost. Otherwise no
-		// quantile is defined, since the number of infinite delays is unknown, and no call is rated.
-		lossesKnown := directed || e.times.Lost() == 0 && d.losses.Lost() == 0 && undecided == 0
 		if known.Directions[i] && undecided > 0 {
 			out.lossLimits = d.limits(undecided)
 		}
-		delays := d.delays.Snapshot()
-		out.delay = spreadOf(delays, 0, lossesKnown)
-		out.delay.bound = seconds(delays.Bound(), delays.Count > 0)
+		if !known.Directions[i] { // each lost round trip may be lost in this direction
+			undecided = max(undecided, e.times.Lost())
+		}
+		delays := d.delays.SnapshotOf(delay.Open{Waiting: known.Waiting, Undecided: undecided, Undirected: !known.Directions[i]})
+		out.unknown = delays.Unknown()
+		out.delay = spreadOf(delays, 0)
+		all := ranks()
+		out.delay.bound = seconds(delays.Bound(all[1].q, all[2].q), delays.Count > 0)
+		directed := known.Directions[i] && undecided == 0
 		ratio, any := d.losses.Ratio()
 		out.lossRatio = ledger.OptionalOf(ratio, any && directed)
 		ratio, any = d.losses.BurstRatio()
 		out.burstRatio = ledger.OptionalOf(ratio, any && directed)
-		out.ratings = d.rate(e.opts, delays, lossesKnown)
+		out.ratings = d.rate(e.opts, delays, known.Directions[i] || delays.Undecided == 0)
 		if e.collect != nil {
 			all := e.collect.delays[i].Snapshot()
-			out.spreads = &spreads{spreadOf(e.collect.ipdv[i].Snapshot(), 0, true), spreadOf(all, all.Min, true)}
+			out.spreads = &spreads{spreadOf(e.collect.ipdv[i].Snapshot(), 0), spreadOf(all, all.Min)}
 		}
 	}
 	return w
@@ -170,9 +175,10 @@ func (e *estimator) window(known ledger.Known) *window {
 func (e *estimator) close(known ledger.Known) *window {
 	w := e.window(known)
 	for i := range e.ways {
-		e.ways[i].reset()
+		e.ways[i].next(known.Waiting)
 	}
 	e.times.Reset()
+	e.replied = 0
 	e.parts = parts{}
 	return w
 }
@@ -213,12 +219,12 @@ type rank struct {
 	label string
 }
 
-// spreadOf subtracts base from every value; quantiles: they are defined.
-func spreadOf(s delay.Snapshot, base time.Duration, quantiles bool) (out spread) {
+// spreadOf subtracts base from every value.
+func spreadOf(s delay.Snapshot, base time.Duration) (out spread) {
 	out.min, out.max = seconds(s.Min-base, s.Count > 0), seconds(s.Max-base, s.Count > 0)
 	for i, r := range ranks() {
 		v, defined := s.Quantile(r.q)
-		out.ranks[i] = seconds(v-base, defined && quantiles)
+		out.ranks[i] = seconds(v-base, defined)
 	}
 	return out
 }
@@ -242,14 +248,18 @@ func newPlaybacks(o *Options) (all []*voice.Playout) {
 type rated struct {
 	codec, buffer, model string
 	voice.Assessment
-	// off limits the error of R caused by the bound of the delay.
+	// off limits the error of R caused by the bound of the delay, and by packets without a known delay.
 	off float64
 	ok  bool
 }
 
-// rate assesses a call in the current window. Without a valid delay, or with unknown losses, there is no
-// assessment.
-func (w *direction) rate(o *Options, delays delay.Snapshot, lossesKnown bool) (all []rated) {
+// mostUnknownR is the largest error of R that packets without a known delay may cause: the width of a category of ITU-T G.109.
+const mostUnknownR = 10
+
+// rate assesses a call in the current window. Without a valid delay, or where packets without a known delay or outcome could
+// change R by more than mostUnknownR, there is no assessment. directed: no loss is of an unknown direction, or that direction's
+// packets are undecided.
+func (w *direction) rate(o *Options, delays delay.Snapshot, directed bool) (all []rated) {
 	if w.played == nil {
 		return nil
 	}
@@ -268,9 +278,11 @@ func (w *direction) rate(o *Options, delays delay.Snapshot, lossesKnown bool) (a
 				}
 				played := buffer.Snapshot()
 				a, ok := path.Assess(codec, played, voice.Defaults(), m)
+				unknown := delays.Undecided + delays.Received - min(delays.Received, played.Played+played.Late)
+				ok = ok && directed && delays.Count > 0 && path.RError(0, unknown, a.R, codec, played, voice.Defaults(), m) <= mostUnknownR
 				all = append(all, rated{
-					codec: codec.Name, buffer: buffer.Name(), model: m.Name, Assessment: a, ok: ok && lossesKnown && delays.Count > 0,
-					off: path.RError(off, a.R, codec, played, voice.Defaults(), m),
+					codec: codec.Name, buffer: buffer.Name(), model: m.Name, Assessment: a, ok: ok,
+					off: path.RError(off, unknown, a.R, codec, played, voice.Defaults(), m),
 				})
 			}
 		}

@@ -324,10 +324,12 @@ func (a *Account) End() {
 	}
 }
 
-// Known is what is known about the directions of losses.
+// Known is what is known about the directions of losses, and about the delays that follow.
 type Known struct {
 	// Directions reports for each direction whether its losses are distinguished from those of the other.
 	Directions [2]bool
+	// Waiting counts the replies whose true T3 is awaited: the estimator will get them.
+	Waiting uint64
 	// Undecided counts the lost round trips that neither a later reply nor the remote end's counts assign to a direction
 	// so far: the last ones.
 	Undecided uint64
@@ -335,7 +337,7 @@ type Known struct {
 
 // Known returns what is known about the directions of losses.
 func (a *Account) Known() Known {
-	k := Known{Directions: [2]bool{a.fwd.known, a.rev.known}}
+	k := Known{Directions: [2]bool{a.fwd.known, a.rev.known}, Waiting: uint64(len(a.replies.waiting))}
 	told := uint64(0)
 	switch {
 	case a.statsQuery.finished:
