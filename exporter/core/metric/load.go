@@ -181,8 +181,8 @@ var (
 	})
 	SizeSweepDelay = Family(Desc{
 		Name: "oneway_size_sweep_delay_seconds", Kind: Gauge, Labels: perCell, Source: "RFC 7679 section 5.2",
-		Help:   "Median one-way delay in the cell, in seconds, a lost packet counts as infinite; median of its repetitions.",
-		Absent: "While the clocks are not trusted, and where it is infinite because at least half of the packets were lost.",
+		Help:   "Median one-way delay in the cell, in seconds, a lost packet counts as infinite; median of its repetitions, the infinite ones included.",
+		Absent: "While the clocks are not trusted, and where it is infinite because at least half of the packets were lost, in half of the repetitions.",
 	})
 	SizeSweepDelayBound = Family(Desc{
 		Name: "oneway_size_sweep_delay_error_bound_seconds", Kind: Gauge, Labels: perCell, Source: "design, invariant 1",
@@ -192,7 +192,7 @@ var (
 	SizeSweepIPDV = Family(Desc{
 		Name: "oneway_size_sweep_mean_absolute_ipdv_seconds", Kind: Gauge, Labels: perCell, Source: "RFC 3393; RFC 5481 section 4.1",
 		Help:   "Mean absolute difference in delay (IPDV) of packets of the cell that were sent one after the other and both arrived, in seconds, median of its repetitions.",
-		Absent: "Without two such packets, after a clock step, and where more than half of the packets were lost, since the received pairs do not represent all packets.",
+		Absent: "Without two such packets, after a clock step, and where more than half of the packets of a repetition were lost, since the received pairs do not represent all packets.",
 	})
 	SizeSweepLoss = Family(Desc{
 		Name: "oneway_size_sweep_loss_ratio", Kind: Gauge, Labels: perCell, Source: "RFC 7680 section 4.1; D-ITG report, section 2.1.4",

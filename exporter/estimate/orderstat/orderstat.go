@@ -33,6 +33,27 @@ func Median(ascending []float64) float64 {
 	return (ascending[(n-1)/2] + ascending[n/2]) / 2
 }
 
+// MedianOfAll is the median of values, not necessarily ascending, and of so many others that are larger than all of them; false if there are none,
+// or if the median is one of the larger ones or between them and a value.
+func MedianOfAll(values []float64, larger int) (float64, bool) {
+	n := len(values) + larger
+	if n == 0 || n/2 >= len(values) {
+		return 0, false
+	}
+	all := Sorted(values)
+	return (all[(n-1)/2] + all[n/2]) / 2, true
+}
+
+// OfArrived is the value at quantile q (0..1) of arrived packets and of lost ones, which are later than all others; false if the
+// quantile is among the lost ones. The ascending values are those of some of the arrived packets, and represent all of them.
+func OfArrived[T any](ascending []T, arrived, lost int, q float64) (v T, ok bool) {
+	rank := Rank(arrived+lost, q)
+	if len(ascending) == 0 || rank > arrived {
+		return v, false
+	}
+	return Quantile(ascending, float64(rank)/float64(arrived)), true
+}
+
 // Sorted is an ascending copy.
 func Sorted[T cmp.Ordered](values []T) []T {
 	s := slices.Clone(values)

@@ -38,6 +38,38 @@ func TestMedianIsHalfwayBetweenTheTwoInTheMiddle(t *testing.T) {
 	}
 }
 
+// Lost packets are later than all others; the known delays of half of the arrived packets stand for all of them.
+func TestQuantileOfArrivedCountsAllThatArrived(t *testing.T) {
+	known := make([]int, 20)
+	for i := range known {
+		known[i] = i + 1
+	}
+	for _, c := range []struct {
+		arrived, lost int
+		q             float64
+		want          int
+	}{{20, 0, 0.5, 10}, {80, 0, 0.5, 10}, {80, 20, 0.5, 13}, {20, 20, 0.5, 20}, {80, 20, 0.95, 0}, {20, 21, 0.5, 0}, {0, 1, 0.5, 0}} {
+		if got, ok := OfArrived(known, c.arrived, c.lost, c.q); got != c.want || ok != (c.want > 0) {
+			t.Errorf("%+v: %d, %v", c, got, ok)
+		}
+	}
+	if _, ok := OfArrived([]int(nil), 10, 0, 0.5); ok {
+		t.Error("no known delay has a median")
+	}
+}
+
+func TestMedianOfAllCountsTheLargerOnes(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		larger int
+		want   float64
+	}{{[]float64{3, 1, 2}, 0, 2}, {[]float64{3, 1, 2}, 1, 2.5}, {[]float64{3, 1, 2}, 2, 3}, {[]float64{3, 1, 2}, 3, 0}, {[]float64{1}, 2, 0}, {nil, 0, 0}, {nil, 1, 0}} {
+		if got, ok := MedianOfAll(c.values, c.larger); got != c.want || ok != (c.want > 0) {
+			t.Errorf("%+v: %v, %v", c, got, ok)
+		}
+	}
+}
+
 func TestSortedDoesNotChangeItsArgument(t *testing.T) {
 	if err := quick.Check(func(v []int32) bool {
 		before := append([]int32(nil), v...)

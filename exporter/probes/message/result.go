@@ -94,7 +94,7 @@ func (k *Kind) ofUDP(t *udptraffic.Transfer) Part {
 	if of := t.Counts.Sent - dropped; of > 0 {
 		p.Loss = new(float64(t.Counts.Lost-dropped) / float64(of))
 	}
-	p.Delay = delays(t, t.Counts.Lost-dropped)
+	p.Delay = delays(t, max(0, t.Counts.Lost-dropped))
 	switch why := t.Bound().Reason; {
 	case p.Delay != nil:
 	case why != sample.OK:
@@ -105,7 +105,8 @@ func (k *Kind) ofUDP(t *udptraffic.Transfer) Part {
 	return p
 }
 
-// delays returns the quantiles of the delays of a stream of which the path lost some packets; nil: the median is not known.
+// delays returns the quantiles of the delays of a stream of which the path lost some packets; nil: the median is not known. The
+// valid delays represent all packets that arrived.
 func delays(t *udptraffic.Transfer, lost int) *Delay {
 	var known []time.Duration
 	d := &Delay{}
@@ -117,11 +118,11 @@ func delays(t *udptraffic.Transfer, lost int) *Delay {
 	}
 	slices.Sort(known)
 	quantile := func(q float64) *float64 {
-		rank := orderstat.Rank(len(known)+max(0, lost), q)
-		if rank > len(known) {
+		v, ok := orderstat.OfArrived(known, t.Counts.Arrived, lost, q)
+		if !ok {
 			return nil
 		}
-		return new(known[rank-1].Seconds())
+		return new(v.Seconds())
 	}
 	if d.Median, d.Tail = quantile(0.5), quantile(0.95); d.Median == nil {
 		return nil

@@ -45,6 +45,9 @@ type Repetition struct {
 	// DroppedPackets were dropped by the receiving host because its buffer was full.
 	DroppedPackets int `json:"host_dropped_packets,omitempty"`
 	CellValues
+
+	// endless: half of the packets or more are lost, so that the median delay is infinite.
+	endless bool
 }
 
 // CellValues are the values of a cell. Rates are in IP bytes a second, times in seconds. Unknown values are nil.
@@ -59,14 +62,18 @@ type CellValues struct {
 	Underrun *float64 `json:"sender_underrun_ratio,omitempty"`
 	// Delay is the median of all packets but those that a host dropped, lost ones infinitely late, with the error
 	// Bound; nil if no delay is valid or half is lost. Bound is the largest of several repetitions.
+	// Of these Delay is the median, in which a repetition that lost half is longer than all others; nil if that is infinite.
 	Delay *float64 `json:"delay_median_seconds,omitempty"`
 	Bound *float64 `json:"delay_error_bound_seconds,omitempty"`
 	// IPDV is the mean of the absolute differences in delay of consecutive packets (RFC 5481 section 4.1); nil if
-	// more than half was lost: pairs that then arrive do not represent all.
+	// more than half was lost, in one of several repetitions: pairs that then arrive do not represent all.
 	IPDV *float64 `json:"mean_absolute_ipdv_seconds,omitempty"`
 	// Spread is the largest minus the smallest receiver rate of several repetitions.
 	Spread *float64 `json:"received_spread_bytes_per_second,omitempty"`
 }
+
+// lossy reports whether more than half of the sent packets did not arrive.
+func (m *Repetition) lossy() bool { return 2*m.ReceivedPackets < m.SentPackets }
 
 // summarize joins the repetitions of a cell: medians, except where CellValues specifies otherwise.
 func summarize(repetitions []Repetition) (f CellValues) {
@@ -82,9 +89,18 @@ func summarize(repetitions []Repetition) (f CellValues) {
 	received := known(func(m *Repetition) *float64 { return m.Received })
 	f.Sent, f.Received = joined(known(func(m *Repetition) *float64 { return m.Sent }), orderstat.Median), joined(received, orderstat.Median)
 	f.Loss = joined(known(func(m *Repetition) *float64 { return m.Loss }), orderstat.Median)
-	f.Delay = joined(known(func(m *Repetition) *float64 { return m.Delay }), orderstat.Median)
-	f.IPDV = joined(known(func(m *Repetition) *float64 { return m.IPDV }), orderstat.Median)
-	f.Bound = joined(known(func(m *Repetition) *float64 { return m.Bound }), slices.Max)
+	endless := 0
+	for i := range repetitions {
+		if repetitions[i].endless {
+			endless++
+		}
+	}
+	if delay, ok := orderstat.MedianOfAll(known(func(m *Repetition) *float64 { return m.Delay }), endless); ok {
+		f.Delay, f.Bound = &delay, joined(known(func(m *Repetition) *float64 { return m.Bound }), slices.Max)
+	}
+	if !slices.ContainsFunc(repetitions, func(m Repetition) bool { return m.lossy() }) {
+		f.IPDV = joined(known(func(m *Repetition) *float64 { return m.IPDV }), orderstat.Median)
+	}
 	f.Underrun = joined(known(func(m *Repetition) *float64 { return m.Underrun }), slices.Max)
 	if len(received) > 1 {
 		f.Spread = new(slices.Max(received) - received[0])
@@ -168,8 +184,10 @@ func evaluate(packets []packet, ipBytes int, planned stream.Segment, dropped uin
 	if of := m.SentPackets - m.DroppedPackets; of > 0 {
 		m.Loss = new(float64(missing-m.DroppedPackets) / float64(of))
 	}
-	m.Delay, m.Bound = median(packets, missing-m.DroppedPackets)
-	if 2*missing <= m.SentPackets {
+	lost := missing - m.DroppedPackets
+	m.Delay, m.Bound = median(packets, lost)
+	m.endless = orderstat.Rank(m.ReceivedPackets+lost, 0.5) > m.ReceivedPackets && lost > 0
+	if !m.lossy() {
 		m.IPDV = meanAbsoluteIPDV(packets)
 	}
 	return m
@@ -222,20 +240,21 @@ func median(packets []packet, lost int) (value, bound *float64) {
 			delays = append(delays, p.delay)
 		}
 	}
-	rank := (arrived + lost + 1) / 2
-	if len(delays) == 0 || rank > arrived {
-		return nil, nil
-	}
-	middle := func(side time.Duration) time.Duration { // lower ends, values or upper ends
+	middle := func(side time.Duration) (time.Duration, bool) { // lower ends, values or upper ends
 		ascending := make([]time.Duration, len(delays))
 		for i, d := range delays {
 			ascending[i] = d.Value + side*d.Bound
 		}
 		slices.Sort(ascending)
-		return orderstat.Quantile(ascending, float64(rank)/float64(arrived))
+		return orderstat.OfArrived(ascending, arrived, lost, 0.5)
 	}
-	delay := middle(0)
-	off := max(delay-middle(-1), middle(1)-delay)
+	delay, ok := middle(0)
+	if !ok {
+		return nil, nil
+	}
+	low, _ := middle(-1)
+	high, _ := middle(1)
+	off := max(delay-low, high-delay)
 	return new(delay.Seconds()), new(off.Seconds())
 }
 

@@ -286,6 +286,27 @@ func TestRepetitionsAreJoinedByTheirMedian(t *testing.T) {
 	}
 }
 
+// A repetition that lost most of its packets has an infinite delay, and its variation is not known: the others do not stand for it.
+func TestRepetitionsThatLostMostCountInTheMedian(t *testing.T) {
+	repetition := func(lost int) Repetition {
+		n := 0
+		return evaluate(cellOf(func(int) bool { n++; return n > lost }), 1000, segmentOf(100, time.Second), 0)
+	}
+	for _, c := range []struct {
+		lost  []int
+		delay bool
+		ipdv  bool
+	}{{[]int{70, 60, 10}, false, false}, {[]int{70, 10, 10}, true, false}, {[]int{10, 60}, false, false}, {[]int{50, 10, 20}, true, true}, {[]int{100, 100, 0}, false, false}} {
+		var all []Repetition
+		for _, lost := range c.lost {
+			all = append(all, repetition(lost))
+		}
+		if f := summarize(all); (f.Delay != nil) != c.delay || (f.Bound != nil) != c.delay || (f.IPDV != nil) != c.ipdv || f.Loss == nil {
+			t.Errorf("%v of 100 lost: %+v, want a delay: %v, a variation: %v", c.lost, f, c.delay, c.ipdv)
+		}
+	}
+}
+
 // cellOf is 100 packets; the delay of packet i, if it arrives, is i ms.
 func cellOf(arrive func(i int) bool) (all []packet) {
 	for i := range 100 {

@@ -32,7 +32,8 @@ type Size struct {
 	// CongestionControl is the one in use.
 	CongestionControl string     `json:"congestion_control,omitempty"`
 	Completion        Completion `json:"completion_seconds"`
-	// Connect is the median time of a handshake, a part of the completion time.
+	// Connect is the median time of a handshake, a part of the completion time; that of a flow that was not connected is longer than
+	// all others. Nil if the median is one of these.
 	Connect *float64 `json:"connect_seconds,omitempty"`
 	// Retransmitted is the share of the payload that was sent again, over all flows.
 	Retransmitted *float64 `json:"retransmitted_ratio,omitempty"`
@@ -110,10 +111,14 @@ func (k *Kind) summarize(g group, flows []Flow) Size {
 	z := Size{Direction: g.direction.String(), FlowBytes: g.bytes, Flows: flows}
 	var sent, again int64
 	var connect []float64
+	unconnected := 0
 	for _, f := range flows {
 		sent, again = sent+f.Sent, again+f.Retransmitted
-		if f.Connect != nil {
+		switch {
+		case f.Connect != nil:
 			connect = append(connect, *f.Connect)
+		case f.Unfinished != "":
+			unconnected++
 		}
 		if f.congestionControl != "" {
 			z.CongestionControl = f.congestionControl
@@ -124,8 +129,8 @@ func (k *Kind) summarize(g group, flows []Flow) Size {
 	if v, ok := tcpstate.Retransmitted(sent, again); ok {
 		z.Retransmitted = &v
 	}
-	if len(connect) > 0 {
-		z.Connect = new(orderstat.Median(orderstat.Sorted(connect)))
+	if median, ok := orderstat.MedianOfAll(connect, unconnected); ok {
+		z.Connect = &median
 	}
 	if len(times) > 0 {
 		z.Completion.Least = new(slices.Min(times).Seconds())

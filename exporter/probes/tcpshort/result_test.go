@@ -57,6 +57,22 @@ func TestUnfinishedFlowsAreLongerThanAllOthers(t *testing.T) {
 	}
 }
 
+// Of flows that were not connected, the handshake is longer than all others.
+func TestUnconnectedFlowsCountInTheHandshake(t *testing.T) {
+	k := &Kind{opts: DefaultOptions()}
+	for unconnected, want := range []bool{true, true, false, false} {
+		flows := []Flow{k.evaluate(transfer(90 * ms)), k.evaluate(transfer(90 * ms))}
+		for range unconnected {
+			cut := transfer(0)
+			cut.Cut, cut.Connect[0] = "flow 1: no connection", 0
+			flows = append(flows, k.evaluate(cut))
+		}
+		if z := k.summarize(group{sample.Reverse, 10_000}, flows); (z.Connect != nil) != want {
+			t.Errorf("2 connected, %d not: %v", unconnected, z.Connect)
+		}
+	}
+}
+
 func TestOnlyFlowsNearTheTokensRateAreLimitedByIt(t *testing.T) {
 	k := &Kind{opts: DefaultOptions()}
 	for _, c := range []struct {

@@ -23,8 +23,8 @@ type Knee struct {
 	// Above and AtMost hold with a confidence of 99 % each, by the spread of the repetitions; nil: that end is not known.
 	Above  *int64 `json:"more_than_bytes,omitempty"`
 	AtMost *int64 `json:"at_most_bytes,omitempty"`
-	// Overlap: the repetitions cannot tell, as they are too few, or because they vary too much for a decision between
-	// neighboring sizes.
+	// Overlap: the repetitions cannot tell, as they are too few, as one of them ended early and would have changed the mean, or
+	// because they vary too much for a decision between neighboring sizes.
 	Overlap bool `json:"undecided"`
 	// Best is the mean throughput of the cells that overlap the best one, and BDP that times the least RTT of all cells of the direction.
 	Best float64  `json:"best_throughput_bytes_per_second"`
@@ -75,7 +75,7 @@ func knees(cells []MeasuredCell) (all []Knee) {
 				counted++
 			}
 		}
-		few[at] = few[at] || counted < fewest
+		few[at] = few[at] || counted < fewest || counted < len(m.Repetitions)
 	}
 	for _, at := range keys {
 		var sizes []int64

@@ -79,6 +79,11 @@ func TestKneeIsOfTheSmallerBufferInEffect(t *testing.T) {
 	if got := knees([]MeasuredCell{measured(64, 64, 1024, enough...)}); len(got) != 0 {
 		t.Errorf("one size: %+v", got)
 	}
+	partial := measured(64, 64, 1024, 500, 501, 499, 498)
+	partial.Repetitions[3].Partial = "idle"
+	if got := knees([]MeasuredCell{partial, measured(128, 128, 1024, enough...)}); len(got) != 1 || !got[0].Overlap || got[0].Above != nil || got[0].AtMost != nil {
+		t.Errorf("a measurement ended early: %+v", got)
+	}
 }
 
 func TestKneesAreSeparateByDirectionAndCongestionControl(t *testing.T) {
