@@ -1,14 +1,19 @@
 package rules
 
 import (
+	"fmt"
 	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
 
 	"oneway.example/exporter/core/metric"
 )
 
 // Loss ratios of packets and of round trips.
 var (
-	LossRatio5m = lossRatio("5m", `Lost over decided packets, RFC 7680 section 4.1; absent if none was decided. Profile slim does not
+	LossRatio5m = lossRatio("5m", `Lost over decided packets, RFC 7680 section 4.1; absent if none was decided, or
+more than 2 % of the packets sent have no outcome. Profile slim does not
 count what was received: these are the packets sent without the lost round trips and, forward, with those that
 were lost in reverse, while a reply came.`)
 	LossRatio1h          = lossRatio("1h", ``)
@@ -32,11 +37,21 @@ type Packets struct {
 	Series func(d *metric.Desc, matchers ...string) string
 	// Sum adds the increases of all series by direction; else each series has its rate.
 	Sum bool
+	// seconds is the time of rates.
+	seconds float64
 }
+
+// knownShare is the share of the packets sent from which the loss of a direction is known: of a path that does not reply, and of packets
+// before a restart of the reflector, no direction is known.
+const knownShare = 0.98
 
 // inWindow are the rates of each series in a window.
 func inWindow(window string) Packets {
-	return Packets{Series: func(d *metric.Desc, matchers ...string) string {
+	d, err := model.ParseDuration(window)
+	if err != nil {
+		panic(err) // a constant of this file
+	}
+	return Packets{seconds: time.Duration(d).Seconds(), Series: func(d *metric.Desc, matchers ...string) string {
 		if len(matchers) > 0 {
 			return d.Name + "{" + matchers[0] + "}[" + window + "]"
 		}
@@ -60,9 +75,30 @@ func (p Packets) gauge(d *metric.Desc) string {
 	return "max_over_time(" + p.Series(d) + ")"
 }
 
-// Loss is the ratio of lost to decided packets by direction, 0..1; absent if none was decided.
+// Loss is the ratio of lost to decided packets by direction, 0..1; absent if none was decided, or if more than 2 % of the packets sent,
+// and more than two, have no outcome in a direction: they may all be lost.
 func (p Packets) Loss() string {
-	return ratioOfDecided(p.change(metric.PacketsLost), p.Received())
+	packets := "2"
+	if !p.Sum {
+		packets += fmt.Sprintf(" / %.0f", p.seconds)
+	}
+	return promql(`
+$ratio
+unless ignoring (direction)
+(
+  sum without (direction) ($lost)
+  + (
+    sum without (direction) ($received)
+    or
+    $answered
+  )
+  + (sum without (direction) ($dropped) or sum without (direction) ($sent) * 0)
+  < sum without (direction) ($sent) * $share - $packets
+)`, names{
+		"ratio": ratioOfDecided(p.change(metric.PacketsLost), p.Received()), "lost": p.change(metric.PacketsLost), "received": p.change(metric.PacketsReceived, reverse),
+		"answered": indented(p.slimAnswered()), "dropped": p.change(metric.PacketsHostDropped), "sent": p.change(metric.PacketsSent, forward),
+		"share": fmt.Sprint(knownShare), "packets": packets,
+	})
 }
 
 // RoundTripLoss is the ratio of lost to decided round trips, 0..1; absent if none was decided.
