@@ -229,7 +229,7 @@ var (
 	ShaperRate = Family(Desc{
 		Name: "oneway_path_shaper_rate_bytes_per_second", Kind: Gauge, Labels: perDirection, Source: "exporter/estimate/capacity",
 		Help:   "Rate of the token bucket that the trains of the last run have emptied, in IP bytes per second: the rate that remains after a burst.",
-		Absent: "Where the trains have emptied no token bucket, or too few of them agree.",
+		Absent: "Where the trains have emptied no token bucket, or too few of them agree, or the error bound exceeds a tenth of the rate.",
 	})
 	ShaperRateBound = Family(Desc{
 		Name: "oneway_path_shaper_rate_error_bound_bytes_per_second", Kind: Gauge, Labels: perDirection, Source: "exporter/estimate/capacity",
@@ -239,7 +239,7 @@ var (
 	ShaperBurst = Family(Desc{
 		Name: "oneway_path_shaper_burst_bytes", Kind: Gauge, Labels: perDirection, Source: "exporter/estimate/capacity",
 		Help:   "Size of the token bucket that the trains of the last run have emptied, in IP bytes: the burst that passes at the rate of the line before the shaper.",
-		Absent: "Where oneway_path_shaper_rate_bytes_per_second is absent, or the pauses between the trains do not fill the bucket.",
+		Absent: "Where oneway_path_shaper_rate_bytes_per_second is absent, the pauses between the trains do not fill the bucket, or the error bound exceeds a tenth of the burst.",
 	})
 	ShaperBurstBound = Family(Desc{
 		Name: "oneway_path_shaper_burst_error_bound_bytes", Kind: Gauge, Labels: perDirection, Source: "exporter/estimate/capacity",

@@ -12,7 +12,8 @@ import (
 type Shaper struct {
 	Rate, RateBound   float64
 	Burst, BurstBound float64
-	// RateOK and BurstOK: they are known. The burst of a bucket that no pause between the trains has filled is not.
+	// RateOK and BurstOK: they are known. The burst of a bucket that no pause between the trains has filled is not, and
+	// neither is a value whose bound exceeds a tenth of it.
 	RateOK, BurstOK bool
 }
 
@@ -22,6 +23,10 @@ const (
 	leastRates  = MinClean
 	leastBursts = leastRates - 1
 )
+
+// maxBound is the largest error bound of a rate and of a burst, as a share of it. Links whose rate changes, such as
+// cellular ones, now and then have trains that look like a token bucket, but disagree in its size and rate.
+const maxBound = 0.1
 
 // FindShaper measures a token bucket by the trains that have emptied it, of one size, in the order of sending.
 //
@@ -50,12 +55,16 @@ func FindShaper(trains []Train, o Options) (s Shaper) {
 		return Shaper{}
 	}
 	s = Shaper{RateOK: true, Rate: sum.Median, RateBound: max(sum.Median-sum.Low, sum.High-sum.Median)}
+	if s.RateBound > maxBound*s.Rate {
+		return Shaper{}
+	}
 	if len(bursts) < leastBursts {
 		return s
 	}
-	s.BurstOK, s.Burst = true, orderstat.Median(orderstat.Sorted(bursts))
+	s.Burst = orderstat.Median(orderstat.Sorted(bursts))
 	few := extension(len(bursts)) * (slices.Max(bursts) - slices.Min(bursts))
 	s.BurstBound = max(s.Burst-slices.Min(lows), slices.Max(highs)-s.Burst) + few
+	s.BurstOK = s.BurstBound <= maxBound*s.Burst
 	return s
 }
 

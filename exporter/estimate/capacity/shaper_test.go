@@ -81,6 +81,32 @@ func TestBucketThatNoPauseFillsHasNoSize(t *testing.T) {
 	}
 }
 
+// Trains that agree neither in their rate nor in their burst are of no token bucket: a link's rate changes from train to train.
+func TestTrainsThatDisagreeHaveNoShaper(t *testing.T) {
+	rng := rand.New(rand.NewPCG(testseed.Of(t), 4))
+	mixed := func(rates, buckets [2]float64) (all []Train) {
+		first, second := shaped(rng, rates[0], buckets[0], 25, 1500, time.Second, 0), shaped(rng, rates[1], buckets[1], 25, 1500, time.Second, 0)
+		for i := range first {
+			all = append(all, [2][]Train{first, second}[i%2][i])
+		}
+		return all
+	}
+	for _, c := range []struct {
+		rates, buckets [2]float64
+		rate, burst    bool
+	}{
+		{[2]float64{5e5, 5e5}, [2]float64{5_000, 5_000}, true, true},
+		{[2]float64{5e5, 5.1e5}, [2]float64{15_000, 15_000}, true, true},
+		{[2]float64{5e5, 2.5e5}, [2]float64{5_000, 5_000}, false, false},
+		{[2]float64{5e5, 7e5}, [2]float64{15_000, 5_000}, false, false},
+		{[2]float64{5e5, 5e5}, [2]float64{5_000, 15_000}, true, false},
+	} {
+		if s := FindShaper(mixed(c.rates, c.buckets), Options{}); s.RateOK != c.rate || s.BurstOK != c.burst {
+			t.Errorf("%v B/s, %v B: %+v", c.rates, c.buckets, s)
+		}
+	}
+}
+
 // Without a bucket, or with one that no train empties, there is no shaper.
 func TestLinkWithoutABucketHasNoShaper(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testseed.Of(t), 3))

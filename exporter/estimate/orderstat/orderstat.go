@@ -45,7 +45,7 @@ func MedianOfAll(values []float64, larger int) (float64, bool) {
 }
 
 // OfArrived is the value at quantile q (0..1) of arrived packets and of lost ones, which are later than all others; false if the
-// quantile is among the lost ones. The ascending values are those of some of the arrived packets, and represent all of them.
+// quantile is among the lost ones. The ascending values have some of the arrived packets, and represent all of them.
 func OfArrived[T any](ascending []T, arrived, lost int, q float64) (v T, ok bool) {
 	rank := Rank(arrived+lost, q)
 	if len(ascending) == 0 || rank > arrived {

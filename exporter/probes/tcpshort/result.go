@@ -32,8 +32,8 @@ type Size struct {
 	// CongestionControl is the one in use.
 	CongestionControl string     `json:"congestion_control,omitempty"`
 	Completion        Completion `json:"completion_seconds"`
-	// Connect is the median time of a handshake, a part of the completion time; that of a flow that was not connected is longer than
-	// all others. Nil if the median is one of these.
+	// Connect is the median time of a handshake, a part of the completion time. A flow that was not connected has a longer one than
+	// all others; nil if the median is among these.
 	Connect *float64 `json:"connect_seconds,omitempty"`
 	// Retransmitted is the share of the payload that was sent again, over all flows.
 	Retransmitted *float64 `json:"retransmitted_ratio,omitempty"`
