@@ -86,7 +86,7 @@ func (h *Helper) Call(ctx context.Context, method string, params, into any) erro
 	case <-h.turn:
 		defer func() { h.turn <- struct{}{} }()
 	case <-ctx.Done():
-		return h.interrupted(ctx)
+		return h.options.interrupted(ctx, "an earlier request used the time")
 	}
 	text, err := h.encode(method, params)
 	if err != nil {
@@ -194,14 +194,19 @@ func (h *Helper) end(ctx context.Context, err error) error {
 }
 
 func (h *Helper) fault(r Reason, text string, cause error) *Error {
-	return &Error{Program: h.options.Program, Reason: r, Text: text, Cause: cause}
+	return h.options.fault(r, text, cause)
 }
 
-func (h *Helper) interrupted(ctx context.Context) *Error {
+func (o *Options) fault(r Reason, text string, cause error) *Error {
+	return &Error{Program: o.Program, Reason: r, Text: text, Cause: cause}
+}
+
+// interrupted is the error of a request at the end of ctx: Canceled, or Timeout with the text late.
+func (o *Options) interrupted(ctx context.Context, late string) *Error {
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return h.fault(Canceled, "the request was canceled", ctx.Err())
+		return o.fault(Canceled, "the request was canceled", ctx.Err())
 	}
-	return h.fault(Timeout, "an earlier request used the time", ctx.Err())
+	return o.fault(Timeout, late, ctx.Err())
 }
 
 // shortened is a text of the program for a message: one line of at most 300 bytes and an ellipsis.

@@ -185,15 +185,8 @@ func (p *process) ending(e *Error) *Error {
 
 // exchange sends a request, unless it is nil, and returns the next message.
 func (p *process) exchange(ctx context.Context, text []byte) (m message, err error) {
-	fault := func(r Reason, words string, cause error) error {
-		return &Error{Program: p.options.Program, Reason: r, Text: words, Cause: cause}
-	}
-	interrupted := func() error {
-		if errors.Is(ctx.Err(), context.Canceled) {
-			return fault(Canceled, "the request was canceled", ctx.Err())
-		}
-		return fault(Timeout, "it did not reply in time", ctx.Err())
-	}
+	fault := p.options.fault
+	const late = "it did not reply in time"
 	if text != nil {
 		deadline, _ := ctx.Deadline() // Call sets one
 		_ = p.in.SetWriteDeadline(deadline)
@@ -202,7 +195,7 @@ func (p *process) exchange(ctx context.Context, text []byte) (m message, err err
 		stop()
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return m, interrupted()
+			return m, p.options.interrupted(ctx, late)
 		case err != nil:
 			return m, fault(Crashed, "", err)
 		}
@@ -221,7 +214,7 @@ func (p *process) exchange(ctx context.Context, text []byte) (m message, err err
 		}
 		return m, nil
 	case <-ctx.Done():
-		return m, interrupted()
+		return m, p.options.interrupted(ctx, late)
 	}
 }
 
