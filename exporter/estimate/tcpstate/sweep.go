@@ -20,12 +20,12 @@ const KneeShare = 0.95
 
 // Knee is the buffer from which on more brings little.
 type Knee struct {
-	// Buffer is the smallest whose mean throughput reaches 95 % of the best.
+	// Buffer is the smallest whose mean throughput reaches 95 % of Best, within Above and AtMost.
 	Buffer int64
-	// The knee is more than Above and at most AtMost, each with a confidence of 99 %. Zero: that end is not known, as the
+	// The knee is more than Above and at most AtMost with a confidence of at least 96 %. Zero: that end is not known, as the
 	// smallest buffer may be enough, or none reaches the 95 % reliably.
 	Above, AtMost int64
-	// Best is the mean throughput of the plateau.
+	// Best is the mean throughput of the cells whose repetitions overlap the best cell's.
 	Best float64
 }
 
@@ -47,42 +47,59 @@ func ratesOf(c Cell) rates {
 	return r
 }
 
-// plateau is the cells whose repetitions overlap the best cell's. Their pooled mean is the best throughput: the
-// largest of several means exceeds it the more, the more cells there are and the more they vary.
-type plateau struct {
-	n, mean, variance, freedom float64
-	edge                       float64 // the least repetition of the best cell
-}
+// spread is the relative variance of all repetitions around the mean of their cell, and its degrees of freedom.
+type spread struct{ variance, freedom float64 }
 
-func plateauOf(all []rates) (p plateau) {
-	best := slices.MaxFunc(all, func(a, b rates) int { return cmp.Compare(a.mean, b.mean) })
-	p.edge = best.least
-	sum, deviations := 0.0, 0.0
+func spreadOf(all []rates) (s spread) {
+	deviations := 0.0
 	for _, c := range all {
-		if p.holds(c) {
-			p.n, sum, deviations, p.freedom = p.n+c.n, sum+c.n*c.mean, deviations+c.deviations, p.freedom+c.n-1
+		if c.mean > 0 {
+			deviations, s.freedom = deviations+c.deviations/(c.mean*c.mean), s.freedom+c.n-1
 		}
 	}
-	p.mean = sum / p.n
-	p.variance = deviations / max(p.freedom, 1)
-	return p
+	s.variance = deviations / max(s.freedom, 1)
+	return s
 }
 
-func (p *plateau) holds(c rates) bool { return c.most >= p.edge }
+// excess is by how much a cell exceeds 95 % of another one, and the error that this has with a probability of at most
+// 1 %.
+func (s *spread) excess(c, other rates) (value, bound float64) {
+	total := s.variance * (c.mean*c.mean/c.n + KneeShare*KneeShare*other.mean*other.mean/other.n)
+	return c.mean - KneeShare*other.mean, onePercent(s.freedom) * math.Sqrt(total)
+}
 
-// excess is by how much a cell exceeds 95 % of the plateau, and the error that this has with a probability of at most
-// 1 %. The variance is the plateau's, below it in proportion, or the cell's own if that is larger: few repetitions do
-// not show theirs.
-func (p *plateau) excess(c rates) (value, bound float64) {
-	variance := p.variance
-	covariance := p.variance / p.n
-	if !p.holds(c) {
-		covariance = 0
-		share := c.mean / p.mean
-		variance = max(p.variance*share*share, c.deviations/max(c.n-1, 1))
+// reaches reports whether a cell reaches 95 % of each other one, so of the best one, whichever it is. For a single cell this is wrong
+// in at most 1 %, since the comparison with the best cell has to be wrong.
+func (s *spread) reaches(c rates, all []rates) bool {
+	return !slices.ContainsFunc(all, func(other rates) bool {
+		value, bound := s.excess(c, other)
+		return other.buffer != c.buffer && value < bound
+	})
+}
+
+// tooMany is how much larger the error of one of several comparisons is than of a single one: each has a
+// probability of about 0.1 %.
+const tooMany = 1.35
+
+// short reports whether a cell is certainly below 95 % of one of the others.
+func (s *spread) short(c rates, all []rates) bool {
+	return slices.ContainsFunc(all, func(other rates) bool {
+		value, bound := s.excess(c, other)
+		return other.buffer != c.buffer && value < -tooMany*bound
+	})
+}
+
+// bestOf is the mean of the cells whose repetitions overlap the best cell's: the largest of several means exceeds the best
+// throughput the more, the more cells there are and the more they vary.
+func bestOf(all []rates) float64 {
+	edge := slices.MaxFunc(all, func(a, b rates) int { return cmp.Compare(a.mean, b.mean) }).least
+	n, sum := 0.0, 0.0
+	for _, c := range all {
+		if c.most >= edge {
+			n, sum = n+c.n, sum+c.n*c.mean
+		}
 	}
-	total := variance/c.n + KneeShare*KneeShare*p.variance/p.n - 2*KneeShare*covariance
-	return c.mean - KneeShare*p.mean, onePercent(p.freedom) * math.Sqrt(total)
+	return sum / n
 }
 
 // onePercent is the value that Student's t with so many degrees of freedom exceeds with a probability of 1 %: from a table,
@@ -108,21 +125,31 @@ func FindKnee(cells []Cell) (k Knee, ok bool) {
 		return Knee{}, false
 	}
 	slices.SortFunc(all, func(a, b rates) int { return cmp.Compare(a.buffer, b.buffer) })
-	p := plateauOf(all)
-	if k.Best = p.mean; k.Best <= 0 {
+	if k.Best = bestOf(all); k.Best <= 0 {
 		return Knee{}, false
 	}
-	first := func(reaches func(value, bound float64) bool) int {
-		return slices.IndexFunc(all, func(c rates) bool { return reaches(p.excess(c)) })
+	spread := spreadOf(all)
+	k.Buffer = all[slices.IndexFunc(all, func(c rates) bool { return c.mean >= KneeShare*k.Best })].buffer
+	for _, c := range all {
+		if !spread.short(c, all) {
+			break
+		}
+		k.Above = c.buffer
 	}
-	k.Buffer = all[first(func(value, _ float64) bool { return value >= 0 })].buffer
-	if i := first(func(value, bound float64) bool { return value+bound >= 0 }); i > 0 {
-		k.Above = all[i-1].buffer
-	}
-	if i := first(func(value, bound float64) bool { return value >= bound }); i >= 0 {
+	if i := slices.IndexFunc(all, func(c rates) bool { return spread.reaches(c, all) }); i >= 0 {
 		k.AtMost = all[i].buffer
 	}
+	k.Buffer = max(k.Buffer, k.next(all))
+	if k.AtMost > 0 {
+		k.Buffer = min(k.Buffer, k.AtMost)
+	}
 	return k, true
+}
+
+// next is the smallest buffer that is more than Above.
+func (k *Knee) next(all []rates) int64 {
+	i := slices.IndexFunc(all, func(c rates) bool { return c.buffer > k.Above })
+	return all[max(i, 0)].buffer
 }
 
 // BDP returns the bandwidth-delay product in bytes: what a window needs to fill a path of that rate and least RTT (RFC

@@ -20,7 +20,7 @@ type Knee struct {
 	CongestionControl string           `json:"congestion_control"`
 	// Buffer is by the means; nil: auto-tuning alone reaches it.
 	Buffer *int64 `json:"buffer_bytes,omitempty"`
-	// Above and AtMost hold with a confidence of 99 % each, by the spread of the repetitions; nil: that end is not known.
+	// Above and AtMost hold with a confidence of at least 96 %, by the spread of the repetitions; nil: that end is not known.
 	Above  *int64 `json:"more_than_bytes,omitempty"`
 	AtMost *int64 `json:"at_most_bytes,omitempty"`
 	// Overlap: the repetitions cannot tell, as they are too few, as one of them ended early and would have changed the mean, or

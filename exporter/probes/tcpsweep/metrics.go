@@ -44,7 +44,7 @@ var (
 	})
 	KneeDesc = metric.Family(metric.Desc{
 		Name: "oneway_tcp_sweep_knee_bytes", Kind: metric.Gauge, Labels: perVariant,
-		Help:   "Smallest buffer of the last run that reaches 95 % of the best throughput, in bytes: the smaller of both buffers, as the kernel limits them. The best is the mean over the cells whose repetitions overlap the best cell's. The decision against the size below and for this one is wrong in at most 1 % each, by the spread of the repetitions.",
+		Help:   "Smallest buffer of the last run that reaches 95 % of the best throughput, in bytes: the smaller of both buffers, as the kernel limits them. The best is the mean over the cells whose repetitions overlap the best cell's. It exceeds 95 % of each other cell, and each smaller one is below 95 % of another, by the spread of the repetitions; the interval is wrong in at most 4 %.",
 		Absent: "Before the first completed run, where auto-tuning alone reaches it, with fewer than 3 repetitions, where one of them ended early, and where they vary too much for a decision between neighboring sizes.",
 		Source: "Woo 2010 section 6.3; design",
 	})
