@@ -206,7 +206,7 @@ func (e *estimator) measure(w *direction, a *ledger.PendingReply, seq uint64, fr
 	default:
 		used(&e.invalid).delays[w.dir][v.Reason]++
 	}
-	if hasDifference(v.Reason) && a.Era == e.era { // differences between eras are undefined
+	if hasVariation(v, a.Lost[w.dir], a.Era, e.era) {
 		w.add(seq, v)
 	} else {
 		w.delays.AddUndefined()
@@ -230,9 +230,10 @@ func copied[T any](p *T) (v T) {
 	return v
 }
 
-// hasDifference reports whether differences between delays with this reason are valid, even if the delays are not.
-func hasDifference(r sample.Reason) bool {
-	return r != sample.NoStamp && r != sample.LocalStepped && r != sample.RemoteStepped
+// hasVariation reports whether a delay enters the delay variation of the current era, even if it has no bound: it is not too late, both
+// its timestamps exist, and no clock was stepped since the first of them.
+func hasVariation(v sample.Delay, tooLate bool, era, current uint64) bool {
+	return !tooLate && era == current && v.Reason != sample.NoStamp && v.Reason != sample.LocalStepped && v.Reason != sample.RemoteStepped
 }
 
 // measureRoundTrip measures the round trip and the residence time in the reflector. Two timestamps of one clock

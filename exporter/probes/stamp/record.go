@@ -63,7 +63,7 @@ func (c *collector) add(p *record.Packet) {
 	}
 	seqs := [2]uint64{p.Seq, p.ReverseSeq}
 	for d, v := range [2]sample.Delay{p.Forward, p.Reverse} {
-		if p.TooLate[d] || !hasDifference(v.Reason) {
+		if !hasVariation(v, p.TooLate[d], p.Era, c.era) {
 			continue
 		}
 		c.delays[d].Add(plain(v.Value))
