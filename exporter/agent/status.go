@@ -5,6 +5,7 @@ import (
 
 	"oneway.example/exporter/core/document"
 	"oneway.example/exporter/core/errtext"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/report"
 )
@@ -150,4 +151,20 @@ func (j *job) status() ProbeStatus {
 		s.Health = Down
 	}
 	return s
+}
+
+// RunHealth is the health that represents the result of a run.
+func RunHealth(h report.Header) Health {
+	switch h.Result {
+	case report.Completed:
+		if h.Kind == report.Incident {
+			return Impaired
+		}
+		return Up
+	case runreason.Incomplete, report.Unreadable:
+		return Impaired
+	case runreason.Skipped:
+		return Starting
+	}
+	return Failed
 }

@@ -12,6 +12,7 @@ import (
 	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/report"
 )
 
 // Prober runs a load test on a schedule.
@@ -178,7 +179,7 @@ func (s *status) of(now time.Time) probe.Status {
 	}
 	if s.last != nil && s.last.Result != Completed {
 		st.Cause = s.last.Reason
-		st.Reason = "last run " + string(s.last.Result) + ": " + s.last.Error
+		st.Reason = report.LastRun(string(s.last.Result), s.last.Error)
 	}
 	if s.done == nil {
 		return st

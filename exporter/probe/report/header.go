@@ -99,6 +99,9 @@ func (h Header) kept(bytes int64) Header {
 	return h
 }
 
+// LastRun is the reason of the state of a load test whose last run had a result other than Completed, and why, for display.
+func LastRun(result, why string) string { return "last run " + result + ": " + why }
+
 // Why is the reason for display: in a sentence if there is one, else in words, and empty if all is well.
 func (h Header) Why() string {
 	switch {

@@ -221,7 +221,7 @@ func age(now, then time.Time) string {
 // parsed parses a template at each use, which takes a fraction of a millisecond and needs no package state.
 func parsed(source string) (*template.Template, error) {
 	return template.New("page").Funcs(template.FuncMap{
-		"age": age, "glyph": glyph, "bytes": func(n int64) string { return unit.Bytes.Format(float64(n)) }, "runHealth": runHealth, "runWord": runWord, "took": took, "breaks": breaks, "capital": capital,
+		"age": age, "glyph": glyph, "bytes": func(n int64) string { return unit.Bytes.Format(float64(n)) }, "runHealth": agent.RunHealth, "runWord": runWord, "took": took, "breaks": breaks, "capital": capital,
 		"add":       func(a, b int) int { return a + b },
 		"clockPart": clockPart, "shown": shown, "partOf": partOf,
 		"main":       mainResults,

@@ -13,10 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"oneway.example/exporter/agent"
 	"oneway.example/exporter/agent/incident"
 	"oneway.example/exporter/core/errtext"
-	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/probe/report"
 )
 
@@ -99,22 +97,6 @@ func quality(values []string, names ...string) float64 {
 		return 1
 	}
 	return 0
-}
-
-// runHealth is the health that represents the result of a run.
-func runHealth(h report.Header) agent.Health {
-	switch h.Result {
-	case report.Completed:
-		if h.Kind == report.Incident {
-			return agent.Impaired
-		}
-		return agent.Up
-	case runreason.Incomplete, report.Unreadable:
-		return agent.Impaired
-	case runreason.Skipped:
-		return agent.Starting
-	}
-	return agent.Failed
 }
 
 // runWord is a run's result in a word; what completes an incident is its report.

@@ -9,6 +9,7 @@ import (
 
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/report"
 )
 
 // row is one probe of one path.
@@ -82,7 +83,7 @@ func newRow(p agent.PathStatus, one agent.ProbeStatus) row {
 	case r.LastRun == nil && r.Health == agent.Starting:
 		r.Word = "waiting"
 	case r.LastRun != nil && r.Health == agent.Starting:
-		r.Health, r.Word = runHealth(*r.LastRun), r.LastRun.Result
+		r.Health, r.Word = agent.RunHealth(*r.LastRun), r.LastRun.Result
 	case r.LastRun != nil:
 		r.Word = r.LastRun.Result
 	}
@@ -90,7 +91,7 @@ func newRow(p agent.PathStatus, one agent.ProbeStatus) row {
 		r.Health = agent.Failed
 	}
 	if r.Reason == "" && r.LastRun != nil && r.LastRun.Why() != "" {
-		r.Reason = "last run " + r.LastRun.Result + ": " + r.LastRun.Why()
+		r.Reason = report.LastRun(r.LastRun.Result, r.LastRun.Why())
 	}
 	return r
 }
