@@ -32,7 +32,7 @@ var (
 	})
 	TCPDelayWithheld = Family(Desc{
 		Name: "oneway_tcp_delay_withheld_ratio", Kind: Gauge, Labels: perDirection,
-		Help:   "Share of the sampled bytes of the last run that were sent once, whose delay is only known as an interval: data arrived out of order about then, or a timestamp is missing.",
+		Help:   "Share of the sampled bytes of the last run that were sent once, whose delay is only known as an interval: data arrived out of order about then, a timestamp is missing, or the byte was on its way at the end of the run.",
 		Absent: "Before the first completed run with stamps, and where no delay has a bound.",
 		Source: "design, invariant 2",
 	})
@@ -62,7 +62,7 @@ var (
 			"delay: it is known, with its bound",
 			"retransmitted: the byte was sent more than once, so that its time is that of a recovery",
 			"reordered: data arrived out of order about then, and the kernel may have joined the byte with data that arrived at another time",
-			"no_stamp: a timestamp of either end is missing",
+			"no_stamp: a timestamp of either end is missing, also of bytes on their way at the end of the run",
 			"clocks: it has no bound, since a clock is not synchronized",
 		}},
 		Source: "design, invariant 2",

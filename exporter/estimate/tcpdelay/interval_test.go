@@ -159,3 +159,39 @@ func TestQuantileHoldsForTheBytesBetweenSamples(t *testing.T) {
 		t.Errorf("%d of %d quantiles are within their bound", held, all)
 	}
 }
+
+// The link stops before the end of a transfer: the bytes on the way have no upper end, and the quantiles below them hold.
+func TestBytesOnTheWayAtTheEndAreWithheld(t *testing.T) {
+	for _, c := range []struct {
+		arrived, left int // of 200 sampled bytes
+		quantiles     map[float64]bool
+	}{
+		{200, 200, map[float64]bool{0.5: true, 0.95: true}},
+		{196, 200, map[float64]bool{0.5: true, 0.9: true, 0.99: false}},
+		{160, 200, map[float64]bool{0.5: true, 0.95: false}},
+		{100, 200, map[float64]bool{0.5: false, 0.95: false}}, // more than MaxWithheld
+		{160, 160, map[float64]bool{0.5: true, 0.95: true}},   // the others waited in the socket
+	} {
+		var f Flow
+		for i := range 200 {
+			s := tcpstamp.Sent{Offset: int64(i+1) * 8 * tcpstamp.Grid}
+			if sent := time.Duration(i) * 50 * ms; i < c.left {
+				s.First, s.Last, s.Transmissions = at(sent), at(sent), 1
+				if i < c.arrived {
+					arrived := at(sent + 100*ms + time.Duration(i)*ms/100)
+					f.Received = append(f.Received, tcpstamp.Received{Offset: s.Offset, At: arrived, Read: arrived})
+				}
+			}
+			f.Sent = append(f.Sent, s)
+		}
+		r := Evaluate([]Flow{f}, exactClocks)
+		if r.Withheld != c.left-c.arrived || r.Counts[NoStamp] != c.left-c.arrived {
+			t.Errorf("%d of %d arrived: %d withheld, classes %v", c.arrived, c.left, r.Withheld, r.Counts)
+		}
+		for q, want := range c.quantiles {
+			if v, bound, ok := r.Quantile(q); ok != want {
+				t.Errorf("%d of %d arrived, quantile %v: %v ± %v, %v", c.arrived, c.left, q, v, bound, ok)
+			}
+		}
+	}
+}

@@ -13,7 +13,8 @@ type pair struct {
 	received *tcpstamp.Received
 }
 
-// pairs joins the records of a flow. Bytes on the way at the end are left out.
+// pairs joins the records of a flow. Bytes after the last one that arrived count if they have left: they were on the way at the
+// end, with delays of any length. The others waited in the socket.
 func (f *Flow) pairs() (all []pair) {
 	if len(f.Received) == 0 {
 		return nil
@@ -27,10 +28,7 @@ func (f *Flow) pairs() (all []pair) {
 	k := 0
 	for i := range f.Sent {
 		s := &f.Sent[i]
-		if s.Offset > last {
-			break
-		}
-		if s.Offset%step != 0 {
+		if s.Offset%step != 0 || s.Offset > last && s.First == 0 {
 			continue
 		}
 		for k < len(f.Received) && f.Received[k].Offset < s.Offset {

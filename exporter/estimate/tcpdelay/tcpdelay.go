@@ -23,7 +23,7 @@ const (
 	Retransmitted
 	// Reordered: data arrived out of order about then, so that its arrival is not known.
 	Reordered
-	// NoStamp: a timestamp of either end is missing.
+	// NoStamp: a timestamp of either end is missing, also of a byte on its way at the end.
 	NoStamp
 	// Clocks: the clocks of both ends have no error bound, or were set: the times are impossible.
 	Clocks

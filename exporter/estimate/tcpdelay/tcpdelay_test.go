@@ -46,18 +46,19 @@ func TestEvaluateClassifiesEachByte(t *testing.T) {
 		{0, 4 * g, at(40 * ms), 0, 0, Reordered},
 		{0, 5 * g, 0, 0, 0, NoStamp},
 		{0, 6 * g, at(60 * ms), 0, 0, NoStamp},
+		{0, 8 * g, at(80 * ms), 0, 0, NoStamp}, // on its way at the end
 	}
 	if diff := cmp.Diff(want, r.Samples); diff != "" {
 		t.Errorf("samples (-want +got):\n%s", diff)
 	}
-	if r.Counts != [Classes]int{2, 1, 1, 2, 0} || r.Bound != 2100*time.Microsecond {
+	if r.Counts != [Classes]int{2, 1, 1, 3, 0} || r.Bound != 2100*time.Microsecond {
 		t.Errorf("counts %v, bound %v", r.Counts, r.Bound)
 	}
 	if diff := cmp.Diff([]time.Duration{200 * ms}, r.Resend); diff != "" || len(r.Recovery) != 1 || r.HostQueue[0] != ms || r.Socket[0] != ms || r.Acked[0] != 45*ms {
 		t.Errorf("resend %v, recovery %v, queue %v, socket %v, acked %v", r.Resend, r.Recovery, r.HostQueue, r.Socket, r.Acked)
 	}
 	r = Evaluate([]Flow{f}, Errors{Clocks: sample.Bound{Reason: sample.LocalUnsynchronized}})
-	if r.Counts != [Classes]int{Clocks: 4, NoStamp: 2} || r.Tested != 0 || len(r.HostQueue) == 0 {
+	if r.Counts != [Classes]int{Clocks: 4, NoStamp: 3} || r.Tested != 0 || len(r.HostQueue) == 0 {
 		t.Errorf("without synchronized clocks: counts %v, tested %d", r.Counts, r.Tested)
 	}
 }
