@@ -14,7 +14,6 @@ import (
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/working"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/probe/link"
 	"oneway.example/exporter/probe/quota"
 	"oneway.example/exporter/probe/report"
 )
@@ -58,7 +57,7 @@ func (r *runner) newLightPackets() *lightPackets {
 		return nil
 	}
 	o := a.LightPackets()
-	b := &lightPackets{env: r.env, longest: min(r.timeout(), r.usualTimeout(), link.MaxHold) + IdleTime, light: probe.LightOptions{
+	b := &lightPackets{env: r.env, longest: min(r.timeout(), r.usualTimeout()) + IdleTime, light: probe.LightOptions{
 		Target: r.target, DSCP: o.DSCP, Interval: o.Interval, LossTimeout: min(o.LossTimeout, maxLossTimeout),
 	}}
 	b.light.Interval = max(b.light.Interval, b.longest/maxPackets)

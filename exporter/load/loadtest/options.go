@@ -5,6 +5,7 @@ import (
 
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/probe/calendar"
+	"oneway.example/exporter/probe/link"
 )
 
 // Options are the keys common to the runs of all load-test probes. Describe has their meanings, defaults and bounds.
@@ -31,7 +32,7 @@ func (o *Options) Describe() []option.Description {
 			UnsetFlag("the link of the agent's own test to that host, else the first of its path to it, else its only link; otherwise the flag is required").
 			WithExample("uplink").WithPlaceholder("NAME"),
 		option.Number(&o.MaxWait, 5*time.Minute, 0, 24*time.Hour, "Longest wait of a due run for its link, here or at the load server, while another test uses it."),
-		option.Number(&o.Timeout, 0, 0, 24*time.Hour, "Longest duration of a run.").Unset("twice the planned duration plus one minute"),
+		option.Number(&o.Timeout, 0, 0, link.MaxHold, "Longest duration of a run.").Unset("twice the planned duration plus one minute"),
 	}
 }
 

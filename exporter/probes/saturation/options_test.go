@@ -66,6 +66,7 @@ func TestWrongOptionsNameTheExpectation(t *testing.T) {
 		"duration: 1ms":                                 "duration is 1ms; it must be between 1s and 30m",
 		"every: 1s":                                     "every is 1s; it must be between 10s",
 		"every: 1m\njitter: 40s":                        "jitter is 40s; it must be between 0s and 30s",
+		"timeout: 4h1m":                                 "timeout is 4h1m0s; it must be between 0s and 4h0m0s",
 		"windows: [always]":                             "windows[0]",
 		"directions: [up]":                              "directions[0] is \"up\"; it must be forward or reverse",
 		"directions: [forward, forward]":                "name each direction once",
