@@ -21,7 +21,8 @@ type Reason struct {
 	Skips, Refusal bool
 	// Ends: it ends a session that runs, and refuses nothing.
 	Ends bool
-	// Retried: the run waits within max_wait and asks the load server again.
+	// Retried: the run waits within max_wait and asks the load server again. It alone decides that; a refusal of another reason may
+	// tell the operator when a later run can succeed.
 	Retried bool
 	// Counted: a run that reached its end without a result has counts of why, which are published.
 	Counted bool

@@ -131,7 +131,8 @@ type Refusal struct {
 	Reason Reason `json:"reason"`
 	// Detail is a sentence for the operator.
 	Detail string `json:"detail"`
-	// RetryAfter is the time after which a retry may succeed; zero: it cannot.
+	// RetryAfter is the time after which a retry may succeed, for the operator; zero: it cannot, or nobody knows. A run waits
+	// for it only if runreason.Reason.Retried.
 	RetryAfter time.Duration `json:"retry_after_ns,omitempty"`
 }
 
