@@ -164,11 +164,13 @@ func dataOfRun() *tablepanel.PanelBuilder {
 	}
 	return rawCells(text{
 		"TCP data of the run, $direction",
-		"One-way delay of the bytes of the transfers (kernel timestamps at both ends, of bytes sent once) with the error bound of the median, queue of the sending host, time from the first departure of retransmitted bytes to their arrival, share of compressed ACKs, and whether a device on the path splits connections: a dash if the run cannot tell.",
+		"One-way delay of the bytes of the transfers (kernel timestamps at both ends, of bytes sent once) with the error bound of each quantile, queue of the sending host, time from the first departure of retransmitted bytes to their arrival, share of compressed ACKs, and whether a device on the path splits connections: a dash if the run cannot tell.",
 		"none", "No completed run of the probe tcp with stamps and this ID",
 	}, selection{from: ofRun(metric.TCPDelayQuantile), where: inRun(is(name(metric.Direction), "$direction"))},
-		value("delay", metric.TCPDelayQuantile, "0.5"), value("5 %", metric.TCPDelayQuantile, "0.05"), value("95 %", metric.TCPDelayQuantile, "0.95"),
-		value("99 %", metric.TCPDelayQuantile, "0.99"), value("± bound", metric.TCPDelayQuantileBound, "0.5"),
+		value("delay", metric.TCPDelayQuantile, "0.5"), value("± bound", metric.TCPDelayQuantileBound, "0.5"),
+		value("5 %", metric.TCPDelayQuantile, "0.05"), value("± bound of 5 %", metric.TCPDelayQuantileBound, "0.05"),
+		value("95 %", metric.TCPDelayQuantile, "0.95"), value("± bound of 95 %", metric.TCPDelayQuantileBound, "0.95"),
+		value("99 %", metric.TCPDelayQuantile, "0.99"), value("± bound of 99 %", metric.TCPDelayQuantileBound, "0.99"),
 		value("host queue 95 %", metric.TCPHostQueue, "0.95"), value("recovery", metric.TCPRecovery, "0.5"),
 		cell{title: "compressed ACKs", expr: fieldOf(metric.TCPAckCompressed, ""), unit: "percentunit", own: props{prop("custom.minWidth", 110)}},
 		cell{title: "split TCP", expr: fieldOf(metric.TCPSplit, ""), own: props{

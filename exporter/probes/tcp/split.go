@@ -216,13 +216,28 @@ func (s *Split) publish(v *loadtest.Values, direction string) {
 	v.SetKnown(metric.TCPSplitLead, s.Lead, direction)
 }
 
+// wideBound is the share of a quantile from which on its interval is told instead: withheld bytes widen it to one side, so that its middle
+// is no estimate.
+const wideBound = 0.1
+
+// number is a quantile with its error bound, or its interval.
+func (d *Delay) number(label, rank string) report.Number {
+	n := report.Number{Label: label, Unit: unit.Seconds}
+	if value, bound := d.Quantiles[rank], d.QuantileBounds[rank]; bound > wideBound*value {
+		n.Range = &[2]float64{value - bound, value + bound}
+	} else {
+		n.Value, n.Bound = &value, &bound
+	}
+	return n
+}
+
 // stampLines are the lines of the timestamps in the summary.
 func (d *Direction) stampLines(line func(quantity string, numbers ...report.Number) probe.Result) (lines []probe.Result) {
 	if one := d.Delay; one != nil {
-		if half, ok := one.Quantiles["0.5"]; ok {
-			numbers := []report.Number{{Value: &half, Bound: new(one.QuantileBounds["0.5"]), Unit: unit.Seconds}}
-			if most, ok := one.Quantiles["0.95"]; ok {
-				numbers = append(numbers, report.Number{Label: "95 %", Value: &most, Bound: new(one.QuantileBounds["0.95"]), Unit: unit.Seconds})
+		if _, ok := one.Quantiles["0.5"]; ok {
+			numbers := []report.Number{one.number("", "0.5")}
+			if _, ok := one.Quantiles["0.95"]; ok {
+				numbers = append(numbers, one.number("95 %", "0.95"))
 			}
 			lines = append(lines, line("delay of TCP data", numbers...))
 		} else if one.NoQuantiles != "" {

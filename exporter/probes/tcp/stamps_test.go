@@ -143,3 +143,23 @@ func TestWithTooManyWithheldBytesThereIsNoQuantile(t *testing.T) {
 		}
 	}
 }
+
+// Withheld bytes widen the interval of a quantile to one side: its middle is no estimate, and is not told.
+func TestWideQuantilesAreToldAsIntervals(t *testing.T) {
+	d := &Direction{Delay: &Delay{
+		Quantiles:      map[string]float64{"0.5": 0.1, "0.95": 0.601},
+		QuantileBounds: map[string]float64{"0.5": 0.001, "0.95": 0.209},
+	}}
+	text := func() string {
+		return d.stampLines(func(quantity string, numbers ...report.Number) probe.Result {
+			return probe.Result{Quantity: quantity, Numbers: numbers}
+		})[0].Text()
+	}
+	if got := text(); got != "100.0 ms ± 1.0 ms, 95 % 392 ms to 810 ms" {
+		t.Errorf("%q", got)
+	}
+	d.Delay.QuantileBounds["0.5"], d.Delay.QuantileBounds["0.95"] = 0.02, 0.06
+	if got := text(); got != "80 ms to 120 ms, 95 % 601 ms ± 60 ms" {
+		t.Errorf("%q", got)
+	}
+}
