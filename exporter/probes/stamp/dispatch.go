@@ -96,7 +96,7 @@ func (s *session) misaddressed(in *tstamp.In, now time.Duration) bool {
 	if q, _, ok := s.account.RequestOf(&r); !ok || q.Forgotten() || s.ended {
 		return false
 	}
-	s.peerError = nil
+	s.peerError = lastError{}
 	if s.repliesFrom == nil || *s.repliesFrom != in.Peer {
 		from := in.Peer // in is used again
 		s.repliesFrom = &from
@@ -128,7 +128,7 @@ func (s *session) repeated(b []byte) bool {
 func (s *session) hint(why ledger.DiscardReason, n int, now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.peerError, s.refusedBytes = nil, n
+	s.peerError, s.refusedBytes = lastError{}, n
 	s.account.Hint(why, now)
 }
 

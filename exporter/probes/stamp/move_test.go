@@ -206,7 +206,7 @@ func TestSessionAsksForAnotherSourcePort(t *testing.T) {
 		"local_port":                       {seconds: silent, change: func(o *Options) { o.LocalPort = 5000 }},
 		"a long interval":                  {seconds: silent, change: func(o *Options) { o.Interval = time.Minute }},
 		"a host that did not run":          {seconds: silent - 3, leap: time.Hour},
-		"a host that refuses":              {seconds: silent, each: func(s *session, now time.Duration, _ int) { s.unsent = unsent{net.ErrClosed, now} }},
+		"a host that refuses":              {seconds: silent, each: func(s *session, now time.Duration, _ int) { s.unsent = lastError{net.ErrClosed, now, calm} }},
 		"packets of the peer, not replies": {seconds: silent, each: func(s *session, now time.Duration, _ int) { s.account.Refuse(ledger.DiscardNoKey, now) }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,7 @@ func (s *session) received(in *tstamp.In, now time.Duration) {
 	}
 	a := s.account
 	a.SetLate(sched.Now() - now)
-	s.peerError = nil // something replies
+	s.peerError = lastError{} // something replies
 	reply, why, ok := s.open(in)
 	if !ok {
 		s.refusedBytes = len(in.Payload)

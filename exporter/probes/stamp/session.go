@@ -35,6 +35,7 @@ type session struct {
 	run       uint32         // random; our reflector's replies contain it
 	limit     uint64         // packets to send, those that the host refuses included; 0: no limit
 	fired     uint64         // packets so far, those that the host refused included
+	lastFired time.Duration  // when the last one was due to be sent, monotonic; guarded by mu
 	source    origin         // used by the pacer's thread only
 	full      chan struct{}  // closed when the limit is reached
 	target    *target.Target // it logs faults and outages; nil: nothing is logged
@@ -45,14 +46,14 @@ type session struct {
 	estimator  *estimator
 	window     *window // the last one that has ended; nil: none
 	windowFrom time.Duration
-	peerError  error
+	peerError  lastError
 	// refusedBytes is the length of the last refused packet.
 	refusedBytes int
 	repliesFrom  *netip.AddrPort // the other address that the last reply came from; nil if there was none
 	// returnsTLVs: a reply had the TLVs of its request. sharedNumbers: the remote end numbers the replies to several sessions of the
 	// hub together.
 	returnsTLVs, sharedNumbers bool
-	unsent                     unsent
+	unsent                     lastError     // of this host
 	portSince                  time.Duration // when it began to use its present source port, or to ask for another one
 	ports                      uint8         // source ports since the last packet of the peer, at most maxPorts
 }
@@ -121,6 +122,7 @@ func (s *session) Fire(due, now time.Duration) time.Duration {
 		s.account.Skip(ledger.SkipNoAddress, 1)
 		s.refuse(failed)
 	}
+	s.lastFired = now
 	s.fired++ // also if the host refuses to send it: its number is used again
 	reached := s.limit > 0 && s.fired >= s.limit
 	next, missed := sched.Skip(s.plan, due, now)
@@ -175,7 +177,9 @@ func (s *session) withdraw(seq uint64, why ledger.SkipReason, err error) {
 
 // refuse takes why this host did not send a packet. The caller holds s.mu.
 func (s *session) refuse(err error) {
-	s.peerError, s.unsent = fmt.Errorf("this host does not send to it: %w", err), unsent{err, sched.Now()}
+	now := sched.Now()
+	s.unsent = lastError{err, now, calm}
+	s.peerError = lastError{fmt.Errorf("this host does not send to it: %w", err), now, calm}
 }
 
 // transmitted is called by the hub with the kernel's timestamp of a sent packet.
@@ -200,7 +204,7 @@ func (s *session) transmitted(cookie uint64, stamp sample.Stamp, out *hubSeries)
 func (s *session) failed(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.peerError = err
+	s.peerError = lastError{err, sched.Now(), rejectionMemory}
 }
 
 // tick does the periodic work: timeouts, windows, publishing. All packets that arrived before heard are processed.
@@ -257,29 +261,11 @@ func (s *session) queryStatistics(now time.Duration) {
 	out := tstamp.Out{Payload: s.writeStatsQuery(), Cookie: uint64(s.ssid)<<sequenceBits | statsQueryCookie}
 	s.address(&out)
 	if err := h.sendNow(out); err != nil {
-		s.peerError = err
+		s.peerError = lastError{err, now, calm}
 	}
 }
 
 const unsendable target.Fault = "this host cannot send its packets"
-
-// calm is the time without a refused packet after which a host is taken to send again; three intervals for a slow
-// session.
-const calm = 3 * time.Second
-
-// unsent is the last refusal of this host (firewall, route, full queue) to send a session's packet.
-type unsent struct {
-	err error         // nil: nothing was refused
-	at  time.Duration // monotonic
-}
-
-// present returns nil if this host has refused no packet for a while.
-func (u *unsent) present(now, interval time.Duration) error {
-	if now-u.at > max(calm, 3*interval) {
-		return nil
-	}
-	return u.err
-}
 
 // report reports whether this host refuses packets, and whether the peer replies. It holds no lock: sending must not wait
 // for logging. It returns whether the session asks for another source port, which it does after an age of its port without a
@@ -289,7 +275,7 @@ func (s *session) report(now, age time.Duration) (asks bool) {
 		return false
 	}
 	s.mu.Lock()
-	err := s.unsent.present(now, s.opts.Interval)
+	err := s.unsent.present(s.lastFired, s.opts.Interval)
 	up, decided := s.account.Up()
 	silent := s.account.Silent()
 	decided = decided && !s.ended

@@ -53,8 +53,20 @@ func (v *snapshot) silence() string {
 		return fmt.Sprintf("udp %s: %s", v.peer, v.explained())
 	case v.refused.Known:
 		return v.refusal()
+	case v.RoundTripsReceived > 0:
+		return fmt.Sprintf("udp %s has not replied since %s (%s before): its host or its reflector is down, hangs or limits its rate, or a firewall or a route has changed",
+			v.peer, v.LastSuccess.Time().UTC().Format("2006-01-02 15:04:05 UTC"), replies(v.RoundTripsReceived))
+	case v.AnsweredLate > 0:
+		return fmt.Sprintf("udp %s sent %s later than loss_timeout (%v), and none in time: raise loss_timeout, or see which queue delays them", v.peer, replies(v.AnsweredLate), v.opts.LossTimeout)
 	}
 	return fmt.Sprintf("udp %s does not reply: no reflector (`oneway reflect`), a firewall, %sor another key: compare the key files; the remote end counts oneway_reflector_packets_total{result=\"bad_hmac\"}", v.peer, v.oversized())
+}
+
+func replies(n uint64) string {
+	if n == 1 {
+		return "1 reply"
+	}
+	return fmt.Sprintf("%d replies", n)
 }
 
 // anyPath is the size of packets that nearly every path carries, in bytes with the IP header (BASE_PLPMTU of RFC 8899 section
@@ -188,7 +200,7 @@ type directionSnapshot struct {
 func (s *session) snapshot() snapshot {
 	a, e := s.account, s.estimator
 	v := snapshot{
-		opts: s.opts, peer: s.peer, peerError: s.peerError, Tallies: a.Tallies, Faults: a.Faults(), clockState: e.clockState, stamps: copied(e.stamps), window: s.window,
+		opts: s.opts, peer: s.peer, peerError: s.peerError.present(s.lastFired, s.opts.Interval), Tallies: a.Tallies, Faults: a.Faults(), clockState: e.clockState, stamps: copied(e.stamps), window: s.window,
 		local: e.clock.Quality(e.lastConcluded).Bound.Reason, refused: a.Refusal(),
 		refusedBytes: s.refusedBytes, repliesFrom: s.repliesFrom, sharedNumbers: s.sharedNumbers,
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/net/tstamp"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/target"
 	"oneway.example/exporter/probes/stamp/ledger"
@@ -23,11 +24,11 @@ func TestRefusedPacketsAreOneLineAndTheirEndAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var u unsent
+	var u lastError
 	said := func(now time.Duration, err error) (line string) {
 		log.Reset()
 		if err != nil {
-			u = unsent{err, now}
+			u = lastError{err, now, calm}
 		}
 		peer.LogFault(unsendable, u.present(now, 2*time.Second))
 		return log.String()
@@ -72,6 +73,57 @@ func TestRefusalOfOnePacketSkipsNoOther(t *testing.T) {
 	} {
 		if why, everyone := skipOf(err); why != want.why || everyone != want.everyone {
 			t.Errorf("%v: %v, %v; want %v, %v", err, why, everyone, want.why, want.everyone)
+		}
+	}
+}
+
+// An error that has ended is no reason of a silent path, neither in its status nor in a report: packets are sent without it.
+func TestErrorThatHasEndedIsNoReason(t *testing.T) {
+	const second = time.Second
+	for name, c := range map[string]struct {
+		interval, memory time.Duration
+		set              func(*session)
+	}{
+		"refused by this host":       {second, calm, func(s *session) { s.refuse(syscall.EPERM) }},
+		"refused, of a slow session": {10 * second, 30 * second, func(s *session) { s.refuse(syscall.ENETUNREACH) }},
+		"closed port":                {second, rejectionMemory, func(s *session) { s.failed(syscall.ECONNREFUSED) }},
+		"closed port, slow session":  {10 * second, 30 * second, func(s *session) { s.failed(syscall.ECONNREFUSED) }},
+		"message of a router":        {second, rejectionMemory, func(s *session) { s.failed(tstamp.ICMPError{Type: 3, Code: 13, Err: syscall.EHOSTUNREACH}) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newSessionFixture(t, time.Millisecond, func(o *Options) { o.Interval = c.interval })
+			c.set(f.session)
+			f.closed() // a report is of a window
+			f.lastFired = f.peerError.at + c.memory
+			if v := f.told(); v.peerError == nil || reportOf(*v).Error == "" || strings.Contains(v.silence(), "does not reply") {
+				t.Errorf("after %v: %v, %s", c.memory, v.peerError, v.silence())
+			}
+			f.lastFired++ // a packet was sent
+			v := f.told()
+			why, _ := v.failure()
+			if v.peerError != nil || reportOf(*v).Error != "" || why == probe.Unreachable || !strings.Contains(v.silence(), "does not reply") {
+				t.Errorf("later than %v: %v, %s", c.memory, v.peerError, v.silence())
+			}
+		})
+	}
+}
+
+// Something came back once, so that the cause of the silence is neither a missing reflector nor another key.
+func TestSilenceAfterRepliesIsNoMissingReflector(t *testing.T) {
+	for name, c := range map[string]struct {
+		received, late uint64
+		want           string
+	}{
+		"never":       {0, 0, "does not reply: no reflector"},
+		"one reply":   {1, 0, "has not replied since 2026-05-28 20:26:40 UTC (1 reply before)"},
+		"replies":     {20, 3, "has not replied since 2026-05-28 20:26:40 UTC (20 replies before)"},
+		"late always": {0, 7, "sent 7 replies later than loss_timeout (3s), and none in time"},
+	} {
+		f := newSessionFixture(t, time.Millisecond, nil)
+		f.account.RoundTripsReceived, f.account.AnsweredLate, f.account.LastSuccess = c.received, c.late, f.now
+		v := f.told()
+		if got := v.silence(); !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s; want %s", name, got, c.want)
 		}
 	}
 }
