@@ -41,7 +41,7 @@ func main() {
 	flag.DurationVar(&l.Stop, "stop", 200*time.Millisecond, "duration of a stop")
 	flag.Parse()
 	if flag.Arg(0) == spin {
-		for {
+		for { //nolint:staticcheck // to use a processor is its purpose
 		}
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)

@@ -104,7 +104,10 @@ func deadAtMidnight(slim bool) func(io.Writer) {
 				fmt.Fprintf(w, "# TYPE %s unknown\n", name)
 				last = name
 			}
-			for i := 0; i < 2*day && !(v.full && slim); i++ {
+			if v.full && slim {
+				continue
+			}
+			for i := range 2 * day {
 				fmt.Fprintf(w, "%sjob=\"oneway\",instance=\"a:9862\",path=\"berlin\",probe=\"stamp\"} %d %d\n", v.series, v.value(i), begin().Add(time.Duration(i)*time.Minute).Unix())
 			}
 		}

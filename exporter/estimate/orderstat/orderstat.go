@@ -102,7 +102,7 @@ func (c *Histogram) Quantile(q float64) float64 {
 	return 0
 }
 
-// Below is the number of values in bins before that of v.
+// Below is the number of values in bins before the bin of v.
 func (c *Histogram) Below(v float64) (n int) {
 	for i := range min(int(v*c.scale), len(c.Bins)) {
 		n += int(c.Bins[i])

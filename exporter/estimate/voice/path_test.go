@@ -157,7 +157,7 @@ func TestRHoldsWhateverBecameOfUnknownPackets(t *testing.T) {
 				unknown++
 				lastSeen = 0
 				if outcome != 1 && rng.IntN(2) == 0 {
-					seen.Path.Decided++ // it was received; whether in time is unknown
+					seen.Decided++ // it was received; whether in time is unknown
 				}
 				continue
 			}

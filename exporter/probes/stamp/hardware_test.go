@@ -32,7 +32,7 @@ type slot struct {
 	uncertainty  time.Duration // 0: unknown
 }
 
-var errSlotEmpty = errors.New("phc: interface eth0 has no PTP clock")
+var errSlotEmpty = errors.New("interface eth0 has no PTP clock")
 
 func (s *slot) openCard(string, *slog.Logger) (card, error) {
 	s.mu.Lock()
