@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 )
 
 // Errors of CheckHost.
@@ -15,12 +16,17 @@ var (
 	errMulticast   = errors.New("this is a multicast address; write the address of one host, such as 192.0.2.1")
 )
 
+// thisNetwork has no address of a destination (RFC 1122 section 3.2.1.3).
+var thisNetwork = netip.PrefixFrom(netip.IPv4Unspecified(), 8)
+
 // CheckHost reports an address that no host has: unspecified, broadcast (RFC 919), or multicast; and a zone that is missing or has
 // no meaning (RFC 4007 section 11). It does not depend on this host: see CheckZone.
 func CheckHost(a netip.Addr) error {
+	zone := a.Zone() // Unmap drops it
 	a = a.Unmap()
+	number, notNumber := strconv.ParseUint(zone, 10, 32)
 	switch {
-	case a.WithZone("").IsUnspecified():
+	case a.WithZone("").IsUnspecified(), thisNetwork.Contains(a):
 		return errUnspecified
 	case a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
 		return errBroadcast
@@ -28,8 +34,10 @@ func CheckHost(a netip.Addr) error {
 		return errMulticast
 	case a.Is6() && a.IsLinkLocalUnicast() && a.Zone() == "":
 		return fmt.Errorf("a link-local address needs the interface of this host; write it after a %%, such as %s%%eth0", a)
-	case a.Zone() != "" && !a.IsLinkLocalUnicast():
+	case zone != "" && (a.Is4() || !a.IsLinkLocalUnicast()):
 		return fmt.Errorf("only a link-local address has an interface; write %s", a.WithZone(""))
+	case notNumber == nil && number == 0:
+		return fmt.Errorf("no interface has the number 0; write the name of one after the %%, such as %s%%eth0", a.WithZone(""))
 	}
 	return nil
 }
@@ -41,8 +49,11 @@ func CheckZone(a netip.Addr) error {
 		return nil
 	}
 	_, err := net.InterfaceByName(zone)
-	if n, notNumber := strconv.Atoi(zone); err != nil && notNumber == nil {
-		_, err = net.InterfaceByIndex(n)
+	if n, notNumber := strconv.ParseUint(zone, 10, 31); err != nil && notNumber == nil {
+		_, err = net.InterfaceByIndex(int(n))
+	}
+	if name, inURL := strings.CutPrefix(zone, "25"); err != nil && inURL && name != "" {
+		return fmt.Errorf("this host has no interface %s; %%25 is the spelling in a URL: write %s", zone, a.WithZone(name))
 	}
 	if err != nil {
 		return fmt.Errorf("this host has no interface %s", zone)

@@ -28,6 +28,7 @@ var (
 	errSpace    = errors.New("it has a space in it; remove the space")
 	errPort     = errors.New("its port must be between 1 and 65535")
 	errBrackets = fmt.Errorf("after the bracket that closes the address there may be a colon and a port, such as [2001:db8::1]:%d", Reflector)
+	errZone     = errors.New("the interface after the % is missing; write its name, such as fe80::1%eth0")
 	errIPv4     = errors.New("it must have four numbers from 0 to 255 as an IPv4 address, such as 192.0.2.1")
 )
 
@@ -79,6 +80,9 @@ func cut(s string) (host, port string, given bool, err error) {
 	if _, address, isURL := strings.Cut(s, "://"); isURL {
 		address, _, _ = strings.Cut(address, "/")
 		return "", "", false, fmt.Errorf("it must be a host with an optional port, and no URL; write %q", address)
+	}
+	if strings.HasSuffix(s, "%") || strings.Contains(s, "%]") {
+		return "", "", false, errZone
 	}
 	if inner, bracket := strings.CutPrefix(s, "["); bracket {
 		host, rest, closed := strings.Cut(inner, "]")

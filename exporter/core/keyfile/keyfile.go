@@ -123,14 +123,15 @@ func parse(content []byte) ([][]byte, error) {
 		if len(line) == 0 || line[0] == '#' {
 			continue
 		}
+		if r, found := invisible(line); found {
+			return nil, fmt.Errorf("line %d: it has the invisible character %U; remove it, or write the bytes after \"hex:\"", i+1, r)
+		}
 		if digits, isHex := bytes.CutPrefix(line, []byte("hex:")); isHex {
 			raw := make([]byte, hex.DecodedLen(len(digits)))
 			if _, err := hex.Decode(raw, digits); err != nil || len(raw) == 0 {
 				return nil, fmt.Errorf("line %d: after \"hex:\" an even number of hex digits is needed", i+1)
 			}
 			line = raw
-		} else if r := invisible(line); r != 0 {
-			return nil, fmt.Errorf("line %d: it has the invisible character %U; remove it, or write the bytes after \"hex:\"", i+1, r)
 		}
 		keys = append(keys, bytes.Clone(line))
 	}
@@ -140,15 +141,17 @@ func parse(content []byte) ([][]byte, error) {
 	return keys, nil
 }
 
-// invisible is the first character of a text that no editor shows, such as a byte order mark or a zero-width space; 0: there is
-// none. Bytes that are no UTF-8 are no characters.
-func invisible(line []byte) rune {
+// invisible is the first character of a text that no editor shows, or shows as a space: a byte order mark, a zero-width or no-break
+// space, a control character, a variation selector, a Hangul filler. A space and a tab are permitted. Bytes that
+// are no UTF-8 are no characters.
+func invisible(line []byte) (r rune, found bool) {
 	for len(line) > 0 {
 		r, n := utf8.DecodeRune(line)
-		if unicode.Is(unicode.Cf, r) {
-			return r
+		permitted := r == ' ' || r == '\t'
+		if !permitted && unicode.In(r, unicode.Cc, unicode.Cf, unicode.White_Space, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
+			return r, true
 		}
 		line = line[n:]
 	}
-	return 0
+	return 0, false
 }

@@ -39,6 +39,8 @@ func TestInvisibleCharactersAreNoPartOfASecret(t *testing.T) {
 		"\uFEFFsecret\n": "secret", "\uFEFFhex:00ff\n": "\x00\xff", "\uFEFF# two\n\uFEFFsecret\r\n": "secret", "\u00A0secret\n": "secret",
 		"\x80\xFFraw\n": "\x80\xFFraw", "pass w\u00F6rd\n": "pass w\u00F6rd",
 		"secret\uFEFF\n": "", "\u200Bsecret\n": "", "se\u00ADcret\n": "", "secret\u200E\n": "", "\xFF\xFEs\x00": "",
+		"a\u00A0b\n": "", "a\x00b\n": "", "\x1B[0msecret\n": "", "a\uFE0Fb\n": "", "a\u3164b\n": "", "a\u115Fb\n": "", "a\uFFA0b\n": "", "a\u2003b\n": "",
+		"a\u0085b\n": "", "a\U000E0100b\n": "", "a\u034Fb\n": "", "hex:\uFEFF00ff\n": "", "a\tb c\n": "a\tb c", "\u97D3\uAD6D\n": "\u97D3\uAD6D",
 	} {
 		file := filepath.Join(t.TempDir(), "key")
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
