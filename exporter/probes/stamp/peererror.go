@@ -3,6 +3,7 @@ package stamp
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"syscall"
 
 	"oneway.example/exporter/net/tstamp"
@@ -16,7 +17,7 @@ func (v *snapshot) explained() string {
 	if errors.Is(v.peerError, syscall.ECONNREFUSED) {
 		return v.closed(v.peerError)
 	}
-	route := fmt.Sprintf("`ip route get %s` shows the route to it", v.peer.Addr())
+	route := fmt.Sprintf("`%s` shows the route to it", routeCommand(v.peer.Addr()))
 	switch {
 	case errors.Is(v.peerError, syscall.EHOSTUNREACH), errors.Is(v.peerError, syscall.ENETUNREACH):
 		return fmt.Sprintf("%v: %s", v.peerError, route)
@@ -28,6 +29,15 @@ func (v *snapshot) explained() string {
 		return fmt.Sprintf("%v: a firewall of this host does not let its packets out: `nft list ruleset` shows the rules", v.peerError)
 	}
 	return v.peerError.Error()
+}
+
+// routeCommand is the command of iproute2 that prints the route to an address. It takes a zone as the device.
+func routeCommand(to netip.Addr) string {
+	command := "ip route get " + to.WithZone("").String()
+	if to.Zone() != "" {
+		command += " dev " + to.Zone()
+	}
+	return command
 }
 
 // rejected is an ICMP message and what to do. Its sender may be a router, a firewall, or the peer.
@@ -51,7 +61,7 @@ func (v *snapshot) rejected(e *tstamp.ICMPError) string {
 	case !elsewhere:
 		return fmt.Sprintf("%v: the host is up, so its firewall rejects UDP port %d, or a router does in its name", e, v.peer.Port())
 	}
-	return fmt.Sprintf("%v: is the host up? `ip route get %s` shows the route to it from here", e, v.peer.Addr())
+	return fmt.Sprintf("%v: is the host up? `%s` shows the route to it from here", e, routeCommand(v.peer.Addr()))
 }
 
 // closed is the error of a port that the peer itself rejects.
