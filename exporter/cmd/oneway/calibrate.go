@@ -190,7 +190,7 @@ func (f *calibrateFlags) printTable(out io.Writer, r calibration.Record, e bound
 		lines = append(lines, fmt.Sprintf("trusted: error bounds of delays include %s for it", limit(e.Largest)))
 	}
 	if report.RoundTrip.Lost > 0 {
-		lines = append(lines, fmt.Sprintf("note: the path lost %s; a back-to-back path should lose none", unit.Amount(report.RoundTrip.Lost, "packet")))
+		lines = append(lines, fmt.Sprintf("note: %d packets were lost; a back-to-back path should lose none", report.RoundTrip.Lost))
 	}
 	stored := "not stored; --output FILE stores it"
 	if f.output != "" {

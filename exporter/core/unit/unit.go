@@ -2,7 +2,6 @@
 package unit
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -161,12 +160,4 @@ func Milliseconds(seconds float64) string {
 // Percent is how much of a whole is done, without decimals: below 100 % until all is.
 func Percent(share float64) string {
 	return fixed(math.Floor(share*100), 0) + " %"
-}
-
-// Amount is a number of things with their noun, given in the singular: "1 packet", "2 packets".
-func Amount[T ~int | ~int64 | ~uint64](n T, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -123,11 +123,3 @@ func TestPrintedBoundsAreRoundedUp(t *testing.T) {
 		}
 	}
 }
-
-func TestAmountHasSingularAndPlural(t *testing.T) {
-	for n, want := range map[int]string{0: "0 packets", 1: "1 packet", 2: "2 packets"} {
-		if got := unit.Amount(n, "packet"); got != want {
-			t.Errorf("%d: %q, want %q", n, got, want)
-		}
-	}
-}

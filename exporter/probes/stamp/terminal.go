@@ -181,20 +181,20 @@ func (r *Report) notes() (notes []string) {
 			notes = append(notes, d.name+": "+whyInvalid(reason, d.of.Invalid[reason]))
 		}
 		if n := d.of.HostDropped; n != nil && *n > 0 {
-			notes = append(notes, fmt.Sprintf("%s: the receiving host, not the path, dropped %s: it is overloaded, or its socket buffer is too small (net.core.rmem_max)", d.name, unit.Amount(*n, "packet")))
+			notes = append(notes, fmt.Sprintf("%s: %d packets were dropped by the receiving host, not by the path: it is overloaded, or its socket buffer is too small (net.core.rmem_max)", d.name, *n))
 		}
 		if l := d.of.LossLimits; l != nil {
-			notes = append(notes, fmt.Sprintf("%s: no outcome is known of %s: neither a later reply nor the reflector, which may have restarted, tells the direction of the loss. Loss is between %s and %s",
-				d.name, unit.Amount(l.Undecided, "packet"), unit.Ratio.Format(l.Low), unit.Ratio.Format(l.High)))
+			notes = append(notes, fmt.Sprintf("%s: %d packets have no outcome: neither a reply after them nor the reflector, which may have restarted, tells in which direction they were lost. Loss is between %s and %s",
+				d.name, l.Undecided, unit.Ratio.Format(l.Low), unit.Ratio.Format(l.High)))
 		}
 		if n := d.of.UnknownDelays; n > 0 {
-			notes = append(notes, fmt.Sprintf("%s: no delay is known of %s: a reply was lost, a clock was not trusted, or there is no outcome. What unknown delays can change is within the error bounds; a quantile or R that they could change more is not reported", d.name, unit.Amount(n, "packet")))
+			notes = append(notes, fmt.Sprintf("%s: the delays of %d packets are not known: their replies were lost, a clock was not trusted, or they have no outcome. What they can change is within the error bounds; a quantile or R that they could change more is not reported", d.name, n))
 		}
 		if d.of.LowConfidence > 0 {
-			notes = append(notes, fmt.Sprintf("%s: an error bound exceeds its delay in %s: even the sign is not known", d.name, unit.Amount(d.of.LowConfidence, "packet")))
+			notes = append(notes, fmt.Sprintf("%s: %d delays are smaller than their own error bound: even their sign is not known", d.name, d.of.LowConfidence))
 		}
 		if d.of.Negative > 0 {
-			notes = append(notes, fmt.Sprintf("%s: a delay is negative by more than its error bound in %s: one of the clocks is wrong", d.name, unit.Amount(d.of.Negative, "packet")))
+			notes = append(notes, fmt.Sprintf("%s: %d delays are negative by more than their error bound: one of the clocks is wrong", d.name, d.of.Negative))
 		}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(r.Skipped)) {

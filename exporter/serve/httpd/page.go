@@ -161,7 +161,7 @@ func summarize(total int, counts map[agent.Health]int, idle int) string {
 	bad := total - counts[agent.Up] - counts[agent.Starting]
 	switch {
 	case total == 0 && idle > 0:
-		return unit.Amount(idle, "load test") + " before the first run"
+		return plural(idle, "load test") + " before the first run"
 	case total == 0:
 		return "No paths are configured"
 	case bad > 0:
@@ -175,13 +175,20 @@ func summarize(total int, counts map[agent.Health]int, idle int) string {
 		if bad == 1 {
 			verb = "has"
 		}
-		return fmt.Sprintf("%d of %s %s a problem: %s", bad, unit.Amount(total, "probe"), verb, strings.Join(parts, ", "))
+		return fmt.Sprintf("%d of %s %s a problem: %s", bad, plural(total, "probe"), verb, strings.Join(parts, ", "))
 	case counts[agent.Starting] > 0:
-		return fmt.Sprintf("%d of %s measuring, %d starting", counts[agent.Up], unit.Amount(total, "probe"), counts[agent.Starting])
+		return fmt.Sprintf("%d of %s measuring, %d starting", counts[agent.Up], plural(total, "probe"), counts[agent.Starting])
 	case total == 1:
 		return "The one probe is measuring"
 	}
 	return fmt.Sprintf("All %d probes are measuring", total)
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // words is a reason as text, without the prefix local_: the sentence names this host's clock.
