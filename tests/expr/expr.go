@@ -40,7 +40,7 @@ func everything() variables {
 		"job": ".*", "instance": ".*", "path": ".*", "probe": ".*", "codec": ".*",
 		"saturation": ".*", "train": ".*", "size_sweep": ".*", "tcp": ".*", "direction": ".*",
 		"tcp_sweep": ".*", "congestion_control": ".*", "flows": ".*", "two_way": ".*", "short_flows": ".*", "messages": ".*",
-		"__rate_interval": "1m", "__interval": "15s", "__range": "2h",
+		"__rate_interval": "1m", "__interval": "15s", "__range": "2h", "__range_s": "7200",
 	}
 }
 
