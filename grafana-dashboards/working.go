@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	tablepanel "github.com/grafana/grafana-foundation-sdk/go/table"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
@@ -86,7 +88,7 @@ func workingDelay(name, base, matcher string) *timeseries.PanelBuilder {
 	median, bound := "sum without (quantile_rank) ("+quantile(half)+")", from(base, metric.WorkingDelayBound, matcher)
 	p := runs(plot(text{
 		"Delay of others " + name + ", run by run",
-		"Median one-way delay of light test packets in this direction, with its error bound (shaded), and the 95th percentile (dashed): before the load (idle), and while the load was in this direction, in the other, or in both. What the load adds is the queue in front of the slowest link; " + rules.WorkingDelayHigh.Name + " fires if its own direction adds more than " + inMillis(rules.ThresholdWorkingDelaySeconds) + " in 3 runs. A load in the other direction should add nothing.",
+		"Median one-way delay of light test packets in this direction, with its error bound (shaded), and the 95th percentile (dashed): before the load (idle), and while the load was in this direction, in the other, or in both. What the load adds is the queue in front of the slowest link; " + rules.WorkingDelayHigh.Name + " fires if its own direction adds more than " + inMillis(rules.ThresholdWorkingDelaySeconds) + " in " + fmt.Sprint(rules.WorkingDelayRuns) + " runs. A load in the other direction should add nothing.",
 		"s", noWorkingDelay + " in this time range",
 	},
 		ranged(fresh(base, quantile(half)), "{{loaded}}"), ranged(fresh(base, quantile(most)), "{{loaded}} 95 %"),

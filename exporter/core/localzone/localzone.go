@@ -1,4 +1,5 @@
-// Package localzone is the time zone of this host: what the calendar of load tests, quotas of a day and local dates use.
+// Package localzone is the time zone of this host: what the calendar of load tests, quotas of a day and local dates use. The zone of a
+// report is in serve/slareport.
 //
 // The standard library takes a zone that it cannot read for UTC, without an error.
 package localzone
