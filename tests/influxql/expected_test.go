@@ -38,7 +38,7 @@ func expected() map[string]check {
 		"raw_tcp.json: Delay of TCP data, byte by byte A": rowsOf(packets, false, func(i int) []float64 { return []float64{float64(delayAt(sample.Forward, i)) / 1e9} }),
 		"raw_tcp.json: Delay of TCP data, byte by byte B": rowsOf(packets, true, func(i int) []float64 { return []float64{float64(delayAt(sample.Forward, i)) / 1e9} }),
 		"raw_tcp.json: Delay of TCP data, byte by byte C": rowsOf(packets, false, func(int) []float64 { return []float64{1e-4} }),
-		"raw_tcp.json: TCP data of the run, $direction A": table([]any{1.0, 0.0, 2.0, 3.0, 301.0, 102.0, 201.0, 1001.0, 1002.0, 1003.0}),
+		"raw_tcp.json: TCP data of the run, $direction A": table([]any{1.0, 301.0, 0.0, 300.0, 2.0, 302.0, 3.0, 303.0, 102.0, 201.0, 1001.0, 1002.0, 1003.0}),
 		// A derivative has no value for the first interval. Rates are checked as their sum.
 		"raw_tcp.json: Throughput by connection A":              total(func(flow int) float64 { return 8 * float64((flowRows-1)*(flow+1)*1000) }, 0.26),
 		"raw_tcp.json: What limited the sender A":               total(func(int) float64 { return float64(flowRows-1) * 0.1 }, 0.26),
