@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // packages begin errors with their names, of this program and of Go. A name that a configuration has too, such as reflector, names the
@@ -29,11 +30,13 @@ func Kept() []string {
 // Drops reports whether the name of a package is left out.
 func Drops(name string) bool { return slices.Contains(packages(), name) }
 
+// beginnings matches the names of packages that begin parts of a text.
+var beginnings = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(^|: |; |\(|\n)(?:(?:` + strings.Join(packages(), "|") + `): )+`)
+})
+
 // Words is the text of an error without the names of packages that begin its parts.
-func Words(err error) string {
-	parts, text := regexp.MustCompile(`(^|: |; |\(|\n)(?:(?:`+strings.Join(packages(), "|")+`): )+`), err.Error()
-	return parts.ReplaceAllString(text, "$1")
-}
+func Words(err error) string { return beginnings().ReplaceAllString(err.Error(), "$1") }
 
 // Handler passes records on, with the texts of their errors.
 type Handler struct{ slog.Handler }

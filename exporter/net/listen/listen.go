@@ -69,7 +69,7 @@ func (a *Addresses) Failed() []Failed {
 
 // Retry tries the addresses without a socket until all have one or ctx ends.
 func (a *Addresses) Retry(ctx context.Context) {
-	for left := a.Failed(); len(left) > 0 && ctxtime.Sleep(ctx, RetryInterval); { // an address that arrives is not announced to sockets
+	for left := a.Failed(); len(left) > 0 && ctxtime.Sleep(ctx, RetryInterval); { // a port that another program frees has no event
 		left = slices.DeleteFunc(left, func(f Failed) bool {
 			if err := a.open(f.index); err != nil {
 				return false

@@ -119,7 +119,7 @@ func TestLabelsOfPathsAreTagsOfSeriesAndRawSamples(t *testing.T) {
 		b.start(t)
 		for _, want := range []string{`site=Paris\,\ 2`, "site=berlin"} {
 			b.record()
-			time.Sleep(12 * time.Second) // simulated time: one multiple of the interval
+			time.Sleep(12 * time.Second) // simulated time (synctest): past the next multiple of the interval of 10 s
 			seen := map[string]bool{}
 			for _, line := range b.taken() {
 				measurement, _, _ := strings.Cut(line, ",")

@@ -71,7 +71,7 @@ func TestPacketsOfAHostWithoutItsAddressAreSkipped(t *testing.T) {
 			namespace.Do(t, pair.Local, func() { ip("address del " + c.address + " dev near") })
 			await.That(t, "skipped packets", func() bool { skipped, _ := counts(); return skipped > 0 })
 			_, before := counts()
-			time.Sleep(2 * o.LossTimeout) // those on the way when the address went are lost then
+			time.Sleep(2 * o.LossTimeout) // nothing may be sent or lost in this time, but what was on its way
 			skipped, sent := counts()
 			_, lost, _ := p.counts()
 			if sent != before {
