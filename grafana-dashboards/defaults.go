@@ -15,8 +15,3 @@ func amount(value float64, unit string) string { return plain(value) + " " + uni
 
 // plain has six digits: the product of a default and a unit is not exact.
 func plain(value float64) string { return strconv.FormatFloat(value, 'g', 6, 64) }
-
-// staleAfter is the age in seconds at which OnewayResultStale fires by default on a path with an interval of 1 s.
-func staleAfter() float64 {
-	return rules.ThresholdStaleIntervals.Default + rules.ThresholdStaleSeconds.Default
-}

@@ -9,6 +9,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/trend"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/unit"
 )
 
 // readOff describes the resolution of a CDF.
@@ -140,6 +141,5 @@ func resolution(d *metric.Desc) string {
 	for _, b := range d.Buckets {
 		bounds = append(bounds, fmt.Sprintf("%g", b*1e3))
 	}
-	last := len(bounds) - 1
-	return "Resolution: 9 % with native histograms, else classic buckets at " + strings.Join(bounds[:last], ", ") + " and " + bounds[last] + " ms."
+	return "Resolution: 9 % with native histograms, else classic buckets at " + unit.List("and", bounds...) + " ms."
 }

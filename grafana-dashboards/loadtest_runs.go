@@ -10,6 +10,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
 	"oneway.example/exporter/core/runreason"
+	"oneway.example/exporter/core/unit"
 )
 
 const always = common.VisibilityModeAlways
@@ -101,7 +102,7 @@ func runsIn(time string) string {
 func runsByResult() *timeseries.PanelBuilder {
 	panel := bars(counted(text{
 		"Runs per hour",
-		"Runs that were due in the hour before each point, by result and reason. " + rules.RunsFailing.Name + " counts the results refused, failed and incomplete. For skipped runs see " + rules.RunResultStale.Name + " and " + rules.DataQuotaExhausted.Name + ".",
+		"Runs that were due in the hour before each point, by result and reason. " + rules.RunsFailing.Name + " counts the results " + unit.List("and", rules.FailedResults()...) + ". For skipped runs see " + rules.RunResultStale.Name + " and " + rules.DataQuotaExhausted.Name + ".",
 		"none", noRun,
 	}, leastMinute, ranged(runsIn("1h"), "{{probe}}: {{result}} {{reason}}"))).
 		Thresholds(steps(step{0, "transparent"}))

@@ -44,11 +44,12 @@ func summaryRow(b *boardBuilder) {
 	}, instant(rec(rules.RoundTripQuantiles5m.Name, `quantile_rank="0.5"`), "p50"), instant(rec(rules.RoundTripQuantiles5m.Name, `quantile_rank="0.95"`), "p95"),
 		instant(of(metric.RoundTripTimeMin), "min")).Span(6).Decimals(2).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, green})))
+	stale := rules.ReplyAge().Default(1)
 	b.WithPanel(tile(text{
-		"Last reply", "Time since the last reply. Red above " + amount(staleAfter(), "s") + ".", "s",
+		"Last reply", "Time since the last reply. Red above " + amount(stale, "s") + ", the default of " + rules.ResultStale.Name + " at an interval of 1 s.", "s",
 		"No reply so far" + orSlim,
 	}, instant("time() - "+of(metric.ProbeLastSuccess), "age")).Span(3).Decimals(0).
-		Thresholds(steps(step{0, gray}, step{0, green}, step{staleAfter(), red})))
+		Thresholds(steps(step{0, gray}, step{0, green}, step{stale, red})))
 	b.WithPanel(factsTile())
 }
 

@@ -8,7 +8,8 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
+
+	"oneway.example/exporter/core/unit"
 )
 
 // Error is the error of an option, with the expectation.
@@ -69,16 +70,7 @@ func OneOf(key, v string, words ...string) error {
 	if slices.Contains(words, v) {
 		return nil
 	}
-	return Errorf(key, "is %q; it must be %s", v, alternatives(words))
-}
-
-// alternatives is "a, b or c".
-func alternatives(words []string) string {
-	last := len(words) - 1
-	if last < 1 {
-		return strings.Join(words, "")
-	}
-	return strings.Join(words[:last], ", ") + " or " + words[last]
+	return Errorf(key, "is %q; it must be %s", v, unit.List("or", words...))
 }
 
 // EachOnce is an *Error if a value of a list is out of range or a duplicate, and nil otherwise.

@@ -46,15 +46,10 @@ and on (job, instance, path, probe)
 		Doc:  `Not of a dead peer, which is OnewayProbeFailing: the agent hangs, or a clock is wrong.`,
 		Expr: promql(`
 time() - $probeLastSuccess
-> (
-  $probeInterval * on (path) group_left () $staleIntervals
-  + on (path) group_left () $staleSeconds
-)
+> $maxAge
 unless on (job, instance, path, probe) $probeUp == 0`, names{
 			"probeLastSuccess": metric.ProbeLastSuccess.Name,
-			"probeInterval":    metric.ProbeInterval.Name,
-			"staleIntervals":   ThresholdStaleIntervals.ByPath.Name,
-			"staleSeconds":     ThresholdStaleSeconds.ByPath.Name,
+			"maxAge":           ReplyAge().limit(),
 			"probeUp":          metric.ProbeUp.Name,
 		}),
 		Alert: &Alert{

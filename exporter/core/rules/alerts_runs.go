@@ -47,8 +47,8 @@ or
 		Alert: &Alert{
 			Severity: Warning, Component: Path, For: 5 * time.Minute,
 			Summary: "Load tests of {{ $labels.path }}/{{ $labels.probe }} fail",
-			Description: "Too many runs of {{ $labels.path }}/{{ $labels.probe }} that were due were refused, failed or were incomplete" +
-				lookup(metric.Runs.Name+"{instance,path,probe,result=~'"+failedResults+"'} > 0", "; {{ .Labels.result }} ({{ .Labels.reason }}): {{ .Value | humanize }} since the agent started") +
+			Description: "Too many runs of {{ $labels.path }}/{{ $labels.probe }} that were due were " + unit.List("or", FailedResults()...) +
+				lookup(metric.Runs.Name+"{instance,path,probe,result=~'"+failedResults()+"'} > 0", "; {{ .Labels.result }} ({{ .Labels.reason }}): {{ .Value | humanize }} since the agent started") +
 				lookup("sum("+metric.Runs.Name+"{instance,path,probe,reason=~'"+strings.Join(runreason.OfHosts(), "|")+"'}) > 0", "; {{ .Value | humanize }} of these because a host was too busy or stood still, not because of the path") +
 				lookup("time() - "+metric.RunLast.Name+sameProbe, "; the last completed run ended {{ .Value | humanizeDuration }} ago") + ".",
 		},
@@ -62,10 +62,7 @@ that). The label link is for alertmanager.yml.`,
 		Expr: promql(`
 (
   time() - $runLast
-  > (
-    $runInterval * on (path) group_left () $runStaleIntervals
-    + on (path) group_left () $runStaleSeconds
-  )
+  > $maxAge
 )
 * on (job, instance, path, probe) group_left (link) ($testRunning ^ 0)
 and on (job, instance, path, probe)
@@ -81,9 +78,8 @@ and on (job, instance, path, probe)
   )
 )`, names{
 			"runLast":           metric.RunLast.Name,
+			"maxAge":            strings.ReplaceAll(RunAge().limit(), "\n", "\n  "),
 			"runInterval":       metric.RunInterval.Name,
-			"runStaleIntervals": ThresholdRunStaleIntervals.ByPath.Name,
-			"runStaleSeconds":   ThresholdRunStaleSeconds.ByPath.Name,
 			"testRunning":       metric.TestRunning.Name,
 			"runsMissedCount6h": RunsMissedCount6h.Name,
 			"runClosedSeconds":  ThresholdRunClosedSeconds.ByPath.Name,

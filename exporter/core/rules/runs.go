@@ -14,14 +14,21 @@ import (
 // workingDelayRunsBelow is a constant because the rule uses its own last value.
 const workingDelayRunsBelow = "oneway:working_delay_excess:runs_below"
 
-// failedResults matches the results of runs that give no values, failed selects these runs, and completed all others that began.
 const (
-	failedResults = runreason.Refused + "|" + runreason.Failed + "|" + runreason.Incomplete
 	// processStart is the time at which an agent started, which client_golang exports.
 	processStart = "process_start_time_seconds"
-	failed       = `{result=~"` + failedResults + `"}`
 	completed    = `{result="` + runreason.Completed + `"}`
 )
+
+// FailedResults are the results of runs that OnewayRunsFailing counts: the ones that give no values and were not skipped.
+func FailedResults() []string {
+	return []string{runreason.Refused, runreason.Failed, runreason.Incomplete}
+}
+
+// failedResults matches the results of runs that failed.
+func failedResults() string { return strings.Join(FailedResults(), "|") }
+
+func failedRuns() string { return `{result=~"` + failedResults() + `"}` }
 
 // Runs of load tests, and the paths that they disturb.
 var (
@@ -39,8 +46,8 @@ group by (job, instance, path) (
 	RunsCount1h = runsOf("oneway:runs:count1h", "", "1h", `Runs that were due. increase() does not see the first value of a series: one that is new
 counts as a whole.`)
 	RunsCount1d        = runsOf("oneway:runs:count1d", "", "1d", ``)
-	RunsFailedCount1h  = runsOf("oneway:runs_failed:count1h", failed, "1h", ``)
-	RunsFailedCount1d  = runsOf("oneway:runs_failed:count1d", failed, "1d", ``)
+	RunsFailedCount1h  = runsOf("oneway:runs_failed:count1h", failedRuns(), "1h", ``)
+	RunsFailedCount1d  = runsOf("oneway:runs_failed:count1d", failedRuns(), "1d", ``)
 	RunsMissedCount6h  = runsOf("oneway:runs_missed:count"+missedRange(), `{result!="`+runreason.Completed+`"}`, missedRange(), ``)
 	WorkingDelayExcess = Rule{
 		Name: "oneway:working_delay_excess_seconds",

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"oneway.example/exporter/core/unit"
 )
 
 // RunbooksURL has the label url, below which the runbook of each alert is.
@@ -62,8 +64,8 @@ buffer limited the sender, 0..1.`)
 	ThresholdTCPRetransmittedRatio = limitOfRuns("tcp_retransmitted_ratio", 0.05, `OnewayTCPRetransmissions: share of a run's sent payload that was sent again, 0..1.`)
 	ThresholdSenderUnderrunRatio   = limitOfRuns("sender_underrun_ratio", 0.02, `OnewaySenderTooSlow: share of a load test's planned packets that this host or
 the remote end did not send, 0..1.`)
-	ThresholdRunsFailedRatio = limitOfRuns("runs_failed_ratio", 0.5, `OnewayRunsFailing: share of the runs of load tests that were refused, failed or
-incomplete, 0..1.`)
+	ThresholdRunsFailedRatio = limitOfRuns("runs_failed_ratio", 0.5, `OnewayRunsFailing: share of the runs of load tests that were `+unit.List("or", FailedResults()...)+`,
+0..1.`)
 	ThresholdRunStaleIntervals = limitOfRuns("run_stale_intervals", 3, `OnewayRunResultStale: intervals without a completed run, plus seconds of slack
 for jitter, for waiting for the link, and for the run itself ...`)
 	ThresholdRunStaleSeconds  = limitOfRuns("run_stale_seconds", 900, ``)
