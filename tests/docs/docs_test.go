@@ -25,7 +25,7 @@ func files(t *testing.T, suffix string) (all []string) {
 			return err
 		case d.IsDir() && (name == "build" || name == "node_modules" || strings.HasPrefix(name, ".") && path != root):
 			return fs.SkipDir
-		case strings.HasSuffix(name, suffix):
+		case !d.IsDir() && strings.HasSuffix(name, suffix):
 			all = append(all, path)
 		}
 		return nil

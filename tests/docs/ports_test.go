@@ -24,7 +24,7 @@ func defaultPorts() []string {
 func TestCodeHasDefaultPortsByTheirConstants(t *testing.T) {
 	literal := regexp.MustCompile(`\b(?:` + strings.Join(defaultPorts(), "|") + `)\b`)
 	for _, path := range files(t, ".go") {
-		if strings.HasSuffix(path, "_test.go") || !strings.HasPrefix(path, filepath.Join(root, "exporter")) || filepath.Base(path) == "hostport.go" {
+		if strings.HasSuffix(path, "_test.go") || !isShipped(path) || filepath.Base(path) == "hostport.go" {
 			continue
 		}
 		var s scanner.Scanner
@@ -38,25 +38,39 @@ func TestCodeHasDefaultPortsByTheirConstants(t *testing.T) {
 	}
 }
 
-// otherPorts returns the ports in documents that are no defaults of the program: NTP, chronyd, gpsd, InfluxDB 1 and 3,
-// node_exporter, Telegraf's plugin, and an example.
-func otherPorts() []string {
-	return []string{"123", "323", "2947", "8086", "8181", "9100", "8862", "8622"}
+// isShipped tells whether a file is part of the program, of its modules, or of the examples.
+func isShipped(path string) bool {
+	place, _, _ := strings.Cut(strings.TrimPrefix(filepath.ToSlash(path), root+"/"), "/")
+	return !strings.Contains(path, "testdata") && slices.Contains([]string{"chrony-config", "deploy", "exporter", "grafana-dashboards", "telegraf-plugins"}, place)
 }
 
-// A document has the default ports, and otherPorts, but no further one: after a change of a default the documents
-// with the old one fail.
-func TestDocumentsHaveTheDefaultPorts(t *testing.T) {
-	port := regexp.MustCompile(`(?:[A-Za-z0-9][]"'*]?:|\bports? \(?|-p |--port |(?:UDP|TCP) |\b[0-9]{4} to )([1-9][0-9]{2,4})\b`)
-	allowed := slices.Concat(defaultPorts(), otherPorts())
-	for _, path := range files(t, ".md") {
-		if strings.Contains(path, "CHANGELOG") {
+// otherPorts returns the ports in documents and examples that are no defaults of the program: NTP, chronyd, gpsd, InfluxDB 1 and 3,
+// node_exporter, Telegraf's plugin, an example, mail, Alertmanager, and the largest port.
+func otherPorts() []string {
+	return []string{"123", "323", "2947", "8086", "8181", "9100", "8862", "8622", "587", "9093", "65535"}
+}
+
+// A document, and each file that is shipped, has the default ports, and otherPorts, but no further one: after a change of a default
+// the files with the old one fail.
+func TestFilesHaveTheDefaultPorts(t *testing.T) {
+	port := regexp.MustCompile(`(?m)(?:[A-Za-z0-9][]"'*]?:|(?:^|[\s"'=(]):|\bports?:? \(?|-p |--port |(?:UDP|TCP) |\b[0-9]{4}(?: to |-))([1-9][0-9]{2,4})\b`)
+	variable := regexp.MustCompile(`\$\{[^}]*\}`) // of a shell: ${text:0:300}
+	allowed, found := slices.Concat(defaultPorts(), otherPorts()), map[string]int{}
+	for _, path := range files(t, "") {
+		suffix := filepath.Ext(path)
+		switch {
+		case strings.Contains(path, "CHANGELOG"), slices.Contains([]string{".go", ".gz", ".png", ".svg", ".sum"}, suffix), suffix != ".md" && !isShipped(path):
 			continue
 		}
-		for _, m := range port.FindAllStringSubmatch(read(t, path), -1) {
-			if !slices.Contains(allowed, m[1]) {
+		for _, m := range port.FindAllStringSubmatch(variable.ReplaceAllString(read(t, path), ""), -1) {
+			if found[suffix]++; !slices.Contains(allowed, m[1]) {
 				t.Errorf("%s: %q has another port than the defaults: %v", path, m[0], defaultPorts())
 			}
+		}
+	}
+	for _, suffix := range []string{".md", ".yml", ".conf", ".tmpl", ".service", ".json"} {
+		if found[suffix] == 0 {
+			t.Errorf("no port was found in a file of %s", suffix)
 		}
 	}
 }
