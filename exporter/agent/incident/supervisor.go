@@ -86,12 +86,8 @@ const queue = 4096
 // batchPackets is how many packets are taken from the queue at one time.
 const batchPackets = 256
 
-// listener is the metric label's value for the packets that a Supervisor misses; request is the trigger of a report
-// on request.
-const (
-	listener = "incident"
-	request  = "request"
-)
+// listener is the metric label's value for the packets that a Supervisor misses.
+const listener = "incident"
 
 // Errors of Store.
 var (
@@ -302,7 +298,7 @@ func (s *Supervisor) request(pathName, probeName string) (*piece, error) {
 	case !s.requests.Allow():
 		return nil, ErrTooMany
 	}
-	return found[0].piece(request, nil, time.Now()), nil
+	return found[0].piece(report.OnRequest, nil, time.Now()), nil
 }
 
 // write writes a report and counts it.
@@ -317,7 +313,7 @@ func (s *Supervisor) write(p *piece) error {
 	if one := s.paths[name{h.Path, h.Probe}]; one != nil { // it may have been removed
 		one.series.Series(metric.IncidentReports, p.body.Trigger).Add(1)
 	}
-	s.options.Log.Info("Incident stored", "path", h.Path, "probe", h.Probe, "trigger", p.body.Trigger, "id", h.ID, "why", cmp.Or(h.Error, "on request"))
+	s.options.Log.Info("Incident stored", "path", h.Path, "probe", h.Probe, "trigger", p.body.Trigger, "id", h.ID, "why", h.Why())
 	return nil
 }
 

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/probe/link"
 	"oneway.example/exporter/probe/quota"
 )
 
@@ -124,17 +125,6 @@ type NoAgentError struct{ Why string }
 
 // Error has the reason.
 func (e *NoAgentError) Error() string { return "linklease: no agent: " + e.Why }
-
-// BusyError reports that another test held the link.
-type BusyError struct {
-	Terms
-	Waited time.Duration
-}
-
-// Error names the holder and the time waited.
-func (e *BusyError) Error() string {
-	return fmt.Sprintf("link %s was not free in %v, it is held by %s", e.Link, e.Waited.Round(100*time.Millisecond), e.Holder)
-}
 
 // network returns the network namespace of this process; empty if the kernel has none.
 func network() string {
@@ -258,7 +248,7 @@ func (l *Lease) await(ctx context.Context, within time.Duration) (reply, error) 
 }
 
 // Acquire waits for the link for at most most. If it has to wait, it first calls waiting with the
-// present holder. The error is a *BusyError, ErrClosed or the cause of ctx.
+// present holder. The error is a *link.BusyError, ErrClosed or the cause of ctx.
 func (l *Lease) Acquire(ctx context.Context, most time.Duration, waiting func(Terms)) error {
 	most = max(0, most)
 	r, err := l.request(ctx, request{Op: opTake, Wait: most}, most+replyTime)
@@ -281,7 +271,7 @@ func (l *Lease) taken(r reply, err error, waited time.Duration) error {
 		return err
 	}
 	if r.Result == resultBusy {
-		return &BusyError{r.Terms, waited}
+		return &link.BusyError{Link: r.Terms.Link, Waited: waited, Holder: r.Terms.Holder}
 	}
 	go l.keepAlive()
 	return nil

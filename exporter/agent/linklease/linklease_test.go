@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/probe/link"
 	"oneway.example/exporter/probe/quota"
 )
 
@@ -80,7 +81,7 @@ func TestSecondTestOnALinkWaitsAndGetsTheHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	third := l.dial("uplink")
-	var busy *BusyError
+	var busy *link.BusyError
 	if err := third.Acquire(t.Context(), 0, nil); !errors.As(err, &busy) || !strings.Contains(err.Error(), "link uplink was not free in 0s, it is held by office/train") {
 		t.Errorf("error is %v", err)
 	}
@@ -211,7 +212,7 @@ func TestRestartedServerKeepsReservationsAndLeasesAgain(t *testing.T) {
 	if l.running("uplink") != 1 {
 		t.Error("oneway_test_running is not 1 again")
 	}
-	if err := l.dial("uplink").Reacquire(t.Context()); !errors.As(err, new(*BusyError)) {
+	if err := l.dial("uplink").Reacquire(t.Context()); !errors.As(err, new(*link.BusyError)) {
 		t.Errorf("error is %v", err)
 	}
 	if err := again.Settle(100, 50); err != nil {

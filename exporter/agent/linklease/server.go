@@ -15,7 +15,9 @@ import (
 	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/probe/link"
+	"oneway.example/exporter/probe/linkuse"
 	"oneway.example/exporter/probe/quota"
 )
 
@@ -103,13 +105,12 @@ func (s *Server) accept(ctx context.Context, l *net.UnixListener) error {
 }
 
 // show creates the series of a test.
-func (s *Server) show(p Labels) *metric.Scope {
-	series := metric.NewScope(s.options.Sink, p.Path, p.Probe)
-	series.Set(metric.TestRunning, 0, p.Link)
-	for _, way := range []string{"forward", "reverse"} {
-		series.Series(metric.RunBytes, way)
+func (l *leased) show() {
+	l.series = metric.NewScope(l.options.Sink, l.labels.Path, l.labels.Probe)
+	l.use = linkuse.New(l.options.Links, link.Use{Link: l.labels.Link, Path: l.labels.Path}, l.series)
+	for _, d := range sample.Directions() {
+		l.series.Series(metric.RunBytes, d.String())
 	}
-	return series
 }
 
 // leave closes the series of a test after seriesRetention, or when the server ends.
@@ -132,10 +133,10 @@ type leased struct {
 
 	described, sending, settled bool
 	release                     func() // releases the link; nil: not held
-	emptied                     func() // the test no longer fills the link; nil: it has not begun to
 	reservation                 *quota.Reservation
 	reserved                    int64
 	series                      *metric.Scope
+	use                         *linkuse.Use // nil with release
 }
 
 // serve handles one connection.
@@ -167,8 +168,8 @@ func (s *Server) serve(run context.Context, conn net.Conn) {
 			}
 			silence.Reset(s.options.idleTimeout)
 		case <-show.C:
-			if l.sending {
-				l.running(1)
+			if l.use != nil {
+				l.use.Refresh()
 			}
 		case <-silence.C:
 			return
@@ -279,7 +280,8 @@ func (l *leased) take(ctx context.Context, q request) error {
 	if !ok {
 		return l.reply(resultBusy)
 	}
-	l.release, l.series = release, l.show(l.labels)
+	l.release = release
+	l.show()
 	l.options.Log.Info("Link leased", "link", link, "to", l.holder)
 	if q.Again {
 		l.send()
@@ -304,21 +306,15 @@ func (l *leased) reserve(bytes int64) error {
 
 // send records that the test sends.
 func (l *leased) send() {
-	if !l.sending {
-		l.emptied = l.options.Links.Fill(link.Use{Link: l.labels.Link, Path: l.labels.Path})
-	}
 	l.sending = true
-	l.running(1)
+	l.use.Begin()
 }
-
-func (l *leased) running(yes float64) { l.series.Set(metric.TestRunning, yes, l.labels.Link) }
 
 // settle ends the lease with the bytes reported by the test.
 func (l *leased) settle(forward, reverse int64) error {
 	l.settled = true
 	l.reservation.Settle(forward + reverse)
-	l.series.Series(metric.RunBytes, "forward").Add(float64(forward))
-	l.series.Series(metric.RunBytes, "reverse").Add(float64(reverse))
+	l.use.Sent(forward, reverse)
 	l.endUse()
 	l.options.Log.Info("Link returned", "link", l.labels.Link, "by", l.holder, "forward_bytes", forward, "reverse_bytes", reverse)
 	return l.reply(resultOK)
@@ -339,10 +335,7 @@ func (l *leased) end() {
 }
 
 func (l *leased) endUse() {
-	if l.emptied != nil {
-		l.emptied()
-	}
-	l.running(0)
+	l.use.End()
 	l.leave(l.run, l.series)
 	l.release()
 }

@@ -68,7 +68,7 @@ func (b *lessee) Lease(ctx context.Context, most time.Duration) (loadtest.Lease,
 			l.Close()
 		}
 	}
-	busy, isBusy := errors.AsType[*linklease.BusyError](err)
+	busy, isBusy := errors.AsType[*link.BusyError](err)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:

@@ -18,8 +18,11 @@ type Options struct {
 	Timeout time.Duration     `yaml:"timeout"`
 }
 
-// LinkKey is the key of Options.Link.
-const LinkKey = "link"
+// LinkKey is the key of Options.Link, windowsKey of Options.Windows.
+const (
+	LinkKey    = "link"
+	windowsKey = "windows"
+)
 
 // Describe returns the descriptions of the keys.
 func (o *Options) Describe() []option.Description {

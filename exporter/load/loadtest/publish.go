@@ -2,20 +2,20 @@ package loadtest
 
 import (
 	"net/netip"
-	"slices"
 	"sort"
 	"strings"
 	"time"
 
 	"oneway.example/exporter/core/metric"
-	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/probe/link"
+	"oneway.example/exporter/probe/linkuse"
 )
 
 // open creates the series that exist before the first run.
 func (r *runner) open() {
 	r.scope, r.values = r.env.Scope(r.target), NewValues(r.env.Scope(r.target))
 	r.scope.Update(func() {
-		r.running(false)
+		r.use = linkuse.New(r.links, link.Use{Link: r.link, Path: r.target.Path}, r.scope)
 		r.scope.Set(metric.RunInterval, r.opts.Every.Seconds())
 		r.scope.Set(metric.RunRequired, float64(r.required), r.link)
 	})
@@ -27,11 +27,6 @@ func (r *runner) open() {
 func (r *runner) close() {
 	r.values.Close()
 	r.scope.Close()
-}
-
-// running sets oneway_test_running.
-func (r *runner) running(yes bool) {
-	r.scope.Set(metric.TestRunning, metric.Flag(yes), r.link)
 }
 
 // due sets the time of the next run; zero: none is planned.
@@ -58,11 +53,7 @@ func (r *runner) account(s Session, light *lightPackets, o *Outcome) {
 	r.scope.Update(func() {
 		s.Account(o, r.scope)
 		light.account(o)
-		for d, n := range map[sample.Direction]int64{sample.Forward: o.ForwardBytes, sample.Reverse: o.ReverseBytes} {
-			if n > 0 || slices.Contains(o.Directions, d) { // light packets and their replies go in both
-				r.scope.Series(metric.RunBytes, d.String()).Add(float64(n))
-			}
-		}
+		r.use.Sent(o.ForwardBytes, o.ReverseBytes) // light packets and their replies go in both directions
 	})
 }
 

@@ -22,6 +22,7 @@ import (
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/calendar"
 	"oneway.example/exporter/probe/link"
+	"oneway.example/exporter/probe/linkuse"
 	"oneway.example/exporter/probe/quota"
 	"oneway.example/exporter/probe/report"
 )
@@ -43,6 +44,7 @@ type runner struct {
 	progress    func(Progress)
 	progressing sync.Mutex // serializes calls of progress: transfers of both directions may run at once
 	scope       *metric.Scope
+	use         *linkuse.Use
 	values      *Values
 	status      *status
 	required    int64 // bytes that the quota must have left for a run
@@ -59,7 +61,7 @@ func newRunner(env probe.Env, target probe.Target, o Options, t Test) (*runner, 
 		status:   &status{}, required: t.Bytes(0),
 	}
 	if err := r.calendar.Check(); err != nil {
-		return nil, &probe.OptionError{Key: "windows", Problem: "cannot be used: " + errtext.Words(err)} // every and jitter are checked
+		return nil, &probe.OptionError{Key: windowsKey, Problem: "cannot be used: " + errtext.Words(err)} // every and jitter are checked
 	}
 	if r.links == nil {
 		r.links = link.NewTable(nil)
@@ -190,7 +192,7 @@ func (r *runner) acquireError(ctx context.Context) error {
 		return &Failure{Reason: runreason.Stopped, Err: context.Cause(ctx)}
 	}
 	holder, _, _ := r.links.Holder(r.link)
-	return &Failure{Reason: runreason.LinkBusy, Err: fmt.Errorf("link %s was not free in %v, it is held by %s", r.link, r.opts.MaxWait, holder)}
+	return &Failure{Reason: runreason.LinkBusy, Err: &link.BusyError{Link: r.link, Waited: r.opts.MaxWait, Holder: holder}}
 }
 
 func (r *runner) holder() string { return r.target.Path + "/" + r.target.Probe }
@@ -219,13 +221,11 @@ func (r *runner) perform(ctx context.Context, run *Run, s Session, light *lightP
 	go watch.Run(watching, func(d time.Duration) { cancel(paused(d)) })
 	run.Begin = instant.Now()
 	r.setPhase("measuring")
-	r.running(true)
-	emptied := r.links.Fill(link.Use{Link: r.link, Path: r.target.Path})
+	r.use.Begin()
 	light.begin(ctx, run, s)
 	err := r.recovered(ctx, s, run)
 	light.end(ctx, run)
-	emptied()
-	r.running(false)
+	r.use.End()
 	err = verdict(ctx, s, err)
 	if d := watch.Longest(); d > 0 { // it explains what has ended the session meanwhile
 		err = paused(d)

@@ -105,6 +105,19 @@ func (t *Table) removeUnused(name string) {
 	}
 }
 
+// BusyError reports that a test waited for a link in vain.
+type BusyError struct {
+	Link   string
+	Waited time.Duration
+	// Holder is who has the link, for messages.
+	Holder string
+}
+
+// Error names the holder and the time waited.
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("link %s was not free in %v, it is held by %s", e.Link, e.Waited.Round(100*time.Millisecond), e.Holder)
+}
+
 // Acquire waits until link is free and takes it for holder, a name for messages. Waiters are served
 // in the order of their calls. release may be called repeatedly. The error wraps the cause of ctx.
 func (t *Table) Acquire(ctx context.Context, link, holder string) (release func(), err error) {

@@ -66,6 +66,9 @@ const (
 // reports use at most a quarter of both limits.
 const Incident = "incident"
 
+// OnRequest is the Reason of an incident that somebody has requested.
+const OnRequest = "request"
+
 // Limits of a header in memory; they bound what a remote end's text can use.
 const (
 	// maxLines is the most lines of a summary.
@@ -109,7 +112,7 @@ func (h Header) Why() string {
 		return h.Error
 	case h.Reason == runreason.OK:
 		return ""
-	case h.Reason == "request":
+	case h.Reason == OnRequest:
 		return "on request"
 	}
 	return strings.ReplaceAll(h.Reason, "_", " ")
