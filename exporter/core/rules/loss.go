@@ -31,7 +31,8 @@ func roundTripLossRatio(window, doc string) Rule {
 	return Rule{Name: recorded(metric.RoundTripLost, "ratio"+window), Doc: doc, Expr: inWindow(window).RoundTripLoss()}
 }
 
-// Packets are the counts of packets of a time, by which rules, dashboards and reports know what was lost.
+// Packets are the counts of packets of a time, by which rules, dashboards and reports know what was lost. Rules and dashboards have no
+// ratio where too many packets stay undecided; a report has its lowest and its highest value.
 type Packets struct {
 	// Series selects the series of a family, with further matchers and the time as its range.
 	Series func(d *metric.Desc, matchers ...string) string
@@ -147,6 +148,30 @@ func (p Packets) RoundTripsReceived() string {
 $received
 or
 $answered`, names{"received": p.change(metric.RoundTripReceived), "answered": p.slimAnswered()})
+}
+
+// Outcomes is how many packets were received, were lost, or stay undecided, by direction: a report adds them over days, and its loss is
+// a share of them. It has a value where losses have a direction.
+func (p Packets) Outcomes() string {
+	return promql(`
+$lost
++ ($undecided or 0 * $lost)
++ (
+  $received
+  or
+  0 * $lost
+)`, names{"lost": p.change(metric.PacketsLost), "undecided": p.change(metric.PacketsUndecided), "received": strings.ReplaceAll(p.Received(), "\n", "\n  ")})
+}
+
+// RoundTrips is how many packets had a reply or were lost on their way there or back.
+func (p Packets) RoundTrips() string {
+	return promql(`
+$lost
++ (
+  $received
+  or
+  0 * $lost
+)`, names{"lost": p.change(metric.RoundTripLost), "received": strings.ReplaceAll(p.RoundTripsReceived(), "\n", "\n  ")})
 }
 
 // slimAnswered is the number of packets with a reply of paths of profile slim: of those sent, the ones that are no lost round trips.

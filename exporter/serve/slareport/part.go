@@ -28,22 +28,27 @@ func (p *part) series(name string, matchers ...string) string {
 	return name + "{" + strings.Join(append([]string{p.match}, matchers...), ",") + "}[" + seconds(p.length) + "]"
 }
 
-// family is the label of the values of a query for several families.
-const family = "family"
+// family is the label of the values of a query for several families. outcomes and roundTrips are its values for what rules.Packets
+// knows.
+const (
+	family     = "family"
+	outcomes   = "outcomes"
+	roundTrips = "round_trips"
+)
 
 // counts are the increases of the counters in the part, and the largest delay, by name of the family and direction.
 func (p *part) counts(ctx context.Context) (map[string]map[string]float64, error) {
 	packets := rules.Packets{Sum: true, Series: func(d *metric.Desc, matchers ...string) string { return p.series(d.Name, matchers...) }}
 	queries := []string{
-		named("max by (direction) (max_over_time("+p.series(metric.DelayMax.Name)+"))", metric.DelayMax),
-		named("count(count_over_time("+p.series(metric.ProbeInterval.Name)+"))", metric.ProbeInterval),
-		named(packets.Received(), metric.PacketsReceived), named(packets.RoundTripsReceived(), metric.RoundTripReceived),
+		named("max by (direction) (max_over_time("+p.series(metric.DelayMax.Name)+"))", metric.DelayMax.Name),
+		named("count(count_over_time("+p.series(metric.ProbeInterval.Name)+"))", metric.ProbeInterval.Name),
+		named(packets.Outcomes(), outcomes), named(packets.RoundTrips(), roundTrips),
 	}
 	for _, d := range []*metric.Desc{
 		metric.PacketsSent, metric.PacketsLost, metric.PacketsUndecided, metric.PacketsHostDropped, metric.DelayInvalid, metric.DelayLowConfidence,
 		metric.RoundTripLost,
 	} {
-		queries = append(queries, named("sum by (direction) (increase("+p.series(d.Name)+"))", d))
+		queries = append(queries, named("sum by (direction) (increase("+p.series(d.Name)+"))", d.Name))
 	}
 	values, err := p.client.at(ctx, strings.Join(queries, " or "), p.to)
 	all := map[string]model.Vector{}
@@ -58,9 +63,9 @@ func (p *part) counts(ctx context.Context) (map[string]map[string]float64, error
 	return sums, err
 }
 
-// named is a query whose values have the name of a family.
-func named(query string, d *metric.Desc) string {
-	return "label_replace(" + query + ", " + strconv.Quote(family) + ", " + strconv.Quote(d.Name) + `, "", "")`
+// named is a query whose values have a name in the label family.
+func named(query, name string) string {
+	return "label_replace(" + query + ", " + strconv.Quote(family) + ", " + strconv.Quote(name) + `, "", "")`
 }
 
 // add adds the counts of the part.
@@ -77,10 +82,9 @@ func (p *part) add(ctx context.Context, r *Row) error {
 	for d := range r.Ways {
 		name, w := sample.Direction(d).String(), &r.Ways[d]
 		if n, known := all[metric.PacketsLost.Name][name]; known { // else the reflector does not number its replies
-			undecided, sent := all[metric.PacketsUndecided.Name][name], all[metric.PacketsSent.Name][name]-all[metric.PacketsHostDropped.Name][name]
-			of := all[metric.PacketsReceived.Name][name] + n + undecided
+			sent, of := all[metric.PacketsSent.Name][name]-all[metric.PacketsHostDropped.Name][name], all[outcomes][name]
 			w.counts.lost += n
-			w.counts.undecided += undecided
+			w.counts.undecided += all[metric.PacketsUndecided.Name][name]
 			w.counts.of += of
 			w.counts.outstanding += sent - of
 			w.counts.directed = true
@@ -97,9 +101,8 @@ func (p *part) add(ctx context.Context, r *Row) error {
 			w.Max = new(v)
 		}
 	}
-	lost := all[metric.RoundTripLost.Name][""]
-	r.trips.lost += lost
-	r.trips.of += all[metric.RoundTripReceived.Name][""] + lost
+	r.trips.lost += all[metric.RoundTripLost.Name][""]
+	r.trips.of += all[roundTrips][""]
 	return nil
 }
 
