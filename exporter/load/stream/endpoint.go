@@ -239,6 +239,10 @@ type Session struct {
 	// challenges holds the last received cookie; limit limits the challenges that this end sends.
 	challenges chan []byte
 	limit      *rate.Limiter
+	// received is when the last packet of any type arrived, greeted whether the other end has sent a hello without a
+	// reply: see LastReceived.
+	received atomic.Int64
+	greeted  atomic.Bool
 
 	mu         sync.Mutex
 	left       bool
@@ -303,6 +307,16 @@ func (s *Session) isPeer(peer netip.AddrPort, local netip.Addr) {
 	if e.sessions[s.id] == s {
 		e.byPeer[peer] = s
 	}
+}
+
+// LastReceived returns the age of the last packet from the other end; greeted: it sends hello packets (KeepAlive), so that
+// silence means that it or the path is gone. Without a packet so far the age is 0.
+func (s *Session) LastReceived() (ago time.Duration, greeted bool) {
+	at := s.received.Load()
+	if at == 0 {
+		return 0, false
+	}
+	return sched.Now() - time.Duration(at), s.greeted.Load()
 }
 
 // LastStreamPacket returns the source of the last packet of a stream, and its age; false: none was received.

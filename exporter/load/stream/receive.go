@@ -74,6 +74,7 @@ func (r *receiver) packet(in *tstamp.In, h loadfmt.Header, now monotonic) {
 		r.endpoint.counts[UnknownSession].Add(1)
 		return
 	}
+	s.received.Store(int64(now))
 	switch h.Type {
 	case loadfmt.Data:
 		r.endpoint.counts[s.data(in, h, now)].Add(1)
@@ -195,13 +196,13 @@ func (s *Session) Hello(ctx context.Context, to netip.AddrPort) (cookie []byte, 
 	}
 }
 
-// KeepAlive sends a hello without a reply: it preserves the mapping of a NAT, and is consent to a
-// stream.
+// KeepAlive sends a hello without a reply: it preserves the mapping of a NAT, is consent to a stream, and shows that
+// this end runs.
 func (s *Session) KeepAlive(to netip.AddrPort) error { return s.hello(to, loadfmt.KeepAlive) }
 
 func (s *Session) hello(to netip.AddrPort, flags uint8) error {
 	packet := loadfmt.AppendHello(make([]byte, 0, loadfmt.HelloBytes), s.id, flags)
-	_, err := s.endpoint.conn.Send([]tstamp.Out{{Payload: packet, Peer: to, Cookie: noStamp}})
+	_, err := s.endpoint.conn.Send([]tstamp.Out{{Payload: packet, Peer: to, Source: s.sourceFor(to), Cookie: noStamp}})
 	if err != nil {
 		return fmt.Errorf("stream: %w", err)
 	}
@@ -269,6 +270,7 @@ func (s *Session) replyToHello(in *tstamp.In, h loadfmt.Header) {
 		e.onHello(s.id, in.Peer)
 	}
 	if h.Flags&loadfmt.KeepAlive != 0 {
+		s.greeted.Store(true)
 		return
 	}
 	if len(in.Payload) < loadfmt.HelloBytes || in.Peer.Port() == 0 || in.Peer.Addr().IsMulticast() {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
@@ -104,23 +103,15 @@ type carrier struct {
 	clock   clock.Monitor
 	drain   time.Duration
 	last    atomic.Uint32 // ID of the last transfer
-	sending atomic.Bool   // a stream without long pauses, of packets that pass every path, replaces the hello packets
+	sending atomic.Bool   // a stream that replaces the hello packets
 
 	mu      sync.Mutex
 	planned time.Time // planned end of all transfers
 }
 
-// helloEvery is the interval of hello packets while this end sends no stream, or one with longer
-// pauses. The timeouts of the load server allow for lost ones.
-const helloEvery = 500 * time.Millisecond
-
-// hello sends hello packets, which also preserve the mapping of a NAT, until ctx ends.
+// hello sends hello packets while no stream replaces them, until ctx ends.
 func (c *carrier) hello(ctx context.Context) {
-	for ctxtime.Sleep(ctx, helloEvery) {
-		if !c.sending.Load() {
-			_ = c.session.KeepAlive(c.remote) // on an error the next one may succeed
-		}
-	}
+	greet(ctx, c.session, func() (netip.AddrPort, bool) { return c.remote, !c.sending.Load() })
 }
 
 // plan adds a transfer of this length.

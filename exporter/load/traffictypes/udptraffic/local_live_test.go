@@ -119,24 +119,37 @@ func TestTimeoutOfASilentLoadServer(t *testing.T) {
 		heard   time.Duration
 		now     time.Duration
 		given   time.Duration // end of the timeout; zero: none yet
+		greeted time.Duration // the last hello of the load server; zero: it sends none
 	}{
-		"a reverse stream":                                    {sample.Reverse, 60 * s, 0, 20 * s, 30 * s, 32 * s},
-		"a reverse stream without packets so far":             {sample.Reverse, 60 * s, 0, 0, 5 * s, 12 * s},
-		"a reverse stream after its planned end":              {sample.Reverse, 60 * s, 0, 59 * s, 61 * s, 60*s + idle + grace},
-		"a reverse stream with packets after its planned end": {sample.Reverse, 60 * s, 0, 80 * s, 90 * s, 80*s + idle + grace},
-		"a forward stream during sending":                     {sample.Forward, 60 * s, 0, 0, 59 * s, 0},
-		"a forward stream that takes longer than planned":     {sample.Forward, 60 * s, 0, 0, 600 * s, 0},
-		"a forward stream, and a longer one at the same time": {sample.Forward, 60 * s, 10 * s, 10 * s, 59 * s, 0},
-		"a forward stream after sending":                      {sample.Forward, 60 * s, 61 * s, 50 * s, 70 * s, 61*s + idle + grace},
-		"a forward stream with part of the records":           {sample.Forward, 60 * s, 61 * s, 90 * s, 95 * s, 90*s + idle + grace},
+		"a reverse stream":                                    {sample.Reverse, 60 * s, 0, 20 * s, 30 * s, 32 * s, 0},
+		"a reverse stream without packets so far":             {sample.Reverse, 60 * s, 0, 0, 5 * s, 12 * s, 0},
+		"a reverse stream after its planned end":              {sample.Reverse, 60 * s, 0, 59 * s, 61 * s, 60*s + idle + grace, 0},
+		"a reverse stream with packets after its planned end": {sample.Reverse, 60 * s, 0, 80 * s, 90 * s, 80*s + idle + grace, 0},
+		"a forward stream during sending":                     {sample.Forward, 60 * s, 0, 0, 59 * s, 0, 0},
+		"a forward stream that takes longer than planned":     {sample.Forward, 60 * s, 0, 0, 600 * s, 0, 0},
+		"a forward stream, and a longer one at the same time": {sample.Forward, 60 * s, 10 * s, 10 * s, 59 * s, 0, 0},
+		"a forward stream after sending":                      {sample.Forward, 60 * s, 61 * s, 50 * s, 70 * s, 61*s + idle + grace, 0},
+		"a forward stream with part of the records":           {sample.Forward, 60 * s, 61 * s, 90 * s, 95 * s, 90*s + idle + grace, 0},
+		"a reverse stream, hellos come":                       {sample.Reverse, 60 * s, 0, 20 * s, 30 * s, 32 * s, 29 * s},
+		"hellos stopped after a reverse stream":               {sample.Reverse, 60 * s, 0, 59 * s, 75 * s, 80 * s, 70 * s},
+		"hellos come after a reverse stream":                  {sample.Reverse, 60 * s, 0, 59 * s, 124 * s, 60*s + idle + grace, 124 * s},
+		"hellos stopped before the end of a reverse stream":   {sample.Reverse, 60 * s, 0, 58 * s, 61 * s, 68 * s, 20 * s},
+		"hellos stopped during sending":                       {sample.Forward, 60 * s, 0, 0, 35 * s, 40 * s, 30 * s},
+		"hellos come during sending":                          {sample.Forward, 60 * s, 0, 0, 35 * s, 45 * s, 35 * s},
+		"hellos stopped after sending":                        {sample.Forward, 60 * s, 61 * s, 50 * s, 65 * s, 72 * s, 62 * s},
+		"hellos come, and no records":                         {sample.Forward, 60 * s, 61 * s, 50 * s, 125 * s, 61*s + idle + grace, 125 * s},
 	} {
 		x := &transferring{carrier: &carrier{planned: at(c.planned)}, Start: Start{Direction: c.d, Plan: plan, Idle: idle}}
 		if c.over > 0 {
 			x.over.Store(at(c.over).UnixNano())
 		}
-		since, limit := x.remoteTimeout(at(c.heard), at(c.now))
+		var greeted time.Time
+		if c.greeted > 0 {
+			greeted = at(max(c.greeted, c.heard))
+		}
+		since, limit := x.remoteTimeout(at(c.heard), greeted, at(c.now))
 		switch {
-		case c.given == 0 && !since.Equal(at(c.now)):
+		case c.given == 0 && since.Before(at(c.now)):
 			t.Errorf("%s: timeout at %v, want none before the end of sending", name, since.Add(limit).Sub(begin))
 		case c.given > 0 && !since.Add(limit).Equal(at(c.given)):
 			t.Errorf("%s: timeout at %v, want %v", name, since.Add(limit).Sub(begin), c.given)

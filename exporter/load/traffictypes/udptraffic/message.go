@@ -24,11 +24,11 @@
 // such. During the stream the client adjusts the rate within it, by the reports of the receiver. These
 // messages use UDP, since TCP stalls on a full path.
 //
-// Each end detects the other by its packets. The client sends two hello packets a second while it
+// Each end detects the other by its packets. Each sends two hello packets a second while it
 // sends no stream, or one with longer pauses. A load server that receives nothing from the client for
 // 3 s pauses its stream (consent), and after 10 s ends the session. A client that receives nothing of
-// a stream for 10 s ends the run. The timeout of the records of a stream is its planned end, plus
-// the drain timeout, plus a grace time.
+// a reverse stream, or nothing at all, for 10 s ends the run. The timeout of the records of a stream is
+// its planned end, plus the drain timeout, plus a grace time.
 package udptraffic
 
 import (

@@ -131,6 +131,7 @@ func (f *remote) Open(host traffic.Host, _ json.RawMessage) (traffic.Session, an
 	s.stream = e.Join(s.id)
 	f.byID.Store(s.id, s)
 	s.recordReceived()
+	s.tasks.Go(func() { greet(s.ctx, s.stream, s.greets) })
 	s.tasks.Go(func() { traffic.EndIdle(s.ctx, host, func() time.Duration { return s.idleTime(sched.Now()) }) })
 	return s, Reply{Session: s.id, Port: e.LocalAddr().Port(), Kernel: endclock.NewKernel(f.host)}, nil
 }

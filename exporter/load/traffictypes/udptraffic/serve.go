@@ -37,6 +37,7 @@ type serving struct {
 	hello        atomic.Int64
 	refused      atomic.Int64
 	consentEnded atomic.Int64 // time of the last ICMP error that ended consent, by sched.Now; zero: none
+	sending      atomic.Bool  // a stream that replaces the hello packets
 
 	mu     sync.Mutex
 	active [2]*transfer
@@ -105,6 +106,7 @@ func (s *serving) prove(p *Prove) *loadcontrol.Refusal {
 	s.recordReceived()
 	s.to.Store(&to)
 	s.host.SetBusy(time.Time{})
+	_ = s.stream.KeepAlive(to)                                           // the client knows from now on that this end sends hello packets
 	_ = s.host.SendMessage(msgProved, Proved{Address: to.String()}, nil) // an error ends the session, which reports it
 	return nil
 }
@@ -141,6 +143,15 @@ func (s *serving) start(t *Start) *loadcontrol.Refusal {
 		s.carry(x)
 	})
 	return nil
+}
+
+// greets implements greet: hello packets go to the proved address, and show a client that sends that this end runs.
+func (s *serving) greets() (at netip.AddrPort, due bool) {
+	to := s.to.Load()
+	if to == nil || s.sending.Load() {
+		return netip.AddrPort{}, false
+	}
+	return *to, true
 }
 
 // set sets the transfer of a direction; nil: none.
@@ -258,6 +269,8 @@ func (s *serving) receive(x *transfer) *stream.Received {
 
 // send does a reverse transfer, to the proved address.
 func (s *serving) send(x *transfer) (*stream.Sent, error) {
+	s.sending.Store(replacesHello(x.Plan))
+	defer s.sending.Store(false)
 	sent, err := s.stream.Send(x.ctx, x.ID, *s.to.Load(), x.Plan, stream.SendOptions{Consent: &consent{s, sched.Now()}})
 	if err != nil {
 		s.remote.env.Log.Warn("Stream not sent", "to", s.to.Load().String(), "err", err)

@@ -61,7 +61,7 @@ func (x *transferring) forward(sending, ctx context.Context) (*CarrierResult, er
 		return nil, failed(sample.Forward, err)
 	}
 	out := &CarrierResult{Remote: endclock.Span{Before: started.Clock}}
-	x.sending.Store(gap(x.Plan) <= helloEvery && fitsAnyPath(x.Plan))
+	x.sending.Store(replacesHello(x.Plan))
 	out.Sent, err = x.session.Send(sending, x.ID, x.remote, x.Plan, stream.SendOptions{Progress: x.progress, AdjustRate: x.adjustRate})
 	x.sending.Store(false)
 	if out.Sent != nil {
@@ -181,7 +181,8 @@ func (x *transferring) watch(ctx context.Context, ended context.CancelCauseFunc)
 			x.progress(p)
 		}
 		lastReceived = latest(lastReceived, x.client.LastReceived())
-		since, limit := x.remoteTimeout(lastReceived, time.Now())
+		now := time.Now()
+		since, limit := x.remoteTimeout(lastReceived, x.heard(lastReceived, now), now)
 		if !asked.IsZero() {
 			since, limit = asked, recordsTimeout
 		}
@@ -197,19 +198,34 @@ func (x *transferring) watch(ctx context.Context, ended context.CancelCauseFunc)
 	}
 }
 
-// remoteTimeout returns the begin and the length of the load server's idle timeout, whose last packet arrived at
-// lastReceived. Packets of a reverse stream must arrive as planned, since the load server pauses it without
-// hello packets from this end. After all streams control messages must arrive.
-func (x *transferring) remoteTimeout(lastReceived, now time.Time) (since time.Time, limit time.Duration) {
-	planned := x.end()
-	switch over := x.over.Load(); {
-	case x.Direction == sample.Reverse && now.Before(planned):
-		return lastReceived, Outage + gap(x.Plan)
-	case x.Direction == sample.Forward && (over == 0 || now.Before(planned)):
-		return now, grace
-	default:
-		return latest(latest(lastReceived, planned), time.Unix(0, over)), x.Idle + grace
+// heard returns when the last packet of any type arrived, at the earliest lastReceived; zero if the load server sends no
+// hello packets.
+func (x *transferring) heard(lastReceived, now time.Time) time.Time {
+	ago, greeted := x.session.LastReceived()
+	if !greeted {
+		return time.Time{}
 	}
+	return latest(lastReceived, now.Add(-ago))
+}
+
+// remoteTimeout returns the begin and the length of the load server's idle timeout, whose last packet arrived at
+// heard, and the last one of the stream or message at lastReceived. Packets of a reverse stream must arrive as planned,
+// since the load server pauses it without hello packets from this end. Otherwise hello packets must arrive, and after all
+// streams control messages.
+func (x *transferring) remoteTimeout(lastReceived, heard, now time.Time) (since time.Time, limit time.Duration) {
+	planned := x.end()
+	over := x.over.Load()
+	if x.Direction == sample.Reverse && now.Before(planned) {
+		return lastReceived, Outage + gap(x.Plan)
+	}
+	since, limit = latest(latest(lastReceived, planned), time.Unix(0, over)), x.Idle+grace
+	if x.Direction == sample.Forward && (over == 0 || now.Before(planned)) {
+		since, limit = now, grace
+	}
+	if !heard.IsZero() && heard.Add(Outage).Before(since.Add(limit)) {
+		return heard, Outage
+	}
+	return since, limit
 }
 
 func latest(a, b time.Time) time.Time {
