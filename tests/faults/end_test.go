@@ -135,14 +135,17 @@ func TestRunContinuesAfterAnOutage(t *testing.T) {
 	}
 }
 
-// A client that sends receives nothing from its load server, and continues as planned; but it does not
-// hold the link of the load server.
+// A client that sends, and receives nothing from its load server, does not hold the link of the load server. It ends itself
+// as well.
 func TestLoadServerIsFreeAfterAClientThatIsCutOffWhileItSends(t *testing.T) {
 	s := newSite(t, loadsite.OverSlow())
 	c := s.saturation(t, "--direction=forward", "--duration=20s", "--rate-forward=12Mbit")
 	s.underLoad(t, c, sample.Forward)
 	cut := s.cut(t)
-	defer c.Kill(t)
+	r := c.Finish(t, 1)
+	if took := c.Ended.Sub(cut); took > udptraffic.Outage+5*time.Second || r.Reason != "session_lost" {
+		t.Errorf("the client ended after %v: %s, %s", took, r.Outcome, r.Reason)
+	}
 	time.Sleep(time.Until(cut.Add(udptraffic.Outage + 2*time.Second))) // fixed wait: the absence of packets has no event
 	s.mend(t)
 	s.saturation(t, "--direction=reverse", "--max-wait=0s").Finish(t, 0)

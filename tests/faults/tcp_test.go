@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/traffic"
 	"oneway.example/tests/loadsite"
 	"oneway.example/tests/program"
 )
@@ -126,10 +127,8 @@ func TestTCPRunEndsInALongOutage(t *testing.T) {
 	s.freeTCP(t)
 }
 
-// Both ends end when the path is gone for good: this one within the time that a queue may delay the last messages, the load
-// server a minute after the last transfer.
+// Both ends end when the path is gone for good.
 func TestTCPRunEndsOnAPathThatIsGone(t *testing.T) {
-	const idle, slack, message = 2 * time.Second, 5 * time.Second, time.Minute // of package traffic/tcp
 	s := newSite(t, loadsite.OverSlow())
 	s.limitToken(t)
 	p := s.startFaulty(t, sample.Directions(), "--duration=30s", "--idle-timeout=2s")
@@ -137,7 +136,7 @@ func TestTCPRunEndsOnAPathThatIsGone(t *testing.T) {
 	r := p.FinishTCP(t, 1)
 	t.Logf("the client ended after %v: %s", p.Ended.Sub(cut), r.Error)
 	partial(t, &r, 2, "session_lost")
-	if took := p.Ended.Sub(cut); took > 2*idle+slack+message+10*time.Second {
+	if took := p.Ended.Sub(cut); took > traffic.IdleTimeout+5*time.Second {
 		t.Errorf("the client ended after %v", took)
 	}
 	s.mend(t)

@@ -224,6 +224,9 @@ func (r *runner) perform(ctx context.Context, run *Run, s Session, light *lightP
 	r.use.Begin()
 	light.begin(ctx, run, s)
 	err := r.recovered(ctx, s, run)
+	if f, ok := errors.AsType[*Failure](err); ok && f.Reason == runreason.Lost {
+		cancel(err) // no reply of the remote end is awaited
+	}
 	light.end(ctx, run)
 	r.use.End()
 	err = verdict(ctx, s, err)

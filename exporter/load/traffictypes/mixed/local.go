@@ -68,7 +68,11 @@ func (t Local) Connect(ctx context.Context, d *loadsession.Conn) (*Session, erro
 		}
 		s.UDP = nil
 	}
-	if s.TCP, err = (tcptraffic.Local{}).Connect(ctx, part(1)); err != nil {
+	transfers := tcptraffic.Local{}
+	if s.UDP != nil {
+		transfers.LastReceived = s.UDP.LastReceived
+	}
+	if s.TCP, err = transfers.Connect(ctx, part(1)); err != nil {
 		s.Close()
 		return nil, err
 	}

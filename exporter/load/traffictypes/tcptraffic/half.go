@@ -22,6 +22,8 @@ type half struct {
 	// permit is called before payload is sent, with its IP bytes, and after payload was received; it may
 	// wait. nil: all is permitted.
 	permit func(ctx context.Context, payload, ip int64) error
+	// received is the time of the last payload received, as time.Time.UnixNano; nil: nobody reads it.
+	received *atomic.Int64
 	// tell receives the progress; nil: nobody does.
 	tell func(payload int64, elapsed time.Duration)
 	// over is closed when the sending end has ended: the receiving end then waits for drainTime only, as a
@@ -281,6 +283,9 @@ func (h *half) moved(f *flow, n int) {
 	f.first.CompareAndSwap(0, now)
 	f.last.Store(now)
 	f.payload.Add(int64(n))
+	if h.received != nil && !h.sends {
+		h.received.Store(time.Now().UnixNano())
+	}
 }
 
 // failed returns why a flow ended: the reason of stop, or that of the socket's error.

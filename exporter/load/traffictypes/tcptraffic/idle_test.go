@@ -27,7 +27,8 @@ func (h idleHost) End(why error) {
 func (idleHost) ConsumeRate(sample.Direction, time.Duration, traffic.Consume) *loadcontrol.Refusal {
 	return nil
 }
-func (idleHost) Take(int64) *loadcontrol.Refusal { return nil }
+func (idleHost) SendMessage(string, any, []byte) error { return nil }
+func (idleHost) Take(int64) *loadcontrol.Refusal       { return nil }
 
 // A client that hangs, between transfers or during one, holds the link no longer than ten seconds after its last message or
 // payload, whatever the idle timeout of its transfer.
@@ -72,6 +73,37 @@ func TestSilentClientFreesTheLinkAfterTenSeconds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A client tells a load server that hangs from one that has nothing to say.
+func TestLoadServerSendsAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := talkingHost{said: make(chan string, 100)}
+		opened, _, _ := remote{}.Open(h, nil)
+		time.Sleep(5*aliveInterval + time.Millisecond) // simulated time (synctest)
+		opened.(*serving).Close()
+		if n := len(h.said); n != 5 {
+			t.Errorf("%d messages in 10 s, want 5", n)
+		}
+		for range len(h.said) {
+			if name := <-h.said; name != sayAlive {
+				t.Errorf("message %q", name)
+			}
+		}
+	})
+}
+
+// talkingHost is a host that notes the messages to the client.
+type talkingHost struct {
+	traffic.Host
+	said chan string
+}
+
+func (talkingHost) End(error) {}
+
+func (h talkingHost) SendMessage(name string, _ any, _ []byte) error {
+	h.said <- name
+	return nil
 }
 
 // A transfer that shall survive a longer outage keeps the session for that time, and no longer.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"oneway.example/exporter/clock"
@@ -20,23 +21,28 @@ import (
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffic"
 	"oneway.example/exporter/probe/endclock"
 )
 
 // Local is the local half of the traffic: TCP transfers.
-type Local struct{}
+type Local struct {
+	// LastReceived returns when the last packet of another part of the session arrived; nil: there is none.
+	LastReceived func() time.Time
+}
 
 // Counters returns none.
 func (Local) Counters() []loadtest.Counter { return nil }
 
 // Connect opens a session over the control connection. A transfer opens its connections.
-func (Local) Connect(ctx context.Context, d *loadsession.Conn) (*Session, error) {
+func (l Local) Connect(ctx context.Context, d *loadsession.Conn) (*Session, error) {
 	s := &Session{
 		client: d.Client, from: d.Options.From(d.Client.Remote().Addr()), dscp: d.Options.DSCP,
 		limits: d.Client.Welcome().Limits, pending: map[uint16]*pending{},
 		clock: d.Env.Clock, recorder: d.Env.Recorder, path: d.Target.Path, probe: d.Target.Probe, run: d.Run,
-		announced: d.Announced, loaded: d.Loaded, progress: d.Progress,
+		announced: d.Announced, loaded: d.Loaded, progress: d.Progress, others: l.LastReceived,
 	}
+	s.open, s.end = context.WithCancelCause(context.Background())
 	o := d.Open()
 	o.Traffic, o.Parameters = Name, json.RawMessage("{}")
 	opened, err := d.Client.Open(ctx, o, s.deliver)
@@ -47,9 +53,10 @@ func (Local) Connect(ctx context.Context, d *loadsession.Conn) (*Session, error)
 	if json.Unmarshal(opened.Reply, &kernel) == nil { // a load server without it may be any host
 		s.sharedClock = kernel.Here()
 	}
-	running, stop := context.WithCancel(context.Background())
-	s.stop = stop
-	s.tasks.Go(func() { s.alive(running) })
+	s.tasks.Go(func() {
+		alive(s.open, func() error { return s.client.SendMessage(sayAlive, struct{}{}) })
+	})
+	s.tasks.Go(s.watch)
 	s.ends = bound.Ends{Local: endclock.LocalStamps(ctx, d.Env.Calibration, d.Options.LocalAddr(), d.Client.Remote(), d.Log), Remote: endclock.RemoteStamps()}
 	return s, nil
 }
@@ -70,8 +77,14 @@ type Session struct {
 	recorder         *record.Recorder
 	path, probe, run string
 	progress         func(loadtest.Progress)
-	stop             context.CancelFunc // ends tasks
-	tasks            sync.WaitGroup
+	// open ends with the session; end ends it, with the cause of the transfers in progress.
+	open   context.Context
+	end    context.CancelCauseFunc
+	tasks  sync.WaitGroup
+	others func() time.Time // Local.LastReceived
+	// received is when payload was last received, as time.Time.UnixNano; greeted: the load server sends alive.
+	received atomic.Int64
+	greeted  atomic.Bool
 
 	mu      sync.Mutex
 	last    uint16
@@ -123,22 +136,60 @@ func (s *Session) Account(o *loadtest.Outcome, _ *metric.Scope) {
 	o.ReverseBytes += s.moved[sample.Reverse]
 }
 
-// aliveInterval is the interval of the message alive. The timeouts of the load server allow for an outage of some seconds,
+// aliveInterval is the interval of the message alive. The timeouts of both ends allow for an outage of some seconds,
 // after which TCP takes as long again to send it.
 const aliveInterval = 2 * time.Second
 
-// alive tells the load server that this end does not hang, until ctx ends.
-func (s *Session) alive(ctx context.Context) {
+// alive tells the other end that this end does not hang, until ctx or the session ends.
+func alive(ctx context.Context, send func() error) {
 	for ctxtime.Sleep(ctx, aliveInterval) { // the interval of the messages
-		if s.client.SendMessage(sayAlive, struct{}{}) != nil {
+		if send() != nil {
 			return // the session has ended
 		}
 	}
 }
 
+// watch ends the transfers of a session whose load server is silent: it hangs, or the path to this host is interrupted.
+func (s *Session) watch() {
+	for last := time.Now(); ctxtime.Sleep(s.open, traffic.WatchInterval); last = time.Now() { // silence has no event to wait for
+		// After a time in which this host did not run, what has come meanwhile is not read yet.
+		limit := s.outage()
+		if s.greeted.Load() && time.Since(s.lastReceived()) > limit && time.Since(last) < 2*traffic.WatchInterval {
+			s.end(&loadtest.Failure{Reason: runreason.Lost, Err: s.client.Silence(s.client.Remote(), limit)})
+			return
+		}
+	}
+}
+
+// outage returns the longest silence of the load server that the session survives.
+func (s *Session) outage() time.Duration {
+	limit := traffic.IdleTimeout
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, x := range s.pending {
+		limit = max(limit, x.plan.Outage)
+	}
+	return limit
+}
+
+// lastReceived returns when anything was last received from the load server's process. Acknowledgments do not count: the
+// kernel of a load server that hangs sends them.
+func (s *Session) lastReceived() time.Time {
+	at := s.client.LastReceived()
+	if payload := time.Unix(0, s.received.Load()); payload.After(at) {
+		at = payload
+	}
+	if s.others != nil {
+		if other := s.others(); other.After(at) {
+			at = other
+		}
+	}
+	return at
+}
+
 // Close ends the messages to the load server. Each transfer closes its connections.
 func (s *Session) Close() {
-	s.stop()
+	s.end(nil)
 	s.tasks.Wait()
 }
 
@@ -154,6 +205,9 @@ func (s *Session) deliver(m *loadcontrol.TrafficMessage, data []byte) error {
 		into     any
 	)
 	switch m.Name {
+	case sayAlive:
+		s.greeted.Store(true)
+		return nil
 	case sayListening:
 		into, id, r.listening = &opened, &opened.ID, &opened
 	case sayStarted:

@@ -12,14 +12,14 @@
 //	  forward: sent, when the client has ended ->
 //	                                       <- finished: its clock, and records of its end
 //	cancel at any time                     ->
-//	alive, every two seconds               ->
+//	alive, every two seconds               <->
 //
 // Transfers are performed one after another, or overlap. The client opens all connections, so that both
 // directions work through NAT. The sending end writes messages until the plan's time or bytes are over: after its
 // bytes it closes the stream and waits for the receiver; after its time it resets the connection, so that no full
 // send buffer keeps the link. A flow whose messages have an interval closes the stream after its time too. Either end
 // stops a transfer without progress for Plan.Idle. Without messages and payload of the client the load server ends the
-// session (traffic.IdleTimeout, Plan.Outage). Both ends sample the kernel's state of each connection.
+// session (traffic.IdleTimeout, Plan.Outage), and so does the client without those of the load server. Both ends sample the kernel's state of each connection.
 //
 // A token's rate limits the payload: the sending end paces its segments, and the load server sends and reads no
 // faster. Its data limits include retransmissions, headers and acknowledgments.
@@ -120,7 +120,7 @@ type Plan struct {
 	TraceInterval time.Duration `json:"trace_interval_ns,omitempty"`
 	// Idle ends a transfer without progress.
 	Idle time.Duration `json:"idle_ns"`
-	// Outage is the longest interruption of the path that the session survives during the transfer; below
+	// Outage is the longest interruption of the path that the session survives during the transfer, at both ends; below
 	// traffic.IdleTimeout: that.
 	Outage time.Duration `json:"outage_ns,omitempty"`
 	// Short: the time of a flow begins with its handshake, which must end within Duration, and in forward direction the

@@ -70,7 +70,7 @@ func (s *Session) Transfer(ctx context.Context, p Plan) (*Result, error) {
 			err = &loadtest.Failure{Reason: runreason.Lost, Err: err}
 		}
 	}
-	s.end()
+	s.ended()
 	s.record(res)
 	return res, err
 }
@@ -104,6 +104,9 @@ func (x *pending) cancel() {
 // perform opens the connections, runs this end, and joins the records of both.
 func (x *pending) perform(ctx context.Context) (*Result, error) {
 	s, forward := x.session, x.plan.Direction == sample.Forward
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	defer context.AfterFunc(s.open, func() { end(context.Cause(s.open)) })()
 	if err := s.client.SendMessage(sayTransfer, start{x.id, *x.plan}); err != nil {
 		return nil, err
 	}
@@ -128,6 +131,7 @@ func (x *pending) perform(ctx context.Context) (*Result, error) {
 		}
 		res.Remote.Before = r.started.Clock
 	}
+	h.received = &s.received
 	h.tell = func(payload int64, elapsed time.Duration) {
 		res.Local.Sample(s.clock)
 		x.tell(payload, elapsed)
@@ -280,8 +284,8 @@ func (x *pending) tell(payload int64, elapsed time.Duration) {
 	}
 }
 
-// end counts a transfer that has ended. The planned time of transfers that overlap is that until the end of the last.
-func (s *Session) end() {
+// ended counts a transfer that has ended. The planned time of transfers that overlap is that until the end of the last.
+func (s *Session) ended() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running--; s.running == 0 {

@@ -68,7 +68,7 @@ func (Local) Connect(ctx context.Context, d *loadsession.Conn) (*Session, error)
 	c := &carrier{client: client, session: joined, remote: remote, clock: d.Env.Clock, drain: d.Options.DrainTimeout}
 	served.Go(func() { c.hello(running) })
 	s := NewSession(c, sessionOptions(ctx, d, client, remote))
-	s.leave = leave
+	s.leave, s.received = leave, joined.LastReceived
 	return s, nil
 }
 

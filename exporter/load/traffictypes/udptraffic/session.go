@@ -78,6 +78,8 @@ type Session struct {
 	recorder  recorder
 
 	leave func() // ends the use of the socket; nil: the remote end is simulated
+	// received returns the age of the last packet (stream.Session.LastReceived); nil: the remote end is simulated.
+	received func() (ago time.Duration, greeted bool)
 }
 
 // Overhead returns the bytes of IP and UDP headers of a packet.
@@ -88,6 +90,12 @@ func (s *Session) Limits() loadcontrol.Limits { return s.opts.Limits }
 
 // Remote returns the load server's UDP address.
 func (s *Session) Remote() netip.AddrPort { return s.opts.Remote }
+
+// LastReceived returns when the last packet of any type arrived from the load server.
+func (s *Session) LastReceived() time.Time {
+	ago, _ := s.received()
+	return time.Now().Add(-ago)
+}
 
 // Plan returns a plan of these segments with the options' DSCP and checksum.
 func (s *Session) Plan(segments ...stream.Segment) stream.Plan {

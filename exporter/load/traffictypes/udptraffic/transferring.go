@@ -192,7 +192,7 @@ func (x *transferring) watch(ctx context.Context, ended context.CancelCauseFunc)
 			asked = time.Now()
 			_ = x.client.Cancel(x.ID) // without it, the wait for the records ends
 		case silent:
-			ended(&loadtest.Failure{Reason: runreason.Lost, Err: fmt.Errorf("nothing was received from the load server at %s for %v", x.remote, limit)})
+			ended(&loadtest.Failure{Reason: runreason.Lost, Err: x.client.Silence(x.remote, limit)})
 			return
 		}
 	}
