@@ -46,6 +46,7 @@ func TestLoadServerSendsHellosUnlessAStreamReplacesThem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		go (&carrier{session: p.session, remote: p.at()}).hello(t.Context()) // consent
 		if _, err := p.Start(t.Context(), x); err != nil {
 			t.Fatal(err)
 		}

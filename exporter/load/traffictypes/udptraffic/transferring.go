@@ -182,7 +182,7 @@ func (x *transferring) watch(ctx context.Context, ended context.CancelCauseFunc)
 		}
 		lastReceived = latest(lastReceived, x.client.LastReceived())
 		now := time.Now()
-		since, limit := x.remoteTimeout(lastReceived, x.heard(lastReceived, now), now)
+		since, limit := x.remoteTimeout(lastReceived, x.lastPacket(lastReceived, now), now)
 		if !asked.IsZero() {
 			since, limit = asked, recordsTimeout
 		}
@@ -198,9 +198,9 @@ func (x *transferring) watch(ctx context.Context, ended context.CancelCauseFunc)
 	}
 }
 
-// heard returns when the last packet of any type arrived, at the earliest lastReceived; zero if the load server sends no
+// lastPacket returns when the last packet of any type arrived, at the earliest lastReceived; zero if the load server sends no
 // hello packets.
-func (x *transferring) heard(lastReceived, now time.Time) time.Time {
+func (x *transferring) lastPacket(lastReceived, now time.Time) time.Time {
 	ago, greeted := x.session.LastReceived()
 	if !greeted {
 		return time.Time{}
