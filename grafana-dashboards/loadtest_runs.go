@@ -81,14 +81,21 @@ func toLastRun() []map[string]any {
 	return []map[string]any{to(rawPacketsPage()), to(rawTrainsPage()), to(rawSizeSweepPage()), to(rawTCPPage())}
 }
 
-// results are the results of runs and their colors.
-var results = []struct{ name, color string }{
-	{runreason.Completed, green}, {runreason.Incomplete, orange}, {runreason.Refused, red}, {runreason.Failed, red}, {runreason.Skipped, yellow},
+// result is a result of runs and its color.
+type result struct{ name, color string }
+
+// results are all results; those that OnewayRunsFailing counts are red.
+func results() []result {
+	all := []result{{runreason.Completed, green}}
+	for _, name := range runreason.Failures() {
+		all = append(all, result{name, red})
+	}
+	return append(all, result{runreason.Skipped, yellow})
 }
 
 func resultWords() []dashboard.ValueMapping {
 	words := map[string]dashboard.ValueMappingResult{}
-	for i, r := range results {
+	for i, r := range results() {
 		words[r.name] = word(r.name, r.color, int32(i))
 	}
 	return values(words)
@@ -102,11 +109,11 @@ func runsIn(time string) string {
 func runsByResult() *timeseries.PanelBuilder {
 	panel := bars(counted(text{
 		"Runs per hour",
-		"Runs that were due in the hour before each point, by result and reason. " + rules.RunsFailing.Name + " counts the results " + unit.List("and", rules.FailedResults()...) + ". For skipped runs see " + rules.RunResultStale.Name + " and " + rules.DataQuotaExhausted.Name + ".",
+		"Runs that were due in the hour before each point, by result and reason. " + rules.RunsFailing.Name + " counts the results " + unit.List("and", runreason.Failures()...) + ". For skipped runs see " + rules.RunResultStale.Name + " and " + rules.DataQuotaExhausted.Name + ".",
 		"none", noRun,
 	}, leastMinute, ranged(runsIn("1h"), "{{probe}}: {{result}} {{reason}}"))).
 		Thresholds(steps(step{0, "transparent"}))
-	for _, r := range results {
+	for _, r := range results() {
 		panel.OverrideByRegexp("/: "+r.name+" /", props{color(r.color)})
 	}
 	return panel

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"time"
 
 	"oneway.example/exporter/core/document"
@@ -153,18 +154,15 @@ func (j *job) status() ProbeStatus {
 	return s
 }
 
-// RunHealth is the health that represents the result of a run.
+// RunHealth is the health that represents the result of a run. A run without values has the same as a load test whose last run it was.
 func RunHealth(h report.Header) Health {
-	switch h.Result {
-	case report.Completed:
-		if h.Kind == report.Incident {
-			return Impaired
-		}
-		return Up
-	case runreason.Incomplete, report.Unreadable:
-		return Impaired
-	case runreason.Skipped:
+	switch {
+	case slices.Contains(runreason.Failures(), h.Result):
+		return Failed
+	case h.Result == runreason.Skipped:
 		return Starting
+	case h.Result == report.Completed && h.Kind != report.Incident:
+		return Up
 	}
-	return Failed
+	return Impaired
 }

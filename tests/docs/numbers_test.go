@@ -9,7 +9,7 @@ import (
 
 	"oneway.example/exporter/core/ipheader"
 	"oneway.example/exporter/core/metric"
-	"oneway.example/exporter/core/rules"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/tcpdelay"
 	"oneway.example/exporter/estimate/voice"
@@ -122,8 +122,8 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 		{"exporter/serve/runbook/OnewayAlertsSilenced.md", fmt.Sprintf("leave %.0f minutes between", metric.QuietTime.Minutes())},
 		{"deploy/prometheus/README.md", fmt.Sprintf("leave %.0f minutes between", metric.QuietTime.Minutes())},
 		{"exporter/serve/runbook/OnewayAlertsSilenced.md", fmt.Sprintf("--since -%.0fh", span(t, "exporter/core/rules", "silencedTime").Hours())},
-		{"exporter/serve/runbook/OnewayRunsFailing.md", "More than half of the due load tests were " + unit.List("or", rules.FailedResults()...) + "."},
-		{"exporter/serve/runbook/OnewayRunsFailing.md", "at least two, were " + unit.List("or", rules.FailedResults()...) + ", within"},
+		{"exporter/serve/runbook/OnewayRunsFailing.md", "More than half of the due load tests were " + unit.List("or", runreason.Failures()...) + "."},
+		{"exporter/serve/runbook/OnewayRunsFailing.md", "at least two, were " + unit.List("or", runreason.Failures()...) + ", within"},
 		{"exporter/serve/runbook/OnewayRunResultStale.md", fmt.Sprintf("in the last %.0f hours", span(t, "exporter/core/rules", "missedTime").Hours())},
 	} {
 		if text := strings.Join(strings.Fields(comments.Replace(read(t, filepath.Join(root, c.file)))), " "); !strings.Contains(text, c.text) {

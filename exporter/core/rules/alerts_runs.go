@@ -47,7 +47,7 @@ or
 		Alert: &Alert{
 			Severity: Warning, Component: Path, For: 5 * time.Minute,
 			Summary: "Load tests of {{ $labels.path }}/{{ $labels.probe }} fail",
-			Description: "Too many runs of {{ $labels.path }}/{{ $labels.probe }} that were due were " + unit.List("or", FailedResults()...) +
+			Description: "Too many runs of {{ $labels.path }}/{{ $labels.probe }} that were due were " + unit.List("or", runreason.Failures()...) +
 				lookup(metric.Runs.Name+"{instance,path,probe,result=~'"+failedResults()+"'} > 0", "; {{ .Labels.result }} ({{ .Labels.reason }}): {{ .Value | humanize }} since the agent started") +
 				lookup("sum("+metric.Runs.Name+"{instance,path,probe,reason=~'"+strings.Join(runreason.OfHosts(), "|")+"'}) > 0", "; {{ .Value | humanize }} of these because a host was too busy or stood still, not because of the path") +
 				lookup("time() - "+metric.RunLast.Name+sameProbe, "; the last completed run ended {{ .Value | humanizeDuration }} ago") + ".",

@@ -20,13 +20,8 @@ const (
 	completed    = `{result="` + runreason.Completed + `"}`
 )
 
-// FailedResults are the results of runs that OnewayRunsFailing counts: the ones that give no values and were not skipped.
-func FailedResults() []string {
-	return []string{runreason.Refused, runreason.Failed, runreason.Incomplete}
-}
-
 // failedResults matches the results of runs that failed.
-func failedResults() string { return strings.Join(FailedResults(), "|") }
+func failedResults() string { return strings.Join(runreason.Failures(), "|") }
 
 func failedRuns() string { return `{result=~"` + failedResults() + `"}` }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/unit"
 )
 
@@ -64,7 +65,7 @@ buffer limited the sender, 0..1.`)
 	ThresholdTCPRetransmittedRatio = limitOfRuns("tcp_retransmitted_ratio", 0.05, `OnewayTCPRetransmissions: share of a run's sent payload that was sent again, 0..1.`)
 	ThresholdSenderUnderrunRatio   = limitOfRuns("sender_underrun_ratio", 0.02, `OnewaySenderTooSlow: share of a load test's planned packets that this host or
 the remote end did not send, 0..1.`)
-	ThresholdRunsFailedRatio = limitOfRuns("runs_failed_ratio", 0.5, `OnewayRunsFailing: share of the runs of load tests that were `+unit.List("or", FailedResults()...)+`,
+	ThresholdRunsFailedRatio = limitOfRuns("runs_failed_ratio", 0.5, `OnewayRunsFailing: share of the runs of load tests that were `+unit.List("or", runreason.Failures()...)+`,
 0..1.`)
 	ThresholdRunStaleIntervals = limitOfRuns("run_stale_intervals", 3, `OnewayRunResultStale: intervals without a completed run, plus seconds of slack
 for jitter, for waiting for the link, and for the run itself ...`)

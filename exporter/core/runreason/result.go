@@ -19,3 +19,7 @@ func Results() []string {
 		Skipped + ": a condition for its start was not met",
 	}
 }
+
+// Failures are the results of runs that have no values and were not skipped: alerts count them as failing, and the state of a load test
+// is the same after each of them.
+func Failures() []string { return []string{Refused, Failed, Incomplete} }
