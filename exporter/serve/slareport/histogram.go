@@ -52,18 +52,30 @@ func (h histogram) count() (n float64) {
 	return n
 }
 
-// Quantile is a quantile of delays in seconds. The true one of the delays in the store is from Lower to Upper; Value is
-// interpolated between the limits of a bucket. Buckets overlap where the resolution of the store changed.
+// Quantile is a quantile of delays in seconds. The true one is from Lower to Upper, whatever the delays are that are not in the
+// store; Value is the quantile of the known ones, interpolated between the limits of a bucket. Buckets overlap where the resolution of the
+// store changed. An infinite limit is unknown.
 type Quantile struct{ Value, Lower, Upper float64 }
 
-// quantile is nil without values.
-func (h histogram) quantile(rank float64) *Quantile {
-	if len(h) == 0 {
+// quantile is nil without values. unknown is the number of delays that are not in the histogram.
+func (h histogram) quantile(rank, unknown float64) *Quantile {
+	n := h.count()
+	if n <= 0 {
 		return nil
 	}
-	low, _ := h.at(rank, func(a, b bucket) int { return cmp.Or(cmp.Compare(a.lower, b.lower), cmp.Compare(a.upper, b.upper)) })
-	b, share := h.at(rank, func(a, b bucket) int { return cmp.Or(cmp.Compare(a.upper, b.upper), cmp.Compare(a.lower, b.lower)) })
-	q, from := &Quantile{Lower: low.lower, Upper: b.upper}, b.lower
+	byLower := func(a, b bucket) int { return cmp.Or(cmp.Compare(a.lower, b.lower), cmp.Compare(a.upper, b.upper)) }
+	byUpper := func(a, b bucket) int { return cmp.Or(cmp.Compare(a.upper, b.upper), cmp.Compare(a.lower, b.lower)) }
+	b, share := h.at(rank, byUpper)
+	q, from := &Quantile{Lower: math.Inf(-1), Upper: math.Inf(1)}, b.lower
+	last := rank * (n + unknown) // rank of the quantile if the unknown delays are the longest
+	if last > unknown {          // else they may all be shorter
+		low, _ := h.at((last-unknown)/n, byLower)
+		q.Lower = low.lower
+	}
+	if last <= n {
+		high, _ := h.at(last/n, byUpper)
+		q.Upper = high.upper
+	}
 	if math.IsInf(from, -1) {
 		from = min(0, b.upper)
 	}

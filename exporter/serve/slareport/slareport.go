@@ -200,7 +200,7 @@ func (r *Row) fill(ctx context.Context, c *client, o Options) error {
 		return err
 	}
 	for d := range r.Ways {
-		r.Ways[d].conclude()
+		r.Ways[d].conclude(r.trips.lost)
 	}
 	r.highest()
 	if r.trips.of > 0 {
@@ -261,11 +261,21 @@ func (r *Row) highest() {
 	}
 }
 
-// conclude computes the shares and quantiles.
-func (w *Way) conclude() {
+// conclude computes the shares and quantiles. unreplied is the number of packets without a reply.
+func (w *Way) conclude(unreplied float64) {
 	w.Delays = w.histogram.count()
 	w.Loss = share(w.counts.lost, w.counts.of)
 	w.Withheld = share(w.counts.invalid, w.counts.invalid+w.counts.counting)
 	w.LowConfidence = share(w.counts.low, w.counts.counting)
-	w.P50, w.P95, w.P99 = w.histogram.quantile(0.5), w.histogram.quantile(0.95), w.histogram.quantile(0.99)
+	unknown := w.counts.unknown(w.Delays, unreplied)
+	w.P50, w.P95, w.P99 = w.histogram.quantile(0.5, unknown), w.histogram.quantile(0.95, unknown), w.histogram.quantile(0.99, unknown)
+}
+
+// unknown returns the most packets that arrived and whose delay is not among the reported ones: their reply was lost, they have no
+// valid error bound, or their outcome is unknown. Without a direction of the losses each packet may have arrived.
+func (c *counts) unknown(reported, unreplied float64) float64 {
+	if !c.directed {
+		return unreplied + c.invalid
+	}
+	return max(0, c.of-c.lost-reported)
 }

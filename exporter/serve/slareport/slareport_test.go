@@ -26,7 +26,7 @@ func TestNativeHistogramOfTheAPIIsAdded(t *testing.T) {
 	for range 2 {
 		h.addNative(s.Histogram)
 	}
-	if q := h.quantile(0.95); h.count() != 20 || q == nil || q.Lower != 0.012 || q.Upper != 0.0144 || q.Value < 0.0132 || q.Value > 0.0144 {
+	if q := h.quantile(0.95, 0); h.count() != 20 || q == nil || q.Lower != 0.012 || q.Upper != 0.0144 || q.Value < 0.0132 || q.Value > 0.0144 {
 		t.Errorf("%v: %+v", h, q)
 	}
 	var wrong model.Sample
@@ -41,12 +41,12 @@ func TestQuantileOfClassicBucketsHasTheLimitsOfItsBucket(t *testing.T) {
 	for rank, want := range map[float64]Quantile{
 		0.05: {0.0005, math.Inf(-1), 0.001}, 0.5: {0.0162, 0.001, 0.02}, 0.95: {0.02 + 0.03*35/38, 0.02, 0.05}, 0.99: {0.05, 0.05, math.Inf(1)},
 	} {
-		q := h.quantile(rank)
+		q := h.quantile(rank, 0)
 		if q == nil || q.Lower != want.Lower || q.Upper != want.Upper || math.Abs(q.Value-want.Value) > 1e-12 {
 			t.Errorf("%v: %+v, want %+v", rank, q, want)
 		}
 	}
-	if q := (histogram{}).quantile(0.5); q != nil {
+	if q := (histogram{}).quantile(0.5, 0); q != nil {
 		t.Errorf("without values: %+v", q)
 	}
 }
@@ -57,7 +57,7 @@ func TestQuantileOfOverlappingBucketsIsWithinItsLimits(t *testing.T) {
 	h.add(bucket{0.02, 0.05, 100})
 	h.add(bucket{0.045, 0.049, 100})
 	for _, c := range []struct{ rank, least, most float64 }{{0.25, 0.02, 0.049}, {0.5, 0.02, 0.049}, {0.75, 0.045, 0.05}, {0.95, 0.045, 0.05}} {
-		q := h.quantile(c.rank)
+		q := h.quantile(c.rank, 0)
 		if q == nil || q.Lower != c.least || q.Upper != c.most || q.Value < q.Lower || q.Value > q.Upper {
 			t.Errorf("%v: %+v, want from %v to %v", c.rank, q, c.least, c.most)
 		}
@@ -238,5 +238,32 @@ func TestPathsAreAskedAtTheSameTime(t *testing.T) {
 	}
 	if most.Load() > concurrent {
 		t.Errorf("%d queries at a time, want at most %d", most.Load(), concurrent)
+	}
+}
+
+// Whatever the unknown delays are, the quantile of all is within the limits.
+func TestLimitsOfAQuantileHoldForUnknownDelays(t *testing.T) {
+	h := histogram{}
+	for i := range 100 {
+		h.add(bucket{float64(i), float64(i + 1), 10})
+	}
+	for name, c := range map[string]struct{ rank, unknown, lower, upper float64 }{
+		"none":                             {0.5, 0, 49, 50},
+		"a tenth of 1111":                  {0.5, 111, 44, 56},
+		"p99, fewer than a hundredth":      {0.99, 5, 98, 100},
+		"p99, a hundredth":                 {0.99, 11, 98, math.Inf(1)},
+		"the median, as many as the known": {0.5, 1000, math.Inf(-1), 100},
+		"the median, more":                 {0.5, 1001, math.Inf(-1), math.Inf(1)},
+	} {
+		if q := h.quantile(c.rank, c.unknown); q.Lower != c.lower || q.Upper != c.upper || q.Value < 100*c.rank-1 || q.Value > 100*c.rank {
+			t.Errorf("%s: %+v, want %v to %v", name, q, c.lower, c.upper)
+		}
+	}
+	lost := counts{directed: true, of: 1000, lost: 100}
+	if n := lost.unknown(850, 7); n != 50 {
+		t.Errorf("%v unknown of 900 that arrived, 850 of them with a delay", n)
+	}
+	if n := (&counts{invalid: 3}).unknown(850, 7); n != 10 {
+		t.Errorf("%v unknown, want 7 without a reply and 3 without a bound", n)
 	}
 }
