@@ -77,11 +77,10 @@ func bufferCurvesRow(b *boardBuilder) {
 // byBuffer is a panel over the size of the buffers, with a curve per congestion control.
 func byBuffer(t text, query string) *trend.PanelBuilder {
 	p := curve(t, axis{label: size, column: congestionControl, unit: "bytes", log: 2}, query).Min(0).Height(10)
-	edge := props{prop("custom.lineWidth", 0), prop("custom.showPoints", "never"), prop("custom.hideFrom", map[string]bool{"legend": true, "tooltip": false, "viz": false})}
-	p.OverrideByRegexp("/ (25|75) %$/", edge).
+	p.OverrideByRegexp("/ (25|75) %$/", valuedEdge()).
 		OverrideByRegexp("/ auto$/", props{dashed(), prop("custom.showPoints", "never"), prop("custom.lineWidth", 1)})
 	for _, v := range algorithms {
-		p.OverrideByName(v.name+" 75 %", props{prop("custom.fillBelowTo", v.name+" 25 %"), prop("custom.fillOpacity", 20)})
+		p.OverrideByName(v.name+" 75 %", filledTo(v.name+" 25 %", 20))
 	}
 	return inAlgorithms(p)
 }
@@ -141,8 +140,8 @@ func modelsByBuffer() *trend.PanelBuilder {
 	}, axis{label: size, column: metric.ModelL, unit: "bytes", log: 2},
 		strings.Join([]string{measured(half, "measured"), measured(quarter, "measured 25 %"), measured(threeQuarters, "measured 75 %"), models}, " or ")).
 		Min(0).Height(10).
-		OverrideByRegexp("/ (25|75) %$/", props{color(gray), prop("custom.lineWidth", 0), prop("custom.showPoints", "never"), prop("custom.hideFrom", map[string]bool{"legend": true, "tooltip": false, "viz": false})}).
-		OverrideByName("measured 75 %", props{prop("custom.fillBelowTo", "measured 25 %"), prop("custom.fillOpacity", 20)}).
+		OverrideByRegexp("/ (25|75) %$/", valuedEdge(color(gray))).
+		OverrideByName("measured 75 %", filledTo("measured 25 %", 20)).
 		OverrideByName("measured", props{color(gray), prop("custom.lineWidth", 3)}).
 		OverrideByName("sawtooth", props{color(purple), dashed(), prop("displayName", "0.75 W/RTT")}).
 		OverrideByName("window", props{color("#1aa3a3"), dashed(), prop("displayName", "window/RTT")}).

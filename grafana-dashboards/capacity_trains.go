@@ -37,10 +37,9 @@ func capacityBySize() *trend.PanelBuilder {
 		one("0.5", "")+" or "+one("0.05", " 5th")+" or "+one("0.95", " 95th")).
 		Min(0)
 	for _, d := range []string{"forward", "reverse"} {
-		edge := props{color(colorOf(d)), prop("custom.lineWidth", 0), prop("custom.showPoints", "never"), prop("custom.hideFrom", map[string]bool{"legend": true, "tooltip": false, "viz": false})}
 		p.OverrideByName(d, props{color(colorOf(d))}).
-			OverrideByName(d+" 95th", append(edge, prop("custom.fillBelowTo", d+" 5th"), prop("custom.fillOpacity", 20))).
-			OverrideByName(d+" 5th", edge)
+			OverrideByName(d+" 95th", append(valuedEdge(color(colorOf(d))), filledTo(d+" 5th", 20)...)).
+			OverrideByName(d+" 5th", valuedEdge(color(colorOf(d))))
 	}
 	return p
 }

@@ -65,7 +65,6 @@ func clockJudgeRow(b *boardBuilder) {
 func fitLines() *timeseries.PanelBuilder {
 	fit := "max by (job, instance) (" + agents(metric.PPSFitOffset) + ")"
 	bound := "max by (job, instance) (" + agents(metric.PPSFitBound) + ")"
-	hidden := prop("custom.hideFrom", map[string]bool{"legend": true, "tooltip": true, "viz": false})
 	return plot(text{
 		"Offset by daemon and by pulses, $instance",
 		"Clock offset reported by the clock daemon, and offset from the fit of the filtered pulses on the raw counter, which is independent of the daemon. The band is the error bound of the fit. The line of the daemon is expected in or near the band.",
@@ -79,9 +78,6 @@ func fitLines() *timeseries.PanelBuilder {
 		Thresholds(steps(step{0, "transparent"})).
 		OverrideByName("by the pulses", props{color(green), prop("custom.lineWidth", 2)}).
 		OverrideByName("by the daemon", props{color(purple), prop("custom.lineWidth", 2)}).
-		OverrideByName("pulses + bound", props{
-			color(green), prop("custom.lineWidth", 0), hidden,
-			prop("custom.fillBelowTo", "pulses − bound"), prop("custom.fillOpacity", 20),
-		}).
-		OverrideByName("pulses − bound", props{color(green), prop("custom.lineWidth", 0), hidden})
+		OverrideByName("pulses + bound", append(edge(color(green)), filledTo("pulses − bound", 20)...)).
+		OverrideByName("pulses − bound", edge(color(green)))
 }

@@ -88,7 +88,7 @@ func flowRates() *timeseries.PanelBuilder {
 	)).Span(24).Height(9).Thresholds(steps(step{0, "transparent"})).
 		OverrideByRegexp("/ (least|largest)$/", props{prop("custom.lineWidth", 1), prop("custom.pointSize", 3)})
 	for _, v := range algorithms {
-		p.OverrideByName(v.name+" largest", props{prop("custom.fillBelowTo", v.name+" least"), prop("custom.fillOpacity", 20)})
+		p.OverrideByName(v.name+" largest", filledTo(v.name+" least", 20))
 	}
 	return inAlgorithms(p)
 }

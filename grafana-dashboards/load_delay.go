@@ -33,10 +33,7 @@ func firstSeconds(name, matcher string) *trend.PanelBuilder {
 		Min(0).PointSize(3).
 		OverrideByName("median", props{color(main)}).
 		OverrideByName("smallest", props{color("semi-dark-" + main), dotted(), prop("custom.showPoints", "never")}).
-		OverrideByName("largest", props{
-			color("light-" + main), dashed(), prop("custom.showPoints", "never"),
-			prop("custom.fillBelowTo", "smallest"), prop("custom.fillOpacity", 10),
-		})
+		OverrideByName("largest", append(filledTo("smallest", 10), color("light-"+main), dashed(), prop("custom.showPoints", "never")))
 }
 
 // loadedCDF covers all runs of the time range.

@@ -102,12 +102,10 @@ func banded(t text, value, bound *metric.Desc, matchers ...string) *timeseries.P
 		qs = append(qs, ranged(q.expr, "{{direction}}"+q.suffix))
 	}
 	p := runs(plot(t, qs...)).Height(8)
-	hidden := prop("custom.hideFrom", map[string]bool{"legend": true, "tooltip": true, "viz": false})
 	for _, d := range []string{"forward", "reverse"} {
-		edge := props{color(colorOf(d)), prop("custom.lineWidth", 0), prop("custom.showPoints", "never"), hidden}
 		p.OverrideByName(d, props{color(colorOf(d)), prop("custom.lineWidth", 2)}).
-			OverrideByName(d+" + bound", append(edge, prop("custom.fillBelowTo", d+" − bound"), prop("custom.fillOpacity", 20))).
-			OverrideByName(d+" − bound", edge)
+			OverrideByName(d+" + bound", append(edge(color(colorOf(d))), filledTo(d+" − bound", 20)...)).
+			OverrideByName(d+" − bound", edge(color(colorOf(d))))
 	}
 	return p
 }

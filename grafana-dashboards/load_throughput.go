@@ -57,7 +57,7 @@ func rateDistribution() *timeseries.PanelBuilder {
 	for _, d := range []string{"forward", "reverse"} {
 		edge := props{color(colorOf(d)), dotted(), prop("custom.showPoints", "never")}
 		p.OverrideByName(d, props{color(colorOf(d)), prop("custom.lineWidth", 2)}).
-			OverrideByName(d+" 95 %", append(edge, prop("custom.fillBelowTo", d+" 5 %"), prop("custom.fillOpacity", 20))).
+			OverrideByName(d+" 95 %", append(filledTo(d+" 5 %", 20), edge...)).
 			OverrideByName(d+" 5 %", edge)
 	}
 	return p

@@ -192,6 +192,24 @@ func dotted() dashboard.DynamicConfigValue {
 	return prop("custom.lineStyle", map[string]any{"fill": "dot", "dash": []int{1, 5}})
 }
 
+// edge is a limit of a band: it is not drawn, and is neither in the legend nor in the tooltip.
+func edge(more ...dashboard.DynamicConfigValue) props { return undrawn(true, more) }
+
+// valuedEdge is an edge whose value is in the tooltip.
+func valuedEdge(more ...dashboard.DynamicConfigValue) props { return undrawn(false, more) }
+
+func undrawn(silent bool, more []dashboard.DynamicConfigValue) props {
+	return append(props{
+		prop("custom.lineWidth", 0), prop("custom.showPoints", "never"),
+		prop("custom.hideFrom", map[string]bool{"legend": true, "tooltip": silent, "viz": false}),
+	}, more...)
+}
+
+// filledTo fills the area down to another line.
+func filledTo(line string, percent int) props {
+	return props{prop("custom.fillBelowTo", line), prop("custom.fillOpacity", percent)}
+}
+
 // values maps numbers to colored text.
 func values(of map[string]dashboard.ValueMappingResult) []dashboard.ValueMapping {
 	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: of}}}

@@ -39,21 +39,11 @@ func delayLines(name, matcher string) *timeseries.PanelBuilder {
 		ranged(p50+" + "+bound, "p50 + bound"),
 		ranged(p50+" - "+bound, "p50 − bound"),
 	).Height(9).
-		OverrideByName("p95", props{
-			color("light-" + main), dashed(),
-			prop("custom.fillBelowTo", "min"), prop("custom.fillOpacity", 10),
-		}).
+		OverrideByName("p95", append(filledTo("min", 10), color("light-"+main), dashed())).
 		OverrideByName("p50", props{color(main), prop("custom.lineWidth", 2)}).
 		OverrideByName("min", props{color("semi-dark-" + main), dotted()}).
-		OverrideByName("p50 + bound", props{
-			color(main), prop("custom.lineWidth", 0),
-			prop("custom.fillBelowTo", "p50 − bound"), prop("custom.fillOpacity", 20),
-			prop("custom.hideFrom", map[string]bool{"legend": true, "tooltip": true, "viz": false}),
-		}).
-		OverrideByName("p50 − bound", props{
-			color(main), prop("custom.lineWidth", 0),
-			prop("custom.hideFrom", map[string]bool{"legend": true, "tooltip": true, "viz": false}),
-		})
+		OverrideByName("p50 + bound", append(edge(color(main)), filledTo("p50 − bound", 20)...)).
+		OverrideByName("p50 − bound", edge(color(main)))
 }
 
 // windowMedian selects the median of each window, to which oneway_delay_error_bound_seconds applies.

@@ -55,14 +55,9 @@ func incidentDelay(direction, delay, bound string) *timeseries.PanelBuilder {
 		lostPackets(),
 	).Span(24).Height(9).
 		OverrideByName(direction, append(points(), color(colorOf(direction)))).
-		OverrideByName("upper", append(hidden(), color(colorOf(direction)), prop("custom.fillBelowTo", "lower"), prop("custom.fillOpacity", 25))).
-		OverrideByName("lower", append(hidden(), color(colorOf(direction)))).
+		OverrideByName("upper", append(edge(color(colorOf(direction))), filledTo("lower", 25)...)).
+		OverrideByName("lower", edge(color(colorOf(direction)))).
 		OverrideByName("lost", append(points(), color(red)))
-}
-
-// hidden is a line without width, legend and tooltip: the edge of a band.
-func hidden() props {
-	return props{prop("custom.lineWidth", 0), prop("custom.hideFrom", map[string]bool{"legend": true, "tooltip": true, "viz": false})}
 }
 
 func incidentLosses() *timeseries.PanelBuilder {

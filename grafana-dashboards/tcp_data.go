@@ -5,6 +5,7 @@ import (
 
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 	tablepanel "github.com/grafana/grafana-foundation-sdk/go/table"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 	"github.com/grafana/grafana-foundation-sdk/go/trend"
@@ -33,33 +34,50 @@ func tcpDataRow(b *boardBuilder) {
 	b.WithPanel(splitEvidence())
 }
 
+// dataQuantile is a quantile of the delay of TCP data, and how its line and the interval around it are drawn.
+type dataQuantile struct {
+	name, rank, color string
+	line              props
+	fill              int // of the interval, in percent
+}
+
+func dataQuantiles(main string) []dataQuantile {
+	return []dataQuantile{
+		{"median", half, main, props{prop("custom.lineWidth", 2)}, 20},
+		{"5 %", least, "semi-dark-" + main, props{dotted(), prop("custom.pointSize", 2)}, 10},
+		{"95 %", most, "light-" + main, props{dashed(), prop("custom.pointSize", 3)}, 10},
+		{"99 %", metric.QuantileL + `="0.99"`, "super-light-" + main, props{dashed(), prop("custom.pointSize", 3)}, 10},
+	}
+}
+
 // dataDelay shows one direction run by run, beside the light probe's packets on the same path.
 func dataDelay(name, matcher string) *timeseries.PanelBuilder {
-	quantile := func(rank string) string { return from(transferred, metric.TCPDelayQuantile, rank, matcher) }
-	median, bound := "sum without (quantile_rank) ("+quantile(half)+")", "sum without (quantile_rank) ("+from(transferred, metric.TCPDelayQuantileBound, half, matcher)+")"
-	main := colorOf(name)
-	hidden := prop("custom.hideFrom", map[string]bool{"legend": true, "tooltip": true, "viz": false})
-	edge := props{color(main), prop("custom.lineWidth", 0), prop("custom.showPoints", "never"), hidden}
-	return runs(plot(text{
+	family := func(d *metric.Desc, rank string) string {
+		return "sum without (" + metric.QuantileL + ") (" + from(transferred, d, rank, matcher) + ")"
+	}
+	quantiles := dataQuantiles(colorOf(name))
+	var queries []*prometheus.DataqueryBuilder
+	for _, q := range quantiles {
+		value, bound := family(metric.TCPDelayQuantile, q.rank), family(metric.TCPDelayQuantileBound, q.rank)
+		queries = append(queries,
+			ranged(fresh(transferred, value), q.name),
+			ranged(fresh(transferred, value+" + "+bound), q.name+" + bound"),
+			ranged(fresh(transferred, value+" - "+bound), q.name+" − bound"),
+		)
+	}
+	panel := runs(plot(text{
 		"Delay of TCP data " + name + ", run by run",
-		"One-way delay of the bytes of the transfer itself, from the first departure from the sending host to the arrival at the receiving one (kernel timestamps of both ends), of bytes sent once: median with its error bound (shaded), 5th (dotted), 95th and 99th percentile (dashed) of each run. UDP: median over 5 minutes of the packets of the light probes on the same path; the distance is the queue that the transfer makes.",
+		"One-way delay of the bytes of the transfer itself, from the first departure from the sending host to the arrival at the receiving one (kernel timestamps of both ends), of bytes sent once: median, 5th (dotted), 95th and 99th percentile (dashed) of each run, each in the interval of its error bound (shaded). UDP: median over 5 minutes of the packets of the light probes on the same path; the distance is the queue that the transfer makes.",
 		"s", noDataDelay + " in this time range",
-	},
-		ranged(fresh(transferred, quantile(half)), "median"),
-		ranged(fresh(transferred, quantile(least)), "5 %"),
-		ranged(fresh(transferred, quantile(most)), "95 %"),
-		ranged(fresh(transferred, quantile(metric.QuantileL+`="0.99"`)), "99 %"),
-		ranged(fresh(transferred, median+" + "+bound), "median + bound"),
-		ranged(fresh(transferred, median+" - "+bound), "median − bound"),
-		ranged(recFrom(anyTest, rules.DelayQuantiles5m.Name, matcher, half), "UDP, {{probe}}"),
-	)).Height(9).AxisSoftMin(0).Thresholds(steps(step{0, "transparent"})).
-		OverrideByName("median", props{color(main), prop("custom.lineWidth", 2)}).
-		OverrideByName("5 %", props{color("semi-dark-" + main), dotted(), prop("custom.pointSize", 2)}).
-		OverrideByName("95 %", props{color("light-" + main), dashed(), prop("custom.pointSize", 3)}).
-		OverrideByName("99 %", props{color("super-light-" + main), dashed(), prop("custom.pointSize", 3)}).
-		OverrideByName("median + bound", append(edge, prop("custom.fillBelowTo", "median − bound"), prop("custom.fillOpacity", 20))).
-		OverrideByName("median − bound", edge).
+	}, append(queries, ranged(recFrom(anyTest, rules.DelayQuantiles5m.Name, matcher, half), "UDP, {{probe}}"))...)).
+		Height(9).AxisSoftMin(0).Thresholds(steps(step{0, "transparent"})).
 		OverrideByRegexp("/^UDP/", props{color(gray), prop("custom.showPoints", "never"), prop("custom.spanNulls", false)})
+	for _, q := range quantiles {
+		panel.OverrideByName(q.name, append(q.line, color(q.color))).
+			OverrideByName(q.name+" + bound", append(edge(color(q.color)), filledTo(q.name+" − bound", q.fill)...)).
+			OverrideByName(q.name+" − bound", edge(color(q.color)))
+	}
+	return panel
 }
 
 // dataDelayCDF covers all runs of the time range.

@@ -107,10 +107,7 @@ func loadedRTT() *timeseries.PanelBuilder {
 	colored(p, " 25 %", prop("custom.lineWidth", 0), prop("custom.showPoints", "never"))
 	colored(p, " least", dotted(), prop("custom.pointSize", 2))
 	for _, d := range []string{"forward", "reverse"} {
-		p.OverrideByName(d+" 75 %", props{
-			color(colorOf(d)), prop("custom.lineWidth", 0), prop("custom.showPoints", "never"),
-			prop("custom.fillBelowTo", d+" 25 %"), prop("custom.fillOpacity", 20),
-		})
+		p.OverrideByName(d+" 75 %", append(filledTo(d+" 25 %", 20), color(colorOf(d)), prop("custom.lineWidth", 0), prop("custom.showPoints", "never")))
 	}
 	return p
 }

@@ -96,10 +96,9 @@ func workingDelay(name, base, matcher string) *timeseries.PanelBuilder {
 	)).Height(9).AxisSoftMin(0).Thresholds(steps(step{0, "transparent"}))
 	inLoads(p, "", prop("custom.lineWidth", 2))
 	inLoads(p, " 95 %", dashed(), prop("custom.pointSize", 3))
-	edge := props{prop("custom.lineWidth", 0), prop("custom.showPoints", "never"), prop("custom.hideFrom", map[string]bool{"legend": true, "tooltip": true, "viz": false})}
-	inLoads(p, " -", edge...)
+	inLoads(p, " -", edge()...)
 	for _, n := range loadNames {
-		p.OverrideByName(n.value+" +", append(props{color(n.color), prop("custom.fillBelowTo", n.value+" -"), prop("custom.fillOpacity", 20)}, edge...))
+		p.OverrideByName(n.value+" +", append(edge(color(n.color)), filledTo(n.value+" -", 20)...))
 	}
 	return p
 }
