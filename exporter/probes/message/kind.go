@@ -102,7 +102,7 @@ func (k *Kind) Perform(ctx context.Context, s *mixed.Session, r *loadtest.Run) e
 			}
 		}
 	}
-	if complete == 0 {
+	if f, ok := errors.AsType[*loadtest.Failure](failed); complete == 0 || ok && f.Reason == runreason.TooLarge {
 		return failed
 	}
 	return nil
