@@ -162,12 +162,12 @@ func compare(t *testing.T, r *slareport.Row, x exact, counted map[bool]int) {
 			want := x.delays[d][int(math.Ceil(rank*float64(len(x.delays[d]))))-1]
 			n, arrived := float64(len(x.delays[d])), x.sent[d]-x.lost[d]
 			// Two buckets are a factor of at most 10. Near the border an unknown delay may or may not be the quantile.
-			told, untold := rank*arrived < 0.999*n, rank*arrived > 1.001*n
+			bounded, unbounded := rank*arrived < 0.999*n, rank*arrived > 1.001*n
 			if q == nil || want < q.Lower || want > q.Upper || q.Value < q.Lower || q.Value > q.Upper ||
-				told && q.Upper > 10*q.Lower || untold && !math.IsInf(q.Upper, 1) {
+				bounded && q.Upper > 10*q.Lower || unbounded && !math.IsInf(q.Upper, 1) {
 				t.Errorf("%s: quantile %v is %+v, want %v; %v of %v that arrived have a delay", way, rank, q, want, n, arrived)
 			}
-			counted[told]++
+			counted[bounded]++
 		}
 	}
 }

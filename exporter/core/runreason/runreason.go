@@ -121,8 +121,8 @@ func All() []Reason {
 			Remedy: "The run took longer than its timeout: choose a longer timeout, or less traffic.",
 		},
 		{
-			Name: Lost, Meaning: "the control connection ended",
-			Remedy: "The control connection ended: check that the load server still runs, and whether the path was interrupted at that time.",
+			Name: Lost, Meaning: "the control connection ended, or nothing came from the load server for 10 s",
+			Remedy: "The control connection ended, or the load server was silent: check that the load server still runs and does not hang, and whether the path was interrupted at that time.",
 		},
 		{
 			Name: HostPaused, Meaning: "this host, or this process, did not run for a second or more", Host: true,
