@@ -125,7 +125,7 @@ func numbered(of []state, series func(name string) string) string {
 func numbers(of []state) map[string]dashboard.ValueMappingResult {
 	words := map[string]dashboard.ValueMappingResult{}
 	for i, s := range of {
-		words[strconv.Itoa(i+1)] = word(strings.ReplaceAll(s.name, "_", " "), s.color, int32(i))
+		words[strconv.Itoa(i+1)] = word(metric.Words(s.name), s.color, int32(i))
 	}
 	return words
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strings"
-
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	tablepanel "github.com/grafana/grafana-foundation-sdk/go/table"
@@ -74,7 +72,7 @@ func limitShares(name, matcher string) *timeseries.PanelBuilder {
 		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A")).
 		Thresholds(steps(step{0, "transparent"}))
 	for _, s := range senderLimits() {
-		p.OverrideByName(s.name, props{color(s.color), prop("displayName", strings.ReplaceAll(s.name, "_", " "))})
+		p.OverrideByName(s.name, props{color(s.color), prop("displayName", metric.Words(s.name))})
 	}
 	return p
 }

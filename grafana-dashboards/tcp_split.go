@@ -46,7 +46,7 @@ func splitWords(unknown string) map[string]dashboard.ValueMappingResult {
 		strconv.Itoa(splitYes): word("yes", orange, 0), strconv.Itoa(splitNo): word("no", green, 1),
 	}
 	for i, reason := range undecidedReasons() {
-		words[strconv.Itoa(splitReasons+i)] = word("cannot tell: "+strings.ReplaceAll(reason, "_", " "), unknown, int32(2+i))
+		words[strconv.Itoa(splitReasons+i)] = word("cannot tell: "+metric.Words(reason), unknown, int32(2+i))
 	}
 	return words
 }

@@ -12,6 +12,7 @@ import (
 	"oneway.example/exporter/core/memlimit"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/estimate/seqwin"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/net/wire/timefmt"
 )
@@ -49,7 +50,7 @@ type Options struct {
 	NewSessions int
 	// Expiry is the idle timeout of a session. Default 15 min.
 	Expiry time.Duration `yaml:"session_expiry"`
-	// LossWait is Tmax for senders that do not send theirs. Default 3 s.
+	// LossWait is Tmax for senders that do not send theirs. Default seqwin.DefaultWait.
 	LossWait time.Duration
 	// Allow lists the sources that get replies. None: all do.
 	Allow []netip.Prefix `yaml:"allow"`
@@ -145,7 +146,7 @@ func (o *Options) complete() error {
 	option.Default(o.given("max_sessions"), &o.MaxSessions, DefaultMaxSessions)
 	option.Default(false, &o.MemoryLimit, memlimit.Process())
 	option.Default(o.given("session_expiry"), &o.Expiry, defaultExpiry)
-	option.Default(false, &o.LossWait, 3*time.Second)
+	option.Default(false, &o.LossWait, seqwin.DefaultWait)
 	option.Default(false, &o.MaxRequestBytes, MaxPacketBytes)
 	option.Default(false, &o.ReceiveBufferBytes, memlimit.Buffer(receiveBufferBytes))
 	if err := o.check(); err != nil {

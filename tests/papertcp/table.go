@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
 )
 
@@ -83,7 +84,7 @@ func printTruth(out io.Writer, all []measured) error {
 	for i := range all {
 		m := &all[i]
 		fmt.Fprintf(w, "%v\t%s\t%s\t%s\t%s %%\t%.2f %%: %d of %d segments\t%d packets\t%s\t\n", m.direction, bufferWords(m.buffer), m.variant, m.result.Used, m.again(),
-			100*m.truth.share(), m.truth.retransmitted, m.truth.segments+m.truth.retransmitted, m.truth.dropped, strings.ReplaceAll(string(m.result.Limit), "_", " "))
+			100*m.truth.share(), m.truth.retransmitted, m.truth.segments+m.truth.retransmitted, m.truth.dropped, metric.Words(string(m.result.Limit)))
 	}
 	fmt.Fprintln(w)
 	return w.Flush()

@@ -13,6 +13,9 @@ const (
 	MaxUDP = IPv6 + UDP
 )
 
+// AnyPathBytes is a size of packets that nearly every path carries, with the IP header: BASE_PLPMTU of RFC 8899 section 5.1.2.
+const AnyPathBytes = 1200
+
 // WithIP returns the bytes of an IP header and the one that follows it.
 func WithIP(ipv6 bool, next int) int {
 	if ipv6 {

@@ -70,6 +70,9 @@ func (d *Desc) With(labels ...string) *Desc {
 // Values lists the values of labels, by label. An entry is a value, or a value and its meaning: "late: sent too late".
 type Values map[string][]string
 
+// Words is the value of a label as words: "no stamp" for no_stamp.
+func Words(value string) string { return strings.ReplaceAll(value, "_", " ") }
+
 // Allows reports whether value is a listed value of label; any value of a label without a list is.
 func (v Values) Allows(label, value string) bool {
 	names := v.Names(label)

@@ -36,6 +36,10 @@ const (
 	maxNumber = 1<<63 - 1
 )
 
+// DefaultWait is the waiting time after which a number is lost: of a sender by default, and of a reflector whose sender does not tell its
+// own.
+const DefaultWait = 3 * time.Second
+
 // Verdict is the classification of one arrival.
 type Verdict uint8
 

@@ -136,6 +136,11 @@ type Refusal struct {
 	RetryAfter time.Duration `json:"retry_after_ns,omitempty"`
 }
 
+// Reject refuses a request that does not have what it must have, which the detail says.
+func Reject(format string, args ...any) *Refusal {
+	return &Refusal{Reason: BadRequest, Detail: fmt.Sprintf(format, args...)}
+}
+
 // Reason is the cause of a refusal; its values are those of the metric label reason.
 type Reason string
 

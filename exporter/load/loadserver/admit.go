@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/load/loadcontrol"
 )
 
@@ -55,7 +56,7 @@ func (r *LoadServer) authorize(req *http.Request) (Token, *loadcontrol.Refusal) 
 	return Token{}, &loadcontrol.Refusal{Reason: loadcontrol.Unauthorized, Detail: "a token or a client certificate is required"}
 }
 
-// tooManyWait is RetryAfter if the number of sessions is at its limit.
+// tooManyWait is RetryAfter where sessions, their time or ports are at a limit.
 const tooManyWait = 10 * time.Second
 
 // DefaultTokenSessions is the default limit of a token's sessions: one that runs, and one that
@@ -149,7 +150,7 @@ func (s *session) take() (release func(), refusal *loadcontrol.Refusal) {
 // unsaved refuses a session whose usage cannot be saved.
 func (s *session) unsaved(err error) *loadcontrol.Refusal {
 	s.r.env.Log.Debug("Session refused", "token", s.token.Name, "err", err) // the usage store logs the first and the last failure
-	return &loadcontrol.Refusal{Reason: loadcontrol.Unsaved, Detail: "the load server cannot save the usage of the day; its log has the cause", RetryAfter: tooManyWait}
+	return &loadcontrol.Refusal{Reason: loadcontrol.Unsaved, Detail: "the load server cannot save the usage of the day; its log has the cause", RetryAfter: metric.QuotaSaveInterval}
 }
 
 // mostWait is the longest RetryAfter of a busy link: after a longer one a client could come long

@@ -47,14 +47,14 @@ func (l *leased) names() string {
 func (l *leased) Handle(m *loadcontrol.TrafficMessage) *loadcontrol.Refusal {
 	l.note(m.Name)
 	if m.Name == "wrong" {
-		return badRequest("this is wrong")
+		return loadcontrol.Reject("this is wrong")
 	}
 	return nil
 }
 
 func (l *leased) Open(h traffic.Host, parameters json.RawMessage) (traffic.Session, any, *loadcontrol.Refusal) {
 	if string(parameters) == `"no"` {
-		return nil, nil, badRequest("invalid parameters")
+		return nil, nil, loadcontrol.Reject("invalid parameters")
 	}
 	l.hosts <- h
 	return l, parameters, nil

@@ -55,11 +55,11 @@ func (s *session) openReflector(m *loadcontrol.Reflect) (reply loadcontrol.Refle
 	case refusal != nil:
 		return reply, refusal
 	case s.reflectRequests > reflectRequests:
-		return reply, badRequest("the session has asked %d times for a reflector", reflectRequests)
+		return reply, loadcontrol.Reject("the session has asked %d times for a reflector", reflectRequests)
 	case s.reflecting != nil:
-		return reply, badRequest("the session has a reflector already")
+		return reply, loadcontrol.Reject("the session has a reflector already")
 	case m.Bytes <= 0 || m.Bytes > maxAnnounced:
-		return reply, badRequest("bytes is %d; it must be the most payload to be reflected, above 0", m.Bytes)
+		return reply, loadcontrol.Reject("bytes is %d; it must be the most payload to be reflected, above 0", m.Bytes)
 	case limits.ReflectRate() < 1:
 		return reply, &loadcontrol.Refusal{Reason: loadcontrol.RateLimit, Detail: "the token's rate is too low for test packets during the load"}
 	}

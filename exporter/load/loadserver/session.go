@@ -147,17 +147,13 @@ func (s *session) handle(m *loadcontrol.Message) error {
 	case m.Reflect != nil && s.traffic != nil:
 		s.reflect(m.Reflect)
 	default:
-		refusal = badRequest("the session is not open")
+		refusal = loadcontrol.Reject("the session is not open")
 	}
 	if refusal == nil {
 		return nil
 	}
 	s.r.counts.request(refusal.Reason)
 	return refusal
-}
-
-func badRequest(format string, args ...any) *loadcontrol.Refusal {
-	return &loadcontrol.Refusal{Reason: loadcontrol.BadRequest, Detail: fmt.Sprintf(format, args...)}
 }
 
 const (
@@ -172,15 +168,15 @@ func (s *session) open(o *loadcontrol.Open) *loadcontrol.Refusal {
 	remote := s.r.remote[o.Traffic]
 	switch {
 	case s.traffic != nil:
-		return badRequest("the session is open already")
+		return loadcontrol.Reject("the session is open already")
 	case remote == nil:
 		return &loadcontrol.Refusal{Reason: loadcontrol.WrongVersion, Detail: fmt.Sprintf("traffic %.40q is unknown to this load server, oneway %s; it has %s", o.Traffic, s.r.env.Version, strings.Join(s.r.types, ", "))}
 	case o.Bytes <= 0 || o.Bytes > maxAnnounced:
-		return badRequest("bytes is %d; it must be the most that the session moves, 1 to %d", o.Bytes, int64(maxAnnounced))
+		return loadcontrol.Reject("bytes is %d; it must be the most that the session moves, 1 to %d", o.Bytes, int64(maxAnnounced))
 	case o.Duration <= 0:
-		return badRequest("duration is %v; it must be the longest time of the session, above 0s", o.Duration)
+		return loadcontrol.Reject("duration is %v; it must be the longest time of the session, above 0s", o.Duration)
 	case len(o.Run) > maxRun || len(o.Test) > maxRun:
-		return badRequest("the run has %d bytes, the test %d; each must have at most %d", len(o.Run), len(o.Test), maxRun)
+		return loadcontrol.Reject("the run has %d bytes, the test %d; each must have at most %d", len(o.Run), len(o.Test), maxRun)
 	}
 	release, refusal := s.take()
 	if refusal != nil {
@@ -315,7 +311,7 @@ func (s *session) Take(bytes int64) *loadcontrol.Refusal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if bytes > s.announced {
-		return badRequest("the transfer has %d bytes; %d of those announced for the session are left", bytes, s.announced)
+		return loadcontrol.Reject("the transfer has %d bytes; %d of those announced for the session are left", bytes, s.announced)
 	}
 	s.announced -= bytes
 	return nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/unit"
 )
@@ -51,16 +52,14 @@ func (c *Collector) Add(p sample.Packet, forward, reverse sample.Delay) {
 		switch {
 		// A bound that is too large for a small delay does not matter here.
 		case d.delay.Reason != sample.OK && d.delay.Reason != sample.BoundTooLarge:
-			c.discarded[name+": "+words(d.delay.Reason.String())]++
+			c.discarded[name+": "+metric.Words(d.delay.Reason.String())]++
 		case d.local.Origin != c.want || !driver(d.from.Origin) || !driver(d.to.Origin):
-			c.discarded[fmt.Sprintf("%s: timestamps of origin %s and %s", name, words(d.from.Origin.String()), words(d.to.Origin.String()))]++
+			c.discarded[fmt.Sprintf("%s: timestamps of origin %s and %s", name, metric.Words(d.from.Origin.String()), metric.Words(d.to.Origin.String()))]++
 		default:
 			c.delays[i] = append(c.delays[i], observation{d.delay.Value, d.from.TXUncertainty})
 		}
 	}
 }
-
-func words(label string) string { return strings.ReplaceAll(label, "_", " ") }
 
 // driver reports whether a timestamp was taken below user space. The TX timestamps of the remote end arrive later, as a
 // FollowUp.

@@ -20,6 +20,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/runreason"
 )
 
@@ -115,7 +116,7 @@ func (h Header) Why() string {
 	case h.Reason == OnRequest:
 		return "on request"
 	}
-	return strings.ReplaceAll(h.Reason, "_", " ")
+	return metric.Words(h.Reason)
 }
 
 // bounded returns a copy of h for a file, cut to the limits.

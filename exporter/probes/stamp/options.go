@@ -12,6 +12,7 @@ import (
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/delay"
+	"oneway.example/exporter/estimate/seqwin"
 	"oneway.example/exporter/estimate/voice"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/net/wire/timefmt"
@@ -85,7 +86,7 @@ func (o *Options) Describe() []option.Description {
 		option.Number(&o.TTL, 255, 1, 255, "TTL or hop limit of the test packets."),
 		option.Text(&o.KeyFile, "File with the shared secret of authenticated mode; the first line signs.").WithExample("office.key").
 			Checked(func(key string) error { return o.loadKeys(key) }),
-		option.Number(&o.LossTimeout, 3*time.Second, 10*time.Millisecond, time.Minute,
+		option.Number(&o.LossTimeout, seqwin.DefaultWait, 10*time.Millisecond, time.Minute,
 			fmt.Sprintf("Waiting time of each direction and of the round trip, after which a packet is lost (Tmax of RFC 7680); at most %d times {interval}.", ledger.MaxOutstanding)),
 		option.Number(&o.Window, 0, time.Second, maxWindow, "The window of minima, medians, maxima, variation and voice quality.").
 			Unset(fmt.Sprintf("the time of %d packets, at least %v", windowPackets, leastWindow)).FileOnly(),

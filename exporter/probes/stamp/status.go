@@ -69,15 +69,11 @@ func replies(n uint64) string {
 	return fmt.Sprintf("%d replies", n)
 }
 
-// anyPath is the size of packets that nearly every path carries, in bytes with the IP header (BASE_PLPMTU of RFC 8899 section
-// 5.1.2).
-const anyPath = 1200
-
 // oversized is the cause that large packets have besides others: a router that drops them may send no message. Empty: the
 // packets are small.
 func (v *snapshot) oversized() string {
 	size := v.opts.Size + ipheader.WithIP(v.peer.Addr().Unmap().Is6(), ipheader.UDP)
-	if size <= anyPath {
+	if size <= ipheader.AnyPathBytes {
 		return ""
 	}
 	return fmt.Sprintf("an MTU of the path below the %d bytes of its packets (lower payload_bytes to see), ", size)

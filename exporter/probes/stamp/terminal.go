@@ -7,11 +7,11 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/unit"
@@ -198,10 +198,10 @@ func (r *Report) notes() (notes []string) {
 		}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(r.Skipped)) {
-		notes = append(notes, fmt.Sprintf("%d test packets not sent: %s", r.Skipped[reason], strings.ReplaceAll(reason, "_", " ")))
+		notes = append(notes, fmt.Sprintf("%d test packets not sent: %s", r.Skipped[reason], metric.Words(reason)))
 	}
 	for _, reason := range slices.Sorted(maps.Keys(r.Discarded)) {
-		notes = append(notes, fmt.Sprintf("%d received packets discarded: %s", r.Discarded[reason], strings.ReplaceAll(reason, "_", " ")))
+		notes = append(notes, fmt.Sprintf("%d received packets discarded: %s", r.Discarded[reason], metric.Words(reason)))
 	}
 	if r.Reflector == ledger.RemoteStateless.String() && r.RoundTrip.Lost > 0 {
 		notes = append(notes, undirected)

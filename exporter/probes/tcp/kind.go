@@ -11,7 +11,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -228,7 +227,7 @@ func (d *Direction) summary() []probe.Result {
 		lines = append(lines, line("retransmitted", report.Number{Value: d.Retransmitted, Unit: unit.Ratio}))
 	}
 	if d.Limit != "" {
-		lines = append(lines, line("limited by", report.Number{Text: strings.ReplaceAll(string(d.Limit), "_", " ")},
+		lines = append(lines, line("limited by", report.Number{Text: metric.Words(string(d.Limit))},
 			report.Number{Value: new(d.Limited[d.Limit]), Unit: unit.Ratio, Text: "of the time"}))
 	}
 	if d.Models != nil && len(d.Models.Throughput) > 0 {

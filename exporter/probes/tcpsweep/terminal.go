@@ -2,8 +2,8 @@ package tcpsweep
 
 import (
 	"fmt"
-	"strings"
 
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe/report"
 )
@@ -32,7 +32,7 @@ Exit status: 0 completed, 1 not completed (prints the reason and partial results
 func (r *Result) Tables() []report.Table {
 	t := report.Table{Columns: []string{"direction", "congestion control", "send (in effect)", "receive (in effect)", "throughput", "25 %", "75 %", "RTT", "25 %", "75 %", "least", "retransmitted", "limited by", "0.75 W/RTT", "Mathis", "Padhye", "measured"}}
 	for _, m := range r.Cells {
-		limit := strings.ReplaceAll(string(m.Limit), "_", " ")
+		limit := metric.Words(string(m.Limit))
 		if limit == "" {
 			limit = "-"
 		}

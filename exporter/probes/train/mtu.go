@@ -13,9 +13,8 @@ import (
 
 // Sizes of the search for the path's MTU, in bytes of the IP packet.
 const (
-	// base4 and base6 are sizes that nearly every path carries: BASE_PLPMTU of RFC 8899 section 5.1.2, and the
-	// minimum MTU of IPv6 (RFC 8200 section 5).
-	base4 = 1200
+	// base4 and base6 are sizes that nearly every path carries; base6 is the minimum MTU of IPv6 (RFC 8200 section 5).
+	base4 = ipheader.AnyPathBytes
 	base6 = 1280
 	// floor4 is the datagram size that every IPv4 host accepts (RFC 1122 section 3.3.2), the smallest size probed.
 	// IPv6's is base6.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe/report"
 )
@@ -52,7 +53,7 @@ func trainCounts(m map[string]int) string {
 	var words []string
 	for _, result := range slices.Sorted(maps.Keys(m)) {
 		if n := m[result]; n > 0 {
-			words = append(words, fmt.Sprintf("%d %s", n, strings.ReplaceAll(result, "_", " ")))
+			words = append(words, fmt.Sprintf("%d %s", n, metric.Words(result)))
 		}
 	}
 	return strings.Join(words, ", ")

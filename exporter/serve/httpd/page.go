@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/common/version"
 
 	"oneway.example/exporter/agent"
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe/report"
 )
@@ -193,7 +194,7 @@ func plural(n int, noun string) string {
 
 // words is a reason as text, without the prefix local_: the sentence names this host's clock.
 func words(label string) string {
-	return strings.ReplaceAll(strings.TrimPrefix(label, "local_"), "_", " ")
+	return metric.Words(strings.TrimPrefix(label, "local_"))
 }
 
 // glyph distinguishes states without color.

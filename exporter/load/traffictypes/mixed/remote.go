@@ -10,7 +10,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/netip"
 	"slices"
 	"sync"
@@ -50,7 +49,7 @@ func (remote) Discarded() map[string]uint64          { return nil }
 func (r remote) Open(host traffic.Host, parameters json.RawMessage) (traffic.Session, any, *loadcontrol.Refusal) {
 	var p loadcontrol.Parts
 	if err := json.Unmarshal(parameters, &p); err != nil || len(p.Parts) == 0 || len(p.Parts) > maxParts {
-		return nil, nil, badRequest("%d parts; a mixed session must have 1 to %d", len(p.Parts), maxParts)
+		return nil, nil, loadcontrol.Reject("%d parts; a mixed session must have 1 to %d", len(p.Parts), maxParts)
 	}
 	s := &serving{host: host, parts: map[string]traffic.Session{}, until: map[string]time.Time{}, idle: map[string]time.Time{}}
 	replies := loadcontrol.PartReplies{Replies: map[string]json.RawMessage{}}
@@ -63,10 +62,6 @@ func (r remote) Open(host traffic.Host, parameters json.RawMessage) (traffic.Ses
 		replies.Replies[name] = reply
 	}
 	return s, replies, nil
-}
-
-func badRequest(format string, args ...any) *loadcontrol.Refusal {
-	return &loadcontrol.Refusal{Reason: loadcontrol.BadRequest, Detail: fmt.Sprintf(format, args...)}
 }
 
 // serving is the traffic of one session at the load server.
@@ -83,7 +78,7 @@ type serving struct {
 func (s *serving) open(r remote, name string) (json.RawMessage, *loadcontrol.Refusal) {
 	other := r.other(name)
 	if other == nil || name == Name || s.parts[name] != nil {
-		return nil, badRequest("part %.40q of a mixed session is unknown or a duplicate", name)
+		return nil, loadcontrol.Reject("part %.40q of a mixed session is unknown or a duplicate", name)
 	}
 	part, reply, refusal := other.Open(&host{s.host, s, name}, json.RawMessage("{}"))
 	if refusal != nil {
@@ -92,7 +87,7 @@ func (s *serving) open(r remote, name string) (json.RawMessage, *loadcontrol.Ref
 	s.parts[name] = part
 	text, err := json.Marshal(reply)
 	if err != nil {
-		return nil, badRequest("%v", err)
+		return nil, loadcontrol.Reject("%v", err)
 	}
 	return text, nil
 }
@@ -102,7 +97,7 @@ func (s *serving) Handle(m *loadcontrol.TrafficMessage) *loadcontrol.Refusal {
 	name, inner := m.Part()
 	part := s.parts[name]
 	if part == nil {
-		return badRequest("unexpected message %.40q", m.Name)
+		return loadcontrol.Reject("unexpected message %.40q", m.Name)
 	}
 	return part.Handle(inner)
 }

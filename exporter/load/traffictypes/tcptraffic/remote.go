@@ -116,15 +116,15 @@ func (s *serving) Handle(m *loadcontrol.TrafficMessage) *loadcontrol.Refusal {
 	case sayTransfer:
 		var x start
 		if err := m.Into(&x); err != nil {
-			return badRequest("%v", err)
+			return loadcontrol.Reject("%v", err)
 		}
 		return s.begin(x)
 	case saySent, sayCancel:
 		if err := m.Into(&one); err != nil {
-			return badRequest("%v", err)
+			return loadcontrol.Reject("%v", err)
 		}
 	default:
-		return badRequest("unexpected message %.40q", m.Name)
+		return loadcontrol.Reject("unexpected message %.40q", m.Name)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,14 +139,10 @@ func (s *serving) Handle(m *loadcontrol.TrafficMessage) *loadcontrol.Refusal {
 	return nil
 }
 
-func badRequest(format string, args ...any) *loadcontrol.Refusal {
-	return &loadcontrol.Refusal{Reason: loadcontrol.BadRequest, Detail: fmt.Sprintf(format, args...)}
-}
-
 // begin starts a permitted transfer.
 func (s *serving) begin(m start) *loadcontrol.Refusal {
 	if m.ID == 0 || s.used[m.ID] {
-		return badRequest("transfer %d: the id must be above 0 and new", m.ID)
+		return loadcontrol.Reject("transfer %d: the id must be above 0 and new", m.ID)
 	}
 	s.used[m.ID] = true
 	x := &serve{start: m, cookie: make([]byte, cookieBytes), sent: make(chan struct{}), listeners: map[tcpsocket.Options]net.Listener{}}
@@ -170,7 +166,7 @@ func (s *serving) begin(m start) *loadcontrol.Refusal {
 // permit refuses a transfer, or opens its listening sockets.
 func (s *serving) permit(x *serve) *loadcontrol.Refusal {
 	if err := x.Plan.Check(); err != nil {
-		return badRequest("%v", err)
+		return loadcontrol.Reject("%v", err)
 	}
 	limits, refusal := s.host.Limits()
 	if refusal != nil {
@@ -192,11 +188,11 @@ func (s *serving) permit(x *serve) *loadcontrol.Refusal {
 	}
 	s.mu.Unlock()
 	if n >= maxActive || flows > MaxFlows || samples > allSamples {
-		return badRequest("%d transfers are in progress, with this one %d flows and %d samples; the limits are %d, %d and %d", n, flows, samples, maxActive, MaxFlows, allSamples)
+		return loadcontrol.Reject("%d transfers are in progress, with this one %d flows and %d samples; the limits are %d, %d and %d", n, flows, samples, maxActive, MaxFlows, allSamples)
 	}
 	for _, f := range x.Plan.Flows {
 		if err := tcpsocket.CheckCongestionControl(f.at(x.sends()).CongestionControl); err != nil {
-			return badRequest("%v", err)
+			return loadcontrol.Reject("%v", err)
 		}
 		o := f.listening(x.sends())
 		if x.listeners[o] != nil {

@@ -170,11 +170,7 @@ func gap(p stream.Plan) (most time.Duration) {
 	return max(most, p.Feedback)
 }
 
-// anyPath is a size of packets that nearly every path carries, in bytes with the IP header (BASE_PLPMTU of RFC 8899 section
-// 5.1.2).
-const anyPath = 1200
-
 // fitsAnyPath reports whether nearly every path carries all packets of a plan.
 func fitsAnyPath(p stream.Plan) bool {
-	return !slices.ContainsFunc(p.Segments, func(s stream.Segment) bool { return s.PayloadBytes+ipheader.MaxUDP > anyPath })
+	return !slices.ContainsFunc(p.Segments, func(s stream.Segment) bool { return s.PayloadBytes+ipheader.MaxUDP > ipheader.AnyPathBytes })
 }

@@ -108,7 +108,7 @@ func (h *host) Take(bytes int64) *loadcontrol.Refusal {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if bytes > h.left {
-		return badRequest("more than was announced")
+		return loadcontrol.Reject("more than was announced")
 	}
 	h.left -= bytes
 	return nil

@@ -124,7 +124,7 @@ func (f *remote) at(local netip.AddrPort) *stream.Endpoint {
 func (f *remote) Open(host traffic.Host, _ json.RawMessage) (traffic.Session, any, *loadcontrol.Refusal) {
 	e := f.at(host.Local())
 	if e == nil {
-		return nil, nil, badRequest("no test port belongs to the address %v", host.Local())
+		return nil, nil, loadcontrol.Reject("no test port belongs to the address %v", host.Local())
 	}
 	s := &serving{remote: f, host: host, id: randomID(), used: map[uint16]bool{}}
 	s.ctx, s.end = context.WithCancel(context.Background())
@@ -156,10 +156,6 @@ func (f *remote) challenge(id uint64, from netip.AddrPort) {
 	if to := s.to.Load(); to != nil && *to == from {
 		s.recordReceived()
 	}
-}
-
-func badRequest(format string, args ...any) *loadcontrol.Refusal {
-	return &loadcontrol.Refusal{Reason: loadcontrol.BadRequest, Detail: fmt.Sprintf(format, args...)}
 }
 
 // Times and limits of consent.

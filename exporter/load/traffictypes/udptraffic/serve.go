@@ -79,14 +79,14 @@ func (s *serving) Handle(m *loadcontrol.TrafficMessage) (refusal *loadcontrol.Re
 	case msgCancel:
 		return handle(m, s.cancel)
 	}
-	return badRequest("unexpected message %.40q", m.Name)
+	return loadcontrol.Reject("unexpected message %.40q", m.Name)
 }
 
 // handle decodes a message and calls do.
 func handle[B any](m *loadcontrol.TrafficMessage, do func(*B) *loadcontrol.Refusal) *loadcontrol.Refusal {
 	body := new(B)
 	if err := m.Into(body); err != nil {
-		return badRequest("%v", err)
+		return loadcontrol.Reject("%v", err)
 	}
 	return do(body)
 }
@@ -94,7 +94,7 @@ func handle[B any](m *loadcontrol.TrafficMessage, do func(*B) *loadcontrol.Refus
 // prove sets the address of the client from the cookie that was sent there.
 func (s *serving) prove(p *Prove) *loadcontrol.Refusal {
 	if s.running(sample.Forward) || s.running(sample.Reverse) {
-		return badRequest("the address cannot change while a transfer runs")
+		return loadcontrol.Reject("the address cannot change while a transfer runs")
 	}
 	to, ok := s.stream.VerifyCookie(p.Cookie)
 	if !ok {
@@ -178,7 +178,7 @@ func (s *serving) busy() {
 func (s *serving) permit(t *Start) (most time.Duration, refusal *loadcontrol.Refusal) {
 	switch {
 	case t.ID == 0 || s.used[t.ID]:
-		return 0, badRequest("transfer %d: the id must be above 0 and new", t.ID)
+		return 0, loadcontrol.Reject("transfer %d: the id must be above 0 and new", t.ID)
 	case s.to.Load() == nil:
 		return 0, refused(t.ID, loadcontrol.Unproved, "no address is proved: send a hello to the test port, and the cookie of its reply in prove")
 	}
@@ -294,7 +294,7 @@ func (s *serving) running(d sample.Direction) bool {
 // allSent sets the number of packets of a reception; after its end it does nothing.
 func (s *serving) allSent(m *Sent) *loadcontrol.Refusal {
 	if m.ID == 0 || m.Packets < 0 {
-		return badRequest("sent: transfer %d, %d packets: the id must be above 0, the number not negative", m.ID, m.Packets)
+		return loadcontrol.Reject("sent: transfer %d, %d packets: the id must be above 0, the number not negative", m.ID, m.Packets)
 	}
 	s.mu.Lock()
 	x := s.active[sample.Forward]
@@ -309,7 +309,7 @@ func (s *serving) allSent(m *Sent) *loadcontrol.Refusal {
 // cancel ends a transfer early; after its end it does nothing.
 func (s *serving) cancel(m *Cancel) *loadcontrol.Refusal {
 	if m.ID == 0 {
-		return badRequest("cancel: transfer 0: the id must be above 0")
+		return loadcontrol.Reject("cancel: transfer 0: the id must be above 0")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
