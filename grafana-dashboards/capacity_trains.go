@@ -77,7 +77,7 @@ func capacityOverTime() *timeseries.PanelBuilder {
 	capacity, bound := from(trained, metric.PathCapacity), from(trained, metric.PathCapacityBound)
 	return runs(lines(text{
 		"Capacity, run by run",
-		"Capacity of each completed run, its error bound (dotted), and the median of the last 7 days (dashed); " + rules.CapacityDegraded.Name + " fires below " + inPercent(rules.ThresholdThroughputRatio) + " of it. A run without clean trains has no point (see Trains by result). Corresponds to WPI figures 8 to 13.",
+		"Capacity of each completed run, its error bound (dotted), and the median of the last " + baselineDays() + " (dashed); " + rules.CapacityDegraded.Name + " fires below " + inPercent(rules.ThresholdThroughputRatio) + " of it. A run without clean trains has no point (see Trains by result). Corresponds to WPI figures 8 to 13.",
 		inBits, noTrains + " in this time range",
 	},
 		ranged(fresh(trained, bitsOf(capacity)), "{{direction}}"),

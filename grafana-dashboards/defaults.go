@@ -15,3 +15,6 @@ func amount(value float64, unit string) string { return plain(value) + " " + uni
 
 // plain has six digits: the product of a default and a unit is not exact.
 func plain(value float64) string { return strconv.FormatFloat(value, 'g', 6, 64) }
+
+// baselineDays are the days of a baseline.
+func baselineDays() string { return amount(rules.BaselineDays, "days") }

@@ -79,7 +79,7 @@ func throughputElapsed() *trend.PanelBuilder {
 func throughputOverTime() *timeseries.PanelBuilder {
 	return runs(lines(text{
 		"Throughput, run by run",
-		"A point where a run was completed: its median second, what was offered (dotted), and the median of the same hours of the last 7 days (dashed), below " + inPercent(rules.ThresholdThroughputRatio) + " of which is " + rules.ThroughputDegraded.Name + ".",
+		"A point where a run was completed: its median second, what was offered (dotted), and the median of the same hours of the last " + baselineDays() + " (dashed), below " + inPercent(rules.ThresholdThroughputRatio) + " of which is " + rules.ThroughputDegraded.Name + ".",
 		inBits, noLoad + " in this time range",
 	},
 		ranged(fresh(saturated, bitsOf(from(saturated, metric.UDPThroughput))), "{{direction}}"),

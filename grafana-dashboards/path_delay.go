@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strconv"
+
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/heatmap"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
@@ -79,7 +81,7 @@ func delayCDF() *trend.PanelBuilder {
 func delayExcess() *timeseries.PanelBuilder {
 	return lines(text{
 		"Delay above its baseline",
-		"95th percentile over 5 minutes minus its 7-day baseline, as evaluated by " + rules.DelayBlowUp.Name + " (default: above " + inMillis(rules.ThresholdDelayBlowUpSeconds) + " and above " + amount(rules.ThresholdDelayBlowUpRatio.Default, "times") + " the baseline). Points on the zero line show the likely cause of a large excess.",
+		"95th percentile over 5 minutes minus its " + strconv.Itoa(rules.BaselineDays) + "-day baseline, as evaluated by " + rules.DelayBlowUp.Name + " (default: above " + inMillis(rules.ThresholdDelayBlowUpSeconds) + " and above " + amount(rules.ThresholdDelayBlowUpRatio.Default, "times") + " the baseline). Points on the zero line show the likely cause of a large excess.",
 		"s", "No baseline yet: it needs the recording rules and " + amount(rules.ThresholdBaselineHours.Default, "hours") + " of history (" + rules.ThresholdBaselineHours.Name + ")",
 	},
 		ranged(rec(rules.DelayExcess.Name), "{{direction}}"),

@@ -41,7 +41,7 @@ func modelsTable() *tablepanel.PanelBuilder {
 func goodputOverTime() *timeseries.PanelBuilder {
 	p := runs(lines(text{
 		"TCP throughput, run by run",
-		"Payload per second of each completed run, and the rate of the link (dotted), configured (link_rate) or by the probes train or saturation, in IP-layer bits: with full packets TCP can reach about 96.5 % of it. Far below that line, see what limited the sender. Dashed: the median of the same hours of the last 7 days, below " + inPercent(rules.ThresholdThroughputRatio) + " of which is " + rules.TCPThroughputDegraded.Name + ".",
+		"Payload per second of each completed run, and the rate of the link (dotted), configured (link_rate) or by the probes train or saturation, in IP-layer bits: with full packets TCP can reach about 96.5 % of it. Far below that line, see what limited the sender. Dashed: the median of the same hours of the last " + baselineDays() + ", below " + inPercent(rules.ThresholdThroughputRatio) + " of which is " + rules.TCPThroughputDegraded.Name + ".",
 		inBits, noTCP + " in this time range",
 	},
 		ranged(fresh(transferred, bitsOf(from(transferred, metric.TCPThroughput))), "{{direction}}"),

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -87,5 +88,25 @@ func TestRunbooksNameDashboardsThatExist(t *testing.T) {
 	}
 	if found < 5 {
 		t.Errorf("%d names of dashboards found", found)
+	}
+}
+
+// TestTextsHaveTheDaysOfBaselines: each text that has the days of a baseline, or the name of a recorded one, has the number of the rules.
+func TestTextsHaveTheDaysOfBaselines(t *testing.T) {
+	days, found := regexp.MustCompile(`(?i)\b(\d+)-day (?:baseline|median)|last (\d+) days|baseline \([^)]*\) uses up to (\d+) days|baseline of (\d+) days|:(?:quantile_)?baseline(\d+)d\b`), 0
+	for _, suffix := range []string{".md", ".json", ".yml"} {
+		for _, path := range files(t, suffix) {
+			if strings.Contains(path, "CHANGELOG") {
+				continue
+			}
+			for _, m := range days.FindAllStringSubmatch(strings.ReplaceAll(read(t, path), "\n", " "), -1) {
+				if found++; strings.Join(m[1:], "") != strconv.Itoa(rules.BaselineDays) {
+					t.Errorf("%s: %q; the rules have %d days", path, m[0], rules.BaselineDays)
+				}
+			}
+		}
+	}
+	if found < 30 {
+		t.Errorf("%d texts found", found)
 	}
 }

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"time"
 
 	"oneway.example/exporter/core/metric"
@@ -52,7 +53,7 @@ unless sum without (reason) (increase($delayInvalid{reason=~"remote_.*|local_.*"
 				orElse(lookup(DelayBaseline.Name+sameDirection, " above its baseline"), ", above the limit of a path without a day of history") + lookup(DelayExcessCause.Name+sameDirection, `: probably {{ if eq .Labels.cause "route" }}the route{{ else }}a {{ .Labels.cause }}{{ end }}`),
 			Description: "95 % of the {{ $labels.direction }} packets of {{ $labels.path }}/{{ $labels.probe }} took up to" +
 				lookup(DelayQuantiles5m.Name+"{instance,path,probe,direction,quantile_rank='0.95'}", " {{ .Value | humanizeDuration }}") + " in the last 5 minutes; " +
-				orElse(lookup(DelayBaseline.Name+sameDirection, "the 7-day baseline is {{ .Value | humanizeDuration }}"), "a baseline needs a day of history, and the limit until then is"+
+				orElse(lookup(DelayBaseline.Name+sameDirection, fmt.Sprintf("the %d-day baseline is", BaselineDays)+" {{ .Value | humanizeDuration }}"), "a baseline needs a day of history, and the limit until then is"+
 					lookup(ThresholdDelaySeconds.ByPath.Name+"{path}", " {{ .Value | humanizeDuration }}")) + "." +
 				lookup(DelayExcessCause.Name+sameDirection, `{{ if eq .Labels.cause "clock" }} Probable cause: a clock; the round trip did not grow with it.{{ else if eq .Labels.cause "host" }} Probable cause: a host at an end and not the path`+
 					lookup("increase("+metric.PacketsHostDropped.Name+sameProbe+"[5m]) > 0", `; {{ if eq .Labels.direction "forward" }}the remote end{{ else }}this host{{ end }} dropped {{ printf "%.0f" .Value }} of its packets`)+

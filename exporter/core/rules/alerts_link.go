@@ -93,7 +93,7 @@ unless on (job, instance, path, probe, direction) $saturationState{state="not_fi
 			Severity: Warning, Component: Path,
 			Summary: "The {{ $labels.direction }} throughput of {{ $labels.path }} has fallen to {{ $value | humanize }}B/s",
 			Description: "The median of the runs of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} in the last 2 hours is {{ $value | humanize }}B/s" +
-				lookup(UDPThroughputBaseline.Name+sameDirection, "; in the same hours of the last 7 days it was {{ .Value | humanize }}B/s") +
+				lookup(UDPThroughputBaseline.Name+sameDirection, "; in the same hours of the last "+daysOfBaseline()+" it was {{ .Value | humanize }}B/s") +
 				lookup(metric.LoadedLoss.Name+sameDirection, "; loss under load {{ .Value | humanizePercentage }}") + ".",
 		},
 	}
@@ -112,7 +112,7 @@ and on (job, instance, path, probe) $recentRun`, names{
 			Severity: Warning, Component: Path,
 			Summary: "The {{ $labels.direction }} capacity of {{ $labels.path }} has fallen to {{ $value | humanize }}B/s",
 			Description: "By packet trains the {{ $labels.direction }} capacity of {{ $labels.path }}/{{ $labels.probe }} was {{ $value | humanize }}B/s in the last 2 hours" +
-				lookup(CapacityBaseline.Name+sameDirection, "; in the last 7 days it was {{ .Value | humanize }}B/s") + ". Trains do not fill the link: the link itself is slower, or the route changed.",
+				lookup(CapacityBaseline.Name+sameDirection, "; in the last "+daysOfBaseline()+" it was {{ .Value | humanize }}B/s") + ". Trains do not fill the link: the link itself is slower, or the route changed.",
 		},
 	}
 	TCPThroughputDegraded = Rule{
@@ -130,7 +130,7 @@ and on (job, instance, path, probe) $recentRun`, names{
 			Severity: Warning, Component: Path,
 			Summary: "The {{ $labels.direction }} throughput of TCP on {{ $labels.path }} has fallen to {{ $value | humanize }}B/s",
 			Description: "The median of the runs of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} in the last 2 hours is {{ $value | humanize }}B/s" +
-				lookup(TCPThroughputBaseline.Name+sameDirection, "; in the same hours of the last 7 days it was {{ .Value | humanize }}B/s") +
+				lookup(TCPThroughputBaseline.Name+sameDirection, "; in the same hours of the last "+daysOfBaseline()+" it was {{ .Value | humanize }}B/s") +
 				lookup(metric.TCPRetransmitted.Name+sameDirection, "; retransmitted {{ .Value | humanizePercentage }}") +
 				lookup("topk(1, "+metric.TCPLimited.Name+sameDirection+")", "; limited by {{ .Labels.state }} for {{ .Value | humanizePercentage }} of the last run") + ".",
 		},
@@ -197,7 +197,7 @@ verdict; one that changes back and forth is one alert.`,
 				lookup(metric.TCPRTTMin.Name+sameDirection, "; least round trip of TCP {{ .Value | humanizeDuration }}") +
 				lookup(metric.TCPUDPRoundTrip.Name+sameProbe, "; least round trip of UDP {{ .Value | humanizeDuration }}") +
 				lookup(metric.TCPSplitUndecided.Name+sameDirection, "; the last run could not tell ({{ .Labels.reason }})") +
-				lookup("changes("+SplitTCPVerdictLast.Name+sameDirection+"[7d]) > 1", `; {{ printf "%.0f" .Value }} changes in 7 days`) + ".",
+				lookup("changes("+SplitTCPVerdictLast.Name+sameDirection+"["+verdictRange()+"]) > 1", `; {{ printf "%.0f" .Value }} changes in `+fmt.Sprint(verdictDays)+" days") + ".",
 		},
 	}
 	LinkNotFilled = Rule{

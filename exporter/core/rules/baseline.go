@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -15,18 +16,18 @@ var (
 		Expr: "min_over_time(" + metric.DelayMin.Name + "[1h])",
 	}
 	DelayBaseline = Rule{
-		Name: recorded(metric.Delay, "quantile_baseline7d"),
-		Doc: `Baselines: the median of the hours of the last 7 days, the current
+		Name: recorded(metric.Delay, "quantile_"+baseline()),
+		Doc: `Baselines: the median of the hours of the last ` + daysOfBaseline() + `, the current
 hour excluded, so that a fault does not become its own baseline at once.
-Before 7 days: of the hours that exist, from baseline_hours on (12 steps of
+Before ` + daysOfBaseline() + `: of the hours that exist, from baseline_hours on (12 steps of
 5 min each); before that there is none, and its alerts do not fire.`,
-		Expr: weekMedian(DelayQuantiles1h.Name, `{quantile_rank="0.95"}`, "1h"),
+		Expr: medianOfDays(DelayQuantiles1h.Name, `{quantile_rank="0.95"}`, "1h"),
 	}
 	RoundTripBaseline = Rule{
-		Name: recorded(metric.RoundTripTime, "quantile_baseline7d"),
-		Expr: weekMedian(RoundTripQuantiles1h.Name, `{quantile_rank="0.95"}`, "1h"),
+		Name: recorded(metric.RoundTripTime, "quantile_"+baseline()),
+		Expr: medianOfDays(RoundTripQuantiles1h.Name, `{quantile_rank="0.95"}`, "1h"),
 	}
-	DelayFloorBaseline = Rule{Name: recorded(metric.DelayMin, "baseline7d"), Expr: weekMedian(DelayFloor1h.Name, "", "1h")}
+	DelayFloorBaseline = Rule{Name: recorded(metric.DelayMin, baseline()), Expr: medianOfDays(DelayFloor1h.Name, "", "1h")}
 	// Calendar1h and Calendar2h belong to values of an hour and of two hours, CalendarOfRun to values of the last run of a load test.
 	Calendar1h          = calendar("window1h", "the middle of the last hour", metric.UTCOffset.Name+" + time() - 1800", agentLabels)
 	Calendar2h          = calendar("window2h", "the middle of the last two hours", metric.UTCOffset.Name+" + time() - 3600", agentLabels)
@@ -49,19 +50,29 @@ avg_over_time(...[30d]) or quantile_over_time.`,
 	}
 )
 
-// weekMedian is the median of a recorded series over the last 7 days without the last hours, with the history that a baseline needs.
-func weekMedian(series, selector, offset string) string {
-	return promql("\nquantile_over_time(0.5, $series[7d] offset $offset)\nand\n", names{"series": series + selector, "offset": offset}) + "\n" +
+// BaselineDays is the number of days that a baseline is the median of.
+const BaselineDays = 7
+
+func baselineRange() string { return fmt.Sprintf("%dd", BaselineDays) }
+
+// baseline is the operation in the name of a baseline.
+func baseline() string { return "baseline" + baselineRange() }
+
+func daysOfBaseline() string { return fmt.Sprintf("%d days", BaselineDays) }
+
+// medianOfDays is the median of a recorded series over the days of a baseline without the last hours, with the history that a baseline needs.
+func medianOfDays(series, selector, offset string) string {
+	return promql("\nquantile_over_time(0.5, $series[$days] offset $offset)\nand\n", names{"series": series + selector, "offset": offset, "days": baselineRange()}) + "\n" +
 		withHistory(series+selector, offset)
 }
 
-// withHistory has a series where the last 7 days have as much history as a baseline needs, in steps of 5 minutes.
+// withHistory has a series where the days of a baseline have as much history as a baseline needs, in steps of 5 minutes.
 func withHistory(series, offset string) string {
 	return promql(`
 (
-  count_over_time($series[7d] offset $offset)
+  count_over_time($series[$days] offset $offset)
   >= on () group_left () (12 * max($hours))
-)`, names{"series": series, "offset": offset, "hours": ThresholdBaselineHours.Name})
+)`, names{"series": series, "offset": offset, "days": baselineRange(), "hours": ThresholdBaselineHours.Name})
 }
 
 // agentLabels are the labels of an agent.

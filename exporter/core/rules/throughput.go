@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"time"
 
 	"oneway.example/exporter/core/metric"
@@ -8,6 +9,11 @@ import (
 
 // splitTCPVerdictLast is a constant because the rule uses its own last value.
 const splitTCPVerdictLast = "oneway:tcp_split_detected:last"
+
+// verdictDays is how long the last verdict about split TCP is kept without the agent.
+const verdictDays = 7
+
+func verdictRange() string { return fmt.Sprintf("%dd", verdictDays) }
 
 // Throughput and capacity with their baselines, and the verdict about split TCP.
 var (
@@ -47,26 +53,26 @@ or quantile_over_time(0.5, $searchMaximum[2h])`, names{
 		Expr: atHour(CapacityMedian.Name, CalendarOfRun, agentLabels+", path, probe"),
 	}
 	UDPThroughputBaseline = Rule{
-		Name: recorded(metric.UDPThroughput, "baseline7d"),
-		Doc: `Throughput depends on other traffic: its baseline is of the same hours of the last 7
-days, weekdays and weekends separately; with less than an hour of those there is none.
+		Name: recorded(metric.UDPThroughput, baseline()),
+		Doc: `Throughput depends on other traffic: its baseline is of the same hours of the last
+` + daysOfBaseline() + `, weekdays and weekends separately; with less than an hour of those there is none.
 Capacity is a property of the link; its baseline is of all hours. Both exclude the last 2 hours
 and begin with as much history as the baseline of delays (12 steps an hour).`,
 		Expr: sameHours(UDPThroughputByHour.Name, UDPThroughputMedian.Name),
 	}
 	TCPThroughputBaseline = Rule{
-		Name: recorded(metric.TCPThroughput, "baseline7d"),
+		Name: recorded(metric.TCPThroughput, baseline()),
 		Expr: sameHours(TCPThroughputByHour.Name, TCPThroughputMedian.Name),
 	}
 	CapacityBaseline = Rule{
-		Name: recorded(metric.Capacity, "baseline7d"),
-		Expr: weekMedian(CapacityMedian.Name, "", "2h"),
+		Name: recorded(metric.Capacity, baseline()),
+		Expr: medianOfDays(CapacityMedian.Name, "", "2h"),
 	}
 	SplitTCPVerdictChanged = Rule{
 		Name: "oneway:tcp_split_detected:changed",
 		Doc: `Split TCP: the verdict of a run, where it differs from the last one before it: in the
 evaluation after that run only. It precedes the rule that keeps the verdict.`,
-		Expr: metric.TCPSplit.Name + " != last_over_time(" + splitTCPVerdictLast + "[7d])",
+		Expr: metric.TCPSplit.Name + " != last_over_time(" + splitTCPVerdictLast + "[" + verdictRange() + "])",
 	}
 	SplitTCPVerdictLast = Rule{
 		Name: splitTCPVerdictLast,
@@ -76,10 +82,11 @@ they are, and so does a week without the agent or without this rule.`,
 $tcpSplit
 or
 (
-  last_over_time($splitTCPVerdictLast[7d])
+  last_over_time($splitTCPVerdictLast[$kept])
   and on (job, instance, path, probe) $runInterval
 )`, names{
 			"tcpSplit":            metric.TCPSplit.Name,
+			"kept":                verdictRange(),
 			"splitTCPVerdictLast": splitTCPVerdictLast,
 			"runInterval":         metric.RunInterval.Name,
 		}),
@@ -99,14 +106,14 @@ func throughput() Group {
 	}
 }
 
-// sameHours is the median of the last 7 days at this hour of this kind of day: byHour is the series by hour of the day.
+// sameHours is the median of the days of a baseline at this hour of this kind of day: byHour is the series by hour of the day.
 func sameHours(byHour, series string) string {
 	return promql(`
 sum without (hour, daytype) (
-  quantile_over_time(0.5, $byHour[7d] offset 2h)
+  quantile_over_time(0.5, $byHour[$days] offset 2h)
   and on ($agent, hour, daytype) $calendar
-  and count_over_time($byHour[7d] offset 2h) >= 12
+  and count_over_time($byHour[$days] offset 2h) >= 12
 )
 and
-$withHistory`, names{"byHour": byHour, "agent": agentLabels, "calendar": Calendar2h.Name, "withHistory": withHistory(series, "2h")})
+$withHistory`, names{"byHour": byHour, "days": baselineRange(), "agent": agentLabels, "calendar": Calendar2h.Name, "withHistory": withHistory(series, "2h")})
 }
