@@ -33,24 +33,24 @@ type Options struct {
 	// Stateless copies the request's number into the reply and keeps no sessions: Receipt and Direct Measurement are
 	// returned with the U flag.
 	Stateless bool `yaml:"stateless"`
-	// RatePackets and RateBurst limit one source (/32 or /64). Default: 20,000 packets/s, which is 400 streams like
-	// G.711 calls (50/s each), and a burst of a quarter of a second. A negative rate: no limit.
+	// RatePackets and RateBurst limit one source (/32 or /64). Default: DefaultRate, and a burst of RatePackets / burstPart.
+	// A negative rate: no limit.
 	RatePackets, RateBurst int
-	// MaxSessions limits the sessions of all sockets together, an equal share each. Default 65536: a full table takes
+	// MaxSessions limits the sessions of all sockets together, an equal share each. Default: DefaultMaxSessions. A full table takes
 	// 190 MiB if all sessions have Receipts, 50 MiB if none has, or none has sent more than one packet; windows of fast
-	// senders add up to 1 KiB a session. MemoryLimit limits the number further, to one session for each 16 KiB.
+	// senders add up to growthBytes a session. MemoryLimit limits the number further (sessionsWithin).
 	MaxSessions int `yaml:"max_sessions"`
 	// MemoryLimit is the memory limit of the process in bytes. Default: that of memlimit.Process, if there is one.
 	// Negative: no limit.
 	MemoryLimit int64
-	// NewSessions limits the new sessions per second of all sockets together, an equal share each, with a burst of four
-	// seconds: a quarter of it for one source (/32 or /64), a half for one network (/24 or /48), and never less than
-	// 64. Authenticated sessions have a limit of their own, of the same size. Default: an eighth of MaxSessions.
+	// NewSessions limits the new sessions per second of all sockets together, an equal share each, with a burst of newSessionBurst
+	// seconds: 1/sourceShare of it for one source (/32 or /64), 1/networkShare for one network (/24 or /48), and never less than
+	// minNewSessions. Authenticated sessions have a limit of their own, of the same size. Default: MaxSessions / newPart.
 	// Negative: no limit.
 	NewSessions int
-	// Expiry is the idle timeout of a session. Default 15 min.
+	// Expiry is the idle timeout of a session. Default: defaultExpiry.
 	Expiry time.Duration `yaml:"session_expiry"`
-	// LossWait is Tmax for senders that do not send theirs. Default seqwin.DefaultWait.
+	// LossWait is Tmax for senders that do not send theirs. Default: seqwin.DefaultWait.
 	LossWait time.Duration
 	// Allow lists the sources that get replies. None: all do.
 	Allow []netip.Prefix `yaml:"allow"`
@@ -66,7 +66,7 @@ type Options struct {
 	MaxReplyBytes uint64
 	// NoRejections: a request that cannot be authenticated gets no rejection.
 	NoRejections bool
-	// ReceiveBufferBytes is the receive buffer of each socket. Default 16 MiB, or less under
+	// ReceiveBufferBytes is the receive buffer of each socket. Default: receiveBufferBytes, or less under
 	// a memory limit (memlimit.Buffer).
 	ReceiveBufferBytes int
 }
@@ -84,12 +84,15 @@ const (
 	MaxPacketBytes = 9216
 	// DefaultMaxSessions is the default of Options.MaxSessions.
 	DefaultMaxSessions = 1 << 16
-	// DefaultRate is the default of Options.RatePackets.
+	// DefaultRate is the default of Options.RatePackets: 400 streams like G.711 calls (50/s each).
 	DefaultRate = 20_000
 	// MaxRate is the largest rate limit.
 	MaxRate = 10_000_000
 
 	defaultExpiry = 15 * time.Minute
+
+	// burstPart is the part of the rate that is the default of the burst, newPart the part of all sessions that may begin in a second.
+	burstPart, newPart = 4, 8
 
 	// receiveBufferBytes is the default receive buffer of a socket: of the requests of 10,000 sessions of one packet a
 	// second during a stall of more than three seconds.
@@ -118,8 +121,8 @@ func (o *Options) Describe() []option.Description {
 		option.Switch(&o.RequireKey, false, "Reflect authenticated packets only."),
 		option.Switch(&o.Stateless, false, "Copy the test packet's number into the reply and keep no sessions: no counts by direction."),
 		option.Number(&o.MaxSessions, DefaultMaxSessions, max(1, len(o.Listen)), maxMaxSessions, "Maximum number of sessions. Where memory is limited (GOMEMLIMIT, or four fifths of the control "+
-			"group's limit), at most one for each 16 KiB of it. An eighth of them may begin in a second (a quarter of that from one address or /64, half from one /24 "+
-			"or /48), with bursts of four seconds' worth: so known peers keep their sessions in a flood from spoofed addresses.").
+			"group's limit), at most one for each 16 KiB of it. At most "+option.Part(newPart)+" of them may begin in a second ("+option.Part(sourceShare)+" of that from one address or /64, "+
+			option.Part(networkShare)+" from one /24 or /48), with bursts of four seconds' worth: so known peers keep their sessions in a flood from spoofed addresses.").
 			Limited(fmt.Sprintf("1 for each listening socket (\":%d\" opens two) to %d", stampfmt.Port, maxMaxSessions)),
 		option.Number(&o.Expiry, defaultExpiry, time.Second, maxExpiry, "Idle timeout of a session."),
 		option.Value(&o.Allow, nil, "Permitted sources.").Unset("all").WithExample(`[192.0.2.0/24, "2001:db8::/32"]`),
@@ -142,7 +145,7 @@ func (o *Options) complete() error {
 		}
 	}
 	option.Default(o.given(keyRate), &o.RatePackets, DefaultRate)
-	option.Default(o.given(keyBurst), &o.RateBurst, max(1, o.RatePackets/4))
+	option.Default(o.given(keyBurst), &o.RateBurst, max(1, o.RatePackets/burstPart))
 	option.Default(o.given("max_sessions"), &o.MaxSessions, DefaultMaxSessions)
 	option.Default(false, &o.MemoryLimit, memlimit.Process())
 	option.Default(o.given("session_expiry"), &o.Expiry, defaultExpiry)
@@ -155,7 +158,7 @@ func (o *Options) complete() error {
 	if o.MemoryLimit > 0 {
 		o.MaxSessions = min(o.MaxSessions, max(sessionsWithin(o.MemoryLimit), len(o.Listen)))
 	}
-	option.Default(false, &o.NewSessions, max(1, o.MaxSessions/8))
+	option.Default(false, &o.NewSessions, max(1, o.MaxSessions/newPart))
 	return nil
 }
 

@@ -9,11 +9,13 @@ import (
 
 	"oneway.example/exporter/core/ipheader"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/tcpdelay"
 	"oneway.example/exporter/estimate/voice"
 	"oneway.example/exporter/estimate/working"
+	"oneway.example/exporter/load/loadserver"
 	"oneway.example/exporter/load/stream"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
@@ -26,12 +28,14 @@ const (
 	metrics      = "exporter/doc/METRICS.md"
 	points       = "exporter/doc/MEASUREMENTS.md"
 	options      = "deploy/oneway.yml"
+	security     = "SECURITY.md"
 	helperDoc    = "exporter/doc/decisions/0018-helper-processes.md"
 	workingDoc   = "exporter/doc/decisions/0012-working-delay.md"
 	tcpDoc       = "exporter/doc/tcpdelay.md"
 	meshDoc      = "exporter/doc/mesh.md"
 	gpsd, pulses = "exporter/watchers/gpsd", "exporter/watchers/pps"
 	reflector    = "exporter/reflector"
+	loadServer   = "exporter/load/loadserver"
 	helperCode   = "exporter/probe/helper"
 	tcpCode      = "exporter/load/traffictypes/tcptraffic"
 	labels       = "exporter/agent/pathlabel"
@@ -47,7 +51,9 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 		return fmt.Sprintf(format, all...)
 	}
 	comments := strings.NewReplacer("# ", "", "// ", "", "//\t", "")
-	words := map[int]string{2: "half", 3: "three", 4: "quarter", 8: "eight"}
+	words := map[int]string{3: "three", 4: "four", 8: "eight"}
+	part := func(directory, name string) string { return option.Part(int(number(t, directory, name))) }
+	memory := words[int(number(t, "exporter/core/memlimit", "shareOfRuntime"))] + " " + strings.TrimPrefix(option.Part(int(number(t, "exporter/core/memlimit", "shareOfGroup"))), "a ") + "s"
 	lost := unit.Duration(span(t, pulses, "lostAfter"))
 	gone := unit.Duration(span(t, gpsd, "pulseFor"))
 	silent := unit.Duration(span(t, gpsd, "timeout"))
@@ -89,9 +95,18 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 		{options, fmt.Sprintf("Reply with %d bytes to test packets of %d to %d bytes", stampfmt.UnauthenticatedBytes, stampfmt.UnpaddedSenderBytes, stampfmt.UnauthenticatedBytes-1)},
 		{options, fmt.Sprintf("test packet has at least %d bytes", stampfmt.MinSenderBytes)},
 		{options, fmt.Sprintf("one for each %d KiB", int(number(t, reflector, "memoryShare")*(number(t, reflector, "sessionBytes")+number(t, reflector, "growthBytes")))>>10)},
-		{options, "(a " + words[int(number(t, reflector, "sourceShare"))] + " of that from one address"},
-		{options, words[int(number(t, reflector, "networkShare"))] + " from one /24 or /48"},
-		{options, fmt.Sprintf("bursts of %s seconds' worth", map[float64]string{4: "four"}[number(t, reflector, "newSessionBurst")])},
+		{options, "(" + part(reflector, "sourceShare") + " of that from one address"},
+		{options, part(reflector, "networkShare") + " from one /24 or /48"},
+		{options, fmt.Sprintf("bursts of %s seconds' worth", words[int(number(t, reflector, "newSessionBurst"))])},
+		{options, memory + " of the control group's limit"},
+		{security, memory + " of the limit of the control group"},
+		{security, "give the Go runtime " + memory + " of"},
+		{security, "can begin " + part(reflector, "newPart") + " of `max_sessions` a second, " + part(reflector, "sourceShare") + " of that from one address"},
+		{security, part(reflector, "networkShare") + " from one /24 or /48, each at"},
+		{security, count("least %d a second", reflector, "minNewSessions") + ", with bursts of " + words[int(number(t, reflector, "newSessionBurst"))] + " seconds"},
+		{security, fmt.Sprintf("%d connections, %s of them for unknown peers", loadserver.DefaultMaxConnections, part(loadServer, "hostPart"))},
+		{security, part(loadServer, "sitePart") + " for those of one /48"},
+		{loadServer + "/loadserver.go", "in all, " + part(loadServer, "hostPart") + " of them unknown peers from one address"},
 		{points, "Damage of the packet: " + strings.Join(damages, ", ")},
 
 		{metrics, fmt.Sprintf("error of the comparison, which is at least %g ms", milliseconds(t, "exporter/estimate/tcpdelay", "lagError"))},

@@ -10,6 +10,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/load/loadserver"
+	"oneway.example/exporter/probe/report"
 )
 
 // Describe returns the descriptions of the sections of a file, in the order of documents; their owners describe the keys of each. An
@@ -32,7 +33,7 @@ func (c *Config) Describe() []option.Description {
 			"for the loss and delay of any path over it. The quota is the number of bytes of IP packets that load tests may move over the link between two local midnights, both "+
 			"directions; a run that could need more than the rest is skipped. A reload changes it at once. \"oneway test\" on this host leases links and uses quotas through the agent's socket, "+linklease.DefaultSocket+" (systemd: "+
 			"RuntimeDirectory=oneway).").WithExample("[{name: uplink, quota_bytes: 500MB}, {name: branch-to-core, quota_bytes: 10GB}, {name: load_server}, {name: lab}]"),
-		section(&c.Reports, "Reports of load test runs, and incident reports (at most a quarter), one gzip file of JSON each, shown at /runs; the oldest are deleted when a limit is reached."),
+		section(&c.Reports, "Reports of load test runs, and incident reports (at most "+option.Part(report.IncidentShare)+"), one gzip file of JSON each, shown at /runs; the oldest are deleted when a limit is reached."),
 		option.Value(&c.Outputs, nil, "Outputs deliver all measurements to stores that do not scrape this agent: its series at an interval, and what a scrape cannot hold (packets of runs, "+
 			"samples of TCP connections, packets around an incident, the track). An output never blocks the agent. What the store has not accepted yet waits in a spool on disk; above "+
 			"its limit the oldest is dropped. Without {state_dir} the spool is in memory."),

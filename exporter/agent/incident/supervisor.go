@@ -36,7 +36,7 @@
 // increase; loss: not distinguishable from it). After 30 minutes above it a new baseline begins.
 //
 // A path makes at most one report in 10 minutes, whatever the quantity; all paths together make at most 20 at one
-// time, and one a minute after that. Reports of this kind take at most a quarter of the directory (package report).
+// time, and one a minute after that. Reports of this kind take at most a part of the directory (report.IncidentShare).
 package incident
 
 import (

@@ -43,8 +43,8 @@ type Options struct {
 	// Load is the first segment of the load, After the first one after it; packets of other segments are idle. Load
 	// zero: none before; After zero: none after. Without idle packets the delay of the empty path is unknown.
 	Load, After int
-	// Skip is the time left out at the begin and at the end of the load, as in the thesis, at most a quarter of it
-	// each. Zero: DefaultSkip; below zero: none.
+	// Skip is the time left out at the begin and at the end of the load, as in the thesis, each at most
+	// its length / SkipPart. Zero: DefaultSkip; below zero: none.
 	Skip time.Duration
 	// Drift is the relative rate difference of the two clocks, the sum of their frequency errors: 50 ppm is 50e-6.
 	Drift float64
@@ -55,6 +55,8 @@ type Options struct {
 const (
 	// DefaultSkip is the default of Options.Skip.
 	DefaultSkip = 5 * time.Second
+	// SkipPart is the least ratio of the load's length to Skip.
+	SkipPart = 4
 	// First is the length of the begin of the load that has fine bins.
 	First = 3 * time.Second
 	// MaxBins is the largest number of bins of a series.

@@ -200,7 +200,7 @@ func (p part) holds(t time.Duration) bool { return t >= p.from && t <= p.to }
 
 // window is the load without its first and last part (5 s in the thesis).
 func (r *run) window() part {
-	skip := min(max(r.o.Skip, 0), r.length()/4)
+	skip := min(max(r.o.Skip, 0), r.length()/SkipPart)
 	return part{skip, r.length() - skip}
 }
 

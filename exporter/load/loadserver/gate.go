@@ -41,9 +41,12 @@ const (
 	siteBits = 48
 )
 
+// hostPart and sitePart are the parts of all connections that unknown peers from one host, and from one site, may have.
+const hostPart, sitePart = 4, 2
+
 // perHost and perSite are the limits of connections of unknown peers from one host and one site.
-func (g *gate) perHost() int { return max(1, g.o.MaxConnections/4) }
-func (g *gate) perSite() int { return max(1, g.o.MaxConnections/2) }
+func (g *gate) perHost() int { return max(1, g.o.MaxConnections/hostPart) }
+func (g *gate) perSite() int { return max(1, g.o.MaxConnections/sitePart) }
 
 // enter admits a connection from an address; false: the limits are reached and none can be replaced.
 func (g *gate) enter(c *gatedConn, from netip.Addr) bool {

@@ -37,12 +37,12 @@ type Options struct {
 	TokensFile string `yaml:"tokens_file"`
 	// StateDir has the generated key and the usage of tokens today; empty: neither is stored.
 	StateDir string
-	// Link is the name of a link that two load tests must not use at once. Default "load_server".
+	// Link is the name of a link that two load tests must not use at once. Default: DefaultLink.
 	Link string `yaml:"link"`
-	// MaxConnections limits the control connections, authorized or not. Default 256. At the limit
+	// MaxConnections limits the control connections, authorized or not. Default: DefaultMaxConnections. At the limit
 	// a new one replaces one that is not authorized.
 	MaxConnections int `yaml:"max_connections"`
-	// MaxSessions limits the authorized ones among them. Default 64. At the limit one of a token
+	// MaxSessions limits the authorized ones among them. Default: DefaultMaxSessions, or MaxConnections if these are fewer. At the limit one of a token
 	// with fewer sessions replaces one that is not open.
 	MaxSessions int `yaml:"max_sessions"`
 	// Ports for further sockets of a session, TCP for its transfers and UDP for its reflector; default option.LoadServerPorts.
@@ -91,10 +91,6 @@ const StateDoc = "the generated key and today's use of the tokens"
 
 // Describe returns the descriptions of the keys of Options. The agent has the others of its section.
 func (o *Options) Describe() []option.Description {
-	most := maxMaxSessions
-	if o.MaxConnections >= 1 {
-		most = min(most, o.MaxConnections)
-	}
 	return []option.Description{
 		option.Value(&o.Ports, option.LoadServerPorts(), "Ports for further sockets of a test: TCP, for tests of TCP, each during its transfer; UDP, one for each session, for the test packets "+
 			"during the load.").Checked(o.checkPorts),
@@ -106,11 +102,19 @@ func (o *Options) Describe() []option.Description {
 		option.Text(&o.ClientCAFile, "Authorities (PEM) of client certificates, for clients with one instead of a token.").WithExample("clients.pem"),
 		option.Text(&o.Link, "Link of its tests: one at a time, and none during a test of this agent's own probes on a link of the same name. Paths over it, and those to the "+
 			"client, have no alerts of loss and delay meanwhile.").WithExample(DefaultLink).Checked(func(key string) error { return option.Name(key, o.Link) }),
-		option.Number(&o.MaxConnections, DefaultMaxConnections, 1, maxMaxConnections, "Maximum number of control connections; at most a quarter of them of unknown peers from one address."),
+		option.Number(&o.MaxConnections, DefaultMaxConnections, 1, maxMaxConnections, "Maximum number of control connections; at most "+option.Part(hostPart)+" of them of unknown peers from one address."),
 		option.Number(&o.MaxSessions, DefaultMaxSessions, 1, maxMaxSessions, fmt.Sprintf("Maximum number of authorized control connections, at most {max_connections}. A token has %d at the same time, unless its line has sessions=N.", DefaultTokenSessions)).
-			Checked(func(key string) error { return option.Between(key, o.MaxSessions, 1, most) }),
+			Checked(func(key string) error { return option.Between(key, o.MaxSessions, 1, o.mostSessions()) }),
 		option.Value(&o.Allow, nil, "Permitted sources.").Unset("all that have a token").WithExample(`[192.0.2.0/24, "2001:db8::/32"]`),
 	}
+}
+
+// mostSessions is the limit of MaxSessions.
+func (o *Options) mostSessions() int {
+	if o.MaxConnections < 1 {
+		return maxMaxSessions
+	}
+	return min(maxMaxSessions, o.MaxConnections)
 }
 
 // checkPorts reports a range that is none.
@@ -136,7 +140,7 @@ func (o *Options) complete() error {
 	}
 	option.Default(o.given("link"), &o.Link, o.LinkName())
 	option.Default(o.given("max_connections"), &o.MaxConnections, DefaultMaxConnections)
-	option.Default(o.given("max_sessions"), &o.MaxSessions, min(DefaultMaxSessions, max(o.MaxConnections, 1)))
+	option.Default(o.given("max_sessions"), &o.MaxSessions, min(DefaultMaxSessions, o.mostSessions()))
 	option.Default(false, &o.Ports, option.LoadServerPorts())
 	option.Default(false, &o.headers, headerTimeout)
 	option.Default(false, &o.opening, openTime)

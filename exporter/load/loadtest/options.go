@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"fmt"
 	"time"
 
 	"oneway.example/exporter/core/option"
@@ -28,14 +29,16 @@ const (
 func (o *Options) Describe() []option.Description {
 	return []option.Description{
 		option.Number(&o.Every, 30*time.Minute, minEvery, maxEvery, "Time between runs.").FileOnly(),
-		option.Number(&o.Jitter, 0, 0, maxEvery/2, "Range of the random shift of each run, earlier or later, so that agents that start together do not stay together; at most half of {every}.").FileOnly().
-			Checked(func(key string) error { return option.Between(key, o.Jitter, 0, max(o.Every, minEvery)/2) }), // the limit of calendar.Calendar is Every
+		option.Number(&o.Jitter, 0, 0, maxEvery/calendar.JitterPart, "Range of the random shift of each run, earlier or later, so that agents that start together do not stay together; at most "+option.Part(calendar.JitterPart)+" of {every}.").FileOnly().
+			Checked(func(key string) error {
+				return option.Between(key, o.Jitter, 0, max(o.Every, minEvery)/calendar.JitterPart)
+			}),
 		option.Value(&o.Windows, nil, "Local times of the day in which runs may begin.").Unset("any time").WithExample(`["22:00-06:00", "mon-fri 09:00-17:00"]`).FileOnly(),
 		option.Text(&o.Link, "Link that the test fills, by its name in the section links of the agent; one test at a time uses a link.").Unset("the first link of the path, or one with the path's name").
 			UnsetFlag("the link of the agent's own test to that host, else the first of its path to it, else its only link; otherwise the flag is required").
 			WithExample("uplink").WithPlaceholder("NAME"),
 		option.Number(&o.MaxWait, 5*time.Minute, 0, 24*time.Hour, "Longest wait of a due run for its link, here or at the load server, while another test uses it."),
-		option.Number(&o.Timeout, 0, 0, link.MaxHold, "Longest duration of a run.").Unset("twice the planned duration plus one minute"),
+		option.Number(&o.Timeout, 0, 0, link.MaxHold, "Longest duration of a run.").Unset(fmt.Sprintf("%d times the planned duration plus %s", timeoutFactor, option.String(timeoutMargin))),
 	}
 }
 
@@ -43,4 +46,10 @@ func (o *Options) Describe() []option.Description {
 const (
 	minEvery = 10 * time.Second
 	maxEvery = 7 * 24 * time.Hour
+)
+
+// Without a configured timeout a run may take timeoutFactor times its planned duration, and timeoutMargin.
+const (
+	timeoutFactor = 2
+	timeoutMargin = time.Minute
 )

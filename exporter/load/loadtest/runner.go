@@ -79,7 +79,7 @@ func (r *runner) timeout() time.Duration {
 
 // usualTimeout is the limit without one in the configuration.
 func (r *runner) usualTimeout() time.Duration {
-	return min(2*r.test.Duration()+time.Minute, link.MaxHold)
+	return min(timeoutFactor*r.test.Duration()+timeoutMargin, link.MaxHold)
 }
 
 // once does one run. It waits for the local and the remote link, but never holds one while it

@@ -16,7 +16,7 @@ type Calendar struct {
 	// Every is the interval between runs, above 0.
 	Every time.Duration
 	// Jitter is the range of a random offset of each run, half of it before and half after
-	// Every, so that the mean interval stays Every; at most Every. Without it, two schedules
+	// Every, so that the mean interval stays Every; at most Every/JitterPart. Without it, two schedules
 	// that coincide once on a link coincide at each run.
 	Jitter time.Duration
 	// Windows are when a run may begin, in the location of Next's argument; none:
@@ -24,13 +24,16 @@ type Calendar struct {
 	Windows []Window
 }
 
+// JitterPart is the least ratio of Every to Jitter.
+const JitterPart = 2
+
 // Check validates a calendar.
 func (c Calendar) Check() error {
 	switch {
 	case c.Every <= 0:
 		return fmt.Errorf("calendar: every is %v; it must be above 0s", c.Every)
-	case c.Jitter < 0 || c.Jitter > c.Every:
-		return fmt.Errorf("calendar: jitter is %v; it must be between 0s and every, %v", c.Jitter, c.Every)
+	case c.Jitter < 0 || c.Jitter > c.Every/JitterPart:
+		return fmt.Errorf("calendar: jitter is %v; it must be between 0s and %v", c.Jitter, c.Every/JitterPart)
 	}
 	for _, w := range c.Windows {
 		if w.From < 0 || w.From >= minutesOfDay || w.To < 1 || w.To > minutesOfDay || w.From == w.To {

@@ -118,7 +118,7 @@ func TestInvalidCalendarsAreRejected(t *testing.T) {
 		{},
 		{Every: -1},
 		{Every: time.Hour, Jitter: -1},
-		{Every: time.Hour, Jitter: time.Hour + 1},
+		{Every: time.Hour, Jitter: time.Hour/JitterPart + 1},
 		{Every: time.Hour, Windows: []Window{{}}},
 		{Every: time.Hour, Windows: []Window{{From: 5, To: 2000}}},
 		{Every: time.Hour, Windows: []Window{{From: -1, To: 5}}},
@@ -127,7 +127,7 @@ func TestInvalidCalendarsAreRejected(t *testing.T) {
 			t.Errorf("%+v was accepted", c)
 		}
 	}
-	if err := (Calendar{Every: time.Hour, Jitter: time.Hour, Windows: windows(t, "mon", "22:00-06:00")}).Check(); err != nil {
+	if err := (Calendar{Every: time.Hour, Jitter: time.Hour / JitterPart, Windows: windows(t, "mon", "22:00-06:00")}).Check(); err != nil {
 		t.Error(err)
 	}
 }

@@ -64,7 +64,7 @@ const (
 )
 
 // Incident is the Kind of a report on the last minutes of a light probe. It is not a run of a test: such
-// reports use at most a quarter of both limits.
+// reports use at most 1/IncidentShare of both limits.
 const Incident = "incident"
 
 // OnRequest is the Reason of an incident that somebody has requested.

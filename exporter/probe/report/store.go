@@ -145,14 +145,14 @@ func (s *Store) logFailure(err error) {
 
 func newestFirst(a, b Header) int { return strings.Compare(b.ID, a.ID) }
 
-// incidentShare: reports of kind Incident use at most 1/incidentShare of both limits.
-const incidentShare = 4
+// IncidentShare: reports of kind Incident use at most 1/IncidentShare of both limits.
+const IncidentShare = 4
 
 // removeExcess removes the oldest headers from the index until h fits at its front; a nil h needs no space. It
 // leaves their files; mu must be held.
 func (s *Store) removeExcess(h *Header) (excess []Header) {
 	if h != nil && h.Kind == Incident {
-		excess = s.oldest(func(o *Header) bool { return o.Kind == Incident }, s.options.MaxRuns/incidentShare, s.options.MaxBytes/incidentShare, h)
+		excess = s.oldest(func(o *Header) bool { return o.Kind == Incident }, s.options.MaxRuns/IncidentShare, s.options.MaxBytes/IncidentShare, h)
 	}
 	return append(excess, s.oldest(func(*Header) bool { return true }, s.options.MaxRuns, s.options.MaxBytes, h)...)
 }

@@ -28,9 +28,8 @@ type Options struct {
 	Together     bool                `yaml:"together"`
 }
 
-// Idle is a phase before the load and one after it. Its packets leave at random times with the mean Interval. Their
-// rate is at most a tenth of Options.Rate; there are at most 250, and at least ten if these take no more than 10 s.
-// A Duration of zero leaves both phases out.
+// Idle is a phase before the load and one after it. Its packets leave at random times with the mean Interval, within the limits
+// of an idle phase (idleShare). A Duration of zero leaves both phases out.
 type Idle struct {
 	Duration time.Duration `yaml:"duration"`
 	Interval time.Duration `yaml:"interval"`
@@ -62,15 +61,15 @@ func (o *Options) Describe() []option.Description {
 		option.Value(&o.Rate.Reverse, 0, "Highest offered rate from the load server.").WithExample("12Mbit").Needed(),
 		option.Number(&o.PacketBytes, 1410, minPacketBytes, maxPacket, "Size of the IP packets, headers included."),
 		option.Number(&o.Duration, 30*time.Second, time.Second, maxDuration, "Duration of the load in each direction, or of a search."),
-		option.Number(&o.Skip, queue.DefaultSkip, 0, maxDuration, "Time at the beginning and at the end of the load that is left out of the results, as the queue is not full; at most a quarter each."),
+		option.Number(&o.Skip, queue.DefaultSkip, 0, maxDuration, "Time at the beginning and at the end of the load that is left out of the results, as the queue is not full; at most "+option.Part(queue.SkipPart)+" each."),
 		option.Number(&o.Idle.Duration, 2*time.Second, 0, time.Minute, "Time before and after the load in which single packets measure the delay of the idle link; 0: none (mode fixed)."),
 		option.Number(&o.Idle.Interval, 40*time.Millisecond, time.Millisecond, 10*time.Second, "Mean time between the packets over the idle link."),
 		option.Switch(&o.Together, false, "Load both directions at the same time instead of one after the other (mode fixed)."),
 		option.Number(&o.ElapsedBins, 15, 0, queue.MaxBins, "Points of a direction's throughput, and of its delay, that are series with the label elapsed_seconds (mode fixed). "+
 			"The report has all points.").FileOnly(),
 		option.Switch(&o.ElapsedRange, false, "Whether these points of the delay have its minimum and maximum as well.").FileOnly(),
-		option.Value(&o.Sweep.From.Forward, 0, "Lowest rate of a sweep to the load server.").Unset("a tenth of {rate.forward}").WithExample("500kbit"),
-		option.Value(&o.Sweep.From.Reverse, 0, "Lowest rate of a sweep from the load server.").Unset("a tenth of {rate.reverse}").WithExample("1200kbit"),
+		option.Value(&o.Sweep.From.Forward, 0, "Lowest rate of a sweep to the load server.").Unset(option.Part(fromPart) + " of {rate.forward}").WithExample("500kbit"),
+		option.Value(&o.Sweep.From.Reverse, 0, "Lowest rate of a sweep from the load server.").Unset(option.Part(fromPart) + " of {rate.reverse}").WithExample("1200kbit"),
 		option.Number(&o.Sweep.Factor, ratesearch.DefaultFactor, 1, maxFactor, "Ratio of consecutive rates of a sweep.").Limited(fmt.Sprintf("Above 1, to %d", maxFactor)).Checked(o.checkFactor),
 		option.Number(&o.Sweep.Step, ratesearch.DefaultStep, 100*time.Millisecond, maxDuration, "Duration of each step of a sweep. "+
 			"A step that ends before the link's queue is full has no losses, even if its rate is a little above the link's."),
@@ -115,6 +114,8 @@ const (
 	maxDuration    = 30 * time.Minute
 	// maxFactor is above the ratio of any two rates of a useful sweep.
 	maxFactor = 1000
+	// fromPart is the part of the highest rate that is the default of the lowest rate of a sweep.
+	fromPart = 10
 )
 
 // check validates o.
@@ -186,7 +187,7 @@ func (o *Options) planned(d sample.Direction) (bytes int64, lasts time.Duration,
 func (o *Options) sweep(d sample.Direction) (*ratesearch.Sweep, error) {
 	to, from := float64(o.Rate.Of(d)), float64(o.Sweep.From.Of(d))
 	if from == 0 {
-		from = to / 10
+		from = to / fromPart
 	}
 	if from > to {
 		return nil, option.Errorf("sweep.from."+d.String(), "is %v; it must be at most %s, %v", o.Sweep.From.Of(d), option.Key("rate."+d.String()), o.Rate.Of(d))

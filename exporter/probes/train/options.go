@@ -37,7 +37,7 @@ func (o *Options) Describe() []option.Description {
 		option.Number(&o.GroupPause, 10*time.Second, 0, maxInterval, "Pause after each group of trains."),
 		option.Number(&o.Repeats, 30, 0, maxTrains, "Number of trains of a size that may be discarded and sent again, for example because of loss."),
 		option.Number(&o.MinClean, 0, capacity.MinClean, maxTrains, "Number of clean trains that a capacity needs: with fewer, or with fewer than were discarded for "+
-			"timestamps in groups, a token bucket or cross traffic (which counts twice), the result is the reason.").Unset("a third of {trains}").Checked(o.checkMinClean),
+			"timestamps in groups, a token bucket or cross traffic (which counts twice), the result is the reason.").Unset(option.Part(cleanPart) + " of {trains}").Checked(o.checkMinClean),
 		option.Switch(&o.PathMTU, true, "Search for the largest packet that passes unfragmented."),
 		option.Number(&o.MaxMTU, 9000, base6, 65_535, "Largest IP packet to try for the path's MTU."),
 	}
@@ -52,6 +52,8 @@ const (
 	maxTrains   = 1000
 	minPackets  = 5 // fewer do not detect interleaved packets
 	maxInterval = time.Minute
+	// cleanPart is the part of the trains that is the default of min_clean.
+	cleanPart = 3
 )
 
 func (o *Options) check() error {
@@ -59,7 +61,7 @@ func (o *Options) check() error {
 		return err
 	}
 	if o.MinClean == 0 {
-		o.MinClean = max(capacity.MinClean, o.Trains/3)
+		o.MinClean = max(capacity.MinClean, o.Trains/cleanPart)
 	}
 	return nil
 }
