@@ -36,6 +36,9 @@ func CheckHost(a netip.Addr) error {
 		return fmt.Errorf("a link-local address needs the interface of this host; write it after a %%, such as %s%%eth0", a)
 	case zone != "" && (a.Is4() || !a.IsLinkLocalUnicast()):
 		return fmt.Errorf("only a link-local address has an interface; write %s", a.WithZone(""))
+	case strings.Contains(zone, "%"):
+		name, _, _ := strings.Cut(zone, "%")
+		return fmt.Errorf("an address has one interface; write %s", a.WithZone(name))
 	case notNumber == nil && number == 0:
 		return fmt.Errorf("no interface has the number 0; write the name of one after the %%, such as %s%%eth0", a.WithZone(""))
 	}

@@ -15,7 +15,7 @@ func TestAddressThatNoHostHasIsRefused(t *testing.T) {
 		"255.255.255.255": "broadcast", "::ffff:255.255.255.255": "broadcast",
 		"::ffff:127.0.0.1%eth0": "write 127.0.0.1", "::ffff:169.254.0.1%eth0": "write 169.254.0.1", "fe80::1%0": "number 0", "fe80::1%00": "number 0", "fe80::1%": "interface after the % is missing",
 		"0.1.2.3": "means no host", "0.255.255.255": "means no host", "::ffff:0.1.2.3": "means no host",
-		"fe80::1": "such as fe80::1%eth0", "febf::1": "such as febf::1%eth0", "2001:db8::1%eth0": "write 2001:db8::1", "::1%lo": "write ::1",
+		"fe80::1%e0%e0": "write fe80::1%e0", "fe80::1": "such as fe80::1%eth0", "febf::1": "such as febf::1%eth0", "2001:db8::1%eth0": "write 2001:db8::1", "::1%lo": "write ::1",
 	} {
 		for _, text := range []string{address, "[" + address + "]", "[" + address + "]:862"} {
 			if !strings.Contains(address, ":") {

@@ -90,11 +90,16 @@ func (l *Listener) renew() {
 	l.current, l.bound = next.(*net.TCPListener), now
 }
 
-// Addr is the address, with the port that the kernel chose.
+// Addr is the address, with the port that the kernel chose. The kernel returns no interface of a listening socket of MPTCP, which
+// Go opens by default.
 func (l *Listener) Addr() net.Addr {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.current.Addr()
+	at := *l.current.Addr().(*net.TCPAddr)
+	if l.bound != nil {
+		at.Zone = l.bound.Name
+	}
+	return &at
 }
 
 // Close ends Accept with net.ErrClosed.

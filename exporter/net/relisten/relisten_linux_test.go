@@ -40,6 +40,9 @@ func TestListenerOutlivesItsInterface(t *testing.T) {
 		})
 	}
 	port := l.Addr().(*net.TCPAddr).Port
+	if zone := l.Addr().(*net.TCPAddr).Zone; zone != "near" {
+		t.Errorf("the address has the interface %q", zone)
+	}
 	connect := func() {
 		t.Helper()
 		ctx, end := context.WithTimeout(t.Context(), limit)
