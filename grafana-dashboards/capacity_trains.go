@@ -36,7 +36,7 @@ func capacityBySize() *trend.PanelBuilder {
 	}, axis{label: metric.PacketBytesL, column: metric.Direction, unit: "suffix:B"},
 		one("0.5", "")+" or "+one("0.05", " 5th")+" or "+one("0.95", " 95th")).
 		Min(0)
-	for _, d := range []string{"forward", "reverse"} {
+	for _, d := range directions() {
 		p.OverrideByName(d, props{color(colorOf(d))}).
 			OverrideByName(d+" 95th", append(valuedEdge(color(colorOf(d))), filledTo(d+" 5th", 20)...)).
 			OverrideByName(d+" 5th", valuedEdge(color(colorOf(d))))
@@ -86,8 +86,8 @@ func capacityOverTime() *timeseries.PanelBuilder {
 		ranged(bitsOf(recFrom(trained, rules.CapacityBaseline.Name)), "{{direction}} baseline"),
 	)).Height(9).
 		Thresholds(steps(step{0, "transparent"})).
-		OverrideByName("forward", props{color(blue), prop("custom.lineWidth", 2)}).
-		OverrideByName("reverse", props{color(orange), prop("custom.lineWidth", 2)}).
+		OverrideByName("forward", props{color(colorOf("forward")), prop("custom.lineWidth", 2)}).
+		OverrideByName("reverse", props{color(colorOf("reverse")), prop("custom.lineWidth", 2)}).
 		OverrideByRegexp("/^forward (lower|upper) /", props{color(blue), dotted(), prop("custom.pointSize", 2)}).
 		OverrideByRegexp("/^reverse (lower|upper) /", props{color(orange), dotted(), prop("custom.pointSize", 2)}).
 		OverrideByName("forward baseline", props{color(blue), dashed(), prop("custom.showPoints", "never")}).
@@ -103,8 +103,8 @@ func capacityByHour() *trend.PanelBuilder {
 		inBits, "No recorded hours so far: load deploy/prometheus/rules into Prometheus",
 	}, axis{label: "hour", column: metric.Direction, unit: "suffix:h", least: new(0.0), most: new(24.0)}, mean).
 		Min(0).
-		OverrideByName("forward", props{color(blue)}).
-		OverrideByName("reverse", props{color(orange)})
+		OverrideByName("forward", props{color(colorOf("forward"))}).
+		OverrideByName("reverse", props{color(colorOf("reverse"))})
 }
 
 func trainRow(b *boardBuilder) {

@@ -102,7 +102,7 @@ func banded(t text, value, bound *metric.Desc, matchers ...string) *timeseries.P
 		qs = append(qs, ranged(q.expr, "{{direction}}"+q.suffix))
 	}
 	p := runs(plot(t, qs...)).Height(8)
-	for _, d := range []string{"forward", "reverse"} {
+	for _, d := range directions() {
 		p.OverrideByName(d, props{color(colorOf(d)), prop("custom.lineWidth", 2)}).
 			OverrideByName(d+" + bound", append(edge(color(colorOf(d))), filledTo(d+" − bound", 20)...)).
 			OverrideByName(d+" − bound", edge(color(colorOf(d))))

@@ -22,8 +22,8 @@ func sweepRow(b *boardBuilder) {
 	}, offered, bitsOf(each(metric.SweepThroughput))).
 		WithTransformation(times(bitField, "1", "offered rate")).
 		Min(0).
-		OverrideByName("forward", props{color(blue)}).
-		OverrideByName("reverse", props{color(orange)}).
+		OverrideByName("forward", props{color(colorOf("forward"))}).
+		OverrideByName("reverse", props{color(colorOf("reverse"))}).
 		OverrideByName("offered rate", props{
 			color(gray), dotted(), prop("custom.lineWidth", 1), prop("custom.showPoints", "never"),
 		}))
@@ -33,16 +33,16 @@ func sweepRow(b *boardBuilder) {
 		"percentunit", noSweep,
 	}, offered, each(metric.SweepLoss)).
 		Min(0).AxisSoftMax(0.05).
-		OverrideByName("forward", props{color(blue)}).
-		OverrideByName("reverse", props{color(orange)}))
+		OverrideByName("forward", props{color(colorOf("forward"))}).
+		OverrideByName("reverse", props{color(colorOf("reverse"))}))
 	b.WithPanel(runs(lines(text{
 		"Highest rate without loss, sweep by sweep",
 		"Highest offered rate up to which no step of a sweep lost more than the configured share (MASCOTS figure 2).",
 		inBits, noSweep + " in this time range, or the lowest step lost more",
 	}, ranged(fresh(saturated, bitsOf(from(saturated, metric.SweepLossless))), "{{direction}}"))).Span(24).Height(7).
 		Thresholds(steps(step{0, "transparent"})).
-		OverrideByName("forward", props{color(blue)}).
-		OverrideByName("reverse", props{color(orange)}))
+		OverrideByName("forward", props{color(colorOf("forward"))}).
+		OverrideByName("reverse", props{color(colorOf("reverse"))}))
 }
 
 // corruptionRow counts rare events, by the hour.
@@ -61,6 +61,6 @@ func corruptionRow(b *boardBuilder) {
 	}, leastMinute, ranged("round(increase("+from(saturated, metric.KernelChecksumErrors)+"[1h]))", "{{direction}}")).
 		DrawStyle(common.GraphDrawStyleBars).FillOpacity(60).LineWidth(0).
 		Thresholds(steps(step{0, "transparent"}, step{1, red})).
-		OverrideByName("forward", props{color(blue)}).
-		OverrideByName("reverse", props{color(orange)}))
+		OverrideByName("forward", props{color(colorOf("forward"))}).
+		OverrideByName("reverse", props{color(colorOf("reverse"))}))
 }

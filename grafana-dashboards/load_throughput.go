@@ -54,7 +54,7 @@ func rateDistribution() *timeseries.PanelBuilder {
 		ranged(bitsOf(fresh(saturated, from(saturated, metric.UDPRate, most))), "{{direction}} 95 %"),
 		ranged(bitsOf(fresh(saturated, from(saturated, metric.UDPRate, least))), "{{direction}} 5 %"),
 	)).Height(9).AxisSoftMin(0).Thresholds(steps(step{0, "transparent"}))
-	for _, d := range []string{"forward", "reverse"} {
+	for _, d := range directions() {
 		edge := props{color(colorOf(d)), dotted(), prop("custom.showPoints", "never")}
 		p.OverrideByName(d, props{color(colorOf(d)), prop("custom.lineWidth", 2)}).
 			OverrideByName(d+" 95 %", append(filledTo(d+" 5 %", 20), edge...)).
@@ -72,8 +72,8 @@ func throughputElapsed() *trend.PanelBuilder {
 	}, axis{label: metric.ElapsedL, column: metric.Direction, unit: "s"},
 		"max by (elapsed_seconds, direction) ("+bitsOf(from(saturated, metric.UDPThroughputElapsed))+")").
 		Min(0).
-		OverrideByName("forward", props{color(blue)}).
-		OverrideByName("reverse", props{color(orange)})
+		OverrideByName("forward", props{color(colorOf("forward"))}).
+		OverrideByName("reverse", props{color(colorOf("reverse"))})
 }
 
 func throughputOverTime() *timeseries.PanelBuilder {
@@ -87,8 +87,8 @@ func throughputOverTime() *timeseries.PanelBuilder {
 		ranged(bitsOf(recFrom(saturated, rules.UDPThroughputBaseline.Name)), "{{direction}} baseline"),
 	)).Height(9).
 		Thresholds(steps(step{0, "transparent"})).
-		OverrideByName("forward", props{color(blue), prop("custom.lineWidth", 2)}).
-		OverrideByName("reverse", props{color(orange), prop("custom.lineWidth", 2)}).
+		OverrideByName("forward", props{color(colorOf("forward")), prop("custom.lineWidth", 2)}).
+		OverrideByName("reverse", props{color(colorOf("reverse")), prop("custom.lineWidth", 2)}).
 		OverrideByName("forward offered", props{color(blue), dotted(), prop("custom.showPoints", "never")}).
 		OverrideByName("reverse offered", props{color(orange), dotted(), prop("custom.showPoints", "never")}).
 		OverrideByName("forward baseline", props{color(blue), dashed(), prop("custom.showPoints", "never")}).

@@ -88,8 +88,8 @@ func delayExcess() *timeseries.PanelBuilder {
 		ranged(rec(rules.DelayBaseline.Name), "{{direction}} baseline"),
 		ranged(rec(rules.DelayExcessCause.Name)+" * 0", "{{direction}}, likely cause: {{cause}}"),
 	).Height(9).Thresholds(steps(step{0, "transparent"}, step{rules.ThresholdDelayBlowUpSeconds.Default, red})).ThresholdsStyle(line()).
-		OverrideByName("forward", props{color(blue), prop("custom.lineWidth", 2)}).
-		OverrideByName("reverse", props{color(orange), prop("custom.lineWidth", 2)}).
+		OverrideByName("forward", props{color(colorOf("forward")), prop("custom.lineWidth", 2)}).
+		OverrideByName("reverse", props{color(colorOf("reverse")), prop("custom.lineWidth", 2)}).
 		OverrideByName("forward baseline", props{color(blue), dotted()}).
 		OverrideByName("reverse baseline", props{color(orange), dotted()}).
 		OverrideByRegexp("/likely cause/", props{prop("custom.drawStyle", "points"), prop("custom.pointSize", 6), prop("custom.showPoints", "always")})

@@ -20,8 +20,8 @@ func lossRow(b *boardBuilder) {
 		ranged(rec(rules.LossRatio1h.Name), "{{direction}}, 1 h"),
 		ranged(rec(rules.RoundTripLossRatio5m.Name), "round trip"),
 	).Thresholds(steps(step{0, "transparent"}, step{rules.ThresholdLossRatio.Default, red})).ThresholdsStyle(line()).
-		OverrideByName("forward", props{color(blue), prop("custom.lineWidth", 2)}).
-		OverrideByName("reverse", props{color(orange), prop("custom.lineWidth", 2)}).
+		OverrideByName("forward", props{color(colorOf("forward")), prop("custom.lineWidth", 2)}).
+		OverrideByName("reverse", props{color(colorOf("reverse")), prop("custom.lineWidth", 2)}).
 		OverrideByName("forward, 1 h", props{color(blue), dotted()}).
 		OverrideByName("reverse, 1 h", props{color(orange), dotted()}).
 		OverrideByName("round trip", props{color(green), dashed()}))
@@ -78,7 +78,7 @@ func hops() *timeseries.PanelBuilder {
 		ranged(of(metric.Hops), "{{direction}}"),
 		ranged(minutely(of(metric.HopChanges)), "{{direction}} changes"),
 	).Decimals(0).AxisSoftMin(0).AxisSoftMax(leastHops).
-		OverrideByName("forward", stepped(blue, 5)).OverrideByName("reverse", stepped(orange, 2)).
+		OverrideByName("forward", stepped(colorOf("forward"), 5)).OverrideByName("reverse", stepped(colorOf("reverse"), 2)).
 		OverrideByRegexp("/ changes$/", barsPerMinute()).
 		OverrideByName("forward changes", props{color("light-blue")}).
 		OverrideByName("reverse changes", props{color("light-orange")})
@@ -95,7 +95,7 @@ func marks() *timeseries.PanelBuilder {
 		ranged(minutely(of(metric.DSCPRemarked)), "{{direction}} remarked"),
 		ranged(minutely(of(metric.CongestionExperienced)), "{{direction}} CE"),
 	).Decimals(0).AxisSoftMin(0).AxisSoftMax(mostDSCP).
-		OverrideByName("forward", stepped(blue, 5)).OverrideByName("reverse", stepped(orange, 2)).
+		OverrideByName("forward", stepped(colorOf("forward"), 5)).OverrideByName("reverse", stepped(colorOf("reverse"), 2)).
 		OverrideByRegexp("/ (remarked|CE)$/", barsPerMinute()).
 		OverrideByName("forward remarked", props{color("light-blue")}).
 		OverrideByName("reverse remarked", props{color("light-orange")}).

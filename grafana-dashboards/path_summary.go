@@ -7,6 +7,7 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
+	"oneway.example/exporter/core/sample"
 )
 
 const (
@@ -94,8 +95,17 @@ func factsTile() *stat.PanelBuilder {
 		Text(common.NewVizTextDisplayOptionsBuilder().ValueSize(26))
 }
 
+// directions are the values of the label direction.
+func directions() (all []string) {
+	for _, d := range sample.Directions() {
+		all = append(all, d.String())
+	}
+	return all
+}
+
+// colorOf is the color of a direction in all panels.
 func colorOf(direction string) string {
-	if direction == "reverse" {
+	if direction == sample.Reverse.String() {
 		return orange
 	}
 	return blue

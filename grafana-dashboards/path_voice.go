@@ -26,7 +26,7 @@ func voiceRow(b *boardBuilder) {
 		AxisWidth(axisWidth).LineWidth(2).
 		Thresholds(steps(step{0, "dark-red"}, step{50, red}, step{60, orange}, step{70, yellow}, step{80, "light-green"}, step{90, green})).
 		ThresholdsStyle(area()).
-		OverrideByName("forward", props{color(blue)}).OverrideByName("reverse", props{color("super-light-orange")}).
+		OverrideByName("forward", props{color(colorOf("forward"))}).OverrideByName("reverse", props{color("super-light-orange")}).
 		OverrideByRegexp("/^forward, /", props{color(blue), dotted(), prop("custom.lineWidth", 1)}).
 		OverrideByRegexp("/^reverse, /", props{color("super-light-orange"), dotted(), prop("custom.lineWidth", 1)}))
 	b.WithPanel(counted(text{
@@ -34,13 +34,13 @@ func voiceRow(b *boardBuilder) {
 		"Lost packets divided by packets received or lost, per window.",
 		"percentunit", "The reflector does not report loss by direction, or no packet was received or lost" + orSlim,
 	}, leastRatio, ranged(of(metric.LossRatio), "{{direction}}")).Span(24).Height(6).AxisWidth(axisWidth).
-		OverrideByName("forward", props{color(blue)}).OverrideByName("reverse", props{color(orange)}))
+		OverrideByName("forward", props{color(colorOf("forward"))}).OverrideByName("reverse", props{color(colorOf("reverse"))}))
 	b.WithPanel(lines(text{
 		"Median delay of the same windows",
 		"Median of each window, with lost packets counted as infinite delay: no line where half of the packets were lost or no delay is valid.",
 		"s", noDelay,
 	}, ranged(of(metric.DelayQuantile, `quantile_rank="0.5"`), "{{direction}}")).Span(24).Height(6).AxisWidth(axisWidth).
-		OverrideByName("forward", props{color(blue)}).OverrideByName("reverse", props{color(orange)}))
+		OverrideByName("forward", props{color(colorOf("forward"))}).OverrideByName("reverse", props{color(colorOf("reverse"))}))
 	b.WithPanel(lines(text{
 		"MOS by codec",
 		"Estimated mean opinion score (MOS-CQE, 1 to 4.5) by ITU-T G.107 Annex B, by codec, with the playout buffer that gives the highest score.",

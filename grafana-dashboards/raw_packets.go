@@ -38,7 +38,7 @@ func rawPacketsBoard() *boardBuilder {
 // loadVariables adds the part of a transfer with the most packets, which is the load and not the single packets before and after
 // it, and the time of its first packet, by direction. They are not shown.
 func loadVariables(b *boardBuilder) {
-	for _, d := range []string{"forward", "reverse"} {
+	for _, d := range directions() {
 		of := func(column string, more ...string) string {
 			return selection{
 				columns: []string{column}, from: name(point.RunPacket), where: inRun(append([]string{is(name(metric.Direction), d)}, more...)...),
@@ -55,7 +55,7 @@ func numberIn(variable string) string { return "0${" + variable + "}" }
 
 func firstSecondsRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("First $first s of the load"))
-	for _, d := range []string{"forward", "reverse"} {
+	for _, d := range directions() {
 		since := packet("sent_seconds") + " - " + numberIn("begin_"+d)
 		b.WithPanel(packetsBy(text{
 			"Delay, packet by packet, " + d,

@@ -20,7 +20,7 @@ func rawSizeSweepBoard() *boardBuilder {
 	rawPathVariables(b, measurement)
 	b.WithVariable(idVariable(point.RunField, "Run", measurement))
 	b.WithRow(dashboard.NewRowBuilder("Received against sent"))
-	for _, d := range []string{"forward", "reverse"} {
+	for _, d := range directions() {
 		against := func(title string, d *metric.Desc, direction string) influxQuery {
 			return rawTable(selection{
 				columns: []string{as("8 * "+fieldOf(metric.SizeSweepSent, ""), "sent"), as("8 * "+fieldOf(d, ""), title)},

@@ -26,7 +26,7 @@ func rawTrainsBoard() *boardBuilder {
 	rawPathVariables(b, measurement)
 	b.WithVariable(idVariable(point.RunField, "Run", measurement))
 	b.WithRow(dashboard.NewRowBuilder("Packet by packet"))
-	for _, d := range []string{"forward", "reverse"} {
+	for _, d := range directions() {
 		b.WithPanel(packetsBy(text{
 			"Delay by packet number, " + d,
 			"One-way delay of each packet over its number in its transfer, all transfers of the run on top of each other; lost packets are at 0, in red. A train is a ramp: each packet waits for those before it, and the rise per packet is the dispersion, packet size divided by capacity, so that each packet size has a slope of its own. WPI report figure 15.",
@@ -43,8 +43,8 @@ func rawTrainsBoard() *boardBuilder {
 		WithTransformation(numberOf(sizeTitle)).
 		PointSize(xychart.NewXychartFieldConfigPointSizeBuilder().Fixed(8)).
 		OverrideByName(sizeTitle, props{prop("unit", packetBytes), prop("decimals", 0), prop("custom.axisLabel", sizeTitle), prop("min", 0)}).
-		OverrideByName("forward", props{color(blue)}).
-		OverrideByName("reverse", props{color(orange)}))
+		OverrideByName("forward", props{color(colorOf("forward"))}).
+		OverrideByName("reverse", props{color(colorOf("reverse"))}))
 	rate := func(title, rank string, d *metric.Desc) cell {
 		return cell{title: title, expr: "8 * " + fieldOf(d, rank), unit: inBits, own: props{prop("decimals", 3)}}
 	}

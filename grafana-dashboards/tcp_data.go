@@ -159,7 +159,7 @@ func ackInterarrival() *trend.PanelBuilder {
 		"percentunit", noStamps,
 	}, axis{label: "le", column: metric.Direction, unit: "s", log: 10, most: new(longestBin())}, bins{metric.TCPAckInterarrival, transferred, metric.Direction}.shares()).
 		Span(8).Min(0).LineInterpolation(common.LineInterpolationStepBefore).FillOpacity(15).ShowPoints(common.VisibilityModeNever).
-		OverrideByName("forward", props{color(blue)}).OverrideByName("reverse", props{color(orange)})
+		OverrideByName("forward", props{color(colorOf("forward"))}).OverrideByName("reverse", props{color(colorOf("reverse"))})
 }
 
 // longestBin is the end of the axis, in seconds.

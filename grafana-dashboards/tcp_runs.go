@@ -55,7 +55,7 @@ func goodputOverTime() *timeseries.PanelBuilder {
 
 // colored sets the color of the lines of both directions with a suffix, and their own properties.
 func colored(p *timeseries.PanelBuilder, suffix string, own ...dashboard.DynamicConfigValue) *timeseries.PanelBuilder {
-	for _, d := range []string{"forward", "reverse"} {
+	for _, d := range directions() {
 		p.OverrideByName(d+suffix, append(props{color(colorOf(d))}, own...))
 	}
 	return p
@@ -104,7 +104,7 @@ func loadedRTT() *timeseries.PanelBuilder {
 	colored(p, "", prop("custom.lineWidth", 2))
 	colored(p, " 25 %", prop("custom.lineWidth", 0), prop("custom.showPoints", "never"))
 	colored(p, " least", dotted(), prop("custom.pointSize", 2))
-	for _, d := range []string{"forward", "reverse"} {
+	for _, d := range directions() {
 		p.OverrideByName(d+" 75 %", append(filledTo(d+" 25 %", 20), color(colorOf(d)), prop("custom.lineWidth", 0), prop("custom.showPoints", "never")))
 	}
 	return p

@@ -48,8 +48,8 @@ func undeclared(key, name string, declared []string) error {
 	if name == "" || len(declared) == 0 || slices.Contains(declared, name) {
 		return nil
 	}
-	if meant := option.Nearest(name, declared); meant != "" {
-		return option.Errorf(key, "is %q, which is not in links; did you mean %q?", name, meant)
+	if question := option.Suggestion(name, declared); question != "" {
+		return option.Errorf(key, "is %q, which is not in links; %s", name, question)
 	}
 	return option.Errorf(key, "is %q, which is not in links; add it there, or use one of %s", name, strings.Join(declared, ", "))
 }

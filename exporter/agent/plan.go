@@ -289,8 +289,8 @@ func typed[T interface{ Name() string }](types []T, name string) (of T, err erro
 		}
 		names = append(names, t.Name())
 	}
-	if meant := option.Nearest(name, names); meant != "" {
-		return of, option.Errorf("type", "is %q; did you mean %q?", name, meant)
+	if question := option.Suggestion(name, names); question != "" {
+		return of, option.Errorf("type", "is %q; %s", name, question)
 	}
 	return of, option.OneOf("type", name, names...)
 }

@@ -186,7 +186,7 @@ func (d *decoder) unknown(unknown []pair, key string, names []string, given []pa
 	missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return has[name] })
 	for _, p := range unknown[:min(len(unknown), maxProblems)] {
 		if meant := option.Nearest(p.name(), missing); meant != "" {
-			d.report(p.keyNode, join(key, p.name()), join(key, meant), "is unknown; did you mean %q?", meant)
+			d.report(p.keyNode, join(key, p.name()), join(key, meant), "is unknown; %s", option.DidYouMean(meant))
 			continue
 		}
 		d.fail(p.keyNode, join(key, p.name()), "is unknown; the keys here are %s", strings.Join(names, ", "))

@@ -2,6 +2,7 @@ package incident
 
 import (
 	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe/report"
 )
@@ -10,7 +11,7 @@ var _ report.Viewed = Body{}
 
 // View draws the delays of the packets, with marks where they were lost.
 func (b Body) View() report.View {
-	delays := []report.Series{{Name: "forward", Form: report.AsLine}, {Name: "reverse", Form: report.AsLine}, {Name: "round trip", Form: report.AsLine}}
+	delays := []report.Series{{Name: sample.Forward.String(), Form: report.AsLine}, {Name: sample.Reverse.String(), Form: report.AsLine}, {Name: "round trip", Form: report.AsLine}}
 	lost := report.Series{Name: "lost", Form: report.AsMarks}
 	for _, r := range b.Rows.of.rows() {
 		at := float64(r[record.IncidentSent]-int64(b.Begin)) / 1e9

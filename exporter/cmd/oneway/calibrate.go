@@ -15,6 +15,7 @@ import (
 	"oneway.example/exporter/core/bound"
 	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe/calibration"
 	"oneway.example/exporter/probes/stamp"
@@ -175,7 +176,7 @@ func (f *calibrateFlags) measure(ctx context.Context, progress io.Writer) (*back
 func (f *calibrateFlags) printTable(out io.Writer, r calibration.Record, e bound.Calibration, report stamp.Report) error {
 	t := newTable(out, "%s (%s, %s timestamps)\n", r.Interface, r.Setup, r.Origin)
 	t.right = true
-	t.row("", "forward", "reverse")
+	t.row("", sample.Forward.String(), sample.Reverse.String())
 	row := func(name string, get func(calibration.Direction) string) { t.row(name, get(r.Forward), get(r.Reverse)) }
 	row("packets used", func(d calibration.Direction) string { return fmt.Sprint(d.Count) })
 	row("systematic (median)", func(d calibration.Direction) string { return unit.Duration(d.Systematic) })

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"time"
 	_ "time/tzdata" // --timezone works on a host without zone files
@@ -98,9 +97,8 @@ func (f *reportFlags) run(ctx context.Context, out io.Writer, now time.Time) err
 
 // suggest adds the most similar path, or all of them if they are few.
 func (f *reportFlags) suggest(err *slareport.PathError) error {
-	closest := slices.MinFunc(err.Known, func(a, b string) int { return option.Distance(f.path, a) - option.Distance(f.path, b) })
-	if option.Distance(f.path, closest) <= max(1, len(f.path)/3) {
-		return fmt.Errorf("%w; did you mean %q?", err, closest)
+	if question := option.Suggestion(f.path, err.Known); question != "" {
+		return fmt.Errorf("%w; %s", err, question)
 	}
 	const most = 10
 	more := ""

@@ -15,6 +15,7 @@ import (
 
 	"oneway.example/exporter/agent/linklease"
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes"
@@ -129,7 +130,7 @@ func (f *testFlags) register(cmd *kingpin.CmdClause, k testKind) {
 	registerOptions(cmd, k.flagOf, k.Own, k.AgentOwn)
 	registerOptions(cmd, k.flagOf, k.Shared, k.AgentShared, k.Unused...)
 	if k.SetDirections != nil {
-		cmd.Flag("direction", "Direction: forward (to the remote end), reverse, both, one after the other, or reverse-forward, the same in this order.").Default(both).EnumVar(&f.directions, both, "forward", "reverse", reverseForward)
+		cmd.Flag("direction", "Direction: forward (to the remote end), reverse, both, one after the other, or reverse-forward, the same in this order.").Default(both).EnumVar(&f.directions, both, sample.Forward.String(), sample.Reverse.String(), reverseForward)
 	}
 	cmd.Flag("agent-socket", "UNIX socket on which the agent of this host leases links. Default: "+linklease.DefaultSocket+".").Default(linklease.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
 	cmd.Flag("agent", "Lease the link from the agent of this host, if one runs. With --no-agent the test may run at the same time as a test of the agent on the same link, which invalidates both; the quota does not count it, and alerts are not inhibited.").Default("true").BoolVar(&f.agent)

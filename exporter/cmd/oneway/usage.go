@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -136,10 +137,9 @@ func explain(app *kingpin.Application, args []string, err error) error {
 	if incomplete > 0 {
 		return fmt.Errorf("the command is incomplete; it must be one of %s", strings.Join(all, ", "))
 	}
-	closest := slices.MinFunc(all, func(a, b string) int { return distance(word, a) - distance(word, b) })
 	hint := ""
-	if distance(word, closest) <= len(word)/3 {
-		hint = fmt.Sprintf("did you mean %q? ", closest)
+	if closest := nearestCommand(word, all); closest != "" {
+		hint = option.DidYouMean(closest) + " "
 	}
 	return fmt.Errorf("%q is not a command; %sthe commands are %s", word, hint, strings.Join(all, ", "))
 }
@@ -207,7 +207,14 @@ func valueOfSwitch(app *kingpin.Application, args []string) error {
 	return nil
 }
 
-// distance is that of option.Distance, where b may have words before it: "saturation" is near "test saturation".
-func distance(a, b string) int {
-	return min(option.Distance(a, b), option.Distance(a, b[strings.LastIndexByte(b, ' ')+1:]))
+// nearestCommand is the command that a word means by its own name, which may have words before it: "saturation" means "test saturation".
+func nearestCommand(word string, commands []string) string {
+	if nearest := option.Nearest(word, commands); nearest != "" {
+		return nearest
+	}
+	own := map[string]string{}
+	for _, c := range commands {
+		own[c[strings.LastIndexByte(c, ' ')+1:]] = c
+	}
+	return own[option.Nearest(word, slices.Sorted(maps.Keys(own)))]
 }

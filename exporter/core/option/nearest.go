@@ -1,6 +1,7 @@
 package option
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -11,16 +12,16 @@ const shortWord = 4
 // Nearest returns the candidate that word is probably a misspelling of: at most two edits away, one if word is short, or the only
 // one that begins with word and an underscore; empty: none.
 func Nearest(word string, candidates []string) string {
-	best, distance := "", 3
+	best, least := "", 3
 	if len(word) <= shortWord {
-		distance = 2
+		least = 2
 	}
 	for _, c := range candidates {
-		if max(len(word)-len(c), len(c)-len(word)) >= distance {
+		if max(len(word)-len(c), len(c)-len(word)) >= least {
 			continue // the least distance of these lengths; a word may be very long
 		}
-		if d := Distance(word, c); d < distance && d < len(c) {
-			best, distance = c, d
+		if d := distance(word, c); d < least && d < len(c) {
+			best, least = c, d
 		}
 	}
 	if best == "" && word != "" {
@@ -32,9 +33,21 @@ func Nearest(word string, candidates []string) string {
 	return best
 }
 
-// Distance is the least number of bytes to insert, delete or replace, and of neighbors to exchange, that makes b of a (optimal
+// Suggestion asks whether the nearest candidate is meant, as the end of an error; empty: no candidate is near.
+func Suggestion(word string, candidates []string) string {
+	meant := Nearest(word, candidates)
+	if meant == "" {
+		return ""
+	}
+	return DidYouMean(meant)
+}
+
+// DidYouMean is the question.
+func DidYouMean(meant string) string { return fmt.Sprintf("did you mean %q?", meant) }
+
+// distance is the least number of bytes to insert, delete or replace, and of neighbors to exchange, that makes b of a (optimal
 // string alignment).
-func Distance(a, b string) int {
+func distance(a, b string) int {
 	before, above, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -56,7 +56,7 @@ func (o *Options) Describe() []option.Description {
 		option.Text(&o.KeyFile, "Private key of the client certificate (PEM).").WithExample("agent.key").Checked(func(string) error {
 			return option.Missing(o.CertFile == "", "cert_file", "%s is the private key of its certificate", option.Key("key_file"))
 		}),
-		option.Value(&o.Directions, []string{"forward", "reverse"}, "Directions that are tested one after the other, in this order.").FileOnly().Checked(o.checkDirections),
+		option.Value(&o.Directions, []string{sample.Forward.String(), sample.Reverse.String()}, "Directions that are tested one after the other, in this order.").FileOnly().Checked(o.checkDirections),
 		option.Number(&o.DSCP, 0, 0, maxDSCP, "Code point (DSCP) of the test packets."),
 	}, o.Addressing.Describe(), []option.Description{
 		option.Switch(&o.Checksum, true, "Send with UDP checksum; without it (IPv4) corrupted packets arrive and are counted."),

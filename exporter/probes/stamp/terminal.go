@@ -99,7 +99,7 @@ func (r *Report) rows() (rows [][]string) {
 	number := func(n *uint64) string {
 		return unit.OrDash(n, func(n uint64) string { return strconv.FormatUint(n, 10) })
 	}
-	row("", "forward", "reverse", "round trip")
+	row("", sample.Forward.String(), sample.Reverse.String(), "round trip")
 	count := func(name string, get func(*DirectionReport) *uint64, trip string) {
 		row(name, number(get(&r.Forward)), number(get(&r.Reverse)), trip)
 	}
@@ -176,7 +176,7 @@ func (r *Report) notes() (notes []string) {
 	for _, d := range []struct {
 		name string
 		of   DirectionReport
-	}{{"forward", r.Forward}, {"reverse", r.Reverse}} {
+	}{{sample.Forward.String(), r.Forward}, {sample.Reverse.String(), r.Reverse}} {
 		for _, reason := range slices.Sorted(maps.Keys(d.of.Invalid)) {
 			notes = append(notes, d.name+": "+whyInvalid(reason, d.of.Invalid[reason]))
 		}
