@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,5 +123,32 @@ func TestRepliesFromThePeerOfAnotherPathBlameItNot(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestRepliesFromTwoPortsInTurnAreNoted: what comes from the other one is no packet of the session, and counts as lost in reverse.
+func TestRepliesFromTwoPortsInTurnAreNoted(t *testing.T) {
+	t.Parallel()
+	b := newTestbed(t, reflector.Options{})
+	conn, from := socketAt(t, "127.0.0.1"), socketAt(t, "127.0.0.1")
+	go func() {
+		for i, q := 0, make([]byte, 1<<16); ; i++ {
+			n, to, err := conn.ReadFromUDPAddrPort(q)
+			if err != nil {
+				return
+			}
+			_, _ = []*net.UDPConn{conn, from}[i%2].WriteToUDPAddrPort(withSSID(q[:n]), to)
+		}
+	}()
+	o := quick()
+	o.Interval, o.LossTimeout = 150*time.Millisecond, 200*time.Millisecond
+	p, err := NewType().NewProber(b.env, probe.Target{Peer: conn.LocalAddr().String()}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := p.Measure(t.Context(), 10, func(Report) {})
+	want := "replies came from udp " + from.LocalAddr().String() + " too, not from udp " + conn.LocalAddr().String() + ": they count as lost in reverse"
+	if err != nil || r.Discarded["wrong_peer"] == 0 || !slices.Contains(r.notes(), want) {
+		t.Errorf("%v; discarded %v, notes %q; want %q", err, r.Discarded, r.notes(), want)
 	}
 }

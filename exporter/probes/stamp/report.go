@@ -25,6 +25,8 @@ type Report struct {
 	Skipped map[string]uint64
 	// Discarded counts received packets that belong to no test packet, by reason.
 	Discarded map[string]uint64
+	// RepliesFrom is the address that the last reply came from whose source is not the peer; empty: there was none.
+	RepliesFrom string
 	// Stamps counts timestamps, by event (t1..t4) and origin; "absent" are missing ones.
 	Stamps map[string]map[string]uint64
 	// StampError is the error limit of a receive timestamp of this host's kernel in the bounds.
@@ -129,6 +131,9 @@ func reportOf(v snapshot) Report {
 		for origin, n := range v.stamps[event] {
 			addIfAny(r.Stamps[name], sample.Origin(origin).String(), n)
 		}
+	}
+	if v.repliesFrom != nil {
+		r.RepliesFrom = v.repliesFrom.String()
 	}
 	if v.peerError != nil {
 		r.Error = v.peerError.Error()

@@ -203,6 +203,9 @@ func (r *Report) notes() (notes []string) {
 	for _, reason := range slices.Sorted(maps.Keys(r.Discarded)) {
 		notes = append(notes, fmt.Sprintf("%d received packets discarded: %s", r.Discarded[reason], metric.Words(reason)))
 	}
+	if r.RepliesFrom != "" {
+		notes = append(notes, fmt.Sprintf("replies came from udp %s too, not from udp %s: they count as lost in reverse", r.RepliesFrom, r.Peer))
+	}
 	if r.Reflector == ledger.RemoteStateless.String() && r.RoundTrip.Lost > 0 {
 		notes = append(notes, undirected)
 	}
