@@ -52,8 +52,8 @@ func (a *Agent) place(test linklease.Test) (linklease.Labels, error) {
 		}
 	}
 	if test.Link != "" && len(known) > 0 && !known[test.Link] {
-		if question := option.Suggestion(test.Link, slices.Collect(maps.Keys(known))); question != "" {
-			return linklease.Labels{}, fmt.Errorf("the agent on this host knows no link %s; %s", test.Link, question)
+		if suggestion := option.Suggestion(test.Link, slices.Collect(maps.Keys(known))); suggestion != "" {
+			return linklease.Labels{}, fmt.Errorf("the agent on this host knows no link %s; %s", test.Link, suggestion)
 		}
 		return linklease.Labels{}, fmt.Errorf("the agent on this host knows no link %s, but %s; use one of them, or add it to links in the agent's configuration", test.Link, list(known))
 	}

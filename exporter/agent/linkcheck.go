@@ -48,8 +48,8 @@ func undeclared(key, name string, declared []string) error {
 	if name == "" || len(declared) == 0 || slices.Contains(declared, name) {
 		return nil
 	}
-	if question := option.Suggestion(name, declared); question != "" {
-		return option.Errorf(key, "is %q, which is not in links; %s", name, question)
+	if suggestion := option.Suggestion(name, declared); suggestion != "" {
+		return option.Errorf(key, "is %q, which is not in links; %s", name, suggestion)
 	}
 	return option.Errorf(key, "is %q, which is not in links; add it there, or use one of %s", name, strings.Join(declared, ", "))
 }

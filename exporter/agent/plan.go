@@ -289,8 +289,8 @@ func typed[T interface{ Name() string }](types []T, name string) (of T, err erro
 		}
 		names = append(names, t.Name())
 	}
-	if question := option.Suggestion(name, names); question != "" {
-		return of, option.Errorf("type", "is %q; %s", name, question)
+	if suggestion := option.Suggestion(name, names); suggestion != "" {
+		return of, option.Errorf("type", "is %q; %s", name, suggestion)
 	}
 	return of, option.OneOf("type", name, names...)
 }

@@ -97,8 +97,8 @@ func (f *reportFlags) run(ctx context.Context, out io.Writer, now time.Time) err
 
 // suggest adds the most similar path, or all of them if they are few.
 func (f *reportFlags) suggest(err *slareport.PathError) error {
-	if question := option.Suggestion(f.path, err.Known); question != "" {
-		return fmt.Errorf("%w; %s", err, question)
+	if suggestion := option.Suggestion(f.path, err.Known); suggestion != "" {
+		return fmt.Errorf("%w; %s", err, suggestion)
 	}
 	const most = 10
 	more := ""

@@ -42,7 +42,7 @@ func Suggestion(word string, candidates []string) string {
 	return DidYouMean(meant)
 }
 
-// DidYouMean is the question.
+// DidYouMean is "did you mean" with the candidate.
 func DidYouMean(meant string) string { return fmt.Sprintf("did you mean %q?", meant) }
 
 // distance is the least number of bytes to insert, delete or replace, and of neighbors to exchange, that makes b of a (optimal
