@@ -11,7 +11,6 @@ import (
 	"oneway.example/exporter/agent/ondemand"
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/core/option"
-	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadserver"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
@@ -26,8 +25,8 @@ func Sections(clocks []clock.Type, probes []probe.Type) map[string][]option.Desc
 		"clock":       {&clockSection{types: clocks}},
 		"links":       {&linkOptions{}},
 		"reports":     {&reportOptions{}},
-		"reflector":   {&reflectorSection{}, &reflector.Options{}},
-		"load_server": {&loadServerSection{}, &loadserver.Options{}},
+		"reflector":   {&reflector.Section{}, &reflector.Options{}},
+		"load_server": {&loadserver.Section{}, &loadserver.Options{}},
 		"on_demand":   {&onDemandSection{probes: probes}},
 		"modules":     {&moduleOptions{}},
 		"mesh":        {&mesh.Options{}},
@@ -68,32 +67,6 @@ func (r *reportOptions) Describe() []option.Description {
 		option.Text(&r.Dir, "The directory.").Unset("reports in {state_dir}").WithExample("/var/lib/oneway/reports"),
 		option.Number(&r.MaxBytes, report.DefaultMaxBytes, minReportBytes, math.MaxInt64, "Limit of the size of all reports."),
 		option.Number(&r.MaxRuns, report.DefaultMaxRuns, 1, maxReportRuns, "Limit of their number."),
-	}
-}
-
-// Describe returns the descriptions of the keys of the section that are not options of the reflector itself.
-func (s *reflectorSection) Describe() []option.Description {
-	return []option.Description{
-		option.Value(&s.Listen, option.Listens{{Port: stampfmt.Port}}, fmt.Sprintf("UDP addresses; one that this host does not have is tried again. \":%d\" means all addresses of both families. Ports below 1024 need root or CAP_NET_BIND_SERVICE; the "+
-			"standard port is %[1]d.", stampfmt.Port)).WithExample(fmt.Sprintf(`[":%d"]`, stampfmt.Port)),
-		option.Text(&s.KeyFile, "Shared secrets, one a line, all accepted. To change one, add the new secret as second line everywhere, swap the lines everywhere, remove the old one. "+
-			"A reload of an agent reads the file again.").WithExample("reflector.key"),
-		option.Number(&s.RateLimit.PacketsPerSecond, reflector.DefaultRate, 1, reflector.MaxRate, "Limit of one source address (IPv4) or /64 (IPv6); protects this host, not the network. Known "+
-			"peers keep their rate when others send from their address."),
-		option.Number(&s.RateLimit.Burst, 0, 1, reflector.MaxRate, "Packets that may exceed it at once.").Unset("a quarter of {rate_limit.packets_per_second}").WithExample("5000"),
-	}
-}
-
-// Groups returns the description of the group of keys.
-func (*reflectorSection) Groups() map[string]string {
-	return map[string]string{"rate_limit": "The limit of replies to one source."}
-}
-
-// Describe returns the description of the key of the section that is not an option of the load server itself.
-func (s *loadServerSection) Describe() []option.Description {
-	return []option.Description{
-		option.Value(&s.Listen, option.Listens{{Port: loadcontrol.DefaultPort}}, fmt.Sprintf("Control over TLS (TCP) and test traffic (UDP) on one port number; \":%d\" means all addresses; one that this host does not have is tried again.", loadcontrol.DefaultPort)).
-			WithExample(fmt.Sprintf(`[":%d"]`, loadcontrol.DefaultPort)),
 	}
 }
 

@@ -22,22 +22,17 @@ import (
 	"oneway.example/exporter/reflector"
 )
 
-// reflectorSection has the keys of the reflector besides its Options.
+// reflectorSection is the section of the reflector.
 type reflectorSection struct {
-	Listen    option.Listens `yaml:"listen"`
-	KeyFile   string         `yaml:"key_file"`
-	RateLimit struct {
-		PacketsPerSecond int `yaml:"packets_per_second"`
-		Burst            int `yaml:"burst"`
-	} `yaml:"rate_limit"`
+	reflector.Section
 
 	options reflector.Options
 	task    *task // nil: not configured
 }
 
 func (s *reflectorSection) decode(c *config.Config) error {
-	option.SetDefaults(s)
-	return c.Reflector.DecodeAll(s, &s.options)
+	option.SetDefaults(&s.Section)
+	return c.Reflector.DecodeAll(&s.Section, &s.options)
 }
 
 func (s *reflectorSection) plan(c *config.Config, m *maker) (found config.Problems) {
@@ -139,9 +134,9 @@ func (s *reflectorSection) show(into *Status) {
 	into.Reflector = r
 }
 
-// loadServerSection has the keys of the load server besides its Options.
+// loadServerSection is the section of the load server.
 type loadServerSection struct {
-	Listen option.Listens `yaml:"listen"`
+	loadserver.Section
 
 	options loadserver.Options
 	shared  *sharedSection
@@ -149,8 +144,8 @@ type loadServerSection struct {
 }
 
 func (s *loadServerSection) decode(c *config.Config) error {
-	option.SetDefaults(s)
-	return c.LoadServer.DecodeAll(s, &s.options)
+	option.SetDefaults(&s.Section)
+	return c.LoadServer.DecodeAll(&s.Section, &s.options)
 }
 
 func (s *loadServerSection) plan(c *config.Config, m *maker) (found config.Problems) {

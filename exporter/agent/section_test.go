@@ -174,7 +174,7 @@ func TestExampleHasEveryKeyOfTheSections(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := newPlan(&config.Config{}, clocks.All())
-	into := []any{&p.clock, &p.reflector, &p.reflector.options, &p.reflector.RateLimit, &p.loadServer, &p.loadServer.options, &p.shared.reports}
+	into := []any{&p.clock, &p.reflector.Section, &p.reflector.options, &p.reflector.RateLimit, &p.loadServer.Section, &p.loadServer.options, &p.shared.reports}
 	for _, kind := range clocks.All() {
 		_, own := structsOf(kind)
 		into = append(into, own...)

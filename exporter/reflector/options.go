@@ -86,8 +86,6 @@ const (
 	DefaultMaxSessions = 1 << 16
 	// DefaultRate is the default of Options.RatePackets: 400 streams like G.711 calls (50/s each).
 	DefaultRate = 20_000
-	// MaxRate is the largest rate limit.
-	MaxRate = 10_000_000
 
 	defaultExpiry = 15 * time.Minute
 
@@ -104,18 +102,16 @@ const (
 	tai = timefmt.TAIOffset
 	// maxWait limits the Tmax of a sender.
 	maxWait = 5 * time.Minute
-	// Limits of Options, and keys of the two that are a section of their own.
+	// Limits of Options.
 	maxMaxSessions = 1 << 22
 	maxExpiry      = 24 * time.Hour
-	keyRate        = "rate_limit.packets_per_second"
-	keyBurst       = "rate_limit.burst"
 	// Limits of invalid HMACs per second: of one source, and in total.
 	failuresPerSource, failuresInTotal = 1000, 50_000
 	// Limits of rejections: one per second and source, after a burst for the queries with which a sender begins.
 	rejectionBurst, rejectionsInTotal = 3, 100
 )
 
-// Describe returns the descriptions of the keys of Options. The agent has the others of its section.
+// Describe returns the descriptions of the keys of Options. Section has the others.
 func (o *Options) Describe() []option.Description {
 	return []option.Description{
 		option.Switch(&o.RequireKey, false, "Reflect authenticated packets only."),
@@ -144,8 +140,8 @@ func (o *Options) complete() error {
 			netip.AddrPortFrom(netip.IPv6Unspecified(), stampfmt.Port),
 		}
 	}
-	option.Default(o.given(keyRate), &o.RatePackets, DefaultRate)
-	option.Default(o.given(keyBurst), &o.RateBurst, max(1, o.RatePackets/burstPart))
+	option.Default(o.given(RateLimitKey), &o.RatePackets, DefaultRate)
+	option.Default(o.given(burstKey), &o.RateBurst, max(1, o.RatePackets/burstPart))
 	option.Default(o.given("max_sessions"), &o.MaxSessions, DefaultMaxSessions)
 	option.Default(false, &o.MemoryLimit, memlimit.Process())
 	option.Default(o.given("session_expiry"), &o.Expiry, defaultExpiry)
@@ -179,11 +175,11 @@ func (o *Options) check() error {
 		option.Missing(o.RequireKey && len(o.Keys) == 0, "key_file", "%s needs it", option.Key("require_key")),
 		option.Missing(o.ShortRequests && len(o.Allow) == 0, "allow", "%s needs it", option.Key("short_requests")),
 	}
-	if o.given(keyRate) {
-		errs = append(errs, option.Between(keyRate, o.RatePackets, 1, MaxRate))
+	if o.given(RateLimitKey) {
+		errs = append(errs, option.Between(RateLimitKey, o.RatePackets, minRate, maxRate))
 	}
-	if o.given(keyBurst) {
-		errs = append(errs, option.Between(keyBurst, o.RateBurst, 1, MaxRate))
+	if o.given(burstKey) {
+		errs = append(errs, option.Between(burstKey, o.RateBurst, minRate, maxRate))
 	}
 	return errors.Join(errs...)
 }

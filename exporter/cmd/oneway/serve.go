@@ -132,9 +132,6 @@ Examples:
 
 Exit status: 0 ended by a signal, 1 failure, 2 wrong usage.`
 
-// keyRateLimit is the key of the flag --rate-limit.
-const keyRateLimit = "rate_limit.packets_per_second"
-
 type reflectFlags struct {
 	serveFlags
 	keyFile string
@@ -148,7 +145,7 @@ func reflectCommand(app *kingpin.Application) {
 	keys := sectionKeys("reflector")
 	f.register(cmd, keys, stampfmt.Port)
 	cmd.Flag("key-file", keyOf(keys, "key_file").Doc(flagOf)).PlaceHolder("FILE").StringVar(&f.keyFile)
-	rate := keyOf(keys, keyRateLimit)
+	rate := keyOf(keys, reflector.RateLimitKey)
 	cmd.Flag("rate-limit", rate.Doc(flagOf)+" "+rate.Range()+"; no limit: --rate-limit=-1.").Default(option.String(rate.Default())).IntVar(&o.RatePackets)
 	option.SetDefaults(o)
 	o.Given = registerOptions(cmd, flagOf, o, o, "allow")
@@ -162,7 +159,7 @@ func (f *reflectFlags) run(ctx context.Context, out io.Writer) (err error) {
 		return usageError{err}
 	}
 	if o.RatePackets != -1 && o.Given != nil { // without a command line zero is the default
-		rate := keyOf(sectionKeys("reflector"), keyRateLimit)
+		rate := keyOf(sectionKeys("reflector"), reflector.RateLimitKey)
 		*rate.Pointer().(*int) = o.RatePackets
 		if err, wrong := errors.AsType[*option.Error](rate.Check()); wrong {
 			return usageError{fmt.Errorf("--rate-limit %s, or -1", err.Problem)}

@@ -89,7 +89,7 @@ const (
 // StateDoc is what a load server stores in StateDir, in words.
 const StateDoc = "the generated key and today's use of the tokens"
 
-// Describe returns the descriptions of the keys of Options. The agent has the others of its section.
+// Describe returns the descriptions of the keys of Options. Section has the others.
 func (o *Options) Describe() []option.Description {
 	return []option.Description{
 		option.Value(&o.Ports, option.LoadServerPorts(), "Ports for further sockets of a test: TCP, for tests of TCP, each during its transfer; UDP, one for each session, for the test packets "+
