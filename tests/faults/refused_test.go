@@ -286,7 +286,7 @@ func TestStreamThatAHostRefusesIsNoLossOfThePath(t *testing.T) {
 				t.Errorf("%d lines in the load server's log, want %d:\n%s", told, c.direction, &s.LoadServer.Stderr)
 			}
 			notes := strings.Join(r.Notes, "\n")
-			if !strings.Contains(notes, "the sending host's kernel could not send them") || strings.Contains(notes, "cannot keep the rate") {
+			if !strings.Contains(notes, "the sending host's kernel refused to send") || strings.Contains(notes, "cannot keep the rate") {
 				t.Errorf("the notes do not have the reason why they were not sent: %q", r.Notes)
 			}
 		})

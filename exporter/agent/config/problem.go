@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"oneway.example/exporter/core/unit"
 )
 
 // Problem is one error in a file.
@@ -44,7 +46,7 @@ func (ps Problems) Error() string {
 		lines = append(lines, p.Error())
 	}
 	if more := len(ps) - maxShown; more > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more errors", more))
+		lines = append(lines, "and "+unit.Counted(more, "more error", "more errors"))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
+
+	"oneway.example/exporter/core/unit"
 )
 
 // Forms of a line, after its indentation and its dashes.
@@ -244,10 +246,7 @@ func (x *explainer) misplaced(one, inner, outer token) *Problem {
 }
 
 func (t token) indent() string {
-	if t.column == 2 {
-		return "1 space"
-	}
-	return fmt.Sprintf("%d spaces", t.column-1)
+	return unit.Counted(t.column-1, "space", "spaces")
 }
 
 // shown is the value of a key for a message: a log must not have secrets.

@@ -25,6 +25,7 @@ import (
 	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe"
 )
 
@@ -238,7 +239,7 @@ func (s *Service) measure(ctx context.Context, r Request, begin time.Time) (out 
 		if ctx.Err() != nil {
 			return out, ctx.Err()
 		}
-		return out, &Refused{Busy, fmt.Sprintf("%d measurements are running, the limit (max_concurrent), or %d of this client.", c.MaxConcurrent, ofClient(c.MaxConcurrent)), once.Longest(m.Count)}
+		return out, &Refused{Busy, fmt.Sprintf("%s running, the limit (max_concurrent), or %d of this client.", unit.Counted(c.MaxConcurrent, "measurement is", "measurements are"), ofClient(c.MaxConcurrent)), once.Longest(m.Count)}
 	}
 	defer s.turns.leave(r.Client, c.MaxConcurrent)
 	s.activate(1)

@@ -29,6 +29,7 @@ import (
 	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/memlimit"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/families"
 	"oneway.example/exporter/output"
 	"oneway.example/exporter/output/point"
@@ -228,13 +229,10 @@ func checkConfigs(out, problems io.Writer, files []string, webConfig string, pat
 			}
 		}
 	}
-	switch wrong {
-	case 0:
+	if wrong == 0 {
 		return nil
-	case 1:
-		return fmt.Errorf("check-config: 1 file has errors")
 	}
-	return fmt.Errorf("check-config: %d files have errors", wrong)
+	return fmt.Errorf("check-config: %s errors", unit.Counted(wrong, "file has", "files have"))
 }
 
 // printPaths writes a table of paths.

@@ -191,7 +191,7 @@ func (f *calibrateFlags) printTable(out io.Writer, r calibration.Record, e bound
 		lines = append(lines, fmt.Sprintf("trusted: error bounds of delays include %s for it", limit(e.Largest)))
 	}
 	if report.RoundTrip.Lost > 0 {
-		lines = append(lines, fmt.Sprintf("note: %d packets were lost; a back-to-back path should lose none", report.RoundTrip.Lost))
+		lines = append(lines, "note: "+unit.Counted(report.RoundTrip.Lost, "packet was", "packets were")+" lost; a back-to-back path should lose none")
 	}
 	stored := "not stored; --output FILE stores it"
 	if f.output != "" {

@@ -37,7 +37,7 @@ func printPackets(out io.Writer, packets *record.Stream[record.Packet]) (stop fu
 					fmt.Fprintln(out, packetLine(&some[i]))
 				}
 				if missed > 0 {
-					fmt.Fprintf(out, "%d packets are not listed: they are too many for this output\n", missed)
+					fmt.Fprintln(out, unit.Counted(missed, "packet is", "packets are")+" not listed: this output is too slow for all of them")
 				}
 			}
 		}

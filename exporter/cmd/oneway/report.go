@@ -16,6 +16,7 @@ import (
 
 	"oneway.example/exporter/core/keyfile"
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/serve/slareport"
 )
 
@@ -103,7 +104,7 @@ func (f *reportFlags) suggest(err *slareport.PathError) error {
 	const most = 10
 	more := ""
 	if len(err.Known) > most {
-		more = fmt.Sprintf(" and %d others", len(err.Known)-most)
+		more = " and " + unit.Counted(len(err.Known)-most, "other", "others")
 	}
 	return fmt.Errorf("%w; it has %s%s", err, strings.Join(err.Known[:min(most, len(err.Known))], ", "), more)
 }

@@ -160,7 +160,7 @@ func (v *Verdict) incomplete(packets []Packet) bool {
 		}
 	}
 	if len(packets) < 2 {
-		return v.is(Lost, "%d packets are too few for a train", len(packets))
+		return v.is(Lost, "%s too few for a train", unit.Counted(len(packets), "packet is", "packets are"))
 	}
 	return false
 }

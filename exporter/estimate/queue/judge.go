@@ -111,7 +111,7 @@ func (r *run) judge(res *Result) {
 		res.Evidence += fmt.Sprintf("; %s about %s of the link", whose, unit.Ratio.Format(others))
 	}
 	if r.outages > 0 {
-		res.Evidence += fmt.Sprintf("; %d packets lost in %d outages, whatever the backlog, are left out", res.Sent-res.Received-lost, r.outages)
+		res.Evidence += fmt.Sprintf("; without %s lost in %s, whatever the backlog", unit.Counted(res.Sent-res.Received-lost, "packet", "packets"), unit.Counted(r.outages, "outage", "outages"))
 	}
 	r.fill(res, &best, low, high, others)
 }

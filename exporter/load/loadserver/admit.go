@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadcontrol"
 )
 
@@ -77,12 +78,12 @@ func (r *LoadServer) admit(t Token, gated *gatedConn) (*session, *loadcontrol.Re
 		own[s.token.Name]++
 	}
 	if n := own[t.Name]; n >= maxSessions(t.Limits) {
-		return nil, &loadcontrol.Refusal{Reason: loadcontrol.TooMany, Detail: fmt.Sprintf("the token has %d sessions, its limit", n), RetryAfter: tooManyWait}
+		return nil, &loadcontrol.Refusal{Reason: loadcontrol.TooMany, Detail: "the token has " + unit.Counted(n, "session", "sessions") + ", its limit", RetryAfter: tooManyWait}
 	}
 	if len(r.sessions) >= r.options.MaxSessions {
 		replaceable := r.replaceable(own, own[t.Name]+1)
 		if replaceable == nil {
-			return nil, &loadcontrol.Refusal{Reason: loadcontrol.TooMany, Detail: fmt.Sprintf("the load server has %d sessions, its limit", len(r.sessions)), RetryAfter: tooManyWait}
+			return nil, &loadcontrol.Refusal{Reason: loadcontrol.TooMany, Detail: "the load server has " + unit.Counted(len(r.sessions), "session", "sessions") + ", its limit", RetryAfter: tooManyWait}
 		}
 		r.counts.request(loadcontrol.TooMany)
 		delete(r.sessions, replaceable)

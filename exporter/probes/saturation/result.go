@@ -221,8 +221,8 @@ const underrunNoted = 0.01
 // notes are the limitations of the result.
 func (d *Direction) notes() (notes []string) {
 	if d.Dropped > 0 {
-		notes = append(notes, fmt.Sprintf("%s: %d packets arrived and were dropped by the receiving host: it is too slow for this rate, or its buffer too small (net.core.rmem_max)",
-			d.Direction, d.Dropped))
+		notes = append(notes, fmt.Sprintf("%s: %s dropped by the receiving host, after arrival: it is too slow for this rate, or its buffer too small (net.core.rmem_max)",
+			d.Direction, unit.Counted(d.Dropped, "packet was", "packets were")))
 	}
 	return append(notes, d.remarks...)
 }

@@ -62,12 +62,7 @@ func (v *snapshot) silence() string {
 	return fmt.Sprintf("udp %s does not reply: no reflector (`oneway reflect`), a firewall, %sor another key: compare the key files; the remote end counts oneway_reflector_packets_total{result=\"bad_hmac\"}", v.peer, v.oversized())
 }
 
-func replies(n uint64) string {
-	if n == 1 {
-		return "1 reply"
-	}
-	return fmt.Sprintf("%d replies", n)
-}
+func replies(n uint64) string { return unit.Counted(n, "reply", "replies") }
 
 // oversized is the cause that large packets have besides others: a router that drops them may send no message. Empty: the
 // packets are small.

@@ -181,27 +181,28 @@ func (r *Report) notes() (notes []string) {
 			notes = append(notes, d.name+": "+whyInvalid(reason, d.of.Invalid[reason]))
 		}
 		if n := d.of.HostDropped; n != nil && *n > 0 {
-			notes = append(notes, fmt.Sprintf("%s: %d packets were dropped by the receiving host, not by the path: it is overloaded, or its socket buffer is too small (net.core.rmem_max)", d.name, *n))
+			notes = append(notes, d.name+": "+unit.Counted(*n, "packet was", "packets were")+" dropped by the receiving host, not by the path: it is overloaded, or its socket buffer is too small (net.core.rmem_max)")
 		}
 		if l := d.of.LossLimits; l != nil {
-			notes = append(notes, fmt.Sprintf("%s: %d packets have no outcome: neither a reply after them nor the reflector, which may have restarted, tells in which direction they were lost. Loss is between %s and %s",
-				d.name, l.Undecided, unit.Ratio.Format(l.Low), unit.Ratio.Format(l.High)))
+			notes = append(notes, fmt.Sprintf("%s: %s no outcome: neither a later reply nor the reflector, which may have restarted, tells the direction of a loss. Loss is between %s and %s",
+				d.name, unit.Counted(l.Undecided, "packet has", "packets have"), unit.Ratio.Format(l.Low), unit.Ratio.Format(l.High)))
 		}
 		if n := d.of.UnknownDelays; n > 0 {
-			notes = append(notes, fmt.Sprintf("%s: the delays of %d packets are not known: their replies were lost, a clock was not trusted, or they have no outcome. What they can change is within the error bounds; a quantile or R that they could change more is not reported", d.name, n))
+			notes = append(notes, fmt.Sprintf("%s: %s not known: a reply was lost, a clock was not trusted, or a packet has no outcome. What this can change is within the error bounds; a quantile or R that it could change more is not reported",
+				d.name, unit.Counted(n, "delay is", "delays are")))
 		}
 		if d.of.LowConfidence > 0 {
-			notes = append(notes, fmt.Sprintf("%s: %d delays are smaller than their own error bound: even their sign is not known", d.name, d.of.LowConfidence))
+			notes = append(notes, d.name+": "+unit.Counted(d.of.LowConfidence, "delay is smaller than its", "delays are smaller than their")+" own error bound: not even the sign is known")
 		}
 		if d.of.Negative > 0 {
-			notes = append(notes, fmt.Sprintf("%s: %d delays are negative by more than their error bound: one of the clocks is wrong", d.name, d.of.Negative))
+			notes = append(notes, d.name+": "+unit.Counted(d.of.Negative, "delay is negative by more than its", "delays are negative by more than their")+" error bound: one of the clocks is wrong")
 		}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(r.Skipped)) {
-		notes = append(notes, fmt.Sprintf("%d test packets not sent: %s", r.Skipped[reason], metric.Words(reason)))
+		notes = append(notes, unit.Counted(r.Skipped[reason], "test packet was", "test packets were")+" not sent: "+metric.Words(reason))
 	}
 	for _, reason := range slices.Sorted(maps.Keys(r.Discarded)) {
-		notes = append(notes, fmt.Sprintf("%d received packets discarded: %s", r.Discarded[reason], metric.Words(reason)))
+		notes = append(notes, unit.Counted(r.Discarded[reason], "received packet was", "received packets were")+" discarded: "+metric.Words(reason))
 	}
 	if r.RepliesFrom != "" {
 		notes = append(notes, fmt.Sprintf("replies came from udp %s too, not from udp %s: they count as lost in reverse", r.RepliesFrom, r.Peer))
@@ -215,9 +216,9 @@ func (r *Report) notes() (notes []string) {
 // whyInvalid states why delays are not reported.
 func whyInvalid(reason string, n uint64) string {
 	if reason != sample.BoundTooLarge.String() {
-		return fmt.Sprintf("%d delays without a bound: %s", n, sample.InWords(reason))
+		return unit.Counted(n, "delay has", "delays have") + " no error bound: " + sample.InWords(reason)
 	}
-	return fmt.Sprintf("%d delays are not reported: one end reports an error bound above one hour or below zero", n)
+	return unit.Counted(n, "delay is", "delays are") + " not reported: one end reports an error bound above one hour or below zero"
 }
 
 func orEmpty(d *Distribution) Distribution {
@@ -236,6 +237,6 @@ func (r *Report) Progress(count uint64, interval time.Duration) string {
 	if count > sent {
 		left = fmt.Sprintf("  %v left", (time.Duration(count-sent) * interval).Round(time.Second))
 	}
-	return fmt.Sprintf("%d sent  %d replies  forward %s  reverse %s%s", sent, r.RoundTrip.Received,
+	return fmt.Sprintf("%d sent  %s  forward %s  reverse %s%s", sent, replies(r.RoundTrip.Received),
 		unit.MillisecondsOrDash(orEmpty(r.Forward.Delay).P50), unit.MillisecondsOrDash(orEmpty(r.Reverse.Delay).P50), left)
 }

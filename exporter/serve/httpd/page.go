@@ -123,7 +123,7 @@ func judge(s agent.Status, rows []row, now time.Time) verdict {
 		case o.Error != "":
 			v.note("The output %s does not run: nothing is delivered to %s.", o.Name, o.Destination)
 		case o.Reason != "":
-			v.note("The output %s does not deliver to %s; %d points wait.", o.Name, o.Destination, o.Waiting)
+			v.note("The output %s does not deliver to %s; %s.", o.Name, o.Destination, unit.Counted(o.Waiting, "point waits", "points wait"))
 		}
 	}
 	return v
@@ -162,7 +162,7 @@ func summarize(total int, counts map[agent.Health]int, idle int) string {
 	bad := total - counts[agent.Up] - counts[agent.Starting]
 	switch {
 	case total == 0 && idle > 0:
-		return plural(idle, "load test") + " before the first run"
+		return unit.Counted(idle, "load test", "load tests") + " before the first run"
 	case total == 0:
 		return "No paths are configured"
 	case bad > 0:
@@ -176,20 +176,13 @@ func summarize(total int, counts map[agent.Health]int, idle int) string {
 		if bad == 1 {
 			verb = "has"
 		}
-		return fmt.Sprintf("%d of %s %s a problem: %s", bad, plural(total, "probe"), verb, strings.Join(parts, ", "))
+		return fmt.Sprintf("%d of %s %s a problem: %s", bad, unit.Counted(total, "probe", "probes"), verb, strings.Join(parts, ", "))
 	case counts[agent.Starting] > 0:
-		return fmt.Sprintf("%d of %s measuring, %d starting", counts[agent.Up], plural(total, "probe"), counts[agent.Starting])
+		return fmt.Sprintf("%d of %s measuring, %d starting", counts[agent.Up], unit.Counted(total, "probe", "probes"), counts[agent.Starting])
 	case total == 1:
 		return "The one probe is measuring"
 	}
 	return fmt.Sprintf("All %d probes are measuring", total)
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // words is a reason as text, without the prefix local_: the sentence names this host's clock.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/influxdata/telegraf"
+
+	"oneway.example/exporter/core/unit"
 )
 
 // queued is the number of lines that wait for Telegraf; more are dropped. A Telegraf that does not read must not stop the agent,
@@ -64,7 +66,7 @@ func (l *Logger) print(level telegraf.LogLevel, text string) {
 	}
 	if l.dropped > 0 {
 		select {
-		case l.lines <- fmt.Sprintf("W! %d lines of the log were dropped, since Telegraf did not read them\n", l.dropped):
+		case l.lines <- "W! " + unit.Counted(l.dropped, "line of the log was", "lines of the log were") + " dropped, since Telegraf did not read the log\n":
 			l.dropped = 0
 		default:
 		}

@@ -17,6 +17,7 @@ import (
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/stream"
@@ -255,10 +256,10 @@ func (s *Session) Account(o *loadtest.Outcome, counters *metric.Scope) {
 			}
 		}
 		if all.Refused > 0 {
-			o.Note(fmt.Sprintf("%s: %d packets were not sent, as the sending host's kernel could not send them: its firewall, its routes, or a full queue of its own", d, all.Refused))
+			o.Note(fmt.Sprintf("%s: %s not sent, as the sending host's kernel refused to send: its firewall, its routes, or a full queue of its own", d, unit.Counted(all.Refused, "packet was", "packets were")))
 		}
 		if all.Withheld > 0 {
-			o.Note(fmt.Sprintf("%s: %d packets were not sent, as the load server received nothing from this end or its kernel could not send them: the path to it was interrupted", d, all.Withheld))
+			o.Note(fmt.Sprintf("%s: %s not sent, as the load server received nothing from this end or its kernel could not send: the path to it was interrupted", d, unit.Counted(all.Withheld, "packet was", "packets were")))
 		}
 	}
 }
