@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/probe/report"
+	"oneway.example/exporter/watcher"
 )
 
 // leasedClock is the monitor that probers use. It forwards to the monitor of the current configuration, so that probers do
@@ -42,9 +42,10 @@ type clockSection struct {
 	GPSD config.Section `yaml:"gpsd"`
 	PPS  config.Section `yaml:"pps"`
 
-	types   []clock.Type
-	options [][]option.Described // of each type
-	task    *task
+	types    []clock.Type
+	watchers []watcher.Type
+	options  [][]option.Described // of each type
+	task     *task
 }
 
 func (s *clockSection) decode(c *config.Config) error {
@@ -58,21 +59,25 @@ func (s *clockSection) decode(c *config.Config) error {
 }
 
 func (s *clockSection) plan(c *config.Config, m *maker) (found config.Problems) {
-	chosen := slices.IndexFunc(s.types, func(t clock.Type) bool { return t.Name() == s.Source })
-	if chosen < 0 {
-		return c.Clock.Problems(option.OneOf("source", s.Source, clock.Names(s.types)...))
+	kind, err := option.Select("source", s.Source, s.types)
+	if err != nil {
+		return c.Clock.Problems(err)
 	}
+	var options []option.Described // c would stay in memory
 	var errs []error
 	for i, other := range s.types {
-		for _, options := range s.options[i] {
-			for _, key := range config.Keys(options) {
-				if i != chosen && c.Clock.Has(key) {
+		if other.Name() == s.Source {
+			options = s.options[i]
+			continue
+		}
+		for _, unused := range s.options[i] {
+			for _, key := range config.Keys(unused) {
+				if c.Clock.Has(key) {
 					errs = append(errs, option.Errorf(key, "is not an option of source %s; it is one of source %s", s.Source, other.Name()))
 				}
 			}
 		}
 	}
-	kind, options := s.types[chosen], s.options[chosen] // c would stay in memory
 	s.task, found = m.place(c.Clock, &task{
 		key: "clock", what: "the clock monitor", log: m.log.With("component", "clock"), identity: [...]any{s.Source, options},
 		make: func(sink metric.Sink, _ *metric.Scopes, log *slog.Logger) (runner, error) {

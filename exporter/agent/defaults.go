@@ -19,7 +19,7 @@ func (m *maker) defaults(c *config.Config, env probe.Env) (found config.Problems
 	env.Sink, env.Log, env.Scopes = metric.Discard{}, slog.New(slog.DiscardHandler), nil
 	for _, name := range slices.Sorted(maps.Keys(c.Defaults)) {
 		section := c.Defaults[name]
-		kind, err := typed(m.options.Types.Probes, name)
+		kind, err := option.Select("type", name, m.options.Types.Probes)
 		if wrong, unknown := errors.AsType[*option.Error](err); unknown {
 			found = append(found, section.Problem("", "is for a type of probe: it "+wrong.Problem))
 			continue

@@ -16,13 +16,14 @@ import (
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/report"
 	"oneway.example/exporter/reflector"
+	"oneway.example/exporter/watcher"
 )
 
 // Sections are the options of the sections of a configuration, by key; for a list, the options of each item. Modules has the keys
-// that a module of on_demand has besides the keys of a probe. The options of clocks are in clock; probes, outputs and watchers describe theirs.
-func Sections(clocks []clock.Type, probes []probe.Type) map[string][]option.Described {
+// that a module of on_demand has besides the keys of a probe. The options of clocks are in clock, with the names of watchers by default; probes, outputs and watchers describe theirs.
+func Sections(clocks []clock.Type, probes []probe.Type, watchers []watcher.Type) map[string][]option.Described {
 	all := map[string][]option.Described{
-		"clock":       {&clockSection{types: clocks}},
+		"clock":       {&clockSection{types: clocks, watchers: watchers}},
 		"links":       {&linkOptions{}},
 		"reports":     {&reportOptions{}},
 		"reflector":   {&reflector.Section{}, &reflector.Options{}},
@@ -40,10 +41,11 @@ func Sections(clocks []clock.Type, probes []probe.Type) map[string][]option.Desc
 
 // Describe returns the descriptions of the keys of the clock that do not belong to a source.
 func (s *clockSection) Describe() []option.Description {
+	of := ClockWatchers(s.watchers)
 	return []option.Description{
 		clock.Choice(&s.Source, s.types),
-		clockWatcher(&s.GPSD, ClockWatchers()[0]),
-		clockWatcher(&s.PPS, ClockWatchers()[1]),
+		clockWatcher(&s.GPSD, of[0]),
+		clockWatcher(&s.PPS, of[1]),
 	}
 }
 

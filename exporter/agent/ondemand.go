@@ -62,12 +62,12 @@ func (s *onDemandSection) plan(c *config.Config, m *maker) config.Problems {
 
 // module makes a module, and checks its options.
 func (m *maker) module(p *config.Probe) (out ondemand.Module, err error) {
-	i := slices.IndexFunc(m.options.Types.Probes, func(t probe.Type) bool { return t.Name() == p.Type })
-	if i < 0 {
-		return out, option.Errorf("type", "is %q; it must be a light probe, such as stamp", p.Type)
+	selected, err := option.Select("type", p.Type, m.options.Types.Probes)
+	if err != nil {
+		return out, err
 	}
-	kind, onDemand := m.options.Types.Probes[i].(probe.OnDemand)
-	if _, loadTest := m.options.Types.Probes[i].(probe.LoadTest); !onDemand && !loadTest {
+	kind, onDemand := selected.(probe.OnDemand)
+	if _, loadTest := selected.(probe.LoadTest); !onDemand && !loadTest {
 		return out, option.Errorf("type", "is %q, which measures continuously only; it must be a light probe that measures on demand, such as stamp", p.Type)
 	}
 	if !onDemand {

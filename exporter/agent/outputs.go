@@ -5,6 +5,7 @@ import (
 
 	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/output"
 )
 
@@ -36,7 +37,7 @@ func (s *outputsSection) plan(c *config.Config, m *maker) (found config.Problems
 		if o.Type == "" {
 			continue // reported by config
 		}
-		kind, err := typed(m.options.Types.Outputs, o.Type)
+		kind, err := option.Select("type", o.Type, m.options.Types.Outputs)
 		if err != nil {
 			found = append(found, o.Options.Problems(err)...)
 			continue

@@ -7,7 +7,6 @@ import (
 	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/agent/mesh"
 	"oneway.example/exporter/agent/pathlabel"
-	"oneway.example/exporter/clock"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/probe"
@@ -45,8 +44,8 @@ type plan struct {
 	adopted map[*task]*task // running tasks, by the new tasks whose secrets they get
 }
 
-func newPlan(c *config.Config, clocks []clock.Type) *plan {
-	p := &plan{clock: clockSection{types: clocks}, serves: c.LoadServer.Given(), links: map[string][]string{}, adopted: map[*task]*task{}}
+func newPlan(c *config.Config, t Types) *plan {
+	p := &plan{clock: clockSection{types: t.Clocks, watchers: t.Watchers}, serves: c.LoadServer.Given(), links: map[string][]string{}, adopted: map[*task]*task{}}
 	p.watchers.clock, p.loadServer.shared, p.outputs.shared = &p.clock, &p.shared, &p.shared
 	return p
 }
@@ -70,7 +69,7 @@ func (a *Agent) plan() (*plan, error) {
 	if c == nil {
 		return nil, err
 	}
-	p, groups := newPlan(c, a.options.Types.Clocks), a.options.Types.MetricGroups()
+	p, groups := newPlan(c, a.options.Types), a.options.Types.MetricGroups()
 	own := len(c.Paths)
 	undecoded := append(config.Section{}.Problems(err), mesh.Expand(c, a.options.machine(), groups, a.options.Types.Tables())...)
 	p.meshed = len(c.Paths) - own
@@ -219,7 +218,7 @@ func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile
 	if p.Type == "" {
 		return nil // reported by config
 	}
-	kind, err := typed(m.options.Types.Probes, p.Type)
+	kind, err := option.Select("type", p.Type, m.options.Types.Probes)
 	if err != nil {
 		return p.Options.Problems(err)
 	}
@@ -278,21 +277,6 @@ func structsOf(kind option.Documented) (all []option.Described, into []any) {
 		into = append(into, o)
 	}
 	return all, into
-}
-
-// typed is the type of that name.
-func typed[T interface{ Name() string }](types []T, name string) (of T, err error) {
-	var names []string
-	for _, t := range types {
-		if t.Name() == name {
-			return t, nil
-		}
-		names = append(names, t.Name())
-	}
-	if suggestion := option.Suggestion(name, names); suggestion != "" {
-		return of, option.Errorf("type", "is %q; %s", name, suggestion)
-	}
-	return of, option.OneOf("type", name, names...)
 }
 
 // withoutEffect are the keys of a probe that its type or its profile ignores.

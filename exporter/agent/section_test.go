@@ -53,7 +53,7 @@ func TestLoadTestIsRefusedOnDemand(t *testing.T) {
 // decoded are the sections of a configuration; sections that need no other file are planned.
 func decoded(t *testing.T, c *config.Config) *plan {
 	t.Helper()
-	p := newPlan(c, clocks.All())
+	p := newPlan(c, Types{Clocks: clocks.All()})
 	for _, s := range p.sections() {
 		if err := s.decode(c); err != nil {
 			t.Fatal(err)
@@ -173,7 +173,7 @@ func TestExampleHasEveryKeyOfTheSections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newPlan(&config.Config{}, clocks.All())
+	p := newPlan(&config.Config{}, Types{Clocks: clocks.All()})
 	into := []any{&p.clock, &p.reflector.Section, &p.reflector.options, &p.reflector.RateLimit, &p.loadServer.Section, &p.loadServer.options, &p.shared.reports}
 	for _, kind := range clocks.All() {
 		_, own := structsOf(kind)

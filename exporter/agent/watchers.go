@@ -33,7 +33,7 @@ func (s *watchersSection) decode(c *config.Config) error {
 
 func (s *watchersSection) plan(c *config.Config, m *maker) (found config.Problems) {
 	receiver, pulse := func(to *Status) *any { return &to.Receiver }, func(to *Status) *any { return &to.Pulse }
-	of := ClockWatchers()
+	of := ClockWatchers(m.options.Types.Watchers)
 	found = append(s.placed(m, s.clock.GPSD, of[0], receiver), s.placed(m, s.clock.PPS, of[1], pulse)...)
 	for i := range c.Watchers {
 		w := &c.Watchers[i]
@@ -47,13 +47,21 @@ func (s *watchersSection) plan(c *config.Config, m *maker) (found config.Problem
 
 // ClockWatcher is a watcher that has a key of its own in the section clock.
 type ClockWatcher struct {
-	// Type is the type, and the key. Name is the default of the key name. Doc is what it is, in words.
+	// Type is the type, and the key. Name is the default of the key name, by the type. Doc is what it is, in words.
 	Type, Name, Doc string
 }
 
-// ClockWatchers are the receiver and the pulse.
-func ClockWatchers() [2]ClockWatcher {
-	return [...]ClockWatcher{{"gpsd", "gps0", "The GNSS receiver"}, {"pps", "pps0", "The pulse per second"}}
+// ClockWatchers are the receiver and the pulse, with the names by default of these types.
+func ClockWatchers(types []watcher.Type) [2]ClockWatcher {
+	all := [...]ClockWatcher{{Type: "gpsd", Doc: "The GNSS receiver"}, {Type: "pps", Doc: "The pulse per second"}}
+	for i := range all {
+		if t, err := option.Select("type", all[i].Type, types); err == nil {
+			if n, ok := t.(watcher.DefaultNamer); ok {
+				all[i].Name = n.DefaultName()
+			}
+		}
+	}
+	return all
 }
 
 // placed adds a watcher whose section is in the clock's.
@@ -66,7 +74,7 @@ func (s *watchersSection) placed(m *maker, at config.Section, of ClockWatcher, p
 		Options config.Section `yaml:",rest"`
 	}
 	err := at.Decode(&one)
-	name := cmp.Or(one.Name, of.Name)
+	name := cmp.Or(one.Name, of.Name, of.Type)
 	found := append(at.Problems(err), at.Problems(option.Name("name", name))...)
 	if one.Options.Given() {
 		found = append(found, s.add(m, one.Options, plannedWatcher{name: name, kind: of.Type, place: place})...)
@@ -76,7 +84,7 @@ func (s *watchersSection) placed(m *maker, at config.Section, of ClockWatcher, p
 
 // add adds a watcher to the plan.
 func (s *watchersSection) add(m *maker, options config.Section, w plannedWatcher) config.Problems {
-	kind, err := typed(m.options.Types.Watchers, w.kind)
+	kind, err := option.Select("type", w.kind, m.options.Types.Watchers)
 	if err == nil {
 		err = s.twice(w)
 	}

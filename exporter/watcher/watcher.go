@@ -82,6 +82,12 @@ type Line struct {
 	Bound time.Duration
 }
 
+// DefaultNamer is implemented by a Type whose watchers have a name by default, as the section clock needs it.
+type DefaultNamer interface {
+	// DefaultName is the name, a label of the metrics.
+	DefaultName() string
+}
+
 // Detailed is implemented by a Type whose Status has Details.
 type Detailed interface {
 	// StatusDetails is a zero value of the struct in Details, for its JSON Schema.

@@ -22,6 +22,7 @@ import (
 	"oneway.example/exporter/core/memlimit"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadserver"
 	"oneway.example/exporter/load/traffictypes"
@@ -48,7 +49,7 @@ func (f *serveFlags) register(cmd *kingpin.CmdClause, keys []option.Description,
 
 // sectionKeys are the descriptions of the keys of a section of the agent's configuration.
 func sectionKeys(section string) []option.Description {
-	return option.All(agent.Sections(nil, nil)[section]...)
+	return option.All(agent.Sections(nil, nil, nil)[section]...)
 }
 
 // keyOf is the description of a key.
@@ -190,7 +191,7 @@ func (f *reflectFlags) run(ctx context.Context, out io.Writer) (err error) {
 
 // printReplies prints the counts of a run.
 func printReplies(out io.Writer, s reflector.Stats) error {
-	t := newTable(out, "%d packets in %v, %d replied\n", s.Packets(), s.Running.Round(time.Second), s.Answered())
+	t := newTable(out, "%s in %v, %d replied\n", unit.Counted(s.Packets(), "packet", "packets"), s.Running.Round(time.Second), s.Answered())
 	for i, n := range s.Results {
 		t.count(reflector.Result(i).String(), n)
 	}

@@ -44,7 +44,7 @@ func text() string {
 // sections are all sections of a file; the last one is paths, whose items follow.
 func sections() string {
 	active := map[string][]string{"version": nil, "clock": {"source"}, "reflector": {"listen"}, "paths": nil}
-	described := agent.Sections(clocks.All(), probes.All())
+	described := agent.Sections(clocks.All(), probes.All(), watchers.All())
 	var all block
 	for i, d := range option.All(&config.Config{}) {
 		if i > 0 {

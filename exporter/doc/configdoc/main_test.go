@@ -26,7 +26,7 @@ func TestCommittedConfigurationIsCurrent(t *testing.T) {
 
 // described are the structs of all options that the configuration lists from their descriptions, by the type that has them.
 func described() map[string][]option.Described {
-	all := agent.Sections(clocks.All(), probes.All())
+	all := agent.Sections(clocks.All(), probes.All(), watchers.All())
 	for _, p := range probes.All() {
 		_, all[p.Name()] = p.Document()
 	}

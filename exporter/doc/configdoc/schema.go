@@ -37,7 +37,7 @@ type generator struct {
 
 // schema is the JSON Schema of a configuration file.
 func schema() []byte {
-	g := &generator{agent.Sections(clocks.All(), probes.All()), object{}}
+	g := &generator{agent.Sections(clocks.All(), probes.All(), watchers.All()), object{}}
 	whole := g.properties(&config.Config{})
 	into := func(key string, part object) { maps.Copy(whole[key].(object), part) }
 	for _, key := range []string{"calibration_file", "state_dir"} {
@@ -149,7 +149,7 @@ func (g *generator) onDemand() object {
 // clock is the schema of the clock, with its two watchers.
 func (g *generator) clock(watches kinds) object {
 	all := option.Object(g.properties(g.sections["clock"]...)) // a key is required by its source only
-	for _, of := range agent.ClockWatchers() {
+	for _, of := range agent.ClockWatchers(watchers.All()) {
 		own := g.properties(watches[of.Type]...)
 		own["name"] = named(of.Name)
 		maps.Copy(all["properties"].(object)[of.Type].(object), option.Object(own))

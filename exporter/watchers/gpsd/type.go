@@ -50,6 +50,9 @@ func (Type) New(env watcher.Env, decode func(into ...any) error) (watcher.Watche
 	return New(Options{Env: env, Address: o.Address, Device: o.Device})
 }
 
+// DefaultName implements watcher.DefaultNamer.
+func (Type) DefaultName() string { return DefaultName }
+
 // StatusDetails implements watcher.Detailed.
 func (Type) StatusDetails() any { return Details{} }
 

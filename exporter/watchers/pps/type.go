@@ -2,6 +2,7 @@ package pps
 
 import (
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"oneway.example/exporter/core/document"
@@ -55,6 +56,9 @@ func (Type) New(env watcher.Env, decode func(into ...any) error) (watcher.Watche
 	}
 	return New(Options{Env: env, Device: o.Device, Clear: o.Edge == edgeClear})
 }
+
+// DefaultName implements watcher.DefaultNamer: the name of the usual device.
+func (Type) DefaultName() string { return filepath.Base(DefaultDevice) }
 
 // StatusDetails implements watcher.Detailed.
 func (Type) StatusDetails() any { return Details{} }
