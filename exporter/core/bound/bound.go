@@ -176,6 +176,11 @@ func (e *Ends) StampError(dir sample.Direction, sent, received sample.Stamp) tim
 	return Sum(e.Local.sent(sent), e.Remote.received(received))
 }
 
+// ResidenceError limits the error of the residence time of a packet in the remote end (sample.Packet.Residence), which has one clock.
+func (e *Ends) ResidenceError(received, sent sample.Stamp) time.Duration {
+	return Sum(e.Remote.received(received), e.Remote.sent(sent))
+}
+
 // SpacingError is the error limit of the time between two receive timestamps of this origin. The kernel's are late and
 // never early, so that one limit covers both; others have errors of either sign.
 func (e *Ends) SpacingError(dir sample.Direction, received sample.Stamp) time.Duration {

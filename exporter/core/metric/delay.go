@@ -54,7 +54,7 @@ var (
 	})
 	DelayInvalid = Family(Desc{
 		Name: "oneway_delay_invalid_total", Kind: Counter, Labels: []string{Path, Probe, Direction, ReasonL},
-		Help:   "Delays that were measured but not reported because they have no valid error bound, by reason: a clock is not trusted or was stepped, a timestamp is missing, or the bound is above max_bound, above one hour or below zero (bound_too_large).",
+		Help:   "Delays that were measured but not reported because they have no valid error bound, by reason: a clock is not trusted or was stepped, a timestamp is missing or wrong, or the bound is above max_bound, above one hour or below zero (bound_too_large).",
 		Absent: "Until the first of that reason.",
 		Source: "design, invariant 2",
 		Values: Values{
@@ -68,6 +68,7 @@ var (
 				"remote_unsynchronized: the remote end's clock is not synchronized",
 				"remote_stepped: the remote end's clock was stepped",
 				"bound_too_large: the error bound is not valid or above max_bound",
+				"transmit_before_receive: the reflector's transmit timestamp precedes its receive timestamp",
 			},
 		},
 	})

@@ -102,12 +102,14 @@ var (
 	})
 	RoundTripInvalid = Family(Desc{
 		Name: "oneway_round_trips_invalid_total", Kind: Counter, Labels: perReason, Source: "design, invariant 2",
-		Help:   "Test packets with a reply but without a round-trip time, because the clock of one end was stepped between its two timestamps, by reason.",
+		Help:   "Test packets with a reply but without a round-trip time, by reason: the clock of one end was stepped between its two timestamps, or a timestamp of the reflector is missing or wrong.",
 		Absent: "Until the first.",
 		Values: Values{
 			ReasonL: {
 				"local_stepped: this host's clock was stepped",
 				"remote_stepped: the remote end's clock was stepped",
+				"no_timestamp: a timestamp of the reflector is missing",
+				"transmit_before_receive: the reflector's transmit timestamp precedes its receive timestamp",
 			},
 		},
 	})

@@ -154,13 +154,15 @@ const (
 	RemoteStepped
 	// BoundTooLarge: the combined bound exceeds the configured limit.
 	BoundTooLarge
+	// TransmitBeforeReceive: the remote end's transmit timestamp precedes its receive timestamp, so that one of them is wrong.
+	TransmitBeforeReceive
 )
 
 // Reasons lists all values in order.
 func Reasons() []Reason {
 	return []Reason{
 		Unknown, OK, NoStamp, NoClock, ClockSilent, LocalUnsynchronized,
-		LocalStepped, RemoteUnsynchronized, RemoteStepped, BoundTooLarge,
+		LocalStepped, RemoteUnsynchronized, RemoteStepped, BoundTooLarge, TransmitBeforeReceive,
 	}
 }
 
@@ -171,7 +173,8 @@ func InWords(reason string) string {
 		ClockSilent.String(): "this host's clock daemon does not reply", LocalUnsynchronized.String(): "this host's clock is not synchronized",
 		LocalStepped.String(): "this host's clock was stepped", RemoteUnsynchronized.String(): "the remote clock is not synchronized",
 		RemoteStepped.String(): "the remote clock was stepped", BoundTooLarge.String(): "the error bound is too large",
-		Unknown.String(): "the quality of the clocks is not known",
+		TransmitBeforeReceive.String(): "the reflector's transmit timestamp precedes its receive timestamp",
+		Unknown.String():               "the quality of the clocks is not known",
 	}
 	if w, known := words[reason]; known {
 		return w
@@ -185,7 +188,7 @@ func (r Reason) String() string {
 		Unknown: "unknown", OK: "ok", NoStamp: "no_timestamp", NoClock: "no_clock",
 		ClockSilent: "clock_silent", LocalUnsynchronized: "local_unsynchronized",
 		LocalStepped: "local_stepped", RemoteUnsynchronized: "remote_unsynchronized", RemoteStepped: "remote_stepped",
-		BoundTooLarge: "bound_too_large",
+		BoundTooLarge: "bound_too_large", TransmitBeforeReceive: "transmit_before_receive",
 	}
 	if int(r) >= len(words) || words[r] == "" {
 		return "invalid"

@@ -17,7 +17,7 @@ import (
 
 // Sizes of arrays indexed by the enumerations of package sample.
 const (
-	reasonCount = sample.BoundTooLarge + 1
+	reasonCount = sample.TransmitBeforeReceive + 1
 	events      = 4 // eventNames
 )
 
@@ -170,12 +170,22 @@ func (e *estimator) judge(a *ledger.PendingReply) sample.Bound {
 	if e.shared = a.Shared && bound.SharedClock(p.Local, p.Remote); e.shared {
 		p.Local, p.Remote = sample.Bound{Reason: sample.OK}, sample.Bound{Reason: sample.OK}
 	}
+	if e.reversed(p) {
+		return sample.Bound{Reason: sample.TransmitBeforeReceive}
+	}
 	e.narrow(p)
 	clocks := bound.Clocks(p.Local, p.Remote)
 	if clocks.Reason == sample.OK {
 		clocks.Error = e.tighten(clocks.Error, p)
 	}
 	return clocks
+}
+
+// reversed reports whether the remote end's transmit timestamp precedes its receive timestamp by more than their errors, without a step
+// of its clock: one of them is wrong, and with it the delay of a direction.
+func (e *estimator) reversed(p *sample.Packet) bool {
+	residence, known := p.Residence()
+	return known && residence < -e.ends.ResidenceError(p.T2, p.T3) && p.Remote.Reason != sample.RemoteStepped
 }
 
 // measure adds one delay to one direction, and returns it.
@@ -231,9 +241,13 @@ func copied[T any](p *T) (v T) {
 }
 
 // hasVariation reports whether a delay enters the delay variation of the current era, even if it has no bound: it is not too late, both
-// its timestamps exist, and no clock was stepped since the first of them.
+// its timestamps exist and are possible, and no clock was stepped since the first of them.
 func hasVariation(v sample.Delay, tooLate bool, era, current uint64) bool {
-	return !tooLate && era == current && v.Reason != sample.NoStamp && v.Reason != sample.LocalStepped && v.Reason != sample.RemoteStepped
+	switch v.Reason {
+	case sample.NoStamp, sample.TransmitBeforeReceive, sample.LocalStepped, sample.RemoteStepped:
+		return false
+	}
+	return !tooLate && era == current
 }
 
 // measureRoundTrip measures the round trip and the residence time in the reflector. Two timestamps of one clock
@@ -245,12 +259,17 @@ func (e *estimator) measureRoundTrip(a *ledger.PendingReply) {
 	case p.Local.Reason == sample.LocalStepped:
 		used(&e.invalid).roundTrips[sample.LocalStepped]++
 		return
-	case p.Remote.Reason == sample.RemoteStepped, known && residence < 0:
+	case p.Remote.Reason == sample.RemoteStepped:
 		used(&e.invalid).roundTrips[sample.RemoteStepped]++
 		return
-	case known:
-		e.out.residence.Observe(residence.Seconds())
+	case !known:
+		used(&e.invalid).roundTrips[sample.NoStamp]++
+		return
+	case residence < 0:
+		used(&e.invalid).roundTrips[sample.TransmitBeforeReceive]++
+		return
 	}
+	e.out.residence.Observe(residence.Seconds())
 	if rtt, ok := p.RoundTrip(); ok && !a.Expired {
 		e.times.Add(plain(rtt))
 		e.out.roundTrip.Observe(rtt.Seconds())

@@ -59,6 +59,7 @@ type sessionFixture struct {
 	seq    uint64
 	now    instant.Time
 	theta  time.Duration // remote minus local clock
+	skew   time.Duration // of T3 alone
 	judged [2]sample.Delay
 }
 
@@ -91,7 +92,7 @@ func (c *sessionFixture) bring(forward, reverse time.Duration) (f, r sample.Dela
 	left := c.now.Add(forward + 100*time.Microsecond)
 	c.estimator.conclude(&ledger.PendingReply{Clock: ledger.ThenOf(c.clock.Quality(c.now)), Packet: sample.Packet{
 		Seq: c.seq, ReverseSeq: c.seq, Remote: sample.Bound{Error: c.clock.bound, Reason: sample.OK},
-		T1: stamp(c.now), T2: stamp(c.now.Add(forward + c.theta)), T3: stamp(left.Add(c.theta)), T4: stamp(left.Add(reverse)),
+		T1: stamp(c.now), T2: stamp(c.now.Add(forward + c.theta)), T3: stamp(left.Add(c.theta + c.skew)), T4: stamp(left.Add(reverse)),
 	}})
 	c.seq++
 	return c.judged[0], c.judged[1]

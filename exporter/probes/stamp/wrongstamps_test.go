@@ -1,0 +1,131 @@
+package stamp
+
+import (
+	"context"
+	"encoding/binary"
+	"strings"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/net/wire/timefmt"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/reflector"
+	"oneway.example/tests/await"
+)
+
+// Offsets of the timestamps T3 and T2 in a reply (RFC 8762 section 4.3.1).
+const (
+	atT3 = 4
+	atT2 = 16
+)
+
+// TestWrongTimestampsOfAForeignReflectorHaveAReason: what a reflector's wrong timestamps make unknown is counted with its reason.
+func TestWrongTimestampsOfAForeignReflectorHaveAReason(t *testing.T) {
+	ago := func(d time.Duration) uint64 { return timefmt.NTP.Encode(instant.Now().Add(-d), 0) }
+	for name, c := range map[string]struct {
+		damage           func(reply []byte)
+		reason           sample.Reason
+		forward, reverse bool // delays that are known
+		note             string
+	}{
+		"T3 before T2": {
+			damage: func(b []byte) { binary.BigEndian.PutUint64(b[atT3:], ago(time.Second)) },
+			reason: sample.TransmitBeforeReceive, note: "20 delays have no error bound: the reflector's transmit timestamp precedes its receive timestamp",
+		},
+		"T2 is 0": {
+			damage: func(b []byte) { clear(b[atT2 : atT2+8]) },
+			reason: sample.NoStamp, reverse: true, note: "20 delays have no error bound: timestamps are missing",
+		},
+		"T3 is 0": {
+			damage: func(b []byte) { clear(b[atT3 : atT3+8]) },
+			reason: sample.NoStamp, forward: true, note: "20 delays have no error bound: timestamps are missing",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			peer := fakePeer(t, func(q []byte) [][]byte {
+				s, err := stampfmt.ParseSender(q)
+				if err != nil {
+					return nil
+				}
+				reply := replyTo(q, s.Seq)
+				c.damage(reply)
+				return [][]byte{reply}
+			})
+			b := newTestbed(t, reflector.Options{}).to(peer)
+			r := b.measure(t, quick(), 20)
+			for _, d := range []struct {
+				DirectionReport
+				known bool
+			}{{r.Forward, c.forward}, {r.Reverse, c.reverse}} {
+				want := uint64(20)
+				if d.known {
+					want = 0
+				}
+				if got := d.Invalid[c.reason.String()]; got != want || (d.Delay != nil) != d.known {
+					t.Errorf("%d delays are invalid as %v, want %d: %s", got, c.reason, want, asJSON(t, d.DirectionReport))
+				}
+			}
+			if r.RoundTrip.Time != nil || r.RoundTrip.Received != 20 {
+				t.Errorf("round trips %s; want 20, all without a time", asJSON(t, r.RoundTrip))
+			}
+			if said := strings.Join(r.notes(), "\n"); !strings.Contains(said, c.note) {
+				t.Errorf("no %q in the notes:\n%s", c.note, said)
+			}
+			invalid := b.invalid(t, c.reason)
+			if invalid["forward"] > 0 == c.forward || invalid["reverse"] > 0 == c.reverse || invalid["round trip"] == 0 {
+				t.Errorf("counted as %v: %v", c.reason, invalid)
+			}
+		})
+	}
+}
+
+// invalid are the totals of a path with this reason, by direction, after some replies.
+func (b testbed) invalid(t *testing.T, reason sample.Reason) map[string]float64 {
+	t.Helper()
+	sink := &metrictest.Sink{}
+	b.env.Sink = sink
+	p, err := NewType().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: b.peer}, quick())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	total := func(d *metric.Desc, labels ...string) float64 {
+		v, _ := sink.Value(d, append([]string{"p", "stamp"}, labels...)...)
+		return v
+	}
+	await.That(t, "a hundred replies", func() bool { return total(metric.RoundTripReceived) >= 100 })
+	found := map[string]float64{"round trip": total(metric.RoundTripInvalid, reason.String())}
+	for _, d := range sample.Directions() {
+		found[d.String()] = total(metric.DelayInvalid, d.String(), reason.String())
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// TestTimestampsWithinTheirErrorsAreInOrder: a network card's receive timestamp, converted with an error, may be later than the transmit
+// timestamp of the kernel.
+func TestTimestampsWithinTheirErrorsAreInOrder(t *testing.T) {
+	for residence, want := range map[time.Duration]sample.Reason{-40 * us: sample.OK, -2 * time.Millisecond: sample.TransmitBeforeReceive} {
+		c := newSessionFixture(t, us, nil)
+		c.skew = residence - 100*us
+		forward, reverse := c.bring(30*time.Millisecond, 30*time.Millisecond)
+		if forward.Reason != want || reverse.Reason != want {
+			t.Errorf("residence of %v: %v and %v, want %v", residence, forward.Reason, reverse.Reason, want)
+		}
+		c.closed()
+		if n := c.count(metric.RoundTripInvalid, "transmit_before_receive"); n != 1 {
+			t.Errorf("residence of %v: %v invalid round trips, want 1", residence, n)
+		}
+	}
+}
