@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/unit"
 )
 
@@ -31,7 +32,7 @@ func syntaxProblem(name, content string, err error) *Problem {
 	e, located := errors.AsType[*yaml.LoadError](err)
 	x := &explainer{LoadError: e, lines: strings.Split(strings.TrimPrefix(content, "\uFEFF")+"\n", "\n")}
 	if !located || e.Mark.Line < 1 || max(e.Mark.Line, e.ContextMark.Line) > len(x.lines) {
-		return &Problem{File: name, Text: "this is not YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
+		return &Problem{File: name, Text: "this is not YAML: " + errtext.Words(err)}
 	}
 	p := x.explain()
 	if p == nil {

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"oneway.example/exporter/clock"
+	"oneway.example/exporter/core/errtext"
 )
 
 // Explain is why the clock is not trusted, with the remedy; empty if it is, or if the reason is not known.
@@ -75,7 +76,7 @@ func explain(addresses []address, last []error) (text string, worst error) {
 		if worst == nil || adviceOf(err) > adviceOf(worst) {
 			worst = err
 		}
-		what := strings.TrimPrefix(err.Error(), "chrony: ")
+		what := errtext.WordsWithin("chrony", err)
 		if errno, ok := errors.AsType[syscall.Errno](err); ok {
 			what = errno.Error()
 		} else if causeOf(err) == timeout {

@@ -10,33 +10,34 @@ import (
 	"sync"
 )
 
-// packages begin errors with their names, of this program and of Go. A name that a configuration has too, such as reflector, names the
-// place for people, and stays.
-func packages() []string {
+// Packages lists the packages of this program that begin errors with their names, except Kept. A test compares both with the source.
+func Packages() []string {
 	return []string{
 		"backtoback", "calendar", "calibration", "collect", "document", "helper", "httpd", "incident", "keyfile", "linklease", "loadcontrol",
-		"loadserver", "loadsession", "loadtest", "message", "option", "phc", "point", "promsink", "quota", "relisten", "rules", "saturation",
-		"sched", "sizesweep", "slareport", "source", "spool", "stamp", "stream", "target", "tcp", "tcpshort", "tcpsocket", "tcpstamp",
-		"tcpsweep", "train", "tstamp", "voice",
-		"json", "tls", "x509", "yaml",
+		"loadfmt", "loadserver", "message", "option", "phc", "point", "promsink", "quota", "ratesearch", "rules", "saturation", "sched",
+		"sizesweep", "slareport", "source", "spool", "stamp", "stampfmt", "stream", "target", "tcp", "tcpshort", "tcpsocket", "tcpstamp",
+		"tcpsweep", "tcptraffic", "train", "tstamp", "udptraffic", "voice",
 	}
 }
 
-// Kept are the packages whose names are sections of the configuration, keys of a section, or other programs.
+// Kept are the packages whose names stay, as people know them: sections of the configuration, keys of a section, or other programs.
 func Kept() []string {
 	return []string{"agent", "chrony", "clock", "config", "gpsd", "link", "pps", "reflector", "report"}
 }
 
-// Drops reports whether the name of a package is left out.
-func Drops(name string) bool { return slices.Contains(packages(), name) }
+// libraries are packages of Go and of others that begin errors with their names.
+func libraries() []string { return []string{"json", "tls", "x509", "yaml"} }
 
 // beginnings matches the names of packages that begin parts of a text.
 var beginnings = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(^|: |; |\(|\n)(?:(?:` + strings.Join(packages(), "|") + `): )+`)
+	return regexp.MustCompile(`(^|: |; |\(|\n)(?:(?:` + strings.Join(slices.Concat(Packages(), libraries()), "|") + `): )+`)
 })
 
 // Words is the text of an error without the names of packages that begin its parts.
 func Words(err error) string { return beginnings().ReplaceAllString(err.Error(), "$1") }
+
+// WordsWithin is Words for a text that names a kept package already: an error that begins with this name continues without it.
+func WordsWithin(kept string, err error) string { return strings.TrimPrefix(Words(err), kept+": ") }
 
 // Handler passes records on, with the texts of their errors.
 type Handler struct{ slog.Handler }

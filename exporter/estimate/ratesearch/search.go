@@ -119,11 +119,11 @@ func NewAdjustment(o AdjustmentOptions) (*Adjustment, error) {
 	o.Max = cmp.Or(o.Max, tableEnd)
 	switch {
 	case o.Min < 0 || !isRate(o.Max) || !(o.Min <= o.Max):
-		return nil, fmt.Errorf("search: rates are %v to %v; they must be an ascending range above zero", o.Min, o.Max)
+		return nil, fmt.Errorf("ratesearch: rates are %v to %v; they must be an ascending range above zero", o.Min, o.Max)
 	case o.Interval < 0 || o.Duration < o.Interval:
-		return nil, fmt.Errorf("search: duration is %v, interval %v; there must be at least one interval", o.Duration, o.Interval)
+		return nil, fmt.Errorf("ratesearch: duration is %v, interval %v; there must be at least one interval", o.Duration, o.Interval)
 	case o.Lower < 0 || o.Upper < o.Lower:
-		return nil, fmt.Errorf("search: thresholds are %v and %v; they must be ascending and above zero", o.Lower, o.Upper)
+		return nil, fmt.Errorf("ratesearch: thresholds are %v and %v; they must be ascending and above zero", o.Lower, o.Upper)
 	}
 	a := &Adjustment{o: o, of: int(o.Duration / o.Interval)}
 	a.rows, a.high = table(o)
@@ -271,7 +271,7 @@ func NewSweep(o SweepOptions) (*Sweep, error) {
 	o.Duration, o.Factor = cmp.Or(o.Duration, DefaultStep), cmp.Or(o.Factor, DefaultFactor)
 	o.MaxLoss = max(cmp.Or(o.MaxLoss, DefaultMaxLoss), 0)
 	if o.Duration < 0 {
-		return nil, fmt.Errorf("search: sweep: step is %v; it must be above zero", o.Duration)
+		return nil, fmt.Errorf("ratesearch: sweep: step is %v; it must be above zero", o.Duration)
 	}
 	rates, err := ladder(o.From, o.To, o.Factor)
 	if err != nil {
@@ -285,14 +285,14 @@ func isRate(r float64) bool { return r > 0 && !math.IsInf(r, 0) }
 // ladder returns the rates from, to and between.
 func ladder(from, to, factor float64) (rates []float64, err error) {
 	if !isRate(from) || !isRate(to) || from > to {
-		return nil, fmt.Errorf("search: sweep: rates are %v to %v; they must be an ascending range above zero", from, to)
+		return nil, fmt.Errorf("ratesearch: sweep: rates are %v to %v; they must be an ascending range above zero", from, to)
 	}
 	if !(factor > 1) || math.IsInf(factor, 0) {
-		return nil, fmt.Errorf("search: sweep: factor is %v; it must be above 1", factor)
+		return nil, fmt.Errorf("ratesearch: sweep: factor is %v; it must be above 1", factor)
 	}
 	for r := from; r < to*(1-1e-9); r *= factor {
 		if rates = append(rates, r); len(rates) >= MaxSteps {
-			return nil, errors.New("search: sweep: too many steps; use a larger factor or a smaller range")
+			return nil, errors.New("ratesearch: sweep: too many steps; use a larger factor or a smaller range")
 		}
 	}
 	return append(rates, to), nil

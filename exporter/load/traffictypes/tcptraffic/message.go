@@ -183,17 +183,17 @@ func (p *Plan) allSamples() int { return p.samples() * len(p.Flows) }
 func (p *Plan) Check() error {
 	between := func(what string, v, lo, hi time.Duration) error {
 		if v < lo || v > hi {
-			return fmt.Errorf("tcp: %s is %v, want %v to %v", what, v, lo, hi)
+			return fmt.Errorf("tcptraffic: %s is %v, want %v to %v", what, v, lo, hi)
 		}
 		return nil
 	}
 	switch {
 	case p.Direction != sample.Forward && p.Direction != sample.Reverse:
-		return fmt.Errorf("tcp: direction is %d, want 0, forward, or 1, reverse", p.Direction)
+		return fmt.Errorf("tcptraffic: direction is %d, want 0, forward, or 1, reverse", p.Direction)
 	case len(p.Flows) == 0 || len(p.Flows) > MaxFlows:
-		return fmt.Errorf("tcp: %d flows, want 1 to %d", len(p.Flows), MaxFlows)
+		return fmt.Errorf("tcptraffic: %d flows, want 1 to %d", len(p.Flows), MaxFlows)
 	case p.Bytes < 0 || p.Bytes > maxBytes || p.Most <= 0 || p.Most > maxBytes:
-		return fmt.Errorf("tcp: %d bytes, at most %d IP bytes; want 0 and 1 to %d", p.Bytes, p.Most, int64(maxBytes))
+		return fmt.Errorf("tcptraffic: %d bytes, at most %d IP bytes; want 0 and 1 to %d", p.Bytes, p.Most, int64(maxBytes))
 	}
 	checks := []error{
 		between("duration", p.Duration, MinInterval, MaxDuration),
@@ -206,7 +206,7 @@ func (p *Plan) Check() error {
 	}
 	for _, f := range p.Flows {
 		if f.MessageBytes < 1 || f.MessageBytes > MaxMessage {
-			checks = append(checks, fmt.Errorf("tcp: message of %d bytes, want 1 to %d", f.MessageBytes, MaxMessage))
+			checks = append(checks, fmt.Errorf("tcptraffic: message of %d bytes, want 1 to %d", f.MessageBytes, MaxMessage))
 		}
 		checks = append(checks, f.Check(), between("interval of messages", f.MessageInterval, 0, MaxInterval))
 	}
@@ -214,7 +214,7 @@ func (p *Plan) Check() error {
 		return checks[i]
 	}
 	if n := p.samples(); n > MaxSamples/len(p.Flows) {
-		return fmt.Errorf("tcp: %d samples of each of %d flows, want at most %d together: lengthen the interval", n, len(p.Flows), MaxSamples)
+		return fmt.Errorf("tcptraffic: %d samples of each of %d flows, want at most %d together: lengthen the interval", n, len(p.Flows), MaxSamples)
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func (c *Client) request(ctx context.Context, t *Start, what, name string, body 
 	}
 	c.mu.Unlock()
 	if known {
-		return reply{}, fmt.Errorf("udp: %s is in progress: use another id", what)
+		return reply{}, fmt.Errorf("udptraffic: %s is in progress: use another id", what)
 	}
 	if err := c.SendMessage(name, body); err != nil {
 		c.removePending(t.ID)
@@ -142,7 +142,7 @@ func (c *Client) Wait(ctx context.Context, id uint16) (*Finished, []byte, error)
 	x := c.pending[id]
 	c.mu.Unlock()
 	if x == nil {
-		return nil, nil, fmt.Errorf("udp: transfer %d was not started", id)
+		return nil, nil, fmt.Errorf("udptraffic: transfer %d was not started", id)
 	}
 	a, err := c.await(ctx, fmt.Sprintf("transfer %d", id), x.over)
 	if err == nil || errors.As(err, new(*loadcontrol.Refusal)) {

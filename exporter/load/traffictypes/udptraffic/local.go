@@ -132,7 +132,7 @@ func (c *carrier) end() time.Time {
 func (c *carrier) Transfer(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*CarrierResult, error) {
 	n := c.last.Add(1)
 	if n > math.MaxUint16 {
-		return nil, fmt.Errorf("udp: more than %d transfers in a session", math.MaxUint16)
+		return nil, fmt.Errorf("udptraffic: more than %d transfers in a session", math.MaxUint16)
 	}
 	c.plan(p.Duration())
 	x := &transferring{

@@ -101,14 +101,14 @@ const (
 func (t *Start) Check() error {
 	switch {
 	case t.ID == 0:
-		return errors.New("udp: transfer 0: want 1 to 65535")
+		return errors.New("udptraffic: transfer 0: want 1 to 65535")
 	case t.Direction != sample.Forward && t.Direction != sample.Reverse:
-		return fmt.Errorf("udp: transfer %d: direction %d: want 0, forward, or 1, reverse", t.ID, t.Direction)
+		return fmt.Errorf("udptraffic: transfer %d: direction %d: want 0, forward, or 1, reverse", t.ID, t.Direction)
 	case t.Idle < MinIdle || t.Idle > MaxIdle:
-		return fmt.Errorf("udp: transfer %d: idle %v: want %v to %v", t.ID, t.Idle, MinIdle, MaxIdle)
+		return fmt.Errorf("udptraffic: transfer %d: idle %v: want %v to %v", t.ID, t.Idle, MinIdle, MaxIdle)
 	}
 	if err := t.Plan.Check(); err != nil {
-		return fmt.Errorf("udp: transfer %d: %w", t.ID, err)
+		return fmt.Errorf("udptraffic: transfer %d: %w", t.ID, err)
 	}
 	return nil
 }

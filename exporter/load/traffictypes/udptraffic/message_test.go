@@ -60,12 +60,12 @@ func TestTransferIsCheckedBeforeItIsAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, spoil := range map[string]func(*Start){
-		"udp: transfer 0: want 1 to 65535":                                                      func(t *Start) { t.ID = 0 },
-		"udp: transfer 1: direction 2: want 0, forward, or 1, reverse":                          func(t *Start) { t.Direction = 2 },
-		"udp: transfer 1: idle 99ms: want 100ms to 2m0s":                                        func(t *Start) { t.Idle = 99 * time.Millisecond },
-		"udp: transfer 1: idle 2m0.000000001s: want 100ms to 2m0s":                              func(t *Start) { t.Idle = 2*time.Minute + 1 },
-		"udp: transfer 1: stream: invalid plan: 0 segments, want 1 to 4096":                     func(t *Start) { t.Plan.Segments = nil },
-		"udp: transfer 1: stream: invalid plan: segment 0: 31 bytes a packet, want 32 to 65507": func(t *Start) { t.Plan.Segments[0].PayloadBytes = 31 },
+		"udptraffic: transfer 0: want 1 to 65535":                                                      func(t *Start) { t.ID = 0 },
+		"udptraffic: transfer 1: direction 2: want 0, forward, or 1, reverse":                          func(t *Start) { t.Direction = 2 },
+		"udptraffic: transfer 1: idle 99ms: want 100ms to 2m0s":                                        func(t *Start) { t.Idle = 99 * time.Millisecond },
+		"udptraffic: transfer 1: idle 2m0.000000001s: want 100ms to 2m0s":                              func(t *Start) { t.Idle = 2*time.Minute + 1 },
+		"udptraffic: transfer 1: stream: invalid plan: 0 segments, want 1 to 4096":                     func(t *Start) { t.Plan.Segments = nil },
+		"udptraffic: transfer 1: stream: invalid plan: segment 0: 31 bytes a packet, want 32 to 65507": func(t *Start) { t.Plan.Segments[0].PayloadBytes = 31 },
 	} {
 		bad := startOf(1, sample.Forward)
 		spoil(&bad)

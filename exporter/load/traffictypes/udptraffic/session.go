@@ -140,10 +140,10 @@ func (s *Session) AdjustRate(ctx context.Context, d sample.Direction, p stream.P
 
 func (s *Session) transfer(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*Transfer, error) {
 	if err := p.Check(); err != nil {
-		return nil, fmt.Errorf("udp: %w", err)
+		return nil, fmt.Errorf("udptraffic: %w", err)
 	}
 	if (adjustRate != nil) != (p.Feedback > 0) {
-		return nil, errors.New("udp: a plan with feedback requires an Adjuster, and other plans must not have one")
+		return nil, errors.New("udptraffic: a plan with feedback requires an Adjuster, and other plans must not have one")
 	}
 	begin := time.Now()
 	c, err := s.carrier.Transfer(ctx, d, p, idle, s.watch(d, p, progress), adjustRate)
@@ -156,7 +156,7 @@ func (s *Session) transfer(ctx context.Context, d sample.Direction, p stream.Pla
 	case err != nil:
 		c.Cut = errtext.Words(err)
 	case !complete:
-		return nil, &loadtest.Failure{Reason: runreason.Internal, Err: fmt.Errorf("udp: %s transfer: the records of one end are missing", d)}
+		return nil, &loadtest.Failure{Reason: runreason.Internal, Err: fmt.Errorf("udptraffic: %s transfer: the records of one end are missing", d)}
 	}
 	t := &Transfer{
 		Direction: d, Plan: p, Sent: c.Sent, Received: c.Received, Local: c.Local, Remote: c.Remote,

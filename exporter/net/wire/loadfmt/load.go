@@ -73,12 +73,12 @@ type Header struct {
 // The errors of Parse.
 var (
 	// ErrForeign: the packet has another magic number or version.
-	ErrForeign = errors.New("load: not a packet of this format")
+	ErrForeign = errors.New("loadfmt: not a packet of this format")
 	// ErrShort: the header is incomplete.
-	ErrShort = errors.New("load: shorter than its header")
+	ErrShort = errors.New("loadfmt: shorter than its header")
 	// ErrDamaged: the header's checksum, or a field with an invalid value, is wrong. Parse returns the header fields as
 	// received.
-	ErrDamaged = errors.New("load: damaged header")
+	ErrDamaged = errors.New("loadfmt: damaged header")
 )
 
 const (

@@ -78,9 +78,9 @@ var be = binary.BigEndian
 
 var (
 	// ErrShort means: a packet has fewer octets than its type requires.
-	ErrShort = errors.New("stamp: short packet")
+	ErrShort = errors.New("stampfmt: short packet")
 	// ErrHMAC means: a packet is damaged, forged, or of another key.
-	ErrHMAC = errors.New("stamp: HMAC does not match")
+	ErrHMAC = errors.New("stampfmt: HMAC does not match")
 )
 
 // SenderPacket is a request. The zero value is packet 0, with an Error Estimate that is not valid.

@@ -111,7 +111,7 @@ type Receipt struct {
 }
 
 // ErrNotReceipt means: the value is another experiment's type 251, or of another version.
-var ErrNotReceipt = errors.New("stamp: not a Receipt")
+var ErrNotReceipt = errors.New("stampfmt: not a Receipt")
 
 // AppendTo appends the whole TLV; the CRC stays zero for SealCRC. Words is clamped to its range.
 func (r Receipt) AppendTo(b []byte) []byte {

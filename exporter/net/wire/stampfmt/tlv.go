@@ -51,7 +51,7 @@ type TLV struct {
 }
 
 // ErrMalformedTLV means: a TLV exceeds the packet or has a wrong length.
-var ErrMalformedTLV = errors.New("stamp: malformed TLV")
+var ErrMalformedTLV = errors.New("stampfmt: malformed TLV")
 
 // NextTLV reads the first TLV of b, which starts after a base packet or the previous TLV, and returns the rest. The
 // error is ErrMalformedTLV; if the header was complete, t has its flags and type. Only an error allocates.
