@@ -51,7 +51,7 @@ func (f *fakeType) New(env probe.Env, target probe.Target, decode func(...any) e
 		return nil, err
 	}
 	if o.Interval <= 0 {
-		return nil, &probe.OptionError{Key: "interval", Problem: fmt.Sprintf("is %v; it must be above zero", o.Interval)}
+		return nil, &option.Error{Key: "interval", Problem: fmt.Sprintf("is %v; it must be above zero", o.Interval)}
 	}
 	if target.Peer == "refused" {
 		return nil, errors.New("fake: this peer is refused")

@@ -82,7 +82,7 @@ type Type interface {
 	// Name is the word used in the configuration, such as "stamp".
 	Name() string
 	// New checks the options and makes a prober. It opens nothing and sends nothing, since check-config calls it
-	// too. decode fills structs from the raw options, strictly; a wrong value is reported as *OptionError.
+	// too. decode fills structs from the raw options, strictly; a wrong value is reported as *option.Error.
 	New(env Env, target Target, decode func(into ...any) error) (Prober, error)
 }
 
@@ -94,7 +94,7 @@ type FullOnly interface {
 
 // PeerChecker is implemented by a Type that can check a peer without the other options.
 type PeerChecker interface {
-	// CheckPeer returns the *OptionError of a peer, with the key PeerKey; nil: it is right.
+	// CheckPeer returns the *option.Error of a peer, with the key PeerKey; nil: it is right.
 	CheckPeer(peer string) error
 }
 
@@ -191,8 +191,5 @@ type Status struct {
 // Result is one line of a Status, such as the delay forward: 30.1 ms ± 0.2 ms.
 type Result = report.Line
 
-// OptionError names a wrong option; Key is inside the probe's own options.
-type OptionError = option.Error
-
-// PeerKey is the Key of an OptionError about the path's peer, which is not an option of the probe.
+// PeerKey is the Key of an *option.Error about the path's peer, which is not an option of the probe.
 const PeerKey = "peer"

@@ -12,6 +12,7 @@ import (
 	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/clocks/static"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/probe"
 )
 
@@ -50,7 +51,7 @@ func Refused(t *testing.T, of probe.Type, table map[string]string) {
 	t.Helper()
 	for options, want := range table {
 		err := Configured(t, of, options)
-		if wrong, ok := errors.AsType[*probe.OptionError](err); !ok || wrong.Error() != want {
+		if wrong, ok := errors.AsType[*option.Error](err); !ok || wrong.Error() != want {
 			t.Errorf("%q: %v\nwant %s", options, err, want)
 		}
 	}

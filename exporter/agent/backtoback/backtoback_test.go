@@ -15,6 +15,7 @@ import (
 	"oneway.example/exporter/clocks/static"
 	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/calibration"
@@ -222,14 +223,14 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 		o := options(calibration.Loopback)
 		change(&o)
 		_, err := Run(t.Context(), o, probe.Env{}, quiet)
-		if _, ok := errors.AsType[*probe.OptionError](err); !ok || !strings.HasPrefix(err.Error(), want) {
+		if _, ok := errors.AsType[*option.Error](err); !ok || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
 	o := options(calibration.Loopback)
 	o.Stamp.DSCP = 64
 	_, err := Run(t.Context(), o, environment(t, known()), quiet)
-	if wrong, ok := errors.AsType[*probe.OptionError](err); !ok || wrong.Key != "dscp" {
+	if wrong, ok := errors.AsType[*option.Error](err); !ok || wrong.Key != "dscp" {
 		t.Error(err)
 	}
 }

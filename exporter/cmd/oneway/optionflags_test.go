@@ -139,8 +139,8 @@ func TestUnusedOptionsHaveNoFlag(t *testing.T) {
 		}
 		const interval = "working_delay_interval"
 		has := slices.ContainsFunc(option.All(k.Shared), func(d option.Description) bool { return d.Key == interval })
-		if has && !k.Accompanied != slices.Contains(k.Unused, interval) {
-			t.Errorf("%s: accompanied %v, without effect %q", k.word, k.Accompanied, k.Unused)
+		if has && !k.LightPackets != slices.Contains(k.Unused, interval) {
+			t.Errorf("%s: accompanied %v, without effect %q", k.word, k.LightPackets, k.Unused)
 		}
 	}
 	if checked < 4 {

@@ -19,6 +19,7 @@ import (
 
 	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/probe"
@@ -149,7 +150,7 @@ func asUsage(err error, flag func(key string) string) error {
 	}
 	var lines []string
 	for _, one := range joined(err) {
-		var wrong *probe.OptionError
+		var wrong *option.Error
 		if !errors.As(one, &wrong) {
 			return err
 		}

@@ -101,7 +101,7 @@ func testCommand(app *kingpin.Application) {
 	kinds := testKinds()
 	var alone []string
 	for _, k := range kinds {
-		if !k.Accompanied {
+		if !k.LightPackets {
 			alone = append(alone, k.word)
 		}
 	}

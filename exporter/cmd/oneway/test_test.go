@@ -145,7 +145,7 @@ func TestHelpOfTestsNamesThoseWithoutLightPackets(t *testing.T) {
 	_, after, _ := strings.Cut(help, "Every test except ")
 	names, _, found := strings.Cut(after, " also sends light test packets during the load")
 	for _, k := range testKinds() {
-		if named := slices.Contains(strings.Split(names, ", "), k.word); !found || named == k.Accompanied || k.word == "train" && !named {
+		if named := slices.Contains(strings.Split(names, ", "), k.word); !found || named == k.LightPackets || k.word == "train" && !named {
 			t.Errorf("%s: %s", k.word, help)
 		}
 	}

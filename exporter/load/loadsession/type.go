@@ -21,7 +21,7 @@ func NewType[O any, S Session, K Kind[S]](name string, defaults func() O, newKin
 	var kind K
 	_, alone := any(kind).(Undisturbed)
 	t := Type[O]{
-		TypeName: name, Accompanied: !alone, Shared: DefaultOptions, Defaults: defaults, Run: func(o *Options) *loadtest.Options { return &o.Options },
+		TypeName: name, LightPackets: !alone, Shared: DefaultOptions, Defaults: defaults, Run: func(o *Options) *loadtest.Options { return &o.Options },
 		Make: func(to probe.Target, shared Options, own O) (loadtest.Test, error) {
 			k, err := newKind(shared, own)
 			if err != nil {

@@ -27,8 +27,8 @@ type CommandLine struct {
 	Unused []string
 	// Required are the keys of Shared that a command line must give.
 	Required []probe.Requirement
-	// Accompanied: light test packets are sent during the load.
-	Accompanied bool
+	// LightPackets reports whether light test packets are sent during the load.
+	LightPackets bool
 	// SetRemote sets the option RemoteKey in Shared; nil: the remote end is the peer of the target. SetDirections sets the directions to test;
 	// nil: the type chooses them.
 	RemoteKey     string
@@ -51,7 +51,7 @@ func (t Type[R, O]) Command() *CommandLine {
 	}
 	c := &CommandLine{
 		Help: t.Help, Shared: described(&shared), Own: described(&own), AgentShared: described(&agentShared), AgentOwn: described(&agentOwn),
-		Run: t.Run(&shared), Unused: t.Unused, Required: t.Required, Accompanied: t.Accompanied, Results: t.Results, RemoteKey: t.RemoteKey,
+		Run: t.Run(&shared), Unused: t.Unused, Required: t.Required, LightPackets: t.LightPackets, Results: t.Results, RemoteKey: t.RemoteKey,
 		Make: func(target probe.Target) (Test, error) { return t.Make(target, shared, own) },
 	}
 	for _, d := range option.All(c.Shared) {

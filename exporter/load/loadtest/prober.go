@@ -23,7 +23,7 @@ type Prober struct {
 }
 
 // NewProber checks the options and makes a prober. It opens nothing and sends nothing before
-// Run. An error is a *probe.OptionError.
+// Run. An error is a *option.Error.
 func NewProber(env probe.Env, target probe.Target, o Options, t Test) (*Prober, error) {
 	r, err := newRunner(env, target, o, t)
 	if err != nil {

@@ -61,7 +61,7 @@ func newRunner(env probe.Env, target probe.Target, o Options, t Test) (*runner, 
 		status:   &status{}, required: t.Bytes(0),
 	}
 	if err := r.calendar.Check(); err != nil {
-		return nil, &probe.OptionError{Key: windowsKey, Problem: "cannot be used: " + errtext.Words(err)} // every and jitter are checked
+		return nil, &option.Error{Key: windowsKey, Problem: "cannot be used: " + errtext.Words(err)} // every and jitter are checked
 	}
 	if r.links == nil {
 		r.links = link.NewTable(nil)

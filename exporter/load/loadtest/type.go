@@ -28,8 +28,8 @@ type Type[R, O any] struct {
 	Unused []string
 	// Required are the keys of R that a probe must have.
 	Required []probe.Requirement
-	// Accompanied: the tests are Accompanied, and so have light test packets during their load.
-	Accompanied bool
+	// LightPackets reports whether the tests are Accompanied, and so have light test packets during their load.
+	LightPackets bool
 	// RemoteKey is the key of R that is the remote end on a command line; empty: the peer of the target is the remote end.
 	RemoteKey string
 	// SetDirections sets the directions in R, for a command line; nil: R has no such option.

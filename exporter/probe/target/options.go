@@ -110,7 +110,7 @@ var hostPattern = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?
 // maxHost is the maximum length of a DNS name (RFC 1035 section 2.3.4).
 const maxHost = 253
 
-// Host splits a path's peer, a host with an optional port; missing is the default port. An error is a *probe.OptionError of
+// Host splits a path's peer, a host with an optional port; missing is the default port. An error is a *option.Error of
 // the key probe.PeerKey.
 func Host(peer string, missing uint16) (host string, port uint16, err error) {
 	host, port, err = hostport.Split(peer, missing)

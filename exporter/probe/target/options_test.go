@@ -32,8 +32,8 @@ func TestWrongOptionIsNamedWithWhatWouldBeRight(t *testing.T) {
 		case want == "" && err != nil, want != "" && (err == nil || err.Error() != want):
 			t.Errorf("%v, want %q", err, want)
 		case want != "":
-			if _, ok := errors.AsType[*probe.OptionError](err); !ok {
-				t.Errorf("%T, want an OptionError", err)
+			if _, ok := errors.AsType[*option.Error](err); !ok {
+				t.Errorf("%T, want an *option.Error", err)
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func FuzzHost(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		host, port, err := Host(s, 7)
 		if err != nil {
-			if wrong, ok := errors.AsType[*probe.OptionError](err); !ok || wrong.Key != probe.PeerKey || !strings.HasPrefix(wrong.Problem, "is ") {
+			if wrong, ok := errors.AsType[*option.Error](err); !ok || wrong.Key != probe.PeerKey || !strings.HasPrefix(wrong.Problem, "is ") {
 				t.Errorf("%q: %v", s, err)
 			}
 			return

@@ -40,7 +40,7 @@ type Target struct {
 	outage *outage // nil: none so far
 }
 
-// New checks the peer of a path; the options are checked before. It resolves nothing. An error is a *probe.OptionError.
+// New checks the peer of a path; the options are checked before. It resolves nothing. An error is a *option.Error.
 func New(path *probe.Target, missingPort uint16, o *Options, log *slog.Logger) (*Target, error) {
 	host, port, err := Host(path.Peer, missingPort)
 	if err != nil {

@@ -104,7 +104,7 @@ func TestLoadServerIsThePeerOnItsOwnPortUnlessConfigured(t *testing.T) {
 		"192.0.2.1": true, "192.0.2.1:862": true, "host.example": true, "host.example:9": true, "2001:db8::1": true, "[2001:db8::1]:862": true, "": false, "a b": false,
 	} {
 		_, err := loadsession.NewTest(probe.Target{Path: "p", Probe: "q", Peer: peer}, shared, kind)
-		if _, option := errors.AsType[*probe.OptionError](err); (err == nil) != ok || err != nil && !option {
+		if _, option := errors.AsType[*option.Error](err); (err == nil) != ok || err != nil && !option {
 			t.Errorf("peer %q: %v", peer, err)
 		}
 	}

@@ -14,10 +14,10 @@ import (
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/net/wire/timefmt"
-	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp/ledger"
 	"oneway.example/tests/testseed"
 )
@@ -341,7 +341,7 @@ func TestLargerBoundIsTakenWherePathAndClocksContradictEachOther(t *testing.T) {
 func TestPathMinimumOutOfRangeIsRefused(t *testing.T) {
 	o := DefaultOptions()
 	o.PathMinimum = -1
-	var wrong *probe.OptionError
+	var wrong *option.Error
 	if err := o.check(); !errors.As(err, &wrong) || wrong.Key != "path_minimum" {
 		t.Error(err)
 	}
