@@ -243,11 +243,9 @@ func copied[T any](p *T) (v T) {
 // hasVariation reports whether a delay enters the delay variation of the current era, even if it has no bound: it is not too late, both
 // its timestamps exist and are possible, and no clock was stepped since the first of them.
 func hasVariation(v sample.Delay, tooLate bool, era, current uint64) bool {
-	switch v.Reason {
-	case sample.NoStamp, sample.TransmitBeforeReceive, sample.LocalStepped, sample.RemoteStepped:
-		return false
-	}
-	return !tooLate && era == current
+	wrong := v.Reason == sample.NoStamp || v.Reason == sample.TransmitBeforeReceive
+	stepped := v.Reason == sample.LocalStepped || v.Reason == sample.RemoteStepped
+	return !tooLate && era == current && !wrong && !stepped
 }
 
 // measureRoundTrip measures the round trip and the residence time in the reflector. Two timestamps of one clock
