@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"oneway.example/exporter/clocks"
+	"oneway.example/exporter/core/option"
 	"oneway.example/telegraf-plugins/internal/external"
 	"oneway.example/telegraf-plugins/internal/logs"
 )
@@ -15,8 +17,8 @@ func TestSampleConfigHasOptionsOfTheAgent(t *testing.T) {
 	c := New()
 	var all strings.Builder
 	for line := range strings.Lines(c.SampleConfig()) {
-		if option, found := strings.CutPrefix(strings.TrimSpace(line), "# "); found && strings.ContainsAny(option, "=[") && !strings.HasPrefix(option, "bound") {
-			line = option + "\n"
+		if setting, found := strings.CutPrefix(strings.TrimSpace(line), "# "); found && strings.ContainsAny(setting, "=[") && !strings.HasPrefix(setting, "bound") {
+			line = setting + "\n"
 		}
 		all.WriteString(line)
 	}
@@ -30,6 +32,20 @@ func TestSampleConfigHasOptionsOfTheAgent(t *testing.T) {
 	for _, key := range []string{"source", "address", "interval", "socket_dir", "max_clock_error", "trust_local", "gpsd", "pps"} {
 		if _, ok := c.Clock[key]; !ok {
 			t.Errorf("no %s in %v", key, c.Clock)
+		}
+	}
+	if c.Interval != New().Interval {
+		t.Errorf("interval is %v", c.Interval)
+	}
+	for _, source := range clocks.All() {
+		_, described := source.Document()
+		for _, d := range option.All(described...) {
+			if !strings.Contains(sampleConfig, d.Range()) {
+				t.Errorf("%s of %s is %s, which the sample does not say", d.Key, source.Name(), d.Range())
+			}
+			if d.Key == "interval" && c.Clock[d.Key] != option.String(d.Default()) {
+				t.Errorf("%s of %s is %v, want %s", d.Key, source.Name(), c.Clock[d.Key], option.String(d.Default()))
+			}
 		}
 	}
 	c.Log = logs.New(&strings.Builder{}, 0)
