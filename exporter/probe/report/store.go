@@ -145,7 +145,7 @@ func (s *Store) logFailure(err error) {
 
 func newestFirst(a, b Header) int { return strings.Compare(b.ID, a.ID) }
 
-// IncidentShare: reports of kind Incident use at most 1/IncidentShare of both limits.
+// IncidentShare is the divisor of both limits for reports of kind Incident, which use at most this part of them.
 const IncidentShare = 4
 
 // removeExcess removes the oldest headers from the index until h fits at its front; a nil h needs no space. It
