@@ -81,14 +81,24 @@ func (p *part) add(ctx context.Context, r *Row) error {
 	_, counting := all[metric.ProbeInterval.Name] // invalid and low begin with their first event; profile slim has neither, nor the interval
 	for d := range r.Ways {
 		name, w := sample.Direction(d).String(), &r.Ways[d]
-		if n, known := all[metric.PacketsLost.Name][name]; known { // else the reflector does not number its replies
+		undecided := all[metric.PacketsUndecided.Name][name]
+		unmeasured := all[metric.DelayInvalid.Name][name]
+		n, known := all[metric.PacketsLost.Name][name] // else the reflector does not number its replies
+		switch {
+		case known:
 			sent, of := all[metric.PacketsSent.Name][name]-all[metric.PacketsHostDropped.Name][name], all[outcomes][name]
 			w.counts.lost += n
-			w.counts.undecided += all[metric.PacketsUndecided.Name][name]
+			w.counts.undecided += undecided
 			w.counts.of += of
 			w.counts.outstanding += sent - of
 			w.counts.directed = true
+			if unmeasured = of - n - delays[name].count(); sample.Direction(d) == sample.Reverse {
+				unmeasured -= undecided // none of these arrived: this host is the receiver
+			}
+		case sample.Direction(d) == sample.Forward:
+			unmeasured += all[metric.RoundTripLost.Name][""]
 		}
+		w.counts.unmeasured += unmeasured
 		for limits, n := range delays[name] {
 			w.histogram.add(bucket{limits[0], limits[1], n})
 		}

@@ -71,6 +71,9 @@ type counts struct {
 	directed     bool    // losses have a direction
 	invalid, low float64 // of parts that count them
 	counting     float64 // reported delays of these parts
+	// unmeasured is the most packets that arrived, have an outcome, and whose delay is not among the reported ones: their reply was
+	// lost, or they have no valid error bound. Without a direction of the losses each packet without a reply may have arrived.
+	unmeasured float64
 }
 
 // instance is the label of the agent in Prometheus.
@@ -200,7 +203,7 @@ func (r *Row) fill(ctx context.Context, c *client, o Options) error {
 		return err
 	}
 	for d := range r.Ways {
-		r.Ways[d].conclude(r.trips.lost)
+		r.Ways[d].conclude(sample.Direction(d))
 	}
 	r.highest()
 	if r.trips.of > 0 {
@@ -261,21 +264,16 @@ func (r *Row) highest() {
 	}
 }
 
-// conclude computes the shares and quantiles. unreplied is the number of packets without a reply.
-func (w *Way) conclude(unreplied float64) {
+// conclude computes the shares and quantiles. A packet without an outcome at the end of the period may have arrived forward; in
+// reverse this host would know it.
+func (w *Way) conclude(d sample.Direction) {
 	w.Delays = w.histogram.count()
 	w.Loss = share(w.counts.lost, w.counts.of)
 	w.Withheld = share(w.counts.invalid, w.counts.invalid+w.counts.counting)
 	w.LowConfidence = share(w.counts.low, w.counts.counting)
-	unknown := w.counts.unknown(w.Delays, unreplied)
-	w.P50, w.P95, w.P99 = w.histogram.quantile(0.5, unknown), w.histogram.quantile(0.95, unknown), w.histogram.quantile(0.99, unknown)
-}
-
-// unknown returns the most packets that arrived and whose delay is not among the reported ones: their reply was lost, they have no
-// valid error bound, or their outcome is unknown. Without a direction of the losses each packet may have arrived.
-func (c *counts) unknown(reported, unreplied float64) float64 {
-	if !c.directed {
-		return unreplied + c.invalid
+	unknown := max(0, w.counts.unmeasured)
+	if d == sample.Forward {
+		unknown += max(0, w.counts.outstanding)
 	}
-	return max(0, c.of-c.lost-reported)
+	w.P50, w.P95, w.P99 = w.histogram.quantile(0.5, unknown), w.histogram.quantile(0.95, unknown), w.histogram.quantile(0.99, unknown)
 }

@@ -259,11 +259,4 @@ func TestLimitsOfAQuantileHoldForUnknownDelays(t *testing.T) {
 			t.Errorf("%s: %+v, want %v to %v", name, q, c.lower, c.upper)
 		}
 	}
-	lost := counts{directed: true, of: 1000, lost: 100}
-	if n := lost.unknown(850, 7); n != 50 {
-		t.Errorf("%v unknown of 900 that arrived, 850 of them with a delay", n)
-	}
-	if n := (&counts{invalid: 3}).unknown(850, 7); n != 10 {
-		t.Errorf("%v unknown, want 7 without a reply and 3 without a bound", n)
-	}
 }

@@ -1,0 +1,95 @@
+package slareport
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"testing"
+
+	"oneway.example/exporter/serve/slareport"
+)
+
+const dayMinutes = 24 * 60
+
+// minutes writes a sample for each minute of two days, from a minute on.
+func minutes(w io.Writer, from int, name, labels string, v func(minute int) int) {
+	fmt.Fprintf(w, "# TYPE %s unknown\n", name)
+	for i := from; i < 2*dayMinutes; i++ {
+		fmt.Fprintf(w, "%s{%sjob=\"oneway\",instance=\"a:9862\",path=\"berlin\",probe=\"stamp\"} %d %d\n", name, labels, v(i), begin().Unix()+int64(i)*60)
+	}
+}
+
+// known writes the buckets of delays of 10 ms, and that the path is measured.
+func known(w io.Writer, up, delays func(minute int) int) {
+	minutes(w, 0, "oneway_probe_up", "", up)
+	minutes(w, 0, "oneway_probe_interval_seconds", "", func(int) int { return 1 })
+	fmt.Fprintln(w, "# TYPE oneway_delay_seconds_bucket unknown")
+	for _, le := range []string{"0.005", "0.02", "0.05", "0.1", "0.3", "1.25", "+Inf"} {
+		for i := range 2 * dayMinutes {
+			n := delays(i)
+			if le == "0.005" {
+				n = 0
+			}
+			fmt.Fprintf(w, "oneway_delay_seconds_bucket{direction=\"forward\",le=%q,job=\"oneway\",instance=\"a:9862\",path=\"berlin\",probe=\"stamp\"} %d %d\n",
+				le, n, begin().Unix()+int64(i)*60)
+		}
+	}
+}
+
+// upper fails unless the upper limits of p95 forward of the rows are these.
+func upper(t *testing.T, s *slareport.Server, by slareport.By, want ...float64) {
+	t.Helper()
+	rows, err := slareport.Make(t.Context(), s, slareport.Options{Path: path, From: begin(), To: begin().AddDate(0, 0, 2), By: by, Interval: scrape}, begin().AddDate(0, 1, 0))
+	if err != nil || len(rows) != len(want) {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	for i, r := range rows {
+		if q := r.Ways[0].P95; q == nil || q.Upper != want[i] {
+			t.Errorf("%s from %s: p95 %+v, want an upper limit of %v", by, r.From, q, want[i])
+		}
+	}
+}
+
+// Replies are lost in the last quarter of the first day and the first quarter of the second one: the forward delays of a quarter of
+// each day are unknown, also on the first, when their packets have no outcome yet.
+func TestPacketsWithoutAnOutcomeAtTheEndHaveUnknownDelays(t *testing.T) {
+	const dead = 6 * 60
+	unanswered := func(i int) int { return 60 * max(0, min(i, dayMinutes+dead)-(dayMinutes-dead)) }
+	outstanding := func(i int) int {
+		if i >= dayMinutes+dead {
+			return 0
+		}
+		return unanswered(i)
+	}
+	s := serveText(t, func(w io.Writer) {
+		known(w, func(i int) int {
+			if unanswered(i) > unanswered(i-1) {
+				return 0
+			}
+			return 1
+		}, func(i int) int { return 60*i - unanswered(i) })
+		const forward = `direction="forward",`
+		minutes(w, 0, "oneway_packets_sent_total", forward, func(i int) int { return 60 * i })
+		minutes(w, 0, "oneway_packets_received_total", forward, func(i int) int { return 60*i - outstanding(i) })
+		minutes(w, 0, "oneway_packets_lost_total", forward, func(int) int { return 0 })
+		minutes(w, 0, "oneway_packets_outstanding", forward, outstanding)
+		minutes(w, 0, "oneway_round_trips_lost_total", "", unanswered)
+	})
+	upper(t, s, slareport.Day, math.Inf(1), math.Inf(1))
+}
+
+// The delays of a day whose reflector does not number its replies say nothing about unknown ones of the next day.
+func TestDelaysOfAnotherReflectorHideNoUnknownOnes(t *testing.T) {
+	lost := func(i int) int { return 30 * max(0, i-dayMinutes) } // replies of the second day
+	s := serveText(t, func(w io.Writer) {
+		known(w, func(int) int { return 1 }, func(i int) int { return 60*i - lost(i) })
+		const forward = `direction="forward",`
+		minutes(w, 0, "oneway_packets_sent_total", forward, func(i int) int { return 60 * i })
+		minutes(w, dayMinutes, "oneway_packets_received_total", forward, func(i int) int { return 2 * lost(i) })
+		minutes(w, dayMinutes, "oneway_packets_lost_total", forward, func(int) int { return 0 })
+		minutes(w, 0, "oneway_round_trips_lost_total", "", lost)
+		minutes(w, 0, "oneway_round_trips_received_total", "", func(i int) int { return 60*i - lost(i) })
+	})
+	upper(t, s, slareport.Day, 0.02, math.Inf(1))
+	upper(t, s, slareport.Month, math.Inf(1))
+}
