@@ -247,6 +247,18 @@ func TestTCPRunEndsOrSurvivesAnOutageAsConfigured(t *testing.T) {
 	}
 }
 
+// A path that drops UDP is no fault of a TCP test, which measures without light packets.
+func TestTCPRunOfAPathWithoutUDPIsCompleted(t *testing.T) {
+	s := newSite(t, loadsite.OverSlow())
+	nft(t, s.Network.Server, "inet", "input", "meta l4proto udp")
+	for _, d := range sample.Directions() {
+		r := s.StartTCP(t, "--duration=5s", "--omit=0s", "--direction="+d.String()).FinishTCP(t, 0)
+		if r.Outcome != "completed" || r.Result.Directions[0].Payload < 500_000 {
+			t.Errorf("%s: %s, %s: %s", d, r.Outcome, r.Reason, r.Error)
+		}
+	}
+}
+
 // A killed client leaves nothing at the load server: the next run has the link.
 func TestKilledTCPClientFreesTheLink(t *testing.T) {
 	s := newSite(t, loadsite.OverSlow())

@@ -11,8 +11,8 @@ import (
 
 const dayMinutes = 24 * 60
 
-// minutes writes a sample for each minute of two days, from a minute on.
-func minutes(w io.Writer, from int, name, labels string, v func(minute int) int) {
+// perMinute writes a sample for each minute of two days, from a minute on.
+func perMinute(w io.Writer, from int, name, labels string, v func(minute int) int) {
 	fmt.Fprintf(w, "# TYPE %s unknown\n", name)
 	for i := from; i < 2*dayMinutes; i++ {
 		fmt.Fprintf(w, "%s{%sjob=\"oneway\",instance=\"a:9862\",path=\"berlin\",probe=\"stamp\"} %d %d\n", name, labels, v(i), begin().Unix()+int64(i)*60)
@@ -21,8 +21,8 @@ func minutes(w io.Writer, from int, name, labels string, v func(minute int) int)
 
 // known writes the buckets of delays of 10 ms, and that the path is measured.
 func known(w io.Writer, up, delays func(minute int) int) {
-	minutes(w, 0, "oneway_probe_up", "", up)
-	minutes(w, 0, "oneway_probe_interval_seconds", "", func(int) int { return 1 })
+	perMinute(w, 0, "oneway_probe_up", "", up)
+	perMinute(w, 0, "oneway_probe_interval_seconds", "", func(int) int { return 1 })
 	fmt.Fprintln(w, "# TYPE oneway_delay_seconds_bucket unknown")
 	for _, le := range []string{"0.005", "0.02", "0.05", "0.1", "0.3", "1.25", "+Inf"} {
 		for i := range 2 * dayMinutes {
@@ -69,11 +69,11 @@ func TestPacketsWithoutAnOutcomeAtTheEndHaveUnknownDelays(t *testing.T) {
 			return 1
 		}, func(i int) int { return 60*i - unanswered(i) })
 		const forward = `direction="forward",`
-		minutes(w, 0, "oneway_packets_sent_total", forward, func(i int) int { return 60 * i })
-		minutes(w, 0, "oneway_packets_received_total", forward, func(i int) int { return 60*i - outstanding(i) })
-		minutes(w, 0, "oneway_packets_lost_total", forward, func(int) int { return 0 })
-		minutes(w, 0, "oneway_packets_outstanding", forward, outstanding)
-		minutes(w, 0, "oneway_round_trips_lost_total", "", unanswered)
+		perMinute(w, 0, "oneway_packets_sent_total", forward, func(i int) int { return 60 * i })
+		perMinute(w, 0, "oneway_packets_received_total", forward, func(i int) int { return 60*i - outstanding(i) })
+		perMinute(w, 0, "oneway_packets_lost_total", forward, func(int) int { return 0 })
+		perMinute(w, 0, "oneway_packets_outstanding", forward, outstanding)
+		perMinute(w, 0, "oneway_round_trips_lost_total", "", unanswered)
 	})
 	upper(t, s, slareport.Day, math.Inf(1), math.Inf(1))
 }
@@ -84,11 +84,11 @@ func TestDelaysOfAnotherReflectorHideNoUnknownOnes(t *testing.T) {
 	s := serveText(t, func(w io.Writer) {
 		known(w, func(int) int { return 1 }, func(i int) int { return 60*i - lost(i) })
 		const forward = `direction="forward",`
-		minutes(w, 0, "oneway_packets_sent_total", forward, func(i int) int { return 60 * i })
-		minutes(w, dayMinutes, "oneway_packets_received_total", forward, func(i int) int { return 2 * lost(i) })
-		minutes(w, dayMinutes, "oneway_packets_lost_total", forward, func(int) int { return 0 })
-		minutes(w, 0, "oneway_round_trips_lost_total", "", lost)
-		minutes(w, 0, "oneway_round_trips_received_total", "", func(i int) int { return 60*i - lost(i) })
+		perMinute(w, 0, "oneway_packets_sent_total", forward, func(i int) int { return 60 * i })
+		perMinute(w, dayMinutes, "oneway_packets_received_total", forward, func(i int) int { return 2 * lost(i) })
+		perMinute(w, dayMinutes, "oneway_packets_lost_total", forward, func(int) int { return 0 })
+		perMinute(w, 0, "oneway_round_trips_lost_total", "", lost)
+		perMinute(w, 0, "oneway_round_trips_received_total", "", func(i int) int { return 60*i - lost(i) })
 	})
 	upper(t, s, slareport.Day, 0.02, math.Inf(1))
 	upper(t, s, slareport.Month, math.Inf(1))

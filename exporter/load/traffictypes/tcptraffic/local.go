@@ -142,10 +142,8 @@ const aliveInterval = 2 * time.Second
 
 // alive tells the other end that this end does not hang, until ctx or the session ends.
 func alive(ctx context.Context, send func() error) {
-	for ctxtime.Sleep(ctx, aliveInterval) { // the interval of the messages
-		if send() != nil {
-			return // the session has ended
-		}
+	for send() == nil && ctxtime.Sleep(ctx, aliveInterval) { // the interval of the messages; an error means that the session has ended
+		continue
 	}
 }
 

@@ -53,7 +53,6 @@ func (r remote) Open(host traffic.Host, _ json.RawMessage) (traffic.Session, any
 	s := &serving{host: host, clock: r.clock, used: map[uint16]bool{}, active: map[uint16]*serve{}}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.recordReceived()
-	s.tasks.Go(func() { alive(s.ctx, func() error { return host.SendMessage(sayAlive, struct{}{}, nil) }) })
 	s.tasks.Go(func() { traffic.EndIdle(s.ctx, host, s.idleTime) })
 	return s, endclock.NewKernel(r.host), nil
 }
@@ -72,7 +71,8 @@ type serving struct {
 	ctx   context.Context // ends with the session
 	end   context.CancelFunc
 	tasks sync.WaitGroup
-	used  map[uint16]bool // IDs; only the goroutine of Handle uses it
+	used  map[uint16]bool // IDs; only the goroutine of Handle uses it, as it does talks
+	talks bool            // the client has sent a message, and gets alive: before, its part of a mixed session may not be open
 	// received is when a message or payload was last received from the client, by sched.Now. Acknowledgments do not
 	// count: the kernel of a client that hangs sends them.
 	received atomic.Int64
@@ -110,6 +110,10 @@ type serve struct {
 func (s *serving) Handle(m *loadcontrol.TrafficMessage) *loadcontrol.Refusal {
 	var one only
 	s.recordReceived()
+	if !s.talks {
+		s.talks = true
+		s.tasks.Go(func() { alive(s.ctx, func() error { return s.host.SendMessage(sayAlive, struct{}{}, nil) }) })
+	}
 	switch m.Name {
 	case sayAlive:
 		return nil
