@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -72,6 +73,10 @@ func (s *Server) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+		if errors.Is(err, errRemoved) {
+			s.options.Log.Warn("Load tests of the terminal could not lease links for a second", "err", err)
+			continue
+		}
 		if err.Error() != logged {
 			logged = err.Error()
 			s.options.Log.Warn("Load tests of the terminal cannot lease links; they run concurrently with the agent's", "err", err)
@@ -82,11 +87,29 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// accept serves connections until ctx ends or the socket fails.
+// lookEvery is the interval at which the server looks whether its socket is still at its path: its removal has no event.
+const lookEvery = time.Second
+
+// errRemoved: a cleaner of /run, or a user, has removed the socket. A test would take that for no agent, and lease nothing.
+var errRemoved = errors.New("it was removed, and is made again")
+
+// accept serves connections until ctx ends, or the socket fails or is removed.
 func (s *Server) accept(ctx context.Context, l *net.UnixListener) error {
 	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	made, err := os.Lstat(s.options.Socket)
+	if err != nil {
+		return err
+	}
 	for {
+		_ = l.SetDeadline(time.Now().Add(lookEvery)) // fails only after Close, as Accept does
 		conn, err := l.Accept()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			if now, err := os.Lstat(s.options.Socket); err == nil && os.SameFile(made, now) {
+				continue
+			}
+			l.SetUnlinkOnClose(false) // what is there now is not this socket
+			return fmt.Errorf("socket %s: %w", s.options.Socket, errRemoved)
+		}
 		if err != nil {
 			return err
 		}

@@ -66,6 +66,25 @@ func TestStaleSocketIsReplacedAndOneInUseIsNot(t *testing.T) {
 	l.take("lab") // the first agent still serves
 }
 
+// A cleaner of /run must not leave load tests without their leases.
+func TestRemovedSocketIsMadeAgain(t *testing.T) {
+	l := newLessor(t, func(o *Options) { o.Socket = filepath.Join(shortDir(t), "oneway", "agent.sock") })
+	l.take("uplink").Close()
+	for _, remove := range []func(string) error{os.Remove, func(socket string) error { return os.RemoveAll(filepath.Dir(socket)) }} {
+		if err := remove(l.socket); err != nil {
+			t.Fatal(err)
+		}
+		l.eventually("the socket is there again", func() bool {
+			_, err := os.Stat(l.socket)
+			return err == nil
+		})
+		l.take("uplink").Close()
+	}
+	if n := strings.Count(l.log.String(), "was removed, and is made again"); n != 2 {
+		t.Errorf("%d lines of the log, want 2: %s", n, l.log.String())
+	}
+}
+
 func TestListenKeepsAFileThatIsNoSocket(t *testing.T) {
 	file := filepath.Join(shortDir(t), "file")
 	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
