@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/hostport"
+	"oneway.example/exporter/core/ipheader"
+	"oneway.example/exporter/net/tcpsocket"
 )
 
 // ReplyTimeout is the timeout of a reply.
@@ -143,6 +145,10 @@ func checkToken(token string) error {
 	return nil
 }
 
+// segmentBytes is the MSS of the connection, in both directions, such that segments pass nearly every path over IPv4 and IPv6: the
+// tests tell a path that drops larger packets, and the handshake of TLS does not end on it.
+const segmentBytes = ipheader.AnyPathBytes - ipheader.IPv6 - ipheader.TCP
+
 // Dial connects to a load server and returns after its Welcome, within DialTimeout. errors.As finds a
 // *Refusal in the error; every error names the address.
 func Dial(ctx context.Context, o ClientOptions) (*Client, error) {
@@ -167,7 +173,7 @@ func Dial(ctx context.Context, o ClientOptions) (*Client, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, DialTimeout, errNoReply)
 	defer cancel()
-	d := net.Dialer{KeepAliveConfig: KeepAlive()}
+	d := net.Dialer{KeepAliveConfig: KeepAlive(), Control: tcpsocket.Options{MSS: segmentBytes}.Control}
 	if o.Local.IsValid() {
 		d.LocalAddr = &net.TCPAddr{IP: o.Local.AsSlice(), Zone: o.Local.Zone()}
 	}
