@@ -51,7 +51,7 @@ var (
 	TCPRecovery = Family(Desc{
 		Name: "oneway_tcp_recovery_seconds", Kind: Gauge, Labels: perQuantile,
 		Help:   "Quantile (0.5, 0.95) of the time from the first transmission of retransmitted sampled bytes of the last run until their arrival, in seconds.",
-		Absent: "Before the first completed run with stamps, and where too few sampled bytes were retransmitted.",
+		Absent: "Before the first completed run with stamps, where too few sampled bytes were retransmitted, and where the quantile is among those that had not arrived at the end.",
 		Source: "RFC 9293 section 3.8.1; Halepovic 2008 section 4.3",
 	})
 	TCPDelaySamples = Family(Desc{

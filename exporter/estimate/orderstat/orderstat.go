@@ -45,10 +45,11 @@ func MedianOfAll(values []float64, larger int) (float64, bool) {
 }
 
 // OfArrived is the value at quantile q (0..1) of arrived packets and of lost ones, which are later than all others; false if the
-// quantile is among the lost ones. The ascending values have some of the arrived packets, and represent all of them.
+// quantile is among the lost ones, or if more than half of the arrived packets have no value. Otherwise the ascending values represent
+// all of them.
 func OfArrived[T any](ascending []T, arrived, lost int, q float64) (v T, ok bool) {
 	rank := Rank(arrived+lost, q)
-	if len(ascending) == 0 || rank > arrived {
+	if len(ascending) == 0 || 2*len(ascending) < arrived || rank > arrived {
 		return v, false
 	}
 	return Quantile(ascending, float64(rank)/float64(arrived)), true

@@ -48,7 +48,7 @@ func TestQuantileOfArrivedCountsAllThatArrived(t *testing.T) {
 		arrived, lost int
 		q             float64
 		want          int
-	}{{20, 0, 0.5, 10}, {80, 0, 0.5, 10}, {80, 20, 0.5, 13}, {20, 20, 0.5, 20}, {80, 20, 0.95, 0}, {20, 21, 0.5, 0}, {0, 1, 0.5, 0}} {
+	}{{20, 0, 0.5, 10}, {40, 0, 0.5, 10}, {40, 10, 0.5, 13}, {20, 20, 0.5, 20}, {40, 10, 0.95, 0}, {41, 0, 0.5, 0}, {80, 20, 0.5, 0}, {20, 21, 0.5, 0}, {0, 1, 0.5, 0}} {
 		if got, ok := OfArrived(known, c.arrived, c.lost, c.q); got != c.want || ok != (c.want > 0) {
 			t.Errorf("%+v: %d, %v", c, got, ok)
 		}

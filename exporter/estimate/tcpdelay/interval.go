@@ -112,10 +112,12 @@ func sorted(all ...*[]time.Duration) {
 	}
 }
 
-// Quantile returns a quantile of sorted values; false if they are too few to have a value beyond it.
+// Quantile returns a quantile of sorted values; false if they are too few to have a value beyond it, or if it is among bytes that had
+// not arrived at the end.
 func Quantile(ascending []time.Duration, q float64) (time.Duration, bool) {
 	if n := float64(len(ascending)); n*min(q, 1-q) < 1 {
 		return 0, false
 	}
-	return orderstat.Quantile(ascending, q), true
+	v := orderstat.Quantile(ascending, q)
+	return v, v != unlimited
 }

@@ -85,7 +85,8 @@ type Result struct {
 	// how long in the packet scheduler of the sending host; Acked the time from the transmission of a byte to its
 	// acknowledgment. All are sorted, of bytes that left once.
 	Socket, HostQueue, Acked []time.Duration
-	// Recovery are the sorted values of the class Retransmitted, and Resend the times between the first and the last
+	// Recovery are the sorted values of the class Retransmitted, and of retransmitted bytes that had not arrived at the end, which
+	// are later than all others, and Resend the times between the first and the last
 	// transmission of such bytes.
 	Recovery, Resend []time.Duration
 	// Tested is the number of bytes whose acknowledgment could have come before the byte, and Early the number of those
@@ -127,8 +128,11 @@ func (r *Result) flow(flow int, all []pair, apart int64, e Errors) {
 		}
 		before = p.sent.Offset
 		one := Sample{Flow: flow, Offset: p.sent.Offset, Sent: p.sent.First, Class: NoStamp}
-		if p.received != nil {
+		switch {
+		case p.received != nil:
 			r.classify(&one, p.sent, p.received, e)
+		case p.sent.Transmissions > 1 && e.Clocks.Reason == sample.OK:
+			r.Recovery = append(r.Recovery, unlimited) // it had not arrived at the end
 		}
 		r.Counts[one.Class]++
 		r.Samples, spaced = append(r.Samples, one), append(spaced, p)
