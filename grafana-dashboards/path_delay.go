@@ -58,7 +58,7 @@ func delayHeat(name, matcher string) *heatmap.PanelBuilder {
 	native, classic := of(metric.Delay, matcher), bucket(metric.Delay, matcher)
 	return heats(text{
 		"Delay " + name + ", all packets",
-		"Number of packets by delay over time. Two bands indicate two routes or two states of a radio link; a band that grows upwards indicates a growing queue. Rows of a native histogram are 9 % high. Without native histograms the rows are the few classic buckets, which are too wide to separate such bands.",
+		"Number of packets by delay over time, without those whose delay is not known, such as where the reply was lost. Two bands indicate two routes or two states of a radio link; a band that grows upwards indicates a growing queue. Rows of a native histogram are 9 % high. Without native histograms the rows are the few classic buckets, which are too wide to separate such bands.",
 		"s", noPackets,
 	}, heat("sum(increase("+native+rateInterval+")) or (sum by (le) (increase("+classic+rateInterval+")) and on (le) "+
 		occupied(metric.Delay, matcher)+" unless on () count_over_time("+native+dashboardRange+" @ end()))"))
@@ -72,7 +72,7 @@ func delayCDF() *trend.PanelBuilder {
 	all := distribution{metric.Delay, thisPath, nil, metric.Direction, false}
 	return cdf(text{
 		"Delay CDF",
-		"Share of the received test packets of the time range with at most this delay. \"of sent\" counts lost packets with infinite delay. " + readOff,
+		"Share of the known delays of the time range that are at most this delay. \"of sent\" counts lost packets with infinite delay, and takes the known delays for all packets that arrived: where many replies are lost in one direction, the delays of these packets are not known. " + readOff,
 		"percentunit", noPackets,
 	}, all.curves()+" or "+all.scaled(arrived, ", of sent")).
 		OverrideByRegexp("/of sent/", props{dashed()})
