@@ -125,7 +125,7 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return usageError{fmt.Errorf("the configuration is rejected:\n%w", err)}
 	}
-	listeners, err := httpd.Listen(f.web)
+	listeners, err := httpd.Listen(f.web, log)
 	if err != nil {
 		return err
 	}

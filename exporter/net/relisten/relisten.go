@@ -24,10 +24,15 @@ type Listener struct {
 	network string
 
 	mu      sync.Mutex
-	current *net.TCPListener
+	current *net.TCPListener // nil: this host does not have the address yet
 	// bound is the interface of a link-local address; nil for any other address.
 	bound  *net.Interface
 	closed bool
+
+	// address is what a pending Listener waits for, until closing; opened is called when it listens.
+	address string
+	closing chan struct{}
+	opened  func()
 }
 
 // Listen listens on an address of a TCP network.
@@ -46,6 +51,37 @@ func Listen(ctx context.Context, config net.ListenConfig, network, address strin
 	return l, nil
 }
 
+// Pending is a Listener on an address that this host does not have yet: a virtual address of a pair of hosts, an interface that is
+// not up. Accept tries to listen every few seconds, and calls opened when it does.
+func Pending(config net.ListenConfig, network, address string, opened func()) *Listener {
+	return &Listener{config: config, network: network, address: address, closing: make(chan struct{}), opened: opened}
+}
+
+// RetryInterval is the interval at which the address of a pending Listener is tried: its appearance has no event here.
+const RetryInterval = 5 * time.Second
+
+// await waits until a pending Listener may listen, and tries it; false: it was closed.
+func (l *Listener) await() bool {
+	select {
+	case <-l.closing:
+		return false
+	case <-time.After(RetryInterval):
+	}
+	made, err := Listen(context.Background(), l.config, l.network, l.address)
+	if err != nil {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		_ = made.Close() // as the Listener
+		return false
+	}
+	l.current, l.bound = made.current, made.bound
+	l.opened()
+	return true
+}
+
 // interfaceOf returns the interface of a zone, a name or a number (RFC 4007 section 11.2).
 func interfaceOf(zone string) (*net.Interface, error) {
 	if number, err := strconv.Atoi(zone); err == nil {
@@ -60,6 +96,12 @@ func (l *Listener) Accept() (net.Conn, error) {
 		l.mu.Lock()
 		now, bound := l.current, l.bound != nil
 		l.mu.Unlock()
+		if now == nil {
+			if !l.await() {
+				return nil, net.ErrClosed
+			}
+			continue
+		}
 		if bound {
 			_ = now.SetDeadline(time.Now().Add(renewEvery)) // fails only after Close, as Accept does
 		}
@@ -95,6 +137,10 @@ func (l *Listener) renew() {
 func (l *Listener) Addr() net.Addr {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.current == nil {
+		at, _ := netip.ParseAddrPort(l.address) // a name is not pending
+		return net.TCPAddrFromAddrPort(at)
+	}
 	at := *l.current.Addr().(*net.TCPAddr)
 	if l.bound != nil {
 		at.Zone = l.bound.Name
@@ -106,6 +152,12 @@ func (l *Listener) Addr() net.Addr {
 func (l *Listener) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.closed = true
+	if l.current == nil && !l.closed {
+		l.closed = true
+		close(l.closing)
+	}
+	if l.closed = true; l.current == nil {
+		return nil
+	}
 	return l.current.Close()
 }

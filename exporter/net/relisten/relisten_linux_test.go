@@ -100,3 +100,47 @@ func TestZoneWithoutAnInterfaceIsNamed(t *testing.T) {
 		}
 	}
 }
+
+func TestPendingListenerListensWhenTheHostGetsItsAddress(t *testing.T) {
+	opened := make(chan struct{})
+	var l *Listener
+	p := namespace.NewPair(t)
+	accepted := make(chan error, 1)
+	l = Pending(net.ListenConfig{}, "tcp", "192.0.2.77:9862", func() { close(opened) })
+	go func() {
+		namespace.Do(t, p.Local, func() {
+			c, err := l.Accept()
+			if err == nil {
+				err = c.Close()
+			}
+			accepted <- err
+		})
+	}()
+	if at := l.Addr().String(); at != "192.0.2.77:9862" {
+		t.Errorf("waits for %s", at)
+	}
+	namespace.Up(t, p.Local, "near", "192.0.2.77/32")
+	select {
+	case <-opened:
+	case <-time.After(limit):
+		t.Fatal("it does not listen")
+	}
+	namespace.Do(t, p.Local, func() {
+		c, err := net.Dial("tcp", "192.0.2.77:9862")
+		namespace.Check(t, err)
+		namespace.Check(t, c.Close())
+	})
+	if err := <-accepted; err != nil {
+		t.Error(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	closed := Pending(net.ListenConfig{}, "tcp", "203.0.113.1:9862", func() {})
+	if err := errors.Join(closed.Close(), closed.Close()); err != nil {
+		t.Error(err)
+	}
+	if _, err := closed.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("%v, want net.ErrClosed", err)
+	}
+}

@@ -1,14 +1,17 @@
 package httpd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -33,8 +36,9 @@ const (
 	maxUploadBytes  = 64 << 10 // unread bytes of them: the minimum of net/http
 )
 
-// Listen opens all addresses of the --web flags, or none.
-func Listen(flags *web.FlagConfig) ([]net.Listener, error) {
+// Listen opens the addresses of the --web flags. One that this host does not have is tried again, if another one is open; any other
+// failure opens none.
+func Listen(flags *web.FlagConfig, log *slog.Logger) ([]net.Listener, error) {
 	if flags.WebSystemdSocket != nil && *flags.WebSystemdSocket {
 		listeners, err := activation.Listeners()
 		if err == nil && len(listeners) == 0 {
@@ -46,15 +50,35 @@ func Listen(flags *web.FlagConfig) ([]net.Listener, error) {
 		return listeners, nil
 	}
 	var all []net.Listener
+	missing := map[string]error{}
+	var failed error
 	for _, address := range *flags.WebListenAddresses {
 		l, err := relisten.Listen(context.Background(), net.ListenConfig{}, "tcp", address)
-		if err != nil {
-			for _, open := range all {
-				_ = open.Close() // the first error is returned
-			}
-			return nil, fmt.Errorf("httpd: %w%s", err, advice(err))
+		switch {
+		case errors.Is(err, syscall.EADDRNOTAVAIL):
+			missing[address] = err
+		case err != nil:
+			failed = cmp.Or(failed, err)
+		default:
+			all = append(all, l)
 		}
-		all = append(all, l)
+	}
+	for _, address := range slices.Sorted(maps.Keys(missing)) {
+		if len(all) == 0 {
+			failed = cmp.Or(failed, missing[address])
+		}
+	}
+	if failed != nil {
+		for _, open := range all {
+			_ = open.Close() // the first error is returned
+		}
+		return nil, fmt.Errorf("httpd: %w%s", failed, advice(failed))
+	}
+	for _, address := range slices.Sorted(maps.Keys(missing)) {
+		log.Warn("Cannot listen on an address of --web.listen-address; it is tried again", "address", address, "err", missing[address], "interval", relisten.RetryInterval)
+		all = append(all, relisten.Pending(net.ListenConfig{}, "tcp", address, func() {
+			log.Info("Listens on the address now", "address", address)
+		}))
 	}
 	return all, nil
 }

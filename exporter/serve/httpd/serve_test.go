@@ -31,7 +31,7 @@ func serve(t *testing.T, n int, webConfig string) (addresses []string) {
 	for range n {
 		*flags.WebListenAddresses = append(*flags.WebListenAddresses, "127.0.0.1:0")
 	}
-	listeners, err := Listen(flags)
+	listeners, err := Listen(flags, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,9 +163,37 @@ func TestAddressInUseIsAnErrorWithAdvice(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	_, err = Listen(&web.FlagConfig{WebListenAddresses: &[]string{"127.0.0.1:0", l.Addr().String()}})
+	_, err = Listen(&web.FlagConfig{WebListenAddresses: &[]string{"127.0.0.1:0", l.Addr().String()}}, slog.New(slog.DiscardHandler))
 	if err == nil || !strings.Contains(err.Error(), l.Addr().String()) || !strings.Contains(err.Error(), "--web.listen-address") {
 		t.Errorf("error is %v", err)
+	}
+}
+
+// The agent serves on the addresses that this host has, and on the others when it gets them.
+func TestAddressThatThisHostDoesNotHaveEndsNothing(t *testing.T) {
+	var said strings.Builder
+	flags := &web.FlagConfig{WebListenAddresses: &[]string{"203.0.113.1:9862", "127.0.0.1:0"}, WebSystemdSocket: new(bool), WebConfigFile: new(string)}
+	listeners, err := Listen(flags, slog.New(slog.NewTextHandler(&said, nil)))
+	if err != nil || len(listeners) != 2 {
+		t.Fatalf("%d listeners, %v", len(listeners), err)
+	}
+	if at := listeners[1].Addr().String(); at != "203.0.113.1:9862" || !strings.Contains(said.String(), "203.0.113.1:9862") || !strings.Contains(said.String(), "tried again") {
+		t.Errorf("waits for %s; the log: %s", at, said.String())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- Serve(ctx, listeners, http.NotFoundHandler(), flags, slog.New(slog.DiscardHandler)) }()
+	r, err := http.Get("http://" + listeners[0].Addr().String() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = r.Body.Close()
+	cancel()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	if _, err := Listen(&web.FlagConfig{WebListenAddresses: &[]string{"203.0.113.1:9862"}}, slog.New(slog.DiscardHandler)); err == nil {
+		t.Error("no address is open")
 	}
 }
 
