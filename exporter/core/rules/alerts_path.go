@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"oneway.example/exporter/core/metric"
@@ -60,16 +61,7 @@ unless on (job, instance, path, probe) $probeUp == 0`, names{
 	}
 	LossHigh = Rule{
 		Name: "OnewayLossHigh",
-		Expr: promql(`
-$lossRatio5m > on (path) group_left () $lossRatio
-and $lossRatio1h > on (path) group_left () $lossRatio
-and increase($packetsLost[1h]) > on (path) group_left () $lossPackets`, names{
-			"lossRatio5m": LossRatio5m.Name,
-			"lossRatio":   ThresholdLossRatio.ByPath.Name,
-			"lossRatio1h": LossRatio1h.Name,
-			"packetsLost": metric.PacketsLost.Name,
-			"lossPackets": ThresholdLossPackets.ByPath.Name,
-		}) + unlessLoadTest("OnewayLossHigh", LossRatio5m.Name) + unlessDead(),
+		Expr: directionLoss() + unlessDead(),
 		Alert: &Alert{
 			Severity: Warning, Component: Path, For: time.Minute,
 			Summary: "{{ $labels.path }} loses {{ $value | humanizePercentage }} {{ $labels.direction }}",
@@ -80,34 +72,36 @@ and increase($packetsLost[1h]) > on (path) group_left () $lossPackets`, names{
 	}
 	RoundTripLoss = Rule{
 		Name: "OnewayRoundTripLoss",
-		Doc: `Foreign reflectors do not report which direction lost a packet, and in an
-outage none can; loss that LossHigh and HostDrops explain is left to these.`,
+		Doc: `The direction of a loss is unknown with a foreign reflector, in an outage, and for an hour after one; or loss of both
+directions together is above the threshold, and of neither alone. LossHigh and HostDrops report the other losses.`,
 		Expr: promql(`
 $roundTripLossRatio5m > on (path) group_left () $lossRatio
 and $roundTripLossRatio1h > on (path) group_left () $lossRatio
 and increase($roundTripLost[1h]) > on (path) group_left () $lossPackets
 unless
 (
-  sum without (direction) (
-    increase($packetsLost[5m])
-    + (increase($packetsHostDropped[5m]) or 0 * increase($packetsLost[5m]))
-  )
+  sum without (direction) (increase($packetsHostDropped[5m]))
   >= 0.5 * increase($roundTripLost[5m])
+)
+unless on (job, instance, path, probe)
+(
+  $directionLoss
 )`, names{
 			"roundTripLossRatio5m": RoundTripLossRatio5m.Name,
 			"lossRatio":            ThresholdLossRatio.ByPath.Name,
 			"roundTripLossRatio1h": RoundTripLossRatio1h.Name,
 			"roundTripLost":        metric.RoundTripLost.Name,
 			"lossPackets":          ThresholdLossPackets.ByPath.Name,
-			"packetsLost":          metric.PacketsLost.Name,
 			"packetsHostDropped":   metric.PacketsHostDropped.Name,
+			"directionLoss":        strings.ReplaceAll(directionLoss(), "\n", "\n  "),
 		}) + unlessLoadTest("OnewayRoundTripLoss", RoundTripLossRatio5m.Name) + unlessDead(),
 		Alert: &Alert{
 			Severity: Warning, Component: Path, For: time.Minute,
-			Summary: "{{ $labels.path }} loses {{ $value | humanizePercentage }} of its round trips, direction unknown",
-			Description: "{{ $value | humanizePercentage }} of the test packets of {{ $labels.path }}/{{ $labels.probe }} had no reply in the last 5 minutes and the direction of the loss is unknown" +
+			Summary: "{{ $labels.path }} loses {{ $value | humanizePercentage }} of its round trips",
+			Description: "{{ $value | humanizePercentage }} of the test packets of {{ $labels.path }}/{{ $labels.probe }} had no reply in the last 5 minutes, and no direction is known to lose as much as the threshold" +
 				lookup(metric.PathInfo.Name+sameProbe, " (reflector: {{ .Labels.reflector }})") +
-				lookup("sum by (reason) (increase("+metric.DirectionUnknown.Name+sameProbe+"[5m])) > 0", "; {{ .Value | humanize }} for reason {{ .Labels.reason }}") + ".",
+				lookup(LossRatio5m.Name+sameProbe, "; {{ .Labels.direction }} {{ .Value | humanizePercentage }}") +
+				lookup("sum by (reason) (increase("+metric.DirectionUnknown.Name+sameProbe+"[5m])) > 0", "; direction unknown: {{ .Value | humanize }} for reason {{ .Labels.reason }}") + ".",
 		},
 	}
 	DelayFloorStep = Rule{
@@ -162,6 +156,20 @@ and
 		},
 	}
 )
+
+// directionLoss is the expression of OnewayLossHigh for a peer that replies.
+func directionLoss() string {
+	return promql(`
+$lossRatio5m > on (path) group_left () $lossRatio
+and $lossRatio1h > on (path) group_left () $lossRatio
+and increase($packetsLost[1h]) > on (path) group_left () $lossPackets`, names{
+		"lossRatio5m": LossRatio5m.Name,
+		"lossRatio":   ThresholdLossRatio.ByPath.Name,
+		"lossRatio1h": LossRatio1h.Name,
+		"packetsLost": metric.PacketsLost.Name,
+		"lossPackets": ThresholdLossPackets.ByPath.Name,
+	}) + unlessLoadTest("OnewayLossHigh", LossRatio5m.Name)
+}
 
 // BadCallsFor is how long R was below its threshold, without a load test, before OnewayRFactorLow fires.
 const BadCallsFor = 10 * time.Minute
