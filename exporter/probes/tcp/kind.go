@@ -106,6 +106,9 @@ func (k *Kind) perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 					s.RecordDelays(t.Plan.Direction, d.Delay.Begin, d.Delay.all)
 				}
 				res.Directions = append(res.Directions, d)
+				if err := Unmeasured(t); err != nil {
+					r.Note(d.Direction + ": " + err.Error())
+				}
 			}
 		}
 		judgeTogether(res.Directions)
@@ -192,6 +195,22 @@ func Failed(t *tcptraffic.Result) error {
 		}
 	}
 	return &loadtest.Failure{Reason: reason, Err: fmt.Errorf("tcp: %s: ended early: %s", t.Plan.Direction, t.Cut)}
+}
+
+// Unmeasured returns why a transfer that reached its limit of bytes has no throughput; nil: it has one.
+func Unmeasured(t *tcptraffic.Result) error {
+	if t.Cut == "" || !limited(t) {
+		return nil
+	}
+	took := "at once"
+	if r, ok := tcpstate.Rate(arrivals(t), 0, 0); ok {
+		if r.Seconds >= leastPartial.Seconds() {
+			return nil
+		}
+		took = "in " + unit.Seconds.Format(r.Seconds)
+	}
+	return &loadtest.Failure{Reason: runreason.NoResult, Err: fmt.Errorf("%s, the limit (max_bytes), was sent %s, and a throughput needs %s: raise max_bytes",
+		unit.Bytes.Format(float64(t.Plan.Most)), took, unit.Duration(leastPartial))}
 }
 
 // limited reports whether a transfer ended at its limit of bytes.

@@ -3,6 +3,7 @@ package tcp
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,25 @@ func TestRunWithARealLoadServerIsPublished(t *testing.T) {
 	}
 	if _, err := json.Marshal(out); err != nil {
 		t.Error(err)
+	}
+}
+
+// A run whose limit of bytes is sent too soon says why it has no throughput.
+func TestRunThatIsTooShortForAThroughputSaysSo(t *testing.T) {
+	for _, together := range []bool{false, true} {
+		own := DefaultOptions()
+		own.MaxBytes, own.Together, own.Stamps = 100_000, together, false
+		out, err := run(t, own, metric.Discard{})
+		if err != nil {
+			t.Errorf("together %v: %v", together, err)
+		}
+		for _, d := range []string{"forward", "reverse"} {
+			if !slices.ContainsFunc(out.Notes, func(note string) bool {
+				return strings.HasPrefix(note, d+": 100 kB, ") && strings.HasSuffix(note, "and a throughput needs 500 ms: raise max_bytes")
+			}) {
+				t.Errorf("together %v: %s: notes %q", together, d, out.Notes)
+			}
+		}
 	}
 }
 

@@ -125,8 +125,12 @@ func (k *Kind) Perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 			continue
 		}
 		failed = fmt.Errorf("tcpsweep: %v: %w", c, err)
+		f, ok := errors.AsType[*loadtest.Failure](err)
+		if ok && f.Reason == runreason.NoResult { // another cell may be slower
+			continue
+		}
 		failures++
-		if f, ok := errors.AsType[*loadtest.Failure](err); !ok || ctx.Err() != nil || f.Reason == runreason.Lost || failures == maxFailures {
+		if !ok || ctx.Err() != nil || f.Reason == runreason.Lost || failures == maxFailures {
 			return failed
 		}
 	}
@@ -149,7 +153,7 @@ func (k *Kind) measure(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 		}
 	}
 	if err == nil {
-		err = tcp.Failed(t)
+		err = cmp.Or(tcp.Failed(t), tcp.Unmeasured(t))
 	}
 	if err != nil {
 		m.Partial = errtext.Words(err)
@@ -199,10 +203,14 @@ func (k *Kind) conclude(res *Result, r *loadtest.Run, all []Cell, done map[Cell]
 		r.Note(fmt.Sprintf("%v: %d of %d measurements: %s", o.Cell, o.Measured, k.opts.Repetitions, o.Why))
 	}
 	for _, m := range res.Cells {
+		var early []string
 		for _, one := range m.Repetitions {
 			if one.Partial != "" {
-				r.Note(fmt.Sprintf("%v: a measurement does not count: %s", m.Cell, one.Partial))
+				early = append(early, one.Partial)
 			}
+		}
+		if n := len(early); n > 0 {
+			r.Note(fmt.Sprintf("%v: %s not count: %s", m.Cell, unit.Counted(n, "measurement does", "measurements do"), early[0]))
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"oneway.example/exporter/clocks/static"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
@@ -100,7 +101,7 @@ func TestRunWithARealLoadServerIsPublished(t *testing.T) {
 func TestMeasurementsEndWithTheTokensDay(t *testing.T) {
 	own := short()
 	own.MaxBytes, own.Repetitions = 1_000_000, 3
-	_, res, err := run(t, own, metric.Discard{}, "per-day=5MB")
+	_, res, err := run(t, own, metric.Discard{}, "per-day=5MB", "rate=10Mbit") // 0.8 s for each
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,6 +116,25 @@ func TestMeasurementsEndWithTheTokensDay(t *testing.T) {
 	}
 	if measured == 0 || measured > 5 || len(res.Omitted) == 0 || !strings.Contains(res.Omitted[0].Why, "less than max_bytes") {
 		t.Errorf("%d measurements, omitted %+v", measured, res.Omitted)
+	}
+}
+
+// A path that is faster than max_bytes allows for leaves each cell without a value: the run says so, once for each cell.
+func TestSweepThatIsTooShortForAValueHasMeasuredNothing(t *testing.T) {
+	own := short()
+	own.MaxBytes, own.Omit, own.Repetitions = 100_000, 500*time.Millisecond, 2
+	out, res, err := run(t, own, metric.Discard{})
+	const want = "reno: 100 kB, the limit (max_bytes), was sent "
+	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "a throughput needs 500 ms: raise max_bytes") {
+		t.Errorf("the error is %v", err)
+	}
+	if out.Result != loadtest.Incomplete || out.Reason != runreason.NoResult || len(res.Cells) != 4 || len(out.Notes) != 4 {
+		t.Errorf("%s, %s, %d cells, notes %q", out.Result, out.Reason, len(res.Cells), out.Notes)
+	}
+	for _, note := range out.Notes {
+		if !strings.Contains(note, "reno: 2 measurements do not count: 100 kB, the limit (max_bytes), was sent ") {
+			t.Errorf("note %q", note)
+		}
 	}
 }
 
