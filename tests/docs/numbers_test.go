@@ -11,16 +11,20 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/runreason"
+	"oneway.example/exporter/core/standstill"
 	"oneway.example/exporter/core/unit"
+	"oneway.example/exporter/estimate/delay"
 	"oneway.example/exporter/estimate/tcpdelay"
 	"oneway.example/exporter/estimate/voice"
 	"oneway.example/exporter/estimate/working"
 	"oneway.example/exporter/load/loadserver"
 	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/load/traffic"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/helper"
 	"oneway.example/exporter/probes/stamp"
+	"oneway.example/exporter/probes/stamp/ledger"
 )
 
 // Files with texts, and packages with constants.
@@ -37,6 +41,7 @@ const (
 	reflector    = "exporter/reflector"
 	loadServer   = "exporter/load/loadserver"
 	helperCode   = "exporter/probe/helper"
+	udpCode      = "exporter/load/traffictypes/udptraffic"
 	tcpCode      = "exporter/load/traffictypes/tcptraffic"
 	labels       = "exporter/agent/pathlabel"
 )
@@ -60,6 +65,8 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 	const header = ipheader.IPv4 + ipheader.UDP
 	light := 8 * (10*(stamp.LightBytes+header) + probe.LightBytes + header) // ten packets a second, and a query
 	kilobits := fmt.Sprintf("%.0f kb/s in each direction", float64(light)/1000)
+	window, quiet := unit.Duration(span(t, "exporter/probes/stamp", "leastWindow")), unit.Duration(traffic.IdleTimeout)
+	paused := map[time.Duration]string{time.Second: "a second or more"}[standstill.Limit]
 	few := fmt.Sprintf("fewer than %d packets", working.MinPackets)
 	var damages []string
 	for d := stream.Intact; d <= stream.BadHeader; d++ {
@@ -130,6 +137,25 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 		{helperDoc, count("%d bytes of each", helperCode, "maxLogLine")},
 		{helperDoc, fmt.Sprintf("read at %d MiB/s", int(number(t, helperCode, "errorsPerSecond"))>>20)},
 
+		{"exporter/core/rules/files.go", "(" + window + " by default"},
+		{"deploy/prometheus/prometheus-2.42.yml", "(" + window + " by default)"},
+		{"deploy/prometheus/prometheus-3.0.yml", "(" + window + " by default)"},
+		{"deploy/prometheus/prometheus-3.8.yml", "(" + window + " by default)"},
+		{"deploy/unscraped/prometheus-agent.yml", "(" + window + " by default)"},
+		{"exporter/core/rules/files.go", "beyond " + thousands(delay.ExactLimit) + " packets"},
+		{metrics, "ends early after " + thousands(delay.PDVLimit) + " packets"},
+		{metrics, "nothing came from the load server for " + quiet},
+		{security, "nothing was received for " + quiet + ": its session has ended"},
+		{security, "payload of TCP was received for " + quiet + "; acknowledgments"},
+		{security, "payload of its load server was received for " + quiet + ", or"},
+		{udpCode + "/message.go", "after " + quiet + " ends the session"},
+		{udpCode + "/message.go", "nothing at all, for " + quiet + " ends the run"},
+		{metrics, "did not run for " + paused},
+		{"grafana-dashboards/dashboards/path.json", "within the last " + words[ledger.UpIntervals] + " intervals"},
+		{"grafana-dashboards/dashboards/buffer_sweep.json", count("fewer than %d repetitions", "exporter/probes/tcpsweep", "fewest")},
+		{"deploy/prometheus/alertmanager.yml", fmt.Sprintf("and %.0f minutes after", metric.TestedRecent.Minutes())},
+		{"exporter/doc/decisions/0016-links-of-paths.md", fmt.Sprintf("the maximum of %.0f minutes", metric.TestedRecent.Minutes())},
+
 		{meshDoc, count("at most %d labels", labels, "MaxLabels")},
 		{meshDoc, count("at most %d names", labels, "MaxNames")},
 		{meshDoc, count("a value %d characters", labels, "MaxRunes")},
@@ -150,5 +176,8 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 func milliseconds(t *testing.T, directory, name string) float64 {
 	return span(t, directory, name).Seconds() * 1e3
 }
+
+// thousands writes a number of five or six digits with a comma.
+func thousands(n int) string { return fmt.Sprintf("%d,%03d", n/1000, n%1000) }
 
 func minutes(d time.Duration) string { return fmt.Sprintf("%.0f min", d.Minutes()) }
