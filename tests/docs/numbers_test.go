@@ -10,6 +10,7 @@ import (
 	"oneway.example/exporter/core/ipheader"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/rules"
 	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/standstill"
 	"oneway.example/exporter/core/unit"
@@ -41,6 +42,8 @@ const (
 	reflector    = "exporter/reflector"
 	loadServer   = "exporter/load/loadserver"
 	helperCode   = "exporter/probe/helper"
+	alerts       = "deploy/prometheus/rules/oneway-load-test-alerts.yml"
+	pathAlerts   = "deploy/prometheus/rules/oneway-alerts.yml"
 	udpCode      = "exporter/load/traffictypes/udptraffic"
 	tcpCode      = "exporter/load/traffictypes/tcptraffic"
 	labels       = "exporter/agent/pathlabel"
@@ -66,6 +69,7 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 	light := 8 * (10*(stamp.LightBytes+header) + probe.LightBytes + header) // ten packets a second, and a query
 	kilobits := fmt.Sprintf("%.0f kb/s in each direction", float64(light)/1000)
 	window, quiet := unit.Duration(span(t, "exporter/probes/stamp", "leastWindow")), unit.Duration(traffic.IdleTimeout)
+	inWords := map[time.Duration]string{time.Hour: "For an hour", 24 * time.Hour: "a day"}
 	paused := map[time.Duration]string{time.Second: "a second or more"}[standstill.Limit]
 	few := fmt.Sprintf("fewer than %d packets", working.MinPackets)
 	var damages []string
@@ -155,6 +159,17 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 		{"grafana-dashboards/dashboards/buffer_sweep.json", count("fewer than %d repetitions", "exporter/probes/tcpsweep", "fewest")},
 		{"deploy/prometheus/alertmanager.yml", fmt.Sprintf("and %.0f minutes after", metric.TestedRecent.Minutes())},
 		{"exporter/doc/decisions/0016-links-of-paths.md", fmt.Sprintf("the maximum of %.0f minutes", metric.TestedRecent.Minutes())},
+
+		{alerts, inWords[rules.HeldFor] + " buffers of sockets"},
+		{alerts, inWords[rules.HeldFor] + " the runs of"},
+		{alerts, inWords[rules.HeldFor] + " no run of"},
+		{pathAlerts, fmt.Sprintf("for %.0f minutes without a load test", rules.BadCallsFor.Minutes())},
+		{pathAlerts, inWords[time.Duration(rules.ThresholdBaselineHours.Default)*time.Hour] + " of history, has an absolute limit"},
+		{pathAlerts, "of a path without " + inWords[time.Duration(rules.ThresholdBaselineHours.Default)*time.Hour] + " of history"},
+		{alerts, "is old after " + map[float64]string{1.5: "one and a half"}[rules.RecentIntervals] + " intervals"},
+		{alerts, map[int]string{3: "Three"}[rules.WorkingDelayRuns] + " completed runs one after the other"},
+		{"deploy/prometheus/rules/oneway-recording.yml", fmt.Sprintf("more than %.0f %% of the packets sent have no outcome", 100*(1-number(t, "exporter/core/rules", "knownShare")))},
+		{alerts, "Where " + map[float64]string{0.25: "a quarter"}[1-metric.SilencedRatio] + " of the time is left"},
 
 		{meshDoc, count("at most %d labels", labels, "MaxLabels")},
 		{meshDoc, count("at most %d names", labels, "MaxNames")},
