@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/stat"
@@ -24,7 +26,7 @@ func loadTestRunsRow(b *boardBuilder) {
 	b.WithPanel(lastAndNext())
 	b.WithPanel(columns(text{
 		"Runs in the time range",
-		"Runs that were due in the dashboard's time range, by result and reason: completed; incomplete (no result is published); refused by the remote end; failed; skipped (the link or the remote end was busy, the quota was used up, or the window of the day had ended).",
+		"Runs that were due in the dashboard's time range, by result and reason. Results: " + strings.Join(runreason.Results(), "; ") + ". Reasons of skipped runs: " + strings.Join(runreason.Skips(), "; ") + ".",
 		"none", noRun,
 	},
 		column{title: "probe", label: metric.Probe},

@@ -69,7 +69,7 @@ var (
 		Source: "design, invariant 6",
 		Values: Values{
 			ResultL: runreason.Results(),
-			ReasonL: runreason.Values(false),
+			ReasonL: runreason.Values(),
 		},
 	})
 	RunLast = Family(Desc{
@@ -160,7 +160,7 @@ var (
 			ResultL: slices.Concat([]string{
 				"opened: a session",
 				"started: a transfer",
-			}, runreason.Values(true)),
+			}, runreason.Refusals()),
 		},
 	})
 	LoadServerEnded = Family(Desc{

@@ -219,10 +219,18 @@ func Find(name string) Reason {
 	return Reason{}
 }
 
-// Values returns the names with their meanings, as metric.Desc.Values has them: refusals only, or all.
-func Values(refusals bool) (all []string) {
+// Values returns the names of all reasons with their meanings, as metric.Desc.Values has them.
+func Values() []string { return values(func(Reason) bool { return true }) }
+
+// Refusals returns what Values does of the reasons that a load server gives.
+func Refusals() []string { return values(func(r Reason) bool { return r.Refusal }) }
+
+// Skips returns what Values does of the reasons for which a run is skipped.
+func Skips() []string { return values(func(r Reason) bool { return r.Skips }) }
+
+func values(has func(Reason) bool) (all []string) {
 	for _, r := range All() {
-		if refusals && !r.Refusal {
+		if !has(r) {
 			continue
 		}
 		text := r.Name
