@@ -15,7 +15,8 @@ var (
 	DelayBlowUp = Rule{
 		Name: "OnewayDelayBlowUp",
 		Doc: `A path without a baseline, which needs a day of history, has an absolute limit: its value is the delay itself. A delay
-that is long and steady, as of a satellite, is no blow-up.`,
+that is long and steady, as of a satellite, is no blow-up. A clock is in doubt where it made a third of the delays invalid, which is
+half as many as are valid.`,
 		Expr: promql(`
 (
   $delayExcess > on (path) group_left () $delayBlowUpSeconds
@@ -33,7 +34,17 @@ that is long and steady, as of a satellite, is no blow-up.`,
 )
 unless on (job, instance) $clockSynchronized == 0
 unless on (job, instance) increase($clockSteps[10m]) > 0
-unless sum without (reason) (increase($delayInvalid{reason=~"remote_.*|local_.*"}[5m])) > 0`, names{
+unless
+(
+  sum without (reason) (increase($delayInvalid{reason=~"remote_.*|local_.*"}[5m]))
+  > 0.5 * (
+    histogram_count(increase($delay[5m]))
+    or
+    increase(${delay}_count[5m])
+    or
+    0 * sum without (reason) (increase($delayInvalid[5m]))
+  )
+)`, names{
 			"delayExcess":        DelayExcess.Name,
 			"p95":                p95Delay,
 			"delayMin":           metric.DelayMin.Name,
@@ -46,6 +57,7 @@ unless sum without (reason) (increase($delayInvalid{reason=~"remote_.*|local_.*"
 			"clockSynchronized":  metric.ClockSynchronized.Name,
 			"clockSteps":         metric.ClockSteps.Name,
 			"delayInvalid":       metric.DelayInvalid.Name,
+			"delay":              metric.Delay.Name,
 		}) + unlessLoadTest("OnewayDelayBlowUp", p95Delay),
 		Alert: &Alert{
 			Severity: Warning, Component: Path, Absolute: true, For: 15 * time.Second, KeepFiringFor: 5 * time.Minute,
