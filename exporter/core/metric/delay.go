@@ -78,12 +78,12 @@ var (
 	})
 	DelayVariation = Family(Desc{
 		Name: "oneway_delay_variation_seconds", Kind: Histogram, Labels: perDirection, Buckets: variationBuckets(),
-		Help:   "PDV: delay minus the smallest delay of the window, in seconds; a constant clock offset cancels. With a Poisson schedule a window ends early after 65,536 packets.",
+		Help:   "PDV: delay minus the smallest delay of the window, in seconds; a constant clock offset cancels. Packets whose delay is not known, since their reply was lost, are left out, so a quantile of it may be wrong where the oneway_delay_quantile_seconds of the same rank is absent. With a Poisson schedule a window ends early after 65,536 packets.",
 		Source: "RFC 5481 section 4.2",
 	})
 	IPDV = Family(Desc{
 		Name: "oneway_ipdv_seconds", Kind: Histogram, NativeOnly: true, Labels: perDirection,
-		Help:   "IPDV: delay minus the delay of the packet with the previous sequence number, signed, in seconds; undefined if either packet was lost. It has native buckets only and is not exported to scrapes that accept none; use oneway_jitter_seconds there.",
+		Help:   "IPDV: delay minus the delay of the packet with the previous sequence number, signed, in seconds; undefined if either packet or its reply was lost, so a quantile of it may be wrong where the oneway_delay_quantile_seconds of the same rank is absent. It has native buckets only and is not exported to scrapes that accept none; use oneway_jitter_seconds there.",
 		Source: "RFC 3393 section 2; RFC 5481 section 4.1",
 	})
 	Jitter = Family(Desc{

@@ -199,13 +199,17 @@ func (s Snapshot) Unknown() uint64 { return s.Received - s.Count + s.Undecided }
 //
 // Packets with an unknown delay may be faster or slower than all others. They are assumed to be distributed as
 // the others; Bound includes what they can change. ok is false if the quantile could differ by more than the bound of the clocks and a tenth of the median.
-func (s Snapshot) Quantile(q float64) (d time.Duration, ok bool) {
+func (s Snapshot) Quantile(q float64) (d time.Duration, ok bool) { return s.QuantileLike(q, s) }
+
+// QuantileLike is Quantile, but packets with an unknown delay may change it by as much as a quantile q of reference, which are the
+// delays that s is the variation of. The zero points of the clocks do not matter to it.
+func (s Snapshot) QuantileLike(q float64, reference Snapshot) (d time.Duration, ok bool) {
 	r, ok := s.ranksOf(q)
 	if !ok {
 		return 0, false
 	}
 	d, _ = s.at(r.rank)
-	if s.Unknown() > 0 && s.errorOf(r) > s.tolerance(q) {
+	if s.Unknown() > 0 && s.errorOf(r) > reference.tolerance(q) {
 		return 0, false
 	}
 	return d, true

@@ -37,7 +37,7 @@ func TestPDVOfALongRunIsFineThoughTheFirstPacketWasSlow(t *testing.T) {
 		add(10*time.Millisecond + time.Duration(rng.IntN(100_000)))
 	}
 	above := c.delays[sample.Forward].Snapshot()
-	all := spreadOf(above, above.Min)
+	all := spreadLike(above, above, above.Min)
 	d := all.distribution()
 	if *d.P50 > 60e-6 || *d.P50 < 40e-6 || *d.P99 > 110e-6 {
 		t.Errorf("PDV: got p50 %.6f p95 %.6f p99 %.6f s; want 0.000050 0.000095 0.000099", *d.P50, *d.P95, *d.P99)

@@ -102,10 +102,12 @@ func (e *estimator) take(v ledger.Verdict) {
 		e.times.AddDecided(0, int(v.Losses.Lost))
 	case ledger.PacketsDecided:
 		e.ways[v.Direction].decided(v.Losses)
+		e.collect.received(v)
 	case ledger.PacketsUndecided:
 		e.ways[v.Direction].undecided += v.Losses.Decided
 	case ledger.PacketOverdue:
 		e.ways[v.Direction].tooLate(v.Losses)
+		e.collect.overdue(v)
 	case ledger.BurstEnded:
 		e.ways[v.Direction].burst(int(v.Losses.Lost))
 	case ledger.RemoteIdentified:

@@ -50,6 +50,31 @@ type collector struct {
 	ipdv, delays  [2]delay.Window
 }
 
+// received adds a number of packets that the receiver counted. The delays of those whose reply was lost are unknown.
+func (c *collector) received(v ledger.Verdict) {
+	if c != nil {
+		c.delays[v.Direction].AddDecided(int(v.Losses.Received), 0)
+	}
+}
+
+// overdue adds a packet that was received later than the loss timeout.
+func (c *collector) overdue(v ledger.Verdict) {
+	if c != nil {
+		c.delays[v.Direction].AddOverdue()
+	}
+}
+
+// spreads returns the delay variation of direction d. What packets without a known delay may change is limited as in reference.
+func (c *collector) spreads(d sample.Direction, open delay.Open, reference delay.Snapshot) *spreads {
+	all := c.delays[d].SnapshotOf(delay.Open{Waiting: open.Waiting, Undecided: open.Undecided})
+	// An unknown packet has two neighbors at most, and n packets in a row have n-1 pairs.
+	unknown := all.Unknown()
+	packets, pairs := all.Count+unknown, c.ipdv[d].Snapshot().Count
+	missing := min(2*unknown, packets-min(packets, pairs+1))
+	ipdv := c.ipdv[d].SnapshotOf(delay.Open{Undecided: missing})
+	return &spreads{ipdv: spreadLike(ipdv, reference, 0), pdv: spreadLike(all, reference, all.Min)}
+}
+
 func (c *collector) add(p *record.Packet) {
 	switch {
 	case p.Era < c.era:
@@ -64,6 +89,9 @@ func (c *collector) add(p *record.Packet) {
 	seqs := [2]uint64{p.Seq, p.ReverseSeq}
 	for d, v := range [2]sample.Delay{p.Forward, p.Reverse} {
 		if !hasVariation(v, p.TooLate[d], p.Era, c.era) {
+			if !p.TooLate[d] {
+				c.delays[d].AddUndefined()
+			}
 			continue
 		}
 		c.delays[d].Add(plain(v.Value))

@@ -229,3 +229,44 @@ func TestTableHasEachOutcomeAndEachRating(t *testing.T) {
 		t.Errorf("rows of outcomes that no packet has: %s", table)
 	}
 }
+
+// TestVariationIsWithheldWhereUnknownDelaysCouldChangeIt: the forward path is slow while replies are lost, so that the known delays
+// vary little. That does not depend on the clocks.
+func TestVariationIsWithheldWhereUnknownDelaysCouldChangeIt(t *testing.T) {
+	all, noTail, none := [...]bool{true, true, true}, [...]bool{true, true, false}, [...]bool{false, false, false}
+	for _, c := range []struct {
+		lost, lostForward int
+		pdv, ipdv         [3]bool
+	}{
+		{0, 0, all, all},
+		{0, 30, all, all},
+		{1, 0, all, all},
+		{20, 0, noTail, noTail},
+		{100, 0, [...]bool{true, false, false}, [...]bool{true, false, false}},
+		{175, 30, [...]bool{true, false, false}, [...]bool{true, false, false}},
+		{300, 0, none, none},
+	} {
+		for _, bound := range []time.Duration{us, 2 * time.Hour} { // the latter is too large for a delay
+			s := newSessionFixture(t, bound, nil)
+			e := s.estimator
+			e.collect = &collector{}
+			answered := 500 - c.lost - c.lostForward
+			for i := range answered {
+				s.bring(10*time.Millisecond+time.Duration(i*7%500)*us, 10*time.Millisecond)
+			}
+			e.take(ledger.Verdict{Kind: ledger.PacketsDecided, Direction: sample.Forward, Losses: loss.Delta{Decided: 500, Received: uint64(500 - c.lostForward), Lost: uint64(c.lostForward)}})
+			e.take(ledger.Verdict{Kind: ledger.PacketsDecided, Direction: sample.Reverse, Losses: loss.Delta{Decided: uint64(500 - c.lostForward), Received: uint64(answered), Lost: uint64(c.lost)}})
+			e.take(ledger.Verdict{Kind: ledger.RoundTripsDecided, Losses: loss.Delta{Received: uint64(answered), Lost: uint64(c.lost + c.lostForward)}})
+			w := e.window(ledger.Known{Directions: [2]bool{true, true}})
+			forward, reverse := w.directions[sample.Forward].spreads, w.directions[sample.Reverse].spreads
+			for i, r := range ranks() {
+				if got := [2]bool{forward.pdv.ranks[i].Known, forward.ipdv.ranks[i].Known}; got != [2]bool{c.pdv[i], c.ipdv[i]} {
+					t.Errorf("%+v, clocks within %v: quantile %s of PDV and IPDV are known: %v", c, bound, r.label, got)
+				}
+				if !reverse.pdv.ranks[i].Known || !reverse.ipdv.ranks[i].Known {
+					t.Errorf("%+v, clocks within %v: reverse quantile %s is not known", c, bound, r.label)
+				}
+			}
+		}
+	}
+}

@@ -138,7 +138,7 @@ type spreads struct{ ipdv, pdv spread }
 // not lost nothing. A quantile is known, and a call is rated, if the packets without a known delay change little.
 func (e *estimator) window(known ledger.Known) *window {
 	times := e.times.Snapshot()
-	w := &window{roundTrip: spreadOf(times, 0), parts: e.parts}
+	w := &window{roundTrip: spreadOf(times), parts: e.parts}
 	if decided := e.replied + times.Lost; decided > 0 {
 		w.lossRatio = ledger.OptionalOf(float64(times.Lost)/float64(decided), true)
 	}
@@ -152,9 +152,10 @@ func (e *estimator) window(known ledger.Known) *window {
 		if !known.Directions[i] { // each lost round trip may be lost in this direction
 			undecided = max(undecided, e.times.Lost())
 		}
-		delays := d.delays.SnapshotOf(delay.Open{Waiting: known.Waiting, Undecided: undecided, Undirected: !known.Directions[i]})
+		open := delay.Open{Waiting: known.Waiting, Undecided: undecided, Undirected: !known.Directions[i]}
+		delays := d.delays.SnapshotOf(open)
 		out.unknown = delays.Unknown()
-		out.delay = spreadOf(delays, 0)
+		out.delay = spreadOf(delays)
 		all := ranks()
 		out.delay.bound = seconds(delays.Bound(all[1].q, all[2].q), delays.Count > 0)
 		directed := known.Directions[i] && undecided == 0
@@ -164,8 +165,11 @@ func (e *estimator) window(known ledger.Known) *window {
 		out.burstRatio = ledger.OptionalOf(ratio, any && directed)
 		out.ratings = d.rate(e.opts, delays, known.Directions[i] || delays.Undecided == 0)
 		if e.collect != nil {
-			all := e.collect.delays[i].Snapshot()
-			out.spreads = &spreads{spreadOf(e.collect.ipdv[i].Snapshot(), 0), spreadOf(all, all.Min)}
+			reference := delays
+			if delays.Count == 0 { // no trusted clocks
+				reference = times
+			}
+			out.spreads = e.collect.spreads(d.dir, open, reference)
 		}
 	}
 	return w
@@ -219,11 +223,13 @@ type rank struct {
 	label string
 }
 
-// spreadOf subtracts base from every value.
-func spreadOf(s delay.Snapshot, base time.Duration) (out spread) {
+func spreadOf(s delay.Snapshot) spread { return spreadLike(s, s, 0) }
+
+// spreadLike subtracts base from every value. A quantile is known as reference limits it.
+func spreadLike(s, reference delay.Snapshot, base time.Duration) (out spread) {
 	out.min, out.max = seconds(s.Min-base, s.Count > 0), seconds(s.Max-base, s.Count > 0)
 	for i, r := range ranks() {
-		v, defined := s.Quantile(r.q)
+		v, defined := s.QuantileLike(r.q, reference)
 		out.ranks[i] = seconds(v-base, defined)
 	}
 	return out
