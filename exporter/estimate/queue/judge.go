@@ -46,6 +46,8 @@ const (
 	maxWidth = 3
 	// minLosses is the number of losses below which no cause is derived.
 	minLosses = 12
+	// endOutage is the duration from which on an outage at the end of the load is an interruption.
+	endOutage = time.Second
 )
 
 // judge sets the state of the link and the values that this state has.
@@ -79,7 +81,7 @@ func (r *run) judge(res *Result) {
 	case lost < minLosses && r.outages > 0 && !r.growing():
 		conclude(Unknown, "undetermined: all but %d of the losses do not depend on the backlog, which was up to %s", lost, unit.Bytes.Format(best.least))
 	case lost < minLosses:
-		conclude(NotFilled, "%d of %d packets were lost: the link carried %s, or its queue grew to the end", lost, len(r.load), unit.BytesPerSecond.Format(res.Offered))
+		conclude(NotFilled, "%d of %d packets were lost: the link carried %s, or its queue grew to the end", lost, len(r.load)-r.outagePackets, unit.BytesPerSecond.Format(res.Rate.Value))
 	case r.moved(res.Rate.Value):
 		conclude(Unknown, "undetermined: the delay of idle packets after the load differs by %s from that before it: %s", unit.Duration(r.base.moved.Abs()), r.base.causes())
 	case best.refused.Quantile(0.5) <= (shallow+1)*packet && seconds(r.longest(0.95))*res.Rate.Value <= 2*(shallow+1)*packet && r.variation() < regular:
@@ -93,7 +95,7 @@ func (r *run) judge(res *Result) {
 	case (best.excess < refusals+2/math.Sqrt(float64(lost)) && r.variation() > regular || lost < 3*minLosses/2) && r.growing():
 		conclude(NotFilled, "%s were lost at random, whatever the backlog: the queue dropped nothing", unit.Ratio.Format(share))
 	case best.least <= (shallow+1)*packet && r.variation() > regular:
-		conclude(NotFilled, "%s were lost at random, with almost no backlog: the link carried %s", unit.Ratio.Format(share), unit.BytesPerSecond.Format(res.Offered))
+		conclude(NotFilled, "%s were lost at random, with almost no backlog: the link carried %s", unit.Ratio.Format(share), unit.BytesPerSecond.Format(res.Rate.Value))
 	case best.excess >= refusals && best.spread(packet) <= blur && best.refusedAbove(max(1.5*packet, edgeShare*best.least)+apart+missing) > pure && !r.scattered(&best):
 		conclude(Filled, "the queue drops packets above a backlog of %s", spanText(low, high))
 	case best.excess >= refusals && others > minOthers:
@@ -288,7 +290,9 @@ func (r *run) findOutages() {
 			for k := i - n; k < i; k++ {
 				r.inOutages[k] = true
 			}
-			if i < len(r.load) {
+			if i == len(r.load) {
+				r.endOutage = length
+			} else {
 				until = r.load[i].Arrived.Sub(r.begin) - base
 			}
 		}
@@ -310,6 +314,23 @@ func (r *run) findOutages() {
 		}
 	})
 	flush(len(r.load), last)
+	for _, in := range r.inOutages {
+		if in {
+			r.outagePackets++
+		}
+	}
+}
+
+// interruption describes an interruption of the path that leaves the link unknown: an outage that lasted to the end of the
+// load, or outages with more than half of its packets. Empty: there is none.
+func (r *run) interruption() string {
+	switch {
+	case r.endOutage >= endOutage:
+		return fmt.Sprintf("no packet of the load arrived from second %.0f on", seconds(r.length()-r.endOutage))
+	case 2*r.outagePackets > len(r.load):
+		return fmt.Sprintf("%s of %d were lost in %s, in which no packet arrived", unit.Counted(r.outagePackets, "packet", "packets"), len(r.load), unit.Counted(r.outages, "outage", "outages"))
+	}
+	return ""
 }
 
 // refused reports whether a packet was lost outside of such a stretch.

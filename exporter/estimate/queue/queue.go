@@ -16,7 +16,6 @@
 //
 // All bytes are those of IP packets, header included, no link layer (RFC 9097 section 5.3): a queue that counts
 // Ethernet headers too appears smaller by 14/(L+14).
-// section 5.3): a queue that counts Ethernet headers too evaluations smaller by 14/(L+14).
 package queue
 
 import (
@@ -113,6 +112,8 @@ type Result struct {
 	State State
 	// Evidence is the reason for State in words.
 	Evidence string
+	// Interrupted: State is unknown because the path was interrupted to the end of the load, or for most of its packets.
+	Interrupted bool
 	// Idle is the smallest delay of the idle parts, Full the smallest while the queue was full. Both are
 	// differences of the two clocks' readings: as delays they need the clocks' offset added to the bound, which is
 	// that of the timestamps alone.
@@ -131,8 +132,8 @@ type Result struct {
 	Size Amount
 	// AtLeast is the largest backlog in IP bytes, the only value of a queue that was never full. Zero: unknown.
 	AtLeast float64
-	// Offered is the achieved send rate, and Loss the share of it that did not arrive, both of the part of the load
-	// from From to To.
+	// Offered is the achieved send rate without the pauses of the sender, and Loss the share of it that did not arrive,
+	// both of the part of the load from From to To.
 	Offered float64
 	Loss    float64
 	// Throughput is the median of the whole seconds between From and To in which the sender did not pause, Mean the

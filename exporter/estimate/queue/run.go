@@ -41,6 +41,10 @@ type run struct {
 	inOutages []bool
 	outages   int
 	losses    []time.Duration
+	// outagePackets are the packets lost in outages, endOutage the duration of the outage that reaches the end of the load;
+	// zero: none does.
+	outagePackets int
+	endOutage     time.Duration
 }
 
 // arrival is the arrival time of a packet, since the load's begin, and the bytes received up to it.
@@ -235,6 +239,10 @@ func Analyze(packets []Packet, o Options) Result {
 	res.From, res.To = w.from, w.to
 	res.Offered, res.Loss = r.offered(w)
 	res.Throughput, res.Mean = r.throughput(w), r.rateOf(w)
+	if interruption := r.interruption(); interruption != "" {
+		res.Evidence, res.Interrupted = interruption, true
+		return res
+	}
 	if res.Received < minReceived {
 		res.Evidence = "too few packets arrived"
 		return res
@@ -268,7 +276,7 @@ func (r *run) possible() bool {
 	return r.length() > 0
 }
 
-// offered is the send rate in a part, and the share of its packets that was lost.
+// offered is the send rate in a part without the pauses of the sender, and the share of its packets that was lost.
 func (r *run) offered(w part) (rate, loss float64) {
 	sent, lost, bytes := 0, 0, 0.0
 	for i := range r.load {
@@ -280,8 +288,29 @@ func (r *run) offered(w part) (rate, loss float64) {
 			}
 		}
 	}
-	if sent == 0 || w.length() <= 0 {
+	length := w.length() - r.paused(w)
+	if sent == 0 || length <= 0 {
 		return 0, 0
 	}
-	return bytes / seconds(w.length()), float64(lost) / float64(sent)
+	return bytes / seconds(length), float64(lost) / float64(sent)
 }
+
+// paused is the time of a part in which the sender paused: a load server without packets from the receiver, or a kernel that
+// refuses all. A host that is late for a shorter time sends the packets afterwards, so that this time counts.
+func (r *run) paused(w part) (sum time.Duration) {
+	interval := r.length() / time.Duration(max(len(r.load)-1, 1))
+	limit := max(r.pauseLimit, minPause, pauseIntervals*interval)
+	for i := 1; i < len(r.load); i++ {
+		from, to := max(r.elapsed(r.load[i-1].Sent), w.from), min(r.elapsed(r.load[i].Sent), w.to)
+		if r.load[i].Sent.Sub(r.load[i-1].Sent) > limit {
+			sum += max(to-from-interval, 0)
+		}
+	}
+	return sum
+}
+
+// minPause is the shortest pause of a sender, and pauseIntervals the least number of its mean intervals.
+const (
+	minPause       = 200 * time.Millisecond
+	pauseIntervals = 10
+)

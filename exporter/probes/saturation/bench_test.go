@@ -1,6 +1,7 @@
 package saturation_test
 
 import (
+	"errors"
 	"log/slog"
 	"math"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"oneway.example/exporter/clocks/static"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
@@ -66,14 +68,15 @@ func perform(t *testing.T, link *bottleneck, change func(*saturation.Options), d
 		}
 		return nil
 	}
-	if err := kind.Perform(t.Context(), udptraffic.NewSession(link, udptraffic.SessionOptions{}), b.run); err != nil {
+	err = kind.Perform(t.Context(), udptraffic.NewSession(link, udptraffic.SessionOptions{}), b.run)
+	if f, ok := errors.AsType[*loadtest.Failure](err); err != nil && (!ok || !runreason.Find(f.Reason).Counted) {
 		return b, err
 	}
 	loadtest.NewValues(metric.NewScope(b.sink, "office", "saturation")).Replace("", func(v *loadtest.Values) { kind.Publish(v, b.run) })
 	if b.sent > kind.Bytes(-1) {
 		t.Errorf("%d bytes sent, at most %d announced", b.sent, kind.Bytes(-1))
 	}
-	return b, nil
+	return b, err
 }
 
 func must(t *testing.T, link *bottleneck, change func(*saturation.Options), directions ...string) *bench {

@@ -2,11 +2,14 @@ package saturation
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/queue"
+	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/stream"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probe/report"
@@ -70,7 +73,19 @@ func (k *Kind) fixed(ctx context.Context, s *udptraffic.Session, d sample.Direct
 	found := queue.Analyze(packets, queue.Options{
 		Load: load, After: load + 1, Skip: skip, Drift: t.Drift(), StampError: t.StampError(),
 	})
-	return k.load(t, load, &found), err
+	out := k.load(t, load, &found)
+	if err == nil && found.Interrupted {
+		err = k.interrupted(out)
+	}
+	return out, err
+}
+
+// interrupted marks the result of a load whose path was interrupted as partial, and returns the error of its run.
+func (k *Kind) interrupted(d *Direction) error {
+	d.Partial = d.Load.Evidence
+	return &loadtest.Failure{Reason: runreason.NoResult, Err: fmt.Errorf(
+		"saturation: %s: %s, though the control connection works: the path was interrupted, or a firewall or a smaller MTU drops packets of %d bytes",
+		d.Direction, d.Partial, k.opts.PacketBytes)}
 }
 
 // unloaded is the result of a transfer that was stopped before its load: the smallest delay of the idle link.
@@ -110,6 +125,8 @@ func (k *Kind) load(t *udptraffic.Transfer, load int, q *queue.Result) *Directio
 		State: q.State.String(), Evidence: q.Evidence,
 		Offered: q.Offered, Throughput: k.throughput(q), From: report.Seconds(q.From), To: report.Seconds(q.To), Varies: q.Varies,
 		Underrun:     float64(max(0, planned-q.Sent-t.Counts.Withheld)) / float64(max(1, planned)),
+		Withheld:     float64(max(0, min(planned-q.Sent, t.Counts.Withheld))) / float64(max(1, planned)),
+		interrupted:  q.Interrupted,
 		AtLeastBytes: known(q.AtLeast, q.AtLeast > 0),
 		SizeRange:    known([2]float64{q.Size.Value - q.Size.Bound, q.Size.Value + q.Size.Bound}, q.Size.OK && q.Size.OneSided),
 		SizeBytes:    known(q.Size.Value, q.Size.OK && !q.Size.OneSided), SizeBound: known(q.Size.Bound, q.Size.OK && !q.Size.OneSided),
@@ -157,9 +174,10 @@ func plannedOf(t *udptraffic.Transfer, segment int) (n int) {
 // coarse for a rate.
 const coarse = 0.01
 
-// throughput is the median over the seconds; for a link with few packets a second, the mean over all.
+// throughput is the median over the seconds; for a link with few packets a second, or whose path was interrupted, the mean over
+// all.
 func (k *Kind) throughput(q *queue.Result) float64 {
-	if float64(k.opts.PacketBytes) > coarse*q.Throughput {
+	if q.Interrupted || float64(k.opts.PacketBytes) > coarse*q.Throughput {
 		return q.Mean
 	}
 	return q.Throughput

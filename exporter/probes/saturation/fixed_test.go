@@ -249,7 +249,10 @@ func TestEveryOutcomeGivesAReport(t *testing.T) {
 			for _, idle := range []time.Duration{0, 2 * time.Second} {
 				link := wibro()
 				link.Each = each
-				b := must(t, link, func(o *saturation.Options) { o.Mode, o.Idle.Duration = mode, idle }, "forward")
+				b, err := perform(t, link, func(o *saturation.Options) { o.Mode, o.Idle.Duration = mode, idle }, "forward")
+				if f, ok := errors.AsType[*loadtest.Failure](err); err != nil && (!ok || f.Reason != runreason.NoResult) || (err != nil) != (mode == saturation.ModeFixed) {
+					t.Errorf("%s, %s: %v", name, mode, err)
+				}
 				if _, err := json.Marshal(b.run); err != nil {
 					t.Errorf("%s, %s: %v", name, mode, err)
 				}

@@ -53,7 +53,7 @@ type Direction struct {
 	Unsteady bool `json:"rate_not_steady,omitempty"`
 	// Dropped packets arrived and were dropped by the receiving host because its buffer was full.
 	Dropped uint64 `json:"host_dropped_packets,omitempty"`
-	// Partial is why the direction ended early; empty: it did not.
+	// Partial is why the direction ended early, or how its path was interrupted; empty: neither.
 	Partial string `json:"partial,omitempty"`
 
 	remarks []string      // for the notes
@@ -72,6 +72,9 @@ type Load struct {
 	Underrun   float64        `json:"sender_underrun_ratio"`
 	From       report.Seconds `json:"from_seconds"`
 	To         report.Seconds `json:"to_seconds"`
+	// Withheld is the share of the planned packets that the load server did not send because it received nothing from this end;
+	// Underrun is without them.
+	Withheld float64 `json:"withheld_ratio,omitempty"`
 	// Rates are the quantiles 0.05, 0.5 and 0.95 of the rate of a second, from the first loss to the last; Varies:
 	// the link's rate is not constant.
 	Rates  *[3]float64 `json:"rate_quantiles_bytes_per_second,omitempty"`
@@ -96,7 +99,8 @@ type Load struct {
 	PerSecond    []Bin       `json:"per_second"`
 	First        []Bin       `json:"first_seconds"`
 
-	delays []float64 // valid ones, in seconds
+	delays      []float64 // valid ones, in seconds
+	interrupted bool      // queue.Result.Interrupted
 }
 
 // Bin is a part of the load.
@@ -154,7 +158,9 @@ func (d *Direction) summary() (lines []probe.Result) {
 		if l.Varies && l.Rates != nil {
 			numbers = append(numbers, report.Number{Label: "varies:", Range: &[2]float64{l.Rates[0], l.Rates[2]}, Unit: unit.BytesPerSecond, Text: "in nine of ten seconds"})
 		}
-		line("throughput", numbers...)
+		if !l.interrupted {
+			line("throughput", numbers...)
+		}
 		line("loss under load", report.Number{Value: &l.Loss, Unit: unit.Ratio})
 		lines = append(lines, l.queue(d.Direction))
 	}
@@ -234,7 +240,7 @@ func (d *Direction) remark(format string, args ...any) {
 
 // remark adds the notes on the limitations of a load.
 func (l *Load) remark(d *Direction) {
-	if l.State != queue.Filled.String() {
+	if l.State != queue.Filled.String() && !l.interrupted { // the run's error tells an interruption
 		d.remark("%s: %s", words(l.State), l.Evidence)
 	}
 	if l.Underrun > underrunNoted {
@@ -257,7 +263,7 @@ func (k *Kind) Counters(netip.Addr) []loadtest.Counter {
 	return []loadtest.Counter{{Desc: metric.LoadedDelay}}
 }
 
-// Publish sets the values of a completed run.
+// Publish sets the values of a run, without a direction whose path was interrupted.
 func (k *Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 	body, ok := r.Body.(*Result)
 	if !ok {
@@ -265,6 +271,7 @@ func (k *Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 	}
 	for _, d := range body.Directions {
 		switch {
+		case d.Load != nil && d.Load.interrupted:
 		case d.Load != nil:
 			d.Load.publish(v, d.Direction)
 			d.Load.publishElapsed(v, d.Direction, &k.opts)

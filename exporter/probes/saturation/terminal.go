@@ -64,6 +64,9 @@ func (d *Direction) loadTable() report.Table {
 	}
 	t.Row("lost", unit.Ratio.Format(l.Loss))
 	t.Row("not sent (sender underrun)", unit.Ratio.Format(l.Underrun))
+	if l.Withheld > 0 {
+		t.Row("not sent (path interrupted)", unit.Ratio.Format(l.Withheld))
+	}
 	interval(&t, "idle delay", l.Idle, l.IdleBound)
 	interval(&t, "full delay", l.Full, l.FullBound)
 	if l.Queue != nil && l.QueueBound != nil {
