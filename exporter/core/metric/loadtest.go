@@ -175,6 +175,7 @@ var (
 				"protocol: an invalid message",
 				"shutting_down: the load server stops",
 				"paused: the load server did not run for a second or more",
+				"time_limit: longer than announced, or for a minute without traffic",
 			},
 		},
 	})

@@ -213,6 +213,29 @@ func TestConnectionWithoutARequestIsClosed(t *testing.T) {
 	remoteend.Eventually(t, "the link is free", func() bool { _, _, held := s.links.Holder(DefaultLink); return !held })
 }
 
+// The client of a reverse stream still awaits its packets for a time: so long the session is not idle.
+func TestSessionOutlastsTheWaitForPacketsOfAReverseStream(t *testing.T) {
+	s := newSite(t, Options{idle: 100 * time.Millisecond}, "a")
+	p := s.ready("a", 1<<20)
+	x := transferOf(1, sample.Reverse)
+	x.Idle = 2 * second
+	begin := time.Now()
+	if _, err := p.Start(t.Context(), x); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := p.Wait(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	<-p.Done()
+	if took := time.Since(begin); took < x.Plan.Duration()+x.Idle {
+		t.Errorf("the session ended after %v, while its client waited for packets", took)
+	}
+	if r := remoteend.Refusal(t, p.Err()); r.Reason != loadcontrol.TimeLimit {
+		t.Errorf("%v", r)
+	}
+	remoteend.Eventually(t, "the session's end", func() bool { return s.r.Status().Ended["time_limit"] == 1 })
+}
+
 func TestPeerThatDoesNotReadTimesOut(t *testing.T) {
 	l, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
 	if err != nil {

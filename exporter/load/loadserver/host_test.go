@@ -194,7 +194,7 @@ func TestTrafficReceivesMessagesInAnOpenSessionOnly(t *testing.T) {
 
 func TestTrafficEndsItsSessionWithAReason(t *testing.T) {
 	s, l := lease(t, Options{}, "a")
-	for word, why := range map[string]error{"silent": traffic.ErrIdleTimeout, "protocol": &loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: "too late"}} {
+	for word, why := range map[string]error{"silent": traffic.ErrIdleTimeout, "time_limit": &loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: "too late"}} {
 		c, h := s.lease(l, 1)
 		h.End(why)
 		<-c.Done()

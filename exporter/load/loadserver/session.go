@@ -254,6 +254,8 @@ func (s *session) disconnect(err error) (reason string) {
 			return endShuttingDown
 		case loadcontrol.Paused:
 			return endPaused
+		case loadcontrol.TimeLimit:
+			return endTimeLimit
 		}
 		return endProtocol
 	}

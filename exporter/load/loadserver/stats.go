@@ -90,6 +90,7 @@ const (
 	endProtocol     = "protocol"
 	endShuttingDown = "shutting_down"
 	endPaused       = "paused"
+	endTimeLimit    = "time_limit"
 )
 
 // publish updates the metrics until ctx ends.

@@ -131,6 +131,47 @@ func TestHelloOfAnotherAddressDoesNotCount(t *testing.T) {
 	})
 }
 
+// The path may store packets of a reverse stream for long: its client waits for them, and the session is not idle.
+func TestSessionIsBusyWhileItsClientWaitsForPackets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h, _ := simulated(t)
+		s.drain(time.Minute)
+		s.busy()
+		time.Sleep(30 * time.Second) // simulated time (synctest)
+		s.drain(MaxIdle)             // of the next stream
+		s.busy()
+		end := time.Now().Add(MaxIdle)
+		time.Sleep(MaxIdle - time.Nanosecond) // simulated time (synctest)
+		if until := h.busy(); !until.Equal(end) {
+			t.Errorf("busy until %v, want %v", until, end)
+		}
+		time.Sleep(time.Nanosecond) // simulated time (synctest)
+		synctest.Wait()
+		if until := h.busy(); !until.IsZero() {
+			t.Errorf("busy until %v after its end", until)
+		}
+	})
+}
+
+func TestReverseStreamIsFollowedByTheWaitForItsPackets(t *testing.T) {
+	p := ready(t)
+	for id, wait := range []time.Duration{MaxIdle, time.Minute} { // the begin of the second one ends the first wait
+		x := startOf(uint16(id+1), sample.Reverse)
+		x.Idle = wait
+		if _, err := p.Start(t.Context(), x); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := p.Wait(t.Context(), x.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end := time.Now().Add(time.Minute)
+	p.serving.Close() // all tasks have ended
+	if until := p.host.busy(); until.IsZero() || until.After(end) {
+		t.Errorf("busy until %v, want a minute after the last stream, %v", until, end)
+	}
+}
+
 // A client that hangs before it has proved its address holds the link no longer than one that hangs later.
 func TestClientWithoutAProofFreesTheLinkAfterTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -290,7 +290,10 @@ func TestTwoTransfersRunConcurrently(t *testing.T) {
 		t.Errorf("busy until %v after the begin; the longer one takes %v", until.Sub(begin), long.Duration())
 	}
 	both.Wait()
-	remoteend.Eventually(t, "nothing runs", func() bool { return p.host.busy().IsZero() })
+	remoteend.Eventually(t, "nothing runs", func() bool { return !p.serving.running(sample.Forward) && !p.serving.running(sample.Reverse) })
+	if until := p.host.busy(); until.After(time.Now().Add(c.drain)) {
+		t.Errorf("after both: busy for %v, want %v at most", time.Until(until), c.drain)
+	}
 	if p.host.movedIn(sample.Forward) != 50_000 || p.host.movedIn(sample.Reverse) != 250_000 || p.host.begun != 2 {
 		t.Errorf("%v bytes, %d begun", p.host.moved, p.host.begun)
 	}

@@ -41,6 +41,9 @@ type serving struct {
 
 	mu     sync.Mutex
 	active [2]*transfer
+	// drained is when the client no longer waits for packets of the last reverse stream, and calls busy; nil: there was none.
+	drained   *time.Timer
+	drainedAt time.Time
 }
 
 // transfer is one stream in progress.
@@ -159,6 +162,22 @@ func (s *serving) set(d sample.Direction, x *transfer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.active[d] = x
+	if x != nil && d == sample.Reverse {
+		s.drainedAt = time.Time{} // the client has ended its wait
+	}
+}
+
+// drain keeps the session busy while the client waits for the last packets of a reverse stream, and sends no message:
+// the path may store them for long.
+func (s *serving) drain(wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drainedAt = time.Now().Add(wait)
+	if s.drained == nil {
+		s.drained = time.AfterFunc(wait, s.busy)
+	} else {
+		s.drained.Reset(wait)
+	}
 }
 
 // busy reports the planned end of the streams to the load server.
@@ -166,6 +185,9 @@ func (s *serving) busy() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var until time.Time
+	if s.drainedAt.After(time.Now()) {
+		until = s.drainedAt
+	}
 	for _, one := range s.active {
 		if one != nil && one.until.After(until) {
 			until = one.until
@@ -248,6 +270,9 @@ func (s *serving) carry(x *transfer) {
 	})
 	defer late.Stop()
 	s.set(x.Direction, nil) // the client may start the next one after finished
+	if x.Direction == sample.Reverse {
+		s.drain(x.Idle)
+	}
 	_ = s.host.SendMessage(msgFinished, f, records)
 	s.busy()
 }
@@ -347,4 +372,7 @@ func (s *serving) Close() {
 	s.remote.byID.Delete(s.id)
 	s.stream.Leave()
 	s.tasks.Wait()
+	if s.drained != nil { // no task is left that sets it
+		s.drained.Stop()
+	}
 }
