@@ -158,15 +158,15 @@ func quotaTile() *stat.PanelBuilder {
 
 // lastRunTile shows the age of the page's values.
 func lastRunTile(base string) *stat.PanelBuilder {
-	age := "time() - " + from(base, metric.RunLast)
+	age, limit := "time() - "+from(base, metric.RunLast), rules.RunAge()
 	return tile(text{
-		"Last run", "Time since the last completed run, in seconds and in intervals. All panels of this page without a time axis show that run. Red above " + amount(rules.ThresholdRunStaleIntervals.Default, "intervals") + " (" + rules.RunResultStale.Name + ").", "none",
+		"Last run", "Time since the last completed run, and its share of the default limit of " + rules.RunResultStale.Name + ", " + limit.DefaultText() + ". All panels of this page without a time axis show that run. Red above 100 %.", "percentunit",
 		"No completed run",
 	},
 		instant(age, "age"),
-		instant("("+age+") / "+from(base, metric.RunInterval), "intervals"),
-	).Span(5).Decimals(1).
+		instant("("+age+") / "+limit.DefaultOf(from(base, metric.RunInterval)), "of the limit"),
+	).Span(5).Decimals(0).
 		TextMode(common.BigValueTextModeValueAndName).
-		Thresholds(steps(step{0, gray}, step{-1, green}, step{2, orange}, step{rules.ThresholdRunStaleIntervals.Default, red})).
+		Thresholds(steps(step{0, gray}, step{-1, green}, step{2. / 3, orange}, step{1, red})).
 		OverrideByName("age", props{prop("unit", "s"), prop("decimals", 0), color(gray)})
 }
