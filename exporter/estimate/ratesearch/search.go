@@ -56,8 +56,8 @@ type AdjustmentOptions struct {
 	Interval time.Duration
 	// Duration of the whole search. Zero: defaultDuration.
 	Duration time.Duration
-	// Lower and Upper are the thresholds of the delay variation. Zero: defaultLower,
-	// defaultUpper.
+	// Lower and Upper are the thresholds of the delay variation. Zero: DefaultLower,
+	// DefaultUpper.
 	Lower, Upper time.Duration
 }
 
@@ -66,8 +66,8 @@ type AdjustmentOptions struct {
 const (
 	DefaultInterval = 50 * time.Millisecond
 	defaultDuration = 10 * time.Second
-	defaultLower    = 30 * time.Millisecond
-	defaultUpper    = 90 * time.Millisecond
+	DefaultLower    = 30 * time.Millisecond
+	DefaultUpper    = 90 * time.Millisecond
 )
 
 // Options of the standard that are constants here.
@@ -115,7 +115,7 @@ type Adjustment struct {
 // NewAdjustment returns a load adjustment that begins with the lowest rate, or an error for invalid options.
 func NewAdjustment(o AdjustmentOptions) (*Adjustment, error) {
 	o.Interval, o.Duration = cmp.Or(o.Interval, DefaultInterval), cmp.Or(o.Duration, defaultDuration)
-	o.Lower, o.Upper = cmp.Or(o.Lower, defaultLower), cmp.Or(o.Upper, defaultUpper)
+	o.Lower, o.Upper = cmp.Or(o.Lower, DefaultLower), cmp.Or(o.Upper, DefaultUpper)
 	o.Max = cmp.Or(o.Max, tableEnd)
 	switch {
 	case o.Min < 0 || !isRate(o.Max) || !(o.Min <= o.Max):

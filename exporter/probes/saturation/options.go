@@ -77,9 +77,9 @@ func (o *Options) Describe() []option.Description {
 		option.Number(&o.Sweep.LossySteps, 2, 1, math.MaxInt, "Number of lossy steps in a row that ends a sweep.").Unset("no such end"),
 		option.Value(&o.Search.From.Forward, 0, "Lowest rate of a search to the load server.").Unset("a packet in each interval of reports").WithExample("500kbit"),
 		option.Value(&o.Search.From.Reverse, 0, "Lowest rate of a search from the load server.").Unset("a packet in each interval of reports").WithExample("1200kbit"),
-		option.Number(&o.Search.Step, ratesearch.DefaultInterval, ratesearch.DefaultInterval, time.Minute, "Interval of the receiver's reports in a search, or the time of ten packets of the highest rate if that is longer."),
-		option.Number(&o.Search.Lower, 30*time.Millisecond, time.Millisecond, time.Minute, "Delay variation below which a search raises the rate."),
-		option.Number(&o.Search.Upper, 90*time.Millisecond, time.Millisecond, time.Minute, "Delay variation above which a search lowers the rate.").
+		option.Number(&o.Search.Step, ratesearch.DefaultInterval, ratesearch.DefaultInterval, time.Minute, fmt.Sprintf("Interval of the receiver's reports in a search, or the time of %d packets of the highest rate if that is longer.", perFeedback)),
+		option.Number(&o.Search.Lower, ratesearch.DefaultLower, time.Millisecond, time.Minute, "Delay variation below which a search raises the rate."),
+		option.Number(&o.Search.Upper, ratesearch.DefaultUpper, time.Millisecond, time.Minute, "Delay variation above which a search lowers the rate.").
 			Checked(func(key string) error { return option.Between(key, o.Search.Upper, o.Search.Lower, time.Minute) }),
 	}
 }
