@@ -58,7 +58,8 @@ func clockWatcher(at *config.Section, w ClockWatcher) option.Description {
 // Describe returns the descriptions of the keys of a link.
 func (l *linkOptions) Describe() []option.Description {
 	return []option.Description{
-		option.Text(&l.Name, "The name of the link.").WithExample("uplink").Required("every link needs one"),
+		option.Text(&l.Name, "The name of the link.").WithExample("uplink").Required("every link needs one").
+			Checked(func(key string) error { return option.Name(key, l.Name) }),
 		option.Number(&l.Quota, 0, 1, math.MaxInt64, "The quota of a day.").Unset("no limit").WithExample("500MB"),
 	}
 }

@@ -1,10 +1,8 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -45,8 +43,9 @@ type sharedSection struct {
 
 // linkOptions are the keys of a link.
 type linkOptions struct {
-	Name  string       `yaml:"name"`
-	Quota option.Bytes `yaml:"quota_bytes"`
+	Name  string         `yaml:"name"`
+	Quota option.Bytes   `yaml:"quota_bytes"`
+	Place config.Section `yaml:",place"`
 }
 
 // reportOptions are the keys of reports.
@@ -78,26 +77,28 @@ func (s *sharedSection) plan(c *config.Config, _ *maker) config.Problems {
 	if r.Dir == "" && s.stateDir != "" {
 		r.Dir = filepath.Join(s.stateDir, reportsDir)
 	}
-	return slices.Concat(c.StateDir.Problems(errors.Join(state...)), c.Reports.Problems(errors.Join(reports...)), c.Links.Problems(s.checkLinks(c)))
+	return slices.Concat(c.StateDir.Problems(errors.Join(state...)), c.Reports.Problems(errors.Join(reports...)), s.checkLinks())
 }
 
-func (s *sharedSection) checkLinks(c *config.Config) error {
-	var errs []error
+func (s *sharedSection) checkLinks() (found config.Problems) {
 	seen := map[string]int{}
-	for i, l := range s.links {
-		name, quota := fmt.Sprintf("[%d].name", i), fmt.Sprintf("[%d].quota_bytes", i)
+	for i := range s.links {
+		l := &s.links[i]
+		if !l.Place.Given() {
+			continue // it could not be decoded
+		}
+		errs := []error{option.Check(l)}
 		if first, twice := seen[l.Name]; twice {
-			errs = append(errs, option.Errorf(name, "is %q, which is also the name of links[%d]; names must differ", l.Name, first))
-		} else if err := cmp.Or(option.Missing(!c.Links.Has(name), name, "every link needs one"), option.Name(name, l.Name)); err != nil {
-			errs = append(errs, err)
-		} else {
+			errs = append(errs, option.Errorf("name", "is %q, which is also the name of links[%d]; names must differ", l.Name, first))
+		} else if option.Name("name", l.Name) == nil {
 			seen[l.Name] = i
 		}
-		if c.Links.Has(quota) && l.Quota == 0 { // a link without the key has no limit
-			errs = append(errs, option.Errorf(quota, "is 0; it must be above 0, or leave the key out for no limit"))
+		if l.Place.Has("quota_bytes") && l.Quota == 0 { // a link without the key has no limit
+			errs = append(errs, option.Errorf("quota_bytes", "is 0; it must be above 0, or leave the key out for no limit"))
 		}
+		found = append(found, l.Place.Problems(errors.Join(errs...))...)
 	}
-	return errors.Join(errs...)
+	return found
 }
 
 // shared is what all load tests of this host share, including those of the load server: the links with their quotas, and
