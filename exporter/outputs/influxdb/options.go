@@ -86,6 +86,7 @@ const (
 	maxBatchBytes          = 64 << 20
 	minSpoolBytes          = 256 << 10
 	newest                 = 3 // version of the write API
+	defaultVersion         = 2 // of the write API
 	maxSpoolBytes          = 1 << 40
 )
 
@@ -94,7 +95,7 @@ func (o *Options) Describe() []option.Description {
 	c := collect.DefaultOptions()
 	return []option.Description{
 		option.Text(&o.URL, "Base of the store's write API.").WithExample("https://influxdb.example.net:8086").Required("it must be the address of the store, %s", urlExample),
-		option.Number(&o.Version, 2, 1, newest, "Version of the write API: 1 for InfluxDB 1.8 and for Telegraf's influxdb_listener, 2, or 3."),
+		option.Number(&o.Version, defaultVersion, 1, newest, "Version of the write API: 1 for InfluxDB 1.8 and for Telegraf's influxdb_listener, 2, or 3."),
 		option.Text(&o.Org, "Organization, of version 2.").WithExample("example"),
 		option.Text(&o.Bucket, "Bucket, of version 2.").WithExample("oneway"),
 		option.Text(&o.Database, "Database, of versions 1 and 3.").WithExample("oneway"),
@@ -189,8 +190,8 @@ func (o *Options) checkTarget() error {
 	if o.Version < 1 || o.Version > newest {
 		return nil // the description reports it
 	}
-	if o.Version == 2 && o.Database != "" && o.Org+o.Bucket == "" {
-		return option.Errorf("database", "is not an option of version 2, the default; set version: 1 for InfluxDB 1.8, 3 for InfluxDB 3, or org and bucket")
+	if o.Version == defaultVersion && o.Database != "" && o.Org+o.Bucket == "" {
+		return option.Errorf("database", "is not an option of version %d, the default; set version: 1 for InfluxDB 1.8, 3 for InfluxDB 3, or org and bucket", defaultVersion)
 	}
 	var errs []error
 	for _, k := range keys {

@@ -46,7 +46,7 @@ func (o *Options) Describe() []option.Description {
 		option.Number(&o.OverlapStart, 0, 0, tcptraffic.MaxDuration, "Time after which the second direction begins, in a two-way run."),
 		option.Number(&o.OverlapDuration, 0, time.Second, tcptraffic.MaxDuration, "Duration of the second direction in a two-way run; the first one sends the whole {duration}. "+
 			"With {duration} 5m, {overlap_start} 1m and {overlap_duration} 3m: the throughput before, during and after the overlap.").Unset("no two-way run"),
-		option.Number(&o.Flows, 1, 1, tcptraffic.MaxFlows, "Number of parallel connections of a direction; at most half as many where both directions send. Several are compared (fairness)."),
+		option.Number(&o.Flows, 1, 1, tcptraffic.MaxFlows, "Number of parallel connections of a direction; at most "+option.Part(togetherPart)+" as many where both directions send. Several are compared (fairness)."),
 		option.Value(&o.CongestionControl, nil, "Congestion control algorithms of the sending host's kernel, which the flows have in turn.").Unset("the host's default").WithExample("[cubic]").WithPlaceholder("NAME").
 			Checked(func(key string) error { return tcptraffic.CheckNames(key, o.CongestionControl) }),
 		tcptraffic.DescribeBuffer(&o.SendBuffer, "Send"),
@@ -79,6 +79,9 @@ const (
 	traceInterval = 10 * time.Millisecond
 )
 
+// togetherPart is the part of the flows that a direction may have where both directions send.
+const togetherPart = 2
+
 // check validates the options of a run in some directions.
 func (o *Options) check(directions int) error {
 	omit, flows := o.Duration/2, tcptraffic.MaxFlows
@@ -86,7 +89,7 @@ func (o *Options) check(directions int) error {
 		omit = min(omit, o.OverlapDuration/2)
 	}
 	if directions > 1 && (o.Together || o.OverlapDuration > 0) {
-		flows /= 2 // the load server limits those at the same time
+		flows /= togetherPart // the load server limits those at the same time
 	}
 	err := option.Check(o)
 	if err == nil {

@@ -214,6 +214,8 @@ const (
 	maxLongTrains = 2*longTrains - 1
 	// longest is the most time of the link for one train, which delays other traffic.
 	longest = 2 * time.Second
+	// longFactor is the least ratio of the packets of a long train to the packets of another one.
+	longFactor = 2
 )
 
 // long sends the long trains that detect a token bucket, of the size that represents the direction, and concludes.
@@ -229,7 +231,7 @@ func (k *Kind) long(ctx context.Context, s *udptraffic.Session, r *loadtest.Run,
 	c := newTrainPlan(o, o.TrainPackets)
 	c.long = true
 	var err error
-	if o.TrainPackets >= 2*z.TrainPackets && z.TrainPackets == k.opts.TrainPackets && d.bucket() == nil { // otherwise a queue holds no more, or the bucket is known
+	if o.TrainPackets >= longFactor*z.TrainPackets && z.TrainPackets == k.opts.TrainPackets && d.bucket() == nil { // otherwise a queue holds no more, or the bucket is known
 		err = k.sendTrains(ctx, s, r, d, c, z)
 	}
 	d.shaped(capacity.FindShaper(c.trains, c.evaluate))

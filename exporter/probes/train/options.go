@@ -1,6 +1,7 @@
 package train
 
 import (
+	"fmt"
 	"time"
 
 	"oneway.example/exporter/core/option"
@@ -30,8 +31,8 @@ func (o *Options) Describe() []option.Description {
 		option.Numbers(&o.PayloadBytes, []int{1472, 1200, 1000, 800}, stream.HeaderBytes, 8972, "UDP payload of the packets, in the order of sending.").Count(1, maxSizes),
 		option.Number(&o.Trains, 30, capacity.MinClean, maxTrains, "Number of clean trains of each size."),
 		option.Number(&o.TrainPackets, 25, minPackets, 200, "Number of packets in a train."),
-		option.Number(&o.LongTrainPackets, 200, 0, 1000, "Number of packets in each of three long trains of one size, which detect a token bucket that the others do "+
-			"not empty; 0: no long trains. They are shorter if the link needs more than two seconds for one, and left out if they are not twice as long as the others."),
+		option.Number(&o.LongTrainPackets, 200, 0, 1000, fmt.Sprintf("Number of packets in each of %d long trains of one size, which detect a token bucket that the others do "+
+			"not empty; 0: no long trains. They are shorter if the link needs more than %v for one, and left out if they are not %d times as long as the others.", longTrains, longest, longFactor)),
 		option.Number(&o.TrainInterval, time.Second, 10*time.Millisecond, maxInterval, "Time between the starts of trains; longer where the link needs more time for one."),
 		option.Number(&o.Group, 10, 1, maxTrains, "Number of trains in a group, after which there is a pause."),
 		option.Number(&o.GroupPause, 10*time.Second, 0, maxInterval, "Pause after each group of trains."),
