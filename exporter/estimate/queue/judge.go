@@ -46,8 +46,10 @@ const (
 	maxWidth = 3
 	// minLosses is the number of losses below which no cause is derived.
 	minLosses = 12
-	// endOutage is the duration from which on an outage at the end of the load is an interruption.
+	// endOutage is the duration, and endPart the divisor of the load's duration, from which on an outage at the end of the load is an
+	// interruption: a radio link may stall when the load ends.
 	endOutage = time.Second
+	endPart   = 10
 )
 
 // judge sets the state of the link and the values that this state has.
@@ -325,7 +327,7 @@ func (r *run) findOutages() {
 // load, or outages with more than half of its packets. Empty: there is none.
 func (r *run) interruption() string {
 	switch {
-	case r.endOutage >= endOutage:
+	case r.endOutage >= max(endOutage, r.length()/endPart):
 		return fmt.Sprintf("no packet of the load arrived from second %.0f on", seconds(r.length()-r.endOutage))
 	case 2*r.outagePackets > len(r.load):
 		return fmt.Sprintf("%s of %d were lost in %s, in which no packet arrived", unit.Counted(r.outagePackets, "packet", "packets"), len(r.load), unit.Counted(r.outages, "outage", "outages"))

@@ -39,7 +39,7 @@ func TestInterruptedLoadHasNoState(t *testing.T) {
 	}{
 		"carried, from second 7 on":  {carried, []part{toTheEnd(7 * time.Second)}, "from second 7 on"},
 		"carried, from second 20 on": {carried, []part{toTheEnd(20 * time.Second)}, "from second 20 on"},
-		"carried, the last 2 s":      {carried, []part{toTheEnd(28 * time.Second)}, "from second 28 on"},
+		"carried, the last 4 s":      {carried, []part{toTheEnd(26 * time.Second)}, "from second 26 on"},
 		"filled, from second 12 on":  {filled, []part{toTheEnd(12 * time.Second)}, "from second 12 on"},
 		"policed, from second 12 on": {policed, []part{toTheEnd(12 * time.Second)}, "from second 12 on"},
 		"carried, most of it":        {carried, []part{{5 * time.Second, 25 * time.Second}}, "were lost in 1 outage, in"},
@@ -56,6 +56,9 @@ func TestInterruptedLoadHasNoState(t *testing.T) {
 // A short outage leaves the state, which is told with the rate that arrived.
 func TestShortOutageLeavesTheState(t *testing.T) {
 	w := profile(10e6, 2e6, 110_000, 14*ms, 0)
+	if r := Analyze(cut(w, toTheEnd(28*time.Second)), options(w)); r.State != NotFilled || r.Interrupted {
+		t.Errorf("the last 2 of 30 s: %v, interrupted %v: %q", r.State, r.Interrupted, r.Evidence)
+	}
 	r := Analyze(cut(w, part{8 * time.Second, 16 * time.Second}), options(w))
 	if r.State != NotFilled || r.Interrupted || !strings.Contains(r.Evidence, "lost in 1 outage,") || !strings.HasPrefix(r.Evidence, "0 of 39") {
 		t.Errorf("%v, interrupted %v: %s", r.State, r.Interrupted, r.Evidence)
