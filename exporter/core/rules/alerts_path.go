@@ -106,7 +106,8 @@ unless on (job, instance, path, probe)
 	}
 	DelayFloorStep = Rule{
 		Name: "OnewayDelayFloorStep",
-		Doc:  `Within its bound a floor may be negative: then any step is a large share of it.`,
+		Doc: `Within its bound a floor may be negative: then any step is a large share of it. Both times need minutes without a load
+test: the smallest delay of a few packets, or beside a test, is no floor.`,
 		Expr: promql(`
 abs($delayFloorShift) > on (path) group_left () $floorStepSeconds
 and abs($delayFloorShift) > 2 * max_over_time($delayErrorBound[15m])
@@ -114,12 +115,15 @@ and
 (
   abs($delayFloorShift)
   > clamp_min(min_over_time($delayMin[1h] offset 15m), 0) * on (path) group_left () $floorStepRatio
-)`, names{
+)
+and count_over_time(($untested)[15m:1m]) >= 5
+and count_over_time(($untested)[1h:1m] offset 15m) >= 15`, names{
 			"delayFloorShift":  DelayFloorShift.Name,
 			"floorStepSeconds": ThresholdFloorStepSeconds.ByPath.Name,
 			"delayErrorBound":  metric.DelayErrorBound.Name,
 			"delayMin":         metric.DelayMin.Name,
 			"floorStepRatio":   ThresholdFloorStepRatio.ByPath.Name,
+			"untested":         metric.DelayMin.Name + " unless on (job, instance, path) " + LoadTestRecent.Name,
 		}),
 		Alert: &Alert{
 			Severity: Info, Component: Path, Absolute: true,
