@@ -69,6 +69,8 @@ var (
 				"remote_stepped: the remote end's clock was stepped",
 				"bound_too_large: the error bound is not valid or above max_bound",
 				"transmit_before_receive: the reflector's transmit timestamp precedes its receive timestamp",
+				"wrong_format: the reflector's timestamps are not of the format that its Z bit says",
+				"ptp_in_utc: the reflector's PTP time is UTC, not TAI",
 			},
 		},
 	})

@@ -156,13 +156,17 @@ const (
 	BoundTooLarge
 	// TransmitBeforeReceive: the remote end's transmit timestamp precedes its receive timestamp, so that one of them is wrong.
 	TransmitBeforeReceive
+	// WrongFormat: the remote end's timestamps are not of the format (NTP or PTP) that the Z bit of its Error Estimate names.
+	WrongFormat
+	// PTPInUTC: the remote end's timestamps in PTP format are in UTC instead of TAI.
+	PTPInUTC
 )
 
 // Reasons lists all values in order.
 func Reasons() []Reason {
 	return []Reason{
 		Unknown, OK, NoStamp, NoClock, ClockSilent, LocalUnsynchronized,
-		LocalStepped, RemoteUnsynchronized, RemoteStepped, BoundTooLarge, TransmitBeforeReceive,
+		LocalStepped, RemoteUnsynchronized, RemoteStepped, BoundTooLarge, TransmitBeforeReceive, WrongFormat, PTPInUTC,
 	}
 }
 
@@ -174,6 +178,8 @@ func InWords(reason string) string {
 		LocalStepped.String(): "this host's clock was stepped", RemoteUnsynchronized.String(): "the remote clock is not synchronized",
 		RemoteStepped.String(): "the remote clock was stepped", BoundTooLarge.String(): "the error bound is too large",
 		TransmitBeforeReceive.String(): "the reflector's transmit timestamp precedes its receive timestamp",
+		WrongFormat.String():           "the reflector's timestamps are not of the format that its Z bit says",
+		PTPInUTC.String():              "the reflector's PTP time is UTC, not TAI",
 		Unknown.String():               "the quality of the clocks is not known",
 	}
 	if w, known := words[reason]; known {
@@ -188,7 +194,7 @@ func (r Reason) String() string {
 		Unknown: "unknown", OK: "ok", NoStamp: "no_timestamp", NoClock: "no_clock",
 		ClockSilent: "clock_silent", LocalUnsynchronized: "local_unsynchronized",
 		LocalStepped: "local_stepped", RemoteUnsynchronized: "remote_unsynchronized", RemoteStepped: "remote_stepped",
-		BoundTooLarge: "bound_too_large", TransmitBeforeReceive: "transmit_before_receive",
+		BoundTooLarge: "bound_too_large", TransmitBeforeReceive: "transmit_before_receive", WrongFormat: "wrong_format", PTPInUTC: "ptp_in_utc",
 	}
 	if int(r) >= len(words) || words[r] == "" {
 		return "invalid"

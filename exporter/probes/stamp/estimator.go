@@ -17,7 +17,7 @@ import (
 
 // Sizes of arrays indexed by the enumerations of package sample.
 const (
-	reasonCount = sample.TransmitBeforeReceive + 1
+	reasonCount = sample.PTPInUTC + 1
 	events      = 4 // eventNames
 )
 

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp/ledger"
@@ -80,7 +81,7 @@ func (o once) Measure(ctx context.Context, count uint64) (probe.Outcome, error) 
 func (v *snapshot) failure() (probe.Failure, string) {
 	switch sent := v.directions[0].Sent; {
 	case sent.Value == 0 && v.peerError != nil:
-		return probe.NotSent, v.peerError.Error()
+		return probe.NotSent, errtext.Words(v.peerError)
 	case sent.Value == 0:
 		return probe.NotSent, "no packet was sent in time"
 	case v.peerError != nil:

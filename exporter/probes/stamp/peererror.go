@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"syscall"
 
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/net/tstamp"
 )
 
@@ -17,18 +18,19 @@ func (v *snapshot) explained() string {
 	if errors.Is(v.peerError, syscall.ECONNREFUSED) {
 		return v.closed(v.peerError)
 	}
+	text := errtext.Words(v.peerError)
 	route := fmt.Sprintf("`%s` shows the route to it", routeCommand(v.peer.Addr()))
 	switch {
 	case errors.Is(v.peerError, syscall.EHOSTUNREACH), errors.Is(v.peerError, syscall.ENETUNREACH):
-		return fmt.Sprintf("%v: %s", v.peerError, route)
+		return fmt.Sprintf("%s: %s", text, route)
 	case errors.Is(v.peerError, syscall.EACCES):
-		return fmt.Sprintf("%v: a route of this host prohibits it, or it is the broadcast address of a network: %s", v.peerError, route)
+		return fmt.Sprintf("%s: a route of this host prohibits it, or it is the broadcast address of a network: %s", text, route)
 	case errors.Is(v.peerError, syscall.EINVAL):
-		return fmt.Sprintf("%v: a route of this host drops its packets (blackhole): %s", v.peerError, route)
+		return fmt.Sprintf("%s: a route of this host drops its packets (blackhole): %s", text, route)
 	case errors.Is(v.peerError, syscall.EPERM):
-		return fmt.Sprintf("%v: a firewall of this host does not let its packets out: `nft list ruleset` shows the rules", v.peerError)
+		return fmt.Sprintf("%s: a firewall of this host does not let its packets out: `nft list ruleset` shows the rules", text)
 	}
-	return v.peerError.Error()
+	return text
 }
 
 // routeCommand is the command of iproute2 that prints the route to an address. It takes a zone as the device.
@@ -66,7 +68,7 @@ func (v *snapshot) rejected(e *tstamp.ICMPError) string {
 
 // closed is the error of a port that the peer itself rejects.
 func (v *snapshot) closed(err error) string {
-	return fmt.Sprintf("%v: no reflector listens there, or the host's firewall rejects UDP port %d; start one: `oneway reflect`, or `reflector:` in its agent's configuration", err, v.peer.Port())
+	return fmt.Sprintf("%s: no reflector listens there, or the host's firewall rejects UDP port %d; start one: `oneway reflect`, or `reflector:` in its agent's configuration", errtext.Words(err), v.peer.Port())
 }
 
 // mtuText is an MTU that a router reported; zero: it did not.

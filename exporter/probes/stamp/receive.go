@@ -60,7 +60,25 @@ func (s *session) pendingOf(in *tstamp.In, r *ledger.Reply, q ledger.Request) (a
 		a.Clock = ledger.ThenOf(clock.Quality{Steps: e.steps, Bound: sample.Bound{Reason: sample.OK}})
 	}
 	a.Clock = a.Clock.And(e.clock.Quality(instant.Now()))
+	switch f, stated := r.Format(s.opts.TAIOffset, in.At); {
+	case !stated:
+		a.Packet.Remote = sample.Bound{Reason: sample.WrongFormat}
+	case f == timefmt.PTP && inUTC(&a.Packet, a.Clock.Bound, s.opts.TAIOffset):
+		a.Packet.Remote = sample.Bound{Reason: sample.PTPInUTC}
+	}
 	return a
+}
+
+// inUTC reports whether the remote end's timestamps in PTP format are in UTC instead of TAI: its clock is behind by tai, to a second, which
+// the bounds of both clocks exclude.
+func inUTC(p *sample.Packet, local sample.Bound, tai time.Duration) bool {
+	clocks := bound.Clocks(local, p.Remote)
+	tolerance := min(time.Second, tai/4)
+	if clocks.Reason != sample.OK || clocks.Error > tolerance || !p.T1.Present() || !p.T2.Present() || !p.T3.Present() || !p.T4.Present() {
+		return false
+	}
+	offset := (p.T2.At.Sub(p.T1.At) - p.T4.At.Sub(p.T3.At)) / 2
+	return (offset + tai).Abs() < tolerance
 }
 
 // sampleOf joins the four timestamps of one packet.

@@ -1,6 +1,7 @@
 package stamp
 
 import (
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp/ledger"
@@ -136,7 +137,7 @@ func reportOf(v snapshot) Report {
 		r.RepliesFrom = v.repliesFrom.String()
 	}
 	if v.peerError != nil {
-		r.Error = v.peerError.Error()
+		r.Error = errtext.Words(v.peerError)
 	}
 	return r
 }

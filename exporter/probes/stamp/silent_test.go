@@ -2,6 +2,7 @@ package stamp
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"strings"
 	"syscall"
@@ -60,6 +61,11 @@ func TestUnreachablePeerHasARemedy(t *testing.T) {
 		v.peer, v.peerError = netip.MustParseAddrPort("192.0.2.7:862"), err
 		if got := v.silence(); !strings.Contains(got, want) || !strings.Contains(got, err.Error()) {
 			t.Errorf("%v: %s", err, got)
+		}
+		v.peerError = fmt.Errorf("this host does not send to it: %w", fmt.Errorf("tstamp: send: %w", err))
+		_, detail := v.failure()
+		if got := v.silence() + "\n" + detail; strings.Contains(got, "tstamp") || !strings.Contains(got, "send: "+err.Error()) {
+			t.Errorf("%v: the text has the name of a package: %s", err, got)
 		}
 	}
 }

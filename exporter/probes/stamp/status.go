@@ -54,8 +54,8 @@ func (v *snapshot) silence() string {
 	case v.refused.Known:
 		return v.refusal()
 	case v.RoundTripsReceived > 0:
-		return fmt.Sprintf("udp %s has not replied since %s (%s before): its host or its reflector is down, hangs or limits its rate, or a firewall or a route has changed",
-			v.peer, v.LastSuccess.Time().UTC().Format("2006-01-02 15:04:05 UTC"), replies(v.RoundTripsReceived))
+		return fmt.Sprintf("udp %s has not replied since %s (%s before): its host or its reflector is down, hangs or limits its rate, %sor a firewall or a route has changed",
+			v.peer, v.LastSuccess.Time().UTC().Format("2006-01-02 15:04:05 UTC"), replies(v.RoundTripsReceived), v.oversized())
 	case v.AnsweredLate > 0:
 		return fmt.Sprintf("udp %s sent %s later than loss_timeout (%v), and none in time: raise loss_timeout, or see which queue delays them", v.peer, replies(v.AnsweredLate), v.opts.LossTimeout)
 	}

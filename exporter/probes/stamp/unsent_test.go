@@ -125,5 +125,12 @@ func TestSilenceAfterRepliesIsNoMissingReflector(t *testing.T) {
 		if got := v.silence(); !strings.Contains(got, c.want) {
 			t.Errorf("%s: %s; want %s", name, got, c.want)
 		}
+		if c.received == 0 {
+			continue
+		}
+		v.opts.Size = 8000
+		if got := v.silence(); !strings.Contains(got, c.want) || !strings.Contains(got, "an MTU of the path below") {
+			t.Errorf("%s, large packets: %s; want the MTU as a cause", name, got)
+		}
 	}
 }

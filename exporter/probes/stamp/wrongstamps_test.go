@@ -18,10 +18,11 @@ import (
 	"oneway.example/tests/await"
 )
 
-// Offsets of the timestamps T3 and T2 in a reply (RFC 8762 section 4.3.1).
+// Offsets of the timestamps T3 and T2 and of the Error Estimate in a reply (RFC 8762 section 4.3.1).
 const (
-	atT3 = 4
-	atT2 = 16
+	atT3    = 4
+	atError = 12
+	atT2    = 16
 )
 
 // TestWrongTimestampsOfAForeignReflectorHaveAReason: what a reflector's wrong timestamps make unknown is counted with its reason.
@@ -127,5 +128,66 @@ func TestTimestampsWithinTheirErrorsAreInOrder(t *testing.T) {
 		if n := c.count(metric.RoundTripInvalid, "transmit_before_receive"); n != 1 {
 			t.Errorf("residence of %v: %v invalid round trips, want 1", residence, n)
 		}
+	}
+}
+
+// TestTimestampsOfAnotherFormatHaveAReason: a reflector's timestamps whose format or time scale is not the one that it says give no
+// delay, and a round trip without an error.
+func TestTimestampsOfAnotherFormatHaveAReason(t *testing.T) {
+	const tai = timefmt.TAIOffset
+	for name, c := range map[string]struct {
+		stated, true timefmt.Format
+		tai          time.Duration // of the reflector
+		bound        time.Duration
+		reason       sample.Reason
+	}{
+		"NTP":                               {timefmt.NTP, timefmt.NTP, 0, time.Microsecond, sample.OK},
+		"PTP":                               {timefmt.PTP, timefmt.PTP, tai, time.Microsecond, sample.OK},
+		"PTP that says NTP":                 {timefmt.NTP, timefmt.PTP, tai, time.Microsecond, sample.WrongFormat},
+		"PTP in UTC that says NTP":          {timefmt.NTP, timefmt.PTP, 0, time.Microsecond, sample.WrongFormat},
+		"NTP that says PTP":                 {timefmt.PTP, timefmt.NTP, 0, time.Microsecond, sample.WrongFormat},
+		"PTP in UTC":                        {timefmt.PTP, timefmt.PTP, 0, time.Microsecond, sample.PTPInUTC},
+		"PTP in UTC, as far as it is known": {timefmt.PTP, timefmt.PTP, 0, 40 * time.Second, sample.OK},
+		"PTP ahead":                         {timefmt.PTP, timefmt.PTP, 2 * tai, time.Microsecond, sample.OK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			peer := fakePeer(t, func(q []byte) [][]byte {
+				s, err := stampfmt.ParseSender(q)
+				if err != nil {
+					return nil
+				}
+				reply, now := replyTo(q, s.Seq), c.true.Encode(instant.Now(), c.tai)
+				binary.BigEndian.PutUint64(reply[atT3:], now)
+				binary.BigEndian.PutUint16(reply[atError:], uint16(timefmt.MakeErrorEstimate(c.bound, true, c.stated)))
+				binary.BigEndian.PutUint64(reply[atT2:], now)
+				return [][]byte{reply}
+			})
+			b := newTestbed(t, reflector.Options{}).to(peer)
+			r := b.measure(t, quick(), 20)
+			for _, d := range []DirectionReport{r.Forward, r.Reverse} {
+				want := map[string]uint64{c.reason.String(): 20}
+				if c.reason == sample.OK {
+					want = nil
+				}
+				if len(d.Invalid) != len(want) || d.Invalid[c.reason.String()] != want[c.reason.String()] || (d.Delay != nil) != (c.reason == sample.OK) {
+					t.Errorf("%s; want delays %v", asJSON(t, d), c.reason)
+				}
+			}
+			if r.RoundTrip.Time == nil || r.RoundTrip.Received != 20 {
+				t.Errorf("round trips %s; want 20 with a time", asJSON(t, r.RoundTrip))
+			}
+			if c.reason == sample.OK {
+				return
+			}
+			note := "20 delays have no error bound: " + sample.InWords(c.reason.String())
+			if said := strings.Join(r.notes(), "\n"); !strings.Contains(said, note) {
+				t.Errorf("no %q in the notes:\n%s", note, said)
+			}
+			invalid := b.invalid(t, c.reason)
+			if invalid["forward"] == 0 || invalid["reverse"] == 0 || invalid["round trip"] > 0 {
+				t.Errorf("counted as %v: %v", c.reason, invalid)
+			}
+		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/net/wire/stampfmt"
+	"oneway.example/exporter/net/wire/timefmt"
 )
 
 // Reply is one parsed reply, or the reply to a statistics query.
@@ -23,8 +24,33 @@ type Reply struct {
 // Filled reports whether our reflector wrote its counts.
 func (r *Reply) Filled() bool { return r.HasReceipt && r.Receipt.Filled }
 
-// Decode reads a timestamp of the remote end, in the format that the reply's own Error Estimate names (RFC 8762
-// section 4.2.1). local is a time close to it. tai is TAI-UTC, for the format PTP.
+// year is the longest distance of a timestamp in its true format from the time of this host. In the other format it is at least 66 years
+// away, or has too many nanoseconds.
+const year = 365 * 24 * time.Hour
+
+// Format is the format of the reply's timestamps: the one that its own Error Estimate names (stated; RFC 8762 section 4.2.1), or the other
+// one if only in that the timestamps are close to local. tai is TAI-UTC, for the format PTP.
+func (r *Reply) Format(tai time.Duration, local instant.Time) (f timefmt.Format, stated bool) {
+	f = r.Packet.Error.Format()
+	other := timefmt.PTP - f
+	if !r.close(f, tai, local) && r.close(other, tai, local) {
+		return other, false
+	}
+	return f, true
+}
+
+// close reports whether all timestamps of the reply exist in format f and are within a year of local, except absent ones.
+func (r *Reply) close(f timefmt.Format, tai time.Duration, local instant.Time) bool {
+	for _, raw := range [...]uint64{r.Packet.T2, r.Packet.T3} {
+		if at := f.Decode(raw, tai, local); raw != 0 && (at.IsZero() || at.Sub(local).Abs() > year) {
+			return false
+		}
+	}
+	return true
+}
+
+// Decode reads a timestamp of the remote end in the reply's Format.
 func (r *Reply) Decode(raw uint64, tai time.Duration, local instant.Time) instant.Time {
-	return r.Packet.Error.Format().Decode(raw, tai, local)
+	f, _ := r.Format(tai, local)
+	return f.Decode(raw, tai, local)
 }
