@@ -121,7 +121,7 @@ func All() []Reason {
 			Remedy: "The run took longer than its timeout: choose a longer timeout, or less traffic.",
 		},
 		{
-			Name: Lost, Meaning: "the control connection ended, or nothing came from the load server for 10 s",
+			Name: Lost, Meaning: "the control connection ended, or nothing came from the other end for 10 s", Refusal: true, Ends: true, Status: 408,
 			Remedy: "The control connection ended, or the load server was silent: check that the load server still runs and does not hang, and whether the path was interrupted at that time.",
 		},
 		{

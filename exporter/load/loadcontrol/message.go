@@ -158,6 +158,7 @@ const (
 	Unproved     Reason = runreason.Unproved
 	ShuttingDown Reason = runreason.ShuttingDown
 	Paused       Reason = runreason.RemotePaused
+	Lost         Reason = runreason.Lost
 )
 
 // Reasons returns all values, in order.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -200,6 +201,9 @@ func TestTrafficEndsItsSessionWithAReason(t *testing.T) {
 		<-c.Done()
 		remoteend.Eventually(t, "the session's end", func() bool { return s.r.Status().Ended[word] == 1 })
 		remoteend.Eventually(t, "the link is free", func() bool { _, _, held := s.links.Holder(DefaultLink); return !held })
+		if r := remoteend.Refusal(t, c.Err()); word == "silent" && (r.Reason != loadcontrol.Lost || r.Detail != fmt.Sprintf("nothing was received from %v for 10 s: does a firewall drop it?", h.Remote())) {
+			t.Errorf("the client's error is %v", c.Err())
+		}
 		if r, ok := errors.AsType[*loadcontrol.Refusal](why); ok && *remoteend.Refusal(t, c.Err()) != *r {
 			t.Errorf("the client's error is %v", c.Err())
 		}

@@ -14,6 +14,7 @@ import (
 
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/standstill"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/traffic"
 	"oneway.example/exporter/probe/link"
@@ -241,8 +242,11 @@ func (s *session) refuseUntilRenewed(again bool, renewed time.Time, detail strin
 // disconnect ends the connection and returns the reason as a label value.
 func (s *session) disconnect(err error) (reason string) {
 	defer func() { _ = s.conn.Close() }() // it returns no error
+	if errors.Is(err, traffic.ErrIdleTimeout) {
+		err = s.silent(err)
+	}
 	if refusal, ok := errors.AsType[*loadcontrol.Refusal](err); ok {
-		if slices.Contains([]loadcontrol.Reason{loadcontrol.ShuttingDown, loadcontrol.TimeLimit, loadcontrol.Paused}, refusal.Reason) {
+		if slices.Contains([]loadcontrol.Reason{loadcontrol.ShuttingDown, loadcontrol.TimeLimit, loadcontrol.Paused, loadcontrol.Lost}, refusal.Reason) {
 			s.r.counts.request(refusal.Reason) // not a reply to a message, so not counted yet
 		}
 		// A client that does not read must not block the end of the session.
@@ -256,18 +260,26 @@ func (s *session) disconnect(err error) (reason string) {
 			return endPaused
 		case loadcontrol.TimeLimit:
 			return endTimeLimit
+		case loadcontrol.Lost:
+			return endSilent
 		}
 		return endProtocol
 	}
 	switch {
 	case errors.Is(err, loadcontrol.ErrClosed):
 		return endClosed
-	case errors.Is(err, traffic.ErrIdleTimeout):
-		return endSilent
 	case errors.Is(err, loadcontrol.ErrProtocol):
 		return endProtocol
 	}
 	return endLost
+}
+
+// silent tells a client that has reached the idle timeout why its session ends: it may run, and its packets not arrive.
+func (s *session) silent(err error) *loadcontrol.Refusal {
+	if idle, ok := errors.AsType[*traffic.IdleError](err); ok {
+		return &loadcontrol.Refusal{Reason: loadcontrol.Lost, Detail: idle.Detail}
+	}
+	return &loadcontrol.Refusal{Reason: loadcontrol.Lost, Detail: fmt.Sprintf("nothing was received from %v for %s: does a firewall drop it?", s.conn.Remote(), unit.Duration(traffic.IdleTimeout))}
 }
 
 // finish releases the resources of the session after its traffic has ended.

@@ -54,6 +54,18 @@ type Remote interface {
 // ErrIdleTimeout means: the client of a session has reached the idle timeout of the traffic.
 var ErrIdleTimeout = errors.New("loadserver: the client reached the idle timeout")
 
+// IdleError is ErrIdleTimeout with what the traffic knows of it.
+type IdleError struct {
+	// Detail is a sentence for the operator of the client.
+	Detail string
+}
+
+// Error has the detail.
+func (e *IdleError) Error() string { return ErrIdleTimeout.Error() + ": " + e.Detail }
+
+// Unwrap returns ErrIdleTimeout.
+func (*IdleError) Unwrap() error { return ErrIdleTimeout }
+
 // IdleTimeout is the longest time without anything from a client, whose session then ends: the client hangs, or the
 // path to it is interrupted. Radio links stall for seconds: of eight recorded in cars, LTE, UMTS and EVDO, six stalled
 // for over a second in every two minutes.
@@ -62,13 +74,13 @@ const IdleTimeout = 10 * time.Second
 // WatchInterval is the interval of EndIdle.
 const WatchInterval = 250 * time.Millisecond
 
-// EndIdle ends a session with ErrIdleTimeout while idle, the time since something came from the client, is above
-// IdleTimeout, until ctx ends. Each type of traffic runs it for each of its sessions.
-func EndIdle(ctx context.Context, host Host, idle func() time.Duration) {
+// EndIdle ends a session with the error of why, which is ErrIdleTimeout, while idle, the time since something came from the
+// client, is above IdleTimeout, until ctx ends. Each type of traffic runs it for each of its sessions.
+func EndIdle(ctx context.Context, host Host, idle func() time.Duration, why func() error) {
 	for last := sched.Now(); ctxtime.Sleep(ctx, WatchInterval); last = sched.Now() { // silence has no event to wait for
 		// After a time in which this host did not run, what has come meanwhile is not read yet.
 		if idle() > IdleTimeout && sched.Now()-last < 2*WatchInterval {
-			host.End(ErrIdleTimeout)
+			host.End(why())
 		}
 	}
 }

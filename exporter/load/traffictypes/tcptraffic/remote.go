@@ -53,7 +53,7 @@ func (r remote) Open(host traffic.Host, _ json.RawMessage) (traffic.Session, any
 	s := &serving{host: host, clock: r.clock, used: map[uint16]bool{}, active: map[uint16]*serve{}}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.recordReceived()
-	s.tasks.Go(func() { traffic.EndIdle(s.ctx, host, s.idleTime) })
+	s.tasks.Go(func() { traffic.EndIdle(s.ctx, host, s.idleTime, func() error { return traffic.ErrIdleTimeout }) })
 	return s, endclock.NewKernel(r.host), nil
 }
 

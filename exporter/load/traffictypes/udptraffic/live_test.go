@@ -126,6 +126,10 @@ func TestHelloOfAnotherAddressDoesNotCount(t *testing.T) {
 			}
 		})
 		silentAfter(t, h, 10*time.Second)
+		const want = "no test packet was received from 127.0.0.1:9 for 10 s; they come from port 10: a NAT changed the port"
+		if idle, ok := errors.AsType[*traffic.IdleError](s.idleError()); !ok || idle.Detail != want {
+			t.Errorf("%v, want %s", s.idleError(), want)
+		}
 		cancel()
 		others.Wait()
 	})

@@ -132,7 +132,7 @@ func (f *remote) Open(host traffic.Host, _ json.RawMessage) (traffic.Session, an
 	f.byID.Store(s.id, s)
 	s.recordReceived()
 	s.tasks.Go(func() { greet(s.ctx, s.stream, s.greets) })
-	s.tasks.Go(func() { traffic.EndIdle(s.ctx, host, func() time.Duration { return s.idleTime(sched.Now()) }) })
+	s.tasks.Go(func() { traffic.EndIdle(s.ctx, host, func() time.Duration { return s.idleTime(sched.Now()) }, s.idleError) })
 	return s, Reply{Session: s.id, Port: e.LocalAddr().Port(), Kernel: endclock.NewKernel(f.host)}, nil
 }
 
@@ -153,8 +153,12 @@ func (f *remote) challenge(id uint64, from netip.AddrPort) {
 		return
 	}
 	s := v.(*serving)
-	if to := s.to.Load(); to != nil && *to == from {
+	switch to := s.to.Load(); {
+	case to == nil:
+	case *to == from:
 		s.recordReceived()
+	default:
+		s.other.Store(&otherSource{from, sched.Now()})
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/ipheader"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/stream"
 	"oneway.example/exporter/load/traffic"
@@ -39,11 +40,19 @@ type serving struct {
 	consentEnded atomic.Int64 // time of the last ICMP error that ended consent, by sched.Now; zero: none
 	sending      atomic.Bool  // a stream that replaces the hello packets
 
+	other atomic.Pointer[otherSource] // the last hello from another address than the proved one; nil: there was none
+
 	mu     sync.Mutex
 	active [2]*transfer
 	// drained is when the client no longer waits for packets of the last reverse stream, and calls busy; nil: there was none.
 	drained   *time.Timer
 	drainedAt time.Time
+}
+
+// otherSource is where a packet of the session came from, and when, by sched.Now.
+type otherSource struct {
+	from netip.AddrPort
+	at   time.Duration
 }
 
 // transfer is one stream in progress.
@@ -364,6 +373,33 @@ func (s *serving) idleTime(now time.Duration) time.Duration {
 		ago = min(ago, since)
 	}
 	return ago
+}
+
+// idleError returns why nothing comes from the proved address.
+func (s *serving) idleError() error {
+	to, timeout := s.to.Load(), unit.Duration(traffic.IdleTimeout)
+	if to == nil {
+		return &traffic.IdleError{Detail: "no address was proved within " + timeout + ": does a firewall drop test packets?"}
+	}
+	detail := fmt.Sprintf("no test packet was received from %v for %s", *to, timeout)
+	switch from, ok := s.otherSource(*to); {
+	case !ok:
+		detail += ": does a firewall drop them?"
+	case from.Addr() == to.Addr():
+		detail += fmt.Sprintf("; they come from port %d: a NAT changed the port", from.Port())
+	default:
+		detail += fmt.Sprintf("; they come from %v: a NAT changed the address", from)
+	}
+	return &traffic.IdleError{Detail: detail}
+}
+
+// otherSource returns where packets of the session came from during the idle timeout instead of the proved address.
+func (s *serving) otherSource(to netip.AddrPort) (from netip.AddrPort, ok bool) {
+	if last := s.other.Load(); last != nil && sched.Now()-last.at <= traffic.IdleTimeout {
+		return last.from, true
+	}
+	from, ago, ok := s.stream.LastStreamPacket()
+	return from, ok && from != to && ago <= traffic.IdleTimeout
 }
 
 // Close implements traffic.Session.
