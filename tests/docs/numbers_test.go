@@ -148,7 +148,7 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 		{"deploy/unscraped/prometheus-agent.yml", "(" + window + " by default)"},
 		{"exporter/core/rules/files.go", "beyond " + thousands(delay.ExactLimit) + " packets"},
 		{metrics, "ends early after " + thousands(delay.PDVLimit) + " packets"},
-		{metrics, "nothing came from the load server for " + quiet},
+		{metrics, "nothing came from the other end for " + quiet},
 		{security, "nothing was received for " + quiet + ": its session has ended"},
 		{security, "payload of TCP was received for " + quiet + "; acknowledgments"},
 		{security, "payload of its load server was received for " + quiet + ", or"},

@@ -135,7 +135,7 @@ func (c *Checker) owned(local netip.Addr) error {
 	if found, err := c.routes.RouteGet(local.AsSlice()); err == nil && len(found) > 0 && found[0].Type == unix.RTN_LOCAL {
 		return nil // of a range of local addresses
 	}
-	return fmt.Errorf("source: this host does not have the address %s now; see `ip address show`", local)
+	return Missing(local)
 }
 
 // chosen returns an error if the kernel chooses an address for peer that is of no use.
@@ -212,4 +212,9 @@ func missing(peer netip.Addr, device, but string) error {
 		where = " on interface " + device
 	}
 	return fmt.Errorf("source: this host has no usable %s address%s%s; see `ip address show`", family, where, but)
+}
+
+// Missing is the error of an address that this host does not have.
+func Missing(a netip.Addr) error {
+	return fmt.Errorf("source: this host does not have the address %s now; see `ip address show`", a)
 }

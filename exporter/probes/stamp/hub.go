@@ -97,6 +97,9 @@ func newHub(key hubKey, openCard func(string, *slog.Logger) (card, error), env p
 	}
 	if h.conn, err = tstamp.Open(key.local, o); err != nil {
 		h.closeCard()
+		if errors.Is(err, syscall.EADDRNOTAVAIL) {
+			return nil, source.Missing(key.local.Addr())
+		}
 		return nil, err
 	}
 	if h.sources, err = source.Open(key.device); err != nil {

@@ -63,7 +63,11 @@ func (p *Prober) Start(ctx context.Context) (end func(), err error) {
 	}
 	stop := p.peer.Follow(ctx, failed, func(ctx context.Context, peer netip.AddrPort) (target.Measurement, error) {
 		series.renew() // a session counts from zero
-		return p.open(ctx, peer, series)
+		m, err := p.open(ctx, peer, series)
+		if err != nil && ctx.Err() == nil {
+			series.scope.Set(metric.ProbeUp, 0) // such as without the address of the option local
+		}
+		return m, err
 	})
 	if stop == nil {
 		series.scope.Close()
