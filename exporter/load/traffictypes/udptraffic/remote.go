@@ -132,7 +132,9 @@ func (f *remote) Open(host traffic.Host, _ json.RawMessage) (traffic.Session, an
 	f.byID.Store(s.id, s)
 	s.recordReceived()
 	s.tasks.Go(func() { greet(s.ctx, s.stream, s.greets) })
-	s.tasks.Go(func() { traffic.EndIdle(s.ctx, host, func() time.Duration { return s.idleTime(sched.Now()) }, s.idleError) })
+	s.tasks.Go(func() {
+		traffic.EndIdle(s.ctx, host, func() time.Duration { return s.idleTime(sched.Now()) }, s.idleError)
+	})
 	return s, Reply{Session: s.id, Port: e.LocalAddr().Port(), Kernel: endclock.NewKernel(f.host)}, nil
 }
 
