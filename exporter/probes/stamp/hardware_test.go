@@ -158,7 +158,11 @@ func TestPathWithoutASessionHasNoGauges(t *testing.T) {
 	await.That(t, "the card is missing at the second address", func() bool {
 		return p.session.Load() == nil && strings.Contains(p.Status().Reason, errSlotEmpty.Error())
 	})
-	for _, d := range gauges {
+	await.That(t, "the path is down", func() bool {
+		up, known := sink.Value(metric.ProbeUp, "p", "stamp")
+		return known && up == 0
+	})
+	for _, d := range gauges[1:] {
 		if all := sink.All(d); len(all) > 0 {
 			t.Errorf("%s of a path without a session: %v", d.Name, all)
 		}
