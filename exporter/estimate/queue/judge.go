@@ -323,13 +323,16 @@ func (r *run) findOutages() {
 	}
 }
 
-// interruption describes an interruption of the path that leaves the link unknown: an outage that lasted to the end of the
-// load, or outages with more than half of its packets. Empty: there is none.
+// mostlyOut reports whether more than half of the packets were lost in outages.
+func (r *run) mostlyOut() bool { return 2*r.outagePackets > len(r.load) }
+
+// interruption describes an interruption of the path that leaves a link unknown that was not full before: an outage that lasted to
+// the end of the load, or outages with most of its packets. Empty: there is none.
 func (r *run) interruption() string {
 	switch {
 	case r.endOutage >= max(endOutage, r.length()/endPart):
 		return fmt.Sprintf("no packet of the load arrived from second %.0f on", seconds(r.length()-r.endOutage))
-	case 2*r.outagePackets > len(r.load):
+	case r.mostlyOut():
 		return fmt.Sprintf("%s of %d were lost in %s, in which no packet arrived", unit.Counted(r.outagePackets, "packet", "packets"), len(r.load), unit.Counted(r.outages, "outage", "outages"))
 	}
 	return ""

@@ -239,15 +239,20 @@ func Analyze(packets []Packet, o Options) Result {
 	res.From, res.To = w.from, w.to
 	res.Offered, res.Loss = r.offered(w)
 	res.Throughput, res.Mean = r.throughput(w), r.rateOf(w)
-	if interruption := r.interruption(); interruption != "" {
-		res.Evidence, res.Interrupted = interruption, true
-		return res
-	}
-	if res.Received < minReceived {
+	interrupted := res
+	interrupted.Evidence, interrupted.Interrupted = r.interruption(), true
+	switch {
+	case r.mostlyOut():
+		return interrupted
+	case res.Received < minReceived:
 		res.Evidence = "too few packets arrived"
-		return res
+	default:
+		r.judge(&res)
 	}
-	r.judge(&res)
+	// What the losses before an outage tell of a link that was full stays.
+	if (res.State == Unknown || res.State == NotFilled) && interrupted.Evidence != "" {
+		return interrupted
+	}
 	return res
 }
 
