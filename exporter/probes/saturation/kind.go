@@ -147,7 +147,7 @@ func (k *Kind) checked(t *udptraffic.Transfer, err error) (*udptraffic.Transfer,
 	case t.Oversized("packet_bytes", 0) != nil:
 		return nil, t.Oversized("packet_bytes", 0)
 	case t.Cut != "":
-		return nil, fmt.Errorf("saturation: %s transfer was cut short: %s", t.Direction, t.Cut)
+		return nil, t.CutShort()
 	case t.Counts.Sent == 0:
 		return nil, &loadtest.Failure{Reason: runreason.Socket, Err: fmt.Errorf(
 			"saturation: none of the %d %s packets left the sender; check that its interface's MTU is at least %d bytes (packet_bytes) and that its firewall allows them",

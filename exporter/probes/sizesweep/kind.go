@@ -148,8 +148,8 @@ func (k *Kind) Perform(ctx context.Context, s *udptraffic.Session, r *loadtest.R
 			res.Omitted = append(res.Omitted, Omission{c, c.Direction.String(), large.Error()})
 			continue
 		}
-		if t.Cut != "" {
-			return fmt.Errorf("sizesweep: %v: cut short: %s", c, t.Cut)
+		if err := t.CutShort(); err != nil {
+			return fmt.Errorf("sizesweep: %v: %w", c, err)
 		}
 		m := evaluate(packets(t), c.PacketBytes, segment, uint64(t.HostDropped()))
 		*m.Underrun -= float64(t.Counts.Withheld) / float64(m.PlannedPackets) // withheld packets are no underrun of the sender

@@ -20,7 +20,6 @@ package train
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -272,8 +271,5 @@ func (k *Kind) group(ctx context.Context, s *udptraffic.Session, d sample.Direct
 		}
 		c.observe(one, capacity.Evaluate(one, o))
 	}
-	if t.Cut != "" {
-		return errors.New("cut short: " + t.Cut)
-	}
-	return nil
+	return t.CutShort()
 }

@@ -250,7 +250,7 @@ func TestForwardStreamWithoutPacketsTimesOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	f, _, err := p.Wait(t.Context(), 1)
-	if err != nil || f.Received == nil || f.Error != "idle timeout without the number of packets sent" {
+	if err != nil || f.Received == nil || f.Error != "the number of packets sent did not arrive within the idle timeout: the control connection was interrupted" {
 		t.Errorf("%+v, %v", f, err)
 	}
 }

@@ -271,7 +271,7 @@ func (s *serving) carry(x *transfer) {
 	case x.ctx.Err() != nil:
 		f.Error = context.Cause(x.ctx).Error()
 	case f.Received != nil && !x.sentKnown.Load():
-		f.Error = "idle timeout without the number of packets sent"
+		f.Error = "the number of packets sent did not arrive within the idle timeout: the control connection was interrupted"
 	}
 	// A client that does not read its records must not hold the link.
 	late := time.AfterFunc(grace+time.Duration(len(records)/reportRate)*time.Second, func() {

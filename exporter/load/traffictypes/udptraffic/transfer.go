@@ -2,12 +2,15 @@ package udptraffic
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"time"
 
 	"oneway.example/exporter/core/bound"
 	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/stream"
 	"oneway.example/exporter/probe/endclock"
 )
@@ -121,6 +124,14 @@ func (c *Counts) Underrun() float64 {
 // sent.
 func (t *Transfer) Lag() (lag time.Duration, ok bool) {
 	return max(0, t.took-t.Duration()), t.Counts.Sent > 0 && t.Counts.Lost == 0
+}
+
+// CutShort returns an error if the transfer ended before its plan.
+func (t *Transfer) CutShort() error {
+	if t.Cut == "" {
+		return nil
+	}
+	return &loadtest.Failure{Reason: runreason.Timeout, Err: fmt.Errorf("%s transfer was cut short: %s", t.Direction, t.Cut)}
 }
 
 // Duration is the time from the first sent packet to the last.
