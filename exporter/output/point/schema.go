@@ -9,6 +9,7 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/core/unit"
 )
 
 // Measurement is a measurement of the schema.
@@ -177,7 +178,7 @@ func (c *Column) Unit() string {
 // quantile, so that delay_quantile_seconds of rank 0.95 is delay_p95_seconds, and 0.999 is p99_9. It is empty for a rank that
 // is not a decimal number between 0 and 1 in its shortest form.
 func Ranked(key, rank string) string {
-	percent := percentOf(rank)
+	percent := unit.RankPercent(rank)
 	if percent == "" {
 		return ""
 	}
@@ -189,29 +190,6 @@ func Ranked(key, rank string) string {
 		}
 	}
 	return strings.TrimSuffix(base, "_quantile") + "_p" + percent + unit
-}
-
-// percentOf is a rank in percent with the decimal point as an underscore.
-func percentOf(rank string) string {
-	switch rank {
-	case "0":
-		return "0"
-	case "1":
-		return "100"
-	}
-	digits, found := strings.CutPrefix(rank, "0.")
-	if !found || digits == "" || strings.Trim(digits, "0123456789") != "" || strings.HasSuffix(digits, "0") {
-		return ""
-	}
-	digits += strings.Repeat("0", max(0, 2-len(digits)))
-	whole, rest := strings.TrimLeft(digits[:2], "0"), digits[2:]
-	if whole == "" {
-		whole = "0"
-	}
-	if rest == "" {
-		return whole
-	}
-	return whole + "_" + rest
 }
 
 // Measurements lists all measurements that are not of runs: of series of these groups, and of raw samples.

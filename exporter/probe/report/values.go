@@ -1,8 +1,10 @@
 package report
 
+import "oneway.example/exporter/core/unit"
+
 // Values are the numbers of a run, by quantity: the name of METRICS.md without "oneway_", then by direction and by further
 // labels of the metric, if it has any: {"queue_delay_seconds": {"forward": {"p50": 0.031}}}. Each is a float64 or a
-// map[string]any. Quantile ranks are min, p5, p50, p95 and max.
+// map[string]any. Quantile ranks are min, max, and p5, p50, p99_9 and so on.
 type Values map[string]any
 
 // Set sets the number at a path of keys, the quantity first.
@@ -25,18 +27,11 @@ func rank(label string) string {
 	switch label {
 	case "0":
 		return "min"
-	case "0.05":
-		return "p5"
-	case "0.25":
-		return "p25"
-	case "0.5":
-		return "p50"
-	case "0.75":
-		return "p75"
-	case "0.95":
-		return "p95"
 	case "1":
 		return "max"
+	}
+	if percent := unit.RankPercent(label); percent != "" {
+		return "p" + percent
 	}
 	return label
 }
