@@ -11,7 +11,7 @@ const axisWidth = 80
 
 // voiceRow shows R, loss and delay of the same windows above each other, as thesis figure 7.2 does.
 func voiceRow(b *boardBuilder) {
-	rMost := "(" + call(metric.VoiceR) + ") + (" + call(metric.VoiceRError) + ")"
+	rMost := "(" + call(metric.VoiceRHighest) + ") or (" + call(metric.VoiceR) + ") + (" + call(metric.VoiceRError) + ")"
 	rLeast := "(" + call(metric.VoiceR) + ") - (" + call(metric.VoiceRError) + ")"
 	b.WithRow(dashboard.NewRowBuilder("Voice quality: R, and the loss and delay that it depends on"))
 	b.WithPanel(lines(text{

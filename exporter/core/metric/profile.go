@@ -12,7 +12,7 @@ type Profile uint8
 // series. The tests of probes check them.
 const (
 	MaxFull       = 155
-	MaxFullFaults = 233
+	MaxFullFaults = 237
 	MaxSlim       = 14
 )
 

@@ -14,6 +14,12 @@ var (
 		Absent: "Where oneway_voice_r_factor is absent.",
 		Source: "ITU-T G.107 (06/2015) clause 7.4; design, invariant 1",
 	})
+	VoiceRHighest = Family(Desc{
+		Name: "oneway_voice_highest_r_factor", Kind: Gauge, Labels: perVoice,
+		Help:   "Highest R that the error bound of the one-way delay permits, if all packets whose outcome or delay is not known were played. It is known where these packets could lower R by so much that oneway_voice_r_factor is absent.",
+		Absent: "In a window without such packets, where it is oneway_voice_r_factor plus its error bound, without a valid delay, or that decided fewer than 10 packets, and where the direction of lost packets is not known.",
+		Source: "ITU-T G.107 (06/2015) clause 7.4; design, invariant 1",
+	})
 	VoiceMOS = Family(Desc{
 		Name: "oneway_voice_mos", Kind: Gauge, Labels: perVoice, Source: "ITU-T G.107 Annex B",
 		Help:   "Estimated mean opinion score MOS-CQE, 1..4.5.",
@@ -48,7 +54,7 @@ func voiceGroup() Group {
 	return Group{
 		Title: TitleVoice,
 		Descs: []*Desc{
-			VoiceDelayImpairment, VoiceEquipmentImpairment, VoiceRError, VoiceMOS, VoiceMouthToEar, VoicePlayoutLoss, VoiceR,
+			VoiceDelayImpairment, VoiceEquipmentImpairment, VoiceRError, VoiceRHighest, VoiceMOS, VoiceMouthToEar, VoicePlayoutLoss, VoiceR,
 		},
 		Measurements: []Measurement{
 			{Name: "oneway_voice", Labels: perVoice},

@@ -97,11 +97,15 @@ var (
 		Name: "oneway:voice_r_factor:most",
 		Doc: `The best R of all codecs and buffers: if that is bad, every call is.
 By G.107 only, as on the dashboard: the simplified model rates higher. R is uncertain by
-the delay's bound: this is the best R within it.`,
+the delay's bound, and by packets whose delay or outcome is not known: this is the best R
+within it. Such packets lower R more than they raise it, so with them it is not R plus its
+bound.`,
 		Expr: promql(`
 max without (codec, model, buffer) (
+  $highest{model="g107"}
+  or
   $voiceR{model="g107"} + $voiceRError{model="g107"}
-)`, names{"voiceR": metric.VoiceR.Name, "voiceRError": metric.VoiceRError.Name}),
+)`, names{"highest": metric.VoiceRHighest.Name, "voiceR": metric.VoiceR.Name, "voiceRError": metric.VoiceRError.Name}),
 	}
 	VoiceRUntested = Rule{
 		Name: "oneway:voice_r_factor:untested",

@@ -48,6 +48,13 @@ func (p Path) Assess(c Codec, b Buffered, base Parameters, m Model) (a Assessmen
 // neither the buffer nor the path knows whether they were played. R falls as the delay and the losses grow, so its values at both
 // ends of these intervals enclose the true one. A delay is not negative.
 func (p Path) RError(off time.Duration, unknown uint64, r float64, c Codec, b Buffered, base Parameters, m Model) float64 {
+	least, most := p.RLimits(off, unknown, c, b, base, m)
+	return max(most-r, r-least, 0)
+}
+
+// RLimits are the least and the most R that RError permits. Packets that neither the buffer nor the path knows can only raise R as far
+// as they lower the share of the missed ones.
+func (p Path) RLimits(off time.Duration, unknown uint64, c Codec, b Buffered, base Parameters, m Model) (least, most float64) {
 	low, high, played, missed := p, p, b, b
 	low.Delay, high.Delay = max(0, p.Delay-off), max(0, p.Delay+off)
 	if unknown > 0 { // all were played, and the others missed one by one; or all were lost next to others
@@ -59,7 +66,7 @@ func (p Path) RError(off time.Duration, unknown uint64, r float64, c Codec, b Bu
 	}
 	best, _ := low.Assess(c, played, base, m)
 	worst, _ := high.Assess(c, missed, base, m)
-	return max(best.R-r, r-worst.R, 0)
+	return worst.R, best.R
 }
 
 // combine joins the path's losses and the buffer's into one ratio and one BurstR. Late runs next to lost ones are

@@ -256,6 +256,7 @@ func (s *series) publishWindow(w *window) {
 		for _, v := range d.ratings {
 			c.SetIf(metric.VoiceR, v.R, v.ok, label, v.codec, v.model, v.buffer)
 			c.SetIf(metric.VoiceRError, v.off, v.ok, label, v.codec, v.model, v.buffer)
+			c.SetIf(metric.VoiceRHighest, v.highest, v.limited, label, v.codec, v.model, v.buffer)
 			c.SetIf(metric.VoiceMOS, v.MOS, v.ok, label, v.codec, v.model, v.buffer)
 			if s.snapshot.opts.Impairments {
 				c.SetIf(metric.VoiceDelayImpairment, v.Id, v.ok, label, v.codec, v.model, v.buffer)

@@ -270,3 +270,26 @@ func TestVariationIsWithheldWhereUnknownDelaysCouldChangeIt(t *testing.T) {
 		}
 	}
 }
+
+// TestHighestRIsKnownWhereUnknownPacketsWithholdR: packets without a known delay can lower R far, and raise it hardly. A call that is
+// bad at best is bad though R is withheld.
+func TestHighestRIsKnownWhereUnknownPacketsWithholdR(t *testing.T) {
+	labels := []string{"forward", "G.711-PLC", "g107", "adaptive"}
+	for lost, rated := range map[uint64]bool{0: true, 10: true, 15: false, 100: false} {
+		c := newSessionFixture(t, us, func(o *Options) { o.Codecs = []string{"G.711-PLC"} })
+		for i := range 500 - lost {
+			c.bring(330*time.Millisecond+time.Duration(i%3)*time.Millisecond, 30*time.Millisecond)
+		}
+		e := c.estimator
+		e.take(ledger.Verdict{Kind: ledger.PacketsDecided, Direction: sample.Forward, Losses: loss.Delta{Decided: 500, Received: 500}})
+		e.take(ledger.Verdict{Kind: ledger.PacketsDecided, Direction: sample.Reverse, Losses: loss.Delta{Decided: 500, Received: 500 - lost, Lost: lost}})
+		e.take(ledger.Verdict{Kind: ledger.RoundTripsDecided, Losses: loss.Delta{Received: 500 - lost, Lost: lost}})
+		c.window = e.window(ledger.Known{Directions: [2]bool{true, true}})
+		c.publish()
+		r, known := c.ledger.value(metric.VoiceR, labels...)
+		highest, limited := c.ledger.value(metric.VoiceRHighest, labels...)
+		if known != rated || limited != (lost > 0) || limited && (highest < 65 || highest > 66.5 || known && highest < r) {
+			t.Errorf("%d lost replies: R %v (known %v), at most %v (known %v); want at most 66", lost, r, known, highest, limited)
+		}
+	}
+}

@@ -257,6 +257,9 @@ type rated struct {
 	// off limits the error of R caused by the bound of the delay, and by packets without a known delay.
 	off float64
 	ok  bool
+	// highest is the highest R that these permit; limited: there are such packets, so that it is not R plus off.
+	highest float64
+	limited bool
 }
 
 // mostUnknownR is the largest error of R that packets without a known delay may cause: the width of a category of ITU-T G.109.
@@ -285,10 +288,14 @@ func (w *direction) rate(o *Options, delays delay.Snapshot, directed bool) (all 
 				played := buffer.Snapshot()
 				a, ok := path.Assess(codec, played, voice.Defaults(), m)
 				unknown := delays.Undecided + delays.Received - min(delays.Received, played.Played+played.Late)
-				ok = ok && directed && delays.Count > 0 && path.RError(0, unknown, a.R, codec, played, voice.Defaults(), m) <= mostUnknownR
+				ok = ok && directed && delays.Count > 0
+				_, highest := path.RLimits(off, unknown, codec, played, voice.Defaults(), m)
+				limited := ok && unknown > 0
+				ok = ok && path.RError(0, unknown, a.R, codec, played, voice.Defaults(), m) <= mostUnknownR
 				all = append(all, rated{
 					codec: codec.Name, buffer: buffer.Name(), model: m.Name, Assessment: a, ok: ok,
-					off: path.RError(off, unknown, a.R, codec, played, voice.Defaults(), m),
+					off:     path.RError(off, unknown, a.R, codec, played, voice.Defaults(), m),
+					highest: highest, limited: limited,
 				})
 			}
 		}
