@@ -256,10 +256,10 @@ type rated struct {
 	voice.Assessment
 	// off limits the error of R caused by the bound of the delay, and by packets without a known delay.
 	off float64
-	ok  bool
-	// highest is the highest R that these permit; limited: there are such packets, so that it is not R plus off.
+	// highest is the highest R that these permit.
 	highest float64
-	limited bool
+	// ok: R is known; limited: there are such packets, so that highest is not R plus off.
+	ok, limited bool
 }
 
 // mostUnknownR is the largest error of R that packets without a known delay may cause: the width of a category of ITU-T G.109.
