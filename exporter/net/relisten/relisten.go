@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"oneway.example/exporter/net/listen"
 )
 
 // renewEvery is how often the listener of a link-local address looks whether its interface is there.
@@ -57,15 +59,12 @@ func Pending(config net.ListenConfig, network, address string, opened func()) *L
 	return &Listener{config: config, network: network, address: address, closing: make(chan struct{}), opened: opened}
 }
 
-// RetryInterval is the interval at which the address of a pending Listener is tried: its appearance has no event here.
-const RetryInterval = 5 * time.Second
-
 // await waits until a pending Listener may listen, and tries it; false: it was closed.
 func (l *Listener) await() bool {
 	select {
 	case <-l.closing:
 		return false
-	case <-time.After(RetryInterval):
+	case <-time.After(listen.RetryInterval): // the appearance of an address has no event here
 	}
 	made, err := Listen(context.Background(), l.config, l.network, l.address)
 	if err != nil {

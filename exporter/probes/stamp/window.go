@@ -289,12 +289,12 @@ func (w *direction) rate(o *Options, delays delay.Snapshot, directed bool) (all 
 				a, ok := path.Assess(codec, played, voice.Defaults(), m)
 				unknown := delays.Undecided + delays.Received - min(delays.Received, played.Played+played.Late)
 				ok = ok && directed && delays.Count > 0
-				_, highest := path.RLimits(off, unknown, codec, played, voice.Defaults(), m)
+				least, highest := path.RLimits(off, unknown, codec, played, voice.Defaults(), m)
 				limited := ok && unknown > 0
 				ok = ok && path.RError(0, unknown, a.R, codec, played, voice.Defaults(), m) <= mostUnknownR
 				all = append(all, rated{
 					codec: codec.Name, buffer: buffer.Name(), model: m.Name, Assessment: a, ok: ok,
-					off:     path.RError(off, unknown, a.R, codec, played, voice.Defaults(), m),
+					off:     max(highest-a.R, a.R-least, 0),
 					highest: highest, limited: limited,
 				})
 			}

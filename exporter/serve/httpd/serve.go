@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -50,23 +48,21 @@ func Listen(flags *web.FlagConfig, log *slog.Logger) ([]net.Listener, error) {
 		return listeners, nil
 	}
 	var all []net.Listener
-	missing := map[string]error{}
-	var failed error
+	var missing []string
+	var failed, absent error
 	for _, address := range *flags.WebListenAddresses {
 		l, err := relisten.Listen(context.Background(), net.ListenConfig{}, "tcp", address)
 		switch {
 		case errors.Is(err, syscall.EADDRNOTAVAIL):
-			missing[address] = err
+			missing, absent = append(missing, address), cmp.Or(absent, err)
 		case err != nil:
 			failed = cmp.Or(failed, err)
 		default:
 			all = append(all, l)
 		}
 	}
-	for _, address := range slices.Sorted(maps.Keys(missing)) {
-		if len(all) == 0 {
-			failed = cmp.Or(failed, missing[address])
-		}
+	if len(all) == 0 {
+		failed = cmp.Or(failed, absent)
 	}
 	if failed != nil {
 		for _, open := range all {
@@ -74,8 +70,8 @@ func Listen(flags *web.FlagConfig, log *slog.Logger) ([]net.Listener, error) {
 		}
 		return nil, fmt.Errorf("httpd: %w%s", failed, advice(failed))
 	}
-	for _, address := range slices.Sorted(maps.Keys(missing)) {
-		log.Warn("Cannot listen on an address of --web.listen-address; it is tried again", "address", address, "err", missing[address], "interval", relisten.RetryInterval)
+	for _, address := range missing {
+		log.Warn("Cannot listen on an address of --web.listen-address, which this host does not have; it is tried again", "address", address)
 		all = append(all, relisten.Pending(net.ListenConfig{}, "tcp", address, func() {
 			log.Info("Listens on the address now", "address", address)
 		}))

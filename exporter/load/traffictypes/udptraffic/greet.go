@@ -16,7 +16,7 @@ const helloEvery = 500 * time.Millisecond
 // greet sends hello packets, which also preserve the mapping of a NAT, until ctx ends; to returns where, and whether one is
 // due.
 func greet(ctx context.Context, s *stream.Session, to func() (at netip.AddrPort, due bool)) {
-	for ctxtime.Sleep(ctx, helloEvery) {
+	for ctxtime.Sleep(ctx, helloEvery) { // the interval of the packets
 		if at, due := to(); due {
 			_ = s.KeepAlive(at) // on an error the next one may succeed
 		}
