@@ -10,6 +10,7 @@ import (
 
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/capacity"
 	"oneway.example/exporter/load/loadcontrol"
@@ -52,6 +53,12 @@ func TestListedValuesAreThoseOfTheCode(t *testing.T) {
 	for _, r := range loadcontrol.Reasons() {
 		refusals = append(refusals, string(r))
 	}
+	ends := []string{runreason.EndClosed, runreason.EndLost, runreason.EndProtocol}
+	for _, r := range runreason.All() {
+		if r.Ended != "" {
+			ends = append(ends, r.Ended)
+		}
+	}
 	var sendReasons []string
 	for errno := range syscall.Errno(200) { // beyond the largest one of Linux
 		for reason := range tstamp.CountByReason(map[syscall.Errno]uint64{errno: 1}) {
@@ -71,6 +78,7 @@ func TestListedValuesAreThoseOfTheCode(t *testing.T) {
 		{metric.ReflectorPackets, metric.ResultL, texts(results...)},
 		{metric.Trains, metric.ResultL, texts(capacity.Results()...)},
 		{metric.LoadServerRequests, metric.ResultL, refusals},
+		{metric.LoadServerEnded, metric.ReasonL, ends},
 		{metric.LoadServerDiscarded, metric.ReasonL, texts(ignored...)},
 		{metric.SendErrors, metric.ReasonL, sendReasons},
 		{metric.DelayInvalid, metric.ReasonL, without(texts(sample.Reasons()...), sample.OK.String())},

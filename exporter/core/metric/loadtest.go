@@ -168,15 +168,7 @@ var (
 		Help:   "Ended sessions, by reason.",
 		Absent: "While no load server runs.",
 		Values: Values{
-			ReasonL: {
-				"closed: by the client",
-				"lost: the control connection ended",
-				"silent: no message or test packet of the client",
-				"protocol: an invalid message",
-				"shutting_down: the load server stops",
-				"paused: the load server did not run for a second or more",
-				"time_limit: longer than announced, or for a minute without traffic",
-			},
+			ReasonL: runreason.Ends(),
 		},
 	})
 	LoadServerBytes = Family(Desc{

@@ -19,8 +19,10 @@ type Reason struct {
 	Remedy string
 	// Skips: a run that has not begun to send is skipped, not failed. Refusal: a load server gives it.
 	Skips, Refusal bool
-	// Ends: it ends a session that runs, and refuses nothing.
-	Ends bool
+	// Ended is the end of a session that runs which this reason gives at the load server; empty: it refuses a request, and a session
+	// that it ends has sent a wrong one (EndProtocol). Ends: it refuses nothing.
+	Ended string
+	Ends  bool
 	// Retried: the run waits within max_wait and asks the load server again. It alone decides that; a refusal of another reason may
 	// tell the operator when a later run can succeed.
 	Retried bool
@@ -121,7 +123,7 @@ func All() []Reason {
 			Remedy: "The run took longer than its timeout: choose a longer timeout, or less traffic.",
 		},
 		{
-			Name: Lost, Meaning: "the control connection ended, or nothing came from the other end for 10 s", Refusal: true, Ends: true, Status: 408,
+			Name: Lost, Meaning: "the control connection ended, or nothing came from the other end for 10 s", Refusal: true, Ended: EndSilent, Ends: true, Status: 408,
 			Remedy: "The control connection ended, or the load server was silent: check that the load server still runs and does not hang, and whether the path was interrupted at that time.",
 		},
 		{
@@ -129,7 +131,7 @@ func All() []Reason {
 			Remedy: "This host was suspended, its virtual machine or the process was stopped, or other processes used all processors: the next run is not affected if that does not happen again.",
 		},
 		{
-			Name: RemotePaused, Meaning: "the same at the load server", Refusal: true, Ends: true, Status: 503, Host: true,
+			Name: RemotePaused, Meaning: "the same at the load server", Refusal: true, Ended: EndPaused, Ends: true, Status: 503, Host: true,
 			Remedy: "The host of the load server was suspended or too busy, or its process was stopped; the next run is not affected if that does not happen again.",
 		},
 		{
@@ -177,7 +179,7 @@ func All() []Reason {
 			Remedy: raiseLimits,
 		},
 		{
-			Name: TimeLimit, Meaning: "above a limit of time", Refusal: true, Status: 403,
+			Name: TimeLimit, Meaning: "above a limit of time", Refusal: true, Ended: EndTimeLimit, Status: 403,
 			Remedy: raiseLimits,
 		},
 		{
@@ -193,7 +195,7 @@ func All() []Reason {
 			Remedy: "The load server did not receive test packets from this address: check for address translation that changes during a run.",
 		},
 		{
-			Name: ShuttingDown, Refusal: true, Status: 503, Retried: true,
+			Name: ShuttingDown, Refusal: true, Ended: EndShuttingDown, Status: 503, Retried: true,
 			Remedy: "The load server was stopping; the next run is not affected unless it stays away.",
 		},
 	}

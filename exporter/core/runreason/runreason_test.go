@@ -18,6 +18,9 @@ func TestEachReasonHasARemedyThatFitsAReport(t *testing.T) {
 		if r.Refusal != (r.Status >= 400 && r.Status < 600) || r.Retried && !r.Refusal {
 			t.Errorf("%s: refusal %v, status %d, retried %v", r.Name, r.Refusal, r.Status, r.Retried)
 		}
+		if r.Ends && r.Ended == "" || r.Ended != "" && !r.Refusal {
+			t.Errorf("%s: it ends a session as %q; ends %v, refusal %v", r.Name, r.Ended, r.Ends, r.Refusal)
+		}
 		seen[r.Name] = true
 	}
 	if r := runreason.Find("weather"); r != (runreason.Reason{}) {

@@ -1,6 +1,7 @@
 package loadserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/standstill"
 	"oneway.example/exporter/core/unit"
@@ -246,32 +248,23 @@ func (s *session) disconnect(err error) (reason string) {
 		err = s.silent(err)
 	}
 	if refusal, ok := errors.AsType[*loadcontrol.Refusal](err); ok {
-		if slices.Contains([]loadcontrol.Reason{loadcontrol.ShuttingDown, loadcontrol.TimeLimit, loadcontrol.Paused, loadcontrol.Lost}, refusal.Reason) {
+		ended := runreason.Find(string(refusal.Reason)).Ended
+		if ended != "" {
 			s.r.counts.request(refusal.Reason) // not a reply to a message, so not counted yet
 		}
 		// A client that does not read must not block the end of the session.
 		late := time.AfterFunc(lastWriteTimeout, func() { _ = s.conn.Close() })
 		_ = s.conn.Refuse(refusal) // the client may have closed
 		late.Stop()
-		switch refusal.Reason { //nolint:exhaustive // the others are of the client
-		case loadcontrol.ShuttingDown:
-			return endShuttingDown
-		case loadcontrol.Paused:
-			return endPaused
-		case loadcontrol.TimeLimit:
-			return endTimeLimit
-		case loadcontrol.Lost:
-			return endSilent
-		}
-		return endProtocol
+		return cmp.Or(ended, runreason.EndProtocol)
 	}
 	switch {
 	case errors.Is(err, loadcontrol.ErrClosed):
-		return endClosed
+		return runreason.EndClosed
 	case errors.Is(err, loadcontrol.ErrProtocol):
-		return endProtocol
+		return runreason.EndProtocol
 	}
-	return endLost
+	return runreason.EndLost
 }
 
 // silent tells a client that has reached the idle timeout why its session ends: it may run, and its packets not arrive.

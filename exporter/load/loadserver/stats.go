@@ -26,8 +26,7 @@ type Status struct {
 	// reason.
 	Opened, Started uint64
 	Refused         map[loadcontrol.Reason]uint64
-	// Ended counts ended sessions by reason: closed, lost, silent, protocol,
-	// shutting_down, paused.
+	// Ended counts ended sessions by reason: see runreason.Ends.
 	Ended map[string]uint64
 	// Received and Sent are bytes of UDP payload.
 	Received, Sent int64
@@ -81,17 +80,6 @@ func (c *counts) status() (s Status) {
 	})
 	return s
 }
-
-// Reasons of the end of a session: the values of a label, whose meanings metric.LoadServerEnded has.
-const (
-	endClosed       = "closed"
-	endLost         = "lost"
-	endSilent       = "silent"
-	endProtocol     = "protocol"
-	endShuttingDown = "shutting_down"
-	endPaused       = "paused"
-	endTimeLimit    = "time_limit"
-)
 
 // publish updates the metrics until ctx ends.
 func (r *LoadServer) publish(ctx context.Context, series *metric.Scope) {
