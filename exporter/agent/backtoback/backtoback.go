@@ -37,9 +37,11 @@ import (
 
 // Options configure a run. Errors are of type *option.Error.
 type Options struct {
-	// Setup is calibration.Loopback, Veth or Peer; Peer is the reflector's HOST:PORT for setup Peer.
-	Setup, Peer string
-	// Interface is the interface to calibrate. Loopback and Peer determine it and reject another one; for Veth it is the
+	// Setup is loopback, veth or peer.
+	Setup string `yaml:"setup"`
+	// Peer is the reflector's HOST:PORT for setup peer.
+	Peer string
+	// Interface is the interface to calibrate. The setups loopback and peer determine it and reject another one; for veth it is the
 	// veth interface that the result applies to; empty: the created pair.
 	Interface string `yaml:"interface"`
 	// Stamp are the sender's options.

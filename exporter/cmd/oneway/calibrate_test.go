@@ -14,9 +14,12 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
+	"oneway.example/exporter/agent/backtoback"
 	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/calibration"
+	"oneway.example/exporter/probe/target"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/tests/documents"
 )
@@ -203,5 +206,27 @@ func TestCalibrateCommandAcceptsItsFlags(t *testing.T) {
 		"--loss-timeout", "1s", "--trust", "--output", "f", "--json", "--key-file", "k", "--local", "192.0.2.1", "--hardware", "eth0", "--clock", "static",
 	}); err != nil {
 		t.Error(err)
+	}
+}
+
+// The settings of a calibration are its options by their keys, which come before options of the sender with the same key.
+func TestCalibrationSettingsAreItsOptions(t *testing.T) {
+	f := &calibrateFlags{options: backtoback.Options{
+		Setup: calibration.Veth, Interface: "eth0", Count: 7, TrueDelay: 2 * time.Microsecond, Trust: true, Stamp: stamp.Options{Options: target.Options{Interface: "lo"}},
+	}}
+	settings := f.document(t.Context(), nil, nil).Settings
+	own := option.Settings(&f.options)
+	for name, want := range own {
+		if settings[name] != want {
+			t.Errorf("%s is %v, want %v", name, settings[name], want)
+		}
+	}
+	for _, d := range option.All(&f.options) {
+		if own[d.Key+option.UnitOf(d.Key, d.Type())] == nil {
+			t.Errorf("%q has no %s", own, d.Key)
+		}
+	}
+	if own["setup"] != calibration.Veth || settings["interface"] != "eth0" {
+		t.Errorf("%q", settings)
 	}
 }

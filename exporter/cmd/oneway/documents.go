@@ -165,9 +165,7 @@ func (f *calibrateFlags) document(ctx context.Context, r *backtoback.Result, err
 	o := &f.options
 	d := calibrationDocument{
 		Envelope: document.New(document.Calibration), Outcome: outcomeOf(ctx, err),
-		Settings: settings(f.clock, option.Settings(&o.Stamp), document.Settings{
-			"setup": o.Setup, "interface": o.Interface, "count": o.Count, "true_delay_seconds": o.TrueDelay.Seconds(), "trust": o.Trust,
-		}),
+		Settings: settings(f.clock, option.Settings(&o.Stamp, o)),
 	}
 	if r == nil {
 		return d

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"oneway.example/exporter/agent"
+	"oneway.example/exporter/agent/backtoback"
 	"oneway.example/exporter/agent/incident"
 	"oneway.example/exporter/core/document"
 	"oneway.example/exporter/core/instant"
@@ -121,17 +122,21 @@ func withKinds(g *documents.Generator, run part, reference string) {
 	properties["kind"] = part{"type": "string", "enum": names}
 	run["allOf"] = []any{part{"$ref": reference}}
 }
+// clockSettings are the settings of the clock.
+func clockSettings() part {
+	return part{"clock": part{"type": "string"}, "clock_bound_seconds": part{"type": "number"}}
+}
+
 
 // kinds are the results and settings of a run, by its kind.
 func kinds(g *documents.Generator) part {
-	clock := part{"clock": part{"type": "string"}, "clock_bound_seconds": part{"type": "number"}}
 	var all []any
 	for _, k := range testKinds() {
 		all = append(all, part{
 			"if": part{"properties": part{"kind": part{"const": k.name}}},
 			"then": part{"properties": part{
 				"results":  g.Of(reflect.TypeOf(k.Results)),
-				"settings": part{"anyOf": []any{part{"type": "null"}, g.Settings(clock, k.Shared, k.Own)}},
+				"settings": part{"anyOf": []any{part{"type": "null"}, g.Settings(clockSettings(), k.Shared, k.Own)}},
 			}},
 		})
 	}
@@ -197,9 +202,8 @@ func statusValues(types []probe.Type) (all []reflect.Type) {
 func schemas(t *testing.T) map[document.Kind][]byte {
 	t.Helper()
 	number, text := part{"type": "number"}, part{"type": "string"}
-	flags := part{"clock": text, "clock_bound_seconds": number, "count": part{"type": "integer"}}
-	calibrated := part{"setup": text, "trust": part{"type": "boolean"}, "true_delay_seconds": number}
-	maps.Copy(calibrated, flags)
+	flags := part{"count": part{"type": "integer"}}
+	maps.Copy(flags, clockSettings())
 	call := part{
 		"codec": text, "model": text, "mouth_to_ear_delay_seconds": number, "loss_ratio": number, "loss_burst_ratio": number, "talker_echo_loudness_rating_db": number,
 	}
@@ -219,7 +223,7 @@ func schemas(t *testing.T) map[document.Kind][]byte {
 			g.Define("values", values(probes.All()))
 			withKinds(g, whole, "#/$defs/kinds")
 		}},
-		{document.Calibration, "oneway calibrate --json", calibrationDocument{}, settings(calibrated, stamp.Options{})},
+		{document.Calibration, "oneway calibrate --json", calibrationDocument{}, settings(clockSettings(), stamp.Options{}, backtoback.Options{})},
 		{document.Voice, "oneway voice --json", voiceDocument{}, settings(call)},
 		{document.Status, "/api/v1/status", agent.Status{}, func(whole part) { withWatchers(g, whole["properties"].(part)) }},
 		{document.Runs, "/runs", httpd.Runs{}, nil},
