@@ -64,9 +64,8 @@ type ProbeStatus struct {
 	Name   string `json:"name"`
 	Type   string `json:"type"`
 	Health Health `json:"health"`
-	// Cause is why it is not up, in one word: a reason of METRICS.md; limited: the last run completed with a note; path_minimum: it
-	// contradicts the delays; stateless_reflector: losses have no direction; failed: the prober does not run. Empty: it is up, or has
-	// just started. Reason is the same in a sentence.
+	// Cause is why it is not up, in one word: a reason of METRICS.md, or another one. Empty: it is up, or has just started. Reason is
+	// the same in a sentence.
 	Cause  string `json:"reason,omitempty"`
 	Reason string `json:"error,omitempty"`
 	// LastSuccess is when the last reply arrived, or the last run completed.
@@ -141,7 +140,7 @@ func (j *job) status() ProbeStatus {
 	s.StoresIncidents = j.storesIncidents()
 	switch {
 	case err != nil:
-		s.Health, s.State, s.Cause, s.Reason = Failed, failed, "failed", errtext.Words(err)
+		s.Health, s.State, s.Cause, s.Reason = Failed, failed, probe.CauseFailed, errtext.Words(err)
 	case now.Up && s.Reason == "":
 		s.Health = Up
 	case now.Up:

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/netip"
 	"time"
+
+	"oneway.example/exporter/core/lightreason"
 )
 
 // OnDemand is implemented by a Type that can measure a target once, when a client asks for it. Types of load tests do not
@@ -33,23 +35,6 @@ type Outcome struct {
 	// Received and Lost are round trips.
 	Received, Lost uint64
 	// Failure is why none was received; empty: at least one was. Detail is the same in words.
-	Failure Failure
+	Failure lightreason.Reason
 	Detail  string
 }
-
-// Failure is the reason of a measurement without a reply.
-type Failure string
-
-// The values of Failure.
-const (
-	// NoReply: nothing arrived within the waiting time. A foreign reflector with another key does not reply either.
-	NoReply Failure = "no_reply"
-	// Unreachable: the network or the remote host rejected the packets (ICMP).
-	Unreachable Failure = "unreachable"
-	// Discarded: what arrived was no valid reply, for example because of its key.
-	Discarded Failure = "discarded"
-	// NotSent: this host did not send the packets.
-	NotSent Failure = "not_sent"
-	// Unresolved: the name has no address.
-	Unresolved Failure = "unresolved"
-)

@@ -183,7 +183,7 @@ type Status struct {
 	Results []Result
 	Light   LightValues
 	Values  any
-	// Cause is why it is faulty, in one word; empty: it is not. Next is when a load test is due; zero: it runs, or never.
+	// Cause is why it is faulty, in one word: a reason of METRICS.md, or one of Causes; empty: it is not. Next is when a load test is due; zero: it runs, or never.
 	Cause string
 	Next  time.Time
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/core/lightreason"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/probe/report"
 )
@@ -51,7 +52,7 @@ type Measured struct {
 	// Sent counts test packets, Received those with a reply.
 	Sent, Received uint64
 	// Failure is why there was no reply; empty: there was one.
-	Failure Failure
+	Failure lightreason.Reason
 	// Table has the results, aligned at the right; its first row has the names of the columns. Without rows no table is printed.
 	// Notes are what a reader must know to interpret it.
 	Table report.Table

@@ -23,7 +23,8 @@ type object = map[string]any
 type Generator struct {
 	// Types are the schemas of types that encode themselves.
 	Types map[reflect.Type]map[string]any
-	// Fields are the schemas of fields whose types do not tell them, by type and name: "report.Header.Result".
+	// Fields are the schemas of fields whose types do not tell them, by type and name: "report.Header.Result". A description completes
+	// the comment of the field.
 	Fields map[string]map[string]any
 	// Variants are the types of fields that hold values of several types, by type and name. Without any, the field is an object.
 	Variants map[string][]reflect.Type
@@ -182,7 +183,8 @@ func (g *Generator) property(t reflect.Type, field reflect.StructField, options 
 		}
 	}
 	if words := docs[field.Name]; words != "" {
-		out["description"] = words
+		more, _ := fixed["description"].(string)
+		out["description"] = strings.TrimSpace(words + " " + more)
 	}
 	return out
 }

@@ -24,6 +24,7 @@ import (
 
 	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/hostport"
+	"oneway.example/exporter/core/lightreason"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe"
@@ -316,7 +317,7 @@ func (s *Service) resolve(ctx context.Context, c *Config, to host, options probe
 		err = hostport.WithRemedy(err)
 		r.Sink.Series(metric.ResolveFailures, r.Target, r.Module).Add(1)
 		r.Log.Info("Name not resolved", "name", to.name, "err", err)
-		return at, probe.Outcome{Failure: probe.Unresolved, Detail: errtext.Words(err)}, nil
+		return at, probe.Outcome{Failure: lightreason.Unresolved, Detail: errtext.Words(err)}, nil
 	}
 	r.Log.Info("Name resolved", "name", to.name, "addresses", fmt.Sprint(found))
 	fitting := 0
@@ -330,7 +331,7 @@ func (s *Service) resolve(ctx context.Context, c *Config, to host, options probe
 	}
 	if fitting == 0 {
 		r.Sink.Series(metric.ResolveFailures, r.Target, r.Module).Add(1)
-		return at, probe.Outcome{Failure: probe.Unresolved, Detail: "the name has no address of the module's family"}, nil
+		return at, probe.Outcome{Failure: lightreason.Unresolved, Detail: "the name has no address of the module's family"}, nil
 	}
 	// The reply does not tell the address: a name of an internal network may be secret.
 	return at, out, refused(NotAllowed, "No address of %q is in the targets of on_demand.", to.name)
@@ -346,7 +347,7 @@ func (m *Module) run(ctx context.Context, r Request, peer netip.AddrPort) (out p
 	out, err = once.Measure(ctx, m.Count)
 	switch {
 	case err != nil && ctx.Err() == nil:
-		return probe.Outcome{Failure: probe.NotSent, Detail: errtext.Words(err)}, nil
+		return probe.Outcome{Failure: lightreason.NotSent, Detail: errtext.Words(err)}, nil
 	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		return out, nil // the packets without an outcome are outstanding
 	}

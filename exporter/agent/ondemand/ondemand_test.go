@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"oneway.example/exporter/core/lightreason"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/probe"
@@ -105,14 +106,14 @@ func TestReplyHasTheFamiliesOfBlackboxExporter(t *testing.T) {
 			target        string
 			outcome       probe.Outcome
 			success, loss float64
-			reason        probe.Failure
+			reason        lightreason.Reason
 		}{
 			{"a.example.net", probe.Outcome{Received: 3, Lost: 1}, 1, 0.25, ""},
-			{"192.0.2.7", probe.Outcome{Lost: 4, Failure: probe.NoReply}, 0, 1, probe.NoReply},
-			{"192.0.2.7", probe.Outcome{Failure: probe.NotSent}, 0, 1, probe.NotSent},
-			{"no.example.net", probe.Outcome{}, 0, 1, probe.Unresolved},
-			{"six.example.net", probe.Outcome{}, 0, 1, probe.Unresolved},
-			{"slow.example.net", probe.Outcome{}, 0, 1, probe.Unresolved},
+			{"192.0.2.7", probe.Outcome{Lost: 4, Failure: lightreason.NoReply}, 0, 1, lightreason.NoReply},
+			{"192.0.2.7", probe.Outcome{Failure: lightreason.NotSent}, 0, 1, lightreason.NotSent},
+			{"no.example.net", probe.Outcome{}, 0, 1, lightreason.Unresolved},
+			{"six.example.net", probe.Outcome{}, 0, 1, lightreason.Unresolved},
+			{"slow.example.net", probe.Outcome{}, 0, 1, lightreason.Unresolved},
 		} {
 			s.outcome = c.outcome
 			sink, err := s.ask(t.Context(), c.target, "a", 9500*time.Millisecond)

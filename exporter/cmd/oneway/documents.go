@@ -13,6 +13,7 @@ import (
 	"oneway.example/exporter/core/bound"
 	"oneway.example/exporter/core/document"
 	"oneway.example/exporter/core/errtext"
+	"oneway.example/exporter/core/lightreason"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/load/loadtest"
@@ -26,7 +27,6 @@ import (
 const (
 	reasonInterrupted = "interrupted" // by Ctrl-C or SIGTERM
 	reasonUsage       = "usage"       // a wrong flag or argument
-	reasonUnresolved  = "unresolved"  // the name has no address
 )
 
 // outcomeOf is the outcome of a measurement that ended with err.
@@ -46,9 +46,9 @@ func outcomeOf(ctx context.Context, err error) document.Outcome {
 	case usage:
 		o.Reason = reasonUsage
 	case lookup:
-		o.Reason = reasonUnresolved
+		o.Reason = string(lightreason.Unresolved)
 	case errors.Is(err, probe.ErrNoReply):
-		o.Reason = string(probe.NoReply)
+		o.Reason = string(lightreason.NoReply)
 	}
 	return o
 }

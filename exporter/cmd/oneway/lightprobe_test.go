@@ -14,6 +14,7 @@ import (
 
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/core/lightreason"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/families"
@@ -95,7 +96,7 @@ func (c *countingOnce) Measure(_ context.Context, _ probe.Env, to probe.Target, 
 	progress("counting")
 	reached := count * uint64(c.own.Step)
 	if reached == 0 {
-		return probe.Measured{Failure: probe.NotSent, Values: countingValues{}}, fmt.Errorf("%w: nothing to count", probe.ErrNoReply)
+		return probe.Measured{Failure: lightreason.NotSent, Values: countingValues{}}, fmt.Errorf("%w: nothing to count", probe.ErrNoReply)
 	}
 	return probe.Measured{
 		Sent: count, Received: count, Table: report.Table{Heading: to.Peer + "\n", Rows: [][]string{{"", "count"}, {"reached", fmt.Sprint(reached)}}},

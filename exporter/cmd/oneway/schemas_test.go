@@ -18,6 +18,7 @@ import (
 	"oneway.example/exporter/agent/incident"
 	"oneway.example/exporter/core/document"
 	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/lightreason"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/core/runreason"
@@ -38,16 +39,19 @@ var update = flag.Bool("update", false, "rewrite exporter/doc/schema")
 
 type part = map[string]any
 
-// reasons are the values of a label, without their meanings, and others.
-func reasons(d *metric.Desc, label string, others ...string) part {
-	var all []string
-	for _, entry := range d.Values[label] {
-		name, _, _ := strings.Cut(entry, ":")
-		all = append(all, name)
-	}
-	all = append(all, others...)
+// oneOf is the schema of a text that has one of the values of several lists.
+func oneOf(lists ...[]string) part {
+	all := slices.Concat(lists...)
 	slices.Sort(all)
 	return part{"type": "string", "enum": slices.Compact(all)}
+}
+
+// causes is the schema of agent.ProbeStatus.Cause.
+func causes() part {
+	own := metric.Values{metric.ReasonL: probe.Causes()}
+	all := oneOf(metric.DelayInvalid.Values.Names(metric.ReasonL), metric.OnDemandFailure.Values.Names(metric.ReasonL), metric.Runs.Values.Names(metric.ReasonL), own.Names(metric.ReasonL))
+	all["description"] = "Others are " + strings.Join(probe.Causes(), "; ") + "."
+	return all
 }
 
 // values is the schema of report.Values: the metrics of these types of load tests.
@@ -82,17 +86,12 @@ func generator(types []probe.Type) *documents.Generator {
 	row, _ := reflect.TypeFor[incident.Body]().FieldByName("Rows")
 	points, _ := reflect.TypeFor[report.Series]().FieldByName("X")
 	text := part{"type": "string"}
-	outcome := reasons(metric.Runs, metric.ReasonL, reasonInterrupted, reasonUsage, reasonUnresolved, runreason.Internal)
-	lights := []string{
-		runreason.OK, reasonInterrupted, reasonUsage, reasonUnresolved, runreason.Internal, string(probe.NoReply), string(probe.Unreachable), string(probe.Discarded), string(probe.NotSent),
-	}
-	slices.Sort(lights)
-	states := reasons(metric.DelayInvalid, metric.ReasonL, slices.Concat(lights, outcome["enum"].([]string), []string{"failed", "limited", "path_minimum", "stateless_reflector"})...)
+	results, terminal := metric.Runs.Values.Names(metric.ResultL), []string{reasonInterrupted, reasonUsage, string(lightreason.Unresolved)}
 	direction := part{"type": "string", "enum": []string{"forward", "reverse"}}
 	return &documents.Generator{
 		Types: map[reflect.Type]map[string]any{
 			of(report.Seconds(0)): {"type": "number"}, of(instant.Time(0)): {"type": "integer"},
-			of(loadtest.Completed):   reasons(metric.Runs, metric.ResultL),
+			of(loadtest.Completed):   oneOf(results),
 			row.Type:                 {"type": "array", "items": part{"type": "array"}},
 			points.Type:              {"type": "array", "items": part{"type": "number"}},
 			of(record.Row{}):         {"type": "array", "items": part{"type": []string{"integer", "null"}}, "minItems": 6, "maxItems": 7},
@@ -100,9 +99,9 @@ func generator(types []probe.Type) *documents.Generator {
 		},
 		Fields: map[string]map[string]any{
 			"document.Outcome.Result":  {"type": "string", "enum": []string{runreason.Completed, runreason.Incomplete, runreason.Failed}},
-			"document.Outcome.Reason":  {"type": "string", "enum": lights},
-			"document.Envelope.Schema": text, "loadtest.Outcome.Reason": outcome, "agent.ProbeStatus.Cause": states, "incident.Deviation.Direction": direction,
-			"report.Header.Result":  reasons(metric.Runs, metric.ResultL, report.Unreadable),
+			"document.Outcome.Reason":  oneOf(terminal, metric.OnDemandFailure.Values.Names(metric.ReasonL), []string{runreason.OK, runreason.Internal}),
+			"document.Envelope.Schema": text, "loadtest.Outcome.Reason": oneOf(terminal, metric.Runs.Values.Names(metric.ReasonL)), "agent.ProbeStatus.Cause": causes(), "incident.Deviation.Direction": direction,
+			"report.Header.Result":  oneOf(results, []string{report.Unreadable}),
 			"report.Line.Direction": direction, "saturation.Direction.Direction": direction, "tcp.Direction.Direction": direction,
 		},
 		Variants: map[string][]reflect.Type{"agent.ProbeStatus.Values": statusValues(types)},
@@ -122,11 +121,11 @@ func withKinds(g *documents.Generator, run part, reference string) {
 	properties["kind"] = part{"type": "string", "enum": names}
 	run["allOf"] = []any{part{"$ref": reference}}
 }
+
 // clockSettings are the settings of the clock.
 func clockSettings() part {
 	return part{"clock": part{"type": "string"}, "clock_bound_seconds": part{"type": "number"}}
 }
-
 
 // kinds are the results and settings of a run, by its kind.
 func kinds(g *documents.Generator) part {

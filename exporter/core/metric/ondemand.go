@@ -1,5 +1,7 @@
 package metric
 
+import "oneway.example/exporter/core/lightreason"
+
 // On-demand probes.
 var (
 	OnDemandRequests = Family(Desc{
@@ -53,13 +55,7 @@ var (
 		Name: "probe_failure_info", Kind: Gauge, Labels: []string{ReasonL}, Source: "design, invariant 2",
 		Help:   "Always 1; why probe_success is 0. Only in the replies of /probe.",
 		Absent: "In /metrics, and if probe_success is 1.",
-		Values: Values{ReasonL: {
-			"no_reply: nothing arrived within the waiting time; a foreign reflector with another key does not reply either",
-			"unreachable: the network or the remote host rejected the packets (ICMP)",
-			"discarded: what arrived was no valid reply, for example because of its key",
-			"not_sent: this host did not send the packets",
-			"unresolved: the name has no address",
-		}},
+		Values: Values{ReasonL: lightreason.Values()},
 	})
 )
 

@@ -187,7 +187,7 @@ func (s *status) of(now time.Time) probe.Status {
 	st.LastSuccess = s.done.End.Time()
 	st.Results = s.done.Summary
 	if st.Reason == "" && len(s.done.Notes) > 0 {
-		st.Cause = "limited"
+		st.Cause = probe.CauseLimited
 		st.Reason = s.done.Notes[0]
 	}
 	return st

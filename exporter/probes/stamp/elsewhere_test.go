@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/lightreason"
 	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/reflector"
@@ -73,7 +74,7 @@ func TestRepliesFromAnotherAddressAreNamed(t *testing.T) {
 			}
 			r, err := p.Measure(t.Context(), 50, func(Report) {})
 			want := "replies come from udp " + from.LocalAddr().String() + ", not from udp " + peer + "; make that the peer"
-			if !errors.Is(err, probe.ErrNoReply) || !strings.Contains(err.Error(), want) || r.Discarded["wrong_peer"] == 0 || r.Failure != probe.Discarded {
+			if !errors.Is(err, probe.ErrNoReply) || !strings.Contains(err.Error(), want) || r.Discarded["wrong_peer"] == 0 || r.Failure != lightreason.Discarded {
 				t.Errorf("%s, from %s: %v; discarded %v; want %q", name, ip, err, r.Discarded, want)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/errtext"
+	"oneway.example/exporter/core/lightreason"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp/ledger"
@@ -78,18 +79,18 @@ func (o once) Measure(ctx context.Context, count uint64) (probe.Outcome, error) 
 }
 
 // failure is why no reply was received.
-func (v *snapshot) failure() (probe.Failure, string) {
+func (v *snapshot) failure() (lightreason.Reason, string) {
 	switch sent := v.directions[0].Sent; {
 	case sent.Value == 0 && v.peerError != nil:
-		return probe.NotSent, errtext.Words(v.peerError)
+		return lightreason.NotSent, errtext.Words(v.peerError)
 	case sent.Value == 0:
-		return probe.NotSent, "no packet was sent in time"
+		return lightreason.NotSent, "no packet was sent in time"
 	case v.peerError != nil:
-		return probe.Unreachable, v.silence()
+		return lightreason.Unreachable, v.silence()
 	case v.refused.Known:
-		return probe.Discarded, v.silence()
+		return lightreason.Discarded, v.silence()
 	}
-	return probe.NoReply, v.silence()
+	return lightreason.NoReply, v.silence()
 }
 
 var _ probe.OnDemand = (*Type)(nil)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/lightreason"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/net/wire/stampfmt"
@@ -106,7 +107,7 @@ func TestSilentTargetIsLostWithinTheLongestTime(t *testing.T) {
 	p := onceTo(t, b, func(*Options) {})
 	begin := time.Now()
 	out, err := p.Measure(t.Context(), 20)
-	if err != nil || out.Lost != 20 || out.Received != 0 || out.Failure != probe.NoReply {
+	if err != nil || out.Lost != 20 || out.Received != 0 || out.Failure != lightreason.NoReply {
 		t.Errorf("outcome %+v, %v", out, err)
 	}
 	if up, ok := sink.Value(metric.ProbeUp, "p", "m"); !ok || up != 0 {
@@ -151,9 +152,9 @@ func TestFailureOfAMeasurementHasItsReason(t *testing.T) {
 	for name, one := range map[string]struct {
 		testbed
 		key  string
-		want probe.Failure
+		want lightreason.Reason
 	}{
-		"wrong key": {keyed, file, probe.Discarded}, "no key": {keyed, "", probe.Discarded}, "nobody": {nobody, "", probe.Unreachable},
+		"wrong key": {keyed, file, lightreason.Discarded}, "no key": {keyed, "", lightreason.Discarded}, "nobody": {nobody, "", lightreason.Unreachable},
 	} {
 		out, err := onceTo(t, one.testbed, func(o *Options) { o.KeyFile = one.key }).Measure(t.Context(), 3)
 		if err != nil || out.Failure != one.want || out.Detail == "" || out.Lost != 3 {

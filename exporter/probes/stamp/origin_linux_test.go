@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/lightreason"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp/ledger"
 	"oneway.example/exporter/reflector"
@@ -80,7 +81,7 @@ func TestPacketsOfAHostWithoutItsAddressAreSkipped(t *testing.T) {
 			s.mu.Lock()
 			v := s.snapshot()
 			s.mu.Unlock()
-			if why, detail := v.failure(); v.peerError == nil || !strings.Contains(v.peerError.Error(), c.want) || why != probe.Unreachable {
+			if why, detail := v.failure(); v.peerError == nil || !strings.Contains(v.peerError.Error(), c.want) || why != lightreason.Unreachable {
 				t.Errorf("without the address: %v, %s, %s", v.peerError, why, detail)
 			}
 			namespace.Do(t, pair.Local, func() { ip("address add " + c.address + " dev near nodad") })

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/lightreason"
 	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/net/sched"
@@ -51,8 +52,8 @@ func refusedBy(t *testing.T, o Options, reply func(q []byte, seq uint32) []byte)
 		t.Fatal(err)
 	}
 	r, err := p.Measure(t.Context(), 20, func(Report) {})
-	if !errors.Is(err, probe.ErrNoReply) || r.Failure != probe.Discarded {
-		t.Errorf("%v, failure %q, want %q", err, r.Failure, probe.Discarded)
+	if !errors.Is(err, probe.ErrNoReply) || r.Failure != lightreason.Discarded {
+		t.Errorf("%v, failure %q, want %q", err, r.Failure, lightreason.Discarded)
 	}
 	return r, err
 }

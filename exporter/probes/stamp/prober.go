@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/lightreason"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/net/sched"
@@ -167,7 +168,7 @@ func (p *Prober) Measure(ctx context.Context, count uint64, progress func(Report
 	r := reportOf(found)
 	if found.RoundTripsReceived == 0 && found.AnsweredLate == 0 {
 		what := ""
-		if r.Failure, _ = found.failure(); r.Failure == probe.Discarded {
+		if r.Failure, _ = found.failure(); r.Failure == lightreason.Discarded {
 			what = " that is valid"
 		}
 		return r, fmt.Errorf("%w%s in %v: %s", probe.ErrNoReply, what, p.opts.LossTimeout, found.silence())

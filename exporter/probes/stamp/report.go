@@ -2,6 +2,7 @@ package stamp
 
 import (
 	"oneway.example/exporter/core/errtext"
+	"oneway.example/exporter/core/lightreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp/ledger"
@@ -33,7 +34,7 @@ type Report struct {
 	// StampError is the error limit of a receive timestamp of this host's kernel in the bounds.
 	StampError ReceiveStamp
 	// Failure is why no reply was received; empty: one was.
-	Failure probe.Failure
+	Failure lightreason.Reason
 	// Error is the last error reported by the network for the peer.
 	Error string
 }

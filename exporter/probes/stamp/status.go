@@ -77,7 +77,7 @@ func (v *snapshot) oversized() string {
 // undirected is why losses have no direction.
 const undirected = "the reflector does not number its replies; losses have no direction"
 
-// defect is what makes a continuing measurement incomplete: in one word, the reason of invalid delays (METRICS.md), and in a sentence.
+// defect is what makes a continuing measurement incomplete: in one word, a probe.Status.Cause, and in a sentence.
 func (v *snapshot) defect() (cause, sentence string) {
 	const invalid = "one-way delay is not valid: "
 	switch {
@@ -86,11 +86,11 @@ func (v *snapshot) defect() (cause, sentence string) {
 	case !v.shared && v.remoteReason != sample.OK && v.remoteReason != sample.Unknown:
 		return v.remoteReason.String(), invalid + sample.InWords(v.remoteReason.String())
 	case v.contradictory:
-		return "path_minimum", "path_minimum exceeds what the path's delays allow, or a clock was stepped; the clocks' own bounds are used"
+		return probe.CausePathMinimum, "path_minimum exceeds what the path's delays allow, or a clock was stepped; the clocks' own bounds are used"
 	case v.Kind == ledger.RemoteStateless && v.RoundTripsLost > 0 && v.sharedNumbers:
-		return "stateless_reflector", "the reflector replies without session identifiers, and may number the replies to several probes of this host together; losses have no direction. Give each probe a local_port of its own"
+		return probe.CauseStatelessReflector, "the reflector replies without session identifiers, and may number the replies to several probes of this host together; losses have no direction. Give each probe a local_port of its own"
 	case v.Kind == ledger.RemoteStateless && v.RoundTripsLost > 0:
-		return "stateless_reflector", undirected
+		return probe.CauseStatelessReflector, undirected
 	}
 	return "", ""
 }

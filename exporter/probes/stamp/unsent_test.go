@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/lightreason"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/net/tstamp"
 	"oneway.example/exporter/probe"
@@ -101,7 +102,7 @@ func TestErrorThatHasEndedIsNoReason(t *testing.T) {
 			f.lastFired++ // a packet was sent
 			v := f.told()
 			why, _ := v.failure()
-			if v.peerError != nil || reportOf(*v).Error != "" || why == probe.Unreachable || !strings.Contains(v.silence(), "does not reply") {
+			if v.peerError != nil || reportOf(*v).Error != "" || why == lightreason.Unreachable || !strings.Contains(v.silence(), "does not reply") {
 				t.Errorf("later than %v: %v, %s", c.memory, v.peerError, v.silence())
 			}
 		})
