@@ -53,6 +53,24 @@ func TestReasonsAreConstants(t *testing.T) {
 	}
 }
 
+// TestRunsNameNoKindOfRemoteEnd: a run may have a session without a load server of this program, and a load server has tokens.
+func TestRunsNameNoKindOfRemoteEnd(t *testing.T) {
+	files, err := filepath.Glob("../../exporter/load/loadtest/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatal(len(files), err)
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		for _, literal := range literals(t, name) {
+			if strings.Contains(literal, "token") || strings.Contains(literal, "load server") {
+				t.Errorf("%s: %q", name, literal)
+			}
+		}
+	}
+}
+
 // literals are the texts of a Go file.
 func literals(t *testing.T, name string) (all []string) {
 	t.Helper()

@@ -186,7 +186,7 @@ func (t *test[S]) Open(ctx context.Context, a *loadtest.Attempt) (loadtest.Sessi
 	if limits.BytesPerDay > 0 {
 		left = limits.LeftToday
 	}
-	a.LimitLight(limits.ReflectRate(), a.Bytes, left)
+	a.LimitLight("the token", limits.ReflectRate(), a.Bytes, left)
 	traffic, err := t.Traffic().Connect(ctx, &Conn{
 		Attempt: a, Client: client, Options: o, Announced: t.announced(client, a.Bytes), Loaded: a.Loaded, kind: t.Kind(), address: address,
 	})

@@ -102,18 +102,18 @@ func (r *runner) reserve(lease Lease, a *Attempt) (*quota.Reservation, error) {
 }
 
 // limit adapts the packets to the limits of the session: see Attempt.LimitLight.
-func (b *lightPackets) limit(rate int, load, left int64) {
+func (b *lightPackets) limit(holder string, rate int, load, left int64) {
 	if b == nil || b.off != "" {
 		return
 	}
 	if rate < 1 {
-		b.cancel("the token's rate is too low for its packets")
+		b.cancel("%s's rate is too low for its packets", holder)
 		return
 	}
 	b.light.Interval = max(b.light.Interval, time.Second/time.Duration(rate))
 	b.light.MaxBytes = b.payload()
 	if left >= 0 && left < load+b.bytes() {
-		b.cancel("the token's bytes of the day do not suffice for its packets")
+		b.cancel("%s's bytes of the day do not suffice for its packets", holder)
 	}
 }
 
@@ -204,7 +204,7 @@ func (b *lightPackets) end(ctx context.Context, run *Run) {
 		case ctx.Err() != nil:
 			b.cancel("the run ended before a reply to its packets")
 		default:
-			b.cancel("no reply to test packets at UDP %d of the load server; is it open there and on the path?", b.light.Peer.Port())
+			b.cancel("no reply to test packets at UDP %d of the remote end; is it open there and on the path?", b.light.Peer.Port())
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()

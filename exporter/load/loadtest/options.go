@@ -37,7 +37,7 @@ func (o *Options) Describe() []option.Description {
 		option.Text(&o.Link, "Link that the test fills, by its name in the section links of the agent; one test at a time uses a link.").Unset("the first link of the path, or one with the path's name").
 			UnsetFlag("the link of the agent's own test to that host, else the first of its path to it, else its only link; otherwise the flag is required").
 			WithExample("uplink").WithPlaceholder("NAME"),
-		option.Number(&o.MaxWait, 5*time.Minute, 0, 24*time.Hour, "Longest wait of a due run for its link, here or at the load server, while another test uses it."),
+		option.Number(&o.MaxWait, 5*time.Minute, 0, 24*time.Hour, "Longest wait of a due run for its link, here or at the remote end, while another test uses it."),
 		option.Number(&o.Timeout, 0, 0, link.MaxHold, "Longest duration of a run.").Unset(fmt.Sprintf("%d times the planned duration plus %s", timeoutFactor, option.String(timeoutMargin))),
 	}
 }

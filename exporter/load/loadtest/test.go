@@ -119,8 +119,11 @@ type Attempt struct {
 func (a *Attempt) LightBytes() int64 { return a.light.bytes() }
 
 // LimitLight limits the packets during the load to a rate in packets a second, and to what is left of a limit of IP bytes
-// after this many bytes of the load. It is called by Open, if at all. A negative left is no limit.
-func (a *Attempt) LimitLight(rate int, load, left int64) { a.light.limit(rate, load, left) }
+// of the day after this many bytes of the load. holder has the limits at the remote end, such as "the token". It is called by Open,
+// if at all. A negative left is no limit.
+func (a *Attempt) LimitLight(holder string, rate int, load, left int64) {
+	a.light.limit(holder, rate, load, left)
+}
 
 // Loaded reports a time in which the traffic loaded a direction, by this host's clock: from its first packet to the
 // last one that the sender sent.
