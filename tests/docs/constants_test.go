@@ -12,6 +12,7 @@ import (
 
 	"oneway.example/exporter/agent/incident"
 	"oneway.example/exporter/agent/linklease"
+	"oneway.example/exporter/core/document"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
 	"oneway.example/exporter/core/unit"
@@ -54,6 +55,40 @@ func TestTextsHaveTheNumbersOfTheProgram(t *testing.T) {
 		if text := read(t, filepath.Join(root, c.file)); !strings.Contains(text, c.text) {
 			t.Errorf("%s has no %q", c.file, c.text)
 		}
+	}
+}
+
+// TestJSONPageHasTheResults: the page lists the results of the schemas, of a light probe and of a test.
+func TestJSONPageHasTheResults(t *testing.T) {
+	results := func(kind document.Kind) []string {
+		var one struct {
+			Properties struct {
+				Result struct{ Enum []string }
+			}
+		}
+		if err := json.Unmarshal([]byte(read(t, filepath.Join(root, "exporter/doc/schema", string(kind)+".json"))), &one); err != nil {
+			t.Fatal(err)
+		}
+		return one.Properties.Result.Enum
+	}
+	code := func(list string) (names []string) {
+		for _, m := range regexp.MustCompile("`([a-z]+)`").FindAllStringSubmatch(list, -1) {
+			names = append(names, m[1])
+		}
+		return names
+	}
+	page := read(t, filepath.Join(root, "exporter/doc/json.md"))
+	m := regexp.MustCompile("`result` \\(([^;)]*); of a test also ([^)]*)\\)").FindStringSubmatch(page)
+	if m == nil {
+		t.Fatal("json.md does not list the results")
+	}
+	all := append(code(m[1]), code(m[2])...)
+	slices.Sort(all)
+	if want := results(document.Probe); len(want) == 0 || !slices.Equal(code(m[1]), want) {
+		t.Errorf("json.md has the results %q of a probe; its schema has %q", code(m[1]), want)
+	}
+	if want := results(document.Test); !slices.Equal(all, want) {
+		t.Errorf("json.md has the results %q of a test; its schema has %q", all, want)
 	}
 }
 
