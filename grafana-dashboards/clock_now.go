@@ -8,10 +8,11 @@ import (
 	"oneway.example/exporter/core/rules"
 )
 
-// Seconds since the daemon's last update; chronyd's default maximum polling interval is 1024 s.
+// Seconds since the daemon's last update. longestPoll is chronyd's default maximum polling interval.
 const (
-	updateLate = 1100
-	updateLost = 4 * 1024
+	longestPoll = 1024
+	updateLate  = 1100
+	updateLost  = 4 * longestPoll
 )
 
 // clockNowRow shows the current state of a clock. It is repeated for each agent, since a tile with many values is not
@@ -44,7 +45,7 @@ func clockNowRow(b *boardBuilder) {
 		Thresholds(steps(step{0, gray})).
 		Text(common.NewVizTextDisplayOptionsBuilder().ValueSize(20)))
 	b.WithPanel(tile(text{
-		"Last update", "Time since the clock daemon last received an update from its source. Orange above 1100 s (chronyd's default maximum polling interval is 1024 s), red above four such intervals.", "s",
+		"Last update", "Time since the clock daemon last received an update from its source. Orange above " + amount(updateLate, "s") + " (chronyd's default maximum polling interval is " + amount(longestPoll, "s") + "), red above four such intervals.", "s",
 		"No update, or no reply",
 	}, instant("timestamp("+agents(metric.ClockLastUpdate)+") - "+agents(metric.ClockLastUpdate), byInstance)).Span(3).Decimals(0).
 		Thresholds(steps(step{0, gray}, step{-1, green}, step{updateLate, orange}, step{updateLost, red})))

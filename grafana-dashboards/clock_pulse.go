@@ -39,7 +39,7 @@ func clockPulseRow(b *boardBuilder) {
 		Thresholds(steps(step{0, "transparent"}, step{1e-5, orange}, step{1e-4, red})).ThresholdsStyle(line()))
 	b.WithPanel(bars(counted(text{
 		"Pulses rejected",
-		"Pulses per minute that the fit of the pulses excludes, by reason: doubled (two within a second), noisy (interval error above 100 ppm), gap (missing pulses before it), step (clock step), garbled (impossible timestamp), late (read too late to assign it to the raw counter).",
+		"Pulses per minute that the fit of the pulses excludes, by reason: " + meanings(metric.PPSRejected, metric.ReasonL) + ".",
 		perMinute, "No pulse rejected, or no pulse configured (clock: pps)",
 	}, leastMinute, ranged(minutely(agents(metric.PPSRejected)), byPulse+" {{reason}}")).
 		Thresholds(steps(step{0, "transparent"}, step{6, orange}))))

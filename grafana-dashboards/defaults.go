@@ -2,7 +2,9 @@ package main
 
 import (
 	"strconv"
+	"strings"
 
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
 )
 
@@ -15,6 +17,16 @@ func amount(value float64, unit string) string { return plain(value) + " " + uni
 
 // plain has six digits: the product of a default and a unit is not exact.
 func plain(value float64) string { return strconv.FormatFloat(value, 'g', 6, 64) }
+
+// meanings are the values of a label with their meanings: "gap (the first after missed pulses), step (the clock was stepped)".
+func meanings(d *metric.Desc, label string) string {
+	var all []string
+	for _, entry := range d.Values[label] {
+		value, meaning, _ := strings.Cut(entry, ": ")
+		all = append(all, value+" ("+meaning+")")
+	}
+	return strings.Join(all, ", ")
+}
 
 // baselineDays are the days of a baseline.
 func baselineDays() string { return amount(rules.BaselineDays, "days") }

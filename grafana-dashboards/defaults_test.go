@@ -6,9 +6,37 @@ import (
 	"go/token"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"oneway.example/exporter/core/metric"
 )
+
+// TestStatesAreTheListedValues: a panel has a color for each value of a label, and no other value.
+func TestStatesAreTheListedValues(t *testing.T) {
+	for _, c := range []struct {
+		states []state
+		family *metric.Desc
+		label  string
+	}{
+		{clockStates(), metric.ClockState, metric.StateL},
+		{saturationStates(), metric.SaturationState, metric.StateL},
+		{trainResults(), metric.Trains, metric.ResultL},
+		{senderLimits(), metric.TCPLimited, metric.StateL},
+	} {
+		var names []string
+		for _, s := range c.states {
+			names = append(names, s.name)
+		}
+		listed := c.family.Values.Names(c.label)
+		slices.Sort(names)
+		slices.Sort(listed)
+		if !slices.Equal(names, listed) {
+			t.Errorf("%s has the values %q; the panel has %q", c.family.Name, listed, names)
+		}
+	}
+}
 
 // TestRulesAreNamedByTheirIdentifiers: a rule that is renamed or removed breaks the build and not a panel.
 func TestRulesAreNamedByTheirIdentifiers(t *testing.T) {

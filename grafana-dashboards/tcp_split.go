@@ -22,13 +22,7 @@ const (
 )
 
 // undecidedReasons are the values of label reason.
-func undecidedReasons() (names []string) {
-	for _, entry := range metric.TCPSplitUndecided.Values[metric.ReasonL] {
-		name, _, _ := strings.Cut(entry, ":")
-		names = append(names, name)
-	}
-	return names
-}
+func undecidedReasons() []string { return metric.TCPSplitUndecided.Values.Names(metric.ReasonL) }
 
 // splitState is the number of the state of each direction.
 func splitState() string {

@@ -69,7 +69,7 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 	light := 8 * (10*(stamp.LightBytes+header) + probe.LightBytes + header) // ten packets a second, and a query
 	kilobits := fmt.Sprintf("%.0f kb/s in each direction", float64(light)/1000)
 	window, quiet := unit.Duration(span(t, "exporter/probes/stamp", "leastWindow")), unit.Duration(traffic.IdleTimeout)
-	inWords := map[time.Duration]string{time.Hour: "For an hour", 24 * time.Hour: "a day"}
+	inWords := map[time.Duration]string{time.Minute: "a minute", time.Hour: "For an hour", 24 * time.Hour: "a day"}
 	paused := map[time.Duration]string{time.Second: "a second or more"}[standstill.Limit]
 	few := fmt.Sprintf("fewer than %d packets", working.MinPackets)
 	var damages []string
@@ -89,7 +89,7 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 		{gpsd + "/gpsd.go", "after " + silent + " of silence"},
 		{pulses + "/pps.go", "No pulse for " + lost},
 		{pulses + "/pps.go", "within the last " + lost},
-		{"grafana-dashboards/dashboards/clock.json", fmt.Sprintf("interval error above %g ppm", 1e6*number(t, "exporter/estimate/ppsfit", "threshold"))},
+		{metrics, fmt.Sprintf("differs by more than %g ppm from", 1e6*number(t, "exporter/estimate/ppsfit", "threshold"))},
 
 		{metrics, fmt.Sprintf("decided fewer than %d packets", voice.MinPackets)},
 		{"grafana-dashboards/dashboards/path.json", fmt.Sprintf("fewer than %d packets per window", voice.MinPackets)},
@@ -155,6 +155,7 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 		{udpCode + "/message.go", "after " + quiet + " ends the session"},
 		{udpCode + "/message.go", "nothing at all, for " + quiet + " ends the run"},
 		{metrics, "did not run for " + paused},
+		{metrics, "or for " + inWords[span(t, loadServer, "idleTime")] + " without traffic"},
 		{"grafana-dashboards/dashboards/path.json", "within the last " + words[ledger.UpIntervals] + " intervals"},
 		{"grafana-dashboards/dashboards/buffer_sweep.json", count("fewer than %d repetitions", "exporter/probes/tcpsweep", "fewest")},
 		{"deploy/prometheus/alertmanager.yml", fmt.Sprintf("and %.0f minutes after", metric.TestedRecent.Minutes())},

@@ -93,7 +93,7 @@ var (
 		Values: Values{
 			ReasonL: {
 				"doubled: two pulses within a second",
-				"noisy: too far from the pulses before it",
+				"noisy: its interval differs by more than 100 ppm from the median",
 				"gap: the first after missed pulses",
 				"step: the clock was stepped",
 				"garbled: its timestamp or sequence number is impossible",
