@@ -65,8 +65,10 @@ type Target struct {
 	Link string
 }
 
-// FilledLink returns the link that a load test of the target fills: the one that its option link names, else the path's, else
-// one with the path's name.
+// FilledLinkDoc tells, for documents of options, which link FilledLink returns where no option names one.
+const FilledLinkDoc = "the first link of the path, or one with the path's name"
+
+// FilledLink returns the link that a load test of the target fills: the one that its option link names, else FilledLinkDoc.
 func (t Target) FilledLink(option string) string { return cmp.Or(option, t.Link, t.Path) }
 
 // Host is the host of a validated Peer, without port and brackets.

@@ -122,19 +122,26 @@ func TestShownValueOfAFlagAgreesWithItsHelp(t *testing.T) {
 	})
 }
 
-// The link of `oneway test` is not chosen as in a configuration.
+// The link of `oneway test` is not chosen as in a configuration. TestTestFromTheTerminalFindsItsLink has the cases; only --link tells them.
 func TestHelpOfLinkSaysWhatATestDoes(t *testing.T) {
+	cases := []string{"the agent's own test to that host", "the first of its path", "its only link", "without any one with the path's name", "where several links remain, the flag is required"}
 	tests := 0
 	eachLeaf(func(c *kingpin.CmdModel, f *kingpin.FlagModel) {
 		if f.Name != "link" {
 			return
 		}
 		tests++
-		if !strings.Contains(f.Help, "otherwise the flag is required") || strings.Contains(f.Help, "path's name") {
-			t.Errorf("oneway %s --link: %s", c.FullCommand, f.Help)
+		for _, one := range cases {
+			if !strings.Contains(f.Help, one) {
+				t.Errorf("oneway %s --link does not say %q: %s", c.FullCommand, one, f.Help)
+			}
 		}
 	})
 	if tests != len(testKinds()) {
 		t.Errorf("%d tests have --link", tests)
+	}
+	app := application()
+	if help := strings.Join(strings.Fields(app.GetCommand("test").Model().Help), " "); !strings.Contains(help, "--link tells") || strings.Contains(help, "path to that host") || strings.Contains(help, "is required") {
+		t.Errorf("oneway test tells itself which link a test takes: %s", help)
 	}
 }

@@ -34,10 +34,8 @@ If an agent runs on this host, the test leases its link from the agent and print
 none of the agent's tests runs on that link meanwhile, the bytes sent count in the link's
 quota of the day, oneway_test_running is 1, and alerts of loss and delay of the paths over
 the link do not start. The agent listens on a UNIX socket for root, its own user, and the
-group of its flag --test.socket-group. The link is the one of the agent's own test to the
-same remote end, the first of its path to that host, or the only one that the agent has;
-otherwise --link is required. If the agent ends, the test continues. Without an agent, the
-test runs alone and prints this.
+group of its flag --test.socket-group. Each test's flag --link tells which link it is. If the
+agent ends, the test continues. Without an agent, the test runs alone and prints this.
 
 Every test%s also sends light test packets during the load, and for %v before it, to a
 reflector that the load server opens for the session on one of its UDP ports (see its flag --ports). "Working delay"
