@@ -18,6 +18,7 @@ import (
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/tcpdelay"
 	"oneway.example/exporter/estimate/tcpstate"
+	"oneway.example/exporter/load/loadserver"
 	"oneway.example/exporter/net/tstamp"
 	"oneway.example/exporter/probes/stamp/ledger"
 	"oneway.example/exporter/watchers/pps"
@@ -89,6 +90,25 @@ func TestJSONPageHasTheResults(t *testing.T) {
 	}
 	if want := results(document.Test); !slices.Equal(all, want) {
 		t.Errorf("json.md has the results %q of a test; its schema has %q", all, want)
+	}
+}
+
+// TestSecurityHasTheLimitsOfATokenWithTheirDefault, as a list of the keys, in the order of a line.
+func TestSecurityHasTheLimitsOfATokenWithTheirDefault(t *testing.T) {
+	_, text, _ := strings.Cut(read(t, filepath.Join(root, "SECURITY.md")), "\n## What a token permits\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	var listed, keys []string
+	for _, m := range regexp.MustCompile("(?m)^- `([a-z-]+)`: ").FindAllStringSubmatch(text, -1) {
+		listed = append(listed, m[1])
+	}
+	for _, limit := range loadserver.TokenLimits() {
+		keys = append(keys, limit.Key)
+	}
+	if !slices.Equal(listed, keys) {
+		t.Errorf("SECURITY.md has the limits %q of a token; they are %q", listed, keys)
+	}
+	if want := fmt.Sprintf("by default %d (", loadserver.DefaultTokenSessions); !strings.Contains(text, want) {
+		t.Errorf("SECURITY.md has no %q", want)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/load/loadserver"
 )
 
@@ -32,31 +31,32 @@ Examples:
 Exit status: 0 made, 1 failure, 2 wrong usage.`
 
 type tokenFlags struct {
-	file, out, name, rate, duration, sessions, perDay string
+	file, out, name string
+	// limits has the values by keys of loadserver.TokenLimits; empty: no such limit.
+	limits map[string]*string
 }
 
 func tokenCommand(app *kingpin.Application) {
-	f := &tokenFlags{}
+	f := &tokenFlags{limits: map[string]*string{}}
 	parent := app.Command("token", "Tokens of a load server: its clients and their limits.")
 	cmd := parent.Command("new", tokenNewHelp)
 	cmd.Flag("file", "Tokens file of the load server; created with mode 0600 if missing.").PlaceHolder("FILE").StringVar(&f.file)
 	cmd.Flag("out", "New file for the token (mode 0600), instead of printing it.").PlaceHolder("FILE").StringVar(&f.out)
 	cmd.Flag("name", "Name of the client, for logs and metrics.").Required().StringVar(&f.name)
-	cmd.Flag("rate", "Maximum rate in one direction, such as 20Mbit.").PlaceHolder("RATE").StringVar(&f.rate)
-	cmd.Flag("duration", fmt.Sprintf("Maximum duration of a stream, %s to %s.", option.String(loadserver.MinTokenDuration), option.String(loadserver.MaxTokenDuration))).PlaceHolder("DURATION").StringVar(&f.duration)
-	cmd.Flag("sessions", fmt.Sprintf("Maximum number of sessions at the same time; default: %d.", loadserver.DefaultTokenSessions)).PlaceHolder("N").StringVar(&f.sessions)
-	cmd.Flag("per-day", "Maximum amount of data per day, both directions together, such as 10GB.").PlaceHolder("BYTES").StringVar(&f.perDay)
+	for _, limit := range loadserver.TokenLimits() {
+		value := new(string)
+		cmd.Flag(limit.Key, limit.Doc).PlaceHolder(limit.Placeholder).StringVar(value)
+		f.limits[limit.Key] = value
+	}
 	cmd.Action(action(func() error { return f.run(os.Stdout, os.Stderr) }))
 }
 
 // run writes the token to out, unless --out has a file for it, and what to do with it to say: redirected, only the token is in the file.
 func (f *tokenFlags) run(out, say io.Writer) error {
 	var words []string
-	for _, limit := range []struct{ key, value string }{
-		{"rate", f.rate}, {"duration", f.duration}, {"sessions", f.sessions}, {"per-day", f.perDay},
-	} {
-		if limit.value != "" {
-			words = append(words, limit.key+"="+limit.value)
+	for _, limit := range loadserver.TokenLimits() {
+		if value := f.limits[limit.Key]; value != nil && *value != "" {
+			words = append(words, limit.Key+"="+*value)
 		}
 	}
 	limits, err := loadserver.ParseLimits(words)

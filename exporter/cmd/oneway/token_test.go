@@ -14,7 +14,7 @@ import (
 
 func TestTokenIsPrintedOnceAndItsHashIsStored(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
-	f := tokenFlags{file: file, name: "berlin", rate: "20Mbit", duration: "5m", sessions: "2", perDay: "10GB"}
+	f := tokenFlags{file: file, name: "berlin", limits: map[string]*string{"rate": new("20Mbit"), "duration": new("5m"), "sessions": new("2"), "per-day": new("10GB")}}
 	var out, said bytes.Buffer
 	if err := f.run(&out, &said); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestTokenInAFileOfItsOwnIsNotPrinted(t *testing.T) {
 
 func TestTokenWithoutAFilePrintsTheLineToCopy(t *testing.T) {
 	var out, said bytes.Buffer
-	if err := (&tokenFlags{name: "berlin", rate: "1Mbit"}).run(&out, &said); err != nil {
+	if err := (&tokenFlags{name: "berlin", limits: map[string]*string{"rate": new("1Mbit")}}).run(&out, &said); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
@@ -85,7 +85,7 @@ func TestTokenWithoutAFilePrintsTheLineToCopy(t *testing.T) {
 }
 
 func TestWrongTokenFlagsAreUsageErrors(t *testing.T) {
-	for _, f := range []tokenFlags{{name: "a b"}, {name: "a", rate: "fast"}, {name: "a", duration: "5"}, {name: "a", sessions: "-1"}, {name: "a", perDay: "all"}} {
+	for _, f := range []tokenFlags{{name: "a b"}, {name: "a", limits: map[string]*string{"rate": new("fast")}}, {name: "a", limits: map[string]*string{"duration": new("5")}}, {name: "a", limits: map[string]*string{"sessions": new("-1")}}, {name: "a", limits: map[string]*string{"per-day": new("all")}}} {
 		err := f.run(&bytes.Buffer{}, &bytes.Buffer{})
 		if _, ok := errors.AsType[usageError](err); !ok {
 			t.Errorf("%+v: %v", f, err)

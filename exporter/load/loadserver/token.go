@@ -11,11 +11,8 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
-	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/textfile"
 	"oneway.example/exporter/load/loadcontrol"
 )
@@ -166,73 +163,4 @@ func AppendToken(file string, t Token) error {
 		return fmt.Errorf("loadserver: %w", err)
 	}
 	return nil
-}
-
-// ParseLimits parses the limits of a tokens file: rate=20Mbit (bits per second of UDP payload),
-// duration=5m, sessions=2, per-day=10GB, each at most once. A limit that is not given is
-// unlimited.
-func ParseLimits(words []string) (l loadcontrol.Limits, err error) {
-	seen := map[string]bool{}
-	for _, word := range words {
-		key, value, _ := strings.Cut(word, "=")
-		if seen[key] {
-			return loadcontrol.Limits{}, fmt.Errorf("%s is given twice", key)
-		}
-		seen[key] = true
-		var want string // the expectation, of an invalid value
-		switch key {
-		case "rate":
-			var r option.Rate
-			if err := r.UnmarshalText([]byte(value)); err != nil {
-				return loadcontrol.Limits{}, fmt.Errorf("rate is %q; %w", value, err)
-			}
-			l.BytesPerSecond = float64(r)
-		case "duration":
-			if l.Duration, err = time.ParseDuration(value); err != nil || l.Duration < MinTokenDuration || l.Duration > MaxTokenDuration {
-				want = fmt.Sprintf("between %v and %v, such as 30s or 5m", MinTokenDuration, option.String(MaxTokenDuration))
-			}
-		case "sessions":
-			if l.Sessions, err = strconv.Atoi(value); err != nil || l.Sessions < 1 || l.Sessions > maxMaxSessions {
-				want = fmt.Sprintf("between 1 and %d", maxMaxSessions)
-			}
-		case "per-day":
-			var b option.Bytes
-			if err := b.UnmarshalText([]byte(value)); err != nil {
-				return loadcontrol.Limits{}, fmt.Errorf("per-day is %q; %w", value, err)
-			}
-			if b < 1 {
-				want = "an amount of data above 0, such as 500MB or 10GB"
-			}
-			l.BytesPerDay = int64(b)
-		default:
-			return loadcontrol.Limits{}, fmt.Errorf("%q is no limit; it must be rate, duration, sessions or per-day", word)
-		}
-		if want != "" {
-			return loadcontrol.Limits{}, fmt.Errorf("%s is %q; it must be %s", key, value, want)
-		}
-	}
-	return l, nil
-}
-
-// Limits of the duration that a token permits. The longest exceeds the longest transfer of any type of traffic.
-const (
-	MinTokenDuration = time.Second
-	MaxTokenDuration = time.Hour
-)
-
-// formatLimits returns the format that ParseLimits parses.
-func formatLimits(l loadcontrol.Limits) (words []string) {
-	if l.BytesPerSecond > 0 {
-		words = append(words, "rate="+option.Rate(l.BytesPerSecond).String())
-	}
-	if l.Duration > 0 {
-		words = append(words, "duration="+l.Duration.String())
-	}
-	if l.Sessions > 0 {
-		words = append(words, "sessions="+strconv.Itoa(l.Sessions))
-	}
-	if l.BytesPerDay > 0 {
-		words = append(words, "per-day="+option.String(option.Bytes(l.BytesPerDay)))
-	}
-	return words
 }
