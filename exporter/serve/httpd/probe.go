@@ -134,11 +134,16 @@ func (s *server) notProbed(w http.ResponseWriter, err error, log *steps) {
 	if log != nil {
 		text += "\n\n" + log.String()
 	}
-	http.Error(w, text, map[ondemand.Kind]int{
+	http.Error(w, text, statusOf(why.Kind))
+}
+
+// statusOf is the HTTP status of a request that is refused.
+func statusOf(k ondemand.Kind) int {
+	return map[ondemand.Kind]int{
 		ondemand.Unconfigured: http.StatusNotFound, ondemand.Stopped: http.StatusServiceUnavailable, ondemand.Malformed: http.StatusBadRequest,
 		ondemand.NotAllowed: http.StatusForbidden, ondemand.TooShort: http.StatusBadRequest, ondemand.Paused: http.StatusTooManyRequests,
 		ondemand.Busy: http.StatusServiceUnavailable, ondemand.Unusable: http.StatusInternalServerError,
-	}[why.Kind])
+	}[k]
 }
 
 // probed replies with the metrics; with a log they are a part of it.

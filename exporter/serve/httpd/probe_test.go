@@ -200,3 +200,13 @@ func FuzzProbe(f *testing.F) {
 		}
 	})
 }
+
+// TestEachRefusalHasAStatus: the results of requests but those that are measured, or whose client has gone, have a status of HTTP.
+func TestEachRefusalHasAStatus(t *testing.T) {
+	for _, result := range metric.OnDemandRequests.Values.Names(metric.ResultL) {
+		status, replied := statusOf(ondemand.Kind(result)), result != "success" && result != "failure" && result != "canceled"
+		if replied != (status >= 400 && http.StatusText(status) != "") {
+			t.Errorf("%s: the status is %d", result, status)
+		}
+	}
+}
