@@ -18,7 +18,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/probe/link"
-	"oneway.example/exporter/probe/linkuse"
+	"oneway.example/exporter/probe/linkfill"
 	"oneway.example/exporter/probe/quota"
 )
 
@@ -130,7 +130,7 @@ func (s *Server) accept(ctx context.Context, l *net.UnixListener) error {
 // show creates the series of a test.
 func (l *leased) show() {
 	l.series = metric.NewScope(l.options.Sink, l.labels.Path, l.labels.Probe)
-	l.use = linkuse.New(l.options.Links, link.Use{Link: l.labels.Link, Path: l.labels.Path}, l.series)
+	l.fill = linkfill.New(l.options.Links, link.Use{Link: l.labels.Link, Path: l.labels.Path}, l.series)
 	for _, d := range sample.Directions() {
 		l.series.Series(metric.RunBytes, d.String())
 	}
@@ -159,7 +159,7 @@ type leased struct {
 	reservation                 *quota.Reservation
 	reserved                    int64
 	series                      *metric.Scope
-	use                         *linkuse.Use // nil with release
+	fill                        *linkfill.Fill // nil with release
 }
 
 // serve handles one connection.
@@ -191,8 +191,8 @@ func (s *Server) serve(run context.Context, conn net.Conn) {
 			}
 			silence.Reset(s.options.idleTimeout)
 		case <-show.C:
-			if l.use != nil {
-				l.use.Refresh()
+			if l.fill != nil {
+				l.fill.Refresh()
 			}
 		case <-silence.C:
 			return
@@ -330,14 +330,14 @@ func (l *leased) reserve(bytes int64) error {
 // send records that the test sends.
 func (l *leased) send() {
 	l.sending = true
-	l.use.Begin()
+	l.fill.Begin()
 }
 
 // settle ends the lease with the bytes reported by the test.
 func (l *leased) settle(forward, reverse int64) error {
 	l.settled = true
 	l.reservation.Settle(forward + reverse)
-	l.use.Sent(forward, reverse)
+	l.fill.Sent(forward, reverse)
 	l.endUse()
 	l.options.Log.Info("Link returned", "link", l.labels.Link, "by", l.holder, "forward_bytes", forward, "reverse_bytes", reverse)
 	return l.reply(resultOK)
@@ -358,7 +358,7 @@ func (l *leased) end() {
 }
 
 func (l *leased) endUse() {
-	l.use.End()
+	l.fill.End()
 	l.leave(l.run, l.series)
 	l.release()
 }

@@ -8,14 +8,14 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/probe/link"
-	"oneway.example/exporter/probe/linkuse"
+	"oneway.example/exporter/probe/linkfill"
 )
 
 // open creates the series that exist before the first run.
 func (r *runner) open() {
 	r.scope, r.values = r.env.Scope(r.target), NewValues(r.env.Scope(r.target))
 	r.scope.Update(func() {
-		r.use = linkuse.New(r.links, link.Use{Link: r.link, Path: r.target.Path}, r.scope)
+		r.fill = linkfill.New(r.links, link.Use{Link: r.link, Path: r.target.Path}, r.scope)
 		r.scope.Set(metric.RunInterval, r.opts.Every.Seconds())
 		r.scope.Set(metric.RunRequired, float64(r.required), r.link)
 	})
@@ -53,7 +53,7 @@ func (r *runner) account(s Session, light *lightPackets, o *Outcome) {
 	r.scope.Update(func() {
 		s.Account(o, r.scope)
 		light.account(o)
-		r.use.Sent(o.ForwardBytes, o.ReverseBytes) // light packets and their replies go in both directions
+		r.fill.Sent(o.ForwardBytes, o.ReverseBytes) // light packets and their replies go in both directions
 	})
 }
 

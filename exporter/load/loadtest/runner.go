@@ -22,7 +22,7 @@ import (
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/calendar"
 	"oneway.example/exporter/probe/link"
-	"oneway.example/exporter/probe/linkuse"
+	"oneway.example/exporter/probe/linkfill"
 	"oneway.example/exporter/probe/quota"
 	"oneway.example/exporter/probe/report"
 )
@@ -44,7 +44,7 @@ type runner struct {
 	progress    func(Progress)
 	progressing sync.Mutex // serializes calls of progress: transfers of both directions may run at once
 	scope       *metric.Scope
-	use         *linkuse.Use
+	fill        *linkfill.Fill
 	values      *Values
 	status      *status
 	required    int64 // bytes that the quota must have left for a run
@@ -221,14 +221,14 @@ func (r *runner) perform(ctx context.Context, run *Run, s Session, light *lightP
 	go watch.Run(watching, func(d time.Duration) { cancel(paused(d)) })
 	run.Begin = instant.Now()
 	r.setPhase("measuring")
-	r.use.Begin()
+	r.fill.Begin()
 	light.begin(ctx, run, s)
 	err := r.recovered(ctx, s, run)
 	if f, ok := errors.AsType[*Failure](err); ok && f.Reason == runreason.Lost {
 		cancel(err) // no reply of the remote end is awaited
 	}
 	light.end(ctx, run)
-	r.use.End()
+	r.fill.End()
 	err = verdict(ctx, s, err)
 	if d := watch.Longest(); d > 0 { // it explains what has ended the session meanwhile
 		err = paused(d)

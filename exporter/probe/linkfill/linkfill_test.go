@@ -1,4 +1,4 @@
-package linkuse
+package linkfill
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 	"oneway.example/exporter/probe/link"
 )
 
-func TestUseIsInTheTableAndTheMetricsWhileTheTestFillsItsLink(t *testing.T) {
+func TestFillIsInTheTableAndTheMetricsWhileTheTestFillsItsLink(t *testing.T) {
 	links, sink := link.NewTable(nil), &metrictest.Sink{}
 	of := link.Use{Link: "uplink", Path: "office"}
 	u := New(links, of, metric.NewScope(sink, "office", "train"))
