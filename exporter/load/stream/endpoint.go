@@ -30,7 +30,7 @@ type Options struct {
 	ReceiveBufferBytes int
 	// Log; nil: discarded.
 	Log *slog.Logger
-	// OnHello, if set, is called for each hello of a joined session, on the receiving goroutine:
+	// OnHello, if set, is called for each hello of a joined session and each reply to one, on the receiving goroutine:
 	// it must neither block nor call the Endpoint.
 	OnHello func(session uint64, from netip.AddrPort)
 }
@@ -240,9 +240,9 @@ type Session struct {
 	challenges chan []byte
 	limit      *rate.Limiter
 	// received is when the last packet of any type arrived, greeted whether the other end has sent a hello without a
-	// reply: see LastReceived.
-	received atomic.Int64
-	greeted  atomic.Bool
+	// reply: see LastReceived. asked is when one with a reply came after that.
+	received, asked atomic.Int64
+	greeted         atomic.Bool
 
 	mu         sync.Mutex
 	left       bool
@@ -317,6 +317,12 @@ func (s *Session) LastReceived() (ago time.Duration, greeted bool) {
 		return 0, false
 	}
 	return sched.Now() - time.Duration(at), s.greeted.Load()
+}
+
+// LastAsked returns the age of the last packet of Ask from the other end; false: none was received.
+func (s *Session) LastAsked() (ago time.Duration, ok bool) {
+	at := s.asked.Load()
+	return sched.Now() - time.Duration(at), at != 0
 }
 
 // LastStreamPacket returns the source of the last packet of a stream, and its age; false: none was received.

@@ -200,6 +200,9 @@ func (s *Session) Hello(ctx context.Context, to netip.AddrPort) (cookie []byte, 
 // this end runs.
 func (s *Session) KeepAlive(to netip.AddrPort) error { return s.hello(to, loadfmt.KeepAlive) }
 
+// Ask is KeepAlive with a reply, which shows that the other end runs.
+func (s *Session) Ask(to netip.AddrPort) error { return s.hello(to, 0) }
+
 func (s *Session) hello(to netip.AddrPort, flags uint8) error {
 	packet := loadfmt.AppendHello(make([]byte, 0, loadfmt.HelloBytes), s.id, flags)
 	_, err := s.endpoint.conn.Send([]tstamp.Out{{Payload: packet, Peer: to, Source: s.sourceFor(to), Cookie: noStamp}})
@@ -273,6 +276,9 @@ func (s *Session) replyToHello(in *tstamp.In, h loadfmt.Header) {
 		s.greeted.Store(true)
 		return
 	}
+	if s.greeted.Load() { // the first ones are for a cookie
+		s.asked.Store(s.received.Load())
+	}
 	if len(in.Payload) < loadfmt.HelloBytes || in.Peer.Port() == 0 || in.Peer.Addr().IsMulticast() {
 		e.counts[BadHello].Add(1)
 		return
@@ -301,4 +307,7 @@ func (s *Session) challenged(in *tstamp.In, h loadfmt.Header) {
 	}
 	s.challenges <- append([]byte(nil), cookie...) // only the receiving goroutine sends
 	s.isPeer(in.Peer, in.Local)
+	if s.endpoint.onHello != nil {
+		s.endpoint.onHello(s.id, in.Peer)
+	}
 }

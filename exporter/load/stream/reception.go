@@ -252,11 +252,16 @@ func (r *Reception) Finish(ctx context.Context, sent int, idle time.Duration) *R
 	if sent >= 0 {
 		r.SetSent(sent)
 	}
+	return r.FinishReported(ctx, idle, unreported)
+}
+
+// FinishReported is Finish while the number of sent packets is unknown, and may take report longer than the packets to arrive.
+func (r *Reception) FinishReported(ctx context.Context, idle, report time.Duration) *Received {
 	called := sched.Now()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		left, done := r.remaining(called, idle)
+		left, done := r.remaining(called, idle, report)
 		if done || left <= 0 {
 			break
 		}
@@ -276,12 +281,12 @@ func (r *Reception) Finish(ctx context.Context, sent int, idle time.Duration) *R
 const unreported = 2 * time.Second
 
 // remaining returns the rest of the idle timeout, and whether the reception is done.
-func (r *Reception) remaining(called monotonic, idle time.Duration) (left time.Duration, done bool) {
+func (r *Reception) remaining(called monotonic, idle, report time.Duration) (left time.Duration, done bool) {
 	r.session.mu.Lock()
 	defer r.session.mu.Unlock()
 	since := max(r.last, called)
 	if r.sent < 0 {
-		since = max(since, r.begun+r.length) + unreported
+		since = max(since, r.begun+r.length) + report
 	}
 	return since + idle - sched.Now(), r.left || r.sent >= 0 && r.distinct >= r.sent
 }

@@ -14,11 +14,11 @@ func TestReceptionWaitsForTheNumberOfPacketsSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.last = sched.Now() + time.Second // the last packet arrived after the end of the plan
-	if left, done := r.remaining(0, time.Second); done || left < 3900*time.Millisecond || left > 4*time.Second {
+	if left, done := r.remaining(0, time.Second, 2*time.Second); done || left < 3900*time.Millisecond || left > 4*time.Second {
 		t.Errorf("unreported: %v left, done %v, want 4s", left, done)
 	}
 	r.SetSent(10)
-	if left, done := r.remaining(0, time.Second); done || left < 1900*time.Millisecond || left > 2*time.Second {
+	if left, done := r.remaining(0, time.Second, 2*time.Second); done || left < 1900*time.Millisecond || left > 2*time.Second {
 		t.Errorf("reported: %v left, done %v, want 2s", left, done)
 	}
 	r.Finish(t.Context(), 0, 0)

@@ -115,6 +115,18 @@ func TestLostTrainsAreRepeated(t *testing.T) {
 	}
 }
 
+// An interruption of the path loses whole trains, several in a row: no queue is the cause, and the trains after it are as long as before.
+func TestInterruptionDoesNotShortenTrains(t *testing.T) {
+	o := DefaultOptions()
+	o.PayloadBytes, o.PathMTU = []int{1000}, false
+	d, run := must(t, &simulatedPath{rate: wibro, lose: func(n int) bool { return n >= 100 && n < 100+25*10 }}, o)
+	z := d.Sizes[0]
+	if z.TrainPackets != 25 || z.Trains["clean"] != 30 || z.Trains["lost"] != 10 {
+		t.Errorf("trains of %d packets, %v, want 25, and 30 clean beside 10 lost; %q", z.TrainPackets, z.Trains, run.Notes)
+	}
+	near(t, "median", z.Median, wibro, 0.001)
+}
+
 func TestTooManyDiscardedTrainsAreARefusalWithItsReason(t *testing.T) {
 	o := DefaultOptions()
 	o.PayloadBytes = []int{1000}

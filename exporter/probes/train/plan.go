@@ -99,6 +99,9 @@ func (c *trainPlan) observe(t capacity.Train, v capacity.Verdict) {
 		c.prefixes = c.prefixes[:0]
 		return
 	}
+	if !slices.ContainsFunc(t.Packets, func(p capacity.Packet) bool { return !p.Lost }) {
+		return // the path was interrupted: the shortest queue holds the first packet
+	}
 	c.prefixes = append(c.prefixes, max(0, slices.IndexFunc(t.Packets, func(p capacity.Packet) bool { return p.Lost })))
 	if len(c.prefixes) < lostInARow {
 		return

@@ -1,6 +1,7 @@
 package udptraffic
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -58,6 +59,86 @@ func TestLoadServerSendsHellosUnlessAStreamReplacesThem(t *testing.T) {
 		}
 		if _, _, err := p.Wait(t.Context(), 1); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// greeter is one end of a simulated session.
+type greeter struct {
+	// next is when it decides next, received when the last packet arrived, and asked when one with a reply did.
+	next, received, asked time.Duration
+	streams               bool // it sends a stream, and no hello packets
+	silences              int  // above Outage
+}
+
+// receive notes a packet, unless the path loses it.
+func (g *greeter) receive(at time.Duration, lost bool) {
+	if lost {
+		return
+	}
+	if at-g.received > Outage {
+		g.silences++
+	}
+	g.received = at
+}
+
+// lossy is a path that loses shares of the packets to each end.
+type lossy struct {
+	*rand.Rand
+	toClient, toServer float64
+}
+
+// greet lets an end decide as greet does, if it is time.
+func (l *lossy) greet(at time.Duration, from, to *greeter, there, back float64) {
+	for range 10 * map[bool]int{true: 1}[from.streams] {
+		to.receive(at, l.Float64() < there)
+	}
+	if at < from.next {
+		return
+	}
+	asks := missing(at - from.received)
+	if lost := l.Float64() < there; asks || !from.streams {
+		to.receive(at, lost)
+		if asks && !lost {
+			to.asked = at
+			from.receive(at, l.Float64() < back)
+		}
+	}
+	from.next = at + greetEvery(asks || at-from.asked < askedFor)
+}
+
+// silences returns how often an end that runs is told dead in some hours.
+func (l *lossy) silences(hours int, streams bool) int {
+	client, server := &greeter{streams: streams}, &greeter{}
+	for at := time.Duration(0); at < time.Duration(hours)*time.Hour; at += askEvery {
+		l.greet(at, client, server, l.toServer, l.toClient)
+		l.greet(at, server, client, l.toClient, l.toServer)
+	}
+	return client.silences + server.silences
+}
+
+// Two hello packets a second would tell an end dead that runs some 100 times in an hour at 90 % loss.
+func TestEndThatRunsIsRarelyToldDeadOnALossyPath(t *testing.T) {
+	const hours = 20
+	for name, c := range map[string]struct {
+		toClient, toServer float64
+		streams            bool
+		most               int
+	}{
+		"to the client, which sends":            {0.9, 0, true, 0},
+		"to the client":                         {0.9, 0, false, 0},
+		"to the server":                         {0, 0.9, false, 0},
+		"to the client, and half back":          {0.9, 0.5, false, 0},
+		"half of both, and the client sends":    {0.5, 0.5, true, 0},
+		"19 of 20 to the client, which sends":   {0.95, 0, true, 10},
+		"of both":                               {0.9, 0.9, false, 5},
+		"of both, and the client sends as well": {0.9, 0.9, true, 20},
+	} {
+		l := &lossy{rand.New(rand.NewPCG(1, 2)), c.toClient, c.toServer}
+		got := l.silences(hours, c.streams)
+		t.Logf("%s: %d in %d hours", name, got, hours)
+		if got > c.most {
+			t.Errorf("%s: told dead %d times in %d hours, want %d at most", name, got, hours, c.most)
 		}
 	}
 }

@@ -33,14 +33,18 @@ func NewType() Type { return Type{} }
 func (Type) Name() string { return Name }
 
 // New implements traffic.Type.
-func (Type) New(env traffic.Env) traffic.Remote { return &remote{env: env, host: hostid.Read()} }
+func (Type) New(env traffic.Env) traffic.Remote {
+	return &remote{env: env, host: hostid.Read(), reported: reported}
+}
 
 // remote is the half of one load server: a UDP socket for each address of control, which the
 // sessions share.
 type remote struct {
 	env  traffic.Env
 	host hostid.ID
-	byID sync.Map // *serving by session ID, for packets
+	// reported is the constant, except in tests.
+	reported time.Duration
+	byID     sync.Map // *serving by session ID, for packets
 
 	mu        sync.Mutex
 	endpoints []*stream.Endpoint     // also closed ones, for their counts
@@ -148,7 +152,7 @@ func randomID() uint64 {
 	}
 }
 
-// challenge handles a hello packet, on the receiving goroutine.
+// challenge handles a hello packet, or the reply to one, on the receiving goroutine.
 func (f *remote) challenge(id uint64, from netip.AddrPort) {
 	v, ok := f.byID.Load(id)
 	if !ok {

@@ -69,6 +69,8 @@ type transfer struct {
 const (
 	// slack is added to the planned time of a transfer.
 	slack = 30 * time.Second
+	// reported is the time for the number of packets that the client has sent: TCP takes up to twice as long as an outage.
+	reported = 2*Outage + 2*time.Second
 	// reportRate is the least rate at which a client must read records.
 	reportRate = 4 << 10 // bytes a second
 )
@@ -157,13 +159,12 @@ func (s *serving) start(t *Start) *loadcontrol.Refusal {
 	return nil
 }
 
-// greets implements greet: hello packets go to the proved address, and show a client that sends that this end runs.
+// greets is for greet: hello packets go to the proved address, and show a client that sends that this end runs.
 func (s *serving) greets() (at netip.AddrPort, due bool) {
-	to := s.to.Load()
-	if to == nil || s.sending.Load() {
-		return netip.AddrPort{}, false
+	if to := s.to.Load(); to != nil {
+		return *to, !s.sending.Load()
 	}
-	return *to, true
+	return netip.AddrPort{}, false
 }
 
 // set sets the transfer of a direction; nil: none.
@@ -271,7 +272,7 @@ func (s *serving) carry(x *transfer) {
 	case x.ctx.Err() != nil:
 		f.Error = context.Cause(x.ctx).Error()
 	case f.Received != nil && !x.sentKnown.Load():
-		f.Error = "the number of packets sent did not arrive within the idle timeout: the control connection was interrupted"
+		f.Error = "the number of packets sent did not arrive: the control connection was interrupted"
 	}
 	// A client that does not read its records must not hold the link.
 	late := time.AfterFunc(grace+time.Duration(len(records)/reportRate)*time.Second, func() {
@@ -295,7 +296,7 @@ func (s *serving) receive(x *transfer) *stream.Received {
 			_ = s.stream.Report(x.ID, *s.to.Load(), st) // the next one may succeed
 		})
 	})
-	got := x.reception.Finish(x.ctx, -1, x.Idle)
+	got := x.reception.FinishReported(x.ctx, x.Idle, s.remote.reported)
 	received := x.reception.Progress() // each packet of the plan once, without duplicates
 	s.count(sample.Forward, received.Packets, min(received.Bytes, x.Plan.Bytes()))
 	return got
