@@ -8,14 +8,36 @@ import (
 	"time"
 )
 
-// Silence is the error of a session whose load server was silent for a time: it names the address of this end where the host has
-// lost it, since replies can then not arrive.
-func (c *Client) Silence(at netip.AddrPort, limit time.Duration) error {
+// Silent is what of a session is silent.
+type Silent string
+
+// The parts of a session.
+const (
+	// SilentAll: all that the load server sends.
+	SilentAll Silent = ""
+	// SilentUDP: its UDP packets, and no message has come meanwhile.
+	SilentUDP Silent = " over UDP, nor a message over TCP,"
+	// SilentTCP: all connections of a session that has nothing else.
+	SilentTCP Silent = " over TCP"
+	// SilentControl: the control connection, on which something is due, while other packets arrive.
+	SilentControl Silent = " over the control connection (TCP)"
+	// SilentProcess: the same, while the host acknowledges payload.
+	SilentProcess Silent = " over the control connection"
+)
+
+// Silence is the error of a session whose load server was silent for a time: it names what is silent, and the address of this end
+// where the host has lost it, since replies can then not arrive.
+func (c *Client) Silence(at netip.AddrPort, what Silent, limit time.Duration) error {
 	why := ""
-	if local := c.local.Addr(); !hasAddress(local) {
+	switch local := c.local.Addr(); {
+	case !hasAddress(local):
 		why = fmt.Sprintf(": this host no longer has its address %s", local)
+	case what == SilentControl:
+		why = ", though other packets of it arrive: does a firewall drop packets of this connection, in either direction?"
+	case what == SilentProcess:
+		why = ", though its host acknowledges payload: it hangs, or a firewall drops packets of the control connection (TCP)"
 	}
-	return fmt.Errorf("nothing was received from the load server at %s for %v%s", at, limit, why)
+	return fmt.Errorf("nothing was received from the load server at %s%s for %v%s", at, what, limit.Round(time.Second), why)
 }
 
 // hasAddress reports whether an interface of this host has an address; true if that is unknown.

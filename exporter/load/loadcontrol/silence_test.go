@@ -14,7 +14,24 @@ func TestSilenceNamesAnAddressThatThisHostHasLost(t *testing.T) {
 		"198.51.100.77:1": "nothing was received from the load server at 198.51.100.2:8620 for 10s: this host no longer has its address 198.51.100.77",
 	} {
 		c := &Client{Conn: &Conn{local: netip.MustParseAddrPort(local)}}
-		if err := c.Silence(at, 10*time.Second); err.Error() != want {
+		if err := c.Silence(at, SilentAll, 10*time.Second); err.Error() != want {
+			t.Errorf("%v\nwant %s", err, want)
+		}
+	}
+}
+
+func TestSilenceNamesWhatIsSilent(t *testing.T) {
+	at := netip.MustParseAddrPort("198.51.100.2:8620")
+	c := &Client{Conn: &Conn{local: netip.MustParseAddrPort("127.0.0.1:1")}}
+	for what, want := range map[Silent]string{
+		SilentTCP: "nothing was received from the load server at 198.51.100.2:8620 over TCP for 10s",
+		SilentProcess: "nothing was received from the load server at 198.51.100.2:8620 over the control connection for 10s, " +
+			"though its host acknowledges payload: it hangs, or a firewall drops packets of the control connection (TCP)",
+		SilentUDP: "nothing was received from the load server at 198.51.100.2:8620 over UDP, nor a message over TCP, for 10s",
+		SilentControl: "nothing was received from the load server at 198.51.100.2:8620 over the control connection (TCP) for 10s, " +
+			"though other packets of it arrive: does a firewall drop packets of this connection, in either direction?",
+	} {
+		if err := c.Silence(at, what, 10040*time.Millisecond); err.Error() != want {
 			t.Errorf("%v\nwant %s", err, want)
 		}
 	}

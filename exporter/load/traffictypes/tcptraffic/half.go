@@ -22,8 +22,8 @@ type half struct {
 	// permit is called before payload is sent, with its IP bytes, and after payload was received; it may
 	// wait. nil: all is permitted.
 	permit func(ctx context.Context, payload, ip int64) error
-	// received is the time of the last payload received, as time.Time.UnixNano; nil: nobody reads it.
-	received *atomic.Int64
+	// state is of all flows; nil: nobody reads it.
+	state *flowState
 	// tell receives the progress; nil: nobody does.
 	tell func(payload int64, elapsed time.Duration)
 	// over is closed when the sending end has ended: the receiving end then waits for drainTime only, as a
@@ -283,8 +283,8 @@ func (h *half) moved(f *flow, n int) {
 	f.first.CompareAndSwap(0, now)
 	f.last.Store(now)
 	f.payload.Add(int64(n))
-	if h.received != nil && !h.sends {
-		h.received.Store(time.Now().UnixNano())
+	if h.state != nil && !h.sends {
+		h.state.received.Store(time.Now().UnixNano())
 	}
 }
 
@@ -340,6 +340,9 @@ func (h *half) watch(ctx context.Context, ended <-chan struct{}) {
 		now := time.Since(h.begin)
 		if n := h.sample(ctx, now); n > moved {
 			moved, progressed = n, now
+			if h.state != nil {
+				h.state.moved.Store(time.Now().UnixNano())
+			}
 		}
 		switch {
 		case now >= limit:
@@ -365,11 +368,12 @@ func (h *half) watch(ctx context.Context, ended <-chan struct{}) {
 // sample samples all open flows and returns the bytes that were acknowledged or read so far.
 func (h *half) sample(ctx context.Context, now time.Duration) (moved int64) {
 	var payload int64
+	var slowest time.Duration
 	for _, f := range h.flows {
 		n := f.payload.Load()
 		payload += n
 		if i, err := f.conn.Info(); err == nil { // it has not ended
-			f.acked = i.Acked
+			f.acked, slowest = i.Acked, max(slowest, i.RTT, i.ReceiverRTT)
 			if h.sends && !h.resent(ctx, f, &i) && ctx.Err() == nil {
 				h.stop(EndedLimit)
 			}
@@ -385,6 +389,9 @@ func (h *half) sample(ctx context.Context, now time.Duration) (moved int64) {
 			}
 		}
 		moved += f.acked
+	}
+	if h.state != nil && slowest > 0 {
+		h.state.slowest.Store(int64(slowest))
 	}
 	if h.tell != nil {
 		h.tell(payload, now)

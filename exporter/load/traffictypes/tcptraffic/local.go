@@ -27,7 +27,7 @@ import (
 
 // Local is the local half of the traffic: TCP transfers.
 type Local struct {
-	// LastReceived returns when the last packet of another part of the session arrived; nil: there is none.
+	// LastReceived returns when the last packet of another part of the session arrived; nil: there is no other part.
 	LastReceived func() time.Time
 }
 
@@ -82,9 +82,10 @@ type Session struct {
 	end    context.CancelCauseFunc
 	tasks  sync.WaitGroup
 	others func() time.Time // Local.LastReceived
-	// received is when payload was last received, as time.Time.UnixNano; greeted: the load server sends alive.
-	received atomic.Int64
+	flows  flowState
+	// greeted: the load server sends alive.
 	greeted  atomic.Bool
+	recovery traffic.Recovery // of the control connection; used by watch only
 
 	mu      sync.Mutex
 	last    uint16
@@ -145,44 +146,6 @@ func alive(ctx context.Context, send func() error) {
 	for send() == nil && ctxtime.Sleep(ctx, aliveInterval) { // the interval of the messages; an error means that the session has ended
 		continue
 	}
-}
-
-// watch ends the transfers of a session whose load server is silent: it hangs, or the path to this host is interrupted.
-func (s *Session) watch() {
-	for last := time.Now(); ctxtime.Sleep(s.open, traffic.WatchInterval); last = time.Now() { // silence has no event to wait for
-		// After a time in which this host did not run, what has come meanwhile is not read yet.
-		limit := s.outage()
-		if s.greeted.Load() && time.Since(s.lastReceived()) > limit && time.Since(last) < 2*traffic.WatchInterval {
-			s.end(&loadtest.Failure{Reason: runreason.Lost, Err: s.client.Silence(s.client.Remote(), limit)})
-			return
-		}
-	}
-}
-
-// outage returns the longest silence of the load server that the session survives.
-func (s *Session) outage() time.Duration {
-	limit := traffic.IdleTimeout
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, x := range s.pending {
-		limit = max(limit, x.plan.Outage)
-	}
-	return limit
-}
-
-// lastReceived returns when anything was last received from the load server's process. Acknowledgments do not count: the
-// kernel of a load server that hangs sends them.
-func (s *Session) lastReceived() time.Time {
-	at := s.client.LastReceived()
-	if payload := time.Unix(0, s.received.Load()); payload.After(at) {
-		at = payload
-	}
-	if s.others != nil {
-		if other := s.others(); other.After(at) {
-			at = other
-		}
-	}
-	return at
 }
 
 // Close ends the messages to the load server. Each transfer closes its connections.
@@ -252,6 +215,7 @@ func (s *Session) register(p *Plan) *pending {
 	s.last++
 	if s.running++; s.running == 1 {
 		s.since, s.planned = time.Now(), 0
+		s.flows.slowest.Store(0)
 	}
 	x := &pending{session: s, id: s.last, plan: p, after: time.Since(s.since), expects: sayListening, replies: make(chan reply, 3)}
 	s.planned = max(s.planned, x.after+p.Duration)

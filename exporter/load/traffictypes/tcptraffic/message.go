@@ -19,7 +19,8 @@
 // bytes it closes the stream and waits for the receiver; after its time it resets the connection, so that no full
 // send buffer keeps the link. A flow whose messages have an interval closes the stream after its time too. Either end
 // stops a transfer without progress for Plan.Idle. Without messages and payload of the client the load server ends the
-// session (traffic.IdleTimeout, Plan.Outage), and so does the client when the load server is silent. Both ends sample the kernel's state of each connection.
+// session (traffic.IdleTimeout, Plan.Outage), and so does the client when the load server is silent, or during a transfer its control
+// connection alone. Both ends sample the kernel's state of each connection.
 //
 // A token's rate limits the payload: the sending end paces its segments, and the load server sends and reads no
 // faster. Its data limits include retransmissions, headers and acknowledgments.

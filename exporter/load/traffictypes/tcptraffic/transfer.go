@@ -131,7 +131,7 @@ func (x *pending) perform(ctx context.Context) (*Result, error) {
 		}
 		res.Remote.Before = r.started.Clock
 	}
-	h.received = &s.received
+	h.state = &s.flows
 	h.tell = func(payload int64, elapsed time.Duration) {
 		res.Local.Sample(s.clock)
 		x.tell(payload, elapsed)

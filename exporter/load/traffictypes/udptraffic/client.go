@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
@@ -54,7 +55,7 @@ func Open(ctx context.Context, over *loadcontrol.Client, o loadcontrol.Open) (*C
 
 // Prove sends the cookie of the challenge that was received over UDP.
 func (c *Client) Prove(ctx context.Context, cookie []byte) error {
-	_, err := c.request(ctx, &Start{}, "prove", msgProve, Prove{Cookie: cookie})
+	_, err := c.request(ctx, &Start{}, loadcontrol.ReplyTimeout, "prove", msgProve, Prove{Cookie: cookie})
 	if err == nil {
 		c.removePending(0)
 	}
@@ -67,15 +68,15 @@ func (c *Client) Start(ctx context.Context, t Start) (Started, error) {
 	if err := t.Check(); err != nil {
 		return Started{}, err
 	}
-	a, err := c.request(ctx, &t, fmt.Sprintf("transfer %d", t.ID), msgStart, t)
+	a, err := c.request(ctx, &t, t.Idle+grace, fmt.Sprintf("transfer %d", t.ID), msgStart, t) // the load server may wait for Idle
 	if errors.As(err, new(*loadcontrol.Refusal)) {
 		c.removePending(t.ID)
 	}
 	return a.started, err
 }
 
-// request sends a message and waits for the first reply to it.
-func (c *Client) request(ctx context.Context, t *Start, what, name string, body any) (reply, error) {
+// request sends a message and waits for the first reply to it, for limit at most.
+func (c *Client) request(ctx context.Context, t *Start, limit time.Duration, what, name string, body any) (reply, error) {
 	x := &pending{direction: t.Direction, begun: make(chan reply, 1), over: make(chan reply, 1)}
 	c.mu.Lock()
 	_, known := c.pending[t.ID]
@@ -90,7 +91,6 @@ func (c *Client) request(ctx context.Context, t *Start, what, name string, body 
 		c.removePending(t.ID)
 		return reply{}, err
 	}
-	limit := loadcontrol.ReplyTimeout + t.Idle // the load server may wait for Idle
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no reply within %v", limit))
 	defer cancel()
 	return c.await(ctx, what, x.begun)

@@ -17,6 +17,7 @@ import (
 	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/stream"
+	"oneway.example/exporter/load/traffic"
 	"oneway.example/exporter/probe/endclock"
 )
 
@@ -105,8 +106,16 @@ type carrier struct {
 	last    atomic.Uint32 // ID of the last transfer
 	sending atomic.Bool   // a stream that replaces the hello packets
 
-	mu      sync.Mutex
-	planned time.Time // planned end of all transfers
+	mu       sync.Mutex
+	planned  time.Time        // planned end of all transfers
+	recovery traffic.Recovery // of the control connection
+}
+
+// recover returns until when TCP may be silent; the last packet is so old.
+func (c *carrier) recover(now time.Time, ago time.Duration) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.recovery.Observe(now, ago)
 }
 
 // hello sends hello packets while no stream replaces them, until ctx ends.
@@ -136,7 +145,7 @@ func (c *carrier) Transfer(ctx context.Context, d sample.Direction, p stream.Pla
 	}
 	c.plan(p.Duration())
 	x := &transferring{
-		carrier: c, adjustRate: adjustRate, onProgress: progress,
+		carrier: c, adjustRate: adjustRate, onProgress: progress, begun: time.Now(),
 		Start: Start{ID: uint16(n), Direction: d, Plan: p, Idle: c.idle(idle)},
 	}
 	// The end of ctx ends the sending; its records are awaited in transferring.

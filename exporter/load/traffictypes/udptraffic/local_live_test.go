@@ -112,47 +112,59 @@ func TestTimeoutOfASilentLoadServer(t *testing.T) {
 	const s, idle = time.Second, 5 * time.Second
 	plan := startOf(1, 0).Plan
 	plan.Segments[0].Interval = 2 * s
+	const all, udp, control = loadcontrol.SilentAll, loadcontrol.SilentUDP, loadcontrol.SilentControl
 	for name, c := range map[string]struct {
-		d       sample.Direction
-		planned time.Duration // planned end of all transfers
-		over    time.Duration // end of sending; zero: not yet
-		heard   time.Duration
-		now     time.Duration
-		given   time.Duration // end of the timeout; zero: none yet
-		greeted time.Duration // the last hello of the load server; zero: it sends none
+		d         sample.Direction
+		planned   time.Duration // planned end of all transfers
+		over      time.Duration // end of sending; zero: not yet
+		heard     time.Duration
+		now       time.Duration
+		given     time.Duration // end of the timeout; zero: none yet
+		greeted   time.Duration // the last hello of the load server; zero: it sends none
+		what      loadcontrol.Silent
+		recovered time.Duration // TCP may be silent until then
+		requested bool          // the load server has not replied to Start, which was at 1 s
 	}{
-		"a reverse stream":                                    {sample.Reverse, 60 * s, 0, 20 * s, 30 * s, 32 * s, 0},
-		"a reverse stream without packets so far":             {sample.Reverse, 60 * s, 0, 0, 5 * s, 12 * s, 0},
-		"a reverse stream after its planned end":              {sample.Reverse, 60 * s, 0, 59 * s, 61 * s, 60*s + idle + grace, 0},
-		"a reverse stream with packets after its planned end": {sample.Reverse, 60 * s, 0, 80 * s, 90 * s, 80*s + idle + grace, 0},
-		"a forward stream during sending":                     {sample.Forward, 60 * s, 0, 0, 59 * s, 0, 0},
-		"a forward stream that takes longer than planned":     {sample.Forward, 60 * s, 0, 0, 600 * s, 0, 0},
-		"a forward stream, and a longer one at the same time": {sample.Forward, 60 * s, 10 * s, 10 * s, 59 * s, 0, 0},
-		"a forward stream after sending":                      {sample.Forward, 60 * s, 61 * s, 50 * s, 70 * s, 61*s + idle + grace, 0},
-		"a forward stream with part of the records":           {sample.Forward, 60 * s, 61 * s, 90 * s, 95 * s, 90*s + idle + grace, 0},
-		"a reverse stream, hellos come":                       {sample.Reverse, 60 * s, 0, 20 * s, 30 * s, 32 * s, 29 * s},
-		"hellos stopped after a reverse stream":               {sample.Reverse, 60 * s, 0, 59 * s, 75 * s, 80 * s, 70 * s},
-		"hellos come after a reverse stream":                  {sample.Reverse, 60 * s, 0, 59 * s, 124 * s, 60*s + idle + grace, 124 * s},
-		"hellos stopped before the end of a reverse stream":   {sample.Reverse, 60 * s, 0, 58 * s, 61 * s, 68 * s, 20 * s},
-		"hellos stopped during sending":                       {sample.Forward, 60 * s, 0, 0, 35 * s, 40 * s, 30 * s},
-		"hellos come during sending":                          {sample.Forward, 60 * s, 0, 0, 35 * s, 45 * s, 35 * s},
-		"hellos stopped after sending":                        {sample.Forward, 60 * s, 61 * s, 50 * s, 65 * s, 72 * s, 62 * s},
-		"hellos come, and no records":                         {sample.Forward, 60 * s, 61 * s, 50 * s, 125 * s, 61*s + idle + grace, 125 * s},
+		"a reverse stream":                                    {sample.Reverse, 60 * s, 0, 20 * s, 30 * s, 32 * s, 0, all, 0, false},
+		"a reverse stream without packets so far":             {sample.Reverse, 60 * s, 0, 0, 5 * s, 12 * s, 0, all, 0, false},
+		"a reverse stream after its planned end":              {sample.Reverse, 60 * s, 0, 59 * s, 61 * s, 60*s + idle + grace, 0, all, 0, false},
+		"a reverse stream with packets after its planned end": {sample.Reverse, 60 * s, 0, 80 * s, 90 * s, 80*s + idle + grace, 0, all, 0, false},
+		"a forward stream during sending":                     {sample.Forward, 60 * s, 0, 0, 59 * s, 0, 0, all, 0, false},
+		"a forward stream that takes longer than planned":     {sample.Forward, 60 * s, 0, 0, 600 * s, 0, 0, all, 0, false},
+		"a forward stream, and a longer one at the same time": {sample.Forward, 60 * s, 10 * s, 10 * s, 59 * s, 0, 0, all, 0, false},
+		"a forward stream after sending":                      {sample.Forward, 60 * s, 61 * s, 50 * s, 70 * s, 61*s + idle + grace, 0, all, 0, false},
+		"a forward stream with part of the records":           {sample.Forward, 60 * s, 61 * s, 90 * s, 95 * s, 90*s + idle + grace, 0, all, 0, false},
+		"a reverse stream, hellos come":                       {sample.Reverse, 60 * s, 0, 20 * s, 30 * s, 32 * s, 29 * s, silentStream, 0, false},
+		"hellos stopped after a reverse stream":               {sample.Reverse, 60 * s, 0, 59 * s, 72 * s, 75 * s, 70 * s, control, 0, false},
+		"hellos come after a reverse stream":                  {sample.Reverse, 60 * s, 0, 59 * s, 70 * s, 75 * s, 70 * s, control, 0, false},
+		"hellos stopped before the end of a reverse stream":   {sample.Reverse, 60 * s, 0, 58 * s, 61 * s, 68 * s, 20 * s, udp, 0, false},
+		"hellos stopped during sending":                       {sample.Forward, 60 * s, 0, 0, 35 * s, 40 * s, 30 * s, udp, 0, false},
+		"hellos come during sending":                          {sample.Forward, 60 * s, 0, 0, 35 * s, 45 * s, 35 * s, udp, 0, false},
+		"hellos stopped after sending":                        {sample.Forward, 60 * s, 61 * s, 50 * s, 65 * s, 72 * s, 62 * s, udp, 0, false},
+		"hellos come, and no records":                         {sample.Forward, 60 * s, 61 * s, 50 * s, 74 * s, 76 * s, 74 * s, control, 0, false},
+		"no records after an interruption":                    {sample.Forward, 60 * s, 61 * s, 50 * s, 90 * s, 93 * s, 90 * s, control, 78 * s, false},
+		"interruptions all the time":                          {sample.Forward, 60 * s, 61 * s, 50 * s, 125 * s, 61*s + idle + grace, 125 * s, all, 128 * s, false},
+		"no reply to the start of a forward stream":           {sample.Forward, 60 * s, 0, 0, 15 * s, 16 * s, 15 * s, control, 0, true},
+		"no reply to the start of a reverse stream":           {sample.Reverse, 60 * s, 0, 0, 15 * s, 16 * s, 15 * s, control, 0, true},
+		"nothing at all since the start":                      {sample.Reverse, 60 * s, 0, 0, 10 * s, 10500 * time.Millisecond, s / 2, udp, 0, true},
 	} {
-		x := &transferring{carrier: &carrier{planned: at(c.planned)}, Start: Start{Direction: c.d, Plan: plan, Idle: idle}}
+		x := &transferring{carrier: &carrier{planned: at(c.planned)}, begun: at(0), Start: Start{Direction: c.d, Plan: plan, Idle: idle}}
+		if x.started.Store(!c.requested); c.requested {
+			x.begun = at(s)
+		}
 		if c.over > 0 {
 			x.over.Store(at(c.over).UnixNano())
 		}
-		var greeted time.Time
+		e := evidence{received: at(c.heard), recovered: at(c.recovered)}
 		if c.greeted > 0 {
-			greeted = at(max(c.greeted, c.heard))
+			e.packet = at(max(c.greeted, c.heard))
 		}
-		since, limit := x.remoteTimeout(at(c.heard), greeted, at(c.now))
+		got := x.silence(e, at(c.now))
 		switch {
-		case c.given == 0 && since.Before(at(c.now)):
-			t.Errorf("%s: timeout at %v, want none before the end of sending", name, since.Add(limit).Sub(begin))
-		case c.given > 0 && !since.Add(limit).Equal(at(c.given)):
-			t.Errorf("%s: timeout at %v, want %v", name, since.Add(limit).Sub(begin), c.given)
+		case c.given == 0 && got.since.Before(at(c.now)):
+			t.Errorf("%s: timeout at %v, want none before the end of sending", name, got.end().Sub(begin))
+		case c.given > 0 && (!got.end().Equal(at(c.given)) || got.what != c.what):
+			t.Errorf("%s: timeout of %q at %v, want %q at %v", name, got.what, got.end().Sub(begin), c.what, c.given)
 		}
 	}
 }
@@ -173,6 +185,7 @@ func TestTimeoutNamesTheLoadServer(t *testing.T) {
 	p := ready(t)
 	c := &carrier{client: p.Client, session: p.session, remote: p.at(), clock: static.New(time.Millisecond, metric.Discard{}), drain: remoteend.Timeout}
 	x := &transferring{carrier: c, Start: startOf(1, sample.Forward)}
+	x.started.Store(true)
 	x.Idle = -grace - 10*time.Second // so that the timeout is over
 	x.over.Store(time.Now().UnixNano())
 	ctx, ended := context.WithCancelCause(t.Context())

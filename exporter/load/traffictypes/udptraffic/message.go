@@ -25,10 +25,11 @@
 // messages use UDP, since TCP stalls on a full path.
 //
 // Each end detects the other by its packets. Each sends two hello packets a second while it
-// sends no stream, or one with longer pauses. A load server that receives nothing from the client for
-// 3 s pauses its stream (consent), and after 10 s ends the session. A client that receives nothing of
-// a reverse stream, or nothing at all, for 10 s ends the run. The timeout of the records of a stream is
-// its planned end, plus the drain timeout, plus a grace time.
+// sends no stream, or one with longer pauses, and ten, which request a reply, while none arrives. A load server that
+// receives nothing from the client for 3 s pauses its stream (consent), and after 10 s ends the session. A client that
+// receives nothing of a reverse stream, or nothing at all, for 10 s ends the run; and one to whom only the control
+// connection is silent, 10 s after a message was due: a reply, or the records the drain timeout after the planned end of
+// a stream. After an interruption of the path, TCP has as long again.
 package udptraffic
 
 import (

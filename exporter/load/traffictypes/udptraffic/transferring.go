@@ -23,7 +23,10 @@ type transferring struct {
 	Start
 	adjustRate stream.Adjuster
 	onProgress func(loadtest.Progress)
-	// over is the end of sending of a forward transfer, as time.Time.UnixNano; zero: not yet.
+	begun      time.Time
+	// started: the load server has replied to Start. over is the end of sending of a forward transfer, as time.Time.UnixNano; zero:
+	// not yet.
+	started   atomic.Bool
 	over      atomic.Int64
 	reception atomic.Pointer[stream.Reception] // of a reverse transfer
 	local     endclock.Span                    // used by watch, then by Transfer
@@ -60,6 +63,7 @@ func (x *transferring) forward(sending, ctx context.Context) (*CarrierResult, er
 	if err != nil {
 		return nil, failed(sample.Forward, err)
 	}
+	x.started.Store(true)
 	out := &CarrierResult{Remote: endclock.Span{Before: started.Clock}}
 	x.sending.Store(replacesHello(x.Plan))
 	out.Sent, err = x.session.Send(sending, x.ID, x.remote, x.Plan, stream.SendOptions{Progress: x.progress, AdjustRate: x.adjustRate})
@@ -128,6 +132,7 @@ func (x *transferring) request(sending, ctx context.Context, to *stream.Receptio
 	if err != nil {
 		return failed(sample.Reverse, err)
 	}
+	x.started.Store(true)
 	out.Remote.Before = started.Clock
 	finished, records, err := x.client.Wait(ctx, x.ID)
 	if err != nil {
@@ -146,6 +151,9 @@ func (x *transferring) request(sending, ctx context.Context, to *stream.Receptio
 
 // failed is the error of a transfer. A load server that shuts down has ended it.
 func failed(d sample.Direction, err error) error {
+	if f, ok := errors.AsType[*loadtest.Failure](err); ok {
+		err = f // it names the load server
+	}
 	refusal, refused := errors.AsType[*loadcontrol.Refusal](err)
 	err = fmt.Errorf("%s transfer: %w", d, err)
 	if refused && refusal.Reason == loadcontrol.ShuttingDown {
@@ -159,78 +167,4 @@ func (x *transferring) progress(p stream.Progress) {
 	if x.onProgress != nil {
 		x.onProgress(loadtest.Progress{Packets: p.Packets, Bytes: p.Bytes, Elapsed: p.Elapsed})
 	}
-}
-
-// recordsTimeout is the time for the load server's records of a stream without an arrival.
-const recordsTimeout = 5 * time.Second
-
-// watchEvery is the interval of watch.
-const watchEvery = 200 * time.Millisecond
-
-// watch samples the clock error bound of this host during a transfer, and ends the transfer when the
-// load server reaches its idle timeout.
-func (x *transferring) watch(ctx context.Context, ended context.CancelCauseFunc) {
-	lastReceived, received, asked := time.Now(), 0, time.Time{}
-	for ctxtime.Sleep(ctx, watchEvery) { // a sample of the clock has no notification
-		x.local.Sample(x.clock)
-		if r := x.reception.Load(); r != nil {
-			p := r.Progress()
-			if p.Packets > received {
-				received, lastReceived = p.Packets, time.Now()
-			}
-			x.progress(p)
-		}
-		lastReceived = latest(lastReceived, x.client.LastReceived())
-		now := time.Now()
-		since, limit := x.remoteTimeout(lastReceived, x.lastPacket(lastReceived, now), now)
-		if !asked.IsZero() {
-			since, limit = asked, recordsTimeout
-		}
-		switch silent := time.Since(since) > limit; {
-		case silent && x.Direction == sample.Reverse && received == 0 && asked.IsZero():
-			// Perhaps the path drops the stream's packets only: what the load server has sent tells.
-			asked = time.Now()
-			_ = x.client.Cancel(x.ID) // without it, the wait for the records ends
-		case silent:
-			ended(&loadtest.Failure{Reason: runreason.Lost, Err: x.client.Silence(x.remote, limit)})
-			return
-		}
-	}
-}
-
-// lastPacket returns when the last packet of any type arrived, at the earliest lastReceived; zero if the load server sends no
-// hello packets.
-func (x *transferring) lastPacket(lastReceived, now time.Time) time.Time {
-	ago, greeted := x.session.LastReceived()
-	if !greeted {
-		return time.Time{}
-	}
-	return latest(lastReceived, now.Add(-ago))
-}
-
-// remoteTimeout returns the begin and the length of the load server's idle timeout, whose last packet arrived at
-// heard, and the last one of the stream or message at lastReceived. Packets of a reverse stream must arrive as planned,
-// since the load server pauses it without hello packets from this end. Otherwise hello packets must arrive, and after all
-// streams control messages.
-func (x *transferring) remoteTimeout(lastReceived, heard, now time.Time) (since time.Time, limit time.Duration) {
-	planned := x.end()
-	over := x.over.Load()
-	if x.Direction == sample.Reverse && now.Before(planned) {
-		return lastReceived, Outage + gap(x.Plan)
-	}
-	since, limit = latest(latest(lastReceived, planned), time.Unix(0, over)), x.Idle+grace
-	if x.Direction == sample.Forward && (over == 0 || now.Before(planned)) {
-		since, limit = now, grace
-	}
-	if !heard.IsZero() && heard.Add(Outage).Before(since.Add(limit)) {
-		return heard, Outage
-	}
-	return since, limit
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

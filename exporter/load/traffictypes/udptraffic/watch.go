@@ -1,0 +1,125 @@
+package udptraffic
+
+import (
+	"context"
+	"time"
+
+	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/runreason"
+	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadtest"
+)
+
+// recordsTimeout is the time for the load server's records of a stream without an arrival.
+const recordsTimeout = 5 * time.Second
+
+// watchEvery is the interval of watch.
+const watchEvery = 200 * time.Millisecond
+
+// watch samples the clock error bound of this host during a transfer, and ends the transfer when the
+// load server is silent, or its control connection.
+func (x *transferring) watch(ctx context.Context, ended context.CancelCauseFunc) {
+	lastReceived, received, asked := x.begun, 0, time.Time{}
+	for ctxtime.Sleep(ctx, watchEvery) { // a sample of the clock has no notification
+		x.local.Sample(x.clock)
+		if r := x.reception.Load(); r != nil {
+			p := r.Progress()
+			if p.Packets > received {
+				received, lastReceived = p.Packets, time.Now()
+			}
+			x.progress(p)
+		}
+		lastReceived = latest(lastReceived, x.client.LastReceived())
+		now := time.Now()
+		s := x.silence(x.evidence(lastReceived, now), now)
+		if !asked.IsZero() {
+			s = silence{asked, recordsTimeout, loadcontrol.SilentControl}
+		}
+		switch silent := now.Sub(s.since) > s.limit; {
+		case silent && s.what == silentStream && received == 0:
+			// The path drops the stream's packets only: what the load server has sent tells.
+			asked = now
+			_ = x.client.Cancel(x.ID) // without it, the wait for the records ends
+		case silent:
+			ended(&loadtest.Failure{Reason: runreason.Lost, Err: x.client.Silence(x.remote, s.what, s.limit)})
+			return
+		}
+	}
+}
+
+// evidence is when something was last received from the load server.
+type evidence struct {
+	// received is the time of the last packet of a reverse stream or message.
+	received time.Time
+	// packet is the time of the last packet of any type, or of received; zero: the load server sends no hello packets.
+	packet time.Time
+	// recovered is the time until which TCP may be silent after an interruption.
+	recovered time.Time
+}
+
+func (x *transferring) evidence(lastReceived, now time.Time) evidence {
+	e := evidence{received: lastReceived}
+	ago, greeted := x.session.LastReceived()
+	if greeted {
+		e.packet = latest(lastReceived, now.Add(-ago))
+	}
+	e.recovered = x.recover(now, ago)
+	return e
+}
+
+// silence is since when, for how long at most, and what of the load server is silent.
+type silence struct {
+	since time.Time
+	limit time.Duration
+	what  loadcontrol.Silent
+}
+
+// silentStream is a reverse stream, while other packets arrive.
+const silentStream loadcontrol.Silent = " of a stream"
+
+// silence returns the timeout that ends first. Packets of a reverse stream must arrive as planned, since the load server pauses
+// it without hello packets from this end. Otherwise hello packets must arrive, and where a message is due, that.
+func (x *transferring) silence(e evidence, now time.Time) silence {
+	planned, over := x.end(), x.over.Load()
+	all := silence{e.packet, Outage, loadcontrol.SilentUDP}
+	var first silence
+	switch {
+	case x.Direction == sample.Reverse && x.started.Load() && now.Before(planned):
+		first = silence{e.received, Outage + gap(x.Plan), loadcontrol.SilentAll}
+		if !e.packet.IsZero() && now.Sub(e.packet) < Outage/2 {
+			first.what = silentStream
+		}
+	case x.started.Load() && x.Direction == sample.Forward && (over == 0 || now.Before(planned)):
+		first = silence{now, grace, loadcontrol.SilentAll}
+	default:
+		first = x.unanswered(e, planned)
+	}
+	if !e.packet.IsZero() && all.end().Before(first.end()) {
+		return all
+	}
+	return first
+}
+
+// unanswered returns the timeout of a message that is due: of the reply to Start, or of the records after all streams. While hello
+// packets arrive, they show what TCP can do.
+func (x *transferring) unanswered(e evidence, planned time.Time) silence {
+	since := latest(e.received, x.begun)
+	if x.started.Load() {
+		since = latest(latest(since, planned), time.Unix(0, x.over.Load()))
+	}
+	first := silence{since, x.Idle + grace, loadcontrol.SilentAll}
+	if control := (silence{latest(since, e.recovered), x.Idle + Outage, loadcontrol.SilentControl}); !e.packet.IsZero() && control.end().Before(first.end()) {
+		return control
+	}
+	return first
+}
+
+func (s silence) end() time.Time { return s.since.Add(s.limit) }
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
