@@ -182,11 +182,8 @@ func (t *test[S]) Open(ctx context.Context, a *loadtest.Attempt) (loadtest.Sessi
 	if err != nil {
 		return nil, failed(ctx, address, err)
 	}
-	limits, left := client.Welcome().Limits, int64(-1)
-	if limits.BytesPerDay > 0 {
-		left = limits.LeftToday
-	}
-	a.LimitLight("the token", limits.ReflectRate(), a.Bytes, left)
+	limits := client.Welcome().Limits
+	a.LimitLight("the token", limits.ReflectRate(), a.Bytes, limits.LeftOfDay())
 	traffic, err := t.Traffic().Connect(ctx, &Conn{
 		Attempt: a, Client: client, Options: o, Announced: t.announced(client, a.Bytes), Loaded: a.Loaded, kind: t.Kind(), address: address,
 	})

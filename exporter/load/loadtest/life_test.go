@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -173,7 +174,7 @@ func TestQuotaLeftIsThatOfTheLinkThatTheRunFills(t *testing.T) {
 	for _, c := range []struct {
 		option, ofPath string
 		want           int64
-	}{{"uplink", "", 1e6}, {"", "", 2e6}, {"other", "", -1}, {"", "uplink", 1e6}, {"other", "uplink", -1}} {
+	}{{"uplink", "", 1e6}, {"", "", 2e6}, {"other", "", math.MaxInt64}, {"", "uplink", 1e6}, {"other", "uplink", math.MaxInt64}} {
 		in(t, func(t *testing.T) {
 			b := newBench(t, func(b *bench) {
 				b.opts.Link = c.option
@@ -187,8 +188,8 @@ func TestQuotaLeftIsThatOfTheLinkThatTheRunFills(t *testing.T) {
 				}
 			}
 			want := []int64{c.want, c.want - loadBytes}
-			if c.want < 0 {
-				want = []int64{-1, -1}
+			if c.want == math.MaxInt64 {
+				want = []int64{c.want, c.want}
 			}
 			b.left = slices.DeleteFunc(b.left, func(left int64) bool { return left == 0 }) // asked before a run, for the least that it needs
 			if !slices.Equal(b.left, want) {

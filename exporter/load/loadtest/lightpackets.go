@@ -112,7 +112,7 @@ func (b *lightPackets) limit(holder string, rate int, load, left int64) {
 	}
 	b.light.Interval = max(b.light.Interval, time.Second/time.Duration(rate))
 	b.light.MaxBytes = b.payload()
-	if left >= 0 && left < load+b.bytes() {
+	if left < load+b.bytes() {
 		b.cancel("%s's bytes of the day do not suffice for its packets", holder)
 	}
 }

@@ -143,7 +143,7 @@ func (r *runner) attempt(ctx context.Context, run *Run, deadline time.Time) (o *
 		return r.outcome(run, &Failure{Reason: runreason.WindowClosed, Err: errors.New("the window closed before the link was free")}), 0, nil
 	}
 	a := &Attempt{
-		Run: run.ID, Bytes: r.test.Bytes(r.left()), Timeout: r.timeout(), Env: r.env, Target: r.target, Log: r.log, Phase: r.setPhase, Progress: r.follow,
+		Run: run.ID, Bytes: r.test.Bytes(r.links.Usage(r.link).Left), Timeout: r.timeout(), Env: r.env, Target: r.target, Log: r.log, Phase: r.setPhase, Progress: r.follow,
 		light: r.newLightPackets(),
 	}
 	reservation, err := r.reserve(lease, a)
@@ -167,15 +167,6 @@ func (r *runner) attempt(ctx context.Context, run *Run, deadline time.Time) (o *
 	o = r.perform(ctx, run, s, a.light)
 	forward, reverse = o.ForwardBytes, o.ReverseBytes
 	return o, 0, nil
-}
-
-// left is the rest of the quota of the run's link; negative: it has no quota. A reservation is this run's own: the run that
-// reserves holds the link.
-func (r *runner) left() int64 {
-	if u := r.links.Usage(r.link); u.Limit > 0 {
-		return max(0, u.Limit-u.Used)
-	}
-	return -1
 }
 
 // reserveError converts an error of Reserve.

@@ -33,7 +33,7 @@ type Test interface {
 	// Directions returns the directions to be tested, in order.
 	Directions() []sample.Direction
 	// Bytes returns the most IP bytes that a run sends, both directions together: the runner reserves them. left is the rest
-	// of the link's quota; negative: the link has no quota. The runner calls it once for each attempt of a run, and before the first with 0:
+	// of the link's quota (quota.Usage.Left). The runner calls it once for each attempt of a run, and before the first with 0:
 	// the least that a run needs.
 	Bytes(left int64) int64
 	// Duration is the planned time of all of a run's traffic, both directions together. The default
@@ -120,7 +120,7 @@ func (a *Attempt) LightBytes() int64 { return a.light.bytes() }
 
 // LimitLight limits the packets during the load to a rate in packets a second, and to what is left of a limit of IP bytes
 // of the day after this many bytes of the load. holder has the limits at the remote end, such as "the token". It is called by Open,
-// if at all. A negative left is no limit.
+// if at all. left is math.MaxInt64 without one.
 func (a *Attempt) LimitLight(holder string, rate int, load, left int64) {
 	a.light.limit(holder, rate, load, left)
 }

@@ -1,6 +1,7 @@
 package message
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -30,8 +31,8 @@ func TestPlansOfAllTransportsHaveTheSameMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if k.Duration() != time.Minute || k.Bytes(-1) < 6*512_000 || k.Bytes(-1) > 6*2*1_000_000 {
-		t.Errorf("%v, %d bytes", k.Duration(), k.Bytes(-1))
+	if k.Duration() != time.Minute || k.Bytes(math.MaxInt64) < 6*512_000 || k.Bytes(math.MaxInt64) > 6*2*1_000_000 {
+		t.Errorf("%v, %d bytes", k.Duration(), k.Bytes(math.MaxInt64))
 	}
 	for _, o := range []Options{DefaultOptions(), {maxBytes, 7, 10 * time.Minute, ""}, {32, 10_000, 100 * time.Second, "reno"}} {
 		if err := o.check(); err != nil {

@@ -2,6 +2,7 @@ package saturation_test
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -118,7 +119,7 @@ func TestBytesAreThoseOfThePlan(t *testing.T) {
 	}
 	// 30 s of 5 and 12 Mb/s, and 50 packets of 1410 bytes before and after each.
 	want := int64(30*(5e6+12e6)/8) + 4*50*1410
-	if got := kind.Bytes(-1); got < want || got > want+3000 {
+	if got := kind.Bytes(math.MaxInt64); got < want || got > want+3000 {
 		t.Errorf("%d bytes, want %d or slightly more", got, want)
 	}
 	if got, want := kind.Duration(), 68*time.Second; got != want {

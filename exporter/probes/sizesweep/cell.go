@@ -54,7 +54,7 @@ type space struct {
 	// limits are those of the remote end's token. They count UDP payload, except those of a day, from which the
 	// load server reserves the announced IP bytes.
 	limits loadcontrol.Limits
-	// quota is the rest of the link's quota, in IP bytes; negative: the link has none.
+	// quota is the rest of the link's quota, in IP bytes; math.MaxInt64: the link has none.
 	quota int64
 	// overhead is the bytes of IP and UDP headers.
 	overhead int
@@ -103,10 +103,10 @@ func (m space) forbids(c Cell, d time.Duration) string {
 // exhausted returns why so many bytes may not be moved; empty: they may.
 func (m space) exhausted(ip int64) string {
 	switch {
-	case m.quota >= 0 && ip > m.quota:
+	case ip > m.quota:
 		return fmt.Sprintf("the link's data quota has %s left", unit.Bytes.Format(float64(m.quota)))
-	case m.limits.BytesPerDay > 0 && ip > m.limits.LeftToday: // the announced bytes of a session include headers
-		return fmt.Sprintf("the token has %s left today", unit.Bytes.Format(float64(m.limits.LeftToday)))
+	case ip > m.limits.LeftOfDay(): // the announced bytes of a session include headers
+		return fmt.Sprintf("the token has %s left today", unit.Bytes.Format(float64(m.limits.LeftOfDay())))
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package sizesweep
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +12,7 @@ import (
 )
 
 // noQuota has the overhead of IPv4 and no limit.
-func noQuota() space { return space{quota: -1, overhead: 28} }
+func noQuota() space { return space{quota: math.MaxInt64, overhead: 28} }
 
 func defaultCells(t *testing.T) []Cell {
 	t.Helper()
@@ -24,7 +25,7 @@ func TestDefaultsAreTheCellsOfTheReport(t *testing.T) {
 		t.Errorf("%d cells in a direction, want 6 sizes x 3 rates", n)
 	}
 	k := kindOf(t, DefaultOptions())
-	if got, want := k.Bytes(-1), int64(2*3484*11_100*10); got != want {
+	if got, want := k.Bytes(math.MaxInt64), int64(2*3484*11_100*10); got != want {
 		t.Errorf("a run moves %d bytes, want %d", got, want)
 	}
 	if k.Duration() != 6*time.Minute {
@@ -71,7 +72,7 @@ func TestSmallQuotaKeepsTheLargestNumberOfCells(t *testing.T) {
 	const quota = 100e6
 	for what, m := range map[string]space{
 		"quota": {quota: quota, overhead: 28},
-		"token": {quota: -1, overhead: 28, limits: loadcontrol.Limits{BytesPerDay: 1e9, LeftToday: quota}},
+		"token": {quota: math.MaxInt64, overhead: 28, limits: loadcontrol.Limits{BytesPerDay: 1e9, LeftToday: quota}},
 	} {
 		fits, out := m.fit(defaultCells(t), 10*time.Second, 1)
 		var bytes int64

@@ -21,6 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -53,7 +54,7 @@ func NewKind(shared loadsession.Options, o Options) (*Kind, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	return &Kind{opts: o, directions: len(shared.Directions), quota: -1}, nil
+	return &Kind{opts: o, directions: len(shared.Directions), quota: math.MaxInt64}, nil
 }
 
 // NewType makes the type for the registry.
@@ -89,7 +90,7 @@ func (k *Kind) Bytes(left int64) int64 {
 	if n := k.moves(space{quota: k.quota}); n > 0 {
 		return n
 	}
-	fits, _ := space{quota: -1}.fit(k.cells(sample.Directions()[:1]), k.opts.CellDuration, k.opts.Repetitions)
+	fits, _ := space{quota: math.MaxInt64}.fit(k.cells(sample.Directions()[:1]), k.opts.CellDuration, k.opts.Repetitions)
 	return int64(k.opts.Repetitions) * fits[0].bytes(k.opts.CellDuration)
 }
 

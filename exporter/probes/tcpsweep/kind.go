@@ -69,10 +69,7 @@ func (k *Kind) measurements() int {
 // Bytes is the limit of all measurements, or what the link's quota has left: a small quota ends the measurements early.
 func (k *Kind) Bytes(left int64) int64 {
 	all, one := int64(k.measurements())*int64(k.opts.MaxBytes), int64(k.opts.MaxBytes)
-	if left >= 0 {
-		return max(one, min(all, left))
-	}
-	return all
+	return max(one, min(all, left))
 }
 
 // Fit limits a run to what the token has left of its day.

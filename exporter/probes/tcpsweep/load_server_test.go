@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -186,7 +187,7 @@ func TestReservationIsWhatTheQuotaHasLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for left, want := range map[int64]int64{5e9: 5e9, 1e6: 200e6, -1: 9.6e9} {
+	for left, want := range map[int64]int64{5e9: 5e9, 1e6: 200e6, math.MaxInt64: 9.6e9} {
 		if got := k.Bytes(left); got != want || k.Duration() != 8*time.Minute {
 			t.Errorf("%d left: %d bytes, want %d; %v", left, got, want, k.Duration())
 		}
