@@ -1,8 +1,11 @@
 package stamp
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"oneway.example/exporter/probes/stamp/ledger"
 )
 
 // TestNotesAgreeWithTheirNumber: a note about a single packet has the singular.
@@ -22,6 +25,31 @@ func TestNotesAgreeWithTheirNumber(t *testing.T) {
 			if strings.Contains(note, wrong) {
 				t.Errorf("%q in the note %q", wrong, note)
 			}
+		}
+	}
+}
+
+// TestStatusAndTerminalTellAlikeWhyLossesHaveNoDirection: one function decides.
+func TestStatusAndTerminalTellAlikeWhyLossesHaveNoDirection(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(v *snapshot)
+		says   string
+	}{
+		"numbered by the remote end":  {func(v *snapshot) { v.Kind = ledger.RemoteStateful }, ""},
+		"nothing lost":                {func(v *snapshot) { v.RoundTripsLost = 0 }, ""},
+		"not numbered":                {func(*snapshot) {}, "does not number its replies; losses have no direction"},
+		"numbered for several probes": {func(v *snapshot) { v.sharedNumbers = true }, "losses have no direction. Give each probe a local_port"},
+	} {
+		v := snapshot{clockState: clockState{shared: true}, window: &window{}, up: true, decided: true}
+		v.Kind, v.RoundTripsLost, v.RoundTripsReceived = ledger.RemoteStateless, 3, 5
+		c.change(&v)
+		_, status := v.defect()
+		r := reportOf(v)
+		if r.Undirected != status || !strings.Contains(status, c.says) || (status == "") != (c.says == "") {
+			t.Errorf("%s: status %q, report %q, want %q", name, status, r.Undirected, c.says)
+		}
+		if printed := slices.Contains(r.notes(), status); printed != (c.says != "") {
+			t.Errorf("%s: the terminal has the note: %v", name, printed)
 		}
 	}
 }

@@ -23,6 +23,8 @@ type Report struct {
 	Reverse DirectionReport
 	// RoundTrip is free of clock error: (T4-T1)-(T3-T2).
 	RoundTrip RoundTripReport
+	// Undirected is why losses have no direction; empty: they have one, or nothing was lost.
+	Undirected string
 	// Skipped counts due test packets that were not sent, by reason.
 	Skipped map[string]uint64
 	// Discarded counts received packets that belong to no test packet, by reason.
@@ -118,8 +120,8 @@ func reportOf(v snapshot) Report {
 	r := Report{
 		Peer: v.peer.String(), Reflector: v.Kind.String(), SharedClock: v.shared,
 		Forward: v.report(sample.Forward), Reverse: v.report(sample.Reverse),
-		RoundTrip: v.roundTrip(),
-		Skipped:   map[string]uint64{}, Discarded: map[string]uint64{}, Stamps: map[string]map[string]uint64{},
+		RoundTrip: v.roundTrip(), Undirected: v.undirected(),
+		Skipped: map[string]uint64{}, Discarded: map[string]uint64{}, Stamps: map[string]map[string]uint64{},
 		StampError: ReceiveStamp{v.stampError.Seconds(), v.calibrated},
 	}
 	for i, n := range v.Skipped {

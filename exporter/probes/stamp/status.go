@@ -74,8 +74,16 @@ func (v *snapshot) oversized() string {
 	return fmt.Sprintf("an MTU of the path below the %d bytes of its packets (lower payload_bytes to see), ", size)
 }
 
-// undirected is why losses have no direction.
-const undirected = "the reflector does not number its replies; losses have no direction"
+// undirected is why losses have no direction; empty: they have one, or nothing was lost.
+func (v *snapshot) undirected() string {
+	switch {
+	case v.Kind != ledger.RemoteStateless || v.RoundTripsLost == 0:
+		return ""
+	case v.sharedNumbers:
+		return "the reflector replies without session identifiers, and may number the replies to several probes of this host together; losses have no direction. Give each probe a local_port of its own"
+	}
+	return "the reflector does not number its replies; losses have no direction"
+}
 
 // defect is what makes a continuing measurement incomplete: in one word, a probe.Status.Cause, and in a sentence.
 func (v *snapshot) defect() (cause, sentence string) {
@@ -87,10 +95,8 @@ func (v *snapshot) defect() (cause, sentence string) {
 		return v.remoteReason.String(), invalid + sample.InWords(v.remoteReason.String())
 	case v.contradictory:
 		return probe.CausePathMinimum, "path_minimum exceeds what the path's delays allow, or a clock was stepped; the clocks' own bounds are used"
-	case v.Kind == ledger.RemoteStateless && v.RoundTripsLost > 0 && v.sharedNumbers:
-		return probe.CauseStatelessReflector, "the reflector replies without session identifiers, and may number the replies to several probes of this host together; losses have no direction. Give each probe a local_port of its own"
-	case v.Kind == ledger.RemoteStateless && v.RoundTripsLost > 0:
-		return probe.CauseStatelessReflector, undirected
+	case v.undirected() != "":
+		return probe.CauseStatelessReflector, v.undirected()
 	}
 	return "", ""
 }

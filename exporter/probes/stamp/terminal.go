@@ -18,7 +18,6 @@ import (
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/report"
-	"oneway.example/exporter/probes/stamp/ledger"
 )
 
 const probeHelp = `Measure both directions of the path to a reflector.
@@ -207,8 +206,8 @@ func (r *Report) notes() (notes []string) {
 	if r.RepliesFrom != "" {
 		notes = append(notes, fmt.Sprintf("replies came from udp %s too, not from udp %s: they count as lost in reverse", r.RepliesFrom, r.Peer))
 	}
-	if r.Reflector == ledger.RemoteStateless.String() && r.RoundTrip.Lost > 0 {
-		notes = append(notes, undirected)
+	if r.Undirected != "" {
+		notes = append(notes, r.Undirected)
 	}
 	return notes
 }
