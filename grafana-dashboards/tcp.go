@@ -8,6 +8,7 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
+	"oneway.example/exporter/estimate/tcpstate"
 )
 
 // tcpUID is the uid that links and runbooks refer to.
@@ -42,7 +43,7 @@ func tcpSummaryRow(b *boardBuilder) {
 	bothDirections(b, goodputTile)
 	bothDirections(b, loadedRTTTile)
 	b.WithPanel(tile(text{
-		"Limited by", "What limited the sender for more than half of the last run: network (the congestion window or the pacing), receive window, send buffer, application (nothing to send); or no single limit. Linux tcp_info.", "none",
+		"Limited by", "What limited the sender for more than " + amount(tcpstate.MainShare*100, "%") + " of the last run: network (the congestion window or the pacing), receive window, send buffer, application (nothing to send); or no single limit. Linux tcp_info.", "none",
 		noTCPDetail,
 	}, instant(limitOf(), "{{direction}}")).Span(6).
 		TextMode(common.BigValueTextModeValueAndName).
@@ -96,21 +97,24 @@ func loadedRTTTile(name, matcher string) *stat.PanelBuilder {
 
 // senderLimits are the possible limits of a sender.
 func senderLimits() []state {
-	return []state{{"network", green}, {"receive_window", orange}, {"send_buffer", purple}, {"application", blue}}
+	return []state{
+		{string(tcpstate.LimitNetwork), green}, {string(tcpstate.LimitReceiver), orange}, {string(tcpstate.LimitSendBuffer), purple}, {string(tcpstate.LimitApplication), blue},
+	}
 }
 
-// noSingleLimit is the state of a run in which no limit had more than half of the time.
+// noSingleLimit is the state of a run in which no limit had more than tcpstate.MainShare of the time.
 const noSingleLimit = "no_single_limit"
 
 // verdicts are the limits, and noSingleLimit.
 func verdicts() []state { return append(senderLimits(), state{noSingleLimit, gray}) }
 
-// limitOf is the number of the limit of more than half of the time, by direction, as estimate/tcp decides it.
+// limitOf is the number of the main limit, by direction, as tcpstate.Limits.Main decides it.
 func limitOf() string {
+	above := plain(tcpstate.MainShare)
 	return numbered(verdicts(), func(name string) string {
 		if name == noSingleLimit {
-			return "(max without (" + metric.StateL + ") (" + from(transferred, metric.TCPLimited) + ") <= bool 0.5)"
+			return "(max without (" + metric.StateL + ") (" + from(transferred, metric.TCPLimited) + ") <= bool " + above + ")"
 		}
-		return "(" + from(transferred, metric.TCPLimited, metric.StateL+`="`+name+`"`) + " > bool 0.5)"
+		return "(" + from(transferred, metric.TCPLimited, metric.StateL+`="`+name+`"`) + " > bool " + above + ")"
 	})
 }

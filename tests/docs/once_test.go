@@ -17,6 +17,15 @@ func TestDecisionsStandOnce(t *testing.T) {
 		"the link of a load test that names none": {
 			`(first|only) (link )?(of|that) (a|the|its|an) (path|agent)|its only link|--link is required`, []string{"exporter/probe/probe.go", "exporter/load/loadtest/options.go"},
 		},
+		"losses that have no direction": {
+			`Lost (> 0|== 0) && .*Stateless|Stateless.*Lost (> 0|== 0)|number its replies; `, []string{"exporter/probes/stamp/status.go"},
+		},
+		"the main limit of a TCP sender": {
+			`> MainShare|bool 0\.5\b|2 ?\* ?share > sum`, []string{"exporter/estimate/tcpstate/limit.go"},
+		},
+		"what is left of a quota": {
+			`\blimit ?- ?add\(|Limit ?- ?[a-z.]*Used|\bLeftToday\b`, []string{"exporter/probe/quota/quota.go", "exporter/load/loadcontrol/message.go", "exporter/load/loadserver/session.go"},
+		},
 	} {
 		copied, found := regexp.MustCompile(c.copied), map[string]bool{}
 		for _, path := range files(t, ".go") {

@@ -109,8 +109,9 @@ func TestRoundTripsAreWeightedByTime(t *testing.T) {
 }
 
 func TestLimitIsThatOfMostOfTheTime(t *testing.T) {
-	s := func(busy, window, buffer time.Duration) State {
-		return State{At: 10 * time.Second, Busy: busy * time.Second, RwndLimited: window * time.Second, SndbufLimited: buffer * time.Second}
+	s := func(busy, window, buffer float64) State {
+		of := func(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
+		return State{At: 10 * time.Second, Busy: of(busy), RwndLimited: of(window), SndbufLimited: of(buffer)}
 	}
 	for _, c := range []struct {
 		last   []State
@@ -124,7 +125,9 @@ func TestLimitIsThatOfMostOfTheTime(t *testing.T) {
 		{[]State{s(10, 5, 5)}, "", [4]float64{0, 0.5, 0.5, 0}},
 		{[]State{s(9, 3, 3)}, "", [4]float64{0.3, 0.3, 0.3, 0.1}},
 		// The kernel's ticks can be more than the time.
-		{[]State{s(11, 11, 0)}, LimitReceiver, [4]float64{0, 1.1, 0, 0}},
+		{[]State{s(11, 11, 0)}, LimitReceiver, [4]float64{0, 1, 0, 0}},
+		{[]State{s(10, 6, 6)}, "", [4]float64{0, 0.5, 0.5, 0}},
+		{[]State{s(9, 5.5, 4.5)}, "", [4]float64{0, 0.5, 0.4090909090909091, 0.0909090909090909}},
 	} {
 		got, ok := Limited(c.last)
 		if !ok || got.Main() != c.want {
