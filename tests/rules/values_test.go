@@ -84,7 +84,6 @@ func TestListedValuesAreThoseOfTheCode(t *testing.T) {
 		{metric.LoadServerEnded, metric.ReasonL, ends},
 		{metric.LoadServerDiscarded, metric.ReasonL, texts(ignored...)},
 		{metric.SendErrors, metric.ReasonL, sendReasons},
-		{metric.DelayInvalid, metric.ReasonL, without(texts(sample.Reasons()...), sample.OK.String())},
 		{metric.ClockState, metric.StateL, texts(clock.States()...)},
 		{metric.Timestamps, "origin", untilInvalid(sample.Origin(0))},
 		{metric.RunPacketsCorrupted, "kind", without(untilInvalid(stream.Intact), stream.Intact.String())},

@@ -2,6 +2,7 @@ package metric
 
 import (
 	"oneway.example/exporter/core/bound"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/unit"
 )
 
@@ -58,20 +59,7 @@ var (
 		Absent: "Until the first of that reason.",
 		Source: "design, invariant 2",
 		Values: Values{
-			ReasonL: {
-				"unknown: the quality of a clock is not known yet",
-				"no_timestamp: a timestamp is missing",
-				"no_clock: clock source none is configured",
-				"clock_silent: the clock daemon does not reply",
-				"local_unsynchronized: this host's clock is not synchronized",
-				"local_stepped: this host's clock was stepped",
-				"remote_unsynchronized: the remote end's clock is not synchronized",
-				"remote_stepped: the remote end's clock was stepped",
-				"bound_too_large: the error bound is not valid or above max_bound",
-				"transmit_before_receive: the reflector's transmit timestamp precedes its receive timestamp",
-				"wrong_format: the reflector's timestamps are not of the format that its Z bit says",
-				"ptp_in_utc: the reflector's PTP time is UTC, not TAI",
-			},
+			ReasonL: sample.Values(sample.Invalid()...),
 		},
 	})
 	DelayNegative = Family(Desc{

@@ -1,5 +1,7 @@
 package metric
 
+import "oneway.example/exporter/core/sample"
+
 // Packets.
 var (
 	PacketsSent = Family(Desc{
@@ -105,12 +107,7 @@ var (
 		Help:   "Test packets with a reply but without a round-trip time, by reason: the clock of one end was stepped between its two timestamps, or a timestamp of the reflector is missing or wrong.",
 		Absent: "Until the first.",
 		Values: Values{
-			ReasonL: {
-				"local_stepped: this host's clock was stepped",
-				"remote_stepped: the remote end's clock was stepped",
-				"no_timestamp: a timestamp of the reflector is missing",
-				"transmit_before_receive: the reflector's transmit timestamp precedes its receive timestamp",
-			},
+			ReasonL: sample.Values(sample.LocalStepped, sample.RemoteStepped, sample.NoStamp, sample.TransmitBeforeReceive),
 		},
 	})
 	LossBurst = Family(Desc{

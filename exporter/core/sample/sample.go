@@ -6,6 +6,7 @@
 package sample
 
 import (
+	"slices"
 	"time"
 
 	"oneway.example/exporter/core/instant"
@@ -172,20 +173,36 @@ func Reasons() []Reason {
 
 // InWords is a reason, by the value of its label, as a sentence has it; other texts stay.
 func InWords(reason string) string {
-	words := map[string]string{
-		NoStamp.String(): "timestamps are missing", NoClock.String(): "no synchronized clock (the clock source is none)",
-		ClockSilent.String(): "this host's clock daemon does not reply", LocalUnsynchronized.String(): "this host's clock is not synchronized",
-		LocalStepped.String(): "this host's clock was stepped", RemoteUnsynchronized.String(): "the remote clock is not synchronized",
-		RemoteStepped.String(): "the remote clock was stepped", BoundTooLarge.String(): "the error bound is too large",
-		TransmitBeforeReceive.String(): "the reflector's transmit timestamp precedes its receive timestamp",
-		WrongFormat.String():           "the reflector's timestamps are not of the format that its Z bit says",
-		PTPInUTC.String():              "the reflector's PTP time is UTC, not TAI",
-		Unknown.String():               "the quality of the clocks is not known",
-	}
-	if w, known := words[reason]; known {
-		return w
+	for _, r := range Reasons() {
+		if r.String() == reason && r != OK {
+			return r.words()
+		}
 	}
 	return reason
+}
+
+// Values returns reasons with their words, as metric.Desc.Values has them.
+func Values(reasons ...Reason) (all []string) {
+	for _, r := range reasons {
+		all = append(all, r.String()+": "+r.words())
+	}
+	return all
+}
+
+// Invalid lists the reasons of a delay that has no valid error bound.
+func Invalid() []Reason { return slices.DeleteFunc(Reasons(), func(r Reason) bool { return r == OK }) }
+
+func (r Reason) words() string {
+	return [...]string{
+		Unknown: "the quality of the clocks is not known", NoStamp: "timestamps are missing",
+		NoClock:     "this host has no synchronized clock, since the clock source is none",
+		ClockSilent: "this host's clock daemon does not reply", LocalUnsynchronized: "this host's clock is not synchronized",
+		LocalStepped: "this host's clock was stepped", RemoteUnsynchronized: "the remote clock is not synchronized",
+		RemoteStepped: "the remote clock was stepped", BoundTooLarge: "the error bound is too large",
+		TransmitBeforeReceive: "the reflector's transmit timestamp precedes its receive timestamp",
+		WrongFormat:           "the reflector's timestamps are not of the format that its Z bit says",
+		PTPInUTC:              "the reflector's PTP time is UTC, not TAI",
+	}[r]
 }
 
 // String is the value of the metric label `reason`.

@@ -87,6 +87,22 @@ func TestZeroValuesAreNeverValid(t *testing.T) {
 	}
 }
 
+// Each reason has words of its own, which a list of values and a sentence share.
+func TestEachInvalidReasonHasWords(t *testing.T) {
+	seen := map[string]bool{"": true}
+	for i, entry := range Values(Invalid()...) {
+		name := Invalid()[i].String()
+		words := InWords(name)
+		if entry != name+": "+words || seen[words] || words == name {
+			t.Errorf("%s: %q, in the list %q", name, words, entry)
+		}
+		seen[words] = true
+	}
+	if InWords("ok") != "ok" || InWords("weather") != "weather" {
+		t.Error("a text that is no reason changes")
+	}
+}
+
 // Every value has its own name, and the lists hold every value: a missing name would be "invalid" in the metrics.
 func TestNamesAreUniqueAndComplete(t *testing.T) {
 	var origins, reasons, directions []string
