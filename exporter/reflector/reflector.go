@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock/phc"
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/net/listen"
 	"oneway.example/exporter/net/tstamp"
 	"oneway.example/exporter/net/wire/stampfmt"
@@ -217,17 +218,7 @@ func explain(a netip.AddrPort, err error) error {
 	if a.Addr().IsUnspecified() {
 		what = fmt.Sprintf(":%d (%s)", a.Port(), a.Addr())
 	}
-	errno, _ := errors.AsType[syscall.Errno](err)
-	advice := map[syscall.Errno]string{
-		syscall.EACCES:        ": ports below 1024 need CAP_NET_BIND_SERVICE; run as root, give the program the capability, or listen on a higher port",
-		syscall.EADDRINUSE:    ": another program, possibly another reflector, uses this port; stop it or choose another port",
-		syscall.EADDRNOTAVAIL: ": this host does not have this address",
-		syscall.EAFNOSUPPORT:  ": this host does not support this address family; remove the address",
-	}[errno]
-	if errno == syscall.EACCES && a.Port() >= 1024 {
-		advice = ""
-	}
-	return fmt.Errorf("reflector: listen udp %s: %w%s", what, err, advice)
+	return fmt.Errorf("reflector: listen udp %s: %w", what, hostport.ListenError(err, a.String(), "reflector"))
 }
 
 func (r *Reflector) close() error {

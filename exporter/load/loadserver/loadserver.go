@@ -65,9 +65,9 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/keyfile"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
@@ -251,7 +251,7 @@ func (r *LoadServer) listen(a netip.AddrPort) error {
 	for try := 1; ; try++ {
 		l, err := relisten.Listen(context.Background(), o, network, a.String())
 		if err != nil {
-			return listenError(err)
+			return listenError(a, err)
 		}
 		at := netip.AddrPortFrom(a.Addr(), l.Addr().(*net.TCPAddr).AddrPort().Port())
 		shut, err := r.share(at)
@@ -266,23 +266,14 @@ func (r *LoadServer) listen(a netip.AddrPort) error {
 		}
 		_ = l.Close() // unused
 		if a.Port() != 0 || try == portTries {
-			return listenError(err)
+			return listenError(a, err)
 		}
 	}
 }
 
 // listenError adds the remedy to an error of listening.
-func listenError(err error) error {
-	remedy := ""
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		remedy = ": another program, possibly another load server, uses this port; stop it or listen on another port"
-	case errors.Is(err, syscall.EACCES):
-		remedy = ": ports below 1024 need CAP_NET_BIND_SERVICE; listen on a higher port"
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		remedy = ": this host does not have this address"
-	}
-	return fmt.Errorf("loadserver: %w%s", err, remedy)
+func listenError(a netip.AddrPort, err error) error {
+	return fmt.Errorf("loadserver: %w", hostport.ListenError(err, a.String(), "load server"))
 }
 
 // share calls Listen of all types of traffic for an address of control: all succeed or none is open.

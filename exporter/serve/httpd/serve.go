@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 	"go.yaml.in/yaml/v4"
 
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/keyfile"
 	"oneway.example/exporter/core/memlimit"
 	"oneway.example/exporter/net/relisten"
@@ -54,9 +55,9 @@ func Listen(flags *web.FlagConfig, log *slog.Logger) ([]net.Listener, error) {
 		l, err := relisten.Listen(context.Background(), net.ListenConfig{}, "tcp", address)
 		switch {
 		case errors.Is(err, syscall.EADDRNOTAVAIL):
-			missing, absent = append(missing, address), cmp.Or(absent, err)
+			missing, absent = append(missing, address), cmp.Or(absent, hostport.ListenError(err, address, "agent"))
 		case err != nil:
-			failed = cmp.Or(failed, err)
+			failed = cmp.Or(failed, hostport.ListenError(err, address, "agent"))
 		default:
 			all = append(all, l)
 		}
@@ -68,7 +69,7 @@ func Listen(flags *web.FlagConfig, log *slog.Logger) ([]net.Listener, error) {
 		for _, open := range all {
 			_ = open.Close() // the first error is returned
 		}
-		return nil, fmt.Errorf("httpd: %w%s", failed, advice(failed))
+		return nil, fmt.Errorf("httpd: --web.listen-address: %w", failed)
 	}
 	for _, address := range missing {
 		log.Warn("Cannot listen on an address of --web.listen-address, which this host does not have; it is tried again", "address", address)
@@ -77,16 +78,6 @@ func Listen(flags *web.FlagConfig, log *slog.Logger) ([]net.Listener, error) {
 		}))
 	}
 	return all, nil
-}
-
-func advice(err error) string {
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return "; another program, possibly another agent, uses this address: stop it or set another --web.listen-address"
-	case errors.Is(err, syscall.EACCES):
-		return "; ports below 1024 need CAP_NET_BIND_SERVICE"
-	}
-	return ""
 }
 
 // CheckConfig checks a --web.config.file and the files that it names; an empty name is valid.
