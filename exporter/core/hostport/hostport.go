@@ -22,10 +22,17 @@ const (
 // examples are hosts with and without a port.
 var examples = fmt.Sprintf("reflector.example.net:%d, 192.0.2.1 or [2001:db8::1]:%[1]d", Reflector)
 
+// ErrSpace is the error of an address with a space.
+var ErrSpace = errors.New("it has a space in it; remove the space")
+
+// NeedsBrackets is the error of an IPv6 address with a port.
+func NeedsBrackets(address, port string) error {
+	return fmt.Errorf("an IPv6 address with a port needs brackets; write \"[%s]:%s\"", address, port)
+}
+
 // Errors of Split, which the caller completes with the option. Further ones have the spelling that is probably meant.
 var (
 	errHost     = errors.New("it must be a host name or address with an optional port, such as " + examples)
-	errSpace    = errors.New("it has a space in it; remove the space")
 	errPort     = errors.New("its port must be between 1 and 65535")
 	errBrackets = fmt.Errorf("after the bracket that closes the address there may be a colon and a port, such as [2001:db8::1]:%d", Reflector)
 	errZone     = errors.New("the interface after the % is missing; write its name, such as fe80::1%eth0")
@@ -75,7 +82,7 @@ func BracketsMeant(s string) string {
 // cut divides what is no address.
 func cut(s string) (host, port string, given bool, err error) {
 	if hasSpace(s) {
-		return "", "", false, errSpace
+		return "", "", false, ErrSpace
 	}
 	if _, address, isURL := strings.Cut(s, "://"); isURL {
 		address, _, _ = strings.Cut(address, "/")
@@ -93,7 +100,7 @@ func cut(s string) (host, port string, given bool, err error) {
 		return host, port, given, nil
 	}
 	if address, end := last(s); isAddress(address) && strings.Contains(address, ":") {
-		return "", "", false, fmt.Errorf("an IPv6 address with a port needs brackets; write \"[%s]:%s\"", address, end)
+		return "", "", false, NeedsBrackets(address, end)
 	}
 	host, port, given = strings.Cut(s, ":")
 	return host, port, given, nil

@@ -18,7 +18,7 @@ func TestHostsAreReadWithAndWithoutAPort(t *testing.T) {
 		"2001:db8::1": {"2001:db8::1", 7, nil}, "2001:db8::100": {"2001:db8::100", 7, nil}, "2001:db8::7:82": {"2001:db8::7:82", 7, nil}, "[2001:db8::7:862]": {"2001:db8::7:862", 7, nil}, "2001:db8::7:862": {"2001:db8::7:862", 7, nil},
 		"2001:db8:1:2:3:4:5:8620": {"2001:db8:1:2:3:4:5:8620", 7, nil}, "[2001:db8::1]": {"2001:db8::1", 7, nil}, "[2001:db8::1]:65535": {"2001:db8::1", 65535, nil},
 		"fe80::1%eth0": {"fe80::1%eth0", 7, nil}, "[fe80::1%eth0]:9000": {"fe80::1%eth0", 9000, nil},
-		"": {"", 0, errHost}, ":1": {"", 0, errHost}, "[]:1": {"", 0, errHost}, "a b": {"", 0, errSpace}, "fe80::1%a b": {"", 0, errSpace}, "[fe80::1%a b]:1": {"", 0, errSpace}, "192.0.2.300": {"", 0, errIPv4}, "192.0.2": {"", 0, errIPv4}, "fe80::1%eth0]:9000": {"", 0, errHost},
+		"": {"", 0, errHost}, ":1": {"", 0, errHost}, "[]:1": {"", 0, errHost}, "a b": {"", 0, ErrSpace}, "fe80::1%a b": {"", 0, ErrSpace}, "[fe80::1%a b]:1": {"", 0, ErrSpace}, "192.0.2.300": {"", 0, errIPv4}, "192.0.2": {"", 0, errIPv4}, "fe80::1%eth0]:9000": {"", 0, errHost},
 		"h:": {"", 0, errPort}, "h:0": {"", 0, errPort}, "h:65536": {"", 0, errPort}, "h:+1": {"", 0, errPort}, "[::1]:": {"", 0, errPort}, "2001:db8::x": {"", 0, errPort},
 		"[::1": {"", 0, errBrackets}, "[::1]x": {"", 0, errBrackets}, "[::1]862": {"", 0, errBrackets},
 	} {

@@ -46,7 +46,7 @@ func (l *Listen) UnmarshalText(b []byte) error {
 	addr, err := netip.ParseAddr(host)
 	switch {
 	case err == nil && strings.ContainsAny(addr.Zone(), " \t\n"):
-		return errors.New("it has a space in it; remove the space")
+		return hostport.ErrSpace
 	case err == nil && addr.IsUnspecified():
 		*l = Listen{Addr: addr.Unmap(), Port: uint16(n)}
 		return nil
@@ -69,7 +69,7 @@ func meant(s string) error {
 	}
 	if i := strings.LastIndexByte(s, ':'); i > 0 {
 		if addr, err := netip.ParseAddr(s[:i]); err == nil {
-			return fmt.Errorf(`an IPv6 address with a port needs brackets; write "[%s]:%s"`, addr, s[i+1:])
+			return hostport.NeedsBrackets(addr.String(), s[i+1:])
 		}
 	}
 	if addr, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil {

@@ -77,6 +77,14 @@ type Limits struct {
 	LeftToday   int64 `json:"left_today_bytes,omitempty"`
 }
 
+// CheckDuration refuses a transfer that takes longer than the limit, if there is one; nil: it is permitted.
+func (l Limits) CheckDuration(d time.Duration) *Refusal {
+	if l.Duration <= 0 || d <= l.Duration {
+		return nil
+	}
+	return &Refusal{Reason: TimeLimit, Detail: fmt.Sprintf("the transfer takes %v; the token allows %v", d, l.Duration)}
+}
+
 // LeftOfDay returns LeftToday, or without a limit of the day the largest number.
 func (l Limits) LeftOfDay() int64 {
 	if l.BytesPerDay == 0 {

@@ -2,8 +2,22 @@ package loadtest
 
 import (
 	"cmp"
+	"fmt"
 	"math/rand/v2"
+
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/probe/report"
 )
+
+// DescribeSeed describes the option of the seed; what are the parts of a run that it orders, such as "cells".
+func DescribeSeed(seed *uint64, what string) option.Description {
+	return option.Value(seed, 0, "Seed of the random order of the "+what+".").Unset("another order for each run")
+}
+
+// CellsLine is the line of a report about the measured cells of all, and their order.
+func CellsLine(measured, all int, seed uint64) report.Line {
+	return report.Line{Quantity: "cells", Value: fmt.Sprintf("%d of %d, order by seed %d", measured, all, seed)}
+}
 
 // Seed returns the seed of a run's order; a random one, for a configured zero, has at most 32 bits, to be typed easily.
 func Seed(configured uint64) uint64 { return cmp.Or(configured, 1+rand.Uint64N(1<<32)) }

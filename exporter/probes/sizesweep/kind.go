@@ -184,7 +184,7 @@ func (k *Kind) conclude(res *Result, r *loadtest.Run, all []Cell, done map[Cell]
 			})
 		}
 	}
-	r.Summary = append(r.Summary, probe.Result{Quantity: "cells", Value: fmt.Sprintf("%d of %d, order by seed %d", len(res.Cells), len(all), res.Seed)})
+	r.Summary = append(r.Summary, loadtest.CellsLine(len(res.Cells), len(all), res.Seed))
 	for _, o := range res.Omitted {
 		r.Note(fmt.Sprintf("omitted %v: %s", o.Cell, o.Why))
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/load/loadtest"
 )
 
 // Options are the probe's own keys in the configuration, beside those of loadtest.Options. Describe has their meanings, defaults and
@@ -26,7 +27,7 @@ func (o *Options) Describe() []option.Description {
 		option.Numbers(&o.PacketRates, []int{100, 1000, 10_000}, 1, 100_000, "Packet rates, each combined with each size.").Count(1, maxCells).In("packets/s"),
 		option.Number(&o.CellDuration, 10*time.Second, 100*time.Millisecond, 10*time.Minute, "Duration of each cell."),
 		option.Number(&o.Repetitions, 1, 1, 100, "Number of measurements of each cell."),
-		option.Value(&o.Seed, 0, "Seed of the random order of the cells.").Unset("another order for each run"),
+		loadtest.DescribeSeed(&o.Seed, "cells"),
 	}
 }
 

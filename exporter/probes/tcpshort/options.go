@@ -5,6 +5,7 @@ import (
 
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/net/tcpsocket"
 )
@@ -31,7 +32,7 @@ func (o *Options) Describe() []option.Description {
 		tcptraffic.DescribeCongestionControl(&o.CongestionControl),
 		tcptraffic.DescribeBuffer(&o.SendBuffer, "Send"),
 		tcptraffic.DescribeBuffer(&o.ReceiveBuffer, "Receive"),
-		option.Value(&o.Seed, 0, "Seed of the random order of the flows.").Unset("another order for each run"),
+		loadtest.DescribeSeed(&o.Seed, "flows"),
 	}
 }
 

@@ -195,7 +195,7 @@ func (k *Kind) conclude(res *Result, r *loadtest.Run, all []Cell, done map[Cell]
 			line("bandwidth x delay", report.Number{Value: knee.BDP, Unit: unit.BufferBytes})
 		}
 	}
-	r.Summary = append(r.Summary, probe.Result{Quantity: "cells", Value: fmt.Sprintf("%d of %d, order by seed %d", complete, len(all), res.Seed)})
+	r.Summary = append(r.Summary, loadtest.CellsLine(complete, len(all), res.Seed))
 	for _, o := range res.Omitted {
 		r.Note(fmt.Sprintf("%v: %d of %d measurements: %s", o.Cell, o.Measured, k.opts.Repetitions, o.Why))
 	}

@@ -6,6 +6,7 @@ import (
 
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/net/tcpsocket"
 )
@@ -63,7 +64,7 @@ func (o *Options) Describe() []option.Description {
 		option.Number(&o.Repetitions, 3, 1, 100, "Number of measurements of each cell."),
 		tcptraffic.DescribeLimit(&o.MaxBytes, 200_000_000, "each measurement"),
 		tcptraffic.DescribeIdle(&o.IdleTimeout, "measurement"),
-		option.Value(&o.Seed, 0, "Seed of the random order of the cells.").Unset("another order for each run"),
+		loadtest.DescribeSeed(&o.Seed, "cells"),
 	}
 }
 

@@ -176,8 +176,8 @@ func (s *serving) permit(x *serve) *loadcontrol.Refusal {
 	if refusal != nil {
 		return refusal
 	}
-	if limits.Duration > 0 && x.Plan.Duration > limits.Duration {
-		return &loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: fmt.Sprintf("the transfer takes %v; the token allows %v", x.Plan.Duration, limits.Duration)}
+	if refusal := limits.CheckDuration(x.Plan.Duration); refusal != nil {
+		return refusal
 	}
 	if wait := x.Plan.firstWait(limits.BytesPerSecond); wait > x.Plan.Idle {
 		return &loadcontrol.Refusal{Reason: loadcontrol.RateLimit, Detail: fmt.Sprintf(

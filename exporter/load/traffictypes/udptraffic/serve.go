@@ -221,8 +221,9 @@ func (s *serving) permit(t *Start) (most time.Duration, refusal *loadcontrol.Ref
 	if refusal != nil {
 		return 0, refusal
 	}
-	if d := t.Plan.Duration(); limits.Duration > 0 && d > limits.Duration {
-		return 0, refused(t.ID, loadcontrol.TimeLimit, fmt.Sprintf("the transfer takes %v; the token allows %v", d, limits.Duration))
+	if refusal := limits.CheckDuration(t.Plan.Duration()); refusal != nil {
+		refusal.ID = t.ID
+		return 0, refusal
 	}
 	if s.running(t.Direction) {
 		return 0, refused(t.ID, loadcontrol.BadRequest, "a transfer of this direction is in progress")
