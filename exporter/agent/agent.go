@@ -193,6 +193,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer stopWatching()
 	var watchers sync.WaitGroup
 	watchers.Go(func() { a.watchdog(watching) })
+	watchers.Go(func() { a.watchState(watching) })
 	watchers.Go(func() { watchDescriptors(watching, a.log, openNull) })
 	a.notify("READY=1")
 	select {

@@ -198,9 +198,7 @@ func (s *shared) Run(ctx context.Context) error {
 			s.publish()
 			s.tested.publish()
 		case <-saving.C:
-			if s.quota.Saved() != nil {
-				_ = s.quota.Save() // the gauge and the log report errors
-			}
+			s.quota.Keep()
 		}
 	}
 }

@@ -51,7 +51,18 @@ func Fill(t *testing.T, dir string) string {
 // ReadOnly makes the file system read-only.
 func ReadOnly(t *testing.T, dir string) {
 	t.Helper()
-	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+	remount(t, dir, unix.MS_RDONLY)
+}
+
+// Writable makes it writable again.
+func Writable(t *testing.T, dir string) {
+	t.Helper()
+	remount(t, dir, 0)
+}
+
+func remount(t *testing.T, dir string, flags uintptr) {
+	t.Helper()
+	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|flags, ""); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -40,6 +40,11 @@ var (
 		Help:   "Limit of oneway_output_spool_bytes; above it the oldest points are dropped.",
 		Absent: "Without outputs.",
 	})
+	OutputSpoolSaved = Family(Desc{
+		Name: "oneway_output_spool_saved", Kind: Gauge, Labels: []string{outputL}, Source: "design",
+		Help:   "1 while the spool is written to its directory, or is in memory by configuration; else 0: new points are in memory, and dropped when there is no space.",
+		Absent: "Without outputs, and while the spool of the output cannot be opened.",
+	})
 	OutputWaiting = Family(Desc{
 		Name: "oneway_output_waiting_points", Kind: Gauge, Labels: []string{outputL}, Source: "design",
 		Help:   "Points that are not yet delivered.",
@@ -57,7 +62,7 @@ func outputsGroup() Group {
 	return Group{
 		Title: TitleOutputs,
 		Descs: []*Desc{
-			OutputLastSuccess, OutputPoints, OutputRequests, OutputSpool, OutputSpoolLimit, OutputWaiting,
+			OutputLastSuccess, OutputPoints, OutputRequests, OutputSpool, OutputSpoolLimit, OutputSpoolSaved, OutputWaiting,
 		},
 		Measurements: []Measurement{
 			{Name: "oneway_output", Labels: []string{outputL}},

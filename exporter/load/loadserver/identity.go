@@ -32,10 +32,14 @@ type identity struct {
 	certFile, keyFile string
 	log               *slog.Logger
 
-	mu       sync.Mutex
-	seen     [2]version
-	current  *tls.Certificate
-	selfmade bool
+	mu      sync.Mutex
+	seen    [2]version
+	current *tls.Certificate
+	// generated is the file of the generated key; empty: there is none.
+	generated string
+	// directory is the directory of that file, open so that no other one gets its inode; nil: it could not be opened.
+	directory *os.File
+	failing   bool // the log has that the key cannot be saved
 }
 
 // keyName is the file of the generated key in the state directory.
@@ -46,13 +50,44 @@ func newIdentity(o Options, now time.Time, log *slog.Logger) (*identity, error) 
 	if o.CertFile != "" {
 		return i, i.load()
 	}
-	key, err := ownKey(filepath.Join(o.StateDir, keyName))
+	i.generated = filepath.Join(o.StateDir, keyName)
+	key, err := ownKey(i.generated)
 	if err != nil {
 		return nil, fmt.Errorf("loadserver: generated key: %w", err)
 	}
+	i.directory, _ = os.Open(o.StateDir) // nil: keep opens it
 	i.current, err = selfSigned(key, now)
-	i.selfmade = true
 	return i, err
+}
+
+// keep saves the generated key again if its directory was removed or replaced: clients refuse a load server with another key. A key that
+// is removed alone is to be generated anew at the next start.
+func (i *identity) keep() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.generated == "" {
+		return
+	}
+	if own, err := i.directory.Stat(); err == nil {
+		if now, err := os.Stat(filepath.Dir(i.generated)); err == nil && os.SameFile(own, now) {
+			return
+		}
+	}
+	_, err := os.Lstat(i.generated)
+	missing := errors.Is(err, fs.ErrNotExist)
+	if missing {
+		err = saveKey(i.generated, i.current.PrivateKey)
+	}
+	switch {
+	case err != nil && !i.failing:
+		i.log.Error("The key cannot be saved in state_dir, which was removed or replaced; after a restart clients with the present pin refuse this load server", "err", err)
+	case err == nil && missing:
+		i.log.Warn("state_dir was removed or replaced while this load server ran; it has the key again", "file", i.generated)
+	}
+	if i.failing = err != nil; !i.failing {
+		_ = i.directory.Close() // it was only compared
+		i.directory, _ = os.Open(filepath.Dir(i.generated))
+	}
 }
 
 // load reads the files; on an error the previous certificate stays.
@@ -74,7 +109,7 @@ func (i *identity) versions() [2]version {
 func (i *identity) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if !i.selfmade && i.versions() != i.seen {
+	if i.generated == "" && i.versions() != i.seen {
 		if err := i.load(); err != nil {
 			i.log.Error("New certificate not loaded; the previous one stays in use", "err", err)
 		} else {
@@ -120,15 +155,20 @@ func makeKey(file string) (*ecdsa.PrivateKey, error) {
 	if err != nil {
 		return nil, err
 	}
+	return key, saveKey(file, key)
+}
+
+// saveKey writes a key to a file (mode 0600), whose directory is made if it does not exist.
+func saveKey(file string, key crypto.PrivateKey) error {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
-		return nil, err
+		return err
 	}
 	atomicfile.RemoveUnfinished(file)
-	return key, atomicfile.Replace(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600)
+	return atomicfile.Replace(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600)
 }
 
 // selfSigned makes a certificate at each start: clients verify only its key.

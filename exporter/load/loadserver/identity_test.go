@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -89,5 +90,43 @@ func writePair(t *testing.T, o Options) {
 		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestKeyIsSavedAgainWithItsDirectory: one that was removed alone is not.
+func TestKeyIsSavedAgainWithItsDirectory(t *testing.T) {
+	for name, c := range map[string]struct {
+		damage func(dir string) error
+		same   bool
+	}{
+		"directory removed":         {os.RemoveAll, true},
+		"directory replaced":        {func(dir string) error { return errors.Join(os.Rename(dir, dir+".old"), os.Mkdir(dir, 0o750)) }, true},
+		"a file in its place first": {func(dir string) error { return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)) }, true},
+		"key removed":               {func(dir string) error { return os.Remove(filepath.Join(dir, keyName)) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "state")
+			i, err := newIdentity(Options{StateDir: dir}, time.Now(), noLog)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.damage(dir); err != nil {
+				t.Fatal(err)
+			}
+			i.keep()
+			if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+				if err := os.Remove(dir); err != nil {
+					t.Fatal(err)
+				}
+				i.keep()
+			}
+			next, err := newIdentity(Options{StateDir: dir}, time.Now(), noLog)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if same := next.pin() == i.pin(); same != c.same {
+				t.Errorf("the next start has the same key: %v, want %v", same, c.same)
+			}
+		})
 	}
 }

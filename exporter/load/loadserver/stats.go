@@ -93,9 +93,8 @@ func (r *LoadServer) publish(ctx context.Context, series *metric.Scope) {
 			return
 		case <-again.C:
 		case <-saving.C:
-			if r.usage.Saved() != nil {
-				_ = r.usage.Save() // Saved returns the error
-			}
+			r.usage.Keep()
+			r.identity.keep()
 		}
 	}
 }

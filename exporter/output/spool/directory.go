@@ -27,6 +27,8 @@ const (
 type directory struct {
 	path string   // empty: not open
 	lock *os.File // the directory itself
+	// root is the same directory, whatever its path leads to: a file is made and removed in no other one.
+	root *os.Root
 	file *os.File // of the position; nil: not open
 	b    [positionBytes]byte
 }
@@ -36,21 +38,26 @@ func (d *directory) open(path string) error {
 	if d.path != "" {
 		return nil
 	}
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o750), os.MkdirAll(path, 0o700)); err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
-	f, err := os.Open(path)
+	root, err := os.OpenRoot(path)
 	if err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
+	f, err := root.Open(".")
+	if err != nil {
+		_ = root.Close() // the first error is returned
+		return fmt.Errorf("spool: %w", err)
+	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = f.Close() // the error of the lock is returned
+		_, _ = f.Close(), root.Close() // the error of the lock is returned
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			return fmt.Errorf("%w: %s", ErrLocked, path)
 		}
 		return fmt.Errorf("spool: lock %s: %w", path, err)
 	}
-	d.path, d.lock = path, f
+	d.path, d.lock, d.root = path, f, root
 	return nil
 }
 
@@ -61,9 +68,25 @@ func (d *directory) close() error {
 	if d.file != nil {
 		_ = d.file.Close() // every write has returned its error
 	}
-	err := d.lock.Close()
+	err := errors.Join(d.lock.Close(), d.root.Close())
 	*d = directory{}
 	return err
+}
+
+// moved reports whether the path no longer leads to the directory: it was removed, renamed or replaced, or something is mounted there.
+func (d *directory) moved() bool {
+	if d.path == "" {
+		return false
+	}
+	own, err := d.lock.Stat()
+	now, missing := os.Stat(d.path)
+	return err != nil || missing != nil || !os.SameFile(own, now)
+}
+
+// removed reports whether an open file has no name left.
+func removed(f *os.File) bool {
+	var s syscall.Stat_t
+	return syscall.Fstat(int(f.Fd()), &s) == nil && s.Nlink == 0
 }
 
 // full reports whether an error of a write means that the disk is full or read-only.
@@ -73,7 +96,7 @@ func full(err error) bool {
 
 // list returns the segments, oldest first. It ignores other files.
 func (d *directory) list() (all []*segment, err error) {
-	entries, err := os.ReadDir(d.path)
+	entries, err := fs.ReadDir(d.root.FS(), ".")
 	if err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
 	}
@@ -90,7 +113,7 @@ func (d *directory) list() (all []*segment, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("spool: %w", err)
 		}
-		all = append(all, &segment{first: first, size: info.Size(), name: filepath.Join(d.path, e.Name())})
+		all = append(all, &segment{first: first, size: info.Size(), name: e.Name(), root: d.root})
 	}
 	slices.SortFunc(all, func(a, b *segment) int { return cmp.Compare(a.first, b.first) })
 	return all, nil
@@ -98,8 +121,8 @@ func (d *directory) list() (all []*segment, err error) {
 
 // openFile opens a file of the spool. Where others can write to the directory, they could lead to another file by a symbolic link, or to
 // a pipe, at which the opening would wait.
-func openFile(name string, flags int) (*os.File, error) {
-	f, err := os.OpenFile(name, flags|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+func (d *directory) openFile(name string, flags int) (*os.File, error) {
+	f, err := d.root.OpenFile(name, flags|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -112,18 +135,18 @@ func openFile(name string, flags int) (*os.File, error) {
 
 // create opens the file of a segment.
 func (d *directory) create(g *segment) error {
-	name := filepath.Join(d.path, fmt.Sprintf("%0*d%s", nameDigits, g.first, suffix))
-	f, err := openFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+	name := fmt.Sprintf("%0*d%s", nameDigits, g.first, suffix)
+	f, err := d.openFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
-	g.name, g.data = name, f
+	g.name, g.root, g.data = name, d.root, f
 	return nil
 }
 
 // position reads the number of the first point that is not delivered: false if it is unknown.
 func (d *directory) position() (n uint64, known bool) {
-	f, err := openFile(filepath.Join(d.path, positionName), os.O_RDONLY)
+	f, err := d.openFile(positionName, os.O_RDONLY)
 	if err != nil {
 		return 0, false
 	}
@@ -143,7 +166,7 @@ func (d *directory) save(n uint64) {
 		return
 	}
 	if d.file == nil {
-		f, err := openFile(filepath.Join(d.path, positionName), os.O_RDWR|os.O_CREATE)
+		f, err := d.openFile(positionName, os.O_RDWR|os.O_CREATE)
 		if err != nil {
 			return
 		}

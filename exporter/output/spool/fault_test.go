@@ -205,7 +205,10 @@ func FuzzFiles(f *testing.F) {
 	f.Add([]byte(marker), seed[3:], make([]byte, positionBytes), uint64(1)<<61)
 	f.Fuzz(func(t *testing.T, first, second, position []byte, name uint64) {
 		dir := t.TempDir()
-		d := directory{path: dir}
+		var d directory
+		if err := d.open(dir); err != nil {
+			t.Fatal(err)
+		}
 		var one, two segment
 		one.first, two.first = 0, name%maxNumber
 		for g, content := range map[*segment][]byte{&one: first, &two: second} {
@@ -217,7 +220,7 @@ func FuzzFiles(f *testing.F) {
 			}
 			g.close()
 		}
-		if err := os.WriteFile(filepath.Join(dir, positionName), position, 0o600); err != nil {
+		if err := errors.Join(d.close(), os.WriteFile(filepath.Join(dir, positionName), position, 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		s := open(t, Options{Dir: dir, MaxBytes: 1 << 20})

@@ -2,6 +2,7 @@ package spool
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 )
@@ -10,8 +11,10 @@ import (
 type segment struct {
 	first uint64 // number of the first point
 	size  int64
-	name  string  // of the file; empty: in memory
-	data  storage // nil: not open
+	// name is the name of its file in root; empty: the records are in memory, or in a file whose name was taken from it.
+	name string
+	root *os.Root
+	data storage // nil: not open
 }
 
 // storage is a file, or memory.
@@ -24,15 +27,21 @@ type storage interface {
 
 // read fills b from an offset, and reports whether it could.
 func (g *segment) read(b []byte, at int64) bool {
-	if g.data == nil {
-		f, err := os.Open(g.name)
-		if err != nil {
-			return false
-		}
-		g.data = f
+	if !g.open() {
+		return false
 	}
 	n, _ := g.data.ReadAt(b, at)
 	return n == len(b)
+}
+
+// open opens the file for reading, if it is not open, and reports whether it is.
+func (g *segment) open() bool {
+	if g.data == nil && g.name != "" {
+		if f, err := g.root.Open(g.name); err == nil {
+			g.data = f
+		}
+	}
+	return g.data != nil
 }
 
 // cut removes everything after an offset.
@@ -41,7 +50,17 @@ func (g *segment) cut(end int64) error {
 		return nil
 	}
 	g.size = end
-	return os.Truncate(g.name, end)
+	f, err := g.root.OpenFile(g.name, os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("spool: %w", err)
+	}
+	return errors.Join(f.Truncate(end), f.Close())
+}
+
+// unnamed reports whether the file has no name left; false if it is not open.
+func (g *segment) unnamed() bool {
+	f, is := g.data.(*os.File)
+	return is && g.name != "" && removed(f)
 }
 
 func (g *segment) close() {
@@ -105,7 +124,7 @@ func (s *Spool) begin(g *segment) {
 		if last := len(s.segments) - 1; old.size == 0 { // nothing could be written to it
 			s.discard(old)
 			s.segments = s.segments[:last]
-		} else if last > 0 && old.name != "" {
+		} else if last >= maxOpen && old.name != "" {
 			old.close() // the reader opens it when it is the oldest
 		}
 	}
@@ -134,7 +153,7 @@ func (s *Spool) keep(h *header, record []byte) bool {
 	var used int64
 	var last *segment
 	for _, g := range s.segments {
-		if g.name == "" {
+		if _, in := g.data.(*memory); in {
 			used, last = used+g.size, g
 		}
 	}
@@ -151,33 +170,76 @@ func (s *Spool) keep(h *header, record []byte) bool {
 // rescueBytes is the size of a segment in memory while the disk cannot be written, of which each Append tries to write one.
 const rescueBytes = 256 << 10
 
-// rescue writes to disk what is in memory because the disk could not be written.
+// rescue writes to disk what has no file there, because the disk could not be written or the file was removed.
 func (s *Spool) rescue() error {
 	if s.options.Dir == "" {
 		return nil
 	}
-	if err := s.dir.open(s.options.Dir); err != nil {
+	if err := s.enter(); err != nil {
 		return err
 	}
 	for _, g := range s.segments {
-		kept, inMemory := g.data.(*memory)
-		if !inMemory {
+		kept := g.data
+		if g.name != "" || kept == nil {
 			continue
 		}
 		if err := s.dir.create(g); err != nil {
 			return err
 		}
-		if _, err := g.data.WriteAt(kept.b, 0); err != nil {
+		if _, err := io.Copy(io.NewOffsetWriter(g.data, 0), io.NewSectionReader(kept, 0, g.size)); err != nil {
 			g.close()
-			g.data = kept
-			err = errors.Join(err, os.Remove(g.name))
-			g.name = ""
+			err = errors.Join(err, g.root.Remove(g.name))
+			g.name, g.root, g.data = "", nil, kept
 			return err
 		}
-		g.close() // the reader opens it
-		s.spare = kept
+		if m, in := kept.(*memory); in {
+			s.spare = m
+		} else {
+			_ = kept.Close() // it was only read
+		}
 	}
 	return nil
+}
+
+// enter opens the directory, if it is not open: a new one, or one that a spool has emptied.
+func (s *Spool) enter() error {
+	if s.dir.path != "" {
+		return nil
+	}
+	if err := s.dir.open(s.options.Dir); err != nil {
+		return err
+	}
+	found, err := s.dir.list()
+	if err == nil && len(found) > 0 {
+		err = fmt.Errorf("spool: %s was replaced by a directory with records of another spool, which the next start delivers", s.options.Dir)
+	}
+	if err != nil {
+		return errors.Join(err, s.dir.close())
+	}
+	return nil
+}
+
+// leave takes the names from segments whose files were removed, or are no longer at the path of the directory, and reports whether
+// there are such files or the directory is such. They stay open, so that rescue can write them again.
+func (s *Spool) leave() (left bool) {
+	moved := s.dir.moved()
+	left = moved
+	for _, g := range s.segments {
+		if moved && g.open() || g.unnamed() {
+			g.name, g.root, left = "", nil, true
+		}
+	}
+	if p := s.dir.file; p != nil && removed(p) {
+		_ = p.Close() // every write has returned its error
+		s.dir.file, left = nil, true
+	}
+	if left {
+		s.begin(nil)
+	}
+	if moved {
+		_ = s.dir.close() // nothing in it is unwritten
+	}
+	return left
 }
 
 // discard removes a segment.
@@ -187,7 +249,7 @@ func (s *Spool) discard(g *segment) {
 	}
 	g.close()
 	if g.name != "" {
-		_ = os.Remove(g.name) // on a read-only disk its records are repeated after a restart
+		_ = g.root.Remove(g.name) // on a read-only disk its records are repeated after a restart
 	}
 }
 

@@ -14,6 +14,8 @@
 // record is skipped, and its points are counted as dropped. Above the limit the oldest segment is dropped. A write that
 // fails, on a full or a read-only disk, leaves the new records in memory, at most memoryBytes of them; later ones are
 // dropped until a write succeeds again, and then the records in memory are written first. Reading goes on meanwhile.
+// A directory or file that is removed or renamed while the spool is open is noticed by Check, and written again: the files
+// stay open, so that their records can be read.
 //
 // Nothing waits for the disk (fsync): a loss of power may lose what the kernel has not yet written.
 package spool
@@ -39,6 +41,8 @@ const (
 	minSegmentBytes  = 4 << 10
 	// memoryBytes is the limit of records in memory while the disk cannot be written.
 	memoryBytes = 4 << 20
+	// maxOpen is the number of segments up to which all are open, so that the removal of their files loses no record.
+	maxOpen = 64
 	// maxNumber of a point: a larger one in a file is damage.
 	maxNumber = 1 << 62
 )
@@ -82,6 +86,8 @@ type Stats struct {
 	Dropped uint64
 	// Damaged is the number of places in files with one or more damaged records.
 	Damaged uint64
+	// Moved is the number of times that Check found the directory or files removed, renamed or replaced.
+	Moved uint64
 	// Err is the error of the last write; nil: it succeeded.
 	Err error
 }
@@ -130,8 +136,27 @@ func (s *Spool) recover() (err error) {
 		s.removeOldest()
 	}
 	s.skipDelivered()
+	for _, g := range s.segments[:min(maxOpen, len(s.segments))] {
+		g.open()
+	}
 	s.signal()
 	return nil
+}
+
+// Check makes the directory again if it was removed, renamed or replaced by another one, and the files in it that were, with all
+// records that still can be read; and it writes what is in memory, as Append does. Stats has the result. Call it every second or so.
+func (s *Spool) Check() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.options.Dir == "" {
+		return
+	}
+	left := s.leave()
+	s.stats.Err = s.rescue()
+	if left {
+		s.stats.Moved++
+		s.dir.save(s.position)
+	}
 }
 
 // end is the offset after the last complete record of a segment, and the number after its last point.

@@ -104,6 +104,7 @@ func (o *Output) Run(ctx context.Context) (err error) {
 	o.keep(running, s, b, scope)
 	parts.Wait()
 	b.flush()
+	s.Check()
 	o.publish(s, scope)
 	if closed := s.Close(); closed != nil {
 		o.env.Log.Warn("Points in memory are lost, since they cannot be written to the spool", "err", closed)
@@ -140,12 +141,14 @@ func (o *Output) open(ctx context.Context, options spool.Options) *spool.Spool {
 func (o *Output) keep(ctx context.Context, s *spool.Spool, b *batcher, scope *metric.Scope) {
 	ticker := time.NewTicker(flushInterval)
 	defer ticker.Stop()
-	w := watch{log: o.env.Log}
+	dir, _ := o.options.spool(&o.env)
+	w := watch{log: o.env.Log, dir: dir}
 	for {
 		if bad := b.flush(); bad > 0 {
 			scope.Series(metric.OutputPoints, resultRejected).Add(float64(bad))
 			o.env.Log.Error("Points have no valid line; this is a fault of this program", "points", bad)
 		}
+		s.Check()
 		w.see(o.publish(s, scope))
 		select {
 		case <-ctx.Done():
@@ -161,6 +164,11 @@ func (o *Output) publish(s *spool.Spool, scope *metric.Scope) spool.Stats {
 	o.env.Sink.Update(func() {
 		scope.Series(metric.OutputPoints, resultDropped).SetTotal(float64(stats.Dropped))
 		scope.Series(metric.OutputSpool).Set(float64(stats.Bytes))
+		saved := 1.0
+		if stats.Err != nil {
+			saved = 0
+		}
+		scope.Series(metric.OutputSpoolSaved).Set(saved)
 		scope.Series(metric.OutputWaiting).Set(float64(stats.Points))
 	})
 	return stats
@@ -169,7 +177,9 @@ func (o *Output) publish(s *spool.Spool, scope *metric.Scope) spool.Stats {
 // watch logs changes of the spool's state.
 type watch struct {
 	log     *slog.Logger
+	dir     string
 	failing bool
+	moved   uint64
 	dropped uint64
 	damaged uint64
 	logged  time.Time // when drops were logged last
@@ -179,6 +189,10 @@ type watch struct {
 const dropsInterval = time.Minute
 
 func (w *watch) see(now spool.Stats) {
+	if now.Moved > w.moved {
+		w.log.Warn("The spool was removed, renamed or replaced while this agent ran; what it can still read is written again", "dir", w.dir)
+		w.moved = now.Moved
+	}
 	switch failing := now.Err != nil; {
 	case failing && !w.failing:
 		w.log.Error("Spool cannot be written; points are kept in memory while there is space", "err", now.Err)

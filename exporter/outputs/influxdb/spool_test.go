@@ -2,8 +2,13 @@ package influxdb
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,6 +61,52 @@ func TestSpoolThatCannotBeOpenedIsTriedAgain(t *testing.T) {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestRemovedStateDirectoryLosesNoPoint: the store does not accept meanwhile. The log has it once, and why the directory cannot be made
+// again; so does the status.
+func TestRemovedStateDirectoryLosesNoPoint(t *testing.T) {
+	s := newStore(t)
+	var accepts atomic.Bool
+	s.on(func(w http.ResponseWriter, _ request) bool {
+		if accepts.Load() {
+			return false
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return true
+	})
+	state := filepath.Join(t.TempDir(), "state")
+	r := start(t, options(s), state)
+	r.add(0, 10)
+	if err := os.RemoveAll(state); err != nil {
+		t.Fatal(err)
+	}
+	await.That(t, "the log has it", func() bool { return strings.Contains(r.log.String(), "spool was removed") })
+	r.add(10, 10)
+	if err := errors.Join(os.RemoveAll(state), os.WriteFile(state, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	saved := func(want float64) func() bool {
+		return func() bool { return r.value(metric.OutputSpoolSaved.Name, "test") == want }
+	}
+	await.That(t, "the spool cannot be written", saved(0))
+	r.add(20, 10)
+	if err := os.Remove(state); err != nil {
+		t.Fatal(err)
+	}
+	await.That(t, "the spool is written again", saved(1))
+	r.add(30, 10)
+	accepts.Store(true)
+	r.arrive(s, 40)
+	if status := r.Status(); status.Dropped != 0 || status.Waiting != 0 {
+		t.Errorf("%+v, want none dropped", status)
+	}
+	r.stop()
+	for text, want := range map[string]int{"spool was removed": 2, "Spool cannot be written": 1, "Spool is written again": 1} {
+		if n := strings.Count(r.log.String(), text); n != want {
+			t.Errorf("%q is in the log %d times, want %d:\n%s", text, n, want, r.log.String())
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -32,14 +33,16 @@ type Store struct {
 	now func() time.Time
 	log *slog.Logger
 
-	saving sync.Mutex // one writer of the file; taken before mu
-	loaded bool       // the file has been read; guarded by saving
+	saving  sync.Mutex  // one writer of the file; taken before mu
+	loaded  bool        // the file has been read; guarded by saving
+	written os.FileInfo // the file as it was written last; nil: it was not; guarded by saving
 
-	mu       sync.Mutex
-	file     string
-	unsaved  error // of the last write; nil if it succeeded
-	reserved map[string]int64
-	book     book
+	mu        sync.Mutex
+	file      string
+	forbidden error // why nothing may be written; nil: it may
+	unsaved   error // of the last write; nil if it succeeded
+	reserved  map[string]int64
+	book      book
 }
 
 // New makes a store and reads its file. If the file cannot be read or written, it logs that, and

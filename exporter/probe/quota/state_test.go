@@ -267,3 +267,52 @@ func FuzzParseState(f *testing.F) {
 		}
 	})
 }
+
+// TestFileThatIsRemovedOrReplacedIsWrittenAgain: a restart would forget the usage of today otherwise.
+func TestFileThatIsRemovedOrReplacedIsWrittenAgain(t *testing.T) {
+	clock := &wallClock{at("2026-11-21 12:00:00")}
+	replace := func(used int64) func(file string) error {
+		return func(file string) error {
+			content, err := formatState([]*day{{Date: "2026-11-21", Used: map[string]int64{"uplink": used}}})
+			return errors.Join(err, os.Remove(file), os.WriteFile(file, content, 0o600))
+		}
+	}
+	for name, c := range map[string]struct {
+		damage func(file string) error
+		used   int64
+	}{
+		"removed":                {os.Remove, 400},
+		"directory removed":      {func(file string) error { return os.RemoveAll(filepath.Dir(file)) }, 400},
+		"replaced by less usage": {replace(100), 400},
+		"replaced by more usage": {replace(900), 900},
+		"directory, by a file first": {func(file string) error {
+			return errors.Join(os.RemoveAll(filepath.Dir(file)), os.WriteFile(filepath.Dir(file), nil, 0o600))
+		}, 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "state", "links.json")
+			s, log := stored(t, file, clock)
+			spend(t, s, 400)
+			s.Keep()
+			if log.Len() > 0 {
+				t.Errorf("log is %s", log)
+			}
+			if err := c.damage(file); err != nil {
+				t.Fatal(err)
+			}
+			s.Keep()
+			if s.Saved() != nil {
+				if err := os.Remove(filepath.Dir(file)); err != nil {
+					t.Fatal(err)
+				}
+				s.Keep()
+			}
+			s.Keep()
+			if n := strings.Count(log.String(), "removed or replaced"); n != 1 {
+				t.Errorf("told %d times, want once: %s", n, log)
+			}
+			s, _ = stored(t, file, clock)
+			wantUsage(t, s, Usage{Limit: 1000, Used: c.used, Left: 1000 - c.used})
+		})
+	}
+}

@@ -155,7 +155,9 @@ func (s *Store) SetFile(name string) {
 	same := s.file == name
 	s.file = name
 	s.mu.Unlock()
-	s.loaded = s.loaded && same
+	if !same {
+		s.loaded, s.written = false, nil
+	}
 	s.saving.Unlock()
 	if !same {
 		_ = s.Save() // Saved returns the error
@@ -227,10 +229,9 @@ func (s *Store) Save() error {
 	s.saving.Lock()
 	defer s.saving.Unlock()
 	s.mu.Lock()
-	name, before := s.file, s.unsaved
+	name, before, err := s.file, s.unsaved, s.forbidden
 	s.mu.Unlock()
-	var err error
-	if name != "" {
+	if name != "" && err == nil {
 		err = s.store(name)
 	}
 	unknown, lost := errors.AsType[*unknownError](err)
@@ -248,6 +249,41 @@ func (s *Store) Save() error {
 	s.unsaved = err
 	s.mu.Unlock()
 	return err
+}
+
+// Keep saves again if the last save failed, and if the file is not the one that was written last: it was removed, or replaced by
+// another one, whose usage counts too. Call it from time to time, such as every metric.QuotaSaveInterval.
+func (s *Store) Keep() {
+	s.mu.Lock()
+	name := s.file
+	s.mu.Unlock()
+	s.saving.Lock()
+	now, err := os.Stat(name)
+	gone := s.written != nil && (err != nil || !unchanged(now, s.written))
+	if gone {
+		s.log.Warn("The file with the usage of load tests today was removed or replaced; it is written again", "file", name)
+		s.written, s.loaded = nil, err != nil
+	}
+	s.saving.Unlock()
+	if gone || s.Saved() != nil {
+		_ = s.Save() // Saved returns the error
+	}
+}
+
+// unchanged compares times as well: the next file may have the inode of a removed one.
+func unchanged(a, b os.FileInfo) bool {
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
+}
+
+// Forbid lets each save fail with this error, since another process uses the directory; nil permits it again.
+func (s *Store) Forbid(why error) {
+	s.mu.Lock()
+	same := s.forbidden == why
+	s.forbidden = why
+	s.mu.Unlock()
+	if !same {
+		_ = s.Save() // Saved returns the error
+	}
 }
 
 // Saved returns why the usage is not in the state file or is unknown since the file was damaged;
@@ -298,6 +334,7 @@ func (s *Store) store(name string) error {
 	if err := atomicfile.Replace(name, content, 0o600); err != nil {
 		return err
 	}
+	s.written, _ = os.Stat(name) // nil: Keep does not look for it
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.known()

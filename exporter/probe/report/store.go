@@ -128,6 +128,18 @@ func (s *Store) scan() {
 	}
 }
 
+// Rescan lists the directory again, after it was removed or replaced. Runs whose reports are gone stay in the list, without them.
+func (s *Store) Rescan() {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.mu.Lock()
+	for i := range s.index {
+		s.index[i].FileBytes, s.index[i].Report = 0, ""
+	}
+	s.mu.Unlock()
+	s.scan()
+}
+
 func has(index []Header, id string) bool {
 	return slices.ContainsFunc(index, func(h Header) bool { return h.ID == id })
 }
