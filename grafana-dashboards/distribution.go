@@ -44,6 +44,11 @@ func (c distribution) scaled(factor, suffix string) string {
 	return c.named(c.native()+times, suffix) + " or " + c.named(c.classic()+times, suffix+ofBuckets)
 }
 
+// count is the number of values by the label.
+func (c distribution) count() string {
+	return "sum by (" + c.by + ") (histogram_count(increase(" + c.series("") + "))) or sum by (" + c.by + ") (increase(" + c.series("_count") + "))"
+}
+
 // named adds a suffix to the names of the curves, except to packet sizes, which are numbers.
 func (c distribution) named(expr, suffix string) string {
 	if suffix == "" || c.by == metric.PacketBytesL {

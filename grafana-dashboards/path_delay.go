@@ -32,7 +32,7 @@ func delayLines(name, matcher string) *timeseries.PanelBuilder {
 	main := colorOf(name)
 	return plot(text{
 		"Delay " + name,
-		"Median and smallest delay of each window (the smallest is close to the delay with empty queues), and 95th percentile over 5 minutes. Profile slim has no smallest delay. Strong band: error bound of the window's median, which contains the true median. Pale band: from the smallest delay to p95. The axis does not begin at zero. No line in windows without a valid delay; no median where half of the packets were lost.",
+		"Median and smallest delay of each window (the smallest is close to the delay with empty queues), and 95th percentile over 5 minutes, unless packets whose delay is not known could change it. Profile slim has no smallest delay. Strong band: error bound of the window's median, which contains the true median. Pale band: from the smallest delay to p95. The axis does not begin at zero. No line in windows without a valid delay; no median where half of the packets were lost.",
 		"s", noDelay,
 	},
 		ranged(rec(rules.DelayQuantiles5m.Name, matcher, `quantile_rank="0.95"`), "p95"),
@@ -64,17 +64,16 @@ func delayHeat(name, matcher string) *heatmap.PanelBuilder {
 		occupied(metric.Delay, matcher)+" unless on () count_over_time("+native+dashboardRange+" @ end()))"))
 }
 
-// delayCDF covers the whole time range. "of sent" assigns lost packets an infinite delay: the curve ends below 100 % by
-// the loss ratio.
+// delayCDF covers the whole time range. "of sent" assigns lost packets an infinite delay, and none to those whose delay is not known: the
+// curve ends below 100 % by the share of both.
 func delayCDF() *trend.PanelBuilder {
 	packets := rules.Packets{Sum: true, Series: func(d *metric.Desc, matchers ...string) string { return of(d, matchers...) + dashboardRange }}
-	arrived := "(1 - " + packets.Loss() + ")"
 	all := distribution{metric.Delay, thisPath, nil, metric.Direction, false}
 	return cdf(text{
 		"Delay CDF",
-		"Share of the known delays of the time range that are at most this delay. \"of sent\" counts lost packets with infinite delay, and takes the known delays for all packets that arrived: where many replies are lost in one direction, the delays of these packets are not known. " + readOff,
+		"Share of the known delays of the time range that are at most this delay. \"of sent\" is the share of all packets with an outcome: lost ones and those whose delay is not known, such as where the reply was lost, are missing at the top. The share of all that are at most this delay is on the curve or above it, by as many as are not known. " + readOff,
 		"percentunit", noPackets,
-	}, all.curves()+" or "+all.scaled(arrived, ", of sent")).
+	}, all.curves()+" or "+all.scaled("clamp_max(("+all.count()+") / ("+packets.Outcomes()+" > 0), 1)", ", of sent")).
 		OverrideByRegexp("/of sent/", props{dashed()})
 }
 

@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"oneway.example/exporter/core/rules"
 )
 
 // Rule is one rule of the rule files, as in Prometheus.
@@ -59,6 +62,10 @@ func (r Rule) expression() Expr {
 		e.MayBeEmpty = "an alert that has no cause to fire"
 	case strings.HasSuffix(r.Record, "_upper"):
 		e.MayBeEmpty = "absent until every window of the range had the quantile"
+	case slices.Contains([]string{
+		rules.DelayQuantiles5m.Withheld, rules.DelayQuantiles1h.Withheld, rules.DelayQuantiles1d.Withheld, rules.DelayVariationQuantiles.Withheld,
+	}, r.Record):
+		e.MayBeEmpty = "absent where few delays are not known"
 	}
 	return e
 }

@@ -7,8 +7,8 @@ import (
 	"oneway.example/exporter/core/metric"
 )
 
-// p95Delay is the p95 of 5 minutes by direction.
-var p95Delay = "sum without (quantile_rank) (" + DelayQuantiles5m.Name + `{quantile_rank="0.95"})`
+// p95Delay is the certain p95 of 5 minutes by direction.
+var p95Delay = "sum without (quantile_rank) " + certainP95
 
 // The alerts of group oneway-path-delay.
 var (
@@ -23,7 +23,7 @@ half as many as are valid.`,
   and $delayExcess > max_over_time($delayErrorBound[5m])
   and ignoring (quantile_rank)
   (
-    $delayQuantiles5m{quantile_rank="0.95"}
+    $certainP95
     > clamp_min($delayBaseline, 0) * on (path) group_left () $delayBlowUpRatio
   )
   or
@@ -51,7 +51,7 @@ unless
 			"delaySeconds":       ThresholdDelaySeconds.ByPath.Name,
 			"delayBlowUpSeconds": ThresholdDelayBlowUpSeconds.ByPath.Name,
 			"delayErrorBound":    metric.DelayErrorBound.Name,
-			"delayQuantiles5m":   DelayQuantiles5m.Name,
+			"certainP95":         certainP95,
 			"delayBaseline":      DelayBaseline.Name,
 			"delayBlowUpRatio":   ThresholdDelayBlowUpRatio.ByPath.Name,
 			"clockSynchronized":  metric.ClockSynchronized.Name,
@@ -64,7 +64,8 @@ unless
 			Summary: "The {{ $labels.direction }} delay of {{ $labels.path }} is {{ $value | humanizeDuration }}" +
 				orElse(lookup(DelayBaseline.Name+sameDirection, " above its baseline"), ", above the limit of a path without a day of history") + lookup(DelayExcessCause.Name+sameDirection, `: probably {{ if eq .Labels.cause "route" }}the route{{ else }}a {{ .Labels.cause }}{{ end }}`),
 			Description: "95 % of the {{ $labels.direction }} packets of {{ $labels.path }}/{{ $labels.probe }} took up to" +
-				lookup(DelayQuantiles5m.Name+"{instance,path,probe,direction,quantile_rank='0.95'}", " {{ .Value | humanizeDuration }}") + " in the last 5 minutes; " +
+				orElse(lookup(DelayQuantiles5m.Name+"{instance,path,probe,direction,quantile_rank='0.95'}", " {{ .Value | humanizeDuration }}"),
+					lookup(DelayQuantiles5m.Name+"_lower{instance,path,probe,direction,quantile_rank='0.95'}", " {{ .Value | humanizeDuration }} or more, as the delays of some are not known,")) + " in the last 5 minutes; " +
 				orElse(lookup(DelayBaseline.Name+sameDirection, fmt.Sprintf("the %d-day baseline is", BaselineDays)+" {{ .Value | humanizeDuration }}"), "a baseline needs a day of history, and the limit until then is"+
 					lookup(ThresholdDelaySeconds.ByPath.Name+"{path}", " {{ .Value | humanizeDuration }}")) + "." +
 				lookup(DelayExcessCause.Name+sameDirection, `{{ if eq .Labels.cause "clock" }} Probable cause: a clock; the round trip did not grow with it.{{ else if eq .Labels.cause "host" }} Probable cause: a host at an end and not the path`+

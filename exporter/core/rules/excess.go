@@ -14,13 +14,14 @@ const delayExcessCause = "oneway:delay_excess:cause"
 var (
 	DelayExcess = Rule{
 		Name: "oneway:delay_excess_seconds",
-		Doc:  `The excess of the delay over its baseline, and the probable cause.`,
+		Doc: `The excess of the delay over its baseline, and the probable cause. Where the p95 is withheld it is the excess of its
+lower limit.`,
 		Expr: promql(`
 sum without (quantile_rank) (
-  $delayQuantiles5m{quantile_rank="0.95"} - $delayBaseline
+  $certainP95 - $delayBaseline
 )`, names{
-			"delayQuantiles5m": DelayQuantiles5m.Name,
-			"delayBaseline":    DelayBaseline.Name,
+			"certainP95":    certainP95,
+			"delayBaseline": DelayBaseline.Name,
 		}),
 	}
 	RoundTripExcess = Rule{

@@ -43,6 +43,16 @@ Limits do follow:
 
 Where no window has the quantile, because too much was lost, the histogram's is recorded,
 interpolated in its bucket: it covers received packets only, and loss is a series of its own.
+
+The delay of a packet that arrived is not always known: forward, not where its reply was lost.
+Such packets may be the slowest or the fastest: if less than the share q took at most x, and more
+than q with all of them, it is not known whether the quantile is above x. If such an x separates
+buckets, the quantile is not recorded, as the agent withholds it (series withheld5m; its value is
+the share of unknown delays, which is unknown_ratio5m) unless each window has it. A native
+histogram is tested at ranks for a share of up to 0.05 (1 - q) and 0.4 (1 - q); of more, each
+quantile is withheld. Alerts then compare the lower limit, which takes all for the fastest.
+Variation is recorded in the same way.
+
 Scrape as often as a window ends, else windows are missed: the limits cover scraped windows only.
 The histogram also has packets of the current window: nearly the same ones.
 

@@ -118,7 +118,7 @@ max without (codec, model, buffer) (
 func lastMinutes() Group {
 	return Group{
 		Name: "oneway-30s", Interval: 30 * time.Second,
-		Rules: slices.Concat([]Rule{LowConfidenceRatio}, DelayVariationQuantiles.Rules, []Rule{
+		Rules: slices.Concat([]Rule{LowConfidenceRatio, DelayVariationUnknown}, DelayVariationQuantiles.Rules, []Rule{
 			LossRatio5m, LossRatio1h, RoundTripLossRatio5m, RoundTripLossRatio1h,
 			Disagreement, DisagreementBound, ScheduleSkippedRatio, ScheduleLateRatio, VoiceRMost, VoiceRUntested,
 		}),

@@ -32,6 +32,9 @@ type Series struct {
 	Name string
 	// Rules record the series, and what it is computed from, in this order.
 	Rules []Rule
+	// Withheld is the name of the series where this one is not recorded because values that are not known could change it; empty: it is
+	// always recorded.
+	Withheld string
 }
 
 // Label is a label of a rule.
