@@ -126,6 +126,9 @@ type Verdict struct {
 	// Skipped is how many packets at the begin were left out because the sender then paused until the link was
 	// idle; at most a quarter of a clean train.
 	Skipped int
+	// Part is, of a train with losses, the verdict about the longest run of packets that arrived, if it is clean; else nil. A link that
+	// is slow now and then loses the trains of that time, whose queue is full for longer, and clean ones are of its fast time only.
+	Part *Verdict
 }
 
 // interval is the range of the capacity, given Error.
@@ -149,7 +152,7 @@ type Summary struct {
 	// MeanGap is the mean dispersion of the clean trains: time between two packets.
 	MeanGap time.Duration
 	// OK: enough trains were clean, at least as many as contaminated ones (Coalesced and later results; Interleaved
-	// counts twice), and they agree. Trains with losses and the like are not counted, since they are repeated, nor
+	// counts twice), and they and the parts of those with losses agree. Trains with losses and the like are not counted, since they are repeated, nor
 	// those that the sender delayed, which each train shows.
 	OK bool
 	// Refusal is, if not OK, the reason in words.
@@ -167,20 +170,45 @@ const (
 	missed = 0.01
 )
 
+// intervals are the limits of the capacity by several trains, and what each found, ascending.
+type intervals struct{ lows, highs, found []float64 }
+
+func (in *intervals) add(v *Verdict) {
+	low, high := v.interval()
+	in.lows, in.highs, in.found = append(in.lows, low), append(in.highs, high), append(in.found, v.Capacity)
+}
+
+func (in *intervals) sort() {
+	slices.Sort(in.lows)
+	slices.Sort(in.highs)
+	slices.Sort(in.found)
+}
+
+// disagreement is, in words, that the trains disagree; empty: they agree.
+func (in *intervals) disagreement() string {
+	if orderstat.Quantile(in.lows, 0.95) <= (1+agree)*orderstat.Quantile(in.highs, 0.05) {
+		return ""
+	}
+	return fmt.Sprintf("the trains disagree: 5 %% found %s or less, 5 %% %s or more; the link's rate varies, or others use it",
+		unit.BytesPerSecond.Format(orderstat.Quantile(in.found, 0.05)), unit.BytesPerSecond.Format(orderstat.Quantile(in.found, 0.95)))
+}
+
 // Summarize joins the results of trains of one size; least of them must be clean.
 func Summarize(verdicts []Verdict, least int) (s Summary) {
-	var lows, highs []float64
+	var whole, all intervals           // of clean trains, and with the parts of others
 	var evidence [len(s.Trains)]string // of the last one with each result
 	for i := range verdicts {
 		v := &verdicts[i]
 		s.Trains[v.Result]++
-		if evidence[v.Result] = v.Evidence; v.Result != Clean {
-			continue
+		evidence[v.Result] = v.Evidence
+		if v.Part != nil {
+			all.add(v.Part)
 		}
-		low, high := v.interval()
-		lows, highs = append(lows, low), append(highs, high)
-		s.Capacities = append(s.Capacities, v.Capacity)
-		s.MeanGap += v.MeanGap
+		if v.Result == Clean {
+			whole.add(v)
+			all.add(v)
+			s.MeanGap += v.MeanGap
+		}
 	}
 	// If cross traffic contaminates most trains, the clean ones are slightly contaminated.
 	clean, contaminated := s.Trains[Clean], s.Trains[Interleaved]
@@ -188,11 +216,9 @@ func Summarize(verdicts []Verdict, least int) (s Summary) {
 		contaminated += n
 	}
 	s.MeanGap /= time.Duration(max(1, clean))
-	slices.Sort(s.Capacities)
-	slices.Sort(lows)
-	slices.Sort(highs)
-	p5, p95 := orderstat.Quantile(s.Capacities, 0.05), orderstat.Quantile(s.Capacities, 0.95)
-	low, high := orderstat.Quantile(lows, 0.05), orderstat.Quantile(highs, 0.95)
+	whole.sort()
+	all.sort()
+	s.Capacities = whole.found
 	if want := max(least, MinClean, contaminated); clean < want {
 		s.Refusal = fmt.Sprintf("%d of %d trains are clean, %d are needed", clean, len(verdicts), want)
 		worst := slices.MaxFunc(Results()[Lost:], func(a, b Result) int { return s.Trains[a] - s.Trains[b] })
@@ -201,13 +227,15 @@ func Summarize(verdicts []Verdict, least int) (s Summary) {
 		}
 		return s
 	}
-	if orderstat.Quantile(lows, 0.95) > (1+agree)*orderstat.Quantile(highs, 0.05) {
-		s.Refusal = fmt.Sprintf("the trains disagree: 5 %% found %s or less, 5 %% %s or more; the link's rate varies, or others use it",
-			unit.BytesPerSecond.Format(p5), unit.BytesPerSecond.Format(p95))
-		return s
+	for _, in := range []*intervals{&whole, &all} {
+		if s.Refusal = in.disagreement(); s.Refusal != "" {
+			return s
+		}
 	}
+	p5, p95 := orderstat.Quantile(s.Capacities, 0.05), orderstat.Quantile(s.Capacities, 0.95)
 	few := extension(clean) * (p95 - p5)
-	s.OK, s.P5, s.Median, s.P95, s.Low, s.High = true, p5, orderstat.Median(s.Capacities), p95, max(0, low-few), high+few
+	s.OK, s.P5, s.Median, s.P95 = true, p5, orderstat.Median(s.Capacities), p95
+	s.Low, s.High = max(0, orderstat.Quantile(whole.lows, 0.05)-few), orderstat.Quantile(whole.highs, 0.95)+few
 	return s
 }
 

@@ -22,6 +22,8 @@ const (
 	// groups or of other packets.
 	maxUncertain = 0.1
 	maxUneven    = 0.05
+	// leastPart is the least number of packets of a Part.
+	leastPart = 2 * tail
 	// grouped is the share of gaps near zero, below the share near of the mean, from which on packets arrived in
 	// groups.
 	grouped = 0.3
@@ -40,6 +42,7 @@ const (
 func Evaluate(t Train, o Options) Verdict {
 	v := Verdict{IPBytes: t.IPBytes}
 	if v.incomplete(t.Packets) {
+		v.partly(t.Packets, o)
 		return v
 	}
 	v.measure(t.Packets)
@@ -163,6 +166,27 @@ func (v *Verdict) incomplete(packets []Packet) bool {
 		return v.is(Lost, "%s too few for a train", unit.Counted(len(packets), "packet is", "packets are"))
 	}
 	return false
+}
+
+// partly sets Part.
+func (v *Verdict) partly(packets []Packet, o Options) {
+	if v.Result != Lost {
+		return
+	}
+	var longest []Packet
+	for from, i := 0, 0; i < len(packets); i++ {
+		if packets[i].Lost {
+			from = i + 1
+		} else if i+1-from > len(longest) {
+			longest = packets[from : i+1]
+		}
+	}
+	if len(longest) < leastPart {
+		return
+	}
+	if part := Evaluate(Train{IPBytes: v.IPBytes, Packets: longest}, o); part.Result == Clean {
+		v.Part = &part
+	}
 }
 
 // bucket searches the split of the train with the shortest gaps before it compared with those after it: b packets

@@ -63,6 +63,46 @@ func TestSummaryRefusesWhereTrainsAreFewContaminatedOrDisagree(t *testing.T) {
 	}
 }
 
+// A link alternates between 10 and 2 Mb/s. Its queue overflows in the slow state: of each such train it loses packets, and clean trains
+// are of the fast state alone.
+func TestTrainsThatASlowStateLosesDisagree(t *testing.T) {
+	train := func(rate float64, arrive int) Train {
+		all := Train{IPBytes: 1500}
+		for i := range 25 {
+			p := Packet{Sent: epoch.Add(time.Duration(i) * 12 * us), Lost: i >= arrive}
+			if !p.Lost {
+				p.Arrived = epoch.Add(20*ms + time.Duration(float64(i)*1500*8e9/rate))
+			}
+			all.Packets = append(all.Packets, p)
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		slow    int
+		rate    float64
+		refusal string
+	}{
+		"one of three":             {5, 2e6, "the trains disagree: 5 % found 2 Mb/s or less, 5 % 10 Mb/s or more; the link's rate varies, or others use it"},
+		"losses at the same rate":  {5, 10e6, ""},
+		"faster while it loses":    {5, 50e6, "the trains disagree: 5 % found 10 Mb/s or less, 5 % 50 Mb/s or more; the link's rate varies, or others use it"},
+		"no losses":                {0, 2e6, ""},
+		"as many as the clean":     {10, 2e6, "the trains disagree: 5 % found 2 Mb/s or less, 5 % 10 Mb/s or more; the link's rate varies, or others use it"},
+		"one of many, an accident": {1, 10.5e6, ""},
+	} {
+		var all []Verdict
+		for range 10 {
+			all = append(all, Evaluate(train(10e6, 25), Options{}))
+		}
+		for range c.slow {
+			all = append(all, Evaluate(train(c.rate, 12), Options{}))
+		}
+		s := Summarize(all, MinClean)
+		if s.Refusal != c.refusal || s.OK != (c.refusal == "") || s.Trains[Lost] != c.slow {
+			t.Errorf("%s: %+v, want %q", name, s, c.refusal)
+		}
+	}
+}
+
 func TestShortAndEmptyTrainsAreJudged(t *testing.T) {
 	at := func(ns ...int64) (p []Packet) {
 		for _, n := range ns {
