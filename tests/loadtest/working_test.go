@@ -127,10 +127,14 @@ func agrees(what string, w *working.Way, d sample.Direction, all []passed) error
 	slices.Sort(delays)
 	var wrong []error
 	for _, q := range []struct {
-		at, got float64
-	}{{0.5, w.Delay.P50}, {0.95, w.Delay.P95}} {
+		at  float64
+		got *float64
+	}{{0.5, &w.Delay.P50}, {0.95, w.Delay.P95}} {
+		if q.got == nil && repliesLost(all) && d == sample.Forward {
+			continue // the delays of these are not known
+		}
 		want := orderstat.Quantile(delays, q.at).Seconds()
-		if math.Abs(q.got-want) > *w.Delay.ErrorBound {
+		if q.got == nil || math.Abs(*q.got-want) > *w.Delay.ErrorBound {
 			wrong = append(wrong, fmt.Errorf("%s: quantile %v is %v s, that of the log %v; bound %v", what, q.at, q.got, want, *w.Delay.ErrorBound))
 		}
 	}
@@ -141,6 +145,20 @@ func agrees(what string, w *working.Way, d sample.Direction, all []passed) error
 		wrong = append(wrong, fmt.Errorf("%s: bound %v", what, *w.Delay.ErrorBound))
 	}
 	return errors.Join(wrong...)
+}
+
+// repliesLost reports whether more than a fiftieth of the packets that arrived forward have no reply.
+func repliesLost(all []passed) bool {
+	arrived, lost := 0, 0
+	for _, p := range all {
+		if p.delays[sample.Forward] != 0 {
+			arrived++
+			if p.delays[sample.Reverse] == 0 {
+				lost++
+			}
+		}
+	}
+	return 50*lost > arrived
 }
 
 // The delay, loss and rating of light packets beside a saturation of the WiBro link are those of the same packets in the
@@ -188,13 +206,18 @@ func (s *site) workingRound(t *testing.T, profile lab.Profile) error {
 		if got := part.Way(d).Delay.P50; got < 0.9*full || got > 1.05*full {
 			wrong = append(wrong, fmt.Errorf("%s loaded: median %v s, want the full queue, %v", d, got, full))
 		}
-		for _, quiet := range []float64{part.Way(1 - d).Delay.P95, idle.Way(d).Delay.P50} {
-			if quiet > 0.045 {
-				wrong = append(wrong, fmt.Errorf("%s loaded: %v s in the other direction, or before", d, quiet))
+		other := part.Way(1 - d)
+		unknown := d == sample.Reverse && repliesLost(within)
+		for _, quiet := range []*float64{other.Delay.P95, &other.Delay.P50, &idle.Way(d).Delay.P50} {
+			if quiet == nil && !unknown || quiet != nil && *quiet > 0.045 {
+				wrong = append(wrong, fmt.Errorf("%s loaded: %+v in the other direction, %+v before", d, other.Delay, idle.Way(d).Delay))
 			}
 		}
-		if before, after := *idle.Way(d).R, *part.Way(d).R; before < 85 || after > 40 || *part.Way(1 - d).R < 80 {
-			wrong = append(wrong, fmt.Errorf("%s loaded: R from %v to %v, and %v in the other direction", d, before, after, *part.Way(1 - d).R))
+		if before, after := *idle.Way(d).R, *part.Way(d).R; before < 85 || after > 40 {
+			wrong = append(wrong, fmt.Errorf("%s loaded: R from %v to %v", d, before, after))
+		}
+		if other.R == nil && !unknown || other.R != nil && *other.R < 80 {
+			wrong = append(wrong, fmt.Errorf("%s loaded: %+v in the other direction, want an R of 80", d, other))
 		}
 		if got := r.Values.R[d.String()][string(part.Loaded)]; got != *part.Way(d).R {
 			wrong = append(wrong, fmt.Errorf("%s: R of %v in the values, want that of the part, %v", d, got, *part.Way(d).R))
@@ -213,7 +236,7 @@ func TestWorkingDelayOfTCP(t *testing.T) {
 		}
 		for i, d := range sample.Directions() {
 			part := r.Working.Parts[1+i]
-			if string(part.Loaded) != d.String() || part.Way(d).Delay == nil || part.Way(d).Delay.P95 < 0.15 || part.Way(1-d).Delay.P50 > 0.05 || part.Packets < 50 {
+			if string(part.Loaded) != d.String() || part.Way(d).Delay == nil || part.Way(d).Delay.P95 == nil || *part.Way(d).Delay.P95 < 0.15 || part.Way(1-d).Delay.P50 > 0.05 || part.Packets < 50 {
 				round.Errorf("%s loaded: %+v", d, part)
 			}
 		}

@@ -12,13 +12,13 @@ var (
 
 	WorkingDelay = Family(Desc{
 		Name: "oneway_working_delay_seconds", Kind: Gauge, Labels: perLoadQuantile, Values: loads,
-		Help:   "Quantile (0.5, 0.95) of the one-way delay of those light test packets of the last run that arrived, in seconds, while traffic loaded the directions of label loaded. Lost ones are in oneway_working_loss_ratio only.",
-		Absent: "Before the first completed run, with working_delay_interval 0, beside a train, without a reply of the load server's reflector, and where fewer than 10 packets had a valid delay.",
+		Help:   "Quantile (0.5, 0.95) of the one-way delay of those light test packets of the last run that arrived, in seconds, while traffic loaded the directions of label loaded. Lost ones are in oneway_working_loss_ratio only. The delay of some that arrived is not known: forward, of those whose reply was lost or is undecided; and of those without a trusted clock.",
+		Absent: "Before the first completed run, with working_delay_interval 0, beside a train, without a reply of the load server's reflector, where fewer than 10 packets had a valid delay, and where packets without a known delay could change the quantile by more than the bound of the clocks and a tenth of the median.",
 		Source: "RFC 7679 section 5.1; RFC 9318 section 4.2.4 (working latency)",
 	})
 	WorkingDelayBound = Family(Desc{
 		Name: "oneway_working_delay_error_bound_seconds", Kind: Gauge, Labels: perLoad, Values: loads,
-		Help:   "Largest error bound of the delays of oneway_working_delay_seconds, in seconds.",
+		Help:   "Largest error bound of the delays of oneway_working_delay_seconds, in seconds. It includes how far packets without a known delay can move its quantiles.",
 		Absent: "Where oneway_working_delay_seconds is absent.",
 		Source: "RFC 7679 section 3.7; design, invariant 1",
 	})
@@ -37,12 +37,12 @@ var (
 	WorkingR = Family(Desc{
 		Name: "oneway_working_r_factor", Kind: Gauge, Labels: perLoad, Values: loads,
 		Help:   "Transmission rating R, 0..100, of a call with codec G.711 during the load, from the delay, variation and loss of the light test packets. With so few it is coarse: one of 20 packets that is lost or late for playout lowers it by 50, one of 100 by 18.",
-		Absent: "Where oneway_working_delay_seconds or oneway_working_loss_ratio is absent.",
+		Absent: "Where the median of oneway_working_delay_seconds or oneway_working_loss_ratio is absent, and where packets without a known delay could change it by more than 10.",
 		Source: "ITU-T G.107 (06/2015) clause 7",
 	})
 	WorkingRStep = Family(Desc{
 		Name: "oneway_working_step_r_factor", Kind: Gauge, Labels: perLoad, Values: loads,
-		Help:   "Largest change of oneway_working_r_factor if one light test packet more, or one less, had been lost: how coarse R of so few packets is.",
+		Help:   "Largest change of oneway_working_r_factor if one light test packet more, or one less, had been lost, or by those without a known delay: how coarse R of so few packets is.",
 		Absent: "Where oneway_working_r_factor is absent.",
 		Source: "ITU-T G.107 (06/2015) clause 7.5; design, invariant 1",
 	})

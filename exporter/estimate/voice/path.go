@@ -44,6 +44,10 @@ func (p Path) Assess(c Codec, b Buffered, base Parameters, m Model) (a Assessmen
 	return a, true
 }
 
+// MostUnknown is the largest error of a known R that packets of unknown delay or outcome may cause: the width of a category of ITU-T
+// G.109.
+const MostUnknown = 10
+
 // RError limits the error of R, which Assess computed as r, if the path's delay is known to within off, and of some packets
 // neither the buffer nor the path knows whether they were played. R falls as the delay and the losses grow, so its values at both
 // ends of these intervals enclose the true one. A delay is not negative.

@@ -40,7 +40,7 @@ func FuzzEvaluate(f *testing.F) {
 				switch {
 				case w.Lost > w.Decided || w.Decided > p.Packets || w.Loss != nil && (*w.Loss < 0 || *w.Loss > 1):
 					t.Errorf("%+v", w)
-				case w.Variation != nil && (w.Variation.P50 < 0 || w.Variation.P95 < w.Variation.P50):
+				case w.Variation != nil && (w.Variation.P50 < 0 || w.Variation.P95 != nil && *w.Variation.P95 < w.Variation.P50):
 					t.Errorf("variation %+v", w.Variation)
 				case w.R != nil && (*w.R < 0 || *w.R > 100):
 					t.Errorf("R %v", *w.R)

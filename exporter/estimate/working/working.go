@@ -16,6 +16,7 @@ import (
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/estimate/delay"
 	"oneway.example/exporter/estimate/orderstat"
 	"oneway.example/exporter/estimate/voice"
 )
@@ -25,12 +26,12 @@ type Packet struct {
 	seq, reverseSeq, restarts uint64
 	sent                      instant.Time
 	roundTrip                 time.Duration // noTime: unknown
-	delays                    [2]delay      // by direction
+	delays                    [2]transit    // by direction
 	outcome                   record.Outcome
 }
 
-// delay is that of one direction.
-type delay struct {
+// transit is the delay of one direction.
+type transit struct {
 	value, bound time.Duration
 	reason       sample.Reason
 	tooLate      bool
@@ -42,7 +43,7 @@ const noTime = -1 << 63
 func Keep(p *record.Packet) Packet {
 	k := Packet{seq: p.Seq, reverseSeq: p.ReverseSeq, restarts: p.Restarts, sent: p.T1.At, roundTrip: noTime, outcome: p.Outcome}
 	for d, v := range [2]sample.Delay{p.Forward, p.Reverse} {
-		k.delays[d] = delay{v.Value, v.Bound, v.Reason, p.TooLate[d]}
+		k.delays[d] = transit{v.Value, v.Bound, v.Reason, p.TooLate[d]}
 	}
 	if rtt, ok := p.RoundTrip(); ok && p.Outcome == record.Received {
 		k.roundTrip = rtt
@@ -78,8 +79,9 @@ const MinPackets = 10
 // Quantiles are in seconds.
 type Quantiles struct {
 	P50 float64 `json:"p50"`
-	P95 float64 `json:"p95"`
-	// ErrorBound is the largest bound of the values; absent for differences of one clock.
+	// P95 is absent if values that are not known could change it.
+	P95 *float64 `json:"p95,omitempty"`
+	// ErrorBound is the largest bound of the values, and how far unknown ones can move the quantiles; absent for differences of one clock.
 	ErrorBound *float64 `json:"error_bound,omitempty"`
 }
 
@@ -92,13 +94,16 @@ type Way struct {
 	Loss       *float64    `json:"loss_ratio,omitempty"`
 	LossLimits *LossLimits `json:"loss_ratio_limits,omitempty"`
 	// Delay needs 10 valid delays of packets that arrived; lost ones are in Loss only, so that Delay is the one of those
-	// packets that others receive. Reason is why it is absent.
+	// packets that others receive. The delay of a packet that arrived is not known if its reply was lost or a clock is not trusted, nor
+	// the delay of an undecided one: a quantile that these could change by more than the bound and a tenth of the median is absent.
+	// Reason is why Delay is absent.
 	Delay  *Quantiles `json:"delay_seconds,omitempty"`
 	Reason string     `json:"reason,omitempty"`
 	// Variation is the delay less the least one of the part (RFC 5481).
 	Variation *Quantiles `json:"delay_variation_seconds,omitempty"`
-	// R is that of a G.711 call. It needs Delay and Loss. RStep is its largest change if one packet more, or one less, had
-	// been lost: R of few packets is coarse.
+	// R is that of a G.711 call. It needs Delay and Loss, and packets of unknown delay must not change it by more than
+	// voice.MostUnknown. RStep is its largest change by these, or if one packet more, or one less, had been lost: R of few packets is
+	// coarse.
 	R     *float64 `json:"r_factor,omitempty"`
 	RStep *float64 `json:"r_factor_step,omitempty"`
 }
@@ -287,12 +292,26 @@ func evaluate(loaded Loaded, packets []Packet, outcomes [][2]outcome, in []int) 
 
 // quantiles are those of ascending values less base.
 func quantiles(ascending []time.Duration, base time.Duration) *Quantiles {
-	return &Quantiles{P50: (orderstat.Quantile(ascending, 0.5) - base).Seconds(), P95: (orderstat.Quantile(ascending, 0.95) - base).Seconds()}
+	return &Quantiles{P50: (orderstat.Quantile(ascending, 0.5) - base).Seconds(), P95: new((orderstat.Quantile(ascending, 0.95) - base).Seconds())}
+}
+
+// known are the quantiles of a window less base that unknown delays do not change; nil: not even the median.
+func known(s delay.Snapshot, base time.Duration) *Quantiles {
+	median, ok := s.Quantile(0.5)
+	if !ok {
+		return nil
+	}
+	q := &Quantiles{P50: (median - base).Seconds()}
+	if v, ok := s.Quantile(0.95); ok {
+		q.P95 = new((v - base).Seconds())
+	}
+	return q
 }
 
 // way evaluates one direction.
 func way(packets []Packet, outcomes [][2]outcome, in []int, d sample.Direction) (w Way) {
 	var delays []time.Duration
+	var window delay.Window
 	var bound time.Duration
 	bursts, lostBefore, unknown := 0, false, 0
 	reasons := map[sample.Reason]int{}
@@ -314,11 +333,15 @@ func way(packets []Packet, outcomes [][2]outcome, in []int, d sample.Direction) 
 		lostBefore = f == lost
 		v := &packets[i].delays[d]
 		switch {
-		case f == lost || packets[i].outcome == record.Lost:
+		case f == lost:
+		case packets[i].outcome == record.Lost:
+			window.AddUndefined()
 		case v.reason == sample.OK:
 			delays, bound = append(delays, v.value), max(bound, v.bound)
+			window.Add(sample.Delay{Value: v.value, Bound: v.bound, Reason: sample.OK})
 		default:
 			reasons[v.reason]++
+			window.AddUndefined()
 		}
 	}
 	switch {
@@ -329,30 +352,38 @@ func way(packets []Packet, outcomes [][2]outcome, in []int, d sample.Direction) 
 		w.Loss = &ratio
 	}
 	if len(delays) < MinPackets {
-		w.Reason = why(reasons, len(delays))
+		w.Reason = why(reasons, len(delays), "few_packets")
 		return w
 	}
-	sorted := orderstat.Sorted(delays)
-	w.Delay, w.Variation = quantiles(sorted, 0), quantiles(sorted, sorted[0])
-	limit := bound.Seconds()
-	w.Delay.ErrorBound = &limit
+	var open delay.Open
+	if d == sample.Forward { // in reverse this host knows which arrived
+		open.Undecided = uint64(unknown)
+	}
+	all := window.SnapshotOf(open)
+	if w.Delay, w.Variation = known(all, 0), known(all, all.Min); w.Delay == nil {
+		w.Reason = why(reasons, len(delays), UnknownDelays)
+		return w
+	}
+	if all.Unknown() > 0 {
+		bound = max(bound, all.Bound(0.95))
+	}
+	w.Delay.ErrorBound = new(bound.Seconds())
 	if w.Loss == nil {
 		return w
 	}
-	path := voice.Path{Delay: sorted[0], Decided: uint64(w.Decided), Lost: uint64(w.Lost), Bursts: uint64(bursts)}
-	if w.R = rate(path, delays); w.R != nil {
-		w.RStep = step(path, delays, *w.R)
+	path := voice.Path{Delay: all.Min, Decided: uint64(w.Decided), Lost: uint64(w.Lost), Bursts: uint64(bursts)}
+	if r, off := rate(path, delays, all.Unknown()); r != nil && off <= voice.MostUnknown {
+		w.R, w.RStep = r, new(max(off, step(path, delays, *r)))
 	}
 	return w
 }
 
-// step returns Way.RStep.
-func step(path voice.Path, delays []time.Duration, r float64) *float64 {
-	largest := 0.0
+// step is the largest change of r if one packet more, or one less, had been lost.
+func step(path voice.Path, delays []time.Duration, r float64) (largest float64) {
 	other := func(lost, bursts uint64) {
 		p := path
 		p.Lost, p.Bursts = lost, min(bursts, lost)
-		if v := rate(p, delays); v != nil {
+		if v, _ := rate(p, delays, 0); v != nil {
 			largest = max(largest, math.Abs(*v-r))
 		}
 	}
@@ -362,12 +393,15 @@ func step(path voice.Path, delays []time.Duration, r float64) *float64 {
 	if path.Lost > 0 {
 		other(path.Lost-1, path.Bursts)
 	}
-	return &largest
+	return largest
 }
 
-// why is the most frequent reason of invalid delays, if they are more than the valid ones.
-func why(reasons map[sample.Reason]int, valid int) string {
-	best, most := "few_packets", valid
+// UnknownDelays is Way.Reason where packets of unknown delay could change the median.
+const UnknownDelays = "unknown_delays"
+
+// why is the most frequent reason of invalid delays, if they are more than the valid ones, or else the other reason.
+func why(reasons map[sample.Reason]int, valid int, other string) string {
+	best, most := other, valid
 	for _, r := range sample.Reasons() {
 		if reasons[r] > most {
 			best, most = r.String(), reasons[r]
@@ -376,20 +410,22 @@ func why(reasons map[sample.Reason]int, valid int) string {
 	return best
 }
 
-// rate returns R of a call with G.711 and an adaptive playout buffer; delays are in the order of sending.
-func rate(path voice.Path, delays []time.Duration) *float64 {
+// rate returns R of a call with G.711 and an adaptive playout buffer, and by how much packets of unknown delay may change it; delays
+// are in the order of sending.
+func rate(path voice.Path, delays []time.Duration, unknown uint64) (r *float64, off float64) {
 	codec, err := voice.CodecByName("G.711")
-	model, unknown := voice.ModelByName(voice.NameG107)
-	if err != nil || unknown != nil {
-		return nil
+	model, missing := voice.ModelByName(voice.NameG107)
+	if err != nil || missing != nil {
+		return nil, 0
 	}
 	buffer := voice.AdaptivePlayout(voice.MaxPlayout)
 	for i, d := range delays {
 		buffer.Add(uint64(i), d-path.Delay)
 	}
-	a, ok := path.Assess(codec, buffer.Snapshot(), voice.Defaults(), model)
+	played := buffer.Snapshot()
+	a, ok := path.Assess(codec, played, voice.Defaults(), model)
 	if !ok {
-		return nil
+		return nil, 0
 	}
-	return &a.R
+	return &a.R, path.RError(0, unknown, a.R, codec, played, voice.Defaults(), model)
 }

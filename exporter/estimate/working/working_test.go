@@ -99,8 +99,8 @@ func TestPartsHaveTheDelayLossAndRatingOfTheirDirection(t *testing.T) {
 	near(t, "idle round trip", &none.RoundTrip.P50, 0.024)
 	near(t, "idle round trips per minute", none.RoundTrips, 2500)
 	near(t, "idle loss", none.Forward.Loss, 0)
-	near(t, "working delay", &forward.Forward.Delay.P95, 0.4)
-	near(t, "working delay variation", &forward.Forward.Variation.P95, 0.386)
+	near(t, "working delay", forward.Forward.Delay.P95, 0.4)
+	near(t, "working delay variation", forward.Forward.Variation.P95, 0.386)
 	near(t, "bound", forward.Forward.Delay.ErrorBound, 0.001+58e-9) // the last packet of the load is lost
 	near(t, "loss forward", forward.Forward.Loss, 0.2)
 	near(t, "loss back, forward loaded", forward.Reverse.Loss, 0)
@@ -265,8 +265,8 @@ func TestMostlyUndecidedPacketsGiveNoLoss(t *testing.T) {
 	}
 	part := Evaluate(p.all, Span{}, []Load{{sample.Forward, span(0, 2*time.Second)}})[0]
 	for _, d := range sample.Directions() {
-		if w := part.Way(d); w.Decided != 12 || w.Loss != nil || w.R != nil || w.Delay == nil {
-			t.Errorf("%s: %d decided, loss %v, R %v, delay %v; want the delay only", d, w.Decided, show(w.Loss), show(w.R), w.Delay)
+		if w := part.Way(d); w.Decided != 12 || w.Loss != nil || w.R != nil || (w.Delay == nil) != (d == sample.Forward) {
+			t.Errorf("%s: %d decided, loss %v, R %v, delay %v; want the delay in reverse only, where each that arrived is known", d, w.Decided, show(w.Loss), show(w.R), w.Delay)
 		}
 	}
 }
@@ -309,11 +309,53 @@ func TestPathThatDiesHasNoLossOfADirection(t *testing.T) {
 	part := Evaluate(p.all, Span{}, []Load{{sample.Forward, span(0, time.Hour)}})[0]
 	for _, d := range sample.Directions() {
 		w := part.Way(d)
-		if w.Loss != nil || w.R != nil || w.Decided != 51 || w.Delay == nil {
+		if w.Loss != nil || w.R != nil || w.Decided != 51 || w.Delay == nil || (w.Delay.P95 == nil) != (d == sample.Forward) {
 			t.Errorf("%s: %d decided, loss %v, R %v; want 51 and neither", d, w.Decided, show(w.Loss), show(w.R))
 		}
 		if l := w.LossLimits; l == nil || l.Low != 0 || l.High != 0.49 || l.Undecided != 49 {
 			t.Errorf("%s: loss within %+v, want 0 to 0.49", d, l)
+		}
+	}
+}
+
+// TestDelaysOfLostRepliesAreUnknown: an uplink is loaded, and while its queue is full replies are lost, too: the packets that took long
+// have no delay.
+func TestDelaysOfLostRepliesAreUnknown(t *testing.T) {
+	for name, c := range map[string]struct {
+		lost             int // of each ten packets, which took 500 ms
+		median, p95, r   bool
+		reason           string
+		invalid, reverse bool
+	}{
+		"none":                             {0, true, true, true, "", false, true},
+		"a tenth":                          {1, true, false, false, "", false, true},
+		"three tenths":                     {3, true, false, false, "", false, true},
+		"six tenths":                       {6, false, false, false, UnknownDelays, false, true},
+		"a tenth without a trusted clock":  {1, true, false, false, "", true, false},
+		"six tenths without trusted clock": {6, false, false, false, "clock_silent", true, false},
+	} {
+		var p path
+		for i := range 101 {
+			slow := i%10 >= 2 && i%10 < 2+c.lost
+			forward := 40 * ms
+			if slow {
+				forward = 500 * ms
+			}
+			if p.clocks = sample.OK; slow && c.invalid {
+				p.clocks = sample.ClockSilent
+			}
+			p.send(time.Duration(i)*50*ms, forward, 10*ms, false, slow && !c.invalid)
+		}
+		part := Evaluate(p.all, Span{}, []Load{{sample.Forward, span(0, time.Hour)}})[0]
+		w := part.Forward
+		if (w.Delay != nil) != c.median || c.median && ((w.Delay.P95 != nil) != c.p95 || (w.Variation.P95 != nil) != c.p95 || w.Delay.P50 != 0.04) || (w.R != nil) != c.r || w.Reason != c.reason {
+			t.Errorf("%s: delay %+v, R %v, reason %q", name, w.Delay, show(w.R), w.Reason)
+		}
+		if w.Loss == nil || *w.Loss != 0 {
+			t.Errorf("%s: loss %v, want 0", name, show(w.Loss))
+		}
+		if back := part.Reverse; c.reverse && (back.Delay == nil || back.Delay.P95 == nil) {
+			t.Errorf("%s: reverse %+v, want its delay: each that arrived is known", name, back)
 		}
 	}
 }

@@ -102,7 +102,7 @@ func (w *Working) publish(v *Values) {
 	setAll := func(d *metric.Desc, q *working.Quantiles, labels ...string) {
 		if q != nil {
 			v.Set(d, q.P50, append(labels, "0.5")...)
-			v.Set(d, q.P95, append(labels, "0.95")...)
+			v.SetKnown(d, q.P95, append(labels, "0.95")...)
 		}
 	}
 	for i := range w.Parts {

@@ -262,11 +262,8 @@ type rated struct {
 	ok, limited bool
 }
 
-// mostUnknownR is the largest error of R that packets without a known delay may cause: the width of a category of ITU-T G.109.
-const mostUnknownR = 10
-
 // rate assesses a call in the current window. Without a valid delay, or where packets without a known delay or outcome could
-// change R by more than mostUnknownR, there is no assessment. directed: no loss is of an unknown direction, or that direction's
+// change R by more than voice.MostUnknown, there is no assessment. directed: no loss is of an unknown direction, or that direction's
 // packets are undecided.
 func (w *direction) rate(o *Options, delays delay.Snapshot, directed bool) (all []rated) {
 	if w.played == nil {
@@ -291,7 +288,7 @@ func (w *direction) rate(o *Options, delays delay.Snapshot, directed bool) (all 
 				ok = ok && directed && delays.Count > 0
 				least, highest := path.RLimits(off, unknown, codec, played, voice.Defaults(), m)
 				limited := ok && unknown > 0
-				ok = ok && path.RError(0, unknown, a.R, codec, played, voice.Defaults(), m) <= mostUnknownR
+				ok = ok && path.RError(0, unknown, a.R, codec, played, voice.Defaults(), m) <= voice.MostUnknown
 				all = append(all, rated{
 					codec: codec.Name, buffer: buffer.Name(), model: m.Name, Assessment: a, ok: ok,
 					off:     max(highest-a.R, a.R-least, 0),
