@@ -17,6 +17,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"oneway.example/exporter/net/tcpsocket"
 )
 
 // Errors of a connection that has ended without a violation of the protocol.
@@ -199,12 +201,19 @@ func (c *Conn) end(err error) {
 	}
 	c.err = err
 	close(c.done)
-	raw := c.nc
-	if t, ok := raw.(*tls.Conn); ok {
-		raw = t.NetConn() // Close of crypto/tls may wait 5 s for a peer that does not read
-	}
-	_ = raw.Close()
+	_ = c.raw().Close() // Close of crypto/tls may wait 5 s for a peer that does not read
 }
+
+// raw is the connection below TLS.
+func (c *Conn) raw() net.Conn {
+	if t, ok := c.nc.(*tls.Conn); ok {
+		return t.NetConn()
+	}
+	return c.nc
+}
+
+// RTT returns the smoothed round-trip time of TCP; zero: it is unknown.
+func (c *Conn) RTT() time.Duration { return tcpsocket.RTT(c.raw()) }
 
 // lost wraps an error in ErrLost, except a violation of the protocol.
 func (c *Conn) lost(err error) error {

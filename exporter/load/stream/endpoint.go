@@ -240,9 +240,9 @@ type Session struct {
 	challenges chan []byte
 	limit      *rate.Limiter
 	// received is when the last packet of any type arrived, greeted whether the other end has sent a hello without a
-	// reply: see LastReceived. asked is when one with a reply came after that.
-	received, asked atomic.Int64
-	greeted         atomic.Bool
+	// reply: see LastReceived. asked is when one with a reply came after that, answered when the last reply came.
+	received, asked, answered atomic.Int64
+	greeted                   atomic.Bool
 
 	mu         sync.Mutex
 	left       bool
@@ -322,6 +322,12 @@ func (s *Session) LastReceived() (ago time.Duration, greeted bool) {
 // LastAsked returns the age of the last packet of Ask from the other end; false: none was received.
 func (s *Session) LastAsked() (ago time.Duration, ok bool) {
 	at := s.asked.Load()
+	return sched.Now() - time.Duration(at), at != 0
+}
+
+// LastAnswered returns the age of the last reply to a hello; false: none was received.
+func (s *Session) LastAnswered() (ago time.Duration, ok bool) {
+	at := s.answered.Load()
 	return sched.Now() - time.Duration(at), at != 0
 }
 

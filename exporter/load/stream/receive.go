@@ -306,6 +306,7 @@ func (s *Session) challenged(in *tstamp.In, h loadfmt.Header) {
 	default:
 	}
 	s.challenges <- append([]byte(nil), cookie...) // only the receiving goroutine sends
+	s.answered.Store(s.received.Load())
 	s.isPeer(in.Peer, in.Local)
 	if s.endpoint.onHello != nil {
 		s.endpoint.onHello(s.id, in.Peer)

@@ -2,6 +2,7 @@ package tcpsocket
 
 import (
 	"errors"
+	"net"
 	"time"
 	"unsafe"
 
@@ -96,6 +97,20 @@ func (c *Conn) Info() (Info, error) {
 		return Info{}, err
 	}
 	return parse(&t, size)
+}
+
+// RTT returns the smoothed round-trip time of a connection; zero: it is unknown.
+func RTT(nc net.Conn) time.Duration {
+	t, ok := nc.(*net.TCPConn)
+	if !ok {
+		return 0
+	}
+	c, err := wrap(t)
+	if err != nil {
+		return 0
+	}
+	i, _ := c.Info() // zero with an error
+	return i.RTT
 }
 
 func (c *Conn) tcpInfo(t *raw) (size uint32, err error) {

@@ -346,3 +346,16 @@ func TestMessageThatFindsNoRoomIsReportedAsWaiting(t *testing.T) {
 		t.Error("a connection that was reset takes a message")
 	}
 }
+
+func TestRoundTripOfAConnection(t *testing.T) {
+	from, _ := pair(t, "127.0.0.1", Options{}, Options{})
+	if got := RTT(from.TCPConn); got <= 0 || got > time.Second {
+		t.Errorf("%v over loopback", got)
+	}
+	here, there := net.Pipe()
+	defer here.Close()
+	defer there.Close()
+	if got := RTT(here); got != 0 {
+		t.Errorf("%v of a pipe", got)
+	}
+}

@@ -38,7 +38,8 @@ type evidence struct {
 	control, others, moved time.Time
 	// begun is the beginning of the transfers that run; zero: none runs.
 	begun time.Time
-	// recovered is the time until which TCP may be silent after an interruption, held the longest round trip of a flow.
+	// recovered is the time until which TCP may be silent after an interruption, held the longest round trip of a flow or of the control
+	// connection.
 	recovered time.Time
 	held      time.Duration
 	limit     time.Duration
@@ -50,7 +51,7 @@ func (s *Session) silence(now time.Time) (what loadcontrol.Silent, limit time.Du
 	f := &s.flows
 	e := evidence{
 		control: s.client.LastReceived(), others: time.Unix(0, f.received.Load()), moved: time.Unix(0, f.moved.Load()),
-		held: time.Duration(f.slowest.Load()), onlyTCP: s.others == nil,
+		held: max(time.Duration(f.slowest.Load()), s.client.RTT()), onlyTCP: s.others == nil,
 	}
 	if s.others != nil {
 		e.others = latest(e.others, s.others())
@@ -65,7 +66,7 @@ func (s *Session) silence(now time.Time) (what loadcontrol.Silent, limit time.Du
 
 // silence reports whether the load server is silent, what of it, and for how long. The control connection alone is silent when nothing
 // comes on it during a transfer, though payload or packets of other parts do. It may wait after an interruption of these, and for what
-// a queue holds back: at most for two round trips of the flows.
+// a queue holds back: at most for two round trips.
 func (e *evidence) silence(now time.Time) (what loadcontrol.Silent, limit time.Duration, silent bool) {
 	if now.Sub(latest(e.control, e.others)) > e.limit {
 		switch {

@@ -32,7 +32,11 @@ func (x *transferring) watch(ctx context.Context, ended context.CancelCauseFunc)
 		}
 		lastReceived = latest(lastReceived, x.client.LastReceived())
 		now := time.Now()
-		s := x.silence(x.evidence(lastReceived, now), now)
+		e := x.evidence(lastReceived, now)
+		s := x.silence(e, now)
+		if since, due := x.due(e, now); due && now.Sub(since) > askAfter && !e.answered.After(since) {
+			_ = x.session.Ask(x.remote) // the reply shows that a queue lets packets pass
+		}
 		if !asked.IsZero() {
 			s = silence{asked, recordsTimeout, loadcontrol.SilentControl}
 		}
@@ -54,8 +58,8 @@ type evidence struct {
 	received time.Time
 	// packet is the time of the last packet of any type, or of received; zero: the load server sends no hello packets.
 	packet time.Time
-	// recovered is the time until which TCP may be silent after an interruption.
-	recovered time.Time
+	// recovered is the time until which TCP may be silent after an interruption, answered the time of the last reply to a hello.
+	recovered, answered time.Time
 }
 
 func (x *transferring) evidence(lastReceived, now time.Time) evidence {
@@ -65,6 +69,9 @@ func (x *transferring) evidence(lastReceived, now time.Time) evidence {
 		e.packet = latest(lastReceived, now.Add(-ago))
 	}
 	e.recovered = x.recover(now, ago)
+	if ago, ok := x.session.LastAnswered(); ok {
+		e.answered = now.Add(-ago)
+	}
 	return e
 }
 
@@ -81,19 +88,15 @@ const silentStream loadcontrol.Silent = " of a stream"
 // silence returns the timeout that ends first. Packets of a reverse stream must arrive as planned, since the load server pauses
 // it without hello packets from this end. Otherwise hello packets must arrive, and where a message is due, that.
 func (x *transferring) silence(e evidence, now time.Time) silence {
-	planned, over := x.end(), x.over.Load()
 	all := silence{e.packet, Outage, loadcontrol.SilentUDP}
-	var first silence
-	switch {
-	case x.Direction == sample.Reverse && x.started.Load() && now.Before(planned):
+	first := silence{now, grace, loadcontrol.SilentAll}
+	if since, due := x.due(e, now); due {
+		first = x.unanswered(e, since)
+	} else if x.Direction == sample.Reverse {
 		first = silence{e.received, Outage + gap(x.Plan), loadcontrol.SilentAll}
 		if !e.packet.IsZero() && now.Sub(e.packet) < Outage/2 {
 			first.what = silentStream
 		}
-	case x.started.Load() && x.Direction == sample.Forward && (over == 0 || now.Before(planned)):
-		first = silence{now, grace, loadcontrol.SilentAll}
-	default:
-		first = x.unanswered(e, planned)
 	}
 	if !e.packet.IsZero() && all.end().Before(first.end()) {
 		return all
@@ -101,15 +104,24 @@ func (x *transferring) silence(e evidence, now time.Time) silence {
 	return first
 }
 
-// unanswered returns the timeout of a message that is due: of the reply to Start, or of the records after all streams. While hello
-// packets arrive, they show what TCP can do.
-func (x *transferring) unanswered(e evidence, planned time.Time) silence {
-	since := latest(e.received, x.begun)
-	if x.started.Load() {
-		since = latest(latest(since, planned), time.Unix(0, x.over.Load()))
+// due returns since when a message is due; false: none is. It is the reply to Start, and the records after all streams.
+func (x *transferring) due(e evidence, now time.Time) (since time.Time, due bool) {
+	if !x.started.Load() {
+		return latest(e.received, x.begun), true
 	}
+	planned, over := x.end(), x.over.Load()
+	if now.Before(planned) || x.Direction == sample.Forward && over == 0 {
+		return time.Time{}, false
+	}
+	return latest(latest(e.received, planned), time.Unix(0, over)), true
+}
+
+// unanswered returns the timeout of a message that is due. The reply to a hello packet sent since then shows what TCP can do: a long
+// queue may hold back the message, and the hello packet.
+func (x *transferring) unanswered(e evidence, since time.Time) silence {
 	first := silence{since, x.Idle + grace, loadcontrol.SilentAll}
-	if control := (silence{latest(since, e.recovered), x.Idle + Outage, loadcontrol.SilentControl}); !e.packet.IsZero() && control.end().Before(first.end()) {
+	control := silence{latest(e.answered, e.recovered), x.Idle + Outage, loadcontrol.SilentControl}
+	if e.answered.After(since) && control.end().Before(first.end()) {
 		return control
 	}
 	return first
