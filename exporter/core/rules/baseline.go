@@ -29,8 +29,8 @@ Before ` + daysOfBaseline() + `: of the hours that exist, from baseline_hours on
 	}
 	DelayFloorBaseline = Rule{Name: recorded(metric.DelayMin, baseline()), Expr: medianOfDays(DelayFloor1h.Name, "", "1h")}
 	// Calendar1h and Calendar2h belong to values of an hour and of two hours, CalendarOfRun to values of the last run of a load test.
-	Calendar1h          = calendar("window1h", "the middle of the last hour", metric.UTCOffset.Name+" + time() - 1800", agentLabels)
-	Calendar2h          = calendar("window2h", "the middle of the last two hours", metric.UTCOffset.Name+" + time() - 3600", agentLabels)
+	Calendar1h          = calendar("window1h", "the middle of the last hour", offsetBefore("30m")+" + time() - 1800", agentLabels)
+	Calendar2h          = calendar("window2h", "the middle of the last two hours", offsetBefore("1h")+" + time() - 3600", agentLabels)
 	CalendarOfRun       = calendar("run", "the last completed run of the probe", metric.RunLast.Name+" + on ("+agentLabels+") group_left () "+metric.UTCOffset.Name, agentLabels+", path, probe")
 	DelayQuantileByHour = Rule{
 		Name: byHour(metric.Delay, "quantile1h"),
@@ -79,7 +79,7 @@ func withHistory(series, offset string) string {
 const agentLabels = "job, instance"
 
 // calendar is the hour and the kind of day of a value: when the middle of its window was, so that most of its packets are of that hour.
-// instant is that time in Unix seconds plus the agent's offset from UTC at present, by the labels by: PromQL knows no zones.
+// instant is that time in Unix seconds plus the agent's offset from UTC, by the labels by: PromQL knows no zones.
 func calendar(name, doc, instant, by string) Rule {
 	return Rule{
 		Name: "oneway:calendar:" + name,
@@ -93,6 +93,11 @@ count_values by ($by) ("hour", hour($instant))
   label_replace(day_of_week($instant) % 6 == 0, "daytype", "weekend", "", "")
 ) ^ 0`, names{"by": by, "instant": instant}),
 	}
+}
+
+// offsetBefore is the agent's offset from UTC a time ago: daylight saving time may have changed it since.
+func offsetBefore(time string) string {
+	return "(" + metric.UTCOffset.Name + " offset " + time + " or " + metric.UTCOffset.Name + ")"
 }
 
 // atHour is a series with the labels of a calendar by the labels by.
