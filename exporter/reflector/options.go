@@ -121,7 +121,7 @@ func (o *Options) Describe() []option.Description {
 			option.Part(networkShare)+" from one /24 or /48), with bursts of four seconds' worth: so known peers keep their sessions in a flood from spoofed addresses.").
 			Limited(fmt.Sprintf("1 for each listening socket (\":%d\" opens two) to %d", stampfmt.Port, maxMaxSessions)),
 		option.Number(&o.Expiry, defaultExpiry, time.Second, maxExpiry, "Idle timeout of a session."),
-		option.Value(&o.Allow, nil, "Permitted sources.").Unset("all").WithExample(`[192.0.2.0/24, "2001:db8::/32"]`),
+		option.Sources(&o.Allow, "all"),
 		option.Switch(&o.ShortRequests, false, fmt.Sprintf("Reply with %d bytes to test packets of %d to %d bytes (RFC 8762 section 4.6), as TWAMP-Light senders without padding send, such as twampy. "+
 			"Otherwise a test packet has at least %d bytes, and no reply is longer than its test packet: who spoofs the source of short ones makes this host send more than it gets. "+
 			"It needs {allow}, with these senders only.", stampfmt.UnauthenticatedBytes, stampfmt.UnpaddedSenderBytes, stampfmt.UnauthenticatedBytes-1, stampfmt.MinSenderBytes)),

@@ -229,8 +229,7 @@ func (c *Config) Check() (found Problems) {
 			continue // it could not be decoded
 		}
 		if first, twice := seen[p.Name]; twice {
-			found.add(p.Place, option.Errorf("name", "is %q, which is also the name of %s; names must differ",
-				p.Name, c.Paths[first].Place.Seen("name", p.Place)))
+			found.add(p.Place, p.Place.Duplicate("name", "names", p.Name, c.Paths[first].Place))
 		}
 		if option.Name("name", p.Name) == nil {
 			seen[p.Name] = i

@@ -88,6 +88,11 @@ func (s Section) Seen(key string, from Section) string {
 	return fmt.Sprintf("%s in line %d", s.key, at.Line)
 }
 
+// Duplicate is the error of a value that another section, the first, has too. all is the key's plural.
+func (s Section) Duplicate(key, all, value string, first Section) error {
+	return option.Errorf(key, "is %q, which is also the %s of %s; %s must differ", value, key, first.Seen(key, s), all)
+}
+
 // Problems are the errors of the owner of a section with their places: an *option.Error by its Key in the section,
 // Problems unchanged, joined errors one by one, and any other error as an error of the section.
 func (s Section) Problems(err error) Problems {

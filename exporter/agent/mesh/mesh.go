@@ -209,12 +209,12 @@ func (o *Options) hosts(groups []metric.Group, tables []*record.Schema) ([]host,
 		}
 		errs := []error{option.Name("name", h.Name), labels.Check(h.Labels)}
 		if first, twice := names[h.Name]; twice {
-			errs = append(errs, option.Errorf("name", "is %q, which is also the name of %s; names must differ", h.Name, hosts[first].Place.Seen("name", h.Place)))
+			errs = append(errs, h.Place.Duplicate("name", "names", h.Name, hosts[first].Place))
 		}
 		address, err := endpoint(h.Address)
 		errs = append(errs, err)
 		if first, twice := addresses[address]; twice && err == nil {
-			errs = append(errs, option.Errorf("address", "is %q, which is also the address of %s; addresses must differ", h.Address, hosts[first].Place.Seen("address", h.Place)))
+			errs = append(errs, h.Place.Duplicate("address", "addresses", h.Address, hosts[first].Place))
 		}
 		if o.Shape == Site && h.Labels[siteLabel] == "" {
 			errs = append(errs, option.Errorf("labels."+siteLabel, "is missing; shape site needs the site of each host"))

@@ -48,9 +48,10 @@ func NewTargets(list []string, ports []int) (t Targets, err error) {
 func (t *Targets) add(entry string) error {
 	const want = "it must be a name, \"*.\" and the end of names, an address or a network"
 	network, err := netip.ParsePrefix(entry)
-	if addr, notAddress := netip.ParseAddr(entry); notAddress == nil {
-		addr = addr.WithZone("").Unmap()
-		network, err = addr.Prefix(addr.BitLen())
+	addr, notAddress := netip.ParseAddr(entry)
+	if notAddress == nil {
+		host := addr.WithZone("").Unmap()
+		network, err = host.Prefix(host.BitLen())
 	}
 	switch {
 	case err == nil && network != network.Masked():
@@ -63,8 +64,8 @@ func (t *Targets) add(entry string) error {
 		return errors.New("multicast addresses cannot be measured")
 	case err == nil && network.IsSingleIP() && hostport.CheckHost(network.Addr()) != nil:
 		return hostport.CheckHost(network.Addr())
-	case err == nil && strings.Contains(entry, "%"):
-		return fmt.Errorf("only a link-local address has an interface; write %s", network.Addr())
+	case err == nil && addr.Zone() != "":
+		return hostport.CheckHost(addr)
 	case err == nil:
 		t.networks = append(t.networks, network)
 		return nil

@@ -5,6 +5,7 @@ import (
 	"encoding"
 	"errors"
 	"fmt"
+	"net/netip"
 	"reflect"
 	"regexp"
 	"slices"
@@ -101,6 +102,11 @@ func Words(p *[]string, standard, words []string, doc string) Description {
 
 // Text describes an option whose value is any text; the default is the empty one.
 func Text(p *string, doc string) Description { return describe(p, "", doc) }
+
+// Sources describes the option of the sources that a server permits; unset is what it permits without the option.
+func Sources(p *[]netip.Prefix, unset string) Description {
+	return Value(p, nil, "Permitted sources.").Unset(unset).WithExample(`[192.0.2.0/24, "2001:db8::/32"]`)
+}
 
 // Switch describes an option that is true or false.
 func Switch(p *bool, standard bool, doc string) Description { return describe(p, standard, doc) }

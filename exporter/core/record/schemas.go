@@ -2,8 +2,8 @@ package record
 
 import "oneway.example/exporter/core/sample"
 
-// runHelp is the help of the field run.
-const runHelp = "Id of the run, the name of its report."
+// RunHelp is the help of the field of a run.
+const RunHelp = "Id of the run, the name of its report."
 
 // Declarer is implemented by a Type of a registry that records tables.
 type Declarer interface {
@@ -31,7 +31,7 @@ const (
 // reference of the times is when this host's end began; the remote end began at most one round trip earlier or later. Tag flow is
 // the number of the connection in its transfer, from 0.
 var TCPTrace = &Schema{
-	Name: "oneway_tcp_trace", Tags: []string{"direction", "end", "flow", "path", "probe"}, ID: "run", IDHelp: runHelp,
+	Name: "oneway_tcp_trace", Tags: []string{"direction", "end", "flow", "path", "probe"}, ID: "run", IDHelp: RunHelp,
 	Columns: []Column{
 		{Name: "at_ns"},
 		{Name: "payload_bytes"},
@@ -65,7 +65,7 @@ const (
 // TCPBytes has the one-way delays of sampled bytes of the TCP streams of a direction of a run, recorded when the run has ended. The
 // reference of the times is the clock of the sender.
 var TCPBytes = &Schema{
-	Name: "oneway_run_tcp_byte", Tags: []string{"direction", "path", "probe"}, ID: "run", IDHelp: runHelp, Time: ByteSent,
+	Name: "oneway_run_tcp_byte", Tags: []string{"direction", "path", "probe"}, ID: "run", IDHelp: RunHelp, Time: ByteSent,
 	Columns: []Column{
 		ByteFlow: {Name: "flow"}, ByteOffset: {Name: "offset_bytes"}, ByteSent: {Name: "sent_ns"}, ByteDelay: {Name: "delay_ns"},
 		ByteBound: {Name: "delay_error_bound_ns"}, ByteAgain: {Name: "retransmitted"},

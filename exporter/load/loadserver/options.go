@@ -105,7 +105,7 @@ func (o *Options) Describe() []option.Description {
 		option.Number(&o.MaxConnections, DefaultMaxConnections, 1, maxMaxConnections, "Maximum number of control connections; at most "+option.Part(hostPart)+" of them of unknown peers from one address."),
 		option.Number(&o.MaxSessions, DefaultMaxSessions, 1, maxMaxSessions, fmt.Sprintf("Maximum number of authorized control connections, at most {max_connections}. A token has %d at the same time, unless its line has sessions=N.", DefaultTokenSessions)).
 			Checked(func(key string) error { return option.Between(key, o.MaxSessions, 1, o.mostSessions()) }),
-		option.Value(&o.Allow, nil, "Permitted sources.").Unset("all that have a token").WithExample(`[192.0.2.0/24, "2001:db8::/32"]`),
+		option.Sources(&o.Allow, "all that have a token"),
 	}
 }
 

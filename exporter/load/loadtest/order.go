@@ -14,6 +14,11 @@ func DescribeSeed(seed *uint64, what string) option.Description {
 	return option.Value(seed, 0, "Seed of the random order of the "+what+".").Unset("another order for each run")
 }
 
+// DescribeRepetitions describes the option of the repetitions of a sweep.
+func DescribeRepetitions(repetitions *int, usual int) option.Description {
+	return option.Number(repetitions, usual, 1, 100, "Number of measurements of each cell.")
+}
+
 // CellsLine is the line of a report about the measured cells of all, and their order.
 func CellsLine(measured, all int, seed uint64) report.Line {
 	return report.Line{Quantity: "cells", Value: fmt.Sprintf("%d of %d, order by seed %d", measured, all, seed)}

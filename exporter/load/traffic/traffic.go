@@ -94,6 +94,14 @@ type Session interface {
 	Close()
 }
 
+// CheckID refuses the ID of a transfer that is zero or that the session has used; nil: it is right.
+func CheckID(id uint16, used map[uint16]bool) *loadcontrol.Refusal {
+	if id == 0 || used[id] {
+		return loadcontrol.Reject("transfer %d: the id must be above 0 and new", id)
+	}
+	return nil
+}
+
 // Bucket is the token bucket of one direction, in bytes of payload.
 type Bucket struct {
 	// Level may be sent at once and is at most Depth. It may be negative.

@@ -27,7 +27,7 @@ func RawMeasurements(tables []*record.Schema) []Measurement {
 		count("every", "Packets that this point represents; above 1 in the thinned part of a transfer. The sum over a transfer is the number of its packets."),
 		count("ip_bytes", "Size of the packet with its IP header, in bytes."),
 		count("lost", "1 if no uncorrupted copy arrived, else 0. An integer, since InfluxQL has no sum of booleans."),
-		text(RunField, "Id of the run, the name of its report."),
+		text(RunField, record.RunHelp),
 		count("segment", "Part of the transfer, such as a step of a sweep, from 0."),
 		seconds("sent_seconds", "Time of sending after the begin of the transfer, in seconds: InfluxQL cannot subtract times, and Grafana reads them in milliseconds."),
 		count("seq", "Number of the packet in its transfer."),

@@ -26,7 +26,7 @@ func (o *Options) Describe() []option.Description {
 			"A run leaves out those too small for a test packet of the path's address family.").Count(1, maxCells),
 		option.Numbers(&o.PacketRates, []int{100, 1000, 10_000}, 1, 100_000, "Packet rates, each combined with each size.").Count(1, maxCells).In("packets/s"),
 		option.Number(&o.CellDuration, 10*time.Second, 100*time.Millisecond, 10*time.Minute, "Duration of each cell."),
-		option.Number(&o.Repetitions, 1, 1, 100, "Number of measurements of each cell."),
+		loadtest.DescribeRepetitions(&o.Repetitions, 1),
 		loadtest.DescribeSeed(&o.Seed, "cells"),
 	}
 }

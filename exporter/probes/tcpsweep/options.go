@@ -61,7 +61,7 @@ func (o *Options) Describe() []option.Description {
 			Checked(func(key string) error { return tcptraffic.CheckNames(key, o.CongestionControl) }),
 		option.Number(&o.CellDuration, 10*time.Second, time.Second, maxCell, "Duration of sending of each measurement of a cell."),
 		option.Number(&o.Omit, 2*time.Second, 0, maxCell/2, "Time at the beginning of each measurement that is left out of the results."),
-		option.Number(&o.Repetitions, 3, 1, 100, "Number of measurements of each cell."),
+		loadtest.DescribeRepetitions(&o.Repetitions, 3),
 		tcptraffic.DescribeLimit(&o.MaxBytes, 200_000_000, "each measurement"),
 		tcptraffic.DescribeIdle(&o.IdleTimeout, "measurement"),
 		loadtest.DescribeSeed(&o.Seed, "cells"),

@@ -145,8 +145,8 @@ func (s *serving) Handle(m *loadcontrol.TrafficMessage) *loadcontrol.Refusal {
 
 // begin starts a permitted transfer.
 func (s *serving) begin(m start) *loadcontrol.Refusal {
-	if m.ID == 0 || s.used[m.ID] {
-		return loadcontrol.Reject("transfer %d: the id must be above 0 and new", m.ID)
+	if refusal := traffic.CheckID(m.ID, s.used); refusal != nil {
+		return refusal
 	}
 	s.used[m.ID] = true
 	x := &serve{start: m, cookie: make([]byte, cookieBytes), sent: make(chan struct{}), listeners: map[tcpsocket.Options]net.Listener{}}

@@ -208,10 +208,10 @@ func (s *serving) busy() {
 
 // permit refuses a transfer, or returns its longest time; zero: no limit.
 func (s *serving) permit(t *Start) (most time.Duration, refusal *loadcontrol.Refusal) {
-	switch {
-	case t.ID == 0 || s.used[t.ID]:
-		return 0, loadcontrol.Reject("transfer %d: the id must be above 0 and new", t.ID)
-	case s.to.Load() == nil:
+	if refusal := traffic.CheckID(t.ID, s.used); refusal != nil {
+		return 0, refusal
+	}
+	if s.to.Load() == nil {
 		return 0, refused(t.ID, loadcontrol.Unproved, "no address is proved: send a hello to the test port, and the cookie of its reply in prove")
 	}
 	if err := t.Check(); err != nil {
